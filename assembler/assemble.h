@@ -1,0 +1,42 @@
+// PTX to cubin in one call. pipeline.cpp shows the passes: structure, select, allocate, peephole, schedule, encode.
+#pragma once
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "assembler/isa/isa.h"
+#include "libraries/base/diagnostic.h"
+#include "libraries/base/result.h"
+#include "libraries/base/timing.h"
+#include "ptx/ir.h"
+
+namespace rndn::assembler {
+
+enum class Scheduler : uint8_t { linear, list };
+
+struct Options {
+  const isa::Target* target = nullptr;
+  int level = 3;                        // -O0 .. -O3
+  Scheduler scheduler = Scheduler::list;
+  uint32_t max_registers = 0;           // --maxrregcount; 0: the target's limit
+  bool verify_passes = false;           // independent checkers after each pass
+  bool branch_inlining = true;
+};
+
+struct KernelReport {
+  std::string name;
+  uint32_t registers = 0;       // as reported to the driver
+  uint32_t instructions = 0;    // without padding
+  uint32_t spill_bytes = 0;
+  uint32_t shared_bytes = 0;
+};
+
+struct Assembled {
+  std::vector<std::byte> cubin;
+  std::vector<KernelReport> kernels;
+};
+
+// Fails (fault input) with a sentence that names function and line for what is not supported. Reentrant: no global state.
+Result<Assembled> assemble(const ptx::Module& module, const Options& options, Timings& timings);
+
+}  // namespace rndn::assembler

@@ -1,0 +1,72 @@
+// Cubins: the ELF images that the CUDA driver loads (volta-family.md section 6, pascal.md section 6).
+//
+// `Image` is the meaning of a cubin: kernels and data. `write` lays out sections, symbols, relocations and .nv.info; `read` accepts any cubin of
+// the supported targets, ours or NVIDIA's, and refuses hostile files with a reason.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "libraries/base/result.h"
+
+namespace rndn::cubin {
+
+using Bytes = std::vector<std::byte>;
+
+struct Parameter {
+  uint32_t offset = 0;  // from the start of the parameter area
+  uint32_t size = 0;    // bytes
+};
+
+// A place in code that the loader patches with an address.
+struct Relocation {
+  enum Kind : uint8_t { absolute_low_32, absolute_high_32, generic_64 } kind{};
+  uint64_t offset = 0;   // byte offset of the instruction (or data word)
+  std::string symbol;    // a Variable's name
+  int64_t addend = 0;
+};
+
+struct Kernel {
+  std::string name;
+  Bytes code;                        // whole section, padding included
+  uint32_t registers = 0;            // as the driver is told (REGCOUNT)
+  uint32_t barriers = 0;             // highest named barrier + 1
+  uint32_t shared_bytes = 0;         // static, with the target's reserved bytes
+  uint32_t local_bytes = 0;          // stack frame per thread
+  uint32_t stack_bytes = 0;          // CRS stack (Pascal)
+  bool uses_shared = false;          // a .nv.shared section exists (even of size 0)
+  bool has_crs_attribute = false;    // Volta+: BSSY or CALL present
+  bool uses_ctaid_z = false;
+  std::vector<Parameter> parameters; // in order
+  uint32_t parameter_bytes = 0;
+  Bytes constants;                   // bank 2: literals, jump tables
+  std::array<uint32_t, 3> max_threads{}, required_threads{};  // 0 = absent
+  uint32_t max_registers = 255;      // MAXREG_COUNT
+  std::vector<uint32_t> exit_offsets, cooperative_offsets, warp_wide_offsets, ctaid_offsets;  // byte offsets of instructions
+  std::vector<Relocation> relocations;
+};
+
+struct Variable {
+  std::string name;
+  uint64_t size = 0;
+  uint32_t align = 4;
+  Bytes initial;           // empty: zero
+  bool constant = false;   // bank 3 instead of global memory
+  bool visible = false;    // global symbol, so that the host finds it by name
+  uint64_t offset = 0;     // within its section; set by write and read
+  std::vector<Relocation> relocations;
+};
+
+struct Image {
+  uint32_t sm = 0;          // 86
+  uint32_t ptx_target = 0;  // virtual architecture of e_flags
+  std::vector<Kernel> kernels;
+  std::vector<Variable> variables;
+};
+
+Bytes write(const Image& image);
+Result<Image> read(std::span<const std::byte> file);
+
+}  // namespace rndn::cubin

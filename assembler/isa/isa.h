@@ -1,0 +1,180 @@
+// SASS as data. An instruction set is a table of forms (form.h, forms_*.cpp): one row per instruction form with its bits, operand
+// slots, modifiers, latency class and provenance. This header is what encoder, decoder, printer, assembler and simulator share.
+//
+// Conventions
+//   * Operands are in the order in which nvdisasm prints them, destinations first, e.g. ISETP: Pd, Pq, A, B, Ps.
+//     All forms of a mnemonic in a family have the same operand order; forms differ in the kinds that a slot takes.
+//   * A modifier's value is the value of its bit field, as the tables of the ISA documents list them (ISETP: 1 = LT).
+//   * Register numbers: the file's zero/true register is 255 (RZ), 63 (URZ), 7 (PT, UPT). Numbers >= first_virtual are virtual registers of
+//     the assembler; encode() refuses them.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "libraries/base/check.h"
+#include "libraries/base/id.h"
+
+namespace rndn::isa {
+
+enum class Family : uint8_t { pascal, volta };  // Maxwell/Pascal 64-bit words; Volta and later 128-bit words
+
+// Facts about one target (targets.cpp); sources: the ISA documents.
+struct Target {
+  std::string_view name;          // "sm_86"
+  uint32_t sm;                    // 86
+  Family family;
+  uint32_t bit;                   // 1 << position in the table of targets; Form::targets is a set of these
+  uint32_t elf_flags;             // low bits of e_flags
+  uint32_t instruction_bytes;     // 16; Pascal: 8 (plus a control word per three)
+  uint32_t parameter_base;        // offset of the first kernel parameter in constant bank 0
+  uint32_t descriptor_offset;     // of the memory descriptor in bank 0; 0: none (Pascal)
+  uint32_t ntid_offset, nctaid_offset, stack_offset;  // in bank 0: block size x y z, grid size x y z, initial R1
+  uint32_t shared_base;           // bytes reserved at the start of shared memory (sm_90: 0x400)
+  uint32_t max_registers;         // usable per thread: 253 on Volta+, 255 on Pascal
+  uint32_t reported_registers_extra;  // REGCOUNT = used + this (Volta+: 2)
+  uint32_t max_shared_bytes;      // static, per block
+  uint32_t warps_per_sm, registers_per_sm;
+  bool fp64_scoreboard;           // FP64 results need a scoreboard (all but sm_90)
+};
+std::span<const Target> targets();
+const Target* find_target(std::string_view name);  // null when unknown
+
+// One instruction word. Volta+: all 128 bits. Pascal: lo = the instruction, hi = its 21-bit control field.
+struct Word {
+  uint64_t lo = 0, hi = 0;
+  bool operator==(const Word&) const = default;
+};
+
+// Scheduling fields; the same six on both families.
+struct Control {
+  uint8_t stall = 0;          // issue cycles before the next instruction of the warp, 0..15
+  bool yield = false;         // the bit as the ISA documents give it
+  uint8_t write_barrier = 7;  // scoreboard 0..5 released when results are written; 7 = none
+  uint8_t read_barrier = 7;   // scoreboard 0..5 released when sources have been read; 7 = none
+  uint8_t wait_mask = 0;      // scoreboards that must be free before issue
+  uint8_t reuse = 0;          // operand cache flags
+  bool operator==(const Control&) const = default;
+};
+
+enum class Mnemonic : uint16_t {
+#define MNEMONIC(name) name,
+#include "assembler/isa/mnemonics.def"
+#undef MNEMONIC
+};
+std::string_view mnemonic_name(Mnemonic m);
+
+// Every kind of modifier of either family, such as Signed, Compare, Size, X (modifiers.def explains each).
+enum class ModifierKind : uint8_t {
+#define MODIFIER(name, text) name,
+#include "assembler/isa/modifiers.def"
+#undef MODIFIER
+};
+
+enum class FormId : uint32_t {};
+
+enum class OperandKind : uint8_t {
+  none,
+  gpr,        // reg
+  predicate,  // reg; `negated`
+  uniform,    // reg (UR)
+  uniform_predicate,
+  barrier,    // reg: B0..B15
+  immediate,  // value: the 32 bits of the field as the instruction sees them (f64 immediates: the high word), sign- or zero-extended
+  constant,   // c[bank][value]; with reg != 255: c[bank][reg + value]
+  special,    // value: special register number
+  label,      // value: byte address of the target within the section (assembler before layout: a block id)
+  address,    // [reg + uniform + value]: reg 255 = none; uniform 63 = none
+  scoreboard, // value: SBn of DEPBAR
+};
+
+struct Operand {
+  OperandKind kind = OperandKind::none;
+  bool negated : 1 = false;    // -x, ~x or !p
+  bool absolute : 1 = false;   // |x|
+  bool wide : 1 = false;       // address: reg is a 64-bit pair (.64)
+  bool descriptor : 1 = false; // address: `uniform` is the memory descriptor, not an addend
+  uint8_t bank = 0;            // constant
+  uint8_t part = 0;            // half/byte selector where a slot has one (.H1, .B2), as encoded
+  uint32_t reg = 255;
+  uint16_t uniform = 63;       // address
+  int64_t value = 0;
+  bool operator==(const Operand&) const = default;
+};
+
+inline constexpr uint32_t first_virtual = 256;
+inline constexpr uint32_t RZ = 255, PT = 7, URZ = 63;
+inline constexpr size_t max_operands = 8, max_modifiers = 12;
+
+struct Instruction {
+  FormId form = none<FormId>();
+  Mnemonic mnemonic{};
+  uint8_t operand_count = 0;
+  uint32_t guard = PT;             // predicate register (uniform predicate for uniform-datapath forms)
+  bool guard_negated = false;
+  Control control;
+  std::array<uint8_t, max_modifiers> modifiers{};  // parallel to the form's modifiers
+  std::array<Operand, max_operands> operands{};
+};
+
+enum class Access : uint8_t { none, read, write, read_write };
+enum class RegisterFile : uint8_t { none, gpr, predicate, uniform, uniform_predicate, barrier };
+
+// Latency classes; distances between them are per target (latencies.h).
+enum class LatencyClass : uint8_t {
+#define LATENCY_CLASS(name, text) name,
+#include "assembler/isa/latency_classes.def"
+#undef LATENCY_CLASS
+};
+
+enum class Provenance : uint8_t { inferred, ptxas, device };  // inferred; seen in ptxas's output; seen to work on the H200
+
+// --- Rows, as passes see them --------------------------------------------------------------------------------------------------
+size_t form_count();
+Family form_family(FormId form);
+uint32_t form_targets(FormId form);             // set of Target::bit
+LatencyClass latency_class(const Instruction& instruction);
+Provenance provenance(FormId form);
+
+// Operand k of the instruction: how it is used, in which file, and over how many consecutive registers (pairs, quads; from modifiers such
+// as Size). An address reads its base pair (and the uniform register).
+Access access(const Instruction& instruction, uint32_t k);
+RegisterFile register_file(const Instruction& instruction, uint32_t k);
+uint32_t register_count(const Instruction& instruction, uint32_t k);
+// Pascal's condition code, an operand that has no slot: read by .X forms, written by .CC.
+bool reads_carry(const Instruction& instruction);
+bool writes_carry(const Instruction& instruction);
+
+// --- Modifiers ---------------------------------------------------------------------------------------------------------------
+bool has_modifier(FormId form, ModifierKind kind);
+uint8_t modifier(const Instruction& instruction, ModifierKind kind);                // 0 (or the row's default) when the form has none
+void set_modifier(Instruction& instruction, ModifierKind kind, uint8_t value);      // CHECKs that the form has it
+
+// --- Building, encoding, decoding, printing ------------------------------------------------------------------------------------
+// Finds the form of `mnemonic` on `target` whose slots take these operands (B as register, immediate, constant or uniform register) and
+// sets default modifiers. Returns false when there is none.
+bool make(const Target& target, Mnemonic mnemonic, std::span<const Operand> operands, Instruction& instruction);
+
+// False when a field does not fit (an immediate, an offset, a virtual register): the caller takes another form.
+// `address`: byte address of the instruction, for relative branches.
+bool encode(const Target& target, const Instruction& instruction, uint64_t address, Word& word);
+// False when no row matches.
+bool decode(const Target& target, Word word, uint64_t address, Instruction& instruction);
+// As nvdisasm 11.8 prints the instruction, without the final semicolon; labels as `label(address)` decides.
+std::string text(const Target& target, const Instruction& instruction, const std::string& label_of_target = {});
+
+// --- Streams of instructions ---------------------------------------------------------------------------------------------------
+// Lays out code for the target (Pascal: bundles with a control word) and back. Addresses as nvdisasm gives them.
+struct Located {
+  uint64_t address = 0;  // byte address in the section
+  Word word;
+};
+// Byte address of the i-th instruction of a section: 16*i, or on Pascal 32*(i/3) + 8*(i%3) + 8.
+uint64_t instruction_address(const Target& target, uint64_t index);
+std::vector<std::byte> pack(const Target& target, std::span<const Word> words);
+std::vector<Located> unpack(const Target& target, std::span<const std::byte> code);
+
+}  // namespace rndn::isa

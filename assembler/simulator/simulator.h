@@ -1,0 +1,89 @@
+// The SASS simulator: executes any cubin of the supported targets, with divergence as the target does it.
+//
+// Parallel mode uses all cores; deterministic mode runs one seeded order, and its counters repeat exactly on every machine.
+// Checks (all optional) report what a real GPU would let pass or turn into a wrong answer: out-of-bounds and misaligned accesses,
+// uninitialised reads, and scheduling hazards (a result used before its stall count or scoreboard allows reads as the old value).
+#pragma once
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "libraries/base/result.h"
+
+namespace rndn::sim {
+
+struct Options {
+  bool check_memory = true;         // bounds, alignment, freed memory
+  bool check_uninitialised = false; // registers and memory never written
+  bool check_hazards = false;       // stalls and scoreboards
+  bool deterministic = false;
+  uint64_t seed = 1;
+  unsigned threads = 0;             // 0: all cores; deterministic: 1
+  uint64_t max_warp_instructions = 0;  // per launch; 0: no limit. Exceeding it is reported as a hang
+};
+
+struct Dim3 {
+  uint32_t x = 1, y = 1, z = 1;
+};
+
+// Counts of one launch.
+struct Counters {
+  uint64_t warp_instructions = 0;
+  uint64_t thread_instructions = 0;
+  uint64_t issue_cycles = 0;        // sum of stall counts of executed instructions, per warp
+  uint64_t global_load_sectors = 0, global_store_sectors = 0;  // 32-byte sectors
+  uint64_t shared_accesses = 0;
+  uint64_t divergent_branches = 0;
+  uint64_t hazards = 0;
+};
+
+// A violation found by a check, or a trap: where and what.
+struct Report {
+  std::string kernel;
+  uint64_t address = 0;        // of the instruction, in its section
+  std::string instruction;     // as text
+  std::string message;
+  std::array<uint32_t, 3> block{}, thread{};
+};
+
+struct KernelInfo {
+  std::string name;
+  uint32_t registers = 0, shared_bytes = 0, local_bytes = 0, parameter_bytes = 0, instructions = 0;
+};
+
+enum class ModuleId : uint32_t {};
+
+// One simulated GPU: its memory and its loaded modules. Not thread-safe; launches are parallel inside.
+class Machine {
+ public:
+  // target: "sm_86" etc. memory_bytes bounds what can be allocated.
+  Machine(std::string_view target, uint64_t memory_bytes);
+  ~Machine();
+  Machine(const Machine&) = delete;
+
+  Result<uint64_t> allocate(uint64_t bytes, uint64_t alignment = 256);  // device address
+  Result<void> free(uint64_t address);
+  Result<void> write(uint64_t address, const void* from, uint64_t bytes);
+  Result<void> read(uint64_t address, void* to, uint64_t bytes) const;
+  Result<void> fill(uint64_t address, uint8_t value, uint64_t bytes);
+  // Host memory visible at a device address (mapped memory); the caller keeps it alive.
+  Result<uint64_t> map(void* host, uint64_t bytes);
+
+  Result<ModuleId> load(std::span<const std::byte> cubin);
+  Result<void> unload(ModuleId module);
+  Result<KernelInfo> kernel(ModuleId module, std::string_view name) const;
+
+  // Runs the kernel to completion. parameters: the parameter area, laid out as the cubin says.
+  // Fails (fault world) with the first report when a check fires or the code traps; all reports are in `reports`.
+  Result<Counters> launch(ModuleId module, std::string_view kernel, Dim3 grid, Dim3 block, uint32_t dynamic_shared,
+                          std::span<const std::byte> parameters, const Options& options, std::vector<Report>* reports = nullptr);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace rndn::sim

@@ -1,0 +1,87 @@
+# component(name FOLDER .. SOURCES .. HEADERS .. DEPS .. [LINK ..])
+#
+# Declares one component of the project: a static library `rndn_<name>`.
+#   FOLDER   where its files live, relative to the project's root
+#   SOURCES  its .cpp files (and generated ones); explicit, no globbing
+#   HEADERS  the headers that other components may include; all others in the folder are private
+#   DEPS     the other components that its files may include: tests/structure checks every #include
+#   LINK     outside libraries (fmt::fmt, ...)
+#
+# Sources include headers by their path from the project's root: #include "libraries/base/arena.h".
+
+find_package(fmt REQUIRED)
+find_package(Threads REQUIRED)
+
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+option(RNDN_WERROR "Treat warnings as errors" OFF)
+option(RNDN_STATIC "Link programs statically, so that they run where nothing is installed" OFF)
+set(RNDN_SANITIZE "" CACHE STRING "Sanitizers to build with, as -fsanitize= takes them")
+
+# Options of every target of the project; carried by the targets, not set globally.
+add_library(rndn_options INTERFACE)
+target_compile_features(rndn_options INTERFACE cxx_std_20)
+target_compile_options(rndn_options INTERFACE -Wall -Wextra -Wno-missing-field-initializers -fno-math-errno -ffp-contract=off)
+target_include_directories(rndn_options INTERFACE ${CMAKE_SOURCE_DIR})
+target_link_libraries(rndn_options INTERFACE fmt::fmt Threads::Threads)
+if(RNDN_WERROR)
+  target_compile_options(rndn_options INTERFACE -Werror)
+endif()
+if(RNDN_SANITIZE)
+  target_compile_options(rndn_options INTERFACE -fsanitize=${RNDN_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(rndn_options INTERFACE -fsanitize=${RNDN_SANITIZE})
+endif()
+if(RNDN_STATIC)
+  target_link_options(rndn_options INTERFACE -static-libstdc++ -static-libgcc)
+endif()
+
+function(component name)
+  cmake_parse_arguments(C "" "FOLDER" "SOURCES;HEADERS;DEPS;LINK" ${ARGN})
+  set(target rndn_${name})
+  if(C_SOURCES)
+    add_library(${target} STATIC ${C_SOURCES})
+    set(scope PUBLIC)
+  else()
+    add_library(${target} INTERFACE)
+    set(scope INTERFACE)
+  endif()
+  target_link_libraries(${target} ${scope} rndn_options ${C_LINK})
+  foreach(dep ${C_DEPS})
+    target_link_libraries(${target} ${scope} rndn_${dep})
+  endforeach()
+  string(REPLACE ";" "," deps "${C_DEPS}")
+  string(REPLACE ";" "," headers "${C_HEADERS}")
+  set_property(GLOBAL APPEND PROPERTY RNDN_COMPONENTS "${name} ${C_FOLDER} ${deps} ${headers}")
+endfunction()
+
+# component_test(name DEPS .. SOURCES .. [LABELS ..] [LINK ..]): a GoogleTest program `test_<name>`, its cases registered with CTest.
+# Tests read their data below RNDN_SOURCE_DIR and find the built programs in RNDN_BIN_DIR.
+function(component_test name)
+  cmake_parse_arguments(T "" "" "SOURCES;DEPS;LABELS;LINK" ${ARGN})
+  find_package(GTest REQUIRED)
+  include(GoogleTest)
+  add_executable(test_${name} ${T_SOURCES})
+  target_link_libraries(test_${name} PRIVATE rndn_options GTest::gtest GTest::gmock GTest::gtest_main ${T_LINK})
+  foreach(dep ${T_DEPS})
+    target_link_libraries(test_${name} PRIVATE rndn_${dep})
+  endforeach()
+  target_compile_definitions(test_${name} PRIVATE RNDN_SOURCE_DIR="${CMAKE_SOURCE_DIR}" RNDN_BIN_DIR="${CMAKE_BINARY_DIR}/bin")
+  gtest_discover_tests(test_${name} TEST_PREFIX ${name}. DISCOVERY_MODE PRE_TEST PROPERTIES LABELS "${T_LABELS}" TIMEOUT 300)
+endfunction()
+
+# program(name SOURCES .. DEPS .. [LINK ..]): an executable in build/bin.
+function(program name)
+  cmake_parse_arguments(P "" "" "SOURCES;DEPS;LINK" ${ARGN})
+  string(REPLACE "-" "_" target program_${name})
+  add_executable(${target} ${P_SOURCES})
+  set_target_properties(${target} PROPERTIES OUTPUT_NAME ${name})
+  target_link_libraries(${target} PRIVATE rndn_options ${P_LINK})
+  foreach(dep ${P_DEPS})
+    target_link_libraries(${target} PRIVATE rndn_${dep})
+  endforeach()
+endfunction()
+
+function(write_component_table file)
+  get_property(rows GLOBAL PROPERTY RNDN_COMPONENTS)
+  string(REPLACE ";" "\n" text "${rows}")
+  file(WRITE ${file} "${text}\n")
+endfunction()

@@ -1,0 +1,7 @@
+// The version that every program's --version prints.
+#pragma once
+#include <string_view>
+
+namespace rndn {
+std::string_view version();  // such as "0.1.0"
+}  // namespace rndn

@@ -1,0 +1,79 @@
+// From a typed program to a host program plus kernels: shapes, dependences, geometry, fusion, rewriting. pipeline.cpp shows the passes.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "frontend/ir.h"
+#include "libraries/base/diagnostic.h"
+#include "libraries/base/timing.h"
+
+namespace rndn::outliner {
+
+// --- Sizes and shapes (horseir.md 5.1) --------------------------------------------------------------------------------------
+
+enum class SizeId : uint32_t {};    // interned: equal sizes have equal ids
+enum class ObjectId : uint32_t {};  // a data object: every assignment of a new value makes one, copies pass it on
+
+struct Size {
+  enum Kind : uint8_t { init, constant, symbol, compressed, dynamic } kind = init;
+  int64_t value = 0;                      // constant
+  NameId name = none<NameId>();           // symbol, such as "data.lineitem.rows"
+  ObjectId object = none<ObjectId>();     // compressed: the mask; dynamic: what made it
+  uint32_t tag = 0;                       // dynamic: distinguishes several sizes of one call
+  SizeId base = none<SizeId>();           // compressed: size before compression
+  bool operator==(const Size&) const = default;
+};
+
+enum class ShapeId : uint32_t {};  // interned like sizes
+
+struct Shape {
+  enum Kind : uint8_t { wild, vector, list, table, dict, enumeration, ktable } kind = wild;
+  SizeId size = none<SizeId>();   // vector, list: length; table: rows
+  SizeId size2 = none<SizeId>();  // table: columns
+  std::vector<ShapeId> parts;     // list: cell shapes (one = all alike); dict, enumeration, ktable: the two sides
+  bool operator==(const Shape&) const = default;
+};
+
+class ShapeTable {
+ public:
+  SizeId intern(const Size& size);
+  ShapeId intern(const Shape& shape);
+  const Size& operator[](SizeId id) const { return sizes_[id]; }
+  const Shape& operator[](ShapeId id) const { return shapes_[id]; }
+  SizeId constant(int64_t n) { return intern(Size{.kind = Size::constant, .value = n}); }
+  ShapeId vector(SizeId size) { return intern(Shape{.kind = Shape::vector, .size = size, .parts = {}}); }
+  ShapeId scalar() { return vector(constant(1)); }
+  std::string text(SizeId id, const hir::Program& program) const;   // "data.lineitem.rows", "comp(t5, data.lineitem.rows)"
+  std::string text(ShapeId id, const hir::Program& program) const;  // "vector<data.lineitem.rows>"
+
+ private:
+  IdVector<SizeId, Size> sizes_;
+  IdVector<ShapeId, Shape> shapes_;
+};
+
+// --- Result -------------------------------------------------------------------------------------------------------------------
+
+// One outlined kernel: a `kernel` function of the outlined program, and what the analyses know of it.
+struct Kernel {
+  hir::FunctionId function{};
+  SizeId geometry{};                               // threads: one per element of a vector of this size
+  hir::VariableId geometry_variable{};             // a vector parameter (or, for none, none) whose length is the geometry at run time
+  IdVector<hir::VariableId, ShapeId> shapes;       // of every variable of the kernel
+  std::vector<ShapeId> result_shapes;              // in order of the kernel's results; Compressed: bounded by its base
+};
+
+struct Outlined {
+  hir::Program program;          // host `main` (calls kernels) plus kernels; prints as valid HorseIR
+  std::vector<Kernel> kernels;   // in call order
+  ShapeTable shapes;
+};
+
+enum class Mode : uint8_t { none, flow, full };  // --outline: a kernel per statement; pipelines only; all fusions
+
+struct Options {
+  Mode mode = Mode::full;
+};
+
+Outlined run(const hir::Program& program, const Options& options, DiagnosticSink& sink, Timings& timings);
+
+}  // namespace rndn::outliner

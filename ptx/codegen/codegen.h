@@ -1,0 +1,57 @@
+// Kernels of an outlined program to typed PTX. One file per family of operations (map, reduce, compress, ...).
+//
+// Kernel ABI. The runtime fills parameters by walking `parameters`; it needs no knowledge of the code. A vector lives in device
+// memory as data and, apart from it, a 64-bit element count ("size slot"), so that sizes never need the host. Kernels run a persistent
+// grid: any grid of at least one block is right, and each block loops over tiles of block_size * items_per_thread elements.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "frontend/ir.h"
+#include "libraries/base/result.h"
+#include "libraries/base/timing.h"
+#include "outliner/outliner.h"
+#include "ptx/ir.h"
+
+namespace rndn::codegen {
+
+enum class ParameterRole : uint8_t {
+  input_data,   // u64: address of the elements of kernel parameter `ordinal`
+  input_size,   // u64: address of its size slot
+  output_data,  // u64: address with room for `capacity` elements of kernel result `ordinal`
+  output_size,  // u64: address of the result's size slot; the kernel writes it
+  scratch,      // u64: address of scratch_fixed_bytes + grid * scratch_bytes_per_block bytes, 256-byte aligned. All zero before the first
+                // launch; the kernel leaves the first scratch_fixed_bytes zero again, so launches repeat without a memset
+  error,        // u64: address of the error word (design.md, decision 18): 0 = none, else statement << 32 | code
+};
+
+struct KernelParameter {
+  ParameterRole role{};
+  uint32_t ordinal = 0;            // index into the kernel function's parameters or results
+  hir::BasicType type{};           // element type, for *_data
+};
+
+struct KernelCode {
+  std::string name;                          // entry name in the module, such as "main_1"
+  std::vector<KernelParameter> parameters;   // all are u64, in declaration order
+  uint32_t block_size = 256;                 // threads per block (x), fixed (.reqntid)
+  uint32_t items_per_thread = 1;             // elements that a thread takes per tile
+  uint32_t scratch_fixed_bytes = 0;
+  uint32_t scratch_bytes_per_block = 0;
+  uint64_t floor_bytes_per_element = 0;      // bytes that must move per element of the geometry, for reports
+};
+
+struct Options {
+  uint32_t ptx_target = 60;  // .target sm_NN of the module: the lowest the code needs
+};
+
+struct ModuleCode {
+  ptx::Module module;
+  std::vector<KernelCode> kernels;  // parallel to Outlined::kernels
+};
+
+// Fails (fault input) for an operation that has no GPU code yet, naming it; the caller turns that into a diagnostic or a fallback.
+Result<ModuleCode> generate(const outliner::Outlined& outlined, const Options& options, Timings& timings);
+
+}  // namespace rndn::codegen

@@ -1,0 +1,183 @@
+// PTX as data: modules, functions, instructions. Written by the typed builder (builder.h) and by the parser (parse.h); read by the
+// printer, the verifier, the interpreter and the assembler. Knows nothing of HorseIR or SASS.
+//
+// An instruction is a row of opcodes.def (its mnemonic), modifiers, one or two types and operands, destinations first.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "libraries/base/id.h"
+#include "libraries/base/source.h"
+
+namespace rndn::ptx {
+
+enum class Type : uint8_t { none, pred, b8, b16, b32, b64, b128, u8, u16, u32, u64, s8, s16, s32, s64, f16, f16x2, bf16, bf16x2, f32, f64 };
+std::string_view type_name(Type type);  // "u32"
+uint32_t type_bytes(Type type);         // pred and none: 0
+inline bool is_signed(Type t) { return t >= Type::s8 && t <= Type::s64; }
+inline bool is_unsigned(Type t) { return t >= Type::u8 && t <= Type::u64; }
+inline bool is_bits(Type t) { return t >= Type::b8 && t <= Type::b128; }
+inline bool is_floating(Type t) { return t >= Type::f16; }
+
+enum class Space : uint8_t { generic, reg, param, local, shared, global, constant };
+
+// Mnemonics without modifiers: add, sub, mul, mad, ..., from opcodes.def.
+enum class Opcode : uint16_t {
+#define OPCODE(name, ...) name,
+#include "ptx/opcodes.def"
+#undef OPCODE
+};
+std::string_view opcode_name(Opcode op);  // "add"; `and_`, `or_`, `not_`, `xor_` print without the underscore
+
+enum class Rounding : uint8_t { none, rn, rz, rm, rp, rni, rzi, rmi, rpi };
+enum class Compare : uint8_t { none, eq, ne, lt, le, gt, ge, lo, ls, hi, hs, equ, neu, ltu, leu, gtu, geu, num, nan };
+enum class Combine : uint8_t { none, and_, or_, xor_ };            // setp.CMP.BOOL
+enum class MulPart : uint8_t { none, lo, hi, wide };
+enum class Cache : uint8_t { none, ca, cg, cs, lu, cv, wb, wt, nc };  // nc: ld.global.nc
+enum class Semantics : uint8_t { none, weak, relaxed, acquire, release, acq_rel, sc, volatile_ };
+enum class Scope : uint8_t { none, cta, cluster, gpu, sys };       // membar: cta, gl = gpu, sys
+enum class AtomicOp : uint8_t { none, add, min, max, inc, dec, and_, or_, xor_, exch, cas };
+enum class ShuffleMode : uint8_t { none, up, down, bfly, idx };
+enum class VoteMode : uint8_t { none, all, any, uni, ballot };
+enum class ShiftMode : uint8_t { none, wrap, clamp };
+
+// Everything between mnemonic and type. Default = absent. Which ones a row allows is in opcodes.def.
+struct Modifiers {
+  Rounding rounding = Rounding::none;
+  Compare compare = Compare::none;
+  Combine combine = Combine::none;
+  MulPart part = MulPart::none;
+  Space space = Space::generic;
+  Cache cache = Cache::none;
+  Semantics semantics = Semantics::none;
+  Scope scope = Scope::none;
+  AtomicOp atomic = AtomicOp::none;
+  ShuffleMode shuffle = ShuffleMode::none;
+  VoteMode vote = VoteMode::none;
+  ShiftMode shift = ShiftMode::none;
+  uint8_t vector = 1;  // .v2, .v4
+  bool ftz : 1 = false;
+  bool sat : 1 = false;
+  bool approx : 1 = false;
+  bool full : 1 = false;
+  bool carry_out : 1 = false;  // .cc
+  bool sync : 1 = false;       // shfl.sync, vote.sync, bar.sync, ...
+  bool uni : 1 = false;        // bra.uni
+  bool to : 1 = false;         // cvta.to
+  uint8_t mode = 0;            // what only one opcode has (prmt mode, testp kind, ...): its table is in opcodes.def
+  bool operator==(const Modifiers&) const = default;
+};
+
+enum class RegisterId : uint32_t {};  // within its function
+enum class LabelId : uint32_t {};     // within its function
+enum class VariableId : uint32_t {};  // within its module: global, shared, constant, local variables
+
+enum class SpecialRegister : uint8_t {
+  none, tid_x, tid_y, tid_z, ntid_x, ntid_y, ntid_z, ctaid_x, ctaid_y, ctaid_z, nctaid_x, nctaid_y, nctaid_z, laneid, warpid, nwarpid, smid,
+  nsmid, gridid, lanemask_eq, lanemask_le, lanemask_lt, lanemask_ge, lanemask_gt, clock, clock_hi, clock64, globaltimer, globaltimer_lo,
+  globaltimer_hi, dynamic_smem_size, total_smem_size,
+};
+std::string_view special_register_name(SpecialRegister r);  // "%tid.x"
+
+struct Operand {
+  enum Kind : uint8_t {
+    none,
+    reg,          // id: RegisterId; `negated` for a predicate source `!p`
+    immediate,    // value: the bits, sign-extended integers; floats as their IEEE bits of the instruction's type
+    special,      // id: SpecialRegister
+    label,        // id: LabelId
+    variable,     // id: VariableId, value: byte offset (address of the variable as a value: mov)
+    parameter,    // id: index of the entry's parameter, value: byte offset ([p+4] of ld.param)
+    address_reg,  // [reg + value]
+    address_var,  // [variable + value]
+    address_imm,  // [value]
+    vector,       // {a, b, ..}: id = first of `count` operands in Function::vector_elements
+    sink,         // `_`
+    function,     // id: index into Module::functions (call)
+  } kind = none;
+  bool negated = false;
+  uint8_t count = 0;  // vector: 2, 4 or 8
+  uint32_t id = 0;
+  int64_t value = 0;
+  RegisterId reg_id() const { return static_cast<RegisterId>(id); }
+  LabelId label_id() const { return static_cast<LabelId>(id); }
+  VariableId variable_id() const { return static_cast<VariableId>(id); }
+  bool operator==(const Operand&) const = default;
+};
+static_assert(sizeof(Operand) == 16);
+
+struct Instruction {
+  Opcode op{};
+  Type type = Type::none;
+  Type type2 = Type::none;         // cvt, set, shfl with packed predicates: the source type
+  bool guard_negated = false;
+  uint8_t operand_count = 0;
+  uint8_t destination_count = 0;   // the first operands
+  RegisterId guard = rndn::none<RegisterId>();  // @p / @!p
+  uint32_t first_operand = 0;      // into Function::operands
+  Modifiers mods;
+  uint32_t line = 0;               // of the source (.loc or PTX text), 0 = unknown
+};
+
+struct Register {
+  Type type{};
+  std::string name;  // "%r12"
+};
+
+struct Label {
+  std::string name;
+  uint32_t at = UINT32_MAX;  // index of the instruction it precedes (may be the number of instructions)
+};
+
+struct Parameter {
+  Type type{};
+  std::string name;
+  uint32_t align = 0;   // bytes; 0: natural
+  uint32_t count = 0;   // array length in elements; 0: scalar
+};
+
+struct Variable {
+  Space space{};
+  Type type{};
+  std::string name;
+  uint32_t align = 0;
+  uint64_t count = 0;   // elements; 0: scalar; UINT64_MAX: extern unsized array
+  bool external = false, visible = false;
+  std::vector<std::byte> initial;
+  uint32_t function = UINT32_MAX;  // index of the function that declares it, or none for module scope
+};
+
+struct Function {
+  std::string name;
+  bool is_entry = true;
+  bool visible = true;
+  std::vector<Parameter> parameters;
+  std::vector<Parameter> results;                   // .func only
+  std::array<uint32_t, 3> max_threads{}, required_threads{};  // .maxntid, .reqntid; 0 = absent
+  uint32_t min_blocks = 0;                          // .minnctapersm
+  uint32_t max_registers = 0;                       // .maxnreg
+  IdVector<RegisterId, Register> registers;
+  IdVector<LabelId, Label> labels;
+  std::vector<Instruction> instructions;
+  std::vector<Operand> operands;
+  std::vector<Operand> vector_elements;
+
+  const Operand& operand(const Instruction& i, uint32_t k) const { return operands[i.first_operand + k]; }
+};
+
+struct Module {
+  uint32_t version = 60;      // 10 * major + minor
+  uint32_t target = 60;       // sm_60
+  uint32_t address_size = 64;
+  IdVector<VariableId, Variable> variables;
+  std::vector<Function> functions;
+};
+
+std::string print(const Module& module);
+std::string print(const Module& module, const Function& function);
+std::string print(const Module& module, const Function& function, const Instruction& instruction);
+
+}  // namespace rndn::ptx

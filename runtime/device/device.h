@@ -1,0 +1,70 @@
+// What kernels run on. Implemented by runtime/cuda (the CUDA driver) and by the simulator's adapter in runtime/.
+//
+// All work of a device is in one stream: operations happen in the order of the calls. Calls are not thread-safe, except where said.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "libraries/base/result.h"
+
+namespace rndn::device {
+
+using Address = uint64_t;  // in device memory; 0 = none
+enum class ModuleHandle : uint64_t {};
+enum class KernelHandle : uint64_t {};
+
+struct Info {
+  std::string name;              // "NVIDIA H200", "simulator"
+  std::string target;            // "sm_90"; for GPUs the cubin target to assemble for (sm_89 runs sm_89 cubins)
+  std::string driver;            // version, or empty
+  uint32_t multiprocessors = 1;
+  uint64_t memory_bytes = 0;
+  bool is_simulator = false;
+};
+
+struct KernelInfo {
+  uint32_t registers = 0, shared_bytes = 0, local_bytes = 0, max_threads = 1024;
+};
+
+struct Dim3 {
+  uint32_t x = 1, y = 1, z = 1;
+};
+
+struct LaunchCounters {          // simulator only; zeros elsewhere
+  uint64_t warp_instructions = 0, thread_instructions = 0, load_sectors = 0, store_sectors = 0;
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual const Info& info() const = 0;
+
+  virtual Result<Address> allocate(uint64_t bytes) = 0;  // 256-byte aligned; contents undefined
+  virtual Result<void> free(Address address) = 0;
+  virtual Result<void> copy_to_device(Address to, const void* from, uint64_t bytes) = 0;
+  virtual Result<void> copy_to_host(void* to, Address from, uint64_t bytes) = 0;  // waits
+  virtual Result<void> fill(Address to, uint8_t value, uint64_t bytes) = 0;
+
+  virtual Result<ModuleHandle> load_module(std::span<const std::byte> cubin) = 0;
+  virtual Result<void> unload_module(ModuleHandle module) = 0;
+  virtual Result<KernelHandle> find_kernel(ModuleHandle module, const std::string& name) = 0;
+  virtual Result<KernelInfo> kernel_info(KernelHandle kernel) = 0;
+  // Blocks of this kernel that fit on one multiprocessor at once; >= 1.
+  virtual Result<uint32_t> blocks_per_multiprocessor(KernelHandle kernel, uint32_t block_size, uint32_t dynamic_shared) = 0;
+
+  // parameters: the kernel's parameter area (all our kernels take u64s, 8 bytes each, in order). Asynchronous.
+  virtual Result<void> launch(KernelHandle kernel, Dim3 grid, Dim3 block, uint32_t dynamic_shared, std::span<const std::byte> parameters) = 0;
+  virtual Result<void> synchronize() = 0;
+
+  // Device time of the last launches: marks are recorded in the stream; elapsed waits for both.
+  virtual Result<uint32_t> record_mark() = 0;
+  virtual Result<uint64_t> elapsed_ns(uint32_t from_mark, uint32_t to_mark) = 0;
+  virtual LaunchCounters last_launch() const { return {}; }
+};
+
+}  // namespace rndn::device
