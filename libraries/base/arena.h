@@ -3,6 +3,7 @@
 // Objects in an arena are never destroyed one by one, so only trivially destructible types are allowed.
 // Slabs double from 16 KiB to 1 MiB; `reset` keeps the largest slab for the next compilation.
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -24,11 +25,8 @@ class Arena {
 
   // `bytes` bytes aligned to `alignment` (a power of two); contents undefined. Lives as long as the arena.
   void* allocate(size_t bytes, size_t alignment) {
-    size_t at = (used_ + alignment - 1) & ~(alignment - 1);
-    if (slabs_.empty() || at + bytes > slab_size_) {
-      grow(bytes + alignment);
-      at = (reinterpret_cast<uintptr_t>(slabs_.back().get()) % alignment) ? alignment - reinterpret_cast<uintptr_t>(slabs_.back().get()) % alignment : 0;
-    }
+    if (slabs_.empty() || aligned(alignment) + bytes > slab_size_) grow(bytes + alignment);
+    size_t at = aligned(alignment);
     used_ = at + bytes;
     return slabs_.back().get() + at;
   }
@@ -62,6 +60,12 @@ class Arena {
   }
 
  private:
+  // The first offset of the last slab that is free and whose address has this alignment.
+  size_t aligned(size_t alignment) const {
+    uintptr_t base = reinterpret_cast<uintptr_t>(slabs_.back().get());
+    return ((base + used_ + alignment - 1) & ~(alignment - 1)) - base;
+  }
+
   void grow(size_t at_least) {
     slab_size_ = slab_size_ == 0 ? 16 << 10 : std::min<size_t>(slab_size_ * 2, 1 << 20);
     if (slab_size_ < at_least) slab_size_ = at_least;

@@ -7,8 +7,8 @@
 namespace rndn {
 void check_failed(const char* file, int line, const char* condition, const std::string& message) {
   std::fflush(stdout);
-  std::fprintf(stderr, "internal error: %s:%d: %s%s%s\nthis is a bug in rndn; please report it with the input\n", file, line, condition,
-               message.empty() ? "" : ": ", message.c_str());
+  std::fprintf(stderr, "internal error: %s:%d: %s%s%s\nthis is a bug in rndn; please report it with the input\n", file,
+               line, condition, message.empty() ? "" : ": ", message.c_str());
   std::fflush(stderr);
   _exit(70);
 }

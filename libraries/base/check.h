@@ -9,10 +9,10 @@ namespace rndn {
 [[noreturn]] void check_failed(const char* file, int line, const char* condition, const std::string& message);
 }  // namespace rndn
 
-#define CHECK(condition, ...)                                                                                   \
-  do {                                                                                                          \
-    if (!(condition)) [[unlikely]]                                                                              \
-      ::rndn::check_failed(__FILE__, __LINE__, #condition, ::fmt::format("" __VA_ARGS__));                      \
+#define CHECK(condition, ...)                                                              \
+  do {                                                                                     \
+    if (!(condition)) [[unlikely]]                                                         \
+      ::rndn::check_failed(__FILE__, __LINE__, #condition, ::fmt::format("" __VA_ARGS__)); \
   } while (0)
 #ifdef NDEBUG
 #define DCHECK(condition, ...) \

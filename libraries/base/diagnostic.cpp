@@ -5,7 +5,8 @@
 
 namespace rndn {
 
-DiagnosticSink::Builder DiagnosticSink::report(Severity severity, std::string_view kind, Span span, std::string message) {
+DiagnosticSink::Builder DiagnosticSink::report(Severity severity, std::string_view kind, Span span,
+                                               std::string message) {
   diagnostics_.push_back({severity, kind, span, std::move(message), {}, {}});
   if (severity == Severity::error) ++errors_;
   return Builder(*this, diagnostics_.size() - 1);
@@ -21,8 +22,8 @@ void DiagnosticSink::sort_by_position() {
 namespace {
 
 // One message with its source line and marks. Tabs are kept in the mark line so that carets align in any terminal.
-std::string render_one(std::string_view severity, Span span, const std::string& message, const std::vector<Span>& highlights,
-                       const SourceManager& sources) {
+std::string render_one(std::string_view severity, Span span, const std::string& message,
+                       const std::vector<Span>& highlights, const SourceManager& sources) {
   if (!span.known()) return fmt::format("{}: {}\n", severity, message);
   LineColumn at = sources.position(span);
   std::string_view line = sources.line(span.file, at.line);
@@ -45,7 +46,8 @@ std::string render_one(std::string_view severity, Span span, const std::string& 
   while (!marks.empty() && std::isspace(static_cast<unsigned char>(marks.back()))) marks.pop_back();
   std::string shown(line);
   for (char& c : shown)
-    if (static_cast<unsigned char>(c) < 32 && c != '\t') c = '?';  // never send raw control bytes of an input to a terminal
+    if (static_cast<unsigned char>(c) < 32 && c != '\t')
+      c = '?';  // never send raw control bytes of an input to a terminal
   return out + fmt::format("  {}\n  {}\n", shown, marks);
 }
 
@@ -88,7 +90,8 @@ std::string_view did_you_mean(std::string_view word, const std::vector<std::stri
       row[0] = i;
       for (size_t j = 1; j <= c.size(); ++j) {
         row[j] = std::min({previous[j] + 1, row[j - 1] + 1, previous[j - 1] + (word[i - 1] != c[j - 1])});
-        if (i > 1 && j > 1 && word[i - 1] == c[j - 2] && word[i - 2] == c[j - 1]) row[j] = std::min(row[j], before[j - 2] + 1);
+        if (i > 1 && j > 1 && word[i - 1] == c[j - 2] && word[i - 2] == c[j - 1])
+          row[j] = std::min(row[j], before[j - 2] + 1);
       }
       before.swap(previous);
       previous.swap(row);

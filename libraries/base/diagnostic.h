@@ -77,8 +77,8 @@ std::string render(const Diagnostic& diagnostic, const SourceManager& sources);
 // All of them, and "2 errors, 1 warning generated" when there is more than one.
 std::string render(const DiagnosticSink& sink, const SourceManager& sources);
 
-// The candidate nearest to `word` by edit distance (insert, delete, replace, swap of neighbours), or empty when none is near
-// enough to be a plausible misspelling (distance <= max(1, length / 3)).
+// The candidate nearest to `word` by edit distance (insert, delete, replace, swap of neighbours), or empty when none is
+// near enough to be a plausible misspelling (distance <= max(1, length / 3)).
 std::string_view did_you_mean(std::string_view word, const std::vector<std::string_view>& candidates);
 
 }  // namespace rndn

@@ -11,7 +11,8 @@ namespace rndn {
 Result<std::string> read_file(const std::string& path) {
   bool standard = path == "-";
   struct stat status {};
-  if (!standard && stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) return input_error("cannot read `{}`: it is a directory", path);
+  if (!standard && stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode))
+    return input_error("cannot read `{}`: it is a directory", path);
   std::FILE* f = standard ? stdin : std::fopen(path.c_str(), "rb");
   if (!f) return input_error("cannot read `{}`: {}", path, std::strerror(errno));
   std::string text;

@@ -20,15 +20,22 @@ template <class Id>
 concept IdType = std::is_enum_v<Id> && std::is_same_v<std::underlying_type_t<Id>, uint32_t>;
 
 template <IdType Id>
-constexpr uint32_t index(Id id) { return static_cast<uint32_t>(id); }
+constexpr uint32_t index(Id id) {
+  return static_cast<uint32_t>(id);
+}
 
 template <IdType Id>
-constexpr Id none() { return static_cast<Id>(UINT32_MAX); }
+constexpr Id none() {
+  return static_cast<Id>(UINT32_MAX);
+}
 
 template <IdType Id>
-constexpr bool is_none(Id id) { return index(id) == UINT32_MAX; }
+constexpr bool is_none(Id id) {
+  return index(id) == UINT32_MAX;
+}
 
-// A vector whose elements are named by `Id`. Also serves as a dense side table: `IdVector<BlockId, Fact> facts(blocks.size())`.
+// A vector whose elements are named by `Id`. Also serves as a dense side table: `IdVector<BlockId, Fact>
+// facts(blocks.size())`.
 template <IdType Id, class T>
 class IdVector {
  public:

@@ -7,8 +7,8 @@ namespace rndn {
 
 unsigned hardware_threads();  // >= 1
 
-// Calls body(i) for every i in [0, n), on up to `threads` threads (0 = all cores), which take indices in ascending order as they
-// become free. Returns when all calls have returned. The body must not throw.
+// Calls body(i) for every i in [0, n), on up to `threads` threads (0 = all cores), which take indices in ascending
+// order as they become free. Returns when all calls have returned. The body must not throw.
 void parallel_for(size_t n, const std::function<void(size_t)>& body, unsigned threads = 0);
 
 }  // namespace rndn

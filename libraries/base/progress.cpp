@@ -11,7 +11,11 @@ constexpr int64_t second = 1'000'000'000;
 }
 
 Progress::Progress(std::string what, uint64_t total, bool enabled)
-    : what_(std::move(what)), total_(total ? total : 1), enabled_(enabled), terminal_(isatty(2) != 0), next_show_ns_(second),
+    : what_(std::move(what)),
+      total_(total ? total : 1),
+      enabled_(enabled),
+      terminal_(isatty(2) != 0),
+      next_show_ns_(second),
       start_(std::chrono::steady_clock::now()) {}
 
 Progress::~Progress() {
@@ -30,7 +34,8 @@ void Progress::advance(uint64_t amount) {
 
 void Progress::show(uint64_t done, double seconds) {
   double part = static_cast<double>(done) / static_cast<double>(total_);
-  std::string line = fmt::format("{} {:3.0f} % ({:.0f} s, about {:.0f} s left)", what_, 100 * part, seconds, part > 0 ? seconds / part - seconds : 0);
+  std::string line = fmt::format("{} {:3.0f} % ({:.0f} s, about {:.0f} s left)", what_, 100 * part, seconds,
+                                 part > 0 ? seconds / part - seconds : 0);
   std::fprintf(stderr, terminal_ ? "\r%s\033[K" : "%s\n", line.c_str());
   std::fflush(stderr);
   shown_ = true;

@@ -7,8 +7,8 @@
 
 namespace rndn {
 
-// Thread-safe. Shows nothing during the first second; afterwards at most ten updates per second on a terminal (one line,
-// rewritten) and one line per five seconds otherwise. The destructor ends the line.
+// Thread-safe. Shows nothing during the first second; afterwards at most ten updates per second on a terminal (one
+// line, rewritten) and one line per five seconds otherwise. The destructor ends the line.
 class Progress {
  public:
   Progress(std::string what, uint64_t total, bool enabled = true);

@@ -20,16 +20,23 @@ enum class Fault : uint8_t { input = 1, usage = 2, world = 3, internal = 70 };
 
 struct Error {
   Fault fault = Fault::internal;
-  std::string message;  // lower case, no full stop; says what was tried and, for the driver, its own name for the failure
+  std::string
+      message;  // lower case, no full stop; says what was tried and, for the driver, its own name for the failure
   int exit_code() const { return static_cast<int>(fault); }
 };
 
 template <class... Args>
-Error input_error(fmt::format_string<Args...> format, Args&&... args) { return {Fault::input, fmt::format(format, std::forward<Args>(args)...)}; }
+Error input_error(fmt::format_string<Args...> format, Args&&... args) {
+  return {Fault::input, fmt::format(format, std::forward<Args>(args)...)};
+}
 template <class... Args>
-Error usage_error(fmt::format_string<Args...> format, Args&&... args) { return {Fault::usage, fmt::format(format, std::forward<Args>(args)...)}; }
+Error usage_error(fmt::format_string<Args...> format, Args&&... args) {
+  return {Fault::usage, fmt::format(format, std::forward<Args>(args)...)};
+}
 template <class... Args>
-Error world_error(fmt::format_string<Args...> format, Args&&... args) { return {Fault::world, fmt::format(format, std::forward<Args>(args)...)}; }
+Error world_error(fmt::format_string<Args...> format, Args&&... args) {
+  return {Fault::world, fmt::format(format, std::forward<Args>(args)...)};
+}
 
 template <class T>
 class [[nodiscard]] Result {
@@ -39,9 +46,18 @@ class [[nodiscard]] Result {
 
   bool ok() const { return state_.index() == 0; }
   explicit operator bool() const { return ok(); }
-  T& operator*() & { CHECK(ok(), "{}", error().message); return std::get<0>(state_); }
-  const T& operator*() const& { CHECK(ok(), "{}", error().message); return std::get<0>(state_); }
-  T&& operator*() && { CHECK(ok(), "{}", error().message); return std::get<0>(std::move(state_)); }
+  T& operator*() & {
+    CHECK(ok(), "{}", error().message);
+    return std::get<0>(state_);
+  }
+  const T& operator*() const& {
+    CHECK(ok(), "{}", error().message);
+    return std::get<0>(state_);
+  }
+  T&& operator*() && {
+    CHECK(ok(), "{}", error().message);
+    return std::get<0>(std::move(state_));
+  }
   T* operator->() { return &**this; }
   const T* operator->() const { return &**this; }
   const Error& error() const { return std::get<1>(state_); }
@@ -66,15 +82,16 @@ class [[nodiscard]] Result<void> {
 }  // namespace rndn
 
 // RETURN_IF_ERROR(expression of type Result<..>): passes the error on to the caller.
-#define RETURN_IF_ERROR(...)                              \
-  do {                                                    \
-    auto rndn_result_ = (__VA_ARGS__);                    \
-    if (!rndn_result_.ok()) return rndn_result_.error();  \
+#define RETURN_IF_ERROR(...)                             \
+  do {                                                   \
+    auto rndn_result_ = (__VA_ARGS__);                   \
+    if (!rndn_result_.ok()) return rndn_result_.error(); \
   } while (0)
 #define RNDN_CONCAT2(a, b) a##b
 #define RNDN_CONCAT(a, b) RNDN_CONCAT2(a, b)
 // ASSIGN_OR_RETURN(auto x, expression): declares x from the value or passes the error on.
-#define ASSIGN_OR_RETURN(declaration, ...) ASSIGN_OR_RETURN_(RNDN_CONCAT(rndn_result_, __LINE__), declaration, __VA_ARGS__)
+#define ASSIGN_OR_RETURN(declaration, ...) \
+  ASSIGN_OR_RETURN_(RNDN_CONCAT(rndn_result_, __LINE__), declaration, __VA_ARGS__)
 #define ASSIGN_OR_RETURN_(temporary, declaration, ...) \
   auto temporary = (__VA_ARGS__);                      \
   if (!temporary.ok()) return temporary.error();       \

@@ -89,9 +89,11 @@ std::string Timings::tree() const {
     for (size_t p = 0; p < phase_count; ++p)
       if (rows[p].group == group && exclusive_[p])
         out += fmt::format("  {:<10} {:>12.3f} ms  {:>5.1f} %  {}\n", rows[p].name, ms(exclusive_[p]),
-                           total ? 100.0 * static_cast<double>(exclusive_[p]) / static_cast<double>(total) : 0.0, rows[p].text);
+                           total ? 100.0 * static_cast<double>(exclusive_[p]) / static_cast<double>(total) : 0.0,
+                           rows[p].text);
     if (overlap_[static_cast<size_t>(group)])
-      out += fmt::format("  {:<10} {:>12.3f} ms           counted above, ran beside the rest\n", "overlap", -ms(overlap_[static_cast<size_t>(group)]));
+      out += fmt::format("  {:<10} {:>12.3f} ms           counted above, ran beside the rest\n", "overlap",
+                         -ms(overlap_[static_cast<size_t>(group)]));
   }
   return out + fmt::format("{:<12} {:>12.3f} ms\n", "total", ms(all));
 }
@@ -107,9 +109,10 @@ std::string Timings::chrome_trace() const {
       if (c == '"' || c == '\\') escaped += '\\';
       escaped += static_cast<unsigned char>(c) < 32 ? ' ' : c;
     }
-    out += fmt::format("{}\n{{\"name\":\"{}\",\"cat\":\"{}\",\"ph\":\"X\",\"pid\":1,\"tid\":1,\"ts\":{:.3f},\"dur\":{:.3f}}}", i ? "," : "", escaped,
-                       phase_group(e.phase) == PhaseGroup::compile ? "compile" : "execute", static_cast<double>(e.start_ns) * 1e-3,
-                       static_cast<double>(e.duration_ns) * 1e-3);
+    out += fmt::format(
+        "{}\n{{\"name\":\"{}\",\"cat\":\"{}\",\"ph\":\"X\",\"pid\":1,\"tid\":1,\"ts\":{:.3f},\"dur\":{:.3f}}}",
+        i ? "," : "", escaped, phase_group(e.phase) == PhaseGroup::compile ? "compile" : "execute",
+        static_cast<double>(e.start_ns) * 1e-3, static_cast<double>(e.duration_ns) * 1e-3);
   }
   return out + "\n]}\n";
 }

@@ -48,7 +48,9 @@ class Timings {
     Scope(Timings* owner) : owner_(owner) {}
     Scope(Scope&& other) noexcept : owner_(std::exchange(other.owner_, nullptr)) {}
     Scope& operator=(Scope&&) = delete;
-    ~Scope() { if (owner_) owner_->leave(); }
+    ~Scope() {
+      if (owner_) owner_->leave();
+    }
 
    private:
     Timings* owner_;
@@ -56,13 +58,14 @@ class Timings {
 
   Timings();
   Scope measure(Phase phase, std::string_view detail = {});
-  // Time measured elsewhere (a device event): moves `ns` from the phase now open to `phase`, so that totals still add up.
+  // Time measured elsewhere (a device event): moves `ns` from the phase now open to `phase`, so that totals still add
+  // up.
   void credit(Phase phase, uint64_t ns, std::string_view detail = {});
   // Work that ran beside the measured thread: counts in `phase` and in the group's overlap.
   void add_overlap(Phase phase, uint64_t ns);
 
   uint64_t exclusive_ns(Phase phase) const { return exclusive_[static_cast<size_t>(phase)]; }
-  uint64_t total_ns(PhaseGroup group) const;                                    // wall time: sum of phases minus overlap
+  uint64_t total_ns(PhaseGroup group) const;  // wall time: sum of phases minus overlap
   uint64_t overlap_ns(PhaseGroup group) const { return overlap_[static_cast<size_t>(group)]; }
   const std::vector<Event>& events() const { return events_; }
   void reset();

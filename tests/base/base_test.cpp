@@ -1,0 +1,247 @@
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <random>
+#include <set>
+#include <thread>
+
+#include "libraries/base/arena.h"
+#include "libraries/base/bitset.h"
+#include "libraries/base/diagnostic.h"
+#include "libraries/base/files.h"
+#include "libraries/base/id.h"
+#include "libraries/base/intern.h"
+#include "libraries/base/parallel.h"
+#include "libraries/base/result.h"
+#include "libraries/base/timing.h"
+#include "libraries/base/version.h"
+
+namespace rndn {
+namespace {
+
+TEST(Arena, AlignsAndKeepsObjectsApart) {
+  Arena arena;
+  std::mt19937 random(7);
+  std::vector<std::span<uint64_t>> spans;
+  for (int i = 0; i < 2000; ++i) {
+    arena.allocate(random() % 33, 1);  // disturbs alignment
+    auto s = arena.make_span<uint64_t>(random() % 700);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(s.data()) % alignof(uint64_t), 0u);
+    for (uint64_t& x : s) {
+      EXPECT_EQ(x, 0u);
+      x = static_cast<uint64_t>(i);
+    }
+    spans.push_back(s);
+  }
+  for (size_t i = 0; i < spans.size(); ++i)
+    for (uint64_t x : spans[i]) ASSERT_EQ(x, i) << "a later object overlaps span " << i;
+}
+
+TEST(Arena, ServesRequestsLargerThanASlabAndStartsOverAfterReset) {
+  Arena arena;
+  for (size_t bytes : {size_t{1}, size_t{100'000}, size_t{5'000'000}, size_t{3}}) {
+    auto s = arena.make_span<char>(bytes);
+    s[0] = s[bytes - 1] = 'x';
+  }
+  void* aligned = arena.allocate(64, 4096);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(aligned) % 4096, 0u);
+  arena.reset();
+  auto again = arena.make_span<int>(10);
+  EXPECT_EQ(again[9], 0);
+}
+
+TEST(Interner, GivesEqualTextsEqualIdsForever) {
+  Interner names;
+  std::vector<NameId> ids;
+  for (int i = 0; i < 5000; ++i) ids.push_back(names.intern("name" + std::to_string(i)));
+  for (int i = 0; i < 5000; ++i) {
+    EXPECT_EQ(names.intern("name" + std::to_string(i)), ids[static_cast<size_t>(i)]);
+    EXPECT_EQ(names.text(ids[static_cast<size_t>(i)]), "name" + std::to_string(i));
+  }
+  EXPECT_EQ(names.size(), 5000u);
+  EXPECT_NE(names.intern(""), names.intern(std::string_view("\0", 1)));
+}
+
+TEST(Bitset, BehavesAsASetOfIntegers) {
+  std::mt19937 random(3);
+  for (size_t n : {size_t{0}, size_t{1}, size_t{63}, size_t{64}, size_t{65}, size_t{500}}) {
+    Bitset a(n), b(n);
+    std::set<size_t> sa, sb;
+    for (size_t i = 0; n && i < n; ++i) {
+      size_t x = random() % n, y = random() % n;
+      a.set(x), sa.insert(x);
+      b.set(y), sb.insert(y);
+      if (random() % 4 == 0) a.reset(y), sa.erase(y);
+    }
+    size_t before = sa.size();
+    EXPECT_EQ(a.count(), before);
+    Bitset c = a;
+    sa.merge(std::set<size_t>(sb));
+    EXPECT_EQ(c.merge(b), sa.size() != before);
+    EXPECT_FALSE(c.merge(b));
+    std::vector<size_t> members;
+    c.for_each([&](size_t i) { members.push_back(i); });
+    EXPECT_EQ(members, std::vector<size_t>(sa.begin(), sa.end()));
+    c.subtract(b);
+    for (size_t x : sb) EXPECT_FALSE(c.test(x));
+  }
+}
+
+enum class ThingId : uint32_t {};
+enum class OtherId : uint32_t {};
+template <class V, class I>
+concept Indexable = requires(V v, I i) {
+  v[i];
+};
+
+TEST(IdVector, IsIndexedByItsOwnIdsOnly) {
+  using Things = IdVector<ThingId, int>;
+  static_assert(Indexable<Things, ThingId>);
+  static_assert(!Indexable<Things, OtherId> && !Indexable<Things, int>);
+  Things things;
+  ThingId first = things.add(4), second = things.add(5);
+  EXPECT_EQ(things[first], 4);
+  EXPECT_EQ(things[second], 5);
+  EXPECT_TRUE(is_none(none<ThingId>()));
+  EXPECT_FALSE(is_none(first));
+}
+
+Result<int> half(int x) {
+  if (x % 2) return input_error("{} is odd", x);
+  return x / 2;
+}
+Result<int> quarter(int x) {
+  ASSIGN_OR_RETURN(int h, half(x));
+  return half(h);
+}
+
+TEST(Result, PassesErrorsOn) {
+  EXPECT_EQ(*quarter(8), 2);
+  Result<int> failed = quarter(6);
+  ASSERT_FALSE(failed.ok());
+  EXPECT_EQ(failed.error().message, "3 is odd");
+  EXPECT_EQ(failed.error().exit_code(), 1);
+}
+
+TEST(Diagnostic, ShowsFileLineColumnCaretAndNotes) {
+  SourceManager sources;
+  FileId file = sources.add("q.hir", "first;\n\tsum = lt(a, b);\nlast");
+  DiagnosticSink sink;
+  auto at = [&](uint32_t b, uint32_t e) { return Span{file, b, e}; };
+  sink.error("shapes", at(14, 16), "`lt` expects operands of one shape")
+      .highlight(at(17, 18))
+      .highlight(at(20, 21))
+      .note(at(0, 5), "declared here");
+  sink.warning("end", at(28, 28), "at the end");
+  EXPECT_EQ(render(sink, sources),
+            "q.hir:2:8: error: `lt` expects operands of one shape\n"
+            "  \tsum = lt(a, b);\n"
+            "  \t      ^~ ~  ~\n"
+            "q.hir:1:1: note: declared here\n"
+            "  first;\n"
+            "  ^~~~~\n"
+            "q.hir:3:5: warning: at the end\n"
+            "  last\n"
+            "      ^\n"
+            "1 error, 1 warning generated\n");
+}
+
+TEST(Diagnostic, SortsByPositionAndCountsErrorsOnly) {
+  SourceManager sources;
+  FileId file = sources.add("f", "abc");
+  DiagnosticSink sink;
+  sink.warning("w", {file, 2, 3}, "second");
+  sink.error("e", {file, 0, 1}, "first");
+  sink.sort_by_position();
+  EXPECT_EQ(sink.diagnostics()[0].message, "first");
+  EXPECT_EQ(sink.error_count(), 1u);
+}
+
+TEST(Diagnostic, NeverSendsControlBytesToTheTerminal) {
+  SourceManager sources;
+  FileId file = sources.add("f", std::string("a\x1b[31mb\0c", 9));
+  DiagnosticSink sink;
+  sink.error("e", {file, 0, 1}, "x");
+  std::string text = render(sink, sources);
+  EXPECT_EQ(text.find('\x1b'), std::string::npos);
+  EXPECT_EQ(text.find('\0'), std::string::npos);
+}
+
+TEST(DidYouMean, FindsNearNamesOnly) {
+  std::vector<std::string_view> names = {"compress", "column_value", "sum", "len"};
+  EXPECT_EQ(did_you_mean("compres", names), "compress");
+  EXPECT_EQ(did_you_mean("colunm_value", names), "column_value");
+  EXPECT_EQ(did_you_mean("smu", names), "sum");
+  EXPECT_EQ(did_you_mean("frobnicate", names), "");
+  EXPECT_EQ(did_you_mean("", names), "");
+}
+
+TEST(Timings, PhasesAreExclusiveAndAddUpToTheTotal) {
+  Timings timings;
+  auto wait = [] { std::this_thread::sleep_for(std::chrono::milliseconds(3)); };
+  auto start = std::chrono::steady_clock::now();
+  {
+    auto total = timings.measure(Phase::frontend);
+    wait();
+    {
+      auto inner = timings.measure(Phase::select, "kernel");
+      wait();
+    }
+    wait();
+  }
+  auto wall = static_cast<uint64_t>(std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count());
+  EXPECT_GE(timings.exclusive_ns(Phase::frontend), 6'000'000u);
+  EXPECT_GE(timings.exclusive_ns(Phase::select), 3'000'000u);
+  EXPECT_EQ(timings.total_ns(PhaseGroup::compile),
+            timings.exclusive_ns(Phase::frontend) + timings.exclusive_ns(Phase::select));
+  EXPECT_LE(timings.total_ns(PhaseGroup::compile), wall);
+  EXPECT_EQ(timings.total_ns(PhaseGroup::execute), 0u);
+  EXPECT_EQ(timings.events().size(), 2u);
+  EXPECT_EQ(timings.events()[1].depth, 1);
+}
+
+TEST(Timings, CreditMovesTimeAndOverlapIsTakenOut) {
+  Timings timings;
+  {
+    auto total = timings.measure(Phase::overhead);
+    std::this_thread::sleep_for(std::chrono::milliseconds(3));
+    timings.credit(Phase::kernels, 2'000'000, "main_1");
+    timings.credit(Phase::kernels, 1'000'000'000'000);  // more than passed: bounded by the wall clock
+    timings.add_overlap(Phase::data, 500);
+  }
+  EXPECT_GE(timings.exclusive_ns(Phase::kernels), 2'000'000u);
+  EXPECT_LT(timings.exclusive_ns(Phase::kernels), 1'000'000'000u);
+  EXPECT_EQ(timings.overlap_ns(PhaseGroup::execute), 500u);
+  EXPECT_EQ(timings.total_ns(PhaseGroup::execute), timings.exclusive_ns(Phase::kernels) +
+                                                       timings.exclusive_ns(Phase::overhead) +
+                                                       timings.exclusive_ns(Phase::data) - 500);
+}
+
+TEST(ParallelFor, CallsEveryIndexOnce) {
+  for (unsigned threads : {1u, 2u, 7u}) {
+    std::vector<std::atomic<int>> calls(1000);
+    parallel_for(
+        calls.size(), [&](size_t i) { ++calls[i]; }, threads);
+    for (auto& c : calls) ASSERT_EQ(c.load(), 1);
+  }
+  parallel_for(0, [](size_t) { FAIL(); });
+}
+
+TEST(Files, ReportWhatWasTried) {
+  Result<std::string> missing = read_file("/nonexistent/file");
+  ASSERT_FALSE(missing.ok());
+  EXPECT_EQ(missing.error().message, "cannot read `/nonexistent/file`: No such file or directory");
+  EXPECT_EQ(missing.error().fault, Fault::input);
+  Result<std::string> folder = read_file("/");
+  ASSERT_FALSE(folder.ok());
+  EXPECT_EQ(folder.error().message, "cannot read `/`: it is a directory");
+  Result<void> full = write_file("/dev/full", "x");
+  ASSERT_FALSE(full.ok());
+  EXPECT_EQ(full.error().message, "cannot write `/dev/full`: No space left on device");
+  EXPECT_EQ(full.error().fault, Fault::world);
+}
+
+TEST(Version, IsANumber) { EXPECT_TRUE(std::isdigit(static_cast<unsigned char>(version()[0]))); }
+
+}  // namespace
+}  // namespace rndn

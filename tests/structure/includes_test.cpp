@@ -1,0 +1,135 @@
+// Dependencies point one way: every #include of a component's file names a file of the component itself, or a public
+// header of a component in its DEPS (cmake/component.cmake writes the table). A new include that breaks the direction
+// fails here, whatever the linker says.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace {
+namespace fs = std::filesystem;
+
+struct Component {
+  std::string name, folder;
+  std::vector<std::string> deps, headers;
+};
+
+std::vector<std::string> split(const std::string& text, char at) {
+  std::vector<std::string> parts;
+  std::istringstream in(text);
+  for (std::string part; std::getline(in, part, at);)
+    if (!part.empty()) parts.push_back(part);
+  return parts;
+}
+
+std::vector<Component> read_table() {
+  std::vector<Component> table;
+  std::ifstream in(RNDN_COMPONENT_TABLE);
+  for (std::string line; std::getline(in, line);) {
+    std::vector<std::string> fields;
+    std::istringstream row(line);
+    for (std::string field; std::getline(row, field, ' ');) fields.push_back(field);
+    if (fields.size() < 2) continue;
+    fields.resize(4);
+    table.push_back({fields[0], fields[1], split(fields[2], ','), split(fields[3], ',')});
+  }
+  return table;
+}
+
+// The component that owns a path relative to the root: the one with the longest folder that is a prefix. Components may
+// share a folder; then the one that lists the header wins, else the first.
+const Component* owner(const std::vector<Component>& table, const std::string& path) {
+  const Component* best = nullptr;
+  for (const Component& c : table) {
+    if (path.rfind(c.folder + "/", 0) != 0) continue;
+    if (!best || c.folder.size() > best->folder.size()) best = &c;
+  }
+  return best;
+}
+
+std::vector<std::string> quoted_includes(const fs::path& file) {
+  std::vector<std::string> found;
+  std::ifstream in(file);
+  for (std::string line; std::getline(in, line);) {
+    size_t at = line.find_first_not_of(" \t");
+    if (at == std::string::npos || line[at] != '#') continue;
+    size_t open = line.find("include \"", at);
+    if (open == std::string::npos) continue;
+    open += 9;
+    found.push_back(line.substr(open, line.find('"', open) - open));
+  }
+  return found;
+}
+
+bool is_source(const fs::path& path) {
+  static const std::vector<std::string> kinds = {".h", ".cpp", ".def", ".l", ".y", ".inc"};
+  return std::find(kinds.begin(), kinds.end(), path.extension().string()) != kinds.end();
+}
+
+TEST(Structure, EveryIncludeFollowsTheDeclaredDependencies) {
+  std::vector<Component> table = read_table();
+  ASSERT_GE(table.size(), 10u) << "the component table is missing or empty";
+  fs::path root = RNDN_SOURCE_DIR;
+  size_t checked = 0;
+  for (const Component& component : table) {
+    for (const auto& entry : fs::recursive_directory_iterator(root / component.folder)) {
+      if (!entry.is_regular_file() || !is_source(entry.path())) continue;
+      std::string path = fs::relative(entry.path(), root).string();
+      if (owner(table, path) != &component) continue;
+      for (const std::string& include : quoted_includes(entry.path())) {
+        if (!fs::exists(root / include)) continue;  // made by the build
+        const Component* target = owner(table, include);
+        ++checked;
+        ASSERT_NE(target, nullptr) << path << " includes " << include << ", which no component owns";
+        if (target == &component) continue;
+        bool declared = std::find(component.deps.begin(), component.deps.end(), target->name) != component.deps.end();
+        EXPECT_TRUE(declared) << path << " includes " << include << ", but component `" << component.name
+                              << "` does not depend on `" << target->name << "`";
+        std::string file = include.substr(target->folder.size() + 1);
+        bool is_public = std::find(target->headers.begin(), target->headers.end(), file) != target->headers.end();
+        EXPECT_TRUE(is_public) << path << " includes " << include << ", which is private to component `" << target->name
+                               << "`";
+      }
+    }
+  }
+  EXPECT_GT(checked, 50u) << "hardly any include was seen: is the test looking in the right place?";
+}
+
+// The table of who may include whom: upper bounds that the DEPS lists must stay within. Changing a row is a decision
+// about the architecture.
+TEST(Structure, DependenciesStayWithinTheArchitecture) {
+  const std::map<std::string, std::vector<std::string>> allowed = {
+      {"base", {}},
+      {"frontend", {"base"}},
+      {"outliner", {"base", "frontend"}},
+      {"ptx", {"base"}},
+      {"ptx_interpreter", {"base", "ptx"}},
+      {"codegen", {"base", "frontend", "outliner", "ptx"}},
+      {"isa", {"base"}},
+      {"cubin", {"base"}},
+      {"assembler", {"base", "ptx", "isa", "cubin"}},
+      {"simulator", {"base", "isa", "cubin"}},  // never the passes that it is meant to check
+      {"device", {"base"}},
+      {"cuda", {"base", "device"}},
+      {"data", {"base", "frontend"}},
+      {"tpch", {"base", "frontend", "data"}},
+      {"reference", {"base", "frontend", "data"}},
+      {"runtime",
+       {"base", "frontend", "outliner", "ptx", "codegen", "isa", "cubin", "assembler", "simulator", "device", "cuda",
+        "data", "tpch", "reference"}},
+  };
+  for (const Component& component : read_table()) {
+    auto row = allowed.find(component.name);
+    ASSERT_NE(row, allowed.end()) << "component `" << component.name << "` has no row here";
+    for (const std::string& dep : component.deps)
+      EXPECT_NE(std::find(row->second.begin(), row->second.end(), dep), row->second.end())
+          << component.name << " must not depend on " << dep;
+  }
+}
+
+}  // namespace
