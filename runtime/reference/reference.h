@@ -1,0 +1,47 @@
+// The reference interpreter: every builtin with its plain meaning on the CPU. Oracle of the tests, device `cpu`, and
+// fallback for what has no GPU code.
+#pragma once
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "frontend/builtins.h"
+#include "frontend/ir.h"
+#include "libraries/base/result.h"
+#include "libraries/base/source.h"
+#include "runtime/data/column.h"
+#include "runtime/reference/value.h"
+
+namespace rndn::reference {
+
+// Where load_table and column_value get their data. Implemented over the data registry (runtime/tables.h) and by tests.
+// Errors are finished sentences: an unknown table or column is the input's fault, missing --data the usage's.
+class Tables {
+ public:
+  virtual ~Tables() = default;
+  // Succeeds when the table exists; loads nothing.
+  virtual Result<void> open(std::string_view table) const = 0;
+  virtual Result<std::vector<std::string>> column_names(std::string_view table) const = 0;
+  virtual Result<uint64_t> rows(std::string_view table) const = 0;
+  // Loads the column when it is not there yet.
+  virtual Result<std::shared_ptr<const data::Column>> column(std::string_view table, std::string_view column) const = 0;
+  // The key column that foreign keys into this table refer to (its single primary key).
+  virtual Result<std::shared_ptr<const data::Column>> key_column(std::string_view table) const = 0;
+};
+
+// Executes main and returns its results. `printed` (may be null) receives what @print writes.
+// Run-time errors (division by zero, lengths, indices, an unknown column) are the input's fault; their message starts
+// with the position of the statement, as SourceManager::describe gives it.
+Result<std::vector<Value>> run(const hir::Program& program, const Tables& tables, const SourceManager& sources,
+                               std::string* printed);
+
+// One builtin on given arguments. `program` gives meaning to function literals of users among the arguments (may be
+// null). Messages carry no position: the caller knows the statement.
+Result<std::vector<Value>> call(hir::Builtin builtin, const std::vector<Value>& arguments, const hir::Program* program,
+                                const Tables& tables, std::string* printed);
+
+// check_cast(value, type) in the lenient or strict mode of horseir.md 3.5. `types` owns `type`.
+Result<Value> check_cast(const Value& value, const hir::TypeTable& types, hir::TypeId type, bool strict);
+
+}  // namespace rndn::reference
