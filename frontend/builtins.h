@@ -1,4 +1,6 @@
 // The builtins of HorseIR as data: every pass reads builtins.def, none lists builtins by itself.
+//
+// Builtin::x is the builtin `x`; the words that C++ reserves get an underscore: and_, or_, not_, xor_, enum_.
 #pragma once
 #include <cstdint>
 #include <string_view>
@@ -14,7 +16,14 @@ enum class Builtin : uint16_t {
 };
 
 // How the result types follow from the argument types (check_types.cpp has one function per rule).
-enum class TypeRule : uint8_t;  // enumerators in builtins.def's head comment; declared in type_rules.def
+enum class TypeRule : uint8_t {
+  real_same, neg, complex_same, real_to_float, real_to_i16, pi, bool_unary, date_of, date_year_month, date_day,
+  time_of, time_hour_minute, time_second, time_mill, compare_order, compare_equal, plus, minus, numeric_binary,
+  real_binary, real_binary_to_float, bool_binary, datetime_diff, datetime_shift, unique, range, fact, rand, randk,
+  flip, basic_same, where, group, append, replicate, like, compress, index_of, take, order, member, len, sum, minimum,
+  index, index_a, list, raze, tolist, each, each_item, each_left, each_right, match, load_table, column_value, table,
+  ktable, enumeration, dict, keys, values, fetch, meta, join_index, load_csv, print, str, sub_string,
+};
 // Shape of the result (horseir.md 5.3; outliner/shapes.cpp has one function per rule).
 enum class ShapeRule : uint8_t {
   none,            // nothing to say: void, or unknown

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "libraries/base/id.h"
@@ -59,7 +60,7 @@ class TypeTable {
   TypeId ktable() const { return ktable_; }
   TypeId function() const { return function_; }
   TypeId list(TypeId cell);
-  TypeId tuple(std::span<const TypeId> cells);  // one cell: the same as list(cell)
+  TypeId tuple(std::span<const TypeId> cells);  // at least one cell; one cell: the same as list(cell)
   TypeId dict(TypeId key, TypeId value);
   TypeId enumeration(TypeId key);
 
@@ -71,6 +72,7 @@ class TypeTable {
 
  private:
   IdVector<TypeId, Type> types_;
+  std::vector<uint32_t> slots_;  // hash table of type ids, a power of two in size; UINT32_MAX: free
   TypeId wildcard_, table_, ktable_, function_;
 };
 

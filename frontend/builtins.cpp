@@ -1,0 +1,55 @@
+// The rows of builtins.def and their look-up by name: a sorted index over the names, made at compile time.
+#include "frontend/builtins.h"
+
+#include <algorithm>
+#include <array>
+
+namespace rndn::hir {
+
+namespace {
+
+constexpr BuiltinRow rows[] = {
+#define BUILTIN(id, text, min, max, type, shape, geometry, device, in, out, reduction) \
+  {text, min, max, TypeRule::type, ShapeRule::shape, GeometryRule::geometry, Device::device, in, out, reduction},
+#include "frontend/builtins.def"
+#undef BUILTIN
+};
+constexpr size_t count = std::size(rows);
+
+constexpr auto by_name = [] {
+  std::array<uint16_t, count> order{};
+  for (size_t i = 0; i < count; ++i) order[i] = static_cast<uint16_t>(i);
+  std::sort(order.begin(), order.end(), [](uint16_t a, uint16_t b) { return rows[a].name < rows[b].name; });
+  return order;
+}();
+static_assert(
+    [] {
+      for (size_t i = 1; i < count; ++i)
+        if (rows[by_name[i - 1]].name == rows[by_name[i]].name) return false;
+      return true;
+    }(),
+    "two builtins of one name");
+
+}  // namespace
+
+const BuiltinRow& row(Builtin builtin) { return rows[static_cast<size_t>(builtin)]; }
+size_t builtin_count() { return count; }
+
+bool find_builtin(std::string_view name, Builtin& builtin) {
+  if (name == "enlist") return builtin = Builtin::list, true;
+  if (name == "index_assign") return builtin = Builtin::index_a, true;
+  auto at = std::lower_bound(by_name.begin(), by_name.end(), name,
+                             [](uint16_t row, std::string_view word) { return rows[row].name < word; });
+  if (at == by_name.end() || rows[*at].name != name) return false;
+  builtin = static_cast<Builtin>(*at);
+  return true;
+}
+
+std::vector<std::string_view> builtin_names() {
+  std::vector<std::string_view> names;
+  names.reserve(count);
+  for (uint16_t i : by_name) names.push_back(rows[i].name);
+  return names;
+}
+
+}  // namespace rndn::hir
