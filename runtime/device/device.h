@@ -1,6 +1,7 @@
 // What kernels run on. Implemented by runtime/cuda (the CUDA driver) and by the simulator's adapter in runtime/.
 //
-// All work of a device is in one stream: operations happen in the order of the calls. Calls are not thread-safe, except where said.
+// All work of a device is in one stream: operations happen in the order of the calls. Calls are not thread-safe, except
+// where said.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -19,9 +20,9 @@ enum class ModuleHandle : uint64_t {};
 enum class KernelHandle : uint64_t {};
 
 struct Info {
-  std::string name;              // "NVIDIA H200", "simulator"
-  std::string target;            // "sm_90"; for GPUs the cubin target to assemble for (sm_89 runs sm_89 cubins)
-  std::string driver;            // version, or empty
+  std::string name;    // "NVIDIA H200", "simulator"
+  std::string target;  // "sm_90"; for GPUs the cubin target to assemble for (sm_89 runs sm_89 cubins)
+  std::string driver;  // version, or empty
   uint32_t multiprocessors = 1;
   uint64_t memory_bytes = 0;
   bool is_simulator = false;
@@ -35,8 +36,14 @@ struct Dim3 {
   uint32_t x = 1, y = 1, z = 1;
 };
 
-struct LaunchCounters {          // simulator only; zeros elsewhere
+struct LaunchCounters {  // simulator only; zeros elsewhere
   uint64_t warp_instructions = 0, thread_instructions = 0, load_sectors = 0, store_sectors = 0;
+};
+
+// Host memory that kernels reach at a device address: small results and sizes arrive in it without a copy.
+struct Mapped {
+  void* host = nullptr;
+  Address address = 0;
 };
 
 class Device {
@@ -50,18 +57,29 @@ class Device {
   virtual Result<void> copy_to_host(void* to, Address from, uint64_t bytes) = 0;  // waits
   virtual Result<void> fill(Address to, uint8_t value, uint64_t bytes) = 0;
 
+  // Zeroed, 256-byte aligned. What kernels wrote is there after synchronize.
+  virtual Result<Mapped> allocate_mapped(uint64_t bytes) = 0;
+  virtual Result<void> free_mapped(const Mapped& memory) = 0;
+
+  // Fails (fault world) for a cubin of another target, and (fault input) for one that is no cubin.
   virtual Result<ModuleHandle> load_module(std::span<const std::byte> cubin) = 0;
+  // Compiles PTX text with the driver's own compiler; level: 0..4 as ptxas counts.
+  virtual Result<ModuleHandle> load_ptx(const std::string& ptx, int level);
   virtual Result<void> unload_module(ModuleHandle module) = 0;
   virtual Result<KernelHandle> find_kernel(ModuleHandle module, const std::string& name) = 0;
   virtual Result<KernelInfo> kernel_info(KernelHandle kernel) = 0;
   // Blocks of this kernel that fit on one multiprocessor at once; >= 1.
-  virtual Result<uint32_t> blocks_per_multiprocessor(KernelHandle kernel, uint32_t block_size, uint32_t dynamic_shared) = 0;
+  virtual Result<uint32_t> blocks_per_multiprocessor(KernelHandle kernel, uint32_t block_size,
+                                                     uint32_t dynamic_shared) = 0;
 
   // parameters: the kernel's parameter area (all our kernels take u64s, 8 bytes each, in order). Asynchronous.
-  virtual Result<void> launch(KernelHandle kernel, Dim3 grid, Dim3 block, uint32_t dynamic_shared, std::span<const std::byte> parameters) = 0;
+  // A fault of the kernel may be reported by a later call.
+  virtual Result<void> launch(KernelHandle kernel, Dim3 grid, Dim3 block, uint32_t dynamic_shared,
+                              std::span<const std::byte> parameters) = 0;
   virtual Result<void> synchronize() = 0;
 
-  // Device time of the last launches: marks are recorded in the stream; elapsed waits for both.
+  // Device time of the last launches: marks are recorded in the stream; elapsed waits for both. At least the last 1024
+  // marks are kept.
   virtual Result<uint32_t> record_mark() = 0;
   virtual Result<uint64_t> elapsed_ns(uint32_t from_mark, uint32_t to_mark) = 0;
   virtual LaunchCounters last_launch() const { return {}; }

@@ -1,0 +1,266 @@
+// The CUDA wrapper against a fake driver: the sequence of calls, and what each failure says.
+#include <dlfcn.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <sstream>
+#include <vector>
+
+#include "runtime/cuda/cuda_device.h"
+
+namespace rndn::cuda {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+class FakeDriver : public testing::Test {
+ protected:
+  void SetUp() override {
+    handle_ = dlopen(RNDN_FAKE_CUDA, RTLD_NOW);
+    ASSERT_NE(handle_, nullptr) << dlerror();
+    reinterpret_cast<void (*)()>(dlsym(handle_, "fake_cuda_reset"))();
+    unset();
+  }
+  void TearDown() override { unset(); }
+  static void unset() {
+    for (const char* name :
+         {"RNDN_FAKE_CUDA_FAIL", "RNDN_FAKE_CUDA_DEVICES", "RNDN_FAKE_CUDA_MISSING", "CUDA_MODULE_LOADING"})
+      unsetenv(name);
+  }
+  std::vector<std::string> calls(std::string_view prefix = "") {
+    std::istringstream text(reinterpret_cast<const char* (*)()>(dlsym(handle_, "fake_cuda_log"))());
+    std::vector<std::string> lines;
+    for (std::string line; std::getline(text, line);)
+      if (line.starts_with(prefix)) lines.push_back(line);
+    return lines;
+  }
+  Result<std::unique_ptr<device::Device>> open_device(int ordinal = -1) {
+    auto preparation = prepare(ordinal, RNDN_FAKE_CUDA);
+    return cuda::open(*preparation);
+  }
+  std::string open_error(int ordinal = -1) {
+    auto d = open_device(ordinal);
+    if (d) return "opened";
+    EXPECT_EQ(d.error().exit_code(), 3);
+    return d.error().message;
+  }
+  void* handle_ = nullptr;
+};
+
+TEST(CudaLibrary, MissingLibraryIsNamed) {
+  auto d = Driver::open("libcuda-not-here.so.1");
+  ASSERT_FALSE(d);
+  EXPECT_EQ(d.error().exit_code(), 3);
+  EXPECT_EQ(d.error().message,
+            "cannot open libcuda-not-here.so.1: cannot open shared object file: No such file or directory");
+}
+
+TEST(CudaLibrary, LibraryThatIsNoDriver) {
+  auto d = Driver::open("libm.so.6");
+  ASSERT_FALSE(d);
+  EXPECT_EQ(d.error().message, "libm.so.6 has no cuGetProcAddress: the driver is older than CUDA 11.3");
+}
+
+TEST(CudaTargets, CubinsRunOnTheSameMajorVersionOnly) {
+  EXPECT_EQ(target_of_capability(9, 0), "sm_90");
+  EXPECT_EQ(target_of_capability(8, 9), "sm_89");
+  EXPECT_EQ(target_of_capability(8, 7), "sm_86");
+  EXPECT_EQ(target_of_capability(8, 6), "sm_86");
+  EXPECT_EQ(target_of_capability(8, 0), "sm_80");
+  EXPECT_EQ(target_of_capability(6, 2), "sm_61");
+  EXPECT_EQ(target_of_capability(6, 1), "sm_61");
+  EXPECT_EQ(target_of_capability(6, 0), "sm_60");
+  EXPECT_EQ(target_of_capability(7, 5), "");
+  EXPECT_EQ(target_of_capability(10, 0), "");
+  EXPECT_EQ(target_of_capability(5, 2), "");
+}
+
+TEST_F(FakeDriver, OpensInOrderWithEagerLoading) {
+  {
+    auto d = open_device();
+    ASSERT_TRUE(d) << d.error().message;
+    EXPECT_EQ((*d)->info().name, "Fake GPU 0");
+    EXPECT_EQ((*d)->info().target, "sm_90");
+    EXPECT_EQ((*d)->info().driver, "12.4");
+    EXPECT_EQ((*d)->info().multiprocessors, 3u);
+    EXPECT_EQ((*d)->info().memory_bytes, uint64_t{8} << 30);
+    EXPECT_FALSE((*d)->info().is_simulator);
+  }
+  EXPECT_EQ(calls()[0], "cuInit:CUDA_MODULE_LOADING=EAGER");
+  auto all = calls();
+  auto at = [&](const char* name) { return std::find(all.begin(), all.end(), name) - all.begin(); };
+  EXPECT_LT(at("cuDevicePrimaryCtxRetain:0"), at("cuCtxSetCurrent"));
+  EXPECT_LT(at("cuCtxSetCurrent"), at("cuStreamCreate:1"));
+  EXPECT_EQ(all.back(), "cuDevicePrimaryCtxRelease:0");
+  EXPECT_EQ(all[all.size() - 2], "cuStreamDestroy");
+}
+
+TEST_F(FakeDriver, UsersChoiceOfModuleLoadingStays) {
+  setenv("CUDA_MODULE_LOADING", "LAZY", 1);
+  ASSERT_TRUE(open_device());
+  EXPECT_EQ(calls()[0], "cuInit:CUDA_MODULE_LOADING=LAZY");
+}
+
+TEST_F(FakeDriver, EveryFailureOfOpeningSaysWhatFailed) {
+  setenv("RNDN_FAKE_CUDA_MISSING", "cuLaunchKernel", 1);
+  EXPECT_THAT(open_error(), HasSubstr("has no cuLaunchKernel as of CUDA 4.0 (code 500)"));
+  unset();
+  setenv("RNDN_FAKE_CUDA_DEVICES", "", 1);
+  EXPECT_EQ(open_error(), "cuInit failed: CUDA_ERROR_NO_DEVICE (no CUDA-capable device is detected)");
+  setenv("RNDN_FAKE_CUDA_DEVICES", "7.5", 1);
+  EXPECT_EQ(open_error(0),
+            "GPU 0 (Fake GPU 0) has compute capability 7.5, whose code is not supported (supported: sm_60 sm_61 sm_80 "
+            "sm_86 sm_89 sm_90)");
+  EXPECT_THAT(open_error(), StartsWith("none of 1 GPUs is supported: GPU 0 (Fake GPU 0) has compute capability 7.5"));
+  setenv("RNDN_FAKE_CUDA_DEVICES", "7.5,8.6", 1);
+  EXPECT_EQ(open_error(2), "there is no GPU 2: the driver reports 2 (numbered from 0)");
+  unset();
+  setenv("RNDN_FAKE_CUDA_FAIL", "cuDevicePrimaryCtxRetain:2", 1);
+  EXPECT_EQ(open_error(), "cuDevicePrimaryCtxRetain of GPU 0 failed: CUDA_ERROR_OUT_OF_MEMORY (out of memory)");
+  setenv("RNDN_FAKE_CUDA_FAIL", "cuStreamCreate:777", 1);
+  EXPECT_EQ(open_error(), "cuStreamCreate failed: CUDA error 777");
+  EXPECT_EQ(calls().back(), "cuDevicePrimaryCtxRelease:0") << "a failed start must release the context";
+}
+
+TEST_F(FakeDriver, AutomaticChoiceTakesTheFirstSupportedGpu) {
+  setenv("RNDN_FAKE_CUDA_DEVICES", "7.5,8.6", 1);
+  auto d = open_device();
+  ASSERT_TRUE(d) << d.error().message;
+  EXPECT_EQ((*d)->info().name, "Fake GPU 1");
+  EXPECT_EQ((*d)->info().target, "sm_86");
+}
+
+TEST_F(FakeDriver, ListsDevices) {
+  setenv("RNDN_FAKE_CUDA_DEVICES", "9.0,7.5", 1);
+  auto driver = Driver::open(RNDN_FAKE_CUDA);
+  ASSERT_TRUE(driver);
+  auto list = list_devices(**driver);
+  ASSERT_TRUE(list);
+  ASSERT_EQ(list->size(), 2u);
+  EXPECT_EQ((*list)[0].target, "sm_90");
+  EXPECT_EQ((*list)[1].target, "");
+  EXPECT_EQ((*list)[1].major, 7);
+  EXPECT_EQ((*list)[1].minor, 5);
+}
+
+TEST_F(FakeDriver, SmallCopiesGoStraightLargeOnesThroughPinnedSlots) {
+  auto opened = open_device();
+  ASSERT_TRUE(opened);
+  device::Device& d = **opened;
+  auto check = [&](size_t bytes) {
+    std::vector<unsigned char> out(bytes), back(bytes);
+    for (size_t i = 0; i < bytes; ++i) out[i] = static_cast<unsigned char>((i * 2654435761u) >> 13);
+    auto address = d.allocate(bytes);
+    ASSERT_TRUE(address);
+    ASSERT_TRUE(d.copy_to_device(*address, out.data(), bytes));
+    ASSERT_TRUE(d.copy_to_host(back.data(), *address, bytes));
+    EXPECT_TRUE(out == back) << bytes;
+    ASSERT_TRUE(d.free(*address));
+  };
+  check(1000);
+  EXPECT_TRUE(calls("cuMemHostAlloc").empty());
+  EXPECT_THAT(calls("cuMemcpyHtoDAsync"), ElementsAre("cuMemcpyHtoDAsync:1000"));
+  check((150 << 20) + 12345);  // two full slots and a part
+  EXPECT_THAT(calls("cuMemHostAlloc"),
+              ElementsAre("cuMemHostAlloc:67108864,0", "cuMemHostAlloc:67108864,0", "cuMemHostAlloc:67108864,0"));
+  EXPECT_EQ(calls("cuEventSynchronize").size(), 0u);
+  check(10 << 20);  // the ring comes round: the oldest slot must have left first
+  EXPECT_EQ(calls("cuMemHostAlloc").size(), 3u);
+  EXPECT_EQ(calls("cuEventSynchronize").size(), 1u);
+}
+
+TEST_F(FakeDriver, MappedMemoryIsZeroAndSharedWithTheDevice) {
+  auto opened = open_device();
+  ASSERT_TRUE(opened);
+  auto m = (*opened)->allocate_mapped(4096);
+  ASSERT_TRUE(m);
+  EXPECT_THAT(calls("cuMemHostAlloc"), ElementsAre("cuMemHostAlloc:4096,2"));
+  for (int i = 0; i < 4096; ++i) ASSERT_EQ(static_cast<char*>(m->host)[i], 0);
+  ASSERT_TRUE((*opened)->fill(m->address + 8, 0xab, 2));
+  EXPECT_EQ(static_cast<unsigned char*>(m->host)[9], 0xab);
+  ASSERT_TRUE((*opened)->free_mapped(*m));
+}
+
+TEST_F(FakeDriver, LaunchPassesTheParameterAreaAndAsksForSharedMemory) {
+  auto opened = open_device();
+  ASSERT_TRUE(opened);
+  device::Device& d = **opened;
+  std::vector<std::byte> cubin(64);
+  cubin[0] = std::byte{0x7f};
+  cubin[1] = std::byte{'E'};
+  cubin[2] = std::byte{'L'};
+  cubin[3] = std::byte{'F'};
+  auto module = d.load_module(cubin);
+  ASSERT_TRUE(module) << module.error().message;
+  auto kernel = d.find_kernel(*module, "main_1");
+  ASSERT_TRUE(kernel);
+  EXPECT_EQ(d.kernel_info(*kernel)->registers, 32u);
+  EXPECT_EQ(*d.blocks_per_multiprocessor(*kernel, 256, 0), 8u);
+  std::vector<std::byte> parameters(40);
+  ASSERT_TRUE(d.launch(*kernel, {7, 1, 1}, {256, 1, 1}, 0, parameters));
+  EXPECT_THAT(calls("cuLaunchKernel"), ElementsAre("cuLaunchKernel:7,1,1/256,1,1/0/40"));
+  EXPECT_TRUE(calls("cuFuncSetAttribute").empty());
+  ASSERT_TRUE(d.launch(*kernel, {1, 1, 1}, {64, 1, 1}, 100000, parameters));
+  EXPECT_THAT(calls("cuFuncSetAttribute"), ElementsAre("cuFuncSetAttribute:8,100000"));
+  ASSERT_TRUE(d.unload_module(*module));
+}
+
+TEST_F(FakeDriver, MarksMeasureAndOldOnesAreRefused) {
+  auto opened = open_device();
+  ASSERT_TRUE(opened);
+  device::Device& d = **opened;
+  uint32_t a = *d.record_mark(), b = *d.record_mark();
+  EXPECT_EQ(*d.elapsed_ns(a, b), 250000u);
+  for (int i = 0; i < 2046; ++i) ASSERT_TRUE(d.record_mark());
+  EXPECT_TRUE(d.elapsed_ns(a, b));
+  ASSERT_TRUE(d.record_mark());
+  EXPECT_FALSE(d.elapsed_ns(a, b));
+  EXPECT_FALSE(d.elapsed_ns(b, 1000000));
+}
+
+TEST_F(FakeDriver, FailuresOfWorkSayWhatAndWhy) {
+  auto opened = open_device();
+  ASSERT_TRUE(opened);
+  device::Device& d = **opened;
+  setenv("RNDN_FAKE_CUDA_FAIL", "cuMemAlloc:2", 1);
+  auto address = d.allocate(123);
+  ASSERT_FALSE(address);
+  EXPECT_EQ(address.error().message, "cuMemAlloc of 123 bytes failed: CUDA_ERROR_OUT_OF_MEMORY (out of memory)");
+  EXPECT_EQ(address.error().exit_code(), 3);
+  setenv("RNDN_FAKE_CUDA_FAIL", "cuStreamSynchronize:700", 1);
+  EXPECT_EQ(d.synchronize().error().message,
+            "cuStreamSynchronize failed: CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)");
+  setenv("RNDN_FAKE_CUDA_FAIL", "cuModuleLoadDataEx:218", 1);
+  EXPECT_EQ(d.load_ptx(".version 6.0", 3).error().message,
+            "cuModuleLoadDataEx of 12 bytes of PTX failed: CUDA_ERROR_INVALID_PTX (a PTX JIT compilation "
+            "failed)\nptxas application ptx input, line 3; "
+            "error");
+  setenv("RNDN_FAKE_CUDA_FAIL", "cuMemHostGetDevicePointer:1", 1);
+  EXPECT_FALSE(d.allocate_mapped(64));
+  EXPECT_EQ(calls("cuMemFreeHost").size(), 1u) << "memory that cannot be mapped must be freed";
+}
+
+TEST_F(FakeDriver, FilesThatAreNoCubinsAreRefusedBeforeTheDriverSeesThem) {
+  auto opened = open_device();
+  ASSERT_TRUE(opened);
+  std::vector<std::byte> bytes(64);
+  EXPECT_EQ((*opened)->load_module(bytes).error().message, "cannot load a module of 64 bytes: not a cubin");
+  bytes[0] = std::byte{0x7f};
+  bytes[1] = std::byte{'E'};
+  bytes[2] = std::byte{'L'};
+  bytes[3] = std::byte{'F'};
+  bytes[40] = std::byte{64};  // section headers at 64: beyond the end
+  bytes[58] = std::byte{64};
+  bytes[60] = std::byte{1};
+  auto m = (*opened)->load_module(bytes);
+  EXPECT_EQ(m.error().message, "cannot load a cubin of 64 bytes: it is truncated");
+  EXPECT_EQ(m.error().exit_code(), 1);
+  EXPECT_TRUE(calls("cuModuleLoadData").empty());
+}
+
+}  // namespace
+}  // namespace rndn::cuda

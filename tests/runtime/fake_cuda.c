@@ -1,0 +1,157 @@
+/* A libcuda.so.1 without a GPU: host memory stands for device memory, kernels do nothing. It records the calls, and fails on request.
+ *   RNDN_FAKE_CUDA_FAIL=name:code[:n]  the n-th call (from 1; default 1) of that function and all later ones fail with the code
+ *   RNDN_FAKE_CUDA_DEVICES=9.0,7.5     compute capabilities of the GPUs (default 9.0; empty: none)
+ *   RNDN_FAKE_CUDA_MISSING=name        cuGetProcAddress does not know this function
+ * fake_cuda_log() returns the calls so far, one per line, each as `name` or `name:what`; fake_cuda_reset() forgets them. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static char log_text[1 << 18];
+static size_t log_size;
+static int handles[64];
+static unsigned long events;
+
+const char* fake_cuda_log(void) { return log_text; }
+static int counted;
+void fake_cuda_reset(void) { log_size = 0; log_text[0] = 0; counted = 0; }
+
+static int enter(const char* name, const char* what) {
+  size_t room = sizeof log_text - log_size;
+  int n = snprintf(log_text + log_size, room, what[0] ? "%s:%s\n" : "%s%s\n", name, what);
+  if (n > 0 && (size_t)n < room) log_size += (size_t)n;
+  const char* fail = getenv("RNDN_FAKE_CUDA_FAIL");
+  size_t length = strlen(name);
+  if (!fail || strncmp(fail, name, length) != 0 || fail[length] != ':') return 0;
+  char* end;
+  int code = (int)strtol(fail + length + 1, &end, 10);
+  int from = *end == ':' ? atoi(end + 1) : 1;
+  return ++counted >= from ? code : 0;
+}
+#define ENTER(name, ...)                              \
+  do {                                                \
+    char what_[256];                                  \
+    snprintf(what_, sizeof what_, "" __VA_ARGS__);    \
+    int code_ = enter(#name, what_);                  \
+    if (code_) return code_;                          \
+  } while (0)
+
+static const char* devices(void) {
+  const char* d = getenv("RNDN_FAKE_CUDA_DEVICES");
+  return d ? d : "9.0";
+}
+
+static int f_cuInit(unsigned flags) {
+  (void)flags;
+  const char* loading = getenv("CUDA_MODULE_LOADING");
+  ENTER(cuInit, "CUDA_MODULE_LOADING=%s", loading ? loading : "");
+  return devices()[0] ? 0 : 100;
+}
+static int f_cuDriverGetVersion(int* v) { ENTER(cuDriverGetVersion); *v = 12040; return 0; }
+static int f_cuGetErrorName(int code, const char** name) {
+  switch (code) {
+    case 1: *name = "CUDA_ERROR_INVALID_VALUE"; return 0;
+    case 2: *name = "CUDA_ERROR_OUT_OF_MEMORY"; return 0;
+    case 100: *name = "CUDA_ERROR_NO_DEVICE"; return 0;
+    case 209: *name = "CUDA_ERROR_NO_BINARY_FOR_GPU"; return 0;
+    case 218: *name = "CUDA_ERROR_INVALID_PTX"; return 0;
+    case 700: *name = "CUDA_ERROR_ILLEGAL_ADDRESS"; return 0;
+  }
+  return 1;
+}
+static int f_cuGetErrorString(int code, const char** text) {
+  switch (code) {
+    case 1: *text = "invalid argument"; return 0;
+    case 2: *text = "out of memory"; return 0;
+    case 100: *text = "no CUDA-capable device is detected"; return 0;
+    case 209: *text = "no kernel image is available for execution on the device"; return 0;
+    case 218: *text = "a PTX JIT compilation failed"; return 0;
+    case 700: *text = "an illegal memory access was encountered"; return 0;
+  }
+  return 1;
+}
+static int f_cuDeviceGetCount(int* n) {
+  ENTER(cuDeviceGetCount);
+  const char* d = devices();
+  *n = d[0] != 0;
+  for (; *d; ++d) *n += *d == ',';
+  return 0;
+}
+static int f_cuDeviceGet(int* device, int ordinal) { ENTER(cuDeviceGet, "%d", ordinal); *device = ordinal; return 0; }
+static int f_cuDeviceGetName(char* name, int length, int device) { ENTER(cuDeviceGetName); snprintf(name, (size_t)length, "Fake GPU %d", device); return 0; }
+static int f_cuDeviceTotalMem(size_t* bytes, int device) { (void)device; ENTER(cuDeviceTotalMem); *bytes = (size_t)8 << 30; return 0; }
+static int f_cuDeviceGetAttribute(int* value, int attribute, int device) {
+  ENTER(cuDeviceGetAttribute, "%d", attribute);
+  const char* d = devices();
+  for (; device > 0; --device) d = strchr(d, ',') + 1;
+  if (attribute == 16) *value = 3;
+  else if (attribute == 75) *value = atoi(d);
+  else if (attribute == 76) *value = atoi(strchr(d, '.') + 1);
+  else return 1;
+  return 0;
+}
+static int f_cuDevicePrimaryCtxRetain(void** c, int device) { ENTER(cuDevicePrimaryCtxRetain, "%d", device); *c = &handles[0]; return 0; }
+static int f_cuDevicePrimaryCtxRelease(int device) { ENTER(cuDevicePrimaryCtxRelease, "%d", device); return 0; }
+static int f_cuCtxSetCurrent(void* c) { ENTER(cuCtxSetCurrent); return c == &handles[0] ? 0 : 1; }
+static int f_cuStreamCreate(void** s, unsigned flags) { ENTER(cuStreamCreate, "%u", flags); *s = &handles[1]; return 0; }
+static int f_cuStreamDestroy(void* s) { ENTER(cuStreamDestroy); return s == &handles[1] ? 0 : 1; }
+static int f_cuStreamSynchronize(void* s) { ENTER(cuStreamSynchronize); return s == &handles[1] ? 0 : 1; }
+static int f_cuEventCreate(void** e, unsigned flags) { (void)flags; ENTER(cuEventCreate); *e = malloc(8); return 0; }
+static int f_cuEventDestroy(void* e) { ENTER(cuEventDestroy); free(e); return 0; }
+static int f_cuEventRecord(void* e, void* s) { ENTER(cuEventRecord); *(unsigned long*)e = ++events; return s == &handles[1] ? 0 : 1; }
+static int f_cuEventSynchronize(void* e) { (void)e; ENTER(cuEventSynchronize); return 0; }
+static int f_cuEventElapsedTime(float* ms, void* a, void* b) {
+  ENTER(cuEventElapsedTime);
+  *ms = (float)(*(unsigned long*)b - *(unsigned long*)a) * 0.25f;
+  return 0;
+}
+static int f_cuMemAlloc(unsigned long long* address, size_t bytes) { ENTER(cuMemAlloc, "%zu", bytes); *address = (uintptr_t)aligned_alloc(256, (bytes + 255) / 256 * 256); return 0; }
+static int f_cuMemFree(unsigned long long address) { ENTER(cuMemFree); free((void*)(uintptr_t)address); return 0; }
+static int f_cuMemHostAlloc(void** memory, size_t bytes, unsigned flags) { ENTER(cuMemHostAlloc, "%zu,%u", bytes, flags); *memory = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096); return 0; }
+static int f_cuMemFreeHost(void* memory) { ENTER(cuMemFreeHost); free(memory); return 0; }
+static int f_cuMemHostGetDevicePointer(unsigned long long* address, void* memory, unsigned flags) { (void)flags; ENTER(cuMemHostGetDevicePointer); *address = (uintptr_t)memory; return 0; }
+static int f_cuMemcpyHtoDAsync(unsigned long long to, const void* from, size_t bytes, void* s) { (void)s; ENTER(cuMemcpyHtoDAsync, "%zu", bytes); memcpy((void*)(uintptr_t)to, from, bytes); return 0; }
+static int f_cuMemcpyDtoHAsync(void* to, unsigned long long from, size_t bytes, void* s) { (void)s; ENTER(cuMemcpyDtoHAsync, "%zu", bytes); memcpy(to, (void*)(uintptr_t)from, bytes); return 0; }
+static int f_cuMemsetD8Async(unsigned long long to, unsigned char value, size_t bytes, void* s) { (void)s; ENTER(cuMemsetD8Async, "%zu", bytes); memset((void*)(uintptr_t)to, value, bytes); return 0; }
+static int f_cuModuleLoadData(void** m, const void* image) { (void)image; ENTER(cuModuleLoadData); *m = &handles[2]; return 0; }
+static int f_cuModuleLoadDataEx(void** m, const void* image, unsigned n, int* options, void** values) {
+  for (unsigned i = 0; i < n; ++i)
+    if (options[i] == 5) strcpy(values[i], "ptxas application ptx input, line 3; error");
+  ENTER(cuModuleLoadDataEx, "%zu", strlen(image));
+  *m = &handles[2];
+  return 0;
+}
+static int f_cuModuleUnload(void* m) { ENTER(cuModuleUnload); return m == &handles[2] ? 0 : 1; }
+static int f_cuModuleGetFunction(void** f, void* m, const char* name) { ENTER(cuModuleGetFunction, "%s", name); *f = &handles[3]; return m == &handles[2] ? 0 : 1; }
+static int f_cuFuncGetAttribute(int* value, int attribute, void* f) { (void)f; ENTER(cuFuncGetAttribute, "%d", attribute); *value = attribute == 4 ? 32 : attribute == 0 ? 1024 : 0; return 0; }
+static int f_cuFuncSetAttribute(void* f, int attribute, int value) { (void)f; ENTER(cuFuncSetAttribute, "%d,%d", attribute, value); return 0; }
+static int f_cuOccupancyMaxActiveBlocksPerMultiprocessor(int* n, void* f, int block, size_t shared) { (void)f; ENTER(cuOccupancyMaxActiveBlocksPerMultiprocessor, "%d,%zu", block, shared); *n = 8; return 0; }
+static int f_cuLaunchKernel(void* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, void* s, void** parameters, void** extra) {
+  (void)f; (void)s; (void)parameters;
+  size_t bytes = 0;
+  if (extra && extra[0] == (void*)1 && extra[2] == (void*)2) memcpy(&bytes, extra[3], sizeof bytes);
+  ENTER(cuLaunchKernel, "%u,%u,%u/%u,%u,%u/%u/%zu", gx, gy, gz, bx, by, bz, shared, bytes);
+  return 0;
+}
+
+static const struct { const char* name; void* function; } table[] = {
+#define DRIVER_FUNCTION(name, ...) {#name, (void*)f_##name},
+#include "runtime/cuda/driver_functions.def"
+#undef DRIVER_FUNCTION
+};
+
+int cuGetProcAddress_v2(const char* name, void** function, int version, uint64_t flags, int* status) {
+  (void)version; (void)flags;
+  const char* missing = getenv("RNDN_FAKE_CUDA_MISSING");
+  *function = 0;
+  *status = 1;
+  if (missing && strcmp(missing, name) == 0) return 500;
+  for (size_t i = 0; i < sizeof table / sizeof *table; ++i)
+    if (strcmp(table[i].name, name) == 0) {
+      *function = table[i].function;
+      *status = 0;
+      return 0;
+    }
+  return 500;
+}
