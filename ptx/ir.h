@@ -1,5 +1,5 @@
-// PTX as data: modules, functions, instructions. Written by the typed builder (builder.h) and by the parser (parse.h); read by the
-// printer, the verifier, the interpreter and the assembler. Knows nothing of HorseIR or SASS.
+// PTX as data: modules, functions, instructions. Written by the typed builder (builder.h) and by the parser (parse.h);
+// read by the printer, the verifier, the interpreter and the assembler. Knows nothing of HorseIR or SASS.
 //
 // An instruction is a row of opcodes.def (its mnemonic), modifiers, one or two types and operands, destinations first.
 #pragma once
@@ -14,7 +14,29 @@
 
 namespace rndn::ptx {
 
-enum class Type : uint8_t { none, pred, b8, b16, b32, b64, b128, u8, u16, u32, u64, s8, s16, s32, s64, f16, f16x2, bf16, bf16x2, f32, f64 };
+enum class Type : uint8_t {
+  none,
+  pred,
+  b8,
+  b16,
+  b32,
+  b64,
+  b128,
+  u8,
+  u16,
+  u32,
+  u64,
+  s8,
+  s16,
+  s32,
+  s64,
+  f16,
+  f16x2,
+  bf16,
+  bf16x2,
+  f32,
+  f64
+};
 std::string_view type_name(Type type);  // "u32"
 uint32_t type_bytes(Type type);         // pred and none: 0
 inline bool is_signed(Type t) { return t >= Type::s8 && t <= Type::s64; }
@@ -34,11 +56,11 @@ std::string_view opcode_name(Opcode op);  // "add"; `and_`, `or_`, `not_`, `xor_
 
 enum class Rounding : uint8_t { none, rn, rz, rm, rp, rni, rzi, rmi, rpi };
 enum class Compare : uint8_t { none, eq, ne, lt, le, gt, ge, lo, ls, hi, hs, equ, neu, ltu, leu, gtu, geu, num, nan };
-enum class Combine : uint8_t { none, and_, or_, xor_ };            // setp.CMP.BOOL
+enum class Combine : uint8_t { none, and_, or_, xor_ };  // setp.CMP.BOOL
 enum class MulPart : uint8_t { none, lo, hi, wide };
 enum class Cache : uint8_t { none, ca, cg, cs, lu, cv, wb, wt, nc };  // nc: ld.global.nc
 enum class Semantics : uint8_t { none, weak, relaxed, acquire, release, acq_rel, sc, volatile_ };
-enum class Scope : uint8_t { none, cta, cluster, gpu, sys };       // membar: cta, gl = gpu, sys
+enum class Scope : uint8_t { none, cta, cluster, gpu, sys };  // membar: cta, gl = gpu, sys
 enum class AtomicOp : uint8_t { none, add, min, max, inc, dec, and_, or_, xor_, exch, cas };
 enum class ShuffleMode : uint8_t { none, up, down, bfly, idx };
 enum class VoteMode : uint8_t { none, all, any, uni, ballot };
@@ -76,21 +98,51 @@ enum class LabelId : uint32_t {};     // within its function
 enum class VariableId : uint32_t {};  // within its module: global, shared, constant, local variables
 
 enum class SpecialRegister : uint8_t {
-  none, tid_x, tid_y, tid_z, ntid_x, ntid_y, ntid_z, ctaid_x, ctaid_y, ctaid_z, nctaid_x, nctaid_y, nctaid_z, laneid, warpid, nwarpid, smid,
-  nsmid, gridid, lanemask_eq, lanemask_le, lanemask_lt, lanemask_ge, lanemask_gt, clock, clock_hi, clock64, globaltimer, globaltimer_lo,
-  globaltimer_hi, dynamic_smem_size, total_smem_size,
+  none,
+  tid_x,
+  tid_y,
+  tid_z,
+  ntid_x,
+  ntid_y,
+  ntid_z,
+  ctaid_x,
+  ctaid_y,
+  ctaid_z,
+  nctaid_x,
+  nctaid_y,
+  nctaid_z,
+  laneid,
+  warpid,
+  nwarpid,
+  smid,
+  nsmid,
+  gridid,
+  lanemask_eq,
+  lanemask_le,
+  lanemask_lt,
+  lanemask_ge,
+  lanemask_gt,
+  clock,
+  clock_hi,
+  clock64,
+  globaltimer,
+  globaltimer_lo,
+  globaltimer_hi,
+  dynamic_smem_size,
+  total_smem_size,
 };
 std::string_view special_register_name(SpecialRegister r);  // "%tid.x"
 
 struct Operand {
   enum Kind : uint8_t {
     none,
-    reg,          // id: RegisterId; `negated` for a predicate source `!p`
-    immediate,    // value: the bits, sign-extended integers; floats as their IEEE bits of the instruction's type
-    special,      // id: SpecialRegister
-    label,        // id: LabelId
-    variable,     // id: VariableId, value: byte offset (address of the variable as a value: mov)
-    parameter,    // id: index of the entry's parameter, value: byte offset ([p+4] of ld.param)
+    reg,        // id: RegisterId; `negated` for a predicate source `!p`
+    immediate,  // value: the bits, sign-extended integers; floats as their IEEE bits of the instruction's type
+    special,    // id: SpecialRegister
+    label,      // id: LabelId
+    variable,   // id: VariableId, value: byte offset (address of the variable as a value: mov)
+    parameter,  // id: index of the function's parameter (results of a .func follow its parameters), value: byte offset
+                // ([p+4] of ld.param)
     address_reg,  // [reg + value]
     address_var,  // [variable + value]
     address_imm,  // [value]
@@ -112,14 +164,14 @@ static_assert(sizeof(Operand) == 16);
 struct Instruction {
   Opcode op{};
   Type type = Type::none;
-  Type type2 = Type::none;         // cvt, set, shfl with packed predicates: the source type
+  Type type2 = Type::none;  // cvt, set, shfl with packed predicates: the source type
   bool guard_negated = false;
   uint8_t operand_count = 0;
-  uint8_t destination_count = 0;   // the first operands
+  uint8_t destination_count = 0;                // the first operands
   RegisterId guard = rndn::none<RegisterId>();  // @p / @!p
-  uint32_t first_operand = 0;      // into Function::operands
+  uint32_t first_operand = 0;                   // into Function::operands
   Modifiers mods;
-  uint32_t line = 0;               // of the source (.loc or PTX text), 0 = unknown
+  uint32_t line = 0;  // of the source (.loc or PTX text), 0 = unknown
 };
 
 struct Register {
@@ -135,8 +187,8 @@ struct Label {
 struct Parameter {
   Type type{};
   std::string name;
-  uint32_t align = 0;   // bytes; 0: natural
-  uint32_t count = 0;   // array length in elements; 0: scalar
+  uint32_t align = 0;  // bytes; 0: natural
+  uint32_t count = 0;  // array length in elements; 0: scalar
 };
 
 struct Variable {
@@ -144,7 +196,7 @@ struct Variable {
   Type type{};
   std::string name;
   uint32_t align = 0;
-  uint64_t count = 0;   // elements; 0: scalar; UINT64_MAX: extern unsized array
+  uint64_t count = 0;  // elements; 0: scalar; UINT64_MAX: extern unsized array
   bool external = false, visible = false;
   std::vector<std::byte> initial;
   uint32_t function = UINT32_MAX;  // index of the function that declares it, or none for module scope
@@ -154,11 +206,12 @@ struct Function {
   std::string name;
   bool is_entry = true;
   bool visible = true;
+  bool external = false;  // .func declared elsewhere (vprintf, malloc): no body
   std::vector<Parameter> parameters;
-  std::vector<Parameter> results;                   // .func only
+  std::vector<Parameter> results;                             // .func only
   std::array<uint32_t, 3> max_threads{}, required_threads{};  // .maxntid, .reqntid; 0 = absent
-  uint32_t min_blocks = 0;                          // .minnctapersm
-  uint32_t max_registers = 0;                       // .maxnreg
+  uint32_t min_blocks = 0;                                    // .minnctapersm
+  uint32_t max_registers = 0;                                 // .maxnreg
   IdVector<RegisterId, Register> registers;
   IdVector<LabelId, Label> labels;
   std::vector<Instruction> instructions;
@@ -169,8 +222,8 @@ struct Function {
 };
 
 struct Module {
-  uint32_t version = 60;      // 10 * major + minor
-  uint32_t target = 60;       // sm_60
+  uint32_t version = 60;  // 10 * major + minor
+  uint32_t target = 60;   // sm_60
   uint32_t address_size = 64;
   IdVector<VariableId, Variable> variables;
   std::vector<Function> functions;
