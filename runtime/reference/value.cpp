@@ -1,43 +1,12 @@
-// Making values: literals, columns, compound values.
 #include "runtime/reference/value.h"
 
-#include <algorithm>
-
 namespace rndn::reference {
-namespace {
 
-Value compound(Value::Kind kind, std::vector<Value> cells) {
-  Value v;
-  v.kind = kind;
-  v.cells = std::make_shared<const std::vector<Value>>(std::move(cells));
-  return v;
-}
+using hir::BasicType;
 
-// Stores `value` in the width that vectors of the literal's type have; integers wrap (horseir.md 2.1, rule 7).
-template <class From>
-std::vector<std::byte> store(hir::BasicType type, const std::vector<From>& values) {
-  uint32_t width = data::plain_width(type);
-  std::vector<std::byte> bytes(values.size() * width);
-  for (size_t i = 0; i < values.size(); ++i) {
-    std::byte* to = bytes.data() + i * width;
-    auto put = [&](auto x) { std::memcpy(to, &x, sizeof x); };
-    switch (type) {
-      case hir::BasicType::f32: put(static_cast<float>(values[i])); break;
-      case hir::BasicType::f64: put(static_cast<double>(values[i])); break;
-      case hir::BasicType::complex: put(std::complex<double>(static_cast<double>(values[i]), 0)); break;
-      default: {
-        int64_t x = static_cast<int64_t>(values[i]);
-        std::memcpy(to, &x, width);  // little endian: the low bytes
-      }
-    }
-  }
-  return bytes;
-}
-
-}  // namespace
-
-Value vector_from_bytes(hir::BasicType type, uint64_t size, std::shared_ptr<const std::vector<std::byte>> bytes) {
-  CHECK(!hir::is_text(type) && (size == 0 || (bytes && bytes->size() / data::plain_width(type) >= size)));
+Value vector_from_bytes(BasicType type, uint64_t size, std::shared_ptr<const std::vector<std::byte>> bytes) {
+  CHECK(!hir::is_text(type));
+  CHECK(size == 0 || bytes->size() >= size * data::plain_width(type));
   Value v;
   v.kind = Value::vector;
   v.type = type;
@@ -46,11 +15,11 @@ Value vector_from_bytes(hir::BasicType type, uint64_t size, std::shared_ptr<cons
   return v;
 }
 
-Value vector_from_bytes(hir::BasicType type, uint64_t size, std::vector<std::byte> bytes) {
+Value vector_from_bytes(BasicType type, uint64_t size, std::vector<std::byte> bytes) {
   return vector_from_bytes(type, size, std::make_shared<const std::vector<std::byte>>(std::move(bytes)));
 }
 
-Value vector_of_texts(hir::BasicType type, std::vector<std::string> texts) {
+Value vector_of_texts(BasicType type, std::vector<std::string> texts) {
   CHECK(hir::is_text(type));
   Value v;
   v.kind = Value::vector;
@@ -60,14 +29,23 @@ Value vector_of_texts(hir::BasicType type, std::vector<std::string> texts) {
   return v;
 }
 
-Value list(std::vector<Value> cells) { return compound(Value::list, std::move(cells)); }
-Value dict(Value keys, Value values) { return compound(Value::dict, {std::move(keys), std::move(values)}); }
-Value enumeration(Value keys, Value rows) { return compound(Value::enumeration, {std::move(keys), std::move(rows)}); }
-Value ktable(Value keys, Value values) { return compound(Value::ktable, {std::move(keys), std::move(values)}); }
+namespace {
+Value with_cells(Value::Kind kind, std::vector<Value> cells) {
+  Value v;
+  v.kind = kind;
+  v.cells = std::make_shared<const std::vector<Value>>(std::move(cells));
+  return v;
+}
+}  // namespace
+
+Value list(std::vector<Value> cells) { return with_cells(Value::list, std::move(cells)); }
+Value dict(Value keys, Value values) { return with_cells(Value::dict, {std::move(keys), std::move(values)}); }
+Value enumeration(Value keys, Value rows) { return with_cells(Value::enumeration, {std::move(keys), std::move(rows)}); }
+Value ktable(Value keys, Value values) { return with_cells(Value::ktable, {std::move(keys), std::move(values)}); }
 
 Value table(std::vector<std::string> names, std::vector<Value> columns) {
   CHECK(names.size() == columns.size());
-  Value v = compound(Value::table, std::move(columns));
+  Value v = with_cells(Value::table, std::move(columns));
   v.names = std::make_shared<const std::vector<std::string>>(std::move(names));
   return v;
 }
@@ -79,53 +57,71 @@ Value functions(std::vector<hir::FunctionRef> refs) {
   return v;
 }
 
+namespace {
+template <class T, class From>
+Value narrowed(BasicType type, const std::vector<From>& from) {
+  std::vector<T> to(from.size());
+  for (size_t i = 0; i < from.size(); ++i) to[i] = static_cast<T>(from[i]);
+  return vector_of<T>(type, std::span<const T>(to));
+}
+}  // namespace
+
 Value from_literal(const hir::Program& program, const hir::Literal& literal) {
   if (const auto* refs = std::get_if<std::vector<hir::FunctionRef>>(&literal.values)) return functions(*refs);
-  hir::BasicType type =
-      program.types->is_basic(literal.type) ? program.types->basic_of(literal.type) : hir::BasicType::sym;
+  if (!program.types->is_basic(literal.type)) {  // an untyped list of symbols: one cell per symbol
+    std::vector<Value> cells;
+    for (const std::string& text : std::get<std::vector<std::string>>(literal.values))
+      cells.push_back(vector_of_texts(BasicType::sym, {text}));
+    return list(std::move(cells));
+  }
+  BasicType type = program.types->basic_of(literal.type);
   if (const auto* texts = std::get_if<std::vector<std::string>>(&literal.values)) return vector_of_texts(type, *texts);
-  if (const auto* pairs = std::get_if<std::vector<std::complex<double>>>(&literal.values))
-    return vector_of<std::complex<double>>(type, *pairs);
+  if (const auto* complexes = std::get_if<std::vector<std::complex<double>>>(&literal.values))
+    return vector_of<std::complex<double>>(type, std::span<const std::complex<double>>(*complexes));
   if (const auto* floats = std::get_if<std::vector<double>>(&literal.values))
-    return vector_from_bytes(type, floats->size(), store(type, *floats));
+    return type == BasicType::f32 ? narrowed<float>(type, *floats) : narrowed<double>(type, *floats);
   const auto& integers = std::get<std::vector<int64_t>>(literal.values);
-  return vector_from_bytes(type, integers.size(), store(type, integers));
+  switch (data::plain_width(type)) {
+    case 1: return narrowed<int8_t>(type, integers);
+    case 2: return narrowed<int16_t>(type, integers);
+    case 4: return type == BasicType::f32 ? narrowed<float>(type, integers) : narrowed<int32_t>(type, integers);
+    case 8: return type == BasicType::f64 ? narrowed<double>(type, integers) : narrowed<int64_t>(type, integers);
+  }
+  CHECK(false, "literal of type {}", hir::basic_type_name(type));
 }
 
 Value from_column(const data::Column& column) {
-  if (!hir::is_text(column.type)) return vector_from_bytes(column.type, column.rows, column.data);
-  std::vector<std::string> texts;
-  texts.reserve(column.rows);
-  for (uint64_t i = 0; i < column.rows; ++i) texts.emplace_back(column.text_at(i));
-  return vector_of_texts(column.type, std::move(texts));
+  if (hir::is_text(column.type)) {
+    std::vector<std::string> texts(column.rows);
+    for (uint64_t i = 0; i < column.rows; ++i) texts[i] = std::string(column.text_at(i));
+    return vector_of_texts(column.type, std::move(texts));
+  }
+  CHECK(column.encoding == data::Encoding::plain);
+  return vector_from_bytes(column.type, column.rows, std::shared_ptr<const std::vector<std::byte>>(column.data));
 }
 
 Value enumeration_of(const data::Column& foreign, const data::Column& key) {
-  CHECK(foreign.is_foreign_key && foreign.foreign_rows);
   std::vector<int64_t> rows(foreign.rows);
-  bool wide = foreign.rows != 0 && foreign.foreign_rows->size() / foreign.rows == 8;
-  for (uint64_t i = 0; i < foreign.rows; ++i) {
-    if (wide) {
-      std::memcpy(&rows[i], foreign.foreign_rows->data() + i * 8, 8);
-    } else {
-      int32_t row;
-      std::memcpy(&row, foreign.foreign_rows->data() + i * 4, 4);
-      rows[i] = row;
-    }
-  }
-  return enumeration(from_column(key), vector_of<int64_t>(hir::BasicType::i64, rows));
+  bool narrow = foreign.rows == 0 || foreign.foreign_rows->size() / foreign.rows == 4;
+  for (uint64_t i = 0; i < foreign.rows; ++i)
+    rows[i] = narrow ? reinterpret_cast<const int32_t*>(foreign.foreign_rows->data())[i]
+                     : reinterpret_cast<const int64_t*>(foreign.foreign_rows->data())[i];
+  return enumeration(from_column(key), vector_of<int64_t>(BasicType::i64, std::span<const int64_t>(rows)));
 }
 
-uint64_t length(const Value& v) {
-  switch (v.kind) {
-    case Value::vector: return v.size;
-    case Value::list: return v.cells->size();
-    case Value::dict: return length(v.parts()[0]);
-    case Value::enumeration: return length(v.parts()[1]);
-    case Value::table: return v.cells && !v.cells->empty() ? length(v.parts()[0]) : 0;
-    case Value::ktable: return length(v.parts()[0]);
-    case Value::functions: return v.functions_.size();
-    case Value::none: break;
+uint64_t length(const Value& value) {
+  switch (value.kind) {
+    case Value::vector: return value.size;
+    case Value::list: return value.parts().size();
+    case Value::enumeration: return value.parts()[1].size;
+    case Value::dict: {
+      const Value& keys = value.parts()[0];
+      return keys.kind == Value::vector || keys.kind == Value::list ? length(keys) : 1;
+    }
+    case Value::table: return !value.cells || value.parts().empty() ? 0 : length(value.parts()[0]);
+    case Value::ktable: return length(value.parts()[0]);
+    case Value::functions: return value.functions_.size();
+    case Value::none: return 0;
   }
   return 0;
 }

@@ -1,0 +1,130 @@
+// Private: what the files of the reference interpreter share. One function per builtin, registered by name in a table
+// per file.
+#pragma once
+#include <cmath>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "runtime/reference/reference.h"
+
+namespace rndn::reference {
+
+struct Context {
+  const hir::Program* program = nullptr;  // for user functions among function literals; may be null
+  const Tables& tables;
+  std::string* printed = nullptr;
+  const hir::BasicType* expected = nullptr;  // static type of the result, where it widens an accumulator (sum, avg)
+  uint32_t depth = 0;                        // of user calls
+};
+
+using Arguments = std::span<const Value>;
+using BuiltinFunction = Result<Value> (*)(Context&, Arguments);
+
+struct BuiltinEntry {
+  std::string_view name;
+  BuiltinFunction function;
+};
+
+// One table per file.
+std::span<const BuiltinEntry> elementwise_builtins();  // elementwise.cpp
+std::span<const BuiltinEntry> selection_builtins();    // selection.cpp
+std::span<const BuiltinEntry> reduction_builtins();    // reductions.cpp
+std::span<const BuiltinEntry> relational_builtins();   // relational.cpp
+std::span<const BuiltinEntry> text_builtins();         // text.cpp
+std::span<const BuiltinEntry> list_builtins();         // lists.cpp
+std::span<const BuiltinEntry> database_builtins();     // database.cpp
+
+// null when the builtin has no meaning here.
+BuiltinFunction find_function(hir::Builtin builtin);
+
+// Applies a builtin or a user function with one result (interpreter.cpp).
+Result<Value> apply(Context& context, const hir::FunctionRef& function, std::vector<Value> arguments);
+
+// --- Elements
+// ------------------------------------------------------------------------------------------------------------------
+
+// Calls f with a value of the C++ type that stores `type` (bool: uint8_t). Not for text and complex.
+template <class F>
+auto with_type(hir::BasicType type, F&& f) {
+  switch (type) {
+    case hir::BasicType::boolean: return f(uint8_t{});
+    case hir::BasicType::character:
+    case hir::BasicType::i8: return f(int8_t{});
+    case hir::BasicType::i16: return f(int16_t{});
+    case hir::BasicType::i64:
+    case hir::BasicType::time:
+    case hir::BasicType::dt: return f(int64_t{});
+    case hir::BasicType::f32: return f(float{});
+    case hir::BasicType::f64: return f(double{});
+    default: return f(int32_t{});  // i32, date, month, minute, second
+  }
+}
+
+// One element converted as check_cast and implicit conversions do: integers wrap, floats to integers truncate and
+// saturate (NaN: 0), anything to bool is `!= 0`.
+template <class To, class From>
+To convert(From x) {
+  if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
+    if (std::isnan(x)) return 0;
+    double low = static_cast<double>(std::numeric_limits<To>::min()),
+           high = static_cast<double>(std::numeric_limits<To>::max());
+    if (static_cast<double>(x) <= low) return std::numeric_limits<To>::min();
+    if (static_cast<double>(x) >= high) return std::numeric_limits<To>::max();
+    return static_cast<To>(x);
+  } else {
+    return static_cast<To>(x);
+  }
+}
+
+// The elements of a vector that is neither text nor complex, converted to T.
+template <class T>
+std::vector<T> elements(const Value& v) {
+  return with_type(v.type, [&](auto from) {
+    using From = decltype(from);
+    std::vector<T> out(v.size);
+    const From* in = v.as<From>();
+    for (uint64_t i = 0; i < v.size; ++i) out[i] = convert<T>(in[i]);
+    return out;
+  });
+}
+
+template <class T>
+Value make(hir::BasicType type, const std::vector<T>& elements) {
+  return vector_of<T>(type, std::span<const T>(elements));
+}
+Value make_bool(const std::vector<uint8_t>& elements);
+Value scalar_i64(int64_t x);
+
+// The first of complex f64 f32 i64 i32 i16 i8 char bool that occurs among the two (horseir.md 3.1).
+inline hir::BasicType widest(hir::BasicType a, hir::BasicType b) {
+  // That order is the enum's, but for char before i8.
+  auto rank = [](hir::BasicType t) {
+    return t == hir::BasicType::character ? 1 : t == hir::BasicType::boolean ? 0 : static_cast<int>(t);
+  };
+  return rank(a) > rank(b) ? a : b;
+}
+
+// The rows x[index[i]] of a vector or enumeration; indexes must be in range.
+Value gather(const Value& x, const std::vector<int64_t>& rows);
+// A vector of `type` without elements.
+Value empty_vector(hir::BasicType type);
+// A number that is one element of an Integer vector.
+Result<int64_t> integer_scalar(std::string_view function, const Value& v);
+// "f64[12]", "list[3]": for messages.
+std::string describe(const Value& v);
+
+// --- Keys (keys.cpp): equality and order of elements, whatever their type
+// ---------------------------------------------------------
+
+// Three-way comparison of a[i] and b[j]: numbers after conversion to the widest type, NaN equal to itself and above
+// everything; texts by bytes; calendar values by their storage.
+int compare_elements(const Value& a, uint64_t i, const Value& b, uint64_t j);
+// One string per row, equal exactly when the rows are equal in every column. `as` gives the type in which each column
+// is compared. NaN rows: with `nan_equal`, all NaN are one key; without, `*has_nan` marks rows that equal nothing.
+std::vector<std::string> row_keys(std::span<const Value> columns, std::span<const hir::BasicType> as,
+                                  std::vector<uint8_t>* has_nan);
+// The columns of a vector (itself) or a list of vectors of one length.
+Result<std::vector<Value>> key_columns(std::string_view function, const Value& v);
+
+}  // namespace rndn::reference

@@ -1,0 +1,148 @@
+// List builtins (horseir.md 4.8): list, raze, tolist, flip, match and the each family.
+#include "runtime/reference/builtins.h"
+
+namespace rndn::reference {
+
+using hir::BasicType;
+
+namespace {
+
+Result<Value> list_(Context&, Arguments a) { return list({a.begin(), a.end()}); }
+
+Result<Value> raze(Context&, Arguments a) {
+  if (a[0].is_vector()) return a[0];
+  if (a[0].kind != Value::list) return input_error("`raze` expects a list, got {}", describe(a[0]));
+  const std::vector<Value>& cells = a[0].parts();
+  if (cells.empty()) return empty_vector(BasicType::i64);
+  BasicType type = cells[0].type;
+  for (const Value& c : cells) {
+    if (!c.is_vector()) return input_error("`raze` expects vectors as cells, got {}", describe(c));
+    if (c.type == type || (hir::is_text(c.type) && hir::is_text(type))) continue;
+    if (!hir::is_real(c.type) || !hir::is_real(type))
+      return input_error("`raze` expects cells of one type, got {} and {}", hir::basic_type_name(type),
+                         hir::basic_type_name(c.type));
+    type = widest(type, c.type);
+  }
+  if (hir::is_text(type)) {
+    std::vector<std::string> out;
+    for (const Value& c : cells)
+      for (uint64_t i = 0; i < c.size; ++i) out.push_back(c.text(i));
+    return vector_of_texts(type, std::move(out));
+  }
+  if (type == BasicType::complex) {
+    std::vector<std::complex<double>> out;
+    for (const Value& c : cells)
+      out.insert(out.end(), c.as<std::complex<double>>(), c.as<std::complex<double>>() + c.size);
+    return make<std::complex<double>>(type, out);
+  }
+  return with_type(type, [&](auto zero) {
+    using T = decltype(zero);
+    std::vector<T> out;
+    for (const Value& c : cells) {
+      std::vector<T> part = elements<T>(c);
+      out.insert(out.end(), part.begin(), part.end());
+    }
+    return make<T>(type, out);
+  });
+}
+
+Result<Value> tolist(Context&, Arguments a) {
+  if (!a[0].is_vector()) return input_error("`tolist` expects a vector, got {}", describe(a[0]));
+  std::vector<Value> cells;
+  for (uint64_t i = 0; i < a[0].size; ++i) cells.push_back(gather(a[0], {static_cast<int64_t>(i)}));
+  return list(std::move(cells));
+}
+
+Result<Value> flip(Context&, Arguments a) {
+  if (a[0].kind != Value::list) return input_error("`flip` expects a list, got {}", describe(a[0]));
+  return list({a[0].parts().rbegin(), a[0].parts().rend()});
+}
+
+bool equal(const Value& x, const Value& y) {
+  if (x.kind != y.kind || length(x) != length(y)) return false;
+  if (x.is_vector()) {
+    bool comparable = x.type == y.type || (x.is_text_vector() && y.is_text_vector()) ||
+                      (hir::is_real(x.type) && hir::is_real(y.type));
+    if (!comparable) return false;
+    for (uint64_t i = 0; i < x.size; ++i)
+      if (compare_elements(x, i, y, i) != 0) return false;
+    return true;
+  }
+  if (x.kind == Value::functions) {
+    for (size_t i = 0; i < x.functions_.size(); ++i)
+      if (x.functions_[i].name != y.functions_[i].name) return false;
+    return true;
+  }
+  if (x.kind == Value::table && x.source != y.source) return false;
+  if (x.kind == Value::table && x.cells && *x.names != *y.names) return false;
+  for (size_t c = 0; x.cells && c < x.parts().size(); ++c)
+    if (!equal(x.parts()[c], y.parts()[c])) return false;
+  return true;
+}
+
+Result<Value> match(Context&, Arguments a) { return make_bool({static_cast<uint8_t>(equal(a[0], a[1]))}); }
+
+Result<hir::FunctionRef> one_function(std::string_view name, const Value& v) {
+  if (v.kind != Value::functions || v.functions_.size() != 1)
+    return input_error("`{}` expects a function first, got {}", name, describe(v));
+  return v.functions_[0];
+}
+
+// The cells of a list operand. An operand that is no list counts as one cell, reused for every cell of the other.
+size_t cell_count(const Value& v) { return v.kind == Value::list ? v.parts().size() : 1; }
+const Value& cell(const Value& v, size_t i) {
+  return v.kind == Value::list ? v.parts()[v.parts().size() == 1 ? 0 : i] : v;
+}
+
+Result<Value> each(Context& context, Arguments a) {
+  ASSIGN_OR_RETURN(hir::FunctionRef f, one_function("each", a[0]));
+  if (a[1].kind != Value::list) return apply(context, f, {a[1]});
+  std::vector<Value> out;
+  for (const Value& c : a[1].parts()) {
+    ASSIGN_OR_RETURN(Value v, apply(context, f, {c}));
+    out.push_back(std::move(v));
+  }
+  return list(std::move(out));
+}
+
+enum class Side { item, left, right };
+template <Side side>
+Result<Value> each_pair(Context& context, Arguments a) {
+  static constexpr std::string_view names[] = {"each_item", "each_left", "each_right"};
+  std::string_view name = names[static_cast<int>(side)];
+  ASSIGN_OR_RETURN(hir::FunctionRef f, one_function(name, a[0]));
+  const Value &x = a[1], &y = a[2];
+  bool x_cells = side != Side::right && x.kind == Value::list, y_cells = side != Side::left && y.kind == Value::list;
+  if (!x_cells && !y_cells) return apply(context, f, {x, y});
+  size_t n = x_cells && y_cells ? std::max(cell_count(x), cell_count(y)) : x_cells ? cell_count(x) : cell_count(y);
+  if (x_cells && y_cells && cell_count(x) != cell_count(y)) {
+    if (cell_count(x) != 1 && cell_count(y) != 1)
+      return input_error("`{}` expects lists of one length, got {} and {} cells", name, cell_count(x), cell_count(y));
+    if (cell_count(x) == 0 || cell_count(y) == 0) n = 0;
+  }
+  std::vector<Value> out;
+  for (size_t i = 0; i < n; ++i) {
+    ASSIGN_OR_RETURN(Value v, apply(context, f, {x_cells ? cell(x, i) : x, y_cells ? cell(y, i) : y}));
+    out.push_back(std::move(v));
+  }
+  return list(std::move(out));
+}
+
+}  // namespace
+
+std::span<const BuiltinEntry> list_builtins() {
+  static constexpr BuiltinEntry entries[] = {
+      {"list", list_},
+      {"raze", raze},
+      {"tolist", tolist},
+      {"flip", flip},
+      {"match", match},
+      {"each", each},
+      {"each_item", each_pair<Side::item>},
+      {"each_left", each_pair<Side::left>},
+      {"each_right", each_pair<Side::right>},
+  };
+  return entries;
+}
+
+}  // namespace rndn::reference
