@@ -1,0 +1,279 @@
+// The PTX verifier. Properties checked:
+//   * every instruction fits a form of its opcode: types, required and allowed modifiers, operand count (opcodes.def)
+//   * the module's .version and .target are high enough for that form, and for memory semantics and scopes
+//   * every operand is of a kind that its place takes; ids are in range
+//   * registers agree with the place's type: same width; bits agree with all, integers with integers, floats with the
+//   same float;
+//     in ld, st and cvt a register may be wider (PTX manual, "Operand Size Exceeding Instruction-Type Size")
+//   * constants are integers for integer places; f16 places take none
+//   * guards are predicates; labels are defined within the function; variables lie in the space that the instruction
+//   names
+//   * calls have as many arguments and results as their function
+// Cost: linear; one walk over the opcode's forms per instruction. Left out: uninitialised registers, alignment of
+// addresses.
+#include "ptx/verify.h"
+
+#include <fmt/format.h>
+
+#include "ptx/opcodes.h"
+#include "ptx/parse.h"
+
+namespace rndn::ptx {
+namespace {
+
+// Where ld, st and cvt read or write a register, it may be wider than the type.
+bool agrees(Type reg, Type type, bool relaxed) {
+  if (reg == Type::pred || type == Type::pred) return reg == type;
+  uint32_t have = type_bytes(reg), want = type_bytes(type);
+  if (have < want || (have > want && !relaxed)) return false;
+  if (is_bits(reg)) return true;
+  if (is_bits(type)) return true;
+  if (is_floating(type) || is_floating(reg)) return reg == type;
+  return true;
+}
+
+class Checker {
+ public:
+  Checker(const Module& m, const Function& f, const Instruction& i) : m_(m), f_(f), i_(i) {}
+
+  std::string check() {
+    if (static_cast<size_t>(i_.op) >= opcode_count) return "no such opcode";
+    if (static_cast<size_t>(i_.first_operand) + i_.operand_count > f_.operands.size() ||
+        i_.destination_count > i_.operand_count)
+      return "its operands lie outside the function's";
+    if (!is_none(i_.guard)) {
+      if (index(i_.guard) >= f_.registers.size()) return "the guard is no register of the function";
+      const Register& r = f_.registers[i_.guard];
+      if (r.type != Type::pred)
+        return fmt::format("the guard `{}` is a .{} register, expected a predicate", r.name, type_name(r.type));
+    }
+    if (i_.mods.scope == Scope::cluster) return "unsupported scope `cluster`";
+    if (i_.mods.vector != 1 && i_.mods.vector != 2 && i_.mods.vector != 4)
+      return fmt::format("unsupported vector .v{}", i_.mods.vector);
+    const Form* form = find_form(i_);
+    if (!form) return explain();
+    if (form->ptx > m_.version)
+      return fmt::format("needs .version {}.{}, the module has {}.{}", form->ptx / 10, form->ptx % 10, m_.version / 10,
+                         m_.version % 10);
+    if (form->sm > m_.target) return fmt::format("needs .target sm_{}, the module has sm_{}", form->sm, m_.target);
+    Semantics s = i_.mods.semantics;
+    if (s != Semantics::none && s != Semantics::volatile_ && s != Semantics::weak &&
+        (m_.version < 60 || m_.target < 70))
+      return fmt::format(".{} needs .version 6.0 and .target sm_70", name(s));
+    if (form->operands[0] == '*') return call();
+    Places p;
+    places(*form, i_.operand_count, p);
+    if (i_.destination_count != p.destinations)
+      return fmt::format("expected {} destination operands, got {}", p.destinations, i_.destination_count);
+    for (uint32_t k = 0; k < p.count; ++k) {
+      std::string problem = operand(f_.operand(i_, k), p.at[k]);
+      if (!problem.empty()) return fmt::format("operand {}: {}", k + 1, problem);
+    }
+    return "";
+  }
+
+ private:
+  // No form fits: the nearest reason, in the order types, modifiers, operand count.
+  std::string explain() {
+    bool type_fits = false, type2_fits = false;
+    ModifierSet present = modifier_set(i_.mods);
+    const Form* best = nullptr;
+    for (const Form& f : forms(i_.op)) {
+      if (!(f.types & type_bit(i_.type))) continue;
+      type_fits = true;
+      if (!(f.types2 & type_bit(i_.type2))) continue;
+      type2_fits = true;
+      if (!(present & ~f.allowed) && !(f.required & ~modifier_groups(present) & modifier_groups(f.required))) best = &f;
+    }
+    if (!type_fits)
+      return i_.type == Type::none ? fmt::format("`{}` needs a type", opcode_name(i_.op))
+                                   : fmt::format("`{}` has no type .{}", opcode_name(i_.op), type_name(i_.type));
+    if (!type2_fits)
+      return i_.type2 == Type::none ? fmt::format("`{}.{}` needs a second type", opcode_name(i_.op), type_name(i_.type))
+                                    : fmt::format("`{}.{}` does not go with .{}", opcode_name(i_.op),
+                                                  type_name(i_.type), type_name(i_.type2));
+    if (best) return fmt::format("`{}` cannot have {} operands", opcode_name(i_.op), i_.operand_count);
+    return fmt::format("the modifiers of `{}` do not go with each other and with .{}", opcode_name(i_.op),
+                       type_name(i_.type));
+  }
+
+  std::string reg(const Operand& o, Type type, bool relaxed) {
+    if (o.id >= f_.registers.size()) return "no register of the function";
+    const Register& r = f_.registers[o.reg_id()];
+    if (!agrees(r.type, type, relaxed))
+      return fmt::format("`{}` is a .{} register, expected .{}", r.name, type_name(r.type), type_name(type));
+    return "";
+  }
+
+  std::string constant(const Operand& o, Type type) {
+    uint32_t size = type_bytes(type);
+    if (type == Type::f16 || type == Type::f16x2 || type == Type::bf16 || type == Type::bf16x2)
+      return fmt::format("a constant cannot be .{}", type_name(type));
+    if (size > 0 && size < 8 && !is_floating(type)) {
+      int64_t limit = int64_t{1} << (8 * size);
+      if (o.value >= limit || o.value < -limit / 2) return fmt::format("{} does not fit .{}", o.value, type_name(type));
+    }
+    return "";
+  }
+
+  std::string space_of(VariableId v) {
+    Space s = m_.variables[v].space, want = i_.mods.space;
+    if (want != Space::generic && s != want)
+      return fmt::format("`{}` lies in .{}, the instruction accesses .{}", m_.variables[v].name, name(s), name(want));
+    return "";
+  }
+
+  std::string address(const Operand& o) {
+    switch (o.kind) {
+      case Operand::address_reg: {
+        if (o.id >= f_.registers.size()) return "no register of the function";
+        const Register& r = f_.registers[o.reg_id()];
+        uint32_t size = type_bytes(r.type);
+        if ((size != 4 && size != 8) || is_floating(r.type))
+          return fmt::format("`{}` is a .{} register, expected an address of 32 or 64 bits", r.name, type_name(r.type));
+        return "";
+      }
+      case Operand::address_var:
+        if (o.id >= m_.variables.size()) return "no variable of the module";
+        return space_of(o.variable_id());
+      case Operand::address_imm: return "";
+      case Operand::parameter:
+        if (o.id >= f_.parameters.size() + f_.results.size()) return "no parameter of the function";
+        if (i_.mods.space != Space::param) return "a parameter needs .param";
+        return "";
+      default: return "expected an address";
+    }
+  }
+
+  std::string vector(const Operand& o, uint32_t count, Type element, Place place, bool relaxed) {
+    if (o.kind != Operand::vector || o.count != count) return fmt::format("expected a vector of {}", count);
+    if (o.id > f_.vector_elements.size() || f_.vector_elements.size() - o.id < o.count)
+      return "its elements lie outside the function's";
+    for (uint32_t k = 0; k < count; ++k) {
+      const Operand& e = f_.vector_elements[o.id + k];
+      std::string problem;
+      if (e.kind == Operand::reg)
+        problem = e.negated ? "only a predicate can be negated" : reg(e, element, relaxed);
+      else if (e.kind == Operand::immediate && !place.destination)
+        problem = constant(e, element);
+      else if (e.kind == Operand::sink && place.destination)
+        continue;
+      else
+        problem = "expected a register";
+      if (!problem.empty()) return fmt::format("element {}: {}", k + 1, problem);
+    }
+    return "";
+  }
+
+  std::string operand(const Operand& o, Place place) {
+    const Type type = place_type(place.kind, i_);
+    const bool relaxed = i_.op == Opcode::ld || i_.op == Opcode::st || i_.op == Opcode::ldu || i_.op == Opcode::cvt;
+    if (o.negated && !(o.kind == Operand::reg && place.kind == 'P'))
+      return "only a predicate source of setp, selp, vote, bar can be negated";
+    switch (place.kind) {
+      case 'a': return address(o);
+      case 'l':
+        if (o.kind != Operand::label) return "expected a label";
+        if (o.id >= f_.labels.size()) return "no label of the function";
+        if (f_.labels[o.label_id()].at > f_.instructions.size())
+          return fmt::format("the label `{}` is not defined", f_.labels[o.label_id()].name);
+        return "";
+      case 'i': return o.kind == Operand::immediate ? constant(o, type) : "expected an integer constant";
+      case 'v':
+        if (i_.mods.vector > 1) return vector(o, i_.mods.vector, type, place, true);
+        break;
+      case 'm':
+        if (o.kind == Operand::vector) {
+          uint32_t size = o.count ? type_bytes(type) / o.count : 0;
+          Type element = size == 2 ? Type::b16 : size == 4 ? Type::b32 : Type::none;
+          if (!is_bits(type) || element == Type::none || size * o.count != type_bytes(type))
+            return fmt::format("a vector of {} does not make a .{}", o.count, type_name(type));
+          return vector(o, o.count, element, place, false);
+        }
+        if (place.destination) break;
+        if (o.kind == Operand::special) return special(o, type);
+        if (o.kind == Operand::variable) {
+          if (o.id >= m_.variables.size()) return "no variable of the module";
+          if (type_bytes(type) < 4 || is_floating(type))
+            return fmt::format("an address cannot be .{}", type_name(type));
+          return i_.op == Opcode::cvta ? space_of(o.variable_id()) : "";
+        }
+        if (o.kind == Operand::parameter)
+          return o.id < f_.parameters.size() + f_.results.size() ? "" : "no parameter of the function";
+        if (o.kind == Operand::function) return "unsupported address of a function";
+        break;
+      default: break;
+    }
+    if (o.kind == Operand::reg) return reg(o, type, relaxed);
+    if (o.kind == Operand::immediate && !place.destination) {
+      if (place.kind == 'P' || (type == Type::pred && i_.op != Opcode::mov)) return "expected a predicate register";
+      return constant(o, type);
+    }
+    if (o.kind == Operand::sink && place.destination && (place.kind == 'p' || i_.op == Opcode::atom)) return "";
+    return place.destination || place.kind == 'P' ? "expected a register" : "expected a register or a constant";
+  }
+
+  std::string special(const Operand& o, Type type) {
+    if (o.id == 0 || o.id > static_cast<uint32_t>(SpecialRegister::total_smem_size)) return "no special register";
+    auto r = static_cast<SpecialRegister>(o.id);
+    bool wide = r == SpecialRegister::clock64 || r == SpecialRegister::globaltimer || r == SpecialRegister::gridid;
+    if (is_floating(type) || type_bytes(type) != (wide ? 8 : 4))
+      return fmt::format("`{}` has {} bits, the instruction .{}", special_register_name(r), wide ? 64 : 32,
+                         type_name(type));
+    return "";
+  }
+
+  std::string call() {
+    uint32_t d = i_.destination_count;
+    if (d >= i_.operand_count) return "expected a function";
+    const Operand& callee = f_.operand(i_, d);
+    if (callee.kind == Operand::reg) return "unsupported indirect call";
+    if (callee.kind != Operand::function || callee.id >= m_.functions.size()) return "expected a function";
+    const Function& g = m_.functions[callee.id];
+    if (g.is_entry) return fmt::format("`{}` is an entry and cannot be called", g.name);
+    if (d != g.results.size() || i_.operand_count - d - 1u != g.parameters.size())
+      return fmt::format("`{}` has {} results and {} parameters, the call {} and {}", g.name, g.results.size(),
+                         g.parameters.size(), d, i_.operand_count - d - 1);
+    for (uint32_t k = 0; k < i_.operand_count; ++k) {
+      if (k == d) continue;
+      const Operand& o = f_.operand(i_, k);
+      bool param = (o.kind == Operand::variable && o.id < m_.variables.size() &&
+                    m_.variables[o.variable_id()].space == Space::param) ||
+                   (o.kind == Operand::parameter && o.id < f_.parameters.size() + f_.results.size());
+      if (!param) return fmt::format("operand {}: unsupported argument that is not a .param variable", k + 1);
+    }
+    return "";
+  }
+
+  const Module& m_;
+  const Function& f_;
+  const Instruction& i_;
+};
+
+}  // namespace
+
+std::string check_instruction(const Module& module, const Function& function, const Instruction& instruction) {
+  return Checker(module, function, instruction).check();
+}
+
+std::vector<std::string> verify(const Module& module) {
+  std::vector<std::string> out;
+  for (const Function& f : module.functions) {
+    for (size_t k = 0; k < f.instructions.size(); ++k) {
+      const Instruction& i = f.instructions[k];
+      std::string problem = check_instruction(module, f, i);
+      if (problem.empty()) continue;
+      bool printable = static_cast<size_t>(i.first_operand) + i.operand_count <= f.operands.size() &&
+                       static_cast<size_t>(i.op) < opcode_count;
+      out.push_back(fmt::format("function {}, instruction {}{}: {}{}", f.name, k,
+                                i.line ? fmt::format(" (line {})", i.line) : "",
+                                printable ? "`" + print(module, f, i) + "`: " : "", problem));
+    }
+    for (const Label& l : f.labels)
+      if (l.at > f.instructions.size())
+        out.push_back(fmt::format("function {}: the label `{}` is not defined", f.name, l.name));
+  }
+  return out;
+}
+
+}  // namespace rndn::ptx
