@@ -11,17 +11,19 @@ namespace rndn::data {
 
 // How elements are stored. Only `plain` is produced so far; code generation reads the others through its load template.
 enum class Encoding : uint8_t {
-  plain,       // the logical type's own width: bool/char/i8 1, i16 2, i32/f32/date/month/minute/second 4, i64/f64/time/dt 8 bytes
+  plain,  // the logical type's own width: bool/char/i8 1, i16 2, i32/f32/date/month/minute/second 4, i64/f64/time/dt 8
+          // bytes
   dictionary,  // text: codes of `width` bytes into `dictionary`
   text,        // text: 8 bytes, offset << 24 | length into `pad` (high cardinality; length < 2^24)
 };
 
-struct Statistics {       // of the stored integers; floats: min/max only, as f64
-  bool known = false;
+struct Statistics {  // of the stored integers (dictionary: of the codes); floats: min/max only, as f64, of what is not
+                     // NaN
+  bool known = false;  // false for text without a dictionary, complex, empty columns, and floats that are all NaN
   int64_t min = 0, max = 0;
   double float_min = 0, float_max = 0;
-  bool sorted = false;    // ascending
-  bool dense = false;     // min..max, each exactly once
+  bool sorted = false;  // ascending, equal neighbours allowed; floats: and no NaN
+  bool dense = false;   // min..max, each exactly once
 };
 
 // Distinct values of a text column, in order of first occurrence; a code is a position here.
@@ -32,13 +34,13 @@ struct Dictionary {
 uint32_t plain_width(hir::BasicType type);  // bytes per element; complex 16; text 8
 
 struct Column {
-  hir::BasicType type{};            // logical element type (foreign keys: of the key)
+  hir::BasicType type{};  // logical element type (foreign keys: of the key)
   Encoding encoding = Encoding::plain;
-  uint32_t width = 0;               // bytes per element as stored
+  uint32_t width = 0;  // bytes per element as stored
   uint64_t rows = 0;
-  std::shared_ptr<std::vector<std::byte>> data;   // rows * width bytes
-  std::shared_ptr<Dictionary> dictionary;         // dictionary
-  std::shared_ptr<std::string> pad;               // text
+  std::shared_ptr<std::vector<std::byte>> data;  // rows * width bytes
+  std::shared_ptr<Dictionary> dictionary;        // dictionary
+  std::shared_ptr<std::string> pad;              // text
   Statistics statistics;
   // Foreign key: row numbers of the referenced rows (i32 when fewer than 2^31 rows), rows * 4 or 8 bytes.
   bool is_foreign_key = false;
@@ -46,8 +48,21 @@ struct Column {
   std::shared_ptr<std::vector<std::byte>> foreign_rows;
 
   template <class T>
-  const T* as() const { return reinterpret_cast<const T*>(data->data()); }
-  std::string_view text_at(uint64_t row) const;   // text columns
+  const T* as() const {
+    return reinterpret_cast<const T*>(data->data());
+  }
+  std::string_view text_at(uint64_t row) const;  // text columns
+  uint64_t foreign_row(uint64_t row) const;      // foreign keys whose foreign_rows are there
 };
+
+// An empty column of `rows` elements, all bytes zero.
+Column make_column(hir::BasicType type, uint64_t rows, Encoding encoding = Encoding::plain, uint32_t width = 0);
+// Bytes of a dictionary code: 1, 2 or 4.
+uint32_t code_width(uint64_t distinct_values);
+// Bytes of a foreign row: 4 when the referenced table has fewer than 2^31 rows, else 8.
+uint32_t foreign_row_width(uint64_t referenced_rows);
+// Fills column.statistics from its data, in one pass (and a bitmap of rows bits, where `dense` hangs on it). Integers
+// are read as signed, bool, char and codes as unsigned.
+void compute_statistics(Column& column, unsigned threads = 0);
 
 }  // namespace rndn::data

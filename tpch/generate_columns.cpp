@@ -1,0 +1,285 @@
+// Generates columns straight into memory: only those that were asked for, and what they are computed from.
+//
+// All columns are filled in one parallel pass over the chunks of the table. Text with few possible values becomes a
+// dictionary: the pass stores the numbers that stand for the words, a second one turns them into codes in order of
+// first occurrence. Other text is made chunk by chunk and then joined into one pad.
+//
+// Cost: O(rows) per column; memory: the columns, and for text of many values the pad a second time while it is joined.
+#include <unistd.h>
+
+#include <limits>
+#include <new>
+
+#include "libraries/base/diagnostic.h"
+#include "libraries/base/progress.h"
+#include "runtime/data/schema.h"
+#include "tpch/generate.h"
+#include "tpch/workers.h"
+
+namespace rndn::tpch {
+namespace {
+
+using data::Column;
+using data::Encoding;
+using hir::BasicType;
+
+// For columns with few possible values: one more than the largest number that stands for a value; else 0.
+uint64_t value_range(ColumnId id, const Sizes& sizes) {
+  const ColumnInfo& info = column_info(id);
+  if (info.form == Form::choice) return info.words->size();
+  switch (id) {
+    case ColumnId::p_mfgr: return 6;
+    case ColumnId::p_brand: return 56;
+    case ColumnId::o_clerk: return static_cast<uint64_t>(sizes.clerks) + 1;
+    default: return 0;
+  }
+}
+
+// The row of the referenced table that has this key.
+int64_t referenced_row(ColumnId id, int64_t key) {
+  switch (id) {
+    case ColumnId::n_regionkey:
+    case ColumnId::s_nationkey:
+    case ColumnId::c_nationkey: return key;                             // keys count from 0
+    case ColumnId::l_orderkey: return (key >> 5 << 3 | (key & 7)) - 1;  // eight keys of 32 are used
+    default: return key - 1;
+  }
+}
+
+// Rows of a driving table before every chunk, and the total: as the rows of `table`.
+std::vector<uint64_t> first_rows(Table table, uint64_t driving_rows, unsigned threads) {
+  constexpr uint64_t size = Chunk::preferred_rows;
+  std::vector<uint64_t> first((driving_rows + size - 1) / size + 1);
+  auto count = [&](size_t chunk) {
+    uint64_t from = chunk * size, rows = std::min(size, driving_rows - from);
+    first[chunk + 1] = table == Table::lineitem ? count_lines(from, rows) : table == Table::partsupp ? rows * 4 : rows;
+  };
+  parallel_for(first.size() - 1, count, threads);
+  for (size_t i = 1; i < first.size(); ++i) first[i] += first[i - 1];
+  return first;
+}
+
+// Lowers `place` to `value`, which other threads may be doing too.
+void lower(uint64_t& place, uint64_t value) {
+  std::atomic_ref slot(place);
+  uint64_t seen = slot.load(std::memory_order_relaxed);
+  while (value < seen && !slot.compare_exchange_weak(seen, value, std::memory_order_relaxed)) {
+  }
+}
+
+// A column on its way.
+struct Target {
+  ColumnId id;
+  const data::ColumnSchema* schema;
+  Column column;
+  uint64_t range = 0;                // dictionary: see value_range
+  std::vector<uint64_t> first_seen;  // dictionary: first row of every number
+  std::vector<std::string> pieces;   // text: the pad, by chunk
+
+  template <class T>
+  T* out() {
+    return reinterpret_cast<T*>(column.data->data());
+  }
+
+  template <class T, class F>
+  void store(std::span<const int64_t> values, uint64_t at, F&& convert) {
+    T* to = out<T>() + at;
+    for (size_t i = 0; i < values.size(); ++i) to[i] = convert(values[i]);
+  }
+
+  template <class T>
+  void store_numbers(std::span<const int64_t> values, uint64_t at) {
+    T* to = out<T>() + at;
+    for (size_t i = 0; i < values.size(); ++i) {
+      to[i] = static_cast<T>(values[i]);
+      lower(first_seen[static_cast<size_t>(values[i])], at + i);
+    }
+  }
+
+  void store_text(const Chunk& chunk, std::span<const int64_t> values, uint64_t at, uint64_t number) {
+    const ColumnInfo& info = column_info(id);
+    std::string& piece = pieces[number];
+    uint64_t* to = out<uint64_t>() + at;
+    char buffer[Chunk::longest_text];
+    for (size_t i = 0; i < values.size(); ++i) {
+      size_t length = chunk.write_text(info, values[i], buffer) - buffer;
+      to[i] = piece.size() << 24 | length;  // the offset is within the piece so far
+      piece.append(buffer, length);
+    }
+  }
+
+  void fill(Chunk& chunk, uint64_t number, uint64_t at) {
+    std::span<const int64_t> values = chunk.column(id);
+    Form form = column_info(id).form;
+    if (range) {
+      if (column.width == 1) return store_numbers<uint8_t>(values, at);
+      if (column.width == 2) return store_numbers<uint16_t>(values, at);
+      return store_numbers<uint32_t>(values, at);
+    }
+    if (column.encoding == Encoding::text) return store_text(chunk, values, at, number);
+    if (column.type == BasicType::f64) {
+      // One division of two exact numbers rounds as reading the decimal text does.
+      if (form == Form::cents)
+        return store<double>(values, at, [](int64_t v) { return static_cast<double>(v) / 100.0; });
+      return store<double>(values, at, [](int64_t v) { return static_cast<double>(v); });
+    }
+    if (column.width == 1) return store<uint8_t>(values, at, [](int64_t v) { return static_cast<uint8_t>(v); });
+    CHECK(column.width == 4, "{} is stored in {} bytes", schema->name, column.width);
+    store<int32_t>(values, at, [](int64_t v) { return static_cast<int32_t>(v); });
+    if (column.is_foreign_key) {
+      int32_t* rows = reinterpret_cast<int32_t*>(column.foreign_rows->data()) + at;
+      for (size_t i = 0; i < values.size(); ++i) rows[i] = static_cast<int32_t>(referenced_row(id, values[i]));
+    }
+  }
+
+  // Numbers become codes in order of first occurrence.
+  void finish_dictionary(const Chunk& chunk, unsigned threads) {
+    std::vector<uint32_t> numbers;
+    for (uint32_t number = 0; number < range; ++number)
+      if (first_seen[number] != UINT64_MAX) numbers.push_back(number);
+    std::sort(numbers.begin(), numbers.end(), [&](uint32_t a, uint32_t b) { return first_seen[a] < first_seen[b]; });
+    std::vector<uint32_t> codes(range);
+    for (uint32_t code = 0; code < numbers.size(); ++code) {
+      codes[numbers[code]] = code;
+      char buffer[Chunk::longest_text];
+      column.dictionary->values.emplace_back(buffer, chunk.write_text(column_info(id), numbers[code], buffer) - buffer);
+    }
+    constexpr uint64_t rows_per_part = 1 << 18;
+    auto recode = [&](auto* data) {
+      auto body = [&](size_t part) {
+        for (uint64_t i = part * rows_per_part, end = std::min(i + rows_per_part, column.rows); i < end; ++i)
+          data[i] = static_cast<std::remove_reference_t<decltype(data[i])>>(codes[data[i]]);
+      };
+      parallel_for((column.rows + rows_per_part - 1) / rows_per_part, body, threads);
+    };
+    if (column.width == 1)
+      recode(out<uint8_t>());
+    else if (column.width == 2)
+      recode(out<uint16_t>());
+    else
+      recode(out<uint32_t>());
+    first_seen = {};
+  }
+
+  void finish_text(std::span<const uint64_t> first_rows, unsigned threads) {
+    std::vector<uint64_t> starts;
+    uint64_t total = 0;
+    for (const std::string& piece : pieces) {
+      starts.push_back(total);
+      total += piece.size();
+    }
+    column.pad->reserve(total);
+    for (std::string& piece : pieces) {
+      column.pad->append(piece);
+      piece = std::string();
+    }
+    uint64_t* words = out<uint64_t>();
+    auto shift = [&](size_t chunk) {
+      for (uint64_t row = first_rows[chunk]; row < first_rows[chunk + 1]; ++row) words[row] += starts[chunk] << 24;
+    };
+    parallel_for(pieces.size(), shift, threads);
+    pieces = {};
+  }
+};
+
+Result<std::vector<Column>> generate(Table table, std::span<const std::string> names, double scale, unsigned threads,
+                                     bool progress) {
+  RETURN_IF_ERROR(check_scale(scale));
+  const data::Schema schema = data::tpch_schema();
+  const data::TableSchema& table_schema = *schema.find(table_name(table));
+  const Sizes sizes(scale);
+
+  std::vector<Target> targets;
+  bool needs_pool = false;
+  for (const std::string& name : names) {
+    ASSIGN_OR_RETURN(const data::ColumnSchema* column, schema.column(table_schema, name));
+    Target target{.id = columns_of(table)[table_schema.position(*column)], .schema = column};
+    CHECK(column_info(target.id).name == name, "the schema and the generator disagree about `{}`", name);
+    target.range = value_range(target.id, sizes);
+    needs_pool |= column_info(target.id).form == Form::comment || target.id == ColumnId::s_comment;
+    targets.push_back(std::move(target));
+  }
+  if ((table == Table::orders || table == Table::lineitem) && sizes.orders > (uint64_t{INT32_MAX} >> 2))
+    return input_error("table `{}` at scale {} has order keys beyond 32 bits; the largest scale factor for it is 357",
+                       table_name(table), scale);
+
+  const uint64_t driving_rows = sizes.driving_rows(table);
+  const std::vector<uint64_t> first = first_rows(table, driving_rows, threads);
+  const uint64_t rows = first.back();
+
+  auto bytes_per_row = [](const Target& t) -> uint64_t {
+    if (t.range) return data::code_width(t.range);
+    if (hir::is_text(t.schema->type)) return 8 + 2 * 40;  // a typical text, twice while the pad is joined
+    return data::plain_width(t.schema->type) + (t.schema->is_foreign_key() ? 4 : 0);
+  };
+  double needed = 0;
+  for (const Target& target : targets) needed += static_cast<double>(bytes_per_row(target) * rows);
+  double available = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  if (needed > available)
+    return world_error("{} columns of table `{}` at scale {} need {:.1f} GB of memory, this machine has {:.1f} GB",
+                       targets.size(), table_name(table), scale, needed * 1e-9, available * 1e-9);
+
+  // No exception may leave a thread.
+  std::atomic<bool> out_of_memory{false};
+  auto guarded = [&](auto&& body) {
+    try {
+      body();
+    } catch (const std::bad_alloc&) {
+      out_of_memory = true;
+    }
+    return !out_of_memory;
+  };
+  auto allocate = [&](Target& target) {
+    BasicType type = target.schema->type;
+    Encoding encoding = target.range ? Encoding::dictionary : hir::is_text(type) ? Encoding::text : Encoding::plain;
+    target.column = data::make_column(type, rows, encoding, target.range ? data::code_width(target.range) : 0);
+    target.first_seen.assign(target.range, UINT64_MAX);
+    if (encoding == Encoding::text) target.pieces.resize(first.size() - 1);
+    if (target.schema->is_foreign_key()) {
+      target.column.is_foreign_key = true;
+      target.column.foreign_table = target.schema->foreign_table;
+      target.column.foreign_rows = std::make_shared<std::vector<std::byte>>(rows * 4);
+    }
+  };
+  // In parallel, since the pages are touched here for the first time.
+  parallel_for(
+      targets.size(), [&](size_t i) { guarded([&] { allocate(targets[i]); }); }, threads);
+  if (out_of_memory) throw std::bad_alloc();
+
+  std::shared_ptr<const TextPool> pool = needs_pool ? TextPool::get(threads) : nullptr;
+  {
+    Progress line(fmt::format("generating {}", table_name(table)), rows, progress);
+    auto fill = [&](Chunk& chunk, uint64_t number) {
+      line.advance(first[number + 1] - first[number]);
+      return guarded([&] {
+        for (Target& target : targets) target.fill(chunk, number, first[number]);
+      });
+    };
+    for_each_chunk(sizes, pool.get(), driving_rows, Chunk::preferred_rows, threads, fill);
+  }
+  if (out_of_memory) throw std::bad_alloc();
+
+  const Chunk words(sizes, nullptr);
+  std::vector<Column> columns;
+  for (Target& target : targets) {
+    if (target.range) target.finish_dictionary(words, threads);
+    if (target.column.encoding == Encoding::text) target.finish_text(first, threads);
+    data::compute_statistics(target.column, threads);
+    columns.push_back(std::move(target.column));
+  }
+  return columns;
+}
+
+}  // namespace
+
+Result<std::vector<Column>> generate_columns(Table table, std::span<const std::string> columns, double scale,
+                                             unsigned threads, bool progress) {
+  try {
+    return generate(table, columns, scale, threads, progress);
+  } catch (const std::bad_alloc&) {
+    return world_error("not enough memory for {} columns of table `{}` at scale {}", columns.size(), table_name(table),
+                       scale);
+  }
+}
+
+}  // namespace rndn::tpch
