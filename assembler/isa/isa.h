@@ -147,6 +147,13 @@ uint32_t register_count(const Instruction& instruction, uint32_t k);
 // Pascal's condition code, an operand that has no slot: read by .X forms, written by .CC.
 bool reads_carry(const Instruction& instruction);
 bool writes_carry(const Instruction& instruction);
+// Predicates named by a mask instead of a slot (R2P writes, P2R reads): bit i = Pi.
+uint8_t implicit_predicate_writes(const Instruction& instruction);
+uint8_t implicit_predicate_reads(const Instruction& instruction);
+// Uniform-datapath forms are guarded by a uniform predicate.
+bool guard_is_uniform(FormId form);
+uint32_t slot_count(FormId form);
+std::string_view form_name(FormId form);        // as printed, without modifiers: "IMAD.WIDE"
 
 // --- Modifiers ---------------------------------------------------------------------------------------------------------------
 bool has_modifier(FormId form, ModifierKind kind);
@@ -156,6 +163,9 @@ void set_modifier(Instruction& instruction, ModifierKind kind, uint8_t value);  
 // --- Building, encoding, decoding, printing ------------------------------------------------------------------------------------
 // Finds the form of `mnemonic` on `target` whose slots take these operands (B as register, immediate, constant or uniform register) and
 // sets default modifiers. Returns false when there is none.
+// Optional slots (mnemonics.def) may be left out anywhere, or given as OperandKind::none for the default: IADD3 takes {Rd, A, B, C} as well as
+// {Rd, P0, A, B, C}. Immediates that do not fit a form's field exclude the form. An address with `descriptor` set, or with a uniform register,
+// selects the form with a uniform register.
 bool make(const Target& target, Mnemonic mnemonic, std::span<const Operand> operands, Instruction& instruction);
 
 // False when a field does not fit (an immediate, an offset, a virtual register): the caller takes another form.
@@ -163,8 +173,10 @@ bool make(const Target& target, Mnemonic mnemonic, std::span<const Operand> oper
 bool encode(const Target& target, const Instruction& instruction, uint64_t address, Word& word);
 // False when no row matches.
 bool decode(const Target& target, Word word, uint64_t address, Instruction& instruction);
-// As nvdisasm 11.8 prints the instruction, without the final semicolon; labels as `label(address)` decides.
-std::string text(const Target& target, const Instruction& instruction, const std::string& label_of_target = {});
+// As nvdisasm 11.8 prints the instruction, without the final semicolon. A branch target prints as `label_of_target`, or as its address
+// when that is empty. `address`: of the instruction (BRX prints a distance).
+std::string text(const Target& target, const Instruction& instruction, const std::string& label_of_target = {}, uint64_t address = 0);
+std::string_view special_register_name(const Target& target, uint32_t number);  // "SR_TID.X"; empty when it has none
 
 // --- Streams of instructions ---------------------------------------------------------------------------------------------------
 // Lays out code for the target (Pascal: bundles with a control word) and back. Addresses as nvdisasm gives them.

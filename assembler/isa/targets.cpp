@@ -1,0 +1,68 @@
+// The six targets. Sources: constant-bank layouts, register counts and ELF flags as in ptxas 11.8's cubins; sm_89 equals sm_86 but for its flag.
+// A target of a known family needs a row here and its bit in the rows of forms_*.cpp.
+#include "assembler/isa/form.h"
+
+namespace rndn::isa {
+namespace {
+
+constexpr Target volta_target(std::string_view name, uint32_t sm, uint32_t bit, uint32_t warps) {
+  Target t{};
+  t.name = name;
+  t.sm = sm;
+  t.family = Family::volta;
+  t.bit = bit;
+  t.elf_flags = 0x500 | sm;
+  t.instruction_bytes = 16;
+  t.parameter_base = sm >= 90 ? 0x210 : 0x160;
+  t.descriptor_offset = sm >= 90 ? 0x208 : 0x118;
+  t.ntid_offset = 0x0;
+  t.nctaid_offset = 0xc;
+  t.stack_offset = 0x28;
+  t.shared_base = sm >= 90 ? 0x400 : 0;
+  t.max_registers = 253;
+  t.reported_registers_extra = 2;
+  t.max_shared_bytes = 0xc000;
+  t.warps_per_sm = warps;
+  t.registers_per_sm = 65536;
+  t.fp64_scoreboard = sm < 90;
+  return t;
+}
+constexpr Target pascal_target(std::string_view name, uint32_t sm, uint32_t bit) {
+  Target t{};
+  t.name = name;
+  t.sm = sm;
+  t.family = Family::pascal;
+  t.bit = bit;
+  t.elf_flags = 0x500 | sm;
+  t.instruction_bytes = 8;
+  t.parameter_base = 0x140;
+  t.descriptor_offset = 0;
+  t.ntid_offset = 0x8;
+  t.nctaid_offset = 0x14;
+  t.stack_offset = 0x20;
+  t.shared_base = 0;
+  t.max_registers = 255;
+  t.reported_registers_extra = 0;
+  t.max_shared_bytes = 0xc000;
+  t.warps_per_sm = 64;
+  t.registers_per_sm = 65536;
+  t.fp64_scoreboard = true;
+  return t;
+}
+
+constexpr std::array<Target, 6> all_targets = {
+    pascal_target("sm_60", 60, sm_60),    pascal_target("sm_61", 61, sm_61),    volta_target("sm_80", 80, sm_80, 64),
+    volta_target("sm_86", 86, sm_86, 48), volta_target("sm_89", 89, sm_89, 48), volta_target("sm_90", 90, sm_90, 64),
+};
+
+}  // namespace
+
+std::span<const Target> targets() { return all_targets; }
+
+const Target* find_target(std::string_view name) {
+  for (const Target& t : all_targets)
+    if (t.name == name) return &t;
+  return nullptr;
+}
+
+}  // namespace rndn::isa

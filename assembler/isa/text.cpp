@@ -1,0 +1,313 @@
+// Instructions as nvdisasm 11.8 prints them. Rows give names, modifier texts and operand order; the exceptions are collected in name_of()
+// (names that are built from operands or from several modifiers) and in float_text().
+#include <bit>
+#include <cmath>
+#include <cstdio>
+
+#include "assembler/isa/form.h"
+
+namespace rndn::isa {
+namespace {
+
+using K = ModifierKind;
+using M = Mnemonic;
+
+std::string hex(uint64_t v) { return fmt::format("0x{:x}", v); }
+std::string signed_hex(int64_t v) { return v < 0 ? "-" + hex(static_cast<uint64_t>(-v)) : hex(static_cast<uint64_t>(v)); }
+
+// Twenty significant digits without trailing zeros; whole numbers from 10^9 on, and everything huge, in scientific notation with all zeros.
+// Infinities and NaNs end with a blank, as there.
+std::string number(double v, const char* nan) {
+  if (std::isnan(v)) return nan;
+  if (std::isinf(v)) return v < 0 ? "-INF " : "+INF ";
+  if (v == 0 && std::signbit(v)) return "-0.0 ";
+  char buffer[64];
+  std::snprintf(buffer, sizeof buffer, std::fabs(v) >= 1e9 ? "%.20e" : "%.20g", v);
+  return buffer;
+}
+std::string float_text(Style style, uint32_t bits) {
+  if (style == Style::f32) return number(std::bit_cast<float>(bits), bits >> 31 ? "-QNAN " : "+QNAN ");
+  uint64_t wide = static_cast<uint64_t>(bits) << 32;
+  bool quiet = bits & 0x80000;
+  return number(std::bit_cast<double>(wide), bits >> 31 ? (quiet ? "-QNAN " : "-SNAN ") : (quiet ? "+QNAN " : "+SNAN "));
+}
+std::string half_text(uint16_t bits) {
+  int exponent = bits >> 10 & 31, mantissa = bits & 1023;
+  double v = exponent == 0 ? std::ldexp(mantissa, -24) : exponent == 31 ? (mantissa ? NAN : INFINITY) : std::ldexp(1024 + mantissa, exponent - 25);
+  if (bits >> 15) v = -v;
+  return number(v, bits >> 15 ? "-QNAN " : "+QNAN ");
+}
+
+struct Printer {
+  const Target& target;
+  const Instruction& in;
+  const Form& form;
+  const std::string& label;
+  uint64_t address;
+
+  uint8_t mod(K kind) const { return modifier(in, kind); }
+
+  static std::string gpr(uint32_t reg) { return reg == RZ ? "RZ" : fmt::format("R{}", reg); }
+  // The operand-cache flag of the register field at `lo`.
+  const char* reuse(uint8_t lo) const {
+    int slot = form.pascal ? (lo == 8 ? 0 : lo == 20 ? 1 : lo == 39 ? 2 : -1) : (lo == 24 ? 0 : lo == 32 ? 1 : lo == 64 ? 2 : -1);
+    return slot >= 0 && (in.control.reuse >> slot & 1) ? ".reuse" : "";
+  }
+  static std::string uniform(uint32_t reg) { return reg == URZ ? "URZ" : fmt::format("UR{}", reg); }
+
+  std::string constant(const Operand& o, const Slot& slot) const {
+    if (slot.kind == SlotKind::constant_indexed || slot.kind == SlotKind::constant_ldc) {
+      std::string inside;
+      if (o.reg != RZ) inside = gpr(o.reg);
+      if (o.value != 0) inside += inside.empty() ? hex(static_cast<uint16_t>(o.value)) : "+" + signed_hex(o.value);
+      if (inside.empty()) inside = "RZ";
+      return fmt::format("c[{}][{}]", hex(o.bank), inside);
+    }
+    return fmt::format("c[{}]{}[{}]", hex(o.bank), form.mnemonic == M::XMAD ? " " : "", signed_hex(o.value));
+  }
+
+  std::string memory(const Operand& o, const Slot& slot) const {
+    std::string s;
+    bool has_uniform = slot.uniform != no_bit && !o.descriptor;
+    if (o.reg != RZ || (o.wide && slot.uniform != no_bit && form.mnemonic != M::LDGSTS)) {
+      s = gpr(o.reg);
+      if (slot.uniform != no_bit && o.wide) s += ".64";
+      static constexpr const char* scale[] = {"", ".X4", ".X8", ".X16"};
+      s += scale[mod(K::AddressScale) & 3];
+    }
+    if (has_uniform) s += (s.empty() ? "" : "+") + uniform(o.uniform);
+    if (o.value != 0) s += s.empty() ? hex(static_cast<uint64_t>(o.value) & bits_mask(slot.width + slot.scale)) : "+" + signed_hex(o.value);
+    if (s.empty()) s = "RZ";
+    return "[" + s + "]";
+  }
+
+  std::string operand(uint32_t k) const {
+    const Slot& slot = form.slots[k];
+    const Operand& o = in.operands[k];
+    std::string s;
+    switch (o.kind) {
+      case OperandKind::none: return slot.style == Style::repeat && k > 0 ? operand(k - 1) : "";
+      case OperandKind::gpr: s = gpr(o.reg); break;
+      case OperandKind::predicate: s = o.reg == PT ? "PT" : fmt::format("P{}", o.reg); break;
+      case OperandKind::uniform_predicate: s = o.reg == PT ? "UPT" : fmt::format("UP{}", o.reg); break;
+      case OperandKind::uniform: s = uniform(o.reg); break;
+      case OperandKind::barrier: s = fmt::format("B{}", o.reg); break;
+      case OperandKind::immediate:
+        switch (slot.style) {
+          case Style::f32: case Style::f64: s = float_text(slot.style, static_cast<uint32_t>(o.value)); break;
+          case Style::f16: s = half_text(static_cast<uint16_t>(o.value)); break;
+          case Style::hex20: s = hex(static_cast<uint64_t>(o.value) & 0xfffff); break;
+          default: s = slot.kind == SlotKind::immediate ? hex(static_cast<uint64_t>(o.value) & bits_mask(slot.width)) : signed_hex(o.value); break;
+        }
+        break;
+      case OperandKind::constant: s = constant(o, slot); break;
+      case OperandKind::special: {
+        std::string_view name = special_register_name(target, static_cast<uint32_t>(o.value));
+        s = name.empty() ? fmt::format("SR{}", o.value) : std::string(name);
+        break;
+      }
+      case OperandKind::label:
+        if (slot.style == Style::relative) return signed_hex(o.value - static_cast<int64_t>(address + (form.pascal ? 8 : 16)));
+        return label.empty() ? signed_hex(o.value) : label;
+      case OperandKind::address: return memory(o, slot);
+      case OperandKind::scoreboard: return fmt::format("SB{}", o.value);
+    }
+    if (o.part && slot.part_width) {
+      static constexpr const char* half[] = {"", ".H1", ".H2", ".H3"};
+      static constexpr const char* word_half[] = {"", ".H0", ".H1", ".H1"};
+      static constexpr const char* bytes[] = {"", ".B1", ".B2", ".B3"};
+      s += slot.part_base == 0 ? half[o.part & 3] : slot.part_base == 1 ? word_half[o.part & 3] : bytes[o.part & 3];
+    }
+    if (slot.kind == SlotKind::predicate || slot.kind == SlotKind::predicate_inverted || slot.kind == SlotKind::uniform_predicate)
+      return o.negated ? "!" + s : s;
+    if (o.absolute) s = "|" + s + "|";
+    if (o.kind == OperandKind::gpr) s += reuse(slot.lo);
+    if (o.negated) {
+      bool invert = slot.style == Style::invert || (slot.style == Style::invert_by_x && mod(K::X));
+      s = (invert ? "~" : "-") + s;
+    }
+    return s;
+  }
+
+  bool is_default(uint32_t k) const {
+    const Slot& slot = form.slots[k];
+    const Operand& o = in.operands[k];
+    switch (o.kind) {
+      case OperandKind::gpr: return o.reg == RZ;
+      case OperandKind::uniform: return o.reg == URZ;
+      case OperandKind::predicate: case OperandKind::uniform_predicate:
+        return o.reg == (slot.initial == 255 ? PT : slot.initial) && o.negated == slot.initial_negated;
+      case OperandKind::immediate: return o.value == 0;
+      case OperandKind::address: return o.reg == RZ && o.value == 0;
+      case OperandKind::none: return slot.style != Style::repeat;
+      default: return false;
+    }
+  }
+  bool shown(uint32_t k) const {
+    switch (form.slots[k].show) {
+      case Show::always: return !(in.operands[k].kind == OperandKind::none && form.slots[k].style != Style::repeat);
+      case Show::optional: return !is_default(k);
+      case Show::with_x: return mod(K::X) != 0;
+      case Show::with_ex: return mod(K::EX) != 0;
+      case Show::with_bar_red: return mod(K::BarMode) == 2;
+      case Show::unless_sx32: return mod(K::SX32) == 0;
+      case Show::never: return false;
+    }
+    return true;
+  }
+
+  static const char* int_name(bool is_signed, uint8_t size) {
+    static constexpr const char* names[2][4] = {{".U8", ".U16", ".U32", ".U64"}, {".S8", ".S16", ".S32", ".S64"}};
+    return names[is_signed][size & 3];
+  }
+  static const char* float_name(uint8_t format) {
+    static constexpr const char* names[] = {".F8", ".F16", ".F32", ".F64"};
+    return names[format & 3];
+  }
+
+  std::string text_of_mods() const {
+    std::string s;
+    for (uint32_t i = 0; i < form.mod_count; ++i)
+      if (form.mods[i].kind != K::CC) s += form.mods[i].texts[in.modifiers[i]];
+    return s;
+  }
+
+  // Name and modifiers.
+  std::string name() const {
+    std::string s = form.name;
+    if (!form.pascal) {
+      switch (form.mnemonic) {
+        case M::IMAD: {
+          const Operand &a = in.operands[1], &b = in.operands[2], &c = in.operands[3];
+          bool x = mod(K::X);
+          auto zero = [](const Operand& o) { return o.kind == OperandKind::gpr && o.reg == RZ; };
+          bool power = b.kind == OperandKind::immediate && std::has_single_bit(static_cast<uint32_t>(b.value));
+          if (!x && zero(a) && zero(b) && c.kind != OperandKind::uniform) s += ".MOV";
+          else if (!x && b.kind == OperandKind::immediate && b.value == 1) s += ".IADD";
+          else if (!x && power && zero(c)) s += ".SHL";
+          break;
+        }
+        // Conversions print only what is not 32-bit: the formats of their operands make the name.
+        case M::F2I: {
+          uint8_t source = mod(K::SourceFormat), size = mod(K::DestSize);
+          bool sign = mod(K::Signed);
+          if (mod(K::FTZ)) s += ".FTZ";
+          if (!sign || size != 2) s += int_name(sign, size);
+          if (source != 2) s += float_name(source);
+          s += form.mods[4].texts[mod(K::Rounding)];
+          if (mod(K::NTZ)) s += ".NTZ";
+          return s;
+        }
+        case M::I2F: {
+          uint8_t dest = mod(K::DestFormat), size = mod(K::SourceSize);
+          bool sign = mod(K::Signed);
+          if (dest != 2) s += float_name(dest);
+          if (!sign || size != 2) s += int_name(sign, size);
+          return s + form.mods[3].texts[mod(K::Rounding)];
+        }
+        case M::I2FP: return s + int_name(mod(K::Signed), 2) + form.mods[1].texts[mod(K::Rounding)];
+        case M::F2F:
+          if (mod(K::FTZ)) s += ".FTZ";
+          return s + float_name(mod(K::DestFormat)) + float_name(mod(K::SourceFormat)) + form.mods[3].texts[mod(K::Rounding)];
+        case M::FRND: {
+          uint8_t format = mod(K::DestFormat);
+          if (mod(K::FTZ)) s += ".FTZ";
+          if (format != 2) s += float_name(format);
+          return s + form.mods[3].texts[mod(K::Rounding)];
+        }
+        case M::I2I: return s + int_name(mod(K::DestSigned), mod(K::DestSize)) + ".S32.SAT";
+        case M::BAR:
+          s += form.mods[0].texts[mod(K::BarMode)];
+          if (mod(K::BarMode) == 2) s += std::array{".POPC", ".AND", ".OR", ""}[mod(K::BarReduction) & 3];
+          return s + form.mods[2].texts[mod(K::Deferred)];
+        case M::MATCH: case M::REDUX: default: break;
+      }
+    } else {
+      switch (form.mnemonic) {
+        case M::F2F: {
+          uint8_t dest = mod(K::DestFormat), source = mod(K::SourceFormat), r = mod(K::Rounding);
+          if (mod(K::FTZ)) s += ".FTZ";
+          s += float_name(dest);
+          s += float_name(source);
+          if (mod(K::Integral)) s += std::array{".ROUND", ".FLOOR", ".CEIL", ".TRUNC"}[r & 3];
+          else if (dest == source) s += r ? ".PASS" : "";
+          else s += std::array{"", ".RM", ".RP", ".RZ"}[r & 3];
+          if (mod(K::SAT)) s += ".SAT";
+          return s;
+        }
+        case M::F2I:
+          if (mod(K::FTZ)) s += ".FTZ";
+          s += int_name(mod(K::DestSigned), mod(K::DestSize));
+          s += float_name(mod(K::SourceFormat));
+          return s + std::array{"", ".FLOOR", ".CEIL", ".TRUNC"}[mod(K::Rounding) & 3];
+        case M::I2F:
+          s += float_name(mod(K::DestFormat));
+          s += int_name(mod(K::SourceSigned), mod(K::SourceSize));
+          return s + std::array{"", ".RM", ".RP", ".RZ"}[mod(K::Rounding) & 3];
+        case M::I2I:
+          s += int_name(mod(K::DestSigned), mod(K::DestSize));
+          s += int_name(mod(K::SourceSigned), mod(K::SourceSize));
+          return s + (mod(K::SAT) ? ".SAT" : "");
+        case M::XMAD: {
+          bool a = mod(K::SignedA), b = mod(K::SignedB);
+          if (a || b) s += std::string(a ? ".S16" : ".U16") + (b ? ".S16" : ".U16");
+          if (mod(K::PSL)) s += ".PSL";
+          if (mod(K::MRG)) s += ".MRG";
+          s += std::array{"", ".CLO", ".CHI", ".CSFU", ".CBCC", "", "", ""}[mod(K::XmadC) & 7];
+          if (mod(K::X)) s += ".X";
+          return s;
+        }
+        default: break;
+      }
+    }
+    return s + text_of_mods();
+  }
+
+  std::string print() const {
+    std::string s;
+    if (in.guard != PT || in.guard_negated)
+      s = fmt::format("@{}{}{} ", in.guard_negated ? "!" : "", form.uniform_guard ? "UP" : "P", in.guard == PT ? "T" : std::to_string(in.guard));
+    s += name();
+    bool first = true;
+    bool cc = form.pascal && mod(K::CC);
+    for (uint32_t k = 0; k < form.slot_count; ++k) {
+      if (!shown(k)) continue;
+      // Calls and indirect branches separate register and target by a blank.
+      bool blank = k > 0 && (form.mnemonic == M::BRX || form.mnemonic == M::CALL_REL_R || form.mnemonic == M::RET_REL) &&
+                   form.slots[k - 1].kind == SlotKind::gpr;
+      s += first ? " " : blank ? " " : ", ";
+      first = false;
+      if (form.slots[k].style == Style::pr_before || form.slots[k].style == Style::p_mask) s += "PR, ";
+      if (form.mnemonic == M::DEPBAR && k == 2) {
+        std::string set;
+        for (int bit = 5; bit >= 0; --bit)
+          if (in.operands[k].value >> bit & 1) set += (set.empty() ? "" : ",") + std::to_string(bit);
+        s += "{" + set + "}";
+        continue;
+      }
+      s += operand(k);
+      if (cc && form.slots[k].access == Access::write && form.slots[k].kind == SlotKind::gpr) s += ".CC";
+    }
+    return s;
+  }
+};
+
+}  // namespace
+
+std::string text(const Target& target, const Instruction& instruction, const std::string& label_of_target, uint64_t address) {
+  return Printer{target, instruction, form_row(instruction.form), label_of_target, address}.print();
+}
+
+std::string_view special_register_name(const Target& target, uint32_t number) {
+  switch (number) {
+#define SPECIAL(n, name) case n: return name;
+#define SPECIAL_PASCAL(n, name) case n: if (target.family == Family::pascal) return name; break;
+#define SPECIAL_VOLTA(n, name) case n: if (target.family == Family::volta) return name; break;
+#define SPECIAL_90(n, name) case n: if (target.sm >= 90) return name; break;
+#include "assembler/isa/special_registers.def"
+    default: break;
+  }
+  return {};
+}
+
+}  // namespace rndn::isa
