@@ -2,6 +2,7 @@
 // fallback for what has no GPU code.
 #pragma once
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,6 +29,11 @@ class Tables {
   virtual Result<std::shared_ptr<const data::Column>> column(std::string_view table, std::string_view column) const = 0;
   // The key column that foreign keys into this table refer to (its single primary key).
   virtual Result<std::shared_ptr<const data::Column>> key_column(std::string_view table) const = 0;
+  // A hint: these columns will be asked for, and are cheaper to load together.
+  virtual Result<void> prefetch(std::string_view table, std::span<const std::string> columns) const {
+    (void)table, (void)columns;
+    return {};
+  }
 };
 
 // Executes main and returns its results. `printed` (may be null) receives what @print writes.

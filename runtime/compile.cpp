@@ -1,0 +1,147 @@
+// The pipeline of the compiler: frontend, outliner, code generation, assembler. Each stage's own pipeline.cpp shows its
+// passes.
+#include "runtime/compile.h"
+
+#include "assembler/cubin/cubin.h"
+#include "ptx/parse.h"
+#include "runtime/ptxas.h"
+
+namespace rndn::runtime {
+namespace {
+
+constexpr std::string_view stage_names[] = {"hir", "typed", "outline", "ptx", "sass", "cubin"};
+
+// SASS of every kernel, an instruction per line with its address.
+Result<std::string> disassemble(const std::vector<std::byte>& file) {
+  std::string out;
+  if (file.empty()) return out;
+  ASSIGN_OR_RETURN(cubin::Image image, cubin::read(file));
+  const isa::Target* target = isa::find_target(fmt::format("sm_{}", image.sm));
+  if (!target) return input_error("cannot print the code of a cubin for sm_{}", image.sm);
+  out += fmt::format("\t.target\tsm_{}\n", image.sm);
+  for (const cubin::Kernel& kernel : image.kernels) {
+    out += fmt::format("\n\t.section\t.text.{}\n{}:\n", kernel.name, kernel.name);
+    for (const isa::Located& at : isa::unpack(*target, kernel.code)) {
+      isa::Instruction instruction;
+      if (isa::decode(*target, at.word, at.address, instruction))
+        out += fmt::format("        /*{:04x}*/ {} ;\n", at.address, isa::text(*target, instruction));
+      else
+        out += fmt::format("        /*{:04x}*/ .word {:#018x}, {:#018x} ;\n", at.address, at.word.lo, at.word.hi);
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string_view stage_name(Stage stage) { return stage_names[static_cast<size_t>(stage)]; }
+
+bool find_stage(std::string_view name, Stage& stage) {
+  for (size_t i = 0; i < std::size(stage_names); ++i)
+    if (stage_names[i] == name) {
+      stage = static_cast<Stage>(i);
+      return true;
+    }
+  return false;
+}
+
+std::string Backend::text() const {
+  if (kind == rndn) return "rndn";
+  if (kind == driver) return "driver";
+  return path == "ptxas" ? path : "ptxas:" + path;
+}
+
+bool parse_backend(std::string_view text, Backend& backend) {
+  if (text == "rndn")
+    backend = {Backend::rndn};
+  else if (text == "driver")
+    backend = {Backend::driver};
+  else if (text == "ptxas")
+    backend = {Backend::ptxas};
+  else if (text.starts_with("ptxas:") && text.size() > 6)
+    backend = {Backend::ptxas, std::string(text.substr(6))};
+  else
+    return false;
+  return true;
+}
+
+Result<Compiled> compile(FileId file, const SourceManager& sources, const CompileOptions& options, DiagnosticSink& sink,
+                         Timings& timings) {
+  const Error in_sink{Fault::input, ""};
+  Compiled c;
+  c.backend = options.backend.text();
+  {
+    auto scope = timings.measure(Phase::frontend);
+    hir::Options frontend{.strict = options.strict,
+                          .dialect_v0 = options.dialect_v0,
+                          .schema = options.schema,
+                          .parse_only = options.until == Stage::hir};
+    c.program = hir::run(file, sources, frontend, sink, timings);
+    if (sink.has_errors()) return in_sink;
+  }
+  if (options.until <= Stage::typed) return c;
+  {
+    auto scope = timings.measure(Phase::outliner);
+    c.outlined = outliner::run(c.program, {.mode = options.outline}, sink, timings);
+    if (sink.has_errors()) return in_sink;
+  }
+  if (options.until == Stage::outline || c.outlined.kernels.empty()) return c;
+
+  const isa::Target* target = isa::find_target(options.target);
+  if (!target) return usage_error("there is no target `{}`", options.target);
+  {
+    auto scope = timings.measure(Phase::ptx);
+    auto code = codegen::generate(c.outlined, {.ptx_target = 60}, timings);
+    if (!code) {
+      if (code.error().fault != Fault::input) return code.error();
+      c.no_gpu_code = code.error().message;
+      return c;
+    }
+    c.code = *std::move(code);
+    if (options.verify_passes) {
+      std::vector<std::string> problems = ptx::verify(c.code.module);
+      if (!problems.empty()) return Error{Fault::internal, "the generated PTX is not valid: " + problems.front()};
+    }
+    if (options.until == Stage::ptx || options.backend.kind != Backend::rndn) c.ptx = ptx::print(c.code.module);
+  }
+  if (options.until == Stage::ptx) return c;
+
+  switch (options.backend.kind) {
+    case Backend::rndn: {
+      assembler::Options assemble{
+          target, options.level, options.scheduler, options.max_registers, options.verify_passes, true};
+      auto assembled = assembler::assemble(c.code.module, assemble, timings);
+      if (!assembled) {
+        if (assembled.error().fault != Fault::input) return assembled.error();
+        // The module is ours, not the user's: what the assembler lacks is a gap of this program.
+        return Error{Fault::internal, "cannot assemble the generated PTX: " + assembled.error().message};
+      }
+      c.cubin = std::move(assembled->cubin);
+      c.kernels = std::move(assembled->kernels);
+      break;
+    }
+    case Backend::ptxas: {
+      auto scope = timings.measure(Phase::encode, "ptxas");
+      ASSIGN_OR_RETURN(c.cubin,
+                       run_ptxas(options.backend.path, c.ptx, options.target, options.level, options.max_registers));
+      break;
+    }
+    case Backend::driver: break;  // the device compiles the text when it loads it
+  }
+  return c;
+}
+
+Result<std::string> emit(const Compiled& c, Stage stage) {
+  if (stage >= Stage::ptx && !c.no_gpu_code.empty()) return input_error("{}", c.no_gpu_code);
+  switch (stage) {
+    case Stage::hir: return hir::print(c.program, false);
+    case Stage::typed: return hir::print(c.program, true);
+    case Stage::outline: return hir::print(c.outlined.program, true);
+    case Stage::ptx: return c.ptx;
+    case Stage::sass: return disassemble(c.cubin);
+    case Stage::cubin: return std::string(reinterpret_cast<const char*>(c.cubin.data()), c.cubin.size());
+  }
+  return Error{Fault::internal, "unknown stage"};
+}
+
+}  // namespace rndn::runtime

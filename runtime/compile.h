@@ -1,0 +1,70 @@
+// The compiler as one call: HorseIR text to a cubin, entirely in memory.
+//
+//   SourceManager sources; DiagnosticSink sink; Timings timings;
+//   CompileOptions options; options.target = "sm_86";
+//   Result<Compiled> compiled = compile(sources.add("q06.hir", text), sources, options, sink, timings);
+//
+// Reentrant: everything is in the arguments; two threads may compile different programs for different targets at once.
+#pragma once
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "assembler/assemble.h"
+#include "frontend/frontend.h"
+#include "libraries/base/diagnostic.h"
+#include "libraries/base/result.h"
+#include "libraries/base/timing.h"
+#include "outliner/outliner.h"
+#include "ptx/codegen/codegen.h"
+
+namespace rndn::runtime {
+
+// Where compilation stops; the names of --emit.
+enum class Stage : uint8_t { hir, typed, outline, ptx, sass, cubin };
+std::string_view stage_name(Stage stage);
+bool find_stage(std::string_view name, Stage& stage);
+
+// Who makes the cubin.
+struct Backend {
+  enum Kind : uint8_t { rndn, ptxas, driver } kind = rndn;
+  std::string path = "ptxas";  // ptxas: the program to run, looked up on PATH when it has no slash
+  std::string text() const;    // as given to --backend
+};
+bool parse_backend(std::string_view text, Backend& backend);
+
+struct CompileOptions {
+  std::string target = "sm_86";
+  const hir::SchemaView* schema = nullptr;
+  bool strict = false;
+  bool dialect_v0 = false;
+  outliner::Mode outline = outliner::Mode::full;
+  int level = 3;  // -O
+  assembler::Scheduler scheduler = assembler::Scheduler::list;
+  uint32_t max_registers = 0;  // --limit-regs; 0: the target's limit
+  bool verify_passes = false;
+  Backend backend;
+  Stage until = Stage::cubin;
+};
+
+struct Compiled {
+  hir::Program program;          // typed (or as parsed, with until = hir)
+  outliner::Outlined outlined;   // from Stage::outline on
+  codegen::ModuleCode code;      // from Stage::ptx on; no kernels when the program has none
+  std::string ptx;               // Stage::ptx, and backends other than rndn: the module as text
+  std::vector<std::byte> cubin;  // Stage::sass and cubin, but for the backend `driver`; empty without kernels
+  std::vector<assembler::KernelReport> kernels;  // of our own assembler
+  std::string no_gpu_code;  // why code generation refused the program; then code, ptx, cubin are empty
+  std::string backend;      // who made the cubin
+};
+
+// Fails with an empty message when `sink` says what is wrong. A program whose kernels have no GPU code yet compiles,
+// with `no_gpu_code` set: the caller runs it on the reference interpreter and says so, or refuses.
+Result<Compiled> compile(FileId file, const SourceManager& sources, const CompileOptions& options, DiagnosticSink& sink,
+                         Timings& timings);
+
+// The stage as text (cubin: the bytes), valid input for the program that reads that stage.
+Result<std::string> emit(const Compiled& compiled, Stage stage);
+
+}  // namespace rndn::runtime

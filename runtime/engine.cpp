@@ -1,0 +1,823 @@
+// The launch plan and its execution.
+//
+// plan(): the straight-line `main` of the outlined program becomes a vector of steps over slots (one per variable and literal). A program
+// with control flow on the host, calls of user functions, or kernels without GPU code runs as a whole on the reference interpreter.
+// run(): walks the steps. A slot holds an Item: a vector on the host, on the device or both, a list or a table of items, or any other value
+// on the host. Vectors move when a step needs them on the other side. Outputs of kernels get buffers of their upper bound on the first run
+// and keep them; sizes stay on the device unless the host must know them.
+// Small results that no kernel reads go to mapped memory and arrive without a copy.
+// Leaves out: reuse of buffers after their last use within a run, CUDA graphs, batches beyond device memory.
+#include "runtime/engine.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "runtime/device_memory.h"
+
+namespace rndn::runtime {
+namespace {
+
+using device::Address;
+using hir::BasicType;
+using reference::Value;
+
+constexpr uint64_t mapped_result_limit = 64 << 10;  // bytes; larger results are copied at full speed instead
+
+struct Item {
+  enum Kind : uint8_t { vector, list, table, other } kind = other;  // other: `host` alone
+  BasicType type{};
+  uint64_t capacity = 0;                       // vector: upper bound of its elements
+  bool exact = false;                          // the size is the capacity
+  Address data = 0, size_slot = 0;             // on the device; 0: not there
+  const void* mapped_data = nullptr;           // where the host sees `data` and
+  const uint64_t* mapped_size = nullptr;       // `size_slot`, when they are in mapped memory
+  std::shared_ptr<const data::Column> column;  // the vector is this column
+  std::optional<Value> host;
+  std::vector<std::shared_ptr<Item>> cells;               // list, table
+  std::shared_ptr<const std::vector<std::string>> names;  // table
+};
+using ItemPtr = std::shared_ptr<Item>;
+
+ItemPtr host_item(Value value) {
+  auto item = std::make_shared<Item>();
+  if (value.kind == Value::vector) {
+    item->kind = Item::vector;
+    item->type = value.type;
+    item->capacity = value.size;
+    item->exact = true;
+  }
+  item->host = std::move(value);
+  return item;
+}
+
+struct Step {
+  enum Kind : uint8_t { copy, load_table, column_value, check_cast, list, table, launch, call, results } kind = copy;
+  hir::Builtin builtin{};
+  uint32_t kernel = 0;            // index into the compiled kernels
+  hir::TypeId cast{};             // check_cast
+  std::vector<uint32_t> inputs;   // slots
+  std::vector<uint32_t> outputs;  // slots; UINT32_MAX: dropped
+  Span span;
+};
+
+struct KernelState {
+  device::KernelHandle handle{};
+  device::KernelInfo info;
+  uint32_t resident_blocks = 1;  // of the whole device at once: the persistent grid
+  Address scratch = 0;
+  uint64_t scratch_bytes = 0;
+  struct Output {
+    device::Mapped data, size;
+    uint64_t capacity_bytes = 0;
+    bool in_mapped_memory = false;
+  };
+  std::vector<Output> outputs;  // per result
+  KernelReport report;
+  device::Mapped error_word;  // in mapped memory; zero: no error
+  uint32_t first_mark = 0, last_mark = 0;
+};
+
+}  // namespace
+
+struct Engine::State {
+  device::Device& device;
+  const reference::Tables& tables;
+  DevicePool columns;  // data of cached columns
+  struct CachedColumn {
+    std::shared_ptr<const data::Column> column;  // keeps the key alive
+    Address data = 0, size_slot = 0;
+  };
+  std::map<const void*, CachedColumn> cache;  // by the column's host storage
+
+  State(device::Device& d, const reference::Tables& t) : device(d), tables(t), columns(d, false, 1 << 20) {}
+};
+
+struct Engine::Plan::State {
+  const Compiled& compiled;
+  const SourceManager& sources;
+  EngineOptions options;
+  device::Device& device;
+  std::vector<Step> steps;
+  std::vector<ItemPtr> constants;  // initial contents of the slots: literals, and null for variables
+  std::map<std::string, std::vector<std::string>> columns;  // per table: what steps read, not yet prefetched
+  std::vector<bool> read_by_kernel;                         // per slot
+  std::vector<KernelState> kernels;
+  std::vector<std::string> fallbacks;
+  std::string whole_program;  // why the reference interpreter runs all of it; empty: it does not
+  std::optional<device::ModuleHandle> module;
+  DevicePool buffers, mapped;
+
+  State(const Compiled& c, const SourceManager& s, const EngineOptions& o, device::Device& d)
+      : compiled(c), sources(s), options(o), device(d), buffers(d, false, 4 << 20), mapped(d, true, 256 << 10) {}
+  ~State() {
+    if (module) (void)device.unload_module(*module);
+  }
+};
+
+Engine::Plan::Plan() = default;
+Engine::Plan::~Plan() = default;
+const std::vector<std::string>& Engine::Plan::fallbacks() const { return state_->fallbacks; }
+
+Engine::Engine(device::Device& device, const reference::Tables& tables)
+    : state_(std::make_unique<State>(device, tables)) {}
+Engine::~Engine() = default;
+
+// --- Making the plan -----------------------------------------------------------------------------------------------------------
+
+namespace {
+
+// Translates the statements of main; `why` says what keeps a program from having a plan.
+class Planner {
+ public:
+  Planner(const Compiled& compiled, const SourceManager& sources)
+      : program_(compiled.outlined.program), compiled_(compiled), sources_(sources) {
+    for (uint32_t i = 0; i < compiled.outlined.kernels.size(); ++i)
+      kernel_of_[compiled.outlined.kernels[i].function] = i;
+  }
+
+  bool make() {
+    if (is_none(program_.main)) return fail("there is no main");
+    main_ = &program_.functions[program_.main];
+    constants.resize(main_->variables.size());
+    return block(main_->body) && (!steps.empty() && steps.back().kind == Step::results ? true : finish({}, {}));
+  }
+
+  std::vector<Step> steps;
+  std::vector<ItemPtr> constants;
+  std::map<std::string, std::vector<std::string>>
+      columns;  // table -> the columns that steps read of it, as far as names are literals
+  std::string why;
+
+ private:
+  bool fail(std::string reason) {
+    why = std::move(reason);
+    return false;
+  }
+  bool finish(std::vector<uint32_t> slots, Span span) {
+    steps.push_back({.kind = Step::results, .inputs = std::move(slots), .outputs = {}, .span = span});
+    return true;
+  }
+  uint32_t add_slot(ItemPtr constant = nullptr) {
+    constants.push_back(std::move(constant));
+    return static_cast<uint32_t>(constants.size() - 1);
+  }
+
+  bool slot_of(const hir::Operand& operand, uint32_t& slot) {
+    switch (operand.kind) {
+      case hir::Operand::variable: slot = operand.id; return true;
+      case hir::Operand::literal: slot = literal(operand.literal_id()); return true;
+      case hir::Operand::global: {
+        const hir::Operand& value = program_.globals[operand.global_id()].value;
+        if (value.kind == hir::Operand::literal) {
+          slot = literal(value.literal_id());
+          return true;
+        }
+        return fail(
+            fmt::format("global `{}` is not a literal", program_.text(program_.globals[operand.global_id()].name)));
+      }
+      case hir::Operand::unresolved: break;
+    }
+    return fail("an operand is not resolved");
+  }
+  const std::string* constant_name(uint32_t slot) const {
+    const ItemPtr& item = constants[slot];
+    return item && item->host && item->host->is_text_vector() && item->host->size == 1 ? &item->host->text(0) : nullptr;
+  }
+  uint32_t literal(hir::LiteralId id) {
+    auto [at, fresh] = literals_.try_emplace(id, 0);
+    if (fresh) at->second = add_slot(host_item(reference::from_literal(program_, program_.literals[id])));
+    return at->second;
+  }
+
+  bool block(hir::BlockId id) {
+    if (is_none(id)) return true;
+    for (hir::StatementId s : main_->blocks[id].statements) {
+      if (!steps.empty() && steps.back().kind == Step::results) return true;  // dead code after return
+      if (!statement(main_->statements[s])) return false;
+    }
+    return true;
+  }
+
+  bool statement(const hir::Statement& s) {
+    switch (s.kind) {
+      case hir::Statement::declare: return true;
+      case hir::Statement::block: return block(s.body);
+      case hir::Statement::assign: {
+        std::vector<uint32_t> outputs;
+        for (const hir::Target& t : s.targets) {
+          if (t.kind == hir::Target::global)
+            return fail(fmt::format("{}: assignment to a global", sources_.describe(t.span)));
+          outputs.push_back(t.kind == hir::Target::variable ? t.id : UINT32_MAX);
+        }
+        return expression(s.value, std::move(outputs), s.span);
+      }
+      case hir::Statement::expression: return expression(s.value, {}, s.span);
+      case hir::Statement::return_: {
+        std::vector<uint32_t> slots(s.results.size());
+        for (size_t i = 0; i < slots.size(); ++i)
+          if (!slot_of(s.results[i], slots[i])) return false;
+        return finish(std::move(slots), s.span);
+      }
+      default: return fail(fmt::format("{}: control flow on the host", sources_.describe(s.span)));
+    }
+  }
+
+  bool expression(hir::ExpressionId id, std::vector<uint32_t> outputs, Span span) {
+    const hir::Expression& e = main_->expressions[id];
+    Step step{.inputs = {}, .outputs = std::move(outputs), .span = e.span.known() ? e.span : span};
+    if (e.kind == hir::Expression::cast) {
+      uint32_t inner = add_slot();
+      if (!expression(e.inner, {inner}, span)) return false;
+      step.kind = Step::check_cast;
+      step.cast = e.cast_type;
+      step.inputs = {inner};
+      steps.push_back(std::move(step));
+      return true;
+    }
+    for (const hir::Operand& operand : e.operands) {
+      uint32_t slot = 0;
+      if (!slot_of(operand, slot)) return false;
+      step.inputs.push_back(slot);
+    }
+    if (e.kind == hir::Expression::operand) {
+      step.kind = Step::copy;
+      steps.push_back(std::move(step));
+      return true;
+    }
+    if (e.callee.kind == hir::FunctionRef::user) {
+      auto kernel = kernel_of_.find(e.callee.function);
+      if (kernel == kernel_of_.end())
+        return fail(fmt::format("{}: a call of user function `{}`", sources_.describe(step.span),
+                                program_.text(e.callee.name)));
+      const hir::Function& f = program_.functions[e.callee.function];
+      auto plain = [&](hir::TypeId type) {
+        return program_.types->is_basic(type) && !hir::is_text(program_.types->basic_of(type));
+      };
+      for (hir::VariableId p : f.parameters)
+        if (!plain(f.variables[p].type))
+          return fail(fmt::format("kernel `{}` has parameter `{}` of type {}", program_.text(f.name),
+                                  program_.text(f.variables[p].name), program_.types->text(f.variables[p].type)));
+      step.kind = Step::launch;
+      step.kernel = kernel->second;
+      step.outputs.resize(f.result_types.size(), UINT32_MAX);
+      steps.push_back(std::move(step));
+      return true;
+    }
+    step.builtin = e.callee.builtin_id;
+    switch (step.builtin) {
+      case hir::Builtin::load_table:
+        step.kind = Step::load_table;
+        if (const std::string* name = constant_name(step.inputs[0]); name && !step.outputs.empty())
+          table_of_[step.outputs[0]] = *name;
+        break;
+      case hir::Builtin::column_value:
+        step.kind = Step::column_value;
+        if (auto table = table_of_.find(step.inputs[0]); table != table_of_.end())
+          if (const std::string* name = constant_name(step.inputs[1])) {
+            std::vector<std::string>& names = columns[table->second];
+            if (std::find(names.begin(), names.end(), *name) == names.end()) names.push_back(*name);
+          }
+        break;
+      case hir::Builtin::list: step.kind = Step::list; break;
+      case hir::Builtin::table: step.kind = Step::table; break;
+      default: step.kind = Step::call; break;
+    }
+    steps.push_back(std::move(step));
+    return true;
+  }
+
+  const hir::Program& program_;
+  const Compiled& compiled_;
+  const SourceManager& sources_;
+  const hir::Function* main_ = nullptr;
+  std::map<hir::FunctionId, uint32_t> kernel_of_;
+  std::map<hir::LiteralId, uint32_t> literals_;
+  std::map<uint32_t, std::string> table_of_;  // slot -> the table that load_table put there
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Engine::Plan>> Engine::plan(const Compiled& compiled, const SourceManager& sources,
+                                                   const EngineOptions& options, Timings& timings) {
+  auto scope = timings.measure(Phase::overhead, "plan");
+  auto plan = std::unique_ptr<Plan>(new Plan());
+  plan->state_ = std::make_unique<Plan::State>(compiled, sources, options, state_->device);
+  Plan::State& p = *plan->state_;
+
+  Planner planner(compiled, sources);
+  if (!compiled.no_gpu_code.empty())
+    p.whole_program = compiled.no_gpu_code;
+  else if (!planner.make())
+    p.whole_program = planner.why;
+  if (!p.whole_program.empty()) {
+    if (!options.allow_fallback)
+      return input_error("{} (and --no-fallback forbids the reference interpreter)", p.whole_program);
+    p.fallbacks.push_back(fmt::format("the whole program: {}", p.whole_program));
+    return plan;
+  }
+  p.steps = std::move(planner.steps);
+  p.constants = std::move(planner.constants);
+  p.columns = std::move(planner.columns);
+  p.read_by_kernel.resize(p.constants.size());
+  for (const Step& s : p.steps) {
+    if (s.kind == Step::launch)
+      for (uint32_t slot : s.inputs) p.read_by_kernel[slot] = true;
+    else if (s.kind == Step::copy)  // a copy may reach a kernel under another name
+      p.read_by_kernel[s.inputs[0]] = true;
+    if (s.kind == Step::call && hir::row(s.builtin).device != hir::Device::cpu) {
+      std::string what = fmt::format("{}: `{}`", sources.describe(s.span), hir::row(s.builtin).name);
+      if (!options.allow_fallback)
+        return input_error("{} runs on the reference interpreter only, which --no-fallback forbids", what);
+      p.fallbacks.push_back(std::move(what));
+    }
+  }
+  if (compiled.code.kernels.empty()) return plan;
+
+  auto load = timings.measure(Phase::load);
+  if (compiled.cubin.empty()) {
+    ASSIGN_OR_RETURN(p.module, state_->device.load_ptx(compiled.ptx, 3));
+  } else {
+    ASSIGN_OR_RETURN(p.module, state_->device.load_module(compiled.cubin));
+  }
+  for (const codegen::KernelCode& code : compiled.code.kernels) {
+    KernelState k;
+    ASSIGN_OR_RETURN(k.handle, state_->device.find_kernel(*p.module, code.name));
+    ASSIGN_OR_RETURN(k.info, state_->device.kernel_info(k.handle));
+    ASSIGN_OR_RETURN(uint32_t blocks, state_->device.blocks_per_multiprocessor(k.handle, code.block_size, 0));
+    k.resident_blocks = std::max(1u, blocks * state_->device.info().multiprocessors);
+    k.report.name = code.name;
+    k.report.registers = k.info.registers;
+    k.report.shared_bytes = k.info.shared_bytes;
+    for (const assembler::KernelReport& r : compiled.kernels)
+      if (r.name == code.name) k.report.instructions = r.instructions;
+    ASSIGN_OR_RETURN(k.error_word, p.mapped.allocate(8));
+    p.kernels.push_back(std::move(k));
+  }
+  return plan;
+}
+
+// --- Running it ----------------------------------------------------------------------------------------------------------------
+
+namespace {
+
+class Run {
+ public:
+  Run(Engine::State& engine, Engine::Plan::State& plan, Timings& timings, std::string* printed)
+      : engine_(engine),
+        plan_(plan),
+        device_(engine.device),
+        timings_(timings),
+        printed_(printed),
+        slots_(plan.constants) {}
+
+  Result<std::vector<Value>> execute() {
+    std::vector<Value> results;
+    for (const Step& s : plan_.steps) {
+      auto done = step(s, results);
+      if (!done) return located(done.error(), s.span);
+    }
+    return results;
+  }
+
+ private:
+  // Run-time errors of the program carry the position of their statement.
+  Error located(Error e, Span span) const {
+    if (span.known() && (e.fault == Fault::input || e.fault == Fault::usage) && !has_position_)
+      e.message = fmt::format("{}: {}", plan_.sources.describe(span), e.message);
+    return e;
+  }
+  const hir::Program& program() const { return plan_.compiled.outlined.program; }
+
+  Result<ItemPtr> item(uint32_t slot) {
+    if (!slots_
+            [slot]) {  // assigned on no path: the empty vector of its type (horseir.md 2.2, rule "use before assignment")
+      const hir::Function& main = program().functions[program().main];
+      hir::TypeId type = main.variables[static_cast<hir::VariableId>(slot)].type;
+      if (!program().types->is_basic(type))
+        return input_error("`{}` has no value",
+                           program().text(main.variables[static_cast<hir::VariableId>(slot)].name));
+      BasicType basic = program().types->basic_of(type);
+      slots_[slot] = host_item(hir::is_text(basic) ? reference::vector_of_texts(basic, {})
+                                                   : reference::vector_from_bytes(basic, 0, std::vector<std::byte>{}));
+    }
+    return slots_[slot];
+  }
+  void assign(uint32_t slot, ItemPtr value) {
+    if (slot != UINT32_MAX) slots_[slot] = std::move(value);
+  }
+
+  Result<void> step(const Step& s, std::vector<Value>& results) {
+    switch (s.kind) {
+      case Step::copy: {
+        ASSIGN_OR_RETURN(ItemPtr v, item(s.inputs[0]));
+        if (!s.outputs.empty()) assign(s.outputs[0], v);
+        return {};
+      }
+      case Step::load_table: return load_table(s);
+      case Step::column_value: return column_value(s);
+      case Step::check_cast: return check_cast(s);
+      case Step::list: {
+        auto made = std::make_shared<Item>();
+        made->kind = Item::list;
+        for (uint32_t slot : s.inputs) {
+          ASSIGN_OR_RETURN(ItemPtr cell, item(slot));
+          made->cells.push_back(std::move(cell));
+        }
+        if (!s.outputs.empty()) assign(s.outputs[0], std::move(made));
+        return {};
+      }
+      case Step::table: return table(s);
+      case Step::launch: return launch(s);
+      case Step::call: return builtin(s);
+      case Step::results: {
+        RETURN_IF_ERROR(wait());
+        auto scope = timings_.measure(Phase::transfer, "results");
+        for (uint32_t slot : s.inputs) {
+          ASSIGN_OR_RETURN(ItemPtr v, item(slot));
+          ASSIGN_OR_RETURN(Value value, to_host(*v));
+          RETURN_IF_ERROR(check_table(value));
+          results.push_back(std::move(value));
+        }
+        return {};
+      }
+    }
+    return {};
+  }
+
+  static Result<void> check_table(const Value& v) {
+    if (v.kind != Value::table || !v.cells) return {};
+    for (const Value& column : v.parts())
+      if (length(column) != length(v.parts()[0]))
+        return input_error("`table` got columns of {} and {} rows", length(v.parts()[0]), length(column));
+    return {};
+  }
+
+  Result<void> load_table(const Step& s) {
+    ASSIGN_OR_RETURN(ItemPtr name, item(s.inputs[0]));
+    ASSIGN_OR_RETURN(Value text, to_host(*name));
+    if (!text.is_text_vector() || text.size != 1) return input_error("`load_table` expects the name of one table");
+    RETURN_IF_ERROR(engine_.tables.open(text.text(0)));
+    Value v;
+    v.kind = Value::table;
+    v.source = text.text(0);
+    if (!s.outputs.empty()) assign(s.outputs[0], host_item(std::move(v)));
+    return {};
+  }
+
+  Result<void> column_value(const Step& s) {
+    ASSIGN_OR_RETURN(ItemPtr table, item(s.inputs[0]));
+    ASSIGN_OR_RETURN(ItemPtr name_item, item(s.inputs[1]));
+    ASSIGN_OR_RETURN(Value name, to_host(*name_item));
+    if (table->host && table->host->kind == Value::table && !table->host->source.empty() && name.is_text_vector() &&
+        name.size == 1) {
+      std::shared_ptr<const data::Column> column;
+      {
+        auto scope = timings_.measure(Phase::data, table->host->source + "." + name.text(0));
+        auto wanted = plan_.columns.find(table->host->source);
+        if (wanted != plan_.columns.end()) {
+          if (wanted->second.size() > 1) {
+            // Its errors are left to the request of the column that is at fault.
+            (void)engine_.tables.prefetch(table->host->source, wanted->second).ok();
+          }
+          plan_.columns.erase(wanted);
+        }
+        ASSIGN_OR_RETURN(column, engine_.tables.column(table->host->source, name.text(0)));
+      }
+      if (!column->is_foreign_key) {
+        auto made = std::make_shared<Item>();
+        made->kind = Item::vector;
+        made->type = column->type;
+        made->capacity = column->rows;
+        made->exact = true;
+        made->column = std::move(column);
+        if (!s.outputs.empty()) assign(s.outputs[0], std::move(made));
+        return {};
+      }
+    }
+    return builtin(s);
+  }
+
+  Result<void> check_cast(const Step& s) {
+    ASSIGN_OR_RETURN(ItemPtr v, item(s.inputs[0]));
+    const hir::TypeTable& types = *program().types;
+    if (!(v->kind == Item::vector && types.is_basic(s.cast) && types.basic_of(s.cast) == v->type)) {
+      RETURN_IF_ERROR(wait());
+      auto scope = timings_.measure(Phase::cpu, "check_cast");
+      ASSIGN_OR_RETURN(Value host, to_host(*v));
+      ASSIGN_OR_RETURN(Value cast, reference::check_cast(host, types, s.cast, plan_.options.strict));
+      v = host_item(std::move(cast));
+    }
+    if (!s.outputs.empty()) assign(s.outputs[0], std::move(v));
+    return {};
+  }
+
+  Result<void> table(const Step& s) {
+    ASSIGN_OR_RETURN(ItemPtr names_item, item(s.inputs[0]));
+    ASSIGN_OR_RETURN(ItemPtr columns, item(s.inputs[1]));
+    ASSIGN_OR_RETURN(Value names, to_host(*names_item));
+    if (columns->kind != Item::list || !names.is_text_vector()) return builtin(s);
+    if (names.size != columns->cells.size())
+      return input_error("`table` got {} names for {} columns", names.size, columns->cells.size());
+    auto made = std::make_shared<Item>();
+    made->kind = Item::table;
+    made->names = names.texts ? names.texts : std::make_shared<const std::vector<std::string>>();
+    made->cells = columns->cells;
+    if (!s.outputs.empty()) assign(s.outputs[0], std::move(made));
+    return {};
+  }
+
+  // A builtin on the reference interpreter.
+  Result<void> builtin(const Step& s) {
+    std::vector<Value> arguments;
+    RETURN_IF_ERROR(wait());
+    for (uint32_t slot : s.inputs) {
+      ASSIGN_OR_RETURN(ItemPtr v, item(slot));
+      auto scope = timings_.measure(Phase::transfer);
+      ASSIGN_OR_RETURN(Value host, to_host(*v));
+      arguments.push_back(std::move(host));
+    }
+    auto scope = timings_.measure(Phase::cpu, hir::row(s.builtin).name);
+    ASSIGN_OR_RETURN(std::vector<Value> values,
+                     reference::call(s.builtin, arguments, &program(), engine_.tables, printed_));
+    if (values.size() < s.outputs.size())
+      return Error{Fault::internal, fmt::format("`{}` gave {} results for {} targets", hir::row(s.builtin).name,
+                                                values.size(), s.outputs.size())};
+    for (size_t i = 0; i < s.outputs.size(); ++i) assign(s.outputs[i], host_item(std::move(values[i])));
+    return {};
+  }
+
+  // --- Moving vectors ---
+
+  // Waits for all launches so far and checks their error word. The time that they ran is taken from the phase that waits.
+  Result<void> wait() {
+    if (!pending_) return {};
+    pending_ = false;
+    RETURN_IF_ERROR(device_.synchronize());
+    std::vector<KernelState*> launched = std::exchange(launched_, {});
+    for (KernelState* k : launched) {
+      if (!plan_.options.measure_kernels) break;
+      ASSIGN_OR_RETURN(uint64_t ns, device_.elapsed_ns(k->first_mark, k->last_mark));
+      k->report.ns += ns;
+      if (!device_.info().is_simulator) timings_.credit(Phase::kernels, ns, k->report.name);
+    }
+    for (KernelState* k : launched) {
+      uint64_t word = 0;
+      std::memcpy(&word, k->error_word.host, 8);
+      if (word == 0) continue;
+      std::memset(k->error_word.host, 0, 8);
+      return kernel_error(*k, word);
+    }
+    return {};
+  }
+
+  // design.md, decision 18: statement << 32 | code. The statement is an index into the kernel function's statements.
+  Error kernel_error(const KernelState& state, uint64_t word) {
+    has_position_ = true;
+    const hir::Function& f =
+        program()
+            .functions[plan_.compiled.outlined.kernels[static_cast<size_t>(&state - plan_.kernels.data())].function];
+    uint32_t statement = static_cast<uint32_t>(word >> 32);
+    Span span = statement < f.statements.size() ? f.statements[static_cast<hir::StatementId>(statement)].span : Span{};
+    return input_error("{}: kernel `{}` reported run-time error {}", plan_.sources.describe(span), state.report.name,
+                       static_cast<uint32_t>(word));
+  }
+
+  Result<Value> to_host(Item& v) {
+    if (v.host) return *v.host;
+    switch (v.kind) {
+      case Item::vector: {
+        if (v.column) {
+          v.host = reference::from_column(*v.column);
+          return *v.host;
+        }
+        RETURN_IF_ERROR(wait());
+        uint64_t size = v.capacity;
+        if (!v.exact) {
+          if (v.mapped_size)
+            size = *v.mapped_size;
+          else
+            RETURN_IF_ERROR(device_.copy_to_host(&size, v.size_slot, 8));
+          if (size > v.capacity)
+            return Error{Fault::internal,
+                         fmt::format("a kernel wrote {} elements into a vector of at most {}", size, v.capacity)};
+        }
+        std::vector<std::byte> bytes(size * data::plain_width(v.type));
+        if (v.mapped_data && size)
+          std::memcpy(bytes.data(), v.mapped_data, bytes.size());
+        else
+          RETURN_IF_ERROR(device_.copy_to_host(bytes.data(), v.data, bytes.size()));
+        v.host = reference::vector_from_bytes(v.type, size, std::move(bytes));
+        return *v.host;
+      }
+      case Item::list:
+      case Item::table: {
+        std::vector<Value> cells;
+        for (const ItemPtr& cell : v.cells) {
+          ASSIGN_OR_RETURN(Value value, to_host(*cell));
+          cells.push_back(std::move(value));
+        }
+        return v.kind == Item::list ? reference::list(std::move(cells)) : reference::table(*v.names, std::move(cells));
+      }
+      case Item::other: break;
+    }
+    return Error{Fault::internal, "a value is nowhere"};
+  }
+
+  Result<void> to_device(Item& v) {
+    if (v.data) return {};
+    if (v.kind != Item::vector || hir::is_text(v.type))
+      return Error{Fault::internal, "a kernel reads a value that is no plain vector"};
+    auto scope = timings_.measure(Phase::transfer, "to device");
+    const std::byte* from = nullptr;
+    const void* key = nullptr;
+    if (v.column) {
+      if (v.column->encoding != data::Encoding::plain || v.column->width != data::plain_width(v.type))
+        return Error{Fault::internal, "a kernel reads a column of an encoding that it does not know"};
+      key = v.column->data.get();
+      from = v.column->data ? v.column->data->data() : nullptr;
+      auto cached = engine_.cache.find(key);
+      if (cached != engine_.cache.end()) {
+        v.data = cached->second.data;
+        v.size_slot = cached->second.size_slot;
+        return {};
+      }
+    } else {
+      from = v.host->bytes ? v.host->bytes->data() : nullptr;
+    }
+    uint64_t bytes = v.capacity * data::plain_width(v.type);
+    DevicePool& pool = key ? engine_.columns : plan_.buffers;
+    ASSIGN_OR_RETURN(device::Mapped data, pool.allocate(bytes));
+    ASSIGN_OR_RETURN(device::Mapped size, pool.allocate(8));
+    RETURN_IF_ERROR(device_.copy_to_device(data.address, from, bytes));
+    RETURN_IF_ERROR(device_.copy_to_device(size.address, &v.capacity, 8));
+    RETURN_IF_ERROR(device_.synchronize());  // so that the time counts here
+    v.data = data.address;
+    v.size_slot = size.address;
+    if (key) engine_.cache[key] = {v.column, v.data, v.size_slot};
+    return {};
+  }
+
+  // --- Kernels ---
+
+  // The upper bound of a size at run time, from what the kernel's inputs have; false when nothing tells it.
+  bool bound(const outliner::Kernel& kernel, const hir::Function& f, const std::vector<ItemPtr>& inputs,
+             outliner::SizeId size, uint64_t& elements, bool& exact) {
+    const outliner::ShapeTable& shapes = plan_.compiled.outlined.shapes;
+    if (is_none(size)) return false;
+    if (shapes[size].kind == outliner::Size::constant) {
+      elements = static_cast<uint64_t>(std::max<int64_t>(0, shapes[size].value));
+      exact = true;
+      return true;
+    }
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      outliner::ShapeId shape = kernel.shapes[f.parameters[i]];
+      if (is_none(shape) || shapes[shape].kind != outliner::Shape::vector || shapes[shape].size != size) continue;
+      elements = inputs[i]->capacity;
+      exact = inputs[i]->exact;
+      return true;
+    }
+    if (shapes[size].kind == outliner::Size::compressed) {
+      bool base_exact = false;
+      exact = false;
+      return bound(kernel, f, inputs, shapes[size].base, elements, base_exact);
+    }
+    return false;
+  }
+
+  Result<void> launch(const Step& s) {
+    const outliner::Kernel& kernel = plan_.compiled.outlined.kernels[s.kernel];
+    const codegen::KernelCode& code = plan_.compiled.code.kernels[s.kernel];
+    const hir::Function& f = program().functions[kernel.function];
+    KernelState& state = plan_.kernels[s.kernel];
+    std::vector<ItemPtr> inputs(s.inputs.size());
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      ASSIGN_OR_RETURN(inputs[i], item(s.inputs[i]));
+      RETURN_IF_ERROR(to_device(*inputs[i]));
+    }
+
+    // Threads: one per element of the geometry.
+    uint64_t elements = 1;
+    bool exact = false, known = false;
+    for (size_t i = 0; i < f.parameters.size() && i < inputs.size(); ++i)
+      if (f.parameters[i] == kernel.geometry_variable) {
+        elements = inputs[i]->capacity;
+        known = true;
+      }
+    if (!known && !bound(kernel, f, inputs, kernel.geometry, elements, exact) && !is_none(kernel.geometry))
+      return Error{Fault::internal, fmt::format("the number of threads of kernel `{}` is unknown", code.name)};
+    uint64_t tile = std::max<uint64_t>(1, uint64_t{code.block_size} * code.items_per_thread);
+    uint32_t grid = static_cast<uint32_t>(std::clamp<uint64_t>((elements + tile - 1) / tile, 1, state.resident_blocks));
+
+    // Outputs, at their upper bound.
+    std::vector<ItemPtr> outputs(f.result_types.size());
+    state.outputs.resize(outputs.size());
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      auto made = std::make_shared<Item>();
+      made->kind = Item::vector;
+      made->type = program().types->basic_of(f.result_types[i]);
+      outliner::ShapeId shape = i < kernel.result_shapes.size() ? kernel.result_shapes[i] : none<outliner::ShapeId>();
+      const outliner::ShapeTable& shapes = plan_.compiled.outlined.shapes;
+      if (is_none(shape) || shapes[shape].kind != outliner::Shape::vector ||
+          !bound(kernel, f, inputs, shapes[shape].size, made->capacity, made->exact)) {
+        if (is_none(kernel.geometry))
+          return Error{Fault::internal, fmt::format("the size of result {} of kernel `{}` is unknown", i, code.name)};
+        made->capacity = elements;
+        made->exact = false;
+      }
+      KernelState::Output& out = state.outputs[i];
+      uint64_t bytes = made->capacity * data::plain_width(made->type);
+      if (!out.data.address || bytes > out.capacity_bytes) {
+        uint32_t slot = i < s.outputs.size() ? s.outputs[i] : UINT32_MAX;
+        out.in_mapped_memory = bytes <= mapped_result_limit && (slot == UINT32_MAX || !plan_.read_by_kernel[slot]);
+        DevicePool& pool = out.in_mapped_memory ? plan_.mapped : plan_.buffers;
+        ASSIGN_OR_RETURN(out.data, pool.allocate(bytes));
+        ASSIGN_OR_RETURN(out.size, pool.allocate(8));
+        out.capacity_bytes = bytes;
+      }
+      made->data = out.data.address;
+      made->size_slot = out.size.address;
+      if (out.in_mapped_memory) {
+        made->mapped_data = out.data.host;
+        made->mapped_size = static_cast<const uint64_t*>(out.size.host);
+      }
+      outputs[i] = std::move(made);
+    }
+    uint64_t scratch = code.scratch_fixed_bytes + uint64_t{state.resident_blocks} * code.scratch_bytes_per_block;
+    if (scratch > state.scratch_bytes) {
+      ASSIGN_OR_RETURN(device::Mapped memory, plan_.buffers.allocate(scratch));
+      state.scratch = memory.address;
+      state.scratch_bytes = scratch;
+      RETURN_IF_ERROR(device_.fill(state.scratch, 0, scratch));
+    }
+
+    std::vector<uint64_t> parameters;
+    for (const codegen::KernelParameter& p : code.parameters) {
+      bool is_input = p.role == codegen::ParameterRole::input_data || p.role == codegen::ParameterRole::input_size;
+      bool is_output = p.role == codegen::ParameterRole::output_data || p.role == codegen::ParameterRole::output_size;
+      if ((is_input && p.ordinal >= inputs.size()) || (is_output && p.ordinal >= outputs.size()))
+        return Error{Fault::internal, fmt::format("kernel `{}` asks for parameter {} of {}", code.name, p.ordinal,
+                                                  is_input ? inputs.size() : outputs.size())};
+      switch (p.role) {
+        case codegen::ParameterRole::input_data: parameters.push_back(inputs[p.ordinal]->data); break;
+        case codegen::ParameterRole::input_size: parameters.push_back(inputs[p.ordinal]->size_slot); break;
+        case codegen::ParameterRole::output_data: parameters.push_back(outputs[p.ordinal]->data); break;
+        case codegen::ParameterRole::output_size: parameters.push_back(outputs[p.ordinal]->size_slot); break;
+        case codegen::ParameterRole::scratch: parameters.push_back(state.scratch); break;
+        case codegen::ParameterRole::error: parameters.push_back(state.error_word.address); break;
+      }
+    }
+
+    if (plan_.options.measure_kernels) {
+      ASSIGN_OR_RETURN(state.first_mark, device_.record_mark());
+    }
+    {
+      // The simulator runs the kernel in the call; a GPU's time is credited when the host has waited for it.
+      auto scope = timings_.measure(device_.info().is_simulator ? Phase::kernels : Phase::overhead, code.name);
+      RETURN_IF_ERROR(
+          device_.launch(state.handle, {grid, 1, 1}, {code.block_size, 1, 1}, 0, std::as_bytes(std::span(parameters))));
+    }
+    if (plan_.options.measure_kernels) {
+      ASSIGN_OR_RETURN(state.last_mark, device_.record_mark());
+    }
+    ++state.report.launches;
+    state.report.floor_bytes = code.floor_bytes_per_element * elements;
+    launched_.push_back(&state);
+    pending_ = true;
+    for (size_t i = 0; i < s.outputs.size(); ++i) assign(s.outputs[i], outputs[i]);
+    return {};
+  }
+
+  Engine::State& engine_;
+  Engine::Plan::State& plan_;
+  device::Device& device_;
+  Timings& timings_;
+  std::string* printed_;
+  std::vector<ItemPtr> slots_;
+  std::vector<KernelState*> launched_;
+  bool pending_ = false;       // launches since the last wait
+  bool has_position_ = false;  // the error at hand names its own place
+};
+
+}  // namespace
+
+Result<std::vector<Value>> Engine::run(Plan& plan, Timings& timings, std::string* printed,
+                                       std::vector<KernelReport>* kernels) {
+  auto scope = timings.measure(Phase::overhead, "run");
+  Plan::State& p = *plan.state_;
+  if (!p.whole_program.empty()) {
+    auto cpu = timings.measure(Phase::cpu, "reference interpreter");
+    return reference::run(p.compiled.program, state_->tables, p.sources, printed);
+  }
+  for (KernelState& k : p.kernels) {
+    k.report.launches = 0;
+    k.report.ns = 0;
+  }
+  Run run(*state_, p, timings, printed);
+  Result<std::vector<Value>> results = run.execute();
+  if (kernels)
+    for (const KernelState& k : p.kernels) kernels->push_back(k.report);
+  return results;
+}
+
+}  // namespace rndn::runtime

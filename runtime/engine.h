@@ -1,0 +1,66 @@
+// Executes outlined programs: a flat launch plan made once per program, run as often as wanted.
+//
+//   Engine engine(device, tables);
+//   Result<std::unique_ptr<Engine::Plan>> plan = engine.plan(compiled, sources, options, timings);   // loads the module
+//   for (run...) Result<std::vector<reference::Value>> results = engine.run(**plan, timings, &kernels);
+//
+// Columns are loaded when a step first needs them and stay on the device as long as the engine, for all its plans.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "libraries/base/result.h"
+#include "libraries/base/source.h"
+#include "libraries/base/timing.h"
+#include "runtime/compile.h"
+#include "runtime/device/device.h"
+#include "runtime/reference/reference.h"
+#include "runtime/report.h"
+
+namespace rndn::runtime {
+
+struct EngineOptions {
+  bool strict = false;  // check_cast in strict mode
+  bool allow_fallback =
+      true;  // else a builtin or program that only the reference interpreter can run is an error (fault input)
+  bool measure_kernels = true;  // device time per kernel, two marks around each launch
+};
+
+class Engine {
+ public:
+  // Both outlive the engine. Not thread-safe.
+  Engine(device::Device& device, const reference::Tables& tables);
+  ~Engine();
+  Engine(const Engine&) = delete;
+
+  class Plan {
+   public:
+    ~Plan();
+    // What runs on the reference interpreter though it should not, a sentence each; complete after plan().
+    const std::vector<std::string>& fallbacks() const;
+
+    struct State;  // engine.cpp
+
+   private:
+    friend class Engine;
+    Plan();
+    std::unique_ptr<State> state_;
+  };
+
+  // `compiled` and `sources` outlive the plan.
+  Result<std::unique_ptr<Plan>> plan(const Compiled& compiled, const SourceManager& sources,
+                                     const EngineOptions& options, Timings& timings);
+
+  // Runs the program and brings back what main returns. Run-time errors of the program are the input's fault, with the position of the
+  // statement. `printed` (may be null) receives what @print writes; `kernels` (may be null) one report per kernel.
+  Result<std::vector<reference::Value>> run(Plan& plan, Timings& timings, std::string* printed = nullptr,
+                                            std::vector<KernelReport>* kernels = nullptr);
+
+  struct State;  // engine.cpp
+
+ private:
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace rndn::runtime

@@ -1,0 +1,355 @@
+#include "runtime/print_result.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace rndn::runtime {
+namespace {
+
+using hir::BasicType;
+using reference::Value;
+
+// Days since 1970-01-01 to year, month, day in the proleptic Gregorian calendar (Howard Hinnant, "chrono-Compatible
+// Low-Level Date Algorithms", civil_from_days).
+struct Civil {
+  int64_t year;
+  unsigned month, day;
+};
+Civil civil(int64_t days) {
+  days += 719468;
+  int64_t era = (days >= 0 ? days : days - 146096) / 146097;
+  unsigned of_era = static_cast<unsigned>(days - era * 146097);
+  unsigned year_of_era = (of_era - of_era / 1460 + of_era / 36524 - of_era / 146096) / 365;
+  unsigned of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+  unsigned shifted = (5 * of_year + 2) / 153;
+  unsigned month = shifted < 10 ? shifted + 3 : shifted - 9;
+  return {static_cast<int64_t>(year_of_era) + era * 400 + (month <= 2), month, of_year - (153 * shifted + 2) / 5 + 1};
+}
+
+int64_t floor_divide(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
+
+std::string time_text(int64_t ms) {
+  return fmt::format("{:02}:{:02}:{:02}.{:03}", ms / 3600000, ms / 60000 % 60, ms / 1000 % 60, ms % 1000);
+}
+
+std::string float_text(double x, bool is_f32, bool exact) {
+  if (std::isnan(x)) return "nan";
+  if (std::isinf(x)) return x < 0 ? "-inf" : "inf";
+  auto shortest = [&] { return is_f32 ? fmt::format("{}", static_cast<float>(x)) : fmt::format("{}", x); };
+  if (exact) {
+    std::string s = shortest();
+    return s.ends_with(".0") ? s.substr(0, s.size() - 2) : s;
+  }
+  double size = std::fabs(x);
+  if (size != 0 && (size < 1e-4 || size >= 1e15)) return shortest();
+  std::string s = fmt::format("{:.6f}", x);
+  while (s.back() == '0') s.pop_back();
+  if (s.back() == '.') s.pop_back();
+  return s == "-0" ? "0" : s;
+}
+
+int64_t integer_at(const Value& v, uint64_t i) {
+  switch (data::plain_width(v.type)) {
+    case 1: return v.as<int8_t>()[i];
+    case 2: return v.as<int16_t>()[i];
+    case 4: return v.as<int32_t>()[i];
+    default: return v.as<int64_t>()[i];
+  }
+}
+
+// A compound value on one line, as an element of the column `value`.
+std::string compound_text(const Value& v) {
+  std::string out;
+  auto join = [&](uint64_t n, auto&& element) {
+    for (uint64_t i = 0; i < n; ++i) {
+      if (i) out += ", ";
+      out += element(i);
+    }
+  };
+  switch (v.kind) {
+    case Value::vector:
+      if (v.size == 1) return element_text(v, 0, true);
+      out = "(";
+      join(v.size, [&](uint64_t i) { return element_text(v, i, true); });
+      return out + ")";
+    case Value::list:
+      out = "[";
+      join(v.parts().size(), [&](uint64_t i) { return compound_text(v.parts()[i]); });
+      return out + "]";
+    case Value::dict: return "{" + compound_text(v.parts()[0]) + " -> " + compound_text(v.parts()[1]) + "}";
+    case Value::enumeration: return compound_text(v.parts()[1]);
+    case Value::table: return fmt::format("table of {} rows", length(v));
+    case Value::ktable: return fmt::format("ktable of {} rows", length(v));
+    case Value::functions: return "function";
+    case Value::none: break;
+  }
+  return "";
+}
+
+// The key values that an enumeration stands for; a missing one is the type's zero or the empty text.
+Value resolve(const Value& v) {
+  const Value& keys = v.parts()[0];
+  const Value& rows = v.parts()[1];
+  const int64_t* at = rows.as<int64_t>();
+  auto valid = [&](uint64_t i) { return at[i] >= 0 && static_cast<uint64_t>(at[i]) < keys.size; };
+  if (keys.is_text_vector()) {
+    std::vector<std::string> texts(rows.size);
+    for (uint64_t i = 0; i < rows.size; ++i)
+      if (valid(i)) texts[i] = keys.text(static_cast<uint64_t>(at[i]));
+    return reference::vector_of_texts(keys.type, std::move(texts));
+  }
+  uint32_t width = data::plain_width(keys.type);
+  std::vector<std::byte> bytes(rows.size * width);
+  for (uint64_t i = 0; i < rows.size; ++i)
+    if (valid(i))
+      std::memcpy(bytes.data() + i * width, keys.bytes->data() + static_cast<uint64_t>(at[i]) * width, width);
+  return reference::vector_from_bytes(keys.type, rows.size, std::move(bytes));
+}
+
+Result<void> add_column(Grid& grid, const std::string& name, const Value& value) {
+  Value v = value.kind == Value::enumeration && value.parts()[0].is_vector() ? resolve(value) : value;
+  if (!v.is_vector()) {  // cells of a list, entries of a dict, ...: one text each
+    std::vector<std::string> texts;
+    if (v.kind == Value::list)
+      for (const Value& cell : v.parts()) texts.push_back(compound_text(cell));
+    else if (v.kind != Value::none)
+      texts.push_back(compound_text(v));
+    v = reference::vector_of_texts(BasicType::str, std::move(texts));
+  }
+  if (!grid.columns.empty() && v.size != grid.rows)
+    return Error{Fault::internal,
+                 fmt::format("column `{}` has {} rows, the ones before have {}", name, v.size, grid.rows)};
+  grid.rows = v.size;
+  grid.names.push_back(name);
+  grid.types.emplace_back(hir::basic_type_name(v.type));
+  grid.columns.push_back(std::move(v));
+  return {};
+}
+
+Result<void> add_table(Grid& grid, const Value& table) {
+  if (!table.cells) return Error{Fault::internal, fmt::format("table `{}` was not loaded", table.source)};
+  for (size_t k = 0; k < table.parts().size(); ++k)
+    RETURN_IF_ERROR(add_column(grid, (*table.names)[k], table.parts()[k]));
+  return {};
+}
+
+bool is_number(BasicType type) { return hir::is_real(type) && type != BasicType::character; }
+
+// Columns on the terminal: code points, not bytes.
+size_t display_width(std::string_view s) {
+  return static_cast<size_t>(
+      std::count_if(s.begin(), s.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
+}
+
+std::string grid_table(const Grid& grid) {
+  std::vector<std::vector<std::string>> cells(grid.columns.size());
+  std::vector<size_t> widths(grid.columns.size());
+  for (size_t k = 0; k < grid.columns.size(); ++k) {
+    widths[k] = display_width(grid.names[k]);
+    for (uint64_t i = 0; i < grid.rows; ++i) {
+      std::string s = element_text(grid.columns[k], i, false);
+      for (char& c : s)
+        if (static_cast<unsigned char>(c) < 32) c = ' ';  // keeps a row on a line
+      widths[k] = std::max(widths[k], display_width(s));
+      cells[k].push_back(std::move(s));
+    }
+  }
+  std::string out;
+  auto line = [&](auto&& text) {
+    std::string row;
+    for (size_t k = 0; k < grid.columns.size(); ++k) {
+      std::string s = text(k);
+      std::string fill(widths[k] - std::min(widths[k], display_width(s)), ' ');
+      row += k ? "  " : "";
+      row += is_number(grid.columns[k].type) ? fill + s : s + fill;
+    }
+    while (!row.empty() && row.back() == ' ') row.pop_back();
+    out += row + '\n';
+  };
+  line([&](size_t k) { return grid.names[k]; });
+  line([&](size_t k) { return std::string(widths[k], '-'); });
+  for (uint64_t i = 0; i < grid.rows; ++i) line([&](size_t k) { return cells[k][i]; });
+  return out + fmt::format("({} row{})\n", grid.rows, grid.rows == 1 ? "" : "s");
+}
+
+std::string csv_field(std::string_view s) {
+  if (s.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(s);
+  std::string out = "\"";
+  for (char c : s) {
+    if (c == '"') out += '"';
+    out += c;
+  }
+  return out + '"';
+}
+
+std::string grid_csv(const Grid& grid) {
+  std::string out;
+  for (size_t k = 0; k < grid.names.size(); ++k) out += (k ? "," : "") + csv_field(grid.names[k]);
+  out += "\r\n";
+  for (uint64_t i = 0; i < grid.rows; ++i) {
+    for (size_t k = 0; k < grid.columns.size(); ++k)
+      out += (k ? "," : "") + csv_field(element_text(grid.columns[k], i, true));
+    out += "\r\n";
+  }
+  return out;
+}
+
+std::string json_element(const Value& v, uint64_t i) {
+  if (v.type == BasicType::boolean) return v.as<uint8_t>()[i] ? "true" : "false";
+  if (hir::is_float(v.type)) {
+    double x = v.type == BasicType::f32 ? v.as<float>()[i] : v.as<double>()[i];
+    std::string s = element_text(v, i, true);
+    return std::isfinite(x) ? s : json_string(s);
+  }
+  if (is_number(v.type)) return element_text(v, i, true);
+  return json_string(element_text(v, i, true));
+}
+
+std::string grid_json(const Grid& grid) {
+  std::string out = "{\"columns\":[";
+  for (size_t k = 0; k < grid.names.size(); ++k)
+    out += fmt::format("{}{{\"name\":{},\"type\":\"{}\"}}", k ? "," : "", json_string(grid.names[k]), grid.types[k]);
+  out += "],\"rows\":[";
+  for (uint64_t i = 0; i < grid.rows; ++i) {
+    out += i ? ",\n[" : "\n[";
+    for (size_t k = 0; k < grid.columns.size(); ++k) out += (k ? "," : "") + json_element(grid.columns[k], i);
+    out += "]";
+  }
+  return out + "]}";
+}
+
+// Bytes of the UTF-8 sequence that starts at s[0], or 0 when there is none.
+size_t utf8_length(std::string_view s) {
+  unsigned char c = static_cast<unsigned char>(s[0]);
+  size_t n = c < 0x80 ? 1 : c >= 0xc2 && c < 0xe0 ? 2 : c >= 0xe0 && c < 0xf0 ? 3 : c >= 0xf0 && c < 0xf5 ? 4 : 0;
+  if (n == 0 || n > s.size()) return 0;
+  for (size_t k = 1; k < n; ++k)
+    if ((static_cast<unsigned char>(s[k]) & 0xc0) != 0x80) return 0;
+  unsigned char d = n > 1 ? static_cast<unsigned char>(s[1]) : 0;
+  if ((c == 0xe0 && d < 0xa0) || (c == 0xed && d >= 0xa0) || (c == 0xf0 && d < 0x90) || (c == 0xf4 && d >= 0x90))
+    return 0;
+  return n;
+}
+
+}  // namespace
+
+bool find_format(std::string_view name, Format& format) {
+  if (name == "table")
+    format = Format::table;
+  else if (name == "csv")
+    format = Format::csv;
+  else if (name == "json")
+    format = Format::json;
+  else
+    return false;
+  return true;
+}
+
+Result<Grid> to_grid(const Value& value) {
+  Grid grid;
+  if (value.kind == Value::table) {
+    RETURN_IF_ERROR(add_table(grid, value));
+  } else if (value.kind == Value::ktable) {
+    for (const Value& side : value.parts()) RETURN_IF_ERROR(add_table(grid, side));
+  } else {
+    RETURN_IF_ERROR(add_column(grid, "value", value));
+  }
+  return grid;
+}
+
+Result<std::string> print_result(std::span<const Value> results, Format format) {
+  std::string out;
+  for (size_t i = 0; i < results.size(); ++i) {
+    ASSIGN_OR_RETURN(Grid grid, to_grid(results[i]));
+    switch (format) {
+      case Format::table: out += (i ? "\n" : "") + grid_table(grid); break;
+      case Format::csv: out += (i ? "\r\n" : "") + grid_csv(grid); break;
+      case Format::json: out += (i ? ",\n" : results.size() > 1 ? "[" : "") + grid_json(grid); break;
+    }
+  }
+  if (format == Format::json) out += results.empty() ? "[]\n" : results.size() > 1 ? "]\n" : "\n";
+  return out;
+}
+
+std::string join_json(std::span<const std::pair<std::string, std::string>> named_results) {
+  std::string out = "{";
+  for (size_t i = 0; i < named_results.size(); ++i) {
+    std::string_view text = named_results[i].second;
+    while (text.ends_with('\n')) text.remove_suffix(1);
+    out += fmt::format("{}{}:{}", i ? ",\n" : "", json_string(named_results[i].first), text);
+  }
+  return out + "}\n";
+}
+
+std::string element_text(const Value& v, uint64_t i, bool exact) {
+  switch (v.type) {
+    case BasicType::boolean: return v.as<uint8_t>()[i] ? "1" : "0";
+    case BasicType::character: return std::string(1, static_cast<char>(v.as<int8_t>()[i]));
+    case BasicType::i8:
+    case BasicType::i16:
+    case BasicType::i32:
+    case BasicType::i64: return fmt::format("{}", integer_at(v, i));
+    case BasicType::f32: return float_text(v.as<float>()[i], true, exact);
+    case BasicType::f64: return float_text(v.as<double>()[i], false, exact);
+    case BasicType::complex: {
+      std::complex<double> z = v.as<std::complex<double>>()[i];
+      std::string imaginary = float_text(z.imag(), false, exact);
+      return float_text(z.real(), false, exact) + (imaginary.starts_with('-') ? "" : "+") + imaginary + "i";
+    }
+    case BasicType::sym:
+    case BasicType::str: return v.text(i);
+    default: return calendar_text(v.type, integer_at(v, i));
+  }
+}
+
+std::string calendar_text(BasicType type, int64_t x) {
+  constexpr int64_t day_ms = 86400000;
+  switch (type) {
+    case BasicType::date: {
+      Civil c = civil(x);
+      return fmt::format("{:04}-{:02}-{:02}", c.year, c.month, c.day);
+    }
+    case BasicType::month: {
+      int64_t year = floor_divide(x, 12);
+      return fmt::format("{:04}-{:02}", 1970 + year, x - 12 * year + 1);
+    }
+    case BasicType::minute: return fmt::format("{:02}:{:02}", x / 3600, x / 60 % 60);
+    case BasicType::second: return fmt::format("{:02}:{:02}:{:02}", x / 3600, x / 60 % 60, x % 60);
+    case BasicType::time: return time_text(x);
+    case BasicType::dt: {
+      int64_t days = floor_divide(x, day_ms);
+      return calendar_text(BasicType::date, days) + "T" + time_text(x - days * day_ms);
+    }
+    default: return fmt::format("{}", x);
+  }
+}
+
+std::string json_string(std::string_view s) {
+  std::string out = "\"";
+  for (size_t i = 0; i < s.size();) {
+    size_t n = utf8_length(s.substr(i));
+    char c = s[i];
+    if (n == 0) {
+      out += "\xef\xbf\xbd";
+      ++i;
+    } else if (n > 1) {
+      out += s.substr(i, n);
+      i += n;
+    } else {
+      ++i;
+      if (c == '"' || c == '\\') {
+        out += '\\';
+        out += c;
+      } else if (c == '\n') {
+        out += "\\n";
+      } else if (static_cast<unsigned char>(c) < 32) {
+        out += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
+      } else {
+        out += c;
+      }
+    }
+  }
+  return out + '"';
+}
+
+}  // namespace rndn::runtime

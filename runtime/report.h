@@ -1,0 +1,39 @@
+// Reports of where the time went: --time=text|json|html|trace. Keys of the JSON are the contract of the command line.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "libraries/base/timing.h"
+
+namespace rndn::runtime {
+
+struct KernelReport {
+  std::string name;
+  std::string kind = "outlined";                               // outlined | fused | library
+  uint32_t registers = 0, shared_bytes = 0, instructions = 0;  // instructions: 0 when another compiler made the code
+  uint32_t launches = 0;
+  uint64_t ns = 0;           // device time of all launches
+  uint64_t floor_bytes = 0;  // bytes that one launch must move at least
+};
+
+// One run of one program.
+struct RunReport {
+  std::string program;  // "q06"
+  uint32_t run = 1;     // from 1
+  std::string arch, device, backend;
+  Timings timings;  // compile: only of the first run, zero afterwards
+  std::vector<KernelReport> kernels;
+  std::vector<std::string> fallbacks;  // builtins that ran on the reference interpreter though the device was another
+};
+
+enum class TimeFormat : uint8_t { text, json, html, trace };
+bool find_time_format(std::string_view name, TimeFormat& format);
+
+// The whole report. json: one object for one run of one program, else an array. Within each group the phases add up to
+// total_ns + overlap_ns exactly.
+std::string report(std::span<const RunReport> runs, TimeFormat format);
+
+}  // namespace rndn::runtime

@@ -1,0 +1,161 @@
+#include "runtime/simulator_device.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "assembler/isa/isa.h"
+
+namespace rndn::runtime {
+namespace {
+
+using device::Address;
+using device::Dim3;
+using device::KernelHandle;
+using device::ModuleHandle;
+
+uint64_t host_memory() {
+  long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGE_SIZE);
+  return pages > 0 && size > 0 ? static_cast<uint64_t>(pages) * static_cast<uint64_t>(size) : uint64_t{4} << 30;
+}
+
+class SimulatorDevice final : public device::Device {
+ public:
+  SimulatorDevice(const isa::Target& target, const sim::Options& options)
+      : target_(target), options_(options), machine_(target.name, host_memory()) {
+    info_ = {"simulator", std::string(target.name), "", simulated_multiprocessors, host_memory(), true};
+  }
+  ~SimulatorDevice() override {
+    for (const device::Mapped& m : mapped_) std::free(m.host);
+  }
+
+  const device::Info& info() const override { return info_; }
+
+  Result<Address> allocate(uint64_t bytes) override { return machine_.allocate(std::max<uint64_t>(bytes, 1)); }
+  Result<void> free(Address address) override { return machine_.free(address); }
+  Result<void> copy_to_device(Address to, const void* from, uint64_t bytes) override {
+    return bytes ? machine_.write(to, from, bytes) : Result<void>();
+  }
+  Result<void> copy_to_host(void* to, Address from, uint64_t bytes) override {
+    return bytes ? machine_.read(from, to, bytes) : Result<void>();
+  }
+  Result<void> fill(Address to, uint8_t value, uint64_t bytes) override {
+    return bytes ? machine_.fill(to, value, bytes) : Result<void>();
+  }
+
+  Result<device::Mapped> allocate_mapped(uint64_t bytes) override {
+    bytes = (std::max<uint64_t>(bytes, 1) + 255) / 256 * 256;
+    device::Mapped m;
+    m.host = std::aligned_alloc(256, bytes);
+    if (!m.host) return world_error("cannot allocate {} bytes of host memory", bytes);
+    std::memset(m.host, 0, bytes);
+    auto address = machine_.map(m.host, bytes);
+    if (!address) {
+      std::free(m.host);
+      return address.error();
+    }
+    m.address = *address;
+    mapped_.push_back(m);
+    return m;
+  }
+  Result<void> free_mapped(const device::Mapped& memory) override {
+    auto at =
+        std::find_if(mapped_.begin(), mapped_.end(), [&](const device::Mapped& m) { return m.host == memory.host; });
+    CHECK(at != mapped_.end());
+    RETURN_IF_ERROR(machine_.free(memory.address));
+    std::free(memory.host);
+    mapped_.erase(at);
+    return {};
+  }
+
+  Result<ModuleHandle> load_module(std::span<const std::byte> cubin) override {
+    ASSIGN_OR_RETURN(sim::ModuleId id, machine_.load(cubin));
+    return static_cast<ModuleHandle>(index(id));
+  }
+  Result<void> unload_module(ModuleHandle module) override {
+    return machine_.unload(static_cast<sim::ModuleId>(module));
+  }
+  Result<KernelHandle> find_kernel(ModuleHandle module, const std::string& name) override {
+    ASSIGN_OR_RETURN(sim::KernelInfo info, machine_.kernel(static_cast<sim::ModuleId>(module), name));
+    kernels_.push_back({static_cast<sim::ModuleId>(module), std::move(info)});
+    return static_cast<KernelHandle>(kernels_.size() - 1);
+  }
+  Result<device::KernelInfo> kernel_info(KernelHandle kernel) override {
+    const sim::KernelInfo& k = get(kernel).info;
+    return device::KernelInfo{k.registers, k.shared_bytes, k.local_bytes, 1024};
+  }
+  // Warps, registers and shared memory of the target's multiprocessor (CUDA C++ Programming Guide, table of technical
+  // specifications).
+  Result<uint32_t> blocks_per_multiprocessor(KernelHandle kernel, uint32_t block_size,
+                                             uint32_t dynamic_shared) override {
+    const sim::KernelInfo& k = get(kernel).info;
+    uint32_t warps = std::max(1u, (block_size + 31) / 32);
+    uint32_t by_warps = target_.warps_per_sm / warps;
+    uint32_t registers_per_warp = std::max(1u, (k.registers + 7) / 8 * 8) * 32;
+    uint32_t by_registers = target_.registers_per_sm / (registers_per_warp * warps);
+    uint32_t shared = k.shared_bytes + dynamic_shared;
+    uint32_t by_shared = shared ? 2 * target_.max_shared_bytes / shared : 32;
+    return std::max(1u, std::min({by_warps, by_registers, by_shared, 32u}));
+  }
+
+  Result<void> launch(KernelHandle kernel, Dim3 grid, Dim3 block, uint32_t dynamic_shared,
+                      std::span<const std::byte> parameters) override {
+    const Kernel& k = get(kernel);
+    std::vector<sim::Report> reports;
+    auto counters = machine_.launch(k.module, k.info.name, {grid.x, grid.y, grid.z}, {block.x, block.y, block.z},
+                                    dynamic_shared, parameters, options_, &reports);
+    if (!counters) return counters.error();
+    if (counters->hazards)
+      return world_error("the simulator found {} scheduling hazards in kernel `{}`{}", counters->hazards, k.info.name,
+                         reports.empty() ? std::string() : ", the first: " + reports.front().message);
+    last_ = {counters->warp_instructions, counters->thread_instructions, counters->global_load_sectors,
+             counters->global_store_sectors};
+    return {};
+  }
+  Result<void> synchronize() override { return {}; }
+
+  Result<uint32_t> record_mark() override {
+    marks_.push_back(std::chrono::steady_clock::now());
+    return static_cast<uint32_t>(marks_.size() - 1);
+  }
+  Result<uint64_t> elapsed_ns(uint32_t from, uint32_t to) override {
+    CHECK(from < marks_.size() && to < marks_.size());
+    return static_cast<uint64_t>(
+        std::chrono::duration_cast<std::chrono::nanoseconds>(marks_[to] - marks_[from]).count());
+  }
+  device::LaunchCounters last_launch() const override { return last_; }
+
+ private:
+  struct Kernel {
+    sim::ModuleId module;
+    sim::KernelInfo info;
+  };
+  const Kernel& get(KernelHandle kernel) const { return kernels_[static_cast<size_t>(kernel)]; }
+
+  const isa::Target& target_;
+  sim::Options options_;
+  sim::Machine machine_;
+  device::Info info_;
+  std::vector<Kernel> kernels_;
+  std::vector<device::Mapped> mapped_;
+  std::vector<std::chrono::steady_clock::time_point> marks_;
+  device::LaunchCounters last_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<device::Device>> open_simulator(const std::string& target, const sim::Options& options) {
+  const isa::Target* found = isa::find_target(target);
+  if (!found) {
+    std::string known;
+    for (const isa::Target& t : isa::targets()) known += fmt::format("{}{}", known.empty() ? "" : " ", t.name);
+    return usage_error("there is no target `{}`; targets are {}", target, known);
+  }
+  return std::unique_ptr<device::Device>(std::make_unique<SimulatorDevice>(*found, options));
+}
+
+}  // namespace rndn::runtime
