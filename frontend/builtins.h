@@ -15,14 +15,11 @@ enum class Builtin : uint16_t {
 #undef BUILTIN
 };
 
-// How the result types follow from the argument types (check_types.cpp has one function per rule).
+// How the result types follow from the argument types (type_rules.cpp has one function per rule).
 enum class TypeRule : uint8_t {
-  real_same, neg, complex_same, real_to_float, real_to_i16, pi, bool_unary, date_of, date_year_month, date_day,
-  time_of, time_hour_minute, time_second, time_mill, compare_order, compare_equal, plus, minus, numeric_binary,
-  real_binary, real_binary_to_float, bool_binary, datetime_diff, datetime_shift, unique, range, fact, rand, randk,
-  flip, basic_same, where, group, append, replicate, like, compress, index_of, take, order, member, len, sum, minimum,
-  index, index_a, list, raze, tolist, each, each_item, each_left, each_right, match, load_table, column_value, table,
-  ktable, enumeration, dict, keys, values, fetch, meta, join_index, load_csv, print, str, sub_string,
+#define TYPE_RULE(name) name,
+#include "frontend/type_rules.def"
+#undef TYPE_RULE
 };
 // Shape of the result (horseir.md 5.3; outliner/shapes.cpp has one function per rule).
 enum class ShapeRule : uint8_t {
