@@ -198,7 +198,7 @@ struct Variable {
   uint32_t align = 0;
   uint64_t count = 0;  // elements; 0: scalar; UINT64_MAX: extern unsized array
   bool external = false, visible = false;
-  std::vector<std::byte> initial;
+  std::vector<std::byte> initial;  // may be shorter than the variable: the rest is zero
   uint32_t function = UINT32_MAX;  // index of the function that declares it, or none for module scope
 };
 

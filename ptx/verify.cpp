@@ -34,9 +34,21 @@ bool agrees(Type reg, Type type, bool relaxed) {
 
 class Checker {
  public:
-  Checker(const Module& m, const Function& f, const Instruction& i) : m_(m), f_(f), i_(i) {}
+  Checker(const Module& m, const Function& f, const Instruction& i, bool labels_known = true)
+      : m_(m), f_(f), i_(i), labels_known_(labels_known) {}
 
   std::string check() {
+    const Form* form = nullptr;
+    std::string problem = head(form);
+    if (!problem.empty()) return problem;
+    if (form->operands[0] == '*') return call();
+    Places p;
+    places(*form, i_.operand_count, p);
+    return operands(p);
+  }
+
+  // Everything but the operands.
+  std::string head(const Form*& form) {
     if (static_cast<size_t>(i_.op) >= opcode_count) return "no such opcode";
     if (static_cast<size_t>(i_.first_operand) + i_.operand_count > f_.operands.size() ||
         i_.destination_count > i_.operand_count)
@@ -50,8 +62,12 @@ class Checker {
     if (i_.mods.scope == Scope::cluster) return "unsupported scope `cluster`";
     if (i_.mods.vector != 1 && i_.mods.vector != 2 && i_.mods.vector != 4)
       return fmt::format("unsupported vector .v{}", i_.mods.vector);
-    const Form* form = find_form(i_);
-    if (!form) return explain();
+    form = find_form(i_);
+    return form ? requirements(*form) : explain();
+  }
+
+  std::string requirements(const Form& form_of) {
+    const Form* form = &form_of;
     if (form->ptx > m_.version)
       return fmt::format("needs .version {}.{}, the module has {}.{}", form->ptx / 10, form->ptx % 10, m_.version / 10,
                          m_.version % 10);
@@ -60,14 +76,37 @@ class Checker {
     if (s != Semantics::none && s != Semantics::volatile_ && s != Semantics::weak &&
         (m_.version < 60 || m_.target < 70))
       return fmt::format(".{} needs .version 6.0 and .target sm_70", name(s));
-    if (form->operands[0] == '*') return call();
-    Places p;
-    places(*form, i_.operand_count, p);
+    return "";
+  }
+
+  std::string operands(const Places& p) {
     if (i_.destination_count != p.destinations)
       return fmt::format("expected {} destination operands, got {}", p.destinations, i_.destination_count);
     for (uint32_t k = 0; k < p.count; ++k) {
       std::string problem = operand(f_.operand(i_, k), p.at[k]);
       if (!problem.empty()) return fmt::format("operand {}: {}", k + 1, problem);
+    }
+    return "";
+  }
+
+  std::string call() {
+    uint32_t d = i_.destination_count;
+    if (d >= i_.operand_count) return "expected a function";
+    const Operand& callee = f_.operand(i_, d);
+    if (callee.kind == Operand::reg) return "unsupported indirect call";
+    if (callee.kind != Operand::function || callee.id >= m_.functions.size()) return "expected a function";
+    const Function& g = m_.functions[callee.id];
+    if (g.is_entry) return fmt::format("`{}` is an entry and cannot be called", g.name);
+    if (d != g.results.size() || i_.operand_count - d - 1u != g.parameters.size())
+      return fmt::format("`{}` has {} results and {} parameters, the call {} and {}", g.name, g.results.size(),
+                         g.parameters.size(), d, i_.operand_count - d - 1);
+    for (uint32_t k = 0; k < i_.operand_count; ++k) {
+      if (k == d) continue;
+      const Operand& o = f_.operand(i_, k);
+      bool param = (o.kind == Operand::variable && o.id < m_.variables.size() &&
+                    m_.variables[o.variable_id()].space == Space::param) ||
+                   (o.kind == Operand::parameter && o.id < f_.parameters.size() + f_.results.size());
+      if (!param) return fmt::format("operand {}: unsupported argument that is not a .param variable", k + 1);
     }
     return "";
   }
@@ -175,7 +214,7 @@ class Checker {
       case 'l':
         if (o.kind != Operand::label) return "expected a label";
         if (o.id >= f_.labels.size()) return "no label of the function";
-        if (f_.labels[o.label_id()].at > f_.instructions.size())
+        if (labels_known_ && f_.labels[o.label_id()].at > f_.instructions.size())
           return fmt::format("the label `{}` is not defined", f_.labels[o.label_id()].name);
         return "";
       case 'i': return o.kind == Operand::immediate ? constant(o, type) : "expected an integer constant";
@@ -223,37 +262,27 @@ class Checker {
     return "";
   }
 
-  std::string call() {
-    uint32_t d = i_.destination_count;
-    if (d >= i_.operand_count) return "expected a function";
-    const Operand& callee = f_.operand(i_, d);
-    if (callee.kind == Operand::reg) return "unsupported indirect call";
-    if (callee.kind != Operand::function || callee.id >= m_.functions.size()) return "expected a function";
-    const Function& g = m_.functions[callee.id];
-    if (g.is_entry) return fmt::format("`{}` is an entry and cannot be called", g.name);
-    if (d != g.results.size() || i_.operand_count - d - 1u != g.parameters.size())
-      return fmt::format("`{}` has {} results and {} parameters, the call {} and {}", g.name, g.results.size(),
-                         g.parameters.size(), d, i_.operand_count - d - 1);
-    for (uint32_t k = 0; k < i_.operand_count; ++k) {
-      if (k == d) continue;
-      const Operand& o = f_.operand(i_, k);
-      bool param = (o.kind == Operand::variable && o.id < m_.variables.size() &&
-                    m_.variables[o.variable_id()].space == Space::param) ||
-                   (o.kind == Operand::parameter && o.id < f_.parameters.size() + f_.results.size());
-      if (!param) return fmt::format("operand {}: unsupported argument that is not a .param variable", k + 1);
-    }
-    return "";
-  }
-
   const Module& m_;
   const Function& f_;
   const Instruction& i_;
+  const bool labels_known_;
 };
 
 }  // namespace
 
 std::string check_instruction(const Module& module, const Function& function, const Instruction& instruction) {
   return Checker(module, function, instruction).check();
+}
+
+std::string check_head(const Module& module, const Function& function, const Instruction& instruction,
+                       const Form*& form) {
+  return Checker(module, function, instruction).head(form);
+}
+
+std::string check_operands(const Module& module, const Function& function, const Instruction& instruction,
+                           const Form& form, const Places& places) {
+  Checker checker(module, function, instruction, false);
+  return form.operands[0] == '*' ? checker.call() : checker.operands(places);
 }
 
 std::vector<std::string> verify(const Module& module) {

@@ -1,0 +1,286 @@
+// Reads a mnemonic with its suffixes. Suffixes are looked up in this order: the opcode's own modes (opcodes.def), types, then the words
+// that all opcodes share. A few words mean different things for different opcodes (`lo` of mul and of setp): see `words`.
+// The parser calls this once per distinct mnemonic of a module, so that it need not be fast. Suffix order is free, as in ptxas.
+#include "ptx/mnemonic.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "libraries/base/diagnostic.h"
+
+namespace rndn::ptx {
+namespace {
+
+// Opcodes of the PTX manual that have no row.
+constexpr std::string_view unsupported_opcodes[] = {
+    "tex",          "tld4",     "txq",       "istypep",        "suld",
+    "sust",         "sured",    "suq",       "wmma",           "mma",
+    "ldmatrix",     "stmatrix", "movmatrix", "mbarrier",       "brx",
+    "vadd",         "vsub",     "vabsdiff",  "vmin",           "vmax",
+    "vshl",         "vshr",     "vmad",      "vset",           "vadd2",
+    "vsub2",        "vavrg2",   "vabsdiff2", "vmin2",          "vmax2",
+    "vset2",        "vadd4",    "vsub4",     "vavrg4",         "vabsdiff4",
+    "vmin4",        "vmax4",    "vset4",     "alloca",         "stacksave",
+    "stackrestore", "discard",  "pmevent",   "applypriority",  "createpolicy",
+    "getctarank",   "mapa",     "elect",     "griddepcontrol", "setmaxnreg",
+    "wgmma",        "tcgen05",  "multimem",  "tensormap",      "clusterlaunchcontrol"};
+
+enum class Field : uint8_t {
+  rounding,
+  compare,
+  combine,
+  part,
+  space,
+  cache,
+  semantics,
+  scope,
+  atomic,
+  shuffle,
+  vote,
+  shift,
+  vector,
+  flag
+};
+enum Flag : uint8_t { ftz, sat, approx, full, carry_out, sync, uni, to };
+
+struct Word {
+  std::string_view text;
+  Field field;
+  uint8_t value;
+};
+template <class E>
+constexpr uint8_t v(E e) {
+  return static_cast<uint8_t>(e);
+}
+
+constexpr Word words[] = {
+    {"rn", Field::rounding, v(Rounding::rn)},
+    {"rz", Field::rounding, v(Rounding::rz)},
+    {"rm", Field::rounding, v(Rounding::rm)},
+    {"rp", Field::rounding, v(Rounding::rp)},
+    {"rni", Field::rounding, v(Rounding::rni)},
+    {"rzi", Field::rounding, v(Rounding::rzi)},
+    {"rmi", Field::rounding, v(Rounding::rmi)},
+    {"rpi", Field::rounding, v(Rounding::rpi)},
+    {"wide", Field::part, v(MulPart::wide)},
+    {"param", Field::space, v(Space::param)},
+    {"param::entry", Field::space, v(Space::param)},
+    {"param::func", Field::space, v(Space::param)},
+    {"local", Field::space, v(Space::local)},
+    {"shared", Field::space, v(Space::shared)},
+    {"shared::cta", Field::space, v(Space::shared)},
+    {"global", Field::space, v(Space::global)},
+    {"const", Field::space, v(Space::constant)},
+    {"ca", Field::cache, v(Cache::ca)},
+    {"cg", Field::cache, v(Cache::cg)},
+    {"cs", Field::cache, v(Cache::cs)},
+    {"lu", Field::cache, v(Cache::lu)},
+    {"cv", Field::cache, v(Cache::cv)},
+    {"wb", Field::cache, v(Cache::wb)},
+    {"wt", Field::cache, v(Cache::wt)},
+    {"nc", Field::cache, v(Cache::nc)},
+    {"weak", Field::semantics, v(Semantics::weak)},
+    {"relaxed", Field::semantics, v(Semantics::relaxed)},
+    {"acquire", Field::semantics, v(Semantics::acquire)},
+    {"release", Field::semantics, v(Semantics::release)},
+    {"acq_rel", Field::semantics, v(Semantics::acq_rel)},
+    {"sc", Field::semantics, v(Semantics::sc)},
+    {"volatile", Field::semantics, v(Semantics::volatile_)},
+    {"cta", Field::scope, v(Scope::cta)},
+    {"cluster", Field::scope, v(Scope::cluster)},
+    {"gpu", Field::scope, v(Scope::gpu)},
+    {"gl", Field::scope, v(Scope::gpu)},
+    {"sys", Field::scope, v(Scope::sys)},
+    {"wrap", Field::shift, v(ShiftMode::wrap)},
+    {"clamp", Field::shift, v(ShiftMode::clamp)},
+    {"v2", Field::vector, 2},
+    {"v4", Field::vector, 4},
+    {"ftz", Field::flag, ftz},
+    {"sat", Field::flag, sat},
+    {"approx", Field::flag, approx},
+    {"full", Field::flag, full},
+    {"cc", Field::flag, carry_out},
+    {"sync", Field::flag, sync},
+    {"to", Field::flag, to},
+};
+// Words whose meaning depends on the opcode.
+constexpr Word compare_words[] = {
+    {"eq", Field::compare, v(Compare::eq)},    {"ne", Field::compare, v(Compare::ne)},
+    {"lt", Field::compare, v(Compare::lt)},    {"le", Field::compare, v(Compare::le)},
+    {"gt", Field::compare, v(Compare::gt)},    {"ge", Field::compare, v(Compare::ge)},
+    {"lo", Field::compare, v(Compare::lo)},    {"ls", Field::compare, v(Compare::ls)},
+    {"hi", Field::compare, v(Compare::hi)},    {"hs", Field::compare, v(Compare::hs)},
+    {"equ", Field::compare, v(Compare::equ)},  {"neu", Field::compare, v(Compare::neu)},
+    {"ltu", Field::compare, v(Compare::ltu)},  {"leu", Field::compare, v(Compare::leu)},
+    {"gtu", Field::compare, v(Compare::gtu)},  {"geu", Field::compare, v(Compare::geu)},
+    {"num", Field::compare, v(Compare::num)},  {"nan", Field::compare, v(Compare::nan)},
+    {"and", Field::combine, v(Combine::and_)}, {"or", Field::combine, v(Combine::or_)},
+    {"xor", Field::combine, v(Combine::xor_)},
+};
+constexpr Word atomic_words[] = {
+    {"add", Field::atomic, v(AtomicOp::add)},   {"min", Field::atomic, v(AtomicOp::min)},
+    {"max", Field::atomic, v(AtomicOp::max)},   {"inc", Field::atomic, v(AtomicOp::inc)},
+    {"dec", Field::atomic, v(AtomicOp::dec)},   {"and", Field::atomic, v(AtomicOp::and_)},
+    {"or", Field::atomic, v(AtomicOp::or_)},    {"xor", Field::atomic, v(AtomicOp::xor_)},
+    {"exch", Field::atomic, v(AtomicOp::exch)}, {"cas", Field::atomic, v(AtomicOp::cas)},
+};
+constexpr Word shuffle_words[] = {{"up", Field::shuffle, v(ShuffleMode::up)},
+                                  {"down", Field::shuffle, v(ShuffleMode::down)},
+                                  {"bfly", Field::shuffle, v(ShuffleMode::bfly)},
+                                  {"idx", Field::shuffle, v(ShuffleMode::idx)}};
+constexpr Word vote_words[] = {{"all", Field::vote, v(VoteMode::all)},
+                               {"any", Field::vote, v(VoteMode::any)},
+                               {"uni", Field::vote, v(VoteMode::uni)},
+                               {"ballot", Field::vote, v(VoteMode::ballot)}};
+constexpr Word part_words[] = {{"lo", Field::part, v(MulPart::lo)}, {"hi", Field::part, v(MulPart::hi)}};
+constexpr Word flow_words[] = {{"uni", Field::flag, uni}};
+
+std::span<const Word> own_words(Opcode op) {
+  switch (op) {
+    case Opcode::setp:
+    case Opcode::set: return compare_words;
+    case Opcode::atom:
+    case Opcode::red:
+    case Opcode::redux: return atomic_words;
+    case Opcode::shfl: return shuffle_words;
+    case Opcode::vote: return vote_words;
+    case Opcode::bra:
+    case Opcode::call:
+    case Opcode::ret: return flow_words;
+    default: return part_words;
+  }
+}
+
+const Word* find_word(std::span<const Word> table, std::string_view text) {
+  for (const Word& w : table)
+    if (w.text == text) return &w;
+  return nullptr;
+}
+
+Type find_type(std::string_view text) {
+  for (uint32_t t = 1; t <= static_cast<uint32_t>(Type::f64); ++t)
+    if (type_name(static_cast<Type>(t)) == text) return static_cast<Type>(t);
+  return Type::none;
+}
+
+// False when a modifier of that group is there already.
+bool apply(Modifiers& m, const Word& w) {
+  auto once = [&](auto& field) {
+    bool fresh = static_cast<uint8_t>(field) == 0;
+    field = static_cast<std::remove_reference_t<decltype(field)>>(w.value);
+    return fresh;
+  };
+  switch (w.field) {
+    case Field::rounding: return once(m.rounding);
+    case Field::compare: return once(m.compare);
+    case Field::combine: return once(m.combine);
+    case Field::part: return once(m.part);
+    case Field::space: {
+      bool fresh = m.space == Space::generic;
+      m.space = static_cast<Space>(w.value);
+      return fresh;
+    }
+    case Field::cache:
+      // ld.global.ca.nc: the non-coherent path wins, the other is a hint.
+      if (m.cache == Cache::nc && w.value <= v(Cache::cs)) return true;
+      if (w.value == v(Cache::nc) && m.cache <= Cache::cs) {
+        m.cache = Cache::nc;
+        return true;
+      }
+      return once(m.cache);
+    case Field::semantics: return once(m.semantics);
+    case Field::scope: return once(m.scope);
+    case Field::atomic: return once(m.atomic);
+    case Field::shuffle: return once(m.shuffle);
+    case Field::vote: return once(m.vote);
+    case Field::shift: return once(m.shift);
+    case Field::vector: {
+      bool fresh = m.vector == 1;
+      m.vector = w.value;
+      return fresh;
+    }
+    case Field::flag: break;
+  }
+  bool was = false;
+  switch (w.value) {
+    case ftz: was = m.ftz, m.ftz = true; break;
+    case sat: was = m.sat, m.sat = true; break;
+    case approx: was = m.approx, m.approx = true; break;
+    case full: was = m.full, m.full = true; break;
+    case carry_out: was = m.carry_out, m.carry_out = true; break;
+    case sync: was = m.sync, m.sync = true; break;
+    case uni: was = m.uni, m.uni = true; break;
+    case to: was = m.to, m.to = true; break;
+  }
+  return !was;
+}
+
+Mnemonic refuse(std::string_view kind, std::string problem) {
+  Mnemonic r;
+  r.kind = kind;
+  r.problem = std::move(problem);
+  return r;
+}
+
+}  // namespace
+
+Mnemonic read_mnemonic(std::string_view text) {
+  Mnemonic result;
+  size_t end = text.find('.');
+  std::string_view base = text.substr(0, end);
+  size_t op = 0;
+  while (op < opcode_count && opcode_name(static_cast<Opcode>(op)) != base) ++op;
+  if (op == opcode_count) {
+    if (std::find(std::begin(unsupported_opcodes), std::end(unsupported_opcodes), base) !=
+        std::end(unsupported_opcodes))
+      return refuse("unsupported", fmt::format("unsupported opcode `{}`", base));
+    std::vector<std::string_view> known;
+    for (size_t k = 0; k < opcode_count; ++k) known.push_back(opcode_name(static_cast<Opcode>(k)));
+    std::string_view near = did_you_mean(base, known);
+    return refuse("unknown-opcode", near.empty() ? fmt::format("unknown opcode `{}`", base)
+                                                 : fmt::format("unknown opcode `{}`, did you mean `{}`?", base, near));
+  }
+  Instruction& i = result.instruction;
+  i.op = static_cast<Opcode>(op);
+  while (end != std::string_view::npos) {
+    std::string_view rest = text.substr(end + 1);
+    const Mode* mode = nullptr;
+    for (const Mode& m : modes(i.op))
+      if (rest.starts_with(m.text) && (rest.size() == m.text.size() || rest[m.text.size()] == '.')) mode = &m;
+    size_t length = mode ? mode->text.size() : std::min(rest.find('.'), rest.size());
+    std::string_view word = rest.substr(0, length);
+    end = length < rest.size() ? end + 1 + length : std::string_view::npos;
+    if (mode) {
+      if (i.mods.mode != 0)
+        return refuse("bad-modifier", fmt::format("`.{}` does not go with the other modifiers of `{}`", word, text));
+      i.mods.mode = mode->value;
+      continue;
+    }
+    if (Type t = find_type(word); t != Type::none) {
+      if (i.type == Type::none)
+        i.type = t;
+      else if (i.type2 == Type::none)
+        i.type2 = t;
+      else
+        return refuse("bad-modifier", fmt::format("`{}` has more than two types", text));
+      continue;
+    }
+    const Word* w = find_word(own_words(i.op), word);
+    if (!w) w = find_word(words, word);
+    if (!w) {
+      // Cache hints that change no value.
+      if (word.starts_with("L1::evict_") || word == "L1::no_allocate" || word == "L2::64B" || word == "L2::128B" ||
+          word == "L2::256B")
+        continue;
+      return refuse("unsupported", fmt::format("unsupported modifier `.{}` of `{}`", word, base));
+    }
+    if (!apply(i.mods, *w))
+      return refuse("bad-modifier", fmt::format("`.{}` does not go with the other modifiers of `{}`", word, text));
+    if (i.mods.scope == Scope::cluster)
+      return refuse("unsupported", fmt::format("unsupported modifier `.cluster` of `{}`", base));
+  }
+  return result;
+}
+
+}  // namespace rndn::ptx

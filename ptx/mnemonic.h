@@ -1,0 +1,21 @@
+// "ld.global.nc.v2.f64" to opcode, modifiers and types, driven by opcodes.def.
+#pragma once
+#include <string>
+#include <string_view>
+
+#include "ptx/opcodes.h"
+
+namespace rndn::ptx {
+
+struct Mnemonic {
+  Instruction instruction;  // op, type, type2 and mods; the rest is default
+  std::string problem;      // not empty: what is wrong with it
+  std::string_view kind;    // diagnostic kind of the problem
+  // Form and places for the operand count last asked for.
+  const Form* form = nullptr;
+  uint32_t operand_count = UINT32_MAX;
+  Places places;
+};
+Mnemonic read_mnemonic(std::string_view text);
+
+}  // namespace rndn::ptx

@@ -1,0 +1,33 @@
+// Entry of the parser: text to tokens (lexer.l), grammar (parser.y), meaning (reader.cpp).
+#include "ptx/parse.h"
+
+#include <cstring>
+
+#include "ptx/reader.h"
+#include "ptx_grammar.h"
+
+namespace rndn::ptx {
+
+bool open_scanner(Reader& reader, std::vector<char>& buffer);  // lexer.l
+void close_scanner(Reader& reader);
+
+Module parse(FileId file, const SourceManager& sources, DiagnosticSink& sink) {
+  std::string_view text = sources.text(file);
+  if (text.size() >= INT32_MAX) {  // flex and our offsets count in 32 bits
+    sink.error("unsupported", {file, 0, 0}, "unsupported file of 2 GB and more");
+    return {};
+  }
+  Reader reader(file, text, sink);
+  std::vector<char> buffer(text.size() + 2);  // flex wants two NULs at the end
+  if (!text.empty()) std::memcpy(buffer.data(), text.data(), text.size());
+  if (!open_scanner(reader, buffer)) {
+    sink.error("internal", {file, 0, 0}, "cannot start the scanner");
+    return {};
+  }
+  grammar::Grammar grammar(reader);
+  grammar.parse();
+  close_scanner(reader);
+  return reader.take();
+}
+
+}  // namespace rndn::ptx

@@ -1,0 +1,187 @@
+/* The grammar of PTX. Instructions have one rule: a mnemonic and operands; which ones are right is in opcodes.def. Actions only hand
+   over to the Reader. Errors recover at the next semicolon. */
+%skeleton "lalr1.cc"
+%require "3.8"
+%define api.namespace {rndn::ptx::grammar}
+%define api.parser.class {Grammar}
+%define api.value.type {rndn::ptx::Token}
+%define api.location.type {rndn::ptx::Range}
+%define parse.error detailed
+%locations
+%param {rndn::ptx::Reader& r}
+
+%code requires {
+#include "ptx/reader.h"
+}
+%code {
+int rndn_ptx_token(rndn::ptx::Token* value, rndn::ptx::Range* range, rndn::ptx::Reader& reader, void* scanner);
+
+namespace rndn::ptx::grammar {
+static int yylex(Token* value, Range* range, Reader& r) { return rndn_ptx_token(value, range, r, r.scanner); }
+void Grammar::error(const Range& at, const std::string& message) { r.syntax_error(at, message); }
+}  // namespace rndn::ptx::grammar
+#define STOP_IF_HOPELESS if (r.too_many_errors()) YYABORT
+}
+
+%token END 0 "end of file"
+%token VERSION ".version" TARGET ".target" ADDRESS_SIZE ".address_size" ENTRY ".entry" FUNC ".func" PARAM ".param" REG ".reg"
+%token ALIGN ".align" PTR ".ptr" EXTERN ".extern" VISIBLE ".visible" PRAGMA ".pragma"
+%token SPACE "state space" TYPE "type" DIRECTIVE "directive"
+%token IDENT "name" MNEMONIC "instruction" CONSTANT "constant" STRING "string"
+
+%%
+
+module: %empty | module item;
+
+item:
+    VERSION CONSTANT                       { r.version($2, @2); }
+  | TARGET targets
+  | ADDRESS_SIZE CONSTANT                  { r.address_size($2, @2); }
+  | PRAGMA strings ';'
+  | DIRECTIVE                              { r.unsupported("directive", $1.text, @1); YYERROR; }
+  | linkage variable                       { r.clear_linkage(); }
+  | linkage function                       { r.clear_linkage(); }
+  | ';'
+  | error ';'                              { r.abandon(); r.clear_linkage(); STOP_IF_HOPELESS; }
+  | error '}'                              { r.abandon(); r.clear_linkage(); STOP_IF_HOPELESS; }
+  ;
+
+targets: target | targets ',' target;
+target: IDENT                              { r.target($1, @1); };
+strings: STRING | strings ',' STRING;
+
+linkage:
+    %empty
+  | linkage EXTERN                         { r.attributes.external = true; }
+  | linkage VISIBLE                        { r.attributes.visible = true; }
+  ;
+
+/* .shared .align 8 .b8 a[16], b; */
+variable: space attributes type attributes declarators ';' { r.attributes.align = 0; };
+space: SPACE                               { r.attributes.space = $1.space; };
+type: TYPE                                 { r.attributes.type = $1.type; };
+attributes:
+    %empty
+  | attributes ALIGN CONSTANT              { r.align($3, @3); }
+  | attributes DIRECTIVE                   { r.unsupported("directive", $2.text, @2); }
+  ;
+declarators: declarator | declarators ',' declarator;
+declarator:
+    IDENT dimensions initial               { r.variable(r.attributes.space, r.attributes.type, $1, @1); r.clear_declarator(); }
+  ;
+dimensions:
+    %empty
+  | dimensions '[' ']'                     { r.attributes.unsized = true; }
+  | dimensions '[' constant ']'            { r.dimension($3, @3); }
+  ;
+initial:
+    %empty
+  | '=' constant                           { r.attributes.initialised = true; r.attributes.initial.push_back($2); }
+  | '=' braces                             { r.attributes.initialised = r.attributes.braces = true; }
+  ;
+braces: '{' values '}' | '{' '}';
+values: value | values ',' value;
+value:
+    constant                               { r.attributes.initial.push_back($1); }
+  | IDENT                                  { r.unsupported("address in an initial value:", $1.text, @1); }
+  | braces
+  ;
+
+function:
+    ENTRY                                  { r.begin_function(true); }
+    function_name parameters bounds function_end
+  | FUNC                                   { r.begin_function(false); }
+    function_attributes results function_name parameters bounds function_end
+  ;
+function_attributes: %empty | function_attributes DIRECTIVE { r.bound($2.text, @2); };
+function_name: IDENT                       { r.function_name($1, @1); };
+results: %empty | '(' parameter_list ')'   { r.results_end(); };
+parameters: %empty | '(' ')' | '(' parameter_list ')';
+parameter_list: parameter | parameter_list ',' parameter;
+parameter:
+    PARAM attributes type pointer IDENT dimensions { r.parameter(r.attributes.type, $5, @5); }
+  | REG TYPE IDENT                         { r.unsupported("parameter in a register:", $3.text, @3); }
+  ;
+/* .ptr and what follows it describe what the parameter points to. */
+pointer: %empty | PTR pointees | ALIGN CONSTANT { r.align($2, @2); };
+pointees: %empty | pointees SPACE | pointees ALIGN CONSTANT;
+
+bounds: %empty | bounds bound;
+bound:
+    DIRECTIVE numbers                      { r.bound($1.text, @1); }
+  | PRAGMA strings ';'
+  ;
+numbers: %empty | number_list;
+number_list: number | number_list ',' number;
+number: CONSTANT                           { r.numbers.push_back($1); };
+
+function_end: body | ';'                   { r.prototype(); };
+body: '{'                                  { r.begin_body(); }
+      statements '}'                       { r.end_body(@4); };
+
+statements: %empty | statements statement;
+statement:
+    instruction ';'                        { r.instruction(@1); }
+  | IDENT ':'                              { r.label($1, @1); }
+  | REG type register_list ';'
+  | variable
+  | parameter_space attributes type attributes declarators ';' { r.attributes.align = 0; }
+  | '{'                                    { r.push_scope(); }
+    statements '}'                         { r.pop_scope(); }
+  | PRAGMA strings ';'
+  | DIRECTIVE                              { r.unsupported("directive", $1.text, @1); YYERROR; }
+  | ';'
+  | error ';'                              { r.abandon(); r.clear_declarator(); r.attributes.align = 0; STOP_IF_HOPELESS; yyerrok; }
+  ;
+parameter_space: PARAM                     { r.attributes.space = Space::param; };
+register_list: register | register_list ',' register;
+register:
+    IDENT                                  { r.register_name(r.attributes.type, $1, @1); }
+  | IDENT '<' CONSTANT '>'                 { r.register_range(r.attributes.type, $1, $3, @1); }
+  ;
+
+instruction: opcode operands | guard opcode operands;
+guard:
+    '@' IDENT                              { r.guard($2, false, @2); }
+  | '@' '!' IDENT                          { r.guard($3, true, @3); }
+  ;
+opcode:
+    IDENT                                  { r.opcode($1, @1); }
+  | MNEMONIC                               { r.opcode($1, @1); }
+  ;
+operands: %empty | operand_list;
+operand_list: item_of_list | operand_list ',' item_of_list | operand_list '|' item_of_list;
+item_of_list:
+    operand
+  | '[' offset ']'                         { r.address_name($2, $2.value, @2); }
+  | '[' constant ']'                       { r.address_constant($2, @2); }
+  | '{'                                    { r.begin_vector(); }
+    elements '}'                           { r.end_vector(@$); }
+  | '('                                    { r.begin_group(); }
+    group ')'                              { r.end_group(); }
+  ;
+elements: operand | elements ',' operand;
+group: %empty | group_items;
+group_items: operand | group_items ',' operand;
+operand:
+    offset                                 { r.operand_name($1, false, $1.value, @1); }
+  | '!' IDENT                              { r.operand_name($2, true, 0, @2); }
+  | constant                               { r.operand_constant($1, @1); }
+  ;
+/* name, name+4, name+-4 */
+offset:
+    IDENT
+  | offset '+' simple                      { $$ = r.offset($1, $3, false, @3); }
+  | offset '-' simple                      { $$ = r.offset($1, $3, true, @3); }
+  ;
+constant:
+    simple
+  | constant '+' simple                    { $$ = r.fold($1, $3, false, @3); }
+  | constant '-' simple                    { $$ = r.fold($1, $3, true, @3); }
+  ;
+simple:
+    CONSTANT
+  | '-' CONSTANT                           { $$ = Reader::negate($2); }
+  ;
+
+%%

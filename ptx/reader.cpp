@@ -1,0 +1,791 @@
+// Symbol tables, scopes and the making of instructions for the parser.
+//
+// Names. Registers of a range (%r<100>) are found by splitting the name into prefix and number, with no hashing; all other names are in
+// one table of symbols with scopes as a stack. The IR has no scopes: a name that an inner block declares again is renamed (t, t_1), so
+// that it prints as a different register. A label that an inner block only mentions belongs to the block around it: it gets a label of
+// its own at first, which is merged with the outer one when the block ends.
+// Instructions. Operands are collected raw, since constants take their bits from the type of their place: `instruction` looks up the
+// form for the mnemonic and operand count (remembered from the last time), writes the operands and checks them (verify.h).
+// Cost: linear in the text, but for blocks that redeclare names.
+#include "ptx/reader.h"
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+
+#include "ptx/verify.h"
+
+namespace rndn::ptx {
+namespace {
+
+// Registers of a module may be this many more than its text has bytes, so that a short text cannot ask for gigabytes.
+constexpr uint32_t free_registers = 1u << 17;
+constexpr uint64_t max_variable_bytes = 1ull << 30;
+
+// "%r12" -> 12 and the length of "%r"; false when there is no number or it has a leading zero or is too large.
+bool split_number(std::string_view name, size_t& prefix, uint32_t& number) {
+  size_t p = name.size();
+  while (p > 0 && name[p - 1] >= '0' && name[p - 1] <= '9') --p;
+  size_t digits = name.size() - p;
+  if (digits == 0 || digits > 7 || (digits > 1 && name[p] == '0')) return false;
+  number = 0;
+  for (size_t k = p; k < name.size(); ++k) number = number * 10 + static_cast<uint32_t>(name[k] - '0');
+  prefix = p;
+  return true;
+}
+
+}  // namespace
+
+// ---- module level
+
+void Reader::version(const Token& t, Range at) {
+  uint32_t major = 0, minor = 0;
+  const char* end = t.text.data() + t.text.size();
+  auto [dot, e1] = std::from_chars(t.text.data(), end, major);
+  auto [last, e2] =
+      dot < end ? std::from_chars(dot + 1, end, minor) : std::from_chars_result{dot, std::errc::invalid_argument};
+  if (e1 != std::errc() || e2 != std::errc() || last != end || minor > 9 || major > 24) {
+    error("bad-directive", at, "expected a version such as 7.8, got `{}`", t.text);
+    return;
+  }
+  module_.version = 10 * major + minor;
+}
+
+void Reader::target(const Token& t, Range at) {
+  if (t.text == "debug" || t.text == "texmode_unified" || t.text == "texmode_independent" || t.text == "map_f64_to_f32")
+    return;
+  uint32_t number = 0;
+  std::string_view digits = t.text.starts_with("sm_") ? t.text.substr(3) : std::string_view();
+  if (digits.ends_with('a')) digits.remove_suffix(1);  // sm_90a: sm_90 plus what is unsupported here by name
+  auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  if (digits.empty() || failure != std::errc() || end != digits.data() + digits.size() || number < 10 || number > 250) {
+    error("unsupported", at, "unsupported target `{}`", t.text);
+    return;
+  }
+  module_.target = number;
+}
+
+void Reader::address_size(const Token& t, Range at) {
+  if (t.value != 64) error("unsupported", at, "unsupported address size `{}`, expected 64", t.text);
+}
+
+void Reader::unsupported(std::string_view what, std::string_view name, Range at) {
+  error("unsupported", at, "unsupported {} `{}`", what, name);
+}
+
+void Reader::align(const Token& t, Range at) {
+  if (t.constant != Token::integer || t.value <= 0 || t.value > 4096 || (t.value & (t.value - 1))) {
+    error("bad-directive", at, "expected a power of two up to 4096, got `{}`", t.text);
+    return;
+  }
+  attributes.align = static_cast<uint32_t>(t.value);
+}
+
+void Reader::dimension(const Token& t, Range at) {
+  if (t.constant != Token::integer || t.value <= 0 || static_cast<uint64_t>(t.value) > max_variable_bytes ||
+      static_cast<uint64_t>(t.value) * std::max<uint64_t>(attributes.count, 1) > max_variable_bytes) {
+    error("bad-directive", at, "expected a number of elements from 1 to {}, got `{}`", max_variable_bytes, t.text);
+    return;
+  }
+  attributes.count = std::max<uint64_t>(attributes.count, 1) * static_cast<uint64_t>(t.value);
+}
+
+void Reader::variable(Space space, Type type, const Token& name, Range at) {
+  const Attributes& a = attributes;
+  uint32_t size = type_bytes(type);
+  bool function_scope = self_ != UINT32_MAX;
+  Variable v{
+      space, type, std::string(), a.align, a.count, a.external, a.visible, {}, function_scope ? self_ : UINT32_MAX};
+  if (size == 0 || type == Type::b128) {
+    error("bad-type", at, "a variable cannot be .{}", type_name(type));
+    size = 1;
+  }
+  if (a.unsized) {
+    if (a.count) {
+      error("unsupported", at, "unsupported array `{}` with an open dimension among others", name.text);
+    } else if (a.external) {
+      v.count = UINT64_MAX;
+    } else if (a.initialised) {
+      v.count = a.initial.size();
+    } else {
+      error("bad-directive", at, "`{}` needs a size: only .extern arrays may go without", name.text);
+    }
+  } else if (a.count * size > max_variable_bytes) {
+    error("unsupported", at, "unsupported array `{}` of {} bytes, at most {}", name.text, a.count * size,
+          max_variable_bytes);
+    v.count = 1;
+  }
+  if (a.initialised) {
+    if (space != Space::global && space != Space::constant)
+      error("bad-directive", at, "`{}` in .{} cannot have an initial value", name.text, ptx::name(space));
+    uint64_t elements = std::max<uint64_t>(v.count == UINT64_MAX ? 0 : v.count, 1);
+    if (a.initial.size() > elements || (!a.braces && v.count))
+      error("bad-directive", at, "`{}` has {} elements, its initial value {}", name.text, elements, a.initial.size());
+    else
+      v.initial.resize(a.initial.size() * size);
+    for (size_t k = 0; k < a.initial.size() && !v.initial.empty(); ++k) {
+      RawOperand raw{.operand = {.kind = Operand::immediate, .value = a.initial[k].value},
+                     .literal = true,
+                     .huge = a.initial[k].huge,
+                     .constant = a.initial[k].constant,
+                     .at = at};
+      if (!literal(raw, type)) break;
+      std::memcpy(v.initial.data() + k * size, &raw.operand.value, size);
+    }
+  }
+  uint32_t id = static_cast<uint32_t>(module_.variables.size());
+  if (!define(name.text, Kind::variable, id, at)) return;
+  v.name = function_scope ? unique(name.text) : std::string(name.text);
+  module_.variables.add(std::move(v));
+}
+
+// ---- functions
+
+void Reader::parameter(Type type, const Token& name, Range at) {
+  if (type_bytes(type) == 0 || type == Type::b128) error("bad-type", at, "a parameter cannot be .{}", type_name(type));
+  if (attributes.unsized) error("unsupported", at, "unsupported parameter `{}` without a size", name.text);
+  // All parameters of an entry fit 32 KiB - 4; a little slack for later targets.
+  if (attributes.count * type_bytes(type) > 65536)
+    error("unsupported", at, "unsupported parameter `{}` of more than 64 KiB", name.text);
+  pending_.push_back({type, std::string(name.text), attributes.align, static_cast<uint32_t>(attributes.count)});
+  pending_names_.push_back({name.text, at});
+  attributes.align = 0;
+  clear_declarator();
+}
+
+void Reader::set_three(std::array<uint32_t, 3>& field, Range at) {
+  if (numbers.empty() || numbers.size() > 3) {
+    error("bad-directive", at, "expected one to three numbers");
+    return;
+  }
+  field = {1, 1, 1};
+  for (size_t k = 0; k < numbers.size(); ++k) {
+    if (numbers[k].constant != Token::integer || numbers[k].value < 1 || numbers[k].value > 65536)
+      error("bad-directive", at, "expected a number from 1 to 65536, got `{}`", numbers[k].text);
+    else
+      field[k] = static_cast<uint32_t>(numbers[k].value);
+  }
+}
+
+void Reader::bound(std::string_view directive, Range at) {
+  std::array<uint32_t, 3> one{};
+  if (directive == ".maxntid")
+    set_three(header_.max_threads, at);
+  else if (directive == ".reqntid")
+    set_three(header_.required_threads, at);
+  else if (directive == ".minnctapersm" || directive == ".maxnctapersm")
+    set_three(one, at), header_.min_blocks = one[0];
+  else if (directive == ".maxnreg")
+    set_three(one, at), header_.max_registers = one[0];
+  else if (directive != ".noreturn")
+    unsupported("directive", directive, at);
+  numbers.clear();
+}
+
+// The function's place in the module, made or found; its header is stored there.
+uint32_t Reader::declare_function() {
+  header_.parameters.swap(pending_);
+  pending_.clear();
+  uint32_t symbol = find(header_name_.name);
+  if (symbol != UINT32_MAX && symbols_[symbol].kind == Kind::function) {
+    uint32_t id = symbols_[symbol].id;
+    const Function& known = module_.functions[id];
+    if (known.is_entry != header_.is_entry || known.parameters.size() != header_.parameters.size() ||
+        known.results.size() != header_.results.size())
+      error("redefined", header_name_.at, "`{}` is declared differently before", header_name_.name)
+          .note(span(symbols_[symbol].at), "here");
+    return id;
+  }
+  uint32_t id = static_cast<uint32_t>(module_.functions.size());
+  module_.functions.emplace_back();
+  module_.functions.back().external = true;                        // until a body is seen
+  define(header_name_.name, Kind::function, id, header_name_.at);  // taken: reported, and read on for its own errors
+  return id;
+}
+
+void Reader::prototype() {
+  if (header_.is_entry) error("bad-directive", header_name_.at, "the entry `{}` has no body", header_name_.name);
+  uint32_t id = declare_function();
+  Function& f = module_.functions[id];
+  bool external = f.external;
+  if (f.name.empty()) {
+    f = std::move(header_);
+    f.external = external;
+  }
+  clear_linkage();
+}
+
+void Reader::begin_body() {
+  uint32_t id = declare_function();
+  Function& place = module_.functions[id];
+  if (!place.external) error("redefined", header_name_.at, "`{}` has a body already", header_name_.name);
+  header_.external = false;
+  place.name = header_.name;
+  place.is_entry = header_.is_entry;
+  place.parameters = header_.parameters;
+  place.results = header_.results;
+  place.external = false;
+  f_ = std::move(header_);
+  self_ = id;
+  defined_order_.push_back(id);
+  used_names_ = StringTable();
+  used_prefixes_.clear();
+  label_alias_.clear();
+  aliased_ = range_shadowed_ = false;
+  push_scope();
+  uint32_t n = static_cast<uint32_t>(f_.parameters.size());
+  for (uint32_t k = 0; k < n && k < pending_names_.size(); ++k)
+    define(pending_names_[k].name, Kind::parameter, k, pending_names_[k].at);
+  for (uint32_t k = 0; k < f_.results.size() && k < result_names_.size(); ++k)
+    define(result_names_[k].name, Kind::parameter, n + k, result_names_[k].at);
+  clear_linkage();
+  clear_declarator();
+  abandon();
+}
+
+void Reader::end_body(Range) {
+  for (size_t k = scopes_.back().symbols; k < symbols_.size(); ++k) {
+    const Symbol& s = symbols_[k];
+    if (s.kind == Kind::label && f_.labels[static_cast<LabelId>(s.id)].at == UINT32_MAX)
+      error("undefined", s.at, "the label `{}` is not defined in `{}`", s.name, f_.name);
+  }
+  pop_scope();
+  if (aliased_) merge_labels();
+  if (self_ < module_.functions.size()) module_.functions[self_] = std::move(f_);
+  f_ = Function();
+  self_ = UINT32_MAX;
+}
+
+Module Reader::take() {
+  // Functions without a body first, then the others in the order of their bodies: the order in which print() gives them.
+  std::vector<uint32_t> place(module_.functions.size(), UINT32_MAX), order;
+  for (uint32_t k = 0; k < module_.functions.size(); ++k)
+    if (module_.functions[k].external) order.push_back(k);
+  for (uint32_t k : defined_order_)
+    if (!module_.functions[k].external && std::find(order.begin(), order.end(), k) == order.end()) order.push_back(k);
+  bool moved = false;
+  for (uint32_t k = 0; k < order.size(); ++k) {
+    place[order[k]] = k;
+    moved |= order[k] != k;
+  }
+  if (moved) {
+    std::vector<Function> sorted;
+    for (uint32_t k : order) sorted.push_back(std::move(module_.functions[k]));
+    module_.functions = std::move(sorted);
+    for (Variable& v : module_.variables)
+      if (v.function != UINT32_MAX) v.function = place[v.function];
+    for (Function& f : module_.functions)
+      for (Operand& o : f.operands)
+        if (o.kind == Operand::function && o.id < place.size()) o.id = place[o.id];
+  }
+  return std::move(module_);
+}
+
+// ---- scopes and names
+
+void Reader::push_scope() { scopes_.push_back({symbols_.size(), ranges_.size()}); }
+
+void Reader::pop_scope() {
+  Scope scope = scopes_.back();
+  std::vector<Symbol> unresolved;
+  while (symbols_.size() > scope.symbols) {
+    const Symbol& s = symbols_.back();
+    if (depth() >= 2 && s.kind == Kind::label && f_.labels[static_cast<LabelId>(s.id)].at == UINT32_MAX)
+      unresolved.push_back(s);
+    names_[s.name] = s.shadows;
+    symbols_.pop_back();
+  }
+  ranges_.resize(scope.ranges);
+  scopes_.pop_back();
+  for (const Symbol& s : unresolved) {
+    uint32_t outer = label_id(s.name, s.at);
+    if (outer == UINT32_MAX) continue;
+    label_alias_[s.id] = outer;
+    aliased_ = true;
+  }
+}
+
+uint32_t Reader::find(std::string_view name) const { return names_.get(name); }
+
+bool Reader::define(std::string_view name, Kind kind, uint32_t id, Range at) {
+  uint32_t number;
+  if (const RegisterRange* r = find_range(name, number)) {
+    if (r->depth == depth()) {
+      error("redefined", at, "`{}` is a register already", name);
+      return false;
+    }
+    range_shadowed_ = true;
+  }
+  uint32_t& slot = names_[name];
+  if (slot != UINT32_MAX && symbols_[slot].depth == depth()) {
+    error("redefined", at, "`{}` is defined twice", name).note(span(symbols_[slot].at), "first here");
+    return false;
+  }
+  uint32_t shadows = slot;
+  slot = static_cast<uint32_t>(symbols_.size());
+  symbols_.push_back({name, kind, id, shadows, depth(), at});
+  return true;
+}
+
+const Reader::RegisterRange* Reader::find_range(std::string_view name, uint32_t& number) const {
+  size_t prefix;
+  if (ranges_.empty() || !split_number(name, prefix, number)) return nullptr;
+  std::string_view p = name.substr(0, prefix);
+  for (size_t k = ranges_.size(); k-- > 0;)
+    if (ranges_[k].count > number && ranges_[k].prefix == p) return &ranges_[k];
+  return nullptr;
+}
+
+// `name`, or `name_1`, `name_2`, ... when the function prints that name already.
+std::string Reader::unique(std::string_view name) {
+  std::string_view candidate = name;
+  for (uint32_t k = 1;; ++k) {
+    uint32_t number;
+    uint32_t& used = used_names_[candidate];
+    size_t prefix;
+    bool in_range =
+        split_number(candidate, prefix, number) &&
+        std::find(used_prefixes_.begin(), used_prefixes_.end(), candidate.substr(0, prefix)) != used_prefixes_.end();
+    if (used == UINT32_MAX && !in_range) {
+      used = 0;
+      return std::string(candidate);
+    }
+    // Skipping ahead keeps many redeclarations of one name linear.
+    uint32_t& last = used_names_[name];
+    if (last != UINT32_MAX && last >= k) k = last + 1;
+    if (last != UINT32_MAX) last = k;
+    candidate = arena_.copy(fmt::format("{}_{}", name, k));
+  }
+}
+
+bool Reader::count_registers(uint64_t n, Range at) {
+  uint64_t limit = text_.size() + free_registers;
+  if (n > limit || registers_ + n > limit) {
+    error("unsupported", at, "unsupported module of more than {} registers", limit);
+    return false;
+  }
+  registers_ += n;
+  return true;
+}
+
+void Reader::register_name(Type type, const Token& name, Range at) {
+  if (type_bytes(type) == 1 || type == Type::b128 || type == Type::bf16 || type == Type::bf16x2) {
+    error("unsupported", at, "unsupported register type .{}", type_name(type));
+    return;
+  }
+  if (!count_registers(1, at)) return;
+  if (!define(name.text, Kind::reg, static_cast<uint32_t>(f_.registers.size()), at)) return;
+  f_.registers.add({type, unique(name.text)});
+}
+
+void Reader::register_range(Type type, const Token& name, const Token& count, Range at) {
+  if (type_bytes(type) == 1 || type == Type::b128 || type == Type::bf16 || type == Type::bf16x2) {
+    error("unsupported", at, "unsupported register type .{}", type_name(type));
+    return;
+  }
+  if (count.constant != Token::integer || count.value < 0 || count.huge) {
+    error("bad-directive", at, "expected a number of registers, got `{}`", count.text);
+    return;
+  }
+  if (!count_registers(static_cast<uint64_t>(count.value), at)) return;
+  uint32_t n = static_cast<uint32_t>(count.value), number;
+  for (const RegisterRange& r : ranges_)
+    if (r.prefix == name.text && r.depth == depth()) {
+      error("redefined", at, "`{}<..>` is defined twice", name.text);
+      return;
+    }
+  for (size_t k = scopes_.back().symbols; k < symbols_.size(); ++k) {
+    size_t prefix;
+    if (split_number(symbols_[k].name, prefix, number) && number < n &&
+        symbols_[k].name.substr(0, prefix) == name.text) {
+      error("redefined", at, "`{}` is defined already", symbols_[k].name).note(span(symbols_[k].at), "here");
+      return;
+    }
+  }
+  // The prefix that prints: another one when an outer or an earlier block has used it.
+  std::string prefix(name.text);
+  for (uint32_t k = 1;; ++k) {
+    bool taken = std::find(used_prefixes_.begin(), used_prefixes_.end(), prefix) != used_prefixes_.end();
+    if (!taken && depth() > 1)
+      for (const Register& r : f_.registers)
+        if (std::string_view(r.name).starts_with(prefix)) taken = true;
+    if (!taken) break;
+    prefix = fmt::format("{}_{}_", name.text, k);
+  }
+  used_prefixes_.push_back(arena_.copy(prefix));
+  ranges_.push_back({name.text, static_cast<uint32_t>(f_.registers.size()), n, depth()});
+  f_.registers.raw().reserve(f_.registers.size() + n);
+  char digits[10];
+  for (uint32_t k = 0; k < n; ++k) {
+    char* end = std::to_chars(digits, digits + 10, k).ptr;
+    std::string text;
+    text.reserve(prefix.size() + static_cast<size_t>(end - digits));
+    text.append(prefix).append(digits, end);
+    f_.registers.add({type, std::move(text)});
+  }
+}
+
+// The label `name` of the current scope, made when it is new; UINT32_MAX (reported) when the name is taken.
+uint32_t Reader::label_id(std::string_view name, Range at) {
+  uint32_t s = find(name);
+  if (s != UINT32_MAX && symbols_[s].kind == Kind::label && symbols_[s].depth == depth()) return symbols_[s].id;
+  uint32_t id = static_cast<uint32_t>(f_.labels.size());
+  if (!define(name, Kind::label, id, at)) return UINT32_MAX;
+  label_alias_.push_back(id);
+  f_.labels.add({std::string(name)});
+  return id;
+}
+
+void Reader::label(const Token& name, Range at) {
+  uint32_t id = label_id(name.text, at);
+  if (id == UINT32_MAX) return;
+  Label& l = f_.labels[static_cast<LabelId>(id)];
+  if (l.at != UINT32_MAX) {
+    error("redefined", at, "the label `{}` is defined twice", name.text);
+    return;
+  }
+  l.at = static_cast<uint32_t>(f_.instructions.size());
+  l.name = unique(name.text);
+}
+
+// Labels that inner blocks mentioned and outer ones defined: gives all operands the defined one, and drops the others.
+void Reader::merge_labels() {
+  std::vector<uint32_t> place(f_.labels.size());
+  IdVector<LabelId, Label> kept;
+  for (uint32_t k = 0; k < f_.labels.size(); ++k)
+    if (label_alias_[k] == k) place[k] = index(kept.add(std::move(f_.labels[static_cast<LabelId>(k)])));
+  for (uint32_t k = 0; k < place.size(); ++k) {
+    uint32_t target = k;
+    while (label_alias_[target] != target) target = label_alias_[target];  // always further out: no cycles
+    if (target != k) place[k] = place[target];
+  }
+  for (Operand& o : f_.operands)
+    if (o.kind == Operand::label) o.id = place[o.id];
+  f_.labels = std::move(kept);
+}
+
+// ---- statements
+
+uint32_t Reader::line(uint32_t offset) {
+  const char* p = text_.data() + line_at_;
+  const char* end = text_.data() + offset;
+  while (p < end && (p = static_cast<const char*>(std::memchr(p, '\n', static_cast<size_t>(end - p))))) ++line_, ++p;
+  line_at_ = std::max(line_at_, offset);
+  return line_;
+}
+
+void Reader::guard(const Token& name, bool negated, Range at) {
+  Operand o;
+  if (!resolve(name.text, o, at)) return;
+  if (o.kind != Operand::reg || f_.registers[o.reg_id()].type != Type::pred) {
+    error("bad-operand", at, "the guard `{}` is no predicate register", name.text);
+    bad_ = true;
+    return;
+  }
+  guard_ = o.reg_id();
+  guard_negated_ = negated;
+}
+
+void Reader::opcode(const Token& mnemonic, Range at) {
+  uint32_t& slot = mnemonic_index_[mnemonic.text];
+  if (slot == UINT32_MAX) {
+    slot = static_cast<uint32_t>(mnemonics_.size());
+    mnemonics_.push_back(read_mnemonic(mnemonic.text));
+  }
+  current_ = slot;
+  opcode_at_ = at;
+  const Mnemonic& m = mnemonics_[current_];
+  if (!m.problem.empty()) {
+    error(m.kind, at, "{}", m.problem);
+    bad_ = true;
+  }
+}
+
+bool Reader::resolve(std::string_view name, Operand& out, Range at) {
+  uint32_t number;
+  const RegisterRange* range = find_range(name, number);
+  uint32_t s = range && !range_shadowed_ ? UINT32_MAX : find(name);
+  if (range && (s == UINT32_MAX || symbols_[s].depth < range->depth)) {
+    out.kind = Operand::reg;
+    out.id = range->first + number;
+    return true;
+  }
+  if (s != UINT32_MAX) {
+    const Symbol& symbol = symbols_[s];
+    out.id = symbol.id;
+    switch (symbol.kind) {
+      case Kind::reg: out.kind = Operand::reg; break;
+      case Kind::label: out.kind = Operand::label; break;
+      case Kind::variable: out.kind = Operand::variable; break;
+      case Kind::parameter: out.kind = Operand::parameter; break;
+      case Kind::function: out.kind = Operand::function; break;
+    }
+    return true;
+  }
+  if (name.starts_with('%'))
+    for (uint32_t k = 1; k <= static_cast<uint32_t>(SpecialRegister::total_smem_size); ++k)
+      if (special_register_name(static_cast<SpecialRegister>(k)) == name) {
+        out.kind = Operand::special;
+        out.id = k;
+        return true;
+      }
+  bool special = name.starts_with("%envreg") || name.starts_with("%pm") || name.starts_with("%cluster") ||
+                 name.starts_with("%nclusterid") || name == "%is_explicit_cluster" || name.starts_with("%aggr_smem") ||
+                 name.starts_with("%reserved_smem") || name == "%current_graph_exec" || name == "%nwarpid_max";
+  if (!bad_) {
+    if (special)
+      error("unsupported", at, "unsupported special register `{}`", name);
+    else
+      error("undefined", at, "`{}` is not defined", name);
+  }
+  bad_ = true;
+  return false;
+}
+
+void Reader::operand_name(const Token& name, bool negated, int64_t offset, Range at) {
+  RawOperand raw;
+  raw.at = at;
+  if (name.text == "_") {
+    raw.operand.kind = Operand::sink;
+  } else if (name.text == "WARP_SZ") {
+    raw.operand.kind = Operand::immediate;
+    raw.operand.value = 32;
+    raw.literal = true;
+  } else if (!bad_ && mnemonics_[current_].instruction.op == Opcode::bra) {
+    raw.operand.kind = Operand::label;
+    raw.operand.id = label_id(name.text, at);
+    bad_ |= raw.operand.id == UINT32_MAX;
+  } else {
+    resolve(name.text, raw.operand, at);
+  }
+  raw.operand.negated = negated;
+  raw.operand.value += offset;
+  if (offset != 0 && raw.operand.kind != Operand::variable && raw.operand.kind != Operand::parameter && !raw.literal &&
+      !bad_) {
+    error("bad-operand", at, "an offset needs brackets or a variable");
+    bad_ = true;
+  }
+  add_operand(raw);
+}
+
+void Reader::operand_constant(const Token& t, Range at) {
+  add_operand({.operand = {.kind = Operand::immediate, .value = t.value},
+               .literal = true,
+               .huge = t.huge,
+               .constant = t.constant,
+               .at = at});
+}
+
+void Reader::address_name(const Token& name, int64_t offset, Range at) {
+  RawOperand raw;
+  raw.at = at;
+  if (resolve(name.text, raw.operand, at)) {
+    if (raw.operand.kind == Operand::reg)
+      raw.operand.kind = Operand::address_reg;
+    else if (raw.operand.kind == Operand::variable)
+      raw.operand.kind = Operand::address_var;
+    else if (raw.operand.kind != Operand::parameter) {
+      error("bad-operand", at, "`{}` cannot be an address", name.text);
+      bad_ = true;
+    }
+  }
+  raw.operand.value = offset;
+  add_operand(raw);
+}
+
+void Reader::address_constant(const Token& t, Range at) {
+  if (t.constant != Token::integer && !bad_) {
+    error("bad-operand", at, "`{}` cannot be an address", t.text);
+    bad_ = true;
+  }
+  add_operand({.operand = {.kind = Operand::address_imm, .value = t.value}, .at = at});
+}
+
+void Reader::end_vector(Range at) {
+  in_vector_ = false;
+  uint32_t n = static_cast<uint32_t>(vector_raw_.size()) - vector_begin_;
+  if (n > 8 && !bad_) {
+    error("unsupported", at, "unsupported vector of {} elements", n);
+    bad_ = true;
+  }
+  raw_.push_back(
+      {.operand = {.kind = Operand::vector, .count = static_cast<uint8_t>(n), .id = vector_begin_}, .at = at});
+}
+
+// Turns a constant's text value into the bits that its place takes. False, and reported, when it does not fit.
+bool Reader::literal(RawOperand& raw, Type type) {
+  int64_t& v = raw.operand.value;
+  uint32_t size = type_bytes(type);
+  if (raw.constant == Token::integer) {
+    if (is_floating(type)) {
+      error("bad-operand", raw.at, "expected a .{} constant such as 1.0 or 0{}.., got an integer", type_name(type),
+            size == 8 ? "d" : "f");
+      return false;
+    }
+    if (type == Type::pred) {
+      v = v != 0;
+    } else if (size > 0 && size < 8) {
+      int64_t limit = int64_t{1} << (8 * size);
+      if (raw.huge || v >= limit || v < -limit / 2) {
+        error("bad-operand", raw.at, "{} does not fit .{}", raw.huge ? static_cast<uint64_t>(v) : v, type_name(type));
+        return false;
+      }
+      v = static_cast<int64_t>(static_cast<uint64_t>(v) << (64 - 8 * size)) >> (64 - 8 * size);
+    }
+    return true;
+  }
+  if (raw.constant == Token::single) {
+    if (type == Type::f64)
+      v = std::bit_cast<int64_t>(static_cast<double>(std::bit_cast<float>(static_cast<uint32_t>(v))));
+    else if (type == Type::b32)
+      v = static_cast<int32_t>(v);
+    else if (type != Type::f32) {
+      error("bad-operand", raw.at, "expected a .{} constant, got one of .f32", type_name(type));
+      return false;
+    }
+    return true;
+  }
+  if (type == Type::f32)
+    v = std::bit_cast<uint32_t>(static_cast<float>(std::bit_cast<double>(v)));
+  else if (type != Type::f64 && type != Type::b64) {
+    error("bad-operand", raw.at, "expected a .{} constant, got one of .f64", type_name(type));
+    return false;
+  }
+  return true;
+}
+
+bool Reader::call_instruction(Instruction& i) {
+  // [ (results), ] callee [ , (arguments) ]
+  uint32_t n = static_cast<uint32_t>(raw_.size());
+  size_t g = 0;
+  uint32_t callee = 0;
+  if (!groups_.empty() && groups_[0].begin == 0) callee = groups_[g++].end;
+  uint32_t end = callee + 1;
+  if (g < groups_.size() && groups_[g].begin == callee + 1) end = groups_[g++].end;
+  if (callee >= n || g != groups_.size() || end != n) {
+    error("unsupported", opcode_at_, "unsupported form of `call`: expected (results), function, (arguments)");
+    return false;
+  }
+  i.destination_count = static_cast<uint8_t>(callee);
+  return true;
+}
+
+void Reader::instruction(Range at) {
+  if (bad_ || self_ == UINT32_MAX) return abandon();
+  Mnemonic& m = mnemonics_[current_];
+  const uint32_t n = static_cast<uint32_t>(raw_.size());
+  if (n > 255) {
+    error("unsupported", at, "unsupported instruction of {} operands", n);
+    return abandon();
+  }
+  Instruction& i = f_.instructions.emplace_back(m.instruction);
+  auto drop = [&] {
+    f_.instructions.pop_back();
+    abandon();
+  };
+  i.operand_count = static_cast<uint8_t>(n);
+  i.first_operand = static_cast<uint32_t>(f_.operands.size());
+  i.guard = guard_;
+  i.guard_negated = guard_negated_;
+  i.line = line(opcode_at_.begin);
+  if (n != m.operand_count) {
+    m.operand_count = UINT32_MAX;
+    f_.operands.resize(f_.operands.size() + n);  // the check looks that they exist
+    std::string problem = check_head(module_, f_, i, m.form);
+    f_.operands.resize(i.first_operand);
+    if (!problem.empty()) {
+      error(problem.starts_with("unsupported") ? "unsupported" : "bad-instruction", opcode_at_, "{}", problem);
+      return drop();
+    }
+    m.operand_count = n;
+    if (m.form->operands[0] != '*') places(*m.form, n, m.places);
+  }
+  const bool call = m.form->operands[0] == '*';
+  if (call) {
+    m.places = {};
+    if (!call_instruction(i)) return drop();
+  } else {
+    i.destination_count = m.places.destinations;
+    if (!groups_.empty()) {
+      error("bad-operand", at, "only a call has operands in parentheses");
+      return drop();
+    }
+  }
+  for (uint32_t k = 0; k < n; ++k) {
+    RawOperand& raw = raw_[k];
+    const Type type = call ? Type::none : place_type(m.places.at[k].kind, i);
+    if (raw.literal && !literal(raw, type)) {
+      f_.operands.resize(i.first_operand);
+      return drop();
+    }
+    if (raw.operand.kind == Operand::vector) {
+      // The elements of a vector that mov packs or unpacks are parts of its type.
+      Type element = type;
+      if (!call && m.places.at[k].kind == 'm') {
+        uint32_t size = raw.operand.count ? type_bytes(type) / raw.operand.count : 0;
+        element = size == 2 ? Type::b16 : size == 4 ? Type::b32 : Type::none;
+      }
+      uint32_t first = static_cast<uint32_t>(f_.vector_elements.size());
+      for (uint32_t e = 0; e < raw.operand.count; ++e) {
+        RawOperand& part = vector_raw_[raw.operand.id + e];
+        if (part.literal && !literal(part, element)) {
+          f_.operands.resize(i.first_operand);
+          return drop();
+        }
+        f_.vector_elements.push_back(part.operand);
+      }
+      raw.operand.id = first;
+    }
+    f_.operands.push_back(raw.operand);
+  }
+  std::string problem = check_operands(module_, f_, i, *m.form, m.places);
+  if (!problem.empty()) {
+    // "operand 2: ..." underlines that operand.
+    Range where = opcode_at_;
+    if (problem.starts_with("operand ")) {
+      uint32_t k = 0;
+      auto [end, failure] = std::from_chars(problem.data() + 8, problem.data() + problem.size(), k);
+      if (failure == std::errc() && k >= 1 && k <= n) {
+        where = raw_[k - 1].at;
+        problem.erase(0, static_cast<size_t>(end - problem.data()) + 2);
+      }
+    }
+    error(problem.find("unsupported") != std::string::npos ? "unsupported" : "bad-operand", where, "{}: {}",
+          opcode_name(i.op), problem);
+    f_.operands.resize(i.first_operand);
+    return drop();
+  }
+  abandon();
+}
+
+Token Reader::negate(Token a) {
+  if (a.constant == Token::integer)
+    a.value = static_cast<int64_t>(-static_cast<uint64_t>(a.value)), a.huge = false;
+  else if (a.constant == Token::single)
+    a.value ^= int64_t{1} << 31;
+  else
+    a.value = static_cast<int64_t>(static_cast<uint64_t>(a.value) ^ uint64_t{1} << 63);
+  return a;
+}
+
+Token Reader::offset(const Token& name, const Token& by, bool minus, Range at) {
+  Token r = fold({.text = name.text, .value = name.value}, by, minus, at);
+  r.text = name.text;
+  return r;
+}
+
+Token Reader::fold(const Token& a, const Token& b, bool minus, Range at) {
+  Token r = a;
+  if (a.constant != Token::integer || b.constant != Token::integer) {
+    error("unsupported", at, "unsupported constant expression of floating constants");
+    return r;
+  }
+  uint64_t x = static_cast<uint64_t>(a.value), y = static_cast<uint64_t>(b.value);
+  r.value = static_cast<int64_t>(minus ? x - y : x + y);
+  r.huge = false;
+  return r;
+}
+
+}  // namespace rndn::ptx

@@ -1,0 +1,227 @@
+// What the grammar's actions do: symbol tables, scopes, and the making of instructions. parser.y only hands over what bison knows.
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "libraries/base/arena.h"
+#include "libraries/base/diagnostic.h"
+#include "ptx/ir.h"
+#include "ptx/mnemonic.h"
+#include "ptx/string_table.h"
+
+namespace rndn::ptx {
+
+// Bytes [begin, end) of the file. Bison's location type.
+struct Range {
+  uint32_t begin = 0, end = 0;
+};
+
+// A token's value.
+struct Token {
+  enum Constant : uint8_t { integer, single, real };  // real: f64 bits
+  std::string_view text;
+  int64_t value = 0;  // constants: the integer, or IEEE bits
+  bool huge = false;  // an integer of 2^63 and more: value holds its 64 bits
+  Constant constant = integer;
+  Type type = Type::none;        // TYPE
+  Space space = Space::generic;  // SPACE
+};
+
+class Reader {
+ public:
+  Reader(FileId file, std::string_view text, DiagnosticSink& sink) : file_(file), text_(text), sink_(sink) {
+    scopes_.push_back({0, 0});
+  }
+  Module take();  // at the end: orders functions, gives the module away
+
+  // ---- module level
+  void version(const Token& t, Range at);
+  void target(const Token& t, Range at);
+  void address_size(const Token& t, Range at);
+  void unsupported(std::string_view what, std::string_view name, Range at);
+
+  // Attributes collected before a declaration is complete.
+  struct Attributes {
+    bool external = false, visible = false;
+    Space space = Space::generic;
+    Type type = Type::none;
+    uint32_t align = 0;
+    uint64_t count = 0;    // product of the dimensions; 0: none
+    bool unsized = false;  // []
+    bool initialised = false, braces = false;
+    std::vector<Token> initial;
+  } attributes;
+  void align(const Token& t, Range at);
+  void dimension(const Token& t, Range at);
+  void clear_declarator() {
+    attributes.count = 0;
+    attributes.unsized = attributes.initialised = attributes.braces = false;
+    attributes.initial.clear();
+  }
+  void clear_linkage() { attributes.external = attributes.visible = false, attributes.align = 0; }
+
+  void variable(Space space, Type type, const Token& name, Range at);
+
+  // ---- functions
+  void begin_function(bool entry) {
+    header_ = Function();
+    header_.is_entry = entry;
+    header_.visible = attributes.visible;
+    header_.external = attributes.external;
+    attributes.align = 0;
+    pending_.clear();
+    pending_names_.clear();
+    result_names_.clear();
+  }
+  void parameter(Type type, const Token& name, Range at);
+  void results_end() {
+    header_.results.swap(pending_);
+    result_names_.swap(pending_names_);
+    pending_.clear();
+    pending_names_.clear();
+  }
+  void function_name(const Token& name, Range at) {
+    header_.name = name.text;
+    header_name_ = {name.text, at};
+  }
+  void bound(std::string_view directive, Range at);
+  std::vector<Token> numbers;  // of the directive being read
+  void prototype();
+  void begin_body();
+  void end_body(Range at);
+
+  // ---- bodies
+  void push_scope();
+  void pop_scope();
+  void register_name(Type type, const Token& name, Range at);
+  void register_range(Type type, const Token& name, const Token& count, Range at);
+  void label(const Token& name, Range at);
+  void guard(const Token& name, bool negated, Range at);
+  void opcode(const Token& mnemonic, Range at);
+  void operand_name(const Token& name, bool negated, int64_t offset, Range at);
+  void operand_constant(const Token& t, Range at);
+  void address_name(const Token& name, int64_t offset, Range at);
+  void address_constant(const Token& t, Range at);
+  void begin_vector() {
+    in_vector_ = true;
+    vector_begin_ = static_cast<uint32_t>(vector_raw_.size());
+  }
+  void end_vector(Range at);
+  void begin_group() { groups_.push_back({static_cast<uint32_t>(raw_.size()), static_cast<uint32_t>(raw_.size())}); }
+  void end_group() { groups_.back().end = static_cast<uint32_t>(raw_.size()); }
+  void instruction(Range at);
+  void abandon() {  // forget the statement, at its end or after a syntax error
+    raw_.clear();
+    vector_raw_.clear();
+    groups_.clear();
+    in_vector_ = bad_ = guard_negated_ = false;
+    guard_ = none<RegisterId>();
+  }
+
+  Token fold(const Token& a, const Token& b, bool minus, Range at);  // a + b, a - b
+  Token offset(const Token& name, const Token& by, bool minus, Range at);
+  static Token negate(Token a);
+  void syntax_error(Range at, const std::string& message) { error("syntax", at, "{}", message); }
+  void bad_token(Range at) { error("syntax", at, "`{}` is no PTX", text_.substr(at.begin, at.end - at.begin)); }
+  bool too_many_errors() const { return sink_.error_count() >= 50; }
+  Span span(Range at) const { return {file_, at.begin, at.end}; }
+
+  void* scanner = nullptr;  // flex's state
+  std::string_view text() const { return text_; }
+  const char* buffer = nullptr;  // flex's copy of the text: token offsets count from here
+  uint32_t section_depth = 0;
+
+ private:
+  enum class Kind : uint8_t { reg, label, variable, parameter, function };
+  struct Symbol {
+    std::string_view name;
+    Kind kind;
+    uint32_t id;
+    uint32_t shadows;  // symbol of the same name in an outer scope, or UINT32_MAX
+    uint32_t depth;
+    Range at;
+  };
+  struct RegisterRange {
+    std::string_view prefix;
+    uint32_t first, count, depth;
+  };
+  struct Scope {
+    size_t symbols, ranges;  // how many there were when it was opened
+  };
+  struct RawOperand {
+    Operand operand;
+    bool literal = false;  // a constant whose bits depend on the type of its place
+    bool huge = false;
+    Token::Constant constant = Token::integer;
+    Range at;
+  };
+
+  template <class... Args>
+  DiagnosticSink::Builder error(std::string_view kind, Range at, fmt::format_string<Args...> format, Args&&... args) {
+    return sink_.error(kind, span(at), format, std::forward<Args>(args)...);
+  }
+  uint32_t depth() const { return static_cast<uint32_t>(scopes_.size()) - 1; }
+  bool define(std::string_view name, Kind kind, uint32_t id, Range at);
+  uint32_t find(std::string_view name) const;  // index of the innermost symbol, or UINT32_MAX
+  const RegisterRange* find_range(std::string_view name, uint32_t& number) const;
+  std::string unique(std::string_view name);
+  uint32_t label_id(std::string_view name, Range at);
+  bool literal(RawOperand& raw, Type type);
+  bool resolve(std::string_view name, Operand& out, Range at);
+  bool call_instruction(Instruction& i);
+  uint32_t declare_function();
+  bool count_registers(uint64_t n, Range at);
+  void add_operand(const RawOperand& raw) { (in_vector_ ? vector_raw_ : raw_).push_back(raw); }
+  uint32_t line(uint32_t offset);
+  void merge_labels();
+  void set_three(std::array<uint32_t, 3>& field, Range at);
+
+  FileId file_;
+  std::string_view text_;
+  DiagnosticSink& sink_;
+  Module module_;
+
+  std::vector<Symbol> symbols_;
+  StringTable names_;  // name -> index of the innermost symbol
+  std::vector<RegisterRange> ranges_;
+  std::vector<Scope> scopes_;
+
+  struct NameAt {
+    std::string_view name;
+    Range at;
+  };
+  Function header_;  // of the function being declared
+  NameAt header_name_;
+  std::vector<Parameter> pending_;  // the parameter list being read
+  std::vector<NameAt> pending_names_, result_names_;
+  Function f_;                           // whose body is being read
+  uint32_t self_ = UINT32_MAX;           // its place in module_.functions
+  std::vector<uint32_t> defined_order_;  // functions in the order of their bodies
+  StringTable used_names_;               // names that print in this function, to rename those of inner scopes
+  std::vector<std::string_view> used_prefixes_;
+  Arena arena_;                        // names made by renaming
+  uint64_t registers_ = 0;             // of the module so far
+  bool range_shadowed_ = false;        // a name of an inner scope hides a register of an outer range
+  std::vector<uint32_t> label_alias_;  // label of an inner scope -> the outer label that it turned out to be, or itself
+  bool aliased_ = false;
+
+  std::vector<Mnemonic> mnemonics_;
+  StringTable mnemonic_index_;
+  uint32_t current_ = 0;  // mnemonic of the statement being read
+  Range opcode_at_;
+  RegisterId guard_ = none<RegisterId>();
+  bool guard_negated_ = false;
+  bool bad_ = false;  // something in the statement was wrong and has been reported
+  std::vector<RawOperand> raw_;
+  std::vector<RawOperand> vector_raw_;  // elements of the statement's vectors
+  struct Group {
+    uint32_t begin, end;
+  };
+  std::vector<Group> groups_;  // parenthesised lists of a call, as ranges of raw_
+  bool in_vector_ = false;
+  uint32_t vector_begin_ = 0;
+  uint32_t line_ = 1, line_at_ = 0;  // line number at offset line_at_
+};
+
+}  // namespace rndn::ptx
