@@ -16,11 +16,11 @@ enum class ObjectId : uint32_t {};  // a data object: every assignment of a new 
 
 struct Size {
   enum Kind : uint8_t { init, constant, symbol, compressed, dynamic } kind = init;
-  int64_t value = 0;                      // constant
-  NameId name = none<NameId>();           // symbol, such as "data.lineitem.rows"
-  ObjectId object = none<ObjectId>();     // compressed: the mask; dynamic: what made it
-  uint32_t tag = 0;                       // dynamic: distinguishes several sizes of one call
-  SizeId base = none<SizeId>();           // compressed: size before compression
+  int64_t value = 0;                   // constant
+  NameId name = none<NameId>();        // symbol, such as "data.lineitem.rows"
+  ObjectId object = none<ObjectId>();  // compressed: the mask; dynamic: what made it
+  uint32_t tag = 0;                    // dynamic: distinguishes several sizes of one call
+  SizeId base = none<SizeId>();        // compressed: size before compression
   bool operator==(const Size&) const = default;
 };
 
@@ -43,29 +43,50 @@ class ShapeTable {
   SizeId constant(int64_t n) { return intern(Size{.kind = Size::constant, .value = n}); }
   ShapeId vector(SizeId size) { return intern(Shape{.kind = Shape::vector, .size = size, .parts = {}}); }
   ShapeId scalar() { return vector(constant(1)); }
-  std::string text(SizeId id, const hir::Program& program) const;   // "data.lineitem.rows", "comp(t5, data.lineitem.rows)"
+  // A new data object; `name` is the variable that first held it, for printing.
+  ObjectId add_object(NameId name) { return objects_.add(name); }
+  NameId object_name(ObjectId id) const { return objects_[id]; }
+  std::string text(SizeId id,
+                   const hir::Program& program) const;  // "data.lineitem.rows", "comp(t5, data.lineitem.rows)"
   std::string text(ShapeId id, const hir::Program& program) const;  // "vector<data.lineitem.rows>"
 
  private:
   IdVector<SizeId, Size> sizes_;
   IdVector<ShapeId, Shape> shapes_;
+  IdVector<ObjectId, NameId> objects_;
 };
+
+inline bool is_scalar(const ShapeTable& shapes, ShapeId id) {
+  if (is_none(id) || shapes[id].kind != Shape::vector) return false;
+  const Size& size = shapes[shapes[id].size];
+  return size.kind == Size::constant && size.value == 1;
+}
 
 // --- Result -------------------------------------------------------------------------------------------------------------------
 
 // One outlined kernel: a `kernel` function of the outlined program, and what the analyses know of it.
 struct Kernel {
   hir::FunctionId function{};
-  SizeId geometry{};                               // threads: one per element of a vector of this size
-  hir::VariableId geometry_variable{};             // a vector parameter (or, for none, none) whose length is the geometry at run time
-  IdVector<hir::VariableId, ShapeId> shapes;       // of every variable of the kernel
-  std::vector<ShapeId> result_shapes;              // in order of the kernel's results; Compressed: bounded by its base
+  SizeId geometry{};  // threads: one per element of a vector of this size
+  hir::VariableId
+      geometry_variable{};  // a vector parameter (or, for none, none) whose length is the geometry at run time
+  IdVector<hir::VariableId, ShapeId> shapes;  // of every variable of the kernel
+  std::vector<ShapeId> result_shapes;         // in order of the kernel's results; Compressed: bounded by its base
+};
+
+// Why a statement runs where it does, or why two kernels were or were not made one. For `rndn explain` and tests.
+struct Decision {
+  NameId first = none<NameId>();   // the statement's first target, or none
+  NameId second = none<NameId>();  // fusion: the first target of the other kernel
+  bool fused = false;
+  std::string_view why;  // static text
 };
 
 struct Outlined {
-  hir::Program program;          // host `main` (calls kernels) plus kernels; prints as valid HorseIR
-  std::vector<Kernel> kernels;   // in call order
+  hir::Program program;         // host `main` (calls kernels) plus kernels; prints as valid HorseIR
+  std::vector<Kernel> kernels;  // in call order
   ShapeTable shapes;
+  std::vector<Decision> decisions;
 };
 
 enum class Mode : uint8_t { none, flow, full };  // --outline: a kernel per statement; pipelines only; all fusions

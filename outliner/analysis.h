@@ -1,0 +1,117 @@
+// What the outliner's passes tell each other about one function. Private to this folder.
+//
+// Facts live in side tables that are indexed by the function's ids; passes are free functions that fill one table each.
+#pragma once
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "frontend/builtins.h"
+#include "frontend/ir.h"
+#include "libraries/base/diagnostic.h"
+#include "outliner/outliner.h"
+
+namespace rndn::outliner {
+
+// --- shapes.cpp ---------------------------------------------------------------------------------------------------------------
+
+// What is known of a value at one point of the program.
+struct Value {
+  ShapeId shape = none<ShapeId>();     // none: not assigned yet (Init)
+  ObjectId object = none<ObjectId>();  // none: a literal
+  std::optional<int64_t> constant;     // an integer scalar that is known
+  NameId text = none<NameId>();        // a text scalar that is known: table and column names
+  Span origin;                         // where the value was made
+  bool operator==(const Value& o) const {
+    return shape == o.shape && object == o.object && constant == o.constant && text == o.text;
+  }
+};
+
+struct StatementFacts {
+  std::vector<Value> operands;  // of the innermost operand or call; conditions and returned values alike
+  std::vector<Value> results;
+};
+
+struct Shapes {
+  IdVector<hir::StatementId, StatementFacts> statements;
+};
+
+Shapes analyse_shapes(const hir::Program& program, const hir::Function& function, ShapeTable& table,
+                      DiagnosticSink& sink);
+
+// --- dependencies.cpp ---------------------------------------------------------------------------------------------------------
+
+enum class Place : uint8_t {
+  host,     // runs on the CPU, or on the GPU by the hand of the runtime (library operators)
+  neutral,  // a copy without a change of representation: follows its readers, else an alias on the host
+  gpu,      // can be part of a kernel
+};
+
+// A statement of a block. Control flow is one node with everything that happens inside it.
+struct Node {
+  hir::StatementId statement{};
+  Place place = Place::host;
+  bool ordered = false;  // has effects: keeps its order with other such nodes
+  bool barrier = false;  // may leave the block: nothing moves across
+  bool reduction = false;
+  bool positional = false;   // its result depends on positions in its argument: no lazily compressed input
+  bool elementwise = false;  // a scalar one may be computed by every thread of any kernel
+  uint8_t sync_in = 0;
+  bool sync_out = false;
+  ShapeId geometry = none<ShapeId>();  // gpu and neutral: vector shape with one element per thread
+  std::vector<hir::VariableId> reads, writes;
+  std::vector<uint8_t> read_arguments;  // parallel to reads: the argument position (bits as in sync_in)
+};
+
+struct Edge {
+  enum Kind : uint8_t { true_, anti, output, order } kind = true_;
+  bool synchronised = false;
+  uint32_t from = 0, to = 0;  // nodes; from < to
+  hir::VariableId variable = none<hir::VariableId>();
+};
+
+struct BlockGraph {
+  std::vector<Node> nodes;                                      // in program order
+  std::vector<Edge> edges;                                      // sorted by (from, to)
+  std::vector<std::vector<uint32_t>> successors, predecessors;  // edge indices per node
+};
+
+// The expression that does the work: casts peeled off.
+hir::ExpressionId innermost(const hir::Function& function, hir::ExpressionId id);
+
+BlockGraph build_graph(const hir::Program& program, const hir::Function& function, hir::BlockId block,
+                       const Shapes& shapes, ShapeTable& table, std::vector<Decision>& decisions);
+
+// --- geometry.cpp -------------------------------------------------------------------------------------------------------------
+
+// Decides where the statement runs and with how many threads; fills place, geometry and flags of `node`.
+// Returns why it stays on the host, or an empty view.
+std::string_view place_statement(const hir::Program& program, const hir::Function& function,
+                                 const StatementFacts& facts, ShapeTable& table, Node& node);
+
+// True when `inner` is `outer` or a compression of it, however deep.
+bool is_compression_of(const ShapeTable& table, SizeId inner, SizeId outer);
+
+// --- fuse.cpp -----------------------------------------------------------------------------------------------------------------
+
+struct Group {
+  std::vector<uint32_t> nodes;         // ascending; empty: merged into another group
+  ShapeId geometry = none<ShapeId>();  // none: a host statement alone
+  bool kernel() const { return !is_none(geometry); }
+};
+
+struct Partition {
+  std::vector<Group> groups;
+  std::vector<uint32_t> group_of;  // per node
+  std::vector<uint32_t> order;     // groups in an order that respects all dependences, by position in the program
+};
+
+Partition fuse(const hir::Program& program, const hir::Function& function, const BlockGraph& graph,
+               const Shapes& shapes, const ShapeTable& table, Mode mode, std::vector<Decision>& decisions);
+
+// --- outline.cpp --------------------------------------------------------------------------------------------------------------
+
+// Makes the outlined program: every block of `main` rewritten by its partition.
+void outline(const hir::Program& program, const Shapes& shapes, Mode mode, Outlined& out);
+
+}  // namespace rndn::outliner

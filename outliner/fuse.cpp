@@ -1,0 +1,306 @@
+// Partition of a block's statements into kernels (horseir.md, 5.6; the method is that of the rNdN thesis).
+//
+//   1. Pipelines. Statements in reverse order: a GPU statement joins the kernel of its readers when they are all in one kernel, no edge
+//      to them is synchronised, and the geometries are equal (a scalar element-wise statement fits anywhere).
+//   2. Siblings. Forward, per node: two kernels that read from it become one when their geometries are equal and no path joins them.
+//   3. Parent into child. A kernel and the reader that shares most dependences with it become one when no edge between them is
+//      synchronised, no other path leads from one to the other, and the reader's geometry is the parent's or a compression of it; the
+//      whole then runs at the parent's size.
+//   2 and 3 alternate node by node until nothing changes.
+//
+// Invariants: the graph of groups has no cycles; in a kernel every value has one element per thread, is a lazily masked selection of
+// them, or is a scalar; every value that a kernel reads from memory has one element per thread or is a scalar.
+// Deterministic: ties go to the earlier statement. Mode none stops before 1, flow after it.
+// Cost: O(groups^2 x edges) in the worst case; blocks have at most some hundred statements.
+// Leaves out: kernels that contain control flow (5.6, step 4).
+#include <algorithm>
+
+#include "outliner/analysis.h"
+
+namespace rndn::outliner {
+namespace {
+
+struct Fusion {
+  const hir::Function& function;
+  const BlockGraph& graph;
+  const Shapes& shapes;
+  const ShapeTable& table;
+  std::vector<Decision>& decisions;
+  Partition p;
+  std::vector<uint32_t> seen;  // per group: stamp of the last search that met it
+  uint32_t stamp = 0;
+
+  NameId name(uint32_t group) const {
+    const hir::Statement& s = function.statements[graph.nodes[p.groups[group].nodes.front()].statement];
+    return s.targets.empty() ? none<NameId>() : s.targets[0].name;
+  }
+  void decide(uint32_t a, uint32_t b, bool fused, std::string_view why) {
+    decisions.push_back({name(a), name(b), fused, why});
+  }
+};
+
+// True when a path leads from group `from` to group `to`. skip_direct: only paths with another group between them count.
+bool reaches(Fusion& f, uint32_t from, uint32_t to, bool skip_direct) {
+  std::vector<uint32_t> stack{from};
+  f.seen[from] = ++f.stamp;
+  while (!stack.empty()) {
+    const uint32_t g = stack.back();
+    stack.pop_back();
+    for (uint32_t n : f.p.groups[g].nodes) {
+      for (uint32_t e : f.graph.successors[n]) {
+        const uint32_t next = f.p.group_of[f.graph.edges[e].to];
+        if (next == to && !(skip_direct && g == from)) return true;
+        if (next == to || f.seen[next] == f.stamp) continue;
+        f.seen[next] = f.stamp;
+        stack.push_back(next);
+      }
+    }
+  }
+  return false;
+}
+
+// Can `node` be part of a kernel with a thread per element of vector<size>? Looks at what the node needs of the geometry and of the
+// operands that come from outside the groups a and b.
+bool fits(const Fusion& f, uint32_t n, ShapeId geometry, uint32_t a, uint32_t b) {
+  const Node& node = f.graph.nodes[n];
+  const SizeId size = f.table[geometry].size;
+  if (node.positional && node.geometry != geometry) return false;
+  if (!is_compression_of(f.table, f.table[node.geometry].size, size) &&
+      !(node.elementwise && is_scalar(f.table, node.geometry)))
+    return false;
+  const hir::Statement& s = f.function.statements[node.statement];
+  const hir::Expression& e = f.function.expressions[innermost(f.function, s.value)];
+  const std::vector<Value>& operands = f.shapes.statements[node.statement].operands;
+  for (size_t k = 0; k < e.operands.size(); ++k) {
+    if (is_scalar(f.table, operands[k].shape) || f.table[operands[k].shape].size == size) continue;
+    bool inside = false;
+    for (uint32_t edge : f.graph.predecessors[n]) {
+      const Edge& d = f.graph.edges[edge];
+      if (d.kind != Edge::true_ || e.operands[k].kind != hir::Operand::variable ||
+          d.variable != e.operands[k].variable_id())
+        continue;
+      inside = f.p.group_of[d.from] == a || f.p.group_of[d.from] == b;
+      if (!inside) break;
+    }
+    if (!inside) return false;
+  }
+  return true;
+}
+
+bool all_fit(const Fusion& f, uint32_t a, uint32_t b, ShapeId geometry) {
+  for (uint32_t g : {a, b})
+    for (uint32_t n : f.p.groups[g].nodes)
+      if (!fits(f, n, geometry, a, b)) return false;
+  return true;
+}
+
+// Scalar and element-wise throughout: any kernel can compute it in passing.
+bool scalar_only(const Fusion& f, uint32_t g) {
+  return std::all_of(f.p.groups[g].nodes.begin(), f.p.groups[g].nodes.end(), [&](uint32_t n) {
+    return f.graph.nodes[n].elementwise && is_scalar(f.table, f.graph.nodes[n].geometry);
+  });
+}
+
+void merge(Fusion& f, uint32_t into, uint32_t from, ShapeId geometry) {
+  Group& a = f.p.groups[into];
+  Group& b = f.p.groups[from];
+  for (uint32_t n : b.nodes) f.p.group_of[n] = into;
+  a.nodes.insert(a.nodes.end(), b.nodes.begin(), b.nodes.end());
+  std::sort(a.nodes.begin(), a.nodes.end());
+  a.geometry = geometry;
+  b.nodes.clear();
+  b.geometry = none<ShapeId>();
+}
+
+// Step 1.
+void pipelines(Fusion& f) {
+  for (uint32_t n = static_cast<uint32_t>(f.graph.nodes.size()); n-- > 0;) {
+    const Node& node = f.graph.nodes[n];
+    if (node.place == Place::host) continue;
+    const uint32_t own = f.p.group_of[n];
+    if (node.place == Place::gpu) f.p.groups[own].geometry = node.geometry;
+    uint32_t target = UINT32_MAX;
+    bool one = true, synchronised = false;
+    for (uint32_t e : f.graph.successors[n]) {
+      const Edge& edge = f.graph.edges[e];
+      if (edge.kind != Edge::true_) continue;
+      const uint32_t g = f.p.group_of[edge.to];
+      one = one && f.p.groups[g].kernel() && (target == UINT32_MAX || target == g);
+      synchronised |= edge.synchronised;
+      target = g;
+    }
+    if (target == UINT32_MAX) continue;  // nothing reads it in this block
+    if (!one) {
+      f.decide(own, target, false, "not all its readers are in one kernel");
+      continue;
+    }
+    if (synchronised) {
+      f.decide(own, target, false, "its result is complete only after its kernel");
+      continue;
+    }
+    ShapeId geometry = f.p.groups[target].geometry;
+    if (node.geometry != geometry) {
+      if (node.elementwise && is_scalar(f.table, node.geometry)) {
+        // the kernel keeps its geometry
+      } else if (scalar_only(f, target)) {
+        geometry = node.geometry;
+      } else {
+        f.decide(own, target, false, "their geometries differ");
+        continue;
+      }
+    }
+    if (reaches(f, own, target, true)) {
+      f.decide(own, target, false, "another statement must run between them");
+      continue;
+    }
+    const ShapeId previous = f.p.groups[own].geometry;
+    f.p.groups[own].geometry = node.geometry;
+    if (!all_fit(f, target, own, geometry)) {
+      f.p.groups[own].geometry = previous;
+      f.decide(own, target, false, "a vector that they read has another size");
+      continue;
+    }
+    f.decide(own, target, true, "pipeline");
+    merge(f, target, own, geometry);
+  }
+}
+
+// The kernels that read what group g writes, in program order.
+std::vector<uint32_t> readers(const Fusion& f, uint32_t g) {
+  std::vector<uint32_t> out;
+  for (uint32_t n : f.p.groups[g].nodes)
+    for (uint32_t e : f.graph.successors[n]) {
+      const Edge& edge = f.graph.edges[e];
+      const uint32_t to = f.p.group_of[edge.to];
+      if (edge.kind == Edge::true_ && to != g && f.p.groups[to].kernel() &&
+          std::find(out.begin(), out.end(), to) == out.end())
+        out.push_back(to);
+    }
+  std::sort(out.begin(), out.end(),
+            [&](uint32_t a, uint32_t b) { return f.p.groups[a].nodes.front() < f.p.groups[b].nodes.front(); });
+  return out;
+}
+
+// Step 2 at group g: one merge, or false.
+bool merge_siblings(Fusion& f, uint32_t g) {
+  const std::vector<uint32_t> kernels = readers(f, g);
+  for (size_t i = 0; i < kernels.size(); ++i)
+    for (size_t j = i + 1; j < kernels.size(); ++j) {
+      const uint32_t a = kernels[i], b = kernels[j];
+      const ShapeId geometry = f.p.groups[a].geometry;
+      if (geometry != f.p.groups[b].geometry) continue;
+      if (reaches(f, a, b, false) || reaches(f, b, a, false)) continue;
+      if (!all_fit(f, a, b, geometry)) continue;
+      f.decide(a, b, true, "siblings with a common input");
+      merge(f, a, b, geometry);
+      return true;
+    }
+  return false;
+}
+
+// Why `child` cannot run inside `parent`, or an empty view.
+std::string_view refuse_child(Fusion& f, uint32_t parent, uint32_t child, ShapeId geometry) {
+  for (uint32_t n : f.p.groups[parent].nodes)
+    for (uint32_t e : f.graph.successors[n]) {
+      const Edge& edge = f.graph.edges[e];
+      if (f.p.group_of[edge.to] == child && edge.synchronised) return "its result is complete only after its kernel";
+    }
+  const ShapeId inner = f.p.groups[child].geometry;
+  if (!is_compression_of(f.table, f.table[inner].size, f.table[geometry].size) && !scalar_only(f, child) &&
+      !scalar_only(f, parent))
+    return "their geometries differ";
+  if (reaches(f, parent, child, true)) return "another statement must run between them";
+  if (!all_fit(f, parent, child, geometry)) return "a vector that they read has another size";
+  return {};
+}
+
+// Step 3 at group g: one merge, or false.
+bool merge_child(Fusion& f, uint32_t g) {
+  uint32_t best = UINT32_MAX;
+  size_t best_shared = 0;
+  for (uint32_t child : readers(f, g)) {
+    const ShapeId geometry = scalar_only(f, g) ? f.p.groups[child].geometry : f.p.groups[g].geometry;
+    if (!refuse_child(f, g, child, geometry).empty()) continue;
+    size_t shared = 0;
+    for (uint32_t n : f.p.groups[g].nodes)
+      for (uint32_t e : f.graph.successors[n])
+        shared += f.graph.edges[e].kind == Edge::true_ && f.p.group_of[f.graph.edges[e].to] == child;
+    if (shared > best_shared) {
+      best = child;
+      best_shared = shared;
+    }
+  }
+  if (best == UINT32_MAX) return false;
+  f.decide(g, best, true, "reader runs at the size of its parent");
+  merge(f, g, best, scalar_only(f, g) ? f.p.groups[best].geometry : f.p.groups[g].geometry);
+  return true;
+}
+
+void siblings_and_children(Fusion& f) {
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (uint32_t n = 0; n < f.graph.nodes.size(); ++n) {
+      for (bool again = true; again;) {
+        again = false;
+        while (merge_siblings(f, f.p.group_of[n])) again = true;
+        if (f.p.groups[f.p.group_of[n]].kernel() && merge_child(f, f.p.group_of[n])) again = true;
+        changed |= again;
+      }
+    }
+  }
+  // What stayed apart, and why: for people.
+  for (uint32_t g = 0; g < f.p.groups.size(); ++g) {
+    if (!f.p.groups[g].kernel()) continue;
+    for (uint32_t child : readers(f, g)) {
+      const ShapeId geometry = scalar_only(f, g) ? f.p.groups[child].geometry : f.p.groups[g].geometry;
+      if (const auto why = refuse_child(f, g, child, geometry); !why.empty()) f.decide(g, child, false, why);
+    }
+  }
+}
+
+// Topological order of the groups; among those that are ready, the one that starts first in the program.
+void order_groups(Fusion& f) {
+  std::vector<uint32_t> waiting(f.p.groups.size(), 0);
+  for (const Edge& e : f.graph.edges)
+    if (f.p.group_of[e.from] != f.p.group_of[e.to]) ++waiting[f.p.group_of[e.to]];
+  const auto later = [&](uint32_t a, uint32_t b) { return f.p.groups[a].nodes.front() > f.p.groups[b].nodes.front(); };
+  std::vector<uint32_t> ready;
+  for (uint32_t g = 0; g < f.p.groups.size(); ++g)
+    if (!f.p.groups[g].nodes.empty() && waiting[g] == 0) ready.push_back(g);
+  std::make_heap(ready.begin(), ready.end(), later);
+  while (!ready.empty()) {
+    std::pop_heap(ready.begin(), ready.end(), later);
+    const uint32_t g = ready.back();
+    ready.pop_back();
+    f.p.order.push_back(g);
+    for (uint32_t n : f.p.groups[g].nodes)
+      for (uint32_t e : f.graph.successors[n]) {
+        const uint32_t to = f.p.group_of[f.graph.edges[e].to];
+        if (to == g || --waiting[to] > 0) continue;
+        ready.push_back(to);
+        std::push_heap(ready.begin(), ready.end(), later);
+      }
+  }
+}
+
+}  // namespace
+
+Partition fuse(const hir::Program&, const hir::Function& function, const BlockGraph& graph, const Shapes& shapes,
+               const ShapeTable& table, Mode mode, std::vector<Decision>& decisions) {
+  Fusion f{function, graph, shapes, table, decisions, {}, std::vector<uint32_t>(graph.nodes.size(), 0)};
+  for (uint32_t n = 0; n < graph.nodes.size(); ++n) {
+    f.p.groups.push_back({.nodes = {n}});
+    f.p.group_of.push_back(n);
+  }
+  if (mode == Mode::none) {
+    for (uint32_t n = 0; n < graph.nodes.size(); ++n)
+      if (graph.nodes[n].place == Place::gpu) f.p.groups[n].geometry = graph.nodes[n].geometry;
+  } else {
+    pipelines(f);
+    if (mode == Mode::full) siblings_and_children(f);
+  }
+  order_groups(f);
+  return std::move(f.p);
+}
+
+}  // namespace rndn::outliner

@@ -1,0 +1,331 @@
+// Rewrites `main`: every kernel of the partition becomes a function `kernel main_N` and a call of it (horseir.md, 5.6, step 5).
+//
+// A kernel's parameters are the values it reads from outside, its results those that are read outside (in this block or, when the
+// variable lives in an outer block, anywhere). Scalar literals that reach a kernel through a variable are copied into it; text and
+// vector literals become variables of the host, since their encoding is known only when data is loaded.
+// Kernels whose results nobody reads are dropped, unless they can fail at run time.
+// The result is a program like any other: it prints, parses and checks.
+// Cost: O(statements x their operands). Leaves out: bodies of user functions, which stay on the host.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "libraries/base/check.h"
+#include "outliner/analysis.h"
+
+namespace rndn::outliner {
+namespace {
+
+using hir::Expression;
+using hir::ExpressionId;
+using hir::Function;
+using hir::FunctionId;
+using hir::LiteralId;
+using hir::Operand;
+using hir::Statement;
+using hir::StatementId;
+using hir::Target;
+using hir::VariableId;
+
+struct Rewriter {
+  const Function& original;
+  const Shapes& shapes;
+  Mode mode;
+  Outlined& out;
+  Function host;  // becomes the new main
+  std::set<NameId> function_names, variable_names;
+  std::map<LiteralId, VariableId> hoisted;
+  uint32_t kernels = 0;
+
+  hir::Program& program() { return out.program; }
+  NameId unique(const std::string& stem, uint32_t& number, std::set<NameId>& taken) {
+    for (;;) {
+      const NameId name = program().names->intern(fmt::format("{}_{}", stem, ++number));
+      if (taken.insert(name).second) return name;
+    }
+  }
+};
+
+// One block while it is rewritten.
+struct BlockState {
+  const BlockGraph& graph;
+  const Partition& partition;
+  std::vector<StatementId> statements;  // the new ones
+  std::set<VariableId> own;             // variables that statements of this block declare
+  std::set<VariableId> declared;        // of those: already declared by an emitted statement
+};
+
+Operand variable_operand(const Function& f, VariableId v) {
+  return {.kind = Operand::variable, .id = index(v), .name = f.variables[v].name, .span = {}};
+}
+
+// A target of the host program; declares its variable the first time.
+Target host_target(Rewriter& r, BlockState& b, VariableId v) {
+  const hir::Variable& variable = r.host.variables[v];
+  Target t{.kind = Target::variable, .id = index(v), .name = variable.name};
+  if (b.own.count(v) && b.declared.insert(v).second) {
+    t.declares = true;
+    t.declared_type = variable.type;
+  }
+  return t;
+}
+
+void emit(Rewriter& r, BlockState& b, Statement s) { b.statements.push_back(r.host.statements.add(std::move(s))); }
+
+// --- Kernels ------------------------------------------------------------------------------------------------------------------
+
+// The literal that is the only definition of `v` for node n, when kernels may copy it: one number.
+const Operand* reaching_literal(const Rewriter& r, const BlockGraph& graph, uint32_t n, VariableId v) {
+  const Operand* found = nullptr;
+  for (uint32_t e : graph.predecessors[n]) {
+    const Edge& edge = graph.edges[e];
+    if (edge.kind != Edge::true_ || edge.variable != v) continue;
+    const Statement& s = r.original.statements[graph.nodes[edge.from].statement];
+    if (found || s.kind != Statement::assign || s.targets.size() != 1) return nullptr;
+    const Expression& expression = r.original.expressions[s.value];
+    if (expression.kind != Expression::operand || expression.operands[0].kind != Operand::literal) return nullptr;
+    found = &expression.operands[0];
+  }
+  if (!found) return nullptr;
+  const hir::Literal& literal = r.out.program.literals[found->literal_id()];
+  const bool number = std::holds_alternative<std::vector<int64_t>>(literal.values) ||
+                      std::holds_alternative<std::vector<double>>(literal.values);
+  return number && literal.size() == 1 ? found : nullptr;
+}
+
+bool stays_literal(const hir::Literal& literal) {
+  return literal.size() == 1 && !std::holds_alternative<std::vector<std::string>>(literal.values);
+}
+
+// A kernel while it is built.
+struct KernelState {
+  Function function;
+  Kernel kernel;
+  std::map<VariableId, VariableId> map;  // host variable -> kernel variable
+  std::vector<VariableId> arguments;     // host variables, parallel to the parameters
+  std::set<VariableId> assigned;         // host variables with a definition so far inside the kernel
+
+  VariableId variable(const Function& host, VariableId v, ShapeId shape, bool parameter) {
+    auto [it, fresh] = map.try_emplace(v, none<VariableId>());
+    if (fresh) {
+      it->second = function.variables.add(
+          {.name = host.variables[v].name, .type = host.variables[v].type, .is_parameter = parameter});
+      kernel.shapes.resize(function.variables.size(), none<ShapeId>());
+      if (parameter) {
+        function.parameters.push_back(it->second);
+        arguments.push_back(v);
+      }
+    }
+    kernel.shapes[it->second] = shape;
+    return it->second;
+  }
+};
+
+VariableId hoist_literal(Rewriter& r, BlockState& b, const Operand& operand) {
+  auto [it, fresh] = r.hoisted.try_emplace(operand.literal_id(), none<VariableId>());
+  if (!fresh) return it->second;
+  const hir::Literal& literal = r.program().literals[operand.literal_id()];
+  uint32_t number = static_cast<uint32_t>(r.hoisted.size()) - 1;
+  const NameId name = r.unique("literal", number, r.variable_names);
+  const VariableId v = it->second = r.host.variables.add({.name = name, .type = literal.type});
+  Expression e{.kind = Expression::operand, .span = literal.span, .operands = {operand}, .types = {literal.type}};
+  Target t{.kind = Target::variable, .id = index(v), .name = name, .declares = true, .declared_type = literal.type};
+  emit(
+      r, b,
+      {.kind = Statement::assign, .span = literal.span, .value = r.host.expressions.add(std::move(e)), .targets = {t}});
+  return v;
+}
+
+ExpressionId clone(const Function& from, Function& to, ExpressionId id, std::vector<Operand> operands) {
+  Expression e = from.expressions[id];
+  if (e.kind == Expression::cast) {
+    e.inner = clone(from, to, e.inner, std::move(operands));
+  } else {
+    e.operands = std::move(operands);
+  }
+  return to.expressions.add(std::move(e));
+}
+
+bool can_fail(const hir::Program& program, const Function& f, const Statement& s) {
+  const Expression& e = f.expressions[innermost(f, s.value)];
+  if (e.kind != Expression::call || e.callee.kind != hir::FunctionRef::builtin) return false;
+  if (e.callee.builtin_id != hir::Builtin::div && e.callee.builtin_id != hir::Builtin::mod) return false;
+  return !e.types.empty() && program.types->is_basic(e.types[0]) &&
+         hir::is_integer(program.types->basic_of(e.types[0]));
+}
+
+void build_kernel(Rewriter& r, BlockState& b, const Group& group) {
+  const BlockGraph& graph = b.graph;
+  const ShapeTable& shapes = r.out.shapes;
+  const uint32_t own_group = b.partition.group_of[group.nodes.front()];
+
+  // What is read outside: the last definition of each variable decides.
+  std::vector<VariableId> results;
+  std::map<VariableId, uint32_t> last;  // variable -> defining node
+  std::vector<VariableId> written;
+  bool fails = false;
+  for (uint32_t n : group.nodes) {
+    const Statement& s = r.original.statements[graph.nodes[n].statement];
+    fails |= can_fail(r.program(), r.original, s);
+    const VariableId v = s.targets[0].variable_id();
+    if (!last.count(v)) written.push_back(v);
+    last[v] = n;
+  }
+  for (VariableId v : written) {
+    bool escapes = !b.own.count(v);
+    for (uint32_t e : graph.successors[last[v]]) {
+      const Edge& edge = graph.edges[e];
+      escapes |= edge.kind == Edge::true_ && edge.variable == v && b.partition.group_of[edge.to] != own_group;
+    }
+    if (escapes) results.push_back(v);
+  }
+  if (results.empty() && !fails) return;
+
+  KernelState k;
+  k.kernel.geometry = shapes[group.geometry].size;
+  k.kernel.geometry_variable = none<VariableId>();
+  k.function.is_kernel = true;
+  k.function.module = r.original.module;
+  k.function.name = r.unique(std::string(r.program().text(r.original.name)), r.kernels, r.function_names);
+  k.function.body = k.function.blocks.add({});
+  std::vector<StatementId> body;
+
+  for (uint32_t n : group.nodes) {
+    const Statement& s = r.original.statements[graph.nodes[n].statement];
+    const StatementFacts& facts = r.shapes.statements[graph.nodes[n].statement];
+    const ExpressionId inner = innermost(r.original, s.value);
+    std::vector<Operand> operands;
+    const std::vector<Operand>& sources = r.original.expressions[inner].operands;
+    for (size_t a = 0; a < sources.size(); ++a) {
+      const ShapeId shape = facts.operands[a].shape;
+      if (sources[a].kind == Operand::variable) {
+        const VariableId v = sources[a].variable_id();
+        if (!k.assigned.count(v)) {
+          if (const Operand* literal = reaching_literal(r, graph, n, v)) {
+            operands.push_back(*literal);
+            continue;
+          }
+        }
+        operands.push_back(variable_operand(k.function, k.variable(r.host, v, shape, true)));
+      } else if (sources[a].kind == Operand::literal && !stays_literal(r.program().literals[sources[a].literal_id()])) {
+        const VariableId v = hoist_literal(r, b, sources[a]);
+        operands.push_back(variable_operand(k.function, k.variable(r.host, v, shape, true)));
+      } else {
+        operands.push_back(sources[a]);
+      }
+    }
+    const VariableId v = s.targets[0].variable_id();
+    const bool declares = !k.map.count(v);
+    const VariableId local = k.variable(r.host, v, facts.results[0].shape, false);
+    k.assigned.insert(v);
+    Target t{.kind = Target::variable, .id = index(local), .name = k.function.variables[local].name};
+    t.declares = declares;
+    t.declared_type = k.function.variables[local].type;
+    t.span = s.targets[0].span;
+    Statement copy{.kind = Statement::assign, .span = s.span, .targets = {t}};
+    copy.value = clone(r.original, k.function, s.value, std::move(operands));
+    body.push_back(k.function.statements.add(std::move(copy)));
+  }
+
+  Statement ret{.kind = Statement::return_};
+  Statement call{.kind = Statement::assign};
+  Expression invoke{.kind = Expression::call};
+  for (VariableId v : results) {
+    const VariableId local = k.map.at(v);
+    ret.results.push_back(variable_operand(k.function, local));
+    k.function.result_types.push_back(k.function.variables[local].type);
+    k.kernel.result_shapes.push_back(k.kernel.shapes[local]);
+    invoke.types.push_back(k.function.variables[local].type);
+    call.targets.push_back(host_target(r, b, v));
+  }
+  if (!results.empty()) body.push_back(k.function.statements.add(std::move(ret)));
+  k.function.blocks[k.function.body].statements = std::move(body);
+  for (VariableId p : k.function.parameters) {
+    const Shape& shape = shapes[k.kernel.shapes[p]];
+    if (is_none(k.kernel.geometry_variable) && shape.kind == Shape::vector && shape.size == k.kernel.geometry &&
+        !is_scalar(shapes, k.kernel.shapes[p]))
+      k.kernel.geometry_variable = p;
+  }
+  for (VariableId v : k.arguments) invoke.operands.push_back(variable_operand(r.host, v));
+  invoke.callee.kind = hir::FunctionRef::user;
+  invoke.callee.name = k.function.name;
+  invoke.callee.function = r.program().functions.next_id();
+  k.kernel.function = r.program().functions.add(std::move(k.function));
+  r.program().modules[r.original.module].functions.push_back(k.kernel.function);
+  if (results.empty()) call.kind = Statement::expression;
+  call.value = r.host.expressions.add(std::move(invoke));
+  emit(r, b, std::move(call));
+  r.out.kernels.push_back(std::move(k.kernel));
+}
+
+// --- Host ---------------------------------------------------------------------------------------------------------------------
+
+void rewrite_block(Rewriter& r, hir::BlockId block);
+
+void emit_host(Rewriter& r, BlockState& b, const Node& node) {
+  Statement s = r.original.statements[node.statement];
+  switch (s.kind) {
+    case Statement::assign:
+      for (Target& t : s.targets) {
+        if (t.kind != Target::variable) continue;
+        const Span span = t.span;
+        t = host_target(r, b, t.variable_id());
+        t.span = span;
+      }
+      break;
+    case Statement::declare:
+      for (const Target& t : s.targets) b.declared.insert(t.variable_id());
+      break;
+    case Statement::if_else:
+    case Statement::while_loop:
+    case Statement::repeat:
+    case Statement::block: {
+      // Variables of this block whose declaration went into a kernel with a value that nobody reads.
+      Statement declare{.kind = Statement::declare};
+      std::set<VariableId> mentioned(node.writes.begin(), node.writes.end());
+      mentioned.insert(node.reads.begin(), node.reads.end());
+      for (VariableId v : mentioned)
+        if (b.own.count(v) && !b.declared.count(v)) {
+          Statement one = declare;
+          one.targets.push_back(host_target(r, b, v));
+          emit(r, b, std::move(one));
+        }
+      if (!is_none(s.body)) rewrite_block(r, s.body);
+      if (!is_none(s.otherwise)) rewrite_block(r, s.otherwise);
+      break;
+    }
+    default: break;
+  }
+  emit(r, b, std::move(s));
+}
+
+void rewrite_block(Rewriter& r, hir::BlockId block) {
+  const BlockGraph graph = build_graph(r.program(), r.original, block, r.shapes, r.out.shapes, r.out.decisions);
+  const Partition partition = fuse(r.program(), r.original, graph, r.shapes, r.out.shapes, r.mode, r.out.decisions);
+  BlockState b{graph, partition, {}, {}, {}};
+  for (const Node& node : graph.nodes)
+    for (const Target& t : r.original.statements[node.statement].targets)
+      if (t.kind == Target::variable && t.declares) b.own.insert(t.variable_id());
+  for (uint32_t g : partition.order) {
+    const Group& group = partition.groups[g];
+    if (group.kernel()) {
+      build_kernel(r, b, group);
+    } else {
+      emit_host(r, b, graph.nodes[group.nodes.front()]);
+    }
+  }
+  r.host.blocks[block].statements = std::move(b.statements);
+}
+
+}  // namespace
+
+void outline(const hir::Program& program, const Shapes& shapes, Mode mode, Outlined& out) {
+  const Function& original = program.functions[program.main];
+  Rewriter r{original, shapes, mode, out, original, {}, {}, {}, 0};
+  for (const Function& f : program.functions) r.function_names.insert(f.name);
+  for (const hir::Variable& v : original.variables) r.variable_names.insert(v.name);
+  rewrite_block(r, original.body);
+  out.program.functions[program.main] = std::move(r.host);
+}
+
+}  // namespace rndn::outliner
