@@ -1,0 +1,468 @@
+// Image to cubin: sections in ptxas 11.8's order, symbols, relocations, .nv.info, program headers. One pass builds the sections in memory,
+// then offsets are assigned and everything is copied out; cost linear in the size of the file.
+//
+// Left out: .debug_frame (the driver does not need it), .nv.info records of functions inside kernels.
+#include <cstring>
+#include <map>
+
+#include "assembler/cubin/cubin.h"
+#include "assembler/cubin/layout.h"
+
+namespace rndn::cubin {
+namespace {
+
+template <class T>
+void put(Bytes& out, const T& value) {
+  const auto* p = reinterpret_cast<const std::byte*>(&value);
+  out.insert(out.end(), p, p + sizeof value);
+}
+void pad(Bytes& out, uint64_t alignment) {
+  if (alignment > 1) out.resize((out.size() + alignment - 1) / alignment * alignment);
+}
+uint64_t align_up(uint64_t v, uint64_t alignment) {
+  return alignment > 1 ? (v + alignment - 1) / alignment * alignment : v;
+}
+
+struct Strings {
+  Bytes bytes{std::byte{0}};
+  std::map<std::string, uint32_t, std::less<>> offsets{{"", 0}};
+  uint32_t add(const std::string& s) {
+    auto [at, is_new] = offsets.emplace(s, static_cast<uint32_t>(bytes.size()));
+    if (is_new) {
+      const auto* p = reinterpret_cast<const std::byte*>(s.c_str());
+      bytes.insert(bytes.end(), p, p + s.size() + 1);
+    }
+    return at->second;
+  }
+};
+
+struct Section {
+  std::string name;
+  SectionHeader header;
+  Bytes bytes;
+};
+
+// Records of one .nv.info section.
+struct Records {
+  Bytes bytes;
+  void none(uint8_t attribute) {
+    put(bytes, uint8_t{no_value});
+    put(bytes, attribute);
+    put(bytes, uint16_t{0});
+  }
+  void half(uint8_t attribute, uint32_t value) {
+    put(bytes, uint8_t{half_value});
+    put(bytes, attribute);
+    put(bytes, static_cast<uint16_t>(value));
+  }
+  void sized(uint8_t attribute, const std::vector<uint32_t>& words) {
+    put(bytes, uint8_t{sized_value});
+    put(bytes, attribute);
+    put(bytes, static_cast<uint16_t>(words.size() * 4));
+    for (uint32_t w : words) put(bytes, w);
+  }
+  void offsets(uint8_t attribute, const std::vector<uint32_t>& words) {
+    // The length is 16 bits: longer lists are split into several records.
+    constexpr size_t most = 0xfffc / 4;
+    for (size_t at = 0; at < words.size(); at += most)
+      sized(attribute, {words.begin() + static_cast<long>(at),
+                        words.begin() + static_cast<long>(std::min(words.size(), at + most))});
+  }
+};
+
+// The constant table of relocation actions that ptxas writes for sm_8x and Pascal.
+Bytes relocation_actions() {
+  static constexpr uint8_t head[16] = {0x4b, 0, 0, 0, 0, 0, 0, 0, 0, 2, 2, 8, 0x10, 0x0a, 0x2f, 0x22};
+  static constexpr uint8_t tail[16] = {0, 0, 0, 0x14, 0x2c, 0, 0, 0, 3, 0, 0, 0x0c, 0, 0, 0, 0};
+  Bytes out;
+  for (uint8_t b : head) put(out, b);
+  for (uint32_t kind = 0; kind < 3; ++kind)
+    for (uint32_t shift = 0; shift < 64; shift += 8) put(out, uint64_t{kind | shift << 16 | 8u << 24});
+  for (uint8_t b : tail) put(out, b);
+  return out;
+}
+
+class Writer {
+ public:
+  explicit Writer(const Image& image) : image_(image), layout_(*find_layout(image.sm)) {}
+  Bytes run();
+
+ private:
+  uint32_t add(std::string name, uint32_t type, uint64_t flags, uint64_t alignment, uint64_t entry_size = 0) {
+    Section s;
+    s.name = std::move(name);
+    s.header.type = type;
+    s.header.flags = flags;
+    s.header.alignment = alignment;
+    s.header.entry_size = entry_size;
+    sections_.push_back(std::move(s));
+    return static_cast<uint32_t>(sections_.size() - 1);
+  }
+  uint32_t symbol(const std::string& name, uint8_t info, uint32_t section, uint64_t value = 0, uint64_t size = 0,
+                  uint8_t other = 0) {
+    Symbol s;
+    s.name = strings_.add(name);
+    s.info = info;
+    s.other = other;
+    s.section = static_cast<uint16_t>(section);
+    s.value = value;
+    s.size = size;
+    symbols_.push_back(s);
+    return static_cast<uint32_t>(symbols_.size() - 1);
+  }
+  void plan();
+  void variables();
+  void make_symbols();
+  void relocations(uint32_t section, uint32_t target, const std::vector<std::pair<uint64_t, const Relocation*>>& list);
+  Bytes kernel_info(const Kernel& k, uint32_t constant_symbol) const;
+  Bytes assemble();
+
+  const Image& image_;
+  const Layout& layout_;
+  std::vector<Section> sections_;
+  std::vector<Symbol> symbols_;
+  Strings strings_, section_names_;
+  struct Place {
+    uint32_t info = 0, constant0 = 0, constant2 = 0, text = 0, shared = 0, relocation = 0;  // section indices; 0: none
+    uint32_t symbol = 0, constant_symbol = 0;
+  };
+  std::vector<Place> places_;                      // parallel to image_.kernels
+  std::map<uint8_t, uint32_t> constant_sections_;  // by bank
+  uint32_t data_ = 0, zero_ = 0, data_relocations_ = 0, actions_ = 0, info_ = 0;
+  std::map<uint8_t, uint32_t> constant_relocations_;
+  std::vector<uint64_t> offsets_;  // of the variables
+  std::map<std::string, uint32_t, std::less<>> variable_symbols_;
+  uint32_t first_global_ = 0;
+};
+
+bool has_addend(const std::vector<Relocation>& list) {
+  for (const Relocation& r : list)
+    if (r.addend) return true;
+  return false;
+}
+
+// Which sections there are, in order.
+void Writer::plan() {
+  const auto& kernels = image_.kernels;
+  places_.resize(kernels.size());
+  add("", 0, 0, 0);
+  add(".shstrtab", sht_strtab, 0, 1);
+  add(".strtab", sht_strtab, 0, 1);
+  add(".symtab", sht_symtab, 0, 8, 24);
+  info_ = add(".nv.info", sht_nv_info, 0, 4);
+  auto backwards = [&](auto&& f) {
+    for (size_t i = kernels.size(); i-- > 0;) f(kernels[i], places_[i]);
+  };
+  backwards([&](const Kernel& k, Place& p) { p.info = add(".nv.info." + k.name, sht_nv_info, 0, 4); });
+  if (!layout_.rela) {
+    actions_ = add(".nv.rel.action", sht_nv_rel_action, 0, 8, 8);
+    sections_[actions_].bytes = relocation_actions();
+  }
+  auto relocation_section = [&](const std::string& of, bool addends) {
+    bool rela = layout_.rela || addends;
+    return add((rela ? ".rela" : ".rel") + of, rela ? sht_rela : sht_rel, 0, 8, rela ? 24 : 16);
+  };
+  backwards([&](const Kernel& k, Place& p) {
+    if (!k.relocations.empty()) p.relocation = relocation_section(".text." + k.name, has_addend(k.relocations));
+  });
+  bool data = false, zero = false, data_addends = false, data_relocated = false;
+  std::map<uint8_t, bool> banks;
+  std::map<uint8_t, bool> bank_relocated, bank_addends;
+  for (const Variable& v : image_.variables) {
+    if (v.constant) {
+      banks[v.bank] = true;
+      bank_relocated[v.bank] |= !v.relocations.empty();
+      bank_addends[v.bank] |= has_addend(v.relocations);
+      continue;
+    }
+    (v.initial.empty() ? zero : data) = true;
+    data_addends |= has_addend(v.relocations);
+    data_relocated |= !v.relocations.empty();
+  }
+  if (data_relocated) data_relocations_ = relocation_section(".nv.global.init", data_addends);
+  for (auto [bank, present] : bank_relocated)
+    if (present)
+      constant_relocations_[bank] = relocation_section(".nv.constant" + std::to_string(bank), bank_addends[bank]);
+  for (auto [bank, present] : banks)
+    constant_sections_[bank] = add(".nv.constant" + std::to_string(bank), sht_progbits, shf_alloc, 1);
+  backwards([&](const Kernel& k, Place& p) {
+    if (!k.constants.empty()) {
+      p.constant2 = add(".nv.constant2." + k.name, sht_progbits, shf_alloc, 8);
+      sections_[p.constant2].bytes = k.constants;
+    }
+    if (!layout_.rela) p.constant0 = add(".nv.constant0." + k.name, sht_progbits, shf_alloc, 4);
+  });
+  backwards([&](const Kernel& k, Place& p) {
+    p.text = add(".text." + k.name, sht_progbits, shf_alloc | shf_execute | uint64_t{k.barriers} << 20,
+                 layout_.text_alignment);
+    sections_[p.text].bytes = k.code;
+  });
+  if (data) data_ = add(".nv.global.init", sht_progbits, shf_alloc | shf_write, 1);
+  backwards([&](const Kernel& k, Place& p) {
+    if (k.uses_shared || k.shared_bytes) {
+      p.shared = add(".nv.shared." + k.name, sht_nobits, shf_alloc | shf_write, 16);
+      sections_[p.shared].header.size = k.shared_bytes;
+    }
+  });
+  if (zero) zero_ = add(".nv.global", sht_nobits, shf_alloc | shf_write, 1);
+  if (layout_.rela)
+    backwards(
+        [&](const Kernel& k, Place& p) { p.constant0 = add(".nv.constant0." + k.name, sht_progbits, shf_alloc, 4); });
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    sections_[places_[i].constant0].bytes.resize(layout_.parameter_base + kernels[i].parameter_bytes);
+    for (uint32_t s : {places_[i].info, places_[i].constant0, places_[i].constant2, places_[i].shared})
+      if (s) sections_[s].header.info = places_[i].text;
+  }
+}
+
+// Lays out the variables in their sections.
+void Writer::variables() {
+  for (const Variable& v : image_.variables) {
+    uint32_t index = v.constant ? constant_sections_[v.bank] : v.initial.empty() ? zero_ : data_;
+    Section& s = sections_[index];
+    uint64_t alignment = std::max<uint64_t>(v.align, 1);
+    s.header.alignment = std::max(s.header.alignment, alignment);
+    if (s.header.type == sht_nobits) {
+      uint64_t at = align_up(s.header.size, alignment);
+      offsets_.push_back(at);
+      s.header.size = at + v.size;
+    } else {
+      pad(s.bytes, alignment);
+      offsets_.push_back(s.bytes.size());
+      CHECK(v.initial.size() <= v.size, "variable {}", v.name);
+      s.bytes.insert(s.bytes.end(), v.initial.begin(), v.initial.end());
+      s.bytes.resize(offsets_.back() + v.size);
+    }
+  }
+}
+
+void Writer::make_symbols() {
+  symbols_.push_back({});
+  auto section_symbol = [&](uint32_t index) { return index ? symbol(sections_[index].name, local_section, index) : 0; };
+  const auto& kernels = image_.kernels;
+  for (size_t i = kernels.size(); i-- > 0;) {
+    section_symbol(places_[i].text);
+    section_symbol(places_[i].shared);
+    section_symbol(places_[i].constant2);
+    places_[i].constant_symbol = section_symbol(places_[i].constant0);
+    for (const Function& f : kernels[i].functions)
+      if (!f.weak) symbol(f.name, local_function, places_[i].text, f.offset, f.size);
+  }
+  section_symbol(data_);
+  section_symbol(zero_);
+  for (auto [bank, index] : constant_sections_) section_symbol(index);
+  section_symbol(actions_);
+  auto variable = [&](size_t i) {
+    const Variable& v = image_.variables[i];
+    uint32_t index = v.constant ? constant_sections_[v.bank] : v.initial.empty() ? zero_ : data_;
+    variable_symbols_[v.name] = symbol(v.name, v.visible ? global_object : local_object, index, offsets_[i], v.size);
+  };
+  for (size_t i = 0; i < image_.variables.size(); ++i)
+    if (!image_.variables[i].visible) variable(i);
+  first_global_ = static_cast<uint32_t>(symbols_.size());
+  for (size_t i = kernels.size(); i-- > 0;) {
+    for (const Function& f : kernels[i].functions)
+      if (f.weak) symbol(f.name, weak_function, places_[i].text, f.offset, f.size);
+    places_[i].symbol =
+        symbol(kernels[i].name, global_function, places_[i].text, 0, kernels[i].code.size(), entry_function);
+  }
+  for (size_t i = 0; i < image_.variables.size(); ++i)
+    if (image_.variables[i].visible) variable(i);
+}
+
+// Entries in descending order of offset, as ptxas lists them.
+void Writer::relocations(uint32_t section, uint32_t target,
+                         const std::vector<std::pair<uint64_t, const Relocation*>>& list) {
+  Section& s = sections_[section];
+  s.header.link = 3;
+  s.header.info = target;
+  for (size_t i = list.size(); i-- > 0;) {
+    const Relocation& r = *list[i].second;
+    auto at = variable_symbols_.find(r.symbol);
+    CHECK(at != variable_symbols_.end(), "relocation against `{}`", r.symbol);
+    uint32_t type = r.kind == Relocation::generic_64        ? r_g64
+                    : r.kind == Relocation::absolute_low_32 ? (layout_.pascal ? r_lo_20 : r_lo_32)
+                                                            : (layout_.pascal ? r_hi_20 : r_hi_32);
+    put(s.bytes, list[i].first + r.offset);
+    put(s.bytes, uint64_t{at->second} << 32 | type);
+    if (s.header.type == sht_rela) put(s.bytes, r.addend);
+  }
+}
+
+Bytes Writer::kernel_info(const Kernel& k, uint32_t constant_symbol) const {
+  Records r;
+  r.sized(attr_api_version, {toolkit_118});
+  for (uint16_t w : layout_.workaround)
+    if (w) r.none(static_cast<uint8_t>(w));
+  auto bank = [&] {
+    if (k.parameter_bytes)
+      r.sized(attr_param_cbank, {constant_symbol, layout_.parameter_base | k.parameter_bytes << 16});
+  };
+  auto size = [&] {
+    if (k.parameter_bytes) r.half(attr_cbank_param_size, k.parameter_bytes);
+  };
+  if (!layout_.rela) {
+    bank();
+    size();
+  }
+  for (size_t i = k.parameters.size(); i-- > 0;)
+    r.sized(attr_kparam_info,
+            {0, static_cast<uint32_t>(i) | k.parameters[i].offset << 16, k.parameters[i].size << 18 | 0x1f000});
+  r.half(attr_maxreg_count, k.max_registers);
+  if (layout_.pascal) {
+    r.offsets(attr_coop_offsets, k.cooperative_offsets);
+    r.offsets(attr_warp_wide_offsets, k.warp_wide_offsets);
+    r.offsets(attr_ctaid_offsets, k.ctaid_offsets);
+  } else {
+    r.offsets(attr_warp_wide_offsets, k.warp_wide_offsets);
+    r.offsets(attr_ctaid_offsets, k.ctaid_offsets);
+    r.offsets(attr_coop_offsets, k.cooperative_offsets);
+  }
+  r.offsets(attr_exit_offsets, k.exit_offsets);
+  std::vector<uint32_t> words;
+  for (const IndirectBranch& b : k.indirect_branches) {
+    words.insert(words.end(), {b.offset, 0, static_cast<uint32_t>(b.targets.size())});
+    words.insert(words.end(), b.targets.begin(), b.targets.end());
+  }
+  if (!words.empty() && words.size() * 4 <= 0xfffc) r.sized(attr_indirect_targets, words);
+  if (k.uses_ctaid_z) r.none(attr_ctaidz_used);
+  auto three = [](const std::array<uint32_t, 3>& v) { return std::vector<uint32_t>(v.begin(), v.end()); };
+  if (k.max_threads[0]) r.sized(attr_max_threads, three(k.max_threads));
+  if (k.required_threads[0]) r.sized(attr_reqntid, three(k.required_threads));
+  if (k.has_crs_attribute || k.stack_bytes) r.sized(attr_crs_stack_size, {k.stack_bytes});
+  if (layout_.rela) {
+    size();
+    bank();
+  }
+  return r.bytes;
+}
+
+Bytes Writer::run() {
+  plan();
+  variables();
+  make_symbols();
+  Records info;
+  for (size_t i = image_.kernels.size(); i-- > 0;) {
+    const Kernel& k = image_.kernels[i];
+    Place& p = places_[i];
+    sections_[p.info].header.link = 3;
+    sections_[p.info].bytes = kernel_info(k, p.constant_symbol);
+    sections_[p.text].header.link = 3;
+    sections_[p.text].header.info = (layout_.rela ? 0 : k.registers << 24) | p.symbol;
+    info.sized(attr_regcount, {p.symbol, k.registers});
+    info.sized(attr_max_stack_size, {p.symbol, 0});
+    info.sized(attr_min_stack_size, {p.symbol, k.local_bytes});
+    info.sized(attr_frame_size, {p.symbol, k.local_bytes});
+    std::vector<std::pair<uint64_t, const Relocation*>> list;
+    for (const Relocation& r : k.relocations) list.push_back({0, &r});
+    if (p.relocation) relocations(p.relocation, p.text, list);
+  }
+  sections_[info_].header.link = 3;
+  sections_[info_].bytes = info.bytes;
+  std::map<uint32_t, std::vector<std::pair<uint64_t, const Relocation*>>> lists;  // by relocation section
+  for (size_t i = 0; i < image_.variables.size(); ++i) {
+    const Variable& v = image_.variables[i];
+    for (const Relocation& r : v.relocations)
+      lists[v.constant ? constant_relocations_[v.bank] : data_relocations_].push_back({offsets_[i], &r});
+  }
+  for (auto& [section, list] : lists) {
+    uint32_t target = data_;
+    for (auto [bank, index] : constant_relocations_)
+      if (index == section) target = constant_sections_[bank];
+    relocations(section, target, list);
+  }
+  return assemble();
+}
+
+Bytes Writer::assemble() {
+  for (Section& s : sections_) s.header.name = section_names_.add(s.name);
+  sections_[1].bytes = section_names_.bytes;
+  sections_[2].bytes = strings_.bytes;
+  Section& table = sections_[3];
+  for (const Symbol& s : symbols_) put(table.bytes, s);
+  table.header.link = 2;
+  table.header.info = first_global_;
+
+  Bytes out(sizeof(FileHeader));
+  for (size_t i = 1; i < sections_.size(); ++i) {
+    Section& s = sections_[i];
+    pad(out, s.header.type == sht_nobits ? std::min<uint64_t>(s.header.alignment, 16) : s.header.alignment);
+    s.header.offset = out.size();
+    if (s.header.type == sht_nobits) continue;
+    s.header.size = s.bytes.size();
+    out.insert(out.end(), s.bytes.begin(), s.bytes.end());
+  }
+  pad(out, 8);
+  FileHeader h{};
+  static constexpr uint8_t ident[16] = {0x7f, 'E', 'L', 'F', 2, 1, 1, 0x33, 7};
+  std::memcpy(h.ident, ident, sizeof ident);
+  h.type = 2;
+  h.machine = 190;
+  h.version = toolkit_118;
+  h.flags = image_.ptx_target << 16 | 0x500 | image_.sm;
+  h.header_size = sizeof(FileHeader);
+  h.program_header_size = sizeof(ProgramHeader);
+  h.section_header_size = sizeof(SectionHeader);
+  h.section_count = static_cast<uint16_t>(sections_.size());
+  h.string_section = 1;
+  h.section_headers = out.size();
+  for (const Section& s : sections_) put(out, s.header);
+
+  // Segments: runs of consecutive allocated sections of one kind.
+  h.program_headers = out.size();
+  std::vector<ProgramHeader> segments;
+  auto segment = [&](auto&& wanted, uint32_t flags) {
+    ProgramHeader p;
+    uint64_t begin = UINT64_MAX, end = 0, zero = 0;
+    for (const Section& s : sections_) {
+      if (!(s.header.flags & shf_alloc) || !wanted(s)) continue;
+      begin = std::min(begin, s.header.offset);
+      if (s.header.type == sht_nobits)
+        zero += s.header.size;
+      else
+        end = std::max(end, s.header.offset + s.header.size);
+    }
+    if (begin == UINT64_MAX) return;
+    p.type = 1;
+    p.flags = flags;
+    p.offset = begin;
+    p.file_size = end > begin ? end - begin : 0;
+    p.memory_size = p.file_size + zero;
+    segments.push_back(p);
+  };
+  auto writable = [](const Section& s) { return (s.header.flags & shf_write) != 0; };
+  auto code = [](const Section& s) { return (s.header.flags & shf_execute) != 0; };
+  auto starts = [](const Section& s, const char* name) { return s.name.rfind(name, 0) == 0; };
+  if (layout_.rela) {
+    segment([&](const Section& s) { return !writable(s) && !code(s) && !starts(s, ".nv.constant0."); }, 4);
+    segment(code, 5);
+    segment(writable, 6);
+    segment([&](const Section& s) { return starts(s, ".nv.constant0."); }, 4);
+  } else {
+    segment([&](const Section& s) { return !writable(s); }, 5);
+    segment(writable, 6);
+  }
+  uint32_t read_flags = layout_.rela ? 4 : 5;
+  ProgramHeader self;
+  self.flags = read_flags;
+  self.offset = h.program_headers;
+  self.file_size = self.memory_size = (segments.size() + 2) * sizeof(ProgramHeader);
+  ProgramHeader load = self;
+  self.type = 6;
+  load.type = 1;
+  segments.insert(segments.begin(), self);
+  segments.insert(layout_.rela ? segments.begin() + 1 : segments.end(), load);
+  for (const ProgramHeader& p : segments) put(out, p);
+  h.program_header_count = static_cast<uint16_t>(segments.size());
+  std::memcpy(out.data(), &h, sizeof h);
+  return out;
+}
+
+}  // namespace
+
+Bytes write(const Image& image) {
+  CHECK(find_layout(image.sm), "no layout for sm_{}", image.sm);
+  return Writer(image).run();
+}
+
+}  // namespace rndn::cubin
