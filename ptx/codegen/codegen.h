@@ -21,25 +21,25 @@ enum class ParameterRole : uint8_t {
   input_size,   // u64: address of its size slot
   output_data,  // u64: address with room for `capacity` elements of kernel result `ordinal`
   output_size,  // u64: address of the result's size slot; the kernel writes it
-  scratch,      // u64: address of scratch_fixed_bytes + grid * scratch_bytes_per_block bytes, 256-byte aligned. All zero before the first
-                // launch; the kernel leaves the first scratch_fixed_bytes zero again, so launches repeat without a memset
-  error,        // u64: address of the error word (design.md, decision 18): 0 = none, else statement << 32 | code
+  scratch,  // u64: address of scratch_fixed_bytes + grid * scratch_bytes_per_block bytes, 256-byte aligned. All zero before the first
+            // launch; the kernel leaves the first scratch_fixed_bytes zero again, so launches repeat without a memset
+  error,    // u64: address of the error word (design.md, decision 18): 0 = none, else statement << 32 | code
 };
 
 struct KernelParameter {
   ParameterRole role{};
-  uint32_t ordinal = 0;            // index into the kernel function's parameters or results
-  hir::BasicType type{};           // element type, for *_data
+  uint32_t ordinal = 0;   // index into the kernel function's parameters or results
+  hir::BasicType type{};  // element type, for *_data
 };
 
 struct KernelCode {
-  std::string name;                          // entry name in the module, such as "main_1"
-  std::vector<KernelParameter> parameters;   // all are u64, in declaration order
-  uint32_t block_size = 256;                 // threads per block (x), fixed (.reqntid)
-  uint32_t items_per_thread = 1;             // elements that a thread takes per tile
+  std::string name;                         // entry name in the module, such as "main_1"
+  std::vector<KernelParameter> parameters;  // all are u64, in declaration order
+  uint32_t block_size = 256;                // threads per block (x), fixed (.reqntid)
+  uint32_t items_per_thread = 1;            // elements that a thread takes per tile
   uint32_t scratch_fixed_bytes = 0;
   uint32_t scratch_bytes_per_block = 0;
-  uint64_t floor_bytes_per_element = 0;      // bytes that must move per element of the geometry, for reports
+  uint64_t floor_bytes_per_element = 0;  // bytes that must move per element of the geometry, for reports
 };
 
 struct Options {

@@ -18,7 +18,9 @@ struct Compiled {
   std::string errors;  // rendered diagnostics; empty when all went well
 
   std::string main() const { return print(outlined.program, outlined.program.functions[outlined.program.main], true); }
-  std::string kernel(size_t k) const { return print(outlined.program, outlined.program.functions[outlined.kernels[k].function], true); }
+  std::string kernel(size_t k) const {
+    return print(outlined.program, outlined.program.functions[outlined.kernels[k].function], true);
+  }
   std::string geometry(size_t k) const { return outlined.shapes.text(outlined.kernels[k].geometry, outlined.program); }
   // True when the two statements (by their first targets) were or were not fused for that reason.
   bool decided(std::string_view first, std::string_view second, bool fused, std::string_view why) const {

@@ -88,7 +88,8 @@ TEST(Outliner, WorkedExample) {
     r:? = @and(p, q);
     x:? = @compress(r, v);
     s:? = @sum(x);
-    return s;)", "f64"));
+    return s;)",
+                          "f64"));
   ASSERT_EQ(c.errors, "");
   ASSERT_EQ(c.outlined.kernels.size(), 1u);
   EXPECT_EQ(c.geometry(0), "data.t.rows");
@@ -130,7 +131,8 @@ TEST(Outliner, VectorAfterReductionIsASecondKernel) {
     m:? = @avg(v);
     x:? = @minus(v, m);
     y:? = @sum(x);
-    return y;)", "f64"));
+    return y;)",
+                          "f64"));
   ASSERT_EQ(c.errors, "");
   ASSERT_EQ(c.outlined.kernels.size(), 2u);
   EXPECT_THAT(c.main(), HasSubstr("m:f64 = @main_1(v);"));
@@ -152,8 +154,9 @@ TEST(Outliner, SiblingsWithACommonInputShareAKernel) {
   EXPECT_THAT(c.main(), HasSubstr("a:f64, b:f64 = @main_1(v);"));
   EXPECT_TRUE(c.decided("a", "b", true, "siblings with a common input"));
   Compiled flow;
-  compile(flow, program_text(std::string(load) + "a:? = @sum(v); b:? = @max(v); c:? = @list(a, b);"
-                                                 "r:? = @table((`a,`b):sym, c); return r;"),
+  compile(flow,
+          program_text(std::string(load) + "a:? = @sum(v); b:? = @max(v); c:? = @list(a, b);"
+                                           "r:? = @table((`a,`b):sym, c); return r;"),
           Mode::flow);
   EXPECT_EQ(flow.outlined.kernels.size(), 2u);
 }
@@ -166,7 +169,8 @@ TEST(Outliner, TablesOfDifferentSizesStayApart) {
     a:? = @mul(v, 2:f64);
     b:? = @mul(z, 2:f64);
     c:? = @list(a, b);
-    return c;)", "list<f64>"));
+    return c;)",
+                          "list<f64>"));
   ASSERT_EQ(c.errors, "");
   ASSERT_EQ(c.outlined.kernels.size(), 2u);
   EXPECT_EQ(c.geometry(0), "data.t.rows");
@@ -180,7 +184,8 @@ TEST(Outliner, OperandsOfDifferentTablesStayOnTheHost) {
     u:? = @load_table(`u:sym);
     z:f64 = check_cast(@column_value(u, `z:sym), f64);
     a:? = @mul(v, z);
-    return a;)", "f64"));
+    return a;)",
+                          "f64"));
   ASSERT_EQ(c.errors, "");
   EXPECT_EQ(c.outlined.kernels.size(), 0u);
   EXPECT_THAT(c.main(), HasSubstr("a:f64 = @mul(v, z);"));
@@ -198,14 +203,16 @@ TEST(Outliner, CompressedInputFromMemoryKeepsKernelsApart) {
     z:? = @mul(x, y);
     k:? = @plus(o, 1:i64);
     c:? = @list(z, k);
-    return c;)", "list<?>"));
+    return c;)",
+                          "list<?>"));
   ASSERT_EQ(c.errors, "");
   // x leaves for the host; whoever reads it together with y must not do so by position unless x is made in the same kernel.
   for (size_t k = 0; k < c.outlined.kernels.size(); ++k) {
     const outliner::Kernel& kernel = c.outlined.kernels[k];
     for (hir::VariableId p : c.outlined.program.functions[kernel.function].parameters) {
       const outliner::Shape& shape = c.outlined.shapes[kernel.shapes[p]];
-      EXPECT_TRUE(outliner::is_scalar(c.outlined.shapes, kernel.shapes[p]) || shape.size == kernel.geometry) << c.kernel(k);
+      EXPECT_TRUE(outliner::is_scalar(c.outlined.shapes, kernel.shapes[p]) || shape.size == kernel.geometry)
+          << c.kernel(k);
     }
   }
   EXPECT_THAT(c.main(), HasSubstr("@order(x"));
@@ -229,7 +236,8 @@ TEST(Outliner, LibraryAndHostStatementsStayInMain) {
   ASSERT_EQ(c.errors, "");
   ASSERT_EQ(c.outlined.kernels.size(), 1u) << c.main();
   EXPECT_EQ(c.geometry(0), "dyn(g)");  // as many as there are groups: raze of scalars follows the keys
-  for (const char* call : {"@group(d)", "@keys(g)", "@values(g)", "@each_right(@index, v, i)", "@each(@sum, e)", "@raze(s)", "@index(d, k)"})
+  for (const char* call : {"@group(d)", "@keys(g)", "@values(g)", "@each_right(@index, v, i)", "@each(@sum, e)",
+                           "@raze(s)", "@index(d, k)"})
     EXPECT_THAT(c.main(), HasSubstr(call));
   EXPECT_TRUE(c.decided("g", "", false, "it is an operator of the library"));
   EXPECT_TRUE(c.decided("k", "", false, "it runs on the CPU"));
@@ -245,11 +253,12 @@ TEST(Outliner, LiteralsReachKernels) {
     m:? = @eq(s, `AIR:sym);
     y:? = @compress(m, x);
     z:? = @sum(y);
-    return z;)", "f64"));
+    return z;)",
+                          "f64"));
   ASSERT_EQ(c.errors, "");
   ASSERT_EQ(c.outlined.kernels.size(), 1u);
-  EXPECT_THAT(c.kernel(0), HasSubstr("@mul(v, 2:f64)"));                   // numbers are copied
-  EXPECT_THAT(c.kernel(0), HasSubstr("@eq(s, literal_1)"));                // text is passed
+  EXPECT_THAT(c.kernel(0), HasSubstr("@mul(v, 2:f64)"));     // numbers are copied
+  EXPECT_THAT(c.kernel(0), HasSubstr("@eq(s, literal_1)"));  // text is passed
   EXPECT_THAT(c.main(), HasSubstr("literal_1:sym = `AIR:sym;"));
   expect_round_trip(c);
 }
@@ -263,12 +272,13 @@ TEST(Outliner, ReassignmentKeepsTheOrderOfUses) {
     x = @plus(x, 1:f64);
     b:? = @order(x, 1:bool);
     c:? = @list(a, b);
-    return c;)", "list<i64>"));
+    return c;)",
+                          "list<i64>"));
   ASSERT_EQ(c.errors, "");
   const std::string text = c.main();
   ASSERT_EQ(c.outlined.kernels.size(), 2u) << text;
-  const size_t first = text.find("x:f64 = @main_1(v)"), a = text.find("a:i64 = @order(x"), second = text.find("x = @main_2(x)"),
-               b = text.find("b:i64 = @order(x");
+  const size_t first = text.find("x:f64 = @main_1(v)"), a = text.find("a:i64 = @order(x"),
+               second = text.find("x = @main_2(x)"), b = text.find("b:i64 = @order(x");
   ASSERT_NE(b, std::string::npos) << text;
   EXPECT_LT(first, a);
   EXPECT_LT(a, second);
@@ -289,7 +299,8 @@ TEST(Outliner, BodiesOfControlFlowAreOutlinedByBlock) {
       go = @lt(i, 3:i64);
     }
     s:? = @sum(x);
-    return s;)", "f64"));
+    return s;)",
+                          "f64"));
   ASSERT_EQ(c.errors, "");
   const std::string text = c.main();
   EXPECT_THAT(text, HasSubstr("while (go) {"));
@@ -312,7 +323,8 @@ TEST(Outliner, BreakKeepsItsPlace) {
       stop = 1:bool;
     }
     s:? = @sum(x);
-    return s;)", "f64"));
+    return s;)",
+                          "f64"));
   ASSERT_EQ(c.errors, "");
   const std::string text = c.main();
   const size_t leave = text.find("break"), step = text.find("x = @main_");
@@ -328,7 +340,8 @@ TEST(Outliner, ConstantGeometry) {
     r:? = @range(k);
     x:? = @mul(r, 3:i64);
     s:? = @sum(x);
-    return s;)", "i64"));
+    return s;)",
+                          "i64"));
   ASSERT_EQ(c.errors, "");
   ASSERT_EQ(c.outlined.kernels.size(), 1u);
   EXPECT_EQ(c.geometry(0), "1000");
@@ -343,7 +356,8 @@ TEST(Outliner, DeadKernelsAreDroppedUnlessTheyCanFail) {
     i:i64 = check_cast(@column_value(t, `i:sym), i64);
     x:? = @mul(v, 2:f64);
     y:? = @div(1:i64, i);
-    return v;)", "f64"));
+    return v;)",
+                          "f64"));
   ASSERT_EQ(c.errors, "");
   ASSERT_EQ(c.outlined.kernels.size(), 1u);
   EXPECT_THAT(c.main(), HasSubstr("@main_1(i);"));
@@ -356,7 +370,8 @@ TEST(Outliner, DifferentConstantSizesAreAnError) {
   compile(c, program_text(R"(    a:i64 = (1, 2, 3):i64;
     b:i64 = (1, 2):i64;
     x:? = @plus(a, b);
-    return x;)", "i64"));
+    return x;)",
+                          "i64"));
   EXPECT_EQ(c.errors,
             "test.hir:6:11: error: `plus` expects operands of one shape, got vector<3> and vector<2>\n"
             "      x:? = @plus(a, b);\n"

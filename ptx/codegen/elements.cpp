@@ -1,0 +1,200 @@
+// Elements in registers: classes, constants and conversions between basic types (horseir.md, 3.1, 3.5, 3.6).
+//
+// Conversions follow C++ except where the language says otherwise: float to integer truncates and saturates, anything to bool tests
+// for zero. Immediates are converted at compile time.
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "ptx/codegen/emitter.h"
+
+namespace rndn::codegen {
+
+Rep rep_of(BasicType type) {
+  switch (type) {
+    case BasicType::boolean: return Rep::pred;
+    case BasicType::i64:
+    case BasicType::time:
+    case BasicType::dt:
+    case BasicType::sym:
+    case BasicType::str: return Rep::s64;
+    case BasicType::f32: return Rep::f32;
+    case BasicType::f64: return Rep::f64;
+    default: return Rep::s32;
+  }
+}
+
+uint32_t width_of(BasicType type) {
+  switch (type) {
+    case BasicType::boolean:
+    case BasicType::character:
+    case BasicType::i8: return 1;
+    case BasicType::i16: return 2;
+    case BasicType::complex: return 16;
+    default: return rep_of(type) == Rep::s64 || type == BasicType::f64 ? 8 : 4;
+  }
+}
+
+BasicType widest(BasicType a, BasicType b) {
+  for (BasicType t : {BasicType::complex, BasicType::f64, BasicType::f32, BasicType::i64, BasicType::i32,
+                      BasicType::i16, BasicType::i8, BasicType::character})
+    if (a == t || b == t) return t;
+  return a;  // bool with bool; equal calendar or text types
+}
+
+bool fits_immediate(Rep rep, int64_t bits) {
+  switch (rep) {
+    case Rep::pred: return false;
+    case Rep::s32:
+    case Rep::f32: return true;
+    case Rep::s64: return bits == static_cast<int32_t>(bits);
+    case Rep::f64: return (bits & 0xFFFFFFFF) == 0;
+  }
+  return false;
+}
+
+Element constant_element(BasicType type, int64_t bits) {
+  return {type, {.kind = Operand::immediate, .value = bits}, {}};
+}
+
+namespace {
+
+int64_t float_bits(BasicType type, double v) {
+  return type == BasicType::f32 ? static_cast<int64_t>(std::bit_cast<uint32_t>(static_cast<float>(v)))
+                                : std::bit_cast<int64_t>(v);
+}
+double float_value(BasicType type, int64_t bits) {
+  return type == BasicType::f32 ? std::bit_cast<float>(static_cast<uint32_t>(bits)) : std::bit_cast<double>(bits);
+}
+
+int64_t wrap(BasicType type, int64_t v) {
+  switch (type) {
+    case BasicType::boolean: return v != 0;
+    case BasicType::character:
+    case BasicType::i8: return static_cast<int8_t>(v);
+    case BasicType::i16: return static_cast<int16_t>(v);
+    default: return rep_of(type) == Rep::s32 ? static_cast<int32_t>(v) : v;
+  }
+}
+
+std::pair<int64_t, int64_t> range_of(BasicType type) {
+  switch (type) {
+    case BasicType::character:
+    case BasicType::i8: return {-128, 127};
+    case BasicType::i16: return {-32768, 32767};
+    case BasicType::i64: return {INT64_MIN, INT64_MAX};
+    default: return {INT32_MIN, INT32_MAX};
+  }
+}
+
+Element convert_constant(const Element& x, BasicType to) {
+  int64_t bits = x.value.value;
+  if (hir::is_float(x.type)) {
+    const double v = float_value(x.type, bits);
+    if (hir::is_float(to)) {
+      bits = float_bits(to, v);
+    } else if (to == BasicType::boolean) {
+      bits = v != 0;
+    } else {
+      const auto [low, high] = range_of(to);
+      bits = std::isnan(v)                    ? 0
+             : v <= static_cast<double>(low)  ? low
+             : v >= static_cast<double>(high) ? high
+                                              : static_cast<int64_t>(v);
+    }
+  } else if (to == BasicType::f32) {
+    bits = static_cast<int64_t>(std::bit_cast<uint32_t>(static_cast<float>(bits)));  // one rounding, as cvt.rn.f32.s64
+  } else if (to == BasicType::f64) {
+    bits = float_bits(to, static_cast<double>(bits));
+  } else {
+    bits = wrap(to, bits);
+  }
+  return {to, {.kind = Operand::immediate, .value = bits}, x.mask};
+}
+
+}  // namespace
+
+Element literal_element(const hir::Literal& literal) {
+  const BasicType type = static_cast<BasicType>(index(literal.type));
+  if (const auto* v = std::get_if<std::vector<int64_t>>(&literal.values))
+    return constant_element(
+        type, hir::is_float(type) ? float_bits(type, static_cast<double>(v->front())) : wrap(type, v->front()));
+  if (const auto* v = std::get_if<std::vector<double>>(&literal.values))
+    return constant_element(type, float_bits(type, v->front()));
+  CHECK(false, "a literal in a kernel that is no number");
+}
+
+Element in_register(Emitter& e, Element x) {
+  if (!x.immediate()) return x;
+  const Rep rep = rep_of(x.type);
+  const std::pair<Rep, int64_t> key{rep, x.value.value};
+  if (const auto it = e.constants.find(key); it != e.constants.end()) {
+    x.value = {.kind = Operand::reg, .id = index(it->second)};
+    return x;
+  }
+  if (rep == Rep::pred) {
+    Reg<S32> one = e.b.constant<S32>(static_cast<int>(x.value.value != 0));
+    x.value = Builder::use(e.b.setp(ptx::Compare::ne, one, 0));
+  } else {
+    with_number(rep, [&]<class T>() { x.value = Builder::use(e.b.constant<T>(immediate<T>(x))); });
+  }
+  if (!e.in_loop) e.constants[key] = static_cast<RegisterId>(x.value.id);  // the prologue's registers live throughout
+  return x;
+}
+
+Element normalise(Emitter& e, Element x) {
+  const uint32_t bits = 8 * width_of(x.type);
+  if (rep_of(x.type) != Rep::s32 || bits == 32) return x;
+  Reg<S32> high = e.b.shl(reg<S32>(in_register(e, x)), 32 - bits);
+  x.value = Builder::use(e.b.shr(high, 32 - bits));
+  return x;
+}
+
+Element convert(Emitter& e, Element x, BasicType to) {
+  if (x.type == to) return x;
+  if (x.immediate()) return convert_constant(x, to);
+  Builder& b = e.b;
+  const Rep from_rep = rep_of(x.type), to_rep = rep_of(to);
+  Element out{to, {}, x.mask};
+  if (to_rep == Rep::pred) {
+    with_number(from_rep, [&]<class T>() {
+      ptx::Value<T> zero = [] {
+        if constexpr (ptx::FloatTag<T>)
+          return ptx::Value<T>(0.0);
+        else
+          return ptx::Value<T>(0);
+      }();
+      out.value = Builder::use(b.setp(ptx::FloatTag<T> ? ptx::Compare::neu : ptx::Compare::ne, reg<T>(x), zero));
+    });
+    return out;
+  }
+  if (from_rep == Rep::pred) {
+    with_number(to_rep, [&]<class T>() {
+      if constexpr (ptx::FloatTag<T>)
+        out.value = Builder::use(b.select<T>(1.0, 0.0, reg<Pred>(x)));
+      else
+        out.value = Builder::use(b.select<T>(1, 0, reg<Pred>(x)));
+    });
+    return out;
+  }
+  if (from_rep == to_rep) {  // between integers of one class: only narrowing changes bits
+    out.value = x.value;
+    return width_of(to) < width_of(x.type) ? normalise(e, out) : out;
+  }
+  with_number(from_rep, [&]<class From>() {
+    with_number(to_rep, [&]<class To>() {
+      if constexpr (!std::is_same_v<From, To>) out.value = Builder::use(b.cvt<To>(reg<From>(x)));
+    });
+  });
+  if (to_rep == Rep::s32 && width_of(to) < 4) {
+    if (hir::is_float(x.type)) {
+      const auto [low, high] = range_of(to);
+      out.value = Builder::use(b.min(b.max(reg<S32>(out), static_cast<int32_t>(low)), static_cast<int32_t>(high)));
+    } else {
+      out = normalise(e, out);
+    }
+  }
+  return out;
+}
+
+}  // namespace rndn::codegen

@@ -1,0 +1,222 @@
+// What the files of code generation share: the state of one kernel while its PTX is written. Private to this folder.
+//
+// Shape of a kernel:
+//   prologue   parameters, element count n, scalars and constants (every thread computes them)
+//   tile loop  tile = block_size * items_per_thread elements; block b takes the tiles b, b + grid, ... An item is one element of a
+//              thread. All loads of a tile come first; then the statements, item by item (few predicates are live at a time)
+//   epilogue   reductions: thread -> warp -> block -> last block
+// Elements of a thread lie in chunks of `vector` neighbours, so that a load takes up to 16 bytes and a warp's load is contiguous.
+#pragma once
+#include <array>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "frontend/builtins.h"
+#include "ptx/builder.h"
+#include "ptx/codegen/codegen.h"
+
+namespace rndn::codegen {
+
+using hir::BasicType;
+using hir::Builtin;
+using ptx::Address;
+using ptx::Builder;
+using ptx::Condition;
+using ptx::F32;
+using ptx::F64;
+using ptx::Operand;
+using ptx::Pred;
+using ptx::Reg;
+using ptx::RegisterId;
+using ptx::S32;
+using ptx::S64;
+using ptx::Space;
+using ptx::U32;
+using ptx::U64;
+
+// --- elements.cpp: how values live in registers and in memory -----------------------------------------------------------------
+
+// Register class of a value. Integers of 8 and 16 bits are kept sign-extended in s32; calendar values and text handles as integers.
+enum class Rep : uint8_t { pred, s32, s64, f32, f64 };
+Rep rep_of(BasicType type);
+uint32_t width_of(BasicType type);  // bytes in memory, plain encoding
+BasicType widest(BasicType a, BasicType b);
+
+// Calls f.operator()<T>() with the builder's type of `rep`.
+template <class F>
+decltype(auto) with_rep(Rep rep, F&& f) {
+  switch (rep) {
+    case Rep::pred: return f.template operator()<Pred>();
+    case Rep::s32: return f.template operator()<S32>();
+    case Rep::s64: return f.template operator()<S64>();
+    case Rep::f32: return f.template operator()<F32>();
+    case Rep::f64: break;
+  }
+  return f.template operator()<F64>();
+}
+// The same for numbers only: `rep` is not pred.
+template <class F>
+decltype(auto) with_number(Rep rep, F&& f) {
+  switch (rep) {
+    case Rep::s64: return f.template operator()<S64>();
+    case Rep::f32: return f.template operator()<F32>();
+    case Rep::f64: return f.template operator()<F64>();
+    default: return f.template operator()<S32>();
+  }
+}
+
+// One element: a register or an immediate, of a type, perhaps deselected by a mask.
+struct Element {
+  BasicType type{};
+  Operand value;
+  Reg<Pred> mask;  // not valid: always selected. The tile's bound is not in it
+  bool immediate() const { return value.kind == Operand::immediate; }
+};
+
+// Constants that PTX should not see as immediates where they are used: 64-bit patterns that SASS cannot hold in an instruction.
+bool fits_immediate(Rep rep, int64_t bits);
+
+struct Emitter;
+
+template <class T>
+Reg<T> reg(const Element& e) {
+  return {static_cast<RegisterId>(e.value.id)};
+}  // requires a register
+template <class T>
+Element element(BasicType type, Reg<T> r, Reg<Pred> mask = {}) {
+  return {type, Builder::use(r), mask};
+}
+
+Element literal_element(const hir::Literal& literal);
+Element constant_element(BasicType type, int64_t bits);
+Element convert(Emitter& e, Element from, BasicType to);  // horseir.md, 3.5 and 3.6; keeps the mask
+// An operand of type T: a register, or an immediate that SASS can hold in an instruction.
+template <class T>
+ptx::Value<T> source(Emitter& e, const Element& x);
+Element in_register(Emitter& e, Element from);  // an immediate becomes a register (from the prologue when it is there)
+Element normalise(Emitter& e, Element x);       // wraps i8, i16 and char to their width
+
+template <class T>
+ptx::Value<T> source(Emitter& e, const Element& x) {
+  ptx::Value<T> v{Reg<T>{}};
+  v.operand = !x.immediate() || fits_immediate(rep_of(x.type), x.value.value) ? x.value : in_register(e, x).value;
+  return v;
+}
+template <class T>
+ptx::Value<T> immediate(const Element& x) {  // for moves, which take any constant
+  ptx::Value<T> v{Reg<T>{}};
+  v.operand = x.value;
+  return v;
+}
+
+// --- The kernel ---------------------------------------------------------------------------------------------------------------
+
+struct Input {  // a vector parameter with one element per thread
+  hir::VariableId variable{};
+  BasicType type{};
+  Reg<U64> pointer;            // to this thread's first element of the current tile
+  std::vector<Element> items;  // loaded
+};
+
+struct Output {  // a result
+  uint32_t ordinal = 0;
+  hir::VariableId variable{};
+  BasicType type{};
+  enum Kind : uint8_t { scalar, vector, compressed, reduced } kind = scalar;
+  ptx::ParameterOf<U64> data{}, size{};
+  Reg<U64> pointer;            // vector: to this thread's first element of the current tile
+  std::vector<Element> items;  // vector, compressed: in storable form
+};
+
+// One accumulator of a reduction. Threads start from `identity`; combined in fixed order.
+struct Accumulator {
+  enum Kind : uint8_t { add, min, max, any, all } kind = add;
+  BasicType type{};    // of the accumulated values: i32 counts become i64 at the end of the tile loop
+  bool count = false;  // counts selected elements; the value is not read
+  hir::VariableId argument{};
+  std::vector<RegisterId> registers;  // independent partial results of a thread
+  Element total;                      // after the tail, in every thread of the last block
+};
+
+struct Reduction {
+  hir::VariableId result{};
+  hir::VariableId argument{};
+  Builtin builtin{};
+  BasicType type{};            // of the result
+  int sum = -1, counter = -1;  // indices of accumulators; counter -1 in len and avg: all n elements count
+};
+
+struct Emitter {
+  const outliner::Outlined& outlined;
+  const outliner::Kernel& kernel;
+  const hir::Program& program;
+  const hir::Function& function;
+  ptx::Module& module;
+  Builder b;
+  KernelCode& code;
+  uint32_t kernel_index = 0;
+
+  // Geometry of the tile.
+  uint32_t vector = 2, chunks = 2;  // items_per_thread = vector * chunks
+  uint32_t block_size = 256;
+  uint32_t tile() const { return block_size * vector * chunks; }
+  uint32_t local_offset(uint32_t item) const { return item / vector * block_size * vector + item % vector; }
+
+  std::vector<Element> values;  // by kernel variable: scalars, and vectors for the current item
+  std::vector<bool> is_scalar;  // by kernel variable
+  std::vector<bool> known;      // by kernel variable: `values` is set
+  std::vector<Input> inputs;
+  std::vector<Output> outputs;
+  std::vector<Accumulator> accumulators;
+  std::vector<Reduction> reductions;
+  std::map<std::pair<Rep, int64_t>, RegisterId> constants;  // in registers since the prologue
+  ptx::ParameterOf<U64> scratch{}, error{};
+  bool has_scratch = false, has_error = false;
+  Reg<U64> n;     // elements
+  Reg<U64> base;  // first element of the tile
+  Reg<S32> room;  // elements of the tile from this thread's first on; may be negative or beyond the tile
+  Reg<U32> tid, ctaid, nctaid;
+  Reg<U64> first_index;  // element index of this thread's first item; only when needs_index
+  bool needs_index = false;
+  uint32_t item = 0;  // current item
+  bool in_loop = false;
+  Reg<Pred> valid;                         // the current item is within n
+  std::map<RegisterId, Reg<Pred>> active;  // mask -> mask and valid, for the current item
+  std::string problem;                     // the first operation without GPU code
+
+  const hir::Variable& variable(hir::VariableId v) const { return function.variables[v]; }
+  BasicType basic(hir::TypeId t) const { return program.types->basic_of(t); }
+  BasicType type_of(hir::VariableId v) const { return basic(variable(v).type); }
+};
+
+// The predicate under which the current item counts for something with that mask; in the prologue: always (an invalid register).
+Reg<Pred> active(Emitter& e, Reg<Pred> mask);
+Reg<Pred> both(Emitter& e, Reg<Pred> a, Reg<Pred> b);  // conjunction; an invalid register is `true`
+
+// --- map.cpp ------------------------------------------------------------------------------------------------------------------
+
+// The type that operand k of an element-wise builtin is converted to.
+BasicType operand_type(Builtin builtin, const std::vector<BasicType>& arguments, size_t k, BasicType result);
+// One element of an element-wise builtin. statement: for the error word.
+Element element_wise(Emitter& e, Builtin builtin, const std::vector<Element>& arguments, BasicType result,
+                     uint32_t statement);
+
+// --- memory.cpp ---------------------------------------------------------------------------------------------------------------
+
+void load_inputs(Emitter& e);             // all items of the tile into Input::items
+void store_outputs(Emitter& e);           // Output::items of the tile, kind vector
+Element storable(Emitter& e, Element x);  // bool as 0 or 1 in s32; immediates in registers
+Element load_scalar(Emitter& e, BasicType type, Reg<U64> address);
+void store_element(Emitter& e, const Element& x, Reg<U64> address, int64_t offset, Reg<Pred> guard);
+
+// --- reduce.cpp ---------------------------------------------------------------------------------------------------------------
+
+void plan_reduction(Emitter& e, hir::VariableId result, hir::VariableId argument, Builtin builtin,
+                    bool argument_masked);
+void start_accumulators(Emitter& e);
+void accumulate(Emitter& e);  // the current item
+void finish_reductions(Emitter& e);
+
+}  // namespace rndn::codegen

@@ -1,0 +1,10 @@
+// One kernel of an outlined program to PTX. Private to this folder.
+#pragma once
+#include "ptx/codegen/codegen.h"
+
+namespace rndn::codegen {
+
+// Appends the entry to `module`. Fails (fault input) with the name of an operation that has no GPU code.
+Result<KernelCode> generate_kernel(const outliner::Outlined& outlined, uint32_t kernel_index, ptx::Module& module);
+
+}  // namespace rndn::codegen

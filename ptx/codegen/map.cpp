@@ -1,0 +1,252 @@
+// Element-wise builtins: one element to PTX (horseir.md, 4.1 and 4.2).
+//
+// Operands are converted to operand_type() first; results of 8 and 16 bits are wrapped. No contraction: multiplications and additions
+// of floats are rounded apart (.rn). Integer division by zero reports the error and divides by one, so that nothing undefined runs.
+// Leaves out: functions of libm, calendar parts, the remainder of floats.
+#include <numbers>
+
+#include "ptx/codegen/emitter.h"
+
+namespace rndn::codegen {
+
+using ptx::Compare;
+
+BasicType operand_type(Builtin builtin, const std::vector<BasicType>& arguments, size_t k, BasicType result) {
+  switch (builtin) {
+    case Builtin::lt:
+    case Builtin::gt:
+    case Builtin::leq:
+    case Builtin::geq:
+    case Builtin::eq:
+    case Builtin::neq:
+      if (hir::is_text(arguments[0]) || hir::is_calendar(arguments[0])) return arguments[0];
+      return widest(arguments[0], arguments[1]);
+    case Builtin::plus:
+    case Builtin::minus:
+      if (hir::is_calendar(arguments[0]) || hir::is_calendar(arguments[1])) {
+        const bool difference = hir::is_calendar(arguments[0]) && hir::is_calendar(arguments[1]);
+        if (difference) return arguments[0];
+        return hir::is_calendar(arguments[k]) ? arguments[k]
+               : rep_of(result) == Rep::s64   ? BasicType::i64
+                                              : BasicType::i32;
+      }
+      return result;
+    case Builtin::mul:
+    case Builtin::div:
+    case Builtin::mod:
+    case Builtin::abs:
+    case Builtin::neg:
+    case Builtin::recip:
+    case Builtin::pi:
+    case Builtin::sqrt:
+    case Builtin::vector: return builtin == Builtin::vector && k == 0 ? arguments[0] : result;
+    case Builtin::signum: return arguments[0] == BasicType::boolean ? BasicType::i16 : arguments[0];
+    case Builtin::ceil:
+    case Builtin::floor:
+    case Builtin::round: return arguments[0];
+    default: return arguments[k];
+  }
+}
+
+namespace {
+
+// Reports code 1 (integer division by zero) when `divisor` is zero in a selected element; returns a divisor that is not zero.
+template <class T>
+Reg<T> checked_divisor(Emitter& e, const Element& divisor, Reg<Pred> mask, uint32_t statement) {
+  Builder& b = e.b;
+  Reg<T> d = reg<T>(in_register(e, divisor));
+  if (divisor.immediate() && divisor.value.value != 0) return d;
+  Reg<Pred> zero = b.setp(Compare::eq, d, 0);
+  Reg<Pred> bad = both(e, zero, active(e, mask));
+  const uint64_t word = uint64_t{e.kernel_index << 16 | (statement & 0xFFFF)} << 32 | 1;
+  // Any order of threads leaves the same word: the largest.
+  Reg<U64> where = b.ld_param(e.error);
+  b.when(bad).red<U64>(ptx::AtomicOp::max, Space::global, Address(where), ptx::Value<U64>(word));
+  return b.selp(b.constant<T>(1), d, zero);
+}
+
+template <class T>
+Element arithmetic(Emitter& e, Builtin builtin, const Element& x, const Element& y, BasicType result, Reg<Pred> mask,
+                   uint32_t statement) {
+  Builder& b = e.b;
+  Reg<T> a = reg<T>(in_register(e, x));
+  if constexpr (ptx::FloatTag<T>) {
+    switch (builtin) {
+      case Builtin::plus: return element(result, b.add_rn(a, source<T>(e, y)), mask);
+      case Builtin::minus: return element(result, b.sub_rn(a, source<T>(e, y)), mask);
+      case Builtin::mul: return element(result, b.mul_rn(a, source<T>(e, y)), mask);
+      default: return element(result, b.div_rn(a, source<T>(e, y)), mask);
+    }
+  } else {
+    Reg<T> r;
+    switch (builtin) {
+      case Builtin::plus: r = b.add(a, source<T>(e, y)); break;
+      case Builtin::minus: r = b.sub(a, source<T>(e, y)); break;
+      case Builtin::mul: r = b.mul_lo(a, source<T>(e, y)); break;
+      case Builtin::div: r = b.div(a, checked_divisor<T>(e, y, mask, statement)); break;
+      default: r = b.rem(a, checked_divisor<T>(e, y, mask, statement)); break;
+    }
+    return normalise(e, element(result, r, mask));
+  }
+}
+
+// date + days, month + months, minute + minutes, second + seconds, time and dt + milliseconds.
+Element calendar(Emitter& e, Builtin builtin, const Element& x, const Element& y, BasicType result, Reg<Pred> mask) {
+  const BasicType stored = hir::is_calendar(x.type) ? x.type : y.type;
+  return with_number(rep_of(stored), [&]<class T>() -> Element {
+    if constexpr (ptx::FloatTag<T>) {
+      return x;  // no calendar type is a float
+    } else {
+      Builder& b = e.b;
+      Reg<T> p = reg<T>(in_register(e, x)), q = reg<T>(in_register(e, y));
+      const bool minutes = stored == BasicType::minute;
+      if (hir::is_calendar(x.type) && hir::is_calendar(y.type)) {
+        Reg<T> r = b.sub(p, q);
+        if (minutes) r = b.div(r, 60);
+        return convert(e, element(rep_of(stored) == Rep::s64 ? BasicType::i64 : BasicType::i32, r, mask), result);
+      }
+      if (minutes) (hir::is_calendar(x.type) ? q : p) = b.mul_lo(hir::is_calendar(x.type) ? q : p, 60);
+      return element(stored, builtin == Builtin::plus ? b.add(p, q) : b.sub(p, q), mask);
+    }
+  });
+}
+
+Element compare(Emitter& e, Builtin builtin, const Element& x, const Element& y, Reg<Pred> mask) {
+  Builder& b = e.b;
+  const Rep rep = rep_of(x.type);
+  if (rep == Rep::pred) {  // as 0 and 1
+    return compare(e, builtin, convert(e, x, BasicType::i32), convert(e, y, BasicType::i32), mask);
+  }
+  Compare how = Compare::eq;
+  switch (builtin) {
+    case Builtin::lt: how = Compare::lt; break;
+    case Builtin::gt: how = Compare::gt; break;
+    case Builtin::leq: how = Compare::le; break;
+    case Builtin::geq: how = Compare::ge; break;
+    case Builtin::neq: how = hir::is_float(x.type) ? Compare::neu : Compare::ne; break;  // NaN differs from everything
+    default: break;
+  }
+  return with_number(rep, [&]<class T>() {
+    return element(BasicType::boolean, b.setp(how, reg<T>(in_register(e, x)), source<T>(e, y)), mask);
+  });
+}
+
+Element logic(Emitter& e, Builtin builtin, const Element& x, const Element& y, Reg<Pred> mask) {
+  Builder& b = e.b;
+  Reg<Pred> p = reg<Pred>(in_register(e, x)), q = reg<Pred>(in_register(e, y)), r;
+  switch (builtin) {
+    case Builtin::and_: r = b.and_(p, q); break;
+    case Builtin::or_: r = b.or_(p, q); break;
+    case Builtin::xor_: r = b.xor_(p, q); break;
+    case Builtin::nand: r = b.not_(b.and_(p, q)); break;
+    default: r = b.not_(b.or_(p, q)); break;
+  }
+  return element(BasicType::boolean, r, mask);
+}
+
+// Half away from zero: x - trunc(x) is exact, so comparing it with a half decides rightly also next to 0.5.
+template <class T>
+Reg<T> round_half_away(Builder& b, Reg<T> x) {
+  Reg<T> whole = b.cvt<T, T>(ptx::Rounding::rzi, x);
+  Reg<Pred> up = b.setp(Compare::ge, b.abs(b.sub_rn(x, whole)), 0.5);
+  Reg<Pred> negative = b.setp(Compare::lt, x, 0.0);
+  Reg<T> next = b.add_rn(whole, b.template select<T>(-1.0, 1.0, negative));
+  return b.selp(next, whole, up);
+}
+
+template <class T>
+Element unary(Emitter& e, Builtin builtin, const Element& x, BasicType result) {
+  Builder& b = e.b;
+  Reg<T> a = reg<T>(in_register(e, x));
+  Reg<T> r = a;
+  switch (builtin) {
+    case Builtin::abs: r = b.abs(a); break;
+    case Builtin::neg: r = b.neg(a); break;
+    case Builtin::signum: {
+      const auto zero = [] {
+        if constexpr (ptx::FloatTag<T>)
+          return 0.0;
+        else
+          return 0;
+      }();
+      Reg<S32> positive = b.select<S32>(1, 0, b.setp(Compare::gt, a, zero));
+      Reg<S32> minus = b.constant<S32>(-1);
+      return element(result, b.selp(minus, positive, b.setp(Compare::lt, a, zero)), x.mask);
+    }
+    default:
+      if constexpr (ptx::FloatTag<T>) {
+        switch (builtin) {
+          case Builtin::ceil: r = b.cvt<T, T>(ptx::Rounding::rpi, a); break;
+          case Builtin::floor: r = b.cvt<T, T>(ptx::Rounding::rmi, a); break;
+          case Builtin::round: r = round_half_away(b, a); break;
+          case Builtin::recip: r = b.div_rn(b.constant<T>(1.0), a); break;
+          case Builtin::pi: r = b.mul_rn(a, b.constant<T>(std::numbers::pi)); break;
+          case Builtin::sqrt: r = b.sqrt_rn(a); break;
+          default: break;
+        }
+      }
+      break;  // ceil, floor, round of integers: the integer
+  }
+  return normalise(e, element(result, r, x.mask));
+}
+
+}  // namespace
+
+Element element_wise(Emitter& e, Builtin builtin, const std::vector<Element>& arguments, BasicType result,
+                     uint32_t statement) {
+  std::vector<BasicType> types;
+  for (const Element& x : arguments) types.push_back(x.type);
+  std::vector<Element> x;
+  for (size_t k = 0; k < arguments.size(); ++k)
+    x.push_back(convert(e, arguments[k], operand_type(builtin, types, k, result)));
+  Reg<Pred> mask = arguments[0].mask;
+  // Two selected operands have the same mask: their sizes are equal. One is not selected when it is a scalar.
+  if (arguments.size() > 1 && !mask.valid()) mask = arguments[1].mask;
+  switch (builtin) {
+    case Builtin::lt:
+    case Builtin::gt:
+    case Builtin::leq:
+    case Builtin::geq:
+    case Builtin::eq:
+    case Builtin::neq: return compare(e, builtin, x[0], x[1], mask);
+    case Builtin::and_:
+    case Builtin::or_:
+    case Builtin::nand:
+    case Builtin::nor:
+    case Builtin::xor_: return logic(e, builtin, x[0], x[1], mask);
+    case Builtin::not_: return element(BasicType::boolean, e.b.not_(reg<Pred>(in_register(e, x[0]))), mask);
+    case Builtin::plus:
+    case Builtin::minus:
+      if (hir::is_calendar(types[0]) || hir::is_calendar(types[1]))
+        return calendar(e, builtin, x[0], x[1], result, mask);
+      [[fallthrough]];
+    case Builtin::mul:
+    case Builtin::div:
+    case Builtin::mod:
+      if (rep_of(x[0].type) == Rep::pred) {  // bool op bool that stays bool: as 0 and 1, then back
+        const Element wide =
+            element_wise(e, builtin, {convert(e, x[0], BasicType::i32), convert(e, x[1], BasicType::i32)},
+                         BasicType::i32, statement);
+        return convert(e, wide, BasicType::boolean);
+      }
+      return with_number(rep_of(x[0].type),
+                         [&]<class T>() { return arithmetic<T>(e, builtin, x[0], x[1], result, mask, statement); });
+    case Builtin::abs:
+    case Builtin::ceil:
+    case Builtin::floor:
+    case Builtin::round:
+      if (rep_of(x[0].type) == Rep::pred) return x[0];
+      [[fallthrough]];
+    case Builtin::neg:
+    case Builtin::recip:
+    case Builtin::signum:
+    case Builtin::pi:
+    case Builtin::sqrt:
+      return with_number(rep_of(x[0].type), [&]<class T>() { return unary<T>(e, builtin, x[0], result); });
+    default: break;
+  }
+  if (e.problem.empty()) e.problem = std::string(hir::row(builtin).name);
+  return constant_element(result, 0);
+}
+
+}  // namespace rndn::codegen

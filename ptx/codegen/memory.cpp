@@ -1,0 +1,198 @@
+// Loads and stores of a tile: the one place that knows how elements lie in memory (plain encoding; the seam for others is
+// load_chunk, which gets a chunk's bytes and unpacks them).
+//
+// A full tile is loaded with one access per chunk of `vector` elements: 2 to 16 bytes, aligned, since buffers are 256-byte aligned and
+// tiles start at multiples of the chunk. The last, partial tile is loaded element by element under a predicate; both paths fill the same
+// registers, so the statements that follow exist once. Nothing beyond the vector's end is ever touched.
+// Bytes and halfwords travel packed in 32-bit words and are unpacked by shifts.
+#include "ptx/codegen/emitter.h"
+
+namespace rndn::codegen {
+namespace {
+
+using ptx::Compare;
+using ptx::Modifiers;
+using ptx::Opcode;
+using ptx::Type;
+
+Type memory_type(BasicType type) {
+  switch (width_of(type)) {
+    case 1: return type == BasicType::boolean ? Type::u8 : Type::s8;
+    case 2: return Type::s16;
+    case 4: return type == BasicType::f32 ? Type::f32 : Type::s32;
+    default: return type == BasicType::f64 ? Type::f64 : Type::s64;
+  }
+}
+
+// A fresh register for a loaded element; bools are 0 or 1 in s32 until they are used.
+Operand storage_register(Builder& b, BasicType type) {
+  const Rep rep = rep_of(type);
+  return with_number(rep == Rep::pred ? Rep::s32 : rep, [&]<class T>() { return Builder::use(b.reg<T>()); });
+}
+
+void load_element(Builder& b, BasicType type, Operand into, Address at) {
+  b.emit(Opcode::ld, memory_type(type), Modifiers{.space = Space::global}, {into}, {at.operand});
+}
+
+// One access for `count` neighbours of `width` bytes each.
+void load_chunk(Emitter& e, BasicType type, const std::vector<Operand>& into, Address at) {
+  Builder& b = e.b;
+  const uint32_t width = width_of(type), count = static_cast<uint32_t>(into.size());
+  if (count == 1) return load_element(b, type, into[0], at);
+  if (width >= 4) {
+    Operand list = count == 2 ? b.vector({into[0], into[1]}) : b.vector({into[0], into[1], into[2], into[3]});
+    b.emit(Opcode::ld, memory_type(type), Modifiers{.space = Space::global, .vector = static_cast<uint8_t>(count)},
+           {list}, {at.operand});
+    return;
+  }
+  const uint32_t bytes = width * count;  // 2, 4 or 8
+  std::vector<Reg<S32>> words;
+  if (bytes == 2) {
+    words.push_back(b.reg<S32>());
+    b.emit(Opcode::ld, Type::u16, Modifiers{.space = Space::global}, {Builder::use(words[0])}, {at.operand});
+  } else if (bytes == 4) {
+    words.push_back(b.ld<S32>(Space::global, at));
+  } else {
+    const auto pair = b.ld_v2<S32>(Space::global, at);
+    words.assign(pair.begin(), pair.end());
+  }
+  for (uint32_t k = 0; k < count; ++k) {
+    Reg<S32> word = words[k * width / 4];
+    Reg<S32> target{static_cast<RegisterId>(into[k].id)};
+    const uint32_t bit = k * width * 8 % 32, bits = width * 8;
+    if (type == BasicType::boolean) {
+      b.and_(word, 1 << bit, target);  // the predicate only asks for non-zero
+    } else if (bit + bits == 32) {
+      b.shr(word, bit, target);
+    } else {
+      b.shr(b.shl(word, 32 - bits - bit), 32 - bits, target);
+    }
+  }
+}
+
+void store_word(Builder& b, Type type, Operand value, Address at, Reg<Pred> guard) {
+  if (guard.valid()) b.when(guard);
+  b.emit(Opcode::st, type, Modifiers{.space = Space::global}, {}, {at.operand, value});
+}
+
+// One access for `count` storable neighbours.
+void store_chunk(Emitter& e, BasicType type, const Element* items, uint32_t count, Address at) {
+  Builder& b = e.b;
+  const uint32_t width = width_of(type);
+  if (count == 1) return store_word(b, memory_type(type), items[0].value, at, {});
+  if (width >= 4) {
+    Operand list = count == 2 ? b.vector({items[0].value, items[1].value})
+                              : b.vector({items[0].value, items[1].value, items[2].value, items[3].value});
+    b.emit(Opcode::st, memory_type(type), Modifiers{.space = Space::global, .vector = static_cast<uint8_t>(count)}, {},
+           {at.operand, list});
+    return;
+  }
+  std::vector<Reg<S32>> words;
+  for (uint32_t k = 0; k < count; ++k) {
+    Reg<S32> part = b.and_(reg<S32>(items[k]), width == 1 ? 0xFF : 0xFFFF);
+    const uint32_t bit = k * width * 8 % 32;
+    if (bit == 0) {
+      words.push_back(part);
+    } else {
+      words.back() = b.or_(words.back(), b.shl(part, bit));
+    }
+  }
+  if (width * count == 2) return store_word(b, Type::u16, Builder::use(words[0]), at, {});
+  if (words.size() == 1) return store_word(b, Type::s32, Builder::use(words[0]), at, {});
+  b.st_v2<S32>(Space::global, at, words[0], words[1]);
+}
+
+int64_t byte_offset(const Emitter& e, uint32_t item, BasicType type) {
+  return int64_t{e.local_offset(item)} * width_of(type);
+}
+
+Reg<Pred> full_tile(Emitter& e) {
+  // The last chunk of this thread ends at local_offset(last) + 1; whole tile: decided for the block, so compare the block's room.
+  Reg<U64> rest = e.b.sub(e.n, e.base);
+  return e.b.setp(Compare::ge, rest, e.tile());
+}
+
+}  // namespace
+
+Element storable(Emitter& e, Element x) {
+  if (rep_of(x.type) == Rep::pred) {
+    if (x.immediate()) return in_register(e, {BasicType::i32, x.value, x.mask});
+    x.value = Builder::use(e.b.select<S32>(1, 0, reg<Pred>(x)));
+    return x;
+  }
+  return in_register(e, x);
+}
+
+Element load_scalar(Emitter& e, BasicType type, Reg<U64> address) {
+  Element x{type, storage_register(e.b, type), {}};
+  load_element(e.b, type, x.value, Address(address));
+  if (type == BasicType::boolean)
+    x.value = Builder::use(e.b.setp(Compare::ne, Reg<S32>{static_cast<RegisterId>(x.value.id)}, 0));
+  return x;
+}
+
+void store_element(Emitter& e, const Element& x, Reg<U64> address, int64_t offset, Reg<Pred> guard) {
+  store_word(e.b, memory_type(x.type), x.value, Address(address, offset), guard);
+}
+
+void load_inputs(Emitter& e) {
+  if (e.inputs.empty()) return;
+  Builder& b = e.b;
+  const uint32_t items = e.vector * e.chunks;
+  for (Input& in : e.inputs) {
+    in.items.clear();
+    for (uint32_t i = 0; i < items; ++i) in.items.push_back({in.type, storage_register(b, in.type), {}});
+  }
+  const ptx::LabelId partial = b.label(), loaded = b.label();
+  b.unless(full_tile(e)).bra(partial);
+  for (uint32_t c = 0; c < e.chunks; ++c)
+    for (Input& in : e.inputs) {
+      std::vector<Operand> into;
+      for (uint32_t k = 0; k < e.vector; ++k) into.push_back(in.items[c * e.vector + k].value);
+      load_chunk(e, in.type, into, Address(in.pointer, byte_offset(e, c * e.vector, in.type)));
+    }
+  b.bra(loaded);
+  b.bind(partial);
+  for (Input& in : e.inputs)
+    for (uint32_t i = 0; i < items; ++i)
+      with_number(rep_of(in.type) == Rep::pred ? Rep::s32 : rep_of(in.type), [&]<class T>() {
+        if constexpr (ptx::FloatTag<T>)
+          b.assign(reg<T>(in.items[i]), 0.0);
+        else
+          b.assign(reg<T>(in.items[i]), 0);
+      });
+  for (uint32_t i = 0; i < items; ++i) {
+    Reg<Pred> inside = b.setp(Compare::gt, e.room, static_cast<int32_t>(e.local_offset(i)));
+    for (Input& in : e.inputs) {
+      b.when(inside);
+      load_element(b, in.type, in.items[i].value, Address(in.pointer, byte_offset(e, i, in.type)));
+    }
+  }
+  b.bind(loaded);
+}
+
+void store_outputs(Emitter& e) {
+  Builder& b = e.b;
+  bool any = false;
+  for (const Output& out : e.outputs) any |= out.kind == Output::vector;
+  if (!any) return;
+  const uint32_t items = e.vector * e.chunks;
+  const ptx::LabelId partial = b.label(), stored = b.label();
+  b.unless(full_tile(e)).bra(partial);
+  for (const Output& out : e.outputs) {
+    if (out.kind != Output::vector) continue;
+    for (uint32_t c = 0; c < e.chunks; ++c)
+      store_chunk(e, out.type, &out.items[c * e.vector], e.vector,
+                  Address(out.pointer, byte_offset(e, c * e.vector, out.type)));
+  }
+  b.bra(stored);
+  b.bind(partial);
+  for (uint32_t i = 0; i < items; ++i) {
+    Reg<Pred> inside = b.setp(Compare::gt, e.room, static_cast<int32_t>(e.local_offset(i)));
+    for (const Output& out : e.outputs)
+      if (out.kind == Output::vector) store_element(e, out.items[i], out.pointer, byte_offset(e, i, out.type), inside);
+  }
+  b.bind(stored);
+}
+
+}  // namespace rndn::codegen

@@ -1,0 +1,304 @@
+// Reductions (horseir.md, 4.4): fast, and the same bits on every launch with the same grid.
+//
+// Every thread accumulates its selected items into independent registers; then registers, lanes of a warp (butterfly shuffles), warps of
+// a block (shared memory) and, in the block that finishes last, the blocks' partial results are combined, each in a fixed order. Which
+// elements a thread takes does not depend on timing, so float sums repeat bit for bit.
+// Finding the last block: thread 0 stores the block's partial results, fences, takes a ticket from a counter in the fixed part of the
+// scratch memory. The last block fences, combines, and leaves all scratch memory zero again.
+// Integer sums accumulate in 64 bits and are cut to the result's type at the end; averages divide a sum by a count.
+// Without a selection, the number of elements is n and needs no accumulator.
+// Scratch: 16 bytes of ticket, then per accumulator one 8-byte partial per block. Shared: 8 bytes per accumulator and warp.
+#include <algorithm>
+#include <bit>
+#include <limits>
+
+#include "ptx/codegen/emitter.h"
+
+namespace rndn::codegen {
+namespace {
+
+using ptx::Access;
+using ptx::Compare;
+using ptx::Semantics;
+using ptx::SharedVariable;
+using ptx::ShuffleMode;
+
+constexpr uint32_t fixed_bytes = 16;
+
+int64_t identity_bits(Accumulator::Kind kind, BasicType type) {
+  const bool low = kind == Accumulator::max;
+  switch (kind) {
+    case Accumulator::add:
+    case Accumulator::any: return 0;
+    case Accumulator::all: return 1;
+    default: break;
+  }
+  switch (type) {
+    case BasicType::f32: {
+      const float v = low ? -std::numeric_limits<float>::infinity() : std::numeric_limits<float>::infinity();
+      return static_cast<int64_t>(std::bit_cast<uint32_t>(v));
+    }
+    case BasicType::f64: {
+      const double v = low ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
+      return std::bit_cast<int64_t>(v);
+    }
+    case BasicType::boolean: return low ? 0 : 1;
+    case BasicType::character:
+    case BasicType::i8: return low ? -128 : 127;
+    case BasicType::i16: return low ? -32768 : 32767;
+    default: break;
+  }
+  if (rep_of(type) == Rep::s64) return low ? INT64_MIN : INT64_MAX;
+  return low ? INT32_MIN : INT32_MAX;
+}
+
+// into = x combined with y.
+template <class T>
+Reg<T> combine(Builder& b, Accumulator::Kind kind, Reg<T> x, Reg<T> y, Reg<T> into = {}) {
+  switch (kind) {
+    case Accumulator::add:
+      if constexpr (ptx::FloatTag<T>)
+        return b.add_rn(x, y, into);
+      else
+        return b.add(x, y, into);
+    case Accumulator::min:
+    case Accumulator::all: return b.min(x, y, into);
+    case Accumulator::max:
+    case Accumulator::any: return b.max(x, y, into);
+  }
+  return x;
+}
+
+// The type in which threads accumulate: bools as 0 and 1.
+BasicType held_type(BasicType type) { return type == BasicType::boolean ? BasicType::i32 : type; }
+// The type of partial results of warps and blocks.
+BasicType partial_type(const Accumulator& a) { return a.count ? BasicType::i64 : held_type(a.type); }
+
+int add_accumulator(Emitter& e, Accumulator a) {
+  for (size_t i = 0; i < e.accumulators.size(); ++i) {
+    const Accumulator& o = e.accumulators[i];
+    if (o.kind == a.kind && o.type == a.type && o.count == a.count && o.argument == a.argument)
+      return static_cast<int>(i);
+  }
+  e.accumulators.push_back(std::move(a));
+  return static_cast<int>(e.accumulators.size() - 1);
+}
+
+// All lanes of every group of `width` neighbours get the group's combination.
+template <class T>
+Reg<T> butterfly(Builder& b, Accumulator::Kind kind, Reg<T> x, uint32_t width) {
+  for (uint32_t distance = width / 2; distance > 0; distance /= 2) {
+    Reg<T> other;
+    if constexpr (T::size == 8)
+      other = b.shfl_sync_64(ShuffleMode::bfly, x, distance, 31);
+    else
+      other = b.shfl_sync(ShuffleMode::bfly, x, distance, 31);
+    x = combine(b, kind, x, other);
+  }
+  return x;
+}
+
+// Combines one value per thread into the block's result, which every thread gets. Two halves with a barrier between them.
+template <class T>
+void to_shared(Emitter& e, const Accumulator& a, Reg<T> x, uint32_t slot, Reg<U32> warp_address, Reg<Pred> lane0) {
+  x = butterfly(e.b, a.kind, x, 32);
+  e.b.when(lane0).st<T>(Space::shared, Address(warp_address, int64_t{slot} * 8 * (e.block_size / 32)), x);
+}
+template <class T>
+Reg<T> from_shared(Emitter& e, const Accumulator& a, uint32_t slot, Reg<U32> lane_address) {
+  const uint32_t warps = e.block_size / 32;
+  return butterfly(e.b, a.kind, e.b.ld<T>(Space::shared, Address(lane_address, int64_t{slot} * 8 * warps)), warps);
+}
+
+// Result of a reduction from its finished accumulators.
+Element finish(Emitter& e, const Reduction& r) {
+  Builder& b = e.b;
+  const auto count = [&]() -> Element {
+    if (r.counter >= 0) return e.accumulators[r.counter].total;
+    return element(BasicType::i64, Builder::as<S64>(e.n));
+  };
+  switch (r.builtin) {
+    case Builtin::len: return count();
+    case Builtin::avg: {
+      Reg<F64> sum = reg<F64>(in_register(e, convert(e, e.accumulators[r.sum].total, BasicType::f64)));
+      Reg<F64> divisor = reg<F64>(convert(e, count(), BasicType::f64));
+      return convert(e, element(BasicType::f64, b.div_rn(sum, divisor)), r.type);
+    }
+    default: break;
+  }
+  Element x = e.accumulators[r.sum].total;
+  if (r.type == BasicType::boolean) return element(BasicType::boolean, b.setp(Compare::ne, reg<S32>(x), 0));
+  return convert(e, x, r.type);
+}
+
+}  // namespace
+
+void plan_reduction(Emitter& e, hir::VariableId result, hir::VariableId argument, Builtin builtin,
+                    bool argument_masked) {
+  Reduction r{.result = result, .argument = argument, .builtin = builtin, .type = e.type_of(result)};
+  const BasicType type = e.type_of(argument);
+  const auto sum_type = [&] { return hir::is_float(type) ? type : BasicType::i64; };
+  if (builtin == Builtin::len || builtin == Builtin::avg) {
+    if (argument_masked)
+      r.counter =
+          add_accumulator(e, {.kind = Accumulator::add, .type = BasicType::i32, .count = true, .argument = argument});
+  }
+  switch (builtin) {
+    case Builtin::sum:
+    case Builtin::avg:
+      r.sum = add_accumulator(e, {.kind = Accumulator::add, .type = sum_type(), .argument = argument});
+      break;
+    case Builtin::min:
+      r.sum = add_accumulator(e, {.kind = Accumulator::min, .type = type, .argument = argument});
+      break;
+    case Builtin::max:
+      r.sum = add_accumulator(e, {.kind = Accumulator::max, .type = type, .argument = argument});
+      break;
+    case Builtin::any:
+      r.sum = add_accumulator(e, {.kind = Accumulator::any, .type = type, .argument = argument});
+      break;
+    case Builtin::all:
+      r.sum = add_accumulator(e, {.kind = Accumulator::all, .type = type, .argument = argument});
+      break;
+    default: break;
+  }
+  e.reductions.push_back(r);
+}
+
+void start_accumulators(Emitter& e) {
+  const size_t count = e.accumulators.size();
+  const uint32_t items = e.vector * e.chunks;
+  const uint32_t independent = count <= 2 ? std::min(4u, items) : count <= 4 ? 2 : 1;
+  for (Accumulator& a : e.accumulators) {
+    const BasicType type = held_type(a.type);
+    const Element identity = constant_element(type, identity_bits(a.kind, a.type));
+    for (uint32_t k = 0; k < independent; ++k)
+      with_number(rep_of(type), [&]<class T>() { a.registers.push_back(e.b.constant<T>(immediate<T>(identity)).id); });
+  }
+}
+
+void accumulate(Emitter& e) {
+  Builder& b = e.b;
+  for (Accumulator& a : e.accumulators) {
+    const Element& value = e.values[index(a.argument)];
+    Reg<Pred> selected = active(e, value.mask);
+    RegisterId into = a.registers[e.item % a.registers.size()];
+    if (a.count) {
+      Reg<S32> n{into};
+      b.when(selected).add(n, 1, n);
+      continue;
+    }
+    const Element x = in_register(e, convert(e, value, held_type(a.type)));
+    with_number(rep_of(x.type), [&]<class T>() {
+      b.when(selected);
+      combine<T>(b, a.kind, Reg<T>{into}, reg<T>(x), Reg<T>{into});
+    });
+  }
+}
+
+void finish_reductions(Emitter& e) {
+  if (e.reductions.empty()) return;
+  Builder& b = e.b;
+  const uint32_t warps = e.block_size / 32;
+  const uint32_t count = static_cast<uint32_t>(e.accumulators.size());
+  SharedVariable shared = b.shared<U64>(e.code.name + "_partials", uint64_t{std::max(count, 1u)} * warps + 1, 8);
+  const int64_t flag_offset = int64_t{std::max(count, 1u)} * warps * 8;
+  e.code.scratch_fixed_bytes = fixed_bytes;
+  e.code.scratch_bytes_per_block = 8 * count;
+
+  Reg<U32> shared_base = b.address_of_32(shared);
+  Reg<U32> lane = b.and_(e.tid, 31);
+  Reg<U32> warp_address = b.add(shared_base, b.shl(b.shr(e.tid, 5), 3));
+  Reg<U32> lane_address = b.add(shared_base, b.shl(b.and_(e.tid, warps - 1), 3));
+  Reg<Pred> lane0 = b.setp(Compare::eq, lane, 0);
+  Reg<Pred> thread0 = b.setp(Compare::eq, e.tid, 0);
+  Reg<U64> scratch = b.ld_param(e.scratch);
+
+  // Thread to block.
+  for (uint32_t k = 0; k < count; ++k) {
+    Accumulator& a = e.accumulators[k];
+    with_number(rep_of(held_type(a.type)), [&]<class T>() {
+      std::vector<Reg<T>> r;
+      for (RegisterId id : a.registers) r.push_back({id});
+      for (size_t n = r.size(); n > 1; n = (n + 1) / 2)
+        for (size_t i = 0; i < n / 2; ++i) r[i] = combine(b, a.kind, r[i], r[i + (n + 1) / 2]);
+      const Element x = convert(e, element(held_type(a.type), r[0]), partial_type(a));
+      with_number(rep_of(x.type), [&]<class P>() { to_shared(e, a, reg<P>(x), k, warp_address, lane0); });
+    });
+  }
+  b.bar_sync();
+  std::vector<Element> block_results;
+  for (uint32_t k = 0; k < count; ++k) {
+    const Accumulator& a = e.accumulators[k];
+    with_number(rep_of(partial_type(a)), [&]<class P>() {
+      block_results.push_back(element(partial_type(a), from_shared<P>(e, a, k, lane_address)));
+    });
+  }
+
+  // Block to grid: publish, take a ticket.
+  const ptx::LabelId waiting = b.label(), done = b.label(), sum_up = b.label(), summed = b.label();
+  Reg<U64> partials = b.add(scratch, fixed_bytes);
+  b.unless(thread0).bra(waiting);
+  for (uint32_t k = 0; k < count; ++k) {
+    Reg<U32> slot = k ? b.mad_lo(e.nctaid, k, e.ctaid) : e.ctaid;
+    Reg<U64> at = b.mad_wide(slot, 8u, partials);
+    with_number(rep_of(block_results[k].type),
+                [&]<class P>() { b.st<P>(Space::global, Address(at), reg<P>(block_results[k])); });
+  }
+  b.membar(ptx::Scope::gpu);
+  Reg<U32> ticket = b.atom<U32>(ptx::AtomicOp::add, Space::global, Address(scratch), 1);
+  b.st<U32>(Space::shared, Address(shared, flag_offset), ticket);
+  b.bind(waiting);
+  b.bar_sync();
+  Reg<U32> mine = b.ld<U32>(Space::shared, Address(shared, flag_offset));
+  b.when(b.setp(Compare::ne, mine, b.sub(e.nctaid, 1))).bra(done);
+
+  // The last block: all partial results are visible behind the fence. Volatile loads, so that no stale cache line is read.
+  b.membar(ptx::Scope::gpu);
+  std::vector<RegisterId> sums;
+  for (const Accumulator& a : e.accumulators) {
+    const BasicType type = partial_type(a);
+    with_number(rep_of(type), [&]<class P>() {
+      sums.push_back(b.constant<P>(immediate<P>(constant_element(type, identity_bits(a.kind, a.type)))).id);
+    });
+  }
+  Reg<U32> block = b.mov(e.tid);
+  b.bind(sum_up);
+  b.when(b.setp(Compare::ge, block, e.nctaid)).bra(summed);
+  for (uint32_t k = 0; k < count; ++k) {
+    const Accumulator& a = e.accumulators[k];
+    Reg<U32> slot = k ? b.mad_lo(e.nctaid, k, block) : block;
+    Reg<U64> at = b.mad_wide(slot, 8u, partials);
+    with_number(rep_of(partial_type(a)), [&]<class P>() {
+      Reg<P> x = b.ld<P>(Space::global, Access{.semantics = Semantics::volatile_}, Address(at));
+      combine<P>(b, a.kind, Reg<P>{sums[k]}, x, Reg<P>{sums[k]});
+    });
+    b.st<U64>(Space::global, Address(at), 0);
+  }
+  b.add(block, e.block_size, block);
+  b.bra(sum_up);
+  b.bind(summed);
+  for (uint32_t k = 0; k < count; ++k) {
+    const Accumulator& a = e.accumulators[k];
+    with_number(rep_of(partial_type(a)), [&]<class P>() { to_shared(e, a, Reg<P>{sums[k]}, k, warp_address, lane0); });
+  }
+  b.bar_sync();
+  for (uint32_t k = 0; k < count; ++k) {
+    Accumulator& a = e.accumulators[k];
+    with_number(rep_of(partial_type(a)),
+                [&]<class P>() { a.total = element(partial_type(a), from_shared<P>(e, a, k, lane_address)); });
+  }
+  b.unless(thread0).bra(done);
+  for (const Reduction& r : e.reductions) {
+    const Element x = storable(e, finish(e, r));
+    for (const Output& out : e.outputs) {
+      if (out.kind != Output::reduced || out.variable != r.result) continue;
+      store_element(e, {out.type, x.value, {}}, b.ld_param(out.data), 0, {});
+      b.st<U64>(Space::global, Address(b.ld_param(out.size)), 1);
+    }
+  }
+  b.st<U32>(Space::global, Address(scratch), 0);  // the next launch finds the ticket as this one did
+  b.bind(done);
+}
+
+}  // namespace rndn::codegen
