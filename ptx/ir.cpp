@@ -89,8 +89,8 @@ constexpr ModifierSet SHUFFLE = bit(modifier::shuffle), VOTE_PRED = bit(modifier
 constexpr ModifierSet VOTE_BALLOT = bit(modifier::vote_ballot), WRAP = bit(modifier::wrap),
                       CLAMP = bit(modifier::clamp);
 constexpr ModifierSet V2 = bit(modifier::v2), V4 = bit(modifier::v4);
-constexpr ModifierSet MODES = bit(modifier::mode0), GROUP_MODES = bit(modifier::mode1);
-constexpr ModifierSet RED_POPC = bit(modifier::mode2), RED_AND_OR = bit(modifier::mode3);
+constexpr ModifierSet MODES = bit(modifier::mode0), MODES_32 = bit(modifier::mode1);
+constexpr ModifierSet MODES_64 = bit(modifier::mode2), MODES_96 = bit(modifier::mode3);
 
 // Values of one group exclude each other.
 constexpr ModifierSet groups[] = {RND | RNDI | APPROX | FULL,
@@ -107,7 +107,7 @@ constexpr ModifierSet groups[] = {RND | RNDI | APPROX | FULL,
                                   VOTE_PRED | VOTE_BALLOT,
                                   WRAP | CLAMP,
                                   V2 | V4,
-                                  MODES | GROUP_MODES | RED_POPC | RED_AND_OR,
+                                  MODES | MODES_32 | MODES_64 | MODES_96,
                                   FTZ,
                                   SAT,
                                   CC,

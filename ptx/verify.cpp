@@ -62,6 +62,7 @@ class Checker {
     if (i_.mods.scope == Scope::cluster) return "unsupported scope `cluster`";
     if (i_.mods.vector != 1 && i_.mods.vector != 2 && i_.mods.vector != 4)
       return fmt::format("unsupported vector .v{}", i_.mods.vector);
+    if (i_.mods.vector * type_bytes(i_.type) > 16) return "a vector has at most 128 bits";
     form = find_form(i_);
     return form ? requirements(*form) : explain();
   }
