@@ -18,7 +18,7 @@ bool find_table(std::string_view name, Table& table);
 // Rows at this scale; lineitem: the exact count (costs a pass over the orders' line counts).
 uint64_t row_count(Table table, double scale);
 
-// Writes <directory>/<table>.tbl for all eight tables, creating the directory. Progress on stderr when it takes longer
+// Writes <directory>/<table>.tbl for all eight tables and schema.json, creating the directory. Progress on stderr when it takes longer
 // than a second.
 Result<void> write_tables(double scale, const std::string& directory, unsigned threads = 0, bool progress = true);
 Result<void> write_table(Table table, double scale, const std::string& path, unsigned threads = 0,

@@ -12,7 +12,9 @@
 #include <cstring>
 #include <mutex>
 
+#include "libraries/base/files.h"
 #include "libraries/base/progress.h"
+#include "runtime/data/schema.h"
 #include "tpch/generate.h"
 #include "tpch/workers.h"
 
@@ -212,7 +214,8 @@ Result<void> write_tables(double scale, const std::string& directory, unsigned t
   for (Table table : all)
     RETURN_IF_ERROR(
         write_one(table, sizes, pool.get(), fmt::format("{}/{}.tbl", directory, table_name(table)), threads, line));
-  return {};
+  // With it the folder is a data source.
+  return write_file(directory + "/schema.json", data::schema_text(data::tpch_schema()));
 }
 
 }  // namespace rndn::tpch

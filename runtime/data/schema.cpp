@@ -196,6 +196,10 @@ class Reader {
       if (!target) return fail("{}: {}", where, target.error().message);
       Result<const ColumnSchema*> key = schema.column(**target, column.foreign_key);
       if (!key) return fail("{}: {}", where, key.error().message);
+      // Row numbers of references are found by equality, which floats are no good for.
+      if (hir::is_float(column.type) || column.type == hir::BasicType::complex)
+        return fail("{} is of type {}; keys are integers, dates, times, or text", where,
+                    hir::basic_type_name(column.type));
       if ((*key)->type != column.type)
         return fail("{} is of type {}, `{}.{}` of type {}", where, hir::basic_type_name(column.type),
                     column.foreign_table, column.foreign_key, hir::basic_type_name((*key)->type));

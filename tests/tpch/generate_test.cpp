@@ -36,6 +36,7 @@ class Folder {
   }
   ~Folder() {
     for (Table table : all_tables) unlink(file(table).c_str());
+    unlink((path_ + "/schema.json").c_str());
     rmdir(path_.c_str());
   }
   const std::string& path() const { return path_; }

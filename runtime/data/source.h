@@ -1,0 +1,83 @@
+// A source of tables: what `--data` names. Columns load on first use and stay for as long as the source lives.
+//
+//   Result<std::shared_ptr<Source>> source = open_folder("data/");      // or tpch::open_source("tpch:0.01"), which takes both
+//   Result<std::shared_ptr<const Column>> price = (*source)->column("lineitem", "l_extendedprice");
+#pragma once
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "libraries/base/result.h"
+#include "runtime/data/column.h"
+#include "runtime/data/schema.h"
+
+namespace rndn::data {
+
+// Where a Source gets its columns from. Tables and columns are positions in the schema.
+class TableLoader {
+ public:
+  virtual ~TableLoader() = default;
+  virtual const Schema& schema() const = 0;
+  virtual Result<uint64_t> rows(size_t table) = 0;
+  // The columns whole, in the order asked, with their statistics; nothing is kept when one of them cannot be had. Foreign keys may
+  // come without foreign_rows: Source finds them.
+  virtual Result<std::vector<Column>> load(size_t table, std::span<const size_t> columns) = 0;
+  // Where a value stands, for messages, such as "data/lineitem.tbl:12:5".
+  virtual std::string describe(size_t table, size_t column, uint64_t row) const = 0;
+};
+
+// Thread-safe; one load at a time. Errors are of fault input (no such table, a value that does not fit) or world (memory).
+class Source {
+ public:
+  explicit Source(std::unique_ptr<TableLoader> loader) : loader_(std::move(loader)) {}
+
+  const Schema& schema() const { return loader_->schema(); }
+  Result<uint64_t> rows(std::string_view table);
+  Result<std::shared_ptr<const Column>> column(std::string_view table, std::string_view column);
+  // Several columns of one table, in the order asked: those that are not there yet are loaded in one pass.
+  Result<std::vector<std::shared_ptr<const Column>>> columns(std::string_view table,
+                                                             std::span<const std::string> columns);
+  // Whether the column is in memory already.
+  bool is_loaded(std::string_view table, std::string_view column) const;
+
+ private:
+  using Key = std::pair<size_t, size_t>;  // table, column
+  Result<void> load(size_t table, std::span<const size_t> columns);
+  Result<void> resolve(size_t table, size_t column);
+
+  std::unique_ptr<TableLoader> loader_;
+  mutable std::mutex mutex_;
+  std::map<Key, std::shared_ptr<const Column>> columns_;  // as loaded: foreign_rows may be missing
+};
+
+struct FolderOptions {
+  unsigned threads = 0;  // 0: all cores
+  bool progress = true;  // a line on stderr when a load takes longer than a second
+};
+
+// A folder with schema.json and its files. Reads only the schema; a file that is missing is an error once a column of it is asked for.
+//
+// Files: one row per line, fields apart by the delimiter, which may also end the row. In .csv files a field may be quoted: "" stands
+// for a quote, and delimiters and line ends within are text. Numbers may have blanks around them; text is taken as it is. Text with
+// few distinct values becomes a dictionary.
+Result<std::shared_ptr<Source>> open_folder(const std::string& folder, const FolderOptions& options = {});
+
+// For every row of `child` the row of `parent` with the same value, in the form of Column::foreign_rows. When a value is missing
+// or stands twice in the parent, an error that `describe` puts a place to: describe(true: in the parent, row).
+struct ForeignKeyNames {
+  std::string_view child, parent;  // "lineitem.l_orderkey", "orders.o_orderkey"
+};
+using Describe = std::function<std::string(bool in_parent, uint64_t row)>;
+Result<std::shared_ptr<std::vector<std::byte>>> find_foreign_rows(const Column& child, const Column& parent,
+                                                                  const ForeignKeyNames& names,
+                                                                  const Describe& describe, unsigned threads = 0);
+
+// Turns a column with encoding `text` into one with a dictionary, if it has at most `limit` distinct values; else leaves it.
+void encode_dictionary(Column& column, uint64_t limit, unsigned threads = 0);
+
+}  // namespace rndn::data

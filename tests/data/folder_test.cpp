@@ -1,0 +1,374 @@
+// Folders of text files: every type, quoting, keys, and what is said about files that are wrong.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <cmath>
+#include <thread>
+
+#include "runtime/data/source.h"
+#include "runtime/data/text_file.h"
+#include "tests/data/support.h"
+
+namespace rndn::data {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+template <class T>
+std::vector<T> values(const Column& column) {
+  EXPECT_EQ(column.width, sizeof(T));
+  return {column.as<T>(), column.as<T>() + column.rows};
+}
+
+std::vector<std::string> texts(const Column& column) {
+  std::vector<std::string> all;
+  for (uint64_t row = 0; row < column.rows; ++row) all.emplace_back(column.text_at(row));
+  return all;
+}
+
+std::shared_ptr<Source> open(const TestFolder& folder) {
+  Result<std::shared_ptr<Source>> source = open_folder(folder.path(), {.threads = 2, .progress = false});
+  if (!source) {
+    ADD_FAILURE() << source.error().message;
+    return nullptr;
+  }
+  return *source;
+}
+
+// One table `t` in the file t.tbl (or t.csv) with the columns a, b, c... of the types.
+void write_table(TestFolder& folder, const std::vector<std::string>& types, std::string_view text,
+                 const std::string& file = "t.tbl", const std::string& more = "") {
+  std::string columns;
+  for (size_t i = 0; i < types.size(); ++i)
+    columns += fmt::format(R"({}{{"name": "{}", "type": "{}"}})", i ? ", " : "", static_cast<char>('a' + i), types[i]);
+  folder.write("schema.json",
+               fmt::format(R"({{"tables": [{{"name": "t", "file": "{}", "columns": [{}]{}}}]}})", file, columns, more));
+  folder.write(file, text);
+}
+
+TEST(Folder, ReadsEveryType) {
+  TestFolder folder;
+  write_table(
+      folder,
+      {"bool", "char", "i8", "i16", "i32", "i64", "f32", "f64", "complex", "sym", "str", "date", "month", "minute",
+       "second", "time", "dt"},
+      "1|x|-128|-32768| 2147483647 |-9223372036854775808|0.1|0.07|1.5-2i|red|some "
+      "text|1998-09-02|1970-02|20:15|17:06:20|11:22:33.001|2019-01-02T17:10:21.001|\n"
+      "false| |+7|0|-1|0|1e3|-.5|3i|green|| 1969-12-31|1969-12|00:00|23:59:59|00:00:00.000|1970-01-01T00:00:00.000|\n");
+  std::shared_ptr<Source> source = open(folder);
+  auto column = [&](const char* name) {
+    Result<std::shared_ptr<const Column>> found = source->column("t", name);
+    if (!found) ADD_FAILURE() << found.error().message;
+    return found ? **found : Column{};
+  };
+  EXPECT_EQ(*source->rows("t"), 2u);
+  EXPECT_THAT(values<uint8_t>(column("a")), ElementsAre(1, 0));
+  EXPECT_THAT(values<char>(column("b")), ElementsAre('x', ' '));
+  EXPECT_THAT(values<int8_t>(column("c")), ElementsAre(-128, 7));
+  EXPECT_THAT(values<int16_t>(column("d")), ElementsAre(-32768, 0));
+  EXPECT_THAT(values<int32_t>(column("e")), ElementsAre(2147483647, -1));
+  EXPECT_THAT(values<int64_t>(column("f")), ElementsAre(INT64_MIN, 0));
+  EXPECT_THAT(values<float>(column("g")), ElementsAre(0.1f, 1000.0f));
+  EXPECT_THAT(values<double>(column("h")), ElementsAre(0.07, -0.5));
+  struct Complex {
+    double real, imaginary;
+    bool operator==(const Complex&) const = default;
+  };
+  EXPECT_THAT(values<Complex>(column("i")), ElementsAre(Complex{1.5, -2}, Complex{0, 3}));
+  EXPECT_THAT(texts(column("j")), ElementsAre("red", "green"));
+  EXPECT_THAT(texts(column("k")), ElementsAre("some text", ""));
+  EXPECT_THAT(values<int32_t>(column("l")), ElementsAre(10471, -1));
+  EXPECT_THAT(values<int32_t>(column("m")), ElementsAre(1, -1));
+  EXPECT_THAT(values<int32_t>(column("n")), ElementsAre(72900, 0));
+  EXPECT_THAT(values<int32_t>(column("o")), ElementsAre(61580, 86399));
+  EXPECT_THAT(values<int64_t>(column("p")), ElementsAre(40953001, 0));
+  EXPECT_THAT(values<int64_t>(column("q")), ElementsAre(1546449021001, 0));
+  EXPECT_EQ(column("e").statistics.max, 2147483647);
+  EXPECT_EQ(column("h").statistics.float_min, -0.5);
+}
+
+TEST(Folder, RowsEndAsTheyLike) {
+  for (std::string_view text :
+       {"1|2\n3|4\n", "1|2|\n3|4|\n", "1|2\n3|4", "1|2|\n3|4|", "1|2\r\n3|4\r\n", "1|2|\r\n3|4|\r\n"}) {
+    TestFolder folder;
+    write_table(folder, {"i32", "i32"}, text);
+    Result<std::shared_ptr<const Column>> b = open(folder)->column("t", "b");
+    ASSERT_TRUE(b) << text << b.error().message;
+    EXPECT_THAT(values<int32_t>(**b), ElementsAre(2, 4)) << text;
+  }
+}
+
+TEST(Folder, EmptyFilesHaveNoRows) {
+  TestFolder folder;
+  write_table(folder, {"i32", "sym"}, "");
+  std::shared_ptr<Source> source = open(folder);
+  EXPECT_EQ(*source->rows("t"), 0u);
+  EXPECT_EQ((*source->column("t", "a"))->rows, 0u);
+  EXPECT_EQ((*source->column("t", "b"))->rows, 0u);
+}
+
+TEST(Folder, HeadersAndQuotesInCsv) {
+  TestFolder folder;
+  write_table(folder, {"i32", "str", "sym"},
+              "\"a\",b,c\r\n"
+              "1,\"x, \"\"y\"\"\nz\",plain\r\n"
+              "\"2\",\"\",\"line\nline\"\r\n"
+              "3,,\"\"\"\"\n",
+              "t.csv", R"(, "header": true)");
+  std::shared_ptr<Source> source = open(folder);
+  std::vector<std::string> names = {"c", "a", "b"};
+  Result<std::vector<std::shared_ptr<const Column>>> columns = source->columns("t", names);
+  ASSERT_TRUE(columns) << columns.error().message;
+  EXPECT_EQ(*source->rows("t"), 3u);
+  EXPECT_THAT(texts(*(*columns)[0]), ElementsAre("plain", "line\nline", "\""));
+  EXPECT_THAT(values<int32_t>(*(*columns)[1]), ElementsAre(1, 2, 3));
+  EXPECT_THAT(texts(*(*columns)[2]), ElementsAre("x, \"y\"\nz", "", ""));
+}
+
+// However the file is cut into pieces, the rows are the same.
+TEST(TextFile, CutsAtRows) {
+  std::string csv, expected_rows;
+  size_t rows = 0;
+  for (; rows < 200; ++rows)
+    csv += rows % 3 ? fmt::format("{},\"a\n\"\"{}\"\"\n\n\"\n", rows, rows) : fmt::format("{},\n", rows);
+  TestFolder folder;
+  folder.write("t.csv", csv);
+  for (size_t block_size : {1, 2, 3, 7, 16, 61, 1000, 1 << 20}) {
+    Result<std::unique_ptr<TextFile>> file =
+        TextFile::open(folder.path() + "/t.csv", {.delimiter = ',', .quoted = true}, 2, block_size);
+    ASSERT_TRUE(file);
+    EXPECT_EQ((*file)->rows(), rows);
+    int64_t next = 0;
+    size_t end = 0;
+    for (const TextFile::Block& block : (*file)->blocks()) {
+      ASSERT_EQ(block.first_row, next);
+      ASSERT_EQ(block.begin, end);
+      FieldReader reader((*file)->text(), block.begin, (*file)->format());
+      for (int64_t row = 0; row < block.rows; ++row) {
+        ASSERT_EQ(reader.next().text, std::to_string(next + row)) << "pieces of " << block_size;
+        ASSERT_EQ(reader.next().after, FieldReader::After::row);
+      }
+      ASSERT_EQ(reader.offset(), block.end);
+      next += block.rows;
+      end = block.end;
+    }
+    EXPECT_EQ(next, static_cast<int64_t>(rows));
+    EXPECT_EQ(end, csv.size());
+    EXPECT_EQ((*file)->text()[(*file)->offset_of(100, 1)], '"');
+    EXPECT_EQ((*file)->text().substr((*file)->offset_of(199, 0), 4), "199,");
+  }
+}
+
+TEST(Folder, FewDistinctTextsBecomeADictionary) {
+  TestFolder folder;
+  std::string text;
+  for (int i = 0; i < 4000; ++i) text += fmt::format("{}|{}|\n", i % 300, i);
+  write_table(folder, {"sym", "sym"}, text);
+  std::shared_ptr<Source> source = open(folder);
+  std::shared_ptr<const Column> few = *source->column("t", "a"), many = *source->column("t", "b");
+  EXPECT_EQ(few->encoding, Encoding::dictionary);
+  EXPECT_EQ(few->dictionary->values.size(), 300u);
+  EXPECT_EQ(many->encoding, Encoding::text);
+  for (int i = 0; i < 4000; ++i) {
+    ASSERT_EQ(few->text_at(i), std::to_string(i % 300));
+    ASSERT_EQ(many->text_at(i), std::to_string(i));
+  }
+}
+
+TEST(Folder, LoadsOnceAndOnlyWhatIsAsked) {
+  TestFolder folder;
+  write_table(folder, {"i32", "i32"}, "1|2|\n");
+  std::shared_ptr<Source> source = open(folder);
+  std::shared_ptr<const Column> first = *source->column("t", "a");
+  EXPECT_TRUE(source->is_loaded("t", "a"));
+  EXPECT_FALSE(source->is_loaded("t", "b"));
+  EXPECT_EQ(*source->column("t", "a"), first);
+  std::vector<std::string> twice = {"b", "b"};
+  Result<std::vector<std::shared_ptr<const Column>>> both = source->columns("t", twice);
+  ASSERT_TRUE(both);
+  EXPECT_EQ((*both)[0], (*both)[1]);
+}
+
+TEST(Folder, ThreadsMayShareASource) {
+  TestFolder folder;
+  std::string text;
+  for (int i = 0; i < 1000; ++i) text += fmt::format("{}|{}|\n", i, i * 2);
+  write_table(folder, {"i32", "i32"}, text);
+  std::shared_ptr<Source> source = open(folder);
+  std::vector<std::shared_ptr<const Column>> found(8);
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < found.size(); ++i)
+    threads.emplace_back([&, i] { found[i] = *source->column("t", i % 2 ? "a" : "b"); });
+  for (std::thread& thread : threads) thread.join();
+  for (size_t i = 2; i < found.size(); ++i) EXPECT_EQ(found[i], found[i - 2]);
+}
+
+// The message of loading all columns of t; nothing may be kept of it.
+std::string message(const std::vector<std::string>& types, std::string_view text, const std::string& file = "t.tbl",
+                    const std::string& more = "") {
+  TestFolder folder;
+  write_table(folder, types, text, file, more);
+  std::shared_ptr<Source> source = open(folder);
+  std::vector<std::string> names;
+  for (size_t i = 0; i < types.size(); ++i) names.emplace_back(1, static_cast<char>('a' + i));
+  Result<std::vector<std::shared_ptr<const Column>>> columns = source->columns("t", names);
+  if (columns) return "success";
+  EXPECT_EQ(columns.error().fault, Fault::input);
+  for (const std::string& name : names) EXPECT_FALSE(source->is_loaded("t", name));
+  return folder.local(columns.error().message);
+}
+
+TEST(FolderErrors, ValuesThatDoNotFit) {
+  EXPECT_EQ(message({"i32"}, "1\n2x\n"), "t.tbl:2:1: expected an i32 for `a`, found `2x`");
+  EXPECT_EQ(message({"i32", "i8"}, "1|1|\n2|200|\n"), "t.tbl:2:3: `200` does not fit an i8 (column `b`)");
+  EXPECT_EQ(message({"i32"}, "1.5\n"), "t.tbl:1:1: expected an i32 for `a`, found `1.5`");
+  EXPECT_EQ(message({"i64"}, "9223372036854775808\n"),
+            "t.tbl:1:1: `9223372036854775808` does not fit an i64 (column `a`)");
+  EXPECT_EQ(message({"i32", "i32"}, "1||\n"), "t.tbl:1:3: expected an i32 for `b`, found nothing");
+  EXPECT_EQ(message({"i32"}, "+-1\n"), "t.tbl:1:1: expected an i32 for `a`, found `+-1`");
+  EXPECT_EQ(message({"f64"}, "1,5\n"), "t.tbl:1:1: expected an f64 for `a`, found `1,5`");
+  EXPECT_EQ(message({"f64"}, "1e999\n"), "t.tbl:1:1: `1e999` does not fit an f64 (column `a`)");
+  EXPECT_EQ(message({"bool"}, "2\n"), "t.tbl:1:1: expected a bool (0, 1, true or false) for `a`, found `2`");
+  EXPECT_EQ(message({"char"}, "ab\n"), "t.tbl:1:1: expected a single character for `a`, found `ab`");
+  EXPECT_EQ(message({"date"}, "1998-9-2\n"), "t.tbl:1:1: expected a date such as 1998-09-02 for `a`, found `1998-9-2`");
+  EXPECT_EQ(message({"date"}, "1999-02-29\n"),
+            "t.tbl:1:1: `1999-02-29` does not fit a date such as 1998-09-02 (column `a`)");
+  EXPECT_EQ(message({"date"}, "2000-02-29\n2100-02-29\n"),
+            "t.tbl:2:1: `2100-02-29` does not fit a date such as 1998-09-02 (column `a`)");
+  EXPECT_EQ(message({"minute"}, "24:00\n"), "t.tbl:1:1: `24:00` does not fit minutes such as 20:15 (column `a`)");
+  EXPECT_EQ(
+      message({"dt"}, "1970-01-01 00:00:00.000\n"),
+      "t.tbl:1:1: expected a date and time such as 1998-09-02T20:15:59.999 for `a`, found `1970-01-01 00:00:00.000`");
+  EXPECT_EQ(message({"complex"}, "1+2\n"), "t.tbl:1:1: expected a complex number such as 1.5-2i for `a`, found `1+2`");
+  EXPECT_EQ(message({"i32"}, std::string("\x01") + std::string(50, 'x') + "\n"),
+            "t.tbl:1:1: expected an i32 for `a`, found `\\x01" + std::string(39, 'x') + "...`");
+}
+
+TEST(FolderErrors, RowsThatDoNotFit) {
+  EXPECT_EQ(message({"i32", "i32", "i32"}, "1|2|3|\n1|2\n"), "t.tbl:2:1: expected 3 columns, found 2");
+  EXPECT_EQ(message({"i32", "i32"}, "1|2|\n1|2|3|\n"), "t.tbl:2:1: expected 2 columns, found more");
+  EXPECT_EQ(message({"i32", "i32"}, "1|2|\n\n"), "t.tbl:2:1: expected 2 columns, found 1");
+  EXPECT_EQ(message({"i32", "str"}, "1,\"x\n", "t.csv"), "t.csv:1:3: the quotes of this field do not match");
+  EXPECT_EQ(message({"i32", "str"}, "1,\"x\"y\n", "t.csv"), "t.csv:1:3: the quotes of this field do not match");
+  EXPECT_EQ(message({"i32", "str"}, "1,x\"y\n2,z\n", "t.csv"), "t.csv:1:3: the quotes of this field do not match");
+  EXPECT_EQ(message({"i32", "i32"}, "a,c\n1,2\n", "t.csv", R"(, "header": true)"),
+            "t.csv:1:3: expected the header `b`, found `c`");
+}
+
+TEST(FolderErrors, TheFirstOfTheFileIsReportedAndOtherColumnsStillLoad) {
+  std::string text;
+  for (int i = 0; i < 400'000; ++i)
+    text += i == 250'000 || i == 390'000 ? "1|x|\n" : "1|2|some text to make it long|\n";
+  std::string first = message({"i32", "i32", "str"}, text);
+  EXPECT_EQ(first, "t.tbl:250001:3: expected an i32 for `b`, found `x`");
+
+  TestFolder folder;
+  write_table(folder, {"i32", "i32"}, "1|2|\n3|x|\n");
+  std::shared_ptr<Source> source = open(folder);
+  EXPECT_FALSE(source->column("t", "b"));
+  EXPECT_THAT(values<int32_t>(**source->column("t", "a")), ElementsAre(1, 3));
+  EXPECT_FALSE(source->column("t", "b"));
+}
+
+TEST(FolderErrors, MissingThings) {
+  TestFolder folder;
+  write_table(folder, {"i32", "i32"}, "1|2|\n");
+  std::shared_ptr<Source> source = open(folder);
+  EXPECT_EQ(source->column("u", "a").error().message, "there is no table `u`; did you mean `t`?");
+  EXPECT_EQ(source->column("t", "xyz").error().message, "table `t` has no column `xyz`; there are `a`, `b`");
+  EXPECT_EQ(source->rows("table").error().message, "there is no table `table`; there are `t`");
+
+  TestFolder empty;
+  Result<std::shared_ptr<Source>> none = open_folder(empty.path());
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().fault, Fault::input);
+  EXPECT_EQ(none.error().message,
+            fmt::format("the folder `{0}` is no data source: cannot read `{0}/schema.json`: No such file or directory",
+                        empty.path()));
+
+  TestFolder no_file;
+  no_file.write("schema.json", R"({"tables": [{"name": "t", "columns": [{"name": "a", "type": "i32"}]}]})");
+  Result<std::shared_ptr<const Column>> column = open(no_file)->column("t", "a");
+  ASSERT_FALSE(column);
+  EXPECT_EQ(column.error().fault, Fault::input);
+  EXPECT_EQ(no_file.local(column.error().message), "table `t`: cannot read `t.tbl`: No such file or directory");
+  mkdir((no_file.path() + "/t.tbl").c_str(), 0777);
+  EXPECT_EQ(no_file.local(open(no_file)->rows("t").error().message),
+            "table `t`: cannot read `t.tbl`: it is no regular file");
+  rmdir((no_file.path() + "/t.tbl").c_str());
+}
+
+// orders refer to people by `type`.
+std::unique_ptr<TestFolder> people_and_orders(const std::string& type, std::string_view people,
+                                              std::string_view orders) {
+  auto folder = std::make_unique<TestFolder>();
+  folder->write("schema.json", fmt::format(R"({{"tables": [
+      {{"name": "people", "columns": [{{"name": "age", "type": "i32"}}, {{"name": "key", "type": "{0}"}}], "primary": ["key"]}},
+      {{"name": "orders", "columns": [{{"name": "person", "type": "{0}"}}], "foreign": [{{"column": "person", "table": "people", "key": "key"}}]}}]}})",
+                                           type));
+  folder->write("people.tbl", people);
+  folder->write("orders.tbl", orders);
+  return folder;
+}
+
+TEST(ForeignKeys, BecomeRows) {
+  struct Case {
+    const char *type, *people, *orders;
+  };
+  const Case cases[] = {
+      {"i32", "1|10|\n1|-20|\n1|30|\n", "30\n10\n30\n-20\n"},  // hashed
+      {"i64", "1|7|\n1|5|\n1|6|\n", "6\n7\n6\n5\n"},           // dense, not in order
+      {"date", "1|1998-01-01|\n1|1997-01-01|\n1|1999-01-01|\n", "1999-01-01\n1998-01-01\n1999-01-01\n1997-01-01\n"},
+      {"sym", "1|ann|\n1|bob|\n1|eve|\n", "eve\nann\neve\nbob\n"},
+      {"i8", "1|1|\n1|-128|\n1|127|\n", "127\n1\n127\n-128\n"},
+  };
+  for (const Case& c : cases) {
+    std::unique_ptr<TestFolder> folder = people_and_orders(c.type, c.people, c.orders);
+    Result<std::shared_ptr<const Column>> column = open(*folder)->column("orders", "person");
+    ASSERT_TRUE(column) << column.error().message;
+    EXPECT_TRUE((*column)->is_foreign_key);
+    EXPECT_EQ((*column)->foreign_table, "people");
+    ASSERT_EQ((*column)->foreign_rows->size(), 16u);
+    std::vector<uint64_t> rows;
+    for (uint64_t row = 0; row < 4; ++row) rows.push_back((*column)->foreign_row(row));
+    EXPECT_THAT(rows, ElementsAre(2, 0, 2, 1)) << c.type;
+  }
+}
+
+TEST(ForeignKeys, ThatMatchNothingOrTwoAreErrors) {
+  auto error = [](const std::string& type, std::string_view people, std::string_view orders) {
+    std::unique_ptr<TestFolder> folder = people_and_orders(type, people, orders);
+    Result<std::shared_ptr<const Column>> column = open(*folder)->column("orders", "person");
+    return column ? "success" : folder->local(column.error().message);
+  };
+  EXPECT_EQ(error("i32", "1|10|\n1|20|\n", "20\n15\n11\n"),
+            "orders.tbl:2:1: 15 of `orders.person` is not in `people.key`");
+  EXPECT_EQ(error("i32", "1|10|\n1|11|\n", "11\n12\n"), "orders.tbl:2:1: 12 of `orders.person` is not in `people.key`");
+  EXPECT_EQ(error("i32", "1|10|\n1|11|\n", "9\n"), "orders.tbl:1:1: 9 of `orders.person` is not in `people.key`");
+  EXPECT_EQ(error("i32", "", "1\n"), "orders.tbl:1:1: 1 of `orders.person` is not in `people.key`");
+  EXPECT_EQ(error("sym", "1|ann|\n", "ann\nanne\n"),
+            "orders.tbl:2:1: `anne` of `orders.person` is not in `people.key`");
+  EXPECT_EQ(error("i32", "1|10|\n1|20|\n1|10|\n", "20\n"),
+            "people.tbl:3:3: 10 stands a second time in `people.key`, which `orders.person` refers to");
+  EXPECT_EQ(error("sym", "1|a|\n1|a|\n", "a\n"),
+            "people.tbl:2:3: `a` stands a second time in `people.key`, which `orders.person` refers to");
+  EXPECT_EQ(error("i32", "1|x|\n", "1\n"), "people.tbl:1:3: expected an i32 for `key`, found `x`");
+}
+
+TEST(ForeignKeys, MayGoInACircle) {
+  TestFolder folder;
+  folder.write("schema.json",
+               R"({"tables": [{"name": "t", "columns": [{"name": "a", "type": "i32"}, {"name": "b", "type": "i32"}],
+      "foreign": [{"column": "a", "table": "t", "key": "b"}, {"column": "b", "table": "t", "key": "a"}]}]})");
+  folder.write("t.tbl", "1|2|\n2|3|\n3|1|\n");
+  std::shared_ptr<Source> source = open(folder);
+  Result<std::shared_ptr<const Column>> a = source->column("t", "a");
+  ASSERT_TRUE(a) << a.error().message;
+  EXPECT_EQ((*a)->foreign_row(0), 2u);
+  EXPECT_EQ((*source->column("t", "b"))->foreign_row(0), 1u);
+}
+
+}  // namespace
+}  // namespace rndn::data

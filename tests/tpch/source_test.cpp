@@ -1,0 +1,103 @@
+// `--data`: tables generated in memory and the folder that the generator writes are the same source.
+#include "tpch/source.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#include "tpch/generate.h"
+
+namespace rndn::tpch {
+namespace {
+
+constexpr SourceOptions quiet{.threads = 2, .progress = false};
+
+void expect_equal(const data::Column& a, const data::Column& b, const std::string& name) {
+  ASSERT_EQ(a.type, b.type) << name;
+  ASSERT_EQ(a.rows, b.rows) << name;
+  ASSERT_EQ(a.is_foreign_key, b.is_foreign_key) << name;
+  ASSERT_EQ(a.foreign_table, b.foreign_table) << name;
+  if (a.is_foreign_key) {
+    ASSERT_EQ(*a.foreign_rows, *b.foreign_rows) << name;
+  }
+  if (hir::is_text(a.type)) {
+    for (uint64_t row = 0; row < a.rows; ++row) ASSERT_EQ(a.text_at(row), b.text_at(row)) << name << " row " << row;
+    return;
+  }
+  ASSERT_EQ(a.width, b.width) << name;
+  ASSERT_TRUE(*a.data == *b.data) << name;  // bit by bit, floats too
+  ASSERT_EQ(a.statistics.known, b.statistics.known) << name;
+  ASSERT_EQ(a.statistics.min, b.statistics.min) << name;
+  ASSERT_EQ(a.statistics.max, b.statistics.max) << name;
+  ASSERT_EQ(a.statistics.sorted, b.statistics.sorted) << name;
+  ASSERT_EQ(a.statistics.dense, b.statistics.dense) << name;
+}
+
+TEST(Source, TheFolderHasTheColumnsOfTheGenerator) {
+  std::string path = testing::TempDir() + "rndn_tpch_XXXXXX";
+  ASSERT_TRUE(mkdtemp(path.data()));
+  ASSERT_TRUE(write_tables(0.01, path, 2, false));
+  Result<std::shared_ptr<data::Source>> generated = open_source("tpch:0.01", quiet), folder = open_source(path, quiet);
+  ASSERT_TRUE(generated) << generated.error().message;
+  ASSERT_TRUE(folder) << folder.error().message;
+  size_t columns = 0;
+  for (const data::TableSchema& table : (*generated)->schema().tables) {
+    EXPECT_EQ(*(*generated)->rows(table.name), *(*folder)->rows(table.name)) << table.name;
+    for (const data::ColumnSchema& column : table.columns) {
+      Result<std::shared_ptr<const data::Column>> a = (*generated)->column(table.name, column.name),
+                                                  b = (*folder)->column(table.name, column.name);
+      ASSERT_TRUE(a) << a.error().message;
+      ASSERT_TRUE(b) << b.error().message;
+      expect_equal(**a, **b, column.name);
+      ++columns;
+    }
+    unlink((path + "/" + table.file).c_str());
+  }
+  EXPECT_EQ(columns, 61u);
+  Result<data::Schema> schema = open_schema(path);
+  ASSERT_TRUE(schema) << schema.error().message;
+  EXPECT_EQ(data::schema_text(*schema), data::schema_text(data::tpch_schema()));
+  unlink((path + "/schema.json").c_str());
+  rmdir(path.c_str());
+}
+
+TEST(Source, FewValuesAreDictionariesManyAreText) {
+  Result<std::shared_ptr<data::Source>> source = open_source("tpch:0.01", quiet);
+  ASSERT_TRUE(source);
+  auto encoding = [&](const char* table, const char* column) { return (*(*source)->column(table, column))->encoding; };
+  EXPECT_EQ(encoding("lineitem", "l_shipmode"), data::Encoding::dictionary);
+  EXPECT_EQ(encoding("part", "p_brand"), data::Encoding::dictionary);
+  EXPECT_EQ(encoding("orders", "o_clerk"), data::Encoding::dictionary);
+  EXPECT_EQ((*(*source)->column("orders", "o_clerk"))->width, 2u);
+  EXPECT_EQ((*(*source)->column("part", "p_type"))->dictionary->values.size(), 150u);
+  EXPECT_EQ(encoding("part", "p_name"), data::Encoding::text);
+  EXPECT_EQ(encoding("customer", "c_phone"), data::Encoding::text);
+  EXPECT_EQ(encoding("region", "r_comment"), data::Encoding::text);
+}
+
+TEST(Source, ScalesThatAreNoScales) {
+  for (const char* text : {"tpch:", "tpch:x", "tpch:1x", "tpch:0", "tpch:-1", "tpch:nan", "tpch:inf", "tpch:30000"}) {
+    Result<std::shared_ptr<data::Source>> source = open_source(text, quiet);
+    ASSERT_FALSE(source) << text;
+    EXPECT_EQ(source.error().fault, Fault::usage);
+    EXPECT_EQ(source.error().message,
+              fmt::format("`{}`: the scale factor must be a number above 0 and below 30000, such as tpch:0.01", text));
+    EXPECT_EQ(open_schema(text).error().message, source.error().message);
+  }
+}
+
+TEST(Source, MissingTablesAndColumns) {
+  Result<std::shared_ptr<data::Source>> source = open_source("tpch:0.001", quiet);
+  ASSERT_TRUE(source);
+  EXPECT_EQ((*source)->rows("lineitems").error().message, "there is no table `lineitems`; did you mean `lineitem`?");
+  EXPECT_EQ((*source)->column("x", "l_tax").error().message,
+            "there is no table `x`; there are `region`, `nation`, `supplier`, `part`, `partsupp`, `customer`, "
+            "`orders`, `lineitem`");
+  EXPECT_EQ((*source)->column("lineitem", "l_taxes").error().message,
+            "table `lineitem` has no column `l_taxes`; did you mean `l_tax`?");
+}
+
+}  // namespace
+}  // namespace rndn::tpch
