@@ -20,7 +20,7 @@ constexpr uint32_t most_inferences = 200;  // functions of unknown signature cal
 class Checker final : public TypeChecker {
  public:
   Checker(Program& p, const Options& o, DiagnosticSink& s)
-      : TypeChecker(p, o, s), reported_(s), states_(p.functions.size()) {}
+      : TypeChecker(p, o, s), reported_(s), states_(p.functions.size()), failed_(p.functions.size()) {}
 
   void run() {
     for (uint32_t g = 0; g < program.globals.size(); ++g) global(static_cast<GlobalId>(g), 0);
@@ -60,6 +60,7 @@ class Checker final : public TypeChecker {
   void expression(ExpressionId id, TypeId target);
   void call(Expression& e, TypeId target);
   void cast(Expression& e);
+  TypeId kept_column(const Expression& inner, TypeId from, TypeId to) const;
   Argument argument(const Operand& o);
   TypeId value_type(const Operand& o);
   TableFact table_fact(const Expression& e);
@@ -68,6 +69,7 @@ class Checker final : public TypeChecker {
 
   DiagnosticSink& reported_;  // the real sink; `sink` may be a scratch one
   std::vector<State> states_;
+  std::vector<bool> failed_;  // by FunctionId: a `?` result was not found out, and why was reported
   Walk walk_;
   uint32_t depth_ = 0;
 };
@@ -148,8 +150,11 @@ void Checker::infer(FunctionId id) {
                   name(variable.name));
     if (variable.type == no_type) variable.type = types.wildcard();
   }
-  for (size_t r = 0; r < f.result_types.size(); ++r)
-    if (f.result_types[r] == no_type) f.result_types[r] = types.wildcard();
+  for (TypeId& t : f.result_types)
+    if (t == no_type) {
+      t = types.wildcard();
+      failed_[index(id)] = true;
+    }
   states_[index(id)] = State::done;
   walk_ = std::move(saved);
   sink = saved_sink;
@@ -495,12 +500,30 @@ bool Checker::call_user(FunctionId callee, Span span, std::span<const Argument> 
                   "the result type of `{}` cannot be inferred from its own recursion; expected a declared result type",
                   name(f.name))
           .note(f.name_span, "`{}` is declared here", name(f.name));
-    else if (!reported_.has_errors())
+    else if (!failed_[index(callee)])
       sink->error("cannot-infer", span, "the result type of `{}` cannot be inferred: it returns nothing", name(f.name))
           .note(f.name_span, "`{}` is declared here", name(f.name));
     t = no_type;
   }
   return true;
+}
+
+// The type that a column keeps although it is cast to `to`: text never becomes a number, fractions are not cut off, and a foreign
+// key stands for its values. Published programs name such types and rely on nothing being converted. Otherwise no_type.
+TypeId Checker::kept_column(const Expression& inner, TypeId from, TypeId to) const {
+  const Expression* source = &inner;
+  while (source->kind == Expression::cast) source = &walk_.function->expressions[source->inner];
+  bool column = source->kind == Expression::call && source->callee.kind == FunctionRef::builtin &&
+                source->callee.builtin_id == Builtin::column_value;
+  if (!column) return no_type;
+  const Type &f = types[from], &t = types[to];
+  if (f.kind == TypeKind::enumeration) {
+    if (t.kind == TypeKind::basic) return f.components[0];
+    return t.kind == TypeKind::enumeration && !types.is_wildcard(t.components[0]) ? from : no_type;
+  }
+  if (f.kind != TypeKind::basic || t.kind != TypeKind::basic) return no_type;
+  if (is_text(f.basic) && !is_text(t.basic)) return from;
+  return is_float(f.basic) && is_integer(t.basic) ? from : no_type;
 }
 
 // check_cast: the table of horseir.md 3.5; lenient mode keeps the actual type of a column where published programs name another.
@@ -519,30 +542,16 @@ void Checker::cast(Expression& e) {
     result = types.contains_wildcard(to) ? no_type : to;
   } else if (types.is_wildcard(from) || from == to) {
     result = to;
+  } else if (TypeId kept = options.strict ? no_type : kept_column(inner, from, to); kept != no_type) {
+    sink->warning("lenient-cast", e.span, "the column is {}, not {}: its values stay {}", types.text(from),
+                  types.text(to), types.text(kept));
+    result = kept;
   } else if (from != types.function() && types.contains_wildcard(to) && assignable(to, from)) {
     result = from;
-  } else if (types.is_basic(from) && types.is_basic(to) && castable(types.basic_of(from), types.basic_of(to))) {
-    result = to;
-  } else {
-    const Expression* source = &inner;
-    while (source->kind == Expression::cast) source = &walk_.function->expressions[source->inner];
-    bool column = source->kind == Expression::call && source->callee.kind == FunctionRef::builtin &&
-                  source->callee.builtin_id == Builtin::column_value;
-    const Type &f = types[from], &t = types[to];
-    bool text = f.kind == TypeKind::basic && is_text(f.basic) && t.kind == TypeKind::basic;
-    bool truncates = f.kind == TypeKind::basic && is_float(f.basic) && t.kind == TypeKind::basic && is_integer(t.basic);
-    bool foreign_key =
-        f.kind == TypeKind::enumeration && (t.kind == TypeKind::basic || t.kind == TypeKind::enumeration);
-    if (options.strict || !column || !(text || truncates || foreign_key)) {
-      auto report =
-          sink->error("bad-cast", e.span, "`check_cast` cannot turn {} into {}", types.text(from), types.text(to));
-      if (!options.strict && !column) report.highlight(inner.span);
-      result = no_type;
-    } else {
-      result = foreign_key && t.kind == TypeKind::basic ? f.components[0] : from;
-      sink->warning("lenient-cast", e.span, "the column is {}, not {}: its values stay {}", types.text(from),
-                    types.text(to), types.text(result));
-    }
+  } else if (!(types.is_basic(from) && types.is_basic(to) && castable(types.basic_of(from), types.basic_of(to)))) {
+    sink->error("bad-cast", e.span, "`check_cast` cannot turn {} into {}", types.text(from), types.text(to))
+        .highlight(inner.span);
+    result = no_type;
   }
   e.types.assign(1, result);
 }

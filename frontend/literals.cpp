@@ -303,28 +303,28 @@ bool ParseContext::literal_values(std::span<const ValueToken> tokens, BasicType 
             Location place{t.location.begin + static_cast<uint32_t>(at),
                            t.location.begin + static_cast<uint32_t>(at + length)};
             error("literal-range", place,
-                  fmt::format("expected a {} from {} to {}, got {}", name, low, high, word.substr(at, length)));
+                  fmt::format("expected {} from {} to {}, got {}", name, low, high, word.substr(at, length)));
           }
           return value;
         };
         int64_t days = 0, of_day = 0;  // milliseconds
         size_t clock = 0;
         if (type == BasicType::date || type == BasicType::month || type == BasicType::dt) {
-          int64_t year = field("year", 0, 4, 1000, 9999);
-          int64_t month = field("month", 5, 2, 1, 12);
+          int64_t year = field("a year", 0, 4, 1000, 9999);
+          int64_t month = field("a month", 5, 2, 1, 12);
           if (!ok) return false;
           if (type == BasicType::month) {
             integers.push_back((year - 1970) * 12 + month - 1);
             continue;
           }
-          int64_t day = field("day", 8, 2, 1, days_in_month(year, month));
+          int64_t day = field("a day", 8, 2, 1, days_in_month(year, month));
           days = days_from_civil(year, month, day);
           clock = 11;
         }
         if (type != BasicType::date) {
-          of_day = field("hour", clock, 2, 0, 23) * 3600000 + field("minute", clock + 3, 2, 0, 59) * 60000;
-          if (type != BasicType::minute) of_day += field("second", clock + 6, 2, 0, 59) * 1000;
-          if (type == BasicType::time || type == BasicType::dt) of_day += field("millisecond", clock + 9, 3, 0, 999);
+          of_day = field("an hour", clock, 2, 0, 23) * 3600000 + field("a minute", clock + 3, 2, 0, 59) * 60000;
+          if (type != BasicType::minute) of_day += field("a second", clock + 6, 2, 0, 59) * 1000;
+          if (type == BasicType::time || type == BasicType::dt) of_day += field("a millisecond", clock + 9, 3, 0, 999);
         }
         if (!ok) return false;
         if (type == BasicType::date)
@@ -345,7 +345,7 @@ SemanticValue ParseContext::literal(uint32_t values, TypeId type, Location type_
   Literal made{type, std::vector<int64_t>{}, span(at)};
   if (program_.types->is_basic(type))
     literal_values(tokens, program_.types->basic_of(type), type_at, at, made);
-  else if (sink_.error_count() == 0 || type != program_.types->wildcard())  // a type in error is `?` and was reported
+  else if (!type_failed_ || type != program_.types->wildcard())
     error("literal-type", type_at,
           fmt::format("expected a basic type for a literal, got {}", program_.types->text(type)));
   values_.resize(values);

@@ -37,6 +37,21 @@ bool is_value_token(int kind) {
   }
 }
 
+std::string_view suffix_for(int kind) {
+  switch (kind) {
+    case token::INT: return "i64";
+    case token::FLOAT: return "f64";
+    case token::COMPLEX: return "complex";
+    case token::CHAR: return "char";
+    case token::MONTH: return "month";
+    case token::DATE: return "date";
+    case token::MINUTE: return "minute";
+    case token::SECOND: return "second";
+    case token::TIME: return "time";
+    default: return "dt";
+  }
+}
+
 // What of `expected` (names of tokens as parser.y declares them) is worth telling: groups of tokens become the thing that they
 // begin, and continuations that hardly anybody means are left out.
 std::vector<std::string_view> summarise(std::vector<std::string_view> expected) {
@@ -103,7 +118,8 @@ DiagnosticSink::Builder ParseContext::error(std::string_view kind, Location at, 
 // --- Scanner ------------------------------------------------------------------------------------------------------------------
 
 void ParseContext::unterminated(Location at, std::string_view what, std::string_view quote) {
-  error("unterminated", at, fmt::format("unterminated {}: expected `{}` before the end of the line", what, quote));
+  quiet_ = true;
+  error("unterminated", at, fmt::format("unterminated {}: expected {} before the end of the line", what, quote));
 }
 
 void ParseContext::unterminated_comment(Location at) {
@@ -114,6 +130,7 @@ void ParseContext::unterminated_comment(Location at) {
 
 void ParseContext::illegal_characters(Location at) {
   if (stopped_) return;
+  quiet_ = true;
   unsigned char first = static_cast<unsigned char>(text_[at.begin]);
   if (first > 32 && first < 127)
     error("unexpected-character", at, fmt::format("`{}` has no meaning in HorseIR", static_cast<char>(first)));
@@ -150,7 +167,7 @@ int ParseContext::next_token(SemanticValue* value, Location* location) {
     }
     if (kind != 0) kind = ';';
   }
-  before_last_kind_ = last_kind_;
+  if (kind == ';' || kind == '}') quiet_ = false;
   last_kind_ = token_kind_;
   last_ = token_;
   token_kind_ = kind;
@@ -163,7 +180,7 @@ int ParseContext::next_token(SemanticValue* value, Location* location) {
 void ParseContext::syntax_error(Location at, std::string_view found, const std::vector<std::string_view>& expected) {
   recovering_ = true;
   skip_block_ = token_kind_ == '{';
-  if (stopped_) return;  // the end of file is made up
+  if (stopped_ || quiet_) return;  // the end of the file is made up; the scanner has told what is wrong here
   bool at_end = token_kind_ == 0;
   bool label = (token_kind_ == '>' && last_kind_ == token::ID) ||
                (token_kind_ == token::ID && last_kind_ == token::BREAK) ||
@@ -178,9 +195,7 @@ void ParseContext::syntax_error(Location at, std::string_view found, const std::
   if (wanted.size() == 1 && wanted[0] == "`:`" && is_value_token(last_kind_)) {
     error("untyped-literal", last_,
           fmt::format("the literal `{}` has no type: expected a suffix such as `:{}`", text(last_).substr(0, 40),
-                      last_kind_ == token::INT     ? "i64"
-                      : last_kind_ == token::FLOAT ? "f64"
-                                                   : "char"));
+                      suffix_for(last_kind_)));
     return;
   }
   std::string got = at_end ? std::string("the end of the file") : fmt::format("`{}`", text(at).substr(0, 40));
@@ -478,6 +493,7 @@ TypeId ParseContext::type(NameId name, Location name_at, uint32_t arguments, Loc
     types_.resize(arguments);
   }
   std::string_view word = program_.text(name);
+  size_t errors_before = sink_.error_count();
   TypeId made = types.wildcard();
   BasicType basic;
   auto plain = [&] {
@@ -510,7 +526,7 @@ TypeId ParseContext::type(NameId name, Location name_at, uint32_t arguments, Loc
     if (!basic_key)
       error("type-arguments", at,
             fmt::format("expected a basic type or a list of one as the key of `enum`, got {}", types.text(parts[0])));
-    else if (parts.size() > 2 || (parts.size() == 2 && parts[0] != parts[1]))
+    else if (parts.size() > 2)
       error("type-arguments", at, fmt::format("expected `enum<key>`, got {} component types", parts.size()));
     else
       made = types.enumeration(parts[0]);
@@ -526,15 +542,15 @@ TypeId ParseContext::type(NameId name, Location name_at, uint32_t arguments, Loc
           near.empty() ? fmt::format("expected a type, got `{}`", word)
                        : fmt::format("expected a type, got `{}`; did you mean `{}`?", word, near));
   }
+  if (sink_.error_count() > errors_before) type_failed_ = true;
   uint32_t depth = 1;
-  for (TypeId p : parts)
-    if (index(p) < type_depth_.size()) depth = std::max(depth, type_depth_[index(p)] + 1u);
+  for (TypeId p : parts) depth = std::max(depth, index(p) < type_depth_.size() ? type_depth_[index(p)] + 1u : 2u);
   if (depth > most_nested_types) {
     error("too-deep", at, fmt::format("types are nested deeper than {} levels", most_nested_types));
     return types.wildcard();
   }
   if (depth > 1) {
-    if (type_depth_.size() <= index(made)) type_depth_.resize(index(made) + 1);
+    if (type_depth_.size() <= index(made)) type_depth_.resize(index(made) + 1, 1);
     type_depth_[index(made)] = static_cast<uint16_t>(depth);
   }
   return made;

@@ -125,9 +125,11 @@ class ParseContext {
   // Error recovery.
   bool recovering_ = false;  // between a syntax error and the end of the statement: braces are skipped in pairs
   bool skip_block_ = false;  // the token in error was the `{` of a block
+  bool quiet_ = false;        // a malformed token was reported: what follows in its statement is not
+  bool type_failed_ = false;  // a type was reported and reads as `?` since
   bool stopped_ = false;     // too many errors: the rest of the text is not read
   Location last_;            // the token before the one in error
-  int last_kind_ = 0, before_last_kind_ = 0;
+  int last_kind_ = 0;
   Location token_;  // the last token handed to the parser
   int token_kind_ = 0;
   std::vector<Location> open_braces_;

@@ -1,15 +1,15 @@
 // The grammar of HorseIR (horseir.md 2.1), all dialects in one. Actions only call ParseContext (parse.h), which builds the
 // program. Lists are collected on stacks of the context; the value of a list is where it begins on its stack.
 //
-// Errors recover at the end of a statement, of a block, or at the next member of a module; tables are exact (canonical LR without
-// default reductions in error states) so that the tokens said to be expected are the right ones.
+// Errors recover at the end of a statement, of a block, or at the next member of a module; tables are exact (canonical LR, default
+// reductions only where there is no other action) so that the tokens said to be expected are the right ones.
 
 %skeleton "lalr1.cc"
 %require "3.8"
 %language "c++"
 %locations
-%define lr.type ielr
-%define lr.default-reduction accepting
+%define lr.type canonical-lr
+%define lr.default-reduction consistent
 %define parse.error custom
 %define api.namespace {rndn::hir}
 %define api.parser.class {Parser}
@@ -30,7 +30,7 @@ inline int yylex(rndn::hir::SemanticValue* value, rndn::hir::Location* location,
 }  // namespace
 }
 
-%token END 0 "end of file"
+%token END 0 "the end of the file"
 %token MODULE "`module`" IMPORT "`import`" GLOBAL "`global`" DEF "`def`" KERNEL "`kernel`" CHECK_CAST "`check_cast`"
 %token IF "`if`" ELSE "`else`" WHILE "`while`" REPEAT "`repeat`" VAR "`var`" RETURN "`return`" BREAK "`break`"
 %token CONTINUE "`continue`" ID "a name" ELLIPSIS "`...`"

@@ -1,0 +1,127 @@
+// Golden diagnostics, accepted programs and their round trips, typed output. RNDN_UPDATE=1 writes the golden files anew.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <set>
+#include <string>
+
+#include "libraries/base/files.h"
+#include "tests/frontend/support.h"
+
+namespace rndn::hir {
+namespace {
+
+std::string base_name(const std::string& path) { return std::filesystem::path(path).filename().string(); }
+
+TEST(Errors, AreReportedAsExpected) {
+  auto files = test_files("errors");
+  ASSERT_GT(files.size(), 30u);
+  for (const std::string& path : files) {
+    SCOPED_TRACE(base_name(path));
+    Outcome out = run_text(base_name(path), read(path));
+    EXPECT_FALSE(out.diagnostics.empty());
+    // Files named warn_* hold warnings only, all others at least one error.
+    EXPECT_EQ(out.ok, base_name(path).starts_with("warn_")) << out.diagnostics;
+    expect_golden(path + ".expected", out.diagnostics);
+  }
+}
+
+TEST(Errors, EveryKindHasAGoldenFile) {
+  std::set<std::string> used, shown;
+  // A file of more than a gigabyte is no test file.
+  const std::set<std::string> exempt = {"too-large"};
+  size_t sources = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(RNDN_SOURCE_DIR "/frontend")) {
+    std::string extension = entry.path().extension().string();
+    if (extension != ".cpp" && extension != ".l" && extension != ".y") continue;
+    ++sources;
+    std::string text = read(entry.path().string());
+    for (std::string_view call : {"error(\"", "warning(\"", "error(\n"}) {
+      for (size_t at = text.find(call); at != std::string::npos; at = text.find(call, at + 1)) {
+        size_t begin = text.find('"', at) + 1;
+        used.insert(text.substr(begin, text.find('"', begin) - begin));
+      }
+    }
+  }
+  ASSERT_GT(sources, 5u);
+  ASSERT_GT(used.size(), 30u);
+  for (const std::string& path : test_files("errors"))
+    for (const std::string& kind : run_text(base_name(path), read(path)).kinds) shown.insert(kind);
+  for (const std::string& kind : used)
+    if (!exempt.contains(kind)) {
+      EXPECT_TRUE(shown.contains(kind)) << "no file in tests/frontend/errors shows a `" << kind << "`";
+    }
+  for (const std::string& kind : shown) EXPECT_TRUE(used.contains(kind)) << kind;
+}
+
+std::vector<std::string> accepted() {
+  auto files = test_files("accept");
+  for (const auto& entry : std::filesystem::directory_iterator(RNDN_SOURCE_DIR "/tpch/queries"))
+    if (entry.path().extension() == ".hir") files.push_back(entry.path().string());
+  return files;
+}
+
+TEST(Accept, ProgramsTypeWithTheExpectedWarnings) {
+  auto files = test_files("accept");
+  ASSERT_GT(files.size(), 10u);
+  for (const std::string& path : files) {
+    SCOPED_TRACE(base_name(path));
+    Outcome out = run_text(base_name(path), read(path));
+    EXPECT_TRUE(out.ok) << out.diagnostics;
+    expect_golden(path + ".expected", out.diagnostics);
+    if (path.find("parse_") != std::string::npos) continue;
+    // Everything is resolved and typed. Functions that nothing calls may keep `?` parameters.
+    for (const Function& f : out.program.functions) {
+      for (const Expression& e : f.expressions) {
+        for (const Operand& o : e.operands) EXPECT_NE(o.kind, Operand::unresolved);
+        if (e.kind == Expression::call) {
+          EXPECT_NE(e.callee.kind, FunctionRef::unresolved);
+        }
+        for (TypeId t : e.types) EXPECT_FALSE(is_none(t));
+      }
+      for (const Variable& v : f.variables)
+        if (!v.is_parameter) {
+          EXPECT_FALSE(out.program.types->is_wildcard(v.type)) << out.program.text(v.name);
+        }
+    }
+  }
+}
+
+TEST(RoundTrip, PrintedProgramsParseToTheSameProgram) {
+  for (const std::string& path : accepted()) {
+    SCOPED_TRACE(base_name(path));
+    std::string text = read(path);
+    // Parsed only.
+    Outcome parsed = run_text("a.hir", "// test: parse\n" + text);
+    ASSERT_TRUE(parsed.ok) << parsed.diagnostics;
+    std::string once = print(parsed.program, false);
+    Outcome again = run_text("b.hir", "// test: parse\n" + once);
+    ASSERT_TRUE(again.ok) << again.diagnostics << once;
+    EXPECT_EQ(print(again.program, false), once);
+    EXPECT_EQ(structure(again.program), structure(parsed.program));
+    // Resolved and typed: the typed form types again, to itself.
+    Outcome typed = run_text("c.hir", text);
+    if (!typed.ok) continue;  // reported by the test above
+    std::string full = print(typed.program, true);
+    // The canonical form has v0's argument orders already undone: read it as the newest dialect.
+    std::string head = text.substr(0, text.find('\n') + 1);
+    if (!head.starts_with("// test:")) head.clear();
+    if (size_t at = head.find("v0"); at != std::string::npos) head.erase(at, 2);
+    Outcome retyped = run_text("d.hir", head + full);
+    ASSERT_TRUE(retyped.ok) << retyped.diagnostics << full;
+    EXPECT_EQ(print(retyped.program, true), full);
+    EXPECT_EQ(structure(retyped.program), structure(run_text("e.hir", head + full).program));
+  }
+}
+
+TEST(Typed, Query6) {
+  for (bool schema : {false, true}) {
+    std::string text = read(RNDN_SOURCE_DIR "/tpch/queries/q06.hir");
+    Outcome out = run_text("q06.hir", (schema ? "// test: schema\n" : "") + text);
+    EXPECT_EQ(out.diagnostics, "");
+    expect_golden(RNDN_SOURCE_DIR "/tests/frontend/typed/q06.hir.expected", print(out.program, true));
+  }
+}
+
+}  // namespace
+}  // namespace rndn::hir
