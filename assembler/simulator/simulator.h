@@ -16,12 +16,12 @@
 namespace rndn::sim {
 
 struct Options {
-  bool check_memory = true;         // bounds, alignment, freed memory
-  bool check_uninitialised = false; // registers and memory never written
-  bool check_hazards = false;       // stalls and scoreboards
+  bool check_memory = true;          // bounds, alignment, freed memory
+  bool check_uninitialised = false;  // registers and memory never written
+  bool check_hazards = false;        // stalls and scoreboards
   bool deterministic = false;
   uint64_t seed = 1;
-  unsigned threads = 0;             // 0: all cores; deterministic: 1
+  unsigned threads = 0;                // 0: all cores; deterministic: 1
   uint64_t max_warp_instructions = 0;  // per launch; 0: no limit. Exceeding it is reported as a hang
 };
 
@@ -33,7 +33,7 @@ struct Dim3 {
 struct Counters {
   uint64_t warp_instructions = 0;
   uint64_t thread_instructions = 0;
-  uint64_t issue_cycles = 0;        // sum of stall counts of executed instructions, per warp
+  uint64_t issue_cycles = 0;                                   // sum of stall counts of executed instructions, per warp
   uint64_t global_load_sectors = 0, global_store_sectors = 0;  // 32-byte sectors
   uint64_t shared_accesses = 0;
   uint64_t divergent_branches = 0;
@@ -43,10 +43,11 @@ struct Counters {
 // A violation found by a check, or a trap: where and what.
 struct Report {
   std::string kernel;
-  uint64_t address = 0;        // of the instruction, in its section
-  std::string instruction;     // as text
+  uint64_t address = 0;     // of the instruction, in its section
+  std::string instruction;  // as text
   std::string message;
   std::array<uint32_t, 3> block{}, thread{};
+  std::string text() const;  // one line with all of it
 };
 
 struct KernelInfo {
@@ -75,11 +76,15 @@ class Machine {
   Result<ModuleId> load(std::span<const std::byte> cubin);
   Result<void> unload(ModuleId module);
   Result<KernelInfo> kernel(ModuleId module, std::string_view name) const;
+  std::vector<std::string> kernels(ModuleId module) const;  // names, in the cubin's order
+  // Device address of a global variable of the module.
+  Result<uint64_t> variable(ModuleId module, std::string_view name) const;
 
   // Runs the kernel to completion. parameters: the parameter area, laid out as the cubin says.
   // Fails (fault world) with the first report when a check fires or the code traps; all reports are in `reports`.
   Result<Counters> launch(ModuleId module, std::string_view kernel, Dim3 grid, Dim3 block, uint32_t dynamic_shared,
-                          std::span<const std::byte> parameters, const Options& options, std::vector<Report>* reports = nullptr);
+                          std::span<const std::byte> parameters, const Options& options,
+                          std::vector<Report>* reports = nullptr);
 
  private:
   struct State;

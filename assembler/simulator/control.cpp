@@ -1,0 +1,442 @@
+// Control flow: divergence and reconvergence of the lanes of a warp, barriers between the warps of a block.
+//
+// Volta and later (volta-family.md, section 5): every lane has its own pc; lanes with one pc run as a group. A divergent branch splits the
+// group; BSYNC makes a group wait for the lanes that BSSY recorded and that have neither left (BREAK) nor exited, and joins them.
+// Groups at the same pc are joined only there, at WARPSYNC and at BAR, as nothing else promises it.
+// Pascal (pascal.md, section 5): a stack per warp. SSY, PBK, PCNT, CAL and PRET push a target with the active lanes; a divergent branch
+// pushes its other side. Lanes that SYNC, BRK, CONT or RET wait; when none is active, the top entry is resumed with those of its lanes
+// that have not left it.
+#include <algorithm>
+
+#include "assembler/simulator/lanes.h"
+#include "assembler/simulator/select.h"
+
+namespace rndn::sim {
+
+using isa::Mnemonic;
+using isa::ModifierKind;
+
+bool pick_group(Warp& w) {
+  for (size_t i = w.groups.size(); i-- > 0;) {
+    if (w.groups[i].wait != Wait::ready) continue;
+    w.pc = w.groups[i].pc;
+    w.active = w.groups[i].mask;
+    w.groups.erase(w.groups.begin() + static_cast<ptrdiff_t>(i));
+    return true;
+  }
+  return false;
+}
+
+namespace {
+
+// Joins waiting groups whose condition holds; called whenever lanes arrive, break or exit.
+void join_groups(Warp& w) {
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (const Group& g : w.groups) {
+      if (g.wait != Wait::convergence && g.wait != Wait::warpsync) continue;
+      const bool convergence = g.wait == Wait::convergence;
+      uint32_t arrived = 0;
+      for (const Group& other : w.groups)
+        if (other.wait == g.wait && (convergence ? other.pc == g.pc && other.sync == g.sync : true))
+          arrived |= other.mask;
+      const uint32_t needed = (convergence ? w.barriers[g.sync][std::countr_zero(g.mask)] : g.sync) & w.alive;
+      if ((needed & ~arrived) != 0) continue;
+      // All have come. Groups that stand at one pc go on as one.
+      const Group key = g;
+      std::vector<Group> ready, rest;
+      for (const Group& other : w.groups) {
+        const bool mine = other.wait == key.wait && (convergence ? other.pc == key.pc && other.sync == key.sync
+                                                                 : (other.mask & (needed | key.mask)) != 0);
+        if (!mine) {
+          rest.push_back(other);
+          continue;
+        }
+        const auto same = std::find_if(ready.begin(), ready.end(), [&](const Group& r) { return r.pc == other.pc; });
+        if (same == ready.end())
+          ready.push_back({other.pc, other.mask, Wait::ready, 0});
+        else
+          same->mask |= other.mask;
+      }
+      rest.insert(rest.end(), ready.begin(), ready.end());
+      w.groups = std::move(rest);
+      changed = true;
+      break;
+    }
+  }
+}
+
+}  // namespace
+
+Status wait_group(Warp& w, Wait wait, uint32_t sync, uint32_t mask, uint32_t pc) {
+  w.groups.push_back({pc, mask, wait, sync});
+  w.active &= ~mask;
+  if (wait == Wait::convergence || wait == Wait::warpsync) {
+    // Usually everybody is here: go on at once.
+    if (w.groups.size() == 1 && w.active == 0) {
+      const uint32_t needed = (wait == Wait::convergence ? w.barriers[sync][std::countr_zero(mask)] : sync) & w.alive;
+      if ((needed & ~mask) == 0) {
+        w.groups.clear();
+        w.active = mask;
+        w.pc = pc;
+        return Status::go;
+      }
+    }
+    join_groups(w);
+  }
+  return w.active ? Status::go : Status::reschedule;
+}
+
+void exit_lanes(Warp& w, uint32_t mask) {
+  w.alive &= ~mask;
+  w.active &= ~mask;
+  for (StackEntry& e : w.stack) e.mask &= ~mask;
+  if (!w.groups.empty()) join_groups(w);
+  // A warp arrives at a barrier when all lanes that are left have.
+  for (Barrier& b : w.block->barriers) {
+    uint32_t& arrived = b.arrived[w.number];
+    if (arrived && w.alive && (w.alive & ~arrived) == 0) {
+      arrived = 0;
+      b.count += lanes;
+    }
+  }
+}
+
+void arrive(Warp& w, uint32_t id, uint32_t threads, uint32_t mask, uint32_t votes) {
+  Barrier& b = w.block->barriers[id];
+  if (w.launch->program->target->family == isa::Family::pascal) mask = w.alive;
+  b.expected = threads;
+  b.votes += std::popcount(votes & mask);
+  b.red_and &= (mask & ~votes) == 0;
+  b.red_or |= (mask & votes) != 0;
+  uint32_t& arrived = b.arrived[w.number];
+  arrived |= mask;
+  if ((w.alive & ~arrived) == 0) {
+    arrived = 0;
+    b.count += lanes;
+  }
+}
+
+void release_barriers(Block& block) {
+  uint32_t live = 0;
+  for (const Warp& w : block.warps) live += w.alive != 0;
+  for (uint32_t id = 0; id < block.barriers.size(); ++id) {
+    Barrier& b = block.barriers[id];
+    if (b.count == 0) continue;
+    const uint32_t needed = b.expected ? b.expected : live * lanes;
+    if (b.count < needed) continue;
+    b.count = 0;
+    for (Warp& w : block.warps) {
+      std::vector<Group> kept;
+      for (const Group& g : w.groups) {
+        Group next = g;
+        if (g.wait == Wait::barrier && g.sync == id) {
+          w.barrier_count = b.votes;
+          w.barrier_predicate = b.reduction == 2 ? b.red_or : b.red_and;
+          next.wait = Wait::ready;
+          const auto same = std::find_if(kept.begin(), kept.end(),
+                                         [&](const Group& k) { return k.wait == Wait::ready && k.pc == next.pc; });
+          if (same != kept.end()) {
+            same->mask |= next.mask;
+            continue;
+          }
+        }
+        kept.push_back(next);
+      }
+      w.groups = std::move(kept);
+    }
+    b.votes = 0, b.red_and = 1, b.red_or = 0;
+  }
+}
+
+Status pop_stack(Warp& w) {
+  while (w.active == 0 && !w.stack.empty()) {
+    w.active = w.stack.back().mask & w.alive;
+    w.pc = w.stack.back().pc;
+    w.stack.pop_back();
+  }
+  return w.active ? Status::go : Status::reschedule;
+}
+
+namespace {
+
+bool on_stack(const Warp& w) { return w.launch->program->target->family == isa::Family::pascal; }
+
+Status jump(Warp& w, const Op& op, uint32_t taken, uint32_t target) {
+  if (target >= w.launch->program->size())
+    return fail(w, op, std::countr_zero(taken), "branch to an address that holds no instruction");
+  const uint32_t rest = w.active & ~taken;
+  if (rest) {
+    ++w.tally->counters.divergent_branches;
+    if (on_stack(w)) {
+      if (w.stack.size() > 4096) return fail(w, op, std::countr_zero(taken), "the divergence stack overflows");
+      w.stack.push_back({Push::divergence, w.pc, rest});
+    } else {
+      w.groups.push_back({w.pc, rest, Wait::ready, 0});
+    }
+    w.active = taken;
+  }
+  w.pc = target;
+  return Status::go;
+}
+
+Status bra(Warp& w, const Op& op, uint32_t mask) {
+  const uint32_t taken = mask & lane_mask(w, op.ps);
+  return taken ? jump(w, op, taken, op.target) : Status::go;
+}
+
+// The uniform register holds the mask of lanes that ought to be together.
+template <bool when_equal>
+Status bra_mask(Warp& w, const Op& op, uint32_t mask) {
+  return (w.active == value(w, op.a, 0)) == when_equal ? jump(w, op, mask, op.target) : Status::go;
+}
+
+// Jumps to register + base, which may differ from lane to lane.
+Status indirect(Warp& w, const Op& op, uint32_t mask) {
+  const uint32_t* a = row(w, op.a);
+  uint32_t todo = mask;
+  while (todo) {
+    const uint32_t first = std::countr_zero(todo);
+    uint32_t same = 0;
+    for_lanes(todo, [&](uint32_t l) { same |= (a[l] == a[first] ? 1u : 0u) << l; });
+    const uint64_t high = op.x ? static_cast<uint64_t>(a[first + lanes]) << 32 : 0;
+    const uint64_t address = (high | a[first]) + static_cast<uint64_t>(op.offset);
+    const uint32_t target = w.launch->program->index_of(address);
+    if (target >= w.launch->program->size())
+      return fail(w, op, first, fmt::format("jump to {:#x}, which holds no instruction", address));
+    todo &= ~same;
+    if (!todo) return jump(w, op, same, target);
+    if (on_stack(w))
+      w.stack.push_back({Push::divergence, target, same});
+    else
+      w.groups.push_back({target, same, Wait::ready, 0});
+    w.active &= ~same;
+  }
+  return Status::go;
+}
+
+Status exit_(Warp& w, const Op& op, uint32_t mask) {
+  const uint32_t leaving = mask & lane_mask(w, op.ps);
+  if (!leaving) return Status::go;
+  exit_lanes(w, leaving);
+  if (w.active) return Status::go;
+  return on_stack(w) ? pop_stack(w) : Status::reschedule;
+}
+
+Status bssy(Warp& w, const Op& op, uint32_t mask) {
+  for_lanes(mask, [&](uint32_t l) { w.barriers[op.x][l] = mask; });
+  return Status::go;
+}
+Status bsync(Warp& w, const Op& op, uint32_t mask) { return wait_group(w, Wait::convergence, op.x, mask, w.pc); }
+Status break_(Warp& w, const Op& op, uint32_t mask) {
+  const uint32_t leaving = mask & lane_mask(w, op.ps);
+  if (!leaving) return Status::go;
+  const uint32_t members = w.barriers[op.x][std::countr_zero(leaving)];
+  for_lanes(members, [&](uint32_t l) { w.barriers[op.x][l] &= ~leaving; });
+  if (!w.groups.empty()) join_groups(w);
+  return Status::go;
+}
+Status warpsync(Warp& w, const Op& op, uint32_t mask) {
+  const uint32_t needed = op.x ? w.alive : value(w, op.a, std::countr_zero(mask));
+  return wait_group(w, Wait::warpsync, needed, mask, w.pc);
+}
+Status barrier_to_register(Warp& w, const Op& op, uint32_t mask) {
+  commit(row(w, op.d), w.barriers[op.x], mask);
+  return Status::go;
+}
+Status register_to_barrier(Warp& w, const Op& op, uint32_t mask) {
+  commit(w.barriers[op.x], row(w, op.a), mask);
+  return Status::go;
+}
+Status yield(Warp&, const Op&, uint32_t) { return Status::yield; }
+Status nop(Warp&, const Op&, uint32_t) { return Status::go; }
+Status trap(Warp& w, const Op& op, uint32_t mask) { return fail(w, op, std::countr_zero(mask), "trap"); }
+
+// --- Pascal
+Status push(Warp& w, const Op& op, uint32_t) {
+  if (w.stack.size() > 4096) return fail(w, op, std::countr_zero(w.active), "the divergence stack overflows");
+  w.stack.push_back({static_cast<Push>(op.x), op.target, w.active});
+  return Status::go;
+}
+
+// Which lanes a condition-code test selects (pascal.md 2.6).
+uint32_t condition(const Warp& w, uint32_t test) {
+  const uint32_t n = w.negative, z = w.zero, v = w.overflow, c = w.carry;
+  if (test < 16) {  // LT EQ GT as sets; integers have no unordered case
+    uint32_t bits = 0;
+    if (test & 1) bits |= (n ^ v) & ~z;
+    if (test & 2) bits |= z;
+    if (test & 4) bits |= ~(n ^ v) & ~z;
+    return bits;
+  }
+  switch (test) {
+    case 16: return ~v;
+    case 17: return ~c;
+    case 18: return ~n;
+    case 19: return ~c | z;
+    case 20: return c & ~z;
+    case 21: return n;
+    case 22: return c;
+    case 23: return v;
+    default: return 0;
+  }
+}
+uint32_t passing(const Warp& w, const Op& op, uint32_t mask) { return op.y == 15 ? mask : mask & condition(w, op.y); }
+
+// Lanes leave for the innermost entry of the given kind; entries above it lose them.
+Status leave(Warp& w, const Op& op, uint32_t mask) {
+  const uint32_t leaving = passing(w, op, mask);
+  if (!leaving) return Status::go;
+  size_t entry = w.stack.size();
+  while (entry > 0 && w.stack[entry - 1].kind != static_cast<Push>(op.x)) --entry;
+  if (entry == 0) return fail(w, op, std::countr_zero(leaving), "nothing on the divergence stack to go to");
+  for (size_t i = entry; i < w.stack.size(); ++i) w.stack[i].mask &= ~leaving;
+  w.active &= ~leaving;
+  return w.active ? Status::go : pop_stack(w);
+}
+Status branch_on_condition(Warp& w, const Op& op, uint32_t mask) {
+  const uint32_t taken = passing(w, op, mask);
+  return taken ? jump(w, op, taken, op.target) : Status::go;
+}
+Status exit_on_condition(Warp& w, const Op& op, uint32_t mask) {
+  const uint32_t leaving = passing(w, op, mask);
+  return leaving ? exit_(w, op, leaving) : Status::go;
+}
+Status call(Warp& w, const Op& op, uint32_t mask) {
+  if (w.stack.size() > 4096) return fail(w, op, std::countr_zero(mask), "the call stack overflows");
+  const uint32_t rest = w.active & ~mask;
+  if (rest) w.stack.push_back({Push::divergence, w.pc, rest});
+  w.stack.push_back({Push::call, w.pc, mask});
+  w.active = mask;
+  return jump(w, op, mask, op.target);
+}
+Status condition_to_predicates(Warp& w, const Op& op, uint32_t mask) {
+  const uint32_t test = op.y == 15 ? all_lanes : condition(w, op.y), p = lane_mask(w, op.ps);
+  const auto combine = [&](uint32_t t) { return op.x == 0 ? t & p : op.x == 1 ? t | p : t ^ p; };
+  commit_predicate(w, op.pd, combine(test), mask);
+  commit_predicate(w, op.pq, combine(~test), mask);
+  return Status::go;
+}
+Status condition_to_register(Warp& w, const Op& op, uint32_t mask) {
+  const uint32_t test = op.y == 15 ? all_lanes : condition(w, op.y), p = lane_mask(w, op.ps);
+  uint32_t r[lanes];
+  expand(op.x == 0 ? test & p : op.x == 1 ? test | p : test ^ p, r);
+  if (op.z)
+    for (uint32_t& v : r) v &= 0x3f800000;
+  commit(row(w, op.d), r, mask);
+  return Status::go;
+}
+
+}  // namespace
+
+bool select_control(Selector& s, Op& op) {
+  const auto has = [&](ModifierKind kind) { return isa::has_modifier(s.in->form, kind); };
+  const auto with = [&](Handler run) {
+    op.run = run;
+    return true;
+  };
+  // Forms differ in where their operands stand, but no two of them are of one kind.
+  const auto find = [&](auto... kinds) {
+    for (uint32_t k = 0; k < s.in->operand_count; ++k)
+      if (((s.operand(k).kind == kinds) || ...)) return k;
+    return static_cast<uint32_t>(isa::max_operands - 1);  // kind none
+  };
+  using Kind = isa::OperandKind;
+  const auto predicate = [&] { return s.predicate(find(Kind::predicate, Kind::uniform_predicate)); };
+  const auto target = [&] { return s.label(find(Kind::label)); };
+  const auto convergence_barrier = [&] {
+    op.x = s.operand(find(Kind::barrier)).reg;
+    if (op.x > 15) s.error = "convergence barrier out of range";
+  };
+  const Mnemonic mnemonic = s.in->mnemonic;
+  const auto entry = [&] {
+    switch (mnemonic) {
+      case Mnemonic::SSY:
+      case Mnemonic::SYNC: return static_cast<uint32_t>(Push::ssy);
+      case Mnemonic::PBK:
+      case Mnemonic::BRK: return static_cast<uint32_t>(Push::pbk);
+      case Mnemonic::PCNT:
+      case Mnemonic::CONT: return static_cast<uint32_t>(Push::pcnt);
+      default: return static_cast<uint32_t>(Push::call);
+    }
+  };
+  // Pascal's control instructions test the condition code; 15 = always.
+  if (!s.volta()) op.y = has(ModifierKind::Condition) ? s.modifier(ModifierKind::Condition) : 15;
+  switch (mnemonic) {
+    case Mnemonic::NOP:
+    case Mnemonic::PMTRIG: return with(nop);
+    case Mnemonic::BRA:
+    case Mnemonic::JMP:
+    case Mnemonic::CALL_REL:
+      if (find(Kind::label) == isa::max_operands - 1) return s.unsupported("a branch without a direct target");
+      op.target = target();
+      if (!s.volta()) return with(branch_on_condition);
+      op.ps = predicate();
+      return with(bra);
+    case Mnemonic::BRA_DIV:
+    case Mnemonic::BRA_CONV:
+      op.a = s.source(find(Kind::uniform), 1);
+      op.target = target();
+      return with(mnemonic == Mnemonic::BRA_DIV ? bra_mask<false> : bra_mask<true>);
+    case Mnemonic::BRX:
+    case Mnemonic::CALL_REL_R:
+    case Mnemonic::RET_REL:
+      if (s.predicate(find(Kind::predicate)).index != true_predicate) return s.unsupported("a second predicate");
+      op.a = s.source(find(Kind::gpr), 2);
+      op.x = s.volta();
+      op.offset = s.operand(find(Kind::label)).value;
+      return with(indirect);
+    case Mnemonic::EXIT:
+      if (!s.volta()) return with(exit_on_condition);
+      op.ps = predicate();
+      return with(exit_);
+    case Mnemonic::BSSY:
+    case Mnemonic::BSYNC:
+    case Mnemonic::BREAK:
+      convergence_barrier();
+      op.ps = predicate();
+      if (mnemonic != Mnemonic::BREAK && (op.ps.index != true_predicate || op.ps.flip))
+        return s.unsupported("a second predicate");
+      return with(mnemonic == Mnemonic::BSSY ? bssy : mnemonic == Mnemonic::BSYNC ? bsync : break_);
+    case Mnemonic::BMOV: {
+      convergence_barrier();
+      const bool to_register = s.operand(0).kind == Kind::gpr;
+      if (to_register)
+        op.d = s.destination(0);
+      else
+        op.a = s.source(find(Kind::gpr, Kind::immediate), 1);
+      return with(to_register ? barrier_to_register : register_to_barrier);
+    }
+    case Mnemonic::WARPSYNC: op.a = s.source(find(Kind::gpr, Kind::immediate), 1); return with(warpsync);
+    case Mnemonic::WARPSYNC_ALL: op.x = 1; return with(warpsync);
+    case Mnemonic::YIELD:
+    case Mnemonic::NANOSLEEP: return with(yield);
+    case Mnemonic::BPT: return with(trap);
+    case Mnemonic::SSY:
+    case Mnemonic::PBK:
+    case Mnemonic::PCNT:
+    case Mnemonic::PRET:
+      op.x = entry();
+      op.target = target();
+      return with(push);
+    case Mnemonic::SYNC:
+    case Mnemonic::BRK:
+    case Mnemonic::CONT:
+    case Mnemonic::RET: op.x = entry(); return with(leave);
+    case Mnemonic::CAL:
+    case Mnemonic::JCAL: op.target = target(); return with(call);
+    case Mnemonic::CSETP:
+      op.pd = s.predicate_destination(0), op.pq = s.predicate_destination(1);
+      op.ps = s.predicate(2);
+      op.x = s.modifier(ModifierKind::Bool);
+      return with(condition_to_predicates);
+    case Mnemonic::CSET:
+      op.d = s.destination(0);
+      op.ps = s.predicate(1);
+      op.x = s.modifier(ModifierKind::Bool), op.z = s.modifier(ModifierKind::BF);
+      return with(condition_to_register);
+    default: return false;
+  }
+}
+
+}  // namespace rndn::sim

@@ -1,0 +1,324 @@
+// The simulated GPU as its users see it: memory, modules, launches (simulator.h).
+//
+// Loading places the module's variables in device memory, patches their addresses into the code, and decodes every kernel once.
+// Launching fills constant bank 0 as the driver does for the target (volta-family notes 6.5, pascal notes 6.5) and runs all blocks.
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+#include "assembler/cubin/cubin.h"
+#include "assembler/simulator/execute.h"
+#include "assembler/simulator/lanes.h"
+#include "assembler/simulator/select.h"
+#include "assembler/simulator/simulator.h"
+
+namespace rndn::sim {
+
+namespace {
+constexpr uint32_t call_stack_bytes = 1024;  // local memory on top of a kernel's own, for functions that it calls
+constexpr uint64_t descriptor_value = 0x0003'ffff'0c0d'e000;
+
+struct Module {
+  std::vector<std::unique_ptr<Program>> programs;
+  std::vector<std::pair<std::string, uint64_t>> variables;  // device addresses of the global ones
+  std::vector<uint64_t> allocations;
+  std::vector<std::byte> constants3;
+};
+
+template <class T>
+void put(std::vector<std::byte>& bank, uint64_t offset, T v) {
+  if (offset + sizeof v <= bank.size()) std::memcpy(bank.data() + offset, &v, sizeof v);
+}
+}  // namespace
+
+struct Machine::State {
+  const isa::Target* target = nullptr;
+  std::string target_name;
+  Memory memory;
+  std::vector<std::optional<Module>> modules;
+
+  explicit State(uint64_t bytes) : memory(bytes) {}
+  Result<const isa::Target*> checked_target() const {
+    if (!target) return usage_error("the simulator knows no target `{}`", target_name);
+    return target;
+  }
+  const Module* find(ModuleId id) const {
+    return index(id) < modules.size() && modules[index(id)] ? &*modules[index(id)] : nullptr;
+  }
+  Result<const Program*> program(ModuleId id, std::string_view name) const {
+    const Module* module = find(id);
+    if (!module) return usage_error("no such module");
+    for (const auto& p : module->programs)
+      if (p->name == name) return p.get();
+    return input_error("the module has no kernel `{}`", name);
+  }
+};
+
+Machine::Machine(std::string_view target, uint64_t memory_bytes) : state_(std::make_unique<State>(memory_bytes)) {
+  state_->target = isa::find_target(target);
+  state_->target_name = target;
+}
+Machine::~Machine() = default;
+
+Result<uint64_t> Machine::allocate(uint64_t bytes, uint64_t alignment) {
+  return state_->memory.allocate(bytes, alignment);
+}
+Result<void> Machine::free(uint64_t address) { return state_->memory.free(address); }
+Result<uint64_t> Machine::map(void* host, uint64_t bytes) { return state_->memory.map(host, bytes); }
+
+Result<void> Machine::write(uint64_t address, const void* from, uint64_t bytes) {
+  if (bytes == 0) return {};
+  std::byte* to = state_->memory.translate_range(address, bytes, true);
+  if (!to)
+    return world_error("write of {} bytes at device address {:#x}: {}", bytes, address,
+                       state_->memory.describe(address + bytes - 1));
+  std::memcpy(to, from, bytes);
+  return {};
+}
+Result<void> Machine::read(uint64_t address, void* to, uint64_t bytes) const {
+  if (bytes == 0) return {};
+  const std::byte* from = state_->memory.translate_range(address, bytes, true);
+  if (!from)
+    return world_error("read of {} bytes at device address {:#x}: {}", bytes, address,
+                       state_->memory.describe(address + bytes - 1));
+  std::memcpy(to, from, bytes);
+  return {};
+}
+Result<void> Machine::fill(uint64_t address, uint8_t value, uint64_t bytes) {
+  if (bytes == 0) return {};
+  std::byte* to = state_->memory.translate_range(address, bytes, true);
+  if (!to)
+    return world_error("fill of {} bytes at device address {:#x}: {}", bytes, address,
+                       state_->memory.describe(address + bytes - 1));
+  std::memset(to, value, bytes);
+  return {};
+}
+
+Result<ModuleId> Machine::load(std::span<const std::byte> cubin) {
+  ASSIGN_OR_RETURN(const isa::Target* target, state_->checked_target());
+  ASSIGN_OR_RETURN(cubin::Image image, cubin::read(cubin));
+  if (image.sm / 10 != target->sm / 10 || image.sm > target->sm)
+    return input_error("the cubin is for sm_{}, the simulated GPU is {}", image.sm, target->name);
+  Module module;
+  const auto address_of = [&](const std::string& name) -> std::optional<uint64_t> {
+    for (const auto& [n, address] : module.variables)
+      if (n == name) return address;
+    return std::nullopt;
+  };
+  // Places, then contents (which may hold addresses of other variables).
+  for (const cubin::Variable& v : image.variables) {
+    if (v.constant) {
+      if (v.offset > 0x10000 || v.size > 0x10000)
+        return input_error("constant variable `{}` lies beyond the bank's 64 KiB", v.name);
+      module.constants3.resize(std::max<size_t>(module.constants3.size(), v.offset + v.size));
+      std::copy_n(v.initial.begin(), std::min<size_t>(v.initial.size(), v.size),
+                  module.constants3.begin() + static_cast<ptrdiff_t>(v.offset));
+      module.variables.emplace_back(v.name, v.offset);
+      continue;
+    }
+    auto place = state_->memory.allocate(std::max<uint64_t>(v.size, 1),
+                                         std::max<uint64_t>(256, std::bit_ceil(std::max<uint32_t>(v.align, 1))));
+    if (!place) {
+      for (uint64_t a : module.allocations) (void)state_->memory.free(a);
+      return place.error();
+    }
+    module.allocations.push_back(*place);
+    module.variables.emplace_back(v.name, *place);
+  }
+  const auto give_up = [&](Error error) {
+    for (uint64_t a : module.allocations) (void)state_->memory.free(a);
+    return error;
+  };
+  for (const cubin::Variable& v : image.variables) {
+    if (v.constant) continue;
+    const uint64_t place = *address_of(v.name);
+    std::byte* host = state_->memory.translate_range(place, v.size, true);
+    std::memset(host, 0, v.size);
+    std::memcpy(host, v.initial.data(), std::min<size_t>(v.initial.size(), v.size));
+    for (const cubin::Relocation& r : v.relocations) {
+      const auto value = address_of(r.symbol);
+      if (!value || r.kind != cubin::Relocation::generic_64 || r.offset + 8 > v.size)
+        return give_up(input_error("variable `{}` refers to `{}`, which cannot be resolved", v.name, r.symbol));
+      const uint64_t resolved = *value + static_cast<uint64_t>(r.addend);
+      std::memcpy(host + r.offset, &resolved, 8);
+    }
+  }
+  for (cubin::Kernel& k : image.kernels) {
+    for (const cubin::Relocation& r : k.relocations) {
+      const auto value = address_of(r.symbol);
+      if (!value)
+        return give_up(input_error("kernel `{}` refers to `{}`, which the module does not define", k.name, r.symbol));
+      const uint64_t resolved = *value + static_cast<uint64_t>(r.addend);
+      const uint32_t half =
+          static_cast<uint32_t>(r.kind == cubin::Relocation::absolute_high_32 ? resolved >> 32 : resolved);
+      if (r.kind == cubin::Relocation::generic_64 || r.offset + 8 > k.code.size())
+        return give_up(input_error("kernel `{}` has a relocation that the simulator does not know", k.name));
+      uint64_t word;
+      std::memcpy(&word, k.code.data() + r.offset, 8);
+      const uint32_t shift = target->family == isa::Family::volta ? 32 : 20;
+      word = (word & ~(uint64_t{0xffffffff} << shift)) | static_cast<uint64_t>(half) << shift;
+      std::memcpy(k.code.data() + r.offset, &word, 8);
+    }
+    auto program = std::make_unique<Program>();
+    program->name = k.name;
+    program->shared_bytes = k.shared_bytes;
+    if (k.uses_shared) program->shared_bytes = std::max(program->shared_bytes, target->shared_base);
+    program->local_bytes = k.local_bytes;
+    program->parameter_bytes = k.parameter_bytes;
+    program->constants2 = std::move(k.constants);
+    program->reported_registers = k.registers;
+    program->max_threads = k.max_threads;
+    program->required_threads = k.required_threads;
+    if (auto decoded = decode_program(*target, k.code, *program); !decoded) return give_up(decoded.error());
+    module.programs.push_back(std::move(program));
+  }
+  state_->modules.emplace_back(std::move(module));
+  return static_cast<ModuleId>(state_->modules.size() - 1);
+}
+
+Result<void> Machine::unload(ModuleId id) {
+  if (!state_->find(id)) return usage_error("no such module");
+  for (uint64_t a : state_->modules[index(id)]->allocations) RETURN_IF_ERROR(state_->memory.free(a));
+  state_->modules[index(id)].reset();
+  return {};
+}
+
+Result<KernelInfo> Machine::kernel(ModuleId id, std::string_view name) const {
+  ASSIGN_OR_RETURN(const Program* p, state_->program(id, name));
+  return KernelInfo{p->name, p->reported_registers, p->shared_bytes, p->local_bytes, p->parameter_bytes, p->size()};
+}
+
+std::vector<std::string> Machine::kernels(ModuleId id) const {
+  std::vector<std::string> names;
+  if (const Module* module = state_->find(id))
+    for (const auto& p : module->programs) names.push_back(p->name);
+  return names;
+}
+
+Result<uint64_t> Machine::variable(ModuleId id, std::string_view name) const {
+  const Module* module = state_->find(id);
+  if (!module) return usage_error("no such module");
+  for (const auto& [n, address] : module->variables)
+    if (n == name) return address;
+  return input_error("the module has no variable `{}`", name);
+}
+
+namespace {
+
+void fill_bank0(Launch& launch, const isa::Target& t, uint32_t dynamic_shared, std::span<const std::byte> parameters) {
+  std::vector<std::byte>& bank = launch.banks[0];
+  launch.bank_bytes[0] = t.parameter_base + static_cast<uint32_t>(parameters.size());
+  bank.assign(std::max<size_t>(launch.bank_bytes[0], t.parameter_base) + 16, std::byte{0});
+  for (uint32_t i = 0; i < 3; ++i) {
+    put(bank, t.ntid_offset + 4 * i, i == 0 ? launch.block.x : i == 1 ? launch.block.y : launch.block.z);
+    put(bank, t.nctaid_offset + 4 * i, i == 0 ? launch.grid.x : i == 1 ? launch.grid.y : launch.grid.z);
+  }
+  put(bank, t.stack_offset, launch.local_bytes);
+  constexpr auto low = [](uint64_t v) { return static_cast<uint32_t>(v); };
+  constexpr auto high = [](uint64_t v) { return static_cast<uint32_t>(v >> 32); };
+  if (t.family == isa::Family::volta) {
+    put(bank, 0x18, shared_window);
+    put(bank, 0x20, local_window);
+    put(bank, 0x2c, dynamic_shared);
+    put(bank, 0x30, uint64_t{1});  // grid id
+    put(bank, 0x10c, 1u);          // multiprocessors
+    if (t.descriptor_offset) put(bank, t.descriptor_offset, descriptor_value);
+  } else {
+    put(bank, 0x00, low(shared_window));
+    put(bank, 0x100, high(shared_window));
+    put(bank, 0x04, low(local_window));
+    put(bank, 0x104, high(local_window));
+    put(bank, 0x28, uint64_t{1});
+    put(bank, 0xfc, dynamic_shared);
+    put(bank, 0x10c, 16u);  // rounds of the loops that read a 64-bit clock
+  }
+  if (!parameters.empty()) std::memcpy(bank.data() + t.parameter_base, parameters.data(), parameters.size());
+}
+
+}  // namespace
+
+Result<Counters> Machine::launch(ModuleId id, std::string_view kernel, Dim3 grid, Dim3 block, uint32_t dynamic_shared,
+                                 std::span<const std::byte> parameters, const Options& options,
+                                 std::vector<Report>* reports) {
+  ASSIGN_OR_RETURN(const isa::Target* target, state_->checked_target());
+  ASSIGN_OR_RETURN(const Program* program, state_->program(id, kernel));
+  const Module& module = *state_->find(id);
+
+  const uint64_t threads = static_cast<uint64_t>(block.x) * block.y * block.z;
+  if (threads == 0 || threads > 1024 || block.z > 64)
+    return usage_error("kernel `{}`: a block of {}x{}x{} threads", kernel, block.x, block.y, block.z);
+  if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.x > 0x7fffffff || grid.y > 65535 || grid.z > 65535)
+    return usage_error("kernel `{}`: a grid of {}x{}x{} blocks", kernel, grid.x, grid.y, grid.z);
+  for (uint32_t i = 0; i < 3; ++i) {
+    const uint32_t extent = i == 0 ? block.x : i == 1 ? block.y : block.z;
+    if (program->required_threads[i] && program->required_threads[i] != extent)
+      return usage_error("kernel `{}` requires blocks of {}x{}x{} threads", kernel, program->required_threads[0],
+                         program->required_threads[1], program->required_threads[2]);
+  }
+  if (program->max_threads[0] && threads > static_cast<uint64_t>(program->max_threads[0]) *
+                                               std::max(1u, program->max_threads[1]) *
+                                               std::max(1u, program->max_threads[2]))
+    return usage_error("kernel `{}` allows at most {} threads per block", kernel,
+                       program->max_threads[0] * program->max_threads[1] * program->max_threads[2]);
+  // Registers are allocated to warps in units of 256.
+  const uint64_t per_warp = (program->reported_registers * uint64_t{lanes} + 255) / 256 * 256;
+  if (per_warp * ((threads + lanes - 1) / lanes) > target->registers_per_sm)
+    return world_error("kernel `{}`: {} threads of {} registers exceed the multiprocessor's {}", kernel, threads,
+                       program->reported_registers, target->registers_per_sm);
+  if (parameters.size() < program->parameter_bytes || parameters.size() > (program->parameter_bytes + 15) / 8 * 8)
+    return usage_error("kernel `{}` takes {} bytes of parameters, not {}", kernel, program->parameter_bytes,
+                       parameters.size());
+  const uint64_t shared = (program->shared_bytes + uint64_t{15}) / 16 * 16 + dynamic_shared;
+  if (shared > 228 * 1024) return world_error("kernel `{}`: {} bytes of shared memory", kernel, shared);
+
+  Launch launch;
+  launch.program = program;
+  launch.memory = &state_->memory;
+  launch.options = options;
+  launch.grid = grid;
+  launch.block = block;
+  launch.shared_bytes = dynamic_shared ? static_cast<uint32_t>(shared) : program->shared_bytes;
+  bool calls = false;
+  for (const isa::Instruction& in : program->instructions)
+    calls |= in.mnemonic == isa::Mnemonic::CALL_REL || in.mnemonic == isa::Mnemonic::CALL_REL_R ||
+             in.mnemonic == isa::Mnemonic::CAL;
+  launch.local_bytes = (program->local_bytes + 15) / 16 * 16 + (calls && program->local_bytes ? call_stack_bytes : 0);
+  launch.banks.resize(4);
+  launch.bank_bytes.assign(4, 0);
+  launch.descriptor = descriptor_value;
+  fill_bank0(launch, *target, dynamic_shared, parameters);
+  const auto set_bank = [&](uint32_t bank, const std::vector<std::byte>& bytes) {
+    launch.banks[bank] = bytes;
+    launch.banks[bank].resize(bytes.size() + 16);
+    launch.bank_bytes[bank] = static_cast<uint32_t>(bytes.size());
+  };
+  set_bank(2, program->constants2);
+  set_bank(3, module.constants3);
+  launch.pool.resize((program->pool.size() + 1) * lanes);
+  for (size_t i = 0; i < program->pool.size(); ++i) {
+    const PoolEntry& entry = program->pool[i];
+    uint32_t v = entry.value;
+    if (entry.constant) {
+      if (entry.bank > 3 ||
+          entry.value + 4 > (entry.bank == 0 ? launch.banks[0].size() : launch.bank_bytes[entry.bank]))
+        return input_error("kernel `{}` at {:#x}: `{}` reads c[{:#x}][{:#x}], beyond the bank's {} bytes", kernel,
+                           program->addresses[entry.op], isa::text(*target, program->instructions[entry.op]),
+                           entry.bank, entry.value, entry.bank < 4 ? launch.bank_bytes[entry.bank] : 0);
+      std::memcpy(&v, launch.banks[entry.bank].data() + entry.value, 4);
+    }
+    std::fill_n(launch.pool.begin() + static_cast<ptrdiff_t>(i * lanes), lanes, v);
+  }
+
+  Counters counters;
+  execute(launch, counters);
+  if (reports) *reports = launch.reports;
+  if (!launch.reports.empty()) return world_error("{}", launch.reports.front().text());
+  return counters;
+}
+
+std::string Report::text() const {
+  return fmt::format("kernel `{}` at {:#x}: `{}`: {} (block {},{},{} thread {},{},{})", kernel, address, instruction,
+                     message, block[0], block[1], block[2], thread[0], thread[1], thread[2]);
+}
+
+}  // namespace rndn::sim

@@ -1,0 +1,411 @@
+// Loads and stores of every space, constants with an index, cache operations and fences.
+//
+// A warp access first tries the usual case: all lanes active and neighbouring addresses, one bounds check and one copy. Otherwise each
+// lane goes alone, in ascending order (so that of several stores to one place the highest lane wins).
+// Accesses of 4 and 8 bytes are single loads and stores of the host: other threads see them whole.
+#include <atomic>
+
+#include "assembler/simulator/lanes.h"
+#include "assembler/simulator/select.h"
+
+namespace rndn::sim {
+
+using isa::Mnemonic;
+using isa::ModifierKind;
+
+enum class Space : uint32_t { global, generic, shared, local };
+
+namespace {
+
+const char* space_name(Space s) {
+  constexpr const char* names[] = {"global", "generic", "shared", "local"};
+  return names[static_cast<uint32_t>(s)];
+}
+
+template <class T>
+T load(const std::byte* p) {
+  return __atomic_load_n(reinterpret_cast<const T*>(p), __ATOMIC_RELAXED);
+}
+template <class T>
+void store(std::byte* p, T v) {
+  __atomic_store_n(reinterpret_cast<T*>(p), v, __ATOMIC_RELAXED);
+}
+
+uint64_t lane_address(const Warp& w, const Op& op, uint32_t l, bool wide) {
+  const uint64_t base = wide ? pair(row(w, op.a)[l], row(w, op.b)[l]) : static_cast<uint64_t>(row(w, op.a)[l]) << op.z;
+  const uint32_t* uniform = row(w, op.c);
+  const uint64_t added = wide && op.c.offset != zero_row ? pair(uniform[l], uniform[l + lanes]) : uniform[l];
+  const uint64_t address = base + added + static_cast<uint64_t>(op.offset);
+  return wide ? address : address & 0xffffffff;
+}
+
+}  // namespace
+
+// Host address of a lane's access, or null after a report. Moves shared and local accesses, and generic ones, to the block's memory.
+std::byte* locate(Warp& w, const Op& op, uint32_t l, uint64_t address, uint32_t size, uint32_t space_code,
+                  const char* what) {
+  Space space = static_cast<Space>(space_code);
+  const bool checked = w.launch->options.check_memory;
+  if (address & (size - 1)) {
+    fail(w, op, l, fmt::format("misaligned {} {} of {} bytes at {:#x}", space_name(space), what, size, address));
+    return nullptr;
+  }
+  if (space == Space::generic) {
+    if (address - shared_window < window_bytes) {
+      space = Space::shared;
+      address -= shared_window;
+    } else if (address - local_window < window_bytes) {
+      space = Space::local;
+      address -= local_window;
+    }
+  }
+  switch (space) {
+    case Space::shared: {
+      // sm_90: bits 24 and up of a shared address are the block's rank in its cluster, 0 here.
+      if (address + size <= w.block->shared_bytes) return w.block->shared_memory() + address;
+      fail(w, op, l,
+           fmt::format("out-of-bounds shared {} of {} bytes at {:#x}: the block has {} bytes", what, size, address,
+                       w.block->shared_bytes));
+      return nullptr;
+    }
+    case Space::local:
+      if (address + size <= w.launch->local_bytes)
+        return w.local.data() + static_cast<uint64_t>(l) * w.launch->local_bytes + address;
+      fail(w, op, l,
+           fmt::format("out-of-bounds local {} of {} bytes at {:#x}: a thread has {} bytes", what, size, address,
+                       w.launch->local_bytes));
+      return nullptr;
+    default: {
+      std::byte* p = w.launch->memory->translate(address, size, checked);
+      if (!p)
+        fail(w, op, l,
+             fmt::format("out-of-bounds {} {} of {} bytes at {:#x}: {}", space_name(space), what, size, address,
+                         w.launch->memory->describe(address)));
+      return p;
+    }
+  }
+}
+
+namespace {
+
+// Counts distinct 32-byte sectors.
+uint32_t sectors(const uint64_t* addresses, uint32_t mask, uint32_t size) {
+  uint64_t seen[lanes];
+  uint32_t count = 0;
+  uint64_t last = ~uint64_t{0};
+  for_lanes(mask, [&](uint32_t l) {
+    const uint64_t sector = addresses[l] >> 5;  // size <= 16, aligned: one sector
+    if (sector == last) return;
+    last = sector;
+    for (uint32_t i = 0; i < count; ++i)
+      if (seen[i] == sector) return;
+    seen[count++] = sector;
+  });
+  (void)size;
+  return count;
+}
+
+void count(Warp& w, Space space, bool is_store, uint32_t sector_count) {
+  Counters& c = w.tally->counters;
+  if (space == Space::shared)
+    ++c.shared_accesses;
+  else if (space != Space::local)
+    (is_store ? c.global_store_sectors : c.global_load_sectors) += sector_count;
+}
+
+// All lanes active, addresses rising by `size`: the host address of lane 0, when the whole range is accessible. Else null.
+template <Space space, uint32_t size>
+std::byte* contiguous(Warp& w, const Op& op, uint32_t mask, bool wide, uint64_t& first) {
+  if (mask != all_lanes) return nullptr;
+  const uint32_t *low = row(w, op.a), *high = row(w, op.b);
+  uint32_t differs = 0;
+  if (space == Space::global || space == Space::generic) {
+    if (!wide) return nullptr;
+    for (uint32_t l = 0; l < lanes; ++l) differs |= (low[l] - low[0] - l * size) | (high[l] ^ high[0]);
+    if (differs || low[0] > low[31]) return nullptr;
+  } else {
+    for (uint32_t l = 0; l < lanes; ++l) differs |= (low[l] - low[0]) * (1u << op.z) - l * size;
+    if (differs) return nullptr;
+  }
+  first = lane_address(w, op, 0, wide);
+  if (first & (size - 1)) return nullptr;
+  if (space == Space::shared)
+    return first + lanes * size <= w.block->shared_bytes ? w.block->shared_memory() + first : nullptr;
+  if (space == Space::local) return nullptr;
+  if (space == Space::generic && first - shared_window < 2 * window_bytes) return nullptr;
+  const bool checked = w.launch->options.check_memory;
+  // Granules between the first and last byte: at most three, each of one allocation; guard gaps part allocations.
+  std::byte* p = w.launch->memory->translate(first, size, checked);
+  if (!p) return nullptr;
+  for (uint64_t at = (first | 255) + 1; at < first + lanes * size; at += 256)
+    if (!w.launch->memory->translate(at, size, checked)) return nullptr;
+  return w.launch->memory->translate(first + (lanes - 1) * size, size, checked) ? p : nullptr;
+}
+
+// x: 1 = 64-bit addresses; size: bytes; y: sign extension.
+template <Space space, uint32_t size, bool is_signed>
+Status load_op(Warp& w, const Op& op, uint32_t mask) {
+  const bool wide = op.x;
+  uint32_t* d = row(w, op.d);
+  uint64_t first;
+  if (const std::byte* p = contiguous<space, size>(w, op, mask, wide, first)) {
+    count(w, space, false, static_cast<uint32_t>(((first + lanes * size - 1) >> 5) - (first >> 5) + 1));
+    if constexpr (size == 4) {
+      std::memcpy(d, p, lanes * 4);
+    } else if constexpr (size > 4) {
+      for (uint32_t l = 0; l < lanes; ++l)
+        for (uint32_t i = 0; i < size / 8; ++i) {
+          const uint64_t v = load<uint64_t>(p + l * size + 8 * i);
+          d[l + 2 * i * lanes] = static_cast<uint32_t>(v);
+          d[l + (2 * i + 1) * lanes] = static_cast<uint32_t>(v >> 32);
+        }
+    } else {
+      for (uint32_t l = 0; l < lanes; ++l) {
+        if constexpr (size == 1)
+          d[l] = is_signed ? static_cast<uint32_t>(static_cast<int32_t>(static_cast<int8_t>(p[l])))
+                           : static_cast<uint32_t>(p[l]);
+        else
+          d[l] = is_signed ? static_cast<uint32_t>(static_cast<int32_t>(load<int16_t>(p + 2 * l)))
+                           : load<uint16_t>(p + 2 * l);
+      }
+    }
+    return Status::go;
+  }
+  uint64_t addresses[lanes];
+  for_lanes(mask, [&](uint32_t l) { addresses[l] = lane_address(w, op, l, wide); });
+  for (uint32_t bits = mask; bits; bits &= bits - 1) {
+    const uint32_t l = std::countr_zero(bits);
+    const std::byte* p = locate(w, op, l, addresses[l], size, static_cast<uint32_t>(space), "load");
+    if (!p) return Status::fault;
+    if constexpr (size == 1) {
+      d[l] = is_signed ? static_cast<uint32_t>(load<int8_t>(p)) : load<uint8_t>(p);
+    } else if constexpr (size == 2) {
+      d[l] = is_signed ? static_cast<uint32_t>(load<int16_t>(p)) : load<uint16_t>(p);
+    } else if constexpr (size == 4) {
+      d[l] = load<uint32_t>(p);
+    } else {
+      for (uint32_t i = 0; i < size / 8; ++i) {
+        const uint64_t v = load<uint64_t>(p + 8 * i);
+        d[l + 2 * i * lanes] = static_cast<uint32_t>(v);
+        d[l + (2 * i + 1) * lanes] = static_cast<uint32_t>(v >> 32);
+      }
+    }
+  }
+  count(w, space, false, space == Space::global || space == Space::generic ? sectors(addresses, mask, size) : 0);
+  return Status::go;
+}
+
+template <Space space, uint32_t size>
+Status store_op(Warp& w, const Op& op, uint32_t mask) {
+  const bool wide = op.x;
+  const uint32_t* s = w.rows[op.y & 1] + op.d2;
+  uint64_t first;
+  if (std::byte* p = contiguous<space, size>(w, op, mask, wide, first)) {
+    count(w, space, true, static_cast<uint32_t>(((first + lanes * size - 1) >> 5) - (first >> 5) + 1));
+    for (uint32_t l = 0; l < lanes; ++l) {
+      if constexpr (size == 1) store<uint8_t>(p + l, static_cast<uint8_t>(s[l]));
+      if constexpr (size == 2) store<uint16_t>(p + 2 * l, static_cast<uint16_t>(s[l]));
+      if constexpr (size == 4) store<uint32_t>(p + 4 * l, s[l]);
+      if constexpr (size > 4)
+        for (uint32_t i = 0; i < size / 8; ++i)
+          store<uint64_t>(p + l * size + 8 * i, pair(s[l + 2 * i * lanes], s[l + (2 * i + 1) * lanes]));
+    }
+    return Status::go;
+  }
+  uint64_t addresses[lanes];
+  for_lanes(mask, [&](uint32_t l) { addresses[l] = lane_address(w, op, l, wide); });
+  for (uint32_t bits = mask; bits; bits &= bits - 1) {
+    const uint32_t l = std::countr_zero(bits);
+    std::byte* p = locate(w, op, l, addresses[l], size, static_cast<uint32_t>(space), "store");
+    if (!p) return Status::fault;
+    if constexpr (size == 1) store<uint8_t>(p, static_cast<uint8_t>(s[l]));
+    if constexpr (size == 2) store<uint16_t>(p, static_cast<uint16_t>(s[l]));
+    if constexpr (size == 4) store<uint32_t>(p, s[l]);
+    if constexpr (size > 4)
+      for (uint32_t i = 0; i < size / 8; ++i)
+        store<uint64_t>(p + 8 * i, pair(s[l + 2 * i * lanes], s[l + (2 * i + 1) * lanes]));
+  }
+  count(w, space, true, space == Space::global || space == Space::generic ? sectors(addresses, mask, size) : 0);
+  return Status::go;
+}
+
+template <Space space>
+Handler load_handler(uint32_t size) {
+  constexpr Handler table[] = {load_op<space, 1, false>,  load_op<space, 1, true>,  load_op<space, 2, false>,
+                               load_op<space, 2, true>,   load_op<space, 4, false>, load_op<space, 8, false>,
+                               load_op<space, 16, false>, load_op<space, 16, false>};
+  return table[size & 7];
+}
+template <Space space>
+Handler store_handler(uint32_t size) {
+  constexpr Handler table[] = {store_op<space, 1>, store_op<space, 1>, store_op<space, 2>,  store_op<space, 2>,
+                               store_op<space, 4>, store_op<space, 8>, store_op<space, 16>, store_op<space, 16>};
+  return table[size & 7];
+}
+
+// LDC with an index or a partial word. x: bank, y: Size, offset.
+Status ldc(Warp& w, const Op& op, uint32_t mask) {
+  const std::vector<std::byte>* bank = op.x < w.launch->banks.size() ? &w.launch->banks[op.x] : nullptr;
+  const uint32_t limit = bank ? w.launch->bank_bytes[op.x] : 0;
+  uint32_t* d = row(w, op.d);
+  const uint32_t* index = row(w, op.a);
+  for (uint32_t bits = mask; bits; bits &= bits - 1) {
+    const uint32_t l = std::countr_zero(bits);
+    const int64_t offset = static_cast<int64_t>(static_cast<int32_t>(index[l])) + op.offset;
+    if (offset < 0 || offset + op.size > limit)
+      return fail(w, op, l,
+                  fmt::format("out-of-bounds constant load of {} bytes at c[{}][{:#x}]: the bank has {} bytes", op.size,
+                              op.x, offset, limit));
+    if (offset & (op.size - 1))
+      return fail(w, op, l, fmt::format("misaligned constant load of {} bytes at c[{}][{:#x}]", op.size, op.x, offset));
+    const std::byte* p = bank->data() + offset;
+    uint32_t v[2] = {};
+    std::memcpy(v, p, op.size);
+    if (op.y == 1) v[0] = static_cast<uint32_t>(static_cast<int32_t>(static_cast<int8_t>(v[0])));
+    if (op.y == 3) v[0] = static_cast<uint32_t>(static_cast<int32_t>(static_cast<int16_t>(v[0])));
+    d[l] = v[0];
+    if (op.size == 8) d[l + lanes] = v[1];
+  }
+  return Status::go;
+}
+
+// Asynchronous copy from global to shared memory, done at once. size: bytes; y: row of the predicate source.
+Status ldgsts(Warp& w, const Op& op, uint32_t mask) {
+  const uint32_t* shared = row(w, Source{op.d2});
+  const uint32_t copying = mask & lane_mask(w, op.ps);
+  for (uint32_t bits = mask; bits; bits &= bits - 1) {
+    const uint32_t l = std::countr_zero(bits);
+    std::byte* to = locate(w, op, l, (shared[l] + op.y) & 0xffffffff, op.size, static_cast<uint32_t>(Space::shared),
+                           "asynchronous store");
+    if (!to) return Status::fault;
+    if (!(copying >> l & 1)) {
+      std::memset(to, 0, op.size);
+      continue;
+    }
+    const std::byte* from = locate(w, op, l, lane_address(w, op, l, op.x), op.size,
+                                   static_cast<uint32_t>(Space::global), "asynchronous load");
+    if (!from) return Status::fault;
+    std::memcpy(to, from, op.size);
+  }
+  return Status::go;
+}
+
+Status fence(Warp&, const Op&, uint32_t) {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  return Status::go;
+}
+Status nothing(Warp&, const Op&, uint32_t) { return Status::go; }
+
+// Which window a generic address lies in; x: 0 global, 1 local, 2 shared.
+Status qspc(Warp& w, const Op& op, uint32_t mask) {
+  uint32_t inside = 0;
+  for_lanes(mask, [&](uint32_t l) {
+    const uint64_t address = lane_address(w, op, l, true);
+    const uint32_t space = address - shared_window < window_bytes ? 2 : address - local_window < window_bytes ? 1 : 0;
+    inside |= (space == op.x ? 1u : 0u) << l;
+  });
+  commit_predicate(w, op.pd, inside, mask);
+  return Status::go;
+}
+
+}  // namespace
+
+bool select_memory(Selector& s, Op& op) {
+  using K = ModifierKind;
+  const auto m = [&](K kind) -> uint32_t { return isa::has_modifier(s.in->form, kind) ? s.modifier(kind) : 0; };
+  const auto with = [&](Handler run) {
+    op.run = run;
+    return true;
+  };
+  const Mnemonic mnemonic = s.in->mnemonic;
+  // Shared and local addresses have 32 bits and maybe a scaled index; others 64 (a 32-bit register is zero-extended).
+  const auto address = [&](uint32_t k, bool global) {
+    s.address(op, k);
+    op.x = global;
+    const uint32_t scale = m(K::AddressScale);
+    op.z = scale ? scale + 1 : 0;
+  };
+  // A load or store whose predicate operand is not simply true.
+  const auto predicate_is_true = [&](uint32_t k) {
+    if (k >= s.in->operand_count) return true;
+    const PredicateSource p = s.predicate(k);
+    return p.index == true_predicate && p.flip == 0;
+  };
+  const auto data = [&](uint32_t k) {
+    const Source source = s.source(k, m(K::Size) >= 6 ? 4 : m(K::Size) == 5 ? 2 : 1);
+    op.d2 = source.offset;
+    op.y = source.pool;
+  };
+  switch (mnemonic) {
+    case Mnemonic::LDG:
+      op.d = s.destination(0);
+      address(1, true);
+      if (!predicate_is_true(2)) return s.unsupported("a load with a predicate operand");
+      return with(load_handler<Space::global>(m(K::Size)));
+    case Mnemonic::LD:
+      op.d = s.destination(0);
+      address(1, true);
+      return with(load_handler<Space::generic>(m(K::Size)));
+    case Mnemonic::LDS:
+      op.d = s.destination(0);
+      address(1, false);
+      return with(load_handler<Space::shared>(m(K::Size)));
+    case Mnemonic::LDL:
+      op.d = s.destination(0);
+      address(1, false);
+      return with(load_handler<Space::local>(m(K::Size)));
+    case Mnemonic::STG:
+      address(0, true);
+      data(1);
+      return with(store_handler<Space::global>(m(K::Size)));
+    case Mnemonic::ST:
+      address(0, true);
+      data(1);
+      return with(store_handler<Space::generic>(m(K::Size)));
+    case Mnemonic::STS:
+      address(0, false);
+      data(1);
+      return with(store_handler<Space::shared>(m(K::Size)));
+    case Mnemonic::STL:
+      address(0, false);
+      data(1);
+      return with(store_handler<Space::local>(m(K::Size)));
+    case Mnemonic::LDC:
+    case Mnemonic::ULDC: {
+      const isa::Operand& o = s.operand(1);
+      constexpr uint8_t sizes[] = {1, 1, 2, 2, 4, 8, 0, 0};
+      op.d = s.destination(0);
+      op.full = mnemonic == Mnemonic::ULDC ? all_lanes : 0;
+      op.x = o.bank, op.y = m(K::Size), op.offset = o.value;
+      op.size = sizes[op.y & 7];
+      op.a = {s.register_row(o.reg)};
+      if (op.size == 0) return s.unsupported("a 128-bit constant load");
+      if (m(K::IndexMode)) return s.unsupported("an index mode of LDC");
+      return with(ldc);
+    }
+    case Mnemonic::LDGSTS: {
+      const isa::Operand& shared = s.operand(0);
+      address(1, true);
+      op.d2 = s.register_row(shared.reg);
+      op.y = static_cast<uint32_t>(shared.value);
+      op.ps = s.predicate(2);
+      op.size = static_cast<uint8_t>(m(K::Size) == 6 ? 16 : m(K::Size) == 5 ? 8 : 4);
+      return with(ldgsts);
+    }
+    case Mnemonic::MEMBAR: return with(fence);
+    case Mnemonic::ERRBAR:
+    case Mnemonic::CGAERRBAR:
+    case Mnemonic::CCTL:
+    case Mnemonic::LDGDEPBAR:
+    case Mnemonic::DEPBAR: return with(nothing);
+    case Mnemonic::QSPC:
+      op.pd = s.predicate_destination(0);
+      s.address(op, 2);
+      op.b = {s.operand(2).reg == isa::RZ ? zero_row : s.register_row(s.operand(2).reg) + lanes};
+      op.x = m(K::AddressSpace);
+      return with(qspc);
+    default: return false;
+  }
+}
+
+}  // namespace rndn::sim

@@ -1,0 +1,222 @@
+// What executes: decoded instructions, warps, blocks, one launch. The functions that give instructions their meaning (semantics_*.cpp)
+// see only this header and lanes.h.
+//
+// Registers are rows of 32 lanes. A warp's rows: 4 rows of zeros (RZ as a source, up to 128 bits wide), 4 rows that nobody reads (RZ as a
+// destination), R0.., then UR0.. (a uniform register is a row with 32 equal values). Immediates and constant-bank operands are rows of
+// the launch's pool. So each source operand is a pointer to 32 words, and an instruction is one loop over the lanes whatever its form.
+//
+// Predicates are lane masks: 0..6 P0..P6, 7 PT, 8..14 UP0..UP6, 15 UPT, 16 the destination that nobody reads.
+//
+// Divergence, Volta and later: lanes with one pc form a group; the running group is (pc, active), the others are in `groups`.
+// A convergence barrier is kept per lane: barriers[n][lane] = the lanes that participate, as that lane sees it; so groups that run through
+// nested regions independently do not disturb each other.
+// Divergence, Pascal: one running set of lanes and a stack of entries; when no lane is active, the top entry is resumed.
+#pragma once
+#include <array>
+#include <atomic>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "assembler/isa/isa.h"
+#include "assembler/simulator/memory.h"
+#include "assembler/simulator/simulator.h"
+
+namespace rndn::sim {
+
+struct Warp;
+struct Block;
+struct Launch;
+struct Op;
+struct Timing;  // hazards.h
+
+inline constexpr uint32_t lanes = 32, all_lanes = 0xffffffffu;
+inline constexpr uint32_t zero_row = 0, trash_row = 4 * lanes, first_register_row = 8 * lanes;  // in words
+inline constexpr uint8_t true_predicate = 7, uniform_predicates = 8, trash_predicate = 16;
+
+enum class Status : uint8_t {
+  go,          // next instruction
+  reschedule,  // no lane of the running group goes on: take another group
+  yield,       // the group goes on, but others first
+  fault,       // reported; the launch ends
+};
+// Executes `op` for the lanes of `mask` (never empty unless the op says `always`). pc already points at the next instruction.
+using Handler = Status (*)(Warp&, const Op&, uint32_t mask);
+
+// A source operand: value = (row & keep) ^ flip. keep clears the sign of a float (|x|); flip negates a float or complements an integer.
+// For doubles they apply to the high word (the row after).
+struct Source {
+  uint32_t offset = zero_row;  // in words from rows[pool]
+  uint32_t pool = 0;
+  uint32_t keep = all_lanes, flip = 0;
+};
+
+struct PredicateSource {
+  uint32_t index = true_predicate, flip = 0;
+};
+
+// One decoded instruction. x, y, z mean what its handler says.
+struct alignas(64) Op {
+  Handler run = nullptr;
+  uint32_t full = 0;  // all_lanes for uniform-datapath instructions: they act for the warp, whatever lanes are active
+  PredicateSource guard;
+  bool always = false;  // runs even when no lane passes the guard
+  uint8_t stall = 0;
+  uint8_t size = 0;  // memory: bytes
+  uint8_t pd = trash_predicate, pq = trash_predicate;
+  uint32_t d = trash_row, d2 = trash_row;
+  uint32_t target = 0;  // instruction index
+  Source a, b, c;
+  PredicateSource ps, px, py;
+  uint32_t x = 0, y = 0, z = 0;
+  int64_t offset = 0;  // memory: added to the address
+};
+
+// An entry of the pool of immediates and constants.
+struct PoolEntry {
+  bool constant = false;
+  uint8_t bank = 0;
+  uint32_t value = 0;  // the immediate, or the byte offset in the bank
+  uint32_t op = 0;     // first instruction that uses it
+};
+
+// What the checks of hazards.cpp need to know about an instruction.
+struct Footprint {
+  struct Rows {
+    uint16_t first =
+        0;  // row number: register r is row r, UR u is row 256 + u, predicate p is 320 + p, UP 328 + p, CC 336
+    uint8_t count = 0;
+    uint8_t role = 0;  // hazards.cpp
+  };
+  std::array<Rows, 8> reads{}, writes{};
+  uint8_t read_count = 0, write_count = 0;
+  uint8_t producer = 0, consumer = 0;  // classes of hazards.cpp
+  isa::Control control;
+  bool in_order = false;      // results of its unit return in order
+  bool late_sources = false;  // sources are read some time after issue
+  uint8_t unit = 0;
+  int16_t depbar = -1;  // DEPBAR.LE: scoreboard
+  uint16_t depbar_count = 0;
+};
+
+// A kernel, decoded once at load.
+struct Program {
+  const isa::Target* target = nullptr;
+  std::string name;
+  std::vector<isa::Instruction> instructions;
+  std::vector<uint64_t> addresses;
+  std::vector<Op> ops;
+  std::vector<Footprint> footprints;
+  std::vector<PoolEntry> pool;
+  uint32_t registers = 0, uniform_registers = 0;  // rows needed
+  uint32_t shared_bytes = 0, local_bytes = 0, parameter_bytes = 0;
+  std::vector<std::byte> constants2;
+  std::vector<std::string>
+      errors;  // of instructions without meaning, indexed by Op::x of the handler that reports them
+  std::array<uint32_t, 3> max_threads{}, required_threads{};
+  uint32_t reported_registers = 0;  // as the cubin says
+
+  uint32_t size() const {
+    return static_cast<uint32_t>(instructions.size());
+  }  // ops has one more: what runs past the end
+  uint32_t row_words() const { return first_register_row + (registers + uniform_registers) * lanes; }
+  // Instruction that a branch to `address` means (Pascal: a bundle's address means its first instruction); size() when none.
+  uint32_t index_of(uint64_t address) const;
+};
+
+enum class Wait : uint8_t { ready, convergence, warpsync, barrier };
+
+struct Group {
+  uint32_t pc = 0, mask = 0;
+  Wait wait = Wait::ready;
+  uint32_t sync = 0;  // convergence: Bn; warpsync: lanes to wait for; barrier: its number
+};
+
+// Pascal: why an entry was pushed.
+enum class Push : uint8_t { divergence, ssy, pbk, pcnt, call };
+struct StackEntry {
+  Push kind;
+  uint32_t pc, mask;
+};
+
+struct Tally {
+  Counters counters;
+};
+
+struct Warp {
+  uint32_t* rows[2] = {};  // own registers, the launch's pool
+  uint32_t pred[17] = {};
+  uint32_t carry = 0, zero = 0, negative = 0, overflow = 0;  // Pascal's CC, lane masks
+  uint32_t pc = 0;
+  uint32_t active = 0;  // lanes of the running group
+  uint32_t alive = 0;   // lanes that have not exited
+  uint32_t number = 0;  // in the block
+  Block* block = nullptr;
+  Launch* launch = nullptr;
+  Tally* tally = nullptr;
+  Timing* timing = nullptr;  // null unless hazards are checked
+  std::vector<Group> groups;
+  std::vector<StackEntry> stack;
+  uint32_t barriers[16][lanes] = {};
+  uint32_t barrier_count = 0, barrier_predicate = 0;  // result of the last BAR.RED
+  uint32_t tid[3][lanes] = {};
+  std::vector<std::byte> local;   // [lane][local_bytes]
+  std::vector<uint32_t> written;  // per row: lanes in which it has been written (check_uninitialised)
+};
+
+struct Barrier {
+  uint32_t count = 0;             // threads that have arrived
+  uint32_t expected = 0;          // explicit count; 0: all threads of the block
+  std::vector<uint32_t> arrived;  // per warp: lanes of a warp that has not arrived as a whole
+  uint32_t votes = 0, red_and = 1, red_or = 0;
+  uint32_t reduction = 0;  // of BAR.RED: 0 count, 1 and, 2 or
+};
+
+struct Block {
+  uint32_t ctaid[3] = {};
+  std::vector<Warp> warps;
+  std::vector<uint32_t> registers;  // of all warps
+  std::vector<uint64_t> shared;     // 8-byte units, for alignment
+  uint32_t shared_bytes = 0;
+  std::array<Barrier, 16> barriers;
+  std::byte* shared_memory() { return reinterpret_cast<std::byte*>(shared.data()); }
+};
+
+// One launch in progress. Everything but `stop`, `instructions` and the reports is constant while blocks run.
+struct Launch {
+  const Program* program = nullptr;
+  const Memory* memory = nullptr;
+  Options options;
+  Dim3 grid, block;
+  uint32_t shared_bytes = 0, local_bytes = 0;
+  std::vector<std::vector<std::byte>> banks;  // constant banks 0..3, padded for 16-byte reads
+  std::vector<uint32_t> bank_bytes;           // their lengths
+  std::vector<uint32_t> pool;                 // rows
+  uint64_t descriptor = 0;
+  std::atomic<bool> stop{false};
+  std::atomic<uint64_t> instructions{0};
+  std::atomic<uint64_t> clock{0};
+  std::mutex mutex;  // of reports
+  std::vector<Report> reports;
+};
+
+// Adds a report for the instruction before w.pc (the one that runs) and lane.
+void report(Warp& w, const Op& op, uint32_t lane, std::string message);
+// The same, and the launch ends.
+Status fail(Warp& w, const Op& op, uint32_t lane, std::string message);
+
+// --- Divergence and barriers (control.cpp) --------------------------------------------------------------------------------------
+// Takes a group that can run (the last one that became ready); false when all wait or none is left.
+bool pick_group(Warp& w);
+// The running group waits.
+Status wait_group(Warp& w, Wait wait, uint32_t sync, uint32_t mask, uint32_t pc);
+// Lanes leave for good: drops them from every barrier.
+void exit_lanes(Warp& w, uint32_t mask);
+// Pascal: resumes the top of the stack when no lane is active.
+Status pop_stack(Warp& w);
+// The running group arrives at barrier `id`.
+void arrive(Warp& w, uint32_t id, uint32_t threads, uint32_t mask, uint32_t votes);
+// Opens barriers whose threads have all arrived.
+void release_barriers(Block& block);
+
+}  // namespace rndn::sim
