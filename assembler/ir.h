@@ -1,0 +1,142 @@
+// The machine function: blocks of SASS instructions over virtual registers, and what the passes share about it.
+//
+// Registers. Before allocation an operand names virtual registers: GPRs and predicates are two separate number spaces, both starting at
+// isa::first_virtual. A 32-bit unit of a wide value has a number of its own: the pair of a 64-bit value is v, v + 1, so that either half can be
+// named. `gprs[v - first_virtual]` says to which value (its first unit) a unit belongs and how wide the value is. After allocation the same
+// operands hold physical registers, and values wider than a register are aligned to their width.
+//
+// Uniform registers: only UR4, UR5 are used, for the memory descriptor of Volta and later; written once at entry, never allocated.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "assembler/isa/isa.h"
+#include "libraries/base/bitset.h"
+#include "libraries/base/id.h"
+#include "ptx/ir.h"
+
+namespace rndn::assembler {
+
+enum class BlockId : uint32_t {};
+enum class RegionId : uint32_t {};
+enum class InstId : uint32_t {};
+
+inline constexpr uint32_t descriptor_register = 4;  // UR4, UR5
+inline constexpr uint32_t stack_register = 1;       // R1
+
+// How one operand is used; the answers of isa::access etc. cached, because every pass asks.
+struct Use {
+  isa::Access access : 2 = isa::Access::none;
+  isa::RegisterFile file : 3 = isa::RegisterFile::none;
+  uint8_t count : 3 = 0;  // consecutive registers - 1... see width()
+  uint32_t width() const { return count; }
+  bool reads() const { return access == isa::Access::read || access == isa::Access::read_write; }
+  bool writes() const { return access == isa::Access::write || access == isa::Access::read_write; }
+};
+
+// What memory an instruction touches, for the order of memory operations.
+enum class Memory : uint8_t { none, global_load, global_store, shared_load, shared_store, local_load, local_store, constant_load, fence };
+
+struct Inst {
+  isa::Instruction sass;
+  std::array<Use, isa::max_operands> uses{};
+  isa::LatencyClass latency{};
+  Memory memory = Memory::none;
+  bool pinned = false;        // has an effect besides its registers: never removed
+  bool cooperative = false;   // comes from a .sync operation of PTX (attribute COOP_GROUP_INSTR_OFFSETS)
+  bool reads_carry = false, writes_carry = false;  // Pascal's CC
+  uint32_t line = 0;          // of the PTX source
+};
+
+// A block of machine code. Branches are not instructions until emission: they are the block's terminator.
+struct Block {
+  std::vector<InstId> code;       // in order of execution
+  // Terminator: `predicate` (virtual, later physical; PT = always) leads to `taken`, else to `next`. Both none: the block ends the thread.
+  uint32_t predicate = isa::PT;
+  bool negated = false;
+  bool uniform_branch = false;
+  BlockId taken = none<BlockId>();
+  BlockId next = none<BlockId>();
+  uint32_t line = 0;
+  // Reconvergence: regions opened (outermost first) after `code`, before the branch; the region that this block joins before `code`.
+  std::vector<RegionId> opens;
+  RegionId joins = none<RegionId>();
+  RegionId innermost = none<RegionId>();  // open region inside which the block runs
+  uint32_t loop_depth = 0;
+};
+
+// A divergent piece of the graph, from the end of `entry` to the landing block `join`, where its lanes meet again.
+struct Region {
+  BlockId entry{}, join{};
+  RegionId parent = none<RegionId>();
+  uint32_t depth = 0;  // nesting, 0 = outermost: the B register on Volta and later
+};
+
+struct GprUnit {
+  uint32_t first = 0;     // unit number of the value's first unit
+  uint8_t width = 1;      // units of the value: 1, 2, 4
+  bool temporary = false; // lives within the expansion of one PTX instruction: a guarded write begins its life
+  bool unspillable = false;
+};
+
+struct Function {
+  const isa::Target* target = nullptr;
+  const ptx::Function* source = nullptr;
+  std::vector<Inst> insts;
+  IdVector<BlockId, Block> blocks;
+  std::vector<BlockId> layout;              // order of emission; layout[0] is the entry
+  IdVector<RegionId, Region> regions;
+  std::vector<GprUnit> gprs;                // by unit number
+  std::vector<bool> temporary_predicate;    // by virtual predicate number
+  bool allocated = false;
+
+  uint32_t local_bytes = 0;    // .local variables, then spill slots
+  uint32_t spill_bytes = 0;
+  bool uses_stack = false;     // R1 holds the frame
+  uint32_t shared_bytes = 0;   // static, without the target's reserved bytes
+  bool uses_shared = false;
+  uint32_t barriers = 0;       // named barriers used
+  bool uses_ctaid_z = false;
+  uint32_t max_registers = 255;
+  std::vector<std::byte> constants;  // bank 2
+  struct AddressUse { InstId inst; bool high; std::string symbol; };
+  std::vector<AddressUse> addresses;  // instructions whose immediate is half of a variable's address
+
+  const Inst& operator[](InstId i) const { return insts[index(i)]; }
+  Inst& operator[](InstId i) { return insts[index(i)]; }
+};
+
+// Fills the cached facts of an instruction whose `sass` is set.
+void describe(Inst& inst);
+
+// Successors of a block: up to two.
+template <class F>
+void for_each_successor(const Block& b, F&& f) {
+  if (!is_none(b.taken)) f(b.taken);
+  if (!is_none(b.next) && b.next != b.taken) f(b.next);
+}
+
+// Calls f(register, width, file) for every register range that the instruction reads: operands, then the guard.
+template <class F>
+void for_each_read(const Inst& inst, F&& f) {
+  for (uint32_t k = 0; k < inst.sass.operand_count; ++k)
+    if (inst.uses[k].reads()) {
+      uint32_t r = inst.sass.operands[k].reg;
+      if (inst.uses[k].file == isa::RegisterFile::gpr ? r != isa::RZ : inst.uses[k].file == isa::RegisterFile::predicate && r != isa::PT)
+        f(r, inst.uses[k].width(), inst.uses[k].file);
+    }
+  if (inst.sass.guard != isa::PT) f(inst.sass.guard, 1u, isa::RegisterFile::predicate);
+}
+template <class F>
+void for_each_write(const Inst& inst, F&& f) {
+  for (uint32_t k = 0; k < inst.sass.operand_count; ++k)
+    if (inst.uses[k].writes()) {
+      uint32_t r = inst.sass.operands[k].reg;
+      if (inst.uses[k].file == isa::RegisterFile::gpr ? r != isa::RZ : inst.uses[k].file == isa::RegisterFile::predicate && r != isa::PT)
+        f(r, inst.uses[k].width(), inst.uses[k].file);
+    }
+}
+
+}  // namespace rndn::assembler

@@ -1,0 +1,64 @@
+// The passes over machine functions, in the order of pipeline.cpp. Each file's top comment says what it does and what it relies on.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "assembler/assemble.h"
+#include "assembler/cubin/cubin.h"
+#include "assembler/ir.h"
+#include "assembler/structure.h"
+#include "libraries/base/result.h"
+
+namespace rndn::assembler {
+
+// Static shared memory of a module: offset of each shared variable (by VariableId), without the target's reserved bytes.
+struct SharedLayout {
+  std::vector<uint32_t> offsets;
+  uint32_t bytes = 0;        // of sized variables
+  bool any = false;
+};
+SharedLayout lay_out_shared(const ptx::Module& module);
+
+Result<Function> select(const ptx::Module& module, const ptx::Function& function, const Flow& flow, const SharedLayout& shared,
+                        const Options& options);
+
+// --- liveness.cpp
+// Live registers at the block boundaries. Index space: GPR units (or physical GPRs), then predicates.
+struct Liveness {
+  uint32_t gprs = 0, total = 0;
+  IdVector<BlockId, Bitset> in, out;
+};
+Liveness compute_liveness(const Function& f);
+
+// --- peephole.cpp
+void remove_dead_code(Function& f);       // over virtual registers
+void fold_operands(Function& f);          // over virtual registers: copies, constants and immediates into their users
+void peephole_allocated(Function& f);     // MOV R, R; loads to RZ
+
+// --- schedule.cpp: new order of each block's code
+void schedule(Function& f, uint32_t pressure_limit);
+
+// --- allocate_registers.cpp: virtual to physical registers. Fails when even spilling does not help.
+Result<void> allocate_registers(Function& f);
+
+// --- emit.cpp, assign_barriers.cpp: the final stream of one kernel
+struct CodeBlock {
+  uint32_t begin = 0, end = 0;       // instructions
+  std::vector<uint32_t> successors;  // indices of blocks
+  bool loop_entry = false;           // some predecessor comes later in the stream
+};
+struct Code {
+  std::vector<Inst> insts;
+  std::vector<uint32_t> targets;     // per instruction: index of the instruction its label names; UINT32_MAX = none
+  std::vector<CodeBlock> blocks;     // in order of the stream, without gaps
+  std::vector<uint64_t> addresses;   // per instruction, after emit
+};
+Code lay_out(Function& f);                               // branches, reconvergence and exits become instructions
+void assign_barriers(const isa::Target& target, Code& code);  // fills the control fields
+Result<cubin::Kernel> emit(Function& f, Code& code);
+
+// --- independent checkers: one message per violation, empty when all is well
+std::vector<std::string> check_allocation(const Function& before, const Function& after);
+std::vector<std::string> check_schedule(const isa::Target& target, const std::vector<isa::Instruction>& code, const std::vector<uint64_t>& addresses);
+
+}  // namespace rndn::assembler

@@ -1,0 +1,116 @@
+// The assembler, pass by pass.
+#include "assembler/passes.h"
+
+namespace rndn::assembler {
+namespace {
+
+// Registers that a block of the function's declared size leaves to each thread, in steps of 8.
+uint32_t register_limit(const ptx::Function& p, const Options& o) {
+  uint32_t limit = o.max_registers ? o.max_registers : o.target->max_registers;
+  if (p.max_registers) limit = std::min(limit, p.max_registers);
+  uint64_t threads = 1;
+  for (int d = 0; d < 3; ++d) threads *= std::max(1u, p.required_threads[d] ? p.required_threads[d] : p.max_threads[d]);
+  if (p.required_threads[0] || p.max_threads[0]) {
+    uint64_t per_thread = o.target->registers_per_sm / ((threads + 31) / 32 * 32) / std::max(1u, p.min_blocks);
+    limit = std::min<uint64_t>(limit, std::max<uint64_t>(16, per_thread / 8 * 8));
+  }
+  limit = std::min(limit, o.target->max_registers + o.target->reported_registers_extra);
+  return std::max(limit, 16u) - o.target->reported_registers_extra;
+}
+
+std::string first_of(const std::vector<std::string>& problems) {
+  return problems.size() == 1 ? problems[0] : fmt::format("{} (and {} more)", problems[0], problems.size() - 1);
+}
+
+Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Function& p, const SharedLayout& shared, const Options& o, Timings& timings,
+                                      KernelReport& report) {
+  const bool list = o.level >= 2 && o.scheduler == Scheduler::list;
+  Flow flow;
+  {
+    auto scope = timings.measure(Phase::structure, p.name);
+    ASSIGN_OR_RETURN(flow, structure(module, p, *o.target, o.branch_inlining && o.level >= 1));
+  }
+  Function f;
+  {
+    auto scope = timings.measure(Phase::select, p.name);
+    ASSIGN_OR_RETURN(f, select(module, p, flow, shared, o));
+  }
+  f.max_registers = register_limit(p, o);
+  {
+    auto scope = timings.measure(Phase::peephole, p.name);
+    remove_dead_code(f);
+  }
+  if (list) {
+    auto scope = timings.measure(Phase::schedule, p.name);
+    schedule(f, std::min(f.max_registers * 3 / 4, 56u));
+  }
+  {
+    auto scope = timings.measure(Phase::allocate, p.name);
+    Function before;
+    if (o.verify_passes) before = f;
+    RETURN_IF_ERROR(allocate_registers(f));
+    if (o.verify_passes)
+      if (auto problems = check_allocation(before, f); !problems.empty()) return Error{Fault::internal, first_of(problems)};
+  }
+  if (o.level >= 1) {
+    auto scope = timings.measure(Phase::peephole, p.name);
+    peephole_allocated(f);
+  }
+  Code code;
+  {
+    auto scope = timings.measure(Phase::schedule, p.name);
+    if (list) schedule(f, 0);
+    code = lay_out(f);
+    assign_barriers(*o.target, code);
+  }
+  auto scope = timings.measure(Phase::encode, p.name);
+  report.instructions = static_cast<uint32_t>(code.insts.size()) + 1;
+  ASSIGN_OR_RETURN(cubin::Kernel k, emit(f, code));
+  if (o.verify_passes) {
+    std::vector<isa::Instruction> stream;
+    for (const Inst& i : code.insts) stream.push_back(i.sass);
+    if (auto problems = check_schedule(*o.target, stream, code.addresses); !problems.empty()) return Error{Fault::internal, first_of(problems)};
+  }
+  if (o.max_registers) k.max_registers = o.max_registers;
+  report.name = p.name;
+  report.registers = k.registers;
+  report.spill_bytes = f.spill_bytes;
+  report.shared_bytes = k.shared_bytes;
+  if (k.shared_bytes > o.target->max_shared_bytes + o.target->shared_base)
+    return input_error("function {}: {} bytes of shared memory, {} allows {}", p.name, k.shared_bytes, o.target->name, o.target->max_shared_bytes);
+  return k;
+}
+
+}  // namespace
+
+Result<Assembled> assemble(const ptx::Module& module, const Options& options, Timings& timings) {
+  CHECK(options.target != nullptr, "no target");
+  Assembled result;
+  cubin::Image image;
+  image.sm = options.target->sm;
+  image.ptx_target = module.target;
+  SharedLayout shared = lay_out_shared(module);
+  for (const ptx::Variable& v : module.variables) {
+    if (v.space != ptx::Space::global && v.space != ptx::Space::constant) continue;
+    cubin::Variable x;
+    x.name = v.name;
+    x.size = uint64_t{ptx::type_bytes(v.type)} * (v.count ? v.count : 1);
+    x.align = v.align ? v.align : std::max(1u, ptx::type_bytes(v.type));
+    x.initial.assign(v.initial.begin(), v.initial.end());
+    if (!x.initial.empty()) x.initial.resize(x.size);
+    x.constant = v.space == ptx::Space::constant;
+    x.visible = v.visible;
+    image.variables.push_back(std::move(x));
+  }
+  for (const ptx::Function& p : module.functions) {
+    KernelReport report;
+    ASSIGN_OR_RETURN(cubin::Kernel k, assemble_kernel(module, p, shared, options, timings, report));
+    image.kernels.push_back(std::move(k));
+    result.kernels.push_back(std::move(report));
+  }
+  auto scope = timings.measure(Phase::encode);
+  result.cubin = cubin::write(image);
+  return result;
+}
+
+}  // namespace rndn::assembler

@@ -1,0 +1,174 @@
+// Instruction selection: PTX to SASS over virtual registers. What both families share is in select.cpp; what differs is a table of primitives
+// (virtual functions of Selector) that select_volta.cpp and select_pascal.cpp fill.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "assembler/build.h"
+#include "assembler/passes.h"
+
+namespace rndn::assembler {
+
+using isa::Mnemonic;
+using isa::ModifierKind;
+using Op = isa::Operand;
+
+// A 64-bit source.
+struct Wide {
+  Op lo, hi;
+};
+
+// ISETP and FSETP comparison codes.
+enum class Cmp : uint8_t { F, LT, EQ, LE, GT, NE, GE, NUM, NAN_, LTU, EQU, LEU, GTU, NEU, GEU, T };
+
+// An instruction just emitted, for setting its modifiers.
+struct Emitted {
+  isa::Instruction* i;
+  Emitted& mod(ModifierKind kind, uint32_t value) {
+    if (i) isa::set_modifier(*i, kind, static_cast<uint8_t>(value));  // null: there was no form, and an error is set
+    return *this;
+  }
+};
+
+class Selector {
+ public:
+  Selector(const ptx::Module& module, const ptx::Function& function, const Flow& flow, const SharedLayout& shared, const Options& options);
+  virtual ~Selector() = default;
+  Result<Function> run();
+
+ protected:
+  // --- what the families fill in. d: first virtual register of the destination. Sources are any operand unless said.
+  virtual void mov(uint32_t d, Op a) = 0;
+  virtual void add(uint32_t d, Op a, Op b) = 0;                                     // either may be negated, not both
+  virtual void add64(uint32_t d, Wide a, Wide b, bool subtract) = 0;
+  virtual void mad(uint32_t d, Op a, Op b, Op c) = 0;                               // low 32 bits of a * b + c
+  virtual void mad_wide(uint32_t d, Op a, Op b, Wide c, bool is_signed) = 0;        // 64 bits
+  virtual void mul_hi(uint32_t d, Op a, Op b, bool is_signed) = 0;
+  virtual void mul64(uint32_t d, Wide a, Wide b) = 0;                               // low 64 bits; d is none of the sources
+  virtual void logic(uint32_t d, Op a, Op b, uint8_t lut) = 0;                      // lut as LOP3 with C = 0: 0xc0 and, 0xfc or, 0x3c xor
+  virtual void logic3(uint32_t d, Op a, Op b, Op c, uint8_t lut) = 0;
+  virtual void invert(uint32_t d, Op a) = 0;
+  virtual void shift_left(uint32_t d, Op a, Op n) = 0;                              // amounts of 32 and more give 0
+  virtual void shift_right(uint32_t d, Op a, Op n, bool is_signed) = 0;
+  virtual void shift_left64(uint32_t d, Wide a, Op n) = 0;
+  virtual void shift_right64(uint32_t d, Wide a, Op n, bool is_signed) = 0;
+  virtual void funnel(uint32_t d, Op lo, Op hi, Op n, bool right, bool wrap) = 0;
+  virtual void setp(uint32_t p, uint32_t q, Cmp c, Op a, Op b, bool is_signed, uint32_t combine, Op with) = 0;
+  virtual void setp64(uint32_t p, uint32_t q, Cmp c, Wide a, Wide b, bool is_signed, uint32_t combine, Op with) = 0;
+  virtual void select(uint32_t d, Op a, Op b, Op p) = 0;                            // p ? a : b
+  virtual void min_max(uint32_t d, Op a, Op b, bool max, bool is_signed) = 0;
+  virtual void min_max64(uint32_t d, Wide a, Wide b, bool max, bool is_signed) = 0; // d is none of the sources
+  virtual void abs32(uint32_t d, Op a) = 0;
+  virtual void predicate_logic(uint32_t p, Op a, Op b, char op) = 0;                // '&' '|' '^'
+  virtual void popc(uint32_t d, Op a) = 0;
+  virtual void find_leading(uint32_t d, Op a, bool is_signed, bool shift_amount) = 0;
+  virtual void reverse(uint32_t d, Op a) = 0;
+  virtual void permute(uint32_t d, Op a, Op b, Op selector, uint32_t mode) = 0;
+  virtual void bit_extract(uint32_t d, Op a, Op position, Op length, bool is_signed) = 0;
+  virtual void bit_insert(uint32_t d, Op value, Op base, Op position, Op length) = 0;
+  virtual void extend(uint32_t d, Op a, uint32_t bits, bool is_signed) = 0;         // low 8 or 16 bits to 32
+  virtual void int_to_float(uint32_t d, uint32_t float_bits, Op a, uint32_t int_bits, bool is_signed, uint32_t rounding) = 0;
+  virtual void float_to_int(uint32_t d, uint32_t int_bits, bool is_signed, Op a, uint32_t float_bits, uint32_t rounding, bool ftz) = 0;
+  virtual void float_to_float(uint32_t d, uint32_t to_bits, Op a, uint32_t from_bits, uint32_t rounding, bool ftz) = 0;
+  virtual void round_to_integral(uint32_t d, Op a, uint32_t bits, uint32_t rounding, bool ftz) = 0;
+  virtual void min_max_f64(uint32_t d, Op a, Op b, bool max) = 0;
+  virtual Op mufu_argument(Op a, uint32_t function) = 0;                            // Pascal: range reduction
+  virtual void special_register(uint32_t d, ptx::SpecialRegister r) = 0;
+  virtual void load(const ptx::Instruction& i, uint32_t d, uint32_t size, Op at) = 0;
+  virtual void store(const ptx::Instruction& i, Op at, Op data, uint32_t size) = 0;
+  virtual void atomic(const ptx::Instruction& i, uint32_t d, Op at, Op data, Op swap) = 0;  // d RZ: no result
+  virtual void fence(ptx::Scope scope, bool sequential) = 0;
+  virtual void barrier(Op id, Op count) = 0;
+  virtual void shuffle(uint32_t d, uint32_t p, Op a, Op lane, Op clamp, uint32_t mode) = 0;
+  virtual void vote(const ptx::Instruction& i, uint32_t d, Op p) = 0;
+  virtual void converge(Op mask) = 0;                                               // before a .sync operation in divergent code
+  virtual void load_constant(uint32_t d, uint32_t bank, uint32_t offset, Op index, uint32_t size) = 0;
+  virtual void variable_address(uint32_t d, const std::string& symbol, int64_t addend) = 0;
+
+  // --- services
+  Emitted emit(Mnemonic m, std::initializer_list<Op> operands);
+  Op temp(uint32_t width = 1) { return gpr(new_gpr(f_, width, true)); }
+  uint32_t temp_predicate() { return new_predicate(f_, true); }
+  Op as_register(Op o);                    // a GPR with the same value; keeps negation and absolute value
+  static bool is_register(const Op& o) { return o.kind == isa::OperandKind::gpr; }
+  static bool is_immediate(const Op& o) { return o.kind == isa::OperandKind::immediate; }
+  static bool is_zero(const Op& o) { return (is_immediate(o) && static_cast<uint32_t>(o.value) == 0) || (is_register(o) && o.reg == isa::RZ); }
+  static Op plain(Op o);                   // folds a negation into an immediate
+  Op pair_register(Wide w);                // as one register pair
+  Op f64_operand(Op pair_or_constant) { return pair_or_constant; }
+  void unsupported(const ptx::Instruction& i, std::string_view why = {});
+  void unsupported_here(std::string_view why);
+
+  // Source operands of the PTX instruction.
+  Op source(const ptx::Operand& o, ptx::Type type);           // 32 bits or less; immediates as 32-bit patterns
+  Wide source64(const ptx::Operand& o);
+  Op source_f64(const ptx::Operand& o);                       // pair register, immediate (high word) or constant
+  Op source_predicate(const ptx::Operand& o);
+  Op extended(const ptx::Operand& o, ptx::Type type);         // 16-bit sources extended to 32 bits
+  uint32_t destination(const ptx::Operand& o);                // RZ / PT for `_`
+  bool single_definition(ptx::RegisterId r) const { return definitions_[index(r)] == 1; }
+
+  uint32_t bank2(uint64_t bits, uint32_t bytes);              // offset of a literal in constant bank 2
+
+  // Control flow inside an expansion. `branch_out`: the current block ends; its lanes with p go to `to`.
+  BlockId new_block();
+  void seal(BlockId next);                                    // current block goes on to `next`
+  void seal_branch(Op p, BlockId taken, BlockId next);
+  RegionId open_region(BlockId landing);                      // at the end of the current block
+  void start(BlockId b, RegionId innermost);
+  void join(BlockId landing, RegionId region);                // landing of `region` becomes the current block
+
+  const ptx::Module& m_;
+  const ptx::Function& p_;
+  const Flow& flow_;
+  const SharedLayout& shared_;
+  const Options& options_;
+  const isa::Target& t_;
+  Function f_;
+  BlockId block_{};
+  const ptx::Instruction* current_ = nullptr;
+  bool convergent_ = true;
+  std::string error_;
+  Op guard_ = predicate(isa::PT);
+  bool uses_descriptor_ = false;
+
+ private:
+  void statement(const ptx::Instruction& i);
+  void arithmetic(const ptx::Instruction& i);
+  void float_arithmetic(const ptx::Instruction& i);
+  void multiply(const ptx::Instruction& i);
+  void divide(const ptx::Instruction& i);
+  void divide32(uint32_t quotient, uint32_t remainder, Op a, Op b, bool is_signed);
+  void divide64(uint32_t quotient, uint32_t remainder, Wide a, Wide b, bool is_signed);
+  void divide_f64(uint32_t d, Op a, Op b);
+  void divide_f32(uint32_t d, Op a, Op b, bool ftz);
+  void bits(const ptx::Instruction& i);
+  void compare(const ptx::Instruction& i);
+  void convert(const ptx::Instruction& i);
+  void memory(const ptx::Instruction& i);
+  void cooperate(const ptx::Instruction& i);
+  void transcendental(const ptx::Instruction& i);
+  Op address_of(const ptx::Instruction& i, const ptx::Operand& o);
+  void prepare();
+  void finish();
+
+  struct Alias {
+    enum Kind : uint8_t { none, value32, value64, f64 } kind = none;
+    Op lo, hi;
+  };
+  struct Derived {  // register = base + offset
+    ptx::RegisterId base = rndn::none<ptx::RegisterId>();
+    int64_t offset = 0;
+  };
+  std::vector<uint32_t> registers_;    // PTX register -> first virtual register
+  std::vector<uint32_t> definitions_;  // static definitions per PTX register
+  std::vector<Alias> aliases_;
+  std::vector<Derived> derived_;
+  std::vector<uint32_t> parameter_offsets_;
+  std::vector<uint32_t> local_offsets_;  // by VariableId
+};
+
+Result<Function> select_volta(const ptx::Module& m, const ptx::Function& p, const Flow& flow, const SharedLayout& shared, const Options& o);
+Result<Function> select_pascal(const ptx::Module& m, const ptx::Function& p, const Flow& flow, const SharedLayout& shared, const Options& o);
+
+}  // namespace rndn::assembler

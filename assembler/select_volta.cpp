@@ -1,0 +1,534 @@
+// Instruction selection for Volta and later: the primitives of select.h as 128-bit SASS.
+//
+// Sources of the sequences: what ptxas 11.8 emits (docs/isa notes on lowering), with constant-bank operands on sm_90 too, which run there.
+// One operand of an ALU instruction may be an immediate or a constant; which one is decided here, the rest go to registers.
+#include "assembler/select.h"
+
+namespace rndn::assembler {
+namespace {
+
+using ptx::Type;
+constexpr uint32_t order_weak = 0, order_constant = 4, order_cta = 5, order_gpu = 7, order_sys = 10;
+
+class VoltaSelector final : public Selector {
+ public:
+  using Selector::Selector;
+
+ private:
+  static Op none() { return {}; }
+  Op pt(bool negated = false) { return predicate(isa::PT, negated); }
+  const Op rz = gpr(isa::RZ);
+  bool sm90() const { return t_.sm >= 90; }
+
+  // An operand for a slot that takes registers, immediates and constants: signs of immediates are folded.
+  Op any(Op o) { return plain(o); }
+
+  void mov(uint32_t d, Op a) override {
+    if (a.negated || a.absolute) return add(d, a, rz);
+    emit(Mnemonic::MOV, {gpr(d), a});
+  }
+  void add3(uint32_t d, Op a, Op b, Op c) { emit(Mnemonic::IADD3, {gpr(d), none(), none(), a, b, c, none(), none()}); }
+  void add(uint32_t d, Op a, Op b) override {
+    a = plain(a), b = plain(b);
+    if (!is_register(a)) std::swap(a, b);
+    add3(d, as_register(a), b, rz);
+  }
+  void add64(uint32_t d, Wide a, Wide b, bool subtract) override {
+    if (subtract && is_immediate_pair(b)) b = negated_immediate(b), subtract = false;
+    if (!subtract && !(is_register(a.lo) && is_register(a.hi))) std::swap(a, b);
+    Op alo = a.lo, ahi = a.hi, blo = b.lo, bhi = b.hi;
+    if (subtract) {
+      blo = negate(blo), bhi = negate(bhi);
+      if (!(is_register(alo) && is_register(ahi)) && is_register(b.lo) && is_register(b.hi)) std::swap(alo, blo), std::swap(ahi, bhi);
+    }
+    alo = keep_register(alo), ahi = keep_register(ahi);
+    uint32_t carry = temp_predicate();
+    // d's low word may be a source's low word only, so that writing it first is harmless.
+    emit(Mnemonic::IADD3, {gpr(d), predicate(carry), none(), alo, blo, rz, none(), none()});
+    emit(Mnemonic::IADD3, {gpr(d + 1), none(), none(), ahi, bhi, rz, predicate(carry), none()}).mod(ModifierKind::X, 1);
+  }
+  static bool is_immediate_pair(Wide w) {
+    auto literal = [](Op o) { return is_immediate(o) || (is_register(o) && o.reg == isa::RZ); };
+    return literal(w.lo) && literal(w.hi);
+  }
+  static Wide negated_immediate(Wide w) {
+    auto value = [](Op o) { return is_immediate(o) ? static_cast<uint32_t>(o.value) : 0u; };
+    uint64_t v = -((uint64_t{value(w.hi)} << 32) | value(w.lo));
+    auto half = [](uint32_t x) { return x ? immediate(static_cast<int32_t>(x)) : gpr(isa::RZ); };
+    return {half(static_cast<uint32_t>(v)), half(static_cast<uint32_t>(v >> 32))};
+  }
+  // A register, with its sign; constants and immediates are copied.
+  Op keep_register(Op o) {
+    if (is_register(o)) return o;
+    bool negative = o.negated;
+    o.negated = false;
+    Op t = as_register(o);
+    t.negated = negative;
+    return t;
+  }
+  void mad(uint32_t d, Op a, Op b, Op c) override {
+    a = plain(a), b = plain(b), c = plain(c);
+    if (is_immediate(a) && is_immediate(b)) {
+      int32_t v = static_cast<int32_t>(static_cast<uint32_t>(a.value) * static_cast<uint32_t>(b.value));
+      return add(d, v ? immediate(v) : rz, c);
+    }
+    if (!is_register(a)) std::swap(a, b);
+    a = as_register(a);
+    if (!is_register(b) && !is_register(c)) c = as_register(c);
+    emit(Mnemonic::IMAD, {gpr(d), a, b, c, none()});
+  }
+  void mad_wide(uint32_t d, Op a, Op b, Wide c, bool is_signed) override {
+    a = plain(a), b = plain(b);
+    if (!is_register(a)) std::swap(a, b);
+    a = as_register(a);
+    Op addend = rz;
+    if (!(is_register(c.lo) && c.lo.reg == isa::RZ && is_register(c.hi) && c.hi.reg == isa::RZ)) {
+      if (c.lo.kind == isa::OperandKind::constant && is_register(b)) addend = c.lo;  // a 64-bit constant
+      else addend = pair_register(c);
+    }
+    emit(Mnemonic::IMAD_WIDE, {gpr(d), none(), a, b, addend, none()}).mod(ModifierKind::Signed, is_signed);
+  }
+  void mul_hi(uint32_t d, Op a, Op b, bool is_signed) override {
+    a = plain(a), b = plain(b);
+    if (!is_register(a)) std::swap(a, b);
+    emit(Mnemonic::IMAD_HI, {gpr(d), none(), as_register(a), b, rz, none()}).mod(ModifierKind::Signed, is_signed);
+  }
+  void mul64(uint32_t d, Wide a, Wide b) override {
+    if (!is_register(a.lo) || !is_register(a.hi)) std::swap(a, b);
+    Op al = as_register(a.lo), ah = as_register(a.hi);
+    mad_wide(d, al, b.lo, {rz, rz}, false);
+    mad(d + 1, ah, b.lo, gpr(d + 1));
+    mad(d + 1, al, b.hi, gpr(d + 1));
+  }
+  void logic(uint32_t d, Op a, Op b, uint8_t lut) override {
+    a = plain(a), b = plain(b);
+    if (!is_register(a)) std::swap(a, b);  // and, or, xor commute
+    emit(Mnemonic::LOP3, {none(), gpr(d), as_register(a), b, rz, immediate(lut), none()});
+  }
+  void logic3(uint32_t d, Op a, Op b, Op c, uint8_t lut) override {
+    a = as_register(plain(a)), c = as_register(plain(c));
+    emit(Mnemonic::LOP3, {none(), gpr(d), a, plain(b), c, immediate(lut), none()});
+  }
+  void invert(uint32_t d, Op a) override { emit(Mnemonic::LOP3, {none(), gpr(d), rz, plain(a), rz, immediate(0x33), none()}); }
+
+  void shf(uint32_t d, Op lo, Op n, Op hi, bool right, uint32_t type, bool high, bool wrap = false) {
+    lo = as_register(lo), hi = as_register(hi);
+    emit(Mnemonic::SHF, {gpr(d), lo, plain(n), hi}).mod(ModifierKind::Right, right).mod(ModifierKind::ShiftType, type).mod(ModifierKind::High, high).mod(ModifierKind::Wrap, wrap);
+  }
+  static uint32_t amount(Op n) { return is_immediate(n) ? static_cast<uint32_t>(n.value) : 0; }
+  static bool literal(Op n) { return is_immediate(n) || (is_register(n) && n.reg == isa::RZ); }
+  void shift_left(uint32_t d, Op a, Op n) override {
+    if (literal(n) && amount(n) > 31) return mov(d, rz);
+    shf(d, a, n, rz, false, 3, false);
+  }
+  void shift_right(uint32_t d, Op a, Op n, bool is_signed) override {
+    if (literal(n) && amount(n) > 31) {
+      if (!is_signed) return mov(d, rz);
+      n = immediate(31);
+    }
+    shf(d, rz, n, a, true, is_signed ? 2 : 3, true);
+  }
+  void shift_left64(uint32_t d, Wide a, Op n) override {
+    if (literal(n) && amount(n) >= 32) {
+      if (amount(n) > 63) mov(d + 1, rz); else if (amount(n) == 32) mov(d + 1, a.lo); else shift_left(d + 1, a.lo, immediate(amount(n) - 32));
+      return mov(d, rz);
+    }
+    Op lo = as_register(a.lo);
+    shf(d + 1, lo, n, a.hi, false, 1, true);
+    shf(d, lo, n, rz, false, 3, false);
+  }
+  void shift_right64(uint32_t d, Wide a, Op n, bool is_signed) override {
+    if (literal(n) && amount(n) >= 32) {
+      Op hi = as_register(a.hi);
+      uint32_t k = amount(n) - 32;
+      if (k > 31 && !is_signed) mov(d, rz); else if (k == 0) mov(d, hi); else shift_right(d, hi, immediate(k), is_signed);
+      return is_signed ? shift_right(d + 1, hi, immediate(31), true) : mov(d + 1, rz);
+    }
+    Op hi = as_register(a.hi);
+    shf(d, a.lo, n, hi, true, is_signed ? 0 : 1, false);
+    shf(d + 1, rz, n, hi, true, is_signed ? 2 : 3, true);
+  }
+  void funnel(uint32_t d, Op lo, Op hi, Op n, bool right, bool wrap) override {
+    // shf.l gives the high word of {hi, lo} << n, shf.r the low word of {hi, lo} >> n. The 32-bit forms clamp at 32.
+    if (right) shf(d, lo, n, hi, true, 3, false, wrap);
+    else shf(d, lo, n, hi, false, 3, true, wrap);
+  }
+  void setp(uint32_t p, uint32_t q, Cmp c, Op a, Op b, bool is_signed, uint32_t combine, Op with) override {
+    a = plain(a), b = plain(b);
+    if (!is_register(a) && is_register(b)) std::swap(a, b), c = mirrored(c);
+    emit(Mnemonic::ISETP, {predicate(p), predicate(q), as_register(a), b, with, none()})
+        .mod(ModifierKind::Compare, static_cast<uint32_t>(c)).mod(ModifierKind::Signed, is_signed).mod(ModifierKind::Bool, combine);
+  }
+  static Cmp mirrored(Cmp c) {
+    switch (c) {
+      case Cmp::LT: return Cmp::GT;
+      case Cmp::LE: return Cmp::GE;
+      case Cmp::GT: return Cmp::LT;
+      case Cmp::GE: return Cmp::LE;
+      default: return c;
+    }
+  }
+  void setp64(uint32_t p, uint32_t q, Cmp c, Wide a, Wide b, bool is_signed, uint32_t combine, Op with) override {
+    if ((!is_register(a.lo) || !is_register(a.hi)) && is_register(b.lo) && is_register(b.hi)) std::swap(a, b), c = mirrored(c);
+    uint32_t low = temp_predicate();
+    setp(low, isa::PT, c, as_register(a.lo), b.lo, false, 0, pt());
+    emit(Mnemonic::ISETP, {predicate(p), predicate(q), as_register(a.hi), plain(b.hi), with, predicate(low)})
+        .mod(ModifierKind::Compare, static_cast<uint32_t>(c)).mod(ModifierKind::Signed, is_signed).mod(ModifierKind::Bool, combine).mod(ModifierKind::EX, 1);
+  }
+  void select(uint32_t d, Op a, Op b, Op p) override {
+    a = plain(a), b = plain(b);
+    if (!is_register(a)) std::swap(a, b), p = negate(p);
+    emit(Mnemonic::SEL, {gpr(d), as_register(a), b, p});
+  }
+  void min_max(uint32_t d, Op a, Op b, bool max, bool is_signed) override {
+    a = plain(a), b = plain(b);
+    if (!is_register(a)) std::swap(a, b);
+    a = as_register(a);
+    if (sm90() && b.kind == isa::OperandKind::constant) b = as_register(b);
+    emit(sm90() ? Mnemonic::VIMNMX : Mnemonic::IMNMX, {gpr(d), a, b, pt(max)}).mod(ModifierKind::Signed, is_signed);
+  }
+  void min_max64(uint32_t d, Wide a, Wide b, bool max, bool is_signed) override {
+    uint32_t p = temp_predicate();
+    setp64(p, isa::PT, max ? Cmp::GT : Cmp::LT, a, b, is_signed, 0, pt());
+    select(d, a.lo, b.lo, predicate(p));
+    select(d + 1, a.hi, b.hi, predicate(p));
+  }
+  void abs32(uint32_t d, Op a) override { emit(Mnemonic::IABS, {gpr(d), as_register(a)}); }
+  void predicate_logic(uint32_t p, Op a, Op b, char op) override {
+    const uint32_t lut = op == '&' ? 0xc0 : op == '|' ? 0xfc : 0x3c;
+    emit(Mnemonic::PLOP3, {predicate(p), predicate(isa::PT), a, b, pt(), immediate(lut), immediate(0)});
+  }
+  void popc(uint32_t d, Op a) override { emit(Mnemonic::POPC, {gpr(d), as_register(a)}); }
+  void find_leading(uint32_t d, Op a, bool is_signed, bool shift_amount) override {
+    emit(Mnemonic::FLO, {gpr(d), none(), as_register(a)}).mod(ModifierKind::Signed, is_signed).mod(ModifierKind::ShiftAmount, shift_amount);
+  }
+  void reverse(uint32_t d, Op a) override { emit(Mnemonic::BREV, {gpr(d), as_register(a)}); }
+  void permute(uint32_t d, Op a, Op b, Op selector, uint32_t mode) override {
+    a = as_register(plain(a));
+    if (!is_register(selector) && !is_register(b)) b = as_register(plain(b));
+    emit(Mnemonic::PRMT, {gpr(d), a, plain(selector), plain(b)}).mod(ModifierKind::PermuteMode, mode);
+  }
+  void bit_extract(uint32_t d, Op a, Op position, Op length, bool is_signed) override {
+    Op s = temp();
+    if (literal(position) && literal(length)) {
+      uint32_t from = amount(position) & 0xff, n = amount(length) & 0xff;
+      if (n == 0) return mov(d, rz);
+      if (from > 31 && !is_signed) return mov(d, rz);
+      shift_right(s.reg, as_register(a), immediate(from), is_signed);
+      if (n > 31) return mov(d, s);
+      emit(Mnemonic::SGXT, {gpr(d), s, immediate(n)}).mod(ModifierKind::Signed, is_signed);
+      return;
+    }
+    Op from = temp(), n = temp();
+    logic(from.reg, position, immediate(0xff), 0xc0);
+    logic(n.reg, length, immediate(0xff), 0xc0);
+    shift_right(s.reg, as_register(a), from, is_signed);
+    emit(Mnemonic::SGXT, {gpr(d), s, n}).mod(ModifierKind::Signed, is_signed);
+  }
+  void bit_insert(uint32_t d, Op value, Op base, Op position, Op length) override {
+    Op from = temp(), n = temp(), mask = temp(), v = temp();
+    if (literal(position)) from = literal(position) && amount(position) == 0 ? rz : as_register(immediate(amount(position) & 0xff));
+    else logic(from.reg, position, immediate(0xff), 0xc0);
+    if (literal(length)) n = as_register(amount(length) & 0xff ? immediate(amount(length) & 0xff) : rz);
+    else logic(n.reg, length, immediate(0xff), 0xc0);
+    emit(Mnemonic::BMSK, {mask, from, n});
+    shift_left(v.reg, as_register(value), from);
+    emit(Mnemonic::LOP3, {none(), gpr(d), v, mask, as_register(base), immediate(0xe2), none()});
+  }
+  void extend(uint32_t d, Op a, uint32_t bits, bool is_signed) override {
+    if (!is_signed) return logic(d, a, immediate(bits == 8 ? 0xff : 0xffff), 0xc0);
+    emit(Mnemonic::PRMT, {gpr(d), as_register(a), immediate(bits == 8 ? 0x8880 : 0x9910), rz});
+  }
+
+  // --- conversions -----------------------------------------------------------------------------------------------------------
+  static uint32_t format(uint32_t bits) { return bits == 16 ? 1 : bits == 32 ? 2 : 3; }
+  void wide_form(Emitted e, bool wide) {
+    if (wide && e.i) use_wide_form(t_, *e.i);
+  }
+  void int_to_float(uint32_t d, uint32_t float_bits, Op a, uint32_t int_bits, bool is_signed, uint32_t rounding) override {
+    Emitted e = emit(Mnemonic::I2F, {gpr(d), a});
+    wide_form(e, float_bits == 64 || int_bits == 64);
+    e.mod(ModifierKind::DestFormat, format(float_bits)).mod(ModifierKind::SourceSize, int_bits == 64 ? 3 : 2).mod(ModifierKind::Signed, is_signed).mod(ModifierKind::Rounding, rounding);
+  }
+  void float_to_int(uint32_t d, uint32_t int_bits, bool is_signed, Op a, uint32_t float_bits, uint32_t rounding, bool ftz) override {
+    const bool wide = float_bits == 64 || int_bits == 64;
+    Emitted e = emit(Mnemonic::F2I, {gpr(d), a});
+    wide_form(e, wide);
+    e.mod(ModifierKind::DestSize, int_bits == 64 ? 3 : 2).mod(ModifierKind::SourceFormat, format(float_bits)).mod(ModifierKind::Signed, is_signed)
+        .mod(ModifierKind::Rounding, rounding).mod(ModifierKind::NTZ, !wide).mod(ModifierKind::FTZ, ftz);
+  }
+  void float_to_float(uint32_t d, uint32_t to_bits, Op a, uint32_t from_bits, uint32_t rounding, bool ftz) override {
+    if (to_bits == 16 || from_bits == 16) return unsupported_here("half precision");
+    Emitted e = emit(Mnemonic::F2F, {gpr(d), a});
+    wide_form(e, true);
+    e.mod(ModifierKind::DestFormat, format(to_bits)).mod(ModifierKind::SourceFormat, format(from_bits)).mod(ModifierKind::Rounding, rounding).mod(ModifierKind::FTZ, ftz);
+  }
+  void round_to_integral(uint32_t d, Op a, uint32_t bits, uint32_t rounding, bool ftz) override {
+    Emitted e = emit(Mnemonic::FRND, {gpr(d), a});
+    wide_form(e, bits == 64);
+    e.mod(ModifierKind::DestFormat, format(bits)).mod(ModifierKind::SourceFormat, format(bits)).mod(ModifierKind::Rounding, rounding).mod(ModifierKind::FTZ, ftz);
+  }
+  void min_max_f64(uint32_t d, Op a, Op b, bool max) override {
+    // The first predicate chooses a; the second says that the result is b's NaN, which is made quiet.
+    uint32_t choose = temp_predicate(), quiet = temp_predicate();
+    Op h = temp(), n = temp();
+    emit(Mnemonic::DSETP, {predicate(choose), predicate(quiet), a, b, pt()}).mod(ModifierKind::FloatCompare, max ? 15 : 0);
+    select(d, gpr(a.reg), gpr(b.reg), predicate(choose));
+    select(h.reg, gpr(a.reg + 1), gpr(b.reg + 1), predicate(choose));
+    logic(n.reg, gpr(b.reg + 1), immediate(0x80000), 0xfc);
+    select(d + 1, n, h, predicate(quiet));
+  }
+  Op mufu_argument(Op a, uint32_t function) override {
+    if (function > 1) return a;
+    Op t = temp();  // SIN and COS take turns
+    emit(Mnemonic::FMUL, {t, a, immediate(0x3e22f983)}).mod(ModifierKind::Rounding, 3);
+    return t;
+  }
+
+  // --- special registers -------------------------------------------------------------------------------------------------------
+  void special_register(uint32_t d, ptx::SpecialRegister r) override {
+    using S = ptx::SpecialRegister;
+    auto s2r = [&](uint32_t number) { emit(Mnemonic::S2R, {gpr(d), special(number)}); };
+    auto bank = [&](uint32_t offset) { mov(d, constant(0, offset)); };
+    switch (r) {
+      case S::tid_x: return s2r(0x21);
+      case S::tid_y: return s2r(0x22);
+      case S::tid_z: return s2r(0x23);
+      case S::ctaid_x: return s2r(0x25);
+      case S::ctaid_y: return s2r(0x26);
+      case S::ctaid_z: f_.uses_ctaid_z = true; return s2r(0x27);
+      case S::ntid_x: return bank(t_.ntid_offset);
+      case S::ntid_y: return bank(t_.ntid_offset + 4);
+      case S::ntid_z: return bank(t_.ntid_offset + 8);
+      case S::nctaid_x: return bank(t_.nctaid_offset);
+      case S::nctaid_y: return bank(t_.nctaid_offset + 4);
+      case S::nctaid_z: return bank(t_.nctaid_offset + 8);
+      case S::laneid: return s2r(0x00);
+      case S::smid: return s2r(0x43);
+      case S::nsmid: return bank(0x10c);
+      case S::lanemask_eq: return s2r(0x38);
+      case S::lanemask_lt: return s2r(0x39);
+      case S::lanemask_le: return s2r(0x3a);
+      case S::lanemask_gt: return s2r(0x3b);
+      case S::lanemask_ge: return s2r(0x3c);
+      case S::dynamic_smem_size: return bank(0x2c);
+      case S::warpid: {
+        Op t = temp();
+        emit(Mnemonic::S2R, {t, special(0x03)});
+        return bit_extract(d, t, immediate(8), immediate(7), false);
+      }
+      case S::clock: emit(Mnemonic::CS2R, {gpr(d), special(0x50)}).mod(ModifierKind::Wide, 0); f_.insts.back().pinned = true; return;
+      case S::clock64: emit(Mnemonic::CS2R, {gpr(d), special(0x50)}); f_.insts.back().pinned = true; return;
+      case S::globaltimer: emit(Mnemonic::CS2R, {gpr(d), special(0x52)}); f_.insts.back().pinned = true; return;
+      default: return unsupported_here("special register");
+    }
+  }
+
+  // --- memory --------------------------------------------------------------------------------------------------------------------
+  static uint32_t scope_order(ptx::Scope s) {
+    return s == ptx::Scope::cta ? order_cta : s == ptx::Scope::sys ? order_sys : order_gpu;
+  }
+  void load(const ptx::Instruction& i, uint32_t d, uint32_t size, Op at) override {
+    using ptx::Cache;
+    using ptx::Semantics;
+    switch (i.mods.space) {
+      case ptx::Space::shared: emit(Mnemonic::LDS, {gpr(d), at}).mod(ModifierKind::Size, size); break;
+      case ptx::Space::local: emit(Mnemonic::LDL, {gpr(d), at}).mod(ModifierKind::Size, size); return;
+      case ptx::Space::global: case ptx::Space::generic: {
+        uint32_t order = order_weak, evict = 1;
+        if (i.mods.cache == Cache::nc) order = order_constant;
+        if (i.mods.cache == Cache::cg) order = order_gpu;
+        if (i.mods.cache == Cache::cv || i.mods.semantics == Semantics::volatile_) order = order_sys;
+        if (i.mods.cache == Cache::cs) evict = 0;
+        if (i.mods.cache == Cache::lu) evict = 3;
+        if (i.mods.semantics == Semantics::relaxed || i.mods.semantics == Semantics::acquire) order = scope_order(i.mods.scope);
+        emit(i.mods.space == ptx::Space::global ? Mnemonic::LDG : Mnemonic::LD, {gpr(d), at})
+            .mod(ModifierKind::Size, size).mod(ModifierKind::Order, order).mod(ModifierKind::Evict, evict);
+        break;
+      }
+      default: return unsupported(i);
+    }
+    if (error_.empty()) f_.insts.back().pinned = i.mods.semantics == Semantics::volatile_ || i.mods.semantics == Semantics::acquire || i.mods.semantics == Semantics::relaxed;
+    if (i.mods.semantics == Semantics::acquire) {
+      if (i.mods.space == ptx::Space::global && i.mods.scope != ptx::Scope::cta) emit(Mnemonic::CCTL, {}).mod(ModifierKind::E, 0).mod(ModifierKind::CacheOp, 4);
+      else if (i.mods.space == ptx::Space::generic) return unsupported(i);
+    }
+  }
+  void store(const ptx::Instruction& i, Op at, Op data, uint32_t size) override {
+    using ptx::Cache;
+    using ptx::Semantics;
+    if (i.mods.semantics == Semantics::release) fence(i.mods.scope, false, false);
+    switch (i.mods.space) {
+      case ptx::Space::shared: emit(Mnemonic::STS, {at, data}).mod(ModifierKind::Size, size); return;
+      case ptx::Space::local: emit(Mnemonic::STL, {at, data}).mod(ModifierKind::Size, size); return;
+      case ptx::Space::global: case ptx::Space::generic: {
+        uint32_t order = order_weak, evict = 1;
+        if (i.mods.cache == Cache::cg) order = order_gpu;
+        if (i.mods.cache == Cache::cs) evict = 0;
+        if (i.mods.cache == Cache::wt || i.mods.semantics == Semantics::volatile_) order = order_sys;
+        if (i.mods.semantics == Semantics::relaxed || i.mods.semantics == Semantics::release) order = scope_order(i.mods.scope);
+        emit(i.mods.space == ptx::Space::global ? Mnemonic::STG : Mnemonic::ST, {at, data})
+            .mod(ModifierKind::Size, size).mod(ModifierKind::Order, order).mod(ModifierKind::Evict, evict);
+        return;
+      }
+      default: return unsupported(i);
+    }
+  }
+  static uint32_t atom_op(ptx::AtomicOp op) {
+    using A = ptx::AtomicOp;
+    switch (op) {
+      case A::min: return 1;
+      case A::max: return 2;
+      case A::inc: return 3;
+      case A::dec: return 4;
+      case A::and_: return 5;
+      case A::or_: return 6;
+      case A::xor_: return 7;
+      case A::exch: return 8;
+      default: return 0;
+    }
+  }
+  void atomic(const ptx::Instruction& i, uint32_t d, Op at, Op data, Op swap) override {
+    const bool wide = ptx::type_bytes(i.type) == 8, is_float = ptx::is_floating(i.type);
+    using A = ptx::AtomicOp;
+    if (i.mods.semantics == ptx::Semantics::acq_rel || i.mods.semantics == ptx::Semantics::release) fence(i.mods.scope, false, false);
+    if (i.mods.space == ptx::Space::shared) return shared_atomic(i, d, at, data, swap);
+    if (i.mods.space != ptx::Space::global) return unsupported(i);
+    const uint32_t order = scope_order(i.mods.scope);
+    if (i.mods.atomic == A::cas) {
+      at.descriptor = false, at.uniform = isa::URZ;
+      emit(Mnemonic::ATOMG_CAS, {predicate(isa::PT), gpr(d), at, data, swap}).mod(ModifierKind::AtomType, wide ? 2 : 0).mod(ModifierKind::Order, order);
+    } else {
+      uint32_t type = wide ? 2 : 0;
+      if (ptx::is_signed(i.type)) type = wide ? (sm90() ? 3 : 5) : 1;
+      if (i.type == Type::f32) type = sm90() ? 12 : 3;
+      if (i.type == Type::f64) type = sm90() ? 15 : 6;
+      // f32 atomics flush subnormals in global memory.
+      if (i.type == Type::f32 && sm90()) type = 9;
+      if (is_float && !(i.type == Type::f32 || i.type == Type::f64)) return unsupported(i);
+      const bool float_form = is_float && sm90();
+      const bool reduce = d == isa::RZ && i.mods.atomic != A::exch && !(wide && !is_float && i.mods.atomic != A::add);
+      if (reduce) emit(float_form ? Mnemonic::RED_FLOAT : Mnemonic::RED, {at, data}).mod(ModifierKind::AtomOp, atom_op(i.mods.atomic)).mod(ModifierKind::AtomType, type).mod(ModifierKind::Order, order);
+      else emit(float_form ? Mnemonic::ATOMG_FLOAT : Mnemonic::ATOMG, {predicate(isa::PT), gpr(d), at, data}).mod(ModifierKind::AtomOp, atom_op(i.mods.atomic)).mod(ModifierKind::AtomType, type).mod(ModifierKind::Order, order);
+    }
+    if (i.mods.semantics == ptx::Semantics::acq_rel || i.mods.semantics == ptx::Semantics::acquire) emit(Mnemonic::CCTL, {}).mod(ModifierKind::E, 0).mod(ModifierKind::CacheOp, 4);
+  }
+  void shared_atomic(const ptx::Instruction& i, uint32_t d, Op at, Op data, Op swap) {
+    const bool wide = ptx::type_bytes(i.type) == 8;
+    using A = ptx::AtomicOp;
+    if (i.mods.atomic == A::cas) {
+      emit(Mnemonic::ATOMS_CAS, {gpr(d), at, data, swap}).mod(ModifierKind::AtomType, wide ? 2 : 0);
+      return;
+    }
+    if (i.mods.atomic == A::exch || !(wide || ptx::is_floating(i.type))) {
+      emit(Mnemonic::ATOMS, {gpr(d), at, data}).mod(ModifierKind::AtomOp, atom_op(i.mods.atomic)).mod(ModifierKind::AtomType, wide ? 2 : ptx::is_signed(i.type) ? 1 : 0);
+      return;
+    }
+    compare_and_swap_loop(i, d, at, data);
+  }
+  // old = [at]; do new = op(old); while another thread came between. No lane waits for another.
+  void compare_and_swap_loop(const ptx::Instruction& i, uint32_t d, Op at, Op data) {
+    const bool wide = ptx::type_bytes(i.type) == 8;
+    const uint32_t width = wide ? 2 : 1;
+    // Values that cross blocks are no temporaries.
+    Op old = gpr(new_gpr(f_, width, false)), value = gpr(new_gpr(f_, width, false)), base = gpr(at.reg);
+    uint32_t done = new_predicate(f_, false);
+    if (at.reg != isa::RZ && at.reg >= isa::first_virtual) base = gpr(new_gpr(f_, 1, false)), mov(base.reg, gpr(at.reg)), at.reg = base.reg;
+    for (uint32_t w = 0; w < width; ++w) mov(value.reg + w, gpr(data.reg == isa::RZ ? isa::RZ : data.reg + w));
+    emit(Mnemonic::LDS, {old, at}).mod(ModifierKind::Size, wide ? 5 : 4);
+    const RegionId outer = f_.blocks[block_].innermost;
+    BlockId loop = new_block(), landing = new_block(), after = landing;
+    RegionId region = open_region(landing);
+    seal(loop);
+    start(loop, region);
+    ++f_.blocks[loop].loop_depth;
+    Op next = gpr(new_gpr(f_, width, false)), seen = gpr(new_gpr(f_, width, false));
+    combine(i, next.reg, old, value);
+    emit(Mnemonic::ATOMS_CAS, {seen, at, old, next}).mod(ModifierKind::AtomType, wide ? 2 : 0);
+    if (wide) setp64(done, isa::PT, Cmp::EQ, {seen, gpr(seen.reg + 1)}, {old, gpr(old.reg + 1)}, false, 0, pt());
+    else setp(done, isa::PT, Cmp::EQ, seen, old, false, 0, pt());
+    for (uint32_t w = 0; w < width; ++w) mov(old.reg + w, gpr(seen.reg + w));
+    seal_branch(predicate(done, true), loop, landing);
+    join(landing, region);
+    f_.blocks[after].innermost = outer;
+    if (d != isa::RZ)
+      for (uint32_t w = 0; w < width; ++w) mov(d + w, gpr(old.reg + w));
+  }
+  void combine(const ptx::Instruction& i, uint32_t d, Op a, Op b) {
+    using A = ptx::AtomicOp;
+    const Wide wa{a, gpr(a.reg + 1)}, wb{b, gpr(b.reg + 1)};
+    if (i.type == Type::f64) { if (i.mods.atomic == A::add) emit(Mnemonic::DADD, {gpr(d), a, b}); else unsupported(i); return; }
+    if (i.type == Type::f32) { if (i.mods.atomic == A::add) emit(Mnemonic::FADD, {gpr(d), a, b}); else unsupported(i); return; }
+    switch (i.mods.atomic) {
+      case A::add: return add64(d, wa, wb, false);
+      case A::min: case A::max: return min_max64(d, wa, wb, i.mods.atomic == A::max, ptx::is_signed(i.type));
+      case A::and_: case A::or_: case A::xor_: {
+        const uint8_t lut = i.mods.atomic == A::and_ ? 0xc0 : i.mods.atomic == A::or_ ? 0xfc : 0x3c;
+        logic(d, wa.lo, wb.lo, lut);
+        return logic(d + 1, wa.hi, wb.hi, lut);
+      }
+      default: return unsupported(i);
+    }
+  }
+  void fence(ptx::Scope scope, bool sequential) override { fence(scope, sequential, true); }
+  void fence(ptx::Scope scope, bool sequential, bool invalidate) {
+    const uint32_t kind = sequential ? 0 : 1;
+    if (scope == ptx::Scope::cta) {
+      emit(Mnemonic::MEMBAR, {}).mod(ModifierKind::Fence, kind).mod(ModifierKind::Scope, 0);
+      return;
+    }
+    if (sm90()) emit(Mnemonic::MEMBAR, {}).mod(ModifierKind::Fence, 2).mod(ModifierKind::Scope, 0);
+    emit(Mnemonic::MEMBAR, {}).mod(ModifierKind::Fence, kind).mod(ModifierKind::Scope, scope == ptx::Scope::sys ? 3 : 2);
+    emit(Mnemonic::ERRBAR, {});
+    if (sm90()) emit(Mnemonic::CGAERRBAR, {});
+    if (invalidate) emit(Mnemonic::CCTL, {}).mod(ModifierKind::E, 0).mod(ModifierKind::CacheOp, 4);
+  }
+  void barrier(Op id, Op count) override {
+    if (count.kind == isa::OperandKind::none) emit(Mnemonic::BAR, {id});
+    else emit(Mnemonic::BAR, {id, count});
+  }
+  void shuffle(uint32_t d, uint32_t p, Op a, Op lane, Op clamp, uint32_t mode) override {
+    emit(Mnemonic::SHFL, {predicate(p), gpr(d), a, lane, clamp}).mod(ModifierKind::ShuffleMode, mode);
+  }
+  void vote(const ptx::Instruction& i, uint32_t d, Op p) override {
+    using V = ptx::VoteMode;
+    switch (i.op == ptx::Opcode::activemask ? V::ballot : i.mods.vote) {
+      case V::ballot: emit(Mnemonic::VOTE, {gpr(d), predicate(isa::PT), p}).mod(ModifierKind::VoteMode, 1); break;
+      case V::all: emit(Mnemonic::VOTE, {none(), predicate(d), p}).mod(ModifierKind::VoteMode, 0); break;
+      case V::any: emit(Mnemonic::VOTE, {none(), predicate(d), p}).mod(ModifierKind::VoteMode, 1); break;
+      case V::uni: emit(Mnemonic::VOTE, {none(), predicate(d), p}).mod(ModifierKind::VoteMode, 2); break;
+      default: return unsupported(i);
+    }
+    f_.insts.back().cooperative = true;
+  }
+  void converge(Op mask) override {
+    mask = plain(mask);
+    if (sm90() && is_immediate(mask) && static_cast<uint32_t>(mask.value) == 0xffffffffu) {
+      emit(Mnemonic::WARPSYNC_ALL, {});
+      return;
+    }
+    if (!is_register(mask) && (sm90() || !is_immediate(mask))) mask = as_register(mask);
+    emit(Mnemonic::WARPSYNC, {mask});
+  }
+  void load_constant(uint32_t d, uint32_t bank, uint32_t offset, Op index, uint32_t size) override {
+    Op c = constant(bank, offset);
+    c.reg = index.reg;
+    emit(Mnemonic::LDC, {gpr(d), c}).mod(ModifierKind::Size, size);
+  }
+  void variable_address(uint32_t d, const std::string& symbol, int64_t addend) override {
+    // 32@lo(symbol), 32@hi(symbol): the loader patches the immediates.
+    for (bool high : {false, true}) {
+      emit(Mnemonic::MOV, {gpr(d + high), immediate(0)});
+      if (error_.empty()) f_.addresses.push_back({static_cast<InstId>(f_.insts.size() - 1), high, symbol});
+    }
+    if (addend) unsupported_here("offset from a global variable");
+  }
+};
+
+}  // namespace
+
+Result<Function> select_volta(const ptx::Module& m, const ptx::Function& p, const Flow& flow, const SharedLayout& shared, const Options& o) {
+  return VoltaSelector(m, p, flow, shared, o).run();
+}
+
+}  // namespace rndn::assembler

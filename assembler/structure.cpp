@@ -1,0 +1,604 @@
+// Recovers structured control flow from PTX labels and branches.
+//
+// What it does: splits the function into blocks, predicates small if-bodies (branch inlining), finds out which branches can split a warp, and
+// makes every piece of the graph in which lanes run apart a region: opened at the end of one block, joined in a landing block of its own.
+//
+// Output invariants: a region has one entry edge set (the end of its entry block) and every path out of it leads through its landing block;
+// regions nest; an edge into a landing block comes from blocks whose innermost region is the one that it joins.
+//
+// Algorithm. Post-dominators (Cooper, Harvey, Kennedy, "A Simple, Fast Dominance Algorithm", 2001) over the blocks that reach the last exit;
+// paths that only lead to other exits are left out, since exited lanes take part in nothing. The join of a divergent branch is its immediate
+// post-dominator. When that lies outside the innermost loop, lanes leave the loop at different times: then the loop as a whole is the region,
+// opened in a block in front of its header. Uniformity is an optimistic closure over registers (flow-insensitive): a value is divergent when
+// it comes from a divergent source, or is written inside a region.
+// Nesting holds because a region's blocks are those reachable from its entry without passing a post-dominator of the entry.
+//
+// Cost: O(instructions + regions * edges), times the rounds of the closure (2 or 3 in practice).
+//
+// Left out: irreducible graphs (two entries into a cycle): Volta and later run them divergent, without regions; Pascal refuses them.
+// A branch that reaches itself before its join (several back edges to one header) gets no region either.
+#include "assembler/structure.h"
+
+#include <algorithm>
+
+namespace rndn::assembler {
+namespace {
+
+using ptx::Opcode;
+
+constexpr size_t inline_limit = 6;  // PTX instructions in an arm that is predicated (the thesis's figure)
+
+bool ends_thread(const ptx::Instruction& i) { return (i.op == Opcode::ret || i.op == Opcode::exit) && is_none(i.guard); }
+
+// Instructions that an inlined arm may hold: cheap under a false guard, and without meaning for other lanes.
+bool can_predicate(const ptx::Module& module, const ptx::Instruction& i, const isa::Target& target) {
+  switch (i.op) {
+    case Opcode::bar: case Opcode::barrier: case Opcode::call: case Opcode::shfl: case Opcode::vote: case Opcode::match: case Opcode::redux:
+    case Opcode::activemask: case Opcode::div: case Opcode::rem: case Opcode::ret: case Opcode::exit: case Opcode::trap:
+      return false;
+    default: return is_none(i.guard) && !expands_to_branches(module, i, target);
+  }
+}
+
+struct Builder {
+  const ptx::Module& module;
+  const ptx::Function& f;
+  const isa::Target& target;
+  Flow flow;
+  std::vector<std::vector<BlockId>> predecessors;
+
+  FlowBlock& block(BlockId b) { return flow.blocks[b]; }
+
+  template <class F>
+  void successors(BlockId b, F&& use) {
+    FlowBlock& x = block(b);
+    if (!is_none(x.taken)) use(x.taken);
+    if (!is_none(x.next) && x.next != x.taken) use(x.next);
+  }
+
+  // --- blocks -------------------------------------------------------------------------------------------------------------------
+  void split() {
+    const size_t n = f.instructions.size();
+    std::vector<bool> leader(n + 1, false);
+    leader[0] = true;
+    for (size_t i = 0; i < n; ++i) {
+      const ptx::Instruction& inst = f.instructions[i];
+      if (inst.op == Opcode::bra) {
+        leader[f.labels[f.operand(inst, 0).label_id()].at] = true;
+        leader[i + 1] = true;
+      } else if (ends_thread(inst)) {
+        leader[i + 1] = true;
+      } else if (!is_none(inst.guard) && expands_to_branches(module, inst, target)) {
+        leader[i] = leader[i + 1] = true;
+      }
+    }
+    // One block per leader, the end of the function included (falling off it ends the thread). A guarded instruction that needs a branch
+    // becomes a branch block in front of the block that holds it.
+    std::vector<BlockId> at(n + 1, none<BlockId>());
+    for (size_t i = 0; i <= n; ++i)
+      if (leader[i] || i == n) {
+        at[i] = flow.blocks.add({});
+        if (i < n && needs_branch(f.instructions[i])) flow.blocks.add({});
+      }
+    for (size_t i = 0; i < n;) {
+      size_t last = i;
+      while (last + 1 <= n && !leader[last + 1] && last + 1 < n) ++last;
+      BlockId b = at[i];
+      block(b).line = f.instructions[i].line;
+      if (needs_branch(f.instructions[i])) {
+        BlockId body = static_cast<BlockId>(index(b) + 1);
+        const ptx::Instruction& inst = f.instructions[i];
+        FlowBlock& x = block(b);
+        x.predicate = inst.guard, x.negated = !inst.guard_negated, x.taken = at[i + 1], x.next = body;
+        block(body).items.push_back({static_cast<uint32_t>(i)});
+        block(body).next = at[i + 1];
+        block(body).line = inst.line;
+        i = i + 1;
+        continue;
+      }
+      for (size_t k = i; k <= last; ++k) {
+        const ptx::Instruction& inst = f.instructions[k];
+        FlowBlock& x = block(b);
+        if (k == last && inst.op == Opcode::bra) {
+          BlockId to = at[f.labels[f.operand(inst, 0).label_id()].at];
+          if (is_none(inst.guard)) {
+            x.next = to;
+          } else {
+            x.predicate = inst.guard, x.negated = inst.guard_negated, x.taken = to, x.next = at[k + 1];
+            x.uniform_branch = inst.mods.uni;
+            if (x.taken == x.next) x.predicate = none<ptx::RegisterId>(), x.taken = none<BlockId>();
+          }
+        } else if (k == last && ends_thread(inst)) {
+          // no successors
+        } else {
+          x.items.push_back({static_cast<uint32_t>(k), inst.guard, inst.guard_negated});
+          if (k == last) x.next = at[k + 1];
+        }
+      }
+      i = last + 1;
+    }
+  }
+  bool needs_branch(const ptx::Instruction& i) {
+    return !is_none(i.guard) && i.op != Opcode::bra && expands_to_branches(module, i, target);
+  }
+
+  // Reachable blocks in source order, with predecessors.
+  void order() {
+    const size_t n = flow.blocks.size();
+    std::vector<bool> seen(n, false);
+    std::vector<BlockId> work{BlockId{0}};
+    seen[0] = true;
+    while (!work.empty()) {
+      BlockId b = work.back();
+      work.pop_back();
+      successors(b, [&](BlockId s) {
+        if (!seen[index(s)]) seen[index(s)] = true, work.push_back(s);
+      });
+    }
+    if (flow.layout.empty())
+      for (uint32_t b = 0; b < n; ++b) flow.layout.push_back(BlockId{b});
+    std::erase_if(flow.layout, [&](BlockId b) { return !seen[index(b)]; });
+    predecessors.assign(n, {});
+    for (BlockId b : flow.layout) successors(b, [&](BlockId s) { predecessors[index(s)].push_back(b); });
+  }
+
+  // Joins chains of blocks: longer blocks schedule better.
+  void merge() {
+    for (BlockId b : flow.layout) {
+      while (true) {
+        FlowBlock& x = block(b);
+        BlockId n = x.next;
+        if (!is_none(x.predicate) || is_none(n) || n == b || index(n) == 0 || predecessors[index(n)].size() != 1) break;
+        FlowBlock y = std::move(block(n));
+        if (y.items.empty() && x.items.empty()) x.line = y.line;
+        x.items.insert(x.items.end(), y.items.begin(), y.items.end());
+        x.predicate = y.predicate, x.negated = y.negated, x.uniform_branch = y.uniform_branch, x.taken = y.taken, x.next = y.next;
+        block(n) = FlowBlock{};
+        block(n).taken = block(n).next = none<BlockId>();
+        successors(b, [&](BlockId s) { std::replace(predecessors[index(s)].begin(), predecessors[index(s)].end(), n, b); });
+        predecessors[index(n)].clear();
+      }
+    }
+    order();
+  }
+
+  bool arm(BlockId a, BlockId from, ptx::RegisterId predicate) {
+    FlowBlock& x = block(a);
+    if (predecessors[index(a)].size() != 1 || predecessors[index(a)][0] != from || !is_none(x.predicate) || is_none(x.next)) return false;
+    if (x.items.size() > inline_limit) return false;
+    for (const FlowItem& item : x.items) {
+      const ptx::Instruction& i = f.instructions[item.inst];
+      if (!is_none(item.guard) || !can_predicate(module, i, target)) return false;
+      for (uint32_t k = 0; k < i.destination_count; ++k) {
+        const ptx::Operand& o = f.operand(i, k);
+        if (o.kind == ptx::Operand::reg && o.reg_id() == predicate) return false;
+      }
+    }
+    return true;
+  }
+  void take_arm(BlockId b, BlockId a, bool negated) {
+    for (const FlowItem& item : block(a).items) block(b).items.push_back({item.inst, block(b).predicate, negated});
+  }
+  void inline_branches() {
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (BlockId b : flow.layout) {
+        FlowBlock& x = block(b);
+        if (is_none(x.predicate) || is_none(x.next) || x.taken == b || x.next == b) continue;
+        BlockId t = x.taken, e = x.next, join;
+        if (t != e && arm(e, b, x.predicate) && block(e).next == t) {  // if-then, the body falls through
+          join = t;
+          take_arm(b, e, !x.negated);
+        } else if (arm(t, b, x.predicate) && block(t).next == e) {
+          join = e;
+          take_arm(b, t, x.negated);
+        } else if (arm(t, b, x.predicate) && arm(e, b, x.predicate) && block(t).next == block(e).next) {
+          join = block(t).next;
+          if (join == b) continue;
+          take_arm(b, e, !x.negated);
+          take_arm(b, t, x.negated);
+        } else {
+          continue;
+        }
+        FlowBlock& y = block(b);
+        y.predicate = none<ptx::RegisterId>(), y.taken = none<BlockId>(), y.next = join;
+        order();
+        changed = true;
+        break;
+      }
+      if (changed) merge();
+    }
+  }
+
+  // --- dominators -----------------------------------------------------------------------------------------------------------------
+  // Immediate dominators over `order` (reverse postorder, root first). idom of the root is itself; unreached nodes: none.
+  template <class Predecessors>
+  static std::vector<uint32_t> dominators(size_t n, const std::vector<uint32_t>& order, Predecessors&& preds) {
+    std::vector<uint32_t> position(n, UINT32_MAX), idom(n, UINT32_MAX);
+    for (uint32_t i = 0; i < order.size(); ++i) position[order[i]] = i;
+    idom[order[0]] = order[0];
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (size_t i = 1; i < order.size(); ++i) {
+        uint32_t d = UINT32_MAX;
+        preds(order[i], [&](uint32_t p) {
+          if (position[p] == UINT32_MAX || idom[p] == UINT32_MAX) return;
+          if (d == UINT32_MAX) { d = p; return; }
+          uint32_t a = p, c = d;
+          while (a != c) {
+            while (position[a] > position[c]) a = idom[a];
+            while (position[c] > position[a]) c = idom[c];
+          }
+          d = a;
+        });
+        if (d != UINT32_MAX && idom[order[i]] != d) idom[order[i]] = d, changed = true;
+      }
+    }
+    return idom;
+  }
+  template <class Successors>
+  static std::vector<uint32_t> reverse_postorder(size_t n, uint32_t root, Successors&& succ) {
+    std::vector<uint32_t> post;
+    std::vector<uint8_t> state(n, 0);
+    std::vector<std::pair<uint32_t, std::vector<uint32_t>>> stack;
+    auto push = [&](uint32_t v) {
+      state[v] = 1;
+      std::vector<uint32_t> s;
+      succ(v, [&](uint32_t w) { s.push_back(w); });
+      stack.push_back({v, std::move(s)});
+    };
+    push(root);
+    while (!stack.empty()) {
+      auto& [v, s] = stack.back();
+      if (s.empty()) {
+        post.push_back(v);
+        stack.pop_back();
+        continue;
+      }
+      uint32_t w = s.back();
+      s.pop_back();
+      if (!state[w]) push(w);
+    }
+    std::reverse(post.begin(), post.end());
+    return post;
+  }
+
+  std::vector<uint32_t> idom, ipdom;  // by block; UINT32_MAX: none
+  std::vector<bool> reaches_exit;     // reaches the last exit
+  struct Loop {
+    BlockId header;
+    Bitset blocks;
+    bool divergent = false;
+  };
+  std::vector<Loop> loops;  // inner before outer
+  bool irreducible = false;
+
+  void analyse() {
+    const size_t n = flow.blocks.size();
+    auto rpo = reverse_postorder(n, 0, [&](uint32_t b, auto&& use) { successors(BlockId{b}, [&](BlockId s) { use(index(s)); }); });
+    idom = dominators(n, rpo, [&](uint32_t b, auto&& use) { for (BlockId p : predecessors[b]) use(index(p)); });
+    auto dominates = [&](uint32_t a, uint32_t b) {
+      while (b != a && idom[b] != b) b = idom[b];
+      return a == b;
+    };
+    std::vector<uint32_t> position(n, 0);
+    for (uint32_t i = 0; i < rpo.size(); ++i) position[rpo[i]] = i;
+    // Natural loops; back edges to one header make one loop.
+    for (uint32_t h : rpo) {
+      Loop loop{BlockId{h}, Bitset(n)};
+      std::vector<uint32_t> work;
+      for (BlockId p : predecessors[h]) {
+        if (dominates(h, index(p))) {
+          if (!loop.blocks.test(index(p))) loop.blocks.set(index(p)), work.push_back(index(p));
+        } else if (position[index(p)] >= position[h]) {
+          irreducible = true;
+        }
+      }
+      if (work.empty()) continue;
+      loop.blocks.set(h);
+      while (!work.empty()) {
+        uint32_t b = work.back();
+        work.pop_back();
+        if (b == h) continue;
+        for (BlockId p : predecessors[b])
+          if (!loop.blocks.test(index(p))) loop.blocks.set(index(p)), work.push_back(index(p));
+      }
+      loop.blocks.for_each([&](size_t b) { ++block(BlockId(b)).loop_depth; });
+      loops.push_back(std::move(loop));
+    }
+    std::stable_sort(loops.begin(), loops.end(), [](const Loop& a, const Loop& b) { return a.blocks.count() < b.blocks.count(); });
+
+    // Post-dominators towards the last exit in source order.
+    ipdom.assign(n, UINT32_MAX);
+    reaches_exit.assign(n, false);
+    uint32_t last = UINT32_MAX;
+    for (BlockId b : flow.layout)
+      if (is_none(block(b).taken) && is_none(block(b).next)) last = index(b);
+    if (last == UINT32_MAX) return;  // no exit: an endless loop, nothing to join
+    auto back = reverse_postorder(n, last, [&](uint32_t b, auto&& use) { for (BlockId p : predecessors[b]) use(index(p)); });
+    for (uint32_t b : back) reaches_exit[b] = true;
+    ipdom = dominators(n, back, [&](uint32_t b, auto&& use) {
+      successors(BlockId{b}, [&](BlockId s) { if (reaches_exit[index(s)]) use(index(s)); });
+    });
+    ipdom[last] = UINT32_MAX;
+  }
+
+  // Blocks reachable from the successors of `from` (or from `from` itself) without passing `stop`.
+  Bitset reach(BlockId from, uint32_t stop, bool include) {
+    Bitset set(flow.blocks.size());
+    std::vector<BlockId> work;
+    auto visit = [&](BlockId s) {
+      if (index(s) != stop && !set.test(index(s))) set.set(index(s)), work.push_back(s);
+    };
+    if (include) visit(from); else successors(from, visit);
+    while (!work.empty()) {
+      BlockId b = work.back();
+      work.pop_back();
+      successors(b, visit);
+    }
+    return set;
+  }
+
+  // --- uniformity -----------------------------------------------------------------------------------------------------------------
+  static bool divergent_source(ptx::SpecialRegister r) {
+    using S = ptx::SpecialRegister;
+    switch (r) {
+      case S::ntid_x: case S::ntid_y: case S::ntid_z: case S::ctaid_x: case S::ctaid_y: case S::ctaid_z: case S::nctaid_x: case S::nctaid_y:
+      case S::nctaid_z: case S::nsmid: case S::gridid: case S::nwarpid: case S::dynamic_smem_size: case S::total_smem_size: return false;
+      default: return true;  // clocks too: the lanes of a split warp read them at different times
+    }
+  }
+  bool divergent_operand(const ptx::Operand& o) {
+    switch (o.kind) {
+      case ptx::Operand::reg: case ptx::Operand::address_reg: return flow.divergent[o.id];
+      case ptx::Operand::special: return divergent_source(static_cast<ptx::SpecialRegister>(o.id));
+      case ptx::Operand::vector:
+        for (uint32_t k = 0; k < o.count; ++k)
+          if (divergent_operand(f.vector_elements[o.id + k])) return true;
+        return false;
+      default: return false;
+    }
+  }
+  bool divergent_result(const ptx::Instruction& i) {
+    switch (i.op) {
+      case Opcode::ld:
+        if (i.mods.space != ptx::Space::param && i.mods.space != ptx::Space::constant) return true;
+        break;
+      case Opcode::atom: case Opcode::shfl: case Opcode::vote: case Opcode::match: case Opcode::activemask: case Opcode::redux: case Opcode::call:
+      case Opcode::bar: case Opcode::barrier:
+        return true;
+      default: break;
+    }
+    for (uint32_t k = i.destination_count; k < i.operand_count; ++k)
+      if (divergent_operand(f.operand(i, k))) return true;
+    return false;
+  }
+
+  std::vector<bool> apart;       // block runs with some lanes missing
+  std::vector<bool> no_region;   // divergent branch without a region
+  void diverge() {
+    flow.divergent.assign(f.registers.size(), false);
+    apart.assign(flow.blocks.size(), false);
+    for (bool changed = true; changed;) {
+      changed = false;
+      auto mark = [&](const ptx::Operand& o) {
+        if (o.kind == ptx::Operand::reg && !flow.divergent[o.id]) flow.divergent[o.id] = true, changed = true;
+      };
+      for (BlockId b : flow.layout)
+        for (const FlowItem& item : block(b).items) {
+          const ptx::Instruction& i = f.instructions[item.inst];
+          if (i.destination_count == 0) continue;
+          if (!apart[index(b)] && !(!is_none(item.guard) && flow.divergent[index(item.guard)]) && !divergent_result(i)) continue;
+          for (uint32_t k = 0; k < i.destination_count; ++k) {
+            const ptx::Operand& o = f.operand(i, k);
+            if (o.kind == ptx::Operand::vector) {
+              for (uint32_t e = 0; e < o.count; ++e) mark(f.vector_elements[o.id + e]);
+            } else {
+              mark(o);
+            }
+          }
+        }
+      auto mark_blocks = [&](const Bitset& set) {
+        set.for_each([&](size_t b) {
+          if (!apart[b]) apart[b] = true, changed = true;
+        });
+      };
+      for (BlockId b : flow.layout)
+        if (diverges(b)) mark_blocks(reach(b, ipdom[index(b)], false));
+      for (Loop& loop : loops) {
+        bool leaves = false;
+        for (BlockId b : flow.layout)
+          if (loop.blocks.test(index(b)) && diverges(b) && leaves_loop(loop, b)) leaves = true;
+        if (leaves) loop.divergent = true, mark_blocks(reach(loop.header, loop_join(loop), true));
+      }
+    }
+  }
+  bool diverges(BlockId b) {
+    const FlowBlock& x = block(b);
+    return !is_none(x.predicate) && !x.uniform_branch && flow.divergent[index(x.predicate)];
+  }
+  bool leaves_loop(const Loop& loop, BlockId b) {
+    uint32_t j = ipdom[index(b)];
+    return j == UINT32_MAX || !loop.blocks.test(j);
+  }
+  uint32_t loop_join(const Loop& loop) {
+    uint32_t j = ipdom[index(loop.header)];
+    while (j != UINT32_MAX && loop.blocks.test(j)) j = ipdom[j];
+    return j;
+  }
+
+  // --- regions --------------------------------------------------------------------------------------------------------------------
+  struct Candidate {
+    BlockId entry;      // branch, or loop header
+    bool loop = false;
+    uint32_t loop_index = 0;
+    uint32_t join;
+    Bitset blocks;
+    size_t size;
+    BlockId opener = none<BlockId>();  // final: the block that opens the region
+  };
+
+  Result<void> regions() {
+    const size_t n0 = flow.blocks.size();
+    std::vector<Candidate> candidates;
+    if (irreducible && target.family == isa::Family::pascal)
+      return input_error("function {}: unsupported irreducible control flow (a cycle with two entries) on {}", f.name, target.name);
+    if (!irreducible) {
+      for (BlockId b : flow.layout) {
+        if (!diverges(b)) continue;
+        uint32_t j = ipdom[index(b)];
+        bool by_loop = false;
+        for (const Loop& loop : loops) by_loop |= loop.blocks.test(index(b)) && leaves_loop(loop, b);
+        if (j == UINT32_MAX || by_loop) continue;
+        Bitset set = reach(b, j, false);
+        if (set.test(index(b))) continue;
+        candidates.push_back({b, false, 0, j, set, set.count()});
+      }
+      for (uint32_t k = 0; k < loops.size(); ++k) {
+        const Loop& loop = loops[k];
+        uint32_t j = loop.divergent ? loop_join(loop) : UINT32_MAX;
+        if (j == UINT32_MAX) continue;
+        Bitset set = reach(loop.header, j, true);
+        bool entered_again = false;
+        for (BlockId p : predecessors[index(loop.header)])
+          if (!loop.blocks.test(index(p)) && set.test(index(p))) entered_again = true;
+        if (entered_again) continue;
+        candidates.push_back({loop.header, true, k, j, set, set.count()});
+      }
+    }
+    // Inner before outer.
+    std::stable_sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) { return a.size < b.size; });
+    // Convergence: apart and covered by a region, or apart for good.
+    Bitset covered(n0);
+    for (const Candidate& c : candidates) covered.merge(c.blocks);
+    for (BlockId b : flow.layout) block(b).convergent = !apart[index(b)] ;
+    // A divergent branch that no region covers leaves everything after it divergent.
+    for (BlockId b : flow.layout) {
+      if (!diverges(b)) continue;
+      bool has = covered.test(index(b));
+      for (const Candidate& c : candidates) has |= c.entry == b && !c.loop;
+      if (!has) reach(b, UINT32_MAX, false).for_each([&](size_t s) { block(BlockId(s)).convergent = false; });
+    }
+
+    // Volta and later have 16 B registers: the innermost of deeper nests keep none... regions beyond are dropped, outermost first kept.
+    // Preheaders first, so that the sets below can name them.
+    std::vector<std::vector<BlockId>> extra(candidates.size());  // new blocks inside candidate k
+    auto inside = [&](const Candidate& c, size_t k, BlockId b) {
+      if (index(b) < n0) return c.blocks.test(index(b));
+      return std::find(extra[k].begin(), extra[k].end(), b) != extra[k].end();
+    };
+    auto insert_before = [&](BlockId at, BlockId fresh) {
+      auto it = std::find(flow.layout.begin(), flow.layout.end(), at);
+      flow.layout.insert(it, fresh);
+    };
+    for (size_t k = candidates.size(); k-- > 0;) {  // outer first: an outer preheader stays in front of an inner one
+      Candidate& c = candidates[k];
+      if (!c.loop) { c.opener = c.entry; continue; }
+      const Bitset& body = loops[c.loop_index].blocks;
+      BlockId p = flow.blocks.add({});
+      block(p).next = c.entry;
+      block(p).line = block(c.entry).line;
+      block(p).loop_depth = block(c.entry).loop_depth - 1;
+      block(p).convergent = true;
+      bool moved_entry = index(c.entry) == 0;
+      CHECK(!moved_entry, "the entry block has no predecessors");
+      for (BlockId b : flow.layout) {
+        if (index(b) < n0 && body.test(index(b))) continue;
+        FlowBlock& x = block(b);
+        if (x.taken == c.entry) x.taken = p;
+        if (x.next == c.entry) x.next = p;
+      }
+      block(p).next = c.entry;
+      for (size_t o = 0; o < candidates.size(); ++o)
+        if (o != k && candidates[o].blocks.test(index(c.entry)) && o > k) {
+          extra[o].push_back(p);
+          block(p).convergent = false;
+        }
+      insert_before(c.entry, p);
+      c.opener = p;
+    }
+    // Landings, inner first: edges from inside to the join go to the landing.
+    std::vector<BlockId> landing(candidates.size());
+    for (size_t k = 0; k < candidates.size(); ++k) {
+      Candidate& c = candidates[k];
+      BlockId l = flow.blocks.add({});
+      landing[k] = l;
+      BlockId join = BlockId{c.join};
+      block(l).next = join;
+      block(l).line = block(join).line;
+      block(l).loop_depth = std::min(block(join).loop_depth, block(c.opener).loop_depth);
+      bool outermost = true;
+      for (BlockId b : flow.layout) {
+        if (b == l || !(b == c.opener || inside(c, k, b))) continue;
+        FlowBlock& x = block(b);
+        if (x.taken == join) x.taken = l;
+        if (x.next == join) x.next = l;
+      }
+      for (size_t o = k + 1; o < candidates.size(); ++o)
+        if (inside(candidates[o], o, c.opener)) extra[o].push_back(l), outermost = false;
+      block(l).convergent = outermost && block(c.opener).convergent;
+      // Right in front of the join, after the landings of inner regions with the same join.
+      insert_before(join, l);
+    }
+    // Region records, outer first.
+    std::vector<RegionId> ids(candidates.size(), none<RegionId>());
+    for (size_t k = candidates.size(); k-- > 0;) {
+      Candidate& c = candidates[k];
+      Region r{c.opener, landing[k], none<RegionId>(), 0};
+      for (size_t o = k + 1; o < candidates.size(); ++o)  // the smallest that holds the opener
+        if (inside(candidates[o], o, c.opener)) { r.parent = ids[o]; break; }
+      if (!is_none(r.parent)) r.depth = flow.regions[r.parent].depth + 1;
+      ids[k] = flow.regions.add(r);
+      block(c.opener).opens.push_back(ids[k]);
+      block(landing[k]).joins = ids[k];
+      block(landing[k]).innermost = r.parent;
+    }
+    for (BlockId b : flow.layout) {
+      if (!is_none(block(b).joins)) continue;
+      for (size_t k = 0; k < candidates.size(); ++k)
+        if (inside(candidates[k], k, b)) { block(b).innermost = ids[k]; break; }
+    }
+    return {};
+  }
+};
+
+}  // namespace
+
+bool expands_to_branches(const ptx::Module& module, const ptx::Instruction& i, const isa::Target& target) {
+  (void)module;
+  const bool volta = target.family == isa::Family::volta;
+  switch (i.op) {
+    case Opcode::atom: case Opcode::red: {
+      if (i.mods.space == ptx::Space::generic) return true;
+      if (i.mods.space != ptx::Space::shared) return false;
+      bool wide = ptx::type_bytes(i.type) == 8;
+      if (i.mods.atomic == ptx::AtomicOp::exch || i.mods.atomic == ptx::AtomicOp::cas) return false;
+      return wide || ptx::is_floating(i.type);
+    }
+    case Opcode::div:
+      return ptx::is_floating(i.type) && !i.mods.approx && !i.mods.full;
+    case Opcode::sqrt: case Opcode::rcp: return !i.mods.approx;
+    case Opcode::bar: case Opcode::barrier: return true;  // a guarded barrier
+    case Opcode::call: return true;
+    default: return (void)volta, false;
+  }
+}
+
+Result<Flow> structure(const ptx::Module& module, const ptx::Function& function, const isa::Target& target, bool branch_inlining) {
+  Builder b{module, function, target, {}, {}};
+  for (const ptx::Label& l : function.labels)
+    if (l.at > function.instructions.size()) return input_error("function {}: label {} is not defined", function.name, l.name);
+  // An empty block in front: the entry never has predecessors.
+  b.flow.blocks.add({});
+  b.split();
+  b.block(BlockId{0}).next = BlockId{1};
+  b.order();
+  b.merge();
+  if (branch_inlining) b.inline_branches();
+  b.analyse();
+  b.diverge();
+  RETURN_IF_ERROR(b.regions());
+  return std::move(b.flow);
+}
+
+}  // namespace rndn::assembler
