@@ -1,0 +1,96 @@
+#include "tools/compare_results.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+namespace rndn::tools {
+namespace {
+
+// Fields of one record; `at` moves behind its line end.
+Result<std::vector<std::string>> record(std::string_view text, size_t& at, char delimiter, const std::string& name) {
+  std::vector<std::string> fields(1);
+  bool quoted = false;
+  size_t start = at;
+  for (; at < text.size(); ++at) {
+    char c = text[at];
+    if (quoted) {
+      if (c != '"')
+        fields.back() += c;
+      else if (at + 1 < text.size() && text[at + 1] == '"')
+        fields.back() += text[++at];
+      else
+        quoted = false;
+    } else if (c == '"' && delimiter == ',' && fields.back().empty()) {
+      quoted = true;
+    } else if (c == delimiter) {
+      fields.emplace_back();
+    } else if (c == '\n') {
+      ++at;
+      if (!fields.back().empty() && fields.back().back() == '\r') fields.back().pop_back();
+      return fields;
+    } else {
+      fields.back() += c;
+    }
+  }
+  if (quoted) return input_error("{}: the quoted field that starts behind byte {} does not end", name, start);
+  return fields;
+}
+
+bool parse_number(const std::string& text, double& value) {
+  if (text.empty()) return false;
+  char* end = nullptr;
+  value = std::strtod(text.c_str(), &end);
+  return *end == 0;
+}
+
+}  // namespace
+
+Result<Expected> parse_expected(std::string_view text, const std::string& name) {
+  Expected expected;
+  char delimiter = text.substr(0, text.find('\n')).find('|') != std::string_view::npos ? '|' : ',';
+  size_t at = 0;
+  ASSIGN_OR_RETURN(expected.names, record(text, at, delimiter, name));
+  while (at < text.size()) {
+    ASSIGN_OR_RETURN(std::vector<std::string> fields, record(text, at, delimiter, name));
+    if (fields.size() != expected.names.size())
+      return input_error("{}: row {} has {} fields, the header has {}", name, expected.rows.size() + 1, fields.size(),
+                         expected.names.size());
+    expected.rows.push_back(std::move(fields));
+  }
+  return expected;
+}
+
+Expected expected_of(const runtime::Grid& grid) {
+  Expected expected{grid.names, {}};
+  for (uint64_t i = 0; i < grid.rows; ++i) {
+    std::vector<std::string> row;
+    for (const auto& column : grid.columns) row.push_back(runtime::element_text(column, i, true));
+    expected.rows.push_back(std::move(row));
+  }
+  return expected;
+}
+
+std::string difference(const runtime::Grid& grid, const Expected& expected) {
+  if (grid.names.size() != expected.names.size())
+    return fmt::format("{} columns, expected {}", grid.names.size(), expected.names.size());
+  for (size_t k = 0; k < grid.names.size(); ++k)
+    if (grid.names[k] != expected.names[k])
+      return fmt::format("column {} is named `{}`, expected `{}`", k + 1, grid.names[k], expected.names[k]);
+  if (grid.rows != expected.rows.size()) return fmt::format("{} rows, expected {}", grid.rows, expected.rows.size());
+  for (uint64_t i = 0; i < grid.rows; ++i)
+    for (size_t k = 0; k < grid.columns.size(); ++k) {
+      std::string got = runtime::element_text(grid.columns[k], i, true);
+      const std::string& want = expected.rows[i][k];
+      double a = 0, b = 0;
+      bool alike = got == want;
+      if (!alike && hir::is_real(grid.columns[k].type) && parse_number(got, a) && parse_number(want, b)) {
+        double tolerance = hir::is_float(grid.columns[k].type) ? 1e-9 * std::max(std::fabs(a), std::fabs(b)) : 0;
+        alike = std::fabs(a - b) <= tolerance;
+      }
+      if (!alike) return fmt::format("row {}, column `{}`: {}, expected {}", i + 1, grid.names[k], got, want);
+    }
+  return "";
+}
+
+}  // namespace rndn::tools

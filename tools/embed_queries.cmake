@@ -1,0 +1,11 @@
+# cmake -DOUT=file.cpp "-DFILES=q01.hir;q06.hir" -P embed_queries.cmake: the texts of the queries as a C++ table.
+set(rows "")
+foreach(file IN LISTS FILES)
+  get_filename_component(name ${file} NAME)
+  string(REGEX REPLACE "^q0*([0-9]+)\\.hir$" "\\1" number ${name})
+  if(number MATCHES "^[0-9]+$")
+    file(READ ${file} text)
+    string(APPEND rows "    {${number}, \"${name}\", R\"hir(${text})hir\"},\n")
+  endif()
+endforeach()
+file(WRITE ${OUT} "#include \"tools/rndn.h\"\n\nnamespace rndn::tools {\nnamespace {\nconstexpr EmbeddedQuery queries[] = {\n${rows}};\n}  // namespace\nstd::span<const EmbeddedQuery> embedded_queries() { return queries; }\n}  // namespace rndn::tools\n")

@@ -1,0 +1,110 @@
+// `rndn check` and `rndn compile`: the compiler without a device. They read only the schema of --data, by default TPC-H's.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "libraries/base/files.h"
+#include "runtime/data/schema.h"
+#include "tools/rndn.h"
+#include "tpch/source.h"
+
+namespace rndn::tools {
+namespace {
+
+// The schema of --data, or TPC-H's.
+Result<data::Schema> schema_of(const Flags& flags) {
+  if (flags.data.empty()) return data::tpch_schema();
+  return tpch::open_schema(flags.data);
+}
+
+class CheckCommand final : public Command {
+ public:
+  explicit CheckCommand(CLI::App& program) {
+    app = program.add_subcommand("check", "parse, resolve and type programs; print what is wrong with them");
+    app->add_option("program", paths_, "HorseIR files, - for stdin")->required()->type_name("PROGRAM.hir");
+    add_data_flags(*app, flags_);
+    add_language_flags(*app, flags_);
+  }
+  int execute() override {
+    auto options = compile_options(flags_);
+    if (!options) return fail(options.error());
+    auto schema = schema_of(flags_);
+    if (!schema) return fail(schema.error());
+    options->schema = &*schema;
+    options->until = runtime::Stage::typed;
+    int exit_code = 0;
+    for (const std::string& path : paths_) {
+      auto programs = read_programs({path});
+      if (!programs) {
+        exit_code = std::max(exit_code, fail(programs.error()));
+        continue;
+      }
+      SourceManager sources;
+      DiagnosticSink sink;
+      Timings timings;
+      const NamedSource& p = programs->front();
+      auto compiled = runtime::compile(sources.add(p.file, p.text), sources, *options, sink, timings);
+      sink.sort_by_position();
+      print_diagnostics(sink, sources);
+      if (!compiled) exit_code = std::max(exit_code, fail(compiled.error()));
+    }
+    return exit_code;
+  }
+
+ private:
+  std::vector<std::string> paths_;
+  Flags flags_;
+};
+
+class CompileCommand final : public Command {
+ public:
+  explicit CompileCommand(CLI::App& program) {
+    app = program.add_subcommand("compile", "compile a program; any stage of it as a file");
+    app->add_option("program", path_, "a HorseIR file, - for stdin")->required()->type_name("PROGRAM.hir");
+    add_data_flags(*app, flags_);
+    app->add_option("--emit", emit_, "hir (as parsed), typed, outline, ptx, sass, cubin (default)")
+        ->check(CLI::IsMember({"hir", "typed", "outline", "ptx", "sass", "cubin"}))
+        ->type_name("STAGE");
+    app->add_option("-o", flags_.output, "the file to write, - for stdout")->type_name("FILE");
+    add_compiler_flags(*app, flags_);
+    add_language_flags(*app, flags_);
+  }
+  int execute() override {
+    auto options = compile_options(flags_);
+    if (!options) return fail(options.error());
+    if (options->backend.kind == runtime::Backend::driver)
+      return fail(usage_error("--backend driver compiles on a GPU only: use it with `rndn run`"));
+    runtime::find_stage(emit_, options->until);
+    if (options->until >= runtime::Stage::sass && flags_.arch.empty())
+      return fail(usage_error("--emit {} needs --arch", emit_));
+    auto programs = read_programs({path_});
+    if (!programs) return fail(programs.error());
+    auto schema = schema_of(flags_);
+    if (!schema) return fail(schema.error());
+    options->schema = &*schema;
+    SourceManager sources;
+    DiagnosticSink sink;
+    Timings timings;
+    const NamedSource& p = programs->front();
+    auto compiled = runtime::compile(sources.add(p.file, p.text), sources, *options, sink, timings);
+    sink.sort_by_position();
+    print_diagnostics(sink, sources);
+    if (!compiled) return fail(compiled.error());
+    auto text = runtime::emit(*compiled, options->until);
+    if (!text) return fail(text.error());
+    if (options->until >= runtime::Stage::ptx && text->empty())
+      note("the program has no kernels: there is nothing to emit");
+    if (auto written = write_file(flags_.output, *text); !written) return fail(written.error());
+    return 0;
+  }
+
+ private:
+  std::string path_, emit_ = "cubin";
+  Flags flags_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> check_command(CLI::App& program) { return std::make_unique<CheckCommand>(program); }
+std::unique_ptr<Command> compile_command(CLI::App& program) { return std::make_unique<CompileCommand>(program); }
+
+}  // namespace rndn::tools

@@ -1,0 +1,168 @@
+// Flags that several commands share, and what they stand for.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <filesystem>
+
+#include "assembler/isa/isa.h"
+#include "libraries/base/files.h"
+#include "runtime/simulator_device.h"
+#include "tools/rndn.h"
+#include "tpch/source.h"
+
+namespace rndn::tools {
+namespace {
+
+std::vector<std::string> target_names() {
+  std::vector<std::string> names;
+  for (const isa::Target& t : isa::targets()) names.emplace_back(t.name);
+  return names;
+}
+
+}  // namespace
+
+void add_data_flags(CLI::App& command, Flags& flags) {
+  command
+      .add_option("--data", flags.data, "tables: tpch:SF (generated, such as tpch:0.01) or a folder with schema.json")
+      ->type_name("SRC");
+}
+
+void add_language_flags(CLI::App& command, Flags& flags) {
+  command.add_flag("--strict", flags.strict, "casts must fit the types that tables have");
+  command.add_option("--dialect", flags.dialect, "v0: member(set, x) and index_of(haystack, needles)")
+      ->check(CLI::IsMember({"v0"}))
+      ->type_name("NAME");
+}
+
+void add_compiler_flags(CLI::App& command, Flags& flags) {
+  command.add_option("--arch", flags.arch, "target (default: the GPU's own; else sm_86)")
+      ->check(CLI::IsMember(target_names()))
+      ->type_name("A");
+  command.add_option("--backend", flags.backend, "who makes the cubin: rndn, ptxas[:PATH], driver")->type_name("B");
+  command
+      .add_option("-O", flags.level,
+                  "optimization: 0 linear schedule, 1 + peepholes, 2 + list schedule, 3 all (default)")
+      ->check(CLI::Range(0, 3))
+      ->type_name("0..3");
+  command
+      .add_option("--outline", flags.outline, "kernels: none = one per statement, flow = pipelines, full = all fusions")
+      ->check(CLI::IsMember({"none", "flow", "full"}))
+      ->type_name("MODE");
+  command.add_option("--scheduler", flags.scheduler, "instruction scheduling: linear or list")
+      ->check(CLI::IsMember({"linear", "list"}))
+      ->type_name("NAME");
+  command.add_option("--limit-regs", flags.limit_registers, "registers per thread at most")
+      ->check(CLI::Range(16, 255))
+      ->type_name("N");
+  command.add_flag("--verify-passes", flags.verify_passes, "run the independent checkers after each pass");
+}
+
+void add_run_flags(CLI::App& command, Flags& flags) {
+  command.add_option("--device", flags.device, "auto, cuda[:N], sim, or cpu (the reference interpreter)")
+      ->type_name("D");
+  command.add_option("--format", flags.format, "of results: table, csv, json")
+      ->check(CLI::IsMember({"table", "csv", "json"}))
+      ->type_name("F");
+  command
+      .add_flag("--time{text}", flags.time,
+                "report where the time went: text, json, html or trace, to stderr or [:FILE]")
+      ->type_name("[=FORMAT[:FILE]]");
+  command.add_option("--repeat", flags.repeat, "runs of each program; data is loaded once")
+      ->check(CLI::Range(1u, 1000000u))
+      ->type_name("N");
+  command.add_flag("--no-fallback", flags.no_fallback, "what only the reference interpreter can run is an error");
+  command.add_option("-o", flags.output, "results: a file, - for stdout; a folder for csv of several programs")
+      ->type_name("FILE");
+}
+
+int fail(const Error& error) {
+  std::fflush(stdout);
+  if (!error.message.empty())
+    std::fprintf(stderr, "%s: %s\n", error.fault == Fault::internal ? "internal error" : "error",
+                 error.message.c_str());
+  return error.exit_code();
+}
+
+void note(const std::string& message) { std::fprintf(stderr, "note: %s\n", message.c_str()); }
+
+void print_diagnostics(const DiagnosticSink& sink, const SourceManager& sources) {
+  std::fputs(render(sink, sources).c_str(), stderr);
+}
+
+Result<runtime::CompileOptions> compile_options(const Flags& flags) {
+  runtime::CompileOptions o;
+  if (!flags.arch.empty()) o.target = flags.arch;
+  o.strict = flags.strict;
+  o.dialect_v0 = flags.dialect == "v0";
+  o.outline = flags.outline == "none"   ? outliner::Mode::none
+              : flags.outline == "flow" ? outliner::Mode::flow
+                                        : outliner::Mode::full;
+  o.level = flags.level;
+  o.scheduler = flags.scheduler == "linear" ? assembler::Scheduler::linear : assembler::Scheduler::list;
+  o.max_registers = flags.limit_registers;
+  o.verify_passes = flags.verify_passes;
+  if (!runtime::parse_backend(flags.backend, o.backend))
+    return usage_error("--backend is rndn, ptxas, ptxas:PATH or driver, not `{}`", flags.backend);
+  return o;
+}
+
+Result<DeviceChoice> DeviceChoice::start(const Flags& flags) {
+  DeviceChoice choice;
+  choice.arch_ = flags.arch.empty() ? "sm_86" : flags.arch;
+  int ordinal = -1;
+  std::string_view name = flags.device;
+  if (name == "auto")
+    choice.kind_ = Kind::automatic;
+  else if (name == "sim")
+    choice.kind_ = Kind::simulator;
+  else if (name == "cpu")
+    choice.kind_ = Kind::cpu;
+  else if (name == "cuda")
+    choice.kind_ = Kind::cuda;
+  else if (name.starts_with("cuda:") && name.size() > 5 && name.size() < 9 &&
+           name.find_first_not_of("0123456789", 5) == std::string_view::npos) {
+    choice.kind_ = Kind::cuda;
+    ordinal = std::stoi(std::string(name.substr(5)));
+  } else {
+    return usage_error("--device is auto, cuda, cuda:N, sim or cpu, not `{}`", flags.device);
+  }
+  if (flags.backend == "driver" && choice.kind_ == Kind::simulator)
+    return usage_error("--backend driver needs a GPU: the simulator has no PTX compiler");
+  if (choice.kind_ == Kind::cuda || choice.kind_ == Kind::automatic) choice.preparation_ = cuda::prepare(ordinal);
+  return choice;
+}
+
+Result<device::Device*> DeviceChoice::open() {
+  if (device_) return device_.get();
+  CHECK(!is_cpu());
+  if (preparation_) {
+    auto gpu = cuda::open(*preparation_);
+    preparation_.reset();
+    if (gpu) {
+      device_ = *std::move(gpu);
+      return device_.get();
+    }
+    if (kind_ == Kind::cuda) return gpu.error();
+    note(fmt::format("no usable GPU ({}); running on the simulator for {}", gpu.error().message, arch_));
+  }
+  ASSIGN_OR_RETURN(device_, runtime::open_simulator(arch_));
+  return device_.get();
+}
+
+Result<std::vector<NamedSource>> read_programs(const std::vector<std::string>& paths) {
+  std::vector<NamedSource> programs;
+  for (const std::string& path : paths) {
+    ASSIGN_OR_RETURN(std::string text, read_file(path));
+    std::string stem = path == "-" ? "stdin" : std::filesystem::path(path).stem().string();
+    programs.push_back({stem, path == "-" ? "<stdin>" : path, std::move(text)});
+  }
+  return programs;
+}
+
+Result<std::shared_ptr<data::Source>> open_data(const std::string& what) {
+  if (what.empty()) return std::shared_ptr<data::Source>();
+  return tpch::open_source(what);
+}
+
+}  // namespace rndn::tools

@@ -1,0 +1,147 @@
+// `rndn tpch generate` and `rndn tpch run`.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+
+#include "libraries/base/files.h"
+#include "tools/compare_results.h"
+#include "tools/rndn.h"
+#include "tpch/generate.h"
+#include "tpch/source.h"
+
+namespace rndn::tools {
+namespace {
+
+class GenerateCommand final : public Command {
+ public:
+  explicit GenerateCommand(CLI::App& tpch) {
+    app = tpch.add_subcommand("generate",
+                              "write the eight tables as .tbl files, byte-identical to the official generator's");
+    app->add_option("--scale", scale_, "scale factor, such as 0.01 or 1")
+        ->required()
+        ->check(CLI::PositiveNumber)
+        ->type_name("SF");
+    app->add_option("-o", folder_, "folder to write into, made if need be")->required()->type_name("DIR");
+  }
+  int execute() override {
+    auto written = tpch::write_tables(scale_, folder_);
+    return written ? 0 : fail(written.error());
+  }
+
+ private:
+  double scale_ = 0;
+  std::string folder_;
+};
+
+// "1,6,10-14" to numbers, ascending as written.
+Result<std::vector<int>> parse_queries(const std::string& text) {
+  std::vector<int> numbers;
+  size_t at = 0;
+  auto number = [&](int& n) {
+    size_t begin = at;
+    n = 0;
+    while (at < text.size() && text[at] >= '0' && text[at] <= '9' && at - begin < 3) n = 10 * n + (text[at++] - '0');
+    return at > begin;
+  };
+  while (true) {
+    int from = 0, to = 0;
+    if (!number(from)) break;
+    to = from;
+    if (at < text.size() && text[at] == '-') {
+      ++at;
+      if (!number(to) || to < from) break;
+    }
+    for (int n = from; n <= to; ++n) numbers.push_back(n);
+    if (at == text.size()) return numbers;
+    if (text[at++] != ',') break;
+  }
+  return usage_error("--queries is a list such as 1,6,10-14, not `{}`", text);
+}
+
+// Compares results with the reference interpreter's or with files.
+class Verifier final : public Check {
+ public:
+  explicit Verifier(std::string folder) : folder_(std::move(folder)) {}
+
+  Result<void> check(const NamedSource& program, const hir::Program& typed, const SourceManager& sources,
+                     const std::vector<reference::Value>& results, const reference::Tables& tables) override {
+    if (results.size() != 1)
+      return Error{Fault::internal, fmt::format("{}: {} results, expected one table", program.name, results.size())};
+    ASSIGN_OR_RETURN(runtime::Grid grid, runtime::to_grid(results[0]));
+    Expected expected;
+    if (folder_.empty()) {
+      ASSIGN_OR_RETURN(std::vector<reference::Value> values, reference::run(typed, tables, sources, nullptr));
+      ASSIGN_OR_RETURN(runtime::Grid right, runtime::to_grid(values.at(0)));
+      expected = expected_of(right);
+    } else {
+      std::string path = fmt::format("{}/{}.csv", folder_, program.name);
+      ASSIGN_OR_RETURN(std::string text, read_file(path));
+      ASSIGN_OR_RETURN(expected, parse_expected(text, path));
+    }
+    std::string what = difference(grid, expected);
+    if (!what.empty()) return Error{Fault::internal, fmt::format("verify {}: {}", program.name, what)};
+    std::fprintf(stderr, "verify %s: ok, %llu row%s as %s\n", program.name.c_str(),
+                 static_cast<unsigned long long>(grid.rows), grid.rows == 1 ? "" : "s",
+                 folder_.empty() ? "the reference interpreter has them" : "expected");
+    return {};
+  }
+
+ private:
+  std::string folder_;
+};
+
+class TpchRunCommand final : public Command {
+ public:
+  explicit TpchRunCommand(CLI::App& tpch) {
+    app = tpch.add_subcommand("run", "run TPC-H queries, on data generated in memory");
+    CLI::Option* scale =
+        app->add_option("--scale", scale_, "scale factor (default 0.01)")->check(CLI::PositiveNumber)->type_name("SF");
+    app->add_option("--queries", queries_, "such as 1,6,10-14 (default: all there are)")->type_name("LIST");
+    app->add_flag("--verify{reference}", verify_, "compare with the reference interpreter, or with DIR/qNN.csv")
+        ->type_name("[=reference|DIR]");
+    app->add_option("--data", flags_.data, "tables from elsewhere: a folder with schema.json, or tpch:SF")
+        ->excludes(scale)
+        ->type_name("SRC");
+    add_run_flags(*app, flags_);
+    add_compiler_flags(*app, flags_);
+    add_language_flags(*app, flags_);
+  }
+  int execute() override {
+    std::vector<NamedSource> programs;
+    std::string known;
+    for (const EmbeddedQuery& q : embedded_queries()) known += fmt::format("{}{}", known.empty() ? "" : ", ", q.number);
+    std::vector<int> numbers;
+    if (queries_.empty()) {
+      for (const EmbeddedQuery& q : embedded_queries()) numbers.push_back(q.number);
+    } else {
+      auto parsed = parse_queries(queries_);
+      if (!parsed) return fail(parsed.error());
+      numbers = *parsed;
+    }
+    for (int n : numbers) {
+      auto queries = embedded_queries();
+      auto q = std::find_if(queries.begin(), queries.end(), [&](const EmbeddedQuery& e) { return e.number == n; });
+      if (q == queries.end()) return fail(usage_error("there is no query {} (there are: {})", n, known));
+      programs.push_back({fmt::format("q{:02}", n), q->file, q->text});
+    }
+    auto device = DeviceChoice::start(flags_);
+    if (!device) return fail(device.error());
+    auto source = open_data(flags_.data.empty() ? fmt::format("tpch:{}", scale_) : flags_.data);
+    if (!source) return fail(source.error());
+    std::optional<Verifier> verifier;
+    if (!verify_.empty()) verifier.emplace(verify_ == "reference" ? "" : verify_);
+    return run_programs(programs, flags_, *source, *device, verifier ? &*verifier : nullptr);
+  }
+
+ private:
+  double scale_ = 0.01;
+  std::string queries_, verify_;
+  Flags flags_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> tpch_generate_command(CLI::App& tpch) { return std::make_unique<GenerateCommand>(tpch); }
+std::unique_ptr<Command> tpch_run_command(CLI::App& tpch) { return std::make_unique<TpchRunCommand>(tpch); }
+
+}  // namespace rndn::tools
