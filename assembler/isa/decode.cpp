@@ -69,7 +69,7 @@ Operand decode_operand(const Slot& slot, const Form& form, const Instruction& in
     case SlotKind::label_pascal:
       o.kind = OperandKind::label;
       o.value = static_cast<int64_t>(address + 8) + sign_extend(field(20, 24), 24);
-      if (o.value % 32 == 0) o.value += 8;
+      if (o.value % 32 == 0 && !slot.scale) o.value += 8;
       return o;
     case SlotKind::label_absolute: o.kind = OperandKind::label; o.value = static_cast<int64_t>(field(20, 32)); return o;
   }
@@ -92,8 +92,10 @@ bool decode(const Target& target, Word word, uint64_t address, Instruction& inst
     d.operand_count = form.slot_count;
     Control& c = d.control;
     unsigned at = form.pascal ? 64 : 105;
-    d.guard = static_cast<uint32_t>(get_bits(word, form.pascal ? 16 : 12, 3));
-    d.guard_negated = get_bits(word, form.pascal ? 19 : 15, 1) != 0;
+    if (!form.no_guard) {
+      d.guard = static_cast<uint32_t>(get_bits(word, form.pascal ? 16 : 12, 3));
+      d.guard_negated = get_bits(word, form.pascal ? 19 : 15, 1) != 0;
+    }
     c.stall = static_cast<uint8_t>(get_bits(word, at, 4));
     c.yield = get_bits(word, at + 4, 1) != 0;
     c.write_barrier = static_cast<uint8_t>(get_bits(word, at + 5, 3));

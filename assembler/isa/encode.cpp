@@ -32,7 +32,7 @@ bool encode_label(const Slot& slot, const Operand& o, uint64_t address, Word& w)
       return true;
     }
     case SlotKind::label_pascal: {
-      if (target % 32 == 8) target -= 8;  // the first instruction of a bundle is addressed by the bundle
+      if (target % 32 == 8 && !slot.scale) target -= 8;  // the first instruction of a bundle is addressed by the bundle
       int64_t rel = target - static_cast<int64_t>(address + 8);
       if (!fits_signed(rel, 24)) return false;
       set_bits(w, 20, 24, static_cast<uint64_t>(rel));
@@ -179,9 +179,13 @@ bool encode(const Target& target, const Instruction& instruction, uint64_t addre
   Word w = form.match;
   const Control& c = instruction.control;
   if (c.stall > 15 || c.write_barrier > 7 || c.read_barrier > 7 || c.wait_mask > 63 || c.reuse > 15) return false;
-  if (form.pascal) {
+  if (form.no_guard) {
+    if (instruction.guard != PT || instruction.guard_negated) return false;
+  } else if (form.pascal) {
     set_bits(w, 16, 3, instruction.guard);
     set_bits(w, 19, 1, instruction.guard_negated);
+  }
+  if (form.pascal) {
     set_bits(w, 64, 4, c.stall);
     set_bits(w, 68, 1, c.yield);
     set_bits(w, 69, 3, c.write_barrier);

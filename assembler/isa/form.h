@@ -56,6 +56,7 @@ enum class Style : uint8_t {
   decimal,
   p_mask,       // preceded by the literal PR (P2R)
   pr_before,    // preceded by PR (R2P)
+  cc_before,    // preceded by CC (CSETP)
   hex20,        // Pascal: 20 bits unsigned
   relative,     // BRX: the distance from the next instruction
   repeat,       // no field: prints the operand before it again (BAR with both in one register)
@@ -83,7 +84,7 @@ struct Slot {
   uint8_t second = 0;         // address: first bit of the offset; immediate_split: of the upper part
   uint8_t uniform = no_bit;   // address: first bit of the uniform register
   uint8_t flag = no_bit;      // address: descriptor bit
-  uint8_t scale = 0;          // address: the offset is in units of 1 << scale
+  uint8_t scale = 0;          // address: the offset is in units of 1 << scale; label_pascal: 1 = no rule for bundle heads
   uint8_t neg = no_bit, abs = no_bit;
   uint8_t part = no_bit, part_width = 0;
   uint8_t part_base = 0;      // which text table
@@ -125,8 +126,8 @@ struct Form {
   uint32_t targets = 0;
   bool pascal = false;
   bool uniform_guard = false;
+  bool no_guard = false;  // Pascal: SSY, PBK, CAL and the like cannot be predicated
   uint8_t slot_count = 0, mod_count = 0;
-  uint8_t cc = no_bit;   // Pascal: bit that writes the condition code
   LatencyClass latency{};
   Provenance provenance = Provenance::ptxas;
   Word match, mask;      // the word matches when (word & mask) == match
@@ -229,14 +230,9 @@ struct Builder {
     return b;
   }
   constexpr Builder on(uint32_t targets) const { Builder b = *this; b.f.targets = targets; return b; }
+  constexpr Builder unguarded() const { Builder b = *this; b.f.no_guard = true; return b; }
   constexpr Builder guard_uniform() const { Builder b = *this; b.f.uniform_guard = true; return b; }
   constexpr Builder from(Provenance p) const { Builder b = *this; b.f.provenance = p; return b; }
-  constexpr Builder carry_out(uint8_t bit) const {
-    Builder b = *this;
-    b.f.cc = bit;
-    return b;
-  }
-
   // The finished row: bits of no field are fixed.
   constexpr Form done() const {
     Form r = f;
@@ -249,7 +245,7 @@ struct Builder {
     };
     if (r.pascal) {
       claim(64, 21);
-      claim(16, 4);
+      if (!r.no_guard) claim(16, 4);
     } else {
       claim(105, 21);
       claim(12, 4);

@@ -122,7 +122,8 @@ struct Printer {
       return o.negated ? "!" + s : s;
     if (o.absolute) s = "|" + s + "|";
     if (o.kind == OperandKind::gpr) s += reuse(slot.lo);
-    if (o.negated) {
+    if (o.negated && !(k == 2 && (form.mnemonic == M::IADD || form.mnemonic == M::ISCADD) && in.operands[1].negated) &&
+        !(k == 1 && (form.mnemonic == M::IADD || form.mnemonic == M::ISCADD) && in.operands[2].negated)) {
       bool invert = slot.style == Style::invert || (slot.style == Style::invert_by_x && mod(K::X));
       s = (invert ? "~" : "-") + s;
     }
@@ -170,6 +171,12 @@ struct Printer {
     for (uint32_t i = 0; i < form.mod_count; ++i)
       if (form.mods[i].kind != K::CC) s += form.mods[i].texts[in.modifiers[i]];
     return s;
+  }
+
+  static const char* condition(uint8_t test) {
+    static constexpr const char* names[] = {"F",   "LT",  "EQ",  "LE",  "GT",  "NE", "GE",  "NUM", "NAN",    "LTU",    "EQU",    "LEU",     "GTU",     "NEU",     "GEU", "T",
+                                            "OFF", "LO",  "SFF", "LS",  "HI",  "SFT", "HS", "OFT", "CSM_TA", "CSM_TR", "CSM_MX", "FCSM_TA", "FCSM_TR", "FCSM_MX", "RLE", "RGT"};
+    return names[test & 31];
   }
 
   // Name and modifiers.
@@ -257,6 +264,21 @@ struct Printer {
           if (mod(K::X)) s += ".X";
           return s;
         }
+        case M::IADD: case M::ISCADD:
+          if (in.operands[1].negated && in.operands[2].negated) s += ".PO";
+          break;
+        case M::IDP: {
+          bool two = mod(K::DotMode);
+          s += two ? (mod(K::High) ? ".2A.HI" : ".2A.LO") : ".4A";
+          s += std::string(mod(K::SignedA) ? ".S" : ".U") + (two ? "16" : "8");
+          return s + (mod(K::SignedB) ? ".S8" : ".U8");
+        }
+        case M::LDS:
+          return s + (mod(K::UniformAddress) ? ".U" : "") + (mod(K::UniformAddress) && mod(K::Size) == 4 ? ".32" : form.mods[1].texts[mod(K::Size)]);
+        case M::BAR:
+          s += form.mods[0].texts[mod(K::BarMode)];
+          return s + (mod(K::BarMode) == 2 ? std::array{".POPC", ".AND", ".OR", ""}[mod(K::BarReduction) & 3] : "");
+        case M::ATOM_CAS: return s + (mod(K::E) ? ".E" : "") + ".CAS" + (mod(K::AtomType) ? ".64" : "");
         default: break;
       }
     }
@@ -269,6 +291,10 @@ struct Printer {
       s = fmt::format("@{}{}{} ", in.guard_negated ? "!" : "", form.uniform_guard ? "UP" : "P", in.guard == PT ? "T" : std::to_string(in.guard));
     s += name();
     bool first = true;
+    if (form.pascal && has_modifier(in.form, K::Condition) && mod(K::Condition) != 15 && form.mnemonic != M::CSETP && form.mnemonic != M::CSET) {
+      s += std::string(" CC.") + condition(mod(K::Condition));
+      first = false;
+    }
     bool cc = form.pascal && mod(K::CC);
     for (uint32_t k = 0; k < form.slot_count; ++k) {
       if (!shown(k)) continue;
@@ -278,6 +304,7 @@ struct Printer {
       s += first ? " " : blank ? " " : ", ";
       first = false;
       if (form.slots[k].style == Style::pr_before || form.slots[k].style == Style::p_mask) s += "PR, ";
+      if (form.slots[k].style == Style::cc_before) s += "CC, ";
       if (form.mnemonic == M::DEPBAR && k == 2) {
         std::string set;
         for (int bit = 5; bit >= 0; --bit)
@@ -286,6 +313,8 @@ struct Printer {
         continue;
       }
       s += operand(k);
+      if (form.pascal && (form.mnemonic == M::ATOM_CAS || form.mnemonic == M::ATOMS_CAS) && k == 2)
+        s += ", " + gpr(in.operands[k].reg == RZ ? RZ : in.operands[k].reg + register_count(in, k) / 2);
       if (cc && form.slots[k].access == Access::write && form.slots[k].kind == SlotKind::gpr) s += ".CC";
     }
     return s;
