@@ -21,10 +21,15 @@ enum class ParameterRole : uint8_t {
   input_size,   // u64: address of its size slot
   output_data,  // u64: address with room for `capacity` elements of kernel result `ordinal`
   output_size,  // u64: address of the result's size slot; the kernel writes it
-  scratch,  // u64: address of scratch_fixed_bytes + grid * scratch_bytes_per_block bytes, 256-byte aligned. All zero before the first
-            // launch; the kernel leaves the first scratch_fixed_bytes zero again, so launches repeat without a memset
-  error,    // u64: address of the error word (design.md, decision 18): 0 = none, else statement << 32 | code
+  scratch,  // u64: address of scratch_bytes(kernel, elements, grid) bytes, 256-byte aligned. All zero before the first launch; the
+  // kernel leaves all of it zero again, so launches repeat without a memset and kernels may share it
+  error,  // u64: address of the error word (design.md, decision 18): 0 = none, else statement << 32 | code, where statement is
+  // kernel << 16 | StatementId in the kernel's function, kernel its index in Outlined::kernels. Of several errors the
+  // largest word stays. Codes: RuntimeError
 };
+
+// Low half of the error word.
+enum class RuntimeError : uint32_t { none = 0, division_by_zero = 1 };
 
 struct KernelParameter {
   ParameterRole role{};
@@ -38,9 +43,17 @@ struct KernelCode {
   uint32_t block_size = 256;                // threads per block (x), fixed (.reqntid)
   uint32_t items_per_thread = 1;            // elements that a thread takes per tile
   uint32_t scratch_fixed_bytes = 0;
+  uint32_t scratch_bytes_per_tile = 0;  // per block_size * items_per_thread elements of the geometry, rounded up
   uint32_t scratch_bytes_per_block = 0;
   uint64_t floor_bytes_per_element = 0;  // bytes that must move per element of the geometry, for reports
 };
+
+// Scratch memory for a launch over `elements` elements (or an upper bound of them) with `grid` blocks.
+inline uint64_t scratch_bytes(const KernelCode& k, uint64_t elements, uint32_t grid) {
+  const uint64_t tile = uint64_t{k.block_size} * k.items_per_thread;
+  return k.scratch_fixed_bytes + (elements + tile - 1) / tile * k.scratch_bytes_per_tile +
+         uint64_t{grid} * k.scratch_bytes_per_block;
+}
 
 struct Options {
   uint32_t ptx_target = 60;  // .target sm_NN of the module: the lowest the code needs

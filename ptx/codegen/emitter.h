@@ -117,6 +117,7 @@ struct Input {  // a vector parameter with one element per thread
   hir::VariableId variable{};
   BasicType type{};
   Reg<U64> pointer;            // to this thread's first element of the current tile
+  bool wanted = true;          // by the loop that is being written
   std::vector<Element> items;  // loaded
 };
 
@@ -148,6 +149,13 @@ struct Reduction {
   int sum = -1, counter = -1;  // indices of accumulators; counter -1 in len and avg: all n elements count
 };
 
+// The positions of selected elements among all selected ones: one per mask whose selection is stored.
+struct Scan {
+  outliner::SizeId size{};  // of the selected vector: equal sizes, equal mask
+  std::vector<uint32_t> outputs;
+  Reg<S32> flags;  // bit i: item i of the thread's tile is selected
+};
+
 struct Emitter {
   const outliner::Outlined& outlined;
   const outliner::Kernel& kernel;
@@ -165,23 +173,24 @@ struct Emitter {
   uint32_t local_offset(uint32_t item) const { return item / vector * block_size * vector + item % vector; }
 
   std::vector<Element> values;  // by kernel variable: scalars, and vectors for the current item
-  std::vector<bool> is_scalar;  // by kernel variable
-  std::vector<bool> known;      // by kernel variable: `values` is set
   std::vector<Input> inputs;
   std::vector<Output> outputs;
   std::vector<Accumulator> accumulators;
   std::vector<Reduction> reductions;
+  std::vector<Scan> scans;
   std::map<std::pair<Rep, int64_t>, RegisterId> constants;  // in registers since the prologue
   ptx::ParameterOf<U64> scratch{}, error{};
   bool has_scratch = false, has_error = false;
-  Reg<U64> n;     // elements
-  Reg<U64> base;  // first element of the tile
-  Reg<S32> room;  // elements of the tile from this thread's first on; may be negative or beyond the tile
+  Reg<U64> n;      // elements
+  Reg<U64> base;   // first element of the tile
+  Reg<Pred> full;  // the tile lies within n
+  Reg<S32> room;   // elements of the tile from this thread's first on; may be negative or beyond the tile
   Reg<U32> tid, ctaid, nctaid;
-  Reg<U64> first_index;  // element index of this thread's first item; only when needs_index
-  bool needs_index = false;
-  uint32_t item = 0;  // current item
+  Reg<U64> first_index;  // element index of this thread's first item; when wanted
+  uint32_t item = 0;     // current item
   bool in_loop = false;
+  ptx::SharedVariable scan_shared{};  // see compress.cpp
+  Reg<U32> tile_number;
   Reg<Pred> valid;                         // the current item is within n
   std::map<RegisterId, Reg<Pred>> active;  // mask -> mask and valid, for the current item
   std::string problem;                     // the first operation without GPU code
@@ -215,8 +224,25 @@ void store_element(Emitter& e, const Element& x, Reg<U64> address, int64_t offse
 
 void plan_reduction(Emitter& e, hir::VariableId result, hir::VariableId argument, Builtin builtin,
                     bool argument_masked);
+// True when the order of additions decides the result's bits.
+bool depends_on_order(const Emitter& e);
 void start_accumulators(Emitter& e);
 void accumulate(Emitter& e);  // the current item
-void finish_reductions(Emitter& e);
+// The end of a kernel with reductions or scans: the last block combines, cleans the scratch memory and stores the results.
+void finish_kernel(Emitter& e);
+
+// Scratch memory of a kernel: counters, then a status word per tile and scan, then a partial result per accumulator and block.
+inline constexpr uint32_t finished_counter = 0;  // byte offsets of the counters
+inline constexpr uint32_t tile_counter = 8;
+inline constexpr uint32_t scratch_fixed_bytes = 16;
+Reg<U64> tile_count(Emitter& e);
+
+// --- compress.cpp -------------------------------------------------------------------------------------------------------------
+
+void declare_scan_memory(Emitter& e);
+void take_tile(Emitter& e);         // sets base to the next tile's first element; the tile may lie beyond n
+void start_scans(Emitter& e);       // of a tile
+void note_selection(Emitter& e);    // the current item
+void store_selections(Emitter& e);  // all of the tile's, after its last item
 
 }  // namespace rndn::codegen

@@ -42,6 +42,9 @@ ExpressionId innermost(const hir::Function& f, ExpressionId id) {
   return id;
 }
 
+// Addresses of data and of size slots, by kernel parameter.
+using DataParameters = std::vector<std::pair<ptx::ParameterOf<U64>, ptx::ParameterOf<U64>>>;
+
 // A statement of the kernel, looked at once.
 struct Step {
   StatementId id{};
@@ -151,7 +154,8 @@ bool divides_integers(const Emitter& e, const Step& s) {
          hir::is_integer(e.basic(s.expression->types[0]));
 }
 
-// Elements per access and accesses per tile: up to 16 bytes per access, about 64 bytes in flight per thread.
+// Elements per access and accesses per tile: up to 16 bytes per access, about 64 bytes in flight per thread. A scan wants a thread's
+// items side by side: one chunk.
 void choose_tile(Emitter& e) {
   uint32_t widest = 1, bytes = 0;
   for (const Input& in : e.inputs) {
@@ -160,15 +164,20 @@ void choose_tile(Emitter& e) {
   }
   for (const Output& out : e.outputs)
     if (out.kind == Output::vector) widest = std::max(widest, width_of(out.type));
-  e.vector = std::clamp(16 / widest, 2u, 4u);
-  const uint32_t wanted = std::clamp(64 / std::max(bytes, 1u) + 1, 1u, 8u);
-  e.chunks = (wanted + e.vector - 1) / e.vector;
+  if (!e.scans.empty()) {
+    e.vector = bytes <= 12 ? 8 : 4;
+    e.chunks = 1;
+  } else {
+    e.vector = std::clamp(16 / widest, 2u, 4u);
+    const uint32_t wanted = std::clamp(64 / std::max(bytes, 1u) + 1, 1u, 8u);
+    e.chunks = std::bit_ceil((wanted + e.vector - 1) / e.vector);
+  }
   e.code.block_size = e.block_size;
   e.code.items_per_thread = e.vector * e.chunks;
 }
 
 void declare_parameters(Emitter& e, std::vector<std::pair<ptx::ParameterOf<U64>, ptx::ParameterOf<U64>>>& data,
-                        bool reduces, bool fails) {
+                        bool keeps_state, bool fails) {
   const auto declare = [&](ParameterRole role, uint32_t ordinal, BasicType type, const char* what) {
     e.code.parameters.push_back({role, ordinal, type});
     return e.b.parameter<U64>(fmt::format("{}_{}{}", e.code.name, what, ordinal));
@@ -183,10 +192,130 @@ void declare_parameters(Emitter& e, std::vector<std::pair<ptx::ParameterOf<U64>,
     out.data = declare(ParameterRole::output_data, out.ordinal, out.type, "out");
     out.size = declare(ParameterRole::output_size, out.ordinal, out.type, "out_size");
   }
-  if (reduces) e.scratch = declare(ParameterRole::scratch, 0, BasicType::i64, "scratch");
+  if (keeps_state) e.scratch = declare(ParameterRole::scratch, 0, BasicType::i64, "scratch");
   if (fails) e.error = declare(ParameterRole::error, 0, BasicType::i64, "error");
-  e.has_scratch = reduces;
+  e.has_scratch = keeps_state;
   e.has_error = fails;
+}
+
+// What one pass over the elements does. Kernels have one pass, except when floats are summed beside a scan: tiles of a scan go to whoever
+// comes first, and a sum must not depend on that.
+struct Pass {
+  bool accumulates = false;  // fixed assignment of tiles to blocks
+  bool stores = false;       // of vectors
+  bool scans = false;        // tiles in order of a counter
+};
+
+// Marks the variables that the pass needs.
+std::vector<bool> needed_variables(const Emitter& e, const std::vector<Step>& steps, const Pass& pass) {
+  std::vector<bool> needed(e.function.variables.size());
+  if (pass.accumulates)
+    for (const Accumulator& a : e.accumulators) needed[index(a.argument)] = true;
+  for (const Output& out : e.outputs)
+    if ((pass.stores && out.kind == Output::vector) || (pass.scans && out.kind == Output::compressed))
+      needed[index(out.variable)] = true;
+  for (size_t s = steps.size(); s-- > 0;) {
+    if (steps[s].scalar || steps[s].reduction) continue;
+    // Statements that can fail run in the pass that stores or, without one, in the only pass.
+    const bool fails = divides_integers(e, steps[s]) && (pass.stores || pass.scans || e.scans.empty());
+    if (!needed[index(steps[s].target)] && !fails) continue;
+    for (const hir::Operand& o : steps[s].expression->operands)
+      if (o.kind == hir::Operand::variable) needed[o.id] = true;
+  }
+  return needed;
+}
+
+void write_loop(Emitter& e, const std::vector<Step>& steps, const DataParameters& data, const Pass& pass) {
+  Builder& b = e.b;
+  const std::vector<bool> needed = needed_variables(e, steps, pass);
+  bool positions = false;
+  for (const Step& s : steps)
+    positions |= s.call && (s.builtin == Builtin::where || s.builtin == Builtin::range) && needed[index(s.target)];
+  for (Input& in : e.inputs) in.wanted = needed[index(in.variable)];
+  const auto wanted_output = [&](const Output& out) { return pass.stores && out.kind == Output::vector; };
+  const auto scaled = [&](Reg<U64> elements, BasicType type) {
+    const uint32_t shift = static_cast<uint32_t>(std::countr_zero(width_of(type)));
+    return shift ? b.shl(elements, shift) : elements;
+  };
+  const auto parameter_of = [&](const Input& in) {
+    const auto at = std::find(e.function.parameters.begin(), e.function.parameters.end(), in.variable);
+    return data[static_cast<size_t>(at - e.function.parameters.begin())].first;
+  };
+
+  Reg<U32> thread_offset = b.mul_lo(e.tid, e.vector);
+  Reg<U64> thread_start = b.cvt<U64>(thread_offset);
+  Reg<U64> step;                         // elements from a block's tile to its next
+  std::map<uint32_t, Reg<U64>> strides;  // the same in bytes, by element width
+  const ptx::LabelId loop = b.label(), end = b.label();
+  const auto set_pointers = [&] {
+    Reg<U64> first = b.add(e.base, thread_start);
+    for (Input& in : e.inputs)
+      if (in.wanted) in.pointer = b.add(b.ld_param(parameter_of(in)), scaled(first, in.type));
+    for (Output& out : e.outputs)
+      if (wanted_output(out)) out.pointer = b.add(b.ld_param(out.data), scaled(first, out.type));
+  };
+  if (pass.scans) {
+    b.bind(loop);
+    take_tile(e);
+    b.when(b.setp(Compare::ge, e.base, e.n)).bra(end);
+    set_pointers();
+    start_scans(e);
+  } else {
+    e.base = b.mul_wide(e.ctaid, e.tile());
+    step = b.mul_wide(e.nctaid, e.tile());
+    set_pointers();
+    const auto add_stride = [&](BasicType type) {
+      auto [it, fresh] = strides.try_emplace(width_of(type));
+      if (fresh) it->second = scaled(step, type);
+    };
+    for (const Input& in : e.inputs)
+      if (in.wanted) add_stride(in.type);
+    for (const Output& out : e.outputs)
+      if (wanted_output(out)) add_stride(out.type);
+    b.when(b.setp(Compare::ge, e.base, e.n)).bra(end);
+    b.bind(loop);
+  }
+
+  e.in_loop = true;
+  Reg<U64> rest = b.sub(e.n, e.base);
+  e.full = b.setp(Compare::ge, rest, e.tile());
+  e.room = b.sub(Builder::as<S32>(b.cvt<U32>(b.min(rest, e.tile()))), Builder::as<S32>(thread_offset));
+  if (positions) e.first_index = b.add(e.base, thread_start);
+  load_inputs(e);
+  for (Output& out : e.outputs) out.items.clear();
+  for (e.item = 0; e.item < e.vector * e.chunks; ++e.item) {
+    e.valid = {};
+    e.active.clear();
+    for (const Input& in : e.inputs) {
+      if (!in.wanted) continue;
+      Element x = in.items[e.item];
+      if (in.type == BasicType::boolean) x.value = Builder::use(b.setp(Compare::ne, reg<S32>(x), 0));
+      e.values[index(in.variable)] = x;
+    }
+    for (const Step& s : steps) {
+      const bool fails = divides_integers(e, s) && (pass.stores || pass.scans || e.scans.empty());
+      if (!s.scalar && !s.reduction && (needed[index(s.target)] || fails)) run_step(e, s);
+    }
+    if (pass.accumulates) accumulate(e);
+    if (pass.scans) note_selection(e);
+    for (Output& out : e.outputs)
+      if (wanted_output(out) || (pass.scans && out.kind == Output::compressed))
+        out.items.push_back(storable(e, convert(e, e.values[index(out.variable)], out.type)));
+  }
+  if (pass.stores) store_outputs(e);
+  if (pass.scans) {
+    store_selections(e);
+    b.bra(loop);
+  } else {
+    for (const Input& in : e.inputs)
+      if (in.wanted) b.add(in.pointer, strides.at(width_of(in.type)), in.pointer);
+    for (const Output& out : e.outputs)
+      if (wanted_output(out)) b.add(out.pointer, strides.at(width_of(out.type)), out.pointer);
+    b.add(e.base, step, e.base);
+    b.when(b.setp(Compare::lt, e.base, e.n)).bra(loop);
+  }
+  b.bind(end);
+  e.in_loop = false;
 }
 
 }  // namespace
@@ -203,11 +332,10 @@ Result<KernelCode> generate_kernel(const outliner::Outlined& outlined, uint32_t 
   // Plan.
   const std::vector<Step> steps = plan_steps(e);
   std::vector<bool> read(function.variables.size());
-  bool fails = false, loops = false, positions = false;
+  bool fails = false, loops = false;
   for (const Step& s : steps) {
     fails |= divides_integers(e, s);
     loops |= !s.scalar && !s.reduction;
-    positions |= s.call && (s.builtin == Builtin::where || s.builtin == Builtin::range);
     const bool counts = s.reduction && s.builtin == Builtin::len;
     for (const hir::Operand& o : s.expression->operands)
       if (o.kind == hir::Operand::variable && !counts) read[o.id] = true;
@@ -230,9 +358,12 @@ Result<KernelCode> generate_kernel(const outliner::Outlined& outlined, uint32_t 
                  : is_masked(e, v)        ? Output::compressed
                                           : Output::vector;
       loops |= out.kind == Output::vector;
-      if (out.kind == Output::compressed)
-        return input_error("storing the compressed vector `{}` of `{}` has no GPU code yet",
-                           outlined.program.text(e.variable(v).name), code.name);
+      if (out.kind == Output::compressed) {
+        const outliner::SizeId size = outlined.shapes[kernel.shapes[v]].size;
+        auto scan = std::find_if(e.scans.begin(), e.scans.end(), [&](const Scan& x) { return x.size == size; });
+        if (scan == e.scans.end()) scan = e.scans.insert(scan, Scan{.size = size});
+        scan->outputs.push_back(static_cast<uint32_t>(e.outputs.size()));
+      }
       read[index(v)] = true;
       e.outputs.push_back(std::move(out));
     }
@@ -246,8 +377,14 @@ Result<KernelCode> generate_kernel(const outliner::Outlined& outlined, uint32_t 
   for (const Output& out : e.outputs)
     if (out.kind == Output::vector) code.floor_bytes_per_element += width_of(out.type);
   choose_tile(e);
-  std::vector<std::pair<ptx::ParameterOf<U64>, ptx::ParameterOf<U64>>> data;
-  declare_parameters(e, data, !e.reductions.empty(), fails);
+  DataParameters data;
+  const bool keeps_state = !e.reductions.empty() || !e.scans.empty();
+  declare_parameters(e, data, keeps_state, fails);
+  if (keeps_state) {
+    code.scratch_fixed_bytes = scratch_fixed_bytes;
+    code.scratch_bytes_per_tile = 8 * static_cast<uint32_t>(e.scans.size());
+    code.scratch_bytes_per_block = 8 * static_cast<uint32_t>(e.accumulators.size());
+  }
   b.set_block_size(e.block_size);
 
   // Prologue.
@@ -276,7 +413,7 @@ Result<KernelCode> generate_kernel(const outliner::Outlined& outlined, uint32_t 
   }
   // One thread of the grid stores scalars and the sizes of vectors.
   bool single = false;
-  for (const Output& out : e.outputs) single |= out.kind == Output::scalar || out.kind == Output::vector;
+  for (const Output& out : e.outputs) single |= out.kind != Output::reduced;
   if (single) {
     std::vector<Element> ready(e.outputs.size());
     for (size_t k = 0; k < e.outputs.size(); ++k)
@@ -291,75 +428,25 @@ Result<KernelCode> generate_kernel(const outliner::Outlined& outlined, uint32_t 
         b.st<U64>(Space::global, Address(b.ld_param(out.size)), 1);
       } else if (out.kind == Output::vector) {
         b.st<U64>(Space::global, Address(b.ld_param(out.size)), e.n);
+      } else if (out.kind ==
+                 Output::compressed) {  // the block with the last tile stores it; without elements there is none
+        Reg<U64> slot = b.ld_param(out.size);
+        b.when(b.setp(Compare::eq, e.n, 0)).st<U64>(Space::global, Address(slot), 0);
       }
     }
     b.bind(stored);
   }
 
-  // Tile loop.
   start_accumulators(e);
-  if (loops) {
-    Reg<U32> thread_offset = b.mul_lo(e.tid, e.vector);
-    e.base = b.mul_wide(e.ctaid, e.tile());
-    Reg<U64> first = b.add(e.base, b.cvt<U64>(thread_offset));
-    Reg<U64> step = b.mul_wide(e.nctaid, e.tile());
-    const auto pointer = [&](ptx::ParameterOf<U64> parameter, BasicType type) {
-      const uint32_t shift = static_cast<uint32_t>(std::countr_zero(width_of(type)));
-      Reg<U64> start = b.ld_param(parameter);
-      return b.add(start, shift ? b.shl(first, shift) : first);
-    };
-    for (Input& in : e.inputs) {
-      const auto at =
-          std::find(function.parameters.begin(), function.parameters.end(), in.variable) - function.parameters.begin();
-      in.pointer = pointer(data[static_cast<size_t>(at)].first, in.type);
-    }
-    for (Output& out : e.outputs)
-      if (out.kind == Output::vector) out.pointer = pointer(out.data, out.type);
-    std::map<uint32_t, Reg<U64>> strides;  // by width
-    const auto stride = [&](BasicType type) {
-      auto [it, fresh] = strides.try_emplace(width_of(type));
-      const uint32_t shift = static_cast<uint32_t>(std::countr_zero(width_of(type)));
-      if (fresh) it->second = shift ? b.shl(step, shift) : step;
-      return it->second;
-    };
-    for (const Input& in : e.inputs) stride(in.type);
-    for (const Output& out : e.outputs)
-      if (out.kind == Output::vector) stride(out.type);
-
-    const ptx::LabelId loop = b.label(), end = b.label();
-    b.when(b.setp(Compare::ge, e.base, e.n)).bra(end);
-    b.bind(loop);
-    e.in_loop = true;
-    Reg<U64> rest = b.min(b.sub(e.n, e.base), e.tile());
-    e.room = b.sub(Builder::as<S32>(b.cvt<U32>(rest)), Builder::as<S32>(thread_offset));
-    if (positions) e.first_index = b.add(e.base, b.cvt<U64>(thread_offset));
-    load_inputs(e);
-    for (Output& out : e.outputs) out.items.clear();
-    for (e.item = 0; e.item < e.vector * e.chunks; ++e.item) {
-      e.valid = {};
-      e.active.clear();
-      for (const Input& in : e.inputs) {
-        Element x = in.items[e.item];
-        if (in.type == BasicType::boolean) x.value = Builder::use(b.setp(Compare::ne, reg<S32>(x), 0));
-        e.values[index(in.variable)] = x;
-      }
-      for (const Step& s : steps)
-        if (!s.scalar && !s.reduction) run_step(e, s);
-      accumulate(e);
-      for (Output& out : e.outputs)
-        if (out.kind == Output::vector)
-          out.items.push_back(storable(e, convert(e, e.values[index(out.variable)], out.type)));
-    }
-    store_outputs(e);
-    for (const Input& in : e.inputs) b.add(in.pointer, stride(in.type), in.pointer);
-    for (const Output& out : e.outputs)
-      if (out.kind == Output::vector) b.add(out.pointer, stride(out.type), out.pointer);
-    b.add(e.base, step, e.base);
-    b.when(b.setp(Compare::lt, e.base, e.n)).bra(loop);
-    b.bind(end);
-    e.in_loop = false;
+  const bool scans = !e.scans.empty();
+  if (scans) declare_scan_memory(e);
+  if (scans && depends_on_order(e)) {
+    write_loop(e, steps, data, {.accumulates = true});
+    write_loop(e, steps, data, {.stores = true, .scans = true});
+  } else if (loops) {
+    write_loop(e, steps, data, {.accumulates = true, .stores = true, .scans = scans});
   }
-  finish_reductions(e);
+  finish_kernel(e);
   b.ret();
   b.finish();
   if (!e.problem.empty()) return input_error("`{}` has no GPU code yet (in `{}`)", e.problem, code.name);

@@ -5,6 +5,8 @@
 // tiles start at multiples of the chunk. The last, partial tile is loaded element by element under a predicate; both paths fill the same
 // registers, so the statements that follow exist once. Nothing beyond the vector's end is ever touched.
 // Bytes and halfwords travel packed in 32-bit words and are unpacked by shifts.
+#include <algorithm>
+
 #include "ptx/codegen/emitter.h"
 
 namespace rndn::codegen {
@@ -34,34 +36,60 @@ void load_element(Builder& b, BasicType type, Operand into, Address at) {
   b.emit(Opcode::ld, memory_type(type), Modifiers{.space = Space::global}, {into}, {at.operand});
 }
 
-// One access for `count` neighbours of `width` bytes each.
-void load_chunk(Emitter& e, BasicType type, const std::vector<Operand>& into, Address at) {
+// Bytes and halfwords of a chunk that are loaded but not yet unpacked.
+struct Packed {
+  BasicType type{};
+  std::vector<Operand> into;
+  std::vector<Reg<S32>> words;
+};
+
+// Issues the accesses, of up to 16 bytes, for the neighbours `into`. What has to be unpacked goes to `packed`: the loads of all columns
+// are issued before the first of them is waited for.
+void load_chunk(Emitter& e, BasicType type, const std::vector<Operand>& into, Address at, std::vector<Packed>& packed) {
   Builder& b = e.b;
   const uint32_t width = width_of(type), count = static_cast<uint32_t>(into.size());
-  if (count == 1) return load_element(b, type, into[0], at);
   if (width >= 4) {
-    Operand list = count == 2 ? b.vector({into[0], into[1]}) : b.vector({into[0], into[1], into[2], into[3]});
-    b.emit(Opcode::ld, memory_type(type), Modifiers{.space = Space::global, .vector = static_cast<uint8_t>(count)},
-           {list}, {at.operand});
+    const uint32_t piece = std::min(count, 16 / width);
+    for (uint32_t k = 0; k < count; k += piece) {
+      Operand list = into[k];
+      if (piece == 2) list = b.vector({into[k], into[k + 1]});
+      if (piece == 4) list = b.vector({into[k], into[k + 1], into[k + 2], into[k + 3]});
+      b.emit(Opcode::ld, memory_type(type), Modifiers{.space = Space::global, .vector = static_cast<uint8_t>(piece)},
+             {list}, {at.plus(int64_t{k} * width).operand});
+    }
     return;
   }
-  const uint32_t bytes = width * count;  // 2, 4 or 8
-  std::vector<Reg<S32>> words;
-  if (bytes == 2) {
-    words.push_back(b.reg<S32>());
-    b.emit(Opcode::ld, Type::u16, Modifiers{.space = Space::global}, {Builder::use(words[0])}, {at.operand});
-  } else if (bytes == 4) {
-    words.push_back(b.ld<S32>(Space::global, at));
-  } else {
-    const auto pair = b.ld_v2<S32>(Space::global, at);
-    words.assign(pair.begin(), pair.end());
+  if (count == 1) return load_element(b, type, into[0], at);
+  Packed p{type, into, {}};
+  switch (width * count) {
+    case 2:
+      p.words.push_back(b.reg<S32>());
+      b.emit(Opcode::ld, Type::u16, Modifiers{.space = Space::global}, {Builder::use(p.words[0])}, {at.operand});
+      break;
+    case 4: p.words.push_back(b.ld<S32>(Space::global, at)); break;
+    case 8: {
+      const auto words = b.ld_v2<S32>(Space::global, at);
+      p.words.assign(words.begin(), words.end());
+      break;
+    }
+    default: {
+      const auto words = b.ld_v4<S32>(Space::global, at);
+      p.words.assign(words.begin(), words.end());
+      break;
+    }
   }
-  for (uint32_t k = 0; k < count; ++k) {
-    Reg<S32> word = words[k * width / 4];
-    Reg<S32> target{static_cast<RegisterId>(into[k].id)};
+  packed.push_back(std::move(p));
+}
+
+void unpack(Emitter& e, const Packed& p) {
+  Builder& b = e.b;
+  const uint32_t width = width_of(p.type);
+  for (uint32_t k = 0; k < p.into.size(); ++k) {
+    Reg<S32> word = p.words[k * width / 4];
+    Reg<S32> target{static_cast<RegisterId>(p.into[k].id)};
     const uint32_t bit = k * width * 8 % 32, bits = width * 8;
-    if (type == BasicType::boolean) {
-      b.and_(word, 1 << bit, target);  // the predicate only asks for non-zero
+    if (p.type == BasicType::boolean) {
+      b.and_(word, 1 << bit, target);  // whoever reads it only asks for non-zero
     } else if (bit + bits == 32) {
       b.shr(word, bit, target);
     } else {
@@ -75,41 +103,43 @@ void store_word(Builder& b, Type type, Operand value, Address at, Reg<Pred> guar
   b.emit(Opcode::st, type, Modifiers{.space = Space::global}, {}, {at.operand, value});
 }
 
-// One access for `count` storable neighbours.
+// Accesses of up to 16 bytes for `count` storable neighbours.
 void store_chunk(Emitter& e, BasicType type, const Element* items, uint32_t count, Address at) {
   Builder& b = e.b;
   const uint32_t width = width_of(type);
-  if (count == 1) return store_word(b, memory_type(type), items[0].value, at, {});
-  if (width >= 4) {
-    Operand list = count == 2 ? b.vector({items[0].value, items[1].value})
-                              : b.vector({items[0].value, items[1].value, items[2].value, items[3].value});
-    b.emit(Opcode::st, memory_type(type), Modifiers{.space = Space::global, .vector = static_cast<uint8_t>(count)}, {},
-           {at.operand, list});
-    return;
-  }
-  std::vector<Reg<S32>> words;
-  for (uint32_t k = 0; k < count; ++k) {
-    Reg<S32> part = b.and_(reg<S32>(items[k]), width == 1 ? 0xFF : 0xFFFF);
-    const uint32_t bit = k * width * 8 % 32;
-    if (bit == 0) {
-      words.push_back(part);
-    } else {
-      words.back() = b.or_(words.back(), b.shl(part, bit));
+  std::vector<Operand> values;
+  Type stored = memory_type(type);
+  uint32_t stored_width = width;
+  if (width >= 4 || count == 1) {
+    for (uint32_t k = 0; k < count; ++k) values.push_back(items[k].value);
+  } else {
+    std::vector<Reg<S32>> words;
+    for (uint32_t k = 0; k < count; ++k) {
+      Reg<S32> part = b.and_(reg<S32>(items[k]), width == 1 ? 0xFF : 0xFFFF);
+      const uint32_t bit = k * width * 8 % 32;
+      if (bit == 0) {
+        words.push_back(part);
+      } else {
+        words.back() = b.or_(words.back(), b.shl(part, bit));
+      }
     }
+    if (width * count == 2) return store_word(b, Type::u16, Builder::use(words[0]), at, {});
+    for (Reg<S32> word : words) values.push_back(Builder::use(word));
+    stored = Type::s32;
+    stored_width = 4;
   }
-  if (width * count == 2) return store_word(b, Type::u16, Builder::use(words[0]), at, {});
-  if (words.size() == 1) return store_word(b, Type::s32, Builder::use(words[0]), at, {});
-  b.st_v2<S32>(Space::global, at, words[0], words[1]);
+  const uint32_t n = static_cast<uint32_t>(values.size()), piece = std::min(n, std::max(1u, 16 / stored_width));
+  for (uint32_t k = 0; k < n; k += piece) {
+    Operand list = values[k];
+    if (piece == 2) list = b.vector({values[k], values[k + 1]});
+    if (piece == 4) list = b.vector({values[k], values[k + 1], values[k + 2], values[k + 3]});
+    b.emit(Opcode::st, stored, Modifiers{.space = Space::global, .vector = static_cast<uint8_t>(piece)}, {},
+           {at.plus(int64_t{k} * stored_width).operand, list});
+  }
 }
 
 int64_t byte_offset(const Emitter& e, uint32_t item, BasicType type) {
   return int64_t{e.local_offset(item)} * width_of(type);
-}
-
-Reg<Pred> full_tile(Emitter& e) {
-  // The last chunk of this thread ends at local_offset(last) + 1; whole tile: decided for the block, so compare the block's room.
-  Reg<U64> rest = e.b.sub(e.n, e.base);
-  return e.b.setp(Compare::ge, rest, e.tile());
 }
 
 }  // namespace
@@ -136,25 +166,29 @@ void store_element(Emitter& e, const Element& x, Reg<U64> address, int64_t offse
 }
 
 void load_inputs(Emitter& e) {
-  if (e.inputs.empty()) return;
+  if (std::none_of(e.inputs.begin(), e.inputs.end(), [](const Input& in) { return in.wanted; })) return;
   Builder& b = e.b;
   const uint32_t items = e.vector * e.chunks;
   for (Input& in : e.inputs) {
     in.items.clear();
+    if (!in.wanted) continue;
     for (uint32_t i = 0; i < items; ++i) in.items.push_back({in.type, storage_register(b, in.type), {}});
   }
   const ptx::LabelId partial = b.label(), loaded = b.label();
-  b.unless(full_tile(e)).bra(partial);
+  b.unless(e.full).bra(partial);
+  std::vector<Packed> packed;
   for (uint32_t c = 0; c < e.chunks; ++c)
     for (Input& in : e.inputs) {
+      if (!in.wanted) continue;
       std::vector<Operand> into;
       for (uint32_t k = 0; k < e.vector; ++k) into.push_back(in.items[c * e.vector + k].value);
-      load_chunk(e, in.type, into, Address(in.pointer, byte_offset(e, c * e.vector, in.type)));
+      load_chunk(e, in.type, into, Address(in.pointer, byte_offset(e, c * e.vector, in.type)), packed);
     }
+  for (const Packed& p : packed) unpack(e, p);
   b.bra(loaded);
   b.bind(partial);
   for (Input& in : e.inputs)
-    for (uint32_t i = 0; i < items; ++i)
+    for (uint32_t i = 0; i < items && in.wanted; ++i)
       with_number(rep_of(in.type) == Rep::pred ? Rep::s32 : rep_of(in.type), [&]<class T>() {
         if constexpr (ptx::FloatTag<T>)
           b.assign(reg<T>(in.items[i]), 0.0);
@@ -164,6 +198,7 @@ void load_inputs(Emitter& e) {
   for (uint32_t i = 0; i < items; ++i) {
     Reg<Pred> inside = b.setp(Compare::gt, e.room, static_cast<int32_t>(e.local_offset(i)));
     for (Input& in : e.inputs) {
+      if (!in.wanted) continue;
       b.when(inside);
       load_element(b, in.type, in.items[i].value, Address(in.pointer, byte_offset(e, i, in.type)));
     }
@@ -173,12 +208,11 @@ void load_inputs(Emitter& e) {
 
 void store_outputs(Emitter& e) {
   Builder& b = e.b;
-  bool any = false;
-  for (const Output& out : e.outputs) any |= out.kind == Output::vector;
-  if (!any) return;
+  if (std::none_of(e.outputs.begin(), e.outputs.end(), [](const Output& out) { return out.kind == Output::vector; }))
+    return;
   const uint32_t items = e.vector * e.chunks;
   const ptx::LabelId partial = b.label(), stored = b.label();
-  b.unless(full_tile(e)).bra(partial);
+  b.unless(e.full).bra(partial);
   for (const Output& out : e.outputs) {
     if (out.kind != Output::vector) continue;
     for (uint32_t c = 0; c < e.chunks; ++c)

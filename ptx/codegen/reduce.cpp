@@ -23,8 +23,6 @@ using ptx::Semantics;
 using ptx::SharedVariable;
 using ptx::ShuffleMode;
 
-constexpr uint32_t fixed_bytes = 16;
-
 int64_t identity_bits(Accumulator::Kind kind, BasicType type) {
   const bool low = kind == Accumulator::max;
   switch (kind) {
@@ -196,23 +194,36 @@ void accumulate(Emitter& e) {
   }
 }
 
-void finish_reductions(Emitter& e) {
-  if (e.reductions.empty()) return;
+bool depends_on_order(const Emitter& e) {
+  return std::any_of(e.accumulators.begin(), e.accumulators.end(),
+                     [](const Accumulator& a) { return a.kind == Accumulator::add && hir::is_float(a.type); });
+}
+
+Reg<U64> tile_count(Emitter& e) {
+  const uint32_t shift = static_cast<uint32_t>(std::countr_zero(e.tile()));
+  return e.b.shr(e.b.add(e.n, e.tile() - 1), shift);
+}
+
+void finish_kernel(Emitter& e) {
+  if (e.reductions.empty() && e.scans.empty()) return;
   Builder& b = e.b;
   const uint32_t warps = e.block_size / 32;
   const uint32_t count = static_cast<uint32_t>(e.accumulators.size());
-  SharedVariable shared = b.shared<U64>(e.code.name + "_partials", uint64_t{std::max(count, 1u)} * warps + 1, 8);
-  const int64_t flag_offset = int64_t{std::max(count, 1u)} * warps * 8;
-  e.code.scratch_fixed_bytes = fixed_bytes;
-  e.code.scratch_bytes_per_block = 8 * count;
+  SharedVariable shared = b.shared<U64>(e.code.name + "_partials", uint64_t{count} * warps + 1, 8);
+  const int64_t flag_offset = int64_t{count} * warps * 8;
 
   Reg<U32> shared_base = b.address_of_32(shared);
-  Reg<U32> lane = b.and_(e.tid, 31);
   Reg<U32> warp_address = b.add(shared_base, b.shl(b.shr(e.tid, 5), 3));
   Reg<U32> lane_address = b.add(shared_base, b.shl(b.and_(e.tid, warps - 1), 3));
-  Reg<Pred> lane0 = b.setp(Compare::eq, lane, 0);
+  Reg<Pred> lane0 = b.setp(Compare::eq, b.and_(e.tid, 31), 0);
   Reg<Pred> thread0 = b.setp(Compare::eq, e.tid, 0);
   Reg<U64> scratch = b.ld_param(e.scratch);
+  Reg<U64> partials = b.add(scratch, scratch_fixed_bytes);
+  Reg<U64> words;  // status words of all scans
+  if (!e.scans.empty()) {
+    words = b.mul_lo(tile_count(e), e.scans.size());
+    partials = b.add(partials, b.shl(words, 3));
+  }
 
   // Thread to block.
   for (uint32_t k = 0; k < count; ++k) {
@@ -236,8 +247,7 @@ void finish_reductions(Emitter& e) {
   }
 
   // Block to grid: publish, take a ticket.
-  const ptx::LabelId waiting = b.label(), done = b.label(), sum_up = b.label(), summed = b.label();
-  Reg<U64> partials = b.add(scratch, fixed_bytes);
+  const ptx::LabelId waiting = b.label(), done = b.label();
   b.unless(thread0).bra(waiting);
   for (uint32_t k = 0; k < count; ++k) {
     Reg<U32> slot = k ? b.mad_lo(e.nctaid, k, e.ctaid) : e.ctaid;
@@ -246,47 +256,64 @@ void finish_reductions(Emitter& e) {
                 [&]<class P>() { b.st<P>(Space::global, Address(at), reg<P>(block_results[k])); });
   }
   b.membar(ptx::Scope::gpu);
-  Reg<U32> ticket = b.atom<U32>(ptx::AtomicOp::add, Space::global, Address(scratch), 1);
+  Reg<U32> ticket = b.atom<U32>(ptx::AtomicOp::add, Space::global, Address(scratch, finished_counter), 1);
   b.st<U32>(Space::shared, Address(shared, flag_offset), ticket);
   b.bind(waiting);
   b.bar_sync();
   Reg<U32> mine = b.ld<U32>(Space::shared, Address(shared, flag_offset));
   b.when(b.setp(Compare::ne, mine, b.sub(e.nctaid, 1))).bra(done);
-
-  // The last block: all partial results are visible behind the fence. Volatile loads, so that no stale cache line is read.
   b.membar(ptx::Scope::gpu);
-  std::vector<RegisterId> sums;
-  for (const Accumulator& a : e.accumulators) {
-    const BasicType type = partial_type(a);
-    with_number(rep_of(type), [&]<class P>() {
-      sums.push_back(b.constant<P>(immediate<P>(constant_element(type, identity_bits(a.kind, a.type)))).id);
-    });
-  }
-  Reg<U32> block = b.mov(e.tid);
-  b.bind(sum_up);
-  b.when(b.setp(Compare::ge, block, e.nctaid)).bra(summed);
-  for (uint32_t k = 0; k < count; ++k) {
-    const Accumulator& a = e.accumulators[k];
-    Reg<U32> slot = k ? b.mad_lo(e.nctaid, k, block) : block;
-    Reg<U64> at = b.mad_wide(slot, 8u, partials);
-    with_number(rep_of(partial_type(a)), [&]<class P>() {
-      Reg<P> x = b.ld<P>(Space::global, Access{.semantics = Semantics::volatile_}, Address(at));
-      combine<P>(b, a.kind, Reg<P>{sums[k]}, x, Reg<P>{sums[k]});
-    });
+
+  // The last block: all partial results are visible behind the fence, and nobody reads a status word any more.
+  if (!e.scans.empty()) {
+    const ptx::LabelId clean = b.label(), cleaned = b.label();
+    Reg<U64> word = b.cvt<U64>(e.tid);
+    Reg<U64> at = b.add(b.add(scratch, scratch_fixed_bytes), b.shl(word, 3));
+    b.bind(clean);
+    b.when(b.setp(Compare::ge, word, words)).bra(cleaned);
     b.st<U64>(Space::global, Address(at), 0);
+    b.add(word, e.block_size, word);
+    b.add(at, 8 * e.block_size, at);
+    b.bra(clean);
+    b.bind(cleaned);
   }
-  b.add(block, e.block_size, block);
-  b.bra(sum_up);
-  b.bind(summed);
-  for (uint32_t k = 0; k < count; ++k) {
-    const Accumulator& a = e.accumulators[k];
-    with_number(rep_of(partial_type(a)), [&]<class P>() { to_shared(e, a, Reg<P>{sums[k]}, k, warp_address, lane0); });
-  }
-  b.bar_sync();
-  for (uint32_t k = 0; k < count; ++k) {
-    Accumulator& a = e.accumulators[k];
-    with_number(rep_of(partial_type(a)),
-                [&]<class P>() { a.total = element(partial_type(a), from_shared<P>(e, a, k, lane_address)); });
+  if (count > 0) {
+    // Volatile loads, so that no stale cache line is read.
+    const ptx::LabelId sum_up = b.label(), summed = b.label();
+    std::vector<RegisterId> sums;
+    for (const Accumulator& a : e.accumulators) {
+      const BasicType type = partial_type(a);
+      with_number(rep_of(type), [&]<class P>() {
+        sums.push_back(b.constant<P>(immediate<P>(constant_element(type, identity_bits(a.kind, a.type)))).id);
+      });
+    }
+    Reg<U32> block = b.mov(e.tid);
+    b.bind(sum_up);
+    b.when(b.setp(Compare::ge, block, e.nctaid)).bra(summed);
+    for (uint32_t k = 0; k < count; ++k) {
+      const Accumulator& a = e.accumulators[k];
+      Reg<U32> slot = k ? b.mad_lo(e.nctaid, k, block) : block;
+      Reg<U64> at = b.mad_wide(slot, 8u, partials);
+      with_number(rep_of(partial_type(a)), [&]<class P>() {
+        Reg<P> x = b.ld<P>(Space::global, Access{.semantics = Semantics::volatile_}, Address(at));
+        combine<P>(b, a.kind, Reg<P>{sums[k]}, x, Reg<P>{sums[k]});
+      });
+      b.st<U64>(Space::global, Address(at), 0);
+    }
+    b.add(block, e.block_size, block);
+    b.bra(sum_up);
+    b.bind(summed);
+    for (uint32_t k = 0; k < count; ++k) {
+      const Accumulator& a = e.accumulators[k];
+      with_number(rep_of(partial_type(a)),
+                  [&]<class P>() { to_shared(e, a, Reg<P>{sums[k]}, k, warp_address, lane0); });
+    }
+    b.bar_sync();
+    for (uint32_t k = 0; k < count; ++k) {
+      Accumulator& a = e.accumulators[k];
+      with_number(rep_of(partial_type(a)),
+                  [&]<class P>() { a.total = element(partial_type(a), from_shared<P>(e, a, k, lane_address)); });
+    }
   }
   b.unless(thread0).bra(done);
   for (const Reduction& r : e.reductions) {
@@ -297,7 +324,9 @@ void finish_reductions(Emitter& e) {
       b.st<U64>(Space::global, Address(b.ld_param(out.size)), 1);
     }
   }
-  b.st<U32>(Space::global, Address(scratch), 0);  // the next launch finds the ticket as this one did
+  b.st<U32>(Space::global, Address(scratch, finished_counter),
+            0);  // the next launch finds the counters as this one did
+  if (!e.scans.empty()) b.st<U32>(Space::global, Address(scratch, tile_counter), 0);
   b.bind(done);
 }
 
