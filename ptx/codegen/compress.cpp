@@ -131,7 +131,8 @@ void store_selections(Emitter& e) {
     b.when(b.setp(Compare::eq, inclusive, 0)).bra(window);
     b.bind(known);
     Reg<U64> after = b.add(before, b.cvt<U64>(totals[k]));
-    b.when(lane0).st<U64>(Space::global, volatile_access, Address(own_words[k]), b.add(b.shl(after, 2), 2));
+    Reg<U64> final_word = b.add(b.shl(after, 2), 2);
+    b.when(lane0).st<U64>(Space::global, volatile_access, Address(own_words[k]), final_word);
     b.when(lane0).st<U64>(Space::shared, Address(e.scan_shared, scan_base(k) + 32), before);
   }
   b.bind(positioned);
