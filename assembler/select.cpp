@@ -50,15 +50,39 @@ Selector::Selector(const ptx::Module& module, const ptx::Function& function, con
 
 Emitted Selector::emit(Mnemonic m, std::initializer_list<Op> operands) {
   f_.insts.emplace_back();
-  Inst& inst = f_.insts.back();
-  if (!isa::make(t_, m, {operands.begin(), operands.size()}, inst.sass)) {
+  isa::Instruction made;
+  if (!isa::make(t_, m, {operands.begin(), operands.size()}, made)) {
+    // An immediate that the form has no room for goes to a register.
+    std::array<Op, isa::max_operands> copy{};
+    std::copy(operands.begin(), operands.end(), copy.begin());
+    f_.insts.pop_back();
+    bool found = false;
+    for (size_t k = operands.size(); k-- > 0 && !found;) {
+      if (!is_immediate(copy[k]) && copy[k].kind != isa::OperandKind::constant) continue;
+      Op original = copy[k];
+      copy[k] = gpr(isa::RZ);
+      if (isa::make(t_, m, {copy.data(), operands.size()}, made)) {
+        copy[k] = as_register(original);
+        found = isa::make(t_, m, {copy.data(), operands.size()}, made);
+      } else {
+        copy[k] = original;
+      }
+    }
+    f_.insts.emplace_back();
+    if (!found) made = {};
+    if (found) return place(made);
     std::string kinds;
     for (const Op& o : operands) kinds += fmt::format(" {}", static_cast<int>(o.kind));
     if (error_.empty())
       unsupported_here(fmt::format("{} has no form of {} with operand kinds{}", t_.name, isa::mnemonic_name(m), kinds));
-    inst.sass = {};
     return {nullptr};
   }
+  return place(made);
+}
+
+Emitted Selector::place(const isa::Instruction& made) {
+  Inst& inst = f_.insts.back();
+  inst.sass = made;
   inst.line = current_ ? current_->line : 0;
   if (guard_.reg != isa::PT) {
     // Pure computations of temporaries run unguarded.
@@ -78,7 +102,7 @@ Emitted Selector::emit(Mnemonic m, std::initializer_list<Op> operands) {
       }
     }
     bool memory = false;
-    for (const Op& o : operands) memory |= o.kind == isa::OperandKind::address;
+    for (uint32_t k = 0; k < inst.sass.operand_count; ++k) memory |= inst.sass.operands[k].kind == isa::OperandKind::address;
     if (!writes || !only_temporaries || memory) inst.sass.guard = guard_.reg, inst.sass.guard_negated = guard_.negated;
   }
   f_.blocks[block_].code.push_back(static_cast<InstId>(f_.insts.size() - 1));
@@ -1302,6 +1326,53 @@ void Selector::memory(const ptx::Instruction& i) {
     }
     extend(destination(e[k]), field, bytes * 8, ptx::is_signed(i.type));
     if (ptx::type_bytes(p_.registers[e[k].reg_id()].type) == 8) return unsupported(i);
+  }
+}
+
+// --- atomics that the target lacks ----------------------------------------------------------------------------------------------------------
+
+// old = [at]; do new = op(old); while another thread came between. No lane waits for another.
+void Selector::compare_and_swap_loop(const ptx::Instruction& i, uint32_t d, Op at, Op data) {
+  const bool wide = ptx::type_bytes(i.type) == 8;
+  const uint32_t width = wide ? 2 : 1;
+  // Values that cross blocks are no temporaries.
+  Op old = gpr(new_gpr(f_, width, false)), value = gpr(new_gpr(f_, width, false)), base = gpr(at.reg);
+  uint32_t done = new_predicate(f_, false);
+  if (at.reg != isa::RZ && at.reg >= isa::first_virtual) base = gpr(new_gpr(f_, 1, false)), mov(base.reg, gpr(at.reg)), at.reg = base.reg;
+  for (uint32_t w = 0; w < width; ++w) mov(value.reg + w, gpr(data.reg == isa::RZ ? isa::RZ : data.reg + w));
+  emit(Mnemonic::LDS, {old, at}).mod(ModifierKind::Size, wide ? 5 : 4);
+  const RegionId outer = f_.blocks[block_].innermost;
+  BlockId loop = new_block(), landing = new_block(), after = landing;
+  RegionId region = open_region(landing);
+  seal(loop);
+  start(loop, region);
+  ++f_.blocks[loop].loop_depth;
+  Op next = gpr(new_gpr(f_, width, false)), seen = gpr(new_gpr(f_, width, false));
+  combine(i, next.reg, old, value);
+  shared_compare_and_swap(seen.reg, at, old, next, wide);
+  if (wide) setp64(done, isa::PT, Cmp::EQ, {seen, gpr(seen.reg + 1)}, {old, gpr(old.reg + 1)}, false, 0, predicate(isa::PT));
+  else setp(done, isa::PT, Cmp::EQ, seen, old, false, 0, predicate(isa::PT));
+  for (uint32_t w = 0; w < width; ++w) mov(old.reg + w, gpr(seen.reg + w));
+  seal_branch(predicate(done, true), loop, landing);
+  join(landing, region);
+  f_.blocks[after].innermost = outer;
+  if (d != isa::RZ)
+    for (uint32_t w = 0; w < width; ++w) mov(d + w, gpr(old.reg + w));
+}
+void Selector::combine(const ptx::Instruction& i, uint32_t d, Op a, Op b) {
+  using A = ptx::AtomicOp;
+  const Wide wa{a, gpr(a.reg + 1)}, wb{b, gpr(b.reg + 1)};
+  if (i.type == Type::f64) { if (i.mods.atomic == A::add) emit(Mnemonic::DADD, {gpr(d), a, b}); else unsupported(i); return; }
+  if (i.type == Type::f32) { if (i.mods.atomic == A::add) emit(Mnemonic::FADD, {gpr(d), a, b}); else unsupported(i); return; }
+  switch (i.mods.atomic) {
+    case A::add: return add64(d, wa, wb, false);
+    case A::min: case A::max: return min_max64(d, wa, wb, i.mods.atomic == A::max, ptx::is_signed(i.type));
+    case A::and_: case A::or_: case A::xor_: {
+      const uint8_t lut = i.mods.atomic == A::and_ ? 0xc0 : i.mods.atomic == A::or_ ? 0xfc : 0x3c;
+      logic(d, wa.lo, wb.lo, lut);
+      return logic(d + 1, wa.hi, wb.hi, lut);
+    }
+    default: return unsupported(i);
   }
 }
 

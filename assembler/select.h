@@ -77,6 +77,7 @@ class Selector {
   virtual void load(const ptx::Instruction& i, uint32_t d, uint32_t size, Op at) = 0;
   virtual void store(const ptx::Instruction& i, Op at, Op data, uint32_t size) = 0;
   virtual void atomic(const ptx::Instruction& i, uint32_t d, Op at, Op data, Op swap) = 0;  // d RZ: no result
+  virtual void shared_compare_and_swap(uint32_t d, Op at, Op compare, Op swap, bool wide) = 0;
   virtual void fence(ptx::Scope scope, bool sequential) = 0;
   virtual void barrier(Op id, Op count) = 0;
   virtual void shuffle(uint32_t d, uint32_t p, Op a, Op lane, Op clamp, uint32_t mode) = 0;
@@ -89,6 +90,9 @@ class Selector {
   Emitted emit(Mnemonic m, std::initializer_list<Op> operands);
   Op temp(uint32_t width = 1) { return gpr(new_gpr(f_, width, true)); }
   uint32_t temp_predicate() { return new_predicate(f_, true); }
+  Emitted place(const isa::Instruction& made);
+  void compare_and_swap_loop(const ptx::Instruction& i, uint32_t d, Op at, Op data);
+  void combine(const ptx::Instruction& i, uint32_t d, Op a, Op b);
   Op as_register(Op o);                    // a GPR with the same value; keeps negation and absolute value
   static bool is_register(const Op& o) { return o.kind == isa::OperandKind::gpr; }
   static bool is_immediate(const Op& o) { return o.kind == isa::OperandKind::immediate; }

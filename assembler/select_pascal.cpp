@@ -1,2 +1,475 @@
+// Instruction selection for Pascal: the primitives of select.h as 64-bit SASS.
+//
+// Sources of the sequences: what ptxas 11.8 emits for sm_61 (docs/isa notes, section 3). 32-bit products are made of 16-bit ones (XMAD), 64-bit
+// arithmetic goes through the condition code (.CC, .X), which scheduling keeps in order. Immediates have 20 bits, or 32 in the 32I forms.
+// Left out: generic loads, stores and atomics, clock64 and globaltimer, half precision.
 #include "assembler/select.h"
-namespace rndn::assembler { Result<Function> select_pascal(const ptx::Module&, const ptx::Function& p, const Flow&, const SharedLayout&, const Options&) { return input_error("function {}: Pascal is not selected yet", p.name); } }
+
+namespace rndn::assembler {
+namespace {
+
+using ptx::Type;
+
+class PascalSelector final : public Selector {
+ public:
+  using Selector::Selector;
+
+ private:
+  static Op none() { return {}; }
+  Op pt(bool negated = false) { return predicate(isa::PT, negated); }
+  const Op rz = gpr(isa::RZ);
+  static bool small(const Op& o) { return is_immediate(o) && o.value >= -0x80000 && o.value < 0x80000; }
+  static Op half(Op o) {
+    o.part = 1;
+    return o;
+  }
+  static uint32_t amount(Op n) { return is_immediate(n) ? static_cast<uint32_t>(n.value) : 0; }
+  static bool literal(Op n) { return is_immediate(n) || (is_register(n) && n.reg == isa::RZ); }
+  // A source in B's place: registers, constants, 20-bit immediates.
+  Op source_b(Op o) {
+    o = plain(o);
+    return is_immediate(o) && !small(o) ? as_register(o) : o;
+  }
+
+  void mov(uint32_t d, Op a) override {
+    if (a.negated || a.absolute) return add(d, rz, a);
+    if (is_immediate(a) && !small(a)) emit(Mnemonic::MOV32I, {gpr(d), immediate(static_cast<uint32_t>(a.value))});
+    else emit(Mnemonic::MOV, {gpr(d), a});
+  }
+  Emitted iadd(Op d, Op a, Op b) {
+    b = plain(b);
+    if (is_immediate(b) && !small(b)) return emit(Mnemonic::IADD32I, {d, a, immediate(static_cast<int32_t>(b.value))});
+    return emit(Mnemonic::IADD, {d, a, b});
+  }
+  void add(uint32_t d, Op a, Op b) override {
+    a = plain(a), b = plain(b);
+    if (!is_register(a)) std::swap(a, b);
+    if (a.negated && b.negated) {
+      Op t = temp();
+      iadd(t, rz, a);
+      a = t;
+    }
+    iadd(gpr(d), keep_register(a), b);
+  }
+  Op keep_register(Op o) {
+    if (is_register(o)) return o;
+    bool negative = o.negated;
+    o.negated = false;
+    Op t = as_register(o);
+    t.negated = negative;
+    return t;
+  }
+  static uint64_t value64(Wide w) {
+    auto value = [](Op o) { return is_immediate(o) ? static_cast<uint32_t>(o.value) : 0u; };
+    return (uint64_t{value(w.hi)} << 32) | value(w.lo);
+  }
+  void add64(uint32_t d, Wide a, Wide b, bool subtract) override {
+    if (literal(a.lo) && literal(a.hi) && !subtract) std::swap(a, b);
+    if (literal(b.lo) && literal(b.hi) && !(is_register(b.lo) && is_register(b.hi))) {
+      uint64_t v = subtract ? -value64(b) : value64(b);
+      b = {immediate(static_cast<int32_t>(v)), immediate(static_cast<int32_t>(v >> 32))};
+      subtract = false;
+    }
+    Op alo = keep_register(a.lo), ahi = keep_register(a.hi);
+    iadd(gpr(d), alo, subtract ? negate(b.lo) : b.lo).mod(ModifierKind::CC, 1);
+    iadd(gpr(d + 1), ahi, subtract ? negate(b.hi) : b.hi).mod(ModifierKind::X, 1);
+  }
+  void mad(uint32_t d, Op a, Op b, Op c) override {
+    a = plain(a), b = plain(b);
+    if (!is_register(a)) std::swap(a, b);
+    a = as_register(a), c = as_register(c);
+    if (is_immediate(b) && static_cast<uint64_t>(b.value) < 0x10000) {
+      Op t = temp();
+      emit(Mnemonic::XMAD, {t, a, b, c});
+      emit(Mnemonic::XMAD, {gpr(d), half(a), b, t}).mod(ModifierKind::PSL, 1);
+      return;
+    }
+    b = as_register(b);
+    Op t0 = temp(), t1 = temp();
+    emit(Mnemonic::XMAD, {t0, a, b, c});
+    emit(Mnemonic::XMAD, {t1, a, half(b), rz}).mod(ModifierKind::MRG, 1);
+    emit(Mnemonic::XMAD, {gpr(d), half(a), half(t1), t0}).mod(ModifierKind::PSL, 1).mod(ModifierKind::XmadC, 4);
+  }
+  void mul_hi(uint32_t d, Op a, Op b, bool is_signed) override {
+    a = as_register(plain(a)), b = as_register(plain(b));
+    Op t0 = temp(), t1 = temp(), t2 = temp(), t3 = temp();
+    emit(Mnemonic::XMAD, {t0, a, b, rz});
+    emit(Mnemonic::XMAD, {t1, a, half(b), rz}).mod(ModifierKind::SignedB, is_signed);
+    emit(Mnemonic::XMAD, {t2, half(a), half(b), rz}).mod(ModifierKind::SignedA, is_signed).mod(ModifierKind::SignedB, is_signed).mod(ModifierKind::XmadC, is_signed ? 3 : 0);
+    emit(Mnemonic::XMAD, {t3, half(a), b, t0}).mod(ModifierKind::SignedA, is_signed).mod(ModifierKind::XmadC, 2);
+    emit(Mnemonic::IADD3, {gpr(d), t3, t1, t2}).mod(ModifierKind::Add3Shift, 1);
+  }
+  void mad_wide(uint32_t d, Op a, Op b, Wide c, bool is_signed) override {
+    a = plain(a), b = plain(b);
+    if (!is_register(a)) std::swap(a, b);
+    a = as_register(a);
+    const bool addend = !(is_register(c.lo) && c.lo.reg == isa::RZ && is_register(c.hi) && c.hi.reg == isa::RZ);
+    Op product = addend ? temp(2) : gpr(d);
+    const uint32_t v = amount(b);
+    if (is_immediate(b) && v != 0 && (v & (v - 1)) == 0 && v < 0x80000000u) {  // a power of two, as in addresses
+      const uint32_t shift = static_cast<uint32_t>(__builtin_ctz(v));
+      if (shift == 0) {
+        mov(product.reg, a);
+        is_signed ? shift_right(product.reg + 1, a, immediate(31), true) : mov(product.reg + 1, rz);
+      } else {
+        Op high = temp();  // a may be the low word of d
+        shift_right(high.reg, a, immediate(32 - shift), is_signed);
+        shift_left(product.reg, a, immediate(shift));
+        mov(product.reg + 1, high);
+      }
+    } else {
+      b = as_register(b);
+      Op lo = temp(), hi = temp();
+      mad(lo.reg, a, b, rz);
+      mul_hi(hi.reg, a, b, is_signed);
+      mov(product.reg, lo);
+      mov(product.reg + 1, hi);
+    }
+    if (addend) add64(d, {product, gpr(product.reg + 1)}, c, false);
+  }
+  void mul64(uint32_t d, Wide a, Wide b) override {
+    Op al = as_register(a.lo), ah = as_register(a.hi), bl = as_register(b.lo), bh = as_register(b.hi);
+    Op h0 = temp(), h1 = temp();
+    mad(d, al, bl, rz);
+    mul_hi(h0.reg, al, bl, false);
+    mad(h1.reg, ah, bl, h0);
+    mad(d + 1, al, bh, h1);
+  }
+  void logic(uint32_t d, Op a, Op b, uint8_t lut) override {
+    a = plain(a), b = plain(b);
+    if (!is_register(a)) std::swap(a, b);
+    a = as_register(a);
+    const uint32_t op = lut == 0xc0 ? 0 : lut == 0xfc ? 1 : 2;
+    if (is_immediate(b) && !small(b)) emit(Mnemonic::LOP32I, {gpr(d), a, immediate(static_cast<uint32_t>(b.value))}).mod(ModifierKind::LogicOp, op);
+    else emit(Mnemonic::LOP, {none(), gpr(d), a, b}).mod(ModifierKind::LogicOp, op);
+  }
+  void logic3(uint32_t d, Op a, Op b, Op c, uint8_t lut) override {
+    emit(Mnemonic::LOP3, {none(), gpr(d), as_register(plain(a)), as_register(plain(b)), as_register(plain(c)), immediate(lut)});
+  }
+  void invert(uint32_t d, Op a) override {
+    a = as_register(plain(a));
+    emit(Mnemonic::LOP, {none(), gpr(d), rz, negate(a)}).mod(ModifierKind::LogicOp, 3);
+  }
+  void shift_left(uint32_t d, Op a, Op n) override {
+    if (literal(n) && amount(n) > 31) return mov(d, rz);
+    emit(Mnemonic::SHL, {gpr(d), as_register(a), source_b(n)});
+  }
+  void shift_right(uint32_t d, Op a, Op n, bool is_signed) override {
+    if (literal(n) && amount(n) > 31) {
+      if (!is_signed) return mov(d, rz);
+      n = immediate(31);
+    }
+    emit(Mnemonic::SHR, {gpr(d), as_register(a), source_b(n)}).mod(ModifierKind::Signed, is_signed);
+  }
+  // Funnel shifts take the amount as a register or 6 bits.
+  Op funnel_amount(Op n) { return is_immediate(n) && amount(n) < 64 ? n : as_register(n); }
+  void shift_left64(uint32_t d, Wide a, Op n) override {
+    if (literal(n) && amount(n) >= 32) {
+      if (amount(n) > 63) mov(d + 1, rz); else if (amount(n) == 32) mov(d + 1, a.lo); else shift_left(d + 1, a.lo, immediate(amount(n) - 32));
+      return mov(d, rz);
+    }
+    Op lo = as_register(a.lo), hi = as_register(a.hi);
+    n = funnel_amount(n);
+    emit(Mnemonic::SHF_L, {gpr(d + 1), lo, n, hi}).mod(ModifierKind::ShiftType, 2);
+    shift_left(d, lo, n);
+  }
+  void shift_right64(uint32_t d, Wide a, Op n, bool is_signed) override {
+    if (literal(n) && amount(n) >= 32) {
+      Op hi = as_register(a.hi);
+      uint32_t k = amount(n) - 32;
+      if (k > 31 && !is_signed) mov(d, rz); else if (k == 0) mov(d, hi); else shift_right(d, hi, immediate(k), is_signed);
+      return is_signed ? shift_right(d + 1, hi, immediate(31), true) : mov(d + 1, rz);
+    }
+    Op lo = as_register(a.lo), hi = as_register(a.hi);
+    n = funnel_amount(n);
+    emit(Mnemonic::SHF_R, {gpr(d), lo, n, hi}).mod(ModifierKind::ShiftType, is_signed ? 3 : 2);
+    shift_right(d + 1, hi, n, is_signed);
+  }
+  void funnel(uint32_t d, Op lo, Op hi, Op n, bool right, bool wrap) override {
+    emit(right ? Mnemonic::SHF_R : Mnemonic::SHF_L, {gpr(d), as_register(lo), funnel_amount(n), as_register(hi)}).mod(ModifierKind::Wrap, wrap);
+  }
+  static Cmp mirrored(Cmp c) {
+    switch (c) {
+      case Cmp::LT: return Cmp::GT;
+      case Cmp::LE: return Cmp::GE;
+      case Cmp::GT: return Cmp::LT;
+      case Cmp::GE: return Cmp::LE;
+      default: return c;
+    }
+  }
+  void setp(uint32_t p, uint32_t q, Cmp c, Op a, Op b, bool is_signed, uint32_t combine, Op with) override {
+    a = plain(a), b = plain(b);
+    if (!is_register(a) && is_register(b)) std::swap(a, b), c = mirrored(c);
+    a = as_register(a), b = source_b(b);
+    auto compare = [&](uint32_t pd, uint32_t pq, Op ps) {
+      emit(Mnemonic::ISETP, {predicate(pd), predicate(pq), a, b, ps})
+          .mod(ModifierKind::Compare, static_cast<uint32_t>(c)).mod(ModifierKind::Signed, is_signed).mod(ModifierKind::Bool, combine);
+    };
+    compare(p, q, with);
+  }
+  void setp64(uint32_t p, uint32_t q, Cmp c, Wide a, Wide b, bool is_signed, uint32_t combine, Op with) override {
+    if ((!is_register(a.lo) || !is_register(a.hi)) && is_register(b.lo) && is_register(b.hi)) std::swap(a, b), c = mirrored(c);
+    Op alo = as_register(a.lo), ahi = as_register(a.hi);
+    Op blo = is_immediate(b.lo) ? as_register(b.lo) : b.lo, bhi = source_b(b.hi);
+    emit(Mnemonic::IADD, {rz, alo, negate(blo)}).mod(ModifierKind::CC, 1);
+    emit(Mnemonic::ISETP, {predicate(p), predicate(q), ahi, bhi, with})
+        .mod(ModifierKind::Compare, static_cast<uint32_t>(c)).mod(ModifierKind::Signed, is_signed).mod(ModifierKind::Bool, combine).mod(ModifierKind::X, 1);
+  }
+  void select(uint32_t d, Op a, Op b, Op p) override {
+    a = plain(a), b = plain(b);
+    if (!is_register(a)) std::swap(a, b), p = negate(p);
+    emit(Mnemonic::SEL, {gpr(d), as_register(a), source_b(b), p});
+  }
+  void min_max(uint32_t d, Op a, Op b, bool max, bool is_signed) override {
+    a = plain(a), b = plain(b);
+    if (!is_register(a)) std::swap(a, b);
+    emit(Mnemonic::IMNMX, {gpr(d), as_register(a), source_b(b), pt(max)}).mod(ModifierKind::Signed, is_signed);
+  }
+  void min_max64(uint32_t d, Wide a, Wide b, bool max, bool is_signed) override {
+    uint32_t p = temp_predicate();
+    setp64(p, isa::PT, max ? Cmp::GT : Cmp::LT, a, b, is_signed, 0, pt());
+    select(d, a.lo, b.lo, predicate(p));
+    select(d + 1, a.hi, b.hi, predicate(p));
+  }
+  void abs32(uint32_t d, Op a) override {
+    Op x = as_register(a), n = temp();
+    add(n.reg, rz, negate(x));
+    min_max(d, x, n, true, true);
+  }
+  void predicate_logic(uint32_t p, Op a, Op b, char op) override {
+    emit(Mnemonic::PSETP, {predicate(p), predicate(isa::PT), a, b, pt()}).mod(ModifierKind::Bool2, op == '&' ? 0 : op == '|' ? 1 : 2);
+  }
+  void popc(uint32_t d, Op a) override { emit(Mnemonic::POPC, {gpr(d), as_register(a)}); }
+  void find_leading(uint32_t d, Op a, bool is_signed, bool shift_amount) override {
+    emit(Mnemonic::FLO, {gpr(d), as_register(a)}).mod(ModifierKind::Signed, is_signed).mod(ModifierKind::ShiftAmount, shift_amount);
+  }
+  void reverse(uint32_t d, Op a) override { emit(Mnemonic::BFE, {gpr(d), as_register(a), immediate(0x2000)}).mod(ModifierKind::Brev, 1).mod(ModifierKind::Signed, 0); }
+  void permute(uint32_t d, Op a, Op b, Op selector, uint32_t mode) override {
+    selector = source_b(selector);
+    emit(Mnemonic::PRMT, {gpr(d), as_register(plain(a)), selector, as_register(plain(b))}).mod(ModifierKind::PermuteMode, mode);
+  }
+  Op field(Op position, Op length) {  // position | length << 8
+    if (literal(position) && literal(length)) return immediate((amount(position) & 0xff) | (amount(length) & 0xff) << 8);
+    Op t = temp();
+    emit(Mnemonic::BFI, {t, as_register(length), immediate(0x808), as_register(position)});
+    return t;
+  }
+  void bit_extract(uint32_t d, Op a, Op position, Op length, bool is_signed) override {
+    emit(Mnemonic::BFE, {gpr(d), as_register(a), field(position, length)}).mod(ModifierKind::Signed, is_signed);
+  }
+  void bit_insert(uint32_t d, Op value, Op base, Op position, Op length) override {
+    emit(Mnemonic::BFI, {gpr(d), as_register(value), field(position, length), as_register(base)});
+  }
+  void extend(uint32_t d, Op a, uint32_t bits, bool is_signed) override {
+    if (!is_signed) return logic(d, a, immediate(bits == 8 ? 0xff : 0xffff), 0xc0);
+    emit(Mnemonic::BFE, {gpr(d), as_register(a), immediate(bits << 8)}).mod(ModifierKind::Signed, 1);
+  }
+
+  // --- conversions
+  static uint32_t format(uint32_t bits) { return bits == 16 ? 1 : bits == 32 ? 2 : 3; }
+  void int_to_float(uint32_t d, uint32_t float_bits, Op a, uint32_t int_bits, bool is_signed, uint32_t rounding) override {
+    emit(Mnemonic::I2F, {gpr(d), a}).mod(ModifierKind::DestFormat, format(float_bits)).mod(ModifierKind::SourceSize, int_bits == 64 ? 3 : 2)
+        .mod(ModifierKind::SourceSigned, is_signed).mod(ModifierKind::Rounding, rounding);
+  }
+  void float_to_int(uint32_t d, uint32_t int_bits, bool is_signed, Op a, uint32_t float_bits, uint32_t rounding, bool ftz) override {
+    emit(Mnemonic::F2I, {gpr(d), a}).mod(ModifierKind::DestSize, int_bits == 64 ? 3 : 2).mod(ModifierKind::DestSigned, is_signed)
+        .mod(ModifierKind::SourceFormat, format(float_bits)).mod(ModifierKind::Rounding, rounding).mod(ModifierKind::FTZ, ftz);
+  }
+  void float_to_float(uint32_t d, uint32_t to_bits, Op a, uint32_t from_bits, uint32_t rounding, bool ftz) override {
+    if (to_bits == 16 || from_bits == 16) return unsupported_here("half precision");
+    emit(Mnemonic::F2F, {gpr(d), a}).mod(ModifierKind::DestFormat, format(to_bits)).mod(ModifierKind::SourceFormat, format(from_bits))
+        .mod(ModifierKind::Rounding, rounding).mod(ModifierKind::FTZ, ftz);
+  }
+  void round_to_integral(uint32_t d, Op a, uint32_t bits, uint32_t rounding, bool ftz) override {
+    emit(Mnemonic::F2F, {gpr(d), a}).mod(ModifierKind::DestFormat, format(bits)).mod(ModifierKind::SourceFormat, format(bits))
+        .mod(ModifierKind::Integral, 1).mod(ModifierKind::Rounding, rounding).mod(ModifierKind::FTZ, ftz);
+  }
+  void min_max_f64(uint32_t d, Op a, Op b, bool max) override { emit(Mnemonic::DMNMX, {gpr(d), a, b, pt(max)}); }
+  Op mufu_argument(Op a, uint32_t function) override {
+    if (function > 2) return a;
+    Op t = temp();
+    emit(Mnemonic::RRO, {t, a}).mod(ModifierKind::Function, function == 2 ? 1 : 0);
+    return t;
+  }
+
+  void special_register(uint32_t d, ptx::SpecialRegister r) override {
+    using S = ptx::SpecialRegister;
+    auto s2r = [&](uint32_t number) { emit(Mnemonic::S2R, {gpr(d), special(number)}); };
+    auto bank = [&](uint32_t offset) { mov(d, constant(0, offset)); };
+    auto field_of = [&](uint32_t number, uint32_t bits) {
+      Op t = temp();
+      emit(Mnemonic::S2R, {t, special(number)});
+      emit(Mnemonic::BFE, {gpr(d), t, immediate(bits)}).mod(ModifierKind::Signed, 0);
+    };
+    switch (r) {
+      case S::tid_x: return s2r(0x21);
+      case S::tid_y: return s2r(0x22);
+      case S::tid_z: return s2r(0x23);
+      case S::ctaid_x: return s2r(0x25);
+      case S::ctaid_y: return s2r(0x26);
+      case S::ctaid_z: f_.uses_ctaid_z = true; return s2r(0x27);
+      case S::ntid_x: return bank(t_.ntid_offset);
+      case S::ntid_y: return bank(t_.ntid_offset + 4);
+      case S::ntid_z: return bank(t_.ntid_offset + 8);
+      case S::nctaid_x: return bank(t_.nctaid_offset);
+      case S::nctaid_y: return bank(t_.nctaid_offset + 4);
+      case S::nctaid_z: return bank(t_.nctaid_offset + 8);
+      case S::laneid: return s2r(0x00);
+      case S::warpid: return field_of(0x03, 0x708);
+      case S::smid: return field_of(0x03, 0x914);
+      case S::nsmid: return field_of(0x02, 0x914);
+      case S::lanemask_eq: return s2r(0x38);
+      case S::lanemask_lt: return s2r(0x39);
+      case S::lanemask_le: return s2r(0x3a);
+      case S::lanemask_gt: return s2r(0x3b);
+      case S::lanemask_ge: return s2r(0x3c);
+      case S::dynamic_smem_size: return bank(0xfc);
+      case S::total_smem_size: return s2r(0x32);
+      case S::clock: emit(Mnemonic::CS2R, {gpr(d), special(0x50)}); f_.insts.back().pinned = true; return;
+      case S::clock_hi: emit(Mnemonic::CS2R, {gpr(d), special(0x51)}); f_.insts.back().pinned = true; return;
+      default: return unsupported_here("special register");
+    }
+  }
+
+  // --- memory
+  void load(const ptx::Instruction& i, uint32_t d, uint32_t size, Op at) override {
+    using ptx::Cache;
+    using ptx::Semantics;
+    switch (i.mods.space) {
+      case ptx::Space::shared: emit(Mnemonic::LDS, {gpr(d), at}).mod(ModifierKind::Size, size); break;
+      case ptx::Space::local: emit(Mnemonic::LDL, {gpr(d), at}).mod(ModifierKind::Size, size); return;
+      case ptx::Space::global: {
+        uint32_t cache = 0;
+        if (i.mods.cache == Cache::nc) cache = 2;
+        if (i.mods.cache == Cache::cg || i.mods.cache == Cache::lu) cache = 1;
+        if (i.mods.cache == Cache::cv || i.mods.semantics == Semantics::volatile_) cache = 3;
+        emit(Mnemonic::LDG, {gpr(d), at}).mod(ModifierKind::Size, size).mod(ModifierKind::Cache, cache);
+        break;
+      }
+      default: return unsupported(i, "generic addresses");
+    }
+    if (i.mods.semantics == Semantics::acquire || i.mods.semantics == Semantics::relaxed) return unsupported(i);
+    if (error_.empty()) f_.insts.back().pinned = i.mods.semantics == Semantics::volatile_;
+  }
+  void store(const ptx::Instruction& i, Op at, Op data, uint32_t size) override {
+    using ptx::Cache;
+    using ptx::Semantics;
+    if (i.mods.semantics == Semantics::release || i.mods.semantics == Semantics::relaxed) return unsupported(i);
+    switch (i.mods.space) {
+      case ptx::Space::shared: emit(Mnemonic::STS, {at, data}).mod(ModifierKind::Size, size); return;
+      case ptx::Space::local: emit(Mnemonic::STL, {at, data}).mod(ModifierKind::Size, size); return;
+      case ptx::Space::global: {
+        uint32_t cache = 0;
+        if (i.mods.cache == Cache::cg) cache = 1;
+        if (i.mods.cache == Cache::cs) cache = 2;
+        if (i.mods.cache == Cache::wt || i.mods.semantics == Semantics::volatile_) cache = 3;
+        emit(Mnemonic::STG, {at, data}).mod(ModifierKind::Size, size).mod(ModifierKind::Cache, cache);
+        return;
+      }
+      default: return unsupported(i, "generic addresses");
+    }
+  }
+  static uint32_t atom_op(ptx::AtomicOp op) {
+    using A = ptx::AtomicOp;
+    switch (op) {
+      case A::min: return 1;
+      case A::max: return 2;
+      case A::inc: return 3;
+      case A::dec: return 4;
+      case A::and_: return 5;
+      case A::or_: return 6;
+      case A::xor_: return 7;
+      case A::exch: return 8;
+      default: return 0;
+    }
+  }
+  // Compare and swap take their data in consecutive registers.
+  Op compare_and_swap_data(Op compare, Op swap, bool wide) {
+    const uint32_t n = wide ? 2 : 1;
+    Op t = temp(2 * n);
+    auto part = [&](Op o, uint32_t w) { return gpr(o.reg == isa::RZ ? isa::RZ : o.reg + w); };
+    for (uint32_t w = 0; w < n; ++w) mov(t.reg + w, part(compare, w)), mov(t.reg + n + w, part(swap, w));
+    return t;
+  }
+  // Atomic instructions have 20-bit offsets.
+  Op near(Op at) {
+    if (at.value >= -0x80000 && at.value < 0x80000) return at;
+    Op t = temp(2);
+    add64(t.reg, {gpr(at.reg), gpr(at.reg + 1)}, {immediate(static_cast<int32_t>(at.value)), at.value < 0 ? immediate(-1) : rz}, false);
+    at.reg = t.reg, at.value = 0;
+    return at;
+  }
+  void atomic(const ptx::Instruction& i, uint32_t d, Op at, Op data, Op swap) override {
+    const bool wide = ptx::type_bytes(i.type) == 8;
+    using A = ptx::AtomicOp;
+    if (i.mods.semantics != ptx::Semantics::none && i.mods.semantics != ptx::Semantics::relaxed) return unsupported(i);
+    if (i.mods.space == ptx::Space::shared) {
+      if (i.mods.atomic == A::cas) return shared_compare_and_swap(d, at, data, swap, wide);
+      if (i.mods.atomic == A::exch || !(wide || ptx::is_floating(i.type))) {
+        emit(Mnemonic::ATOMS, {gpr(d), at, data}).mod(ModifierKind::AtomOp, atom_op(i.mods.atomic)).mod(ModifierKind::AtomType, wide ? 2 : ptx::is_signed(i.type) ? 1 : 0);
+        return;
+      }
+      return compare_and_swap_loop(i, d, at, data);
+    }
+    if (i.mods.space != ptx::Space::global) return unsupported(i);
+    at = near(at);
+    if (i.mods.atomic == A::cas) {
+      emit(Mnemonic::ATOM_CAS, {gpr(d), at, compare_and_swap_data(data, swap, wide)}).mod(ModifierKind::AtomType, wide);
+      return;
+    }
+    uint32_t type = wide ? 2 : 0;
+    if (ptx::is_signed(i.type)) type = wide ? 5 : 1;
+    if (i.type == Type::f32) type = 3;
+    if (i.type == Type::f64) type = 6;
+    const bool reduce = d == isa::RZ && i.mods.atomic != A::exch && !(wide && !ptx::is_floating(i.type) && i.mods.atomic != A::add);
+    if (reduce) emit(Mnemonic::RED, {at, data}).mod(ModifierKind::AtomOp, atom_op(i.mods.atomic)).mod(ModifierKind::AtomType, type);
+    else emit(Mnemonic::ATOM, {gpr(d), at, data}).mod(ModifierKind::AtomOp, atom_op(i.mods.atomic)).mod(ModifierKind::AtomType, type);
+  }
+  void shared_compare_and_swap(uint32_t d, Op at, Op compare, Op swap, bool wide) override {
+    emit(Mnemonic::ATOMS_CAS, {gpr(d), at, compare_and_swap_data(compare, swap, wide)}).mod(ModifierKind::CasMode, wide ? 5 : 4);
+  }
+  void fence(ptx::Scope scope, bool) override {
+    const uint32_t code = scope == ptx::Scope::cta ? 0 : scope == ptx::Scope::sys ? 2 : 1;
+    emit(Mnemonic::MEMBAR, {}).mod(ModifierKind::Scope, code).mod(ModifierKind::Fence, code ? 1 : 0);
+  }
+  void barrier(Op id, Op count) override {
+    if (count.kind == isa::OperandKind::none) emit(Mnemonic::BAR, {id});
+    else emit(Mnemonic::BAR, {id, count});
+    emit(Mnemonic::MEMBAR, {}).mod(ModifierKind::Scope, 0);
+  }
+  void shuffle(uint32_t d, uint32_t p, Op a, Op lane, Op clamp, uint32_t mode) override {
+    emit(Mnemonic::SHFL, {predicate(p), gpr(d), a, lane, clamp}).mod(ModifierKind::ShuffleMode, mode);
+  }
+  void vote(const ptx::Instruction& i, uint32_t d, Op p) override {
+    using V = ptx::VoteMode;
+    switch (i.op == ptx::Opcode::activemask ? V::ballot : i.mods.vote) {
+      case V::ballot: emit(Mnemonic::VOTE, {gpr(d), predicate(isa::PT), p}).mod(ModifierKind::VoteMode, 1); break;
+      case V::all: emit(Mnemonic::VOTE, {none(), predicate(d), p}).mod(ModifierKind::VoteMode, 0); break;
+      case V::any: emit(Mnemonic::VOTE, {none(), predicate(d), p}).mod(ModifierKind::VoteMode, 1); break;
+      case V::uni: emit(Mnemonic::VOTE, {none(), predicate(d), p}).mod(ModifierKind::VoteMode, 2); break;
+      default: return unsupported(i);
+    }
+    if (error_.empty()) f_.insts.back().cooperative = true;
+  }
+  void converge(Op) override {}  // lanes of a split warp meet only where the stack says so
+  void load_constant(uint32_t d, uint32_t bank, uint32_t offset, Op index, uint32_t size) override {
+    Op c = constant(bank, offset);
+    c.reg = index.reg;
+    emit(Mnemonic::LDC, {gpr(d), c}).mod(ModifierKind::Size, size);
+  }
+  void variable_address(uint32_t d, const std::string& symbol, int64_t addend) override {
+    for (bool high : {false, true}) {
+      emit(Mnemonic::MOV32I, {gpr(d + high), immediate(0)});
+      if (error_.empty()) f_.addresses.push_back({static_cast<InstId>(f_.insts.size() - 1), high, symbol});
+    }
+    if (addend) unsupported_here("offset from a global variable");
+  }
+};
+
+}  // namespace
+
+Result<Function> select_pascal(const ptx::Module& m, const ptx::Function& p, const Flow& flow, const SharedLayout& shared, const Options& o) {
+  return PascalSelector(m, p, flow, shared, o).run();
+}
+
+}  // namespace rndn::assembler

@@ -426,49 +426,8 @@ class VoltaSelector final : public Selector {
     }
     compare_and_swap_loop(i, d, at, data);
   }
-  // old = [at]; do new = op(old); while another thread came between. No lane waits for another.
-  void compare_and_swap_loop(const ptx::Instruction& i, uint32_t d, Op at, Op data) {
-    const bool wide = ptx::type_bytes(i.type) == 8;
-    const uint32_t width = wide ? 2 : 1;
-    // Values that cross blocks are no temporaries.
-    Op old = gpr(new_gpr(f_, width, false)), value = gpr(new_gpr(f_, width, false)), base = gpr(at.reg);
-    uint32_t done = new_predicate(f_, false);
-    if (at.reg != isa::RZ && at.reg >= isa::first_virtual) base = gpr(new_gpr(f_, 1, false)), mov(base.reg, gpr(at.reg)), at.reg = base.reg;
-    for (uint32_t w = 0; w < width; ++w) mov(value.reg + w, gpr(data.reg == isa::RZ ? isa::RZ : data.reg + w));
-    emit(Mnemonic::LDS, {old, at}).mod(ModifierKind::Size, wide ? 5 : 4);
-    const RegionId outer = f_.blocks[block_].innermost;
-    BlockId loop = new_block(), landing = new_block(), after = landing;
-    RegionId region = open_region(landing);
-    seal(loop);
-    start(loop, region);
-    ++f_.blocks[loop].loop_depth;
-    Op next = gpr(new_gpr(f_, width, false)), seen = gpr(new_gpr(f_, width, false));
-    combine(i, next.reg, old, value);
-    emit(Mnemonic::ATOMS_CAS, {seen, at, old, next}).mod(ModifierKind::AtomType, wide ? 2 : 0);
-    if (wide) setp64(done, isa::PT, Cmp::EQ, {seen, gpr(seen.reg + 1)}, {old, gpr(old.reg + 1)}, false, 0, pt());
-    else setp(done, isa::PT, Cmp::EQ, seen, old, false, 0, pt());
-    for (uint32_t w = 0; w < width; ++w) mov(old.reg + w, gpr(seen.reg + w));
-    seal_branch(predicate(done, true), loop, landing);
-    join(landing, region);
-    f_.blocks[after].innermost = outer;
-    if (d != isa::RZ)
-      for (uint32_t w = 0; w < width; ++w) mov(d + w, gpr(old.reg + w));
-  }
-  void combine(const ptx::Instruction& i, uint32_t d, Op a, Op b) {
-    using A = ptx::AtomicOp;
-    const Wide wa{a, gpr(a.reg + 1)}, wb{b, gpr(b.reg + 1)};
-    if (i.type == Type::f64) { if (i.mods.atomic == A::add) emit(Mnemonic::DADD, {gpr(d), a, b}); else unsupported(i); return; }
-    if (i.type == Type::f32) { if (i.mods.atomic == A::add) emit(Mnemonic::FADD, {gpr(d), a, b}); else unsupported(i); return; }
-    switch (i.mods.atomic) {
-      case A::add: return add64(d, wa, wb, false);
-      case A::min: case A::max: return min_max64(d, wa, wb, i.mods.atomic == A::max, ptx::is_signed(i.type));
-      case A::and_: case A::or_: case A::xor_: {
-        const uint8_t lut = i.mods.atomic == A::and_ ? 0xc0 : i.mods.atomic == A::or_ ? 0xfc : 0x3c;
-        logic(d, wa.lo, wb.lo, lut);
-        return logic(d + 1, wa.hi, wb.hi, lut);
-      }
-      default: return unsupported(i);
-    }
+  void shared_compare_and_swap(uint32_t d, Op at, Op compare, Op swap, bool wide) override {
+    emit(Mnemonic::ATOMS_CAS, {gpr(d), at, compare, swap}).mod(ModifierKind::AtomType, wide ? 2 : 0);
   }
   void fence(ptx::Scope scope, bool sequential) override { fence(scope, sequential, true); }
   void fence(ptx::Scope scope, bool sequential, bool invalidate) {
