@@ -69,6 +69,7 @@ constexpr const char* t_limit[] = {"", ".LMT"};
 constexpr const char* t_call[] = {".NOINC", ""};
 constexpr const char* t_exit[] = {"", ".KEEPREFCOUNT"};
 constexpr const char* t_trap[] = {".DRAIN_ILLEGAL", ".CAL", ".PAUSE", ".TRAP", ".INT", ".DRAIN", ".PAUSE_QUIET", nullptr};
+constexpr const char* t_half[] = {"", ".F32", ".MRG_H0", ".MRG_H1"};
 constexpr const char* t_trigger[] = {"", ".TRIG"};
 // Tests of the condition code; printed as an operand (CC.LT) where they are not the name's own.
 constexpr const char* t_condition[] = {"", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", nullptr};
@@ -185,6 +186,18 @@ constexpr void integer_rows(Table<N>& t) {
               .mods(SA, SB, m(K::PSL, 55, 1, t_silent), m(K::MRG, 56, 1, t_silent), m(K::XmadC, 50, 2, t_xmad_c), m(K::X, 54, 1, t_silent), CC));
     t.add(op(M::XMAD, "XMAD", 0x5100, L::alu).slots(Rd, a, C.half(52), Cb).mods(SA, SB, m(K::XmadC, 50, 2, t_xmad_c), m(K::X, 54, 1, t_silent), CC));
   }
+  {  // Multiplication in one instruction: at -O0 only; the name has both signs unless both are signed
+    const auto SA = m(K::SignedA, 40, 1, t_silent, 1), SB = m(K::SignedB, 41, 1, t_silent, 1);
+    alu(t, M::IMUL, "IMUL", {0x5c38, 0x4c38, 0x3838}, two, [&](const Builder& b) { return b.mods(SA, SB, m(K::High, 39, 1, t_silent), CC); });
+    t.add(op(M::IMUL32I, "IMUL32I", 0x1f00, L::alu).slots(Rd, A, S32)
+              .mods(m(K::SignedA, 54, 1, t_silent, 1), m(K::SignedB, 55, 1, t_silent, 1), m(K::High, 53, 1, t_silent), m(K::CC, 52, 1, t_silent)));
+    Sources d = three;
+    d.a = A.n(52); d.neg_c = 51;
+    alu(t, M::IMAD, "IMAD", {0x5a00, 0x4a00, 0x3400, 0x5200}, d, [&](const Builder& b) {
+      return b.mods(m(K::SignedA, 48, 1, t_silent, 1), m(K::SignedB, 53, 1, t_silent, 1), m(K::High, 54, 1, t_silent), m(K::X, 49, 1, t_silent),
+                    m(K::SAT, 50, 1, t_silent), CC);
+    });
+  }
   {  // Shift and add; logic
     const Slot shift = imm(39, 5).when(Show::optional).def(0);
     for (unsigned top : {0x5bd0u, 0x4bd0u, 0x36d0u})
@@ -238,8 +251,8 @@ constexpr void integer_rows(Table<N>& t) {
   }
   {  // Predicates
     for (unsigned top : {0x5ce8u, 0x38e8u}) {
-      t.add(op(M::P2R, "P2R", top, L::alu).slots(Rd, A.as(Style::p_mask), top == 0x5ce8u ? B : Ib).mods(m(K::Byte, 41, 2, t_byte)));
-      t.add(op(M::R2P, "R2P", top + 8, L::alu).slots(A.as(Style::pr_before), top == 0x5ce8u ? B : Ib).mods(m(K::Byte, 41, 2, t_byte)));
+      t.add(op(M::P2R, "P2R", top, L::alu).slots(Rd, A.as(Style::p_mask), top == 0x5ce8u ? B : Ib).mods(m(K::Byte, 41, 2, t_byte), m(K::FromCC, 40, 1, t_silent)));
+      t.add(op(M::R2P, "R2P", top + 8, L::alu).slots(A.as(Style::pr_before), top == 0x5ce8u ? B : Ib).mods(m(K::Byte, 41, 2, t_byte), m(K::FromCC, 40, 1, t_silent)));
     }
     const Slot pa = pred(12, 15), pb = pred(29, 32), pc = pred(39, 42);
     const auto OP1 = m(K::Bool2, 24, 2, t_bool), OP2 = m(K::Bool, 45, 2, t_bool);
@@ -314,6 +327,8 @@ constexpr void float_rows(Table<N>& t) {
   const Slot one[] = {Rd};
   forms(t, M::DSET, "DSET", {0x5900, 0x4900, 0x3200}, L::fp64, dset, one, 1, [&](const Builder& b, unsigned) { return b.slot(Ps).mods(m(K::BF, 52, 1, t_bf), CMP, BOOL, CC); });
 
+  t.add(op(M::HADD2, "HADD2", 0x5d10, L::alu).slots(Rd, A.n(43).a(44).half(47, 2, 3), B.n(31).a(30).half(28, 2, 3))
+            .mods(m(K::HalfFormat, 49, 2, t_half), m(K::FTZ, 39, 1, t_ftz), m(K::SAT, 32, 1, t_sat)));
   // Conversions: names from formats in text.cpp
   const auto D = m(K::DestFormat, 8, 2, t_silent, 2), S = m(K::SourceFormat, 10, 2, t_silent, 2), FTZ = m(K::FTZ, 44, 1, t_silent);
   const auto DI = m(K::DestSize, 8, 2, t_silent, 2), SI = m(K::SourceSize, 10, 2, t_silent, 2);

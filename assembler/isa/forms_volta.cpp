@@ -23,7 +23,6 @@ constexpr const char* t_bool[] = {".AND", ".OR", ".XOR", nullptr};
 constexpr const char* t_compare[] = {".F", ".LT", ".EQ", ".LE", ".GT", ".NE", ".GE", ".T"};
 constexpr const char* t_fcompare[] = {".F", ".LT", ".EQ", ".LE", ".GT", ".NE", ".GE", ".NUM", ".NAN", ".LTU", ".EQU", ".LEU", ".GTU", ".NEU", ".GEU", ".T"};
 constexpr const char* t_dcompare[] = {".MIN", ".LT", ".EQ", ".LE", ".GT", ".NE", ".GE", ".NUM", ".NAN", ".LTU", ".EQU", ".LEU", ".GTU", ".NEU", ".GEU", ".MAX"};
-constexpr const char* t_bf[] = {"", ".BF"};
 constexpr const char* t_pand[] = {"", ".PAND"};
 constexpr const char* t_right[] = {".L", ".R"};
 constexpr const char* t_wrap[] = {"", ".W"};
@@ -66,7 +65,6 @@ constexpr const char* t_float_op[] = {".ADD", ".MIN", ".MAX", nullptr};
 constexpr const char* t_cas_type[] = {"", ".S32", ".64", ".S64"};
 constexpr const char* t_atoms_type[] = {"", ".S32", ".64", nullptr};
 constexpr const char* t_cas_mode[] = {".CAS", ".CAST", nullptr, ".CAST.SPIN"};
-constexpr const char* t_wide64[] = {"", ".64"};
 constexpr const char* t_cs2r[] = {".32", ""};
 constexpr const char* t_bypass[] = {".BYPASS", ""};
 constexpr const char* t_zfill[] = {"", ".ZFILL"};
@@ -81,7 +79,6 @@ constexpr const char* t_match[] = {".ALL", ".ANY"};
 constexpr const char* t_u64[] = {"", ".U64"};
 constexpr const char* t_reduce[] = {"", ".OR", ".XOR", ".SUM", ".MIN", ".MAX", nullptr, nullptr};
 constexpr const char* t_bar[] = {".SYNC", ".ARV", ".RED", ".SCAN", ".SYNCALL", nullptr, nullptr, nullptr};
-constexpr const char* t_bar_reduction[] = {"", ".AND", ".OR", nullptr};
 constexpr const char* t_defer[] = {"", ".DEFER_BLOCKING"};
 constexpr const char* t_result[] = {nullptr, ".RESULT", ".WARP", nullptr};
 constexpr const char* t_branch_uniform[] = {"", ".U"};
@@ -92,12 +89,14 @@ constexpr const char* t_exit[] = {"", ".KEEPREFCOUNT", ".PREEMPTED", nullptr};
 constexpr const char* t_exclusive[] = {"", ".EXCLUSIVE"};
 constexpr const char* t_trap[] = {nullptr, nullptr, nullptr, ".TRAP", nullptr, nullptr, nullptr, nullptr};
 constexpr const char* t_le[] = {"", ".LE"};
-constexpr const char* t_sleep[] = {""};
-constexpr const char* t_int_dest[] = {".8", ".16", "", ".64"};  // with the sign: text.cpp
 constexpr const char* t_dot[] = {".4A", ".2A.LO", nullptr, ".2A.HI"};
-constexpr const char* t_float_dest[] = {nullptr, ".F16", ".F32", ".F64"};
-constexpr const char* t_pack[] = {"", ".BF16"};
+constexpr const char* t_pack[] = {".PACK_AB", ".BF16.PACK_AB"};
+constexpr const char* t_pack_89[] = {".F16.F32.PACK_AB", ".BF16.F32.PACK_AB"};
+constexpr const char* t_f2ip[] = {".U8.F32.TRUNC", ".S8.F32.TRUNC"};
+constexpr const char* t_half[] = {"", ".F32"};
+constexpr const char* t_bf16[] = {"", ".BF16_V2"};
 constexpr const char* t_relu[] = {"", ".RELU"};
+constexpr const char* t_is_relu[] = {".RELU"};
 constexpr const char* t_u8s8[] = {".U8", ".S8"};
 
 constexpr Mod m(K kind, uint8_t lo, uint8_t width, const char* const* texts, uint8_t initial = 0) { return {kind, lo, width, initial, texts}; }
@@ -147,11 +146,13 @@ struct Sources {
   Style neg_style = Style::plain;
   Slot immediate = S32;
   Span_ span_b = Span_::one, span_c = Span_::one;
+  uint8_t part_b = no_bit;
 };
 constexpr Slot at_32(Slot s, const Sources& d) {
   if (s.kind != immediate && s.kind != immediate_signed) {
     if (d.neg_b) s = s.n(63).as(d.neg_style);
     if (d.abs_b) s = s.a(62);
+    if (d.part_b != no_bit) s = s.half(d.part_b, 2, 2);
   }
   return s;
 }
@@ -306,8 +307,8 @@ constexpr void integer_rows(Table<N>& t) {
   {  // Special registers and moves between files
     t.add(op(M::S2R, "S2R", 0x919, L::special).slots(Rd, special_register));
     t.add(op(M::S2UR, "S2UR", 0x9c3, L::special).slots(URd, special_register));
-    t.add(op(M::R2UR, "R2UR", 0x3c2, L::to_uniform, ampere).slots(URd, Pu, A));
-    t.add(op(M::R2UR, "R2UR", 0x2ca, L::to_uniform, sm_90).slots(URd, Pu, A));
+    t.add(op(M::R2UR, "R2UR", 0x3c2, L::register_to_uniform, ampere).slots(URd, Pu, A));
+    t.add(op(M::R2UR, "R2UR", 0x2ca, L::register_to_uniform, sm_90).slots(URd, Pu, A));
     t.add(op(M::B2R, "B2R", 0x31c, L::special).slots(Rd, Pu).mods(m(K::ResultMode, 78, 2, t_result, 1)));
     t.add(op(M::LEPC, "LEPC", 0x34e, L::special).slots(Rd.with(Span_::two)).from(Provenance::inferred));
   }
@@ -347,6 +348,25 @@ constexpr void float_rows(Table<N>& t) {
   two_sources(t, op(M::DSETP, "DSETP", 0x02a, L::fp64).slots(Pd, Pq), "1237", d,
               [&](const Builder& b) { return b.slot(Ps).mods(m(K::FloatCompare, 76, 4, t_dcompare), BOOL); });
 
+  // Half precision: Operand::part 0 both halves, 1 F32, 2 H0_H0, 3 H1_H1
+  {
+    const Slot a = A.n(72).a(73).half(74, 2, 3), b = B.n(63).a(62).half(60, 2, 3), c = C.n(84).a(83).half(81, 2, 3);
+    t.add(op(M::HADD2, "HADD2", 0x230, L::half).slots(Rd, a, b).mods(m(K::HalfFormat, 78, 1, t_half), FTZ, SAT, m(K::Pack, 85, 1, t_bf16)));
+    for (bool relu : {false, true}) {
+      Builder h = op(M::HFMA2, "HFMA2", 0x231, L::half).fix(79, 1, relu).slots(Rd, a, b, c);
+      if (relu) h = h.slot(Px);
+      t.add(h.mods(m(K::HalfFormat, 78, 1, t_half), FMZ, FTZ, m(K::Pack, 85, 1, t_bf16), m(K::Relu, 0, 0, relu ? t_is_relu : t_silent)));
+    }
+    const Slot plain = C.n(84).a(83), low = imm(32, 16).as(Style::f16), high = imm(48, 16).as(Style::f16);
+    t.add(op(M::HFMA2_MMA, "HFMA2.MMA", 0x235, L::half_mma, sm_80 | sm_90).slots(Rd, A.n(72).a(73), B.n(63).a(62), plain).mods(FMZ, FTZ, SAT));
+    t.add(op(M::HFMA2_MMA, "HFMA2.MMA", 0x435, L::half_mma, sm_80 | sm_90).slots(Rd, A.n(72).a(73), plain, high, low).mods(FMZ, FTZ, SAT));
+    t.add(op(M::HFMA2_MMA, "HFMA2.MMA", 0x835, L::half_mma, sm_80 | sm_90).slots(Rd, A.n(72).a(73), high, low, plain).mods(FMZ, FTZ, SAT));
+    for (bool new_text : {false, true})
+      t.add(op(M::F2FP, "F2FP", 0x23e, L::alu, new_text ? sm_89 | sm_90 : sm_80 | sm_86).fix(64, 8, 255).slots(Rd, A.n(72).a(73), B.n(63).a(62))
+                .mods(m(K::Relu, 75, 1, t_relu), m(K::Pack, 76, 1, new_text ? t_pack_89 : t_pack)));
+    t.add(op(M::F2IP, "F2IP", 0x243, L::alu, sm_86 | sm_89 | sm_90).fix(78, 2, 3).slots(Rd, A, B, C).mods(m(K::Signed, 76, 1, t_f2ip), m(K::NTZ, 74, 1, t_ntz)));
+  }
+
   // One source: function unit and conversions
   Sources u;
   u.a = no_source; u.neg_b = u.abs_b = true; u.immediate = F32;
@@ -358,6 +378,8 @@ constexpr void float_rows(Table<N>& t) {
   cf.span_b = Span_::f64_source;
   Sources ci = u;
   ci.span_b = Span_::source; ci.immediate = I32;
+  Sources cn = ci;  // a byte or half of a register
+  cn.part_b = 60;
   for (unsigned wide : {0u, 1u}) {
     auto ftz = FTZ;
     Sources c = cf;
@@ -365,7 +387,7 @@ constexpr void float_rows(Table<N>& t) {
     two_sources(t, op(M::F2I, "F2I", wide ? 0x111 : 0x105, L::sfu).slot(Rdest), "1456", c, [&](const Builder& b) {
       return b.mods(m(K::Signed, 72, 1, t_silent, 1), m(K::DestSize, 75, 2, t_silent, 2), SF, ftz, INT, m(K::NTZ, 77, 1, t_ntz));
     });
-    two_sources(t, op(M::I2F, "I2F", wide ? 0x112 : 0x106, L::sfu).slot(Rfd), "1456", ci, [&](const Builder& b) {
+    for (const char* which : {"1", "456"}) two_sources(t, op(M::I2F, "I2F", wide ? 0x112 : 0x106, L::sfu).slot(Rfd), which, *which == '1' && !wide ? cn : ci, [&](const Builder& b) {
       return b.mods(DF, m(K::Signed, 74, 1, t_silent, 1), m(K::SourceSize, 84, 2, t_silent, 2), RND);
     });
     two_sources(t, op(M::F2F, "F2F", wide ? 0x110 : 0x104, L::sfu).slot(Rfd), "1456", c, [&](const Builder& b) { return b.mods(ftz, DF, SF, RND); });
@@ -433,7 +455,7 @@ constexpr void memory_rows(Table<N>& t) {
   t.add(op(M::ATOMS, "ATOMS", 0x38c, L::shared_atomic).slots(Rt, memory(40, 24), dt).mods(m(K::AtomOp, 87, 4, t_atom_op), STYPE, SCALE));
   t.add(op(M::ATOMS, "ATOMS", 0x98c, L::shared_atomic).fix(91, 1, 1).slots(Rt, memory(40, 24, 64), dt).mods(m(K::AtomOp, 87, 4, t_atom_op), STYPE, SCALE));
   t.add(op(M::ATOMS_CAS, "ATOMS", 0x38d, L::shared_atomic).slots(Rt, memory(40, 24), dt, C.with(Span_::atom)).mods(m(K::CasMode, 87, 2, t_cas_mode), m(K::AtomType, 73, 2, t_cas_type), SCALE));
-  t.add(op(M::ATOMS_POPC, "ATOMS.POPC.INC.32", 0xf8c, L::shared_atomic).fix(87, 4, 10).fix(91, 1, 1).slots(Rd, memory(40, 24, 64)).mods(SCALE));
+  t.add(op(M::ATOMS_POPC, "ATOMS.POPC.INC.32", 0xf8c, L::shared_atomic).fix(88, 3, 5).fix(91, 1, 1).slots(Rd, memory(40, 24, 64)).mods(SCALE, m(K::Bypass, 87, 1, t_silent)));
   // Constants
   const auto SIZE64 = m(K::Size, 73, 3, t_size64, 4);
   t.add(op(M::LDC, "LDC", 0xb82, L::constant_load).slots(Rs, make_slot(constant_indexed, 24, R)).mods(m(K::IndexMode, 78, 2, t_index_mode), SIZE64));

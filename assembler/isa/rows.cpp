@@ -99,28 +99,29 @@ bool reads_carry(const Instruction& instruction) {
   const Form& form = form_row(instruction.form);
   if (!form.pascal) return false;
   if (modifier(instruction, ModifierKind::X)) return true;
+  if (form.mnemonic == Mnemonic::P2R) return modifier(instruction, ModifierKind::FromCC) != 0;
   if (form.mnemonic == Mnemonic::CSETP || form.mnemonic == Mnemonic::CSET) return true;
   uint8_t extended = modifier(instruction, ModifierKind::Extended);
   if (extended && form.mnemonic == Mnemonic::IMNMX) return extended == 1 || extended == 2;  // XLO, XMED read what XHI recorded
   if (extended) return extended >= 2;                                                      // .X, .XHI of the shifts
   if (has_modifier(instruction.form, ModifierKind::Condition)) return modifier(instruction, ModifierKind::Condition) != 15;
-  if ((form.mnemonic == Mnemonic::P2R) && modifier(instruction, ModifierKind::Byte) >= 4) return true;
   return false;
 }
 
 bool writes_carry(const Instruction& instruction) {
-  return form_row(instruction.form).pascal && has_modifier(instruction.form, ModifierKind::CC) && modifier(instruction, ModifierKind::CC);
+  const Form& form = form_row(instruction.form);
+  if (form.mnemonic == Mnemonic::R2P) return modifier(instruction, ModifierKind::FromCC) != 0;
+  return form.pascal && modifier(instruction, ModifierKind::CC) != 0;
 }
 
 uint8_t implicit_predicate_writes(const Instruction& instruction) {
   if (instruction.mnemonic != Mnemonic::R2P) return 0;
-  uint8_t shift = modifier(instruction, ModifierKind::Byte) == 0 ? 0 : 7;  // only byte 0 holds predicates
-  if (shift) return 0;
+  if (modifier(instruction, ModifierKind::FromCC)) return 0;
   const Operand& mask = instruction.operands[1];
   return mask.kind == OperandKind::immediate ? static_cast<uint8_t>(mask.value & 0x7f) : 0x7f;
 }
 uint8_t implicit_predicate_reads(const Instruction& instruction) {
-  if (instruction.mnemonic != Mnemonic::P2R || modifier(instruction, ModifierKind::Byte) != 0) return 0;
+  if (instruction.mnemonic != Mnemonic::P2R || modifier(instruction, ModifierKind::FromCC)) return 0;
   const Operand& mask = instruction.operands[2];
   return mask.kind == OperandKind::immediate ? static_cast<uint8_t>(mask.value & 0x7f) : 0x7f;
 }

@@ -116,7 +116,8 @@ struct Printer {
       static constexpr const char* half[] = {"", ".H1", ".H2", ".H3"};
       static constexpr const char* word_half[] = {"", ".H0", ".H1", ".H1"};
       static constexpr const char* bytes[] = {"", ".B1", ".B2", ".B3"};
-      s += slot.part_base == 0 ? half[o.part & 3] : slot.part_base == 1 ? word_half[o.part & 3] : bytes[o.part & 3];
+      static constexpr const char* pair[] = {"", ".F32", ".H0_H0", ".H1_H1"};
+      s += slot.part_base == 3 ? pair[o.part & 3] : slot.part_base == 2 && mod(K::SourceSize) != 0 ? std::array{"", ".H1", ".H1", ".H1"}[o.part & 3] : slot.part_base == 0 ? half[o.part & 3] : slot.part_base == 1 ? word_half[o.part & 3] : bytes[o.part & 3];
     }
     if (slot.kind == SlotKind::predicate || slot.kind == SlotKind::predicate_inverted || slot.kind == SlotKind::uniform_predicate)
       return o.negated ? "!" + s : s;
@@ -145,6 +146,7 @@ struct Printer {
     }
   }
   bool shown(uint32_t k) const {
+    if (form.mnemonic == M::DEPBAR && !mod(K::LessEqual)) return k == 2;  // waits for a set of scoreboards
     switch (form.slots[k].show) {
       case Show::always: return !(in.operands[k].kind == OperandKind::none && form.slots[k].style != Style::repeat);
       case Show::optional: return !is_default(k);
@@ -267,6 +269,11 @@ struct Printer {
         case M::IADD: case M::ISCADD:
           if (in.operands[1].negated && in.operands[2].negated) s += ".PO";
           break;
+        case M::IMUL: case M::IMUL32I: case M::IMAD: {
+          bool a = mod(K::SignedA), b = mod(K::SignedB);
+          if (!a || !b) s += std::string(a ? ".S32" : ".U32") + (b ? ".S32" : ".U32");
+          return s + (mod(K::High) ? ".HI" : "") + (mod(K::X) ? ".X" : "") + (mod(K::SAT) ? ".SAT" : "");
+        }
         case M::IDP: {
           bool two = mod(K::DotMode);
           s += two ? (mod(K::High) ? ".2A.HI" : ".2A.LO") : ".4A";
@@ -303,7 +310,7 @@ struct Printer {
                    form.slots[k - 1].kind == SlotKind::gpr;
       s += first ? " " : blank ? " " : ", ";
       first = false;
-      if (form.slots[k].style == Style::pr_before || form.slots[k].style == Style::p_mask) s += "PR, ";
+      if (form.slots[k].style == Style::pr_before || form.slots[k].style == Style::p_mask) s += mod(K::FromCC) ? "CC, " : "PR, ";
       if (form.slots[k].style == Style::cc_before) s += "CC, ";
       if (form.mnemonic == M::DEPBAR && k == 2) {
         std::string set;

@@ -1,0 +1,153 @@
+// The table of issue distances. Rules are tried in order, first match wins, per role; what no rule covers takes the largest value of the role.
+// Sources: distances mined from ptxas 11.8's code per target (provenance ptxas), lowered step by step on an H200 (device, sm_90 only).
+// Values known only from other projects are raised to the safe rule of the family (inferred).
+#include "assembler/isa/form.h"
+#include "assembler/isa/latencies.h"
+
+namespace rndn::isa {
+namespace {
+
+using L = LatencyClass;
+using P = Provenance;
+
+constexpr uint64_t set() { return 0; }
+template <class... T>
+constexpr uint64_t set(L first, T... rest) { return uint64_t{1} << static_cast<unsigned>(first) | set(rest...); }
+constexpr uint64_t any = ~uint64_t{0};
+
+constexpr uint64_t alu = set(L::alu, L::vote), fma = set(L::fma), wide = set(L::wide);
+constexpr uint64_t memory = set(L::global_load, L::global_store, L::global_atomic, L::shared_load, L::shared_store, L::shared_atomic, L::local_load,
+                                L::local_store, L::async_copy, L::shuffle, L::barrier, L::constant_load, L::fence);
+constexpr uint64_t variable = set(L::sfu, L::special, L::to_uniform, L::register_to_uniform, L::branch, L::convergence, L::space_query, L::nop);
+constexpr uint64_t shared = set(L::shared_load, L::shared_store, L::shared_atomic, L::shuffle, L::constant_load);
+constexpr uint64_t global = set(L::global_load, L::global_store, L::global_atomic, L::local_load, L::local_store, L::fence);
+
+struct Rule {
+  uint32_t targets;
+  uint64_t producers, consumers;
+  Role role;
+  uint8_t cycles;
+  P provenance;
+};
+
+// clang-format off
+constexpr Rule rules[] = {
+    // Volta and later, general registers
+    {volta,  alu, alu,                          Role::gpr,  4, P::device},
+    {volta,  alu, fma | wide,                   Role::gpr,  5, P::device},
+    {ampere, alu, set(L::fp64),                 Role::gpr,  6, P::ptxas},
+    {sm_90,  alu, set(L::fp64),                 Role::gpr,  7, P::device},   // 6, but 7 from FSEL
+    {volta,  alu, memory,                       Role::gpr,  5, P::ptxas},
+    {volta,  alu, variable,                     Role::gpr,  4, P::ptxas},
+    {volta,  fma, alu,                          Role::gpr,  5, P::device},
+    {volta,  fma, fma | wide,                   Role::gpr,  4, P::device},
+    {volta,  fma, set(L::fp64),                 Role::gpr,  6, P::device},
+    {volta,  fma, memory,                       Role::gpr,  5, P::ptxas},
+    {volta,  fma, variable,                     Role::gpr,  4, P::ptxas},
+    {volta,  wide, alu,                         Role::gpr,  5, P::device},   // high half; the low half takes 3 on sm_90
+    {volta,  wide, fma,                         Role::gpr,  5, P::ptxas},
+    {volta,  wide, wide,                        Role::gpr,  6, P::ptxas},
+    {volta,  wide, memory,                      Role::gpr,  5, P::ptxas},
+    {volta,  wide, any,                         Role::gpr,  6, P::inferred},
+    {ampere, set(L::fp64), set(L::fp64),        Role::gpr,  6, P::ptxas},
+    {sm_90,  set(L::fp64), set(L::fp64),        Role::gpr,  8, P::device},
+    {volta,  set(L::fp64), alu | fma | wide,    Role::gpr, 10, P::device},
+    {volta,  set(L::fp64), memory,              Role::gpr,  7, P::ptxas},
+    {volta,  set(L::fp64), variable,            Role::gpr,  6, P::ptxas},
+    {volta,  set(L::half_mma), any,             Role::gpr, 10, P::ptxas},
+    // Volta and later, predicates
+    {volta,  alu, alu,                          Role::predicate,  4, P::device},
+    {volta,  alu, fma | wide,                   Role::predicate,  5, P::device},
+    {volta,  fma | wide, alu | fma | wide,      Role::predicate,  5, P::ptxas},
+    {volta,  set(L::fp64), alu | set(L::fp64),  Role::predicate,  6, P::device},
+    {volta,  set(L::fp64), any,                 Role::predicate, 14, P::ptxas},
+    {volta,  any, any,                          Role::predicate, 13, P::ptxas},
+    {volta,  set(L::fp64), any,                 Role::guard, 14, P::ptxas},
+    {volta,  any, any,                          Role::guard, 13, P::device},
+    // Volta and later, uniform datapath
+    {volta,  set(L::uniform), set(L::uniform),  Role::uniform,  4, P::ptxas},
+    {volta,  set(L::uniform), alu | fma | wide, Role::uniform,  6, P::ptxas},
+    {volta,  set(L::uniform), memory,           Role::uniform,  9, P::ptxas},
+    {volta,  set(L::uniform), any,              Role::uniform, 12, P::inferred},
+    {volta,  set(L::uniform_move), alu | fma | wide | set(L::fp64, L::uniform), Role::uniform, 2, P::ptxas},
+    {volta,  set(L::uniform_move), set(L::uniform_move, L::branch), Role::uniform, 4, P::ptxas},
+    {volta,  set(L::uniform_move), any,         Role::uniform,  9, P::inferred},
+    {volta,  set(L::register_to_uniform), any,  Role::uniform, 15, P::ptxas},
+    {volta,  any, set(L::uniform),              Role::uniform_predicate,  4, P::ptxas},
+    {volta,  any, alu,                          Role::uniform_predicate,  6, P::ptxas},
+    {volta,  any, any,                          Role::uniform_predicate, 13, P::inferred},
+    {volta,  any, any,                          Role::uniform_guard, 13, P::inferred},
+    // Pascal
+    {pascal, alu, set(L::alu, L::vote, L::fp64, L::range_reduction), Role::gpr, 6, P::ptxas},
+    {pascal, alu, shared,                       Role::gpr,  4, P::ptxas},
+    {pascal, alu, global,                       Role::gpr,  4, P::ptxas},    // 2 for LDG, STG, ATOM, RED; 4 for the data of a generic ST
+    {pascal, alu, set(L::sfu),                  Role::gpr,  2, P::ptxas},
+    {pascal, set(L::range_reduction), set(L::sfu), Role::gpr, 2, P::ptxas},
+    {pascal, any, any,                          Role::gpr, 13, P::inferred},
+    {pascal, alu, alu,                          Role::carry,  6, P::ptxas},
+    {pascal, any, any,                          Role::carry, 13, P::ptxas},
+    {pascal, any, any,                          Role::predicate, 13, P::ptxas},
+    {pascal, any, any,                          Role::guard, 13, P::ptxas},
+};
+// clang-format on
+
+constexpr uint8_t largest(uint32_t target, Role role) {
+  uint8_t most = 1;
+  for (const Rule& r : rules)
+    if ((r.targets & target) && r.role == role && r.cycles > most) most = r.cycles;
+  return most;
+}
+
+constexpr Distance look_up(uint32_t target, L producer, L consumer, Role role) {
+  for (const Rule& r : rules)
+    if ((r.targets & target) && r.role == role && (r.producers >> static_cast<unsigned>(producer) & 1) && (r.consumers >> static_cast<unsigned>(consumer) & 1))
+      return {r.cycles, r.provenance == P::device && !(target & sm_90) ? P::ptxas : r.provenance};
+  return {largest(target, role), P::inferred};
+}
+// Spot checks against the sources.
+static_assert(look_up(sm_86, L::fma, L::alu, Role::gpr).cycles == 5 && look_up(sm_90, L::fp64, L::fp64, Role::gpr).cycles == 8);
+static_assert(look_up(sm_90, L::cs2r, L::alu, Role::gpr).cycles == 10 && look_up(sm_61, L::alu, L::sfu, Role::gpr).cycles == 2);
+
+}  // namespace
+
+Distance issue_distance(const Target& target, LatencyClass producer, LatencyClass consumer, Role role) {
+  return look_up(target.bit, producer, consumer, role);
+}
+
+Distance issue_distance(const Target& target, const Instruction& producer, const Instruction& consumer, Role role) {
+  LatencyClass p = latency_class(producer), c = latency_class(consumer);
+  if (role == Role::carry && (producer.mnemonic == Mnemonic::IMNMX || c != LatencyClass::alu)) return {13, Provenance::ptxas};
+  if (role == Role::predicate && target.family == Family::volta && consumer.mnemonic == Mnemonic::VOTE) role = Role::guard;
+  return look_up(target.bit, p, c, role);
+}
+
+Scoreboards scoreboards(const Target& target, LatencyClass latency) {
+  switch (latency) {
+    case L::fp64: return {target.fp64_scoreboard, target.fp64_scoreboard};
+    case L::register_to_uniform: return {target.sm < 90, target.sm < 90};
+    case L::special: return {true, false};
+    case L::sfu: case L::to_uniform: case L::constant_load: case L::global_load: case L::global_atomic: case L::shared_load: case L::shared_atomic:
+    case L::local_load: case L::shuffle: case L::space_query: case L::async_copy: return {true, true};
+    case L::global_store: case L::shared_store: case L::local_store: return {false, true};
+    default: return {false, false};
+  }
+}
+
+uint8_t minimum_stall(const Target& target, const Instruction& instruction) {
+  bool pascal_family = target.family == Family::pascal;
+  switch (latency_class(instruction)) {
+    case L::branch:
+      if (!pascal_family) return 5;
+      return instruction.mnemonic == Mnemonic::EXIT || instruction.mnemonic == Mnemonic::RET ? 15 : 13;
+    case L::barrier: return pascal_family ? 15 : 6;
+    case L::fence:
+      if (instruction.mnemonic == Mnemonic::CCTL) return pascal_family ? 15 : 11;
+      return pascal_family ? 15 : 6;
+    case L::wait: return pascal_family ? 3 : 1;
+    default: return 1;
+  }
+}
+
+uint8_t cycles_before_exit(const Target& target) { return target.family == Family::pascal ? 49 : 0; }
+
+}  // namespace rndn::isa
