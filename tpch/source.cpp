@@ -2,6 +2,7 @@
 
 #include <charconv>
 
+#include "runtime/data/cache.h"
 #include "tpch/generate.h"
 #include "tpch/text_pool.h"
 
@@ -27,6 +28,10 @@ class TpchLoader : public data::TableLoader {
       if (!pool_ && names.back().ends_with("_comment")) pool_ = TextPool::get(options_.threads);
     }
     return generate_columns(table_at(table), names, scale_, options_.threads, options_.progress);
+  }
+
+  std::string fingerprint(size_t table, size_t column) const override {
+    return fmt::format("tpch 1 scale {} {}", scale_, schema_.tables[table].columns[column].name);
   }
 
   std::string describe(size_t table, size_t column, uint64_t row) const override {
@@ -60,9 +65,12 @@ Result<double> parse_scale(std::string_view text) {
 
 Result<std::shared_ptr<data::Source>> open_source(std::string_view text, const SourceOptions& options) {
   if (!text.starts_with(scheme))
-    return data::open_folder(std::string(text), {.threads = options.threads, .progress = options.progress});
+    return data::open_folder(std::string(text),
+                             {.threads = options.threads, .progress = options.progress, .cache = options.cache});
   ASSIGN_OR_RETURN(double scale, parse_scale(text));
-  return std::make_shared<data::Source>(std::make_unique<TpchLoader>(scale, options));
+  std::unique_ptr<data::TableLoader> loader = std::make_unique<TpchLoader>(scale, options);
+  if (!options.cache.empty()) loader = data::cached(std::move(loader), options.cache);
+  return std::make_shared<data::Source>(std::move(loader));
 }
 
 Result<data::Schema> open_schema(std::string_view text) {

@@ -1,6 +1,7 @@
 // What `--data` means: TPC-H generated in memory, or a folder.
 #pragma once
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "libraries/base/result.h"
@@ -11,6 +12,7 @@ namespace rndn::tpch {
 struct SourceOptions {
   unsigned threads = 0;  // 0: all cores
   bool progress = true;  // a line on stderr when it takes longer than a second
+  std::string cache;     // folder for columns in binary form (runtime/data/cache.h); empty: none
 };
 
 // `tpch:SF`, such as tpch:0.01 (columns are generated on first use), else a folder with schema.json (runtime/data/source.h).

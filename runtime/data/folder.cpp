@@ -5,14 +5,17 @@
 // of few distinct values is recoded with a dictionary. Every row's number of fields is checked, asked for or not.
 //
 // Errors: the first one in the file is reported, whatever thread met which; nothing of the load is kept.
+#include <sys/stat.h>
+
 #include <algorithm>
-#include <atomic>
+#include <cstdlib>
 #include <mutex>
 #include <new>
 
 #include "libraries/base/files.h"
 #include "libraries/base/parallel.h"
 #include "libraries/base/progress.h"
+#include "runtime/data/cache.h"
 #include "runtime/data/parse_value.h"
 #include "runtime/data/source.h"
 #include "runtime/data/text_file.h"
@@ -61,16 +64,35 @@ class FolderLoader : public TableLoader {
     }
   }
 
+  // The file by name, size and time, and all of the schema that decides how the column is read from it.
+  std::string fingerprint(size_t table, size_t column) const override {
+    const TableSchema& schema = schema_.tables[table];
+    std::string path = path_of(schema);
+    std::unique_ptr<char, void (*)(void*)> real(realpath(path.c_str(), nullptr), std::free);
+    struct stat status {};
+    if (!real || stat(path.c_str(), &status) != 0) return "";
+    return fmt::format("{} {} {}.{:09} delimiter {} header {} column {} of {} type {} foreign {}", real.get(),
+                       status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec, schema.delimiter, schema.header,
+                       column, schema.columns.size(), hir::basic_type_name(schema.columns[column].type),
+                       schema.columns[column].foreign_table);
+  }
+
   std::string describe(size_t table, size_t column, uint64_t row) const override {
+    // A cached column did not need the file.
+    if (!files_[table]) return fmt::format("{}: row {}", path_of(schema_.tables[table]), row + 1);
     const TextFile& file = *files_[table];
     return file.describe(file.offset_of(static_cast<int64_t>(row), column));
   }
 
  private:
+  std::string path_of(const TableSchema& table) const {
+    return table.file.starts_with('/') ? table.file : folder_ + "/" + table.file;
+  }
+
   Result<void> open(size_t table) {
     if (files_[table]) return {};
     const TableSchema& schema = schema_.tables[table];
-    std::string path = schema.file.starts_with('/') ? schema.file : folder_ + "/" + schema.file;
+    std::string path = path_of(schema);
     TextFormat format{.delimiter = schema.delimiter, .quoted = schema.file.ends_with(".csv"), .header = schema.header};
     Result<std::unique_ptr<TextFile>> file = TextFile::open(path, format, options_.threads);
     if (!file) return Error{file.error().fault, fmt::format("table `{}`: {}", schema.name, file.error().message)};
@@ -205,7 +227,9 @@ Result<std::shared_ptr<Source>> open_folder(const std::string& folder, const Fol
     return Error{text.error().fault,
                  fmt::format("the folder `{}` is no data source: {}", folder, text.error().message)};
   ASSIGN_OR_RETURN(Schema schema, parse_schema(*text, path));
-  return std::make_shared<Source>(std::make_unique<FolderLoader>(folder, std::move(schema), options));
+  std::unique_ptr<TableLoader> loader = std::make_unique<FolderLoader>(folder, std::move(schema), options);
+  if (!options.cache.empty()) loader = cached(std::move(loader), options.cache);
+  return std::make_shared<Source>(std::move(loader));
 }
 
 }  // namespace rndn::data

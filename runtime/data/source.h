@@ -27,6 +27,8 @@ class TableLoader {
   // The columns whole, in the order asked, with their statistics; nothing is kept when one of them cannot be had. Foreign keys may
   // come without foreign_rows: Source finds them.
   virtual Result<std::vector<Column>> load(size_t table, std::span<const size_t> columns) = 0;
+  // Names the data of a column so that a cache can tell it from any other and from older contents; empty: not to be cached.
+  virtual std::string fingerprint(size_t table, size_t column) const = 0;
   // Where a value stands, for messages, such as "data/lineitem.tbl:12:5".
   virtual std::string describe(size_t table, size_t column, uint64_t row) const = 0;
 };
@@ -58,6 +60,7 @@ class Source {
 struct FolderOptions {
   unsigned threads = 0;  // 0: all cores
   bool progress = true;  // a line on stderr when a load takes longer than a second
+  std::string cache;     // folder for columns in binary form (runtime/data/cache.h); empty: none
 };
 
 // A folder with schema.json and its files. Reads only the schema; a file that is missing is an error once a column of it is asked for.

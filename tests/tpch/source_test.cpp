@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <cstring>
+#include <filesystem>
 
 #include "tpch/generate.h"
 
@@ -75,6 +75,31 @@ TEST(Source, FewValuesAreDictionariesManyAreText) {
   EXPECT_EQ(encoding("part", "p_name"), data::Encoding::text);
   EXPECT_EQ(encoding("customer", "c_phone"), data::Encoding::text);
   EXPECT_EQ(encoding("region", "r_comment"), data::Encoding::text);
+}
+
+TEST(Source, ColumnsComeBackFromTheCache) {
+  std::string cache = testing::TempDir() + "rndn_cache_XXXXXX";
+  ASSERT_TRUE(mkdtemp(cache.data()));
+  SourceOptions options = quiet;
+  options.cache = cache;
+  size_t columns = 0;
+  for (const char* column : {"o_orderkey", "o_custkey", "o_totalprice", "o_clerk", "o_comment", "o_orderstatus"}) {
+    Result<std::shared_ptr<data::Source>> first = open_source("tpch:0.001", options),
+                                          second = open_source("tpch:0.001", options);
+    ASSERT_TRUE(first && second);
+    auto made = (*first)->column("orders", column), read = (*second)->column("orders", column);
+    ASSERT_TRUE(made && read);
+    expect_equal(**made, **read, column);
+    EXPECT_EQ((*made)->encoding, (*read)->encoding);
+    // Another scale is other data.
+    Result<std::shared_ptr<data::Source>> other = open_source("tpch:0.002", options);
+    EXPECT_EQ((*(*other)->column("orders", column))->rows, 3000u);
+    columns += 2;
+  }
+  size_t files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(cache)) files += entry.is_regular_file();
+  EXPECT_EQ(files, columns);
+  std::filesystem::remove_all(cache);
 }
 
 TEST(Source, ScalesThatAreNoScales) {

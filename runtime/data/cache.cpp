@@ -1,0 +1,301 @@
+// Columns on disk.
+//
+// A file is a magic number, a checksum of all that follows, and sections of a length in bytes (u64) and their bytes: fingerprint,
+// Record, foreign table, elements, foreign rows, lengths of the dictionary's values (u32 each), their bytes, pad. Numbers are in the
+// machine's own order. Files are written under another name and renamed, so that no reader sees half of one; the checksum keeps
+// damage from becoming codes or offsets out of range.
+#include "runtime/data/cache.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+namespace rndn::data {
+namespace {
+
+constexpr char magic[8] = {'r', 'n', 'd', 'n', 'c', 'o', 'l', '1'};
+
+struct Record {
+  uint64_t rows;
+  int64_t min, max;
+  double float_min, float_max;
+  uint32_t width;
+  uint8_t type, encoding, known, sorted, dense, is_foreign_key, has_foreign_rows, unused;
+};
+static_assert(sizeof(Record) == 56, "a new layout needs a new magic number");
+static_assert(std::is_trivially_copyable_v<Record>);
+
+// Four independent chains of multiplications, so that they overlap: several bytes per cycle.
+uint64_t checksum(uint64_t seed, const void* bytes, size_t size) {
+  constexpr uint64_t factor = 0x9e3779b97f4a7c15u;
+  uint64_t lanes[4] = {seed, seed + 1, seed + 2, seed + 3};
+  const char* at = static_cast<const char*>(bytes);
+  size_t left = size;
+  auto mix = [](uint64_t lane, uint64_t word) {
+    lane = (lane ^ word) * factor;
+    return lane ^ lane >> 29;
+  };
+  for (; left >= 32; at += 32, left -= 32) {
+    uint64_t words[4];
+    std::memcpy(words, at, 32);
+    for (int i = 0; i < 4; ++i) lanes[i] = mix(lanes[i], words[i]);
+  }
+  uint64_t words[4] = {};
+  if (left) std::memcpy(words, at, left);
+  uint64_t sum = size;
+  for (int i = 0; i < 4; ++i) sum = mix(sum, mix(lanes[i], words[i]));
+  return sum;
+}
+
+class Output {
+ public:
+  explicit Output(std::FILE* file) : file_(file) {}
+  void section(const void* bytes, size_t size) {
+    uint64_t length = size;
+    put(&length, sizeof length);
+    put(bytes, size);
+    sum_ = checksum(sum_, bytes, size);
+  }
+  void put(const void* bytes, size_t size) { ok_ = ok_ && (size == 0 || std::fwrite(bytes, 1, size, file_) == size); }
+  bool ok() const { return ok_; }
+  uint64_t sum() const { return sum_; }
+
+ private:
+  std::FILE* file_;
+  uint64_t sum_ = 0;
+  bool ok_ = true;
+};
+
+class Input {
+ public:
+  Input(int file, uint64_t size) : file_(file), left_(size) {}
+  bool get(void* bytes, size_t size) {
+    if (size > left_) return false;
+    left_ -= size;
+    for (char* at = static_cast<char*>(bytes); size;) {
+      ssize_t n = read(file_, at, size);
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) return false;
+      at += n;
+      size -= static_cast<size_t>(n);
+    }
+    return true;
+  }
+  // No more is allocated than the file has bytes.
+  template <class Container>
+  bool section(Container& bytes) {
+    uint64_t length;
+    if (!get(&length, sizeof length) || length > left_) return false;
+    bytes.resize(length);
+    if (!get(bytes.data(), length)) return false;
+    sum_ = checksum(sum_, bytes.data(), length);
+    return true;
+  }
+  bool at_end() const { return left_ == 0; }
+  uint64_t sum() const { return sum_; }
+
+ private:
+  int file_;
+  uint64_t left_, sum_ = 0;
+};
+
+bool make_directories(const std::string& path) {
+  for (size_t slash = path.find('/', 1);; slash = path.find('/', slash + 1)) {
+    if (mkdir(path.substr(0, slash).c_str(), 0777) != 0 && errno != EEXIST) return false;
+    if (slash == std::string::npos) return true;
+  }
+}
+
+std::optional<Column> read_all(Input& input, const std::string& fingerprint) {
+  char start[sizeof magic];
+  uint64_t sum;
+  std::string found, foreign_table, record_bytes, lengths, values;
+  Column column;
+  column.data = std::make_shared<std::vector<std::byte>>();
+  auto foreign_rows = std::make_shared<std::vector<std::byte>>();
+  auto pad = std::make_shared<std::string>();
+  if (!input.get(start, sizeof start) || std::memcmp(start, magic, sizeof magic) != 0 || !input.get(&sum, sizeof sum))
+    return std::nullopt;
+  if (!input.section(found) || found != fingerprint) return std::nullopt;
+  if (!input.section(record_bytes) || record_bytes.size() != sizeof(Record)) return std::nullopt;
+  if (!input.section(foreign_table) || !input.section(*column.data) || !input.section(*foreign_rows))
+    return std::nullopt;
+  if (!input.section(lengths) || !input.section(values) || !input.section(*pad)) return std::nullopt;
+  if (!input.at_end() || input.sum() != sum) return std::nullopt;
+
+  Record record;
+  std::memcpy(&record, record_bytes.data(), sizeof record);
+  column.type = static_cast<hir::BasicType>(record.type);
+  column.encoding = static_cast<Encoding>(record.encoding);
+  column.width = record.width;
+  column.rows = record.rows;
+  column.statistics = {.known = record.known != 0,
+                       .min = record.min,
+                       .max = record.max,
+                       .float_min = record.float_min,
+                       .float_max = record.float_max,
+                       .sorted = record.sorted != 0,
+                       .dense = record.dense != 0};
+  column.is_foreign_key = record.is_foreign_key != 0;
+  column.foreign_table = foreign_table;
+  if (record.has_foreign_rows) column.foreign_rows = foreign_rows;
+  if (column.encoding == Encoding::text) column.pad = pad;
+  if (column.encoding == Encoding::dictionary) {
+    column.dictionary = std::make_shared<Dictionary>();
+    size_t at = 0;
+    for (size_t i = 0; i + sizeof(uint32_t) <= lengths.size(); i += sizeof(uint32_t)) {
+      uint32_t length;
+      std::memcpy(&length, lengths.data() + i, sizeof length);
+      column.dictionary->values.push_back(values.substr(at, length));
+      at += length;
+    }
+  }
+  return column;
+}
+
+class CachedLoader : public TableLoader {
+ public:
+  CachedLoader(std::unique_ptr<TableLoader> inner, std::string directory)
+      : inner_(std::move(inner)), directory_(std::move(directory)) {}
+
+  const Schema& schema() const override { return inner_->schema(); }
+  Result<uint64_t> rows(size_t table) override { return inner_->rows(table); }
+  std::string fingerprint(size_t table, size_t column) const override { return inner_->fingerprint(table, column); }
+  std::string describe(size_t table, size_t column, uint64_t row) const override {
+    return inner_->describe(table, column, row);
+  }
+
+  Result<std::vector<Column>> load(size_t table, std::span<const size_t> columns) override {
+    std::vector<std::optional<Column>> found;
+    std::vector<std::string> fingerprints;
+    std::vector<size_t> missing;
+    for (size_t column : columns) {
+      fingerprints.push_back(fingerprint(table, column));
+      found.push_back(fingerprints.back().empty()
+                          ? std::nullopt
+                          : read_column(path(table, column, fingerprints.back()), fingerprints.back()));
+      if (!found.back()) missing.push_back(column);
+    }
+    std::vector<Column> loaded;
+    if (!missing.empty()) {
+      ASSIGN_OR_RETURN(loaded, inner_->load(table, missing));
+    }
+    std::vector<Column> all;
+    auto next = loaded.begin();
+    for (size_t i = 0; i < columns.size(); ++i) {
+      if (found[i]) {
+        all.push_back(std::move(*found[i]));
+        continue;
+      }
+      // What is made of a changed file must not go under the name of the file before.
+      if (!fingerprints[i].empty() && fingerprint(table, columns[i]) == fingerprints[i] && make_directories(directory_))
+        write_column(path(table, columns[i], fingerprints[i]), fingerprints[i], *next);
+      all.push_back(std::move(*next++));
+    }
+    return all;
+  }
+
+ private:
+  std::string path(size_t table, size_t column, const std::string& fingerprint) const {
+    const TableSchema& schema = this->schema().tables[table];
+    // Names are the user's and may be anything: letters, digits and the hash make the file's name.
+    std::string name;
+    for (char c : schema.name + "." + schema.columns[column].name)
+      if (name.size() < 64) name += std::isalnum(static_cast<unsigned char>(c)) || c == '.' ? c : '_';
+    return fmt::format("{}/{}.{:016x}.column", directory_, name, checksum(1, fingerprint.data(), fingerprint.size()));
+  }
+
+  std::unique_ptr<TableLoader> inner_;
+  std::string directory_;
+};
+
+}  // namespace
+
+bool write_column(const std::string& path, const std::string& fingerprint, const Column& column) {
+  static std::atomic<uint64_t> files{0};  // names only
+  std::string temporary = fmt::format("{}.{}.{}", path, getpid(), files++);
+  std::FILE* file = std::fopen(temporary.c_str(), "wb");
+  if (!file) return false;
+  const Statistics& s = column.statistics;
+  Record record{.rows = column.rows,
+                .min = s.min,
+                .max = s.max,
+                .float_min = s.float_min,
+                .float_max = s.float_max,
+                .width = column.width,
+                .type = static_cast<uint8_t>(column.type),
+                .encoding = static_cast<uint8_t>(column.encoding),
+                .known = s.known,
+                .sorted = s.sorted,
+                .dense = s.dense,
+                .is_foreign_key = column.is_foreign_key,
+                .has_foreign_rows = column.foreign_rows != nullptr,
+                .unused = 0};
+  std::vector<uint32_t> lengths;
+  std::string values;
+  if (column.dictionary) {
+    for (const std::string& value : column.dictionary->values) {
+      lengths.push_back(static_cast<uint32_t>(value.size()));
+      values += value;
+    }
+  }
+  Output output(file);
+  uint64_t sum = 0;  // its place
+  output.put(magic, sizeof magic);
+  output.put(&sum, sizeof sum);
+  output.section(fingerprint.data(), fingerprint.size());
+  output.section(&record, sizeof record);
+  output.section(column.foreign_table.data(), column.foreign_table.size());
+  output.section(column.data->data(), column.data->size());
+  output.section(column.foreign_rows ? column.foreign_rows->data() : nullptr,
+                 column.foreign_rows ? column.foreign_rows->size() : 0);
+  output.section(lengths.data(), lengths.size() * sizeof(uint32_t));
+  output.section(values.data(), values.size());
+  output.section(column.pad ? column.pad->data() : nullptr, column.pad ? column.pad->size() : 0);
+  sum = output.sum();
+  bool ok = output.ok() && std::fseek(file, sizeof magic, SEEK_SET) == 0 && std::fwrite(&sum, sizeof sum, 1, file) == 1;
+  ok &= std::fclose(file) == 0;
+  ok = ok && std::rename(temporary.c_str(), path.c_str()) == 0;
+  if (!ok) unlink(temporary.c_str());
+  return ok;
+}
+
+std::optional<Column> read_column(const std::string& path, const std::string& fingerprint) {
+  int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return std::nullopt;
+  std::optional<Column> column;
+  struct stat status {};
+  if (fstat(file, &status) == 0 && S_ISREG(status.st_mode)) {
+    try {
+      Input input(file, static_cast<uint64_t>(status.st_size));
+      column = read_all(input, fingerprint);
+    } catch (const std::bad_alloc&) {
+    }
+  }
+  close(file);
+  return column;
+}
+
+std::string default_cache_directory() {
+  auto variable = [](const char* name) {
+    const char* value = std::getenv(name);
+    return std::string(value ? value : "");
+  };
+  if (std::string own = variable("RNDN_CACHE_DIR"); !own.empty()) return own;
+  if (std::string cache = variable("XDG_CACHE_HOME"); !cache.empty()) return cache + "/rndn";
+  if (std::string home = variable("HOME"); !home.empty()) return home + "/.cache/rndn";
+  return "";
+}
+
+std::unique_ptr<TableLoader> cached(std::unique_ptr<TableLoader> inner, std::string directory) {
+  return std::make_unique<CachedLoader>(std::move(inner), std::move(directory));
+}
+
+}  // namespace rndn::data

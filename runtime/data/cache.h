@@ -1,0 +1,22 @@
+// A cache of columns on disk: what was parsed or generated once is read back as it lies in memory.
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "runtime/data/source.h"
+
+namespace rndn::data {
+
+// $RNDN_CACHE_DIR, else $XDG_CACHE_HOME/rndn, else $HOME/.cache/rndn; empty when none of them is set.
+std::string default_cache_directory();
+
+// A loader that looks into `directory` first and leaves there what it had to load through `inner`. A file that cannot be read, is
+// damaged, or belongs to other data counts as not there; one that cannot be written is left out. Safe to share between processes.
+std::unique_ptr<TableLoader> cached(std::unique_ptr<TableLoader> inner, std::string directory);
+
+// One column in a file. `fingerprint` names the data; reading gives nothing unless it agrees.
+bool write_column(const std::string& path, const std::string& fingerprint, const Column& column);
+std::optional<Column> read_column(const std::string& path, const std::string& fingerprint);
+
+}  // namespace rndn::data

@@ -1,0 +1,182 @@
+// Columns on disk: what is read is what was written, and nothing but that is ever taken for it.
+#include "runtime/data/cache.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include "tests/data/support.h"
+
+namespace rndn::data {
+namespace {
+
+using hir::BasicType;
+
+Column sample(Encoding encoding) {
+  Column column = make_column(encoding == Encoding::plain ? BasicType::i32 : BasicType::sym, 5, encoding,
+                              encoding == Encoding::dictionary ? 2 : 0);
+  for (size_t i = 0; i < column.data->size(); ++i) (*column.data)[i] = static_cast<std::byte>(i % 3 == 0);
+  if (encoding == Encoding::dictionary) column.dictionary->values = {"", "red", std::string(300, 'x')};
+  if (encoding == Encoding::text) *column.pad = "some text in a pad";
+  column.statistics = {
+      .known = true, .min = -7, .max = INT64_MAX, .float_min = 0.1, .float_max = 1e300, .sorted = true, .dense = false};
+  column.is_foreign_key = encoding == Encoding::plain;
+  if (column.is_foreign_key) {
+    column.foreign_table = "parent";
+    column.foreign_rows = std::make_shared<std::vector<std::byte>>(20, std::byte{3});
+  }
+  return column;
+}
+
+void expect_equal(const Column& a, const Column& b) {
+  EXPECT_EQ(a.type, b.type);
+  EXPECT_EQ(a.encoding, b.encoding);
+  EXPECT_EQ(a.width, b.width);
+  EXPECT_EQ(a.rows, b.rows);
+  EXPECT_EQ(*a.data, *b.data);
+  ASSERT_EQ(!a.dictionary, !b.dictionary);
+  if (a.dictionary) {
+    EXPECT_EQ(a.dictionary->values, b.dictionary->values);
+  }
+  ASSERT_EQ(!a.pad, !b.pad);
+  if (a.pad) {
+    EXPECT_EQ(*a.pad, *b.pad);
+  }
+  EXPECT_EQ(a.statistics.known, b.statistics.known);
+  EXPECT_EQ(a.statistics.min, b.statistics.min);
+  EXPECT_EQ(a.statistics.max, b.statistics.max);
+  EXPECT_EQ(a.statistics.float_min, b.statistics.float_min);
+  EXPECT_EQ(a.statistics.float_max, b.statistics.float_max);
+  EXPECT_EQ(a.statistics.sorted, b.statistics.sorted);
+  EXPECT_EQ(a.statistics.dense, b.statistics.dense);
+  EXPECT_EQ(a.is_foreign_key, b.is_foreign_key);
+  EXPECT_EQ(a.foreign_table, b.foreign_table);
+  ASSERT_EQ(!a.foreign_rows, !b.foreign_rows);
+  if (a.foreign_rows) {
+    EXPECT_EQ(*a.foreign_rows, *b.foreign_rows);
+  }
+}
+
+TEST(ColumnFile, SurvivesWritingAndReading) {
+  for (Encoding encoding : {Encoding::plain, Encoding::dictionary, Encoding::text}) {
+    TestFolder folder;
+    folder.write("c", "older contents, longer than what will be written over them" + std::string(10'000, '.'));
+    std::string path = folder.path() + "/c";
+    Column column = sample(encoding);
+    ASSERT_TRUE(write_column(path, "this data", column));
+    std::optional<Column> again = read_column(path, "this data");
+    ASSERT_TRUE(again);
+    expect_equal(*again, column);
+    EXPECT_FALSE(read_column(path, "that data"));
+    EXPECT_FALSE(read_column(path + "x", "this data"));
+  }
+}
+
+TEST(ColumnFile, DamageIsNoticed) {
+  TestFolder folder;
+  std::string path = folder.path() + "/c";
+  ASSERT_TRUE(write_column(path, "this data", sample(Encoding::dictionary)));
+  std::string whole = *read_file(path);
+  folder.write("c", whole);
+  ASSERT_TRUE(read_column(path, "this data"));
+  for (size_t at = 0; at < whole.size(); ++at) {
+    for (int bit : {0, 7}) {
+      std::string damaged = whole;
+      damaged[at] = static_cast<char>(damaged[at] ^ 1 << bit);
+      ASSERT_TRUE(write_file(path, damaged));
+      EXPECT_FALSE(read_column(path, "this data")) << "bit " << bit << " of byte " << at;
+    }
+  }
+  for (size_t length = 0; length < whole.size(); ++length) {
+    ASSERT_TRUE(write_file(path, whole.substr(0, length)));
+    EXPECT_FALSE(read_column(path, "this data")) << length << " bytes";
+  }
+  ASSERT_TRUE(write_file(path, whole + "x"));
+  EXPECT_FALSE(read_column(path, "this data"));
+}
+
+TEST(ColumnFile, ThatCannotBeWritten) { EXPECT_FALSE(write_column("/does-not-exist/c", "x", sample(Encoding::plain))); }
+
+std::vector<std::string> files_in(const std::string& path) {
+  std::vector<std::string> names;
+  if (DIR* directory = opendir(path.c_str())) {
+    while (dirent* entry = readdir(directory))
+      if (entry->d_name[0] != '.') names.push_back(entry->d_name);
+    closedir(directory);
+  }
+  return names;
+}
+
+TEST(Cache, TakesThePlaceOfTheFileUntilThatChanges) {
+  TestFolder folder;
+  folder.write(
+      "schema.json",
+      R"({"tables": [{"name": "t", "columns": [{"name": "a", "type": "i32"}, {"name": "b", "type": "sym"}]}]})");
+  folder.write("t.tbl", "1|x|\n2|y|\n");
+  std::string cache = folder.path() + "/cache/columns";
+  auto load = [&](const char* column) {
+    std::shared_ptr<Source> source = *open_folder(folder.path(), {.threads = 1, .progress = false, .cache = cache});
+    return source->column("t", column);
+  };
+  EXPECT_EQ((*load("a"))->as<int32_t>()[1], 2);
+  EXPECT_EQ((*load("b"))->text_at(1), "y");
+  EXPECT_EQ(files_in(cache).size(), 2u);
+
+  // Other bytes, but the size and time of before: the cache cannot know, which shows that it is read.
+  std::string path = folder.path() + "/t.tbl";
+  struct stat before {};
+  ASSERT_EQ(stat(path.c_str(), &before), 0);
+  ASSERT_TRUE(write_file(path, "1|x|\n7|z|\n"));
+  timespec times[2] = {before.st_atim, before.st_mtim};
+  ASSERT_EQ(utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
+  EXPECT_EQ((*load("a"))->as<int32_t>()[1], 2);
+  EXPECT_EQ((*load("b"))->text_at(1), "y");
+
+  // Another time: read again.
+  times[1].tv_sec += 1;
+  ASSERT_EQ(utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
+  EXPECT_EQ((*load("a"))->as<int32_t>()[1], 7);
+  EXPECT_EQ((*load("b"))->text_at(1), "z");
+
+  // Another type of the same column: not the same data.
+  ASSERT_TRUE(write_file(
+      folder.path() + "/schema.json",
+      R"({"tables": [{"name": "t", "columns": [{"name": "a", "type": "i64"}, {"name": "b", "type": "sym"}]}]})"));
+  EXPECT_EQ((*load("a"))->as<int64_t>()[1], 7);
+
+  // Files that are gone are errors, whatever is in the cache.
+  ASSERT_EQ(unlink(path.c_str()), 0);
+  EXPECT_FALSE(load("a"));
+
+  for (const std::string& name : files_in(cache)) unlink((cache + "/" + name).c_str());
+  rmdir(cache.c_str());
+  rmdir((folder.path() + "/cache").c_str());
+}
+
+TEST(Cache, ThatCannotBeWrittenIsDoneWithout) {
+  TestFolder folder;
+  folder.write("schema.json", R"({"tables": [{"name": "t", "columns": [{"name": "a", "type": "i32"}]}]})");
+  folder.write("t.tbl", "5\n");
+  for (const char* cache : {"/dev/null", "/dev/null/x"}) {
+    std::shared_ptr<Source> source = *open_folder(folder.path(), {.threads = 1, .progress = false, .cache = cache});
+    EXPECT_EQ((*source->column("t", "a"))->as<int32_t>()[0], 5);
+  }
+}
+
+TEST(Cache, StandsWhereTheEnvironmentSays) {
+  setenv("HOME", "/h", 1);
+  setenv("XDG_CACHE_HOME", "/x", 1);
+  setenv("RNDN_CACHE_DIR", "/r", 1);
+  EXPECT_EQ(default_cache_directory(), "/r");
+  unsetenv("RNDN_CACHE_DIR");
+  EXPECT_EQ(default_cache_directory(), "/x/rndn");
+  unsetenv("XDG_CACHE_HOME");
+  EXPECT_EQ(default_cache_directory(), "/h/.cache/rndn");
+  unsetenv("HOME");
+  EXPECT_EQ(default_cache_directory(), "");
+}
+
+}  // namespace
+}  // namespace rndn::data
