@@ -38,7 +38,8 @@ inline std::string find_ptxas(std::string& why) {
 }
 
 // Assembles `text`; true when ptxas accepts it. `messages`: what it printed. The file lives in a folder of this process.
-inline bool ptxas_accepts(const std::string& ptxas, const std::string& text, const std::string& target, std::string& messages) {
+inline bool ptxas_accepts(const std::string& ptxas, const std::string& text, const std::string& target,
+                          std::string& messages) {
   static const std::string folder = [] {
     char name[] = "/tmp/rndn-ptx-test-XXXXXX";
     return std::string(mkdtemp(name) ? name : "/tmp");

@@ -21,56 +21,113 @@ std::vector<Modifiers> settings(uint32_t bit) {
     out.push_back(m);
   };
   using namespace modifier;
-  if (bit <= rpi) add([&](Modifiers& m) { m.rounding = static_cast<Rounding>(bit - rn + 1); });
-  else if (bit == approx) add([](Modifiers& m) { m.approx = true; });
-  else if (bit == full) add([](Modifiers& m) { m.full = true; });
-  else if (bit == ftz) add([](Modifiers& m) { m.ftz = true; });
-  else if (bit == sat) add([](Modifiers& m) { m.sat = true; });
-  else if (bit == cc) add([](Modifiers& m) { m.carry_out = true; });
-  else if (bit == modifier::sync) add([](Modifiers& m) { m.sync = true; });
-  else if (bit == uni) add([](Modifiers& m) { m.uni = true; });
-  else if (bit == to) add([](Modifiers& m) { m.to = true; });
-  else if (bit == cmp_eq) for (auto c : {Compare::eq, Compare::ne}) add([&](Modifiers& m) { m.compare = c; });
-  else if (bit == cmp_order) for (auto c : {Compare::lt, Compare::le, Compare::gt, Compare::ge}) add([&](Modifiers& m) { m.compare = c; });
-  else if (bit == cmp_unsigned) for (auto c : {Compare::lo, Compare::ls, Compare::hi, Compare::hs}) add([&](Modifiers& m) { m.compare = c; });
+  if (bit <= rpi)
+    add([&](Modifiers& m) { m.rounding = static_cast<Rounding>(bit - rn + 1); });
+  else if (bit == approx)
+    add([](Modifiers& m) { m.approx = true; });
+  else if (bit == full)
+    add([](Modifiers& m) { m.full = true; });
+  else if (bit == ftz)
+    add([](Modifiers& m) { m.ftz = true; });
+  else if (bit == sat)
+    add([](Modifiers& m) { m.sat = true; });
+  else if (bit == cc)
+    add([](Modifiers& m) { m.carry_out = true; });
+  else if (bit == modifier::sync)
+    add([](Modifiers& m) { m.sync = true; });
+  else if (bit == uni)
+    add([](Modifiers& m) { m.uni = true; });
+  else if (bit == to)
+    add([](Modifiers& m) { m.to = true; });
+  else if (bit == cmp_eq)
+    for (auto c : {Compare::eq, Compare::ne}) add([&](Modifiers& m) { m.compare = c; });
+  else if (bit == cmp_order)
+    for (auto c : {Compare::lt, Compare::le, Compare::gt, Compare::ge}) add([&](Modifiers& m) { m.compare = c; });
+  else if (bit == cmp_unsigned)
+    for (auto c : {Compare::lo, Compare::ls, Compare::hi, Compare::hs}) add([&](Modifiers& m) { m.compare = c; });
   else if (bit == cmp_float)
-    for (auto c : {Compare::equ, Compare::neu, Compare::ltu, Compare::leu, Compare::gtu, Compare::geu, Compare::num, Compare::nan})
+    for (auto c : {Compare::equ, Compare::neu, Compare::ltu, Compare::leu, Compare::gtu, Compare::geu, Compare::num,
+                   Compare::nan})
       add([&](Modifiers& m) { m.compare = c; });
-  else if (bit == combine) for (auto c : {Combine::and_, Combine::or_, Combine::xor_}) add([&](Modifiers& m) { m.combine = c; });
-  else if (bit >= lo && bit <= wide) add([&](Modifiers& m) { m.part = static_cast<MulPart>(bit - lo + 1); });
-  else if (bit >= param && bit <= constant) add([&](Modifiers& m) { m.space = static_cast<Space>(bit - param + static_cast<uint32_t>(Space::param)); });
-  else if (bit >= ca && bit <= cs) add([&](Modifiers& m) { m.cache = static_cast<Cache>(bit - ca + 1); });
-  else if (bit == lu_cv) for (auto c : {Cache::lu, Cache::cv}) add([&](Modifiers& m) { m.cache = c; });
-  else if (bit == wb_wt) for (auto c : {Cache::wb, Cache::wt}) add([&](Modifiers& m) { m.cache = c; });
-  else if (bit == nc) add([](Modifiers& m) { m.cache = Cache::nc; });
-  else if (bit >= weak && bit <= volatile_) add([&](Modifiers& m) { m.semantics = static_cast<Semantics>(bit - weak + 1); });
-  else if (bit == cta) add([](Modifiers& m) { m.scope = Scope::cta; });
-  else if (bit == gpu) add([](Modifiers& m) { m.scope = Scope::gpu; });
-  else if (bit == sys) add([](Modifiers& m) { m.scope = Scope::sys; });
-  else if (bit == atomic_add) add([](Modifiers& m) { m.atomic = AtomicOp::add; });
-  else if (bit == atomic_minmax) for (auto c : {AtomicOp::min, AtomicOp::max}) add([&](Modifiers& m) { m.atomic = c; });
-  else if (bit == atomic_incdec) for (auto c : {AtomicOp::inc, AtomicOp::dec}) add([&](Modifiers& m) { m.atomic = c; });
-  else if (bit == atomic_logic) for (auto c : {AtomicOp::and_, AtomicOp::or_, AtomicOp::xor_}) add([&](Modifiers& m) { m.atomic = c; });
-  else if (bit == atomic_exch) add([](Modifiers& m) { m.atomic = AtomicOp::exch; });
-  else if (bit == atomic_cas) add([](Modifiers& m) { m.atomic = AtomicOp::cas; });
+  else if (bit == combine)
+    for (auto c : {Combine::and_, Combine::or_, Combine::xor_}) add([&](Modifiers& m) { m.combine = c; });
+  else if (bit >= lo && bit <= wide)
+    add([&](Modifiers& m) { m.part = static_cast<MulPart>(bit - lo + 1); });
+  else if (bit >= param && bit <= constant)
+    add([&](Modifiers& m) { m.space = static_cast<Space>(bit - param + static_cast<uint32_t>(Space::param)); });
+  else if (bit >= ca && bit <= cs)
+    add([&](Modifiers& m) { m.cache = static_cast<Cache>(bit - ca + 1); });
+  else if (bit == lu_cv)
+    for (auto c : {Cache::lu, Cache::cv}) add([&](Modifiers& m) { m.cache = c; });
+  else if (bit == wb_wt)
+    for (auto c : {Cache::wb, Cache::wt}) add([&](Modifiers& m) { m.cache = c; });
+  else if (bit == nc)
+    add([](Modifiers& m) { m.cache = Cache::nc; });
+  else if (bit >= weak && bit <= volatile_)
+    add([&](Modifiers& m) { m.semantics = static_cast<Semantics>(bit - weak + 1); });
+  else if (bit == cta)
+    add([](Modifiers& m) { m.scope = Scope::cta; });
+  else if (bit == gpu)
+    add([](Modifiers& m) { m.scope = Scope::gpu; });
+  else if (bit == sys)
+    add([](Modifiers& m) { m.scope = Scope::sys; });
+  else if (bit == atomic_add)
+    add([](Modifiers& m) { m.atomic = AtomicOp::add; });
+  else if (bit == atomic_minmax)
+    for (auto c : {AtomicOp::min, AtomicOp::max}) add([&](Modifiers& m) { m.atomic = c; });
+  else if (bit == atomic_incdec)
+    for (auto c : {AtomicOp::inc, AtomicOp::dec}) add([&](Modifiers& m) { m.atomic = c; });
+  else if (bit == atomic_logic)
+    for (auto c : {AtomicOp::and_, AtomicOp::or_, AtomicOp::xor_}) add([&](Modifiers& m) { m.atomic = c; });
+  else if (bit == atomic_exch)
+    add([](Modifiers& m) { m.atomic = AtomicOp::exch; });
+  else if (bit == atomic_cas)
+    add([](Modifiers& m) { m.atomic = AtomicOp::cas; });
   else if (bit == modifier::shuffle)
-    for (auto c : {ShuffleMode::up, ShuffleMode::down, ShuffleMode::bfly, ShuffleMode::idx}) add([&](Modifiers& m) { m.shuffle = c; });
-  else if (bit == vote_pred) for (auto c : {VoteMode::all, VoteMode::any, VoteMode::uni}) add([&](Modifiers& m) { m.vote = c; });
-  else if (bit == vote_ballot) add([](Modifiers& m) { m.vote = VoteMode::ballot; });
-  else if (bit == wrap) add([](Modifiers& m) { m.shift = ShiftMode::wrap; });
-  else if (bit == clamp) add([](Modifiers& m) { m.shift = ShiftMode::clamp; });
-  else if (bit == v2) add([](Modifiers& m) { m.vector = 2; });
-  else if (bit == v4) add([](Modifiers& m) { m.vector = 4; });
+    for (auto c : {ShuffleMode::up, ShuffleMode::down, ShuffleMode::bfly, ShuffleMode::idx})
+      add([&](Modifiers& m) { m.shuffle = c; });
+  else if (bit == vote_pred)
+    for (auto c : {VoteMode::all, VoteMode::any, VoteMode::uni}) add([&](Modifiers& m) { m.vote = c; });
+  else if (bit == vote_ballot)
+    add([](Modifiers& m) { m.vote = VoteMode::ballot; });
+  else if (bit == wrap)
+    add([](Modifiers& m) { m.shift = ShiftMode::wrap; });
+  else if (bit == clamp)
+    add([](Modifiers& m) { m.shift = ShiftMode::clamp; });
+  else if (bit == v2)
+    add([](Modifiers& m) { m.vector = 2; });
+  else if (bit == v4)
+    add([](Modifiers& m) { m.vector = 4; });
   return out;
 }
 
 // The modifiers of b laid over a (their groups are disjoint).
 Modifiers merged(Modifiers a, const Modifiers& b) {
   const Modifiers d;
-#define TAKE(field) if (b.field != d.field) a.field = b.field
-  TAKE(rounding); TAKE(compare); TAKE(combine); TAKE(part); TAKE(space); TAKE(cache); TAKE(semantics); TAKE(scope); TAKE(atomic);
-  TAKE(shuffle); TAKE(vote); TAKE(shift); TAKE(vector); TAKE(ftz); TAKE(sat); TAKE(approx); TAKE(full); TAKE(carry_out); TAKE(sync);
-  TAKE(uni); TAKE(to); TAKE(mode);
+#define TAKE(field) \
+  if (b.field != d.field) a.field = b.field
+  TAKE(rounding);
+  TAKE(compare);
+  TAKE(combine);
+  TAKE(part);
+  TAKE(space);
+  TAKE(cache);
+  TAKE(semantics);
+  TAKE(scope);
+  TAKE(atomic);
+  TAKE(shuffle);
+  TAKE(vote);
+  TAKE(shift);
+  TAKE(vector);
+  TAKE(ftz);
+  TAKE(sat);
+  TAKE(approx);
+  TAKE(full);
+  TAKE(carry_out);
+  TAKE(sync);
+  TAKE(uni);
+  TAKE(to);
+  TAKE(mode);
 #undef TAKE
   return a;
 }
@@ -106,7 +163,8 @@ struct Bench {
     f.labels.add({"somewhere", 0});
     for (Space s : {Space::global, Space::shared, Space::local, Space::constant, Space::param}) {
       bool own = s == Space::local || s == Space::shared || s == Space::param;
-      module.variables.add({s, Type::b8, fmt::format("in_{}", name(s)), 16, 64, false, false, {}, own ? 0 : UINT32_MAX});
+      module.variables.add(
+          {s, Type::b8, fmt::format("in_{}", name(s)), 16, 64, false, false, {}, own ? 0 : UINT32_MAX});
     }
   }
   Operand reg(Type type, char which) {
@@ -134,17 +192,26 @@ struct Bench {
       Type t = place_type(p.at[k].kind, i);
       switch (p.at[k].kind) {
         case 'a':
-          if (mods.space == Space::param && op == Opcode::st) operands.push_back({.kind = Operand::address_var, .id = 4, .value = 16});
-          else if (mods.space == Space::param) operands.push_back({.kind = Operand::parameter, .value = 16});
-          else if (op == Opcode::cp && k == 0) operands.push_back({.kind = Operand::address_var, .id = 1});
-          else operands.push_back({.kind = Operand::address_reg, .id = reg(Type::u64, 'a').id, .value = 16});
+          if (mods.space == Space::param && op == Opcode::st)
+            operands.push_back({.kind = Operand::address_var, .id = 4, .value = 16});
+          else if (mods.space == Space::param)
+            operands.push_back({.kind = Operand::parameter, .value = 16});
+          else if (op == Opcode::cp && k == 0)
+            operands.push_back({.kind = Operand::address_var, .id = 1});
+          else
+            operands.push_back({.kind = Operand::address_reg, .id = reg(Type::u64, 'a').id, .value = 16});
           break;
         case 'l': operands.push_back({.kind = Operand::label, .id = 0}); break;
-        case 'i': operands.push_back({.kind = Operand::immediate, .value = op == Opcode::cp ? (operand_count == 1 ? 0 : 16) : 4}); break;
+        case 'i':
+          operands.push_back(
+              {.kind = Operand::immediate, .value = op == Opcode::cp ? (operand_count == 1 ? 0 : 16) : 4});
+          break;
         case 'v':
           if (mods.vector > 1) {
-            Operand v{.kind = Operand::vector, .count = mods.vector, .id = static_cast<uint32_t>(f.vector_elements.size())};
-            for (uint32_t e = 0; e < mods.vector; ++e) f.vector_elements.push_back(reg(type, static_cast<char>('a' + e)));
+            Operand v{
+                .kind = Operand::vector, .count = mods.vector, .id = static_cast<uint32_t>(f.vector_elements.size())};
+            for (uint32_t e = 0; e < mods.vector; ++e)
+              f.vector_elements.push_back(reg(type, static_cast<char>('a' + e)));
             operands.push_back(v);
             break;
           }
@@ -179,7 +246,9 @@ std::vector<Modifiers> variants(Opcode op, const Form& form) {
     for (const Modifiers& s : settings(op, b)) {
       // Semantics and scope only come together.
       Modifiers with = s;
-      if (with.semantics != Semantics::none && with.semantics != Semantics::weak && with.semantics != Semantics::volatile_) with.scope = Scope::gpu;
+      if (with.semantics != Semantics::none && with.semantics != Semantics::weak &&
+          with.semantics != Semantics::volatile_)
+        with.scope = Scope::gpu;
       out.push_back(merged(base.front(), with));
       if (base.size() > 1) out.push_back(merged(base.back(), with));
     }
@@ -234,8 +303,8 @@ TEST(Rows, PrintAndParseAgree) {
   ASSERT_EQ(again.functions[0].instructions.size(), bench.f.instructions.size());
   for (size_t k = 0; k < bench.f.instructions.size(); ++k) {
     const Instruction &a = bench.f.instructions[k], &b = again.functions[0].instructions[k];
-    EXPECT_TRUE(a.op == b.op && a.type == b.type && a.type2 == b.type2 && a.mods == b.mods && a.operand_count == b.operand_count &&
-                a.destination_count == b.destination_count)
+    EXPECT_TRUE(a.op == b.op && a.type == b.type && a.type2 == b.type2 && a.mods == b.mods &&
+                a.operand_count == b.operand_count && a.destination_count == b.destination_count)
         << print(bench.module, bench.f, a) << " was read as " << print(again, again.functions[0], b);
   }
   EXPECT_EQ(print(again), text);
@@ -253,15 +322,18 @@ TEST(Rows, ReferenceAssemblerAcceptsThem) {
   // Name the instructions by the line numbers of the messages.
   std::vector<std::string> lines(1);
   for (char c : text) {
-    if (c == '\n') lines.emplace_back();
-    else lines.back() += c;
+    if (c == '\n')
+      lines.emplace_back();
+    else
+      lines.back() += c;
   }
   std::set<size_t> shown;
   std::string report;
   for (size_t at = 0; (at = messages.find(", line ", at)) != std::string::npos; at += 7) {
     size_t n = std::strtoul(messages.c_str() + at + 7, nullptr, 10);
     size_t end = messages.find('\n', at);
-    if (n < lines.size() && n > 0 && shown.insert(n).second) report += lines[n - 1] + "   // " + messages.substr(at, end - at) + "\n";
+    if (n < lines.size() && n > 0 && shown.insert(n).second)
+      report += lines[n - 1] + "   // " + messages.substr(at, end - at) + "\n";
   }
   FAIL() << (report.empty() ? messages : report);
 }
