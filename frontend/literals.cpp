@@ -116,11 +116,6 @@ std::string ParseContext::unescape(Location at) {
   for (size_t i = begin + 1; i < all.size(); ++i) {
     char c = all[i];
     if (c == quote) break;
-    if (c == '\0') {
-      error("literal-escape", {at.begin + static_cast<uint32_t>(i), at.begin + static_cast<uint32_t>(i) + 1},
-            "text may not contain a zero byte");
-      continue;
-    }
     if (c != '\\') {
       out += c;
       continue;

@@ -274,8 +274,10 @@ void ParseContext::end_function(uint32_t body, Location at) {
 
 // --- Statements ---------------------------------------------------------------------------------------------------------------
 
-uint32_t ParseContext::depth_of(StatementId statement) const {
-  return is_none(statement) ? 0 : statement_depth_[index(statement)];
+// Of the body of an `if` or loop: braces around it are no level of their own.
+uint32_t ParseContext::body_depth(StatementId body) const {
+  if (is_none(body)) return 0;
+  return statement_depth_[index(body)] - (function_.statements[body].kind == Statement::block);
 }
 
 uint32_t ParseContext::add(Statement statement, uint32_t depth) {
@@ -335,7 +337,7 @@ uint32_t ParseContext::if_else(const SemanticValue& condition, Location conditio
   s.condition = make_operand(condition, condition_at);
   s.body = block_of(then);
   if (!is_none(otherwise)) s.otherwise = block_of(otherwise);
-  return add(std::move(s), 1 + std::max(depth_of(then), depth_of(otherwise)));
+  return add(std::move(s), 1 + std::max(body_depth(then), body_depth(otherwise)));
 }
 
 uint32_t ParseContext::loop(Statement::Kind kind, const SemanticValue& condition, Location condition_at,
@@ -343,7 +345,7 @@ uint32_t ParseContext::loop(Statement::Kind kind, const SemanticValue& condition
   Statement s{.kind = kind, .span = span(at)};
   s.condition = make_operand(condition, condition_at);
   s.body = block_of(body);
-  return add(std::move(s), 1 + depth_of(body));
+  return add(std::move(s), 1 + body_depth(body));
 }
 
 uint32_t ParseContext::return_(uint32_t operands, Location at) {
@@ -357,7 +359,8 @@ uint32_t ParseContext::simple(Statement::Kind kind, Location at) { return add({.
 
 uint32_t ParseContext::block_statement(BlockId block, Location at) {
   uint32_t depth = 0;
-  for (StatementId s : function_.blocks[block].statements) depth = std::max(depth, depth_of(s));
+  for (StatementId s : function_.blocks[block].statements)
+    depth = std::max<uint32_t>(depth, statement_depth_[index(s)]);
   return add({.kind = Statement::block, .span = span(at), .body = block}, depth + 1);
 }
 
@@ -559,11 +562,21 @@ TypeId ParseContext::type(NameId name, Location name_at, uint32_t arguments, Loc
 // ------------------------------------------------------------------------------------------------------------------------------
 
 void parse(FileId file, std::string_view text, Program& program, DiagnosticSink& sink) {
-  ParseContext context(file, text, program, sink);
   if (text.size() > most_bytes) {
     sink.error("too-large", {file, 0, 0}, "expected a program of at most {} bytes, got {}", most_bytes, text.size());
     return;
   }
+  // A zero byte ends the scanner's buffer: it looks back to the start of the token each time, which is quadratic in a long run.
+  std::string without_zeros;
+  if (size_t zero = text.find('\0'); zero != std::string_view::npos) {
+    uint32_t at = static_cast<uint32_t>(zero);
+    sink.error("zero-byte", {file, at, at + 1}, "expected text, got a zero byte ({} in the file)",
+               std::count(text.begin(), text.end(), '\0'));
+    without_zeros.assign(text);
+    std::replace(without_zeros.begin(), without_zeros.end(), '\0', ' ');
+    text = without_zeros;
+  }
+  ParseContext context(file, text, program, sink);
   void* scanner = open_scanner(&context, text);
   context.set_scanner(scanner);
   Parser(context).parse();

@@ -112,7 +112,7 @@ class ParseContext {
   FunctionRef make_reference(const SemanticValue& name, Location at) const;
   uint32_t add(Statement statement, uint32_t depth);
   uint32_t add(Expression expression, uint32_t depth);
-  uint32_t depth_of(StatementId statement) const;
+  uint32_t body_depth(StatementId body) const;
   bool literal_values(std::span<const ValueToken> tokens, BasicType type, Location type_at, Location at, Literal& out);
   std::string unescape(Location at);
 

@@ -1,14 +1,12 @@
-// What the tests of the frontend share: a schema in the shape of TPC-H's, running the frontend on a text, golden files.
+// What the tests of the frontend share: running the frontend on a text, golden files.
 #pragma once
 #include <string>
 #include <vector>
 
 #include "frontend/frontend.h"
+#include "tests/frontend/schema.h"
 
 namespace rndn::hir {
-
-// Tables `lineitem`, `orders`, `nation`, `region` with a few columns of every kind, foreign keys included.
-const SchemaView& test_schema();
 
 struct Outcome {
   hir::Program program;

@@ -1,0 +1,172 @@
+// Hostile input: hand-made extremes, and some thousands of seeded mutations of the accepted and refused programs. The same checks
+// run open-endedly in the fuzz target.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "frontend/frontend.h"
+#include "tests/frontend/robust.h"
+#include "tests/frontend/support.h"
+
+namespace rndn::hir {
+namespace {
+
+std::string repeat(std::string_view text, size_t n) {
+  std::string out;
+  out.reserve(text.size() * n);
+  for (size_t i = 0; i < n; ++i) out += text;
+  return out;
+}
+
+TEST(Robust, Extremes) {
+  const std::string head = "module m { import Builtin.*; def main() { ";
+  const std::string tail = " } }";
+  const std::vector<std::string> texts = {
+      "",
+      std::string(1, '\0'),
+      std::string(100000, '\0'),
+      "/*" + std::string(100000, '\0') + "*/\"" + std::string(100000, '\0') + '"',
+      "\xff\xfe\xfd",
+      "/*",
+      "/**",
+      "\"",
+      "'",
+      "`",
+      "`\"",
+      "\"\\",
+      "'\\",
+      "//",
+      "@",
+      std::string(200000, '{'),
+      std::string(200000, '}'),
+      std::string(200000, '('),
+      std::string(200000, '-'),
+      std::string(200000, '9'),
+      std::string(200000, '`'),
+      repeat("/*", 100000),
+      repeat("\"\n", 50000),
+      repeat("module m {", 20000),
+      repeat("module m { def f() {", 10000),
+      head + repeat("if (x) ", 100000) + "y = 1:i32;" + tail,
+      head + repeat("while (x) { ", 50000),
+      head + repeat("if (x) { } else ", 50000) + "{ }" + tail,
+      head + "x:? = " + repeat("check_cast(", 50000) + "y" + repeat(", i32)", 50000) + ";" + tail,
+      head + "x:" + repeat("list<", 50000) + "i32" + repeat(">", 50000) + " = y;" + tail,
+      head + "x:list<" + repeat("i32,", 50000) + "i32> = y;" + tail,
+      head + "x:f64 = " + std::string(100000, '9') + ":f64;" + tail,
+      head + "x:i64 = " + std::string(100000, '9') + ":i64;" + tail,
+      head + "x:f64 = 1e" + std::string(100000, '9') + ":f64;" + tail,
+      head + "x:f64 = 0." + std::string(100000, '0') + "1:f64;" + tail,
+      head + "x:complex = 1e99999999999+1e99999999999i:complex;" + tail,
+      head + "x:str = \"" + std::string(100000, 'x') + "\":str;" + tail,
+      head + std::string(100000, 'x') + " = 1:i32;" + tail,
+      head + "x:? = (" + repeat("1,", 100000) + "1):i32;" + tail,
+      head + "x:? = @list(" + repeat("1:i32,", 20000) + "1:i32);" + tail,
+      head + "x:? = @join_index(" + repeat("@eq", 20000) + ", 1:i32, 1:i32);" + tail,
+      head + repeat("goto L; L> x;", 1000) + tail,
+      "module m { import Builtin.*; " + repeat("def f() { } ", 5000) + "}",
+  };
+  for (size_t i = 0; i < texts.size(); ++i) EXPECT_EQ(check_robust(texts[i]), "") << "text " << i;
+}
+
+// Sizes that would expose a quadratic pass: each of these takes far less than the bound when cost is linear.
+TEST(Robust, LargeProgramsTakeLinearTime) {
+  auto seconds = [](const std::string& text) {
+    auto start = std::chrono::steady_clock::now();
+    Outcome out = run_text("large.hir", text);
+    EXPECT_TRUE(out.ok) << out.diagnostics.substr(0, 1000);
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
+  std::string straight = "module m { import Builtin.*; def main() : i32 { x0:? = 1:i32; ";
+  for (int i = 1; i < 20000; ++i) straight += fmt::format("x{}:? = @plus(x{}, {}:i32);\n", i, i - 1, i);
+  straight += "return x0; } }";
+  EXPECT_LT(seconds(straight), 5);
+  std::string loops = "module m { import Builtin.*; def main() : i32 { x0:? = 1:i32; ";
+  for (int i = 1; i < 3000; ++i)
+    loops += fmt::format("x{}:? = x{}; while (x{}) {{ if (x0) break; x0 = @plus(x{}, 1:i32); }}\n", i, i - 1, i, i);
+  loops += "return x0; } }";
+  EXPECT_LT(seconds(loops), 5);
+  std::string nested = "module m { import Builtin.*; def main() : i32 { x:? = 1:i32; ";
+  nested += repeat("while (x) { if (x) { repeat (x) { ", 60) + "x = @plus(x, 1:i32);" + repeat("} } }", 60) +
+            " return x; } }";
+  EXPECT_LT(seconds(nested), 5);
+  std::string functions = "module m { import Builtin.*; def f0(x:i32) : i32 { return x; } ";
+  for (int i = 1; i < 3000; ++i)
+    functions += fmt::format("def f{}(x:i32) : i32 {{ y:? = @f{}(x); return y; }}\n", i, i - 1);
+  functions += "def main() : i32 { y:? = @f2999(1:i32); return y; } }";
+  EXPECT_LT(seconds(functions), 5);
+}
+
+TEST(Robust, SeededMutations) {
+  std::vector<std::string> seeds;
+  for (const char* folder : {"accept", "accept", "accept", "errors"})
+    for (const std::string& path : test_files(folder)) seeds.push_back(read(path));
+  // Pieces that matter to the grammar, spliced in at random.
+  const std::vector<std::string> pieces = {"{",       "}",          "(",         ")",       ";",
+                                           ":",       ",",          "=",         "@",       "?",
+                                           "`",       "\"",         "'",         "<",       ">",
+                                           ".",       "-",          "*",         "_",       "/*",
+                                           "*/",      "//",         "\\",        "\n",      std::string(1, '\0'),
+                                           "\xff",    "module ",    "def ",      "kernel ", "global ",
+                                           "import ", "if (",       "else ",     "while (", "repeat (",
+                                           "return ", "break;",     "continue;", "var ",    "check_cast(",
+                                           "list<",   "enum<",      "@each(",    "@list(",  "@join_index(@eq,",
+                                           "@table(", "@group(",    ":i32",      ":sym",    ":date",
+                                           ":func",   "1998-09-02", "2i",        "1e9",     "9223372036854775808",
+                                           "main",    "x:? = "};
+  std::mt19937 random(20240607);
+  auto pick = [&](size_t n) { return static_cast<size_t>(random()) % n; };
+  size_t accepted = 0;
+  for (int round = 0; round < 4000; ++round) {
+    std::string text = seeds[pick(seeds.size())];
+    for (size_t edits = round % 2 ? 1 : 1 + pick(4); edits > 0 && !text.empty(); --edits) {
+      size_t at = pick(text.size());
+      size_t length = 1 + pick(std::min<size_t>(text.size() - at, 12));
+      switch (pick(6)) {
+        case 0: text[at] = static_cast<char>(random()); break;
+        case 1: text.erase(at, length); break;
+        case 2: text.insert(at, pieces[pick(pieces.size())]); break;
+        case 3: text.insert(pick(text.size()), text.substr(at, length * 4)); break;
+        case 4: text.resize(at); break;
+        case 5: {
+          const std::string& other = seeds[pick(seeds.size())];
+          size_t from = pick(other.size());
+          text.insert(at, other.substr(from, 60));
+          break;
+        }
+      }
+    }
+    std::string complaint = check_robust(text);
+    ASSERT_EQ(complaint, "") << "round " << round << " on:\n" << text;
+    accepted += run_text("m.hir", text).ok;
+  }
+  EXPECT_GT(accepted, 100u);  // otherwise the later passes were not reached
+}
+
+// The budget of the frontend for query 6: well under 100 microseconds. Minimum of many runs, optimised builds only.
+TEST(Speed, Query6) {
+  std::string text = read(RNDN_SOURCE_DIR "/tpch/queries/q06.hir");
+  double best = 1e9;
+  for (int i = 0; i < 500; ++i) {
+    SourceManager sources;
+    FileId file = sources.add("q06.hir", text);
+    DiagnosticSink sink;
+    Timings timings;
+    Options options;
+    auto start = std::chrono::steady_clock::now();
+    Program program = run(file, sources, options, sink, timings);
+    best = std::min(best, std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count());
+    ASSERT_FALSE(sink.has_errors());
+  }
+  RecordProperty("microseconds", std::to_string(best));
+  fmt::print("frontend, query 6: {:.1f} us\n", best);
+#if defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  EXPECT_LT(best, 100);
+#endif
+}
+
+}  // namespace
+}  // namespace rndn::hir
