@@ -1,7 +1,7 @@
 // Decodes a kernel once: words to instructions (rows of the ISA), instructions to Ops (handlers and rows of registers).
 //
-// Output: program.ops[i] belongs to program.instructions[i] at program.addresses[i]. Undecodable words are refused unless nothing can
-// reach them (after the last instruction that can fall through they are padding). Cost: O(instructions).
+// Output: program.ops[i] belongs to program.instructions[i] at program.addresses[i]; one more op catches execution past the end.
+// Cost: O(instructions).
 #include <algorithm>
 
 #include "assembler/simulator/lanes.h"
@@ -144,9 +144,14 @@ Result<void> decode_program(const isa::Target& target, std::span<const std::byte
   program.target = &target;
   for (const isa::Located& located : isa::unpack(target, code)) {
     isa::Instruction in;
-    if (!isa::decode(target, located.word, located.address, in))
-      return input_error("kernel `{}`: word {:016x}_{:016x} at {:#x} is no known instruction of {}", program.name,
-                         located.word.hi, located.word.lo, located.address, target.name);
+    // A word that no row describes is an error when it is executed: code that is never reached may hold anything.
+    if (!isa::decode(target, located.word, located.address, in)) {
+      in = isa::Instruction{};
+      in.mnemonic = isa::Mnemonic::NOP;
+      program.undecodable.emplace_back(static_cast<uint32_t>(program.instructions.size()),
+                                       fmt::format("word {:016x}_{:016x} is no known instruction of {}",
+                                                   located.word.hi, located.word.lo, target.name));
+    }
     program.instructions.push_back(in);
     program.addresses.push_back(located.address);
     count_registers(in, program);
@@ -155,6 +160,7 @@ Result<void> decode_program(const isa::Target& target, std::span<const std::byte
   if (n == 0) return input_error("kernel `{}` has no code", program.name);
   program.ops.resize(n);
   Selector s{target, program};
+  auto undecodable = program.undecodable.begin();
   for (uint32_t i = 0; i < n; ++i) {
     const isa::Instruction& in = program.instructions[i];
     s.in = &in;
@@ -162,8 +168,15 @@ Result<void> decode_program(const isa::Target& target, std::span<const std::byte
     s.negations = 0;
     s.error.clear();
     Op op;
+    if (undecodable != program.undecodable.end() && undecodable->first == i) {
+      op.run = undefined_instruction;
+      op.x = static_cast<uint32_t>(program.errors.size());
+      program.errors.push_back(undecodable++->second);
+      program.ops[i] = op;
+      continue;
+    }
     const bool known = select_control(s, op) || select_warp(s, op) || (!s.volta() && select_pascal_integer(s, op)) ||
-                       select_integer(s, op) || select_float(s, op) || select_conversion(s, op) ||
+                       select_integer(s, op) || select_float(s, op) || select_conversion(s, op) || select_half(s, op) ||
                        select_memory(s, op) || select_atomic(s, op);
     if (!known) s.error = "this instruction has no meaning in the simulator yet";
     if (!s.error.empty() || !op.run) {

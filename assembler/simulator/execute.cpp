@@ -19,7 +19,7 @@ namespace rndn::sim {
 
 namespace {
 
-constexpr uint32_t slice_instructions = 4096, slices_per_turn = 16;
+constexpr uint32_t slice_instructions = 2048, slices_per_turn = 2;
 constexpr size_t max_reports = 100;
 constexpr size_t resident_bytes = size_t{256} << 20;  // of a thread's blocks
 
@@ -285,7 +285,9 @@ void report(Warp& w, const Op& op, uint32_t lane, std::string message) {
   r.kernel = program.name;
   if (index < program.size()) {
     r.address = program.addresses[index];
-    r.instruction = isa::text(*program.target, program.instructions[index]);
+    const bool decoded = std::none_of(program.undecodable.begin(), program.undecodable.end(),
+                                      [&](const auto& u) { return u.first == index; });
+    if (decoded) r.instruction = isa::text(*program.target, program.instructions[index]);
   }
   r.message = std::move(message);
   r.block = {w.block->ctaid[0], w.block->ctaid[1], w.block->ctaid[2]};

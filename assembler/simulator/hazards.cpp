@@ -175,11 +175,8 @@ Role register_role(const isa::Instruction& in, const isa::Target& target, uint32
   const Unit unit = unit_of(in.mnemonic, volta);
   if (in.operands[k].kind == isa::OperandKind::address && in.operands[k].descriptor) return r_memory;
   switch (unit.number) {
-    case 1:
-    case 6:
-      return volta                                                                            ? r_memory
-             : unit.number == 6 || in.mnemonic == Mnemonic::ST || in.mnemonic == Mnemonic::LD ? r_shared
-                                                                                              : r_memory;
+    case 1: return volta || in.mnemonic != Mnemonic::ST ? r_memory : r_shared;
+    case 6: return volta ? r_queued : r_shared;
     case 2: return r_shared;
     case 3:
     case 5:
@@ -307,6 +304,8 @@ void make_footprints(Program& program) {
         case isa::OperandKind::predicate:
         case isa::OperandKind::uniform_predicate: {
           if (o.reg >= isa::PT) break;
+          // Only BAR.RED looks at its predicate.
+          if (in.mnemonic == Mnemonic::BAR && isa::modifier(in, isa::ModifierKind::BarMode) != 2) break;
           const uint32_t row = (o.kind == isa::OperandKind::predicate ? row_predicate : row_uniform_predicate) + o.reg;
           if (reads) add(false, row, 1, predicate_role(in, target));
           if (writes) add(true, row, 1, 0);
@@ -328,6 +327,7 @@ void make_footprints(Program& program) {
     }
     if (isa::reads_carry(in)) add(false, row_carry, 1, r_carry);
     if (isa::writes_carry(in)) add(true, row_carry, 1, 0);
+    if (in.mnemonic == Mnemonic::DEPBAR) f.depbar_mask = static_cast<uint8_t>(in.operands[2].value & 0x3f);
     if (in.mnemonic == Mnemonic::DEPBAR && isa::modifier(in, isa::ModifierKind::LessEqual)) {
       f.depbar = static_cast<int16_t>(in.operands[0].value);
       if (f.depbar > 5) f.depbar = -1;
@@ -392,7 +392,7 @@ void before_issue(Warp& w, const Op& op, const Footprint& f, uint32_t mask, Swap
     ++w.tally->counters.hazards;
     report(w, op, std::countr_zero(mask ? mask : 1), "hazard: " + std::move(message));
   };
-  for (uint32_t bits = f.control.wait_mask; bits; bits &= bits - 1) {
+  for (uint32_t bits = f.control.wait_mask | f.depbar_mask; bits; bits &= bits - 1) {
     const uint32_t sb = std::countr_zero(bits);
     if (sb > 5) break;
     // A counter that was raised in the cycle before still reads as free.
@@ -408,7 +408,9 @@ void before_issue(Warp& w, const Op& op, const Footprint& f, uint32_t mask, Swap
     auto& list = t.outstanding[static_cast<size_t>(f.depbar)];
     if (list.size() > f.depbar_count) {
       const size_t finished = list.size() - f.depbar_count;
-      complete(t, static_cast<uint32_t>(f.depbar), list[finished - 1]);
+      for (size_t i = 0; i < finished; ++i)
+        t.unit_done[list[i].unit] = std::max(t.unit_done[list[i].unit], list[i].sequence);
+      complete(t, static_cast<uint32_t>(f.depbar), list[finished - 1].sequence);
       list.erase(list.begin(), list.begin() + static_cast<ptrdiff_t>(finished));
     }
   }
@@ -500,7 +502,7 @@ void after_issue(Warp& w, const Op& op, const Footprint& f, uint32_t mask, const
     t.last_of_unit[sb][f.unit] = sequence;
     auto& list = t.outstanding[sb];
     if (list.size() >= 63) list.erase(list.begin());
-    list.push_back(sequence);
+    list.push_back({sequence, f.unit});
   }
   for (uint32_t i = 0; i < f.write_count; ++i) {
     const Footprint::Rows& r = f.writes[i];

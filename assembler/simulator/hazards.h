@@ -37,7 +37,11 @@ struct Timing {
   std::array<uint64_t, 6> set_time{};
   std::array<std::array<uint32_t, units>, 6> last_of_unit{};
   std::array<uint32_t, units> unit_done{};
-  std::array<std::vector<uint32_t>, 6> outstanding;
+  struct Queued {
+    uint32_t sequence;
+    uint8_t unit;
+  };
+  std::array<std::vector<Queued>, 6> outstanding;  // that set the scoreboard, oldest first
 
   void start(const Program& program);
 };

@@ -45,12 +45,13 @@ bool select_integer(Selector& s, Op& op);
 bool select_pascal_integer(Selector& s, Op& op);
 bool select_float(Selector& s, Op& op);
 bool select_conversion(Selector& s, Op& op);
+bool select_half(Selector& s, Op& op);
 bool select_memory(Selector& s, Op& op);
 bool select_atomic(Selector& s, Op& op);
 bool select_warp(Selector& s, Op& op);
 bool select_control(Selector& s, Op& op);
 
-// Decodes and resolves a kernel's code. Fails when a word is no instruction of the target.
+// Decodes and resolves a kernel's code. Words that are no instruction of the target fail when they are executed.
 Result<void> decode_program(const isa::Target& target, std::span<const std::byte> code, Program& program);
 void make_footprints(Program& program);  // hazards.cpp
 

@@ -97,6 +97,7 @@ struct Footprint {
   uint8_t unit = 0;
   int16_t depbar = -1;  // DEPBAR.LE: scoreboard
   uint16_t depbar_count = 0;
+  uint8_t depbar_mask = 0;  // DEPBAR {..}: waits for these as a whole
 };
 
 // A kernel, decoded once at load.
@@ -113,6 +114,7 @@ struct Program {
   std::vector<std::byte> constants2;
   std::vector<std::string>
       errors;  // of instructions without meaning, indexed by Op::x of the handler that reports them
+  std::vector<std::pair<uint32_t, std::string>> undecodable;  // instruction index, what is wrong
   std::array<uint32_t, 3> max_threads{}, required_threads{};
   uint32_t reported_registers = 0;  // as the cubin says
 
