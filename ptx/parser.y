@@ -77,6 +77,7 @@ dimensions:
 initial:
     %empty
   | '=' constant                           { r.attributes.initialised = true; r.attributes.initial.push_back($2); }
+  | '=' IDENT                              { r.unsupported("address in an initial value:", $2.text, @2); }
   | '=' braces                             { r.attributes.initialised = r.attributes.braces = true; }
   ;
 braces: '{' values '}' | '{' '}';

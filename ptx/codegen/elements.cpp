@@ -1,6 +1,6 @@
 // Elements in registers: classes, constants and conversions between basic types (horseir.md, 3.1, 3.5, 3.6).
 //
-// Conversions follow C++ except where the language says otherwise: float to integer truncates and saturates, anything to bool tests
+// Conversions follow C++ except where the language says otherwise: float to integer truncates and saturates (NaN becomes 0), anything to bool tests
 // for zero. Immediates are converted at compile time.
 #include <bit>
 #include <cmath>
@@ -186,6 +186,12 @@ Element convert(Emitter& e, Element x, BasicType to) {
       if constexpr (!std::is_same_v<From, To>) out.value = Builder::use(b.cvt<To>(reg<From>(x)));
     });
   });
+  if (to_rep == Rep::s64 && hir::is_float(x.type)) {  // cvt makes 0 of NaN in 32 bits only
+    Reg<S64> r = reg<S64>(out);
+    const Condition number = from_rep == Rep::f32 ? b.setp(ptx::Compare::eq, reg<F32>(x), reg<F32>(x))
+                                                  : b.setp(ptx::Compare::eq, reg<F64>(x), reg<F64>(x));
+    out.value = Builder::use(b.selp(r, 0, number));
+  }
   if (to_rep == Rep::s32 && width_of(to) < 4) {
     if (hir::is_float(x.type)) {
       const auto [low, high] = range_of(to);

@@ -5,7 +5,7 @@
 // elements a thread takes does not depend on timing, so float sums repeat bit for bit.
 // Finding the last block: thread 0 stores the block's partial results, fences, takes a ticket from a counter in the fixed part of the
 // scratch memory. The last block fences, combines, and leaves all scratch memory zero again.
-// Integer sums accumulate in 64 bits and are cut to the result's type at the end; averages divide a sum by a count.
+// Integer sums accumulate in 64 bits and are cut to the result's type at the end; averages divide a sum by a count, in f64.
 // Without a selection, the number of elements is n and needs no accumulator.
 // Scratch: 16 bytes of ticket, then per accumulator one 8-byte partial per block. Shared: 8 bytes per accumulator and warp.
 #include <algorithm>
@@ -135,7 +135,11 @@ void plan_reduction(Emitter& e, hir::VariableId result, hir::VariableId argument
                     bool argument_masked) {
   Reduction r{.result = result, .argument = argument, .builtin = builtin, .type = e.type_of(result)};
   const BasicType type = e.type_of(argument);
-  const auto sum_type = [&] { return hir::is_float(type) ? type : BasicType::i64; };
+  // A sum wraps, an average must not: 64-bit integers are averaged as f64. Narrower ones cannot overflow 64 bits.
+  const auto sum_type = [&] {
+    if (hir::is_float(type)) return type;
+    return builtin == Builtin::avg && type == BasicType::i64 ? BasicType::f64 : BasicType::i64;
+  };
   if (builtin == Builtin::len || builtin == Builtin::avg) {
     if (argument_masked)
       r.counter =

@@ -1,0 +1,379 @@
+// The parser: texts as compilers write them, print and parse as inverses, every diagnostic, and seeded damage.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <set>
+
+#include "libraries/base/files.h"
+#include "ptx/parse.h"
+#include "tests/ptx/reference_ptxas.h"
+
+namespace rndn::ptx {
+namespace {
+
+using ::testing::HasSubstr;
+
+const char* const files[] = {"nvcc_style", "clang_style", "triton_style"};
+
+std::string text_of(const std::string& name) {
+  auto text = read_file(std::string(RNDN_SOURCE_DIR) + "/tests/ptx/accept/" + name + ".ptx");
+  EXPECT_TRUE(text) << text.error().message;
+  return text ? *text : "";
+}
+
+struct Parsed {
+  SourceManager sources;
+  DiagnosticSink sink;
+  Module module;
+  explicit Parsed(const std::string& text) { module = parse(sources.add("test.ptx", text), sources, sink); }
+  std::string errors() const { return render(sink, sources); }
+};
+
+// A text with `body` in a kernel that has some registers.
+std::string kernel(const std::string& body) {
+  return ".version 7.8\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 a)\n{\n"
+         ".reg .b32 %r<8>; .reg .f32 %f<4>; .reg .b64 %rd<4>; .reg .pred %p<4>; .reg .b16 %rs<4>;\n" +
+         body + "\nret;\n}\n";
+}
+
+std::string printed_body(const std::string& body) {
+  Parsed p(kernel(body));
+  EXPECT_FALSE(p.sink.has_errors()) << p.errors();
+  std::string out;
+  if (p.module.functions.empty()) return out;
+  for (const Instruction& i : p.module.functions[0].instructions)
+    out += print(p.module, p.module.functions[0], i) + "\n";
+  return out.substr(0, out.rfind("ret;"));
+}
+
+TEST(Parser, PrintIsAFixedPoint) {
+  for (const char* name : files) {
+    Parsed first(text_of(name));
+    ASSERT_FALSE(first.sink.has_errors()) << first.errors();
+    EXPECT_THAT(verify(first.module), ::testing::IsEmpty());
+    std::string once = print(first.module);
+    Parsed second(once);
+    ASSERT_FALSE(second.sink.has_errors()) << second.errors();
+    EXPECT_EQ(print(second.module), once) << name;
+    // The two modules have the same instructions, not just the same text.
+    ASSERT_EQ(first.module.functions.size(), second.module.functions.size());
+    for (size_t f = 0; f < first.module.functions.size(); ++f) {
+      const Function &x = first.module.functions[f], &y = second.module.functions[f];
+      ASSERT_EQ(x.instructions.size(), y.instructions.size());
+      for (size_t k = 0; k < x.instructions.size(); ++k) {
+        EXPECT_TRUE(x.instructions[k].op == y.instructions[k].op && x.instructions[k].mods == y.instructions[k].mods);
+        EXPECT_EQ(print(first.module, x, x.instructions[k]), print(second.module, y, y.instructions[k]));
+      }
+    }
+  }
+}
+
+TEST(Parser, ReferenceAssemblerAcceptsBothSides) {
+  std::string why, ptxas = test::find_ptxas(why);
+  if (ptxas.empty()) GTEST_SKIP() << "skipped: " << why;
+  for (const char* name : files) {
+    std::string text = text_of(name), messages;
+    EXPECT_TRUE(test::ptxas_accepts(ptxas + "' -c '-v", text, "sm_80", messages))
+        << "the test's own text: " << messages;
+    EXPECT_TRUE(test::ptxas_accepts(ptxas + "' -c '-v", print(Parsed(text).module), "sm_80", messages))
+        << name << messages;
+  }
+}
+
+TEST(Parser, KeepsWhatTheTextSays) {
+  Parsed p(text_of("nvcc_style"));
+  const Module& m = p.module;
+  EXPECT_EQ(m.version, 78u);
+  EXPECT_EQ(m.target, 75u);
+  ASSERT_EQ(m.functions.size(), 2u);
+  EXPECT_TRUE(m.functions[0].external);
+  EXPECT_EQ(m.functions[0].name, "vprintf");
+  const Function& f = m.functions[1];
+  EXPECT_TRUE(f.is_entry);
+  EXPECT_THAT(f.max_threads, ::testing::ElementsAre(256, 1, 1));
+  EXPECT_EQ(f.min_blocks, 2u);
+  ASSERT_EQ(f.parameters.size(), 4u);
+  EXPECT_EQ(f.parameters[3].align, 8u);
+  EXPECT_EQ(f.parameters[3].count, 24u);
+  EXPECT_EQ(f.parameters[1].align, 0u) << "the alignment of what .ptr points to is not the parameter's";
+  // Variables: string, table, dynamic shared; then those of the body.
+  EXPECT_EQ(m.variables[static_cast<VariableId>(0)].initial.size(), 14u);
+  const Variable& weights = m.variables[static_cast<VariableId>(1)];
+  EXPECT_EQ(weights.initial.size(), 12u);
+  float second;
+  std::memcpy(&second, weights.initial.data() + 4, 4);
+  EXPECT_EQ(second, -0.5f);
+  EXPECT_EQ(m.variables[static_cast<VariableId>(2)].count, UINT64_MAX);
+  // Registers of ranges, and those of blocks under names of their own.
+  std::set<std::string> names;
+  for (const Register& r : f.registers) EXPECT_TRUE(names.insert(r.name).second) << r.name;
+  EXPECT_TRUE(names.count("p") && names.count("p_1"));
+  // The line of the call's opcode.
+  size_t calls = 0;
+  for (const Instruction& i : f.instructions)
+    if (i.op == Opcode::call) {
+      ++calls;
+      EXPECT_THAT(std::string(p.sources.line(static_cast<FileId>(0), i.line)), HasSubstr("call.uni (retval0)"));
+    }
+  EXPECT_EQ(calls, 1u);
+}
+
+TEST(Parser, ConstantsInAllBases) {
+  EXPECT_EQ(printed_body("mov.u32 %r1, 0x1F;"), "mov.u32 %r1, 31;\n");
+  EXPECT_EQ(printed_body("mov.u32 %r1, 0b101;"), "mov.u32 %r1, 5;\n");
+  EXPECT_EQ(printed_body("mov.u32 %r1, 017;"), "mov.u32 %r1, 15;\n");
+  EXPECT_EQ(printed_body("mov.u32 %r1, 4294967295U;"), "mov.u32 %r1, 4294967295;\n");
+  EXPECT_EQ(printed_body("mov.u32 %r1, -1;"), "mov.u32 %r1, 4294967295;\n");
+  EXPECT_EQ(printed_body("mov.s32 %r1, 4294967295;"), "mov.s32 %r1, -1;\n");
+  EXPECT_EQ(printed_body("mov.u64 %rd1, 18446744073709551615;"), "mov.u64 %rd1, 18446744073709551615;\n");
+  EXPECT_EQ(printed_body("mov.s64 %rd1, -0x8000000000000000;"), "mov.s64 %rd1, -9223372036854775808;\n");
+  EXPECT_EQ(printed_body("mov.f32 %f1, 0f3f800000;"), "mov.f32 %f1, 0f3F800000;\n");
+  EXPECT_EQ(printed_body("mov.f32 %f1, 0.1;"), "mov.f32 %f1, 0f3DCCCCCD;\n");
+  EXPECT_EQ(printed_body("mov.f32 %f1, -2e3;"), "mov.f32 %f1, 0fC4FA0000;\n");
+  EXPECT_EQ(printed_body("mov.f32 %f1, 0d3FF8000000000000;"), "mov.f32 %f1, 0f3FC00000;\n");
+  EXPECT_EQ(printed_body("mov.b32 %r1, 0fBF800000;"), "mov.b32 %r1, 3212836864;\n");
+  EXPECT_EQ(printed_body("add.s32 %r1, %r2, 4+8-1;"), "add.s32 %r1, %r2, 11;\n");
+  EXPECT_EQ(printed_body("add.u16 %rs1, %rs2, -1;"), "add.u16 %rs1, %rs2, 65535;\n");
+  EXPECT_EQ(printed_body("mov.u32 %r1, WARP_SZ;"), "mov.u32 %r1, 32;\n");
+}
+
+TEST(Parser, Addresses) {
+  EXPECT_EQ(printed_body("ld.global.u32 %r1, [%rd1];"), "ld.global.u32 %r1, [%rd1];\n");
+  EXPECT_EQ(printed_body("ld.global.u32 %r1, [%rd1+8];"), "ld.global.u32 %r1, [%rd1+8];\n");
+  EXPECT_EQ(printed_body("ld.global.u32 %r1, [%rd1+-8];"), "ld.global.u32 %r1, [%rd1+-8];\n");
+  EXPECT_EQ(printed_body("ld.global.u32 %r1, [%rd1 - 8];"), "ld.global.u32 %r1, [%rd1+-8];\n");
+  EXPECT_EQ(printed_body("ld.global.u32 %r1, [0x100];"), "ld.global.u32 %r1, [256];\n");
+  EXPECT_EQ(printed_body("ld.param.u32 %r1, [a+4];"), "ld.param.u32 %r1, [a+4];\n");
+  EXPECT_EQ(printed_body(".shared .b8 s[8]; ld.shared.u8 %r1, [s+4+1];"), "ld.shared.u8 %r1, [s+5];\n");
+  EXPECT_EQ(printed_body(".shared .b8 s[8]; mov.u32 %r1, s+4;"), "mov.u32 %r1, s+4;\n");
+}
+
+TEST(Parser, ModifiersInAnyOrderAndHints) {
+  EXPECT_EQ(printed_body("atom.global.gpu.relaxed.add.u32 %r1, [%rd1], 1;"),
+            "atom.relaxed.gpu.global.add.u32 %r1, [%rd1], 1;\n");
+  EXPECT_EQ(printed_body("atom.add.release.gpu.u32 %r1, [%rd1], 1;"), "atom.release.gpu.add.u32 %r1, [%rd1], 1;\n");
+  EXPECT_EQ(printed_body("ld.global.L2::128B.u32 %r1, [%rd1];"), "ld.global.u32 %r1, [%rd1];\n");
+  EXPECT_EQ(printed_body("vote.ballot.sync.b32 %r1, %p1, -1;"), "vote.sync.ballot.b32 %r1, %p1, 4294967295;\n");
+  EXPECT_EQ(printed_body("ld.shared::cta.u32 %r1, [%r2];"), "ld.shared.u32 %r1, [%r2];\n");
+}
+
+TEST(Parser, ScopesRenameAndMergeLabels) {
+  // Inner p hides outer p; the label OUT is the outer one, IN is the block's own, twice.
+  std::string body = printed_body(R"(
+    .reg .pred p; setp.eq.s32 p, %r1, 0;
+    { .reg .pred p; setp.eq.s32 p, %r1, 1; @p bra IN; @p bra OUT; IN: }
+    { .reg .pred p; setp.eq.s32 p, %r1, 2; @p bra IN; { @p bra OUT; } IN: }
+    @p bra OUT;
+    OUT: mov.u32 %r1, 1;)");
+  EXPECT_EQ(body,
+            "setp.eq.s32 p, %r1, 0;\nsetp.eq.s32 p_1, %r1, 1;\n@p_1 bra IN;\n@p_1 bra OUT;\nsetp.eq.s32 p_2, %r1, "
+            "2;\n@p_2 bra IN_1;\n"
+            "@p_2 bra OUT;\n@p bra OUT;\nmov.u32 %r1, 1;\n");
+  // A range of an inner block hides the outer one.
+  EXPECT_EQ(printed_body("{ .reg .b64 %r<2>; mov.u64 %r1, 5; mov.u32 %r5, 6; } mov.u32 %r1, 7;"),
+            "mov.u64 %r_1_1, 5;\nmov.u32 %r5, 6;\nmov.u32 %r1, 7;\n");
+  // A single register of an inner block hides one of an outer range.
+  EXPECT_EQ(printed_body("{ .reg .b64 %r1; mov.u64 %r1, 5; } mov.u32 %r1, 7;"), "mov.u64 %r1_1, 5;\nmov.u32 %r1, 7;\n");
+  Parsed undefined(kernel("{ bra NOWHERE; }"));
+  EXPECT_THAT(undefined.errors(), HasSubstr("the label `NOWHERE` is not defined in `k`"));
+}
+
+// What is refused, the message, and where the caret stands (the source text that it underlines).
+struct Refusal {
+  const char* body;
+  const char* kind;
+  const char* message;
+  const char* underlined;
+};
+
+const Refusal refusals[] = {
+    {"add.s32 %r1, %f1, 2;", "bad-operand", "add: `%f1` is a .f32 register, expected .s32", "%f1"},
+    {"add.s32 %r1, %rd1, 2;", "bad-operand", "add: `%rd1` is a .b64 register, expected .s32", "%rd1"},
+    {"mov.u16 %r1, 3;", "bad-operand", "mov: `%r1` is a .b32 register, expected .u16", "%r1"},
+    {"ad.s32 %r1, %r1, 2;", "unknown-opcode", "unknown opcode `ad`, did you mean `add`?", "ad.s32"},
+    {"frobnicate %r1;", "unknown-opcode", "unknown opcode `frobnicate`", "frobnicate"},
+    {"tex.2d.v4.f32.f32 {%f1, %f1, %f1, %f1}, [%rd1];", "unsupported", "unsupported opcode `tex`", "tex.2d.v4.f32.f32"},
+    {"wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32 %r1;", "unsupported", "unsupported opcode `wmma`",
+     "wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32"},
+    {"add.s32.foo %r1, %r1, 2;", "unsupported", "unsupported modifier `.foo` of `add`", "add.s32.foo"},
+    {"ld.relaxed.cluster.global.u32 %r1, [%rd1];", "unsupported", "unsupported modifier `.cluster` of `ld`",
+     "ld.relaxed.cluster.global.u32"},
+    {"add.rn.rz.f32 %f1, %f1, %f1;", "bad-modifier", "`.rz` does not go with the other modifiers of `add.rn.rz.f32`",
+     "add.rn.rz.f32"},
+    {"add.s32.s32.s32 %r1, %r1, 2;", "bad-modifier", "`add.s32.s32.s32` has more than two types", "add.s32.s32.s32"},
+    {"add.s32 %r1, %r1;", "bad-instruction", "`add` cannot have 2 operands", "add.s32"},
+    {"add %r1, %r1, 1;", "bad-instruction", "`add` needs a type", "add"},
+    {"add.s8 %r1, %r1, 1;", "bad-instruction", "`add` has no type .s8", "add.s8"},
+    {"cvt.u32 %r1, %r1;", "bad-instruction", "`cvt.u32` needs a second type", "cvt.u32"},
+    {"mul.s32 %r1, %r1, %r1;", "bad-instruction", "the modifiers of `mul` do not go with each other and with .s32",
+     "mul.s32"},
+    {"tanh.approx.f32 %f1, %f1; cvt.f32.bf16 %f1, %rs1;", "bad-instruction",
+     "needs .target sm_90, the module has sm_80", "cvt.f32.bf16"},
+    {"add.s32 %r1, %r9, 2;", "undefined", "`%r9` is not defined", "%r9"},
+    {"bra NOWHERE;", "undefined", "the label `NOWHERE` is not defined in `k`", "NOWHERE"},
+    {"mov.u32 %r1, %envreg3;", "unsupported", "unsupported special register `%envreg3`", "%envreg3"},
+    {"@%r1 bra L; L:", "bad-operand", "the guard `%r1` is no predicate register", "%r1"},
+    {"mov.f32 %f1, 1;", "bad-operand", "expected a .f32 constant such as 1.0 or 0f.., got an integer", "1"},
+    {"mov.u32 %r1, 1.0;", "bad-operand", "expected a .u32 constant, got one of .f64", "1.0"},
+    {"mov.u32 %r1, 0f3F800000;", "bad-operand", "expected a .u32 constant, got one of .f32", "0f3F800000"},
+    {"and.b32 %r1, %r1, 0x1FFFFFFFF;", "bad-operand", "8589934591 does not fit .b32", "0x1FFFFFFFF"},
+    {"and.b32 %r1, %r1, 18446744073709551615;", "bad-operand", "18446744073709551615 does not fit .b32",
+     "18446744073709551615"},
+    {"and.b32 %r1, %r1, 99999999999999999999;", "syntax",
+     "the constant has more than 64 bits or a digit that its base lacks", "99999999999999999999"},
+    {"and.b32 %r1, %r1, 08;", "syntax", "the constant has more than 64 bits or a digit that its base lacks", "08"},
+    {"setp.lt.s32 %p1, !%p0, 3;", "bad-operand",
+     "setp: only a predicate source of setp, selp, vote, bar can be negated", "%p0"},
+    {"ld.global.f32 %f1, [%f2];", "bad-operand", "ld: `%f2` is a .f32 register, expected an address of 32 or 64 bits",
+     "%f2"},
+    {"ld.global.f32 %f1, [a];", "bad-operand", "ld: a parameter needs .param", "a"},
+    {"ld.global.f32 %f1, %rd1;", "bad-operand", "ld: expected an address", "%rd1"},
+    {"ld.global.v2.f32 %f1, [%rd1];", "bad-operand", "ld: expected a vector of 2", "%f1"},
+    {"ld.global.v2.f32 {%f1, %rs1}, [%rd1];", "bad-operand", "ld: element 2: `%rs1` is a .b16 register, expected .f32", ""},
+    {"ld.global.v4.f64 {%rd1, %rd1, %rd1, %rd1}, [%rd1];", "bad-instruction", "a vector has at most 128 bits",
+     "ld.global.v4.f64"},
+    {"add.s32 %r1, (%r1), 2;", "bad-operand", "only a call has operands in parentheses", ""},
+    {"add.s32 %r1+4, %r1, 2;", "bad-operand", "an offset needs brackets or a variable", "%r1+4"},
+    {"ld.global.u32 %r1, [L]; L:", "undefined", "`L` is not defined", "L"},
+    {"ld.global.u32 %r1, [1.5];", "bad-operand", "`1.5` cannot be an address", "1.5"},
+    {"call %rd1;", "unsupported", "unsupported indirect call", ""},
+    {"call k;", "bad-operand", "call: `k` is an entry and cannot be called", "call"},
+    {"call (%r1), (%r2);", "unsupported", "unsupported form of `call`: expected (results), function, (arguments)",
+     "call"},
+    {"mov.b32 %r1, {%rs1, %rs2, %rs3, %rs1, %rs1, %rs1, %rs1, %rs1, %rs1};", "unsupported",
+     "unsupported vector of 9 elements", ""},
+    {"L: L:", "redefined", "the label `L` is defined twice", "L"},
+    {".reg .u32 x; .reg .u64 x;", "redefined", "`x` is defined twice", "x"},
+    {".reg .u32 %r2;", "redefined", "`%r2` is a register already", "%r2"},
+    {".reg .u32 %r<3>;", "redefined", "`%r<..>` is defined twice", "%r"},
+    {".reg .u32 q1; .reg .u32 q<3>;", "redefined", "`q1` is defined already", "q"},
+    {".reg .u8 x;", "unsupported", "unsupported register type .u8", "x"},
+    {".reg .u32 x<99999999999>;", "unsupported", "unsupported module of more than", "x"},
+    {".reg .u32 x<1.5>;", "bad-directive", "expected a number of registers, got `1.5`", "x"},
+    {".shared .align 3 .b8 s[4];", "bad-directive", "expected a power of two up to 4096, got `3`", "3"},
+    {".shared .b8 s[0];", "bad-directive", "expected a number of elements from 1 to", "0"},
+    {".shared .b8 s[70000][70000];", "bad-directive", "expected a number of elements from 1 to", "70000"},
+    {".shared .b8 s[];", "bad-directive", "`s` needs a size: only .extern arrays may go without", "s"},
+    {".shared .u32 s = 5;", "bad-directive", "`s` in .shared cannot have an initial value", "s"},
+    {".shared .pred s;", "bad-type", "a variable cannot be .pred", "s"},
+    {".global .u32 g[2] = {1, 2, 3};", "bad-directive", "`g` has 2 elements, its initial value 3", "g"},
+    {".global .u64 g = other;", "unsupported", "unsupported address in an initial value: `other`", "other"},
+    {".shared .v4 .f32 s;", "unsupported", "unsupported directive `.v4`", ".v4"},
+    {"T: .branchtargets A, B;", "unsupported", "unsupported directive `.branchtargets`", ".branchtargets"},
+    {"add.s32 %r1 %r1, %r2;", "syntax", "syntax error, unexpected name, expecting ';'", "%r1"},
+    {"add.s32 %r1, %r1, ?;", "syntax", "`?` is no PTX", "?"},
+    {"/* ", "syntax", "the comment has no end", ""},
+    {".section .debug { ", "syntax", "", ""},
+};
+
+TEST(Parser, RefusesWithAPosition) {
+  for (const Refusal& r : refusals) {
+    Parsed p(kernel(r.body));
+    ASSERT_TRUE(p.sink.has_errors()) << r.body;
+    const Diagnostic& d = p.sink.diagnostics().front();
+    EXPECT_EQ(d.kind, r.kind) << r.body << "\n" << p.errors();
+    EXPECT_THAT(d.message, HasSubstr(r.message)) << r.body;
+    if (*r.underlined) {
+      EXPECT_EQ(p.sources.text(d.span), r.underlined) << r.body << "\n" << p.errors();
+    }
+  }
+}
+
+TEST(Parser, RefusesAroundFunctions) {
+  auto error = [](const std::string& text) {
+    Parsed p(text);
+    return p.sink.diagnostics().empty() ? std::string("no error") : p.sink.diagnostics().front().message;
+  };
+  EXPECT_THAT(error(".version x"), HasSubstr("syntax error"));
+  EXPECT_THAT(error(".version 78"), HasSubstr("expected a version such as 7.8"));
+  EXPECT_THAT(error(".target compute_80"), HasSubstr("unsupported target `compute_80`"));
+  EXPECT_THAT(error(".address_size 32"), HasSubstr("unsupported address size `32`"));
+  EXPECT_THAT(error(".entry k() .maxclusterrank 8 { ret; }"), HasSubstr("unsupported directive `.maxclusterrank`"));
+  EXPECT_THAT(error(".entry k() .reqntid 0 { ret; }"), HasSubstr("expected a number from 1 to 65536"));
+  EXPECT_THAT(error(".entry k() .reqntid 1,1,1,1 { ret; }"), HasSubstr("expected one to three numbers"));
+  EXPECT_THAT(error(".entry k() { ret; } .entry k() { ret; }"), HasSubstr("`k` has a body already"));
+  EXPECT_THAT(error(".func f(.param .u32 a); .func f() { ret; }"), HasSubstr("declared differently"));
+  EXPECT_THAT(error(".func (.reg .u32 r) f() { ret; }"), HasSubstr("unsupported parameter in a register: `r`"));
+  EXPECT_THAT(error(".entry k();"), HasSubstr("has no body"));
+  EXPECT_THAT(error(".tex .u64 t;"), HasSubstr("unsupported directive `.tex`"));
+  EXPECT_THAT(error(".global .texref t;"), HasSubstr("unsupported directive `.texref`"));
+  EXPECT_THAT(error(".entry k(.param .pred p) { ret; }"), HasSubstr("a parameter cannot be .pred"));
+  EXPECT_THAT(error(".entry k(.param .b8 p[70000]) { ret; }"), HasSubstr("more than 64 KiB"));
+  EXPECT_THAT(error(".entry k(.param .u32 p, .param .u32 p) { ret; }"), HasSubstr("`p` is defined twice"));
+  EXPECT_THAT(error(".func f(.param .u32 a) { ret; } .entry k() { call f; ret; }"),
+              HasSubstr("1 parameters, the call 0"));
+  EXPECT_THAT(error(".entry k() {"), HasSubstr("unexpected end of file"));
+  EXPECT_EQ(error(""), "no error");
+}
+
+TEST(Parser, ReportsSeveralAndGoesOn) {
+  Parsed p(kernel("add.s32 %r1, %f1, 2;\nfoo %r1;\nadd.s32 %r1 %r2;\nmov.u32 %r9, 1;") + kernel("bar.u32;").substr(44));
+  EXPECT_EQ(p.sink.error_count(), 5u + 1u) << p.errors();  // the second kernel's name is taken, too
+}
+
+// Seeded damage: bytes changed, removed, doubled, lines moved. Any outcome is fine but a crash, a hang, or a module that passes the parser
+// and then fails the verifier or does not print to a fixed point.
+TEST(Parser, SurvivesDamage) {
+  uint64_t state = 20240611;
+  auto random = [&](uint64_t below) {
+    state ^= state << 13, state ^= state >> 7, state ^= state << 17;
+    return state % below;
+  };
+  size_t accepted = 0;
+  for (const char* name : files) {
+    const std::string original = text_of(name);
+    for (int round = 0; round < 400; ++round) {
+      std::string text = original;
+      for (uint64_t k = 1 + random(3); k-- > 0;) {
+        size_t at = random(text.size());
+        static const char interesting[] = "{}[]()<>@!,;:|+-=.%_$0x9af\"/*\n \0";
+        switch (random(6)) {
+          case 0: text[at] = interesting[random(sizeof interesting)]; break;
+          case 1: text.erase(at, 1 + random(8)); break;
+          case 2: text.insert(at, text.substr(random(text.size()), 1 + random(20))); break;
+          case 3: {  // a digit or letter becomes another: other registers, types, opcodes
+            if (std::isalnum(static_cast<unsigned char>(text[at]))) text[at] = "0123456789abcdfnprsuv"[random(21)];
+            break;
+          }
+          case 4: {  // two lines change places
+            size_t a = text.find('\n', at), b = text.find('\n', random(text.size()));
+            if (a == text.npos || b == text.npos || a == b) break;
+            size_t ae = text.find('\n', a + 1), be = text.find('\n', b + 1);
+            if (ae == text.npos || be == text.npos) break;
+            std::string line = text.substr(b, be - b);
+            text.insert(a, line);
+            break;
+          }
+          default: text.resize(at); break;
+        }
+        if (text.empty()) text = " ";
+      }
+      Parsed p(text);
+      (void)p.errors();
+      if (p.sink.has_errors()) continue;
+      ++accepted;
+      ASSERT_THAT(verify(p.module), ::testing::IsEmpty()) << text;
+      std::string once = print(p.module);
+      Parsed again(once);
+      ASSERT_FALSE(again.sink.has_errors()) << again.errors() << "\nfrom\n" << text;
+      ASSERT_EQ(print(again.module), once) << text;
+    }
+  }
+  EXPECT_GT(accepted, 50u) << "too little of the damage stays PTX to test much";
+}
+
+TEST(Parser, LongInputsStayLinear) {
+  std::string body;
+  for (int k = 0; k < 20000; ++k)
+    body += "{ .reg .pred p; setp.eq.s32 p, %r1, " + std::to_string(k) + "; @p bra L; L: }\n";
+  Parsed p(kernel(body));
+  EXPECT_FALSE(p.sink.has_errors()) << p.errors();
+  std::string deep = kernel(std::string(5000, '{') + "mov.u32 %r1, 1;" + std::string(5000, '}'));
+  EXPECT_FALSE(Parsed(deep).sink.has_errors());
+  std::string broken = kernel(std::string(100000, '{'));
+  EXPECT_TRUE(Parsed(broken).sink.has_errors());
+}
+
+}  // namespace
+}  // namespace rndn::ptx
