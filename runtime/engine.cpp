@@ -14,6 +14,7 @@
 #include <optional>
 
 #include "runtime/device_memory.h"
+#include "runtime/tables.h"
 
 namespace rndn::runtime {
 namespace {
@@ -65,14 +66,17 @@ struct KernelState {
   device::KernelHandle handle{};
   device::KernelInfo info;
   uint32_t resident_blocks = 1;  // of the whole device at once: the persistent grid
-  Address scratch = 0;
-  uint64_t scratch_bytes = 0;
   struct Output {
     device::Mapped data, size;
     uint64_t capacity_bytes = 0;
     bool in_mapped_memory = false;
   };
   std::vector<Output> outputs;  // per result
+  struct Upload {               // of an input that lives on the host, made anew in every run
+    Address data = 0, size_slot = 0;
+    uint64_t bytes = 0;
+  };
+  std::vector<Upload> uploads;  // per parameter
   KernelReport report;
   device::Mapped error_word;  // in mapped memory; zero: no error
   uint32_t first_mark = 0, last_mark = 0;
@@ -107,6 +111,8 @@ struct Engine::Plan::State {
   std::string whole_program;  // why the reference interpreter runs all of it; empty: it does not
   std::optional<device::ModuleHandle> module;
   DevicePool buffers, mapped;
+  Address scratch = 0;  // of all kernels: each leaves it zero
+  uint64_t scratch_bytes = 0;
 
   State(const Compiled& c, const SourceManager& s, const EngineOptions& o, device::Device& d)
       : compiled(c), sources(s), options(o), device(d), buffers(d, false, 4 << 20), mapped(d, true, 256 << 10) {}
@@ -180,10 +186,6 @@ class Planner {
     }
     return fail("an operand is not resolved");
   }
-  const std::string* constant_name(uint32_t slot) const {
-    const ItemPtr& item = constants[slot];
-    return item && item->host && item->host->is_text_vector() && item->host->size == 1 ? &item->host->text(0) : nullptr;
-  }
   uint32_t literal(hir::LiteralId id) {
     auto [at, fresh] = literals_.try_emplace(id, 0);
     if (fresh) at->second = add_slot(host_item(reference::from_literal(program_, program_.literals[id])));
@@ -225,7 +227,7 @@ class Planner {
 
   bool expression(hir::ExpressionId id, std::vector<uint32_t> outputs, Span span) {
     const hir::Expression& e = main_->expressions[id];
-    Step step{.inputs = {}, .outputs = std::move(outputs), .span = e.span.known() ? e.span : span};
+    Step step{.inputs = {}, .outputs = std::move(outputs), .span = span.known() ? span : e.span};
     if (e.kind == hir::Expression::cast) {
       uint32_t inner = add_slot();
       if (!expression(e.inner, {inner}, span)) return false;
@@ -266,19 +268,8 @@ class Planner {
     }
     step.builtin = e.callee.builtin_id;
     switch (step.builtin) {
-      case hir::Builtin::load_table:
-        step.kind = Step::load_table;
-        if (const std::string* name = constant_name(step.inputs[0]); name && !step.outputs.empty())
-          table_of_[step.outputs[0]] = *name;
-        break;
-      case hir::Builtin::column_value:
-        step.kind = Step::column_value;
-        if (auto table = table_of_.find(step.inputs[0]); table != table_of_.end())
-          if (const std::string* name = constant_name(step.inputs[1])) {
-            std::vector<std::string>& names = columns[table->second];
-            if (std::find(names.begin(), names.end(), *name) == names.end()) names.push_back(*name);
-          }
-        break;
+      case hir::Builtin::load_table: step.kind = Step::load_table; break;
+      case hir::Builtin::column_value: step.kind = Step::column_value; break;
       case hir::Builtin::list: step.kind = Step::list; break;
       case hir::Builtin::table: step.kind = Step::table; break;
       default: step.kind = Step::call; break;
@@ -293,7 +284,6 @@ class Planner {
   const hir::Function* main_ = nullptr;
   std::map<hir::FunctionId, uint32_t> kernel_of_;
   std::map<hir::LiteralId, uint32_t> literals_;
-  std::map<uint32_t, std::string> table_of_;  // slot -> the table that load_table put there
 };
 
 }  // namespace
@@ -313,12 +303,12 @@ Result<std::unique_ptr<Engine::Plan>> Engine::plan(const Compiled& compiled, con
   if (!p.whole_program.empty()) {
     if (!options.allow_fallback)
       return input_error("{} (and --no-fallback forbids the reference interpreter)", p.whole_program);
-    p.fallbacks.push_back(fmt::format("the whole program: {}", p.whole_program));
+    p.fallbacks.push_back(fmt::format("the whole program ({})", p.whole_program));
     return plan;
   }
   p.steps = std::move(planner.steps);
   p.constants = std::move(planner.constants);
-  p.columns = std::move(planner.columns);
+  p.columns = columns_read(compiled.outlined.program);
   p.read_by_kernel.resize(p.constants.size());
   for (const Step& s : p.steps) {
     if (s.kind == Step::launch)
@@ -566,21 +556,34 @@ class Run {
       std::memcpy(&word, k->error_word.host, 8);
       if (word == 0) continue;
       std::memset(k->error_word.host, 0, 8);
-      return kernel_error(*k, word);
+      return kernel_error(word);
     }
     return {};
   }
 
-  // design.md, decision 18: statement << 32 | code. The statement is an index into the kernel function's statements.
-  Error kernel_error(const KernelState& state, uint64_t word) {
+  // The error word of codegen.h: kernel << 48 | statement of its function << 32 | code.
+  Error kernel_error(uint64_t word) {
     has_position_ = true;
-    const hir::Function& f =
-        program()
-            .functions[plan_.compiled.outlined.kernels[static_cast<size_t>(&state - plan_.kernels.data())].function];
-    uint32_t statement = static_cast<uint32_t>(word >> 32);
-    Span span = statement < f.statements.size() ? f.statements[static_cast<hir::StatementId>(statement)].span : Span{};
-    return input_error("{}: kernel `{}` reported run-time error {}", plan_.sources.describe(span), state.report.name,
-                       static_cast<uint32_t>(word));
+    const auto& kernels = plan_.compiled.outlined.kernels;
+    uint64_t kernel = word >> 48, statement = word >> 32 & 0xffff;
+    Span span;
+    std::string_view builtin = "kernel";
+    if (kernel < kernels.size()) {
+      const hir::Function& f = program().functions[kernels[kernel].function];
+      if (statement < f.statements.size()) {
+        const hir::Statement& at = f.statements[static_cast<hir::StatementId>(statement)];
+        span = at.span;
+        if (!is_none(at.value))
+          if (const hir::Expression& e = f.expressions[at.value];
+              e.kind == hir::Expression::call && e.callee.kind == hir::FunctionRef::builtin)
+            builtin = hir::row(e.callee.builtin_id).name;
+      }
+    }
+    auto code = static_cast<codegen::RuntimeError>(static_cast<uint32_t>(word));
+    std::string what = code == codegen::RuntimeError::division_by_zero
+                           ? "divides by zero"
+                           : fmt::format("fails with run-time error {}", static_cast<uint32_t>(word));
+    return input_error("{}: `{}` {}", plan_.sources.describe(span), builtin, what);
   }
 
   Result<Value> to_host(Item& v) {
@@ -624,7 +627,7 @@ class Run {
     return Error{Fault::internal, "a value is nowhere"};
   }
 
-  Result<void> to_device(Item& v) {
+  Result<void> to_device(Item& v, KernelState::Upload& upload) {
     if (v.data) return {};
     if (v.kind != Item::vector || hir::is_text(v.type))
       return Error{Fault::internal, "a kernel reads a value that is no plain vector"};
@@ -646,14 +649,20 @@ class Run {
       from = v.host->bytes ? v.host->bytes->data() : nullptr;
     }
     uint64_t bytes = v.capacity * data::plain_width(v.type);
-    DevicePool& pool = key ? engine_.columns : plan_.buffers;
-    ASSIGN_OR_RETURN(device::Mapped data, pool.allocate(bytes));
-    ASSIGN_OR_RETURN(device::Mapped size, pool.allocate(8));
-    RETURN_IF_ERROR(device_.copy_to_device(data.address, from, bytes));
-    RETURN_IF_ERROR(device_.copy_to_device(size.address, &v.capacity, 8));
+    if (key || !upload.data || bytes > upload.bytes) {
+      DevicePool& pool = key ? engine_.columns : plan_.buffers;
+      ASSIGN_OR_RETURN(device::Mapped data, pool.allocate(bytes));
+      ASSIGN_OR_RETURN(device::Mapped size, pool.allocate(8));
+      v.data = data.address;
+      v.size_slot = size.address;
+      if (!key) upload = {v.data, v.size_slot, bytes};
+    } else {
+      v.data = upload.data;
+      v.size_slot = upload.size_slot;
+    }
+    RETURN_IF_ERROR(device_.copy_to_device(v.data, from, bytes));
+    RETURN_IF_ERROR(device_.copy_to_device(v.size_slot, &v.capacity, 8));
     RETURN_IF_ERROR(device_.synchronize());  // so that the time counts here
-    v.data = data.address;
-    v.size_slot = size.address;
     if (key) engine_.cache[key] = {v.column, v.data, v.size_slot};
     return {};
   }
@@ -691,9 +700,10 @@ class Run {
     const hir::Function& f = program().functions[kernel.function];
     KernelState& state = plan_.kernels[s.kernel];
     std::vector<ItemPtr> inputs(s.inputs.size());
+    state.uploads.resize(inputs.size());
     for (size_t i = 0; i < inputs.size(); ++i) {
       ASSIGN_OR_RETURN(inputs[i], item(s.inputs[i]));
-      RETURN_IF_ERROR(to_device(*inputs[i]));
+      RETURN_IF_ERROR(to_device(*inputs[i], state.uploads[i]));
     }
 
     // Threads: one per element of the geometry.
@@ -743,12 +753,11 @@ class Run {
       }
       outputs[i] = std::move(made);
     }
-    uint64_t scratch = code.scratch_fixed_bytes + uint64_t{state.resident_blocks} * code.scratch_bytes_per_block;
-    if (scratch > state.scratch_bytes) {
+    if (uint64_t scratch = codegen::scratch_bytes(code, elements, grid); scratch > plan_.scratch_bytes) {
       ASSIGN_OR_RETURN(device::Mapped memory, plan_.buffers.allocate(scratch));
-      state.scratch = memory.address;
-      state.scratch_bytes = scratch;
-      RETURN_IF_ERROR(device_.fill(state.scratch, 0, scratch));
+      plan_.scratch = memory.address;
+      plan_.scratch_bytes = scratch;
+      RETURN_IF_ERROR(device_.fill(plan_.scratch, 0, scratch));
     }
 
     std::vector<uint64_t> parameters;
@@ -763,7 +772,7 @@ class Run {
         case codegen::ParameterRole::input_size: parameters.push_back(inputs[p.ordinal]->size_slot); break;
         case codegen::ParameterRole::output_data: parameters.push_back(outputs[p.ordinal]->data); break;
         case codegen::ParameterRole::output_size: parameters.push_back(outputs[p.ordinal]->size_slot); break;
-        case codegen::ParameterRole::scratch: parameters.push_back(state.scratch); break;
+        case codegen::ParameterRole::scratch: parameters.push_back(plan_.scratch); break;
         case codegen::ParameterRole::error: parameters.push_back(state.error_word.address); break;
       }
     }

@@ -1,5 +1,9 @@
 #include "runtime/tables.h"
 
+#include <algorithm>
+
+#include "frontend/builtins.h"
+
 namespace rndn::runtime {
 
 Result<void> SourceTables::open(std::string_view table) const {
@@ -43,5 +47,53 @@ Result<std::shared_ptr<const data::Column>> NoTables::column(std::string_view, s
   return missing();
 }
 Result<std::shared_ptr<const data::Column>> NoTables::key_column(std::string_view) const { return missing(); }
+
+Result<uint64_t> TimedTables::rows(std::string_view table) const {
+  auto scope = timings_.measure(Phase::data, table);
+  return tables_.rows(table);
+}
+Result<std::shared_ptr<const data::Column>> TimedTables::column(std::string_view table, std::string_view column) const {
+  auto scope = timings_.measure(Phase::data, fmt::format("{}.{}", table, column));
+  return tables_.column(table, column);
+}
+Result<std::shared_ptr<const data::Column>> TimedTables::key_column(std::string_view table) const {
+  auto scope = timings_.measure(Phase::data, table);
+  return tables_.key_column(table);
+}
+Result<void> TimedTables::prefetch(std::string_view table, std::span<const std::string> columns) const {
+  auto scope = timings_.measure(Phase::data, table);
+  return tables_.prefetch(table, columns);
+}
+
+std::map<std::string, std::vector<std::string>> columns_read(const hir::Program& program) {
+  std::map<std::string, std::vector<std::string>> columns;
+  if (is_none(program.main)) return columns;
+  const hir::Function& main = program.functions[program.main];
+  std::map<uint32_t, std::string> tables;  // variable -> the table that load_table put there
+  auto literal = [&](const hir::Operand& operand) -> const std::string* {
+    if (operand.kind != hir::Operand::literal) return nullptr;
+    const auto* texts = std::get_if<std::vector<std::string>>(&program.literals[operand.literal_id()].values);
+    return texts && texts->size() == 1 ? &texts->front() : nullptr;
+  };
+  for (const hir::Statement& s : main.statements) {
+    if (s.kind != hir::Statement::assign) continue;
+    hir::ExpressionId id = s.value;
+    while (main.expressions[id].kind == hir::Expression::cast) id = main.expressions[id].inner;
+    const hir::Expression& e = main.expressions[id];
+    if (e.kind != hir::Expression::call || e.callee.kind != hir::FunctionRef::builtin) continue;
+    if (e.callee.builtin_id == hir::Builtin::load_table && e.operands.size() == 1 && s.targets.size() == 1 &&
+        s.targets[0].kind == hir::Target::variable) {
+      if (const std::string* name = literal(e.operands[0])) tables[s.targets[0].id] = *name;
+    } else if (e.callee.builtin_id == hir::Builtin::column_value && e.operands.size() == 2 &&
+               e.operands[0].kind == hir::Operand::variable) {
+      auto table = tables.find(e.operands[0].id);
+      const std::string* name = literal(e.operands[1]);
+      if (table == tables.end() || !name) continue;
+      std::vector<std::string>& names = columns[table->second];
+      if (std::find(names.begin(), names.end(), *name) == names.end()) names.push_back(*name);
+    }
+  }
+  return columns;
+}
 
 }  // namespace rndn::runtime

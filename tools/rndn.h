@@ -24,7 +24,6 @@ namespace rndn::tools {
 // Flags that several commands have. Each is declared once, by the functions below.
 struct Flags {
   std::string data;                // --data
-  std::string cache;               // --cache
   std::string device = "auto";     // --device
   std::string arch;                // --arch; empty: the device's own
   std::string backend = "rndn";    // --backend
@@ -56,6 +55,7 @@ class DeviceChoice {
  public:
   static Result<DeviceChoice> start(const Flags& flags);
   bool is_cpu() const { return kind_ == Kind::cpu; }
+  bool is_starting() const { return preparation_ != nullptr; }  // a GPU, in its thread
   // Waits for the device; not for is_cpu(). Prints a note when `auto` takes the simulator.
   Result<device::Device*> open();
 

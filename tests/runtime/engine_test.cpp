@@ -1,0 +1,327 @@
+// The launch plan on the simulator and on a fake driver, against the reference interpreter.
+#include "runtime/engine.h"
+
+#include <dlfcn.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <map>
+#include <sstream>
+
+#include "runtime/cuda/cuda_device.h"
+#include "runtime/print_result.h"
+#include "runtime/self_test.h"
+#include "runtime/simulator_device.h"
+
+namespace rndn::runtime {
+namespace {
+
+using hir::BasicType;
+using reference::Value;
+using testing::ElementsAre;
+
+// One table `t` with a:i32 = 0, 1, 2, ... and x:f64 = a / 2; counts what is asked of it.
+class CountingTables final : public reference::Tables {
+ public:
+  explicit CountingTables(int32_t rows) {
+    data::Column a, x;
+    a.type = BasicType::i32;
+    x.type = BasicType::f64;
+    for (data::Column* c : {&a, &x}) {
+      c->width = data::plain_width(c->type);
+      c->rows = static_cast<uint64_t>(rows);
+      c->data = std::make_shared<std::vector<std::byte>>(c->rows * c->width);
+    }
+    for (int32_t i = 0; i < rows; ++i) {
+      double half = i / 2.0;
+      std::memcpy(a.data->data() + 4 * i, &i, 4);
+      std::memcpy(x.data->data() + 8 * i, &half, 8);
+    }
+    columns_["a"] = std::make_shared<const data::Column>(a);
+    columns_["x"] = std::make_shared<const data::Column>(x);
+  }
+  Result<void> open(std::string_view table) const override {
+    if (table != "t") return input_error("there is no table `{}`", table);
+    return {};
+  }
+  Result<std::vector<std::string>> column_names(std::string_view) const override {
+    return std::vector<std::string>{"a", "x"};
+  }
+  Result<uint64_t> rows(std::string_view) const override { return columns_.at("a")->rows; }
+  Result<std::shared_ptr<const data::Column>> column(std::string_view, std::string_view name) const override {
+    auto at = columns_.find(name);
+    if (at == columns_.end()) return input_error("table `t` has no column `{}`", name);
+    return at->second;
+  }
+  Result<std::shared_ptr<const data::Column>> key_column(std::string_view) const override {
+    return input_error("table `t` has no key");
+  }
+  Result<void> prefetch(std::string_view table, std::span<const std::string> columns) const override {
+    prefetched.push_back(fmt::format("{}: {}", table, fmt::join(columns, " ")));
+    return {};
+  }
+  mutable std::vector<std::string> prefetched;
+
+ private:
+  std::map<std::string, std::shared_ptr<const data::Column>, std::less<>> columns_;
+};
+
+// Forwards to a device and records the sizes of what travels to it.
+class RecordingDevice final : public device::Device {
+ public:
+  explicit RecordingDevice(device::Device& to) : to_(to) {}
+  std::vector<uint64_t> uploads;
+  std::vector<uint32_t> grids;
+  int allocations = 0;
+
+  const device::Info& info() const override { return to_.info(); }
+  Result<device::Address> allocate(uint64_t n) override { return ++allocations, to_.allocate(n); }
+  Result<void> free(device::Address a) override { return to_.free(a); }
+  Result<void> copy_to_device(device::Address a, const void* from, uint64_t n) override {
+    if (n != 8) uploads.push_back(n);
+    return to_.copy_to_device(a, from, n);
+  }
+  Result<void> copy_to_host(void* to, device::Address a, uint64_t n) override { return to_.copy_to_host(to, a, n); }
+  Result<void> fill(device::Address a, uint8_t v, uint64_t n) override { return to_.fill(a, v, n); }
+  Result<device::Mapped> allocate_mapped(uint64_t n) override { return to_.allocate_mapped(n); }
+  Result<void> free_mapped(const device::Mapped& m) override { return to_.free_mapped(m); }
+  Result<device::ModuleHandle> load_module(std::span<const std::byte> c) override { return to_.load_module(c); }
+  Result<void> unload_module(device::ModuleHandle m) override { return to_.unload_module(m); }
+  Result<device::KernelHandle> find_kernel(device::ModuleHandle m, const std::string& n) override {
+    return to_.find_kernel(m, n);
+  }
+  Result<device::KernelInfo> kernel_info(device::KernelHandle k) override { return to_.kernel_info(k); }
+  Result<uint32_t> blocks_per_multiprocessor(device::KernelHandle k, uint32_t b, uint32_t s) override {
+    return to_.blocks_per_multiprocessor(k, b, s);
+  }
+  Result<void> launch(device::KernelHandle k, device::Dim3 g, device::Dim3 b, uint32_t s,
+                      std::span<const std::byte> p) override {
+    grids.push_back(g.x);
+    return to_.launch(k, g, b, s, p);
+  }
+  Result<void> synchronize() override { return to_.synchronize(); }
+  Result<uint32_t> record_mark() override { return to_.record_mark(); }
+  Result<uint64_t> elapsed_ns(uint32_t a, uint32_t b) override { return to_.elapsed_ns(a, b); }
+
+ private:
+  device::Device& to_;
+};
+
+class EngineTest : public testing::Test {
+ protected:
+  void compile_text(const std::string& body, const std::string& target = "sm_86") {
+    DiagnosticSink sink;
+    CompileOptions options;
+    options.target = target;
+    std::string text = "module m { import Builtin.*; def main() : " + body + " }";
+    auto c = compile(sources_.add("t.hir", text), sources_, options, sink, timings_);
+    ASSERT_TRUE(c) << c.error().message << render(sink, sources_);
+    compiled_ = *std::move(c);
+  }
+  // On the simulator, and on the reference interpreter: csv of both must agree.
+  std::string run_both(const reference::Tables& tables, const EngineOptions& options = {}) {
+    auto device = open_simulator("sm_86");
+    Engine engine(**device, tables);
+    auto plan = engine.plan(compiled_, sources_, options, timings_);
+    if (!plan) return "plan: " + plan.error().message;
+    fallbacks_ = (*plan)->fallbacks();
+    auto got = engine.run(**plan, timings_);
+    if (!got) return fmt::format("{}: {}", got.error().exit_code(), got.error().message);
+    auto want = reference::run(compiled_.program, tables, sources_, nullptr);
+    if (!want) return "reference: " + want.error().message;
+    std::string a = *print_result(*got, Format::csv), b = *print_result(*want, Format::csv);
+    EXPECT_EQ(a, b);
+    return a;
+  }
+  SourceManager sources_;
+  Timings timings_;
+  Compiled compiled_;
+  std::vector<std::string> fallbacks_;
+};
+
+constexpr const char* sum_of_large = R"(table {
+  t:? = @load_table(`t:sym); a:i32 = check_cast(@column_value(t, `a:sym), i32); x:f64 = check_cast(@column_value(t, `x:sym), f64);
+  m:? = @geq(a, 10:i32); k:? = @compress(m, x); s:? = @sum(k); c:? = @list(s); r:? = @table(`s:sym, c); return r; })";
+
+TEST_F(EngineTest, SelfTestPassesOnTheSimulator) {
+  auto device = open_simulator("sm_86");
+  ASSERT_TRUE(device);
+  std::string report;
+  auto passed = self_test(**device, nullptr, report);
+  EXPECT_TRUE(passed) << passed.error().message << "\n" << report;
+  EXPECT_NE(report.find("ok: filter and sum of products\n"), std::string::npos) << report;
+}
+
+TEST_F(EngineTest, RepeatsLaunchAgainButLoadAndUploadOnce) {
+  ASSERT_NO_FATAL_FAILURE(compile_text(sum_of_large));
+  auto simulator = open_simulator("sm_86");
+  RecordingDevice device(**simulator);
+  CountingTables tables(5000);
+  Engine engine(device, tables);
+  auto plan = engine.plan(compiled_, sources_, {}, timings_);
+  ASSERT_TRUE(plan) << plan.error().message;
+  std::vector<KernelReport> kernels;
+  int allocations = 0;
+  for (int run = 0; run < 4; ++run) {
+    kernels.clear();
+    auto got = engine.run(**plan, timings_, nullptr, &kernels);
+    ASSERT_TRUE(got) << got.error().message;
+    EXPECT_EQ(*print_result(*got, Format::csv), "s\r\n6248727.5\r\n");  // (10 + .. + 4999) / 2
+    if (run == 0) allocations = device.allocations;
+  }
+  EXPECT_THAT(tables.prefetched, ElementsAre("t: a x"));
+  EXPECT_THAT(device.uploads, testing::UnorderedElementsAre(20000u, 40000u));
+  EXPECT_EQ(device.allocations, allocations) << "repeats must not allocate";
+  EXPECT_EQ(device.grids.size(), 4u);
+  ASSERT_EQ(kernels.size(), 1u);
+  EXPECT_EQ(kernels[0].launches, 1u);
+  EXPECT_EQ(kernels[0].floor_bytes, 60000u);
+  EXPECT_GT(kernels[0].ns, 0u);
+  EXPECT_GT(kernels[0].registers, 0u);
+  EXPECT_GT(kernels[0].instructions, 0u);
+
+  // A second program finds the columns on the device.
+  auto again = engine.plan(compiled_, sources_, {}, timings_);
+  ASSERT_TRUE(again);
+  ASSERT_TRUE(engine.run(**again, timings_));
+  EXPECT_EQ(device.uploads.size(), 2u);
+}
+
+TEST_F(EngineTest, TimesOfARunAddUp) {
+  ASSERT_NO_FATAL_FAILURE(compile_text(sum_of_large));
+  timings_.reset();
+  auto start = std::chrono::steady_clock::now();
+  CountingTables tables(100000);
+  run_both(tables);
+  auto wall = static_cast<uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start).count());
+  uint64_t execute = timings_.total_ns(PhaseGroup::execute);
+  EXPECT_GT(timings_.exclusive_ns(Phase::kernels), 0u);
+  EXPECT_GT(timings_.exclusive_ns(Phase::transfer), 0u);
+  EXPECT_GT(timings_.exclusive_ns(Phase::load), 0u);
+  EXPECT_LE(execute + timings_.exclusive_ns(Phase::load), wall);
+}
+
+TEST_F(EngineTest, EmptyAndSmallTables) {
+  for (int rows : {0, 1, 11, 32, 33}) {
+    CountingTables tables(rows);
+    ASSERT_NO_FATAL_FAILURE(compile_text(sum_of_large));
+    double sum = 0;
+    for (int i = 10; i < rows; ++i) sum += i / 2.0;
+    EXPECT_EQ(run_both(tables), fmt::format("s\r\n{}\r\n", sum)) << rows;
+    EXPECT_TRUE(fallbacks_.empty());
+  }
+}
+
+constexpr const char* ordered = R"(table {
+  t:? = @load_table(`t:sym); a:i32 = check_cast(@column_value(t, `a:sym), i32);
+  n:? = @neg(a); o:? = @order(n, 1:bool); s:? = @index(a, o); c:? = @list(s); r:? = @table(`s:sym, c); return r; })";
+
+TEST_F(EngineTest, BuiltinsWithoutKernelsRunOnTheReferenceInterpreterAndSaySo) {
+  ASSERT_NO_FATAL_FAILURE(compile_text(ordered));
+  CountingTables tables(3);
+  EXPECT_EQ(run_both(tables), "s\r\n2\r\n1\r\n0\r\n");
+  ASSERT_FALSE(fallbacks_.empty());
+  EXPECT_NE(fallbacks_[0].find("t.hir:3"), std::string::npos) << fallbacks_[0];
+  EXPECT_NE(fallbacks_[0].find("`order`"), std::string::npos) << fallbacks_[0];
+}
+
+TEST_F(EngineTest, NoFallbackRefusesThem) {
+  ASSERT_NO_FATAL_FAILURE(compile_text(ordered));
+  CountingTables tables(3);
+  EngineOptions options;
+  options.allow_fallback = false;
+  std::string what = run_both(tables, options);
+  EXPECT_NE(what.find("plan: t.hir:3"), std::string::npos) << what;
+  EXPECT_NE(what.find("--no-fallback"), std::string::npos) << what;
+}
+
+TEST_F(EngineTest, ControlFlowRunsWholeOnTheReferenceInterpreter) {
+  ASSERT_NO_FATAL_FAILURE(compile_text(R"(i64 {
+  n:i64 = 1:i64; go:bool = @lt(n, 20:i64);
+  while (go) { n = @plus(n, n); go = @lt(n, 20:i64); }
+  return n; })"));
+  CountingTables tables(0);
+  EXPECT_EQ(run_both(tables), "value\r\n32\r\n");
+  ASSERT_EQ(fallbacks_.size(), 1u);
+  EXPECT_NE(fallbacks_[0].find("the whole program"), std::string::npos) << fallbacks_[0];
+}
+
+TEST_F(EngineTest, ErrorsCarryThePositionOfTheirStatement) {
+  CountingTables tables(100);
+  ASSERT_NO_FATAL_FAILURE(compile_text(R"(table {
+  t:? = @load_table(`u:sym); a:i32 = check_cast(@column_value(t, `a:sym), i32); s:? = @sum(a); c:? = @list(s); r:? = @table(`s:sym, c); return r; })"));
+  EXPECT_EQ(run_both(tables), "1: t.hir:2:3: there is no table `u`");
+  ASSERT_NO_FATAL_FAILURE(compile_text(R"(table {
+  t:? = @load_table(`t:sym);
+  b:i32 = check_cast(@column_value(t, `b:sym), i32); s:? = @sum(b); c:? = @list(s); r:? = @table(`s:sym, c); return r; })"));
+  EXPECT_EQ(run_both(tables), "1: t.hir:3:3: table `t` has no column `b`");
+}
+
+TEST_F(EngineTest, DivisionByZeroInAKernelIsTheProgramsFault) {
+  CountingTables tables(100);
+  ASSERT_NO_FATAL_FAILURE(compile_text(R"(table {
+  t:? = @load_table(`t:sym); a:i32 = check_cast(@column_value(t, `a:sym), i32);
+  b:? = @minus(a, 7:i32);
+  d:? = @div(a, b); s:? = @sum(d); c:? = @list(s); r:? = @table(`s:sym, c); return r; })"));
+  if (!compiled_.no_gpu_code.empty()) GTEST_SKIP() << "skipped: " << compiled_.no_gpu_code;
+  std::string what = run_both(tables);
+  EXPECT_TRUE(what.starts_with("1: t.hir:4:3: `div` divides by zero")) << what;
+}
+
+TEST_F(EngineTest, ColumnsOfDifferentLengthMakeNoTable) {
+  CountingTables tables(100);
+  ASSERT_NO_FATAL_FAILURE(compile_text(R"(table {
+  t:? = @load_table(`t:sym); a:i32 = check_cast(@column_value(t, `a:sym), i32); s:? = @sum(a);
+  c:? = @list(s, a); r:? = @table((`s,`a):sym, c); return r; })"));
+  std::string what = run_both(tables);
+  EXPECT_NE(what.find("1: t.hir:"), std::string::npos) << what;
+  EXPECT_NE(what.find("1 and 100 rows"), std::string::npos) << what;
+}
+
+// The same plan on the CUDA wrapper: what it asks of the driver. Kernels do nothing there, so results are not looked at.
+TEST_F(EngineTest, AsksTheDriverForOneLaunchPerRunAndNoCopiesBack) {
+  void* handle = dlopen(RNDN_FAKE_CUDA, RTLD_NOW);
+  ASSERT_NE(handle, nullptr) << dlerror();
+  auto reset = reinterpret_cast<void (*)()>(dlsym(handle, "fake_cuda_reset"));
+  auto log = [&](const std::string& prefix) {
+    std::istringstream text(reinterpret_cast<const char* (*)()>(dlsym(handle, "fake_cuda_log"))());
+    std::vector<std::string> lines;
+    for (std::string line; std::getline(text, line);)
+      if (line.starts_with(prefix)) lines.push_back(line);
+    return lines;
+  };
+  ASSERT_NO_FATAL_FAILURE(compile_text(sum_of_large, "sm_90"));
+  auto preparation = cuda::prepare(0, RNDN_FAKE_CUDA);
+  auto device = cuda::open(*preparation);
+  ASSERT_TRUE(device) << device.error().message;
+  CountingTables tables(1000000);
+  Engine engine(**device, tables);
+  auto plan = engine.plan(compiled_, sources_, {}, timings_);
+  ASSERT_TRUE(plan) << plan.error().message;
+  reset();
+  for (int run = 0; run < 2; ++run) {
+    auto got = engine.run(**plan, timings_);
+    ASSERT_TRUE(got) << got.error().message;
+  }
+  // 3 multiprocessors of 8 blocks each; the kernel's parameters are 8 bytes each.
+  uint32_t block = compiled_.code.kernels[0].block_size;
+  std::string launch =
+      fmt::format("cuLaunchKernel:24,1,1/{},1,1/0/{}", block, 8 * compiled_.code.kernels[0].parameters.size());
+  EXPECT_THAT(log("cuLaunchKernel"), ElementsAre(launch, launch));
+  EXPECT_TRUE(log("cuMemcpyDtoHAsync").empty()) << "a scalar result arrives in mapped memory";
+  EXPECT_THAT(log("cuMemcpyHtoDAsync"), testing::Contains("cuMemcpyHtoDAsync:4000000"));
+
+  // A device that fails: the run fails with the driver's reason.
+  setenv("RNDN_FAKE_CUDA_FAIL", "cuStreamSynchronize:700", 1);
+  auto got = engine.run(**plan, timings_);
+  unsetenv("RNDN_FAKE_CUDA_FAIL");
+  ASSERT_FALSE(got);
+  EXPECT_EQ(got.error().exit_code(), 3);
+  EXPECT_EQ(got.error().message,
+            "cuStreamSynchronize failed: CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)");
+}
+
+}  // namespace
+}  // namespace rndn::runtime

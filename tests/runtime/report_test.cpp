@@ -1,0 +1,120 @@
+// The report of times: keys of the contract, phases that add up.
+#include "runtime/report.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace rndn::runtime {
+namespace {
+
+void spin_us(int us) {
+  auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(us);
+  while (std::chrono::steady_clock::now() < until) {
+  }
+}
+
+RunReport sample(uint32_t run) {
+  RunReport r{.program = "q\"6",
+              .run = run,
+              .arch = "sm_86",
+              .device = "simulator",
+              .backend = "rndn",
+              .timings = {},
+              .kernels = {},
+              .fallbacks = {}};
+  {
+    auto frontend = r.timings.measure(Phase::frontend);
+    spin_us(50);
+    auto select = r.timings.measure(Phase::select);
+    spin_us(50);
+  }
+  {
+    auto overhead = r.timings.measure(Phase::overhead, "run");
+    spin_us(20);
+    {
+      auto transfer = r.timings.measure(Phase::transfer);
+      spin_us(100);
+    }
+    spin_us(60);
+    r.timings.credit(Phase::kernels, 40000, "main_1");
+    r.timings.add_overlap(Phase::data, 12345);
+  }
+  r.kernels.push_back({"main_1", "outlined", 32, 72, 210, 2, 40000, 1684000});
+  return r;
+}
+
+void check_group(const nlohmann::json& group, std::vector<std::string> phases, bool overlap) {
+  uint64_t sum = 0;
+  ASSERT_EQ(group.at("phases").size(), phases.size());
+  for (const std::string& p : phases) sum += group.at("phases").at(p).get<uint64_t>();
+  EXPECT_EQ(sum, group.at("total_ns").get<uint64_t>() + (overlap ? group.at("overlap_ns").get<uint64_t>() : 0));
+  EXPECT_GT(group.at("total_ns").get<uint64_t>(), 50000u);
+}
+
+void check_run(const nlohmann::json& j, int run) {
+  EXPECT_EQ(j.at("program"), "q\"6");
+  EXPECT_EQ(j.at("run"), run);
+  EXPECT_EQ(j.at("arch"), "sm_86");
+  EXPECT_EQ(j.at("device"), "simulator");
+  EXPECT_EQ(j.at("backend"), "rndn");
+  check_group(
+      j.at("compile"),
+      {"frontend", "outliner", "ptx", "structure", "select", "allocate", "schedule", "peephole", "encode", "load"},
+      false);
+  check_group(j.at("execute"), {"transfer", "data", "kernels", "library", "cpu", "overhead"}, true);
+  EXPECT_EQ(j["execute"]["overlap_ns"], 12345);
+  EXPECT_EQ(j["execute"]["phases"]["data"], 12345);
+  EXPECT_GE(j["execute"]["phases"]["kernels"].get<uint64_t>(), 40000u);
+  ASSERT_EQ(j.at("kernels").size(), 1u);
+  EXPECT_EQ(j["kernels"][0].dump(),
+            "{\"floor_bytes\":1684000,\"instructions\":210,\"kind\":\"outlined\",\"launches\":2,\"name\":\"main_1\","
+            "\"ns\":40000,\"registers\":32,"
+            "\"shared_bytes\":72}");
+}
+
+TEST(Report, JsonOfOneRunIsAnObjectThatAddsUp) {
+  std::vector<RunReport> runs = {sample(1)};
+  check_run(nlohmann::json::parse(report(runs, TimeFormat::json)), 1);
+}
+
+TEST(Report, JsonOfSeveralRunsIsAnArray) {
+  std::vector<RunReport> runs = {sample(1), sample(2)};
+  auto j = nlohmann::json::parse(report(runs, TimeFormat::json));
+  ASSERT_TRUE(j.is_array());
+  ASSERT_EQ(j.size(), 2u);
+  check_run(j[0], 1);
+  check_run(j[1], 2);
+}
+
+TEST(Report, TraceIsChromeJsonWithEveryEvent) {
+  std::vector<RunReport> runs = {sample(1), sample(2)};
+  auto j = nlohmann::json::parse(report(runs, TimeFormat::trace));
+  size_t complete = 0;
+  for (const auto& e : j.at("traceEvents")) complete += e.at("ph") == "X" && e.at("dur").get<double>() > 0;
+  EXPECT_EQ(complete, runs[0].timings.events().size() + runs[1].timings.events().size());
+}
+
+TEST(Report, TextNamesTheRunAndItsKernels) {
+  std::vector<RunReport> runs = {sample(1)};
+  runs[0].fallbacks = {"q06.hir:3:4: `order`"};
+  std::string text = report(runs, TimeFormat::text);
+  EXPECT_NE(text.find("q\"6 run 1 on simulator (sm_86, rndn)\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("\nmain_1  outlined      0.040 ms         2         32     210      1.684 MB      84.2\n"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("fallback to the reference interpreter: q06.hir:3:4: `order`\n"), std::string::npos) << text;
+}
+
+TEST(Report, HtmlIsSelfContainedAndEscaped) {
+  std::vector<RunReport> runs = {sample(1)};
+  runs[0].program = "<script>";
+  std::string text = report(runs, TimeFormat::html);
+  EXPECT_EQ(text.find("<script>"), std::string::npos);
+  EXPECT_EQ(text.find("http"), std::string::npos);
+  EXPECT_NE(text.find("&lt;script&gt; run 1"), std::string::npos);
+  EXPECT_NE(text.find("main_1"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace rndn::runtime
