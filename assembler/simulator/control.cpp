@@ -332,6 +332,8 @@ Status condition_to_register(Warp& w, const Op& op, uint32_t mask) {
 bool select_control(Selector& s, Op& op) {
   const auto has = [&](ModifierKind kind) { return isa::has_modifier(s.in->form, kind); };
   const auto with = [&](Handler run) {
+    // Pascal's control instructions test the condition code; 15 = always.
+    if (!s.volta()) op.y = has(ModifierKind::Condition) ? s.modifier(ModifierKind::Condition) : 15;
     op.run = run;
     return true;
   };
@@ -360,8 +362,6 @@ bool select_control(Selector& s, Op& op) {
       default: return static_cast<uint32_t>(Push::call);
     }
   };
-  // Pascal's control instructions test the condition code; 15 = always.
-  if (!s.volta()) op.y = has(ModifierKind::Condition) ? s.modifier(ModifierKind::Condition) : 15;
   switch (mnemonic) {
     case Mnemonic::NOP:
     case Mnemonic::PMTRIG: return with(nop);

@@ -100,7 +100,7 @@ Unit unit_of(Mnemonic m, bool volta) {
     case Mnemonic::POPC:
     case Mnemonic::FLO:
     case Mnemonic::BREV:
-    case Mnemonic::FCHK: return {3, true, true};
+    case Mnemonic::FCHK: return m == Mnemonic::FCHK && !volta ? Unit{0, false, false} : Unit{3, true, true};
     case Mnemonic::I2I: return volta ? Unit{0, false, false} : Unit{3, true, true};
     case Mnemonic::DADD:
     case Mnemonic::DMUL:
@@ -247,7 +247,7 @@ uint32_t distance(Producer p, Role role, uint32_t row, const isa::Target& target
     const bool double_result = p == p_fp64;
     switch (role) {
       case r_guard: return double_result ? 14 : 13;
-      case r_predicate_fma: return double_result ? 6 : p == p_wide ? 4 : 5;
+      case r_predicate_fma: return double_result ? 6 : p == p_wide || p == p_fma ? 4 : 5;
       case r_predicate_alu: return double_result ? 6 : 4;
       default: return double_result ? 6 : 4;
     }

@@ -106,6 +106,7 @@ bool select_half(Selector& s, Op& op) {
       op.d = s.destination(0);
       op.x =
           (m(K::FTZ) ? ftz : 0u) | (m(K::SAT) ? sat : 0u) | (m(K::FMZ) ? fmz : 0u) | (m(K::HalfFormat) ? as_f32 : 0u);
+      if (m(K::HalfFormat) > 1) return s.unsupported("a half-precision result merged into its register");
       if (m(K::Pack)) return s.unsupported("bfloat16 arithmetic");
       op.a = half(1, 0);
       if (s.in->mnemonic == Mnemonic::HADD2) {

@@ -393,12 +393,13 @@ bool select_pascal_integer(Selector& s, Op& op) {
       op.y = m(K::Wrap) | m(K::Brev) << 1;
       op.z = cc;
       return with(shift);
-    case Mnemonic::SHF:
+    case Mnemonic::SHF_L:
+    case Mnemonic::SHF_R:
       op.d = s.destination(0);
       op.a = s.integer(1), op.b = s.integer(2), op.c = s.integer(3);
       if (m(K::Extended) || cc) return s.unsupported("an extended funnel shift");
       op.x = m(K::ShiftType), op.y = m(K::Wrap);
-      return with(m(K::Right) ? shf<true> : shf<false>);
+      return with(s.in->mnemonic == Mnemonic::SHF_R ? shf<true> : shf<false>);
     case Mnemonic::BFE:
       op.d = s.destination(0);
       op.a = s.integer(1), op.b = s.integer(2);
