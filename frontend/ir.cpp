@@ -51,6 +51,11 @@ struct Printer {
   std::string_view name(NameId id) const { return program.text(id); }
   std::string type(TypeId id) const { return program.types->text(id); }
 
+  void suffix(const std::string& type_text) {
+    out += ':';
+    out += type_text;
+  }
+
   void qualified(NameId module, NameId id) {
     if (!is_none(module)) {
       out += name(module);
@@ -136,7 +141,9 @@ struct Printer {
       case Expression::cast:
         out += "check_cast(";
         expression(function, e.inner);
-        out += ", " + type(e.cast_type) + ")";
+        out += ", ";
+        out += type(e.cast_type);
+        out += ')';
         break;
     }
   }
@@ -150,7 +157,7 @@ struct Printer {
       qualified(t.module, t.name);
     else
       out += name(program.globals[static_cast<GlobalId>(t.id)].name);
-    if (t.declares) out += ":" + target_type(function, t);
+    if (t.declares) suffix(target_type(function, t));
   }
 
   std::string target_type(const Function& function, const Target& t) const {
@@ -188,10 +195,8 @@ struct Printer {
           if (i == 0 || typed) out += "var ";
           out += t.kind == Target::variable ? name(function.variables[t.variable_id()].name) : name(t.name);
           bool last = i + 1 == s.targets.size();
-          if (typed || last)
-            out += ":" + target_type(function, t) + ";\n";
-          else
-            out += ", ";
+          if (typed || last) suffix(target_type(function, t));
+          out += typed || last ? ";\n" : ", ";
           if (typed && !last) out.append(depth * 4, ' ');
         }
         break;
@@ -237,10 +242,13 @@ struct Printer {
       if (i > 0) out += ", ";
       const Variable& v = f.variables[f.parameters[i]];
       out += name(v.name);
-      out += ":" + type(v.type);
+      suffix(type(v.type));
     }
     out += ')';
-    for (size_t i = 0; i < f.result_types.size(); ++i) out += (i == 0 ? " : " : ", ") + type(f.result_types[i]);
+    for (size_t i = 0; i < f.result_types.size(); ++i) {
+      out += i == 0 ? " : " : ", ";
+      out += type(f.result_types[i]);
+    }
     out += ' ';
     block(f, f.body, depth);
     out += '\n';

@@ -39,7 +39,7 @@ struct FunctionRef {
 
 // A vector of values of one basic type, or function references (`@f`, `@f@g`).
 struct Literal {
-  TypeId type{};  // basic, list<sym> for untyped symbol lists, or function
+  TypeId type{};  // basic (sym and str also for the untyped literals of old programs), or function
   // Integers of any width, booleans, characters and calendar values (encoded as horseir.md 6.3 "choose") | floats | complex | text
   std::variant<std::vector<int64_t>, std::vector<double>, std::vector<std::complex<double>>, std::vector<std::string>, std::vector<FunctionRef>> values;
   Span span;
