@@ -7,6 +7,7 @@
 //      synchronised, no other path leads from one to the other, and the reader's geometry is the parent's or a compression of it; the
 //      whole then runs at the parent's size.
 //   2 and 3 alternate node by node until nothing changes.
+//   4. Neighbours. What is left is merged two by two where geometries are equal and no path joins them: a launch less, nothing to lose.
 //
 // Invariants: the graph of groups has no cycles; in a kernel every value has one element per thread, is a lazily masked selection of
 // them, or is a scalar; every value that a kernel reads from memory has one element per thread or is a scalar.
@@ -248,7 +249,25 @@ void siblings_and_children(Fusion& f) {
       }
     }
   }
-  // What stayed apart, and why: for people.
+}
+
+// Step 4.
+void neighbours(Fusion& f) {
+  for (uint32_t n = 0; n < f.graph.nodes.size(); ++n) {
+    const uint32_t a = f.p.group_of[n];
+    if (!f.p.groups[a].kernel() || f.p.groups[a].nodes.front() != n) continue;
+    for (uint32_t m = n + 1; m < f.graph.nodes.size(); ++m) {
+      const uint32_t b = f.p.group_of[m];
+      const ShapeId geometry = f.p.groups[a].geometry;
+      if (a == b || f.p.groups[b].geometry != geometry) continue;
+      if (reaches(f, a, b, false) || reaches(f, b, a, false) || !all_fit(f, a, b, geometry)) continue;
+      f.decide(a, b, true, "neighbours of one size");
+      merge(f, a, b, geometry);
+    }
+  }
+}
+
+void explain_refusals(Fusion& f) {
   for (uint32_t g = 0; g < f.p.groups.size(); ++g) {
     if (!f.p.groups[g].kernel()) continue;
     for (uint32_t child : readers(f, g)) {
@@ -297,7 +316,11 @@ Partition fuse(const hir::Program&, const hir::Function& function, const BlockGr
       if (graph.nodes[n].place == Place::gpu) f.p.groups[n].geometry = graph.nodes[n].geometry;
   } else {
     pipelines(f);
-    if (mode == Mode::full) siblings_and_children(f);
+    if (mode == Mode::full) {
+      siblings_and_children(f);
+      neighbours(f);
+    }
+    explain_refusals(f);
   }
   order_groups(f);
   return std::move(f.p);

@@ -160,7 +160,7 @@ std::string_view place_statement(const hir::Program& program, const hir::Functio
       if (!facts.operands[0].constant) return "its length is only known at run time";
       if (builtin == Builtin::vector && !is_scalar(table, facts.operands[1].shape))
         return "a pattern of several elements has no GPU code yet";
-      node.positional = true;
+      (is_scalar(table, facts.results[0].shape) ? node.elementwise : node.positional) = true;
       break;
     default: break;
   }

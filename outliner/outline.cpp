@@ -3,7 +3,7 @@
 // A kernel's parameters are the values it reads from outside, its results those that are read outside (in this block or, when the
 // variable lives in an outer block, anywhere). Scalar literals that reach a kernel through a variable are copied into it; text and
 // vector literals become variables of the host, since their encoding is known only when data is loaded.
-// Kernels whose results nobody reads are dropped, unless they can fail at run time.
+// Statements whose results nobody reads are dropped, unless they can fail at run time.
 // The result is a program like any other: it prints, parses and checks.
 // Cost: O(statements x their operands). Leaves out: bodies of user functions, which stay on the host.
 #include <algorithm>
@@ -159,31 +159,40 @@ void build_kernel(Rewriter& r, BlockState& b, const Group& group) {
   const ShapeTable& shapes = r.out.shapes;
   const uint32_t own_group = b.partition.group_of[group.nodes.front()];
 
-  // What is read outside: the last definition of each variable decides.
-  std::vector<VariableId> results;
+  // What is read outside: the last definition of each variable decides. What nobody reads is left out.
+  std::vector<VariableId> written, results;
   std::map<VariableId, uint32_t> last;  // variable -> defining node
-  std::vector<VariableId> written;
-  bool fails = false;
   for (uint32_t n : group.nodes) {
-    const Statement& s = r.original.statements[graph.nodes[n].statement];
-    fails |= can_fail(r.program(), r.original, s);
-    const VariableId v = s.targets[0].variable_id();
+    const VariableId v = r.original.statements[graph.nodes[n].statement].targets[0].variable_id();
     if (!last.count(v)) written.push_back(v);
     last[v] = n;
   }
-  for (VariableId v : written) {
-    bool escapes = !b.own.count(v);
-    for (uint32_t e : graph.successors[last[v]]) {
+  std::set<uint32_t> live;
+  std::set<VariableId> escaping;
+  for (size_t i = group.nodes.size(); i-- > 0;) {
+    const uint32_t n = group.nodes[i];
+    const Statement& s = r.original.statements[graph.nodes[n].statement];
+    const VariableId v = s.targets[0].variable_id();
+    bool escapes = last[v] == n && !b.own.count(v), used = can_fail(r.program(), r.original, s);
+    for (uint32_t e : graph.successors[n]) {
       const Edge& edge = graph.edges[e];
-      escapes |= edge.kind == Edge::true_ && edge.variable == v && b.partition.group_of[edge.to] != own_group;
+      if (edge.kind != Edge::true_) continue;
+      escapes |= b.partition.group_of[edge.to] != own_group;
+      used |= live.count(edge.to) > 0;
     }
-    if (escapes) results.push_back(v);
+    if (escapes) escaping.insert(v);
+    if (escapes || used) live.insert(n);
   }
-  if (results.empty() && !fails) return;
+  if (live.empty()) return;
+  for (VariableId v : written)
+    if (escaping.count(v)) results.push_back(v);
 
   KernelState k;
   k.kernel.geometry = shapes[group.geometry].size;
   k.kernel.geometry_variable = none<VariableId>();
+  // Scalars only are left when the statements that gave the kernel its size were dropped.
+  if (std::all_of(live.begin(), live.end(), [&](uint32_t n) { return is_scalar(shapes, graph.nodes[n].geometry); }))
+    k.kernel.geometry = r.out.shapes.constant(1);
   k.function.is_kernel = true;
   k.function.module = r.original.module;
   k.function.name = r.unique(std::string(r.program().text(r.original.name)), r.kernels, r.function_names);
@@ -191,6 +200,7 @@ void build_kernel(Rewriter& r, BlockState& b, const Group& group) {
   std::vector<StatementId> body;
 
   for (uint32_t n : group.nodes) {
+    if (!live.count(n)) continue;
     const Statement& s = r.original.statements[graph.nodes[n].statement];
     const StatementFacts& facts = r.shapes.statements[graph.nodes[n].statement];
     const ExpressionId inner = innermost(r.original, s.value);

@@ -37,9 +37,9 @@ BasicType operand_type(Builtin builtin, const std::vector<BasicType>& arguments,
     case Builtin::abs:
     case Builtin::neg:
     case Builtin::recip:
+    case Builtin::pi:
     case Builtin::sqrt:
     case Builtin::vector: return builtin == Builtin::vector && k == 0 ? arguments[0] : result;
-    case Builtin::pi: return BasicType::f64;  // one rounding, also when the result is f32
     case Builtin::signum: return arguments[0] == BasicType::boolean ? BasicType::i16 : arguments[0];
     case Builtin::ceil:
     case Builtin::floor:
@@ -180,8 +180,12 @@ Element unary(Emitter& e, Builtin builtin, const Element& x, BasicType result) {
           case Builtin::floor: r = b.cvt<T, T>(ptx::Rounding::rmi, a); break;
           case Builtin::round: r = round_half_away(b, a); break;
           case Builtin::recip: r = b.div_rn(b.constant<T>(1.0), a); break;
-          case Builtin::pi:
-            return convert(e, element(x.type, b.mul_rn(a, b.constant<T>(std::numbers::pi)), x.mask), result);
+          case Builtin::pi: {  // the product in f64, also of f32
+            const Element wide = convert(e, x, BasicType::f64);
+            return convert(e,
+                           element(BasicType::f64, b.mul_rn(reg<F64>(wide), b.constant<F64>(std::numbers::pi)), x.mask),
+                           result);
+          }
           case Builtin::sqrt: r = b.sqrt_rn(a); break;
           default: break;
         }

@@ -3,31 +3,14 @@
 #include <gtest/gtest.h>
 
 #include "libraries/base/files.h"
-#include "ptx/codegen/codegen.h"
-#include "ptx/parse.h"
+#include "tests/codegen/kernel_runner.h"
 #include "tests/codegen/ptxas.h"
-#include "tests/outliner/compile.h"
 
 namespace rndn::test {
 namespace {
 
 using codegen::KernelParameter;
 using codegen::ParameterRole;
-
-struct Generated : Compiled {
-  codegen::ModuleCode code;
-  std::string text;
-};
-
-void generate(Generated& g, std::string program, outliner::Mode mode = outliner::Mode::full) {
-  compile(g, std::move(program), mode);
-  ASSERT_EQ(g.errors, "");
-  auto code = codegen::generate(g.outlined, {}, g.timings);
-  ASSERT_TRUE(code.ok()) << code.error().message;
-  g.code = *std::move(code);
-  EXPECT_THAT(ptx::verify(g.code.module), ::testing::IsEmpty());
-  g.text = ptx::print(g.code.module);
-}
 
 void expect_assembles(const std::string& text) {
   std::string why;
@@ -75,6 +58,38 @@ TEST(Codegen, QuerySixAssembles) {
   Generated g;
   generate(g, query6());
   expect_assembles(g.text);
+}
+
+// One program per family of operations and pair of types; tests/codegen/kernel_test.cpp runs them all.
+TEST(Codegen, EveryFamilyAssembles) {
+  const auto columns = [](const char* x, const char* y) {
+    return fmt::format(
+        "t:? = @load_table(`t:sym); x:{0} = check_cast(@column_value(t, `x:sym), {0});"
+        "y:{1} = check_cast(@column_value(t, `y:sym), {1}); m:bool = check_cast(@column_value(t, `m:sym), bool);\n",
+        x, y);
+  };
+  constexpr const char* binary =
+      "a:? = @plus(x, y); b:? = @minus(x, y); c:? = @mul(x, y); d:? = @div(x, y); e:? = @lt(x, y); f:? = @eq(x, y);"
+      "g:? = @neg(x); h:? = @round(x); i:? = @signum(x); j:? = @sqrt(x); k:? = @pi(x); l:? = @recip(x);"
+      "r:? = @list(a, b, c, d, e, f, g, h, i, j, k, l); return r;";
+  constexpr const char* reductions =
+      "z:? = @compress(m, x); a:? = @sum(z); b:? = @len(z); c:? = @avg(z); d:? = @min(x); e:? = @max(x); f:? = "
+      "@any(m); g:? = @all(m);"
+      "r:? = @list(a, b, c, d, e, f, g); return r;";
+  constexpr const char* selections =
+      "a:? = @compress(m, x); b:? = @where(m); n:? = @lt(x, y); c:? = @compress(n, y); d:? = @sum(c); e:? = @not(m);"
+      "r:? = @list(a, b, c, d, e); return r;";
+  std::string why;
+  const std::string ptxas = find_ptxas(why);
+  if (ptxas.empty()) GTEST_SKIP() << "skipped: " << why;
+  for (auto [x, y] : {std::pair{"i32", "i64"}, {"f32", "f64"}, {"bool", "i8"}, {"i16", "char"}})
+    for (const char* body : {binary, reductions, selections}) {
+      Generated g;
+      generate(g, program_text(columns(x, y) + body, "list<?>"));
+      ASSERT_EQ(g.code.kernels.size(), 1u);
+      for (const char* target : {"sm_61", "sm_86", "sm_90"})
+        EXPECT_EQ(assemble_with_ptxas(ptxas, g.text, target), "") << target << "\n" << g.text;
+    }
 }
 
 }  // namespace

@@ -1,0 +1,333 @@
+// Runs generated kernels on the PTX interpreter and works out what they should give with the reference interpreter's builtins.
+#pragma once
+#include <cmath>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ptx/codegen/codegen.h"
+#include "ptx/interpreter/interpreter.h"
+#include "ptx/parse.h"
+#include "runtime/reference/reference.h"
+#include "tests/outliner/compile.h"
+
+namespace rndn::test {
+
+using reference::Value;
+using Columns = std::map<std::string, Value>;
+
+struct Generated : Compiled {
+  codegen::ModuleCode code;
+  std::string text;
+};
+
+inline void generate(Generated& g, std::string program, outliner::Mode mode = outliner::Mode::full) {
+  compile(g, std::move(program), mode);
+  ASSERT_EQ(g.errors, "");
+  auto code = codegen::generate(g.outlined, {}, g.timings);
+  ASSERT_TRUE(code.ok()) << code.error().message;
+  g.code = *std::move(code);
+  for (const std::string& problem : ptx::verify(g.code.module)) ADD_FAILURE() << problem;
+  g.text = ptx::print(g.code.module);
+}
+
+struct KernelRun {
+  std::vector<Value> results;
+  uint64_t error = 0;  // the error word
+};
+
+struct LaunchOptions {
+  uint32_t grid = 3;
+  uint64_t seed = 0;
+  uint32_t launches = 1;  // with the same scratch memory
+};
+
+inline KernelRun run_kernel(const Generated& g, size_t k, const Columns& columns, const LaunchOptions& options) {
+  const outliner::Kernel& kernel = g.outlined.kernels[k];
+  const codegen::KernelCode& code = g.code.kernels[k];
+  const hir::Function& function = g.outlined.program.functions[kernel.function];
+  const auto name = [&](hir::VariableId v) { return std::string(g.outlined.program.text(function.variables[v].name)); };
+  const outliner::Size& size = g.outlined.shapes[kernel.geometry];
+  const uint64_t n = is_none(kernel.geometry_variable) ? static_cast<uint64_t>(size.value)
+                                                       : columns.at(name(kernel.geometry_variable)).size;
+  ptx::Memory memory;
+  ptx::Interpreter interpreter(g.code.module, memory);
+  const auto put64 = [&](uint64_t value) {
+    const uint64_t at = memory.allocate(8);
+    memory.write(at, std::as_bytes(std::span(&value, 1)));
+    return at;
+  };
+  std::vector<uint64_t> arguments;
+  struct Result {
+    uint64_t data = 0, size = 0;
+    hir::BasicType type{};
+  };
+  std::vector<Result> results(kernel.result_shapes.size());
+  uint64_t scratch = 0, scratch_size = 0, error = 0;
+  for (const codegen::KernelParameter& p : code.parameters) {
+    switch (p.role) {
+      case codegen::ParameterRole::input_data: {
+        const Value& v = columns.at(name(function.parameters[p.ordinal]));
+        const uint64_t bytes = v.size * data::plain_width(v.type);
+        const uint64_t at = memory.allocate(bytes);
+        EXPECT_TRUE(bytes == 0 || memory.write(at, std::span(v.bytes->data(), bytes)));
+        arguments.push_back(at);
+        break;
+      }
+      case codegen::ParameterRole::input_size:
+        arguments.push_back(put64(columns.at(name(function.parameters[p.ordinal])).size));
+        break;
+      case codegen::ParameterRole::output_data: {
+        const bool scalar = outliner::is_scalar(g.outlined.shapes, kernel.result_shapes[p.ordinal]);
+        arguments.push_back(memory.allocate((scalar ? 1 : n) * data::plain_width(p.type)));
+        results[p.ordinal].data = arguments.back();
+        results[p.ordinal].type = p.type;
+        break;
+      }
+      case codegen::ParameterRole::output_size:
+        arguments.push_back(put64(0xDEADBEEF));
+        results[p.ordinal].size = arguments.back();
+        break;
+      case codegen::ParameterRole::scratch:
+        scratch_size = codegen::scratch_bytes(code, n, options.grid);
+        arguments.push_back(scratch = memory.allocate(scratch_size));
+        break;
+      case codegen::ParameterRole::error: arguments.push_back(error = put64(0)); break;
+    }
+  }
+  for (uint32_t launch = 0; launch < options.launches; ++launch) {
+    const auto stats = interpreter.launch(code.name, {.grid = {options.grid, 1, 1},
+                                                      .block = {code.block_size, 1, 1},
+                                                      .parameters = std::as_bytes(std::span(arguments)),
+                                                      .seed = options.seed});
+    if (!stats.ok()) {
+      ADD_FAILURE() << stats.error().message << "\n" << g.text;
+      return {};
+    }
+  }
+  if (scratch_size) {
+    std::vector<std::byte> bytes(scratch_size);
+    EXPECT_TRUE(memory.read(scratch, bytes));
+    EXPECT_TRUE(std::all_of(bytes.begin(), bytes.end(), [](std::byte x) { return x == std::byte{0}; }))
+        << "scratch memory is left dirty";
+  }
+  KernelRun run;
+  if (error) memory.read(error, std::as_writable_bytes(std::span(&run.error, 1)));
+  for (const Result& r : results) {
+    uint64_t count = 0;
+    memory.read(r.size, std::as_writable_bytes(std::span(&count, 1)));
+    std::vector<std::byte> bytes;
+    if (count <= std::max<uint64_t>(n, 1)) {
+      bytes.resize(count * data::plain_width(r.type));
+      EXPECT_TRUE(bytes.empty() || memory.read(r.data, bytes));
+    } else {
+      ADD_FAILURE() << "a result of " << count << " elements";
+      count = 0;
+    }
+    run.results.push_back(reference::vector_from_bytes(r.type, count, std::move(bytes)));
+  }
+  return run;
+}
+
+class NoTables : public reference::Tables {
+ public:
+  Result<void> open(std::string_view) const override { return input_error("no tables"); }
+  Result<std::vector<std::string>> column_names(std::string_view) const override { return input_error("no tables"); }
+  Result<uint64_t> rows(std::string_view) const override { return input_error("no tables"); }
+  Result<std::shared_ptr<const data::Column>> column(std::string_view, std::string_view) const override {
+    return input_error("no tables");
+  }
+  Result<std::shared_ptr<const data::Column>> key_column(std::string_view) const override {
+    return input_error("no tables");
+  }
+};
+
+struct Expected {
+  std::vector<Value> results;
+  std::vector<double> tolerance;  // absolute; 0: the same bits (NaN equals NaN)
+  std::string error;
+};
+
+// Sum of magnitudes of a vector of f32, f64 or i64.
+inline double magnitude(const Value& v) {
+  double sum = 0;
+  for (uint64_t i = 0; i < v.size; ++i)
+    sum += v.type == hir::BasicType::i64   ? std::fabs(static_cast<double>(v.as<int64_t>()[i]))
+           : v.type == hir::BasicType::f32 ? std::fabs(static_cast<double>(v.as<float>()[i]))
+                                           : std::fabs(v.as<double>()[i]);
+  return sum;
+}
+
+// The kernel's statements, one by one, by the reference interpreter.
+inline Expected expect_kernel(const Generated& g, size_t k, const Columns& columns) {
+  const hir::Program& program = g.outlined.program;
+  const hir::Function& f = program.functions[g.outlined.kernels[k].function];
+  std::vector<Value> values(f.variables.size());
+  std::vector<double> tolerance(f.variables.size(), 0);
+  for (hir::VariableId p : f.parameters) values[index(p)] = columns.at(std::string(program.text(f.variables[p].name)));
+  Expected out;
+  const auto operand = [&](const hir::Operand& o) {
+    return o.kind == hir::Operand::literal ? reference::from_literal(program, program.literals[o.literal_id()])
+                                           : values[o.id];
+  };
+  for (hir::StatementId id : f.blocks[f.body].statements) {
+    const hir::Statement& s = f.statements[id];
+    if (s.kind == hir::Statement::return_) {
+      for (const hir::Operand& o : s.results) {
+        out.results.push_back(values[o.id]);
+        out.tolerance.push_back(tolerance[o.id]);
+      }
+      continue;
+    }
+    std::vector<hir::TypeId> casts;
+    hir::ExpressionId e = s.value;
+    for (; f.expressions[e].kind == hir::Expression::cast; e = f.expressions[e].inner)
+      casts.push_back(f.expressions[e].cast_type);
+    const hir::Expression& x = f.expressions[e];
+    std::vector<Value> arguments;
+    for (const hir::Operand& o : x.operands) arguments.push_back(operand(o));
+    Value v = arguments.empty() ? Value{} : arguments[0];
+    const uint32_t target = s.targets[0].id;
+    if (x.kind == hir::Expression::call) {
+      auto called = reference::call(x.callee.builtin_id, arguments, &program, NoTables(), nullptr);
+      if (!called.ok()) {
+        out.error = called.error().message;
+        return out;
+      }
+      v = called->front();
+      const hir::Builtin b = x.callee.builtin_id;
+      if ((b == hir::Builtin::sum || b == hir::Builtin::avg) && hir::is_float(v.type) && v.size == 1) {
+        const Value& argument = arguments[0];
+        const bool wide = b == hir::Builtin::avg && argument.type == hir::BasicType::i64;  // averaged as f64
+        const double eps = v.type == hir::BasicType::f32 ? 0x1p-23 : 0x1p-52;
+        const bool floats = hir::is_float(argument.type) || wide;
+        tolerance[target] =
+            floats ? std::max<double>(1, static_cast<double>(argument.size)) * eps * magnitude(argument) : 0;
+        if (b == hir::Builtin::avg && argument.size)
+          tolerance[target] = floats ? tolerance[target] / static_cast<double>(argument.size) : 0;
+      }
+    }
+    for (size_t c = casts.size(); c-- > 0;) {
+      auto cast = reference::check_cast(v, *program.types, casts[c], true);
+      if (!cast.ok()) {
+        out.error = cast.error().message;
+        return out;
+      }
+      v = *cast;
+    }
+    values[target] = v;
+  }
+  return out;
+}
+
+// Empty when equal, else the first difference. Floats: the same bits up to the payload of NaN, or within the tolerance.
+inline std::string difference(const Value& got, const Value& want, double tolerance) {
+  if (got.type != want.type)
+    return fmt::format("type {} instead of {}", basic_type_name(got.type), basic_type_name(want.type));
+  if (got.size != want.size) return fmt::format("{} elements instead of {}", got.size, want.size);
+  const uint32_t width = data::plain_width(got.type);
+  for (uint64_t i = 0; i < got.size; ++i) {
+    if (hir::is_float(got.type)) {
+      const bool single = got.type == hir::BasicType::f32;
+      const double a = single ? got.as<float>()[i] : got.as<double>()[i],
+                   b = single ? want.as<float>()[i] : want.as<double>()[i];
+      if (std::isnan(a) && std::isnan(b)) continue;
+      if (a == b && std::signbit(a) == std::signbit(b)) continue;
+      if (tolerance > 0 && std::fabs(a - b) <= tolerance) continue;
+      return fmt::format("element {}: {} instead of {}", i, a, b);
+    }
+    if (std::memcmp(got.bytes->data() + i * width, want.bytes->data() + i * width, width) != 0) {
+      int64_t a = 0, b = 0;
+      std::memcpy(&a, got.bytes->data() + i * width, width);
+      std::memcpy(&b, want.bytes->data() + i * width, width);
+      return fmt::format("element {}: {:#x} instead of {:#x}", i, a, b);
+    }
+  }
+  return {};
+}
+
+// Runs all kernels of the program in order, each on the results of those before, and compares every one.
+inline void check_program(const Generated& g, Columns columns, const LaunchOptions& options = {}) {
+  const hir::Program& program = g.outlined.program;
+  for (size_t k = 0; k < g.outlined.kernels.size(); ++k) {
+    const hir::Function& f = program.functions[g.outlined.kernels[k].function];
+    const Expected want = expect_kernel(g, k, columns);
+    const KernelRun got = run_kernel(g, k, columns, options);
+    if (!want.error.empty()) {
+      EXPECT_NE(got.error, 0u) << "should be: " << want.error;
+      return;
+    }
+    EXPECT_EQ(got.error, 0u);
+    ASSERT_EQ(got.results.size(), want.results.size());
+    const hir::Statement& ret = f.statements[f.blocks[f.body].statements.back()];
+    for (size_t r = 0; r < want.results.size(); ++r) {
+      const std::string name(program.text(f.variables[ret.results[r].variable_id()].name));
+      EXPECT_EQ(difference(got.results[r], want.results[r], want.tolerance[r]), "") << name << " of\n" << g.kernel(k);
+      columns[name] = want.results[r];
+    }
+  }
+}
+
+// Deterministic data for a column: edge cases first, then random values.
+class Random {
+ public:
+  explicit Random(uint64_t seed) : state_(seed * 0x9E3779B97F4A7C15ull + 1) {}
+  uint64_t next() {
+    state_ ^= state_ << 13;
+    state_ ^= state_ >> 7;
+    state_ ^= state_ << 17;
+    return state_;
+  }
+
+ private:
+  uint64_t state_;
+};
+
+enum class Values {
+  edges,
+  tame,
+  nonzero
+};  // tame: small numbers that add up without overflow; nonzero: edges without zeros
+
+inline Value column(hir::BasicType type, uint64_t n, uint64_t seed, Values kind = Values::edges) {
+  Random random(seed);
+  const uint32_t width = data::plain_width(type);
+  std::vector<std::byte> bytes(n * width);
+  static constexpr double floats[] = {
+      0.0,          -0.0,    1.0,  -1.0,   0.5,      -0.5,      1.5, 2.5,   -2.5,   0.49999999999999994,
+      1e300,        -1e300,  3e38, 1e-310, INFINITY, -INFINITY, NAN, 127.5, -128.9, 32768.0,
+      2147483648.0, -9.3e18, 1e10, 0.1};
+  static constexpr int64_t integers[] = {0,     1,      -1,    2,         -2,        127,       -128,      128,     255,
+                                         32767, -32768, 65536, INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, 1000003, -7};
+  for (uint64_t i = 0; i < n; ++i) {
+    const uint64_t r = random.next();
+    if (hir::is_float(type)) {
+      double v = kind == Values::edges && i < std::size(floats)
+                     ? floats[i]
+                     : static_cast<double>(static_cast<int64_t>(r % 20001) - 10000) / 64;
+      if (kind == Values::nonzero && v == 0) v = 3;
+      if (type == hir::BasicType::f32) {
+        const float single = static_cast<float>(v);
+        std::memcpy(&bytes[i * width], &single, width);
+      } else {
+        std::memcpy(&bytes[i * width], &v, width);
+      }
+      continue;
+    }
+    int64_t v = kind != Values::tame && i < std::size(integers) ? integers[i] : static_cast<int64_t>(r % 201) - 100;
+    if (kind == Values::edges && i >= std::size(integers) && r % 3 == 0) v = static_cast<int64_t>(random.next());
+    if (type == hir::BasicType::boolean) v = r >> 7 & 1;
+    if (kind == Values::nonzero) {
+      const int64_t cut = width == 1   ? static_cast<int8_t>(v)
+                          : width == 2 ? static_cast<int16_t>(v)
+                          : width == 4 ? static_cast<int32_t>(v)
+                                       : v;
+      if (cut == 0) v = 3;
+      if (type == hir::BasicType::boolean) v = 1;
+    }
+    std::memcpy(&bytes[i * width], &v, width);
+  }
+  return reference::vector_from_bytes(type, n, std::move(bytes));
+}
+
+}  // namespace rndn::test

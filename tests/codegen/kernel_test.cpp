@@ -1,0 +1,311 @@
+// Generated kernels on the PTX interpreter against the reference interpreter: every builtin with a GPU template, on every type it takes,
+// with and without selections, for sizes around warps, blocks and tiles.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/codegen/kernel_runner.h"
+
+namespace rndn::test {
+namespace {
+
+using hir::BasicType;
+
+constexpr BasicType reals[] = {BasicType::boolean, BasicType::character, BasicType::i8,  BasicType::i16,
+                               BasicType::i32,     BasicType::i64,       BasicType::f32, BasicType::f64};
+constexpr uint64_t sizes[] = {0, 1, 31, 32, 33, 1023, 1025, 5000};
+constexpr uint64_t few_sizes[] = {0, 1, 33, 1025};
+
+// A program over columns of one table; body: statements, results: the variables that leave.
+std::string columns_program(std::initializer_list<std::pair<const char*, BasicType>> columns, std::string_view body,
+                            std::string_view results) {
+  std::string text = "t:? = @load_table(`t:sym);\n";
+  for (auto [name, type] : columns)
+    text += fmt::format("{0}:{1} = check_cast(@column_value(t, `{0}:sym), {1});\n", name, basic_type_name(type));
+  return program_text(fmt::format("{}{}\nresults:? = @list({});\nreturn results;", text, body, results), "list<?>");
+}
+
+TEST(Kernels, ArithmeticAndComparisonOfAllTypes) {
+  for (BasicType a : reals)
+    for (BasicType b : reals) {
+      SCOPED_TRACE(fmt::format("{} {}", basic_type_name(a), basic_type_name(b)));
+      Generated g;
+      generate(g, columns_program(
+                      {{"x", a}, {"y", b}},
+                      "p:? = @plus(x, y); q:? = @minus(x, y); r:? = @mul(x, y); s:? = @lt(x, y); u:? = @leq(x, y);"
+                      "v:? = @gt(x, y); w:? = @geq(x, y); i:? = @eq(x, y); j:? = @neq(x, y);",
+                      "p, q, r, s, u, v, w, i, j"));
+      ASSERT_EQ(g.outlined.kernels.size(), 1u);
+      for (uint64_t n : few_sizes) check_program(g, {{"x", column(a, n, 1)}, {"y", column(b, n, 2)}});
+    }
+}
+
+TEST(Kernels, DivisionOfAllTypes) {
+  for (BasicType a : reals)
+    for (BasicType b : reals) {
+      SCOPED_TRACE(fmt::format("{} {}", basic_type_name(a), basic_type_name(b)));
+      const bool integers = !hir::is_float(a) && !hir::is_float(b);
+      Generated g;
+      generate(
+          g, columns_program({{"x", a}, {"y", b}},
+                             integers ? "p:? = @div(x, y); q:? = @mod(x, y);" : "p:? = @div(x, y); q:? = @plus(x, y);",
+                             "p, q"));
+      ASSERT_EQ(g.outlined.kernels.size(), 1u);
+      for (uint64_t n : few_sizes)
+        check_program(g, {{"x", column(a, n, 3)}, {"y", column(b, n, 4, integers ? Values::nonzero : Values::edges)}});
+    }
+}
+
+TEST(Kernels, UnaryFunctionsOfAllTypes) {
+  for (BasicType a : reals) {
+    SCOPED_TRACE(basic_type_name(a));
+    Generated g;
+    generate(g, columns_program(
+                    {{"x", a}},
+                    "p:? = @abs(x); q:? = @neg(x); r:? = @ceil(x); s:? = @floor(x); u:? = @round(x); v:? = @recip(x);"
+                    "w:? = @signum(x); i:? = @pi(x); j:? = @sqrt(x);",
+                    "p, q, r, s, u, v, w, i, j"));
+    ASSERT_EQ(g.outlined.kernels.size(), 1u);
+    for (uint64_t n : few_sizes) check_program(g, {{"x", column(a, n, 5)}});
+  }
+}
+
+TEST(Kernels, Logic) {
+  Generated g;
+  generate(
+      g, columns_program(
+             {{"x", BasicType::boolean}, {"y", BasicType::boolean}},
+             "p:? = @and(x, y); q:? = @or(x, y); r:? = @nand(x, y); s:? = @nor(x, y); u:? = @xor(x, y); v:? = @not(x);"
+             "w:? = @and(x, 1:bool); i:? = @or(0:bool, y);",
+             "p, q, r, s, u, v, w, i"));
+  for (uint64_t n : sizes)
+    check_program(g, {{"x", column(BasicType::boolean, n, 6)}, {"y", column(BasicType::boolean, n, 7)}});
+}
+
+TEST(Kernels, Casts) {
+  for (BasicType a : reals)
+    for (BasicType b : reals) {
+      SCOPED_TRACE(fmt::format("{} to {}", basic_type_name(a), basic_type_name(b)));
+      Generated g;
+      compile(g,
+              columns_program({{"x", a}},
+                              fmt::format("p:{0} = check_cast(x, {0}); q:? = @eq(x, x);", basic_type_name(b)), "p, q"));
+      if (!g.errors.empty()) continue;  // not every cast is allowed: frontend tests
+      auto code = codegen::generate(g.outlined, {}, g.timings);
+      ASSERT_TRUE(code.ok()) << code.error().message;
+      g.code = *std::move(code);
+      for (uint64_t n : few_sizes) check_program(g, {{"x", column(a, n, 8)}});
+    }
+}
+
+TEST(Kernels, CalendarArithmetic) {
+  for (BasicType a :
+       {BasicType::date, BasicType::month, BasicType::minute, BasicType::second, BasicType::time, BasicType::dt}) {
+    SCOPED_TRACE(basic_type_name(a));
+    Generated g;
+    generate(g, columns_program({{"x", a}, {"y", a}, {"k", BasicType::i16}},
+                                "p:? = @plus(x, k); q:? = @plus(k, x); r:? = @minus(x, k); s:? = @minus(x, y); u:? = "
+                                "@lt(x, y); v:? = @eq(x, y);"
+                                "w:? = @min(x); i:? = @max(x);",
+                                "p, q, r, s, u, v, w, i"));
+    for (uint64_t n : {1, 33, 1025})
+      check_program(g, {{"x", column(a, n, 9, Values::tame)},
+                        {"y", column(a, n, 10, Values::tame)},
+                        {"k", column(BasicType::i16, n, 11, Values::tame)}});
+  }
+}
+
+TEST(Kernels, ScalarOperandsAndConstants) {
+  Generated g;
+  generate(g, columns_program(
+                  {{"x", BasicType::f64}, {"i", BasicType::i32}},
+                  "p:? = @minus(1:i32, x); q:? = @mul(x, 0.1:f64); r:? = @geq(i, 1000000:i64); s:? = @div(1:f64, x);"
+                  "u:? = @plus(i, 300:i16); v:? = @vector(1:i64, 7:i64); w:? = @mul(v, 6:i64); y:? = @plus(i, w);",
+                  "p, q, r, s, u, y, w"));
+  ASSERT_EQ(g.outlined.kernels.size(), 1u) << g.main();
+  for (uint64_t n : sizes)
+    check_program(g, {{"x", column(BasicType::f64, n, 12)}, {"i", column(BasicType::i32, n, 13)}});
+}
+
+constexpr const char* all_reductions = "a:? = @len(x); b:? = @sum(x); c:? = @avg(x); d:? = @min(x); e:? = @max(x);";
+
+TEST(Kernels, ReductionsOfAllTypes) {
+  for (BasicType a : reals) {
+    SCOPED_TRACE(basic_type_name(a));
+    Generated g;
+    generate(g, columns_program({{"x", a}}, all_reductions, "a, b, c, d, e"));
+    ASSERT_EQ(g.outlined.kernels.size(), 1u);
+    for (uint64_t n : sizes) check_program(g, {{"x", column(a, n, 14, Values::tame)}}, {.launches = 2});
+    if (!hir::is_float(a)) check_program(g, {{"x", column(a, 1025, 15)}});  // sums wrap
+  }
+}
+
+TEST(Kernels, ReductionsOfSelections) {
+  for (BasicType a : reals) {
+    SCOPED_TRACE(basic_type_name(a));
+    Generated g;
+    generate(g, columns_program({{"y", a}, {"m", BasicType::boolean}},
+                                std::string("x:? = @compress(m, y);") + all_reductions, "a, b, c, d, e"));
+    ASSERT_EQ(g.outlined.kernels.size(), 1u);
+    for (uint64_t n : sizes)
+      check_program(g, {{"y", column(a, n, 16, Values::tame)}, {"m", column(BasicType::boolean, n, 17)}},
+                    {.launches = 2});
+  }
+}
+
+TEST(Kernels, AnyAndAll) {
+  Generated g;
+  generate(g, columns_program({{"x", BasicType::boolean}, {"m", BasicType::boolean}},
+                              "y:? = @compress(m, x); a:? = @any(x); b:? = @all(x); c:? = @any(y); d:? = @all(y);",
+                              "a, b, c, d"));
+  for (uint64_t n : sizes) {
+    for (uint8_t value : {0, 1}) {
+      const std::vector<uint8_t> same(n, value);
+      std::vector<uint8_t> odd = same;
+      if (n) odd[n / 2] ^= 1;
+      const std::vector<uint8_t>* const cases[] = {&same, &odd};
+      for (const std::vector<uint8_t>* x : cases)
+        check_program(g, {{"x", reference::vector_of<uint8_t>(BasicType::boolean, std::span<const uint8_t>(*x))},
+                          {"m", column(BasicType::boolean, n, 18)}});
+    }
+  }
+}
+
+// The identities: what a reduction of nothing gives.
+TEST(Kernels, EmptySelections) {
+  Generated g;
+  generate(g, columns_program(
+                  {{"y", BasicType::f64}, {"z", BasicType::i16}},
+                  "m:? = @lt(y, y); x:? = @compress(m, y); a:? = @len(x); b:? = @sum(x); d:? = @min(x); e:? = @max(x);"
+                  "w:? = @compress(m, z); f:? = @min(w); h:? = @max(w);",
+                  "a, b, d, e, f, h"));
+  const KernelRun run =
+      run_kernel(g, 0, {{"y", column(BasicType::f64, 5000, 1)}, {"z", column(BasicType::i16, 5000, 2)}}, {});
+  ASSERT_EQ(run.results.size(), 6u);
+  EXPECT_EQ(run.results[0].as<int64_t>()[0], 0);
+  EXPECT_EQ(run.results[1].as<double>()[0], 0.0);
+  EXPECT_EQ(run.results[2].as<double>()[0], INFINITY);
+  EXPECT_EQ(run.results[3].as<double>()[0], -INFINITY);
+  EXPECT_EQ(run.results[4].as<int16_t>()[0], 32767);
+  EXPECT_EQ(run.results[5].as<int16_t>()[0], -32768);
+}
+
+// Whichever block is the last one, the bits are the same; and they are the right ones.
+TEST(Kernels, FloatSumsRepeat) {
+  Generated g;
+  generate(g,
+           columns_program({{"y", BasicType::f64}, {"z", BasicType::f32}},
+                           "m:? = @gt(y, 0:f64); x:? = @compress(m, y); a:? = @sum(x); b:? = @avg(x); c:? = @sum(z);",
+                           "a, b, c"));
+  ASSERT_EQ(g.outlined.kernels.size(), 1u);
+  const uint64_t n = 20000;
+  Columns columns{{"y", column(BasicType::f64, n, 19, Values::tame)},
+                  {"z", column(BasicType::f32, n, 20, Values::tame)}};
+  double sum = 0;
+  for (uint64_t i = 0; i < n; ++i)
+    if (columns["y"].as<double>()[i] > 0) sum += columns["y"].as<double>()[i];
+  const uint32_t grid = 5;  // more tiles than blocks
+  ASSERT_GT(n, uint64_t{grid} * g.code.kernels[0].block_size * g.code.kernels[0].items_per_thread);
+  const KernelRun first = run_kernel(g, 0, columns, {.grid = grid});
+  EXPECT_NEAR(first.results[0].as<double>()[0], sum, 1e-9 * sum);
+  for (uint64_t seed : {1, 2, 3, 4, 5, 6}) {
+    const KernelRun again = run_kernel(g, 0, columns, {.grid = grid, .seed = seed, .launches = 2});
+    for (size_t r = 0; r < 3; ++r)
+      EXPECT_EQ(
+          std::memcmp(first.results[r].bytes->data(), again.results[r].bytes->data(), first.results[r].bytes->size()),
+          0)
+          << r;
+  }
+}
+
+TEST(Kernels, OneBlockAndMoreBlocksThanTiles) {
+  Generated g;
+  generate(g, columns_program({{"x", BasicType::i64}}, "a:? = @sum(x); b:? = @plus(x, 1:i64);", "a, b"));
+  for (uint32_t grid : {1u, 2u, 40u, 300u}) check_program(g, {{"x", column(BasicType::i64, 3000, 21)}}, {.grid = grid});
+}
+
+TEST(Kernels, StoredSelections) {
+  for (BasicType a :
+       {BasicType::boolean, BasicType::i8, BasicType::i16, BasicType::i32, BasicType::f32, BasicType::f64}) {
+    SCOPED_TRACE(basic_type_name(a));
+    Generated g;
+    generate(g,
+             columns_program({{"x", a}, {"m", BasicType::boolean}}, "p:? = @compress(m, x); i:? = @where(m);", "p, i"));
+    ASSERT_EQ(g.outlined.kernels.size(), 1u);
+    for (uint64_t n : sizes)
+      check_program(g, {{"x", column(a, n, 22)}, {"m", column(BasicType::boolean, n, 23)}}, {.seed = 7, .launches = 2});
+  }
+}
+
+// Two masks, a vector, and reductions whose bits depend on the order of additions, in one kernel.
+TEST(Kernels, SelectionsVectorsAndSumsTogether) {
+  Generated g;
+  generate(
+      g,
+      columns_program(
+          {{"v", BasicType::f64}, {"w", BasicType::i32}, {"b", BasicType::boolean}},
+          "m:? = @gt(v, 0.5:f64); x:? = @compress(m, v); y:? = @compress(m, w); z:? = @compress(b, w); i:? = @where(b);"
+          "s:? = @sum(x); n:? = @len(z); k:? = @sum(y); u:? = @plus(w, 1:i32); mm:? = @compress(m, b);"
+          "xx:? = @compress(mm, x);",
+          "x, y, z, i, s, n, k, u, xx"));
+  ASSERT_EQ(g.outlined.kernels.size(), 1u) << g.main();
+  for (uint64_t n : sizes)
+    check_program(g,
+                  {{"v", column(BasicType::f64, n, 24, Values::tame)},
+                   {"w", column(BasicType::i32, n, 25, Values::tame)},
+                   {"b", column(BasicType::boolean, n, 26)}},
+                  {.seed = 3, .launches = 2});
+}
+
+TEST(Kernels, RangeAndVector) {
+  Generated g;
+  generate(g, columns_program({},
+                              "r:? = @range(2000:i64); a:? = @mul(r, r); f:? = @vector(2000:i64, 0.25:f64); p:? = "
+                              "@mul(f, r); s:? = @sum(a);",
+                              "r, a, f, p, s"));
+  check_program(g, {});
+  ASSERT_EQ(g.outlined.kernels.size(), 1u) << g.main();
+}
+
+TEST(Kernels, DivisionByZeroIsReported) {
+  for (BasicType a : {BasicType::i8, BasicType::i32, BasicType::i64}) {
+    Generated g;
+    generate(g, columns_program({{"x", a}, {"y", a}, {"m", BasicType::boolean}},
+                                "c:? = @compress(m, x); d:? = @compress(m, y); q:? = @div(c, d); s:? = @sum(q);", "s"));
+    std::vector<uint8_t> mask(3000, 1);
+    Value y = column(a, 3000, 27, Values::nonzero);
+    std::vector<std::byte> bytes(y.bytes->begin(), y.bytes->end());
+    const uint32_t width = data::plain_width(a);
+    std::fill_n(bytes.begin() + 2500 * width, width, std::byte{0});
+    y = reference::vector_from_bytes(a, 3000, bytes);
+    const Value x = column(a, 3000, 28, Values::nonzero);
+    const auto run = [&] {
+      return run_kernel(g, 0,
+                        {{"x", x},
+                         {"y", y},
+                         {"m", reference::vector_of<uint8_t>(BasicType::boolean, std::span<const uint8_t>(mask))}},
+                        {})
+          .error;
+    };
+    const uint64_t error = run();
+    EXPECT_EQ(error & 0xFFFFFFFF, static_cast<uint32_t>(codegen::RuntimeError::division_by_zero));
+    // The statement that it names is the division.
+    const hir::Function& f = g.outlined.program.functions[g.outlined.kernels[0].function];
+    const auto id = static_cast<hir::StatementId>(error >> 32 & 0xFFFF);
+    EXPECT_EQ(g.outlined.program.text(f.variables[f.statements[id].targets[0].variable_id()].name), "q");
+    mask[2500] = 0;  // what no one selects cannot fail
+    EXPECT_EQ(run(), 0u);
+  }
+}
+
+TEST(Kernels, WhatHasNoGpuCodeStaysOnTheHost) {
+  Generated g;
+  generate(g, columns_program({{"x", BasicType::f64}}, "p:? = @exp(x); q:? = @mod(x, x); r:? = @plus(x, 1:f64);",
+                              "p, q, r"));
+  ASSERT_EQ(g.outlined.kernels.size(), 1u);
+  EXPECT_THAT(g.main(), ::testing::HasSubstr("@exp(x)"));
+  EXPECT_TRUE(g.decided("p", "", false, "it has no GPU code yet"));
+  check_program(g, {{"x", column(BasicType::f64, 33, 29)}});
+}
+
+}  // namespace
+}  // namespace rndn::test
