@@ -38,7 +38,7 @@ item:
   | TARGET targets
   | ADDRESS_SIZE CONSTANT                  { r.address_size($2, @2); }
   | PRAGMA strings ';'
-  | DIRECTIVE                              { r.unsupported("directive", $1.text, @1); YYERROR; }
+  | DIRECTIVE                              { r.unsupported("directive", $1.text(), @1); YYERROR; }
   | linkage variable                       { r.clear_linkage(); }
   | linkage function                       { r.clear_linkage(); }
   | ';'
@@ -63,7 +63,7 @@ type: TYPE                                 { r.attributes.type = $1.type; };
 attributes:
     %empty
   | attributes ALIGN CONSTANT              { r.align($3, @3); }
-  | attributes DIRECTIVE                   { r.unsupported("directive", $2.text, @2); }
+  | attributes DIRECTIVE                   { r.unsupported("directive", $2.text(), @2); }
   ;
 declarators: declarator | declarators ',' declarator;
 declarator:
@@ -77,14 +77,14 @@ dimensions:
 initial:
     %empty
   | '=' constant                           { r.attributes.initialised = true; r.attributes.initial.push_back($2); }
-  | '=' IDENT                              { r.unsupported("address in an initial value:", $2.text, @2); }
+  | '=' IDENT                              { r.unsupported("address in an initial value:", $2.text(), @2); }
   | '=' braces                             { r.attributes.initialised = r.attributes.braces = true; }
   ;
 braces: '{' values '}' | '{' '}';
 values: value | values ',' value;
 value:
     constant                               { r.attributes.initial.push_back($1); }
-  | IDENT                                  { r.unsupported("address in an initial value:", $1.text, @1); }
+  | IDENT                                  { r.unsupported("address in an initial value:", $1.text(), @1); }
   | braces
   ;
 
@@ -94,14 +94,14 @@ function:
   | FUNC                                   { r.begin_function(false); }
     function_attributes results function_name parameters bounds function_end
   ;
-function_attributes: %empty | function_attributes DIRECTIVE { r.bound($2.text, @2); };
+function_attributes: %empty | function_attributes DIRECTIVE { r.bound($2.text(), @2); };
 function_name: IDENT                       { r.function_name($1, @1); };
 results: %empty | '(' parameter_list ')'   { r.results_end(); };
 parameters: %empty | '(' ')' | '(' parameter_list ')';
 parameter_list: parameter | parameter_list ',' parameter;
 parameter:
     PARAM attributes type pointer IDENT dimensions { r.parameter(r.attributes.type, $5, @5); }
-  | REG TYPE IDENT                         { r.unsupported("parameter in a register:", $3.text, @3); }
+  | REG TYPE IDENT                         { r.unsupported("parameter in a register:", $3.text(), @3); }
   ;
 /* .ptr and what follows it describe what the parameter points to. */
 pointer: %empty | PTR pointees | ALIGN CONSTANT { r.align($2, @2); };
@@ -109,7 +109,7 @@ pointees: %empty | pointees SPACE | pointees ALIGN CONSTANT;
 
 bounds: %empty | bounds bound;
 bound:
-    DIRECTIVE numbers                      { r.bound($1.text, @1); }
+    DIRECTIVE numbers                      { r.bound($1.text(), @1); }
   | PRAGMA strings ';'
   ;
 numbers: %empty | number_list;
@@ -130,7 +130,7 @@ statement:
   | '{'                                    { r.push_scope(); }
     statements '}'                         { r.pop_scope(); }
   | PRAGMA strings ';'
-  | DIRECTIVE                              { r.unsupported("directive", $1.text, @1); YYERROR; }
+  | DIRECTIVE                              { r.unsupported("directive", $1.text(), @1); YYERROR; }
   | ';'
   | error ';'                              { r.abandon(); r.clear_declarator(); r.attributes.align = 0; STOP_IF_HOPELESS; yyerrok; }
   ;

@@ -42,33 +42,34 @@ bool split_number(std::string_view name, size_t& prefix, uint32_t& number) {
 
 void Reader::version(const Token& t, Range at) {
   uint32_t major = 0, minor = 0;
-  const char* end = t.text.data() + t.text.size();
-  auto [dot, e1] = std::from_chars(t.text.data(), end, major);
+  const char* end = t.text().data() + t.text().size();
+  auto [dot, e1] = std::from_chars(t.text().data(), end, major);
   auto [last, e2] =
       dot < end ? std::from_chars(dot + 1, end, minor) : std::from_chars_result{dot, std::errc::invalid_argument};
   if (e1 != std::errc() || e2 != std::errc() || last != end || minor > 9 || major > 24) {
-    error("bad-directive", at, "expected a version such as 7.8, got `{}`", t.text);
+    error("bad-directive", at, "expected a version such as 7.8, got `{}`", t.text());
     return;
   }
   module_.version = 10 * major + minor;
 }
 
 void Reader::target(const Token& t, Range at) {
-  if (t.text == "debug" || t.text == "texmode_unified" || t.text == "texmode_independent" || t.text == "map_f64_to_f32")
+  if (t.text() == "debug" || t.text() == "texmode_unified" || t.text() == "texmode_independent" ||
+      t.text() == "map_f64_to_f32")
     return;
   uint32_t number = 0;
-  std::string_view digits = t.text.starts_with("sm_") ? t.text.substr(3) : std::string_view();
+  std::string_view digits = t.text().starts_with("sm_") ? t.text().substr(3) : std::string_view();
   if (digits.ends_with('a')) digits.remove_suffix(1);  // sm_90a: sm_90 plus what is unsupported here by name
   auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
   if (digits.empty() || failure != std::errc() || end != digits.data() + digits.size() || number < 10 || number > 250) {
-    error("unsupported", at, "unsupported target `{}`", t.text);
+    error("unsupported", at, "unsupported target `{}`", t.text());
     return;
   }
   module_.target = number;
 }
 
 void Reader::address_size(const Token& t, Range at) {
-  if (t.value != 64) error("unsupported", at, "unsupported address size `{}`, expected 64", t.text);
+  if (t.value != 64) error("unsupported", at, "unsupported address size `{}`, expected 64", t.text());
 }
 
 void Reader::unsupported(std::string_view what, std::string_view name, Range at) {
@@ -77,7 +78,7 @@ void Reader::unsupported(std::string_view what, std::string_view name, Range at)
 
 void Reader::align(const Token& t, Range at) {
   if (t.constant != Token::integer || t.value <= 0 || t.value > 4096 || (t.value & (t.value - 1))) {
-    error("bad-directive", at, "expected a power of two up to 4096, got `{}`", t.text);
+    error("bad-directive", at, "expected a power of two up to 4096, got `{}`", t.text());
     return;
   }
   attributes.align = static_cast<uint32_t>(t.value);
@@ -86,7 +87,7 @@ void Reader::align(const Token& t, Range at) {
 void Reader::dimension(const Token& t, Range at) {
   if (t.constant != Token::integer || t.value <= 0 || static_cast<uint64_t>(t.value) > max_variable_bytes ||
       static_cast<uint64_t>(t.value) * std::max<uint64_t>(attributes.count, 1) > max_variable_bytes) {
-    error("bad-directive", at, "expected a number of elements from 1 to {}, got `{}`", max_variable_bytes, t.text);
+    error("bad-directive", at, "expected a number of elements from 1 to {}, got `{}`", max_variable_bytes, t.text());
     return;
   }
   attributes.count = std::max<uint64_t>(attributes.count, 1) * static_cast<uint64_t>(t.value);
@@ -104,25 +105,25 @@ void Reader::variable(Space space, Type type, const Token& name, Range at) {
   }
   if (a.unsized) {
     if (a.count) {
-      error("unsupported", at, "unsupported array `{}` with an open dimension among others", name.text);
+      error("unsupported", at, "unsupported array `{}` with an open dimension among others", name.text());
     } else if (a.external) {
       v.count = UINT64_MAX;
     } else if (a.initialised) {
       v.count = a.initial.size();
     } else {
-      error("bad-directive", at, "`{}` needs a size: only .extern arrays may go without", name.text);
+      error("bad-directive", at, "`{}` needs a size: only .extern arrays may go without", name.text());
     }
   } else if (a.count * size > max_variable_bytes) {
-    error("unsupported", at, "unsupported array `{}` of {} bytes, at most {}", name.text, a.count * size,
+    error("unsupported", at, "unsupported array `{}` of {} bytes, at most {}", name.text(), a.count * size,
           max_variable_bytes);
     v.count = 1;
   }
   if (a.initialised) {
     if (space != Space::global && space != Space::constant)
-      error("bad-directive", at, "`{}` in .{} cannot have an initial value", name.text, ptx::name(space));
+      error("bad-directive", at, "`{}` in .{} cannot have an initial value", name.text(), ptx::name(space));
     uint64_t elements = std::max<uint64_t>(v.count == UINT64_MAX ? 0 : v.count, 1);
     if (a.initial.size() > elements || (!a.braces && v.count))
-      error("bad-directive", at, "`{}` has {} elements, its initial value {}", name.text, elements, a.initial.size());
+      error("bad-directive", at, "`{}` has {} elements, its initial value {}", name.text(), elements, a.initial.size());
     else
       v.initial.resize(a.initial.size() * size);
     for (size_t k = 0; k < a.initial.size() && !v.initial.empty(); ++k) {
@@ -136,8 +137,8 @@ void Reader::variable(Space space, Type type, const Token& name, Range at) {
     }
   }
   uint32_t id = static_cast<uint32_t>(module_.variables.size());
-  if (!define(name.text, Kind::variable, id, at)) return;
-  v.name = function_scope ? unique(name.text) : std::string(name.text);
+  if (!define(name.text(), Kind::variable, id, at)) return;
+  v.name = function_scope ? unique(name.text()) : std::string(name.text());
   module_.variables.add(std::move(v));
 }
 
@@ -145,12 +146,12 @@ void Reader::variable(Space space, Type type, const Token& name, Range at) {
 
 void Reader::parameter(Type type, const Token& name, Range at) {
   if (type_bytes(type) == 0 || type == Type::b128) error("bad-type", at, "a parameter cannot be .{}", type_name(type));
-  if (attributes.unsized) error("unsupported", at, "unsupported parameter `{}` without a size", name.text);
+  if (attributes.unsized) error("unsupported", at, "unsupported parameter `{}` without a size", name.text());
   // All parameters of an entry fit 32 KiB - 4; a little slack for later targets.
   if (attributes.count * type_bytes(type) > 65536)
-    error("unsupported", at, "unsupported parameter `{}` of more than 64 KiB", name.text);
-  pending_.push_back({type, std::string(name.text), attributes.align, static_cast<uint32_t>(attributes.count)});
-  pending_names_.push_back({name.text, at});
+    error("unsupported", at, "unsupported parameter `{}` of more than 64 KiB", name.text());
+  pending_.push_back({type, std::string(name.text()), attributes.align, static_cast<uint32_t>(attributes.count)});
+  pending_names_.push_back({name.text(), at});
   attributes.align = 0;
   clear_declarator();
 }
@@ -163,7 +164,7 @@ void Reader::set_three(std::array<uint32_t, 3>& field, Range at) {
   field = {1, 1, 1};
   for (size_t k = 0; k < numbers.size(); ++k) {
     if (numbers[k].constant != Token::integer || numbers[k].value < 1 || numbers[k].value > 65536)
-      error("bad-directive", at, "expected a number from 1 to 65536, got `{}`", numbers[k].text);
+      error("bad-directive", at, "expected a number from 1 to 65536, got `{}`", numbers[k].text());
     else
       field[k] = static_cast<uint32_t>(numbers[k].value);
   }
@@ -376,8 +377,8 @@ void Reader::register_name(Type type, const Token& name, Range at) {
     return;
   }
   if (!count_registers(1, at)) return;
-  if (!define(name.text, Kind::reg, static_cast<uint32_t>(f_.registers.size()), at)) return;
-  f_.registers.add({type, unique(name.text)});
+  if (!define(name.text(), Kind::reg, static_cast<uint32_t>(f_.registers.size()), at)) return;
+  f_.registers.add({type, unique(name.text())});
 }
 
 void Reader::register_range(Type type, const Token& name, const Token& count, Range at) {
@@ -386,36 +387,36 @@ void Reader::register_range(Type type, const Token& name, const Token& count, Ra
     return;
   }
   if (count.constant != Token::integer || count.value < 0 || count.huge) {
-    error("bad-directive", at, "expected a number of registers, got `{}`", count.text);
+    error("bad-directive", at, "expected a number of registers, got `{}`", count.text());
     return;
   }
   if (!count_registers(static_cast<uint64_t>(count.value), at)) return;
   uint32_t n = static_cast<uint32_t>(count.value), number;
   for (const RegisterRange& r : ranges_)
-    if (r.prefix == name.text && r.depth == depth()) {
-      error("redefined", at, "`{}<..>` is defined twice", name.text);
+    if (r.prefix == name.text() && r.depth == depth()) {
+      error("redefined", at, "`{}<..>` is defined twice", name.text());
       return;
     }
   for (size_t k = scopes_.back().symbols; k < symbols_.size(); ++k) {
     size_t prefix;
     if (split_number(symbols_[k].name, prefix, number) && number < n &&
-        symbols_[k].name.substr(0, prefix) == name.text) {
+        symbols_[k].name.substr(0, prefix) == name.text()) {
       error("redefined", at, "`{}` is defined already", symbols_[k].name).note(span(symbols_[k].at), "here");
       return;
     }
   }
   // The prefix that prints: another one when an outer or an earlier block has used it.
-  std::string prefix(name.text);
+  std::string prefix(name.text());
   for (uint32_t k = 1;; ++k) {
     bool taken = std::find(used_prefixes_.begin(), used_prefixes_.end(), prefix) != used_prefixes_.end();
     if (!taken && depth() > 1)
       for (const Register& r : f_.registers)
         if (std::string_view(r.name).starts_with(prefix)) taken = true;
     if (!taken) break;
-    prefix = fmt::format("{}_{}_", name.text, k);
+    prefix = fmt::format("{}_{}_", name.text(), k);
   }
   used_prefixes_.push_back(arena_.copy(prefix));
-  ranges_.push_back({name.text, static_cast<uint32_t>(f_.registers.size()), n, depth()});
+  ranges_.push_back({name.text(), static_cast<uint32_t>(f_.registers.size()), n, depth()});
   f_.registers.raw().reserve(f_.registers.size() + n);
   char digits[10];
   for (uint32_t k = 0; k < n; ++k) {
@@ -439,15 +440,15 @@ uint32_t Reader::label_id(std::string_view name, Range at) {
 }
 
 void Reader::label(const Token& name, Range at) {
-  uint32_t id = label_id(name.text, at);
+  uint32_t id = label_id(name.text(), at);
   if (id == UINT32_MAX) return;
   Label& l = f_.labels[static_cast<LabelId>(id)];
   if (l.at != UINT32_MAX) {
-    error("redefined", at, "the label `{}` is defined twice", name.text);
+    error("redefined", at, "the label `{}` is defined twice", name.text());
     return;
   }
   l.at = static_cast<uint32_t>(f_.instructions.size());
-  l.name = unique(name.text);
+  l.name = unique(name.text());
 }
 
 // Labels that inner blocks mentioned and outer ones defined: gives all operands the defined one, and drops the others.
@@ -478,9 +479,9 @@ uint32_t Reader::line(uint32_t offset) {
 
 void Reader::guard(const Token& name, bool negated, Range at) {
   Operand o;
-  if (!resolve(name.text, o, at)) return;
+  if (!resolve(name.text(), o, at)) return;
   if (o.kind != Operand::reg || f_.registers[o.reg_id()].type != Type::pred) {
-    error("bad-operand", at, "the guard `{}` is no predicate register", name.text);
+    error("bad-operand", at, "the guard `{}` is no predicate register", name.text());
     bad_ = true;
     return;
   }
@@ -489,10 +490,10 @@ void Reader::guard(const Token& name, bool negated, Range at) {
 }
 
 void Reader::opcode(const Token& mnemonic, Range at) {
-  uint32_t& slot = mnemonic_index_[mnemonic.text];
+  uint32_t& slot = mnemonic_index_[mnemonic.text()];
   if (slot == UINT32_MAX) {
     slot = static_cast<uint32_t>(mnemonics_.size());
-    mnemonics_.push_back(read_mnemonic(mnemonic.text));
+    mnemonics_.push_back(read_mnemonic(mnemonic.text()));
   }
   current_ = slot;
   opcode_at_ = at;
@@ -547,18 +548,18 @@ bool Reader::resolve(std::string_view name, Operand& out, Range at) {
 void Reader::operand_name(const Token& name, bool negated, int64_t offset, Range at) {
   RawOperand raw;
   raw.at = at;
-  if (name.text == "_") {
+  if (name.text() == "_") {
     raw.operand.kind = Operand::sink;
-  } else if (name.text == "WARP_SZ") {
+  } else if (name.text() == "WARP_SZ") {
     raw.operand.kind = Operand::immediate;
     raw.operand.value = 32;
     raw.literal = true;
   } else if (!bad_ && mnemonics_[current_].instruction.op == Opcode::bra) {
     raw.operand.kind = Operand::label;
-    raw.operand.id = label_id(name.text, at);
+    raw.operand.id = label_id(name.text(), at);
     bad_ |= raw.operand.id == UINT32_MAX;
   } else {
-    resolve(name.text, raw.operand, at);
+    resolve(name.text(), raw.operand, at);
   }
   raw.operand.negated = negated;
   raw.operand.value += offset;
@@ -581,13 +582,13 @@ void Reader::operand_constant(const Token& t, Range at) {
 void Reader::address_name(const Token& name, int64_t offset, Range at) {
   RawOperand raw;
   raw.at = at;
-  if (resolve(name.text, raw.operand, at)) {
+  if (resolve(name.text(), raw.operand, at)) {
     if (raw.operand.kind == Operand::reg)
       raw.operand.kind = Operand::address_reg;
     else if (raw.operand.kind == Operand::variable)
       raw.operand.kind = Operand::address_var;
     else if (raw.operand.kind != Operand::parameter) {
-      error("bad-operand", at, "`{}` cannot be an address", name.text);
+      error("bad-operand", at, "`{}` cannot be an address", name.text());
       bad_ = true;
     }
   }
@@ -597,7 +598,7 @@ void Reader::address_name(const Token& name, int64_t offset, Range at) {
 
 void Reader::address_constant(const Token& t, Range at) {
   if (t.constant != Token::integer && !bad_) {
-    error("bad-operand", at, "`{}` cannot be an address", t.text);
+    error("bad-operand", at, "`{}` cannot be an address", t.text());
     bad_ = true;
   }
   add_operand({.operand = {.kind = Operand::address_imm, .value = t.value}, .at = at});
@@ -771,8 +772,9 @@ Token Reader::negate(Token a) {
 }
 
 Token Reader::offset(const Token& name, const Token& by, bool minus, Range at) {
-  Token r = fold({.text = name.text, .value = name.value}, by, minus, at);
-  r.text = name.text;
+  Token r = fold({.value = name.value}, by, minus, at);
+  r.begin = name.begin;
+  r.length = name.length;
   return r;
 }
 

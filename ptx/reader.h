@@ -20,13 +20,16 @@ struct Range {
 // A token's value.
 struct Token {
   enum Constant : uint8_t { integer, single, real };  // real: f64 bits
-  std::string_view text;
-  int64_t value = 0;  // constants: the integer, or IEEE bits
-  bool huge = false;  // an integer of 2^63 and more: value holds its 64 bits
+  const char* begin = nullptr;  // of its text, in the source
+  int64_t value = 0;            // constants: the integer, or IEEE bits; names: the offset added to them
+  uint32_t length = 0;
   Constant constant = integer;
+  bool huge = false;             // an integer of 2^63 and more: value holds its 64 bits
   Type type = Type::none;        // TYPE
   Space space = Space::generic;  // SPACE
+  std::string_view text() const { return {begin, length}; }
 };
+static_assert(sizeof(Token) == 24);  // bison copies tokens several times per rule
 
 class Reader {
  public:
@@ -82,8 +85,8 @@ class Reader {
     pending_names_.clear();
   }
   void function_name(const Token& name, Range at) {
-    header_.name = name.text;
-    header_name_ = {name.text, at};
+    header_.name = name.text();
+    header_name_ = {name.text(), at};
   }
   void bound(std::string_view directive, Range at);
   std::vector<Token> numbers;  // of the directive being read
