@@ -446,6 +446,11 @@ void Checker::call(Expression& e, TypeId target) {
         result == types.basic(BasicType::f32))
       result = target;
   }
+  if (result != no_type && types.too_large(result)) {
+    sink->error("too-deep", e.span,
+                "the type of this result is nested too deeply or too long: expected at most 32 levels and 20000 parts");
+    result = no_type;
+  }
   // `len` of a function literal and the like: rules that take anything still take no functions.
   if (result != no_type && (e.callee.builtin_id == Builtin::len || e.callee.builtin_id == Builtin::match))
     for (const Argument& a : arguments)

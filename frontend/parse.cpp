@@ -16,8 +16,7 @@ namespace rndn::hir {
 namespace {
 
 using token = Parser::token;
-constexpr uint32_t most_nested = 200;       // statements, check_casts
-constexpr uint32_t most_nested_types = 32;  // list<list<...>>
+constexpr uint32_t most_nested = 200;  // statements, check_casts
 constexpr size_t most_errors = 20;
 constexpr size_t most_bytes = size_t{1} << 30;  // offsets are 32 bits and the scanner's lengths are int
 
@@ -208,6 +207,12 @@ void ParseContext::syntax_error(Location at, std::string_view found, const std::
   auto report = error(
       "syntax", place,
       wanted.size() > 8 ? fmt::format("unexpected {}", got) : fmt::format("expected {}, got {}", either(wanted), got));
+  auto expects = [&](std::string_view name) {
+    return std::find(expected.begin(), expected.end(), name) != expected.end();
+  };
+  bool operand_ended = expects("`:`") && (expects("`)`") || expects("`;`"));
+  if ((token_kind_ == '(' && last_kind_ == token::ID && operand_ended) || token_kind_ == token::CHECK_CAST)
+    report.note(span(at), "operands are variables and literals: assign this call to a variable first");
   if (at_end && !open_braces_.empty()) report.note(span(open_braces_.back()), "this `{{` is not closed");
 }
 
@@ -546,15 +551,10 @@ TypeId ParseContext::type(NameId name, Location name_at, uint32_t arguments, Loc
                        : fmt::format("expected a type, got `{}`; did you mean `{}`?", word, near));
   }
   if (sink_.error_count() > errors_before) type_failed_ = true;
-  uint32_t depth = 1;
-  for (TypeId p : parts) depth = std::max(depth, index(p) < type_depth_.size() ? type_depth_[index(p)] + 1u : 2u);
-  if (depth > most_nested_types) {
-    error("too-deep", at, fmt::format("types are nested deeper than {} levels", most_nested_types));
+  if (types.too_large(made)) {
+    error("too-deep", at, "this type is nested too deeply or too long: expected at most 32 levels and 20000 parts");
+    type_failed_ = true;
     return types.wildcard();
-  }
-  if (depth > 1) {
-    if (type_depth_.size() <= index(made)) type_depth_.resize(index(made) + 1, 1);
-    type_depth_[index(made)] = static_cast<uint16_t>(depth);
   }
   return made;
 }

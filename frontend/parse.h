@@ -144,7 +144,6 @@ class ParseContext {
   // Lists under construction; a list is what lies above its start.
   std::vector<NameId> names_;
   std::vector<TypeId> types_;
-  std::vector<uint16_t> type_depth_;  // by TypeId
   std::vector<StatementId> statements_;
   std::vector<Target> targets_;
   std::vector<Operand> operands_;

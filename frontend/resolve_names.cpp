@@ -22,6 +22,10 @@ struct Resolver {
   const Options& options;
   DiagnosticSink& sink;
 
+  // Looking for the name that was meant costs O(names in sight): told often enough, the rest of a large broken file goes without.
+  static constexpr size_t most_unknown = 50;
+  size_t unknown = 0;
+
   // --- Modules ------------------------------------------------------------------------------------------------------------------
   std::vector<ModuleId> module_of_name;  // by NameId
   std::unordered_map<uint64_t, FunctionId> functions;
@@ -57,7 +61,8 @@ struct Resolver {
     return index(name) < module_of_name.size() ? module_of_name[index(name)] : none<ModuleId>();
   }
 
-  static std::string suggestion(std::string_view word, const std::vector<std::string_view>& candidates) {
+  std::string suggestion(std::string_view word, const std::vector<std::string_view>& candidates) {
+    if (++unknown > most_unknown) return {};
     std::string_view near = did_you_mean(word, candidates);
     return near.empty() ? std::string() : fmt::format("; did you mean `{}`?", near);
   }
@@ -253,6 +258,11 @@ struct Resolver {
     f.builtin_id = meaning.builtin_id;
     f.function = meaning.function;
     if (f.kind != FunctionRef::unresolved) return;
+    if (++unknown > most_unknown) {
+      sink.error("unknown-function", f.span, "`{}` is neither a builtin nor a function that is visible here",
+                 text(f.name));
+      return;
+    }
     auto candidates = builtin_names();
     for (FunctionId known : program.modules[module].functions)
       candidates.push_back(text(program.functions[known].name));
@@ -291,6 +301,10 @@ struct Resolver {
   }
 
   void undeclared(NameId name, Span span) {
+    if (++unknown > most_unknown) {
+      sink.error("undeclared", span, "`{}` is not declared here", text(name));
+      return;
+    }
     std::vector<std::string_view> visible;
     const Variable* ended = nullptr;
     if (function)

@@ -2,6 +2,7 @@
 // probing), so that equality is equality of ids; a lookup costs O(number of components).
 #include "frontend/types.h"
 
+#include <algorithm>
 #include <array>
 
 namespace rndn::hir {
@@ -41,6 +42,7 @@ bool parse_basic_type(std::string_view word, BasicType& type) {
 TypeTable::TypeTable() {
   slots_.assign(64, UINT32_MAX);
   types_.raw().reserve(32);
+  extents_.raw().reserve(32);
   for (size_t i = 0; i < basic_type_count; ++i) intern({TypeKind::basic, static_cast<BasicType>(i), {}});
   wildcard_ = intern({TypeKind::wildcard, BasicType::boolean, {}});
   table_ = intern({TypeKind::table, BasicType::boolean, {}});
@@ -61,6 +63,12 @@ TypeId TypeTable::intern(Type type) {
   size_t at = hash(type) & mask;
   for (; slots_[at] != UINT32_MAX; at = (at + 1) & mask)
     if (types_[static_cast<TypeId>(slots_[at])] == type) return static_cast<TypeId>(slots_[at]);
+  Extent extent{1, 1};
+  for (TypeId c : type.components) {
+    extent.depth = std::max(extent.depth, extents_[c].depth + 1);
+    extent.nodes = std::min<uint32_t>(extent.nodes + extents_[c].nodes, 1u << 30);
+  }
+  extents_.add(extent);
   TypeId id = types_.add(std::move(type));
   slots_[at] = index(id);
   if (types_.size() * 2 > slots_.size()) {

@@ -66,12 +66,20 @@ class TypeTable {
 
   bool is_wildcard(TypeId t) const { return t == wildcard_; }
   bool contains_wildcard(TypeId t) const;
+  // Passes recurse over types and print them, and types share their parts: `@dict(x, x)` again and again doubles the text. What
+  // is larger than this is refused where it would arise.
+  bool too_large(TypeId t) const { return extents_[t].depth > 32 || extents_[t].nodes > 20000; }
   bool is_basic(TypeId t) const { return index(t) < basic_type_count; }
   BasicType basic_of(TypeId t) const { return types_[t].basic; }  // requires is_basic
   std::string text(TypeId t) const;                               // as written in HorseIR
 
  private:
+  struct Extent {
+    uint32_t depth;  // levels of components, 1 for a basic type
+    uint32_t nodes;  // types in its text, saturating
+  };
   IdVector<TypeId, Type> types_;
+  IdVector<TypeId, Extent> extents_;
   std::vector<uint32_t> slots_;  // hash table of type ids, a power of two in size; UINT32_MAX: free
   TypeId wildcard_, table_, ktable_, function_;
 };

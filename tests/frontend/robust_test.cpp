@@ -21,6 +21,13 @@ std::string repeat(std::string_view text, size_t n) {
   return out;
 }
 
+// x0 = first; then each x takes the one before: `{0}` in `step` is the number of that.
+std::string chain(int n, std::string_view step, std::string_view first = "1:i32") {
+  std::string out = fmt::format("x:? = 1:i32; x0:? = {};", first);
+  for (int i = 1; i < n; ++i) out += fmt::format("x{}:? = {};\n", i, fmt::format(fmt::runtime(step), i - 1));
+  return out;
+}
+
 TEST(Robust, Extremes) {
   const std::string head = "module m { import Builtin.*; def main() { ";
   const std::string tail = " } }";
@@ -68,6 +75,11 @@ TEST(Robust, Extremes) {
       head + "x:? = @join_index(" + repeat("@eq", 20000) + ", 1:i32, 1:i32);" + tail,
       head + repeat("goto L; L> x;", 1000) + tail,
       "module m { import Builtin.*; " + repeat("def f() { } ", 5000) + "}",
+      head + chain(40, "@dict(x{0}, x{0})") + tail,
+      head + chain(5000, "@list(x{0})") + tail,
+      head + chain(40, "@append(x{0}, x{0})", "@list(x, `a:sym)") + tail,
+      head + chain(5000, "@plus(y{0}, z{0})") + tail,
+      head + chain(5000, "@pluss(x{0})") + tail,
   };
   for (size_t i = 0; i < texts.size(); ++i) EXPECT_EQ(check_robust(texts[i]), "") << "text " << i;
 }
