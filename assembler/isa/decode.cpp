@@ -81,39 +81,71 @@ Operand decode_operand(const Slot& slot, const Form& form, const Instruction& in
 
 }  // namespace
 
+namespace {
+
+// The instruction of a word that matches the row; false when a modifier has a value that does not exist.
+bool decode_as(FormId id, const Word& word, uint64_t address, Instruction& instruction) {
+  const Form& form = form_row(id);
+  Instruction d;
+  d.form = id;
+  d.mnemonic = form.mnemonic;
+  d.operand_count = form.slot_count;
+  Control& c = d.control;
+  unsigned at = form.pascal ? 64 : 105;
+  if (!form.no_guard) {
+    d.guard = static_cast<uint32_t>(get_bits(word, form.pascal ? 16 : 12, 3));
+    d.guard_negated = get_bits(word, form.pascal ? 19 : 15, 1) != 0;
+  }
+  c.stall = static_cast<uint8_t>(get_bits(word, at, 4));
+  c.yield = get_bits(word, at + 4, 1) != 0;
+  c.write_barrier = static_cast<uint8_t>(get_bits(word, at + 5, 3));
+  c.read_barrier = static_cast<uint8_t>(get_bits(word, at + 8, 3));
+  c.wait_mask = static_cast<uint8_t>(get_bits(word, at + 11, 6));
+  c.reuse = static_cast<uint8_t>(get_bits(word, at + 17, 4));
+  bool known = true;
+  for (uint32_t i = 0; i < form.mod_count && known; ++i) {
+    const Mod& m = form.mods[i];
+    d.modifiers[i] = static_cast<uint8_t>(get_bits(word, m.lo, m.width) | (m.second != no_bit ? get_bits(word, m.second, 1) << m.width : 0));
+    known = m.texts[d.modifiers[i]] != nullptr;
+  }
+  if (!known) return false;
+  for (uint32_t k = 0; k < form.slot_count; ++k) d.operands[k] = decode_operand(form.slots[k], form, d, word, address);
+  instruction = d;
+  return true;
+}
+
+}  // namespace
+
 bool decode(const Target& target, Word word, uint64_t address, Instruction& instruction) {
   for (uint32_t id : form_index().by_word(target.family, word.lo)) {
     const Form& form = form_row(static_cast<FormId>(id));
     if (!(form.targets & target.bit)) continue;
     if (((word.lo ^ form.match.lo) & form.mask.lo) | ((word.hi ^ form.match.hi) & form.mask.hi)) continue;
-    Instruction d;
-    d.form = static_cast<FormId>(id);
-    d.mnemonic = form.mnemonic;
-    d.operand_count = form.slot_count;
-    Control& c = d.control;
-    unsigned at = form.pascal ? 64 : 105;
-    if (!form.no_guard) {
-      d.guard = static_cast<uint32_t>(get_bits(word, form.pascal ? 16 : 12, 3));
-      d.guard_negated = get_bits(word, form.pascal ? 19 : 15, 1) != 0;
-    }
-    c.stall = static_cast<uint8_t>(get_bits(word, at, 4));
-    c.yield = get_bits(word, at + 4, 1) != 0;
-    c.write_barrier = static_cast<uint8_t>(get_bits(word, at + 5, 3));
-    c.read_barrier = static_cast<uint8_t>(get_bits(word, at + 8, 3));
-    c.wait_mask = static_cast<uint8_t>(get_bits(word, at + 11, 6));
-    c.reuse = static_cast<uint8_t>(get_bits(word, at + 17, 4));
-    bool known = true;
-    for (uint32_t i = 0; i < form.mod_count && known; ++i) {
-      const Mod& m = form.mods[i];
-      d.modifiers[i] = static_cast<uint8_t>(get_bits(word, m.lo, m.width) | (m.second != no_bit ? get_bits(word, m.second, 1) << m.width : 0));
-      known = m.texts[d.modifiers[i]] != nullptr;
-    }
-    if (!known) continue;
-    for (uint32_t k = 0; k < form.slot_count; ++k) d.operands[k] = decode_operand(form.slots[k], form, d, word, address);
-    instruction = d;
-    return true;
+    if (decode_as(static_cast<FormId>(id), word, address, instruction)) return true;
   }
   return false;
+}
+
+Instruction random_instruction(FormId id, uint64_t seed) {
+  const Form& form = form_row(id);
+  auto next = [&seed] {  // splitmix64
+    uint64_t z = seed += 0x9e3779b97f4a7c15;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+    z = (z ^ z >> 27) * 0x94d049bb133111eb;
+    return z ^ z >> 31;
+  };
+  Word w{form.match.lo | (next() & ~form.mask.lo), form.match.hi | (next() & ~form.mask.hi)};
+  if (form.pascal) w.hi &= 0x1fffff;
+  for (uint32_t i = 0; i < form.mod_count; ++i) {
+    const Mod& m = form.mods[i];
+    uint64_t value;
+    do value = next() & bits_mask(m.width);
+    while (!m.texts[value]);
+    set_bits(w, m.lo, m.width, value);
+  }
+  Instruction in;
+  CHECK(decode_as(id, w, 0, in), "{}", form.name);
+  return in;
 }
 
 }  // namespace rndn::isa

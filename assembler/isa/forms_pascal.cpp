@@ -19,6 +19,8 @@ constexpr const char* t_unsigned[] = {".U32", ""};
 constexpr const char* t_bool[] = {".AND", ".OR", ".XOR", nullptr};
 constexpr const char* t_compare[] = {".F", ".LT", ".EQ", ".LE", ".GT", ".NE", ".GE", ".T"};
 constexpr const char* t_fcompare[] = {".F", ".LT", ".EQ", ".LE", ".GT", ".NE", ".GE", ".NUM", ".NAN", ".LTU", ".EQU", ".LEU", ".GTU", ".NEU", ".GEU", ".T"};
+// FCMP prints no GT.
+constexpr const char* t_fcmp[] = {".F", ".LT", ".EQ", ".LE", "", ".NE", ".GE", ".NUM", ".NAN", ".LTU", ".EQU", ".LEU", ".GTU", ".NEU", ".GEU", ".T"};
 constexpr const char* t_bf[] = {"", ".BF"};
 constexpr const char* t_logic[] = {".AND", ".OR", ".XOR", ".PASS_B"};
 constexpr const char* t_predicate_mode[] = {"", ".T", ".Z", ".NZ"};
@@ -301,7 +303,7 @@ constexpr void float_rows(Table<N>& t) {
   });
   Sources cmp;
   cmp.c = true; cmp.immediate = Fb;
-  alu(t, M::FCMP, "FCMP", {0x5ba0, 0x4ba0, 0x36a0, 0x53a0}, cmp, [&](const Builder& b) { return b.mods(CMP, m(K::FTZ, 47, 1, t_ftz)); });
+  alu(t, M::FCMP, "FCMP", {0x5ba0, 0x4ba0, 0x36a0, 0x53a0}, cmp, [&](const Builder& b) { return b.mods(m(K::FloatCompare, 48, 4, t_fcmp), m(K::FTZ, 47, 1, t_ftz)); });
   for (unsigned top : {0x5c88u, 0x4c88u, 0x3888u})
     t.add(op(M::FCHK, "FCHK.DIVIDE", top, L::sfu).slots(Pd, f.a, top == 0x5c88u ? B.n(45).a(49) : top == 0x4c88u ? Cb.n(45).a(49) : Fb));
   t.add(op(M::MUFU, "MUFU", 0x5080, L::sfu).slots(Rd, A.n(48).a(46)).mods(m(K::Function, 20, 4, t_function), SAT));

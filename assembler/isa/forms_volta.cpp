@@ -255,7 +255,7 @@ constexpr void integer_rows(Table<N>& t) {
   }
   {  // ISETP
     two_sources(t, op(M::ISETP, "ISETP", 0x00c, L::alu).slots(Pd, Pq), "1456", plain, [&](const Builder& b) {
-      return b.slots(Ps, pred(68, 71).when(Show::with_ex).def(0))
+      return b.slots(Ps, pred(68, 71).when(Show::with_ex).def(PT))
           .mods(m(K::Compare, 76, 3, t_compare), U32, m(K::Bool, 74, 2, t_bool), m(K::EX, 72, 1, t_ex));
     });
   }
@@ -455,7 +455,9 @@ constexpr void memory_rows(Table<N>& t) {
   t.add(op(M::ATOMS, "ATOMS", 0x38c, L::shared_atomic).slots(Rt, memory(40, 24), dt).mods(m(K::AtomOp, 87, 4, t_atom_op), STYPE, SCALE));
   t.add(op(M::ATOMS, "ATOMS", 0x98c, L::shared_atomic).fix(91, 1, 1).slots(Rt, memory(40, 24, 64), dt).mods(m(K::AtomOp, 87, 4, t_atom_op), STYPE, SCALE));
   t.add(op(M::ATOMS_CAS, "ATOMS", 0x38d, L::shared_atomic).slots(Rt, memory(40, 24), dt, C.with(Span_::atom)).mods(m(K::CasMode, 87, 2, t_cas_mode), m(K::AtomType, 73, 2, t_cas_type), SCALE));
-  t.add(op(M::ATOMS_POPC, "ATOMS.POPC.INC.32", 0xf8c, L::shared_atomic).fix(88, 3, 5).fix(91, 1, 1).slots(Rd, memory(40, 24, 64)).mods(SCALE, m(K::Bypass, 87, 1, t_silent)));
+  for (bool sm90 : {false, true})
+    t.add(op(M::ATOMS_POPC, "ATOMS.POPC.INC.32", 0xf8c, L::shared_atomic, sm90 ? sm_90 : ampere).fix(87, 4, sm90 ? 11 : 10).fix(91, 1, 1)
+              .slots(Rd, memory(40, 24, 64)).mods(SCALE));
   // Constants
   const auto SIZE64 = m(K::Size, 73, 3, t_size64, 4);
   t.add(op(M::LDC, "LDC", 0xb82, L::constant_load).slots(Rs, make_slot(constant_indexed, 24, R)).mods(m(K::IndexMode, 78, 2, t_index_mode), SIZE64));
@@ -552,7 +554,7 @@ constexpr void uniform_rows(Table<N>& t) {
     t.add(base(M::ULOP3, "ULOP3.LUT", f | 0x92).slots(UPu, URd, UA, b_plain, UC, imm(72, 8), upred(87, 90).def(PT, true)).mods(m(K::PAnd, 80, 1, t_pand)));
     t.add(base(M::USHF, "USHF", f | 0x99).slots(URd, UA, b_plain, UC)
               .mods(m(K::Right, 76, 1, t_right), m(K::Wrap, 75, 1, t_wrap), m(K::ShiftType, 73, 2, t_shift_type, 3), m(K::High, 80, 1, t_high)));
-    t.add(base(M::UISETP, "UISETP", f | 0x8c).slots(UPd, UPq, UA, b_signed, UPs, upred(68, 71).when(Show::with_ex).def(0))
+    t.add(base(M::UISETP, "UISETP", f | 0x8c).slots(UPd, UPq, UA, b_signed, UPs, upred(68, 71).when(Show::with_ex).def(PT))
               .mods(m(K::Compare, 76, 3, t_compare), U32, m(K::Bool, 74, 2, t_bool), m(K::EX, 72, 1, t_ex)));
     t.add(base(M::USEL, "USEL", f | 0x87).slots(URd, UA, b_plain, UPs));
     t.add(base(M::UPRMT, "UPRMT", f | 0x96).slots(URd, UA, b_plain, UC).mods(m(K::PermuteMode, 72, 3, t_permute)));

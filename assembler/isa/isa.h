@@ -158,7 +158,8 @@ std::string_view form_name(FormId form);        // as printed, without modifiers
 // --- Modifiers ---------------------------------------------------------------------------------------------------------------
 bool has_modifier(FormId form, ModifierKind kind);
 uint8_t modifier(const Instruction& instruction, ModifierKind kind);                // 0 (or the row's default) when the form has none
-void set_modifier(Instruction& instruction, ModifierKind kind, uint8_t value);      // CHECKs that the form has it
+// CHECKs that the form has it. May change the form: Volta's conversions have an opcode of their own for 64-bit operands.
+void set_modifier(Instruction& instruction, ModifierKind kind, uint8_t value);
 
 // --- Building, encoding, decoding, printing ------------------------------------------------------------------------------------
 // Finds the form of `mnemonic` on `target` whose slots take these operands (B as register, immediate, constant or uniform register) and
@@ -173,6 +174,8 @@ bool make(const Target& target, Mnemonic mnemonic, std::span<const Operand> oper
 bool encode(const Target& target, const Instruction& instruction, uint64_t address, Word& word);
 // False when no row matches.
 bool decode(const Target& target, Word word, uint64_t address, Instruction& instruction);
+// A random instruction of the form, for tests and fuzzers; branch targets are random numbers.
+Instruction random_instruction(FormId form, uint64_t seed);
 // As nvdisasm 11.8 prints the instruction, without the final semicolon. A branch target prints as `label_of_target`, or as its address
 // when that is empty. `address`: of the instruction (BRX prints a distance).
 std::string text(const Target& target, const Instruction& instruction, const std::string& label_of_target = {}, uint64_t address = 0);

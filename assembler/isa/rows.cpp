@@ -139,11 +139,33 @@ uint8_t modifier(const Instruction& instruction, ModifierKind kind) {
     if (form.mods[i].kind == kind) return instruction.modifiers[i];
   return 0;
 }
+namespace {
+// Volta's conversions have two opcodes, one for 64-bit operands (12 above the other): takes the one that the formats ask for.
+void choose_conversion(Instruction& instruction) {
+  const Form& form = form_row(instruction.form);
+  switch (form.mnemonic) {
+    case Mnemonic::F2F: case Mnemonic::F2I: case Mnemonic::I2F: case Mnemonic::FRND: break;
+    default: return;
+  }
+  if (form.pascal) return;
+  bool wide = false;
+  for (ModifierKind k : {ModifierKind::DestFormat, ModifierKind::SourceFormat, ModifierKind::DestSize, ModifierKind::SourceSize})
+    wide |= modifier(instruction, k) == 3;
+  uint64_t opcode = form.match.lo & 0xfff;
+  bool is_wide = (opcode & 0x10) != 0;
+  if (wide == is_wide) return;
+  opcode = wide ? opcode + 12 : opcode - 12;
+  for (uint32_t id : form_index().by_word(Family::volta, opcode))
+    if (form_row(static_cast<FormId>(id)).targets == form.targets) instruction.form = static_cast<FormId>(id);
+}
+}  // namespace
+
 void set_modifier(Instruction& instruction, ModifierKind kind, uint8_t value) {
   const Form& form = form_row(instruction.form);
   for (uint32_t i = 0; i < form.mod_count; ++i)
     if (form.mods[i].kind == kind) {
       instruction.modifiers[i] = value;
+      choose_conversion(instruction);
       return;
     }
   CHECK(false, "{} has no modifier {}", form.name, static_cast<int>(kind));

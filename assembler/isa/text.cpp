@@ -55,7 +55,7 @@ struct Printer {
   }
   static std::string uniform(uint32_t reg) { return reg == URZ ? "URZ" : fmt::format("UR{}", reg); }
 
-  std::string constant(const Operand& o, const Slot& slot) const {
+  std::string constant(const Operand& o, const Slot& slot, uint32_t k) const {
     if (slot.kind == SlotKind::constant_indexed || slot.kind == SlotKind::constant_ldc) {
       std::string inside;
       if (o.reg != RZ) inside = gpr(o.reg);
@@ -63,7 +63,7 @@ struct Printer {
       if (inside.empty()) inside = "RZ";
       return fmt::format("c[{}][{}]", hex(o.bank), inside);
     }
-    return fmt::format("c[{}]{}[{}]", hex(o.bank), form.mnemonic == M::XMAD ? " " : "", signed_hex(o.value));
+    return fmt::format("c[{}]{}[{}]", hex(o.bank), form.mnemonic == M::XMAD && k == 2 ? " " : "", signed_hex(o.value));
   }
 
   std::string memory(const Operand& o, const Slot& slot) const {
@@ -100,7 +100,7 @@ struct Printer {
           default: s = slot.kind == SlotKind::immediate ? hex(static_cast<uint64_t>(o.value) & bits_mask(slot.width)) : signed_hex(o.value); break;
         }
         break;
-      case OperandKind::constant: s = constant(o, slot); break;
+      case OperandKind::constant: s = constant(o, slot, k); break;
       case OperandKind::special: {
         std::string_view name = special_register_name(target, static_cast<uint32_t>(o.value));
         s = name.empty() ? fmt::format("SR{}", o.value) : std::string(name);

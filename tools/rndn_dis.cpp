@@ -1,0 +1,258 @@
+// rndn-dis: disassembles the kernels of a cubin.
+//
+//   rndn-dis F.cubin [--hex] [--json] [-o F]
+//
+// Instruction and label lines are those of nvdisasm 11.8 -c: labels are numbered in order of first reference, section by section, then the
+// targets of indirect branches, then the ends of functions. A word that is no instruction we know prints as `.dword`; unlike nvdisasm 11.8,
+// VIMNMX is printed.
+//
+// Exit codes: 0 success; 1 the input is at fault; 2 wrong usage; 3 output at fault; 70 an internal check failed.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "assembler/cubin/cubin.h"
+#include "assembler/isa/isa.h"
+#include "libraries/base/files.h"
+#include "libraries/base/version.h"
+
+namespace {
+
+using namespace rndn;
+
+struct Line {
+  uint64_t address = 0;
+  isa::Word word;
+  isa::Instruction instruction;
+  bool known = false;
+};
+
+class Listing {
+ public:
+  Listing(const cubin::Image& image, const isa::Target& target) : image_(image), target_(target) {
+    // The file's order of sections is the reverse of the image's order of kernels.
+    for (size_t i = image.kernels.size(); i-- > 0;) {
+      decode(i);
+      number_labels(i);
+    }
+    end_labels();
+  }
+
+  std::string text(bool hex) const {
+    std::string out;
+    for (size_t i = image_.kernels.size(); i-- > 0;) section(i, hex, out);
+    return out;
+  }
+  nlohmann::ordered_json json() const {
+    nlohmann::ordered_json kernels = nlohmann::ordered_json::array();
+    for (size_t i = 0; i < image_.kernels.size(); ++i) {
+      const cubin::Kernel& k = image_.kernels[i];
+      nlohmann::ordered_json parameters = nlohmann::ordered_json::array(), lines = nlohmann::ordered_json::array();
+      for (const cubin::Parameter& p : k.parameters) parameters.push_back({{"offset", p.offset}, {"size", p.size}});
+      for (const Line& l : code_.at(i)) {
+        nlohmann::ordered_json line = {{"address", l.address}};
+        if (auto at = labels_.find({i, l.address}); at != labels_.end()) line["labels"] = at->second;
+        line["text"] = instruction_text(i, l);
+        line["word"] = target_.family == isa::Family::volta ? fmt::format("{:016x}_{:016x}", l.word.hi, l.word.lo) : fmt::format("{:016x}", l.word.lo);
+        if (l.known) {
+          const isa::Control& c = l.instruction.control;
+          line["control"] = {{"stall", c.stall},           {"yield", c.yield},         {"write_barrier", c.write_barrier},
+                             {"read_barrier", c.read_barrier}, {"wait_mask", c.wait_mask}, {"reuse", c.reuse}};
+        }
+        lines.push_back(std::move(line));
+      }
+      kernels.push_back({{"name", k.name},
+                         {"registers", k.registers},
+                         {"shared_bytes", k.shared_bytes},
+                         {"local_bytes", k.local_bytes},
+                         {"barriers", k.barriers},
+                         {"parameters", std::move(parameters)},
+                         {"instructions", std::move(lines)}});
+    }
+    return {{"arch", target_.name}, {"kernels", std::move(kernels)}};
+  }
+
+ private:
+  using Place = std::pair<size_t, uint64_t>;  // kernel, address
+
+  void decode(size_t kernel) {
+    std::vector<Line>& lines = code_[kernel];
+    for (const isa::Located& l : isa::unpack(target_, image_.kernels[kernel].code)) {
+      Line line;
+      line.address = l.address;
+      line.word = l.word;
+      line.known = isa::decode(target_, l.word, l.address, line.instruction);
+      lines.push_back(line);
+    }
+  }
+
+  // The name at a place: the kernel's, a function's, or a numbered label.
+  std::string name_of(size_t kernel, uint64_t address) {
+    const cubin::Kernel& k = image_.kernels[kernel];
+    if (address <= first_address()) return k.name;
+    for (const cubin::Function& f : k.functions)
+      if (address == place(f.offset)) return f.name;
+    auto& names = labels_[{kernel, address}];
+    if (names.empty()) names.push_back(fmt::format(".L_x_{}", next_++));
+    return names.front();
+  }
+  // Pascal: the first instruction of a bundle is named by the bundle.
+  uint64_t place(uint64_t offset) const { return target_.family == isa::Family::pascal && offset % 32 == 0 ? offset + 8 : offset; }
+  uint64_t first_address() const { return isa::instruction_address(target_, 0); }
+
+  static bool is_branch_target(const isa::Instruction& in, uint32_t k) {
+    return in.operands[k].kind == isa::OperandKind::label && in.mnemonic != isa::Mnemonic::BRX;
+  }
+
+  void number_labels(size_t kernel) {
+    const cubin::Kernel& k = image_.kernels[kernel];
+    for (const Line& l : code_[kernel]) {
+      if (!l.known) continue;
+      for (uint32_t o = 0; o < l.instruction.operand_count; ++o)
+        if (is_branch_target(l.instruction, o)) targets_[{kernel, l.address}] = name_of(kernel, static_cast<uint64_t>(l.instruction.operands[o].value));
+    }
+    // Each of their places takes a number, even when it has a label already.
+    auto numbered = [&](uint64_t address) {
+      uint32_t after = next_ + 1;
+      std::string name = name_of(kernel, address);
+      next_ = after;
+      return name;
+    };
+    for (const cubin::IndirectBranch& b : k.indirect_branches) {
+      numbered(b.offset);
+      std::string list;
+      for (uint32_t t : b.targets) {
+        list += (list.empty() ? "" : ",") + numbered(place(t));
+      }
+      if (!b.targets.empty()) indirect_[{kernel, b.offset}] = list;
+    }
+  }
+  // The end of a function takes a number; it is printed where no function begins.
+  void end_label(size_t kernel, uint64_t end) {
+    const cubin::Kernel& k = image_.kernels[kernel];
+    uint32_t number = next_;
+    for (const cubin::Function& f : k.functions)
+      if (f.offset == end) {
+        ++next_;
+        return;
+      }
+    auto& names = labels_[{kernel, end == k.code.size() ? end : place(end)}];
+    if (!names.empty()) return;
+    names.push_back(fmt::format(".L_x_{}", number));
+    ++next_;
+  }
+  // Ends are numbered in the order of the symbol table: local functions of all kernels, then each kernel after its weak functions.
+  void end_labels() {
+    for (bool weak : {false, true})
+      for (size_t i = image_.kernels.size(); i-- > 0;) {
+        for (const cubin::Function& f : image_.kernels[i].functions)
+          if (f.weak == weak) end_label(i, f.offset + f.size);
+        if (weak) end_label(i, image_.kernels[i].code.size());
+      }
+  }
+
+  std::string instruction_text(size_t kernel, const Line& l) const {
+    if (!l.known) return fmt::format(".dword 0x{:016x}, 0x{:016x}", l.word.lo, l.word.hi);
+    auto at = targets_.find({kernel, l.address});
+    std::string s = isa::text(target_, l.instruction, at == targets_.end() ? "" : "`(" + at->second + ")", l.address);
+    // A relocated immediate prints as what it becomes.
+    for (const cubin::Relocation& r : image_.kernels[kernel].relocations)
+      if (r.offset == l.address && r.kind != cubin::Relocation::generic_64) {
+        size_t comma = s.rfind(", ");
+        if (comma == std::string::npos) break;
+        std::string symbol = r.addend ? fmt::format("({}+0x{:x})", r.symbol, r.addend) : r.symbol;
+        s = s.substr(0, comma + 2) + (r.kind == cubin::Relocation::absolute_low_32 ? "32@lo(" : "32@hi(") + symbol + ")";
+      }
+    return s;
+  }
+
+  void section(size_t kernel, bool hex, std::string& out) const {
+    const cubin::Kernel& k = image_.kernels[kernel];
+    out += fmt::format("\t.section\t.text.{},\"ax\",@progbits\n{}:\n.text.{}:\n", k.name, k.name, k.name);
+    auto labels = [&](uint64_t address) {
+      for (const cubin::Function& f : k.functions)
+        if (place(f.offset) == address) out += f.name + ":\n";
+      if (auto at = labels_.find({kernel, address}); at != labels_.end())
+        for (const std::string& name : at->second) out += name + ":\n";
+    };
+    bool pair = false;  // the instruction before issues together with this one
+    const std::vector<Line>& lines = code_.at(kernel);
+    for (size_t i = 0; i < lines.size(); ++i) {
+      const Line& l = lines[i];
+      if (!pair) labels(l.address);  // labels within a pair stand before it
+      std::string s = instruction_text(kernel, l), guard;
+      if (!s.empty() && s[0] == '@') {
+        guard = s.substr(0, s.find(' '));
+        s.erase(0, guard.size() + 1);
+      }
+      if (auto at = indirect_.find({kernel, l.address}); at != indirect_.end()) {
+        size_t width = s.find(' ') == std::string::npos ? 40 : 43;
+        s.resize(std::max(width, s.size()), ' ');
+        s += "(*\"BRANCH_TARGETS " + at->second + "\"*)";
+      }
+      isa::Control none;
+      bool no_control = l.known && l.instruction.control == none;
+      bool opens = l.known && !no_control && l.instruction.control.stall == 0 && target_.family == isa::Family::pascal;
+      if (opens && i + 1 < lines.size()) labels(lines[i + 1].address);
+      std::string line = fmt::format("        /*{:04x}*/{}", l.address, opens ? fmt::format("         {{{:>8} ", guard) : fmt::format("{:>18} ", guard));
+      line += s;
+      if (pair) line += indirect_.count({kernel, l.address}) ? "        }" : "         }";
+      else if (indirect_.count({kernel, l.address}) || no_control) line += ";";
+      else line += " ;";
+      pair = opens;
+      if (hex) {
+        constexpr size_t column = 104;
+        if (line.size() < column) line.resize(column, ' ');
+        line += fmt::format(" /* 0x{:016x} */\n", l.word.lo);
+        line += fmt::format("{:{}} /* 0x{:0{}x} */", "", column, l.word.hi, target_.family == isa::Family::volta ? 16 : 6);
+      }
+      out += line + "\n";
+    }
+    labels(k.code.size());
+    out += "\n";
+  }
+
+  const cubin::Image& image_;
+  const isa::Target& target_;
+  std::map<size_t, std::vector<Line>> code_;
+  std::map<Place, std::vector<std::string>> labels_;  // names to print before an instruction
+  std::map<Place, std::string> targets_;              // of the branch at a place
+  std::map<Place, std::string> indirect_;             // list of targets
+  uint32_t next_ = 0;
+};
+
+int fail(const Error& error) {
+  std::fprintf(stderr, "rndn-dis: %s\n", error.message.c_str());
+  return error.exit_code();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{"Disassembles any cubin of the supported targets (sm_60 sm_61 sm_80 sm_86 sm_89 sm_90), as nvdisasm -c does", "rndn-dis"};
+  std::string input, output = "-";
+  bool hex = false, json = false;
+  app.add_option("cubin", input, "the cubin; - reads standard input")->required();
+  app.add_flag("--hex", hex, "the words beside the instructions; on Pascal the second is the control field");
+  app.add_flag("--json", json, "kernels, instructions and scheduling fields as JSON");
+  app.add_option("-o,--output", output, "output file; - is standard output (default)");
+  app.set_version_flag("--version", "rndn-dis " + std::string(version()));
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? 0 : 2;
+  }
+
+  auto file = read_file(input);
+  if (!file) return fail(file.error());
+  auto image = cubin::read({reinterpret_cast<const std::byte*>(file->data()), file->size()});
+  if (!image) return fail(Error{image.error().fault, fmt::format("{}: {}", input, image.error().message)});
+  const isa::Target* target = isa::find_target(fmt::format("sm_{}", image->sm));
+  if (!target) return fail(input_error("{}: no instruction tables for sm_{}", input, image->sm));
+  Listing listing(*image, *target);
+  auto written = write_file(output, json ? listing.json().dump(1) + "\n" : listing.text(hex));
+  return written ? 0 : fail(written.error());
+}
