@@ -141,6 +141,7 @@ bool compute_float(const Instruction& i, Type type, const uint64_t* s, uint64_t&
   if (type != Type::f64 && is_nan(out, f)) out = canonical_nan(type);
   if (m.ftz) out = flush(out, f);
   if (m.sat) out = saturate(out, type);
+  if (i.op == Opcode::fma && m.mode == 1 && !is_nan(out, f) && (out & sign)) out = 0;  // .relu
   return true;
 }
 
@@ -485,6 +486,12 @@ bool compute(const Instruction& i, const uint64_t* s, uint32_t n, bool& carry, C
       return true;
     }
     case Opcode::set: {
+      if (i.type == Type::f16 || i.type == Type::f16x2) {  // 1.0 or 0.0 per half
+        for (uint32_t half = 0; half < (i.type == Type::f16 ? 1 : 2); ++half)
+          if (compare(m, s[0] >> (16 * half) & 0xFFFF, s[1] >> (16 * half) & 0xFFFF, Type::f16))
+            out.value |= uint64_t{0x3C00} << (16 * half);
+        return true;
+      }
       bool t = combine(m.combine, compare(m, s[0], s[1], i.type2), n > 2 && (s[2] & 1));
       out.value = !t ? 0 : i.type == Type::f32 ? bits_of(1.0f) : 0xFFFFFFFF;
       return true;

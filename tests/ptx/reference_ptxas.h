@@ -31,7 +31,9 @@ inline std::string find_ptxas(std::string& why) {
     return "";
   }
   if (version.find("release 11.8") == std::string::npos) {
-    why = "ptxas is not release 11.8: " + version.substr(0, version.find_last_not_of('\n') + 1);
+    size_t at = version.find("release ");
+    why = "ptxas is not release 11.8 but " +
+          (at == std::string::npos ? "unknown" : version.substr(at, version.find(',', at) - at));
     return "";
   }
   return path;

@@ -256,14 +256,16 @@ std::vector<Modifiers> variants(Opcode op, const Form& form) {
   return out;
 }
 
-Bench all_rows(size_t& per_opcode_minimum) {
+// `only`: the forms that ask for exactly this (.version, .target); null: all of them.
+Bench all_rows(size_t& per_opcode_minimum, const std::pair<uint32_t, uint32_t>* only = nullptr) {
   Bench bench;
   per_opcode_minimum = SIZE_MAX;
   for (size_t o = 0; o < opcode_count; ++o) {
     Opcode op = static_cast<Opcode>(o);
     if (op == Opcode::call) continue;  // needs functions: roundtrip_test has them
     size_t before = bench.f.instructions.size();
-    for (const Form& form : forms(op))
+    for (const Form& form : forms(op)) {
+      if (only && (form.ptx != only->first || form.sm != only->second)) continue;
       for (const Modifiers& mods : variants(op, form))
         for (uint32_t t = 0; t <= static_cast<uint32_t>(Type::f64); ++t)
           for (uint32_t t2 = 0; t2 <= static_cast<uint32_t>(Type::f64); ++t2) {
@@ -276,6 +278,7 @@ Bench all_rows(size_t& per_opcode_minimum) {
               (void)at;
             }
           }
+    }
     per_opcode_minimum = std::min(per_opcode_minimum, bench.f.instructions.size() - before);
   }
   return bench;
@@ -310,16 +313,10 @@ TEST(Rows, PrintAndParseAgree) {
   EXPECT_EQ(print(again), text);
 }
 
-TEST(Rows, ReferenceAssemblerAcceptsThem) {
-  std::string why, ptxas = test::find_ptxas(why);
-  if (ptxas.empty()) GTEST_SKIP() << "skipped: " << why;
-  size_t least = 0;
-  Bench bench = all_rows(least);
-  bench.module.functions.push_back(bench.f);
-  std::string text = print(bench.module), messages;
-  bool accepted = test::ptxas_accepts(ptxas, text, "sm_90", messages);
-  if (accepted) return;
-  // Name the instructions by the line numbers of the messages.
+// The names of what ptxas refuses in `text`, one instruction a line; empty when it accepts the text.
+std::string refused(const std::string& ptxas, const std::string& text, const std::string& target) {
+  std::string messages;
+  if (test::ptxas_accepts(ptxas, text, target, messages)) return "";
   std::vector<std::string> lines(1);
   for (char c : text) {
     if (c == '\n')
@@ -335,7 +332,46 @@ TEST(Rows, ReferenceAssemblerAcceptsThem) {
     if (n < lines.size() && n > 0 && shown.insert(n).second)
       report += lines[n - 1] + "   // " + messages.substr(at, end - at) + "\n";
   }
-  FAIL() << (report.empty() ? messages : report);
+  return report.empty() ? messages : report;
+}
+
+TEST(Rows, ReferenceAssemblerAcceptsThem) {
+  std::string why, ptxas = test::find_ptxas(why);
+  if (ptxas.empty()) GTEST_SKIP() << "skipped: " << why;
+  size_t least = 0;
+  Bench bench = all_rows(least);
+  bench.module.functions.push_back(bench.f);
+  EXPECT_EQ(refused(ptxas, print(bench.module), "sm_90"), "");
+}
+
+// The lowest .version and .target that a row names are enough (from the lowest that this project supports, sm_60 and 6.0).
+TEST(Rows, ReferenceAssemblerAcceptsThemWhereTheyBegin) {
+  std::string why, ptxas = test::find_ptxas(why);
+  if (ptxas.empty()) GTEST_SKIP() << "skipped: " << why;
+  std::set<std::pair<uint32_t, uint32_t>> begins;
+  for (size_t o = 0; o < opcode_count; ++o)
+    for (const Form& form : forms(static_cast<Opcode>(o))) begins.insert({form.ptx, form.sm});
+  EXPECT_GT(begins.size(), 10u);
+  for (const auto& begin : begins) {
+    size_t least = 0;
+    Bench bench = all_rows(least, &begin);
+    Module& m = bench.module;
+    m.target = std::max(begin.second, 60u);
+    // The version that knows the target, too.
+    uint32_t knows = m.target >= 89 ? 78 : m.target >= 80 ? 70 : m.target >= 75 ? 63 : 60;
+    m.version = std::max(begin.first, knows);
+    Function all = std::move(bench.f);
+    bench.f = all;
+    bench.f.instructions.clear();
+    for (const Instruction& i : all.instructions)  // memory semantics and scopes begin later than their row
+      if (m.target >= 70 || (i.mods.scope == Scope::none &&
+                             (i.mods.semantics == Semantics::none || i.mods.semantics == Semantics::volatile_ ||
+                              i.mods.semantics == Semantics::weak)))
+        bench.f.instructions.push_back(i);
+    m.functions.push_back(bench.f);
+    EXPECT_EQ(refused(ptxas, print(m), "sm_" + std::to_string(m.target)), "")
+        << ".version " << m.version << " .target sm_" << m.target;
+  }
 }
 
 }  // namespace
