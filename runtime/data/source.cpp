@@ -15,8 +15,12 @@ namespace rndn::data {
 
 Result<uint64_t> Source::rows(std::string_view table) {
   ASSIGN_OR_RETURN(const TableSchema* schema, this->schema().table(table));
+  const size_t at = schema - this->schema().tables.data();
   std::lock_guard lock(mutex_);
-  return loader_->rows(schema - this->schema().tables.data());
+  if (auto known = rows_.find(at); known != rows_.end()) return known->second;
+  ASSIGN_OR_RETURN(uint64_t rows, loader_->rows(at));
+  rows_[at] = rows;
+  return rows;
 }
 
 Result<std::shared_ptr<const Column>> Source::column(std::string_view table, std::string_view column) {
@@ -60,6 +64,7 @@ Result<void> Source::load(size_t table, std::span<const size_t> positions) {
       missing.push_back(position);
   if (missing.empty()) return {};
   ASSIGN_OR_RETURN(std::vector<Column> loaded, loader_->load(table, missing));
+  rows_[table] = loaded[0].rows;
   for (size_t i = 0; i < missing.size(); ++i)
     columns_[{table, missing[i]}] = std::make_shared<const Column>(std::move(loaded[i]));
   return {};

@@ -55,6 +55,7 @@ class Source {
   std::unique_ptr<TableLoader> loader_;
   mutable std::mutex mutex_;
   std::map<Key, std::shared_ptr<const Column>> columns_;  // as loaded: foreign_rows may be missing
+  std::map<size_t, uint64_t> rows_;                       // by table
 };
 
 struct FolderOptions {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include <cmath>
+#include <random>
 #include <thread>
 
 #include "runtime/data/source.h"
@@ -298,6 +298,64 @@ TEST(FolderErrors, MissingThings) {
   EXPECT_EQ(no_file.local(open(no_file)->rows("t").error().message),
             "table `t`: cannot read `t.tbl`: it is no regular file");
   rmdir((no_file.path() + "/t.tbl").c_str());
+}
+
+// Rows written down at random and read back; the file is the only thing between.
+TEST(Folder, ReadsBackWhateverIsWrittenProperly) {
+  std::mt19937 random(1);
+  for (int round = 0; round < 50; ++round) {
+    bool csv = round % 2;
+    std::string alphabet = csv ? "ab ,\"\n\r|" : "ab ,\"\r", text;
+    std::vector<std::string> first, second;
+    for (size_t row = 0, rows = random() % 40; row < rows; ++row) {
+      for (std::vector<std::string>* column : {&first, &second}) {
+        std::string value = "x";
+        for (size_t i = random() % 6; i > 0; --i) value += alphabet[random() % alphabet.size()];
+        value += "y";  // the end of a row takes a trailing CR with it
+        column->push_back(value);
+        if (csv) {
+          text += '"';
+          for (char c : value) text += c == '"' ? "\"\"" : std::string(1, c);
+          text += '"';
+        } else {
+          text += value;
+        }
+        text += column == &first ? (csv ? "," : "|") : "\n";
+      }
+    }
+    TestFolder folder;
+    write_table(folder, {"str", "str"}, text, csv ? "t.csv" : "t.tbl");
+    std::shared_ptr<Source> source = open(folder);
+    Result<std::shared_ptr<const Column>> a = source->column("t", "a"), b = source->column("t", "b");
+    ASSERT_TRUE(a) << a.error().message << "\n" << text;
+    ASSERT_TRUE(b) << b.error().message << "\n" << text;
+    EXPECT_EQ(texts(**a), first) << text;
+    EXPECT_EQ(texts(**b), second) << text;
+  }
+}
+
+// Success or a message with a position; the sanitizers watch the rest.
+TEST(FolderErrors, GarbageIsAnErrorNotACrash) {
+  std::mt19937 random(2);
+  size_t errors = 0;
+  for (int round = 0; round < 400; ++round) {
+    std::string text;
+    for (size_t i = random() % 30; i > 0; --i) text += "01|,\"\n\r\xff-"[random() % 9];
+    bool csv = round % 2;
+    std::string said = message({"i32", "str"}, text, csv ? "t.csv" : "t.tbl");
+    if (said == "success") continue;
+    ++errors;
+    EXPECT_THAT(said, testing::MatchesRegex("t\\.(csv|tbl):[0-9]+:[0-9]+: .*")) << text;
+    TestFolder folder;
+    folder.write("t.csv", text);
+    for (size_t block_size : {1, 3}) {
+      Result<std::unique_ptr<TextFile>> file =
+          TextFile::open(folder.path() + "/t.csv", {.delimiter = ',', .quoted = csv}, 1, block_size);
+      ASSERT_TRUE(file);
+      EXPECT_LE((*file)->rows(), text.size());
+    }
+  }
+  EXPECT_GT(errors, 200u);
 }
 
 // orders refer to people by `type`.

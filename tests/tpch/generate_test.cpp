@@ -46,7 +46,7 @@ class Folder {
   std::string path_;
 };
 
-// The pool stays alive between the tests of this program.
+// For tests that need the pool more than once.
 class Tpch : public testing::Test {
  protected:
   static void SetUpTestSuite() { pool_ = new std::shared_ptr<const TextPool>(TextPool::get()); }
@@ -230,7 +230,7 @@ TEST_F(Tpch, ColumnsAreTheTextOfTheFiles) {
   EXPECT_EQ(columns_seen, 61u);
 }
 
-TEST_F(Tpch, ColumnsOfSeveralChunksAreTheFirstRowsOfOne) {
+TEST(Columns, OfSeveralChunksAreTheFirstRowsOfOne) {
   // A larger scale has other keys but the same quantities, dates and flags at the start: chunks join without a gap.
   std::vector<std::string> names = {"l_quantity", "l_shipdate", "l_linenumber", "l_shipmode", "l_orderkey"};
   for (unsigned threads : {1u, 2u, 7u}) {
@@ -252,7 +252,7 @@ TEST_F(Tpch, ColumnsOfSeveralChunksAreTheFirstRowsOfOne) {
   }
 }
 
-TEST_F(Tpch, QuerySixOnTheColumns) {
+TEST(Columns, GiveTheAnswerOfQuerySix) {
   std::vector<std::string> names = {"l_quantity", "l_extendedprice", "l_discount", "l_shipdate"};
   Result<std::vector<data::Column>> columns = generate_columns(Table::lineitem, names, 0.01, 0, false);
   ASSERT_TRUE(columns);
@@ -267,7 +267,7 @@ TEST_F(Tpch, QuerySixOnTheColumns) {
   EXPECT_NEAR(revenue, 1193053.2253, 1193053.2253e-9);  // the published answer at this scale
 }
 
-TEST_F(Tpch, StatisticsAreThoseOfTheData) {
+TEST(Columns, HaveTheStatisticsOfTheirData) {
   std::vector<std::string> names = {"o_orderkey", "o_orderdate", "o_totalprice", "o_orderpriority", "o_comment"};
   Result<std::vector<data::Column>> orders = generate_columns(Table::orders, names, 0.001, 0, false);
   ASSERT_TRUE(orders);
