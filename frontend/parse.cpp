@@ -176,7 +176,7 @@ int ParseContext::next_token(SemanticValue* value, Location* location) {
 
 // --- Syntax errors ------------------------------------------------------------------------------------------------------------
 
-void ParseContext::syntax_error(Location at, std::string_view found, const std::vector<std::string_view>& expected) {
+void ParseContext::syntax_error(Location at, const std::vector<std::string_view>& expected) {
   recovering_ = true;
   skip_block_ = token_kind_ == '{';
   if (stopped_ || quiet_) return;  // the end of the file is made up; the scanner has told what is wrong here
@@ -198,7 +198,6 @@ void ParseContext::syntax_error(Location at, std::string_view found, const std::
     return;
   }
   std::string got = at_end ? std::string("the end of the file") : fmt::format("`{}`", text(at).substr(0, 40));
-  (void)found;
   // A thing missing at the end of a line is shown there, not at the next line's first token.
   bool next_line =
       text_.substr(last_.end, at.begin - std::min(at.begin, last_.end)).find('\n') != std::string_view::npos;
@@ -225,7 +224,6 @@ void ParseContext::internal_error(Location at, std::string_view message) {
 void ParseContext::begin_module(NameId name, Location at) {
   module_ = program_.modules.add({.name = name, .imports = {}, .functions = {}, .globals = {}, .span = span(at)});
 }
-void ParseContext::end_module(Location) {}
 
 void ParseContext::enter_anonymous_module() {
   if (is_none(anonymous_)) anonymous_ = program_.modules.add({});
@@ -466,9 +464,8 @@ void ParseContext::push_operand(const SemanticValue& operand, Location at) {
   operands_.push_back(make_operand(operand, at));
 }
 
-uint32_t ParseContext::push_reference(const SemanticValue& name, Location at, bool first) {
+uint32_t ParseContext::push_reference(const SemanticValue& name, Location at) {
   references_.push_back(make_reference(name, at));
-  (void)first;
   return static_cast<uint32_t>(references_.size() - 1);
 }
 
@@ -488,7 +485,7 @@ void ParseContext::check_function_suffix(NameId word, Location at) {
 
 // --- Types --------------------------------------------------------------------------------------------------------------------
 
-uint32_t ParseContext::push_type(TypeId type, bool) {
+uint32_t ParseContext::push_type(TypeId type) {
   types_.push_back(type);
   return static_cast<uint32_t>(types_.size() - 1);
 }

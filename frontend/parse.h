@@ -47,14 +47,13 @@ class ParseContext {
 
   // Parser.
   int next_token(SemanticValue* value, Location* location);
-  void syntax_error(Location at, std::string_view found, const std::vector<std::string_view>& expected);
+  void syntax_error(Location at, const std::vector<std::string_view>& expected);
   void internal_error(Location at, std::string_view message);
   void recovered() { recovering_ = false; }
   void set_scanner(void* scanner) { scanner_ = scanner; }
 
   // Modules and functions.
   void begin_module(NameId name, Location at);
-  void end_module(Location at);
   void enter_anonymous_module();
   uint32_t push_name(NameId name);
   void import(NameId module, bool wildcard, uint32_t names, Location at);
@@ -89,7 +88,7 @@ class ParseContext {
   uint32_t call(const SemanticValue& callee, Location callee_at, uint32_t operands, Location at);
   uint32_t operand_expression(const SemanticValue& operand, Location at);
   void push_operand(const SemanticValue& operand, Location at);
-  uint32_t push_reference(const SemanticValue& name, Location at, bool first);
+  uint32_t push_reference(const SemanticValue& name, Location at);
   SemanticValue function_literal(uint32_t references, Location at);
   void check_function_suffix(NameId word, Location at);
 
@@ -101,7 +100,7 @@ class ParseContext {
   // Types.
   TypeId wildcard() const { return program_.types->wildcard(); }
   TypeId type(NameId name, Location name_at, uint32_t arguments, Location at);
-  uint32_t push_type(TypeId type, bool first);
+  uint32_t push_type(TypeId type);
 
  private:
   Span span(Location at) const { return {file_, at.begin, at.end}; }

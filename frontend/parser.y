@@ -51,7 +51,7 @@ items: %empty
      | items error { builder.recovered(); }
      ;
 
-module: MODULE ID { builder.begin_module($2.name, @2); } '{' contents module_end { builder.end_module(@$); };
+module: MODULE ID { builder.begin_module($2.name, @2); } '{' contents module_end;
 module_end: '}'
           | error '}' { builder.recovered(); yyerrok; }
           ;
@@ -139,8 +139,8 @@ operand: name
        | functions { $$ = builder.function_literal($1.id, @$); }
        | functions ':' ID function_arguments { builder.check_function_suffix($3.name, @3); $$ = builder.function_literal($1.id, @$); }
        ;
-functions: reference { $$.id = builder.push_reference($1, @1, true); }
-         | functions reference { $$ = $1; builder.push_reference($2, @2, false); }
+functions: reference { $$.id = builder.push_reference($1, @1); }
+         | functions reference { $$ = $1; builder.push_reference($2, @2); }
          ;
 reference: '@' ID { $$ = {.name = $2.name}; }
          | '@' ID '.' ID { $$ = {.module = $2.name, .name = $4.name}; }
@@ -190,8 +190,8 @@ type: '?' { $$.id = index(builder.wildcard()); }
     | ID { $$.id = index(builder.type($1.name, @1, UINT32_MAX, @$)); }
     | ID '<' types '>' { $$.id = index(builder.type($1.name, @1, $3.id, @$)); }
     ;
-types: type { $$.id = builder.push_type($1.type(), true); }
-     | types ',' type { $$ = $1; builder.push_type($3.type(), false); }
+types: type { $$.id = builder.push_type($1.type()); }
+     | types ',' type { $$ = $1; builder.push_type($3.type()); }
      ;
 
 %%
@@ -203,7 +203,7 @@ void rndn::hir::Parser::report_syntax_error(const context& state) const {
   int n = state.expected_tokens(expected, most);
   std::vector<std::string_view> names;
   for (int i = 0; i < n; ++i) names.push_back(symbol_name(expected[i]));
-  builder.syntax_error(state.location(), symbol_name(state.token()), names);
+  builder.syntax_error(state.location(), names);
 }
 
 void rndn::hir::Parser::error(const Location& location, const std::string& message) { builder.internal_error(location, message); }
