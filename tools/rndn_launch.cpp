@@ -4,9 +4,11 @@
 //
 // Exit codes: 0 success; 1 the input is at fault (no cubin, a fault of the kernel, a hazard found by --check); 2 wrong usage; 3 output or
 // memory at fault.
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <random>
 #include <string>
 #include <vector>
@@ -37,9 +39,10 @@ usage: rndn-launch [flags] F.cubin     (- reads standard input)
       buf:BYTES:zero|iota|rand=SEED          a buffer; iota: 32-bit words 0, 1, 2, ..
   --device sim            where it runs
   --target A              the simulated GPU: sm_60 sm_61 sm_80 sm_86 sm_89 sm_90; default: the cubin's
-  --stats                 counts of the launch, on standard error
+  --stats                 counts of the launch and its time on the host, on standard error
   --check                 hazard and initialisation checks, in one deterministic order
   --seed N                order of that mode (default 1); implies it
+  --threads N             host threads (default: all)
   --limit N               warp instructions after which the launch is called a hang (default 0: none)
   --list                  lists the cubin's kernels and their parameters
   -h, --help              this text
@@ -215,7 +218,8 @@ int run(const std::vector<std::string>& args) {
     } else if (flag == "--check") {
       options.check_hazards = options.check_uninitialised = options.deterministic = true;
     } else if (flag == "--kernel" || flag == "--grid" || flag == "--block" || flag == "--shared" || flag == "--arg" ||
-               flag == "--device" || flag == "--target" || flag == "--seed" || flag == "--limit") {
+               flag == "--device" || flag == "--target" || flag == "--seed" || flag == "--limit" ||
+               flag == "--threads") {
       if (!take()) return fail_usage(flag + " needs a value");
       uint64_t n = 0;
       if (flag == "--kernel") {
@@ -235,6 +239,7 @@ int run(const std::vector<std::string>& args) {
       } else {
         if (!parse_number(value, n)) return fail_usage(flag + " " + value + ": not a number");
         if (flag == "--shared") dynamic_shared = n;
+        if (flag == "--threads") options.threads = static_cast<unsigned>(n);
         if (flag == "--limit") options.max_warp_instructions = n;
         if (flag == "--seed") options.seed = n, options.deterministic = true;
       }
@@ -291,8 +296,12 @@ int run(const std::vector<std::string>& args) {
     std::memcpy(parameters.data() + p.offset, a.value.data(), a.value.size());
   }
   std::vector<sim::Report> reports;
+  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t cpu_start = std::clock();
   auto counters = machine.launch(*module, kernel_name, grid, block, static_cast<uint32_t>(dynamic_shared), parameters,
                                  options, &reports);
+  const double cpu_ns = static_cast<double>(std::clock() - cpu_start) * (1e9 / CLOCKS_PER_SEC);
+  const std::chrono::duration<double, std::nano> elapsed = std::chrono::steady_clock::now() - start;
   for (const sim::Report& r : reports) std::fprintf(stderr, "rndn-launch: %s\n", r.text().c_str());
   if (!counters) {
     if (reports.empty()) return fail(counters.error());
@@ -302,7 +311,7 @@ int run(const std::vector<std::string>& args) {
     std::fprintf(stderr,
                  "warp_instructions %llu\nthread_instructions %llu\nissue_cycles %llu\nglobal_load_sectors "
                  "%llu\nglobal_store_sectors %llu\n"
-                 "shared_accesses %llu\ndivergent_branches %llu\nhazards %llu\n",
+                 "shared_accesses %llu\ndivergent_branches %llu\nhazards %llu\nelapsed_ns %.0f\ncpu_ns %.0f\n",
                  static_cast<unsigned long long>(counters->warp_instructions),
                  static_cast<unsigned long long>(counters->thread_instructions),
                  static_cast<unsigned long long>(counters->issue_cycles),
@@ -310,7 +319,7 @@ int run(const std::vector<std::string>& args) {
                  static_cast<unsigned long long>(counters->global_store_sectors),
                  static_cast<unsigned long long>(counters->shared_accesses),
                  static_cast<unsigned long long>(counters->divergent_branches),
-                 static_cast<unsigned long long>(counters->hazards));
+                 static_cast<unsigned long long>(counters->hazards), elapsed.count(), cpu_ns);
   for (Argument& a : arguments) {
     if (a.output.empty()) continue;
     std::string out(a.bytes, '\0');

@@ -98,6 +98,24 @@ Status imad_wide(Warp& w, const Op& op, uint32_t mask) {
   return Status::go;
 }
 
+// The usual product: no carries, C added as it is.
+template <bool is_signed>
+Status imad_wide_plain(Warp& w, const Op& op, uint32_t mask) {
+  const uint32_t *a = row(w, op.a), *b = row(w, op.b), *c = row(w, op.c);
+  alignas(64) uint32_t low_word[lanes], high_word[lanes];
+  for (uint32_t l = 0; l < lanes; ++l) {
+    const uint64_t product =
+        is_signed ? static_cast<uint64_t>(static_cast<int64_t>(static_cast<int32_t>(a[l])) * static_cast<int32_t>(b[l]))
+                  : static_cast<uint64_t>(a[l]) * b[l];
+    const uint64_t sum = product + pair(c[l], c[l + lanes]);
+    low_word[l] = static_cast<uint32_t>(sum);
+    high_word[l] = static_cast<uint32_t>(sum >> 32);
+  }
+  commit(row(w, op.d), low_word, mask);
+  commit(row(w, op.d) + lanes, high_word, mask);
+  return Status::go;
+}
+
 // (A << s) + B with carries; the high form takes the upper word of the 64-bit C:A << s. x: ones of negations, y: carry in is used.
 Status lea(Warp& w, const Op& op, uint32_t mask) {
   const uint32_t *a = row(w, op.a), *b = row(w, op.b);
@@ -473,6 +491,8 @@ bool select_integer(Selector& s, Op& op) {
       op.y = m(K::X);
       op.x = op.c.flip && !op.y ? 1 : 0;
       const bool is_signed = m(K::Signed);
+      if (mnemonic != Mnemonic::IMAD_HI && !op.y && !op.c.flip && op.pd == trash_predicate)
+        return with(is_signed ? imad_wide_plain<true> : imad_wide_plain<false>);
       if (mnemonic == Mnemonic::IMAD_HI) return with(is_signed ? imad_wide<true, true> : imad_wide<false, true>);
       return with(is_signed ? imad_wide<true, false> : imad_wide<false, false>);
     }
