@@ -108,6 +108,9 @@ Result<void> Reader::sections() {
   if (h.section_headers > file_.size() || h.section_count > (file_.size() - h.section_headers) / sizeof(SectionHeader))
     return input_error("damaged cubin: {} section headers at offset {} reach beyond the file's {} bytes",
                        h.section_count, h.section_headers, file_.size());
+  if (h.program_header_count && (h.program_headers > file_.size() || h.program_header_count > (file_.size() - h.program_headers) / sizeof(ProgramHeader)))
+    return input_error("damaged cubin: {} program headers at offset {} reach beyond the file's {} bytes", h.program_header_count,
+                       h.program_headers, file_.size());
   if (h.string_section >= h.section_count) return input_error("damaged cubin: no section name table");
   sections_.resize(h.section_count);
   for (uint32_t i = 0; i < h.section_count; ++i) {
@@ -304,12 +307,20 @@ Result<void> Reader::kernel_info(Kernel& k, const Section& s) {
 
 // Objects of the data sections, in order of address; a section without any is one variable of the section's name.
 Result<void> Reader::variables() {
-  for (uint32_t index = 0; index < sections_.size(); ++index) {
+  // Constant banks, then initialised, then zero data, whatever the order of the sections.
+  std::vector<uint32_t> order(sections_.size());
+  for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
+  auto rank = [&](uint32_t i) -> std::string {
+    const std::string& name = sections_[i].name;
+    return name == ".nv.global" ? "2" : name == ".nv.global.init" ? "1" : "0" + name;
+  };
+  std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return rank(a) < rank(b); });
+  for (uint32_t index : order) {
     const Section& s = sections_[index];
     bool bank = starts(s.name, ".nv.constant") && s.name.size() == 13 && s.name[12] >= '1' && s.name[12] <= '9';
     bool data = s.name == ".nv.global.init", zero = s.name == ".nv.global";
     if (!bank && !data && !zero) continue;
-    uint64_t size = s.header.size;
+    uint64_t size = s.header.type == sht_nobits ? s.header.size : s.bytes.size();
     if (size > most_data_bytes) return input_error("section {}: {} bytes", s.name, size);
     uint64_t alignment = s.header.alignment ? s.header.alignment : 1;
     if (!std::has_single_bit(alignment) || alignment > 4096)
