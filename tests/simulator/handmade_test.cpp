@@ -1,0 +1,412 @@
+// Meaning of single instructions that compiled code seldom shows in isolation, built by hand and compared with values worked out on paper
+// (or by a few lines of C++ that share nothing with the simulator). Runs without any outside tool.
+#include <bit>
+#include <functional>
+
+#include "assembler/cubin/cubin.h"
+#include "assembler/isa/isa.h"
+#include "tests/simulator/support.h"
+
+namespace rndn::sim {
+namespace {
+
+using isa::Instruction;
+using isa::Mnemonic;
+using isa::ModifierKind;
+using isa::Operand;
+using isa::OperandKind;
+
+Operand R(uint32_t r, bool negated = false) { return {.kind = OperandKind::gpr, .negated = negated, .reg = r}; }
+Operand P(uint32_t p, bool negated = false) { return {.kind = OperandKind::predicate, .negated = negated, .reg = p}; }
+Operand I(int64_t v) { return {.kind = OperandKind::immediate, .value = v}; }
+Operand C(uint32_t offset) { return {.kind = OperandKind::constant, .value = offset}; }
+Operand UR(uint32_t r) { return {.kind = OperandKind::uniform, .reg = r}; }
+Operand B(uint32_t b) { return {.kind = OperandKind::barrier, .reg = b}; }
+const Operand RZ = R(isa::RZ), PT = P(isa::PT), none{};
+
+// Code of one kernel with parameters (u64 in, u64 out): thread t loads R8, R9, R10 from in[4 t ..], runs the body, and stores R16..R19 to
+// out[4 t ..]. R0 = t. Branch targets are numbers of body instructions.
+class Code {
+ public:
+  explicit Code(std::string_view target) : target_(*isa::find_target(target)) {
+    special(0, 0x21);
+    const uint32_t parameters = target_.parameter_base;
+    for (uint32_t i = 0; i < 4; ++i) add(Mnemonic::MOV, {R(2 + i), C(parameters + 4 * i)});
+    if (volta()) {
+      add(Mnemonic::ULDC, {UR(4), C(target_.descriptor_offset)});
+      isa::set_modifier(code_.back(), ModifierKind::Size, 5);
+    }
+    add_offset(2);
+    add_offset(4);
+    Operand from{.kind = OperandKind::address,
+                 .wide = true,
+                 .descriptor = volta(),
+                 .reg = 2,
+                 .uniform = static_cast<uint16_t>(volta() ? 4 : 63)};
+    add(Mnemonic::LDG, {R(8), from});
+    isa::set_modifier(code_.back(), ModifierKind::Size, 6);
+    for (uint32_t r = 16; r < 20; ++r) add(Mnemonic::MOV, {R(r), RZ});
+    body_ = code_.size();
+  }
+  bool volta() const { return target_.family == isa::Family::volta; }
+  uint32_t next() const { return static_cast<uint32_t>(code_.size() - body_); }
+
+  Instruction& add(Mnemonic m, std::initializer_list<Operand> operands) {
+    Instruction in;
+    const std::vector<Operand> list(operands);
+    EXPECT_TRUE(isa::make(target_, m, list, in)) << isa::mnemonic_name(m);
+    in.control.stall = 15;
+    code_.push_back(in);
+    return code_.back();
+  }
+  // With modifiers.
+  Instruction& add(Mnemonic m, std::initializer_list<Operand> operands,
+                   std::initializer_list<std::pair<ModifierKind, int>> modifiers) {
+    Instruction& in = add(m, operands);
+    for (const auto& [kind, v] : modifiers) isa::set_modifier(in, kind, static_cast<uint8_t>(v));
+    return in;
+  }
+  static void guard(Instruction& in, uint32_t p, bool negated = false) { in.guard = p, in.guard_negated = negated; }
+  void special(uint32_t r, uint32_t number) {
+    add(Mnemonic::S2R, {R(r), {.kind = OperandKind::special, .value = number}});
+  }
+  Operand label(uint32_t body_instruction) const {
+    return {.kind = OperandKind::label, .value = static_cast<int64_t>(target(body_instruction))};
+  }
+
+  std::vector<std::byte> cubin() {
+    Operand to{.kind = OperandKind::address,
+               .wide = true,
+               .descriptor = volta(),
+               .reg = 4,
+               .uniform = static_cast<uint16_t>(volta() ? 4 : 63)};
+    add(Mnemonic::STG, {to, R(16)});
+    isa::set_modifier(code_.back(), ModifierKind::Size, 6);
+    add(Mnemonic::EXIT, {});
+    std::vector<isa::Word> words;
+    for (size_t i = 0; i < code_.size(); ++i) {
+      isa::Word w;
+      EXPECT_TRUE(isa::encode(target_, code_[i], isa::instruction_address(target_, i), w))
+          << isa::text(target_, code_[i]);
+      words.push_back(w);
+    }
+    cubin::Image image;
+    image.sm = image.ptx_target = target_.sm;
+    cubin::Kernel k;
+    k.name = "k";
+    k.code = isa::pack(target_, words);
+    k.registers = 40;
+    k.shared_bytes = target_.shared_base + 256;
+    k.uses_shared = true;
+    k.parameters = {{0, 8}, {8, 8}};
+    k.parameter_bytes = 16;
+    image.kernels.push_back(std::move(k));
+    return cubin::write(image);
+  }
+
+ private:
+  uint64_t target(uint32_t body_instruction) const {
+    const uint64_t address = isa::instruction_address(target_, body_ + body_instruction);
+    return !volta() && address % 32 == 8 ? address - 8 : address;
+  }
+  // R(r):R(r+1) += 16 t
+  void add_offset(uint32_t r) {
+    if (volta()) {
+      add(Mnemonic::IMAD_WIDE, {R(r), R(0), I(16), R(r)}, {{ModifierKind::Signed, 0}});
+    } else {
+      add(Mnemonic::SHL, {R(12), R(0), I(4)});
+      add(Mnemonic::IADD, {R(r), R(r), R(12)}, {{ModifierKind::CC, 1}});
+      add(Mnemonic::IADD, {R(r + 1), R(r + 1), RZ}, {{ModifierKind::X, 1}});
+    }
+  }
+  const isa::Target& target_;
+  std::vector<Instruction> code_;
+  size_t body_ = 0;
+};
+
+struct Row {
+  std::array<uint32_t, 3> in;
+  std::array<uint32_t, 4> out;
+};
+// Runs the code with one thread per row.
+void expect_rows(std::string_view target, Code& code, const std::vector<Row>& rows, Options options = {}) {
+  Machine m(target, 1 << 20);
+  const auto module = m.load(code.cubin());
+  ASSERT_TRUE(module.ok()) << module.error().message;
+  std::vector<uint32_t> in, expected;
+  for (const Row& r : rows) {
+    in.insert(in.end(), {r.in[0], r.in[1], r.in[2], 0});
+    expected.insert(expected.end(), r.out.begin(), r.out.end());
+  }
+  const uint64_t a = upload(m, in), b = upload(m, std::vector<uint32_t>(in.size()));
+  options.max_warp_instructions = 1'000'000;
+  const auto result = m.launch(*module, "k", {1, 1, 1}, {static_cast<uint32_t>(rows.size()), 1, 1}, 0,
+                               Parameters().add(a).add(b).bytes(), options);
+  ASSERT_TRUE(result.ok()) << result.error().message;
+  const auto got = download<uint32_t>(m, b, in.size());
+  for (size_t i = 0; i < rows.size(); ++i)
+    for (size_t k = 0; k < 4; ++k)
+      EXPECT_EQ(got[4 * i + k], expected[4 * i + k]) << fmt::format("thread {}, R{}: {:#x}", i, 16 + k, got[4 * i + k]);
+}
+
+const std::vector<std::string> volta_targets = {"sm_80", "sm_86", "sm_89", "sm_90"},
+                               pascal_targets = {"sm_60", "sm_61"};
+
+TEST(Volta, CarriesOfThreeOperands) {
+  for (const std::string& t : volta_targets) {
+    Code c(t);
+    // R16 = a + b + c with two carries, R17 = their sum with 100
+    c.add(Mnemonic::IADD3, {R(16), P(0), P(1), R(8), R(9), R(10)});
+    c.add(Mnemonic::IADD3, {R(17), none, none, RZ, I(100), RZ, P(0), P(1)}, {{ModifierKind::X, 1}});
+    // R18 = a - b, R19 = borrow word (0 or all ones)
+    c.add(Mnemonic::IADD3, {R(18), P(2), R(8), R(9, true), RZ});
+    c.add(Mnemonic::IADD3, {R(19), RZ, RZ, R(isa::RZ, true), P(2)}, {{ModifierKind::X, 1}});
+    expect_rows(t, c,
+                {{{1, 2, 3}, {6, 100, 0xffffffff, 0xffffffff}},
+                 {{0xffffffff, 1, 0}, {0, 101, 0xfffffffe, 0}},
+                 {{0xffffffff, 0xffffffff, 0xffffffff}, {0xfffffffd, 102, 0, 0}},
+                 {{0x80000000, 0x80000000, 5}, {5, 101, 0, 0}},
+                 {{0, 1, 0}, {1, 100, 0xffffffff, 0xffffffff}}});
+  }
+}
+
+TEST(Volta, LogicTables) {
+  for (const std::string& t : volta_targets) {
+    Code c(t);
+    c.add(Mnemonic::LOP3, {P(0), R(16), R(8), R(9), R(10), I(0xca), P(7, true)});  // a ? b : c
+    c.add(Mnemonic::LOP3, {R(17), R(8), R(9), R(10), I(0x96), P(7, true)});        // parity
+    c.add(Mnemonic::SEL, {R(18), R(8), I(7), P(0)});
+    c.add(Mnemonic::ISETP, {P(1), PT, R(8), R(9), PT}, {{ModifierKind::Compare, 1}, {ModifierKind::Signed, 0}});
+    // P2 = P0 and not P1; P3 = majority of P0, P1, true
+    c.add(Mnemonic::PLOP3, {P(2), P(3), P(0), P(1), PT, I(0x30), I(0xe8)});
+    c.add(Mnemonic::P2R, {R(19), RZ, I(0xf)});
+    // P0 = select != 0, P1 = a < b, P2 = P0 & !P1, P3 = P0 | P1 (majority with true)
+    expect_rows(t, c,
+                {{{0xf0, 0xcc, 0xaa}, {0xca, 0x96, 0xf0, 1 | 4 | 8}},
+                 {{0, 5, 0}, {0, 5, 7, 2 | 8}},
+                 {{0, 0, 0}, {0, 0, 7, 0}},
+                 {{1, 3, 2}, {3, 0, 1, 1 | 2 | 8}}});
+  }
+}
+
+TEST(Volta, Shifts) {
+  for (const std::string& t : volta_targets) {
+    Code c(t);
+    using M = ModifierKind;
+    c.add(Mnemonic::SHF, {R(16), R(8), R(9), R(10)}, {{M::ShiftType, 3}, {M::High, 1}});  // funnel left, clamp 32
+    c.add(Mnemonic::SHF, {R(17), R(8), R(9), R(10)},
+          {{M::ShiftType, 1}, {M::Right, 1}});  // low word of the 64-bit shift
+    c.add(Mnemonic::SHF, {R(18), RZ, R(9), R(10)}, {{M::ShiftType, 2}, {M::Right, 1}, {M::High, 1}});  // arithmetic
+    c.add(Mnemonic::SHF, {R(19), R(8), R(9), RZ}, {{M::ShiftType, 3}, {M::Wrap, 1}});  // left, amount modulo 32
+    expect_rows(t, c,
+                {{{0x80000001, 4, 0x12345678}, {0x23456788, 0x88000000, 0x01234567, 0x10}},
+                 {{0xdeadbeef, 32, 0x80000000}, {0xdeadbeef, 0x80000000, 0xffffffff, 0xdeadbeef}},
+                 {{1, 40, 0xff00}, {1, 0xff, 0, 0x100}},
+                 {{1, 0, 7}, {7, 1, 7, 1}},
+                 {{1, 64, 0xffffffff}, {1, 0, 0xffffffff, 1}}});
+  }
+}
+
+TEST(Volta, AddressArithmetic) {
+  for (const std::string& t : volta_targets) {
+    Code c(t);
+    using M = ModifierKind;
+    // (R10:R8 << 3) + R9 in 64 bits: low with a carry, high with it; then with the sign of R8 as the high word
+    c.add(Mnemonic::LEA, {R(16), P(0), R(8), R(9), I(3)});
+    c.add(Mnemonic::LEA_HI, {R(17), R(8), RZ, R(10), I(3), P(0)}, {{M::X, 1}});
+    c.add(Mnemonic::LEA_HI, {R(18), R(8), I(5), RZ, I(3)}, {{M::SX32, 1}});
+    c.add(Mnemonic::IMAD_HI, {R(19), R(8), R(9), RZ}, {{M::Signed, 1}});
+    for (const Row& r : std::vector<Row>{{{0x20000001, 0xfffffff8, 1}, {0, 0, 0, 0}},
+                                         {{0xffffffff, 2, 0}, {0, 0, 0, 0}},
+                                         {{7, 0x80000000, 3}, {0, 0, 0, 0}}}) {
+      Code copy = c;
+      const uint64_t wide = (uint64_t{r.in[2]} << 32 | r.in[0]) << 3;
+      const uint64_t sum = wide + r.in[1];
+      const int64_t s = static_cast<int32_t>(r.in[0]);
+      expect_rows(t, copy,
+                  {{r.in,
+                    {static_cast<uint32_t>(sum), static_cast<uint32_t>(sum >> 32),
+                     static_cast<uint32_t>(static_cast<uint64_t>(s * 8) >> 32) + 5,
+                     static_cast<uint32_t>(static_cast<uint64_t>(s * static_cast<int32_t>(r.in[1])) >> 32)}}});
+    }
+  }
+}
+
+// A lane waits for another lane of its warp: with per-lane program counters both must get on.
+TEST(Volta, LanesOfAWarpWaitForEachOther) {
+  for (const std::string& t : volta_targets) {
+    Code c(t);
+    const int32_t cell = t == "sm_90" ? 0x400 : 0;
+    const Operand shared{.kind = OperandKind::address, .reg = isa::RZ, .value = cell};
+    c.add(Mnemonic::STS, {shared, RZ});
+    c.add(Mnemonic::ISETP, {P(0), PT, R(0), I(3), PT}, {{ModifierKind::Compare, 2}});
+    const uint32_t bssy = c.next();
+    c.add(Mnemonic::BSSY, {B(0), c.label(bssy + 8)});
+    Code::guard(c.add(Mnemonic::BRA, {c.label(bssy + 6)}), 0);  // lane 3 goes to the store
+    c.add(Mnemonic::LDS, {R(16), shared});                      // the others spin until it has stored
+    c.add(Mnemonic::ISETP, {P(1), PT, R(16), RZ, PT}, {{ModifierKind::Compare, 2}});
+    Code::guard(c.add(Mnemonic::BRA, {c.label(bssy + 2)}), 1);
+    c.add(Mnemonic::BRA, {c.label(bssy + 7)});
+    c.add(Mnemonic::STS, {shared, R(8)});
+    c.add(Mnemonic::BSYNC, {B(0)});
+    c.add(Mnemonic::VOTE, {R(17), PT, PT}, {{ModifierKind::VoteMode, 1}});  // together again
+    std::vector<Row> rows(32, Row{{77, 0, 0}, {77, 0xffffffff, 0, 0}});
+    rows[3].out[0] = 0;
+    expect_rows(t, c, rows);
+  }
+}
+
+// BREAK takes lanes out of a convergence barrier: the rest does not wait for them.
+TEST(Volta, BreakLeavesARegion) {
+  for (const std::string& t : volta_targets) {
+    Code c(t);
+    c.add(Mnemonic::ISETP, {P(0), PT, R(0), I(16), PT}, {{ModifierKind::Compare, 1}});
+    const uint32_t start = c.next();
+    c.add(Mnemonic::BSSY, {B(1), c.label(start + 8)});
+    c.add(Mnemonic::BSSY, {B(0), c.label(start + 6)});
+    Code::guard(c.add(Mnemonic::BREAK, {B(0)}), 0);
+    Code::guard(c.add(Mnemonic::BRA, {c.label(start + 7)}), 0);  // lanes 0..15 leave the inner region
+    c.add(Mnemonic::BSYNC, {B(0)});
+    c.add(Mnemonic::VOTE, {R(16), PT, PT}, {{ModifierKind::VoteMode, 1}});
+    c.add(Mnemonic::NOP, {});
+    c.add(Mnemonic::BSYNC, {B(1)});
+    c.add(Mnemonic::VOTE, {R(17), PT, PT}, {{ModifierKind::VoteMode, 1}});
+    std::vector<Row> rows(32, Row{{0, 0, 0}, {0, 0xffffffff, 0, 0}});
+    for (size_t i = 16; i < 32; ++i) rows[i].out[0] = 0xffff0000;
+    expect_rows(t, c, rows);
+  }
+}
+
+TEST(Volta, BarrierReductions) {
+  for (const std::string& t : volta_targets) {
+    Code c(t);
+    c.add(Mnemonic::ISETP, {P(0), PT, R(8), I(10), PT}, {{ModifierKind::Compare, 4}});
+    const auto reduce = [&](int how, uint32_t r) {
+      c.add(Mnemonic::BAR, {I(1), none, P(0)}, {{ModifierKind::BarMode, 2}, {ModifierKind::BarReduction, how}});
+      c.add(Mnemonic::B2R, {R(20), P(1)}, {{ModifierKind::ResultMode, 1}});
+      if (how == 0)
+        c.add(Mnemonic::MOV, {R(r), R(20)});
+      else
+        c.add(Mnemonic::SEL, {R(r), R(9), RZ, P(1)});
+    };
+    reduce(0, 16);
+    reduce(1, 17);
+    reduce(2, 18);
+    std::vector<Row> rows;
+    for (uint32_t i = 0; i < 64; ++i) rows.push_back({{i, 1, 0}, {53, 0, 1, 0}});
+    expect_rows(t, c, rows);
+  }
+}
+
+TEST(Pascal, MultiplyAddOfHalves) {
+  for (const std::string& t : pascal_targets) {
+    Code c(t);
+    using M = ModifierKind;
+    Operand upper = R(9);
+    upper.part = 1;
+    // The three instructions of a 32-bit product, and the signed one of halves.
+    c.add(Mnemonic::XMAD, {R(20), R(8), R(9), RZ});
+    c.add(Mnemonic::XMAD, {R(21), R(8), upper, RZ}, {{M::MRG, 1}});
+    Operand a_upper = R(8), m_upper = R(21);
+    a_upper.part = m_upper.part = 1;
+    c.add(Mnemonic::XMAD, {R(16), a_upper, m_upper, R(20)}, {{M::PSL, 1}, {M::XmadC, 4}});
+    c.add(Mnemonic::XMAD, {R(17), R(8), R(9), R(10)}, {{M::SignedA, 1}, {M::SignedB, 1}});
+    c.add(Mnemonic::IADD, {R(18), R(8, true), R(9, true)});  // both negated: plus one
+    c.add(Mnemonic::IADD, {R(19), R(8), R(9, true)});
+    std::vector<Row> rows;
+    for (const auto& in : std::vector<std::array<uint32_t, 3>>{
+             {3, 5, 7}, {0x12345678, 0x9abcdef0, 1}, {0xffffffff, 0xffffffff, 0}, {0x8000, 2, 100}})
+      rows.push_back(
+          {in,
+           {in[0] * in[1], static_cast<uint32_t>(static_cast<int16_t>(in[0]) * static_cast<int16_t>(in[1])) + in[2],
+            in[0] + in[1] + 1, in[0] - in[1]}});
+    expect_rows(t, c, rows);
+  }
+}
+
+TEST(Pascal, StackOfDivergence) {
+  for (const std::string& t : pascal_targets) {
+    Code c(t);
+    using M = ModifierKind;
+    // PBK region with an inner SSY: even lanes BRK from inside, odd ones go through SYNC first
+    c.add(Mnemonic::LOP32I, {R(20), R(0), I(1)}, {{M::LogicOp, 0}});
+    c.add(Mnemonic::ISETP, {P(0), PT, R(20), RZ, PT}, {{M::Compare, 2}});
+    const uint32_t start = c.next();
+    c.add(Mnemonic::PBK, {c.label(start + 7)});
+    c.add(Mnemonic::SSY, {c.label(start + 5)});
+    Code::guard(c.add(Mnemonic::BRK, {}), 0);
+    c.add(Mnemonic::MOV, {R(16), R(8)});
+    c.add(Mnemonic::SYNC, {});
+    c.add(Mnemonic::VOTE, {R(17), PT, PT}, {{M::VoteMode, 1}});
+    c.add(Mnemonic::BRK, {});
+    c.add(Mnemonic::VOTE, {R(18), PT, PT}, {{M::VoteMode, 1}});
+    std::vector<Row> rows;
+    for (uint32_t i = 0; i < 32; ++i)
+      rows.push_back({{9, 0, 0}, {i & 1 ? 9u : 0u, i & 1 ? 0xaaaaaaaau : 0u, 0xffffffff, 0}});
+    expect_rows(t, c, rows);
+  }
+}
+
+// A register that nothing has written.
+TEST(Checks, UninitialisedRegister) {
+  for (const std::string& t : {std::string("sm_61"), std::string("sm_86")}) {
+    Code c(t);
+    c.add(Mnemonic::MOV, {R(16), R(30)});
+    Machine m(t, 1 << 20);
+    const auto module = m.load(c.cubin());
+    ASSERT_TRUE(module.ok()) << module.error().message;
+    const uint64_t a = upload(m, std::vector<uint32_t>(128)), b = upload(m, std::vector<uint32_t>(128));
+    Options options;
+    EXPECT_TRUE(m.launch(*module, "k", {1, 1, 1}, {32, 1, 1}, 0, Parameters().add(a).add(b).bytes(), options).ok());
+    options.check_uninitialised = true;
+    const auto result = m.launch(*module, "k", {1, 1, 1}, {32, 1, 1}, 0, Parameters().add(a).add(b).bytes(), options);
+    ASSERT_FALSE(result.ok());
+    EXPECT_NE(result.error().message.find("reads R30, which was never written"), std::string::npos)
+        << result.error().message;
+  }
+}
+
+TEST(Memory, AllocationsAreApart) {
+  Machine m("sm_86", 1 << 16);
+  const auto a = m.allocate(100), b = m.allocate(100);
+  ASSERT_TRUE(a.ok() && b.ok());
+  EXPECT_EQ(*a % 256, 0u);
+  EXPECT_GE(*b - *a, 512u);
+  char byte = 0;
+  EXPECT_TRUE(m.read(*a + 99, &byte, 1).ok());
+  EXPECT_FALSE(m.read(*a + 100, &byte, 1).ok());
+  EXPECT_FALSE(m.free(*a + 1).ok());
+  EXPECT_TRUE(m.free(*a).ok());
+  EXPECT_FALSE(m.free(*a).ok());
+  EXPECT_FALSE(m.read(*a, &byte, 1).ok());
+  // Freed space comes back once nothing else is left.
+  std::vector<uint64_t> all;
+  for (auto r = m.allocate(1000); r.ok(); r = m.allocate(1000)) all.push_back(*r);
+  EXPECT_GT(all.size(), 40u);
+  ASSERT_TRUE(m.free(all[7]).ok());
+  const auto again = m.allocate(1000);
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(*again, all[7]);
+  uint32_t host[4] = {1, 2, 3, 4};
+  const auto mapped = m.map(host, sizeof host);
+  ASSERT_TRUE(mapped.ok());
+  uint32_t third = 0;
+  EXPECT_TRUE(m.read(*mapped + 8, &third, 4).ok());
+  EXPECT_EQ(third, 3u);
+  EXPECT_FALSE(m.read(*mapped + 13, &third, 4).ok());
+}
+
+TEST(Machine, RefusesWhatItCannotRun) {
+  Machine unknown("sm_42", 1 << 16);
+  EXPECT_FALSE(unknown.load({}).ok());
+  Machine m("sm_86", 1 << 16);
+  EXPECT_FALSE(m.load({}).ok());
+  Code pascal("sm_61"), hopper("sm_90"), ampere("sm_80");
+  EXPECT_FALSE(m.load(pascal.cubin()).ok());
+  EXPECT_FALSE(m.load(hopper.cubin()).ok());
+  EXPECT_TRUE(m.load(ampere.cubin()).ok());  // code of an older target of the same major version
+  EXPECT_FALSE(m.unload(static_cast<ModuleId>(9)).ok());
+}
+
+}  // namespace
+}  // namespace rndn::sim
