@@ -80,14 +80,14 @@ struct BlockGraph {
 hir::ExpressionId innermost(const hir::Function& function, hir::ExpressionId id);
 
 BlockGraph build_graph(const hir::Program& program, const hir::Function& function, hir::BlockId block,
-                       const Shapes& shapes, ShapeTable& table, std::vector<Decision>& decisions);
+                       const Shapes& shapes, ShapeTable& table, bool text_codes, std::vector<Decision>& decisions);
 
 // --- geometry.cpp -------------------------------------------------------------------------------------------------------------
 
 // Decides where the statement runs and with how many threads; fills place, geometry and flags of `node`.
 // Returns why it stays on the host, or an empty view.
 std::string_view place_statement(const hir::Program& program, const hir::Function& function,
-                                 const StatementFacts& facts, ShapeTable& table, Node& node);
+                                 const StatementFacts& facts, ShapeTable& table, bool text_codes, Node& node);
 
 // True when `inner` is `outer` or a compression of it, however deep.
 bool is_compression_of(const ShapeTable& table, SizeId inner, SizeId outer);
@@ -112,6 +112,6 @@ Partition fuse(const hir::Program& program, const hir::Function& function, const
 // --- outline.cpp --------------------------------------------------------------------------------------------------------------
 
 // Makes the outlined program: every block of `main` rewritten by its partition.
-void outline(const hir::Program& program, const Shapes& shapes, Mode mode, Outlined& out);
+void outline(const hir::Program& program, const Shapes& shapes, const Options& options, Outlined& out);
 
 }  // namespace rndn::outliner

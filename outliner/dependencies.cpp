@@ -97,12 +97,12 @@ bool is_raze(const hir::Function& f, const Node& node) {
 }  // namespace
 
 BlockGraph build_graph(const hir::Program& program, const hir::Function& function, hir::BlockId block,
-                       const Shapes& shapes, ShapeTable& table, std::vector<Decision>& decisions) {
+                       const Shapes& shapes, ShapeTable& table, bool text_codes, std::vector<Decision>& decisions) {
   BlockGraph graph;
   for (StatementId id : function.blocks[block].statements) {
     Node node{.statement = id};
     collect(function, id, node);
-    const std::string_view why = place_statement(program, function, shapes.statements[id], table, node);
+    const std::string_view why = place_statement(program, function, shapes.statements[id], table, text_codes, node);
     const hir::Statement& s = function.statements[id];
     if (!why.empty() && s.kind == hir::Statement::assign && !s.targets.empty())
       decisions.push_back({.first = s.targets[0].name, .why = why});

@@ -28,6 +28,15 @@ bool has_template(Builtin b) {
     case Builtin::pi:
     case Builtin::not_:
     case Builtin::sqrt:
+    case Builtin::date:
+    case Builtin::time:
+    case Builtin::date_year:
+    case Builtin::date_month:
+    case Builtin::date_day:
+    case Builtin::time_hour:
+    case Builtin::time_minute:
+    case Builtin::time_second:
+    case Builtin::time_mill:
     case Builtin::lt:
     case Builtin::gt:
     case Builtin::leq:
@@ -63,7 +72,8 @@ bool moves_only(Builtin b) {
   return b == Builtin::eq || b == Builtin::neq || b == Builtin::compress || b == Builtin::vector || b == Builtin::len;
 }
 
-std::string_view check_type(Builtin b, BasicType t) {
+std::string_view check_type(Builtin b, BasicType t, bool text_codes) {
+  if (hir::is_text(t) && !text_codes) return "text is not on the GPU";
   if (t == BasicType::complex) return "complex values have no GPU code";
   if (hir::is_text(t) && !moves_only(b)) return "text order has no GPU code";
   if (hir::is_calendar(t) && (b == Builtin::sum || b == Builtin::avg)) return "calendar values have no sum";
@@ -82,7 +92,7 @@ bool is_compression_of(const ShapeTable& table, SizeId inner, SizeId outer) {
 }
 
 std::string_view place_statement(const hir::Program& program, const hir::Function& function,
-                                 const StatementFacts& facts, ShapeTable& table, Node& node) {
+                                 const StatementFacts& facts, ShapeTable& table, bool text_codes, Node& node) {
   const hir::Statement& s = function.statements[node.statement];
   if (s.kind != hir::Statement::assign || s.targets.size() != 1 || s.targets[0].kind != hir::Target::variable)
     return "not an assignment to one variable";
@@ -128,6 +138,7 @@ std::string_view place_statement(const hir::Program& program, const hir::Functio
 
   if (e.kind == hir::Expression::operand) {
     if (e.operands[0].kind == hir::Operand::literal) return "a literal";
+    if (hir::is_text(argument_types[0]) && !text_codes) return "text is not on the GPU";
     if (argument_types[0] == BasicType::complex) return "complex values have no GPU code";
     node.place = converts ? Place::gpu : Place::neutral;
     node.elementwise = true;
@@ -139,7 +150,7 @@ std::string_view place_statement(const hir::Program& program, const hir::Functio
   const hir::BuiltinRow& row = hir::row(builtin);
   if (!has_template(builtin)) return "it has no GPU code yet";
   for (BasicType t : argument_types)
-    if (const auto why = check_type(builtin, t); !why.empty()) return why;
+    if (const auto why = check_type(builtin, t, text_codes); !why.empty()) return why;
   if (row.reduction && e.operands[0].kind != hir::Operand::variable) return "a literal";
   if (types.basic_of(e.types[0]) == BasicType::complex) return "complex values have no GPU code";
 

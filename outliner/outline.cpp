@@ -30,7 +30,7 @@ using hir::VariableId;
 struct Rewriter {
   const Function& original;
   const Shapes& shapes;
-  Mode mode;
+  const Options& options;
   Outlined& out;
   Function host;  // becomes the new main
   std::set<NameId> function_names, variable_names;
@@ -310,8 +310,10 @@ void emit_host(Rewriter& r, BlockState& b, const Node& node) {
 }
 
 void rewrite_block(Rewriter& r, hir::BlockId block) {
-  const BlockGraph graph = build_graph(r.program(), r.original, block, r.shapes, r.out.shapes, r.out.decisions);
-  const Partition partition = fuse(r.program(), r.original, graph, r.shapes, r.out.shapes, r.mode, r.out.decisions);
+  const BlockGraph graph =
+      build_graph(r.program(), r.original, block, r.shapes, r.out.shapes, r.options.text_codes, r.out.decisions);
+  const Partition partition =
+      fuse(r.program(), r.original, graph, r.shapes, r.out.shapes, r.options.mode, r.out.decisions);
   BlockState b{graph, partition, {}, {}, {}};
   for (const Node& node : graph.nodes)
     for (const Target& t : r.original.statements[node.statement].targets)
@@ -329,9 +331,9 @@ void rewrite_block(Rewriter& r, hir::BlockId block) {
 
 }  // namespace
 
-void outline(const hir::Program& program, const Shapes& shapes, Mode mode, Outlined& out) {
+void outline(const hir::Program& program, const Shapes& shapes, const Options& options, Outlined& out) {
   const Function& original = program.functions[program.main];
-  Rewriter r{original, shapes, mode, out, original, {}, {}, {}, 0};
+  Rewriter r{original, shapes, options, out, original, {}, {}, {}, 0};
   for (const Function& f : program.functions) r.function_names.insert(f.name);
   for (const hir::Variable& v : original.variables) r.variable_names.insert(v.name);
   rewrite_block(r, original.body);

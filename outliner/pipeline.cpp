@@ -11,7 +11,7 @@ Outlined run(const hir::Program& program, const Options& options, DiagnosticSink
   const hir::Function& main = program.functions[program.main];
   const Shapes shapes = analyse_shapes(program, main, out.shapes, sink);
   if (sink.has_errors()) return out;
-  outline(program, shapes, options.mode, out);  // per block: dependencies.cpp with geometry.cpp, then fuse.cpp
+  outline(program, shapes, options, out);  // per block: dependencies.cpp with geometry.cpp, then fuse.cpp
   return out;
 }
 

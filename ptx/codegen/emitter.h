@@ -212,6 +212,11 @@ BasicType operand_type(Builtin builtin, const std::vector<BasicType>& arguments,
 Element element_wise(Emitter& e, Builtin builtin, const std::vector<Element>& arguments, BasicType result,
                      uint32_t statement);
 
+// --- calendar.cpp -------------------------------------------------------------------------------------------------------------
+
+// One element of date, time, date_year .. date_day, time_hour .. time_mill.
+Element calendar_part(Emitter& e, Builtin builtin, const Element& x, BasicType result);
+
 // --- memory.cpp ---------------------------------------------------------------------------------------------------------------
 
 void load_inputs(Emitter& e);             // all items of the tile into Input::items

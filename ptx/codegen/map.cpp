@@ -2,7 +2,7 @@
 //
 // Operands are converted to operand_type() first; results of 8 and 16 bits are wrapped. No contraction: multiplications and additions
 // of floats are rounded apart (.rn). Integer division by zero reports the error and divides by one, so that nothing undefined runs.
-// Leaves out: functions of libm, calendar parts, the remainder of floats.
+// Leaves out: functions of libm, the remainder of floats. Parts of calendar values: calendar.cpp.
 #include <numbers>
 
 #include "ptx/codegen/emitter.h"
@@ -248,6 +248,15 @@ Element element_wise(Emitter& e, Builtin builtin, const std::vector<Element>& ar
     case Builtin::pi:
     case Builtin::sqrt:
       return with_number(rep_of(x[0].type), [&]<class T>() { return unary<T>(e, builtin, x[0], result); });
+    case Builtin::date:
+    case Builtin::time:
+    case Builtin::date_year:
+    case Builtin::date_month:
+    case Builtin::date_day:
+    case Builtin::time_hour:
+    case Builtin::time_minute:
+    case Builtin::time_second:
+    case Builtin::time_mill: return calendar_part(e, builtin, x[0], result);
     default: break;
   }
   if (e.problem.empty()) e.problem = std::string(hir::row(builtin).name);

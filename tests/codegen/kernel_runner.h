@@ -21,8 +21,8 @@ struct Generated : Compiled {
   std::string text;
 };
 
-inline void generate(Generated& g, std::string program, outliner::Mode mode = outliner::Mode::full) {
-  compile(g, std::move(program), mode);
+inline void generate(Generated& g, std::string program, outliner::Options options = {}) {
+  compile(g, std::move(program), options);
   ASSERT_EQ(g.errors, "");
   auto code = codegen::generate(g.outlined, {}, g.timings);
   ASSERT_TRUE(code.ok()) << code.error().message;

@@ -114,6 +114,54 @@ TEST(Kernels, CalendarArithmetic) {
   }
 }
 
+// Values over the whole range that a type's parts are defined on.
+Value calendar_column(BasicType type, uint64_t n, uint64_t seed) {
+  Random random(seed);
+  std::vector<int64_t> values(n);
+  for (uint64_t i = 0; i < n; ++i) {
+    const int64_t r = static_cast<int64_t>(random.next() >> 1);
+    switch (type) {
+      case BasicType::date:
+        values[i] = i < 4000 ? static_cast<int64_t>(i) * 37 - 73000 : r % 4000000000 - 2000000000;
+        break;
+      case BasicType::month: values[i] = i < 100 ? static_cast<int64_t>(i) - 50 : r % 4000000000 - 2000000000; break;
+      case BasicType::dt:
+        values[i] =
+            (r % 400000 - 200000) * 86400000 + (i % 5 == 0 ? 0 : static_cast<int64_t>(random.next() % 86400000));
+        break;
+      case BasicType::time: values[i] = i == 0 ? 86399999 : r % 86400000; break;
+      default: values[i] = i == 0 ? 86399 : r % 86400; break;
+    }
+  }
+  const uint32_t width = data::plain_width(type);
+  std::vector<std::byte> bytes(n * width);
+  for (uint64_t i = 0; i < n; ++i) std::memcpy(&bytes[i * width], &values[i], width);
+  return reference::vector_from_bytes(type, n, std::move(bytes));
+}
+
+TEST(Kernels, CalendarParts) {
+  constexpr const char* dates = "a:? = @date_year(x); b:? = @date_month(x);";
+  constexpr const char* times = "a:? = @time_hour(x); b:? = @time_minute(x);";
+  const std::tuple<BasicType, std::string, const char*> cases[] = {
+      {BasicType::date, std::string(dates) + "c:? = @date_day(x);", "a, b, c"},
+      {BasicType::month, dates, "a, b"},
+      {BasicType::minute, times, "a, b"},
+      {BasicType::second, std::string(times) + "c:? = @time_second(x);", "a, b, c"},
+      {BasicType::time, std::string(times) + "c:? = @time_second(x); d:? = @time_mill(x);", "a, b, c, d"},
+      {BasicType::dt,
+       std::string(times) +
+           "c:? = @time_second(x); d:? = @time_mill(x); e:? = @date(x); f:? = @time(x); g:? = @date_year(x);"
+           "h:? = @date_month(x); i:? = @date_day(x);",
+       "a, b, c, d, e, f, g, h, i"}};
+  for (const auto& [type, body, results] : cases) {
+    SCOPED_TRACE(basic_type_name(type));
+    Generated g;
+    generate(g, columns_program({{"x", type}}, body, results));
+    ASSERT_EQ(g.outlined.kernels.size(), 1u);
+    for (uint64_t n : sizes) check_program(g, {{"x", calendar_column(type, n, 30)}});
+  }
+}
+
 TEST(Kernels, ScalarOperandsAndConstants) {
   Generated g;
   generate(g, columns_program(

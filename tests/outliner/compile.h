@@ -37,10 +37,10 @@ inline std::string program_text(std::string_view body, std::string_view result =
   return fmt::format("module m {{\n  import Builtin.*;\n  def main() : {} {{\n{}\n  }}\n}}\n", result, body);
 }
 
-inline void compile(Compiled& c, std::string text, outliner::Mode mode = outliner::Mode::full) {
+inline void compile(Compiled& c, std::string text, outliner::Options options = {}) {
   const FileId file = c.sources.add("test.hir", std::move(text));
   c.program = hir::run(file, c.sources, {}, c.sink, c.timings);
-  if (!c.sink.has_errors()) c.outlined = outliner::run(c.program, {.mode = mode}, c.sink, c.timings);
+  if (!c.sink.has_errors()) c.outlined = outliner::run(c.program, options, c.sink, c.timings);
   if (c.sink.has_errors()) c.errors = render(c.sink, c.sources);
 }
 

@@ -65,7 +65,7 @@ TEST(Outliner, QuerySixIsOneKernel) {
 TEST(Outliner, QuerySixByMode) {
   for (auto [mode, kernels] : {std::pair{Mode::none, 13u}, {Mode::flow, 4u}, {Mode::full, 1u}}) {
     Compiled c;
-    compile(c, query("q06.hir"), mode);
+    compile(c, query("q06.hir"), {.mode = mode});
     ASSERT_EQ(c.errors, "");
     EXPECT_EQ(c.outlined.kernels.size(), kernels);
     expect_round_trip(c);
@@ -157,7 +157,7 @@ TEST(Outliner, SiblingsWithACommonInputShareAKernel) {
   compile(flow,
           program_text(std::string(load) + "a:? = @sum(v); b:? = @max(v); c:? = @list(a, b);"
                                            "r:? = @table((`a,`b):sym, c); return r;"),
-          Mode::flow);
+          {.mode = Mode::flow});
   EXPECT_EQ(flow.outlined.kernels.size(), 2u);
 }
 
@@ -246,7 +246,8 @@ TEST(Outliner, LibraryAndHostStatementsStayInMain) {
 
 TEST(Outliner, LiteralsReachKernels) {
   Compiled c;
-  compile(c, program_text(std::string(load) + R"(
+  compile(c,
+          program_text(std::string(load) + R"(
     s:sym = check_cast(@column_value(t, `s:sym), sym);
     two:? = 2:f64;
     x:? = @mul(v, two);
@@ -254,13 +255,22 @@ TEST(Outliner, LiteralsReachKernels) {
     y:? = @compress(m, x);
     z:? = @sum(y);
     return z;)",
-                          "f64"));
+                       "f64"),
+          {.text_codes = true});
   ASSERT_EQ(c.errors, "");
   ASSERT_EQ(c.outlined.kernels.size(), 1u);
   EXPECT_THAT(c.kernel(0), HasSubstr("@mul(v, 2:f64)"));     // numbers are copied
   EXPECT_THAT(c.kernel(0), HasSubstr("@eq(s, literal_1)"));  // text is passed
   EXPECT_THAT(c.main(), HasSubstr("literal_1:sym = `AIR:sym;"));
   expect_round_trip(c);
+  Compiled without;
+  compile(without,
+          program_text(std::string(load) + "s:sym = check_cast(@column_value(t, `s:sym), sym);"
+                                           "m:? = @eq(s, `AIR:sym); y:? = @compress(m, v); z:? = @sum(y); return z;",
+                       "f64"));
+  ASSERT_EQ(without.errors, "");
+  EXPECT_THAT(without.main(), HasSubstr("m:bool = @eq(s, `AIR:sym);"));
+  EXPECT_THAT(without.main(), HasSubstr("z:f64 = @main_1(m, v);"));
 }
 
 // The second value of x must not be seen by the host statement that reads the first.
