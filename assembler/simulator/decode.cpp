@@ -113,6 +113,9 @@ void Selector::address(Op& op, uint32_t k) {
   op.b = {o.wide && o.reg != isa::RZ ? register_row(o.reg) + lanes : zero_row};
   op.c = {o.uniform == isa::URZ || o.descriptor ? zero_row
                                                 : first_register_row + (program.registers + o.uniform) * lanes};
+  if (o.descriptor && target.descriptor_offset)
+    op.descriptor =
+        o.uniform == isa::URZ ? zero_row + lanes : first_register_row + (program.registers + o.uniform) * lanes;
   op.offset = o.value;
 }
 

@@ -91,6 +91,18 @@ inline void commit_pairs(Warp& w, uint32_t d, const uint64_t* r, uint32_t mask) 
   commit(row(w, d) + lanes, high, mask);
 }
 
+// False when the access names a descriptor that is not the launch's. Hardware faults on such accesses.
+inline bool descriptor_holds(const Warp& w, const Op& op) {
+  if (op.descriptor == 0) return true;
+  const uint32_t* d = row(w, op.descriptor);
+  return pair(d[0], d[lanes]) == w.launch->descriptor;
+}
+inline Status bad_descriptor(Warp& w, const Op& op, uint32_t mask) {
+  return fail(w, op, static_cast<uint32_t>(std::countr_zero(mask)),
+              fmt::format("the uniform register pair holds no memory descriptor (constant bank 0, offset {:#x})",
+                          w.launch->program->target->descriptor_offset));
+}
+
 template <class F>
 inline void for_lanes(uint32_t mask, F f) {
   for (uint32_t bits = mask; bits; bits &= bits - 1) f(static_cast<uint32_t>(std::countr_zero(bits)));

@@ -83,6 +83,7 @@ template <bool wide_data>
 Status atomic(Warp& w, const Op& op, uint32_t mask) {
   const Operation o = static_cast<Operation>(op.x & 255);
   const Type t = static_cast<Type>(op.x >> 8 & 255);
+  if (!descriptor_holds(w, op)) return bad_descriptor(w, op, mask);
   const uint32_t space = op.x >> 16;
   const bool wide_address = space < 2;
   const uint32_t* data = w.rows[op.y & 1] + op.d2;
@@ -117,6 +118,7 @@ Status atomic(Warp& w, const Op& op, uint32_t mask) {
 // Shared CAST (y): the result is 1 when the swap was done, else 0, as the retry loops of .SPIN test it.
 template <bool wide_data, bool test>
 Status compare_and_swap(Warp& w, const Op& op, uint32_t mask) {
+  if (!descriptor_holds(w, op)) return bad_descriptor(w, op, mask);
   const uint32_t space = op.x >> 16;
   const uint32_t *compare = w.rows[op.x & 1] + op.d2, *swap = w.rows[op.x >> 1 & 1] + op.target;
   uint32_t* d = row(w, op.d);

@@ -146,6 +146,7 @@ std::byte* contiguous(Warp& w, const Op& op, uint32_t mask, bool wide, uint64_t&
 template <Space space, uint32_t size, bool is_signed>
 Status load_op(Warp& w, const Op& op, uint32_t mask) {
   const bool wide = op.x;
+  if (!descriptor_holds(w, op)) return bad_descriptor(w, op, mask);
   uint32_t* d = row(w, op.d);
   uint64_t first;
   if (const std::byte* p = contiguous<space, size>(w, op, mask, wide, first)) {
@@ -198,6 +199,7 @@ Status load_op(Warp& w, const Op& op, uint32_t mask) {
 template <Space space, uint32_t size>
 Status store_op(Warp& w, const Op& op, uint32_t mask) {
   const bool wide = op.x;
+  if (!descriptor_holds(w, op)) return bad_descriptor(w, op, mask);
   const uint32_t* s = w.rows[op.y & 1] + op.d2;
   uint64_t first;
   if (std::byte* p = contiguous<space, size>(w, op, mask, wide, first)) {

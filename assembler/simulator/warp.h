@@ -69,7 +69,8 @@ struct alignas(64) Op {
   Source a, b, c;
   PredicateSource ps, px, py;
   uint32_t x = 0, y = 0, z = 0;
-  int64_t offset = 0;  // memory: added to the address
+  int64_t offset = 0;       // memory: added to the address
+  uint32_t descriptor = 0;  // memory: row of the uniform pair that must hold the memory descriptor; 0: none
 };
 
 // An entry of the pool of immediates and constants.
