@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <filesystem>
+
 #include "libraries/base/files.h"
 #include "tests/codegen/kernel_runner.h"
 #include "tests/codegen/ptxas.h"
@@ -90,6 +93,44 @@ TEST(Codegen, EveryFamilyAssembles) {
       for (const char* target : {"sm_61", "sm_86", "sm_90"})
         EXPECT_EQ(assemble_with_ptxas(ptxas, g.text, target), "") << target << "\n" << g.text;
     }
+}
+
+// Whatever the frontend accepts is outlined in every mode; the result is accepted again and has code for all its kernels.
+TEST(Codegen, AcceptedProgramsGoThroughInEveryMode) {
+  namespace fs = std::filesystem;
+  std::vector<std::string> files;
+  for (const char* folder : {"/tests/frontend/accept", "/tpch/queries"})
+    for (const auto& entry : fs::recursive_directory_iterator(std::string(RNDN_SOURCE_DIR) + folder))
+      if (entry.path().extension() == ".hir") files.push_back(entry.path());
+  ASSERT_GT(files.size(), 10u);
+  std::sort(files.begin(), files.end());
+  size_t programs = 0, kernels = 0;
+  for (const std::string& file : files) {
+    SCOPED_TRACE(file);
+    auto text = read_file(file);
+    ASSERT_TRUE(text.ok());
+    for (outliner::Mode mode : {outliner::Mode::none, outliner::Mode::flow, outliner::Mode::full})
+      for (bool text_codes : {false, true}) {
+        Compiled c;
+        compile(c, *text, {.mode = mode, .text_codes = text_codes});
+        if (!c.errors.empty()) continue;  // other dialects, parser tests
+        ++programs;
+        kernels += c.outlined.kernels.size();
+        const std::string printed = print(c.outlined.program, true);
+        SourceManager sources;
+        DiagnosticSink sink;
+        Timings timings;
+        hir::run(sources.add("outlined.hir", printed), sources, {}, sink, timings);
+        EXPECT_FALSE(sink.has_errors()) << render(sink, sources) << printed;
+        auto code = codegen::generate(c.outlined, {}, c.timings);
+        EXPECT_TRUE(code.ok()) << code.error().message << printed;
+        if (code.ok()) {
+          EXPECT_THAT(ptx::verify(code->module), ::testing::IsEmpty()) << printed;
+        }
+      }
+  }
+  EXPECT_GT(programs, 20u);
+  EXPECT_GT(kernels, 20u);
 }
 
 }  // namespace
