@@ -56,11 +56,16 @@ class Listing {
         nlohmann::ordered_json line = {{"address", l.address}};
         if (auto at = labels_.find({i, l.address}); at != labels_.end()) line["labels"] = at->second;
         line["text"] = instruction_text(i, l);
-        line["word"] = target_.family == isa::Family::volta ? fmt::format("{:016x}_{:016x}", l.word.hi, l.word.lo) : fmt::format("{:016x}", l.word.lo);
+        line["word"] = target_.family == isa::Family::volta ? fmt::format("{:016x}_{:016x}", l.word.hi, l.word.lo)
+                                                            : fmt::format("{:016x}", l.word.lo);
         if (l.known) {
           const isa::Control& c = l.instruction.control;
-          line["control"] = {{"stall", c.stall},           {"yield", c.yield},         {"write_barrier", c.write_barrier},
-                             {"read_barrier", c.read_barrier}, {"wait_mask", c.wait_mask}, {"reuse", c.reuse}};
+          line["control"] = {{"stall", c.stall},
+                             {"yield", c.yield},
+                             {"write_barrier", c.write_barrier},
+                             {"read_barrier", c.read_barrier},
+                             {"wait_mask", c.wait_mask},
+                             {"reuse", c.reuse}};
         }
         lines.push_back(std::move(line));
       }
@@ -100,7 +105,9 @@ class Listing {
     return names.front();
   }
   // Pascal: the first instruction of a bundle is named by the bundle.
-  uint64_t place(uint64_t offset) const { return target_.family == isa::Family::pascal && offset % 32 == 0 ? offset + 8 : offset; }
+  uint64_t place(uint64_t offset) const {
+    return target_.family == isa::Family::pascal && offset % 32 == 0 ? offset + 8 : offset;
+  }
   uint64_t first_address() const { return isa::instruction_address(target_, 0); }
 
   static bool is_branch_target(const isa::Instruction& in, uint32_t k) {
@@ -112,7 +119,8 @@ class Listing {
     for (const Line& l : code_[kernel]) {
       if (!l.known) continue;
       for (uint32_t o = 0; o < l.instruction.operand_count; ++o)
-        if (is_branch_target(l.instruction, o)) targets_[{kernel, l.address}] = name_of(kernel, static_cast<uint64_t>(l.instruction.operands[o].value));
+        if (is_branch_target(l.instruction, o))
+          targets_[{kernel, l.address}] = name_of(kernel, static_cast<uint64_t>(l.instruction.operands[o].value));
     }
     // Each of their places takes a number, even when it has a label already.
     auto numbered = [&](uint64_t address) {
@@ -164,7 +172,8 @@ class Listing {
         size_t comma = s.rfind(", ");
         if (comma == std::string::npos) break;
         std::string symbol = r.addend ? fmt::format("({}+0x{:x})", r.symbol, r.addend) : r.symbol;
-        s = s.substr(0, comma + 2) + (r.kind == cubin::Relocation::absolute_low_32 ? "32@lo(" : "32@hi(") + symbol + ")";
+        s = s.substr(0, comma + 2) + (r.kind == cubin::Relocation::absolute_low_32 ? "32@lo(" : "32@hi(") + symbol +
+            ")";
       }
     return s;
   }
@@ -197,17 +206,22 @@ class Listing {
       bool no_control = l.known && l.instruction.control == none;
       bool opens = l.known && !no_control && l.instruction.control.stall == 0 && target_.family == isa::Family::pascal;
       if (opens && i + 1 < lines.size()) labels(lines[i + 1].address);
-      std::string line = fmt::format("        /*{:04x}*/{}", l.address, opens ? fmt::format("         {{{:>8} ", guard) : fmt::format("{:>18} ", guard));
+      std::string line = fmt::format("        /*{:04x}*/{}", l.address,
+                                     opens ? fmt::format("         {{{:>8} ", guard) : fmt::format("{:>18} ", guard));
       line += s;
-      if (pair) line += indirect_.count({kernel, l.address}) ? "        }" : "         }";
-      else if (indirect_.count({kernel, l.address}) || no_control) line += ";";
-      else line += " ;";
+      if (pair)
+        line += indirect_.count({kernel, l.address}) ? "        }" : "         }";
+      else if (indirect_.count({kernel, l.address}) || no_control)
+        line += ";";
+      else
+        line += " ;";
       pair = opens;
       if (hex) {
         constexpr size_t column = 104;
         if (line.size() < column) line.resize(column, ' ');
         line += fmt::format(" /* 0x{:016x} */\n", l.word.lo);
-        line += fmt::format("{:{}} /* 0x{:0{}x} */", "", column, l.word.hi, target_.family == isa::Family::volta ? 16 : 6);
+        line +=
+            fmt::format("{:{}} /* 0x{:0{}x} */", "", column, l.word.hi, target_.family == isa::Family::volta ? 16 : 6);
       }
       out += line + "\n";
     }
@@ -232,7 +246,9 @@ int fail(const Error& error) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app{"Disassembles any cubin of the supported targets (sm_60 sm_61 sm_80 sm_86 sm_89 sm_90), as nvdisasm -c does", "rndn-dis"};
+  CLI::App app{
+      "Disassembles any cubin of the supported targets (sm_60 sm_61 sm_80 sm_86 sm_89 sm_90), as nvdisasm -c does",
+      "rndn-dis"};
   std::string input, output = "-";
   bool hex = false, json = false;
   app.add_option("cubin", input, "the cubin; - reads standard input")->required();

@@ -108,9 +108,10 @@ Result<void> Reader::sections() {
   if (h.section_headers > file_.size() || h.section_count > (file_.size() - h.section_headers) / sizeof(SectionHeader))
     return input_error("damaged cubin: {} section headers at offset {} reach beyond the file's {} bytes",
                        h.section_count, h.section_headers, file_.size());
-  if (h.program_header_count && (h.program_headers > file_.size() || h.program_header_count > (file_.size() - h.program_headers) / sizeof(ProgramHeader)))
-    return input_error("damaged cubin: {} program headers at offset {} reach beyond the file's {} bytes", h.program_header_count,
-                       h.program_headers, file_.size());
+  if (h.program_header_count && (h.program_headers > file_.size() ||
+                                 h.program_header_count > (file_.size() - h.program_headers) / sizeof(ProgramHeader)))
+    return input_error("damaged cubin: {} program headers at offset {} reach beyond the file's {} bytes",
+                       h.program_header_count, h.program_headers, file_.size());
   if (h.string_section >= h.section_count) return input_error("damaged cubin: no section name table");
   sections_.resize(h.section_count);
   for (uint32_t i = 0; i < h.section_count; ++i) {

@@ -10,33 +10,67 @@ int64_t sign_extend(uint64_t value, unsigned width) {
   return static_cast<int64_t>((value ^ sign) - sign);
 }
 
-Operand decode_operand(const Slot& slot, const Form& form, const Instruction& instruction, const Word& w, uint64_t address) {
+Operand decode_operand(const Slot& slot, const Form& form, const Instruction& instruction, const Word& w,
+                       uint64_t address) {
   Operand o;
   auto field = [&](unsigned lo, unsigned width) { return get_bits(w, lo, width); };
   switch (slot.kind) {
     case SlotKind::none: return o;
-    case SlotKind::gpr: o.kind = OperandKind::gpr; o.reg = static_cast<uint32_t>(field(slot.lo, 8)); break;
-    case SlotKind::predicate: o.kind = OperandKind::predicate; o.reg = static_cast<uint32_t>(field(slot.lo, 3)); break;
-    case SlotKind::predicate_inverted: o.kind = OperandKind::predicate; o.reg = 7 - static_cast<uint32_t>(field(slot.lo, 3)); break;
-    case SlotKind::uniform: o.kind = OperandKind::uniform; o.reg = static_cast<uint32_t>(field(slot.lo, 6)); break;
-    case SlotKind::uniform_predicate: o.kind = OperandKind::uniform_predicate; o.reg = static_cast<uint32_t>(field(slot.lo, 3)); break;
-    case SlotKind::barrier: o.kind = OperandKind::barrier; o.reg = static_cast<uint32_t>(field(slot.lo, 4)); break;
-    case SlotKind::immediate: o.kind = OperandKind::immediate; o.value = static_cast<int64_t>(field(slot.lo, slot.width)); break;
-    case SlotKind::immediate_signed: o.kind = OperandKind::immediate; o.value = sign_extend(field(slot.lo, slot.width), slot.width); break;
+    case SlotKind::gpr:
+      o.kind = OperandKind::gpr;
+      o.reg = static_cast<uint32_t>(field(slot.lo, 8));
+      break;
+    case SlotKind::predicate:
+      o.kind = OperandKind::predicate;
+      o.reg = static_cast<uint32_t>(field(slot.lo, 3));
+      break;
+    case SlotKind::predicate_inverted:
+      o.kind = OperandKind::predicate;
+      o.reg = 7 - static_cast<uint32_t>(field(slot.lo, 3));
+      break;
+    case SlotKind::uniform:
+      o.kind = OperandKind::uniform;
+      o.reg = static_cast<uint32_t>(field(slot.lo, 6));
+      break;
+    case SlotKind::uniform_predicate:
+      o.kind = OperandKind::uniform_predicate;
+      o.reg = static_cast<uint32_t>(field(slot.lo, 3));
+      break;
+    case SlotKind::barrier:
+      o.kind = OperandKind::barrier;
+      o.reg = static_cast<uint32_t>(field(slot.lo, 4));
+      break;
+    case SlotKind::immediate:
+      o.kind = OperandKind::immediate;
+      o.value = static_cast<int64_t>(field(slot.lo, slot.width));
+      break;
+    case SlotKind::immediate_signed:
+      o.kind = OperandKind::immediate;
+      o.value = sign_extend(field(slot.lo, slot.width), slot.width);
+      break;
     case SlotKind::immediate_split:
       o.kind = OperandKind::immediate;
       o.value = static_cast<int64_t>(field(slot.lo, slot.width) | field(slot.second, 8 - slot.width) << slot.width);
       break;
-    case SlotKind::immediate_20: o.kind = OperandKind::immediate; o.value = sign_extend(field(20, 19) | field(56, 1) << 19, 20); break;
-    case SlotKind::float_20: o.kind = OperandKind::immediate; o.value = static_cast<int64_t>(field(20, 19) << 12 | field(56, 1) << 31); break;
-    case SlotKind::constant: case SlotKind::constant_20: {
+    case SlotKind::immediate_20:
+      o.kind = OperandKind::immediate;
+      o.value = sign_extend(field(20, 19) | field(56, 1) << 19, 20);
+      break;
+    case SlotKind::float_20:
+      o.kind = OperandKind::immediate;
+      o.value = static_cast<int64_t>(field(20, 19) << 12 | field(56, 1) << 31);
+      break;
+    case SlotKind::constant:
+    case SlotKind::constant_20: {
       bool volta = slot.kind == SlotKind::constant;
       o.kind = OperandKind::constant;
       o.value = sign_extend(field(volta ? 40 : 20, 14) << 2, 16);
       o.bank = static_cast<uint8_t>(field(volta ? 54 : 34, 5));
       break;
     }
-    case SlotKind::constant_indexed: case SlotKind::constant_bytes: case SlotKind::constant_ldc: {
+    case SlotKind::constant_indexed:
+    case SlotKind::constant_bytes:
+    case SlotKind::constant_ldc: {
       bool ldc = slot.kind == SlotKind::constant_ldc;
       o.kind = OperandKind::constant;
       if (slot.kind != SlotKind::constant_bytes) o.reg = static_cast<uint32_t>(field(ldc ? 8 : 24, 8));
@@ -44,8 +78,14 @@ Operand decode_operand(const Slot& slot, const Form& form, const Instruction& in
       o.bank = static_cast<uint8_t>(field(ldc ? 36 : 54, 5));
       break;
     }
-    case SlotKind::special: o.kind = OperandKind::special; o.value = static_cast<int64_t>(field(slot.lo, 8)); break;
-    case SlotKind::scoreboard: o.kind = OperandKind::scoreboard; o.value = static_cast<int64_t>(field(slot.lo, 3)); break;
+    case SlotKind::special:
+      o.kind = OperandKind::special;
+      o.value = static_cast<int64_t>(field(slot.lo, 8));
+      break;
+    case SlotKind::scoreboard:
+      o.kind = OperandKind::scoreboard;
+      o.value = static_cast<int64_t>(field(slot.lo, 3));
+      break;
     case SlotKind::address: {
       o.kind = OperandKind::address;
       o.reg = static_cast<uint32_t>(field(slot.lo, 8));
@@ -57,21 +97,31 @@ Operand decode_operand(const Slot& slot, const Form& form, const Instruction& in
         if (form.mods[i].kind == ModifierKind::E) o.wide = instruction.modifiers[i] != 0;
       uint64_t raw = field(slot.second, slot.width);
       bool absolute = o.reg == RZ && (!has_uniform || o.descriptor) && !o.wide;
-      o.value = absolute ? static_cast<int64_t>(raw << slot.scale) : sign_extend(raw, slot.width) * (int64_t{1} << slot.scale);
+      o.value = absolute ? static_cast<int64_t>(raw << slot.scale)
+                         : sign_extend(raw, slot.width) * (int64_t{1} << slot.scale);
       return o;
     }
-    case SlotKind::label: o.kind = OperandKind::label; o.value = static_cast<int64_t>(address + 16) + sign_extend(field(34, 48), 48) * 4; return o;
+    case SlotKind::label:
+      o.kind = OperandKind::label;
+      o.value = static_cast<int64_t>(address + 16) + sign_extend(field(34, 48), 48) * 4;
+      return o;
     case SlotKind::label_split:
       o.kind = OperandKind::label;
       o.value = static_cast<int64_t>(address + 16) + sign_extend(field(16, 8) | field(34, 48) << 8, 56) * 4;
       return o;
-    case SlotKind::label_short: o.kind = OperandKind::label; o.value = static_cast<int64_t>(address + 16) + sign_extend(field(34, 30), 30) * 4; return o;
+    case SlotKind::label_short:
+      o.kind = OperandKind::label;
+      o.value = static_cast<int64_t>(address + 16) + sign_extend(field(34, 30), 30) * 4;
+      return o;
     case SlotKind::label_pascal:
       o.kind = OperandKind::label;
       o.value = static_cast<int64_t>(address + 8) + sign_extend(field(20, 24), 24);
       if (o.value % 32 == 0 && !slot.scale) o.value += 8;
       return o;
-    case SlotKind::label_absolute: o.kind = OperandKind::label; o.value = static_cast<int64_t>(field(20, 32)); return o;
+    case SlotKind::label_absolute:
+      o.kind = OperandKind::label;
+      o.value = static_cast<int64_t>(field(20, 32));
+      return o;
   }
   if (slot.neg != no_bit) o.negated = field(slot.neg, 1) != 0;
   if (slot.abs != no_bit) o.absolute = field(slot.abs, 1) != 0;
@@ -105,7 +155,8 @@ bool decode_as(FormId id, const Word& word, uint64_t address, Instruction& instr
   bool known = true;
   for (uint32_t i = 0; i < form.mod_count && known; ++i) {
     const Mod& m = form.mods[i];
-    d.modifiers[i] = static_cast<uint8_t>(get_bits(word, m.lo, m.width) | (m.second != no_bit ? get_bits(word, m.second, 1) << m.width : 0));
+    d.modifiers[i] = static_cast<uint8_t>(get_bits(word, m.lo, m.width) |
+                                          (m.second != no_bit ? get_bits(word, m.second, 1) << m.width : 0));
     known = m.texts[d.modifiers[i]] != nullptr;
   }
   if (!known) return false;

@@ -14,7 +14,9 @@ bool fits_signed(int64_t value, unsigned width) {
 bool encode_label(const Slot& slot, const Operand& o, uint64_t address, Word& w) {
   int64_t target = o.value;
   switch (slot.kind) {
-    case SlotKind::label: case SlotKind::label_split: case SlotKind::label_short: {
+    case SlotKind::label:
+    case SlotKind::label_split:
+    case SlotKind::label_short: {
       int64_t rel = target - static_cast<int64_t>(address + 16);
       if (rel & 3) return false;
       int64_t words = rel / 4;
@@ -54,7 +56,8 @@ bool encode_operand(const Slot& slot, const Operand& o, uint64_t address, Word& 
       if (o.kind != OperandKind::gpr || o.reg > 255) return false;
       set_bits(w, slot.lo, 8, o.reg);
       break;
-    case SlotKind::predicate: case SlotKind::predicate_inverted:
+    case SlotKind::predicate:
+    case SlotKind::predicate_inverted:
       if (o.kind != OperandKind::predicate || o.reg > 7) return false;
       set_bits(w, slot.lo, 3, slot.kind == SlotKind::predicate ? o.reg : 7 - o.reg);
       break;
@@ -70,18 +73,27 @@ bool encode_operand(const Slot& slot, const Operand& o, uint64_t address, Word& 
       if (o.kind != OperandKind::barrier || o.reg > 15) return false;
       set_bits(w, slot.lo, 4, o.reg);
       break;
-    case SlotKind::immediate: case SlotKind::immediate_signed: case SlotKind::immediate_split: case SlotKind::immediate_20: case SlotKind::float_20:
+    case SlotKind::immediate:
+    case SlotKind::immediate_signed:
+    case SlotKind::immediate_split:
+    case SlotKind::immediate_20:
+    case SlotKind::float_20:
       if (o.kind != OperandKind::immediate || !encode_immediate(slot, o.value, w)) return false;
       break;
-    case SlotKind::constant: case SlotKind::constant_20: {
+    case SlotKind::constant:
+    case SlotKind::constant_20: {
       // Offsets of 0x8000 and more print as negative numbers; both ways of giving them are taken.
-      if (o.kind != OperandKind::constant || o.reg != RZ || (o.value & 3) || o.value < -0x8000 || o.value > 0xffff || o.bank > 31) return false;
+      if (o.kind != OperandKind::constant || o.reg != RZ || (o.value & 3) || o.value < -0x8000 || o.value > 0xffff ||
+          o.bank > 31)
+        return false;
       uint64_t words = static_cast<uint64_t>(o.value) >> 2 & 0x3fff;
       set_bits(w, slot.kind == SlotKind::constant ? 40 : 20, 14, words);
       set_bits(w, slot.kind == SlotKind::constant ? 54 : 34, 5, o.bank);
       break;
     }
-    case SlotKind::constant_indexed: case SlotKind::constant_bytes: case SlotKind::constant_ldc: {
+    case SlotKind::constant_indexed:
+    case SlotKind::constant_bytes:
+    case SlotKind::constant_ldc: {
       if (o.kind != OperandKind::constant || o.value < -0x8000 || o.value > 0xffff || o.bank > 31) return false;
       bool ldc = slot.kind == SlotKind::constant_ldc;
       if (slot.kind == SlotKind::constant_bytes) {
@@ -109,7 +121,9 @@ bool encode_operand(const Slot& slot, const Operand& o, uint64_t address, Word& 
       if (offset & ((1 << slot.scale) - 1)) return false;
       offset >>= slot.scale;
       // With no register to add to, the offset is an unsigned address.
-      if (!fits_signed(offset, slot.width) && !(o.reg == RZ && offset >= 0 && fits_unsigned(static_cast<uint64_t>(offset), slot.width))) return false;
+      if (!fits_signed(offset, slot.width) &&
+          !(o.reg == RZ && offset >= 0 && fits_unsigned(static_cast<uint64_t>(offset), slot.width)))
+        return false;
       set_bits(w, slot.second, slot.width, static_cast<uint64_t>(offset));
       if (slot.uniform != no_bit) {
         if (o.uniform > 63) return false;
@@ -117,8 +131,10 @@ bool encode_operand(const Slot& slot, const Operand& o, uint64_t address, Word& 
       } else if (o.uniform != URZ) {
         return false;
       }
-      if (slot.flag != no_bit) set_bits(w, slot.flag, 1, o.descriptor);
-      else if (o.descriptor) return false;
+      if (slot.flag != no_bit)
+        set_bits(w, slot.flag, 1, o.descriptor);
+      else if (o.descriptor)
+        return false;
       return true;
     }
     default:
@@ -138,11 +154,14 @@ bool encode_operand(const Slot& slot, const Operand& o, uint64_t address, Word& 
 
 bool encode_immediate(const Slot& slot, int64_t value, Word& w) {
   switch (slot.kind) {
-    case SlotKind::immediate: case SlotKind::immediate_signed:
+    case SlotKind::immediate:
+    case SlotKind::immediate_signed:
       // 32 bits may be given as a signed or an unsigned number; narrower unsigned fields take unsigned numbers only.
       if (slot.width == 32) {
         if (!fits_signed(value, 33) || value >= int64_t{1} << 32 || value < -(int64_t{1} << 31)) return false;
-      } else if (slot.kind == SlotKind::immediate_signed ? !fits_signed(value, slot.width) : value < 0 || !fits_unsigned(static_cast<uint64_t>(value), slot.width)) {
+      } else if (slot.kind == SlotKind::immediate_signed
+                     ? !fits_signed(value, slot.width)
+                     : value < 0 || !fits_unsigned(static_cast<uint64_t>(value), slot.width)) {
         return false;
       }
       set_bits(w, slot.lo, slot.width, static_cast<uint64_t>(value));
@@ -175,7 +194,8 @@ bool encode_immediate(const Slot& slot, int64_t value, Word& w) {
 bool encode(const Target& target, const Instruction& instruction, uint64_t address, Word& word) {
   if (is_none(instruction.form) || index(instruction.form) >= form_count()) return false;
   const Form& form = form_row(instruction.form);
-  if (!(form.targets & target.bit) || instruction.operand_count != form.slot_count || instruction.guard > 7) return false;
+  if (!(form.targets & target.bit) || instruction.operand_count != form.slot_count || instruction.guard > 7)
+    return false;
   Word w = form.match;
   const Control& c = instruction.control;
   if (c.stall > 15 || c.write_barrier > 7 || c.read_barrier > 7 || c.wait_mask > 63 || c.reuse > 15) return false;

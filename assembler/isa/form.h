@@ -38,28 +38,30 @@ enum class SlotKind : uint8_t {
   constant_20,         // Pascal: offset/4 in 20..33, bank 34..38
   constant_ldc,        // Pascal LDC: register 8..15, byte offset 20..35 signed, bank 36..40
   special,             // 8 bits at lo
-  address,             // register at lo, signed offset at `second` of `width` bits; UR at `uniform`, descriptor bit `flag`
-  label,               // Volta sm_8x: offset/4 in 34..81, from the next instruction
-  label_split,         // sm_90: the same, low 8 bits in 16..23
-  label_short,         // BSSY: offset/4 in 34..63
-  label_pascal,        // 24 bits at 20, bytes, from address + 8; bundle heads are addressed by the bundle
-  label_absolute,      // Pascal: 32 bits at 20
-  scoreboard,          // 3 bits at lo
+  address,         // register at lo, signed offset at `second` of `width` bits; UR at `uniform`, descriptor bit `flag`
+  label,           // Volta sm_8x: offset/4 in 34..81, from the next instruction
+  label_split,     // sm_90: the same, low 8 bits in 16..23
+  label_short,     // BSSY: offset/4 in 34..63
+  label_pascal,    // 24 bits at 20, bytes, from address + 8; bundle heads are addressed by the bundle
+  label_absolute,  // Pascal: 32 bits at 20
+  scoreboard,      // 3 bits at lo
 };
 
 // How an immediate prints, how a negation prints.
 enum class Style : uint8_t {
-  plain,        // unsigned hexadecimal; sign as -
-  f32, f64, f16,
+  plain,  // unsigned hexadecimal; sign as -
+  f32,
+  f64,
+  f16,
   invert,       // ~ for a negation
   invert_by_x,  // ~ when the X modifier is set
   decimal,
-  p_mask,       // preceded by the literal PR (P2R)
-  pr_before,    // preceded by PR (R2P)
-  cc_before,    // preceded by CC (CSETP)
-  hex20,        // Pascal: 20 bits unsigned
-  relative,     // BRX: the distance from the next instruction
-  repeat,       // no field: prints the operand before it again (BAR with both in one register)
+  p_mask,     // preceded by the literal PR (P2R)
+  pr_before,  // preceded by PR (R2P)
+  cc_before,  // preceded by CC (CSETP)
+  hex20,      // Pascal: 20 bits unsigned
+  relative,   // BRX: the distance from the next instruction
+  repeat,     // no field: prints the operand before it again (BAR with both in one register)
 };
 
 // When a slot is printed.
@@ -67,13 +69,19 @@ enum class Show : uint8_t { always, optional, with_x, with_ex, with_bar_red, unl
 
 // Consecutive registers that a slot covers.
 enum class Span_ : uint8_t {
-  one, two, four,
-  size,                  // by Size: 64 two, 128 four
-  atom, vector,          // by AtomType
-  dest, source,          // by DestSize, SourceSize
-  f64_dest, f64_source,  // by DestFormat, SourceFormat
-  wide,                  // by Wide
-  cas, cas_result,       // Pascal compare-and-swap: compare and swap in consecutive registers
+  one,
+  two,
+  four,
+  size,  // by Size: 64 two, 128 four
+  atom,
+  vector,  // by AtomType
+  dest,
+  source,  // by DestSize, SourceSize
+  f64_dest,
+  f64_source,  // by DestFormat, SourceFormat
+  wide,        // by Wide
+  cas,
+  cas_result,  // Pascal compare-and-swap: compare and swap in consecutive registers
 };
 
 inline constexpr uint8_t no_bit = 255;
@@ -81,35 +89,82 @@ inline constexpr uint8_t no_bit = 255;
 struct Slot {
   SlotKind kind = SlotKind::none;
   uint8_t lo = 0, width = 0;
-  uint8_t second = 0;         // address: first bit of the offset; immediate_split: of the upper part
-  uint8_t uniform = no_bit;   // address: first bit of the uniform register
-  uint8_t flag = no_bit;      // address: descriptor bit
-  uint8_t scale = 0;          // address: the offset is in units of 1 << scale; label_pascal: 1 = no rule for bundle heads
+  uint8_t second = 0;        // address: first bit of the offset; immediate_split: of the upper part
+  uint8_t uniform = no_bit;  // address: first bit of the uniform register
+  uint8_t flag = no_bit;     // address: descriptor bit
+  uint8_t scale = 0;  // address: the offset is in units of 1 << scale; label_pascal: 1 = no rule for bundle heads
   uint8_t neg = no_bit, abs = no_bit;
   uint8_t part = no_bit, part_width = 0;
-  uint8_t part_base = 0;      // which text table
+  uint8_t part_base = 0;  // which text table
   Style style = Style::plain;
   Show show = Show::always;
   Access access = Access::read;
   Span_ span = Span_::one;
-  uint8_t initial = 255;      // default register (make)
+  uint8_t initial = 255;  // default register (make)
   bool initial_negated = false;
 
-  constexpr Slot n(uint8_t bit) const { Slot s = *this; s.neg = bit; return s; }
-  constexpr Slot a(uint8_t bit) const { Slot s = *this; s.abs = bit; return s; }
-  constexpr Slot inv(uint8_t bit) const { Slot s = *this; s.neg = bit; s.style = Style::invert; return s; }
-  constexpr Slot nx(uint8_t bit) const { Slot s = *this; s.neg = bit; s.style = Style::invert_by_x; return s; }
-  constexpr Slot with(Span_ w) const { Slot s = *this; s.span = w; return s; }
-  constexpr Slot as(Style w) const { Slot s = *this; s.style = w; return s; }
-  constexpr Slot when(Show w) const { Slot s = *this; s.show = w; return s; }
-  constexpr Slot rw(Access w) const { Slot s = *this; s.access = w; return s; }
+  constexpr Slot n(uint8_t bit) const {
+    Slot s = *this;
+    s.neg = bit;
+    return s;
+  }
+  constexpr Slot a(uint8_t bit) const {
+    Slot s = *this;
+    s.abs = bit;
+    return s;
+  }
+  constexpr Slot inv(uint8_t bit) const {
+    Slot s = *this;
+    s.neg = bit;
+    s.style = Style::invert;
+    return s;
+  }
+  constexpr Slot nx(uint8_t bit) const {
+    Slot s = *this;
+    s.neg = bit;
+    s.style = Style::invert_by_x;
+    return s;
+  }
+  constexpr Slot with(Span_ w) const {
+    Slot s = *this;
+    s.span = w;
+    return s;
+  }
+  constexpr Slot as(Style w) const {
+    Slot s = *this;
+    s.style = w;
+    return s;
+  }
+  constexpr Slot when(Show w) const {
+    Slot s = *this;
+    s.show = w;
+    return s;
+  }
+  constexpr Slot rw(Access w) const {
+    Slot s = *this;
+    s.access = w;
+    return s;
+  }
   constexpr Slot half(uint8_t bit, uint8_t w = 1, uint8_t table = 0) const {
-    Slot s = *this; s.part = bit; s.part_width = w; s.part_base = table; return s;
+    Slot s = *this;
+    s.part = bit;
+    s.part_width = w;
+    s.part_base = table;
+    return s;
   }
   constexpr Slot opt(uint8_t reg, bool negated = false) const {
-    Slot s = *this; s.show = Show::optional; s.initial = reg; s.initial_negated = negated; return s;
+    Slot s = *this;
+    s.show = Show::optional;
+    s.initial = reg;
+    s.initial_negated = negated;
+    return s;
   }
-  constexpr Slot def(uint8_t reg, bool negated = false) const { Slot s = *this; s.initial = reg; s.initial_negated = negated; return s; }
+  constexpr Slot def(uint8_t reg, bool negated = false) const {
+    Slot s = *this;
+    s.initial = reg;
+    s.initial_negated = negated;
+    return s;
+  }
 };
 
 // A modifier: a bit field and the text of each of its values; a null text is a value that does not exist.
@@ -130,7 +185,7 @@ struct Form {
   uint8_t slot_count = 0, mod_count = 0;
   LatencyClass latency{};
   Provenance provenance = Provenance::ptxas;
-  Word match, mask;      // the word matches when (word & mask) == match
+  Word match, mask;  // the word matches when (word & mask) == match
   std::array<Slot, max_operands> slots{};
   std::array<Mod, max_modifiers> mods{};
 };
@@ -164,17 +219,44 @@ constexpr void slot_fields(const Slot& s, F&& f) {
   switch (s.kind) {
     case SlotKind::none: return;
     case SlotKind::gpr: f(s.lo, 8); break;
-    case SlotKind::predicate: case SlotKind::predicate_inverted: case SlotKind::uniform_predicate: f(s.lo, 3); break;
+    case SlotKind::predicate:
+    case SlotKind::predicate_inverted:
+    case SlotKind::uniform_predicate: f(s.lo, 3); break;
     case SlotKind::uniform: f(s.lo, 6); break;
     case SlotKind::barrier: f(s.lo, 4); break;
-    case SlotKind::immediate: case SlotKind::immediate_signed: f(s.lo, s.width); break;
-    case SlotKind::immediate_split: f(s.lo, s.width); f(s.second, 8 - s.width); break;
-    case SlotKind::immediate_20: case SlotKind::float_20: f(20, 19); f(56, 1); break;
-    case SlotKind::constant: f(40, 14); f(54, 5); break;
-    case SlotKind::constant_indexed: f(24, 8); f(38, 16); f(54, 5); break;
-    case SlotKind::constant_bytes: f(38, 16); f(54, 5); break;
-    case SlotKind::constant_20: f(20, 14); f(34, 5); break;
-    case SlotKind::constant_ldc: f(8, 8); f(20, 16); f(36, 5); break;
+    case SlotKind::immediate:
+    case SlotKind::immediate_signed: f(s.lo, s.width); break;
+    case SlotKind::immediate_split:
+      f(s.lo, s.width);
+      f(s.second, 8 - s.width);
+      break;
+    case SlotKind::immediate_20:
+    case SlotKind::float_20:
+      f(20, 19);
+      f(56, 1);
+      break;
+    case SlotKind::constant:
+      f(40, 14);
+      f(54, 5);
+      break;
+    case SlotKind::constant_indexed:
+      f(24, 8);
+      f(38, 16);
+      f(54, 5);
+      break;
+    case SlotKind::constant_bytes:
+      f(38, 16);
+      f(54, 5);
+      break;
+    case SlotKind::constant_20:
+      f(20, 14);
+      f(34, 5);
+      break;
+    case SlotKind::constant_ldc:
+      f(8, 8);
+      f(20, 16);
+      f(36, 5);
+      break;
     case SlotKind::special: f(s.lo, 8); break;
     case SlotKind::address:
       f(s.lo, 8);
@@ -183,7 +265,10 @@ constexpr void slot_fields(const Slot& s, F&& f) {
       if (s.flag != no_bit) f(s.flag, 1);
       break;
     case SlotKind::label: f(34, 48); break;
-    case SlotKind::label_split: f(34, 48); f(16, 8); break;
+    case SlotKind::label_split:
+      f(34, 48);
+      f(16, 8);
+      break;
     case SlotKind::label_short: f(34, 30); break;
     case SlotKind::label_pascal: f(20, 24); break;
     case SlotKind::label_absolute: f(20, 32); break;
@@ -229,10 +314,26 @@ struct Builder {
     ((b.f.mods[b.f.mod_count++] = m), ...);
     return b;
   }
-  constexpr Builder on(uint32_t targets) const { Builder b = *this; b.f.targets = targets; return b; }
-  constexpr Builder unguarded() const { Builder b = *this; b.f.no_guard = true; return b; }
-  constexpr Builder guard_uniform() const { Builder b = *this; b.f.uniform_guard = true; return b; }
-  constexpr Builder from(Provenance p) const { Builder b = *this; b.f.provenance = p; return b; }
+  constexpr Builder on(uint32_t targets) const {
+    Builder b = *this;
+    b.f.targets = targets;
+    return b;
+  }
+  constexpr Builder unguarded() const {
+    Builder b = *this;
+    b.f.no_guard = true;
+    return b;
+  }
+  constexpr Builder guard_uniform() const {
+    Builder b = *this;
+    b.f.uniform_guard = true;
+    return b;
+  }
+  constexpr Builder from(Provenance p) const {
+    Builder b = *this;
+    b.f.provenance = p;
+    return b;
+  }
   // The finished row: bits of no field are fixed.
   constexpr Form done() const {
     Form r = f;
@@ -271,7 +372,8 @@ struct Table {
 template <class T>
 constexpr bool rows_are_sound(const T& table) {
   for (size_t i = 0; i < table.count; ++i)
-    if (table.rows[i].slot_count > max_operands || table.rows[i].mod_count > max_modifiers || !table.rows[i].targets) return false;
+    if (table.rows[i].slot_count > max_operands || table.rows[i].mod_count > max_modifiers || !table.rows[i].targets)
+      return false;
   return true;
 }
 // The first pair of rows that a word can match both, or {count, count}.
@@ -281,7 +383,9 @@ constexpr std::array<size_t, 2> ambiguous_rows(const T& table) {
     for (size_t j = i + 1; j < table.count; ++j) {
       const Form &a = table.rows[i], &b = table.rows[j];
       if ((a.targets & b.targets) == 0) continue;
-      if ((((a.match.lo ^ b.match.lo) & a.mask.lo & b.mask.lo) | ((a.match.hi ^ b.match.hi) & a.mask.hi & b.mask.hi)) == 0) return {i, j};
+      if ((((a.match.lo ^ b.match.lo) & a.mask.lo & b.mask.lo) | ((a.match.hi ^ b.match.hi) & a.mask.hi & b.mask.hi)) ==
+          0)
+        return {i, j};
     }
   return {table.count, table.count};
 }

@@ -21,8 +21,10 @@ constexpr const char* t_silent[] = {"", "", "", "", "", "", "", "", "", "", "", 
 constexpr const char* t_signed_only[] = {"", ".S32"};
 constexpr const char* t_bool[] = {".AND", ".OR", ".XOR", nullptr};
 constexpr const char* t_compare[] = {".F", ".LT", ".EQ", ".LE", ".GT", ".NE", ".GE", ".T"};
-constexpr const char* t_fcompare[] = {".F", ".LT", ".EQ", ".LE", ".GT", ".NE", ".GE", ".NUM", ".NAN", ".LTU", ".EQU", ".LEU", ".GTU", ".NEU", ".GEU", ".T"};
-constexpr const char* t_dcompare[] = {".MIN", ".LT", ".EQ", ".LE", ".GT", ".NE", ".GE", ".NUM", ".NAN", ".LTU", ".EQU", ".LEU", ".GTU", ".NEU", ".GEU", ".MAX"};
+constexpr const char* t_fcompare[] = {".F",   ".LT",  ".EQ",  ".LE",  ".GT",  ".NE",  ".GE",  ".NUM",
+                                      ".NAN", ".LTU", ".EQU", ".LEU", ".GTU", ".NEU", ".GEU", ".T"};
+constexpr const char* t_dcompare[] = {".MIN", ".LT",  ".EQ",  ".LE",  ".GT",  ".NE",  ".GE",  ".NUM",
+                                      ".NAN", ".LTU", ".EQU", ".LEU", ".GTU", ".NEU", ".GEU", ".MAX"};
 constexpr const char* t_pand[] = {"", ".PAND"};
 constexpr const char* t_right[] = {".L", ".R"};
 constexpr const char* t_wrap[] = {"", ".W"};
@@ -40,27 +42,56 @@ constexpr const char* t_sat[] = {"", ".SAT"};
 constexpr const char* t_scale[] = {nullptr, ".D8", ".D4", ".D2", "", ".M2", ".M4", ".M8"};
 constexpr const char* t_nan[] = {"", ".NAN"};
 constexpr const char* t_xorsign[] = {"", ".XORSIGN"};
-constexpr const char* t_function[] = {".COS", ".SIN", ".EX2", ".LG2", ".RCP", ".RSQ", ".RCP64H", ".RSQ64H", ".SQRT", ".TANH",
-                                      nullptr, nullptr, nullptr, nullptr, nullptr, nullptr};
+constexpr const char* t_function[] = {".COS",  ".SIN",  ".EX2",  ".LG2",  ".RCP",  ".RSQ",  ".RCP64H", ".RSQ64H",
+                                      ".SQRT", ".TANH", nullptr, nullptr, nullptr, nullptr, nullptr,   nullptr};
 constexpr const char* t_ntz[] = {"", ".NTZ"};
 constexpr const char* t_size[] = {".U8", ".S8", ".U16", ".S16", "", ".64", ".128", nullptr};
 constexpr const char* t_size64[] = {".U8", ".S8", ".U16", ".S16", "", ".64", nullptr, nullptr};
 constexpr const char* t_e[] = {"", ".E"};
-constexpr const char* t_order_load[] = {"", nullptr, nullptr, nullptr, ".CONSTANT", ".STRONG.SM", ".STRONG.GPU.PRIVATE", ".STRONG.GPU",
-                                        ".MMIO.GPU", nullptr, ".STRONG.SYS", nullptr, ".MMIO.SYS", nullptr, nullptr, nullptr};
-constexpr const char* t_order[] = {"", nullptr, nullptr, nullptr, ".STRONG.SM.PRIVATE", ".STRONG.SM", ".STRONG.GPU.PRIVATE", ".STRONG.GPU",
-                                   ".MMIO.GPU", nullptr, ".STRONG.SYS", nullptr, ".MMIO.SYS", nullptr, nullptr, nullptr};
+constexpr const char* t_order_load[] = {"",
+                                        nullptr,
+                                        nullptr,
+                                        nullptr,
+                                        ".CONSTANT",
+                                        ".STRONG.SM",
+                                        ".STRONG.GPU.PRIVATE",
+                                        ".STRONG.GPU",
+                                        ".MMIO.GPU",
+                                        nullptr,
+                                        ".STRONG.SYS",
+                                        nullptr,
+                                        ".MMIO.SYS",
+                                        nullptr,
+                                        nullptr,
+                                        nullptr};
+constexpr const char* t_order[] = {"",
+                                   nullptr,
+                                   nullptr,
+                                   nullptr,
+                                   ".STRONG.SM.PRIVATE",
+                                   ".STRONG.SM",
+                                   ".STRONG.GPU.PRIVATE",
+                                   ".STRONG.GPU",
+                                   ".MMIO.GPU",
+                                   nullptr,
+                                   ".STRONG.SYS",
+                                   nullptr,
+                                   ".MMIO.SYS",
+                                   nullptr,
+                                   nullptr,
+                                   nullptr};
 constexpr const char* t_evict[] = {".EF", "", ".EL", ".LU", ".EU", ".NA", nullptr, nullptr};
 constexpr const char* t_prefetch[] = {"", ".LTC64B", ".LTC128B", ".LTC256B"};
 constexpr const char* t_address_scale[] = {"", ".X4", ".X8", ".X16"};
 constexpr const char* t_index_mode[] = {"", ".IL", ".IS", ".ISL"};
-constexpr const char* t_atom_op[] = {".ADD", ".MIN", ".MAX", ".INC", ".DEC", ".AND", ".OR", ".XOR", ".EXCH", ".SAFEADD",
-                                     nullptr, nullptr, nullptr, nullptr, nullptr, nullptr};
+constexpr const char* t_atom_op[] = {".ADD",  ".MIN",     ".MAX",  ".INC",  ".DEC",  ".AND",  ".OR",   ".XOR",
+                                     ".EXCH", ".SAFEADD", nullptr, nullptr, nullptr, nullptr, nullptr, nullptr};
 constexpr const char* t_red_op[] = {".ADD", ".MIN", ".MAX", ".INC", ".DEC", ".AND", ".OR", ".XOR"};
 constexpr const char* t_atom_type[] = {"", ".S32", ".64", ".F32.FTZ.RN", ".F16x2.RN", ".S64", ".F64.RN", nullptr};
 constexpr const char* t_atom_type_90[] = {"", ".S32", ".64", ".S64", ".128", nullptr, nullptr, nullptr};
-constexpr const char* t_atom_float[] = {".F16x2.RN", ".F16x4.RN", ".F16x8.RN", ".BF16x2.RN", ".BF16x4.RN", ".BF16x8.RN", nullptr, nullptr,
-                                        nullptr, ".F32.FTZ.RN", ".F32x2.FTZ.RN", ".F32x4.FTZ.RN", ".F32.RN", ".F32x2.RN", ".F32x4.RN", ".F64.RN"};
+constexpr const char* t_atom_float[] = {
+    ".F16x2.RN", ".F16x4.RN",   ".F16x8.RN",     ".BF16x2.RN",    ".BF16x4.RN", ".BF16x8.RN", nullptr,     nullptr,
+    nullptr,     ".F32.FTZ.RN", ".F32x2.FTZ.RN", ".F32x4.FTZ.RN", ".F32.RN",    ".F32x2.RN",  ".F32x4.RN", ".F64.RN"};
 constexpr const char* t_float_op[] = {".ADD", ".MIN", ".MAX", nullptr};
 constexpr const char* t_cas_type[] = {"", ".S32", ".64", ".S64"};
 constexpr const char* t_atoms_type[] = {"", ".S32", ".64", nullptr};
@@ -68,8 +99,8 @@ constexpr const char* t_cas_mode[] = {".CAS", ".CAST", nullptr, ".CAST.SPIN"};
 constexpr const char* t_cs2r[] = {".32", ""};
 constexpr const char* t_bypass[] = {".BYPASS", ""};
 constexpr const char* t_zfill[] = {"", ".ZFILL"};
-constexpr const char* t_cctl[] = {".PF1", ".PF2", ".WB", ".IV", ".IVALL", nullptr, ".IVALLP", ".WBALL",
-                                  nullptr, ".PML2", ".DML2", ".RML2", nullptr, nullptr, nullptr, nullptr};
+constexpr const char* t_cctl[] = {".PF1",  ".PF2",  ".WB",   ".IV",   ".IVALL", nullptr, ".IVALLP", ".WBALL",
+                                  nullptr, ".PML2", ".DML2", ".RML2", nullptr,  nullptr, nullptr,   nullptr};
 constexpr const char* t_scope[] = {".CTA", ".SM", ".GPU", ".SYS", nullptr, ".VC", nullptr, nullptr};
 constexpr const char* t_fence[] = {".SC", ".ALL", "", ".MMIO"};
 constexpr const char* t_space[] = {".G", ".L", ".S", nullptr};
@@ -99,7 +130,9 @@ constexpr const char* t_relu[] = {"", ".RELU"};
 constexpr const char* t_is_relu[] = {".RELU"};
 constexpr const char* t_u8s8[] = {".U8", ".S8"};
 
-constexpr Mod m(K kind, uint8_t lo, uint8_t width, const char* const* texts, uint8_t initial = 0) { return {kind, lo, width, initial, texts}; }
+constexpr Mod m(K kind, uint8_t lo, uint8_t width, const char* const* texts, uint8_t initial = 0) {
+  return {kind, lo, width, initial, texts};
+}
 
 // --- Common slots ------------------------------------------------------------------------------------------------------------------
 constexpr Access W = Access::write, R = Access::read;
@@ -109,15 +142,21 @@ constexpr Slot B = make_slot(gpr, 32, R);
 constexpr Slot C = make_slot(gpr, 64, R);
 constexpr Slot pred(uint8_t lo, uint8_t neg) { return make_slot(predicate, lo, R).n(neg).def(PT); }
 constexpr Slot pred_out(uint8_t lo) { return make_slot(predicate, lo, W).def(PT); }
-constexpr Slot Pu = pred_out(81).opt(PT), Pv = pred_out(84).opt(PT);          // optional results, such as carries out
+constexpr Slot Pu = pred_out(81).opt(PT), Pv = pred_out(84).opt(PT);  // optional results, such as carries out
 constexpr Slot Pd = pred_out(81), Pq = pred_out(84);
 constexpr Slot Ps = pred(87, 90);
 constexpr Slot Px = pred(87, 90).opt(PT);
-constexpr Slot carry1 = pred(87, 90).def(PT, true).when(Show::with_x), carry2 = pred(77, 80).def(PT, true).when(Show::with_x);
-constexpr Slot URd = make_slot(uniform, 16, W), UA = make_slot(uniform, 24, R), UB = make_slot(uniform, 32, R), UC = make_slot(uniform, 64, R);
+constexpr Slot carry1 = pred(87, 90).def(PT, true).when(Show::with_x),
+               carry2 = pred(77, 80).def(PT, true).when(Show::with_x);
+constexpr Slot URd = make_slot(uniform, 16, W), UA = make_slot(uniform, 24, R), UB = make_slot(uniform, 32, R),
+               UC = make_slot(uniform, 64, R);
 constexpr Slot upred(uint8_t lo, uint8_t neg) { return make_slot(uniform_predicate, lo, R).n(neg).def(PT); }
 constexpr Slot upred_out(uint8_t lo) { return make_slot(uniform_predicate, lo, W).def(PT); }
-constexpr Slot imm(uint8_t lo, uint8_t width, SlotKind kind = immediate) { Slot s = make_slot(kind, lo, R); s.width = width; return s; }
+constexpr Slot imm(uint8_t lo, uint8_t width, SlotKind kind = immediate) {
+  Slot s = make_slot(kind, lo, R);
+  s.width = width;
+  return s;
+}
 constexpr Slot I32 = imm(32, 32), S32 = imm(32, 32, immediate_signed);
 constexpr Slot F32 = I32.as(Style::f32), F64 = I32.as(Style::f64);
 constexpr Slot Cb = make_slot(constant, 40, R);
@@ -125,7 +164,10 @@ constexpr Slot special_register = make_slot(special, 72, R);
 // [register + UR + offset]; flag: descriptor bit
 constexpr Slot memory(uint8_t offset, uint8_t width, uint8_t ur = no_bit, uint8_t flag = no_bit) {
   Slot s = make_slot(address, 24, R);
-  s.second = offset; s.width = width; s.uniform = ur; s.flag = flag;
+  s.second = offset;
+  s.width = width;
+  s.uniform = ur;
+  s.flag = flag;
   return s;
 }
 
@@ -189,9 +231,12 @@ constexpr void two_sources(Table<N>& t, const Builder& before, const char* forms
     if (d.a.kind != none) b = b.slot(d.a);
     switch (form) {
       case 1: b = b.slot(at_32(B, d).with(d.span_b)); break;
-      case 2: case 4: b = b.slot(d.immediate); break;
-      case 3: case 5: b = b.slot(at_32(Cb, d).with(d.span_b)); break;
-      case 6: case 7: b = b.fix(91, 1, 1).slot(at_32(UB, d).with(d.span_b)); break;
+      case 2:
+      case 4: b = b.slot(d.immediate); break;
+      case 3:
+      case 5: b = b.slot(at_32(Cb, d).with(d.span_b)); break;
+      case 6:
+      case 7: b = b.fix(91, 1, 1).slot(at_32(UB, d).with(d.span_b)); break;
     }
     t.add(post(b));
   }
@@ -211,21 +256,31 @@ constexpr void integer_rows(Table<N>& t) {
   bits.immediate = I32;
 
   {  // MOV
-    Sources d = unary; d.immediate = I32;
-    two_sources(t, op(M::MOV, "MOV", 0x002, L::alu).slot(Rd), "1456", d, [](const Builder& b) { return b.mods(m(K::LaneMask, 72, 4, t_silent, 15)); });
+    Sources d = unary;
+    d.immediate = I32;
+    two_sources(t, op(M::MOV, "MOV", 0x002, L::alu).slot(Rd), "1456", d,
+                [](const Builder& b) { return b.mods(m(K::LaneMask, 72, 4, t_silent, 15)); });
   }
   {  // IADD3
     Sources d;
-    d.a = A.nx(72); d.neg_b = d.neg_c = true; d.neg_style = Style::invert_by_x;
-    three_sources(t, op(M::IADD3, "IADD3", 0x010, L::alu).slots(Rd, Pu, Pv), "1456", d, [&](const Builder& b) { return b.slots(carry1, carry2).mods(X); });
+    d.a = A.nx(72);
+    d.neg_b = d.neg_c = true;
+    d.neg_style = Style::invert_by_x;
+    three_sources(t, op(M::IADD3, "IADD3", 0x010, L::alu).slots(Rd, Pu, Pv), "1456", d,
+                  [&](const Builder& b) { return b.slots(carry1, carry2).mods(X); });
   }
   {  // IMAD: bits 81..83 are always 7
     Sources d;
-    d.neg_c = true; d.neg_style = Style::invert_by_x;
+    d.neg_c = true;
+    d.neg_style = Style::invert_by_x;
     auto family = [&](M mnemonic, const char* name, unsigned low, L latency, bool wide) {
       for (unsigned form = 1; form <= 7; ++form) {
-        Builder b = op(mnemonic, name, low, latency).fix(9, 3, form).slot(mnemonic == M::IMAD_WIDE ? Rd.with(Span_::two) : Rd);
-        if (wide) b = b.slot(Pu); else b = b.fix(81, 3, 7);
+        Builder b =
+            op(mnemonic, name, low, latency).fix(9, 3, form).slot(mnemonic == M::IMAD_WIDE ? Rd.with(Span_::two) : Rd);
+        if (wide)
+          b = b.slot(Pu);
+        else
+          b = b.fix(81, 3, 7);
         b = b.slot(A);
         Span_ sc = wide ? Span_::two : Span_::one;
         Slot c = C.nx(75).with(sc);
@@ -246,10 +301,13 @@ constexpr void integer_rows(Table<N>& t) {
     family(M::IMAD_HI, "IMAD.HI", 0x027, L::fma, true);
   }
   {  // IDP
-    t.add(op(M::IDP, "IDP", 0x226, L::fma).slots(Rd, A, B, C.n(75)).mods(m(K::DotMode, 76, 2, t_dot), m(K::SignedA, 73, 1, t_u8s8), m(K::SignedB, 74, 1, t_u8s8)));
+    t.add(op(M::IDP, "IDP", 0x226, L::fma)
+              .slots(Rd, A, B, C.n(75))
+              .mods(m(K::DotMode, 76, 2, t_dot), m(K::SignedA, 73, 1, t_u8s8), m(K::SignedB, 74, 1, t_u8s8)));
   }
   {  // Minimum and maximum
-    two_sources(t, op(M::IMNMX, "IMNMX", 0x017, L::alu, ampere).slot(Rd), "1456", plain, [&](const Builder& b) { return b.slot(Ps).mods(U32); });
+    two_sources(t, op(M::IMNMX, "IMNMX", 0x017, L::alu, ampere).slot(Rd), "1456", plain,
+                [&](const Builder& b) { return b.slot(Ps).mods(U32); });
     two_sources(t, op(M::VIMNMX, "VIMNMX", 0x048, L::alu, sm_90).fix(81, 6, 0x3f).slot(Rd), "146", plain,
                 [&](const Builder& b) { return b.slot(Ps).mods(m(K::Signed, 72, 1, t_unsigned, 1)); });
   }
@@ -268,41 +326,64 @@ constexpr void integer_rows(Table<N>& t) {
     Slot lut = imm(64, 3, immediate_split);
     lut.second = 72;
     for (bool u : {false, true})
-      t.add(op(M::PLOP3, "PLOP3.LUT", 0x81c, L::alu).fix(67, 1, u).slots(Pd, Pq, Ps, pred(77, 80), u ? upred(68, 71) : pred(68, 71), lut, imm(16, 8)));
+      t.add(op(M::PLOP3, "PLOP3.LUT", 0x81c, L::alu)
+                .fix(67, 1, u)
+                .slots(Pd, Pq, Ps, pred(77, 80), u ? upred(68, 71) : pred(68, 71), lut, imm(16, 8)));
   }
   {  // Shifts
     three_sources(t, op(M::SHF, "SHF", 0x019, L::alu).slot(Rd), "1234567", bits, [](const Builder& b) {
-      return b.mods(m(K::Right, 76, 1, t_right), m(K::Wrap, 75, 1, t_wrap), m(K::ShiftType, 73, 2, t_shift_type, 3), m(K::High, 80, 1, t_high));
+      return b.mods(m(K::Right, 76, 1, t_right), m(K::Wrap, 75, 1, t_wrap), m(K::ShiftType, 73, 2, t_shift_type, 3),
+                    m(K::High, 80, 1, t_high));
     });
     for (unsigned form : {1u, 4u, 5u, 6u}) {
       auto b_slot = [&](const Builder& b) {
-        return form == 1 ? b.slot(B.nx(63)) : form == 4 ? b.slot(I32) : form == 5 ? b.slot(Cb.nx(63)) : b.fix(91, 1, 1).slot(UB.nx(63));
+        return form == 1   ? b.slot(B.nx(63))
+               : form == 4 ? b.slot(I32)
+               : form == 5 ? b.slot(Cb.nx(63))
+                           : b.fix(91, 1, 1).slot(UB.nx(63));
       };
-      t.add(b_slot(op(M::LEA, "LEA", 0x011, L::alu).fix(9, 3, form).fix(64, 8, 255).slots(Rd, Pu, A.nx(72))).slots(imm(75, 5), carry1).mods(X));
-      t.add(b_slot(op(M::LEA_HI, "LEA.HI", 0x011, L::alu).fix(9, 3, form).fix(80, 1, 1).slots(Rd, Pu, A.nx(72))).slots(C.when(Show::unless_sx32).def(RZ), imm(75, 5), carry1)
+      t.add(b_slot(op(M::LEA, "LEA", 0x011, L::alu).fix(9, 3, form).fix(64, 8, 255).slots(Rd, Pu, A.nx(72)))
+                .slots(imm(75, 5), carry1)
+                .mods(X));
+      t.add(b_slot(op(M::LEA_HI, "LEA.HI", 0x011, L::alu).fix(9, 3, form).fix(80, 1, 1).slots(Rd, Pu, A.nx(72)))
+                .slots(C.when(Show::unless_sx32).def(RZ), imm(75, 5), carry1)
                 .mods(X, m(K::SX32, 73, 1, t_sx32)));
     }
-    two_sources(t, op(M::SGXT, "SGXT", 0x01a, L::alu).slot(Rd), "146", bits, [&](const Builder& b) { return b.mods(m(K::Wrap, 75, 1, t_wrap), U32); });
-    two_sources(t, op(M::BMSK, "BMSK", 0x01b, L::alu).slot(Rd), "1456", bits, [](const Builder& b) { return b.mods(m(K::Wrap, 75, 1, t_wrap)); });
+    two_sources(t, op(M::SGXT, "SGXT", 0x01a, L::alu).slot(Rd), "146", bits,
+                [&](const Builder& b) { return b.mods(m(K::Wrap, 75, 1, t_wrap), U32); });
+    two_sources(t, op(M::BMSK, "BMSK", 0x01b, L::alu).slot(Rd), "1456", bits,
+                [](const Builder& b) { return b.mods(m(K::Wrap, 75, 1, t_wrap)); });
   }
   {  // Selection and permutation
-    two_sources(t, op(M::SEL, "SEL", 0x007, L::alu).slot(Rd), "1456", bits, [](const Builder& b) { return b.slot(Ps); });
-    three_sources(t, op(M::PRMT, "PRMT", 0x016, L::alu).slot(Rd), "1234567", bits, [](const Builder& b) { return b.mods(m(K::PermuteMode, 72, 3, t_permute)); });
+    two_sources(t, op(M::SEL, "SEL", 0x007, L::alu).slot(Rd), "1456", bits,
+                [](const Builder& b) { return b.slot(Ps); });
+    three_sources(t, op(M::PRMT, "PRMT", 0x016, L::alu).slot(Rd), "1234567", bits,
+                  [](const Builder& b) { return b.mods(m(K::PermuteMode, 72, 3, t_permute)); });
   }
   {  // Unary
     two_sources(t, op(M::IABS, "IABS", 0x013, L::alu).slot(Rd), "156", unary, same);
     Sources d = unary;
-    d.neg_b = true; d.neg_style = Style::invert; d.immediate = I32;
+    d.neg_b = true;
+    d.neg_style = Style::invert;
+    d.immediate = I32;
     two_sources(t, op(M::POPC, "POPC", 0x109, L::sfu).slot(Rd), "1456", d, same);
     two_sources(t, op(M::BREV, "BREV", 0x101, L::sfu).slot(Rd), "1456", d, same);
-    two_sources(t, op(M::FLO, "FLO", 0x100, L::sfu).slots(Rd, Pu), "1456", d, [&](const Builder& b) { return b.mods(U32, m(K::ShiftAmount, 74, 1, t_sh)); });
-    t.add(op(M::VABSDIFF, "VABSDIFF", 0x214, L::alu).fix(81, 3, 7).slots(Rd, A, B, C).mods(m(K::Signed, 73, 1, t_unsigned, 0)));
-    t.add(op(M::I2I, "I2I", 0x238, L::alu).slots(Rd, B).mods(m(K::DestSigned, 76, 1, t_silent), m(K::DestSize, 77, 1, t_silent)));
+    two_sources(t, op(M::FLO, "FLO", 0x100, L::sfu).slots(Rd, Pu), "1456", d,
+                [&](const Builder& b) { return b.mods(U32, m(K::ShiftAmount, 74, 1, t_sh)); });
+    t.add(op(M::VABSDIFF, "VABSDIFF", 0x214, L::alu)
+              .fix(81, 3, 7)
+              .slots(Rd, A, B, C)
+              .mods(m(K::Signed, 73, 1, t_unsigned, 0)));
+    t.add(op(M::I2I, "I2I", 0x238, L::alu)
+              .slots(Rd, B)
+              .mods(m(K::DestSigned, 76, 1, t_silent), m(K::DestSize, 77, 1, t_silent)));
   }
   {  // Predicates to registers and back
     t.add(op(M::P2R, "P2R", 0x803, L::alu).slots(Rd, A.as(Style::p_mask), S32).mods(m(K::Byte, 76, 2, t_byte)));
     t.add(op(M::R2P, "R2P", 0x804, L::alu).slots(A.as(Style::pr_before), I32).mods(m(K::Byte, 76, 2, t_byte)));
-    t.add(op(M::CS2R, "CS2R", 0x805, L::cs2r).slots(Rd.with(Span_::wide), special_register).mods(m(K::Wide, 80, 1, t_cs2r, 1)));
+    t.add(op(M::CS2R, "CS2R", 0x805, L::cs2r)
+              .slots(Rd.with(Span_::wide), special_register)
+              .mods(m(K::Wide, 80, 1, t_cs2r, 1)));
   }
   {  // Special registers and moves between files
     t.add(op(M::S2R, "S2R", 0x919, L::special).slots(Rd, special_register));
@@ -316,68 +397,100 @@ constexpr void integer_rows(Table<N>& t) {
 
 template <size_t N>
 constexpr void float_rows(Table<N>& t) {
-  const auto FTZ = m(K::FTZ, 80, 1, t_ftz), RND = m(K::Rounding, 78, 2, t_rounding), SAT = m(K::SAT, 77, 1, t_sat), FMZ = m(K::FMZ, 76, 1, t_fmz);
+  const auto FTZ = m(K::FTZ, 80, 1, t_ftz), RND = m(K::Rounding, 78, 2, t_rounding), SAT = m(K::SAT, 77, 1, t_sat),
+             FMZ = m(K::FMZ, 76, 1, t_fmz);
   Sources f;
-  f.a = A.n(72).a(73); f.neg_b = f.abs_b = true; f.immediate = F32;
+  f.a = A.n(72).a(73);
+  f.neg_b = f.abs_b = true;
+  f.immediate = F32;
   Sources f3 = f;
   f3.neg_c = f3.abs_c = true;
-  two_sources(t, op(M::FADD, "FADD", 0x021, L::fma).slot(Rd), "1237", f, [&](const Builder& b) { return b.mods(FTZ, RND, SAT); });
+  two_sources(t, op(M::FADD, "FADD", 0x021, L::fma).slot(Rd), "1237", f,
+              [&](const Builder& b) { return b.mods(FTZ, RND, SAT); });
   two_sources(t, op(M::FMUL, "FMUL", 0x020, L::fma).slot(Rd), "1456", f,
               [&](const Builder& b) { return b.mods(FTZ, FMZ, m(K::Scale, 84, 3, t_scale, 4), RND, SAT); });
-  three_sources(t, op(M::FFMA, "FFMA", 0x023, L::fma).slot(Rd), "1234567", f3, [&](const Builder& b) { return b.mods(FTZ, FMZ, RND, SAT); });
-  two_sources(t, op(M::FMNMX, "FMNMX", 0x009, L::alu).slot(Rd), "1456", f,
-              [&](const Builder& b) { return b.slot(Ps).mods(FTZ, m(K::NaN, 81, 1, t_nan), m(K::XorSign, 82, 1, t_xorsign)); });
-  two_sources(t, op(M::FSEL, "FSEL", 0x008, L::alu).slot(Rd), "1456", f, [&](const Builder& b) { return b.slot(Ps).mods(FTZ); });
+  three_sources(t, op(M::FFMA, "FFMA", 0x023, L::fma).slot(Rd), "1234567", f3,
+                [&](const Builder& b) { return b.mods(FTZ, FMZ, RND, SAT); });
+  two_sources(t, op(M::FMNMX, "FMNMX", 0x009, L::alu).slot(Rd), "1456", f, [&](const Builder& b) {
+    return b.slot(Ps).mods(FTZ, m(K::NaN, 81, 1, t_nan), m(K::XorSign, 82, 1, t_xorsign));
+  });
+  two_sources(t, op(M::FSEL, "FSEL", 0x008, L::alu).slot(Rd), "1456", f,
+              [&](const Builder& b) { return b.slot(Ps).mods(FTZ); });
   const auto BOOL = m(K::Bool, 74, 2, t_bool), CMP = m(K::FloatCompare, 76, 4, t_fcompare);
-  two_sources(t, op(M::FSETP, "FSETP", 0x00b, L::alu).slots(Pd, Pq), "1456", f, [&](const Builder& b) { return b.slot(Ps).mods(CMP, FTZ, BOOL); });
+  two_sources(t, op(M::FSETP, "FSETP", 0x00b, L::alu).slots(Pd, Pq), "1456", f,
+              [&](const Builder& b) { return b.slot(Ps).mods(CMP, FTZ, BOOL); });
   // FSET: bit 71 is .BF
-  two_sources(t, op(M::FSET, "FSET.BF", 0x00a, L::alu).slot(Rd), "1456", f, [&](const Builder& b) { return b.slot(Ps).mods(CMP, FTZ, BOOL); });
+  two_sources(t, op(M::FSET, "FSET.BF", 0x00a, L::alu).slot(Rd), "1456", f,
+              [&](const Builder& b) { return b.slot(Ps).mods(CMP, FTZ, BOOL); });
   t.add(op(M::FCHK, "FCHK", 0x302, L::sfu).slots(Pd, f.a, B.n(63).a(62)));
   t.add(op(M::FCHK, "FCHK", 0x902, L::sfu).slots(Pd, f.a, F32));
   t.add(op(M::FCHK, "FCHK", 0xb02, L::sfu).slots(Pd, f.a, Cb.n(63).a(62)));
 
   Sources d = f;
-  d.immediate = F64; d.span_b = d.span_c = Span_::two; d.a = f.a.with(Span_::two);
+  d.immediate = F64;
+  d.span_b = d.span_c = Span_::two;
+  d.a = f.a.with(Span_::two);
   const Slot Rd2 = Rd.with(Span_::two);
   t.add(op(M::DADD, "DADD", 0x229, L::fp64).slots(Rd2, d.a, C.n(75).a(74).with(Span_::two)).mods(RND));
-  two_sources(t, op(M::DADD, "DADD", 0x029, L::fp64).slot(Rd2), "237", d, [&](const Builder& b) { return b.mods(RND); });
-  two_sources(t, op(M::DMUL, "DMUL", 0x028, L::fp64).slot(Rd2), "1456", d, [&](const Builder& b) { return b.mods(RND); });
+  two_sources(t, op(M::DADD, "DADD", 0x029, L::fp64).slot(Rd2), "237", d,
+              [&](const Builder& b) { return b.mods(RND); });
+  two_sources(t, op(M::DMUL, "DMUL", 0x028, L::fp64).slot(Rd2), "1456", d,
+              [&](const Builder& b) { return b.mods(RND); });
   Sources d3 = d;
   d3.neg_c = d3.abs_c = true;
-  three_sources(t, op(M::DFMA, "DFMA", 0x02b, L::fp64).slot(Rd2), "1234567", d3, [&](const Builder& b) { return b.mods(RND); });
+  three_sources(t, op(M::DFMA, "DFMA", 0x02b, L::fp64).slot(Rd2), "1234567", d3,
+                [&](const Builder& b) { return b.mods(RND); });
   two_sources(t, op(M::DSETP, "DSETP", 0x02a, L::fp64).slots(Pd, Pq), "1237", d,
               [&](const Builder& b) { return b.slot(Ps).mods(m(K::FloatCompare, 76, 4, t_dcompare), BOOL); });
 
   // Half precision: Operand::part 0 both halves, 1 F32, 2 H0_H0, 3 H1_H1
   {
     const Slot a = A.n(72).a(73).half(74, 2, 3), b = B.n(63).a(62).half(60, 2, 3), c = C.n(84).a(83).half(81, 2, 3);
-    t.add(op(M::HADD2, "HADD2", 0x230, L::half).slots(Rd, a, b).mods(m(K::HalfFormat, 78, 1, t_half), FTZ, SAT, m(K::Pack, 85, 1, t_bf16)));
+    t.add(op(M::HADD2, "HADD2", 0x230, L::half)
+              .slots(Rd, a, b)
+              .mods(m(K::HalfFormat, 78, 1, t_half), FTZ, SAT, m(K::Pack, 85, 1, t_bf16)));
     for (bool relu : {false, true}) {
       Builder h = op(M::HFMA2, "HFMA2", 0x231, L::half).fix(79, 1, relu).slots(Rd, a, b, c);
       if (relu) h = h.slot(Px);
-      t.add(h.mods(m(K::HalfFormat, 78, 1, t_half), FMZ, FTZ, m(K::Pack, 85, 1, t_bf16), m(K::Relu, 0, 0, relu ? t_is_relu : t_silent)));
+      t.add(h.mods(m(K::HalfFormat, 78, 1, t_half), FMZ, FTZ, m(K::Pack, 85, 1, t_bf16),
+                   m(K::Relu, 0, 0, relu ? t_is_relu : t_silent)));
     }
     const Slot plain = C.n(84).a(83), low = imm(32, 16).as(Style::f16), high = imm(48, 16).as(Style::f16);
-    t.add(op(M::HFMA2_MMA, "HFMA2.MMA", 0x235, L::half_mma, sm_80 | sm_90).slots(Rd, A.n(72).a(73), B.n(63).a(62), plain).mods(FMZ, FTZ, SAT));
-    t.add(op(M::HFMA2_MMA, "HFMA2.MMA", 0x435, L::half_mma, sm_80 | sm_90).slots(Rd, A.n(72).a(73), plain, high, low).mods(FMZ, FTZ, SAT));
-    t.add(op(M::HFMA2_MMA, "HFMA2.MMA", 0x835, L::half_mma, sm_80 | sm_90).slots(Rd, A.n(72).a(73), high, low, plain).mods(FMZ, FTZ, SAT));
+    t.add(op(M::HFMA2_MMA, "HFMA2.MMA", 0x235, L::half_mma, sm_80 | sm_90)
+              .slots(Rd, A.n(72).a(73), B.n(63).a(62), plain)
+              .mods(FMZ, FTZ, SAT));
+    t.add(op(M::HFMA2_MMA, "HFMA2.MMA", 0x435, L::half_mma, sm_80 | sm_90)
+              .slots(Rd, A.n(72).a(73), plain, high, low)
+              .mods(FMZ, FTZ, SAT));
+    t.add(op(M::HFMA2_MMA, "HFMA2.MMA", 0x835, L::half_mma, sm_80 | sm_90)
+              .slots(Rd, A.n(72).a(73), high, low, plain)
+              .mods(FMZ, FTZ, SAT));
     for (bool new_text : {false, true})
-      t.add(op(M::F2FP, "F2FP", 0x23e, L::alu, new_text ? sm_89 | sm_90 : sm_80 | sm_86).fix(64, 8, 255).slots(Rd, A.n(72).a(73), B.n(63).a(62))
+      t.add(op(M::F2FP, "F2FP", 0x23e, L::alu, new_text ? sm_89 | sm_90 : sm_80 | sm_86)
+                .fix(64, 8, 255)
+                .slots(Rd, A.n(72).a(73), B.n(63).a(62))
                 .mods(m(K::Relu, 75, 1, t_relu), m(K::Pack, 76, 1, new_text ? t_pack_89 : t_pack)));
-    t.add(op(M::F2IP, "F2IP", 0x243, L::alu, sm_86 | sm_89 | sm_90).fix(78, 2, 3).slots(Rd, A, B, C).mods(m(K::Signed, 76, 1, t_f2ip), m(K::NTZ, 74, 1, t_ntz)));
+    t.add(op(M::F2IP, "F2IP", 0x243, L::alu, sm_86 | sm_89 | sm_90)
+              .fix(78, 2, 3)
+              .slots(Rd, A, B, C)
+              .mods(m(K::Signed, 76, 1, t_f2ip), m(K::NTZ, 74, 1, t_ntz)));
   }
 
   // One source: function unit and conversions
   Sources u;
-  u.a = no_source; u.neg_b = u.abs_b = true; u.immediate = F32;
-  two_sources(t, op(M::MUFU, "MUFU", 0x108, L::sfu).slot(Rd), "1456", u, [&](const Builder& b) { return b.mods(m(K::Function, 74, 4, t_function)); });
+  u.a = no_source;
+  u.neg_b = u.abs_b = true;
+  u.immediate = F32;
+  two_sources(t, op(M::MUFU, "MUFU", 0x108, L::sfu).slot(Rd), "1456", u,
+              [&](const Builder& b) { return b.mods(m(K::Function, 74, 4, t_function)); });
   const auto DF = m(K::DestFormat, 75, 2, t_silent, 2), SF = m(K::SourceFormat, 84, 2, t_silent, 2);
   const auto INT = m(K::Rounding, 78, 2, t_integral);
   const Slot Rdest = Rd.with(Span_::dest), Rfd = Rd.with(Span_::f64_dest);
   Sources cf = u;  // float source, maybe 64 bits
   cf.span_b = Span_::f64_source;
   Sources ci = u;
-  ci.span_b = Span_::source; ci.immediate = I32;
+  ci.span_b = Span_::source;
+  ci.immediate = I32;
   Sources cn = ci;  // a byte or half of a register
   cn.part_b = 60;
   for (unsigned wide : {0u, 1u}) {
@@ -385,35 +498,58 @@ constexpr void float_rows(Table<N>& t) {
     Sources c = cf;
     c.immediate = wide ? F64 : F32;
     two_sources(t, op(M::F2I, "F2I", wide ? 0x111 : 0x105, L::sfu).slot(Rdest), "1456", c, [&](const Builder& b) {
-      return b.mods(m(K::Signed, 72, 1, t_silent, 1), m(K::DestSize, 75, 2, t_silent, 2), SF, ftz, INT, m(K::NTZ, 77, 1, t_ntz));
+      return b.mods(m(K::Signed, 72, 1, t_silent, 1), m(K::DestSize, 75, 2, t_silent, 2), SF, ftz, INT,
+                    m(K::NTZ, 77, 1, t_ntz));
     });
-    for (const char* which : {"1", "456"}) two_sources(t, op(M::I2F, "I2F", wide ? 0x112 : 0x106, L::sfu).slot(Rfd), which, *which == '1' && !wide ? cn : ci, [&](const Builder& b) {
-      return b.mods(DF, m(K::Signed, 74, 1, t_silent, 1), m(K::SourceSize, 84, 2, t_silent, 2), RND);
-    });
-    two_sources(t, op(M::F2F, "F2F", wide ? 0x110 : 0x104, L::sfu).slot(Rfd), "1456", c, [&](const Builder& b) { return b.mods(ftz, DF, SF, RND); });
-    two_sources(t, op(M::FRND, "FRND", wide ? 0x113 : 0x107, L::sfu).slot(Rfd), "1456", c, [&](const Builder& b) { return b.mods(ftz, DF, SF, INT); });
+    for (const char* which : {"1", "456"})
+      two_sources(t, op(M::I2F, "I2F", wide ? 0x112 : 0x106, L::sfu).slot(Rfd), which, *which == '1' && !wide ? cn : ci,
+                  [&](const Builder& b) {
+                    return b.mods(DF, m(K::Signed, 74, 1, t_silent, 1), m(K::SourceSize, 84, 2, t_silent, 2), RND);
+                  });
+    two_sources(t, op(M::F2F, "F2F", wide ? 0x110 : 0x104, L::sfu).slot(Rfd), "1456", c,
+                [&](const Builder& b) { return b.mods(ftz, DF, SF, RND); });
+    two_sources(t, op(M::FRND, "FRND", wide ? 0x113 : 0x107, L::sfu).slot(Rfd), "1456", c,
+                [&](const Builder& b) { return b.mods(ftz, DF, SF, INT); });
   }
   Sources cp = u;
-  cp.immediate = I32; cp.abs_b = true;
-  two_sources(t, op(M::I2FP, "I2FP.F32", 0x045, L::alu, sm_86 | sm_89 | sm_90).fix(75, 3, 2).fix(84, 2, 2).slot(Rd), "1456", cp,
-              [&](const Builder& b) { return b.mods(m(K::Signed, 74, 1, t_silent, 1), RND); });
+  cp.immediate = I32;
+  cp.abs_b = true;
+  two_sources(t, op(M::I2FP, "I2FP.F32", 0x045, L::alu, sm_86 | sm_89 | sm_90).fix(75, 3, 2).fix(84, 2, 2).slot(Rd),
+              "1456", cp, [&](const Builder& b) { return b.mods(m(K::Signed, 74, 1, t_silent, 1), RND); });
 }
 
 template <size_t N>
 constexpr void memory_rows(Table<N>& t) {
   const auto SIZE = m(K::Size, 73, 3, t_size, 4), E = m(K::E, 72, 1, t_e, 1), EV = m(K::Evict, 84, 3, t_evict, 1);
-  const auto ORDER = m(K::Order, 77, 4, t_order), LOAD_ORDER = m(K::Order, 77, 4, t_order_load), LTC = m(K::Prefetch, 68, 2, t_prefetch);
+  const auto ORDER = m(K::Order, 77, 4, t_order), LOAD_ORDER = m(K::Order, 77, 4, t_order_load),
+             LTC = m(K::Prefetch, 68, 2, t_prefetch);
   const Slot Rs = Rd.with(Span_::size), data = B.with(Span_::size);
   Slot p_in = make_slot(predicate_inverted, 64, R).n(67).opt(PT);
 
   // Global and generic; 90 and 91: the uniform register is there
-  t.add(op(M::LDG, "LDG", 0x981, L::global_load).fix(90, 2, 3).fix(81, 3, 7).slots(Rs, memory(40, 24, 32, 76), p_in).mods(E, EV, LTC, SIZE, LOAD_ORDER));
-  t.add(op(M::LDG, "LDG", 0x381, L::global_load).fix(81, 3, 7).slots(Rs, memory(40, 24), p_in).mods(E, EV, LTC, SIZE, LOAD_ORDER));
-  t.add(op(M::STG, "STG", 0x986, L::global_store).fix(90, 2, 3).slots(memory(40, 24, 64, 76), data).mods(E, EV, SIZE, ORDER));
+  t.add(op(M::LDG, "LDG", 0x981, L::global_load)
+            .fix(90, 2, 3)
+            .fix(81, 3, 7)
+            .slots(Rs, memory(40, 24, 32, 76), p_in)
+            .mods(E, EV, LTC, SIZE, LOAD_ORDER));
+  t.add(op(M::LDG, "LDG", 0x381, L::global_load)
+            .fix(81, 3, 7)
+            .slots(Rs, memory(40, 24), p_in)
+            .mods(E, EV, LTC, SIZE, LOAD_ORDER));
+  t.add(op(M::STG, "STG", 0x986, L::global_store)
+            .fix(90, 2, 3)
+            .slots(memory(40, 24, 64, 76), data)
+            .mods(E, EV, SIZE, ORDER));
   t.add(op(M::STG, "STG", 0x386, L::global_store).slots(memory(40, 24), data).mods(E, EV, SIZE, ORDER));
-  t.add(op(M::LD, "LD", 0x980, L::global_load).fix(90, 2, 3).slots(Rs, memory(40, 24, 32, 76)).mods(E, EV, SIZE, LOAD_ORDER));
+  t.add(op(M::LD, "LD", 0x980, L::global_load)
+            .fix(90, 2, 3)
+            .slots(Rs, memory(40, 24, 32, 76))
+            .mods(E, EV, SIZE, LOAD_ORDER));
   t.add(op(M::LD, "LD", 0x980, L::global_load).slots(Rs, memory(32, 32)).mods(E, EV, SIZE, LOAD_ORDER));
-  t.add(op(M::ST, "ST", 0x985, L::global_store).fix(90, 2, 3).slots(memory(40, 24, 64, 76), data).mods(E, EV, SIZE, ORDER));
+  t.add(op(M::ST, "ST", 0x985, L::global_store)
+            .fix(90, 2, 3)
+            .slots(memory(40, 24, 64, 76), data)
+            .mods(E, EV, SIZE, ORDER));
   t.add(op(M::ST, "ST", 0x385, L::global_store).slots(memory(32, 32), C.with(Span_::size)).mods(E, EV, SIZE, ORDER));
 
   // Atomics
@@ -422,24 +558,57 @@ constexpr void memory_rows(Table<N>& t) {
     const auto TYPE = m(K::AtomType, 73, 3, sm90 ? t_atom_type_90 : t_atom_type);
     const auto OP = m(K::AtomOp, 87, 4, t_atom_op), RED_OP = m(K::AtomOp, 87, 3, t_red_op);
     const Slot Ra = Rd.with(Span_::atom), da = B.with(Span_::atom);
-    t.add(op(M::ATOMG, "ATOMG", 0x9a8, L::global_atomic, on).fix(70, 1, 1).fix(91, 1, 1).slots(Pd, Ra, memory(40, 24, 64, 71), da).mods(E, OP, EV, TYPE, ORDER));
-    t.add(op(M::ATOMG, "ATOMG", 0x3a8, L::global_atomic, on).slots(Pd, Ra, memory(40, 24), da).mods(E, OP, EV, TYPE, ORDER));
-    t.add(op(M::ATOM, "ATOM", 0x98a, L::global_atomic, on).fix(70, 1, 1).fix(91, 1, 1).slots(Pd, Ra, memory(40, 24, 64, 71), da).mods(E, OP, EV, TYPE, ORDER));
-    t.add(op(M::ATOM, "ATOM", 0x38a, L::global_atomic, on).slots(Pd, Ra, memory(40, 24), da).mods(E, OP, EV, TYPE, ORDER));
-    t.add(op(M::RED, sm90 ? "REDG" : "RED", 0x98e, L::global_store, on).fix(90, 2, 3).slots(memory(40, 24, 64, 71), da).mods(E, RED_OP, EV, TYPE, ORDER));
-    t.add(op(M::RED, sm90 ? "REDG" : "RED", 0x98e, L::global_store, on).fix(90, 1, 1).slots(memory(40, 24), da).mods(E, RED_OP, EV, TYPE, ORDER));
+    t.add(op(M::ATOMG, "ATOMG", 0x9a8, L::global_atomic, on)
+              .fix(70, 1, 1)
+              .fix(91, 1, 1)
+              .slots(Pd, Ra, memory(40, 24, 64, 71), da)
+              .mods(E, OP, EV, TYPE, ORDER));
+    t.add(op(M::ATOMG, "ATOMG", 0x3a8, L::global_atomic, on)
+              .slots(Pd, Ra, memory(40, 24), da)
+              .mods(E, OP, EV, TYPE, ORDER));
+    t.add(op(M::ATOM, "ATOM", 0x98a, L::global_atomic, on)
+              .fix(70, 1, 1)
+              .fix(91, 1, 1)
+              .slots(Pd, Ra, memory(40, 24, 64, 71), da)
+              .mods(E, OP, EV, TYPE, ORDER));
+    t.add(op(M::ATOM, "ATOM", 0x38a, L::global_atomic, on)
+              .slots(Pd, Ra, memory(40, 24), da)
+              .mods(E, OP, EV, TYPE, ORDER));
+    t.add(op(M::RED, sm90 ? "REDG" : "RED", 0x98e, L::global_store, on)
+              .fix(90, 2, 3)
+              .slots(memory(40, 24, 64, 71), da)
+              .mods(E, RED_OP, EV, TYPE, ORDER));
+    t.add(op(M::RED, sm90 ? "REDG" : "RED", 0x98e, L::global_store, on)
+              .fix(90, 1, 1)
+              .slots(memory(40, 24), da)
+              .mods(E, RED_OP, EV, TYPE, ORDER));
     // Compare and swap: no uniform register
     const auto CT = m(K::AtomType, 73, 2, t_cas_type);
     const Slot cc = B.with(Span_::atom), cs = C.with(Span_::atom);
-    t.add(op(M::ATOMG_CAS, "ATOMG", 0x3a9, L::global_atomic, on).slots(Pd, Ra, memory(40, 24), cc, cs).mods(E, m(K::CasMode, 87, 2, t_cas_mode), EV, CT, ORDER));
-    t.add(op(M::ATOM_CAS, "ATOM", 0x38b, L::global_atomic, on).slots(Pd, Ra, memory(40, 24), cc, cs).mods(E, m(K::CasMode, 87, 2, t_cas_mode), EV, CT, ORDER));
+    t.add(op(M::ATOMG_CAS, "ATOMG", 0x3a9, L::global_atomic, on)
+              .slots(Pd, Ra, memory(40, 24), cc, cs)
+              .mods(E, m(K::CasMode, 87, 2, t_cas_mode), EV, CT, ORDER));
+    t.add(op(M::ATOM_CAS, "ATOM", 0x38b, L::global_atomic, on)
+              .slots(Pd, Ra, memory(40, 24), cc, cs)
+              .mods(E, m(K::CasMode, 87, 2, t_cas_mode), EV, CT, ORDER));
   }
   {
     const auto TYPE = m(K::AtomType, 73, 4, t_atom_float), OP = m(K::AtomOp, 88, 2, t_float_op);
     const Slot Ra = Rd.with(Span_::vector), da = B.with(Span_::vector);
-    t.add(op(M::ATOMG_FLOAT, "ATOMG", 0x9a3, L::global_atomic, sm_90).fix(70, 1, 1).fix(91, 1, 1).slots(Pd, Ra, memory(40, 24, 64, 71), da).mods(E, OP, EV, TYPE, ORDER));
-    t.add(op(M::ATOM_FLOAT, "ATOM", 0x9a2, L::global_atomic, sm_90).fix(70, 1, 1).fix(91, 1, 1).slots(Pd, Ra, memory(40, 24, 64, 71), da).mods(E, OP, EV, TYPE, ORDER));
-    t.add(op(M::RED_FLOAT, "REDG", 0x9a6, L::global_store, sm_90).fix(90, 2, 3).slots(memory(40, 24, 64, 71), da).mods(E, m(K::AtomOp, 88, 2, t_float_op), EV, TYPE, ORDER));
+    t.add(op(M::ATOMG_FLOAT, "ATOMG", 0x9a3, L::global_atomic, sm_90)
+              .fix(70, 1, 1)
+              .fix(91, 1, 1)
+              .slots(Pd, Ra, memory(40, 24, 64, 71), da)
+              .mods(E, OP, EV, TYPE, ORDER));
+    t.add(op(M::ATOM_FLOAT, "ATOM", 0x9a2, L::global_atomic, sm_90)
+              .fix(70, 1, 1)
+              .fix(91, 1, 1)
+              .slots(Pd, Ra, memory(40, 24, 64, 71), da)
+              .mods(E, OP, EV, TYPE, ORDER));
+    t.add(op(M::RED_FLOAT, "REDG", 0x9a6, L::global_store, sm_90)
+              .fix(90, 2, 3)
+              .slots(memory(40, 24, 64, 71), da)
+              .mods(E, m(K::AtomOp, 88, 2, t_float_op), EV, TYPE, ORDER));
   }
   // Shared and local
   const auto SCALE = m(K::AddressScale, 78, 2, t_silent);
@@ -452,31 +621,56 @@ constexpr void memory_rows(Table<N>& t) {
   t.add(op(M::STL, "STL", 0x387, L::local_store).slots(memory(40, 24), data).mods(EV, SIZE));
   const auto STYPE = m(K::AtomType, 73, 2, t_atoms_type);
   const Slot Rt = Rd.with(Span_::atom), dt = B.with(Span_::atom);
-  t.add(op(M::ATOMS, "ATOMS", 0x38c, L::shared_atomic).slots(Rt, memory(40, 24), dt).mods(m(K::AtomOp, 87, 4, t_atom_op), STYPE, SCALE));
-  t.add(op(M::ATOMS, "ATOMS", 0x98c, L::shared_atomic).fix(91, 1, 1).slots(Rt, memory(40, 24, 64), dt).mods(m(K::AtomOp, 87, 4, t_atom_op), STYPE, SCALE));
-  t.add(op(M::ATOMS_CAS, "ATOMS", 0x38d, L::shared_atomic).slots(Rt, memory(40, 24), dt, C.with(Span_::atom)).mods(m(K::CasMode, 87, 2, t_cas_mode), m(K::AtomType, 73, 2, t_cas_type), SCALE));
+  t.add(op(M::ATOMS, "ATOMS", 0x38c, L::shared_atomic)
+            .slots(Rt, memory(40, 24), dt)
+            .mods(m(K::AtomOp, 87, 4, t_atom_op), STYPE, SCALE));
+  t.add(op(M::ATOMS, "ATOMS", 0x98c, L::shared_atomic)
+            .fix(91, 1, 1)
+            .slots(Rt, memory(40, 24, 64), dt)
+            .mods(m(K::AtomOp, 87, 4, t_atom_op), STYPE, SCALE));
+  t.add(op(M::ATOMS_CAS, "ATOMS", 0x38d, L::shared_atomic)
+            .slots(Rt, memory(40, 24), dt, C.with(Span_::atom))
+            .mods(m(K::CasMode, 87, 2, t_cas_mode), m(K::AtomType, 73, 2, t_cas_type), SCALE));
   for (bool sm90 : {false, true})
-    t.add(op(M::ATOMS_POPC, "ATOMS.POPC.INC.32", 0xf8c, L::shared_atomic, sm90 ? sm_90 : ampere).fix(87, 4, sm90 ? 11 : 10).fix(91, 1, 1)
-              .slots(Rd, memory(40, 24, 64)).mods(SCALE));
+    t.add(op(M::ATOMS_POPC, "ATOMS.POPC.INC.32", 0xf8c, L::shared_atomic, sm90 ? sm_90 : ampere)
+              .fix(87, 4, sm90 ? 11 : 10)
+              .fix(91, 1, 1)
+              .slots(Rd, memory(40, 24, 64))
+              .mods(SCALE));
   // Constants
   const auto SIZE64 = m(K::Size, 73, 3, t_size64, 4);
-  t.add(op(M::LDC, "LDC", 0xb82, L::constant_load).slots(Rs, make_slot(constant_indexed, 24, R)).mods(m(K::IndexMode, 78, 2, t_index_mode), SIZE64));
-  t.add(op(M::ULDC, "ULDC", 0xab9, L::uniform_move).guard_uniform().slots(URd.with(Span_::size), make_slot(constant_bytes, 38, R)).mods(SIZE64));
+  t.add(op(M::LDC, "LDC", 0xb82, L::constant_load)
+            .slots(Rs, make_slot(constant_indexed, 24, R))
+            .mods(m(K::IndexMode, 78, 2, t_index_mode), SIZE64));
+  t.add(op(M::ULDC, "ULDC", 0xab9, L::uniform_move)
+            .guard_uniform()
+            .slots(URd.with(Span_::size), make_slot(constant_bytes, 38, R))
+            .mods(SIZE64));
   // Asynchronous copies, fences, caches
   {
     Slot shared = memory(44, 20);
     shared.lo = 16;
     Slot global = memory(32, 12, 64, 76);
-    t.add(op(M::LDGSTS, "LDGSTS.E", 0xfae, L::async_copy).fix(70, 1, 1).fix(91, 1, 1).slots(shared, global.with(Span_::two), Px)
-              .mods(m(K::Bypass, 81, 1, t_bypass, 1), EV, m(K::Prefetch, 71, 2, t_prefetch), SIZE, m(K::ZFill, 82, 1, t_zfill), ORDER));
+    t.add(op(M::LDGSTS, "LDGSTS.E", 0xfae, L::async_copy)
+              .fix(70, 1, 1)
+              .fix(91, 1, 1)
+              .slots(shared, global.with(Span_::two), Px)
+              .mods(m(K::Bypass, 81, 1, t_bypass, 1), EV, m(K::Prefetch, 71, 2, t_prefetch), SIZE,
+                    m(K::ZFill, 82, 1, t_zfill), ORDER));
   }
   t.add(op(M::LDGDEPBAR, "LDGDEPBAR", 0x9af, L::async_copy));
-  t.add(op(M::DEPBAR, "DEPBAR", 0x91a, L::wait).slots(make_slot(scoreboard, 44, R), imm(38, 6), imm(32, 6).when(Show::optional).def(0)).mods(m(K::LessEqual, 47, 1, t_le, 1)));
+  t.add(op(M::DEPBAR, "DEPBAR", 0x91a, L::wait)
+            .slots(make_slot(scoreboard, 44, R), imm(38, 6), imm(32, 6).when(Show::optional).def(0))
+            .mods(m(K::LessEqual, 47, 1, t_le, 1)));
   t.add(op(M::MEMBAR, "MEMBAR", 0x992, L::fence).mods(m(K::Fence, 79, 2, t_fence), m(K::Scope, 76, 3, t_scope)));
   t.add(op(M::ERRBAR, "ERRBAR", 0x9ab, L::fence));
   t.add(op(M::CGAERRBAR, "CGAERRBAR", 0x5ab, L::fence, sm_90));
-  t.add(op(M::CCTL, "CCTL", 0x98f, L::fence).slots(memory(32, 32).when(Show::optional)).mods(E, m(K::CacheOp, 87, 4, t_cctl)));
-  t.add(op(M::QSPC, "QSPC", 0x3aa, L::space_query).slots(Pd, Rd, memory(40, 24)).mods(E, m(K::AddressSpace, 73, 2, t_space)));
+  t.add(op(M::CCTL, "CCTL", 0x98f, L::fence)
+            .slots(memory(32, 32).when(Show::optional))
+            .mods(E, m(K::CacheOp, 87, 4, t_cctl)));
+  t.add(op(M::QSPC, "QSPC", 0x3aa, L::space_query)
+            .slots(Pd, Rd, memory(40, 24))
+            .mods(E, m(K::AddressSpace, 73, 2, t_space)));
 }
 
 template <size_t N>
@@ -484,45 +678,77 @@ constexpr void warp_and_control_rows(Table<N>& t) {
   // SHFL: lane and mask each a register or an immediate
   for (unsigned form : {0u, 1u, 2u, 3u}) {
     bool lane_imm = form & 2, mask_imm = form & 1;
-    Builder b = op(M::SHFL, "SHFL", lane_imm ? (mask_imm ? 0xf89 : 0x989) : (mask_imm ? 0x589 : 0x389), L::shuffle).slots(Pd, Rd, A);
+    Builder b = op(M::SHFL, "SHFL", lane_imm ? (mask_imm ? 0xf89 : 0x989) : (mask_imm ? 0x589 : 0x389), L::shuffle)
+                    .slots(Pd, Rd, A);
     t.add(b.slots(lane_imm ? imm(53, 5) : B, mask_imm ? imm(40, 13) : C).mods(m(K::ShuffleMode, 58, 2, t_shuffle)));
   }
   t.add(op(M::VOTE, "VOTE", 0x806, L::vote).slots(Rd.opt(RZ), Pd, Ps).mods(m(K::VoteMode, 72, 2, t_vote)));
-  t.add(op(M::VOTEU, "VOTEU", 0x886, L::uniform_move).slots(URd.opt(URZ), upred_out(81), Ps).mods(m(K::VoteMode, 72, 2, t_vote)));
-  t.add(op(M::MATCH, "MATCH", 0x3a1, L::shuffle).slots(Pu, Rd, A.with(Span_::wide)).mods(m(K::MatchMode, 79, 1, t_match), m(K::Wide, 73, 1, t_u64)));
-  t.add(op(M::REDUX, "REDUX", 0x3c4, L::to_uniform).slots(URd, A).mods(m(K::ReduceOp, 78, 3, t_reduce), m(K::Signed, 73, 1, t_signed_only)));
+  t.add(op(M::VOTEU, "VOTEU", 0x886, L::uniform_move)
+            .slots(URd.opt(URZ), upred_out(81), Ps)
+            .mods(m(K::VoteMode, 72, 2, t_vote)));
+  t.add(op(M::MATCH, "MATCH", 0x3a1, L::shuffle)
+            .slots(Pu, Rd, A.with(Span_::wide))
+            .mods(m(K::MatchMode, 79, 1, t_match), m(K::Wide, 73, 1, t_u64)));
+  t.add(op(M::REDUX, "REDUX", 0x3c4, L::to_uniform)
+            .slots(URd, A)
+            .mods(m(K::ReduceOp, 78, 3, t_reduce), m(K::Signed, 73, 1, t_signed_only)));
   // BAR
-  const auto BM = m(K::BarMode, 77, 3, t_bar), BR = m(K::BarReduction, 74, 2, t_silent), BD = m(K::Deferred, 80, 1, t_defer);
+  const auto BM = m(K::BarMode, 77, 3, t_bar), BR = m(K::BarReduction, 74, 2, t_silent),
+             BD = m(K::Deferred, 80, 1, t_defer);
   const Slot bar_p = pred(87, 90).when(Show::with_bar_red).def(0);
-  t.add(op(M::BAR, "BAR", 0xb1d, L::barrier).slots(imm(54, 4), imm(42, 12).when(Show::optional).def(0), bar_p).mods(BM, BR, BD));
+  t.add(op(M::BAR, "BAR", 0xb1d, L::barrier)
+            .slots(imm(54, 4), imm(42, 12).when(Show::optional).def(0), bar_p)
+            .mods(BM, BR, BD));
   t.add(op(M::BAR, "BAR", 0x91d, L::barrier).slots(imm(54, 4), B, bar_p).mods(BM, BR, BD));
   t.add(op(M::BAR, "BAR", 0x51d, L::barrier).slots(B, imm(42, 12).when(Show::optional).def(0), bar_p).mods(BM, BR, BD));
   t.add(op(M::BAR, "BAR", 0x31d, L::barrier).slots(B, same_register, bar_p).mods(BM, BR, BD));
 
   // Control
-  const auto CTL = [](M mn, const char* name, unsigned opcode, L l, uint32_t on = volta) { return op(mn, name, opcode, l, on); };
+  const auto CTL = [](M mn, const char* name, unsigned opcode, L l, uint32_t on = volta) {
+    return op(mn, name, opcode, l, on);
+  };
   const Slot bn = make_slot(barrier, 16, R), bd = make_slot(barrier, 16, W);
   for (bool sm90 : {false, true}) {
     uint32_t on = sm90 ? sm_90 : ampere;
     const Slot target = make_slot(sm90 ? label_split : label, 34, R);
     const auto UNI = m(K::BranchUniform, 32, 1, t_branch_uniform), STK = m(K::BranchStack, 85, 2, t_branch_stack);
     t.add(CTL(M::BRA, "BRA", 0x947, L::branch, on).slots(Px, target).mods(STK, UNI));
-    t.add(CTL(M::BRA_DIV, "BRA.DIV", 0x947, L::branch, on).fix(32, 2, 2).fix(87, 3, 7).fix(91, 1, 1).slots(UA.inv(30), target));
-    t.add(CTL(M::BRA_CONV, "BRA.CONV", 0x947, L::branch, on).fix(32, 2, 3).fix(87, 3, 7).fix(91, 1, 1).slots(UA.inv(30), target));
+    t.add(CTL(M::BRA_DIV, "BRA.DIV", 0x947, L::branch, on)
+              .fix(32, 2, 2)
+              .fix(87, 3, 7)
+              .fix(91, 1, 1)
+              .slots(UA.inv(30), target));
+    t.add(CTL(M::BRA_CONV, "BRA.CONV", 0x947, L::branch, on)
+              .fix(32, 2, 3)
+              .fix(87, 3, 7)
+              .fix(91, 1, 1)
+              .slots(UA.inv(30), target));
     t.add(CTL(M::BRX, "BRX", 0x949, L::branch, on).fix(87, 3, 7).slots(A.with(Span_::two), target.as(Style::relative)));
     t.add(CTL(M::CALL_REL, "CALL.REL", 0x944, L::branch, on).slots(Px, target).mods(m(K::NoInc, 86, 1, t_noinc, 1)));
-    t.add(CTL(M::CALL_REL_R, "CALL.REL", 0x344, L::branch, on).slots(Px, A.with(Span_::two), target).mods(m(K::NoInc, 86, 1, t_noinc, 1)));
-    t.add(CTL(M::RET_REL, "RET.REL", 0x950, L::branch, on).slots(Px, A.with(Span_::two), target).mods(m(K::NoInc, 86, 1, t_nodec, 1)));
+    t.add(CTL(M::CALL_REL_R, "CALL.REL", 0x344, L::branch, on)
+              .slots(Px, A.with(Span_::two), target)
+              .mods(m(K::NoInc, 86, 1, t_noinc, 1)));
+    t.add(CTL(M::RET_REL, "RET.REL", 0x950, L::branch, on)
+              .slots(Px, A.with(Span_::two), target)
+              .mods(m(K::NoInc, 86, 1, t_nodec, 1)));
   }
   t.add(CTL(M::EXIT, "EXIT", 0x94d, L::branch).slots(Px).mods(m(K::ExitMode, 84, 2, t_exit)));
   t.add(CTL(M::BSSY, "BSSY", 0x945, L::convergence).slots(Px, bd, make_slot(label_short, 34, R)));
   t.add(CTL(M::BSYNC, "BSYNC", 0x941, L::branch).slots(Px, bn));
   t.add(CTL(M::BREAK, "BREAK", 0x942, L::convergence).slots(Px, bn.rw(Access::read_write)));
-  t.add(CTL(M::WARPSYNC, "WARPSYNC", 0x948, L::convergence, ampere).slots(Px, I32).mods(m(K::Exclusive, 86, 1, t_exclusive)));
-  t.add(CTL(M::WARPSYNC, "WARPSYNC", 0x348, L::convergence, ampere).slots(Px, B).mods(m(K::Exclusive, 86, 1, t_exclusive)));
+  t.add(CTL(M::WARPSYNC, "WARPSYNC", 0x948, L::convergence, ampere)
+            .slots(Px, I32)
+            .mods(m(K::Exclusive, 86, 1, t_exclusive)));
+  t.add(CTL(M::WARPSYNC, "WARPSYNC", 0x348, L::convergence, ampere)
+            .slots(Px, B)
+            .mods(m(K::Exclusive, 86, 1, t_exclusive)));
   t.add(CTL(M::WARPSYNC_ALL, "WARPSYNC.ALL", 0x948, L::convergence, sm_90).slots(Px));
-  t.add(CTL(M::WARPSYNC, "WARPSYNC", 0x348, L::convergence, sm_90).slots(Px, A).mods(m(K::Exclusive, 85, 1, t_exclusive)));
-  t.add(CTL(M::WARPSYNC_COLLECTIVE, "WARPSYNC.COLLECTIVE", 0x348, L::convergence, sm_90).fix(86, 1, 1).slots(Px, A, make_slot(label_split, 34, R)));
+  t.add(CTL(M::WARPSYNC, "WARPSYNC", 0x348, L::convergence, sm_90)
+            .slots(Px, A)
+            .mods(m(K::Exclusive, 85, 1, t_exclusive)));
+  t.add(CTL(M::WARPSYNC_COLLECTIVE, "WARPSYNC.COLLECTIVE", 0x348, L::convergence, sm_90)
+            .fix(86, 1, 1)
+            .slots(Px, A, make_slot(label_split, 34, R)));
   t.add(CTL(M::ENDCOLLECTIVE, "ENDCOLLECTIVE", 0x91b, L::convergence, sm_90).slots(Px));
   t.add(CTL(M::YIELD, "YIELD", 0x946, L::convergence).slots(Px));
   t.add(CTL(M::KILL, "KILL", 0x95b, L::branch).slots(Px).from(Provenance::inferred));
@@ -537,24 +763,43 @@ template <size_t N>
 constexpr void uniform_rows(Table<N>& t) {
   const auto X = m(K::X, 74, 1, t_x);
   const auto U32 = m(K::Signed, 73, 1, t_unsigned, 1);
-  const Slot UPu = upred_out(81).opt(PT), UPv = upred_out(84).opt(PT), UPd = upred_out(81), UPq = upred_out(84), UPs = upred(87, 90);
-  const Slot ucarry1 = upred(87, 90).def(PT, true).when(Show::with_x), ucarry2 = upred(77, 80).def(PT, true).when(Show::with_x);
-  auto base = [](M mn, const char* name, unsigned opcode) { return op(mn, name, opcode, L::uniform).guard_uniform().fix(91, 1, 1); };
+  const Slot UPu = upred_out(81).opt(PT), UPv = upred_out(84).opt(PT), UPd = upred_out(81), UPq = upred_out(84),
+             UPs = upred(87, 90);
+  const Slot ucarry1 = upred(87, 90).def(PT, true).when(Show::with_x),
+             ucarry2 = upred(77, 80).def(PT, true).when(Show::with_x);
+  auto base = [](M mn, const char* name, unsigned opcode) {
+    return op(mn, name, opcode, L::uniform).guard_uniform().fix(91, 1, 1);
+  };
   t.add(op(M::UMOV, "UMOV", 0x882, L::uniform_move).guard_uniform().slots(URd, I32));
   t.add(op(M::UMOV, "UMOV", 0xc82, L::uniform_move).guard_uniform().fix(91, 1, 1).slots(URd, UB));
   for (bool i : {false, true}) {
     unsigned f = i ? 0x800 : 0x200;
     const Slot b_signed = i ? S32 : UB, b_plain = i ? I32 : UB;
     const Slot b_neg = i ? S32 : UB.nx(63), b_neg_plain = i ? I32 : UB.nx(63);
-    t.add(base(M::UIADD3, "UIADD3", f | 0x90).slots(URd, UPu, UPv, UA.nx(72), b_neg, UC.nx(75), ucarry1, ucarry2).mods(X));
+    t.add(base(M::UIADD3, "UIADD3", f | 0x90)
+              .slots(URd, UPu, UPv, UA.nx(72), b_neg, UC.nx(75), ucarry1, ucarry2)
+              .mods(X));
     t.add(base(M::UIMAD, "UIMAD", f | 0xa4).fix(81, 3, 7).slots(URd, UA, b_signed, UC.nx(75), ucarry1).mods(U32, X));
-    t.add(base(M::UIMAD_WIDE, "UIMAD.WIDE", f | 0xa5).slots(URd.with(Span_::two), UPu, UA, b_signed, UC.nx(75).with(Span_::two), ucarry1).mods(U32, X));
-    t.add(base(M::ULEA, "ULEA", f | 0x91).fix(64, 8, 63).slots(URd, UPu, UA.nx(72), b_neg_plain, imm(75, 5), ucarry1).mods(X));
-    t.add(base(M::ULEA_HI, "ULEA.HI", f | 0x91).fix(80, 1, 1).slots(URd, UPu, UA.nx(72), b_neg_plain, UC, imm(75, 5), ucarry1).mods(X, m(K::SX32, 73, 1, t_sx32)));
-    t.add(base(M::ULOP3, "ULOP3.LUT", f | 0x92).slots(UPu, URd, UA, b_plain, UC, imm(72, 8), upred(87, 90).def(PT, true)).mods(m(K::PAnd, 80, 1, t_pand)));
-    t.add(base(M::USHF, "USHF", f | 0x99).slots(URd, UA, b_plain, UC)
-              .mods(m(K::Right, 76, 1, t_right), m(K::Wrap, 75, 1, t_wrap), m(K::ShiftType, 73, 2, t_shift_type, 3), m(K::High, 80, 1, t_high)));
-    t.add(base(M::UISETP, "UISETP", f | 0x8c).slots(UPd, UPq, UA, b_signed, UPs, upred(68, 71).when(Show::with_ex).def(PT))
+    t.add(base(M::UIMAD_WIDE, "UIMAD.WIDE", f | 0xa5)
+              .slots(URd.with(Span_::two), UPu, UA, b_signed, UC.nx(75).with(Span_::two), ucarry1)
+              .mods(U32, X));
+    t.add(base(M::ULEA, "ULEA", f | 0x91)
+              .fix(64, 8, 63)
+              .slots(URd, UPu, UA.nx(72), b_neg_plain, imm(75, 5), ucarry1)
+              .mods(X));
+    t.add(base(M::ULEA_HI, "ULEA.HI", f | 0x91)
+              .fix(80, 1, 1)
+              .slots(URd, UPu, UA.nx(72), b_neg_plain, UC, imm(75, 5), ucarry1)
+              .mods(X, m(K::SX32, 73, 1, t_sx32)));
+    t.add(base(M::ULOP3, "ULOP3.LUT", f | 0x92)
+              .slots(UPu, URd, UA, b_plain, UC, imm(72, 8), upred(87, 90).def(PT, true))
+              .mods(m(K::PAnd, 80, 1, t_pand)));
+    t.add(base(M::USHF, "USHF", f | 0x99)
+              .slots(URd, UA, b_plain, UC)
+              .mods(m(K::Right, 76, 1, t_right), m(K::Wrap, 75, 1, t_wrap), m(K::ShiftType, 73, 2, t_shift_type, 3),
+                    m(K::High, 80, 1, t_high)));
+    t.add(base(M::UISETP, "UISETP", f | 0x8c)
+              .slots(UPd, UPq, UA, b_signed, UPs, upred(68, 71).when(Show::with_ex).def(PT))
               .mods(m(K::Compare, 76, 3, t_compare), U32, m(K::Bool, 74, 2, t_bool), m(K::EX, 72, 1, t_ex)));
     t.add(base(M::USEL, "USEL", f | 0x87).slots(URd, UA, b_plain, UPs));
     t.add(base(M::UPRMT, "UPRMT", f | 0x96).slots(URd, UA, b_plain, UC).mods(m(K::PermuteMode, 72, 3, t_permute)));
@@ -566,7 +811,9 @@ constexpr void uniform_rows(Table<N>& t) {
   t.add(base(M::UBREV, "UBREV", 0x2be).slots(URd, UB.inv(63)).from(Provenance::inferred));
   Slot lut = imm(64, 3, immediate_split);
   lut.second = 72;
-  t.add(op(M::UPLOP3, "UPLOP3.LUT", 0x89c, L::uniform).guard_uniform().slots(UPd, UPq, UPs, upred(77, 80), upred(68, 71), lut, imm(16, 8)));
+  t.add(op(M::UPLOP3, "UPLOP3.LUT", 0x89c, L::uniform)
+            .guard_uniform()
+            .slots(UPd, UPq, UPs, upred(77, 80), upred(68, 71), lut, imm(16, 8)));
 }
 
 constexpr auto make_table() {

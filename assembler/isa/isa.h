@@ -24,21 +24,21 @@ enum class Family : uint8_t { pascal, volta };  // Maxwell/Pascal 64-bit words; 
 
 // Facts about one target (targets.cpp); sources: the ISA documents.
 struct Target {
-  std::string_view name;          // "sm_86"
-  uint32_t sm;                    // 86
+  std::string_view name;  // "sm_86"
+  uint32_t sm;            // 86
   Family family;
-  uint32_t bit;                   // 1 << position in the table of targets; Form::targets is a set of these
-  uint32_t elf_flags;             // low bits of e_flags
-  uint32_t instruction_bytes;     // 16; Pascal: 8 (plus a control word per three)
-  uint32_t parameter_base;        // offset of the first kernel parameter in constant bank 0
-  uint32_t descriptor_offset;     // of the memory descriptor in bank 0; 0: none (Pascal)
+  uint32_t bit;                // 1 << position in the table of targets; Form::targets is a set of these
+  uint32_t elf_flags;          // low bits of e_flags
+  uint32_t instruction_bytes;  // 16; Pascal: 8 (plus a control word per three)
+  uint32_t parameter_base;     // offset of the first kernel parameter in constant bank 0
+  uint32_t descriptor_offset;  // of the memory descriptor in bank 0; 0: none (Pascal)
   uint32_t ntid_offset, nctaid_offset, stack_offset;  // in bank 0: block size x y z, grid size x y z, initial R1
-  uint32_t shared_base;           // bytes reserved at the start of shared memory (sm_90: 0x400)
-  uint32_t max_registers;         // usable per thread: 253 on Volta+, 255 on Pascal
-  uint32_t reported_registers_extra;  // REGCOUNT = used + this (Volta+: 2)
-  uint32_t max_shared_bytes;      // static, per block
+  uint32_t shared_base;                               // bytes reserved at the start of shared memory (sm_90: 0x400)
+  uint32_t max_registers;                             // usable per thread: 253 on Volta+, 255 on Pascal
+  uint32_t reported_registers_extra;                  // REGCOUNT = used + this (Volta+: 2)
+  uint32_t max_shared_bytes;                          // static, per block
   uint32_t warps_per_sm, registers_per_sm;
-  bool fp64_scoreboard;           // FP64 results need a scoreboard (all but sm_90)
+  bool fp64_scoreboard;  // FP64 results need a scoreboard (all but sm_90)
 };
 std::span<const Target> targets();
 const Target* find_target(std::string_view name);  // null when unknown
@@ -82,25 +82,25 @@ enum class OperandKind : uint8_t {
   predicate,  // reg; `negated`
   uniform,    // reg (UR)
   uniform_predicate,
-  barrier,    // reg: B0..B15
+  barrier,  // reg: B0..B15
   immediate,  // value: the 32 bits of the field as the instruction sees them (f64 immediates: the high word), sign- or zero-extended
-  constant,   // c[bank][value]; with reg != 255: c[bank][reg + value]
-  special,    // value: special register number
-  label,      // value: byte address of the target within the section (assembler before layout: a block id)
-  address,    // [reg + uniform + value]: reg 255 = none; uniform 63 = none
-  scoreboard, // value: SBn of DEPBAR
+  constant,    // c[bank][value]; with reg != 255: c[bank][reg + value]
+  special,     // value: special register number
+  label,       // value: byte address of the target within the section (assembler before layout: a block id)
+  address,     // [reg + uniform + value]: reg 255 = none; uniform 63 = none
+  scoreboard,  // value: SBn of DEPBAR
 };
 
 struct Operand {
   OperandKind kind = OperandKind::none;
-  bool negated : 1 = false;    // -x, ~x or !p
-  bool absolute : 1 = false;   // |x|
-  bool wide : 1 = false;       // address: reg is a 64-bit pair (.64)
-  bool descriptor : 1 = false; // address: `uniform` is the memory descriptor, not an addend
-  uint8_t bank = 0;            // constant
-  uint8_t part = 0;            // half/byte selector where a slot has one (.H1, .B2), as encoded
+  bool negated : 1 = false;     // -x, ~x or !p
+  bool absolute : 1 = false;    // |x|
+  bool wide : 1 = false;        // address: reg is a 64-bit pair (.64)
+  bool descriptor : 1 = false;  // address: `uniform` is the memory descriptor, not an addend
+  uint8_t bank = 0;             // constant
+  uint8_t part = 0;             // half/byte selector where a slot has one (.H1, .B2), as encoded
   uint32_t reg = 255;
-  uint16_t uniform = 63;       // address
+  uint16_t uniform = 63;  // address
   int64_t value = 0;
   bool operator==(const Operand&) const = default;
 };
@@ -113,7 +113,7 @@ struct Instruction {
   FormId form = none<FormId>();
   Mnemonic mnemonic{};
   uint8_t operand_count = 0;
-  uint32_t guard = PT;             // predicate register (uniform predicate for uniform-datapath forms)
+  uint32_t guard = PT;  // predicate register (uniform predicate for uniform-datapath forms)
   bool guard_negated = false;
   Control control;
   std::array<uint8_t, max_modifiers> modifiers{};  // parallel to the form's modifiers
@@ -130,12 +130,16 @@ enum class LatencyClass : uint8_t {
 #undef LATENCY_CLASS
 };
 
-enum class Provenance : uint8_t { inferred, ptxas, device };  // inferred; seen in ptxas's output; seen to work on the H200
+enum class Provenance : uint8_t {
+  inferred,
+  ptxas,
+  device
+};  // inferred; seen in ptxas's output; seen to work on the H200
 
 // --- Rows, as passes see them --------------------------------------------------------------------------------------------------
 size_t form_count();
 Family form_family(FormId form);
-uint32_t form_targets(FormId form);             // set of Target::bit
+uint32_t form_targets(FormId form);  // set of Target::bit
 LatencyClass latency_class(const Instruction& instruction);
 Provenance provenance(FormId form);
 
@@ -153,11 +157,11 @@ uint8_t implicit_predicate_reads(const Instruction& instruction);
 // Uniform-datapath forms are guarded by a uniform predicate.
 bool guard_is_uniform(FormId form);
 uint32_t slot_count(FormId form);
-std::string_view form_name(FormId form);        // as printed, without modifiers: "IMAD.WIDE"
+std::string_view form_name(FormId form);  // as printed, without modifiers: "IMAD.WIDE"
 
 // --- Modifiers ---------------------------------------------------------------------------------------------------------------
 bool has_modifier(FormId form, ModifierKind kind);
-uint8_t modifier(const Instruction& instruction, ModifierKind kind);                // 0 (or the row's default) when the form has none
+uint8_t modifier(const Instruction& instruction, ModifierKind kind);  // 0 (or the row's default) when the form has none
 // CHECKs that the form has it. May change the form: Volta's conversions have an opcode of their own for 64-bit operands.
 void set_modifier(Instruction& instruction, ModifierKind kind, uint8_t value);
 
@@ -178,7 +182,8 @@ bool decode(const Target& target, Word word, uint64_t address, Instruction& inst
 Instruction random_instruction(FormId form, uint64_t seed);
 // As nvdisasm 11.8 prints the instruction, without the final semicolon. A branch target prints as `label_of_target`, or as its address
 // when that is empty. `address`: of the instruction (BRX prints a distance).
-std::string text(const Target& target, const Instruction& instruction, const std::string& label_of_target = {}, uint64_t address = 0);
+std::string text(const Target& target, const Instruction& instruction, const std::string& label_of_target = {},
+                 uint64_t address = 0);
 std::string_view special_register_name(const Target& target, uint32_t number);  // "SR_TID.X"; empty when it has none
 
 // --- Streams of instructions ---------------------------------------------------------------------------------------------------

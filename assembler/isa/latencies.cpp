@@ -1,8 +1,8 @@
 // The table of issue distances. Rules are tried in order, first match wins, per role; what no rule covers takes the largest value of the role.
 // Sources: distances mined from ptxas 11.8's code per target (provenance ptxas), lowered step by step on an H200 (device, sm_90 only).
 // Values known only from other projects are raised to the safe rule of the family (inferred).
-#include "assembler/isa/form.h"
 #include "assembler/isa/latencies.h"
+#include "assembler/isa/form.h"
 
 namespace rndn::isa {
 namespace {
@@ -12,15 +12,20 @@ using P = Provenance;
 
 constexpr uint64_t set() { return 0; }
 template <class... T>
-constexpr uint64_t set(L first, T... rest) { return uint64_t{1} << static_cast<unsigned>(first) | set(rest...); }
+constexpr uint64_t set(L first, T... rest) {
+  return uint64_t{1} << static_cast<unsigned>(first) | set(rest...);
+}
 constexpr uint64_t any = ~uint64_t{0};
 
 constexpr uint64_t alu = set(L::alu, L::vote), fma = set(L::fma), wide = set(L::wide);
-constexpr uint64_t memory = set(L::global_load, L::global_store, L::global_atomic, L::shared_load, L::shared_store, L::shared_atomic, L::local_load,
-                                L::local_store, L::async_copy, L::shuffle, L::barrier, L::constant_load, L::fence);
-constexpr uint64_t variable = set(L::sfu, L::special, L::to_uniform, L::register_to_uniform, L::branch, L::convergence, L::space_query, L::nop);
+constexpr uint64_t memory =
+    set(L::global_load, L::global_store, L::global_atomic, L::shared_load, L::shared_store, L::shared_atomic,
+        L::local_load, L::local_store, L::async_copy, L::shuffle, L::barrier, L::constant_load, L::fence);
+constexpr uint64_t variable =
+    set(L::sfu, L::special, L::to_uniform, L::register_to_uniform, L::branch, L::convergence, L::space_query, L::nop);
 constexpr uint64_t shared = set(L::shared_load, L::shared_store, L::shared_atomic, L::shuffle, L::constant_load);
-constexpr uint64_t global = set(L::global_load, L::global_store, L::global_atomic, L::local_load, L::local_store, L::fence);
+constexpr uint64_t global =
+    set(L::global_load, L::global_store, L::global_atomic, L::local_load, L::local_store, L::fence);
 
 struct Rule {
   uint32_t targets;
@@ -100,13 +105,16 @@ constexpr uint8_t largest(uint32_t target, Role role) {
 
 constexpr Distance look_up(uint32_t target, L producer, L consumer, Role role) {
   for (const Rule& r : rules)
-    if ((r.targets & target) && r.role == role && (r.producers >> static_cast<unsigned>(producer) & 1) && (r.consumers >> static_cast<unsigned>(consumer) & 1))
+    if ((r.targets & target) && r.role == role && (r.producers >> static_cast<unsigned>(producer) & 1) &&
+        (r.consumers >> static_cast<unsigned>(consumer) & 1))
       return {r.cycles, r.provenance == P::device && !(target & sm_90) ? P::ptxas : r.provenance};
   return {largest(target, role), P::inferred};
 }
 // Spot checks against the sources.
-static_assert(look_up(sm_86, L::fma, L::alu, Role::gpr).cycles == 5 && look_up(sm_90, L::fp64, L::fp64, Role::gpr).cycles == 8);
-static_assert(look_up(sm_90, L::cs2r, L::alu, Role::gpr).cycles == 10 && look_up(sm_61, L::alu, L::sfu, Role::gpr).cycles == 2);
+static_assert(look_up(sm_86, L::fma, L::alu, Role::gpr).cycles == 5 &&
+              look_up(sm_90, L::fp64, L::fp64, Role::gpr).cycles == 8);
+static_assert(look_up(sm_90, L::cs2r, L::alu, Role::gpr).cycles == 10 &&
+              look_up(sm_61, L::alu, L::sfu, Role::gpr).cycles == 2);
 
 }  // namespace
 
@@ -116,8 +124,10 @@ Distance issue_distance(const Target& target, LatencyClass producer, LatencyClas
 
 Distance issue_distance(const Target& target, const Instruction& producer, const Instruction& consumer, Role role) {
   LatencyClass p = latency_class(producer), c = latency_class(consumer);
-  if (role == Role::carry && (producer.mnemonic == Mnemonic::IMNMX || c != LatencyClass::alu)) return {13, Provenance::ptxas};
-  if (role == Role::predicate && target.family == Family::volta && consumer.mnemonic == Mnemonic::VOTE) role = Role::guard;
+  if (role == Role::carry && (producer.mnemonic == Mnemonic::IMNMX || c != LatencyClass::alu))
+    return {13, Provenance::ptxas};
+  if (role == Role::predicate && target.family == Family::volta && consumer.mnemonic == Mnemonic::VOTE)
+    role = Role::guard;
   return look_up(target.bit, p, c, role);
 }
 
@@ -126,9 +136,20 @@ Scoreboards scoreboards(const Target& target, LatencyClass latency) {
     case L::fp64: return {target.fp64_scoreboard, target.fp64_scoreboard};
     case L::register_to_uniform: return {target.sm < 90, target.sm < 90};
     case L::special: return {true, false};
-    case L::sfu: case L::to_uniform: case L::constant_load: case L::global_load: case L::global_atomic: case L::shared_load: case L::shared_atomic:
-    case L::local_load: case L::shuffle: case L::space_query: case L::async_copy: return {true, true};
-    case L::global_store: case L::shared_store: case L::local_store: return {false, true};
+    case L::sfu:
+    case L::to_uniform:
+    case L::constant_load:
+    case L::global_load:
+    case L::global_atomic:
+    case L::shared_load:
+    case L::shared_atomic:
+    case L::local_load:
+    case L::shuffle:
+    case L::space_query:
+    case L::async_copy: return {true, true};
+    case L::global_store:
+    case L::shared_store:
+    case L::local_store: return {false, true};
     default: return {false, false};
   }
 }

@@ -7,9 +7,9 @@ namespace rndn::isa {
 
 // What the consumer reads, and as what.
 enum class Role : uint8_t {
-  gpr,                // a general register, as data or address
-  predicate,          // a predicate, as an operand
-  guard,              // a predicate, as the guard of an instruction, or as the condition of a branch, vote, barrier or memory operation
+  gpr,        // a general register, as data or address
+  predicate,  // a predicate, as an operand
+  guard,  // a predicate, as the guard of an instruction, or as the condition of a branch, vote, barrier or memory operation
   carry,              // Pascal's condition code
   uniform,            // a uniform register
   uniform_predicate,  // a uniform predicate, as an operand

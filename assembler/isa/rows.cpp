@@ -29,7 +29,8 @@ std::string_view mnemonic_name(Mnemonic m) {
 
 LatencyClass latency_class(const Instruction& instruction) {
   const Form& form = form_row(instruction.form);
-  if (form.latency == LatencyClass::cs2r && modifier(instruction, ModifierKind::Wide) == 0) return LatencyClass::alu;  // CS2R.32
+  if (form.latency == LatencyClass::cs2r && modifier(instruction, ModifierKind::Wide) == 0)
+    return LatencyClass::alu;  // CS2R.32
   return form.latency;
 }
 
@@ -43,8 +44,12 @@ RegisterFile register_file(const Instruction& instruction, uint32_t k) {
   const Form& form = form_row(instruction.form);
   if (k >= form.slot_count) return RegisterFile::none;
   switch (form.slots[k].kind) {
-    case SlotKind::gpr: case SlotKind::address: case SlotKind::constant_indexed: case SlotKind::constant_ldc: return RegisterFile::gpr;
-    case SlotKind::predicate: case SlotKind::predicate_inverted: return RegisterFile::predicate;
+    case SlotKind::gpr:
+    case SlotKind::address:
+    case SlotKind::constant_indexed:
+    case SlotKind::constant_ldc: return RegisterFile::gpr;
+    case SlotKind::predicate:
+    case SlotKind::predicate_inverted: return RegisterFile::predicate;
     case SlotKind::uniform: return RegisterFile::uniform;
     case SlotKind::uniform_predicate: return RegisterFile::uniform_predicate;
     case SlotKind::barrier: return RegisterFile::barrier;
@@ -55,7 +60,9 @@ RegisterFile register_file(const Instruction& instruction, uint32_t k) {
 namespace {
 uint32_t atom_registers(const Form& form, uint8_t type) {
   switch (form.mnemonic) {
-    case Mnemonic::ATOMG: case Mnemonic::ATOM: case Mnemonic::RED:
+    case Mnemonic::ATOMG:
+    case Mnemonic::ATOM:
+    case Mnemonic::RED:
       if (form.targets == sm_90) return type == 4 ? 4 : type == 2 || type == 3 ? 2 : 1;
       return type == 2 || type == 5 || type == 6 ? 2 : 1;
     default:  // shared memory and compare-and-swap
@@ -64,8 +71,15 @@ uint32_t atom_registers(const Form& form, uint8_t type) {
 }
 uint32_t vector_registers(uint8_t type) {  // sm_90 float atomics
   switch (type) {
-    case 1: case 4: case 10: case 13: case 15: return 2;
-    case 2: case 5: case 11: case 14: return 4;
+    case 1:
+    case 4:
+    case 10:
+    case 13:
+    case 15: return 2;
+    case 2:
+    case 5:
+    case 11:
+    case 14: return 4;
     default: return 1;
   }
 }
@@ -102,9 +116,11 @@ bool reads_carry(const Instruction& instruction) {
   if (form.mnemonic == Mnemonic::P2R) return modifier(instruction, ModifierKind::FromCC) != 0;
   if (form.mnemonic == Mnemonic::CSETP || form.mnemonic == Mnemonic::CSET) return true;
   uint8_t extended = modifier(instruction, ModifierKind::Extended);
-  if (extended && form.mnemonic == Mnemonic::IMNMX) return extended == 1 || extended == 2;  // XLO, XMED read what XHI recorded
-  if (extended) return extended >= 2;                                                      // .X, .XHI of the shifts
-  if (has_modifier(instruction.form, ModifierKind::Condition)) return modifier(instruction, ModifierKind::Condition) != 15;
+  if (extended && form.mnemonic == Mnemonic::IMNMX)
+    return extended == 1 || extended == 2;  // XLO, XMED read what XHI recorded
+  if (extended) return extended >= 2;       // .X, .XHI of the shifts
+  if (has_modifier(instruction.form, ModifierKind::Condition))
+    return modifier(instruction, ModifierKind::Condition) != 15;
   return false;
 }
 
@@ -144,12 +160,16 @@ namespace {
 void choose_conversion(Instruction& instruction) {
   const Form& form = form_row(instruction.form);
   switch (form.mnemonic) {
-    case Mnemonic::F2F: case Mnemonic::F2I: case Mnemonic::I2F: case Mnemonic::FRND: break;
+    case Mnemonic::F2F:
+    case Mnemonic::F2I:
+    case Mnemonic::I2F:
+    case Mnemonic::FRND: break;
     default: return;
   }
   if (form.pascal) return;
   bool wide = false;
-  for (ModifierKind k : {ModifierKind::DestFormat, ModifierKind::SourceFormat, ModifierKind::DestSize, ModifierKind::SourceSize})
+  for (ModifierKind k :
+       {ModifierKind::DestFormat, ModifierKind::SourceFormat, ModifierKind::DestSize, ModifierKind::SourceSize})
     wide |= modifier(instruction, k) == 3;
   uint64_t opcode = form.match.lo & 0xfff;
   bool is_wide = (opcode & 0x10) != 0;
@@ -185,13 +205,19 @@ bool accepts(const Slot& slot, const Operand& o) {
     case OperandKind::none: return slot.show != Show::always || slot.initial != 255 || slot.kind == SlotKind::none;
     case OperandKind::gpr: return slot.kind == SlotKind::gpr;
     case OperandKind::predicate:
-      return (slot.kind == SlotKind::predicate || slot.kind == SlotKind::predicate_inverted) && (!o.negated || slot.neg != no_bit);
+      return (slot.kind == SlotKind::predicate || slot.kind == SlotKind::predicate_inverted) &&
+             (!o.negated || slot.neg != no_bit);
     case OperandKind::uniform: return slot.kind == SlotKind::uniform;
-    case OperandKind::uniform_predicate: return slot.kind == SlotKind::uniform_predicate && (!o.negated || slot.neg != no_bit);
+    case OperandKind::uniform_predicate:
+      return slot.kind == SlotKind::uniform_predicate && (!o.negated || slot.neg != no_bit);
     case OperandKind::barrier: return slot.kind == SlotKind::barrier;
     case OperandKind::immediate:
       switch (slot.kind) {
-        case SlotKind::immediate: case SlotKind::immediate_signed: case SlotKind::immediate_split: case SlotKind::immediate_20: case SlotKind::float_20: {
+        case SlotKind::immediate:
+        case SlotKind::immediate_signed:
+        case SlotKind::immediate_split:
+        case SlotKind::immediate_20:
+        case SlotKind::float_20: {
           Word ignored;
           return encode_immediate(slot, o.value, ignored);
         }
@@ -199,9 +225,11 @@ bool accepts(const Slot& slot, const Operand& o) {
       }
     case OperandKind::constant:
       switch (slot.kind) {
-        case SlotKind::constant: case SlotKind::constant_20: return o.reg == RZ && (o.value & 3) == 0;
+        case SlotKind::constant:
+        case SlotKind::constant_20: return o.reg == RZ && (o.value & 3) == 0;
         case SlotKind::constant_bytes: return o.reg == RZ;
-        case SlotKind::constant_indexed: case SlotKind::constant_ldc: return true;
+        case SlotKind::constant_indexed:
+        case SlotKind::constant_ldc: return true;
         default: return false;
       }
     case OperandKind::special: return slot.kind == SlotKind::special;
@@ -222,13 +250,29 @@ bool accepts(const Slot& slot, const Operand& o) {
 Operand default_operand(const Slot& slot) {
   Operand o;
   switch (slot.kind) {
-    case SlotKind::gpr: o.kind = OperandKind::gpr; o.reg = RZ; break;
-    case SlotKind::predicate: case SlotKind::predicate_inverted: o.kind = OperandKind::predicate; o.reg = slot.initial == 255 ? PT : slot.initial; break;
-    case SlotKind::uniform: o.kind = OperandKind::uniform; o.reg = URZ; break;
-    case SlotKind::uniform_predicate: o.kind = OperandKind::uniform_predicate; o.reg = slot.initial == 255 ? PT : slot.initial; break;
+    case SlotKind::gpr:
+      o.kind = OperandKind::gpr;
+      o.reg = RZ;
+      break;
+    case SlotKind::predicate:
+    case SlotKind::predicate_inverted:
+      o.kind = OperandKind::predicate;
+      o.reg = slot.initial == 255 ? PT : slot.initial;
+      break;
+    case SlotKind::uniform:
+      o.kind = OperandKind::uniform;
+      o.reg = URZ;
+      break;
+    case SlotKind::uniform_predicate:
+      o.kind = OperandKind::uniform_predicate;
+      o.reg = slot.initial == 255 ? PT : slot.initial;
+      break;
     case SlotKind::address: o.kind = OperandKind::address; break;
     case SlotKind::none: return o;
-    default: o.kind = OperandKind::immediate; o.value = 0; break;
+    default:
+      o.kind = OperandKind::immediate;
+      o.value = 0;
+      break;
   }
   o.negated = slot.initial_negated;
   return o;
@@ -249,7 +293,8 @@ bool align(const Form& form, std::span<const Operand> operands, Instruction& out
     if (next < operands.size() && accepts(slot, operands[next])) {
       size_t must = 0;  // operands needed by the mandatory slots from here on, this one included
       for (uint32_t j = k; j < form.slot_count; ++j)
-        must += form.slots[j].show == Show::always && !(form.slots[j].initial != 255) && form.slots[j].kind != SlotKind::none;
+        must += form.slots[j].show == Show::always && !(form.slots[j].initial != 255) &&
+                form.slots[j].kind != SlotKind::none;
       bool mandatory = slot.show == Show::always && slot.initial == 255;
       if (mandatory || operands.size() - next > must) {
         out.operands[k] = operands[next++];

@@ -58,7 +58,8 @@ std::vector<Located> unpack(const Target& target, std::span<const std::byte> cod
   }
   for (size_t at = 0; at + 32 <= code.size(); at += 32) {
     uint64_t control = load(&code[at]);
-    for (size_t k = 0; k < 3; ++k) out.push_back({at + 8 + 8 * k, {load(&code[at + 8 + 8 * k]), control >> (21 * k) & 0x1fffff}});
+    for (size_t k = 0; k < 3; ++k)
+      out.push_back({at + 8 + 8 * k, {load(&code[at + 8 + 8 * k]), control >> (21 * k) & 0x1fffff}});
   }
   return out;
 }

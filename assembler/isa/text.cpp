@@ -13,7 +13,9 @@ using K = ModifierKind;
 using M = Mnemonic;
 
 std::string hex(uint64_t v) { return fmt::format("0x{:x}", v); }
-std::string signed_hex(int64_t v) { return v < 0 ? "-" + hex(static_cast<uint64_t>(-v)) : hex(static_cast<uint64_t>(v)); }
+std::string signed_hex(int64_t v) {
+  return v < 0 ? "-" + hex(static_cast<uint64_t>(-v)) : hex(static_cast<uint64_t>(v));
+}
 
 // Twenty significant digits without trailing zeros; whole numbers from 10^9 on, and everything huge, in scientific notation with all zeros.
 // Infinities and NaNs end with a blank, as there.
@@ -29,11 +31,14 @@ std::string float_text(Style style, uint32_t bits) {
   if (style == Style::f32) return number(std::bit_cast<float>(bits), bits >> 31 ? "-QNAN " : "+QNAN ");
   uint64_t wide = static_cast<uint64_t>(bits) << 32;
   bool quiet = bits & 0x80000;
-  return number(std::bit_cast<double>(wide), bits >> 31 ? (quiet ? "-QNAN " : "-SNAN ") : (quiet ? "+QNAN " : "+SNAN "));
+  return number(std::bit_cast<double>(wide),
+                bits >> 31 ? (quiet ? "-QNAN " : "-SNAN ") : (quiet ? "+QNAN " : "+SNAN "));
 }
 std::string half_text(uint16_t bits) {
   int exponent = bits >> 10 & 31, mantissa = bits & 1023;
-  double v = exponent == 0 ? std::ldexp(mantissa, -24) : exponent == 31 ? (mantissa ? NAN : INFINITY) : std::ldexp(1024 + mantissa, exponent - 25);
+  double v = exponent == 0    ? std::ldexp(mantissa, -24)
+             : exponent == 31 ? (mantissa ? NAN : INFINITY)
+                              : std::ldexp(1024 + mantissa, exponent - 25);
   if (bits >> 15) v = -v;
   return number(v, bits >> 15 ? "-QNAN " : "+QNAN ");
 }
@@ -50,7 +55,14 @@ struct Printer {
   static std::string gpr(uint32_t reg) { return reg == RZ ? "RZ" : fmt::format("R{}", reg); }
   // The operand-cache flag of the register field at `lo`.
   const char* reuse(uint8_t lo) const {
-    int slot = form.pascal ? (lo == 8 ? 0 : lo == 20 ? 1 : lo == 39 ? 2 : -1) : (lo == 24 ? 0 : lo == 32 ? 1 : lo == 64 ? 2 : -1);
+    int slot = form.pascal ? (lo == 8    ? 0
+                              : lo == 20 ? 1
+                              : lo == 39 ? 2
+                                         : -1)
+                           : (lo == 24   ? 0
+                              : lo == 32 ? 1
+                              : lo == 64 ? 2
+                                         : -1);
     return slot >= 0 && (in.control.reuse >> slot & 1) ? ".reuse" : "";
   }
   static std::string uniform(uint32_t reg) { return reg == URZ ? "URZ" : fmt::format("UR{}", reg); }
@@ -76,7 +88,9 @@ struct Printer {
       s += scale[mod(K::AddressScale) & 3];
     }
     if (has_uniform) s += (s.empty() ? "" : "+") + uniform(o.uniform);
-    if (o.value != 0) s += s.empty() ? hex(static_cast<uint64_t>(o.value) & bits_mask(slot.width + slot.scale)) : "+" + signed_hex(o.value);
+    if (o.value != 0)
+      s += s.empty() ? hex(static_cast<uint64_t>(o.value) & bits_mask(slot.width + slot.scale))
+                     : "+" + signed_hex(o.value);
     if (s.empty()) s = "RZ";
     return "[" + s + "]";
   }
@@ -94,10 +108,14 @@ struct Printer {
       case OperandKind::barrier: s = fmt::format("B{}", o.reg); break;
       case OperandKind::immediate:
         switch (slot.style) {
-          case Style::f32: case Style::f64: s = float_text(slot.style, static_cast<uint32_t>(o.value)); break;
+          case Style::f32:
+          case Style::f64: s = float_text(slot.style, static_cast<uint32_t>(o.value)); break;
           case Style::f16: s = half_text(static_cast<uint16_t>(o.value)); break;
           case Style::hex20: s = hex(static_cast<uint64_t>(o.value) & 0xfffff); break;
-          default: s = slot.kind == SlotKind::immediate ? hex(static_cast<uint64_t>(o.value) & bits_mask(slot.width)) : signed_hex(o.value); break;
+          default:
+            s = slot.kind == SlotKind::immediate ? hex(static_cast<uint64_t>(o.value) & bits_mask(slot.width))
+                                                 : signed_hex(o.value);
+            break;
         }
         break;
       case OperandKind::constant: s = constant(o, slot, k); break;
@@ -107,7 +125,8 @@ struct Printer {
         break;
       }
       case OperandKind::label:
-        if (slot.style == Style::relative) return signed_hex(o.value - static_cast<int64_t>(address + (form.pascal ? 8 : 16)));
+        if (slot.style == Style::relative)
+          return signed_hex(o.value - static_cast<int64_t>(address + (form.pascal ? 8 : 16)));
         return label.empty() ? signed_hex(o.value) : label;
       case OperandKind::address: return memory(o, slot);
       case OperandKind::scoreboard: return fmt::format("SB{}", o.value);
@@ -117,9 +136,14 @@ struct Printer {
       static constexpr const char* word_half[] = {"", ".H0", ".H1", ".H1"};
       static constexpr const char* bytes[] = {"", ".B1", ".B2", ".B3"};
       static constexpr const char* pair[] = {"", ".F32", ".H0_H0", ".H1_H1"};
-      s += slot.part_base == 3 ? pair[o.part & 3] : slot.part_base == 2 && mod(K::SourceSize) != 0 ? std::array{"", ".H1", ".H1", ".H1"}[o.part & 3] : slot.part_base == 0 ? half[o.part & 3] : slot.part_base == 1 ? word_half[o.part & 3] : bytes[o.part & 3];
+      s += slot.part_base == 3                              ? pair[o.part & 3]
+           : slot.part_base == 2 && mod(K::SourceSize) != 0 ? std::array{"", ".H1", ".H1", ".H1"}[o.part & 3]
+           : slot.part_base == 0                            ? half[o.part & 3]
+           : slot.part_base == 1                            ? word_half[o.part & 3]
+                                                            : bytes[o.part & 3];
     }
-    if (slot.kind == SlotKind::predicate || slot.kind == SlotKind::predicate_inverted || slot.kind == SlotKind::uniform_predicate)
+    if (slot.kind == SlotKind::predicate || slot.kind == SlotKind::predicate_inverted ||
+        slot.kind == SlotKind::uniform_predicate)
       return o.negated ? "!" + s : s;
     if (o.absolute) s = "|" + s + "|";
     if (o.kind == OperandKind::gpr) s += reuse(slot.lo);
@@ -137,7 +161,8 @@ struct Printer {
     switch (o.kind) {
       case OperandKind::gpr: return o.reg == RZ;
       case OperandKind::uniform: return o.reg == URZ;
-      case OperandKind::predicate: case OperandKind::uniform_predicate:
+      case OperandKind::predicate:
+      case OperandKind::uniform_predicate:
         return o.reg == (slot.initial == 255 ? PT : slot.initial) && o.negated == slot.initial_negated;
       case OperandKind::immediate: return o.value == 0;
       case OperandKind::address: return o.reg == RZ && o.value == 0;
@@ -176,8 +201,10 @@ struct Printer {
   }
 
   static const char* condition(uint8_t test) {
-    static constexpr const char* names[] = {"F",   "LT",  "EQ",  "LE",  "GT",  "NE", "GE",  "NUM", "NAN",    "LTU",    "EQU",    "LEU",     "GTU",     "NEU",     "GEU", "T",
-                                            "OFF", "LO",  "SFF", "LS",  "HI",  "SFT", "HS", "OFT", "CSM_TA", "CSM_TR", "CSM_MX", "FCSM_TA", "FCSM_TR", "FCSM_MX", "RLE", "RGT"};
+    static constexpr const char* names[] = {
+        "F",   "LT",  "EQ",     "LE",     "GT",     "NE",      "GE",      "NUM",     "NAN", "LTU", "EQU",
+        "LEU", "GTU", "NEU",    "GEU",    "T",      "OFF",     "LO",      "SFF",     "LS",  "HI",  "SFT",
+        "HS",  "OFT", "CSM_TA", "CSM_TR", "CSM_MX", "FCSM_TA", "FCSM_TR", "FCSM_MX", "RLE", "RGT"};
     return names[test & 31];
   }
 
@@ -191,9 +218,12 @@ struct Printer {
           bool x = mod(K::X);
           auto zero = [](const Operand& o) { return o.kind == OperandKind::gpr && o.reg == RZ; };
           bool power = b.kind == OperandKind::immediate && std::has_single_bit(static_cast<uint32_t>(b.value));
-          if (!x && zero(a) && zero(b) && c.kind != OperandKind::uniform) s += ".MOV";
-          else if (!x && b.kind == OperandKind::immediate && b.value == 1) s += ".IADD";
-          else if (!x && power && zero(c)) s += ".SHL";
+          if (!x && zero(a) && zero(b) && c.kind != OperandKind::uniform)
+            s += ".MOV";
+          else if (!x && b.kind == OperandKind::immediate && b.value == 1)
+            s += ".IADD";
+          else if (!x && power && zero(c))
+            s += ".SHL";
           break;
         }
         // Conversions print only what is not 32-bit: the formats of their operands make the name.
@@ -217,7 +247,8 @@ struct Printer {
         case M::I2FP: return s + int_name(mod(K::Signed), 2) + form.mods[1].texts[mod(K::Rounding)];
         case M::F2F:
           if (mod(K::FTZ)) s += ".FTZ";
-          return s + float_name(mod(K::DestFormat)) + float_name(mod(K::SourceFormat)) + form.mods[3].texts[mod(K::Rounding)];
+          return s + float_name(mod(K::DestFormat)) + float_name(mod(K::SourceFormat)) +
+                 form.mods[3].texts[mod(K::Rounding)];
         case M::FRND: {
           uint8_t format = mod(K::DestFormat);
           if (mod(K::FTZ)) s += ".FTZ";
@@ -229,7 +260,9 @@ struct Printer {
           s += form.mods[0].texts[mod(K::BarMode)];
           if (mod(K::BarMode) == 2) s += std::array{".POPC", ".AND", ".OR", ""}[mod(K::BarReduction) & 3];
           return s + form.mods[2].texts[mod(K::Deferred)];
-        case M::MATCH: case M::REDUX: default: break;
+        case M::MATCH:
+        case M::REDUX:
+        default: break;
       }
     } else {
       switch (form.mnemonic) {
@@ -238,9 +271,12 @@ struct Printer {
           if (mod(K::FTZ)) s += ".FTZ";
           s += float_name(dest);
           s += float_name(source);
-          if (mod(K::Integral)) s += std::array{".ROUND", ".FLOOR", ".CEIL", ".TRUNC"}[r & 3];
-          else if (dest == source) s += r ? ".PASS" : "";
-          else s += std::array{"", ".RM", ".RP", ".RZ"}[r & 3];
+          if (mod(K::Integral))
+            s += std::array{".ROUND", ".FLOOR", ".CEIL", ".TRUNC"}[r & 3];
+          else if (dest == source)
+            s += r ? ".PASS" : "";
+          else
+            s += std::array{"", ".RM", ".RP", ".RZ"}[r & 3];
           if (mod(K::SAT)) s += ".SAT";
           return s;
         }
@@ -266,10 +302,13 @@ struct Printer {
           if (mod(K::X)) s += ".X";
           return s;
         }
-        case M::IADD: case M::ISCADD:
+        case M::IADD:
+        case M::ISCADD:
           if (in.operands[1].negated && in.operands[2].negated) s += ".PO";
           break;
-        case M::IMUL: case M::IMUL32I: case M::IMAD: {
+        case M::IMUL:
+        case M::IMUL32I:
+        case M::IMAD: {
           bool a = mod(K::SignedA), b = mod(K::SignedB);
           if (!a || !b) s += std::string(a ? ".S32" : ".U32") + (b ? ".S32" : ".U32");
           return s + (mod(K::High) ? ".HI" : "") + (mod(K::X) ? ".X" : "") + (mod(K::SAT) ? ".SAT" : "");
@@ -281,7 +320,8 @@ struct Printer {
           return s + (mod(K::SignedB) ? ".S8" : ".U8");
         }
         case M::LDS:
-          return s + (mod(K::UniformAddress) ? ".U" : "") + (mod(K::UniformAddress) && mod(K::Size) == 4 ? ".32" : form.mods[1].texts[mod(K::Size)]);
+          return s + (mod(K::UniformAddress) ? ".U" : "") +
+                 (mod(K::UniformAddress) && mod(K::Size) == 4 ? ".32" : form.mods[1].texts[mod(K::Size)]);
         case M::BAR:
           s += form.mods[0].texts[mod(K::BarMode)];
           return s + (mod(K::BarMode) == 2 ? std::array{".POPC", ".AND", ".OR", ""}[mod(K::BarReduction) & 3] : "");
@@ -295,10 +335,12 @@ struct Printer {
   std::string print() const {
     std::string s;
     if (in.guard != PT || in.guard_negated)
-      s = fmt::format("@{}{}{} ", in.guard_negated ? "!" : "", form.uniform_guard ? "UP" : "P", in.guard == PT ? "T" : std::to_string(in.guard));
+      s = fmt::format("@{}{}{} ", in.guard_negated ? "!" : "", form.uniform_guard ? "UP" : "P",
+                      in.guard == PT ? "T" : std::to_string(in.guard));
     s += name();
     bool first = true;
-    if (form.pascal && has_modifier(in.form, K::Condition) && mod(K::Condition) != 15 && form.mnemonic != M::CSETP && form.mnemonic != M::CSET) {
+    if (form.pascal && has_modifier(in.form, K::Condition) && mod(K::Condition) != 15 && form.mnemonic != M::CSETP &&
+        form.mnemonic != M::CSET) {
       s += std::string(" CC.") + condition(mod(K::Condition));
       first = false;
     }
@@ -306,11 +348,13 @@ struct Printer {
     for (uint32_t k = 0; k < form.slot_count; ++k) {
       if (!shown(k)) continue;
       // Calls and indirect branches separate register and target by a blank.
-      bool blank = k > 0 && (form.mnemonic == M::BRX || form.mnemonic == M::CALL_REL_R || form.mnemonic == M::RET_REL) &&
+      bool blank = k > 0 &&
+                   (form.mnemonic == M::BRX || form.mnemonic == M::CALL_REL_R || form.mnemonic == M::RET_REL) &&
                    form.slots[k - 1].kind == SlotKind::gpr;
       s += first ? " " : blank ? " " : ", ";
       first = false;
-      if (form.slots[k].style == Style::pr_before || form.slots[k].style == Style::p_mask) s += mod(K::FromCC) ? "CC, " : "PR, ";
+      if (form.slots[k].style == Style::pr_before || form.slots[k].style == Style::p_mask)
+        s += mod(K::FromCC) ? "CC, " : "PR, ";
       if (form.slots[k].style == Style::cc_before) s += "CC, ";
       if (form.mnemonic == M::DEPBAR && k == 2) {
         std::string set;
@@ -330,18 +374,31 @@ struct Printer {
 
 }  // namespace
 
-std::string text(const Target& target, const Instruction& instruction, const std::string& label_of_target, uint64_t address) {
+std::string text(const Target& target, const Instruction& instruction, const std::string& label_of_target,
+                 uint64_t address) {
   return Printer{target, instruction, form_row(instruction.form), label_of_target, address}.print();
 }
 
 std::string_view special_register_name(const Target& target, uint32_t number) {
-  switch (number) {
-#define SPECIAL(n, name) case n: return name;
-#define SPECIAL_PASCAL(n, name) case n: if (target.family == Family::pascal) return name; break;
-#define SPECIAL_VOLTA(n, name) case n: if (target.family == Family::volta) return name; break;
-#define SPECIAL_90(n, name) case n: if (target.sm >= 90) return name; break;
+  enum Where : uint8_t { everywhere, pascal_only, volta_only, hopper_only };
+  struct Special {
+    uint32_t number;
+    Where where;
+    std::string_view name;
+  };
+#define SPECIAL(number, name) {number, everywhere, name},
+#define SPECIAL_PASCAL(number, name) {number, pascal_only, name},
+#define SPECIAL_VOLTA(number, name) {number, volta_only, name},
+#define SPECIAL_90(number, name) {number, hopper_only, name},
+  static constexpr Special registers[] = {
 #include "assembler/isa/special_registers.def"
-    default: break;
+  };
+  for (const Special& r : registers) {
+    if (r.number != number) continue;
+    if (r.where == pascal_only && target.family != Family::pascal) continue;
+    if (r.where == volta_only && target.family != Family::volta) continue;
+    if (r.where == hopper_only && target.sm < 90) continue;
+    return r.name;
   }
   return {};
 }

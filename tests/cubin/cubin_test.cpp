@@ -52,7 +52,8 @@ Image sample(uint32_t sm) {
   if (sm < 70) a.ctaid_offsets = {0x10};
   a.indirect_branches = {{0x60, {0x70, 0x80}}};
   a.functions = {{"$first$helper", 0xa0, 0x20, false}, {"$first$slow", 0xc0, 0x40, true}};
-  a.relocations = {{Relocation::absolute_low_32, 0x10, "counter", 0}, {Relocation::absolute_high_32, 0x20, "counter", 0}};
+  a.relocations = {{Relocation::absolute_low_32, 0x10, "counter", 0},
+                   {Relocation::absolute_high_32, 0x20, "counter", 0}};
   Kernel b;
   b.name = "second";
   b.code = pattern(128, 3);
@@ -94,14 +95,19 @@ TEST_P(Targets, ReadOfWriteIsTheIdentity) {
 // What the driver was measured to need, read from the bytes themselves.
 TEST_P(Targets, HeaderAndParametersAsTheDriverNeedsThem) {
   Bytes file = write(sample(GetParam()));
-  auto at32 = [&](size_t at) { uint32_t v; std::memcpy(&v, &file[at], 4); return v; };
+  auto at32 = [&](size_t at) {
+    uint32_t v;
+    std::memcpy(&v, &file[at], 4);
+    return v;
+  };
   EXPECT_EQ(at32(0), 0x464c457fu);
   EXPECT_EQ(static_cast<int>(file[7]), 0x33);
   EXPECT_EQ(static_cast<int>(file[8]), 7);
   EXPECT_EQ(at32(48), 60u << 16 | 0x500 | GetParam());
   // KPARAM_INFO of the last parameter, and PARAM_CBANK with the target's base.
   auto contains = [&](const std::vector<uint8_t>& what) {
-    return std::search(file.begin(), file.end(), what.begin(), what.end(), [](std::byte a, uint8_t b) { return static_cast<uint8_t>(a) == b; }) != file.end();
+    return std::search(file.begin(), file.end(), what.begin(), what.end(),
+                       [](std::byte a, uint8_t b) { return static_cast<uint8_t>(a) == b; }) != file.end();
   };
   EXPECT_TRUE(contains({4, 0x17, 12, 0, 0, 0, 0, 0, 2, 0, 16, 0, 0x00, 0xf0, 0x21, 0x00}));
   uint16_t base = GetParam() >= 90 ? 0x210 : GetParam() < 70 ? 0x140 : 0x160;
@@ -122,7 +128,8 @@ TEST_P(Targets, DamagedFilesAreRefusedOrReadButNeverCrash) {
   std::mt19937 random(20261120 + GetParam());
   for (int round = 0; round < 4000; ++round) {
     Bytes damaged = file;
-    for (int flips = 1 + static_cast<int>(random() % 4); flips > 0; --flips) damaged[random() % damaged.size()] ^= static_cast<std::byte>(1u << random() % 8);
+    for (int flips = 1 + static_cast<int>(random() % 4); flips > 0; --flips)
+      damaged[random() % damaged.size()] ^= static_cast<std::byte>(1u << random() % 8);
     auto r = read(damaged);
     refused += !r.ok();
   }
@@ -139,7 +146,8 @@ TEST_P(Targets, DamagedFilesAreRefusedOrReadButNeverCrash) {
   EXPECT_EQ(read(Bytes{}).error().message, "not a cubin: 0 bytes are no ELF header");
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Targets, testing::Values(60u, 61u, 80u, 86u, 89u, 90u), [](const auto& info) { return "sm_" + std::to_string(info.param); });
+INSTANTIATE_TEST_SUITE_P(All, Targets, testing::Values(60u, 61u, 80u, 86u, 89u, 90u),
+                         [](const auto& info) { return "sm_" + std::to_string(info.param); });
 
 TEST(Read, NamesWhatIsWrong) {
   Image image = sample(86);
@@ -169,7 +177,9 @@ TEST_P(Targets, AgreesWithTheVendorsTools) {
   fs::path theirs = scratch.path / "theirs.cubin", ours = scratch.path / "ours.cubin";
   size_t kernels = 0;
   for (const char* file : {"reduce", "memory", "control", "floating"}) {
-    auto compiled = reference::run(ptxas + " -arch=sm_" + std::to_string(GetParam()) + " '" RNDN_SOURCE_DIR "/tests/isa/corpus/" + file + ".ptx' -o '" + theirs.string() + "'");
+    auto compiled =
+        reference::run(ptxas + " -arch=sm_" + std::to_string(GetParam()) + " '" RNDN_SOURCE_DIR "/tests/isa/corpus/" +
+                       file + ".ptx' -o '" + theirs.string() + "'");
     ASSERT_EQ(compiled.exit_code, 0) << compiled.text;
     auto image = read(bytes_of(reference::read_all(theirs)));
     ASSERT_TRUE(image) << image.error().message;
@@ -178,7 +188,11 @@ TEST_P(Targets, AgreesWithTheVendorsTools) {
     std::string usage = reference::run(cuobjdump + " -res-usage '" + theirs.string() + "'").text;
     for (const Kernel& k : image->kernels) {
       std::smatch m;
-      ASSERT_TRUE(std::regex_search(usage, m, std::regex("Function " + k.name + ":\\s+REG:(\\d+) STACK:(\\d+) SHARED:(\\d+) LOCAL:(\\d+)[^\\n]*CONSTANT\\[0\\]:(\\d+)"))) << usage;
+      ASSERT_TRUE(std::regex_search(
+          usage, m,
+          std::regex("Function " + k.name +
+                     ":\\s+REG:(\\d+) STACK:(\\d+) SHARED:(\\d+) LOCAL:(\\d+)[^\\n]*CONSTANT\\[0\\]:(\\d+)")))
+          << usage;
       EXPECT_EQ(k.registers, std::stoul(m[1])) << k.name;
       EXPECT_EQ(k.local_bytes, std::stoul(m[2])) << k.name;
       EXPECT_EQ(k.shared_bytes, std::stoul(m[3])) << k.name;
@@ -189,7 +203,8 @@ TEST_P(Targets, AgreesWithTheVendorsTools) {
     }
     // Written again, their tools see the same code, attributes and usage.
     Bytes again = write(*image);
-    std::ofstream(ours, std::ios::binary).write(reinterpret_cast<const char*>(again.data()), static_cast<std::streamsize>(again.size()));
+    std::ofstream(ours, std::ios::binary)
+        .write(reinterpret_cast<const char*>(again.data()), static_cast<std::streamsize>(again.size()));
     auto listing = [&](const fs::path& path) { return reference::run(nvdisasm + " -c '" + path.string() + "'"); };
     auto a = listing(theirs), b = listing(ours);
     EXPECT_EQ(b.exit_code, 0) << b.text;

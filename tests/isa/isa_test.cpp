@@ -15,18 +15,48 @@ namespace rndn::isa {
 namespace {
 
 const Target& target(const char* name) { return *find_target(name); }
-Operand gpr(uint32_t r) { Operand o; o.kind = OperandKind::gpr; o.reg = r; return o; }
-Operand pred(uint32_t p, bool negated = false) { Operand o; o.kind = OperandKind::predicate; o.reg = p; o.negated = negated; return o; }
-Operand imm(int64_t v) { Operand o; o.kind = OperandKind::immediate; o.value = v; return o; }
-Operand constant(uint8_t bank, int64_t offset) { Operand o; o.kind = OperandKind::constant; o.bank = bank; o.value = offset; return o; }
-Operand label(int64_t at) { Operand o; o.kind = OperandKind::label; o.value = at; return o; }
+Operand gpr(uint32_t r) {
+  Operand o;
+  o.kind = OperandKind::gpr;
+  o.reg = r;
+  return o;
+}
+Operand pred(uint32_t p, bool negated = false) {
+  Operand o;
+  o.kind = OperandKind::predicate;
+  o.reg = p;
+  o.negated = negated;
+  return o;
+}
+Operand imm(int64_t v) {
+  Operand o;
+  o.kind = OperandKind::immediate;
+  o.value = v;
+  return o;
+}
+Operand constant(uint8_t bank, int64_t offset) {
+  Operand o;
+  o.kind = OperandKind::constant;
+  o.bank = bank;
+  o.value = offset;
+  return o;
+}
+Operand label(int64_t at) {
+  Operand o;
+  o.kind = OperandKind::label;
+  o.value = at;
+  return o;
+}
 Operand memory(uint32_t reg, int64_t offset, int uniform = -1) {
   Operand o;
   o.kind = OperandKind::address;
   o.reg = reg;
   o.value = offset;
   o.wide = true;
-  if (uniform >= 0) { o.uniform = static_cast<uint16_t>(uniform); o.descriptor = true; }
+  if (uniform >= 0) {
+    o.uniform = static_cast<uint16_t>(uniform);
+    o.descriptor = true;
+  }
   return o;
 }
 
@@ -42,8 +72,9 @@ std::string hex(const Target& t, const Instruction& in, uint64_t address = 0) {
 }
 
 bool same(const Instruction& a, const Instruction& b) {
-  return a.form == b.form && a.mnemonic == b.mnemonic && a.operand_count == b.operand_count && a.guard == b.guard && a.guard_negated == b.guard_negated &&
-         a.control == b.control && a.modifiers == b.modifiers && a.operands == b.operands;
+  return a.form == b.form && a.mnemonic == b.mnemonic && a.operand_count == b.operand_count && a.guard == b.guard &&
+         a.guard_negated == b.guard_negated && a.control == b.control && a.modifiers == b.modifiers &&
+         a.operands == b.operands;
 }
 
 // For every row of every target: an instruction with random fields encodes, and the word decodes to the same instruction.
@@ -63,8 +94,10 @@ TEST(Rows, EncodeThenDecodeIsTheIdentity) {
         Word w;
         ASSERT_TRUE(encode(t, in, address, w)) << form_name(form) << " on " << t.name << ": " << text(t, in);
         Instruction back;
-        ASSERT_TRUE(decode(t, w, address, back)) << form_name(form) << " on " << t.name << fmt::format(" {:016x}_{:016x}", w.hi, w.lo);
-        ASSERT_TRUE(same(in, back)) << form_name(form) << " on " << t.name << ": " << text(t, in) << " became " << text(t, back);
+        ASSERT_TRUE(decode(t, w, address, back))
+            << form_name(form) << " on " << t.name << fmt::format(" {:016x}_{:016x}", w.hi, w.lo);
+        ASSERT_TRUE(same(in, back)) << form_name(form) << " on " << t.name << ": " << text(t, in) << " became "
+                                    << text(t, back);
         Word again;
         ASSERT_TRUE(encode(t, back, address, again));
         ASSERT_EQ(w, again);
@@ -113,7 +146,8 @@ TEST(Words, PascalPrintsAsTheVendor) { check_words("words_pascal.txt", 300); }
 // The worked example of a whole kernel, field by field.
 TEST(Make, AmpereKernel) {
   const Target& t = target("sm_86");
-  EXPECT_EQ(hex(t, built(t, Mnemonic::IMAD, {gpr(4), gpr(4), constant(0, 0), gpr(3)})), "000fc000078e0203_0000000004047a24");
+  EXPECT_EQ(hex(t, built(t, Mnemonic::IMAD, {gpr(4), gpr(4), constant(0, 0), gpr(3)})),
+            "000fc000078e0203_0000000004047a24");
   Instruction compare = built(t, Mnemonic::ISETP, {pred(0), gpr(4), constant(0, 0x170)});
   set_modifier(compare, ModifierKind::Compare, 6);
   set_modifier(compare, ModifierKind::Signed, 0);
@@ -143,9 +177,11 @@ TEST(Make, OptionalOperandsMayBeLeftOut) {
   EXPECT_EQ(text(t, built(t, Mnemonic::SEL, {gpr(1), gpr(2), imm(7), pred(1, true)})), "SEL R1, R2, 0x7, !P1");
   EXPECT_EQ(text(t, built(t, Mnemonic::EXIT, {})), "EXIT");
   Instruction none;
-  EXPECT_FALSE(make(t, Mnemonic::VIMNMX, std::vector<Operand>{gpr(1), gpr(2), gpr(3)}, none)) << "VIMNMX exists on sm_90 only";
+  EXPECT_FALSE(make(t, Mnemonic::VIMNMX, std::vector<Operand>{gpr(1), gpr(2), gpr(3)}, none))
+      << "VIMNMX exists on sm_90 only";
   EXPECT_TRUE(make(target("sm_90"), Mnemonic::VIMNMX, std::vector<Operand>{gpr(1), gpr(2), gpr(3)}, none));
-  EXPECT_FALSE(make(t, Mnemonic::IADD3, std::vector<Operand>{gpr(1), gpr(2), imm(1), imm(2)}, none)) << "one immediate only";
+  EXPECT_FALSE(make(t, Mnemonic::IADD3, std::vector<Operand>{gpr(1), gpr(2), imm(1), imm(2)}, none))
+      << "one immediate only";
 }
 
 TEST(Make, ConversionsTakeTheOpcodeOfTheirFormats) {
@@ -222,7 +258,9 @@ TEST(Access, WidthsFollowModifiers) {
 }
 
 TEST(Latencies, AgreeWithTheMeasurements) {
-  auto cycles = [](const char* name, LatencyClass p, LatencyClass c, Role role) { return static_cast<int>(issue_distance(target(name), p, c, role).cycles); };
+  auto cycles = [](const char* name, LatencyClass p, LatencyClass c, Role role) {
+    return static_cast<int>(issue_distance(target(name), p, c, role).cycles);
+  };
   using L = LatencyClass;
   EXPECT_EQ(cycles("sm_90", L::alu, L::alu, Role::gpr), 4);
   EXPECT_EQ(cycles("sm_90", L::alu, L::fma, Role::gpr), 5);
@@ -239,10 +277,13 @@ TEST(Latencies, AgreeWithTheMeasurements) {
   for (const Target& t : targets())
     for (int p = 0; p <= static_cast<int>(L::nop); ++p)
       for (int c = 0; c <= static_cast<int>(L::nop); ++c)
-        for (Role role : {Role::gpr, Role::predicate, Role::guard, Role::carry, Role::uniform, Role::uniform_predicate, Role::uniform_guard}) {
+        for (Role role : {Role::gpr, Role::predicate, Role::guard, Role::carry, Role::uniform, Role::uniform_predicate,
+                          Role::uniform_guard}) {
           Distance d = issue_distance(t, static_cast<L>(p), static_cast<L>(c), role);
           EXPECT_GE(d.cycles, 1);
-          if (role == Role::guard) { EXPECT_GE(d.cycles, 13); }
+          if (role == Role::guard) {
+            EXPECT_GE(d.cycles, 13);
+          }
         }
 }
 
