@@ -52,6 +52,7 @@ bool reaches(Fusion& f, uint32_t from, uint32_t to, bool skip_direct) {
         const uint32_t next = f.p.group_of[f.graph.edges[e].to];
         if (next == to && !(skip_direct && g == from)) return true;
         if (next == to || f.seen[next] == f.stamp) continue;
+        if (f.p.groups[next].nodes.front() > f.p.groups[to].nodes.back()) continue;  // edges run forward
         f.seen[next] = f.stamp;
         stack.push_back(next);
       }
@@ -88,10 +89,13 @@ bool fits(const Fusion& f, uint32_t n, ShapeId geometry, uint32_t a, uint32_t b)
   return true;
 }
 
+// A group fits the geometry that it has; only a change has to be checked.
 bool all_fit(const Fusion& f, uint32_t a, uint32_t b, ShapeId geometry) {
-  for (uint32_t g : {a, b})
+  for (uint32_t g : {a, b}) {
+    if (f.p.groups[g].geometry == geometry) continue;
     for (uint32_t n : f.p.groups[g].nodes)
       if (!fits(f, n, geometry, a, b)) return false;
+  }
   return true;
 }
 
@@ -167,36 +171,37 @@ void pipelines(Fusion& f) {
 }
 
 // The kernels that read what group g writes, in program order.
-std::vector<uint32_t> readers(const Fusion& f, uint32_t g) {
+std::vector<uint32_t> readers(Fusion& f, uint32_t g) {
   std::vector<uint32_t> out;
+  f.seen[g] = ++f.stamp;
   for (uint32_t n : f.p.groups[g].nodes)
     for (uint32_t e : f.graph.successors[n]) {
       const Edge& edge = f.graph.edges[e];
       const uint32_t to = f.p.group_of[edge.to];
-      if (edge.kind == Edge::true_ && to != g && f.p.groups[to].kernel() &&
-          std::find(out.begin(), out.end(), to) == out.end())
-        out.push_back(to);
+      if (edge.kind != Edge::true_ || f.seen[to] == f.stamp || !f.p.groups[to].kernel()) continue;
+      f.seen[to] = f.stamp;
+      out.push_back(to);
     }
   std::sort(out.begin(), out.end(),
             [&](uint32_t a, uint32_t b) { return f.p.groups[a].nodes.front() < f.p.groups[b].nodes.front(); });
   return out;
 }
 
-// Step 2 at group g: one merge, or false.
+// Step 2 at group g. True when anything was merged.
 bool merge_siblings(Fusion& f, uint32_t g) {
-  const std::vector<uint32_t> kernels = readers(f, g);
+  std::vector<uint32_t> kernels = readers(f, g);
+  bool merged = false;
   for (size_t i = 0; i < kernels.size(); ++i)
     for (size_t j = i + 1; j < kernels.size(); ++j) {
       const uint32_t a = kernels[i], b = kernels[j];
       const ShapeId geometry = f.p.groups[a].geometry;
-      if (geometry != f.p.groups[b].geometry) continue;
+      if (is_none(geometry) || geometry != f.p.groups[b].geometry) continue;  // none: merged before
       if (reaches(f, a, b, false) || reaches(f, b, a, false)) continue;
-      if (!all_fit(f, a, b, geometry)) continue;
       f.decide(a, b, true, "siblings with a common input");
       merge(f, a, b, geometry);
-      return true;
+      merged = true;
     }
-  return false;
+  return merged;
 }
 
 // Why `child` cannot run inside `parent`, or an empty view.
@@ -217,30 +222,28 @@ std::string_view refuse_child(Fusion& f, uint32_t parent, uint32_t child, ShapeI
 
 // Step 3 at group g: one merge, or false.
 bool merge_child(Fusion& f, uint32_t g) {
-  uint32_t best = UINT32_MAX;
-  size_t best_shared = 0;
-  for (uint32_t child : readers(f, g)) {
+  std::vector<uint32_t> children = readers(f, g);
+  if (children.empty()) return false;
+  std::vector<uint32_t> shared(f.p.groups.size(), 0);
+  for (uint32_t n : f.p.groups[g].nodes)
+    for (uint32_t e : f.graph.successors[n])
+      shared[f.p.group_of[f.graph.edges[e].to]] += f.graph.edges[e].kind == Edge::true_;
+  std::stable_sort(children.begin(), children.end(), [&](uint32_t a, uint32_t b) { return shared[a] > shared[b]; });
+  for (uint32_t child : children) {
     const ShapeId geometry = scalar_only(f, g) ? f.p.groups[child].geometry : f.p.groups[g].geometry;
     if (!refuse_child(f, g, child, geometry).empty()) continue;
-    size_t shared = 0;
-    for (uint32_t n : f.p.groups[g].nodes)
-      for (uint32_t e : f.graph.successors[n])
-        shared += f.graph.edges[e].kind == Edge::true_ && f.p.group_of[f.graph.edges[e].to] == child;
-    if (shared > best_shared) {
-      best = child;
-      best_shared = shared;
-    }
+    f.decide(g, child, true, "reader runs at the size of its parent");
+    merge(f, g, child, geometry);
+    return true;
   }
-  if (best == UINT32_MAX) return false;
-  f.decide(g, best, true, "reader runs at the size of its parent");
-  merge(f, g, best, scalar_only(f, g) ? f.p.groups[best].geometry : f.p.groups[g].geometry);
-  return true;
+  return false;
 }
 
 void siblings_and_children(Fusion& f) {
   for (bool changed = true; changed;) {
     changed = false;
     for (uint32_t n = 0; n < f.graph.nodes.size(); ++n) {
+      if (f.p.groups[f.p.group_of[n]].nodes.front() != n) continue;  // its group has had its turn
       for (bool again = true; again;) {
         again = false;
         while (merge_siblings(f, f.p.group_of[n])) again = true;
@@ -260,7 +263,7 @@ void neighbours(Fusion& f) {
       const uint32_t b = f.p.group_of[m];
       const ShapeId geometry = f.p.groups[a].geometry;
       if (a == b || f.p.groups[b].geometry != geometry) continue;
-      if (reaches(f, a, b, false) || reaches(f, b, a, false) || !all_fit(f, a, b, geometry)) continue;
+      if (reaches(f, a, b, false) || reaches(f, b, a, false)) continue;
       f.decide(a, b, true, "neighbours of one size");
       merge(f, a, b, geometry);
     }
