@@ -275,6 +275,7 @@ constexpr void integer_rows(Table<N>& t) {
     d.neg_style = Style::invert_by_x;
     auto family = [&](M mnemonic, const char* name, unsigned low, L latency, bool wide) {
       for (unsigned form = 1; form <= 7; ++form) {
+        if (wide && form == 2) continue;  // no immediate where C is a pair
         Builder b =
             op(mnemonic, name, low, latency).fix(9, 3, form).slot(mnemonic == M::IMAD_WIDE ? Rd.with(Span_::two) : Rd);
         if (wide)
@@ -362,12 +363,14 @@ constexpr void integer_rows(Table<N>& t) {
   }
   {  // Unary
     two_sources(t, op(M::IABS, "IABS", 0x013, L::alu).slot(Rd), "156", unary, same);
+    Sources plain_unary = unary;
+    plain_unary.immediate = I32;
     Sources d = unary;
     d.neg_b = true;
     d.neg_style = Style::invert;
     d.immediate = I32;
     two_sources(t, op(M::POPC, "POPC", 0x109, L::sfu).slot(Rd), "1456", d, same);
-    two_sources(t, op(M::BREV, "BREV", 0x101, L::sfu).slot(Rd), "1456", d, same);
+    two_sources(t, op(M::BREV, "BREV", 0x101, L::sfu).slot(Rd), "1456", plain_unary, same);
     two_sources(t, op(M::FLO, "FLO", 0x100, L::sfu).slots(Rd, Pu), "1456", d,
                 [&](const Builder& b) { return b.mods(U32, m(K::ShiftAmount, 74, 1, t_sh)); });
     t.add(op(M::VABSDIFF, "VABSDIFF", 0x214, L::alu)
@@ -468,7 +471,7 @@ constexpr void float_rows(Table<N>& t) {
     for (bool new_text : {false, true})
       t.add(op(M::F2FP, "F2FP", 0x23e, L::alu, new_text ? sm_89 | sm_90 : sm_80 | sm_86)
                 .fix(64, 8, 255)
-                .slots(Rd, A.n(72).a(73), B.n(63).a(62))
+                .slots(Rd, A, B)
                 .mods(m(K::Relu, 75, 1, t_relu), m(K::Pack, 76, 1, new_text ? t_pack_89 : t_pack)));
     t.add(op(M::F2IP, "F2IP", 0x243, L::alu, sm_86 | sm_89 | sm_90)
               .fix(78, 2, 3)
@@ -491,6 +494,7 @@ constexpr void float_rows(Table<N>& t) {
   Sources ci = u;
   ci.span_b = Span_::source;
   ci.immediate = I32;
+  ci.neg_b = ci.abs_b = false;
   Sources cn = ci;  // a byte or half of a register
   cn.part_b = 60;
   for (unsigned wide : {0u, 1u}) {
@@ -513,9 +517,9 @@ constexpr void float_rows(Table<N>& t) {
   }
   Sources cp = u;
   cp.immediate = I32;
-  cp.abs_b = true;
+  cp.neg_b = cp.abs_b = false;
   two_sources(t, op(M::I2FP, "I2FP.F32", 0x045, L::alu, sm_86 | sm_89 | sm_90).fix(75, 3, 2).fix(84, 2, 2).slot(Rd),
-              "1456", cp, [&](const Builder& b) { return b.mods(m(K::Signed, 74, 1, t_silent, 1), RND); });
+              "1456", cp, [&](const Builder& b) { return b.mods(m(K::Signed, 74, 1, t_silent, 1)); });
 }
 
 template <size_t N>
@@ -641,7 +645,7 @@ constexpr void memory_rows(Table<N>& t) {
   const auto SIZE64 = m(K::Size, 73, 3, t_size64, 4);
   t.add(op(M::LDC, "LDC", 0xb82, L::constant_load)
             .slots(Rs, make_slot(constant_indexed, 24, R))
-            .mods(m(K::IndexMode, 78, 2, t_index_mode), SIZE64));
+            .mods(SIZE64, m(K::IndexMode, 78, 2, t_index_mode)));
   t.add(op(M::ULDC, "ULDC", 0xab9, L::uniform_move)
             .guard_uniform()
             .slots(URd.with(Span_::size), make_slot(constant_bytes, 38, R))
@@ -789,7 +793,7 @@ constexpr void uniform_rows(Table<N>& t) {
               .mods(X));
     t.add(base(M::ULEA_HI, "ULEA.HI", f | 0x91)
               .fix(80, 1, 1)
-              .slots(URd, UPu, UA.nx(72), b_neg_plain, UC, imm(75, 5), ucarry1)
+              .slots(URd, UPu, UA.nx(72), b_neg_plain, UC.when(Show::unless_sx32).def(URZ), imm(75, 5), ucarry1)
               .mods(X, m(K::SX32, 73, 1, t_sx32)));
     t.add(base(M::ULOP3, "ULOP3.LUT", f | 0x92)
               .slots(UPu, URd, UA, b_plain, UC, imm(72, 8), upred(87, 90).def(PT, true))
