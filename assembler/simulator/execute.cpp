@@ -135,7 +135,15 @@ void report_deadlock(Block& block) {
       who += fmt::format("{}warp {} lanes {:#x} at {} {}", who.empty() ? "" : ", ", w.number, g.mask, what,
                          g.wait == Wait::warpsync ? fmt::format("{:#x}", g.sync) : std::to_string(g.sync));
     }
-  if (!first) return;
+  if (!first) {
+    for (Warp& w : block.warps)
+      if (w.alive) {
+        fail(w, w.launch->program->ops[0], static_cast<uint32_t>(std::countr_zero(w.alive)),
+             "deadlock: lanes are left that nothing on the divergence stack resumes");
+        return;
+      }
+    return;
+  }
   if (shown > 8) who += fmt::format(" and {} more", shown - 8);
   const Program& program = *first->launch->program;
   const uint32_t index = where->pc > 0 && where->pc <= program.size() ? where->pc - 1 : 0;

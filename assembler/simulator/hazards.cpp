@@ -271,6 +271,14 @@ void make_footprints(Program& program) {
     f.in_order = unit.in_order;
     f.late_sources = unit.late_sources && f.producer != p_fp64 && f.producer != p_uniform;
     const auto add = [&](bool write, uint32_t first, uint32_t count, uint8_t role) {
+      // A wide access at the end of a register file does not run into the next one.
+      const uint32_t end = first < row_uniform             ? row_uniform
+                           : first < row_predicate         ? row_predicate
+                           : first < row_uniform_predicate ? row_uniform_predicate
+                           : first < row_carry             ? row_carry
+                                                           : row_count;
+      if (first >= row_count) return;
+      count = std::min(count, end - first);
       auto& list = write ? f.writes : f.reads;
       uint8_t& n = write ? f.write_count : f.read_count;
       if (n < list.size() && count) list[n++] = {static_cast<uint16_t>(first), static_cast<uint8_t>(count), role};
@@ -323,7 +331,8 @@ void make_footprints(Program& program) {
         (in.mnemonic == Mnemonic::ATOM_CAS || in.mnemonic == Mnemonic::ATOMS_CAS)) {
       const isa::Operand& o = in.operands[2];
       const uint32_t count = isa::register_count(in, 2);
-      if (o.reg < isa::RZ && count <= 2) add(false, o.reg + count, count, register_role(in, target, 2));
+      if (o.reg < isa::RZ && count <= 2 && o.reg + count < row_uniform)
+        add(false, o.reg + count, count, register_role(in, target, 2));
     }
     if (isa::reads_carry(in)) add(false, row_carry, 1, r_carry);
     if (isa::writes_carry(in)) add(true, row_carry, 1, 0);

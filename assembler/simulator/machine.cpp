@@ -137,7 +137,7 @@ Result<ModuleId> Machine::load(std::span<const std::byte> cubin) {
     std::memcpy(host, v.initial.data(), std::min<size_t>(v.initial.size(), v.size));
     for (const cubin::Relocation& r : v.relocations) {
       const auto value = address_of(r.symbol);
-      if (!value || r.kind != cubin::Relocation::generic_64 || r.offset + 8 > v.size)
+      if (!value || r.kind != cubin::Relocation::generic_64 || v.size < 8 || r.offset > v.size - 8)
         return give_up(input_error("variable `{}` refers to `{}`, which cannot be resolved", v.name, r.symbol));
       const uint64_t resolved = *value + static_cast<uint64_t>(r.addend);
       std::memcpy(host + r.offset, &resolved, 8);
@@ -151,7 +151,7 @@ Result<ModuleId> Machine::load(std::span<const std::byte> cubin) {
       const uint64_t resolved = *value + static_cast<uint64_t>(r.addend);
       const uint32_t half =
           static_cast<uint32_t>(r.kind == cubin::Relocation::absolute_high_32 ? resolved >> 32 : resolved);
-      if (r.kind == cubin::Relocation::generic_64 || r.offset + 8 > k.code.size())
+      if (r.kind == cubin::Relocation::generic_64 || k.code.size() < 8 || r.offset > k.code.size() - 8)
         return give_up(input_error("kernel `{}` has a relocation that the simulator does not know", k.name));
       uint64_t word;
       std::memcpy(&word, k.code.data() + r.offset, 8);
@@ -159,6 +159,8 @@ Result<ModuleId> Machine::load(std::span<const std::byte> cubin) {
       word = (word & ~(uint64_t{0xffffffff} << shift)) | static_cast<uint64_t>(half) << shift;
       std::memcpy(k.code.data() + r.offset, &word, 8);
     }
+    if (k.local_bytes > 512 * 1024)
+      return give_up(input_error("kernel `{}`: {} bytes of local memory per thread", k.name, k.local_bytes));
     auto program = std::make_unique<Program>();
     program->name = k.name;
     program->shared_bytes = k.shared_bytes;
