@@ -278,7 +278,7 @@ constexpr void integer_rows(Table<N>& t) {
     alu(t, M::SHL, "SHL", {0x5c48, 0x4c48, 0x3848}, two,
         [&](const Builder& b) { return b.mods(m(K::Wrap, 39, 1, t_wrap), X43, CC); });
     alu(t, M::SHR, "SHR", {0x5c28, 0x4c28, 0x3828}, two, [&](const Builder& b) {
-      return b.mods(m(K::Brev, 40, 1, t_brev), U32, m(K::Wrap, 39, 1, t_wrap), m(K::Extended, 43, 2, t_shr_x), CC);
+      return b.mods(U32, m(K::Wrap, 39, 1, t_wrap), m(K::Extended, 43, 2, t_shr_x), m(K::Brev, 40, 1, t_brev), CC);
     });
     auto shf = [&](M mn, const char* name, unsigned reg, unsigned immediate) {
       for (unsigned top : {reg, immediate})
@@ -513,7 +513,7 @@ constexpr void memory_rows(Table<N>& t) {
             .mods(m(K::Cache, 44, 2, t_cache_store), SIZE));
   t.add(op(M::LDC, "LDC", 0xef90, L::constant_load)
             .slots(Rs, make_slot(constant_ldc, 8, R))
-            .mods(m(K::IndexMode, 44, 2, t_index_mode), m(K::Size, 48, 3, t_size_64, 4)));
+            .mods(m(K::Size, 48, 3, t_size_64, 4), m(K::IndexMode, 44, 2, t_index_mode)));
 
   const auto E48 = m(K::E, 48, 1, t_e, 1), TYPE = m(K::AtomType, 49, 3, t_atom_type);
   const Slot Ra = Rd.with(Span_::atom), da = B.with(Span_::atom);

@@ -297,8 +297,8 @@ struct Printer {
           bool a = mod(K::SignedA), b = mod(K::SignedB);
           if (a || b) s += std::string(a ? ".S16" : ".U16") + (b ? ".S16" : ".U16");
           if (mod(K::PSL)) s += ".PSL";
-          if (mod(K::MRG)) s += ".MRG";
           s += std::array{"", ".CLO", ".CHI", ".CSFU", ".CBCC", "", "", ""}[mod(K::XmadC) & 7];
+          if (mod(K::MRG)) s += ".MRG";
           if (mod(K::X)) s += ".X";
           return s;
         }
@@ -311,7 +311,7 @@ struct Printer {
         case M::IMAD: {
           bool a = mod(K::SignedA), b = mod(K::SignedB);
           if (!a || !b) s += std::string(a ? ".S32" : ".U32") + (b ? ".S32" : ".U32");
-          return s + (mod(K::High) ? ".HI" : "") + (mod(K::X) ? ".X" : "") + (mod(K::SAT) ? ".SAT" : "");
+          return s + (mod(K::High) ? ".HI" : "") + (mod(K::SAT) ? ".SAT" : "") + (mod(K::X) ? ".X" : "");
         }
         case M::IDP: {
           bool two = mod(K::DotMode);
