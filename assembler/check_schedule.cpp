@@ -1,2 +1,309 @@
+// Checks the final stream of a kernel for scheduling hazards, from the control fields alone.
+//
+// Properties checked, on every path through the code:
+//   1. a result of fixed latency is read no earlier than the smallest distance that ptxas uses for that kind of pair;
+//   2. a result of variable latency is read, overwritten, or used as a guard only after a wait on the scoreboard that announces it, and every
+//      such producer whose result is used has a scoreboard;
+//   3. a register that an instruction reads late (memory, function units, FP64 with scoreboards) is overwritten only after a wait on that
+//      instruction's read barrier, or on its write barrier;
+//   4. two cycles lie between setting a scoreboard and the next instruction, when that waits for it;
+//   5. Pascal: an EXIT or BAR keeps 49 cycles from the kernel's start along the straight path.
+//
+// Independence: reads isa.h's facts about operands, but neither latency.h nor anything that the assigner computed. The distances below were
+// written from the mined tables (volta notes 4.2 and 4.3, pascal notes 4.1).
+// Algorithm: forward data flow over blocks cut at branches and targets. Per register: the smallest age of a result of each kind, and the set of
+// pending scoreboards. Joins take the smallest ages and the union. Cost: O(blocks * registers * rounds + instructions).
+#include <array>
+#include <map>
+
 #include "assembler/passes.h"
-namespace rndn::assembler { std::vector<std::string> check_schedule(const isa::Target&, const std::vector<isa::Instruction>&, const std::vector<uint64_t>&) { return {}; } }
+
+namespace rndn::assembler {
+namespace {
+
+using isa::Access;
+using isa::RegisterFile;
+using L = isa::LatencyClass;
+
+constexpr uint32_t predicates = 256, carry_flag = 264, uniforms = 272, registers = 336;
+constexpr uint8_t old_age = 31;
+
+enum Kind : uint8_t { k_alu, k_fma, k_wide, k_fp64, k_half_mma, k_pair_move, k_uniform, k_uniform_move, k_range, kind_count };
+
+Kind kind_of(L c) {
+  switch (c) {
+    case L::fma: return k_fma;
+    case L::wide: return k_wide;
+    case L::fp64: return k_fp64;
+    case L::half_mma: return k_half_mma;
+    case L::cs2r: return k_pair_move;
+    case L::uniform: return k_uniform;
+    case L::uniform_move: return k_uniform_move;
+    case L::range_reduction: return k_range;
+    default: return k_alu;
+  }
+}
+
+struct State {
+  std::array<std::array<uint8_t, kind_count>, registers> age;  // cycles since the youngest write of the kind
+  std::array<uint8_t, registers> writes{}, reads{};            // pending scoreboards; bit 6: never announced
+  uint8_t set_before = 0;                                      // scoreboards that the instruction before set with a stall below 2
+  bool reached = false;
+
+  State() {
+    for (auto& a : age) a.fill(old_age);
+  }
+  bool merge(const State& o) {
+    bool changed = !reached;
+    reached = true;
+    for (uint32_t r = 0; r < registers; ++r) {
+      for (uint32_t k = 0; k < kind_count; ++k)
+        if (o.age[r][k] < age[r][k]) age[r][k] = o.age[r][k], changed = true;
+      if (o.writes[r] & ~writes[r]) writes[r] |= o.writes[r], changed = true;
+      if (o.reads[r] & ~reads[r]) reads[r] |= o.reads[r], changed = true;
+    }
+    if (o.set_before & ~set_before) set_before |= o.set_before, changed = true;
+    return changed;
+  }
+};
+
+struct Checker {
+  const isa::Target& t;
+  const std::vector<isa::Instruction>& code;
+  const std::vector<uint64_t>& addresses;
+  bool pascal = false;
+  std::vector<std::string> problems;
+  bool reporting = false;
+
+  void report(uint32_t k, const std::string& what) {
+    if (reporting && problems.size() < 50) problems.push_back(fmt::format("{:#06x} `{}`: {}", addresses[k], isa::text(t, code[k]), what));
+  }
+  static std::string name(uint32_t r) {
+    if (r >= uniforms) return fmt::format("UR{}", r - uniforms);
+    if (r == carry_flag) return "CC";
+    return r >= predicates ? fmt::format("P{}", r - predicates) : fmt::format("R{}", r);
+  }
+
+  bool announced(L c) const {  // results come by scoreboard
+    switch (c) {
+      case L::fp64: return t.fp64_scoreboard;
+      case L::sfu: case L::special: case L::to_uniform: case L::constant_load: case L::global_load: case L::global_atomic: case L::shared_load:
+      case L::shared_atomic: case L::local_load: case L::shuffle: case L::space_query: return true;
+      default: return false;
+    }
+  }
+  bool late(L c) const {
+    switch (c) {
+      case L::fp64: return t.fp64_scoreboard;
+      case L::sfu: case L::global_load: case L::global_store: case L::global_atomic: case L::shared_load: case L::shared_store: case L::shared_atomic:
+      case L::local_load: case L::local_store: case L::shuffle: case L::constant_load: case L::async_copy: return true;
+      default: return false;
+    }
+  }
+
+  // Smallest distance from a producer of the kind to this use.
+  uint32_t needed(Kind p, uint32_t r, L consumer, bool guard) const {
+    const bool predicate = r >= predicates && r < carry_flag;
+    if (pascal) {
+      if (p == k_fp64) return 0;
+      if (predicate) return 13;
+      if (r == carry_flag) return 6;
+      switch (consumer) {
+        case L::global_load: case L::global_store: case L::global_atomic: case L::local_load: case L::local_store: case L::sfu: return 2;
+        case L::shared_load: case L::shared_store: case L::shared_atomic: case L::constant_load: case L::shuffle: return 4;
+        case L::fence: return 2;
+        default: return p == k_range ? 2 : 6;
+      }
+    }
+    const bool memory = consumer == L::global_load || consumer == L::global_store || consumer == L::global_atomic || consumer == L::shared_load ||
+                        consumer == L::shared_store || consumer == L::shared_atomic || consumer == L::local_load || consumer == L::local_store ||
+                        consumer == L::shuffle || consumer == L::barrier;
+    if (r >= uniforms) return p == k_uniform ? (memory ? 9 : 6) : 2;
+    if (predicate) {
+      const bool control = guard || consumer == L::branch || consumer == L::vote || consumer == L::barrier || memory;
+      if (p == k_fp64) return control ? 14 : 6;
+      if (control) return 13;
+      return consumer == L::fma || consumer == L::wide ? 5 : 4;
+    }
+    switch (p) {
+      case k_fp64: return consumer == L::fp64 ? (t.fp64_scoreboard ? 6 : 8) : memory ? 7 : consumer == L::alu || consumer == L::fma || consumer == L::wide ? 10 : 6;
+      case k_half_mma: return consumer == L::fp64 ? 8 : memory ? 7 : 10;
+      case k_pair_move: return memory ? 5 : 6;
+      default: break;
+    }
+    if (consumer == L::fp64) return 6;
+    if (memory) return 5;
+    const bool multiplier = consumer == L::fma || consumer == L::wide;
+    if (p == k_alu) return multiplier ? 5 : 4;
+    if (p == k_fma) return consumer == L::alu ? 5 : 4;
+    return consumer == L::alu ? 5 : 4;  // IMAD.WIDE
+  }
+
+  template <class F>
+  void each(const isa::Instruction& i, F&& f) const {  // f(register, write, guard)
+    for (uint32_t k = 0; k < i.operand_count; ++k) {
+      const isa::Operand& o = i.operands[k];
+      Access a = isa::access(i, k);
+      if (a == Access::none) continue;
+      if (o.kind == isa::OperandKind::address && o.uniform != isa::URZ)
+        for (uint32_t w = 0; w < (o.descriptor ? 2u : 1u); ++w) f(uniforms + o.uniform + w, false, false);
+      RegisterFile file = isa::register_file(i, k);
+      uint32_t base, zero;
+      if (file == RegisterFile::gpr) base = 0, zero = isa::RZ;
+      else if (file == RegisterFile::predicate) base = predicates, zero = isa::PT;
+      else if (file == RegisterFile::uniform) base = uniforms, zero = isa::URZ;
+      else continue;
+      if (o.reg == zero) continue;
+      for (uint32_t w = 0; w < isa::register_count(i, k); ++w) {
+        if (a != Access::write) f(base + o.reg + w, false, false);
+        if (a != Access::read) f(base + o.reg + w, true, false);
+      }
+    }
+    if (i.guard != isa::PT) f(predicates + i.guard, false, true);
+    if (isa::reads_carry(i)) f(carry_flag, false, false);
+    if (isa::writes_carry(i)) f(carry_flag, true, false);
+  }
+
+  void step(uint32_t k, State& s) {
+    const isa::Instruction& i = code[k];
+    const isa::Control& c = i.control;
+    const L latency = isa::latency_class(i);
+    if (uint8_t early = c.wait_mask & s.set_before) report(k, fmt::format("waits for scoreboard mask {:#x} one cycle after it is set", early));
+    if (c.wait_mask)
+      for (uint32_t r = 0; r < registers; ++r) {
+        s.writes[r] &= static_cast<uint8_t>(~c.wait_mask);
+        s.reads[r] &= static_cast<uint8_t>(~c.wait_mask);
+      }
+    each(i, [&](uint32_t r, bool write, bool guard) {
+      if (s.writes[r]) report(k, fmt::format("{} {} while scoreboard mask {:#x} is pending", write ? "overwrites" : "reads", name(r), s.writes[r]));
+      if (write) {
+        if (s.reads[r]) report(k, fmt::format("overwrites {} while it may still be read (mask {:#x})", name(r), s.reads[r]));
+        return;
+      }
+      for (uint32_t p = 0; p < kind_count; ++p) {
+        if (s.age[r][p] == old_age) continue;
+        uint32_t d = needed(static_cast<Kind>(p), r, latency, guard);
+        if (s.age[r][p] < d) report(k, fmt::format("reads {} after {} cycles, needs {}", name(r), s.age[r][p], d));
+      }
+    });
+    // Effects.
+    each(i, [&](uint32_t r, bool write, bool guard) {
+      if (guard) return;
+      if (write) {
+        if (i.guard == isa::PT) s.age[r].fill(old_age);
+        if (announced(latency)) {
+          s.writes[r] = c.write_barrier == 7 ? uint8_t{1 << 6} : static_cast<uint8_t>(s.writes[r] | 1u << c.write_barrier);
+          if (latency == L::fp64) s.age[r][k_fp64] = 0;  // sm_8x: distance and scoreboard
+        } else {
+          s.age[r][kind_of(latency)] = 0;
+        }
+      } else if (late(latency) && r < predicates) {
+        uint8_t mask = 0;
+        if (c.read_barrier != 7) mask = static_cast<uint8_t>(1u << c.read_barrier);
+        else if (announced(latency) && c.write_barrier != 7) mask = static_cast<uint8_t>(1u << c.write_barrier);
+        else mask = 1 << 6;
+        s.reads[r] |= mask;
+      }
+    });
+    s.set_before = 0;
+    if (c.stall < 2) s.set_before = static_cast<uint8_t>((c.write_barrier != 7 ? 1u << c.write_barrier : 0) | (c.read_barrier != 7 ? 1u << c.read_barrier : 0));
+    if (c.stall)
+      for (auto& kinds : s.age)
+        for (uint8_t& a : kinds)
+          if (a != old_age) a = a + c.stall >= old_age ? old_age : static_cast<uint8_t>(a + c.stall);
+  }
+
+  void run() {
+    pascal = t.family == isa::Family::pascal;
+    const uint32_t n = static_cast<uint32_t>(code.size());
+    std::map<uint64_t, uint32_t> at;
+    for (uint32_t k = 0; k < n; ++k) at[addresses[k]] = k;
+    auto target = [&](uint32_t k) {
+      for (uint32_t o = 0; o < code[k].operand_count; ++o)
+        if (code[k].operands[o].kind == isa::OperandKind::label) {
+          auto it = at.find(static_cast<uint64_t>(code[k].operands[o].value));
+          if (it != at.end()) return it->second;
+        }
+      return UINT32_MAX;
+    };
+    // Blocks: cut after branches and before targets.
+    std::vector<bool> leader(n + 1, false);
+    leader[0] = true;
+    for (uint32_t k = 0; k < n; ++k) {
+      using M = isa::Mnemonic;
+      M m = code[k].mnemonic;
+      if (m == M::BRA || m == M::EXIT || m == M::SYNC) leader[k + 1] = true;
+      if (uint32_t to = target(k); to != UINT32_MAX) leader[to] = true;
+    }
+    std::vector<uint32_t> block_of(n), begin;
+    for (uint32_t k = 0; k < n; ++k) {
+      if (leader[k]) begin.push_back(k);
+      block_of[k] = static_cast<uint32_t>(begin.size() - 1);
+    }
+    begin.push_back(n);
+    const uint32_t blocks = static_cast<uint32_t>(begin.size() - 1);
+    std::vector<State> in(blocks);
+    std::vector<std::vector<uint32_t>> stack(blocks);  // Pascal: targets of the open SSYs, the same on every path to a block
+    std::vector<bool> known(blocks, false);
+    in[0].reached = true;
+    known[0] = true;
+    auto flow = [&](uint32_t b, auto&& edge) {
+      State s = in[b];
+      std::vector<uint32_t> open = stack[b];
+      for (uint32_t k = begin[b]; k < begin[b + 1]; ++k) {
+        step(k, s);
+        if (code[k].mnemonic == isa::Mnemonic::SSY) open.push_back(target(k));
+      }
+      const uint32_t last = begin[b + 1] - 1;
+      const isa::Instruction& i = code[last];
+      const bool always = i.guard == isa::PT;
+      using M = isa::Mnemonic;
+      if (i.mnemonic == M::BRA) edge(target(last), s, open);
+      if (i.mnemonic == M::SYNC) {
+        if (open.empty() || open.back() == UINT32_MAX) {
+          report(last, "joins no region");
+        } else {
+          std::vector<uint32_t> rest(open.begin(), open.end() - 1);
+          edge(open.back(), s, rest);
+        }
+      }
+      const bool falls = !(always && (i.mnemonic == M::BRA || i.mnemonic == M::EXIT || i.mnemonic == M::SYNC));
+      if (falls && last + 1 < n) edge(last + 1, s, open);
+    };
+    std::vector<bool> queued(blocks, false);
+    queued[0] = true;
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (uint32_t b = 0; b < blocks; ++b) {
+        if (!queued[b]) continue;
+        queued[b] = false;
+        flow(b, [&](uint32_t to, const State& s, const std::vector<uint32_t>& open) {
+          if (to == UINT32_MAX) return;
+          uint32_t x = block_of[to];
+          if (!known[x]) known[x] = true, stack[x] = open;
+          if (in[x].merge(s)) queued[x] = true, changed = true;
+        });
+      }
+    }
+    reporting = true;
+    for (uint32_t b = 0; b < blocks; ++b)
+      if (in[b].reached) flow(b, [](uint32_t, const State&, const std::vector<uint32_t>&) {});
+    if (pascal) {
+      uint32_t cycles = 0;
+      for (uint32_t k = 0; k < begin[1]; ++k) {
+        if ((code[k].mnemonic == isa::Mnemonic::EXIT || code[k].mnemonic == isa::Mnemonic::BAR) && cycles < 49) report(k, fmt::format("issues {} cycles after the kernel's start, needs 49", cycles));
+        cycles += code[k].control.stall;
+      }
+    }
+  }
+};
+
+}  // namespace
+
+std::vector<std::string> check_schedule(const isa::Target& target, const std::vector<isa::Instruction>& code, const std::vector<uint64_t>& addresses) {
+  Checker c{target, code, addresses};
+  c.run();
+  return std::move(c.problems);
+}
+
+}  // namespace rndn::assembler

@@ -72,6 +72,7 @@ class VoltaSelector final : public Selector {
       int32_t v = static_cast<int32_t>(static_cast<uint32_t>(a.value) * static_cast<uint32_t>(b.value));
       return add(d, v ? immediate(v) : rz, c);
     }
+    if (is_zero(a) || is_zero(b)) return mov(d, c);
     if (!is_register(a)) std::swap(a, b);
     a = as_register(a);
     if (!is_register(b) && !is_register(c)) c = as_register(c);

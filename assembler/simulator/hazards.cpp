@@ -331,7 +331,7 @@ void make_footprints(Program& program) {
         (in.mnemonic == Mnemonic::ATOM_CAS || in.mnemonic == Mnemonic::ATOMS_CAS)) {
       const isa::Operand& o = in.operands[2];
       const uint32_t count = isa::register_count(in, 2);
-      if (o.reg < isa::RZ && count <= 2 && o.reg + count < row_uniform)
+      if (o.reg < isa::RZ && count == 1 && o.reg + count < row_uniform)
         add(false, o.reg + count, count, register_role(in, target, 2));
     }
     if (isa::reads_carry(in)) add(false, row_carry, 1, r_carry);

@@ -147,7 +147,7 @@ inline Result<std::vector<uint64_t>> run_simulator(const std::string& target, st
   o.check_memory = true;
   o.check_hazards = hazards;
   o.deterministic = true;
-  o.max_warp_instructions = 50'000'000;
+  o.max_warp_instructions = 3'000'000;
   ASSIGN_OR_RETURN(sim::Counters c, machine.launch(module, kernel, {blocks, 1, 1}, {threads, 1, 1}, 0, std::as_bytes(std::span(args)), o));
   if (counters) *counters = c;
   std::vector<uint64_t> out(out_words);
