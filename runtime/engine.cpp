@@ -318,7 +318,8 @@ Result<std::unique_ptr<Engine::Plan>> Engine::plan(const Compiled& compiled, con
     if (s.kind == Step::call && hir::row(s.builtin).device != hir::Device::cpu) {
       std::string what = fmt::format("{}: `{}`", sources.describe(s.span), hir::row(s.builtin).name);
       if (!options.allow_fallback)
-        return input_error("{} runs on the reference interpreter only, which --no-fallback forbids", what);
+        return input_error("{}: error: `{}` runs on the reference interpreter only, which --no-fallback forbids",
+                           sources.describe(s.span), hir::row(s.builtin).name);
       p.fallbacks.push_back(std::move(what));
     }
   }
@@ -374,7 +375,7 @@ class Run {
   // Run-time errors of the program carry the position of their statement.
   Error located(Error e, Span span) const {
     if (span.known() && (e.fault == Fault::input || e.fault == Fault::usage) && !has_position_)
-      e.message = fmt::format("{}: {}", plan_.sources.describe(span), e.message);
+      e.message = fmt::format("{}: error: {}", plan_.sources.describe(span), e.message);
     return e;
   }
   const hir::Program& program() const { return plan_.compiled.outlined.program; }
@@ -583,7 +584,7 @@ class Run {
     std::string what = code == codegen::RuntimeError::division_by_zero
                            ? "divides by zero"
                            : fmt::format("fails with run-time error {}", static_cast<uint32_t>(word));
-    return input_error("{}: `{}` {}", plan_.sources.describe(span), builtin, what);
+    return input_error("{}: error: `{}` {}", plan_.sources.describe(span), builtin, what);
   }
 
   Result<Value> to_host(Item& v) {

@@ -78,9 +78,13 @@ void add_run_flags(CLI::App& command, Flags& flags) {
 
 int fail(const Error& error) {
   std::fflush(stdout);
-  if (!error.message.empty())
-    std::fprintf(stderr, "%s: %s\n", error.fault == Fault::internal ? "internal error" : "error",
-                 error.message.c_str());
+  if (error.message.empty()) return error.exit_code();  // diagnostics have said it
+  // Run-time errors carry their position and read like diagnostics already: q06.hir:3:4: error: ...
+  bool located = error.message.substr(0, error.message.find('\n')).find(": error: ") != std::string::npos;
+  bool ours =
+      error.fault == Fault::internal && !error.message.starts_with("verify ");  // a failed --verify is a finding
+  const char* prefix = located ? "" : ours ? "internal error: " : "error: ";
+  std::fprintf(stderr, "%s%s\n", prefix, error.message.c_str());
   return error.exit_code();
 }
 

@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 
 #include "libraries/base/files.h"
 #include "tools/compare_results.h"
@@ -12,15 +13,18 @@
 namespace rndn::tools {
 namespace {
 
+std::string positive(const std::string& text) {
+  char* end = nullptr;
+  double value = std::strtod(text.c_str(), &end);
+  return *end == 0 && value > 0 && value <= 1e6 ? "" : "expected a positive scale factor, got `" + text + "`";
+}
+
 class GenerateCommand final : public Command {
  public:
   explicit GenerateCommand(CLI::App& tpch) {
     app = tpch.add_subcommand("generate",
                               "write the eight tables as .tbl files, byte-identical to the official generator's");
-    app->add_option("--scale", scale_, "scale factor, such as 0.01 or 1")
-        ->required()
-        ->check(CLI::PositiveNumber)
-        ->type_name("SF");
+    app->add_option("--scale", scale_, "scale factor, such as 0.01 or 1")->required()->check(positive)->type_name("SF");
     app->add_option("-o", folder_, "folder to write into, made if need be")->required()->type_name("DIR");
   }
   int execute() override {
@@ -95,7 +99,7 @@ class TpchRunCommand final : public Command {
   explicit TpchRunCommand(CLI::App& tpch) {
     app = tpch.add_subcommand("run", "run TPC-H queries, on data generated in memory");
     CLI::Option* scale =
-        app->add_option("--scale", scale_, "scale factor (default 0.01)")->check(CLI::PositiveNumber)->type_name("SF");
+        app->add_option("--scale", scale_, "scale factor (default 0.01)")->check(positive)->type_name("SF");
     app->add_option("--queries", queries_, "such as 1,6,10-14 (default: all there are)")->type_name("LIST");
     app->add_flag("--verify{reference}", verify_, "compare with the reference interpreter, or with DIR/qNN.csv")
         ->type_name("[=reference|DIR]");

@@ -252,11 +252,11 @@ TEST_F(EngineTest, ErrorsCarryThePositionOfTheirStatement) {
   CountingTables tables(100);
   ASSERT_NO_FATAL_FAILURE(compile_text(R"(table {
   t:? = @load_table(`u:sym); a:i32 = check_cast(@column_value(t, `a:sym), i32); s:? = @sum(a); c:? = @list(s); r:? = @table(`s:sym, c); return r; })"));
-  EXPECT_EQ(run_both(tables), "1: t.hir:2:3: there is no table `u`");
+  EXPECT_EQ(run_both(tables), "1: t.hir:2:3: error: there is no table `u`");
   ASSERT_NO_FATAL_FAILURE(compile_text(R"(table {
   t:? = @load_table(`t:sym);
   b:i32 = check_cast(@column_value(t, `b:sym), i32); s:? = @sum(b); c:? = @list(s); r:? = @table(`s:sym, c); return r; })"));
-  EXPECT_EQ(run_both(tables), "1: t.hir:3:3: table `t` has no column `b`");
+  EXPECT_EQ(run_both(tables), "1: t.hir:3:3: error: table `t` has no column `b`");
 }
 
 TEST_F(EngineTest, DivisionByZeroInAKernelIsTheProgramsFault) {
@@ -267,7 +267,7 @@ TEST_F(EngineTest, DivisionByZeroInAKernelIsTheProgramsFault) {
   d:? = @div(a, b); s:? = @sum(d); c:? = @list(s); r:? = @table(`s:sym, c); return r; })"));
   if (!compiled_.no_gpu_code.empty()) GTEST_SKIP() << "skipped: " << compiled_.no_gpu_code;
   std::string what = run_both(tables);
-  EXPECT_TRUE(what.starts_with("1: t.hir:4:3: `div` divides by zero")) << what;
+  EXPECT_TRUE(what.starts_with("1: t.hir:4:3: error: `div` divides by zero")) << what;
 }
 
 TEST_F(EngineTest, ColumnsOfDifferentLengthMakeNoTable) {

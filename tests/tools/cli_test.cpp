@@ -1,0 +1,359 @@
+// The command line as users meet it: what each command prints, where, and with which exit code. Runs the built programs.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+namespace fs = std::filesystem;
+
+struct Ran {
+  int exit_code = -1;  // 128 + signal when one ended it
+  std::string out, err;
+};
+
+class Cli : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (fs::temp_directory_path() / "rndn-cli-XXXXXX").string();
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+  }
+  void TearDown() override {
+    std::error_code ignored;
+    fs::remove_all(folder_, ignored);
+  }
+
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  static std::string read(const std::string& file) {
+    std::ifstream in(file, std::ios::binary);
+    std::stringstream text;
+    text << in.rdbuf();
+    return text.str();
+  }
+  std::string write(const std::string& name, const std::string& text) const {
+    std::ofstream(path(name), std::ios::binary) << text;
+    return path(name);
+  }
+  static std::string program(const std::string& statements, const std::string& result = "i64") {
+    return "module m {\n    import Builtin.*;\n    def main() : " + result + " {\n" + statements + "    }\n}\n";
+  }
+
+  // Runs `arguments` (a shell line) with build/bin in front of PATH, in the test's folder.
+  Ran run(const std::string& line) const {
+    std::string out = path("stdout"), err = path("stderr");
+    std::string command = "cd '" + folder_.string() + "' && PATH='" RNDN_BIN_DIR "':\"$PATH\"; " + line;
+    pid_t child = fork();
+    if (child == 0) {
+      dup2(open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), 1);
+      dup2(open(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), 2);
+      execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
+      _exit(127);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), read(out), read(err)};
+  }
+  void expect(const std::string& line, int exit_code, const std::string& out, const std::string& err) const {
+    Ran r = run(line);
+    EXPECT_EQ(r.exit_code, exit_code) << line << "\n" << r.out << r.err;
+    EXPECT_EQ(r.out, out) << line;
+    EXPECT_EQ(r.err, err) << line;
+  }
+
+  // Query 6 for sm_90, as a file.
+  std::string cubin90() const {
+    Ran r = run("rndn compile " RNDN_SOURCE_DIR "/tpch/queries/q06.hir --arch sm_90 -o q06.sm_90.cubin");
+    EXPECT_EQ(r.exit_code, 0) << r.err;
+    return path("q06.sm_90.cubin");
+  }
+
+  fs::path folder_;
+};
+
+// --- Bad input: the exact message, the exit code, nothing on stdout -----------------------------------------------------------
+
+TEST_F(Cli, SyntaxError) {
+  write("p.hir", program("        x:i64 = @plus(1:i64, 2:i64;\n        return x;\n"));
+  for (const char* command : {"rndn check p.hir", "rndn run p.hir --device cpu", "rndn run p.hir --device sim",
+                              "rndn compile p.hir --emit hir"})
+    expect(command, 1, "",
+           "p.hir:4:35: error: expected `)` or `,`, got `;`\n"
+           "          x:i64 = @plus(1:i64, 2:i64;\n"
+           "                                    ^\n");
+}
+
+TEST_F(Cli, UnknownBuiltin) {
+  write("p.hir", program("        x:i64 = @pluss(1:i64, 2:i64);\n        return x;\n"));
+  expect("rndn check p.hir", 1, "",
+         "p.hir:4:17: error: `pluss` is neither a builtin nor a function that is visible here; did you mean `plus`?\n"
+         "          x:i64 = @pluss(1:i64, 2:i64);\n"
+         "                  ^~~~~~\n");
+}
+
+TEST_F(Cli, TypeError) {
+  write("p.hir", program("        x:bool = @lt(1:i64, \"a\":str);\n        return x;\n", "bool"));
+  expect("rndn run p.hir --device sim", 1, "",
+         "p.hir:4:18: error: `lt` expects two real numbers, two texts or two calendar values of one type, got i64 and "
+         "str\n"
+         "          x:bool = @lt(1:i64, \"a\":str);\n"
+         "                   ^~~ ~~~~~  ~~~~~~~\n");
+}
+
+TEST_F(Cli, MissingFile) {
+  for (const char* command :
+       {"rndn check nowhere.hir", "rndn run nowhere.hir --device cpu", "rndn compile nowhere.hir --arch sm_86"})
+    expect(command, 1, "", "error: cannot read `nowhere.hir`: No such file or directory\n");
+  expect("rndn check .", 1, "", "error: cannot read `.`: it is a directory\n");
+}
+
+constexpr const char* missing_column =
+    "        t:? = @load_table(`lineitem:sym);\n"
+    "        x:f64 = check_cast(@column_value(t, `l_prize:sym), f64);\n"
+    "        s:f64 = @sum(x);\n"
+    "        return s;\n";
+
+TEST_F(Cli, MissingColumn) {
+  write("p.hir", program(missing_column, "f64"));
+  for (const char* command : {"rndn check p.hir", "rndn run p.hir --device cpu --data tpch:0.001",
+                              "rndn run p.hir --device sim --data tpch:0.001"})
+    expect(command, 1, "",
+           "p.hir:5:45: error: table `lineitem` has no column `l_prize`\n"
+           "          x:f64 = check_cast(@column_value(t, `l_prize:sym), f64);\n"
+           "                                              ^~~~~~~~~~~~\n");
+}
+
+TEST_F(Cli, TablesWithoutDataSayWhichFlagIsMissing) {
+  write("p.hir", program("        t:? = @load_table(`region:sym);\n        n:i64 = 1:i64;\n        return n;\n"));
+  for (const char* device : {"cpu", "sim"}) {
+    Ran r = run(std::string("rndn run p.hir --device ") + device);
+    EXPECT_EQ(r.exit_code, 2) << device;
+    EXPECT_THAT(r.err, HasSubstr("this program loads tables: give --data tpch:SF or --data FOLDER\n")) << device;
+    EXPECT_EQ(r.out, "");
+  }
+}
+
+TEST_F(Cli, TruncatedCubin) {
+  Ran made = run("rndn compile " RNDN_SOURCE_DIR
+                 "/tpch/queries/q06.hir --arch sm_86 -o whole.cubin && head -c 1000 whole.cubin > cut.cubin");
+  ASSERT_EQ(made.exit_code, 0) << made.err;
+  if (!fs::exists(RNDN_BIN_DIR "/rndn-dis")) GTEST_SKIP() << "skipped: rndn-dis is not built";
+  Ran r = run("rndn-dis cut.cubin");
+  EXPECT_EQ(r.exit_code, 1) << r.err;
+  EXPECT_EQ(r.out, "");
+  EXPECT_THAT(r.err, HasSubstr("cut.cubin"));
+  Ran whole = run("rndn-dis whole.cubin");
+  EXPECT_EQ(whole.exit_code, 0) << whole.err;
+  EXPECT_THAT(whole.out, HasSubstr("EXIT"));
+}
+
+TEST_F(Cli, NoDriver) {
+  // An empty folder in front of nothing: no libcuda.so.1 is found where this machine has none.
+  Ran probe = run("rndn devices");
+  if (probe.out.find("cuda   driver") != std::string::npos) GTEST_SKIP() << "skipped: this machine has a CUDA driver";
+  write("p.hir", program("        n:i64 = 1:i64;\n        return n;\n"));
+  expect("rndn run p.hir --device cuda", 3, "",
+         "error: cannot open libcuda.so.1: cannot open shared object file: No such file or directory\n");
+  expect("rndn devices --self-test -o list", 3, "",
+         "error: cannot open libcuda.so.1: cannot open shared object file: No such file or directory\n");
+}
+
+TEST_F(Cli, DriverWithoutGpuAndDriverThatFails) {
+  write("p.hir", program("        n:i64 = 1:i64;\n        return n;\n"));
+  std::string with = "LD_LIBRARY_PATH='" RNDN_FAKE_CUDA_DIR "' ";
+  expect("RNDN_FAKE_CUDA_DEVICES= " + with + "rndn run p.hir --device cuda", 3, "",
+         "error: cuInit failed: CUDA_ERROR_NO_DEVICE (no CUDA-capable device is detected)\n");
+  expect("RNDN_FAKE_CUDA_DEVICES=7.5 " + with + "rndn run p.hir --device cuda:0", 3, "",
+         "error: GPU 0 (Fake GPU 0) has compute capability 7.5, whose code is not supported (supported: sm_60 sm_61 "
+         "sm_80 sm_86 sm_89 sm_90)\n");
+  expect(with + "rndn run p.hir --device cuda:3", 3, "",
+         "error: there is no GPU 3: the driver reports 1 (numbered from 0)\n");
+  expect("RNDN_FAKE_CUDA_FAIL=cuModuleLoadData:209 " + with +
+             "rndn tpch run --queries 6 --scale 0.001 --device cuda -o result",
+         3, "",
+         "error: cuModuleLoadData of a cubin for sm_90 of " + std::to_string(fs::file_size(cubin90())) +
+             " bytes on Fake GPU 0 failed: CUDA_ERROR_NO_BINARY_FOR_GPU (no kernel image is available for execution on "
+             "the device)\n");
+  Ran automatic = run("RNDN_FAKE_CUDA_DEVICES= " + with + "rndn run p.hir --device auto --format csv");
+  EXPECT_EQ(automatic.exit_code, 0);
+  EXPECT_EQ(automatic.out, "value\r\n1\r\n");
+  EXPECT_EQ(automatic.err,
+            "note: no usable GPU (cuInit failed: CUDA_ERROR_NO_DEVICE (no CUDA-capable device is detected)); running "
+            "on the simulator for sm_86\n");
+}
+
+TEST_F(Cli, RunTimeErrorsHaveTheSamePlaceOnEveryDevice) {
+  write("p.hir", program("        t:? = @load_table(`lineitem:sym);\n"
+                         "        x:i32 = check_cast(@column_value(t, `l_linenumber:sym), i32);\n"
+                         "        y:? = @minus(x, 3:i32);\n"
+                         "        z:? = @div(x, y);\n"
+                         "        s:? = @sum(z);\n"
+                         "        return s;\n",
+                         "?"));
+  for (const char* device : {"cpu", "sim"}) {
+    Ran r = run(std::string("rndn run p.hir --data tpch:0.001 --device ") + device);
+    EXPECT_EQ(r.exit_code, 1) << device;
+    EXPECT_THAT(r.err, StartsWith("p.hir:7:9: error: `div` divides by zero")) << device;
+    EXPECT_EQ(r.out, "");
+  }
+}
+
+// --- Wrong usage ---------------------------------------------------------------------------------------------------------------
+
+TEST_F(Cli, WrongUsage) {
+  write("p.hir", program("        n:i64 = 1:i64;\n        return n;\n"));
+  for (const auto& [line, message] : std::vector<std::pair<std::string, std::string>>{
+           {"rndn", "error: A subcommand is required\n"},
+           {"rndn run", "error: program is required\n"},
+           {"rndn run p.hir --devices sim", "error: The following argument was not expected: --devices\n"},
+           {"rndn run p.hir --device gpu", "error: --device is auto, cuda, cuda:N, sim or cpu, not `gpu`\n"},
+           {"rndn run p.hir --backend nvcc --device sim",
+            "error: --backend is rndn, ptxas, ptxas:PATH or driver, not `nvcc`\n"},
+           {"rndn run p.hir --backend driver --device sim",
+            "error: --backend driver needs a GPU: the simulator has no PTX compiler\n"},
+           {"rndn run p.hir --device cpu --time=xml",
+            "error: --time is text, json, html or trace, with :FILE if wanted, not `xml`\n"},
+           {"rndn run p.hir p.hir --device cpu --format csv", "error: --format csv of several programs needs -o DIR\n"},
+           {"rndn run p.hir --device sim --arch sm_75",
+            "error: --arch: sm_75 not in {sm_60,sm_61,sm_80,sm_86,sm_89,sm_90}\n"},
+           {"rndn compile p.hir --emit sass", "error: --emit sass needs --arch\n"},
+           {"rndn tpch run --queries 6x --device cpu", "error: --queries is a list such as 1,6,10-14, not `6x`\n"},
+           {"rndn tpch run --queries 14-6 --device cpu", "error: --queries is a list such as 1,6,10-14, not `14-6`\n"},
+           {"rndn tpch run --scale 0 --device cpu", "error: --scale: expected a positive scale factor, got `0`\n"}}) {
+    Ran r = run(line);
+    EXPECT_EQ(r.exit_code, 2) << line;
+    EXPECT_THAT(r.err, StartsWith(message)) << line;
+    EXPECT_EQ(r.out, "") << line;
+  }
+  Ran none = run("rndn tpch run --queries 23 --device cpu");
+  EXPECT_EQ(none.exit_code, 2);
+  EXPECT_THAT(none.err, StartsWith("error: there is no query 23 (there are: "));
+}
+
+TEST_F(Cli, OutputThatCannotBeWritten) {
+  write("p.hir", program("        n:i64 = 1:i64;\n        return n;\n"));
+  expect("rndn run p.hir --device cpu -o no/such/folder", 3, "",
+         "error: cannot write `no/such/folder`: No such file or directory\n");
+  if (access("/dev/full", W_OK) == 0) {
+    Ran r = run("rndn run p.hir --device cpu > /dev/full");
+    EXPECT_EQ(r.exit_code, 3);
+    EXPECT_EQ(r.err, "error: cannot write `stdout`: No space left on device\n");
+  }
+}
+
+// --- What works ----------------------------------------------------------------------------------------------------------------
+
+TEST_F(Cli, HelpAndVersionGoToStdout) {
+  for (const char* line :
+       {"rndn --help", "rndn run --help", "rndn tpch run --help", "rndn compile --help", "rndn devices --help"}) {
+    Ran r = run(line);
+    EXPECT_EQ(r.exit_code, 0) << line;
+    EXPECT_NE(r.out, "") << line;
+    EXPECT_EQ(r.err, "") << line;
+  }
+  Ran version = run("rndn --version");
+  EXPECT_EQ(version.exit_code, 0);
+  EXPECT_THAT(version.out, StartsWith("rndn "));
+  EXPECT_THAT(version.out, HasSubstr("sm_90"));
+}
+
+TEST_F(Cli, QuerySixOnTheSimulatorOfEveryTargetAndOnTheInterpreter) {
+  for (const char* device : {"cpu", "sim --arch sm_60", "sim --arch sm_61", "sim --arch sm_80", "sim --arch sm_86",
+                             "sim --arch sm_89", "sim --arch sm_90"}) {
+    Ran r = run(std::string("rndn tpch run --queries 6 --scale 0.01 --format json --verify --device ") + device);
+    EXPECT_EQ(r.exit_code, 0) << device << r.err;
+    EXPECT_EQ(r.err, "verify q06: ok, 1 row as the reference interpreter has them\n") << device;
+    auto j = nlohmann::json::parse(r.out);
+    EXPECT_EQ(j["columns"].dump(), "[{\"name\":\"revenue\",\"type\":\"f64\"}]");
+    EXPECT_NEAR(j["rows"][0][0].get<double>(), 1193053.2253, 1193053.2253e-9) << device;
+  }
+}
+
+TEST_F(Cli, VerifyAgainstFilesNoticesADifference) {
+  write("q06.csv", "revenue\n1193053.2253\n");
+  EXPECT_EQ(run("rndn tpch run --queries 6 --device cpu --verify=.").exit_code, 0);
+  write("q06.csv", "revenue\n1193053.2273\n");
+  Ran r = run("rndn tpch run --queries 6 --device cpu --verify=.");
+  EXPECT_EQ(r.exit_code, 70);
+  EXPECT_THAT(r.err, StartsWith("error: verify q06: row 1, column `revenue`: 1193053.225"));
+  write("q06.csv", "revenue\n");
+  EXPECT_THAT(run("rndn tpch run --queries 6 --device cpu --verify=.").err, HasSubstr("1 rows, expected 0"));
+}
+
+TEST_F(Cli, TimesAsJsonAddUpAndCoverEveryRun) {
+  Ran r = run("rndn tpch run --queries 6 --scale 0.01 --device sim --arch sm_80 --repeat 2 --time=json:times.json");
+  ASSERT_EQ(r.exit_code, 0) << r.err;
+  auto j = nlohmann::json::parse(read(path("times.json")));
+  ASSERT_EQ(j.size(), 2u);
+  for (int run = 0; run < 2; ++run) {
+    const auto& o = j[static_cast<size_t>(run)];
+    EXPECT_EQ(o["program"], "q06");
+    EXPECT_EQ(o["run"], run + 1);
+    EXPECT_EQ(o["arch"], "sm_80");
+    EXPECT_EQ(o["backend"], "rndn");
+    for (const char* group : {"compile", "execute"}) {
+      uint64_t sum = 0;
+      for (const auto& [name, ns] : o[group]["phases"].items()) sum += ns.get<uint64_t>();
+      EXPECT_EQ(sum, o[group]["total_ns"].get<uint64_t>() + o[group].value("overlap_ns", uint64_t{0})) << group;
+    }
+    ASSERT_EQ(o["kernels"].size(), 1u);
+    EXPECT_EQ(o["kernels"][0]["launches"], 1);
+    EXPECT_EQ(o["kernels"][0]["floor_bytes"], 60175 * 28);
+    EXPECT_GT(o["execute"]["phases"]["kernels"], 0);
+  }
+  EXPECT_GT(j[0]["compile"]["total_ns"], 0);
+  EXPECT_EQ(j[1]["compile"]["total_ns"], 0) << "a repeat does not compile";
+  EXPECT_GT(j[0]["execute"]["phases"]["data"], 0);
+}
+
+TEST_F(Cli, EveryStageIsEmittedAndIsInputAgain) {
+  const std::string query = RNDN_SOURCE_DIR "/tpch/queries/q06.hir";
+  for (const char* stage : {"hir", "typed", "outline"}) {
+    Ran r = run("rndn compile '" + query + "' --emit " + stage + " -o " + stage + ".hir && rndn run " + stage +
+                ".hir --device cpu --data tpch:0.01 --format csv");
+    EXPECT_EQ(r.exit_code, 0) << stage << r.err;
+    EXPECT_EQ(r.out, "revenue\r\n1193053.2252999984\r\n") << stage;
+  }
+  EXPECT_THAT(read(path("outline.hir")), HasSubstr("kernel main_1("));
+  Ran ptx = run("rndn compile '" + query + "' --emit ptx");
+  EXPECT_THAT(ptx.out, StartsWith(".version "));
+  EXPECT_THAT(ptx.out, HasSubstr(".entry main_1("));
+  Ran sass = run("rndn compile '" + query + "' --emit sass --arch sm_86");
+  EXPECT_THAT(sass.out, HasSubstr("EXIT ;"));
+  Ran cubin = run("rndn compile '" + query + "' --arch sm_86");
+  EXPECT_THAT(cubin.out, StartsWith("\x7f"
+                                    "ELF"));
+  Ran standard_input = run("rndn check - < '" + query + "'");
+  EXPECT_EQ(standard_input.exit_code, 0) << standard_input.err;
+}
+
+TEST_F(Cli, SeveralProgramsAsCsvAndJson) {
+  write("one.hir", program("        n:i64 = 1:i64;\n        return n;\n"));
+  write("two.hir", program("        n:i64 = 2:i64;\n        return n;\n"));
+  Ran csv = run("rndn run one.hir two.hir --device cpu --format csv -o results && cat results/one.csv results/two.csv");
+  EXPECT_EQ(csv.out, "value\r\n1\r\nvalue\r\n2\r\n") << csv.err;
+  Ran json = run("rndn run one.hir two.hir --device cpu --format json");
+  EXPECT_EQ(nlohmann::json::parse(json.out)["two"]["rows"].dump(), "[[2]]");
+}
+
+TEST_F(Cli, DevicesListGpusOfTheDriver) {
+  expect("RNDN_FAKE_CUDA_DEVICES=9.0,7.5 LD_LIBRARY_PATH='" RNDN_FAKE_CUDA_DIR "' rndn devices", 0,
+         "cuda   driver 12.4, 2 GPUs\n"
+         "cuda:0 Fake GPU 0, compute capability 9.0, 3 multiprocessors, 8.0 GiB, runs code for sm_90\n"
+         "cuda:1 Fake GPU 1, compute capability 7.5, 3 multiprocessors, 8.0 GiB, not supported\n"
+         "sim    simulator for sm_60 sm_61 sm_80 sm_86 sm_89 sm_90\n"
+         "cpu    reference interpreter\n",
+         "");
+}
+
+}  // namespace
