@@ -362,7 +362,7 @@ void Selector::prepare() {
         const uint32_t words = ptx::type_bytes(i.type) / 4;
         for (uint32_t e = 0; e < d.count; ++e) {
           const ptx::Operand& o = p_.vector_elements[d.id + e];
-          fresh &= o.kind == OperandKind::reg && definitions_[o.id] == 1 && bytes_of(o.id) == 4 * words && registers_[o.id] == UINT32_MAX;
+          fresh &= o.kind == OperandKind::reg && copy_of[o.id] == UINT32_MAX && aliases_[o.id].kind == Alias::none && bytes_of(o.id) == 4 * words && registers_[o.id] == UINT32_MAX;
         }
         if (!fresh) continue;
         uint32_t first = new_gpr(f_, d.count * words, false);
