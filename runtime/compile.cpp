@@ -70,6 +70,7 @@ Result<Compiled> compile(FileId file, const SourceManager& sources, const Compil
   const Error in_sink{Fault::input, ""};
   Compiled c;
   c.backend = options.backend.text();
+  c.level = options.level;
   {
     auto scope = timings.measure(Phase::frontend);
     hir::Options frontend{.strict = options.strict,

@@ -57,6 +57,7 @@ struct Compiled {
   std::vector<assembler::KernelReport> kernels;  // of our own assembler
   std::string no_gpu_code;  // why code generation refused the program; then code, ptx, cubin are empty
   std::string backend;      // who made the cubin
+  int level = 3;            // -O, for a device that compiles the PTX itself
 };
 
 // Fails with an empty message when `sink` says what is wrong. A program whose kernels have no GPU code yet compiles,

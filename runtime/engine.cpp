@@ -327,7 +327,7 @@ Result<std::unique_ptr<Engine::Plan>> Engine::plan(const Compiled& compiled, con
 
   auto load = timings.measure(Phase::load);
   if (compiled.cubin.empty()) {
-    ASSIGN_OR_RETURN(p.module, state_->device.load_ptx(compiled.ptx, 3));
+    ASSIGN_OR_RETURN(p.module, state_->device.load_ptx(compiled.ptx, compiled.level));
   } else {
     ASSIGN_OR_RETURN(p.module, state_->device.load_module(compiled.cubin));
   }
