@@ -114,8 +114,10 @@ Result<Compiled> compile(FileId file, const SourceManager& sources, const Compil
       auto assembled = assembler::assemble(c.code.module, assemble, timings);
       if (!assembled) {
         if (assembled.error().fault != Fault::input) return assembled.error();
-        // The module is ours, not the user's: what the assembler lacks is a gap of this program.
-        return Error{Fault::internal, "cannot assemble the generated PTX: " + assembled.error().message};
+        // An instruction that our assembler does not know yet: like a builtin without GPU code.
+        c.no_gpu_code = "cannot assemble the generated PTX: " + assembled.error().message;
+        c.code = {};
+        return c;
       }
       c.cubin = std::move(assembled->cubin);
       c.kernels = std::move(assembled->kernels);
