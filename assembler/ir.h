@@ -101,8 +101,6 @@ struct Function {
   bool uses_ctaid_z = false;
   uint32_t max_registers = 255;
   std::vector<std::byte> constants;  // bank 2
-  struct AddressUse { InstId inst; bool high; std::string symbol; };
-  std::vector<AddressUse> addresses;  // instructions whose immediate is half of a variable's address
 
   const Inst& operator[](InstId i) const { return insts[index(i)]; }
   Inst& operator[](InstId i) { return insts[index(i)]; }

@@ -2,7 +2,7 @@
 //
 // Sources of the sequences: what ptxas 11.8 emits for sm_61 (docs/isa notes, section 3). 32-bit products are made of 16-bit ones (XMAD), 64-bit
 // arithmetic goes through the condition code (.CC, .X), which scheduling keeps in order. Immediates have 20 bits, or 32 in the 32I forms.
-// Left out: generic loads, stores and atomics, clock64 and globaltimer, half precision.
+// Left out: generic loads, stores and atomics, clock64 and globaltimer, half precision, addresses of global variables.
 #include "assembler/select.h"
 
 namespace rndn::assembler {
@@ -457,12 +457,8 @@ class PascalSelector final : public Selector {
     c.reg = index.reg;
     emit(Mnemonic::LDC, {gpr(d), c}).mod(ModifierKind::Size, size);
   }
-  void variable_address(uint32_t d, const std::string& symbol, int64_t addend) override {
-    for (bool high : {false, true}) {
-      emit(Mnemonic::MOV32I, {gpr(d + high), immediate(0)});
-      if (error_.empty()) f_.addresses.push_back({static_cast<InstId>(f_.insts.size() - 1), high, symbol});
-    }
-    if (addend) unsupported_here("offset from a global variable");
+  void variable_address(uint32_t, const std::string& symbol, int64_t) override {
+    unsupported_here(fmt::format("address of the global variable {}", symbol));
   }
 };
 

@@ -475,13 +475,8 @@ class VoltaSelector final : public Selector {
     c.reg = index.reg;
     emit(Mnemonic::LDC, {gpr(d), c}).mod(ModifierKind::Size, size);
   }
-  void variable_address(uint32_t d, const std::string& symbol, int64_t addend) override {
-    // 32@lo(symbol), 32@hi(symbol): the loader patches the immediates.
-    for (bool high : {false, true}) {
-      emit(Mnemonic::MOV, {gpr(d + high), immediate(0)});
-      if (error_.empty()) f_.addresses.push_back({static_cast<InstId>(f_.insts.size() - 1), high, symbol});
-    }
-    if (addend) unsupported_here("offset from a global variable");
+  void variable_address(uint32_t, const std::string& symbol, int64_t) override {
+    unsupported_here(fmt::format("address of the global variable {}", symbol));
   }
 };
 
