@@ -28,10 +28,10 @@ struct Segment {
 struct Interval {
   uint32_t first = UINT32_MAX;  // segment
   uint32_t width = 1;
-  uint32_t hint = UINT32_MAX;   // interval whose register would be best
+  uint32_t hint = UINT32_MAX;  // interval whose register would be best
   int32_t hint_offset = 0;
   float weight = 0;
-  uint32_t end = 0;             // of the last segment
+  uint32_t end = 0;  // of the last segment
   uint32_t reg = UINT32_MAX;
   bool spilled = false;
   bool unspillable = false;
@@ -56,7 +56,8 @@ struct Allocator {
     segments.clear();
     segments.reserve(f.insts.size() * 2);
     intervals.assign(live.total, {});
-    for (uint32_t u = 0; u < gprs; ++u) intervals[u].width = f.gprs[u].width, intervals[u].unspillable = f.gprs[u].unspillable;
+    for (uint32_t u = 0; u < gprs; ++u)
+      intervals[u].width = f.gprs[u].width, intervals[u].unspillable = f.gprs[u].unspillable;
     // Live units per value while walking backwards, and the open end of its current segment.
     std::vector<uint8_t> units(live.total, 0);
     std::vector<uint32_t> open(live.total, 0);
@@ -101,7 +102,8 @@ struct Allocator {
           if (r < isa::first_virtual) return;
           uint32_t v = of(r, file);
           intervals[v].weight += weight;
-          bool temporary = file == isa::RegisterFile::gpr ? f.gprs[r - isa::first_virtual].temporary : f.temporary_predicate[r - isa::first_virtual];
+          bool temporary = file == isa::RegisterFile::gpr ? f.gprs[r - isa::first_virtual].temporary
+                                                          : f.temporary_predicate[r - isa::first_virtual];
           for (uint32_t w = 0; w < width; ++w) {
             uint32_t x = file == isa::RegisterFile::gpr ? r - isa::first_virtual + w : v;
             begin_life(x, at + 2);  // a result that nobody reads needs a register all the same
@@ -117,7 +119,8 @@ struct Allocator {
           if (r < isa::first_virtual) return;
           uint32_t v = of(r, file);
           intervals[v].weight += weight;
-          for (uint32_t w = 0; w < width; ++w) begin_life(file == isa::RegisterFile::gpr ? r - isa::first_virtual + w : v, at + 1);
+          for (uint32_t w = 0; w < width; ++w)
+            begin_life(file == isa::RegisterFile::gpr ? r - isa::first_virtual + w : v, at + 1);
         });
         // A guarded first write of something that no path has defined: its life begins here.
         hint(inst);
@@ -139,30 +142,38 @@ struct Allocator {
     uint32_t d = inst.sass.operands[0].reg, s = inst.sass.operands[1].reg;
     if (d < isa::first_virtual || s < isa::first_virtual) return;
     uint32_t dv = of(d, isa::RegisterFile::gpr), sv = of(s, isa::RegisterFile::gpr);
-    int32_t offset = static_cast<int32_t>(s - isa::first_virtual - sv) - static_cast<int32_t>(d - isa::first_virtual - dv);
+    int32_t offset =
+        static_cast<int32_t>(s - isa::first_virtual - sv) - static_cast<int32_t>(d - isa::first_virtual - dv);
     if (intervals[dv].hint == UINT32_MAX) intervals[dv].hint = sv, intervals[dv].hint_offset = offset;
     if (intervals[sv].hint == UINT32_MAX) intervals[sv].hint = dv, intervals[sv].hint_offset = -offset;
   }
 
   bool overlap(uint32_t a, uint32_t b) const {
     while (a != UINT32_MAX && b != UINT32_MAX) {
-      if (segments[a].end <= segments[b].begin) a = segments[a].next;
-      else if (segments[b].end <= segments[a].begin) b = segments[b].next;
-      else return true;
+      if (segments[a].end <= segments[b].begin)
+        a = segments[a].next;
+      else if (segments[b].end <= segments[a].begin)
+        b = segments[b].next;
+      else
+        return true;
     }
     return false;
   }
 
   // Assigns registers to the intervals in `order`; registers [0, limit) without `reserved`. Returns whether nothing was spilled.
   bool scan(std::vector<uint32_t>& order, uint32_t limit, uint32_t reserved, bool may_spill) {
-    struct Active { uint32_t interval, cursor; };
+    struct Active {
+      uint32_t interval, cursor;
+    };
     std::vector<Active> active;
     bool complete = true;
     for (uint32_t v : order) {
       Interval& i = intervals[v];
       const uint32_t start = segments[i.first].begin;
       std::array<uint64_t, 5> busy{};
-      auto block_registers = [&](uint32_t reg, uint32_t width) { for (uint32_t w = 0; w < width; ++w) busy[(reg + w) / 64] |= uint64_t{1} << ((reg + w) % 64); };
+      auto block_registers = [&](uint32_t reg, uint32_t width) {
+        for (uint32_t w = 0; w < width; ++w) busy[(reg + w) / 64] |= uint64_t{1} << ((reg + w) % 64);
+      };
       if (reserved != UINT32_MAX) block_registers(reserved, 1);
       size_t kept = 0;
       for (Active a : active) {
@@ -190,7 +201,11 @@ struct Allocator {
         if (!may_spill) return false;
         complete = false;
         // The cheapest of the overlapping values and this one.
-        auto cost = [&](const Interval& x) { return x.unspillable ? 1e30f : x.weight / static_cast<float>(x.end - segments[x.first].begin + 1) * (x.width > i.width ? 0.5f : 1.0f); };
+        auto cost = [&](const Interval& x) {
+          return x.unspillable ? 1e30f
+                               : x.weight / static_cast<float>(x.end - segments[x.first].begin + 1) *
+                                     (x.width > i.width ? 0.5f : 1.0f);
+        };
         size_t victim = SIZE_MAX;
         float least = cost(i);
         for (size_t a = 0; a < active.size(); ++a) {
@@ -205,7 +220,8 @@ struct Allocator {
         }
         Interval& other = intervals[active[victim].interval];
         other.spilled = true;
-        for (uint32_t w = 0; w < other.width; ++w) busy[(other.reg + w) / 64] &= ~(uint64_t{1} << ((other.reg + w) % 64));
+        for (uint32_t w = 0; w < other.width; ++w)
+          busy[(other.reg + w) / 64] &= ~(uint64_t{1} << ((other.reg + w) % 64));
         active.erase(active.begin() + static_cast<ptrdiff_t>(victim));
         // Registers shared by several overlapping values stay busy.
         for (const Active& a : active)
@@ -261,7 +277,8 @@ struct Allocator {
           for (auto& [from, to] : replaced)
             if (from == v) return to;
           uint32_t to = v < gprs ? new_gpr(f, intervals[v].width, true) : new_predicate(f, true);
-          if (v < gprs) for (uint32_t w = 0; w < intervals[v].width; ++w) f.gprs[to - isa::first_virtual + w].unspillable = true;
+          if (v < gprs)
+            for (uint32_t w = 0; w < intervals[v].width; ++w) f.gprs[to - isa::first_virtual + w].unspillable = true;
           replaced.push_back({v, to});
           return to;
         };
@@ -272,21 +289,28 @@ struct Allocator {
         std::vector<Inst> after;
         Inst inst = f[id];
         const uint32_t line = inst.line;
-        auto is_spilled = [&](uint32_t r, isa::RegisterFile file) { return r >= isa::first_virtual && intervals[of(r, file)].spilled; };
+        auto is_spilled = [&](uint32_t r, isa::RegisterFile file) {
+          return r >= isa::first_virtual && intervals[of(r, file)].spilled;
+        };
         std::vector<Inst> before;
         for_each_read(inst, [&](uint32_t r, uint32_t width, isa::RegisterFile file) {
           if (!is_spilled(r, file)) return;
           uint32_t v = of(r, file);
-          if (file == isa::RegisterFile::gpr) before.push_back(spill_load(*f.target, renamed(r, file), width, slot[v] + 4 * (r - isa::first_virtual - v)));
-          else before.push_back(predicate_from_gpr(*f.target, renamed(r, file), holder[v]));
+          if (file == isa::RegisterFile::gpr)
+            before.push_back(
+                spill_load(*f.target, renamed(r, file), width, slot[v] + 4 * (r - isa::first_virtual - v)));
+          else
+            before.push_back(predicate_from_gpr(*f.target, renamed(r, file), holder[v]));
         });
         uint32_t guard = inst.sass.guard;
-        if (guard != isa::PT && is_spilled(guard, isa::RegisterFile::predicate)) guard = renamed(guard, isa::RegisterFile::predicate);
+        if (guard != isa::PT && is_spilled(guard, isa::RegisterFile::predicate))
+          guard = renamed(guard, isa::RegisterFile::predicate);
         for_each_write(inst, [&](uint32_t r, uint32_t width, isa::RegisterFile file) {
           if (!is_spilled(r, file)) return;
           uint32_t v = of(r, file);
-          Inst store = file == isa::RegisterFile::gpr ? spill_store(*f.target, renamed(r, file), width, slot[v] + 4 * (r - isa::first_virtual - v))
-                                                      : gpr_from_predicate(*f.target, holder[v], renamed(r, file));
+          Inst store = file == isa::RegisterFile::gpr
+                           ? spill_store(*f.target, renamed(r, file), width, slot[v] + 4 * (r - isa::first_virtual - v))
+                           : gpr_from_predicate(*f.target, holder[v], renamed(r, file));
           store.sass.guard = guard;
           store.sass.guard_negated = inst.sass.guard_negated;
           after.push_back(store);
@@ -295,7 +319,9 @@ struct Allocator {
         if (!replaced.empty()) {
           for (uint32_t k = 0; k < inst.sass.operand_count; ++k) {
             isa::RegisterFile file = inst.uses[k].file;
-            if (inst.uses[k].access == isa::Access::none || (file != isa::RegisterFile::gpr && file != isa::RegisterFile::predicate)) continue;
+            if (inst.uses[k].access == isa::Access::none ||
+                (file != isa::RegisterFile::gpr && file != isa::RegisterFile::predicate))
+              continue;
             uint32_t& r = inst.sass.operands[k].reg;
             if (r != (file == isa::RegisterFile::gpr ? isa::RZ : isa::PT) && is_spilled(r, file)) r = renamed(r, file);
           }
@@ -325,13 +351,17 @@ struct Allocator {
         Inst& inst = f[id];
         for (uint32_t k = 0; k < inst.sass.operand_count; ++k) {
           isa::RegisterFile file = inst.uses[k].file;
-          if (inst.uses[k].access == isa::Access::none || (file != isa::RegisterFile::gpr && file != isa::RegisterFile::predicate)) continue;
+          if (inst.uses[k].access == isa::Access::none ||
+              (file != isa::RegisterFile::gpr && file != isa::RegisterFile::predicate))
+            continue;
           uint32_t& r = inst.sass.operands[k].reg;
           if (r >= isa::first_virtual) r = physical(r, file);
         }
-        if (inst.sass.guard >= isa::first_virtual) inst.sass.guard = physical(inst.sass.guard, isa::RegisterFile::predicate);
+        if (inst.sass.guard >= isa::first_virtual)
+          inst.sass.guard = physical(inst.sass.guard, isa::RegisterFile::predicate);
       }
-      if (block.predicate >= isa::first_virtual) block.predicate = physical(block.predicate, isa::RegisterFile::predicate);
+      if (block.predicate >= isa::first_virtual)
+        block.predicate = physical(block.predicate, isa::RegisterFile::predicate);
     }
     f.allocated = true;
   }
@@ -370,7 +400,8 @@ Result<void> allocate_registers(Function& f) {
     }
     a.spill();
   }
-  return input_error("function {}: needs more registers than the limit of {} even with spilling", f.source->name, limit);
+  return input_error("function {}: needs more registers than the limit of {} even with spilling", f.source->name,
+                     limit);
 }
 
 }  // namespace rndn::assembler

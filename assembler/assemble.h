@@ -16,17 +16,17 @@ enum class Scheduler : uint8_t { linear, list };
 
 struct Options {
   const isa::Target* target = nullptr;
-  int level = 3;                        // -O0 .. -O3
+  int level = 3;  // -O0 .. -O3
   Scheduler scheduler = Scheduler::list;
-  uint32_t max_registers = 0;           // --maxrregcount; 0: the target's limit
-  bool verify_passes = false;           // independent checkers after each pass
+  uint32_t max_registers = 0;  // --maxrregcount; 0: the target's limit
+  bool verify_passes = false;  // independent checkers after each pass
   bool branch_inlining = true;
 };
 
 struct KernelReport {
   std::string name;
-  uint32_t registers = 0;       // as reported to the driver
-  uint32_t instructions = 0;    // without padding
+  uint32_t registers = 0;     // as reported to the driver
+  uint32_t instructions = 0;  // without padding
   uint32_t spill_bytes = 0;
   uint32_t shared_bytes = 0;
 };

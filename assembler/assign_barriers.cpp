@@ -47,8 +47,12 @@ void for_each_resource(const Inst& inst, F&& f) {
     const isa::Operand& o = s.operands[k];
     if (u.access == isa::Access::none) continue;
     if (o.kind == isa::OperandKind::address && o.uniform != isa::URZ)
-      for (uint32_t w = 0; w < (o.descriptor ? 2u : 1u); ++w) f(uniform_base + o.uniform + w, RegisterFile::uniform, false, false);
-    if (u.file == RegisterFile::gpr ? o.reg == isa::RZ : u.file == RegisterFile::predicate ? o.reg == isa::PT : u.file != RegisterFile::uniform || o.reg == isa::URZ) continue;
+      for (uint32_t w = 0; w < (o.descriptor ? 2u : 1u); ++w)
+        f(uniform_base + o.uniform + w, RegisterFile::uniform, false, false);
+    if (u.file == RegisterFile::gpr         ? o.reg == isa::RZ
+        : u.file == RegisterFile::predicate ? o.reg == isa::PT
+                                            : u.file != RegisterFile::uniform || o.reg == isa::URZ)
+      continue;
     for (uint32_t w = 0; w < u.width(); ++w) {
       if (u.reads()) f(resource(o.reg + w, u.file), u.file, false, false);
       if (u.writes()) f(resource(o.reg + w, u.file), u.file, true, false);
@@ -74,7 +78,8 @@ struct Pending {
   void clear(uint8_t mask) {
     if (!(any & mask)) return;
     any &= static_cast<uint8_t>(~mask);
-    for (uint32_t r = 0; r < resource_count; ++r) write[r] &= static_cast<uint8_t>(~mask), read[r] &= static_cast<uint8_t>(~mask);
+    for (uint32_t r = 0; r < resource_count; ++r)
+      write[r] &= static_cast<uint8_t>(~mask), read[r] &= static_cast<uint8_t>(~mask);
   }
 };
 
@@ -96,8 +101,10 @@ struct Assigner {
     if (c.write_barrier == 7 && c.read_barrier == 7) return;
     for_each_resource(inst, [&](uint32_t r, RegisterFile, bool write, bool guard) {
       if (guard) return;
-      if (write && c.write_barrier != 7) p.write[r] |= static_cast<uint8_t>(1u << c.write_barrier), p.any |= static_cast<uint8_t>(1u << c.write_barrier);
-      if (!write && c.read_barrier != 7) p.read[r] |= static_cast<uint8_t>(1u << c.read_barrier), p.any |= static_cast<uint8_t>(1u << c.read_barrier);
+      if (write && c.write_barrier != 7)
+        p.write[r] |= static_cast<uint8_t>(1u << c.write_barrier), p.any |= static_cast<uint8_t>(1u << c.write_barrier);
+      if (!write && c.read_barrier != 7)
+        p.read[r] |= static_cast<uint8_t>(1u << c.read_barrier), p.any |= static_cast<uint8_t>(1u << c.read_barrier);
     });
   }
 
@@ -127,10 +134,14 @@ struct Assigner {
         }
         if (!reads_late(t, inst)) continue;
         bool sources = false;
-        for_each_resource(inst, [&](uint32_t, RegisterFile file, bool write, bool guard) { sources |= !write && !guard && file == RegisterFile::gpr; });
+        for_each_resource(inst, [&](uint32_t, RegisterFile file, bool write, bool guard) {
+          sources |= !write && !guard && file == RegisterFile::gpr;
+        });
         if (!sources) continue;
-        if (!sets_write_barrier(t, inst)) inst.sass.control.read_barrier = 5;
-        else pending.push_back(k);
+        if (!sets_write_barrier(t, inst))
+          inst.sass.control.read_barrier = 5;
+        else
+          pending.push_back(k);
       }
       if (b.successors.empty()) continue;
       for (uint32_t p : pending) code.insts[p].sass.control.read_barrier = 5;
@@ -139,8 +150,11 @@ struct Assigner {
 
   uint8_t preferred(const Inst& inst) const {
     switch (inst.latency) {
-      case L::global_load: case L::global_atomic: case L::local_load: return 0;
-      case L::fp64: case L::sfu: return 4;
+      case L::global_load:
+      case L::global_atomic:
+      case L::local_load: return 0;
+      case L::fp64:
+      case L::sfu: return 4;
       default: return 3;
     }
   }
@@ -159,12 +173,18 @@ struct Assigner {
           if (want == 0) {
             pick = 7;
             for (uint8_t s : {0, 1, 2})
-              if (is_free(s)) { pick = s; break; }
+              if (is_free(s)) {
+                pick = s;
+                break;
+              }
             if (pick == 7) pick = last_global;  // joins the youngest: it returns last
             last_global = pick;
           } else if (!is_free(want)) {
             for (uint8_t s : {3, 4, 2, 1, 0})
-              if (is_free(s)) { pick = s; break; }
+              if (is_free(s)) {
+                pick = s;
+                break;
+              }
           }
           inst.sass.control.write_barrier = pick;
         }
@@ -225,7 +245,8 @@ struct Assigner {
           Inst& before = code.insts[k - 1];
           const isa::Control& c = before.sass.control;
           // A scoreboard set by the instruction right before is visible after two cycles.
-          uint8_t set = static_cast<uint8_t>((c.write_barrier != 7 ? 1u << c.write_barrier : 0) | (c.read_barrier != 7 ? 1u << c.read_barrier : 0));
+          uint8_t set = static_cast<uint8_t>((c.write_barrier != 7 ? 1u << c.write_barrier : 0) |
+                                             (c.read_barrier != 7 ? 1u << c.read_barrier : 0));
           if (set & inst.sass.control.wait_mask) earliest = std::max(earliest, previous_time + 2);
           before.sass.control.stall = static_cast<uint8_t>(std::min(earliest - previous_time, 15u));
           time = earliest;
@@ -234,7 +255,9 @@ struct Assigner {
           if (last[r].inst == nobody) touched.push_back(r);
           last[r] = {time, k};
         };
-        for_each_resource(inst, [&](uint32_t r, RegisterFile, bool write, bool) { if (write) record(r); });
+        for_each_resource(inst, [&](uint32_t r, RegisterFile, bool write, bool) {
+          if (write) record(r);
+        });
         if (inst.writes_carry) record(carry);
         previous_time = time;
         inst.sass.control.stall = static_cast<uint8_t>(least_stall(t, inst));
@@ -251,12 +274,15 @@ struct Assigner {
         uint32_t d = r == carry ? carry_distance(producer) : settled(t, producer, file);
         until = std::max(until, last[r].time + d);
       }
-      end.sass.control.stall = static_cast<uint8_t>(std::min(15u, std::max<uint32_t>(end.sass.control.stall, until - previous_time)));
+      end.sass.control.stall =
+          static_cast<uint8_t>(std::min(15u, std::max<uint32_t>(end.sass.control.stall, until - previous_time)));
     }
     for (Inst& inst : code.insts) {
       isa::Control& c = inst.sass.control;
-      if (t.family == isa::Family::volta) c.yield = c.stall == 1 || inst.latency == L::branch || inst.latency == L::barrier;
-      else c.yield = c.stall != 12 && inst.latency != L::nop;
+      if (t.family == isa::Family::volta)
+        c.yield = c.stall == 1 || inst.latency == L::branch || inst.latency == L::barrier;
+      else
+        c.yield = c.stall != 12 && inst.latency != L::nop;
     }
   }
 };

@@ -39,13 +39,22 @@ void describe(Inst& inst) {
   using L = isa::LatencyClass;
   switch (inst.latency) {
     case L::global_load: inst.memory = Memory::global_load; break;
-    case L::global_store: case L::global_atomic: inst.memory = Memory::global_store, inst.pinned = true; break;
+    case L::global_store:
+    case L::global_atomic: inst.memory = Memory::global_store, inst.pinned = true; break;
     case L::shared_load: inst.memory = Memory::shared_load; break;
-    case L::shared_store: case L::shared_atomic: inst.memory = Memory::shared_store, inst.pinned = true; break;
+    case L::shared_store:
+    case L::shared_atomic: inst.memory = Memory::shared_store, inst.pinned = true; break;
     case L::local_load: inst.memory = Memory::local_load; break;
     case L::local_store: inst.memory = Memory::local_store, inst.pinned = true; break;
     case L::constant_load: inst.memory = Memory::constant_load; break;
-    case L::barrier: case L::fence: case L::branch: case L::convergence: case L::wait: case L::async_copy: case L::shuffle: case L::nop:
+    case L::barrier:
+    case L::fence:
+    case L::branch:
+    case L::convergence:
+    case L::wait:
+    case L::async_copy:
+    case L::shuffle:
+    case L::nop:
       inst.memory = inst.latency == L::shuffle ? Memory::none : Memory::fence;
       inst.pinned = true;
       break;
@@ -53,7 +62,8 @@ void describe(Inst& inst) {
   }
 }
 
-bool try_make_inst(const isa::Target& target, Mnemonic mnemonic, std::initializer_list<isa::Operand> operands, Inst& inst) {
+bool try_make_inst(const isa::Target& target, Mnemonic mnemonic, std::initializer_list<isa::Operand> operands,
+                   Inst& inst) {
   if (!isa::make(target, mnemonic, {operands.begin(), operands.size()}, inst.sass)) return false;
   describe(inst);
   return true;
@@ -100,7 +110,8 @@ Inst gpr_from_predicate(const isa::Target& target, uint32_t reg, uint32_t p) {
   return make_inst(target, Mnemonic::SEL, {gpr(reg), gpr(isa::RZ), immediate(1), predicate(p, true)});
 }
 Inst predicate_from_gpr(const isa::Target& target, uint32_t p, uint32_t reg) {
-  Inst i = make_inst(target, Mnemonic::ISETP, {predicate(p), predicate(isa::PT), gpr(reg), gpr(isa::RZ), predicate(isa::PT)});
+  Inst i = make_inst(target, Mnemonic::ISETP,
+                     {predicate(p), predicate(isa::PT), gpr(reg), gpr(isa::RZ), predicate(isa::PT)});
   isa::set_modifier(i.sass, ModifierKind::Compare, 5);
   return i;
 }
@@ -108,9 +119,13 @@ std::vector<Inst> stack_prologue(const isa::Target& target, uint32_t frame_bytes
   std::vector<Inst> code;
   code.push_back(make_inst(target, Mnemonic::MOV, {gpr(stack_register), constant(0, target.stack_offset)}));
   if (target.family == isa::Family::volta)
-    code.push_back(make_inst(target, Mnemonic::IADD3, {gpr(stack_register), predicate(isa::PT), predicate(isa::PT), gpr(stack_register), immediate(-static_cast<int64_t>(frame_bytes)), gpr(isa::RZ)}));
+    code.push_back(make_inst(target, Mnemonic::IADD3,
+                             {gpr(stack_register), predicate(isa::PT), predicate(isa::PT), gpr(stack_register),
+                              immediate(-static_cast<int64_t>(frame_bytes)), gpr(isa::RZ)}));
   else
-    code.push_back(make_inst(target, Mnemonic::IADD32I, {gpr(stack_register), gpr(stack_register), immediate(-static_cast<int64_t>(frame_bytes))}));
+    code.push_back(
+        make_inst(target, Mnemonic::IADD32I,
+                  {gpr(stack_register), gpr(stack_register), immediate(-static_cast<int64_t>(frame_bytes))}));
   return code;
 }
 

@@ -9,7 +9,9 @@ namespace rndn::assembler {
 
 // --- Operands
 inline isa::Operand gpr(uint32_t reg) { return {.kind = isa::OperandKind::gpr, .reg = reg}; }
-inline isa::Operand predicate(uint32_t reg, bool negated = false) { return {.kind = isa::OperandKind::predicate, .negated = negated, .reg = reg}; }
+inline isa::Operand predicate(uint32_t reg, bool negated = false) {
+  return {.kind = isa::OperandKind::predicate, .negated = negated, .reg = reg};
+}
 inline isa::Operand immediate(int64_t value) { return {.kind = isa::OperandKind::immediate, .value = value}; }
 inline isa::Operand constant(uint32_t bank, int64_t offset) {
   return {.kind = isa::OperandKind::constant, .bank = static_cast<uint8_t>(bank), .reg = isa::RZ, .value = offset};
@@ -34,7 +36,8 @@ uint32_t new_predicate(Function& f, bool temporary);
 
 // The instruction with these operands; CHECKs that the target has a form for them (selection asks only for forms that exist).
 Inst make_inst(const isa::Target& target, isa::Mnemonic mnemonic, std::initializer_list<isa::Operand> operands);
-bool try_make_inst(const isa::Target& target, isa::Mnemonic mnemonic, std::initializer_list<isa::Operand> operands, Inst& inst);
+bool try_make_inst(const isa::Target& target, isa::Mnemonic mnemonic, std::initializer_list<isa::Operand> operands,
+                   Inst& inst);
 
 // Volta and later have two forms of each conversion: the other one, for 64-bit operands.
 void use_wide_form(const isa::Target& target, isa::Instruction& inst);
@@ -44,6 +47,6 @@ Inst spill_load(const isa::Target& target, uint32_t reg, uint32_t width, uint32_
 Inst spill_store(const isa::Target& target, uint32_t reg, uint32_t width, uint32_t offset);  // STL [R1 + offset], reg
 Inst gpr_from_predicate(const isa::Target& target, uint32_t reg, uint32_t predicate);        // reg = predicate ? 1 : 0
 Inst predicate_from_gpr(const isa::Target& target, uint32_t predicate, uint32_t reg);        // predicate = reg != 0
-std::vector<Inst> stack_prologue(const isa::Target& target, uint32_t frame_bytes);           // R1 = top of the stack - frame
+std::vector<Inst> stack_prologue(const isa::Target& target, uint32_t frame_bytes);  // R1 = top of the stack - frame
 
 }  // namespace rndn::assembler

@@ -19,8 +19,8 @@ namespace {
 
 using isa::RegisterFile;
 
-constexpr uint32_t nothing = 0;           // undefined on every path so far
-constexpr uint32_t conflict = UINT32_MAX;  // different values on different paths
+constexpr uint32_t nothing = 0;                 // undefined on every path so far
+constexpr uint32_t conflict = UINT32_MAX;       // different values on different paths
 constexpr uint32_t predicate_bit = 0x40000000;  // symbols of predicates; all symbols are unit + 1
 
 struct State {
@@ -44,7 +44,10 @@ struct State {
     for (uint32_t r = 0; r < 8; ++r) join(predicate[r], o.predicate[r]);
     for (auto& [offset, symbol] : o.slots) {
       auto [it, fresh] = slots.try_emplace(offset, symbol);
-      if (fresh) changed = true; else join(it->second, symbol);
+      if (fresh)
+        changed = true;
+      else
+        join(it->second, symbol);
     }
     return changed;
   }
@@ -56,10 +59,15 @@ std::vector<std::string> check_allocation(const Function& before, const Function
   std::vector<std::string> problems;
   const size_t originals = before.insts.size();
   auto report = [&](const Inst& inst, const std::string& what) {
-    if (problems.size() < 20) problems.push_back(fmt::format("allocation, line {}: `{}`: {}", inst.line, isa::text(*after.target, inst.sass), what));
+    if (problems.size() < 20)
+      problems.push_back(
+          fmt::format("allocation, line {}: `{}`: {}", inst.line, isa::text(*after.target, inst.sass), what));
   };
   auto name = [](uint32_t symbol) {
-    return symbol == nothing ? std::string("nothing") : symbol == conflict ? "different values" : symbol & predicate_bit ? fmt::format("predicate {}", (symbol & ~predicate_bit) - 1) : fmt::format("value {}", symbol - 1);
+    return symbol == nothing        ? std::string("nothing")
+           : symbol == conflict     ? "different values"
+           : symbol & predicate_bit ? fmt::format("predicate {}", (symbol & ~predicate_bit) - 1)
+                                    : fmt::format("value {}", symbol - 1);
   };
   auto step = [&](InstId id, State& s, bool reporting) {
     const Inst& now = after[id];
@@ -77,33 +85,42 @@ std::vector<std::string> check_allocation(const Function& before, const Function
           uint32_t have = file == RegisterFile::gpr ? s.gpr[physical + w] : s.predicate[physical + w];
           // Before its first definition any register will do; but not when the value is somewhere else.
           const std::vector<uint32_t>& file_state = file == RegisterFile::gpr ? s.gpr : s.predicate;
-          const bool elsewhere = reporting && have == nothing && std::find(file_state.begin(), file_state.end(), want) != file_state.end();
-          if (reporting && have != want && (have != nothing || elsewhere)) report(now, fmt::format("reads {} in {}{}, which holds {}", name(want), file == RegisterFile::gpr ? "R" : "P", physical + w, name(have)));
+          const bool elsewhere =
+              reporting && have == nothing && std::find(file_state.begin(), file_state.end(), want) != file_state.end();
+          if (reporting && have != want && (have != nothing || elsewhere))
+            report(now, fmt::format("reads {} in {}{}, which holds {}", name(want),
+                                    file == RegisterFile::gpr ? "R" : "P", physical + w, name(have)));
         }
       };
       for (uint32_t k = 0; k < sass.operand_count; ++k) {
         RegisterFile file = was.uses[k].file;
         if (!was.uses[k].reads() || (file != RegisterFile::gpr && file != RegisterFile::predicate)) continue;
         if (was.sass.operands[k].reg == (file == RegisterFile::gpr ? isa::RZ : isa::PT)) {
-          if (reporting && sass.operands[k].reg != was.sass.operands[k].reg) report(now, "the zero register was renamed");
+          if (reporting && sass.operands[k].reg != was.sass.operands[k].reg)
+            report(now, "the zero register was renamed");
           continue;
         }
         check(was.sass.operands[k].reg, sass.operands[k].reg, was.uses[k].width(), file);
       }
-      if (was.sass.guard != isa::PT) check(was.sass.guard, sass.guard, 1, RegisterFile::predicate);
-      else if (reporting && sass.guard != isa::PT) report(now, "got a guard");
+      if (was.sass.guard != isa::PT)
+        check(was.sass.guard, sass.guard, 1, RegisterFile::predicate);
+      else if (reporting && sass.guard != isa::PT)
+        report(now, "got a guard");
       for (uint32_t k = 0; k < sass.operand_count; ++k) {
         RegisterFile file = was.uses[k].file;
         if (!was.uses[k].writes() || (file != RegisterFile::gpr && file != RegisterFile::predicate)) continue;
         uint32_t v = was.sass.operands[k].reg, p = sass.operands[k].reg, width = was.uses[k].width();
         if (v == (file == RegisterFile::gpr ? isa::RZ : isa::PT)) continue;
-        if (file == RegisterFile::gpr && reporting && width > 1 && p % width != 0) report(now, fmt::format("R{} is not aligned to {} registers", p, width));
+        if (file == RegisterFile::gpr && reporting && width > 1 && p % width != 0)
+          report(now, fmt::format("R{} is not aligned to {} registers", p, width));
         for (uint32_t w = 0; w < width; ++w) {
           uint32_t symbol = v - isa::first_virtual + w + 1;
           if (file == RegisterFile::predicate) symbol |= predicate_bit;
           std::vector<uint32_t>& file_state = file == RegisterFile::gpr ? s.gpr : s.predicate;
           bool starts = sass.guard == isa::PT;
-          if (!starts) starts = file == RegisterFile::gpr ? before.gprs[v - isa::first_virtual].temporary : before.temporary_predicate[v - isa::first_virtual];
+          if (!starts)
+            starts = file == RegisterFile::gpr ? before.gprs[v - isa::first_virtual].temporary
+                                               : before.temporary_predicate[v - isa::first_virtual];
           // One place per value: copies elsewhere are stale from here on.
           for (uint32_t& other : file_state)
             if (other == symbol) other = starts ? conflict : other;
@@ -127,11 +144,14 @@ std::vector<std::string> check_allocation(const Function& before, const Function
         }
         break;
       case M::STL:
-        for (uint32_t w = 0; w < now.uses[1].width(); ++w) s.slots[static_cast<uint32_t>(sass.operands[0].value) + 4 * w] = s.gpr[sass.operands[1].reg + w];
+        for (uint32_t w = 0; w < now.uses[1].width(); ++w)
+          s.slots[static_cast<uint32_t>(sass.operands[0].value) + 4 * w] = s.gpr[sass.operands[1].reg + w];
         break;
-      case M::SEL: s.gpr[sass.operands[0].reg] = s.predicate[sass.operands[3].reg]; break;   // holder = predicate
-      case M::ISETP: s.predicate[sass.operands[0].reg] = s.gpr[sass.operands[2].reg]; break; // predicate = holder
-      case M::MOV: case M::IADD3: case M::IADD32I: s.gpr[sass.operands[0].reg] = conflict; break;  // the stack pointer
+      case M::SEL: s.gpr[sass.operands[0].reg] = s.predicate[sass.operands[3].reg]; break;    // holder = predicate
+      case M::ISETP: s.predicate[sass.operands[0].reg] = s.gpr[sass.operands[2].reg]; break;  // predicate = holder
+      case M::MOV:
+      case M::IADD3:
+      case M::IADD32I: s.gpr[sass.operands[0].reg] = conflict; break;  // the stack pointer
       default:
         if (reporting) report(now, "inserted by the allocator, with a meaning that is not known here");
     }
@@ -155,10 +175,14 @@ std::vector<std::string> check_allocation(const Function& before, const Function
       }
       step(i, s, reporting);
     }
-    if (reporting && original != was.size()) problems.push_back(fmt::format("allocation dropped {} instructions of a block", was.size() - original));
+    if (reporting && original != was.size())
+      problems.push_back(fmt::format("allocation dropped {} instructions of a block", was.size() - original));
     if (reporting && before.blocks[b].predicate >= isa::first_virtual) {
-      uint32_t want = (before.blocks[b].predicate - isa::first_virtual + 1) | predicate_bit, have = s.predicate[after.blocks[b].predicate];
-      if (have != want && have != nothing) problems.push_back(fmt::format("allocation: the branch of a block reads P{}, which holds {}", after.blocks[b].predicate, name(have)));
+      uint32_t want = (before.blocks[b].predicate - isa::first_virtual + 1) | predicate_bit,
+               have = s.predicate[after.blocks[b].predicate];
+      if (have != want && have != nothing)
+        problems.push_back(fmt::format("allocation: the branch of a block reads P{}, which holds {}",
+                                       after.blocks[b].predicate, name(have)));
     }
     return s;
   };

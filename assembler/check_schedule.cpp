@@ -28,7 +28,18 @@ using L = isa::LatencyClass;
 constexpr uint32_t predicates = 256, carry_flag = 264, uniforms = 272, registers = 336;
 constexpr uint8_t old_age = 31;
 
-enum Kind : uint8_t { k_alu, k_fma, k_wide, k_fp64, k_half_mma, k_pair_move, k_uniform, k_uniform_move, k_range, kind_count };
+enum Kind : uint8_t {
+  k_alu,
+  k_fma,
+  k_wide,
+  k_fp64,
+  k_half_mma,
+  k_pair_move,
+  k_uniform,
+  k_uniform_move,
+  k_range,
+  kind_count
+};
 
 Kind kind_of(L c) {
   switch (c) {
@@ -47,7 +58,7 @@ Kind kind_of(L c) {
 struct State {
   std::array<std::array<uint8_t, kind_count>, registers> age;  // cycles since the youngest write of the kind
   std::array<uint8_t, registers> writes{}, reads{};            // pending scoreboards; bit 6: never announced
-  uint8_t set_before = 0;                                      // scoreboards that the instruction before set with a stall below 2
+  uint8_t set_before = 0;  // scoreboards that the instruction before set with a stall below 2
   bool reached = false;
 
   State() {
@@ -76,7 +87,8 @@ struct Checker {
   bool reporting = false;
 
   void report(uint32_t k, const std::string& what) {
-    if (reporting && problems.size() < 50) problems.push_back(fmt::format("{:#06x} `{}`: {}", addresses[k], isa::text(t, code[k]), what));
+    if (reporting && problems.size() < 50)
+      problems.push_back(fmt::format("{:#06x} `{}`: {}", addresses[k], isa::text(t, code[k]), what));
   }
   static std::string name(uint32_t r) {
     if (r >= uniforms) return fmt::format("UR{}", r - uniforms);
@@ -87,16 +99,35 @@ struct Checker {
   bool announced(L c) const {  // results come by scoreboard
     switch (c) {
       case L::fp64: return t.fp64_scoreboard;
-      case L::sfu: case L::special: case L::to_uniform: case L::constant_load: case L::global_load: case L::global_atomic: case L::shared_load:
-      case L::shared_atomic: case L::local_load: case L::shuffle: case L::space_query: return true;
+      case L::sfu:
+      case L::special:
+      case L::to_uniform:
+      case L::constant_load:
+      case L::global_load:
+      case L::global_atomic:
+      case L::shared_load:
+      case L::shared_atomic:
+      case L::local_load:
+      case L::shuffle:
+      case L::space_query: return true;
       default: return false;
     }
   }
   bool late(L c) const {
     switch (c) {
       case L::fp64: return t.fp64_scoreboard;
-      case L::sfu: case L::global_load: case L::global_store: case L::global_atomic: case L::shared_load: case L::shared_store: case L::shared_atomic:
-      case L::local_load: case L::local_store: case L::shuffle: case L::constant_load: case L::async_copy: return true;
+      case L::sfu:
+      case L::global_load:
+      case L::global_store:
+      case L::global_atomic:
+      case L::shared_load:
+      case L::shared_store:
+      case L::shared_atomic:
+      case L::local_load:
+      case L::local_store:
+      case L::shuffle:
+      case L::constant_load:
+      case L::async_copy: return true;
       default: return false;
     }
   }
@@ -109,15 +140,25 @@ struct Checker {
       if (predicate) return 13;
       if (r == carry_flag) return 6;
       switch (consumer) {
-        case L::global_load: case L::global_store: case L::global_atomic: case L::local_load: case L::local_store: case L::sfu: return 2;
-        case L::shared_load: case L::shared_store: case L::shared_atomic: case L::constant_load: case L::shuffle: return 4;
+        case L::global_load:
+        case L::global_store:
+        case L::global_atomic:
+        case L::local_load:
+        case L::local_store:
+        case L::sfu: return 2;
+        case L::shared_load:
+        case L::shared_store:
+        case L::shared_atomic:
+        case L::constant_load:
+        case L::shuffle: return 4;
         case L::fence: return 2;
         default: return p == k_range ? 2 : 6;
       }
     }
-    const bool memory = consumer == L::global_load || consumer == L::global_store || consumer == L::global_atomic || consumer == L::shared_load ||
-                        consumer == L::shared_store || consumer == L::shared_atomic || consumer == L::local_load || consumer == L::local_store ||
-                        consumer == L::shuffle || consumer == L::barrier;
+    const bool memory = consumer == L::global_load || consumer == L::global_store || consumer == L::global_atomic ||
+                        consumer == L::shared_load || consumer == L::shared_store || consumer == L::shared_atomic ||
+                        consumer == L::local_load || consumer == L::local_store || consumer == L::shuffle ||
+                        consumer == L::barrier;
     if (r >= uniforms) return p == k_uniform ? (memory ? 9 : 6) : 2;
     if (predicate) {
       const bool control = guard || consumer == L::branch || consumer == L::vote || consumer == L::barrier || memory;
@@ -126,7 +167,11 @@ struct Checker {
       return consumer == L::fma || consumer == L::wide ? 5 : 4;
     }
     switch (p) {
-      case k_fp64: return consumer == L::fp64 ? (t.fp64_scoreboard ? 6 : 8) : memory ? 7 : consumer == L::alu || consumer == L::fma || consumer == L::wide ? 10 : 6;
+      case k_fp64:
+        return consumer == L::fp64                                               ? (t.fp64_scoreboard ? 6 : 8)
+               : memory                                                          ? 7
+               : consumer == L::alu || consumer == L::fma || consumer == L::wide ? 10
+                                                                                 : 6;
       case k_half_mma: return consumer == L::fp64 ? 8 : memory ? 7 : 10;
       case k_pair_move: return memory ? 5 : 6;
       default: break;
@@ -149,10 +194,14 @@ struct Checker {
         for (uint32_t w = 0; w < (o.descriptor ? 2u : 1u); ++w) f(uniforms + o.uniform + w, false, false);
       RegisterFile file = isa::register_file(i, k);
       uint32_t base, zero;
-      if (file == RegisterFile::gpr) base = 0, zero = isa::RZ;
-      else if (file == RegisterFile::predicate) base = predicates, zero = isa::PT;
-      else if (file == RegisterFile::uniform) base = uniforms, zero = isa::URZ;
-      else continue;
+      if (file == RegisterFile::gpr)
+        base = 0, zero = isa::RZ;
+      else if (file == RegisterFile::predicate)
+        base = predicates, zero = isa::PT;
+      else if (file == RegisterFile::uniform)
+        base = uniforms, zero = isa::URZ;
+      else
+        continue;
       if (o.reg == zero) continue;
       for (uint32_t w = 0; w < isa::register_count(i, k); ++w) {
         if (a != Access::write) f(base + o.reg + w, false, false);
@@ -168,16 +217,20 @@ struct Checker {
     const isa::Instruction& i = code[k];
     const isa::Control& c = i.control;
     const L latency = isa::latency_class(i);
-    if (uint8_t early = c.wait_mask & s.set_before) report(k, fmt::format("waits for scoreboard mask {:#x} one cycle after it is set", early));
+    if (uint8_t early = c.wait_mask & s.set_before)
+      report(k, fmt::format("waits for scoreboard mask {:#x} one cycle after it is set", early));
     if (c.wait_mask)
       for (uint32_t r = 0; r < registers; ++r) {
         s.writes[r] &= static_cast<uint8_t>(~c.wait_mask);
         s.reads[r] &= static_cast<uint8_t>(~c.wait_mask);
       }
     each(i, [&](uint32_t r, bool write, bool guard) {
-      if (s.writes[r]) report(k, fmt::format("{} {} while scoreboard mask {:#x} is pending", write ? "overwrites" : "reads", name(r), s.writes[r]));
+      if (s.writes[r])
+        report(k, fmt::format("{} {} while scoreboard mask {:#x} is pending", write ? "overwrites" : "reads", name(r),
+                              s.writes[r]));
       if (write) {
-        if (s.reads[r]) report(k, fmt::format("overwrites {} while it may still be read (mask {:#x})", name(r), s.reads[r]));
+        if (s.reads[r])
+          report(k, fmt::format("overwrites {} while it may still be read (mask {:#x})", name(r), s.reads[r]));
         return;
       }
       for (uint32_t p = 0; p < kind_count; ++p) {
@@ -192,21 +245,27 @@ struct Checker {
       if (write) {
         if (i.guard == isa::PT) s.age[r].fill(old_age);
         if (announced(latency)) {
-          s.writes[r] = c.write_barrier == 7 ? uint8_t{1 << 6} : static_cast<uint8_t>(s.writes[r] | 1u << c.write_barrier);
+          s.writes[r] =
+              c.write_barrier == 7 ? uint8_t{1 << 6} : static_cast<uint8_t>(s.writes[r] | 1u << c.write_barrier);
           if (latency == L::fp64) s.age[r][k_fp64] = 0;  // sm_8x: distance and scoreboard
         } else {
           s.age[r][kind_of(latency)] = 0;
         }
       } else if (late(latency) && r < predicates) {
         uint8_t mask = 0;
-        if (c.read_barrier != 7) mask = static_cast<uint8_t>(1u << c.read_barrier);
-        else if (announced(latency) && c.write_barrier != 7) mask = static_cast<uint8_t>(1u << c.write_barrier);
-        else mask = 1 << 6;
+        if (c.read_barrier != 7)
+          mask = static_cast<uint8_t>(1u << c.read_barrier);
+        else if (announced(latency) && c.write_barrier != 7)
+          mask = static_cast<uint8_t>(1u << c.write_barrier);
+        else
+          mask = 1 << 6;
         s.reads[r] |= mask;
       }
     });
     s.set_before = 0;
-    if (c.stall < 2) s.set_before = static_cast<uint8_t>((c.write_barrier != 7 ? 1u << c.write_barrier : 0) | (c.read_barrier != 7 ? 1u << c.read_barrier : 0));
+    if (c.stall < 2)
+      s.set_before = static_cast<uint8_t>((c.write_barrier != 7 ? 1u << c.write_barrier : 0) |
+                                          (c.read_barrier != 7 ? 1u << c.read_barrier : 0));
     if (c.stall)
       for (auto& kinds : s.age)
         for (uint8_t& a : kinds)
@@ -243,7 +302,8 @@ struct Checker {
     begin.push_back(n);
     const uint32_t blocks = static_cast<uint32_t>(begin.size() - 1);
     std::vector<State> in(blocks);
-    std::vector<std::vector<uint32_t>> stack(blocks);  // Pascal: targets of the open SSYs, the same on every path to a block
+    std::vector<std::vector<uint32_t>> stack(
+        blocks);  // Pascal: targets of the open SSYs, the same on every path to a block
     std::vector<bool> known(blocks, false);
     in[0].reached = true;
     known[0] = true;
@@ -291,7 +351,8 @@ struct Checker {
     if (pascal) {
       uint32_t cycles = 0;
       for (uint32_t k = 0; k < begin[1]; ++k) {
-        if ((code[k].mnemonic == isa::Mnemonic::EXIT || code[k].mnemonic == isa::Mnemonic::BAR) && cycles < 49) report(k, fmt::format("issues {} cycles after the kernel's start, needs 49", cycles));
+        if ((code[k].mnemonic == isa::Mnemonic::EXIT || code[k].mnemonic == isa::Mnemonic::BAR) && cycles < 49)
+          report(k, fmt::format("issues {} cycles after the kernel's start, needs 49", cycles));
         cycles += code[k].control.stall;
       }
     }
@@ -300,7 +361,8 @@ struct Checker {
 
 }  // namespace
 
-std::vector<std::string> check_schedule(const isa::Target& target, const std::vector<isa::Instruction>& code, const std::vector<uint64_t>& addresses) {
+std::vector<std::string> check_schedule(const isa::Target& target, const std::vector<isa::Instruction>& code,
+                                        const std::vector<uint64_t>& addresses) {
   Checker c{target, code, addresses};
   c.run();
   return std::move(c.problems);

@@ -26,9 +26,9 @@ bool only_exits(const Function& f, BlockId b) {
 struct Layout {
   Function& f;
   Code code;
-  std::vector<uint32_t> block_index;                        // BlockId -> position in the stream
-  std::vector<std::pair<uint32_t, uint32_t>> fixups;        // instruction, block position its label names
-  std::vector<bool> after_first;                            // label is the instruction after the block's first
+  std::vector<uint32_t> block_index;                  // BlockId -> position in the stream
+  std::vector<std::pair<uint32_t, uint32_t>> fixups;  // instruction, block position its label names
+  std::vector<bool> after_first;                      // label is the instruction after the block's first
   bool volta = true;
 
   Inst& add(Inst inst, uint32_t line) {
@@ -51,7 +51,8 @@ struct Layout {
       guard(add(make_inst(*f.target, isa::Mnemonic::SYNC, {}), from.line), predicate, negated);
       return;
     }
-    Inst& i = volta ? add(make_inst(*f.target, isa::Mnemonic::BRA, {isa::Operand{}, label(0)}), from.line) : add(make_inst(*f.target, isa::Mnemonic::BRA, {label(0)}), from.line);
+    Inst& i = volta ? add(make_inst(*f.target, isa::Mnemonic::BRA, {isa::Operand{}, label(0)}), from.line)
+                    : add(make_inst(*f.target, isa::Mnemonic::BRA, {label(0)}), from.line);
     guard(i, predicate, negated);
     fixups.push_back({static_cast<uint32_t>(code.insts.size() - 1), position});
     after_first.push_back(false);
@@ -74,8 +75,10 @@ struct Layout {
       for (RegionId r : b.opens) {
         const Region& region = f.regions[r];
         isa::Operand reg{.kind = isa::OperandKind::barrier, .reg = region.depth};
-        if (volta) add(make_inst(*f.target, isa::Mnemonic::BSSY, {reg, label(0)}), b.line);
-        else add(make_inst(*f.target, isa::Mnemonic::SSY, {label(0)}), b.line);
+        if (volta)
+          add(make_inst(*f.target, isa::Mnemonic::BSSY, {reg, label(0)}), b.line);
+        else
+          add(make_inst(*f.target, isa::Mnemonic::SSY, {label(0)}), b.line);
         fixups.push_back({static_cast<uint32_t>(code.insts.size() - 1), block_index[index(region.join)]});
         after_first.push_back(volta);
       }
@@ -84,19 +87,24 @@ struct Layout {
       if (is_none(b.taken) && is_none(b.next)) {
         add(make_inst(*f.target, isa::Mnemonic::EXIT, {}), b.line);
       } else if (b.predicate == isa::PT || is_none(b.taken)) {
-        if (falls_to(b.next)) out.successors.push_back(k + 1);
-        else jump(b, b.next, isa::PT, false, out.successors);
+        if (falls_to(b.next))
+          out.successors.push_back(k + 1);
+        else
+          jump(b, b.next, isa::PT, false, out.successors);
       } else if (falls_to(b.taken)) {
         jump(b, b.next, b.predicate, !b.negated, out.successors);
         out.successors.push_back(k + 1);
       } else {
         jump(b, b.taken, b.predicate, b.negated, out.successors);
-        if (falls_to(b.next)) out.successors.push_back(k + 1);
-        else jump(b, b.next, isa::PT, false, out.successors);
+        if (falls_to(b.next))
+          out.successors.push_back(k + 1);
+        else
+          jump(b, b.next, isa::PT, false, out.successors);
       }
       out.end = static_cast<uint32_t>(code.insts.size());
     }
-    for (size_t k = 0; k < fixups.size(); ++k) code.targets[fixups[k].first] = code.blocks[fixups[k].second].begin + after_first[k];
+    for (size_t k = 0; k < fixups.size(); ++k)
+      code.targets[fixups[k].first] = code.blocks[fixups[k].second].begin + after_first[k];
     for (uint32_t k = 0; k < code.blocks.size(); ++k)
       for (uint32_t s : code.blocks[k].successors)
         if (s <= k) code.blocks[s].loop_entry = true;
@@ -115,7 +123,10 @@ void pad_for_exits(const isa::Target& t, Code& code) {
     uint32_t predecessors = 0;
     for (const CodeBlock& p : code.blocks)
       for (uint32_t s : p.successors) predecessors += s == b;
-    if (predecessors > 1 || !only_falls || (b > 0 && std::find(code.blocks[b - 1].successors.begin(), code.blocks[b - 1].successors.end(), b) == code.blocks[b - 1].successors.end())) since = 0;
+    if (predecessors > 1 || !only_falls ||
+        (b > 0 && std::find(code.blocks[b - 1].successors.begin(), code.blocks[b - 1].successors.end(), b) ==
+                      code.blocks[b - 1].successors.end()))
+      since = 0;
     for (uint32_t k = code.blocks[b].begin; k < code.blocks[b].end; ++k) {
       const Inst& inst = code.insts[k];
       const isa::Mnemonic m = inst.sass.mnemonic;
@@ -170,10 +181,13 @@ Result<cubin::Kernel> emit(Function& f, Code& code) {
   if (!volta) pad_for_exits(t, code);
   // The end: a branch to itself, then NOPs.
   const uint32_t self = static_cast<uint32_t>(code.insts.size());
-  code.insts.push_back(volta ? make_inst(t, isa::Mnemonic::BRA, {isa::Operand{}, label(0)}) : make_inst(t, isa::Mnemonic::BRA, {label(0)}));
+  code.insts.push_back(volta ? make_inst(t, isa::Mnemonic::BRA, {isa::Operand{}, label(0)})
+                             : make_inst(t, isa::Mnemonic::BRA, {label(0)}));
   code.targets.push_back(self);
-  if (!volta) code.insts.back().sass.control = {.stall = 15, .yield = true};
-  else code.insts.back().sass.control = {};
+  if (!volta)
+    code.insts.back().sass.control = {.stall = 15, .yield = true};
+  else
+    code.insts.back().sass.control = {};
   const uint32_t n = self + 1;
   uint32_t total = n;
   if (volta) {
@@ -197,19 +211,23 @@ Result<cubin::Kernel> emit(Function& f, Code& code) {
     code.addresses[i] = at;
     if (code.targets[i] != UINT32_MAX)
       for (uint32_t o = 0; o < inst.sass.operand_count; ++o)
-        if (inst.sass.operands[o].kind == isa::OperandKind::label) inst.sass.operands[o].value = static_cast<int64_t>(isa::instruction_address(t, code.targets[i]));
+        if (inst.sass.operands[o].kind == isa::OperandKind::label)
+          inst.sass.operands[o].value = static_cast<int64_t>(isa::instruction_address(t, code.targets[i]));
     if (!isa::encode(t, inst.sass, at, words[i]))
-      return input_error("function {}, line {}: internal limit: `{}` cannot be encoded on {}", f.source->name, inst.line, isa::text(t, inst.sass), t.name);
+      return input_error("function {}, line {}: internal limit: `{}` cannot be encoded on {}", f.source->name,
+                         inst.line, isa::text(t, inst.sass), t.name);
     for (uint32_t o = 0; o < inst.sass.operand_count; ++o) {
       const Use& u = inst.uses[o];
-      if (u.file != isa::RegisterFile::gpr || u.access == isa::Access::none || inst.sass.operands[o].reg == isa::RZ) continue;
+      if (u.file != isa::RegisterFile::gpr || u.access == isa::Access::none || inst.sass.operands[o].reg == isa::RZ)
+        continue;
       highest = std::max(highest, inst.sass.operands[o].reg + u.width() - 1), any_register = true;
     }
     switch (inst.sass.mnemonic) {
       case isa::Mnemonic::EXIT: k.exit_offsets.push_back(static_cast<uint32_t>(at)); break;
       case isa::Mnemonic::BSSY: k.has_crs_attribute = true; break;
       case isa::Mnemonic::S2R:
-        if (inst.sass.operands[1].value >= 0x25 && inst.sass.operands[1].value <= 0x27) k.ctaid_offsets.push_back(static_cast<uint32_t>(at));
+        if (inst.sass.operands[1].value >= 0x25 && inst.sass.operands[1].value <= 0x27)
+          k.ctaid_offsets.push_back(static_cast<uint32_t>(at));
         break;
       default: break;
     }
@@ -229,7 +247,8 @@ Result<cubin::Kernel> emit(Function& f, Code& code) {
     for (const Region& r : f.regions) depth = std::max(depth, r.depth + 1);
     for (const CodeBlock& b : code.blocks) loops |= b.loop_entry;
     bool diverges = depth > 0;
-    for (const Inst& inst : code.insts) diverges |= inst.sass.mnemonic == isa::Mnemonic::BRA && inst.sass.guard != isa::PT;
+    for (const Inst& inst : code.insts)
+      diverges |= inst.sass.mnemonic == isa::Mnemonic::BRA && inst.sass.guard != isa::PT;
     k.stack_bytes = diverges ? 16 * (depth + (loops ? 32 : std::min(std::max(depth, 1u), 32u))) : 0;
   }
   uint32_t at = 0;

@@ -37,22 +37,32 @@ struct Use {
 };
 
 // What memory an instruction touches, for the order of memory operations.
-enum class Memory : uint8_t { none, global_load, global_store, shared_load, shared_store, local_load, local_store, constant_load, fence };
+enum class Memory : uint8_t {
+  none,
+  global_load,
+  global_store,
+  shared_load,
+  shared_store,
+  local_load,
+  local_store,
+  constant_load,
+  fence
+};
 
 struct Inst {
   isa::Instruction sass;
   std::array<Use, isa::max_operands> uses{};
   isa::LatencyClass latency{};
   Memory memory = Memory::none;
-  bool pinned = false;        // has an effect besides its registers: never removed
-  bool cooperative = false;   // comes from a .sync operation of PTX (attribute COOP_GROUP_INSTR_OFFSETS)
+  bool pinned = false;       // has an effect besides its registers: never removed
+  bool cooperative = false;  // comes from a .sync operation of PTX (attribute COOP_GROUP_INSTR_OFFSETS)
   bool reads_carry = false, writes_carry = false;  // Pascal's CC
-  uint32_t line = 0;          // of the PTX source
+  uint32_t line = 0;                               // of the PTX source
 };
 
 // A block of machine code. Branches are not instructions until emission: they are the block's terminator.
 struct Block {
-  std::vector<InstId> code;       // in order of execution
+  std::vector<InstId> code;  // in order of execution
   // Terminator: `predicate` (virtual, later physical; PT = always) leads to `taken`, else to `next`. Both none: the block ends the thread.
   uint32_t predicate = isa::PT;
   bool negated = false;
@@ -75,9 +85,9 @@ struct Region {
 };
 
 struct GprUnit {
-  uint32_t first = 0;     // unit number of the value's first unit
-  uint8_t width = 1;      // units of the value: 1, 2, 4
-  bool temporary = false; // lives within the expansion of one PTX instruction: a guarded write begins its life
+  uint32_t first = 0;      // unit number of the value's first unit
+  uint8_t width = 1;       // units of the value: 1, 2, 4
+  bool temporary = false;  // lives within the expansion of one PTX instruction: a guarded write begins its life
   bool unspillable = false;
 };
 
@@ -86,18 +96,18 @@ struct Function {
   const ptx::Function* source = nullptr;
   std::vector<Inst> insts;
   IdVector<BlockId, Block> blocks;
-  std::vector<BlockId> layout;              // order of emission; layout[0] is the entry
+  std::vector<BlockId> layout;  // order of emission; layout[0] is the entry
   IdVector<RegionId, Region> regions;
-  std::vector<GprUnit> gprs;                // by unit number
-  std::vector<bool> temporary_predicate;    // by virtual predicate number
+  std::vector<GprUnit> gprs;              // by unit number
+  std::vector<bool> temporary_predicate;  // by virtual predicate number
   bool allocated = false;
 
-  uint32_t local_bytes = 0;    // .local variables, then spill slots
+  uint32_t local_bytes = 0;  // .local variables, then spill slots
   uint32_t spill_bytes = 0;
-  bool uses_stack = false;     // R1 holds the frame
-  uint32_t shared_bytes = 0;   // static, without the target's reserved bytes
+  bool uses_stack = false;    // R1 holds the frame
+  uint32_t shared_bytes = 0;  // static, without the target's reserved bytes
   bool uses_shared = false;
-  uint32_t barriers = 0;       // named barriers used
+  uint32_t barriers = 0;  // named barriers used
   bool uses_ctaid_z = false;
   uint32_t max_registers = 255;
   std::vector<std::byte> constants;  // bank 2
@@ -122,7 +132,9 @@ void for_each_read(const Inst& inst, F&& f) {
   for (uint32_t k = 0; k < inst.sass.operand_count; ++k)
     if (inst.uses[k].reads()) {
       uint32_t r = inst.sass.operands[k].reg;
-      if (inst.uses[k].file == isa::RegisterFile::gpr ? r != isa::RZ : inst.uses[k].file == isa::RegisterFile::predicate && r != isa::PT)
+      if (inst.uses[k].file == isa::RegisterFile::gpr
+              ? r != isa::RZ
+              : inst.uses[k].file == isa::RegisterFile::predicate && r != isa::PT)
         f(r, inst.uses[k].width(), inst.uses[k].file);
     }
   if (inst.sass.guard != isa::PT) f(inst.sass.guard, 1u, isa::RegisterFile::predicate);
@@ -132,7 +144,9 @@ void for_each_write(const Inst& inst, F&& f) {
   for (uint32_t k = 0; k < inst.sass.operand_count; ++k)
     if (inst.uses[k].writes()) {
       uint32_t r = inst.sass.operands[k].reg;
-      if (inst.uses[k].file == isa::RegisterFile::gpr ? r != isa::RZ : inst.uses[k].file == isa::RegisterFile::predicate && r != isa::PT)
+      if (inst.uses[k].file == isa::RegisterFile::gpr
+              ? r != isa::RZ
+              : inst.uses[k].file == isa::RegisterFile::predicate && r != isa::PT)
         f(r, inst.uses[k].width(), inst.uses[k].file);
     }
 }

@@ -14,10 +14,11 @@ bool reads_late(const isa::Target& target, const Inst& inst);
 
 // Issue cycles from a producer to a consumer of its result in `file`; `guard`: the consumer's guard reads it. For producers with a scoreboard:
 // the distance that is kept in addition (0: none).
-uint32_t read_after_write(const isa::Target& target, const Inst& producer, isa::RegisterFile file, const Inst& consumer, bool guard);
-uint32_t carry_distance(const Inst& producer);                                                  // Pascal's condition code
+uint32_t read_after_write(const isa::Target& target, const Inst& producer, isa::RegisterFile file, const Inst& consumer,
+                          bool guard);
+uint32_t carry_distance(const Inst& producer);  // Pascal's condition code
 uint32_t write_after_write(const isa::Target& target, const Inst& first, const Inst& second);
-uint32_t settled(const isa::Target& target, const Inst& producer, isa::RegisterFile file);      // to any consumer
+uint32_t settled(const isa::Target& target, const Inst& producer, isa::RegisterFile file);  // to any consumer
 uint32_t least_stall(const isa::Target& target, const Inst& inst);
 // What the list scheduler expects of a result: cycles from issue to use.
 uint32_t expected_latency(const isa::Target& target, const Inst& inst);

@@ -18,7 +18,9 @@ Liveness compute_liveness(const Function& f) {
   result.in = IdVector<BlockId, Bitset>(n, Bitset(result.total));
   result.out = result.in;
   IdVector<BlockId, Bitset> use = result.in, def = result.in, defined = result.in;
-  auto index_of = [&](uint32_t reg, isa::RegisterFile file) { return file == isa::RegisterFile::gpr ? reg - base : result.gprs + reg - base; };
+  auto index_of = [&](uint32_t reg, isa::RegisterFile file) {
+    return file == isa::RegisterFile::gpr ? reg - base : result.gprs + reg - base;
+  };
   for (BlockId b : f.layout) {
     Bitset& u = use[b];
     Bitset& d = def[b];
@@ -36,9 +38,12 @@ Liveness compute_liveness(const Function& f) {
           uint32_t x = index_of(r + k, file);
           w.set(x);
           bool kills = inst.sass.guard == isa::PT;
-          if (!kills && !f.allocated) kills = file == isa::RegisterFile::gpr ? f.gprs[x].temporary : f.temporary_predicate[x - result.gprs];
-          if (kills && !u.test(x)) d.set(x);
-          else if (!kills && !d.test(x)) u.set(x);
+          if (!kills && !f.allocated)
+            kills = file == isa::RegisterFile::gpr ? f.gprs[x].temporary : f.temporary_predicate[x - result.gprs];
+          if (kills && !u.test(x))
+            d.set(x);
+          else if (!kills && !d.test(x))
+            u.set(x);
         }
       });
     }
@@ -48,7 +53,8 @@ Liveness compute_liveness(const Function& f) {
   // Registers that may have been written before the end of a block.
   for (bool changed = true; changed;) {
     changed = false;
-    for (BlockId b : f.layout) for_each_successor(f.blocks[b], [&](BlockId s) { changed |= defined[s].merge(defined[b]); });
+    for (BlockId b : f.layout)
+      for_each_successor(f.blocks[b], [&](BlockId s) { changed |= defined[s].merge(defined[b]); });
   }
   IdVector<BlockId, Bitset> defined_in(n, Bitset(result.total));
   for (BlockId b : f.layout) for_each_successor(f.blocks[b], [&](BlockId s) { defined_in[s].merge(defined[b]); });

@@ -14,13 +14,13 @@ namespace rndn::assembler {
 // Static shared memory of a module: offset of each shared variable (by VariableId), without the target's reserved bytes.
 struct SharedLayout {
   std::vector<uint32_t> offsets;
-  uint32_t bytes = 0;        // of sized variables
+  uint32_t bytes = 0;  // of sized variables
   bool any = false;
 };
 SharedLayout lay_out_shared(const ptx::Module& module);
 
-Result<Function> select(const ptx::Module& module, const ptx::Function& function, const Flow& flow, const SharedLayout& shared,
-                        const Options& options);
+Result<Function> select(const ptx::Module& module, const ptx::Function& function, const Flow& flow,
+                        const SharedLayout& shared, const Options& options);
 
 // --- liveness.cpp
 // Live registers at the block boundaries. Index space: GPR units (or physical GPRs), then predicates.
@@ -31,9 +31,9 @@ struct Liveness {
 Liveness compute_liveness(const Function& f);
 
 // --- peephole.cpp
-void remove_dead_code(Function& f);       // over virtual registers
-void fold_operands(Function& f);          // over virtual registers: copies, constants and immediates into their users
-void peephole_allocated(Function& f);     // MOV R, R; loads to RZ
+void remove_dead_code(Function& f);    // over virtual registers
+void fold_operands(Function& f);       // over virtual registers: copies, constants and immediates into their users
+void peephole_allocated(Function& f);  // MOV R, R; loads to RZ
 
 // --- schedule.cpp: new order of each block's code
 void schedule(Function& f, uint32_t pressure_limit);
@@ -49,16 +49,17 @@ struct CodeBlock {
 };
 struct Code {
   std::vector<Inst> insts;
-  std::vector<uint32_t> targets;     // per instruction: index of the instruction its label names; UINT32_MAX = none
-  std::vector<CodeBlock> blocks;     // in order of the stream, without gaps
-  std::vector<uint64_t> addresses;   // per instruction, after emit
+  std::vector<uint32_t> targets;    // per instruction: index of the instruction its label names; UINT32_MAX = none
+  std::vector<CodeBlock> blocks;    // in order of the stream, without gaps
+  std::vector<uint64_t> addresses;  // per instruction, after emit
 };
-Code lay_out(Function& f);                               // branches, reconvergence and exits become instructions
+Code lay_out(Function& f);                                    // branches, reconvergence and exits become instructions
 void assign_barriers(const isa::Target& target, Code& code);  // fills the control fields
 Result<cubin::Kernel> emit(Function& f, Code& code);
 
 // --- independent checkers: one message per violation, empty when all is well
 std::vector<std::string> check_allocation(const Function& before, const Function& after);
-std::vector<std::string> check_schedule(const isa::Target& target, const std::vector<isa::Instruction>& code, const std::vector<uint64_t>& addresses);
+std::vector<std::string> check_schedule(const isa::Target& target, const std::vector<isa::Instruction>& code,
+                                        const std::vector<uint64_t>& addresses);
 
 }  // namespace rndn::assembler

@@ -29,7 +29,10 @@ void remove_dead_code(Function& f) {
       }
       for_each_write(inst, [&](uint32_t r, uint32_t width, isa::RegisterFile file) {
         writes = true;
-        if (r < isa::first_virtual) { needed = true; return; }
+        if (r < isa::first_virtual) {
+          needed = true;
+          return;
+        }
         for (uint32_t w = 0; w < width; ++w) needed |= now.test(index_of(r + w, file));
       });
       if (!needed) continue;
@@ -54,8 +57,11 @@ void peephole_allocated(Function& f) {
   for (BlockId b : f.layout)
     std::erase_if(f.blocks[b].code, [&](InstId i) {
       const isa::Instruction& s = f[i].sass;
-      if (s.mnemonic == isa::Mnemonic::MOV && s.operands[1].kind == isa::OperandKind::gpr) return s.operands[0].reg == s.operands[1].reg;
-      if ((s.mnemonic == isa::Mnemonic::LDS || s.mnemonic == isa::Mnemonic::LDC || s.mnemonic == isa::Mnemonic::LDL) && !f[i].pinned) return s.operands[0].reg == isa::RZ;
+      if (s.mnemonic == isa::Mnemonic::MOV && s.operands[1].kind == isa::OperandKind::gpr)
+        return s.operands[0].reg == s.operands[1].reg;
+      if ((s.mnemonic == isa::Mnemonic::LDS || s.mnemonic == isa::Mnemonic::LDC || s.mnemonic == isa::Mnemonic::LDL) &&
+          !f[i].pinned)
+        return s.operands[0].reg == isa::RZ;
       return false;
     });
 }

@@ -22,8 +22,8 @@ std::string first_of(const std::vector<std::string>& problems) {
   return problems.size() == 1 ? problems[0] : fmt::format("{} (and {} more)", problems[0], problems.size() - 1);
 }
 
-Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Function& p, const SharedLayout& shared, const Options& o, Timings& timings,
-                                      KernelReport& report) {
+Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Function& p, const SharedLayout& shared,
+                                      const Options& o, Timings& timings, KernelReport& report) {
   const bool list = o.level >= 2 && o.scheduler == Scheduler::list;
   Flow flow;
   {
@@ -50,7 +50,8 @@ Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Func
     if (o.verify_passes) before = f;
     RETURN_IF_ERROR(allocate_registers(f));
     if (o.verify_passes)
-      if (auto problems = check_allocation(before, f); !problems.empty()) return Error{Fault::internal, first_of(problems)};
+      if (auto problems = check_allocation(before, f); !problems.empty())
+        return Error{Fault::internal, first_of(problems)};
   }
   if (o.level >= 1) {
     auto scope = timings.measure(Phase::peephole, p.name);
@@ -69,7 +70,8 @@ Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Func
   if (o.verify_passes) {
     std::vector<isa::Instruction> stream;
     for (const Inst& i : code.insts) stream.push_back(i.sass);
-    if (auto problems = check_schedule(*o.target, stream, code.addresses); !problems.empty()) return Error{Fault::internal, first_of(problems)};
+    if (auto problems = check_schedule(*o.target, stream, code.addresses); !problems.empty())
+      return Error{Fault::internal, first_of(problems)};
   }
   if (o.max_registers) k.max_registers = o.max_registers;
   report.name = p.name;
@@ -77,7 +79,8 @@ Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Func
   report.spill_bytes = f.spill_bytes;
   report.shared_bytes = k.shared_bytes;
   if (k.shared_bytes > o.target->max_shared_bytes + o.target->shared_base)
-    return input_error("function {}: {} bytes of shared memory, {} allows {}", p.name, k.shared_bytes, o.target->name, o.target->max_shared_bytes);
+    return input_error("function {}: {} bytes of shared memory, {} allows {}", p.name, k.shared_bytes, o.target->name,
+                       o.target->max_shared_bytes);
   return k;
 }
 

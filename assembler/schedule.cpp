@@ -81,13 +81,15 @@ struct ListScheduler {
         if (!inst.uses[o].reads()) continue;
         isa::RegisterFile file = inst.uses[o].file;
         uint32_t reg = inst.sass.operands[o].reg;
-        if (file == isa::RegisterFile::gpr ? reg == isa::RZ : file != isa::RegisterFile::predicate || reg == isa::PT) continue;
+        if (file == isa::RegisterFile::gpr ? reg == isa::RZ : file != isa::RegisterFile::predicate || reg == isa::PT)
+          continue;
         uint32_t r = resource(reg, file);
         if (r == nil) continue;
         for (uint32_t w = 0; w < inst.uses[o].width(); ++w) read(r + w, false, file);
       }
       if (inst.sass.guard != isa::PT)
-        if (uint32_t r = resource(inst.sass.guard, isa::RegisterFile::predicate); r != nil) read(r, true, isa::RegisterFile::predicate);
+        if (uint32_t r = resource(inst.sass.guard, isa::RegisterFile::predicate); r != nil)
+          read(r, true, isa::RegisterFile::predicate);
       const uint32_t cc = resources - 1;
       if (inst.reads_carry) {
         touch(cc);
@@ -120,7 +122,8 @@ struct ListScheduler {
         s.loads.clear();
         s.last_store = k;
       };
-      const bool generic = inst.sass.mnemonic == isa::Mnemonic::LD || inst.sass.mnemonic == isa::Mnemonic::ST || inst.sass.mnemonic == isa::Mnemonic::ATOM;
+      const bool generic = inst.sass.mnemonic == isa::Mnemonic::LD || inst.sass.mnemonic == isa::Mnemonic::ST ||
+                           inst.sass.mnemonic == isa::Mnemonic::ATOM;
       const bool ordered = inst.memory == Memory::fence || (inst.pinned && inst.memory == Memory::none);
       if (ordered) {
         if (last_fence != nil) edge(last_fence, k, 1);
@@ -129,12 +132,20 @@ struct ListScheduler {
         last_fence = k;
         continue;
       }
-      if (inst.memory == Memory::none && !inst.cooperative && inst.latency != isa::LatencyClass::shuffle && inst.latency != isa::LatencyClass::vote) continue;
+      if (inst.memory == Memory::none && !inst.cooperative && inst.latency != isa::LatencyClass::shuffle &&
+          inst.latency != isa::LatencyClass::vote)
+        continue;
       if (last_fence != nil) edge(last_fence, k, 1);
       since_fence.push_back(k);
       switch (inst.memory) {
-        case Memory::global_load: inst.pinned ? store(global) : load(global); if (generic) load(shared), load(local); break;
-        case Memory::global_store: store(global); if (generic) store(shared), store(local); break;
+        case Memory::global_load:
+          inst.pinned ? store(global) : load(global);
+          if (generic) load(shared), load(local);
+          break;
+        case Memory::global_store:
+          store(global);
+          if (generic) store(shared), store(local);
+          break;
         case Memory::shared_load: inst.pinned ? store(shared) : load(shared); break;
         case Memory::shared_store: store(shared); break;
         case Memory::local_load: load(local); break;
@@ -150,7 +161,8 @@ struct ListScheduler {
       for_each_write(inst, [&](uint32_t reg, uint32_t, isa::RegisterFile file) {
         if (file == isa::RegisterFile::predicate && reg == block.predicate) longest = std::max(longest, 13u);
       });
-      for (uint32_t e = head[k]; e != nil; e = edges[e].next) longest = std::max(longest, edges[e].latency + path[edges[e].to]);
+      for (uint32_t e = head[k]; e != nil; e = edges[e].next)
+        longest = std::max(longest, edges[e].latency + path[edges[e].to]);
       path[k] = longest;
     }
   }
@@ -189,7 +201,9 @@ struct ListScheduler {
       out = &live.out[id];
       uses_left.assign(gprs, 0);
       alive.assign(gprs, false);
-      live.in[id].for_each([&](size_t u) { if (u < gprs) alive[u] = true, ++pressure; });
+      live.in[id].for_each([&](size_t u) {
+        if (u < gprs) alive[u] = true, ++pressure;
+      });
       for (InstId i : code)
         for_each_read(f[i], [&](uint32_t reg, uint32_t width, isa::RegisterFile file) {
           if (file == isa::RegisterFile::gpr && reg >= isa::first_virtual)
@@ -214,8 +228,10 @@ struct ListScheduler {
           better = change < best_change;
         } else {
           uint32_t sa = std::max(earliest[a], now), sb = std::max(earliest[b], now);
-          if (track) better = path[a] != path[b] ? path[a] > path[b] : a < b;
-          else better = sa != sb ? sa < sb : path[a] != path[b] ? path[a] > path[b] : a < b;
+          if (track)
+            better = path[a] != path[b] ? path[a] > path[b] : a < b;
+          else
+            better = sa != sb ? sa < sb : path[a] != path[b] ? path[a] > path[b] : a < b;
         }
         if (better) best = r, best_change = change;
       }

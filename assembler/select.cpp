@@ -38,12 +38,14 @@ SharedLayout lay_out_shared(const ptx::Module& module) {
   layout.bytes = static_cast<uint32_t>(at);
   for (uint32_t v = 0; v < module.variables.size(); ++v) {  // extern arrays start after the sized variables
     const ptx::Variable& x = module.variables[ptx::VariableId{v}];
-    if (x.space == ptx::Space::shared && x.count == UINT64_MAX) layout.any = true, layout.offsets[v] = static_cast<uint32_t>(align_up(at, 16));
+    if (x.space == ptx::Space::shared && x.count == UINT64_MAX)
+      layout.any = true, layout.offsets[v] = static_cast<uint32_t>(align_up(at, 16));
   }
   return layout;
 }
 
-Selector::Selector(const ptx::Module& module, const ptx::Function& function, const Flow& flow, const SharedLayout& shared, const Options& options)
+Selector::Selector(const ptx::Module& module, const ptx::Function& function, const Flow& flow,
+                   const SharedLayout& shared, const Options& options)
     : m_(module), p_(function), flow_(flow), shared_(shared), options_(options), t_(*options.target) {}
 
 // --- services ---------------------------------------------------------------------------------------------------------------------
@@ -102,7 +104,8 @@ Emitted Selector::place(const isa::Instruction& made) {
       }
     }
     bool memory = false;
-    for (uint32_t k = 0; k < inst.sass.operand_count; ++k) memory |= inst.sass.operands[k].kind == isa::OperandKind::address;
+    for (uint32_t k = 0; k < inst.sass.operand_count; ++k)
+      memory |= inst.sass.operands[k].kind == isa::OperandKind::address;
     if (!writes || !only_temporaries || memory) inst.sass.guard = guard_.reg, inst.sass.guard_negated = guard_.negated;
   }
   f_.blocks[block_].code.push_back(static_cast<InstId>(f_.insts.size() - 1));
@@ -126,7 +129,9 @@ Op Selector::as_register(Op o) {
 Op Selector::pair_register(Wide w) {
   if (is_register(w.lo) && is_register(w.hi)) {
     if (w.lo.reg == isa::RZ && w.hi.reg == isa::RZ) return gpr(isa::RZ);
-    if (w.lo.reg >= isa::first_virtual && w.hi.reg == w.lo.reg + 1 && (w.lo.reg % 2) == 0 && f_.gprs[w.lo.reg - isa::first_virtual].width >= 2 && !w.lo.negated) return w.lo;
+    if (w.lo.reg >= isa::first_virtual && w.hi.reg == w.lo.reg + 1 && (w.lo.reg % 2) == 0 &&
+        f_.gprs[w.lo.reg - isa::first_virtual].width >= 2 && !w.lo.negated)
+      return w.lo;
   }
   Op t = temp(2);
   mov(t.reg, w.lo);
@@ -139,12 +144,14 @@ void Selector::unsupported(const ptx::Instruction& i, std::string_view why) {
   std::string text = ptx::print(m_, p_, i);
   while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
   size_t from = text.find_first_not_of(" \t\n");
-  error_ = fmt::format("function {}, line {}: unsupported instruction `{}`{}{} on {}", p_.name, i.line, from == std::string::npos ? text : text.substr(from),
-                       why.empty() ? "" : ": ", why, t_.name);
+  error_ = fmt::format("function {}, line {}: unsupported instruction `{}`{}{} on {}", p_.name, i.line,
+                       from == std::string::npos ? text : text.substr(from), why.empty() ? "" : ": ", why, t_.name);
 }
 void Selector::unsupported_here(std::string_view why) {
-  if (current_) unsupported(*current_, why);
-  else if (error_.empty()) error_ = fmt::format("function {}: {}", p_.name, why);
+  if (current_)
+    unsupported(*current_, why);
+  else if (error_.empty())
+    error_ = fmt::format("function {}: {}", p_.name, why);
 }
 
 uint32_t Selector::destination(const ptx::Operand& o) {
@@ -191,7 +198,8 @@ Wide Selector::source64(const ptx::Operand& o) {
       const Alias& a = aliases_[o.id];
       if (a.kind == Alias::value64) return {a.lo, a.hi};
       uint32_t r = registers_[o.id];
-      if (ptx::type_bytes(p_.registers[o.reg_id()].type) <= 4) return {a.kind == Alias::value32 ? a.lo : gpr(r), gpr(isa::RZ)};
+      if (ptx::type_bytes(p_.registers[o.reg_id()].type) <= 4)
+        return {a.kind == Alias::value32 ? a.lo : gpr(r), gpr(isa::RZ)};
       return {gpr(r), gpr(r + 1)};
     }
     case OperandKind::immediate: {
@@ -234,7 +242,8 @@ Op Selector::source_f64(const ptx::Operand& o) {
   if (o.kind == OperandKind::immediate) {
     uint64_t bits = static_cast<uint64_t>(o.value);
     if (bits == 0) return gpr(isa::RZ);
-    const bool narrow = t_.family == isa::Family::volta ? static_cast<uint32_t>(bits) == 0 : (bits & 0x00000fffffffffff) == 0;
+    const bool narrow =
+        t_.family == isa::Family::volta ? static_cast<uint32_t>(bits) == 0 : (bits & 0x00000fffffffffff) == 0;
     if (narrow) return immediate(static_cast<int32_t>(bits >> 32));
     return constant(2, bank2(bits, 8));
   }
@@ -319,7 +328,9 @@ void Selector::prepare() {
       each_destination(i, [&](const ptx::Operand& o) { ++definitions_[o.id]; });
       for (uint32_t k = 0; k < i.operand_count; ++k) {
         const ptx::Operand& o = p_.operand(i, k);
-        if (o.kind == OperandKind::address_reg || (o.kind == OperandKind::reg && (i.op == Opcode::cvta || i.op == Opcode::mad))) pointer[o.id] = true;
+        if (o.kind == OperandKind::address_reg ||
+            (o.kind == OperandKind::reg && (i.op == Opcode::cvta || i.op == Opcode::mad)))
+          pointer[o.id] = true;
       }
     }
   // Parameters and local variables.
@@ -356,13 +367,15 @@ void Selector::prepare() {
       const ptx::Instruction& i = p_.instructions[item.inst];
       if (i.destination_count != 1) continue;
       const ptx::Operand& d = p_.operand(i, 0);
-      if (d.kind == OperandKind::vector && i.op == Opcode::ld && d.count * ptx::type_bytes(i.type) <= 16 && ptx::type_bytes(i.type) >= 4) {
+      if (d.kind == OperandKind::vector && i.op == Opcode::ld && d.count * ptx::type_bytes(i.type) <= 16 &&
+          ptx::type_bytes(i.type) >= 4) {
         // Name the results inside the loaded group.
         bool fresh = i.mods.space != ptx::Space::param && i.mods.space != ptx::Space::constant;
         const uint32_t words = ptx::type_bytes(i.type) / 4;
         for (uint32_t e = 0; e < d.count; ++e) {
           const ptx::Operand& o = p_.vector_elements[d.id + e];
-          fresh &= o.kind == OperandKind::reg && copy_of[o.id] == UINT32_MAX && aliases_[o.id].kind == Alias::none && bytes_of(o.id) == 4 * words && registers_[o.id] == UINT32_MAX;
+          fresh &= o.kind == OperandKind::reg && copy_of[o.id] == UINT32_MAX && aliases_[o.id].kind == Alias::none &&
+                   bytes_of(o.id) == 4 * words && registers_[o.id] == UINT32_MAX;
         }
         if (!fresh) continue;
         uint32_t first = new_gpr(f_, d.count * words, false);
@@ -378,18 +391,26 @@ void Selector::prepare() {
         } else if (bytes == 8 && i.type != Type::f64) {
           Wide w = source64(s);
           aliases_[d.id] = {Alias::value64, w.lo, w.hi};
-        } else if (i.type == Type::f64 && static_cast<uint32_t>(s.value) == 0 && (static_cast<uint64_t>(s.value) & 0x00000fffffffffff) == 0) {
+        } else if (i.type == Type::f64 && static_cast<uint32_t>(s.value) == 0 &&
+                   (static_cast<uint64_t>(s.value) & 0x00000fffffffffff) == 0) {
           Wide w = source64(s);
-          aliases_[d.id] = {Alias::f64, s.value == 0 ? gpr(isa::RZ) : immediate(static_cast<int32_t>(static_cast<uint64_t>(s.value) >> 32)), w.hi};
+          aliases_[d.id] = {
+              Alias::f64,
+              s.value == 0 ? gpr(isa::RZ) : immediate(static_cast<int32_t>(static_cast<uint64_t>(s.value) >> 32)),
+              w.hi};
         }
-      } else if (i.op == Opcode::ld && i.mods.space == ptx::Space::param && s.kind == OperandKind::parameter && ptx::type_bytes(i.type) >= 4 && bytes == ptx::type_bytes(i.type)) {
+      } else if (i.op == Opcode::ld && i.mods.space == ptx::Space::param && s.kind == OperandKind::parameter &&
+                 ptx::type_bytes(i.type) >= 4 && bytes == ptx::type_bytes(i.type)) {
         uint32_t offset = t_.parameter_base + parameter_offsets_[s.id] + static_cast<uint32_t>(s.value);
         if (bytes == 4) aliases_[d.id] = {Alias::value32, constant(0, offset), {}};
-        if (bytes == 8 && offset % 8 == 0 && (i.type == Type::f64 || !pointer[d.id])) aliases_[d.id] = {Alias::value64, constant(0, offset), constant(0, offset + 4)};
-      } else if (((i.op == Opcode::mov && s.kind == OperandKind::reg) || (i.op == Opcode::cvta && i.mods.space == ptx::Space::global && s.kind == OperandKind::reg)) &&
+        if (bytes == 8 && offset % 8 == 0 && (i.type == Type::f64 || !pointer[d.id]))
+          aliases_[d.id] = {Alias::value64, constant(0, offset), constant(0, offset + 4)};
+      } else if (((i.op == Opcode::mov && s.kind == OperandKind::reg) ||
+                  (i.op == Opcode::cvta && i.mods.space == ptx::Space::global && s.kind == OperandKind::reg)) &&
                  definitions_[s.id] == 1 && bytes_of(s.id) == bytes && p_.registers[s.reg_id()].type != Type::pred) {
         copy_of[d.id] = s.id;
-      } else if (i.op == Opcode::add && bytes == 8 && !ptx::is_floating(i.type) && s.kind == OperandKind::reg && definitions_[s.id] == 1 && !i.mods.carry_out) {
+      } else if (i.op == Opcode::add && bytes == 8 && !ptx::is_floating(i.type) && s.kind == OperandKind::reg &&
+                 definitions_[s.id] == 1 && !i.mods.carry_out) {
         const ptx::Operand& c = p_.operand(i, 2);
         if (c.kind == OperandKind::immediate) derived_[d.id] = {s.reg_id(), c.value};
       }
@@ -468,26 +489,74 @@ void Selector::finish() {
 
 void Selector::statement(const ptx::Instruction& i) {
   switch (i.op) {
-    case Opcode::add: case Opcode::sub: case Opcode::neg: case Opcode::abs: case Opcode::min: case Opcode::max:
-      if (ptx::is_floating(i.type)) float_arithmetic(i); else arithmetic(i);
+    case Opcode::add:
+    case Opcode::sub:
+    case Opcode::neg:
+    case Opcode::abs:
+    case Opcode::min:
+    case Opcode::max:
+      if (ptx::is_floating(i.type))
+        float_arithmetic(i);
+      else
+        arithmetic(i);
       break;
-    case Opcode::mul: case Opcode::mad: case Opcode::mul24: case Opcode::mad24:
-      if (ptx::is_floating(i.type)) float_arithmetic(i); else multiply(i);
+    case Opcode::mul:
+    case Opcode::mad:
+    case Opcode::mul24:
+    case Opcode::mad24:
+      if (ptx::is_floating(i.type))
+        float_arithmetic(i);
+      else
+        multiply(i);
       break;
-    case Opcode::fma: case Opcode::copysign: float_arithmetic(i); break;
-    case Opcode::div: case Opcode::rem: divide(i); break;
-    case Opcode::and_: case Opcode::or_: case Opcode::xor_: case Opcode::not_: case Opcode::cnot: case Opcode::lop3: case Opcode::shl: case Opcode::shr:
-    case Opcode::shf: case Opcode::prmt: case Opcode::popc: case Opcode::clz: case Opcode::brev: case Opcode::bfind: case Opcode::bfe: case Opcode::bfi:
-      bits(i);
-      break;
-    case Opcode::setp: case Opcode::set: case Opcode::selp: case Opcode::slct: compare(i); break;
-    case Opcode::mov: case Opcode::cvt: case Opcode::cvta: convert(i); break;
-    case Opcode::ld: case Opcode::ldu: case Opcode::st: case Opcode::atom: case Opcode::red: memory(i); break;
-    case Opcode::membar: case Opcode::fence: case Opcode::bar: case Opcode::barrier: case Opcode::shfl: case Opcode::vote: case Opcode::activemask:
-      cooperate(i);
-      break;
-    case Opcode::rcp: case Opcode::sqrt: case Opcode::rsqrt: case Opcode::sin: case Opcode::cos: case Opcode::lg2: case Opcode::ex2: transcendental(i); break;
-    case Opcode::ret: case Opcode::exit: emit(Mnemonic::EXIT, {}); break;
+    case Opcode::fma:
+    case Opcode::copysign: float_arithmetic(i); break;
+    case Opcode::div:
+    case Opcode::rem: divide(i); break;
+    case Opcode::and_:
+    case Opcode::or_:
+    case Opcode::xor_:
+    case Opcode::not_:
+    case Opcode::cnot:
+    case Opcode::lop3:
+    case Opcode::shl:
+    case Opcode::shr:
+    case Opcode::shf:
+    case Opcode::prmt:
+    case Opcode::popc:
+    case Opcode::clz:
+    case Opcode::brev:
+    case Opcode::bfind:
+    case Opcode::bfe:
+    case Opcode::bfi: bits(i); break;
+    case Opcode::setp:
+    case Opcode::set:
+    case Opcode::selp:
+    case Opcode::slct: compare(i); break;
+    case Opcode::mov:
+    case Opcode::cvt:
+    case Opcode::cvta: convert(i); break;
+    case Opcode::ld:
+    case Opcode::ldu:
+    case Opcode::st:
+    case Opcode::atom:
+    case Opcode::red: memory(i); break;
+    case Opcode::membar:
+    case Opcode::fence:
+    case Opcode::bar:
+    case Opcode::barrier:
+    case Opcode::shfl:
+    case Opcode::vote:
+    case Opcode::activemask: cooperate(i); break;
+    case Opcode::rcp:
+    case Opcode::sqrt:
+    case Opcode::rsqrt:
+    case Opcode::sin:
+    case Opcode::cos:
+    case Opcode::lg2:
+    case Opcode::ex2: transcendental(i); break;
+    case Opcode::ret:
+    case Opcode::exit: emit(Mnemonic::EXIT, {}); break;
     case Opcode::trap: emit(Mnemonic::BPT, {immediate(1)}).mod(ModifierKind::TrapMode, 3); break;
     default: unsupported(i);
   }
@@ -533,7 +602,8 @@ void Selector::arithmetic(const ptx::Instruction& i) {
         select(d + 1, gpr(t.reg + 1), hi, predicate(p));
         return;
       }
-      case Opcode::min: case Opcode::max: {
+      case Opcode::min:
+      case Opcode::max: {
         Op t = temp(2);
         min_max64(t.reg, a, source64(p_.operand(i, 2)), i.op == Opcode::max, ptx::is_signed(i.type));
         mov(d, t);
@@ -548,7 +618,8 @@ void Selector::arithmetic(const ptx::Instruction& i) {
     case Opcode::sub: add(d, source(oa, i.type), negate(source(p_.operand(i, 2), i.type))); return;
     case Opcode::neg: add(d, gpr(isa::RZ), negate(source(oa, i.type))); return;
     case Opcode::abs: abs32(d, extended(oa, i.type)); return;
-    case Opcode::min: case Opcode::max: {
+    case Opcode::min:
+    case Opcode::max: {
       Op a = extended(oa, i.type), b = extended(p_.operand(i, 2), i.type);
       min_max(d, a, b, i.op == Opcode::max, ptx::is_signed(i.type));
       return;
@@ -649,20 +720,23 @@ void Selector::float_arithmetic(const ptx::Instruction& i) {
       case Opcode::add: return finish(two(Mnemonic::FADD, src(1), src(2)));
       case Opcode::sub: return finish(two(Mnemonic::FADD, src(1), negated(src(2))));
       case Opcode::mul: return finish(two(Mnemonic::FMUL, src(1), src(2)));
-      case Opcode::fma: case Opcode::mad: {
+      case Opcode::fma:
+      case Opcode::mad: {
         Op a = src(1), b = src(2), c = src(3);
         if (!is_register(a)) std::swap(a, b);
         a = as_register(a);
         if (!is_register(b) && !is_register(c)) c = as_register(c);
         return finish(emit(Mnemonic::FFMA, {gpr(d), a, b, c}));
       }
-      case Opcode::neg: case Opcode::abs: {
+      case Opcode::neg:
+      case Opcode::abs: {
         Op a = as_register(src(1));
         Emitted e = emit(Mnemonic::FADD, {gpr(d), i.op == Opcode::neg ? negate(a) : absolute(a), negate(gpr(isa::RZ))});
         if (i.mods.ftz) e.mod(ModifierKind::FTZ, 1);
         return;
       }
-      case Opcode::min: case Opcode::max: {
+      case Opcode::min:
+      case Opcode::max: {
         Op a = src(1), b = src(2);
         if (!is_register(a)) std::swap(a, b);
         Emitted e = emit(Mnemonic::FMNMX, {gpr(d), as_register(a), b, predicate(isa::PT, i.op == Opcode::max)});
@@ -715,7 +789,8 @@ void Selector::float_arithmetic(const ptx::Instruction& i) {
     case Opcode::add: two(Mnemonic::DADD, src(1), src(2)); return;
     case Opcode::sub: two(Mnemonic::DADD, src(1), negated(src(2))); return;
     case Opcode::mul: two(Mnemonic::DMUL, src(1), src(2)); return;
-    case Opcode::fma: case Opcode::mad: {
+    case Opcode::fma:
+    case Opcode::mad: {
       Op a = src(1), b = src(2), c = src(3);
       if (!is_register(a)) std::swap(a, b);
       a = pair(a);
@@ -724,14 +799,16 @@ void Selector::float_arithmetic(const ptx::Instruction& i) {
       emit(Mnemonic::DFMA, {gpr(d), a, b, c}).mod(ModifierKind::Rounding, rounding);
       return;
     }
-    case Opcode::neg: case Opcode::abs: {  // on the bits: the payload of a NaN survives
+    case Opcode::neg:
+    case Opcode::abs: {  // on the bits: the payload of a NaN survives
       Wide a = source64(p_.operand(i, 1));
       Op hi = as_register(a.hi);
       mov(d, a.lo);
       logic(d + 1, hi, immediate(i.op == Opcode::neg ? INT32_MIN : 0x7fffffff), i.op == Opcode::neg ? 0x3c : 0xc0);
       return;
     }
-    case Opcode::min: case Opcode::max: {
+    case Opcode::min:
+    case Opcode::max: {
       Op t = temp(2);
       min_max_f64(t.reg, pair(src(1)), pair(src(2)), i.op == Opcode::max);
       mov(d, t);
@@ -762,10 +839,15 @@ void Selector::bits(const ptx::Instruction& i) {
     f(d + 1, a.hi, b.hi);
   };
   switch (i.op) {
-    case Opcode::and_: case Opcode::or_: case Opcode::xor_: {
+    case Opcode::and_:
+    case Opcode::or_:
+    case Opcode::xor_: {
       const uint8_t lut = i.op == Opcode::and_ ? 0xc0 : i.op == Opcode::or_ ? 0xfc : 0x3c;
       if (i.type == Type::pred)
-        return predicate_logic(d, source_predicate(o1), source_predicate(p_.operand(i, 2)), i.op == Opcode::and_ ? '&' : i.op == Opcode::or_ ? '|' : '^');
+        return predicate_logic(d, source_predicate(o1), source_predicate(p_.operand(i, 2)),
+                               i.op == Opcode::and_  ? '&'
+                               : i.op == Opcode::or_ ? '|'
+                                                     : '^');
       if (bytes == 8) return halves([&](uint32_t r, Op a, Op b) { logic(r, a, b, lut); });
       return logic(d, source(o1, i.type), source(p_.operand(i, 2), i.type), lut);
     }
@@ -785,7 +867,8 @@ void Selector::bits(const ptx::Instruction& i) {
     }
     case Opcode::lop3: {
       const ptx::Operand& lut = p_.operand(i, 4);
-      return logic3(d, source(o1, i.type), source(p_.operand(i, 2), i.type), source(p_.operand(i, 3), i.type), static_cast<uint8_t>(lut.value));
+      return logic3(d, source(o1, i.type), source(p_.operand(i, 2), i.type), source(p_.operand(i, 3), i.type),
+                    static_cast<uint8_t>(lut.value));
     }
     case Opcode::shl: {
       Op n = source(p_.operand(i, 2), Type::u32);
@@ -798,9 +881,11 @@ void Selector::bits(const ptx::Instruction& i) {
       return shift_right(d, extended(o1, i.type), n, ptx::is_signed(i.type));
     }
     case Opcode::shf:
-      return funnel(d, source(o1, i.type), source(p_.operand(i, 2), i.type), source(p_.operand(i, 3), Type::u32), i.mods.mode == 2, i.mods.shift == ptx::ShiftMode::wrap);
+      return funnel(d, source(o1, i.type), source(p_.operand(i, 2), i.type), source(p_.operand(i, 3), Type::u32),
+                    i.mods.mode == 2, i.mods.shift == ptx::ShiftMode::wrap);
     case Opcode::prmt:
-      return permute(d, source(o1, i.type), source(p_.operand(i, 2), i.type), source(p_.operand(i, 3), Type::u32), i.mods.mode);
+      return permute(d, source(o1, i.type), source(p_.operand(i, 2), i.type), source(p_.operand(i, 3), Type::u32),
+                     i.mods.mode);
     case Opcode::popc:
       if (bytes == 8) {
         Wide a = source64(o1);
@@ -820,8 +905,10 @@ void Selector::bits(const ptx::Instruction& i) {
         return mov(d + 1, y);
       }
       return reverse(d, source(o1, i.type));
-    case Opcode::clz: case Opcode::bfind: {
-      const bool is_signed = i.op == Opcode::bfind && ptx::is_signed(i.type), amount = i.op == Opcode::bfind && i.mods.mode == 1;
+    case Opcode::clz:
+    case Opcode::bfind: {
+      const bool is_signed = i.op == Opcode::bfind && ptx::is_signed(i.type),
+                 amount = i.op == Opcode::bfind && i.mods.mode == 1;
       Op t = temp();
       if (bytes == 4) {
         if (i.op == Opcode::bfind) return find_leading(d, source(o1, i.type), is_signed, amount);
@@ -855,10 +942,12 @@ void Selector::bits(const ptx::Instruction& i) {
     }
     case Opcode::bfe:
       if (bytes == 8) return unsupported(i);
-      return bit_extract(d, source(o1, i.type), source(p_.operand(i, 2), Type::u32), source(p_.operand(i, 3), Type::u32), ptx::is_signed(i.type));
+      return bit_extract(d, source(o1, i.type), source(p_.operand(i, 2), Type::u32),
+                         source(p_.operand(i, 3), Type::u32), ptx::is_signed(i.type));
     case Opcode::bfi:
       if (bytes == 8) return unsupported(i);
-      return bit_insert(d, source(o1, i.type), source(p_.operand(i, 2), i.type), source(p_.operand(i, 3), Type::u32), source(p_.operand(i, 4), Type::u32));
+      return bit_insert(d, source(o1, i.type), source(p_.operand(i, 2), i.type), source(p_.operand(i, 3), Type::u32),
+                        source(p_.operand(i, 4), Type::u32));
     default: unsupported(i);
   }
 }
@@ -870,10 +959,14 @@ Cmp comparison(ptx::Compare c) {
   switch (c) {
     case C::eq: return Cmp::EQ;
     case C::ne: return Cmp::NE;
-    case C::lt: case C::lo: return Cmp::LT;
-    case C::le: case C::ls: return Cmp::LE;
-    case C::gt: case C::hi: return Cmp::GT;
-    case C::ge: case C::hs: return Cmp::GE;
+    case C::lt:
+    case C::lo: return Cmp::LT;
+    case C::le:
+    case C::ls: return Cmp::LE;
+    case C::gt:
+    case C::hi: return Cmp::GT;
+    case C::ge:
+    case C::hs: return Cmp::GE;
     case C::equ: return Cmp::EQU;
     case C::neu: return Cmp::NEU;
     case C::ltu: return Cmp::LTU;
@@ -909,8 +1002,12 @@ void Selector::compare(const ptx::Instruction& i) {
     } else {
       uint32_t t = temp_predicate();
       Op c = as_register(source(p_.operand(i, 3), i.type2));
-      if (i.type2 == Type::f32) emit(Mnemonic::FSETP, {predicate(t), predicate(isa::PT), c, gpr(isa::RZ), predicate(isa::PT)}).mod(ModifierKind::FloatCompare, 6).mod(ModifierKind::FTZ, i.mods.ftz);
-      else setp(t, isa::PT, Cmp::GE, c, gpr(isa::RZ), true, 0, predicate(isa::PT));
+      if (i.type2 == Type::f32)
+        emit(Mnemonic::FSETP, {predicate(t), predicate(isa::PT), c, gpr(isa::RZ), predicate(isa::PT)})
+            .mod(ModifierKind::FloatCompare, 6)
+            .mod(ModifierKind::FTZ, i.mods.ftz);
+      else
+        setp(t, isa::PT, Cmp::GE, c, gpr(isa::RZ), true, 0, predicate(isa::PT));
       p = predicate(t);
     }
     if (is_wide(i.type)) {
@@ -937,23 +1034,31 @@ void Selector::compare(const ptx::Instruction& i) {
     with = source_predicate(p_.operand(i, first + 2));
   }
   Cmp c = comparison(i.mods.compare);
-  const bool is_signed = ptx::is_signed(type) && i.mods.compare != ptx::Compare::lo && i.mods.compare != ptx::Compare::ls && i.mods.compare != ptx::Compare::hi && i.mods.compare != ptx::Compare::hs;
+  const bool is_signed = ptx::is_signed(type) && i.mods.compare != ptx::Compare::lo &&
+                         i.mods.compare != ptx::Compare::ls && i.mods.compare != ptx::Compare::hi &&
+                         i.mods.compare != ptx::Compare::hs;
   const ptx::Operand &oa = p_.operand(i, first), &ob = p_.operand(i, first + 1);
   if (type == Type::f32) {
     Op a = source(oa, type), b = source(ob, type);
     if (!is_register(a) && is_register(b)) std::swap(a, b), c = mirrored(c);
     emit(Mnemonic::FSETP, {predicate(p), predicate(q), as_register(a), b, with})
-        .mod(ModifierKind::FloatCompare, static_cast<uint32_t>(c)).mod(ModifierKind::Bool, combine).mod(ModifierKind::FTZ, i.mods.ftz);
+        .mod(ModifierKind::FloatCompare, static_cast<uint32_t>(c))
+        .mod(ModifierKind::Bool, combine)
+        .mod(ModifierKind::FTZ, i.mods.ftz);
   } else if (type == Type::f64) {
     Op a = source_f64(oa), b = source_f64(ob);
     if (!is_register(a) && is_register(b)) std::swap(a, b), c = mirrored(c);
     if (!is_register(a)) {
       Op t = temp(2);
-      if (is_immediate(a)) mov(t.reg, gpr(isa::RZ)), mov(t.reg + 1, a);
-      else mov(t.reg, a), mov(t.reg + 1, constant(a.bank, a.value + 4));
+      if (is_immediate(a))
+        mov(t.reg, gpr(isa::RZ)), mov(t.reg + 1, a);
+      else
+        mov(t.reg, a), mov(t.reg + 1, constant(a.bank, a.value + 4));
       a = t;
     }
-    emit(Mnemonic::DSETP, {predicate(p), predicate(q), a, b, with}).mod(ModifierKind::FloatCompare, static_cast<uint32_t>(c)).mod(ModifierKind::Bool, combine);
+    emit(Mnemonic::DSETP, {predicate(p), predicate(q), a, b, with})
+        .mod(ModifierKind::FloatCompare, static_cast<uint32_t>(c))
+        .mod(ModifierKind::Bool, combine);
   } else if (is_wide(type)) {
     setp64(p, q, c, source64(oa), source64(ob), is_signed, combine, with);
   } else if (ptx::is_floating(type)) {
@@ -963,8 +1068,10 @@ void Selector::compare(const ptx::Instruction& i) {
   }
   if (is_set) {
     const uint32_t d = destination(p_.operand(i, 0));
-    if (i.type == Type::f32) select(d, gpr(isa::RZ), immediate(0x3f800000), predicate(p, true));
-    else select(d, gpr(isa::RZ), immediate(-1), predicate(p, true));
+    if (i.type == Type::f32)
+      select(d, gpr(isa::RZ), immediate(0x3f800000), predicate(p, true));
+    else
+      select(d, gpr(isa::RZ), immediate(-1), predicate(p, true));
   }
 }
 
@@ -986,7 +1093,10 @@ void Selector::convert(const ptx::Instruction& i) {
     if (i.type == Type::pred) return predicate_logic(destination(o0), source_predicate(o1), predicate(isa::PT), '&');
     if (o0.kind == OperandKind::vector) {  // unpack
       Wide a{};
-      if (is_wide(i.type)) a = source64(o1); else a.lo = source(o1, i.type);
+      if (is_wide(i.type))
+        a = source64(o1);
+      else
+        a.lo = source(o1, i.type);
       if (!is_wide(i.type) || o0.count != 2) {
         if (is_wide(i.type) || o0.count != 2 || ptx::type_bytes(i.type) != 4) return unsupported(i);
         Op low = as_register(a.lo), t = temp();
@@ -1017,7 +1127,8 @@ void Selector::convert(const ptx::Instruction& i) {
     const uint32_t d = destination(o0);
     if (is_wide(i.type)) {
       if (o1.kind == OperandKind::special) return special_register(d, static_cast<ptx::SpecialRegister>(o1.id));
-      if (o1.kind == OperandKind::variable && m_.variables[o1.variable_id()].space == ptx::Space::global) return variable_address(d, m_.variables[o1.variable_id()].name, o1.value);
+      if (o1.kind == OperandKind::variable && m_.variables[o1.variable_id()].space == ptx::Space::global)
+        return variable_address(d, m_.variables[o1.variable_id()].name, o1.value);
       Wide a = source64(o1);
       if (is_register(a.lo) && a.lo.reg == d) return;
       mov(d, a.lo);
@@ -1033,7 +1144,9 @@ void Selector::convert(const ptx::Instruction& i) {
   const uint32_t d = destination(o0);
   const uint32_t register_bytes = ptx::type_bytes(p_.registers[o0.reg_id()].type);
   const uint32_t to_bits = 8 * ptx::type_bytes(to), from_bits = 8 * ptx::type_bytes(from);
-  if (to_bits > 64 || from_bits > 64 || to == Type::f16x2 || to == Type::bf16 || to == Type::bf16x2 || from == Type::bf16) return unsupported(i);
+  if (to_bits > 64 || from_bits > 64 || to == Type::f16x2 || to == Type::bf16 || to == Type::bf16x2 ||
+      from == Type::bf16)
+    return unsupported(i);
   if (!ptx::is_floating(to) && !ptx::is_floating(from)) {
     Wide a = from_bits == 64 ? source64(o1) : Wide{source(o1, from), gpr(isa::RZ)};
     if (i.mods.sat) {
@@ -1150,7 +1263,10 @@ void Selector::convert(const ptx::Instruction& i) {
   } else {
     float_to_float(target, to_bits, a, from_bits, float_rounding(i.mods.rounding), i.mods.ftz);
   }
-  if (i.mods.sat) emit(Mnemonic::FADD, {gpr(d), gpr(target), negate(gpr(isa::RZ))}).mod(ModifierKind::SAT, 1).mod(ModifierKind::FTZ, i.mods.ftz);
+  if (i.mods.sat)
+    emit(Mnemonic::FADD, {gpr(d), gpr(target), negate(gpr(isa::RZ))})
+        .mod(ModifierKind::SAT, 1)
+        .mod(ModifierKind::FTZ, i.mods.ftz);
 }
 
 // --- memory ---------------------------------------------------------------------------------------------------------------------------
@@ -1158,9 +1274,13 @@ void Selector::convert(const ptx::Instruction& i) {
 namespace {
 uint32_t size_code(Type t) {
   switch (t) {
-    case Type::u8: case Type::b8: return 0;
+    case Type::u8:
+    case Type::b8: return 0;
     case Type::s8: return 1;
-    case Type::u16: case Type::b16: case Type::f16: case Type::bf16: return 2;
+    case Type::u16:
+    case Type::b16:
+    case Type::f16:
+    case Type::bf16: return 2;
     case Type::s16: return 3;
     default: return ptx::type_bytes(t) == 4 ? 4 : ptx::type_bytes(t) == 8 ? 5 : 6;
   }
@@ -1192,7 +1312,8 @@ Op Selector::address_of(const ptx::Instruction& i, const ptx::Operand& o) {
         }
         return address(pair.reg, offset, true, descriptor);
       }
-      if (alias.kind != Alias::none && is_immediate(alias.lo)) return address(isa::RZ, alias.lo.value + offset, false, false);
+      if (alias.kind != Alias::none && is_immediate(alias.lo))
+        return address(isa::RZ, alias.lo.value + offset, false, false);
       Op base = as_register(source(reg, Type::u32));
       if (std::abs(offset) > reach) {
         Op t = temp();
@@ -1201,10 +1322,13 @@ Op Selector::address_of(const ptx::Instruction& i, const ptx::Operand& o) {
       }
       return address(base.reg, offset, false, false);
     }
-    case OperandKind::address_var: case OperandKind::variable: {
+    case OperandKind::address_var:
+    case OperandKind::variable: {
       const ptx::Variable& v = m_.variables[o.variable_id()];
-      if (v.space == ptx::Space::shared && i.mods.space == ptx::Space::shared) return address(isa::RZ, t_.shared_base + shared_.offsets[o.id] + o.value, false, false);
-      if (v.space == ptx::Space::local && i.mods.space == ptx::Space::local) return address(stack_register, local_offsets_[o.id] + o.value, false, false);
+      if (v.space == ptx::Space::shared && i.mods.space == ptx::Space::shared)
+        return address(isa::RZ, t_.shared_base + shared_.offsets[o.id] + o.value, false, false);
+      if (v.space == ptx::Space::local && i.mods.space == ptx::Space::local)
+        return address(stack_register, local_offsets_[o.id] + o.value, false, false);
       if (v.space == ptx::Space::global && wide) {
         Op t = temp(2);
         variable_address(t.reg, v.name, o.value);
@@ -1275,8 +1399,10 @@ void Selector::memory(const ptx::Instruction& i) {
         if (bytes == 8) return mov(d + 1, constant(0, at + 4));
       }
       if (register_bytes == 8) {
-        if (ptx::is_signed(i.type)) shift_right(d + 1, gpr(d), immediate(31), true);
-        else mov(d + 1, gpr(isa::RZ));
+        if (ptx::is_signed(i.type))
+          shift_right(d + 1, gpr(d), immediate(31), true);
+        else
+          mov(d + 1, gpr(isa::RZ));
       }
     };
     if (o0.kind == OperandKind::vector) {
@@ -1288,12 +1414,15 @@ void Selector::memory(const ptx::Instruction& i) {
   }
   Op at = address_of(i, from);
   if (o0.kind != OperandKind::vector) {
-    const uint32_t register_bytes = o0.kind == OperandKind::reg ? ptx::type_bytes(p_.registers[o0.reg_id()].type) : bytes;
+    const uint32_t register_bytes =
+        o0.kind == OperandKind::reg ? ptx::type_bytes(p_.registers[o0.reg_id()].type) : bytes;
     const uint32_t d = o0.kind == OperandKind::reg ? destination(o0) : isa::RZ;
     load(i, d, size_code(i.type), at);
     if (register_bytes == 8 && bytes < 8 && d != isa::RZ) {
-      if (ptx::is_signed(i.type)) shift_right(d + 1, gpr(d), immediate(31), true);
-      else mov(d + 1, gpr(isa::RZ));
+      if (ptx::is_signed(i.type))
+        shift_right(d + 1, gpr(d), immediate(31), true);
+      else
+        mov(d + 1, gpr(isa::RZ));
     }
     return;
   }
@@ -1303,8 +1432,10 @@ void Selector::memory(const ptx::Instruction& i) {
   if (bytes >= 4) {
     const uint32_t words = bytes / 4, width = total / 4;
     bool grouped = true;  // prepare() gave the results consecutive registers
-    for (uint32_t k = 0; k < o0.count; ++k) grouped &= e[k].kind == OperandKind::reg && registers_[e[k].id] == registers_[e[0].id] + k * words;
-    grouped = grouped && f_.gprs[registers_[e[0].id] - isa::first_virtual].width == width && (registers_[e[0].id] - isa::first_virtual) == f_.gprs[registers_[e[0].id] - isa::first_virtual].first;
+    for (uint32_t k = 0; k < o0.count; ++k)
+      grouped &= e[k].kind == OperandKind::reg && registers_[e[k].id] == registers_[e[0].id] + k * words;
+    grouped = grouped && f_.gprs[registers_[e[0].id] - isa::first_virtual].width == width &&
+              (registers_[e[0].id] - isa::first_virtual) == f_.gprs[registers_[e[0].id] - isa::first_virtual].first;
     if (grouped) return load(i, registers_[e[0].id], width == 2 ? 5 : 6, at);
     Op t = temp(width);
     load(i, t.reg, width == 2 ? 5 : 6, at);
@@ -1338,7 +1469,8 @@ void Selector::compare_and_swap_loop(const ptx::Instruction& i, uint32_t d, Op a
   // Values that cross blocks are no temporaries.
   Op old = gpr(new_gpr(f_, width, false)), value = gpr(new_gpr(f_, width, false)), base = gpr(at.reg);
   uint32_t done = new_predicate(f_, false);
-  if (at.reg != isa::RZ && at.reg >= isa::first_virtual) base = gpr(new_gpr(f_, 1, false)), mov(base.reg, gpr(at.reg)), at.reg = base.reg;
+  if (at.reg != isa::RZ && at.reg >= isa::first_virtual)
+    base = gpr(new_gpr(f_, 1, false)), mov(base.reg, gpr(at.reg)), at.reg = base.reg;
   for (uint32_t w = 0; w < width; ++w) mov(value.reg + w, gpr(data.reg == isa::RZ ? isa::RZ : data.reg + w));
   emit(Mnemonic::LDS, {old, at}).mod(ModifierKind::Size, wide ? 5 : 4);
   const RegionId outer = f_.blocks[block_].innermost;
@@ -1350,8 +1482,10 @@ void Selector::compare_and_swap_loop(const ptx::Instruction& i, uint32_t d, Op a
   Op next = gpr(new_gpr(f_, width, false)), seen = gpr(new_gpr(f_, width, false));
   combine(i, next.reg, old, value);
   shared_compare_and_swap(seen.reg, at, old, next, wide);
-  if (wide) setp64(done, isa::PT, Cmp::EQ, {seen, gpr(seen.reg + 1)}, {old, gpr(old.reg + 1)}, false, 0, predicate(isa::PT));
-  else setp(done, isa::PT, Cmp::EQ, seen, old, false, 0, predicate(isa::PT));
+  if (wide)
+    setp64(done, isa::PT, Cmp::EQ, {seen, gpr(seen.reg + 1)}, {old, gpr(old.reg + 1)}, false, 0, predicate(isa::PT));
+  else
+    setp(done, isa::PT, Cmp::EQ, seen, old, false, 0, predicate(isa::PT));
   for (uint32_t w = 0; w < width; ++w) mov(old.reg + w, gpr(seen.reg + w));
   seal_branch(predicate(done, true), loop, landing);
   join(landing, region);
@@ -1362,12 +1496,27 @@ void Selector::compare_and_swap_loop(const ptx::Instruction& i, uint32_t d, Op a
 void Selector::combine(const ptx::Instruction& i, uint32_t d, Op a, Op b) {
   using A = ptx::AtomicOp;
   const Wide wa{a, gpr(a.reg + 1)}, wb{b, gpr(b.reg + 1)};
-  if (i.type == Type::f64) { if (i.mods.atomic == A::add) emit(Mnemonic::DADD, {gpr(d), a, b}); else unsupported(i); return; }
-  if (i.type == Type::f32) { if (i.mods.atomic == A::add) emit(Mnemonic::FADD, {gpr(d), a, b}); else unsupported(i); return; }
+  if (i.type == Type::f64) {
+    if (i.mods.atomic == A::add)
+      emit(Mnemonic::DADD, {gpr(d), a, b});
+    else
+      unsupported(i);
+    return;
+  }
+  if (i.type == Type::f32) {
+    if (i.mods.atomic == A::add)
+      emit(Mnemonic::FADD, {gpr(d), a, b});
+    else
+      unsupported(i);
+    return;
+  }
   switch (i.mods.atomic) {
     case A::add: return add64(d, wa, wb, false);
-    case A::min: case A::max: return min_max64(d, wa, wb, i.mods.atomic == A::max, ptx::is_signed(i.type));
-    case A::and_: case A::or_: case A::xor_: {
+    case A::min:
+    case A::max: return min_max64(d, wa, wb, i.mods.atomic == A::max, ptx::is_signed(i.type));
+    case A::and_:
+    case A::or_:
+    case A::xor_: {
       const uint8_t lut = i.mods.atomic == A::and_ ? 0xc0 : i.mods.atomic == A::or_ ? 0xfc : 0x3c;
       logic(d, wa.lo, wb.lo, lut);
       return logic(d + 1, wa.hi, wb.hi, lut);
@@ -1382,7 +1531,8 @@ void Selector::cooperate(const ptx::Instruction& i) {
   switch (i.op) {
     case Opcode::membar: return fence(i.mods.scope, true);
     case Opcode::fence: return fence(i.mods.scope, i.mods.semantics == ptx::Semantics::sc);
-    case Opcode::bar: case Opcode::barrier: {
+    case Opcode::bar:
+    case Opcode::barrier: {
       if (i.op == Opcode::bar && i.mods.mode == 32) {  // bar.warp.sync
         if (!convergent_) converge(source(p_.operand(i, 0), Type::u32));
         return;
@@ -1412,7 +1562,10 @@ void Selector::cooperate(const ptx::Instruction& i) {
       if (is_immediate(clamp)) clamp.value &= 0x1fff;
       if (!convergent_) converge(source(p_.operand(i, first + 3), Type::u32));
       using S = ptx::ShuffleMode;
-      const uint32_t mode = i.mods.shuffle == S::idx ? 0 : i.mods.shuffle == S::up ? 1 : i.mods.shuffle == S::down ? 2 : 3;
+      const uint32_t mode = i.mods.shuffle == S::idx    ? 0
+                            : i.mods.shuffle == S::up   ? 1
+                            : i.mods.shuffle == S::down ? 2
+                                                        : 3;
       shuffle(d, p, a, lane, clamp, mode);
       f_.insts.back().cooperative = true;
       return;
@@ -1446,8 +1599,12 @@ void Selector::divide(const ptx::Instruction& i) {
       }
       Op x = as_register(a), scale = temp(), sa = temp(), sb = temp(), r = temp();
       uint32_t large = temp_predicate(), small = temp_predicate();
-      emit(Mnemonic::FSETP, {predicate(large), predicate(isa::PT), absolute(b), immediate(0x7e800000), predicate(isa::PT)}).mod(ModifierKind::FloatCompare, 4);
-      emit(Mnemonic::FSETP, {predicate(small), predicate(isa::PT), absolute(b), immediate(0x00800000), predicate(isa::PT)}).mod(ModifierKind::FloatCompare, 1);
+      emit(Mnemonic::FSETP,
+           {predicate(large), predicate(isa::PT), absolute(b), immediate(0x7e800000), predicate(isa::PT)})
+          .mod(ModifierKind::FloatCompare, 4);
+      emit(Mnemonic::FSETP,
+           {predicate(small), predicate(isa::PT), absolute(b), immediate(0x00800000), predicate(isa::PT)})
+          .mod(ModifierKind::FloatCompare, 1);
       Op one = temp(), s1 = temp();
       mov(one.reg, immediate(0x3f800000));
       select(s1.reg, one, immediate(0x4b800000), predicate(small, true));
@@ -1464,12 +1621,14 @@ void Selector::divide(const ptx::Instruction& i) {
   const bool is_signed = ptx::is_signed(i.type);
   if (is_wide(i.type)) {
     Op t = temp(2);
-    divide64(rem ? isa::RZ : t.reg, rem ? t.reg : isa::RZ, source64(p_.operand(i, 1)), source64(p_.operand(i, 2)), is_signed);
+    divide64(rem ? isa::RZ : t.reg, rem ? t.reg : isa::RZ, source64(p_.operand(i, 1)), source64(p_.operand(i, 2)),
+             is_signed);
     mov(d, t);
     return mov(d + 1, gpr(t.reg + 1));
   }
   Op t = temp();
-  divide32(rem ? isa::RZ : t.reg, rem ? t.reg : isa::RZ, extended(p_.operand(i, 1), i.type), extended(p_.operand(i, 2), i.type), is_signed);
+  divide32(rem ? isa::RZ : t.reg, rem ? t.reg : isa::RZ, extended(p_.operand(i, 1), i.type),
+           extended(p_.operand(i, 2), i.type), is_signed);
   mov(d, t);
 }
 
@@ -1483,18 +1642,19 @@ void Selector::divide32(uint32_t quotient, uint32_t remainder, Op a0, Op b0, boo
     abs32(ua.reg, a);
     abs32(ub.reg, b);
   }
-  Op fb = temp(), r = temp(), bumped = temp(), q0 = temp(), e = temp(), h = temp(), q1 = temp(), q = temp(), rest = temp();
+  Op fb = temp(), r = temp(), bumped = temp(), q0 = temp(), e = temp(), h = temp(), q1 = temp(), q = temp(),
+     rest = temp();
   int_to_float(fb.reg, 32, ub, 32, false, 2);
   emit(Mnemonic::MUFU, {r, fb}).mod(ModifierKind::Function, 4);
   add(bumped.reg, r, immediate(0x0ffffffe));
   float_to_int(q0.reg, 32, false, bumped, 32, 3, true);
   Op minus_b = temp();
   add(minus_b.reg, gpr(isa::RZ), negate(ub));
-  mad(e.reg, minus_b, q0, gpr(isa::RZ));     // -b * q0 = 2^32 - b * q0
+  mad(e.reg, minus_b, q0, gpr(isa::RZ));  // -b * q0 = 2^32 - b * q0
   mul_hi(h.reg, q0, e, false);
-  add(q1.reg, q0, h);                         // refined 2^32 / b
+  add(q1.reg, q0, h);  // refined 2^32 / b
   mul_hi(q.reg, q1, ua, false);
-  mad(rest.reg, minus_b, q, ua);              // a - b * q
+  mad(rest.reg, minus_b, q, ua);  // a - b * q
   // Up to two corrections.
   Op r1 = temp(), q_1 = temp(), r1s = temp(), qs = temp();
   uint32_t p1 = temp_predicate(), p2 = temp_predicate();
@@ -1543,7 +1703,8 @@ void Selector::divide64(uint32_t quotient, uint32_t remainder, Wide a0, Wide b0,
   const Op zero = gpr(isa::RZ);
   auto pair_of = [&](Op t) { return Wide{gpr(t.reg), gpr(t.reg + 1)}; };
   auto select64 = [&](uint32_t d, Wide x, Wide y, Op p) { select(d, x.lo, y.lo, p), select(d + 1, x.hi, y.hi, p); };
-  Wide a = pair_of(pair_register({as_register(a0.lo), as_register(a0.hi)})), b = pair_of(pair_register({as_register(b0.lo), as_register(b0.hi)}));
+  Wide a = pair_of(pair_register({as_register(a0.lo), as_register(a0.hi)})),
+       b = pair_of(pair_register({as_register(b0.lo), as_register(b0.hi)}));
   Wide ua = a, ub = b;
   Op sign_a, sign_b;
   if (is_signed) {
@@ -1559,7 +1720,8 @@ void Selector::divide64(uint32_t quotient, uint32_t remainder, Wide a0, Wide b0,
   }
   // High 64 bits of an unsigned 64 x 64 product.
   auto mul_high = [&](Wide x, Wide y) {
-    Op w0 = temp(2), c1 = temp(2), w1 = temp(2), c2 = temp(2), w2 = temp(2), c3 = temp(2), w3 = temp(2), c4 = temp(2), r = temp(2);
+    Op w0 = temp(2), c1 = temp(2), w1 = temp(2), c2 = temp(2), w2 = temp(2), c3 = temp(2), w3 = temp(2), c4 = temp(2),
+       r = temp(2);
     mad_wide(w0.reg, x.lo, y.lo, {zero, zero}, false);
     mov(c1.reg, gpr(w0.reg + 1)), mov(c1.reg + 1, zero);
     mad_wide(w1.reg, x.hi, y.lo, pair_of(c1), false);
@@ -1656,23 +1818,27 @@ void Selector::transcendental(const ptx::Instruction& i) {
   uint32_t small = temp_predicate();
   Op scaled = temp(), x = temp(), y = temp(), fixed = temp();
   const bool ex2 = i.op == Opcode::ex2;
-  Emitted test = emit(Mnemonic::FSETP, {predicate(small), predicate(isa::PT), ex2 ? a : absolute(a), immediate(ex2 ? static_cast<int32_t>(0xc2fc0000) : 0x00800000), predicate(isa::PT)});
+  Emitted test =
+      emit(Mnemonic::FSETP, {predicate(small), predicate(isa::PT), ex2 ? a : absolute(a),
+                             immediate(ex2 ? static_cast<int32_t>(0xc2fc0000) : 0x00800000), predicate(isa::PT)});
   test.mod(ModifierKind::FloatCompare, 1);
   emit(Mnemonic::FMUL, {scaled, a, immediate(ex2 ? 0x3f000000 : 0x4b800000)});
   select(x.reg, scaled, a, predicate(small));
   emit(Mnemonic::MUFU, {y, mufu_argument(x, function)}).mod(ModifierKind::Function, function);
   switch (i.op) {
-    case Opcode::rcp: emit(Mnemonic::FMUL, {fixed, y, immediate(0x4b800000)}); break;                        // 1/x = 2^24 / (2^24 x)
-    case Opcode::sqrt: emit(Mnemonic::FMUL, {fixed, y, immediate(0x39800000)}); break;                       // 2^-12
-    case Opcode::rsqrt: emit(Mnemonic::FMUL, {fixed, y, immediate(0x45800000)}); break;                      // 2^12
+    case Opcode::rcp: emit(Mnemonic::FMUL, {fixed, y, immediate(0x4b800000)}); break;    // 1/x = 2^24 / (2^24 x)
+    case Opcode::sqrt: emit(Mnemonic::FMUL, {fixed, y, immediate(0x39800000)}); break;   // 2^-12
+    case Opcode::rsqrt: emit(Mnemonic::FMUL, {fixed, y, immediate(0x45800000)}); break;  // 2^12
     case Opcode::lg2: emit(Mnemonic::FADD, {fixed, y, immediate(static_cast<int32_t>(0xc1c00000))}); break;  // - 24
-    default: emit(Mnemonic::FMUL, {fixed, y, y}); break;                                                      // ex2: squared
+    default: emit(Mnemonic::FMUL, {fixed, y, y}); break;  // ex2: squared
   }
   select(d, fixed, y, predicate(small));
 }
 
-Result<Function> select(const ptx::Module& m, const ptx::Function& p, const Flow& flow, const SharedLayout& shared, const Options& o) {
-  return o.target->family == isa::Family::volta ? select_volta(m, p, flow, shared, o) : select_pascal(m, p, flow, shared, o);
+Result<Function> select(const ptx::Module& m, const ptx::Function& p, const Flow& flow, const SharedLayout& shared,
+                        const Options& o) {
+  return o.target->family == isa::Family::volta ? select_volta(m, p, flow, shared, o)
+                                                : select_pascal(m, p, flow, shared, o);
 }
 
 }  // namespace rndn::assembler

@@ -32,47 +32,50 @@ struct Emitted {
 
 class Selector {
  public:
-  Selector(const ptx::Module& module, const ptx::Function& function, const Flow& flow, const SharedLayout& shared, const Options& options);
+  Selector(const ptx::Module& module, const ptx::Function& function, const Flow& flow, const SharedLayout& shared,
+           const Options& options);
   virtual ~Selector() = default;
   Result<Function> run();
 
  protected:
   // --- what the families fill in. d: first virtual register of the destination. Sources are any operand unless said.
   virtual void mov(uint32_t d, Op a) = 0;
-  virtual void add(uint32_t d, Op a, Op b) = 0;                                     // either may be negated, not both
+  virtual void add(uint32_t d, Op a, Op b) = 0;  // either may be negated, not both
   virtual void add64(uint32_t d, Wide a, Wide b, bool subtract) = 0;
-  virtual void mad(uint32_t d, Op a, Op b, Op c) = 0;                               // low 32 bits of a * b + c
-  virtual void mad_wide(uint32_t d, Op a, Op b, Wide c, bool is_signed) = 0;        // 64 bits
+  virtual void mad(uint32_t d, Op a, Op b, Op c) = 0;                         // low 32 bits of a * b + c
+  virtual void mad_wide(uint32_t d, Op a, Op b, Wide c, bool is_signed) = 0;  // 64 bits
   virtual void mul_hi(uint32_t d, Op a, Op b, bool is_signed) = 0;
-  virtual void mul64(uint32_t d, Wide a, Wide b) = 0;                               // low 64 bits; d is none of the sources
-  virtual void logic(uint32_t d, Op a, Op b, uint8_t lut) = 0;                      // lut as LOP3 with C = 0: 0xc0 and, 0xfc or, 0x3c xor
+  virtual void mul64(uint32_t d, Wide a, Wide b) = 0;           // low 64 bits; d is none of the sources
+  virtual void logic(uint32_t d, Op a, Op b, uint8_t lut) = 0;  // lut as LOP3 with C = 0: 0xc0 and, 0xfc or, 0x3c xor
   virtual void logic3(uint32_t d, Op a, Op b, Op c, uint8_t lut) = 0;
   virtual void invert(uint32_t d, Op a) = 0;
-  virtual void shift_left(uint32_t d, Op a, Op n) = 0;                              // amounts of 32 and more give 0
+  virtual void shift_left(uint32_t d, Op a, Op n) = 0;  // amounts of 32 and more give 0
   virtual void shift_right(uint32_t d, Op a, Op n, bool is_signed) = 0;
   virtual void shift_left64(uint32_t d, Wide a, Op n) = 0;
   virtual void shift_right64(uint32_t d, Wide a, Op n, bool is_signed) = 0;
   virtual void funnel(uint32_t d, Op lo, Op hi, Op n, bool right, bool wrap) = 0;
   virtual void setp(uint32_t p, uint32_t q, Cmp c, Op a, Op b, bool is_signed, uint32_t combine, Op with) = 0;
   virtual void setp64(uint32_t p, uint32_t q, Cmp c, Wide a, Wide b, bool is_signed, uint32_t combine, Op with) = 0;
-  virtual void select(uint32_t d, Op a, Op b, Op p) = 0;                            // p ? a : b
+  virtual void select(uint32_t d, Op a, Op b, Op p) = 0;  // p ? a : b
   virtual void min_max(uint32_t d, Op a, Op b, bool max, bool is_signed) = 0;
-  virtual void min_max64(uint32_t d, Wide a, Wide b, bool max, bool is_signed) = 0; // d is none of the sources
+  virtual void min_max64(uint32_t d, Wide a, Wide b, bool max, bool is_signed) = 0;  // d is none of the sources
   virtual void abs32(uint32_t d, Op a) = 0;
-  virtual void predicate_logic(uint32_t p, Op a, Op b, char op) = 0;                // '&' '|' '^'
+  virtual void predicate_logic(uint32_t p, Op a, Op b, char op) = 0;  // '&' '|' '^'
   virtual void popc(uint32_t d, Op a) = 0;
   virtual void find_leading(uint32_t d, Op a, bool is_signed, bool shift_amount) = 0;
   virtual void reverse(uint32_t d, Op a) = 0;
   virtual void permute(uint32_t d, Op a, Op b, Op selector, uint32_t mode) = 0;
   virtual void bit_extract(uint32_t d, Op a, Op position, Op length, bool is_signed) = 0;
   virtual void bit_insert(uint32_t d, Op value, Op base, Op position, Op length) = 0;
-  virtual void extend(uint32_t d, Op a, uint32_t bits, bool is_signed) = 0;         // low 8 or 16 bits to 32
-  virtual void int_to_float(uint32_t d, uint32_t float_bits, Op a, uint32_t int_bits, bool is_signed, uint32_t rounding) = 0;
-  virtual void float_to_int(uint32_t d, uint32_t int_bits, bool is_signed, Op a, uint32_t float_bits, uint32_t rounding, bool ftz) = 0;
+  virtual void extend(uint32_t d, Op a, uint32_t bits, bool is_signed) = 0;  // low 8 or 16 bits to 32
+  virtual void int_to_float(uint32_t d, uint32_t float_bits, Op a, uint32_t int_bits, bool is_signed,
+                            uint32_t rounding) = 0;
+  virtual void float_to_int(uint32_t d, uint32_t int_bits, bool is_signed, Op a, uint32_t float_bits, uint32_t rounding,
+                            bool ftz) = 0;
   virtual void float_to_float(uint32_t d, uint32_t to_bits, Op a, uint32_t from_bits, uint32_t rounding, bool ftz) = 0;
   virtual void round_to_integral(uint32_t d, Op a, uint32_t bits, uint32_t rounding, bool ftz) = 0;
   virtual void min_max_f64(uint32_t d, Op a, Op b, bool max) = 0;
-  virtual Op mufu_argument(Op a, uint32_t function) = 0;                            // Pascal: range reduction
+  virtual Op mufu_argument(Op a, uint32_t function) = 0;  // Pascal: range reduction
   virtual void special_register(uint32_t d, ptx::SpecialRegister r) = 0;
   virtual void load(const ptx::Instruction& i, uint32_t d, uint32_t size, Op at) = 0;
   virtual void store(const ptx::Instruction& i, Op at, Op data, uint32_t size) = 0;
@@ -82,7 +85,7 @@ class Selector {
   virtual void barrier(Op id, Op count) = 0;
   virtual void shuffle(uint32_t d, uint32_t p, Op a, Op lane, Op clamp, uint32_t mode) = 0;
   virtual void vote(const ptx::Instruction& i, uint32_t d, Op p) = 0;
-  virtual void converge(Op mask) = 0;                                               // before a .sync operation in divergent code
+  virtual void converge(Op mask) = 0;  // before a .sync operation in divergent code
   virtual void load_constant(uint32_t d, uint32_t bank, uint32_t offset, Op index, uint32_t size) = 0;
   virtual void variable_address(uint32_t d, const std::string& symbol, int64_t addend) = 0;
 
@@ -93,34 +96,36 @@ class Selector {
   Emitted place(const isa::Instruction& made);
   void compare_and_swap_loop(const ptx::Instruction& i, uint32_t d, Op at, Op data);
   void combine(const ptx::Instruction& i, uint32_t d, Op a, Op b);
-  Op as_register(Op o);                    // a GPR with the same value; keeps negation and absolute value
+  Op as_register(Op o);  // a GPR with the same value; keeps negation and absolute value
   static bool is_register(const Op& o) { return o.kind == isa::OperandKind::gpr; }
   static bool is_immediate(const Op& o) { return o.kind == isa::OperandKind::immediate; }
-  static bool is_zero(const Op& o) { return (is_immediate(o) && static_cast<uint32_t>(o.value) == 0) || (is_register(o) && o.reg == isa::RZ); }
-  static Op plain(Op o);                   // folds a negation into an immediate
-  Op pair_register(Wide w);                // as one register pair
+  static bool is_zero(const Op& o) {
+    return (is_immediate(o) && static_cast<uint32_t>(o.value) == 0) || (is_register(o) && o.reg == isa::RZ);
+  }
+  static Op plain(Op o);     // folds a negation into an immediate
+  Op pair_register(Wide w);  // as one register pair
   Op f64_operand(Op pair_or_constant) { return pair_or_constant; }
   void unsupported(const ptx::Instruction& i, std::string_view why = {});
   void unsupported_here(std::string_view why);
 
   // Source operands of the PTX instruction.
-  Op source(const ptx::Operand& o, ptx::Type type);           // 32 bits or less; immediates as 32-bit patterns
+  Op source(const ptx::Operand& o, ptx::Type type);  // 32 bits or less; immediates as 32-bit patterns
   Wide source64(const ptx::Operand& o);
-  Op source_f64(const ptx::Operand& o);                       // pair register, immediate (high word) or constant
+  Op source_f64(const ptx::Operand& o);  // pair register, immediate (high word) or constant
   Op source_predicate(const ptx::Operand& o);
-  Op extended(const ptx::Operand& o, ptx::Type type);         // 16-bit sources extended to 32 bits
-  uint32_t destination(const ptx::Operand& o);                // RZ / PT for `_`
+  Op extended(const ptx::Operand& o, ptx::Type type);  // 16-bit sources extended to 32 bits
+  uint32_t destination(const ptx::Operand& o);         // RZ / PT for `_`
   bool single_definition(ptx::RegisterId r) const { return definitions_[index(r)] == 1; }
 
-  uint32_t bank2(uint64_t bits, uint32_t bytes);              // offset of a literal in constant bank 2
+  uint32_t bank2(uint64_t bits, uint32_t bytes);  // offset of a literal in constant bank 2
 
   // Control flow inside an expansion. `branch_out`: the current block ends; its lanes with p go to `to`.
   BlockId new_block();
-  void seal(BlockId next);                                    // current block goes on to `next`
+  void seal(BlockId next);  // current block goes on to `next`
   void seal_branch(Op p, BlockId taken, BlockId next);
-  RegionId open_region(BlockId landing);                      // at the end of the current block
+  RegionId open_region(BlockId landing);  // at the end of the current block
   void start(BlockId b, RegionId innermost);
-  void join(BlockId landing, RegionId region);                // landing of `region` becomes the current block
+  void join(BlockId landing, RegionId region);  // landing of `region` becomes the current block
 
   const ptx::Module& m_;
   const ptx::Function& p_;
@@ -172,7 +177,9 @@ class Selector {
   std::vector<uint32_t> local_offsets_;  // by VariableId
 };
 
-Result<Function> select_volta(const ptx::Module& m, const ptx::Function& p, const Flow& flow, const SharedLayout& shared, const Options& o);
-Result<Function> select_pascal(const ptx::Module& m, const ptx::Function& p, const Flow& flow, const SharedLayout& shared, const Options& o);
+Result<Function> select_volta(const ptx::Module& m, const ptx::Function& p, const Flow& flow,
+                              const SharedLayout& shared, const Options& o);
+Result<Function> select_pascal(const ptx::Module& m, const ptx::Function& p, const Flow& flow,
+                               const SharedLayout& shared, const Options& o);
 
 }  // namespace rndn::assembler

@@ -33,8 +33,10 @@ class PascalSelector final : public Selector {
 
   void mov(uint32_t d, Op a) override {
     if (a.negated || a.absolute) return add(d, rz, a);
-    if (is_immediate(a) && !small(a)) emit(Mnemonic::MOV32I, {gpr(d), immediate(static_cast<uint32_t>(a.value))});
-    else emit(Mnemonic::MOV, {gpr(d), a});
+    if (is_immediate(a) && !small(a))
+      emit(Mnemonic::MOV32I, {gpr(d), immediate(static_cast<uint32_t>(a.value))});
+    else
+      emit(Mnemonic::MOV, {gpr(d), a});
   }
   Emitted iadd(Op d, Op a, Op b) {
     b = plain(b);
@@ -95,7 +97,10 @@ class PascalSelector final : public Selector {
     Op t0 = temp(), t1 = temp(), t2 = temp(), t3 = temp();
     emit(Mnemonic::XMAD, {t0, a, b, rz});
     emit(Mnemonic::XMAD, {t1, a, half(b), rz}).mod(ModifierKind::SignedB, is_signed);
-    emit(Mnemonic::XMAD, {t2, half(a), half(b), rz}).mod(ModifierKind::SignedA, is_signed).mod(ModifierKind::SignedB, is_signed).mod(ModifierKind::XmadC, is_signed ? 3 : 0);
+    emit(Mnemonic::XMAD, {t2, half(a), half(b), rz})
+        .mod(ModifierKind::SignedA, is_signed)
+        .mod(ModifierKind::SignedB, is_signed)
+        .mod(ModifierKind::XmadC, is_signed ? 3 : 0);
     emit(Mnemonic::XMAD, {t3, half(a), b, t0}).mod(ModifierKind::SignedA, is_signed).mod(ModifierKind::XmadC, 2);
     emit(Mnemonic::IADD3, {gpr(d), t3, t1, t2}).mod(ModifierKind::Add3Shift, 1);
   }
@@ -140,11 +145,14 @@ class PascalSelector final : public Selector {
     if (!is_register(a)) std::swap(a, b);
     a = as_register(a);
     const uint32_t op = lut == 0xc0 ? 0 : lut == 0xfc ? 1 : 2;
-    if (is_immediate(b) && !small(b)) emit(Mnemonic::LOP32I, {gpr(d), a, immediate(static_cast<uint32_t>(b.value))}).mod(ModifierKind::LogicOp, op);
-    else emit(Mnemonic::LOP, {none(), gpr(d), a, b}).mod(ModifierKind::LogicOp, op);
+    if (is_immediate(b) && !small(b))
+      emit(Mnemonic::LOP32I, {gpr(d), a, immediate(static_cast<uint32_t>(b.value))}).mod(ModifierKind::LogicOp, op);
+    else
+      emit(Mnemonic::LOP, {none(), gpr(d), a, b}).mod(ModifierKind::LogicOp, op);
   }
   void logic3(uint32_t d, Op a, Op b, Op c, uint8_t lut) override {
-    emit(Mnemonic::LOP3, {none(), gpr(d), as_register(plain(a)), as_register(plain(b)), as_register(plain(c)), immediate(lut)});
+    emit(Mnemonic::LOP3,
+         {none(), gpr(d), as_register(plain(a)), as_register(plain(b)), as_register(plain(c)), immediate(lut)});
   }
   void invert(uint32_t d, Op a) override {
     a = as_register(plain(a));
@@ -165,7 +173,12 @@ class PascalSelector final : public Selector {
   Op funnel_amount(Op n) { return is_immediate(n) && amount(n) < 64 ? n : as_register(n); }
   void shift_left64(uint32_t d, Wide a, Op n) override {
     if (literal(n) && amount(n) >= 32) {
-      if (amount(n) > 63) mov(d + 1, rz); else if (amount(n) == 32) mov(d + 1, a.lo); else shift_left(d + 1, a.lo, immediate(amount(n) - 32));
+      if (amount(n) > 63)
+        mov(d + 1, rz);
+      else if (amount(n) == 32)
+        mov(d + 1, a.lo);
+      else
+        shift_left(d + 1, a.lo, immediate(amount(n) - 32));
       return mov(d, rz);
     }
     Op lo = as_register(a.lo), hi = as_register(a.hi);
@@ -177,7 +190,12 @@ class PascalSelector final : public Selector {
     if (literal(n) && amount(n) >= 32) {
       Op hi = as_register(a.hi);
       uint32_t k = amount(n) - 32;
-      if (k > 31 && !is_signed) mov(d, rz); else if (k == 0) mov(d, hi); else shift_right(d, hi, immediate(k), is_signed);
+      if (k > 31 && !is_signed)
+        mov(d, rz);
+      else if (k == 0)
+        mov(d, hi);
+      else
+        shift_right(d, hi, immediate(k), is_signed);
       return is_signed ? shift_right(d + 1, hi, immediate(31), true) : mov(d + 1, rz);
     }
     Op lo = as_register(a.lo), hi = as_register(a.hi);
@@ -186,7 +204,8 @@ class PascalSelector final : public Selector {
     shift_right(d + 1, hi, n, is_signed);
   }
   void funnel(uint32_t d, Op lo, Op hi, Op n, bool right, bool wrap) override {
-    emit(right ? Mnemonic::SHF_R : Mnemonic::SHF_L, {gpr(d), as_register(lo), funnel_amount(n), as_register(hi)}).mod(ModifierKind::Wrap, wrap);
+    emit(right ? Mnemonic::SHF_R : Mnemonic::SHF_L, {gpr(d), as_register(lo), funnel_amount(n), as_register(hi)})
+        .mod(ModifierKind::Wrap, wrap);
   }
   static Cmp mirrored(Cmp c) {
     switch (c) {
@@ -203,17 +222,23 @@ class PascalSelector final : public Selector {
     a = as_register(a), b = source_b(b);
     auto compare = [&](uint32_t pd, uint32_t pq, Op ps) {
       emit(Mnemonic::ISETP, {predicate(pd), predicate(pq), a, b, ps})
-          .mod(ModifierKind::Compare, static_cast<uint32_t>(c)).mod(ModifierKind::Signed, is_signed).mod(ModifierKind::Bool, combine);
+          .mod(ModifierKind::Compare, static_cast<uint32_t>(c))
+          .mod(ModifierKind::Signed, is_signed)
+          .mod(ModifierKind::Bool, combine);
     };
     compare(p, q, with);
   }
   void setp64(uint32_t p, uint32_t q, Cmp c, Wide a, Wide b, bool is_signed, uint32_t combine, Op with) override {
-    if ((!is_register(a.lo) || !is_register(a.hi)) && is_register(b.lo) && is_register(b.hi)) std::swap(a, b), c = mirrored(c);
+    if ((!is_register(a.lo) || !is_register(a.hi)) && is_register(b.lo) && is_register(b.hi))
+      std::swap(a, b), c = mirrored(c);
     Op alo = as_register(a.lo), ahi = as_register(a.hi);
     Op blo = is_immediate(b.lo) ? as_register(b.lo) : b.lo, bhi = source_b(b.hi);
     emit(Mnemonic::IADD, {rz, alo, negate(blo)}).mod(ModifierKind::CC, 1);
     emit(Mnemonic::ISETP, {predicate(p), predicate(q), ahi, bhi, with})
-        .mod(ModifierKind::Compare, static_cast<uint32_t>(c)).mod(ModifierKind::Signed, is_signed).mod(ModifierKind::Bool, combine).mod(ModifierKind::X, 1);
+        .mod(ModifierKind::Compare, static_cast<uint32_t>(c))
+        .mod(ModifierKind::Signed, is_signed)
+        .mod(ModifierKind::Bool, combine)
+        .mod(ModifierKind::X, 1);
   }
   void select(uint32_t d, Op a, Op b, Op p) override {
     a = plain(a), b = plain(b);
@@ -237,19 +262,30 @@ class PascalSelector final : public Selector {
     min_max(d, x, n, true, true);
   }
   void predicate_logic(uint32_t p, Op a, Op b, char op) override {
-    emit(Mnemonic::PSETP, {predicate(p), predicate(isa::PT), a, b, pt()}).mod(ModifierKind::Bool2, op == '&' ? 0 : op == '|' ? 1 : 2);
+    emit(Mnemonic::PSETP, {predicate(p), predicate(isa::PT), a, b, pt()})
+        .mod(ModifierKind::Bool2, op == '&'   ? 0
+                                  : op == '|' ? 1
+                                              : 2);
   }
   void popc(uint32_t d, Op a) override { emit(Mnemonic::POPC, {gpr(d), as_register(a)}); }
   void find_leading(uint32_t d, Op a, bool is_signed, bool shift_amount) override {
-    emit(Mnemonic::FLO, {gpr(d), as_register(a)}).mod(ModifierKind::Signed, is_signed).mod(ModifierKind::ShiftAmount, shift_amount);
+    emit(Mnemonic::FLO, {gpr(d), as_register(a)})
+        .mod(ModifierKind::Signed, is_signed)
+        .mod(ModifierKind::ShiftAmount, shift_amount);
   }
-  void reverse(uint32_t d, Op a) override { emit(Mnemonic::BFE, {gpr(d), as_register(a), immediate(0x2000)}).mod(ModifierKind::Brev, 1).mod(ModifierKind::Signed, 0); }
+  void reverse(uint32_t d, Op a) override {
+    emit(Mnemonic::BFE, {gpr(d), as_register(a), immediate(0x2000)})
+        .mod(ModifierKind::Brev, 1)
+        .mod(ModifierKind::Signed, 0);
+  }
   void permute(uint32_t d, Op a, Op b, Op selector, uint32_t mode) override {
     selector = source_b(selector);
-    emit(Mnemonic::PRMT, {gpr(d), as_register(plain(a)), selector, as_register(plain(b))}).mod(ModifierKind::PermuteMode, mode);
+    emit(Mnemonic::PRMT, {gpr(d), as_register(plain(a)), selector, as_register(plain(b))})
+        .mod(ModifierKind::PermuteMode, mode);
   }
   Op field(Op position, Op length) {  // position | length << 8
-    if (literal(position) && literal(length)) return immediate((amount(position) & 0xff) | (amount(length) & 0xff) << 8);
+    if (literal(position) && literal(length))
+      return immediate((amount(position) & 0xff) | (amount(length) & 0xff) << 8);
     Op t = temp();
     emit(Mnemonic::BFI, {t, as_register(length), immediate(0x808), as_register(position)});
     return t;
@@ -267,22 +303,38 @@ class PascalSelector final : public Selector {
 
   // --- conversions
   static uint32_t format(uint32_t bits) { return bits == 16 ? 1 : bits == 32 ? 2 : 3; }
-  void int_to_float(uint32_t d, uint32_t float_bits, Op a, uint32_t int_bits, bool is_signed, uint32_t rounding) override {
-    emit(Mnemonic::I2F, {gpr(d), a}).mod(ModifierKind::DestFormat, format(float_bits)).mod(ModifierKind::SourceSize, int_bits == 64 ? 3 : 2)
-        .mod(ModifierKind::SourceSigned, is_signed).mod(ModifierKind::Rounding, rounding);
+  void int_to_float(uint32_t d, uint32_t float_bits, Op a, uint32_t int_bits, bool is_signed,
+                    uint32_t rounding) override {
+    emit(Mnemonic::I2F, {gpr(d), a})
+        .mod(ModifierKind::DestFormat, format(float_bits))
+        .mod(ModifierKind::SourceSize, int_bits == 64 ? 3 : 2)
+        .mod(ModifierKind::SourceSigned, is_signed)
+        .mod(ModifierKind::Rounding, rounding);
   }
-  void float_to_int(uint32_t d, uint32_t int_bits, bool is_signed, Op a, uint32_t float_bits, uint32_t rounding, bool ftz) override {
-    emit(Mnemonic::F2I, {gpr(d), a}).mod(ModifierKind::DestSize, int_bits == 64 ? 3 : 2).mod(ModifierKind::DestSigned, is_signed)
-        .mod(ModifierKind::SourceFormat, format(float_bits)).mod(ModifierKind::Rounding, rounding).mod(ModifierKind::FTZ, ftz);
+  void float_to_int(uint32_t d, uint32_t int_bits, bool is_signed, Op a, uint32_t float_bits, uint32_t rounding,
+                    bool ftz) override {
+    emit(Mnemonic::F2I, {gpr(d), a})
+        .mod(ModifierKind::DestSize, int_bits == 64 ? 3 : 2)
+        .mod(ModifierKind::DestSigned, is_signed)
+        .mod(ModifierKind::SourceFormat, format(float_bits))
+        .mod(ModifierKind::Rounding, rounding)
+        .mod(ModifierKind::FTZ, ftz);
   }
   void float_to_float(uint32_t d, uint32_t to_bits, Op a, uint32_t from_bits, uint32_t rounding, bool ftz) override {
     if (to_bits == 16 || from_bits == 16) return unsupported_here("half precision");
-    emit(Mnemonic::F2F, {gpr(d), a}).mod(ModifierKind::DestFormat, format(to_bits)).mod(ModifierKind::SourceFormat, format(from_bits))
-        .mod(ModifierKind::Rounding, rounding).mod(ModifierKind::FTZ, ftz);
+    emit(Mnemonic::F2F, {gpr(d), a})
+        .mod(ModifierKind::DestFormat, format(to_bits))
+        .mod(ModifierKind::SourceFormat, format(from_bits))
+        .mod(ModifierKind::Rounding, rounding)
+        .mod(ModifierKind::FTZ, ftz);
   }
   void round_to_integral(uint32_t d, Op a, uint32_t bits, uint32_t rounding, bool ftz) override {
-    emit(Mnemonic::F2F, {gpr(d), a}).mod(ModifierKind::DestFormat, format(bits)).mod(ModifierKind::SourceFormat, format(bits))
-        .mod(ModifierKind::Integral, 1).mod(ModifierKind::Rounding, rounding).mod(ModifierKind::FTZ, ftz);
+    emit(Mnemonic::F2F, {gpr(d), a})
+        .mod(ModifierKind::DestFormat, format(bits))
+        .mod(ModifierKind::SourceFormat, format(bits))
+        .mod(ModifierKind::Integral, 1)
+        .mod(ModifierKind::Rounding, rounding)
+        .mod(ModifierKind::FTZ, ftz);
   }
   void min_max_f64(uint32_t d, Op a, Op b, bool max) override { emit(Mnemonic::DMNMX, {gpr(d), a, b, pt(max)}); }
   Op mufu_argument(Op a, uint32_t function) override {
@@ -325,8 +377,14 @@ class PascalSelector final : public Selector {
       case S::lanemask_ge: return s2r(0x3c);
       case S::dynamic_smem_size: return bank(0xfc);
       case S::total_smem_size: return s2r(0x32);
-      case S::clock: emit(Mnemonic::CS2R, {gpr(d), special(0x50)}); f_.insts.back().pinned = true; return;
-      case S::clock_hi: emit(Mnemonic::CS2R, {gpr(d), special(0x51)}); f_.insts.back().pinned = true; return;
+      case S::clock:
+        emit(Mnemonic::CS2R, {gpr(d), special(0x50)});
+        f_.insts.back().pinned = true;
+        return;
+      case S::clock_hi:
+        emit(Mnemonic::CS2R, {gpr(d), special(0x51)});
+        f_.insts.back().pinned = true;
+        return;
       default: return unsupported_here("special register");
     }
   }
@@ -395,7 +453,8 @@ class PascalSelector final : public Selector {
   Op near(Op at) {
     if (at.value >= -0x80000 && at.value < 0x80000) return at;
     Op t = temp(2);
-    add64(t.reg, {gpr(at.reg), gpr(at.reg + 1)}, {immediate(static_cast<int32_t>(at.value)), at.value < 0 ? immediate(-1) : rz}, false);
+    add64(t.reg, {gpr(at.reg), gpr(at.reg + 1)},
+          {immediate(static_cast<int32_t>(at.value)), at.value < 0 ? immediate(-1) : rz}, false);
     at.reg = t.reg, at.value = 0;
     return at;
   }
@@ -406,7 +465,11 @@ class PascalSelector final : public Selector {
     if (i.mods.space == ptx::Space::shared) {
       if (i.mods.atomic == A::cas) return shared_compare_and_swap(d, at, data, swap, wide);
       if (i.mods.atomic == A::exch || !(wide || ptx::is_floating(i.type))) {
-        emit(Mnemonic::ATOMS, {gpr(d), at, data}).mod(ModifierKind::AtomOp, atom_op(i.mods.atomic)).mod(ModifierKind::AtomType, wide ? 2 : ptx::is_signed(i.type) ? 1 : 0);
+        emit(Mnemonic::ATOMS, {gpr(d), at, data})
+            .mod(ModifierKind::AtomOp, atom_op(i.mods.atomic))
+            .mod(ModifierKind::AtomType, wide                     ? 2
+                                         : ptx::is_signed(i.type) ? 1
+                                                                  : 0);
         return;
       }
       return compare_and_swap_loop(i, d, at, data);
@@ -421,20 +484,30 @@ class PascalSelector final : public Selector {
     if (ptx::is_signed(i.type)) type = wide ? 5 : 1;
     if (i.type == Type::f32) type = 3;
     if (i.type == Type::f64) type = 6;
-    const bool reduce = d == isa::RZ && i.mods.atomic != A::exch && !(wide && !ptx::is_floating(i.type) && i.mods.atomic != A::add);
-    if (reduce) emit(Mnemonic::RED, {at, data}).mod(ModifierKind::AtomOp, atom_op(i.mods.atomic)).mod(ModifierKind::AtomType, type);
-    else emit(Mnemonic::ATOM, {gpr(d), at, data}).mod(ModifierKind::AtomOp, atom_op(i.mods.atomic)).mod(ModifierKind::AtomType, type);
+    const bool reduce =
+        d == isa::RZ && i.mods.atomic != A::exch && !(wide && !ptx::is_floating(i.type) && i.mods.atomic != A::add);
+    if (reduce)
+      emit(Mnemonic::RED, {at, data})
+          .mod(ModifierKind::AtomOp, atom_op(i.mods.atomic))
+          .mod(ModifierKind::AtomType, type);
+    else
+      emit(Mnemonic::ATOM, {gpr(d), at, data})
+          .mod(ModifierKind::AtomOp, atom_op(i.mods.atomic))
+          .mod(ModifierKind::AtomType, type);
   }
   void shared_compare_and_swap(uint32_t d, Op at, Op compare, Op swap, bool wide) override {
-    emit(Mnemonic::ATOMS_CAS, {gpr(d), at, compare_and_swap_data(compare, swap, wide)}).mod(ModifierKind::CasMode, wide ? 5 : 4);
+    emit(Mnemonic::ATOMS_CAS, {gpr(d), at, compare_and_swap_data(compare, swap, wide)})
+        .mod(ModifierKind::CasMode, wide ? 5 : 4);
   }
   void fence(ptx::Scope scope, bool) override {
     const uint32_t code = scope == ptx::Scope::cta ? 0 : scope == ptx::Scope::sys ? 2 : 1;
     emit(Mnemonic::MEMBAR, {}).mod(ModifierKind::Scope, code).mod(ModifierKind::Fence, code ? 1 : 0);
   }
   void barrier(Op id, Op count) override {
-    if (count.kind == isa::OperandKind::none) emit(Mnemonic::BAR, {id});
-    else emit(Mnemonic::BAR, {id, count});
+    if (count.kind == isa::OperandKind::none)
+      emit(Mnemonic::BAR, {id});
+    else
+      emit(Mnemonic::BAR, {id, count});
     emit(Mnemonic::MEMBAR, {}).mod(ModifierKind::Scope, 0);
   }
   void shuffle(uint32_t d, uint32_t p, Op a, Op lane, Op clamp, uint32_t mode) override {
@@ -464,7 +537,8 @@ class PascalSelector final : public Selector {
 
 }  // namespace
 
-Result<Function> select_pascal(const ptx::Module& m, const ptx::Function& p, const Flow& flow, const SharedLayout& shared, const Options& o) {
+Result<Function> select_pascal(const ptx::Module& m, const ptx::Function& p, const Flow& flow,
+                               const SharedLayout& shared, const Options& o) {
   return PascalSelector(m, p, flow, shared, o).run();
 }
 

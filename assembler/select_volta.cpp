@@ -39,7 +39,8 @@ class VoltaSelector final : public Selector {
     Op alo = a.lo, ahi = a.hi, blo = b.lo, bhi = b.hi;
     if (subtract) {
       blo = negate(blo), bhi = negate(bhi);
-      if (!(is_register(alo) && is_register(ahi)) && is_register(b.lo) && is_register(b.hi)) std::swap(alo, blo), std::swap(ahi, bhi);
+      if (!(is_register(alo) && is_register(ahi)) && is_register(b.lo) && is_register(b.hi))
+        std::swap(alo, blo), std::swap(ahi, bhi);
     }
     alo = keep_register(alo), ahi = keep_register(ahi);
     uint32_t carry = temp_predicate();
@@ -84,8 +85,10 @@ class VoltaSelector final : public Selector {
     a = as_register(a);
     Op addend = rz;
     if (!(is_register(c.lo) && c.lo.reg == isa::RZ && is_register(c.hi) && c.hi.reg == isa::RZ)) {
-      if (c.lo.kind == isa::OperandKind::constant && is_register(b)) addend = c.lo;  // a 64-bit constant
-      else addend = pair_register(c);
+      if (c.lo.kind == isa::OperandKind::constant && is_register(b))
+        addend = c.lo;  // a 64-bit constant
+      else
+        addend = pair_register(c);
     }
     emit(Mnemonic::IMAD_WIDE, {gpr(d), none(), a, b, addend, none()}).mod(ModifierKind::Signed, is_signed);
   }
@@ -110,11 +113,17 @@ class VoltaSelector final : public Selector {
     a = as_register(plain(a)), c = as_register(plain(c));
     emit(Mnemonic::LOP3, {none(), gpr(d), a, plain(b), c, immediate(lut), none()});
   }
-  void invert(uint32_t d, Op a) override { emit(Mnemonic::LOP3, {none(), gpr(d), rz, plain(a), rz, immediate(0x33), none()}); }
+  void invert(uint32_t d, Op a) override {
+    emit(Mnemonic::LOP3, {none(), gpr(d), rz, plain(a), rz, immediate(0x33), none()});
+  }
 
   void shf(uint32_t d, Op lo, Op n, Op hi, bool right, uint32_t type, bool high, bool wrap = false) {
     lo = as_register(lo), hi = as_register(hi);
-    emit(Mnemonic::SHF, {gpr(d), lo, plain(n), hi}).mod(ModifierKind::Right, right).mod(ModifierKind::ShiftType, type).mod(ModifierKind::High, high).mod(ModifierKind::Wrap, wrap);
+    emit(Mnemonic::SHF, {gpr(d), lo, plain(n), hi})
+        .mod(ModifierKind::Right, right)
+        .mod(ModifierKind::ShiftType, type)
+        .mod(ModifierKind::High, high)
+        .mod(ModifierKind::Wrap, wrap);
   }
   static uint32_t amount(Op n) { return is_immediate(n) ? static_cast<uint32_t>(n.value) : 0; }
   static bool literal(Op n) { return is_immediate(n) || (is_register(n) && n.reg == isa::RZ); }
@@ -131,7 +140,12 @@ class VoltaSelector final : public Selector {
   }
   void shift_left64(uint32_t d, Wide a, Op n) override {
     if (literal(n) && amount(n) >= 32) {
-      if (amount(n) > 63) mov(d + 1, rz); else if (amount(n) == 32) mov(d + 1, a.lo); else shift_left(d + 1, a.lo, immediate(amount(n) - 32));
+      if (amount(n) > 63)
+        mov(d + 1, rz);
+      else if (amount(n) == 32)
+        mov(d + 1, a.lo);
+      else
+        shift_left(d + 1, a.lo, immediate(amount(n) - 32));
       return mov(d, rz);
     }
     Op lo = as_register(a.lo);
@@ -142,7 +156,12 @@ class VoltaSelector final : public Selector {
     if (literal(n) && amount(n) >= 32) {
       Op hi = as_register(a.hi);
       uint32_t k = amount(n) - 32;
-      if (k > 31 && !is_signed) mov(d, rz); else if (k == 0) mov(d, hi); else shift_right(d, hi, immediate(k), is_signed);
+      if (k > 31 && !is_signed)
+        mov(d, rz);
+      else if (k == 0)
+        mov(d, hi);
+      else
+        shift_right(d, hi, immediate(k), is_signed);
       return is_signed ? shift_right(d + 1, hi, immediate(31), true) : mov(d + 1, rz);
     }
     Op hi = as_register(a.hi);
@@ -151,14 +170,18 @@ class VoltaSelector final : public Selector {
   }
   void funnel(uint32_t d, Op lo, Op hi, Op n, bool right, bool wrap) override {
     // shf.l gives the high word of {hi, lo} << n, shf.r the low word of {hi, lo} >> n. The 32-bit forms clamp at 32.
-    if (right) shf(d, lo, n, hi, true, 3, false, wrap);
-    else shf(d, lo, n, hi, false, 3, true, wrap);
+    if (right)
+      shf(d, lo, n, hi, true, 3, false, wrap);
+    else
+      shf(d, lo, n, hi, false, 3, true, wrap);
   }
   void setp(uint32_t p, uint32_t q, Cmp c, Op a, Op b, bool is_signed, uint32_t combine, Op with) override {
     a = plain(a), b = plain(b);
     if (!is_register(a) && is_register(b)) std::swap(a, b), c = mirrored(c);
     emit(Mnemonic::ISETP, {predicate(p), predicate(q), as_register(a), b, with, none()})
-        .mod(ModifierKind::Compare, static_cast<uint32_t>(c)).mod(ModifierKind::Signed, is_signed).mod(ModifierKind::Bool, combine);
+        .mod(ModifierKind::Compare, static_cast<uint32_t>(c))
+        .mod(ModifierKind::Signed, is_signed)
+        .mod(ModifierKind::Bool, combine);
   }
   static Cmp mirrored(Cmp c) {
     switch (c) {
@@ -170,11 +193,15 @@ class VoltaSelector final : public Selector {
     }
   }
   void setp64(uint32_t p, uint32_t q, Cmp c, Wide a, Wide b, bool is_signed, uint32_t combine, Op with) override {
-    if ((!is_register(a.lo) || !is_register(a.hi)) && is_register(b.lo) && is_register(b.hi)) std::swap(a, b), c = mirrored(c);
+    if ((!is_register(a.lo) || !is_register(a.hi)) && is_register(b.lo) && is_register(b.hi))
+      std::swap(a, b), c = mirrored(c);
     uint32_t low = temp_predicate();
     setp(low, isa::PT, c, as_register(a.lo), b.lo, false, 0, pt());
     emit(Mnemonic::ISETP, {predicate(p), predicate(q), as_register(a.hi), plain(b.hi), with, predicate(low)})
-        .mod(ModifierKind::Compare, static_cast<uint32_t>(c)).mod(ModifierKind::Signed, is_signed).mod(ModifierKind::Bool, combine).mod(ModifierKind::EX, 1);
+        .mod(ModifierKind::Compare, static_cast<uint32_t>(c))
+        .mod(ModifierKind::Signed, is_signed)
+        .mod(ModifierKind::Bool, combine)
+        .mod(ModifierKind::EX, 1);
   }
   void select(uint32_t d, Op a, Op b, Op p) override {
     a = plain(a), b = plain(b);
@@ -201,7 +228,9 @@ class VoltaSelector final : public Selector {
   }
   void popc(uint32_t d, Op a) override { emit(Mnemonic::POPC, {gpr(d), as_register(a)}); }
   void find_leading(uint32_t d, Op a, bool is_signed, bool shift_amount) override {
-    emit(Mnemonic::FLO, {gpr(d), none(), as_register(a)}).mod(ModifierKind::Signed, is_signed).mod(ModifierKind::ShiftAmount, shift_amount);
+    emit(Mnemonic::FLO, {gpr(d), none(), as_register(a)})
+        .mod(ModifierKind::Signed, is_signed)
+        .mod(ModifierKind::ShiftAmount, shift_amount);
   }
   void reverse(uint32_t d, Op a) override { emit(Mnemonic::BREV, {gpr(d), as_register(a)}); }
   void permute(uint32_t d, Op a, Op b, Op selector, uint32_t mode) override {
@@ -228,10 +257,14 @@ class VoltaSelector final : public Selector {
   }
   void bit_insert(uint32_t d, Op value, Op base, Op position, Op length) override {
     Op from = temp(), n = temp(), mask = temp(), v = temp();
-    if (literal(position)) from = literal(position) && amount(position) == 0 ? rz : as_register(immediate(amount(position) & 0xff));
-    else logic(from.reg, position, immediate(0xff), 0xc0);
-    if (literal(length)) n = as_register(amount(length) & 0xff ? immediate(amount(length) & 0xff) : rz);
-    else logic(n.reg, length, immediate(0xff), 0xc0);
+    if (literal(position))
+      from = literal(position) && amount(position) == 0 ? rz : as_register(immediate(amount(position) & 0xff));
+    else
+      logic(from.reg, position, immediate(0xff), 0xc0);
+    if (literal(length))
+      n = as_register(amount(length) & 0xff ? immediate(amount(length) & 0xff) : rz);
+    else
+      logic(n.reg, length, immediate(0xff), 0xc0);
     emit(Mnemonic::BMSK, {mask, from, n});
     shift_left(v.reg, as_register(value), from);
     emit(Mnemonic::LOP3, {none(), gpr(d), v, mask, as_register(base), immediate(0xe2), none()});
@@ -246,34 +279,50 @@ class VoltaSelector final : public Selector {
   void wide_form(Emitted e, bool wide) {
     if (wide && e.i) use_wide_form(t_, *e.i);
   }
-  void int_to_float(uint32_t d, uint32_t float_bits, Op a, uint32_t int_bits, bool is_signed, uint32_t rounding) override {
+  void int_to_float(uint32_t d, uint32_t float_bits, Op a, uint32_t int_bits, bool is_signed,
+                    uint32_t rounding) override {
     Emitted e = emit(Mnemonic::I2F, {gpr(d), a});
     wide_form(e, float_bits == 64 || int_bits == 64);
-    e.mod(ModifierKind::DestFormat, format(float_bits)).mod(ModifierKind::SourceSize, int_bits == 64 ? 3 : 2).mod(ModifierKind::Signed, is_signed).mod(ModifierKind::Rounding, rounding);
+    e.mod(ModifierKind::DestFormat, format(float_bits))
+        .mod(ModifierKind::SourceSize, int_bits == 64 ? 3 : 2)
+        .mod(ModifierKind::Signed, is_signed)
+        .mod(ModifierKind::Rounding, rounding);
   }
-  void float_to_int(uint32_t d, uint32_t int_bits, bool is_signed, Op a, uint32_t float_bits, uint32_t rounding, bool ftz) override {
+  void float_to_int(uint32_t d, uint32_t int_bits, bool is_signed, Op a, uint32_t float_bits, uint32_t rounding,
+                    bool ftz) override {
     const bool wide = float_bits == 64 || int_bits == 64;
     Emitted e = emit(Mnemonic::F2I, {gpr(d), a});
     wide_form(e, wide);
-    e.mod(ModifierKind::DestSize, int_bits == 64 ? 3 : 2).mod(ModifierKind::SourceFormat, format(float_bits)).mod(ModifierKind::Signed, is_signed)
-        .mod(ModifierKind::Rounding, rounding).mod(ModifierKind::NTZ, !wide).mod(ModifierKind::FTZ, ftz);
+    e.mod(ModifierKind::DestSize, int_bits == 64 ? 3 : 2)
+        .mod(ModifierKind::SourceFormat, format(float_bits))
+        .mod(ModifierKind::Signed, is_signed)
+        .mod(ModifierKind::Rounding, rounding)
+        .mod(ModifierKind::NTZ, !wide)
+        .mod(ModifierKind::FTZ, ftz);
   }
   void float_to_float(uint32_t d, uint32_t to_bits, Op a, uint32_t from_bits, uint32_t rounding, bool ftz) override {
     if (to_bits == 16 || from_bits == 16) return unsupported_here("half precision");
     Emitted e = emit(Mnemonic::F2F, {gpr(d), a});
     wide_form(e, true);
-    e.mod(ModifierKind::DestFormat, format(to_bits)).mod(ModifierKind::SourceFormat, format(from_bits)).mod(ModifierKind::Rounding, rounding).mod(ModifierKind::FTZ, ftz);
+    e.mod(ModifierKind::DestFormat, format(to_bits))
+        .mod(ModifierKind::SourceFormat, format(from_bits))
+        .mod(ModifierKind::Rounding, rounding)
+        .mod(ModifierKind::FTZ, ftz);
   }
   void round_to_integral(uint32_t d, Op a, uint32_t bits, uint32_t rounding, bool ftz) override {
     Emitted e = emit(Mnemonic::FRND, {gpr(d), a});
     wide_form(e, bits == 64);
-    e.mod(ModifierKind::DestFormat, format(bits)).mod(ModifierKind::SourceFormat, format(bits)).mod(ModifierKind::Rounding, rounding).mod(ModifierKind::FTZ, ftz);
+    e.mod(ModifierKind::DestFormat, format(bits))
+        .mod(ModifierKind::SourceFormat, format(bits))
+        .mod(ModifierKind::Rounding, rounding)
+        .mod(ModifierKind::FTZ, ftz);
   }
   void min_max_f64(uint32_t d, Op a, Op b, bool max) override {
     // The first predicate chooses a; the second says that the result is b's NaN, which is made quiet.
     uint32_t choose = temp_predicate(), quiet = temp_predicate();
     Op h = temp(), n = temp();
-    emit(Mnemonic::DSETP, {predicate(choose), predicate(quiet), a, b, pt()}).mod(ModifierKind::FloatCompare, max ? 15 : 0);
+    emit(Mnemonic::DSETP, {predicate(choose), predicate(quiet), a, b, pt()})
+        .mod(ModifierKind::FloatCompare, max ? 15 : 0);
     select(d, gpr(a.reg), gpr(b.reg), predicate(choose));
     select(h.reg, gpr(a.reg + 1), gpr(b.reg + 1), predicate(choose));
     logic(n.reg, gpr(b.reg + 1), immediate(0x80000), 0xfc);
@@ -318,9 +367,18 @@ class VoltaSelector final : public Selector {
         emit(Mnemonic::S2R, {t, special(0x03)});
         return bit_extract(d, t, immediate(8), immediate(7), false);
       }
-      case S::clock: emit(Mnemonic::CS2R, {gpr(d), special(0x50)}).mod(ModifierKind::Wide, 0); f_.insts.back().pinned = true; return;
-      case S::clock64: emit(Mnemonic::CS2R, {gpr(d), special(0x50)}); f_.insts.back().pinned = true; return;
-      case S::globaltimer: emit(Mnemonic::CS2R, {gpr(d), special(0x52)}); f_.insts.back().pinned = true; return;
+      case S::clock:
+        emit(Mnemonic::CS2R, {gpr(d), special(0x50)}).mod(ModifierKind::Wide, 0);
+        f_.insts.back().pinned = true;
+        return;
+      case S::clock64:
+        emit(Mnemonic::CS2R, {gpr(d), special(0x50)});
+        f_.insts.back().pinned = true;
+        return;
+      case S::globaltimer:
+        emit(Mnemonic::CS2R, {gpr(d), special(0x52)});
+        f_.insts.back().pinned = true;
+        return;
       default: return unsupported_here("special register");
     }
   }
@@ -335,24 +393,32 @@ class VoltaSelector final : public Selector {
     switch (i.mods.space) {
       case ptx::Space::shared: emit(Mnemonic::LDS, {gpr(d), at}).mod(ModifierKind::Size, size); break;
       case ptx::Space::local: emit(Mnemonic::LDL, {gpr(d), at}).mod(ModifierKind::Size, size); return;
-      case ptx::Space::global: case ptx::Space::generic: {
+      case ptx::Space::global:
+      case ptx::Space::generic: {
         uint32_t order = order_weak, evict = 1;
         if (i.mods.cache == Cache::nc) order = order_constant;
         if (i.mods.cache == Cache::cg) order = order_gpu;
         if (i.mods.cache == Cache::cv || i.mods.semantics == Semantics::volatile_) order = order_sys;
         if (i.mods.cache == Cache::cs) evict = 0;
         if (i.mods.cache == Cache::lu) evict = 3;
-        if (i.mods.semantics == Semantics::relaxed || i.mods.semantics == Semantics::acquire) order = scope_order(i.mods.scope);
+        if (i.mods.semantics == Semantics::relaxed || i.mods.semantics == Semantics::acquire)
+          order = scope_order(i.mods.scope);
         emit(i.mods.space == ptx::Space::global ? Mnemonic::LDG : Mnemonic::LD, {gpr(d), at})
-            .mod(ModifierKind::Size, size).mod(ModifierKind::Order, order).mod(ModifierKind::Evict, evict);
+            .mod(ModifierKind::Size, size)
+            .mod(ModifierKind::Order, order)
+            .mod(ModifierKind::Evict, evict);
         break;
       }
       default: return unsupported(i);
     }
-    if (error_.empty()) f_.insts.back().pinned = i.mods.semantics == Semantics::volatile_ || i.mods.semantics == Semantics::acquire || i.mods.semantics == Semantics::relaxed;
+    if (error_.empty())
+      f_.insts.back().pinned = i.mods.semantics == Semantics::volatile_ || i.mods.semantics == Semantics::acquire ||
+                               i.mods.semantics == Semantics::relaxed;
     if (i.mods.semantics == Semantics::acquire) {
-      if (i.mods.space == ptx::Space::global && i.mods.scope != ptx::Scope::cta) emit(Mnemonic::CCTL, {}).mod(ModifierKind::E, 0).mod(ModifierKind::CacheOp, 4);
-      else if (i.mods.space == ptx::Space::generic) return unsupported(i);
+      if (i.mods.space == ptx::Space::global && i.mods.scope != ptx::Scope::cta)
+        emit(Mnemonic::CCTL, {}).mod(ModifierKind::E, 0).mod(ModifierKind::CacheOp, 4);
+      else if (i.mods.space == ptx::Space::generic)
+        return unsupported(i);
     }
   }
   void store(const ptx::Instruction& i, Op at, Op data, uint32_t size) override {
@@ -362,14 +428,18 @@ class VoltaSelector final : public Selector {
     switch (i.mods.space) {
       case ptx::Space::shared: emit(Mnemonic::STS, {at, data}).mod(ModifierKind::Size, size); return;
       case ptx::Space::local: emit(Mnemonic::STL, {at, data}).mod(ModifierKind::Size, size); return;
-      case ptx::Space::global: case ptx::Space::generic: {
+      case ptx::Space::global:
+      case ptx::Space::generic: {
         uint32_t order = order_weak, evict = 1;
         if (i.mods.cache == Cache::cg) order = order_gpu;
         if (i.mods.cache == Cache::cs) evict = 0;
         if (i.mods.cache == Cache::wt || i.mods.semantics == Semantics::volatile_) order = order_sys;
-        if (i.mods.semantics == Semantics::relaxed || i.mods.semantics == Semantics::release) order = scope_order(i.mods.scope);
+        if (i.mods.semantics == Semantics::relaxed || i.mods.semantics == Semantics::release)
+          order = scope_order(i.mods.scope);
         emit(i.mods.space == ptx::Space::global ? Mnemonic::STG : Mnemonic::ST, {at, data})
-            .mod(ModifierKind::Size, size).mod(ModifierKind::Order, order).mod(ModifierKind::Evict, evict);
+            .mod(ModifierKind::Size, size)
+            .mod(ModifierKind::Order, order)
+            .mod(ModifierKind::Evict, evict);
         return;
       }
       default: return unsupported(i);
@@ -392,13 +462,16 @@ class VoltaSelector final : public Selector {
   void atomic(const ptx::Instruction& i, uint32_t d, Op at, Op data, Op swap) override {
     const bool wide = ptx::type_bytes(i.type) == 8, is_float = ptx::is_floating(i.type);
     using A = ptx::AtomicOp;
-    if (i.mods.semantics == ptx::Semantics::acq_rel || i.mods.semantics == ptx::Semantics::release) fence(i.mods.scope, false, false);
+    if (i.mods.semantics == ptx::Semantics::acq_rel || i.mods.semantics == ptx::Semantics::release)
+      fence(i.mods.scope, false, false);
     if (i.mods.space == ptx::Space::shared) return shared_atomic(i, d, at, data, swap);
     if (i.mods.space != ptx::Space::global) return unsupported(i);
     const uint32_t order = scope_order(i.mods.scope);
     if (i.mods.atomic == A::cas) {
       at.descriptor = false, at.uniform = isa::URZ;
-      emit(Mnemonic::ATOMG_CAS, {predicate(isa::PT), gpr(d), at, data, swap}).mod(ModifierKind::AtomType, wide ? 2 : 0).mod(ModifierKind::Order, order);
+      emit(Mnemonic::ATOMG_CAS, {predicate(isa::PT), gpr(d), at, data, swap})
+          .mod(ModifierKind::AtomType, wide ? 2 : 0)
+          .mod(ModifierKind::Order, order);
     } else {
       uint32_t type = wide ? 2 : 0;
       if (ptx::is_signed(i.type)) type = wide ? (sm90() ? 3 : 5) : 1;
@@ -409,10 +482,19 @@ class VoltaSelector final : public Selector {
       if (is_float && !(i.type == Type::f32 || i.type == Type::f64)) return unsupported(i);
       const bool float_form = is_float && sm90();
       const bool reduce = d == isa::RZ && i.mods.atomic != A::exch && !(wide && !is_float && i.mods.atomic != A::add);
-      if (reduce) emit(float_form ? Mnemonic::RED_FLOAT : Mnemonic::RED, {at, data}).mod(ModifierKind::AtomOp, atom_op(i.mods.atomic)).mod(ModifierKind::AtomType, type).mod(ModifierKind::Order, order);
-      else emit(float_form ? Mnemonic::ATOMG_FLOAT : Mnemonic::ATOMG, {predicate(isa::PT), gpr(d), at, data}).mod(ModifierKind::AtomOp, atom_op(i.mods.atomic)).mod(ModifierKind::AtomType, type).mod(ModifierKind::Order, order);
+      if (reduce)
+        emit(float_form ? Mnemonic::RED_FLOAT : Mnemonic::RED, {at, data})
+            .mod(ModifierKind::AtomOp, atom_op(i.mods.atomic))
+            .mod(ModifierKind::AtomType, type)
+            .mod(ModifierKind::Order, order);
+      else
+        emit(float_form ? Mnemonic::ATOMG_FLOAT : Mnemonic::ATOMG, {predicate(isa::PT), gpr(d), at, data})
+            .mod(ModifierKind::AtomOp, atom_op(i.mods.atomic))
+            .mod(ModifierKind::AtomType, type)
+            .mod(ModifierKind::Order, order);
     }
-    if (i.mods.semantics == ptx::Semantics::acq_rel || i.mods.semantics == ptx::Semantics::acquire) emit(Mnemonic::CCTL, {}).mod(ModifierKind::E, 0).mod(ModifierKind::CacheOp, 4);
+    if (i.mods.semantics == ptx::Semantics::acq_rel || i.mods.semantics == ptx::Semantics::acquire)
+      emit(Mnemonic::CCTL, {}).mod(ModifierKind::E, 0).mod(ModifierKind::CacheOp, 4);
   }
   void shared_atomic(const ptx::Instruction& i, uint32_t d, Op at, Op data, Op swap) {
     const bool wide = ptx::type_bytes(i.type) == 8;
@@ -422,7 +504,11 @@ class VoltaSelector final : public Selector {
       return;
     }
     if (i.mods.atomic == A::exch || !(wide || ptx::is_floating(i.type))) {
-      emit(Mnemonic::ATOMS, {gpr(d), at, data}).mod(ModifierKind::AtomOp, atom_op(i.mods.atomic)).mod(ModifierKind::AtomType, wide ? 2 : ptx::is_signed(i.type) ? 1 : 0);
+      emit(Mnemonic::ATOMS, {gpr(d), at, data})
+          .mod(ModifierKind::AtomOp, atom_op(i.mods.atomic))
+          .mod(ModifierKind::AtomType, wide                     ? 2
+                                       : ptx::is_signed(i.type) ? 1
+                                                                : 0);
       return;
     }
     compare_and_swap_loop(i, d, at, data);
@@ -438,14 +524,18 @@ class VoltaSelector final : public Selector {
       return;
     }
     if (sm90()) emit(Mnemonic::MEMBAR, {}).mod(ModifierKind::Fence, 2).mod(ModifierKind::Scope, 0);
-    emit(Mnemonic::MEMBAR, {}).mod(ModifierKind::Fence, kind).mod(ModifierKind::Scope, scope == ptx::Scope::sys ? 3 : 2);
+    emit(Mnemonic::MEMBAR, {})
+        .mod(ModifierKind::Fence, kind)
+        .mod(ModifierKind::Scope, scope == ptx::Scope::sys ? 3 : 2);
     emit(Mnemonic::ERRBAR, {});
     if (sm90()) emit(Mnemonic::CGAERRBAR, {});
     if (invalidate) emit(Mnemonic::CCTL, {}).mod(ModifierKind::E, 0).mod(ModifierKind::CacheOp, 4);
   }
   void barrier(Op id, Op count) override {
-    if (count.kind == isa::OperandKind::none) emit(Mnemonic::BAR, {id});
-    else emit(Mnemonic::BAR, {id, count});
+    if (count.kind == isa::OperandKind::none)
+      emit(Mnemonic::BAR, {id});
+    else
+      emit(Mnemonic::BAR, {id, count});
   }
   void shuffle(uint32_t d, uint32_t p, Op a, Op lane, Op clamp, uint32_t mode) override {
     emit(Mnemonic::SHFL, {predicate(p), gpr(d), a, lane, clamp}).mod(ModifierKind::ShuffleMode, mode);
@@ -482,7 +572,8 @@ class VoltaSelector final : public Selector {
 
 }  // namespace
 
-Result<Function> select_volta(const ptx::Module& m, const ptx::Function& p, const Flow& flow, const SharedLayout& shared, const Options& o) {
+Result<Function> select_volta(const ptx::Module& m, const ptx::Function& p, const Flow& flow,
+                              const SharedLayout& shared, const Options& o) {
   return VoltaSelector(m, p, flow, shared, o).run();
 }
 

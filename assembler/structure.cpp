@@ -28,14 +28,26 @@ using ptx::Opcode;
 
 constexpr size_t inline_limit = 6;  // PTX instructions in an arm that is predicated (the thesis's figure)
 
-bool ends_thread(const ptx::Instruction& i) { return (i.op == Opcode::ret || i.op == Opcode::exit) && is_none(i.guard); }
+bool ends_thread(const ptx::Instruction& i) {
+  return (i.op == Opcode::ret || i.op == Opcode::exit) && is_none(i.guard);
+}
 
 // Instructions that an inlined arm may hold: cheap under a false guard, and without meaning for other lanes.
 bool can_predicate(const ptx::Module& module, const ptx::Instruction& i, const isa::Target& target) {
   switch (i.op) {
-    case Opcode::bar: case Opcode::barrier: case Opcode::call: case Opcode::shfl: case Opcode::vote: case Opcode::match: case Opcode::redux:
-    case Opcode::activemask: case Opcode::div: case Opcode::rem: case Opcode::ret: case Opcode::exit: case Opcode::trap:
-      return false;
+    case Opcode::bar:
+    case Opcode::barrier:
+    case Opcode::call:
+    case Opcode::shfl:
+    case Opcode::vote:
+    case Opcode::match:
+    case Opcode::redux:
+    case Opcode::activemask:
+    case Opcode::div:
+    case Opcode::rem:
+    case Opcode::ret:
+    case Opcode::exit:
+    case Opcode::trap: return false;
     default: return is_none(i.guard) && !expands_to_branches(module, i, target);
   }
 }
@@ -152,10 +164,12 @@ struct Builder {
         FlowBlock y = std::move(block(n));
         if (y.items.empty() && x.items.empty()) x.line = y.line;
         x.items.insert(x.items.end(), y.items.begin(), y.items.end());
-        x.predicate = y.predicate, x.negated = y.negated, x.uniform_branch = y.uniform_branch, x.taken = y.taken, x.next = y.next;
+        x.predicate = y.predicate, x.negated = y.negated, x.uniform_branch = y.uniform_branch, x.taken = y.taken,
+        x.next = y.next;
         block(n) = FlowBlock{};
         block(n).taken = block(n).next = none<BlockId>();
-        successors(b, [&](BlockId s) { std::replace(predecessors[index(s)].begin(), predecessors[index(s)].end(), n, b); });
+        successors(
+            b, [&](BlockId s) { std::replace(predecessors[index(s)].begin(), predecessors[index(s)].end(), n, b); });
         predecessors[index(n)].clear();
       }
     }
@@ -164,7 +178,9 @@ struct Builder {
 
   bool arm(BlockId a, BlockId from, ptx::RegisterId predicate) {
     FlowBlock& x = block(a);
-    if (predecessors[index(a)].size() != 1 || predecessors[index(a)][0] != from || !is_none(x.predicate) || is_none(x.next)) return false;
+    if (predecessors[index(a)].size() != 1 || predecessors[index(a)][0] != from || !is_none(x.predicate) ||
+        is_none(x.next))
+      return false;
     if (x.items.size() > inline_limit) return false;
     for (const FlowItem& item : x.items) {
       const ptx::Instruction& i = f.instructions[item.inst];
@@ -223,7 +239,10 @@ struct Builder {
         uint32_t d = UINT32_MAX;
         preds(order[i], [&](uint32_t p) {
           if (position[p] == UINT32_MAX || idom[p] == UINT32_MAX) return;
-          if (d == UINT32_MAX) { d = p; return; }
+          if (d == UINT32_MAX) {
+            d = p;
+            return;
+          }
           uint32_t a = p, c = d;
           while (a != c) {
             while (position[a] > position[c]) a = idom[a];
@@ -275,8 +294,11 @@ struct Builder {
 
   void analyse() {
     const size_t n = flow.blocks.size();
-    auto rpo = reverse_postorder(n, 0, [&](uint32_t b, auto&& use) { successors(BlockId{b}, [&](BlockId s) { use(index(s)); }); });
-    idom = dominators(n, rpo, [&](uint32_t b, auto&& use) { for (BlockId p : predecessors[b]) use(index(p)); });
+    auto rpo = reverse_postorder(
+        n, 0, [&](uint32_t b, auto&& use) { successors(BlockId{b}, [&](BlockId s) { use(index(s)); }); });
+    idom = dominators(n, rpo, [&](uint32_t b, auto&& use) {
+      for (BlockId p : predecessors[b]) use(index(p));
+    });
     auto dominates = [&](uint32_t a, uint32_t b) {
       while (b != a && idom[b] != b) b = idom[b];
       return a == b;
@@ -306,7 +328,8 @@ struct Builder {
       loop.blocks.for_each([&](size_t b) { ++block(BlockId(b)).loop_depth; });
       loops.push_back(std::move(loop));
     }
-    std::stable_sort(loops.begin(), loops.end(), [](const Loop& a, const Loop& b) { return a.blocks.count() < b.blocks.count(); });
+    std::stable_sort(loops.begin(), loops.end(),
+                     [](const Loop& a, const Loop& b) { return a.blocks.count() < b.blocks.count(); });
 
     // Post-dominators towards the last exit in source order.
     ipdom.assign(n, UINT32_MAX);
@@ -315,10 +338,14 @@ struct Builder {
     for (BlockId b : flow.layout)
       if (is_none(block(b).taken) && is_none(block(b).next)) last = index(b);
     if (last == UINT32_MAX) return;  // no exit: an endless loop, nothing to join
-    auto back = reverse_postorder(n, last, [&](uint32_t b, auto&& use) { for (BlockId p : predecessors[b]) use(index(p)); });
+    auto back = reverse_postorder(n, last, [&](uint32_t b, auto&& use) {
+      for (BlockId p : predecessors[b]) use(index(p));
+    });
     for (uint32_t b : back) reaches_exit[b] = true;
     ipdom = dominators(n, back, [&](uint32_t b, auto&& use) {
-      successors(BlockId{b}, [&](BlockId s) { if (reaches_exit[index(s)]) use(index(s)); });
+      successors(BlockId{b}, [&](BlockId s) {
+        if (reaches_exit[index(s)]) use(index(s));
+      });
     });
     ipdom[last] = UINT32_MAX;
   }
@@ -330,7 +357,10 @@ struct Builder {
     auto visit = [&](BlockId s) {
       if (index(s) != stop && !set.test(index(s))) set.set(index(s)), work.push_back(s);
     };
-    if (include) visit(from); else successors(from, visit);
+    if (include)
+      visit(from);
+    else
+      successors(from, visit);
     while (!work.empty()) {
       BlockId b = work.back();
       work.pop_back();
@@ -343,14 +373,27 @@ struct Builder {
   static bool divergent_source(ptx::SpecialRegister r) {
     using S = ptx::SpecialRegister;
     switch (r) {
-      case S::ntid_x: case S::ntid_y: case S::ntid_z: case S::ctaid_x: case S::ctaid_y: case S::ctaid_z: case S::nctaid_x: case S::nctaid_y:
-      case S::nctaid_z: case S::nsmid: case S::gridid: case S::nwarpid: case S::dynamic_smem_size: case S::total_smem_size: return false;
+      case S::ntid_x:
+      case S::ntid_y:
+      case S::ntid_z:
+      case S::ctaid_x:
+      case S::ctaid_y:
+      case S::ctaid_z:
+      case S::nctaid_x:
+      case S::nctaid_y:
+      case S::nctaid_z:
+      case S::nsmid:
+      case S::gridid:
+      case S::nwarpid:
+      case S::dynamic_smem_size:
+      case S::total_smem_size: return false;
       default: return true;  // clocks too: the lanes of a split warp read them at different times
     }
   }
   bool divergent_operand(const ptx::Operand& o) {
     switch (o.kind) {
-      case ptx::Operand::reg: case ptx::Operand::address_reg: return flow.divergent[o.id];
+      case ptx::Operand::reg:
+      case ptx::Operand::address_reg: return flow.divergent[o.id];
       case ptx::Operand::special: return divergent_source(static_cast<ptx::SpecialRegister>(o.id));
       case ptx::Operand::vector:
         for (uint32_t k = 0; k < o.count; ++k)
@@ -364,9 +407,15 @@ struct Builder {
       case Opcode::ld:
         if (i.mods.space != ptx::Space::param && i.mods.space != ptx::Space::constant) return true;
         break;
-      case Opcode::atom: case Opcode::shfl: case Opcode::vote: case Opcode::match: case Opcode::activemask: case Opcode::redux: case Opcode::call:
-      case Opcode::bar: case Opcode::barrier:
-        return true;
+      case Opcode::atom:
+      case Opcode::shfl:
+      case Opcode::vote:
+      case Opcode::match:
+      case Opcode::activemask:
+      case Opcode::redux:
+      case Opcode::call:
+      case Opcode::bar:
+      case Opcode::barrier: return true;
       default: break;
     }
     for (uint32_t k = i.destination_count; k < i.operand_count; ++k)
@@ -374,8 +423,8 @@ struct Builder {
     return false;
   }
 
-  std::vector<bool> apart;       // block runs with some lanes missing
-  std::vector<bool> no_region;   // divergent branch without a region
+  std::vector<bool> apart;      // block runs with some lanes missing
+  std::vector<bool> no_region;  // divergent branch without a region
   void diverge() {
     flow.divergent.assign(f.registers.size(), false);
     apart.assign(flow.blocks.size(), false);
@@ -388,7 +437,8 @@ struct Builder {
         for (const FlowItem& item : block(b).items) {
           const ptx::Instruction& i = f.instructions[item.inst];
           if (i.destination_count == 0) continue;
-          if (!apart[index(b)] && !(!is_none(item.guard) && flow.divergent[index(item.guard)]) && !divergent_result(i)) continue;
+          if (!apart[index(b)] && !(!is_none(item.guard) && flow.divergent[index(item.guard)]) && !divergent_result(i))
+            continue;
           for (uint32_t k = 0; k < i.destination_count; ++k) {
             const ptx::Operand& o = f.operand(i, k);
             if (o.kind == ptx::Operand::vector) {
@@ -429,7 +479,7 @@ struct Builder {
 
   // --- regions --------------------------------------------------------------------------------------------------------------------
   struct Candidate {
-    BlockId entry;      // branch, or loop header
+    BlockId entry;  // branch, or loop header
     bool loop = false;
     uint32_t loop_index = 0;
     uint32_t join;
@@ -442,7 +492,8 @@ struct Builder {
     const size_t n0 = flow.blocks.size();
     std::vector<Candidate> candidates;
     if (irreducible && target.family == isa::Family::pascal)
-      return input_error("function {}: unsupported irreducible control flow (a cycle with two entries) on {}", f.name, target.name);
+      return input_error("function {}: unsupported irreducible control flow (a cycle with two entries) on {}", f.name,
+                         target.name);
     if (!irreducible) {
       for (BlockId b : flow.layout) {
         if (!diverges(b)) continue;
@@ -467,11 +518,12 @@ struct Builder {
       }
     }
     // Inner before outer.
-    std::stable_sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) { return a.size < b.size; });
+    std::stable_sort(candidates.begin(), candidates.end(),
+                     [](const Candidate& a, const Candidate& b) { return a.size < b.size; });
     // Convergence: apart and covered by a region, or apart for good.
     Bitset covered(n0);
     for (const Candidate& c : candidates) covered.merge(c.blocks);
-    for (BlockId b : flow.layout) block(b).convergent = !apart[index(b)] ;
+    for (BlockId b : flow.layout) block(b).convergent = !apart[index(b)];
     // A divergent branch that no region covers leaves everything after it divergent.
     for (BlockId b : flow.layout) {
       if (!diverges(b)) continue;
@@ -493,7 +545,10 @@ struct Builder {
     };
     for (size_t k = candidates.size(); k-- > 0;) {  // outer first: an outer preheader stays in front of an inner one
       Candidate& c = candidates[k];
-      if (!c.loop) { c.opener = c.entry; continue; }
+      if (!c.loop) {
+        c.opener = c.entry;
+        continue;
+      }
       const Bitset& body = loops[c.loop_index].blocks;
       BlockId p = flow.blocks.add({});
       block(p).next = c.entry;
@@ -546,7 +601,10 @@ struct Builder {
       Candidate& c = candidates[k];
       Region r{c.opener, landing[k], none<RegionId>(), 0};
       for (size_t o = k + 1; o < candidates.size(); ++o)  // the smallest that holds the opener
-        if (inside(candidates[o], o, c.opener)) { r.parent = ids[o]; break; }
+        if (inside(candidates[o], o, c.opener)) {
+          r.parent = ids[o];
+          break;
+        }
       if (!is_none(r.parent)) r.depth = flow.regions[r.parent].depth + 1;
       ids[k] = flow.regions.add(r);
       block(c.opener).opens.push_back(ids[k]);
@@ -556,7 +614,10 @@ struct Builder {
     for (BlockId b : flow.layout) {
       if (!is_none(block(b).joins)) continue;
       for (size_t k = 0; k < candidates.size(); ++k)
-        if (inside(candidates[k], k, b)) { block(b).innermost = ids[k]; break; }
+        if (inside(candidates[k], k, b)) {
+          block(b).innermost = ids[k];
+          break;
+        }
     }
     return {};
   }
@@ -568,26 +629,30 @@ bool expands_to_branches(const ptx::Module& module, const ptx::Instruction& i, c
   (void)module;
   const bool volta = target.family == isa::Family::volta;
   switch (i.op) {
-    case Opcode::atom: case Opcode::red: {
+    case Opcode::atom:
+    case Opcode::red: {
       if (i.mods.space == ptx::Space::generic) return true;
       if (i.mods.space != ptx::Space::shared) return false;
       bool wide = ptx::type_bytes(i.type) == 8;
       if (i.mods.atomic == ptx::AtomicOp::exch || i.mods.atomic == ptx::AtomicOp::cas) return false;
       return wide || ptx::is_floating(i.type);
     }
-    case Opcode::div:
-      return ptx::is_floating(i.type) && !i.mods.approx && !i.mods.full;
-    case Opcode::sqrt: case Opcode::rcp: return !i.mods.approx;
-    case Opcode::bar: case Opcode::barrier: return true;  // a guarded barrier
+    case Opcode::div: return ptx::is_floating(i.type) && !i.mods.approx && !i.mods.full;
+    case Opcode::sqrt:
+    case Opcode::rcp: return !i.mods.approx;
+    case Opcode::bar:
+    case Opcode::barrier: return true;  // a guarded barrier
     case Opcode::call: return true;
     default: return (void)volta, false;
   }
 }
 
-Result<Flow> structure(const ptx::Module& module, const ptx::Function& function, const isa::Target& target, bool branch_inlining) {
+Result<Flow> structure(const ptx::Module& module, const ptx::Function& function, const isa::Target& target,
+                       bool branch_inlining) {
   Builder b{module, function, target, {}, {}};
   for (const ptx::Label& l : function.labels)
-    if (l.at > function.instructions.size()) return input_error("function {}: label {} is not defined", function.name, l.name);
+    if (l.at > function.instructions.size())
+      return input_error("function {}: label {} is not defined", function.name, l.name);
   // An empty block in front: the entry never has predecessors.
   b.flow.blocks.add({});
   b.split();

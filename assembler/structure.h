@@ -16,7 +16,7 @@ struct FlowItem {
 };
 
 struct FlowBlock {
-  std::vector<FlowItem> items;  // without the branch that ends the block
+  std::vector<FlowItem> items;                          // without the branch that ends the block
   ptx::RegisterId predicate = none<ptx::RegisterId>();  // none: the branch always goes to `next`
   bool negated = false;
   bool uniform_branch = false;
@@ -39,6 +39,7 @@ struct Flow {
 // True when selection expands the instruction into code with branches of its own: a guard becomes a branch around it.
 bool expands_to_branches(const ptx::Module& module, const ptx::Instruction& inst, const isa::Target& target);
 
-Result<Flow> structure(const ptx::Module& module, const ptx::Function& function, const isa::Target& target, bool branch_inlining);
+Result<Flow> structure(const ptx::Module& module, const ptx::Function& function, const isa::Target& target,
+                       bool branch_inlining);
 
 }  // namespace rndn::assembler

@@ -48,7 +48,8 @@ int usage_error_exit(const std::string& message) {
 }
 
 // The value of a flag written `-f=V`, `--flag=V`, `-f V`; empty optional when `argument` is another flag.
-std::optional<std::string> value_of(const std::vector<std::string>& args, size_t& k, std::initializer_list<std::string_view> names, bool& missing) {
+std::optional<std::string> value_of(const std::vector<std::string>& args, size_t& k,
+                                    std::initializer_list<std::string_view> names, bool& missing) {
   for (std::string_view name : names) {
     const std::string& a = args[k];
     if (a == name) {
@@ -58,7 +59,8 @@ std::optional<std::string> value_of(const std::vector<std::string>& args, size_t
       }
       return args[++k];
     }
-    if (a.size() > name.size() && a.compare(0, name.size(), name) == 0 && a[name.size()] == '=') return a.substr(name.size() + 1);
+    if (a.size() > name.size() && a.compare(0, name.size(), name) == 0 && a[name.size()] == '=')
+      return a.substr(name.size() + 1);
   }
   return std::nullopt;
 }
@@ -96,7 +98,8 @@ int main(int argc, char** argv) {
     } else if (auto v = value_of(args, k, {"-o", "--output-file"}, missing)) {
       a.output = *v;
     } else if (auto v = value_of(args, k, {"-maxrregcount", "--maxrregcount"}, missing)) {
-      if (!parse_number(*v, a.options.max_registers) || a.options.max_registers > 255) return usage_error_exit("--maxrregcount expects a number up to 255, got `" + *v + "`");
+      if (!parse_number(*v, a.options.max_registers) || a.options.max_registers > 255)
+        return usage_error_exit("--maxrregcount expects a number up to 255, got `" + *v + "`");
     } else if (auto v = value_of(args, k, {"-O", "--opt-level"}, missing)) {
       uint32_t level = 0;
       if (!parse_number(*v, level) || level > 3) return usage_error_exit("the level is 0 to 3, got `" + *v + "`");
@@ -137,7 +140,8 @@ int main(int argc, char** argv) {
   a.options.target = isa::find_target(a.arch);
   if (!a.options.target) return usage_error_exit("unknown target `" + a.arch + "`");
   if (module.target > a.options.target->sm) {
-    std::fprintf(stderr, "rndn-as: %s: .target sm_%u does not run on %s\n", a.input.c_str(), module.target, a.arch.c_str());
+    std::fprintf(stderr, "rndn-as: %s: .target sm_%u does not run on %s\n", a.input.c_str(), module.target,
+                 a.arch.c_str());
     return 1;
   }
   Timings timings;
@@ -149,7 +153,8 @@ int main(int argc, char** argv) {
   if (a.verbose) {
     for (const assembler::KernelReport& k : result->kernels) {
       std::fprintf(stderr, "info: compiling entry function '%s' for '%s'\n", k.name.c_str(), a.arch.c_str());
-      std::fprintf(stderr, "info: function properties for %s\n    %u bytes spilled, %u instructions\n", k.name.c_str(), k.spill_bytes, k.instructions);
+      std::fprintf(stderr, "info: function properties for %s\n    %u bytes spilled, %u instructions\n", k.name.c_str(),
+                   k.spill_bytes, k.instructions);
       std::fprintf(stderr, "info: used %u registers", k.registers);
       if (k.shared_bytes) std::fprintf(stderr, ", %u bytes smem", k.shared_bytes);
       std::fputc('\n', stderr);
@@ -158,10 +163,12 @@ int main(int argc, char** argv) {
   if (a.time) std::fputs(timings.tree().c_str(), stderr);
   if (a.output.empty()) {
     size_t dot = a.input.rfind('.'), slash = a.input.rfind('/');
-    std::string stem = dot != std::string::npos && (slash == std::string::npos || dot > slash) ? a.input.substr(0, dot) : a.input;
+    std::string stem =
+        dot != std::string::npos && (slash == std::string::npos || dot > slash) ? a.input.substr(0, dot) : a.input;
     a.output = a.input == "-" ? "elf.o" : stem + ".cubin";
   }
-  Result<void> written = write_file(a.output, {reinterpret_cast<const char*>(result->cubin.data()), result->cubin.size()});
+  Result<void> written =
+      write_file(a.output, {reinterpret_cast<const char*>(result->cubin.data()), result->cubin.size()});
   if (!written) {
     std::fprintf(stderr, "rndn-as: %s\n", written.error().message.c_str());
     return written.error().exit_code();

@@ -6,12 +6,15 @@ namespace rndn::assembler::testing {
 namespace {
 
 // Files whose kernels have the shape of support.h.
-bool has_test_shape(const ptx::Function& f) { return f.parameters.size() == 2 && f.parameters[0].name == "in" && f.parameters[1].name == "out"; }
+bool has_test_shape(const ptx::Function& f) {
+  return f.parameters.size() == 2 && f.parameters[0].name == "in" && f.parameters[1].name == "out";
+}
 
 // Where the simulator is not yet a witness for ptxas's code (our code for the same PTX is checked against the interpreter all the same).
 const char* simulator_gap(const std::string& kernel, const std::string& target) {
   const bool pascal = target == "sm_60" || target == "sm_61";
-  if (pascal && (kernel == "convert_integers" || kernel.starts_with("floats_to_integers"))) return "I2I.S16 leaves the upper half zero, the simulator extends the sign";
+  if (pascal && (kernel == "convert_integers" || kernel.starts_with("floats_to_integers")))
+    return "I2I.S16 leaves the upper half zero, the simulator extends the sign";
   if (pascal && kernel == "compare_integers") return "R2P CC";
   if (!pascal && kernel == "integer32") return "the addend pair of IMAD.HI";
   if (!pascal && kernel == "atomics") return "ATOMS.CAST.SPIN";
@@ -60,7 +63,8 @@ std::string unknown_word(const std::string& name, std::span<const std::byte> cub
   for (const cubin::Kernel& k : image->kernels)
     for (const isa::Located& l : isa::unpack(target, k.code)) {
       isa::Instruction i;
-      if (!isa::decode(target, l.word, l.address, i)) return fmt::format("{} {:#x}: {:016x} {:016x}", k.name, l.address, l.word.hi, l.word.lo);
+      if (!isa::decode(target, l.word, l.address, i))
+        return fmt::format("{} {:#x}: {:016x} {:016x}", k.name, l.address, l.word.hi, l.word.lo);
     }
   return {};
 }
@@ -79,7 +83,8 @@ TEST(Assembler, SameResultsAsPtxas) {
       ASSERT_TRUE(ours.ok()) << path;
       if (std::string word = unknown_word(target, theirs); !word.empty()) {
         if (word.ends_with("245")) {  // I2FP in other roundings than to nearest
-          std::printf("skipped: %s on %s: ptxas uses a form that the tables lack: %s\n", path.c_str(), target.c_str(), word.c_str());
+          std::printf("skipped: %s on %s: ptxas uses a form that the tables lack: %s\n", path.c_str(), target.c_str(),
+                      word.c_str());
           continue;
         }
         ADD_FAILURE() << path << " " << target << ": ptxas's code has a word that no form matches: " << word;
@@ -92,9 +97,12 @@ TEST(Assembler, SameResultsAsPtxas) {
           continue;
         }
         auto a = run_simulator(target, theirs, f.name, in, false), b = run_simulator(target, ours->cubin, f.name, in);
-        if (!a.ok()) ADD_FAILURE() << f.name << " " << target << " (ptxas): " << a.error().message;
-        else if (!b.ok()) ADD_FAILURE() << f.name << " " << target << " (ours): " << b.error().message;
-        else EXPECT_EQ(difference(*a, *b, 0), "") << f.name << " " << target;
+        if (!a.ok())
+          ADD_FAILURE() << f.name << " " << target << " (ptxas): " << a.error().message;
+        else if (!b.ok())
+          ADD_FAILURE() << f.name << " " << target << " (ours): " << b.error().message;
+        else
+          EXPECT_EQ(difference(*a, *b, 0), "") << f.name << " " << target;
       }
     }
   }
@@ -156,22 +164,25 @@ TEST(Assembler, CheckerCatchesSeededFaults) {
       }
     }
   }
-  std::printf("waits removed: %zu of %zu caught; stalls lowered: %zu of %zu caught\n", waits_caught, waits, stalls_caught, stalls);
+  std::printf("waits removed: %zu of %zu caught; stalls lowered: %zu of %zu caught\n", waits_caught, waits,
+              stalls_caught, stalls);
   EXPECT_GT(waits, 100u);
   EXPECT_GT(stalls, 100u);
-  EXPECT_EQ(waits_caught, waits);                 // every wait of ours has a reason
-  EXPECT_GE(stalls_caught * 10, stalls * 6);      // others are the usual stalls of branches, barriers and padding
+  EXPECT_EQ(waits_caught, waits);             // every wait of ours has a reason
+  EXPECT_GE(stalls_caught * 10, stalls * 6);  // others are the usual stalls of branches, barriers and padding
 }
 
 // What is not supported is an error that names function, line and instruction; nothing crashes.
 TEST(Assembler, UnsupportedInstructionsAreNamed) {
   ptx::Module module = parse_text("x.ptx",
-                                  ".version 6.0\n.target sm_60\n.address_size 64\n.visible .entry k(.param .u64 p)\n{\n .reg .f64 %fd<4>;\n div.rn.f64 %fd1, %fd2, %fd3;\n ret;\n}\n");
+                                  ".version 6.0\n.target sm_60\n.address_size 64\n.visible .entry k(.param .u64 "
+                                  "p)\n{\n .reg .f64 %fd<4>;\n div.rn.f64 %fd1, %fd2, %fd3;\n ret;\n}\n");
   for (const std::string& target : targets) {
     auto result = assemble_for(module, target);
     ASSERT_FALSE(result.ok());
     EXPECT_EQ(result.error().fault, Fault::input);
-    EXPECT_NE(result.error().message.find("function k, line 7: unsupported instruction `div.rn.f64"), std::string::npos) << result.error().message;
+    EXPECT_NE(result.error().message.find("function k, line 7: unsupported instruction `div.rn.f64"), std::string::npos)
+        << result.error().message;
   }
 }
 
@@ -202,10 +213,13 @@ TEST(Assembler, NvdisasmReadsWhatWeMean) {
       std::string line = said.substr(at, end - at);
       at = end + 1;
       size_t open = line.find("/*"), close = line.find("*/"), semicolon = line.find(';');
-      if (open == std::string::npos || close == std::string::npos || semicolon == std::string::npos || line.find_first_not_of("0123456789abcdef", open + 2) != close) continue;
+      if (open == std::string::npos || close == std::string::npos || semicolon == std::string::npos ||
+          line.find_first_not_of("0123456789abcdef", open + 2) != close)
+        continue;
       std::string text = line.substr(close + 2, semicolon - close - 2);
       size_t from = text.find_first_not_of(" \t"), to = text.find_last_not_of(" \t");
-      if (from != std::string::npos) texts[std::stoull(line.substr(open + 2, close - open - 2), nullptr, 16)] = text.substr(from, to - from + 1);
+      if (from != std::string::npos)
+        texts[std::stoull(line.substr(open + 2, close - open - 2), nullptr, 16)] = text.substr(from, to - from + 1);
     }
     size_t compared = 0, differ = 0;
     for (const isa::Located& l : isa::unpack(target, code)) {
@@ -214,7 +228,8 @@ TEST(Assembler, NvdisasmReadsWhatWeMean) {
       EXPECT_NE(isa::provenance(i.form), isa::Provenance::inferred) << isa::text(target, i) << " on " << name;
       auto it = texts.find(l.address);
       if (it == texts.end()) {  // nvdisasm 11.8 hides one instruction of sm_90
-        EXPECT_TRUE(i.mnemonic == isa::Mnemonic::VIMNMX) << name << " at " << fmt::format("{:#x}", l.address) << ": " << isa::text(target, i);
+        EXPECT_TRUE(i.mnemonic == isa::Mnemonic::VIMNMX)
+            << name << " at " << fmt::format("{:#x}", l.address) << ": " << isa::text(target, i);
         continue;
       }
       auto squeeze = [](const std::string& s) {
@@ -227,10 +242,14 @@ TEST(Assembler, NvdisasmReadsWhatWeMean) {
       bool label = false;
       for (uint32_t o = 0; o < i.operand_count; ++o) label |= i.operands[o].kind == isa::OperandKind::label;
       if (label) {  // the target is spelled in several ways; the simulator's results tell whether it is right
-        auto head = [](const std::string& s) { return s.substr(0, std::min({s.find(" 0x"), s.find(" `("), s.find(" ("), s.size()})); };
+        auto head = [](const std::string& s) {
+          return s.substr(0, std::min({s.find(" 0x"), s.find(" `("), s.find(" ("), s.size()}));
+        };
         ours = head(ours), theirs = head(theirs);
       }
-      if (ours != theirs && ++differ <= 20) ADD_FAILURE() << name << " at " << fmt::format("{:#x}", l.address) << ": `" << ours << "` is read as `" << theirs << "`";
+      if (ours != theirs && ++differ <= 20)
+        ADD_FAILURE() << name << " at " << fmt::format("{:#x}", l.address) << ": `" << ours << "` is read as `"
+                      << theirs << "`";
       ++compared;
     }
     EXPECT_EQ(differ, 0u);

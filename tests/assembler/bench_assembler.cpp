@@ -34,6 +34,7 @@ int main(int argc, char** argv) {
     for (const auto& k : result->kernels) instructions += k.instructions;
     best = std::min(best, ns);
   }
-  std::printf("%s: %llu instructions, best %.1f us, %.1f ns per instruction\n", argv[1], static_cast<unsigned long long>(instructions), best / 1e3, best / static_cast<double>(instructions));
+  std::printf("%s: %llu instructions, best %.1f us, %.1f ns per instruction\n", argv[1],
+              static_cast<unsigned long long>(instructions), best / 1e3, best / static_cast<double>(instructions));
   std::fputs(timings.tree().c_str(), stdout);
 }

@@ -45,7 +45,8 @@ inline ptx::Module parse_file(const std::string& path) {
   return parse_text(path, *text);
 }
 
-inline Result<Assembled> assemble_for(const ptx::Module& module, const std::string& target, int level = 3, uint32_t max_registers = 0) {
+inline Result<Assembled> assemble_for(const ptx::Module& module, const std::string& target, int level = 3,
+                                      uint32_t max_registers = 0) {
   Options o;
   o.target = isa::find_target(target);
   o.level = level;
@@ -58,7 +59,10 @@ inline Result<Assembled> assemble_for(const ptx::Module& module, const std::stri
 inline std::string run_command(const std::string& command, int& status) {
   std::string output;
   FILE* pipe = popen((command + " 2>&1").c_str(), "r");
-  if (!pipe) { status = -1; return output; }
+  if (!pipe) {
+    status = -1;
+    return output;
+  }
   char buffer[4096];
   while (size_t n = fread(buffer, 1, sizeof buffer, pipe)) output.append(buffer, n);
   status = pclose(pipe);
@@ -70,8 +74,14 @@ inline std::string reference_tool(const std::string& name, std::string& why) {
   if (const char* folder = std::getenv("RNDN_REFERENCE_TOOLS")) path = std::string(folder) + "/" + name;
   int status = 0;
   std::string version = run_command("'" + path + "' --version", status);
-  if (status != 0) { why = "no " + name + " on PATH or in RNDN_REFERENCE_TOOLS"; return {}; }
-  if (version.find("release 11.8") == std::string::npos) { why = name + " is not release 11.8 (set RNDN_REFERENCE_TOOLS)"; return {}; }
+  if (status != 0) {
+    why = "no " + name + " on PATH or in RNDN_REFERENCE_TOOLS";
+    return {};
+  }
+  if (version.find("release 11.8") == std::string::npos) {
+    why = name + " is not release 11.8 (set RNDN_REFERENCE_TOOLS)";
+    return {};
+  }
   return path;
 }
 
@@ -81,7 +91,8 @@ inline std::string temporary(const std::string& suffix) {
 }
 
 // Empty on failure, with the tool's words in `said`.
-inline std::vector<std::byte> assemble_with_ptxas(const std::string& ptxas, const std::string& path, const std::string& target, std::string& said) {
+inline std::vector<std::byte> assemble_with_ptxas(const std::string& ptxas, const std::string& path,
+                                                  const std::string& target, std::string& said) {
   std::string out = temporary(".cubin");
   int status = 0;
   said = run_command("'" + ptxas + "' --fmad=false -arch=" + target + " -o " + out + " " + path, status);
@@ -99,27 +110,88 @@ inline constexpr uint32_t blocks = 3, threads = 96, out_words = blocks * threads
 
 inline std::vector<uint64_t> input_words() {
   std::vector<uint64_t> words(blocks * threads * 3);
-  const uint64_t special[] = {0, 1, 2, 7, 31, 32, 33, 63, 64, 0x7f, 0x80, 0xff, 0x7fff, 0x8000, 0xffff, 0x10000, 0x7fffffff, 0x80000000, 0xffffffff, 0x100000000,
-                              0x7fffffffffffffff, 0x8000000000000000, 0xffffffffffffffff, 0x3ff0000000000000, 0xbff0000000000000, 0x7ff0000000000000,
-                              0xfff0000000000000, 0x7ff8000000000000, 0x0000000000000001, 0x8000000000000001, 0x0010000000000000, 0x7fefffffffffffff,
-                              0x3f800000, 0xbf800000, 0x7f800000, 0xff800000, 0x7fc00000, 0x00000001, 0x00800000, 0x007fffff, 0x7f7fffff, 0x4effffff, 0x4f000000,
-                              0x4f800000, 0x5f000000, 0x3f000000, 0xbf000000, 0x3fc00000, 0x40200000, 0x43e0000000000000, 0x41dfffffffc00000, 0x41efffffffe00000,
-                              0x3fe0000000000000, 0x3ff8000000000000, 0x4004000000000000, 0x3fdfffffffffffff};
+  const uint64_t special[] = {0,
+                              1,
+                              2,
+                              7,
+                              31,
+                              32,
+                              33,
+                              63,
+                              64,
+                              0x7f,
+                              0x80,
+                              0xff,
+                              0x7fff,
+                              0x8000,
+                              0xffff,
+                              0x10000,
+                              0x7fffffff,
+                              0x80000000,
+                              0xffffffff,
+                              0x100000000,
+                              0x7fffffffffffffff,
+                              0x8000000000000000,
+                              0xffffffffffffffff,
+                              0x3ff0000000000000,
+                              0xbff0000000000000,
+                              0x7ff0000000000000,
+                              0xfff0000000000000,
+                              0x7ff8000000000000,
+                              0x0000000000000001,
+                              0x8000000000000001,
+                              0x0010000000000000,
+                              0x7fefffffffffffff,
+                              0x3f800000,
+                              0xbf800000,
+                              0x7f800000,
+                              0xff800000,
+                              0x7fc00000,
+                              0x00000001,
+                              0x00800000,
+                              0x007fffff,
+                              0x7f7fffff,
+                              0x4effffff,
+                              0x4f000000,
+                              0x4f800000,
+                              0x5f000000,
+                              0x3f000000,
+                              0xbf000000,
+                              0x3fc00000,
+                              0x40200000,
+                              0x43e0000000000000,
+                              0x41dfffffffc00000,
+                              0x41efffffffe00000,
+                              0x3fe0000000000000,
+                              0x3ff8000000000000,
+                              0x4004000000000000,
+                              0x3fdfffffffffffff};
   std::mt19937_64 random(20240607);
   const size_t n = std::size(special);
   for (size_t k = 0; k < words.size(); ++k) {
     switch (random() % 6) {
-      case 0: case 1: words[k] = special[random() % n]; break;
+      case 0:
+      case 1: words[k] = special[random() % n]; break;
       case 2: words[k] = random(); break;
       case 3: words[k] = random() >> (random() % 64); break;
-      case 4: { double d = static_cast<double>(static_cast<int64_t>(random() % 2000001) - 1000000) / 64; std::memcpy(&words[k], &d, 8); break; }
-      default: { float a = static_cast<float>(static_cast<int64_t>(random() % 2000001) - 1000000) / 64; uint32_t u; std::memcpy(&u, &a, 4); words[k] = random() << 32 | u; }
+      case 4: {
+        double d = static_cast<double>(static_cast<int64_t>(random() % 2000001) - 1000000) / 64;
+        std::memcpy(&words[k], &d, 8);
+        break;
+      }
+      default: {
+        float a = static_cast<float>(static_cast<int64_t>(random() % 2000001) - 1000000) / 64;
+        uint32_t u;
+        std::memcpy(&u, &a, 4);
+        words[k] = random() << 32 | u;
+      }
     }
   }
   return words;
 }
 
-inline Result<std::vector<uint64_t>> run_interpreter(const ptx::Module& module, const std::string& kernel, const std::vector<uint64_t>& in) {
+inline Result<std::vector<uint64_t>> run_interpreter(const ptx::Module& module, const std::string& kernel,
+                                                     const std::vector<uint64_t>& in) {
   ptx::Memory memory;
   uint64_t args[2] = {memory.allocate(in.size() * 8), memory.allocate(out_words * 8)};
   memory.write(args[0], std::as_bytes(std::span(in)));
@@ -134,7 +206,8 @@ inline Result<std::vector<uint64_t>> run_interpreter(const ptx::Module& module, 
   return out;
 }
 
-inline Result<std::vector<uint64_t>> run_simulator(const std::string& target, std::span<const std::byte> cubin, const std::string& kernel, const std::vector<uint64_t>& in,
+inline Result<std::vector<uint64_t>> run_simulator(const std::string& target, std::span<const std::byte> cubin,
+                                                   const std::string& kernel, const std::vector<uint64_t>& in,
                                                    bool hazards = true, sim::Counters* counters = nullptr) {
   sim::Machine machine(target, 64 << 20);
   ASSIGN_OR_RETURN(sim::ModuleId module, machine.load(cubin));
@@ -148,7 +221,8 @@ inline Result<std::vector<uint64_t>> run_simulator(const std::string& target, st
   o.check_hazards = hazards;
   o.deterministic = true;
   o.max_warp_instructions = 3'000'000;
-  ASSIGN_OR_RETURN(sim::Counters c, machine.launch(module, kernel, {blocks, 1, 1}, {threads, 1, 1}, 0, std::as_bytes(std::span(args)), o));
+  ASSIGN_OR_RETURN(sim::Counters c, machine.launch(module, kernel, {blocks, 1, 1}, {threads, 1, 1}, 0,
+                                                   std::as_bytes(std::span(args)), o));
   if (counters) *counters = c;
   std::vector<uint64_t> out(out_words);
   RETURN_IF_ERROR(machine.read(args[1], out.data(), out_words * 8));
@@ -156,12 +230,14 @@ inline Result<std::vector<uint64_t>> run_simulator(const std::string& target, st
 }
 
 // "" when equal, else the first difference.
-inline std::string difference(const std::vector<uint64_t>& expected, const std::vector<uint64_t>& got, uint32_t per_thread) {
+inline std::string difference(const std::vector<uint64_t>& expected, const std::vector<uint64_t>& got,
+                              uint32_t per_thread) {
   for (size_t k = 0; k < expected.size(); ++k)
     if (expected[k] != got[k]) {
       size_t count = 0;
       for (size_t j = 0; j < expected.size(); ++j) count += expected[j] != got[j];
-      return fmt::format("word {} (thread {}, row {}): expected {:#x}, got {:#x}; {} words differ", k, per_thread ? k / per_thread : k, per_thread ? k % per_thread : 0, expected[k], got[k], count);
+      return fmt::format("word {} (thread {}, row {}): expected {:#x}, got {:#x}; {} words differ", k,
+                         per_thread ? k / per_thread : k, per_thread ? k % per_thread : 0, expected[k], got[k], count);
     }
   return {};
 }
