@@ -65,6 +65,7 @@ struct ListScheduler {
     };
     Stream global, shared, local;
     uint32_t last_fence = nil;
+    uint32_t uniform_writer = nil;  // uniform registers: written once, before all that reads them
     std::vector<uint32_t> since_fence;  // what the next fence waits for
     for (uint32_t k = 0; k < n; ++k) {
       const Inst& inst = f[code[k]];
@@ -78,6 +79,9 @@ struct ListScheduler {
         reader_list[r] = static_cast<uint32_t>(reader_nodes.size() - 1);
       };
       for (uint32_t o = 0; o < inst.sass.operand_count; ++o) {
+        if (inst.sass.operands[o].descriptor && uniform_writer != nil)
+          edge(uniform_writer, k, std::max(expected(f[code[uniform_writer]]), 1u));
+        if (inst.uses[o].file == isa::RegisterFile::uniform && inst.uses[o].writes()) uniform_writer = k;
         if (!inst.uses[o].reads()) continue;
         isa::RegisterFile file = inst.uses[o].file;
         uint32_t reg = inst.sass.operands[o].reg;
