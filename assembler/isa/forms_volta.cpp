@@ -123,7 +123,10 @@ constexpr const char* t_le[] = {"", ".LE"};
 constexpr const char* t_dot[] = {".4A", ".2A.LO", nullptr, ".2A.HI"};
 constexpr const char* t_pack[] = {".PACK_AB", ".BF16.PACK_AB"};
 constexpr const char* t_pack_89[] = {".F16.F32.PACK_AB", ".BF16.F32.PACK_AB"};
-constexpr const char* t_f2ip[] = {".U8.F32.TRUNC", ".S8.F32.TRUNC"};
+constexpr const char* t_f2ip[] = {".U8.F32", ".S8.F32"};
+// Instructions that round to nearest or towards zero only; the vendor's disassembler calls the other codes invalid.
+constexpr const char* t_trunc[] = {"", nullptr, nullptr, ".TRUNC"};
+constexpr const char* t_rz[] = {"", nullptr, nullptr, ".RZ"};
 constexpr const char* t_half[] = {"", ".F32"};
 constexpr const char* t_bf16[] = {"", ".BF16_V2"};
 constexpr const char* t_relu[] = {"", ".RELU"};
@@ -474,9 +477,8 @@ constexpr void float_rows(Table<N>& t) {
                 .slots(Rd, A, B)
                 .mods(m(K::Relu, 75, 1, t_relu), m(K::Pack, 76, 1, new_text ? t_pack_89 : t_pack)));
     t.add(op(M::F2IP, "F2IP", 0x243, L::alu, sm_86 | sm_89 | sm_90)
-              .fix(78, 2, 3)
               .slots(Rd, A, B, C)
-              .mods(m(K::Signed, 76, 1, t_f2ip), m(K::NTZ, 74, 1, t_ntz)));
+              .mods(m(K::Signed, 76, 1, t_f2ip), m(K::Rounding, 78, 2, t_trunc, 3), m(K::NTZ, 74, 1, t_ntz)));
   }
 
   // One source: function unit and conversions
@@ -519,7 +521,8 @@ constexpr void float_rows(Table<N>& t) {
   cp.immediate = I32;
   cp.neg_b = cp.abs_b = false;
   two_sources(t, op(M::I2FP, "I2FP.F32", 0x045, L::alu, sm_86 | sm_89 | sm_90).fix(75, 3, 2).fix(84, 2, 2).slot(Rd),
-              "1456", cp, [&](const Builder& b) { return b.mods(m(K::Signed, 74, 1, t_silent, 1)); });
+              "1456", cp,
+              [&](const Builder& b) { return b.mods(m(K::Signed, 74, 1, t_silent, 1), m(K::Rounding, 78, 2, t_rz)); });
 }
 
 template <size_t N>

@@ -244,7 +244,7 @@ struct Printer {
           if (!sign || size != 2) s += int_name(sign, size);
           return s + form.mods[3].texts[mod(K::Rounding)];
         }
-        case M::I2FP: return s + int_name(mod(K::Signed), 2);
+        case M::I2FP: return s + int_name(mod(K::Signed), 2) + form.mods[1].texts[mod(K::Rounding)];
         case M::F2F:
           if (mod(K::FTZ)) s += ".FTZ";
           return s + float_name(mod(K::DestFormat)) + float_name(mod(K::SourceFormat)) +

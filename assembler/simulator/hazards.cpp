@@ -261,7 +261,12 @@ uint32_t distance(Producer p, Role role, uint32_t row, const isa::Target& target
 void make_footprints(Program& program) {
   const isa::Target& target = *program.target;
   program.footprints.resize(program.instructions.size());
+  auto undecodable = program.undecodable.begin();
   for (size_t i = 0; i < program.instructions.size(); ++i) {
+    if (undecodable != program.undecodable.end() && undecodable->first == i) {
+      ++undecodable;  // no form, so nothing to ask about; executing it is an error
+      continue;
+    }
     const isa::Instruction& in = program.instructions[i];
     Footprint& f = program.footprints[i];
     const Unit unit = unit_of(in.mnemonic, target.family == isa::Family::volta);
@@ -322,10 +327,17 @@ void make_footprints(Program& program) {
         default: break;
       }
     }
-    if (in.mnemonic == Mnemonic::P2R) add(false, row_predicate, 7, r_predicate_alu);
-    if (in.mnemonic == Mnemonic::R2P)
-      for (uint32_t p = 0; p < 7; ++p)
-        if (in.operands[1].value >> p & 1) add(true, row_predicate + p, 1, 0);
+    // P2R and R2P touch the predicates of their mask, as runs of consecutive ones.
+    const auto add_mask = [&](bool write, uint32_t bits) {
+      for (uint32_t p = 0; p < 7; ++p) {
+        uint32_t n = 0;
+        while (bits >> (p + n) & 1) ++n;
+        if (n) add(write, row_predicate + p, n, r_predicate_alu);
+        p += n;
+      }
+    };
+    add_mask(false, isa::implicit_predicate_reads(in) & 0x7fu);
+    add_mask(true, isa::implicit_predicate_writes(in) & 0x7fu);
     // Pascal's compare-and-swap reads the register after the compare value as well; register_count knows the size of one.
     if (target.family == isa::Family::pascal &&
         (in.mnemonic == Mnemonic::ATOM_CAS || in.mnemonic == Mnemonic::ATOMS_CAS)) {
@@ -530,7 +542,8 @@ void after_issue(Warp& w, const Op& op, const Footprint& f, uint32_t mask, const
   if (f.late_sources)
     for (uint32_t i = 0; i < f.read_count; ++i) {
       const Footprint::Rows& r = f.reads[i];
-      if (r.role == r_guard || r.first >= row_predicate) continue;
+      // Predicates and uniform registers are read at issue: ptxas overwrites them in the next cycle (`LDS R2, [UR4]`, `ULDC UR4, ..`).
+      if (r.role == r_guard || r.first >= row_uniform) continue;
       for (uint32_t number = r.first; number < static_cast<uint32_t>(r.first) + r.count && number < row_count;
            ++number) {
         Timing::Row& row = t.rows[number];

@@ -115,7 +115,8 @@ Status atomic(Warp& w, const Op& op, uint32_t mask) {
 }
 
 // Compare in d2, swap in row z; a: address. x: space << 16 | pool bits (1 compare, 2 swap).
-// Shared CAST (y): the result is 1 when the swap was done, else 0, as the retry loops of .SPIN test it.
+// Shared CAST (test): the result is 1 when the swap was done, else 0; .64 gives it as a 64-bit number, and the vendor's retry loops compare
+// both words with those of 1.
 template <bool wide_data, bool test>
 Status compare_and_swap(Warp& w, const Op& op, uint32_t mask) {
   if (!descriptor_holds(w, op)) return bad_descriptor(w, op, mask);
@@ -142,7 +143,10 @@ Status compare_and_swap(Warp& w, const Op& op, uint32_t mask) {
                                          __ATOMIC_SEQ_CST);
       d[l] = old;
     }
-    if (test) d[l] = done;
+    if (test) {
+      d[l] = done;
+      if (wide_data) d[l + lanes] = 0;
+    }
     performed |= 1u << l;
     ++(space == 2 ? w.tally->counters.shared_accesses : w.tally->counters.global_store_sectors);
   }

@@ -139,6 +139,7 @@ Status i2f(Warp& w, const Op& op, uint32_t mask) {
 }
 
 // Integer to integer, saturating. dest, source sizes; y |x|, z -x; is_signed = source, integral = destination signed. Writes CC (Pascal).
+// A 16-bit result leaves the upper half zero, also a signed one: ptxas stores I2I.S16.S8 as the zero-extended 16-bit register that it is.
 Status i2i(Warp& w, const Op& op, uint32_t mask) {
   const Fields f = unpack(op.x);
   const uint32_t from = 8u << f.source, to = 8u << f.dest;
@@ -157,6 +158,7 @@ Status i2i(Warp& w, const Op& op, uint32_t mask) {
     r[l] = static_cast<uint32_t>(f.integral ? sign_extend(static_cast<uint64_t>(v), to)
                                             : zero_extend(static_cast<uint64_t>(v), to));
     negative |= (r[l] >> 31) << l;
+    if (to == 16) r[l] &= 0xffff;
     zero |= (r[l] == 0 ? 1u : 0u) << l;
   }
   commit(row(w, op.d), r, mask);

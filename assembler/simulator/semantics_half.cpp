@@ -72,8 +72,9 @@ Status pack_halves(Warp& w, const Op& op, uint32_t mask) {
 // One float to a byte, truncated and saturated.
 Status float_to_byte(Warp& w, const Op& op, uint32_t mask) {
   const bool is_signed = op.x;
+  const uint32_t rounding = op.y;
   map1(w, op, mask, [=](uint32_t a) {
-    return static_cast<uint32_t>(to_integer(static_cast<double>(as_float(a)), 8, is_signed, 3, false));
+    return static_cast<uint32_t>(to_integer(static_cast<double>(as_float(a)), 8, is_signed, rounding, false)) & 0xff;
   });
   return Status::go;
 }
@@ -134,7 +135,7 @@ bool select_half(Selector& s, Op& op) {
       if (s.operand(1).reg != isa::RZ || s.operand(3).reg != isa::RZ)
         return s.unsupported("F2IP that packs several values");
       op.a = s.f32(2);
-      op.x = m(K::Signed);
+      op.x = m(K::Signed), op.y = m(K::Rounding);
       return with(float_to_byte);
     default: return false;
   }

@@ -302,6 +302,30 @@ Status pset(Warp& w, const Op& op, uint32_t mask) {
   return Status::go;
 }
 
+// The condition code to and from bits of a register: 0 zero, 1 negative, 2 carry, 3 overflow. x mask, y first bit.
+Status condition_to_bits(Warp& w, const Op& op, uint32_t mask) {
+  const uint32_t* a = row(w, op.a);
+  uint32_t r[lanes];
+  for (uint32_t l = 0; l < lanes; ++l) {
+    const uint32_t bits =
+        (w.zero >> l & 1) | (w.negative >> l & 1) << 1 | (w.carry >> l & 1) << 2 | (w.overflow >> l & 1) << 3;
+    r[l] = (a[l] & ~(op.x << op.y)) | (bits & op.x) << op.y;
+  }
+  commit(row(w, op.d), r, mask);
+  return Status::go;
+}
+Status bits_to_condition(Warp& w, const Op& op, uint32_t mask) {
+  const uint32_t* a = row(w, op.a);
+  uint32_t* const flags[] = {&w.zero, &w.negative, &w.carry, &w.overflow};
+  for (uint32_t f = 0; f < 4; ++f) {
+    if (!(op.x >> f & 1)) continue;
+    uint32_t bits = 0;
+    for (uint32_t l = 0; l < lanes; ++l) bits |= (a[l] >> (op.y + f) & 1) << l;
+    merge(*flags[f], bits, mask);
+  }
+  return Status::go;
+}
+
 }  // namespace
 
 bool select_pascal_integer(Selector& s, Op& op) {
@@ -452,6 +476,18 @@ bool select_pascal_integer(Selector& s, Op& op) {
       if (cc) return s.unsupported("a condition code written by predicate logic");
       return with(setp ? psetp : pset);
     }
+    case Mnemonic::P2R:
+    case Mnemonic::R2P: {
+      if (!m(K::FromCC)) return false;  // predicates: as on Volta (semantics_integer.cpp)
+      const bool to_register = s.in->mnemonic == Mnemonic::P2R;
+      const uint32_t a = to_register ? 1 : 0;
+      if (s.operand(a + 1).kind != isa::OperandKind::immediate) return s.unsupported("a mask that is no immediate");
+      if (to_register) op.d = s.destination(0);
+      op.a = s.integer(a);
+      op.x = static_cast<uint32_t>(s.operand(a + 1).value) & 15;
+      op.y = 8 * m(K::Byte);
+      return with(to_register ? condition_to_bits : bits_to_condition);
+    }
     case Mnemonic::POPC:
     case Mnemonic::FLO:
     case Mnemonic::SEL:
@@ -460,8 +496,6 @@ bool select_pascal_integer(Selector& s, Op& op) {
     case Mnemonic::MOV32I:
     case Mnemonic::IDP:
     case Mnemonic::VABSDIFF:
-    case Mnemonic::P2R:
-    case Mnemonic::R2P:
     case Mnemonic::LEPC:
     case Mnemonic::LDC:
       // As on Volta (semantics_integer.cpp).

@@ -10,17 +10,6 @@ bool has_test_shape(const ptx::Function& f) {
   return f.parameters.size() == 2 && f.parameters[0].name == "in" && f.parameters[1].name == "out";
 }
 
-// Where the simulator is not yet a witness for ptxas's code (our code for the same PTX is checked against the interpreter all the same).
-const char* simulator_gap(const std::string& kernel, const std::string& target) {
-  const bool pascal = target == "sm_60" || target == "sm_61";
-  if (pascal && (kernel == "convert_integers" || kernel.starts_with("floats_to_integers")))
-    return "I2I.S16 leaves the upper half zero, the simulator extends the sign";
-  if (pascal && kernel == "compare_integers") return "R2P CC";
-  if (!pascal && kernel == "integer32") return "the addend pair of IMAD.HI";
-  if (!pascal && kernel == "atomics") return "ATOMS.CAST.SPIN";
-  return nullptr;
-}
-
 TEST(Assembler, AssemblesEveryFileForEveryTargetAtEveryLevel) {
   for (const std::string& path : ptx_files()) {
     ptx::Module module = parse_file(path);
@@ -92,11 +81,7 @@ TEST(Assembler, SameResultsAsPtxas) {
       }
       for (const ptx::Function& f : module.functions) {
         if (!has_test_shape(f)) continue;
-        if (const char* gap = simulator_gap(f.name, target)) {
-          std::printf("skipped: %s on %s: %s\n", f.name.c_str(), target.c_str(), gap);
-          continue;
-        }
-        auto a = run_simulator(target, theirs, f.name, in, false), b = run_simulator(target, ours->cubin, f.name, in);
+        auto a = run_simulator(target, theirs, f.name, in), b = run_simulator(target, ours->cubin, f.name, in);
         if (!a.ok())
           ADD_FAILURE() << f.name << " " << target << " (ptxas): " << a.error().message;
         else if (!b.ok())

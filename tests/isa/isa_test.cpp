@@ -218,6 +218,16 @@ TEST(Make, Pascal) {
   EXPECT_TRUE(reads_carry(add));
 }
 
+// I2FP and F2IP round to nearest or towards zero; the codes between are words that the vendor's disassembler calls invalid.
+TEST(Decode, RefusesInvalidRoundings) {
+  for (uint64_t rounding = 0; rounding < 4; ++rounding) {
+    const bool valid = rounding == 0 || rounding == 3;
+    Instruction in;
+    EXPECT_EQ(decode(target("sm_86"), {0x0000001600197245, 0x000fca0000201000 | rounding << 14}, 0, in), valid);
+    EXPECT_EQ(decode(target("sm_90"), {0x00000020ff137243, 0x001fcc00000004ff | rounding << 14}, 0, in), valid);
+  }
+}
+
 TEST(Encode, RefusesWhatDoesNotFit) {
   const Target& t = target("sm_86");
   Instruction in = built(t, Mnemonic::IADD3, {gpr(1), gpr(2), gpr(4), gpr(RZ)});
