@@ -2,7 +2,7 @@
 //
 // Input: allocated code in its final order with explicit branches. Output: Inst::sass.control of every instruction.
 //
-// Fixed latencies: inside a block an instruction issues no earlier than each producer's issue plus the distance of latency.h; the stall of the
+// Fixed latencies: inside a block an instruction issues no earlier than each producer's issue plus the distance of isa/latencies.h; the stall of the
 // instruction before it makes up the difference. At the end of a block everything in flight is drained, so that no block depends on the times
 // of another.
 // Variable latencies: a producer sets one of six scoreboards; whoever touches its result first waits for it. Which scoreboards are pending for
@@ -26,39 +26,28 @@ namespace {
 using isa::RegisterFile;
 using L = isa::LatencyClass;
 
-constexpr uint32_t predicate_base = 256, carry = 264, uniform_base = 272, resource_count = 336;
+constexpr uint32_t predicate_base = 256, carry = 264, uniform_base = 272, uniform_predicate_base = 336,
+                   resource_count = 344;
 constexpr uint32_t nobody = UINT32_MAX;
 
-uint32_t resource(uint32_t reg, RegisterFile file) {
-  switch (file) {
-    case RegisterFile::gpr: return reg;
-    case RegisterFile::predicate: return predicate_base + reg;
-    case RegisterFile::uniform: return uniform_base + reg;
-    default: return nobody;
-  }
+RegisterFile file_of(uint32_t resource) {
+  return resource < predicate_base           ? RegisterFile::gpr
+         : resource < carry                  ? RegisterFile::predicate
+         : resource < uniform_base           ? RegisterFile::none
+         : resource < uniform_predicate_base ? RegisterFile::uniform
+                                             : RegisterFile::uniform_predicate;
 }
 
-// Every register that the instruction touches: f(resource, file, is_write, is_guard).
+// Every register that the instruction touches, but for the condition code: f(resource, file, is_write, is_guard).
 template <class F>
 void for_each_resource(const Inst& inst, F&& f) {
-  const isa::Instruction& s = inst.sass;
-  for (uint32_t k = 0; k < s.operand_count; ++k) {
-    const Use& u = inst.uses[k];
-    const isa::Operand& o = s.operands[k];
-    if (u.access == isa::Access::none) continue;
-    if (o.kind == isa::OperandKind::address && o.uniform != isa::URZ)
-      for (uint32_t w = 0; w < (o.descriptor ? 2u : 1u); ++w)
-        f(uniform_base + o.uniform + w, RegisterFile::uniform, false, false);
-    if (u.file == RegisterFile::gpr         ? o.reg == isa::RZ
-        : u.file == RegisterFile::predicate ? o.reg == isa::PT
-                                            : u.file != RegisterFile::uniform || o.reg == isa::URZ)
-      continue;
-    for (uint32_t w = 0; w < u.width(); ++w) {
-      if (u.reads()) f(resource(o.reg + w, u.file), u.file, false, false);
-      if (u.writes()) f(resource(o.reg + w, u.file), u.file, true, false);
-    }
-  }
-  if (s.guard != isa::PT) f(predicate_base + s.guard, RegisterFile::predicate, false, true);
+  for_each_register(inst, [&](uint32_t reg, uint32_t width, RegisterFile file, bool write, bool guard) {
+    const uint32_t base = file == RegisterFile::gpr         ? 0
+                          : file == RegisterFile::predicate ? predicate_base
+                          : file == RegisterFile::uniform   ? uniform_base
+                                                            : uniform_predicate_base;
+    for (uint32_t w = 0; w < width; ++w) f(base + reg + w, file, write, guard);
+  });
 }
 
 // Scoreboards pending per register.
@@ -219,6 +208,9 @@ struct Assigner {
     struct Write {
       uint32_t time = 0, inst = nobody;
     };
+    Distances distances(t);
+    uint64_t present = 0;  // latency classes of the kernel
+    for (const Inst& inst : code.insts) present |= uint64_t{1} << static_cast<unsigned>(inst.latency);
     std::vector<Write> last(resource_count);
     std::vector<uint32_t> touched;
     for (const CodeBlock& b : code.blocks) {
@@ -232,13 +224,13 @@ struct Assigner {
           const Write& w = last[r];
           if (w.inst == nobody) return;
           const Inst& producer = code.insts[w.inst];
-          uint32_t d = r == carry ? carry_distance(producer) : read_after_write(t, producer, file, inst, guard);
-          earliest = std::max(earliest, w.time + d);
+          earliest = std::max(earliest, w.time + distances.read_after_write(producer, file, inst, guard));
         };
         for_each_resource(inst, [&](uint32_t r, RegisterFile file, bool write, bool guard) {
           if (!write) return read(r, file, guard);
           const Write& w = last[r];
-          if (w.inst != nobody) earliest = std::max(earliest, w.time + write_after_write(t, code.insts[w.inst], inst));
+          if (w.inst != nobody)
+            earliest = std::max(earliest, w.time + distances.write_after_write(code.insts[w.inst], inst, file));
         });
         if (inst.reads_carry) read(carry, RegisterFile::none, false);
         if (k > b.begin) {
@@ -247,7 +239,8 @@ struct Assigner {
           // A scoreboard set by the instruction right before is visible after two cycles.
           uint8_t set = static_cast<uint8_t>((c.write_barrier != 7 ? 1u << c.write_barrier : 0) |
                                              (c.read_barrier != 7 ? 1u << c.read_barrier : 0));
-          if (set & inst.sass.control.wait_mask) earliest = std::max(earliest, previous_time + 2);
+          if (set & inst.sass.control.wait_mask)
+            earliest = std::max(earliest, previous_time + isa::scoreboard_distance);
           before.sass.control.stall = static_cast<uint8_t>(std::min(earliest - previous_time, 15u));
           time = earliest;
         }
@@ -267,11 +260,10 @@ struct Assigner {
       // Drain. The last instruction may also set a scoreboard that the next block waits for at once.
       uint32_t until = previous_time + 1;
       Inst& end = code.insts[b.end - 1];
-      if (end.sass.control.write_barrier != 7 || end.sass.control.read_barrier != 7) until = previous_time + 2;
+      if (end.sass.control.write_barrier != 7 || end.sass.control.read_barrier != 7)
+        until = previous_time + isa::scoreboard_distance;
       for (uint32_t r : touched) {
-        const Inst& producer = code.insts[last[r].inst];
-        RegisterFile file = r >= predicate_base && r < carry ? RegisterFile::predicate : RegisterFile::gpr;
-        uint32_t d = r == carry ? carry_distance(producer) : settled(t, producer, file);
+        const uint32_t d = distances.settled(code.insts[last[r].inst], file_of(r), present);
         until = std::max(until, last[r].time + d);
       }
       end.sass.control.stall =

@@ -36,6 +36,7 @@ void describe(Inst& inst) {
   inst.latency = isa::latency_class(s);
   inst.reads_carry = isa::reads_carry(s);
   inst.writes_carry = isa::writes_carry(s);
+  inst.uniform_guard = isa::guard_is_uniform(s.form);
   using L = isa::LatencyClass;
   switch (inst.latency) {
     case L::global_load: inst.memory = Memory::global_load; break;

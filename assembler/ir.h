@@ -57,6 +57,7 @@ struct Inst {
   bool pinned = false;       // has an effect besides its registers: never removed
   bool cooperative = false;  // comes from a .sync operation of PTX (attribute COOP_GROUP_INSTR_OFFSETS)
   bool reads_carry = false, writes_carry = false;  // Pascal's CC
+  bool uniform_guard = false;                      // the guard is a uniform predicate
   uint32_t line = 0;                               // of the PTX source
 };
 
@@ -126,29 +127,47 @@ void for_each_successor(const Block& b, F&& f) {
   if (!is_none(b.next) && b.next != b.taken) f(b.next);
 }
 
-// Calls f(register, width, file) for every register range that the instruction reads: operands, then the guard.
+// The one list of the registers that an instruction names: calls f(register, width, file, write, guard) for every range that it reads or
+// writes, of every file: operands (an address also reads its uniform register, the memory descriptor's pair), then the guard. Zero and true
+// registers are left out. Pascal's condition code is apart (reads_carry, writes_carry). Selection makes no instruction that names predicates
+// by a mask.
+template <class F>
+void for_each_register(const Inst& inst, F&& f) {
+  using isa::RegisterFile;
+  for (uint32_t k = 0; k < inst.sass.operand_count; ++k) {
+    const Use& u = inst.uses[k];
+    const isa::Operand& o = inst.sass.operands[k];
+    if (u.access == isa::Access::none) continue;
+    if (o.kind == isa::OperandKind::address && o.uniform != isa::URZ)
+      f(uint32_t{o.uniform}, o.descriptor ? 2u : 1u, RegisterFile::uniform, false, false);
+    uint32_t zero = isa::PT;
+    switch (u.file) {
+      case RegisterFile::gpr: zero = isa::RZ; break;
+      case RegisterFile::uniform: zero = isa::URZ; break;
+      case RegisterFile::predicate:
+      case RegisterFile::uniform_predicate: break;
+      default: continue;  // B registers: the order of control flow keeps them apart
+    }
+    if (o.reg == zero) continue;
+    if (u.reads()) f(o.reg, u.width(), u.file, false, false);
+    if (u.writes()) f(o.reg, u.width(), u.file, true, false);
+  }
+  if (inst.sass.guard != isa::PT)
+    f(inst.sass.guard, 1u, inst.uniform_guard ? RegisterFile::uniform_predicate : RegisterFile::predicate, false, true);
+}
+
+// The same for the two files that are allocated: f(register, width, file).
 template <class F>
 void for_each_read(const Inst& inst, F&& f) {
-  for (uint32_t k = 0; k < inst.sass.operand_count; ++k)
-    if (inst.uses[k].reads()) {
-      uint32_t r = inst.sass.operands[k].reg;
-      if (inst.uses[k].file == isa::RegisterFile::gpr
-              ? r != isa::RZ
-              : inst.uses[k].file == isa::RegisterFile::predicate && r != isa::PT)
-        f(r, inst.uses[k].width(), inst.uses[k].file);
-    }
-  if (inst.sass.guard != isa::PT) f(inst.sass.guard, 1u, isa::RegisterFile::predicate);
+  for_each_register(inst, [&](uint32_t r, uint32_t width, isa::RegisterFile file, bool write, bool) {
+    if (!write && (file == isa::RegisterFile::gpr || file == isa::RegisterFile::predicate)) f(r, width, file);
+  });
 }
 template <class F>
 void for_each_write(const Inst& inst, F&& f) {
-  for (uint32_t k = 0; k < inst.sass.operand_count; ++k)
-    if (inst.uses[k].writes()) {
-      uint32_t r = inst.sass.operands[k].reg;
-      if (inst.uses[k].file == isa::RegisterFile::gpr
-              ? r != isa::RZ
-              : inst.uses[k].file == isa::RegisterFile::predicate && r != isa::PT)
-        f(r, inst.uses[k].width(), inst.uses[k].file);
-    }
+  for_each_register(inst, [&](uint32_t r, uint32_t width, isa::RegisterFile file, bool write, bool) {
+    if (write && (file == isa::RegisterFile::gpr || file == isa::RegisterFile::predicate)) f(r, width, file);
+  });
 }
 
 }  // namespace rndn::assembler

@@ -9,158 +9,84 @@ using L = isa::LatencyClass;
 using isa::Family;
 using isa::RegisterFile;
 
-namespace {
-bool has_result(const Inst& inst) {
-  bool any = false;
-  for_each_write(inst, [&](uint32_t, uint32_t, RegisterFile) { any = true; });
-  return any;
+using isa::Role;
+
+bool sets_write_barrier(const isa::Target& target, const Inst& inst) {
+  if (!isa::scoreboards(target, inst.latency).write) return false;
+  bool result = false;
+  for_each_register(inst, [&](uint32_t, uint32_t, RegisterFile, bool write, bool) { result |= write; });
+  return result;
 }
-bool is_memory(L c) {
-  switch (c) {
-    case L::global_load:
-    case L::global_store:
-    case L::global_atomic:
-    case L::shared_load:
-    case L::shared_store:
-    case L::shared_atomic:
-    case L::local_load:
-    case L::local_store:
-    case L::async_copy:
-    case L::shuffle:
+
+bool reads_late(const isa::Target& target, const Inst& inst) {
+  return isa::scoreboards(target, inst.latency).read || inst.latency == L::fence;  // CCTL has an address
+}
+
+namespace {
+// FP64 on sm_8x keeps a distance besides its scoreboard; other announced results need none.
+bool only_scoreboard(const isa::Target& t, const Inst& producer) {
+  if (producer.latency == L::fp64 && t.family == Family::volta) return false;
+  return sets_write_barrier(t, producer);
+}
+// A predicate that decides whether something happens is read earlier than one that is data.
+bool decides(L consumer) {
+  switch (consumer) {
+    case L::branch:
+    case L::vote:
     case L::barrier:
-    case L::space_query:
-    case L::constant_load: return true;
+    case L::convergence: return true;
     default: return false;
+  }
+}
+Role role_of(RegisterFile file, L consumer, bool guard) {
+  switch (file) {
+    case RegisterFile::gpr: return Role::gpr;
+    case RegisterFile::predicate: return guard || decides(consumer) ? Role::guard : Role::predicate;
+    case RegisterFile::uniform: return Role::uniform;
+    case RegisterFile::uniform_predicate: return guard ? Role::uniform_guard : Role::uniform_predicate;
+    default: return Role::carry;
   }
 }
 }  // namespace
 
-bool sets_write_barrier(const isa::Target& target, const Inst& inst) {
-  switch (inst.latency) {
-    case L::fp64: return target.fp64_scoreboard;
-    case L::sfu:
-    case L::special:
-    case L::to_uniform:
-    case L::constant_load:
-    case L::global_load:
-    case L::global_atomic:
-    case L::shared_load:
-    case L::shared_atomic:
-    case L::local_load:
-    case L::shuffle:
-    case L::space_query: return has_result(inst);
-    default: return false;
-  }
+uint32_t Distances::look_up(L producer, L consumer, Role role) {
+  uint8_t& known = known_[(static_cast<size_t>(producer) * classes + static_cast<size_t>(consumer)) * roles +
+                          static_cast<size_t>(role)];
+  if (known == 0) known = isa::issue_distance(t_, producer, consumer, role).cycles;
+  return known;
 }
 
-bool reads_late(const isa::Target& target, const Inst& inst) {
-  switch (inst.latency) {
-    case L::fp64: return target.fp64_scoreboard;
-    case L::sfu:
-    case L::global_load:
-    case L::global_store:
-    case L::global_atomic:
-    case L::shared_load:
-    case L::shared_store:
-    case L::shared_atomic:
-    case L::local_load:
-    case L::local_store:
-    case L::shuffle:
-    case L::constant_load:
-    case L::space_query:
-    case L::to_uniform:
-    case L::async_copy: return true;
-    case L::fence: return true;  // CCTL with an address
-    default: return false;
-  }
+uint32_t Distances::read_after_write(const Inst& producer, RegisterFile file, const Inst& consumer, bool guard) {
+  if (only_scoreboard(t_, producer)) return 0;
+  if (file == RegisterFile::none)  // exceptions within classes
+    return isa::issue_distance(t_, producer.sass, consumer.sass, Role::carry).cycles;
+  return look_up(producer.latency, consumer.latency, role_of(file, consumer.latency, guard));
 }
 
-uint32_t read_after_write(const isa::Target& target, const Inst& producer, RegisterFile file, const Inst& consumer,
-                          bool guard) {
-  const L p = producer.latency, c = consumer.latency;
-  if (target.family == Family::pascal) {
-    if (sets_write_barrier(target, producer)) return 0;
-    if (file == RegisterFile::predicate) return 13;
-    if (p == L::range_reduction) return 2;
-    switch (c) {
-      case L::global_load:
-      case L::global_store:
-      case L::global_atomic:
-      case L::local_load:
-      case L::local_store:
-      case L::sfu:
-      case L::fence: return 2;
-      case L::shared_load:
-      case L::shared_store:
-      case L::shared_atomic:
-      case L::constant_load:
-      case L::shuffle: return 4;
-      default: return 6;
-    }
-  }
-  if (p == L::uniform_move) return 4;
-  if (p == L::uniform) return 12;
-  if (file == RegisterFile::predicate) {
-    if (p == L::fp64) return guard || c == L::branch || c == L::vote || c == L::barrier ? 14 : 8;
-    if (sets_write_barrier(target, producer)) return 0;
-    if (guard || c == L::branch || c == L::vote || c == L::barrier || is_memory(c)) return 13;
-    return c == L::fma || c == L::wide || p == L::fma || p == L::wide ? 5 : c == L::fp64 ? 6 : 4;
-  }
-  if (p == L::fp64) return c == L::fp64 ? 8 : 10;
-  if (sets_write_barrier(target, producer)) return 0;
-  if (p == L::half_mma) return 10;
-  if (p == L::cs2r) return 6;
-  if (c == L::fp64) return 7;
-  if (is_memory(c)) return p == L::wide ? 6 : 5;
-  if (p == L::fma) return c == L::fma || c == L::wide ? 4 : 5;
-  if (p == L::wide) return c == L::wide ? 6 : 5;
-  return c == L::alu || c == L::vote ? 4 : 5;
+uint32_t Distances::settled(const Inst& producer, RegisterFile file, uint64_t consumers) {
+  if (only_scoreboard(t_, producer)) return 0;
+  if (file == RegisterFile::none) return 13;
+  uint32_t most = 1;
+  for (uint32_t c = 0; c < classes; ++c)
+    if (consumers >> c & 1)
+      most = std::max(most, look_up(producer.latency, static_cast<L>(c), role_of(file, static_cast<L>(c), true)));
+  return most;
 }
 
-uint32_t carry_distance(const Inst& producer) {
-  return producer.sass.mnemonic == isa::Mnemonic::IMNMX || producer.sass.mnemonic == isa::Mnemonic::ISET ||
-                 producer.sass.mnemonic == isa::Mnemonic::I2I
-             ? 13
-             : 6;
-}
-
-uint32_t settled(const isa::Target& target, const Inst& producer, RegisterFile file) {
-  if (target.family == Family::pascal)
-    return sets_write_barrier(target, producer) ? 0 : file == RegisterFile::predicate ? 13 : 6;
-  if (producer.latency == L::fp64) return file == RegisterFile::predicate ? 14 : 10;
-  if (sets_write_barrier(target, producer)) return 0;
-  if (producer.latency == L::uniform) return 12;
-  if (producer.latency == L::uniform_move) return 4;
-  if (file == RegisterFile::predicate) return 13;
-  return producer.latency == L::half_mma ? 10 : 7;
-}
-
-uint32_t write_after_write(const isa::Target& target, const Inst& first, const Inst& second) {
-  if (sets_write_barrier(target, first)) return 1;  // the second waits for the first's scoreboard
-  if (sets_write_barrier(target, second)) return 6;
-  uint32_t a = settled(target, first, RegisterFile::gpr), b = second.latency == L::fp64 ? 8 : 4;
+// The later of two writes must arrive later: the difference of their distances to a common reader.
+uint32_t Distances::write_after_write(const Inst& first, const Inst& second, RegisterFile file) {
+  if (sets_write_barrier(t_, first)) return 1;  // the second waits for the first's scoreboard
+  const Role role = role_of(file, L::alu, true);
+  const uint32_t a = look_up(first.latency, L::alu, role);
+  if (sets_write_barrier(t_, second)) return a;
+  const uint32_t b = look_up(second.latency, L::alu, role);
   return a > b ? a - b + 1 : 1;
 }
 
 uint32_t least_stall(const isa::Target& target, const Inst& inst) {
-  const L c = inst.latency;
-  using M = isa::Mnemonic;
-  if (target.family == Family::pascal) {
-    switch (c) {
-      case L::branch: return inst.sass.mnemonic == M::EXIT ? 15 : 13;
-      case L::barrier: return 15;
-      case L::fence: return 15;
-      case L::wait: return 3;
-      default: return 1;
-    }
-  }
-  switch (c) {
-    case L::branch: return 5;
-    case L::barrier:
-    case L::fence: return 6;
-    case L::convergence: return inst.sass.mnemonic == M::BSSY ? 2 : 12;
-    default: return 1;
-  }
+  if (target.family == Family::volta && inst.latency == L::convergence)
+    return inst.sass.mnemonic == isa::Mnemonic::BSSY ? 2 : 12;
+  return isa::minimum_stall(target, inst.sass);
 }
 
 uint32_t expected_latency(const isa::Target& target, const Inst& inst) {

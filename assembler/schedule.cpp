@@ -25,11 +25,15 @@ struct Edge {
 constexpr uint32_t nil = UINT32_MAX;
 
 struct ListScheduler {
+  ListScheduler(Function& function, uint32_t limit)
+      : f(function), t(*function.target), pressure_limit(limit), distances(*function.target) {}
+
   Function& f;
   const isa::Target& t;
   uint32_t pressure_limit;
   Liveness live;
-  uint32_t gprs = 0, resources = 0;  // GPRs, predicates, CC
+  uint32_t gprs = 0, predicates = 0, resources = 0;  // GPRs, predicates, uniform registers, uniform predicates, CC
+  Distances distances;
   // Per resource: last writer and readers since, valid when stamped with the current block.
   std::vector<uint32_t> writer, reader_list, stamp;
   std::vector<std::pair<uint32_t, uint32_t>> reader_nodes;  // (node, next)
@@ -38,6 +42,8 @@ struct ListScheduler {
   uint32_t epoch = 0;
 
   uint32_t resource(uint32_t reg, isa::RegisterFile file) const {
+    if (file == isa::RegisterFile::uniform) return gprs + predicates + reg;
+    if (file == isa::RegisterFile::uniform_predicate) return gprs + predicates + isa::URZ + reg;
     uint32_t base = f.allocated ? 0 : isa::first_virtual;
     if (reg < base) return nil;  // R1 before allocation: never written but in the prologue
     return file == isa::RegisterFile::gpr ? reg - base : gprs + reg - base;
@@ -65,55 +71,38 @@ struct ListScheduler {
     };
     Stream global, shared, local;
     uint32_t last_fence = nil;
-    uint32_t uniform_writer = nil;  // uniform registers: written once, before all that reads them
     std::vector<uint32_t> since_fence;  // what the next fence waits for
     for (uint32_t k = 0; k < n; ++k) {
       const Inst& inst = f[code[k]];
-      auto read = [&](uint32_t r, bool guard, isa::RegisterFile file) {
+      auto read = [&](uint32_t r, isa::RegisterFile file, bool guard) {
         touch(r);
         if (uint32_t w = writer[r]; w != nil) {
           const Inst& p = f[code[w]];
-          edge(w, k, std::max(expected(p), read_after_write(t, p, file, inst, guard)));
+          edge(w, k, std::max(expected(p), distances.read_after_write(p, file, inst, guard)));
         }
         reader_nodes.push_back({k, reader_list[r]});
         reader_list[r] = static_cast<uint32_t>(reader_nodes.size() - 1);
       };
-      for (uint32_t o = 0; o < inst.sass.operand_count; ++o) {
-        if (inst.sass.operands[o].descriptor && uniform_writer != nil)
-          edge(uniform_writer, k, std::max(expected(f[code[uniform_writer]]), 1u));
-        if (inst.uses[o].file == isa::RegisterFile::uniform && inst.uses[o].writes()) uniform_writer = k;
-        if (!inst.uses[o].reads()) continue;
-        isa::RegisterFile file = inst.uses[o].file;
-        uint32_t reg = inst.sass.operands[o].reg;
-        if (file == isa::RegisterFile::gpr ? reg == isa::RZ : file != isa::RegisterFile::predicate || reg == isa::PT)
-          continue;
-        uint32_t r = resource(reg, file);
-        if (r == nil) continue;
-        for (uint32_t w = 0; w < inst.uses[o].width(); ++w) read(r + w, false, file);
-      }
-      if (inst.sass.guard != isa::PT)
-        if (uint32_t r = resource(inst.sass.guard, isa::RegisterFile::predicate); r != nil)
-          read(r, true, isa::RegisterFile::predicate);
       const uint32_t cc = resources - 1;
-      if (inst.reads_carry) {
-        touch(cc);
-        if (writer[cc] != nil) edge(writer[cc], k, carry_distance(f[code[writer[cc]]]));
-        reader_nodes.push_back({k, reader_list[cc]});
-        reader_list[cc] = static_cast<uint32_t>(reader_nodes.size() - 1);
-      }
-      auto write = [&](uint32_t r) {
+      for_each_register(inst, [&](uint32_t reg, uint32_t width, isa::RegisterFile file, bool write, bool guard) {
+        if (write) return;
+        if (uint32_t r = resource(reg, file); r != nil)
+          for (uint32_t w = 0; w < width; ++w) read(r + w, file, guard);
+      });
+      if (inst.reads_carry) read(cc, isa::RegisterFile::none, false);
+      auto write = [&](uint32_t r, isa::RegisterFile file) {
         touch(r);
-        if (writer[r] != nil) edge(writer[r], k, write_after_write(t, f[code[writer[r]]], inst));
+        if (writer[r] != nil) edge(writer[r], k, distances.write_after_write(f[code[writer[r]]], inst, file));
         for (uint32_t x = reader_list[r]; x != nil; x = reader_nodes[x].second) edge(reader_nodes[x].first, k, 1);
         writer[r] = k;
         reader_list[r] = nil;
       };
-      for_each_write(inst, [&](uint32_t reg, uint32_t width, isa::RegisterFile file) {
-        uint32_t r = resource(reg, file);
-        if (r == nil) return;
-        for (uint32_t w = 0; w < width; ++w) write(r + w);
+      for_each_register(inst, [&](uint32_t reg, uint32_t width, isa::RegisterFile file, bool is_write, bool) {
+        if (!is_write) return;
+        if (uint32_t r = resource(reg, file); r != nil)
+          for (uint32_t w = 0; w < width; ++w) write(r + w, file);
       });
-      if (inst.writes_carry) write(cc);
+      if (inst.writes_carry) write(cc, isa::RegisterFile::none);
 
       // Memory.
       auto load = [&](Stream& s) {
@@ -275,10 +264,11 @@ struct ListScheduler {
 }  // namespace
 
 void schedule(Function& f, uint32_t pressure_limit) {
-  ListScheduler s{f, *f.target, pressure_limit};
+  ListScheduler s(f, pressure_limit);
   if (!f.allocated) s.live = compute_liveness(f);
   s.gprs = f.allocated ? 256 : static_cast<uint32_t>(f.gprs.size());
-  s.resources = s.gprs + (f.allocated ? 8 : static_cast<uint32_t>(f.temporary_predicate.size())) + 1;
+  s.predicates = f.allocated ? 8 : static_cast<uint32_t>(f.temporary_predicate.size());
+  s.resources = s.gprs + s.predicates + isa::URZ + isa::PT + 1;
   s.writer.assign(s.resources, nil);
   s.reader_list.assign(s.resources, nil);
   s.stamp.assign(s.resources, 0);
