@@ -153,8 +153,9 @@ TextPool::TextPool(unsigned threads, uint64_t draws_per_chunk) : text_(std::make
   uint64_t turn = 0;        // to be joined
   uint64_t true_draw = 0;   // where the next sentence of the pool starts in the stream
   size_t used = 0;          // bytes of the pool that are spoken for
+  bool failed = false;      // a thread gave up
 
-  auto work = [&](size_t) {
+  auto write_chunks = [&] {
     std::unique_ptr<char[]> text = std::make_unique_for_overwrite<char[]>(capacity);
     std::vector<char> bridge;  // what had to be written again
     std::vector<Start> starts;
@@ -162,7 +163,7 @@ TextPool::TextPool(unsigned threads, uint64_t draws_per_chunk) : text_(std::make
       uint64_t chunk;
       {
         std::lock_guard lock(mutex);
-        if (used >= size) return;
+        if (used >= size || failed) return;
         chunk = next_chunk++;
       }
       uint64_t first = chunk * draws_per_chunk, last = first + draws_per_chunk;
@@ -176,7 +177,8 @@ TextPool::TextPool(unsigned threads, uint64_t draws_per_chunk) : text_(std::make
       size_t at, bridge_size = 0, from = 0, length = 0;
       {
         std::unique_lock lock(mutex);
-        turn_taken.wait(lock, [&] { return turn == chunk; });
+        turn_taken.wait(lock, [&] { return turn == chunk || failed; });
+        if (failed) return;
         at = used;
         auto noted = starts.begin();
         auto in_step = [&](uint64_t draw) {
@@ -207,6 +209,16 @@ TextPool::TextPool(unsigned threads, uint64_t draws_per_chunk) : text_(std::make
       };
       if (bridge_size) copy(bridge.data(), bridge_size);
       if (length) copy(text.get() + from, length);
+    }
+  };
+  auto work = [&](size_t) {
+    try {
+      write_chunks();
+    } catch (...) {  // out of memory: nobody may wait for this chunk's turn
+      std::lock_guard lock(mutex);
+      failed = true;
+      turn_taken.notify_all();
+      throw;
     }
   };
   parallel_for(threads, work, threads);

@@ -5,10 +5,11 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <memory>
 
 namespace rndn {
 
-Result<std::string> read_file(const std::string& path) {
+Result<std::string> read_file(const std::string& path, size_t limit) {
   bool standard = path == "-";
   struct stat status {};
   if (!standard && stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode))
@@ -17,10 +18,19 @@ Result<std::string> read_file(const std::string& path) {
   if (!f) return input_error("cannot read `{}`: {}", path, std::strerror(errno));
   std::string text;
   char buffer[1 << 16];
-  for (size_t n; (n = std::fread(buffer, 1, sizeof buffer, f)) > 0;) text.append(buffer, n);
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> closes(standard ? nullptr : f,
+                                                         std::fclose);  // when memory runs out, too
+  if (S_ISREG(status.st_mode) && static_cast<uint64_t>(status.st_size) <= limit)
+    text.reserve(static_cast<size_t>(status.st_size));
+  for (size_t n; (n = std::fread(buffer, 1, sizeof buffer, f)) > 0;) {
+    if (n > limit - text.size()) {
+      if (limit == max_file_bytes) return input_error("cannot read `{}`: it is larger than 4 GiB", path);
+      return input_error("cannot read `{}`: it is larger than {} bytes", path, limit);
+    }
+    text.append(buffer, n);
+  }
   bool failed = std::ferror(f) != 0;
   int error = errno;
-  if (!standard) std::fclose(f);
   if (failed) return input_error("cannot read `{}`: {}", path, std::strerror(error));
   return text;
 }

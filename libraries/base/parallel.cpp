@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -17,13 +19,26 @@ void parallel_for(size_t n, const std::function<void(size_t)>& body, unsigned th
     return;
   }
   std::atomic<size_t> next{0};
-  auto work = [&] {
-    for (size_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < n;) body(i);
+  std::mutex mutex;
+  std::exception_ptr thrown;
+  auto work = [&]() noexcept {
+    try {
+      for (size_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < n;) body(i);
+    } catch (...) {
+      next.store(n, std::memory_order_relaxed);
+      std::lock_guard lock(mutex);
+      if (!thrown) thrown = std::current_exception();
+    }
   };
   std::vector<std::thread> pool;
-  for (unsigned t = 1; t < threads; ++t) pool.emplace_back(work);
+  pool.reserve(threads - 1);
+  try {
+    for (unsigned t = 1; t < threads; ++t) pool.emplace_back(work);
+  } catch (...) {  // no memory or no right for one more: those that run take its share
+  }
   work();
   for (std::thread& t : pool) t.join();
+  if (thrown) std::rethrow_exception(thrown);
 }
 
 }  // namespace rndn

@@ -1,14 +1,19 @@
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <random>
 #include <set>
+#include <stdexcept>
+#include <system_error>
 #include <thread>
 
 #include "libraries/base/arena.h"
 #include "libraries/base/bitset.h"
 #include "libraries/base/diagnostic.h"
 #include "libraries/base/files.h"
+#include "libraries/base/guarded_main.h"
 #include "libraries/base/id.h"
 #include "libraries/base/intern.h"
 #include "libraries/base/parallel.h"
@@ -242,6 +247,78 @@ TEST(Files, ReportWhatWasTried) {
 }
 
 TEST(Version, IsANumber) { EXPECT_TRUE(std::isdigit(static_cast<unsigned char>(version()[0]))); }
+
+TEST(ParallelFor, ThrowsTheExceptionOfAWorkerWhenAllHaveStopped) {
+  for (unsigned threads : {1u, 4u}) {
+    std::atomic<int> running{0}, calls{0};
+    auto body = [&](size_t i) {
+      ++running;
+      ++calls;
+      if (i == 10) {
+        --running;
+        throw std::runtime_error("body 10");
+      }
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+      --running;
+    };
+    try {
+      parallel_for(1'000'000, body, threads);
+      ADD_FAILURE() << "nothing was thrown";
+    } catch (const std::runtime_error& e) {
+      EXPECT_STREQ(e.what(), "body 10");
+    }
+    EXPECT_EQ(running, 0);
+    EXPECT_LT(calls, 500'000);  // indices were no longer handed out
+  }
+}
+
+TEST(ParallelFor, MakesDoWithTheThreadsThatExist) {
+  auto child = [] {
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    // No address space has room for such a stack.
+    if (pthread_attr_setstacksize(&attributes, size_t{1} << 47) != 0 || pthread_setattr_default_np(&attributes) != 0)
+      _exit(7);
+    bool refused = false;
+    try {
+      std::thread([] {}).join();
+    } catch (const std::system_error&) {
+      refused = true;
+    }
+    std::atomic<int> calls{0};
+    parallel_for(
+        100, [&](size_t) { ++calls; }, 8);
+    _exit(!refused ? 8 : calls == 100 ? 0 : 9);
+  };
+  EXPECT_EXIT(child(), testing::ExitedWithCode(0), "");
+}
+
+TEST(ReadFile, HasALimit) {
+  std::string path = testing::TempDir() + "rndn_base_read_file";
+  ASSERT_TRUE(write_file(path, "12345"));
+  EXPECT_EQ(*read_file(path, 5), "12345");
+  auto longer = read_file(path, 4);
+  ASSERT_FALSE(longer);
+  EXPECT_EQ(longer.error().exit_code(), 1);
+  EXPECT_EQ(longer.error().message, "cannot read `" + path + "`: it is larger than 4 bytes");
+  unlink(path.c_str());
+  EXPECT_FALSE(read_file("/dev/zero", 1 << 20));  // has no size, and no end
+}
+
+TEST(GuardedMain, TurnsExceptionsIntoExitCodes) {
+  auto run = [](int (*body)(int, char**)) {
+    testing::internal::CaptureStderr();
+    int code = guarded_main(body, 0, nullptr);
+    return std::pair(code, testing::internal::GetCapturedStderr());
+  };
+  const std::string bug = "this is a bug in rndn; please report it with the input\n";
+  EXPECT_EQ(run([](int, char**) { return 5; }), std::pair(5, std::string()));
+  EXPECT_EQ(run([](int, char**) -> int { throw std::bad_alloc(); }),
+            std::pair(3, std::string("error: not enough memory\n")));
+  EXPECT_EQ(run([](int, char**) -> int { throw std::out_of_range("at 7"); }),
+            std::pair(70, "internal error: exception std::out_of_range: at 7\n" + bug));
+  EXPECT_EQ(run([](int, char**) -> int { throw 7; }), std::pair(70, "internal error: exception int\n" + bug));
+}
 
 }  // namespace
 }  // namespace rndn
