@@ -110,7 +110,8 @@ BlockGraph build_graph(const hir::Program& program, const hir::Function& functio
   }
 
   const auto synchronised = [&](const Node& from, const Node& to, uint8_t argument) {
-    if (from.place != Place::gpu || to.place != Place::gpu) return false;
+    // A copy passes on what its source is, and must be complete where its reader asks for that.
+    if (from.place == Place::host || to.place == Place::host) return false;
     if (from.reduction && is_raze(function, to)) return false;
     return from.sync_out || (to.sync_in >> argument & 1);
   };

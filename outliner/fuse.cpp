@@ -73,7 +73,9 @@ bool fits(const Fusion& f, uint32_t n, ShapeId geometry, uint32_t a, uint32_t b)
   const hir::Statement& s = f.function.statements[node.statement];
   const hir::Expression& e = f.function.expressions[innermost(f.function, s.value)];
   const std::vector<Value>& operands = f.shapes.statements[node.statement].operands;
-  for (size_t k = 0; k < e.operands.size(); ++k) {
+  const bool gathers = e.kind == hir::Expression::call && e.callee.kind == hir::FunctionRef::builtin &&
+                       e.callee.builtin_id == hir::Builtin::index;
+  for (size_t k = gathers ? 1 : 0; k < e.operands.size(); ++k) {  // what is gathered from is of any size
     if (is_scalar(f.table, operands[k].shape) || f.table[operands[k].shape].size == size) continue;
     bool inside = false;
     for (uint32_t edge : f.graph.predecessors[n]) {

@@ -3,7 +3,7 @@
 // A statement can be part of a kernel when its builtin's row says `gpu`, code generation has a template for it on these types, and its
 // operands fit the thread of one element: each is a scalar or has one element per thread. Everything else stays in the host program,
 // with the reason why. Geometry is a shape: vector<size> has a thread per element of a vector of that size.
-// Cost: O(1) per statement. Leaves out: list geometries (the each family), gathers and scatters, sizes that only exist as run-time
+// Cost: O(1) per statement. Leaves out: list geometries (the each family), scatters, sizes that only exist as run-time
 // values (`range` and `vector` of an unknown count).
 #include "outliner/analysis.h"
 
@@ -57,6 +57,7 @@ bool has_template(Builtin b) {
     case Builtin::vector:
     case Builtin::where:
     case Builtin::compress:
+    case Builtin::index:
     case Builtin::len:
     case Builtin::sum:
     case Builtin::avg:
@@ -69,7 +70,8 @@ bool has_template(Builtin b) {
 }
 
 bool moves_only(Builtin b) {
-  return b == Builtin::eq || b == Builtin::neq || b == Builtin::compress || b == Builtin::vector || b == Builtin::len;
+  return b == Builtin::eq || b == Builtin::neq || b == Builtin::compress || b == Builtin::vector || b == Builtin::len ||
+         b == Builtin::index;
 }
 
 std::string_view check_type(Builtin b, BasicType t, bool text_codes) {
@@ -167,6 +169,10 @@ std::string_view place_statement(const hir::Program& program, const hir::Functio
       if (size_of(0) != size_of(1)) return "its operands' sizes are only known at run time";
       break;
     case ShapeRule::where: node.positional = true; break;
+    case ShapeRule::index:
+      if (e.operands[0].kind != hir::Operand::variable) return "a literal";
+      node.elementwise = true;
+      break;
     case ShapeRule::count0:
       if (!facts.operands[0].constant) return "its length is only known at run time";
       if (builtin == Builtin::vector && !is_scalar(table, facts.operands[1].shape))

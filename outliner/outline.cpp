@@ -103,6 +103,7 @@ struct KernelState {
   Kernel kernel;
   std::map<VariableId, VariableId> map;  // host variable -> kernel variable
   std::vector<VariableId> arguments;     // host variables, parallel to the parameters
+  std::set<VariableId> renamed;          // host variables that have had a kernel variable before
   std::set<VariableId> assigned;         // host variables with a definition so far inside the kernel
 
   VariableId variable(const Function& host, VariableId v, ShapeId shape, bool parameter) {
@@ -149,6 +150,7 @@ ExpressionId clone(const Function& from, Function& to, ExpressionId id, std::vec
 bool can_fail(const hir::Program& program, const Function& f, const Statement& s) {
   const Expression& e = f.expressions[innermost(f, s.value)];
   if (e.kind != Expression::call || e.callee.kind != hir::FunctionRef::builtin) return false;
+  if (e.callee.builtin_id == hir::Builtin::index) return true;
   if (e.callee.builtin_id != hir::Builtin::div && e.callee.builtin_id != hir::Builtin::mod) return false;
   return !e.types.empty() && program.types->is_basic(e.types[0]) &&
          hir::is_integer(program.types->basic_of(e.types[0]));
@@ -210,7 +212,10 @@ void build_kernel(Rewriter& r, BlockState& b, const Group& group) {
       const ShapeId shape = facts.operands[a].shape;
       if (sources[a].kind == Operand::variable) {
         const VariableId v = sources[a].variable_id();
-        if (!k.assigned.count(v)) {
+        const Expression& reader = r.original.expressions[inner];
+        const bool gathered =
+            a == 0 && reader.kind == Expression::call && reader.callee.builtin_id == hir::Builtin::index;
+        if (!k.assigned.count(v) && !gathered) {
           if (const Operand* literal = reaching_literal(r, graph, n, v)) {
             operands.push_back(*literal);
             continue;
@@ -225,8 +230,20 @@ void build_kernel(Rewriter& r, BlockState& b, const Group& group) {
       }
     }
     const VariableId v = s.targets[0].variable_id();
+    // A parameter keeps its own variable, and so does a value of another shape: shapes are by variable.
+    if (const auto known = k.map.find(v);
+        known != k.map.end() && (k.function.variables[known->second].is_parameter ||
+                                 k.kernel.shapes[known->second] != facts.results[0].shape)) {
+      k.map.erase(known);
+      k.renamed.insert(v);
+    }
     const bool declares = !k.map.count(v);
     const VariableId local = k.variable(r.host, v, facts.results[0].shape, false);
+    if (declares && k.renamed.count(v)) {
+      uint32_t number = 0;
+      k.function.variables[local].name =
+          r.unique(std::string(r.program().text(r.host.variables[v].name)), number, r.variable_names);
+    }
     k.assigned.insert(v);
     Target t{.kind = Target::variable, .id = index(local), .name = k.function.variables[local].name};
     t.declares = declares;

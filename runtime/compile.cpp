@@ -32,6 +32,30 @@ Result<std::string> disassemble(const std::vector<std::byte>& file) {
   return out;
 }
 
+// True when the assembler's message is about that function.
+bool names_function(const std::string& message, const std::string& name) {
+  return message.rfind("function " + name + ",", 0) == 0 || message.rfind("function " + name + ":", 0) == 0 ||
+         message.find("`" + name + "`") != std::string::npos;
+}
+
+// Code of all kernels but the refused ones, into c.code and, where it is wanted, c.ptx.
+Result<void> generate(Compiled& c, const CompileOptions& options, Timings& timings,
+                      const std::vector<std::string>& refused = {}) {
+  auto scope = timings.measure(Phase::ptx);
+  ASSIGN_OR_RETURN(c.code, codegen::generate(c.outlined, {.ptx_target = 60, .refused = refused}, timings));
+  c.no_gpu_code.clear();
+  for (const codegen::KernelCode& k : c.code.kernels)
+    if (!k.refused.empty())
+      c.no_gpu_code += fmt::format("{}kernel `{}`: {}", c.no_gpu_code.empty() ? "" : "; ", k.name, k.refused);
+  if (options.verify_passes) {
+    std::vector<std::string> problems = ptx::verify(c.code.module);
+    if (!problems.empty()) return Error{Fault::internal, "the generated PTX is not valid: " + problems.front()};
+  }
+  if (!c.code.module.functions.empty() && (options.until == Stage::ptx || options.backend.kind != Backend::rndn))
+    c.ptx = ptx::print(c.code.module);
+  return {};
+}
+
 }  // namespace
 
 std::string_view stage_name(Stage stage) { return stage_names[static_cast<size_t>(stage)]; }
@@ -90,40 +114,36 @@ Result<Compiled> compile(FileId file, const SourceManager& sources, const Compil
 
   const isa::Target* target = isa::find_target(options.target);
   if (!target) return usage_error("there is no target `{}`", options.target);
-  {
-    auto scope = timings.measure(Phase::ptx);
-    auto code = codegen::generate(c.outlined, {.ptx_target = 60}, timings);
-    if (!code) {
-      if (code.error().fault != Fault::input) return code.error();
-      c.no_gpu_code = code.error().message;
-      return c;
-    }
-    c.code = *std::move(code);
-    if (options.verify_passes) {
-      std::vector<std::string> problems = ptx::verify(c.code.module);
-      if (!problems.empty()) return Error{Fault::internal, "the generated PTX is not valid: " + problems.front()};
-    }
-    if (options.until == Stage::ptx || options.backend.kind != Backend::rndn) c.ptx = ptx::print(c.code.module);
-  }
+  RETURN_IF_ERROR(generate(c, options, timings));
   if (options.until == Stage::ptx) return c;
 
   switch (options.backend.kind) {
     case Backend::rndn: {
       assembler::Options assemble{
           target, options.level, options.scheduler, options.max_registers, options.verify_passes, true};
-      auto assembled = assembler::assemble(c.code.module, assemble, timings);
-      if (!assembled) {
+      // An instruction that our assembler does not know yet is like a builtin without GPU code: its kernel is left out.
+      std::vector<std::string> refused(c.outlined.kernels.size());
+      while (!c.code.module.functions.empty()) {
+        auto assembled = assembler::assemble(c.code.module, assemble, timings);
+        if (assembled) {
+          c.cubin = std::move(assembled->cubin);
+          c.kernels = std::move(assembled->kernels);
+          break;
+        }
         if (assembled.error().fault != Fault::input) return assembled.error();
-        // An instruction that our assembler does not know yet: like a builtin without GPU code.
-        c.no_gpu_code = "cannot assemble the generated PTX: " + assembled.error().message;
-        c.code = {};
-        return c;
+        const std::string& why = assembled.error().message;
+        bool named = false;
+        for (size_t k = 0; k < refused.size(); ++k)
+          if (refused[k].empty() && names_function(why, c.code.kernels[k].name)) named = true, refused[k] = why;
+        for (size_t k = 0; k < refused.size() && !named; ++k) refused[k] = why;
+        for (std::string& r : refused)
+          if (!r.empty() && r.rfind("cannot assemble", 0) != 0) r = "cannot assemble its PTX: " + r;
+        RETURN_IF_ERROR(generate(c, options, timings, refused));
       }
-      c.cubin = std::move(assembled->cubin);
-      c.kernels = std::move(assembled->kernels);
       break;
     }
     case Backend::ptxas: {
+      if (c.code.module.functions.empty()) break;
       auto scope = timings.measure(Phase::encode, "ptxas");
       ASSIGN_OR_RETURN(c.cubin,
                        run_ptxas(options.backend.path, c.ptx, options.target, options.level, options.max_registers));
@@ -135,7 +155,8 @@ Result<Compiled> compile(FileId file, const SourceManager& sources, const Compil
 }
 
 Result<std::string> emit(const Compiled& c, Stage stage) {
-  if (stage >= Stage::ptx && !c.no_gpu_code.empty()) return input_error("{}", c.no_gpu_code);
+  if (stage >= Stage::ptx && c.code.module.functions.empty() && !c.no_gpu_code.empty())
+    return input_error("{}", c.no_gpu_code);
   switch (stage) {
     case Stage::hir: return hir::print(c.program, false);
     case Stage::typed: return hir::print(c.program, true);

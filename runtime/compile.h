@@ -55,13 +55,14 @@ struct Compiled {
   std::string ptx;               // Stage::ptx, and backends other than rndn: the module as text
   std::vector<std::byte> cubin;  // Stage::sass and cubin, but for the backend `driver`; empty without kernels
   std::vector<assembler::KernelReport> kernels;  // of our own assembler
-  std::string no_gpu_code;  // why code generation refused the program; then code, ptx, cubin are empty
-  std::string backend;      // who made the cubin
-  int level = 3;            // -O, for a device that compiles the PTX itself
+  // Kernels without code, a sentence each, joined by `; `: code.kernels[k].refused says which and why. Empty: all have code.
+  std::string no_gpu_code;
+  std::string backend;  // who made the cubin
+  int level = 3;        // -O, for a device that compiles the PTX itself
 };
 
-// Fails with an empty message when `sink` says what is wrong. A program whose kernels have no GPU code yet compiles,
-// with `no_gpu_code` set: the caller runs it on the reference interpreter and says so, or refuses.
+// Fails with an empty message when `sink` says what is wrong. A kernel that code generation or our assembler cannot take yet is left out of
+// the module: the caller runs it on the reference interpreter and says so, or refuses.
 Result<Compiled> compile(FileId file, const SourceManager& sources, const CompileOptions& options, DiagnosticSink& sink,
                          Timings& timings);
 

@@ -1,8 +1,10 @@
 // The launch plan and its execution.
 //
-// plan(): the straight-line `main` of the outlined program becomes a vector of steps over slots (one per variable and literal). A program
-// with control flow on the host, calls of user functions, or kernels without GPU code runs as a whole on the reference interpreter.
-// run(): walks the steps. A slot holds an Item: a vector on the host, on the device or both, a list or a table of items, or any other value
+// plan(): the straight-line `main` of the outlined program becomes a vector of steps over slots (one per variable and literal). A kernel without
+// code, a user function, and a builtin that is not on the device are steps of the reference interpreter. A program with control flow on the host
+// or globals that change runs there as a whole.
+// run(): walks the steps. A kernel whose inputs have not the sizes that its code relies on is interpreted, and so is one that reports an error, for
+// the message. A slot holds an Item: a vector on the host, on the device or both, a list or a table of items, or any other value
 // on the host. Vectors move when a step needs them on the other side. Outputs of kernels get buffers of their upper bound on the first run
 // and keep them; sizes stay on the device unless the host must know them.
 // Small results that no kernel reads go to mapped memory and arrive without a copy.
@@ -53,12 +55,26 @@ ItemPtr host_item(Value value) {
 }
 
 struct Step {
-  enum Kind : uint8_t { copy, load_table, column_value, check_cast, list, table, launch, call, results } kind = copy;
+  enum Kind : uint8_t {
+    copy,
+    load_table,
+    column_value,
+    check_cast,
+    list,
+    table,
+    launch,
+    call,
+    interpret,
+    results
+  } kind = copy;
   hir::Builtin builtin{};
-  uint32_t kernel = 0;            // index into the compiled kernels
-  hir::TypeId cast{};             // check_cast
-  std::vector<uint32_t> inputs;   // slots
-  std::vector<uint32_t> outputs;  // slots; UINT32_MAX: dropped
+  uint32_t kernel = 0;                                 // index into the compiled kernels
+  hir::FunctionId function = none<hir::FunctionId>();  // launch and interpret: of the outlined program
+  hir::TypeId cast{};                                  // check_cast
+  bool column = false;                                 // check_cast: of a table's column
+  std::optional<BasicType> expected;                   // call: static type of the result
+  std::vector<uint32_t> inputs;                        // slots
+  std::vector<uint32_t> outputs;                       // slots; UINT32_MAX: dropped
   Span span;
 };
 
@@ -124,6 +140,10 @@ struct Engine::Plan::State {
 Engine::Plan::Plan() = default;
 Engine::Plan::~Plan() = default;
 const std::vector<std::string>& Engine::Plan::fallbacks() const { return state_->fallbacks; }
+size_t Engine::Plan::device_kernels() const {
+  return static_cast<size_t>(
+      std::count_if(state_->steps.begin(), state_->steps.end(), [](const Step& s) { return s.kind == Step::launch; }));
+}
 
 Engine::Engine(device::Device& device, const reference::Tables& tables)
     : state_(std::make_unique<State>(device, tables)) {}
@@ -154,6 +174,7 @@ class Planner {
   std::map<std::string, std::vector<std::string>>
       columns;  // table -> the columns that steps read of it, as far as names are literals
   std::string why;
+  std::vector<std::string> fallbacks;  // as Engine::Plan::fallbacks
 
  private:
   bool fail(std::string reason) {
@@ -232,7 +253,10 @@ class Planner {
       uint32_t inner = add_slot();
       if (!expression(e.inner, {inner}, span)) return false;
       step.kind = Step::check_cast;
-      step.cast = e.cast_type;
+      step.cast = e.types.size() == 1 && !program_.types->is_wildcard(e.types[0]) ? e.types[0] : e.cast_type;
+      const hir::Expression& of = main_->expressions[e.inner];
+      step.column = of.kind == hir::Expression::call && of.callee.kind == hir::FunctionRef::builtin &&
+                    of.callee.builtin_id == hir::Builtin::column_value;
       step.inputs = {inner};
       steps.push_back(std::move(step));
       return true;
@@ -248,34 +272,94 @@ class Planner {
       return true;
     }
     if (e.callee.kind == hir::FunctionRef::user) {
-      auto kernel = kernel_of_.find(e.callee.function);
-      if (kernel == kernel_of_.end())
-        return fail(fmt::format("{}: a call of user function `{}`", sources_.describe(step.span),
-                                program_.text(e.callee.name)));
       const hir::Function& f = program_.functions[e.callee.function];
-      auto plain = [&](hir::TypeId type) {
-        return program_.types->is_basic(type) && !hir::is_text(program_.types->basic_of(type));
-      };
-      for (hir::VariableId p : f.parameters)
-        if (!plain(f.variables[p].type))
-          return fail(fmt::format("kernel `{}` has parameter `{}` of type {}", program_.text(f.name),
-                                  program_.text(f.variables[p].name), program_.types->text(f.variables[p].type)));
-      step.kind = Step::launch;
-      step.kernel = kernel->second;
+      step.function = e.callee.function;
       step.outputs.resize(f.result_types.size(), UINT32_MAX);
+      auto kernel = kernel_of_.find(e.callee.function);
+      if (kernel == kernel_of_.end()) {
+        step.kind = Step::interpret;
+        fallbacks.push_back(fmt::format("{}: function `{}`", sources_.describe(step.span), program_.text(f.name)));
+      } else {
+        step.kind = Step::launch;
+        step.kernel = kernel->second;
+        const codegen::KernelCode& code = compiled_.code.kernels[step.kernel];
+        std::string reason = code.refused;
+        for (hir::VariableId p : f.parameters)
+          if (reason.empty() && (!program_.types->is_basic(f.variables[p].type) ||
+                                 hir::is_text(program_.types->basic_of(f.variables[p].type))))
+            reason = fmt::format("its parameter `{}` is of type {}", program_.text(f.variables[p].name),
+                                 program_.types->text(f.variables[p].type));
+        if (!reason.empty()) {
+          step.kind = Step::interpret;
+          refuse(f, code, reason);
+        }
+      }
       steps.push_back(std::move(step));
       return true;
     }
     step.builtin = e.callee.builtin_id;
+    if (e.types.size() == 1 && program_.types->is_basic(e.types[0]))
+      step.expected = program_.types->basic_of(e.types[0]);
     switch (step.builtin) {
       case hir::Builtin::load_table: step.kind = Step::load_table; break;
       case hir::Builtin::column_value: step.kind = Step::column_value; break;
       case hir::Builtin::list: step.kind = Step::list; break;
       case hir::Builtin::table: step.kind = Step::table; break;
-      default: step.kind = Step::call; break;
+      default:
+        step.kind = Step::call;
+        if (device_of(e) != hir::Device::cpu)
+          fallbacks.push_back(fmt::format("{}: `{}`", sources_.describe(step.span), hir::row(step.builtin).name));
+        break;
     }
     steps.push_back(std::move(step));
     return true;
+  }
+
+  // Where the call should run: builtins.def, where the each family takes its function's place, and cells are the CPU's.
+  hir::Device device_of(const hir::Expression& e) const {
+    const hir::Operand* first = e.operands.empty() ? nullptr : &e.operands[0];
+    switch (e.callee.builtin_id) {
+      case hir::Builtin::each:
+      case hir::Builtin::each_item:
+      case hir::Builtin::each_left:
+      case hir::Builtin::each_right: {
+        if (!first || first->kind != hir::Operand::literal) break;
+        const auto* functions =
+            std::get_if<std::vector<hir::FunctionRef>>(&program_.literals[first->literal_id()].values);
+        if (!functions || functions->size() != 1 || functions->front().kind != hir::FunctionRef::builtin) break;
+        return hir::row(functions->front().builtin_id).device;
+      }
+      case hir::Builtin::append:
+      case hir::Builtin::index:
+        if (first && first->kind == hir::Operand::variable &&
+            (*program_.types)[main_->variables[first->variable_id()].type].kind >= hir::TypeKind::list &&
+            (*program_.types)[main_->variables[first->variable_id()].type].kind <= hir::TypeKind::tuple)
+          return hir::Device::cpu;
+        break;
+      default: break;
+    }
+    return hir::row(e.callee.builtin_id).device;
+  }
+
+  // Notes a kernel without code: the statement at fault or the kernel's first, and its builtins.
+  void refuse(const hir::Function& f, const codegen::KernelCode& code, const std::string& reason) {
+    std::string builtins;
+    Span at;
+    auto add = [&](const hir::Statement& s) {
+      if (is_none(s.value)) return;
+      hir::ExpressionId id = s.value;
+      while (f.expressions[id].kind == hir::Expression::cast) id = f.expressions[id].inner;
+      if (f.expressions[id].kind != hir::Expression::call) return;
+      if (!at.known()) at = s.span;
+      std::string name = fmt::format("`{}`", hir::row(f.expressions[id].callee.builtin_id).name);
+      if (builtins.find(name) == std::string::npos) builtins += (builtins.empty() ? "" : ", ") + name;
+    };
+    if (!is_none(code.refused_at))
+      add(f.statements[code.refused_at]);
+    else
+      for (hir::StatementId s : f.blocks[f.body].statements) add(f.statements[s]);
+    fallbacks.push_back(
+        fmt::format("{}: kernel `{}` with {} ({})", sources_.describe(at), program_.text(f.name), builtins, reason));
   }
 
   const hir::Program& program_;
@@ -296,10 +380,7 @@ Result<std::unique_ptr<Engine::Plan>> Engine::plan(const Compiled& compiled, con
   Plan::State& p = *plan->state_;
 
   Planner planner(compiled, sources);
-  if (!compiled.no_gpu_code.empty())
-    p.whole_program = compiled.no_gpu_code;
-  else if (!planner.make())
-    p.whole_program = planner.why;
+  if (!planner.make()) p.whole_program = planner.why;
   if (!p.whole_program.empty()) {
     if (!options.allow_fallback)
       return input_error("{} (and --no-fallback forbids the reference interpreter)", p.whole_program);
@@ -315,15 +396,14 @@ Result<std::unique_ptr<Engine::Plan>> Engine::plan(const Compiled& compiled, con
       for (uint32_t slot : s.inputs) p.read_by_kernel[slot] = true;
     else if (s.kind == Step::copy)  // a copy may reach a kernel under another name
       p.read_by_kernel[s.inputs[0]] = true;
-    if (s.kind == Step::call && hir::row(s.builtin).device != hir::Device::cpu) {
-      std::string what = fmt::format("{}: `{}`", sources.describe(s.span), hir::row(s.builtin).name);
-      if (!options.allow_fallback)
-        return input_error("{}: error: `{}` runs on the reference interpreter only, which --no-fallback forbids",
-                           sources.describe(s.span), hir::row(s.builtin).name);
-      p.fallbacks.push_back(std::move(what));
-    }
   }
-  if (compiled.code.kernels.empty()) return plan;
+  p.fallbacks = std::move(planner.fallbacks);
+  if (!p.fallbacks.empty() && !options.allow_fallback) {
+    std::string what = p.fallbacks.front();
+    if (size_t position = what.find(": "); position != std::string::npos) what.insert(position, ": error");
+    return input_error("{} runs on the reference interpreter only, which --no-fallback forbids", what);
+  }
+  if (compiled.code.module.functions.empty()) return plan;
 
   auto load = timings.measure(Phase::load);
   if (compiled.cubin.empty()) {
@@ -333,11 +413,15 @@ Result<std::unique_ptr<Engine::Plan>> Engine::plan(const Compiled& compiled, con
   }
   for (const codegen::KernelCode& code : compiled.code.kernels) {
     KernelState k;
+    k.report.name = code.name;
+    if (!code.refused.empty()) {
+      p.kernels.push_back(std::move(k));
+      continue;
+    }
     ASSIGN_OR_RETURN(k.handle, state_->device.find_kernel(*p.module, code.name));
     ASSIGN_OR_RETURN(k.info, state_->device.kernel_info(k.handle));
     ASSIGN_OR_RETURN(uint32_t blocks, state_->device.blocks_per_multiprocessor(k.handle, code.block_size, 0));
     k.resident_blocks = std::max(1u, blocks * state_->device.info().multiprocessors);
-    k.report.name = code.name;
     k.report.registers = k.info.registers;
     k.report.shared_bytes = k.info.shared_bytes;
     for (const assembler::KernelReport& r : compiled.kernels)
@@ -374,7 +458,8 @@ class Run {
  private:
   // Run-time errors of the program carry the position of their statement.
   Error located(Error e, Span span) const {
-    if (span.known() && (e.fault == Fault::input || e.fault == Fault::usage) && !has_position_)
+    if (span.known() && (e.fault == Fault::input || e.fault == Fault::usage) &&
+        e.message.find(": error: ") == std::string::npos)
       e.message = fmt::format("{}: error: {}", plan_.sources.describe(span), e.message);
     return e;
   }
@@ -396,6 +481,14 @@ class Run {
   }
   void assign(uint32_t slot, ItemPtr value) {
     if (slot != UINT32_MAX) slots_[slot] = std::move(value);
+  }
+  // A value of the interpreter, in the type of its variable.
+  void assign_value(uint32_t slot, Value value) {
+    const hir::Function& main = program().functions[program().main];
+    if (slot < main.variables.size())
+      value = reference::as_assigned(std::move(value), *program().types,
+                                     main.variables[static_cast<hir::VariableId>(slot)].type);
+    assign(slot, host_item(std::move(value)));
   }
 
   Result<void> step(const Step& s, std::vector<Value>& results) {
@@ -421,6 +514,7 @@ class Run {
       case Step::table: return table(s);
       case Step::launch: return launch(s);
       case Step::call: return builtin(s);
+      case Step::interpret: return interpret(s);
       case Step::results: {
         RETURN_IF_ERROR(wait());
         auto scope = timings_.measure(Phase::transfer, "results");
@@ -496,7 +590,7 @@ class Run {
       RETURN_IF_ERROR(wait());
       auto scope = timings_.measure(Phase::cpu, "check_cast");
       ASSIGN_OR_RETURN(Value host, to_host(*v));
-      ASSIGN_OR_RETURN(Value cast, reference::check_cast(host, types, s.cast, plan_.options.strict));
+      ASSIGN_OR_RETURN(Value cast, reference::check_cast(host, types, s.cast, !s.column || plan_.options.strict));
       v = host_item(std::move(cast));
     }
     if (!s.outputs.empty()) assign(s.outputs[0], std::move(v));
@@ -529,12 +623,34 @@ class Run {
       arguments.push_back(std::move(host));
     }
     auto scope = timings_.measure(Phase::cpu, hir::row(s.builtin).name);
-    ASSIGN_OR_RETURN(std::vector<Value> values,
-                     reference::call(s.builtin, arguments, &program(), engine_.tables, printed_));
+    ASSIGN_OR_RETURN(std::vector<Value> values, reference::call(s.builtin, arguments, &program(), engine_.tables,
+                                                                printed_, s.expected ? &*s.expected : nullptr));
     if (values.size() < s.outputs.size())
       return Error{Fault::internal, fmt::format("`{}` gave {} results for {} targets", hir::row(s.builtin).name,
                                                 values.size(), s.outputs.size())};
-    for (size_t i = 0; i < s.outputs.size(); ++i) assign(s.outputs[i], host_item(std::move(values[i])));
+    for (size_t i = 0; i < s.outputs.size(); ++i) assign_value(s.outputs[i], std::move(values[i]));
+    return {};
+  }
+
+  // A function of the program on the reference interpreter.
+  Result<std::vector<Value>> call(hir::FunctionId function, const std::vector<ItemPtr>& inputs) {
+    RETURN_IF_ERROR(wait());
+    std::vector<Value> arguments;
+    for (const ItemPtr& v : inputs) {
+      auto scope = timings_.measure(Phase::transfer);
+      ASSIGN_OR_RETURN(Value host, to_host(*v));
+      arguments.push_back(std::move(host));
+    }
+    auto scope = timings_.measure(Phase::cpu, program().text(program().functions[function].name));
+    return reference::call(function, std::move(arguments), program(), engine_.tables, plan_.sources, printed_);
+  }
+  Result<void> interpret(const Step& s) {
+    std::vector<ItemPtr> inputs(s.inputs.size());
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      ASSIGN_OR_RETURN(inputs[i], item(s.inputs[i]));
+    }
+    ASSIGN_OR_RETURN(std::vector<Value> values, call(s.function, inputs));
+    for (size_t i = 0; i < s.outputs.size() && i < values.size(); ++i) assign_value(s.outputs[i], std::move(values[i]));
     return {};
   }
 
@@ -545,26 +661,32 @@ class Run {
     if (!pending_) return {};
     pending_ = false;
     RETURN_IF_ERROR(device_.synchronize());
-    std::vector<KernelState*> launched = std::exchange(launched_, {});
-    for (KernelState* k : launched) {
+    std::vector<Launched> launched = std::exchange(launched_, {});
+    for (const Launched& l : launched) {
+      KernelState* k = l.state;
       if (!plan_.options.measure_kernels) break;
       ASSIGN_OR_RETURN(uint64_t ns, device_.elapsed_ns(k->first_mark, k->last_mark));
       k->report.ns += ns;
       if (!device_.info().is_simulator) timings_.credit(Phase::kernels, ns, k->report.name);
     }
-    for (KernelState* k : launched) {
-      uint64_t word = 0;
-      std::memcpy(&word, k->error_word.host, 8);
-      if (word == 0) continue;
-      std::memset(k->error_word.host, 0, 8);
-      return kernel_error(word);
+    const Launched* failed = nullptr;
+    uint64_t word = 0;
+    for (const Launched& l : launched) {
+      uint64_t own = 0;
+      std::memcpy(&own, l.state->error_word.host, 8);
+      std::memset(l.state->error_word.host, 0, 8);
+      if (own == 0 || failed) continue;
+      failed = &l;
+      word = own;
     }
-    return {};
+    if (!failed) return {};
+    // The interpreter meets the same error and knows the element.
+    ASSIGN_OR_RETURN(std::vector<Value> values, call(failed->function, failed->inputs));
+    return kernel_error(word);
   }
 
   // The error word of codegen.h: kernel << 48 | statement of its function << 32 | code.
   Error kernel_error(uint64_t word) {
-    has_position_ = true;
     const auto& kernels = plan_.compiled.outlined.kernels;
     uint64_t kernel = word >> 48, statement = word >> 32 & 0xffff;
     Span span;
@@ -581,8 +703,9 @@ class Run {
       }
     }
     auto code = static_cast<codegen::RuntimeError>(static_cast<uint32_t>(word));
-    std::string what = code == codegen::RuntimeError::division_by_zero
-                           ? "divides by zero"
+    std::string what = code == codegen::RuntimeError::division_by_zero ? "divides by zero"
+                       : code == codegen::RuntimeError::index_out_of_range
+                           ? "has an index that is out of range"
                            : fmt::format("fails with run-time error {}", static_cast<uint32_t>(word));
     return input_error("{}: error: `{}` {}", plan_.sources.describe(span), builtin, what);
   }
@@ -695,6 +818,24 @@ class Run {
     return false;
   }
 
+  // The code relies on it that scalars are scalars and that vectors which the analyses found equally long are so.
+  bool sizes_hold(const outliner::Kernel& kernel, const hir::Function& f, const std::vector<ItemPtr>& inputs) const {
+    const outliner::ShapeTable& shapes = plan_.compiled.outlined.shapes;
+    std::map<outliner::SizeId, uint64_t> lengths;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const outliner::ShapeId shape = kernel.shapes[f.parameters[i]];
+      if (inputs[i]->kind != Item::vector || is_none(shape)) return false;
+      const outliner::SizeId size = shapes[shape].size;
+      if (!inputs[i]->exact || is_none(size)) continue;
+      if (shapes[size].kind == outliner::Size::constant) {
+        if (static_cast<int64_t>(inputs[i]->capacity) != shapes[size].value) return false;
+      } else if (lengths.try_emplace(size, inputs[i]->capacity).first->second != inputs[i]->capacity) {
+        return false;
+      }
+    }
+    return true;
+  }
+
   Result<void> launch(const Step& s) {
     const outliner::Kernel& kernel = plan_.compiled.outlined.kernels[s.kernel];
     const codegen::KernelCode& code = plan_.compiled.code.kernels[s.kernel];
@@ -704,8 +845,9 @@ class Run {
     state.uploads.resize(inputs.size());
     for (size_t i = 0; i < inputs.size(); ++i) {
       ASSIGN_OR_RETURN(inputs[i], item(s.inputs[i]));
-      RETURN_IF_ERROR(to_device(*inputs[i], state.uploads[i]));
     }
+    if (!sizes_hold(kernel, f, inputs)) return interpret(s);
+    for (size_t i = 0; i < inputs.size(); ++i) RETURN_IF_ERROR(to_device(*inputs[i], state.uploads[i]));
 
     // Threads: one per element of the geometry.
     uint64_t elements = 1;
@@ -792,7 +934,7 @@ class Run {
     }
     ++state.report.launches;
     state.report.floor_bytes = code.floor_bytes_per_element * elements;
-    launched_.push_back(&state);
+    launched_.push_back({&state, s.function, std::move(inputs)});
     pending_ = true;
     for (size_t i = 0; i < s.outputs.size(); ++i) assign(s.outputs[i], outputs[i]);
     return {};
@@ -804,9 +946,13 @@ class Run {
   Timings& timings_;
   std::string* printed_;
   std::vector<ItemPtr> slots_;
-  std::vector<KernelState*> launched_;
-  bool pending_ = false;       // launches since the last wait
-  bool has_position_ = false;  // the error at hand names its own place
+  struct Launched {
+    KernelState* state;
+    hir::FunctionId function;
+    std::vector<ItemPtr> inputs;
+  };
+  std::vector<Launched> launched_;
+  bool pending_ = false;  // launches since the last wait
 };
 
 }  // namespace
@@ -826,7 +972,8 @@ Result<std::vector<Value>> Engine::run(Plan& plan, Timings& timings, std::string
   Run run(*state_, p, timings, printed);
   Result<std::vector<Value>> results = run.execute();
   if (kernels)
-    for (const KernelState& k : p.kernels) kernels->push_back(k.report);
+    for (size_t k = 0; k < p.kernels.size(); ++k)
+      if (p.compiled.code.kernels[k].refused.empty()) kernels->push_back(p.kernels[k].report);
   return results;
 }
 

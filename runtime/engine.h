@@ -37,8 +37,11 @@ class Engine {
   class Plan {
    public:
     ~Plan();
-    // What runs on the reference interpreter though it should not, a sentence each; complete after plan().
+    // What runs on the reference interpreter though it should not, a phrase each, beginning with its position: builtins whose device is the GPU
+    // or the library, and kernels without code. Complete after plan().
     const std::vector<std::string>& fallbacks() const;
+    // Kernels that run on the device.
+    size_t device_kernels() const;
 
     struct State;  // engine.cpp
 

@@ -91,6 +91,8 @@ class CompileCommand final : public Command {
     if (!compiled) return fail(compiled.error());
     auto text = runtime::emit(*compiled, options->until);
     if (!text) return fail(text.error());
+    for (const codegen::KernelCode& k : compiled->code.kernels)
+      if (!k.refused.empty()) note(fmt::format("kernel `{}` has no code: {}", k.name, k.refused));
     if (options->until >= runtime::Stage::ptx && text->empty())
       note("the program has no kernels: there is nothing to emit");
     if (auto written = write_file(flags_.output, *text); !written) return fail(written.error());

@@ -29,7 +29,7 @@ enum class ParameterRole : uint8_t {
 };
 
 // Low half of the error word.
-enum class RuntimeError : uint32_t { none = 0, division_by_zero = 1 };
+enum class RuntimeError : uint32_t { none = 0, division_by_zero = 1, index_out_of_range = 2 };
 
 struct KernelParameter {
   ParameterRole role{};
@@ -38,10 +38,12 @@ struct KernelParameter {
 };
 
 struct KernelCode {
-  std::string name;                         // entry name in the module, such as "main_1"
-  std::vector<KernelParameter> parameters;  // all are u64, in declaration order
-  uint32_t block_size = 256;                // threads per block (x), fixed (.reqntid)
-  uint32_t items_per_thread = 1;            // elements that a thread takes per tile
+  std::string name;     // entry name in the module, such as "main_1"
+  std::string refused;  // why the kernel has no code, a phrase; empty: it has. Else only `name` and
+  hir::StatementId refused_at = none<hir::StatementId>();  // the statement that is at fault, if one is, count
+  std::vector<KernelParameter> parameters;                 // all are u64, in declaration order
+  uint32_t block_size = 256;                               // threads per block (x), fixed (.reqntid)
+  uint32_t items_per_thread = 1;                           // elements that a thread takes per tile
   uint32_t scratch_fixed_bytes = 0;
   uint32_t scratch_bytes_per_tile = 0;  // per block_size * items_per_thread elements of the geometry, rounded up
   uint32_t scratch_bytes_per_block = 0;
@@ -56,7 +58,8 @@ inline uint64_t scratch_bytes(const KernelCode& k, uint64_t elements, uint32_t g
 }
 
 struct Options {
-  uint32_t ptx_target = 60;  // .target sm_NN of the module: the lowest the code needs
+  uint32_t ptx_target = 60;          // .target sm_NN of the module: the lowest the code needs
+  std::vector<std::string> refused;  // by kernel, may be shorter: why it shall get no code; empty: it shall
 };
 
 struct ModuleCode {
@@ -64,7 +67,8 @@ struct ModuleCode {
   std::vector<KernelCode> kernels;  // parallel to Outlined::kernels
 };
 
-// Fails (fault input) for an operation that has no GPU code yet, naming it; the caller turns that into a diagnostic or a fallback.
+// A kernel with an operation that has no GPU code yet is left out of the module and says why; the caller turns that into a diagnostic or
+// a fallback.
 Result<ModuleCode> generate(const outliner::Outlined& outlined, const Options& options, Timings& timings);
 
 }  // namespace rndn::codegen

@@ -131,6 +131,11 @@ struct Output {  // a result
   std::vector<Element> items;  // vector, compressed: in storable form
 };
 
+// A vector parameter that is read at computed positions.
+struct Gathered {
+  Reg<U64> data, size;
+};
+
 // One accumulator of a reduction. Threads start from `identity`; combined in fixed order.
 struct Accumulator {
   enum Kind : uint8_t { add, min, max, any, all } kind = add;
@@ -174,6 +179,7 @@ struct Emitter {
 
   std::vector<Element> values;  // by kernel variable: scalars, and vectors for the current item
   std::vector<Input> inputs;
+  std::map<hir::VariableId, Gathered> gathered;
   std::vector<Output> outputs;
   std::vector<Accumulator> accumulators;
   std::vector<Reduction> reductions;
@@ -194,6 +200,7 @@ struct Emitter {
   Reg<Pred> valid;                         // the current item is within n
   std::map<RegisterId, Reg<Pred>> active;  // mask -> mask and valid, for the current item
   std::string problem;                     // the first operation without GPU code
+  hir::StatementId problem_at = none<hir::StatementId>();
 
   const hir::Variable& variable(hir::VariableId v) const { return function.variables[v]; }
   BasicType basic(hir::TypeId t) const { return program.types->basic_of(t); }
@@ -203,6 +210,9 @@ struct Emitter {
 // The predicate under which the current item counts for something with that mask; in the prologue: always (an invalid register).
 Reg<Pred> active(Emitter& e, Reg<Pred> mask);
 Reg<Pred> both(Emitter& e, Reg<Pred> a, Reg<Pred> b);  // conjunction; an invalid register is `true`
+
+// Puts `error` of a statement into the error word when `bad` holds in any thread.
+void report_error(Emitter& e, Reg<Pred> bad, uint32_t statement, RuntimeError error);
 
 // --- map.cpp ------------------------------------------------------------------------------------------------------------------
 
@@ -222,6 +232,8 @@ Element calendar_part(Emitter& e, Builtin builtin, const Element& x, BasicType r
 void load_inputs(Emitter& e);             // all items of the tile into Input::items
 void store_outputs(Emitter& e);           // Output::items of the tile, kind vector
 Element storable(Emitter& e, Element x);  // bool as 0 or 1 in s32; immediates in registers
+// The element at position `at` of a gathered parameter; a position outside is reported and gives zero.
+Element gather(Emitter& e, hir::VariableId vector, const Element& at, uint32_t statement);
 Element load_scalar(Emitter& e, BasicType type, Reg<U64> address);
 void store_element(Emitter& e, const Element& x, Reg<U64> address, int64_t offset, Reg<Pred> guard);
 

@@ -35,6 +35,13 @@ Reg<Pred> active(Emitter& e, Reg<Pred> mask) {
   return it->second;
 }
 
+// Any order of threads leaves the same word: the largest.
+void report_error(Emitter& e, Reg<Pred> bad, uint32_t statement, RuntimeError error) {
+  const uint64_t word = uint64_t{e.kernel_index << 16 | (statement & 0xFFFF)} << 32 | static_cast<uint32_t>(error);
+  Reg<U64> where = e.b.ld_param(e.error);
+  e.b.when(bad).red<U64>(ptx::AtomicOp::max, Space::global, Address(where), ptx::Value<U64>(word));
+}
+
 namespace {
 
 ExpressionId innermost(const hir::Function& f, ExpressionId id) {
@@ -121,6 +128,9 @@ void run_step(Emitter& e, const Step& step) {
       }
       case Builtin::range: x = e.in_loop ? item_index(e) : constant_element(BasicType::i64, 0); break;
       case Builtin::vector: x = convert(e, arguments[1], result); break;
+      case Builtin::index:
+        x = gather(e, step.expression->operands[0].variable_id(), arguments[1], index(step.id));
+        break;
       default: x = element_wise(e, step.builtin, arguments, result, index(step.id)); break;
     }
   }
@@ -149,10 +159,13 @@ void prepare_constants(Emitter& e, const std::vector<Step>& steps) {
   }
 }
 
-bool divides_integers(const Emitter& e, const Step& s) {
-  return s.call && (s.builtin == Builtin::div || s.builtin == Builtin::mod) &&
-         hir::is_integer(e.basic(s.expression->types[0]));
+bool can_fail(const Emitter& e, const Step& s) {
+  return s.call && (s.builtin == Builtin::index || ((s.builtin == Builtin::div || s.builtin == Builtin::mod) &&
+                                                    hir::is_integer(e.basic(s.expression->types[0]))));
 }
+
+// The vector that an `index` takes elements from: whole, not element by element.
+bool gathers_from(const Step& s, size_t operand) { return s.call && s.builtin == Builtin::index && operand == 0; }
 
 // Elements per access and accesses per tile: up to 16 bytes per access, about 64 bytes in flight per thread. A scan wants a thread's
 // items side by side: one chunk.
@@ -186,7 +199,8 @@ void declare_parameters(Emitter& e, std::vector<std::pair<ptx::ParameterOf<U64>,
     const VariableId v = e.function.parameters[k];
     auto& entry = data.emplace_back();
     entry.first = declare(ParameterRole::input_data, k, e.type_of(v), "in");
-    if (v == e.kernel.geometry_variable) entry.second = declare(ParameterRole::input_size, k, e.type_of(v), "in_size");
+    if (v == e.kernel.geometry_variable || e.gathered.count(v))
+      entry.second = declare(ParameterRole::input_size, k, e.type_of(v), "in_size");
   }
   for (Output& out : e.outputs) {
     out.data = declare(ParameterRole::output_data, out.ordinal, out.type, "out");
@@ -217,10 +231,11 @@ std::vector<bool> needed_variables(const Emitter& e, const std::vector<Step>& st
   for (size_t s = steps.size(); s-- > 0;) {
     if (steps[s].scalar || steps[s].reduction) continue;
     // Statements that can fail run in the pass that stores or, without one, in the only pass.
-    const bool fails = divides_integers(e, steps[s]) && (pass.stores || pass.scans || e.scans.empty());
+    const bool fails = can_fail(e, steps[s]) && (pass.stores || pass.scans || e.scans.empty());
     if (!needed[index(steps[s].target)] && !fails) continue;
-    for (const hir::Operand& o : steps[s].expression->operands)
-      if (o.kind == hir::Operand::variable) needed[o.id] = true;
+    const std::vector<hir::Operand>& operands = steps[s].expression->operands;
+    for (size_t k = 0; k < operands.size(); ++k)
+      if (operands[k].kind == hir::Operand::variable && !gathers_from(steps[s], k)) needed[operands[k].id] = true;
   }
   return needed;
 }
@@ -293,7 +308,7 @@ void write_loop(Emitter& e, const std::vector<Step>& steps, const DataParameters
       e.values[index(in.variable)] = x;
     }
     for (const Step& s : steps) {
-      const bool fails = divides_integers(e, s) && (pass.stores || pass.scans || e.scans.empty());
+      const bool fails = can_fail(e, s) && (pass.stores || pass.scans || e.scans.empty());
       if (!s.scalar && !s.reduction && (needed[index(s.target)] || fails)) run_step(e, s);
     }
     if (pass.accumulates) accumulate(e);
@@ -320,7 +335,8 @@ void write_loop(Emitter& e, const std::vector<Step>& steps, const DataParameters
 
 }  // namespace
 
-Result<KernelCode> generate_kernel(const outliner::Outlined& outlined, uint32_t kernel_index, ptx::Module& module) {
+Result<KernelCode> generate_kernel(const outliner::Outlined& outlined, uint32_t kernel_index, ptx::Module& module,
+                                   hir::StatementId& refused_at) {
   const outliner::Kernel& kernel = outlined.kernels[kernel_index];
   const hir::Function& function = outlined.program.functions[kernel.function];
   KernelCode code;
@@ -334,11 +350,19 @@ Result<KernelCode> generate_kernel(const outliner::Outlined& outlined, uint32_t 
   std::vector<bool> read(function.variables.size());
   bool fails = false, loops = false;
   for (const Step& s : steps) {
-    fails |= divides_integers(e, s);
+    fails |= can_fail(e, s);
     loops |= !s.scalar && !s.reduction;
     const bool counts = s.reduction && s.builtin == Builtin::len;
-    for (const hir::Operand& o : s.expression->operands)
-      if (o.kind == hir::Operand::variable && !counts) read[o.id] = true;
+    for (size_t k = 0; k < s.expression->operands.size(); ++k) {
+      const hir::Operand& o = s.expression->operands[k];
+      if (o.kind != hir::Operand::variable || counts) continue;
+      if (gathers_from(s, k)) {
+        e.gathered[o.variable_id()];
+        code.floor_bytes_per_element += width_of(e.type_of(o.variable_id()));
+      } else {
+        read[o.id] = true;
+      }
+    }
     if (!s.reduction) continue;
     const VariableId argument = s.expression->operands[0].variable_id();
     if (counts && !is_masked(e, argument)) continue;  // n itself
@@ -400,6 +424,8 @@ Result<KernelCode> generate_kernel(const outliner::Outlined& outlined, uint32_t 
   for (uint32_t k = 0; k < function.parameters.size(); ++k) {
     const VariableId v = function.parameters[k];
     if (v == kernel.geometry_variable) e.n = b.ld<U64>(Space::global, Address(b.ld_param(data[k].second)));
+    if (const auto g = e.gathered.find(v); g != e.gathered.end())
+      g->second = {b.ld_param(data[k].first), b.ld<U64>(Space::global, Address(b.ld_param(data[k].second)))};
     if (has_scalar_shape(e, v) && read[index(v)])
       e.values[index(v)] = load_scalar(e, e.type_of(v), b.ld_param(data[k].first));
   }
@@ -449,7 +475,10 @@ Result<KernelCode> generate_kernel(const outliner::Outlined& outlined, uint32_t 
   finish_kernel(e);
   b.ret();
   b.finish();
-  if (!e.problem.empty()) return input_error("`{}` has no GPU code yet (in `{}`)", e.problem, code.name);
+  if (!e.problem.empty()) {
+    refused_at = e.problem_at;
+    return input_error("`{}` has no GPU code yet", e.problem);
+  }
   return code;
 }
 

@@ -5,6 +5,7 @@
 namespace rndn::codegen {
 
 // Appends the entry to `module`. Fails (fault input) with the name of an operation that has no GPU code.
-Result<KernelCode> generate_kernel(const outliner::Outlined& outlined, uint32_t kernel_index, ptx::Module& module);
+Result<KernelCode> generate_kernel(const outliner::Outlined& outlined, uint32_t kernel_index, ptx::Module& module,
+                                   hir::StatementId& refused_at);
 
 }  // namespace rndn::codegen

@@ -58,10 +58,7 @@ Reg<T> checked_divisor(Emitter& e, const Element& divisor, Reg<Pred> mask, uint3
   if (divisor.immediate() && divisor.value.value != 0) return d;
   Reg<Pred> zero = b.setp(Compare::eq, d, 0);
   Reg<Pred> bad = both(e, zero, active(e, mask));
-  const uint64_t word = uint64_t{e.kernel_index << 16 | (statement & 0xFFFF)} << 32 | 1;
-  // Any order of threads leaves the same word: the largest.
-  Reg<U64> where = b.ld_param(e.error);
-  b.when(bad).red<U64>(ptx::AtomicOp::max, Space::global, Address(where), ptx::Value<U64>(word));
+  report_error(e, bad, statement, RuntimeError::division_by_zero);
   return b.selp(b.constant<T>(1), d, zero);
 }
 
@@ -259,7 +256,10 @@ Element element_wise(Emitter& e, Builtin builtin, const std::vector<Element>& ar
     case Builtin::time_mill: return calendar_part(e, builtin, x[0], result);
     default: break;
   }
-  if (e.problem.empty()) e.problem = std::string(hir::row(builtin).name);
+  if (e.problem.empty()) {
+    e.problem = std::string(hir::row(builtin).name);
+    e.problem_at = static_cast<hir::StatementId>(statement);
+  }
   return constant_element(result, 0);
 }
 

@@ -6,6 +6,7 @@
 // registers, so the statements that follow exist once. Nothing beyond the vector's end is ever touched.
 // Bytes and halfwords travel packed in 32-bit words and are unpacked by shifts.
 #include <algorithm>
+#include <bit>
 
 #include "ptx/codegen/emitter.h"
 
@@ -158,6 +159,29 @@ Element load_scalar(Emitter& e, BasicType type, Reg<U64> address) {
   load_element(e.b, type, x.value, Address(address));
   if (type == BasicType::boolean)
     x.value = Builder::use(e.b.setp(Compare::ne, Reg<S32>{static_cast<RegisterId>(x.value.id)}, 0));
+  return x;
+}
+
+Element gather(Emitter& e, hir::VariableId vector, const Element& at, uint32_t statement) {
+  Builder& b = e.b;
+  const BasicType type = e.type_of(vector);
+  const Gathered& from = e.gathered.at(vector);
+  Reg<U64> row = Builder::as<U64>(reg<S64>(in_register(e, convert(e, at, BasicType::i64))));
+  Reg<Pred> wanted = active(e, at.mask);
+  Reg<Pred> inside = b.setp(Compare::lt, row, from.size);  // unsigned: negative ones are large
+  report_error(e, both(e, b.not_(inside), wanted), statement, RuntimeError::index_out_of_range);
+  const uint32_t shift = static_cast<uint32_t>(std::countr_zero(width_of(type)));
+  Reg<U64> address = b.add(from.data, shift ? b.shl(row, shift) : row);
+  Element x{type, storage_register(b, type), at.mask};
+  with_number(rep_of(type) == Rep::pred ? Rep::s32 : rep_of(type), [&]<class T>() {
+    if constexpr (ptx::FloatTag<T>)
+      b.assign(reg<T>(x), 0.0);
+    else
+      b.assign(reg<T>(x), 0);
+  });
+  b.when(both(e, inside, wanted));
+  load_element(b, type, x.value, Address(address));
+  if (type == BasicType::boolean) x.value = Builder::use(b.setp(Compare::ne, reg<S32>(x), 0));
   return x;
 }
 

@@ -11,8 +11,24 @@ Result<ModuleCode> generate(const outliner::Outlined& outlined, const Options& o
   out.module.version = 60;
   out.module.target = options.ptx_target;
   for (uint32_t k = 0; k < outlined.kernels.size(); ++k) {
-    ASSIGN_OR_RETURN(KernelCode code, generate_kernel(outlined, k, out.module));
-    out.kernels.push_back(std::move(code));
+    const size_t functions = out.module.functions.size(), variables = out.module.variables.size();
+    KernelCode refused;
+    refused.name = std::string(outlined.program.text(outlined.program.functions[outlined.kernels[k].function].name));
+    if (k < options.refused.size() && !options.refused[k].empty()) {
+      refused.refused = options.refused[k];
+      out.kernels.push_back(std::move(refused));
+      continue;
+    }
+    auto code = generate_kernel(outlined, k, out.module, refused.refused_at);
+    if (code) {
+      out.kernels.push_back(*std::move(code));
+      continue;
+    }
+    if (code.error().fault != Fault::input) return code.error();
+    refused.refused = code.error().message;
+    out.module.functions.resize(functions);
+    out.module.variables.resize(variables);
+    out.kernels.push_back(std::move(refused));
   }
   return out;
 }

@@ -159,14 +159,7 @@ class Interpreter {
         type = program_.globals[static_cast<hir::GlobalId>(target.id)].type;
       else
         continue;
-      // Where the language lets types differ (sum of small integers into i64, Float results into Integer targets), the
-      // target decides.
-      Value& v = values[i];
-      if (v.is_vector() && program_.types->is_basic(type) && hir::is_real(v.type) &&
-          hir::is_real(program_.types->basic_of(type)) && v.type != program_.types->basic_of(type))
-        v = with_type(program_.types->basic_of(type), [&](auto zero) {
-          return make<decltype(zero)>(program_.types->basic_of(type), elements<decltype(zero)>(v));
-        });
+      Value v = as_assigned(std::move(values[i]), *program_.types, type);
       if (target.kind == hir::Target::variable)
         frame.variables[target.variable_id()] = std::move(v);
       else
@@ -255,14 +248,28 @@ Result<std::vector<Value>> run(const Program& program, const Tables& tables, con
   return Interpreter(program, tables, &sources, printed, 0).call(program.main, {});
 }
 
+Result<std::vector<Value>> call(hir::FunctionId function, std::vector<Value> arguments, const Program& program,
+                                const Tables& tables, const SourceManager& sources, std::string* printed) {
+  return Interpreter(program, tables, &sources, printed, 0).call(function, std::move(arguments));
+}
+
+// Where the language lets types differ (sum of small integers into i64, Float results into Integer targets), the target
+// decides.
+Value as_assigned(Value v, const hir::TypeTable& types, hir::TypeId type) {
+  if (!v.is_vector() || !types.is_basic(type)) return v;
+  BasicType to = types.basic_of(type);
+  if (!hir::is_real(v.type) || !hir::is_real(to) || v.type == to) return v;
+  return with_type(to, [&](auto zero) { return make<decltype(zero)>(to, elements<decltype(zero)>(v)); });
+}
+
 Result<std::vector<Value>> call(hir::Builtin builtin, const std::vector<Value>& arguments, const Program* program,
-                                const Tables& tables, std::string* printed) {
+                                const Tables& tables, std::string* printed, const BasicType* expected) {
   const hir::BuiltinRow& row = hir::row(builtin);
   BuiltinFunction function = find_function(builtin);
   if (!function) return input_error("`{}` is not implemented by the reference interpreter", row.name);
   if (arguments.size() < row.min_arity || (row.max_arity != 255 && arguments.size() > row.max_arity))
     return input_error("`{}` expects {} arguments, got {}", row.name, row.min_arity, arguments.size());
-  Context context{program, tables, printed};
+  Context context{program, tables, printed, expected};
   ASSIGN_OR_RETURN(Value v, function(context, arguments));
   return std::vector<Value>{std::move(v)};
 }

@@ -43,9 +43,16 @@ Result<std::vector<Value>> run(const hir::Program& program, const Tables& tables
                                std::string* printed);
 
 // One builtin on given arguments. `program` gives meaning to function literals of users among the arguments (may be
-// null). Messages carry no position: the caller knows the statement.
+// null). Messages carry no position: the caller knows the statement. `expected` (may be null): static type of the result.
 Result<std::vector<Value>> call(hir::Builtin builtin, const std::vector<Value>& arguments, const hir::Program* program,
-                                const Tables& tables, std::string* printed);
+                                const Tables& tables, std::string* printed, const hir::BasicType* expected = nullptr);
+
+// A function of the program, such as an outlined kernel, on given arguments. Messages carry positions as those of run do.
+Result<std::vector<Value>> call(hir::FunctionId function, std::vector<Value> arguments, const hir::Program& program,
+                                const Tables& tables, const SourceManager& sources, std::string* printed);
+
+// The value as a variable of that type holds it: numbers are converted to the variable's type, everything else stays.
+Value as_assigned(Value value, const hir::TypeTable& types, hir::TypeId type);
 
 // check_cast(value, type) in the lenient or strict mode of horseir.md 3.5. `types` owns `type`.
 Result<Value> check_cast(const Value& value, const hir::TypeTable& types, hir::TypeId type, bool strict);
