@@ -3,6 +3,9 @@
 // Volta and later (volta-family.md, section 5): every lane has its own pc; lanes with one pc run as a group. A divergent branch splits the
 // group; BSYNC makes a group wait for the lanes that BSSY recorded and that have neither left (BREAK) nor exited, and joins them.
 // Groups at the same pc are joined only there, at WARPSYNC and at BAR, as nothing else promises it.
+// sm_90 gathers lanes in two more ways (both seen on an H200): WARPSYNC.EXCLUSIVE splits the group by the lanes' masks, and each part goes
+// on with the lanes of its mask and no others. WARPSYNC.COLLECTIVE does the same, but lanes may come from different places: those of the
+// last group to arrive are where all of them go on, as one, until ENDCOLLECTIVE sends every lane to the target that its own WARPSYNC named.
 // Pascal (pascal.md, section 5): a stack per warp. SSY, PBK, PCNT, CAL and PRET push a target with the active lanes; a divergent branch
 // pushes its other side. Lanes that SYNC, BRK, CONT or RET wait; when none is active, the top entry is resumed with those of its lanes
 // that have not left it.
@@ -34,29 +37,35 @@ void join_groups(Warp& w) {
   for (bool changed = true; changed;) {
     changed = false;
     for (const Group& g : w.groups) {
-      if (g.wait != Wait::convergence && g.wait != Wait::warpsync) continue;
-      const bool convergence = g.wait == Wait::convergence;
+      if (g.wait == Wait::ready || g.wait == Wait::barrier) continue;
+      const bool convergence = g.wait == Wait::convergence, collective = g.wait == Wait::collective,
+                 by_mask = collective || g.wait == Wait::exclusive;
+      const auto together = [&](const Group& other, const Group& with) {
+        if (other.wait != with.wait) return false;
+        return convergence ? other.pc == with.pc && other.sync == with.sync : !by_mask || other.sync == with.sync;
+      };
       uint32_t arrived = 0;
       for (const Group& other : w.groups)
-        if (other.wait == g.wait && (convergence ? other.pc == g.pc && other.sync == g.sync : true))
-          arrived |= other.mask;
+        if (together(other, g)) arrived |= other.mask;
       const uint32_t needed = (convergence ? w.barriers[g.sync][std::countr_zero(g.mask)] : g.sync) & w.alive;
       if ((needed & ~arrived) != 0) continue;
       // All have come. Groups that stand at one pc go on as one.
       const Group key = g;
       std::vector<Group> ready, rest;
       for (const Group& other : w.groups) {
-        const bool mine = other.wait == key.wait && (convergence ? other.pc == key.pc && other.sync == key.sync
-                                                                 : (other.mask & (needed | key.mask)) != 0);
+        const bool mine = together(other, key) && (convergence || by_mask || (other.mask & (needed | key.mask)) != 0);
         if (!mine) {
           rest.push_back(other);
           continue;
         }
-        const auto same = std::find_if(ready.begin(), ready.end(), [&](const Group& r) { return r.pc == other.pc; });
-        if (same == ready.end())
+        const auto same =
+            std::find_if(ready.begin(), ready.end(), [&](const Group& r) { return collective || r.pc == other.pc; });
+        if (same == ready.end()) {
           ready.push_back({other.pc, other.mask, Wait::ready, 0});
-        else
+        } else {
           same->mask |= other.mask;
+          same->pc = other.pc;  // groups stand in the order in which they came
+        }
       }
       rest.insert(rest.end(), ready.begin(), ready.end());
       w.groups = std::move(rest);
@@ -71,7 +80,7 @@ void join_groups(Warp& w) {
 Status wait_group(Warp& w, Wait wait, uint32_t sync, uint32_t mask, uint32_t pc) {
   w.groups.push_back({pc, mask, wait, sync});
   w.active &= ~mask;
-  if (wait == Wait::convergence || wait == Wait::warpsync) {
+  if (wait != Wait::barrier) {
     // Usually everybody is here: go on at once.
     if (w.groups.size() == 1 && w.active == 0) {
       const uint32_t needed = (wait == Wait::convergence ? w.barriers[sync][std::countr_zero(mask)] : sync) & w.alive;
@@ -185,10 +194,12 @@ Status bra(Warp& w, const Op& op, uint32_t mask) {
   return taken ? jump(w, op, taken, op.target) : Status::go;
 }
 
-// The uniform register holds the mask of lanes that ought to be together.
-template <bool when_equal>
+// BRA.DIV, BRA.CONV: the uniform register holds the lanes that ought to be here. All active lanes go, those too that fail the guard; but the
+// lanes that fail it count as absent, and when all fail it nothing happens (H200: `R2UR P0, URZ, R` finds the lanes whose mask is not
+// the first lane's, and `@!P0 BRA.DIV` leaves when there are such lanes or some are missing). More lanes than named are no reason to leave.
+template <bool when_together>
 Status bra_mask(Warp& w, const Op& op, uint32_t mask) {
-  return (w.active == value(w, op.a, 0)) == when_equal ? jump(w, op, mask, op.target) : Status::go;
+  return ((value(w, op.a, 0) & ~mask) == 0) == when_together ? jump(w, op, w.active, op.target) : Status::go;
 }
 
 // Jumps to register + base, which may differ from lane to lane.
@@ -239,6 +250,40 @@ Status break_(Warp& w, const Op& op, uint32_t mask) {
 Status warpsync(Warp& w, const Op& op, uint32_t mask) {
   const uint32_t needed = op.x ? w.alive : value(w, op.a, std::countr_zero(mask));
   return wait_group(w, Wait::warpsync, needed, mask, w.pc);
+}
+// Waits apart for each mask among the lanes.
+Status wait_by_mask(Warp& w, const Op& op, uint32_t mask, Wait wait) {
+  const uint32_t* wanted = row(w, op.a);
+  const uint32_t pc = w.pc;
+  Status status = Status::go;
+  while (mask) {
+    const uint32_t key = wanted[std::countr_zero(mask)];
+    uint32_t same = 0;
+    for_lanes(mask, [&](uint32_t l) { same |= (wanted[l] == key ? 1u : 0u) << l; });
+    mask &= ~same;
+    status = wait_group(w, wait, key, same, pc);
+  }
+  return status;
+}
+Status warpsync_exclusive(Warp& w, const Op& op, uint32_t mask) { return wait_by_mask(w, op, mask, Wait::exclusive); }
+Status warpsync_collective(Warp& w, const Op& op, uint32_t mask) {
+  if (op.target >= w.launch->program->size())
+    return fail(w, op, std::countr_zero(mask), "the region ends at an address that holds no instruction");
+  for_lanes(mask, [&](uint32_t l) { w.collective[l] = op.target; });
+  return wait_by_mask(w, op, mask, Wait::collective);
+}
+Status end_collective(Warp& w, const Op& op, uint32_t mask) {
+  while (mask) {
+    const uint32_t first = std::countr_zero(mask), target = w.collective[first];
+    if (target == all_lanes) return fail(w, op, first, "ENDCOLLECTIVE outside of a region of WARPSYNC.COLLECTIVE");
+    uint32_t same = 0;
+    for_lanes(mask, [&](uint32_t l) { same |= (w.collective[l] == target ? 1u : 0u) << l; });
+    for_lanes(same, [&](uint32_t l) { w.collective[l] = all_lanes; });
+    mask &= ~same;
+    w.groups.push_back({target, same, Wait::ready, 0});
+    w.active &= ~same;
+  }
+  return w.active ? Status::go : Status::reschedule;
 }
 Status barrier_to_register(Warp& w, const Op& op, uint32_t mask) {
   commit(row(w, op.d), w.barriers[op.x], mask);
@@ -407,7 +452,14 @@ bool select_control(Selector& s, Op& op) {
         op.a = s.source(find(Kind::gpr, Kind::immediate), 1);
       return with(to_register ? barrier_to_register : register_to_barrier);
     }
-    case Mnemonic::WARPSYNC: op.a = s.source(find(Kind::gpr, Kind::immediate), 1); return with(warpsync);
+    case Mnemonic::WARPSYNC:
+      op.a = s.source(find(Kind::gpr, Kind::immediate), 1);
+      return with(s.target.sm >= 90 && s.modifier(ModifierKind::Exclusive) ? warpsync_exclusive : warpsync);
+    case Mnemonic::WARPSYNC_COLLECTIVE:
+      op.a = s.source(find(Kind::gpr), 1);
+      op.target = target();
+      return with(warpsync_collective);
+    case Mnemonic::ENDCOLLECTIVE: return with(end_collective);
     case Mnemonic::WARPSYNC_ALL: op.x = 1; return with(warpsync);
     case Mnemonic::YIELD:
     case Mnemonic::NANOSLEEP: return with(yield);

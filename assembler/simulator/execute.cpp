@@ -133,7 +133,8 @@ void report_deadlock(Block& block) {
                          : g.wait == Wait::convergence ? "convergence barrier B"
                                                        : "warp synchronisation of lanes";
       who += fmt::format("{}warp {} lanes {:#x} at {} {}", who.empty() ? "" : ", ", w.number, g.mask, what,
-                         g.wait == Wait::warpsync ? fmt::format("{:#x}", g.sync) : std::to_string(g.sync));
+                         g.wait == Wait::barrier || g.wait == Wait::convergence ? std::to_string(g.sync)
+                                                                                : fmt::format("{:#x}", g.sync));
     }
   if (!first) {
     for (Warp& w : block.warps)
@@ -212,6 +213,7 @@ void start_block(Block& block, Launch& launch, Tally& tally, std::vector<Timing>
     w.tally = &tally;
     w.groups.clear();
     w.stack.clear();
+    std::fill(std::begin(w.collective), std::end(w.collective), all_lanes);
     for (uint32_t l = 0; l < lanes; ++l) {
       const uint32_t t = i * lanes + l;
       w.tid[0][l] = t % launch.block.x;

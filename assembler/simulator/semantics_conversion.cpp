@@ -139,10 +139,12 @@ Status i2f(Warp& w, const Op& op, uint32_t mask) {
 }
 
 // Integer to integer, saturating. dest, source sizes; y |x|, z -x; is_signed = source, integral = destination signed. Writes CC (Pascal).
-// A 16-bit result leaves the upper half zero, also a signed one: ptxas stores I2I.S16.S8 as the zero-extended 16-bit register that it is.
+// Pascal: a 16-bit result leaves the upper half zero, also a signed one (ptxas stores I2I.S16.S8 as if zero-extended). Volta and later extend
+// the sign (seen on an H200).
 Status i2i(Warp& w, const Op& op, uint32_t mask) {
   const Fields f = unpack(op.x);
   const uint32_t from = 8u << f.source, to = 8u << f.dest;
+  const bool pascal = w.launch->program->target->family == isa::Family::pascal;
   const uint32_t* a = row(w, op.a);
   uint32_t r[lanes] = {}, negative = 0, zero = 0;
   for (uint32_t l = 0; l < lanes; ++l) {
@@ -158,7 +160,7 @@ Status i2i(Warp& w, const Op& op, uint32_t mask) {
     r[l] = static_cast<uint32_t>(f.integral ? sign_extend(static_cast<uint64_t>(v), to)
                                             : zero_extend(static_cast<uint64_t>(v), to));
     negative |= (r[l] >> 31) << l;
-    if (to == 16) r[l] &= 0xffff;
+    if (to == 16 && pascal) r[l] &= 0xffff;
     zero |= (r[l] == 0 ? 1u : 0u) << l;
   }
   commit(row(w, op.d), r, mask);

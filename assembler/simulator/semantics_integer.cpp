@@ -392,9 +392,13 @@ Status r2p(Warp& w, const Op& op, uint32_t mask) {
   }
   return Status::go;
 }
-// A uniform register from the first active lane.
+// A uniform register from the first active lane. The predicate tells the lanes whose value differs from it (seen on an H200).
 Status r2ur(Warp& w, const Op& op, uint32_t mask) {
-  const uint32_t v = row(w, op.a)[std::countr_zero(mask & w.active ? mask & w.active : 1)];
+  const uint32_t* a = row(w, op.a);
+  const uint32_t v = a[std::countr_zero(mask & w.active ? mask & w.active : 1)];
+  uint32_t differs = 0;
+  for (uint32_t l = 0; l < lanes; ++l) differs |= (a[l] != v ? 1u : 0u) << l;
+  commit_predicate(w, op.pd, differs, mask & w.active);
   uint32_t* d = row(w, op.d);
   for (uint32_t l = 0; l < lanes; ++l) d[l] = v;
   return Status::go;
@@ -642,8 +646,8 @@ bool select_integer(Selector& s, Op& op) {
       return with(r2p);
     case Mnemonic::R2UR:
       op.d = s.destination(0);
+      op.pd = s.predicate_destination(1);
       op.a = s.integer(2);
-      if (s.operand(1).reg < isa::PT) return s.unsupported("R2UR with a predicate result");
       return with(r2ur);
     case Mnemonic::LEPC:
       op.d = s.destination(0);

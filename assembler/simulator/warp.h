@@ -127,12 +127,12 @@ struct Program {
   uint32_t index_of(uint64_t address) const;
 };
 
-enum class Wait : uint8_t { ready, convergence, warpsync, barrier };
+enum class Wait : uint8_t { ready, convergence, warpsync, exclusive, collective, barrier };
 
 struct Group {
   uint32_t pc = 0, mask = 0;
   Wait wait = Wait::ready;
-  uint32_t sync = 0;  // convergence: Bn; warpsync: lanes to wait for; barrier: its number
+  uint32_t sync = 0;  // convergence: Bn; warpsync, exclusive, collective: lanes to wait for; barrier: its number
 };
 
 // Pascal: why an entry was pushed.
@@ -161,6 +161,7 @@ struct Warp {
   std::vector<Group> groups;
   std::vector<StackEntry> stack;
   uint32_t barriers[16][lanes] = {};
+  uint32_t collective[lanes] = {};  // where ENDCOLLECTIVE sends the lane; all ones when it is in no collective region
   uint32_t barrier_count = 0, barrier_predicate = 0;  // result of the last BAR.RED
   uint32_t tid[3][lanes] = {};
   std::vector<std::byte> local;   // [lane][local_bytes]

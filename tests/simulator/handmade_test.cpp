@@ -298,6 +298,160 @@ TEST(Volta, BarrierReductions) {
   }
 }
 
+// --- Gathering lanes on sm_90: expected values are what an H200 gave for these very programs ---------------------------------------
+constexpr uint32_t everybody = 0xffffffff;
+void vote_into(Code& c, uint32_t r) { c.add(Mnemonic::VOTE, {R(r), PT, PT}, {{ModifierKind::VoteMode, 1}}); }
+
+// R16 = lanes whose value is not that of the first active lane, R17 = that lane's value. Active where the second word is not zero.
+TEST(Hopper, UniformRegisterAndWhoDiffers) {
+  const auto program = [] {
+    Code c("sm_90");
+    c.add(Mnemonic::MOV, {R(20), I(1)});
+    c.add(Mnemonic::ISETP, {P(1), R(9), RZ}, {{ModifierKind::Compare, 5}});
+    c.add(Mnemonic::BSSY, {B(0), c.label(8)});
+    Code::guard(c.add(Mnemonic::BRA, {c.label(7)}), 1, true);
+    c.add(Mnemonic::R2UR, {UR(6), P(2), R(8)});
+    c.add(Mnemonic::SEL, {R(16), R(20), RZ, P(2)});
+    c.add(Mnemonic::MOV, {R(17), UR(6)});
+    c.add(Mnemonic::BSYNC, {B(0)});
+    return c;
+  };
+  const auto check = [&](const std::function<Row(uint32_t)>& row) {
+    std::vector<Row> rows;
+    for (uint32_t i = 0; i < 32; ++i) rows.push_back(row(i));
+    Code c = program();
+    expect_rows("sm_90", c, rows);
+  };
+  check([](uint32_t) { return Row{{0x55, 1, 0}, {0, 0x55, 0, 0}}; });
+  check([](uint32_t i) { return Row{{i == 5 ? 0x56u : 0x55u, 1, 0}, {i == 5, 0x55, 0, 0}}; });
+  check([](uint32_t i) { return Row{{i == 0 ? 0x56u : 0x55u, 1, 0}, {i != 0, 0x56, 0, 0}}; });
+  check([](uint32_t i) { return Row{{i, i & 1, 0}, {i & 1 && i != 1, i & 1, 0, 0}}; });
+}
+
+// A guarded BRA.DIV. R18 = lanes that are together, R19 = 1 went on, 2 branched.
+TEST(Hopper, BranchWhenLanesAreMissing) {
+  struct Case {
+    uint32_t wanted, pass, active, branched;
+  };
+  for (const Case& k : {Case{everybody, 0, everybody, 0},
+                        {everybody, everybody, everybody, 0},
+                        {0xffff, everybody, everybody, 0},
+                        {0xffff, 0, everybody, 0},
+                        {everybody, 0xffff, everybody, 1},
+                        {0xffff, 0xffff, everybody, 0},
+                        {0xffff0000, everybody, 0xffff0000, 0},
+                        {everybody, everybody, 0xffff0000, 1},
+                        {everybody, 0, 0xffff0000, 0}}) {
+    Code c("sm_90");
+    c.add(Mnemonic::ISETP, {P(1), R(9), RZ}, {{ModifierKind::Compare, 5}});
+    c.add(Mnemonic::ISETP, {P(3), R(10), RZ}, {{ModifierKind::Compare, 5}});
+    c.add(Mnemonic::BSSY, {B(0), c.label(12)});
+    Code::guard(c.add(Mnemonic::BRA, {c.label(11)}), 3, true);
+    c.add(Mnemonic::R2UR, {UR(6), R(8)});
+    Code::guard(c.add(Mnemonic::BRA_DIV, {UR(6), c.label(9)}), 1);
+    vote_into(c, 18);
+    c.add(Mnemonic::MOV, {R(19), I(1)});
+    c.add(Mnemonic::BRA, {c.label(11)});
+    vote_into(c, 18);
+    c.add(Mnemonic::MOV, {R(19), I(2)});
+    c.add(Mnemonic::BSYNC, {B(0)});
+    std::vector<Row> rows;
+    for (uint32_t i = 0; i < 32; ++i) {
+      const uint32_t on = k.active >> i & 1;
+      rows.push_back({{k.wanted, k.pass >> i & 1, on}, {0, 0, on ? k.active : 0, on ? 1 + k.branched : 0}});
+    }
+    SCOPED_TRACE(fmt::format("{:#x} {:#x} {:#x}", k.wanted, k.pass, k.active));
+    expect_rows("sm_90", c, rows);
+  }
+}
+
+// R18 = lanes together after WARPSYNC of a mask that differs from lane to lane, R17 = after the end of the region.
+TEST(Hopper, ExclusiveWarpsyncSplitsByMask) {
+  for (const bool exclusive : {false, true}) {
+    Code c("sm_90");
+    c.add(Mnemonic::BSSY, {B(0), c.label(5)});
+    c.add(Mnemonic::WARPSYNC, {R(8)}, {{ModifierKind::Exclusive, exclusive}});
+    vote_into(c, 18);
+    c.add(Mnemonic::MOV, {R(19), I(1)});
+    c.add(Mnemonic::BSYNC, {B(0)});
+    vote_into(c, 17);
+    std::vector<Row> rows;
+    for (uint32_t i = 0; i < 32; ++i) {
+      const uint32_t own = i < 16 ? 0xffff : 0xffff0000;
+      rows.push_back({{own, 0, 0}, {0, everybody, exclusive ? own : everybody, 1}});
+    }
+    expect_rows("sm_90", c, rows);
+  }
+}
+
+// Lanes with an even second word take one region, the others another one. R16 = whose body ran, R18 = lanes together in it, R17 = after it,
+// R19 = where the lane went on.
+TEST(Hopper, CollectiveRegionsRunOnceForAllTheirLanes) {
+  const auto run = [](const std::function<Row(uint32_t)>& row) {
+    Code c("sm_90");
+    c.add(Mnemonic::ISETP, {P(1), R(9), RZ}, {{ModifierKind::Compare, 5}});
+    c.add(Mnemonic::BSSY, {B(0), c.label(16)});
+    Code::guard(c.add(Mnemonic::BRA, {c.label(9)}), 1);
+    c.add(Mnemonic::WARPSYNC_COLLECTIVE, {R(8), c.label(7)});
+    vote_into(c, 18);
+    c.add(Mnemonic::MOV, {R(16), I(0xa1)});
+    c.add(Mnemonic::ENDCOLLECTIVE, {});
+    c.add(Mnemonic::MOV, {R(19), I(1)});
+    c.add(Mnemonic::BRA, {c.label(14)});
+    c.add(Mnemonic::WARPSYNC_COLLECTIVE, {R(8), c.label(13)});
+    vote_into(c, 18);
+    c.add(Mnemonic::MOV, {R(16), I(0xb1)});
+    c.add(Mnemonic::ENDCOLLECTIVE, {});
+    c.add(Mnemonic::MOV, {R(19), I(2)});
+    vote_into(c, 17);
+    c.add(Mnemonic::BSYNC, {B(0)});
+    std::vector<Row> rows;
+    for (uint32_t i = 0; i < 32; ++i) rows.push_back(row(i));
+    expect_rows("sm_90", c, rows);
+  };
+  run([](uint32_t) { return Row{{everybody, 0, 0}, {0xa1, everybody, everybody, 1}}; });
+  run([](uint32_t i) {
+    const uint32_t own = i < 16 ? 0xffff : 0xffff0000;
+    return Row{{own, 0, 0}, {0xa1, own, own, 1}};
+  });
+  run([](uint32_t i) {
+    const uint32_t own = i & 1 ? 0xaaaaaaaa : 0x55555555;
+    return Row{{own, i & 1, 0}, {i & 1 ? 0xb1u : 0xa1u, own, own, 1 + (i & 1)}};
+  });
+}
+
+// Two places, one mask: one body runs for all (which of the two is the scheduler's choice); each lane goes on at its own place.
+TEST(Hopper, CollectiveRegionsOfTwoPlacesMeet) {
+  Code c("sm_90");
+  c.add(Mnemonic::ISETP, {P(1), R(9), RZ}, {{ModifierKind::Compare, 5}});
+  c.add(Mnemonic::BSSY, {B(0), c.label(12)});
+  Code::guard(c.add(Mnemonic::BRA, {c.label(8)}), 1);
+  c.add(Mnemonic::WARPSYNC_COLLECTIVE, {R(8), c.label(6)});
+  vote_into(c, 18);
+  c.add(Mnemonic::ENDCOLLECTIVE, {});
+  c.add(Mnemonic::MOV, {R(19), I(1)});
+  c.add(Mnemonic::BRA, {c.label(11)});
+  c.add(Mnemonic::WARPSYNC_COLLECTIVE, {R(8), c.label(11)});
+  vote_into(c, 18);
+  c.add(Mnemonic::ENDCOLLECTIVE, {});
+  c.add(Mnemonic::BSYNC, {B(0)});
+  std::vector<Row> rows;
+  for (uint32_t i = 0; i < 32; ++i) rows.push_back({{everybody, i & 1, 0}, {0, 0, everybody, i & 1 ? 0u : 1u}});
+  expect_rows("sm_90", c, rows);
+}
+
+TEST(Hopper, EndOfACollectiveRegionWithoutItsBeginning) {
+  Code c("sm_90");
+  c.add(Mnemonic::ENDCOLLECTIVE, {});
+  Machine m("sm_90", 1 << 20);
+  const auto module = m.load(c.cubin());
+  ASSERT_TRUE(module.ok());
+  const uint64_t a = upload(m, std::vector<uint32_t>(128)), b = upload(m, std::vector<uint32_t>(128));
+  const auto result = m.launch(*module, "k", {1, 1, 1}, {32, 1, 1}, 0, Parameters().add(a).add(b).bytes(), {});
+  ASSERT_FALSE(result.ok());
+  EXPECT_NE(result.error().message.find("ENDCOLLECTIVE outside"), std::string::npos) << result.error().message;
+}
+
 TEST(Pascal, MultiplyAddOfHalves) {
   for (const std::string& t : pascal_targets) {
     Code c(t);
