@@ -129,7 +129,8 @@ Result<void> write_one(Table table, const Sizes& sizes, const TextPool* pool, co
   std::condition_variable turn_taken;
   uint64_t turn = 0;
   off_t used = 0;
-  int failure = 0;  // errno of the first write that failed
+  int failure = 0;         // errno of the first write that failed
+  bool abandoned = false;  // a thread gave up, its turn never comes
   const size_t longest_row = writer.longest_row();
 
   auto body = [&](Chunk& chunk, uint64_t number) {
@@ -139,7 +140,8 @@ Result<void> write_one(Table table, const Sizes& sizes, const TextPool* pool, co
     off_t at;
     {
       std::unique_lock lock(mutex);
-      turn_taken.wait(lock, [&] { return turn == number; });
+      turn_taken.wait(lock, [&] { return turn == number || abandoned; });
+      if (abandoned) return false;
       at = used;
       used += static_cast<off_t>(size);
       ++turn;
@@ -160,11 +162,23 @@ Result<void> write_one(Table table, const Sizes& sizes, const TextPool* pool, co
     // After a failure every thread goes on taking turns, without writing, so that none waits for ever.
     return true;
   };
-  for_each_chunk(sizes, pool, sizes.driving_rows(table), Chunk::preferred_rows, threads, body);
+  auto give_up = [&] {
+    std::lock_guard lock(mutex);
+    abandoned = true;
+    turn_taken.notify_all();
+  };
+  try {
+    for_each_chunk(sizes, pool, sizes.driving_rows(table), Chunk::preferred_rows, threads, body, give_up);
+  } catch (const std::bad_alloc&) {
+    failure = ENOMEM;
+  }
+
+  struct stat status {};
+  bool regular = fstat(file, &status) == 0 && S_ISREG(status.st_mode);
 
   if (close(file) != 0 && !failure) failure = errno;
   if (failure) {
-    unlink(path.c_str());
+    if (regular) unlink(path.c_str());  // never a device
     errno = failure;
     return write_error(path);
   }

@@ -2,19 +2,21 @@
 //
 // A file is a magic number, a checksum of all that follows, and sections of a length in bytes (u64) and their bytes: fingerprint,
 // Record, foreign table, elements, foreign rows, lengths of the dictionary's values (u32 each), their bytes, pad. Numbers are in the
-// machine's own order. Files are written under another name and renamed, so that no reader sees half of one; the checksum keeps
-// damage from becoming codes or offsets out of range.
+// machine's own order. Files are written under another name and renamed, so that no reader sees half of one; the checksum notices
+// damage, and every number that will serve as an index is checked, since anyone may write files with a checksum.
 #include "runtime/data/cache.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <new>
 
 namespace rndn::data {
@@ -113,6 +115,55 @@ bool make_directories(const std::string& path) {
   }
 }
 
+template <class T>
+bool all_below(const std::vector<std::byte>& bytes, uint64_t bound) {
+  const T* values = reinterpret_cast<const T*>(bytes.data());
+  T largest = 0;
+  for (size_t i = 0; i < bytes.size() / sizeof(T); ++i) largest = std::max(largest, values[i]);
+  return bytes.empty() || largest < bound;
+}
+
+bool all_within(const std::vector<std::byte>& texts, uint64_t pad) {
+  const uint64_t* values = reinterpret_cast<const uint64_t*>(texts.data());
+  uint64_t end = 0;
+  for (size_t i = 0; i < texts.size() / 8; ++i) end = std::max(end, (values[i] >> 24) + (values[i] & 0xffffff));
+  return end <= pad;
+}
+
+// Whether sizes agree and no code or text is out of range.
+bool is_sound(const Record& record, const Column& column, const std::vector<std::byte>& foreign_rows,
+              const std::string& lengths, const std::string& values, const std::string& pad) {
+  if (record.type >= hir::basic_type_count || record.encoding > static_cast<uint8_t>(Encoding::text)) return false;
+  if (record.known > 1 || record.sorted > 1 || record.dense > 1 || record.is_foreign_key > 1) return false;
+  if (record.has_foreign_rows > record.is_foreign_key || record.unused) return false;
+  const auto type = static_cast<hir::BasicType>(record.type);
+  const auto encoding = static_cast<Encoding>(record.encoding);
+  if (hir::is_text(type) != (encoding != Encoding::plain)) return false;
+  const uint32_t width = record.width;
+  if (encoding == Encoding::dictionary ? width != 1 && width != 2 && width != 4 : width != plain_width(type))
+    return false;
+  const std::vector<std::byte>& data = *column.data;
+  if (data.size() % width || data.size() / width != record.rows) return false;
+  if (record.has_foreign_rows ? foreign_rows.size() != record.rows * 4 && foreign_rows.size() != record.rows * 8
+                              : !foreign_rows.empty())
+    return false;
+  if (encoding != Encoding::dictionary && !(lengths.empty() && values.empty())) return false;
+  if (encoding != Encoding::text && !pad.empty()) return false;
+  if (encoding == Encoding::text) return all_within(data, pad.size());
+  if (encoding == Encoding::plain) return true;
+  const uint64_t distinct = lengths.size() / sizeof(uint32_t);
+  uint64_t total = 0;
+  for (size_t i = 0; i < distinct; ++i) {
+    uint32_t length;
+    std::memcpy(&length, lengths.data() + i * sizeof length, sizeof length);
+    total += length;
+  }
+  if (lengths.size() % sizeof(uint32_t) || total != values.size()) return false;
+  return width == 1   ? all_below<uint8_t>(data, distinct)
+         : width == 2 ? all_below<uint16_t>(data, distinct)
+                      : all_below<uint32_t>(data, distinct);
+}
+
 std::optional<Column> read_all(Input& input, const std::string& fingerprint) {
   char start[sizeof magic];
   uint64_t sum;
@@ -132,6 +183,7 @@ std::optional<Column> read_all(Input& input, const std::string& fingerprint) {
 
   Record record;
   std::memcpy(&record, record_bytes.data(), sizeof record);
+  if (!is_sound(record, column, *foreign_rows, lengths, values, *pad)) return std::nullopt;
   column.type = static_cast<hir::BasicType>(record.type);
   column.encoding = static_cast<Encoding>(record.encoding);
   column.width = record.width;
@@ -181,11 +233,17 @@ class CachedLoader : public TableLoader {
       found.push_back(fingerprints.back().empty()
                           ? std::nullopt
                           : read_column(path(table, column, fingerprints.back()), fingerprints.back()));
+      if (found.back() && !fits(table, column, *found.back())) found.back().reset();
       if (!found.back()) missing.push_back(column);
     }
     std::vector<Column> loaded;
     if (!missing.empty()) {
       ASSIGN_OR_RETURN(loaded, inner_->load(table, missing));
+      // What was read from disk gave way to nothing loaded so far: it has to agree now.
+      auto known = rows_.find(table);
+      if (known != rows_.end() && !loaded.empty() && known->second != loaded[0].rows)
+        return world_error("the cache `{}` has columns of table `{}` with {} rows where there are {}: remove it",
+                           directory_, schema().tables[table].name, known->second, loaded[0].rows);
     }
     std::vector<Column> all;
     auto next = loaded.begin();
@@ -203,6 +261,29 @@ class CachedLoader : public TableLoader {
   }
 
  private:
+  // Whether a column read from disk is of the schema's type, and its keys lead to rows that exist.
+  bool fits(size_t table, size_t position, const Column& column) {
+    const ColumnSchema& schema = this->schema().tables[table].columns[position];
+    if (column.type != schema.type || column.is_foreign_key != schema.is_foreign_key() ||
+        column.foreign_table != schema.foreign_table)
+      return false;
+    // Another column of the table told its number of rows.
+    if (auto known = rows_.find(table); known != rows_.end() && known->second != column.rows) return false;
+    if (column.foreign_rows) {
+      const TableSchema* parent = this->schema().find(schema.foreign_table);
+      if (!parent) return false;
+      Result<uint64_t> parent_rows = inner_->rows(static_cast<size_t>(parent - this->schema().tables.data()));
+      if (!parent_rows) return false;
+      const std::vector<std::byte>& rows = *column.foreign_rows;
+      const uint32_t width = foreign_row_width(*parent_rows);
+      if (rows.size() != column.rows * width) return false;
+      if (!(width == 4 ? all_below<uint32_t>(rows, *parent_rows) : all_below<uint64_t>(rows, *parent_rows)))
+        return false;
+    }
+    rows_[table] = column.rows;
+    return true;
+  }
+
   std::string path(size_t table, size_t column, const std::string& fingerprint) const {
     const TableSchema& schema = this->schema().tables[table];
     // Names are the user's and may be anything: letters, digits and the hash make the file's name.
@@ -214,15 +295,27 @@ class CachedLoader : public TableLoader {
 
   std::unique_ptr<TableLoader> inner_;
   std::string directory_;
+  std::map<size_t, uint64_t> rows_;  // by table, of columns read from disk
 };
 
 }  // namespace
 
 bool write_column(const std::string& path, const std::string& fingerprint, const Column& column) {
   static std::atomic<uint64_t> files{0};  // names only
-  std::string temporary = fmt::format("{}.{}.{}", path, getpid(), files++);
-  std::FILE* file = std::fopen(temporary.c_str(), "wb");
-  if (!file) return false;
+  std::string temporary;
+  int descriptor = -1;
+  // The name may be taken by what a process of the same number left behind, or by a link: never write through one.
+  for (int attempt = 0; attempt < 16 && descriptor < 0 && (attempt == 0 || errno == EEXIST); ++attempt) {
+    temporary = fmt::format("{}.{}.{}", path, getpid(), files++);
+    descriptor = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+  }
+  if (descriptor < 0) return false;
+  std::FILE* file = fdopen(descriptor, "wb");
+  if (!file) {
+    close(descriptor);
+    unlink(temporary.c_str());
+    return false;
+  }
   const Statistics& s = column.statistics;
   Record record{.rows = column.rows,
                 .min = s.min,
@@ -268,7 +361,7 @@ bool write_column(const std::string& path, const std::string& fingerprint, const
 }
 
 std::optional<Column> read_column(const std::string& path, const std::string& fingerprint) {
-  int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // never wait for the other end of a pipe
   if (file < 0) return std::nullopt;
   std::optional<Column> column;
   struct stat status {};

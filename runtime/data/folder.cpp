@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <mutex>
 #include <new>
 
@@ -86,7 +87,7 @@ class FolderLoader : public TableLoader {
 
  private:
   std::string path_of(const TableSchema& table) const {
-    return table.file.starts_with('/') ? table.file : folder_ + "/" + table.file;
+    return folder_ + "/" + table.file;  // below the folder: open_folder checks
   }
 
   Result<void> open(size_t table) {
@@ -96,6 +97,8 @@ class FolderLoader : public TableLoader {
     TextFormat format{.delimiter = schema.delimiter, .quoted = schema.file.ends_with(".csv"), .header = schema.header};
     Result<std::unique_ptr<TextFile>> file = TextFile::open(path, format, options_.threads);
     if (!file) return Error{file.error().fault, fmt::format("table `{}`: {}", schema.name, file.error().message)};
+    if (format.header && (*file)->text().empty())
+      return input_error("{}:1:1: expected the header `{}`, found nothing", path, schema.columns[0].name);
     files_[table] = std::move(*file);
     return {};
   }
@@ -218,6 +221,22 @@ class FolderLoader : public TableLoader {
   std::vector<std::unique_ptr<TextFile>> files_;  // by table; null: not opened yet
 };
 
+// A schema comes with its data, maybe from far away: it must not reach for other files of this machine, by links neither.
+Result<void> check_below(const std::string& folder, const std::string& schema, const TableSchema& table) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  bool below = !table.file.empty() && table.file.find('\0') == table.file.npos && fs::path(table.file).is_relative();
+  if (below) {
+    fs::path root = fs::canonical(folder, error);
+    fs::path file = error ? fs::path() : fs::weakly_canonical(root / table.file, error);
+    auto [in_root, in_file] = std::mismatch(root.begin(), root.end(), file.begin(), file.end());
+    below = !error && in_root == root.end() && in_file != file.end();
+  }
+  if (below) return {};
+  return input_error("{}: table `{}`: the file {} is not below the folder `{}`", schema, table.name, quote(table.file),
+                     folder);
+}
+
 }  // namespace
 
 Result<std::shared_ptr<Source>> open_folder(const std::string& folder, const FolderOptions& options) {
@@ -227,6 +246,7 @@ Result<std::shared_ptr<Source>> open_folder(const std::string& folder, const Fol
     return Error{text.error().fault,
                  fmt::format("the folder `{}` is no data source: {}", folder, text.error().message)};
   ASSIGN_OR_RETURN(Schema schema, parse_schema(*text, path));
+  for (const TableSchema& table : schema.tables) RETURN_IF_ERROR(check_below(folder, path, table));
   std::unique_ptr<TableLoader> loader = std::make_unique<FolderLoader>(folder, std::move(schema), options);
   if (!options.cache.empty()) loader = cached(std::move(loader), options.cache);
   return std::make_shared<Source>(std::move(loader));

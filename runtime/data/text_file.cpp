@@ -21,7 +21,7 @@ namespace rndn::data {
 Result<std::unique_ptr<TextFile>> TextFile::open(const std::string& path, const TextFormat& format, unsigned threads,
                                                  size_t block_size) {
   auto cannot = [&](int error) { return input_error("cannot read `{}`: {}", path, std::strerror(error)); };
-  int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a pipe must not hold us up
   if (descriptor < 0) return cannot(errno);
   struct stat status {};
   if (fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {

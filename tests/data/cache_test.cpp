@@ -17,7 +17,8 @@ using hir::BasicType;
 Column sample(Encoding encoding) {
   Column column = make_column(encoding == Encoding::plain ? BasicType::i32 : BasicType::sym, 5, encoding,
                               encoding == Encoding::dictionary ? 2 : 0);
-  for (size_t i = 0; i < column.data->size(); ++i) (*column.data)[i] = static_cast<std::byte>(i % 3 == 0);
+  for (size_t i = 0; i < column.data->size(); ++i)
+    if (encoding == Encoding::plain || i % column.width == 0) (*column.data)[i] = static_cast<std::byte>(i % 3 == 0);
   if (encoding == Encoding::dictionary) column.dictionary->values = {"", "red", std::string(300, 'x')};
   if (encoding == Encoding::text) *column.pad = "some text in a pad";
   column.statistics = {
@@ -25,7 +26,7 @@ Column sample(Encoding encoding) {
   column.is_foreign_key = encoding == Encoding::plain;
   if (column.is_foreign_key) {
     column.foreign_table = "parent";
-    column.foreign_rows = std::make_shared<std::vector<std::byte>>(20, std::byte{3});
+    column.foreign_rows = std::make_shared<std::vector<std::byte>>(20, std::byte{3});  // 5 of 4 bytes
   }
   return column;
 }
@@ -95,6 +96,124 @@ TEST(ColumnFile, DamageIsNoticed) {
   }
   ASSERT_TRUE(write_file(path, whole + "x"));
   EXPECT_FALSE(read_column(path, "this data"));
+}
+
+// Files with a right checksum and numbers that would lead out of range when used.
+TEST(ColumnFile, NumbersOutOfRangeAreNotUsed) {
+  TestFolder folder;
+  folder.write("c", "");
+  std::string path = folder.path() + "/c";
+  auto readable = [&](Encoding encoding, auto&& damage) {
+    Column column = sample(encoding);
+    damage(column);
+    EXPECT_TRUE(write_column(path, "this data", column));
+    return read_column(path, "this data").has_value();
+  };
+  for (Encoding encoding : {Encoding::plain, Encoding::dictionary, Encoding::text}) {
+    ASSERT_TRUE(readable(encoding, [](Column&) {}));
+    EXPECT_FALSE(readable(encoding, [](Column& c) { c.type = static_cast<BasicType>(hir::basic_type_count); }));
+    EXPECT_FALSE(readable(encoding, [](Column& c) { c.type = static_cast<BasicType>(255); }));
+    EXPECT_FALSE(readable(encoding, [](Column& c) { c.encoding = static_cast<Encoding>(3); }));
+    EXPECT_FALSE(readable(encoding, [](Column& c) { c.rows += 1; }));
+    EXPECT_FALSE(readable(encoding, [](Column& c) { c.rows += uint64_t{1} << 62; }));  // rows * width is what it was
+    EXPECT_FALSE(readable(encoding, [](Column& c) { c.width = 0; }));
+    EXPECT_FALSE(readable(encoding, [](Column& c) { c.width *= 5, c.rows /= 5; }));  // the product is right
+    EXPECT_FALSE(readable(encoding, [](Column& c) { c.data->pop_back(); }));
+    EXPECT_FALSE(
+        readable(encoding, [&](Column& c) { c.type = c.type == BasicType::i32 ? BasicType::sym : BasicType::i64; }));
+  }
+  // Codes: 3 values, so 2 is the last.
+  auto code = [](uint16_t value) { return [value](Column& c) { std::memcpy(c.data->data() + 8, &value, 2); }; };
+  EXPECT_TRUE(readable(Encoding::dictionary, code(2)));
+  EXPECT_FALSE(readable(Encoding::dictionary, code(3)));
+  EXPECT_FALSE(readable(Encoding::dictionary, code(0xffff)));
+  // Texts: the pad has 18 bytes.
+  auto word = [](uint64_t offset, uint64_t length) {
+    return [value = offset << 24 | length](Column& c) { std::memcpy(c.data->data() + 32, &value, 8); };
+  };
+  auto small = [](Column& c) { std::fill(c.data->begin(), c.data->end(), std::byte{0}); };
+  auto text = [&](uint64_t offset, uint64_t length) {
+    return readable(Encoding::text, [&](Column& c) { small(c), word(offset, length)(c); });
+  };
+  EXPECT_TRUE(text(10, 8));
+  EXPECT_TRUE(text(18, 0));
+  EXPECT_FALSE(text(10, 9));
+  EXPECT_FALSE(text(19, 0));
+  EXPECT_FALSE(text((uint64_t{1} << 40) - 1, 0xffffff));
+  // Foreign rows: a number for each row, and only for keys.
+  EXPECT_FALSE(readable(Encoding::plain, [](Column& c) { c.foreign_rows->resize(16); }));
+  EXPECT_FALSE(readable(Encoding::plain, [](Column& c) { c.is_foreign_key = false; }));
+}
+
+TEST(ColumnFile, IsNotWrittenThroughALink) {
+  TestFolder folder;
+  folder.write("precious", "do not touch");
+  folder.write("c", "");
+  std::string path = folder.path() + "/c";
+  // The names that come next.
+  std::vector<std::string> links;
+  for (int i = 0; i < 1000; ++i) {
+    links.push_back(fmt::format("{}.{}.{}", path, getpid(), i));
+    ASSERT_EQ(symlink("precious", links.back().c_str()), 0);
+  }
+  write_column(path, "this data", sample(Encoding::plain));
+  EXPECT_EQ(*read_file(folder.path() + "/precious"), "do not touch");
+  for (const std::string& link : links) unlink(link.c_str());
+  EXPECT_TRUE(write_column(path, "this data", sample(Encoding::plain)));
+}
+
+// A loader of one key column whose rows lead into a table of 4 rows.
+class Keys : public TableLoader {
+ public:
+  Keys() {
+    schema_ = *parse_schema(R"({"tables": [
+        {"name": "p", "columns": [{"name": "k", "type": "i32"}], "primary": ["k"]},
+        {"name": "c", "columns": [{"name": "k", "type": "i32"}],
+         "foreign": [{"column": "k", "table": "p", "key": "k"}]}]})",
+                            "schema.json");
+  }
+  const Schema& schema() const override { return schema_; }
+  Result<uint64_t> rows(size_t) override { return uint64_t{4}; }
+  Result<std::vector<Column>> load(size_t, std::span<const size_t>) override {
+    ++loads;
+    Column column = make_column(BasicType::i32, 2);
+    column.is_foreign_key = true;
+    column.foreign_table = "p";
+    column.foreign_rows = std::make_shared<std::vector<std::byte>>(8);
+    std::memcpy(column.foreign_rows->data(), foreign, 8);
+    return std::vector<Column>{column};
+  }
+  std::string fingerprint(size_t, size_t) const override { return "keys"; }
+  std::string describe(size_t, size_t, uint64_t) const override { return ""; }
+
+  static inline int loads = 0;
+  static inline int32_t foreign[2];
+
+ private:
+  Schema schema_;
+};
+
+TEST(Cache, ForeignRowsOutOfRangeAreLoadedAgain) {
+  for (int32_t row : {3, 4, -1}) {
+    TestFolder folder;
+    Keys::loads = 0;
+    Keys::foreign[0] = 0;
+    Keys::foreign[1] = row;
+    const size_t wanted[] = {0};
+    for (int i = 0; i < 2; ++i) {
+      auto columns = cached(std::make_unique<Keys>(), folder.path())->load(1, wanted);
+      ASSERT_TRUE(columns);
+      ASSERT_EQ(columns->size(), 1u);
+    }
+    EXPECT_EQ(Keys::loads, row == 3 ? 1 : 2) << row;
+    std::string found;
+    if (DIR* directory = opendir(folder.path().c_str())) {
+      while (dirent* entry = readdir(directory))
+        if (entry->d_name[0] != '.') found = entry->d_name;
+      closedir(directory);
+    }
+    unlink((folder.path() + "/" + found).c_str());
+  }
 }
 
 TEST(ColumnFile, ThatCannotBeWritten) { EXPECT_FALSE(write_column("/does-not-exist/c", "x", sample(Encoding::plain))); }

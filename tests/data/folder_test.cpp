@@ -109,6 +109,64 @@ TEST(Folder, EmptyFilesHaveNoRows) {
   EXPECT_EQ((*source->column("t", "b"))->rows, 0u);
 }
 
+TEST(Folder, AnEmptyFileHasNoHeader) {
+  TestFolder folder;
+  write_table(folder, {"i32", "sym"}, "", "t.csv", R"(, "header": true)");
+  std::shared_ptr<Source> source = open(folder);
+  for (const Error& error : {source->rows("t").error(), source->column("t", "b").error()}) {
+    EXPECT_EQ(error.fault, Fault::input);
+    EXPECT_EQ(folder.local(error.message), "t.csv:1:1: expected the header `a`, found nothing");
+  }
+}
+
+TEST(Folder, ReadsNoFileThatIsNotBelowIt) {
+  TestFolder outside;
+  outside.write("secret", "1\n");
+  const std::string secret = outside.path() + "/secret";
+  TestFolder folder;
+  folder.write("inside.tbl", "7\n");
+  ASSERT_EQ(symlink(secret.c_str(), (folder.path() + "/link").c_str()), 0);
+  ASSERT_EQ(symlink("inside.tbl", (folder.path() + "/kept").c_str()), 0);
+  const std::string up = "../" + outside.path().substr(outside.path().rfind('/') + 1) + "/secret";
+  for (const std::string& file :
+       {secret, up, std::string("link"), "./x/../../" + up, std::string("."), std::string("..")}) {
+    folder.write(
+        "schema.json",
+        fmt::format(R"({{"tables": [{{"name": "t", "file": "{}", "columns": [{{"name": "a", "type": "i32"}}]}}]}})",
+                    file));
+    auto source = open_folder(folder.path(), {.threads = 1, .progress = false});
+    ASSERT_FALSE(source) << file;
+    EXPECT_EQ(source.error().fault, Fault::input);
+    EXPECT_THAT(source.error().message, HasSubstr("schema.json: table `t`: the file `")) << file;
+    EXPECT_THAT(source.error().message, HasSubstr("` is not below the folder `" + folder.path() + "`")) << file;
+  }
+  for (const char* file : {"inside.tbl", "./inside.tbl", "kept", "x/../inside.tbl"}) {
+    folder.write(
+        "schema.json",
+        fmt::format(R"({{"tables": [{{"name": "t", "file": "{}", "columns": [{{"name": "a", "type": "i32"}}]}}]}})",
+                    file));
+    if (std::string(file).starts_with("x/")) mkdir((folder.path() + "/x").c_str(), 0700);
+    auto column = open(folder)->column("t", "a");
+    ASSERT_TRUE(column) << file << ": " << column.error().message;
+    EXPECT_EQ((*column)->as<int32_t>()[0], 7);
+  }
+  unlink((folder.path() + "/link").c_str());
+  unlink((folder.path() + "/kept").c_str());
+  rmdir((folder.path() + "/x").c_str());
+}
+
+TEST(Folder, DoesNotWaitForAPipe) {
+  TestFolder folder;
+  write_table(folder, {"i32"}, "1\n");
+  ASSERT_EQ(unlink((folder.path() + "/t.tbl").c_str()), 0);
+  ASSERT_EQ(mkfifo((folder.path() + "/t.tbl").c_str(), 0600), 0);
+  alarm(60);
+  auto rows = open(folder)->rows("t");
+  alarm(0);
+  ASSERT_FALSE(rows);
+  EXPECT_THAT(rows.error().message, HasSubstr("t.tbl`: it is no regular file"));
+}
+
 TEST(Folder, HeadersAndQuotesInCsv) {
   TestFolder folder;
   write_table(folder, {"i32", "str", "sym"},
