@@ -107,11 +107,10 @@ void store_selections(Emitter& e) {
     b.when(lane0).st<U64>(Space::global, volatile_access, Address(own_words[k]), word);
   }
   for (uint32_t k = 0; k < scans; ++k) {
-    const ptx::LabelId window = b.label(), poll = b.label(), known = b.label();
+    const ptx::LabelId window = b.label(), poll = b.label();
     Reg<U64> before = b.constant<U64>(0);
     Reg<S32> tile = b.sub(b.sub(Builder::as<S32>(e.tile_number), 1), Builder::as<S32>(lane));
-    b.when(first_tile).bra(known);
-    b.bind(window);
+    b.bind(window);  // the first tile leaves at once: nothing exists before it
     Reg<Pred> exists = b.setp(Compare::ge, tile, 0);
     Reg<U64> at = b.add(words, b.shl(b.add(b.mul_wide(Builder::as<U32>(tile), scans), k), 3));
     Reg<U64> word = b.constant<U64>(2);  // before the first tile: position 0, known
@@ -129,7 +128,6 @@ void store_selections(Emitter& e) {
     b.add(before, value, before);
     b.sub(tile, 32, tile);
     b.when(b.setp(Compare::eq, inclusive, 0)).bra(window);
-    b.bind(known);
     Reg<U64> after = b.add(before, b.cvt<U64>(totals[k]));
     Reg<U64> final_word = b.add(b.shl(after, 2), 2);
     b.when(lane0).st<U64>(Space::global, volatile_access, Address(own_words[k]), final_word);
