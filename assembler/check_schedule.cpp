@@ -7,7 +7,11 @@
 //   3. a register that an instruction reads late (memory, function units, FP64 with scoreboards) is overwritten only after a wait on that
 //      instruction's read barrier, or on its write barrier;
 //   4. two cycles lie between setting a scoreboard and the next instruction, when that waits for it;
-//   5. Pascal: an EXIT or BAR keeps 49 cycles from the kernel's start along the straight path.
+//   5. Pascal: an EXIT or BAR keeps 49 cycles from the kernel's start along the straight path;
+//   6. a uniform register or the condition code is written on every path before it is read (the assembler alone defines these; general registers
+//      and predicates may be undefined in the PTX itself).
+// check_order compares the code before and after a reordering: every instruction reads what the same instructions wrote, of every register and
+// of memory.
 //
 // Independence: reads isa.h's facts about operands, but neither latency.h nor anything that the assigner computed. The distances below were
 // written from the mined tables (volta notes 4.2 and 4.3, pascal notes 4.1).
@@ -58,7 +62,9 @@ Kind kind_of(L c) {
 struct State {
   std::array<std::array<uint8_t, kind_count>, registers> age;  // cycles since the youngest write of the kind
   std::array<uint8_t, registers> writes{}, reads{};            // pending scoreboards; bit 6: never announced
-  uint8_t set_before = 0;  // scoreboards that the instruction before set with a stall below 2
+  uint8_t set_before = 0;         // scoreboards that the instruction before set with a stall below 2
+  uint64_t uniforms_written = 0;  // on every path
+  bool carry_written = false;
   bool reached = false;
 
   State() {
@@ -66,6 +72,9 @@ struct State {
   }
   bool merge(const State& o) {
     bool changed = !reached;
+    if (!reached) uniforms_written = o.uniforms_written, carry_written = o.carry_written;
+    if (uniforms_written & ~o.uniforms_written) uniforms_written &= o.uniforms_written, changed = true;
+    if (carry_written && !o.carry_written) carry_written = false, changed = true;
     reached = true;
     for (uint32_t r = 0; r < registers; ++r) {
       for (uint32_t k = 0; k < kind_count; ++k)
@@ -233,6 +242,8 @@ struct Checker {
           report(k, fmt::format("overwrites {} while it may still be read (mask {:#x})", name(r), s.reads[r]));
         return;
       }
+      if (r >= uniforms ? !(s.uniforms_written >> (r - uniforms) & 1) : r == carry_flag && !s.carry_written)
+        report(k, fmt::format("reads {}, which is not written before on every path", name(r)));
       for (uint32_t p = 0; p < kind_count; ++p) {
         if (s.age[r][p] == old_age) continue;
         uint32_t d = needed(static_cast<Kind>(p), r, latency, guard);
@@ -244,6 +255,8 @@ struct Checker {
       if (guard) return;
       if (write) {
         if (i.guard == isa::PT) s.age[r].fill(old_age);
+        if (r >= uniforms) s.uniforms_written |= uint64_t{1} << (r - uniforms);
+        if (r == carry_flag) s.carry_written = true;
         if (announced(latency)) {
           s.writes[r] =
               c.write_barrier == 7 ? uint8_t{1 << 6} : static_cast<uint8_t>(s.writes[r] | 1u << c.write_barrier);
@@ -359,7 +372,116 @@ struct Checker {
   }
 };
 
+// What one block's registers and memory hold, as hashes of the instructions that wrote them in turn.
+struct Contents {
+  std::map<uint64_t, uint64_t> registers;  // file << 32 | register
+  std::array<uint64_t, 4> memory{};        // global, shared, local; all of them
+  uint64_t since_fence = 0, fence = 0;
+};
+uint64_t mix(uint64_t a, uint64_t b) { return (a ^ (b + 0x9e3779b97f4a7c15)) * 0xff51afd7ed558ccd + (a >> 29); }
+
+// What the instruction sees; then its effects.
+uint64_t observe(const isa::Instruction& i, uint64_t id, Contents& c) {
+  uint64_t seen = 0;
+  auto at = [&](RegisterFile file, uint32_t reg) -> uint64_t& {
+    return c.registers[static_cast<uint64_t>(file) << 32 | reg];
+  };
+  for (uint32_t k = 0; k < i.operand_count; ++k) {
+    const isa::Operand& o = i.operands[k];
+    if (isa::access(i, k) == Access::none) continue;
+    if (o.kind == isa::OperandKind::address && o.uniform != isa::URZ)
+      seen = mix(mix(seen, at(RegisterFile::uniform, o.uniform)), at(RegisterFile::uniform, o.uniform + 1u));
+    const uint32_t zero = isa::register_file(i, k) == RegisterFile::gpr ? isa::RZ : isa::PT;
+    if (isa::access(i, k) != Access::write && o.reg != zero)
+      for (uint32_t w = 0; w < isa::register_count(i, k); ++w)
+        seen = mix(seen, at(isa::register_file(i, k), o.reg + w));
+  }
+  if (i.guard != isa::PT)
+    seen = mix(seen,
+               at(isa::guard_is_uniform(i.form) ? RegisterFile::uniform_predicate : RegisterFile::predicate, i.guard));
+  if (isa::reads_carry(i)) seen = mix(seen, at(RegisterFile::none, 0));
+  auto write = [&](RegisterFile file, uint32_t reg) {
+    uint64_t& x = at(file, reg);
+    x = i.guard == isa::PT ? mix(id, 1) : mix(x, id);
+  };
+  for (uint32_t k = 0; k < i.operand_count; ++k) {
+    Access a = isa::access(i, k);
+    if (a == Access::none || a == Access::read) continue;
+    const uint32_t zero = isa::register_file(i, k) == RegisterFile::gpr ? isa::RZ : isa::PT;
+    if (i.operands[k].reg == zero) continue;
+    for (uint32_t w = 0; w < isa::register_count(i, k); ++w) write(isa::register_file(i, k), i.operands[k].reg + w);
+  }
+  if (isa::writes_carry(i)) write(RegisterFile::none, 0);
+  auto touch = [&](uint32_t space, bool store) {
+    seen = mix(seen, mix(c.memory[space], c.fence));
+    if (store) c.memory[space] = mix(c.memory[space], id);
+    c.since_fence += mix(id, 2);  // in any order
+  };
+  switch (isa::latency_class(i)) {
+    case L::global_load: touch(0, false); break;
+    case L::global_store:
+    case L::global_atomic: touch(0, true); break;
+    case L::shared_load: touch(1, false); break;
+    case L::shared_store:
+    case L::shared_atomic: touch(1, true); break;
+    case L::local_load: touch(2, false); break;
+    case L::local_store: touch(2, true); break;
+    case L::barrier:
+    case L::fence:
+    case L::branch:
+    case L::convergence:
+    case L::wait:
+      seen = mix(seen, mix(c.since_fence, c.fence));
+      c.fence = mix(c.fence, id);
+      c.since_fence = 0;
+      break;
+    default: break;
+  }
+  return seen;
+}
+
 }  // namespace
+
+std::vector<std::string> check_order(const Function& before, const Function& after) {
+  std::vector<std::string> problems;
+  for (BlockId b : before.layout) {
+    Contents was, is;
+    std::map<uint32_t, uint64_t> seen;
+    for (InstId i : before.blocks[b].code) seen[index(i)] = observe(before[i].sass, index(i), was);
+    if (before.blocks[b].code.size() != after.blocks[b].code.size())
+      problems.push_back("scheduling changed the number of a block's instructions");
+    for (InstId i : after.blocks[b].code) {
+      auto it = seen.find(index(i));
+      const uint64_t now = observe(after[i].sass, index(i), is);
+      if (it == seen.end())
+        problems.push_back("scheduling moved or duplicated an instruction");
+      else if (it->second != now)
+        problems.push_back(fmt::format("line {} `{}`: does not read what it read before scheduling", after[i].line,
+                                       isa::text(*after.target, after[i].sass)));
+      if (it != seen.end()) seen.erase(it);
+    }
+    std::erase_if(was.registers, [](const auto& x) { return x.second == 0; });
+    std::erase_if(is.registers, [](const auto& x) { return x.second == 0; });
+    if (was.registers != is.registers || was.memory != is.memory || was.since_fence != is.since_fence)
+      problems.push_back("scheduling changed what a block leaves behind");
+  }
+  return problems;
+}
+
+uint32_t checked_distance(const isa::Target& target, const isa::Instruction& producer, const isa::Instruction& consumer,
+                          uint32_t reg, RegisterFile file, bool guard) {
+  const std::vector<isa::Instruction> no_code;
+  const std::vector<uint64_t> no_addresses;
+  Checker c{target, no_code, no_addresses};
+  c.pascal = target.family == isa::Family::pascal;
+  const L latency = isa::latency_class(producer);
+  if (c.announced(latency) && latency != L::fp64) return 0;
+  const uint32_t base = file == RegisterFile::gpr         ? 0
+                        : file == RegisterFile::predicate ? predicates
+                        : file == RegisterFile::uniform   ? uniforms
+                                                          : carry_flag;
+  return c.needed(kind_of(latency), base + reg, isa::latency_class(consumer), guard);
+}
 
 std::vector<std::string> check_schedule(const isa::Target& target, const std::vector<isa::Instruction>& code,
                                         const std::vector<uint64_t>& addresses) {

@@ -22,6 +22,16 @@ std::string first_of(const std::vector<std::string>& problems) {
   return problems.size() == 1 ? problems[0] : fmt::format("{} (and {} more)", problems[0], problems.size() - 1);
 }
 
+// List scheduling of all blocks, checked when asked for.
+Result<void> reorder(Function& f, uint32_t pressure_limit, const Options& o) {
+  Function before;
+  if (o.verify_passes) before = f;
+  schedule(f, pressure_limit);
+  if (o.verify_passes)
+    if (auto problems = check_order(before, f); !problems.empty()) return Error{Fault::internal, first_of(problems)};
+  return {};
+}
+
 Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Function& p, const SharedLayout& shared,
                                       const Options& o, Timings& timings, KernelReport& report) {
   const bool list = o.level >= 2 && o.scheduler == Scheduler::list;
@@ -42,7 +52,7 @@ Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Func
   }
   if (list) {
     auto scope = timings.measure(Phase::schedule, p.name);
-    schedule(f, std::min(f.max_registers * 3 / 4, 56u));
+    RETURN_IF_ERROR(reorder(f, std::min(f.max_registers * 3 / 4, 56u), o));
   }
   {
     auto scope = timings.measure(Phase::allocate, p.name);
@@ -60,7 +70,7 @@ Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Func
   Code code;
   {
     auto scope = timings.measure(Phase::schedule, p.name);
-    if (list) schedule(f, 0);
+    if (list) RETURN_IF_ERROR(reorder(f, 0, o));
     code = lay_out(f);
     assign_barriers(*o.target, code);
   }
