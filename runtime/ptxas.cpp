@@ -64,7 +64,9 @@ Result<std::vector<std::byte>> run_ptxas(const std::string& program, const std::
                                         : fmt::format("signal {}", WTERMSIG(status));
     return world_error("`{}` failed with {}{}{}", program, how, text.empty() ? "" : ":\n", text);
   }
-  ASSIGN_OR_RETURN(std::string bytes, read_file(output));
+  Result<std::string> read = read_file(output);
+  if (!read.ok() || read->empty()) return world_error("`{}` ended well but wrote no cubin", program);
+  const std::string& bytes = *read;
   const auto* from = reinterpret_cast<const std::byte*>(bytes.data());
   return std::vector<std::byte>(from, from + bytes.size());
 }

@@ -2,16 +2,26 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
+#include "assembler/isa/isa.h"
+#include "libraries/base/guarded_main.h"
 #include "libraries/base/version.h"
 #include "tools/rndn.h"
 
-int main(int argc, char** argv) {
+namespace {
+
+std::string targets() {
+  std::string names;
+  for (const rndn::isa::Target& t : rndn::isa::targets()) names += (names.empty() ? "" : " ") + std::string(t.name);
+  return names;
+}
+
+int run(int argc, char** argv) {
   using namespace rndn;
   CLI::App program(
       "Compiles HorseIR programs for NVIDIA GPUs and runs them: on a GPU, on the SASS simulator, or on the reference "
       "interpreter.",
       "rndn");
-  program.set_version_flag("--version", fmt::format("rndn {} (sm_60 sm_61 sm_80 sm_86 sm_89 sm_90)", version()));
+  program.set_version_flag("--version", fmt::format("rndn {} ({})", version(), targets()));
   program.require_subcommand(1);
   program.get_formatter()->column_width(36);
   program.footer(
@@ -41,3 +51,7 @@ int main(int argc, char** argv) {
     if (command->app->parsed()) return command->execute();
   return static_cast<int>(Fault::usage);
 }
+
+}  // namespace
+
+int main(int argc, char** argv) { return rndn::guarded_main(run, argc, argv); }

@@ -77,10 +77,6 @@ Result<std::vector<NamedSource>> read_programs(const std::vector<std::string>& p
 // What --data names, or null for the empty text.
 Result<std::shared_ptr<data::Source>> open_data(const std::string& what);
 
-// What a run made: the results of each program (of its last run), parallel to the programs.
-struct Ran {
-  std::vector<std::vector<reference::Value>> results;
-};
 // Checked after each program; a problem ends the command.
 struct Check {
   virtual ~Check() = default;

@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
+#include <set>
 
 #include "libraries/base/files.h"
 #include "runtime/engine.h"
@@ -44,16 +45,20 @@ Result<std::vector<reference::Value>> run_program(const NamedSource& program, co
   device::Device* device = nullptr;
   FileId file = sources.add(program.file, program.text);
   if (choice.is_cpu() || choice.is_starting()) {
-    // While a GPU starts (0.3 s), the columns that the program reads can load. Problems are left to those who meet them again below.
-    DiagnosticSink dropped_sink;
-    Timings dropped;
+    // While a GPU starts (0.3 s), the columns that the program reads can load. A program that is wrong ends here: no device is needed to say so.
+    DiagnosticSink early_sink;
+    Timings early_timings;
     runtime::CompileOptions typed_only = options;
     typed_only.until = runtime::Stage::typed;
-    if (auto early = runtime::compile(file, sources, typed_only, dropped_sink, dropped)) {
-      auto scope = timings.measure(Phase::data, "prefetch");
-      for (const auto& [table, columns] : runtime::columns_read(early->program))
-        (void)tables.prefetch(table, columns).ok();
+    auto early = runtime::compile(file, sources, typed_only, early_sink, early_timings);
+    if (!early) {
+      early_sink.sort_by_position();
+      print_diagnostics(early_sink, sources);
+      return early.error();
     }
+    auto scope = timings.measure(Phase::data, "prefetch");
+    for (const auto& [table, columns] : runtime::columns_read(early->program))
+      (void)tables.prefetch(table, columns).ok();  // a problem is met again, and said, by the run
   }
   if (choice.is_cpu()) {
     options.until = runtime::Stage::typed;
@@ -110,7 +115,11 @@ class Output {
   Output(const Flags& flags, runtime::Format format, size_t programs)
       : path_(flags.output), format_(format), programs_(programs) {}
 
-  Result<void> start() {
+  Result<void> start(const std::vector<NamedSource>& programs) {
+    std::set<std::string> names;
+    for (const NamedSource& p : programs)
+      if (format_ != runtime::Format::table && !names.insert(p.name).second)
+        return usage_error("two programs are called `{}`: their results would overwrite each other", p.name);
     if (format_ != runtime::Format::csv || programs_ < 2) return {};
     if (path_ == "-") return usage_error("--format csv of several programs needs -o DIR");
     std::error_code error;
@@ -202,7 +211,7 @@ int run_programs(const std::vector<NamedSource>& programs, const Flags& flags, s
     tables = std::make_unique<runtime::NoTables>();
   }
   Output output(flags, format, programs.size());
-  if (auto started = output.start(); !started) return fail(started.error());
+  if (auto started = output.start(programs); !started) return fail(started.error());
 
   std::unique_ptr<runtime::Engine> engine;
   std::vector<runtime::RunReport> reports;

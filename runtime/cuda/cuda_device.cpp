@@ -29,6 +29,7 @@ struct Context {
   Context(Context&& other) noexcept
       : driver(std::move(other.driver)),
         description(std::move(other.description)),
+        device(other.device),
         context(std::exchange(other.context, nullptr)) {}
   Context& operator=(Context&&) = delete;
   ~Context() {

@@ -99,6 +99,12 @@ TEST_F(FakeDriver, OpensInOrderWithEagerLoading) {
   EXPECT_EQ(all[all.size() - 2], "cuStreamDestroy");
 }
 
+TEST_F(FakeDriver, ReleasesTheContextOfTheGpuThatWasAskedFor) {
+  setenv("RNDN_FAKE_CUDA_DEVICES", "8.6,9.0", 1);
+  { ASSERT_TRUE(open_device(1)); }
+  EXPECT_EQ(calls().back(), "cuDevicePrimaryCtxRelease:1");
+}
+
 TEST_F(FakeDriver, UsersChoiceOfModuleLoadingStays) {
   setenv("CUDA_MODULE_LOADING", "LAZY", 1);
   ASSERT_TRUE(open_device());
