@@ -116,12 +116,14 @@ class Output {
       : path_(flags.output), format_(format), programs_(programs) {}
 
   Result<void> start(const std::vector<NamedSource>& programs) {
+    if (programs_ < 2) return {};
+    bool csv = format_ == runtime::Format::csv;
+    if (csv && path_ == "-") return usage_error("--format csv of several programs needs -o DIR");
     std::set<std::string> names;
     for (const NamedSource& p : programs)
       if (format_ != runtime::Format::table && !names.insert(p.name).second)
         return usage_error("two programs are called `{}`: their results would overwrite each other", p.name);
-    if (format_ != runtime::Format::csv || programs_ < 2) return {};
-    if (path_ == "-") return usage_error("--format csv of several programs needs -o DIR");
+    if (!csv) return {};
     std::error_code error;
     std::filesystem::create_directories(path_, error);
     if (error) return world_error("cannot make folder `{}`: {}", path_, error.message());

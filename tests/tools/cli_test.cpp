@@ -224,6 +224,8 @@ TEST_F(Cli, WrongUsage) {
            {"rndn run p.hir --device cpu --time=xml",
             "error: --time is text, json, html or trace, with :FILE if wanted, not `xml`\n"},
            {"rndn run p.hir p.hir --device cpu --format csv", "error: --format csv of several programs needs -o DIR\n"},
+           {"rndn run p.hir p.hir --device cpu --format json",
+            "error: two programs are called `p`: their results would overwrite each other\n"},
            {"rndn run p.hir --device sim --arch sm_75",
             "error: --arch: sm_75 not in {sm_60,sm_61,sm_80,sm_86,sm_89,sm_90}\n"},
            {"rndn compile p.hir --emit sass", "error: --emit sass needs --arch\n"},
