@@ -188,6 +188,7 @@ void start_block(Block& block, Launch& launch, Tally& tally, std::vector<Timing>
   block.ctaid[2] = static_cast<uint32_t>(number / launch.grid.x / launch.grid.y);
   block.shared_bytes = launch.shared_bytes;
   block.shared.assign((launch.shared_bytes + 15) / 8, 0xcdcdcdcdcdcdcdcd);
+  if (launch.options.check_uninitialised) block.shared_written.assign(launch.shared_bytes / 16 + 1, 0);
   block.registers.resize(words * warps + 16);
   auto* base = reinterpret_cast<uint32_t*>((reinterpret_cast<uintptr_t>(block.registers.data()) + 63) & ~uintptr_t{63});
   std::fill(base, base + words * warps, 0xcdcdcdcd);
@@ -226,7 +227,10 @@ void start_block(Block& block, Launch& launch, Tally& tally, std::vector<Timing>
       w.timing = &timings[i];
       w.timing->start(program);
     }
-    if (launch.options.check_uninitialised) w.written.assign(row_count, 0);
+    if (launch.options.check_uninitialised) {
+      w.written.assign(row_count, 0);
+      w.local_written.assign(w.local.size() / 16 + 1, 0);
+    }
   }
 }
 

@@ -103,6 +103,12 @@ inline Status bad_descriptor(Warp& w, const Op& op, uint32_t mask) {
                           w.launch->program->target->descriptor_offset));
 }
 
+// What an access does to memory.
+enum class Touch : uint8_t { read, write, update };
+// Host address of a lane's access, or null after a report (semantics_memory.cpp). space: 0 global, 1 generic, 2 shared, 3 local.
+std::byte* locate(Warp& w, const Op& op, uint32_t l, uint64_t address, uint32_t size, uint32_t space, Touch touch,
+                  const char* what);
+
 template <class F>
 inline void for_lanes(uint32_t mask, F f) {
   for (uint32_t bits = mask; bits; bits &= bits - 1) f(static_cast<uint32_t>(std::countr_zero(bits)));

@@ -73,6 +73,7 @@ Result<void> Machine::write(uint64_t address, const void* from, uint64_t bytes) 
     return world_error("write of {} bytes at device address {:#x}: {}", bytes, address,
                        state_->memory.describe(address + bytes - 1));
   std::memcpy(to, from, bytes);
+  state_->memory.note_written(address, bytes);
   return {};
 }
 Result<void> Machine::read(uint64_t address, void* to, uint64_t bytes) const {
@@ -91,6 +92,7 @@ Result<void> Machine::fill(uint64_t address, uint8_t value, uint64_t bytes) {
     return world_error("fill of {} bytes at device address {:#x}: {}", bytes, address,
                        state_->memory.describe(address + bytes - 1));
   std::memset(to, value, bytes);
+  state_->memory.note_written(address, bytes);
   return {};
 }
 
@@ -134,6 +136,7 @@ Result<ModuleId> Machine::load(std::span<const std::byte> cubin) {
     const uint64_t place = *address_of(v.name);
     std::byte* host = state_->memory.translate_range(place, v.size, true);
     std::memset(host, 0, v.size);
+    state_->memory.note_written(place, v.size);
     std::memcpy(host, v.initial.data(), std::min<size_t>(v.initial.size(), v.size));
     for (const cubin::Relocation& r : v.relocations) {
       const auto value = address_of(r.symbol);
@@ -311,6 +314,10 @@ Result<Counters> Machine::launch(ModuleId id, std::string_view kernel, Dim3 grid
     std::fill_n(launch.pool.begin() + static_cast<ptrdiff_t>(i * lanes), lanes, v);
   }
 
+  if (!options.check_uninitialised)
+    state_->memory.distrust();
+  else if (!state_->memory.track())
+    return world_error("no memory to note which bytes of device memory are written");
   Counters counters;
   execute(launch, counters);
   if (reports) *reports = launch.reports;

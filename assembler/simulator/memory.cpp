@@ -29,6 +29,7 @@ Memory::Memory(uint64_t bytes) {
 
 Memory::~Memory() {
   if (arena_) munmap(arena_, reserved_);
+  if (written_) munmap(written_, (reserved_ / 16 + 1) * sizeof(uint16_t));
   if (valid_) munmap(valid_, (reserved_ / granule + 1) * sizeof(uint16_t));
 }
 
@@ -69,6 +70,10 @@ Result<uint64_t> Memory::allocate(uint64_t bytes, uint64_t alignment) {
   top_ = std::max(top_, offset + needed);
   live_[offset] = bytes;
   set_valid(offset, bytes, true);
+  if (tracked_)
+    set_written(offset, bytes, false);
+  else
+    fresh_[offset].clear();
   return device_base + offset;
 }
 
@@ -78,11 +83,63 @@ Result<void> Memory::free(uint64_t address) {
   const auto [offset, bytes] = *it;
   set_valid(offset, bytes, false);
   live_.erase(it);
+  fresh_.erase(offset);
   freed_[offset] = bytes;
   // Hands whole pages back to the host; neighbours share the first and the last one.
   const uint64_t first = round_up(offset, 4096), last = (offset + bytes) / 4096 * 4096;
   if (last > first) madvise(arena_ + first, last - first, MADV_DONTNEED);
   return {};
+}
+
+void Memory::set_written(uint64_t offset, uint64_t bytes, bool written) {
+  const auto partial = [&](uint64_t unit, uint32_t bits) {
+    written_[unit] = static_cast<uint16_t>(written ? written_[unit] | bits : written_[unit] & ~bits);
+  };
+  if (bytes == 0) return;
+  const uint64_t first = offset / 16, last = (offset + bytes - 1) / 16;
+  const uint32_t from = 0xffffu << (offset & 15) & 0xffff, to = 0xffffu >> (15 - ((offset + bytes - 1) & 15));
+  if (first == last) return partial(first, from & to);
+  partial(first, from);
+  std::fill(written_ + first + 1, written_ + last, static_cast<uint16_t>(written ? 0xffff : 0));
+  partial(last, to);
+}
+
+void Memory::note_written(uint64_t address, uint64_t bytes) {
+  const uint64_t offset = address - device_base;
+  if (offset >= size_ || bytes == 0) return;  // mapped memory
+  if (tracked_) return set_written(offset, bytes, true);
+  auto it = fresh_.upper_bound(offset);
+  if (it == fresh_.begin()) return;
+  const auto live = live_.find((--it)->first);
+  if (live == live_.end() || offset - live->first >= live->second) return;  // an older allocation: counts as written
+  auto& ranges = it->second;
+  constexpr size_t max_ranges = 4096;
+  if (!ranges.empty() && ranges.back().first + ranges.back().second == offset)
+    ranges.back().second += bytes;
+  else if (ranges.size() < max_ranges)
+    ranges.emplace_back(offset, bytes);
+  else
+    fresh_.erase(it);  // too many to remember: counts as written
+}
+
+bool Memory::track() {
+  if (tracked_) return true;
+  if (!written_) written_ = static_cast<uint16_t*>(reserve((reserved_ / 16 + 1) * sizeof(uint16_t)));
+  if (!written_) return false;
+  for (const auto& [offset, bytes] : live_) {
+    const auto it = fresh_.find(offset);
+    set_written(offset, bytes, it == fresh_.end());
+    if (it == fresh_.end()) continue;
+    for (const auto& [from, length] : it->second) set_written(from, length, true);
+  }
+  fresh_.clear();
+  tracked_ = true;
+  return true;
+}
+
+void Memory::distrust() {
+  tracked_ = false;
+  fresh_.clear();
 }
 
 Result<uint64_t> Memory::map(void* host, uint64_t bytes) {

@@ -6,6 +6,10 @@
 //   shared_window, local_window   16 MiB each: generic addresses of shared and local memory
 // Each 256-byte granule belongs to at most one allocation (guard gaps of 256 bytes and more between them); `valid_` holds how many of its
 // bytes are allocated, so that a bounds check is one table look-up.
+//
+// Which bytes were ever written (check_uninitialised): one bit per byte, kept only while `tracked_`, that is from a launch that checks until one
+// that does not. Before the first such launch, what the host writes is noted as ranges per allocation (`fresh_`), which costs next to
+// nothing; a launch that does not check makes every allocation count as written, since nobody knows what it wrote.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -47,12 +51,24 @@ class Memory {
   // The same for a range of any length and alignment.
   std::byte* translate_range(uint64_t address, uint64_t bytes, bool checked) const;
 
+  // The host writes the range (which it may access); not while a launch runs.
+  void note_written(uint64_t address, uint64_t bytes);
+  // Before a launch that notes what it writes, or before one that does not. False when there is no memory for the bits.
+  bool track();
+  void distrust();
+  // The written bits of the 16 bytes around `address`, bit i for byte i; null when they are not kept (mapped memory).
+  uint16_t* written_bits(uint64_t address) const {
+    const uint64_t offset = address - device_base;
+    return tracked_ && offset < size_ ? written_ + (offset >> 4) : nullptr;
+  }
+
   // Why an access is refused: "... is 8 bytes beyond the allocation of 64 bytes at 0x...".
   std::string describe(uint64_t address) const;
 
  private:
   std::byte* translate_mapped(uint64_t address, uint64_t bytes) const;
   void set_valid(uint64_t offset, uint64_t bytes, bool live);
+  void set_written(uint64_t offset, uint64_t bytes, bool written);
 
   struct Range {
     uint64_t address, bytes;
@@ -67,6 +83,10 @@ class Memory {
   std::map<uint64_t, uint64_t> freed_;  // the same of allocations that were freed and not yet reused
   std::vector<Range> mapped_;
   uint64_t mapped_top_ = mapped_base;
+  bool tracked_ = false;
+  uint16_t* written_ = nullptr;  // a bit per byte; reserved by the first track()
+  // Allocations since the last launch that did not check: what the host wrote into each, as (offset, bytes).
+  std::map<uint64_t, std::vector<std::pair<uint64_t, uint64_t>>> fresh_;
 };
 
 }  // namespace rndn::sim

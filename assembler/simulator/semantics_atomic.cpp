@@ -10,8 +10,6 @@ namespace rndn::sim {
 using isa::Mnemonic;
 using isa::ModifierKind;
 
-std::byte* locate(Warp& w, const Op& op, uint32_t l, uint64_t address, uint32_t size, uint32_t space, const char* what);
-
 namespace {
 
 enum Operation : uint32_t { add, minimum, maximum, increment, decrement, bit_and, bit_or, bit_xor, exchange };
@@ -95,7 +93,7 @@ Status atomic(Warp& w, const Op& op, uint32_t mask) {
     const uint64_t address = address_of(w, op, l, wide_address);
     // Generic atomics act on shared and local memory only as 32-bit integer operations; callers test the predicate and do the rest.
     if (space == 1 && address - shared_window < 2 * window_bytes && (wide_data || t > s32)) continue;
-    std::byte* p = locate(w, op, l, address, wide_data ? 8 : 4, space, "atomic operation");
+    std::byte* p = locate(w, op, l, address, wide_data ? 8 : 4, space, Touch::update, "atomic operation");
     if (!p) return Status::fault;
     const uint64_t x = wide_data ? pair(data[l], data[l + lanes]) : data[l];
     if constexpr (wide_data) {
@@ -128,7 +126,7 @@ Status compare_and_swap(Warp& w, const Op& op, uint32_t mask) {
     const uint32_t l = std::countr_zero(bits);
     const uint64_t address = address_of(w, op, l, space < 2);
     if (space == 1 && address - shared_window < 2 * window_bytes && wide_data) continue;
-    std::byte* p = locate(w, op, l, address, wide_data ? 8 : 4, space, "atomic operation");
+    std::byte* p = locate(w, op, l, address, wide_data ? 8 : 4, space, Touch::update, "atomic operation");
     if (!p) return Status::fault;
     bool done;
     if constexpr (wide_data) {

@@ -39,10 +39,42 @@ uint64_t lane_address(const Warp& w, const Op& op, uint32_t l, bool wide) {
   return wide ? address : address & 0xffffffff;
 }
 
+// check_uninitialised: reports a read of bytes that nobody wrote (once per instruction), and notes what is written now. `address` is within
+// the space; global ones are device addresses.
+void touch_bytes(Warp& w, const Op& op, uint32_t l, Space space, uint64_t address, uint32_t size, Touch touch) {
+  uint16_t* unit = nullptr;
+  uint64_t at = address;
+  switch (space) {
+    case Space::shared: unit = w.block->shared_written.data() + address / 16; break;
+    case Space::local:
+      at = static_cast<uint64_t>(l) * w.launch->local_bytes + address;
+      unit = w.local_written.data() + at / 16;
+      break;
+    default: unit = w.launch->memory->written_bits(address);
+  }
+  if (!unit) return;
+  const auto bits = static_cast<uint16_t>(((1u << size) - 1) << (at & 15));
+  const uint16_t missing = bits & static_cast<uint16_t>(~__atomic_load_n(unit, __ATOMIC_RELAXED));
+  if (!missing) return;
+  __atomic_fetch_or(unit, bits, __ATOMIC_RELAXED);  // reported once
+  if (touch == Touch::write) return;
+  const char* name = space == Space::generic ? "global" : space_name(space);
+  const std::string start = fmt::format("reads {} memory that was never written", name);
+  {
+    Launch& launch = *w.launch;
+    const uint64_t place = launch.program->addresses[w.pc - 1];
+    const std::lock_guard lock(launch.mutex);
+    for (const Report& r : launch.reports)
+      if (r.address == place && r.message.starts_with(start)) return;
+  }
+  const uint32_t first = static_cast<uint32_t>(std::countr_zero(missing)) - static_cast<uint32_t>(at & 15);
+  report(w, op, l, fmt::format("{}: byte {} of {} at {:#x}", start, first, size, address));
+}
+
 }  // namespace
 
-// Host address of a lane's access, or null after a report. Moves shared and local accesses, and generic ones, to the block's memory.
-std::byte* locate(Warp& w, const Op& op, uint32_t l, uint64_t address, uint32_t size, uint32_t space_code,
+// Moves shared and local accesses, and generic ones, to the block's memory.
+std::byte* locate(Warp& w, const Op& op, uint32_t l, uint64_t address, uint32_t size, uint32_t space_code, Touch touch,
                   const char* what) {
   Space space = static_cast<Space>(space_code);
   const bool checked = w.launch->options.check_memory;
@@ -59,10 +91,15 @@ std::byte* locate(Warp& w, const Op& op, uint32_t l, uint64_t address, uint32_t 
       address -= local_window;
     }
   }
+  const auto reached = [&](std::byte* p) {
+    if (w.launch->options.check_uninitialised) [[unlikely]]
+      touch_bytes(w, op, l, space, address, size, touch);
+    return p;
+  };
   switch (space) {
     case Space::shared: {
       // sm_90: bits 24 and up of a shared address are the block's rank in its cluster, 0 here.
-      if (address + size <= w.block->shared_bytes) return w.block->shared_memory() + address;
+      if (address + size <= w.block->shared_bytes) return reached(w.block->shared_memory() + address);
       fail(w, op, l,
            fmt::format("out-of-bounds shared {} of {} bytes at {:#x}: the block has {} bytes", what, size, address,
                        w.block->shared_bytes));
@@ -70,7 +107,7 @@ std::byte* locate(Warp& w, const Op& op, uint32_t l, uint64_t address, uint32_t 
     }
     case Space::local:
       if (address + size <= w.launch->local_bytes)
-        return w.local.data() + static_cast<uint64_t>(l) * w.launch->local_bytes + address;
+        return reached(w.local.data() + static_cast<uint64_t>(l) * w.launch->local_bytes + address);
       fail(w, op, l,
            fmt::format("out-of-bounds local {} of {} bytes at {:#x}: a thread has {} bytes", what, size, address,
                        w.launch->local_bytes));
@@ -81,7 +118,7 @@ std::byte* locate(Warp& w, const Op& op, uint32_t l, uint64_t address, uint32_t 
         fail(w, op, l,
              fmt::format("out-of-bounds {} {} of {} bytes at {:#x}: {}", space_name(space), what, size, address,
                          w.launch->memory->describe(address)));
-      return p;
+      return p ? reached(p) : nullptr;
     }
   }
 }
@@ -116,7 +153,7 @@ void count(Warp& w, Space space, bool is_store, uint32_t sector_count) {
 // All lanes active, addresses rising by `size`: the host address of lane 0, when the whole range is accessible. Else null.
 template <Space space, uint32_t size>
 std::byte* contiguous(Warp& w, const Op& op, uint32_t mask, bool wide, uint64_t& first) {
-  if (mask != all_lanes) return nullptr;
+  if (mask != all_lanes || w.launch->options.check_uninitialised) return nullptr;
   const uint32_t *low = row(w, op.a), *high = row(w, op.b);
   uint32_t differs = 0;
   if (space == Space::global || space == Space::generic) {
@@ -176,7 +213,7 @@ Status load_op(Warp& w, const Op& op, uint32_t mask) {
   for_lanes(mask, [&](uint32_t l) { addresses[l] = lane_address(w, op, l, wide); });
   for (uint32_t bits = mask; bits; bits &= bits - 1) {
     const uint32_t l = std::countr_zero(bits);
-    const std::byte* p = locate(w, op, l, addresses[l], size, static_cast<uint32_t>(space), "load");
+    const std::byte* p = locate(w, op, l, addresses[l], size, static_cast<uint32_t>(space), Touch::read, "load");
     if (!p) return Status::fault;
     if constexpr (size == 1) {
       d[l] = is_signed ? static_cast<uint32_t>(load<int8_t>(p)) : load<uint8_t>(p);
@@ -218,7 +255,7 @@ Status store_op(Warp& w, const Op& op, uint32_t mask) {
   for_lanes(mask, [&](uint32_t l) { addresses[l] = lane_address(w, op, l, wide); });
   for (uint32_t bits = mask; bits; bits &= bits - 1) {
     const uint32_t l = std::countr_zero(bits);
-    std::byte* p = locate(w, op, l, addresses[l], size, static_cast<uint32_t>(space), "store");
+    std::byte* p = locate(w, op, l, addresses[l], size, static_cast<uint32_t>(space), Touch::write, "store");
     if (!p) return Status::fault;
     if constexpr (size == 1) store<uint8_t>(p, static_cast<uint8_t>(s[l]));
     if constexpr (size == 2) store<uint16_t>(p, static_cast<uint16_t>(s[l]));
@@ -278,14 +315,14 @@ Status ldgsts(Warp& w, const Op& op, uint32_t mask) {
   for (uint32_t bits = mask; bits; bits &= bits - 1) {
     const uint32_t l = std::countr_zero(bits);
     std::byte* to = locate(w, op, l, (shared[l] + op.y) & 0xffffffff, op.size, static_cast<uint32_t>(Space::shared),
-                           "asynchronous store");
+                           Touch::write, "asynchronous store");
     if (!to) return Status::fault;
     if (!(copying >> l & 1)) {
       std::memset(to, 0, op.size);
       continue;
     }
     const std::byte* from = locate(w, op, l, lane_address(w, op, l, op.x), op.size,
-                                   static_cast<uint32_t>(Space::global), "asynchronous load");
+                                   static_cast<uint32_t>(Space::global), Touch::read, "asynchronous load");
     if (!from) return Status::fault;
     std::memcpy(to, from, op.size);
   }

@@ -17,7 +17,7 @@ namespace rndn::sim {
 
 struct Options {
   bool check_memory = true;          // bounds, alignment, freed memory
-  bool check_uninitialised = false;  // registers and memory never written
+  bool check_uninitialised = false;  // registers and memory (global, shared, local) never written
   bool check_hazards = false;        // stalls and scoreboards
   bool deterministic = false;
   uint64_t seed = 1;

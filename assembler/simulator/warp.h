@@ -164,8 +164,9 @@ struct Warp {
   uint32_t collective[lanes] = {};  // where ENDCOLLECTIVE sends the lane; all ones when it is in no collective region
   uint32_t barrier_count = 0, barrier_predicate = 0;  // result of the last BAR.RED
   uint32_t tid[3][lanes] = {};
-  std::vector<std::byte> local;   // [lane][local_bytes]
-  std::vector<uint32_t> written;  // per row: lanes in which it has been written (check_uninitialised)
+  std::vector<std::byte> local;         // [lane][local_bytes]
+  std::vector<uint16_t> local_written;  // a bit per byte of `local`, empty unless check_uninitialised
+  std::vector<uint32_t> written;        // per row: lanes in which it has been written (check_uninitialised)
 };
 
 struct Barrier {
@@ -179,8 +180,9 @@ struct Barrier {
 struct Block {
   uint32_t ctaid[3] = {};
   std::vector<Warp> warps;
-  std::vector<uint32_t> registers;  // of all warps
-  std::vector<uint64_t> shared;     // 8-byte units, for alignment
+  std::vector<uint32_t> registers;       // of all warps
+  std::vector<uint64_t> shared;          // 8-byte units, for alignment
+  std::vector<uint16_t> shared_written;  // a bit per byte, empty unless check_uninitialised
   uint32_t shared_bytes = 0;
   std::array<Barrier, 16> barriers;
   std::byte* shared_memory() { return reinterpret_cast<std::byte*>(shared.data()); }

@@ -2,6 +2,7 @@
 // (or by a few lines of C++ that share nothing with the simulator). Runs without any outside tool.
 #include <bit>
 #include <functional>
+#include <random>
 
 #include "assembler/cubin/cubin.h"
 #include "assembler/isa/isa.h"
@@ -548,6 +549,132 @@ TEST(Memory, AllocationsAreApart) {
   EXPECT_TRUE(m.read(*mapped + 8, &third, 4).ok());
   EXPECT_EQ(third, 3u);
   EXPECT_FALSE(m.read(*mapped + 13, &third, 4).ok());
+}
+
+// Each thread loads 16 bytes of `in` and stores 16 bytes of `out`; the bits of who wrote what follow the host and every launch.
+TEST(Checks, UninitialisedDeviceMemory) {
+  for (const std::string target : {"sm_61", "sm_86"}) {
+    SCOPED_TRACE(target);
+    Code c(target);
+    const auto cubin = c.cubin();
+    Options checked, plain;
+    checked.check_uninitialised = true;
+    const auto fresh = [](Machine& m, uint64_t written) {
+      const auto place = m.allocate(512);
+      EXPECT_TRUE(place.ok());
+      const std::vector<std::byte> bytes(written);
+      // In pieces that neither start nor end at units of the bit map.
+      for (uint64_t at = 0; at < written; at += 37)
+        EXPECT_TRUE(m.write(*place + at, bytes.data(), std::min<uint64_t>(37, written - at)).ok());
+      return *place;
+    };
+    const auto launch = [&](Machine& m, ModuleId module, uint64_t in, uint64_t out, const Options& options) {
+      std::vector<Report> reports;
+      const auto result =
+          m.launch(module, "k", {1, 1, 1}, {32, 1, 1}, 0, Parameters().add(in).add(out).bytes(), options, &reports);
+      EXPECT_EQ(result.ok(), reports.empty());
+      EXPECT_LE(reports.size(), 1u);
+      return reports.empty() ? std::string() : reports[0].message + fmt::format(" thread {}", reports[0].thread[0]);
+    };
+    for (const bool before : {false, true}) {  // a launch that checks came before the memory was made
+      Machine m(target, 1 << 20);
+      const auto module = m.load(cubin);
+      ASSERT_TRUE(module.ok());
+      if (before) {
+        const uint64_t in = fresh(m, 512);
+        EXPECT_EQ(launch(m, *module, in, fresh(m, 0), checked), "");
+      }
+      const uint64_t whole = fresh(m, 512), part = fresh(m, 499), out = fresh(m, 0), out2 = fresh(m, 0);
+      EXPECT_EQ(launch(m, *module, whole, out, checked), "");
+      EXPECT_EQ(launch(m, *module, part, out2, checked),
+                fmt::format("reads global memory that was never written: byte 3 of 16 at {:#x} thread 31", part + 496));
+      EXPECT_EQ(launch(m, *module, out, out2, checked), "");  // the first launch wrote it
+      const uint64_t filled = fresh(m, 0);
+      EXPECT_NE(launch(m, *module, fresh(m, 0), out, checked), "");
+      EXPECT_TRUE(m.fill(filled, 1, 512).ok());
+      EXPECT_EQ(launch(m, *module, filled, out, checked), "");
+      // What a launch without checks wrote is unknown: everything that lived then counts as written, what is made later does not.
+      const uint64_t unknown = fresh(m, 0);
+      EXPECT_EQ(launch(m, *module, whole, unknown, plain), "");
+      EXPECT_EQ(launch(m, *module, unknown, out, checked), "");
+      EXPECT_NE(launch(m, *module, fresh(m, 511), out, checked), "");
+      // Memory that is freed and made again starts as never written.
+      const uint64_t again = fresh(m, 512);
+      EXPECT_TRUE(m.free(again).ok());
+      EXPECT_NE(launch(m, *module, fresh(m, 0), out, checked), "");
+    }
+  }
+}
+
+TEST(Checks, UninitialisedSharedMemory) {
+  for (const std::string& target : volta_targets) {
+    const uint32_t base = isa::find_target(target)->shared_base;
+    const auto cell = [&](uint32_t offset) {
+      return Operand{.kind = OperandKind::address, .reg = isa::RZ, .value = base + offset};
+    };
+    for (const bool stored : {false, true}) {
+      Code c(target);
+      c.add(Mnemonic::MOV, {R(20), I(7)});
+      if (stored) c.add(Mnemonic::STS, {cell(4), R(20)});
+      c.add(Mnemonic::LDS, {R(16), cell(4)});
+      Machine m(target, 1 << 20);
+      const auto module = m.load(c.cubin());
+      ASSERT_TRUE(module.ok());
+      const uint64_t a = upload(m, std::vector<uint32_t>(128)), b = upload(m, std::vector<uint32_t>(128));
+      Options options;
+      options.check_uninitialised = true;
+      std::vector<Report> reports;
+      (void)m.launch(*module, "k", {2, 1, 1}, {32, 1, 1}, 0, Parameters().add(a).add(b).bytes(), options, &reports);
+      ASSERT_EQ(reports.size(), stored ? 0u : 1u) << target;
+      if (!stored) {
+        EXPECT_EQ(reports[0].message,
+                  fmt::format("reads shared memory that was never written: byte 0 of 4 at {:#x}", base + 4));
+      }
+    }
+  }
+}
+
+// Words that are no instructions: loading succeeds, code that never runs may hold anything; running one is an error that shows the word.
+TEST(Machine, WordsThatAreNoInstructions) {
+  for (const std::string& target : all_targets) {
+    SCOPED_TRACE(target);
+    const isa::Target& t = *isa::find_target(target);
+    Code c(target);
+    auto image = cubin::read(c.cubin());
+    ASSERT_TRUE(image.ok());
+    std::vector<isa::Word> words;
+    for (const isa::Located& l : isa::unpack(t, image->kernels[0].code)) words.push_back(l.word);
+    const isa::Word garbage{0xffffffffffffffff, ~uint64_t{0}};
+    isa::Instruction in;
+    ASSERT_FALSE(isa::decode(t, garbage, 0, in));
+    const auto run = [&](std::vector<isa::Word> code) {
+      image->kernels[0].code = isa::pack(t, code);
+      Machine m(target, 1 << 20);
+      const auto module = m.load(cubin::write(*image));
+      EXPECT_TRUE(module.ok()) << module.error().message;
+      if (!module) return std::string("not loaded");
+      const uint64_t a = upload(m, std::vector<uint32_t>(128)), b = upload(m, std::vector<uint32_t>(128));
+      Options options;
+      options.check_hazards = options.check_uninitialised = false;
+      options.max_warp_instructions = 1000;
+      const auto result = m.launch(*module, "k", {1, 1, 1}, {32, 1, 1}, 0, Parameters().add(a).add(b).bytes(), options);
+      return result.ok() ? std::string() : result.error().message;
+    };
+    auto padded = words;
+    padded.insert(padded.end(), 5, garbage);
+    EXPECT_EQ(run(padded), "");
+    auto executed = words;
+    executed.insert(executed.begin() + 3, garbage);
+    EXPECT_NE(run(executed).find("is no known instruction of " + target), std::string::npos) << run(executed);
+    // Any word at all, in either place.
+    std::mt19937_64 random(5);
+    for (int i = 0; i < 300; ++i) {
+      auto wild = words;
+      for (int k = 0; k < 8; ++k) wild.push_back({random(), random()});
+      wild.insert(wild.begin() + 2, {random(), random() & (t.family == isa::Family::pascal ? 0x1fffff : ~uint64_t{0})});
+      (void)run(wild);  // a result or an error
+    }
+  }
 }
 
 TEST(Machine, RefusesWhatItCannotRun) {
