@@ -81,7 +81,9 @@ TEST(Assembler, SameResultsAsPtxas) {
       }
       for (const ptx::Function& f : module.functions) {
         if (!has_test_shape(f)) continue;
-        auto a = run_simulator(target, theirs, f.name, in), b = run_simulator(target, ours->cubin, f.name, in);
+        // ptxas merges halves into registers that it has never written, and ignores what that gives.
+        auto a = run_simulator(target, theirs, f.name, in, true, nullptr, false),
+             b = run_simulator(target, ours->cubin, f.name, in);
         if (!a.ok())
           ADD_FAILURE() << f.name << " " << target << " (ptxas): " << a.error().message;
         else if (!b.ok())

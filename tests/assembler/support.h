@@ -208,7 +208,8 @@ inline Result<std::vector<uint64_t>> run_interpreter(const ptx::Module& module, 
 
 inline Result<std::vector<uint64_t>> run_simulator(const std::string& target, std::span<const std::byte> cubin,
                                                    const std::string& kernel, const std::vector<uint64_t>& in,
-                                                   bool hazards = true, sim::Counters* counters = nullptr) {
+                                                   bool hazards = true, sim::Counters* counters = nullptr,
+                                                   bool uninitialised = true) {
   sim::Machine machine(target, 64 << 20);
   ASSIGN_OR_RETURN(sim::ModuleId module, machine.load(cubin));
   uint64_t args[2];
@@ -219,6 +220,7 @@ inline Result<std::vector<uint64_t>> run_simulator(const std::string& target, st
   sim::Options o;
   o.check_memory = true;
   o.check_hazards = hazards;
+  o.check_uninitialised = uninitialised;
   o.deterministic = true;
   o.max_warp_instructions = 3'000'000;
   ASSIGN_OR_RETURN(sim::Counters c, machine.launch(module, kernel, {blocks, 1, 1}, {threads, 1, 1}, 0,
