@@ -1615,8 +1615,8 @@ void Selector::divide(const ptx::Instruction& i) {
       emit(Mnemonic::FMUL, {gpr(d), r, sa});
       return;
     }
-    if (i.mods.rounding != ptx::Rounding::rn) return unsupported(i);
-    return unsupported(i);
+    if (i.mods.rounding != ptx::Rounding::rn || !divide_or_root(i)) unsupported(i);
+    return;
   }
   const bool is_signed = ptx::is_signed(i.type);
   if (is_wide(i.type)) {
@@ -1793,6 +1793,7 @@ void Selector::divide64(uint32_t quotient, uint32_t remainder, Wide a0, Wide b0,
 
 void Selector::transcendental(const ptx::Instruction& i) {
   const uint32_t d = destination(p_.operand(i, 0));
+  if (!i.mods.approx && i.mods.rounding == ptx::Rounding::rn && divide_or_root(i)) return;
   if (i.type != Type::f32 || !i.mods.approx) return unsupported(i);
   uint32_t function = 0;
   switch (i.op) {

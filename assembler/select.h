@@ -149,8 +149,21 @@ class Selector {
   void divide(const ptx::Instruction& i);
   void divide32(uint32_t quotient, uint32_t remainder, Op a, Op b, bool is_signed);
   void divide64(uint32_t quotient, uint32_t remainder, Wide a, Wide b, bool is_signed);
+  // select_division.cpp
+  bool divide_or_root(const ptx::Instruction& i);
   void divide_f64(uint32_t d, Op a, Op b);
+  void divide_f64_slow(Op q, Op a, Op b);
   void divide_f32(uint32_t d, Op a, Op b, bool ftz);
+  void sqrt_f64(uint32_t d, Op x);
+  void sqrt_f32(uint32_t d, Op x, bool ftz);
+  void quotient_f64(Op q, Op a, Op b);
+  void exponent_outside(uint32_t p, Op high, uint32_t low, uint32_t range, bool or_p);
+  template <class F>
+  void only_where(uint32_t p, F&& body);
+  Op lasting(Op o, uint32_t width);
+  Op source_pair(const ptx::Operand& o);
+  Op f64_literal(uint32_t high);
+  Op f64_addend(uint32_t high);
   void bits(const ptx::Instruction& i);
   void compare(const ptx::Instruction& i);
   void convert(const ptx::Instruction& i);

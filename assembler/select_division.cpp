@@ -1,0 +1,369 @@
+// Division, reciprocal and square root of floating-point numbers, rounded to nearest even for all operands (selection, both families).
+//
+// Each is inline code for operands whose exponents keep every step in the normal range, and a branch to code for all other operands.
+//   Fast paths: an estimate from the function unit, Newton's iteration, and a last step with the exact remainder (fma), after Markstein, "Computation of
+//   elementary functions on the IBM RISC System/6000 processor", 1990, and Cornea, Harrison and Tang, "Scientific computing on Itanium-based
+//   systems", chapter 8.
+//   Slow path of f64 division: both significands are divided in [1, 2), then scaled by 2^k. A subnormal result is rounded once: the quotient is
+//   rounded to the grid of the result, and its remainder, which is exact, tells whether the neighbour on the grid is nearer.
+//   Slow path of f32 division: in f64. A quotient of two 24-bit significands is never close enough to a midpoint of 25 bits or less for the
+//   rounding to 53 bits to matter.
+//   Slow paths of square roots: scaled by an even power of two; results are never subnormal.
+//   Zero, infinity, NaN: the dividend times the reciprocal of the divisor's class (infinity, zero, NaN, one), whose rules are the same.
+// A reciprocal is the quotient of one. A NaN's payload is the unit's.
+#include "assembler/select.h"
+
+namespace rndn::assembler {
+
+namespace {
+constexpr uint32_t rcp = 4, rsq = 5, rcp64h = 6, rsq64h = 7;  // functions of MUFU
+constexpr uint32_t less = 1, greater = 4, greater_equal = 6;  // comparison codes
+}  // namespace
+
+// A value that later blocks read: no temporary.
+Op Selector::lasting(Op o, uint32_t width) {
+  if (is_register(o) && !o.negated && !o.absolute &&
+      (o.reg == isa::RZ || !f_.gprs[o.reg - isa::first_virtual].temporary))
+    return o;
+  Op t = gpr(new_gpr(f_, width, false));
+  if (width == 1) {
+    mov(t.reg, o);
+  } else {
+    mov(t.reg, gpr(o.reg == isa::RZ ? isa::RZ : o.reg));
+    mov(t.reg + 1, gpr(o.reg == isa::RZ ? isa::RZ : o.reg + 1));
+  }
+  return t;
+}
+
+// An f64 source as a register pair.
+Op Selector::source_pair(const ptx::Operand& o) {
+  if (o.kind == ptx::Operand::immediate && o.value == 0) return f64_literal(0);
+  return pair_register(source64(o));
+}
+Op Selector::f64_literal(uint32_t high) {
+  Op t = temp(2);
+  mov(t.reg, gpr(isa::RZ));
+  mov(t.reg + 1, high ? immediate(static_cast<int32_t>(high)) : gpr(isa::RZ));
+  return t;
+}
+
+Op Selector::f64_addend(uint32_t high) {  // Pascal's addend is no literal
+  return t_.family == isa::Family::volta ? immediate(static_cast<int32_t>(high)) : f64_literal(high);
+}
+
+// q = a / b, rounded to nearest, for operands that keep all steps normal.
+void Selector::quotient_f64(Op q, Op a, Op b) {
+  Op one = f64_addend(0x3ff00000), r = temp(2), e = temp(2), e2 = temp(2), r1 = temp(2), e3 = temp(2), r2 = temp(2),
+     q0 = temp(2), rest = temp(2);
+  mov(r.reg, immediate(1));
+  emit(Mnemonic::MUFU, {gpr(r.reg + 1), gpr(b.reg + 1)}).mod(ModifierKind::Function, rcp64h);
+  emit(Mnemonic::DFMA, {e, r, negate(b), one});
+  emit(Mnemonic::DFMA, {e2, e, e, e});
+  emit(Mnemonic::DFMA, {r1, r, e2, r});
+  emit(Mnemonic::DFMA, {e3, r1, negate(b), one});
+  emit(Mnemonic::DFMA, {r2, r1, e3, r1});
+  emit(Mnemonic::DMUL, {q0, a, r2});
+  emit(Mnemonic::DFMA, {rest, q0, negate(b), a});
+  emit(Mnemonic::DFMA, {q, r2, rest, q0});
+}
+
+// The predicate of operands outside of the fast path: 2 * high word - low >= range, which drops the sign.
+void Selector::exponent_outside(uint32_t p, Op high, uint32_t low, uint32_t range, bool or_p) {
+  Op twice = temp(), x = temp();
+  shift_left(twice.reg, high, immediate(1));
+  add(x.reg, twice, immediate(static_cast<int32_t>(0u - low)));
+  setp(p, isa::PT, Cmp::GE, x, immediate(static_cast<int32_t>(range)), false, or_p ? 1 : 0,
+       predicate(or_p ? p : isa::PT));
+}
+
+// Code that only the lanes with p run; ends in a landing block where all go on.
+template <class F>
+void Selector::only_where(uint32_t p, F&& body) {
+  const RegionId outer = f_.blocks[block_].innermost;
+  BlockId slow = new_block(), landing = new_block();
+  RegionId region = open_region(landing);
+  seal_branch(predicate(p, true), landing, slow);
+  start(slow, region);
+  body();
+  seal(landing);
+  join(landing, region);
+  f_.blocks[landing].innermost = outer;
+}
+
+void Selector::divide_f64(uint32_t d, Op a0, Op b0) {
+  Op a = lasting(a0, 2), b = lasting(b0, 2), q = gpr(new_gpr(f_, 2, false));
+  const uint32_t slow = new_predicate(f_, false);
+  // Exponent fields 513 .. 1534: the quotient's exponent is in -1022 .. 1021.
+  exponent_outside(slow, gpr(a.reg + 1), 513u << 21, 1022u << 21, false);
+  exponent_outside(slow, gpr(b.reg + 1), 513u << 21, 1022u << 21, true);
+  quotient_f64(q, a, b);
+  only_where(slow, [&] { divide_f64_slow(q, a, b); });
+  mov(d, q);
+  mov(d + 1, gpr(q.reg + 1));
+}
+
+void Selector::divide_f64_slow(Op q, Op a, Op b) {
+  const Op rz = gpr(isa::RZ), pt = predicate(isa::PT);
+  struct Scaled {
+    Op significand, exponent;
+    uint32_t special;
+  };
+  auto split = [&](Op x) {
+    Scaled s{temp(2), temp(), temp_predicate()};
+    Op high = temp(), any = temp(), scaled = temp(2), word = temp(), raw = temp(), less54 = temp();
+    uint32_t zero = temp_predicate(), small = temp_predicate();
+    logic(high.reg, gpr(x.reg + 1), immediate(0x7fffffff), 0xc0);
+    logic(any.reg, high, gpr(x.reg), 0xfc);
+    setp(zero, isa::PT, Cmp::EQ, any, rz, false, 0, pt);
+    setp(s.special, isa::PT, Cmp::GE, high, immediate(0x7ff00000), false, 1, predicate(zero));
+    setp(small, isa::PT, Cmp::LT, high, immediate(0x00100000), false, 0, pt);
+    emit(Mnemonic::DMUL, {scaled, x, immediate(0x43500000)});  // 2^54
+    select(s.significand.reg, scaled, x, predicate(small));
+    select(word.reg, gpr(scaled.reg + 1), gpr(x.reg + 1), predicate(small));
+    bit_extract(raw.reg, word, immediate(20), immediate(11), false);
+    add(less54.reg, raw, immediate(-54));
+    select(s.exponent.reg, less54, raw, predicate(small));
+    logic3(s.significand.reg + 1, word, immediate(0x000fffff), immediate(0x3ff00000), 0xea);
+    return s;
+  };
+  Scaled x = split(a), y = split(b);
+  Op m = temp(2), k0 = temp(), k1 = temp(), k = temp();
+  quotient_f64(m, x.significand, y.significand);
+  add(k0.reg, x.exponent, negate(y.exponent));
+  min_max(k1.reg, k0, immediate(-1100), true, true);
+  min_max(k.reg, k1, immediate(1100), false, true);
+  // Below `least` = 2^(-1022 - k) the result is subnormal; its grid is least * 2^-52.
+  auto power = [&](Op field) {  // the number with this exponent field
+    Op t = temp(2);
+    mov(t.reg, rz);
+    shift_left(t.reg + 1, field, immediate(20));
+    return t;
+  };
+  Op f0 = temp(), f = temp(), f_grid = temp(), f_half = temp();
+  add(f0.reg, immediate(1), negate(k));
+  min_max(f.reg, f0, immediate(1), true, true);
+  add(f_grid.reg, f, immediate(-52));
+  add(f_half.reg, f, immediate(-53));
+  Op least = power(f), grid = power(f_grid), half = power(f_half);
+  Op sum = temp(2), z = temp(2), rest = temp(2), bound = temp(2), above = temp(2), below = temp(2);
+  emit(Mnemonic::DADD, {sum, m, least});
+  emit(Mnemonic::DADD, {z, sum, negate(least)});
+  emit(Mnemonic::DFMA, {rest, z, negate(y.significand), x.significand});
+  emit(Mnemonic::DMUL, {bound, y.significand, half});
+  emit(Mnemonic::DADD, {above, z, grid});
+  emit(Mnemonic::DADD, {below, z, negate(grid)});
+  uint32_t up = temp_predicate(), down = temp_predicate(), normal = temp_predicate();
+  auto compare = [&](uint32_t p, uint32_t code, Op u, Op v) {
+    emit(Mnemonic::DSETP, {predicate(p), pt, u, v, pt}).mod(ModifierKind::FloatCompare, code);
+  };
+  auto choose = [&](Op u, Op v, uint32_t p) {  // p ? u : v
+    Op t = temp(2);
+    select(t.reg, u, v, predicate(p));
+    select(t.reg + 1, gpr(u.reg + 1), gpr(v.reg + 1), predicate(p));
+    return t;
+  };
+  compare(up, greater, rest, bound);
+  compare(down, less, rest, negate(bound));
+  compare(normal, greater_equal, m, least);
+  Op rounded = choose(m, choose(above, choose(below, z, down), up), normal);
+  // Times 2^k in two steps, the second with the sign; only overflow rounds.
+  Op half_k = temp(), other_k = temp(), e1 = temp(), e2 = temp(), sign = temp(), first = temp(2), finite = temp(2);
+  shift_right(half_k.reg, k, immediate(1), true);
+  add(other_k.reg, k, negate(half_k));
+  add(e1.reg, half_k, immediate(1023));
+  add(e2.reg, other_k, immediate(1023));
+  Op s1 = power(e1), s2 = power(e2), signed_s2 = temp(2);
+  logic(sign.reg, gpr(a.reg + 1), gpr(b.reg + 1), 0x3c);
+  mov(signed_s2.reg, rz);
+  logic3(signed_s2.reg + 1, sign, immediate(INT32_MIN), gpr(s2.reg + 1), 0xea);
+  emit(Mnemonic::DMUL, {first, rounded, s1});
+  emit(Mnemonic::DMUL, {finite, first, signed_s2});
+  // Zero, infinity, NaN.
+  Op one = temp(), divisor = temp(), inverse = temp(2), special = temp(2);
+  logic3(one.reg, gpr(b.reg + 1), immediate(INT32_MIN), immediate(0x3ff00000), 0xea);
+  select(divisor.reg, gpr(b.reg + 1), one, predicate(y.special));
+  mov(inverse.reg, rz);
+  emit(Mnemonic::MUFU, {gpr(inverse.reg + 1), divisor}).mod(ModifierKind::Function, rcp64h);
+  // The unit sees the high word only: a NaN whose payload is in the low word looks like an infinity.
+  uint32_t nan = temp_predicate(), is_special = temp_predicate();
+  emit(Mnemonic::DMUL, {special, a, inverse});
+  emit(Mnemonic::DSETP, {predicate(nan), pt, b, b, pt}).mod(ModifierKind::FloatCompare, 8);
+  Op sum_nan = temp(2);
+  emit(Mnemonic::DADD, {sum_nan, a, b});
+  predicate_logic(is_special, predicate(x.special), predicate(y.special), '|');
+  Op result = choose(sum_nan, choose(special, finite, is_special), nan);
+  mov(q.reg, result);
+  mov(q.reg + 1, gpr(result.reg + 1));
+}
+
+void Selector::divide_f32(uint32_t d, Op a0, Op b0, bool ftz) {
+  Op a = lasting(a0, 1), b = lasting(b0, 1), q = gpr(new_gpr(f_, 1, false));
+  const Op pt = predicate(isa::PT);
+  const uint32_t slow = new_predicate(f_, false);
+  // Exponent fields 64 .. 189: the quotient's exponent is in -126 .. 125, and remainders are normal.
+  exponent_outside(slow, a, 64u << 24, 126u << 24, false);
+  exponent_outside(slow, b, 64u << 24, 126u << 24, true);
+  Op one = temp(), r = temp(), e = temp(), r1 = temp(), q0 = temp(), rest = temp(), q1 = temp(), rest1 = temp();
+  if (t_.family == isa::Family::volta)
+    one = immediate(0x3f800000);
+  else
+    mov(one.reg, immediate(0x3f800000));
+  emit(Mnemonic::MUFU, {r, b}).mod(ModifierKind::Function, rcp);
+  emit(Mnemonic::FFMA, {e, r, negate(b), one});
+  emit(Mnemonic::FFMA, {r1, r, e, r});
+  emit(Mnemonic::FMUL, {q0, a, r1});
+  emit(Mnemonic::FFMA, {rest, q0, negate(b), a});
+  emit(Mnemonic::FFMA, {q1, r1, rest, q0});
+  emit(Mnemonic::FFMA, {rest1, q1, negate(b), a});
+  emit(Mnemonic::FFMA, {q, r1, rest1, q1});
+  only_where(slow, [&] {
+    Op x = a, y = b;
+    auto flushed = [&](Op o) {
+      Op t = temp();
+      emit(Mnemonic::FADD, {t, o, negate(gpr(isa::RZ))}).mod(ModifierKind::FTZ, 1);
+      return t;
+    };
+    if (ftz) x = flushed(x), y = flushed(y);
+    Op wide_x = temp(2), wide_y = temp(2), wide_q = temp(2), finite = temp();
+    float_to_float(wide_x.reg, 64, x, 32, 0, false);
+    float_to_float(wide_y.reg, 64, y, 32, 0, false);
+    quotient_f64(wide_q, wide_x, wide_y);
+    float_to_float(finite.reg, 32, wide_q, 64, 0, false);
+    auto special = [&](Op o) {  // |bits| - 1 wraps around for zero
+      uint32_t p = temp_predicate();
+      Op bits = temp(), less_one = temp();
+      logic(bits.reg, o, immediate(0x7fffffff), 0xc0);
+      add(less_one.reg, bits, immediate(-1));
+      setp(p, isa::PT, Cmp::GE, less_one, immediate(0x7f7fffff), false, 0, pt);
+      return p;
+    };
+    uint32_t sx = special(x), sy = special(y), any = temp_predicate();
+    predicate_logic(any, predicate(sx), predicate(sy), '|');
+    Op unit = temp(), divisor = temp(), inverse = temp(), product = temp(), result = temp();
+    logic3(unit.reg, y, immediate(INT32_MIN), immediate(0x3f800000), 0xea);
+    select(divisor.reg, y, unit, predicate(sy));
+    emit(Mnemonic::MUFU, {inverse, divisor}).mod(ModifierKind::Function, rcp);
+    emit(Mnemonic::FMUL, {product, x, inverse});
+    select(result.reg, product, finite, predicate(any));
+    mov(q.reg, ftz ? flushed(result) : result);
+  });
+  mov(d, q);
+}
+
+void Selector::sqrt_f64(uint32_t d, Op x0) {
+  Op x = lasting(x0, 2), root = gpr(new_gpr(f_, 2, false));
+  const Op pt = predicate(isa::PT), rz = gpr(isa::RZ);
+  const uint32_t slow = new_predicate(f_, false);
+  auto core = [&](Op s, Op v) {
+    Op y0 = temp(2), yy = temp(2), e = temp(2), c = temp(2), ye = temp(2), y = temp(2), s0 = temp(2), h = temp(2),
+       rest = temp(2);
+    mov(y0.reg, rz);
+    emit(Mnemonic::MUFU, {gpr(y0.reg + 1), gpr(v.reg + 1)}).mod(ModifierKind::Function, rsq64h);
+    emit(Mnemonic::DMUL, {yy, y0, y0});
+    emit(Mnemonic::DFMA, {e, yy, negate(v), f64_addend(0x3ff00000)});
+    emit(Mnemonic::DFMA, {c, e, f64_literal(0x3fd80000), f64_literal(0x3fe00000)});
+    emit(Mnemonic::DMUL, {ye, y0, e});
+    emit(Mnemonic::DFMA, {y, c, ye, y0});
+    emit(Mnemonic::DMUL, {s0, v, y});
+    emit(Mnemonic::DMUL, {h, y, immediate(0x3fe00000)});
+    emit(Mnemonic::DFMA, {rest, s0, negate(s0), v});
+    emit(Mnemonic::DFMA, {s, rest, h, s0});
+  };
+  // Positive, exponent field 54 .. 2046.
+  Op shifted = temp();
+  add(shifted.reg, gpr(x.reg + 1), immediate(-0x03600000));
+  setp(slow, isa::PT, Cmp::GE, shifted, immediate(0x7ff00000 - 0x03600000), false, 0, pt);
+  core(root, x);
+  only_where(slow, [&] {
+    Op scaled = temp(2), s = temp(2), finite = temp(2), other = temp(2), shift2 = temp();
+    uint32_t positive = temp_predicate(), negative = temp_predicate(), infinite = temp_predicate();
+    emit(Mnemonic::DMUL, {scaled, x, immediate(0x46b00000)});  // 2^108
+    core(s, scaled);
+    emit(Mnemonic::DMUL, {finite, s, immediate(0x3c900000)});  // 2^-54
+    emit(Mnemonic::DADD, {other, x, negate(rz)});              // zero, infinity, a quiet NaN
+    emit(Mnemonic::DSETP, {predicate(positive), pt, x, rz, pt}).mod(ModifierKind::FloatCompare, greater);
+    setp(infinite, isa::PT, Cmp::LT, gpr(x.reg + 1), immediate(0x7ff00000), false, 0, predicate(positive));
+    emit(Mnemonic::DSETP, {predicate(negative), pt, x, rz, pt}).mod(ModifierKind::FloatCompare, less);
+    Op t = temp(2);
+    select(t.reg, finite, other, predicate(infinite));
+    select(t.reg + 1, gpr(finite.reg + 1), gpr(other.reg + 1), predicate(infinite));
+    select(root.reg, rz, t, predicate(negative));
+    mov(shift2.reg, immediate(0x7ff80000));
+    select(root.reg + 1, shift2, gpr(t.reg + 1), predicate(negative));
+  });
+  mov(d, root);
+  mov(d + 1, gpr(root.reg + 1));
+}
+
+void Selector::sqrt_f32(uint32_t d, Op x0, bool ftz) {
+  Op x = lasting(x0, 1), root = gpr(new_gpr(f_, 1, false));
+  const Op pt = predicate(isa::PT), rz = gpr(isa::RZ);
+  const uint32_t slow = new_predicate(f_, false);
+  auto core = [&](uint32_t s, Op v) {
+    Op half = temp(), y = temp(), g = temp(), h = temp(), r = temp(), g1 = temp(), h1 = temp(), rest = temp();
+    mov(half.reg, immediate(0x3f000000));
+    emit(Mnemonic::MUFU, {y, v}).mod(ModifierKind::Function, rsq);
+    emit(Mnemonic::FMUL, {g, v, y});
+    emit(Mnemonic::FMUL, {h, y, half});
+    emit(Mnemonic::FFMA, {r, h, negate(g), half});
+    emit(Mnemonic::FFMA, {g1, g, r, g});
+    emit(Mnemonic::FFMA, {h1, h, r, h});
+    emit(Mnemonic::FFMA, {rest, g1, negate(g1), v});
+    emit(Mnemonic::FFMA, {gpr(s), rest, h1, g1});
+  };
+  Op shifted = temp();
+  add(shifted.reg, x, immediate(-0x0d000000));
+  setp(slow, isa::PT, Cmp::GE, shifted, immediate(0x7f800000 - 0x0d000000), false, 0, pt);
+  core(root.reg, x);
+  only_where(slow, [&] {
+    Op v = x;
+    if (ftz) {
+      v = temp();
+      emit(Mnemonic::FADD, {v, x, negate(rz)}).mod(ModifierKind::FTZ, 1);
+    }
+    Op scaled = temp(), s = temp(), finite = temp(), other = temp(), t = temp(), nan = temp();
+    uint32_t positive = temp_predicate(), in_range = temp_predicate(), negative = temp_predicate();
+    emit(Mnemonic::FMUL, {scaled, v, immediate(0x5f800000)});  // 2^64
+    core(s.reg, scaled);
+    emit(Mnemonic::FMUL, {finite, s, immediate(0x2f800000)});  // 2^-32
+    emit(Mnemonic::FADD, {other, v, negate(rz)});
+    emit(Mnemonic::FSETP, {predicate(positive), pt, v, rz, pt}).mod(ModifierKind::FloatCompare, greater);
+    setp(in_range, isa::PT, Cmp::LT, v, immediate(0x7f800000), false, 0, predicate(positive));
+    emit(Mnemonic::FSETP, {predicate(negative), pt, v, rz, pt}).mod(ModifierKind::FloatCompare, less);
+    select(t.reg, finite, other, predicate(in_range));
+    mov(nan.reg, immediate(0x7fffffff));
+    select(root.reg, nan, t, predicate(negative));
+  });
+  mov(d, root);
+}
+
+// div.rn, rcp.rn, sqrt.rn; false when the instruction is another.
+bool Selector::divide_or_root(const ptx::Instruction& i) {
+  if (!expands_to_branches(m_, i, t_) || !ptx::is_floating(i.type)) return false;
+  const uint32_t d = destination(p_.operand(i, 0));
+  if (d == isa::RZ) return true;
+  const bool wide = i.type == ptx::Type::f64;
+  auto src = [&](uint32_t k) {
+    return wide ? source_pair(p_.operand(i, k)) : as_register(source(p_.operand(i, k), i.type));
+  };
+  switch (i.op) {
+    case ptx::Opcode::div: {
+      Op a = src(1), b = src(2);
+      wide ? divide_f64(d, a, b) : divide_f32(d, a, b, i.mods.ftz);
+      return true;
+    }
+    case ptx::Opcode::rcp: {
+      Op one = wide ? f64_literal(0x3ff00000) : as_register(immediate(0x3f800000)), b = src(1);
+      wide ? divide_f64(d, one, b) : divide_f32(d, one, b, i.mods.ftz);
+      return true;
+    }
+    case ptx::Opcode::sqrt: {
+      Op x = src(1);
+      wide ? sqrt_f64(d, x) : sqrt_f32(d, x, i.mods.ftz);
+      return true;
+    }
+    default: return false;
+  }
+}
+
+}  // namespace rndn::assembler

@@ -1,0 +1,197 @@
+// Operations that selection expands, on tens of thousands of random and special operands: our code in the simulator against the PTX interpreter.
+#include "tests/assembler/support.h"
+
+namespace rndn::assembler::testing {
+namespace {
+
+// Threads of a launch; each reads three words and writes one word per operation.
+constexpr uint32_t operation_blocks = 96, operation_threads = 256, pairs = operation_blocks * operation_threads;
+
+struct Operation {
+  const char*
+      type;  // f32, f64, u32, u64, ..: of the result; operands %x, %y, %z hold the words' low bits in the type of `operands`
+  const char* operands;
+  const char* text;  // writes %d; more instructions are allowed
+};
+
+std::string kernel_text(const std::vector<Operation>& operations) {
+  std::string s =
+      ".version 6.0\n.target sm_61\n.address_size 64\n.visible .entry operations(.param .u64 in, .param .u64 out)\n{\n"
+      ".reg .b32 %i<4>;\n.reg .b64 %a<8>;\n.reg .b64 %w<4>;\n.reg .b32 %v<4>;\n"
+      "ld.param.u64 %a0, [in];\nld.param.u64 %a1, [out];\nmov.u32 %i0, %tid.x;\nmov.u32 %i1, %ctaid.x;\nmov.u32 %i2, "
+      "%ntid.x;\n"
+      "mad.lo.u32 %i3, %i1, %i2, %i0;\nmad.wide.u32 %a2, %i3, 24, %a0;\n";
+  s += fmt::format("mad.wide.u32 %a3, %i3, {}, %a1;\n", 8 * operations.size());
+  for (int k = 0; k < 3; ++k)
+    s += fmt::format("ld.global.u64 %w{0}, [%a2+{1}];\ncvt.u32.u64 %v{0}, %w{0};\n", k, 8 * k);
+  for (size_t k = 0; k < operations.size(); ++k) {
+    const Operation& o = operations[k];
+    const bool wide = std::string_view(o.type).ends_with("64"), floating = o.type[0] == 'f';
+    const bool wide_in = std::string_view(o.operands).ends_with("64"), floating_in = o.operands[0] == 'f';
+    s += "{\n";
+    s += fmt::format(".reg .{} %d;\n.reg .{} %x, %y, %z;\n.reg .pred %p;\n.reg .b32 %t;\n.reg .b64 %u;\n", o.type,
+                     o.operands);
+    const char* names[] = {"%x", "%y", "%z"};
+    for (int w = 0; w < 3; ++w)
+      s += fmt::format("mov.b{} {}, %{}{};\n", wide_in ? 64 : 32, names[w], wide_in ? 'w' : 'v', w);
+    (void)floating_in;
+    s += o.text;
+    s += "\n";
+    if (floating)
+      s += fmt::format("setp.nan.{0} %p, %d, %d;\nselp.{0} %d, {1}, %d, %p;\n", o.type,
+                       wide ? "0d7FF8000000000000" : "0f7FC00000");
+    if (wide)
+      s += "mov.b64 %u, %d;\n";
+    else
+      s += "mov.b32 %t, %d;\ncvt.u64.u32 %u, %t;\n";
+    s += fmt::format("st.global.u64 [%a3+{}], %u;\n}}\n", 8 * k);
+  }
+  return s + "ret;\n}\n";
+}
+
+std::vector<uint64_t> operand_words(bool narrow) {
+  std::mt19937_64 random(1990);
+  const uint64_t special32[] = {0,          0x80000000, 1,          0x80000001, 0x007fffff, 0x00800000,
+                                0x80800000, 0x7f7fffff, 0xff7fffff, 0x7f800000, 0xff800000, 0x7fc00000,
+                                0x7f800001, 0x3f800000, 0xbf800000, 0x3f7fffff, 0x3f800001, 0x40000000,
+                                0x00ffffff, 0x34000000, 0x4b800000, 0x7e800000, 0x40490fdb, 0x00000003};
+  const uint64_t special64[] = {0,
+                                1,
+                                3,
+                                0x8000000000000000,
+                                0x8000000000000001,
+                                0x000fffffffffffff,
+                                0x0010000000000000,
+                                0x001fffffffffffff,
+                                0x7fefffffffffffff,
+                                0xffefffffffffffff,
+                                0x7ff0000000000000,
+                                0xfff0000000000000,
+                                0x7ff8000000000000,
+                                0x7ff0000000000001,
+                                0xfff0000000000001,
+                                0x3ff0000000000000,
+                                0xbff0000000000000,
+                                0x3fefffffffffffff,
+                                0x3ff0000000000001,
+                                0x4000000000000000,
+                                0x7fd0000000000000,
+                                0x0008000000000000,
+                                0x4008000000000000,
+                                0x400921fb54442d18,
+                                0x20000000000000,
+                                0x3ca0000000000000};
+  const int exponent_bits = narrow ? 8 : 11, mantissa_bits = narrow ? 23 : 52;
+  auto special = [&] {
+    return narrow ? special32[random() % std::size(special32)] : special64[random() % std::size(special64)];
+  };
+  auto make = [&](int exponent) {
+    const int limit = (1 << exponent_bits) - 1;
+    exponent = std::clamp(exponent, 0, limit);
+    uint64_t mantissa = random() & ((uint64_t{1} << mantissa_bits) - 1);
+    if (random() % 4 == 0)
+      mantissa &= ~uint64_t{0} << (random() % static_cast<uint64_t>(mantissa_bits));  // short ones: ties
+    return (random() & 1) << (mantissa_bits + exponent_bits) | static_cast<uint64_t>(exponent) << mantissa_bits |
+           mantissa;
+  };
+  std::vector<uint64_t> words(pairs * 3);
+  const int bias = (1 << (exponent_bits - 1)) - 1;
+  for (size_t k = 0; k < pairs; ++k) {
+    uint64_t* w = &words[3 * k];
+    const int any = static_cast<int>(random() % (1u << exponent_bits));
+    switch (random() % 8) {
+      case 0: w[0] = special(), w[1] = special(), w[2] = special(); break;
+      case 1: w[0] = special(), w[1] = make(any), w[2] = random(); break;
+      case 2: w[0] = make(any), w[1] = special(), w[2] = random(); break;
+      case 3: w[0] = random(), w[1] = random(), w[2] = random(); break;
+      case 4:  // quotients around the subnormal range
+        w[0] = make(any),
+        w[1] = make(any + bias - static_cast<int>(random() % (static_cast<unsigned>(mantissa_bits) + 6)) + 2),
+        w[2] = make(any);
+        break;
+      case 5: w[0] = make(static_cast<int>(random() % 3)), w[1] = make(any), w[2] = make(any); break;  // subnormal
+      case 6:
+        w[0] = make(any), w[1] = make(any - bias + static_cast<int>(random() % 4) - 2), w[2] = random();
+        break;  // overflow
+      default:
+        w[0] = make(bias + static_cast<int>(random() % 8)), w[1] = make(bias - static_cast<int>(random() % 8)),
+        w[2] = make(any);
+    }
+    if (narrow)
+      for (int j = 0; j < 3; ++j) w[j] = (w[j] & 0xffffffff) | random() << 32;
+  }
+  return words;
+}
+
+void check(const std::vector<Operation>& operations, bool narrow) {
+  const std::string text = kernel_text(operations);
+  ptx::Module module = parse_text("operations.ptx", text);
+  ASSERT_EQ(module.functions.size(), 1u);
+  const std::vector<uint64_t> in = operand_words(narrow);
+  const size_t n = pairs * operations.size();
+  std::vector<uint64_t> expected(n), got(n);
+  {
+    ptx::Memory memory;
+    uint64_t args[2] = {memory.allocate(in.size() * 8), memory.allocate(n * 8)};
+    memory.write(args[0], std::as_bytes(std::span(in)));
+    ptx::Launch launch;
+    launch.grid = {operation_blocks, 1, 1};
+    launch.block = {operation_threads, 1, 1};
+    launch.parameters = std::as_bytes(std::span(args));
+    auto stats = ptx::interpret(module, "operations", launch, memory);
+    ASSERT_TRUE(stats.ok()) << stats.error().message;
+    memory.read(args[1], std::as_writable_bytes(std::span(expected)));
+  }
+  for (const std::string& target : targets) {
+    auto ours = assemble_for(module, target);
+    if (!ours.ok()) {
+      ADD_FAILURE() << target << ": " << ours.error().message;
+      continue;
+    }
+    sim::Machine machine(target, 64 << 20);
+    auto loaded = machine.load(ours->cubin);
+    ASSERT_TRUE(loaded.ok()) << loaded.error().message;
+    auto in_at = machine.allocate(in.size() * 8), out_at = machine.allocate(n * 8);
+    ASSERT_TRUE(in_at.ok() && out_at.ok());
+    uint64_t args[2] = {*in_at, *out_at};
+    ASSERT_TRUE(machine.write(args[0], in.data(), in.size() * 8).ok());
+    sim::Options o;
+    o.check_hazards = true;
+    auto ran = machine.launch(*loaded, "operations", {operation_blocks, 1, 1}, {operation_threads, 1, 1}, 0,
+                              std::as_bytes(std::span(args)), o);
+    if (!ran.ok()) {
+      ADD_FAILURE() << target << ": " << ran.error().message;
+      continue;
+    }
+    ASSERT_TRUE(machine.read(args[1], got.data(), n * 8).ok());
+    for (size_t k = 0; k < operations.size(); ++k) {
+      size_t differ = 0, first = 0;
+      for (size_t p = pairs; p-- > 0;)
+        if (expected[p * operations.size() + k] != got[p * operations.size() + k]) ++differ, first = p;
+      EXPECT_EQ(differ, 0u) << target << " `" << operations[k].text
+                            << fmt::format("` of {:#x}, {:#x}, {:#x}: expected {:#x}, got {:#x}", in[3 * first],
+                                           in[3 * first + 1], in[3 * first + 2],
+                                           expected[first * operations.size() + k], got[first * operations.size() + k]);
+    }
+  }
+}
+
+TEST(Operations, DivisionAndRootsOfF64AreRoundedRight) {
+  check({{"f64", "f64", "div.rn.f64 %d, %x, %y;"},
+         {"f64", "f64", "rcp.rn.f64 %d, %x;"},
+         {"f64", "f64", "sqrt.rn.f64 %d, %x;"}},
+        false);
+}
+
+TEST(Operations, DivisionAndRootsOfF32AreRoundedRight) {
+  check({{"f32", "f32", "div.rn.f32 %d, %x, %y;"},
+         {"f32", "f32", "div.rn.ftz.f32 %d, %x, %y;"},
+         {"f32", "f32", "rcp.rn.f32 %d, %x;"},
+         {"f32", "f32", "rcp.rn.ftz.f32 %d, %x;"},
+         {"f32", "f32", "sqrt.rn.f32 %d, %x;"},
+         {"f32", "f32", "sqrt.rn.ftz.f32 %d, %x;"}},
+        true);
+}
+
+}  // namespace
+}  // namespace rndn::assembler::testing
