@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <map>
 
 namespace rndn::tools {
 namespace {
@@ -71,25 +72,59 @@ Expected expected_of(const runtime::Grid& grid) {
   return expected;
 }
 
-std::string difference(const runtime::Grid& grid, const Expected& expected) {
+std::string difference(const runtime::Grid& grid, const Expected& expected, uint64_t& reordered) {
+  reordered = 0;
   if (grid.names.size() != expected.names.size())
     return fmt::format("{} columns, expected {}", grid.names.size(), expected.names.size());
   for (size_t k = 0; k < grid.names.size(); ++k)
     if (grid.names[k] != expected.names[k])
       return fmt::format("column {} is named `{}`, expected `{}`", k + 1, grid.names[k], expected.names[k]);
   if (grid.rows != expected.rows.size()) return fmt::format("{} rows, expected {}", grid.rows, expected.rows.size());
+  auto alike = [&](size_t k, const std::string& got, const std::string& want) {
+    double a = 0, b = 0;
+    if (got == want) return true;
+    if (!hir::is_real(grid.columns[k].type) || !parse_number(got, a) || !parse_number(want, b)) return false;
+    double tolerance = hir::is_float(grid.columns[k].type) ? 1e-9 * std::max(std::fabs(a), std::fabs(b)) : 0;
+    return std::fabs(a - b) <= tolerance;
+  };
+  std::vector<std::vector<std::string>> rows(grid.rows);
   for (uint64_t i = 0; i < grid.rows; ++i)
-    for (size_t k = 0; k < grid.columns.size(); ++k) {
-      std::string got = runtime::element_text(grid.columns[k], i, true);
-      const std::string& want = expected.rows[i][k];
-      double a = 0, b = 0;
-      bool alike = got == want;
-      if (!alike && hir::is_real(grid.columns[k].type) && parse_number(got, a) && parse_number(want, b)) {
-        double tolerance = hir::is_float(grid.columns[k].type) ? 1e-9 * std::max(std::fabs(a), std::fabs(b)) : 0;
-        alike = std::fabs(a - b) <= tolerance;
-      }
-      if (!alike) return fmt::format("row {}, column `{}`: {}, expected {}", i + 1, grid.names[k], got, want);
+    for (const auto& column : grid.columns) rows[i].push_back(runtime::element_text(column, i, true));
+
+  // In order, until the first difference.
+  std::string first;
+  uint64_t at = 0;
+  for (; at < grid.rows && first.empty(); ++at)
+    for (size_t k = 0; k < grid.columns.size() && first.empty(); ++k)
+      if (!alike(k, rows[at][k], expected.rows[at][k]))
+        first = fmt::format("row {}, column `{}`: {}, expected {}", at + 1, grid.names[k], rows[at][k],
+                            expected.rows[at][k]);
+  if (first.empty()) return "";
+
+  // From there on as multisets: every row takes an expected one that is alike and not taken, among those whose other cells are equal.
+  auto key = [&](const std::vector<std::string>& row) {
+    std::string text;
+    for (size_t k = 0; k < row.size(); ++k) {
+      double number = 0;
+      bool exact = !hir::is_real(grid.columns[k].type) || !parse_number(row[k], number);
+      text += exact ? row[k] : !hir::is_float(grid.columns[k].type) ? fmt::format("{}", number) : "";
+      text += '\n';
     }
+    return text;
+  };
+  std::multimap<std::string, const std::vector<std::string>*> left;
+  for (uint64_t i = at - 1; i < grid.rows; ++i) left.emplace(key(expected.rows[i]), &expected.rows[i]);
+  for (uint64_t i = at - 1; i < grid.rows; ++i) {
+    auto [from, to] = left.equal_range(key(rows[i]));
+    auto match = std::find_if(from, to, [&](const auto& candidate) {
+      for (size_t k = 0; k < rows[i].size(); ++k)
+        if (!alike(k, rows[i][k], (*candidate.second)[k])) return false;
+      return true;
+    });
+    if (match == to) return first;
+    left.erase(match);
+  }
+  reordered = at;
   return "";
 }
 

@@ -21,7 +21,7 @@ int run(int argc, char** argv) {
       "Compiles HorseIR programs for NVIDIA GPUs and runs them: on a GPU, on the SASS simulator, or on the reference "
       "interpreter.",
       "rndn");
-  program.set_version_flag("--version", fmt::format("rndn {} ({})", version(), targets()));
+  program.set_version_flag("--version", fmt::format("rndn {} (commit {}; {})", version(), commit(), targets()));
   program.require_subcommand(1);
   program.get_formatter()->column_width(36);
   program.footer(

@@ -6,8 +6,7 @@
 // targets of indirect branches, then the ends of functions. A word that is no instruction we know prints as `.dword`; unlike nvdisasm 11.8,
 // VIMNMX is printed.
 //
-// Exit codes: 0 success; 1 the input is at fault; 2 wrong usage; 3 output at fault; 70 an internal check failed.
-#include <CLI/CLI.hpp>
+// Exit codes: 0 success; 1 the input is at fault; 2 wrong usage; 3 output or memory at fault; 70 internal error.
 #include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -17,7 +16,9 @@
 #include "assembler/cubin/cubin.h"
 #include "assembler/isa/isa.h"
 #include "libraries/base/files.h"
+#include "libraries/base/guarded_main.h"
 #include "libraries/base/version.h"
+#include "tools/program.h"
 
 namespace {
 
@@ -238,14 +239,7 @@ class Listing {
   uint32_t next_ = 0;
 };
 
-int fail(const Error& error) {
-  std::fprintf(stderr, "rndn-dis: %s\n", error.message.c_str());
-  return error.exit_code();
-}
-
-}  // namespace
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   CLI::App app{
       "Disassembles any cubin of the supported targets (sm_60 sm_61 sm_80 sm_86 sm_89 sm_90), as nvdisasm -c does",
       "rndn-dis"};
@@ -256,19 +250,19 @@ int main(int argc, char** argv) {
   app.add_flag("--json", json, "kernels, instructions and scheduling fields as JSON");
   app.add_option("-o,--output", output, "output file; - is standard output (default)");
   app.set_version_flag("--version", "rndn-dis " + std::string(version()));
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? 0 : 2;
-  }
+  if (auto code = tools::parse_command_line(app, {argv + 1, argv + argc})) return *code;
 
   auto file = read_file(input);
-  if (!file) return fail(file.error());
+  if (!file) return tools::report(file.error());
   auto image = cubin::read({reinterpret_cast<const std::byte*>(file->data()), file->size()});
-  if (!image) return fail(Error{image.error().fault, fmt::format("{}: {}", input, image.error().message)});
+  if (!image) return tools::report(Error{image.error().fault, fmt::format("{}: {}", input, image.error().message)});
   const isa::Target* target = isa::find_target(fmt::format("sm_{}", image->sm));
-  if (!target) return fail(input_error("{}: no instruction tables for sm_{}", input, image->sm));
+  if (!target) return tools::report(input_error("{}: no instruction tables for sm_{}", input, image->sm));
   Listing listing(*image, *target);
   auto written = write_file(output, json ? listing.json().dump(1) + "\n" : listing.text(hex));
-  return written ? 0 : fail(written.error());
+  return written ? 0 : tools::report(written.error());
 }
+
+}  // namespace
+
+int main(int argc, char** argv) { return guarded_main(run, argc, argv); }

@@ -3,12 +3,15 @@
 //   rndn-launch F.cubin --kernel K --grid X[,Y,Z] --block X[,Y,Z] --arg … [--stats] [--check] [--seed N]
 //
 // Exit codes: 0 success; 1 the input is at fault (no cubin, a fault of the kernel, a hazard found by --check); 2 wrong usage; 3 output or
-// memory at fault.
+// memory at fault; 70 internal error.
+#include <cctype>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <limits>
 #include <random>
 #include <string>
 #include <vector>
@@ -16,69 +19,34 @@
 #include "assembler/cubin/cubin.h"
 #include "assembler/simulator/simulator.h"
 #include "libraries/base/files.h"
+#include "libraries/base/guarded_main.h"
 #include "libraries/base/version.h"
+#include "tools/program.h"
 
 namespace {
 
 using namespace rndn;
 
-constexpr const char* usage =
-    R"(rndn-launch: runs a kernel of a cubin
-
-usage: rndn-launch [flags] F.cubin     (- reads standard input)
-
-  --kernel K              which kernel; may be left out when the cubin has one
-  --grid X[,Y,Z]          blocks (default 1)
-  --block X[,Y,Z]         threads per block (default 1)
-  --shared BYTES          dynamic shared memory
-  --arg A                 next parameter, in order:
-      i32:N u32:N i64:N u64:N f32:X f64:X    a value
-      in:FILE                                a buffer with the file's contents
-      out:BYTES:FILE                         a buffer of zeros, written to FILE afterwards (- is standard output)
-      inout:FILE:FILE                        read from the first, written to the second
-      buf:BYTES:zero|iota|rand=SEED          a buffer; iota: 32-bit words 0, 1, 2, ..
-  --device sim            where it runs
-  --target A              the simulated GPU: sm_60 sm_61 sm_80 sm_86 sm_89 sm_90; default: the cubin's
-  --stats                 counts of the launch and its time on the host, on standard error
-  --check                 hazard and initialisation checks, in one deterministic order
-  --seed N                order of that mode (default 1); implies it
-  --threads N             host threads (default: all)
-  --limit N               warp instructions after which the launch is called a hang (default 0: none)
-  --list                  lists the cubin's kernels and their parameters
-  -h, --help              this text
-  --version
-)";
-
-int fail_usage(const std::string& message) {
-  std::fprintf(stderr, "rndn-launch: %s\ntry rndn-launch --help\n", message.c_str());
-  return 2;
-}
-int fail(const Error& error) {
-  std::fprintf(stderr, "rndn-launch: %s\n", error.message.c_str());
-  return error.exit_code();
-}
-
-bool parse_number(const std::string& text, uint64_t& value) {
-  if (text.empty()) return false;
+// False for what is no number, and for numbers too large for the type; inf and nan are numbers.
+template <class T>
+bool parse_float(const std::string& text, T& value) {
+  if (text.empty() || std::isspace(static_cast<unsigned char>(text[0]))) return false;
   char* end = nullptr;
-  errno = 0;
-  value = text[0] == '-' ? static_cast<uint64_t>(std::strtoll(text.c_str(), &end, 0))
-                         : std::strtoull(text.c_str(), &end, 0);
-  return errno == 0 && *end == '\0';
-}
-bool parse_float(const std::string& text, double& value) {
-  char* end = nullptr;
-  value = std::strtod(text.c_str(), &end);
-  return !text.empty() && *end == '\0';
+  if constexpr (sizeof(T) == 4)
+    value = std::strtof(text.c_str(), &end);
+  else
+    value = std::strtod(text.c_str(), &end);
+  // An overflow gives an infinity that was not asked for.
+  const bool spelled = text.find_first_of("iI") != std::string::npos;
+  return end == text.c_str() + text.size() && (!std::isinf(value) || spelled);
 }
 bool parse_extents(const std::string& text, sim::Dim3& extents) {
   uint32_t* parts[] = {&extents.x, &extents.y, &extents.z};
   size_t start = 0;
   for (int i = 0; i < 3; ++i) {
     const size_t comma = text.find(',', start);
-    uint64_t v;
-    if (!parse_number(text.substr(start, comma - start), v) || v == 0 || v > 0xffffffff) return false;
-    *parts[i] = static_cast<uint32_t>(v);
+    if (!tools::parse_integer(std::string_view(text).substr(start, comma - start), *parts[i]) || *parts[i] == 0)
+      return false;
     if (comma == std::string::npos) return true;
     start = comma + 1;
   }
@@ -91,7 +59,8 @@ struct Argument {
   bool buffer = false;
   uint64_t bytes = 0;
   std::vector<std::byte> contents;
-  std::string output;  // file to write afterwards
+  bool read_back = false;  // written to `output` afterwards, or to that of -o when it is empty
+  std::string output;
   uint64_t address = 0;
 };
 
@@ -104,27 +73,33 @@ std::vector<std::byte> bytes_of(T v) {
 
 constexpr uint64_t memory_bytes = uint64_t{64} << 30;  // address space, not use
 
+template <class T>
+bool parse_value(const std::string& text, std::vector<std::byte>& bytes) {
+  T value;
+  bool ok;
+  if constexpr (std::is_floating_point_v<T>)
+    ok = parse_float(text, value);
+  else
+    ok = tools::parse_integer(text, value);
+  if (ok) bytes = bytes_of(value);
+  return ok;
+}
+
+constexpr struct {
+  std::string_view name;
+  bool (*parse)(const std::string&, std::vector<std::byte>&);
+} value_kinds[] = {{"i32", parse_value<int32_t>},  {"u32", parse_value<uint32_t>}, {"i64", parse_value<int64_t>},
+                   {"u64", parse_value<uint64_t>}, {"f32", parse_value<float>},    {"f64", parse_value<double>}};
+
 Result<Argument> parse_argument(const std::string& text) {
   const size_t colon = text.find(':');
   if (colon == std::string::npos) return usage_error("--arg {}: expected KIND:VALUE", text);
   const std::string kind = text.substr(0, colon), rest = text.substr(colon + 1);
   const auto bad = [&] { return usage_error("--arg {}: not a value of kind `{}`", text, kind); };
   Argument a;
-  uint64_t n;
-  double f;
-  if (kind == "i32" || kind == "u32") {
-    if (!parse_number(rest, n)) return bad();
-    a.value = bytes_of(static_cast<uint32_t>(n));
-    return a;
-  }
-  if (kind == "i64" || kind == "u64") {
-    if (!parse_number(rest, n)) return bad();
-    a.value = bytes_of(n);
-    return a;
-  }
-  if (kind == "f32" || kind == "f64") {
-    if (!parse_float(rest, f)) return bad();
-    a.value = kind == "f32" ? bytes_of(static_cast<float>(f)) : bytes_of(f);
+  for (const auto& row : value_kinds) {
+    if (row.name != kind) continue;
+    if (!row.parse(rest, a.value)) return bad();
     return a;
   }
   a.buffer = true;
@@ -140,30 +115,35 @@ Result<Argument> parse_argument(const std::string& text) {
     RETURN_IF_ERROR(load(rest));
     return a;
   }
-  if (second == std::string::npos && (kind == "out" || kind == "inout" || kind == "buf")) return bad();
+  if (second == std::string::npos && (kind == "inout" || kind == "buf")) return bad();
   const std::string first = rest.substr(0, second), last = second == std::string::npos ? "" : rest.substr(second + 1);
   if (kind == "inout") {
+    if (last.empty()) return bad();
     RETURN_IF_ERROR(load(first));
+    a.read_back = true;
     a.output = last;
     return a;
   }
   if (kind == "out" || kind == "buf") {
-    if (!parse_number(first, a.bytes) || a.bytes > memory_bytes) return bad();
+    if (!tools::parse_integer(first, a.bytes) || a.bytes > memory_bytes) return bad();
     if (kind == "out") {
+      if (second != std::string::npos && last.empty()) return bad();
+      a.read_back = true;
       a.output = last;
       return a;
     }
     if (last == "zero") return a;
-    a.contents.resize(a.bytes);
     if (last == "iota") {
+      a.contents.resize(a.bytes);
       for (uint64_t i = 0; i + 4 <= a.bytes; i += 4) {
         const uint32_t word = static_cast<uint32_t>(i / 4);
         std::memcpy(a.contents.data() + i, &word, 4);
       }
       return a;
     }
-    if (last.starts_with("rand=") && parse_number(last.substr(5), n)) {
-      std::mt19937_64 engine(n);
+    if (uint64_t seed; last.starts_with("rand=") && tools::parse_integer(last.substr(5), seed)) {
+      a.contents.resize(a.bytes);
+      std::mt19937_64 engine(seed);
       for (uint64_t i = 0; i < a.bytes; ++i) a.contents[i] = static_cast<std::byte>(engine());
       return a;
     }
@@ -172,139 +152,128 @@ Result<Argument> parse_argument(const std::string& text) {
   return usage_error("--arg {}: no such kind; kinds are i32 u32 i64 u64 f32 f64 in out inout buf", text);
 }
 
-void list_kernels(const cubin::Image& image) {
+std::string kernel_list(const cubin::Image& image) {
+  std::string out;
   for (const cubin::Kernel& k : image.kernels) {
-    std::printf("%s registers %u shared %u local %u parameters", k.name.c_str(), k.registers, k.shared_bytes,
-                k.local_bytes);
-    for (const cubin::Parameter& p : k.parameters) std::printf(" %u", p.size);
-    std::printf("\n");
+    out += fmt::format("{} registers {} shared {} local {} parameters", k.name, k.registers, k.shared_bytes,
+                       k.local_bytes);
+    for (const cubin::Parameter& p : k.parameters) out += fmt::format(" {}", p.size);
+    out += "\n";
   }
+  return out;
 }
 
-int run(const std::vector<std::string>& args) {
-  std::string file, kernel_name, target;
+int run(int argc, char** argv) {
+  std::string file, kernel_name, target, device = "sim", output = "-";
   sim::Dim3 grid, block;
   sim::Options options;
-  uint64_t dynamic_shared = 0;
-  bool stats = false, list = false;
-  std::vector<Argument> arguments;
-  for (size_t i = 0; i < args.size(); ++i) {
-    std::string flag = args[i], value;
-    bool has_value = false;
-    if (flag.starts_with("--") && flag.find('=') != std::string::npos) {
-      value = flag.substr(flag.find('=') + 1);
-      flag.resize(flag.find('='));
-      has_value = true;
-    }
-    const auto take = [&] {
-      if (!has_value && i + 1 < args.size()) {
-        value = args[++i];
-        has_value = true;
-      }
-      return has_value;
+  uint32_t dynamic_shared = 0, threads = 0;
+  bool stats = false, list = false, check = false;
+  std::vector<std::string> texts;
+  CLI::App app("Runs a kernel of a cubin on the simulator.", "rndn-launch");
+  app.set_version_flag("--version", fmt::format("rndn-launch {}", version()));
+  app.add_option("F.cubin", file, "the cubin; - reads standard input")->required();
+  app.add_option("--kernel", kernel_name, "which kernel; may be left out when the cubin has one")->type_name("K");
+  const auto extents = [](const char* flag, sim::Dim3& value) {
+    return [flag, &value](const std::string& text) {
+      if (!parse_extents(text, value))
+        throw CLI::ValidationError(flag, "expected X[,Y,Z], each from 1 to 4294967295, got `" + text + "`");
     };
-    if (flag == "-h" || flag == "--help") {
-      std::fputs(usage, stdout);
-      return 0;
-    }
-    if (flag == "--version") {
-      std::printf("rndn-launch %s\n", std::string(version()).c_str());
-      return 0;
-    }
-    if (flag == "--stats") {
-      stats = true;
-    } else if (flag == "--list") {
-      list = true;
-    } else if (flag == "--check") {
-      options.check_hazards = options.check_uninitialised = options.deterministic = true;
-    } else if (flag == "--kernel" || flag == "--grid" || flag == "--block" || flag == "--shared" || flag == "--arg" ||
-               flag == "--device" || flag == "--target" || flag == "--seed" || flag == "--limit" ||
-               flag == "--threads") {
-      if (!take()) return fail_usage(flag + " needs a value");
-      uint64_t n = 0;
-      if (flag == "--kernel") {
-        kernel_name = value;
-      } else if (flag == "--target") {
-        target = value;
-      } else if (flag == "--grid" || flag == "--block") {
-        if (!parse_extents(value, flag == "--grid" ? grid : block))
-          return fail_usage(flag + " " + value + ": expected X[,Y,Z], each at least 1");
-      } else if (flag == "--arg") {
-        auto a = parse_argument(value);
-        if (!a) return fail(a.error());
-        arguments.push_back(*std::move(a));
-      } else if (flag == "--device") {
-        if (value != "sim")
-          return fail_usage("--device " + value + ": rndn-launch runs kernels on the simulator only; use --device sim");
-      } else {
-        if (!parse_number(value, n)) return fail_usage(flag + " " + value + ": not a number");
-        if (flag == "--shared") dynamic_shared = n;
-        if (flag == "--threads") options.threads = static_cast<unsigned>(n);
-        if (flag == "--limit") options.max_warp_instructions = n;
-        if (flag == "--seed") options.seed = n, options.deterministic = true;
-      }
-    } else if (flag.starts_with("-") && flag != "-") {
-      return fail_usage("unknown flag " + flag);
-    } else if (file.empty()) {
-      file = flag;
-    } else {
-      return fail_usage("more than one cubin: " + file + ", " + flag);
-    }
+  };
+  app.add_option_function<std::string>("--grid", extents("--grid", grid), "blocks (default 1)")->type_name("X[,Y,Z]");
+  app.add_option_function<std::string>("--block", extents("--block", block), "threads per block (default 1)")
+      ->type_name("X[,Y,Z]");
+  // More than a multiprocessor has is refused by the launch.
+  tools::add_number(app, "--shared", dynamic_shared, 0u, 1u << 20, "bytes of dynamic shared memory");
+  app.add_option("--arg", texts,
+                 "next parameter, in order:\n"
+                 "i32:N u32:N i64:N u64:N f32:X f64:X  a value;\n"
+                 "in:FILE  a buffer with the file's contents;\n"
+                 "out:BYTES[:FILE]  a buffer of zeros, written to FILE afterwards (default: to -o);\n"
+                 "inout:FILE:FILE  read from the first, written to the second;\n"
+                 "buf:BYTES:zero|iota|rand=SEED  a buffer; iota: 32-bit words 0, 1, 2, ..")
+      ->type_name("A")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_option("--device", device, "where it runs")->check(CLI::IsMember({"sim"}))->type_name("D");
+  app.add_option("--target,--arch", target,
+                 "the simulated GPU: sm_60 sm_61 sm_80 sm_86 sm_89 sm_90; default: the cubin's")
+      ->check(CLI::IsMember({"sm_60", "sm_61", "sm_80", "sm_86", "sm_89", "sm_90"}))
+      ->type_name("A");
+  app.add_option("-o", output, "where --list and buffers without a file go; - is standard output (default)")
+      ->type_name("FILE");
+  app.add_flag("--stats", stats, "counts of the launch and its time on the host, on standard error");
+  app.add_flag("--check", check, "hazard and initialisation checks, in one deterministic order");
+  CLI::Option* seed = tools::add_number(app, "--seed", options.seed, decltype(options.seed){0},
+                                        std::numeric_limits<decltype(options.seed)>::max(),
+                                        "order of that mode (default 1); implies it");
+  tools::add_number(app, "--threads", threads, 0u, 1024u, "host threads; 0: all (default)");
+  tools::add_number(app, "--limit", options.max_warp_instructions, decltype(options.max_warp_instructions){0},
+                    std::numeric_limits<decltype(options.max_warp_instructions)>::max(),
+                    "warp instructions after which the launch is called a hang; 0: none (default)");
+  app.add_flag("--list", list, "lists the cubin's kernels and their parameters");
+  if (auto code = tools::parse_command_line(app, {argv + 1, argv + argc})) return *code;
+  options.threads = threads;
+  if (check) options.check_hazards = options.check_uninitialised = true;
+  options.deterministic = check || seed->count() > 0;
+  std::vector<Argument> arguments;
+  for (const std::string& text : texts) {
+    auto a = parse_argument(text);
+    if (!a) return tools::report(a.error());
+    arguments.push_back(*std::move(a));
   }
-  if (file.empty()) return fail_usage("no cubin given");
-  if (dynamic_shared > 1 << 20) return fail_usage("--shared: more than a multiprocessor has");
 
   auto contents = read_file(file);
-  if (!contents) return fail(contents.error());
+  if (!contents) return tools::report(contents.error());
   const auto bytes = std::as_bytes(std::span<const char>(contents->data(), contents->size()));
   auto image = cubin::read(bytes);
-  if (!image) return fail({image.error().fault, file + ": " + image.error().message});
+  if (!image) return tools::report({image.error().fault, file + ": " + image.error().message});
   if (list) {
-    list_kernels(*image);
-    return 0;
+    auto written = write_file(output, kernel_list(*image));
+    return written ? 0 : tools::report(written.error());
   }
   if (kernel_name.empty() && image->kernels.size() == 1) kernel_name = image->kernels[0].name;
   const cubin::Kernel* kernel = nullptr;
   for (const cubin::Kernel& k : image->kernels)
     if (k.name == kernel_name) kernel = &k;
   if (!kernel)
-    return fail(kernel_name.empty()
-                    ? usage_error("{} has {} kernels: say which with --kernel", file, image->kernels.size())
-                    : input_error("{} has no kernel `{}`", file, kernel_name));
+    return tools::report(kernel_name.empty()
+                             ? usage_error("{} has {} kernels: say which with --kernel", file, image->kernels.size())
+                             : input_error("{} has no kernel `{}`", file, kernel_name));
   if (arguments.size() != kernel->parameters.size())
-    return fail(usage_error("kernel `{}` takes {} parameters, {} given with --arg", kernel_name,
-                            kernel->parameters.size(), arguments.size()));
+    return tools::report(usage_error("kernel `{}` takes {} parameters, {} given with --arg", kernel_name,
+                                     kernel->parameters.size(), arguments.size()));
 
   sim::Machine machine(target.empty() ? fmt::format("sm_{}", image->sm) : target, memory_bytes);
   auto module = machine.load(bytes);
-  if (!module) return fail(module.error());
+  if (!module) return tools::report(module.error());
   std::vector<std::byte> parameters(kernel->parameter_bytes);
   for (size_t i = 0; i < arguments.size(); ++i) {
     Argument& a = arguments[i];
     if (a.buffer) {
       auto address = machine.allocate(a.bytes);
-      if (!address) return fail(address.error());
+      if (!address) return tools::report(address.error());
       a.address = *address;
       a.contents.resize(a.bytes);
-      if (auto written = machine.write(a.address, a.contents.data(), a.bytes); !written) return fail(written.error());
+      if (auto written = machine.write(a.address, a.contents.data(), a.bytes); !written)
+        return tools::report(written.error());
       a.value = bytes_of(a.address);
     }
     const cubin::Parameter& p = kernel->parameters[i];
     if (a.value.size() != p.size || uint64_t{p.offset} + p.size > parameters.size())
-      return fail(usage_error("parameter {} of kernel `{}` has {} bytes, the argument has {}", i + 1, kernel_name,
-                              p.size, a.value.size()));
+      return tools::report(usage_error("parameter {} of kernel `{}` has {} bytes, the argument has {}", i + 1,
+                                       kernel_name, p.size, a.value.size()));
     std::memcpy(parameters.data() + p.offset, a.value.data(), a.value.size());
   }
   std::vector<sim::Report> reports;
   const auto start = std::chrono::steady_clock::now();
   const std::clock_t cpu_start = std::clock();
-  auto counters = machine.launch(*module, kernel_name, grid, block, static_cast<uint32_t>(dynamic_shared), parameters,
-                                 options, &reports);
+  auto counters = machine.launch(*module, kernel_name, grid, block, dynamic_shared, parameters, options, &reports);
   const double cpu_ns = static_cast<double>(std::clock() - cpu_start) * (1e9 / CLOCKS_PER_SEC);
   const std::chrono::duration<double, std::nano> elapsed = std::chrono::steady_clock::now() - start;
-  for (const sim::Report& r : reports) std::fprintf(stderr, "rndn-launch: %s\n", r.text().c_str());
+  for (const sim::Report& r : reports) std::fprintf(stderr, "error: %s\n", r.text().c_str());
   if (!counters) {
-    if (reports.empty()) return fail(counters.error());
+    if (reports.empty()) return tools::report(counters.error());
     return 1;
   }
   if (stats)
@@ -320,15 +289,24 @@ int run(const std::vector<std::string>& args) {
                  static_cast<unsigned long long>(counters->shared_accesses),
                  static_cast<unsigned long long>(counters->divergent_branches),
                  static_cast<unsigned long long>(counters->hazards), elapsed.count(), cpu_ns);
+  std::string unnamed;
+  bool any_unnamed = false;
   for (Argument& a : arguments) {
-    if (a.output.empty()) continue;
+    if (!a.read_back) continue;
     std::string out(a.bytes, '\0');
-    if (auto read = machine.read(a.address, out.data(), a.bytes); !read) return fail(read.error());
-    if (auto written = write_file(a.output, out); !written) return fail(written.error());
+    if (auto read = machine.read(a.address, out.data(), a.bytes); !read) return tools::report(read.error());
+    if (a.output.empty()) {
+      any_unnamed = true;
+      unnamed += out;
+    } else if (auto written = write_file(a.output, out); !written) {
+      return tools::report(written.error());
+    }
   }
+  if (any_unnamed)
+    if (auto written = write_file(output, unnamed); !written) return tools::report(written.error());
   return 0;
 }
 
 }  // namespace
 
-int main(int argc, char** argv) { return run({argv + 1, argv + argc}); }
+int main(int argc, char** argv) { return guarded_main(run, argc, argv); }

@@ -82,11 +82,13 @@ class Verifier final : public Check {
       ASSIGN_OR_RETURN(std::string text, read_file(path));
       ASSIGN_OR_RETURN(expected, parse_expected(text, path));
     }
-    std::string what = difference(grid, expected);
+    uint64_t reordered = 0;
+    std::string what = difference(grid, expected, reordered);
     if (!what.empty()) return Error{Fault::internal, fmt::format("verify {}: {}", program.name, what)};
-    std::fprintf(stderr, "verify %s: ok, %llu row%s as %s\n", program.name.c_str(),
+    std::string order = reordered ? fmt::format(", in another order from row {} on", reordered) : "";
+    std::fprintf(stderr, "verify %s: ok, %llu row%s as %s%s\n", program.name.c_str(),
                  static_cast<unsigned long long>(grid.rows), grid.rows == 1 ? "" : "s",
-                 folder_.empty() ? "the reference interpreter has them" : "expected");
+                 folder_.empty() ? "the reference interpreter has them" : "expected", order.c_str());
     return {};
   }
 

@@ -5,4 +5,5 @@
 
 namespace rndn {
 std::string_view version() { return RNDN_VERSION; }
+std::string_view commit() { return RNDN_COMMIT; }
 }  // namespace rndn

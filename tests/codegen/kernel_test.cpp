@@ -271,6 +271,57 @@ TEST(Kernels, OneBlockAndMoreBlocksThanTiles) {
   for (uint32_t grid : {1u, 2u, 40u, 300u}) check_program(g, {{"x", column(BasicType::i64, 3000, 21)}}, {.grid = grid});
 }
 
+// Random positions within n elements.
+Value positions(BasicType type, uint64_t n, uint64_t seed) {
+  Random random(seed);
+  std::vector<int32_t> narrow(n);
+  std::vector<int64_t> wide(n);
+  for (uint64_t i = 0; i < n; ++i) narrow[i] = static_cast<int32_t>(wide[i] = static_cast<int64_t>(random.next() % n));
+  return type == BasicType::i64 ? reference::vector_of<int64_t>(type, wide)
+                                : reference::vector_of<int32_t>(type, narrow);
+}
+
+// Gathers at every position, at selected positions, at one position; and element by element beside it.
+TEST(Kernels, Gathers) {
+  for (BasicType a : {BasicType::boolean, BasicType::character, BasicType::i8, BasicType::i16, BasicType::i32,
+                      BasicType::i64, BasicType::f32, BasicType::f64, BasicType::date, BasicType::dt})
+    for (BasicType p : {BasicType::i32, BasicType::i64}) {
+      SCOPED_TRACE(fmt::format("{} at {}", basic_type_name(a), basic_type_name(p)));
+      Generated g;
+      generate(g, columns_program({{"x", a}, {"p", p}, {"m", BasicType::boolean}},
+                                  "y:? = @index(x, p); e:? = @eq(y, x); s:? = @compress(m, p); z:? = @index(x, s);",
+                                  "y, e, z"));
+      ASSERT_EQ(g.outlined.kernels.size(), 1u) << g.main();
+      for (uint64_t n : sizes)
+        check_program(g,
+                      {{"x", column(a, n, 31)}, {"p", positions(p, n, 32)}, {"m", column(BasicType::boolean, n, 33)}});
+    }
+}
+
+// Out of range is an error where the position is selected, on either side; elsewhere it is nothing.
+TEST(Kernels, GathersReportPositionsOutOfRange) {
+  Generated g;
+  generate(g, columns_program({{"x", BasicType::f64}, {"p", BasicType::i64}, {"m", BasicType::boolean}},
+                              "s:? = @compress(m, p); z:? = @index(x, s);", "z"));
+  ASSERT_EQ(g.outlined.kernels.size(), 1u) << g.main();
+  const int64_t n = 1500;
+  for (int64_t bad : {int64_t{-1}, n, INT64_MIN, INT64_MAX})
+    for (bool selected : {false, true}) {
+      std::vector<int64_t> p(n, 3);
+      std::vector<uint8_t> m(n, 1);
+      p[1100] = bad;
+      m[1100] = selected;
+      const KernelRun run = run_kernel(g, 0,
+                                       {{"x", column(BasicType::f64, n, 34)},
+                                        {"p", reference::vector_of<int64_t>(BasicType::i64, p)},
+                                        {"m", reference::vector_of<uint8_t>(BasicType::boolean, m)}},
+                                       {});
+      EXPECT_EQ(static_cast<uint32_t>(run.error),
+                selected ? static_cast<uint32_t>(codegen::RuntimeError::index_out_of_range) : 0u)
+          << bad;
+    }
+}
+
 TEST(Kernels, StoredSelections) {
   for (BasicType a :
        {BasicType::boolean, BasicType::i8, BasicType::i16, BasicType::i32, BasicType::f32, BasicType::f64}) {

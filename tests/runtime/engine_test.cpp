@@ -270,6 +270,62 @@ TEST_F(EngineTest, DivisionByZeroInAKernelIsTheProgramsFault) {
   EXPECT_TRUE(what.starts_with("1: t.hir:4:3: error: `div` divides by zero")) << what;
 }
 
+// The interpreter's message, with element and position, also when a kernel found the error.
+TEST_F(EngineTest, GatherOutOfRangeIsTheProgramsFault) {
+  compile_text(R"(table { t:? = @load_table(`t:sym); a:i32 = check_cast(@column_value(t, `a:sym), i32);
+  p:? = @plus(a, 1:i32); x:? = @index(a, p);
+  c:? = @list(x); r:? = @table(`x:sym, c); return r; })");
+  ASSERT_EQ(compiled_.no_gpu_code, "");
+  CountingTables tables(100);
+  auto reference = reference::run(compiled_.program, tables, sources_, nullptr);
+  ASSERT_FALSE(reference);
+  EXPECT_EQ(run_both(tables), "1: " + reference.error().message);
+  EXPECT_EQ(fallbacks_, std::vector<std::string>{});
+}
+
+// Sizes that only the run knows: selections of selections, positions as a vector, nothing selected, one selected.
+TEST_F(EngineTest, SizesOfTheRun) {
+  compile_text(
+      R"(table { t:? = @load_table(`t:sym); a:i32 = check_cast(@column_value(t, `a:sym), i32); x:f64 = check_cast(@column_value(t, `x:sym), f64);
+  m:? = @geq(a, 7:i32); w:? = @where(m); y:? = @index(x, w); z:? = @mul(y, 2:f64); o:? = @order(z, 0:bool);
+  u:? = @index(z, o); k:? = @gt(u, 20:f64); v:? = @compress(k, u); q:? = @compress(k, o); b:? = @index(y, q);
+  d:? = @minus(v, b); c:? = @list(v, b, d); r:? = @table((`v,`b,`d):sym, c); return r; })");
+  ASSERT_EQ(compiled_.no_gpu_code, "");
+  for (int32_t rows : {0, 1, 7, 8, 20, 21, 22, 23, 33, 5000}) {
+    CountingTables tables(rows);
+    const std::string csv = run_both(tables);
+    EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 1 + std::max(0, rows - 21)) << csv;
+  }
+  EXPECT_EQ(fallbacks_.size(), 1u) << "order";
+}
+
+// One kernel of two has no code: it alone is interpreted.
+TEST_F(EngineTest, KernelsWithoutCodeAreInterpretedAlone) {
+  compile_text(
+      R"(table { t:? = @load_table(`t:sym); a:i32 = check_cast(@column_value(t, `a:sym), i32); x:f64 = check_cast(@column_value(t, `x:sym), f64);
+  m:? = @geq(a, 10:i32); y:? = @compress(m, x); o:? = @order(y, 0:bool);
+  z:? = @index(y, o); s:? = @plus(z, 0.5:f64); c:? = @list(s); r:? = @table(`s:sym, c); return r; })");
+  ASSERT_EQ(compiled_.code.kernels.size(), 2u);
+  // As if the assembler had refused the first.
+  Timings timings;
+  auto code = codegen::generate(compiled_.outlined, {.refused = {"no reason"}}, timings);
+  ASSERT_TRUE(code);
+  assembler::Options assemble;
+  assemble.target = isa::find_target("sm_86");
+  auto cubin = assembler::assemble(code->module, assemble, timings);
+  ASSERT_TRUE(cubin) << cubin.error().message;
+  compiled_.code = *std::move(code);
+  compiled_.cubin = cubin->cubin;
+  CountingTables tables(3000);
+  run_both(tables);
+  ASSERT_EQ(fallbacks_.size(), 2u);
+  EXPECT_EQ(fallbacks_[0], "t.hir:2:3: kernel `main_1` with `geq`, `compress` (no reason)");
+  EXPECT_EQ(run_both(tables, {.allow_fallback = false}),
+            "plan: t.hir:2:3: error: kernel `main_1` with `geq`, `compress` (no reason) runs on the reference "
+            "interpreter only, "
+            "which --no-fallback forbids");
+}
+
 TEST_F(EngineTest, ColumnsOfDifferentLengthMakeNoTable) {
   CountingTables tables(100);
   ASSERT_NO_FATAL_FAILURE(compile_text(R"(table {

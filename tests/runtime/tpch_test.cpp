@@ -1,0 +1,118 @@
+// The TPC-H programs on the simulator against the reference interpreter, and how much of each runs on the device: numbers that may only improve.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+#include "libraries/base/files.h"
+#include "runtime/engine.h"
+#include "runtime/print_result.h"
+#include "runtime/simulator_device.h"
+#include "runtime/tables.h"
+#include "tests/support/status.h"
+#include "tpch/source.h"
+
+namespace rndn::runtime {
+namespace {
+
+constexpr double scale = 0.01;
+
+// Per query: kernels that run on the device, at least; statements and kernels that fall back to the interpreter, at most. When a change improves
+// a number, write the new one here.
+struct Share {
+  size_t kernels, fallbacks;
+};
+constexpr Share shares[] = {{3, 20}, {8, 18}, {5, 7}, {3, 10}, {6, 9},   {1, 0}, {7, 12}, {8, 14},
+                            {4, 9},  {4, 11}, {4, 6}, {3, 15}, {5, 10},  {2, 3}, {5, 9},  {5, 16},
+                            {3, 13}, {3, 7},  {3, 9}, {7, 12}, {11, 27}, {3, 16}};
+
+// Floats to a relative error of 1e-9, everything else exactly; rows in order.
+void expect_same(const Grid& got, const Grid& want) {
+  ASSERT_EQ(got.names, want.names);
+  ASSERT_EQ(got.types, want.types);
+  ASSERT_EQ(got.rows, want.rows);
+  for (uint64_t i = 0; i < want.rows; ++i)
+    for (size_t k = 0; k < want.columns.size(); ++k) {
+      const std::string a = element_text(got.columns[k], i, true), b = element_text(want.columns[k], i, true);
+      if (a == b) continue;
+      ASSERT_TRUE(hir::is_float(want.columns[k].type))
+          << "row " << i << " " << want.names[k] << ": " << a << ", not " << b;
+      const double x = std::strtod(a.c_str(), nullptr), y = std::strtod(b.c_str(), nullptr);
+      ASSERT_LE(std::abs(x - y), 1e-9 * std::max(std::abs(x), std::abs(y)))
+          << "row " << i << " " << want.names[k] << ": " << a << ", not " << b;
+    }
+}
+
+class TpchOnSimulator : public ::testing::TestWithParam<std::tuple<int, const char*>> {
+ protected:
+  static void SetUpTestSuite() {
+    auto source = tpch::open_source(fmt::format("tpch:{}", scale));
+    ASSERT_TRUE(source.ok()) << source.error().message;
+    source_ = *source;
+  }
+  static void TearDownTestSuite() { source_.reset(); }
+  static std::shared_ptr<data::Source> source_;
+};
+std::shared_ptr<data::Source> TpchOnSimulator::source_;
+
+TEST_P(TpchOnSimulator, AgreesWithTheReferenceInterpreter) {
+  const auto [query, target] = GetParam();
+  SourceManager sources;
+  DiagnosticSink sink;
+  Timings timings;
+  const std::string path = fmt::format("{}/tpch/queries/q{:02}.hir", RNDN_SOURCE_DIR, query);
+  auto text = read_file(path);
+  ASSERT_TRUE(text.ok()) << text.error().message;
+  CompileOptions options;
+  options.target = target;
+  options.schema = &source_->schema();
+  auto compiled = compile(sources.add(path, *text), sources, options, sink, timings);
+  ASSERT_TRUE(compiled.ok()) << compiled.error().message << render(sink, sources);
+
+  SourceTables tables(source_);
+  auto device = open_simulator(target);
+  ASSERT_TRUE(device.ok());
+  Engine engine(**device, tables);
+  auto plan = engine.plan(*compiled, sources, {}, timings);
+  ASSERT_TRUE(plan.ok()) << plan.error().message;
+  auto want = reference::run(compiled->program, tables, sources, nullptr);
+  ASSERT_TRUE(want.ok()) << want.error().message;
+  auto right = to_grid(want->at(0));
+  ASSERT_TRUE(right.ok());
+  ASSERT_GT(right->rows, 0u) << "an empty answer proves little";
+
+  std::vector<KernelReport> kernels;
+  for (int run = 0; run < 2; ++run) {  // the second time with the first one's buffers
+    kernels.clear();
+    auto got = engine.run(**plan, timings, nullptr, &kernels);
+    ASSERT_TRUE(got.ok()) << got.error().message;
+    ASSERT_EQ(got->size(), 1u);
+    auto grid = to_grid(got->front());
+    ASSERT_TRUE(grid.ok()) << grid.error().message;
+    expect_same(*grid, *right);
+  }
+  // Planned for the device and launched there, not refused when its sizes were known.
+  size_t launched = 0;
+  for (const KernelReport& k : kernels) launched += k.launches;
+  EXPECT_EQ(launched, (*plan)->device_kernels());
+
+  const Share& share = shares[query - 1];
+  const size_t fallbacks = (*plan)->fallbacks().size();
+  fmt::print("q{:02} on {}: {} kernels on the device (at least {}), {} fallbacks (at most {})\n", query, target,
+             launched, share.kernels, fallbacks, share.fallbacks);
+  EXPECT_GE(launched, share.kernels);
+  EXPECT_LE(fallbacks, share.fallbacks) << fmt::format("{}", fmt::join((*plan)->fallbacks(), "\n"));
+  if (HasFailure()) return;
+  testing::record_status("query", fmt::format("q{:02}", query), target, "simulator");
+  testing::record_status("count", fmt::format("fallbacks of q{:02}", query), target, fmt::format("{}", fallbacks));
+}
+
+INSTANTIATE_TEST_SUITE_P(Tpch, TpchOnSimulator,
+                         ::testing::Combine(::testing::Range(1, 23), ::testing::Values("sm_61", "sm_86")),
+                         [](const auto& info) {
+                           return fmt::format("q{:02}_{}", std::get<0>(info.param), std::get<1>(info.param));
+                         });
+
+}  // namespace
+}  // namespace rndn::runtime
