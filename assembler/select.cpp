@@ -495,16 +495,26 @@ void Selector::statement(const ptx::Instruction& i) {
     case Opcode::abs:
     case Opcode::min:
     case Opcode::max:
-      if (ptx::is_floating(i.type))
+      if (i.mods.carry_out)
+        extended_arithmetic(i);
+      else if (ptx::is_floating(i.type))
         float_arithmetic(i);
       else
         arithmetic(i);
       break;
-    case Opcode::mul:
-    case Opcode::mad:
+    case Opcode::addc:
+    case Opcode::subc:
+    case Opcode::madc:
     case Opcode::mul24:
     case Opcode::mad24:
-      if (ptx::is_floating(i.type))
+    case Opcode::sad:
+    case Opcode::dp4a:
+    case Opcode::dp2a: extended_arithmetic(i); break;
+    case Opcode::mul:
+    case Opcode::mad:
+      if (i.mods.carry_out)
+        extended_arithmetic(i);
+      else if (ptx::is_floating(i.type))
         float_arithmetic(i);
       else
         multiply(i);
@@ -585,7 +595,7 @@ uint32_t integral_rounding(ptx::Rounding r) {
 void Selector::arithmetic(const ptx::Instruction& i) {
   const uint32_t d = destination(p_.operand(i, 0));
   const ptx::Operand& oa = p_.operand(i, 1);
-  if (i.mods.carry_out || i.mods.sat) return unsupported(i);
+  if (i.mods.sat) return unsupported(i);
   if (is_wide(i.type)) {
     Wide a = source64(oa);
     switch (i.op) {
@@ -628,8 +638,38 @@ void Selector::arithmetic(const ptx::Instruction& i) {
   }
 }
 
+// High 64 bits of a product.
+void Selector::mul_hi64(uint32_t d, Wide a, Wide b, bool is_signed) {
+  Op product = temp(2);
+  // Schoolbook on 32-bit halves; no sum overflows 64 bits.
+  Op al = as_register(a.lo), ah = as_register(a.hi), bl = as_register(b.lo), bh = as_register(b.hi);
+  const Op zero = gpr(isa::RZ);
+  Op w0 = temp(2), c1 = temp(2), w1 = temp(2), c2 = temp(2), w2 = temp(2), c3 = temp(2), w3 = temp(2), c4 = temp(2);
+  mad_wide(w0.reg, al, bl, {zero, zero}, false);
+  mov(c1.reg, gpr(w0.reg + 1)), mov(c1.reg + 1, zero);
+  mad_wide(w1.reg, ah, bl, {c1, gpr(c1.reg + 1)}, false);
+  mov(c2.reg, w1), mov(c2.reg + 1, zero);
+  mad_wide(w2.reg, al, bh, {c2, gpr(c2.reg + 1)}, false);
+  mov(c3.reg, gpr(w1.reg + 1)), mov(c3.reg + 1, zero);
+  mad_wide(w3.reg, ah, bh, {c3, gpr(c3.reg + 1)}, false);
+  mov(c4.reg, gpr(w2.reg + 1)), mov(c4.reg + 1, zero);
+  add64(product.reg, {w3, gpr(w3.reg + 1)}, {c4, gpr(c4.reg + 1)}, false);
+  if (is_signed) {  // minus b where a < 0, minus a where b < 0
+    for (auto [sign, l, h] : {std::tuple{ah, bl, bh}, std::tuple{bh, al, ah}}) {
+      Op mask = temp(), x = temp(2), next = temp(2);
+      shift_right(mask.reg, sign, immediate(31), true);
+      logic(x.reg, l, mask, 0xc0);
+      logic(x.reg + 1, h, mask, 0xc0);
+      add64(next.reg, {product, gpr(product.reg + 1)}, {x, gpr(x.reg + 1)}, true);
+      product = next;
+    }
+  }
+  mov(d, product);
+  mov(d + 1, gpr(product.reg + 1));
+}
+
 void Selector::multiply(const ptx::Instruction& i) {
-  if (i.op == Opcode::mul24 || i.op == Opcode::mad24 || i.mods.carry_out || i.mods.sat) return unsupported(i);
+  if (i.mods.sat) return unsupported(i);
   const uint32_t d = destination(p_.operand(i, 0));
   const bool is_signed = ptx::is_signed(i.type), has_addend = i.op == Opcode::mad;
   const ptx::Operand &oa = p_.operand(i, 1), &ob = p_.operand(i, 2);
@@ -641,29 +681,7 @@ void Selector::multiply(const ptx::Instruction& i) {
     if (i.mods.part == MulPart::lo) {
       mul64(product.reg, a, b);
     } else {
-      // Schoolbook on 32-bit halves; no sum overflows 64 bits.
-      Op al = as_register(a.lo), ah = as_register(a.hi), bl = as_register(b.lo), bh = as_register(b.hi);
-      const Op zero = gpr(isa::RZ);
-      Op w0 = temp(2), c1 = temp(2), w1 = temp(2), c2 = temp(2), w2 = temp(2), c3 = temp(2), w3 = temp(2), c4 = temp(2);
-      mad_wide(w0.reg, al, bl, {zero, zero}, false);
-      mov(c1.reg, gpr(w0.reg + 1)), mov(c1.reg + 1, zero);
-      mad_wide(w1.reg, ah, bl, {c1, gpr(c1.reg + 1)}, false);
-      mov(c2.reg, w1), mov(c2.reg + 1, zero);
-      mad_wide(w2.reg, al, bh, {c2, gpr(c2.reg + 1)}, false);
-      mov(c3.reg, gpr(w1.reg + 1)), mov(c3.reg + 1, zero);
-      mad_wide(w3.reg, ah, bh, {c3, gpr(c3.reg + 1)}, false);
-      mov(c4.reg, gpr(w2.reg + 1)), mov(c4.reg + 1, zero);
-      add64(product.reg, {w3, gpr(w3.reg + 1)}, {c4, gpr(c4.reg + 1)}, false);
-      if (is_signed) {  // minus b where a < 0, minus a where b < 0
-        for (auto [sign, l, h] : {std::tuple{ah, bl, bh}, std::tuple{bh, al, ah}}) {
-          Op mask = temp(), x = temp(2), next = temp(2);
-          shift_right(mask.reg, sign, immediate(31), true);
-          logic(x.reg, l, mask, 0xc0);
-          logic(x.reg + 1, h, mask, 0xc0);
-          add64(next.reg, {product, gpr(product.reg + 1)}, {x, gpr(x.reg + 1)}, true);
-          product = next;
-        }
-      }
+      mul_hi64(product.reg, a, b, is_signed);
     }
     if (has_addend) {
       add64(d, {product, gpr(product.reg + 1)}, source64(p_.operand(i, 3)), false);
@@ -941,11 +959,15 @@ void Selector::bits(const ptx::Instruction& i) {
       return select(d, r, s, predicate(none_found));
     }
     case Opcode::bfe:
-      if (bytes == 8) return unsupported(i);
+      if (bytes == 8)
+        return bit_extract64(d, source64(o1), source(p_.operand(i, 2), Type::u32), source(p_.operand(i, 3), Type::u32),
+                             ptx::is_signed(i.type));
       return bit_extract(d, source(o1, i.type), source(p_.operand(i, 2), Type::u32),
                          source(p_.operand(i, 3), Type::u32), ptx::is_signed(i.type));
     case Opcode::bfi:
-      if (bytes == 8) return unsupported(i);
+      if (bytes == 8)
+        return bit_insert64(d, source64(o1), source64(p_.operand(i, 2)), source(p_.operand(i, 3), Type::u32),
+                            source(p_.operand(i, 4), Type::u32));
       return bit_insert(d, source(o1, i.type), source(p_.operand(i, 2), i.type), source(p_.operand(i, 3), Type::u32),
                         source(p_.operand(i, 4), Type::u32));
     default: unsupported(i);

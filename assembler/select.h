@@ -149,6 +149,15 @@ class Selector {
   void divide(const ptx::Instruction& i);
   void divide32(uint32_t quotient, uint32_t remainder, Op a, Op b, bool is_signed);
   void divide64(uint32_t quotient, uint32_t remainder, Wide a, Wide b, bool is_signed);
+  void mul_hi64(uint32_t d, Wide a, Wide b, bool is_signed);
+  // select_extended.cpp
+  void extended_arithmetic(const ptx::Instruction& i);
+  void add_with_carry(const ptx::Instruction& i);
+  void multiply24(const ptx::Instruction& i);
+  void sum_absolute_difference(const ptx::Instruction& i);
+  void dot_product(const ptx::Instruction& i);
+  void bit_extract64(uint32_t d, Wide a, Op position, Op length, bool is_signed);
+  void bit_insert64(uint32_t d, Wide value, Wide base, Op position, Op length);
   // select_division.cpp
   bool divide_or_root(const ptx::Instruction& i);
   void divide_f64(uint32_t d, Op a, Op b);
@@ -182,6 +191,7 @@ class Selector {
     ptx::RegisterId base = rndn::none<ptx::RegisterId>();
     int64_t offset = 0;
   };
+  Op carry_;                           // PTX's CC.CF, once it is used
   std::vector<uint32_t> registers_;    // PTX register -> first virtual register
   std::vector<uint32_t> definitions_;  // static definitions per PTX register
   std::vector<Alias> aliases_;

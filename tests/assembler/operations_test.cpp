@@ -193,5 +193,45 @@ TEST(Operations, DivisionAndRootsOfF32AreRoundedRight) {
         true);
 }
 
+TEST(Operations, CarryChains) {
+  check({{"u32", "u32", "add.cc.u32 %d, %x, %y; addc.u32 %d, %y, %z;"},
+         {"u32", "u32", "add.cc.u32 %d, %x, %y; addc.cc.u32 %d, %y, %z; addc.u32 %d, %x, %d;"},
+         {"u32", "u32", "sub.cc.u32 %d, %x, %y; subc.u32 %d, %y, %z;"},
+         {"s32", "s32", "sub.cc.s32 %d, %x, %y; subc.cc.s32 %d, %y, %z; subc.s32 %d, %x, %d;"},
+         {"u32", "u32", "mad.lo.cc.u32 %d, %x, %y, %z; madc.hi.u32 %d, %x, %y, %z;"},
+         {"s32", "s32", "mad.hi.cc.s32 %d, %x, %y, %z; madc.lo.cc.s32 %d, %z, %y, %x; addc.s32 %d, %d, 0;"},
+         {"u64", "u64", "add.cc.u64 %d, %x, %y; addc.u64 %d, %y, %z;"},
+         {"u64", "u64", "sub.cc.u64 %d, %x, %y; subc.cc.u64 %d, %y, %z; subc.u64 %d, %x, %d;"},
+         {"u64", "u64", "mad.lo.cc.u64 %d, %x, %y, %z; madc.hi.u64 %d, %x, %y, %z;"},
+         {"s64", "s64", "mad.hi.cc.s64 %d, %x, %y, %z; madc.lo.cc.s64 %d, %z, %y, %x; addc.s64 %d, %d, 0;"}},
+        true);
+}
+
+TEST(Operations, ProductsDifferencesAndBitFields) {
+  check({{"u32", "u32", "mul24.lo.u32 %d, %x, %y;"},
+         {"u32", "u32", "mul24.hi.u32 %d, %x, %y;"},
+         {"s32", "s32", "mul24.lo.s32 %d, %x, %y;"},
+         {"s32", "s32", "mul24.hi.s32 %d, %x, %y;"},
+         {"s32", "s32", "mad24.lo.s32 %d, %x, %y, %z;"},
+         {"u32", "u32", "mad24.hi.u32 %d, %x, %y, %z;"},
+         {"u32", "u32", "sad.u32 %d, %x, %y, %z;"},
+         {"s32", "s32", "sad.s32 %d, %x, %y, %z;"},
+         {"u64", "u64", "sad.u64 %d, %x, %y, %z;"},
+         {"s64", "s64", "sad.s64 %d, %x, %y, %z;"},
+         {"b32", "b32", "dp4a.u32.u32 %d, %x, %y, %z;"},
+         {"b32", "b32", "dp4a.s32.u32 %d, %x, %y, %z;"},
+         {"b32", "b32", "dp4a.u32.s32 %d, %x, %y, %z;"},
+         {"b32", "b32", "dp4a.s32.s32 %d, %x, %y, %z;"},
+         {"b32", "b32", "dp2a.lo.s32.u32 %d, %x, %y, %z;"},
+         {"b32", "b32", "dp2a.hi.u32.s32 %d, %x, %y, %z;"},
+         {"u64", "u64", "bfe.u64 %d, %x, %v1, %v2;"},
+         {"s64", "s64", "bfe.s64 %d, %x, %v1, %v2;"},
+         {"s64", "s64", "and.b32 %v1, %v1, 63; and.b32 %v2, %v2, 127; bfe.s64 %d, %x, %v1, %v2;"},
+         {"u64", "u64", "bfe.u64 %d, %x, 7, 40;"},
+         {"b64", "b64", "bfi.b64 %d, %x, %y, %v1, %v2;"},
+         {"b64", "b64", "bfi.b64 %d, %x, %y, 9, 33;"}},
+        true);
+}
+
 }  // namespace
 }  // namespace rndn::assembler::testing
