@@ -479,6 +479,28 @@ TEST(Pascal, MultiplyAddOfHalves) {
   }
 }
 
+// The condition code survives a trip through a register, as ptxas spills it. R16 = 0: what came back is what was saved; R17 = the carry.
+TEST(Pascal, ConditionCodeThroughARegister) {
+  Code c("sm_61");
+  c.add(Mnemonic::IADD, {R(20), R(8), R(9)}, {{ModifierKind::CC, 1}});
+  c.add(Mnemonic::P2R, {R(21), RZ, I(15)}, {{ModifierKind::FromCC, 1}});
+  c.add(Mnemonic::IADD, {R(22), R(10), R(10)}, {{ModifierKind::CC, 1}});  // another condition code
+  c.add(Mnemonic::P2R, {R(18), RZ, I(15)}, {{ModifierKind::FromCC, 1}});
+  c.add(Mnemonic::R2P, {R(21), I(15)}, {{ModifierKind::FromCC, 1}});
+  c.add(Mnemonic::P2R, {R(23), RZ, I(15)}, {{ModifierKind::FromCC, 1}});
+  c.add(Mnemonic::IADD, {R(17), RZ, RZ}, {{ModifierKind::X, 1}});
+  c.add(Mnemonic::LOP, {R(16), R(21), R(23)}, {{ModifierKind::LogicOp, 2}});
+  // R19 = bits by which the two condition codes differ: without any, the test shows nothing.
+  c.add(Mnemonic::LOP, {R(19), R(21), R(18)}, {{ModifierKind::LogicOp, 2}});
+  c.add(Mnemonic::MOV, {R(18), RZ});
+  expect_rows("sm_61", c,
+              {{{1, 2, 0}, {0, 0, 0, 1}},                                // nothing; then zero
+               {{0xffffffff, 1, 1}, {0, 1, 0, 5}},                       // zero, carry; then nothing
+               {{0x7fffffff, 1, 0xffffffff}, {0, 0, 0, 12}},             // negative, overflow; then negative, carry
+               {{0x80000000, 0x80000000, 0}, {0, 1, 0, 12}},             // zero, carry, overflow; then zero
+               {{0xfffffffe, 0xffffffff, 0x40000000}, {0, 1, 0, 12}}});  // negative, carry; then negative, overflow
+}
+
 TEST(Pascal, StackOfDivergence) {
   for (const std::string& t : pascal_targets) {
     Code c(t);
