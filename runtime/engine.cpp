@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "runtime/device_memory.h"
 #include "runtime/tables.h"
@@ -109,6 +110,13 @@ struct Engine::State {
     Address data = 0, size_slot = 0;
   };
   std::map<const void*, CachedColumn> cache;  // by the column's host storage
+  // Foreign keys as enumerations, made once: their row numbers may be on the device too, in `cache` by their host storage.
+  struct ForeignKey {
+    std::shared_ptr<const data::Column> column;
+    Value value;
+  };
+  std::map<const data::Column*, ForeignKey> foreign_keys;
+  std::set<const void*> foreign_rows;  // the storage of their row numbers
 
   State(device::Device& d, const reference::Tables& t) : device(d), tables(t), columns(d, false, 1 << 20) {}
 };
@@ -579,6 +587,16 @@ class Run {
         if (!s.outputs.empty()) assign(s.outputs[0], std::move(made));
         return {};
       }
+      auto known = engine_.foreign_keys.find(column.get());
+      if (known == engine_.foreign_keys.end()) {
+        auto scope = timings_.measure(Phase::data, table->host->source + "." + name.text(0));
+        ASSIGN_OR_RETURN(std::vector<Value> made,
+                         reference::call(s.builtin, {*table->host, name}, &program(), engine_.tables, printed_));
+        known = engine_.foreign_keys.emplace(column.get(), Engine::State::ForeignKey{column, made.at(0)}).first;
+        if (made[0].kind == Value::enumeration) engine_.foreign_rows.insert(made[0].parts()[1].bytes.get());
+      }
+      if (!s.outputs.empty()) assign(s.outputs[0], host_item(known->second.value));
+      return {};
     }
     return builtin(s);
   }
@@ -763,14 +781,14 @@ class Run {
         return Error{Fault::internal, "a kernel reads a column of an encoding that it does not know"};
       key = v.column->data.get();
       from = v.column->data ? v.column->data->data() : nullptr;
-      auto cached = engine_.cache.find(key);
-      if (cached != engine_.cache.end()) {
-        v.data = cached->second.data;
-        v.size_slot = cached->second.size_slot;
-        return {};
-      }
     } else {
       from = v.host->bytes ? v.host->bytes->data() : nullptr;
+      if (v.host->bytes && engine_.foreign_rows.count(v.host->bytes.get())) key = v.host->bytes.get();
+    }
+    if (auto cached = engine_.cache.find(key); key && cached != engine_.cache.end()) {
+      v.data = cached->second.data;
+      v.size_slot = cached->second.size_slot;
+      return {};
     }
     uint64_t bytes = v.capacity * data::plain_width(v.type);
     if (key || !upload.data || bytes > upload.bytes) {

@@ -25,10 +25,13 @@ using testing::ElementsAre;
 class CountingTables final : public reference::Tables {
  public:
   explicit CountingTables(int32_t rows) {
-    data::Column a, x;
+    data::Column a, x, f;
     a.type = BasicType::i32;
+    f.type = BasicType::i32;  // refers to `a` of the same table, from the last row to the first
+    f.is_foreign_key = true;
+    f.foreign_table = "t";
     x.type = BasicType::f64;
-    for (data::Column* c : {&a, &x}) {
+    for (data::Column* c : {&a, &x, &f}) {
       c->width = data::plain_width(c->type);
       c->rows = static_cast<uint64_t>(rows);
       c->data = std::make_shared<std::vector<std::byte>>(c->rows * c->width);
@@ -37,7 +40,11 @@ class CountingTables final : public reference::Tables {
       double half = i / 2.0;
       std::memcpy(a.data->data() + 4 * i, &i, 4);
       std::memcpy(x.data->data() + 8 * i, &half, 8);
+      const int32_t last = rows - 1 - i;
+      std::memcpy(f.data->data() + 4 * i, &last, 4);
     }
+    f.foreign_rows = f.data;
+    columns_["f"] = std::make_shared<const data::Column>(f);
     columns_["a"] = std::make_shared<const data::Column>(a);
     columns_["x"] = std::make_shared<const data::Column>(x);
   }
@@ -54,9 +61,7 @@ class CountingTables final : public reference::Tables {
     if (at == columns_.end()) return input_error("table `t` has no column `{}`", name);
     return at->second;
   }
-  Result<std::shared_ptr<const data::Column>> key_column(std::string_view) const override {
-    return input_error("table `t` has no key");
-  }
+  Result<std::shared_ptr<const data::Column>> key_column(std::string_view) const override { return columns_.at("a"); }
   Result<void> prefetch(std::string_view table, std::span<const std::string> columns) const override {
     prefetched.push_back(fmt::format("{}: {}", table, fmt::join(columns, " ")));
     return {};
@@ -186,6 +191,30 @@ TEST_F(EngineTest, RepeatsLaunchAgainButLoadAndUploadOnce) {
   ASSERT_TRUE(again);
   ASSERT_TRUE(engine.run(**again, timings_));
   EXPECT_EQ(device.uploads.size(), 2u);
+}
+
+// Row numbers of a foreign key stay on the device as columns do.
+TEST_F(EngineTest, ForeignKeysAreUploadedOnce) {
+  ASSERT_NO_FATAL_FAILURE(
+      compile_text(R"(table { t:? = @load_table(`t:sym); x:f64 = check_cast(@column_value(t, `x:sym), f64);
+  f:enum<i32> = check_cast(@column_value(t, `f:sym), enum<i32>); w:? = @values(f); y:? = @index(x, w); z:? = @minus(y, x);
+  c:? = @list(y, z); r:? = @table((`y,`z):sym, c); return r; })"));
+  auto simulator = open_simulator("sm_86");
+  RecordingDevice device(**simulator);
+  CountingTables tables(3000);
+  run_both(tables);
+  EXPECT_EQ(fallbacks_, std::vector<std::string>{});
+  Engine engine(device, tables);
+  for (int program = 0; program < 2; ++program) {
+    auto plan = engine.plan(compiled_, sources_, {}, timings_);
+    ASSERT_TRUE(plan) << plan.error().message;
+    for (int run = 0; run < 3; ++run) {
+      auto got = engine.run(**plan, timings_);
+      ASSERT_TRUE(got) << got.error().message;
+      EXPECT_TRUE(print_result(*got, Format::csv)->starts_with("y,z\r\n1499.5,1499.5\r\n1499,1498.5\r\n"));
+    }
+  }
+  EXPECT_THAT(device.uploads, testing::UnorderedElementsAre(24000u, 24000u));
 }
 
 TEST_F(EngineTest, TimesOfARunAddUp) {

@@ -292,6 +292,23 @@ TEST_F(Cli, VerifyAgainstFilesNoticesADifference) {
   EXPECT_THAT(run("rndn tpch run --queries 6 --device cpu --verify=.").err, HasSubstr("1 rows, expected 0"));
 }
 
+TEST_F(Cli, VerifyAcceptsAnotherOrderAndSaysSo) {
+  ASSERT_EQ(run("rndn tpch run --queries 5 --device cpu --format csv -o q05.csv").exit_code, 0);
+  std::string text = read(path("q05.csv"));
+  size_t first = text.find('\n') + 1, second = text.find('\n', first) + 1, third = text.find('\n', second) + 1;
+  const std::string one = text.substr(first, second - first), two = text.substr(second, third - second);
+  text.replace(first, third - first, two + one);
+  write("q05.csv", text);
+  Ran r = run("rndn tpch run --queries 5 --device cpu --verify=. -o result");
+  EXPECT_EQ(r.exit_code, 0) << r.err;
+  EXPECT_EQ(r.err, "verify q05: ok, 5 rows as expected, in another order from row 1 on\n");
+  text.replace(first, third - first, one + one);  // a row twice and another missing
+  write("q05.csv", text);
+  r = run("rndn tpch run --queries 5 --device cpu --verify=. -o result");
+  EXPECT_EQ(r.exit_code, 70);
+  EXPECT_THAT(r.err, StartsWith("error: verify q05: row 2, column `n_name`: "));
+}
+
 TEST_F(Cli, TimesAsJsonAddUpAndCoverEveryRun) {
   Ran r = run("rndn tpch run --queries 6 --scale 0.01 --device sim --arch sm_80 --repeat 2 --time=json:times.json");
   ASSERT_EQ(r.exit_code, 0) << r.err;
