@@ -40,7 +40,20 @@ bool split_number(std::string_view name, size_t& prefix, uint32_t& number) {
 
 // ---- module level
 
+// Bytes of an input that are no text are named, not repeated: messages go to terminals.
+void Reader::bad_token(Range at) {
+  std::string_view bytes = text_.substr(at.begin, at.end - at.begin);
+  unsigned char first = static_cast<unsigned char>(bytes[0]);
+  if (first > 32 && first < 127)
+    error("syntax", at, "`{}` is no PTX", bytes.substr(0, 40));
+  else if (bytes.size() == 1)
+    error("syntax", at, "byte 0x{:02x} is no PTX", first);
+  else
+    error("syntax", at, "byte 0x{:02x} and the {} after it are no PTX", first, bytes.size() - 1);
+}
+
 void Reader::version(const Token& t, Range at) {
+  has_version_ = true;
   uint32_t major = 0, minor = 0;
   const char* end = t.text().data() + t.text().size();
   auto [dot, e1] = std::from_chars(t.text().data(), end, major);
@@ -54,6 +67,7 @@ void Reader::version(const Token& t, Range at) {
 }
 
 void Reader::target(const Token& t, Range at) {
+  has_target_ = true;
   if (t.text() == "debug" || t.text() == "texmode_unified" || t.text() == "texmode_independent" ||
       t.text() == "map_f64_to_f32")
     return;
@@ -260,6 +274,11 @@ void Reader::end_body(Range) {
 }
 
 Module Reader::take() {
+  // After other errors they may be there, behind what could not be read.
+  if (sink_.error_count() == errors_before_) {
+    if (!has_version_) error("missing-directive", {0, 0}, "expected a `.version` directive, such as `.version 7.8`");
+    if (!has_target_) error("missing-directive", {0, 0}, "expected a `.target` directive, such as `.target sm_80`");
+  }
   // Functions without a body first, then the others in the order of their bodies: the order in which print() gives them.
   std::vector<uint32_t> place(module_.functions.size(), UINT32_MAX), order;
   for (uint32_t k = 0; k < module_.functions.size(); ++k)

@@ -20,8 +20,8 @@ struct Range {
 // A token's value.
 struct Token {
   enum Constant : uint8_t { integer, single, real };  // real: f64 bits
-  const char* begin = nullptr;  // of its text, in the source
-  int64_t value = 0;            // constants: the integer, or IEEE bits; names: the offset added to them
+  const char* begin = nullptr;                        // of its text, in the source
+  int64_t value = 0;  // constants: the integer, or IEEE bits; names: the offset added to them
   uint32_t length = 0;
   Constant constant = integer;
   bool huge = false;             // an integer of 2^63 and more: value holds its 64 bits
@@ -36,7 +36,7 @@ class Reader {
   Reader(FileId file, std::string_view text, DiagnosticSink& sink) : file_(file), text_(text), sink_(sink) {
     scopes_.push_back({0, 0});
   }
-  Module take();  // at the end: orders functions, gives the module away
+  Module take();  // at the end: looks for what is missing, orders functions, gives the module away
 
   // ---- module level
   void version(const Token& t, Range at);
@@ -126,7 +126,7 @@ class Reader {
   Token offset(const Token& name, const Token& by, bool minus, Range at);
   static Token negate(Token a);
   void syntax_error(Range at, const std::string& message) { error("syntax", at, "{}", message); }
-  void bad_token(Range at) { error("syntax", at, "`{}` is no PTX", text_.substr(at.begin, at.end - at.begin)); }
+  void bad_token(Range at);
   bool too_many_errors() const { return sink_.error_count() >= 50; }
   Span span(Range at) const { return {file_, at.begin, at.end}; }
 
@@ -225,6 +225,8 @@ class Reader {
   bool in_vector_ = false;
   uint32_t vector_begin_ = 0;
   uint32_t line_ = 1, line_at_ = 0;  // line number at offset line_at_
+  bool has_version_ = false, has_target_ = false;
+  size_t errors_before_ = sink_.error_count();
 };
 
 }  // namespace rndn::ptx

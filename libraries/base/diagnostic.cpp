@@ -21,6 +21,29 @@ void DiagnosticSink::sort_by_position() {
 
 namespace {
 
+// The length of the UTF-8 sequence of a printable character at `at`; 0 when there is none.
+size_t printable_length(std::string_view text, size_t at) {
+  auto byte = [&](size_t i) { return at + i < text.size() ? static_cast<unsigned char>(text[at + i]) : 0u; };
+  const unsigned first = byte(0);
+  if (first < 0x80) return first == '\t' || (first >= 32 && first != 127);
+  const size_t length = first >= 0xc2 && first < 0xe0   ? 2
+                        : first >= 0xe0 && first < 0xf0 ? 3
+                        : first >= 0xf0 && first < 0xf5 ? 4
+                                                        : 0;
+  for (size_t i = 1; i < length; ++i)
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+  return first == 0xc2 && byte(1) < 0xa0 ? 0 : length;  // U+0080 .. U+009F are control characters, too
+}
+
+// Never send raw control bytes of an input to a terminal.
+void mask_control_bytes(std::string& text) {
+  for (size_t at = 0; at < text.size();) {
+    const size_t length = printable_length(text, at);
+    if (!length) text[at] = '?';
+    at += length ? length : 1;
+  }
+}
+
 // One message with its source line and marks. Tabs are kept in the mark line so that carets align in any terminal.
 std::string render_one(std::string_view severity, Span span, const std::string& message,
                        const std::vector<Span>& highlights, const SourceManager& sources) {
@@ -45,9 +68,7 @@ std::string render_one(std::string_view severity, Span span, const std::string& 
   mark(span, '^');
   while (!marks.empty() && std::isspace(static_cast<unsigned char>(marks.back()))) marks.pop_back();
   std::string shown(line);
-  for (char& c : shown)
-    if (static_cast<unsigned char>(c) < 32 && c != '\t')
-      c = '?';  // never send raw control bytes of an input to a terminal
+  mask_control_bytes(shown);
   return out + fmt::format("  {}\n  {}\n", shown, marks);
 }
 

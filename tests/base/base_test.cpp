@@ -255,6 +255,14 @@ TEST(Files, AFullDeviceIsAnError) {
 
 TEST(Version, IsANumber) { EXPECT_TRUE(std::isdigit(static_cast<unsigned char>(version()[0]))); }
 
+TEST(Diagnostics, ShowTextButNoControlBytes) {
+  SourceManager sources;
+  FileId file = sources.add("f", "a\tä€😀\x1b\x7f\xc2\x9b\x9b\xe2\x82z");
+  DiagnosticSink sink;
+  sink.error("x", {file, 0, 1}, "m");
+  EXPECT_EQ(render(sink, sources), "f:1:1: error: m\n  a\tä€😀???????z\n  ^\n");
+}
+
 TEST(ParallelFor, ThrowsTheExceptionOfAWorkerWhenAllHaveStopped) {
   for (unsigned threads : {1u, 4u}) {
     std::atomic<int> running{0}, calls{0};

@@ -305,7 +305,7 @@ TEST(Parser, RefusesAroundFunctions) {
   EXPECT_THAT(error(".func f(.param .u32 a) { ret; } .entry k() { call f; ret; }"),
               HasSubstr("1 parameters, the call 0"));
   EXPECT_THAT(error(".entry k() {"), HasSubstr("unexpected end of file"));
-  EXPECT_EQ(error(""), "no error");
+  EXPECT_EQ(error(".version 7.8 .target sm_80"), "no error");
 }
 
 TEST(Parser, ReportsSeveralAndGoesOn) {
@@ -374,6 +374,30 @@ TEST(Parser, LongInputsStayLinear) {
   EXPECT_FALSE(Parsed(deep).sink.has_errors());
   std::string broken = kernel(std::string(100000, '{'));
   EXPECT_TRUE(Parsed(broken).sink.has_errors());
+}
+
+TEST(ParserErrors, AModuleNeedsVersionAndTarget) {
+  const std::string version = "test.ptx:1:1: error: expected a `.version` directive, such as `.version 7.8`\n";
+  const std::string target = "test.ptx:1:1: error: expected a `.target` directive, such as `.target sm_80`\n";
+  EXPECT_EQ(Parsed("").errors(), version + "  \n  ^\n" + target + "  \n  ^\n2 errors generated\n");
+  EXPECT_THAT(Parsed("// nothing\n").errors(), HasSubstr(version));
+  EXPECT_EQ(Parsed(".version 7.8").errors(), target + "  .version 7.8\n  ^\n");
+  EXPECT_EQ(Parsed(".target sm_80").errors(), version + "  .target sm_80\n  ^\n");
+  EXPECT_EQ(Parsed(".version 7.8\n.target sm_80\n").errors(), "");
+}
+
+TEST(ParserErrors, BytesThatAreNoTextAreNamedOnceAndNotRepeated) {
+  const std::string start = ".version 7.8\n.target sm_80\n";
+  EXPECT_EQ(Parsed(start + "\xe7").errors(), "test.ptx:3:1: error: byte 0xe7 is no PTX\n  ?\n  ^\n");
+  EXPECT_EQ(Parsed(start + std::string(5000, '\x9b')).errors(),
+            "test.ptx:3:1: error: byte 0x9b and the 4999 after it are no PTX\n");
+  EXPECT_EQ(Parsed(start + std::string("\0\x1b\x7f", 3)).errors(),
+            "test.ptx:3:1: error: byte 0x00 and the 2 after it are no PTX\n  ???\n  ^~~\n");
+  EXPECT_EQ(Parsed(start + "~~?").errors(), "test.ptx:3:1: error: `~~?` is no PTX\n  ~~?\n  ^~~\n");
+  // Whatever the bytes are, nothing that moves a terminal's cursor comes out.
+  std::string every;
+  for (int c = 0; c < 256; ++c) every += std::string(1, static_cast<char>(c)) + " x\n";
+  for (unsigned char c : Parsed(every).errors()) ASSERT_TRUE(c == '\n' || c == '\t' || (c >= 32 && c < 127)) << int{c};
 }
 
 }  // namespace
