@@ -1,0 +1,223 @@
+// rndn-as, rndn-dis and rndn-launch from outside: flags in every spelling, numbers out of range, and resources that run out.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "libraries/base/files.h"
+
+namespace rndn {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+namespace fs = std::filesystem;
+
+// Adds its third parameter to a word: out[0] = a + b, 64 bits each, so that what was passed can be seen.
+constexpr const char* kernel = R"(.version 7.0
+.target sm_60
+.address_size 64
+.visible .entry add(.param .u64 out, .param .u64 a, .param .u32 b)
+{
+  .reg .b64 %rd<6>;
+  .reg .b32 %r<2>;
+  ld.param.u64 %rd1, [out];
+  ld.param.u64 %rd2, [a];
+  ld.param.u32 %r1, [b];
+  cvt.s64.s32 %rd3, %r1;
+  add.s64 %rd4, %rd2, %rd3;
+  cvta.to.global.u64 %rd5, %rd1;
+  st.global.u64 [%rd5], %rd4;
+  ret;
+}
+)";
+
+struct Ran {
+  int exit_code = -1;  // 128 + signal when one ended it
+  std::string out, err;
+};
+
+class Standalone : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (fs::temp_directory_path() / "rndn-standalone-XXXXXX").string();
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+    ASSERT_TRUE(write_file(folder_ + "/k.ptx", kernel));
+  }
+  void TearDown() override {
+    std::error_code ignored;
+    fs::remove_all(folder_, ignored);
+  }
+  // A shell line, in the test's folder.
+  Ran run(const std::string& line) const {
+    std::string command =
+        "cd '" + folder_ + "' && PATH='" RNDN_BIN_DIR "':\"$PATH\"; { " + line + "; } > stdout 2> stderr";
+    int status = std::system(command.c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), *read_file(folder_ + "/stdout"),
+            *read_file(folder_ + "/stderr")};
+  }
+  void expect(const std::string& line, int exit_code, const std::string& out, const std::string& err) const {
+    Ran r = run(line);
+    EXPECT_EQ(r.exit_code, exit_code) << line << "\n" << r.err;
+    EXPECT_EQ(r.out, out) << line;
+    EXPECT_EQ(r.err, err) << line;
+  }
+  std::string folder_;
+};
+
+TEST_F(Standalone, AssemblerTakesThePtxasSpellings) {
+  ASSERT_EQ(run("rndn-as k.ptx --arch sm_86 -o want").exit_code, 0);
+  const std::string want = *read_file(folder_ + "/want");
+  for (const char* flags : {"-arch=sm_86 -o got", "-arch sm_86 -o got -O3", "--gpu-name sm_86 -o=got -O 3",
+                            "--gpu-name=sm_86 --output-file=got", "-gpu-name=sm_86 --output-file got --opt-level 3",
+                            "--arch=sm_86 -ogot --opt-level=3", "-arch=sm_86 -maxrregcount 255 -o got",
+                            "-arch=sm_86 --maxrregcount=255 -o got", "-arch=sm_86 -maxrregcount=255 -o got -O=3",
+                            "-arch=sm_86 --maxrregcount 255 -o got"}) {
+    expect(std::string("rndn-as k.ptx ") + flags, 0, "", "");
+    EXPECT_EQ(*read_file(folder_ + "/got"), want) << flags;
+    fs::remove(folder_ + "/got");
+  }
+  expect("rndn-as -arch=sm_86 -o got -- k.ptx", 0, "", "");
+  expect("rndn-as -arch=sm_86 -o got - < k.ptx", 0, "", "");
+  Ran standard = run("rndn-as -arch=sm_86 -o - k.ptx");
+  EXPECT_EQ(standard.out, want);
+  expect("rndn-as k.ptx -arch=sm_86", 0, "", "");
+  EXPECT_EQ(*read_file(folder_ + "/k.cubin"), want);
+  expect("rndn-as k.ptx", 0, "", "");
+  EXPECT_NE(*read_file(folder_ + "/k.cubin"), want);  // the file's own target, sm_60
+  Ran verbose = run("rndn-as k.ptx -v -o got");
+  EXPECT_THAT(verbose.err, HasSubstr("compiling entry function 'add' for 'sm_60'"));
+}
+
+TEST_F(Standalone, AssemblerWarnsOfWhatItDoesNotDo) {
+  expect("rndn-as k.ptx -lineinfo -o got", 0, "", "warning: unsupported: -lineinfo; no line tables are written\n");
+  expect("rndn-as k.ptx --generate-line-info -o got", 0, "",
+         "warning: unsupported: -lineinfo; no line tables are written\n");
+  expect("rndn-as k.ptx -maxrregcount 1 -o got", 0, "",
+         "warning: --maxrregcount 1 is raised to 16, the least number of registers of a kernel\n");
+  expect("rndn-as k.ptx -maxrregcount 16 -o got", 0, "", "");
+}
+
+TEST_F(Standalone, AssemblerRefuses) {
+  const std::string see = "\n(see rndn-as --help)\n";
+  EXPECT_EQ(run("rndn-as").exit_code, 2);
+  EXPECT_EQ(run("rndn-as k.ptx other.ptx").exit_code, 2);
+  EXPECT_EQ(run("rndn-as k.ptx --nonsense").exit_code, 2);
+  EXPECT_EQ(run("rndn-as k.ptx -o").exit_code, 2);
+  expect("rndn-as k.ptx -O4", 2, "", "error: -O,--opt-level: expected a number from 0 to 3, got `4`" + see);
+  for (const char* bad : {"256", "4294967297", "-1", "x", "1x"}) {
+    expect(std::string("rndn-as k.ptx --maxrregcount='") + bad + "'", 2, "",
+           std::string("error: --maxrregcount: expected a number from 0 to 255, got `") + bad + "`" + see);
+  }
+  Ran target = run("rndn-as k.ptx -arch=sm_20");
+  EXPECT_EQ(target.exit_code, 2);
+  EXPECT_THAT(target.err, StartsWith("error: unknown target `sm_20`; targets are sm_60"));
+  expect("rndn-as missing.ptx", 1, "", "error: cannot read `missing.ptx`: No such file or directory\n");
+  expect("rndn-as k.ptx -o /nonexistent/x", 3, "", "error: cannot write `/nonexistent/x`: No such file or directory\n");
+  ASSERT_TRUE(write_file(folder_ + "/new.ptx", ".version 8.0\n.target sm_90\n"));
+  expect("rndn-as new.ptx -arch=sm_86", 1, "", "error: new.ptx: .target sm_90 does not run on sm_86\n");
+}
+
+TEST_F(Standalone, MemoryThatRunsOut) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "skipped: AddressSanitizer needs address space without limit";
+#endif
+  for (const char* line : {"rndn-as /dev/zero", "rndn-dis /dev/zero", "rndn-launch /dev/zero",
+                           "rndn-launch k.ptx --arg buf:1000000000:iota", "rndn-launch k.ptx --arg in:/dev/zero"})
+    expect(std::string("ulimit -v 400000; ") + line, 3, "", "error: not enough memory\n");
+}
+
+TEST_F(Standalone, OutputThatIsFull) {
+  if (access("/dev/full", W_OK) != 0) GTEST_SKIP() << "skipped: this system has no /dev/full";
+  ASSERT_EQ(run("rndn-as k.ptx -o k.cubin").exit_code, 0);
+  for (const char* line :
+       {"rndn-as --help", "rndn-as --version", "rndn-dis --help", "rndn-dis --version", "rndn-launch --help",
+        "rndn-launch --version", "rndn-launch --list k.cubin", "rndn-dis k.cubin", "rndn-as k.ptx -o -"}) {
+    expect(std::string(line) + " > /dev/full", 3, "", "error: cannot write `stdout`: No space left on device\n");
+    Ran r = run(line);
+    EXPECT_EQ(r.exit_code, 0) << line;
+    EXPECT_FALSE(r.out.empty()) << line;
+  }
+}
+
+TEST_F(Standalone, LaunchPassesNumbersWholeOrNotAtAll) {
+  ASSERT_EQ(run("rndn-as k.ptx -arch=sm_86 -o k.cubin").exit_code, 0);
+  auto sum = [&](const std::string& a, const std::string& b) {
+    Ran r = run("rndn-launch k.cubin --kernel add --arg out:8 --arg " + a + " --arg " + b);
+    EXPECT_EQ(r.exit_code, 0) << a << " " << b << r.err;
+    int64_t value = 0;
+    if (r.out.size() == 8)
+      memcpy(&value, r.out.data(), 8);
+    else
+      ADD_FAILURE() << r.out.size() << " bytes";
+    return value;
+  };
+  EXPECT_EQ(sum("i64:-9223372036854775808", "i32:2147483647"), INT64_MIN + INT32_MAX);
+  EXPECT_EQ(sum("u64:18446744073709551615", "u32:4294967295"), -2);
+  EXPECT_EQ(sum("i64:0x10", "i32:-0x80000000"), 16 + int64_t{INT32_MIN});
+  EXPECT_EQ(sum("f64:2", "i32:0"), 0x4000000000000000);
+  EXPECT_EQ(sum("u64:0", "f32:1.5"), 0x3fc00000);
+  for (const char* bad : {"i32:99999999999",
+                          "i32:2147483648",
+                          "i32:-2147483649",
+                          "i32:0xffffffff",
+                          "u32:-1",
+                          "u32:4294967296",
+                          "i32:",
+                          "i32: 1",
+                          "i32:1x",
+                          "i64:9223372036854775808",
+                          "u64:18446744073709551616",
+                          "u64:-1",
+                          "f32:1e39",
+                          "f64:1e400",
+                          "f32:x",
+                          "f32:",
+                          "out:-1:x",
+                          "out:99999999999999999999:x",
+                          "out:8:",
+                          "buf:8:rand=-1",
+                          "buf:8:none",
+                          "buf:8"}) {
+    const std::string text = bad;
+    expect("rndn-launch k.cubin --arg '" + text + "'", 2, "",
+           "error: --arg " + text + ": not a value of kind `" + text.substr(0, text.find(':')) + "`\n");
+  }
+  for (const char* bad :
+       {"--threads 4294967297", "--threads -1", "--limit -1", "--limit 18446744073709551616", "--seed x", "--seed -1",
+        "--shared 1048577", "--shared 4294967296", "--grid 0", "--grid 1,2,3,4", "--grid 4294967296", "--block -1",
+        "--block 1,", "--device cuda", "--target sm_20", "--arch sm_20"}) {
+    Ran r = run(std::string("rndn-launch k.cubin ") + bad);
+    EXPECT_EQ(r.exit_code, 2) << bad;
+    EXPECT_THAT(r.err, StartsWith("error: ")) << bad;
+    EXPECT_THAT(r.err, HasSubstr("(see rndn-launch --help)")) << bad;
+  }
+}
+
+TEST_F(Standalone, LaunchWritesWhereItIsTold) {
+  ASSERT_EQ(run("rndn-as k.ptx -arch=sm_86 -o k.cubin").exit_code, 0);
+  const std::string common = "rndn-launch k.cubin --arch sm_86 --grid=1,1,1 --block 1 ";
+  expect(common + "--arg out:8 --arg u64:5 --arg i32:2 -o F", 0, "", "");
+  EXPECT_EQ(*read_file(folder_ + "/F"), std::string("\7\0\0\0\0\0\0\0", 8));
+  expect(common + "--arg out:8:G --arg u64:5 --arg i32:-6 -o H", 0, "", "");
+  EXPECT_EQ(*read_file(folder_ + "/G"), std::string(8, '\xff'));
+  EXPECT_FALSE(fs::exists(folder_ + "/H"));  // nothing was left for it
+  expect(common + "--arg inout:F:F --arg u64:1 --arg i32:2", 0, "", "");
+  EXPECT_EQ(*read_file(folder_ + "/F"), std::string("\3\0\0\0\0\0\0\0", 8));
+  expect("rndn-launch k.cubin --list -o L", 0, "", "");
+  EXPECT_THAT(*read_file(folder_ + "/L"), StartsWith("add registers "));
+  EXPECT_THAT(*read_file(folder_ + "/L"), HasSubstr("parameters 8 8 4\n"));
+  expect("rndn-launch k.cubin --list --kernel k -o /nonexistent/x", 3, "",
+         "error: cannot write `/nonexistent/x`: No such file or directory\n");
+  expect("rndn-launch k.cubin --kernel k", 1, "", "error: k.cubin has no kernel `k`\n");
+  expect("rndn-launch k.cubin --arg u64:0 --arg u64:1 --arg i32:2 --check 2>/dev/null", 1, "",
+         "");  // writes to address 0
+}
+
+}  // namespace
+}  // namespace rndn
