@@ -271,6 +271,16 @@ TEST(Kernels, OneBlockAndMoreBlocksThanTiles) {
   for (uint32_t grid : {1u, 2u, 40u, 300u}) check_program(g, {{"x", column(BasicType::i64, 3000, 21)}}, {.grid = grid});
 }
 
+TEST(Kernels, ParametersAssignedAgain) {
+  Generated g;
+  generate(g, columns_program(
+                  {{"x", BasicType::f64}},
+                  "m:? = @gt(x, 0:f64); x = @compress(m, x); s:? = @sum(x); k:? = @lt(x, 3:f64); x = @compress(k, "
+                  "x); n:? = @len(x);",
+                  "x, s, n"));
+  for (uint64_t n : sizes) check_program(g, {{"x", column(BasicType::f64, n, 35, Values::tame)}});
+}
+
 // Random positions within n elements.
 Value positions(BasicType type, uint64_t n, uint64_t seed) {
   Random random(seed);

@@ -245,6 +245,50 @@ TEST(Outliner, LibraryAndHostStatementsStayInMain) {
   expect_round_trip(c);
 }
 
+// What is gathered from must be complete, also under another name; the positions need not be.
+TEST(Outliner, GathersWaitForTheirVector) {
+  for (const char* copy : {"y:? = @mul(v, 2:f64);", "x:? = @mul(v, 2:f64); y:? = x;"}) {
+    SCOPED_TRACE(copy);
+    Compiled c;
+    compile(c, program_text(std::string(load) + copy + R"(
+      m:? = @gt(w, 0:f64); p:? = @where(m); z:? = @index(y, p); s:? = @sum(z); c:? = @list(s);
+      r:? = @table(`s:sym, c); return r;)"));
+    ASSERT_EQ(c.errors, "");
+    ASSERT_EQ(c.outlined.kernels.size(), 2u) << c.main();
+    EXPECT_THAT(c.kernel(0), HasSubstr("@mul(v"));
+    EXPECT_THAT(c.kernel(1), HasSubstr("@where(m)"));
+    EXPECT_THAT(c.kernel(1), HasSubstr("@index(y, p)"));
+    expect_round_trip(c);
+  }
+}
+
+// A copy of a sum is no sooner there than the sum.
+TEST(Outliner, CopiesOfReductionsWaitAsWell) {
+  Compiled c;
+  compile(c, program_text(std::string(load) + R"(
+    s:? = @sum(v); u:? = s; z:? = @div(v, u); c:? = @list(z); r:? = @table(`z:sym, c); return r;)"));
+  ASSERT_EQ(c.errors, "");
+  ASSERT_EQ(c.outlined.kernels.size(), 2u) << c.main();
+  EXPECT_THAT(c.kernel(1), HasSubstr("@div(v, "));
+  EXPECT_THAT(c.kernel(1), Not(HasSubstr("@sum(v)")));
+}
+
+// A parameter that is assigned again with another size stays what it was for those that read it before.
+TEST(Outliner, ParametersKeepTheirShape) {
+  Compiled c;
+  compile(c, program_text(std::string(load) + R"(
+    m:? = @gt(v, 0:f64); v = @compress(m, v); s:? = @sum(v); c:? = @list(s); r:? = @table(`s:sym, c); return r;)"));
+  ASSERT_EQ(c.errors, "");
+  ASSERT_EQ(c.outlined.kernels.size(), 1u) << c.main();
+  EXPECT_THAT(c.kernel(0), HasSubstr("v_1:f64 = @compress(m, v)"));
+  EXPECT_THAT(c.kernel(0), HasSubstr("@sum(v_1)"));
+  EXPECT_EQ(
+      c.outlined.shapes.text(
+          c.outlined.kernels[0].shapes[c.outlined.program.functions[c.outlined.kernels[0].function].parameters[0]],
+          c.outlined.program),
+      "vector<data.t.rows>");
+}
+
 TEST(Outliner, LiteralsReachKernels) {
   Compiled c;
   compile(c,
