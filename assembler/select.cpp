@@ -1631,10 +1631,10 @@ void Selector::divide(const ptx::Instruction& i) {
       mov(one.reg, immediate(0x3f800000));
       select(s1.reg, one, immediate(0x4b800000), predicate(small, true));
       select(scale.reg, s1, immediate(0x3e800000), predicate(large, true));
-      emit(Mnemonic::FMUL, {sa, x, scale});
-      emit(Mnemonic::FMUL, {sb, b, scale});
+      emit(Mnemonic::FMUL, {sa, x, scale}).mod(ModifierKind::FTZ, i.mods.ftz);
+      emit(Mnemonic::FMUL, {sb, b, scale}).mod(ModifierKind::FTZ, i.mods.ftz);
       emit(Mnemonic::MUFU, {r, sb}).mod(ModifierKind::Function, 4);
-      emit(Mnemonic::FMUL, {gpr(d), r, sa});
+      emit(Mnemonic::FMUL, {gpr(d), r, sa}).mod(ModifierKind::FTZ, i.mods.ftz);
       return;
     }
     if (i.mods.rounding != ptx::Rounding::rn || !divide_or_root(i)) unsupported(i);

@@ -416,6 +416,9 @@ struct Builder {
       case Opcode::call:
       case Opcode::bar:
       case Opcode::barrier: return true;
+      case Opcode::addc:  // the condition code is not followed
+      case Opcode::subc:
+      case Opcode::madc: return true;
       default: break;
     }
     for (uint32_t k = i.destination_count; k < i.operand_count; ++k)

@@ -142,6 +142,18 @@ void check(const std::vector<Operation>& operations, bool narrow) {
     ASSERT_TRUE(stats.ok()) << stats.error().message;
     memory.read(args[1], std::as_writable_bytes(std::span(expected)));
   }
+  if (operations[0].type[0] == 'f') {  // the operands reach every class of results
+    const bool wide = std::string_view(operations[0].type) == "f64";
+    const uint64_t infinity = wide ? 0x7ff0000000000000 : 0x7f800000, least = wide ? 0x0010000000000000 : 0x00800000;
+    const uint64_t magnitude = wide ? ~uint64_t{0} >> 1 : 0x7fffffff;
+    size_t zeros = 0, subnormal = 0, infinite = 0, nan = 0, normal = 0;
+    for (size_t p = 0; p < pairs; ++p) {
+      const uint64_t m = expected[p * operations.size()] & magnitude;
+      ++(m == 0 ? zeros : m < least ? subnormal : m < infinity ? normal : m == infinity ? infinite : nan);
+    }
+    EXPECT_GT(std::min({zeros, subnormal, infinite, nan, normal}), 400u)
+        << zeros << " " << subnormal << " " << infinite << " " << nan << " " << normal;
+  }
   for (const std::string& target : targets) {
     auto ours = assemble_for(module, target);
     if (!ours.ok()) {
