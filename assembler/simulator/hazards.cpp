@@ -428,10 +428,12 @@ void before_issue(Warp& w, const Op& op, const Footprint& f, uint32_t mask, Swap
   if (f.depbar >= 0) {
     auto& list = t.outstanding[static_cast<size_t>(f.depbar)];
     if (list.size() > f.depbar_count) {
-      const size_t finished = list.size() - f.depbar_count;
+      // Any of them may be among those that are still out, unless their unit keeps the order.
+      size_t finished = 0;
+      while (finished < list.size() - f.depbar_count && (list[finished].in_order || f.depbar_count == 0)) ++finished;
       for (size_t i = 0; i < finished; ++i)
         t.unit_done[list[i].unit] = std::max(t.unit_done[list[i].unit], list[i].sequence);
-      complete(t, static_cast<uint32_t>(f.depbar), list[finished - 1].sequence);
+      if (finished) complete(t, static_cast<uint32_t>(f.depbar), list[finished - 1].sequence);
       list.erase(list.begin(), list.begin() + static_cast<ptrdiff_t>(finished));
     }
   }
@@ -523,7 +525,7 @@ void after_issue(Warp& w, const Op& op, const Footprint& f, uint32_t mask, const
     t.last_of_unit[sb][f.unit] = sequence;
     auto& list = t.outstanding[sb];
     if (list.size() >= 63) list.erase(list.begin());
-    list.push_back({sequence, f.unit});
+    list.push_back({sequence, f.unit, f.in_order || f.unit == 0});
   }
   for (uint32_t i = 0; i < f.write_count; ++i) {
     const Footprint::Rows& r = f.writes[i];

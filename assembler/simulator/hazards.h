@@ -4,6 +4,8 @@
 // that only stalls and waits make a result visible. A result of a fixed-latency instruction is there `distance(producer, role of the
 // reader)` cycles after issue; any other result once its scoreboard (or that of a later instruction of the same in-order unit) has been
 // waited for. Sources of memory and other queued instructions are read as late as their barriers allow.
+// So the order in which scoreboards complete needs no dice: nothing counts as complete that any order could leave open. That holds for
+// DEPBAR.LE with a count, too, which vouches for the oldest entries only where their unit keeps the order.
 // A read that comes too early gets the old value and is reported. Tracking is per register and lanes, of the last write only.
 #pragma once
 #include "assembler/simulator/warp.h"
@@ -40,6 +42,7 @@ struct Timing {
   struct Queued {
     uint32_t sequence;
     uint8_t unit;
+    bool in_order;
   };
   std::array<std::vector<Queued>, 6> outstanding;  // that set the scoreboard, oldest first
 

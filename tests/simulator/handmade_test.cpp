@@ -75,6 +75,14 @@ class Code {
     return {.kind = OperandKind::label, .value = static_cast<int64_t>(target(body_instruction))};
   }
 
+  // For tests of hazards: every instruction so far announces its result on SB5 and waits for it.
+  void synchronise() {
+    for (Instruction& in : code_) {
+      in.control.wait_mask = 1 << 5;
+      if (in.mnemonic == Mnemonic::S2R || in.mnemonic == Mnemonic::LDG) in.control.write_barrier = 5;
+    }
+  }
+
   std::vector<std::byte> cubin() {
     Operand to{.kind = OperandKind::address,
                .wide = true,
@@ -571,6 +579,35 @@ TEST(Memory, AllocationsAreApart) {
   EXPECT_TRUE(m.read(*mapped + 8, &third, 4).ok());
   EXPECT_EQ(third, 3u);
   EXPECT_FALSE(m.read(*mapped + 13, &third, 4).ok());
+}
+
+// Waiting until one of two loads is left tells nothing about either where loads may overtake each other.
+TEST(Checks, LoadsMayOvertake) {
+  for (const std::string target : {"sm_61", "sm_86", "sm_90"})
+    for (const int left : {0, 1}) {
+      Code c(target);
+      const Operand from{.kind = OperandKind::address,
+                         .wide = true,
+                         .descriptor = c.volta(),
+                         .reg = 2,
+                         .uniform = static_cast<uint16_t>(c.volta() ? 4 : 63)};
+      c.synchronise();
+      for (uint32_t r : {24, 25}) c.add(Mnemonic::LDG, {R(r), from}).control.write_barrier = 0;
+      c.add(Mnemonic::DEPBAR, {{.kind = OperandKind::scoreboard, .value = 0}, I(left)}, {{ModifierKind::LessEqual, 1}});
+      c.add(Mnemonic::MOV, {R(16), R(24)});
+      Machine m(target, 1 << 20);
+      const auto module = m.load(c.cubin());
+      ASSERT_TRUE(module.ok());
+      const uint64_t a = upload(m, std::vector<uint32_t>(128)), b = upload(m, std::vector<uint32_t>(128));
+      Options options;
+      options.check_hazards = true;
+      std::vector<Report> reports;
+      (void)m.launch(*module, "k", {1, 1, 1}, {32, 1, 1}, 0, Parameters().add(a).add(b).bytes(), options, &reports);
+      ASSERT_EQ(reports.size(), c.volta() && left == 1 ? 1u : 0u) << target << " " << left;
+      if (!reports.empty()) {
+        EXPECT_EQ(reports[0].message, "hazard: reads R24 without waiting for SB0");
+      }
+    }
 }
 
 // Each thread loads 16 bytes of `in` and stores 16 bytes of `out`; the bits of who wrote what follow the host and every launch.
