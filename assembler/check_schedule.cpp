@@ -168,7 +168,7 @@ struct Checker {
                         consumer == L::shared_load || consumer == L::shared_store || consumer == L::shared_atomic ||
                         consumer == L::local_load || consumer == L::local_store || consumer == L::shuffle ||
                         consumer == L::barrier;
-    if (r >= uniforms) return p == k_uniform ? (memory ? 9 : 6) : 2;
+    if (r >= uniforms) return p != k_uniform ? 2 : memory ? 9 : consumer == L::uniform ? 4 : 6;
     if (predicate) {
       const bool control = guard || consumer == L::branch || consumer == L::vote || consumer == L::barrier || memory;
       if (p == k_fp64) return control ? 14 : 6;

@@ -1,4 +1,5 @@
 // The assembler against its witnesses, on the PTX texts of ptx/: the PTX interpreter, the simulator on ptxas's code, nvdisasm's reading.
+#include "assembler/isa/latencies.h"
 #include "assembler/passes.h"
 #include "tests/assembler/support.h"
 
@@ -260,6 +261,42 @@ TEST(Assembler, CheckerCatchesSeededFaults) {
   std::printf("waits removed: %zu; stalls lowered: %zu, of which harmful: %zu\n", waits, stalls, harmful);
   EXPECT_GT(waits, 100u);
   EXPECT_GT(harmful, 100u);
+}
+
+// The scheduler's distances are nowhere below the checker's, which were written from the mined tables independently: for every pair of latency
+// classes that a target has.
+TEST(Assembler, DistancesAreNeverBelowTheCheckers) {
+  using isa::RegisterFile;
+  using isa::Role;
+  size_t compared = 0;
+  for (const std::string& name : targets) {
+    const isa::Target& target = *isa::find_target(name);
+    std::map<isa::LatencyClass, isa::Instruction> of_class;
+    for (uint32_t f = 0; f < isa::form_count(); ++f) {
+      const isa::FormId form = static_cast<isa::FormId>(f);
+      if (isa::form_family(form) != target.family || !(isa::form_targets(form) & target.bit)) continue;
+      isa::Instruction i = isa::random_instruction(form, 1);
+      of_class.try_emplace(isa::latency_class(i), i);
+    }
+    EXPECT_GT(of_class.size(), 15u) << name;
+    for (const auto& [p, producer] : of_class)
+      for (const auto& [c, consumer] : of_class)
+        for (auto [file, role, guard] : {std::tuple{RegisterFile::gpr, Role::gpr, false},
+                                         std::tuple{RegisterFile::predicate, Role::predicate, false},
+                                         std::tuple{RegisterFile::predicate, Role::guard, true},
+                                         std::tuple{RegisterFile::uniform, Role::uniform, false}}) {
+          if (file == RegisterFile::uniform && target.family == isa::Family::pascal) continue;
+          const bool decides = c == isa::LatencyClass::vote || c == isa::LatencyClass::branch ||
+                               c == isa::LatencyClass::barrier || c == isa::LatencyClass::convergence;
+          const Role asked = role == Role::predicate && decides ? Role::guard : role;
+          const uint32_t ours = isa::issue_distance(target, p, c, asked).cycles;
+          const uint32_t theirs = checked_distance(target, producer, consumer, 0, file, guard);
+          EXPECT_GE(ours, theirs) << name << " class " << static_cast<int>(p) << " to " << static_cast<int>(c)
+                                  << " role " << static_cast<int>(role);
+          ++compared;
+        }
+  }
+  EXPECT_GT(compared, 5000u);
 }
 
 // The defect itself, put back: the load of the descriptor behind an instruction that needs it.
