@@ -6,7 +6,7 @@
 //
 // Algorithm: variables by a dense table from name to innermost binding, with an undo log per scope; functions and globals by one
 // hash table of (module, name), and a cache of what a name means inside the module at hand. Cost O(text), plus distinct names of
-// a module times its imports. Unknown modules and names in imports are warnings: published programs contain them.
+// a module times the modules that it imports. Unknown modules and names in imports are warnings: published programs contain them.
 #include <algorithm>
 #include <unordered_map>
 
@@ -40,6 +40,12 @@ struct Resolver {
   };
   std::vector<Cached> cache;  // unqualified function names, by NameId
   bool missing_import_reported = false;
+  struct Source {
+    const Import* import;
+    ModuleId from;  // none: Builtin
+  };
+  std::vector<Source> sources;          // its imports in the order of look-up, those that can give something, each once
+  std::vector<uint32_t> all_of_module;  // by NameId: module index + 1 that has all of it among its sources
 
   // --- The function at hand -------------------------------------------------------------------------------------------------------
   Function* function = nullptr;
@@ -77,6 +83,7 @@ struct Resolver {
     size_t names = program.names->size();
     module_of_name.assign(names, none<ModuleId>());
     cache.resize(names);
+    all_of_module.resize(names);
     bindings.resize(names);
     for (uint32_t i = 0; i < program.modules.size(); ++i) {
       ModuleId id = static_cast<ModuleId>(i);
@@ -135,6 +142,7 @@ struct Resolver {
   }
 
   std::vector<std::string_view> module_names() const {
+    if (unknown >= most_unknown) return {};
     std::vector<std::string_view> names{"Builtin"};
     for (const Module& m : program.modules)
       if (!is_none(m.name)) names.push_back(text(m.name));
@@ -142,6 +150,7 @@ struct Resolver {
   }
 
   std::vector<std::string_view> members(ModuleId id) const {
+    if (unknown >= most_unknown) return {};
     std::vector<std::string_view> names;
     for (FunctionId f : program.modules[id].functions) names.push_back(text(program.functions[f].name));
     for (GlobalId g : program.modules[id].globals) names.push_back(text(program.globals[g].name));
@@ -175,6 +184,19 @@ struct Resolver {
     return import.wildcard || std::find(import.names.begin(), import.names.end(), name) != import.names.end();
   }
 
+  void find_sources(const Module& m) {
+    sources.clear();
+    for (size_t i = m.imports.size(); i-- > 0;) {
+      const Import& import = m.imports[i];
+      ModuleId from = find_module(import.module);
+      if (import.module != builtin_module && is_none(from)) continue;
+      uint32_t& stamp = all_of_module[index(import.module)];
+      if (stamp == index(module) + 1) continue;  // a later import gives all that this one could
+      if (import.wildcard) stamp = index(module) + 1;
+      sources.push_back({&import, from});
+    }
+  }
+
   // What an unqualified function name means in the module at hand; kind `unresolved` when nothing.
   const FunctionRef& meaning_of(NameId name, Span use) {
     Cached& entry = cache[index(name)];
@@ -192,17 +214,15 @@ struct Resolver {
     };
     if (user(module)) return out;
     const Module& here = program.modules[module];
-    for (size_t i = here.imports.size(); i-- > 0;) {
-      const Import& import = here.imports[i];
-      if (!imports_name(import, name)) continue;
-      if (import.module == builtin_module) {
+    for (const Source& source : sources) {
+      if (!imports_name(*source.import, name)) continue;
+      if (source.import->module == builtin_module) {
         if (!find_builtin(text(name), builtin)) continue;
         out.kind = FunctionRef::builtin;
         out.builtin_id = builtin;
         return out;
       }
-      ModuleId from = find_module(import.module);
-      if (!is_none(from) && user(from)) return out;
+      if (user(source.from)) return out;
     }
     if (find_builtin(text(name), builtin)) {
       out.kind = FunctionRef::builtin;
@@ -275,12 +295,9 @@ struct Resolver {
   GlobalId find_global(NameId name) const {
     auto own = globals.find(key(module, name));
     if (own != globals.end()) return own->second;
-    const Module& here = program.modules[module];
-    for (size_t i = here.imports.size(); i-- > 0;) {
-      const Import& import = here.imports[i];
-      ModuleId from = find_module(import.module);
-      if (is_none(from) || !imports_name(import, name)) continue;
-      auto at = globals.find(key(from, name));
+    for (const Source& source : sources) {
+      if (is_none(source.from) || !imports_name(*source.import, name)) continue;
+      auto at = globals.find(key(source.from, name));
       if (at != globals.end()) return at->second;
     }
     return none<GlobalId>();
@@ -514,6 +531,7 @@ void resolve_names(FileId file, Program& program, const Options& options, Diagno
     r.missing_import_reported = false;
     const Module& m = program.modules[r.module];
     r.check_imports(m);
+    r.find_sources(m);
     for (GlobalId g : m.globals) r.operand(program.globals[g].value);
     for (FunctionId f : m.functions) r.resolve(program.functions[f]);
   }

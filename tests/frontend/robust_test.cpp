@@ -110,6 +110,15 @@ TEST(Robust, LargeProgramsTakeLinearTime) {
     functions += fmt::format("def f{}(x:i32) : i32 {{ y:? = @f{}(x); return y; }}\n", i, i - 1);
   functions += "def main() : i32 { y:? = @f2999(1:i32); return y; } }";
   EXPECT_LT(seconds(functions), 5);
+  // Imports that give nothing, and one module again and again, behind the one that gives every name.
+  std::string imports = "module n { } module k { ";
+  for (int i = 0; i < 60000; ++i) imports += fmt::format("global g{}:i32 = 1:i32; ", i);
+  imports += "} module m { import k.*; import Builtin.*; ";
+  for (int i = 0; i < 60000; ++i) imports += fmt::format("import M{}.*; import n.*; ", i);
+  imports += "def main() : i32 { ";
+  for (int i = 0; i < 60000; ++i) imports += fmt::format("x{}:i32 = g{}; ", i, i);
+  imports += "return x0; } }";
+  EXPECT_LT(seconds(imports), 5);
 }
 
 TEST(Robust, SeededMutations) {
