@@ -10,7 +10,8 @@
 //   4. Neighbours. What is left is merged two by two where geometries are equal and no path joins them: a launch less, nothing to lose.
 //
 // Invariants: the graph of groups has no cycles; in a kernel every value has one element per thread, is a lazily masked selection of
-// them, or is a scalar; every value that a kernel reads from memory has one element per thread or is a scalar.
+// them, or is a scalar; every value that a kernel reads from memory has one element per thread, is a scalar,
+// or is what `index` takes elements from, complete and of any size.
 // Deterministic: ties go to the earlier statement. Mode none stops before 1, flow after it.
 // Cost: O(groups^2 x edges) in the worst case; blocks have at most some hundred statements.
 // Leaves out: kernels that contain control flow (5.6, step 4).
