@@ -9,6 +9,7 @@
 #include "assembler/cubin/cubin.h"
 #include "assembler/isa/isa.h"
 #include "tests/isa/reference_tools.h"
+#include "tests/support/status.h"
 
 namespace rndn::isa {
 namespace {
@@ -110,8 +111,12 @@ TEST_P(Reference, EveryWordOfPtxasReadsBack) {
   }
   std::printf("%s: %zu cubins, %zu words, %zu distinct forms, %zu hidden by nvdisasm\n", std::string(t.name).c_str(),
               files, words, forms.size(), hidden);
-  RecordProperty("words", static_cast<int>(words));
-  RecordProperty("forms", static_cast<int>(forms.size()));
+  if (!HasFailure()) {
+    rndn::testing::record_status("count", "SASS words of ptxas decoded, printed and encoded back", std::string(t.name),
+                                 std::to_string(words));
+    rndn::testing::record_status("count", "distinct SASS forms among them", std::string(t.name),
+                                 std::to_string(forms.size()));
+  }
   EXPECT_GT(words, 4000u);
   EXPECT_GT(forms.size(), 100u);
 }

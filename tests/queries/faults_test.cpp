@@ -92,6 +92,10 @@ TEST_P(Faults, AreReportedOrHarmless) {
   EXPECT_GT(stalls_caught, 0);
   std::printf("%s: %d of %d removed waits and %d of %d lowered stalls reported\n", GetParam(), waits_caught, waits,
               stalls_caught, stalls);
+  record_status("count", "faults in q06 reported: removed waits", GetParam(),
+                fmt::format("{} of {}", waits_caught, waits));
+  record_status("count", "faults in q06 reported: lowered stalls", GetParam(),
+                fmt::format("{} of {}", stalls_caught, stalls));
 }
 
 INSTANTIATE_TEST_SUITE_P(Query6, Faults, ::testing::Values("sm_60", "sm_61", "sm_80", "sm_86", "sm_89", "sm_90"),
