@@ -47,7 +47,7 @@ std::map<std::string, std::map<uint64_t, std::string>> listing(const std::string
   return out;
 }
 
-class Reference : public testing::TestWithParam<const char*> {};
+class Reference : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(Reference, EveryWordOfPtxasReadsBack) {
   std::string why;
@@ -163,7 +163,7 @@ TEST_P(Reference, DisassemblerPrintsTheSameLines) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Targets, Reference, testing::Values("sm_60", "sm_61", "sm_80", "sm_86", "sm_89", "sm_90"),
+INSTANTIATE_TEST_SUITE_P(Targets, Reference, ::testing::Values("sm_60", "sm_61", "sm_80", "sm_86", "sm_89", "sm_90"),
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace
