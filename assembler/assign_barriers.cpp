@@ -272,7 +272,8 @@ struct Assigner {
     for (Inst& inst : code.insts) {
       isa::Control& c = inst.sass.control;
       if (t.family == isa::Family::volta)
-        c.yield = c.stall == 1 || inst.latency == L::branch || inst.latency == L::barrier;
+        // Stalls of 12 and more leave no room for the flag: nvdisasm knows no such words.
+        c.yield = c.stall == 1 || (c.stall < 12 && (inst.latency == L::branch || inst.latency == L::barrier));
       else
         c.yield = c.stall != 12 && inst.latency != L::nop;
     }

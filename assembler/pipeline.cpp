@@ -80,6 +80,8 @@ Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Func
   if (o.verify_passes) {
     std::vector<isa::Instruction> stream;
     for (const Inst& i : code.insts) stream.push_back(i.sass);
+    if (auto problems = check_regions(*o.target, stream, code.addresses); !problems.empty())
+      return Error{Fault::internal, fmt::format("function {}: {}", p.name, first_of(problems))};
     if (auto problems = check_schedule(*o.target, stream, code.addresses); !problems.empty())
       return Error{Fault::internal, first_of(problems)};
   }

@@ -1,19 +1,25 @@
 // Recovers structured control flow from PTX labels and branches.
 //
 // What it does: splits the function into blocks, predicates small if-bodies (branch inlining), finds out which branches can split a warp, and
-// makes every piece of the graph in which lanes run apart a region: opened at the end of one block, joined in a landing block of its own.
+// makes every piece of the graph in which lanes run apart a region: a set of blocks that all lead to one join, with a landing block of its own
+// in front of the join.
 //
-// Output invariants: a region has one entry edge set (the end of its entry block) and every path out of it leads through its landing block;
-// regions nest; an edge into a landing block comes from blocks whose innermost region is the one that it joins.
+// Output invariants: on every path a region is opened once and joined once, last opened first (Pascal keeps them on a stack, Volta and later in
+// B registers by depth). Hence every edge into a region opens it, at the end of the block that it comes from or, where that block's other
+// branch goes elsewhere, in an entrance block on the edge; every edge out leads through the landing; regions nest or are apart; regions with the
+// same blocks and the same join are one. Where several regions join at the same block, their landings follow each other, inner to outer, and
+// a path takes those of the regions that it is in. Paths that only lead to other exits leave regions as they are: exited lanes take part in
+// nothing. check_regions proves all this on the final code.
 //
-// Algorithm. Post-dominators (Cooper, Harvey, Kennedy, "A Simple, Fast Dominance Algorithm", 2001) over the blocks that reach the last exit;
-// paths that only lead to other exits are left out, since exited lanes take part in nothing. The join of a divergent branch is its immediate
-// post-dominator. When that lies outside the innermost loop, lanes leave the loop at different times: then the loop as a whole is the region,
-// opened in a block in front of its header. Uniformity is an optimistic closure over registers (flow-insensitive): a value is divergent when
-// it comes from a divergent source, or is written inside a region.
-// Nesting holds because a region's blocks are those reachable from its entry without passing a post-dominator of the entry.
+// Algorithm. Post-dominators (Cooper, Harvey, Kennedy, "A Simple, Fast Dominance Algorithm", 2001) over the blocks that reach the last exit.
+// The join of a divergent branch is its immediate post-dominator; its region is what can be reached before that. When the join lies outside the
+// innermost loop, lanes leave the loop at different times: then the loop as a whole is the region, up to the first post-dominator outside.
+// Such regions can share blocks without nesting (a goto into an arm, a || b): then the one that joins later takes in the other's blocks, and two
+// with the same join become one. Nothing else is needed for that: a region may be entered by any number of edges.
+// Uniformity is an optimistic closure over registers (flow-insensitive): a value is divergent when it comes from a divergent source, or is
+// written inside a region.
 //
-// Cost: O(instructions + regions * edges), times the rounds of the closure (2 or 3 in practice).
+// Cost: O(instructions + regions * edges + regions^2 * blocks), times the rounds of the closure (2 or 3 in practice).
 //
 // Left out: irreducible graphs (two entries into a cycle): Volta and later run them divergent, without regions; Pascal refuses them.
 // A branch that reaches itself before its join (several back edges to one header) gets no region either.
@@ -482,21 +488,132 @@ struct Builder {
 
   // --- regions --------------------------------------------------------------------------------------------------------------------
   struct Candidate {
-    BlockId entry;  // branch, or loop header
-    bool loop = false;
-    uint32_t loop_index = 0;
     uint32_t join;
-    Bitset blocks;
-    size_t size;
-    BlockId opener = none<BlockId>();  // final: the block that opens the region
+    Bitset blocks;  // all lead to the join
+    Bitset ends;    // reachable from the entries too, but only lead to other exits: in no region
+    size_t size = 0;
+    uint32_t parent = UINT32_MAX;  // the smallest candidate that holds all blocks
+    BlockId landing = none<BlockId>();
+    RegionId id = none<RegionId>();
   };
+  std::vector<Candidate> candidates;  // inner before outer
+
+  bool holds(uint32_t k, BlockId b) { return candidates[k].blocks.test(index(b)); }
+  static bool within(const Bitset& a, const Bitset& b) {
+    bool all = true;
+    a.for_each([&](size_t x) { all &= b.test(x); });
+    return all;
+  }
+  static bool overlap(const Bitset& a, const Bitset& b) {
+    bool any = false;
+    a.for_each([&](size_t x) { any |= b.test(x); });
+    return any;
+  }
+  void add_candidate(uint32_t join, const Bitset& reached) {
+    Candidate c{join, Bitset(reaches_exit.size()), Bitset(reaches_exit.size())};
+    reached.for_each([&](size_t b) { (reaches_exit[b] ? c.blocks : c.ends).set(b); });
+    c.size = c.blocks.count();
+    if (c.size) candidates.push_back(std::move(c));
+  }
+  // Until any two candidates nest or are apart: the one that joins later takes in the blocks of one that joins inside it; candidates with the
+  // same join become one.
+  void nest() {
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (size_t a = 0; a < candidates.size(); ++a)
+        for (size_t b = a + 1; b < candidates.size(); ++b) {
+          Candidate &x = candidates[a], &y = candidates[b];
+          const bool in = within(x.blocks, y.blocks), holds = within(y.blocks, x.blocks);
+          const bool same = x.join == y.join && in && holds;
+          if (!same && (in || holds || !overlap(x.blocks, y.blocks))) continue;
+          changed = true;
+          if (x.join == y.join) {
+            x.blocks.merge(y.blocks), x.ends.merge(y.ends);
+            candidates.erase(candidates.begin() + static_cast<ptrdiff_t>(b--));
+          } else {
+            const bool y_outer = y.blocks.test(x.join);
+            CHECK(y_outer || x.blocks.test(y.join), "a block leads to two joins of which neither leads to the other");
+            Candidate &outer = y_outer ? y : x, &inner = y_outer ? x : y;
+            outer.blocks.merge(inner.blocks), outer.ends.merge(inner.ends);
+          }
+        }
+    }
+    for (Candidate& c : candidates) c.size = c.blocks.count();
+    std::stable_sort(candidates.begin(), candidates.end(),
+                     [](const Candidate& a, const Candidate& b) { return a.size < b.size; });
+    for (uint32_t k = 0; k < candidates.size(); ++k)
+      for (uint32_t o = k + 1; o < candidates.size() && candidates[k].parent == UINT32_MAX; ++o)
+        if (within(candidates[k].blocks, candidates[o].blocks)) candidates[k].parent = o;
+  }
+  uint32_t innermost_holding(BlockId b) {
+    for (uint32_t k = 0; k < candidates.size(); ++k)
+      if (holds(k, b)) return k;
+    return UINT32_MAX;
+  }
+  // The innermost candidate that is open behind the end of b, with those that b opens: lanes enter them from b, and whichever way they go from
+  // b, they enter or are at the join. None that b's branch enters while it leaves another.
+  uint32_t open_behind(BlockId b, std::vector<uint32_t>& opens) {
+    const uint32_t inside = innermost_holding(b);
+    uint32_t open = inside;
+    for (uint32_t k = static_cast<uint32_t>(candidates.size()); k-- > 0;) {
+      if (holds(k, b) || candidates[k].parent != open) continue;
+      bool enters = false, all = true;
+      successors(b, [&](BlockId s) {
+        if (!reaches_exit[index(s)]) return;
+        if (holds(k, s))
+          enters = true;
+        else if (index(s) != candidates[k].join)
+          all = false;
+      });
+      if (enters && all) opens.push_back(k), open = k;
+    }
+    return open;
+  }
+
+  std::vector<std::pair<std::pair<BlockId, uint32_t>, BlockId>>
+      entrances;  // (block, outermost candidate opened): the block that opens
+  void insert_before(BlockId at, BlockId fresh) {
+    flow.layout.insert(std::find(flow.layout.begin(), flow.layout.end(), at), fresh);
+  }
+  // Where lanes with candidate `open` innermost go to reach s: out of the regions that s is not in, then into those that it is in.
+  BlockId route(uint32_t open, BlockId s, uint32_t loop_depth) {
+    if (!reaches_exit[index(s)]) return s;
+    if (open != UINT32_MAX && !holds(open, s)) {
+      CHECK(candidates[open].join == index(s), "a region is left, but not to its join");
+      if (!is_none(candidates[open].landing)) return candidates[open].landing;
+      const BlockId next = route(candidates[open].parent, s, loop_depth);
+      const BlockId l = flow.blocks.add({});
+      candidates[open].landing = l;
+      FlowBlock &x = block(l), &join = block(s);
+      x.next = next, x.line = join.line, x.loop_depth = std::min(join.loop_depth, loop_depth);
+      x.convergent = candidates[open].parent == UINT32_MAX && join.convergent;
+      insert_before(next, l);
+      return l;
+    }
+    std::vector<uint32_t> enter;  // outermost first
+    for (uint32_t k = innermost_holding(s); k != open; k = candidates[k].parent) enter.insert(enter.begin(), k);
+    if (enter.empty()) return s;
+    const std::pair<BlockId, uint32_t> key{s, enter.front()};
+    for (const auto& [known, e] : entrances)
+      if (known == key) return e;
+    const BlockId e = flow.blocks.add({});
+    FlowBlock &x = block(e), &to = block(s);
+    x.next = s, x.line = to.line, x.loop_depth = std::min(to.loop_depth, loop_depth);
+    x.convergent = open == UINT32_MAX && to.convergent;
+    for (uint32_t k : enter) x.opens.push_back(candidates[k].id);
+    if (open != UINT32_MAX) x.innermost = candidates[open].id;
+    entrances.push_back({key, e});
+    insert_before(s, e);
+    return e;
+  }
 
   Result<void> regions() {
     const size_t n0 = flow.blocks.size();
-    std::vector<Candidate> candidates;
     if (irreducible && target.family == isa::Family::pascal)
       return input_error("function {}: unsupported irreducible control flow (a cycle with two entries) on {}", f.name,
                          target.name);
+    Bitset covered(n0);
+    std::vector<bool> has(n0, false);  // a region opens behind the block
     if (!irreducible) {
       for (BlockId b : flow.layout) {
         if (!diverges(b)) continue;
@@ -506,10 +623,11 @@ struct Builder {
         if (j == UINT32_MAX || by_loop) continue;
         Bitset set = reach(b, j, false);
         if (set.test(index(b))) continue;
-        candidates.push_back({b, false, 0, j, set, set.count()});
+        has[index(b)] = true;
+        covered.merge(set);
+        add_candidate(j, set);
       }
-      for (uint32_t k = 0; k < loops.size(); ++k) {
-        const Loop& loop = loops[k];
+      for (const Loop& loop : loops) {
         uint32_t j = loop.divergent ? loop_join(loop) : UINT32_MAX;
         if (j == UINT32_MAX) continue;
         Bitset set = reach(loop.header, j, true);
@@ -517,111 +635,53 @@ struct Builder {
         for (BlockId p : predecessors[index(loop.header)])
           if (!loop.blocks.test(index(p)) && set.test(index(p))) entered_again = true;
         if (entered_again) continue;
-        candidates.push_back({loop.header, true, k, j, set, set.count()});
+        covered.merge(set);
+        add_candidate(j, set);
       }
     }
-    // Inner before outer.
-    std::stable_sort(candidates.begin(), candidates.end(),
-                     [](const Candidate& a, const Candidate& b) { return a.size < b.size; });
     // Convergence: apart and covered by a region, or apart for good.
-    Bitset covered(n0);
-    for (const Candidate& c : candidates) covered.merge(c.blocks);
     for (BlockId b : flow.layout) block(b).convergent = !apart[index(b)];
     // A divergent branch that no region covers leaves everything after it divergent.
-    for (BlockId b : flow.layout) {
-      if (!diverges(b)) continue;
-      bool has = covered.test(index(b));
-      for (const Candidate& c : candidates) has |= c.entry == b && !c.loop;
-      if (!has) reach(b, UINT32_MAX, false).for_each([&](size_t s) { block(BlockId(s)).convergent = false; });
-    }
+    for (BlockId b : flow.layout)
+      if (diverges(b) && !covered.test(index(b)) && !has[index(b)])
+        reach(b, UINT32_MAX, false).for_each([&](size_t s) { block(BlockId(s)).convergent = false; });
 
-    // Volta and later have 16 B registers: the innermost of deeper nests keep none... regions beyond are dropped, outermost first kept.
-    // Preheaders first, so that the sets below can name them.
-    std::vector<std::vector<BlockId>> extra(candidates.size());  // new blocks inside candidate k
-    auto inside = [&](const Candidate& c, size_t k, BlockId b) {
-      if (index(b) < n0) return c.blocks.test(index(b));
-      return std::find(extra[k].begin(), extra[k].end(), b) != extra[k].end();
-    };
-    auto insert_before = [&](BlockId at, BlockId fresh) {
-      auto it = std::find(flow.layout.begin(), flow.layout.end(), at);
-      flow.layout.insert(it, fresh);
-    };
-    for (size_t k = candidates.size(); k-- > 0;) {  // outer first: an outer preheader stays in front of an inner one
+    nest();
+    for (size_t k = candidates.size(); k-- > 0;) {  // outer first
       Candidate& c = candidates[k];
-      if (!c.loop) {
-        c.opener = c.entry;
-        continue;
+      Region r;
+      if (c.parent != UINT32_MAX) r.parent = candidates[c.parent].id, r.depth = flow.regions[r.parent].depth + 1;
+      c.id = flow.regions.add(r);
+    }
+    const std::vector<BlockId> order = flow.layout;
+    for (BlockId b : order) {
+      for (const Candidate& c : candidates) {  // the deepest: an exit's lanes leave its register alone
+        if (!c.blocks.test(index(b)) && !c.ends.test(index(b))) continue;
+        RegionId& in = block(b).innermost;
+        if (is_none(in) || flow.regions[in].depth < flow.regions[c.id].depth) in = c.id;
       }
-      const Bitset& body = loops[c.loop_index].blocks;
-      BlockId p = flow.blocks.add({});
-      block(p).next = c.entry;
-      block(p).line = block(c.entry).line;
-      block(p).loop_depth = block(c.entry).loop_depth - 1;
-      block(p).convergent = true;
-      bool moved_entry = index(c.entry) == 0;
-      CHECK(!moved_entry, "the entry block has no predecessors");
-      for (BlockId b : flow.layout) {
-        if (index(b) < n0 && body.test(index(b))) continue;
-        FlowBlock& x = block(b);
-        if (x.taken == c.entry) x.taken = p;
-        if (x.next == c.entry) x.next = p;
+      if (!reaches_exit[index(b)]) continue;
+      std::vector<uint32_t> opens;
+      const uint32_t open = open_behind(b, opens);
+      for (uint32_t k : opens) block(b).opens.push_back(candidates[k].id);
+      const uint32_t depth = block(b).loop_depth;
+      if (BlockId s = block(b).taken; !is_none(s)) {
+        BlockId to = route(open, s, depth);
+        block(b).taken = to;
       }
-      block(p).next = c.entry;
-      for (size_t o = 0; o < candidates.size(); ++o)
-        if (o != k && candidates[o].blocks.test(index(c.entry)) && o > k) {
-          extra[o].push_back(p);
-          block(p).convergent = false;
-        }
-      insert_before(c.entry, p);
-      c.opener = p;
-    }
-    // Landings, inner first: edges from inside to the join go to the landing.
-    std::vector<BlockId> landing(candidates.size());
-    for (size_t k = 0; k < candidates.size(); ++k) {
-      Candidate& c = candidates[k];
-      BlockId l = flow.blocks.add({});
-      landing[k] = l;
-      BlockId join = BlockId{c.join};
-      block(l).next = join;
-      block(l).line = block(join).line;
-      block(l).loop_depth = std::min(block(join).loop_depth, block(c.opener).loop_depth);
-      bool outermost = true;
-      for (BlockId b : flow.layout) {
-        if (b == l || !(b == c.opener || inside(c, k, b))) continue;
-        FlowBlock& x = block(b);
-        if (x.taken == join) x.taken = l;
-        if (x.next == join) x.next = l;
+      if (BlockId s = block(b).next; !is_none(s)) {
+        BlockId to = route(open, s, depth);
+        block(b).next = to;
       }
-      for (size_t o = k + 1; o < candidates.size(); ++o)
-        if (inside(candidates[o], o, c.opener)) extra[o].push_back(l), outermost = false;
-      block(l).convergent = outermost && block(c.opener).convergent;
-      // Right in front of the join, after the landings of inner regions with the same join.
-      insert_before(join, l);
     }
-    // Region records, outer first.
-    std::vector<RegionId> ids(candidates.size(), none<RegionId>());
-    for (size_t k = candidates.size(); k-- > 0;) {
-      Candidate& c = candidates[k];
-      Region r{c.opener, landing[k], none<RegionId>(), 0};
-      for (size_t o = k + 1; o < candidates.size(); ++o)  // the smallest that holds the opener
-        if (inside(candidates[o], o, c.opener)) {
-          r.parent = ids[o];
-          break;
-        }
-      if (!is_none(r.parent)) r.depth = flow.regions[r.parent].depth + 1;
-      ids[k] = flow.regions.add(r);
-      block(c.opener).opens.push_back(ids[k]);
-      block(landing[k]).joins = ids[k];
-      block(landing[k]).innermost = r.parent;
+    for (Candidate& c : candidates) {
+      CHECK(!is_none(c.landing), "a region without a way out");
+      block(c.landing).joins = c.id;
+      flow.regions[c.id].join = c.landing;
+      block(c.landing).innermost = flow.regions[c.id].parent;
     }
-    for (BlockId b : flow.layout) {
-      if (!is_none(block(b).joins)) continue;
-      for (size_t k = 0; k < candidates.size(); ++k)
-        if (inside(candidates[k], k, b)) {
-          block(b).innermost = ids[k];
-          break;
-        }
-    }
+    for (BlockId b : flow.layout)
+      for (RegionId r : block(b).opens) flow.regions[r].entry = b;
     return {};
   }
 };

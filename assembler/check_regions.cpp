@@ -1,0 +1,179 @@
+// Proves that every region is opened and joined once on every path: an independent reading of the final stream.
+//
+// What it does: follows all paths through the instructions with the set of open regions as the state. Pascal: the stack of SSY targets, which
+// SYNC pops. Volta and later: for each B register the end of the region that BSSY opened in it, which BSYNC closes.
+// What must hold: a block has the same state whichever way it is reached, a SYNC finds an entry, a BSYNC finds its own region open, a BSSY
+// finds its register free, and at the last exit nothing is open. A state that differs between paths is no fault where the paths only lead to
+// other exits, since exited lanes take part in nothing; there the state is unknown, and to close what is unknown is a fault.
+//
+// Algorithm: forward data flow to a fixed point; the lattice of a block's state is unreached, known, unknown. The last exit is the last EXIT of
+// the stream that is reached. Where an EXIT without a way to it follows (its block was copied into its branches), which exit is meant is not
+// known: then some exit must have nothing open. Cost: O(instructions * depth), times the rounds (2 or 3).
+//
+// Left out: BREAK, BMOV and the other stack operations of Pascal (PBK, PCNT, CAL), which selection never makes; irreducible paths may differ.
+#include <algorithm>
+#include <map>
+
+#include "assembler/passes.h"
+
+namespace rndn::assembler {
+namespace {
+
+constexpr uint32_t closed = UINT32_MAX, unknown = UINT32_MAX - 1;
+constexpr uint32_t b_registers = 16;
+
+struct RegionCheck {
+  const isa::Target& t;
+  const std::vector<isa::Instruction>& code;
+  const std::vector<uint64_t>& addresses;
+  std::vector<std::string> problems;
+  using State = std::vector<uint32_t>;  // Pascal: targets, innermost last; Volta: by B register
+
+  uint32_t count = 0;
+  bool pascal = false, reporting = false;
+  std::vector<uint32_t> targets;
+  std::vector<State> in;
+  std::vector<bool> reached;
+  std::vector<std::vector<uint32_t>> edges;
+
+  void report(uint32_t k, const std::string& what) {
+    if (reporting) problems.push_back(fmt::format("{:#06x} `{}`: {}", addresses[k], isa::text(t, code[k]), what));
+  }
+
+  // The state after instruction k, and the instructions that may follow.
+  template <class F>
+  void step(uint32_t k, F&& edge) {
+    using M = isa::Mnemonic;
+    const isa::Instruction& i = code[k];
+    State s = in[k];
+    const bool always = i.guard == isa::PT && !i.guard_negated;
+    switch (i.mnemonic) {
+      case M::BRA:
+        if (targets[k] != UINT32_MAX) edge(targets[k], s);
+        if (always) return;
+        break;
+      case M::EXIT:
+        if (always) return;
+        break;
+      case M::SSY: s.push_back(targets[k]); break;
+      case M::SYNC:
+        if (s.empty() || s.back() == unknown || s.back() == UINT32_MAX) {
+          report(k, s.empty() ? "joins no region" : "joins a region that depends on the path");
+        } else {
+          State rest(s.begin(), s.end() - 1);
+          edge(s.back(), rest);
+        }
+        if (always) return;
+        break;
+      case M::BSSY:
+      case M::BSYNC: {
+        uint32_t b = b_registers;
+        for (uint32_t o = 0; o < i.operand_count; ++o)
+          if (i.operands[o].kind == isa::OperandKind::barrier) b = i.operands[o].reg;
+        if (b >= b_registers) {
+          report(k, "names a register that does not exist");
+        } else if (i.mnemonic == M::BSSY) {
+          if (s[b] != closed && s[b] != unknown) report(k, "opens a region in a register that is in use");
+          s[b] = targets[k];
+        } else {
+          if (s[b] == unknown)
+            report(k, "joins a region that depends on the path");
+          else if (s[b] == closed)
+            report(k, "joins no region");
+          else if (s[b] != k + 1)
+            report(k, "joins a region that ends elsewhere");
+          s[b] = closed;
+        }
+        break;
+      }
+      default: break;
+    }
+    if (k + 1 < count) edge(k + 1, s);
+  }
+
+  bool open(const State& s) {
+    return std::any_of(s.begin(), s.end(), [](uint32_t x) { return x != closed; });
+  }
+
+  void run() {
+    count = static_cast<uint32_t>(code.size());
+    if (count == 0) return;
+    pascal = t.family == isa::Family::pascal;
+    std::map<uint64_t, uint32_t> at;
+    for (uint32_t k = 0; k < count; ++k) at[addresses[k]] = k;
+    targets.assign(count, UINT32_MAX);
+    for (uint32_t k = 0; k < count; ++k)
+      for (uint32_t o = 0; o < code[k].operand_count; ++o)
+        if (code[k].operands[o].kind == isa::OperandKind::label)
+          if (auto it = at.find(static_cast<uint64_t>(code[k].operands[o].value)); it != at.end())
+            targets[k] = it->second;
+
+    in.assign(count, {});
+    reached.assign(count, false);
+    edges.assign(count, {});
+    std::vector<bool> differs(count, false);
+    if (!pascal) in[0].assign(b_registers, closed);
+    reached[0] = true;
+    std::vector<uint32_t> work{0};
+    while (!work.empty()) {
+      const uint32_t k = work.back();
+      work.pop_back();
+      step(k, [&](uint32_t to, const State& s) {
+        if (std::find(edges[k].begin(), edges[k].end(), to) == edges[k].end()) edges[k].push_back(to);
+        if (!reached[to]) {
+          reached[to] = true, in[to] = s;
+          work.push_back(to);
+          return;
+        }
+        State merged = s;
+        if (pascal) {
+          if (s != in[to]) merged = {unknown}, differs[to] = true;
+        } else {
+          for (uint32_t b = 0; b < b_registers; ++b)
+            if (s[b] != in[to][b]) merged[b] = unknown, differs[to] = true;
+        }
+        if (merged != in[to]) in[to] = merged, work.push_back(to);
+      });
+    }
+    // The last exit, and what leads to it.
+    uint32_t last = UINT32_MAX;
+    bool copied = false, level = false;
+    for (uint32_t k = 0; k < count; ++k) {
+      if (code[k].mnemonic != isa::Mnemonic::EXIT) continue;
+      copied = !reached[k];
+      if (!reached[k]) continue;
+      last = k;
+      level |= !open(in[k]);
+    }
+    reporting = true;
+    for (uint32_t k = 0; k < count; ++k)
+      if (reached[k]) step(k, [](uint32_t, const State&) {});
+    if (last == UINT32_MAX) return;
+    if (copied) {
+      if (!level) report(last, "no exit has all regions joined");
+      return;
+    }
+    std::vector<bool> leads(count, false);
+    leads[last] = true;
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (uint32_t k = count; k-- > 0;)
+        for (uint32_t to : edges[k])
+          if (leads[to] && !leads[k]) leads[k] = true, changed = true;
+    }
+    for (uint32_t k = 0; k < count; ++k)
+      if (differs[k] && leads[k]) report(k, "the open regions differ between the paths that lead here");
+    if (open(in[last])) report(last, "the last exit has a region open");
+  }
+};
+
+}  // namespace
+
+std::vector<std::string> check_regions(const isa::Target& target, const std::vector<isa::Instruction>& code,
+                                       const std::vector<uint64_t>& addresses) {
+  RegionCheck check{target, code, addresses, {}};
+  check.run();
+  return std::move(check.problems);
+}
+
+}  // namespace rndn::assembler
