@@ -105,7 +105,7 @@ TEST_F(Query6, PtxasCodeOnTheSimulatorOfEveryTarget) {
     SCOPED_TRACE(target);
     double revenue = simulate(target, compile(target, ptxas));
     EXPECT_NEAR(revenue, answer, 1e-9 * answer);
-    if (std::abs(revenue - answer) <= 1e-9 * answer) record_status("query", "q06", target, "simulator, ptxas's code");
+    if (std::abs(revenue - answer) <= 1e-9 * answer) record_status("query", "q06", target, "simulator (ptxas's code)");
   }
 }
 
