@@ -20,7 +20,7 @@ set(RNDN_SANITIZE "" CACHE STRING "Sanitizers to build with, as -fsanitize= take
 # Options of every target of the project; carried by the targets, not set globally. -Wno-restrict: GCC 12 warns falsely about std::string (its bug 105651).
 add_library(rndn_options INTERFACE)
 target_compile_features(rndn_options INTERFACE cxx_std_20)
-target_compile_options(rndn_options INTERFACE -Wall -Wextra -Wno-missing-field-initializers -Wno-restrict -fno-math-errno -ffp-contract=off)
+target_compile_options(rndn_options INTERFACE -Wall -Wextra -Wno-missing-field-initializers $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict> -fno-math-errno -ffp-contract=off)
 target_include_directories(rndn_options INTERFACE ${CMAKE_SOURCE_DIR})
 if(RNDN_STATIC)  # Debian has no libfmt.a
   target_link_libraries(rndn_options INTERFACE fmt::fmt-header-only Threads::Threads)
