@@ -877,6 +877,11 @@ class Run {
       }
     if (!known && !bound(kernel, f, inputs, kernel.geometry, elements, exact) && !is_none(kernel.geometry))
       return Error{Fault::internal, fmt::format("the number of threads of kernel `{}` is unknown", code.name)};
+    auto too_long = [](uint64_t n) {
+      return input_error("a vector of {} elements is more than the {} that one vector may have", n,
+                         data::longest_vector);
+    };
+    if (elements > data::longest_vector) return too_long(elements);
     uint64_t tile = std::max<uint64_t>(1, uint64_t{code.block_size} * code.items_per_thread);
     uint32_t grid = static_cast<uint32_t>(std::clamp<uint64_t>((elements + tile - 1) / tile, 1, state.resident_blocks));
 
@@ -896,6 +901,7 @@ class Run {
         made->capacity = elements;
         made->exact = false;
       }
+      if (made->capacity > data::longest_vector) return too_long(made->capacity);
       KernelState::Output& out = state.outputs[i];
       uint64_t bytes = made->capacity * data::plain_width(made->type);
       if (!out.data.address || bytes > out.capacity_bytes) {

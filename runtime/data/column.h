@@ -31,6 +31,9 @@ struct Dictionary {
   std::vector<std::string> values;
 };
 
+// Elements of one vector at most, on every device: a program that asks for more is wrong, and no size in bytes can overflow.
+inline constexpr uint64_t longest_vector = uint64_t{1} << 33;
+
 uint32_t plain_width(hir::BasicType type);  // bytes per element; complex 16; text 8
 
 struct Column {

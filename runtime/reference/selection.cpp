@@ -59,7 +59,7 @@ std::vector<int64_t> counting(int64_t from, int64_t to) {
 
 // A length that a program asks for: bounded, so that a wrong number is an error and not an exhausted machine.
 Result<int64_t> bounded_length(std::string_view function, int64_t n) {
-  constexpr int64_t most = int64_t{1} << 33;
+  constexpr int64_t most = static_cast<int64_t>(data::longest_vector);
   if (n > most)
     return input_error("`{}` of {} elements is more than the {} that one vector may have", function, n, most);
   return n;

@@ -246,10 +246,22 @@ TEST_F(Cli, OutputThatCannotBeWritten) {
   write("p.hir", program("        n:i64 = 1:i64;\n        return n;\n"));
   expect("rndn run p.hir --device cpu -o no/such/folder", 3, "",
          "error: cannot write `no/such/folder`: No such file or directory\n");
-  if (access("/dev/full", W_OK) == 0) {
-    Ran r = run("rndn run p.hir --device cpu > /dev/full");
-    EXPECT_EQ(r.exit_code, 3);
-    EXPECT_EQ(r.err, "error: cannot write `stdout`: No space left on device\n");
+  if (access("/dev/full", W_OK) != 0) GTEST_SKIP() << "skipped: this machine has no device /dev/full";
+  Ran r = run("rndn run p.hir --device cpu > /dev/full");
+  EXPECT_EQ(r.exit_code, 3);
+  EXPECT_EQ(r.err, "error: cannot write `stdout`: No space left on device\n");
+}
+
+// Sizes in bytes would overflow: the same error on every device, and no launch.
+TEST_F(Cli, AVectorLongerThanAnyMayBeIsRefused) {
+  write("huge.hir",
+        program("        r:? = @range(2305843009213693953:i64);\n        n:? = @plus(r, 1:i64);\n        return n;\n"));
+  for (const char* device : {"cpu", "sim"}) {
+    Ran r = run(std::string("rndn run huge.hir --device ") + device);
+    EXPECT_EQ(r.exit_code, 1) << device;
+    EXPECT_THAT(r.err, ::testing::HasSubstr(
+                           "of 2305843009213693953 elements is more than the 8589934592 that one vector may have"))
+        << device;
   }
 }
 
