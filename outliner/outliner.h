@@ -67,7 +67,9 @@ inline bool is_scalar(const ShapeTable& shapes, ShapeId id) {
 // One outlined kernel: a `kernel` function of the outlined program, and what the analyses know of it.
 struct Kernel {
   hir::FunctionId function{};
-  SizeId geometry{};  // threads: one per element of a vector of this size
+  SizeId
+      geometry{};  // threads: one per element of a vector of this size; list: of all cells of a list of this many cells
+  bool list = false;  // list geometry: geometry_variable is a list parameter
   hir::VariableId
       geometry_variable{};  // a vector parameter (or, for none, none) whose length is the geometry at run time
   IdVector<hir::VariableId, ShapeId> shapes;  // of every variable of the kernel

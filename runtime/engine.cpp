@@ -937,6 +937,8 @@ class Run {
       switch (p.role) {
         case codegen::ParameterRole::input_data: parameters.push_back(inputs[p.ordinal]->data); break;
         case codegen::ParameterRole::input_size: parameters.push_back(inputs[p.ordinal]->size_slot); break;
+        case codegen::ParameterRole::input_offsets:
+          return Error{Fault::internal, fmt::format("kernel `{}` reads a list", code.name)};
         case codegen::ParameterRole::output_data: parameters.push_back(outputs[p.ordinal]->data); break;
         case codegen::ParameterRole::output_size: parameters.push_back(outputs[p.ordinal]->size_slot); break;
         case codegen::ParameterRole::scratch: parameters.push_back(plan_.scratch); break;

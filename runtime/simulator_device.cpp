@@ -43,6 +43,15 @@ class SimulatorDevice final : public device::Device {
   Result<void> copy_to_host(void* to, Address from, uint64_t bytes) override {
     return bytes ? machine_.read(from, to, bytes) : Result<void>();
   }
+  Result<void> copy(Address to, Address from, uint64_t bytes) override {
+    std::vector<std::byte> block(std::min<uint64_t>(bytes, 4 << 20));
+    for (uint64_t done = 0; done < bytes; done += block.size()) {
+      const uint64_t part = std::min<uint64_t>(block.size(), bytes - done);
+      RETURN_IF_ERROR(machine_.read(from + done, block.data(), part));
+      RETURN_IF_ERROR(machine_.write(to + done, block.data(), part));
+    }
+    return {};
+  }
   Result<void> fill(Address to, uint8_t value, uint64_t bytes) override {
     return bytes ? machine_.fill(to, value, bytes) : Result<void>();
   }

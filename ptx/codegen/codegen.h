@@ -3,6 +3,12 @@
 // Kernel ABI. The runtime fills parameters by walking `parameters`; it needs no knowledge of the code. A vector lives in device
 // memory as data and, apart from it, a 64-bit element count ("size slot"), so that sizes never need the host. Kernels run a persistent
 // grid: any grid of at least one block is right, and each block loops over tiles of block_size * items_per_thread elements.
+//
+// A list of vectors lies in one piece: the elements of all cells in order, and u64 offsets[cells + 1] (offsets[0] = 0) that tell where each cell
+// begins. Its size slot holds the number of cells. A kernel with list geometry (outliner::Kernel::list) shares the elements of all cells evenly
+// among its threads, however long the cells are.
+// Text is 4-byte codes: the runtime sees to it that texts that a kernel compares are codes of one dictionary, where equal codes are equal texts, and
+// that a text which the dictionary lacks is the code 2^32 - 1.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -17,10 +23,11 @@
 namespace rndn::codegen {
 
 enum class ParameterRole : uint8_t {
-  input_data,   // u64: address of the elements of kernel parameter `ordinal`
-  input_size,   // u64: address of its size slot
-  output_data,  // u64: address with room for `capacity` elements of kernel result `ordinal`
-  output_size,  // u64: address of the result's size slot; the kernel writes it
+  input_data,     // u64: address of the elements of kernel parameter `ordinal`
+  input_size,     // u64: address of its size slot (a list: of the number of its cells)
+  input_offsets,  // u64: address of the offsets of kernel parameter `ordinal`, a list
+  output_data,    // u64: address with room for `capacity` elements of kernel result `ordinal`
+  output_size,    // u64: address of the result's size slot; the kernel writes it
   scratch,  // u64: address of scratch_bytes(kernel, elements, grid) bytes, 256-byte aligned. All zero before the first launch; the
   // kernel leaves all of it zero again, so launches repeat without a memset and kernels may share it
   error,  // u64: address of the error word (design.md, decision 18): 0 = none, else statement << 32 | code, where statement is
@@ -48,9 +55,14 @@ struct KernelCode {
   uint32_t scratch_bytes_per_tile = 0;  // per block_size * items_per_thread elements of the geometry, rounded up
   uint32_t scratch_bytes_per_block = 0;
   uint64_t floor_bytes_per_element = 0;  // bytes that must move per element of the geometry, for reports
+  // Per result (may be shorter): the kernel parameter that the result starts as a copy of, size included (index_a); -1: none.
+  std::vector<int32_t> starts_as;
+  // Per result (may be shorter): a list result has the cells of this list parameter, whose offsets it shares; -1: no list, or each cell is one element.
+  std::vector<int32_t> cells_of;
 };
 
-// Scratch memory for a launch over `elements` elements (or an upper bound of them) with `grid` blocks.
+// Scratch memory for a launch over `elements` elements (or an upper bound of them; list geometry: elements of all cells plus cells) with `grid`
+// blocks.
 inline uint64_t scratch_bytes(const KernelCode& k, uint64_t elements, uint32_t grid) {
   const uint64_t tile = uint64_t{k.block_size} * k.items_per_thread;
   return k.scratch_fixed_bytes + (elements + tile - 1) / tile * k.scratch_bytes_per_tile +

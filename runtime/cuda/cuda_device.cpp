@@ -112,6 +112,10 @@ class CudaDevice final : public device::Device {
         driver_.check(driver_.cuMemcpyDtoHAsync(to, from, bytes, stream_), "cuMemcpyDtoHAsync of {} bytes", bytes));
     return synchronize();
   }
+  Result<void> copy(Address to, Address from, uint64_t bytes) override {
+    if (bytes == 0) return {};
+    return driver_.check(driver_.cuMemcpyDtoDAsync(to, from, bytes, stream_), "cuMemcpyDtoDAsync of {} bytes", bytes);
+  }
   Result<void> fill(Address to, uint8_t value, uint64_t bytes) override {
     if (bytes == 0) return {};
     return driver_.check(driver_.cuMemsetD8Async(to, value, bytes, stream_), "cuMemsetD8Async of {} bytes", bytes);

@@ -55,6 +55,7 @@ class Device {
   virtual Result<void> free(Address address) = 0;
   virtual Result<void> copy_to_device(Address to, const void* from, uint64_t bytes) = 0;
   virtual Result<void> copy_to_host(void* to, Address from, uint64_t bytes) = 0;  // waits
+  virtual Result<void> copy(Address to, Address from, uint64_t bytes) = 0;  // on the device; no overlap
   virtual Result<void> fill(Address to, uint8_t value, uint64_t bytes) = 0;
 
   // Zeroed, 256-byte aligned. What kernels wrote is there after synchronize.

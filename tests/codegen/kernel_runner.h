@@ -77,6 +77,7 @@ inline KernelRun run_kernel(const Generated& g, size_t k, const Columns& columns
       case codegen::ParameterRole::input_size:
         arguments.push_back(put64(columns.at(name(function.parameters[p.ordinal])).size));
         break;
+      case codegen::ParameterRole::input_offsets: ADD_FAILURE() << "a list parameter"; break;
       case codegen::ParameterRole::output_data: {
         const bool scalar = outliner::is_scalar(g.outlined.shapes, kernel.result_shapes[p.ordinal]);
         arguments.push_back(memory.allocate((scalar ? 1 : n) * data::plain_width(p.type)));

@@ -34,6 +34,11 @@ class InterpreterDevice final : public device::Device {
       return world_error("copy from {:#x}: out of bounds", from);
     return {};
   }
+  Result<void> copy(device::Address to, device::Address from, uint64_t bytes) override {
+    std::vector<std::byte> all(bytes);
+    RETURN_IF_ERROR(copy_to_host(all.data(), from, bytes));
+    return copy_to_device(to, all.data(), bytes);
+  }
   Result<void> fill(device::Address to, uint8_t value, uint64_t bytes) override {
     std::vector<std::byte> all(bytes, std::byte{value});
     return copy_to_device(to, all.data(), bytes);

@@ -62,6 +62,7 @@ static_assert(!SameCall<int (*)(int), int (*)(int, int)>::value);
 #undef cuMemHostGetDevicePointer
 #undef cuMemcpyHtoDAsync
 #undef cuMemcpyDtoHAsync
+#undef cuMemcpyDtoDAsync
 #undef cuMemsetD8Async
 #undef cuStreamDestroy
 #undef cuEventDestroy

@@ -88,6 +88,7 @@ class RecordingDevice final : public device::Device {
     return to_.copy_to_device(a, from, n);
   }
   Result<void> copy_to_host(void* to, device::Address a, uint64_t n) override { return to_.copy_to_host(to, a, n); }
+  Result<void> copy(device::Address to, device::Address from, uint64_t n) override { return to_.copy(to, from, n); }
   Result<void> fill(device::Address a, uint8_t v, uint64_t n) override { return to_.fill(a, v, n); }
   Result<device::Mapped> allocate_mapped(uint64_t n) override { return to_.allocate_mapped(n); }
   Result<void> free_mapped(const device::Mapped& m) override { return to_.free_mapped(m); }

@@ -113,6 +113,7 @@ static int f_cuMemFreeHost(void* memory) { ENTER(cuMemFreeHost); free(memory); r
 static int f_cuMemHostGetDevicePointer(unsigned long long* address, void* memory, unsigned flags) { (void)flags; ENTER(cuMemHostGetDevicePointer); *address = (uintptr_t)memory; return 0; }
 static int f_cuMemcpyHtoDAsync(unsigned long long to, const void* from, size_t bytes, void* s) { (void)s; ENTER(cuMemcpyHtoDAsync, "%zu", bytes); memcpy((void*)(uintptr_t)to, from, bytes); return 0; }
 static int f_cuMemcpyDtoHAsync(void* to, unsigned long long from, size_t bytes, void* s) { (void)s; ENTER(cuMemcpyDtoHAsync, "%zu", bytes); memcpy(to, (void*)(uintptr_t)from, bytes); return 0; }
+static int f_cuMemcpyDtoDAsync(unsigned long long to, unsigned long long from, size_t bytes, void* s) { (void)s; ENTER(cuMemcpyDtoDAsync, "%zu", bytes); memcpy((void*)(uintptr_t)to, (const void*)(uintptr_t)from, bytes); return 0; }
 static int f_cuMemsetD8Async(unsigned long long to, unsigned char value, size_t bytes, void* s) { (void)s; ENTER(cuMemsetD8Async, "%zu", bytes); memset((void*)(uintptr_t)to, value, bytes); return 0; }
 static int f_cuModuleLoadData(void** m, const void* image) { (void)image; ENTER(cuModuleLoadData); *m = &handles[2]; return 0; }
 static int f_cuModuleLoadDataEx(void** m, const void* image, unsigned n, int* options, void** values) {

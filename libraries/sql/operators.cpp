@@ -1,0 +1,34 @@
+// The object behind sql.h. Each operator is a free function of its own file; this one only passes the library on.
+#include "libraries/sql/operators.h"
+
+#include <utility>
+
+namespace rndn::sql {
+
+uint32_t width(Type type) {
+  switch (type) {
+    case Type::u8:
+    case Type::i8: return 1;
+    case Type::i16: return 2;
+    case Type::i32:
+    case Type::u32:
+    case Type::f32: return 4;
+    case Type::i64:
+    case Type::f64: break;
+  }
+  return 8;
+}
+
+struct Operators::State {
+  Library library;
+  Options options;
+};
+
+Operators::Operators(device::Device& device, Assemble assemble, const Options& options)
+    : state_(new State{Library(device, std::move(assemble)), options}) {}
+Operators::~Operators() = default;
+
+void Operators::measure(bool on) { state_->library.measure = on; }
+std::vector<Launch> Operators::take_launches() { return std::exchange(state_->library.launches, {}); }
+
+}  // namespace rndn::sql

@@ -1,0 +1,133 @@
+// SQL operators on the device: order, group, unique, join_index, member, like (horseir.md, 4.3, 4.5, 4.6, 4.9, 4.11).
+//
+//   Operators sql(device, assemble);                       // kernels are assembled and loaded on first use, once per object
+//   Result<Vector> permutation = sql.order(columns, ascending, memory);
+//
+// An operator is its kernels and its host driver side by side in one file. Work is queued on the device's stream; an operator may wait for
+// the device once, to learn the sizes that decide what comes next. Its temporary memory may be reused by whatever is queued after it.
+//
+// Every result is deterministic and is the specification's choice: stable order, groups ascending, pairs by right row and then left row.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "libraries/base/result.h"
+#include "ptx/ir.h"
+#include "runtime/device/device.h"
+
+namespace rndn::sql {
+
+using device::Address;
+
+// How the elements of a vector lie in memory. bool, char and text codes are unsigned, everything else is signed.
+enum class Type : uint8_t { u8, i8, i16, i32, u32, i64, f32, f64 };
+uint32_t width(Type type);  // bytes
+
+// A vector in device memory.
+struct Vector {
+  Type type{};
+  Address data = 0;
+  Address size_slot = 0;  // of a u64 in device memory: how many elements there are; 0: `capacity` of them
+  uint64_t capacity = 0;  // elements at most
+  // Every element lies in min..max (a bound that need not be tight); nothing is known when min > max. Not for floats.
+  int64_t min = 1, max = 0;
+  bool known() const { return min <= max; }
+  // Text codes that are to be ordered: u32 per code, its place in byte order. 0: the codes themselves are in order, or order does not matter.
+  Address ranks = 0;
+};
+
+// Cells of a list in one piece: cell j has the elements offsets[j] .. offsets[j + 1] - 1 of `elements`.
+struct Cells {
+  Vector elements;      // exact: capacity is the size
+  Address offsets = 0;  // u64[count + 1], the first is 0
+  uint64_t count = 0;
+};
+
+// Strings in device memory: `handles[i]` is offset << 24 | length into `pad` (runtime/data/column.h, Encoding::text).
+struct Strings {
+  Address handles = 0;  // u64[count]
+  Address pad = 0;      // bytes
+  uint64_t count = 0;
+  uint64_t longest = 0;  // bytes of the longest string, or a bound
+};
+
+// Where operators get memory from. Owned by the caller; addresses are 256-byte aligned.
+class Memory {
+ public:
+  virtual ~Memory() = default;
+  virtual Result<Address> temporary(uint64_t bytes) = 0;      // until the operator returns; contents undefined
+  virtual Result<Address> result(uint64_t bytes) = 0;         // belongs to the operator's result; contents undefined
+  virtual Result<device::Mapped> mapped(uint64_t bytes) = 0;  // for sizes and flags, until the operator returns; zeroed
+};
+
+// One launch of a library kernel, for reports.
+struct Launch {
+  std::string_view kernel;                 // lives as long as the Operators
+  uint32_t first_mark = 0, last_mark = 0;  // Device::record_mark, around the launch
+  uint64_t floor_bytes = 0;                // bytes that it must move at least
+};
+
+enum class Compare : uint8_t { eq, neq, lt, gt, leq, geq };
+
+struct Groups {
+  Vector keys;  // i64: the smallest row of every group; groups in ascending order of their values
+  Cells rows;   // i64: the rows of every group, ascending
+};
+
+struct Pairs {
+  Vector left, right;  // i64, equally long
+};
+
+// The alternatives of the evaluation; `automatic` picks by size.
+struct Options {
+  enum class Sort : uint8_t { automatic, radix, bitonic } sort = Sort::automatic;
+  enum class Group : uint8_t { automatic, sort, hash } group = Group::automatic;
+  enum class Join : uint8_t { automatic, hash, loop } join = Join::automatic;
+  enum class Member : uint8_t { automatic, hash, loop } member = Member::automatic;
+};
+
+// Not thread-safe; one per device. Columns of one call are equally long. Errors: what the device reports (fault world), memory, and vectors that
+// are longer than 2^32 - 2 elements (fault input).
+class Operators {
+ public:
+  // Turns a module into a cubin for the device's target.
+  using Assemble = std::function<Result<std::vector<std::byte>>(const ptx::Module& module)>;
+  Operators(device::Device& device, Assemble assemble, const Options& options = {});
+  ~Operators();
+  Operators(const Operators&) = delete;
+
+  // i64 permutation that sorts the rows, first column first. Stable, descending columns too. Floats: NaN after everything when ascending; -0 equals 0.
+  Result<Vector> order(std::span<const Vector> columns, std::span<const bool> ascending, Memory& memory);
+  Result<Groups> group(std::span<const Vector> columns, Memory& memory);
+  // i64, ascending: the first row of every distinct value.
+  Result<Vector> unique(const Vector& column, Memory& memory);
+  // The same in every cell: positions within their cell.
+  Result<Cells> unique_cells(const Cells& cells, Memory& memory);
+  // Rows i of left and j of right with compare[k](left[k][i], right[k][j]) for all k. A column of one element stands for as many as there are
+  // rows. The two columns of a predicate have the same type; text codes of one dictionary.
+  Result<Pairs> join(std::span<const Compare> compare, std::span<const Vector> left, std::span<const Vector> right,
+                     Memory& memory);
+  // bool (u8) per element of x: does it occur in y. Same types.
+  Result<Vector> member(const Vector& x, const Vector& y, Memory& memory);
+  // bool (u8) per string: the whole string matches (`%`: any run of bytes, `_`: one byte).
+  Result<Vector> like(const Strings& strings, std::string_view pattern, Memory& memory);
+  // u32 per string: its place among the distinct strings in byte order (equal strings, equal ranks); `distinct` gets their number.
+  Result<Vector> rank(const Strings& strings, uint64_t& distinct, Memory& memory);
+  // to[k] = table[codes[k]]: u32 codes through a u32 table of `entries`; codes beyond it (a text that is missing) stay as they are.
+  Result<Vector> translate(const Vector& codes, Address table, uint64_t entries, Memory& memory);
+
+  // Launches since the last call; marks are recorded only while `measure` is on.
+  void measure(bool on);
+  std::vector<Launch> take_launches();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace rndn::sql
