@@ -21,6 +21,63 @@ struct Wide {
 // ISETP and FSETP comparison codes.
 enum class Cmp : uint8_t { F, LT, EQ, LE, GT, NE, GE, NUM, NAN_, LTU, EQU, LEU, GTU, NEU, GEU, T };
 
+// --- small facts of types and modifiers
+inline bool is_wide(ptx::Type t) { return ptx::type_bytes(t) == 8; }
+inline uint32_t float_rounding(ptx::Rounding r) {
+  switch (r) {
+    case ptx::Rounding::rm: return 1;
+    case ptx::Rounding::rp: return 2;
+    case ptx::Rounding::rz: return 3;
+    default: return 0;
+  }
+}
+inline uint32_t integral_rounding(ptx::Rounding r) {
+  switch (r) {
+    case ptx::Rounding::rmi: return 1;
+    case ptx::Rounding::rpi: return 2;
+    case ptx::Rounding::rzi: return 3;
+    default: return 0;
+  }
+}
+// PTX comparison to code and signedness. `lo ls hi hs` are the unsigned orders.
+inline Cmp comparison(ptx::Compare c) {
+  using C = ptx::Compare;
+  switch (c) {
+    case C::eq: return Cmp::EQ;
+    case C::ne: return Cmp::NE;
+    case C::lt:
+    case C::lo: return Cmp::LT;
+    case C::le:
+    case C::ls: return Cmp::LE;
+    case C::gt:
+    case C::hi: return Cmp::GT;
+    case C::ge:
+    case C::hs: return Cmp::GE;
+    case C::equ: return Cmp::EQU;
+    case C::neu: return Cmp::NEU;
+    case C::ltu: return Cmp::LTU;
+    case C::leu: return Cmp::LEU;
+    case C::gtu: return Cmp::GTU;
+    case C::geu: return Cmp::GEU;
+    case C::num: return Cmp::NUM;
+    case C::nan: return Cmp::NAN_;
+    default: return Cmp::F;
+  }
+}
+inline Cmp mirrored(Cmp c) {
+  switch (c) {
+    case Cmp::LT: return Cmp::GT;
+    case Cmp::LE: return Cmp::GE;
+    case Cmp::GT: return Cmp::LT;
+    case Cmp::GE: return Cmp::LE;
+    case Cmp::LTU: return Cmp::GTU;
+    case Cmp::LEU: return Cmp::GEU;
+    case Cmp::GTU: return Cmp::LTU;
+    case Cmp::GEU: return Cmp::LEU;
+    default: return c;
+  }
+}
+
 // An instruction just emitted, for setting its modifiers.
 struct Emitted {
   isa::Instruction* i;
@@ -58,7 +115,6 @@ class Selector {
   virtual void setp64(uint32_t p, uint32_t q, Cmp c, Wide a, Wide b, bool is_signed, uint32_t combine, Op with) = 0;
   virtual void select(uint32_t d, Op a, Op b, Op p) = 0;  // p ? a : b
   virtual void min_max(uint32_t d, Op a, Op b, bool max, bool is_signed) = 0;
-  virtual void min_max64(uint32_t d, Wide a, Wide b, bool max, bool is_signed) = 0;  // d is none of the sources
   virtual void abs32(uint32_t d, Op a) = 0;
   virtual void predicate_logic(uint32_t p, Op a, Op b, char op) = 0;  // '&' '|' '^'
   virtual void popc(uint32_t d, Op a) = 0;
@@ -75,21 +131,35 @@ class Selector {
   virtual void float_to_float(uint32_t d, uint32_t to_bits, Op a, uint32_t from_bits, uint32_t rounding, bool ftz) = 0;
   virtual void round_to_integral(uint32_t d, Op a, uint32_t bits, uint32_t rounding, bool ftz) = 0;
   virtual void min_max_f64(uint32_t d, Op a, Op b, bool max) = 0;
-  virtual Op mufu_argument(Op a, uint32_t function) = 0;  // Pascal: range reduction
-  virtual void special_register(uint32_t d, ptx::SpecialRegister r) = 0;
+  virtual Op mufu_argument(Op a, uint32_t function) = 0;                 // Pascal: range reduction
+  virtual void family_register(uint32_t d, ptx::SpecialRegister r) = 0;  // special registers that differ
   virtual void load(const ptx::Instruction& i, uint32_t d, uint32_t size, Op at) = 0;
   virtual void store(const ptx::Instruction& i, Op at, Op data, uint32_t size) = 0;
   virtual void atomic(const ptx::Instruction& i, uint32_t d, Op at, Op data, Op swap) = 0;  // d RZ: no result
   virtual void shared_compare_and_swap(uint32_t d, Op at, Op compare, Op swap, bool wide) = 0;
   virtual void fence(ptx::Scope scope, bool sequential) = 0;
   virtual void barrier(Op id, Op count) = 0;
-  virtual void shuffle(uint32_t d, uint32_t p, Op a, Op lane, Op clamp, uint32_t mode) = 0;
-  virtual void vote(const ptx::Instruction& i, uint32_t d, Op p) = 0;
   virtual void converge(Op mask) = 0;  // before a .sync operation in divergent code
-  virtual void load_constant(uint32_t d, uint32_t bank, uint32_t offset, Op index, uint32_t size) = 0;
   virtual void variable_address(uint32_t d, const std::string& symbol, int64_t addend) = 0;
 
+  // --- the same on both families, made of the above
+  void min_max64(uint32_t d, Wide a, Wide b, bool max, bool is_signed);  // d is none of the sources
+  void special_register(uint32_t d, ptx::SpecialRegister r);
+  void shuffle(uint32_t d, uint32_t p, Op a, Op lane, Op clamp, uint32_t mode);
+  void vote(const ptx::Instruction& i, uint32_t d, Op p);
+  void load_constant(uint32_t d, uint32_t bank, uint32_t offset, Op index, uint32_t size);
+  // Shifts of 64 bits by a known amount of 32 and more; false for others.
+  bool shift_left_words(uint32_t d, Wide a, Op n);
+  bool shift_right_words(uint32_t d, Wide a, Op n, bool is_signed);
+
   // --- services
+  static Op none() { return {}; }
+  static Op pt(bool negated = false) { return predicate(isa::PT, negated); }
+  const Op rz = gpr(isa::RZ);
+  static uint32_t amount(Op n) { return is_immediate(n) ? static_cast<uint32_t>(n.value) : 0; }
+  static bool literal(Op n) { return is_immediate(n) || (is_register(n) && n.reg == isa::RZ); }
+  static uint32_t atom_op(ptx::AtomicOp op);  // code of ATOM, RED, ATOMS
+  Op keep_register(Op o);                     // a register, with its sign; constants and immediates are copied
   Emitted emit(Mnemonic m, std::initializer_list<Op> operands);
   Op temp(uint32_t width = 1) { return gpr(new_gpr(f_, width, true)); }
   uint32_t temp_predicate() { return new_predicate(f_, true); }

@@ -15,16 +15,11 @@ class PascalSelector final : public Selector {
   using Selector::Selector;
 
  private:
-  static Op none() { return {}; }
-  Op pt(bool negated = false) { return predicate(isa::PT, negated); }
-  const Op rz = gpr(isa::RZ);
   static bool small(const Op& o) { return is_immediate(o) && o.value >= -0x80000 && o.value < 0x80000; }
   static Op half(Op o) {
     o.part = 1;
     return o;
   }
-  static uint32_t amount(Op n) { return is_immediate(n) ? static_cast<uint32_t>(n.value) : 0; }
-  static bool literal(Op n) { return is_immediate(n) || (is_register(n) && n.reg == isa::RZ); }
   // A source in B's place: registers, constants, 20-bit immediates.
   Op source_b(Op o) {
     o = plain(o);
@@ -52,14 +47,6 @@ class PascalSelector final : public Selector {
       a = t;
     }
     iadd(gpr(d), keep_register(a), b);
-  }
-  Op keep_register(Op o) {
-    if (is_register(o)) return o;
-    bool negative = o.negated;
-    o.negated = false;
-    Op t = as_register(o);
-    t.negated = negative;
-    return t;
   }
   static uint64_t value64(Wide w) {
     auto value = [](Op o) { return is_immediate(o) ? static_cast<uint32_t>(o.value) : 0u; };
@@ -172,32 +159,14 @@ class PascalSelector final : public Selector {
   // Funnel shifts take the amount as a register or 6 bits.
   Op funnel_amount(Op n) { return is_immediate(n) && amount(n) < 64 ? n : as_register(n); }
   void shift_left64(uint32_t d, Wide a, Op n) override {
-    if (literal(n) && amount(n) >= 32) {
-      if (amount(n) > 63)
-        mov(d + 1, rz);
-      else if (amount(n) == 32)
-        mov(d + 1, a.lo);
-      else
-        shift_left(d + 1, a.lo, immediate(amount(n) - 32));
-      return mov(d, rz);
-    }
+    if (shift_left_words(d, a, n)) return;
     Op lo = as_register(a.lo), hi = as_register(a.hi);
     n = funnel_amount(n);
     emit(Mnemonic::SHF_L, {gpr(d + 1), lo, n, hi}).mod(ModifierKind::ShiftType, 2);
     shift_left(d, lo, n);
   }
   void shift_right64(uint32_t d, Wide a, Op n, bool is_signed) override {
-    if (literal(n) && amount(n) >= 32) {
-      Op hi = as_register(a.hi);
-      uint32_t k = amount(n) - 32;
-      if (k > 31 && !is_signed)
-        mov(d, rz);
-      else if (k == 0)
-        mov(d, hi);
-      else
-        shift_right(d, hi, immediate(k), is_signed);
-      return is_signed ? shift_right(d + 1, hi, immediate(31), true) : mov(d + 1, rz);
-    }
+    if (shift_right_words(d, a, n, is_signed)) return;
     Op lo = as_register(a.lo), hi = as_register(a.hi);
     n = funnel_amount(n);
     emit(Mnemonic::SHF_R, {gpr(d), lo, n, hi}).mod(ModifierKind::ShiftType, is_signed ? 3 : 2);
@@ -206,15 +175,6 @@ class PascalSelector final : public Selector {
   void funnel(uint32_t d, Op lo, Op hi, Op n, bool right, bool wrap) override {
     emit(right ? Mnemonic::SHF_R : Mnemonic::SHF_L, {gpr(d), as_register(lo), funnel_amount(n), as_register(hi)})
         .mod(ModifierKind::Wrap, wrap);
-  }
-  static Cmp mirrored(Cmp c) {
-    switch (c) {
-      case Cmp::LT: return Cmp::GT;
-      case Cmp::LE: return Cmp::GE;
-      case Cmp::GT: return Cmp::LT;
-      case Cmp::GE: return Cmp::LE;
-      default: return c;
-    }
   }
   void setp(uint32_t p, uint32_t q, Cmp c, Op a, Op b, bool is_signed, uint32_t combine, Op with) override {
     a = plain(a), b = plain(b);
@@ -249,12 +209,6 @@ class PascalSelector final : public Selector {
     a = plain(a), b = plain(b);
     if (!is_register(a)) std::swap(a, b);
     emit(Mnemonic::IMNMX, {gpr(d), as_register(a), source_b(b), pt(max)}).mod(ModifierKind::Signed, is_signed);
-  }
-  void min_max64(uint32_t d, Wide a, Wide b, bool max, bool is_signed) override {
-    uint32_t p = temp_predicate();
-    setp64(p, isa::PT, max ? Cmp::GT : Cmp::LT, a, b, is_signed, 0, pt());
-    select(d, a.lo, b.lo, predicate(p));
-    select(d + 1, a.hi, b.hi, predicate(p));
   }
   void abs32(uint32_t d, Op a) override {
     Op x = as_register(a), n = temp();
@@ -344,7 +298,7 @@ class PascalSelector final : public Selector {
     return t;
   }
 
-  void special_register(uint32_t d, ptx::SpecialRegister r) override {
+  void family_register(uint32_t d, ptx::SpecialRegister r) override {
     using S = ptx::SpecialRegister;
     auto s2r = [&](uint32_t number) { emit(Mnemonic::S2R, {gpr(d), special(number)}); };
     auto bank = [&](uint32_t offset) { mov(d, constant(0, offset)); };
@@ -354,27 +308,9 @@ class PascalSelector final : public Selector {
       emit(Mnemonic::BFE, {gpr(d), t, immediate(bits)}).mod(ModifierKind::Signed, 0);
     };
     switch (r) {
-      case S::tid_x: return s2r(0x21);
-      case S::tid_y: return s2r(0x22);
-      case S::tid_z: return s2r(0x23);
-      case S::ctaid_x: return s2r(0x25);
-      case S::ctaid_y: return s2r(0x26);
-      case S::ctaid_z: f_.uses_ctaid_z = true; return s2r(0x27);
-      case S::ntid_x: return bank(t_.ntid_offset);
-      case S::ntid_y: return bank(t_.ntid_offset + 4);
-      case S::ntid_z: return bank(t_.ntid_offset + 8);
-      case S::nctaid_x: return bank(t_.nctaid_offset);
-      case S::nctaid_y: return bank(t_.nctaid_offset + 4);
-      case S::nctaid_z: return bank(t_.nctaid_offset + 8);
-      case S::laneid: return s2r(0x00);
       case S::warpid: return field_of(0x03, 0x708);
       case S::smid: return field_of(0x03, 0x914);
       case S::nsmid: return field_of(0x02, 0x914);
-      case S::lanemask_eq: return s2r(0x38);
-      case S::lanemask_lt: return s2r(0x39);
-      case S::lanemask_le: return s2r(0x3a);
-      case S::lanemask_gt: return s2r(0x3b);
-      case S::lanemask_ge: return s2r(0x3c);
       case S::dynamic_smem_size: return bank(0xfc);
       case S::total_smem_size: return s2r(0x32);
       case S::clock:
@@ -425,20 +361,6 @@ class PascalSelector final : public Selector {
         return;
       }
       default: return unsupported(i, "generic addresses");
-    }
-  }
-  static uint32_t atom_op(ptx::AtomicOp op) {
-    using A = ptx::AtomicOp;
-    switch (op) {
-      case A::min: return 1;
-      case A::max: return 2;
-      case A::inc: return 3;
-      case A::dec: return 4;
-      case A::and_: return 5;
-      case A::or_: return 6;
-      case A::xor_: return 7;
-      case A::exch: return 8;
-      default: return 0;
     }
   }
   // Compare and swap take their data in consecutive registers.
@@ -510,26 +432,7 @@ class PascalSelector final : public Selector {
       emit(Mnemonic::BAR, {id, count});
     emit(Mnemonic::MEMBAR, {}).mod(ModifierKind::Scope, 0);
   }
-  void shuffle(uint32_t d, uint32_t p, Op a, Op lane, Op clamp, uint32_t mode) override {
-    emit(Mnemonic::SHFL, {predicate(p), gpr(d), a, lane, clamp}).mod(ModifierKind::ShuffleMode, mode);
-  }
-  void vote(const ptx::Instruction& i, uint32_t d, Op p) override {
-    using V = ptx::VoteMode;
-    switch (i.op == ptx::Opcode::activemask ? V::ballot : i.mods.vote) {
-      case V::ballot: emit(Mnemonic::VOTE, {gpr(d), predicate(isa::PT), p}).mod(ModifierKind::VoteMode, 1); break;
-      case V::all: emit(Mnemonic::VOTE, {none(), predicate(d), p}).mod(ModifierKind::VoteMode, 0); break;
-      case V::any: emit(Mnemonic::VOTE, {none(), predicate(d), p}).mod(ModifierKind::VoteMode, 1); break;
-      case V::uni: emit(Mnemonic::VOTE, {none(), predicate(d), p}).mod(ModifierKind::VoteMode, 2); break;
-      default: return unsupported(i);
-    }
-    if (error_.empty()) f_.insts.back().cooperative = true;
-  }
   void converge(Op) override {}  // lanes of a split warp meet only where the stack says so
-  void load_constant(uint32_t d, uint32_t bank, uint32_t offset, Op index, uint32_t size) override {
-    Op c = constant(bank, offset);
-    c.reg = index.reg;
-    emit(Mnemonic::LDC, {gpr(d), c}).mod(ModifierKind::Size, size);
-  }
   void variable_address(uint32_t, const std::string& symbol, int64_t) override {
     unsupported_here(fmt::format("address of the global variable {}", symbol));
   }

@@ -15,9 +15,6 @@ class VoltaSelector final : public Selector {
   using Selector::Selector;
 
  private:
-  static Op none() { return {}; }
-  Op pt(bool negated = false) { return predicate(isa::PT, negated); }
-  const Op rz = gpr(isa::RZ);
   bool sm90() const { return t_.sm >= 90; }
 
   // An operand for a slot that takes registers, immediates and constants: signs of immediates are folded.
@@ -57,15 +54,6 @@ class VoltaSelector final : public Selector {
     uint64_t v = -((uint64_t{value(w.hi)} << 32) | value(w.lo));
     auto half = [](uint32_t x) { return x ? immediate(static_cast<int32_t>(x)) : gpr(isa::RZ); };
     return {half(static_cast<uint32_t>(v)), half(static_cast<uint32_t>(v >> 32))};
-  }
-  // A register, with its sign; constants and immediates are copied.
-  Op keep_register(Op o) {
-    if (is_register(o)) return o;
-    bool negative = o.negated;
-    o.negated = false;
-    Op t = as_register(o);
-    t.negated = negative;
-    return t;
   }
   void mad(uint32_t d, Op a, Op b, Op c) override {
     a = plain(a), b = plain(b), c = plain(c);
@@ -125,8 +113,6 @@ class VoltaSelector final : public Selector {
         .mod(ModifierKind::High, high)
         .mod(ModifierKind::Wrap, wrap);
   }
-  static uint32_t amount(Op n) { return is_immediate(n) ? static_cast<uint32_t>(n.value) : 0; }
-  static bool literal(Op n) { return is_immediate(n) || (is_register(n) && n.reg == isa::RZ); }
   void shift_left(uint32_t d, Op a, Op n) override {
     if (literal(n) && amount(n) > 31) return mov(d, rz);
     shf(d, a, n, rz, false, 3, false);
@@ -139,31 +125,13 @@ class VoltaSelector final : public Selector {
     shf(d, rz, n, a, true, is_signed ? 2 : 3, true);
   }
   void shift_left64(uint32_t d, Wide a, Op n) override {
-    if (literal(n) && amount(n) >= 32) {
-      if (amount(n) > 63)
-        mov(d + 1, rz);
-      else if (amount(n) == 32)
-        mov(d + 1, a.lo);
-      else
-        shift_left(d + 1, a.lo, immediate(amount(n) - 32));
-      return mov(d, rz);
-    }
+    if (shift_left_words(d, a, n)) return;
     Op lo = as_register(a.lo);
     shf(d + 1, lo, n, a.hi, false, 1, true);
     shf(d, lo, n, rz, false, 3, false);
   }
   void shift_right64(uint32_t d, Wide a, Op n, bool is_signed) override {
-    if (literal(n) && amount(n) >= 32) {
-      Op hi = as_register(a.hi);
-      uint32_t k = amount(n) - 32;
-      if (k > 31 && !is_signed)
-        mov(d, rz);
-      else if (k == 0)
-        mov(d, hi);
-      else
-        shift_right(d, hi, immediate(k), is_signed);
-      return is_signed ? shift_right(d + 1, hi, immediate(31), true) : mov(d + 1, rz);
-    }
+    if (shift_right_words(d, a, n, is_signed)) return;
     Op hi = as_register(a.hi);
     shf(d, a.lo, n, hi, true, is_signed ? 0 : 1, false);
     shf(d + 1, rz, n, hi, true, is_signed ? 2 : 3, true);
@@ -182,15 +150,6 @@ class VoltaSelector final : public Selector {
         .mod(ModifierKind::Compare, static_cast<uint32_t>(c))
         .mod(ModifierKind::Signed, is_signed)
         .mod(ModifierKind::Bool, combine);
-  }
-  static Cmp mirrored(Cmp c) {
-    switch (c) {
-      case Cmp::LT: return Cmp::GT;
-      case Cmp::LE: return Cmp::GE;
-      case Cmp::GT: return Cmp::LT;
-      case Cmp::GE: return Cmp::LE;
-      default: return c;
-    }
   }
   void setp64(uint32_t p, uint32_t q, Cmp c, Wide a, Wide b, bool is_signed, uint32_t combine, Op with) override {
     if ((!is_register(a.lo) || !is_register(a.hi)) && is_register(b.lo) && is_register(b.hi))
@@ -214,12 +173,6 @@ class VoltaSelector final : public Selector {
     a = as_register(a);
     if (sm90() && b.kind == isa::OperandKind::constant) b = as_register(b);
     emit(sm90() ? Mnemonic::VIMNMX : Mnemonic::IMNMX, {gpr(d), a, b, pt(max)}).mod(ModifierKind::Signed, is_signed);
-  }
-  void min_max64(uint32_t d, Wide a, Wide b, bool max, bool is_signed) override {
-    uint32_t p = temp_predicate();
-    setp64(p, isa::PT, max ? Cmp::GT : Cmp::LT, a, b, is_signed, 0, pt());
-    select(d, a.lo, b.lo, predicate(p));
-    select(d + 1, a.hi, b.hi, predicate(p));
   }
   void abs32(uint32_t d, Op a) override { emit(Mnemonic::IABS, {gpr(d), as_register(a)}); }
   void predicate_logic(uint32_t p, Op a, Op b, char op) override {
@@ -336,31 +289,13 @@ class VoltaSelector final : public Selector {
   }
 
   // --- special registers -------------------------------------------------------------------------------------------------------
-  void special_register(uint32_t d, ptx::SpecialRegister r) override {
+  void family_register(uint32_t d, ptx::SpecialRegister r) override {
     using S = ptx::SpecialRegister;
     auto s2r = [&](uint32_t number) { emit(Mnemonic::S2R, {gpr(d), special(number)}); };
     auto bank = [&](uint32_t offset) { mov(d, constant(0, offset)); };
     switch (r) {
-      case S::tid_x: return s2r(0x21);
-      case S::tid_y: return s2r(0x22);
-      case S::tid_z: return s2r(0x23);
-      case S::ctaid_x: return s2r(0x25);
-      case S::ctaid_y: return s2r(0x26);
-      case S::ctaid_z: f_.uses_ctaid_z = true; return s2r(0x27);
-      case S::ntid_x: return bank(t_.ntid_offset);
-      case S::ntid_y: return bank(t_.ntid_offset + 4);
-      case S::ntid_z: return bank(t_.ntid_offset + 8);
-      case S::nctaid_x: return bank(t_.nctaid_offset);
-      case S::nctaid_y: return bank(t_.nctaid_offset + 4);
-      case S::nctaid_z: return bank(t_.nctaid_offset + 8);
-      case S::laneid: return s2r(0x00);
       case S::smid: return s2r(0x43);
       case S::nsmid: return bank(0x10c);
-      case S::lanemask_eq: return s2r(0x38);
-      case S::lanemask_lt: return s2r(0x39);
-      case S::lanemask_le: return s2r(0x3a);
-      case S::lanemask_gt: return s2r(0x3b);
-      case S::lanemask_ge: return s2r(0x3c);
       case S::dynamic_smem_size: return bank(0x2c);
       case S::warpid: {
         Op t = temp();
@@ -445,20 +380,6 @@ class VoltaSelector final : public Selector {
       default: return unsupported(i);
     }
   }
-  static uint32_t atom_op(ptx::AtomicOp op) {
-    using A = ptx::AtomicOp;
-    switch (op) {
-      case A::min: return 1;
-      case A::max: return 2;
-      case A::inc: return 3;
-      case A::dec: return 4;
-      case A::and_: return 5;
-      case A::or_: return 6;
-      case A::xor_: return 7;
-      case A::exch: return 8;
-      default: return 0;
-    }
-  }
   void atomic(const ptx::Instruction& i, uint32_t d, Op at, Op data, Op swap) override {
     const bool wide = ptx::type_bytes(i.type) == 8, is_float = ptx::is_floating(i.type);
     using A = ptx::AtomicOp;
@@ -537,20 +458,6 @@ class VoltaSelector final : public Selector {
     else
       emit(Mnemonic::BAR, {id, count});
   }
-  void shuffle(uint32_t d, uint32_t p, Op a, Op lane, Op clamp, uint32_t mode) override {
-    emit(Mnemonic::SHFL, {predicate(p), gpr(d), a, lane, clamp}).mod(ModifierKind::ShuffleMode, mode);
-  }
-  void vote(const ptx::Instruction& i, uint32_t d, Op p) override {
-    using V = ptx::VoteMode;
-    switch (i.op == ptx::Opcode::activemask ? V::ballot : i.mods.vote) {
-      case V::ballot: emit(Mnemonic::VOTE, {gpr(d), predicate(isa::PT), p}).mod(ModifierKind::VoteMode, 1); break;
-      case V::all: emit(Mnemonic::VOTE, {none(), predicate(d), p}).mod(ModifierKind::VoteMode, 0); break;
-      case V::any: emit(Mnemonic::VOTE, {none(), predicate(d), p}).mod(ModifierKind::VoteMode, 1); break;
-      case V::uni: emit(Mnemonic::VOTE, {none(), predicate(d), p}).mod(ModifierKind::VoteMode, 2); break;
-      default: return unsupported(i);
-    }
-    f_.insts.back().cooperative = true;
-  }
   void converge(Op mask) override {
     mask = plain(mask);
     if (sm90() && is_immediate(mask) && static_cast<uint32_t>(mask.value) == 0xffffffffu) {
@@ -559,11 +466,6 @@ class VoltaSelector final : public Selector {
     }
     if (!is_register(mask) && (sm90() || !is_immediate(mask))) mask = as_register(mask);
     emit(Mnemonic::WARPSYNC, {mask});
-  }
-  void load_constant(uint32_t d, uint32_t bank, uint32_t offset, Op index, uint32_t size) override {
-    Op c = constant(bank, offset);
-    c.reg = index.reg;
-    emit(Mnemonic::LDC, {gpr(d), c}).mod(ModifierKind::Size, size);
   }
   void variable_address(uint32_t, const std::string& symbol, int64_t) override {
     unsupported_here(fmt::format("address of the global variable {}", symbol));

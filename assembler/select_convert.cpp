@@ -1,0 +1,206 @@
+// mov, cvt and cvta (selection, both families).
+//
+// An integer result narrower than its register is extended to it by the signedness of its type. Conversions to 8 and 16 bits saturate in two steps.
+#include "assembler/select.h"
+
+namespace rndn::assembler {
+
+using ptx::Opcode;
+using ptx::Type;
+using OperandKind = ptx::Operand;
+
+void Selector::convert(const ptx::Instruction& i) {
+  const ptx::Operand &o0 = p_.operand(i, 0), &o1 = p_.operand(i, 1);
+  if (i.op == Opcode::cvta) {
+    const uint32_t d = destination(o0);
+    if (is_wide(i.type)) {
+      Wide a = source64(o1);
+      if (i.mods.space == ptx::Space::global) {
+        if (is_register(a.lo) && a.lo.reg == d) return;  // shares its source's register
+        mov(d, a.lo);
+        return mov(d + 1, a.hi);
+      }
+    }
+    return unsupported(i, "only global addresses convert to generic ones");
+  }
+  if (i.op == Opcode::mov) {
+    if (i.type == Type::pred) return predicate_logic(destination(o0), source_predicate(o1), predicate(isa::PT), '&');
+    if (o0.kind == OperandKind::vector) {  // unpack
+      Wide a{};
+      if (is_wide(i.type))
+        a = source64(o1);
+      else
+        a.lo = source(o1, i.type);
+      if (!is_wide(i.type) || o0.count != 2) {
+        if (is_wide(i.type) || o0.count != 2 || ptx::type_bytes(i.type) != 4) return unsupported(i);
+        Op low = as_register(a.lo), t = temp();
+        shift_right(t.reg, low, immediate(16), false);
+        const ptx::Operand &x = p_.vector_elements[o0.id], &y = p_.vector_elements[o0.id + 1];
+        if (x.kind == OperandKind::reg) mov(destination(x), low);
+        if (y.kind == OperandKind::reg) mov(destination(y), t);
+        return;
+      }
+      const ptx::Operand &x = p_.vector_elements[o0.id], &y = p_.vector_elements[o0.id + 1];
+      if (x.kind == OperandKind::reg) mov(destination(x), a.lo);
+      if (y.kind == OperandKind::reg) mov(destination(y), a.hi);
+      return;
+    }
+    if (o1.kind == OperandKind::vector) {  // pack
+      if (o1.count != 2) return unsupported(i);
+      const uint32_t d = destination(o0);
+      const ptx::Operand &x = p_.vector_elements[o1.id], &y = p_.vector_elements[o1.id + 1];
+      if (is_wide(i.type)) {
+        mov(d, source(x, Type::b32));
+        return mov(d + 1, source(y, Type::b32));
+      }
+      Op low = temp(), high = temp();
+      extend(low.reg, source(x, Type::b16), 16, false);
+      shift_left(high.reg, source(y, Type::b16), immediate(16));
+      return logic(d, low, high, 0xfc);
+    }
+    const uint32_t d = destination(o0);
+    if (is_wide(i.type)) {
+      if (o1.kind == OperandKind::special) return special_register(d, static_cast<ptx::SpecialRegister>(o1.id));
+      if (o1.kind == OperandKind::variable && m_.variables[o1.variable_id()].space == ptx::Space::global)
+        return variable_address(d, m_.variables[o1.variable_id()].name, o1.value);
+      Wide a = source64(o1);
+      if (is_register(a.lo) && a.lo.reg == d) return;
+      mov(d, a.lo);
+      return mov(d + 1, a.hi);
+    }
+    if (o1.kind == OperandKind::special) return special_register(d, static_cast<ptx::SpecialRegister>(o1.id));
+    Op a = source(o1, i.type);
+    if (is_register(a) && a.reg == d) return;
+    return mov(d, a);
+  }
+  // cvt
+  const Type to = i.type, from = i.type2;
+  const uint32_t d = destination(o0);
+  const uint32_t register_bytes = ptx::type_bytes(p_.registers[o0.reg_id()].type);
+  const uint32_t to_bits = 8 * ptx::type_bytes(to), from_bits = 8 * ptx::type_bytes(from);
+  if (to_bits > 64 || from_bits > 64 || to == Type::f16x2 || to == Type::bf16 || to == Type::bf16x2 ||
+      from == Type::bf16)
+    return unsupported(i);
+  if (!ptx::is_floating(to) && !ptx::is_floating(from)) {
+    Wide a = from_bits == 64 ? source64(o1) : Wide{source(o1, from), gpr(isa::RZ)};
+    if (i.mods.sat) {
+      if (from_bits == 64 || to_bits == 64) return unsupported(i);
+      Op x = a.lo;
+      if (from_bits < 32) x = temp(), extend(x.reg, a.lo, from_bits, ptx::is_signed(from));
+      const bool s = ptx::is_signed(from);
+      if (ptx::is_signed(to)) {
+        const int64_t most = (int64_t{1} << (to_bits - 1)) - 1;
+        if (s) {
+          Op y = temp();
+          min_max(y.reg, x, immediate(-most - 1), true, true);
+          x = y;
+        }
+        Op z = temp();
+        min_max(z.reg, x, immediate(most), false, s);
+        x = z;
+      } else {
+        if (s) {
+          Op y = temp();
+          min_max(y.reg, x, gpr(isa::RZ), true, true);
+          x = y;
+        }
+        if (to_bits < 32) {
+          Op z = temp();
+          min_max(z.reg, x, immediate((int64_t{1} << to_bits) - 1), false, false);
+          x = z;
+        }
+      }
+      return mov(d, x);
+    }
+    const bool wide_result = register_bytes == 8;
+    // The value modulo 2^to_bits, extended to the register by the destination's signedness.
+    Op low = a.lo;
+    bool extended_already = false;
+    if (from_bits < 32 && to_bits > from_bits) {
+      if (!wide_result) return extend(d, low, from_bits, ptx::is_signed(from));
+      Op t = temp();
+      extend(t.reg, low, from_bits, ptx::is_signed(from));
+      low = t, extended_already = true;
+    }
+    (void)extended_already;
+    if (to_bits < 32 && to_bits <= from_bits && register_bytes * 8 > to_bits) {
+      if (!wide_result) return extend(d, low, to_bits, ptx::is_signed(to));
+      Op t = temp();
+      extend(t.reg, low, to_bits, ptx::is_signed(to));
+      low = t;
+    }
+    if (!wide_result) return mov(d, low);
+    if (to_bits == 64 && from_bits == 64) {
+      mov(d, a.lo);
+      return mov(d + 1, a.hi);
+    }
+    const bool sign = to_bits == 64 ? ptx::is_signed(from) : ptx::is_signed(to);
+    if (sign) {
+      Op x = as_register(low);
+      mov(d, x);
+      return shift_right(d + 1, x, immediate(31), true);
+    }
+    mov(d, low);
+    return mov(d + 1, gpr(isa::RZ));
+  }
+  if (ptx::is_floating(to) && !ptx::is_floating(from)) {
+    if (i.mods.sat) return unsupported(i);
+    Op a;
+    uint32_t bits = from_bits;
+    if (from_bits == 64) {
+      a = pair_register(source64(o1));
+    } else {
+      a = from_bits < 32 ? extended(o1, from) : source(o1, from);
+      bits = 32;
+    }
+    return int_to_float(d, to_bits, as_register(a), bits, ptx::is_signed(from), float_rounding(i.mods.rounding));
+  }
+  // Float sources.
+  auto float_source = [&] {
+    if (from != Type::f64) return as_register(source(o1, from));
+    Op a = source_f64(o1);
+    if (is_register(a)) return a;
+    return pair_register(is_immediate(a) ? Wide{gpr(isa::RZ), a} : Wide{a, constant(a.bank, a.value + 4)});
+  };
+  if (!ptx::is_floating(to)) {
+    Op a = float_source();
+    const uint32_t rounding = integral_rounding(i.mods.rounding);
+    const bool s = ptx::is_signed(to);
+    if (to_bits == 64) return float_to_int(d, 64, s, a, from_bits, rounding, i.mods.ftz);
+    if (to_bits == 32) {
+      float_to_int(d, 32, s, a, from_bits, rounding, i.mods.ftz);
+      return;
+    }
+    Op t = temp(), u = temp();  // saturate in two steps
+    float_to_int(t.reg, 32, s, a, from_bits, rounding, i.mods.ftz);
+    if (!s) return min_max(d, t, immediate((1 << to_bits) - 1), false, false);
+    min_max(u.reg, t, immediate(-(1 << (to_bits - 1))), true, true);
+    return min_max(d, u, immediate((1 << (to_bits - 1)) - 1), false, true);
+  }
+  // Float to float.
+  Op a = float_source();
+  const bool integral = i.mods.rounding >= ptx::Rounding::rni;
+  if (i.mods.sat && !(to == Type::f32)) return unsupported(i);
+  uint32_t target = d;
+  if (i.mods.sat) target = temp().reg;
+  if (to == from) {
+    if (integral) {
+      round_to_integral(target, a, to_bits, integral_rounding(i.mods.rounding), i.mods.ftz);
+    } else if (to == Type::f64) {
+      mov(target, a);
+      mov(target + 1, gpr(a.reg + 1));
+    } else if (to == Type::f32) {
+      emit(Mnemonic::FADD, {gpr(target), a, negate(gpr(isa::RZ))}).mod(ModifierKind::FTZ, i.mods.ftz);
+    } else {
+      mov(target, a);
+    }
+  } else {
+    float_to_float(target, to_bits, a, from_bits, float_rounding(i.mods.rounding), i.mods.ftz);
+  }
+  if (i.mods.sat)
+    emit(Mnemonic::FADD, {gpr(d), gpr(target), negate(gpr(isa::RZ))})
+        .mod(ModifierKind::SAT, 1)
+        .mod(ModifierKind::FTZ, i.mods.ftz);
+}
+
+}  // namespace rndn::assembler
