@@ -90,7 +90,9 @@ struct Bench {
   std::vector<T> get(const Vector& v) {
     EXPECT_EQ(width(v.type), sizeof(T));
     uint64_t size = v.capacity;
-    if (v.size_slot) EXPECT_TRUE(device->copy_to_host(&size, v.size_slot, 8).ok());
+    if (v.size_slot) {
+      EXPECT_TRUE(device->copy_to_host(&size, v.size_slot, 8).ok());
+    }
     EXPECT_LE(size, v.capacity);
     std::vector<T> out(size);
     EXPECT_TRUE(device->copy_to_host(out.data(), v.data, size * sizeof(T)).ok());

@@ -110,6 +110,7 @@ TEST(Structure, DependenciesStayWithinTheArchitecture) {
       {"ptx", {"base"}},
       {"ptx_interpreter", {"base", "ptx"}},
       {"codegen", {"base", "frontend", "outliner", "ptx"}},
+      {"sql", {"base", "ptx", "device"}},
       {"isa", {"base"}},
       {"cubin", {"base"}},
       {"assembler", {"base", "ptx", "isa", "cubin"}},
@@ -120,8 +121,8 @@ TEST(Structure, DependenciesStayWithinTheArchitecture) {
       {"tpch", {"base", "frontend", "data"}},
       {"reference", {"base", "frontend", "data"}},
       {"runtime",
-       {"base", "frontend", "outliner", "ptx", "codegen", "isa", "cubin", "assembler", "simulator", "device", "cuda",
-        "data", "tpch", "reference"}},
+       {"base", "frontend", "outliner", "ptx", "codegen", "isa", "cubin", "assembler", "simulator", "device", "sql",
+        "cuda", "data", "tpch", "reference"}},
   };
   for (const Component& component : read_table()) {
     auto row = allowed.find(component.name);
