@@ -212,6 +212,15 @@ void Checker::assign(Statement& s) {
   }
   expression(s.value, wanted);
   const Expression& e = f.expressions[s.value];
+  if (e.types.empty() && s.targets.size() == 1 && !options.strict && !types.contains_wildcard(wanted) &&
+      e.kind == Expression::call && e.callee.kind == FunctionRef::user) {
+    // Leniency of horseir.md 7.3, test 12: as a variable that nothing is assigned to.
+    const Function& callee = program.functions[e.callee.function];
+    if (walk_.final_pass)
+      sink->warning("declared-type", e.span, "`{}` returns nothing: the value is the empty vector", name(callee.name))
+          .note(callee.name_span, "`{}` is declared here", name(callee.name));
+    return;
+  }
   if (e.types.size() != s.targets.size()) {
     bool failed = e.types.size() == 1 && e.types[0] == no_type;
     if (!failed)
@@ -290,12 +299,18 @@ void Checker::set_variable(VariableId id, TypeId type, Span span, const Expressi
     return;
   }
   if (assignable(v.type, type)) return;
-  // Leniency of horseir.md 7.3, tests 34 and 36: the variable takes the type of the value.
+  // Leniency of horseir.md 7.3, tests 9, 34 and 36, and of programs that name another integer type for a foreign key: the variable takes
+  // the type of the value.
+  const auto key_of_integers = [&](TypeId t) {
+    return types[t].kind == TypeKind::enumeration && types.is_basic(types[t].components[0]) &&
+           is_integer(types.basic_of(types[t].components[0]));
+  };
   bool from_builtin = value && value->kind == Expression::call && value->callee.kind == FunctionRef::builtin;
   bool list_for_basic = types.is_basic(v.type) && is_list(type);
-  bool float_for_integer = from_builtin && types.is_basic(v.type) && is_integer(types.basic_of(v.type)) &&
-                           types.is_basic(type) && is_float(types.basic_of(type));
-  if (!options.strict && v.type == declared && !v.is_parameter && (list_for_basic || float_for_integer)) {
+  bool float_for_less = from_builtin && types.is_basic(v.type) && is_real(types.basic_of(v.type)) &&
+                        types.is_basic(type) && is_float(types.basic_of(type));
+  bool another_key = key_of_integers(v.type) && key_of_integers(type);
+  if (!options.strict && v.type == declared && !v.is_parameter && (list_for_basic || float_for_less || another_key)) {
     sink->warning("declared-type", span, "`{}` is declared {} and becomes {}, the type of its value", name(v.name),
                   types.text(declared), types.text(type))
         .highlight(value ? value->span : span);
@@ -326,6 +341,16 @@ void Checker::return_values(Statement& s) {
     if (wanted == no_type) continue;
     if (got[i] == no_type || types.is_wildcard(got[i])) {
       if (got[i] == no_type && types.is_wildcard(wanted)) wanted = no_type;
+      continue;
+    }
+    // Leniency of horseir.md 7.3, test 34: the function returns the narrower integers that it has.
+    if (!options.strict && types.is_basic(wanted) && types.is_basic(got[i]) && is_integer(types.basic_of(wanted)) &&
+        is_integer(types.basic_of(got[i])) && wanted != got[i]) {
+      sink->warning("declared-type", s.results[i].span, "`{}` returns {}, the type of this value, not {}", name(f.name),
+                    types.text(got[i]), types.text(wanted))
+          .note(f.name_span, "`{}` is declared here", name(f.name));
+      wanted = got[i];
+      walk_.changed = true;
       continue;
     }
     if (got[i] == types.function() || !assignable(wanted, got[i])) {

@@ -371,6 +371,18 @@ struct Resolver {
     bindings[index(name)] = {variable, depth};
   }
 
+  // A variable of its own that hides the earlier one of the same name; its name in print is new.
+  void declare_again(Target& t) {
+    const size_t known = program.names->size();
+    NameId fresh{};
+    for (uint32_t n = 2; program.names->size() == known; ++n)
+      fresh = program.names->intern(fmt::format("{}_{}", text(t.name), n));
+    bindings.resize(program.names->size());
+    VariableId v = function->variables.add({fresh, t.declared_type, false, t.span});
+    bind(t.name, v);
+    t.id = index(v);
+  }
+
   void declare(Target& t) {
     if (t.name == sink_name) {
       sink.error("sink", t.span, "`_` drops a result and takes no type, got `{}`",
@@ -381,6 +393,9 @@ struct Resolver {
     Binding here = bindings[index(t.name)];
     if (!is_none(here.variable) && here.depth == depth) {
       const Variable& before = function->variables[here.variable];
+      // Two declarations with `?` may infer two types: two variables, of which the later one hides the earlier one.
+      if (program.types->is_wildcard(before.type) && program.types->is_wildcard(t.declared_type) && !options.strict)
+        return declare_again(t);
       bool open = program.types->is_wildcard(before.type) || program.types->is_wildcard(t.declared_type);
       if (before.type != t.declared_type && !open)
         sink.error("redeclaration", t.span, "`{}` is declared again with another type: expected {}, got {}",

@@ -148,6 +148,7 @@ class Interpreter {
 
   Result<void> assign(Frame& frame, const Statement& s) {
     ASSIGN_OR_RETURN(std::vector<Value> values, evaluate(frame, s.value));
+    if (values.empty() && s.targets.size() == 1) return {};  // a function without results: the target stays unassigned
     if (values.size() != s.targets.size())
       return input_error("{} targets for {} values", s.targets.size(), values.size());
     for (size_t i = 0; i < values.size(); ++i) {
