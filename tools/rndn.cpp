@@ -31,6 +31,7 @@ int run(int argc, char** argv) {
 
   std::vector<std::unique_ptr<tools::Command>> commands;
   commands.push_back(tools::run_command(program));
+  commands.push_back(tools::shell_command(program));
   commands.push_back(tools::check_command(program));
   commands.push_back(tools::compile_command(program));
   CLI::App* tpch = program.add_subcommand("tpch", "TPC-H: generate its data, run its queries");

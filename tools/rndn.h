@@ -85,7 +85,7 @@ struct Check {
 };
 // `rndn run` and `rndn tpch run`: compiles and runs the programs one after the other, prints results and report.
 int run_programs(const std::vector<NamedSource>& programs, const Flags& flags, std::shared_ptr<data::Source> source,
-                 DeviceChoice& device, Check* check);
+                 DeviceChoice device, Check* check);
 
 // Each command declares its flags and gives what runs when it was chosen.
 struct Command {
@@ -98,6 +98,7 @@ std::unique_ptr<Command> check_command(CLI::App& program);
 std::unique_ptr<Command> compile_command(CLI::App& program);
 std::unique_ptr<Command> tpch_generate_command(CLI::App& tpch);
 std::unique_ptr<Command> tpch_run_command(CLI::App& tpch);
+std::unique_ptr<Command> shell_command(CLI::App& program);
 std::unique_ptr<Command> devices_command(CLI::App& program);
 
 // The TPC-H queries that this binary carries.

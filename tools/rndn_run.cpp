@@ -5,9 +5,8 @@
 #include <set>
 
 #include "libraries/base/files.h"
-#include "runtime/engine.h"
-#include "runtime/tables.h"
 #include "tools/rndn.h"
+#include "tools/session.h"
 
 namespace rndn::tools {
 namespace {
@@ -24,89 +23,6 @@ Result<TimeTarget> time_target(const std::string& text) {
     return usage_error("--time is text, json, html or trace, with :FILE if wanted, not `{}`", text);
   if (colon != std::string::npos) target.file = text.substr(colon + 1);
   return target;
-}
-
-// Compiles and runs one program `repeat` times; results of the last run.
-Result<std::vector<reference::Value>> run_program(const NamedSource& program, const Flags& flags,
-                                                  runtime::CompileOptions options, DeviceChoice& choice,
-                                                  std::unique_ptr<runtime::Engine>& engine,
-                                                  const reference::Tables& tables, SourceManager& sources,
-                                                  hir::Program& typed, std::string& printed,
-                                                  std::vector<runtime::RunReport>& reports) {
-  DiagnosticSink sink;
-  Timings timings;
-  runtime::RunReport report{.program = program.name,
-                            .arch = "",
-                            .device = "cpu",
-                            .backend = "reference",
-                            .timings = {},
-                            .kernels = {},
-                            .fallbacks = {}};
-  device::Device* device = nullptr;
-  FileId file = sources.add(program.file, program.text);
-  if (choice.is_cpu() || choice.is_starting()) {
-    // While a GPU starts (0.3 s), the columns that the program reads can load. A program that is wrong ends here: no device is needed to say so.
-    DiagnosticSink early_sink;
-    Timings early_timings;
-    runtime::CompileOptions typed_only = options;
-    typed_only.until = runtime::Stage::typed;
-    auto early = runtime::compile(file, sources, typed_only, early_sink, early_timings);
-    if (!early) {
-      early_sink.sort_by_position();
-      print_diagnostics(early_sink, sources);
-      return early.error();
-    }
-    auto scope = timings.measure(Phase::data, "prefetch");
-    for (const auto& [table, columns] : runtime::columns_read(early->program))
-      (void)tables.prefetch(table, columns).ok();  // a problem is met again, and said, by the run
-  }
-  if (choice.is_cpu()) {
-    options.until = runtime::Stage::typed;
-  } else {
-    ASSIGN_OR_RETURN(device, choice.open());
-    if (!engine) engine = std::make_unique<runtime::Engine>(*device, tables);
-    if (flags.arch.empty()) options.target = device->info().target;
-    if (options.backend.kind == runtime::Backend::driver && device->info().is_simulator)
-      return usage_error("--backend driver needs a GPU: the simulator has no PTX compiler");
-    report.arch = options.target;
-    report.device = device->info().name;
-    report.backend = options.backend.text();
-  }
-  auto compiled = runtime::compile(file, sources, options, sink, timings);
-  sink.sort_by_position();
-  print_diagnostics(sink, sources);
-  if (!compiled) return compiled.error();
-  typed = compiled->program;
-
-  std::unique_ptr<runtime::Engine::Plan> plan;
-  if (device) {
-    runtime::EngineOptions engine_options{
-        .strict = flags.strict, .allow_fallback = !flags.no_fallback, .measure_kernels = !flags.time.empty()};
-    ASSIGN_OR_RETURN(plan, engine->plan(*compiled, sources, engine_options, timings));
-    for (const std::string& f : plan->fallbacks())
-      std::fprintf(stderr, "warning: %s runs on the reference interpreter\n", f.c_str());
-    report.fallbacks = plan->fallbacks();
-  }
-  std::vector<reference::Value> results;
-  for (unsigned run = 1; run <= flags.repeat; ++run) {
-    report.run = run;
-    report.kernels.clear();
-    std::string said;
-    if (device) {
-      ASSIGN_OR_RETURN(results, engine->run(*plan, timings, &said, &report.kernels));
-    } else {
-      auto scope = timings.measure(Phase::cpu, "reference interpreter");
-      runtime::TimedTables timed(tables, timings);
-      ASSIGN_OR_RETURN(results, reference::run(compiled->program, timed, sources, &said));
-    }
-    if (run == flags.repeat) printed = std::move(said);
-    if (!flags.time.empty()) {
-      report.timings = timings;
-      reports.push_back(report);
-    }
-    timings.reset();
-  }
-  return results;
 }
 
 // Where results go: one file, or one csv file per program.
@@ -183,7 +99,7 @@ class RunCommand final : public Command {
     if (!programs) return fail(programs.error());
     auto source = open_data(flags_.data);
     if (!source) return fail(source.error());
-    return run_programs(*programs, flags_, *source, *device, nullptr);
+    return run_programs(*programs, flags_, *source, *std::move(device), nullptr);
   }
 
  private:
@@ -194,7 +110,7 @@ class RunCommand final : public Command {
 }  // namespace
 
 int run_programs(const std::vector<NamedSource>& programs, const Flags& flags, std::shared_ptr<data::Source> source,
-                 DeviceChoice& device, Check* check) {
+                 DeviceChoice device, Check* check) {
   runtime::Format format = runtime::Format::table;
   runtime::find_format(flags.format, format);
   TimeTarget time;
@@ -203,33 +119,22 @@ int run_programs(const std::vector<NamedSource>& programs, const Flags& flags, s
     if (!target) return fail(target.error());
     time = *target;
   }
-  auto options = compile_options(flags);
-  if (!options) return fail(options.error());
-  std::unique_ptr<reference::Tables> tables;
-  if (source) {
-    tables = std::make_unique<runtime::SourceTables>(source);
-    options->schema = &source->schema();
-  } else {
-    tables = std::make_unique<runtime::NoTables>();
-  }
   Output output(flags, format, programs.size());
   if (auto started = output.start(programs); !started) return fail(started.error());
 
-  std::unique_ptr<runtime::Engine> engine;
+  Session session(std::move(source), std::move(device));
   std::vector<runtime::RunReport> reports;
-  SourceManager sources;
   int exit_code = 0;
   for (const NamedSource& program : programs) {
-    hir::Program typed;
-    std::string printed;
-    auto results = run_program(program, flags, *options, device, engine, *tables, sources, typed, printed, reports);
-    if (!results) {
-      exit_code = std::max(exit_code, fail(results.error()));
+    auto outcome = session.run(program, flags, !flags.time.empty());
+    if (!outcome) {
+      exit_code = std::max(exit_code, fail(outcome.error()));
       break;
     }
-    if (auto added = output.add(program.name, printed, *results); !added) return fail(added.error());
+    if (auto added = output.add(program.name, outcome->printed, outcome->results); !added) return fail(added.error());
+    reports.insert(reports.end(), outcome->reports.begin(), outcome->reports.end());
     if (check) {
-      auto right = check->check(program, typed, sources, *results, *tables);
+      auto right = check->check(program, outcome->typed, session.sources(), outcome->results, session.tables());
       if (!right) exit_code = std::max(exit_code, fail(right.error()));
     }
   }

@@ -136,7 +136,7 @@ class TpchRunCommand final : public Command {
     if (!source) return fail(source.error());
     std::optional<Verifier> verifier;
     if (!verify_.empty()) verifier.emplace(verify_ == "reference" ? "" : verify_);
-    return run_programs(programs, flags_, *source, *device, verifier ? &*verifier : nullptr);
+    return run_programs(programs, flags_, *source, *std::move(device), verifier ? &*verifier : nullptr);
   }
 
  private:

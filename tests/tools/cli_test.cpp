@@ -387,4 +387,33 @@ TEST_F(Cli, DevicesListGpusOfTheDriver) {
          "");
 }
 
+TEST_F(Cli, ShellRunsWhatIsTypedAndKeepsGoingAfterErrors) {
+  write("p.hir", program("        n:i64 = @len((1,2,3):i64);\n        return n;\n"));
+  write("input", std::string("p.hir\n.format csv\n.query 6\n.nothing\nmodule m { // {\n") +
+                     "import Builtin.*; def main():i64 {\n x:i64 = @sum((1,2):i64); return x; } }\nmodule w { def "
+                     "main():i64 { return y; } }\n" +
+                     ".time on\n.format table\np.hir\n.quit\nnot read\n");
+  Ran r = run("rndn shell --data tpch:0.01 --device sim < input");
+  EXPECT_EQ(r.out,
+            "value\n-----\n    3\n(1 row)\nrevenue\r\n1193053.2253\r\nvalue\r\n3\r\nvalue\n-----\n    3\n(1 row)\n")
+      << r.err;
+  EXPECT_EQ(r.exit_code, 2) << "the worst of the errors in between";
+  EXPECT_THAT(r.err, HasSubstr("`.nothing` is no command of the shell"));
+  EXPECT_THAT(r.err, HasSubstr("<input2>:1:36: error: `y` is not declared here"));
+  EXPECT_THAT(r.err, HasSubstr("execute")) << "the timing tree";
+  EXPECT_EQ(r.err.find("rndn>"), std::string::npos) << "a prompt is for terminals";
+}
+
+TEST_F(Cli, ShellTellsWhatTablesThereAre) {
+  write("input", ".tables\n");
+  Ran r = run("rndn shell --data tpch:0.01 --device cpu < input");
+  EXPECT_EQ(r.exit_code, 0) << r.err;
+  EXPECT_THAT(r.out, HasSubstr("lineitem\n    l_orderkey           enum<i32> (orders.o_orderkey)\n"));
+  r = run("rndn shell --device cpu < input");
+  EXPECT_EQ(r.exit_code, 2);
+  EXPECT_EQ(r.err, "error: there are no tables without --data\n");
+  write("input", "module m { def main() {");
+  EXPECT_EQ(run("rndn shell --device cpu < input").exit_code, 1) << "input that ends within a program";
+}
+
 }  // namespace

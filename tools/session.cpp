@@ -1,0 +1,97 @@
+#include "tools/session.h"
+
+#include <cstdio>
+
+namespace rndn::tools {
+
+Session::Session(std::shared_ptr<data::Source> source, DeviceChoice device)
+    : source_(std::move(source)), choice_(std::move(device)) {
+  if (source_)
+    tables_ = std::make_unique<runtime::SourceTables>(source_);
+  else
+    tables_ = std::make_unique<runtime::NoTables>();
+}
+
+Result<device::Device*> Session::device() { return choice_.open(); }
+
+Result<Session::Outcome> Session::run(const NamedSource& program, const Flags& flags, bool want_reports) {
+  ASSIGN_OR_RETURN(runtime::CompileOptions options, compile_options(flags));
+  if (source_) options.schema = &source_->schema();
+  Outcome outcome;
+  DiagnosticSink sink;
+  Timings timings;
+  runtime::RunReport report{.program = program.name,
+                            .arch = "",
+                            .device = "cpu",
+                            .backend = "reference",
+                            .timings = {},
+                            .kernels = {},
+                            .fallbacks = {}};
+  device::Device* device = nullptr;
+  const FileId file = sources_.add(program.file, program.text);
+  if (choice_.is_cpu() || choice_.is_starting()) {
+    // While a GPU starts (0.3 s), the columns that the program reads can load. A program that is wrong ends here: no device is needed to say so.
+    DiagnosticSink early_sink;
+    Timings early_timings;
+    runtime::CompileOptions typed_only = options;
+    typed_only.until = runtime::Stage::typed;
+    auto early = runtime::compile(file, sources_, typed_only, early_sink, early_timings);
+    if (!early) {
+      early_sink.sort_by_position();
+      print_diagnostics(early_sink, sources_);
+      return early.error();
+    }
+    auto scope = timings.measure(Phase::data, "prefetch");
+    for (const auto& [table, columns] : runtime::columns_read(early->program))
+      (void)tables_->prefetch(table, columns).ok();  // a problem is met again, and said, by the run
+  }
+  if (choice_.is_cpu()) {
+    options.until = runtime::Stage::typed;
+  } else {
+    ASSIGN_OR_RETURN(device, choice_.open());
+    if (!engine_) engine_ = std::make_unique<runtime::Engine>(*device, *tables_);
+    if (flags.arch.empty()) options.target = device->info().target;
+    if (options.backend.kind == runtime::Backend::driver && device->info().is_simulator)
+      return usage_error("--backend driver needs a GPU: the simulator has no PTX compiler");
+    report.arch = options.target;
+    report.device = device->info().name;
+    report.backend = options.backend.text();
+  }
+  auto compiled = runtime::compile(file, sources_, options, sink, timings);
+  sink.sort_by_position();
+  print_diagnostics(sink, sources_);
+  if (!compiled) return compiled.error();
+  outcome.typed = compiled->program;
+
+  std::unique_ptr<runtime::Engine::Plan> plan;
+  if (device) {
+    runtime::EngineOptions engine_options{
+        .strict = flags.strict, .allow_fallback = !flags.no_fallback, .measure_kernels = want_reports};
+    ASSIGN_OR_RETURN(plan, engine_->plan(*compiled, sources_, engine_options, timings));
+    for (const std::string& f : plan->fallbacks())
+      std::fprintf(stderr, "warning: %s runs on the reference interpreter\n", f.c_str());
+    report.fallbacks = plan->fallbacks();
+    outcome.fallbacks = report.fallbacks.size();
+  }
+  for (unsigned run = 1; run <= flags.repeat; ++run) {
+    report.run = run;
+    report.kernels.clear();
+    std::string said;
+    if (device) {
+      ASSIGN_OR_RETURN(outcome.results, engine_->run(*plan, timings, &said, &report.kernels));
+    } else {
+      auto scope = timings.measure(Phase::cpu, "reference interpreter");
+      runtime::TimedTables timed(*tables_, timings);
+      ASSIGN_OR_RETURN(outcome.results, reference::run(compiled->program, timed, sources_, &said));
+    }
+    if (run == flags.repeat) outcome.printed = std::move(said);
+    if (want_reports) {
+      report.timings = timings;
+      outcome.reports.push_back(report);
+    }
+    timings.reset();
+  }
+  return outcome;
+}
+
+}  // namespace rndn::tools

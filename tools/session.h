@@ -1,0 +1,42 @@
+// Programs run one after the other with data, device and library modules kept: what `rndn run`, `rndn tpch run`, `rndn shell` and
+// `rndn bench` share.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/engine.h"
+#include "runtime/tables.h"
+#include "tools/rndn.h"
+
+namespace rndn::tools {
+
+class Session {
+ public:
+  // `source` may be null: no tables. The device opens when the first program needs it.
+  Session(std::shared_ptr<data::Source> source, DeviceChoice device);
+
+  struct Outcome {
+    hir::Program typed;
+    std::vector<reference::Value> results;    // of the last run
+    std::string printed;                      // by @print, in the last run
+    std::vector<runtime::RunReport> reports;  // one per run, when they are wanted
+    size_t fallbacks = 0;
+  };
+  // Compiles the program and runs it flags.repeat times. Diagnostics and warnings go to stderr as they come.
+  Result<Outcome> run(const NamedSource& program, const Flags& flags, bool want_reports);
+
+  const SourceManager& sources() const { return sources_; }
+  const reference::Tables& tables() const { return *tables_; }
+  const data::Source* source() const { return source_.get(); }
+  Result<device::Device*> device();  // opens it; not with --device cpu
+
+ private:
+  std::shared_ptr<data::Source> source_;
+  std::unique_ptr<reference::Tables> tables_;
+  DeviceChoice choice_;
+  std::unique_ptr<runtime::Engine> engine_;
+  SourceManager sources_;
+};
+
+}  // namespace rndn::tools
