@@ -20,10 +20,11 @@ struct Value {
   ShapeId shape = none<ShapeId>();     // none: not assigned yet (Init)
   ObjectId object = none<ObjectId>();  // none: a literal
   std::optional<int64_t> constant;     // an integer scalar that is known
+  SizeId size = none<SizeId>();        // an integer scalar that is that size: the result of `len`
   NameId text = none<NameId>();        // a text scalar that is known: table and column names
   Span origin;                         // where the value was made
   bool operator==(const Value& o) const {
-    return shape == o.shape && object == o.object && constant == o.constant && text == o.text;
+    return shape == o.shape && object == o.object && constant == o.constant && size == o.size && text == o.text;
   }
 };
 
@@ -47,6 +48,8 @@ enum class Place : uint8_t {
   gpu,      // can be part of a kernel
 };
 
+inline constexpr uint32_t none_node = UINT32_MAX;
+
 // A statement of a block. Control flow is one node with everything that happens inside it.
 struct Node {
   hir::StatementId statement{};
@@ -56,9 +59,14 @@ struct Node {
   bool reduction = false;
   bool positional = false;   // its result depends on positions in its argument: no lazily compressed input
   bool elementwise = false;  // a scalar one may be computed by every thread of any kernel
+  bool unused = false;       // its value is read by nobody and it has no effects: not emitted
   uint8_t sync_in = 0;
   bool sync_out = false;
-  ShapeId geometry = none<ShapeId>();  // gpu and neutral: vector shape with one element per thread
+  // gpu and neutral: a vector with an element per thread, or a list whose cells' elements are shared among the threads
+  ShapeId geometry = none<ShapeId>();
+  // range, vector: the node `n = len(v)` that gives the length, where v is the same here as there. The node reads v in place of n, and the
+  // kernel gets a copy of that statement. none_node: the length is a constant.
+  uint32_t length_from = none_node;
   std::vector<hir::VariableId> reads, writes;
   std::vector<uint8_t> read_arguments;  // parallel to reads: the argument position (bits as in sync_in)
 };
@@ -79,6 +87,15 @@ struct BlockGraph {
 // The expression that does the work: casts peeled off.
 hir::ExpressionId innermost(const hir::Function& function, hir::ExpressionId id);
 
+// The builtin that the statement calls, or nothing.
+std::optional<hir::Builtin> called_builtin(const hir::Function& function, const hir::Statement& statement);
+
+// The builtin that an each form applies (its function literal), or nothing when it is none.
+std::optional<hir::Builtin> applied_builtin(const hir::Program& program, const hir::Expression& call);
+
+// The operand that a thread may read anywhere, not only at its own element: what `index` and `index_a` take elements from; -1: none.
+int whole_operand(const hir::Program& program, const hir::Expression& expression);
+
 BlockGraph build_graph(const hir::Program& program, const hir::Function& function, hir::BlockId block,
                        const Shapes& shapes, ShapeTable& table, bool text_codes, std::vector<Decision>& decisions);
 
@@ -86,11 +103,18 @@ BlockGraph build_graph(const hir::Program& program, const hir::Function& functio
 
 // Decides where the statement runs and with how many threads; fills place, geometry and flags of `node`.
 // Returns why it stays on the host, or an empty view.
+// What depends on other statements is build_graph's: `len` of what no kernel computes, `range` with a length, `raze`.
 std::string_view place_statement(const hir::Program& program, const hir::Function& function,
                                  const StatementFacts& facts, ShapeTable& table, bool text_codes, Node& node);
 
 // True when `inner` is `outer` or a compression of it, however deep.
 bool is_compression_of(const ShapeTable& table, SizeId inner, SizeId outer);
+
+// A list whose cells are single values: a value per cell.
+bool has_scalar_cells(const ShapeTable& table, ShapeId shape);
+
+// True when a statement of geometry `inner` can be part of a kernel of geometry `outer`, as far as sizes go.
+bool runs_within(const ShapeTable& table, ShapeId inner, ShapeId outer);
 
 // --- fuse.cpp -----------------------------------------------------------------------------------------------------------------
 

@@ -7,12 +7,15 @@
 // argument complete; a reduction that feeds `raze` is the exception (horseir.md, 5.4).
 // Cost: O(statements x live definitions). Leaves out: dependences across blocks, which the host program's order keeps.
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "outliner/analysis.h"
 
 namespace rndn::outliner {
 namespace {
 
+using hir::Builtin;
 using hir::StatementId;
 using hir::VariableId;
 
@@ -25,14 +28,14 @@ void add_write(Node& node, VariableId v) {
   if (std::find(node.writes.begin(), node.writes.end(), v) == node.writes.end()) node.writes.push_back(v);
 }
 
-void collect(const hir::Function& f, StatementId id, Node& node);
-void collect_block(const hir::Function& f, hir::BlockId block, Node& node) {
+void collect(const hir::Program& program, const hir::Function& f, StatementId id, Node& node);
+void collect_block(const hir::Program& program, const hir::Function& f, hir::BlockId block, Node& node) {
   if (is_none(block)) return;
-  for (StatementId id : f.blocks[block].statements) collect(f, id, node);
+  for (StatementId id : f.blocks[block].statements) collect(program, f, id, node);
 }
 
 // Reads, writes and effects of a statement and of all that is nested in it.
-void collect(const hir::Function& f, StatementId id, Node& node) {
+void collect(const hir::Program& program, const hir::Function& f, StatementId id, Node& node) {
   const hir::Statement& s = f.statements[id];
   if (!is_none(s.value)) {
     const hir::Expression& e = f.expressions[innermost(f, s.value)];
@@ -48,13 +51,16 @@ void collect(const hir::Function& f, StatementId id, Node& node) {
           case hir::Builtin::print:
           case hir::Builtin::rand:
           case hir::Builtin::randk:
-          case hir::Builtin::seed:
+          case hir::Builtin::seed: node.ordered = true; break;
           case hir::Builtin::each:
           case hir::Builtin::each_item:
           case hir::Builtin::each_left:
-          case hir::Builtin::each_right:
-            node.ordered = true;  // the each forms may call user functions
+          case hir::Builtin::each_right: {  // a user function may do anything
+            const auto f = applied_builtin(program, e);
+            node.ordered |= !f || *f == hir::Builtin::print || *f == hir::Builtin::rand || *f == hir::Builtin::randk ||
+                            *f == hir::Builtin::seed;
             break;
+          }
           default: break;
         }
     }
@@ -69,8 +75,8 @@ void collect(const hir::Function& f, StatementId id, Node& node) {
     case hir::Statement::repeat: add_read(node, s.condition, 0); [[fallthrough]];
     case hir::Statement::block:
       node.ordered = true;
-      collect_block(f, s.body, node);
-      collect_block(f, s.otherwise, node);
+      collect_block(program, f, s.body, node);
+      collect_block(program, f, s.otherwise, node);
       break;
     case hir::Statement::return_:
       for (const hir::Operand& o : s.results) add_read(node, o, 0);
@@ -86,44 +92,122 @@ void collect(const hir::Function& f, StatementId id, Node& node) {
   }
 }
 
-bool is_raze(const hir::Function& f, const Node& node) {
-  const hir::Statement& s = f.statements[node.statement];
-  if (is_none(s.value)) return false;
-  const hir::Expression& e = f.expressions[innermost(f, s.value)];
-  return e.kind == hir::Expression::call && e.callee.kind == hir::FunctionRef::builtin &&
-         e.callee.builtin_id == hir::Builtin::raze;
+struct Accesses {
+  std::vector<uint32_t> definitions;  // that may reach the end so far
+  std::vector<uint32_t> uses;         // since the last sure definition
+};
+
+struct Builder {
+  const hir::Program& program;
+  const hir::Function& function;
+  const Shapes& shapes;
+  ShapeTable& table;
+  std::vector<Decision>& decisions;
+  BlockGraph graph;
+  IdVector<VariableId, Accesses> accesses;
+  // Per `len` node: the definitions of its argument that reached it.
+  std::map<uint32_t, std::vector<uint32_t>> measured;
+};
+
+// Leaves a GPU statement to the host.
+void to_host(Builder& b, Node& node, std::string_view why) {
+  node.place = Place::host;
+  node.geometry = none<ShapeId>();
+  b.decisions.push_back({.first = b.function.statements[node.statement].targets[0].name, .why = why});
+}
+
+// `range` and `vector`: the length is that of a vector at hand when its only definition is `len` of it. The node reads the vector instead.
+bool take_length(Builder& b, Node& node) {
+  if (node.read_arguments.empty() || node.read_arguments[0] != 0) return false;
+  const std::vector<uint32_t>& definitions = b.accesses[node.reads[0]].definitions;
+  if (definitions.size() != 1) return false;
+  const auto known = b.measured.find(definitions[0]);
+  if (known == b.measured.end()) return false;
+  const Node& length = b.graph.nodes[definitions[0]];
+  const VariableId v = length.reads[0];
+  const ShapeId shape = b.shapes.statements[length.statement].operands[0].shape;
+  if (b.accesses[v].definitions != known->second || b.table[shape].kind != Shape::vector) return false;
+  node.length_from = definitions[0];
+  node.reads[0] = v;
+  // How many elements a mask selects is known when its kernel is done; all other sizes before a kernel starts.
+  if (b.table[b.table[shape].size].kind == Size::compressed) node.sync_in |= 1;
+  return true;
+}
+
+// What place_statement cannot know, since it follows from the definitions that reach the node.
+void place_by_operands(Builder& b, uint32_t n) {
+  Node& node = b.graph.nodes[n];
+  if (node.place != Place::gpu) return;
+  const hir::Statement& s = b.function.statements[node.statement];
+  const std::optional<Builtin> builtin = called_builtin(b.function, s);
+  if (!builtin) return;
+  const auto all_defined = [&](VariableId v, auto&& test) {
+    const std::vector<uint32_t>& d = b.accesses[v].definitions;
+    return !d.empty() && std::all_of(d.begin(), d.end(), [&](uint32_t k) { return test(b.graph.nodes[k]); });
+  };
+  switch (*builtin) {
+    case Builtin::range:
+    case Builtin::vector:
+      if (!b.shapes.statements[node.statement].operands[0].constant && !take_length(b, node))
+        to_host(b, node, "its length is only known at run time");
+      break;
+    case Builtin::len:
+      if (!all_defined(node.reads[0], [](const Node& d) { return d.place == Place::gpu; }))
+        to_host(b, node, "the host knows the size");
+      break;
+    case Builtin::raze:
+      if (!all_defined(node.reads[0], [](const Node& d) { return d.place == Place::gpu && d.reduction; }))
+        to_host(b, node, "its cells lie in one piece");
+      break;
+    default: break;
+  }
+}
+
+// A `len` on the host that only kernels read, which have copies of it, is not emitted.
+void drop_lengths(Builder& b, hir::BlockId block) {
+  std::set<VariableId> own;
+  for (StatementId id : b.function.blocks[block].statements)
+    for (const hir::Target& t : b.function.statements[id].targets)
+      if (t.kind == hir::Target::variable && t.declares) own.insert(t.variable_id());
+  for (auto& [n, definitions] : b.measured) {
+    Node& node = b.graph.nodes[n];
+    const std::vector<uint32_t>& out = b.graph.successors[n];
+    node.unused = node.place == Place::host && node.writes.size() == 1 && own.count(node.writes[0]) &&
+                  std::none_of(out.begin(), out.end(), [&](uint32_t e) {
+                    return b.graph.edges[e].kind == Edge::true_ || b.graph.edges[e].kind == Edge::output;
+                  });
+  }
 }
 
 }  // namespace
 
 BlockGraph build_graph(const hir::Program& program, const hir::Function& function, hir::BlockId block,
                        const Shapes& shapes, ShapeTable& table, bool text_codes, std::vector<Decision>& decisions) {
-  BlockGraph graph;
+  Builder b{program, function, shapes, table, decisions, {}, {}, {}};
+  b.accesses.resize(function.variables.size());
+  BlockGraph& graph = b.graph;
+  IdVector<VariableId, Accesses>& accesses = b.accesses;
+  graph.nodes.reserve(function.blocks[block].statements.size());
+  const auto synchronised = [&](const Node& from, const Node& to, uint8_t argument) {
+    // A copy passes on what its source is, and must be complete where its reader asks for that.
+    if (from.place == Place::host || to.place == Place::host) return false;
+    if (from.reduction && called_builtin(function, function.statements[to.statement]) == Builtin::raze) return false;
+    return from.sync_out || (to.sync_in >> argument & 1);
+  };
+
+  uint32_t last_ordered = none_node, last_barrier = none_node;
   for (StatementId id : function.blocks[block].statements) {
-    Node node{.statement = id};
-    collect(function, id, node);
+    const auto n = static_cast<uint32_t>(graph.nodes.size());
+    graph.nodes.push_back({.statement = id});
+    Node& node = graph.nodes.back();
+    collect(program, function, id, node);
     const std::string_view why = place_statement(program, function, shapes.statements[id], table, text_codes, node);
     const hir::Statement& s = function.statements[id];
     if (!why.empty() && s.kind == hir::Statement::assign && !s.targets.empty())
       decisions.push_back({.first = s.targets[0].name, .why = why});
-    graph.nodes.push_back(std::move(node));
-  }
-
-  const auto synchronised = [&](const Node& from, const Node& to, uint8_t argument) {
-    // A copy passes on what its source is, and must be complete where its reader asks for that.
-    if (from.place == Place::host || to.place == Place::host) return false;
-    if (from.reduction && is_raze(function, to)) return false;
-    return from.sync_out || (to.sync_in >> argument & 1);
-  };
-
-  struct Accesses {
-    std::vector<uint32_t> definitions;  // that may reach the end so far
-    std::vector<uint32_t> uses;         // since the last sure definition
-  };
-  IdVector<VariableId, Accesses> accesses(function.variables.size());
-  uint32_t last_ordered = UINT32_MAX, last_barrier = UINT32_MAX;
-  for (uint32_t n = 0; n < graph.nodes.size(); ++n) {
-    Node& node = graph.nodes[n];
+    place_by_operands(b, n);
+    if (s.targets.size() == 1 && !node.reads.empty() && called_builtin(function, s) == Builtin::len)
+      b.measured[n] = accesses[node.reads[0]].definitions;
     for (size_t r = 0; r < node.reads.size(); ++r) {
       Accesses& a = accesses[node.reads[r]];
       for (uint32_t d : a.definitions)
@@ -131,9 +215,8 @@ BlockGraph build_graph(const hir::Program& program, const hir::Function& functio
             {Edge::true_, synchronised(graph.nodes[d], node, node.read_arguments[r]), d, n, node.reads[r]});
       a.uses.push_back(n);
     }
-    const hir::Statement::Kind kind = function.statements[node.statement].kind;
     const bool sure =
-        kind == hir::Statement::assign || kind == hir::Statement::expression || kind == hir::Statement::declare;
+        s.kind == hir::Statement::assign || s.kind == hir::Statement::expression || s.kind == hir::Statement::declare;
     for (VariableId v : node.writes) {
       Accesses& a = accesses[v];
       for (uint32_t u : a.uses)
@@ -146,13 +229,13 @@ BlockGraph build_graph(const hir::Program& program, const hir::Function& functio
       a.definitions.push_back(n);
     }
     if (node.ordered) {
-      if (last_ordered != UINT32_MAX) graph.edges.push_back({Edge::order, false, last_ordered, n});
+      if (last_ordered != none_node) graph.edges.push_back({Edge::order, false, last_ordered, n});
       last_ordered = n;
     }
     if (node.barrier) {
       for (uint32_t m = 0; m < n; ++m) graph.edges.push_back({Edge::order, false, m, n});
       last_barrier = n;
-    } else if (last_barrier != UINT32_MAX) {
+    } else if (last_barrier != none_node) {
       graph.edges.push_back({Edge::order, false, last_barrier, n});
     }
   }
@@ -164,7 +247,8 @@ BlockGraph build_graph(const hir::Program& program, const hir::Function& functio
     graph.successors[graph.edges[e].from].push_back(e);
     graph.predecessors[graph.edges[e].to].push_back(e);
   }
-  return graph;
+  drop_lengths(b, block);
+  return std::move(b.graph);
 }
 
 }  // namespace rndn::outliner

@@ -9,9 +9,10 @@
 //   2 and 3 alternate node by node until nothing changes.
 //   4. Neighbours. What is left is merged two by two where geometries are equal and no path joins them: a launch less, nothing to lose.
 //
-// Invariants: the graph of groups has no cycles; in a kernel every value has one element per thread, is a lazily masked selection of
-// them, or is a scalar; every value that a kernel reads from memory has one element per thread, is a scalar,
-// or is what `index` takes elements from, complete and of any size.
+// Invariants: the graph of groups has no cycles. In a kernel with the geometry of a vector every value has one element per thread, is a lazily
+// masked selection of them, or is a scalar; with that of a list every value has the cells of that list, is a single value per cell, or is a scalar.
+// What a kernel reads from memory has the size of its geometry, is a scalar, or is what `index` and `index_a` take elements from, complete and of
+// any size.
 // Deterministic: ties go to the earlier statement. Mode none stops before 1, flow after it.
 // Cost: O(groups^2 x edges) in the worst case; blocks have at most some hundred statements.
 // Leaves out: kernels that contain control flow (5.6, step 4).
@@ -23,6 +24,7 @@ namespace rndn::outliner {
 namespace {
 
 struct Fusion {
+  const hir::Program& program;
   const hir::Function& function;
   const BlockGraph& graph;
   const Shapes& shapes;
@@ -62,22 +64,20 @@ bool reaches(Fusion& f, uint32_t from, uint32_t to, bool skip_direct) {
   return false;
 }
 
-// Can `node` be part of a kernel with a thread per element of vector<size>? Looks at what the node needs of the geometry and of the
-// operands that come from outside the groups a and b.
+// Can `node` be part of a kernel of that geometry? Looks at what the node needs of the geometry and of the operands that come from
+// outside the groups a and b.
 bool fits(const Fusion& f, uint32_t n, ShapeId geometry, uint32_t a, uint32_t b) {
   const Node& node = f.graph.nodes[n];
-  const SizeId size = f.table[geometry].size;
   if (node.positional && node.geometry != geometry) return false;
-  if (!is_compression_of(f.table, f.table[node.geometry].size, size) &&
-      !(node.elementwise && is_scalar(f.table, node.geometry)))
+  if (!runs_within(f.table, node.geometry, geometry) && !(node.elementwise && is_scalar(f.table, node.geometry)))
     return false;
   const hir::Statement& s = f.function.statements[node.statement];
   const hir::Expression& e = f.function.expressions[innermost(f.function, s.value)];
   const std::vector<Value>& operands = f.shapes.statements[node.statement].operands;
-  const bool gathers = e.kind == hir::Expression::call && e.callee.kind == hir::FunctionRef::builtin &&
-                       e.callee.builtin_id == hir::Builtin::index;
-  for (size_t k = gathers ? 1 : 0; k < e.operands.size(); ++k) {  // what is gathered from is of any size
-    if (is_scalar(f.table, operands[k].shape) || f.table[operands[k].shape].size == size) continue;
+  const int whole = whole_operand(f.program, e);
+  for (size_t k = 0; k < e.operands.size(); ++k) {
+    if (static_cast<int>(k) == whole || is_scalar(f.table, operands[k].shape) || operands[k].shape == geometry)
+      continue;
     bool inside = false;
     for (uint32_t edge : f.graph.predecessors[n]) {
       const Edge& d = f.graph.edges[edge];
@@ -152,7 +152,9 @@ void pipelines(Fusion& f) {
         // the kernel keeps its geometry
       } else if (scalar_only(f, target)) {
         geometry = node.geometry;
-      } else {
+      } else if (f.table[geometry].kind == Shape::list && runs_within(f.table, geometry, node.geometry)) {
+        geometry = node.geometry;  // single values of cells, from what reduces the cells
+      } else if (!(f.table[geometry].kind == Shape::list && runs_within(f.table, node.geometry, geometry))) {
         f.decide(own, target, false, "their geometries differ");
         continue;
       }
@@ -215,8 +217,7 @@ std::string_view refuse_child(Fusion& f, uint32_t parent, uint32_t child, ShapeI
       if (f.p.group_of[edge.to] == child && edge.synchronised) return "its result is complete only after its kernel";
     }
   const ShapeId inner = f.p.groups[child].geometry;
-  if (!is_compression_of(f.table, f.table[inner].size, f.table[geometry].size) && !scalar_only(f, child) &&
-      !scalar_only(f, parent))
+  if (!runs_within(f.table, inner, geometry) && !scalar_only(f, child) && !scalar_only(f, parent))
     return "their geometries differ";
   if (reaches(f, parent, child, true)) return "another statement must run between them";
   if (!all_fit(f, parent, child, geometry)) return "a vector that they read has another size";
@@ -310,9 +311,9 @@ void order_groups(Fusion& f) {
 
 }  // namespace
 
-Partition fuse(const hir::Program&, const hir::Function& function, const BlockGraph& graph, const Shapes& shapes,
-               const ShapeTable& table, Mode mode, std::vector<Decision>& decisions) {
-  Fusion f{function, graph, shapes, table, decisions, {}, std::vector<uint32_t>(graph.nodes.size(), 0)};
+Partition fuse(const hir::Program& program, const hir::Function& function, const BlockGraph& graph,
+               const Shapes& shapes, const ShapeTable& table, Mode mode, std::vector<Decision>& decisions) {
+  Fusion f{program, function, graph, shapes, table, decisions, {}, std::vector<uint32_t>(graph.nodes.size(), 0)};
   for (uint32_t n = 0; n < graph.nodes.size(); ++n) {
     f.p.groups.push_back({.nodes = {n}});
     f.p.group_of.push_back(n);

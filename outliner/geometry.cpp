@@ -2,9 +2,10 @@
 //
 // A statement can be part of a kernel when its builtin's row says `gpu`, code generation has a template for it on these types, and its
 // operands fit the thread of one element: each is a scalar or has one element per thread. Everything else stays in the host program,
-// with the reason why. Geometry is a shape: vector<size> has a thread per element of a vector of that size.
-// Cost: O(1) per statement. Leaves out: list geometries (the each family), scatters, sizes that only exist as run-time
-// values (`range` and `vector` of an unknown count).
+// with the reason why. Geometry is a shape: vector<size> has a thread per element of a vector of that size; list<cells, {cell}> shares the
+// elements of all cells of a list among the threads, and statements in it work on a cell's elements (each forms of element-wise functions and
+// of reductions, `index` of a whole vector by every cell) or on the single values of cells (`raze` of what reductions gave).
+// Cost: O(1) per statement. Leaves out: lists that are not one piece (`list` of vectors), each forms that select within cells.
 #include "outliner/analysis.h"
 
 namespace rndn::outliner {
@@ -58,20 +59,29 @@ bool has_template(Builtin b) {
     case Builtin::where:
     case Builtin::compress:
     case Builtin::index:
+    case Builtin::index_a:
     case Builtin::len:
     case Builtin::sum:
     case Builtin::avg:
     case Builtin::min:
     case Builtin::max:
     case Builtin::any:
-    case Builtin::all: return true;
+    case Builtin::all:
+    case Builtin::raze: return true;
     default: return false;
   }
 }
 
+// Functions that an each form may apply inside a kernel.
+bool has_cell_template(Builtin b) {
+  const hir::BuiltinRow& row = hir::row(b);
+  if (row.device != hir::Device::gpu || !has_template(b)) return false;
+  return row.reduction || row.shape_rule == ShapeRule::broadcast || row.shape_rule == ShapeRule::argument0;
+}
+
 bool moves_only(Builtin b) {
   return b == Builtin::eq || b == Builtin::neq || b == Builtin::compress || b == Builtin::vector || b == Builtin::len ||
-         b == Builtin::index;
+         b == Builtin::index || b == Builtin::index_a;
 }
 
 std::string_view check_type(Builtin b, BasicType t, bool text_codes) {
@@ -83,7 +93,70 @@ std::string_view check_type(Builtin b, BasicType t, bool text_codes) {
   return {};
 }
 
+// The type of the elements of a vector or of the cells of a list.
+bool element_type(const hir::TypeTable& types, hir::TypeId type, BasicType& out) {
+  if (types[type].kind == hir::TypeKind::list) type = types[type].components[0];
+  if (!types.is_basic(type)) return false;
+  out = types.basic_of(type);
+  return true;
+}
+bool is_list(const hir::TypeTable& types, hir::TypeId type) { return types[type].kind == hir::TypeKind::list; }
+
+// A list of run-time length whose cells are vectors alike: those lie in one piece on the device.
+bool in_one_piece(const ShapeTable& table, ShapeId id) {
+  const Shape& s = table[id];
+  return s.kind == Shape::list && s.parts.size() == 1 && table[s.parts[0]].kind == Shape::vector &&
+         table[s.size].kind != Size::constant;
+}
+
+// The each forms. `types`: of the operands' elements.
+std::string_view place_each(const hir::Program& program, const hir::Expression& e, const StatementFacts& facts,
+                            const ShapeTable& table, const std::vector<BasicType>& types, bool text_codes, Node& node) {
+  const std::optional<Builtin> f = applied_builtin(program, e);
+  if (!f) return "user functions run on the host";
+  const Builtin form = e.callee.builtin_id;
+  const bool gathers = form == Builtin::each_right && *f == Builtin::index;
+  if (hir::row(*f).device == hir::Device::cpu) return "it runs on the CPU";
+  if (hir::row(*f).device == hir::Device::library) return "it is an operator of the library";
+  if (!gathers && !has_cell_template(*f)) return "its function has no GPU code for cells";
+  const unsigned cellwise = form == Builtin::each_item ? 0b110 : form == Builtin::each_right ? 0b100 : 0b010;
+  for (size_t k = 1; k < e.operands.size(); ++k) {
+    if (const auto why = check_type(*f, types[k], text_codes); !why.empty()) return why;
+    const ShapeId shape = facts.operands[k].shape;
+    if (cellwise >> k & 1) {
+      if (!in_one_piece(table, shape)) return "its list is not in one piece";
+      if (has_scalar_cells(table, shape)) return "its cells are single values";
+      if (!is_none(node.geometry) && node.geometry != shape) return "its operands' sizes are only known at run time";
+      node.geometry = shape;
+    } else if (gathers) {
+      if (table[shape].kind != Shape::vector) return "the shape of its operands is unknown";
+      if (e.operands[k].kind != hir::Operand::variable) return "a literal";
+    } else if (!is_scalar(table, shape)) {
+      return "its operands' sizes are only known at run time";
+    }
+  }
+  const hir::BuiltinRow& row = hir::row(*f);
+  node.place = Place::gpu;
+  node.sync_in = static_cast<uint8_t>(row.sync_in << 1);
+  node.sync_out = row.sync_out;
+  node.reduction = row.reduction;
+  return {};
+}
+
 }  // namespace
+
+bool has_scalar_cells(const ShapeTable& table, ShapeId id) {
+  const Shape& s = table[id];
+  return s.kind == Shape::list && s.parts.size() == 1 && is_scalar(table, s.parts[0]);
+}
+
+bool runs_within(const ShapeTable& table, ShapeId inner, ShapeId outer) {
+  if (inner == outer) return true;
+  const Shape &a = table[inner], &b = table[outer];
+  if (a.kind != b.kind) return false;
+  if (a.kind == Shape::vector) return is_compression_of(table, a.size, b.size);
+  return a.kind == Shape::list && a.size == b.size && has_scalar_cells(table, inner);
+}
 
 bool is_compression_of(const ShapeTable& table, SizeId inner, SizeId outer) {
   while (inner != outer) {
@@ -106,8 +179,11 @@ std::string_view place_statement(const hir::Program& program, const hir::Functio
     if (hir::row(e.callee.builtin_id).device == hir::Device::cpu) return "it runs on the CPU";
     if (hir::row(e.callee.builtin_id).device == hir::Device::library) return "it is an operator of the library";
   }
-  if (!types.is_basic(function.variables[s.targets[0].variable_id()].type)) return "its value is not a vector";
+  BasicType result_type{};
+  if (!element_type(types, function.variables[s.targets[0].variable_id()].type, result_type))
+    return "its value is not a vector";
 
+  bool lists = is_list(types, function.variables[s.targets[0].variable_id()].type);
   std::vector<BasicType> argument_types;
   for (size_t k = 0; k < e.operands.size(); ++k) {
     const hir::Operand& operand = e.operands[k];
@@ -119,10 +195,29 @@ std::string_view place_statement(const hir::Program& program, const hir::Functio
     } else {
       return "it reads a global";
     }
-    if (!types.is_basic(type)) return "its operands are not vectors";
-    argument_types.push_back(types.basic_of(type));
+    argument_types.emplace_back();
+    if (types[type].kind == hir::TypeKind::function) continue;
+    if (!element_type(types, type, argument_types.back())) return "its operands are not vectors";
+    lists |= is_list(types, type);
     const ShapeId shape = facts.operands[k].shape;
-    if (is_none(shape) || table[shape].kind != Shape::vector) return "the shape of its operands is unknown";
+    if (is_none(shape) || (table[shape].kind != Shape::vector && table[shape].kind != Shape::list))
+      return "the shape of its operands is unknown";
+    if ((table[shape].kind == Shape::list) != is_list(types, type)) return "the shape of its operands is unknown";
+  }
+  if (lists) {
+    if (s.value != inner) return "its cast is checked at run time";
+    if (e.kind == hir::Expression::operand) return "a list under another name";
+    const hir::BuiltinRow& row = hir::row(e.callee.builtin_id);
+    if (row.geometry == GeometryRule::each)
+      return place_each(program, e, facts, table, argument_types, text_codes, node);
+    if (e.callee.builtin_id != Builtin::raze) return "it works on a list";
+    if (!has_scalar_cells(table, facts.operands[0].shape)) return "its cells lie in one piece";
+    if (const auto why = check_type(Builtin::index, result_type, text_codes); !why.empty()) return why;
+    node.geometry = facts.operands[0].shape;
+    node.place = Place::gpu;
+    node.sync_in = row.sync_in;
+    node.sync_out = row.sync_out;
+    return {};
   }
 
   // Casts: every one must be a conversion that code generation knows.
@@ -173,8 +268,15 @@ std::string_view place_statement(const hir::Program& program, const hir::Functio
       if (e.operands[0].kind != hir::Operand::variable) return "a literal";
       node.elementwise = true;
       break;
+    case ShapeRule::index_a:
+      if (e.operands[0].kind != hir::Operand::variable) return "a literal";
+      if (size_of(1) != size_of(2) && !is_scalar(table, facts.operands[2].shape))
+        return "its operands' sizes are only known at run time";
+      break;
     case ShapeRule::count0:
-      if (!facts.operands[0].constant) return "its length is only known at run time";
+      if (!facts.operands[0].constant && is_none(facts.operands[0].size)) return "its length is only known at run time";
+      if (e.operands[0].kind != hir::Operand::variable && !facts.operands[0].constant)
+        return "its length is only known at run time";
       if (builtin == Builtin::vector && !is_scalar(table, facts.operands[1].shape))
         return "a pattern of several elements has no GPU code yet";
       (is_scalar(table, facts.results[0].shape) ? node.elementwise : node.positional) = true;

@@ -150,10 +150,29 @@ ExpressionId clone(const Function& from, Function& to, ExpressionId id, std::vec
 bool can_fail(const hir::Program& program, const Function& f, const Statement& s) {
   const Expression& e = f.expressions[innermost(f, s.value)];
   if (e.kind != Expression::call || e.callee.kind != hir::FunctionRef::builtin) return false;
-  if (e.callee.builtin_id == hir::Builtin::index) return true;
+  if (whole_operand(program, e) >= 0) return true;  // an index out of range
   if (e.callee.builtin_id != hir::Builtin::div && e.callee.builtin_id != hir::Builtin::mod) return false;
   return !e.types.empty() && program.types->is_basic(e.types[0]) &&
          hir::is_integer(program.types->basic_of(e.types[0]));
+}
+
+// The length that node n of the kernel asks for, in a variable of the kernel: `len` of a vector that the kernel has anyway, or gets as a parameter.
+Operand length_operand(Rewriter& r, BlockState& b, KernelState& k, std::vector<StatementId>& body, uint32_t n) {
+  const Node& from = b.graph.nodes[b.graph.nodes[n].length_from];
+  const Statement& s = r.original.statements[from.statement];
+  const StatementFacts& facts = r.shapes.statements[from.statement];
+  const VariableId measured = from.reads[0], length = s.targets[0].variable_id();
+  const VariableId local =
+      k.map.count(measured) ? k.map.at(measured) : k.variable(r.host, measured, facts.operands[0].shape, true);
+  if (const auto known = k.map.find(length); known != k.map.end()) return variable_operand(k.function, known->second);
+  const VariableId made = k.variable(r.host, length, facts.results[0].shape, false);
+  Target t{.kind = Target::variable, .id = index(made), .name = k.function.variables[made].name, .declares = true};
+  t.declared_type = k.function.variables[made].type;
+  t.span = s.targets[0].span;
+  Statement copy{.kind = Statement::assign, .span = s.span, .targets = {t}};
+  copy.value = clone(r.original, k.function, s.value, {variable_operand(k.function, local)});
+  body.push_back(k.function.statements.add(std::move(copy)));
+  return variable_operand(k.function, made);
 }
 
 void build_kernel(Rewriter& r, BlockState& b, const Group& group) {
@@ -191,10 +210,11 @@ void build_kernel(Rewriter& r, BlockState& b, const Group& group) {
 
   KernelState k;
   k.kernel.geometry = shapes[group.geometry].size;
+  k.kernel.list = shapes[group.geometry].kind == Shape::list;
   k.kernel.geometry_variable = none<VariableId>();
   // Scalars only are left when the statements that gave the kernel its size were dropped.
   if (std::all_of(live.begin(), live.end(), [&](uint32_t n) { return is_scalar(shapes, graph.nodes[n].geometry); }))
-    k.kernel.geometry = r.out.shapes.constant(1);
+    k.kernel.geometry = r.out.shapes.constant(1), k.kernel.list = false;
   k.function.is_kernel = true;
   k.function.module = r.original.module;
   k.function.name = r.unique(std::string(r.program().text(r.original.name)), r.kernels, r.function_names);
@@ -206,16 +226,18 @@ void build_kernel(Rewriter& r, BlockState& b, const Group& group) {
     const Statement& s = r.original.statements[graph.nodes[n].statement];
     const StatementFacts& facts = r.shapes.statements[graph.nodes[n].statement];
     const ExpressionId inner = innermost(r.original, s.value);
+    const int whole = whole_operand(r.program(), r.original.expressions[inner]);
     std::vector<Operand> operands;
     const std::vector<Operand>& sources = r.original.expressions[inner].operands;
     for (size_t a = 0; a < sources.size(); ++a) {
       const ShapeId shape = facts.operands[a].shape;
       if (sources[a].kind == Operand::variable) {
         const VariableId v = sources[a].variable_id();
-        const Expression& reader = r.original.expressions[inner];
-        const bool gathered =
-            a == 0 && reader.kind == Expression::call && reader.callee.builtin_id == hir::Builtin::index;
-        if (!k.assigned.count(v) && !gathered) {
+        if (graph.nodes[n].length_from != none_node && a == 0) {
+          operands.push_back(length_operand(r, b, k, body, n));
+          continue;
+        }
+        if (!k.assigned.count(v) && static_cast<int>(a) != whole) {
           if (const Operand* literal = reaching_literal(r, graph, n, v)) {
             operands.push_back(*literal);
             continue;
@@ -268,9 +290,8 @@ void build_kernel(Rewriter& r, BlockState& b, const Group& group) {
   if (!results.empty()) body.push_back(k.function.statements.add(std::move(ret)));
   k.function.blocks[k.function.body].statements = std::move(body);
   for (VariableId p : k.function.parameters) {
-    const Shape& shape = shapes[k.kernel.shapes[p]];
-    if (is_none(k.kernel.geometry_variable) && shape.kind == Shape::vector && shape.size == k.kernel.geometry &&
-        !is_scalar(shapes, k.kernel.shapes[p]))
+    if (is_none(k.kernel.geometry_variable) && k.kernel.shapes[p] == group.geometry &&
+        !is_scalar(shapes, group.geometry) && shapes[group.geometry].size == k.kernel.geometry)
       k.kernel.geometry_variable = p;
   }
   for (VariableId v : k.arguments) invoke.operands.push_back(variable_operand(r.host, v));
@@ -290,6 +311,7 @@ void build_kernel(Rewriter& r, BlockState& b, const Group& group) {
 void rewrite_block(Rewriter& r, hir::BlockId block);
 
 void emit_host(Rewriter& r, BlockState& b, const Node& node) {
+  if (node.unused) return;
   Statement s = r.original.statements[node.statement];
   switch (s.kind) {
     case Statement::assign:

@@ -186,6 +186,7 @@ ShapeId rule_new_compression(Call& c) {
 }
 ShapeId rule_count0(Call& c) {
   if (const auto n = c.args[0].constant) return c.a.table.vector(c.a.table.constant(std::max<int64_t>(*n, 0)));
+  if (!is_none(c.args[0].size)) return c.a.table.vector(c.args[0].size);
   return rule_dynamic_vector(c);
 }
 ShapeId rule_take(Call& c) {
@@ -296,7 +297,6 @@ ShapeId rule_raze(Call& c) {
 
 // each(@f, x), each_item(@f, x, y), each_left, each_right: f on the cells of the arguments that `cellwise` marks.
 ShapeId each(Call& c, unsigned cellwise) {
-  const hir::Operand& first = c.expression.operands[0];
   SizeId size = none<SizeId>();
   size_t cells = 1;
   for (size_t k = 1; k < c.args.size(); ++k) {
@@ -307,13 +307,10 @@ ShapeId each(Call& c, unsigned cellwise) {
     cells = std::max(cells, x.parts.size());
   }
   if (is_none(size)) size = c.dynamic();
-  const hir::FunctionRef* f = nullptr;
-  if (first.kind == hir::Operand::literal)
-    if (const auto* refs = std::get_if<std::vector<hir::FunctionRef>>(&c.a.program.literals[first.literal_id()].values))
-      if (refs->size() == 1) f = &refs->front();
+  const std::optional<Builtin> f = applied_builtin(c.a.program, c.expression);
   std::vector<ShapeId> parts;
   for (size_t i = 0; i < cells; ++i) {
-    if (!f || f->kind != hir::FunctionRef::builtin) {
+    if (!f) {
       parts.push_back(make_wild(c.a.table));
       continue;
     }
@@ -324,9 +321,10 @@ ShapeId each(Call& c, unsigned cellwise) {
         v = Value{.shape = x.parts.empty() ? make_wild(c.a.table)
                                            : x.parts[x.parts.size() == 1 ? 0 : std::min(i, x.parts.size() - 1)]};
       v.constant.reset();
+      v.size = none<SizeId>();
       cell.args.push_back(v);
     }
-    parts.push_back(apply(cell, f->builtin_id));
+    parts.push_back(apply(cell, *f));
     c.made = cell.made;
   }
   return make_list(c.a.table, size, std::move(parts));
@@ -490,6 +488,19 @@ Value literal_value(Analysis& a, hir::LiteralId id) {
   return v;
 }
 
+// What `len` of such a value is, or none.
+SizeId length_of(const ShapeTable& table, ShapeId id) {
+  if (is_none(id)) return none<SizeId>();
+  const Shape& s = table[id];
+  switch (s.kind) {
+    case Shape::vector:
+    case Shape::list:
+    case Shape::table: return s.size;
+    case Shape::enumeration: return length_of(table, s.parts[1]);
+    default: return none<SizeId>();
+  }
+}
+
 Value operand_value(Analysis& a, const Environment& env, const hir::Operand& operand) {
   switch (operand.kind) {
     case hir::Operand::variable: return env[operand.id];
@@ -527,6 +538,10 @@ void walk_assignment(Analysis& a, StatementId id, const hir::Statement& s, Envir
     } else if (e.callee.kind == hir::FunctionRef::builtin) {
       v = Value{.shape = apply(call, e.callee.builtin_id)};
       v.object = call.object();
+      if (e.callee.builtin_id == Builtin::len) {
+        v.size = length_of(a.table, facts.operands[0].shape);
+        if (const int64_t n = constant_size(a.table, v.size); n >= 0) v.constant = n;
+      }
     } else {
       const bool basic = k < e.types.size() && a.program.types->is_basic(e.types[k]);
       v = Value{.shape = basic ? rule_dynamic_vector(call) : make_wild(a.table)};
@@ -676,6 +691,31 @@ void walk(Analysis& a, hir::BlockId block, Environment& env, bool& reachable) {
 hir::ExpressionId innermost(const hir::Function& function, hir::ExpressionId id) {
   while (function.expressions[id].kind == hir::Expression::cast) id = function.expressions[id].inner;
   return id;
+}
+
+std::optional<Builtin> called_builtin(const hir::Function& function, const hir::Statement& statement) {
+  if (is_none(statement.value)) return {};
+  const hir::Expression& e = function.expressions[innermost(function, statement.value)];
+  if (e.kind != hir::Expression::call || e.callee.kind != hir::FunctionRef::builtin) return {};
+  return e.callee.builtin_id;
+}
+
+std::optional<Builtin> applied_builtin(const hir::Program& program, const hir::Expression& call) {
+  if (call.operands.empty() || call.operands[0].kind != hir::Operand::literal) return {};
+  const auto* functions =
+      std::get_if<std::vector<hir::FunctionRef>>(&program.literals[call.operands[0].literal_id()].values);
+  if (!functions || functions->size() != 1 || functions->front().kind != hir::FunctionRef::builtin) return {};
+  return functions->front().builtin_id;
+}
+
+int whole_operand(const hir::Program& program, const hir::Expression& e) {
+  if (e.kind != hir::Expression::call || e.callee.kind != hir::FunctionRef::builtin) return -1;
+  switch (e.callee.builtin_id) {
+    case Builtin::index:
+    case Builtin::index_a: return 0;
+    case Builtin::each_right: return applied_builtin(program, e) == Builtin::index ? 1 : -1;
+    default: return -1;
+  }
 }
 
 Shapes analyse_shapes(const hir::Program& program, const hir::Function& function, ShapeTable& table,

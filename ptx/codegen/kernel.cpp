@@ -341,6 +341,7 @@ Result<KernelCode> generate_kernel(const outliner::Outlined& outlined, uint32_t 
   const hir::Function& function = outlined.program.functions[kernel.function];
   KernelCode code;
   code.name = std::string(outlined.program.text(function.name));
+  if (kernel.list) return input_error("lists have no GPU code yet");
   Emitter e{outlined, kernel, outlined.program, function, module, Builder(module, code.name), code, kernel_index};
   Builder& b = e.b;
   e.values.resize(function.variables.size());

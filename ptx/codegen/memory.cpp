@@ -147,8 +147,8 @@ int64_t byte_offset(const Emitter& e, uint32_t item, BasicType type) {
 
 Element storable(Emitter& e, Element x) {
   if (rep_of(x.type) == Rep::pred) {
-    if (x.immediate()) return in_register(e, {BasicType::i32, x.value, x.mask});
-    x.value = Builder::use(e.b.select<S32>(1, 0, reg<Pred>(x)));
+    x.value = x.immediate() ? in_register(e, {BasicType::i32, x.value, x.mask}).value
+                            : Builder::use(e.b.select<S32>(1, 0, reg<Pred>(x)));
     return x;
   }
   return in_register(e, x);
