@@ -38,6 +38,9 @@ int run(int argc, char** argv) {
   tpch->require_subcommand(1);
   commands.push_back(tools::tpch_generate_command(*tpch));
   commands.push_back(tools::tpch_run_command(*tpch));
+  CLI::App* bench = program.add_subcommand("bench", "measure: the evaluation by one command");
+  bench->require_subcommand(1);
+  commands.push_back(tools::bench_tpch_command(*bench));
   commands.push_back(tools::devices_command(program));
 
   try {

@@ -98,8 +98,12 @@ std::unique_ptr<Command> check_command(CLI::App& program);
 std::unique_ptr<Command> compile_command(CLI::App& program);
 std::unique_ptr<Command> tpch_generate_command(CLI::App& tpch);
 std::unique_ptr<Command> tpch_run_command(CLI::App& tpch);
+std::unique_ptr<Command> bench_tpch_command(CLI::App& bench);
 std::unique_ptr<Command> shell_command(CLI::App& program);
 std::unique_ptr<Command> devices_command(CLI::App& program);
+
+// "1,6,10-14" to numbers, as written; empty: none. Fails (fault usage) for anything else.
+Result<std::vector<int>> parse_query_list(const std::string& text);
 
 // The TPC-H queries that this binary carries.
 struct EmbeddedQuery {

@@ -37,31 +37,6 @@ class GenerateCommand final : public Command {
   std::string folder_;
 };
 
-// "1,6,10-14" to numbers, ascending as written.
-Result<std::vector<int>> parse_queries(const std::string& text) {
-  std::vector<int> numbers;
-  size_t at = 0;
-  auto number = [&](int& n) {
-    size_t begin = at;
-    n = 0;
-    while (at < text.size() && text[at] >= '0' && text[at] <= '9' && at - begin < 3) n = 10 * n + (text[at++] - '0');
-    return at > begin;
-  };
-  while (true) {
-    int from = 0, to = 0;
-    if (!number(from)) break;
-    to = from;
-    if (at < text.size() && text[at] == '-') {
-      ++at;
-      if (!number(to) || to < from) break;
-    }
-    for (int n = from; n <= to; ++n) numbers.push_back(n);
-    if (at == text.size()) return numbers;
-    if (text[at++] != ',') break;
-  }
-  return usage_error("--queries is a list such as 1,6,10-14, not `{}`", text);
-}
-
 // Compares results with the reference interpreter's or with files.
 class Verifier final : public Check {
  public:
@@ -120,7 +95,7 @@ class TpchRunCommand final : public Command {
     if (queries_.empty()) {
       for (const EmbeddedQuery& q : embedded_queries()) numbers.push_back(q.number);
     } else {
-      auto parsed = parse_queries(queries_);
+      auto parsed = parse_query_list(queries_);
       if (!parsed) return fail(parsed.error());
       numbers = *parsed;
     }
@@ -146,6 +121,31 @@ class TpchRunCommand final : public Command {
 };
 
 }  // namespace
+
+Result<std::vector<int>> parse_query_list(const std::string& text) {
+  std::vector<int> numbers;
+  if (text.empty()) return numbers;
+  size_t at = 0;
+  auto number = [&](int& n) {
+    size_t begin = at;
+    n = 0;
+    while (at < text.size() && text[at] >= '0' && text[at] <= '9' && at - begin < 3) n = 10 * n + (text[at++] - '0');
+    return at > begin;
+  };
+  while (true) {
+    int from = 0, to = 0;
+    if (!number(from)) break;
+    to = from;
+    if (at < text.size() && text[at] == '-') {
+      ++at;
+      if (!number(to) || to < from) break;
+    }
+    for (int n = from; n <= to; ++n) numbers.push_back(n);
+    if (at == text.size()) return numbers;
+    if (text[at++] != ',') break;
+  }
+  return usage_error("--queries is a list such as 1,6,10-14, not `{}`", text);
+}
 
 std::unique_ptr<Command> tpch_generate_command(CLI::App& tpch) { return std::make_unique<GenerateCommand>(tpch); }
 std::unique_ptr<Command> tpch_run_command(CLI::App& tpch) { return std::make_unique<TpchRunCommand>(tpch); }

@@ -11,6 +11,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "tools/bench_samples.h"
+
 namespace {
 
 using testing::HasSubstr;
@@ -414,6 +416,84 @@ TEST_F(Cli, ShellTellsWhatTablesThereAre) {
   EXPECT_EQ(r.err, "error: there are no tables without --data\n");
   write("input", "module m { def main() {");
   EXPECT_EQ(run("rndn shell --device cpu < input").exit_code, 1) << "input that ends within a program";
+}
+
+TEST_F(Cli, BenchWritesItsTablesAndComparesWithEarlierOnes) {
+  const std::string command =
+      "rndn bench tpch --device sim --queries 6 --warm-up 0 --runs 1 --ptxas no-such-ptxas --nvjitlink no-such-library";
+  Ran r = run(command + " -o first");
+  ASSERT_EQ(r.exit_code, 0) << r.err;
+  EXPECT_THAT(r.err, HasSubstr("no `no-such-ptxas`: the columns of ptxas are left out"));
+  EXPECT_THAT(r.err, HasSubstr("NVIDIA's PTX compiler is not here (tried no-such-library)"));
+  const std::string markdown = read(path("first/evaluation.md"));
+  EXPECT_THAT(markdown, HasSubstr("| q06 | 13 | 4 | 1 |")) << "outlined kernels: none, flow, full";
+  for (const char* title :
+       {"## Compile time\n", "## Execution\n", "## Kernel time by compiler\n", "## Registers per thread\n"})
+    EXPECT_THAT(markdown, HasSubstr(title));
+  auto json = nlohmann::json::parse(read(path("first/evaluation.json")));
+  EXPECT_EQ(json["facts"]["data"], "TPC-H, scale 0.01");
+  EXPECT_THAT(read(path("first/evaluation.html")), StartsWith("<!DOCTYPE html>"));
+
+  // Earlier figures that were half as large: everything is slower now. Twice as large: nothing is.
+  const auto scaled = [&](const char* name, double factor) {
+    auto other = json;
+    for (auto& s : other["samples"])
+      for (auto& v : s["values"]) v = v.get<double>() * factor;
+    write(name, other.dump());
+  };
+  scaled("half.json", 0.01);
+  scaled("twice.json", 100);
+  r = run(command + " --tables execute -o second --compare half.json");
+  EXPECT_EQ(r.exit_code, 70);
+  EXPECT_THAT(r.err, HasSubstr("execute q06 cached: "));
+  r = run(command + " --tables execute -o second --compare twice.json");
+  EXPECT_EQ(r.exit_code, 0) << r.err;
+  EXPECT_THAT(r.err, HasSubstr("nothing is slower than in twice.json"));
+  write("bad.json", "{}");
+  EXPECT_EQ(run(command + " --tables execute -o second --compare bad.json").exit_code, 1);
+  EXPECT_EQ(run("rndn bench tpch --device cpu").exit_code, 2);
+  EXPECT_EQ(run("rndn bench tpch --tables nothing").exit_code, 2);
+}
+
+TEST(BenchSamples, SpreadDropsTheExtremesOfFiveOrMore) {
+  using rndn::tools::spread_of;
+  EXPECT_EQ(spread_of({3, 1, 2}).median, 2);
+  EXPECT_EQ(spread_of({3, 1, 2}).high, 3);
+  const auto s = spread_of({100, 1, 4, 2, 3});
+  EXPECT_EQ(s.count, 3u);
+  EXPECT_EQ(s.low, 2);
+  EXPECT_EQ(s.median, 3);
+  EXPECT_EQ(s.high, 4);
+  EXPECT_EQ(spread_of({1, 2}).median, 1.5);
+  EXPECT_EQ(spread_of({}).count, 0u);
+}
+
+TEST(BenchSamples, TablesHaveSumsAndMeansAndSurviveJson) {
+  rndn::tools::Samples samples;
+  for (double v : {1.0, 2.0, 3.0}) samples.add("t", "q01", "a", v);
+  samples.add("t", "q01", "b", 8);
+  samples.add("t", "q02", "a", 3);
+  samples.add("t", "q02", "b", 3);
+  const rndn::tools::BenchTable tables[] = {{"t", "Title: text", "ms", "a"}, {"absent", "Absent", "ms", ""}};
+  const std::string text = samples.markdown(tables, {{"device", "d"}});
+  EXPECT_THAT(text, HasSubstr("- device: d\n"));
+  EXPECT_THAT(text, HasSubstr("| q01 | 2.000 ±50% | 8.000 |"));
+  EXPECT_THAT(text, HasSubstr("| **sum** | **5.000** | **11.00** |"));
+  EXPECT_THAT(text, HasSubstr("relative to a | 1.00x | 2.00x |")) << "the mean of 4 and 1 is geometric";
+  EXPECT_EQ(text.find("Absent"), std::string::npos);
+  auto again = rndn::tools::Samples::parse(samples.json({}), "x");
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(again->markdown(tables, {{"device", "d"}}), text);
+  EXPECT_EQ(again->regressions(samples), "");
+  rndn::tools::Samples slower;
+  slower.add("t", "q02", "b", 3.2);
+  EXPECT_THAT(slower.regressions(samples), StartsWith("t q02 b: "));
+  rndn::tools::Samples noise;
+  noise.add("t", "q01", "a", 2.9);
+  EXPECT_EQ(noise.regressions(samples), "") << "within the spread of what was measured before";
+  EXPECT_FALSE(rndn::tools::Samples::parse("[1]", "x").ok());
+  EXPECT_FALSE(
+      rndn::tools::Samples::parse(R"({"samples":[{"table":"t","row":"r","column":"c","values":["x"]}]})", "x").ok());
 }
 
 }  // namespace

@@ -1,0 +1,447 @@
+// `rndn bench tpch`: the evaluation of the TPC-H queries by one command; both sides of every comparison are measured in one run.
+//
+// Tables, chosen by --tables:
+//   compile    HorseIR text to loaded cubin: rndn beside NVIDIA's compilers (in process, in the driver, ptxas as a process) on the same PTX
+//   phases     where rndn's compile time goes
+//   execute    cached (columns on the device, compiled), uncached (columns on the host), kernels, and the bytes that must move at copy speed
+//   outline    kernels and kernel time by --outline none, flow, full
+//   switches   cached time with one switch changed
+//   registers  per kernel, beside ptxas
+// Per value: warm-up runs that do not count, then the runs, of which highest and lowest are dropped (tools/bench_samples.h).
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <functional>
+#include <set>
+#include <thread>
+
+#include "libraries/base/files.h"
+#include "libraries/base/progress.h"
+#include "libraries/base/version.h"
+#include "runtime/engine.h"
+#include "runtime/tables.h"
+#include "tools/bench_samples.h"
+#include "tools/nvidia_linker.h"
+#include "tools/rndn.h"
+
+namespace rndn::tools {
+namespace {
+
+constexpr BenchTable bench_tables[] = {
+    {"compile", "Compile time: HorseIR text to a cubin that is loaded, by who makes the cubin", "ms", "rndn"},
+    {"phases", "Compile time by phase: rndn at -O3", "ms", ""},
+    {"execute",
+     "Execution: cached is a repeated run, uncached brings the columns to the device; kernels and library are parts of "
+     "cached; floor is the bytes that kernels must move at the speed of a copy on the device",
+     "ms", "cached"},
+    {"kernel counts", "Outlined kernels: by --outline, library kernels apart", "", ""},
+    {"outline", "Cached execution by fusion: --outline none, flow, full", "ms", "full"},
+    {"backends", "Kernel time by compiler: outlined kernels, the same PTX", "ms", "rndn"},
+    {"switches", "Cached execution with one switch changed", "ms", "default"},
+    {"registers", "Registers per thread: of outlined kernels", "", "ptxas", false},
+};
+
+double milliseconds(uint64_t ns) { return static_cast<double>(ns) * 1e-6; }
+
+template <class F>
+auto timed(double& ms, F&& f) {
+  const auto start = std::chrono::steady_clock::now();
+  auto result = f();
+  ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  return result;
+}
+
+class BenchCommand final : public Command {
+ public:
+  explicit BenchCommand(CLI::App& bench) {
+    app = bench.add_subcommand("tpch", "the evaluation: compile and execution times of the queries, side by side");
+    CLI::Option* scale = app->add_option("--scale", scale_, "scale factor (default 0.01)")->type_name("SF");
+    app->add_option("--queries", queries_, "such as 1,6,10-14 (default: all)")->type_name("LIST");
+    app->add_option("--tables", wanted_, "of compile, phases, execute, outline, backends, switches, registers")
+        ->delimiter(',')
+        ->check(CLI::IsMember({"compile", "phases", "execute", "outline", "backends", "switches", "registers"}))
+        ->type_name("LIST");
+    app->add_option("--warm-up", warm_up_, "runs that do not count (default 5)")->check(CLI::Range(0u, 1000u));
+    app->add_option("--runs", runs_, "runs that count (default 10)")->check(CLI::Range(1u, 1000u));
+    app->add_option("--data", flags_.data, "tables from elsewhere: a folder with schema.json")->excludes(scale);
+    app->add_option("--device", flags_.device, "auto, cuda[:N] or sim")->type_name("D");
+    app->add_option("--arch", flags_.arch, "target of the simulator")->type_name("A");
+    app->add_option("--ptxas", ptxas_, "ptxas to compare with (default: on PATH)")->type_name("PATH");
+    app->add_option("--nvjitlink", linker_path_, "libnvJitLink.so to compare with (default: where the loader finds it)")
+        ->type_name("PATH");
+    app->add_option("-o", flags_.output, "folder for evaluation.md, .json and .html (default: Markdown on stdout)")
+        ->type_name("DIR");
+    app->add_option("--compare", compare_, "an earlier evaluation.json: slower values are listed, exit code 70")
+        ->type_name("FILE");
+  }
+
+  int execute() override {
+    auto done = measure();
+    if (!done) return fail(done.error());
+    const std::string markdown = samples_.markdown(bench_tables, facts_);
+    if (flags_.output == "-") {
+      if (auto written = write_file("-", markdown); !written) return fail(written.error());
+    } else {
+      std::error_code ignored;
+      std::filesystem::create_directories(flags_.output, ignored);
+      for (const auto& [name, text] : {std::pair{"md", markdown}, std::pair{"json", samples_.json(facts_)},
+                                       std::pair{"html", samples_.html(bench_tables, facts_)}})
+        if (auto written = write_file(fmt::format("{}/evaluation.{}", flags_.output, name), text); !written)
+          return fail(written.error());
+    }
+    if (compare_.empty()) return 0;
+    auto text = read_file(compare_);
+    if (!text) return fail(text.error());
+    auto before = Samples::parse(*text, compare_);
+    if (!before) return fail(before.error());
+    const std::string worse = samples_.regressions(*before);
+    if (worse.empty()) {
+      note("nothing is slower than in " + compare_);
+      return 0;
+    }
+    return fail(Error{Fault::internal, "verify against " + compare_ + ":\n" + worse});
+  }
+
+ private:
+  bool wanted(std::string_view table) const {
+    return wanted_.empty() || std::find(wanted_.begin(), wanted_.end(), table) != wanted_.end();
+  }
+
+  struct Query {
+    std::string name;
+    NamedSource source;
+  };
+
+  struct Planned {
+    std::unique_ptr<runtime::Compiled> compiled;
+    std::unique_ptr<SourceManager> sources;
+    std::unique_ptr<runtime::Engine::Plan> plan;
+    double compile_ms = 0;
+    Timings timings;
+  };
+  using Change = std::function<void(Flags&)>;
+
+  // Compiles and plans once; compile_ms: text to loaded cubin.
+  Result<Planned> plan(runtime::Engine& engine, const NamedSource& query, const Flags& flags, bool marks) {
+    Planned p;
+    p.sources = std::make_unique<SourceManager>();
+    DiagnosticSink sink;
+    ASSIGN_OR_RETURN(runtime::CompileOptions options, compile_options(flags));
+    options.schema = &source_->schema();
+    options.target = target_;
+    auto compiled = runtime::compile(p.sources->add(query.file, query.text), *p.sources, options, sink, p.timings);
+    if (!compiled) {
+      print_diagnostics(sink, *p.sources);
+      return compiled.error();
+    }
+    p.compiled = std::make_unique<runtime::Compiled>(*std::move(compiled));
+    runtime::EngineOptions engine_options = this->engine_options(flags);
+    engine_options.measure_kernels = marks;
+    ASSIGN_OR_RETURN(p.plan, engine.plan(*p.compiled, *p.sources, engine_options, p.timings));
+    p.compile_ms = milliseconds(p.timings.total_ns(PhaseGroup::compile));
+    return p;
+  }
+  runtime::EngineOptions engine_options(const Flags& flags) const {
+    return {.strict = false, .allow_fallback = !flags.no_fallback, .measure_kernels = false};
+  }
+
+  // Runs the plan; adds one value per run that counts. `value` turns a run into it.
+  using Value = std::function<double(const Timings&, const std::vector<runtime::KernelReport>&, double wall_ms)>;
+  Result<void> run(runtime::Engine& engine, Planned& p, std::string_view table, std::string_view row,
+                   std::span<const std::pair<std::string, Value>> columns) {
+    for (unsigned i = 0; i < warm_up_ + runs_; ++i) {
+      Timings timings;
+      std::vector<runtime::KernelReport> kernels;
+      double wall = 0;
+      auto results = timed(wall, [&] { return engine.run(*p.plan, timings, nullptr, &kernels); });
+      if (!results) return results.error();
+      if (i < warm_up_) continue;
+      for (const auto& [column, value] : columns) samples_.add(table, row, column, value(timings, kernels, wall));
+    }
+    return {};
+  }
+
+  static double wall(const Timings&, const std::vector<runtime::KernelReport>&, double ms) { return ms; }
+  static double outlined_ms(const Timings&, const std::vector<runtime::KernelReport>& kernels, double) {
+    uint64_t ns = 0;
+    for (const runtime::KernelReport& k : kernels)
+      if (k.kind != "library") ns += k.ns;
+    return milliseconds(ns);
+  }
+  static double library_ms(const Timings&, const std::vector<runtime::KernelReport>& kernels, double) {
+    uint64_t ns = 0;
+    for (const runtime::KernelReport& k : kernels)
+      if (k.kind == "library") ns += k.ns;
+    return milliseconds(ns);
+  }
+
+  Result<void> measure() {
+    std::vector<NamedSource> queries;
+    auto numbers = parse_query_list(queries_);
+    if (!numbers) return numbers.error();
+    for (const EmbeddedQuery& q : embedded_queries())
+      if (numbers->empty() || std::find(numbers->begin(), numbers->end(), q.number) != numbers->end())
+        queries.push_back({fmt::format("q{:02}", q.number), q.file, q.text});
+    if (queries.empty()) return usage_error("--queries names no query");
+    if (flags_.device == "cpu")
+      return usage_error("--device is auto, cuda or sim: the reference interpreter compiles nothing");
+    ASSIGN_OR_RETURN(DeviceChoice choice, DeviceChoice::start(flags_));
+    ASSIGN_OR_RETURN(source_, open_data(flags_.data.empty() ? fmt::format("tpch:{}", scale_) : flags_.data));
+    ASSIGN_OR_RETURN(device_, choice.open());
+    target_ = flags_.arch.empty() ? device_->info().target : flags_.arch;
+    tables_ = std::make_unique<runtime::SourceTables>(source_);
+    const bool gpu = !device_->info().is_simulator;
+    std::unique_ptr<NvidiaLinker> linker;
+    if (wanted("compile")) {
+      auto opened = NvidiaLinker::open(linker_path_);
+      if (opened)
+        linker = *std::move(opened);
+      else
+        note(opened.error().message);
+    }
+    const bool has_ptxas = check_ptxas();
+    RETURN_IF_ERROR(find_copy_speed());
+
+    facts_.emplace_back("rndn", fmt::format("{} (commit {})", version(), commit()));
+    facts_.emplace_back(
+        "device", fmt::format("{}{}, {}", device_->info().name,
+                              device_->info().driver.empty() ? "" : ", driver " + device_->info().driver, target_));
+    facts_.emplace_back("host", fmt::format("{} cores", std::thread::hardware_concurrency()));
+    facts_.emplace_back("data", flags_.data.empty() ? fmt::format("TPC-H, scale {}", scale_) : flags_.data);
+    facts_.emplace_back("runs",
+                        fmt::format("{} after {} that do not count; highest and lowest dropped", runs_, warm_up_));
+    if (copy_speed_ > 0)
+      facts_.emplace_back("copy on the device", fmt::format("{:.0f} GB/s, read and written", copy_speed_ * 1e-9));
+    if (linker) facts_.emplace_back("NVIDIA's compiler in process", linker->name());
+    if (has_ptxas)
+      facts_.emplace_back("ptxas", ptxas_version_);
+    else
+      note(fmt::format("no `{}`: the columns of ptxas are left out", ptxas_));
+
+    runtime::Engine engine(*device_, *tables_);
+    Progress progress("measuring", queries.size());
+    for (const NamedSource& q : queries) {
+      progress.advance(1);
+      // Columns on the host, columns on the device and library modules ready: what repeats is what counts.
+      {
+        ASSIGN_OR_RETURN(Planned first, plan(engine, q, flags_, false));
+        Timings timings;
+        auto ran = engine.run(*first.plan, timings);
+        if (!ran) return ran.error();
+      }
+      if (wanted("compile") || wanted("phases"))
+        RETURN_IF_ERROR(compile_times(engine, q, linker.get(), has_ptxas, gpu));
+      if (wanted("execute")) RETURN_IF_ERROR(execution(engine, q));
+      if (wanted("outline")) {
+        for (const char* mode : {"none", "flow", "full"}) {
+          Flags flags = flags_;
+          flags.outline = mode;
+          ASSIGN_OR_RETURN(Planned p, plan(engine, q, flags, false));
+          samples_.add("kernel counts", q.name, mode, static_cast<double>(p.compiled->outlined.kernels.size()));
+          const std::pair<std::string, Value> columns[] = {{mode, wall}};
+          RETURN_IF_ERROR(run(engine, p, "outline", q.name, columns));
+        }
+      }
+      if (wanted("backends")) {
+        std::vector<std::string> backends = {"rndn"};
+        if (has_ptxas) backends.push_back("ptxas:" + ptxas_);
+        if (gpu) backends.push_back("driver");
+        for (const std::string& backend : backends) {
+          Flags flags = flags_;
+          flags.backend = backend;
+          ASSIGN_OR_RETURN(Planned p, plan(engine, q, flags, true));
+          const std::pair<std::string, Value> columns[] = {{backend.substr(0, backend.find(':')), outlined_ms}};
+          RETURN_IF_ERROR(run(engine, p, "backends", q.name, columns));
+        }
+      }
+      if (wanted("switches")) {
+        static const std::pair<const char*, Change> switches[] = {
+            {"default", [](Flags&) {}},
+            {"-O0", [](Flags& f) { f.level = 0; }},
+            {"--scheduler linear", [](Flags& f) { f.scheduler = "linear"; }},
+        };
+        for (const auto& [name, change] : switches) {
+          Flags flags = flags_;
+          change(flags);
+          ASSIGN_OR_RETURN(Planned p, plan(engine, q, flags, false));
+          const std::pair<std::string, Value> columns[] = {{name, wall}};
+          RETURN_IF_ERROR(run(engine, p, "switches", q.name, columns));
+        }
+      }
+      if (wanted("registers")) RETURN_IF_ERROR(registers(engine, q, has_ptxas));
+    }
+    return {};
+  }
+
+  Result<void> compile_times(runtime::Engine& engine, const NamedSource& q, const NvidiaLinker* linker, bool has_ptxas,
+                             bool gpu) {
+    for (unsigned i = 0; i < warm_up_ + runs_; ++i) {
+      ASSIGN_OR_RETURN(Planned p, plan(engine, q, flags_, false));
+      if (i < warm_up_) continue;
+      if (wanted("compile")) samples_.add("compile", q.name, "rndn", p.compile_ms);
+      if (!wanted("phases")) continue;
+      double assembler = 0;
+      for (Phase phase :
+           {Phase::structure, Phase::select, Phase::allocate, Phase::schedule, Phase::peephole, Phase::encode})
+        assembler += milliseconds(p.timings.exclusive_ns(phase));
+      samples_.add("phases", q.name, "frontend", milliseconds(p.timings.exclusive_ns(Phase::frontend)));
+      samples_.add("phases", q.name, "outliner", milliseconds(p.timings.exclusive_ns(Phase::outliner)));
+      samples_.add("phases", q.name, "ptx", milliseconds(p.timings.exclusive_ns(Phase::ptx)));
+      samples_.add("phases", q.name, "assembler", assembler);
+      samples_.add("phases", q.name, "load", milliseconds(p.timings.exclusive_ns(Phase::load)));
+    }
+    if (!wanted("compile")) return {};
+    const unsigned slow_runs = std::min(runs_, 5u);  // NVIDIA's compilers take long and vary little
+    if (linker) {
+      for (const auto& [column, extra] :
+           {std::pair<const char*, std::vector<std::string>>{"NVIDIA in process -O3", {"-O3"}},
+            {"NVIDIA in process -O0", {"-O0"}},
+            {"NVIDIA in process fast", {"-Xptxas=--Ofast-compile=max"}}}) {
+        for (unsigned i = 0; i < slow_runs + 1; ++i) {
+          Timings timings;
+          SourceManager sources;
+          DiagnosticSink sink;
+          ASSIGN_OR_RETURN(runtime::CompileOptions options, compile_options(flags_));
+          options.schema = &source_->schema();
+          options.target = target_;
+          options.until = runtime::Stage::ptx;
+          auto compiled = runtime::compile(sources.add(q.file, q.text), sources, options, sink, timings);
+          if (!compiled) return compiled.error();
+          if (compiled->code.module.functions.empty()) break;
+          std::vector<std::string> arguments = {"-arch=" + target_};
+          arguments.insert(arguments.end(), extra.begin(), extra.end());
+          double ms = 0, load_ms = 0;
+          auto cubin = timed(ms, [&] { return linker->compile(compiled->ptx, arguments); });
+          if (!cubin) {
+            if (missing_.insert(column).second) note(fmt::format("{}: {}", column, cubin.error().message));
+            break;
+          }
+          if (gpu) {
+            auto module = timed(load_ms, [&] { return device_->load_module(*cubin); });
+            if (!module) return module.error();
+            RETURN_IF_ERROR(device_->unload_module(*module));
+          }
+          if (i > 0)
+            samples_.add("compile", q.name, column, milliseconds(timings.total_ns(PhaseGroup::compile)) + ms + load_ms);
+        }
+      }
+    }
+    std::vector<std::pair<std::string, Change>> others;
+    if (gpu) {
+      others.emplace_back("driver -O3", [](Flags& f) { f.backend = "driver"; });
+      others.emplace_back("driver -O0", [](Flags& f) { f.backend = "driver", f.level = 0; });
+    }
+    if (has_ptxas) {
+      others.emplace_back("ptxas -O3", [this](Flags& f) { f.backend = "ptxas:" + ptxas_; });
+      others.emplace_back("ptxas -O0", [this](Flags& f) { f.backend = "ptxas:" + ptxas_, f.level = 0; });
+    }
+    for (const auto& [column, change] : others)
+      for (unsigned i = 0; i < slow_runs + 1; ++i) {
+        Flags flags = flags_;
+        change(flags);
+        ASSIGN_OR_RETURN(Planned p, plan(engine, q, flags, false));
+        if (i > 0) samples_.add("compile", q.name, column, p.compile_ms);
+      }
+    return {};
+  }
+
+  Result<void> execution(runtime::Engine& engine, const NamedSource& q) {
+    {
+      ASSIGN_OR_RETURN(Planned p, plan(engine, q, flags_, false));
+      const std::pair<std::string, Value> columns[] = {{"cached", wall}};
+      RETURN_IF_ERROR(run(engine, p, "execute", q.name, columns));
+    }
+    for (unsigned i = 0; i < std::min(runs_, 5u); ++i) {
+      runtime::Engine fresh(*device_, *tables_);
+      ASSIGN_OR_RETURN(Planned p, plan(fresh, q, flags_, false));
+      Timings timings;
+      double ms = 0;
+      auto results = timed(ms, [&] { return fresh.run(*p.plan, timings); });
+      if (!results) return results.error();
+      samples_.add("execute", q.name, "uncached", ms);
+    }
+    ASSIGN_OR_RETURN(Planned p, plan(engine, q, flags_, true));
+    const std::pair<std::string, Value> columns[] = {
+        {"kernels", outlined_ms},
+        {"library", library_ms},
+        {"host", [](const Timings& t, const auto&, double) { return milliseconds(t.exclusive_ns(Phase::cpu)); }},
+        {"floor", [this](const Timings&, const std::vector<runtime::KernelReport>& kernels, double) {
+           double bytes = 0;
+           for (const runtime::KernelReport& k : kernels)
+             bytes += static_cast<double>(k.floor_bytes) * (k.kind == "library" ? 1 : k.launches);
+           return copy_speed_ > 0 ? bytes / copy_speed_ * 1e3 : 0;
+         }}};
+    return run(engine, p, "execute", q.name, columns);
+  }
+
+  Result<void> registers(runtime::Engine& engine, const NamedSource& q, bool has_ptxas) {
+    std::vector<std::string> backends = {"rndn"};
+    if (has_ptxas) backends.push_back("ptxas:" + ptxas_);
+    for (const std::string& backend : backends) {
+      Flags flags = flags_;
+      flags.backend = backend;
+      ASSIGN_OR_RETURN(Planned p, plan(engine, q, flags, false));
+      Timings timings;
+      std::vector<runtime::KernelReport> kernels;
+      auto results = engine.run(*p.plan, timings, nullptr, &kernels);
+      if (!results) return results.error();
+      for (const runtime::KernelReport& k : kernels)
+        if (k.kind != "library")
+          samples_.add("registers", q.name + " " + k.name, backend.substr(0, backend.find(':')), k.registers);
+    }
+    return {};
+  }
+
+  bool check_ptxas() {
+    FILE* pipe = popen(("'" + ptxas_ + "' --version 2>/dev/null").c_str(), "r");
+    if (!pipe) return false;
+    char line[256];
+    while (std::fgets(line, sizeof line, pipe))
+      if (std::string_view(line).find("release") != std::string_view::npos) ptxas_version_ = line;
+    while (!ptxas_version_.empty() && ptxas_version_.back() == '\n') ptxas_version_.pop_back();
+    return pclose(pipe) == 0 && !ptxas_version_.empty();
+  }
+
+  // The speed of a large copy on the device: the roof of kernels that only move bytes. 0 on the simulator, which has no clock.
+  Result<void> find_copy_speed() {
+    if (device_->info().is_simulator) return {};
+    constexpr uint64_t bytes = uint64_t{1} << 30;
+    ASSIGN_OR_RETURN(device::Address from, device_->allocate(bytes));
+    ASSIGN_OR_RETURN(device::Address to, device_->allocate(bytes));
+    RETURN_IF_ERROR(device_->fill(from, 0, bytes));
+    uint64_t best = UINT64_MAX;
+    for (int i = 0; i < 5; ++i) {
+      ASSIGN_OR_RETURN(uint32_t start, device_->record_mark());
+      RETURN_IF_ERROR(device_->copy(to, from, bytes));
+      ASSIGN_OR_RETURN(uint32_t end, device_->record_mark());
+      ASSIGN_OR_RETURN(uint64_t ns, device_->elapsed_ns(start, end));
+      best = std::min(best, ns);
+    }
+    copy_speed_ = 2.0 * static_cast<double>(bytes) / static_cast<double>(best) * 1e9;
+    RETURN_IF_ERROR(device_->free(from));
+    return device_->free(to);
+  }
+
+  double scale_ = 0.01;
+  std::string queries_, compare_, ptxas_ = "ptxas", linker_path_, ptxas_version_;
+  std::vector<std::string> wanted_;
+  unsigned warm_up_ = 5, runs_ = 10;
+  Flags flags_;
+  std::shared_ptr<data::Source> source_;
+  std::unique_ptr<runtime::SourceTables> tables_;
+  device::Device* device_ = nullptr;
+  std::string target_;
+  double copy_speed_ = 0;  // bytes per second, read plus written
+  std::set<std::string> missing_;
+  Samples samples_;
+  Samples::Facts facts_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> bench_tpch_command(CLI::App& bench) { return std::make_unique<BenchCommand>(bench); }
+
+}  // namespace rndn::tools
