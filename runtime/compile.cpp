@@ -107,7 +107,7 @@ Result<Compiled> compile(FileId file, const SourceManager& sources, const Compil
   if (options.until <= Stage::typed) return c;
   {
     auto scope = timings.measure(Phase::outliner);
-    c.outlined = outliner::run(c.program, {.mode = options.outline}, sink, timings);
+    c.outlined = outliner::run(c.program, {.mode = options.outline, .text_codes = options.text_codes}, sink, timings);
     if (sink.has_errors()) return in_sink;
   }
   if (options.until == Stage::outline || c.outlined.kernels.empty()) return c;

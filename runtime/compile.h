@@ -40,6 +40,7 @@ struct CompileOptions {
   bool strict = false;
   bool dialect_v0 = false;
   outliner::Mode outline = outliner::Mode::full;
+  bool text_codes = true;  // text reaches kernels as codes (codegen.h)
   int level = 3;  // -O
   assembler::Scheduler scheduler = assembler::Scheduler::list;
   uint32_t max_registers = 0;  // --limit-regs; 0: the target's limit

@@ -518,7 +518,8 @@ TEST(Outliner, LiteralsReachKernels) {
   compile(without,
           program_text(std::string(load) + "s:sym = check_cast(@column_value(t, `s:sym), sym);"
                                            "m:? = @eq(s, `AIR:sym); y:? = @compress(m, v); z:? = @sum(y); return z;",
-                       "f64"));
+                       "f64"),
+          {.text_codes = false});
   ASSERT_EQ(without.errors, "");
   EXPECT_THAT(without.main(), HasSubstr("m:bool = @eq(s, `AIR:sym);"));
   EXPECT_THAT(without.main(), HasSubstr("z:f64 = @main_1(m, v);"));
