@@ -8,6 +8,7 @@ namespace rndn::sql {
 
 Library::~Library() {
   for (device::ModuleHandle module : modules_) (void)device_.unload_module(module);
+  if (zeroed_) (void)device_.free(zeroed_);
 }
 
 Result<const Kernel*> Library::kernel(std::string_view name, const Build& build) {
@@ -25,6 +26,15 @@ Result<const Kernel*> Library::kernel(std::string_view name, const Build& build)
   ASSIGN_OR_RETURN(uint32_t blocks, device_.blocks_per_multiprocessor(made.handle, made.block_size, 0));
   made.resident_blocks = std::max(1u, blocks * device_.info().multiprocessors);
   return &kernels_.emplace(std::string(name), std::move(made)).first->second;
+}
+
+Result<Address> Library::zeroed() {
+  if (!zeroed_) {
+    ASSIGN_OR_RETURN(Address memory, device_.allocate(zeroed_bytes));
+    zeroed_ = memory;
+    RETURN_IF_ERROR(device_.fill(memory, 0, zeroed_bytes));
+  }
+  return zeroed_;
 }
 
 uint32_t Library::grid(const Kernel& kernel, uint64_t tiles) const {

@@ -51,6 +51,9 @@ class Library {
   // Blocks for `tiles` pieces of work: at least one, at most what runs at once.
   uint32_t grid(const Kernel& kernel, uint64_t tiles) const;
   Result<void> launch(const Kernel& kernel, uint32_t grid, const Arguments& arguments, uint64_t floor_bytes = 0);
+  // zeroed_bytes of device memory that are zero, for counters: every kernel that uses them leaves them so.
+  static constexpr uint64_t zeroed_bytes = 64 << 10;
+  Result<Address> zeroed();
 
   bool measure = false;
   std::vector<Launch> launches;
@@ -60,6 +63,7 @@ class Library {
   Operators::Assemble assemble_;
   std::map<std::string, Kernel, std::less<>> kernels_;
   std::vector<device::ModuleHandle> modules_;
+  Address zeroed_ = 0;
 };
 
 }  // namespace rndn::sql

@@ -28,6 +28,16 @@ Operators::Operators(device::Device& device, Assemble assemble, const Options& o
     : state_(new State{Library(device, std::move(assemble)), options}) {}
 Operators::~Operators() = default;
 
+Result<Vector> Operators::order(std::span<const Vector> columns, std::span<const bool> ascending, Memory& memory) {
+  return sql::order(state_->library, columns, ascending, memory);
+}
+Result<Groups> Operators::group(std::span<const Vector> columns, Memory& memory) {
+  return sql::group(state_->library, columns, memory);
+}
+Result<Vector> Operators::unique(const Vector& column, Memory& memory) {
+  return sql::unique(state_->library, column, memory);
+}
+
 void Operators::measure(bool on) { state_->library.measure = on; }
 std::vector<Launch> Operators::take_launches() { return std::exchange(state_->library.launches, {}); }
 

@@ -2,3 +2,13 @@
 #pragma once
 #include "libraries/sql/library.h"
 #include "libraries/sql/sql.h"
+
+namespace rndn::sql {
+
+// order.cpp
+Result<Vector> order(Library& library, std::span<const Vector> columns, std::span<const bool> ascending,
+                     Memory& memory);
+Result<Groups> group(Library& library, std::span<const Vector> columns, Memory& memory);
+Result<Vector> unique(Library& library, const Vector& column, Memory& memory);
+
+}  // namespace rndn::sql

@@ -1,0 +1,90 @@
+#include "libraries/sql/emit.h"
+
+namespace rndn::sql {
+
+Reg<U32> take_ticket(Builder& b, const Thread& t, Reg<U64> counter, Reg<U32> tiles, At shared) {
+  Reg<Pred> thread0 = b.setp(Is::eq, t.tid, 0u);
+  const ptx::LabelId taken = b.label();
+  b.unless(thread0).bra(taken);
+  Reg<U32> number = b.atom<U32>(ptx::AtomicOp::add, Space::global, At(counter), 1u);
+  b.st<U32>(Space::shared, shared, number);
+  Reg<Pred> last = b.setp(Is::eq, b.add(number, 1u), tiles);
+  store_if<U32>(b, last, Space::global, At(counter), 0u);  // nobody asks any more
+  b.bind(taken);
+  b.bar_sync();
+  return b.ld<U32>(Space::shared, shared);
+}
+
+Reg<U32> warp_sum(Builder& b, const Thread& t, Reg<U32> x) {
+  Reg<U32> sum = b.mov(x);
+  for (uint32_t distance = 1; distance < 32; distance *= 2) {
+    Reg<U32> other = b.shfl_sync(ShuffleMode::up, sum, distance, 0u);
+    b.when(b.setp(Is::ge, t.lane, distance)).add(sum, other, sum);
+  }
+  return sum;
+}
+
+Reg<U64> warp_sum(Builder& b, const Thread& t, Reg<U64> x) {
+  Reg<U64> sum = b.mov(x);
+  for (uint32_t distance = 1; distance < 32; distance *= 2) {
+    Reg<U64> other = b.shfl_sync_64(ShuffleMode::up, sum, distance, 0u);
+    b.when(b.setp(Is::ge, t.lane, distance)).add(sum, other, sum);
+  }
+  return sum;
+}
+
+BlockSum block_sum(Builder& b, const Thread& t, Reg<U32> own, uint32_t warps, ptx::SharedVariable shared,
+                   int64_t offset) {
+  BlockSum s;
+  Reg<U32> at = b.add(b.address_of_32(shared, offset), b.shl(t.warp, 2u));
+  store_if<U32>(b, b.setp(Is::eq, t.lane, 31u), Space::shared, At(at), own);
+  b.bar_sync();
+  s.before = b.constant<U32>(0u);
+  for (uint32_t w = 0; w < warps; w += 4) {
+    const auto counts = b.ld_v4<U32>(Space::shared, At(shared, offset + 4 * w));
+    for (uint32_t k = 0; k < 4 && w + k < warps; ++k) {
+      b.when(b.setp(Is::gt, t.warp, w + k)).add(s.before, counts[k], s.before);
+      s.total = s.total.valid() ? b.add(s.total, counts[k]) : counts[k];
+    }
+  }
+  return s;
+}
+
+Reg<U64> look_back(Builder& b, const Thread& t, Reg<U32> tile, Reg<U32> count, Reg<U64> words, At shared) {
+  // A word is value * 4 + state: 0 nothing yet, 1 the tile's own count, 2 the count up to and including the tile.
+  const ptx::LabelId known = b.label(), window = b.label(), poll = b.label();
+  b.when(b.setp(Is::ne, t.warp, 0u)).bra(known);
+  Reg<Pred> lane0 = b.setp(Is::eq, t.lane, 0u);
+  Reg<Pred> first_tile = b.setp(Is::eq, tile, 0u);
+  Reg<U64> own = element_address(b, words, tile, 8);
+  Reg<U64> count64 = b.cvt<U64>(count);
+  Reg<U64> word = b.add(b.shl(count64, 2u), b.select<U64>(2, 1, first_tile));
+  store_if<U64>(b, lane0, Space::global, At(own), word, volatile_access);
+  Reg<U64> before = b.constant<U64>(0);
+  Reg<S32> earlier = b.sub(b.sub(Builder::as<S32>(tile), 1), Builder::as<S32>(t.lane));
+  b.bind(window);
+  Reg<Pred> exists = b.setp(Is::ge, earlier, 0);
+  Reg<U64> at = element_address(b, words, Builder::as<U32>(earlier), 8);
+  Reg<U64> seen = b.constant<U64>(2);  // before the first tile: nothing, known
+  b.bind(poll);
+  load_if<U64>(b, exists, Space::global, At(at), seen, volatile_access);
+  Reg<U32> state = b.and_(b.cvt<U32>(seen), 3u);
+  b.unless(b.vote(VoteMode::all, b.setp(Is::ne, state, 0u))).bra(poll);
+  Reg<U32> inclusive = b.ballot(b.setp(Is::eq, state, 2u));
+  Reg<U32> nearest = b.clz(b.brev(inclusive));  // 32 when there is none; lanes behind it do not count
+  Reg<U64> value = b.shr(seen, 2u);
+  b.when(b.setp(Is::gt, t.lane, nearest)).constant<U64>(0, value);
+  for (uint32_t distance = 16; distance > 0; distance /= 2)
+    b.add(value, b.shfl_sync_64(ShuffleMode::bfly, value, distance, 31u), value);
+  b.add(before, value, before);
+  b.sub(earlier, 32, earlier);
+  b.when(b.setp(Is::eq, inclusive, 0u)).bra(window);
+  Reg<U64> final_word = b.add(b.shl(b.add(before, count64), 2u), 2);
+  store_if<U64>(b, lane0, Space::global, At(own), final_word, volatile_access);
+  store_if<U64>(b, lane0, Space::shared, shared, before);
+  b.bind(known);
+  b.bar_sync();
+  return b.ld<U64>(Space::shared, shared);
+}
+
+}  // namespace rndn::sql

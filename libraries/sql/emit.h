@@ -1,0 +1,81 @@
+// Pieces of kernels that several operators share. Private to this folder.
+//
+// Registers that every thread has, sums over a block, and single-pass scans with decoupled look-back (Merrill and Garland, "Single-pass
+// Parallel Prefix Scan with Decoupled Look-back", NVIDIA technical report 2016). Who waits for an earlier tile waits for a block that
+// runs, because tiles are handed out by a counter; status and value are one naturally atomic word, so that no fence stands between them;
+// no lane waits for another lane of its warp.
+#pragma once
+#include <vector>
+
+#include "libraries/sql/library.h"
+
+namespace rndn::sql {
+
+using ptx::Builder;
+using ptx::Condition;
+using ptx::Pred;
+using ptx::Reg;
+using ptx::S32;
+using ptx::S64;
+using ptx::ShuffleMode;
+using ptx::Space;
+using ptx::U16;
+using ptx::U32;
+using ptx::U64;
+using ptx::U8;
+using ptx::VoteMode;
+using At = ptx::Address;
+using Is = ptx::Compare;
+using Param = ptx::ParameterOf<U64>;
+
+inline constexpr ptx::Access volatile_access{.semantics = ptx::Semantics::volatile_};
+
+// Guarded accesses. A guard holds for the next instruction that is written, so addresses must exist before it is set.
+template <class T>
+void store_if(Builder& b, Condition when, Space space, At at, ptx::Source<ptx::RegisterTag<T>> value,
+              ptx::Access access = {}) {
+  b.when(when).st<T>(space, access, at, value);
+}
+template <class T>
+void load_if(Builder& b, Condition when, Space space, At at, Reg<ptx::RegisterTag<T>> into, ptx::Access access = {}) {
+  b.when(when).ld<T>(space, access, at, into);
+}
+
+struct Thread {
+  Reg<U32> tid, lane, warp;
+};
+inline Thread thread_of(Builder& b) {
+  Thread t;
+  t.tid = b.special(ptx::SpecialRegister::tid_x);
+  t.lane = b.and_(t.tid, 31u);
+  t.warp = b.shr(t.tid, 5u);
+  return t;
+}
+
+// base + index * bytes
+inline Reg<U64> element_address(Builder& b, Reg<U64> base, Reg<U32> index, uint32_t bytes) {
+  return b.mad_wide(index, bytes, base);
+}
+
+// The next tile of a launch of exactly `tiles` blocks: a number from the counter, which the last one sets back to zero. `shared`: 4 bytes.
+// Ends with a barrier.
+Reg<U32> take_ticket(Builder& b, const Thread& t, Reg<U64> counter, Reg<U32> tiles, At shared);
+
+// Inclusive sum over the lanes of a warp.
+Reg<U32> warp_sum(Builder& b, const Thread& t, Reg<U32> x);
+Reg<U64> warp_sum(Builder& b, const Thread& t, Reg<U64> x);
+
+// Sum of the values of all warps before this one, and of all `warps`; `own` is the warp's value, in its last lane. `shared`: 8 bytes per
+// warp for 64-bit sums, else 4, 16-byte aligned. One barrier; the next use of the same place needs another one before it.
+struct BlockSum {
+  Reg<U64> before64, total64;
+  Reg<U32> before, total;
+};
+BlockSum block_sum(Builder& b, const Thread& t, Reg<U32> own, uint32_t warps, ptx::SharedVariable shared,
+                   int64_t offset);
+
+// Tile-wise scan: called by all threads of a block with the tile's count; gives the sum over all earlier tiles. `words`: a zero u64 per
+// tile. `shared`: 8 bytes. One barrier.
+Reg<U64> look_back(Builder& b, const Thread& t, Reg<U32> tile, Reg<U32> count, Reg<U64> words, At shared);
+
+}  // namespace rndn::sql

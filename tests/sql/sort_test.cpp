@@ -1,0 +1,133 @@
+// order, group, unique against std::stable_sort, on the simulator with its checks on.
+#include "tests/sql/sort_support.h"
+
+namespace rndn::sql {
+namespace {
+
+using test::Bench;
+using test::Column;
+using test::Shape;
+
+constexpr size_t sizes[] = {0, 1, 31, 32, 33, 1023, 1024, 1025, 4097};
+constexpr Type types[] = {Type::u8, Type::i8, Type::i16, Type::i32, Type::u32, Type::i64, Type::f32, Type::f64};
+
+std::string describe(const std::vector<Column>& columns, const std::vector<uint8_t>& ascending = {}) {
+  std::string s = fmt::format("{} rows:", columns[0].size());
+  for (size_t c = 0; c < columns.size(); ++c)
+    s += fmt::format(" type {}{}{}{}", static_cast<int>(columns[c].type), columns[c].ranks.empty() ? "" : " ranked",
+                     columns[c].bounds ? " bounded" : "", ascending.empty() || ascending[c] ? "" : " descending");
+  return s;
+}
+
+void expect_order(Bench& bench, const std::vector<Column>& columns, const std::vector<uint8_t>& ascending,
+                  uint64_t spare = 0) {
+  SCOPED_TRACE(describe(columns, ascending));
+  const std::vector<Vector> vectors = test::put_all(bench, columns, spare);
+  std::unique_ptr<bool[]> directions(new bool[ascending.size()]);
+  std::copy(ascending.begin(), ascending.end(), directions.get());
+  auto got = bench.sql->order(vectors, {directions.get(), ascending.size()}, *bench.memory);
+  ASSERT_TRUE(got.ok()) << got.error().message;
+  EXPECT_EQ(got->type, Type::i64);
+  ASSERT_EQ(bench.get<int64_t>(*got), test::expected_order(columns, ascending));
+}
+
+void expect_groups(Bench& bench, const std::vector<Column>& columns, uint64_t spare = 0) {
+  SCOPED_TRACE(describe(columns));
+  const std::vector<Vector> vectors = test::put_all(bench, columns, spare);
+  auto got = bench.sql->group(vectors, *bench.memory);
+  ASSERT_TRUE(got.ok()) << got.error().message;
+  const auto cells = test::expected_groups(columns);
+  ASSERT_EQ(got->rows.count, cells.size());
+  std::vector<int64_t> keys;
+  for (const auto& cell : cells) keys.push_back(cell[0]);
+  ASSERT_EQ(bench.get<int64_t>(got->keys), keys);
+  ASSERT_EQ(bench.get(got->rows), cells);
+}
+
+void expect_unique(Bench& bench, const Column& column, uint64_t spare = 0) {
+  SCOPED_TRACE(describe({column}));
+  auto got = bench.sql->unique(column.put(bench, spare), *bench.memory);
+  ASSERT_TRUE(got.ok()) << got.error().message;
+  std::vector<int64_t> rows;
+  for (const auto& cell : test::expected_groups({column})) rows.push_back(cell[0]);
+  std::sort(rows.begin(), rows.end());
+  ASSERT_EQ(bench.get<int64_t>(*got), rows);
+}
+
+class SortTest : public ::testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Targets, SortTest, ::testing::ValuesIn(test::targets), [](const auto& p) { return p.param; });
+
+TEST_P(SortTest, EveryTypeInBothDirections) {
+  Bench bench(GetParam());
+  uint64_t seed = 1;
+  for (Type type : types)
+    for (Shape shape : {Shape::random, Shape::extremes}) {
+      const Column c = test::make(type, shape, 1025, ++seed);
+      expect_order(bench, {c}, {1});
+      expect_order(bench, {c}, {0});
+      expect_groups(bench, {c});
+      expect_unique(bench, c);
+      if (HasFatalFailure()) return;
+    }
+}
+
+TEST_P(SortTest, EverySizeAndShape) {
+  Bench bench(GetParam());
+  uint64_t seed = 100;
+  for (size_t n : sizes)
+    for (Shape shape : test::shapes) {
+      Column c = test::make(Type::i32, shape, n, ++seed);
+      c.bounds = n % 2;
+      expect_order(bench, {c}, {static_cast<uint8_t>(seed % 2)}, n % 3 * 1000);
+      expect_groups(bench, {c}, n % 3 * 1000);
+      expect_unique(bench, c, n % 3 * 1000);
+      if (HasFatalFailure()) return;
+    }
+}
+
+TEST_P(SortTest, SeveralColumns) {
+  Bench bench(GetParam());
+  uint64_t seed = 200;
+  for (size_t n : {size_t{33}, size_t{1024}, size_t{4097}}) {
+    const Column flag = test::make(Type::u8, Shape::zipf, n, ++seed),
+                 date = test::make(Type::i32, Shape::zipf, n, ++seed),
+                 price = test::make(Type::f64, Shape::zipf, n, ++seed),
+                 id = test::make(Type::i64, Shape::random, n, ++seed), text = test::make_text(n, 100, ++seed),
+                 floats = test::make(Type::f32, Shape::extremes, n, ++seed);
+    const std::vector<std::vector<Column>> tables = {{flag, text},        {date, flag},
+                                                     {text, price, date}, {price, floats},
+                                                     {flag, id, date},    {price, flag, id, text, floats}};
+    for (const auto& columns : tables) {
+      std::vector<uint8_t> ascending;
+      for (size_t c = 0; c < columns.size(); ++c) ascending.push_back((++seed >> c) & 1);
+      expect_order(bench, columns, ascending, seed % 2 * 100);
+      expect_groups(bench, columns);
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST_P(SortTest, ManyTilesTwice) {
+  Bench bench(GetParam());
+  const size_t n = 100000;
+  const Column wide = test::make(Type::i64, Shape::random, n, 1), narrow = test::make(Type::i32, Shape::zipf, n, 2);
+  for (int round = 0; round < 2; ++round) {
+    expect_order(bench, {narrow, wide}, {0, 1}, 5000);
+    expect_groups(bench, {narrow}, 5000);
+    expect_unique(bench, narrow, 5000);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST(SortErrors, TooManyRowsAndNoColumns) {
+  Bench bench("sm_86");
+  Vector v{.type = Type::u8, .data = 256, .capacity = uint64_t{1} << 32};
+  const bool ascending[] = {true};
+  auto ordered = bench.sql->order({&v, 1}, ascending, *bench.memory);
+  ASSERT_FALSE(ordered.ok());
+  EXPECT_NE(ordered.error().message.find("4294967294"), std::string::npos) << ordered.error().message;
+  EXPECT_FALSE(bench.sql->group({}, *bench.memory).ok());
+}
+
+}  // namespace
+}  // namespace rndn::sql
