@@ -1,5 +1,7 @@
 // The assembler, pass by pass.
+#include "assembler/inline_calls.h"
 #include "assembler/passes.h"
+#include "ptx/parse.h"
 
 namespace rndn::assembler {
 namespace {
@@ -98,8 +100,17 @@ Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Func
 
 }  // namespace
 
-Result<Assembled> assemble(const ptx::Module& module, const Options& options, Timings& timings) {
+Result<Assembled> assemble(const ptx::Module& input, const Options& options, Timings& timings) {
   CHECK(options.target != nullptr, "no target");
+  ptx::Module inlined;
+  if (has_calls(input)) {
+    auto scope = timings.measure(Phase::structure);
+    ASSIGN_OR_RETURN(inlined, inline_calls(input));
+    if (options.verify_passes)
+      if (auto problems = ptx::verify(inlined); !problems.empty())
+        return Error{Fault::internal, "after inlining: " + first_of(problems)};
+  }
+  const ptx::Module& module = inlined.functions.empty() ? input : inlined;
   Assembled result;
   cubin::Image image;
   image.sm = options.target->sm;
@@ -118,6 +129,7 @@ Result<Assembled> assemble(const ptx::Module& module, const Options& options, Ti
     image.variables.push_back(std::move(x));
   }
   for (const ptx::Function& p : module.functions) {
+    if (!p.is_entry) continue;  // inlined where it is called
     KernelReport report;
     ASSIGN_OR_RETURN(cubin::Kernel k, assemble_kernel(module, p, shared, options, timings, report));
     image.kernels.push_back(std::move(k));

@@ -1,0 +1,15 @@
+// Calls of .func with a body become copies of the body. See inline_calls.cpp.
+#pragma once
+#include "libraries/base/result.h"
+#include "ptx/ir.h"
+
+namespace rndn::assembler {
+
+// True when some entry calls a function.
+bool has_calls(const ptx::Module& module);
+
+// The module with all calls of its entries inlined; its .func remain, and nothing calls them. Fails (fault input) with function and line for
+// recursion, functions without a body and calls through registers.
+Result<ptx::Module> inline_calls(const ptx::Module& module);
+
+}  // namespace rndn::assembler
