@@ -175,7 +175,7 @@ Code lay_out(Function& f) {
   return std::move(l.code);
 }
 
-Result<cubin::Kernel> emit(Function& f, Code& code) {
+Result<cubin::Kernel> emit(const ptx::Module& module, Function& f, Code& code) {
   const isa::Target& t = *f.target;
   const bool volta = t.family == isa::Family::volta;
   if (!volta) pad_for_exits(t, code);
@@ -232,6 +232,10 @@ Result<cubin::Kernel> emit(Function& f, Code& code) {
       default: break;
     }
     if (inst.cooperative) k.cooperative_offsets.push_back(static_cast<uint32_t>(at));
+    if (!is_none(inst.symbol))
+      k.relocations.push_back(
+          {inst.symbol_high ? cubin::Relocation::absolute_high_32 : cubin::Relocation::absolute_low_32, at,
+           module.variables[inst.symbol].name, 0});
   }
   std::vector<std::byte> bytes = isa::pack(t, words);
   k.code.assign(bytes.begin(), bytes.end());

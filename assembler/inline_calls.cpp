@@ -101,9 +101,8 @@ class Inliner {
         case Operand::address_var: o.id = variable(function, o.id, inlined); break;
         case Operand::parameter:
           if (inlined) {
-            const Operand& a =
-                o.id < g.parameters.size() ? arguments[call->destination_count + 1 + o.id]
-                                           : arguments[o.id - g.parameters.size()];
+            const Operand& a = o.id < g.parameters.size() ? arguments[call->destination_count + 1 + o.id]
+                                                          : arguments[o.id - g.parameters.size()];
             const int64_t offset = o.value;
             o = a;
             o.value += offset;
@@ -163,7 +162,8 @@ class Inliner {
     if (g.external)
       return fail(caller, i, fmt::format("unsupported call of `{}`, which has no body in this module", g.name));
     if (std::find(stack_.begin(), stack_.end(), callee.id) != stack_.end())
-      return fail(caller, i, fmt::format("unsupported recursion: `{}` calls itself, directly or through others", g.name));
+      return fail(caller, i,
+                  fmt::format("unsupported recursion: `{}` calls itself, directly or through others", g.name));
     if (stack_.size() > max_depth) return fail(caller, i, fmt::format("calls nested deeper than {}", max_depth));
     const ptx::LabelId end = body_.label(fmt::format("$end_{}_{}", g.name, copies_ + 1));
     if (!is_none(i.guard)) body_.branch(end, i.line, i.guard, !i.guard_negated);
@@ -282,7 +282,8 @@ class Inliner {
     if (to.kind == Operand::sink) return;
     ptx::Instruction out;
     out.line = i.line, out.guard = i.guard, out.guard_negated = i.guard_negated, out.destination_count = 1;
-    const uint32_t width = ptx::type_bytes(body_.f.registers[(store && from.kind == Operand::reg ? from : to).reg_id()].type);
+    const uint32_t width =
+        ptx::type_bytes(body_.f.registers[(store && from.kind == Operand::reg ? from : to).reg_id()].type);
     static constexpr Type unsigned_of[] = {Type::u8, Type::u16, Type::u32, Type::u64},
                           signed_of[] = {Type::s8, Type::s16, Type::s32, Type::s64},
                           bits_of[] = {Type::b8, Type::b16, Type::b32, Type::b64};
@@ -318,6 +319,8 @@ class Inliner {
 }  // namespace
 
 bool has_calls(const ptx::Module& module) {
+  for (const ptx::Variable& v : module.variables)
+    if (v.space == Space::param) return true;  // where calls put their arguments
   for (const ptx::Function& f : module.functions) {
     if (!f.is_entry) continue;
     for (const ptx::Instruction& i : f.instructions)

@@ -5,7 +5,7 @@
 
 namespace rndn::assembler {
 
-// True when some entry calls a function.
+// True when some entry calls a function, or has variables for arguments.
 bool has_calls(const ptx::Module& module);
 
 // The module with all calls of its entries inlined; its .func remain, and nothing calls them. Fails (fault input) with function and line for

@@ -59,6 +59,8 @@ struct Inst {
   bool reads_carry = false, writes_carry = false;  // Pascal's CC
   bool uniform_guard = false;                      // the guard is a uniform predicate
   uint32_t line = 0;                               // of the PTX source
+  ptx::VariableId symbol = none<ptx::VariableId>();  // its immediate is the low or high word of this variable's address, set by the loader
+  bool symbol_high = false;
 };
 
 // A block of machine code. Branches are not instructions until emission: they are the block's terminator.

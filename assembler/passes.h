@@ -55,7 +55,7 @@ struct Code {
 };
 Code lay_out(Function& f);                                    // branches, reconvergence and exits become instructions
 void assign_barriers(const isa::Target& target, Code& code);  // fills the control fields
-Result<cubin::Kernel> emit(Function& f, Code& code);
+Result<cubin::Kernel> emit(const ptx::Module& module, Function& f, Code& code);
 
 // --- independent checkers: one message per violation, empty when all is well
 std::vector<std::string> check_allocation(const Function& before, const Function& after);

@@ -78,7 +78,7 @@ Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Func
   }
   auto scope = timings.measure(Phase::encode, p.name);
   report.instructions = static_cast<uint32_t>(code.insts.size()) + 1;
-  ASSIGN_OR_RETURN(cubin::Kernel k, emit(f, code));
+  ASSIGN_OR_RETURN(cubin::Kernel k, emit(module, f, code));
   if (o.verify_passes) {
     std::vector<isa::Instruction> stream;
     for (const Inst& i : code.insts) stream.push_back(i.sass);

@@ -12,6 +12,7 @@
 // Cost: O(instructions).
 #include "assembler/select.h"
 
+#include <algorithm>
 #include <bit>
 
 namespace rndn::assembler {
@@ -106,7 +107,26 @@ Emitted Selector::place(const isa::Instruction& made) {
     bool memory = false;
     for (uint32_t k = 0; k < inst.sass.operand_count; ++k)
       memory |= inst.sass.operands[k].kind == isa::OperandKind::address;
-    if (!writes || !only_temporaries || memory) inst.sass.guard = guard_.reg, inst.sass.guard_negated = guard_.negated;
+    // What such a computation reads may have been written under this guard alone: then it has no value for the other lanes.
+    bool conditional = false;
+    auto range = [&](const Op& o, uint32_t k, auto&& use) {
+      const bool p = o.kind == isa::OperandKind::predicate;
+      if (!p && o.kind != isa::OperandKind::gpr && o.kind != isa::OperandKind::address) return;
+      if (o.reg < isa::first_virtual) return;
+      const uint32_t n = p ? 1 : std::max(1u, isa::register_count(inst.sass, k));
+      for (uint32_t w = 0; w < n; ++w) use(2 * (o.reg + w) + p);
+    };
+    for (uint32_t k = 0; k < inst.sass.operand_count; ++k)
+      if (isa::access(inst.sass, k) != isa::Access::write)
+        range(inst.sass.operands[k], k, [&](uint32_t r) {
+          conditional |= std::find(conditional_.begin(), conditional_.end(), r) != conditional_.end();
+        });
+    if (!writes || !only_temporaries || memory || conditional) {
+      inst.sass.guard = guard_.reg, inst.sass.guard_negated = guard_.negated;
+      for (uint32_t k = 0; k < inst.sass.operand_count; ++k)
+        if (isa::access(inst.sass, k) != isa::Access::read && isa::access(inst.sass, k) != isa::Access::none)
+          range(inst.sass.operands[k], k, [&](uint32_t r) { conditional_.push_back(r); });
+    }
   }
   f_.blocks[block_].code.push_back(static_cast<InstId>(f_.insts.size() - 1));
   return {&inst.sass};
@@ -187,6 +207,10 @@ Op Selector::source(const ptx::Operand& o, Type type) {
     case OperandKind::variable: {
       const ptx::Variable& v = m_.variables[o.variable_id()];
       if (v.space == ptx::Space::shared) return immediate(t_.shared_base + shared_.offsets[o.id] + o.value);
+      if (v.space == ptx::Space::constant) {
+        const int64_t at = constant_offsets_[o.id] + o.value;
+        return at ? immediate(at) : gpr(isa::RZ);
+      }
       if (v.space == ptx::Space::local) {
         Op t = temp();
         add(t.reg, gpr(stack_register), immediate(local_offsets_[o.id] + o.value));
@@ -194,6 +218,7 @@ Op Selector::source(const ptx::Operand& o, Type type) {
       }
       break;
     }
+    case OperandKind::parameter: return immediate(t_.parameter_base + parameter_offsets_[o.id] + o.value);
     default: break;
   }
   unsupported_here("operand");
@@ -221,14 +246,19 @@ Wide Selector::source64(const ptx::Operand& o) {
     }
     case OperandKind::variable: {
       const ptx::Variable& v = m_.variables[o.variable_id()];
-      if (v.space == ptx::Space::shared || v.space == ptx::Space::local) return {source(o, Type::u32), gpr(isa::RZ)};
+      if (v.space == ptx::Space::shared || v.space == ptx::Space::local || v.space == ptx::Space::constant)
+        return {source(o, Type::u32), gpr(isa::RZ)};
       if (v.space == ptx::Space::global) {
         Op t = temp(2);
-        variable_address(t.reg, v.name, o.value);
-        return {t, gpr(t.reg + 1)};
+        variable_address(t.reg, o.variable_id());
+        if (o.value == 0) return {t, gpr(t.reg + 1)};
+        Op sum = temp(2);
+        add64(sum.reg, {t, gpr(t.reg + 1)}, source64({OperandKind::immediate, false, 0, 0, o.value}), false);
+        return {sum, gpr(sum.reg + 1)};
       }
       break;
     }
+    case OperandKind::parameter: return {source(o, Type::u32), gpr(isa::RZ)};
     default: break;
   }
   unsupported_here("operand");
@@ -350,6 +380,17 @@ void Selector::prepare() {
     at += bytes * (x.count ? x.count : 1);
   }
   local_offsets_.assign(m_.variables.size(), 0);
+  constant_offsets_.assign(m_.variables.size(), 0);
+  uint64_t constants = 0;  // as cubin::write lays them out
+  for (uint32_t v = 0; v < m_.variables.size(); ++v) {
+    const ptx::Variable& x = m_.variables[ptx::VariableId{v}];
+    if (x.space != ptx::Space::constant) continue;
+    const uint64_t size = ptx::type_bytes(x.type), align = x.align ? x.align : std::max<uint64_t>(size, 1);
+    constants = (constants + align - 1) / align * align;
+    constant_offsets_[v] = static_cast<uint32_t>(constants);
+    constants += size * (x.count ? x.count : 1);
+  }
+  if (constants > 65536) unsupported_here(fmt::format("{} bytes of .const variables, at most 65536", constants));
   uint32_t me = static_cast<uint32_t>(&p_ - m_.functions.data());
   for (uint32_t v = 0; v < m_.variables.size(); ++v) {
     const ptx::Variable& x = m_.variables[ptx::VariableId{v}];
@@ -463,6 +504,7 @@ Result<Function> Selector::run() {
     block_ = b;
     f_.layout.push_back(b);
     convergent_ = x.convergent;
+    conditional_.clear();
     for (const FlowItem& item : x.items) {
       const ptx::Instruction& i = p_.instructions[item.inst];
       current_ = &i;
@@ -559,6 +601,25 @@ void Selector::statement(const ptx::Instruction& i) {
     case Opcode::st:
     case Opcode::atom:
     case Opcode::red: memory(i); break;
+    case Opcode::cp: copy_to_shared(i); break;
+    case Opcode::prefetch:
+    case Opcode::prefetchu: prefetch(i); break;
+    case Opcode::isspacep:
+      if (i.mods.space == ptx::Space::constant)
+        unsupported(i);
+      else
+        is_space(registers_[p_.operand(i, 0).id], source64(p_.operand(i, 1)), i.mods.space);
+      break;
+    case Opcode::testp: test_class(i); break;
+    case Opcode::bmsk:
+    case Opcode::szext: integer_extras(i); break;
+    case Opcode::nanosleep: {
+      Op t = source(p_.operand(i, 0), Type::u32);
+      emit(Mnemonic::NANOSLEEP, {is_immediate(t) ? t : as_register(t)});
+      break;
+    }
+    case Opcode::match: match(i); break;
+    case Opcode::redux: reduce_warp(i); break;
     case Opcode::membar:
     case Opcode::fence:
     case Opcode::bar:
@@ -575,6 +636,7 @@ void Selector::statement(const ptx::Instruction& i) {
     case Opcode::ex2: transcendental(i); break;
     case Opcode::ret:
     case Opcode::exit: emit(Mnemonic::EXIT, {}); break;
+    case Opcode::brkpt:
     case Opcode::trap: emit(Mnemonic::BPT, {immediate(1)}).mod(ModifierKind::TrapMode, 3); break;
     default: unsupported(i);
   }

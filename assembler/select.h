@@ -139,14 +139,20 @@ class Selector {
   virtual void shared_compare_and_swap(uint32_t d, Op at, Op compare, Op swap, bool wide) = 0;
   virtual void fence(ptx::Scope scope, bool sequential) = 0;
   virtual void barrier(Op id, Op count) = 0;
-  virtual void converge(Op mask) = 0;  // before a .sync operation in divergent code
-  virtual void variable_address(uint32_t d, const std::string& symbol, int64_t addend) = 0;
+  virtual void converge(Op mask) = 0;                               // before a .sync operation in divergent code
+  virtual void mov_symbol(uint32_t d) = 0;                          // MOV of an immediate that a relocation fills in
+  virtual void family_cvta_base(ptx::Space space, Wide& base) = 0;  // start of the generic window of .shared or .local
+  virtual void is_space(uint32_t p, Wide a, ptx::Space space) = 0;  // generic address to predicate
+  virtual void barrier_reduce(uint32_t d, uint32_t p, Op id, Op count, Op value, uint32_t reduction) = 0;
+  virtual void barrier_arrive(Op id, Op count) = 0;
+  virtual void generic_atomic(const ptx::Instruction& i, uint32_t d, Op at, Op data, Op swap) = 0;
 
   // --- the same on both families, made of the above
   void min_max64(uint32_t d, Wide a, Wide b, bool max, bool is_signed);  // d is none of the sources
   void special_register(uint32_t d, ptx::SpecialRegister r);
   void shuffle(uint32_t d, uint32_t p, Op a, Op lane, Op clamp, uint32_t mode);
   void vote(const ptx::Instruction& i, uint32_t d, Op p);
+  void variable_address(uint32_t d, ptx::VariableId v);  // of a .global variable, filled in by the loader
   void load_constant(uint32_t d, uint32_t bank, uint32_t offset, Op index, uint32_t size);
   // Shifts of 64 bits by a known amount of 32 and more; false for others.
   bool shift_left_words(uint32_t d, Wide a, Op n);
@@ -164,6 +170,7 @@ class Selector {
   Op temp(uint32_t width = 1) { return gpr(new_gpr(f_, width, true)); }
   uint32_t temp_predicate() { return new_predicate(f_, true); }
   Emitted place(const isa::Instruction& made);
+  void split_atomic(const ptx::Instruction& i, uint32_t d, Op at, Op data, Op swap);
   void compare_and_swap_loop(const ptx::Instruction& i, uint32_t d, Op at, Op data);
   void combine(const ptx::Instruction& i, uint32_t d, Op a, Op b);
   Op as_register(Op o);  // a GPR with the same value; keeps negation and absolute value
@@ -210,6 +217,7 @@ class Selector {
   std::string error_;
   Op guard_ = predicate(isa::PT);
   bool uses_descriptor_ = false;
+  std::vector<uint32_t> conditional_;  // registers of the block that were written under a guard: 2 r, predicates 2 p + 1
 
  private:
   void statement(const ptx::Instruction& i);
@@ -219,6 +227,7 @@ class Selector {
   void divide(const ptx::Instruction& i);
   void divide32(uint32_t quotient, uint32_t remainder, Op a, Op b, bool is_signed);
   void divide64(uint32_t quotient, uint32_t remainder, Wide a, Wide b, bool is_signed);
+  void add_saturated(uint32_t d, Op a, Op b);
   void mul_hi64(uint32_t d, Wide a, Wide b, bool is_signed);
   // select_extended.cpp
   void extended_arithmetic(const ptx::Instruction& i);
@@ -246,9 +255,21 @@ class Selector {
   void bits(const ptx::Instruction& i);
   void compare(const ptx::Instruction& i);
   void convert(const ptx::Instruction& i);
+  void convert_address(const ptx::Instruction& i);
+  void saturate_integer(const ptx::Instruction& i, uint32_t d, const ptx::Operand& from);
   void memory(const ptx::Instruction& i);
   void cooperate(const ptx::Instruction& i);
+  void block_barrier(const ptx::Instruction& i);
   void transcendental(const ptx::Instruction& i);
+  void load_bank(const ptx::Instruction& i);
+  void copy_to_shared(const ptx::Instruction& i);
+  void prefetch(const ptx::Instruction& i);
+  void test_class(const ptx::Instruction& i);
+  void integer_extras(const ptx::Instruction& i);
+  void match(const ptx::Instruction& i);
+  void reduce_warp(const ptx::Instruction& i);
+  template <class F>
+  void exclusively(const ptx::Operand& mask, F&& body);
   Op address_of(const ptx::Instruction& i, const ptx::Operand& o);
   void prepare();
   void finish();
@@ -267,7 +288,8 @@ class Selector {
   std::vector<Alias> aliases_;
   std::vector<Derived> derived_;
   std::vector<uint32_t> parameter_offsets_;
-  std::vector<uint32_t> local_offsets_;  // by VariableId
+  std::vector<uint32_t> local_offsets_;     // by VariableId
+  std::vector<uint32_t> constant_offsets_;  // by VariableId: place in bank 3
 };
 
 Result<Function> select_volta(const ptx::Module& m, const ptx::Function& p, const Flow& flow,

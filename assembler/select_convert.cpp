@@ -11,18 +11,7 @@ using OperandKind = ptx::Operand;
 
 void Selector::convert(const ptx::Instruction& i) {
   const ptx::Operand &o0 = p_.operand(i, 0), &o1 = p_.operand(i, 1);
-  if (i.op == Opcode::cvta) {
-    const uint32_t d = destination(o0);
-    if (is_wide(i.type)) {
-      Wide a = source64(o1);
-      if (i.mods.space == ptx::Space::global) {
-        if (is_register(a.lo) && a.lo.reg == d) return;  // shares its source's register
-        mov(d, a.lo);
-        return mov(d + 1, a.hi);
-      }
-    }
-    return unsupported(i, "only global addresses convert to generic ones");
-  }
+  if (i.op == Opcode::cvta) return convert_address(i);
   if (i.op == Opcode::mov) {
     if (i.type == Type::pred) return predicate_logic(destination(o0), source_predicate(o1), predicate(isa::PT), '&');
     if (o0.kind == OperandKind::vector) {  // unpack
@@ -61,8 +50,6 @@ void Selector::convert(const ptx::Instruction& i) {
     const uint32_t d = destination(o0);
     if (is_wide(i.type)) {
       if (o1.kind == OperandKind::special) return special_register(d, static_cast<ptx::SpecialRegister>(o1.id));
-      if (o1.kind == OperandKind::variable && m_.variables[o1.variable_id()].space == ptx::Space::global)
-        return variable_address(d, m_.variables[o1.variable_id()].name, o1.value);
       Wide a = source64(o1);
       if (is_register(a.lo) && a.lo.reg == d) return;
       mov(d, a.lo);
@@ -201,6 +188,35 @@ void Selector::convert(const ptx::Instruction& i) {
     emit(Mnemonic::FADD, {gpr(d), gpr(target), negate(gpr(isa::RZ))})
         .mod(ModifierKind::SAT, 1)
         .mod(ModifierKind::FTZ, i.mods.ftz);
+}
+
+// Generic addresses: global ones are the same, shared and local ones are offset by the start of their window.
+void Selector::convert_address(const ptx::Instruction& i) {
+  const uint32_t d = destination(p_.operand(i, 0));
+  if (i.mods.space == ptx::Space::constant) return unsupported(i, "constant variables have no generic address here");
+  Wide a = source64(p_.operand(i, 1));
+  if (i.mods.space == ptx::Space::global) {
+    if (is_register(a.lo) && a.lo.reg == d) return;  // shares its source's register
+    mov(d, a.lo);
+    return mov(d + 1, a.hi);
+  }
+  Wide base;
+  family_cvta_base(i.mods.space, base);
+  Op t = temp(2);
+  if (i.mods.to) {
+    add64(t.reg, a, base, true);
+  } else {
+    add64(t.reg, {as_register(a.lo), as_register(a.hi)}, base, false);
+  }
+  mov(d, t);
+  mov(d + 1, gpr(t.reg + 1));
+}
+
+void Selector::variable_address(uint32_t d, ptx::VariableId v) {
+  for (uint32_t word = 0; word < 2; ++word) {
+    mov_symbol(d + word);
+    f_.insts.back().symbol = v, f_.insts.back().symbol_high = word;
+  }
 }
 
 }  // namespace rndn::assembler

@@ -12,7 +12,16 @@ using OperandKind = ptx::Operand;
 void Selector::arithmetic(const ptx::Instruction& i) {
   const uint32_t d = destination(p_.operand(i, 0));
   const ptx::Operand& oa = p_.operand(i, 1);
-  if (i.mods.sat) return unsupported(i);
+  if (i.mods.sat) {  // add and sub of s32
+    Op b = source(p_.operand(i, 2), i.type);
+    if (i.op == Opcode::sub) {  // a - b = a + ~b + 1: what saturates is ~(~a + b)
+      Op t = temp(), s = temp();
+      invert(t.reg, source(oa, i.type));
+      add_saturated(s.reg, t, b);
+      return invert(d, s);
+    }
+    return add_saturated(d, source(oa, i.type), b);
+  }
   if (is_wide(i.type)) {
     Wide a = source64(oa);
     switch (i.op) {
@@ -86,7 +95,6 @@ void Selector::mul_hi64(uint32_t d, Wide a, Wide b, bool is_signed) {
 }
 
 void Selector::multiply(const ptx::Instruction& i) {
-  if (i.mods.sat) return unsupported(i);
   const uint32_t d = destination(p_.operand(i, 0));
   const bool is_signed = ptx::is_signed(i.type), has_addend = i.op == Opcode::mad;
   const ptx::Operand &oa = p_.operand(i, 1), &ob = p_.operand(i, 2);
@@ -115,6 +123,7 @@ void Selector::multiply(const ptx::Instruction& i) {
       if (!has_addend) return mul_hi(d, a, b, is_signed);
       Op t = temp();
       mul_hi(t.reg, a, b, is_signed);
+      if (i.mods.sat) return add_saturated(d, t, source(p_.operand(i, 3), i.type));
       return add(d, t, source(p_.operand(i, 3), i.type));
     }
     Wide c = has_addend ? source64(p_.operand(i, 3)) : Wide{gpr(isa::RZ), gpr(isa::RZ)};
@@ -130,6 +139,77 @@ void Selector::multiply(const ptx::Instruction& i) {
     return add(d, u, source(p_.operand(i, 3), i.type));
   }
   mad(d, a, b, has_addend ? source(p_.operand(i, 3), i.mods.part == MulPart::wide ? Type::u32 : i.type) : gpr(isa::RZ));
+}
+
+// testp on the bits: exponent and mantissa fields.
+void Selector::test_class(const ptx::Instruction& i) {
+  const uint32_t d = registers_[p_.operand(i, 0).id];
+  const bool wide = i.type == Type::f64;
+  Op high, low = rz;
+  if (wide) {
+    Wide a = source64(p_.operand(i, 1));
+    high = as_register(a.hi), low = as_register(a.lo);
+  } else {
+    high = as_register(source(p_.operand(i, 1), i.type));
+  }
+  const uint32_t exponent_one = wide ? 0x00100000 : 0x00800000, infinity = wide ? 0x7ff00000 : 0x7f800000;
+  Op magnitude = temp(), any = magnitude;
+  logic(magnitude.reg, high, immediate(0x7fffffff), 0xc0);
+  auto compare = [&](Cmp c, uint32_t with) {
+    if (!wide) return setp(d, isa::PT, c, magnitude, immediate(static_cast<int32_t>(with)), false, 0, pt());
+    Wide limit{rz, with ? immediate(static_cast<int32_t>(with)) : rz};
+    setp64(d, isa::PT, c, {low, magnitude}, limit, false, 0, pt());
+  };
+  switch (i.mods.mode) {
+    case 1: return compare(Cmp::LT, infinity);  // finite
+    case 2: return compare(Cmp::EQ, infinity);  // infinite
+    case 3: return compare(Cmp::LE, infinity);  // number
+    case 4: return compare(Cmp::GT, infinity);  // notanumber
+    case 5:                                     // normal: the exponent is neither 0 nor all ones; or zero
+    case 6: {                                   // subnormal
+      if (wide) {
+        any = temp();
+        logic(any.reg, magnitude, low, 0xfc);
+      }
+      uint32_t zero = temp_predicate();
+      setp(zero, isa::PT, i.mods.mode == 5 ? Cmp::EQ : Cmp::NE, any, rz, false, 0, pt());
+      if (i.mods.mode == 6)
+        return setp(d, isa::PT, Cmp::LT, magnitude, immediate(static_cast<int32_t>(exponent_one)), false, 0,
+                    predicate(zero));
+      Op less = temp();
+      add(less.reg, magnitude, immediate(-static_cast<int64_t>(exponent_one)));
+      return setp(d, isa::PT, Cmp::LT, less, immediate(static_cast<int32_t>(infinity - exponent_one)), false, 1,
+                  predicate(zero));
+    }
+    default: return unsupported(i);
+  }
+}
+
+// bmsk and szext: one instruction each on the targets that have them.
+void Selector::integer_extras(const ptx::Instruction& i) {
+  const uint32_t d = destination(p_.operand(i, 0));
+  Op a = as_register(source(p_.operand(i, 1), i.type)), b = plain(source(p_.operand(i, 2), Type::u32));
+  Emitted e = i.op == Opcode::bmsk
+                  ? emit(Mnemonic::BMSK, {gpr(d), a, b})
+                  : emit(Mnemonic::SGXT, {gpr(d), a, b.kind == isa::OperandKind::constant ? as_register(b) : b})
+                        .mod(ModifierKind::Signed, ptx::is_signed(i.type));
+  e.mod(ModifierKind::Wrap, i.mods.shift == ptx::ShiftMode::wrap);
+}
+
+// The sum of two's complement numbers, at the limits when it does not fit.
+void Selector::add_saturated(uint32_t d, Op a, Op b) {
+  a = as_register(plain(a)), b = as_register(plain(b));
+  Op sum = temp(), x = temp(), y = temp(), both = temp(), limit = temp();
+  uint32_t over = temp_predicate();
+  add(sum.reg, a, b);
+  logic(x.reg, sum, a, 0x3c);
+  logic(y.reg, sum, b, 0x3c);
+  logic(both.reg, x, y, 0xc0);  // the sign differs from both
+  setp(over, isa::PT, Cmp::LT, both, rz, true, 0, pt());
+  shift_right(limit.reg, a, immediate(31), true);
+  Op most = temp();
+  logic(most.reg, limit, immediate(0x7fffffff), 0x3c);
+  select(d, most, sum, predicate(over));
 }
 
 void Selector::min_max64(uint32_t d, Wide a, Wide b, bool max, bool is_signed) {

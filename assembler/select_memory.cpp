@@ -68,9 +68,9 @@ Op Selector::address_of(const ptx::Instruction& i, const ptx::Operand& o) {
       if (v.space == ptx::Space::local && i.mods.space == ptx::Space::local)
         return address(stack_register, local_offsets_[o.id] + o.value, false, false);
       if (v.space == ptx::Space::global && wide) {
-        Op t = temp(2);
-        variable_address(t.reg, v.name, o.value);
-        return address(t.reg, 0, true, descriptor);
+        const bool far = std::abs(o.value) > reach;
+        Wide at = source64({OperandKind::variable, false, 0, o.id, far ? o.value : 0});
+        return address(at.lo.reg, far ? 0 : o.value, true, descriptor);
       }
       break;
     }
@@ -94,8 +94,8 @@ void Selector::memory(const ptx::Instruction& i) {
       return bytes == 8 ? pair_register(source64(p_.operand(i, k))) : as_register(source(p_.operand(i, k), i.type));
     };
     Op at = address_of(i, p_.operand(i, first));
-    if (i.mods.space == ptx::Space::generic) return unsupported(i, "atomics need a state space");
     Op value = data(first + 1), swap = data(first + 2);
+    if (i.mods.space == ptx::Space::generic) return generic_atomic(i, d, at, value, swap);
     return atomic(i, d, at, value, swap);
   }
   if (i.op == Opcode::st) {
@@ -107,7 +107,28 @@ void Selector::memory(const ptx::Instruction& i) {
       return store(i, at, data, size_code(i.type));
     }
     const uint32_t total = bytes * value.count;
-    if (total > 16 || bytes < 4) return unsupported(i);
+    if (total > 16) return unsupported(i);
+    if (bytes < 4) {  // fields of one word or two
+      Op word = temp(total <= 4 ? 1 : 2);
+      auto element = [&](uint32_t e) {
+        return as_register(
+            source(p_.vector_elements[value.id + e], ptx::type_bytes(i.type) == 1 ? Type::b8 : Type::b16));
+      };
+      for (uint32_t e = 0; e < value.count; e += 4 / bytes) {
+        const uint32_t d = word.reg + e * bytes / 4;
+        if (bytes == 2) {
+          permute(d, element(e), element(e + 1), immediate(0x5410), 0);
+          continue;
+        }
+        Op low = value.count == 2 ? gpr(d) : temp();
+        permute(low.reg, element(e), element(e + 1), immediate(0x0040), 0);
+        if (value.count == 2) continue;
+        Op high = temp();
+        permute(high.reg, element(e + 2), element(e + 3), immediate(0x0040), 0);
+        permute(d, low, high, immediate(0x5410), 0);
+      }
+      return store(i, at, word, total == 2 ? 2 : total == 4 ? 4 : 5);
+    }
     Op data = temp(total / 4);
     for (uint32_t e = 0; e < value.count; ++e) {
       const ptx::Operand& o = p_.vector_elements[value.id + e];
@@ -123,33 +144,7 @@ void Selector::memory(const ptx::Instruction& i) {
   }
   // Loads.
   const ptx::Operand &o0 = p_.operand(i, 0), &from = p_.operand(i, 1);
-  if (i.mods.space == ptx::Space::param || i.mods.space == ptx::Space::constant) {
-    if (i.mods.space == ptx::Space::constant) return unsupported(i);
-    if (from.kind != OperandKind::parameter) return unsupported(i);
-    uint32_t offset = t_.parameter_base + parameter_offsets_[from.id] + static_cast<uint32_t>(from.value);
-    auto one = [&](const ptx::Operand& o, uint32_t at) {
-      if (o.kind != OperandKind::reg) return;
-      const uint32_t d = destination(o), register_bytes = ptx::type_bytes(p_.registers[o.reg_id()].type);
-      if (bytes < 4) {
-        load_constant(d, 0, at, gpr(isa::RZ), size_code(i.type));
-      } else {
-        mov(d, constant(0, at));
-        if (bytes == 8) return mov(d + 1, constant(0, at + 4));
-      }
-      if (register_bytes == 8) {
-        if (ptx::is_signed(i.type))
-          shift_right(d + 1, gpr(d), immediate(31), true);
-        else
-          mov(d + 1, gpr(isa::RZ));
-      }
-    };
-    if (o0.kind == OperandKind::vector) {
-      for (uint32_t e = 0; e < o0.count; ++e) one(p_.vector_elements[o0.id + e], offset + e * bytes);
-      return;
-    }
-    if (aliases_[o0.id].kind != Alias::none) return;
-    return one(o0, offset);
-  }
+  if (i.mods.space == ptx::Space::param || i.mods.space == ptx::Space::constant) return load_bank(i);
   Op at = address_of(i, from);
   if (o0.kind != OperandKind::vector) {
     const uint32_t register_bytes =
@@ -196,6 +191,128 @@ void Selector::memory(const ptx::Instruction& i) {
     extend(destination(e[k]), field, bytes * 8, ptx::is_signed(i.type));
     if (ptx::type_bytes(p_.registers[e[k].reg_id()].type) == 8) return unsupported(i);
   }
+}
+
+// Parameters (bank 0) and .const variables (bank 3): operands where the place is known, else LDC with an index.
+void Selector::load_bank(const ptx::Instruction& i) {
+  const ptx::Operand &o0 = p_.operand(i, 0), &from = p_.operand(i, 1);
+  const uint32_t bytes = ptx::type_bytes(i.type);
+  const bool param = i.mods.space == ptx::Space::param;
+  const uint32_t bank = param ? 0 : 3;
+  Op index = rz;
+  int64_t offset = from.value;
+  switch (from.kind) {
+    case OperandKind::parameter: offset += t_.parameter_base + parameter_offsets_[from.id]; break;
+    case OperandKind::address_var:
+    case OperandKind::variable:
+      if (m_.variables[from.variable_id()].space != ptx::Space::constant || param) return unsupported(i, "address");
+      offset += constant_offsets_[from.id];
+      break;
+    case OperandKind::address_reg: {
+      Op base = source({OperandKind::reg, false, 0, from.id, 0}, Type::u32);
+      if (is_immediate(base))
+        offset += base.value;
+      else
+        index = as_register(base);
+      break;
+    }
+    case OperandKind::address_imm: break;
+    default: return unsupported(i, "address");
+  }
+  if (offset < 0 || offset > 65532) {  // beyond the field
+    if (index.reg == isa::RZ) return unsupported(i, "address outside the bank");
+    Op t = temp();
+    add(t.reg, index, immediate(offset));
+    index = t, offset = 0;
+  }
+  const bool vector = o0.kind == OperandKind::vector;
+  for (uint32_t e = 0; e < (vector ? o0.count : 1u); ++e) {
+    const ptx::Operand& o = vector ? p_.vector_elements[o0.id + e] : o0;
+    if (o.kind != OperandKind::reg) continue;
+    if (!vector && aliases_[o.id].kind != Alias::none) return;
+    const uint32_t d = destination(o), register_bytes = ptx::type_bytes(p_.registers[o.reg_id()].type);
+    const uint32_t at = static_cast<uint32_t>(offset) + e * bytes;
+    Op low = bytes < 4 && register_bytes == 8 ? temp() : gpr(d);
+    if (index.reg != isa::RZ && bytes == 8) {
+      Op pair = temp(2);
+      load_constant(pair.reg, bank, at, index, 5);
+      mov(d, pair);
+      mov(d + 1, gpr(pair.reg + 1));
+      continue;
+    }
+    if (bytes < 4 || index.reg != isa::RZ) {
+      load_constant(low.reg, bank, at, index, size_code(i.type));
+    } else {
+      mov(low.reg, constant(bank, at));
+      if (bytes == 8) mov(d + 1, constant(bank, at + 4));
+    }
+    if (register_bytes == 8 && bytes < 8) {
+      if (low.reg != d) mov(d, low);
+      if (ptx::is_signed(i.type))
+        shift_right(d + 1, low, immediate(31), true);
+      else
+        mov(d + 1, rz);
+    }
+  }
+}
+
+// cp.async as a load and a store: a copy may be complete before anything waits for it (PTX ISA, cp.async).
+void Selector::copy_to_shared(const ptx::Instruction& i) {
+  if (i.mods.mode >= 32) return;  // groups of copies that are complete
+  const uint32_t bytes = static_cast<uint32_t>(p_.operand(i, 2).value);
+  if (bytes != 4 && bytes != 8 && bytes != 16) return unsupported(i, "the size is 4, 8 or 16 bytes");
+  ptx::Instruction from = i, to = i;
+  from.type = to.type = bytes == 4 ? Type::b32 : Type::b64;
+  from.mods = to.mods = {};
+  from.mods.space = ptx::Space::global;
+  from.mods.cache = i.mods.mode == 2 ? ptx::Cache::cg : ptx::Cache::none;
+  to.mods.space = ptx::Space::shared;
+  const uint32_t code = bytes == 4 ? 4 : bytes == 8 ? 5 : 6;
+  Op data = temp(bytes / 4);
+  load(from, data.reg, code, address_of(from, p_.operand(i, 1)));
+  store(to, address_of(to, p_.operand(i, 0)), data, code);
+}
+
+void Selector::prefetch(const ptx::Instruction& i) {
+  if (i.mods.space == ptx::Space::local) return;  // a hint; local memory is cached as it is used
+  ptx::Instruction at = i;
+  at.mods.space = ptx::Space::global;
+  Op address = address_of(at, p_.operand(i, 0));
+  address.descriptor = false, address.uniform = isa::URZ;
+  emit(Mnemonic::CCTL, {address}).mod(ModifierKind::E, 1).mod(ModifierKind::CacheOp, i.mods.mode == 2 ? 1 : 0);
+}
+
+// An atomic at a generic address: the shared window is tested for, all else is global memory.
+void Selector::split_atomic(const ptx::Instruction& i, uint32_t d, Op at, Op data, Op swap) {
+  Op pair = gpr(at.reg);
+  if (at.value) {
+    Op t = temp(2);
+    add64(t.reg, {pair, gpr(pair.reg + 1)}, source64({OperandKind::immediate, false, 0, 0, at.value}), false);
+    pair = t;
+  }
+  const uint32_t width = ptx::type_bytes(i.type) == 8 ? 2 : 1;
+  pair = lasting(pair, 2);
+  data = lasting(data, width);
+  if (swap.kind != isa::OperandKind::none) swap = lasting(swap, width);
+  const uint32_t shared = new_predicate(f_, false);
+  is_space(shared, {pair, gpr(pair.reg + 1)}, ptx::Space::shared);
+  const RegionId outer = f_.blocks[block_].innermost;
+  BlockId in_global = new_block(), in_shared = new_block(), landing = new_block();
+  RegionId region = open_region(landing);
+  seal_branch(predicate(shared), in_shared, in_global);
+  ptx::Instruction part = i;
+  part.mods.space = ptx::Space::global;
+  start(in_global, region);
+  atomic(part, d, address(pair.reg, 0, true, at.descriptor), data, swap);
+  seal(landing);
+  start(in_shared, region);
+  Op offset = temp();
+  logic(offset.reg, pair, immediate(0xffffff), 0xc0);  // windows are aligned to their 16 MiB
+  part.mods.space = ptx::Space::shared;
+  atomic(part, d, address(offset.reg, 0, false, false), data, swap);
+  seal(landing);
+  join(landing, region);
+  f_.blocks[landing].innermost = outer;
 }
 
 uint32_t Selector::atom_op(ptx::AtomicOp op) {

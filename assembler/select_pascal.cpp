@@ -2,7 +2,6 @@
 //
 // Sources of the sequences: what ptxas 11.8 emits for sm_61 (docs/isa notes, section 3). 32-bit products are made of 16-bit ones (XMAD), 64-bit
 // arithmetic goes through the condition code (.CC, .X), which scheduling keeps in order. Immediates have 20 bits, or 32 in the 32I forms.
-// Left out: generic loads, stores and atomics, clock64 and globaltimer, half precision, addresses of global variables.
 #include "assembler/select.h"
 
 namespace rndn::assembler {
@@ -321,8 +320,30 @@ class PascalSelector final : public Selector {
         emit(Mnemonic::CS2R, {gpr(d), special(0x51)});
         f_.insts.back().pinned = true;
         return;
+      case S::nwarpid: return mov(d, immediate(t_.warps_per_sm));
+      case S::gridid: mov(d, constant(0, 0x28)); return mov(d + 1, constant(0, 0x2c));
+      case S::clock64: return wide_counter(d, 0x50);
+      case S::globaltimer: return wide_counter(d, 0x52);
+      case S::globaltimer_lo:
+      case S::globaltimer_hi:
+        emit(Mnemonic::CS2R, {gpr(d), special(r == S::globaltimer_lo ? 0x52 : 0x53)});
+        f_.insts.back().pinned = true;
+        return;
       default: return unsupported_here("special register");
     }
+  }
+
+  // A counter whose halves are read apart: when the high half changed in between, its new value with a low half of zero is a time between the reads.
+  void wide_counter(uint32_t d, uint32_t number) {
+    Op first = temp(), low = temp(), second = temp();
+    for (auto [t, which] : {std::pair{first, number + 1}, {low, number}, {second, number + 1}}) {
+      emit(Mnemonic::CS2R, {t, special(which)});
+      f_.insts.back().pinned = true;
+    }
+    uint32_t same = temp_predicate();
+    setp(same, isa::PT, Cmp::EQ, first, second, false, 0, pt());
+    select(d, low, rz, predicate(same));
+    mov(d + 1, second);
   }
 
   // --- memory
@@ -340,7 +361,14 @@ class PascalSelector final : public Selector {
         emit(Mnemonic::LDG, {gpr(d), at}).mod(ModifierKind::Size, size).mod(ModifierKind::Cache, cache);
         break;
       }
-      default: return unsupported(i, "generic addresses");
+      case ptx::Space::generic: {
+        uint32_t p = isa::PT, cache = i.mods.cache == Cache::cg || i.mods.cache == Cache::lu ? 1 : 0;
+        if (i.mods.cache == Cache::cv || i.mods.semantics == Semantics::volatile_) cache = 3;
+        Op from = generic_address(at, p);
+        emit(Mnemonic::LD, {gpr(d), from, predicate(p)}).mod(ModifierKind::Size, size).mod(ModifierKind::Cache, cache);
+        break;
+      }
+      default: return unsupported(i);
     }
     if (i.mods.semantics == Semantics::acquire || i.mods.semantics == Semantics::relaxed) return unsupported(i);
     if (error_.empty()) f_.insts.back().pinned = i.mods.semantics == Semantics::volatile_;
@@ -360,7 +388,14 @@ class PascalSelector final : public Selector {
         emit(Mnemonic::STG, {at, data}).mod(ModifierKind::Size, size).mod(ModifierKind::Cache, cache);
         return;
       }
-      default: return unsupported(i, "generic addresses");
+      case ptx::Space::generic: {
+        uint32_t p = isa::PT, cache = i.mods.cache == Cache::cg ? 1 : i.mods.cache == Cache::cs ? 2 : 0;
+        if (i.mods.cache == Cache::wt || i.mods.semantics == Semantics::volatile_) cache = 3;
+        Op to = generic_address(at, p);
+        emit(Mnemonic::ST, {to, data, predicate(p)}).mod(ModifierKind::Size, size).mod(ModifierKind::Cache, cache);
+        return;
+      }
+      default: return unsupported(i);
     }
   }
   // Compare and swap take their data in consecutive registers.
@@ -432,10 +467,56 @@ class PascalSelector final : public Selector {
       emit(Mnemonic::BAR, {id, count});
     emit(Mnemonic::MEMBAR, {}).mod(ModifierKind::Scope, 0);
   }
-  void converge(Op) override {}  // lanes of a split warp meet only where the stack says so
-  void variable_address(uint32_t, const std::string& symbol, int64_t) override {
-    unsupported_here(fmt::format("address of the global variable {}", symbol));
+  void barrier_arrive(Op id, Op count) override {
+    emit(Mnemonic::BAR, {id, count}).mod(ModifierKind::BarMode, 1);
+    emit(Mnemonic::MEMBAR, {}).mod(ModifierKind::Scope, 0);
   }
+  void barrier_reduce(uint32_t d, uint32_t p, Op id, Op count, Op value, uint32_t reduction) override {
+    Emitted e = count.kind == isa::OperandKind::none ? emit(Mnemonic::BAR, {id, none(), value})
+                                                     : emit(Mnemonic::BAR, {id, count, value});
+    e.mod(ModifierKind::BarMode, 2).mod(ModifierKind::BarReduction, reduction);
+    emit(Mnemonic::MEMBAR, {}).mod(ModifierKind::Scope, 0);
+    emit(Mnemonic::B2R, {gpr(d), predicate(p)});
+    if (error_.empty()) f_.insts.back().pinned = true;  // before the next barrier
+  }
+  void mov_symbol(uint32_t d) override { emit(Mnemonic::MOV32I, {gpr(d), immediate(0)}); }
+  void family_cvta_base(ptx::Space space, Wide& base) override {
+    const int64_t at = space == ptx::Space::local ? 4 : 0;
+    base = {constant(0, at), constant(0, 0x100 + at)};
+  }
+  void is_space(uint32_t p, Wide a, ptx::Space space) override {
+    Op lo = as_register(a.lo), hi = as_register(a.hi), window = temp();
+    logic(window.reg, lo, immediate(static_cast<int32_t>(0xff000000)), 0xc0);
+    auto inside = [&](uint32_t to, int64_t at) {
+      uint32_t low = temp_predicate();
+      setp(low, isa::PT, Cmp::EQ, window, constant(0, at), false, 0, pt());
+      setp(to, isa::PT, Cmp::EQ, hi, constant(0, 0x100 + at), false, 0, predicate(low));
+    };
+    if (space != ptx::Space::global) return inside(p, space == ptx::Space::local ? 4 : 0);
+    uint32_t shared = temp_predicate(), local = temp_predicate();
+    inside(shared, 0);
+    inside(local, 4);
+    predicate_logic(p, predicate(shared, true), predicate(local, true), '&');
+  }
+  void generic_atomic(const ptx::Instruction& i, uint32_t d, Op at, Op data, Op swap) override {
+    split_atomic(i, d, at, data, swap);
+  }
+  // A generic access: the 64-bit address, and a predicate that it is in no window.
+  Op generic_address(Op at, uint32_t& p) {
+    Op pair = gpr(at.reg);
+    if (at.value) {
+      Op t = temp(2);
+      add64(t.reg, {pair, gpr(pair.reg + 1)}, source64({ptx::Operand::immediate, false, 0, 0, at.value}), false);
+      pair = t;
+    }
+    Op t = temp(2);
+    p = temp_predicate();
+    emit(Mnemonic::LEA, {none(), t, pair, rz}).mod(ModifierKind::CC, 1);
+    emit(Mnemonic::LEA_HI, {predicate(p), gpr(t.reg + 1), pair, rz, gpr(pair.reg == isa::RZ ? isa::RZ : pair.reg + 1)})
+        .mod(ModifierKind::X, 1);
+    return address(t.reg, 0, true, false);
+  }
+  void converge(Op) override {}  // lanes of a split warp meet only where the stack says so
 };
 
 }  // namespace

@@ -314,6 +314,25 @@ class VoltaSelector final : public Selector {
         emit(Mnemonic::CS2R, {gpr(d), special(0x52)});
         f_.insts.back().pinned = true;
         return;
+      case S::nwarpid: return mov(d, immediate(t_.warps_per_sm));
+      case S::gridid: mov(d, constant(0, 0x30)); return mov(d + 1, constant(0, 0x34));
+      case S::clock_hi:
+      case S::globaltimer_hi:
+        emit(Mnemonic::CS2R, {gpr(d), special(r == S::clock_hi ? 0x51 : 0x53)}).mod(ModifierKind::Wide, 0);
+        f_.insts.back().pinned = true;
+        return;
+      case S::globaltimer_lo: {
+        Op t = temp(2);
+        emit(Mnemonic::CS2R, {t, special(0x52)});
+        f_.insts.back().pinned = true;
+        return mov(d, t);
+      }
+      case S::total_smem_size: {
+        Op t = temp();
+        emit(Mnemonic::S2R, {t, special(0x32)});
+        Op reserved = as_register(constant(0, 0x114));
+        return add(d, t, negate(reserved));
+      }
       default: return unsupported_here("special register");
     }
   }
@@ -350,10 +369,8 @@ class VoltaSelector final : public Selector {
       f_.insts.back().pinned = i.mods.semantics == Semantics::volatile_ || i.mods.semantics == Semantics::acquire ||
                                i.mods.semantics == Semantics::relaxed;
     if (i.mods.semantics == Semantics::acquire) {
-      if (i.mods.space == ptx::Space::global && i.mods.scope != ptx::Scope::cta)
+      if (i.mods.space != ptx::Space::shared && i.mods.scope != ptx::Scope::cta)
         emit(Mnemonic::CCTL, {}).mod(ModifierKind::E, 0).mod(ModifierKind::CacheOp, 4);
-      else if (i.mods.space == ptx::Space::generic)
-        return unsupported(i);
     }
   }
   void store(const ptx::Instruction& i, Op at, Op data, uint32_t size) override {
@@ -458,6 +475,46 @@ class VoltaSelector final : public Selector {
     else
       emit(Mnemonic::BAR, {id, count});
   }
+  void barrier_arrive(Op id, Op count) override { emit(Mnemonic::BAR, {id, count}).mod(ModifierKind::BarMode, 1); }
+  void barrier_reduce(uint32_t d, uint32_t p, Op id, Op count, Op value, uint32_t reduction) override {
+    Emitted e = count.kind == isa::OperandKind::none ? emit(Mnemonic::BAR, {id, none(), value})
+                                                     : emit(Mnemonic::BAR, {id, count, value});
+    e.mod(ModifierKind::BarMode, 2).mod(ModifierKind::BarReduction, reduction);
+    emit(Mnemonic::B2R, {gpr(d), predicate(p)});
+    if (error_.empty()) f_.insts.back().pinned = true;  // before the next barrier
+  }
+  void mov_symbol(uint32_t d) override { emit(Mnemonic::MOV, {gpr(d), immediate(0)}); }
+  void family_cvta_base(ptx::Space space, Wide& base) override {
+    if (space == ptx::Space::local) {
+      base = {constant(0, 0x20), constant(0, 0x24)};
+    } else if (sm90()) {
+      Op low = temp(), high = temp();
+      emit(Mnemonic::S2R, {low, special(0x30)});
+      emit(Mnemonic::S2R, {high, special(0x2f)});
+      base = {low, high};
+    } else {
+      base = {constant(0, 0x18), constant(0, 0x1c)};
+    }
+  }
+  void is_space(uint32_t p, Wide a, ptx::Space space) override {
+    emit(Mnemonic::QSPC, {predicate(p), rz, address(pair_register(a).reg, 0, true, false)})
+        .mod(ModifierKind::AddressSpace, space == ptx::Space::global  ? 0
+                                         : space == ptx::Space::local ? 1
+                                                                      : 2);
+  }
+  void generic_atomic(const ptx::Instruction& i, uint32_t d, Op at, Op data, Op swap) override {
+    const bool direct = ptx::type_bytes(i.type) == 4 && !ptx::is_floating(i.type) &&
+                        i.mods.atomic != ptx::AtomicOp::cas && i.mods.atomic != ptx::AtomicOp::exch;
+    if (!direct) return split_atomic(i, d, at, data, swap);
+    if (i.mods.semantics == ptx::Semantics::acq_rel || i.mods.semantics == ptx::Semantics::release)
+      fence(i.mods.scope, false, false);
+    emit(Mnemonic::ATOM, {predicate(isa::PT), gpr(d), at, data})
+        .mod(ModifierKind::AtomOp, atom_op(i.mods.atomic))
+        .mod(ModifierKind::AtomType, ptx::is_signed(i.type) ? 1 : 0)
+        .mod(ModifierKind::Order, scope_order(i.mods.scope));
+    if (i.mods.semantics == ptx::Semantics::acq_rel || i.mods.semantics == ptx::Semantics::acquire)
+      emit(Mnemonic::CCTL, {}).mod(ModifierKind::E, 0).mod(ModifierKind::CacheOp, 4);
+  }
   void converge(Op mask) override {
     mask = plain(mask);
     if (sm90() && is_immediate(mask) && static_cast<uint32_t>(mask.value) == 0xffffffffu) {
@@ -466,9 +523,6 @@ class VoltaSelector final : public Selector {
     }
     if (!is_register(mask) && (sm90() || !is_immediate(mask))) mask = as_register(mask);
     emit(Mnemonic::WARPSYNC, {mask});
-  }
-  void variable_address(uint32_t, const std::string& symbol, int64_t) override {
-    unsupported_here(fmt::format("address of the global variable {}", symbol));
   }
 };
 

@@ -19,16 +19,7 @@ void Selector::cooperate(const ptx::Instruction& i) {
         if (!convergent_) converge(source(p_.operand(i, 0), Type::u32));
         return;
       }
-      if (i.mods.mode > 1 || (i.mods.mode == 1 && i.op == Opcode::bar)) return unsupported(i);
-      Op id = source(p_.operand(i, 0), Type::u32);
-      Op count = i.operand_count > 1 ? source(p_.operand(i, 1), Type::u32) : Op{};
-      if (is_register(id) && id.reg == isa::RZ) id = immediate(0);
-      if (!is_immediate(id)) return unsupported(i, "barrier number in a register");
-      if (i.operand_count > 1 && !is_immediate(count)) return unsupported(i, "thread count in a register");
-      f_.barriers = std::max(f_.barriers, static_cast<uint32_t>(id.value) + 1);
-      if (f_.barriers > 16) return unsupported(i, "there are 16 barriers");
-      barrier(id, count);
-      return;
+      return block_barrier(i);
     }
     case Opcode::shfl: {
       const uint32_t d = destination(p_.operand(i, 0));
@@ -61,6 +52,109 @@ void Selector::cooperate(const ptx::Instruction& i) {
     case Opcode::activemask: return vote(i, destination(p_.operand(i, 0)), predicate(isa::PT));
     default: unsupported(i);
   }
+}
+
+// bar.sync, bar.arrive, bar.red and their barrier forms. Without a mask, all of the block's threads that have not exited.
+void Selector::block_barrier(const ptx::Instruction& i) {
+  const bool bar = i.op == Opcode::bar, reduce = bar && i.mods.mode >= 64;
+  const bool arrive = bar ? i.mods.mode == 1 : i.mods.mode == 32;
+  const uint32_t first = i.destination_count;
+  const uint32_t numbers = i.operand_count - first - (reduce ? 1 : 0);
+  Op id = plain(source(p_.operand(i, first), Type::u32)), count;
+  if (is_register(id) && id.reg == isa::RZ) id = immediate(0);
+  if (is_immediate(id)) {
+    if (id.value < 0 || id.value > 15) return unsupported(i, "there are 16 barriers");
+    f_.barriers = std::max(f_.barriers, static_cast<uint32_t>(id.value) + 1);
+  } else {
+    id = as_register(id);
+    f_.barriers = 16;
+  }
+  if (numbers > 1) {
+    count = plain(source(p_.operand(i, first + 1), Type::u32));
+    if (is_zero(count)) return unsupported(i, "a barrier for no threads");
+    if (!is_immediate(count)) count = as_register(count);
+    if (!is_immediate(id) && !is_immediate(count)) {  // both in one register: count << 16 | id
+      Op packed = temp(), high = temp();
+      shift_left(high.reg, count, immediate(16));
+      Op number = temp();
+      logic(number.reg, id, immediate(15), 0xc0);
+      logic(packed.reg, high, number, 0xfc);
+      id = count = packed;
+    }
+  }
+  if (arrive) return barrier_arrive(id, count);
+  if (!reduce) return barrier(id, count);
+  const uint32_t reduction = i.mods.mode - 64 == 0 ? 0 : i.mods.mode == 96 ? 1 : 2;
+  const ptx::Operand& o = p_.operand(i, 0);
+  const uint32_t d = o.kind == OperandKind::reg ? registers_[o.id] : reduction ? isa::PT : isa::RZ;
+  barrier_reduce(reduction ? isa::RZ : d, reduction ? d : isa::PT, id, count,
+                 source_predicate(p_.operand(i, i.operand_count - 1)), reduction);
+}
+
+// Runs `body` for the lanes of the mask alone, all of them together. Where the warp is known to be whole, that is all of it. Else the lanes meet at
+// WARPSYNC.EXCLUSIVE, and no others of the warp run until the region's end.
+template <class F>
+void Selector::exclusively(const ptx::Operand& mask, F&& body) {
+  Op m = plain(source(mask, Type::u32));
+  if (convergent_ && is_immediate(m) && static_cast<uint32_t>(m.value) == 0xffffffffu) return body();
+  const RegionId outer = f_.blocks[block_].innermost;
+  m = lasting(as_register(m), 1);
+  BlockId alone = new_block(), landing = new_block();
+  RegionId region = open_region(landing);
+  seal(alone);
+  start(alone, region);
+  emit(Mnemonic::WARPSYNC, {m}).mod(ModifierKind::Exclusive, 1);
+  body();
+  seal(landing);
+  join(landing, region);
+  f_.blocks[landing].innermost = outer;
+}
+
+void Selector::match(const ptx::Instruction& i) {
+  const uint32_t d = destination(p_.operand(i, 0)), first = i.destination_count;
+  const bool wide = is_wide(i.type), all = i.mods.mode == 32;
+  const uint32_t p = first > 1 && p_.operand(i, 1).kind == OperandKind::reg ? registers_[p_.operand(i, 1).id] : isa::PT;
+  Op a = wide ? pair_register(source64(p_.operand(i, first))) : as_register(source(p_.operand(i, first), Type::b32));
+  a = lasting(a, wide ? 2 : 1);
+  exclusively(p_.operand(i, first + 1), [&] {
+    if (all && t_.sm >= 90) {
+      emit(Mnemonic::MATCH, {predicate(p), gpr(d), a}).mod(ModifierKind::MatchMode, 0).mod(ModifierKind::Wide, wide);
+      return;
+    }
+    if (!all) {
+      emit(Mnemonic::MATCH, {none(), gpr(d), a}).mod(ModifierKind::MatchMode, 1).mod(ModifierKind::Wide, wide);
+      return;
+    }
+    Op same = temp(), here = temp();
+    uint32_t equal = temp_predicate();
+    emit(Mnemonic::VOTE, {here, pt(), pt()}).mod(ModifierKind::VoteMode, 1);
+    emit(Mnemonic::MATCH, {none(), same, a}).mod(ModifierKind::MatchMode, 1).mod(ModifierKind::Wide, wide);
+    setp(equal, isa::PT, Cmp::EQ, same, here, false, 0, pt());
+    select(d, here, rz, predicate(equal));
+    if (p != isa::PT) predicate_logic(p, predicate(equal), pt(), '&');
+  });
+}
+
+void Selector::reduce_warp(const ptx::Instruction& i) {
+  using A = ptx::AtomicOp;
+  const uint32_t d = destination(p_.operand(i, 0));
+  Op a = lasting(as_register(source(p_.operand(i, 1), i.type)), 1);
+  uint32_t op = 0;
+  switch (i.mods.atomic) {
+    case A::or_: op = 1; break;
+    case A::xor_: op = 2; break;
+    case A::add: op = 3; break;
+    case A::min: op = 4; break;
+    case A::max: op = 5; break;
+    default: break;  // and
+  }
+  exclusively(p_.operand(i, 2), [&] {
+    const Op result = uniform(descriptor_register + 2);
+    emit(Mnemonic::REDUX, {result, a})
+        .mod(ModifierKind::ReduceOp, op)
+        .mod(ModifierKind::Signed, ptx::is_signed(i.type));
+    emit(Mnemonic::MOV, {gpr(d), result});
+  });
 }
 
 void Selector::shuffle(uint32_t d, uint32_t p, Op a, Op lane, Op clamp, uint32_t mode) {

@@ -703,6 +703,8 @@ bool expands_to_branches(const ptx::Module& module, const ptx::Instruction& i, c
     case Opcode::div: return ptx::is_floating(i.type) && !i.mods.approx && !i.mods.full;
     case Opcode::sqrt:
     case Opcode::rcp: return !i.mods.approx;
+    case Opcode::match:
+    case Opcode::redux: return true;
     case Opcode::bar:
     case Opcode::barrier: return true;  // a guarded barrier
     case Opcode::call: return true;

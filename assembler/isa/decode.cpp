@@ -161,6 +161,8 @@ bool decode_as(FormId id, const Word& word, uint64_t address, Instruction& instr
   }
   if (!known) return false;
   for (uint32_t k = 0; k < form.slot_count; ++k) d.operands[k] = decode_operand(form.slots[k], form, d, word, address);
+  for (uint32_t k = 1; k < form.slot_count; ++k)
+    if (form.slots[k].style == Style::repeat) d.operands[k] = d.operands[k - 1];
   instruction = d;
   return true;
 }

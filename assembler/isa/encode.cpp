@@ -51,7 +51,7 @@ bool encode_label(const Slot& slot, const Operand& o, uint64_t address, Word& w)
 bool encode_operand(const Slot& slot, const Operand& o, uint64_t address, Word& w) {
   bool negated = o.negated, absolute = o.absolute;
   switch (slot.kind) {
-    case SlotKind::none: return o.kind == OperandKind::none;
+    case SlotKind::none: return o.kind == OperandKind::none || slot.style == Style::repeat;
     case SlotKind::gpr:
       if (o.kind != OperandKind::gpr || o.reg > 255) return false;
       set_bits(w, slot.lo, 8, o.reg);

@@ -18,11 +18,11 @@ constexpr uint64_t set(L first, T... rest) {
 constexpr uint64_t any = ~uint64_t{0};
 
 constexpr uint64_t alu = set(L::alu, L::vote), fma = set(L::fma), wide = set(L::wide);
-constexpr uint64_t memory =
-    set(L::global_load, L::global_store, L::global_atomic, L::shared_load, L::shared_store, L::shared_atomic,
-        L::local_load, L::local_store, L::async_copy, L::shuffle, L::barrier, L::constant_load, L::fence);
+constexpr uint64_t memory = set(L::global_load, L::global_store, L::global_atomic, L::shared_load, L::shared_store,
+                                L::shared_atomic, L::local_load, L::local_store, L::async_copy, L::shuffle, L::barrier,
+                                L::constant_load, L::fence, L::space_query);
 constexpr uint64_t variable =
-    set(L::sfu, L::special, L::to_uniform, L::register_to_uniform, L::branch, L::convergence, L::space_query, L::nop);
+    set(L::sfu, L::special, L::to_uniform, L::register_to_uniform, L::branch, L::convergence, L::nop);
 constexpr uint64_t shared = set(L::shared_load, L::shared_store, L::shared_atomic, L::shuffle, L::constant_load);
 constexpr uint64_t global =
     set(L::global_load, L::global_store, L::global_atomic, L::local_load, L::local_store, L::fence);

@@ -203,7 +203,7 @@ bool accepts(const Slot& slot, const Operand& o) {
   if (o.part && slot.part == no_bit) return false;
   switch (o.kind) {
     case OperandKind::none: return slot.show != Show::always || slot.initial != 255 || slot.kind == SlotKind::none;
-    case OperandKind::gpr: return slot.kind == SlotKind::gpr;
+    case OperandKind::gpr: return slot.kind == SlotKind::gpr || slot.style == Style::repeat;
     case OperandKind::predicate:
       return (slot.kind == SlotKind::predicate || slot.kind == SlotKind::predicate_inverted) &&
              (!o.negated || slot.neg != no_bit);
@@ -298,6 +298,7 @@ bool align(const Form& form, std::span<const Operand> operands, Instruction& out
       bool mandatory = slot.show == Show::always && slot.initial == 255;
       if (mandatory || operands.size() - next > must) {
         out.operands[k] = operands[next++];
+        if (slot.style == Style::repeat) out.operands[k] = {};  // no field: the register is the operand before it
         continue;
       }
     }

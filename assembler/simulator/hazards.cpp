@@ -76,8 +76,8 @@ Unit unit_of(Mnemonic m, bool volta) {
     case Mnemonic::ATOMG_CAS:
     case Mnemonic::ATOMG_FLOAT:
     case Mnemonic::ATOM_FLOAT:
-    case Mnemonic::LDL:
-    case Mnemonic::QSPC: return {1, !volta, true};
+    case Mnemonic::LDL: return {1, !volta, true};
+    case Mnemonic::QSPC: return {8, true, true};  // ptxas announces several by the scoreboard of the last
     case Mnemonic::STG:
     case Mnemonic::ST:
     case Mnemonic::STL:
@@ -109,8 +109,8 @@ Unit unit_of(Mnemonic m, bool volta) {
     case Mnemonic::DMNMX:
     case Mnemonic::DSET: return {4, true, true};
     case Mnemonic::S2R:
-    case Mnemonic::S2UR:
-    case Mnemonic::B2R: return {5, false, false};
+    case Mnemonic::S2UR: return {5, false, false};
+    case Mnemonic::B2R: return {9, true, false};  // likewise
     case Mnemonic::LDC: return {6, false, true};
     case Mnemonic::REDUX:
     case Mnemonic::R2UR: return {7, false, true};
@@ -177,10 +177,12 @@ Role register_role(const isa::Instruction& in, const isa::Target& target, uint32
   switch (unit.number) {
     case 1: return volta || in.mnemonic != Mnemonic::ST ? r_memory : r_shared;
     case 6: return volta ? r_queued : r_shared;
-    case 2: return r_shared;
+    case 2: return in.mnemonic == Mnemonic::MATCH ? r_queued : r_shared;  // ptxas: 4 cycles before MATCH
+    case 8: return r_memory;
     case 3:
     case 5:
-    case 7: return r_queued;
+    case 7:
+    case 9: return r_queued;
     case 4: return r_fp64;
     default: break;
   }
@@ -272,6 +274,10 @@ void make_footprints(Program& program) {
     const Unit unit = unit_of(in.mnemonic, target.family == isa::Family::volta);
     f.control = in.control;
     f.producer = producer_of(in, target);
+    // A generic atomic without a result register tells by its predicate whether it was done: ptxas announces that by the read scoreboard on sm_90.
+    if (target.sm >= 90 && (in.mnemonic == Mnemonic::ATOM || in.mnemonic == Mnemonic::ATOM_FLOAT) &&
+        in.operands[1].reg == isa::RZ && f.control.write_barrier > 5)
+      f.control.write_barrier = f.control.read_barrier;
     f.unit = unit.number;
     f.in_order = unit.in_order;
     f.late_sources = unit.late_sources && f.producer != p_fp64 && f.producer != p_uniform;

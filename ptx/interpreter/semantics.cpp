@@ -514,7 +514,7 @@ bool compute(const Instruction& i, const uint64_t* s, uint32_t n, bool& carry, C
         case 2: out.value = d.infinite; break;
         case 3: out.value = !d.nan; break;
         case 4: out.value = d.nan; break;
-        case 5: out.value = finite && !subnormal && d.magnitude != 0; break;
+        case 5: out.value = finite && !subnormal; break;  // the manual: zeros count as normal
         default: out.value = subnormal; break;
       }
       return true;

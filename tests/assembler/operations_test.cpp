@@ -219,6 +219,15 @@ TEST(Operations, CarryChains) {
         true);
 }
 
+TEST(Operations, SaturatedSums) {
+  check({{"s32", "s32", "add.sat.s32 %d, %x, %y;"},
+         {"s32", "s32", "sub.sat.s32 %d, %x, %y;"},
+         {"s32", "s32", "sub.sat.s32 %d, 7, %y;"},
+         {"s32", "s32", "add.sat.s32 %d, %x, -2147483648;"},
+         {"s32", "s32", "mad.hi.sat.s32 %d, %x, %y, %z;"}},
+        true);
+}
+
 TEST(Operations, ProductsDifferencesAndBitFields) {
   check({{"u32", "u32", "mul24.lo.u32 %d, %x, %y;"},
          {"u32", "u32", "mul24.hi.u32 %d, %x, %y;"},

@@ -1,0 +1,108 @@
+// Every kernel of the corpus, on every target that can run it: our code in the simulator with the hazard checks on = ptxas's code in the simulator
+// = the PTX interpreter. Our code passes the independent checkers after each pass, at every level.
+#include "tests/support/corpus.h"
+#include "tests/assembler/support.h"
+#include "tests/support/status.h"
+
+namespace rndn::assembler::testing {
+namespace {
+
+using rndn::testing::CorpusFile;
+
+std::string difference_of(const CorpusFile& f, const std::vector<uint64_t>& expected,
+                          const std::vector<uint64_t>& got) {
+  for (size_t k = 0; k < expected.size(); ++k)
+    if (!rndn::testing::same_word(f, expected[k], got[k]))
+      return fmt::format("word {}: expected {:#x}, got {:#x}", k, expected[k], got[k]);
+  return {};
+}
+
+// Files to look at: all, or those whose names contain $RNDN_CORPUS.
+std::vector<CorpusFile> chosen() {
+  std::vector<CorpusFile> files = rndn::testing::corpus();
+  if (const char* only = std::getenv("RNDN_CORPUS"))
+    std::erase_if(files, [&](const CorpusFile& f) { return f.name.find(only) == std::string::npos; });
+  return files;
+}
+
+std::vector<std::string> entries(const ptx::Module& m) {
+  std::vector<std::string> names;
+  for (const ptx::Function& f : m.functions)
+    if (f.is_entry) names.push_back(f.name);
+  return names;
+}
+
+TEST(Corpus, OurCodePtxasCodeAndThePtxAgree) {
+  std::string why, ptxas = reference_tool("ptxas", why);
+  if (ptxas.empty()) std::printf("without ptxas: %s\n", why.c_str());
+  const std::vector<uint64_t> in = input_words();
+  const std::vector<CorpusFile> files = chosen();
+  std::map<std::string, std::vector<uint64_t>> expected;
+  std::map<std::string, ptx::Module> modules;
+  for (const CorpusFile& f : files) {
+    ptx::Module& m = modules[f.name] = parse_text(f.name, f.text);
+    for (const std::string& kernel : entries(m)) {
+      auto out = run_interpreter(m, kernel, in);
+      ASSERT_TRUE(out.ok()) << kernel << ": " << out.error().message;
+      EXPECT_NE(*out, std::vector<uint64_t>(out_words)) << kernel << " writes nothing but zeros";
+      expected[kernel] = *out;
+    }
+  }
+  for (const std::string& target : targets) {
+    const uint32_t sm = isa::find_target(target)->sm;
+    std::vector<std::byte> theirs;
+    if (!ptxas.empty()) {
+      std::string path = temporary(".ptx"), said;
+      std::ofstream(path) << rndn::testing::corpus_module(files, sm);
+      theirs = assemble_with_ptxas(ptxas, path, target, said);
+      EXPECT_FALSE(theirs.empty()) << target << ": " << said;
+      unlink(path.c_str());
+    }
+    size_t kernels = 0;
+    for (const CorpusFile& f : files) {
+      if (f.target > sm) continue;
+      const ptx::Module& m = modules[f.name];
+      auto ours = assemble_for(m, target);
+      if (!ours.ok()) {
+        ADD_FAILURE() << f.name << " " << target << ": " << ours.error().message;
+        continue;
+      }
+      for (const std::string& kernel : entries(m)) {
+        ++kernels;
+        auto got = run_simulator(target, ours->cubin, kernel, in);
+        if (!got.ok())
+          ADD_FAILURE() << kernel << " " << target << ": " << got.error().message;
+        else
+          EXPECT_EQ(difference_of(f, expected[kernel], *got), "") << kernel << " " << target;
+        if (theirs.empty()) continue;
+        // ptxas merges halves into registers that it has never written, and ignores what that gives.
+        auto reference = run_simulator(target, theirs, kernel, in, true, nullptr, false);
+        if (!reference.ok())
+          ADD_FAILURE() << kernel << " " << target << " (ptxas): " << reference.error().message;
+        else
+          EXPECT_EQ(difference_of(f, expected[kernel], *reference), "") << kernel << " " << target << " (ptxas)";
+      }
+    }
+    std::printf("%s: %zu kernels\n", target.c_str(), kernels);
+    if (!HasFailure())
+      rndn::testing::record_status("count",
+                                   "corpus kernels whose results agree with ptxas's code and the PTX interpreter",
+                                   target, std::to_string(kernels));
+  }
+}
+
+TEST(Corpus, AssemblesAtEveryLevelAndWithFewRegisters) {
+  for (const CorpusFile& f : chosen()) {
+    ptx::Module m = parse_text(f.name, f.text);
+    for (const std::string& target : targets) {
+      if (f.target > isa::find_target(target)->sm) continue;
+      for (auto [level, limit] : {std::pair{0, 0}, {1, 0}, {2, 0}, {3, 32}}) {
+        auto result = assemble_for(m, target, level, static_cast<uint32_t>(limit));
+        EXPECT_TRUE(result.ok()) << f.name << " " << target << " -O" << level << ": " << result.error().message;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rndn::assembler::testing
