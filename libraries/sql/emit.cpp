@@ -50,15 +50,14 @@ BlockSum block_sum(Builder& b, const Thread& t, Reg<U32> own, uint32_t warps, pt
   return s;
 }
 
-Reg<U64> look_back(Builder& b, const Thread& t, Reg<U32> tile, Reg<U32> count, Reg<U64> words, At shared) {
+Reg<U64> look_back(Builder& b, const Thread& t, Reg<U32> tile, Reg<U64> count, Reg<U64> words, At shared) {
   // A word is value * 4 + state: 0 nothing yet, 1 the tile's own count, 2 the count up to and including the tile.
   const ptx::LabelId known = b.label(), window = b.label(), poll = b.label();
   b.when(b.setp(Is::ne, t.warp, 0u)).bra(known);
   Reg<Pred> lane0 = b.setp(Is::eq, t.lane, 0u);
   Reg<Pred> first_tile = b.setp(Is::eq, tile, 0u);
   Reg<U64> own = element_address(b, words, tile, 8);
-  Reg<U64> count64 = b.cvt<U64>(count);
-  Reg<U64> word = b.add(b.shl(count64, 2u), b.select<U64>(2, 1, first_tile));
+  Reg<U64> word = b.add(b.shl(count, 2u), b.select<U64>(2, 1, first_tile));
   store_if<U64>(b, lane0, Space::global, At(own), word, volatile_access);
   Reg<U64> before = b.constant<U64>(0);
   Reg<S32> earlier = b.sub(b.sub(Builder::as<S32>(tile), 1), Builder::as<S32>(t.lane));
@@ -79,7 +78,7 @@ Reg<U64> look_back(Builder& b, const Thread& t, Reg<U32> tile, Reg<U32> count, R
   b.add(before, value, before);
   b.sub(earlier, 32, earlier);
   b.when(b.setp(Is::eq, inclusive, 0u)).bra(window);
-  Reg<U64> final_word = b.add(b.shl(b.add(before, count64), 2u), 2);
+  Reg<U64> final_word = b.add(b.shl(b.add(before, count), 2u), 2);
   store_if<U64>(b, lane0, Space::global, At(own), final_word, volatile_access);
   store_if<U64>(b, lane0, Space::shared, shared, before);
   b.bind(known);

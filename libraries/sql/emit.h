@@ -74,8 +74,11 @@ struct BlockSum {
 BlockSum block_sum(Builder& b, const Thread& t, Reg<U32> own, uint32_t warps, ptx::SharedVariable shared,
                    int64_t offset);
 
-// Tile-wise scan: called by all threads of a block with the tile's count; gives the sum over all earlier tiles. `words`: a zero u64 per
+// Tile-wise scan: called by all threads of a block with the tile's count (below 2^62); gives the sum over all earlier tiles. `words`: a zero u64 per
 // tile. `shared`: 8 bytes. One barrier.
-Reg<U64> look_back(Builder& b, const Thread& t, Reg<U32> tile, Reg<U32> count, Reg<U64> words, At shared);
+Reg<U64> look_back(Builder& b, const Thread& t, Reg<U32> tile, Reg<U64> count, Reg<U64> words, At shared);
+inline Reg<U64> look_back(Builder& b, const Thread& t, Reg<U32> tile, Reg<U32> count, Reg<U64> words, At shared) {
+  return look_back(b, t, tile, b.cvt<U64>(count), words, shared);
+}
 
 }  // namespace rndn::sql

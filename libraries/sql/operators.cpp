@@ -37,6 +37,15 @@ Result<Groups> Operators::group(std::span<const Vector> columns, Memory& memory)
 Result<Vector> Operators::unique(const Vector& column, Memory& memory) {
   return sql::unique(state_->library, column, memory);
 }
+Result<Vector> Operators::member(const Vector& x, const Vector& y, Memory& memory) {
+  return sql::member(state_->library, state_->options, x, y, memory);
+}
+Result<Vector> Operators::like(const Strings& strings, std::string_view pattern, Memory& memory) {
+  return sql::like(state_->library, strings, pattern, memory);
+}
+Result<Vector> Operators::translate(const Vector& codes, Address table, uint64_t entries, Memory& memory) {
+  return sql::translate(state_->library, codes, table, entries, memory);
+}
 
 void Operators::measure(bool on) { state_->library.measure = on; }
 std::vector<Launch> Operators::take_launches() { return std::exchange(state_->library.launches, {}); }

@@ -11,4 +11,8 @@ Result<Vector> order(Library& library, std::span<const Vector> columns, std::spa
 Result<Groups> group(Library& library, std::span<const Vector> columns, Memory& memory);
 Result<Vector> unique(Library& library, const Vector& column, Memory& memory);
 
+Result<Vector> member(Library& library, const Options& options, const Vector& x, const Vector& y, Memory& memory);
+Result<Vector> like(Library& library, const Strings& strings, std::string_view pattern, Memory& memory);
+Result<Vector> translate(Library& library, const Vector& codes, Address table, uint64_t entries, Memory& memory);
+
 }  // namespace rndn::sql
