@@ -13,6 +13,11 @@
 
 namespace rndn::outliner {
 
+// --- inline.cpp ---------------------------------------------------------------------------------------------------------------
+
+// Replaces calls of user functions in main by their bodies, where that is possible. False: there was nothing to replace.
+bool inline_calls(hir::Program& program);
+
 // --- shapes.cpp ---------------------------------------------------------------------------------------------------------------
 
 // What is known of a value at one point of the program.
@@ -135,7 +140,7 @@ Partition fuse(const hir::Program& program, const hir::Function& function, const
 
 // --- outline.cpp --------------------------------------------------------------------------------------------------------------
 
-// Makes the outlined program: every block of `main` rewritten by its partition.
-void outline(const hir::Program& program, const Shapes& shapes, const Options& options, Outlined& out);
+// Makes the outlined program: every block of main rewritten by its partition. In: out.program, whose main is `original`.
+void outline(const hir::Function& original, const Shapes& shapes, const Options& options, Outlined& out);
 
 }  // namespace rndn::outliner

@@ -163,20 +163,25 @@ void place_by_operands(Builder& b, uint32_t n) {
   }
 }
 
-// A `len` on the host that only kernels read, which have copies of it, is not emitted.
-void drop_lengths(Builder& b, hir::BlockId block) {
-  std::set<VariableId> own;
+// Copies and lengths on the host that nobody reads, kernels having their own, are not emitted and read nothing themselves.
+void drop_unused(Builder& b, hir::BlockId block) {
+  std::vector<bool> own(b.function.variables.size());  // declared here: nobody outside reads them
   for (StatementId id : b.function.blocks[block].statements)
     for (const hir::Target& t : b.function.statements[id].targets)
-      if (t.kind == hir::Target::variable && t.declares) own.insert(t.variable_id());
-  for (auto& [n, definitions] : b.measured) {
+      if (t.kind == hir::Target::variable && t.declares) own[t.id] = true;
+  std::vector<Edge>& edges = b.graph.edges;  // still in the order of `to`
+  std::vector<uint32_t> readers(b.graph.nodes.size());
+  for (const Edge& e : edges) readers[e.from] += e.kind == Edge::true_;
+  size_t e = edges.size();
+  for (size_t n = b.graph.nodes.size(); n-- > 0;) {
     Node& node = b.graph.nodes[n];
-    const std::vector<uint32_t>& out = b.graph.successors[n];
-    node.unused = node.place == Place::host && node.writes.size() == 1 && own.count(node.writes[0]) &&
-                  std::none_of(out.begin(), out.end(), [&](uint32_t e) {
-                    return b.graph.edges[e].kind == Edge::true_ || b.graph.edges[e].kind == Edge::output;
-                  });
+    const bool pure =
+        node.place == Place::neutral || (node.place == Place::host && b.measured.count(static_cast<uint32_t>(n)) > 0);
+    node.unused = pure && !node.ordered && node.writes.size() == 1 && own[index(node.writes[0])] && readers[n] == 0;
+    for (; e > 0 && edges[e - 1].to == n; --e)
+      if (node.unused && edges[e - 1].kind == Edge::true_) --readers[edges[e - 1].from];
   }
+  std::erase_if(edges, [&](const Edge& x) { return x.kind == Edge::true_ && b.graph.nodes[x.to].unused; });
 }
 
 }  // namespace
@@ -239,6 +244,7 @@ BlockGraph build_graph(const hir::Program& program, const hir::Function& functio
       graph.edges.push_back({Edge::order, false, last_barrier, n});
     }
   }
+  drop_unused(b, block);
   std::stable_sort(graph.edges.begin(), graph.edges.end(),
                    [](const Edge& x, const Edge& y) { return x.from != y.from ? x.from < y.from : x.to < y.to; });
   graph.successors.resize(graph.nodes.size());
@@ -247,7 +253,6 @@ BlockGraph build_graph(const hir::Program& program, const hir::Function& functio
     graph.successors[graph.edges[e].from].push_back(e);
     graph.predecessors[graph.edges[e].to].push_back(e);
   }
-  drop_lengths(b, block);
   return std::move(b.graph);
 }
 

@@ -370,13 +370,12 @@ void rewrite_block(Rewriter& r, hir::BlockId block) {
 
 }  // namespace
 
-void outline(const hir::Program& program, const Shapes& shapes, const Options& options, Outlined& out) {
-  const Function& original = program.functions[program.main];
+void outline(const Function& original, const Shapes& shapes, const Options& options, Outlined& out) {
   Rewriter r{original, shapes, options, out, original, {}, {}, {}, 0};
-  for (const Function& f : program.functions) r.function_names.insert(f.name);
+  for (const Function& f : out.program.functions) r.function_names.insert(f.name);
   for (const hir::Variable& v : original.variables) r.variable_names.insert(v.name);
   rewrite_block(r, original.body);
-  out.program.functions[program.main] = std::move(r.host);
+  out.program.functions[out.program.main] = std::move(r.host);
 }
 
 }  // namespace rndn::outliner

@@ -8,10 +8,11 @@ Outlined run(const hir::Program& program, const Options& options, DiagnosticSink
   Outlined out;
   out.program = program;
   if (is_none(program.main) || is_none(program.functions[program.main].body)) return out;
-  const hir::Function& main = program.functions[program.main];
-  const Shapes shapes = analyse_shapes(program, main, out.shapes, sink);
+  (void)inline_calls(out.program);
+  const hir::Function main = out.program.functions[program.main];
+  const Shapes shapes = analyse_shapes(out.program, main, out.shapes, sink);
   if (sink.has_errors()) return out;
-  outline(program, shapes, options, out);  // per block: dependencies.cpp with geometry.cpp, then fuse.cpp
+  outline(main, shapes, options, out);  // per block: dependencies.cpp with geometry.cpp, then fuse.cpp
   return out;
 }
 

@@ -646,6 +646,69 @@ TEST(Outliner, DifferentConstantSizesAreAnError) {
             "      ^\n");
 }
 
+// --- User functions -----------------------------------------------------------------------------------------------------------
+
+TEST(Outliner, FunctionsBecomePartOfKernels) {
+  Compiled c;
+  compile(
+      c,
+      "module m { import Builtin.*;\n"
+      "def square(x:f64) : f64 { y:f64 = @mul(x, x); return y; }\n"
+      "def spread(v:f64, k:f64) : f64, f64 { y:f64 = @square(v); a:f64 = @mul(y, k); s:f64 = @sum(a); return s, a; }\n"
+      "def main() : table {" +
+          std::string(load) + R"(
+    y:f64 = @plus(v, w);
+    s:f64, x:f64 = @spread(y, 2:f64);
+    z:? = @sum(w);
+    c:? = @list(s, z);
+    r:? = @table((`s,`z):sym, c);
+    return r; } })");
+  ASSERT_EQ(c.errors, "");
+  ASSERT_EQ(c.outlined.kernels.size(), 1u) << c.main();
+  EXPECT_EQ(c.kernel(0),
+            "kernel main_1(v:f64, w:f64) : f64, f64 {\n"
+            "    y:f64 = @plus(v, w);\n"
+            "    v_1:f64 = y;\n"
+            "    x_1:f64 = v_1;\n"
+            "    y_1_1:f64 = @mul(x_1, x_1);\n"
+            "    y_1:f64 = y_1_1;\n"
+            "    a:f64 = @mul(y_1, 2:f64);\n"
+            "    s_1:f64 = @sum(a);\n"
+            "    z:f64 = @sum(w);\n"
+            "    return s_1, z;\n"
+            "}\n");
+  expect_round_trip(c);
+}
+
+TEST(Outliner, FunctionsThatStayCalls) {
+  Compiled c;
+  compile(c,
+          "module m { import Builtin.*;\n"
+          "def down(x:i64) : i64 { more:bool = @gt(x, 0:i64); if (more) { y:i64 = @minus(x, 1:i64); x = @down(y); } "
+          "return x; }\n"
+          "def early(x:i64) : i64 { more:bool = @gt(x, 0:i64); if (more) { return x; } y:i64 = @neg(x); return y; }\n"
+          "def main() : list<i64> { a:i64 = @down(3:i64); b:i64 = @early(4:i64); c:? = @list(a, b); return c; } }");
+  ASSERT_EQ(c.errors, "");
+  EXPECT_THAT(c.main(), HasSubstr("@down(3:i64)"));
+  EXPECT_THAT(c.main(), HasSubstr("@early(4:i64)"));
+  expect_round_trip(c);
+}
+
+// The outlined program is a program: outlined again, it has the same kernels.
+TEST(Outliner, OutlinedProgramsOutlineAgain) {
+  for (const char* name : {"q01.hir", "q06.hir", "q17.hir"}) {
+    Compiled c, again;
+    compile(c, query(name));
+    ASSERT_EQ(c.errors, "");
+    compile(again, print(c.outlined.program, true));
+    ASSERT_EQ(again.errors, "");
+    EXPECT_EQ(again.outlined.kernels.size(), c.outlined.kernels.size()) << again.main();
+    const std::string text = print(again.outlined.program, true);
+    EXPECT_EQ(text.find("main_1("), std::string::npos);
+    expect_round_trip(again);
+  }
+}
+
 // --- Kernel counts of TPC-H ---------------------------------------------------------------------------------------------------
 
 // Kernels of the 22 queries by mode. `thesis`: what the rNdN thesis has for full fusion; no query may have more (design.md, section 6).
