@@ -81,7 +81,9 @@ bool types_agree(const Inliner& in, const Function& caller, const Statement& s, 
   for (size_t k = 0; k < f.parameters.size(); ++k)
     if (type_of(in, caller, call.operands[k]) != f.variables[f.parameters[k]].type) return false;
   if (s.targets.empty()) return true;
-  const Statement& last = f.statements[f.blocks[f.body].statements.back()];
+  const std::vector<StatementId>& statements = f.blocks[f.body].statements;
+  if (statements.empty()) return false;
+  const Statement& last = f.statements[statements.back()];
   if (last.kind != Statement::return_ || last.results.size() != s.targets.size()) return false;
   for (size_t k = 0; k < s.targets.size(); ++k) {
     const hir::TypeId result = type_of(in, f, last.results[k]);
@@ -111,15 +113,27 @@ struct Copier {
       variables.push_back(to.variables.add({.name = name, .type = v.type, .span = v.span}));
     }
   }
-  // A name without a module means another thing elsewhere.
-  NameId module_name() const { return in.program.modules[from.module].name; }
+  // In another module a bare name may mean something else.
+  void qualify(NameId& module, hir::ModuleId owner) const {
+    if (from.module != to.module) module = in.program.modules[owner].name;
+  }
+  void qualify(hir::FunctionRef& f) const {
+    if (f.kind == hir::FunctionRef::user) qualify(f.module, in.program.functions[f.function].module);
+    if (f.kind == hir::FunctionRef::builtin && from.module != to.module) f.module = in.program.names->intern("Builtin");
+  }
 
   Operand operand(Operand o) const {
     if (o.kind == Operand::variable) {
       o.id = index(variables[o.id]);
       o.name = to.variables[o.variable_id()].name;
-    } else if (o.kind == Operand::global && is_none(o.module) && from.module != to.module) {
-      o.module = module_name();
+    } else if (o.kind == Operand::global) {
+      qualify(o.module, in.program.globals[o.global_id()].module);
+    } else if (o.kind == Operand::literal && from.module != to.module) {
+      hir::Literal literal = in.program.literals[o.literal_id()];
+      if (auto* functions = std::get_if<std::vector<hir::FunctionRef>>(&literal.values)) {
+        for (hir::FunctionRef& f : *functions) qualify(f);
+        o.id = index(in.program.literals.add(std::move(literal)));
+      }
     }
     return o;
   }
@@ -129,9 +143,7 @@ struct Copier {
       e.inner = expression(e.inner);
     } else {
       for (Operand& o : e.operands) o = operand(o);
-      if (e.kind == Expression::call && e.callee.kind == hir::FunctionRef::user && is_none(e.callee.module) &&
-          from.module != to.module)
-        e.callee.module = module_name();
+      if (e.kind == Expression::call) qualify(e.callee);
     }
     return to.expressions.add(std::move(e));
   }
@@ -140,8 +152,8 @@ struct Copier {
       t.id = index(variables[t.id]);
       t.name = to.variables[t.variable_id()].name;
       if (t.declares) t.declared_type = to.variables[t.variable_id()].type;
-    } else if (t.kind == Target::global && is_none(t.module) && from.module != to.module) {
-      t.module = module_name();
+    } else if (t.kind == Target::global) {
+      qualify(t.module, in.program.globals[static_cast<hir::GlobalId>(t.id)].module);
     }
     return t;
   }
