@@ -8,10 +8,13 @@
 // taken (occupancy counts registers), a copy's source first. When none is free, the cheapest value (accesses weighted by loop depth, per unit of
 // length) is put in local memory everywhere, and the scan starts again with loads and stores around its accesses. Predicates go to GPRs through
 // SEL and ISETP.
-// Cost: O(n log n + n * live values).
+// Positions are dense, so ends and beginnings of segments wait in a list per position: which registers are free is a bit set that is brought up to
+// date while the scan moves on.
+// Cost: O(positions + segments + values * holes that share a register).
 //
 // Left out: interval splitting and rematerialisation.
 #include <algorithm>
+#include <bit>
 
 #include "assembler/build.h"
 #include "assembler/passes.h"
@@ -19,20 +22,22 @@
 namespace rndn::assembler {
 namespace {
 
+constexpr uint32_t nobody = UINT32_MAX;
+
 struct Segment {
   uint32_t begin, end;  // [begin, end) in positions: an instruction reads at 2i and writes at 2i + 1
-  uint32_t next;        // index of the next segment, UINT32_MAX = last
+  uint32_t next;        // index of the next segment, nobody = last
 };
 
 // One value: a GPR group (1, 2 or 4 units) or a predicate.
 struct Interval {
-  uint32_t first = UINT32_MAX;  // segment
-  uint32_t width = 1;
-  uint32_t hint = UINT32_MAX;  // interval whose register would be best
+  uint32_t first = nobody;  // segment
+  uint32_t end = 0;         // of the last segment
+  uint32_t hint = nobody;   // interval whose register would be best
   int32_t hint_offset = 0;
   float weight = 0;
-  uint32_t end = 0;  // of the last segment
-  uint32_t reg = UINT32_MAX;
+  uint32_t reg = nobody;
+  uint8_t width = 1;
   bool spilled = false;
   bool unspillable = false;
 };
@@ -40,116 +45,102 @@ struct Interval {
 struct Allocator {
   Function& f;
   Liveness live;
-  std::vector<Segment> segments;
-  std::vector<Interval> intervals;  // by GPR unit (only first units are used), then predicates
-  uint32_t gprs = 0;
-  bool stack_reserved = false;
+  std::span<Interval> intervals;  // by GPR unit (only first units are used), then predicates
+  uint32_t gprs = 0, positions = 0;
+  ArenaList<Segment> segments{*f.arena, f.facts.size() * 2};
 
-  uint32_t of(uint32_t reg, isa::RegisterFile file) const {
+  uint32_t of(uint32_t reg, Range::File file) const {
     uint32_t v = reg - isa::first_virtual;
-    return file == isa::RegisterFile::gpr ? f.gprs[v].first : gprs + v;
+    return file == Range::gpr ? f.gprs[v].first : gprs + v;
   }
 
   void build() {
-    live = compute_liveness(f);
     gprs = live.gprs;
     segments.clear();
-    segments.reserve(f.insts.size() * 2);
-    intervals.assign(live.total, {});
+    intervals = f.arena->make_span<Interval>(live.total);
     for (uint32_t u = 0; u < gprs; ++u)
       intervals[u].width = f.gprs[u].width, intervals[u].unspillable = f.gprs[u].unspillable;
-    // Live units per value while walking backwards, and the open end of its current segment.
-    std::vector<uint8_t> units(live.total, 0);
-    std::vector<uint32_t> open(live.total, 0);
-    std::vector<uint32_t> starts;
-    uint32_t position = 0;
-    for (BlockId b : f.layout) {
-      starts.push_back(position);
-      position += 2 * static_cast<uint32_t>(f.blocks[b].code.size()) + 2;
-    }
-    Bitset now(live.total);
-    auto value = [&](size_t x) { return x < gprs ? f.gprs[x].first : static_cast<uint32_t>(x); };
+    positions = 0;
+    for (BlockId b : f.layout) positions += 2 * static_cast<uint32_t>(f.blocks[b].code.size()) + 2;
+    // Per value while walking backwards: its live units and the open end of its current segment; per unit: whether it is alive.
+    std::span<uint8_t> units = f.arena->make_span<uint8_t>(live.total), alive = f.arena->make_span<uint8_t>(live.total);
+    std::span<uint32_t> open = f.arena->make_span<uint32_t>(live.total);
+    ArenaList<uint32_t> opened(*f.arena, 256);  // values that came to life in the block
     auto close = [&](uint32_t v, uint32_t begin) {
       Interval& i = intervals[v];
       if (i.end == 0) i.end = open[v];
-      if (i.first != UINT32_MAX && segments[i.first].begin <= open[v]) {
+      if (i.first != nobody && segments[i.first].begin <= open[v])
         segments[i.first].begin = begin;
-      } else {
-        segments.push_back({begin, open[v], i.first});
-        i.first = static_cast<uint32_t>(segments.size() - 1);
-      }
+      else
+        i.first = segments.push({begin, open[v], i.first});
     };
+    uint32_t start = positions;
     for (size_t k = f.layout.size(); k-- > 0;) {
       const Block& b = f.blocks[f.layout[k]];
       const float weight = static_cast<float>(1u << std::min(3 * b.loop_depth, 12u));
-      uint32_t at = starts[k] + 2 * static_cast<uint32_t>(b.code.size());
-      auto begin_life = [&](size_t x, uint32_t end) {
-        if (now.test(x)) return;
-        now.set(x);
-        uint32_t v = value(x);
-        if (units[v]++ == 0) open[v] = end;
+      start -= 2 * static_cast<uint32_t>(b.code.size()) + 2;
+      uint32_t at = start + 2 * static_cast<uint32_t>(b.code.size());
+      auto begin_life = [&](uint32_t x, uint32_t v, uint32_t end) {
+        if (alive[x]) return;
+        alive[x] = 1;
+        if (units[v]++ == 0) open[v] = end, opened.push(v);
       };
-      live.out[f.layout[k]].for_each([&](size_t x) { begin_life(x, at + 2); });
-      if (b.predicate != isa::PT && b.predicate >= isa::first_virtual) {
-        uint32_t x = of(b.predicate, isa::RegisterFile::predicate);
-        begin_life(x, at + 1);
+      for (uint32_t x : live.out(f.layout[k])) begin_life(x, x < gprs ? f.gprs[x].first : x, at + 2);
+      if (b.predicate >= isa::first_virtual) {
+        const uint32_t x = of(b.predicate, Range::predicate);
+        begin_life(x, x, at + 1);
         intervals[x].weight += weight;
       }
       for (size_t c = b.code.size(); c-- > 0;) {
         at -= 2;
-        const Inst& inst = f[b.code[c]];
-        for_each_write(inst, [&](uint32_t r, uint32_t width, isa::RegisterFile file) {
-          if (r < isa::first_virtual) return;
-          uint32_t v = of(r, file);
+        const Facts& facts = f.facts[index(b.code[c])];
+        for (Range r : facts.writes()) {
+          if (r.reg() < isa::first_virtual || !r.allocated()) continue;
+          const uint32_t unit = r.reg() - isa::first_virtual, v = of(r.reg(), r.file());
           intervals[v].weight += weight;
-          bool temporary = file == isa::RegisterFile::gpr ? f.gprs[r - isa::first_virtual].temporary
-                                                          : f.temporary_predicate[r - isa::first_virtual];
-          for (uint32_t w = 0; w < width; ++w) {
-            uint32_t x = file == isa::RegisterFile::gpr ? r - isa::first_virtual + w : v;
-            begin_life(x, at + 2);  // a result that nobody reads needs a register all the same
-          }
-          if (inst.sass.guard != isa::PT && !temporary) return;
-          for (uint32_t w = 0; w < width; ++w) {
-            uint32_t x = file == isa::RegisterFile::gpr ? r - isa::first_virtual + w : v;
-            now.reset(x);
+          const bool is_gpr = r.file() == Range::gpr;
+          const uint32_t x = is_gpr ? unit : v;
+          for (uint32_t w = 0; w < r.width(); ++w)
+            begin_life(x + w, v, at + 2);  // a result that nobody reads needs a register all the same
+          if (facts.guarded && !(is_gpr ? bool{f.gprs[unit].temporary} : bool{f.temporary_predicate[unit]})) continue;
+          for (uint32_t w = 0; w < r.width(); ++w) {
+            alive[x + w] = 0;
             if (--units[v] == 0) close(v, at + 1);
           }
-        });
-        for_each_read(inst, [&](uint32_t r, uint32_t width, isa::RegisterFile file) {
-          if (r < isa::first_virtual) return;
-          uint32_t v = of(r, file);
+        }
+        for (Range r : facts.reads()) {
+          if (r.reg() < isa::first_virtual || !r.allocated()) continue;
+          const uint32_t v = of(r.reg(), r.file()), x = r.file() == Range::gpr ? r.reg() - isa::first_virtual : v;
           intervals[v].weight += weight;
-          for (uint32_t w = 0; w < width; ++w)
-            begin_life(file == isa::RegisterFile::gpr ? r - isa::first_virtual + w : v, at + 1);
-        });
-        // A guarded first write of something that no path has defined: its life begins here.
-        hint(inst);
+          for (uint32_t w = 0; w < r.width(); ++w) begin_life(x + w, v, at + 1);
+        }
+        if (facts.copies) hint(facts);
       }
       // What is still alive began before the block, or was never defined on any path.
-      now.for_each([&](size_t x) {
-        uint32_t v = value(x);
-        if (units[v] == 0) return;
+      for (uint32_t v : opened.all()) {
+        if (units[v] == 0) continue;
         units[v] = 0;
-        close(v, starts[k]);
-      });
-      now.clear();
+        for (uint32_t w = 0; w < intervals[v].width; ++w) alive[v + w] = 0;
+        close(v, start);
+      }
+      opened.clear();
     }
   }
 
   // A copy wants its source's register.
-  void hint(const Inst& inst) {
-    if (inst.sass.mnemonic != isa::Mnemonic::MOV || inst.sass.operands[1].kind != isa::OperandKind::gpr) return;
-    uint32_t d = inst.sass.operands[0].reg, s = inst.sass.operands[1].reg;
+  void hint(const Facts& copy) {
+    if (copy.read_count == copy.guarded || copy.writes().empty()) return;
+    const uint32_t d = copy.writes()[0].reg(), s = copy.reads()[0].reg();
     if (d < isa::first_virtual || s < isa::first_virtual) return;
-    uint32_t dv = of(d, isa::RegisterFile::gpr), sv = of(s, isa::RegisterFile::gpr);
-    int32_t offset =
+    const uint32_t dv = of(d, Range::gpr), sv = of(s, Range::gpr);
+    const int32_t offset =
         static_cast<int32_t>(s - isa::first_virtual - sv) - static_cast<int32_t>(d - isa::first_virtual - dv);
-    if (intervals[dv].hint == UINT32_MAX) intervals[dv].hint = sv, intervals[dv].hint_offset = offset;
-    if (intervals[sv].hint == UINT32_MAX) intervals[sv].hint = dv, intervals[sv].hint_offset = -offset;
+    if (intervals[dv].hint == nobody) intervals[dv].hint = sv, intervals[dv].hint_offset = offset;
+    if (intervals[sv].hint == nobody) intervals[sv].hint = dv, intervals[sv].hint_offset = -offset;
   }
 
   bool overlap(uint32_t a, uint32_t b) const {
-    while (a != UINT32_MAX && b != UINT32_MAX) {
+    while (a != nobody && b != nobody) {
       if (segments[a].end <= segments[b].begin)
         a = segments[a].next;
       else if (segments[b].end <= segments[a].begin)
@@ -160,90 +151,184 @@ struct Allocator {
     return false;
   }
 
-  // Assigns registers to the intervals in `order`; registers [0, limit) without `reserved`. Returns whether nothing was spilled.
-  bool scan(std::vector<uint32_t>& order, uint32_t limit, uint32_t reserved, bool may_spill) {
-    struct Active {
-      uint32_t interval, cursor;
-    };
-    std::vector<Active> active;
+  // --- the scan of one register file
+  // A segment of an interval with a register that begins later; in the lists of its position and of its register.
+  struct Waiting {
+    uint32_t interval, segment, next_at, next_of;
+  };
+  struct Scan {
+    std::array<uint64_t, 4> free{};       // registers that no segment covers at `now`
+    std::array<uint32_t, 256> until{};    // end of the segment that covers the register, when it is not free
+    std::array<uint32_t, 256> waiting{};  // per register: intervals in a hole
+    std::array<uint32_t, 256> next{};     // ... where the first of them begins again
+    std::span<uint32_t> ends, begins;     // by position: (list of) registers to free, segments that begin
+    uint32_t now = 0;
+  };
+  struct End {
+    uint32_t reg, next;
+  };
+  ArenaList<Waiting> holes{*f.arena, 256};
+  ArenaList<End> end_list{*f.arena, f.facts.size() + 16};
+
+  void set_free(Scan& s, uint32_t r, bool value) {
+    const uint64_t bit = uint64_t{1} << (r % 64);
+    s.free[r / 64] = value ? s.free[r / 64] | bit : s.free[r / 64] & ~bit;
+  }
+  // The interval's segment that begins now.
+  void place(Scan& s, uint32_t v, uint32_t segment) {
+    const Segment& x = segments[segment];
+    const Interval& i = intervals[v];
+    for (uint32_t w = 0; w < i.width; ++w) {
+      const uint32_t r = i.reg + w;
+      set_free(s, r, false);
+      s.until[r] = x.end;
+      s.ends[x.end] = end_list.push({r, s.ends[x.end]});
+      if (x.next == nobody) continue;
+      const uint32_t begin = segments[x.next].begin;
+      s.waiting[r] = holes.push({v, x.next, w == 0 ? s.begins[begin] : nobody, s.waiting[r]});
+      if (w == 0) s.begins[begin] = s.waiting[r];
+      s.next[r] = std::min(s.next[r], begin);
+    }
+  }
+  void leave_hole(Scan& s, uint32_t v, uint32_t r) {
+    s.next[r] = nobody;
+    for (uint32_t* link = &s.waiting[r]; *link != nobody;) {
+      Waiting& w = holes[*link];
+      if (w.interval == v) {
+        *link = w.next_of;
+        continue;
+      }
+      s.next[r] = std::min(s.next[r], segments[w.segment].begin);
+      link = &w.next_of;
+    }
+  }
+  void advance(Scan& s, uint32_t to) {
+    while (s.now < to) {
+      ++s.now;
+      for (uint32_t e = s.ends[s.now]; e != nobody; e = end_list[e].next)
+        if (s.until[end_list[e].reg] == s.now) set_free(s, end_list[e].reg, true), s.until[end_list[e].reg] = 0;
+      for (uint32_t h = s.begins[s.now]; h != nobody;) {
+        const Waiting w = holes[h];
+        h = w.next_at;
+        const Interval& i = intervals[w.interval];
+        if (i.spilled || i.reg == nobody) continue;
+        for (uint32_t k = 0; k < i.width; ++k) leave_hole(s, w.interval, i.reg + k);
+        place(s, w.interval, w.segment);
+      }
+    }
+  }
+  // No interval in a hole of these registers lives at the same time.
+  bool fits(const Scan& s, const Interval& i, uint32_t r) const {
+    for (uint32_t w = 0; w < i.width; ++w) {
+      if (s.next[r + w] >= i.end) continue;
+      for (uint32_t h = s.waiting[r + w]; h != nobody; h = holes[h].next_of)
+        if (overlap(holes[h].segment, i.first)) return false;
+    }
+    return true;
+  }
+  uint32_t choose(const Scan& s, const Interval& i, uint32_t limit) const {
+    auto is_free = [&](uint32_t r) { return s.free[r / 64] >> (r % 64) & 1; };
+    if (i.hint != nobody && intervals[i.hint].reg != nobody && !intervals[i.hint].spilled) {
+      const int64_t wish = static_cast<int64_t>(intervals[i.hint].reg) + i.hint_offset;
+      if (wish >= 0 && wish % i.width == 0 && wish + i.width <= limit) {
+        const uint32_t r = static_cast<uint32_t>(wish);
+        bool all = true;
+        for (uint32_t w = 0; w < i.width; ++w) all &= is_free(r + w) != 0;
+        if (all && fits(s, i, r)) return r;
+      }
+    }
+    for (uint32_t word = 0; word < 4; ++word) {
+      uint64_t m = s.free[word];
+      if (i.width == 2) m &= m >> 1 & 0x5555555555555555;
+      if (i.width == 4) m &= m >> 1, m &= m >> 2 & 0x1111111111111111;
+      for (; m; m &= m - 1)
+        if (const uint32_t r = 64 * word + static_cast<uint32_t>(std::countr_zero(m)); fits(s, i, r)) return r;
+    }
+    return nobody;
+  }
+
+  // Assigns registers to the intervals in `order`; registers [0, limit) without `reserved`. Returns whether nothing was spilled; `failed`: not
+  // even spilling gives everything a place.
+  bool scan(std::span<const uint32_t> order, uint32_t limit, uint32_t reserved, bool& failed) {
+    Scan s;
+    for (uint32_t r = 0; r < limit; ++r) set_free(s, r, r != reserved);
+    s.waiting.fill(nobody);
+    s.next.fill(nobody);
+    s.ends = f.arena->make_span<uint32_t>(positions + 3, nobody);
+    s.begins = f.arena->make_span<uint32_t>(positions + 3, nobody);
+    holes.clear();
+    end_list.clear();
     bool complete = true;
-    for (uint32_t v : order) {
+    for (size_t at = 0; at < order.size(); ++at) {
+      const uint32_t v = order[at];
       Interval& i = intervals[v];
-      const uint32_t start = segments[i.first].begin;
-      std::array<uint64_t, 5> busy{};
-      auto block_registers = [&](uint32_t reg, uint32_t width) {
-        for (uint32_t w = 0; w < width; ++w) busy[(reg + w) / 64] |= uint64_t{1} << ((reg + w) % 64);
-      };
-      if (reserved != UINT32_MAX) block_registers(reserved, 1);
-      size_t kept = 0;
-      for (Active a : active) {
-        Interval& other = intervals[a.interval];
-        if (other.end <= start) continue;
-        while (segments[a.cursor].end <= start) a.cursor = segments[a.cursor].next;
-        active[kept++] = a;
-        if (overlap(a.cursor, i.first)) block_registers(other.reg, other.width);
-      }
-      active.resize(kept);
-      auto fits = [&](uint32_t r) {
-        if (r % i.width != 0 || r + i.width > limit) return false;
-        for (uint32_t w = 0; w < i.width; ++w)
-          if (busy[(r + w) / 64] >> ((r + w) % 64) & 1) return false;
-        return true;
-      };
-      uint32_t best = UINT32_MAX;
-      if (i.hint != UINT32_MAX && intervals[i.hint].reg != UINT32_MAX && !intervals[i.hint].spilled) {
-        int64_t r = static_cast<int64_t>(intervals[i.hint].reg) + i.hint_offset;
-        if (r >= 0 && fits(static_cast<uint32_t>(r))) best = static_cast<uint32_t>(r);
-      }
-      for (uint32_t r = 0; best == UINT32_MAX && r + i.width <= limit; r += i.width)
-        if (fits(r)) best = r;
-      while (best == UINT32_MAX) {
-        if (!may_spill) return false;
+      advance(s, segments[i.first].begin);
+      uint32_t best = choose(s, i, limit);
+      while (best == nobody) {
         complete = false;
-        // The cheapest of the overlapping values and this one.
-        auto cost = [&](const Interval& x) {
-          return x.unspillable ? 1e30f
-                               : x.weight / static_cast<float>(x.end - segments[x.first].begin + 1) *
-                                     (x.width > i.width ? 0.5f : 1.0f);
-        };
-        size_t victim = SIZE_MAX;
-        float least = cost(i);
-        for (size_t a = 0; a < active.size(); ++a) {
-          const Interval& other = intervals[active[a].interval];
-          if (!overlap(active[a].cursor, i.first)) continue;
-          if (cost(other) < least) least = cost(other), victim = a;
-        }
-        if (least >= 1e30f) return false;
-        if (victim == SIZE_MAX) {
+        const uint32_t victim = cheapest(order.first(at), i);
+        if (victim == nobody) {
+          if (i.unspillable) return failed = true, false;
           i.spilled = true;
           break;
         }
-        Interval& other = intervals[active[victim].interval];
-        other.spilled = true;
-        for (uint32_t w = 0; w < other.width; ++w)
-          busy[(other.reg + w) / 64] &= ~(uint64_t{1} << ((other.reg + w) % 64));
-        active.erase(active.begin() + static_cast<ptrdiff_t>(victim));
-        // Registers shared by several overlapping values stay busy.
-        for (const Active& a : active)
-          if (overlap(a.cursor, i.first)) block_registers(intervals[a.interval].reg, intervals[a.interval].width);
-        for (uint32_t r = 0; best == UINT32_MAX && r + i.width <= limit; r += i.width)
-          if (fits(r)) best = r;
+        evict(s, order.first(at), victim);
+        best = choose(s, i, limit);
       }
       if (i.spilled) continue;
       i.reg = best;
-      active.push_back({v, i.first});
+      place(s, v, i.first);
     }
     return complete;
   }
+  // The value to put in memory so that i finds a place: the cheapest of those that overlap with it, nobody: i itself.
+  uint32_t cheapest(std::span<const uint32_t> before, const Interval& i) const {
+    auto cost = [&](const Interval& x) {
+      return x.unspillable ? 1e30f
+                           : x.weight / static_cast<float>(x.end - segments[x.first].begin + 1) *
+                                 (x.width > i.width ? 0.5f : 1.0f);
+    };
+    uint32_t victim = nobody;
+    float least = cost(i);
+    for (uint32_t v : before) {
+      const Interval& x = intervals[v];
+      if (x.spilled || x.end <= segments[i.first].begin || !overlap(x.first, i.first)) continue;
+      if (cost(x) < least) least = cost(x), victim = v;
+    }
+    return victim;
+  }
+  void evict(Scan& s, std::span<const uint32_t> before, uint32_t victim) {
+    Interval& x = intervals[victim];
+    x.spilled = true;
+    for (uint32_t w = 0; w < x.width; ++w) {
+      const uint32_t r = x.reg + w;
+      leave_hole(s, victim, r);
+      set_free(s, r, true);
+      s.until[r] = 0;
+    }
+    // Another value may cover the register at this point only when the victim does not.
+    for (uint32_t v : before) {
+      const Interval& y = intervals[v];
+      if (y.spilled || y.end <= s.now || y.reg >= x.reg + x.width || x.reg >= y.reg + y.width) continue;
+      for (uint32_t k = y.first; k != nobody; k = segments[k].next)
+        if (segments[k].begin <= s.now && s.now < segments[k].end)
+          for (uint32_t w = 0; w < y.width; ++w) {
+            set_free(s, y.reg + w, false);
+            s.until[y.reg + w] = segments[k].end;
+          }
+    }
+  }
 
-  std::vector<uint32_t> sorted(uint32_t from, uint32_t to) {
-    std::vector<uint64_t> keys;
+  // Values by the beginning of their lives.
+  std::span<uint32_t> sorted(uint32_t from, uint32_t to) {
+    std::span<uint32_t> count = f.arena->make_span<uint32_t>(positions + 2);
+    uint32_t n = 0;
     for (uint32_t v = from; v < to; ++v)
-      if (intervals[v].first != UINT32_MAX) keys.push_back(uint64_t{segments[intervals[v].first].begin} << 32 | v);
-    std::sort(keys.begin(), keys.end());
-    std::vector<uint32_t> order;
-    order.reserve(keys.size());
-    for (uint64_t k : keys) order.push_back(static_cast<uint32_t>(k));
+      if (intervals[v].first != nobody) ++count[segments[intervals[v].first].begin + 1], ++n;
+    for (size_t k = 1; k < count.size(); ++k) count[k] += count[k - 1];
+    std::span<uint32_t> order = f.arena->make_span<uint32_t>(n);
+    for (uint32_t v = from; v < to; ++v)
+      if (intervals[v].first != nobody) order[count[segments[intervals[v].first].begin]++] = v;
     return order;
   }
 
@@ -267,10 +352,7 @@ struct Allocator {
       std::vector<InstId> code;
       code.swap(f.blocks[b].code);
       std::vector<InstId>& out = f.blocks[b].code;
-      auto add = [&](Inst inst) {
-        f.insts.push_back(std::move(inst));
-        out.push_back(static_cast<InstId>(f.insts.size() - 1));
-      };
+      auto add = [&](Inst inst) { out.push_back(add_inst(f, std::move(inst))); };
       for (InstId id : code) {
         std::vector<std::pair<uint32_t, uint32_t>> replaced;  // value -> new first register
         auto replacement = [&](uint32_t v) {
@@ -282,86 +364,83 @@ struct Allocator {
           replaced.push_back({v, to});
           return to;
         };
-        auto renamed = [&](uint32_t r, isa::RegisterFile file) {
+        auto renamed = [&](uint32_t r, Range::File file) {
           uint32_t v = of(r, file);
-          return replacement(v) + (file == isa::RegisterFile::gpr ? r - isa::first_virtual - v : 0);
+          return replacement(v) + (file == Range::gpr ? r - isa::first_virtual - v : 0);
         };
         std::vector<Inst> after;
         Inst inst = f[id];
+        const Facts facts = f.facts[index(id)];
         const uint32_t line = inst.line;
-        auto is_spilled = [&](uint32_t r, isa::RegisterFile file) {
+        auto is_spilled = [&](uint32_t r, Range::File file) {
           return r >= isa::first_virtual && intervals[of(r, file)].spilled;
         };
         std::vector<Inst> before;
-        for_each_read(inst, [&](uint32_t r, uint32_t width, isa::RegisterFile file) {
-          if (!is_spilled(r, file)) return;
+        for (Range range : facts.reads()) {
+          const uint32_t r = range.reg(), width = range.width();
+          const Range::File file = range.file();
+          if (!range.allocated() || !is_spilled(r, file)) continue;
           uint32_t v = of(r, file);
-          if (file == isa::RegisterFile::gpr)
+          if (file == Range::gpr)
             before.push_back(
                 spill_load(*f.target, renamed(r, file), width, slot[v] + 4 * (r - isa::first_virtual - v)));
           else
             before.push_back(predicate_from_gpr(*f.target, renamed(r, file), holder[v]));
-        });
+        }
         uint32_t guard = inst.sass.guard;
-        if (guard != isa::PT && is_spilled(guard, isa::RegisterFile::predicate))
-          guard = renamed(guard, isa::RegisterFile::predicate);
-        for_each_write(inst, [&](uint32_t r, uint32_t width, isa::RegisterFile file) {
-          if (!is_spilled(r, file)) return;
+        if (guard != isa::PT && is_spilled(guard, Range::predicate)) guard = renamed(guard, Range::predicate);
+        for (Range range : facts.writes()) {
+          const uint32_t r = range.reg(), width = range.width();
+          const Range::File file = range.file();
+          if (!range.allocated() || !is_spilled(r, file)) continue;
           uint32_t v = of(r, file);
-          Inst store = file == isa::RegisterFile::gpr
+          Inst store = file == Range::gpr
                            ? spill_store(*f.target, renamed(r, file), width, slot[v] + 4 * (r - isa::first_virtual - v))
                            : gpr_from_predicate(*f.target, holder[v], renamed(r, file));
           store.sass.guard = guard;
           store.sass.guard_negated = inst.sass.guard_negated;
           after.push_back(store);
-        });
+        }
         for (Inst& x : before) x.line = line, add(std::move(x));
         if (!replaced.empty()) {
-          for (uint32_t k = 0; k < inst.sass.operand_count; ++k) {
-            isa::RegisterFile file = inst.uses[k].file;
-            if (inst.uses[k].access == isa::Access::none ||
-                (file != isa::RegisterFile::gpr && file != isa::RegisterFile::predicate))
-              continue;
-            uint32_t& r = inst.sass.operands[k].reg;
-            if (r != (file == isa::RegisterFile::gpr ? isa::RZ : isa::PT) && is_spilled(r, file)) r = renamed(r, file);
-          }
+          for (Range range : facts.all())
+            if (range.allocated() && !range.guard() && is_spilled(range.reg(), range.file()))
+              inst.sass.operands[range.operand()].reg = renamed(range.reg(), range.file());
           inst.sass.guard = guard;
+          f.facts[index(id)] = facts_of(*f.target, inst);
           f[id] = inst;
         }
         out.push_back(id);
         for (Inst& x : after) x.line = line, add(std::move(x));
       }
-      if (uint32_t& p = f.blocks[b].predicate; p != isa::PT && intervals[of(p, isa::RegisterFile::predicate)].spilled) {
+      if (uint32_t& p = f.blocks[b].predicate; p != isa::PT && intervals[of(p, Range::predicate)].spilled) {
         uint32_t t = new_predicate(f, true);
-        add(predicate_from_gpr(*f.target, t, holder[of(p, isa::RegisterFile::predicate)]));
+        add(predicate_from_gpr(*f.target, t, holder[of(p, Range::predicate)]));
         p = t;
       }
     }
   }
 
   void rewrite() {
-    auto physical = [&](uint32_t r, isa::RegisterFile file) {
-      uint32_t v = of(r, file);
-      CHECK(intervals[v].reg != UINT32_MAX, "register {} has no place", r);
-      return intervals[v].reg + (file == isa::RegisterFile::gpr ? r - isa::first_virtual - v : 0);
-    };
+    std::span<uint32_t> places = f.arena->make_span<uint32_t>(live.total, nobody);
+    for (uint32_t v = 0; v < live.total; ++v)
+      if (intervals[v].reg != nobody)
+        for (uint32_t w = 0; w < intervals[v].width; ++w) places[v + w] = intervals[v].reg + w;
     for (BlockId b : f.layout) {
       Block& block = f.blocks[b];
       for (InstId id : block.code) {
-        Inst& inst = f[id];
-        for (uint32_t k = 0; k < inst.sass.operand_count; ++k) {
-          isa::RegisterFile file = inst.uses[k].file;
-          if (inst.uses[k].access == isa::Access::none ||
-              (file != isa::RegisterFile::gpr && file != isa::RegisterFile::predicate))
-            continue;
-          uint32_t& r = inst.sass.operands[k].reg;
-          if (r >= isa::first_virtual) r = physical(r, file);
+        isa::Instruction& sass = f[id].sass;
+        Facts& facts = f.facts[index(id)];
+        for (uint32_t k = 0; k < facts.count; ++k) {
+          Range& r = facts.ranges[k];
+          if (r.reg() < isa::first_virtual || !r.allocated()) continue;
+          const uint32_t place = places[r.reg() - isa::first_virtual + (r.file() == Range::gpr ? 0 : gprs)];
+          CHECK(place != nobody, "register {} has no place", r.reg());
+          r.set_reg(place);
+          (r.guard() ? sass.guard : sass.operands[r.operand()].reg) = place;
         }
-        if (inst.sass.guard >= isa::first_virtual)
-          inst.sass.guard = physical(inst.sass.guard, isa::RegisterFile::predicate);
       }
-      if (block.predicate >= isa::first_virtual)
-        block.predicate = physical(block.predicate, isa::RegisterFile::predicate);
+      if (block.predicate >= isa::first_virtual) block.predicate = places[gprs + block.predicate - isa::first_virtual];
     }
     f.allocated = true;
   }
@@ -369,30 +448,25 @@ struct Allocator {
 
 }  // namespace
 
-Result<void> allocate_registers(Function& f) {
+Result<void> allocate_registers(Function& f, const Liveness& live) {
   const uint32_t limit = std::min(f.max_registers, f.target->max_registers);
-  Allocator a{f, {}, {}, {}};
   for (int round = 0; round < 60; ++round) {
+    ArenaScope scope(*f.arena);
+    Allocator a{f, round == 0 ? live : compute_liveness(f)};
     a.build();
     const bool stack = f.local_bytes > 0;
-    bool predicates = true, gprs = true;
-    std::vector<uint32_t> order = a.sorted(a.gprs, a.live.total);
-    predicates = a.scan(order, isa::PT, UINT32_MAX, true);
-    order = a.sorted(0, a.gprs);
-    gprs = a.scan(order, limit, stack ? stack_register : UINT32_MAX, true);
-    bool any = false;
-    for (const Interval& i : a.intervals) any |= i.spilled;
-    if (!any && (!predicates || !gprs)) break;
-    if (!any) {
+    bool failed = false;
+    bool complete = a.scan(a.sorted(a.gprs, a.live.total), isa::PT, nobody, failed);
+    complete &= a.scan(a.sorted(0, a.gprs), limit, stack ? stack_register : nobody, failed);
+    if (failed && std::none_of(a.intervals.begin(), a.intervals.end(), [](const Interval& i) { return i.spilled; }))
+      break;
+    if (complete) {
       a.rewrite();
       if (stack) {
         f.uses_stack = true;
         f.local_bytes = (f.local_bytes + 7) / 8 * 8;
         std::vector<InstId> code;
-        for (Inst& inst : stack_prologue(*f.target, f.local_bytes)) {
-          f.insts.push_back(std::move(inst));
-          code.push_back(static_cast<InstId>(f.insts.size() - 1));
-        }
+        for (Inst& inst : stack_prologue(*f.target, f.local_bytes)) code.push_back(add_inst(f, std::move(inst)));
         std::vector<InstId>& entry = f.blocks[f.layout[0]].code;
         entry.insert(entry.begin(), code.begin(), code.end());
       }

@@ -1,6 +1,6 @@
 // Stall counts and scoreboards of the final stream.
 //
-// Input: allocated code in its final order with explicit branches. Output: Inst::sass.control of every instruction.
+// Input: allocated code in its final order with explicit branches. Output: Facts::control of every instruction.
 //
 // Fixed latencies: inside a block an instruction issues no earlier than each producer's issue plus the distance of isa/latencies.h; the stall of the
 // instruction before it makes up the difference. At the end of a block everything in flight is drained, so that no block depends on the times
@@ -12,9 +12,10 @@
 // stores always, others when the block shows such a write or ends first.
 // Scoreboards by use: 0..2 global memory, 3 shared memory and other lanes, 4 FP64 and function units, 5 late reads; a busy one gives way to a
 // free one of the first five.
-// Cost: O(instructions * operands + blocks * rounds * registers).
+// Cost: O(instructions * operands + blocks * rounds * registers / 8).
 //
 // Left out: reuse flags, dual issue, DEPBAR's partial waits.
+#include <algorithm>
 #include <array>
 
 #include "assembler/latency.h"
@@ -23,122 +24,190 @@
 namespace rndn::assembler {
 namespace {
 
-using isa::RegisterFile;
 using L = isa::LatencyClass;
 
+// Every register that an instruction can touch, by number.
 constexpr uint32_t predicate_base = 256, carry = 264, uniform_base = 272, uniform_predicate_base = 336,
                    resource_count = 344;
 constexpr uint32_t nobody = UINT32_MAX;
+constexpr uint8_t no_scoreboard = 7, late_read_scoreboard = 5;
 
-RegisterFile file_of(uint32_t resource) {
-  return resource < predicate_base           ? RegisterFile::gpr
-         : resource < carry                  ? RegisterFile::predicate
-         : resource < uniform_base           ? RegisterFile::none
-         : resource < uniform_predicate_base ? RegisterFile::uniform
-                                             : RegisterFile::uniform_predicate;
+uint32_t resource(Range r) {
+  constexpr std::array<uint32_t, 4> base = {0, predicate_base, uniform_base, uniform_predicate_base};
+  return base[r.file()] + r.reg();
+}
+Range::File file_of(uint32_t resource) {
+  return resource < predicate_base           ? Range::gpr
+         : resource < uniform_base           ? Range::predicate
+         : resource < uniform_predicate_base ? Range::uniform
+                                             : Range::uniform_predicate;
+}
+uint8_t bit(uint8_t scoreboard) {
+  return scoreboard == no_scoreboard ? uint8_t{0} : static_cast<uint8_t>(1u << scoreboard);
 }
 
-// Every register that the instruction touches, but for the condition code: f(resource, file, is_write, is_guard).
-template <class F>
-void for_each_resource(const Inst& inst, F&& f) {
-  for_each_register(inst, [&](uint32_t reg, uint32_t width, RegisterFile file, bool write, bool guard) {
-    const uint32_t base = file == RegisterFile::gpr         ? 0
-                          : file == RegisterFile::predicate ? predicate_base
-                          : file == RegisterFile::uniform   ? uniform_base
-                                                            : uniform_predicate_base;
-    for (uint32_t w = 0; w < width; ++w) f(base + reg + w, file, write, guard);
-  });
-}
-
-// Scoreboards pending per register.
+// Scoreboards pending per register, eight registers to a word.
 struct Pending {
-  std::array<uint8_t, resource_count> write{}, read{};
+  static constexpr size_t words = resource_count / 8;
+  std::array<uint64_t, words> write{}, read{};
   uint8_t any = 0;
   bool merge(const Pending& o) {
-    bool changed = (o.any & ~any) != 0;
+    if (!o.any) return false;
+    uint64_t changed = o.any & ~any;
     any |= o.any;
-    for (uint32_t r = 0; r < resource_count; ++r) {
-      changed |= (o.write[r] & ~write[r]) != 0 || (o.read[r] & ~read[r]) != 0;
-      write[r] |= o.write[r];
-      read[r] |= o.read[r];
+    for (size_t w = 0; w < words; ++w) {
+      changed |= (o.write[w] & ~write[w]) | (o.read[w] & ~read[w]);
+      write[w] |= o.write[w], read[w] |= o.read[w];
     }
-    return changed;
-  }
-  void clear(uint8_t mask) {
-    if (!(any & mask)) return;
-    any &= static_cast<uint8_t>(~mask);
-    for (uint32_t r = 0; r < resource_count; ++r)
-      write[r] &= static_cast<uint8_t>(~mask), read[r] &= static_cast<uint8_t>(~mask);
+    return changed != 0;
   }
 };
 
-struct Assigner {
-  const isa::Target& t;
-  Code& code;
-
-  uint8_t waits(const Inst& inst, const Pending& p) const {
-    if (!p.any) return 0;
+// What is pending at one point of the stream. Remembers per scoreboard which registers name it, so that waiting costs what it clears.
+class State {
+ public:
+  State() {
+    for (auto& list : named_) list.reserve(32);
+  }
+  uint8_t any() const { return any_; }
+  void clear_all() { clear(any_); }
+  void load(const Pending& p) {
+    clear_all();
+    if (!p.any) return;
+    any_ = p.any;
+    for (size_t w = 0; w < Pending::words; ++w) {
+      for (uint64_t v = p.write[w], r = static_cast<uint32_t>(8 * w); v; v >>= 8, ++r)
+        if (v & 0xff) set(write_, static_cast<uint32_t>(r), static_cast<uint8_t>(v), 0);
+      for (uint64_t v = p.read[w], r = static_cast<uint32_t>(8 * w); v; v >>= 8, ++r)
+        if (v & 0xff) set(read_, static_cast<uint32_t>(r), static_cast<uint8_t>(v), read_flag);
+    }
+  }
+  void store(Pending& p) const {
+    p.any = any_;
+    if (!any_) return;
+    for (size_t r = 0; r < resource_count; ++r) {
+      p.write[r / 8] |= uint64_t{write_[r]} << r % 8 * 8;
+      p.read[r / 8] |= uint64_t{read_[r]} << r % 8 * 8;
+    }
+  }
+  // Scoreboards that the instruction must wait for.
+  uint8_t waits(const Facts& x) const {
+    if (!any_) return 0;
     uint8_t mask = 0;
-    for_each_resource(inst, [&](uint32_t r, RegisterFile, bool write, bool) {
-      mask |= p.write[r];
-      if (write) mask |= p.read[r];
-    });
+    for (Range r : x.reads())
+      for (uint32_t k = resource(r), w = 0; w < r.width(); ++w) mask |= write_[k + w];
+    for (Range r : x.writes())
+      for (uint32_t k = resource(r), w = 0; w < r.width(); ++w) mask |= write_[k + w] | read_[k + w];
     return mask;
   }
-  void issue(const Inst& inst, Pending& p) const {
-    const isa::Control& c = inst.sass.control;
-    if (c.write_barrier == 7 && c.read_barrier == 7) return;
-    for_each_resource(inst, [&](uint32_t r, RegisterFile, bool write, bool guard) {
-      if (guard) return;
-      if (write && c.write_barrier != 7)
-        p.write[r] |= static_cast<uint8_t>(1u << c.write_barrier), p.any |= static_cast<uint8_t>(1u << c.write_barrier);
-      if (!write && c.read_barrier != 7)
-        p.read[r] |= static_cast<uint8_t>(1u << c.read_barrier), p.any |= static_cast<uint8_t>(1u << c.read_barrier);
-    });
+  void issue(const Facts& x) {
+    const isa::Control& c = x.control;
+    if (c.write_barrier != no_scoreboard)
+      for (Range r : x.writes())
+        for (uint32_t w = 0; w < r.width(); ++w) set(write_, resource(r) + w, bit(c.write_barrier), 0);
+    if (c.read_barrier != no_scoreboard)
+      for (Range r : x.reads())
+        if (!r.guard())
+          for (uint32_t w = 0; w < r.width(); ++w) set(read_, resource(r) + w, bit(c.read_barrier), read_flag);
   }
-
-  // Which instructions need a read barrier: block by block.
-  void mark_late_reads() {
-    std::vector<uint32_t> pending;  // late readers whose completion is not known
-    for (const CodeBlock& b : code.blocks) {
-      pending.clear();
-      for (uint32_t k = b.begin; k < b.end; ++k) {
-        Inst& inst = code.insts[k];
-        if (!pending.empty()) {
-          size_t kept = 0;
-          for (uint32_t p : pending) {
-            Inst& reader = code.insts[p];
-            bool done = false, overwritten = false;
-            for_each_resource(inst, [&](uint32_t r, RegisterFile, bool write, bool) {
-              for_each_resource(reader, [&](uint32_t rr, RegisterFile, bool reader_writes, bool guard) {
-                if (rr != r || guard) return;
-                if (reader_writes && sets_write_barrier(t, reader)) done = true;  // waits for its result
-                if (!reader_writes && write) overwritten = true;
-              });
-            });
-            if (overwritten && !done) reader.sass.control.read_barrier = 5;
-            if (!done && !overwritten) pending[kept++] = p;
-          }
-          pending.resize(kept);
-        }
-        if (!reads_late(t, inst)) continue;
-        bool sources = false;
-        for_each_resource(inst, [&](uint32_t, RegisterFile file, bool write, bool guard) {
-          sources |= !write && !guard && file == RegisterFile::gpr;
-        });
-        if (!sources) continue;
-        if (!sets_write_barrier(t, inst))
-          inst.sass.control.read_barrier = 5;
-        else
-          pending.push_back(k);
+  void clear(uint8_t mask) {
+    mask &= any_;
+    any_ &= static_cast<uint8_t>(~mask);
+    for (uint8_t s = 0; mask >> s; ++s) {
+      if (!(mask >> s & 1)) continue;
+      for (uint16_t entry : named_[s]) {
+        uint8_t& x = entry & read_flag ? read_[entry & ~read_flag] : write_[entry];
+        x &= static_cast<uint8_t>(~bit(s));
       }
-      if (b.successors.empty()) continue;
-      for (uint32_t p : pending) code.insts[p].sass.control.read_barrier = 5;
+      named_[s].clear();
     }
   }
 
-  uint8_t preferred(const Inst& inst) const {
-    switch (inst.latency) {
+ private:
+  static constexpr uint16_t read_flag = 0x8000;
+  void set(std::array<uint8_t, resource_count>& pending, uint32_t r, uint8_t mask, uint16_t flag) {
+    any_ |= mask;
+    for (uint8_t fresh = mask & static_cast<uint8_t>(~pending[r]), s = 0; fresh >> s; ++s)
+      if (fresh >> s & 1) named_[s].push_back(static_cast<uint16_t>(r | flag));
+    pending[r] |= mask;
+  }
+  std::array<uint8_t, resource_count> write_{}, read_{};
+  std::array<std::vector<uint16_t>, 6> named_;
+  uint8_t any_ = 0;
+};
+
+struct Assigner {
+  Function& f;
+  Code& code;
+  const isa::Target& t = *f.target;
+  Arena& arena = *f.arena;
+  State state;
+
+  Facts& at(uint32_t k) { return f.facts[index(code.order[k])]; }
+
+  // Which instructions need a read barrier: block by block.
+  void mark_late_reads() {
+    struct Link {
+      uint32_t reader, next;
+    };
+    enum : uint8_t { unknown, done };
+    std::array<uint32_t, resource_count> announces,
+        readers;  // late reader that writes the register; late readers of it (links)
+    announces.fill(nobody);
+    readers.fill(nobody);
+    ArenaList<Link> links(arena, 256);
+    std::vector<uint32_t> pending;  // late readers whose completion was not known when they were met
+    std::vector<uint8_t> known;     // parallel to it
+    std::vector<uint32_t> touched;
+    for (const CodeBlock& b : code.blocks) {
+      for (uint32_t r : touched) announces[r] = readers[r] = nobody;
+      touched.clear();
+      links.clear();
+      pending.clear();
+      known.clear();
+      for (uint32_t k = b.begin; k < b.end; ++k) {
+        Facts& x = at(k);
+        if (!pending.empty()) {
+          for (Range r : x.all())
+            for (uint32_t w = 0; w < r.width(); ++w)
+              if (const uint32_t p = announces[resource(r) + w]; p != nobody) known[p] = done;  // waits for its result
+          for (Range r : x.writes())
+            for (uint32_t w = 0; w < r.width(); ++w) {
+              uint32_t& list = readers[resource(r) + w];
+              for (; list != nobody; list = links[list].next)
+                if (const uint32_t p = links[list].reader; known[p] != done)
+                  known[p] = done, at(pending[p]).control.read_barrier = late_read_scoreboard;
+            }
+        }
+        if (!x.late) continue;
+        bool sources = false;
+        for (Range r : x.reads()) sources |= r.file() == Range::gpr;
+        if (!sources) continue;
+        if (!x.announced) {
+          x.control.read_barrier = late_read_scoreboard;
+          continue;
+        }
+        const uint32_t p = static_cast<uint32_t>(pending.size());
+        pending.push_back(k);
+        known.push_back(unknown);
+        for (Range r : x.reads())
+          if (!r.guard())
+            for (uint32_t w = 0; w < r.width(); ++w) {
+              uint32_t& list = readers[resource(r) + w];
+              list = links.push({p, list});
+              touched.push_back(resource(r) + w);
+            }
+        for (Range r : x.writes())
+          for (uint32_t w = 0; w < r.width(); ++w) announces[resource(r) + w] = p, touched.push_back(resource(r) + w);
+      }
+      if (b.successor_count == 0) continue;
+      for (size_t p = 0; p < pending.size(); ++p)
+        if (known[p] != done) at(pending[p]).control.read_barrier = late_read_scoreboard;
+    }
+  }
+
+  static uint8_t preferred(const Facts& x) {
+    switch (x.latency) {
       case L::global_load:
       case L::global_atomic:
       case L::local_load: return 0;
@@ -149,24 +218,24 @@ struct Assigner {
   }
   void choose_scoreboards() {
     // A local view of what is busy suffices for the choice: correctness comes from the data flow below.
-    Pending p;
     uint8_t last_global = 0;
     for (const CodeBlock& b : code.blocks) {
-      p.clear(0x3f);
+      state.clear_all();
       for (uint32_t k = b.begin; k < b.end; ++k) {
-        Inst& inst = code.insts[k];
-        p.clear(waits(inst, p));
-        if (sets_write_barrier(t, inst)) {
-          uint8_t want = preferred(inst), pick = want;
-          auto is_free = [&](uint8_t s) { return !(p.any >> s & 1); };
+        Facts& x = at(k);
+        state.clear(state.waits(x));
+        if (x.announced) {
+          const uint8_t want = preferred(x);
+          uint8_t pick = want;
+          auto is_free = [&](uint8_t s) { return !(state.any() >> s & 1); };
           if (want == 0) {
-            pick = 7;
+            pick = no_scoreboard;
             for (uint8_t s : {0, 1, 2})
               if (is_free(s)) {
                 pick = s;
                 break;
               }
-            if (pick == 7) pick = last_global;  // joins the youngest: it returns last
+            if (pick == no_scoreboard) pick = last_global;  // joins the youngest: it returns last
             last_global = pick;
           } else if (!is_free(want)) {
             for (uint8_t s : {3, 4, 2, 1, 0})
@@ -175,31 +244,34 @@ struct Assigner {
                 break;
               }
           }
-          inst.sass.control.write_barrier = pick;
+          x.control.write_barrier = pick;
         }
-        issue(inst, p);
+        state.issue(x);
       }
     }
   }
 
   void wait_masks() {
-    std::vector<Pending> in(code.blocks.size());
-    std::vector<bool> queued(code.blocks.size(), true);
+    std::span<Pending> in = arena.make_span<Pending>(code.blocks.size());
+    std::span<bool> queued = arena.make_span<bool>(code.blocks.size(), true);
     // In order of the stream until nothing changes: two or three rounds.
     for (bool changed = true; changed;) {
       changed = false;
       for (uint32_t b = 0; b < code.blocks.size(); ++b) {
         if (!queued[b]) continue;
         queued[b] = false;
-        Pending p = in[b];
+        state.load(in[b]);
         for (uint32_t k = code.blocks[b].begin; k < code.blocks[b].end; ++k) {
-          Inst& inst = code.insts[k];
-          inst.sass.control.wait_mask = waits(inst, p);
-          p.clear(inst.sass.control.wait_mask);
-          issue(inst, p);
+          Facts& x = at(k);
+          x.control.wait_mask = state.waits(x);
+          state.clear(x.control.wait_mask);
+          state.issue(x);
         }
-        for (uint32_t s : code.blocks[b].successors)
-          if (in[s].merge(p)) queued[s] = true, changed = true;
+        if (!state.any()) continue;
+        Pending out;
+        state.store(out);
+        for (uint32_t s : code.blocks[b].successors())
+          if (in[s].merge(out)) queued[s] = true, changed |= s <= b;
       }
     }
   }
@@ -208,83 +280,81 @@ struct Assigner {
     struct Write {
       uint32_t time = 0, inst = nobody;
     };
-    Distances distances(t);
+    const Distances distances(t);
     uint64_t present = 0;  // latency classes of the kernel
-    for (const Inst& inst : code.insts) present |= uint64_t{1} << static_cast<unsigned>(inst.latency);
-    std::vector<Write> last(resource_count);
+    for (uint32_t k = 0; k < code.order.size(); ++k) present |= uint64_t{1} << static_cast<unsigned>(at(k).latency);
+    const Distances::Settled settled = distances.settle(present);
+    std::array<Write, resource_count> last;
+    last.fill({});
     std::vector<uint32_t> touched;
+    touched.reserve(resource_count);
     for (const CodeBlock& b : code.blocks) {
       for (uint32_t r : touched) last[r] = {};
       touched.clear();
       uint32_t time = 0, previous_time = 0;
       for (uint32_t k = b.begin; k < b.end; ++k) {
-        Inst& inst = code.insts[k];
+        Facts& x = at(k);
         uint32_t earliest = time;
-        auto read = [&](uint32_t r, RegisterFile file, bool guard) {
-          const Write& w = last[r];
-          if (w.inst == nobody) return;
-          const Inst& producer = code.insts[w.inst];
-          earliest = std::max(earliest, w.time + distances.read_after_write(producer, file, inst, guard));
-        };
-        for_each_resource(inst, [&](uint32_t r, RegisterFile file, bool write, bool guard) {
-          if (!write) return read(r, file, guard);
-          const Write& w = last[r];
-          if (w.inst != nobody)
-            earliest = std::max(earliest, w.time + distances.write_after_write(code.insts[w.inst], inst, file));
-        });
-        if (inst.reads_carry) read(carry, RegisterFile::none, false);
+        for (Range r : x.reads())
+          for (uint32_t n = resource(r), w = 0; w < r.width(); ++w)
+            if (const Write& p = last[n + w]; p.inst != nobody)
+              earliest = std::max(earliest, p.time + distances.read_after_write(at(p.inst), r, x));
+        for (Range r : x.writes())
+          for (uint32_t n = resource(r), w = 0; w < r.width(); ++w)
+            if (const Write& p = last[n + w]; p.inst != nobody)
+              earliest = std::max(earliest, p.time + distances.write_after_write(at(p.inst), x, r.file()));
+        if (x.reads_carry)
+          if (const Write& p = last[carry]; p.inst != nobody)
+            earliest = std::max(earliest, p.time + distances.carry(at(p.inst), x));
         if (k > b.begin) {
-          Inst& before = code.insts[k - 1];
-          const isa::Control& c = before.sass.control;
+          isa::Control& before = at(k - 1).control;
           // A scoreboard set by the instruction right before is visible after two cycles.
-          uint8_t set = static_cast<uint8_t>((c.write_barrier != 7 ? 1u << c.write_barrier : 0) |
-                                             (c.read_barrier != 7 ? 1u << c.read_barrier : 0));
-          if (set & inst.sass.control.wait_mask)
-            earliest = std::max(earliest, previous_time + isa::scoreboard_distance);
-          before.sass.control.stall = static_cast<uint8_t>(std::min(earliest - previous_time, 15u));
+          if ((bit(before.write_barrier) | bit(before.read_barrier)) & x.control.wait_mask)
+            earliest = std::max<uint32_t>(earliest, previous_time + isa::scoreboard_distance);
+          before.stall = static_cast<uint8_t>(std::min(earliest - previous_time, 15u));
           time = earliest;
         }
         auto record = [&](uint32_t r) {
           if (last[r].inst == nobody) touched.push_back(r);
           last[r] = {time, k};
         };
-        for_each_resource(inst, [&](uint32_t r, RegisterFile, bool write, bool) {
-          if (write) record(r);
-        });
-        if (inst.writes_carry) record(carry);
+        for (Range r : x.writes())
+          for (uint32_t w = 0; w < r.width(); ++w) record(resource(r) + w);
+        if (x.writes_carry) record(carry);
         previous_time = time;
-        inst.sass.control.stall = static_cast<uint8_t>(least_stall(t, inst));
-        time += inst.sass.control.stall;
+        x.control.stall = x.least_stall;
+        time += x.control.stall;
       }
       if (b.end == b.begin) continue;
       // Drain. The last instruction may also set a scoreboard that the next block waits for at once.
       uint32_t until = previous_time + 1;
-      Inst& end = code.insts[b.end - 1];
-      if (end.sass.control.write_barrier != 7 || end.sass.control.read_barrier != 7)
+      isa::Control& end = at(b.end - 1).control;
+      if (end.write_barrier != no_scoreboard || end.read_barrier != no_scoreboard)
         until = previous_time + isa::scoreboard_distance;
       for (uint32_t r : touched) {
-        const uint32_t d = distances.settled(code.insts[last[r].inst], file_of(r), present);
-        until = std::max(until, last[r].time + d);
+        const Facts& producer = at(last[r].inst);
+        until = std::max(until, last[r].time + (r == carry ? distances.settled_carry(producer)
+                                                           : distances.settled(producer, file_of(r), settled)));
       }
-      end.sass.control.stall =
-          static_cast<uint8_t>(std::min(15u, std::max<uint32_t>(end.sass.control.stall, until - previous_time)));
+      end.stall = static_cast<uint8_t>(std::min(15u, std::max<uint32_t>(end.stall, until - previous_time)));
     }
-    for (Inst& inst : code.insts) {
-      isa::Control& c = inst.sass.control;
+    for (uint32_t k = 0; k < code.order.size(); ++k) {
+      const Facts& x = at(k);
+      isa::Control& c = at(k).control;
       if (t.family == isa::Family::volta)
         // Stalls of 12 and more leave no room for the flag: nvdisasm knows no such words.
-        c.yield = c.stall == 1 || (c.stall < 12 && (inst.latency == L::branch || inst.latency == L::barrier));
+        c.yield = c.stall == 1 || (c.stall < 12 && (x.latency == L::branch || x.latency == L::barrier));
       else
-        c.yield = c.stall != 12 && inst.latency != L::nop;
+        c.yield = c.stall != 12 && x.latency != L::nop;
     }
   }
 };
 
 }  // namespace
 
-void assign_barriers(const isa::Target& target, Code& code) {
-  Assigner a{target, code};
-  for (Inst& inst : code.insts) inst.sass.control = {};
+void assign_barriers(Function& f, Code& code) {
+  ArenaScope scope(*f.arena);
+  Assigner a{.f = f, .code = code, .state = {}};
   a.mark_late_reads();
   a.choose_scoreboards();
   a.wait_masks();

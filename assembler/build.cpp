@@ -1,10 +1,46 @@
 // See build.h.
 #include "assembler/build.h"
 
+#include <array>
+#include <bit>
+
+#include "assembler/isa/latencies.h"
+
 namespace rndn::assembler {
 
 using isa::Mnemonic;
 using isa::ModifierKind;
+using L = isa::LatencyClass;
+
+namespace {
+
+struct ClassFacts {
+  Memory memory = Memory::none;
+  bool pinned = false;  // has an effect besides its registers
+  bool stalls = false;  // isa::minimum_stall may ask for more than one cycle
+};
+constexpr std::array<ClassFacts, isa::latency_class_count> class_facts = [] {
+  std::array<ClassFacts, isa::latency_class_count> table{};
+  auto set = [&](L c, Memory memory, bool pinned) {
+    table[static_cast<size_t>(c)].memory = memory, table[static_cast<size_t>(c)].pinned = pinned;
+  };
+  set(L::global_load, Memory::global_load, false);
+  set(L::global_store, Memory::global_store, true);
+  set(L::global_atomic, Memory::global_store, true);
+  set(L::shared_load, Memory::shared_load, false);
+  set(L::shared_store, Memory::shared_store, true);
+  set(L::shared_atomic, Memory::shared_store, true);
+  set(L::local_load, Memory::local_load, false);
+  set(L::local_store, Memory::local_store, true);
+  set(L::constant_load, Memory::constant_load, false);
+  set(L::shuffle, Memory::none, true);
+  for (L c : {L::barrier, L::fence, L::branch, L::convergence, L::wait, L::async_copy, L::nop})
+    set(c, Memory::fence, true);
+  for (L c : {L::branch, L::barrier, L::fence, L::wait}) table[static_cast<size_t>(c)].stalls = true;
+  return table;
+}();
+
+}  // namespace
 
 isa::Operand address(uint32_t reg, int64_t offset, bool wide, bool descriptor) {
   isa::Operand o{.kind = isa::OperandKind::address, .reg = reg, .value = offset};
@@ -27,47 +63,96 @@ uint32_t new_predicate(Function& f, bool temporary) {
 
 void describe(Inst& inst) {
   const isa::Instruction& s = inst.sass;
+  const isa::RowFacts& row = isa::row_facts(s.form);
   for (uint32_t k = 0; k < s.operand_count; ++k) {
+    const uint32_t bit = 1u << k;
     Use& u = inst.uses[k];
-    u.access = isa::access(s, k);
-    u.file = isa::register_file(s, k);
-    u.count = static_cast<uint8_t>(isa::register_count(s, k));
+    u = Use{};
+    if (!((row.reads | row.writes) & bit)) continue;
+    u.access = row.reads & row.writes & bit ? isa::Access::read_write
+               : row.writes & bit           ? isa::Access::write
+                                            : isa::Access::read;
+    u.file = row.gprs & bit                 ? isa::RegisterFile::gpr
+             : row.predicates & bit         ? isa::RegisterFile::predicate
+             : row.uniforms & bit           ? isa::RegisterFile::uniform
+             : row.uniform_predicates & bit ? isa::RegisterFile::uniform_predicate
+             : row.other_files & bit        ? isa::RegisterFile::barrier
+                                            : isa::RegisterFile::none;
+    const uint32_t width = row.modified_widths & bit ? isa::register_count(s, k) : row.widths[k];
+    u.count = static_cast<uint8_t>(u.file == isa::RegisterFile::none ? 0 : width) & 7;
   }
-  inst.latency = isa::latency_class(s);
-  inst.reads_carry = isa::reads_carry(s);
-  inst.writes_carry = isa::writes_carry(s);
-  inst.uniform_guard = isa::guard_is_uniform(s.form);
-  using L = isa::LatencyClass;
-  switch (inst.latency) {
-    case L::global_load: inst.memory = Memory::global_load; break;
-    case L::global_store:
-    case L::global_atomic: inst.memory = Memory::global_store, inst.pinned = true; break;
-    case L::shared_load: inst.memory = Memory::shared_load; break;
-    case L::shared_store:
-    case L::shared_atomic: inst.memory = Memory::shared_store, inst.pinned = true; break;
-    case L::local_load: inst.memory = Memory::local_load; break;
-    case L::local_store: inst.memory = Memory::local_store, inst.pinned = true; break;
-    case L::constant_load: inst.memory = Memory::constant_load; break;
-    case L::barrier:
-    case L::fence:
-    case L::branch:
-    case L::convergence:
-    case L::wait:
-    case L::async_copy:
-    case L::shuffle:
-    case L::nop:
-      inst.memory = inst.latency == L::shuffle ? Memory::none : Memory::fence;
-      inst.pinned = true;
-      break;
-    default: break;
+  inst.latency = row.latency == isa::LatencyClass::cs2r ? isa::latency_class(s) : row.latency;
+  if (row.carry) inst.reads_carry = isa::reads_carry(s), inst.writes_carry = isa::writes_carry(s);
+  inst.uniform_guard = row.uniform_guard;
+  const ClassFacts& c = class_facts[static_cast<size_t>(inst.latency)];
+  inst.memory = c.memory;
+  inst.pinned |= c.pinned;
+}
+
+Facts facts_of(const isa::Target& target, const Inst& inst) {
+  const isa::Instruction& s = inst.sass;
+  const isa::RowFacts& row = isa::row_facts(s.form);
+  Facts facts;
+  auto add = [&](uint32_t reg, uint32_t width, Range::File file, uint32_t operand) {
+    CHECK(facts.count < facts.ranges.size() && reg <= Range::max_register, "registers of one instruction");
+    facts.ranges[facts.count++] = Range(reg, width, file, operand);
+  };
+  auto add_all = [&](uint32_t set) {
+    for (; set; set &= set - 1) {
+      const uint32_t k = static_cast<uint32_t>(std::countr_zero(set)), bit = 1u << k;
+      const uint32_t reg = s.operands[k].reg;
+      const Range::File file = row.gprs & bit         ? Range::gpr
+                               : row.predicates & bit ? Range::predicate
+                               : row.uniforms & bit   ? Range::uniform
+                                                      : Range::uniform_predicate;
+      if (reg == (file == Range::gpr ? isa::RZ : file == Range::uniform ? isa::URZ : isa::PT)) continue;
+      add(reg, row.modified_widths & bit ? isa::register_count(s, k) : row.widths[k], file, k);
+    }
+  };
+  const uint32_t named = row.gprs | row.predicates | row.uniforms | row.uniform_predicates;
+  add_all(row.reads & named);
+  for (uint32_t set = row.addresses; set; set &= set - 1) {
+    const uint32_t k = static_cast<uint32_t>(std::countr_zero(set));
+    if (const isa::Operand& o = s.operands[k]; o.uniform != isa::URZ)
+      add(o.uniform, o.descriptor ? 2 : 1, Range::uniform, k);
   }
+  if (s.guard != isa::PT)
+    add(s.guard, 1, row.uniform_guard ? Range::uniform_predicate : Range::predicate, Range::guard_operand),
+        facts.guarded = true;
+  facts.read_count = facts.count;
+  add_all(row.writes & named);
+  for (Range r : facts.writes()) facts.writes_elsewhere |= !r.allocated();
+
+  facts.latency = row.latency == L::cs2r ? isa::latency_class(s) : row.latency;
+  const ClassFacts& c = class_facts[static_cast<size_t>(facts.latency)];
+  facts.memory = c.memory;
+  facts.pinned = c.pinned || inst.pinned;
+  facts.cooperative = inst.cooperative;
+  if (row.carry) {
+    facts.reads_carry = isa::reads_carry(s), facts.writes_carry = isa::writes_carry(s);
+    facts.late_carry = s.mnemonic == Mnemonic::IMNMX;
+  }
+  facts.generic = s.mnemonic == Mnemonic::LD || s.mnemonic == Mnemonic::ST || s.mnemonic == Mnemonic::ATOM;
+  facts.copies = s.mnemonic == Mnemonic::MOV && s.operands[1].kind == isa::OperandKind::gpr;
+  const isa::Scoreboards scoreboards = isa::scoreboards(target, facts.latency);
+  facts.announced = scoreboards.write && facts.count > facts.read_count;
+  facts.late = scoreboards.read || facts.latency == L::fence;  // CCTL has an address
+  if (facts.latency == L::convergence && target.family == isa::Family::volta)
+    facts.least_stall = s.mnemonic == Mnemonic::BSSY ? 2 : 12;
+  else if (c.stalls)
+    facts.least_stall = isa::minimum_stall(target, s);
+  return facts;
+}
+
+InstId add_inst(Function& f, Inst inst) {
+  f.facts.push_back(facts_of(*f.target, inst));
+  f.insts.push_back(std::move(inst));
+  return static_cast<InstId>(f.insts.size() - 1);
 }
 
 bool try_make_inst(const isa::Target& target, Mnemonic mnemonic, std::initializer_list<isa::Operand> operands,
                    Inst& inst) {
-  if (!isa::make(target, mnemonic, {operands.begin(), operands.size()}, inst.sass)) return false;
-  describe(inst);
-  return true;
+  return isa::make(target, mnemonic, {operands.begin(), operands.size()}, inst.sass);
 }
 
 Inst make_inst(const isa::Target& target, Mnemonic mnemonic, std::initializer_list<isa::Operand> operands) {
@@ -81,30 +166,14 @@ Inst make_inst(const isa::Target& target, Mnemonic mnemonic, std::initializer_li
   return inst;
 }
 
-void use_wide_form(const isa::Target& target, isa::Instruction& inst) {
-  // The opcodes differ by 12: F2I 0x305 and 0x311, I2F 0x306 and 0x312, F2F 0x304 and 0x310, FRND 0x307 and 0x313.
-  isa::Instruction probe = inst, found;
-  for (uint32_t k = 0; k < probe.operand_count; ++k)
-    if (probe.operands[k].kind == isa::OperandKind::gpr) probe.operands[k].reg = 0;
-  probe.guard = isa::PT;
-  isa::Word word;
-  CHECK(isa::encode(target, probe, 0, word));
-  if ((word.lo & 0x1ff) >= 0x110) return;
-  word.lo += 0xc;
-  CHECK(isa::decode(target, word, 0, found) && found.mnemonic == inst.mnemonic);
-  inst.form = found.form;
-}
-
 Inst spill_load(const isa::Target& target, uint32_t reg, uint32_t width, uint32_t offset) {
   Inst i = make_inst(target, Mnemonic::LDL, {gpr(reg), address(stack_register, offset, false, false)});
   isa::set_modifier(i.sass, ModifierKind::Size, width == 1 ? 4 : width == 2 ? 5 : 6);
-  describe(i);
   return i;
 }
 Inst spill_store(const isa::Target& target, uint32_t reg, uint32_t width, uint32_t offset) {
   Inst i = make_inst(target, Mnemonic::STL, {address(stack_register, offset, false, false), gpr(reg)});
   isa::set_modifier(i.sass, ModifierKind::Size, width == 1 ? 4 : width == 2 ? 5 : 6);
-  describe(i);
   return i;
 }
 Inst gpr_from_predicate(const isa::Target& target, uint32_t reg, uint32_t p) {

@@ -39,9 +39,6 @@ Inst make_inst(const isa::Target& target, isa::Mnemonic mnemonic, std::initializ
 bool try_make_inst(const isa::Target& target, isa::Mnemonic mnemonic, std::initializer_list<isa::Operand> operands,
                    Inst& inst);
 
-// Volta and later have two forms of each conversion: the other one, for 64-bit operands.
-void use_wide_form(const isa::Target& target, isa::Instruction& inst);
-
 // --- Sequences of the register allocator
 Inst spill_load(const isa::Target& target, uint32_t reg, uint32_t width, uint32_t offset);   // LDL reg, [R1 + offset]
 Inst spill_store(const isa::Target& target, uint32_t reg, uint32_t width, uint32_t offset);  // STL [R1 + offset], reg

@@ -26,87 +26,97 @@ bool only_exits(const Function& f, BlockId b) {
 struct Layout {
   Function& f;
   Code code;
-  std::vector<uint32_t> block_index;                  // BlockId -> position in the stream
-  std::vector<std::pair<uint32_t, uint32_t>> fixups;  // instruction, block position its label names
-  std::vector<bool> after_first;                      // label is the instruction after the block's first
-  bool volta = true;
+  std::span<uint32_t> block_index;  // BlockId -> position in the stream
+  struct Fixup {
+    uint32_t at, block;  // instruction, position of the block that its label names
+    bool after_first;    // the label is the instruction after the block's first
+  };
+  std::vector<Fixup> fixups;
+  bool volta = f.target->family == isa::Family::volta;
 
-  Inst& add(Inst inst, uint32_t line) {
-    inst.line = line;
-    code.insts.push_back(std::move(inst));
+  void place(InstId id) {
+    code.order.push_back(id);
     code.targets.push_back(UINT32_MAX);
-    return code.insts.back();
   }
-  void guard(Inst& i, uint32_t predicate, bool negated) { i.sass.guard = predicate, i.sass.guard_negated = negated; }
+  void add(isa::Mnemonic m, std::initializer_list<isa::Operand> operands, uint32_t line, uint32_t guard = isa::PT,
+           bool negated = false) {
+    Inst inst = make_inst(*f.target, m, operands);
+    inst.sass.guard = guard, inst.sass.guard_negated = negated;
+    inst.line = line;
+    place(add_inst(f, std::move(inst)));
+  }
+  void fix_up(uint32_t block, bool after_first) {
+    fixups.push_back({static_cast<uint32_t>(code.order.size() - 1), block, after_first});
+  }
+  static void add_successor(CodeBlock& b, uint32_t s) {
+    if (b.successor_count == 0 || b.successor[0] != s) b.successor[b.successor_count++] = s;
+  }
 
   // A jump of the lanes with the predicate to block `to`; successors get recorded.
-  void jump(const Block& from, BlockId to, uint32_t predicate, bool negated, std::vector<uint32_t>& successors) {
-    if (only_exits(f, to)) {
-      guard(add(make_inst(*f.target, isa::Mnemonic::EXIT, {}), from.line), predicate, negated);
-      return;
-    }
-    uint32_t position = block_index[index(to)];
-    successors.push_back(position);
-    if (!volta && !is_none(f.blocks[to].joins)) {
-      guard(add(make_inst(*f.target, isa::Mnemonic::SYNC, {}), from.line), predicate, negated);
-      return;
-    }
-    Inst& i = volta ? add(make_inst(*f.target, isa::Mnemonic::BRA, {isa::Operand{}, label(0)}), from.line)
-                    : add(make_inst(*f.target, isa::Mnemonic::BRA, {label(0)}), from.line);
-    guard(i, predicate, negated);
-    fixups.push_back({static_cast<uint32_t>(code.insts.size() - 1), position});
-    after_first.push_back(false);
+  void jump(const Block& from, BlockId to, uint32_t predicate, bool negated, CodeBlock& out) {
+    if (only_exits(f, to)) return add(isa::Mnemonic::EXIT, {}, from.line, predicate, negated);
+    const uint32_t position = block_index[index(to)];
+    add_successor(out, position);
+    if (!volta && !is_none(f.blocks[to].joins)) return add(isa::Mnemonic::SYNC, {}, from.line, predicate, negated);
+    if (volta)
+      add(isa::Mnemonic::BRA, {isa::Operand{}, label(0)}, from.line, predicate, negated);
+    else
+      add(isa::Mnemonic::BRA, {label(0)}, from.line, predicate, negated);
+    fix_up(position, false);
   }
 
   void run() {
-    volta = f.target->family == isa::Family::volta;
-    block_index.assign(f.blocks.size(), UINT32_MAX);
-    for (uint32_t k = 0; k < f.layout.size(); ++k) block_index[index(f.layout[k])] = k;
+    block_index = f.arena->make_span<uint32_t>(f.blocks.size(), UINT32_MAX);
+    size_t total = 0;
+    for (uint32_t k = 0; k < f.layout.size(); ++k) {
+      const Block& b = f.blocks[f.layout[k]];
+      block_index[index(f.layout[k])] = k;
+      total += b.code.size() + b.opens.size() + 3;
+    }
+    code.order.reserve(total + 16);
+    code.targets.reserve(total + 16);
     code.blocks.resize(f.layout.size());
     for (uint32_t k = 0; k < f.layout.size(); ++k) {
       const Block& b = f.blocks[f.layout[k]];
       CodeBlock& out = code.blocks[k];
-      out.begin = static_cast<uint32_t>(code.insts.size());
-      if (volta && !is_none(b.joins)) {
-        isa::Operand reg{.kind = isa::OperandKind::barrier, .reg = f.regions[b.joins].depth};
-        add(make_inst(*f.target, isa::Mnemonic::BSYNC, {reg}), b.line);
-      }
-      for (InstId i : b.code) add(std::move(f[i]), f[i].line);
+      out.begin = static_cast<uint32_t>(code.order.size());
+      if (volta && !is_none(b.joins))
+        add(isa::Mnemonic::BSYNC, {isa::Operand{.kind = isa::OperandKind::barrier, .reg = f.regions[b.joins].depth}},
+            b.line);
+      for (InstId i : b.code) place(i);
       for (RegionId r : b.opens) {
         const Region& region = f.regions[r];
-        isa::Operand reg{.kind = isa::OperandKind::barrier, .reg = region.depth};
         if (volta)
-          add(make_inst(*f.target, isa::Mnemonic::BSSY, {reg, label(0)}), b.line);
+          add(isa::Mnemonic::BSSY, {isa::Operand{.kind = isa::OperandKind::barrier, .reg = region.depth}, label(0)},
+              b.line);
         else
-          add(make_inst(*f.target, isa::Mnemonic::SSY, {label(0)}), b.line);
-        fixups.push_back({static_cast<uint32_t>(code.insts.size() - 1), block_index[index(region.join)]});
-        after_first.push_back(volta);
+          add(isa::Mnemonic::SSY, {label(0)}, b.line);
+        fix_up(block_index[index(region.join)], volta);
       }
       BlockId following = k + 1 < f.layout.size() ? f.layout[k + 1] : none<BlockId>();
       auto falls_to = [&](BlockId to) { return to == following && (volta || is_none(f.blocks[to].joins)); };
       if (is_none(b.taken) && is_none(b.next)) {
-        add(make_inst(*f.target, isa::Mnemonic::EXIT, {}), b.line);
+        add(isa::Mnemonic::EXIT, {}, b.line);
       } else if (b.predicate == isa::PT || is_none(b.taken)) {
         if (falls_to(b.next))
-          out.successors.push_back(k + 1);
+          add_successor(out, k + 1);
         else
-          jump(b, b.next, isa::PT, false, out.successors);
+          jump(b, b.next, isa::PT, false, out);
       } else if (falls_to(b.taken)) {
-        jump(b, b.next, b.predicate, !b.negated, out.successors);
-        out.successors.push_back(k + 1);
+        jump(b, b.next, b.predicate, !b.negated, out);
+        add_successor(out, k + 1);
       } else {
-        jump(b, b.taken, b.predicate, b.negated, out.successors);
+        jump(b, b.taken, b.predicate, b.negated, out);
         if (falls_to(b.next))
-          out.successors.push_back(k + 1);
+          add_successor(out, k + 1);
         else
-          jump(b, b.next, isa::PT, false, out.successors);
+          jump(b, b.next, isa::PT, false, out);
       }
-      out.end = static_cast<uint32_t>(code.insts.size());
+      out.end = static_cast<uint32_t>(code.order.size());
     }
-    for (size_t k = 0; k < fixups.size(); ++k)
-      code.targets[fixups[k].first] = code.blocks[fixups[k].second].begin + after_first[k];
+    for (const Fixup& x : fixups) code.targets[x.at] = code.blocks[x.block].begin + x.after_first;
     for (uint32_t k = 0; k < code.blocks.size(); ++k)
-      for (uint32_t s : code.blocks[k].successors)
+      for (uint32_t s : code.blocks[k].successors())
         if (s <= k) code.blocks[s].loop_entry = true;
   }
 };
@@ -114,63 +124,59 @@ struct Layout {
 // Pascal: NOPs so that no EXIT and no BAR issues within 49 cycles of the kernel's start, or of the end of the last BAR or guarded EXIT.
 // Straight through the stream: a branch can only arrive later than the fall-through path from a start that lies further back, or from code
 // that was itself padded; a loop that holds a BAR is safe because the BAR's own 49 cycles are checked from its end to the back edge as well.
-void pad_for_exits(const isa::Target& t, Code& code) {
-  std::vector<uint32_t> padding(code.insts.size(), 0);  // NOP cycles before each instruction
-  uint32_t since = 0;                                   // cycles since the last event, a lower bound
+void pad_for_exits(Function& f, Code& code) {
+  ArenaScope scope(*f.arena);
+  std::span<uint32_t> padding = f.arena->make_span<uint32_t>(code.order.size());  // NOP cycles before each instruction
+  std::span<uint32_t> predecessors = f.arena->make_span<uint32_t>(code.blocks.size());
+  for (const CodeBlock& b : code.blocks)
+    for (uint32_t s : b.successors()) ++predecessors[s];
+  uint32_t since = 0;  // cycles since the last event, a lower bound
   for (uint32_t b = 0; b < code.blocks.size(); ++b) {
     // A block reached from elsewhere: at least nothing is known but what the stream order gives, and jumps skip code.
-    bool only_falls = b == 0 || (!code.blocks[b].loop_entry);
-    uint32_t predecessors = 0;
-    for (const CodeBlock& p : code.blocks)
-      for (uint32_t s : p.successors) predecessors += s == b;
-    if (predecessors > 1 || !only_falls ||
-        (b > 0 && std::find(code.blocks[b - 1].successors.begin(), code.blocks[b - 1].successors.end(), b) ==
-                      code.blocks[b - 1].successors.end()))
-      since = 0;
+    const bool follows = b > 0 && std::ranges::count(code.blocks[b - 1].successors(), b) > 0;
+    if (predecessors[b] > 1 || (b > 0 && (code.blocks[b].loop_entry || !follows))) since = 0;
     for (uint32_t k = code.blocks[b].begin; k < code.blocks[b].end; ++k) {
-      const Inst& inst = code.insts[k];
-      const isa::Mnemonic m = inst.sass.mnemonic;
+      const isa::Mnemonic m = f[code.order[k]].sass.mnemonic;
       if (m == isa::Mnemonic::EXIT || m == isa::Mnemonic::BAR || m == isa::Mnemonic::B2R) {
         if (since < 49) padding[k] = 49 - since, since = 49;
       }
-      since += inst.sass.control.stall;
+      since += f.facts[index(code.order[k])].control.stall;
       if (m == isa::Mnemonic::BAR || m == isa::Mnemonic::EXIT) since = 0;
     }
   }
   Code out;
-  std::vector<uint32_t> moved(code.insts.size());
-  Inst nop = make_inst(t, isa::Mnemonic::NOP, {});
+  std::span<uint32_t> moved = f.arena->make_span<uint32_t>(code.order.size());
   for (uint32_t b = 0, k = 0; b < code.blocks.size(); ++b) {
     CodeBlock block = code.blocks[b];
     const uint32_t end = block.end;
-    block.begin = static_cast<uint32_t>(out.insts.size());
+    block.begin = static_cast<uint32_t>(out.order.size());
     for (; k < end; ++k) {
-      moved[k] = static_cast<uint32_t>(out.insts.size());
+      moved[k] = static_cast<uint32_t>(out.order.size());
       for (uint32_t left = padding[k]; left > 0;) {
-        uint32_t cycles = std::min(left, 15u);
-        Inst x = nop;
-        x.line = code.insts[k].line;
-        x.sass.control.stall = static_cast<uint8_t>(cycles);
-        x.sass.control.yield = false;
+        const uint32_t cycles = std::min(left, 15u);
+        Inst nop = make_inst(*f.target, isa::Mnemonic::NOP, {});
+        nop.line = f[code.order[k]].line;
+        const InstId id = add_inst(f, std::move(nop));
+        f.facts[index(id)].control.stall = static_cast<uint8_t>(cycles);
         left -= cycles;
-        out.insts.push_back(x);
+        out.order.push_back(id);
         out.targets.push_back(UINT32_MAX);
       }
-      out.insts.push_back(std::move(code.insts[k]));
+      out.order.push_back(code.order[k]);
       out.targets.push_back(code.targets[k]);
     }
-    block.end = static_cast<uint32_t>(out.insts.size());
-    out.blocks.push_back(std::move(block));
+    block.end = static_cast<uint32_t>(out.order.size());
+    out.blocks.push_back(block);
   }
   for (uint32_t& target : out.targets)
-    if (target != UINT32_MAX) target = target < moved.size() ? moved[target] : static_cast<uint32_t>(out.insts.size());
+    if (target != UINT32_MAX) target = target < moved.size() ? moved[target] : static_cast<uint32_t>(out.order.size());
   code = std::move(out);
 }
 
 }  // namespace
 
 Code lay_out(Function& f) {
-  Layout l{f, {}, {}, {}, {}};
+  Layout l{.f = f, .code = {}, .block_index = {}, .fixups = {}};
   l.run();
   return std::move(l.code);
 }
@@ -178,16 +184,18 @@ Code lay_out(Function& f) {
 Result<cubin::Kernel> emit(const ptx::Module& module, Function& f, Code& code) {
   const isa::Target& t = *f.target;
   const bool volta = t.family == isa::Family::volta;
-  if (!volta) pad_for_exits(t, code);
+  if (!volta) pad_for_exits(f, code);
   // The end: a branch to itself, then NOPs.
-  const uint32_t self = static_cast<uint32_t>(code.insts.size());
-  code.insts.push_back(volta ? make_inst(t, isa::Mnemonic::BRA, {isa::Operand{}, label(0)})
-                             : make_inst(t, isa::Mnemonic::BRA, {label(0)}));
-  code.targets.push_back(self);
-  if (!volta)
-    code.insts.back().sass.control = {.stall = 15, .yield = true};
-  else
-    code.insts.back().sass.control = {};
+  auto add = [&](Inst inst, uint32_t target) {
+    code.order.push_back(add_inst(f, std::move(inst)));
+    code.targets.push_back(target);
+    return code.order.back();
+  };
+  const uint32_t self = static_cast<uint32_t>(code.order.size());
+  const InstId last = add(volta ? make_inst(t, isa::Mnemonic::BRA, {isa::Operand{}, label(0)})
+                                : make_inst(t, isa::Mnemonic::BRA, {label(0)}),
+                          self);
+  if (!volta) f.facts[index(last)].control = {.stall = 15, .yield = true};
   const uint32_t n = self + 1;
   uint32_t total = n;
   if (volta) {
@@ -196,8 +204,8 @@ Result<cubin::Kernel> emit(const ptx::Module& module, Function& f, Code& code) {
   } else {
     while (total % 6 != 0) ++total;  // whole pairs of bundles: 64 bytes
   }
-  const Inst nop = make_inst(t, isa::Mnemonic::NOP, {});
-  while (code.insts.size() < total) code.insts.push_back(nop), code.targets.push_back(UINT32_MAX);
+  const InstId nop = add_inst(f, make_inst(t, isa::Mnemonic::NOP, {}));
+  while (code.order.size() < total) code.order.push_back(nop), code.targets.push_back(UINT32_MAX);
 
   cubin::Kernel k;
   k.name = f.source->name;
@@ -206,7 +214,9 @@ Result<cubin::Kernel> emit(const ptx::Module& module, Function& f, Code& code) {
   uint32_t highest = 0;
   bool any_register = false;
   for (uint32_t i = 0; i < total; ++i) {
-    Inst& inst = code.insts[i];
+    Inst& inst = f[code.order[i]];
+    const Facts& facts = f.facts[index(code.order[i])];
+    inst.sass.control = facts.control;
     const uint64_t at = isa::instruction_address(t, i);
     code.addresses[i] = at;
     if (code.targets[i] != UINT32_MAX)
@@ -216,12 +226,8 @@ Result<cubin::Kernel> emit(const ptx::Module& module, Function& f, Code& code) {
     if (!isa::encode(t, inst.sass, at, words[i]))
       return input_error("function {}, line {}: internal limit: `{}` cannot be encoded on {}", f.source->name,
                          inst.line, isa::text(t, inst.sass), t.name);
-    for (uint32_t o = 0; o < inst.sass.operand_count; ++o) {
-      const Use& u = inst.uses[o];
-      if (u.file != isa::RegisterFile::gpr || u.access == isa::Access::none || inst.sass.operands[o].reg == isa::RZ)
-        continue;
-      highest = std::max(highest, inst.sass.operands[o].reg + u.width() - 1), any_register = true;
-    }
+    for (Range r : facts.all())
+      if (r.file() == Range::gpr) highest = std::max(highest, r.reg() + r.width() - 1), any_register = true;
     switch (inst.sass.mnemonic) {
       case isa::Mnemonic::EXIT: k.exit_offsets.push_back(static_cast<uint32_t>(at)); break;
       case isa::Mnemonic::BSSY: k.has_crs_attribute = true; break;
@@ -231,7 +237,7 @@ Result<cubin::Kernel> emit(const ptx::Module& module, Function& f, Code& code) {
         break;
       default: break;
     }
-    if (inst.cooperative) k.cooperative_offsets.push_back(static_cast<uint32_t>(at));
+    if (facts.cooperative) k.cooperative_offsets.push_back(static_cast<uint32_t>(at));
     if (!is_none(inst.symbol))
       k.relocations.push_back(
           {inst.symbol_high ? cubin::Relocation::absolute_high_32 : cubin::Relocation::absolute_low_32, at,
@@ -251,8 +257,7 @@ Result<cubin::Kernel> emit(const ptx::Module& module, Function& f, Code& code) {
     for (const Region& r : f.regions) depth = std::max(depth, r.depth + 1);
     for (const CodeBlock& b : code.blocks) loops |= b.loop_entry;
     bool diverges = depth > 0;
-    for (const Inst& inst : code.insts)
-      diverges |= inst.sass.mnemonic == isa::Mnemonic::BRA && inst.sass.guard != isa::PT;
+    for (InstId i : code.order) diverges |= f[i].sass.mnemonic == isa::Mnemonic::BRA && f[i].sass.guard != isa::PT;
     k.stack_bytes = diverges ? 16 * (depth + (loops ? 32 : std::min(std::max(depth, 1u), 32u))) : 0;
   }
   uint32_t at = 0;

@@ -9,10 +9,12 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "assembler/isa/isa.h"
+#include "libraries/base/arena.h"
 #include "libraries/base/bitset.h"
 #include "libraries/base/id.h"
 #include "ptx/ir.h"
@@ -63,6 +65,56 @@ struct Inst {
   bool symbol_high = false;
 };
 
+// A range of registers that an instruction reads or writes, in one word.
+class Range {
+ public:
+  enum File : uint32_t { gpr, predicate, uniform, uniform_predicate };
+  static constexpr uint32_t guard_operand = 15;
+  static constexpr uint32_t max_register = (1u << 22) - 1;
+  Range() = default;
+  // operand: index of the operand that names it; guard_operand: the guard.
+  constexpr Range(uint32_t reg, uint32_t width, File file, uint32_t operand)
+      : bits_(reg | (width - 1) << 22 | uint32_t{file} << 24 | operand << 28) {}
+  uint32_t reg() const { return bits_ & max_register; }
+  uint32_t width() const { return (bits_ >> 22 & 3) + 1; }
+  File file() const { return static_cast<File>(bits_ >> 24 & 3); }
+  uint32_t operand() const { return bits_ >> 28; }
+  bool guard() const { return operand() == guard_operand; }
+  bool allocated() const { return !(bits_ >> 25 & 1); }  // of a file that the allocator hands out: GPRs, predicates
+  void set_reg(uint32_t reg) { bits_ = (bits_ & ~max_register) | reg; }
+
+ private:
+  uint32_t bits_ = 0;
+};
+
+// What the passes ask about an instruction, gathered once (facts_of): they stream over these records, a cache line each, and leave the
+// instructions alone until emission. Zero and true registers are left out of the ranges. An address also reads its uniform register (the memory
+// descriptor: a pair); a read-write operand has two ranges; the guard is the last read. Pascal's condition code is apart (reads_carry,
+// writes_carry). Selection makes no instruction that names predicates by a mask.
+struct Facts {
+  std::array<Range, 11> ranges;
+  uint8_t read_count = 0, count = 0;  // ranges: reads, then writes
+  isa::LatencyClass latency{};
+  Memory memory = Memory::none;
+  bool pinned : 1 = false;       // has an effect besides its registers: never removed
+  bool cooperative : 1 = false;  // comes from a .sync operation of PTX
+  bool guarded : 1 = false;      // runs under a guard
+  bool reads_carry : 1 = false, writes_carry : 1 = false;
+  bool generic : 1 = false;           // memory of any space
+  bool announced : 1 = false;         // a scoreboard announces its result
+  bool late : 1 = false;              // reads its sources after issue
+  bool copies : 1 = false;            // MOV between GPRs
+  bool late_carry : 1 = false;        // its condition code takes longer (IMNMX)
+  bool writes_elsewhere : 1 = false;  // writes a file that is not allocated
+  uint8_t least_stall = 1;            // issue cycles before the next instruction
+  isa::Control control;               // filled by assign_barriers
+
+  std::span<const Range> reads() const { return {ranges.data(), read_count}; }
+  std::span<const Range> writes() const { return {ranges.data() + read_count, size_t{count} - read_count}; }
+  std::span<const Range> all() const { return {ranges.data(), count}; }
+};
+static_assert(sizeof(Facts) <= 64);
+
 // A block of machine code. Branches are not instructions until emission: they are the block's terminator.
 struct Block {
   std::vector<InstId> code;  // in order of execution
@@ -97,7 +149,9 @@ struct GprUnit {
 struct Function {
   const isa::Target* target = nullptr;
   const ptx::Function* source = nullptr;
+  Arena* arena = nullptr;  // scratch memory of the compilation
   std::vector<Inst> insts;
+  std::vector<Facts> facts;  // by InstId, from the end of selection on
   IdVector<BlockId, Block> blocks;
   std::vector<BlockId> layout;  // order of emission; layout[0] is the entry
   IdVector<RegionId, Region> regions;
@@ -119,57 +173,17 @@ struct Function {
   Inst& operator[](InstId i) { return insts[index(i)]; }
 };
 
-// Fills the cached facts of an instruction whose `sass` is set.
+// Fills what an instruction caches about its `sass`, for the checkers.
 void describe(Inst& inst);
+Facts facts_of(const isa::Target& target, const Inst& inst);
+// Appends the instruction with its facts; the caller puts the id into a block.
+InstId add_inst(Function& f, Inst inst);
 
 // Successors of a block: up to two.
 template <class F>
 void for_each_successor(const Block& b, F&& f) {
   if (!is_none(b.taken)) f(b.taken);
   if (!is_none(b.next) && b.next != b.taken) f(b.next);
-}
-
-// The one list of the registers that an instruction names: calls f(register, width, file, write, guard) for every range that it reads or
-// writes, of every file: operands (an address also reads its uniform register, the memory descriptor's pair), then the guard. Zero and true
-// registers are left out. Pascal's condition code is apart (reads_carry, writes_carry). Selection makes no instruction that names predicates
-// by a mask.
-template <class F>
-void for_each_register(const Inst& inst, F&& f) {
-  using isa::RegisterFile;
-  for (uint32_t k = 0; k < inst.sass.operand_count; ++k) {
-    const Use& u = inst.uses[k];
-    const isa::Operand& o = inst.sass.operands[k];
-    if (u.access == isa::Access::none) continue;
-    if (o.kind == isa::OperandKind::address && o.uniform != isa::URZ)
-      f(uint32_t{o.uniform}, o.descriptor ? 2u : 1u, RegisterFile::uniform, false, false);
-    uint32_t zero = isa::PT;
-    switch (u.file) {
-      case RegisterFile::gpr: zero = isa::RZ; break;
-      case RegisterFile::uniform: zero = isa::URZ; break;
-      case RegisterFile::predicate:
-      case RegisterFile::uniform_predicate: break;
-      default: continue;  // B registers: the order of control flow keeps them apart
-    }
-    if (o.reg == zero) continue;
-    if (u.reads()) f(o.reg, u.width(), u.file, false, false);
-    if (u.writes()) f(o.reg, u.width(), u.file, true, false);
-  }
-  if (inst.sass.guard != isa::PT)
-    f(inst.sass.guard, 1u, inst.uniform_guard ? RegisterFile::uniform_predicate : RegisterFile::predicate, false, true);
-}
-
-// The same for the two files that are allocated: f(register, width, file).
-template <class F>
-void for_each_read(const Inst& inst, F&& f) {
-  for_each_register(inst, [&](uint32_t r, uint32_t width, isa::RegisterFile file, bool write, bool) {
-    if (!write && (file == isa::RegisterFile::gpr || file == isa::RegisterFile::predicate)) f(r, width, file);
-  });
-}
-template <class F>
-void for_each_write(const Inst& inst, F&& f) {
-  for_each_register(inst, [&](uint32_t r, uint32_t width, isa::RegisterFile file, bool write, bool) {
-    if (write && (file == isa::RegisterFile::gpr || file == isa::RegisterFile::predicate)) f(r, width, file);
-  });
 }
 
 }  // namespace rndn::assembler

@@ -9,38 +9,64 @@
 
 namespace rndn::assembler {
 
-// The result is announced by a scoreboard.
-bool sets_write_barrier(const isa::Target& target, const Inst& inst);
-// Reads its sources after issue: overwriting them needs a read barrier (or the instruction's own write barrier) first.
-bool reads_late(const isa::Target& target, const Inst& inst);
-
-// Issue cycles between dependent instructions. Remembers what it looked up: one per pass.
+// Issue cycles between dependent instructions.
 class Distances {
  public:
-  explicit Distances(const isa::Target& target) : t_(target) { known_.fill(0); }
+  explicit Distances(const isa::Target& target);
 
-  // From a producer to a consumer of its result in `file` (none: Pascal's condition code); `guard`: the consumer's guard reads it. For
-  // producers with a scoreboard: the distance that is kept in addition (0: none).
-  uint32_t read_after_write(const Inst& producer, isa::RegisterFile file, const Inst& consumer, bool guard);
-  uint32_t write_after_write(const Inst& first, const Inst& second, isa::RegisterFile file);
-  // From a producer to any consumer of the classes in the set `consumers`.
-  uint32_t settled(const Inst& producer, isa::RegisterFile file, uint64_t consumers);
+  // From a producer to a consumer that reads its result by `range`. For producers with a scoreboard: the distance that is kept in addition
+  // (0: none).
+  uint32_t read_after_write(const Facts& producer, Range range, const Facts& consumer) const {
+    if (only_scoreboard(producer)) return 0;
+    return look_up(producer.latency, consumer.latency, role_of(range.file(), consumer.latency, range.guard()));
+  }
+  // The same for Pascal's condition code.
+  uint32_t carry(const Facts& producer, const Facts& consumer) const {
+    if (only_scoreboard(producer)) return 0;
+    if (producer.late_carry || consumer.latency != isa::LatencyClass::alu) return latest_carry;
+    return look_up(producer.latency, consumer.latency, isa::Role::carry);
+  }
+  // The later of two writes must arrive later: the difference of their distances to a common reader.
+  uint32_t write_after_write(const Facts& first, const Facts& second, Range::File file) const {
+    if (first.announced) return 1;  // the second waits for the first's scoreboard
+    const isa::Role role = role_of(file, isa::LatencyClass::alu, true);
+    const uint32_t a = look_up(first.latency, isa::LatencyClass::alu, role);
+    if (second.announced) return a;
+    const uint32_t b = look_up(second.latency, isa::LatencyClass::alu, role);
+    return a > b ? a - b + 1 : 1;
+  }
+  // From a producer to any consumer of the classes that `consumers` (see settle) was made of.
+  struct Settled {
+    std::array<std::array<uint8_t, 4>, isa::latency_class_count> cycles;  // [producer][file]
+  };
+  Settled settle(uint64_t consumers) const;
+  uint32_t settled(const Facts& producer, Range::File file, const Settled& s) const {
+    return only_scoreboard(producer) ? 0 : s.cycles[static_cast<size_t>(producer.latency)][file];
+  }
+  uint32_t settled_carry(const Facts& producer) const { return only_scoreboard(producer) ? 0 : latest_carry; }
 
  private:
-  static constexpr size_t classes = 0
-#define LATENCY_CLASS(name, text) +1
-#include "assembler/isa/latency_classes.def"
-#undef LATENCY_CLASS
-      ;
-  static constexpr size_t roles = static_cast<size_t>(isa::Role::uniform_guard) + 1;
-  uint32_t look_up(isa::LatencyClass producer, isa::LatencyClass consumer, isa::Role role);
+  static constexpr uint32_t latest_carry = 13;
+  // FP64 on sm_8x keeps a distance besides its scoreboard; other announced results need none.
+  bool only_scoreboard(const Facts& producer) const {
+    return producer.announced && !(volta_ && producer.latency == isa::LatencyClass::fp64);
+  }
+  static isa::Role role_of(Range::File file, isa::LatencyClass consumer, bool guard);
+  uint32_t look_up(isa::LatencyClass producer, isa::LatencyClass consumer, isa::Role role) const {
+    return cycles_[(static_cast<size_t>(producer) * isa::latency_class_count + static_cast<size_t>(consumer)) *
+                       isa::role_count +
+                   static_cast<size_t>(role)];
+  }
 
-  const isa::Target& t_;
-  std::array<uint8_t, classes * classes * roles> known_;  // 0: not asked yet
+  const uint8_t* cycles_;
+  bool volta_;
 };
 
-uint32_t least_stall(const isa::Target& target, const Inst& inst);
-// What the list scheduler expects of a result: cycles from issue to use.
-uint32_t expected_latency(const isa::Target& target, const Inst& inst);
+// What the list scheduler expects of results, by class: cycles from issue to use.
+struct ExpectedLatencies {
+  explicit ExpectedLatencies(const isa::Target& target);
+  uint32_t operator()(const Facts& facts) const { return cycles[static_cast<size_t>(facts.latency)]; }
+  std::array<uint16_t, isa::latency_class_count> cycles;
+};
 
 }  // namespace rndn::assembler

@@ -1,75 +1,141 @@
-// Liveness of registers at block boundaries, before and after allocation.
+// Liveness of virtual registers at block boundaries.
 //
-// Backward data flow over bit sets, restricted to registers that some path has defined (forward data flow): a guarded write does not end a life,
-// and without the restriction a register that is only ever written under guards would seem alive from the function's entry.
-// A guarded write to a temporary of one expansion begins its life: its readers run under the same guard.
-// Cost: O(instructions + blocks * registers / 64 * rounds).
+// Per register, backwards from the blocks that read it before they write it, along predecessors, until a block writes it: Boissinot, Darte,
+// Rastello, Dupont de Dinechin, Guillon, "Revisiting Out-of-SSA Translation" (2009), path exploration by use. Most registers live in one block
+// and cost nothing.
+// A guarded write does not end a life. A guarded write to a temporary of one expansion does: its readers run under the same guard. A register
+// that is alive at the function's entry is not defined on some path; it is kept to the blocks that some definition reaches, or a register that
+// is only ever written under guards would seem alive from the entry.
+// Cost: O(instructions + total size of the sets).
 #include "assembler/passes.h"
 
 namespace rndn::assembler {
+namespace {
+
+struct Pair {
+  uint32_t key, value;
+};
+
+// Pairs grouped by key, in their order: the values of key k are values[begin[k]] .. values[begin[k + 1]].
+struct Groups {
+  std::span<uint32_t> begin, values;
+  std::span<const uint32_t> operator[](size_t k) const { return values.subspan(begin[k], begin[k + 1] - begin[k]); }
+};
+Groups group(Arena& arena, size_t keys, std::span<const Pair> pairs) {
+  Groups g{arena.make_span<uint32_t>(keys + 2), arena.make_span<uint32_t>(pairs.size())};
+  for (Pair p : pairs) ++g.begin[p.key + 2];
+  for (size_t k = 2; k < g.begin.size(); ++k) g.begin[k] += g.begin[k - 1];
+  for (Pair p : pairs) g.values[g.begin[p.key + 1]++] = p.value;
+  return g;
+}
+
+}  // namespace
 
 Liveness compute_liveness(const Function& f) {
+  Arena& arena = *f.arena;
   Liveness result;
-  const uint32_t base = f.allocated ? 0 : isa::first_virtual;
-  result.gprs = f.allocated ? 256 : static_cast<uint32_t>(f.gprs.size());
-  const uint32_t predicates = f.allocated ? 8 : static_cast<uint32_t>(f.temporary_predicate.size());
-  result.total = result.gprs + predicates;
-  const size_t n = f.blocks.size();
-  result.in = IdVector<BlockId, Bitset>(n, Bitset(result.total));
-  result.out = result.in;
-  IdVector<BlockId, Bitset> use = result.in, def = result.in, defined = result.in;
-  auto index_of = [&](uint32_t reg, isa::RegisterFile file) {
-    return file == isa::RegisterFile::gpr ? reg - base : result.gprs + reg - base;
-  };
-  for (BlockId b : f.layout) {
-    Bitset& u = use[b];
-    Bitset& d = def[b];
-    Bitset& w = defined[b];
-    for (InstId i : f.blocks[b].code) {
-      const Inst& inst = f[i];
-      for_each_read(inst, [&](uint32_t r, uint32_t width, isa::RegisterFile file) {
-        if (r < base) return;
-        for (uint32_t k = 0; k < width; ++k)
-          if (uint32_t x = index_of(r + k, file); !d.test(x)) u.set(x);
-      });
-      for_each_write(inst, [&](uint32_t r, uint32_t width, isa::RegisterFile file) {
-        if (r < base) return;
-        for (uint32_t k = 0; k < width; ++k) {
-          uint32_t x = index_of(r + k, file);
-          w.set(x);
-          bool kills = inst.sass.guard == isa::PT;
-          if (!kills && !f.allocated)
-            kills = file == isa::RegisterFile::gpr ? f.gprs[x].temporary : f.temporary_predicate[x - result.gprs];
-          if (kills && !u.test(x))
-            d.set(x);
-          else if (!kills && !d.test(x))
-            u.set(x);
+  result.gprs = static_cast<uint32_t>(f.gprs.size());
+  result.total = result.gprs + static_cast<uint32_t>(f.temporary_predicate.size());
+  const uint32_t n = static_cast<uint32_t>(f.blocks.size());
+  constexpr uint32_t nobody = UINT32_MAX;
+
+  ArenaList<Pair> in(arena, f.layout.size() * 8 + 16), out(arena, f.layout.size() * 8 + 16);
+  {
+    // Results stay in the arena, so what is only needed here comes after them or is small.
+    ArenaList<Pair> edges(arena, f.layout.size() * 2);
+    ArenaList<Pair> exposed(arena,
+                            f.layout.size() * 4 + 16);  // (register, block): read before any write that ends lives
+    ArenaList<Pair> kills(arena, f.facts.size() + 16);  // (register, block): the block ends the life
+    ArenaList<Pair> guarded(arena, 16);                 // (register, block): written, but only under guards
+    std::span<uint32_t> killed = arena.make_span<uint32_t>(result.total, nobody),
+                        seen = arena.make_span<uint32_t>(result.total, nobody);
+    for (BlockId b : f.layout) {
+      const uint32_t block = index(b);
+      for_each_successor(f.blocks[b], [&](BlockId s) { edges.push({index(s), block}); });
+      auto expose = [&](uint32_t x) {
+        if (killed[x] == block || seen[x] == block) return;
+        seen[x] = block;
+        exposed.push({x, block});
+      };
+      for (InstId i : f.blocks[b].code) {
+        const Facts& facts = f.facts[index(i)];
+        for (Range r : facts.reads()) {
+          if (r.reg() < isa::first_virtual) continue;
+          if (r.file() == Range::gpr) {
+            const uint32_t x = r.reg() - isa::first_virtual;
+            for (uint32_t w = 0; w < r.width(); ++w) expose(x + w);
+          } else if (r.file() == Range::predicate) {
+            expose(result.gprs + r.reg() - isa::first_virtual);
+          }
         }
-      });
+        for (Range r : facts.writes()) {
+          if (r.reg() < isa::first_virtual) continue;
+          const uint32_t v = r.reg() - isa::first_virtual;
+          const bool is_gpr = r.file() == Range::gpr;
+          const bool ends = !facts.guarded || (is_gpr ? bool{f.gprs[v].temporary} : bool{f.temporary_predicate[v]});
+          const uint32_t x = is_gpr ? v : result.gprs + v;
+          for (uint32_t w = 0; w < r.width(); ++w) {
+            if (!ends) {
+              guarded.push({x + w, block});
+              expose(x + w);
+            } else if (killed[x + w] != block) {
+              killed[x + w] = block;
+              kills.push({x + w, block});
+            }
+          }
+        }
+      }
+      if (const uint32_t p = f.blocks[b].predicate; p >= isa::first_virtual)
+        expose(result.gprs + p - isa::first_virtual);
     }
-    if (f.blocks[b].predicate != isa::PT && f.blocks[b].predicate >= base)
-      if (uint32_t x = index_of(f.blocks[b].predicate, isa::RegisterFile::predicate); !d.test(x)) u.set(x);
-  }
-  // Registers that may have been written before the end of a block.
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (BlockId b : f.layout)
-      for_each_successor(f.blocks[b], [&](BlockId s) { changed |= defined[s].merge(defined[b]); });
-  }
-  IdVector<BlockId, Bitset> defined_in(n, Bitset(result.total));
-  for (BlockId b : f.layout) for_each_successor(f.blocks[b], [&](BlockId s) { defined_in[s].merge(defined[b]); });
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (size_t k = f.layout.size(); k-- > 0;) {
-      BlockId b = f.layout[k];
-      for_each_successor(f.blocks[b], [&](BlockId s) { changed |= result.out[b].merge(result.in[s]); });
-      Bitset live = result.out[b];
-      live.subtract(def[b]);
-      live.merge(use[b]);
-      live.intersect(defined_in[b]);
-      changed |= result.in[b].merge(live);
+
+    const Groups predecessors = group(arena, n, edges.all());
+    const Groups uses = group(arena, result.total, exposed.all());
+    // Writes of registers that are used beyond their block.
+    size_t kept = 0;
+    for (Pair p : kills.all())
+      if (!uses[p.key].empty()) kills[kept++] = p;
+    kills.resize_down(kept);
+    const Groups ends = group(arena, result.total, kills.all());
+    const Groups weak = group(arena, result.total, guarded.all());
+
+    std::span<uint32_t> ends_in = arena.make_span<uint32_t>(n, nobody), is_in = arena.make_span<uint32_t>(n, nobody),
+                        is_out = arena.make_span<uint32_t>(n, nobody), defined = arena.make_span<uint32_t>(n, nobody);
+    std::span<uint32_t> work = arena.make_span<uint32_t>(n), blocks = arena.make_span<uint32_t>(n);
+    const uint32_t entry = index(f.layout[0]);
+    for (uint32_t x = 0; x < result.total; ++x) {
+      if (uses[x].empty()) continue;
+      for (uint32_t b : ends[x]) ends_in[b] = x;
+      size_t count = 0;  // blocks where x is live in: visited ones and those to visit
+      for (uint32_t b : uses[x]) is_in[b] = x, blocks[count++] = b;
+      for (size_t at = 0; at < count; ++at)
+        for (uint32_t p : predecessors[blocks[at]])
+          if (ends_in[p] != x && is_in[p] != x) is_in[p] = x, blocks[count++] = p;
+      const bool undefined = is_in[entry] == x;
+      if (undefined) {
+        // Blocks that some write reaches.
+        size_t pending = 0;
+        auto reach = [&](uint32_t from) {
+          for_each_successor(f.blocks[BlockId{from}], [&](BlockId s) {
+            if (defined[index(s)] != x) defined[index(s)] = x, work[pending++] = index(s);
+          });
+        };
+        for (uint32_t b : ends[x]) reach(b);
+        for (uint32_t b : weak[x]) reach(b);
+        while (pending) reach(work[--pending]);
+      }
+      for (size_t at = 0; at < count; ++at) {
+        const uint32_t b = blocks[at];
+        if (undefined && defined[b] != x) continue;
+        in.push({b, x});
+        for (uint32_t p : predecessors[b])
+          if (is_out[p] != x) is_out[p] = x, out.push({p, x});
+      }
     }
   }
+  const Groups live_in = group(arena, n, in.all()), live_out = group(arena, n, out.all());
+  result.in_begin = live_in.begin, result.in_values = live_in.values;
+  result.out_begin = live_out.begin, result.out_values = live_out.values;
   return result;
 }
 

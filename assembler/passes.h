@@ -1,5 +1,7 @@
 // The passes over machine functions, in the order of pipeline.cpp. Each file's top comment says what it does and what it relies on.
 #pragma once
+#include <array>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -23,38 +25,48 @@ Result<Function> select(const ptx::Module& module, const ptx::Function& function
                         const SharedLayout& shared, const Options& options);
 
 // --- liveness.cpp
-// Live registers at the block boundaries. Index space: GPR units (or physical GPRs), then predicates.
+// Live virtual registers at the block boundaries. Index space: GPR units, then predicates. Lives in the function's arena; sets are sorted.
 struct Liveness {
   uint32_t gprs = 0, total = 0;
-  IdVector<BlockId, Bitset> in, out;
+  std::span<const uint32_t> in(BlockId b) const { return at(in_begin, in_values, b); }
+  std::span<const uint32_t> out(BlockId b) const { return at(out_begin, out_values, b); }
+
+  std::span<const uint32_t> in_begin, in_values, out_begin,
+      out_values;  // the set of block b: values[begin[b]] .. values[begin[b + 1]]
+
+ private:
+  static std::span<const uint32_t> at(std::span<const uint32_t> begin, std::span<const uint32_t> values, BlockId b) {
+    return values.subspan(begin[index(b)], begin[index(b) + 1] - begin[index(b)]);
+  }
 };
 Liveness compute_liveness(const Function& f);
 
 // --- peephole.cpp
 void remove_dead_code(Function& f);    // over virtual registers
-void fold_operands(Function& f);       // over virtual registers: copies, constants and immediates into their users
 void peephole_allocated(Function& f);  // MOV R, R; loads to RZ
 
 // --- schedule.cpp: new order of each block's code
-void schedule(Function& f, uint32_t pressure_limit);
+void schedule(Function& f, uint32_t pressure_limit, const Liveness& live);  // live: read before allocation only
 
 // --- allocate_registers.cpp: virtual to physical registers. Fails when even spilling does not help.
-Result<void> allocate_registers(Function& f);
+Result<void> allocate_registers(Function& f, const Liveness& live);
 
 // --- emit.cpp, assign_barriers.cpp: the final stream of one kernel
 struct CodeBlock {
-  uint32_t begin = 0, end = 0;       // instructions
-  std::vector<uint32_t> successors;  // indices of blocks
-  bool loop_entry = false;           // some predecessor comes later in the stream
+  uint32_t begin = 0, end = 0;  // instructions
+  std::array<uint32_t, 2> successor{};
+  uint32_t successor_count = 0;
+  bool loop_entry = false;  // some predecessor comes later in the stream
+  std::span<const uint32_t> successors() const { return {successor.data(), successor_count}; }
 };
 struct Code {
-  std::vector<Inst> insts;
-  std::vector<uint32_t> targets;    // per instruction: index of the instruction its label names; UINT32_MAX = none
+  std::vector<InstId> order;
+  std::vector<uint32_t> targets;    // per instruction: position of the instruction its label names; UINT32_MAX = none
   std::vector<CodeBlock> blocks;    // in order of the stream, without gaps
   std::vector<uint64_t> addresses;  // per instruction, after emit
 };
-Code lay_out(Function& f);                                    // branches, reconvergence and exits become instructions
-void assign_barriers(const isa::Target& target, Code& code);  // fills the control fields
+Code lay_out(Function& f);                      // branches, reconvergence and exits become instructions
+void assign_barriers(Function& f, Code& code);  // fills Facts::control
 Result<cubin::Kernel> emit(const ptx::Module& module, Function& f, Code& code);
 
 // --- independent checkers: one message per violation, empty when all is well

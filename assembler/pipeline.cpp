@@ -25,17 +25,18 @@ std::string first_of(const std::vector<std::string>& problems) {
 }
 
 // List scheduling of all blocks, checked when asked for.
-Result<void> reorder(Function& f, uint32_t pressure_limit, const Options& o) {
+Result<void> reorder(Function& f, uint32_t pressure_limit, const Liveness& live, const Options& o) {
   Function before;
   if (o.verify_passes) before = f;
-  schedule(f, pressure_limit);
+  schedule(f, pressure_limit, live);
   if (o.verify_passes)
     if (auto problems = check_order(before, f); !problems.empty()) return Error{Fault::internal, first_of(problems)};
   return {};
 }
 
 Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Function& p, const SharedLayout& shared,
-                                      const Options& o, Timings& timings, KernelReport& report) {
+                                      const Options& o, Arena& arena, Timings& timings, KernelReport& report) {
+  ArenaScope scratch(arena);
   const bool list = o.level >= 2 && o.scheduler == Scheduler::list;
   Flow flow;
   {
@@ -46,24 +47,37 @@ Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Func
   {
     auto scope = timings.measure(Phase::select, p.name);
     ASSIGN_OR_RETURN(f, select(module, p, flow, shared, o));
+    f.arena = &arena;
+    f.facts.reserve(f.insts.size() + f.insts.size() / 4 + 64);
+    for (const Inst& inst : f.insts) f.facts.push_back(facts_of(*o.target, inst));
   }
   f.max_registers = register_limit(p, o);
   {
     auto scope = timings.measure(Phase::peephole, p.name);
     remove_dead_code(f);
   }
+  Liveness live;
+  {
+    auto scope = timings.measure(Phase::allocate, p.name);
+    live = compute_liveness(f);
+  }
   if (list) {
     auto scope = timings.measure(Phase::schedule, p.name);
-    RETURN_IF_ERROR(reorder(f, std::min(f.max_registers * 3 / 4, 56u), o));
+    RETURN_IF_ERROR(reorder(f, std::min(f.max_registers * 3 / 4, 56u), live, o));
   }
   {
     auto scope = timings.measure(Phase::allocate, p.name);
     Function before;
-    if (o.verify_passes) before = f;
-    RETURN_IF_ERROR(allocate_registers(f));
-    if (o.verify_passes)
+    if (o.verify_passes) {
+      for (Inst& inst : f.insts) describe(inst);
+      before = f;
+    }
+    RETURN_IF_ERROR(allocate_registers(f, live));
+    if (o.verify_passes) {
+      for (Inst& inst : f.insts) describe(inst);
       if (auto problems = check_allocation(before, f); !problems.empty())
         return Error{Fault::internal, first_of(problems)};
+    }
   }
   if (o.level >= 1) {
     auto scope = timings.measure(Phase::peephole, p.name);
@@ -72,16 +86,16 @@ Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Func
   Code code;
   {
     auto scope = timings.measure(Phase::schedule, p.name);
-    if (list) RETURN_IF_ERROR(reorder(f, 0, o));
+    if (list) RETURN_IF_ERROR(reorder(f, 0, live, o));
     code = lay_out(f);
-    assign_barriers(*o.target, code);
+    assign_barriers(f, code);
   }
   auto scope = timings.measure(Phase::encode, p.name);
-  report.instructions = static_cast<uint32_t>(code.insts.size()) + 1;
+  report.instructions = static_cast<uint32_t>(code.order.size()) + 1;
   ASSIGN_OR_RETURN(cubin::Kernel k, emit(module, f, code));
   if (o.verify_passes) {
     std::vector<isa::Instruction> stream;
-    for (const Inst& i : code.insts) stream.push_back(i.sass);
+    for (InstId i : code.order) stream.push_back(f[i].sass);
     if (auto problems = check_regions(*o.target, stream, code.addresses); !problems.empty())
       return Error{Fault::internal, fmt::format("function {}: {}", p.name, first_of(problems))};
     if (auto problems = check_schedule(*o.target, stream, code.addresses); !problems.empty())
@@ -115,6 +129,7 @@ Result<Assembled> assemble(const ptx::Module& input, const Options& options, Tim
   cubin::Image image;
   image.sm = options.target->sm;
   image.ptx_target = module.target;
+  Arena arena;
   SharedLayout shared = lay_out_shared(module);
   for (const ptx::Variable& v : module.variables) {
     if (v.space != ptx::Space::global && v.space != ptx::Space::constant) continue;
@@ -131,7 +146,7 @@ Result<Assembled> assemble(const ptx::Module& input, const Options& options, Tim
   for (const ptx::Function& p : module.functions) {
     if (!p.is_entry) continue;  // inlined where it is called
     KernelReport report;
-    ASSIGN_OR_RETURN(cubin::Kernel k, assemble_kernel(module, p, shared, options, timings, report));
+    ASSIGN_OR_RETURN(cubin::Kernel k, assemble_kernel(module, p, shared, options, arena, timings, report));
     image.kernels.push_back(std::move(k));
     result.kernels.push_back(std::move(report));
   }

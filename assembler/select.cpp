@@ -534,7 +534,6 @@ void Selector::finish() {
     emit(Mnemonic::ULDC, {uniform(descriptor_register), constant(0, t_.descriptor_offset)}).mod(ModifierKind::Size, 5);
     f_.blocks[block_].code.insert(f_.blocks[block_].code.end(), code.begin(), code.end());
   }
-  for (Inst& inst : f_.insts) describe(inst);
 }
 
 void Selector::statement(const ptx::Instruction& i) {

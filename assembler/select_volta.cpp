@@ -229,13 +229,9 @@ class VoltaSelector final : public Selector {
 
   // --- conversions -----------------------------------------------------------------------------------------------------------
   static uint32_t format(uint32_t bits) { return bits == 16 ? 1 : bits == 32 ? 2 : 3; }
-  void wide_form(Emitted e, bool wide) {
-    if (wide && e.i) use_wide_form(t_, *e.i);
-  }
   void int_to_float(uint32_t d, uint32_t float_bits, Op a, uint32_t int_bits, bool is_signed,
                     uint32_t rounding) override {
     Emitted e = emit(Mnemonic::I2F, {gpr(d), a});
-    wide_form(e, float_bits == 64 || int_bits == 64);
     e.mod(ModifierKind::DestFormat, format(float_bits))
         .mod(ModifierKind::SourceSize, int_bits == 64 ? 3 : 2)
         .mod(ModifierKind::Signed, is_signed)
@@ -245,7 +241,6 @@ class VoltaSelector final : public Selector {
                     bool ftz) override {
     const bool wide = float_bits == 64 || int_bits == 64;
     Emitted e = emit(Mnemonic::F2I, {gpr(d), a});
-    wide_form(e, wide);
     e.mod(ModifierKind::DestSize, int_bits == 64 ? 3 : 2)
         .mod(ModifierKind::SourceFormat, format(float_bits))
         .mod(ModifierKind::Signed, is_signed)
@@ -256,7 +251,6 @@ class VoltaSelector final : public Selector {
   void float_to_float(uint32_t d, uint32_t to_bits, Op a, uint32_t from_bits, uint32_t rounding, bool ftz) override {
     if (to_bits == 16 || from_bits == 16) return unsupported_here("half precision");
     Emitted e = emit(Mnemonic::F2F, {gpr(d), a});
-    wide_form(e, true);
     e.mod(ModifierKind::DestFormat, format(to_bits))
         .mod(ModifierKind::SourceFormat, format(from_bits))
         .mod(ModifierKind::Rounding, rounding)
@@ -264,7 +258,6 @@ class VoltaSelector final : public Selector {
   }
   void round_to_integral(uint32_t d, Op a, uint32_t bits, uint32_t rounding, bool ftz) override {
     Emitted e = emit(Mnemonic::FRND, {gpr(d), a});
-    wide_form(e, bits == 64);
     e.mod(ModifierKind::DestFormat, format(bits))
         .mod(ModifierKind::SourceFormat, format(bits))
         .mod(ModifierKind::Rounding, rounding)

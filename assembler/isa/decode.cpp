@@ -90,7 +90,7 @@ Operand decode_operand(const Slot& slot, const Form& form, const Instruction& in
       o.kind = OperandKind::address;
       o.reg = static_cast<uint32_t>(field(slot.lo, 8));
       bool has_uniform = slot.uniform != no_bit;
-      if (has_uniform) o.uniform = static_cast<uint16_t>(field(slot.uniform, 6));
+      if (has_uniform) o.uniform = static_cast<uint8_t>(field(slot.uniform, 6));
       if (slot.flag != no_bit) o.descriptor = field(slot.flag, 1) != 0;
       o.wide = slot.span == Span_::two;
       for (uint32_t i = 0; i < form.mod_count; ++i)
@@ -125,7 +125,7 @@ Operand decode_operand(const Slot& slot, const Form& form, const Instruction& in
   }
   if (slot.neg != no_bit) o.negated = field(slot.neg, 1) != 0;
   if (slot.abs != no_bit) o.absolute = field(slot.abs, 1) != 0;
-  if (slot.part != no_bit) o.part = static_cast<uint8_t>(field(slot.part, slot.part_width));
+  if (slot.part != no_bit) o.part = field(slot.part, slot.part_width) & 15;
   return o;
 }
 

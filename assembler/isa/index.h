@@ -12,11 +12,37 @@ inline constexpr size_t mnemonic_count = 0
 #include "assembler/isa/mnemonics.def"
 #undef MNEMONIC
     ;
+inline constexpr size_t modifier_kinds = 0
+#define MODIFIER(name, text) +1
+#include "assembler/isa/modifiers.def"
+#undef MODIFIER
+    ;
+
+// A row as make() sees it.
+struct Plan {
+  struct Slot {
+    uint32_t kinds = 0;      // set of OperandKind that the slot takes, apart from signs and sizes of immediates
+    bool negatable = false;  // where the kind has a sign at all
+    bool absolute = false, part = false;
+    bool optional = false, mandatory = false;
+    bool has_uniform = false, has_descriptor = false;
+    uint8_t must = 0;  // mandatory slots from this one on
+    Operand initial;
+  };
+  const Form* form = nullptr;
+  std::array<Slot, max_operands> slots;
+  std::array<uint8_t, max_modifiers> modifiers{};  // initial values
+  std::array<uint8_t, modifier_kinds> position{};  // of a modifier in the row, 255: it has none
+  FormId other_width = none<FormId>();             // Volta's conversions: the row for the other operand width
+  bool wide = false;                               // ... which of the two this one is
+};
 
 // Built once, on first use; immutable afterwards. Volta: candidates by the low 12 bits; Pascal: by the top byte.
 class FormIndex {
  public:
   FormIndex();
+  const Plan& plan(FormId form) const { return plans_[static_cast<uint32_t>(form)]; }
+  const RowFacts& facts(FormId form) const { return facts_[static_cast<uint32_t>(form)]; }
   std::span<const uint32_t> by_mnemonic(Family family, Mnemonic m) const {
     return mnemonics_[family == Family::pascal][static_cast<size_t>(m)];
   }
@@ -27,6 +53,8 @@ class FormIndex {
  private:
   std::vector<std::vector<std::vector<uint32_t>>> mnemonics_;
   std::vector<std::vector<uint32_t>> volta_, pascal_;
+  std::vector<Plan> plans_;
+  std::vector<RowFacts> facts_;
 };
 const FormIndex& form_index();
 

@@ -97,13 +97,14 @@ struct Operand {
   bool absolute : 1 = false;    // |x|
   bool wide : 1 = false;        // address: reg is a 64-bit pair (.64)
   bool descriptor : 1 = false;  // address: `uniform` is the memory descriptor, not an addend
+  uint8_t part : 4 = 0;         // half/byte selector where a slot has one (.H1, .B2), as encoded
   uint8_t bank = 0;             // constant
-  uint8_t part = 0;             // half/byte selector where a slot has one (.H1, .B2), as encoded
+  uint8_t uniform = 63;         // address
   uint32_t reg = 255;
-  uint16_t uniform = 63;  // address
   int64_t value = 0;
   bool operator==(const Operand&) const = default;
 };
+static_assert(sizeof(Operand) == 16);  // passes stream over instructions: an operand is a quarter of a cache line
 
 inline constexpr uint32_t first_virtual = 256;
 inline constexpr uint32_t RZ = 255, PT = 7, URZ = 63;
@@ -142,6 +143,20 @@ Family form_family(FormId form);
 uint32_t form_targets(FormId form);  // set of Target::bit
 LatencyClass latency_class(const Instruction& instruction);
 Provenance provenance(FormId form);
+
+// What a row says about its slots, gathered for passes that look at every instruction. Bit k of a set is operand k.
+struct RowFacts {
+  uint8_t gprs = 0, predicates = 0, uniforms = 0, uniform_predicates = 0;  // slots of the file; addresses are GPRs
+  uint8_t other_files = 0;                                                 // slots of B registers
+  uint8_t addresses = 0;                                                   // slots that may name a uniform register too
+  uint8_t reads = 0, writes = 0;
+  uint8_t modified_widths = 0;                 // slots whose register count depends on modifiers: ask register_count
+  std::array<uint8_t, max_operands> widths{};  // register counts of the others
+  LatencyClass latency{};                      // CS2R.32 differs: ask latency_class when it is cs2r
+  bool uniform_guard = false;
+  bool carry = false;  // may read or write Pascal's condition code: ask reads_carry, writes_carry
+};
+const RowFacts& row_facts(FormId form);
 
 // Operand k of the instruction: how it is used, in which file, and over how many consecutive registers (pairs, quads; from modifiers such
 // as Size). An address reads its base pair (and the uniform register).

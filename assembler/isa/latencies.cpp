@@ -2,6 +2,10 @@
 // Sources: distances mined from ptxas 11.8's code per target (provenance ptxas), lowered step by step on an H200 (device, sm_90 only).
 // Values known only from other projects are raised to the safe rule of the family (inferred).
 #include "assembler/isa/latencies.h"
+
+#include <array>
+#include <bit>
+
 #include "assembler/isa/form.h"
 
 namespace rndn::isa {
@@ -110,6 +114,29 @@ constexpr Distance look_up(uint32_t target, L producer, L consumer, Role role) {
       return {r.cycles, r.provenance == P::device && !(target & sm_90) ? P::ptxas : r.provenance};
   return {largest(target, role), P::inferred};
 }
+// All cycles of a target at once: rules painted in reverse order, so that the first one wins.
+constexpr size_t table_size = latency_class_count * latency_class_count * role_count;
+constexpr std::array<uint8_t, table_size> table_of(uint32_t target) {
+  std::array<uint8_t, table_size> table{};
+  for (size_t role = 0; role < role_count; ++role) {
+    const uint8_t most = largest(target, static_cast<Role>(role));
+    for (size_t k = role; k < table_size; k += role_count) table[k] = most;
+  }
+  for (size_t r = std::size(rules); r-- > 0;) {
+    const Rule& rule = rules[r];
+    if (!(rule.targets & target)) continue;
+    for (size_t p = 0; p < latency_class_count; ++p) {
+      if (!(rule.producers >> p & 1)) continue;
+      for (size_t c = 0; c < latency_class_count; ++c)
+        if (rule.consumers >> c & 1)
+          table[(p * latency_class_count + c) * role_count + static_cast<size_t>(rule.role)] = rule.cycles;
+    }
+  }
+  return table;
+}
+constexpr std::array<std::array<uint8_t, table_size>, 6> tables = {table_of(1), table_of(2),  table_of(4),
+                                                                   table_of(8), table_of(16), table_of(32)};
+
 // Spot checks against the sources.
 static_assert(look_up(sm_86, L::fma, L::alu, Role::gpr).cycles == 5 &&
               look_up(sm_90, L::fp64, L::fp64, Role::gpr).cycles == 8);
@@ -117,6 +144,10 @@ static_assert(look_up(sm_90, L::cs2r, L::alu, Role::gpr).cycles == 10 &&
               look_up(sm_61, L::alu, L::sfu, Role::gpr).cycles == 2);
 
 }  // namespace
+
+const uint8_t* issue_cycles(const Target& target) {
+  return tables[static_cast<size_t>(std::countr_zero(target.bit))].data();
+}
 
 Distance issue_distance(const Target& target, LatencyClass producer, LatencyClass consumer, Role role) {
   return look_up(target.bit, producer, consumer, role);

@@ -16,6 +16,13 @@ enum class Role : uint8_t {
   uniform_guard,      // a uniform predicate, as a guard
 };
 
+inline constexpr size_t role_count = static_cast<size_t>(Role::uniform_guard) + 1;
+inline constexpr size_t latency_class_count = 0
+#define LATENCY_CLASS(name, text) +1
+#include "assembler/isa/latency_classes.def"
+#undef LATENCY_CLASS
+    ;
+
 struct Distance {
   uint8_t cycles = 0;  // sum of stall counts from producer to consumer, at least
   Provenance provenance = Provenance::inferred;
@@ -25,6 +32,8 @@ struct Distance {
 // known take the largest of their role. Write after read: 1 cycle; write after write of two fixed-latency results: the producer's own distance
 // to an ALU operation minus the other's is always covered by 6 (Volta) and 13 (Pascal).
 Distance issue_distance(const Target& target, LatencyClass producer, LatencyClass consumer, Role role);
+// The cycles of all pairs of a target: [(producer * latency_class_count + consumer) * role_count + role].
+const uint8_t* issue_cycles(const Target& target);
 // The same for instructions: knows the exceptions within classes (Pascal's IMNMX, branches on CC, conditions of VOTE and BAR).
 Distance issue_distance(const Target& target, const Instruction& producer, const Instruction& consumer, Role role);
 

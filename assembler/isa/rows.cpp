@@ -3,6 +3,10 @@
 
 namespace rndn::isa {
 
+namespace {
+constexpr uint8_t no_position = 255;
+}
+
 const Form& form_row(FormId id) {
   auto volta = volta_forms();
   size_t i = index(id);
@@ -144,107 +148,93 @@ uint8_t implicit_predicate_reads(const Instruction& instruction) {
 
 // --- Modifiers ------------------------------------------------------------------------------------------------------------------
 bool has_modifier(FormId id, ModifierKind kind) {
-  const Form& form = form_row(id);
-  for (uint32_t i = 0; i < form.mod_count; ++i)
-    if (form.mods[i].kind == kind) return true;
-  return false;
+  return form_index().plan(id).position[static_cast<size_t>(kind)] != no_position;
 }
 uint8_t modifier(const Instruction& instruction, ModifierKind kind) {
-  const Form& form = form_row(instruction.form);
-  for (uint32_t i = 0; i < form.mod_count; ++i)
-    if (form.mods[i].kind == kind) return instruction.modifiers[i];
-  return 0;
+  const uint8_t at = form_index().plan(instruction.form).position[static_cast<size_t>(kind)];
+  return at == no_position ? 0 : instruction.modifiers[at];
 }
 namespace {
 // Volta's conversions have two opcodes, one for 64-bit operands (12 above the other): takes the one that the formats ask for.
-void choose_conversion(Instruction& instruction) {
-  const Form& form = form_row(instruction.form);
-  switch (form.mnemonic) {
-    case Mnemonic::F2F:
-    case Mnemonic::F2I:
-    case Mnemonic::I2F:
-    case Mnemonic::FRND: break;
-    default: return;
-  }
-  if (form.pascal) return;
+void choose_conversion(Instruction& instruction, const Plan& plan) {
   bool wide = false;
   for (ModifierKind k :
        {ModifierKind::DestFormat, ModifierKind::SourceFormat, ModifierKind::DestSize, ModifierKind::SourceSize})
-    wide |= modifier(instruction, k) == 3;
-  uint64_t opcode = form.match.lo & 0xfff;
-  bool is_wide = (opcode & 0x10) != 0;
-  if (wide == is_wide) return;
-  opcode = wide ? opcode + 12 : opcode - 12;
-  for (uint32_t id : form_index().by_word(Family::volta, opcode))
-    if (form_row(static_cast<FormId>(id)).targets == form.targets) instruction.form = static_cast<FormId>(id);
+    if (uint8_t at = plan.position[static_cast<size_t>(k)]; at != no_position) wide |= instruction.modifiers[at] == 3;
+  if (wide != plan.wide) instruction.form = plan.other_width;
 }
 }  // namespace
 
 void set_modifier(Instruction& instruction, ModifierKind kind, uint8_t value) {
-  const Form& form = form_row(instruction.form);
-  for (uint32_t i = 0; i < form.mod_count; ++i)
-    if (form.mods[i].kind == kind) {
-      instruction.modifiers[i] = value;
-      choose_conversion(instruction);
-      return;
-    }
-  CHECK(false, "{} has no modifier {}", form.name, static_cast<int>(kind));
+  const Plan& plan = form_index().plan(instruction.form);
+  const uint8_t at = plan.position[static_cast<size_t>(kind)];
+  CHECK(at != no_position, "{} has no modifier {}", form_row(instruction.form).name, static_cast<int>(kind));
+  instruction.modifiers[at] = value;
+  if (!is_none(plan.other_width)) choose_conversion(instruction, plan);
 }
+
+const RowFacts& row_facts(FormId form) { return form_index().facts(form); }
 
 // --- make -----------------------------------------------------------------------------------------------------------------------
 namespace {
 
+constexpr uint32_t kind_bit(OperandKind k) { return 1u << static_cast<unsigned>(k); }
+
+// The kinds of operand that the slot takes; `none` stands for the slot's default.
+uint32_t accepted_kinds(const Slot& slot, bool optional) {
+  uint32_t kinds = optional ? kind_bit(OperandKind::none) : 0;
+  switch (slot.kind) {
+    case SlotKind::none: kinds |= slot.style == Style::repeat ? kind_bit(OperandKind::gpr) : 0; break;
+    case SlotKind::gpr: kinds |= kind_bit(OperandKind::gpr); break;
+    case SlotKind::predicate:
+    case SlotKind::predicate_inverted: kinds |= kind_bit(OperandKind::predicate); break;
+    case SlotKind::uniform: kinds |= kind_bit(OperandKind::uniform); break;
+    case SlotKind::uniform_predicate: kinds |= kind_bit(OperandKind::uniform_predicate); break;
+    case SlotKind::barrier: kinds |= kind_bit(OperandKind::barrier); break;
+    case SlotKind::immediate:
+    case SlotKind::immediate_signed:
+    case SlotKind::immediate_split:
+    case SlotKind::immediate_20:
+    case SlotKind::float_20: kinds |= kind_bit(OperandKind::immediate); break;
+    case SlotKind::constant:
+    case SlotKind::constant_20:
+    case SlotKind::constant_bytes:
+    case SlotKind::constant_indexed:
+    case SlotKind::constant_ldc: kinds |= kind_bit(OperandKind::constant); break;
+    case SlotKind::special: kinds |= kind_bit(OperandKind::special); break;
+    case SlotKind::label:
+    case SlotKind::label_split:
+    case SlotKind::label_short:
+    case SlotKind::label_pascal:
+    case SlotKind::label_absolute: kinds |= kind_bit(OperandKind::label); break;
+    case SlotKind::address: kinds |= kind_bit(OperandKind::address); break;
+    case SlotKind::scoreboard: kinds |= kind_bit(OperandKind::scoreboard); break;
+  }
+  return kinds;
+}
+
 // Whether the slot can hold the operand: kind, sign and size of an immediate.
-bool accepts(const Slot& slot, const Operand& o) {
-  if (o.kind != OperandKind::address && o.kind != OperandKind::predicate && o.kind != OperandKind::uniform_predicate) {
-    if (o.negated && slot.neg == no_bit) return false;
-    if (o.absolute && slot.abs == no_bit) return false;
-  }
-  if (o.part && slot.part == no_bit) return false;
+bool accepts(const Plan::Slot& plan, const Slot& slot, const Operand& o) {
+  if (!(plan.kinds & kind_bit(o.kind))) return false;
+  if (o.negated && !plan.negatable && o.kind != OperandKind::address) return false;
+  if (o.absolute && !plan.absolute &&
+      !(kind_bit(o.kind) &
+        (kind_bit(OperandKind::address) | kind_bit(OperandKind::predicate) | kind_bit(OperandKind::uniform_predicate))))
+    return false;
+  if (o.part && !plan.part) return false;
   switch (o.kind) {
-    case OperandKind::none: return slot.show != Show::always || slot.initial != 255 || slot.kind == SlotKind::none;
-    case OperandKind::gpr: return slot.kind == SlotKind::gpr || slot.style == Style::repeat;
-    case OperandKind::predicate:
-      return (slot.kind == SlotKind::predicate || slot.kind == SlotKind::predicate_inverted) &&
-             (!o.negated || slot.neg != no_bit);
-    case OperandKind::uniform: return slot.kind == SlotKind::uniform;
-    case OperandKind::uniform_predicate:
-      return slot.kind == SlotKind::uniform_predicate && (!o.negated || slot.neg != no_bit);
-    case OperandKind::barrier: return slot.kind == SlotKind::barrier;
-    case OperandKind::immediate:
-      switch (slot.kind) {
-        case SlotKind::immediate:
-        case SlotKind::immediate_signed:
-        case SlotKind::immediate_split:
-        case SlotKind::immediate_20:
-        case SlotKind::float_20: {
-          Word ignored;
-          return encode_immediate(slot, o.value, ignored);
-        }
-        default: return false;
-      }
-    case OperandKind::constant:
-      switch (slot.kind) {
-        case SlotKind::constant:
-        case SlotKind::constant_20: return o.reg == RZ && (o.value & 3) == 0;
-        case SlotKind::constant_bytes: return o.reg == RZ;
-        case SlotKind::constant_indexed:
-        case SlotKind::constant_ldc: return true;
-        default: return false;
-      }
-    case OperandKind::special: return slot.kind == SlotKind::special;
-    case OperandKind::label:
-      return slot.kind == SlotKind::label || slot.kind == SlotKind::label_split || slot.kind == SlotKind::label_short ||
-             slot.kind == SlotKind::label_pascal || slot.kind == SlotKind::label_absolute;
-    case OperandKind::address: {
-      if (slot.kind != SlotKind::address) return false;
-      bool uniform = o.uniform != URZ || o.descriptor;
-      if (uniform != (slot.uniform != no_bit)) return false;
-      return !o.descriptor || slot.flag != no_bit;
+    case OperandKind::immediate: {
+      Word ignored;
+      return encode_immediate(slot, o.value, ignored);
     }
-    case OperandKind::scoreboard: return slot.kind == SlotKind::scoreboard;
+    case OperandKind::constant:
+      if (slot.kind == SlotKind::constant || slot.kind == SlotKind::constant_20)
+        return o.reg == RZ && (o.value & 3) == 0;
+      return slot.kind != SlotKind::constant_bytes || o.reg == RZ;
+    case OperandKind::address:
+      return (o.uniform != URZ || o.descriptor) == plan.has_uniform && (!o.descriptor || plan.has_descriptor);
+    default: return true;
   }
-  return false;
 }
 
 Operand default_operand(const Slot& slot) {
@@ -279,48 +269,110 @@ Operand default_operand(const Slot& slot) {
 }
 
 // Aligns the operands with the slots, left to right; slots that are not always printed may be skipped.
-bool align(const Form& form, std::span<const Operand> operands, Instruction& out) {
+bool align(const Form& form, const Plan& plan, std::span<const Operand> operands, Instruction& out) {
   size_t next = 0;
   for (uint32_t k = 0; k < form.slot_count; ++k) {
-    const Slot& slot = form.slots[k];
-    bool optional = slot.show != Show::always || slot.initial != 255 || slot.kind == SlotKind::none;
-    // An optional slot is skipped when the rest would not fit otherwise: fewer operands than slots that must have one.
-    if (next < operands.size() && operands[next].kind == OperandKind::none && optional) {
-      out.operands[k] = default_operand(slot);
-      ++next;
-      continue;
-    }
-    if (next < operands.size() && accepts(slot, operands[next])) {
-      size_t must = 0;  // operands needed by the mandatory slots from here on, this one included
-      for (uint32_t j = k; j < form.slot_count; ++j)
-        must += form.slots[j].show == Show::always && !(form.slots[j].initial != 255) &&
-                form.slots[j].kind != SlotKind::none;
-      bool mandatory = slot.show == Show::always && slot.initial == 255;
-      if (mandatory || operands.size() - next > must) {
-        out.operands[k] = operands[next++];
-        if (slot.style == Style::repeat) out.operands[k] = {};  // no field: the register is the operand before it
+    const Plan::Slot& slot = plan.slots[k];
+    if (next < operands.size()) {
+      const Operand& o = operands[next];
+      if (o.kind == OperandKind::none && slot.optional) {
+        out.operands[k] = slot.initial;
+        ++next;
+        continue;
+      }
+      // An optional slot is skipped when the rest would not fit otherwise: fewer operands than slots that must have one.
+      if ((slot.mandatory || operands.size() - next > slot.must) && accepts(slot, form.slots[k], o)) {
+        out.operands[k] = o;
+        if (form.slots[k].style == Style::repeat)
+          out.operands[k] = {};  // no field: the register is the operand before it
+        ++next;
         continue;
       }
     }
-    if (!optional) return false;
-    out.operands[k] = default_operand(slot);
+    if (!slot.optional) return false;
+    out.operands[k] = slot.initial;
   }
   return next == operands.size();
+}
+
+Plan plan_of(const Form& form) {
+  Plan plan;
+  plan.form = &form;
+  for (uint32_t k = form.slot_count; k-- > 0;) {
+    const Slot& slot = form.slots[k];
+    Plan::Slot& p = plan.slots[k];
+    p.optional = slot.show != Show::always || slot.initial != 255 || slot.kind == SlotKind::none;
+    p.mandatory = slot.show == Show::always && slot.initial == 255;
+    p.must = static_cast<uint8_t>((p.mandatory && slot.kind != SlotKind::none) +
+                                  (k + 1 < form.slot_count ? plan.slots[k + 1].must : 0));
+    p.kinds = accepted_kinds(slot, p.optional);
+    p.negatable = slot.neg != no_bit;
+    p.absolute = slot.abs != no_bit;
+    p.part = slot.part != no_bit;
+    p.has_uniform = slot.uniform != no_bit;
+    p.has_descriptor = slot.flag != no_bit;
+    p.initial = default_operand(slot);
+  }
+  plan.position.fill(no_position);
+  for (uint32_t i = form.mod_count; i-- > 0;) {
+    plan.modifiers[i] = form.mods[i].initial;
+    plan.position[static_cast<size_t>(form.mods[i].kind)] = static_cast<uint8_t>(i);
+  }
+  return plan;
+}
+
+RowFacts facts_of(FormId id) {
+  const Form& form = form_row(id);
+  RowFacts facts;
+  Instruction probe;
+  probe.form = id;
+  for (uint32_t k = 0; k < form.slot_count; ++k) {
+    const uint8_t bit = static_cast<uint8_t>(1u << k);
+    switch (register_file(probe, k)) {
+      case RegisterFile::gpr: facts.gprs |= bit; break;
+      case RegisterFile::predicate: facts.predicates |= bit; break;
+      case RegisterFile::uniform: facts.uniforms |= bit; break;
+      case RegisterFile::uniform_predicate: facts.uniform_predicates |= bit; break;
+      case RegisterFile::barrier: facts.other_files |= bit; break;
+      case RegisterFile::none: break;
+    }
+    if (form.slots[k].kind == SlotKind::address) facts.addresses |= bit;
+    const Access a = access(probe, k);
+    if (a == Access::read || a == Access::read_write) facts.reads |= bit;
+    if (a == Access::write || a == Access::read_write) facts.writes |= bit;
+    switch (form.slots[k].span) {
+      case Span_::one:
+        if (form.slots[k].kind == SlotKind::address) facts.modified_widths |= bit;
+        facts.widths[k] = 1;
+        break;
+      case Span_::two: facts.widths[k] = 2; break;
+      case Span_::four: facts.widths[k] = 4; break;
+      default: facts.modified_widths |= bit; break;
+    }
+  }
+  facts.latency = form.latency;
+  facts.uniform_guard = form.uniform_guard;
+  facts.carry = form.pascal || form.mnemonic == Mnemonic::R2P;
+  return facts;
 }
 
 }  // namespace
 
 bool make(const Target& target, Mnemonic mnemonic, std::span<const Operand> operands, Instruction& instruction) {
-  for (uint32_t id : form_index().by_mnemonic(target.family, mnemonic)) {
-    const Form& form = form_row(static_cast<FormId>(id));
+  const FormIndex& index = form_index();
+  for (uint32_t id : index.by_mnemonic(target.family, mnemonic)) {
+    const Plan& plan = index.plan(static_cast<FormId>(id));
+    const Form& form = *plan.form;
     if (!(form.targets & target.bit)) continue;
-    Instruction made;
-    made.form = static_cast<FormId>(id);
-    made.mnemonic = mnemonic;
-    made.operand_count = form.slot_count;
-    for (uint32_t i = 0; i < form.mod_count; ++i) made.modifiers[i] = form.mods[i].initial;
-    if (!align(form, operands, made)) continue;
-    instruction = made;
+    if (!align(form, plan, operands, instruction)) continue;
+    instruction.form = static_cast<FormId>(id);
+    instruction.mnemonic = mnemonic;
+    instruction.operand_count = form.slot_count;
+    instruction.guard = PT;
+    instruction.guard_negated = false;
+    instruction.control = {};
+    instruction.modifiers = plan.modifiers;
+    for (uint32_t k = form.slot_count; k < max_operands; ++k) instruction.operands[k] = {};
     return true;
   }
   return false;
@@ -346,6 +398,20 @@ FormIndex::FormIndex() {
         if ((((top << 56) ^ f.match.lo) & f.mask.lo & (uint64_t{0xff} << 56)) == 0) pascal_[top].push_back(i);
     } else {
       volta_[f.match.lo & 0xfff].push_back(i);
+    }
+    plans_.push_back(plan_of(f));
+    facts_.push_back(facts_of(static_cast<FormId>(i)));
+  }
+  for (uint32_t i = 0; i < n; ++i) {
+    const Form& f = form_row(static_cast<FormId>(i));
+    Plan& plan = plans_[i];
+    if (!f.pascal && (f.mnemonic == Mnemonic::F2F || f.mnemonic == Mnemonic::F2I || f.mnemonic == Mnemonic::I2F ||
+                      f.mnemonic == Mnemonic::FRND)) {
+      const uint64_t opcode = f.match.lo & 0xfff;
+      plan.wide = (opcode & 0x10) != 0;
+      plan.other_width = static_cast<FormId>(i);
+      for (uint32_t id : volta_[plan.wide ? opcode - 12 : opcode + 12])
+        if (form_row(static_cast<FormId>(id)).targets == f.targets) plan.other_width = static_cast<FormId>(id);
     }
   }
 }

@@ -25,10 +25,10 @@ class Arena {
 
   // `bytes` bytes aligned to `alignment` (a power of two); contents undefined. Lives as long as the arena.
   void* allocate(size_t bytes, size_t alignment) {
-    if (slabs_.empty() || aligned(alignment) + bytes > slab_size_) grow(bytes + alignment);
+    if (slabs_.empty() || aligned(alignment) + bytes > slabs_[current_].size) grow(bytes + alignment);
     size_t at = aligned(alignment);
     used_ = at + bytes;
-    return slabs_.back().get() + at;
+    return slabs_[current_].memory.get() + at;
   }
 
   template <class T>
@@ -36,6 +36,13 @@ class Arena {
     static_assert(std::is_trivially_destructible_v<T>);
     T* p = static_cast<T*>(allocate(n * sizeof(T), alignof(T)));
     for (size_t i = 0; i < n; ++i) new (p + i) T();
+    return {p, n};
+  }
+  template <class T>
+  std::span<T> make_span(size_t n, const T& value) {
+    static_assert(std::is_trivially_destructible_v<T>);
+    T* p = static_cast<T*>(allocate(n * sizeof(T), alignof(T)));
+    std::uninitialized_fill_n(p, n, value);
     return {p, n};
   }
 
@@ -53,29 +60,88 @@ class Arena {
     return {p, text.size()};
   }
 
+  // A point to go back to: what was allocated after `mark` is forgotten by `rewind`, its slabs stay for what comes.
+  struct Mark {
+    size_t slab = 0, used = 0;
+  };
+  Mark mark() const { return {current_, used_}; }
+  void rewind(Mark m) { current_ = m.slab, used_ = m.used; }
+
   // Forgets every object.
   void reset() {
     if (slabs_.size() > 1) slabs_.erase(slabs_.begin(), slabs_.end() - 1);
-    used_ = 0;
+    current_ = used_ = 0;
   }
 
  private:
-  // The first offset of the last slab that is free and whose address has this alignment.
+  struct Slab {
+    std::unique_ptr<std::byte[]> memory;
+    size_t size;
+  };
+
+  // The first offset of the current slab that is free and whose address has this alignment.
   size_t aligned(size_t alignment) const {
-    uintptr_t base = reinterpret_cast<uintptr_t>(slabs_.back().get());
+    uintptr_t base = reinterpret_cast<uintptr_t>(slabs_[current_].memory.get());
     return ((base + used_ + alignment - 1) & ~(alignment - 1)) - base;
   }
 
   void grow(size_t at_least) {
-    slab_size_ = slab_size_ == 0 ? 16 << 10 : std::min<size_t>(slab_size_ * 2, 1 << 20);
-    if (slab_size_ < at_least) slab_size_ = at_least;
-    slabs_.push_back(std::make_unique_for_overwrite<std::byte[]>(slab_size_));
     used_ = 0;
+    if (!slabs_.empty())
+      while (++current_ < slabs_.size())
+        if (slabs_[current_].size >= at_least) return;
+    const size_t last = slabs_.empty() ? 0 : slabs_.back().size;
+    const size_t size = std::max(at_least, last == 0 ? size_t{16} << 10 : std::min<size_t>(last * 2, 1 << 20));
+    slabs_.push_back({std::make_unique_for_overwrite<std::byte[]>(size), size});
+    current_ = slabs_.size() - 1;
   }
 
-  std::vector<std::unique_ptr<std::byte[]>> slabs_;
-  size_t slab_size_ = 0;  // bytes in the last slab
-  size_t used_ = 0;       // bytes of the last slab in use
+  std::vector<Slab> slabs_;  // those after `current_` are free
+  size_t current_ = 0;
+  size_t used_ = 0;  // bytes of the current slab in use
+};
+
+// A growing array in an arena; what it outgrows stays behind until the arena is rewound.
+template <class T>
+class ArenaList {
+ public:
+  ArenaList(Arena& arena, size_t capacity)
+      : arena_(&arena), items_(arena.make_span<T>(std::max<size_t>(capacity, 1))) {}
+  uint32_t push(const T& x) {
+    if (count_ == items_.size()) {
+      std::span<T> larger = arena_->make_span<T>(count_ * 2);
+      std::copy(items_.begin(), items_.end(), larger.begin());
+      items_ = larger;
+    }
+    items_[count_] = x;
+    return static_cast<uint32_t>(count_++);
+  }
+  T& operator[](size_t k) { return items_[k]; }
+  const T& operator[](size_t k) const { return items_[k]; }
+  size_t size() const { return count_; }
+  bool empty() const { return count_ == 0; }
+  void resize_down(size_t n) { count_ = n; }
+  void clear() { count_ = 0; }
+  std::span<T> all() { return items_.first(count_); }
+  std::span<const T> all() const { return items_.first(count_); }
+
+ private:
+  Arena* arena_;
+  std::span<T> items_;
+  size_t count_ = 0;
+};
+
+// Forgets at its end what was allocated during its life.
+class ArenaScope {
+ public:
+  explicit ArenaScope(Arena& arena) : arena_(arena), mark_(arena.mark()) {}
+  ArenaScope(const ArenaScope&) = delete;
+  ArenaScope& operator=(const ArenaScope&) = delete;
+  ~ArenaScope() { arena_.rewind(mark_); }
+
+ private:
+  Arena& arena_;
+  Arena::Mark mark_;
 };
 
 }  // namespace rndn
