@@ -47,6 +47,13 @@ Result<Vector> Operators::translate(const Vector& codes, Address table, uint64_t
   return sql::translate(state_->library, codes, table, entries, memory);
 }
 
+Result<Cells> Operators::unique_cells(const Cells& cells, Memory& memory) {
+  return sql::unique_cells(state_->library, cells, memory);
+}
+Result<Vector> Operators::rank(const Strings& strings, uint64_t& distinct, Memory& memory) {
+  return sql::rank(state_->library, strings, distinct, memory);
+}
+
 void Operators::measure(bool on) { state_->library.measure = on; }
 std::vector<Launch> Operators::take_launches() { return std::exchange(state_->library.launches, {}); }
 

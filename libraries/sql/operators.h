@@ -10,6 +10,9 @@ Result<Vector> order(Library& library, std::span<const Vector> columns, std::spa
                      Memory& memory);
 Result<Groups> group(Library& library, std::span<const Vector> columns, Memory& memory);
 Result<Vector> unique(Library& library, const Vector& column, Memory& memory);
+// cells.cpp
+Result<Cells> unique_cells(Library& library, const Cells& cells, Memory& memory);
+Result<Vector> rank(Library& library, const Strings& strings, uint64_t& distinct, Memory& memory);
 
 Result<Vector> member(Library& library, const Options& options, const Vector& x, const Vector& y, Memory& memory);
 Result<Vector> like(Library& library, const Strings& strings, std::string_view pattern, Memory& memory);

@@ -107,6 +107,70 @@ TEST_P(SortTest, SeveralColumns) {
   }
 }
 
+TEST_P(SortTest, UniqueInEveryCell) {
+  Bench bench(GetParam());
+  std::mt19937_64 random(5);
+  // Sizes of the cells; empty ones at the ends and between.
+  const std::vector<std::vector<size_t>> layouts = {
+      {}, {0}, {0, 0, 0}, {1}, {5}, {0, 3, 0, 0, 1000, 1, 40, 0}, {300, 5000, 2}};
+  for (const auto& layout : layouts) {
+    const size_t n = std::accumulate(layout.begin(), layout.end(), size_t{0});
+    const Column values = test::make(Type::i32, Shape::zipf, n, random());
+    Cells cells{.elements = values.put(bench), .count = layout.size()};
+    std::vector<uint64_t> offsets{0};
+    std::vector<std::vector<int64_t>> expected;
+    for (size_t size : layout) {
+      std::map<int64_t, int64_t> first;
+      for (size_t i = 0; i < size; ++i) first.emplace(values.integers[offsets.back() + i], static_cast<int64_t>(i));
+      expected.emplace_back();
+      for (const auto& [value, at] : first) expected.back().push_back(at);
+      std::sort(expected.back().begin(), expected.back().end());
+      offsets.push_back(offsets.back() + size);
+    }
+    cells.offsets = *bench.memory->result(offsets.size() * 8);
+    ASSERT_TRUE(bench.device->copy_to_device(cells.offsets, offsets.data(), offsets.size() * 8).ok());
+    auto got = bench.sql->unique_cells(cells, *bench.memory);
+    ASSERT_TRUE(got.ok()) << got.error().message;
+    ASSERT_EQ(bench.get(*got), expected) << n << " elements in " << layout.size() << " cells";
+  }
+}
+
+TEST_P(SortTest, RanksOfStrings) {
+  Bench bench(GetParam());
+  std::mt19937_64 random(6);
+  std::vector<std::vector<std::string>> sets = {
+      {},
+      {""},
+      {"b", "a", "b"},
+      {"", std::string(1, '\0'), "a", std::string("a\0", 2), std::string("a\0b", 3), "a"},
+      {"\xff", "\x7f", "\x80", "~", "A"},
+      {"same", "same", "same"}};
+  std::vector<std::string> customers, long_ones;
+  for (int i = 0; i < 3000; ++i) customers.push_back(fmt::format("Customer#{:09}", random() % 2000));
+  for (int i = 0; i < 300; ++i) {
+    std::string s(random() % 60, 'x');
+    for (char& c : s)
+      if (random() % 8 == 0) c = static_cast<char>('a' + random() % 26);
+    long_ones.push_back(s);
+    long_ones.push_back(s.substr(0, s.size() / 2));
+  }
+  sets.push_back(customers);
+  sets.push_back(long_ones);
+  for (const auto& set : sets) {
+    std::map<std::string, uint32_t> places;
+    for (const std::string& s : set) places[s] = 0;
+    uint32_t next = 0;
+    for (auto& [s, place] : places) place = next++;
+    std::vector<uint32_t> expected;
+    for (const std::string& s : set) expected.push_back(places[s]);
+    uint64_t distinct = 99;
+    auto got = bench.sql->rank(bench.put(set), distinct, *bench.memory);
+    ASSERT_TRUE(got.ok()) << got.error().message;
+    ASSERT_EQ(distinct, places.size());
+    ASSERT_EQ(bench.get<uint32_t>(*got), expected) << set.size() << " strings";
+  }
+}
+
 TEST_P(SortTest, ManyTilesTwice) {
   Bench bench(GetParam());
   const size_t n = 100000;
