@@ -1,0 +1,279 @@
+// Speed of the operators.
+//
+//   bench_sql [--device cuda|sim[:TARGET]] [--rows N] [--repeat R] [--only TEXT] [--kernels]
+//
+// Per case a line: device time from the first launch to the last (median of R runs after two warm-ups, lowest, highest), millions of rows
+// per second, and GB/s of what the operator must read and write at least (columns in, results out). Every result is checked once.
+// --kernels adds the time of every kernel of a run. Data comes from a fixed seed.
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "assembler/assemble.h"
+#include "assembler/isa/isa.h"
+#include "libraries/base/guarded_main.h"
+#include "libraries/sql/sql.h"
+#include "runtime/cuda/cuda_device.h"
+#include "runtime/simulator_device.h"
+
+namespace rndn::sql {
+namespace {
+
+// One piece of device memory, handed out from the front; everything is free again after a run.
+class Slab final : public Memory {
+ public:
+  static Result<std::unique_ptr<Slab>> make(device::Device& device, uint64_t bytes) {
+    std::unique_ptr<Slab> slab(new Slab(device, bytes));
+    ASSIGN_OR_RETURN(slab->base_, device.allocate(bytes));
+    ASSIGN_OR_RETURN(slab->mapped_, device.allocate_mapped(mapped_bytes));
+    return slab;
+  }
+  Result<Address> temporary(uint64_t bytes) override {
+    const uint64_t at = used_;
+    used_ += (bytes + 255) / 256 * 256;
+    if (used_ > bytes_) return world_error("the benchmark's memory of {} bytes is too small", bytes_);
+    return base_ + at;
+  }
+  Result<Address> result(uint64_t bytes) override { return temporary(bytes); }
+  Result<device::Mapped> mapped(uint64_t bytes) override {
+    const uint64_t at = mapped_used_;
+    mapped_used_ += (bytes + 255) / 256 * 256;
+    if (mapped_used_ > mapped_bytes) return world_error("the benchmark's mapped memory is too small");
+    device::Mapped m{static_cast<char*>(mapped_.host) + at, mapped_.address + at};
+    std::memset(m.host, 0, bytes);
+    return m;
+  }
+  void reset_all() { used_ = kept_ = mapped_used_ = 0; }
+  void keep() { kept_ = used_; }  // what is allocated so far stays
+  void reset() { used_ = kept_, mapped_used_ = 0; }
+
+ private:
+  Slab(device::Device& device, uint64_t bytes) : device_(device), bytes_(bytes) {}
+  static constexpr uint64_t mapped_bytes = 64 << 10;
+  [[maybe_unused]] device::Device& device_;
+  Address base_ = 0;
+  uint64_t bytes_, used_ = 0, kept_ = 0, mapped_used_ = 0;
+  device::Mapped mapped_;
+};
+
+struct Arguments {
+  std::string device = "sim", only;
+  uint64_t rows = 100000;
+  uint32_t repeat = 5;
+  bool kernels = false;
+};
+
+struct Run {
+  device::Device& device;
+  Operators& sql;
+  Slab& memory;
+  const Arguments& arguments;
+  std::mt19937_64 random{1};
+};
+
+template <class T>
+Result<Vector> put(Run& run, Type type, const std::vector<T>& elements) {
+  Vector v{.type = type, .capacity = elements.size()};
+  ASSIGN_OR_RETURN(v.data, run.memory.result(elements.size() * sizeof(T)));
+  RETURN_IF_ERROR(run.device.copy_to_device(v.data, elements.data(), elements.size() * sizeof(T)));
+  return v;
+}
+template <class T>
+Result<std::vector<T>> get(Run& run, Address data, uint64_t count) {
+  std::vector<T> out(count);
+  RETURN_IF_ERROR(run.device.copy_to_host(out.data(), data, count * sizeof(T)));
+  return out;
+}
+
+// Runs `body` repeatedly and prints a line. `bytes`: moved at least. `check`: of the last result.
+Result<void> measure(Run& run, const std::string& name, uint64_t rows, const std::function<Result<uint64_t>()>& body,
+                     const std::function<Result<bool>()>& check) {
+  if (name.find(run.arguments.only) == std::string::npos) return {};
+  std::vector<double> ms;
+  uint64_t bytes = 0;
+  run.memory.keep();
+  for (uint32_t k = 0; k < run.arguments.repeat + 2; ++k) {
+    run.memory.reset();
+    RETURN_IF_ERROR(run.device.synchronize());
+    ASSIGN_OR_RETURN(uint32_t from, run.device.record_mark());
+    ASSIGN_OR_RETURN(bytes, body());
+    ASSIGN_OR_RETURN(uint32_t to, run.device.record_mark());
+    ASSIGN_OR_RETURN(uint64_t ns, run.device.elapsed_ns(from, to));
+    if (k >= 2) ms.push_back(static_cast<double>(ns) / 1e6);
+  }
+  ASSIGN_OR_RETURN(bool right, check());
+  if (!right) return world_error("{}: the result is wrong", name);
+  std::sort(ms.begin(), ms.end());
+  const double median = ms[ms.size() / 2];
+  std::printf("%-34s %11llu %10.4f %10.4f %10.4f %10.1f %9.1f\n", name.c_str(), static_cast<unsigned long long>(rows),
+              median, ms.front(), ms.back(), static_cast<double>(rows) / median / 1e3,
+              static_cast<double>(bytes) / median / 1e6);
+  std::fflush(stdout);
+  if (run.arguments.kernels) {
+    run.memory.reset();
+    run.sql.measure(true);
+    (void)run.sql.take_launches();
+    RETURN_IF_ERROR(body());
+    run.sql.measure(false);
+    for (const Launch& launch : run.sql.take_launches()) {
+      ASSIGN_OR_RETURN(uint64_t ns, run.device.elapsed_ns(launch.first_mark, launch.last_mark));
+      std::printf("    %-40s %10.1f us %9.1f GB/s\n", std::string(launch.kernel).c_str(), static_cast<double>(ns) / 1e3,
+                  static_cast<double>(launch.floor_bytes) / static_cast<double>(std::max<uint64_t>(ns, 1)));
+    }
+  }
+  (void)run.sql.take_launches();
+  return {};
+}
+
+template <class T>
+Result<void> bench_order(Run& run, const std::string& name, Type type, uint64_t n, uint64_t values) {
+  run.memory.reset();
+  std::vector<T> keys(n);
+  for (T& k : keys) k = static_cast<T>(values ? run.random() % values : run.random());
+  ASSIGN_OR_RETURN(Vector column, put(run, type, keys));
+  Vector got;
+  const bool ascending[] = {true};
+  return measure(
+      run, name, n,
+      [&]() -> Result<uint64_t> {
+        ASSIGN_OR_RETURN(got, run.sql.order({&column, 1}, ascending, run.memory));
+        return n * (sizeof(T) + 8);
+      },
+      [&]() -> Result<bool> {
+        ASSIGN_OR_RETURN(std::vector<int64_t> rows, get<int64_t>(run, got.data, got.capacity));
+        std::vector<bool> seen(n);
+        for (uint64_t i = 0; i < n; ++i) {
+          const auto row = static_cast<uint64_t>(rows[i]);
+          if (row >= n || seen[row]) return false;
+          seen[row] = true;
+          if (i == 0) continue;
+          const T a = keys[static_cast<uint64_t>(rows[i - 1])], z = keys[row];
+          if (a > z || (a == z && rows[i - 1] > rows[i])) return false;
+        }
+        return rows.size() == n;
+      });
+}
+
+template <class T>
+Result<void> bench_group(Run& run, const std::string& name, Type type, uint64_t n, uint64_t groups) {
+  run.memory.reset();
+  std::vector<T> keys(n);
+  for (T& k : keys) k = static_cast<T>(run.random() % groups);
+  ASSIGN_OR_RETURN(Vector column, put(run, type, keys));
+  Groups got;
+  return measure(
+      run, name, n,
+      [&]() -> Result<uint64_t> {
+        ASSIGN_OR_RETURN(got, run.sql.group({&column, 1}, run.memory));
+        return n * (sizeof(T) + 8) + got.rows.count * 16;
+      },
+      [&]() -> Result<bool> {
+        const uint64_t k = got.rows.count;
+        ASSIGN_OR_RETURN(std::vector<int64_t> rows, get<int64_t>(run, got.rows.elements.data, n));
+        ASSIGN_OR_RETURN(std::vector<int64_t> first, get<int64_t>(run, got.keys.data, k));
+        ASSIGN_OR_RETURN(std::vector<uint64_t> offsets, get<uint64_t>(run, got.rows.offsets, k + 1));
+        if (offsets[0] != 0 || offsets[k] != n) return false;
+        for (uint64_t j = 0; j < k; ++j) {
+          if (offsets[j] >= offsets[j + 1] || rows[offsets[j]] != first[j]) return false;
+          if (j && keys[static_cast<uint64_t>(first[j - 1])] >= keys[static_cast<uint64_t>(first[j])]) return false;
+          for (uint64_t p = offsets[j] + 1; p < offsets[j + 1]; ++p)
+            if (rows[p - 1] >= rows[p] || keys[static_cast<uint64_t>(rows[p])] != keys[static_cast<uint64_t>(first[j])])
+              return false;
+        }
+        return true;
+      });
+}
+
+Result<void> run_all(const Arguments& arguments) {
+  std::unique_ptr<device::Device> device;
+  std::unique_ptr<cuda::Preparation> preparation;
+  if (arguments.device == "cuda") {
+    preparation = cuda::prepare();
+    ASSIGN_OR_RETURN(device, cuda::open(*preparation));
+  } else {
+    const size_t colon = arguments.device.find(':');
+    ASSIGN_OR_RETURN(
+        device, runtime::open_simulator(colon == std::string::npos ? "sm_90" : arguments.device.substr(colon + 1)));
+  }
+  const isa::Target* target = isa::find_target(device->info().target);
+  if (!target) return world_error("no target {}", device->info().target);
+  Operators sql(*device, [&](const ptx::Module& module) -> Result<std::vector<std::byte>> {
+    Timings timings;
+    assembler::Options options;
+    options.target = target;
+    ASSIGN_OR_RETURN(assembler::Assembled made, assembler::assemble(module, options, timings));
+    return std::move(made.cubin);
+  });
+  const uint64_t n = arguments.rows;
+  ASSIGN_OR_RETURN(std::unique_ptr<Slab> slab, Slab::make(*device, 100 * n + (uint64_t{64} << 20)));
+  std::printf("%s, %s\n%-34s %11s %10s %10s %10s %10s %9s\n", device->info().name.c_str(),
+              device->info().target.c_str(), "case", "rows", "ms", "lowest", "highest", "Mrows/s", "GB/s");
+  const auto fresh = [&] { return Run{*device, sql, *slab, arguments}; };
+  // Every case starts with empty memory.
+  const auto run_case = [&](auto&& body) -> Result<void> {
+    slab->reset_all();
+    Run run = fresh();
+    return body(run);
+  };
+  RETURN_IF_ERROR(
+      run_case([&](Run& r) { return bench_order<uint64_t>(r, "order 64-bit keys", Type::i64, n, uint64_t{1} << 63); }));
+  RETURN_IF_ERROR(
+      run_case([&](Run& r) { return bench_order<int32_t>(r, "order 31-bit keys", Type::i32, n, uint64_t{1} << 31); }));
+  RETURN_IF_ERROR(run_case([&](Run& r) { return bench_order<int32_t>(r, "order 12-bit keys", Type::i32, n, 4096); }));
+  for (uint64_t groups : {uint64_t{4}, uint64_t{1000}, uint64_t{100000}, uint64_t{10000000}})
+    if (groups <= n)
+      RETURN_IF_ERROR(run_case([&](Run& r) {
+        return bench_group<int64_t>(r, "group into " + std::to_string(groups), Type::i64, n, groups);
+      }));
+  for (uint64_t few : {uint64_t{10}, uint64_t{1000}, uint64_t{2000}, uint64_t{20000}}) {
+    RETURN_IF_ERROR(run_case([&](Run& r) {
+      return bench_order<int32_t>(r, "order " + std::to_string(few) + " rows", Type::i32, few, uint64_t{1} << 20);
+    }));
+    RETURN_IF_ERROR(run_case([&](Run& r) {
+      return bench_group<int32_t>(r, "group " + std::to_string(few) + " rows", Type::i32, few, few / 4 + 1);
+    }));
+  }
+  return {};
+}
+
+int main_of(int argc, char** argv) {
+  Arguments a;
+  const auto usage = [] {
+    std::fprintf(stderr,
+                 "usage: bench_sql [--device cuda|sim[:TARGET]] [--rows N] [--repeat R] [--only TEXT] [--kernels]\n");
+    return 2;
+  };
+  for (int i = 1; i < argc; ++i) {
+    const std::string flag = argv[i];
+    if (flag == "--kernels") {
+      a.kernels = true;
+      continue;
+    }
+    if (i + 1 >= argc) return usage();
+    const char* value = argv[++i];
+    if (flag == "--device")
+      a.device = value;
+    else if (flag == "--rows")
+      a.rows = std::max(1ull, std::strtoull(value, nullptr, 10));
+    else if (flag == "--repeat")
+      a.repeat = static_cast<uint32_t>(std::max(1ul, std::strtoul(value, nullptr, 10)));
+    else if (flag == "--only")
+      a.only = value;
+    else
+      return usage();
+  }
+  auto done = run_all(a);
+  if (!done) {
+    std::fprintf(stderr, "bench_sql: %s\n", done.error().message.c_str());
+    return 3;
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace rndn::sql
+
+int main(int argc, char** argv) { return rndn::guarded_main(rndn::sql::main_of, argc, argv); }

@@ -1,0 +1,99 @@
+// The same work by CUB, for comparison with bench_sql in one run on one machine:
+//
+//   nvcc -O3 -std=c++17 -arch=native tests/sql/compare_cub.cu -o /tmp/compare_cub && /tmp/compare_cub ROWS
+//
+// Lines as bench_sql prints them: ms (median of 5 after two warm-ups, lowest, highest), million rows per second. Sorts carry row numbers
+// of 32 bits; "group" is a sort of pairs and a run-length encoding, with the significant bits known, as bench_sql finds them out.
+#include <cub/cub.cuh>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <random>
+#include <string>
+#include <vector>
+
+#define MUST(call)                                                                       \
+  do {                                                                                   \
+    cudaError_t e = (call);                                                              \
+    if (e != cudaSuccess) {                                                              \
+      std::fprintf(stderr, "%s: %s\n", #call, cudaGetErrorString(e));                    \
+      std::exit(3);                                                                      \
+    }                                                                                    \
+  } while (0)
+
+__global__ void iota(uint32_t* out, uint64_t n) {
+  for (uint64_t i = blockIdx.x * uint64_t{blockDim.x} + threadIdx.x; i < n; i += uint64_t{gridDim.x} * blockDim.x)
+    out[i] = static_cast<uint32_t>(i);
+}
+
+static void measure(const std::string& name, uint64_t n, const std::function<void()>& body) {
+  cudaEvent_t from, to;
+  MUST(cudaEventCreate(&from));
+  MUST(cudaEventCreate(&to));
+  std::vector<float> ms;
+  for (int k = 0; k < 7; ++k) {
+    MUST(cudaDeviceSynchronize());
+    MUST(cudaEventRecord(from));
+    body();
+    MUST(cudaEventRecord(to));
+    MUST(cudaEventSynchronize(to));
+    float t;
+    MUST(cudaEventElapsedTime(&t, from, to));
+    if (k >= 2) ms.push_back(t);
+  }
+  std::sort(ms.begin(), ms.end());
+  std::printf("%-34s %11llu %10.4f %10.4f %10.4f %10.1f\n", name.c_str(), static_cast<unsigned long long>(n), ms[ms.size() / 2],
+              ms.front(), ms.back(), n / ms[ms.size() / 2] / 1e3);
+}
+
+template <class T>
+static void sort(const std::string& name, uint64_t n, uint64_t values, int bits, bool group) {
+  std::vector<T> host(n);
+  std::mt19937_64 random(1);
+  for (T& k : host) k = static_cast<T>(values ? random() % values : random());
+  T *keys, *keys_out;
+  uint32_t *rows, *rows_out, *counts, *found;
+  void* scratch;
+  MUST(cudaMalloc(&keys, n * sizeof(T)));
+  MUST(cudaMalloc(&keys_out, n * sizeof(T)));
+  MUST(cudaMalloc(&rows, n * 4));
+  MUST(cudaMalloc(&rows_out, n * 4));
+  MUST(cudaMalloc(&counts, n * 4));
+  MUST(cudaMalloc(&found, 4));
+  MUST(cudaMemcpy(keys, host.data(), n * sizeof(T), cudaMemcpyHostToDevice));
+  size_t sort_bytes = 0, run_bytes = 0;
+  MUST(cub::DeviceRadixSort::SortPairs(nullptr, sort_bytes, keys, keys_out, rows, rows_out, n, 0, bits));
+  MUST(cub::DeviceRunLengthEncode::Encode(nullptr, run_bytes, keys_out, keys, counts, found, n));
+  MUST(cudaMalloc(&scratch, std::max(sort_bytes, run_bytes)));
+  measure(name, n, [&] {
+    iota<<<1024, 256>>>(rows, n);
+    MUST(cub::DeviceRadixSort::SortPairs(scratch, sort_bytes, keys, keys_out, rows, rows_out, n, 0, bits));
+    // The runs go to memory that is not read again.
+    if (group) MUST(cub::DeviceRunLengthEncode::Encode(scratch, run_bytes, keys_out, keys_out, counts, found, n));
+  });
+  for (void* p : {static_cast<void*>(keys), static_cast<void*>(keys_out), static_cast<void*>(rows), static_cast<void*>(rows_out),
+                  static_cast<void*>(counts), static_cast<void*>(found), scratch})
+    MUST(cudaFree(p));
+}
+
+int main(int argc, char** argv) {
+  const uint64_t n = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 100000000;
+  cudaDeviceProp device;
+  MUST(cudaGetDeviceProperties(&device, 0));
+  std::printf("CUB %d on %s\n%-34s %11s %10s %10s %10s %10s\n", CUB_VERSION, device.name, "case", "rows", "ms", "lowest", "highest",
+              "Mrows/s");
+  sort<uint64_t>("order 64-bit keys", n, uint64_t{1} << 63, 64, false);
+  sort<uint32_t>("order 31-bit keys", n, uint64_t{1} << 31, 31, false);
+  sort<uint32_t>("order 12-bit keys", n, 4096, 12, false);
+  for (uint64_t groups : {uint64_t{4}, uint64_t{1000}, uint64_t{100000}, uint64_t{10000000}}) {
+    int bits = 1;
+    while ((uint64_t{1} << bits) < groups) ++bits;
+    if (groups <= n) sort<uint64_t>("group into " + std::to_string(groups), n, groups, bits, true);
+  }
+  for (uint64_t few : {uint64_t{10}, uint64_t{1000}, uint64_t{2000}, uint64_t{20000}})
+    sort<uint32_t>("order " + std::to_string(few) + " rows", few, uint64_t{1} << 20, 20, false);
+  return 0;
+}
