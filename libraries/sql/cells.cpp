@@ -9,6 +9,7 @@
 #include "libraries/sql/emit.h"
 #include "libraries/sql/operators.h"
 #include "libraries/sql/runs.h"
+#include "libraries/sql/small_sort.h"
 
 namespace rndn::sql {
 
@@ -28,7 +29,7 @@ uint32_t build_positions(ptx::Module& module, std::string_view name) {
   Reg<U64> rows = b.ld_param(p_rows), found = b.ld_param(p_found), offsets = b.ld_param(p_offsets),
            cells = b.ld_param(p_cells);
   Reg<U64> first = b.mad_wide(ctaid, block, b.cvt<U64>(t.tid)), step = b.mul_wide(nctaid, block);
-  // The last of `size` ascending numbers that is not above (below when `strict`) the limit, less one when there is none: counts them.
+  // How many of `size` ascending numbers compare with the limit as asked: the first so many do.
   const auto count_up_to = [&](Reg<U64> data, Reg<U64> size, Reg<U64> limit, Is compare) {
     Reg<U64> low = b.constant<U64>(0), length = b.mov(size);
     const ptx::LabelId loop = b.label(), done = b.label();
@@ -94,10 +95,18 @@ Result<Cells> unique_cells(Library& library, const Cells& cells, Memory& memory)
   }
   Part cell{.source = Source::cell, .data = cells.offsets, .extra = cells.count, .low = 0, .high = cells.count - 1};
   std::vector<Part> parts{cell, make_part(cells.elements, true)};
-  RETURN_IF_ERROR(find_bounds(library, {n, 0}, parts, memory));
   ASSIGN_OR_RETURN(Address rows, memory.temporary(8 * n));
-  ASSIGN_OR_RETURN(Sorted sorted, radix_sort(library, pack_words(parts), n, true, run_words(n), memory));
-  ASSIGN_OR_RETURN(uint64_t found, first_rows(library, sorted, parts, n, rows, memory));
+  uint64_t found = 0;
+  if (n <= small_rows) {
+    ASSIGN_OR_RETURN(device::Mapped sizes, memory.mapped(16));
+    RETURN_IF_ERROR(sort_small(library, Small::unique, {n, 0}, parts, {.first = rows, .found = sizes.address}));
+    RETURN_IF_ERROR(library.device().synchronize());
+    found = static_cast<const uint64_t*>(sizes.host)[1];
+  } else {
+    RETURN_IF_ERROR(find_bounds(library, {n, 0}, parts, memory));
+    ASSIGN_OR_RETURN(Sorted sorted, radix_sort(library, pack_words(parts), n, true, run_words(n), memory));
+    ASSIGN_OR_RETURN(found, first_rows(library, sorted, parts, n, rows, memory));
+  }
   ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel("cell_positions", build_positions));
   Arguments a;
   a.add(rows).add(found).add(out.elements.data).add(cells.offsets).add(cells.count).add(out.offsets);

@@ -15,6 +15,20 @@ Reg<U32> take_ticket(Builder& b, const Thread& t, Reg<U64> counter, Reg<U32> til
   return b.ld<U32>(Space::shared, shared);
 }
 
+// Lanes with the same 8-bit digit as this one.
+Reg<U32> equal_digits(Builder& b, Reg<U32> digit) {
+  Reg<U32> peers;
+  for (uint32_t bit = 0; bit < 8; ++bit) {
+    Reg<U32> mask = b.and_(digit, 1u << bit);
+    Reg<Pred> is_set = b.setp(Is::ne, mask, 0u);
+    Reg<U32> vote = b.ballot(is_set);
+    Reg<U32> other = b.not_(vote);
+    Reg<U32> same = b.selp(vote, other, is_set);
+    peers = peers.valid() ? b.and_(peers, same) : same;
+  }
+  return peers;
+}
+
 Reg<U32> warp_sum(Builder& b, const Thread& t, Reg<U32> x) {
   Reg<U32> sum = b.mov(x);
   for (uint32_t distance = 1; distance < 32; distance *= 2) {

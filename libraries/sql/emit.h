@@ -61,6 +61,9 @@ inline Reg<U64> element_address(Builder& b, Reg<U64> base, Reg<U32> index, uint3
 // Ends with a barrier.
 Reg<U32> take_ticket(Builder& b, const Thread& t, Reg<U64> counter, Reg<U32> tiles, At shared);
 
+// Lanes with the same 8-bit digit as this one: a ballot per bit.
+Reg<U32> equal_digits(Builder& b, Reg<U32> digit);
+
 // Inclusive sum over the lanes of a warp.
 Reg<U32> warp_sum(Builder& b, const Thread& t, Reg<U32> x);
 Reg<U64> warp_sum(Builder& b, const Thread& t, Reg<U64> x);

@@ -1,5 +1,7 @@
 // order, group, unique: sorts of rows and what is read off them (sql.h).
 //
+// Up to 2,048 rows: one launch (small_sort.cpp), and one wait where the host must know a size. Where the number of rows is on the device
+// that launch comes first and tells it, so that more rows cost one wait more. More than 2,048 rows:
 // order         bounds, pack, sweeps (radix_sort.cpp).
 // group         the same, then the runs of equal keys (runs.cpp).
 // unique        as group; the rows that start runs are marked, and the marked rows gathered in row order.
@@ -7,6 +9,7 @@
 #include "libraries/base/check.h"
 #include "libraries/sql/operators.h"
 #include "libraries/sql/runs.h"
+#include "libraries/sql/small_sort.h"
 
 namespace rndn::sql {
 
@@ -29,15 +32,67 @@ std::vector<Part> parts_of(std::span<const Vector> columns, std::span<const bool
   return parts;
 }
 
+// Few rows, or perhaps few: the number is on the device.
+bool try_small(const Rows& rows, std::span<const Part> parts) {
+  return parts.size() <= small_parts && (rows.size_slot || rows.capacity <= small_rows);
+}
+
+// Sorts what may be few rows, and waits. `rows` gets the number of rows, exact, whether they were few or not.
+struct SmallSort {
+  bool done = false;
+  uint64_t found = 0;  // groups
+  SmallResults results;
+};
+Result<SmallSort> sort_few(Library& library, Small kind, Rows& rows, std::span<const Part> parts, Memory& memory) {
+  SmallSort out;
+  const uint64_t most = std::min(rows.capacity, small_rows);
+  if (kind != Small::unique) {
+    ASSIGN_OR_RETURN(out.results.rows, memory.result(8 * most));
+  }
+  if (kind != Small::order) {
+    ASSIGN_OR_RETURN(out.results.first, memory.result(8 * most));
+  }
+  if (kind == Small::groups) {
+    ASSIGN_OR_RETURN(out.results.offsets, memory.result(8 * (most + 1)));
+  }
+  ASSIGN_OR_RETURN(device::Mapped found, memory.mapped(16));
+  out.results.found = found.address;
+  RETURN_IF_ERROR(sort_small(library, kind, rows, parts, out.results));
+  RETURN_IF_ERROR(library.device().synchronize());
+  const uint64_t* words = static_cast<const uint64_t*>(found.host);
+  rows = {words[0], 0};
+  RETURN_IF_ERROR(check_rows(rows));
+  out.done = rows.capacity <= small_rows;
+  out.found = words[1];
+  return out;
+}
+
 }  // namespace
 
 Result<Vector> order(Library& library, std::span<const Vector> columns, std::span<const bool> ascending,
                      Memory& memory) {
   CHECK(columns.size() == ascending.size());
   if (columns.empty()) return input_error("`order` needs at least one column");
-  const Rows rows = rows_of(columns);
+  Rows rows = rows_of(columns);
   RETURN_IF_ERROR(check_rows(rows));
+  if (rows.capacity == 0) return empty_vector(memory);
   std::vector<Part> parts = parts_of(columns, ascending);
+  if (try_small(rows, parts) && rows.capacity <= small_rows) {
+    // Nothing to wait for: where the number of rows is on the device, it stays there.
+    SmallResults results;
+    ASSIGN_OR_RETURN(results.rows, memory.result(8 * rows.capacity));
+    if (rows.size_slot) {
+      ASSIGN_OR_RETURN(results.size_slot, memory.result(8));
+    }
+    RETURN_IF_ERROR(sort_small(library, Small::order, rows, parts, results));
+    Vector out = rows_vector(results.rows, rows.capacity);
+    out.size_slot = results.size_slot;
+    return out;
+  }
+  if (try_small(rows, parts)) {
+    ASSIGN_OR_RETURN(SmallSort small, sort_few(library, Small::order, rows, parts, memory));
+    if (small.done) return rows_vector(small.results.rows, rows.capacity);
+  }
   ASSIGN_OR_RETURN(uint64_t n, find_bounds(library, rows, parts, memory));
   if (n == 0) return empty_vector(memory);
   ASSIGN_OR_RETURN(Sorted sorted, radix_sort(library, pack_words(parts), n, false, 0, memory));
@@ -46,11 +101,25 @@ Result<Vector> order(Library& library, std::span<const Vector> columns, std::spa
 
 Result<Groups> group(Library& library, std::span<const Vector> columns, Memory& memory) {
   if (columns.empty()) return input_error("`group` needs at least one column");
-  const Rows rows = rows_of(columns);
+  Rows rows = rows_of(columns);
   RETURN_IF_ERROR(check_rows(rows));
   std::vector<Part> parts = parts_of(columns, {});
-  ASSIGN_OR_RETURN(uint64_t n, find_bounds(library, rows, parts, memory));
   Groups out;
+  const auto finish = [&](Address keys, Address elements, uint64_t n) {
+    out.keys = rows_vector(keys, out.rows.count);
+    if (out.rows.count) out.keys.max = static_cast<int64_t>(n) - 1;
+    out.rows.elements = rows_vector(elements, n);
+  };
+  if (rows.capacity > 0 && try_small(rows, parts)) {
+    ASSIGN_OR_RETURN(SmallSort small, sort_few(library, Small::groups, rows, parts, memory));
+    if (small.done) {
+      out.rows.offsets = small.results.offsets;
+      out.rows.count = small.found;
+      finish(small.results.first, small.results.rows, rows.capacity);
+      return out;
+    }
+  }
+  ASSIGN_OR_RETURN(uint64_t n, find_bounds(library, rows, parts, memory));
   ASSIGN_OR_RETURN(out.rows.offsets, memory.result(8 * (n + 1)));
   if (n == 0) {
     RETURN_IF_ERROR(library.device().fill(out.rows.offsets, 0, 8));
@@ -62,24 +131,29 @@ Result<Groups> group(Library& library, std::span<const Vector> columns, Memory& 
   ASSIGN_OR_RETURN(Sorted sorted, radix_sort(library, pack_words(parts), n, true, run_words(n), memory));
   ASSIGN_OR_RETURN(out.rows.count,
                    find_runs(library, Runs::groups, sorted, parts, n, keys, out.rows.offsets, 0, memory));
-  out.keys = rows_vector(keys, out.rows.count);
-  out.keys.max = static_cast<int64_t>(n) - 1;
-  out.rows.elements = rows_vector(sorted.rows, n);
+  finish(keys, sorted.rows, n);
   return out;
 }
 
 Result<Vector> unique(Library& library, const Vector& column, Memory& memory) {
-  const Rows rows = rows_of({&column, 1});
+  Rows rows = rows_of({&column, 1});
   RETURN_IF_ERROR(check_rows(rows));
   std::vector<Part> parts{make_part(column, true)};
+  const auto finish = [](Address data, uint64_t count, uint64_t n) {
+    Vector v = rows_vector(data, count);
+    if (count) v.max = static_cast<int64_t>(n) - 1;
+    return v;
+  };
+  if (rows.capacity > 0 && try_small(rows, parts)) {
+    ASSIGN_OR_RETURN(SmallSort small, sort_few(library, Small::unique, rows, parts, memory));
+    if (small.done) return finish(small.results.first, small.found, rows.capacity);
+  }
   ASSIGN_OR_RETURN(uint64_t n, find_bounds(library, rows, parts, memory));
   if (n == 0) return empty_vector(memory);
   ASSIGN_OR_RETURN(Address out, memory.result(8 * n));
   ASSIGN_OR_RETURN(Sorted sorted, radix_sort(library, pack_words(parts), n, true, run_words(n), memory));
   ASSIGN_OR_RETURN(uint64_t count, first_rows(library, sorted, parts, n, out, memory));
-  Vector v = rows_vector(out, count);
-  v.max = static_cast<int64_t>(n) - 1;
-  return v;
+  return finish(out, count, n);
 }
 
 }  // namespace rndn::sql

@@ -159,20 +159,6 @@ struct SweepKind {
   bool long_status = false;
 };
 
-// Lanes with the same 8-bit digit as this one.
-Reg<U32> equal_digits(Builder& b, Reg<U32> digit) {
-  Reg<U32> peers;
-  for (uint32_t bit = 0; bit < 8; ++bit) {
-    Reg<U32> mask = b.and_(digit, 1u << bit);
-    Reg<Pred> is_set = b.setp(Is::ne, mask, 0u);
-    Reg<U32> vote = b.ballot(is_set);
-    Reg<U32> other = b.not_(vote);
-    Reg<U32> same = b.selp(vote, other, is_set);
-    peers = peers.valid() ? b.and_(peers, same) : same;
-  }
-  return peers;
-}
-
 uint32_t build_sweep(ptx::Module& module, std::string_view name, const SweepKind& kind) {
   Builder b(module, std::string(name));
   Param p_n = b.parameter<U64>("n"), p_tiles = b.parameter<U64>("tiles"), p_keys_in = b.parameter<U64>("keys_in"),

@@ -8,7 +8,7 @@ using test::Bench;
 using test::Column;
 using test::Shape;
 
-constexpr size_t sizes[] = {0, 1, 31, 32, 33, 1023, 1024, 1025, 4097};
+constexpr size_t sizes[] = {0, 1, 31, 32, 33, 1023, 1024, 1025, 2047, 2048, 2049, 4097};
 constexpr Type types[] = {Type::u8, Type::i8, Type::i16, Type::i32, Type::u32, Type::i64, Type::f32, Type::f64};
 
 std::string describe(const std::vector<Column>& columns, const std::vector<uint8_t>& ascending = {}) {
@@ -61,8 +61,8 @@ TEST_P(SortTest, EveryTypeInBothDirections) {
   Bench bench(GetParam());
   uint64_t seed = 1;
   for (Type type : types)
-    for (Shape shape : {Shape::random, Shape::extremes}) {
-      const Column c = test::make(type, shape, 1025, ++seed);
+    for (int k = 0; k < 4; ++k) {  // in one launch and in many; random and extreme values
+      const Column c = test::make(type, k % 2 ? Shape::extremes : Shape::random, k / 2 ? 2500 : 777, ++seed);
       expect_order(bench, {c}, {1});
       expect_order(bench, {c}, {0});
       expect_groups(bench, {c});
@@ -104,6 +104,33 @@ TEST_P(SortTest, SeveralColumns) {
       expect_groups(bench, columns);
       if (HasFatalFailure()) return;
     }
+  }
+}
+
+// In one launch there are at most 8 columns; keys are bounded and compared 16 columns at a time.
+TEST_P(SortTest, ManyColumns) {
+  Bench bench(GetParam());
+  for (size_t count : {size_t{9}, size_t{20}}) {
+    std::vector<Column> columns;
+    for (size_t c = 0; c < count; ++c)
+      columns.push_back(test::make(c % 2 ? Type::i64 : Type::u8, c % 3 ? Shape::extremes : Shape::equal, 300, c));
+    columns.push_back(test::make(Type::i32, Shape::random, 300, 99));
+    std::vector<uint8_t> ascending(columns.size(), 1);
+    ascending[1] = 0;
+    expect_order(bench, columns, ascending);
+    columns.pop_back();
+    expect_groups(bench, columns);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST_P(SortTest, NoRowsOnTheDevice) {
+  Bench bench(GetParam());
+  const Column empty = test::make(Type::i32, Shape::random, 0, 1), text = test::make_text(0, 1, 1);
+  for (uint64_t spare : {1, 2048, 2049, 100000}) {
+    expect_order(bench, {empty, text}, {1, 0}, spare);
+    expect_groups(bench, {empty, text}, spare);
+    expect_unique(bench, empty, spare);
   }
 }
 
