@@ -19,13 +19,15 @@
 // Uniformity is an optimistic closure over registers (flow-insensitive): a value is divergent when it comes from a divergent source, or is
 // written inside a region.
 //
-// Cost: O(instructions + regions * edges + regions^2 * blocks), times the rounds of the closure (2 or 3 in practice).
+// Cost: O(instructions + sum of the sizes of regions and loops * their depth), times the rounds of the closure (2 or 3 in practice).
 //
 // Left out: irreducible graphs (two entries into a cycle): Volta and later run them divergent, without regions; Pascal refuses them.
 // A branch that reaches itself before its join (several back edges to one header) gets no region either.
 #include "assembler/structure.h"
 
 #include <algorithm>
+#include <functional>
+#include <utility>
 
 namespace rndn::assembler {
 namespace {
@@ -64,6 +66,7 @@ struct Builder {
   const isa::Target& target;
   Flow flow;
   std::vector<std::vector<BlockId>> predecessors;
+  std::vector<bool> dead;  // blocks that others have taken in
 
   FlowBlock& block(BlockId b) { return flow.blocks[b]; }
 
@@ -160,25 +163,31 @@ struct Builder {
     for (BlockId b : flow.layout) successors(b, [&](BlockId s) { predecessors[index(s)].push_back(b); });
   }
 
-  // Joins chains of blocks: longer blocks schedule better.
-  void merge() {
-    for (BlockId b : flow.layout) {
-      while (true) {
-        FlowBlock& x = block(b);
-        BlockId n = x.next;
-        if (!is_none(x.predicate) || is_none(n) || n == b || index(n) == 0 || predecessors[index(n)].size() != 1) break;
-        FlowBlock y = std::move(block(n));
-        if (y.items.empty() && x.items.empty()) x.line = y.line;
+  // Takes in the blocks that only b leads to: longer blocks schedule better.
+  void merge_chain(BlockId b) {
+    while (true) {
+      FlowBlock& x = block(b);
+      BlockId n = x.next;
+      if (!is_none(x.predicate) || is_none(n) || n == b || index(n) == 0 || predecessors[index(n)].size() != 1) break;
+      FlowBlock y = std::move(block(n));
+      if (y.items.empty() && x.items.empty()) x.line = y.line;
+      if (x.items.empty())
+        x.items = std::move(y.items);
+      else
         x.items.insert(x.items.end(), y.items.begin(), y.items.end());
-        x.predicate = y.predicate, x.negated = y.negated, x.uniform_branch = y.uniform_branch, x.taken = y.taken,
-        x.next = y.next;
-        block(n) = FlowBlock{};
-        block(n).taken = block(n).next = none<BlockId>();
-        successors(
-            b, [&](BlockId s) { std::replace(predecessors[index(s)].begin(), predecessors[index(s)].end(), n, b); });
-        predecessors[index(n)].clear();
-      }
+      x.predicate = y.predicate, x.negated = y.negated, x.uniform_branch = y.uniform_branch, x.taken = y.taken,
+      x.next = y.next;
+      block(n) = FlowBlock{};
+      successors(b,
+                 [&](BlockId s) { std::replace(predecessors[index(s)].begin(), predecessors[index(s)].end(), n, b); });
+      predecessors[index(n)].clear();
+      dead[index(n)] = true;
     }
+  }
+  void merge() {
+    dead.assign(flow.blocks.size(), false);
+    for (BlockId b : flow.layout)
+      if (!dead[index(b)]) merge_chain(b);
     order();
   }
 
@@ -201,35 +210,44 @@ struct Builder {
   void take_arm(BlockId b, BlockId a, bool negated) {
     for (const FlowItem& item : block(a).items) block(b).items.push_back({item.inst, block(b).predicate, negated});
   }
+  // Removes the arm from the graph: the block that it leads to keeps one edge from b.
+  void remove_arm(BlockId a, BlockId b) {
+    std::vector<BlockId>& p = predecessors[index(block(a).next)];
+    if (std::find(p.begin(), p.end(), b) == p.end())
+      std::replace(p.begin(), p.end(), a, b);
+    else
+      p.erase(std::find(p.begin(), p.end(), a));
+    predecessors[index(a)].clear();
+    block(a) = FlowBlock{};
+    dead[index(a)] = true;
+  }
   void inline_branches() {
-    for (bool changed = true; changed;) {
-      changed = false;
-      for (BlockId b : flow.layout) {
+    dead.assign(flow.blocks.size(), false);
+    for (BlockId b : flow.layout) {
+      while (!dead[index(b)]) {
         FlowBlock& x = block(b);
-        if (is_none(x.predicate) || is_none(x.next) || x.taken == b || x.next == b) continue;
-        BlockId t = x.taken, e = x.next, join;
+        if (is_none(x.predicate) || is_none(x.next) || x.taken == b || x.next == b) break;
+        const BlockId t = x.taken, e = x.next;
+        BlockId join;
+        bool then = false, otherwise = false;  // which arms there are: behind `taken`, behind `next`
         if (t != e && arm(e, b, x.predicate) && block(e).next == t) {  // if-then, the body falls through
-          join = t;
-          take_arm(b, e, !x.negated);
+          join = t, otherwise = true;
         } else if (arm(t, b, x.predicate) && block(t).next == e) {
-          join = e;
-          take_arm(b, t, x.negated);
-        } else if (arm(t, b, x.predicate) && arm(e, b, x.predicate) && block(t).next == block(e).next) {
-          join = block(t).next;
-          if (join == b) continue;
-          take_arm(b, e, !x.negated);
-          take_arm(b, t, x.negated);
+          join = e, then = true;
+        } else if (arm(t, b, x.predicate) && arm(e, b, x.predicate) && block(t).next == block(e).next &&
+                   block(t).next != b) {
+          join = block(t).next, then = otherwise = true;
         } else {
-          continue;
+          break;
         }
+        if (otherwise) take_arm(b, e, !x.negated), remove_arm(e, b);
+        if (then) take_arm(b, t, x.negated), remove_arm(t, b);
         FlowBlock& y = block(b);
         y.predicate = none<ptx::RegisterId>(), y.taken = none<BlockId>(), y.next = join;
-        order();
-        changed = true;
-        break;
+        merge_chain(b);
       }
-      if (changed) merge();
     }
+    order();
   }
 
   // --- dominators -----------------------------------------------------------------------------------------------------------------
@@ -261,28 +279,23 @@ struct Builder {
     }
     return idom;
   }
-  template <class Successors>
-  static std::vector<uint32_t> reverse_postorder(size_t n, uint32_t root, Successors&& succ) {
+  // successor(v, k): the k-th successor of v, UINT32_MAX after the last.
+  template <class Successor>
+  static std::vector<uint32_t> reverse_postorder(size_t n, uint32_t root, Successor&& successor) {
     std::vector<uint32_t> post;
-    std::vector<uint8_t> state(n, 0);
-    std::vector<std::pair<uint32_t, std::vector<uint32_t>>> stack;
-    auto push = [&](uint32_t v) {
-      state[v] = 1;
-      std::vector<uint32_t> s;
-      succ(v, [&](uint32_t w) { s.push_back(w); });
-      stack.push_back({v, std::move(s)});
-    };
-    push(root);
+    std::vector<bool> seen(n, false);
+    std::vector<std::pair<uint32_t, uint32_t>> stack{{root, 0}};
+    seen[root] = true;
     while (!stack.empty()) {
-      auto& [v, s] = stack.back();
-      if (s.empty()) {
+      auto& [v, k] = stack.back();
+      const uint32_t w = successor(v, k++);
+      if (w == UINT32_MAX) {
         post.push_back(v);
         stack.pop_back();
-        continue;
+      } else if (!seen[w]) {
+        seen[w] = true;
+        stack.push_back({w, 0});
       }
-      uint32_t w = s.back();
-      s.pop_back();
-      if (!state[w]) push(w);
     }
     std::reverse(post.begin(), post.end());
     return post;
@@ -292,50 +305,72 @@ struct Builder {
   std::vector<bool> reaches_exit;     // reaches the last exit
   struct Loop {
     BlockId header;
-    Bitset blocks;
+    std::vector<uint32_t> blocks;
     bool divergent = false;
+    uint32_t parent = UINT32_MAX;  // the loop around it
   };
-  std::vector<Loop> loops;  // inner before outer
+  std::vector<Loop> loops;           // inner before outer
+  std::vector<uint32_t> inner_loop;  // by block: the innermost loop, UINT32_MAX: none
   bool irreducible = false;
+
+  bool in_loop(uint32_t loop, uint32_t b) const {
+    uint32_t l = inner_loop[b];
+    while (l != UINT32_MAX && l != loop) l = loops[l].parent;
+    return l == loop;
+  }
 
   void analyse() {
     const size_t n = flow.blocks.size();
-    auto rpo = reverse_postorder(
-        n, 0, [&](uint32_t b, auto&& use) { successors(BlockId{b}, [&](BlockId s) { use(index(s)); }); });
+    auto rpo = reverse_postorder(n, 0, [&](uint32_t b, uint32_t k) {
+      const FlowBlock& x = block(BlockId{b});
+      const BlockId first = is_none(x.taken) ? x.next : x.taken, second = is_none(x.taken) ? x.taken : x.next;
+      return k == 0                       ? index(second) != UINT32_MAX ? index(second) : index(first)
+                                   : k == 1 && !is_none(second) ? index(first)
+                                          : UINT32_MAX;
+    });
     idom = dominators(n, rpo, [&](uint32_t b, auto&& use) {
       for (BlockId p : predecessors[b]) use(index(p));
     });
-    auto dominates = [&](uint32_t a, uint32_t b) {
-      while (b != a && idom[b] != b) b = idom[b];
-      return a == b;
-    };
     std::vector<uint32_t> position(n, 0);
     for (uint32_t i = 0; i < rpo.size(); ++i) position[rpo[i]] = i;
-    // Natural loops; back edges to one header make one loop.
+    auto dominates = [&](uint32_t a, uint32_t b) {
+      while (position[b] > position[a]) b = idom[b];
+      return a == b;
+    };
+    // Natural loops; back edges to one header make one loop. Two loops nest or are apart: both headers dominate what they share.
+    std::vector<uint32_t> mark(n, UINT32_MAX);
     for (uint32_t h : rpo) {
-      Loop loop{BlockId{h}, Bitset(n)};
-      std::vector<uint32_t> work;
+      Loop loop{BlockId{h}, {}};
       for (BlockId p : predecessors[h]) {
-        if (dominates(h, index(p))) {
-          if (!loop.blocks.test(index(p))) loop.blocks.set(index(p)), work.push_back(index(p));
-        } else if (position[index(p)] >= position[h]) {
+        if (position[index(p)] < position[h]) continue;
+        if (!dominates(h, index(p)))
           irreducible = true;
-        }
+        else if (mark[index(p)] != h)
+          mark[index(p)] = h, loop.blocks.push_back(index(p));
       }
-      if (work.empty()) continue;
-      loop.blocks.set(h);
-      while (!work.empty()) {
-        uint32_t b = work.back();
-        work.pop_back();
-        if (b == h) continue;
-        for (BlockId p : predecessors[b])
-          if (!loop.blocks.test(index(p))) loop.blocks.set(index(p)), work.push_back(index(p));
+      if (loop.blocks.empty()) continue;
+      if (mark[h] != h) mark[h] = h, loop.blocks.push_back(h);
+      for (size_t at = 0; at < loop.blocks.size(); ++at) {
+        if (loop.blocks[at] == h) continue;
+        for (BlockId p : predecessors[loop.blocks[at]])
+          if (mark[index(p)] != h) mark[index(p)] = h, loop.blocks.push_back(index(p));
       }
-      loop.blocks.for_each([&](size_t b) { ++block(BlockId(b)).loop_depth; });
+      for (uint32_t b : loop.blocks) ++block(BlockId{b}).loop_depth;
       loops.push_back(std::move(loop));
     }
     std::stable_sort(loops.begin(), loops.end(),
-                     [](const Loop& a, const Loop& b) { return a.blocks.count() < b.blocks.count(); });
+                     [](const Loop& a, const Loop& b) { return a.blocks.size() < b.blocks.size(); });
+    inner_loop.assign(n, UINT32_MAX);
+    for (uint32_t l = 0; l < loops.size(); ++l)
+      for (uint32_t b : loops[l].blocks) {
+        uint32_t inside = inner_loop[b];
+        if (inside == UINT32_MAX) {
+          inner_loop[b] = l;
+          continue;
+        }
+        while (loops[inside].parent != UINT32_MAX) inside = loops[inside].parent;
+        if (inside != l) loops[inside].parent = l;
+      }
 
     // Post-dominators towards the last exit in source order.
     ipdom.assign(n, UINT32_MAX);
@@ -344,8 +379,9 @@ struct Builder {
     for (BlockId b : flow.layout)
       if (is_none(block(b).taken) && is_none(block(b).next)) last = index(b);
     if (last == UINT32_MAX) return;  // no exit: an endless loop, nothing to join
-    auto back = reverse_postorder(n, last, [&](uint32_t b, auto&& use) {
-      for (BlockId p : predecessors[b]) use(index(p));
+    auto back = reverse_postorder(n, last, [&](uint32_t b, uint32_t k) {
+      const std::vector<BlockId>& p = predecessors[b];
+      return k < p.size() ? index(p[p.size() - 1 - k]) : UINT32_MAX;
     });
     for (uint32_t b : back) reaches_exit[b] = true;
     ipdom = dominators(n, back, [&](uint32_t b, auto&& use) {
@@ -357,23 +393,25 @@ struct Builder {
   }
 
   // Blocks reachable from the successors of `from` (or from `from` itself) without passing `stop`.
-  Bitset reach(BlockId from, uint32_t stop, bool include) {
-    Bitset set(flow.blocks.size());
-    std::vector<BlockId> work;
+  std::vector<uint32_t> reached_at;  // by block: number of the search that met it last
+  uint32_t searches = 0;
+  std::vector<uint32_t> reach(BlockId from, uint32_t stop, bool include) {
+    reached_at.resize(flow.blocks.size(), 0);
+    ++searches;
+    std::vector<uint32_t> set;
     auto visit = [&](BlockId s) {
-      if (index(s) != stop && !set.test(index(s))) set.set(index(s)), work.push_back(s);
+      if (index(s) != stop && reached_at[index(s)] != searches)
+        reached_at[index(s)] = searches, set.push_back(index(s));
     };
     if (include)
       visit(from);
     else
       successors(from, visit);
-    while (!work.empty()) {
-      BlockId b = work.back();
-      work.pop_back();
-      successors(b, visit);
-    }
+    for (size_t at = 0; at < set.size(); ++at) successors(BlockId{set[at]}, visit);
     return set;
   }
+  // Whether the last search met the block.
+  bool reached(uint32_t b) const { return reached_at[b] == searches; }
 
   // --- uniformity -----------------------------------------------------------------------------------------------------------------
   static bool divergent_source(ptx::SpecialRegister r) {
@@ -457,18 +495,17 @@ struct Builder {
             }
           }
         }
-      auto mark_blocks = [&](const Bitset& set) {
-        set.for_each([&](size_t b) {
+      auto mark_blocks = [&](const std::vector<uint32_t>& set) {
+        for (uint32_t b : set)
           if (!apart[b]) apart[b] = true, changed = true;
-        });
       };
       for (BlockId b : flow.layout)
         if (diverges(b)) mark_blocks(reach(b, ipdom[index(b)], false));
-      for (Loop& loop : loops) {
+      for (uint32_t l = 0; l < loops.size(); ++l) {
+        Loop& loop = loops[l];
         bool leaves = false;
-        for (BlockId b : flow.layout)
-          if (loop.blocks.test(index(b)) && diverges(b) && leaves_loop(loop, b)) leaves = true;
-        if (leaves) loop.divergent = true, mark_blocks(reach(loop.header, loop_join(loop), true));
+        for (uint32_t b : loop.blocks) leaves |= diverges(BlockId{b}) && leaves_loop(l, BlockId{b});
+        if (leaves) loop.divergent = true, mark_blocks(reach(loop.header, loop_join(l), true));
       }
     }
   }
@@ -476,105 +513,150 @@ struct Builder {
     const FlowBlock& x = block(b);
     return !is_none(x.predicate) && !x.uniform_branch && flow.divergent[index(x.predicate)];
   }
-  bool leaves_loop(const Loop& loop, BlockId b) {
+  bool leaves_loop(uint32_t loop, BlockId b) {
     uint32_t j = ipdom[index(b)];
-    return j == UINT32_MAX || !loop.blocks.test(j);
+    return j == UINT32_MAX || !in_loop(loop, j);
   }
-  uint32_t loop_join(const Loop& loop) {
-    uint32_t j = ipdom[index(loop.header)];
-    while (j != UINT32_MAX && loop.blocks.test(j)) j = ipdom[j];
+  uint32_t loop_join(uint32_t loop) {
+    uint32_t j = ipdom[index(loops[loop].header)];
+    while (j != UINT32_MAX && in_loop(loop, j)) j = ipdom[j];
     return j;
   }
 
   // --- regions --------------------------------------------------------------------------------------------------------------------
   struct Candidate {
     uint32_t join;
-    Bitset blocks;  // all lead to the join
-    Bitset ends;    // reachable from the entries too, but only lead to other exits: in no region
-    size_t size = 0;
+    std::vector<uint32_t> blocks;  // all lead to the join
+    std::vector<uint32_t> ends;    // reachable from the entries too, but only lead to other exits: in no region
     uint32_t parent = UINT32_MAX;  // the smallest candidate that holds all blocks
     BlockId landing = none<BlockId>();
     RegionId id = none<RegionId>();
   };
-  std::vector<Candidate> candidates;  // inner before outer
+  std::vector<Candidate> candidates;           // inner before outer
+  std::vector<std::vector<uint32_t>> holders;  // by block: the candidates that hold it; after nest() inner before outer
 
-  bool holds(uint32_t k, BlockId b) { return candidates[k].blocks.test(index(b)); }
-  static bool within(const Bitset& a, const Bitset& b) {
-    bool all = true;
-    a.for_each([&](size_t x) { all &= b.test(x); });
-    return all;
+  bool holds(uint32_t k, uint32_t b) const {
+    return b < holders.size() && std::find(holders[b].begin(), holders[b].end(), k) != holders[b].end();
   }
-  static bool overlap(const Bitset& a, const Bitset& b) {
-    bool any = false;
-    a.for_each([&](size_t x) { any |= b.test(x); });
-    return any;
+  bool holds(uint32_t k, BlockId b) const { return holds(k, index(b)); }
+  void add_candidate(uint32_t join, const std::vector<uint32_t>& set) {
+    Candidate c{join, {}, {}};
+    for (uint32_t b : set) (reaches_exit[b] ? c.blocks : c.ends).push_back(b);
+    if (!c.blocks.empty()) candidates.push_back(std::move(c));
   }
-  void add_candidate(uint32_t join, const Bitset& reached) {
-    Candidate c{join, Bitset(reaches_exit.size()), Bitset(reaches_exit.size())};
-    reached.for_each([&](size_t b) { (reaches_exit[b] ? c.blocks : c.ends).set(b); });
-    c.size = c.blocks.count();
-    if (c.size) candidates.push_back(std::move(c));
+  void take_in(uint32_t outer, uint32_t inner) {
+    Candidate &x = candidates[outer], &y = candidates[inner];
+    for (uint32_t b : y.blocks)
+      if (!holds(outer, b)) x.blocks.push_back(b), holders[b].push_back(outer);
+    for (uint32_t b : y.ends)
+      if (std::find(x.ends.begin(), x.ends.end(), b) == x.ends.end()) x.ends.push_back(b);
   }
   // Until any two candidates nest or are apart: the one that joins later takes in the blocks of one that joins inside it; candidates with the
-  // same join become one.
+  // same join become one. Two candidates are looked at together only when they share a block.
   void nest() {
+    holders.assign(flow.blocks.size(), {});
+    for (uint32_t k = 0; k < candidates.size(); ++k)
+      for (uint32_t b : candidates[k].blocks) holders[b].push_back(k);
+    std::vector<uint32_t> shared(candidates.size(), 0), others;
     for (bool changed = true; changed;) {
       changed = false;
-      for (size_t a = 0; a < candidates.size(); ++a)
-        for (size_t b = a + 1; b < candidates.size(); ++b) {
-          Candidate &x = candidates[a], &y = candidates[b];
-          const bool in = within(x.blocks, y.blocks), holds = within(y.blocks, x.blocks);
-          const bool same = x.join == y.join && in && holds;
-          if (!same && (in || holds || !overlap(x.blocks, y.blocks))) continue;
-          changed = true;
-          if (x.join == y.join) {
-            x.blocks.merge(y.blocks), x.ends.merge(y.ends);
-            candidates.erase(candidates.begin() + static_cast<ptrdiff_t>(b--));
-          } else {
-            const bool y_outer = y.blocks.test(x.join);
-            CHECK(y_outer || x.blocks.test(y.join), "a block leads to two joins of which neither leads to the other");
-            Candidate &outer = y_outer ? y : x, &inner = y_outer ? x : y;
-            outer.blocks.merge(inner.blocks), outer.ends.merge(inner.ends);
+      for (uint32_t a = 0; a < candidates.size(); ++a) {
+        bool again = true;
+        while (again) {
+          again = false;
+          others.clear();
+          for (uint32_t b : candidates[a].blocks)
+            for (uint32_t k : holders[b])
+              if (k > a && shared[k]++ == 0) others.push_back(k);
+          std::sort(others.begin(), others.end());
+          for (uint32_t k : others) {
+            const uint32_t common = std::exchange(shared[k], 0);
+            if (again) continue;  // the sets have changed: count anew
+            Candidate &x = candidates[a], &y = candidates[k];
+            const bool in = common == x.blocks.size(), holds_it = common == y.blocks.size();
+            const bool same = x.join == y.join && in && holds_it;
+            if (!same && (in || holds_it)) continue;
+            changed = again = true;
+            if (x.join == y.join) {
+              take_in(a, k);
+              for (uint32_t b : y.blocks) std::erase(holders[b], k);
+              y.blocks.clear();
+            } else {
+              const bool y_outer = holds(k, x.join);
+              CHECK(y_outer || holds(a, y.join), "a block leads to two joins of which neither leads to the other");
+              y_outer ? take_in(k, a) : take_in(a, k);
+            }
           }
         }
+      }
     }
-    for (Candidate& c : candidates) c.size = c.blocks.count();
+    std::erase_if(candidates, [](const Candidate& c) { return c.blocks.empty(); });
     std::stable_sort(candidates.begin(), candidates.end(),
-                     [](const Candidate& a, const Candidate& b) { return a.size < b.size; });
+                     [](const Candidate& a, const Candidate& b) { return a.blocks.size() < b.blocks.size(); });
+    for (auto& list : holders) list.clear();
     for (uint32_t k = 0; k < candidates.size(); ++k)
-      for (uint32_t o = k + 1; o < candidates.size() && candidates[k].parent == UINT32_MAX; ++o)
-        if (within(candidates[k].blocks, candidates[o].blocks)) candidates[k].parent = o;
+      for (uint32_t b : candidates[k].blocks) holders[b].push_back(k);
+    for (uint32_t k = 0; k < candidates.size(); ++k) {
+      const std::vector<uint32_t>& chain = holders[candidates[k].blocks[0]];
+      const auto next = std::upper_bound(chain.begin(), chain.end(), k);
+      if (next != chain.end()) candidates[k].parent = *next;
+    }
   }
   uint32_t innermost_holding(BlockId b) {
-    for (uint32_t k = 0; k < candidates.size(); ++k)
-      if (holds(k, b)) return k;
-    return UINT32_MAX;
+    return index(b) < holders.size() && !holders[index(b)].empty() ? holders[index(b)].front() : UINT32_MAX;
   }
   // The innermost candidate that is open behind the end of b, with those that b opens: lanes enter them from b, and whichever way they go from
   // b, they enter or are at the join. None that b's branch enters while it leaves another.
   uint32_t open_behind(BlockId b, std::vector<uint32_t>& opens) {
     const uint32_t inside = innermost_holding(b);
     uint32_t open = inside;
-    for (uint32_t k = static_cast<uint32_t>(candidates.size()); k-- > 0;) {
+    std::vector<uint32_t> entered;  // those that hold a successor, outer before inner
+    successors(b, [&](BlockId s) {
+      if (reaches_exit[index(s)] && index(s) < holders.size())
+        entered.insert(entered.end(), holders[index(s)].begin(), holders[index(s)].end());
+    });
+    std::sort(entered.begin(), entered.end(), std::greater<>());
+    entered.erase(std::unique(entered.begin(), entered.end()), entered.end());
+    for (uint32_t k : entered) {
       if (holds(k, b) || candidates[k].parent != open) continue;
-      bool enters = false, all = true;
+      bool all = true;
       successors(b, [&](BlockId s) {
-        if (!reaches_exit[index(s)]) return;
-        if (holds(k, s))
-          enters = true;
-        else if (index(s) != candidates[k].join)
-          all = false;
+        if (reaches_exit[index(s)] && !holds(k, s) && index(s) != candidates[k].join) all = false;
       });
-      if (enters && all) opens.push_back(k), open = k;
+      if (all) opens.push_back(k), open = k;
     }
     return open;
   }
 
-  std::vector<std::pair<std::pair<BlockId, uint32_t>, BlockId>>
-      entrances;  // (block, outermost candidate opened): the block that opens
-  void insert_before(BlockId at, BlockId fresh) {
-    flow.layout.insert(std::find(flow.layout.begin(), flow.layout.end(), at), fresh);
+  // Fresh blocks go in front of blocks of the layout, a list until the end.
+  std::vector<uint32_t> after, before;  // by block: its neighbours, UINT32_MAX = none
+  void start_insertion() {
+    after.assign(flow.blocks.size(), UINT32_MAX);
+    before.assign(flow.blocks.size(), UINT32_MAX);
+    for (size_t k = 1; k < flow.layout.size(); ++k) {
+      after[index(flow.layout[k - 1])] = index(flow.layout[k]);
+      before[index(flow.layout[k])] = index(flow.layout[k - 1]);
+    }
   }
+  void insert_before(BlockId at, BlockId fresh) {
+    after.resize(flow.blocks.size(), UINT32_MAX);
+    before.resize(flow.blocks.size(), UINT32_MAX);
+    const uint32_t a = index(at), x = index(fresh), p = before[a];
+    before[x] = p, after[x] = a, before[a] = x;
+    if (p != UINT32_MAX) after[p] = x;
+  }
+  void finish_insertion() {
+    uint32_t first = index(flow.layout[0]);
+    while (before[first] != UINT32_MAX) first = before[first];
+    flow.layout.clear();
+    for (; first != UINT32_MAX; first = after[first]) flow.layout.push_back(BlockId{first});
+  }
+
+  struct Entrance {
+    uint32_t outermost;  // candidate that it opens first
+    BlockId block;
+  };
+  std::vector<std::vector<Entrance>> entrances;  // by block
   // Where lanes with candidate `open` innermost go to reach s: out of the regions that s is not in, then into those that it is in.
   BlockId route(uint32_t open, BlockId s, uint32_t loop_depth) {
     if (!reaches_exit[index(s)]) return s;
@@ -590,19 +672,19 @@ struct Builder {
       insert_before(next, l);
       return l;
     }
-    std::vector<uint32_t> enter;  // outermost first
-    for (uint32_t k = innermost_holding(s); k != open; k = candidates[k].parent) enter.insert(enter.begin(), k);
+    std::vector<uint32_t> enter;  // innermost first
+    for (uint32_t k = innermost_holding(s); k != open; k = candidates[k].parent) enter.push_back(k);
     if (enter.empty()) return s;
-    const std::pair<BlockId, uint32_t> key{s, enter.front()};
-    for (const auto& [known, e] : entrances)
-      if (known == key) return e;
+    entrances.resize(reaches_exit.size());
+    for (const Entrance& e : entrances[index(s)])
+      if (e.outermost == enter.back()) return e.block;
     const BlockId e = flow.blocks.add({});
     FlowBlock &x = block(e), &to = block(s);
     x.next = s, x.line = to.line, x.loop_depth = std::min(to.loop_depth, loop_depth);
     x.convergent = open == UINT32_MAX && to.convergent;
-    for (uint32_t k : enter) x.opens.push_back(candidates[k].id);
+    for (size_t k = enter.size(); k-- > 0;) x.opens.push_back(candidates[enter[k]].id);
     if (open != UINT32_MAX) x.innermost = candidates[open].id;
-    entrances.push_back({key, e});
+    entrances[index(s)].push_back({enter.back(), e});
     insert_before(s, e);
     return e;
   }
@@ -612,30 +694,33 @@ struct Builder {
     if (irreducible && target.family == isa::Family::pascal)
       return input_error("function {}: unsupported irreducible control flow (a cycle with two entries) on {}", f.name,
                          target.name);
-    Bitset covered(n0);
-    std::vector<bool> has(n0, false);  // a region opens behind the block
+    std::vector<bool> covered(n0, false), has(n0, false);  // has: a region opens behind the block
+    auto cover = [&](const std::vector<uint32_t>& set) {
+      for (uint32_t b : set) covered[b] = true;
+    };
     if (!irreducible) {
       for (BlockId b : flow.layout) {
         if (!diverges(b)) continue;
         uint32_t j = ipdom[index(b)];
         bool by_loop = false;
-        for (const Loop& loop : loops) by_loop |= loop.blocks.test(index(b)) && leaves_loop(loop, b);
+        for (uint32_t l = inner_loop[index(b)]; l != UINT32_MAX; l = loops[l].parent) by_loop |= leaves_loop(l, b);
         if (j == UINT32_MAX || by_loop) continue;
-        Bitset set = reach(b, j, false);
-        if (set.test(index(b))) continue;
+        const std::vector<uint32_t> set = reach(b, j, false);
+        if (reached(index(b))) continue;
         has[index(b)] = true;
-        covered.merge(set);
+        cover(set);
         add_candidate(j, set);
       }
-      for (const Loop& loop : loops) {
-        uint32_t j = loop.divergent ? loop_join(loop) : UINT32_MAX;
+      for (uint32_t l = 0; l < loops.size(); ++l) {
+        const Loop& loop = loops[l];
+        uint32_t j = loop.divergent ? loop_join(l) : UINT32_MAX;
         if (j == UINT32_MAX) continue;
-        Bitset set = reach(loop.header, j, true);
+        const std::vector<uint32_t> set = reach(loop.header, j, true);
         bool entered_again = false;
         for (BlockId p : predecessors[index(loop.header)])
-          if (!loop.blocks.test(index(p)) && set.test(index(p))) entered_again = true;
+          if (!in_loop(l, index(p)) && reached(index(p))) entered_again = true;
         if (entered_again) continue;
-        covered.merge(set);
+        cover(set);
         add_candidate(j, set);
       }
     }
@@ -643,8 +728,8 @@ struct Builder {
     for (BlockId b : flow.layout) block(b).convergent = !apart[index(b)];
     // A divergent branch that no region covers leaves everything after it divergent.
     for (BlockId b : flow.layout)
-      if (diverges(b) && !covered.test(index(b)) && !has[index(b)])
-        reach(b, UINT32_MAX, false).for_each([&](size_t s) { block(BlockId(s)).convergent = false; });
+      if (diverges(b) && !covered[index(b)] && !has[index(b)])
+        for (uint32_t s : reach(b, UINT32_MAX, false)) block(BlockId{s}).convergent = false;
 
     nest();
     for (size_t k = candidates.size(); k-- > 0;) {  // outer first
@@ -653,13 +738,16 @@ struct Builder {
       if (c.parent != UINT32_MAX) r.parent = candidates[c.parent].id, r.depth = flow.regions[r.parent].depth + 1;
       c.id = flow.regions.add(r);
     }
+    // The innermost region of a block: the deepest; an exit's lanes leave its register alone.
+    for (const Candidate& c : candidates)
+      for (const std::vector<uint32_t>* set : {&c.blocks, &c.ends})
+        for (uint32_t b : *set) {
+          RegionId& in = block(BlockId{b}).innermost;
+          if (is_none(in) || flow.regions[in].depth < flow.regions[c.id].depth) in = c.id;
+        }
     const std::vector<BlockId> order = flow.layout;
+    start_insertion();
     for (BlockId b : order) {
-      for (const Candidate& c : candidates) {  // the deepest: an exit's lanes leave its register alone
-        if (!c.blocks.test(index(b)) && !c.ends.test(index(b))) continue;
-        RegionId& in = block(b).innermost;
-        if (is_none(in) || flow.regions[in].depth < flow.regions[c.id].depth) in = c.id;
-      }
       if (!reaches_exit[index(b)]) continue;
       std::vector<uint32_t> opens;
       const uint32_t open = open_behind(b, opens);
@@ -674,6 +762,7 @@ struct Builder {
         block(b).next = to;
       }
     }
+    finish_insertion();
     for (Candidate& c : candidates) {
       CHECK(!is_none(c.landing), "a region without a way out");
       block(c.landing).joins = c.id;

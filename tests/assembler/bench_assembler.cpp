@@ -2,11 +2,11 @@
 //   bench_assembler [--arch A] [--repeats N] FILE.ptx...   files (all repeats in one process, the first tenth not counted)
 //   bench_assembler [--arch A] [--repeats N] --scale       fixed cost (an empty kernel) and kernels of 1,000 to 100,000 PTX instructions
 //   bench_assembler --generate N                           prints such a kernel of N instructions
-// Figures are the best of the repeats; `spread` is how much slower the median total was.
+// Figures are processor time, the best of the repeats; `spread` is how much slower the median total was.
 #include <fmt/format.h>
+#include <time.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -30,43 +30,49 @@ std::string synthetic(uint32_t n) {
       "mov.u32 %i0, %tid.x;\nld.param.u64 %a0, [in];\nld.param.u64 %a1, [out];\nld.param.u32 %i1, [n];\n"
       "mov.f64 %s0, 0d0000000000000000;\nmov.f64 %s1, 0d3FF0000000000000;\nmov.u32 %i2, 0;\nmov.u32 %i3, 1;\n";
   uint32_t made = 10;
-  std::string registers;
-  for (uint32_t g = 0; made < n; ++g, made += 25) {
-    registers +=
-        fmt::format(".reg .u64 %x{0}_<3>;\n.reg .u32 %y{0}_<7>;\n.reg .f64 %f{0}_<4>;\n.reg .pred %p{0}_<4>;\n", g);
+  for (uint32_t g = 1; made < n; ++g, made += 25) {
     body += fmt::format(
         "L{0}:\n"
-        "mul.wide.u32 %x{0}_0, %i0, 8;\n"
-        "add.u64 %x{0}_1, %a0, %x{0}_0;\n"
-        "ld.global.f64 %f{0}_0, [%x{0}_1];\n"
-        "ld.global.u32 %y{0}_0, [%x{0}_1+{1}];\n"
-        "and.b32 %y{0}_1, %y{0}_0, 255;\n"
-        "shl.b32 %y{0}_2, %y{0}_0, 3;\n"
-        "xor.b32 %y{0}_3, %y{0}_1, %y{0}_2;\n"
-        "mad.lo.u32 %y{0}_4, %y{0}_3, %i3, %i2;\n"
-        "setp.lt.u32 %p{0}_0, %y{0}_4, %i1;\n"
-        "selp.u32 %y{0}_5, %y{0}_3, %y{0}_4, %p{0}_0;\n"
-        "add.u32 %i2, %i2, %y{0}_5;\n"
-        "@%p{0}_0 bra M{0};\n"
-        "fma.rn.f64 %f{0}_1, %f{0}_0, %s1, %s0;\n"
-        "mul.rn.f64 %f{0}_2, %f{0}_1, %f{0}_0;\n"
-        "add.rn.f64 %f{0}_3, %f{0}_2, %s1;\n"
-        "add.rn.f64 %s0, %s0, %f{0}_3;\n"
-        "setp.gt.f64 %p{0}_1, %f{0}_3, %s1;\n"
-        "@%p{0}_1 add.u32 %i3, %i3, 1;\n"
-        "add.u64 %x{0}_2, %x{0}_0, %a1;\n"
-        "st.global.f64 [%x{0}_2], %f{0}_2;\n"
+        "mul.wide.u32 %x{0}0, %i0, 8;\n"
+        "add.u64 %x{0}1, %a0, %x{0}0;\n"
+        "ld.global.f64 %f{0}0, [%x{0}1];\n"
+        "ld.global.u32 %y{0}0, [%x{0}1+{1}];\n"
+        "and.b32 %y{0}1, %y{0}0, 255;\n"
+        "shl.b32 %y{0}2, %y{0}0, 3;\n"
+        "xor.b32 %y{0}3, %y{0}1, %y{0}2;\n"
+        "mad.lo.u32 %y{0}4, %y{0}3, %i3, %i2;\n"
+        "setp.lt.u32 %p{0}0, %y{0}4, %i1;\n"
+        "selp.u32 %y{0}5, %y{0}3, %y{0}4, %p{0}0;\n"
+        "add.u32 %i2, %i2, %y{0}5;\n"
+        "@%p{0}0 bra M{0};\n"
+        "fma.rn.f64 %f{0}1, %f{0}0, %s1, %s0;\n"
+        "mul.rn.f64 %f{0}2, %f{0}1, %f{0}0;\n"
+        "add.rn.f64 %f{0}3, %f{0}2, %s1;\n"
+        "add.rn.f64 %s0, %s0, %f{0}3;\n"
+        "setp.gt.f64 %p{0}1, %f{0}3, %s1;\n"
+        "@%p{0}1 add.u32 %i3, %i3, 1;\n"
+        "add.u64 %x{0}2, %x{0}0, %a1;\n"
+        "st.global.f64 [%x{0}2], %f{0}2;\n"
         "M{0}:\n"
-        "sub.u32 %y{0}_6, %y{0}_4, %i1;\n"
-        "max.u32 %i2, %y{0}_6, %y{0}_1;\n"
-        "setp.eq.u32 %p{0}_2, %i2, {1};\n"
-        "and.pred %p{0}_3, %p{0}_2, %p{0}_0;\n"
-        "@%p{0}_3 bra L{0};\n",
+        "sub.u32 %y{0}6, %y{0}4, %i1;\n"
+        "max.u32 %i2, %y{0}6, %y{0}1;\n"
+        "setp.eq.u32 %p{0}2, %i2, {1};\n"
+        "and.pred %p{0}3, %p{0}2, %p{0}0;\n"
+        "@%p{0}3 bra L{0};\n",
         g, 8 * (g % 100));
   }
+  const std::string registers = fmt::format(
+      ".reg .u64 %x<{0}>;\n.reg .u32 %y<{0}>;\n.reg .f64 %f<{0}>;\n.reg .pred %p<{0}>;\n", 10 * (n / 25 + 3));
   return s + registers + body +
          "cvt.u64.u32 %a2, %i2;\nadd.u64 %a3, %a1, %a2;\nst.global.f64 [%a3], %s0;\nst.global.u32 [%a1], "
          "%i3;\nret;\n}\n";
+}
+
+// Time of this thread alone: other programs on the machine do not count.
+double thread_ns() {
+  timespec t;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) * 1e9 + static_cast<double>(t.tv_nsec);
 }
 
 constexpr Phase phases[] = {Phase::structure, Phase::select,   Phase::peephole,
@@ -96,8 +102,7 @@ struct Bench {
     std::vector<std::vector<double>> by_phase(std::size(phases));
     uint64_t instructions = 0;
     size_t kernels = 0;
-    auto now = [] { return std::chrono::steady_clock::now(); };
-    auto ns = [](auto d) { return std::chrono::duration<double, std::nano>(d).count(); };
+    auto now = [] { return thread_ns(); };
     for (int r = 0; r < repeats; ++r) {
       SourceManager sources;
       DiagnosticSink sink;
@@ -116,15 +121,16 @@ struct Bench {
       if (r < repeats / 10) continue;
       instructions = 0, kernels = result->kernels.size();
       for (const auto& k : result->kernels) instructions += k.instructions;
-      parse.push_back(ns(t1 - t0));
-      total.push_back(ns(t3 - t2));
+      parse.push_back(t1 - t0);
+      total.push_back(t3 - t2);
       for (size_t p = 0; p < std::size(phases); ++p)
-        by_phase[p].push_back(static_cast<double>(timings.exclusive_ns(phases[p])));
+        by_phase[p].push_back(static_cast<double>(timings.exclusive_ns(phases[p])) * (t3 - t2) /
+                              static_cast<double>(timings.total_ns(PhaseGroup::compile) + 1));
     }
     const double n = static_cast<double>(std::max<uint64_t>(instructions, 1)), best = quantile(total, 0);
     std::string shown = name.substr(name.find_last_of('/') + 1);
     fmt::print("{:<14}{:>8}{:>8}{:>8} |", shown.substr(0, 14), kernels, lines, instructions);
-    for (const auto& p : by_phase) fmt::print("{:>10.1f}", quantile(p, 0) / n);
+    for (const auto& p : by_phase) fmt::print("{:>10.1f}", quantile(p, 0.5) / n);
     fmt::print("{:>10.1f}{:>7.1f}% |{:>9.1f}{:>10.2f}{:>10.0f}{:>12.2f}\n", best / n,
                100 * (quantile(total, 0.5) - best) / best, best / 1e3, lines / best * 1e3, quantile(parse, 0) / lines,
                lines / (best + quantile(parse, 0)) * 1e3);
