@@ -37,6 +37,10 @@ Result<Groups> Operators::group(std::span<const Vector> columns, Memory& memory)
 Result<Vector> Operators::unique(const Vector& column, Memory& memory) {
   return sql::unique(state_->library, column, memory);
 }
+Result<Pairs> Operators::join(std::span<const Compare> compare, std::span<const Vector> left,
+                              std::span<const Vector> right, Memory& memory) {
+  return sql::join(state_->library, state_->options, compare, left, right, memory);
+}
 Result<Vector> Operators::member(const Vector& x, const Vector& y, Memory& memory) {
   return sql::member(state_->library, state_->options, x, y, memory);
 }

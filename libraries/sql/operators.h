@@ -14,6 +14,9 @@ Result<Vector> unique(Library& library, const Vector& column, Memory& memory);
 Result<Cells> unique_cells(Library& library, const Cells& cells, Memory& memory);
 Result<Vector> rank(Library& library, const Strings& strings, uint64_t& distinct, Memory& memory);
 
+// join_probe.cpp, member.cpp, like.cpp, translate.cpp
+Result<Pairs> join(Library& library, const Options& options, std::span<const Compare> compare,
+                   std::span<const Vector> left, std::span<const Vector> right, Memory& memory);
 Result<Vector> member(Library& library, const Options& options, const Vector& x, const Vector& y, Memory& memory);
 Result<Vector> like(Library& library, const Strings& strings, std::string_view pattern, Memory& memory);
 Result<Vector> translate(Library& library, const Vector& codes, Address table, uint64_t entries, Memory& memory);
