@@ -45,10 +45,20 @@ bool find_builtin(std::string_view name, Builtin& builtin) {
   return true;
 }
 
+constexpr std::string_view gpu_prefix = "GPU.";
+
 std::vector<std::string_view> builtin_names() {
   std::vector<std::string_view> names;
   names.reserve(count);
-  for (uint16_t i : by_name) names.push_back(rows[i].name);
+  for (uint16_t i : by_name)
+    if (!rows[i].name.starts_with(gpu_prefix)) names.push_back(rows[i].name);
+  return names;
+}
+
+std::vector<std::string_view> gpu_names() {
+  std::vector<std::string_view> names;
+  for (uint16_t i : by_name)
+    if (rows[i].name.starts_with(gpu_prefix)) names.push_back(rows[i].name.substr(gpu_prefix.size()));
   return names;
 }
 

@@ -23,17 +23,44 @@ enum class TypeRule : uint8_t {
 };
 // Shape of the result (horseir.md 5.3; outliner/shapes.cpp has one function per rule).
 enum class ShapeRule : uint8_t {
-  none,            // nothing to say: void, or unknown
-  argument0, argument1, argument2,  // the shape of that argument
-  broadcast,       // binary element-wise, table 5.2
-  scalar,          // Const 1
-  compress,        // Comp(mask, n)
-  where,           // Comp(mask, n) of the mask itself
-  new_compression, // unique: Comp(new mask, n)
-  count0,          // vector of a length given by argument 0: range, vector, randk
-  take, drop, append, replicate, index, index_a, order, group, list, tolist, raze,
-  each, each_item, each_left, each_right,
-  keys, values, fetch, load_table, column_value, table, ktable, dict, enumeration, join_index, member, flip, dynamic_table,
+  none,  // nothing to say: void, or unknown
+  argument0,
+  argument1,
+  argument2,        // the shape of that argument
+  broadcast,        // binary element-wise, table 5.2
+  scalar,           // Const 1
+  compress,         // Comp(mask, n)
+  where,            // Comp(mask, n) of the mask itself
+  new_compression,  // unique: Comp(new mask, n)
+  count0,           // vector of a length given by argument 0: range, vector, randk
+  take,
+  drop,
+  append,
+  replicate,
+  index,
+  index_a,
+  order,
+  group,
+  list,
+  tolist,
+  raze,
+  each,
+  each_item,
+  each_left,
+  each_right,
+  keys,
+  values,
+  fetch,
+  load_table,
+  column_value,
+  table,
+  ktable,
+  dict,
+  enumeration,
+  join_index,
+  member,
+  flip,
+  dynamic_table,
 };
 // Threads of a statement (horseir.md 5.5).
 enum class GeometryRule : uint8_t { none, result, uncompressed, argument0, argument1, each, list0, list_result };
@@ -43,19 +70,20 @@ enum class Device : uint8_t { gpu, library, cpu };
 struct BuiltinRow {
   std::string_view name;
   uint8_t min_arity;
-  uint8_t max_arity;       // 255: any number
+  uint8_t max_arity;  // 255: any number
   TypeRule type_rule;
   ShapeRule shape_rule;
   GeometryRule geometry;
   Device device;
-  uint8_t sync_in;         // bit k: argument k must be complete before the call (kernel boundary on that edge)
-  bool sync_out;           // the result is complete only after the kernel
-  bool reduction;          // sync_out of a reduction: a following raze is not synchronised
+  uint8_t sync_in;  // bit k: argument k must be complete before the call (kernel boundary on that edge)
+  bool sync_out;    // the result is complete only after the kernel
+  bool reduction;   // sync_out of a reduction: a following raze is not synchronised
 };
 const BuiltinRow& row(Builtin builtin);
 size_t builtin_count();
-// False when no builtin (or alias: enlist, index_assign) has that name.
+// False when no builtin (or alias: enlist, index_assign) has that name. Those of the module GPU are found as "GPU.order_lib".
 bool find_builtin(std::string_view name, Builtin& builtin);
-std::vector<std::string_view> builtin_names();
+std::vector<std::string_view> builtin_names();  // of the module Builtin
+std::vector<std::string_view> gpu_names();      // of the module GPU, without "GPU."
 
 }  // namespace rndn::hir

@@ -456,6 +456,12 @@ void Checker::call(Expression& e, TypeId target) {
   }
   Call c{*this, e.callee.builtin_id, e.callee.span, arguments, {}};
   if (!check_arity(c)) failed = true;
+  if (row(e.callee.builtin_id).type_rule == TypeRule::gpu_primitive) {
+    e.types.clear();
+    if (failed || unknown || !apply_primitive(c, e.types))
+      e.types.assign(1, failed || !unknown ? no_type : types.wildcard());
+    return;
+  }
   TypeId result = no_type;
   if (!failed && unknown) result = types.wildcard();
   if (!failed && !unknown) {

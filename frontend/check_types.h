@@ -58,6 +58,8 @@ class TypeChecker {
   TypeId apply(const Call& call);
   // The single result of `f` on arguments of these types, in an each-form.
   TypeId apply_function(const Call& outer, const FunctionRef& f, std::span<const Argument> arguments);
+  // The results of a primitive of the module GPU, which may be none or several; false after a report (gpu_rules.cpp).
+  bool apply_primitive(const Call& call, std::vector<TypeId>& results);
   // True if the number of arguments fits; otherwise reports.
   bool check_arity(const Call& call);
   // "`lt` expects <expected>, got i32 and date", marking the arguments. Returns no_type.

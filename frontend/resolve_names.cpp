@@ -254,9 +254,11 @@ struct Resolver {
       }
       ModuleId from = find_module(f.module);
       if (is_none(from)) {
-        if (f.module == gpu_module)
-          sink.error("unsupported", f.span,
-                     "`GPU.{}` is not supported: library calls of the GPU are made by the compiler", text(f.name));
+        if (f.module == gpu_module && find_builtin(fmt::format("GPU.{}", text(f.name)), f.builtin_id))
+          f.kind = FunctionRef::builtin;
+        else if (f.module == gpu_module)
+          sink.error("unknown-function", f.span, "module `GPU` has no function `{}`{}", text(f.name),
+                     suggestion(text(f.name), gpu_names()));
         else
           sink.error("unknown-module", f.span, "there is no module `{}`{}", text(f.module),
                      suggestion(text(f.module), module_names()));
@@ -440,7 +442,7 @@ struct Resolver {
   void canonicalise(Expression& call) {
     FunctionRef& f = call.callee;
     std::string_view written = text(f.name);
-    if (written != row(f.builtin_id).name) {
+    if (written != row(f.builtin_id).name && f.module != gpu_module) {
       if (f.builtin_id == Builtin::list && call.operands.size() != 1)
         sink.error("arity", f.span, "`enlist` expects 1 argument, got {}", call.operands.size());
       f.name = program.names->intern(row(f.builtin_id).name);

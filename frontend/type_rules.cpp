@@ -725,6 +725,37 @@ TypeId sub_string(const Call& c) {
   return c[0].type;
 }
 
+// The kernels first, then what the builtin takes that the call stands for (gpu_rules.cpp has the primitives).
+TypeId gpu_library(const Call& c) {
+  TypeTable& types = c.checker.types;
+  size_t kernels = 0;
+  while (kernels < c.size() && c[kernels].type == types.function()) ++kernels;
+  auto data = c.arguments.subspan(kernels);
+  auto as = [&](Builtin builtin, size_t wanted) {
+    if (data.size() != wanted)
+      return c.checker.mismatch(c, fmt::format("kernels and {} value{}", wanted, wanted == 1 ? "" : "s"));
+    Call plain{c.checker, builtin, c.span, data, {}};
+    return c.checker.apply(plain);
+  };
+  switch (c.builtin) {
+    case Builtin::gpu_order_lib:
+      if (data.size() == 2) return as(Builtin::order, 2);
+      return as(Builtin::group, 1) == no_type ? no_type : basic(c, B::i64);
+    case Builtin::gpu_group_lib: return as(Builtin::group, 1);
+    case Builtin::gpu_unique_lib: return as(Builtin::unique, 1);
+    case Builtin::gpu_hash_member_lib: return as(Builtin::member, 2);
+    case Builtin::gpu_like_lib:
+    case Builtin::gpu_like_cache_lib: return as(Builtin::like, 2);
+    default: break;  // joins: their predicates stand in the kernels
+  }
+  for (const Argument& a : data)
+    if (!types.is_basic(a.type) && !is_list(types[a.type])) return c.checker.mismatch(c, "kernels and two values");
+  return data.size() == 2 ? types.list(basic(c, B::i64)) : c.checker.mismatch(c, "kernels and two values");
+}
+
+// Several results: TypeChecker::apply_primitive does it.
+TypeId gpu_primitive(const Call&) { return no_type; }
+
 using Rule = TypeId (*)(const Call&);
 constexpr Rule rules[] = {
 #define TYPE_RULE(name) name,
@@ -770,7 +801,8 @@ TypeId TypeChecker::apply_function(const Call& outer, const FunctionRef& f, std:
     Call call{*this, f.builtin_id, f.span, arguments, form};
     if (!check_arity(call)) return no_type;
     TypeRule rule = row(f.builtin_id).type_rule;
-    if (rule == TypeRule::load_table || rule == TypeRule::column_value) {
+    if (rule == TypeRule::load_table || rule == TypeRule::column_value || rule == TypeRule::gpu_library ||
+        rule == TypeRule::gpu_primitive) {
       sink->error("unsupported", f.span, "`{}` cannot be applied by `{}`: its type is known for a direct call only",
                   row(f.builtin_id).name, form);
       return no_type;

@@ -16,6 +16,7 @@ struct Context {
   std::string* printed = nullptr;
   const hir::BasicType* expected = nullptr;  // static type of the result, where it widens an accumulator (sum, avg)
   uint32_t depth = 0;                        // of user calls
+  RunState* state = nullptr;                 // never null in a builtin
 };
 
 using Arguments = std::span<const Value>;
@@ -34,12 +35,21 @@ std::span<const BuiltinEntry> relational_builtins();   // relational.cpp
 std::span<const BuiltinEntry> text_builtins();         // text.cpp
 std::span<const BuiltinEntry> list_builtins();         // lists.cpp
 std::span<const BuiltinEntry> database_builtins();     // database.cpp
+std::span<const BuiltinEntry> gpu_library_builtins();  // gpu_library.cpp
 
 // null when the builtin has no meaning here.
 BuiltinFunction find_function(hir::Builtin builtin);
 
+// One builtin within the bounds of the run's state (interpreter.cpp).
+Result<Value> invoke(Context& context, hir::Builtin builtin, Arguments arguments);
+// An error when the run has no step left; takes one.
+Result<void> take_step(RunState& state);
+
 // Applies a builtin or a user function with one result (interpreter.cpp).
 Result<Value> apply(Context& context, const hir::FunctionRef& function, std::vector<Value> arguments);
+
+// A column of load_csv (from_file) with its fields read as that type.
+Result<Value> as_type(const Value& column, hir::BasicType type);
 
 // --- Elements
 // ------------------------------------------------------------------------------------------------------------------
@@ -107,6 +117,8 @@ inline hir::BasicType widest(hir::BasicType a, hir::BasicType b) {
 
 // The rows x[index[i]] of a vector or enumeration; indexes must be in range.
 Value gather(const Value& x, const std::vector<int64_t>& rows);
+// The values that an enumeration stands for; an error when one is not among its keys, or the keys are no vector.
+Result<Value> enumerated_values(std::string_view function, const Value& enumeration);
 // A vector of `type` without elements.
 Value empty_vector(hir::BasicType type);
 // A number that is one element of an Integer vector.

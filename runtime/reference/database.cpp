@@ -3,6 +3,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "runtime/data/csv.h"
 #include "runtime/reference/builtins.h"
 
 namespace rndn::reference {
@@ -40,6 +41,23 @@ Result<Value> column_value(Context& context, Arguments a) {
   auto at = std::find(names.begin(), names.end(), name);
   if (at == names.end()) return input_error("the table has no column `{}`", name);
   return a[0].parts()[static_cast<size_t>(at - names.begin())];
+}
+
+// The columns have the types that their fields show; as_type reads the fields again where a program names another.
+Result<Value> load_csv(Context&, Arguments a) {
+  if (!a[0].is_text_vector() || a[0].size != 1)
+    return input_error("`load_csv` expects the name of one file, got {}", describe(a[0]));
+  ASSIGN_OR_RETURN(data::CsvTable read, data::read_csv(a[0].text(0)));
+  std::vector<std::string> names;
+  std::vector<Value> columns;
+  for (data::CsvColumn& c : read.columns) {
+    Value fields = vector_of_texts(BasicType::sym, std::move(c.fields));
+    fields.from_file = true;
+    ASSIGN_OR_RETURN(Value column, as_type(fields, c.type));
+    names.push_back(std::move(c.name));
+    columns.push_back(std::move(column));
+  }
+  return table(std::move(names), std::move(columns));
 }
 
 Result<Value> table_(Context&, Arguments a) {
@@ -145,13 +163,7 @@ Result<Value> values(Context& context, Arguments a) {
 
 Result<Value> fetch(Context&, Arguments a) {
   if (a[0].kind != Value::enumeration) return input_error("`fetch` expects an enum, got {}", describe(a[0]));
-  const Value& keys = a[0].parts()[0];
-  std::vector<int64_t> rows = elements<int64_t>(a[0].parts()[1]);
-  for (size_t i = 0; i < rows.size(); ++i)
-    if (rows[i] < 0 || rows[i] >= static_cast<int64_t>(length(keys)))
-      return input_error("`fetch`: value {} of the enum is not among its keys", i);
-  if (!keys.is_vector()) return input_error("`fetch` expects an enum over a vector, got one over {}", describe(keys));
-  return gather(keys, rows);
+  return enumerated_values("fetch", a[0]);
 }
 
 Result<Value> meta(Context& context, Arguments a) {
@@ -194,9 +206,37 @@ Result<Value> meta(Context& context, Arguments a) {
 
 }  // namespace
 
+Result<Value> enumerated_values(std::string_view function, const Value& enumeration) {
+  const Value& keys = enumeration.parts()[0];
+  if (!keys.is_vector())
+    return input_error("`{}` expects an enum over a vector, got one over {}", function, describe(keys));
+  std::vector<int64_t> rows = elements<int64_t>(enumeration.parts()[1]);
+  for (size_t i = 0; i < rows.size(); ++i)
+    if (rows[i] < 0 || rows[i] >= static_cast<int64_t>(keys.size))
+      return input_error("`{}`: value {} of the enum is not among its keys", function, i);
+  return gather(keys, rows);
+}
+
+Result<Value> as_type(const Value& column, BasicType type) {
+  CHECK(column.from_file);
+  Value v;
+  if (hir::is_text(type)) {
+    v = column;
+    v.bytes = nullptr;
+    v.type = type;
+  } else {
+    ASSIGN_OR_RETURN(std::vector<std::byte> bytes, data::parse_fields(type, *column.texts));
+    v = vector_from_bytes(type, column.size, std::move(bytes));
+    v.texts = column.texts;
+  }
+  v.from_file = true;
+  return v;
+}
+
 std::span<const BuiltinEntry> database_builtins() {
   static constexpr BuiltinEntry entries[] = {
       {"load_table", load_table},
+      {"load_csv", load_csv},
       {"column_value", column_value},
       {"table", table_},
       {"ktable", ktable_},

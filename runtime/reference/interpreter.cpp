@@ -24,16 +24,18 @@ enum class Flow : uint8_t { next, break_, continue_, return_ };
 class Interpreter {
  public:
   Interpreter(const Program& program, const Tables& tables, const SourceManager* sources, std::string* printed,
-              uint32_t depth)
+              RunState& state, uint32_t depth)
       : program_(program),
         tables_(tables),
         sources_(sources),
         printed_(printed),
+        state_(state),
         depth_(depth),
         globals_(program.globals.size()) {}
 
   Result<std::vector<Value>> call(hir::FunctionId id, std::vector<Value> arguments) {
     const Function& f = program_.functions[id];
+    RETURN_IF_ERROR(take_step(state_));
     if (depth_ >= max_depth)
       return input_error("`{}` calls itself more than {} times deep", program_.text(f.name), max_depth);
     if (arguments.size() != f.parameters.size())
@@ -121,24 +123,20 @@ class Interpreter {
         }
         if (e.callee.kind == hir::FunctionRef::user) return call(e.callee.function, std::move(arguments));
         if (e.callee.kind != hir::FunctionRef::builtin) return Error{Fault::internal, "unresolved call"};
-        BuiltinFunction function = find_function(e.callee.builtin_id);
-        if (!function)
-          return input_error("`{}` is not implemented by the reference interpreter",
-                             hir::row(e.callee.builtin_id).name);
         BasicType expected{};
         Context context = make_context();
         if (e.types.size() == 1 && program_.types->is_basic(e.types[0])) {
           expected = program_.types->basic_of(e.types[0]);
           context.expected = &expected;
         }
-        ASSIGN_OR_RETURN(Value v, function(context, arguments));
+        ASSIGN_OR_RETURN(Value v, invoke(context, e.callee.builtin_id, arguments));
         return std::vector<Value>{std::move(v)};
       }
     }
     return Error{Fault::internal, "unknown expression"};
   }
 
-  Context make_context() { return Context{&program_, tables_, printed_, nullptr, depth_}; }
+  Context make_context() { return Context{&program_, tables_, printed_, nullptr, depth_, &state_}; }
 
   Result<bool> condition(Frame& frame, const Operand& operand) {
     ASSIGN_OR_RETURN(Value v, evaluate(frame, operand));
@@ -160,7 +158,12 @@ class Interpreter {
         type = program_.globals[static_cast<hir::GlobalId>(target.id)].type;
       else
         continue;
-      Value v = as_assigned(std::move(values[i]), *program_.types, type);
+      Value v;
+      if (values[i].from_file && program_.types->is_basic(type)) {
+        ASSIGN_OR_RETURN(v, as_type(values[i], program_.types->basic_of(type)));
+      } else {
+        v = as_assigned(std::move(values[i]), *program_.types, type);
+      }
       if (target.kind == hir::Target::variable)
         frame.variables[target.variable_id()] = std::move(v);
       else
@@ -207,6 +210,7 @@ class Interpreter {
         while (true) {
           ASSIGN_OR_RETURN(bool go, condition(frame, s.condition));
           if (!go) return {};
+          RETURN_IF_ERROR(take_step(state_));
           ASSIGN_OR_RETURN(bool again, run_body(frame, s.body, flow));
           if (!again) return {};
         }
@@ -214,6 +218,7 @@ class Interpreter {
         ASSIGN_OR_RETURN(Value count, evaluate(frame, s.condition));
         ASSIGN_OR_RETURN(int64_t n, integer_scalar("repeat", count));
         for (int64_t i = 0; i < n; ++i) {
+          RETURN_IF_ERROR(take_step(state_));
           ASSIGN_OR_RETURN(bool again, run_body(frame, s.body, flow));
           if (!again) return {};
         }
@@ -237,6 +242,7 @@ class Interpreter {
   const Tables& tables_;
   const SourceManager* sources_;
   std::string* printed_;
+  RunState& state_;
   uint32_t depth_;
   IdVector<hir::GlobalId, Value> globals_;
 };
@@ -244,14 +250,18 @@ class Interpreter {
 }  // namespace
 
 Result<std::vector<Value>> run(const Program& program, const Tables& tables, const SourceManager& sources,
-                               std::string* printed) {
+                               std::string* printed, RunState* state) {
   if (is_none(program.main)) return input_error("the program has no function `main`");
-  return Interpreter(program, tables, &sources, printed, 0).call(program.main, {});
+  RunState fresh;
+  return Interpreter(program, tables, &sources, printed, state ? *state : fresh, 0).call(program.main, {});
 }
 
 Result<std::vector<Value>> call(hir::FunctionId function, std::vector<Value> arguments, const Program& program,
-                                const Tables& tables, const SourceManager& sources, std::string* printed) {
-  return Interpreter(program, tables, &sources, printed, 0).call(function, std::move(arguments));
+                                const Tables& tables, const SourceManager& sources, std::string* printed,
+                                RunState* state) {
+  RunState fresh;
+  return Interpreter(program, tables, &sources, printed, state ? *state : fresh, 0)
+      .call(function, std::move(arguments));
 }
 
 // Where the language lets types differ (sum of small integers into i64, Float results into Integer targets), the target
@@ -264,31 +274,41 @@ Value as_assigned(Value v, const hir::TypeTable& types, hir::TypeId type) {
 }
 
 Result<std::vector<Value>> call(hir::Builtin builtin, const std::vector<Value>& arguments, const Program* program,
-                                const Tables& tables, std::string* printed, const BasicType* expected) {
+                                const Tables& tables, std::string* printed, const BasicType* expected,
+                                RunState* state) {
+  RunState fresh;
+  Context context{program, tables, printed, expected, 0, state ? state : &fresh};
+  ASSIGN_OR_RETURN(Value v, invoke(context, builtin, arguments));
+  return std::vector<Value>{std::move(v)};
+}
+
+Result<void> take_step(RunState& state) {
+  if (state.steps == 0) return input_error("the program takes more steps than it may");
+  --state.steps;
+  return {};
+}
+
+Result<Value> invoke(Context& context, hir::Builtin builtin, Arguments arguments) {
   const hir::BuiltinRow& row = hir::row(builtin);
   BuiltinFunction function = find_function(builtin);
   if (!function) return input_error("`{}` is not implemented by the reference interpreter", row.name);
   if (arguments.size() < row.min_arity || (row.max_arity != 255 && arguments.size() > row.max_arity))
     return input_error("`{}` expects {} arguments, got {}", row.name, row.min_arity, arguments.size());
-  Context context{program, tables, printed, expected};
+  RETURN_IF_ERROR(take_step(*context.state));
   ASSIGN_OR_RETURN(Value v, function(context, arguments));
-  return std::vector<Value>{std::move(v)};
+  if ((v.kind == Value::vector || v.kind == Value::list) && length(v) > context.state->longest)
+    return input_error("`{}` of {} elements is more than the {} that one vector may have", row.name, length(v),
+                       context.state->longest);
+  return v;
 }
 
 Result<Value> apply(Context& context, const hir::FunctionRef& function, std::vector<Value> arguments) {
-  if (function.kind == hir::FunctionRef::builtin) {
-    const hir::BuiltinRow& row = hir::row(function.builtin_id);
-    BuiltinFunction f = find_function(function.builtin_id);
-    if (!f) return input_error("`{}` is not implemented by the reference interpreter", row.name);
-    if (arguments.size() < row.min_arity || (row.max_arity != 255 && arguments.size() > row.max_arity))
-      return input_error("`{}` expects {} arguments, got {}", row.name, row.min_arity, arguments.size());
-    return f(context, arguments);
-  }
+  if (function.kind == hir::FunctionRef::builtin) return invoke(context, function.builtin_id, arguments);
   if (function.kind != hir::FunctionRef::user || !context.program)
     return Error{Fault::internal, "unresolved function literal"};
-  ASSIGN_OR_RETURN(std::vector<Value> results,
-                   Interpreter(*context.program, context.tables, nullptr, context.printed, context.depth)
-                       .call(function.function, std::move(arguments)));
+  ASSIGN_OR_RETURN(std::vector<Value> results, Interpreter(*context.program, context.tables, nullptr, context.printed,
+                                                           *context.state, context.depth)
+                                                   .call(function.function, std::move(arguments)));
   if (results.size() != 1)
     return input_error("a function applied to cells must have one result, `{}` has {}",
                        context.program->text(function.name), results.size());
@@ -318,10 +338,11 @@ Result<Value> check_cast(const Value& value, const hir::TypeTable& types, hir::T
     }
     case hir::TypeKind::basic: break;
   }
-  if (value.kind == Value::enumeration && !strict) return gather(value.parts()[0], elements<int64_t>(value.parts()[1]));
+  if (value.kind == Value::enumeration && !strict) return enumerated_values("check_cast", value);
   if (!value.is_vector()) return refuse();
   BasicType from = value.type, basic = to.basic;
   if (from == basic) return value;
+  if (value.from_file) return as_type(value, basic);
   if (hir::is_text(from) && hir::is_text(basic))
     return vector_of_texts(basic, value.texts ? *value.texts : std::vector<std::string>());
   if (!strict && (hir::is_text(from) || (hir::is_float(from) && hir::is_integer(basic)))) return value;

@@ -26,8 +26,13 @@ int compare_elements(const Value& a, uint64_t i, const Value& b, uint64_t j) {
     int order = a.text(i).compare(b.text(j));
     return order < 0 ? -1 : order > 0 ? 1 : 0;
   }
-  if (a.type == BasicType::complex) {
-    auto x = a.as<std::complex<double>>()[i], y = b.as<std::complex<double>>()[j];
+  if (a.type == BasicType::complex || b.type == BasicType::complex) {
+    auto element = [](const Value& v, uint64_t at) {
+      if (v.type == BasicType::complex) return v.as<std::complex<double>>()[at];
+      return std::complex<double>(
+          with_type(v.type, [&](auto from) { return convert<double>(v.as<decltype(from)>()[at]); }));
+    };
+    std::complex<double> x = element(a, i), y = element(b, j);
     int real = compare(x.real(), y.real());
     return real ? real : compare(x.imag(), y.imag());
   }
@@ -69,6 +74,9 @@ std::vector<std::string> row_keys(std::span<const Value> columns, std::span<cons
         append_float(i, column.as<std::complex<double>>()[i].real());
         append_float(i, column.as<std::complex<double>>()[i].imag());
       }
+    } else if (as[c] == BasicType::complex) {
+      std::vector<double> x = elements<double>(column);
+      for (uint64_t i = 0; i < rows; ++i) append_float(i, x[i]), append_float(i, 0);
     } else if (as[c] == BasicType::f32) {
       std::vector<float> x = elements<float>(column);
       for (uint64_t i = 0; i < rows; ++i) append_float(i, x[i]);
@@ -87,7 +95,9 @@ Result<std::vector<Value>> key_columns(std::string_view function, const Value& v
   std::vector<Value> columns = v.kind == Value::list ? v.parts() : std::vector<Value>{v};
   if (columns.empty()) return input_error("`{}` needs at least one column, got an empty list", function);
   for (Value& column : columns) {
-    if (column.kind == Value::enumeration) column = gather(column.parts()[0], elements<int64_t>(column.parts()[1]));
+    if (column.kind == Value::enumeration) {
+      ASSIGN_OR_RETURN(column, enumerated_values(function, column));
+    }
     if (!column.is_vector()) return input_error("`{}` expects vectors as columns, got {}", function, describe(column));
     if (column.size != columns[0].size)
       return input_error("`{}` expects columns of one length, got {} and {} elements", function, columns[0].size,

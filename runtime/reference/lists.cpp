@@ -58,7 +58,10 @@ Result<Value> flip(Context&, Arguments a) {
   return list({a[0].parts().rbegin(), a[0].parts().rend()});
 }
 
-bool equal(const Value& x, const Value& y) {
+// Parts that are shared are equal without a look; otherwise every pair of cells takes a step.
+bool equal(RunState& state, const Value& x, const Value& y) {
+  if (!take_step(state)) return false;
+  if (x.cells && x.cells == y.cells && x.kind == y.kind) return true;
   if (x.kind != y.kind || length(x) != length(y)) return false;
   if (x.is_vector()) {
     bool comparable = x.type == y.type || (x.is_text_vector() && y.is_text_vector()) ||
@@ -76,11 +79,15 @@ bool equal(const Value& x, const Value& y) {
   if (x.kind == Value::table && x.source != y.source) return false;
   if (x.kind == Value::table && x.cells && *x.names != *y.names) return false;
   for (size_t c = 0; x.cells && c < x.parts().size(); ++c)
-    if (!equal(x.parts()[c], y.parts()[c])) return false;
+    if (!equal(state, x.parts()[c], y.parts()[c])) return false;
   return true;
 }
 
-Result<Value> match(Context&, Arguments a) { return make_bool({static_cast<uint8_t>(equal(a[0], a[1]))}); }
+Result<Value> match(Context& context, Arguments a) {
+  bool same = equal(*context.state, a[0], a[1]);
+  RETURN_IF_ERROR(take_step(*context.state));
+  return make_bool({static_cast<uint8_t>(same)});
+}
 
 Result<hir::FunctionRef> one_function(std::string_view name, const Value& v) {
   if (v.kind != Value::functions || v.functions_.size() != 1)

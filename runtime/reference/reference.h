@@ -36,20 +36,32 @@ class Tables {
   }
 };
 
+// What the builtins of one run of a program share. A run starts with a fresh one.
+struct RunState {
+  uint64_t random = 16807;  // the last number drawn by rand and randk, or the seed
+  // Bounds, so that a wrong program is an error and not an exhausted machine.
+  uint64_t longest = data::longest_vector;  // elements of one vector, cells of one list
+  uint64_t steps = UINT64_MAX;              // calls and rounds of loops that are left
+};
+
 // Executes main and returns its results. `printed` (may be null) receives what @print writes.
 // Run-time errors (division by zero, lengths, indices, an unknown column) are the input's fault; their message starts
 // with the position of the statement, as SourceManager::describe gives it.
+// `state` (may be null: a fresh one): what the run starts from and leaves.
 Result<std::vector<Value>> run(const hir::Program& program, const Tables& tables, const SourceManager& sources,
-                               std::string* printed);
+                               std::string* printed, RunState* state = nullptr);
 
 // One builtin on given arguments. `program` gives meaning to function literals of users among the arguments (may be
 // null). Messages carry no position: the caller knows the statement. `expected` (may be null): static type of the result.
+// `state` (may be null: a fresh one): of the run that the call belongs to.
 Result<std::vector<Value>> call(hir::Builtin builtin, const std::vector<Value>& arguments, const hir::Program* program,
-                                const Tables& tables, std::string* printed, const hir::BasicType* expected = nullptr);
+                                const Tables& tables, std::string* printed, const hir::BasicType* expected = nullptr,
+                                RunState* state = nullptr);
 
 // A function of the program, such as an outlined kernel, on given arguments. Messages carry positions as those of run do.
 Result<std::vector<Value>> call(hir::FunctionId function, std::vector<Value> arguments, const hir::Program& program,
-                                const Tables& tables, const SourceManager& sources, std::string* printed);
+                                const Tables& tables, const SourceManager& sources, std::string* printed,
+                                RunState* state = nullptr);
 
 // The value as a variable of that type holds it: numbers are converted to the variable's type, everything else stays.
 Value as_assigned(Value value, const hir::TypeTable& types, hir::TypeId type);

@@ -128,7 +128,7 @@ enum class Predicate { eq, neq, lt, gt, leq, geq };
 
 // join_index(f1, ..., fm, x, y). Rows that agree in the eq columns are found by hashing, the other predicates tested
 // per pair.
-Result<Value> join_index(Context&, Arguments a) {
+Result<Value> join_index(Context& context, Arguments a) {
   std::vector<Predicate> predicates;
   for (const Value& f : a.first(a.size() - 2)) {
     if (f.kind != Value::functions)
@@ -190,8 +190,10 @@ Result<Value> join_index(Context&, Arguments a) {
   auto pair = [&](uint64_t i, uint64_t j) {
     if (matches(i, j)) left.push_back(static_cast<int64_t>(i)), right.push_back(static_cast<int64_t>(j));
   };
+  // More pairs than a vector may hold end the join at once.
+  auto full = [&] { return left.size() > context.state->longest; };
   if (key_types.empty()) {
-    for (uint64_t j = 0; j < right_rows; ++j)
+    for (uint64_t j = 0; j < right_rows && !full(); ++j)
       for (uint64_t i = 0; i < left_rows; ++i) pair(i, j);
   } else {
     std::vector<uint8_t> left_nan, right_nan;
@@ -200,12 +202,14 @@ Result<Value> join_index(Context&, Arguments a) {
     std::unordered_map<std::string_view, std::vector<uint64_t>> rows_of;
     for (uint64_t i = 0; i < left_rows; ++i)
       if (!left_nan[i]) rows_of[lk[i]].push_back(i);
-    for (uint64_t j = 0; j < right_rows; ++j) {
+    for (uint64_t j = 0; j < right_rows && !full(); ++j) {
       auto it = right_nan[j] ? rows_of.end() : rows_of.find(rk[j]);
       if (it == rows_of.end()) continue;
       for (uint64_t i : it->second) pair(i, j);
     }
   }
+  if (full())
+    return input_error("`join_index` gives more than the {} pairs that one vector may have", context.state->longest);
   return list({make<int64_t>(BasicType::i64, left), make<int64_t>(BasicType::i64, right)});
 }
 

@@ -57,17 +57,17 @@ std::vector<int64_t> counting(int64_t from, int64_t to) {
   return out;
 }
 
-// A length that a program asks for: bounded, so that a wrong number is an error and not an exhausted machine.
-Result<int64_t> bounded_length(std::string_view function, int64_t n) {
-  constexpr int64_t most = static_cast<int64_t>(data::longest_vector);
-  if (n > most)
-    return input_error("`{}` of {} elements is more than the {} that one vector may have", function, n, most);
+// A length that a program asks for, before anything of that length is made.
+Result<int64_t> bounded_length(const Context& context, std::string_view function, int64_t n) {
+  if (n > 0 && static_cast<uint64_t>(n) > context.state->longest)
+    return input_error("`{}` of {} elements is more than the {} that one vector may have", function, n,
+                       context.state->longest);
   return n;
 }
 
-Result<Value> range(Context&, Arguments a) {
+Result<Value> range(Context& context, Arguments a) {
   ASSIGN_OR_RETURN(int64_t n, integer_scalar("range", a[0]));
-  ASSIGN_OR_RETURN(n, bounded_length("range", n));
+  ASSIGN_OR_RETURN(n, bounded_length(context, "range", n));
   return make<int64_t>(BasicType::i64, counting(0, n));
 }
 
@@ -102,13 +102,13 @@ Result<Value> compress(Context&, Arguments a) {
   return gather(a[1], true_rows(a[0]));
 }
 
-Result<Value> take(Context&, Arguments a) {
+Result<Value> take(Context& context, Arguments a) {
   ASSIGN_OR_RETURN(int64_t k, integer_scalar("take", a[0]));
   if (!a[1].is_vector()) return input_error("`take` expects a vector, got {}", describe(a[1]));
   int64_t n = static_cast<int64_t>(a[1].size);
   if (k == INT64_MIN) return input_error("`take` of {} elements", k);
   int64_t wanted = k < 0 ? -k : k, got = std::min(wanted, n);
-  ASSIGN_OR_RETURN(wanted, bounded_length("take", wanted));
+  ASSIGN_OR_RETURN(wanted, bounded_length(context, "take", wanted));
   Value part = gather(a[1], k >= 0 ? counting(0, got) : counting(n - got, n));
   if (wanted == got) return part;
   Value padding = zeros(a[1].type, static_cast<uint64_t>(wanted - got));
@@ -161,9 +161,9 @@ Result<Value> append(Context&, Arguments a) {
   });
 }
 
-Result<Value> replicate(Context&, Arguments a) {
+Result<Value> replicate(Context& context, Arguments a) {
   ASSIGN_OR_RETURN(int64_t k, integer_scalar("replicate", a[0]));
-  ASSIGN_OR_RETURN(k, bounded_length("replicate", k));
+  ASSIGN_OR_RETURN(k, bounded_length(context, "replicate", k));
   std::vector<Value> cells;
   for (int64_t i = 0; i < k; ++i) {
     if (a[1].kind == Value::list)
@@ -174,9 +174,9 @@ Result<Value> replicate(Context&, Arguments a) {
   return list(std::move(cells));
 }
 
-Result<Value> vector_(Context&, Arguments a) {
+Result<Value> vector_(Context& context, Arguments a) {
   ASSIGN_OR_RETURN(int64_t k, integer_scalar("vector", a[0]));
-  ASSIGN_OR_RETURN(k, bounded_length("vector", k));
+  ASSIGN_OR_RETURN(k, bounded_length(context, "vector", k));
   if (!a[1].is_vector()) return input_error("`vector` expects a vector to repeat, got {}", describe(a[1]));
   if (k < 0) return input_error("`vector` of the negative length {}", k);
   int64_t m = static_cast<int64_t>(a[1].size);
@@ -237,40 +237,37 @@ Result<Value> index_assign(Context&, Arguments a) {
   });
 }
 
-// Pseudo-random numbers: the Lehmer generator 16807 modulo 2^31 - 1, two draws per number. One state per thread of
-// execution, so that programs in different threads do not disturb each other.
-struct Random {
-  uint64_t state = 16807;
-  uint64_t next() {
-    state = state * 16807 % 2147483647;
-    return state;
-  }
-  int64_t below(int64_t x) { return static_cast<int64_t>((next() << 31 | next()) % static_cast<uint64_t>(x)); }
-};
-thread_local Random random_state;
+// Pseudo-random numbers: the Lehmer generator 16807 modulo 2^31 - 1, two draws per number. Its state belongs to the run of
+// the program.
+uint64_t next_random(RunState& state) { return state.random = state.random * 16807 % 2147483647; }
+int64_t random_below(RunState& state, int64_t x) {
+  uint64_t high = next_random(state);
+  return static_cast<int64_t>((high << 31 | next_random(state)) % static_cast<uint64_t>(x));
+}
 
-Result<Value> seed(Context&, Arguments a) {
+Result<Value> seed(Context& context, Arguments a) {
   ASSIGN_OR_RETURN(int64_t s, integer_scalar("seed", a[0]));
   uint64_t reduced = static_cast<uint64_t>(s) % 2147483647;
-  random_state.state = reduced ? reduced : 16807;
+  context.state->random = reduced ? reduced : 16807;
   return scalar_i64(s);
 }
 
-Result<Value> rand_(Context&, Arguments a) {
+Result<Value> rand_(Context& context, Arguments a) {
   ASSIGN_OR_RETURN(int64_t x, integer_scalar("rand", a[0]));
   if (x <= 0) return input_error("`rand` expects a positive bound, got {}", x);
-  return scalar_i64(random_state.below(x));
+  return scalar_i64(random_below(*context.state, x));
 }
 
-Result<Value> randk(Context&, Arguments a) {
+Result<Value> randk(Context& context, Arguments a) {
   ASSIGN_OR_RETURN(int64_t k, integer_scalar("randk", a[0]));
   ASSIGN_OR_RETURN(int64_t x, integer_scalar("randk", a[1]));
   if (k < 0 || k >= x) return input_error("`randk` cannot draw {} distinct numbers below {}", k, x);
+  ASSIGN_OR_RETURN(k, bounded_length(context, "randk", k));
   // Floyd's sampling: k distinct numbers in k steps (Bentley, Programming Pearls, column 12).
   std::vector<int64_t> out;
   std::unordered_set<int64_t> seen;
   for (int64_t j = x - k; j < x; ++j) {
-    int64_t t = random_state.below(j + 1);
+    int64_t t = random_below(*context.state, j + 1);
     if (!seen.insert(t).second) seen.insert(t = j);
     out.push_back(t);
   }

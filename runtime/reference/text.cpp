@@ -67,36 +67,72 @@ std::string element_text(const Value& v, uint64_t i) {
   }
 }
 
-std::string text_of(const Value& v) {
-  std::string out;
+// Appends the printed form of a value; false when the text gets longer than `limit` (values share their parts, so that a
+// small program can ask for any length).
+bool append_text(const Value& v, uint64_t limit, std::string& out) {
   auto separated = [&](uint64_t n, auto&& item) {
     out += '(';
-    for (uint64_t i = 0; i < n; ++i) out += (i ? "," : "") + item(i);
+    for (uint64_t i = 0; i < n; ++i) {
+      if (i) out += ',';
+      if (!item(i) || out.size() > limit) return false;
+    }
     out += ')';
+    return true;
   };
   switch (v.kind) {
-    case Value::vector:
-      if (v.size == 1) return element_text(v, 0);
-      separated(v.size, [&](uint64_t i) { return element_text(v, i); });
-      return out;
-    case Value::enumeration: return text_of(gather(v.parts()[0], elements<int64_t>(v.parts()[1])));
-    case Value::list: separated(v.parts().size(), [&](uint64_t i) { return text_of(v.parts()[i]); }); return out;
+    case Value::vector: {
+      auto element = [&](uint64_t i) {
+        out += element_text(v, i);
+        return true;
+      };
+      return v.size == 1 ? element(0) : separated(v.size, element);
+    }
+    case Value::enumeration: {  // the values that it stands for; nothing for those that are not among the keys
+      const Value &keys = v.parts()[0], &rows = v.parts()[1];
+      if (!keys.is_vector()) return append_text(rows, limit, out);
+      return separated(rows.size, [&](uint64_t i) {
+        uint64_t row = static_cast<uint64_t>(rows.as<int64_t>()[i]);
+        if (row < keys.size) out += element_text(keys, row);
+        return true;
+      });
+    }
     case Value::dict:
-    case Value::ktable: return text_of(v.parts()[0]) + "!" + text_of(v.parts()[1]);
+    case Value::ktable:
+      if (!append_text(v.parts()[0], limit, out)) return false;
+      out += "!";
+      return append_text(v.parts()[1], limit, out);
+    case Value::list:
+      return separated(v.parts().size(), [&](uint64_t i) { return append_text(v.parts()[i], limit, out); });
     case Value::table:
-      if (!v.cells) return fmt::format("table {}", v.source);
-      separated(v.parts().size(), [&](uint64_t i) { return (*v.names)[i] + ":" + text_of(v.parts()[i]); });
-      return out;
-    case Value::functions: return "function";
-    case Value::none: return "";
+      if (!v.cells) {
+        out += fmt::format("table {}", v.source);
+        return true;
+      }
+      return separated(v.parts().size(), [&](uint64_t i) {
+        out += (*v.names)[i] + ":";
+        return append_text(v.parts()[i], limit, out);
+      });
+    case Value::functions: out += "function"; return true;
+    case Value::none: return true;
   }
+  return true;
+}
+
+Result<std::string> text_of(Context& context, std::string_view function, const Value& v) {
+  std::string out;
+  if (!append_text(v, context.state->longest, out))
+    return input_error("`{}`: the text is longer than the {} bytes that it may have", function, context.state->longest);
   return out;
 }
 
-Result<Value> str(Context&, Arguments a) { return vector_of_texts(BasicType::str, {text_of(a[0])}); }
+Result<Value> str(Context& context, Arguments a) {
+  ASSIGN_OR_RETURN(std::string text, text_of(context, "str", a[0]));
+  return vector_of_texts(BasicType::str, {std::move(text)});
+}
 
 Result<Value> print(Context& context, Arguments a) {
-  if (context.printed) *context.printed += text_of(a[0]) + "\n";
+  ASSIGN_OR_RETURN(std::string text, text_of(context, "print", a[0]));
+  if (context.printed) *context.printed += text + "\n";
   return scalar_i64(0);
 }
 

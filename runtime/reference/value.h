@@ -45,6 +45,7 @@ struct Value {
   std::shared_ptr<const std::vector<std::byte>>
       bytes;  // at least size * data::plain_width(type); may be null when size = 0. Not text
   std::shared_ptr<const std::vector<std::string>> texts;  // sym, str: at least size texts; may be null when size = 0
+  bool from_file = false;  // a column of load_csv: `texts` holds its fields, whatever the type; a cast reads them anew
 
   // everything else
   std::shared_ptr<const std::vector<Value>> cells;  // never null for list, dict, enumeration, ktable and made tables

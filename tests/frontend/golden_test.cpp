@@ -5,7 +5,9 @@
 #include <set>
 #include <string>
 
+#include "frontend/builtins.h"
 #include "libraries/base/files.h"
+#include "tests/frontend/random_program.h"
 #include "tests/frontend/support.h"
 
 namespace rndn::hir {
@@ -36,7 +38,7 @@ TEST(Errors, EveryKindHasAGoldenFile) {
     if (extension != ".cpp" && extension != ".l" && extension != ".y") continue;
     ++sources;
     std::string text = read(entry.path().string());
-    for (std::string_view call : {"error(\"", "warning(\"", "error(\n"}) {
+    for (std::string_view call : {"error(\"", "warning(\"", "error(\n", "warning(\n"}) {
       for (size_t at = text.find(call); at != std::string::npos; at = text.find(call, at + 1)) {
         size_t begin = text.find('"', at) + 1;
         used.insert(text.substr(begin, text.find('"', begin) - begin));
@@ -113,6 +115,29 @@ TEST(RoundTrip, PrintedProgramsParseToTheSameProgram) {
     EXPECT_EQ(print(retyped.program, true), full);
     EXPECT_EQ(structure(retyped.program), structure(run_text("e.hir", head + full).program));
   }
+}
+
+TEST(RoundTrip, RandomProgramsParseToTheSameProgram) {
+  std::set<std::string> builtins;
+  for (uint32_t seed = 1; seed <= 150; ++seed) {
+    std::string text = random_program(seed, 30, [](const std::string& t) { return run_text("r.hir", t).ok; });
+    SCOPED_TRACE(fmt::format("seed {}:\n{}", seed, text));
+    Outcome out = run_text("r.hir", text);
+    ASSERT_TRUE(out.ok) << out.diagnostics;
+    std::string parsed_form = print(out.program, false), typed_form = print(out.program, true);
+    Outcome parsed = run_text("a.hir", parsed_form), typed = run_text("b.hir", typed_form);
+    ASSERT_TRUE(parsed.ok) << parsed.diagnostics << parsed_form;
+    ASSERT_TRUE(typed.ok) << typed.diagnostics << typed_form;
+    EXPECT_EQ(structure(parsed.program), structure(out.program));
+    EXPECT_EQ(print(parsed.program, true), typed_form);
+    EXPECT_EQ(print(typed.program, true), typed_form);
+    for (const Function& f : out.program.functions)
+      for (const Expression& e : f.expressions)
+        if (e.kind == Expression::call && e.callee.kind == FunctionRef::builtin)
+          builtins.insert(std::string(row(e.callee.builtin_id).name));
+  }
+  // The programs reach nearly everything: what needs a table by name, or a literal that is hard to meet, may be missing.
+  EXPECT_GE(builtins.size(), builtin_names().size() * 85 / 100);
 }
 
 // Without a schema the casts of the queries give every type, and no query deserves a warning.

@@ -1,7 +1,10 @@
 // Whole programs: control flow, user functions, globals, casts, positions of run-time errors.
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
 #include "frontend/frontend.h"
+#include "libraries/base/files.h"
 #include "runtime/reference/reference.h"
 #include "tests/reference/notation.h"
 
@@ -60,6 +63,56 @@ TEST(Programs, WhileRepeatBreakContinueAndTheSink) {
                                 "@gt(n, 7:i64); if (stop) break; }\n  return n;\n")),
             "i64 8");
   EXPECT_EQ(run_program(in_main("  n:i64 = 5:i64;\n  repeat (-3:i64) { n = 6:i64; }\n  return n;\n")), "i64 5");
+}
+
+// The columns have the types that their fields show, or the one that a cast or a declaration names.
+TEST(Programs, LoadCsvIsTypedByItsFieldsOrByItsUse) {
+  std::string path = ::testing::TempDir() + "rndn_load.csv";
+  ASSERT_TRUE(write_file(path, "code,n,price,day\n007,1,2.5,1998-09-02\n12,,3,1998-09-03\n").ok());
+  auto column = [&](const std::string& use, const std::string& type) {
+    return run_program(in_main(fmt::format("  t:? = @load_csv(\"{}\":str);\n  {}\n  return x;\n", path, use), type));
+  };
+  EXPECT_EQ(column("x:f64 = @column_value(t, `price:sym);", "f64"), "f64 2.5 3");
+  EXPECT_EQ(column("x:i64 = @column_value(t, `n:sym);", "i64"), "i64 1 0");
+  EXPECT_EQ(column("x:? = check_cast(@column_value(t, `code:sym), sym);", "sym"), "sym 007 12");
+  EXPECT_EQ(column("x:? = check_cast(@column_value(t, `code:sym), i16);", "i16"), "i16 7 12");
+  EXPECT_EQ(column("x:? = check_cast(@column_value(t, `n:sym), f64);", "f64"), "f64 1 0");
+  EXPECT_EQ(column("x:i8 = @column_value(t, `n:sym);", "i8"), "i8 1 0");
+  EXPECT_EQ(column("x:? = check_cast(@column_value(t, `n:sym), str);", "str"), "str 1 ''");
+  EXPECT_EQ(column("x:date = @column_value(t, `day:sym);", "date"), "date 10471 10472");
+  EXPECT_EQ(column("x:? = @keys(t);", "sym"), "sym code n price day");
+  EXPECT_EQ(column("x:? = @len(t);", "i64"), "i64 2");
+  EXPECT_EQ(column("m:? = @meta(t); x:sym = @column_value(m, `type:sym);", "sym"), "sym sym i64 f64 date");
+  EXPECT_EQ(column("x:? = check_cast(@column_value(t, `price:sym), i32);", "i32"),
+            "p.hir:5:3: error: element 0 is `2.5`: expected an i32");
+  EXPECT_EQ(column("x:? = check_cast(@column_value(t, `nosuch:sym), i32);", "i32"),
+            "p.hir:5:3: error: the table has no column `nosuch`");
+  EXPECT_EQ(run_program(in_main("  t:? = @load_csv(\"/no/such\":str);\n  n:? = @len(t);\n  return n;\n")),
+            "p.hir:4:3: error: cannot read `/no/such`: No such file or directory");
+  unlink(path.c_str());
+}
+
+// Every run starts with the same random numbers: none hears of the seeds and draws of those before it.
+TEST(Programs, RandomNumbersBelongToTheRun) {
+  std::string text = in_main("  a:i64 = @rand(1000000:i64);\n  @seed(7:i64);\n  return a;\n");
+  std::string first = run_program(text);
+  EXPECT_EQ(run_program(text), first);
+  EXPECT_NE(first, run_program(in_main("  @seed(7:i64);\n  a:i64 = @rand(1000000:i64);\n  return a;\n")));
+}
+
+TEST(Programs, BoundsEndARun) {
+  SourceManager sources;
+  FileId file =
+      sources.add("p.hir", in_main("  x:? = 1:i64;\n  while (1:bool) { x = @plus(x, 1:i64); }\n  return x;\n"));
+  DiagnosticSink sink;
+  Timings timings;
+  hir::Program program = hir::run(file, sources, {}, sink, timings);
+  ASSERT_FALSE(sink.has_errors()) << render(sink, sources);
+  RunState state;
+  state.steps = 1000;
+  Result<std::vector<Value>> results = run(program, NoTables(), sources, nullptr, &state);
+  ASSERT_FALSE(results.ok());
+  EXPECT_EQ(results.error().message, "p.hir:5:20: error: the program takes more steps than it may");
 }
 
 TEST(Programs, Recursion) {

@@ -1,0 +1,103 @@
+// Delimited files without a schema: what is chosen for what the file does not tell.
+#include "runtime/data/csv.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "tests/data/support.h"
+
+namespace rndn::data {
+namespace {
+
+// "name:type=field|field ..." per column, or the error.
+std::string read(const std::string& text) {
+  TestFolder folder;
+  folder.write("t.csv", text);
+  Result<CsvTable> table = read_csv(folder.path() + "/t.csv");
+  if (!table) return folder.local(table.error().message);
+  std::string out;
+  for (const CsvColumn& c : table->columns) {
+    out += fmt::format("{}{}:{}=", out.empty() ? "" : " ", c.name, hir::basic_type_name(c.type));
+    for (size_t i = 0; i < c.fields.size(); ++i) out += (i ? "|" : "") + c.fields[i];
+  }
+  return out;
+}
+
+TEST(Csv, HeaderOrNot) {
+  EXPECT_EQ(read("id,name\n1,ann\n2,bob\n"), "id:i64=1|2 name:sym=ann|bob");
+  EXPECT_EQ(read("1,ann\n2,bob\n"), "c0:i64=1|2 c1:sym=ann|bob");
+  EXPECT_EQ(read("id,1998-09-02\n"), "c0:sym=id c1:date=1998-09-02");  // a value among the names
+  EXPECT_EQ(read("a,a\nb,c\n"), "c0:sym=a|b c1:sym=a|c");              // names repeat
+  EXPECT_EQ(read("a,\nb,c\n"), "c0:sym=a|b c1:sym=|c");                // a name is missing
+  EXPECT_EQ(read("true,x\n"), "c0:bool=true c1:sym=x");
+  EXPECT_EQ(read("a,b\n"), "a:sym= b:sym=");  // no rows
+  EXPECT_EQ(read("\xef\xbb\xbfid\n7\n"), "id:i64=7");
+}
+
+TEST(Csv, DelimitersAndLineEnds) {
+  EXPECT_EQ(read("a;b\r\n1,5;2\r\n"), "a:sym=1,5 b:i64=2");
+  EXPECT_EQ(read("a\tb\n1\t2"), "a:i64=1 b:i64=2");
+  EXPECT_EQ(read("1|x|\n2|y|\n"), "c0:i64=1|2 c1:sym=x|y");  // the delimiter ends the rows
+  EXPECT_EQ(read("\"a,b,c\";d\n1;2\n"), "a,b,c:i64=1 d:i64=2");
+  EXPECT_EQ(read("a,b\n\n1,2\n\n"), "a:i64=1 b:i64=2");  // empty lines
+  EXPECT_EQ(read("a\n\n1\n"), "a:i64=|1");               // but of one column they are fields
+  EXPECT_EQ(read("a,b\n1,"), "a:i64=1 b:sym=");
+}
+
+TEST(Csv, QuotesAsRfc4180Says) {
+  EXPECT_EQ(read("a,b\n\"x\"\"y\",\"1\n2\"\n"), "a:sym=x\"y b:sym=1\n2");
+  EXPECT_EQ(read("a,b\n\"x,y\",3\n"), "a:sym=x,y b:i64=3");
+}
+
+TEST(Csv, TypesAreInferredFromAllFields) {
+  auto type = [](const std::string& fields) {
+    std::string shown = read("name\n" + fields);
+    return shown.substr(5, shown.find('=') - 5);
+  };
+  EXPECT_EQ(type("1\n-2\n+3\n"), "i64");
+  EXPECT_EQ(type("1\n2.5\n"), "f64");
+  EXPECT_EQ(type("1e3\n"), "f64");
+  EXPECT_EQ(type("9223372036854775808\n"), "f64");  // one more than an i64 holds
+  EXPECT_EQ(type("0\n1\n"), "i64");
+  EXPECT_EQ(type("true\nfalse\n"), "bool");
+  EXPECT_EQ(type("1998-09-02\n"), "date");
+  EXPECT_EQ(type("1998-09-31\n"), "sym");  // no such day
+  EXPECT_EQ(type("1998-09\n"), "month");
+  EXPECT_EQ(type("20:15\n"), "minute");
+  EXPECT_EQ(type("20:15:59\n"), "second");
+  EXPECT_EQ(type("20:15:59.999\n"), "time");
+  EXPECT_EQ(type("1998-09-02T20:15:59.999\n"), "dt");
+  EXPECT_EQ(type("007\n"), "sym");  // a code, no number
+  EXPECT_EQ(type("0.5\n0\n"), "f64");
+  EXPECT_EQ(type("1\nx\n"), "sym");
+  EXPECT_EQ(type("1998-09-02\n1998-09\n"), "sym");
+  EXPECT_EQ(read("a,b\n1,\n,\n"), "a:i64=1| b:sym=|");  // empty fields fit any type
+}
+
+TEST(Csv, ErrorsNameThePlace) {
+  EXPECT_EQ(read(""), "cannot read `t.csv` as a table: the file is empty");
+  EXPECT_EQ(read("\n\n"), "cannot read `t.csv` as a table: it has empty lines only");
+  EXPECT_EQ(read("a,b\n1,2\n3\n"), "t.csv:3:1: expected 2 columns as in the first row, found 1");
+  EXPECT_EQ(read("a,b\n1,2,3\n"), "t.csv:2:1: expected 2 columns as in the first row, found 3");
+  EXPECT_EQ(read("a,b\n1,\"x\n"), "t.csv:2:3: the quotes of this field do not match");
+  EXPECT_EQ(read("a,b\n1,x\"y\n"), "t.csv:2:3: the quotes of this field do not match");
+  EXPECT_EQ(read_csv("/does/not/exist.csv").error().message,
+            "cannot read `/does/not/exist.csv`: No such file or directory");
+  EXPECT_EQ(read_csv("/").error().message, "cannot read `/`: it is no regular file");
+}
+
+TEST(Csv, FieldsAsATypeThatTheProgramNames) {
+  auto parsed = parse_fields(hir::BasicType::i32, {"7", "", "-1"});
+  ASSERT_TRUE(parsed.ok());
+  int32_t values[3];
+  ASSERT_EQ(parsed->size(), sizeof values);
+  std::memcpy(values, parsed->data(), sizeof values);
+  EXPECT_EQ(values[0], 7);
+  EXPECT_EQ(values[1], 0);  // an empty field
+  EXPECT_EQ(values[2], -1);
+  EXPECT_EQ(parse_fields(hir::BasicType::i8, {"7", "300"}).error().message, "element 1 is `300`: expected an i8");
+}
+
+}  // namespace
+}  // namespace rndn::data

@@ -1,0 +1,99 @@
+// libFuzzer target for what reads data: schema.json, delimited files by a schema, and files without one. Up to the first byte 0x1e
+// the input is a schema (when empty: one with every type), behind it the text of its files. Never a crash or a hang; a schema that
+// is accepted reads back from its text, and a table that is read reads back from what is written of it.
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "libraries/base/files.h"
+#include "runtime/data/csv.h"
+#include "runtime/data/source.h"
+
+namespace {
+
+using namespace rndn;
+
+const std::string& folder() {
+  static const std::string path = [] {
+    std::string made = "/tmp/rndn_fuzz_XXXXXX";
+    if (!mkdtemp(made.data())) std::abort();
+    return made;
+  }();
+  return path;
+}
+
+void require(bool holds, const char* what) {
+  if (holds) return;
+  std::fprintf(stderr, "%s\n", what);
+  std::abort();
+}
+
+const char* every_type = R"({"tables":[{"name":"t","file":"t.csv","header":false,"delimiter":",","columns":[
+  {"name":"a","type":"i32"},{"name":"b","type":"f64"},{"name":"c","type":"sym"},{"name":"d","type":"date"}],"primary":["a"]},
+  {"name":"u","file":"u.tbl","columns":[{"name":"k","type":"i64"},{"name":"p","type":"i32"},{"name":"x","type":"str"},
+  {"name":"y","type":"bool"},{"name":"z","type":"dt"}],"foreign":[{"column":"p","table":"t","key":"a"}]}]})";
+
+std::string csv_field(const std::string& text) {
+  std::string out = "\"";
+  for (char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return out + '"';
+}
+
+// What was read, written with every field quoted, reads back the same.
+void check_round_trip(const data::CsvTable& table) {
+  std::string text;
+  for (size_t c = 0; c < table.columns.size(); ++c) text += (c ? "," : "") + csv_field(table.columns[c].name);
+  text += "\r\n";
+  for (size_t r = 0; r < table.columns[0].fields.size(); ++r) {
+    for (size_t c = 0; c < table.columns.size(); ++c) text += (c ? "," : "") + csv_field(table.columns[c].fields[r]);
+    text += "\r\n";
+  }
+  std::string path = folder() + "/again.csv";
+  require(write_file(path, text).ok(), "cannot write");
+  auto again = data::read_csv(path);
+  require(again.ok(), "the written table does not read");
+  require(again->columns.size() == table.columns.size(), "another number of columns");
+  for (size_t c = 0; c < table.columns.size(); ++c) {
+    require(again->columns[c].name == table.columns[c].name, "another name");
+    require(again->columns[c].type == table.columns[c].type, "another type");
+    require(again->columns[c].fields == table.columns[c].fields, "other fields");
+    if (!hir::is_text(table.columns[c].type))
+      require(data::parse_fields(table.columns[c].type, table.columns[c].fields).ok(),
+              "the inferred type does not fit");
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
+  std::string input(reinterpret_cast<const char*>(bytes), size);
+  size_t cut = std::min(input.find('\x1e'), input.size());
+  std::string schema = input.substr(0, cut), text = cut < input.size() ? input.substr(cut + 1) : "";
+  if (schema.empty()) schema = every_type;
+  auto parsed = data::parse_schema(schema, "schema.json");
+  if (parsed) {
+    std::string once = data::schema_text(*parsed);
+    auto again = data::parse_schema(once, "again.json");
+    require(again.ok() && data::schema_text(*again) == once, "the schema does not read back");
+  }
+  require(write_file(folder() + "/schema.json", schema).ok(), "cannot write");
+  for (const char* name : {"/t.csv", "/u.tbl"}) require(write_file(folder() + name, text).ok(), "cannot write");
+  data::FolderOptions options{.threads = 1, .progress = false, .cache = ""};
+  auto source = data::open_folder(folder(), options);
+  require(!source || parsed, "a schema that does not parse opens");
+  if (source)
+    for (const data::TableSchema& table : (*source)->schema().tables)
+      for (const data::ColumnSchema& column : table.columns) {
+        auto loaded = (*source)->column(table.name, column.name);
+        if (!loaded) continue;
+        require((*loaded)->data->size() == (*loaded)->rows * (*loaded)->width, "a column of another size");
+        for (uint64_t row = 0; row < (*loaded)->rows; ++row) {
+          if (hir::is_text((*loaded)->type)) (void)(*loaded)->text_at(row);
+          if ((*loaded)->is_foreign_key) (void)(*loaded)->foreign_row(row);
+        }
+      }
+  if (auto table = data::read_csv(folder() + "/t.csv")) check_round_trip(*table);
+  return 0;
+}

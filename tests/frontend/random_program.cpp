@@ -1,0 +1,199 @@
+#include "tests/frontend/random_program.h"
+
+#include <fmt/format.h>
+
+#include <random>
+#include <vector>
+
+#include "frontend/builtins.h"
+
+namespace rndn::hir {
+
+namespace {
+
+constexpr const char* types[] = {"bool", "char", "i8",   "i16",   "i32",    "i64",    "f32",  "f64", "complex",
+                                 "sym",  "str",  "date", "month", "minute", "second", "time", "dt"};
+
+struct Generator {
+  std::mt19937 random;
+  std::function<bool(const std::string&)> accept;
+  std::string globals, functions;
+  std::vector<std::string> body;
+  std::vector<std::string> names;      // of variables and globals
+  std::vector<std::string> callables;  // own functions
+  size_t counter = 0;
+
+  size_t pick(size_t n) { return random() % n; }
+  bool chance(size_t percent) { return pick(100) < percent; }
+
+  std::string program() const {
+    std::string out = "module m {\n    import Builtin.*;\n" + globals + functions + "    def main() {\n";
+    for (const std::string& line : body) out += "        " + line + "\n";
+    return out + "    }\n}\n";
+  }
+
+  std::string value(std::string_view type) {
+    auto number = [&](int64_t low, int64_t high) {
+      return low + static_cast<int64_t>(random() % static_cast<uint64_t>(high - low + 1));
+    };
+    if (type == "bool") return fmt::format("{}", pick(2));
+    if (type == "char") return fmt::format("'{}'", "abcXYZ01 %"[pick(10)]);
+    if (type == "i8") return fmt::format("{}", number(-128, 127));
+    if (type == "i16") return fmt::format("{}", number(-300, 300));
+    if (type == "i32" || type == "i64") return fmt::format("{}", chance(70) ? number(0, 4) : number(-100000, 100000));
+    if (type == "f32" || type == "f64") return fmt::format("{}.{}", number(-9, 9), number(0, 999));
+    if (type == "complex") return fmt::format("{}{:+}i", number(-9, 9), number(-9, 9));
+    constexpr const char* words[] = {"a", "b", "ab", "", "%a", "a_", "x y", "day", "month", "year", "hour"};
+    if (type == "sym") return fmt::format("`\"{}\"", words[pick(11)]);
+    if (type == "str") return fmt::format("\"{}\"", words[pick(11)]);
+    std::string day = fmt::format("{:04}-{:02}", number(1960, 2030), number(1, 12));
+    std::string time = fmt::format("{:02}:{:02}", number(0, 23), number(0, 59));
+    if (type == "month") return day;
+    day += fmt::format("-{:02}", number(1, 28));
+    if (type == "date") return day;
+    if (type == "minute") return time;
+    time += fmt::format(":{:02}", number(0, 59));
+    if (type == "second") return time;
+    time += fmt::format(".{:03}", number(0, 999));
+    return type == "time" ? time : day + "T" + time;
+  }
+
+  std::string literal() {
+    const char* type = types[pick(std::size(types))];
+    size_t n = chance(40) ? 1 : 2 + pick(3);
+    if (n == 1) return fmt::format("{}:{}", value(type), type);
+    std::string out = "(";
+    for (size_t i = 0; i < n; ++i) out += (i ? ", " : "") + value(type);
+    return out + "):" + type;
+  }
+
+  std::string operand() { return names.empty() || chance(25) ? literal() : names[pick(names.size())]; }
+
+  std::string builtin() {
+    auto all = builtin_names();
+    return std::string(all[pick(all.size())]);
+  }
+
+  std::string call() {
+    Builtin b;
+    std::string name = !callables.empty() && chance(10) ? callables[pick(callables.size())] : builtin();
+    // Some carry programs more than others.
+    constexpr const char* often[] = {"list",         "each",  "each_right", "each_left",  "each_item",
+                                     "raze",         "group", "keys",       "values",     "table",
+                                     "column_value", "index", "compress",   "join_index", "order"};
+    if (chance(35)) name = often[pick(std::size(often))];
+    bool own = !find_builtin(name, b);
+    size_t least = own ? 1 : row(b).min_arity, most = own ? 2 : row(b).max_arity;
+    size_t n = least + (most == 255 ? pick(4) : most > least ? pick(most - least + 1) : 0);
+    std::string out = "@" + name + "(";
+    for (size_t i = 0; i < n; ++i) {
+      bool function = (name.starts_with("each") && i == 0) || (name == "join_index" && i + 2 < n);
+      constexpr const char* comparisons[] = {"eq", "eq", "neq", "lt", "gt", "leq", "geq"};
+      std::string f = name == "join_index"               ? comparisons[pick(7)]
+                      : !callables.empty() && chance(20) ? callables[pick(callables.size())]
+                                                         : builtin();
+      out += (i ? ", " : "") + (function ? "@" + f : operand());
+    }
+    return out + ")";
+  }
+
+  std::string expression() {
+    if (chance(8)) return operand();
+    if (chance(10))
+      return fmt::format("check_cast({}, {})", chance(50) ? operand() : call(), types[pick(std::size(types))]);
+    return call();
+  }
+
+  // One statement; `fresh` gets the name that it declares.
+  std::string statement(std::string& fresh) {
+    if (names.empty() || chance(75)) {
+      fresh = fmt::format("v{}", counter);
+      return fmt::format("{}:? = {};", fresh, expression());
+    }
+    auto again = [&] { return fmt::format("{} = {};", names[pick(names.size())], expression()); };
+    switch (pick(7)) {
+      case 0: return fmt::format("if ({}) {} else {{ {} }}", operand(), again(), again());
+      case 1: return fmt::format("if ({}) {{ w:? = {}; {} }}", operand(), expression(), again());
+      case 2: return fmt::format("repeat ({}:i32) {{ {} {} }}", pick(4), again(), chance(30) ? "break;" : again());
+      case 3: return fmt::format("while ({}) {{ {} {} }}", operand(), again(), chance(60) ? "break;" : "continue;");
+      case 4:
+        fresh = fmt::format("v{}", counter);
+        return fmt::format("{}:?, _ = @pair({}, {});", fresh, operand(), operand());
+      case 5: return fmt::format("{};", call());
+      default: return again();
+    }
+  }
+
+  // Tries what `change` does to the program; takes it back when it is not accepted.
+  template <class F>
+  bool attempt(F change) {
+    std::string g = globals, f = functions;
+    size_t lines = body.size();
+    change();
+    if (accept(program())) return true;
+    globals = g, functions = f;
+    body.resize(lines);
+    return false;
+  }
+
+  void run(size_t statements) {
+    functions = "    def pair(x:i64, y:f64) : i64, f64 { return x, y; }\n";
+    for (int i = 0; i < 3; ++i) {
+      std::string name = fmt::format("g{}", i), text = literal();
+      std::string type = chance(50) ? "?" : text.substr(text.rfind(':') + 1);
+      if (attempt([&] { globals += fmt::format("    global {}:{} = {};\n", name, type, text); })) names.push_back(name);
+    }
+    for (int i = 0; i < 40 && callables.size() < 3; ++i) {
+      std::string name = fmt::format("f{}", callables.size());
+      const char *a = types[pick(std::size(types))], *b = chance(50) ? a : types[pick(std::size(types))];
+      std::vector<std::string> saved = std::exchange(names, {"a", "b"});
+      bool two = chance(50);
+      if (!two) names.pop_back();
+      std::string value = call();
+      names = std::move(saved);
+      if (attempt([&] {
+            functions += fmt::format("    {} {}(a:{}{}) : ? {{ r:? = {}; return r; }}\n", chance(80) ? "def" : "kernel",
+                                     name, a, two ? fmt::format(", b:{}", b) : "", value);
+          }))
+        callables.push_back(name);
+    }
+    for (size_t tries = 0; body.size() < statements && tries < statements * 40; ++tries) {
+      std::string fresh, line = statement(fresh);
+      if (!attempt([&] { body.push_back(line); })) continue;
+      if (!fresh.empty()) names.push_back(fresh), ++counter;
+    }
+    // The results: as many variables as may be returned, of whatever types.
+    std::vector<std::string> results;
+    for (size_t i = names.size(); i-- > 0 && results.size() < 8;) {
+      std::vector<std::string> more = results;
+      more.push_back(names[i]);
+      if (accept(returning(more))) results = std::move(more);
+    }
+    final = returning(results);
+  }
+
+  std::string returning(const std::vector<std::string>& results) const {
+    std::string out = program();
+    if (results.empty()) return out;
+    std::string list, signature;
+    for (size_t i = 0; i < results.size(); ++i) {
+      list += (i ? ", " : "") + results[i];
+      signature += i ? ", ?" : "?";
+    }
+    out.replace(out.find("main()"), 6, "main() : " + signature);
+    out.replace(out.rfind("    }\n}\n"), 0, "        return " + list + ";\n");
+    return out;
+  }
+
+  std::string final;
+};
+
+}  // namespace
+
+std::string random_program(uint32_t seed, size_t statements, const std::function<bool(const std::string&)>& accept) {
+  Generator g{std::mt19937(seed), accept, {}, {}, {}, {}, {}, 0, {}};
+  g.run(statements);
+  return g.final;
+}
+
+}  // namespace rndn::hir

@@ -1,0 +1,15 @@
+// Random HorseIR programs over the whole grammar and all builtins.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace rndn::hir {
+
+// A program of about `statements` statements: literals of every type, calls of every builtin and of its own functions, the each
+// family, casts, globals, if, while, repeat, several results. Each statement is drawn at random and kept when `accept` takes the
+// program that ends with it; so what is valid is the judgement of `accept` and not of the generator. The same seed and the same
+// judgements give the same program.
+std::string random_program(uint32_t seed, size_t statements, const std::function<bool(const std::string&)>& accept);
+
+}  // namespace rndn::hir

@@ -1,0 +1,34 @@
+// Random programs: what the frontend infers is what the interpreter gives, and a program printed with its types gives the same.
+#include <gtest/gtest.h>
+
+#include "tests/frontend/random_program.h"
+#include "tests/reference/random_run.h"
+
+namespace rndn::reference::testing {
+namespace {
+
+TEST(RandomPrograms, GiveValuesOfTheirTypes) {
+  size_t finished = 0, results = 0;
+  for (uint32_t seed = 1; seed <= 150; ++seed) {
+    std::string complaint, culprit;
+    auto accept = [&](const std::string& text) {
+      Ran ran = run_bounded(text);
+      if (!ran.complaint.empty() && complaint.empty()) complaint = ran.complaint, culprit = text;
+      return ran.finished;  // statements that fail when they run are drawn again
+    };
+    std::string text = hir::random_program(seed, 30, accept);
+    ASSERT_EQ(complaint, "") << "seed " << seed << ":\n" << culprit;
+    Ran ran = run_bounded(text);
+    finished += ran.finished;
+    results += !ran.results.empty();
+    Ran again = run_bounded(ran.typed_text);
+    EXPECT_TRUE(again.typed) << ran.typed_text;
+    EXPECT_EQ(again.results, ran.results) << text;
+    EXPECT_EQ(again.error, ran.error) << text;
+  }
+  EXPECT_GT(finished, 140u);
+  EXPECT_GT(results, 100u);
+}
+
+}  // namespace
+}  // namespace rndn::reference::testing
