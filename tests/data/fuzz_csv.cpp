@@ -17,7 +17,8 @@ using namespace rndn;
 
 const std::string& folder() {
   static const std::string path = [] {
-    std::string made = "/tmp/rndn_fuzz_XXXXXX";
+    const char* temporary = std::getenv("TMPDIR");  // best in memory, such as /dev/shm
+    std::string made = std::string(temporary ? temporary : "/tmp") + "/rndn_fuzz_XXXXXX";
     if (!mkdtemp(made.data())) std::abort();
     return made;
   }();
