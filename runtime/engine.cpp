@@ -297,6 +297,8 @@ class Planner {
                                  hir::is_text(program_.types->basic_of(f.variables[p].type))))
             reason = fmt::format("its parameter `{}` is of type {}", program_.text(f.variables[p].name),
                                  program_.types->text(f.variables[p].type));
+        for (int32_t start : code.starts_as)
+          if (reason.empty() && start >= 0) reason = "it writes into a copy";
         if (!reason.empty()) {
           step.kind = Step::interpret;
           refuse(f, code, reason);

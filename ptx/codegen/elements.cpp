@@ -15,9 +15,7 @@ Rep rep_of(BasicType type) {
     case BasicType::boolean: return Rep::pred;
     case BasicType::i64:
     case BasicType::time:
-    case BasicType::dt:
-    case BasicType::sym:
-    case BasicType::str: return Rep::s64;
+    case BasicType::dt: return Rep::s64;
     case BasicType::f32: return Rep::f32;
     case BasicType::f64: return Rep::f64;
     default: return Rep::s32;

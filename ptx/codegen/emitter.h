@@ -38,7 +38,7 @@ using ptx::U64;
 
 // --- elements.cpp: how values live in registers and in memory -----------------------------------------------------------------
 
-// Register class of a value. Integers of 8 and 16 bits are kept sign-extended in s32; calendar values and text handles as integers.
+// Register class of a value. Integers of 8 and 16 bits are kept sign-extended in s32; calendar values and text codes as integers.
 enum class Rep : uint8_t { pred, s32, s64, f32, f64 };
 Rep rep_of(BasicType type);
 uint32_t width_of(BasicType type);  // bytes in memory, plain encoding
@@ -113,9 +113,10 @@ ptx::Value<T> immediate(const Element& x) {  // for moves, which take any consta
 
 // --- The kernel ---------------------------------------------------------------------------------------------------------------
 
-struct Input {  // a vector parameter with one element per thread
+struct Input {  // a vector (or list) parameter with one element per thread
   hir::VariableId variable{};
   BasicType type{};
+  ptx::ParameterOf<U64> data{};
   Reg<U64> pointer;            // to this thread's first element of the current tile
   bool wanted = true;          // by the loop that is being written
   std::vector<Element> items;  // loaded
@@ -125,7 +126,9 @@ struct Output {  // a result
   uint32_t ordinal = 0;
   hir::VariableId variable{};
   BasicType type{};
-  enum Kind : uint8_t { scalar, vector, compressed, reduced } kind = scalar;
+  // reduced: one element, at the end of the kernel; cells: one element per cell of the list; scattered: written by an index_a
+  enum Kind : uint8_t { scalar, vector, compressed, reduced, cells, scattered } kind = scalar;
+  bool list = false;  // the result is a list: its size slot holds its cells
   ptx::ParameterOf<U64> data{}, size{};
   Reg<U64> pointer;            // vector: to this thread's first element of the current tile
   std::vector<Element> items;  // vector, compressed: in storable form
@@ -154,11 +157,51 @@ struct Reduction {
   int sum = -1, counter = -1;  // indices of accumulators; counter -1 in len and avg: all n elements count
 };
 
+// A reduction of every cell of a list.
+struct CellReduction {
+  hir::VariableId result{};
+  hir::VariableId argument{};
+  Builtin builtin{};
+  BasicType type{};                       // of the reduction, before casts
+  int value = -1;                         // index into accumulators; -1: a len
+  int count = -1;                         // of the selected elements; -1: all count
+  std::vector<Accumulator> accumulators;  // at most two
+  uint32_t slot = 0;                      // of the first accumulator among those of the kernel
+  struct Store {
+    uint32_t output;                     // index into Emitter::outputs
+    std::vector<BasicType> conversions;  // on the way to it
+  };
+  std::vector<Store> stores;
+};
+
 // The positions of selected elements among all selected ones: one per mask whose selection is stored.
 struct Scan {
   outliner::SizeId size{};  // of the selected vector: equal sizes, equal mask
   std::vector<uint32_t> outputs;
   Reg<S32> flags;  // bit i: item i of the thread's tile is selected
+};
+
+// What a variable of the kernel is to a thread.
+enum class Form : uint8_t {
+  scalar,    // computed once by every thread, before the loop
+  element,   // one element per item
+  selected,  // a lazily masked selection of the items
+  cell,      // one element per cell of the list
+  reduced,   // one element, known at the end of the kernel
+  copy,      // result of an index_a: starts as a copy of a parameter
+};
+
+// A statement of the kernel, looked at once.
+struct Step {
+  hir::StatementId id{};
+  hir::VariableId target{};
+  std::vector<hir::Operand> operands;  // of the innermost operand or call; without the function of the each family
+  std::vector<BasicType> casts;        // inner to outer
+  bool call = false;
+  Builtin builtin{};    // of the each family: its function. raze is a copy
+  BasicType result{};   // element type of the call, before casts
+  bool scalar = false;  // of Form::scalar
+  bool reduction = false;
 };
 
 struct Emitter {
@@ -177,23 +220,29 @@ struct Emitter {
   uint32_t tile() const { return block_size * vector * chunks; }
   uint32_t local_offset(uint32_t item) const { return item / vector * block_size * vector + item % vector; }
 
+  std::vector<Step> steps;
+  std::vector<Form> forms;      // by kernel variable
   std::vector<Element> values;  // by kernel variable: scalars, and vectors for the current item
   std::vector<Input> inputs;
   std::map<hir::VariableId, Gathered> gathered;
   std::vector<Output> outputs;
   std::vector<Accumulator> accumulators;
   std::vector<Reduction> reductions;
+  std::vector<CellReduction> cell_reductions;
   std::vector<Scan> scans;
   std::map<std::pair<Rep, int64_t>, RegisterId> constants;  // in registers since the prologue
   ptx::ParameterOf<U64> scratch{}, error{};
   bool has_scratch = false, has_error = false;
-  Reg<U64> n;      // elements
-  Reg<U64> base;   // first element of the tile
-  Reg<Pred> full;  // the tile lies within n
-  Reg<S32> room;   // elements of the tile from this thread's first on; may be negative or beyond the tile
+  Reg<U64> n;                       // elements
+  Reg<U64> cells;                   // of the geometry's list
+  ptx::ParameterOf<U64> offsets{};  // of the geometry's list
+  Reg<U64> base;                    // first element of the tile
+  Reg<Pred> full;                   // the tile lies within n
+  Reg<S32> room;  // elements of the tile from this thread's first on; may be negative or beyond the tile
   Reg<U32> tid, ctaid, nctaid;
-  Reg<U64> first_index;  // element index of this thread's first item; when wanted
-  uint32_t item = 0;     // current item
+  Reg<U64> first_index;    // element index of this thread's first item; when wanted
+  uint32_t item = 0;       // current item
+  bool all_valid = false;  // every item of the tile is within n
   bool in_loop = false;
   ptx::SharedVariable scan_shared{};  // see compress.cpp
   Reg<U32> tile_number;
@@ -203,7 +252,13 @@ struct Emitter {
   hir::StatementId problem_at = none<hir::StatementId>();
 
   const hir::Variable& variable(hir::VariableId v) const { return function.variables[v]; }
-  BasicType basic(hir::TypeId t) const { return program.types->basic_of(t); }
+  Form form(hir::VariableId v) const { return forms[index(v)]; }
+  Form form(const hir::Operand& o) const { return o.kind == hir::Operand::variable ? forms[o.id] : Form::scalar; }
+  BasicType basic(hir::TypeId t) const {  // of a list: of its elements
+    while (!program.types->is_basic(t) && !(*program.types)[t].components.empty())
+      t = (*program.types)[t].components[0];
+    return program.types->basic_of(t);
+  }
   BasicType type_of(hir::VariableId v) const { return basic(variable(v).type); }
 };
 
@@ -213,6 +268,38 @@ Reg<Pred> both(Emitter& e, Reg<Pred> a, Reg<Pred> b);  // conjunction; an invali
 
 // Puts `error` of a statement into the error word when `bad` holds in any thread.
 void report_error(Emitter& e, Reg<Pred> bad, uint32_t statement, RuntimeError error);
+
+// --- plan.cpp -----------------------------------------------------------------------------------------------------------------
+
+// Fills steps and forms. False, with `problem` set, when the kernel has a shape that code generation does not know.
+bool plan_steps(Emitter& e);
+// The operand is read whole, at computed positions, not element by element.
+bool reads_whole(const Step& step, size_t operand);
+bool can_fail(const Emitter& e, const Step& step);
+void refuse(Emitter& e, std::string what, hir::StatementId at);  // the first problem stays
+
+// --- kernel.cpp ---------------------------------------------------------------------------------------------------------------
+
+void run_step(Emitter& e, const Step& step);  // for the current item, or in the prologue
+
+// --- items.cpp ----------------------------------------------------------------------------------------------------------------
+
+// How the items of a tile are evaluated.
+struct ItemPlan {
+  std::vector<const Step*> late;                          // item by item
+  std::map<hir::VariableId, std::vector<Element>> early;  // already evaluated, for every item
+};
+// Evaluates chains of gathers among the marked steps for all items of the tile, whose inputs are loaded.
+ItemPlan start_items(Emitter& e, const std::vector<bool>& wanted_steps);
+void evaluate_item(Emitter& e, const ItemPlan& plan);  // the rest of the steps, for the current item
+
+// --- cells.cpp ----------------------------------------------------------------------------------------------------------------
+
+void plan_cells(Emitter& e);  // fills cell_reductions
+uint32_t cell_scratch_bytes(
+    const Emitter& e);           // per block; 0: the kernel reduces no cells, or only counts their elements
+void store_lengths(Emitter& e);  // len of every cell
+void reduce_cells(Emitter& e);   // all other reductions
 
 // --- map.cpp ------------------------------------------------------------------------------------------------------------------
 
@@ -230,10 +317,14 @@ Element calendar_part(Emitter& e, Builtin builtin, const Element& x, BasicType r
 // --- memory.cpp ---------------------------------------------------------------------------------------------------------------
 
 void load_inputs(Emitter& e);             // all items of the tile into Input::items
+void start_input_items(Emitter& e);       // fresh registers for them; the two below fill them
+void load_full_tile(Emitter& e);          // every item is within n
+void load_partial_tile(Emitter& e);       // items beyond n become zero
 void store_outputs(Emitter& e);           // Output::items of the tile, kind vector
 Element storable(Emitter& e, Element x);  // bool as 0 or 1 in s32; immediates in registers
-// The element at position `at` of a gathered parameter; a position outside is reported and gives zero.
-Element gather(Emitter& e, hir::VariableId vector, const Element& at, uint32_t statement);
+// The element at position `at` of a gathered parameter; a position outside is reported and gives zero. raw: a bool comes as an i8 of 0 or 1,
+// which waits for no load.
+Element gather(Emitter& e, hir::VariableId vector, const Element& at, uint32_t statement, bool raw = false);
 Element load_scalar(Emitter& e, BasicType type, Reg<U64> address);
 void store_element(Emitter& e, const Element& x, Reg<U64> address, int64_t offset, Reg<Pred> guard);
 

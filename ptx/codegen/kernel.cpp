@@ -28,6 +28,7 @@ Reg<Pred> both(Emitter& e, Reg<Pred> x, Reg<Pred> y) {
 
 Reg<Pred> active(Emitter& e, Reg<Pred> mask) {
   if (!e.in_loop) return {};
+  if (e.all_valid) return mask;
   if (!e.valid.valid()) e.valid = e.b.setp(Compare::gt, e.room, static_cast<int32_t>(e.local_offset(e.item)));
   if (!mask.valid()) return e.valid;
   auto [it, fresh] = e.active.try_emplace(mask.id);
@@ -44,54 +45,8 @@ void report_error(Emitter& e, Reg<Pred> bad, uint32_t statement, RuntimeError er
 
 namespace {
 
-ExpressionId innermost(const hir::Function& f, ExpressionId id) {
-  while (f.expressions[id].kind == Expression::cast) id = f.expressions[id].inner;
-  return id;
-}
-
 // Addresses of data and of size slots, by kernel parameter.
 using DataParameters = std::vector<std::pair<ptx::ParameterOf<U64>, ptx::ParameterOf<U64>>>;
-
-// A statement of the kernel, looked at once.
-struct Step {
-  StatementId id{};
-  VariableId target{};
-  const Expression* expression = nullptr;  // innermost
-  std::vector<BasicType> casts;            // inner to outer
-  bool call = false;
-  Builtin builtin{};
-  bool scalar = false, reduction = false;
-};
-
-bool has_scalar_shape(const Emitter& e, VariableId v) {
-  return outliner::is_scalar(e.outlined.shapes, e.kernel.shapes[v]);
-}
-
-// Selected from the items by a mask: its size is neither one nor the geometry.
-bool is_masked(const Emitter& e, VariableId v) {
-  return !has_scalar_shape(e, v) && e.outlined.shapes[e.kernel.shapes[v]].size != e.kernel.geometry;
-}
-
-std::vector<Step> plan_steps(Emitter& e) {
-  std::vector<Step> steps;
-  for (StatementId id : e.function.blocks[e.function.body].statements) {
-    const Statement& s = e.function.statements[id];
-    if (s.kind == Statement::return_ || s.kind == Statement::declare) continue;
-    Step step{.id = id, .target = s.targets[0].variable_id()};
-    for (ExpressionId x = s.value; e.function.expressions[x].kind == Expression::cast;
-         x = e.function.expressions[x].inner)
-      step.casts.insert(step.casts.begin(), e.basic(e.function.expressions[x].cast_type));
-    step.expression = &e.function.expressions[innermost(e.function, s.value)];
-    step.call = step.expression->kind == Expression::call;
-    if (step.call) {
-      step.builtin = step.expression->callee.builtin_id;
-      step.reduction = hir::row(step.builtin).reduction;
-    }
-    step.scalar = !step.reduction && has_scalar_shape(e, step.target);
-    steps.push_back(std::move(step));
-  }
-  return steps;
-}
 
 Element operand_element(Emitter& e, const hir::Operand& operand) {
   if (operand.kind == hir::Operand::literal) return literal_element(e.program.literals[operand.literal_id()]);
@@ -105,14 +60,35 @@ Element item_index(Emitter& e) {
   return element(BasicType::i64, offset ? e.b.add(first, offset) : first);
 }
 
+// m to the positions k of every result that this index_a makes.
+void scatter(Emitter& e, const Step& step, const Element& at, const Element& value) {
+  Builder& b = e.b;
+  const VariableId x = step.operands[0].variable_id();
+  const BasicType type = e.type_of(x);
+  const Element stored = storable(e, convert(e, value, type));
+  Reg<U64> row = Builder::as<U64>(reg<S64>(in_register(e, convert(e, at, BasicType::i64))));
+  // Either may be selected; of two selected ones the masks are equal.
+  Reg<Pred> wanted = active(e, at.mask.valid() ? at.mask : value.mask);
+  Reg<Pred> inside = b.setp(Compare::lt, row, e.gathered.at(x).size);  // unsigned: negative ones are large
+  report_error(e, both(e, b.not_(inside), wanted), index(step.id), RuntimeError::index_out_of_range);
+  Reg<Pred> guard = both(e, inside, wanted);
+  const uint32_t shift = static_cast<uint32_t>(std::countr_zero(width_of(type)));
+  Reg<U64> offset = shift ? b.shl(row, shift) : row;
+  for (const Output& out : e.outputs)
+    if (out.kind == Output::scattered && out.variable == step.target)
+      store_element(e, {type, stored.value, {}}, b.add(b.ld_param(out.data), offset), 0, guard);
+}
+
+}  // namespace
+
 void run_step(Emitter& e, const Step& step) {
   std::vector<Element> arguments;
-  for (const hir::Operand& operand : step.expression->operands) arguments.push_back(operand_element(e, operand));
+  for (size_t k = 0; k < step.operands.size(); ++k)
+    arguments.push_back(reads_whole(step, k) ? Element{} : operand_element(e, step.operands[k]));
   Element x;
   if (!step.call) {
     x = arguments[0];
   } else {
-    const BasicType result = e.basic(step.expression->types[0]);
     switch (step.builtin) {
       case Builtin::compress: {
         const Element mask = in_register(e, arguments[0]);
@@ -127,45 +103,37 @@ void run_step(Emitter& e, const Step& step) {
         break;
       }
       case Builtin::range: x = e.in_loop ? item_index(e) : constant_element(BasicType::i64, 0); break;
-      case Builtin::vector: x = convert(e, arguments[1], result); break;
-      case Builtin::index:
-        x = gather(e, step.expression->operands[0].variable_id(), arguments[1], index(step.id));
-        break;
-      default: x = element_wise(e, step.builtin, arguments, result, index(step.id)); break;
+      case Builtin::vector: x = convert(e, arguments[1], step.result); break;
+      case Builtin::index: x = gather(e, step.operands[0].variable_id(), arguments[1], index(step.id)); break;
+      case Builtin::index_a: return scatter(e, step, arguments[1], arguments[2]);
+      default: x = element_wise(e, step.builtin, arguments, step.result, index(step.id)); break;
     }
   }
   for (BasicType cast : step.casts) x = convert(e, x, cast);
   e.values[index(step.target)] = convert(e, x, e.type_of(step.target));
 }
 
+namespace {
+
 // Constants that the loop needs in registers are made once, before it.
-void prepare_constants(Emitter& e, const std::vector<Step>& steps) {
-  for (const Step& step : steps) {
+void prepare_constants(Emitter& e) {
+  for (const Step& step : e.steps) {
     if (step.scalar || step.reduction || !step.call) continue;
     std::vector<BasicType> types;
-    for (const hir::Operand& o : step.expression->operands)
+    for (const hir::Operand& o : step.operands)
       types.push_back(o.kind == hir::Operand::literal ? e.basic(e.program.literals[o.literal_id()].type)
                                                       : e.type_of(o.variable_id()));
     const bool logical = step.builtin == Builtin::compress || step.builtin == Builtin::where ||
                          step.builtin == Builtin::vector || step.builtin == Builtin::range;
-    for (size_t k = 0; k < step.expression->operands.size(); ++k) {
-      const hir::Operand& o = step.expression->operands[k];
-      if (o.kind != hir::Operand::literal) continue;
-      const BasicType to =
-          logical ? types[k] : operand_type(step.builtin, types, k, e.basic(step.expression->types[0]));
+    for (size_t k = 0; k < step.operands.size(); ++k) {
+      const hir::Operand& o = step.operands[k];
+      if (o.kind != hir::Operand::literal || step.builtin == Builtin::index_a) continue;
+      const BasicType to = logical ? types[k] : operand_type(step.builtin, types, k, step.result);
       const Element x = convert(e, literal_element(e.program.literals[o.literal_id()]), to);
       if (k == 0 || !fits_immediate(rep_of(to), x.value.value)) in_register(e, x);
     }
   }
 }
-
-bool can_fail(const Emitter& e, const Step& s) {
-  return s.call && (s.builtin == Builtin::index || ((s.builtin == Builtin::div || s.builtin == Builtin::mod) &&
-                                                    hir::is_integer(e.basic(s.expression->types[0]))));
-}
-
-// The vector that an `index` takes elements from: whole, not element by element.
-bool gathers_from(const Step& s, size_t operand) { return s.call && s.builtin == Builtin::index && operand == 0; }
 
 // Elements per access and accesses per tile: up to 16 bytes per access, about 64 bytes in flight per thread. A scan wants a thread's
 // items side by side: one chunk.
@@ -201,6 +169,8 @@ void declare_parameters(Emitter& e, std::vector<std::pair<ptx::ParameterOf<U64>,
     entry.first = declare(ParameterRole::input_data, k, e.type_of(v), "in");
     if (v == e.kernel.geometry_variable || e.gathered.count(v))
       entry.second = declare(ParameterRole::input_size, k, e.type_of(v), "in_size");
+    if (v == e.kernel.geometry_variable && e.kernel.list)
+      e.offsets = declare(ParameterRole::input_offsets, k, BasicType::i64, "in_offsets");
   }
   for (Output& out : e.outputs) {
     out.data = declare(ParameterRole::output_data, out.ordinal, out.type, "out");
@@ -220,41 +190,50 @@ struct Pass {
   bool scans = false;        // tiles in order of a counter
 };
 
-// Marks the variables that the pass needs.
-std::vector<bool> needed_variables(const Emitter& e, const std::vector<Step>& steps, const Pass& pass) {
-  std::vector<bool> needed(e.function.variables.size());
+// The steps that the pass evaluates; marks the variables that they read, and the pass's results, in `needed`.
+std::vector<bool> steps_of(const Emitter& e, const Pass& pass, std::vector<bool>& needed) {
+  needed.assign(e.function.variables.size(), false);
   if (pass.accumulates)
     for (const Accumulator& a : e.accumulators) needed[index(a.argument)] = true;
   for (const Output& out : e.outputs)
-    if ((pass.stores && out.kind == Output::vector) || (pass.scans && out.kind == Output::compressed))
+    if ((pass.stores && (out.kind == Output::vector || out.kind == Output::scattered)) ||
+        (pass.scans && out.kind == Output::compressed))
       needed[index(out.variable)] = true;
-  for (size_t s = steps.size(); s-- > 0;) {
-    if (steps[s].scalar || steps[s].reduction) continue;
-    // Statements that can fail run in the pass that stores or, without one, in the only pass.
-    const bool fails = can_fail(e, steps[s]) && (pass.stores || pass.scans || e.scans.empty());
-    if (!needed[index(steps[s].target)] && !fails) continue;
-    const std::vector<hir::Operand>& operands = steps[s].expression->operands;
-    for (size_t k = 0; k < operands.size(); ++k)
-      if (operands[k].kind == hir::Operand::variable && !gathers_from(steps[s], k)) needed[operands[k].id] = true;
+  // What only reductions of cells read is evaluated with them.
+  std::vector<bool> elsewhere(e.function.variables.size()), wanted(e.steps.size());
+  for (size_t s = e.steps.size(); s-- > 0;) {
+    const Step& step = e.steps[s];
+    if (!(step.reduction && e.form(step.target) == Form::cell) && !elsewhere[index(step.target)]) continue;
+    for (const hir::Operand& o : step.operands)
+      if (o.kind == hir::Operand::variable) elsewhere[o.id] = true;
   }
-  return needed;
+  for (size_t s = e.steps.size(); s-- > 0;) {
+    const Step& step = e.steps[s];
+    if (step.scalar || step.reduction || e.form(step.target) == Form::cell) continue;
+    // Statements that can fail run in the pass that stores or, without one, in the only pass.
+    const bool fails =
+        can_fail(e, step) && !elsewhere[index(step.target)] && (pass.stores || pass.scans || e.scans.empty());
+    if (!needed[index(step.target)] && !fails) continue;
+    wanted[s] = true;
+    for (size_t k = 0; k < step.operands.size(); ++k)
+      if (step.operands[k].kind == hir::Operand::variable && !reads_whole(step, k)) needed[step.operands[k].id] = true;
+  }
+  return wanted;
 }
 
-void write_loop(Emitter& e, const std::vector<Step>& steps, const DataParameters& data, const Pass& pass) {
+void write_loop(Emitter& e, const Pass& pass) {
   Builder& b = e.b;
-  const std::vector<bool> needed = needed_variables(e, steps, pass);
+  std::vector<bool> needed;
+  const std::vector<bool> wanted = steps_of(e, pass, needed);
   bool positions = false;
-  for (const Step& s : steps)
-    positions |= s.call && (s.builtin == Builtin::where || s.builtin == Builtin::range) && needed[index(s.target)];
+  for (size_t s = 0; s < e.steps.size(); ++s)
+    positions |=
+        wanted[s] && e.steps[s].call && (e.steps[s].builtin == Builtin::where || e.steps[s].builtin == Builtin::range);
   for (Input& in : e.inputs) in.wanted = needed[index(in.variable)];
   const auto wanted_output = [&](const Output& out) { return pass.stores && out.kind == Output::vector; };
   const auto scaled = [&](Reg<U64> elements, BasicType type) {
     const uint32_t shift = static_cast<uint32_t>(std::countr_zero(width_of(type)));
     return shift ? b.shl(elements, shift) : elements;
-  };
-  const auto parameter_of = [&](const Input& in) {
-    const auto at = std::find(e.function.parameters.begin(), e.function.parameters.end(), in.variable);
-    return data[static_cast<size_t>(at - e.function.parameters.begin())].first;
   };
 
   Reg<U32> thread_offset = b.mul_lo(e.tid, e.vector);
@@ -265,7 +244,7 @@ void write_loop(Emitter& e, const std::vector<Step>& steps, const DataParameters
   const auto set_pointers = [&] {
     Reg<U64> first = b.add(e.base, thread_start);
     for (Input& in : e.inputs)
-      if (in.wanted) in.pointer = b.add(b.ld_param(parameter_of(in)), scaled(first, in.type));
+      if (in.wanted) in.pointer = b.add(b.ld_param(in.data), scaled(first, in.type));
     for (Output& out : e.outputs)
       if (wanted_output(out)) out.pointer = b.add(b.ld_param(out.data), scaled(first, out.type));
   };
@@ -298,19 +277,9 @@ void write_loop(Emitter& e, const std::vector<Step>& steps, const DataParameters
   if (positions) e.first_index = b.add(e.base, thread_start);
   load_inputs(e);
   for (Output& out : e.outputs) out.items.clear();
+  ItemPlan plan = start_items(e, wanted);
   for (e.item = 0; e.item < e.vector * e.chunks; ++e.item) {
-    e.valid = {};
-    e.active.clear();
-    for (const Input& in : e.inputs) {
-      if (!in.wanted) continue;
-      Element x = in.items[e.item];
-      if (in.type == BasicType::boolean) x.value = Builder::use(b.setp(Compare::ne, reg<S32>(x), 0));
-      e.values[index(in.variable)] = x;
-    }
-    for (const Step& s : steps) {
-      const bool fails = can_fail(e, s) && (pass.stores || pass.scans || e.scans.empty());
-      if (!s.scalar && !s.reduction && (needed[index(s.target)] || fails)) run_step(e, s);
-    }
+    evaluate_item(e, plan);
     if (pass.accumulates) accumulate(e);
     if (pass.scans) note_selection(e);
     for (Output& out : e.outputs)
@@ -341,33 +310,38 @@ Result<KernelCode> generate_kernel(const outliner::Outlined& outlined, uint32_t 
   const hir::Function& function = outlined.program.functions[kernel.function];
   KernelCode code;
   code.name = std::string(outlined.program.text(function.name));
-  if (kernel.list) return input_error("lists have no GPU code yet");
   Emitter e{outlined, kernel, outlined.program, function, module, Builder(module, code.name), code, kernel_index};
   Builder& b = e.b;
   e.values.resize(function.variables.size());
+  const auto refused = [&] {
+    refused_at = e.problem_at;
+    return input_error("`{}` has no GPU code yet", e.problem);
+  };
 
   // Plan.
-  const std::vector<Step> steps = plan_steps(e);
+  if (!plan_steps(e)) return refused();
   std::vector<bool> read(function.variables.size());
   bool fails = false, loops = false;
-  for (const Step& s : steps) {
+  for (const Step& s : e.steps) {
     fails |= can_fail(e, s);
-    loops |= !s.scalar && !s.reduction;
+    const bool of_cells = e.form(s.target) == Form::cell;
+    loops |= !s.scalar && !s.reduction && !of_cells && !kernel.list;
     const bool counts = s.reduction && s.builtin == Builtin::len;
-    for (size_t k = 0; k < s.expression->operands.size(); ++k) {
-      const hir::Operand& o = s.expression->operands[k];
-      if (o.kind != hir::Operand::variable || counts) continue;
-      if (gathers_from(s, k)) {
+    for (size_t k = 0; k < s.operands.size(); ++k) {
+      const hir::Operand& o = s.operands[k];
+      if (o.kind != hir::Operand::variable) continue;
+      if (reads_whole(s, k)) {
         e.gathered[o.variable_id()];
         code.floor_bytes_per_element += width_of(e.type_of(o.variable_id()));
-      } else {
+      } else if (!counts) {
         read[o.id] = true;
       }
     }
-    if (!s.reduction) continue;
-    const VariableId argument = s.expression->operands[0].variable_id();
-    if (counts && !is_masked(e, argument)) continue;  // n itself
-    plan_reduction(e, s.target, argument, s.builtin, is_masked(e, argument));
+    if (!s.reduction || of_cells || s.operands[0].kind != hir::Operand::variable) continue;
+    const VariableId argument = s.operands[0].variable_id();
+    const bool selected = e.form(argument) == Form::selected;
+    if (counts && !selected) continue;  // n itself, or the number of cells
+    plan_reduction(e, s.target, argument, s.builtin, selected);
   }
   loops |= !e.accumulators.empty();
   for (StatementId id : function.blocks[function.body].statements) {
@@ -376,15 +350,42 @@ Result<KernelCode> generate_kernel(const outliner::Outlined& outlined, uint32_t 
     for (uint32_t k = 0; k < s.results.size(); ++k) {
       const VariableId v = s.results[k].variable_id();
       Output out{.ordinal = k, .variable = v, .type = e.type_of(v)};
+      out.list = !e.program.types->is_basic(e.variable(v).type);
       const bool reduced =
           std::any_of(e.reductions.begin(), e.reductions.end(), [&](const Reduction& r) { return r.result == v; });
-      out.kind = reduced                  ? Output::reduced
-                 : has_scalar_shape(e, v) ? Output::scalar
-                 : is_masked(e, v)        ? Output::compressed
-                                          : Output::vector;
+      switch (e.form(v)) {
+        case Form::scalar: out.kind = Output::scalar; break;
+        case Form::reduced: out.kind = reduced ? Output::reduced : Output::scalar; break;
+        case Form::element: out.kind = Output::vector; break;
+        case Form::selected: out.kind = Output::compressed; break;
+        case Form::cell: out.kind = Output::cells; break;
+        case Form::copy: out.kind = Output::scattered; break;
+      }
       loops |= out.kind == Output::vector;
+      code.starts_as.push_back(-1);
+      code.cells_of.push_back(-1);
+      if (out.kind == Output::scattered) {
+        const VariableId x =
+            std::find_if(e.steps.begin(), e.steps.end(), [&](const Step& step) { return step.target == v; })
+                ->operands[0]
+                .variable_id();
+        const auto at = std::find(function.parameters.begin(), function.parameters.end(), x);
+        if (at == function.parameters.end() || e.type_of(x) != out.type) {
+          refuse(e, "index_a of what is no parameter", none<StatementId>());
+          return refused();
+        }
+        code.starts_as.back() = static_cast<int32_t>(at - function.parameters.begin());
+      } else if (out.list && out.kind == Output::vector && kernel.list) {
+        const auto at = std::find(function.parameters.begin(), function.parameters.end(), kernel.geometry_variable);
+        code.cells_of.back() = static_cast<int32_t>(at - function.parameters.begin());
+      } else if (out.list && out.kind == Output::compressed) {
+        refuse(e, "a list of selections", none<StatementId>());
+        return refused();
+      }
       if (out.kind == Output::compressed) {
-        const outliner::SizeId size = outlined.shapes[kernel.shapes[v]].size;
+        // In a list kernel the shape of a razed selection is no longer that of its mask.
+        const outliner::SizeId size =
+            kernel.list ? static_cast<outliner::SizeId>(index(v)) : outlined.shapes[kernel.shapes[v]].size;
         auto scan = std::find_if(e.scans.begin(), e.scans.end(), [&](const Scan& x) { return x.size == size; });
         if (scan == e.scans.end()) scan = e.scans.insert(scan, Scan{.size = size});
         scan->outputs.push_back(static_cast<uint32_t>(e.outputs.size()));
@@ -394,22 +395,31 @@ Result<KernelCode> generate_kernel(const outliner::Outlined& outlined, uint32_t 
     }
   }
   for (VariableId v : function.parameters) {
-    if (!has_scalar_shape(e, v) && read[index(v)]) {
+    if (e.form(v) == Form::element && read[index(v)]) {
       e.inputs.push_back({.variable = v, .type = e.type_of(v)});
       code.floor_bytes_per_element += width_of(e.type_of(v));
     }
   }
-  for (const Output& out : e.outputs)
-    if (out.kind == Output::vector) code.floor_bytes_per_element += width_of(out.type);
+  for (const Output& out : e.outputs) {
+    if (out.kind == Output::vector || out.kind == Output::scattered) code.floor_bytes_per_element += width_of(out.type);
+    if (kernel.list && (out.kind == Output::vector || out.kind == Output::compressed)) loops = true;
+  }
+  plan_cells(e);
+  const bool cells = cell_scratch_bytes(e) > 0;
+  if (cells && !e.scans.empty()) {
+    refuse(e, "a stored selection beside reductions of cells", none<StatementId>());
+    return refused();
+  }
   choose_tile(e);
+  if (cells) code.items_per_thread = 8;  // cells.cpp
   DataParameters data;
-  const bool keeps_state = !e.reductions.empty() || !e.scans.empty();
-  declare_parameters(e, data, keeps_state, fails);
+  const bool keeps_state = !e.reductions.empty() || !e.scans.empty() || cells;
   if (keeps_state) {
     code.scratch_fixed_bytes = scratch_fixed_bytes;
     code.scratch_bytes_per_tile = 8 * static_cast<uint32_t>(e.scans.size());
-    code.scratch_bytes_per_block = 8 * static_cast<uint32_t>(e.accumulators.size());
+    code.scratch_bytes_per_block = 8 * static_cast<uint32_t>(e.accumulators.size()) + cell_scratch_bytes(e);
   }
+  declare_parameters(e, data, keeps_state, fails);
   b.set_block_size(e.block_size);
 
   // Prologue.
@@ -417,6 +427,8 @@ Result<KernelCode> generate_kernel(const outliner::Outlined& outlined, uint32_t 
   e.ctaid = b.special(ptx::SpecialRegister::ctaid_x);
   e.nctaid = b.special(ptx::SpecialRegister::nctaid_x);
   const outliner::Size& size = outlined.shapes[kernel.geometry];
+  if (kernel.list && is_none(kernel.geometry_variable))
+    return input_error("the geometry of `{}` is that of no list parameter", code.name);
   if (is_none(kernel.geometry_variable)) {
     if (size.kind != outliner::Size::constant)
       return input_error("the geometry of `{}` is neither constant nor that of a parameter", code.name);
@@ -424,23 +436,31 @@ Result<KernelCode> generate_kernel(const outliner::Outlined& outlined, uint32_t 
   }
   for (uint32_t k = 0; k < function.parameters.size(); ++k) {
     const VariableId v = function.parameters[k];
-    if (v == kernel.geometry_variable) e.n = b.ld<U64>(Space::global, Address(b.ld_param(data[k].second)));
+    if (v == kernel.geometry_variable) {
+      e.n = b.ld<U64>(Space::global, Address(b.ld_param(data[k].second)));
+      if (kernel.list) {
+        e.cells = e.n;
+        e.n = b.ld<U64>(Space::global, Address(b.add(b.ld_param(e.offsets), b.shl(e.cells, 3))));
+      }
+    }
     if (const auto g = e.gathered.find(v); g != e.gathered.end())
       g->second = {b.ld_param(data[k].first), b.ld<U64>(Space::global, Address(b.ld_param(data[k].second)))};
-    if (has_scalar_shape(e, v) && read[index(v)])
+    if (e.form(v) == Form::scalar && read[index(v)])
       e.values[index(v)] = load_scalar(e, e.type_of(v), b.ld_param(data[k].first));
+    for (Input& in : e.inputs)
+      if (in.variable == v) in.data = data[k].first;
   }
-  prepare_constants(e, steps);
-  for (const Step& s : steps) {
+  prepare_constants(e);
+  for (const Step& s : e.steps) {
     if (s.scalar) run_step(e, s);
-    if (s.reduction && has_scalar_shape(e, s.target) &&
+    if (s.reduction && e.form(s.target) == Form::reduced &&
         std::none_of(e.reductions.begin(), e.reductions.end(),
                      [&](const Reduction& r) { return r.result == s.target; }))
-      e.values[index(s.target)] = element(BasicType::i64, Builder::as<S64>(e.n));
+      e.values[index(s.target)] = element(BasicType::i64, Builder::as<S64>(kernel.list ? e.cells : e.n));
   }
   // One thread of the grid stores scalars and the sizes of vectors.
   bool single = false;
-  for (const Output& out : e.outputs) single |= out.kind != Output::reduced;
+  for (const Output& out : e.outputs) single |= out.kind != Output::reduced && out.kind != Output::scattered;
   if (single) {
     std::vector<Element> ready(e.outputs.size());
     for (size_t k = 0; k < e.outputs.size(); ++k)
@@ -453,8 +473,9 @@ Result<KernelCode> generate_kernel(const outliner::Outlined& outlined, uint32_t 
       if (out.kind == Output::scalar) {
         store_element(e, {out.type, ready[k].value, {}}, b.ld_param(out.data), 0, {});
         b.st<U64>(Space::global, Address(b.ld_param(out.size)), 1);
-      } else if (out.kind == Output::vector) {
-        b.st<U64>(Space::global, Address(b.ld_param(out.size)), e.n);
+      } else if (out.kind == Output::vector || out.kind == Output::cells) {
+        const bool of_cells = out.kind == Output::cells || (out.list && kernel.list);
+        b.st<U64>(Space::global, Address(b.ld_param(out.size)), of_cells ? e.cells : e.n);
       } else if (out.kind ==
                  Output::compressed) {  // the block with the last tile stores it; without elements there is none
         Reg<U64> slot = b.ld_param(out.size);
@@ -468,18 +489,20 @@ Result<KernelCode> generate_kernel(const outliner::Outlined& outlined, uint32_t 
   const bool scans = !e.scans.empty();
   if (scans) declare_scan_memory(e);
   if (scans && depends_on_order(e)) {
-    write_loop(e, steps, data, {.accumulates = true});
-    write_loop(e, steps, data, {.stores = true, .scans = true});
+    write_loop(e, {.accumulates = true});
+    write_loop(e, {.stores = true, .scans = true});
   } else if (loops) {
-    write_loop(e, steps, data, {.accumulates = true, .stores = true, .scans = scans});
+    write_loop(e, {.accumulates = true, .stores = true, .scans = scans});
   }
-  finish_kernel(e);
+  store_lengths(e);
+  if (cells) {
+    reduce_cells(e);
+  } else {
+    finish_kernel(e);
+  }
   b.ret();
   b.finish();
-  if (!e.problem.empty()) {
-    refused_at = e.problem_at;
-    return input_error("`{}` has no GPU code yet", e.problem);
-  }
+  if (!e.problem.empty()) return refused();
   return code;
 }
 

@@ -162,7 +162,7 @@ Element load_scalar(Emitter& e, BasicType type, Reg<U64> address) {
   return x;
 }
 
-Element gather(Emitter& e, hir::VariableId vector, const Element& at, uint32_t statement) {
+Element gather(Emitter& e, hir::VariableId vector, const Element& at, uint32_t statement, bool raw) {
   Builder& b = e.b;
   const BasicType type = e.type_of(vector);
   const Gathered& from = e.gathered.at(vector);
@@ -181,7 +181,8 @@ Element gather(Emitter& e, hir::VariableId vector, const Element& at, uint32_t s
   });
   b.when(both(e, inside, wanted));
   load_element(b, type, x.value, Address(address));
-  if (type == BasicType::boolean) x.value = Builder::use(b.setp(Compare::ne, reg<S32>(x), 0));
+  if (type == BasicType::boolean && raw) x.type = BasicType::i8;
+  if (x.type == BasicType::boolean) x.value = Builder::use(b.setp(Compare::ne, reg<S32>(x), 0));
   return x;
 }
 
@@ -189,17 +190,16 @@ void store_element(Emitter& e, const Element& x, Reg<U64> address, int64_t offse
   store_word(e.b, memory_type(x.type), x.value, Address(address, offset), guard);
 }
 
-void load_inputs(Emitter& e) {
-  if (std::none_of(e.inputs.begin(), e.inputs.end(), [](const Input& in) { return in.wanted; })) return;
-  Builder& b = e.b;
-  const uint32_t items = e.vector * e.chunks;
+void start_input_items(Emitter& e) {
   for (Input& in : e.inputs) {
     in.items.clear();
     if (!in.wanted) continue;
-    for (uint32_t i = 0; i < items; ++i) in.items.push_back({in.type, storage_register(b, in.type), {}});
+    for (uint32_t i = 0; i < e.vector * e.chunks; ++i)
+      in.items.push_back({in.type, storage_register(e.b, in.type), {}});
   }
-  const ptx::LabelId partial = b.label(), loaded = b.label();
-  b.unless(e.full).bra(partial);
+}
+
+void load_full_tile(Emitter& e) {
   std::vector<Packed> packed;
   for (uint32_t c = 0; c < e.chunks; ++c)
     for (Input& in : e.inputs) {
@@ -209,8 +209,11 @@ void load_inputs(Emitter& e) {
       load_chunk(e, in.type, into, Address(in.pointer, byte_offset(e, c * e.vector, in.type)), packed);
     }
   for (const Packed& p : packed) unpack(e, p);
-  b.bra(loaded);
-  b.bind(partial);
+}
+
+void load_partial_tile(Emitter& e) {
+  Builder& b = e.b;
+  const uint32_t items = e.vector * e.chunks;
   for (Input& in : e.inputs)
     for (uint32_t i = 0; i < items && in.wanted; ++i)
       with_number(rep_of(in.type) == Rep::pred ? Rep::s32 : rep_of(in.type), [&]<class T>() {
@@ -227,6 +230,18 @@ void load_inputs(Emitter& e) {
       load_element(b, in.type, in.items[i].value, Address(in.pointer, byte_offset(e, i, in.type)));
     }
   }
+}
+
+void load_inputs(Emitter& e) {
+  if (std::none_of(e.inputs.begin(), e.inputs.end(), [](const Input& in) { return in.wanted; })) return;
+  Builder& b = e.b;
+  start_input_items(e);
+  const ptx::LabelId partial = b.label(), loaded = b.label();
+  b.unless(e.full).bra(partial);
+  load_full_tile(e);
+  b.bra(loaded);
+  b.bind(partial);
+  load_partial_tile(e);
   b.bind(loaded);
 }
 

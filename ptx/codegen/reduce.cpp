@@ -12,16 +12,14 @@
 #include <bit>
 #include <limits>
 
-#include "ptx/codegen/emitter.h"
+#include "ptx/codegen/accumulate.h"
 
 namespace rndn::codegen {
-namespace {
 
 using ptx::Access;
 using ptx::Compare;
 using ptx::Semantics;
 using ptx::SharedVariable;
-using ptx::ShuffleMode;
 
 int64_t identity_bits(Accumulator::Kind kind, BasicType type) {
   const bool low = kind == Accumulator::max;
@@ -50,27 +48,7 @@ int64_t identity_bits(Accumulator::Kind kind, BasicType type) {
   return low ? INT32_MIN : INT32_MAX;
 }
 
-// into = x combined with y.
-template <class T>
-Reg<T> combine(Builder& b, Accumulator::Kind kind, Reg<T> x, Reg<T> y, Reg<T> into = {}) {
-  switch (kind) {
-    case Accumulator::add:
-      if constexpr (ptx::FloatTag<T>)
-        return b.add_rn(x, y, into);
-      else
-        return b.add(x, y, into);
-    case Accumulator::min:
-    case Accumulator::all: return b.min(x, y, into);
-    case Accumulator::max:
-    case Accumulator::any: return b.max(x, y, into);
-  }
-  return x;
-}
-
-// The type in which threads accumulate: bools as 0 and 1.
-BasicType held_type(BasicType type) { return type == BasicType::boolean ? BasicType::i32 : type; }
-// The type of partial results of warps and blocks.
-BasicType partial_type(const Accumulator& a) { return a.count ? BasicType::i64 : held_type(a.type); }
+namespace {
 
 int add_accumulator(Emitter& e, Accumulator a) {
   for (size_t i = 0; i < e.accumulators.size(); ++i) {
@@ -82,88 +60,53 @@ int add_accumulator(Emitter& e, Accumulator a) {
   return static_cast<int>(e.accumulators.size() - 1);
 }
 
-// All lanes of every group of `width` neighbours get the group's combination.
-template <class T>
-Reg<T> butterfly(Builder& b, Accumulator::Kind kind, Reg<T> x, uint32_t width) {
-  for (uint32_t distance = width / 2; distance > 0; distance /= 2) {
-    Reg<T> other;
-    if constexpr (T::size == 8)
-      other = b.shfl_sync_64(ShuffleMode::bfly, x, distance, 31);
-    else
-      other = b.shfl_sync(ShuffleMode::bfly, x, distance, 31);
-    x = combine(b, kind, x, other);
-  }
-  return x;
-}
+}  // namespace
 
-// Combines one value per thread into the block's result, which every thread gets. Two halves with a barrier between them.
-template <class T>
-void to_shared(Emitter& e, const Accumulator& a, Reg<T> x, uint32_t slot, Reg<U32> warp_address, Reg<Pred> lane0) {
-  x = butterfly(e.b, a.kind, x, 32);
-  e.b.when(lane0).st<T>(Space::shared, Address(warp_address, int64_t{slot} * 8 * (e.block_size / 32)), x);
-}
-template <class T>
-Reg<T> from_shared(Emitter& e, const Accumulator& a, uint32_t slot, Reg<U32> lane_address) {
-  const uint32_t warps = e.block_size / 32;
-  return butterfly(e.b, a.kind, e.b.ld<T>(Space::shared, Address(lane_address, int64_t{slot} * 8 * warps)), warps);
-}
-
-// Result of a reduction from its finished accumulators.
-Element finish(Emitter& e, const Reduction& r) {
+Element finish_reduction(Emitter& e, Builtin builtin, BasicType result, const Element& value, const Element& count) {
   Builder& b = e.b;
-  const auto count = [&]() -> Element {
-    if (r.counter >= 0) return e.accumulators[r.counter].total;
-    return element(BasicType::i64, Builder::as<S64>(e.n));
-  };
-  switch (r.builtin) {
-    case Builtin::len: return count();
+  switch (builtin) {
+    case Builtin::len: return convert(e, count, result);
     case Builtin::avg: {
-      Reg<F64> sum = reg<F64>(in_register(e, convert(e, e.accumulators[r.sum].total, BasicType::f64)));
-      Reg<F64> divisor = reg<F64>(convert(e, count(), BasicType::f64));
-      return convert(e, element(BasicType::f64, b.div_rn(sum, divisor)), r.type);
+      Reg<F64> sum = reg<F64>(in_register(e, convert(e, value, BasicType::f64)));
+      Reg<F64> divisor = reg<F64>(convert(e, count, BasicType::f64));
+      return convert(e, element(BasicType::f64, b.div_rn(sum, divisor)), result);
     }
     default: break;
   }
-  Element x = e.accumulators[r.sum].total;
-  if (r.type == BasicType::boolean) return element(BasicType::boolean, b.setp(Compare::ne, reg<S32>(x), 0));
-  return convert(e, x, r.type);
+  if (result == BasicType::boolean) return element(BasicType::boolean, b.setp(Compare::ne, reg<S32>(value), 0));
+  return convert(e, value, result);
 }
 
-}  // namespace
+AccumulatorPlan accumulators_of(Builtin builtin, BasicType type, bool selected) {
+  AccumulatorPlan plan;
+  plan.value = builtin != Builtin::len;
+  plan.count = selected && (builtin == Builtin::len || builtin == Builtin::avg);
+  plan.type = type;
+  switch (builtin) {
+    case Builtin::sum:
+    case Builtin::avg:
+      // A sum wraps, an average must not: 64-bit integers are averaged as f64. Narrower ones cannot overflow 64 bits.
+      plan.kind = Accumulator::add;
+      if (!hir::is_float(type))
+        plan.type = builtin == Builtin::avg && type == BasicType::i64 ? BasicType::f64 : BasicType::i64;
+      break;
+    case Builtin::min: plan.kind = Accumulator::min; break;
+    case Builtin::max: plan.kind = Accumulator::max; break;
+    case Builtin::any: plan.kind = Accumulator::any; break;
+    case Builtin::all: plan.kind = Accumulator::all; break;
+    default: break;
+  }
+  return plan;
+}
 
 void plan_reduction(Emitter& e, hir::VariableId result, hir::VariableId argument, Builtin builtin,
                     bool argument_masked) {
   Reduction r{.result = result, .argument = argument, .builtin = builtin, .type = e.type_of(result)};
-  const BasicType type = e.type_of(argument);
-  // A sum wraps, an average must not: 64-bit integers are averaged as f64. Narrower ones cannot overflow 64 bits.
-  const auto sum_type = [&] {
-    if (hir::is_float(type)) return type;
-    return builtin == Builtin::avg && type == BasicType::i64 ? BasicType::f64 : BasicType::i64;
-  };
-  if (builtin == Builtin::len || builtin == Builtin::avg) {
-    if (argument_masked)
-      r.counter =
-          add_accumulator(e, {.kind = Accumulator::add, .type = BasicType::i32, .count = true, .argument = argument});
-  }
-  switch (builtin) {
-    case Builtin::sum:
-    case Builtin::avg:
-      r.sum = add_accumulator(e, {.kind = Accumulator::add, .type = sum_type(), .argument = argument});
-      break;
-    case Builtin::min:
-      r.sum = add_accumulator(e, {.kind = Accumulator::min, .type = type, .argument = argument});
-      break;
-    case Builtin::max:
-      r.sum = add_accumulator(e, {.kind = Accumulator::max, .type = type, .argument = argument});
-      break;
-    case Builtin::any:
-      r.sum = add_accumulator(e, {.kind = Accumulator::any, .type = type, .argument = argument});
-      break;
-    case Builtin::all:
-      r.sum = add_accumulator(e, {.kind = Accumulator::all, .type = type, .argument = argument});
-      break;
-    default: break;
-  }
+  const AccumulatorPlan plan = accumulators_of(builtin, e.type_of(argument), argument_masked);
+  if (plan.count)
+    r.counter =
+        add_accumulator(e, {.kind = Accumulator::add, .type = BasicType::i32, .count = true, .argument = argument});
+  if (plan.value) r.sum = add_accumulator(e, {.kind = plan.kind, .type = plan.type, .argument = argument});
   e.reductions.push_back(r);
 }
 
@@ -321,7 +264,10 @@ void finish_kernel(Emitter& e) {
   }
   b.unless(thread0).bra(done);
   for (const Reduction& r : e.reductions) {
-    const Element x = storable(e, finish(e, r));
+    const Element count =
+        r.counter >= 0 ? e.accumulators[r.counter].total : element(BasicType::i64, Builder::as<S64>(e.n));
+    const Element value = r.sum >= 0 ? e.accumulators[r.sum].total : count;
+    const Element x = storable(e, finish_reduction(e, r.builtin, r.type, value, count));
     for (const Output& out : e.outputs) {
       if (out.kind != Output::reduced || out.variable != r.result) continue;
       store_element(e, {out.type, x.value, {}}, b.ld_param(out.data), 0, {});

@@ -5,11 +5,13 @@
 #include <string>
 #include <vector>
 
+#include "assembler/assemble.h"
 #include "ptx/codegen/codegen.h"
-#include "ptx/interpreter/interpreter.h"
 #include "ptx/parse.h"
 #include "runtime/reference/reference.h"
+#include "runtime/simulator_device.h"
 #include "tests/outliner/compile.h"
+#include "tests/queries/interpreter_device.h"
 
 namespace rndn::test {
 
@@ -40,23 +42,127 @@ struct LaunchOptions {
   uint32_t grid = 3;
   uint64_t seed = 0;
   uint32_t launches = 1;  // with the same scratch memory
+  std::string target;     // assembled for it and run on the simulator with all checks; empty: the PTX interpreter
 };
+
+// Codes of texts, in order of first occurrence.
+class TextCodes {
+ public:
+  uint32_t code(const std::string& text) {
+    const auto [it, fresh] = codes_.try_emplace(text, static_cast<uint32_t>(texts_.size()));
+    if (fresh) texts_.push_back(text);
+    return it->second;
+  }
+  std::string text(uint32_t code) const { return code < texts_.size() ? texts_[code] : fmt::format("?{}", code); }
+
+ private:
+  std::map<std::string, uint32_t> codes_;
+  std::vector<std::string> texts_;
+};
+
+inline uint32_t device_width(hir::BasicType type) { return hir::is_text(type) ? 4 : data::plain_width(type); }
+
+// The elements of a vector, or of all cells of a list, as they lie in device memory.
+inline std::vector<std::byte> device_bytes(const Value& v, TextCodes& codes) {
+  std::vector<std::byte> out;
+  if (v.kind == Value::list) {
+    for (const Value& cell : v.parts()) {
+      const std::vector<std::byte> part = device_bytes(cell, codes);
+      out.insert(out.end(), part.begin(), part.end());
+    }
+    return out;
+  }
+  if (v.size == 0) return out;
+  if (!hir::is_text(v.type)) {
+    out.assign(v.bytes->begin(), v.bytes->begin() + static_cast<ptrdiff_t>(v.size * data::plain_width(v.type)));
+    return out;
+  }
+  out.resize(v.size * 4);
+  for (uint64_t i = 0; i < v.size; ++i) {
+    const uint32_t code = codes.code(v.text(i));
+    std::memcpy(&out[i * 4], &code, 4);
+  }
+  return out;
+}
+
+inline Value from_device(hir::BasicType type, uint64_t size, std::vector<std::byte> bytes, const TextCodes& codes) {
+  if (!hir::is_text(type)) return reference::vector_from_bytes(type, size, std::move(bytes));
+  std::vector<std::string> texts;
+  for (uint64_t i = 0; i < size; ++i) {
+    uint32_t code = 0;
+    std::memcpy(&code, &bytes[i * 4], 4);
+    texts.push_back(codes.text(code));
+  }
+  return reference::vector_of_texts(type, std::move(texts));
+}
+
+inline std::vector<uint64_t> list_offsets(const Value& list) {
+  std::vector<uint64_t> offsets{0};
+  for (const Value& cell : list.parts()) offsets.push_back(offsets.back() + cell.size);
+  return offsets;
+}
 
 inline KernelRun run_kernel(const Generated& g, size_t k, const Columns& columns, const LaunchOptions& options) {
   const outliner::Kernel& kernel = g.outlined.kernels[k];
   const codegen::KernelCode& code = g.code.kernels[k];
   const hir::Function& function = g.outlined.program.functions[kernel.function];
   const auto name = [&](hir::VariableId v) { return std::string(g.outlined.program.text(function.variables[v].name)); };
+  const auto parameter = [&](size_t p) -> const Value& { return columns.at(name(function.parameters[p])); };
   const outliner::Size& size = g.outlined.shapes[kernel.geometry];
-  const uint64_t n = is_none(kernel.geometry_variable) ? static_cast<uint64_t>(size.value)
-                                                       : columns.at(name(kernel.geometry_variable)).size;
-  ptx::Memory memory;
-  ptx::Interpreter interpreter(g.code.module, memory);
-  const auto put64 = [&](uint64_t value) {
-    const uint64_t at = memory.allocate(8);
-    memory.write(at, std::as_bytes(std::span(&value, 1)));
+  uint64_t n = is_none(kernel.geometry_variable) ? static_cast<uint64_t>(size.value)
+                                                 : reference::length(columns.at(name(kernel.geometry_variable)));
+  if (kernel.list) n += list_offsets(columns.at(name(kernel.geometry_variable))).back();
+  KernelRun run;
+  EXPECT_EQ(code.refused, "");
+  if (!code.refused.empty()) return run;
+
+  std::unique_ptr<device::Device> device;
+  if (options.target.empty()) {
+    device = std::make_unique<testing::InterpreterDevice>(g.code.module, options.seed);
+  } else {
+    sim::Options checks;
+    checks.check_memory = checks.check_uninitialised = checks.check_hazards = true;
+    auto opened = runtime::open_simulator(options.target, checks);
+    if (!opened.ok()) {
+      ADD_FAILURE() << opened.error().message;
+      return run;
+    }
+    device = *std::move(opened);
+  }
+  std::vector<std::byte> cubin;
+  if (!options.target.empty()) {
+    assembler::Options assemble;
+    assemble.target = isa::find_target(options.target);
+    assemble.verify_passes = true;
+    Timings timings;
+    auto assembled = assembler::assemble(g.code.module, assemble, timings);
+    if (!assembled.ok()) {
+      ADD_FAILURE() << assembled.error().message << "\n" << g.text;
+      return run;
+    }
+    cubin = std::move(assembled->cubin);
+  }
+  auto module = device->load_module(cubin);
+  EXPECT_TRUE(module.ok());
+  auto entry = device->find_kernel(*module, code.name);
+  EXPECT_TRUE(entry.ok());
+
+  TextCodes codes;
+  const auto allocate = [&](uint64_t bytes) { return *device->allocate(std::max<uint64_t>(bytes, 1)); };
+  const auto put = [&](const void* from, uint64_t bytes) {
+    const uint64_t at = allocate(bytes);
+    EXPECT_TRUE(device->copy_to_device(at, from, bytes).ok());
     return at;
   };
+  const auto put64 = [&](uint64_t value) { return put(&value, 8); };
+  const auto get64 = [&](uint64_t at) {
+    uint64_t value = 0;
+    EXPECT_TRUE(device->copy_to_host(&value, at, 8).ok());
+    return value;
+  };
+  uint64_t capacity = std::max<uint64_t>(n, 1);
+  for (size_t p = 0; p < function.parameters.size(); ++p)
+    capacity = std::max(capacity, reference::length(parameter(p)));
   std::vector<uint64_t> arguments;
   struct Result {
     uint64_t data = 0, size = 0;
@@ -67,65 +173,95 @@ inline KernelRun run_kernel(const Generated& g, size_t k, const Columns& columns
   for (const codegen::KernelParameter& p : code.parameters) {
     switch (p.role) {
       case codegen::ParameterRole::input_data: {
-        const Value& v = columns.at(name(function.parameters[p.ordinal]));
-        const uint64_t bytes = v.size * data::plain_width(v.type);
-        const uint64_t at = memory.allocate(bytes);
-        EXPECT_TRUE(bytes == 0 || memory.write(at, std::span(v.bytes->data(), bytes)));
-        arguments.push_back(at);
+        const std::vector<std::byte> bytes = device_bytes(parameter(p.ordinal), codes);
+        arguments.push_back(put(bytes.data(), bytes.size()));
         break;
       }
       case codegen::ParameterRole::input_size:
-        arguments.push_back(put64(columns.at(name(function.parameters[p.ordinal])).size));
+        arguments.push_back(put64(reference::length(parameter(p.ordinal))));
         break;
-      case codegen::ParameterRole::input_offsets: ADD_FAILURE() << "a list parameter"; break;
-      case codegen::ParameterRole::output_data: {
-        const bool scalar = outliner::is_scalar(g.outlined.shapes, kernel.result_shapes[p.ordinal]);
-        arguments.push_back(memory.allocate((scalar ? 1 : n) * data::plain_width(p.type)));
+      case codegen::ParameterRole::input_offsets: {
+        const std::vector<uint64_t> offsets = list_offsets(parameter(p.ordinal));
+        arguments.push_back(put(offsets.data(), offsets.size() * 8));
+        break;
+      }
+      case codegen::ParameterRole::output_data:
+        arguments.push_back(allocate(capacity * device_width(p.type)));
         results[p.ordinal].data = arguments.back();
         results[p.ordinal].type = p.type;
         break;
-      }
       case codegen::ParameterRole::output_size:
         arguments.push_back(put64(0xDEADBEEF));
         results[p.ordinal].size = arguments.back();
         break;
-      case codegen::ParameterRole::scratch:
+      case codegen::ParameterRole::scratch: {
         scratch_size = codegen::scratch_bytes(code, n, options.grid);
-        arguments.push_back(scratch = memory.allocate(scratch_size));
+        const std::vector<std::byte> zeros(scratch_size);
+        arguments.push_back(scratch = put(zeros.data(), scratch_size));
         break;
+      }
       case codegen::ParameterRole::error: arguments.push_back(error = put64(0)); break;
     }
   }
   for (uint32_t launch = 0; launch < options.launches; ++launch) {
-    const auto stats = interpreter.launch(code.name, {.grid = {options.grid, 1, 1},
-                                                      .block = {code.block_size, 1, 1},
-                                                      .parameters = std::as_bytes(std::span(arguments)),
-                                                      .seed = options.seed});
-    if (!stats.ok()) {
-      ADD_FAILURE() << stats.error().message << "\n" << g.text;
+    for (size_t r = 0; r < code.starts_as.size(); ++r) {
+      if (code.starts_as[r] < 0) continue;
+      const std::vector<std::byte> bytes = device_bytes(parameter(static_cast<size_t>(code.starts_as[r])), codes);
+      const uint64_t count = reference::length(parameter(static_cast<size_t>(code.starts_as[r])));
+      EXPECT_TRUE(device->copy_to_device(results[r].data, bytes.data(), bytes.size()).ok());
+      EXPECT_TRUE(device->copy_to_device(results[r].size, &count, 8).ok());
+    }
+    auto launched =
+        device->launch(*entry, {options.grid, 1, 1}, {code.block_size, 1, 1}, 0, std::as_bytes(std::span(arguments)));
+    if (launched.ok()) launched = device->synchronize();
+    if (!launched.ok()) {
+      ADD_FAILURE() << launched.error().message << "\n" << g.text;
       return {};
     }
   }
   if (scratch_size) {
     std::vector<std::byte> bytes(scratch_size);
-    EXPECT_TRUE(memory.read(scratch, bytes));
+    EXPECT_TRUE(device->copy_to_host(bytes.data(), scratch, scratch_size).ok());
     EXPECT_TRUE(std::all_of(bytes.begin(), bytes.end(), [](std::byte x) { return x == std::byte{0}; }))
         << "scratch memory is left dirty";
   }
-  KernelRun run;
-  if (error) memory.read(error, std::as_writable_bytes(std::span(&run.error, 1)));
-  for (const Result& r : results) {
-    uint64_t count = 0;
-    memory.read(r.size, std::as_writable_bytes(std::span(&count, 1)));
+  if (error) run.error = get64(error);
+  for (size_t i = 0; i < results.size(); ++i) {
+    const Result& r = results[i];
+    const hir::TypeId type = function.result_types[i];
+    const bool list = !g.outlined.program.types->is_basic(type);
+    uint64_t count = get64(r.size);
+    std::vector<uint64_t> offsets;
+    if (list) {
+      const int32_t cells_of = i < code.cells_of.size() ? code.cells_of[i] : -1;
+      if (cells_of >= 0) {
+        offsets = list_offsets(parameter(static_cast<size_t>(cells_of)));
+        EXPECT_EQ(count, offsets.size() - 1);
+      } else {
+        for (uint64_t c = 0; c <= std::min(count, capacity); ++c) offsets.push_back(c);
+      }
+      count = offsets.back();
+    }
     std::vector<std::byte> bytes;
-    if (count <= std::max<uint64_t>(n, 1)) {
-      bytes.resize(count * data::plain_width(r.type));
-      EXPECT_TRUE(bytes.empty() || memory.read(r.data, bytes));
+    if (count <= capacity) {
+      bytes.resize(count * device_width(r.type));
+      EXPECT_TRUE(bytes.empty() || device->copy_to_host(bytes.data(), r.data, bytes.size()).ok());
     } else {
       ADD_FAILURE() << "a result of " << count << " elements";
       count = 0;
     }
-    run.results.push_back(reference::vector_from_bytes(r.type, count, std::move(bytes)));
+    if (!list) {
+      run.results.push_back(from_device(r.type, count, std::move(bytes), codes));
+      continue;
+    }
+    std::vector<Value> cells;
+    const uint64_t width = device_width(r.type);
+    for (size_t c = 0; c + 1 < offsets.size(); ++c)
+      cells.push_back(from_device(r.type, offsets[c + 1] - offsets[c],
+                                  {bytes.begin() + static_cast<ptrdiff_t>(offsets[c] * width),
+                                   bytes.begin() + static_cast<ptrdiff_t>(offsets[c + 1] * width)},
+                                  codes));
+    run.results.push_back(reference::list(std::move(cells)));
   }
   return run;
 }
@@ -196,6 +332,8 @@ inline Expected expect_kernel(const Generated& g, size_t k, const Columns& colum
         return out;
       }
       v = called->front();
+      if (x.callee.builtin_id == hir::Builtin::raze && v.size == 0 && program.types->is_basic(x.types[0]))
+        v = reference::vector_from_bytes(program.types->basic_of(x.types[0]), 0, std::vector<std::byte>{});
       const hir::Builtin b = x.callee.builtin_id;
       if ((b == hir::Builtin::sum || b == hir::Builtin::avg) && hir::is_float(v.type) && v.size == 1) {
         const Value& argument = arguments[0];
@@ -223,11 +361,25 @@ inline Expected expect_kernel(const Generated& g, size_t k, const Columns& colum
 
 // Empty when equal, else the first difference. Floats: the same bits up to the payload of NaN, or within the tolerance.
 inline std::string difference(const Value& got, const Value& want, double tolerance) {
+  if (got.kind != want.kind) return "another kind of value";
+  if (got.kind == Value::list) {
+    if (got.parts().size() != want.parts().size())
+      return fmt::format("{} cells instead of {}", got.parts().size(), want.parts().size());
+    for (size_t c = 0; c < got.parts().size(); ++c)
+      if (const std::string text = difference(got.parts()[c], want.parts()[c], tolerance); !text.empty())
+        return fmt::format("cell {}: {}", c, text);
+    return {};
+  }
   if (got.type != want.type)
     return fmt::format("type {} instead of {}", basic_type_name(got.type), basic_type_name(want.type));
   if (got.size != want.size) return fmt::format("{} elements instead of {}", got.size, want.size);
   const uint32_t width = data::plain_width(got.type);
   for (uint64_t i = 0; i < got.size; ++i) {
+    if (hir::is_text(got.type)) {
+      if (got.text(i) != want.text(i))
+        return fmt::format("element {}: `{}` instead of `{}`", i, got.text(i), want.text(i));
+      continue;
+    }
     if (hir::is_float(got.type)) {
       const bool single = got.type == hir::BasicType::f32;
       const double a = single ? got.as<float>()[i] : got.as<double>()[i],
@@ -292,6 +444,11 @@ enum class Values {
 
 inline Value column(hir::BasicType type, uint64_t n, uint64_t seed, Values kind = Values::edges) {
   Random random(seed);
+  if (hir::is_text(type)) {
+    std::vector<std::string> texts;
+    for (uint64_t i = 0; i < n; ++i) texts.push_back(fmt::format("text {}", random.next() % 17));
+    return reference::vector_of_texts(type, std::move(texts));
+  }
   const uint32_t width = data::plain_width(type);
   std::vector<std::byte> bytes(n * width);
   static constexpr double floats[] = {

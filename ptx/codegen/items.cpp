@@ -1,0 +1,122 @@
+// The order in which the items of a tile are evaluated.
+//
+// Statements run item by item, so that few predicates and temporaries are live at a time. Gathers are the exception: a chain of them (index of an
+// index of a loaded row number) is evaluated statement by statement for all items first, so that a thread waits once per link of the chain and not
+// once per item and link. Only unselected elements whose positions need no bool are taken early, each variable defined once, and no more than
+// `budget` registers of them.
+// Cost: O(steps x items).
+#include <algorithm>
+
+#include "ptx/codegen/emitter.h"
+
+namespace rndn::codegen {
+namespace {
+
+using hir::VariableId;
+
+constexpr uint32_t budget = 64;  // 32-bit registers of early results
+
+// Which of the marked steps may and should run before all others.
+std::vector<bool> early_steps(const Emitter& e, const std::vector<bool>& wanted) {
+  const size_t count = e.steps.size();
+  std::vector<uint32_t> definitions(e.function.variables.size());
+  for (VariableId v : e.function.parameters) ++definitions[index(v)];
+  for (const Step& s : e.steps) ++definitions[index(s.target)];
+  std::vector<bool> ready(e.function.variables.size()), possible(count), early(count);
+  for (const Input& in : e.inputs) ready[index(in.variable)] = in.wanted && in.type != BasicType::boolean;
+  for (size_t k = 0; k < count; ++k) {
+    const Step& s = e.steps[k];
+    if (!wanted[k] || s.scalar || s.reduction || e.form(s.target) != Form::element) continue;
+    const bool gather = s.call && s.builtin == Builtin::index;
+    if (definitions[index(s.target)] != 1) continue;
+    const bool boolean = e.type_of(s.target) == BasicType::boolean;
+    if (boolean && !(gather && s.casts.empty())) continue;
+    if (s.call && (s.builtin == Builtin::where || s.builtin == Builtin::compress)) continue;
+    possible[k] = true;
+    for (size_t o = 0; o < s.operands.size(); ++o) {
+      const hir::Operand& operand = s.operands[o];
+      if (reads_whole(s, o) || operand.kind != hir::Operand::variable || e.form(operand) == Form::scalar) continue;
+      possible[k] = possible[k] && ready[operand.id] && definitions[operand.id] == 1;
+    }
+    ready[index(s.target)] = possible[k] && !boolean;
+  }
+  std::vector<bool> read(e.function.variables.size());  // by an early step
+  uint32_t registers = 0;
+  for (size_t k = 0; k < count && registers <= budget; ++k) {
+    const Step& s = e.steps[k];
+    if (!possible[k] || !s.call || s.builtin != Builtin::index) continue;
+    registers += e.vector * e.chunks * std::max(1u, width_of(e.type_of(s.target)) / 4);
+    if (registers > budget && registers > e.vector * e.chunks * 2) break;
+    early[k] = true;
+  }
+  for (size_t k = count; k-- > 0;) {
+    const Step& s = e.steps[k];
+    if (possible[k] && read[index(s.target)]) early[k] = true;
+    if (!early[k]) continue;
+    for (size_t o = 0; o < s.operands.size(); ++o)
+      if (!reads_whole(s, o) && s.operands[o].kind == hir::Operand::variable) read[s.operands[o].id] = true;
+  }
+  return early;
+}
+
+void start_item(Emitter& e, uint32_t item) {
+  e.item = item;
+  e.valid = {};
+  e.active.clear();
+}
+
+void set_inputs(Emitter& e, bool booleans) {
+  for (const Input& in : e.inputs) {
+    if (!in.wanted) continue;
+    Element x = in.items[e.item];
+    if (in.type == BasicType::boolean) {
+      if (!booleans) continue;
+      x.value = Builder::use(e.b.setp(ptx::Compare::ne, reg<S32>(x), 0));
+    }
+    e.values[index(in.variable)] = x;
+  }
+}
+
+}  // namespace
+
+ItemPlan start_items(Emitter& e, const std::vector<bool>& wanted) {
+  ItemPlan plan;
+  const std::vector<bool> early = early_steps(e, wanted);
+  const uint32_t items = e.vector * e.chunks;
+  for (size_t k = 0; k < e.steps.size(); ++k) {
+    const Step& s = e.steps[k];
+    if (!wanted[k]) continue;
+    if (!early[k]) {
+      plan.late.push_back(&s);
+      continue;
+    }
+    std::vector<Element>& results = plan.early[s.target];
+    for (uint32_t item = 0; item < items; ++item) {
+      start_item(e, item);
+      set_inputs(e, false);
+      for (const hir::Operand& o : s.operands)
+        if (o.kind == hir::Operand::variable)
+          if (const auto known = plan.early.find(o.variable_id()); known != plan.early.end() && o.id != index(s.target))
+            e.values[o.id] = convert(e, known->second[item], e.type_of(o.variable_id()));
+      if (s.call && s.builtin == Builtin::index && s.casts.empty()) {
+        const Element at = s.operands[1].kind == hir::Operand::literal
+                               ? literal_element(e.program.literals[s.operands[1].literal_id()])
+                               : e.values[s.operands[1].id];
+        results.push_back(gather(e, s.operands[0].variable_id(), at, index(s.id), true));
+      } else {
+        run_step(e, s);
+        results.push_back(e.values[index(s.target)]);
+      }
+    }
+  }
+  return plan;
+}
+
+void evaluate_item(Emitter& e, const ItemPlan& plan) {
+  start_item(e, e.item);
+  set_inputs(e, true);
+  for (const auto& [v, results] : plan.early) e.values[index(v)] = convert(e, results[e.item], e.type_of(v));
+  for (const Step* s : plan.late) run_step(e, *s);
+}
+
+}  // namespace rndn::codegen

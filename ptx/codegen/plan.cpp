@@ -1,0 +1,167 @@
+// What the statements of a kernel are to its threads, before any PTX is written.
+//
+// In a vector kernel a variable's form follows from its shape: of size one, of the geometry's size, or of another one, which then is a lazily masked
+// selection. In a list kernel it follows from the statements: the elements of list parameters and what element-wise functions make of them belong to
+// items, reductions of cells belong to cells. The each family is peeled: each(@sum, x) is a sum per cell, each_right(@index, x, rows) an index of
+// every element, raze a copy of the flat elements.
+// Cost: O(statements). Leaves out: functions of users in the each family, element-wise work on results of cells, lists of lists.
+#include <algorithm>
+
+#include "ptx/codegen/emitter.h"
+
+namespace rndn::codegen {
+
+using hir::Expression;
+using hir::ExpressionId;
+using hir::Statement;
+using hir::StatementId;
+using hir::VariableId;
+
+void refuse(Emitter& e, std::string what, StatementId at) {
+  if (!e.problem.empty()) return;
+  e.problem = std::move(what);
+  e.problem_at = at;
+}
+
+bool reads_whole(const Step& s, size_t operand) {
+  if (!s.call) return false;
+  switch (s.builtin) {
+    case Builtin::index:
+    case Builtin::index_a: return operand == 0;
+    default: return false;
+  }
+}
+
+bool can_fail(const Emitter&, const Step& s) {
+  if (!s.call) return false;
+  switch (s.builtin) {
+    case Builtin::index:
+    case Builtin::index_a: return true;
+    case Builtin::div:
+    case Builtin::mod: return hir::is_integer(s.result);
+    default: return false;
+  }
+}
+
+namespace {
+
+bool is_each(Builtin b) {
+  return b == Builtin::each || b == Builtin::each_item || b == Builtin::each_left || b == Builtin::each_right;
+}
+
+bool is_list(const Emitter& e, VariableId v) {
+  const hir::TypeKind kind = (*e.program.types)[e.variable(v).type].kind;
+  return kind == hir::TypeKind::list || kind == hir::TypeKind::tuple;
+}
+
+bool has_scalar_shape(const Emitter& e, VariableId v) {
+  return outliner::is_scalar(e.outlined.shapes, e.kernel.shapes[v]);
+}
+
+Form form_of_shape(const Emitter& e, VariableId v) {
+  if (has_scalar_shape(e, v)) return Form::scalar;
+  return e.outlined.shapes[e.kernel.shapes[v]].size == e.kernel.geometry ? Form::element : Form::selected;
+}
+
+// One statement of a list kernel: what its result is.
+Form form_in_list_kernel(Emitter& e, const Step& s, bool each) {
+  Form widest = Form::scalar;
+  for (size_t k = 0; k < s.operands.size(); ++k) {
+    if (reads_whole(s, k)) continue;
+    const Form f = e.form(s.operands[k]);
+    if (f == Form::copy) refuse(e, "a vector beside the elements of a list", s.id);
+    if (f == Form::scalar || f == widest) continue;
+    if (widest != Form::scalar && !(f == Form::selected && widest == Form::element) &&
+        !(f == Form::element && widest == Form::selected)) {
+      refuse(e, "a function of elements and of cells", s.id);
+      return Form::element;
+    }
+    widest = std::max(widest, f);
+  }
+  if (!s.call) return widest;
+  if (!each) {
+    if (s.reduction && s.builtin == Builtin::len && widest == Form::element) return Form::reduced;
+    if (widest == Form::scalar && !s.reduction) return Form::scalar;
+    refuse(e, std::string(hir::row(s.builtin).name) + " of a list", s.id);
+    return Form::scalar;
+  }
+  if (widest == Form::scalar || widest == Form::reduced) {
+    refuse(e, "the each family without a list of this kernel", s.id);
+    return Form::scalar;
+  }
+  if (widest == Form::cell) {
+    refuse(e, "a function of the results of cells", s.id);
+    return Form::cell;
+  }
+  if (s.reduction) return Form::cell;
+  switch (s.builtin) {
+    case Builtin::compress: return Form::selected;
+    case Builtin::where:
+    case Builtin::range:
+    case Builtin::vector:
+    case Builtin::index_a: refuse(e, std::string(hir::row(s.builtin).name) + " within cells", s.id); return widest;
+    default: return widest;
+  }
+}
+
+}  // namespace
+
+bool plan_steps(Emitter& e) {
+  const bool list_kernel = e.kernel.list;
+  e.forms.assign(e.function.variables.size(), Form::scalar);
+  if (list_kernel) {
+    for (VariableId v : e.function.parameters)
+      e.forms[index(v)] = is_list(e, v) ? Form::element : has_scalar_shape(e, v) ? Form::scalar : Form::copy;
+  } else {
+    for (uint32_t v = 0; v < e.forms.size(); ++v) e.forms[v] = form_of_shape(e, static_cast<VariableId>(v));
+  }
+  for (StatementId id : e.function.blocks[e.function.body].statements) {
+    const Statement& s = e.function.statements[id];
+    if (s.kind == Statement::return_ || s.kind == Statement::declare) continue;
+    Step step{.id = id, .target = s.targets[0].variable_id()};
+    ExpressionId inner = s.value;
+    for (; e.function.expressions[inner].kind == Expression::cast; inner = e.function.expressions[inner].inner)
+      step.casts.insert(step.casts.begin(), e.basic(e.function.expressions[inner].cast_type));
+    const Expression& expression = e.function.expressions[inner];
+    step.call = expression.kind == Expression::call;
+    step.operands = expression.operands;
+    if (!expression.types.empty()) step.result = e.basic(expression.types[0]);
+    bool each = false;
+    if (step.call) {
+      step.builtin = expression.callee.builtin_id;
+      each = is_each(step.builtin);
+      if (each) {
+        const auto* f =
+            step.operands[0].kind == hir::Operand::literal
+                ? std::get_if<std::vector<hir::FunctionRef>>(&e.program.literals[step.operands[0].literal_id()].values)
+                : nullptr;
+        if (!f || f->size() != 1 || f->front().kind != hir::FunctionRef::builtin) {
+          refuse(e, "the each family with a function of the program", id);
+          return false;
+        }
+        step.builtin = f->front().builtin_id;
+        step.operands.erase(step.operands.begin());
+      } else if (step.builtin == Builtin::raze) {
+        step.call = false;
+      }
+      step.reduction = step.call && hir::row(step.builtin).reduction;
+    }
+    Form& form = e.forms[index(step.target)];
+    if (list_kernel) {
+      form = form_in_list_kernel(e, step, each);
+    } else if (each || (expression.kind == Expression::call && !step.call)) {
+      refuse(e, std::string(hir::row(expression.callee.builtin_id).name) + " outside a kernel with list geometry", id);
+      return false;
+    } else if (step.reduction) {
+      form = Form::reduced;
+    } else if (step.call && step.builtin == Builtin::index_a) {
+      form = Form::copy;
+    }
+    step.scalar = form == Form::scalar;
+    e.steps.push_back(std::move(step));
+    if (!e.problem.empty()) return false;
+  }
+  return true;
+}
+
+}  // namespace rndn::codegen
