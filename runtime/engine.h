@@ -4,7 +4,8 @@
 //   Result<std::unique_ptr<Engine::Plan>> plan = engine.plan(compiled, sources, options, timings);   // loads the module
 //   for (run...) Result<std::vector<reference::Value>> results = engine.run(**plan, timings, &kernels);
 //
-// Columns are loaded when a step first needs them and stay on the device as long as the engine, for all its plans.
+// Columns are loaded when a step first needs them and stay on the device, for all plans of the engine, until its memory is short. Memory of a run
+// is reused after the last use of a value and stays with the plan, so that repeats allocate nothing.
 #pragma once
 #include <memory>
 #include <string>
@@ -13,6 +14,7 @@
 #include "libraries/base/result.h"
 #include "libraries/base/source.h"
 #include "libraries/base/timing.h"
+#include "libraries/sql/sql.h"
 #include "runtime/compile.h"
 #include "runtime/device/device.h"
 #include "runtime/reference/reference.h"
@@ -25,6 +27,10 @@ struct EngineOptions {
   bool allow_fallback =
       true;  // else a builtin or program that only the reference interpreter can run is an error (fault input)
   bool measure_kernels = true;  // device time per kernel, two marks around each launch
+  sql::Options operators;       // --sort, --group, --join, --member
+  // --like: on the host; on the device, strings sent every time; on the device, where they stay
+  enum class Like : uint8_t { cpu, gpu, gpu_cached } like = Like::gpu_cached;
+  bool cache = true;  // else columns and strings leave the device after each run
 };
 
 class Engine {
@@ -40,10 +46,10 @@ class Engine {
     // What runs on the reference interpreter though it should not, a phrase each, beginning with its position: builtins whose device is the GPU
     // or the library, and kernels without code. Complete after plan().
     const std::vector<std::string>& fallbacks() const;
-    // Kernels that run on the device.
+    // Kernels of the program that run on the device; operators of the library come on top.
     size_t device_kernels() const;
 
-    struct State;  // engine.cpp
+    struct State;  // state.h
 
    private:
     friend class Engine;
@@ -51,7 +57,7 @@ class Engine {
     std::unique_ptr<State> state_;
   };
 
-  // `compiled` and `sources` outlive the plan.
+  // `compiled`, `sources` and the engine outlive the plan.
   Result<std::unique_ptr<Plan>> plan(const Compiled& compiled, const SourceManager& sources,
                                      const EngineOptions& options, Timings& timings);
 
@@ -60,7 +66,10 @@ class Engine {
   Result<std::vector<reference::Value>> run(Plan& plan, Timings& timings, std::string* printed = nullptr,
                                             std::vector<KernelReport>* kernels = nullptr);
 
-  struct State;  // engine.cpp
+  // Device memory in use by columns and plans, in bytes.
+  uint64_t device_bytes() const;
+
+  struct State;  // state.h
 
  private:
   std::unique_ptr<State> state_;

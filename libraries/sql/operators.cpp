@@ -50,6 +50,12 @@ Result<Vector> Operators::like(const Strings& strings, std::string_view pattern,
 Result<Vector> Operators::translate(const Vector& codes, Address table, uint64_t entries, Memory& memory) {
   return sql::translate(state_->library, codes, table, entries, memory);
 }
+Result<Vector> Operators::gather(const Vector& codes, Type type, Address table, uint64_t entries, Memory& memory) {
+  return sql::gather(state_->library, codes, type, table, entries, memory);
+}
+Result<Vector> Operators::convert(const Vector& from, Type type, Memory& memory) {
+  return sql::convert(state_->library, from, type, memory);
+}
 
 Result<Cells> Operators::unique_cells(const Cells& cells, Memory& memory) {
   return sql::unique_cells(state_->library, cells, memory);

@@ -20,5 +20,9 @@ Result<Pairs> join(Library& library, const Options& options, std::span<const Com
 Result<Vector> member(Library& library, const Options& options, const Vector& x, const Vector& y, Memory& memory);
 Result<Vector> like(Library& library, const Strings& strings, std::string_view pattern, Memory& memory);
 Result<Vector> translate(Library& library, const Vector& codes, Address table, uint64_t entries, Memory& memory);
+// elements.cpp
+Result<Vector> gather(Library& library, const Vector& codes, Type type, Address table, uint64_t entries,
+                      Memory& memory);
+Result<Vector> convert(Library& library, const Vector& from, Type type, Memory& memory);
 
 }  // namespace rndn::sql

@@ -120,6 +120,10 @@ class Operators {
   Result<Vector> rank(const Strings& strings, uint64_t& distinct, Memory& memory);
   // to[k] = table[codes[k]]: u32 codes through a u32 table of `entries`; codes beyond it (a text that is missing) stay as they are.
   Result<Vector> translate(const Vector& codes, Address table, uint64_t entries, Memory& memory);
+  // to[k] = table[codes[k]]: u32 codes through a table of integers of that type; zero for codes beyond its `entries`.
+  Result<Vector> gather(const Vector& codes, Type type, Address table, uint64_t entries, Memory& memory);
+  // The same numbers in another type, converted as PTX's cvt does: integers wrap, floats are truncated.
+  Result<Vector> convert(const Vector& from, Type type, Memory& memory);
 
   // Launches since the last call; marks are recorded only while `measure` is on.
   void measure(bool on);

@@ -1,0 +1,86 @@
+// Device memory of an engine: pages that are bumped and reused, counted so that a full device is a clear error.
+//
+//   DeviceMemory memory(device);
+//   Arena arena(memory, {.page_bytes = 4 << 20});
+//   Result<BufferPtr> buffer = arena.allocate(bytes);      // returned to the arena with its last owner
+//
+// The driver's own allocation costs 60 us and waits; a page serves many buffers. Work of a device is in one stream, so a buffer whose last use is
+// queued may be handed out again at once.
+// Search is first fit in the order in which the pages came. A sequence of requests and returns that starts with all memory free is therefore laid
+// out again exactly as the first time: a repeated run never allocates. Cost: linear in the free blocks before the fit, of which there are few.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "runtime/device/device.h"
+
+namespace rndn::runtime {
+
+// The device's allocations: how much is in use, and what happens when it does not suffice.
+class DeviceMemory {
+ public:
+  explicit DeviceMemory(device::Device& device) : device_(device) {}
+  device::Device& device() const { return device_; }
+  // Contents undefined. When the device is full, `evict` is asked to give something back before this fails (fault world) with all sizes.
+  Result<device::Address> allocate(uint64_t bytes);
+  void free(device::Address address, uint64_t bytes);
+  uint64_t in_use() const { return in_use_; }  // bytes
+  std::function<bool()> evict;                 // frees one thing that can be made again; false: there is nothing
+
+ private:
+  device::Device& device_;
+  uint64_t in_use_ = 0;
+};
+
+class Arena;
+
+struct Buffer {
+  device::Address address = 0;
+  uint64_t bytes = 0;    // rounded up to 256
+  void* host = nullptr;  // mapped arenas: where the host sees it
+  Arena* owner = nullptr;
+  size_t page = 0;
+
+  Buffer() = default;
+  Buffer(const Buffer&) = delete;
+  ~Buffer();
+};
+using BufferPtr = std::shared_ptr<Buffer>;
+
+// Outlives its buffers. Buffers are 256-byte aligned; contents undefined, but mapped pages start zeroed.
+class Arena {
+ public:
+  struct Options {
+    uint64_t page_bytes = 4 << 20;  // of the first page; later ones grow with the arena
+    bool mapped = false;            // host memory that the device reaches
+    bool keep_pages = true;         // else a page that is all free goes back to the device
+  };
+  Arena(DeviceMemory& memory, const Options& options) : memory_(memory), options_(options) {}
+  ~Arena();
+  Arena(const Arena&) = delete;
+
+  Result<BufferPtr> allocate(uint64_t bytes);
+  uint64_t in_use() const { return in_use_; }  // bytes of buffers that are out
+  uint64_t pages_bytes() const { return pages_bytes_; }
+
+ private:
+  friend struct Buffer;
+  struct Page {
+    device::Mapped memory;
+    uint64_t bytes = 0;                 // 0: given back
+    std::map<uint64_t, uint64_t> free;  // offset -> bytes, never adjacent
+  };
+  void release(const Buffer& buffer);
+  Result<size_t> add_page(uint64_t bytes);
+  void drop_page(Page& page);
+
+  DeviceMemory& memory_;
+  Options options_;
+  std::vector<Page> pages_;
+  uint64_t in_use_ = 0, pages_bytes_ = 0;
+};
+
+}  // namespace rndn::runtime

@@ -1,0 +1,189 @@
+// Text in a run: which domain a vector's codes belong to, and bringing vectors into one domain before a kernel or an operator compares them.
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/run.h"
+
+namespace rndn::runtime {
+
+using reference::Value;
+
+namespace {
+constexpr uint64_t few_texts = 1024;  // texts of the host that are looked up rather than made a domain of their own
+
+// Texts of the program: literals, and short results of the host.
+bool looked_up(const Item& v) { return !v.domain && !v.column && v.host && v.capacity <= few_texts; }
+}  // namespace
+
+TextTools Run::text_tools() {
+  text_memory_.clear();  // of the call before
+  return {device_, engine_.kept, sql_, &text_memory_};
+}
+
+// The domain of the item's own codes, which may not be there yet.
+DomainPtr Run::domain_of(Item& v) {
+  if (v.domain) return v.domain;
+  if (v.column) {
+    DomainPtr& known = engine_.domains[v.column.get()];
+    if (!known) known = Domain::of_column(v.column, &engine_.derived_domains);
+    v.domain = known;
+  } else {
+    v.domain = Domain::of_texts(v.host->texts ? v.host->texts : std::make_shared<const std::vector<std::string>>(),
+                                v.capacity);
+    v.codes_are_rows = true;
+    v.bounds = {0, static_cast<int64_t>(std::max<uint64_t>(1, v.capacity)) - 1};
+  }
+  return v.domain;
+}
+
+Result<void> Run::codes_to_device(Item& v) {
+  (void)domain_of(v);
+  ASSIGN_OR_RETURN(uint64_t size, size_of(v));
+  ASSIGN_OR_RETURN(v.data_buffer, arena_of(v).allocate(size * 4));
+  v.data = v.data_buffer->address;
+  std::vector<uint32_t> piece(std::min<uint64_t>(size, 1 << 20));
+  for (uint64_t at = 0; at < size; at += piece.size()) {
+    const uint64_t n = std::min<uint64_t>(piece.size(), size - at);
+    if (v.codes_are_rows) {
+      for (uint64_t i = 0; i < n; ++i) piece[i] = static_cast<uint32_t>(at + i);
+    } else {
+      const data::Column& c = *v.column;
+      for (uint64_t i = 0; i < n; ++i)
+        piece[i] = c.width == 1   ? c.as<uint8_t>()[at + i]
+                   : c.width == 2 ? c.as<uint16_t>()[at + i]
+                                  : c.as<uint32_t>()[at + i];
+    }
+    RETURN_IF_ERROR(device_.copy_to_device(v.data + 4 * at, piece.data(), 4 * n));
+  }
+  return {};
+}
+
+Result<std::vector<std::string>> Run::decode(Item& v, std::span<const uint32_t> codes) {
+  Domain& domain = *domain_of(v);
+  std::vector<std::string> texts(codes.size());
+  for (size_t i = 0; i < codes.size(); ++i) {
+    if (codes[i] >= domain.count())
+      return Error{Fault::internal, fmt::format("a text has code {} of {}", codes[i], domain.count())};
+    texts[i] = domain.text(codes[i]);
+  }
+  return texts;
+}
+
+// The domain in which all of `texts` have codes: distinct ones where `needs` or the mixture asks for it.
+Result<DomainPtr> Run::common_domain(std::span<const ItemPtr> texts, const TextClasses::Class& needs) {
+  DomainPtr best;
+  bool mixed = false, literals = false;
+  for (const ItemPtr& v : texts) {
+    if (looked_up(*v)) {
+      literals = true;
+      continue;
+    }
+    DomainPtr d = domain_of(*v);
+    if (best && d != best) mixed = true;
+    if (!best || d->count() > best->count()) best = d;
+  }
+  if (!best) {
+    if (texts.empty()) return Domain::of_texts(nullptr, 0);
+    best = domain_of(*texts[0]);
+  }
+  if (!mixed && !literals && !needs.compared && !best->is_pieces()) return best;
+  ASSIGN_OR_RETURN(best, best->distinct(text_tools()));
+  if (!needs.escapes) return best;
+  // What becomes a result must keep its text.
+  for (const ItemPtr& v : texts) {
+    if (looked_up(*v)) {
+      best = best->with(v->host->texts ? *v->host->texts : std::vector<std::string>());
+    } else if (v->domain != best) {
+      ASSIGN_OR_RETURN(DomainPtr own, v->domain->distinct(text_tools()));
+      if (own == best || best->extends(*own)) continue;
+      std::vector<std::string> all;
+      for (uint32_t c = 0; c < own->count(); ++c) all.emplace_back(own->text(c));
+      best = best->with(all);
+    }
+  }
+  return best;
+}
+
+// The same texts as codes of `domain`: `v` itself, or an item that `v` remembers.
+Result<ItemPtr> Run::in_domain(const ItemPtr& v, const DomainPtr& domain) {
+  if (v->domain == domain) {
+    RETURN_IF_ERROR(to_device(v));
+    return v;
+  }
+  if (v->translated && v->translated->domain == domain) {
+    RETURN_IF_ERROR(size_to_device(*v->translated));
+    return v->translated;
+  }
+  auto made = std::make_shared<Item>();
+  made->kind = Item::vector;
+  made->type = v->type;
+  made->capacity = v->capacity;
+  made->exact = v->exact;
+  made->size_id = v->size_id;
+  made->lifetime = v->lifetime;
+  made->domain = domain;
+  if (looked_up(*v)) {
+    std::vector<uint32_t> codes(v->capacity);
+    uint32_t low = missing_code, high = 0;
+    for (uint64_t i = 0; i < codes.size(); ++i) {
+      codes[i] = domain->code_of(v->host->text(i)).value_or(missing_code);
+      low = std::min(low, codes[i]);
+      high = std::max(high, codes[i]);
+    }
+    if (!codes.empty()) made->bounds = {low, high};
+    auto scope = timings_.measure(Phase::transfer, "to device");
+    ASSIGN_OR_RETURN(made->data_buffer, arena_of(*v).allocate(codes.size() * 4));
+    made->data = made->data_buffer->address;
+    RETURN_IF_ERROR(device_.copy_to_device(made->data, codes.data(), codes.size() * 4));
+    RETURN_IF_ERROR(size_to_device(*made));
+    made->host = v->host;
+    v->translated = made;
+    return made;
+  }
+  const DomainPtr own = domain_of(*v);
+  ASSIGN_OR_RETURN(DomainPtr distinct, own->distinct(text_tools()));
+  ItemPtr at = v;  // in `own`, then in `distinct`
+  if (own != distinct) {
+    ASSIGN_OR_RETURN(device::Address ranks, own->ranks(text_tools()));
+    auto ranked = std::make_shared<Item>(*made);
+    ranked->domain = distinct;
+    ranked->bounds = {0, static_cast<int64_t>(std::max<uint64_t>(1, distinct->count())) - 1};
+    if (v->codes_are_rows && v->exact && v->capacity == own->count()) {
+      ranked->data = ranks;  // the table is the column
+    } else {
+      RETURN_IF_ERROR(to_device(v));
+      ASSIGN_OR_RETURN(ItemPtr codes, translate(v, ranks, own->count()));
+      ranked->data = codes->data;
+      ranked->data_buffer = codes->data_buffer;
+      ranked->size_slot = codes->size_slot;
+      ranked->size_buffer = codes->size_buffer;
+    }
+    if (ranked->exact) RETURN_IF_ERROR(size_to_device(*ranked));
+    at = ranked;
+  } else {
+    RETURN_IF_ERROR(to_device(v));
+  }
+  if (distinct == domain) {
+    v->translated = at;
+    return at;
+  }
+  made->data = at->data;
+  made->data_buffer = at->data_buffer;
+  made->size_slot = at->size_slot;
+  made->size_buffer = at->size_buffer;
+  made->bounds = at->bounds;
+  if (!domain->extends(*distinct)) {
+    ASSIGN_OR_RETURN(device::Address table, distinct->translation(domain, text_tools()));
+    ASSIGN_OR_RETURN(ItemPtr codes, translate(at, table, distinct->count()));
+    made->data = codes->data;
+    made->data_buffer = codes->data_buffer;
+    made->size_slot = codes->size_slot;
+    made->size_buffer = codes->size_buffer;
+    made->bounds = {};
+  }
+  if (made->exact) RETURN_IF_ERROR(size_to_device(*made));
+  v->translated = made;
+  return made;
+}
+
+}  // namespace rndn::runtime

@@ -1,0 +1,447 @@
+// The steps of SQL operators: arguments become vectors of the operators' types on the device, results become items. What an operator cannot take
+// because of its sizes (columns of different length) goes to the reference interpreter, which says what is wrong with it.
+#include <algorithm>
+#include <cstring>
+
+#include "frontend/builtins.h"
+#include "runtime/run.h"
+
+namespace rndn::runtime {
+
+using device::Address;
+using hir::BasicType;
+using hir::Builtin;
+using reference::Value;
+
+// --- Memory of operators ---
+
+Run::OperatorMemory::~OperatorMemory() = default;
+void Run::OperatorMemory::clear() {
+  temporaries_.clear();
+  results_.clear();
+}
+Result<Address> Run::OperatorMemory::temporary(uint64_t bytes) {
+  ASSIGN_OR_RETURN(BufferPtr buffer, run_.plan_.buffers.allocate(bytes));
+  temporaries_.push_back(buffer);
+  return buffer->address;
+}
+Result<Address> Run::OperatorMemory::result(uint64_t bytes) {
+  ASSIGN_OR_RETURN(BufferPtr buffer, results_arena_.allocate(bytes));
+  results_.push_back(buffer);
+  return buffer->address;
+}
+Result<device::Mapped> Run::OperatorMemory::mapped(uint64_t bytes) {
+  ASSIGN_OR_RETURN(BufferPtr buffer, run_.plan_.flags.allocate(bytes));
+  std::memset(buffer->host, 0, buffer->bytes);
+  run_.until_wait_.push_back(buffer);
+  return device::Mapped{buffer->host, buffer->address};
+}
+BufferPtr Run::OperatorMemory::buffer(Address address) const {
+  for (const BufferPtr& b : results_)
+    if (address >= b->address && address < b->address + b->bytes) return b;
+  return nullptr;
+}
+
+namespace {
+
+sql::Type type_on_device(BasicType type) {
+  switch (type) {
+    case BasicType::boolean:
+    case BasicType::character: return sql::Type::u8;
+    case BasicType::i8: return sql::Type::i8;
+    case BasicType::i16: return sql::Type::i16;
+    case BasicType::i64:
+    case BasicType::time:
+    case BasicType::dt: return sql::Type::i64;
+    case BasicType::f32: return sql::Type::f32;
+    case BasicType::f64: return sql::Type::f64;
+    case BasicType::sym:
+    case BasicType::str: return sql::Type::u32;
+    default: return sql::Type::i32;
+  }
+}
+
+// The first of f64 f32 i64 i32 i16 i8 char bool that occurs among the two (horseir.md 3.1).
+BasicType widest(BasicType a, BasicType b) {
+  auto place = [](BasicType t) {
+    return t == BasicType::character ? 1 : t == BasicType::boolean ? 0 : static_cast<int>(t);
+  };
+  return place(a) > place(b) ? a : b;
+}
+
+bool find_compare(Builtin builtin, sql::Compare& compare) {
+  switch (builtin) {
+    case Builtin::eq: compare = sql::Compare::eq; return true;
+    case Builtin::neq: compare = sql::Compare::neq; return true;
+    case Builtin::lt: compare = sql::Compare::lt; return true;
+    case Builtin::gt: compare = sql::Compare::gt; return true;
+    case Builtin::leq: compare = sql::Compare::leq; return true;
+    case Builtin::geq: compare = sql::Compare::geq; return true;
+    default: return false;
+  }
+}
+
+// The columns of a vector (itself) or of a list of vectors; empty: something else.
+std::vector<ItemPtr> columns_of(const ItemPtr& v) {
+  if (v->kind == Item::vector) return {v};
+  if (v->kind != Item::list) return {};
+  for (const ItemPtr& c : v->parts)
+    if (c->kind != Item::vector) return {};
+  return v->parts;
+}
+
+}  // namespace
+
+// --- Arguments and results ---
+
+// On the device, as operators see it. Text: codes of the item's own domain.
+Result<sql::Vector> Run::column(const ItemPtr& v) {
+  RETURN_IF_ERROR(to_device(v));
+  sql::Vector out{.type = type_on_device(v->type), .data = v->data, .capacity = v->capacity};
+  if (!v->exact) out.size_slot = v->size_slot;
+  Bounds b = v->bounds;
+  if (hir::is_text(v->type) && !b.known() && v->domain && v->domain->count())
+    b = {0, static_cast<int64_t>(v->domain->count()) - 1};
+  if (v->type == BasicType::boolean) b = {0, 1};
+  if (v->type == BasicType::character) b = {0, 255};
+  if (b.known() && !hir::is_float(v->type)) {
+    out.min = b.min;
+    out.max = b.max;
+  }
+  return out;
+}
+
+ItemPtr Run::from_vector(const sql::Vector& v, BasicType type, OperatorMemory& memory) const {
+  ItemPtr made = new_vector(type, v.capacity, v.size_slot == 0);
+  made->data = v.data;
+  made->data_buffer = memory.buffer(v.data);
+  if (v.size_slot) {
+    made->size_slot = v.size_slot;
+    made->size_buffer = memory.buffer(v.size_slot);
+  }
+  if (v.known()) made->bounds = {v.min, v.max};
+  return made;
+}
+
+// Columns of one operator must be equally long. What the program proves need not be known by the host.
+Result<bool> Run::same_lengths(std::span<const ItemPtr> columns) {
+  for (const ItemPtr& c : columns) {
+    const Item &a = *columns[0], &b = *c;
+    if (&a == &b || (!is_none(a.size_id) && a.size_id == b.size_id)) continue;
+    ASSIGN_OR_RETURN(uint64_t first, size_of(*columns[0]));
+    ASSIGN_OR_RETURN(uint64_t other, size_of(*c));
+    if (first != other) return false;
+  }
+  return true;
+}
+
+Result<ItemPtr> Run::translate(const ItemPtr& v, Address table, uint64_t entries) {
+  ASSIGN_OR_RETURN(sql::Vector codes, column(v));
+  OperatorMemory memory(*this, arena_of(*v));
+  ASSIGN_OR_RETURN(sql::Vector made, sql_->translate(codes, table, entries, memory));
+  ItemPtr item = from_vector(made, v->type, memory);
+  if (item->exact != v->exact && v->exact) item->exact = true;
+  item->lifetime = v->lifetime;
+  note_library_launches();
+  return item;
+}
+
+Result<ItemPtr> Run::convert(const ItemPtr& v, BasicType to) {
+  if (v->type == to) return v;
+  ASSIGN_OR_RETURN(sql::Vector from, column(v));
+  OperatorMemory memory(*this, plan_.buffers);
+  ASSIGN_OR_RETURN(sql::Vector made, sql_->convert(from, type_on_device(to), memory));
+  ItemPtr item = from_vector(made, to, memory);
+  item->size_id = v->size_id;
+  note_library_launches();
+  return item;
+}
+
+// Two vectors whose elements are to be compared: numbers of the widest type, texts of one domain.
+Result<void> Run::to_comparable(ItemPtr& a, ItemPtr& b) {
+  if (hir::is_text(a->type) && hir::is_text(b->type)) {
+    const ItemPtr both[] = {a, b};
+    ASSIGN_OR_RETURN(DomainPtr domain, common_domain(both, {.compared = true}));
+    ASSIGN_OR_RETURN(a, in_domain(a, domain));
+    ASSIGN_OR_RETURN(b, in_domain(b, domain));
+    return {};
+  }
+  if (a->type == b->type || !hir::is_real(a->type) || !hir::is_real(b->type)) return {};
+  const BasicType type = widest(a->type, b->type);
+  ASSIGN_OR_RETURN(a, convert(a, type));
+  ASSIGN_OR_RETURN(b, convert(b, type));
+  return {};
+}
+
+void Run::note_library_launches() {
+  for (const sql::Launch& launch : sql_->take_launches()) library_launched_.push_back(launch);
+  pending_ = true;
+}
+
+Result<void> Run::run_operator(const Step& s) {
+  auto done = [&]() -> Result<void> {
+    switch (s.kind) {
+      case Step::order: return order(s);
+      case Step::group: return group(s);
+      case Step::unique: return unique(s);
+      case Step::unique_cells: return unique_cells(s);
+      case Step::join: return join(s);
+      case Step::member: return member(s);
+      case Step::like: return like(s);
+      default: return sub_string(s);
+    }
+  }();
+  note_library_launches();
+  if (!done) return launch_error(done.error(), hir::row(s.builtin).name);
+  if (launched_.size() + library_launched_.size() >= most_marks / 2) return wait();
+  return {};
+}
+
+// --- The operators ---
+
+Result<void> Run::order(const Step& s) {
+  ASSIGN_OR_RETURN(std::vector<ItemPtr> in, items(s.inputs));
+  std::vector<ItemPtr> columns = columns_of(in[0]);
+  if (columns.empty() || in.size() != 2) return builtin(s);
+  ASSIGN_OR_RETURN(Value directions, to_host(*in[1]));
+  if (directions.kind != Value::vector || directions.type != BasicType::boolean ||
+      (directions.size != columns.size() && directions.size != 1))
+    return builtin(s);
+  ASSIGN_OR_RETURN(bool same, same_lengths(columns));
+  if (!same) return builtin(s);
+  auto ascending = std::make_unique<bool[]>(columns.size());
+  std::vector<sql::Vector> keys(columns.size());
+  for (size_t i = 0; i < columns.size(); ++i) {
+    ascending[i] = directions.as<uint8_t>()[directions.size == 1 ? 0 : i] != 0;
+    ASSIGN_OR_RETURN(keys[i], column(columns[i]));
+    if (!hir::is_text(columns[i]->type)) continue;
+    DomainPtr domain = domain_of(*columns[i]);
+    if (domain->is_ordered()) continue;
+    ASSIGN_OR_RETURN(keys[i].ranks, domain->ranks(text_tools()));
+  }
+  OperatorMemory memory(*this, plan_.buffers);
+  auto scope = timings_.measure(library_phase(), "order");
+  ASSIGN_OR_RETURN(sql::Vector made, sql_->order(keys, {ascending.get(), columns.size()}, memory));
+  ItemPtr result = from_vector(made, BasicType::i64, memory);
+  if (!result->bounds.known()) result->bounds = {0, static_cast<int64_t>(std::max<uint64_t>(1, made.capacity)) - 1};
+  result->size_id = columns[0]->size_id;
+  assign_result(s, std::move(result));
+  return {};
+}
+
+Result<void> Run::group(const Step& s) {
+  ASSIGN_OR_RETURN(ItemPtr in, item(s.inputs[0]));
+  std::vector<ItemPtr> columns = columns_of(in);
+  if (columns.empty()) return builtin(s);
+  ASSIGN_OR_RETURN(bool same, same_lengths(columns));
+  if (!same) return builtin(s);
+  std::vector<sql::Vector> keys(columns.size());
+  for (size_t i = 0; i < columns.size(); ++i) {
+    ItemPtr c = columns[i];
+    if (hir::is_text(c->type)) {
+      ASSIGN_OR_RETURN(DomainPtr domain, domain_of(*c)->distinct(text_tools()));
+      ASSIGN_OR_RETURN(c, in_domain(c, domain));
+    }
+    ASSIGN_OR_RETURN(keys[i], column(c));
+  }
+  OperatorMemory memory(*this, plan_.buffers);
+  auto scope = timings_.measure(library_phase(), "group");
+  ASSIGN_OR_RETURN(sql::Groups groups, sql_->group(keys, memory));
+  const Bounds rows = {0, static_cast<int64_t>(std::max<uint64_t>(1, columns[0]->capacity)) - 1};
+  ItemPtr first = from_vector(groups.keys, BasicType::i64, memory);
+  ItemPtr elements = from_vector(groups.rows.elements, BasicType::i64, memory);
+  first->bounds = elements->bounds = rows;
+  ItemPtr cells = parts_item(Item::cells, {elements});
+  cells->type = BasicType::i64;
+  cells->capacity = groups.rows.count;
+  cells->exact = true;
+  cells->offsets = groups.rows.offsets;
+  cells->offsets_buffer = memory.buffer(groups.rows.offsets);
+  assign_result(s, parts_item(Item::dict, {std::move(first), std::move(cells)}));
+  return {};
+}
+
+Result<void> Run::unique(const Step& s) {
+  ASSIGN_OR_RETURN(ItemPtr v, item(s.inputs[0]));
+  if (v->kind != Item::vector) return builtin(s);
+  if (hir::is_text(v->type)) {
+    ASSIGN_OR_RETURN(DomainPtr domain, domain_of(*v)->distinct(text_tools()));
+    ASSIGN_OR_RETURN(v, in_domain(v, domain));
+  }
+  ASSIGN_OR_RETURN(sql::Vector keys, column(v));
+  OperatorMemory memory(*this, plan_.buffers);
+  auto scope = timings_.measure(library_phase(), "unique");
+  ASSIGN_OR_RETURN(sql::Vector made, sql_->unique(keys, memory));
+  ItemPtr result = from_vector(made, BasicType::i64, memory);
+  result->bounds = {0, static_cast<int64_t>(std::max<uint64_t>(1, v->capacity)) - 1};
+  assign_result(s, std::move(result));
+  return {};
+}
+
+Result<void> Run::unique_cells(const Step& s) {
+  ASSIGN_OR_RETURN(ItemPtr v, item(s.inputs[1]));
+  if (v->kind != Item::cells && v->kind != Item::list) return builtin(s);
+  if (v->kind == Item::list && v->parts.empty()) return builtin(s);
+  RETURN_IF_ERROR(cells_to_device(v));
+  ItemPtr elements = v->parts[0];
+  if (hir::is_text(elements->type)) {
+    ASSIGN_OR_RETURN(DomainPtr domain, domain_of(*elements)->distinct(text_tools()));
+    ASSIGN_OR_RETURN(elements, in_domain(elements, domain));
+  }
+  ASSIGN_OR_RETURN(uint64_t count, size_of(*v));
+  ASSIGN_OR_RETURN(uint64_t flat, size_of(*elements));
+  ASSIGN_OR_RETURN(sql::Vector keys, column(elements));
+  OperatorMemory memory(*this, plan_.buffers);
+  auto scope = timings_.measure(library_phase(), "unique");
+  ASSIGN_OR_RETURN(sql::Cells made, sql_->unique_cells({keys, v->offsets, count}, memory));
+  ItemPtr places = from_vector(made.elements, BasicType::i64, memory);
+  places->bounds = {0, static_cast<int64_t>(std::max<uint64_t>(1, flat)) - 1};
+  ItemPtr cells = parts_item(Item::cells, {std::move(places)});
+  cells->type = BasicType::i64;
+  cells->capacity = made.count;
+  cells->exact = true;
+  cells->offsets = made.offsets;
+  cells->offsets_buffer = memory.buffer(made.offsets);
+  assign_result(s, std::move(cells));
+  return {};
+}
+
+Result<void> Run::join(const Step& s) {
+  ASSIGN_OR_RETURN(std::vector<ItemPtr> in, items(s.inputs));
+  std::vector<sql::Compare> compare;
+  for (size_t i = 0; i + 2 < in.size(); ++i) {
+    if (!in[i]->host || in[i]->host->kind != Value::functions) return builtin(s);
+    for (const hir::FunctionRef& f : in[i]->host->functions_) {
+      sql::Compare c{};
+      if (f.kind != hir::FunctionRef::builtin || !find_compare(f.builtin_id, c)) return builtin(s);
+      compare.push_back(c);
+    }
+  }
+  std::vector<ItemPtr> left = columns_of(in[in.size() - 2]), right = columns_of(in[in.size() - 1]);
+  if (left.empty() || right.empty() || left.size() != right.size()) return builtin(s);
+  if (compare.size() == 1 && left.size() > 1) compare.resize(left.size(), compare[0]);
+  if (compare.size() != left.size()) return builtin(s);
+  for (std::vector<ItemPtr>* side : {&left, &right}) {  // a column of one element stands for all rows
+    std::vector<ItemPtr> rows;
+    for (const ItemPtr& c : *side)
+      if (!(c->exact && c->capacity == 1)) rows.push_back(c);
+    if (rows.empty()) continue;
+    ASSIGN_OR_RETURN(bool same, same_lengths(rows));
+    if (!same) return builtin(s);
+  }
+  uint64_t rows[2] = {0, 0};
+  for (int k = 0; k < 2; ++k)
+    for (const ItemPtr& c : k == 0 ? left : right) rows[k] = std::max(rows[k], c->capacity);
+  std::vector<sql::Vector> l(left.size()), r(right.size());
+  for (size_t i = 0; i < left.size(); ++i) {
+    const bool text = hir::is_text(left[i]->type);
+    if (text != hir::is_text(right[i]->type) ||
+        (text && compare[i] != sql::Compare::eq && compare[i] != sql::Compare::neq))
+      return builtin(s);
+    RETURN_IF_ERROR(to_comparable(left[i], right[i]));
+    if (left[i]->type != right[i]->type && !text) return builtin(s);
+    ASSIGN_OR_RETURN(l[i], column(left[i]));
+    ASSIGN_OR_RETURN(r[i], column(right[i]));
+  }
+  OperatorMemory memory(*this, plan_.buffers);
+  auto scope = timings_.measure(library_phase(), "join_index");
+  ASSIGN_OR_RETURN(sql::Pairs pairs, sql_->join(compare, l, r, memory));
+  ItemPtr of_left = from_vector(pairs.left, BasicType::i64, memory);
+  ItemPtr of_right = from_vector(pairs.right, BasicType::i64, memory);
+  of_left->bounds = {0, static_cast<int64_t>(std::max<uint64_t>(1, rows[0])) - 1};
+  of_right->bounds = {0, static_cast<int64_t>(std::max<uint64_t>(1, rows[1])) - 1};
+  assign_result(s, parts_item(Item::list, {std::move(of_left), std::move(of_right)}));
+  return {};
+}
+
+Result<void> Run::member(const Step& s) {
+  ASSIGN_OR_RETURN(std::vector<ItemPtr> in, items(s.inputs));
+  ItemPtr x = in[0], set = in[1];
+  if (x->kind != Item::vector || set->kind != Item::vector || hir::is_text(x->type) != hir::is_text(set->type))
+    return builtin(s);
+  RETURN_IF_ERROR(to_comparable(x, set));
+  if (x->type != set->type && !hir::is_text(x->type)) return builtin(s);
+  ASSIGN_OR_RETURN(sql::Vector a, column(x));
+  ASSIGN_OR_RETURN(sql::Vector b, column(set));
+  OperatorMemory memory(*this, plan_.buffers);
+  auto scope = timings_.measure(library_phase(), "member");
+  ASSIGN_OR_RETURN(sql::Vector made, sql_->member(a, b, memory));
+  ItemPtr result = from_vector(made, BasicType::boolean, memory);
+  result->size_id = in[0]->size_id;
+  assign_result(s, std::move(result));
+  return {};
+}
+
+// Once per text of the domain, then by code.
+Result<void> Run::like(const Step& s) {
+  ASSIGN_OR_RETURN(std::vector<ItemPtr> in, items(s.inputs));
+  const ItemPtr& x = in[0];
+  if (x->kind != Item::vector || in[1]->kind != Item::vector) return builtin(s);
+  ASSIGN_OR_RETURN(Value pattern, to_host(*in[1]));
+  if (!pattern.is_text_vector() || pattern.size != 1 || plan_.options.like == EngineOptions::Like::cpu)
+    return builtin(s);
+  DomainPtr domain = domain_of(*x);
+  ItemPtr result;
+  if (domain->count() == 0) {
+    result = host_item(reference::vector_from_bytes(BasicType::boolean, 0, std::vector<std::byte>{}));
+    assign_result(s, std::move(result));
+    return {};
+  }
+  std::vector<BufferPtr> held;
+  sql::Strings strings;
+  {
+    auto scope = timings_.measure(Phase::transfer, "strings");
+    const bool keep = x->lifetime == Item::of_engine || !x->codes_are_rows;
+    ASSIGN_OR_RETURN(strings,
+                     domain->strings(text_tools(), keep && plan_.options.like != EngineOptions::Like::gpu, held));
+  }
+  OperatorMemory memory(*this, plan_.buffers);
+  auto scope = timings_.measure(library_phase(), "like");
+  ASSIGN_OR_RETURN(sql::Vector per_text, sql_->like(strings, pattern.text(0), memory));
+  if (x->codes_are_rows && x->exact && x->capacity == domain->count()) {
+    result = from_vector(per_text, BasicType::boolean, memory);
+  } else {
+    ASSIGN_OR_RETURN(sql::Vector codes, column(x));
+    ASSIGN_OR_RETURN(sql::Vector made, sql_->gather(codes, sql::Type::u8, per_text.data, per_text.capacity, memory));
+    result = from_vector(made, BasicType::boolean, memory);
+  }
+  result->size_id = x->size_id;
+  assign_result(s, std::move(result));
+  return {};
+}
+
+// The codes stay; what they mean is cut.
+Result<void> Run::sub_string(const Step& s) {
+  ASSIGN_OR_RETURN(std::vector<ItemPtr> in, items(s.inputs));
+  const ItemPtr& x = in[0];
+  if (x->kind != Item::vector || in.size() != 2) return builtin(s);
+  ASSIGN_OR_RETURN(Value range, to_host(*in[1]));
+  int64_t from = 0, count = 0;
+  if (range.kind != Value::vector || range.size != 2) return builtin(s);
+  switch (range.type) {
+    case BasicType::i32: from = range.as<int32_t>()[0], count = range.as<int32_t>()[1]; break;
+    case BasicType::i64: from = range.as<int64_t>()[0], count = range.as<int64_t>()[1]; break;
+    default: return builtin(s);
+  }
+  if (from < 1 || count < 0) return builtin(s);
+  auto scope = timings_.measure(Phase::cpu, "sub_string");
+  const auto piece = std::make_pair(static_cast<uint64_t>(from) - 1, static_cast<uint64_t>(count));
+  for (const Item::Piece& known : x->pieces)
+    if (known.range == piece) {
+      assign_result(s, known.item);
+      return {};
+    }
+  DomainPtr domain = domain_of(*x);
+  if (!x->codes_are_rows) RETURN_IF_ERROR(to_device(x));
+  auto made = std::make_shared<Item>(*x);
+  made->host.reset();
+  made->column = nullptr;
+  made->translated = nullptr;
+  made->pieces.clear();
+  made->domain = domain->pieces(piece.first, piece.second);
+  x->pieces.push_back({piece, made});
+  assign_result(s, std::move(made));
+  return {};
+}
+
+}  // namespace rndn::runtime

@@ -1,0 +1,422 @@
+// The steps of a run on the host: tables, columns, lists, what falls back to the reference interpreter; waiting for the device, and errors.
+// A slot is emptied after its last use, so that its memory serves the steps that follow.
+#include "runtime/run.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "frontend/builtins.h"
+#include "runtime/tables.h"
+
+namespace rndn::runtime {
+
+using hir::BasicType;
+using reference::Value;
+
+Run::Run(Engine::State& engine, Engine::Plan::State& plan, Timings& timings, std::string* printed)
+    : engine_(engine),
+      plan_(plan),
+      device_(engine.device),
+      timings_(timings),
+      printed_(printed),
+      sql_(plan.sql),
+      slots_(plan.steps.constants),
+      text_memory_(*this, plan.buffers) {
+  sql_->measure(plan.options.measure_kernels);
+}
+Run::~Run() {
+  if (pending_) (void)device_.synchronize();  // after an error: nothing may still write to what is given back
+  (void)sql_->take_launches();
+}
+
+Result<std::vector<Value>> Run::execute() {
+  std::vector<Value> results;
+  for (const Step& s : plan_.steps.steps) {
+    auto done = step(s, results);
+    if (!done) return located(done.error(), s.span);
+    for (uint32_t slot : s.last_uses) slots_[slot] = nullptr;
+  }
+  return results;
+}
+
+// Run-time errors of the program carry the position of their statement.
+Error Run::located(Error e, Span span) const {
+  if (span.known() && (e.fault == Fault::input || e.fault == Fault::usage) &&
+      e.message.find(": error: ") == std::string::npos)
+    e.message = fmt::format("{}: error: {}", plan_.sources.describe(span), e.message);
+  return e;
+}
+
+Result<ItemPtr> Run::item(uint32_t slot) {
+  if (!slots_[slot]) {  // assigned on no path: the empty vector of its type (horseir.md 2.2, "use before assignment")
+    const hir::Function& main = program().functions[program().main];
+    const hir::Variable& variable = main.variables[static_cast<hir::VariableId>(slot)];
+    if (!program().types->is_basic(variable.type))
+      return input_error("`{}` has no value", program().text(variable.name));
+    BasicType basic = program().types->basic_of(variable.type);
+    slots_[slot] = host_item(hir::is_text(basic) ? reference::vector_of_texts(basic, {})
+                                                 : reference::vector_from_bytes(basic, 0, std::vector<std::byte>{}));
+  }
+  return slots_[slot];
+}
+
+Result<std::vector<ItemPtr>> Run::items(std::span<const uint32_t> slots) {
+  std::vector<ItemPtr> found(slots.size());
+  for (size_t i = 0; i < found.size(); ++i) {
+    ASSIGN_OR_RETURN(found[i], item(slots[i]));
+  }
+  return found;
+}
+
+void Run::assign_value(uint32_t slot, Value value) {
+  const hir::Function& main = program().functions[program().main];
+  if (slot < main.variables.size())
+    value = reference::as_assigned(std::move(value), *program().types,
+                                   main.variables[static_cast<hir::VariableId>(slot)].type);
+  assign(slot, host_item(std::move(value)));
+}
+
+namespace {
+Result<void> check_table(const Value& v) {
+  if (v.kind != Value::table || !v.cells) return {};
+  for (const Value& column : v.parts())
+    if (reference::length(column) != reference::length(v.parts()[0]))
+      return input_error("`table` got columns of {} and {} rows", reference::length(v.parts()[0]),
+                         reference::length(column));
+  return {};
+}
+}  // namespace
+
+Result<void> Run::step(const Step& s, std::vector<Value>& results) {
+  switch (s.kind) {
+    case Step::copy: {
+      ASSIGN_OR_RETURN(ItemPtr v, item(s.inputs[0]));
+      assign_result(s, std::move(v));
+      return {};
+    }
+    case Step::load_table: return load_table(s);
+    case Step::column_value: return column_value(s);
+    case Step::check_cast: return check_cast(s);
+    case Step::list: {
+      ASSIGN_OR_RETURN(std::vector<ItemPtr> cells, items(s.inputs));
+      assign_result(s, parts_item(Item::list, std::move(cells)));
+      return {};
+    }
+    case Step::table: return table(s);
+    case Step::keys: return part(s, 0);
+    case Step::values: return part(s, 1);
+    case Step::fetch: return fetch(s);
+    case Step::index_list: return index_list(s);
+    case Step::raze: return raze(s);
+    case Step::length: return length(s);
+    case Step::launch: return launch(s);
+    case Step::order:
+    case Step::group:
+    case Step::unique:
+    case Step::unique_cells:
+    case Step::join:
+    case Step::member:
+    case Step::like:
+    case Step::sub_string: return run_operator(s);
+    case Step::call: return builtin(s);
+    case Step::interpret: return interpret(s);
+    case Step::results: {
+      RETURN_IF_ERROR(wait());
+      auto scope = timings_.measure(Phase::transfer, "results");
+      for (uint32_t slot : s.inputs) {
+        ASSIGN_OR_RETURN(ItemPtr v, item(slot));
+        ASSIGN_OR_RETURN(Value value, to_host(*v));
+        RETURN_IF_ERROR(check_table(value));
+        results.push_back(std::move(value));
+      }
+      return {};
+    }
+  }
+  return {};
+}
+
+// --- Tables and their columns ---
+
+Result<void> Run::load_table(const Step& s) {
+  ASSIGN_OR_RETURN(ItemPtr name, item(s.inputs[0]));
+  ASSIGN_OR_RETURN(Value text, to_host(*name));
+  if (!text.is_text_vector() || text.size != 1) return input_error("`load_table` expects the name of one table");
+  RETURN_IF_ERROR(engine_.tables.open(text.text(0)));
+  Value v;
+  v.kind = Value::table;
+  v.source = text.text(0);
+  assign_result(s, host_item(std::move(v)));
+  return {};
+}
+
+Result<void> Run::column_value(const Step& s) {
+  ASSIGN_OR_RETURN(ItemPtr table, item(s.inputs[0]));
+  ASSIGN_OR_RETURN(ItemPtr name_item, item(s.inputs[1]));
+  ASSIGN_OR_RETURN(Value name, to_host(*name_item));
+  if (!table->host || table->host->kind != Value::table || table->host->source.empty() || !name.is_text_vector() ||
+      name.size != 1)
+    return builtin(s);
+  const std::string& source = table->host->source;
+  auto scope = timings_.measure(Phase::data, source + "." + name.text(0));
+  auto wanted = plan_.columns.find(source);
+  if (wanted != plan_.columns.end()) {
+    // Errors of the hint are left to the request of the column that is at fault.
+    if (wanted->second.size() > 1) (void)engine_.tables.prefetch(source, wanted->second).ok();
+    plan_.columns.erase(wanted);
+  }
+  ASSIGN_OR_RETURN(std::shared_ptr<const data::Column> column, engine_.tables.column(source, name.text(0)));
+  ItemPtr& known = engine_.columns[column.get()];
+  if (!known) {
+    if (column->is_foreign_key) {
+      ASSIGN_OR_RETURN(std::shared_ptr<const data::Column> key, engine_.tables.key_column(column->foreign_table));
+      known = enumeration_item(column, std::move(key));
+    } else {
+      known = column_item(column);
+    }
+  }
+  assign_result(s, known);
+  return {};
+}
+
+Result<void> Run::check_cast(const Step& s) {
+  ASSIGN_OR_RETURN(ItemPtr v, item(s.inputs[0]));
+  const hir::TypeTable& types = *program().types;
+  const hir::Type& to = types[s.cast];
+  const bool same_vector = v->kind == Item::vector && to.kind == hir::TypeKind::basic && to.basic == v->type;
+  const bool same_keys = v->kind == Item::enumeration && to.kind == hir::TypeKind::enumeration &&
+                         v->parts[0]->kind == Item::vector &&
+                         (types.is_wildcard(to.components[0]) ||
+                          (types.is_basic(to.components[0]) && types.basic_of(to.components[0]) == v->parts[0]->type));
+  if (!same_vector && !same_keys) {
+    RETURN_IF_ERROR(wait());
+    auto scope = timings_.measure(Phase::cpu, "check_cast");
+    ASSIGN_OR_RETURN(Value host, to_host(*v));
+    ASSIGN_OR_RETURN(Value cast, reference::check_cast(host, types, s.cast, !s.column || plan_.options.strict));
+    v = host_item(std::move(cast));
+  }
+  assign_result(s, std::move(v));
+  return {};
+}
+
+Result<void> Run::table(const Step& s) {
+  ASSIGN_OR_RETURN(ItemPtr names_item, item(s.inputs[0]));
+  ASSIGN_OR_RETURN(ItemPtr columns, item(s.inputs[1]));
+  ASSIGN_OR_RETURN(Value names, to_host(*names_item));
+  if (columns->kind != Item::list || !names.is_text_vector()) return builtin(s);
+  if (names.size != columns->parts.size())
+    return input_error("`table` got {} names for {} columns", names.size, columns->parts.size());
+  ItemPtr made = parts_item(Item::table, columns->parts);
+  made->names = names.texts ? names.texts : std::make_shared<const std::vector<std::string>>();
+  assign_result(s, std::move(made));
+  return {};
+}
+
+// --- Parts of values: no work ---
+
+Result<void> Run::part(const Step& s, size_t which) {
+  ASSIGN_OR_RETURN(ItemPtr v, item(s.inputs[0]));
+  if (v->kind != Item::dict && v->kind != Item::enumeration) return builtin(s);
+  ItemPtr p = v->parts[which];
+  if (v->kind == Item::dict && p->kind != Item::vector && p->kind != Item::cells && p->kind != Item::list)
+    return builtin(s);
+  // The values of a dict are a list of theirs.
+  if (v->kind == Item::dict && which == 1 && p->kind == Item::vector) return builtin(s);
+  assign_result(s, std::move(p));
+  return {};
+}
+
+Result<void> Run::fetch(const Step& s) {
+  ASSIGN_OR_RETURN(ItemPtr v, item(s.inputs[0]));
+  // The values of a table's foreign key are the column itself.
+  if (v->kind != Item::enumeration || !v->parts[1]->foreign_rows) return builtin(s);
+  ItemPtr& known = engine_.fetched[v->parts[1]->column.get()];
+  if (!known) known = column_item(v->parts[1]->column);
+  assign_result(s, known);
+  return {};
+}
+
+Result<void> Run::index_list(const Step& s) {
+  ASSIGN_OR_RETURN(ItemPtr list, item(s.inputs[0]));
+  ASSIGN_OR_RETURN(ItemPtr place, item(s.inputs[1]));
+  if (list->kind != Item::list || place->kind != Item::vector || !place->host || !place->bounds.known() ||
+      place->bounds.min < 0 || place->bounds.min >= static_cast<int64_t>(list->parts.size()) || place->capacity != 1)
+    return builtin(s);
+  assign_result(s, list->parts[static_cast<size_t>(place->bounds.min)]);
+  return {};
+}
+
+Result<void> Run::raze(const Step& s) {
+  ASSIGN_OR_RETURN(ItemPtr list, item(s.inputs[0]));
+  if (list->kind != Item::cells) return builtin(s);
+  assign_result(s, list->parts[0]);
+  return {};
+}
+
+// A kernel of lengths. A size that only the device knows is a vector of one element there already.
+Result<void> Run::length(const Step& s) {
+  const hir::Function& f = program().functions[s.function];
+  ASSIGN_OR_RETURN(std::vector<ItemPtr> inputs, items(s.inputs));
+  std::vector<ItemPtr> of(f.variables.size());
+  auto make = [&](const ItemPtr& v) -> Result<ItemPtr> {
+    if (v->kind == Item::list || (v->kind == Item::vector && v->exact) || (v->kind == Item::cells && v->exact)) {
+      const int64_t n = static_cast<int64_t>(v->kind == Item::list ? v->parts.size() : v->capacity);
+      return host_item(reference::vector_of<int64_t>(BasicType::i64, {n}));
+    }
+    if (v->kind == Item::vector && v->size_slot) {
+      ItemPtr made = new_vector(BasicType::i64, 1, true);
+      made->data = v->size_slot;
+      made->data_buffer = v->size_buffer ? v->size_buffer : v->data_buffer;
+      made->mapped_data = v->mapped_size;
+      made->bounds = {0, static_cast<int64_t>(v->capacity)};
+      return made;
+    }
+    ASSIGN_OR_RETURN(Value host, to_host(*v));
+    return host_item(reference::vector_of<int64_t>(BasicType::i64, {static_cast<int64_t>(reference::length(host))}));
+  };
+  for (hir::StatementId id : f.blocks[f.body].statements) {
+    const hir::Statement& statement = f.statements[id];
+    if (statement.kind == hir::Statement::assign) {
+      const uint32_t argument = f.expressions[statement.value].operands[0].id;
+      for (size_t i = 0; i < inputs.size(); ++i)
+        if (index(f.parameters[i]) == argument) {
+          ASSIGN_OR_RETURN(of[statement.targets[0].id], make(inputs[i]));
+        }
+    } else if (statement.kind == hir::Statement::return_) {
+      for (size_t i = 0; i < s.outputs.size() && i < statement.results.size(); ++i) {
+        const hir::Operand& result = statement.results[i];
+        ItemPtr v = result.kind == hir::Operand::variable ? of[result.id] : nullptr;
+        for (size_t k = 0; k < inputs.size(); ++k)
+          if (!v && result.kind == hir::Operand::variable && index(f.parameters[k]) == result.id) v = inputs[k];
+        if (!v) return interpret(s);
+        assign(s.outputs[i], std::move(v));
+      }
+    }
+  }
+  return {};
+}
+
+// --- The reference interpreter ---
+
+Result<void> Run::builtin(const Step& s) {
+  std::vector<Value> arguments;
+  RETURN_IF_ERROR(wait());
+  for (uint32_t slot : s.inputs) {
+    ASSIGN_OR_RETURN(ItemPtr v, item(slot));
+    auto scope = timings_.measure(Phase::transfer);
+    ASSIGN_OR_RETURN(Value host, to_host(*v));
+    arguments.push_back(std::move(host));
+  }
+  auto scope = timings_.measure(Phase::cpu, hir::row(s.builtin).name);
+  ASSIGN_OR_RETURN(std::vector<Value> values, reference::call(s.builtin, arguments, &program(), engine_.tables,
+                                                              printed_, s.expected ? &*s.expected : nullptr));
+  if (values.size() < s.outputs.size())
+    return Error{Fault::internal, fmt::format("`{}` gave {} results for {} targets", hir::row(s.builtin).name,
+                                              values.size(), s.outputs.size())};
+  for (size_t i = 0; i < s.outputs.size(); ++i) assign_value(s.outputs[i], std::move(values[i]));
+  return {};
+}
+
+Result<std::vector<Value>> Run::call(hir::FunctionId function, const std::vector<ItemPtr>& inputs) {
+  RETURN_IF_ERROR(wait());
+  std::vector<Value> arguments;
+  for (const ItemPtr& v : inputs) {
+    auto scope = timings_.measure(Phase::transfer);
+    ASSIGN_OR_RETURN(Value host, to_host(*v));
+    arguments.push_back(std::move(host));
+  }
+  auto scope = timings_.measure(Phase::cpu, program().text(program().functions[function].name));
+  return reference::call(function, std::move(arguments), program(), engine_.tables, plan_.sources, printed_);
+}
+
+Result<void> Run::interpret(const Step& s) {
+  ASSIGN_OR_RETURN(std::vector<ItemPtr> inputs, items(s.inputs));
+  ASSIGN_OR_RETURN(std::vector<Value> values, call(s.function, inputs));
+  for (size_t i = 0; i < s.outputs.size() && i < values.size(); ++i) assign_value(s.outputs[i], std::move(values[i]));
+  return {};
+}
+
+// --- Waiting, and errors ---
+
+Result<void> Run::wait() {
+  if (!pending_) return {};
+  pending_ = false;
+  RETURN_IF_ERROR(device_.synchronize());
+  until_wait_.clear();
+  std::vector<Launched> launched = std::exchange(launched_, {});
+  std::vector<sql::Launch> library = std::exchange(library_launched_, {});
+  const bool measured = plan_.options.measure_kernels, simulated = device_.info().is_simulator;
+  for (const Launched& l : launched) {
+    if (!measured) break;
+    ASSIGN_OR_RETURN(uint64_t ns, device_.elapsed_ns(l.first_mark, l.last_mark));
+    l.state->report.ns += ns;
+    if (!simulated) timings_.credit(Phase::kernels, ns, l.state->report.name);
+  }
+  for (const sql::Launch& l : library) {
+    auto report = std::find_if(library_reports_.begin(), library_reports_.end(),
+                               [&](const KernelReport& r) { return r.name == l.kernel; });
+    if (report == library_reports_.end()) {
+      report = library_reports_.insert(report, KernelReport{});
+      report->name = l.kernel;
+      report->kind = "library";
+    }
+    ++report->launches;
+    report->floor_bytes = std::max(report->floor_bytes, l.floor_bytes);
+    if (!measured) continue;
+    ASSIGN_OR_RETURN(uint64_t ns, device_.elapsed_ns(l.first_mark, l.last_mark));
+    report->ns += ns;
+    if (!simulated) timings_.credit(Phase::library, ns, l.kernel);
+  }
+  // All error words lie together; the first launch at fault counts.
+  const auto* words = static_cast<const uint64_t*>(plan_.errors->host);
+  const size_t kernels = plan_.kernels.size();
+  if (std::all_of(words, words + kernels, [](uint64_t w) { return w == 0; })) return {};
+  const Launched* failed = nullptr;
+  uint64_t word = 0;
+  for (const Launched& l : launched) {
+    word = words[l.state - plan_.kernels.data()];
+    if (word == 0) continue;
+    failed = &l;
+    break;
+  }
+  std::memset(plan_.errors->host, 0, 8 * kernels);
+  if (!failed) return Error{Fault::internal, "an error word is set that no launch has"};
+  if (!failed->inputs.empty()) {  // the interpreter meets the same error and knows the element
+    ASSIGN_OR_RETURN(std::vector<Value> values, call(failed->function, failed->inputs));
+  }
+  return kernel_error(word);
+}
+
+// The error word of codegen.h: kernel << 48 | statement of its function << 32 | code.
+Error Run::kernel_error(uint64_t word) const {
+  const auto& kernels = plan_.compiled.outlined.kernels;
+  uint64_t kernel = word >> 48, statement = word >> 32 & 0xffff;
+  Span span;
+  std::string_view builtin = "kernel";
+  if (kernel < kernels.size()) {
+    const hir::Function& f = program().functions[kernels[kernel].function];
+    if (statement < f.statements.size()) {
+      const hir::Statement& at = f.statements[static_cast<hir::StatementId>(statement)];
+      span = at.span;
+      if (!is_none(at.value))
+        if (const hir::Expression& e = f.expressions[at.value];
+            e.kind == hir::Expression::call && e.callee.kind == hir::FunctionRef::builtin)
+          builtin = hir::row(e.callee.builtin_id).name;
+    }
+  }
+  auto code = static_cast<codegen::RuntimeError>(static_cast<uint32_t>(word));
+  std::string what = code == codegen::RuntimeError::division_by_zero ? "divides by zero"
+                     : code == codegen::RuntimeError::index_out_of_range
+                         ? "has an index that is out of range"
+                         : fmt::format("fails with run-time error {}", static_cast<uint32_t>(word));
+  return input_error("{}: error: `{}` {}", plan_.sources.describe(span), builtin, what);
+}
+
+// On the simulator a fault of a kernel is known at once, and the kernel is ours.
+Error Run::launch_error(Error e, std::string_view kernel) const {
+  if (!device_.info().is_simulator || e.fault != Fault::world) return e;
+  return {Fault::internal, fmt::format("kernel `{}`: {}", kernel, e.message)};
+}
+
+std::vector<KernelReport> Run::take_library_reports() { return std::exchange(library_reports_, {}); }
+
+}  // namespace rndn::runtime

@@ -1,0 +1,152 @@
+// One run of a plan: walks the steps over the slots. Private to this folder; its parts are files of their own:
+//   run.cpp        the steps of the host, waiting, errors
+//   transfer.cpp   values between host and device
+//   codes.cpp      text: domains of vectors, and bringing several into one
+//   launch.cpp     kernels
+//   operators.cpp  SQL operators
+#pragma once
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/state.h"
+
+namespace rndn::runtime {
+
+inline constexpr size_t most_marks = 1500;  // recorded between two waits; a device keeps at least 2048
+
+class Run {
+ public:
+  Run(Engine::State& engine, Engine::Plan::State& plan, Timings& timings, std::string* printed);
+  ~Run();
+  Result<std::vector<reference::Value>> execute();
+  // Launches of library kernels, one entry per kernel.
+  std::vector<KernelReport> take_library_reports();
+
+ private:
+  using Value = reference::Value;
+
+  // --- run.cpp ---
+  const hir::Program& program() const { return plan_.compiled.outlined.program; }
+  Error located(Error e, Span span) const;
+  Result<ItemPtr> item(uint32_t slot);
+  Result<std::vector<ItemPtr>> items(std::span<const uint32_t> slots);
+  void assign(uint32_t slot, ItemPtr value) {
+    if (slot != no_slot) slots_[slot] = std::move(value);
+  }
+  void assign_value(uint32_t slot, Value value);  // in the type of its variable
+  void assign_result(const Step& s, ItemPtr value) {
+    if (!s.outputs.empty()) assign(s.outputs[0], std::move(value));
+  }
+  Result<void> step(const Step& s, std::vector<Value>& results);
+  Result<void> load_table(const Step& s);
+  Result<void> column_value(const Step& s);
+  Result<void> check_cast(const Step& s);
+  Result<void> table(const Step& s);
+  Result<void> part(const Step& s, size_t which);  // of a dict or an enumeration
+  Result<void> fetch(const Step& s);
+  Result<void> index_list(const Step& s);
+  Result<void> raze(const Step& s);
+  Result<void> length(const Step& s);
+  Result<void> builtin(const Step& s);  // on the reference interpreter
+  Result<void> interpret(const Step& s);
+  Result<std::vector<Value>> call(hir::FunctionId function, const std::vector<ItemPtr>& inputs);
+  // Waits for all launches so far and checks the error words. The time that they ran is taken from the phase that waits.
+  Result<void> wait();
+  Error kernel_error(uint64_t word) const;
+  Error launch_error(Error e, std::string_view kernel) const;
+
+  // --- transfer.cpp ---
+  Result<Value> to_host(Item& v);
+  Result<Value> cells_to_host(Item& v);
+  Result<uint64_t> size_of(Item& v);  // waits unless it is exact; then it is
+  Result<void> to_device(const ItemPtr& v);
+  Result<void> cells_to_device(const ItemPtr& v);
+  Result<void> size_to_device(Item& v);
+  Result<device::Address> size_slot(uint64_t size);
+  Arena& arena_of(const Item& v);
+  ItemPtr new_vector(hir::BasicType type, uint64_t capacity, bool exact) const;
+
+  // --- codes.cpp ---
+  TextTools text_tools();
+  DomainPtr domain_of(Item& v);
+  Result<void> codes_to_device(Item& v);
+  Result<ItemPtr> in_domain(const ItemPtr& v, const DomainPtr& domain);
+  Result<DomainPtr> common_domain(std::span<const ItemPtr> texts, const TextClasses::Class& needs);
+  Result<std::vector<std::string>> decode(Item& v, std::span<const uint32_t> codes);
+
+  // --- launch.cpp ---
+  bool bound(const outliner::Kernel& kernel, const hir::Function& f, const std::vector<ItemPtr>& inputs,
+             outliner::SizeId size, uint64_t& elements, bool& exact) const;
+  bool sizes_hold(const outliner::Kernel& kernel, const hir::Function& f, const std::vector<ItemPtr>& inputs) const;
+  Result<void> launch(const Step& s);
+  Result<void> texts_to_one_domain(KernelState& state, const hir::Function& f, std::vector<ItemPtr>& inputs,
+                                   std::vector<DomainPtr>& domains);
+  struct Geometry {
+    uint64_t elements = 1;
+    uint32_t grid = 1;
+  };
+  Result<Geometry> geometry(const outliner::Kernel& kernel, const codegen::KernelCode& code, const hir::Function& f,
+                            const std::vector<ItemPtr>& inputs, uint32_t resident_blocks) const;
+  Result<ItemPtr> make_output(const Step& s, size_t i, uint64_t elements, const std::vector<ItemPtr>& inputs);
+  Result<ItemPtr> copy_input(const Step& s, size_t i, uint32_t parameter, const ItemPtr& input, bool sole);
+  Result<void> reserve_scratch(uint64_t bytes);
+
+  // --- operators.cpp ---
+  // What an operator works in; temporary memory goes back with the object.
+  class OperatorMemory final : public sql::Memory {
+   public:
+    OperatorMemory(Run& run, Arena& results) : run_(run), results_arena_(results) {}
+    ~OperatorMemory() override;
+    Result<device::Address> temporary(uint64_t bytes) override;
+    Result<device::Address> result(uint64_t bytes) override;
+    Result<device::Mapped> mapped(uint64_t bytes) override;
+    BufferPtr buffer(device::Address address) const;  // the result that it lies in, or null
+    void clear();
+
+   private:
+    Run& run_;
+    Arena& results_arena_;
+    std::vector<BufferPtr> temporaries_, results_;
+  };
+  Result<void> order(const Step& s);
+  Result<void> group(const Step& s);
+  Result<void> unique(const Step& s);
+  Result<void> unique_cells(const Step& s);
+  Result<void> join(const Step& s);
+  Result<void> member(const Step& s);
+  Result<void> like(const Step& s);
+  Result<void> sub_string(const Step& s);
+  Result<bool> same_lengths(std::span<const ItemPtr> columns);
+  Result<sql::Vector> column(const ItemPtr& v);
+  Result<void> to_comparable(ItemPtr& a, ItemPtr& b);
+  Result<ItemPtr> convert(const ItemPtr& v, hir::BasicType to);
+  Result<ItemPtr> translate(const ItemPtr& v, device::Address table, uint64_t entries);
+  ItemPtr from_vector(const sql::Vector& v, hir::BasicType type, OperatorMemory& memory) const;
+  void note_library_launches();
+  Result<void> run_operator(const Step& s);
+  // The simulator runs kernels in the call; a GPU's time is credited when the host has waited for it.
+  Phase library_phase() const { return device_.info().is_simulator ? Phase::library : Phase::overhead; }
+
+  Engine::State& engine_;
+  Engine::Plan::State& plan_;
+  device::Device& device_;
+  Timings& timings_;
+  std::string* printed_;
+  sql::Operators* sql_ = nullptr;
+  std::vector<ItemPtr> slots_;
+  struct Launched {
+    KernelState* state;
+    hir::FunctionId function;
+    uint32_t first_mark, last_mark;
+    std::vector<ItemPtr> inputs;  // for the message of an error; empty: too large to keep, or there can be none
+  };
+  std::vector<Launched> launched_;
+  std::vector<sql::Launch> library_launched_;
+  std::vector<KernelReport> library_reports_;
+  OperatorMemory text_memory_;
+  std::vector<BufferPtr> until_wait_;  // mapped memory that kernels may still write
+  bool pending_ = false;               // launches since the last wait
+};
+
+}  // namespace rndn::runtime

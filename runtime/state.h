@@ -1,0 +1,84 @@
+// What an engine and its plans keep between runs. Private to this folder.
+#pragma once
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "libraries/sql/sql.h"
+#include "runtime/arena.h"
+#include "runtime/engine.h"
+#include "runtime/items.h"
+#include "runtime/plan.h"
+#include "runtime/text.h"
+
+namespace rndn::runtime {
+
+// Operators with one choice of alternatives; their kernels are assembled and loaded once.
+struct OperatorSet {
+  sql::Options options;
+  std::unique_ptr<sql::Operators> operators;
+};
+
+struct Engine::State {
+  device::Device& device;
+  const reference::Tables& tables;
+  DeviceMemory memory;
+  Arena kept;  // columns, and the tables of domains
+  std::vector<DomainPtr> derived_domains;
+  std::map<const data::Column*, DomainPtr> domains;
+  // Columns and foreign keys by their host form; their device data stays until memory is short.
+  std::map<const data::Column*, ItemPtr> columns;
+  std::map<const data::Column*, ItemPtr> fetched;  // the values of foreign keys
+  struct Uploaded {
+    ItemPtr item;
+    uint64_t last_use = 0;
+  };
+  std::vector<Uploaded> uploaded;
+  uint64_t clock = 0;
+  std::vector<OperatorSet> operators;
+
+  State(device::Device& d, const reference::Tables& t);
+  ~State();
+  Result<sql::Operators*> operators_for(const sql::Options& options);
+  // Takes the device data of the column that was used longest ago from it, or strings of a domain; false: there are none.
+  bool evict();
+  void drop_cache();
+};
+
+// A compiled kernel and what its launches need.
+struct KernelState {
+  device::KernelHandle handle{};
+  device::KernelInfo info;
+  uint32_t resident_blocks = 1;  // of the whole device at once: the persistent grid
+  KernelReport report;
+  TextClasses texts;
+};
+
+struct Engine::Plan::State {
+  const Compiled& compiled;
+  const SourceManager& sources;
+  EngineOptions options;
+  Engine::State& engine;
+  // Arenas come first: they outlive whatever has memory of theirs.
+  Arena kept;     // literals, scratch
+  Arena buffers;  // of a run
+  Arena mapped;   // of a run: small results
+  Arena flags;    // of a run: what operators read through mapped memory
+  Steps steps;
+  sql::Operators* sql = nullptr;
+  std::map<std::string, std::vector<std::string>> columns;  // per table: what steps read, not yet prefetched
+  std::vector<KernelState> kernels;
+  std::string whole_program;  // why the reference interpreter runs all of it; empty: it does not
+  std::optional<device::ModuleHandle> module;
+  BufferPtr errors;                           // mapped: an error word per kernel, 0 = none
+  BufferPtr scratch;                          // of all kernels: each leaves it zero
+  std::map<uint64_t, device::Address> sizes;  // size slots of numbers that the host knows
+  std::vector<BufferPtr> size_pages;
+  BufferPtr size_page;  // the last of them
+  uint64_t sizes_in_page = 0;
+
+  State(const Compiled& c, const SourceManager& s, const EngineOptions& o, Engine::State& e);
+  ~State();
+};
+
+}  // namespace rndn::runtime
