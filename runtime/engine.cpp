@@ -28,11 +28,11 @@ Result<sql::Operators*> Engine::State::operators_for(const sql::Options& options
   const isa::Target* target = isa::find_target(device.info().target);
   if (!target)
     return world_error("{} is of a target that is not supported: {}", device.info().name, device.info().target);
-  auto assemble = [target](const ptx::Module& module) -> Result<std::vector<std::byte>> {
-    Timings timings;
+  auto assemble = [target, this](const ptx::Module& module) -> Result<std::vector<std::byte>> {
+    Timings nobodys;
     assembler::Options options;
     options.target = target;
-    auto made = assembler::assemble(module, options, timings);
+    auto made = assembler::assemble(module, options, timings ? *timings : nobodys);
     if (!made) return Error{Fault::internal, "a kernel of the library: " + made.error().message};
     return std::move(made->cubin);
   };
@@ -162,7 +162,9 @@ Result<std::vector<Value>> Engine::run(Plan& plan, Timings& timings, std::string
   Result<std::vector<Value>> results = std::vector<Value>{};
   {
     Run run(*state_, p, timings, printed);
+    state_->timings = &timings;
     results = run.execute();
+    state_->timings = nullptr;
     if (kernels) {
       for (size_t k = 0; k < p.kernels.size(); ++k)
         if (p.compiled.code.kernels[k].refused.empty()) kernels->push_back(p.kernels[k].report);

@@ -359,7 +359,8 @@ class Planner {
         return on_columns(Step::join, {e.operands.size() - 2, e.operands.size() - 1});
       case Builtin::each: {
         const hir::FunctionRef* f = function_literal(e.operands[0]);
-        if (f && f->kind == hir::FunctionRef::builtin && f->builtin_id == Builtin::unique) return Step::call;
+        if (f && f->kind == hir::FunctionRef::builtin && f->builtin_id == Builtin::unique)
+          return argument(1) == TypeKind::list ? on_columns(Step::unique_cells, {1}) : Step::call;
         return Step::call;
       }
       case Builtin::raze: return argument(0) == TypeKind::list ? Step::raze : Step::call;

@@ -1,11 +1,14 @@
 #include "runtime/simulator_device.h"
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <vector>
 
 #include "assembler/isa/isa.h"
@@ -18,9 +21,15 @@ using device::Dim3;
 using device::KernelHandle;
 using device::ModuleHandle;
 
+// What the host has; half of it where the process may not reserve address space freely (ulimit -v), since the simulator reserves its memory and its
+// maps of what is valid in one piece each.
 uint64_t host_memory() {
+  rlimit limit{};
+  uint64_t most = UINT64_MAX;
+  if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) most = limit.rlim_cur / 2;
   long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGE_SIZE);
-  return pages > 0 && size > 0 ? static_cast<uint64_t>(pages) * static_cast<uint64_t>(size) : uint64_t{4} << 30;
+  return std::min(
+      most, pages > 0 && size > 0 ? static_cast<uint64_t>(pages) * static_cast<uint64_t>(size) : uint64_t{4} << 30);
 }
 
 class SimulatorDevice final : public device::Device {
@@ -86,12 +95,13 @@ class SimulatorDevice final : public device::Device {
     return static_cast<ModuleHandle>(index(id));
   }
   Result<void> unload_module(ModuleHandle module) override {
+    std::erase_if(kernels_, [&](const auto& k) { return k.second.module == static_cast<sim::ModuleId>(module); });
     return machine_.unload(static_cast<sim::ModuleId>(module));
   }
   Result<KernelHandle> find_kernel(ModuleHandle module, const std::string& name) override {
     ASSIGN_OR_RETURN(sim::KernelInfo info, machine_.kernel(static_cast<sim::ModuleId>(module), name));
-    kernels_.push_back({static_cast<sim::ModuleId>(module), std::move(info)});
-    return static_cast<KernelHandle>(kernels_.size() - 1);
+    kernels_.emplace(next_kernel_, Kernel{static_cast<sim::ModuleId>(module), std::move(info)});
+    return static_cast<KernelHandle>(next_kernel_++);
   }
   Result<device::KernelInfo> kernel_info(KernelHandle kernel) override {
     const sim::KernelInfo& k = get(kernel).info;
@@ -128,13 +138,14 @@ class SimulatorDevice final : public device::Device {
   Result<void> synchronize() override { return {}; }
 
   Result<uint32_t> record_mark() override {
-    marks_.push_back(std::chrono::steady_clock::now());
-    return static_cast<uint32_t>(marks_.size() - 1);
+    marks_[next_mark_ % marks_.size()] = std::chrono::steady_clock::now();
+    return next_mark_++;
   }
   Result<uint64_t> elapsed_ns(uint32_t from, uint32_t to) override {
-    CHECK(from < marks_.size() && to < marks_.size());
-    return static_cast<uint64_t>(
-        std::chrono::duration_cast<std::chrono::nanoseconds>(marks_[to] - marks_[from]).count());
+    if (next_mark_ - from > marks_.size() || next_mark_ - to > marks_.size() || from >= next_mark_ || to >= next_mark_)
+      return Error{Fault::internal, fmt::format("marks {} and {} are not among the last {}", from, to, marks_.size())};
+    const auto passed = marks_[to % marks_.size()] - marks_[from % marks_.size()];
+    return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(passed).count());
   }
   device::LaunchCounters last_launch() const override { return last_; }
 
@@ -143,15 +154,17 @@ class SimulatorDevice final : public device::Device {
     sim::ModuleId module;
     sim::KernelInfo info;
   };
-  const Kernel& get(KernelHandle kernel) const { return kernels_[static_cast<size_t>(kernel)]; }
+  const Kernel& get(KernelHandle kernel) const { return kernels_.at(static_cast<uint64_t>(kernel)); }
 
   const isa::Target& target_;
   sim::Options options_;
   sim::Machine machine_;
   device::Info info_;
-  std::vector<Kernel> kernels_;
+  std::map<uint64_t, Kernel> kernels_;  // by handle, of the modules that are loaded
+  uint64_t next_kernel_ = 1;
   std::vector<device::Mapped> mapped_;
-  std::vector<std::chrono::steady_clock::time_point> marks_;
+  std::array<std::chrono::steady_clock::time_point, 2048> marks_{};
+  uint32_t next_mark_ = 0;
   device::LaunchCounters last_;
 };
 

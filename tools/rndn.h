@@ -11,6 +11,7 @@
 #include "runtime/cuda/cuda_device.h"
 #include "runtime/data/source.h"
 #include "runtime/device/device.h"
+#include "runtime/engine.h"
 #include "runtime/print_result.h"
 #include "runtime/reference/reference.h"
 #include "runtime/report.h"
@@ -36,7 +37,9 @@ struct Flags {
   int level = 3;                   // -O
   unsigned repeat = 1;             // --repeat
   uint32_t limit_registers = 0;    // --limit-regs
-  bool strict = false, no_fallback = false, verify_passes = false;
+  std::string sort, group, join, member;  // --sort .. --member; empty: by size
+  std::string like = "gpu-cached";        // --like
+  bool strict = false, no_fallback = false, no_cache = false, verify_passes = false;
 };
 void add_data_flags(CLI::App& command, Flags& flags);
 void add_language_flags(CLI::App& command, Flags& flags);  // --strict, --dialect
@@ -49,6 +52,7 @@ void note(const std::string& message);
 void print_diagnostics(const DiagnosticSink& sink, const SourceManager& sources);  // to stderr
 
 Result<runtime::CompileOptions> compile_options(const Flags& flags);
+runtime::EngineOptions engine_options(const Flags& flags, bool measure_kernels);
 
 // What --device names, opened. With --device cuda or auto the GPU starts in a thread: make the object early, call open() late.
 class DeviceChoice {

@@ -71,6 +71,16 @@ void add_run_flags(CLI::App& command, Flags& flags) {
   command.add_option("--repeat", flags.repeat, "runs of each program; data is loaded once")
       ->check(CLI::Range(1u, 1000000u))
       ->type_name("N");
+  auto choice = [&](const char* name, std::string& to, const char* text, std::vector<std::string> values) {
+    command.add_option(name, to, text)->check(CLI::IsMember(std::move(values)))->type_name("NAME");
+  };
+  choice("--sort", flags.sort, "sorting: bitonic or radix (default: by size)", {"bitonic", "radix"});
+  choice("--group", flags.group, "grouping: sort or hash (default: by size)", {"sort", "hash"});
+  choice("--join", flags.join, "joins: loop or hash (default: by size)", {"loop", "hash"});
+  choice("--member", flags.member, "membership: loop or hash (default: by size)", {"loop", "hash"});
+  choice("--like", flags.like, "patterns: cpu, gpu (strings sent every time) or gpu-cached (default)",
+         {"cpu", "gpu", "gpu-cached"});
+  command.add_flag("--no-cache", flags.no_cache, "columns and strings leave the device after each run");
   command.add_flag("--no-fallback", flags.no_fallback, "what only the reference interpreter can run is an error");
   command.add_option("-o", flags.output, "results: a file, - for stdout; a folder for csv of several programs")
       ->type_name("FILE");
@@ -108,6 +118,24 @@ Result<runtime::CompileOptions> compile_options(const Flags& flags) {
   o.verify_passes = flags.verify_passes;
   if (!runtime::parse_backend(flags.backend, o.backend))
     return usage_error("--backend is rndn, ptxas, ptxas:PATH or driver, not `{}`", flags.backend);
+  return o;
+}
+
+runtime::EngineOptions engine_options(const Flags& flags, bool measure_kernels) {
+  runtime::EngineOptions o{
+      .strict = flags.strict, .allow_fallback = !flags.no_fallback, .measure_kernels = measure_kernels};
+  using Alternatives = sql::Options;
+  if (!flags.sort.empty())
+    o.operators.sort = flags.sort == "bitonic" ? Alternatives::Sort::bitonic : Alternatives::Sort::radix;
+  if (!flags.group.empty())
+    o.operators.group = flags.group == "sort" ? Alternatives::Group::sort : Alternatives::Group::hash;
+  if (!flags.join.empty())
+    o.operators.join = flags.join == "loop" ? Alternatives::Join::loop : Alternatives::Join::hash;
+  if (!flags.member.empty())
+    o.operators.member = flags.member == "loop" ? Alternatives::Member::loop : Alternatives::Member::hash;
+  using Like = runtime::EngineOptions::Like;
+  o.like = flags.like == "cpu" ? Like::cpu : flags.like == "gpu" ? Like::gpu : Like::gpu_cached;
+  o.cache = !flags.no_cache;
   return o;
 }
 

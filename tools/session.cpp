@@ -65,9 +65,7 @@ Result<Session::Outcome> Session::run(const NamedSource& program, const Flags& f
 
   std::unique_ptr<runtime::Engine::Plan> plan;
   if (device) {
-    runtime::EngineOptions engine_options{
-        .strict = flags.strict, .allow_fallback = !flags.no_fallback, .measure_kernels = want_reports};
-    ASSIGN_OR_RETURN(plan, engine_->plan(*compiled, sources_, engine_options, timings));
+    ASSIGN_OR_RETURN(plan, engine_->plan(*compiled, sources_, engine_options(flags, want_reports), timings));
     for (const std::string& f : plan->fallbacks())
       std::fprintf(stderr, "warning: %s runs on the reference interpreter\n", f.c_str());
     report.fallbacks = plan->fallbacks();

@@ -145,15 +145,16 @@ uint32_t build_like(ptx::Module& module, std::string_view name) {
     b.when(b.setp(ptx::Compare::lt, highest, lowest)).bra(refused);
     Reg<S32> found = b.reg<S32>();
 
-    // The word that holds the lowest place, then word by word.
-    const LabelId next_word = b.label(), next_hit = b.label(), no_hit = b.label(), other_hit = b.label(),
-                  at_place = b.label();
+    // The word that holds the lowest place, then word by word. Each loop is left for one place only, so that the lanes of a warp meet again behind it.
+    const LabelId next_word = b.label(), word_done = b.label(), next_hit = b.label(), hits_done = b.label(),
+                  next_byte = b.label(), rest_done = b.label();
     Reg<U64> first = b.add(text, b.cvt<U64>(lowest));
     Reg<U32> skip = b.and_(b.cvt<U32>(first), 3);
     Reg<U64> at = b.sub(first, b.cvt<U64>(skip));
     Reg<S32> place = b.sub(lowest, Builder::as<S32>(skip));
     Reg<U32> considered = b.shl(b.constant<U32>(0x80808080u), b.shl(skip, 3));
     Reg<U32> word = b.reg<U32>(), following = b.reg<U32>();
+    Reg<U32> state = b.constant<U32>(0);  // 1: found, 2: there is no place
     load_word(b, at, 0, place, length, word);
     b.bind(next_word);
     load_word(b, at, 4, place, length, following);
@@ -166,36 +167,44 @@ uint32_t build_like(ptx::Module& module, std::string_view name) {
     Reg<U32> low = b.add(b.and_(differs, 0x7F7F7F7Fu), 0x7F7F7F7Fu);
     Reg<U32> hits = b.and_(b.not_(b.or_(low, differs)), considered);
     b.bind(next_hit);
-    b.when(b.setp(ptx::Compare::eq, hits, 0)).bra(no_hit);
+    b.when(b.setp(ptx::Compare::eq, hits, 0)).bra(hits_done);
     Reg<U32> byte = b.shr(b.clz(b.brev(hits)), 3);
     b.add(place, Builder::as<S32>(byte), found);
-    b.when(b.setp(ptx::Compare::gt, found, highest)).bra(refused);
-    b.when(b.setp(ptx::Compare::le, size, 4)).bra(at_place);
+    Reg<Pred> beyond = b.setp(ptx::Compare::gt, found, highest);
+    b.when(beyond).constant<U32>(2, state);
+    b.when(beyond).bra(hits_done);
     Reg<S32> further = b.sub(size, 4);
     Reg<U64> value = b.add(program, b.cvt<U64>(head[2]));
     Reg<U64> mask_distance = b.cvt<U64>(further);
     Reg<U64> here = b.add(b.add(at, b.cvt<U64>(byte)), 4);
-    const LabelId next_byte = b.here();
+    Reg<U32> wrong = b.constant<U32>(0);
+    b.bind(next_byte);
+    b.when(b.setp(ptx::Compare::le, further, 0)).bra(rest_done);
     Reg<U32> difference = b.xor_(b.cvt<U32>(b.ld_nc<ptx::U8>(At(here))), b.cvt<U32>(b.ld_nc<ptx::U8>(At(value))));
     Reg<U32> mask = b.cvt<U32>(b.ld_nc<ptx::U8>(At(b.add(value, mask_distance))));
-    b.when(b.setp(ptx::Compare::ne, b.and_(difference, mask), 0)).bra(other_hit);
+    b.and_(difference, mask, wrong);
+    b.when(b.setp(ptx::Compare::ne, wrong, 0)).bra(rest_done);
     b.add(here, 1, here);
     b.add(value, 1, value);
     b.sub(further, 1, further);
-    b.when(b.setp(ptx::Compare::gt, further, 0)).bra(next_byte);
-    b.bra(at_place);
-    b.bind(other_hit);
+    b.bra(next_byte);
+    b.bind(rest_done);
     b.and_(hits, b.sub(hits, 1), hits);
-    b.bra(next_hit);
-    b.bind(no_hit);
+    b.when(b.setp(ptx::Compare::ne, wrong, 0)).bra(next_hit);
+    b.assign(state, 1);
+    b.bind(hits_done);
+    b.when(b.setp(ptx::Compare::ne, state, 0)).bra(word_done);
     b.add(place, 4, place);
-    b.when(b.setp(ptx::Compare::gt, place, highest)).bra(refused);
+    Reg<Pred> no_more = b.setp(ptx::Compare::gt, place, highest);
+    b.when(no_more).constant<U32>(2, state);
+    b.when(no_more).bra(word_done);
     b.add(at, 4, at);
     b.mov(following, word);
     b.assign(considered, 0x80808080u);
     b.bra(next_word);
+    b.bind(word_done);
+    b.when(b.setp(ptx::Compare::eq, state, 2)).bra(refused);
 
-    b.bind(at_place);
     b.when(is_end).mov(found, end);
     b.unless(is_end).add(found, size, position);
     b.add(piece, sizeof(Piece), piece);
