@@ -307,8 +307,9 @@ Result<void> Run::builtin(const Step& s) {
     arguments.push_back(std::move(host));
   }
   auto scope = timings_.measure(Phase::cpu, hir::row(s.builtin).name);
-  ASSIGN_OR_RETURN(std::vector<Value> values, reference::call(s.builtin, arguments, &program(), engine_.tables,
-                                                              printed_, s.expected ? &*s.expected : nullptr));
+  ASSIGN_OR_RETURN(std::vector<Value> values,
+                   reference::call(s.builtin, arguments, &program(), engine_.tables, printed_,
+                                   s.expected ? &*s.expected : nullptr, &reference_state_));
   if (values.size() < s.outputs.size())
     return Error{Fault::internal, fmt::format("`{}` gave {} results for {} targets", hir::row(s.builtin).name,
                                               values.size(), s.outputs.size())};
@@ -325,7 +326,8 @@ Result<std::vector<Value>> Run::call(hir::FunctionId function, const std::vector
     arguments.push_back(std::move(host));
   }
   auto scope = timings_.measure(Phase::cpu, program().text(program().functions[function].name));
-  return reference::call(function, std::move(arguments), program(), engine_.tables, plan_.sources, printed_);
+  return reference::call(function, std::move(arguments), program(), engine_.tables, plan_.sources, printed_,
+                         &reference_state_);
 }
 
 Result<void> Run::interpret(const Step& s) {

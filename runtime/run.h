@@ -133,6 +133,7 @@ class Run {
   device::Device& device_;
   Timings& timings_;
   std::string* printed_;
+  reference::RunState reference_state_;  // of what the interpreter does in this run
   sql::Operators* sql_ = nullptr;
   std::vector<ItemPtr> slots_;
   struct Launched {
