@@ -43,7 +43,7 @@ struct JoinShape {
 //   direct  slots: u32 per key: ~row, or 0. For narrow keys of a small range.
 //   hash    slots: u64, {tag or narrow key, ~row} with the tag in the high half, or 0; from place_of(hash(key), count) on, at most half of
 //           them taken. Narrow keys are their own tags; others are compared through the columns when tags agree.
-// Only rows with a valid key are in it. Of equal keys one row is in it, which one is not determined: `duplicates` says that there are some.
+// Only rows with a valid key are in it. Of equal keys the smallest row is in it, and `duplicates` says that there are some.
 struct JoinTable {
   enum Kind : uint8_t { direct, hash } kind{};
   KeyLayout layout;
@@ -105,6 +105,18 @@ std::vector<Found> find_rows(Builder& b, const JoinShape& shape, const TableCode
 // into = into and all residual predicates hold between the rows.
 void test_residuals(Builder& b, const JoinShape& shape, const SideCode& left, Reg<U32> left_row, const SideCode& right,
                     Reg<U32> right_row, Reg<Pred> into);
+
+// An operator's results that are temporary here.
+class Scratch final : public Memory {
+ public:
+  explicit Scratch(Memory& memory) : memory_(memory) {}
+  Result<Address> temporary(uint64_t bytes) override { return memory_.temporary(bytes); }
+  Result<Address> result(uint64_t bytes) override { return memory_.temporary(bytes); }
+  Result<device::Mapped> mapped(uint64_t bytes) override { return memory_.mapped(bytes); }
+
+ private:
+  Memory& memory_;
+};
 
 // ---- join_probe.cpp
 

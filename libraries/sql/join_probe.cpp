@@ -298,18 +298,6 @@ uint32_t build_ranges(ptx::Module& module, std::string_view name, const JoinShap
   return block_threads;
 }
 
-// An operator's results that are temporary here.
-class Scratch final : public Memory {
- public:
-  explicit Scratch(Memory& memory) : memory_(memory) {}
-  Result<Address> temporary(uint64_t bytes) override { return memory_.temporary(bytes); }
-  Result<Address> result(uint64_t bytes) override { return memory_.temporary(bytes); }
-  Result<device::Mapped> mapped(uint64_t bytes) override { return memory_.mapped(bytes); }
-
- private:
-  Memory& memory_;
-};
-
 const char* kind_name(JoinTable::Kind kind) { return kind == JoinTable::direct ? "direct_" : "hash_"; }
 
 uint64_t row_bytes(const Side& side) {

@@ -1,7 +1,7 @@
 // The build side of a join: rows of the left side into a table by key.
 //
 // Two launches: one clears what the left side's actual size needs, one enters the rows. A row enters with one atomic operation where its
-// slot is free; a row whose key is there already only says so. No lane waits for another.
+// slot is free; a row whose key is there already says so and takes the slot over when it is smaller. No lane waits for another.
 // Cost: O(rows), one random access each; memory 4 bytes per possible key (direct) or 16 per row (hash).
 // Leaves out: partitioning of tables beyond the caches.
 #include <algorithm>
@@ -108,6 +108,7 @@ uint32_t build_enter(ptx::Module& module, std::string_view name, const JoinShape
         b.unless(same).bra(other);
       }
       b.st<U32>(Space::global, At(table.control_at, control_duplicates), 1);
+      b.red<U32>(ptx::AtomicOp::max, Space::global, at, mark);  // the low half; the tag stays
       b.bra(done);
       b.bind(other);
       next_place(b, place, table.count);

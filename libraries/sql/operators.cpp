@@ -64,6 +64,32 @@ Result<Vector> Operators::rank(const Strings& strings, uint64_t& distinct, Memor
   return sql::rank(state_->library, strings, distinct, memory);
 }
 
+Result<Relation> Operators::select(const Relation& relation, const Vector& mask, Memory& memory) {
+  return sql::select(state_->library, relation, mask, memory);
+}
+Result<Relation> Operators::project(const Relation& relation, std::span<const uint32_t> columns) {
+  return sql::project(relation, columns);
+}
+Result<Relation> Operators::distinct(const Relation& relation, Memory& memory) {
+  return sql::distinct(state_->library, relation, memory);
+}
+Result<Relation> Operators::product(const Relation& left, const Relation& right, Memory& memory) {
+  return sql::product(state_->library, left, right, memory);
+}
+Result<Relation> Operators::join_relations(std::span<const JoinCondition> conditions, const Relation& left,
+                                           const Relation& right, Memory& memory) {
+  return sql::join_relations(state_->library, state_->options, conditions, left, right, memory);
+}
+Result<Relation> Operators::unite(const Relation& left, const Relation& right, Memory& memory) {
+  return sql::unite(state_->library, left, right, memory);
+}
+Result<Relation> Operators::intersect(const Relation& left, const Relation& right, Memory& memory) {
+  return sql::intersect(state_->library, left, right, memory);
+}
+Result<Relation> Operators::subtract(const Relation& left, const Relation& right, Memory& memory) {
+  return sql::subtract(state_->library, left, right, memory);
+}
+
 void Operators::measure(bool on) { state_->library.measure = on; }
 std::vector<Launch> Operators::take_launches() { return std::exchange(state_->library.launches, {}); }
 

@@ -25,4 +25,15 @@ Result<Vector> gather(Library& library, const Vector& codes, Type type, Address 
                       Memory& memory);
 Result<Vector> convert(Library& library, const Vector& from, Type type, Memory& memory);
 
+// relations.cpp
+Result<Relation> select(Library& library, const Relation& relation, const Vector& mask, Memory& memory);
+Result<Relation> project(const Relation& relation, std::span<const uint32_t> columns);
+Result<Relation> distinct(Library& library, const Relation& relation, Memory& memory);
+Result<Relation> product(Library& library, const Relation& left, const Relation& right, Memory& memory);
+Result<Relation> join_relations(Library& library, const Options& options, std::span<const JoinCondition> conditions,
+                                const Relation& left, const Relation& right, Memory& memory);
+Result<Relation> unite(Library& library, const Relation& left, const Relation& right, Memory& memory);
+Result<Relation> intersect(Library& library, const Relation& left, const Relation& right, Memory& memory);
+Result<Relation> subtract(Library& library, const Relation& left, const Relation& right, Memory& memory);
+
 }  // namespace rndn::sql

@@ -83,6 +83,14 @@ struct Pairs {
   Vector left, right;  // i64, equally long
 };
 
+// A relation: columns of equal length. Its rows are equal as `join` has it: a NaN equals nothing, not even itself.
+using Relation = std::vector<Vector>;
+
+struct JoinCondition {  // left[`left`] compare right[`right`]
+  Compare compare{};
+  uint32_t left = 0, right = 0;
+};
+
 // The alternatives of the evaluation; `automatic` picks by size.
 struct Options {
   enum class Sort : uint8_t { automatic, radix, bitonic } sort = Sort::automatic;
@@ -124,6 +132,20 @@ class Operators {
   Result<Vector> gather(const Vector& codes, Type type, Address table, uint64_t entries, Memory& memory);
   // The same numbers in another type, converted as PTX's cvt does: integers wrap, floats are truncated.
   Result<Vector> convert(const Vector& from, Type type, Memory& memory);
+
+  // Relational algebra. Results have sizes that the host knows; an argument whose size is on the device costs a wait. The set operations
+  // compare all columns, which have the same types on both sides, and give every row once: its first occurrence, in order.
+  Result<Relation> select(const Relation& relation, const Vector& mask, Memory& memory);  // rows whose u8 is not 0
+  Result<Relation> project(const Relation& relation,
+                           std::span<const uint32_t> columns);  // the columns themselves, no copy
+  Result<Relation> distinct(const Relation& relation, Memory& memory);
+  // Columns of left, then of right; rows by right row and then left row. A product has at most 2^32 - 2 rows.
+  Result<Relation> product(const Relation& left, const Relation& right, Memory& memory);
+  Result<Relation> join_relations(std::span<const JoinCondition> conditions, const Relation& left,
+                                  const Relation& right, Memory& memory);
+  Result<Relation> unite(const Relation& left, const Relation& right, Memory& memory);
+  Result<Relation> intersect(const Relation& left, const Relation& right, Memory& memory);
+  Result<Relation> subtract(const Relation& left, const Relation& right, Memory& memory);
 
   // Launches since the last call; marks are recorded only while `measure` is on.
   void measure(bool on);

@@ -187,6 +187,120 @@ Result<void> bench_group(Run& run, const std::string& name, Type type, uint64_t 
       });
 }
 
+// The keys of the left side of a join, and whether they repeat.
+enum class Keys { dense, unbounded, sparse, repeated };
+
+template <class T>
+Result<void> bench_join(Run& run, const std::string& name, Type type, uint64_t n, uint64_t left_rows, Keys kind) {
+  run.memory.reset();
+  std::vector<T> left(left_rows), right(n);
+  for (uint64_t i = 0; i < left_rows; ++i)
+    left[i] = static_cast<T>(kind == Keys::sparse     ? i * 0x9E3779B97F4A7C15u
+                             : kind == Keys::repeated ? run.random() % (left_rows / 4 + 1)
+                                                      : i + 1);
+  if (kind != Keys::repeated) std::shuffle(left.begin(), left.end(), run.random);
+  for (T& v : right) v = left[run.random() % left_rows];
+  ASSIGN_OR_RETURN(Vector x, put(run, type, left));
+  ASSIGN_OR_RETURN(Vector y, put(run, type, right));
+  if (kind == Keys::dense || kind == Keys::repeated) x.min = 0, x.max = static_cast<int64_t>(left_rows);
+  Pairs got;
+  const Compare compare[] = {Compare::eq};
+  return measure(
+      run, name, n,
+      [&]() -> Result<uint64_t> {
+        ASSIGN_OR_RETURN(got, run.sql.join(compare, {&x, 1}, {&y, 1}, run.memory));
+        return (n + left_rows) * sizeof(T) + got.left.capacity * 16;
+      },
+      [&]() -> Result<bool> {
+        ASSIGN_OR_RETURN(std::vector<int64_t> l, get<int64_t>(run, got.left.data, got.left.capacity));
+        ASSIGN_OR_RETURN(std::vector<int64_t> r, get<int64_t>(run, got.right.data, got.right.capacity));
+        if (kind != Keys::repeated && l.size() != n) return false;
+        std::vector<uint32_t> times(kind == Keys::repeated ? left_rows / 4 + 2 : 0);
+        if (kind == Keys::repeated) {
+          for (T v : left) ++times[static_cast<size_t>(v)];
+          uint64_t pairs = 0;
+          for (T v : right) pairs += times[static_cast<size_t>(v)];
+          if (pairs != l.size()) return false;
+        }
+        for (uint64_t i = 0; i < l.size(); ++i) {
+          if (left[static_cast<uint64_t>(l[i])] != right[static_cast<uint64_t>(r[i])]) return false;
+          if (i && (r[i - 1] > r[i] || (r[i - 1] == r[i] && l[i - 1] >= l[i]))) return false;
+        }
+        return true;
+      });
+}
+
+template <class T>
+Result<void> bench_member(Run& run, const std::string& name, Type type, uint64_t n, uint64_t set, Keys kind) {
+  run.memory.reset();
+  std::vector<T> x(n), y(set);
+  const auto value = [&](uint64_t i) { return static_cast<T>(kind == Keys::sparse ? i * 0x9E3779B97F4A7C15u : i); };
+  for (uint64_t i = 0; i < set; ++i) y[i] = value(2 * i);
+  std::shuffle(y.begin(), y.end(), run.random);
+  std::vector<uint8_t> expected(n);
+  for (uint64_t i = 0; i < n; ++i) {
+    const uint64_t v = run.random() % (2 * set);
+    x[i] = value(v), expected[i] = v % 2 == 0;
+  }
+  ASSIGN_OR_RETURN(Vector a, put(run, type, x));
+  ASSIGN_OR_RETURN(Vector s, put(run, type, y));
+  if (kind == Keys::dense) s.min = 0, s.max = static_cast<int64_t>(2 * set);
+  Vector got;
+  return measure(
+      run, name, n,
+      [&]() -> Result<uint64_t> {
+        ASSIGN_OR_RETURN(got, run.sql.member(a, s, run.memory));
+        return n * (sizeof(T) + 1) + set * sizeof(T);
+      },
+      [&]() -> Result<bool> {
+        ASSIGN_OR_RETURN(std::vector<uint8_t> flags, get<uint8_t>(run, got.data, n));
+        return flags == expected;
+      });
+}
+
+Result<void> bench_like(Run& run, const std::string& name, uint64_t n, std::string_view pattern, uint64_t words) {
+  run.memory.reset();
+  static constexpr std::string_view vocabulary[] = {
+      "furiously", "requests", "special", "packages", "blithely", "ironic",  "deposits", "PROMO",
+      "carefully", "accounts", "express", "final",    "slyly",    "pending", "quickly",  "bold"};
+  std::string pad;
+  std::vector<uint64_t> handles(n);
+  std::vector<uint8_t> expected(n);
+  const size_t inner = pattern.find('%', 1);
+  for (uint64_t i = 0; i < n; ++i) {
+    const size_t start = pad.size();
+    for (uint64_t k = 0; k < words; ++k) {
+      if (k) pad += ' ';
+      pad += vocabulary[run.random() % 16];
+    }
+    handles[i] = start << 24 | (pad.size() - start);
+    const std::string_view text(pad.data() + start, pad.size() - start);
+    if (pattern[0] != '%') {
+      expected[i] = text.starts_with(pattern.substr(0, pattern.size() - 1));
+    } else {
+      const size_t at = text.find(pattern.substr(1, inner - 1));
+      expected[i] = at != text.npos &&
+                    text.find(pattern.substr(inner + 1, pattern.size() - inner - 2), at + inner - 1) != text.npos;
+    }
+  }
+  Strings strings{.count = n};
+  ASSIGN_OR_RETURN(strings.handles, run.memory.result(n * 8));
+  ASSIGN_OR_RETURN(strings.pad, run.memory.result(pad.size()));
+  RETURN_IF_ERROR(run.device.copy_to_device(strings.handles, handles.data(), n * 8));
+  RETURN_IF_ERROR(run.device.copy_to_device(strings.pad, pad.data(), pad.size()));
+  Vector got;
+  return measure(
+      run, name, n,
+      [&]() -> Result<uint64_t> {
+        ASSIGN_OR_RETURN(got, run.sql.like(strings, pattern, run.memory));
+        return n * 9 + (pattern[0] == '%' ? pad.size() : n * pattern.size());
+      },
+      [&]() -> Result<bool> {
+        ASSIGN_OR_RETURN(std::vector<uint8_t> flags, get<uint8_t>(run, got.data, n));
+        return flags == expected;
+      });
+}
+
 Result<void> run_all(const Arguments& arguments) {
   std::unique_ptr<device::Device> device;
   std::unique_ptr<cuda::Preparation> preparation;
@@ -228,6 +342,36 @@ Result<void> run_all(const Arguments& arguments) {
       RETURN_IF_ERROR(run_case([&](Run& r) {
         return bench_group<int64_t>(r, "group into " + std::to_string(groups), Type::i64, n, groups);
       }));
+  const uint64_t tenth = n / 10 + 1;
+  using enum Keys;
+  RETURN_IF_ERROR(
+      run_case([&](Run& r) { return bench_join<int64_t>(r, "join dense i64", Type::i64, n, tenth, dense); }));
+  RETURN_IF_ERROR(
+      run_case([&](Run& r) { return bench_join<int32_t>(r, "join dense i32", Type::i32, n, tenth, dense); }));
+  RETURN_IF_ERROR(
+      run_case([&](Run& r) { return bench_join<int32_t>(r, "join i32, no bounds", Type::i32, n, tenth, unbounded); }));
+  RETURN_IF_ERROR(
+      run_case([&](Run& r) { return bench_join<int32_t>(r, "join sparse i32", Type::i32, n, tenth, sparse); }));
+  RETURN_IF_ERROR(
+      run_case([&](Run& r) { return bench_join<int64_t>(r, "join sparse i64", Type::i64, n, tenth, sparse); }));
+  RETURN_IF_ERROR(run_case([&](Run& r) {
+    return bench_join<int32_t>(r, "join, four rows per key", Type::i32, n / 4 + 1, tenth, repeated);
+  }));
+  RETURN_IF_ERROR(
+      run_case([&](Run& r) { return bench_join<int32_t>(r, "join 1000 with 100", Type::i32, 1000, 100, dense); }));
+  RETURN_IF_ERROR(
+      run_case([&](Run& r) { return bench_member<int32_t>(r, "member of 8, i32", Type::i32, n, 8, dense); }));
+  RETURN_IF_ERROR(
+      run_case([&](Run& r) { return bench_member<int64_t>(r, "member of 30, i64", Type::i64, n, 30, dense); }));
+  RETURN_IF_ERROR(
+      run_case([&](Run& r) { return bench_member<int32_t>(r, "member, bitmap", Type::i32, n, tenth, dense); }));
+  RETURN_IF_ERROR(
+      run_case([&](Run& r) { return bench_member<int32_t>(r, "member, set of i32", Type::i32, n, tenth, sparse); }));
+  RETURN_IF_ERROR(
+      run_case([&](Run& r) { return bench_member<int64_t>(r, "member, set of i64", Type::i64, n, tenth, sparse); }));
+  RETURN_IF_ERROR(
+      run_case([&](Run& r) { return bench_like(r, "like %special%requests%", tenth, "%special%requests%", 6); }));
+  RETURN_IF_ERROR(run_case([&](Run& r) { return bench_like(r, "like PROMO%", tenth, "PROMO%", 3); }));
   for (uint64_t few : {uint64_t{10}, uint64_t{1000}, uint64_t{2000}, uint64_t{20000}}) {
     RETURN_IF_ERROR(run_case([&](Run& r) {
       return bench_order<int32_t>(r, "order " + std::to_string(few) + " rows", Type::i32, few, uint64_t{1} << 20);

@@ -1,0 +1,179 @@
+// Relational algebra against ordered sets and plain loops.
+#include <random>
+#include <set>
+
+#include "tests/sql/support.h"
+
+namespace rndn::sql {
+namespace {
+
+// Rows of (i32, i64, i8), as three columns on the device.
+using Row = std::array<int64_t, 3>;
+using Rows = std::vector<Row>;
+
+Relation put(test::Bench& bench, const Rows& rows, uint64_t spare = 0) {
+  std::vector<int32_t> a;
+  std::vector<int64_t> b;
+  std::vector<int8_t> c;
+  for (const Row& r : rows) {
+    a.push_back(static_cast<int32_t>(r[0]));
+    b.push_back(r[1]);
+    c.push_back(static_cast<int8_t>(r[2]));
+  }
+  return {bench.put(Type::i32, a, spare), bench.put(Type::i64, b, spare), bench.put(Type::i8, c, spare)};
+}
+Rows get(test::Bench& bench, const Relation& r, size_t from = 0) {
+  const auto a = bench.get<int32_t>(r[from]);
+  const auto b = bench.get<int64_t>(r[from + 1]);
+  const auto c = bench.get<int8_t>(r[from + 2]);
+  EXPECT_EQ(a.size(), b.size());
+  EXPECT_EQ(a.size(), c.size());
+  Rows rows;
+  for (size_t i = 0; i < a.size(); ++i) rows.push_back({a[i], b[i], c[i]});
+  return rows;
+}
+Rows draw(std::mt19937_64& random, size_t n, int64_t range) {
+  Rows rows(n);
+  for (Row& r : rows)
+    for (size_t c = 0; c < 3; ++c) r[c] = static_cast<int64_t>(random() % static_cast<uint64_t>(range)) - range / 2;
+  return rows;
+}
+// The first occurrences of rows that `keep` accepts.
+template <class F>
+Rows first_of(const Rows& rows, F&& keep) {
+  std::set<Row> seen;
+  Rows out;
+  for (const Row& r : rows)
+    if (keep(r) && seen.insert(r).second) out.push_back(r);
+  return out;
+}
+
+class RelationsTest : public testing::TestWithParam<const char*> {};
+
+TEST_P(RelationsTest, SetOperationsOfEverySize) {
+  test::Bench bench(GetParam());
+  std::mt19937_64 random(1);
+  for (size_t n : {0, 1, 31, 33, 1025, 3000})
+    for (size_t m : {0, 1, 32, 1024, 2000})
+      for (uint64_t spare : {0, 77}) {
+        const Rows x = draw(random, n, 12), y = draw(random, m, 12);
+        const std::set<Row> in_y(y.begin(), y.end());
+        const Relation left = put(bench, x, spare), right = put(bench, y, spare);
+        Rows both = x;
+        both.insert(both.end(), y.begin(), y.end());
+        const std::string what = fmt::format("{} and {} rows", n, m);
+        auto distinct = bench.sql->distinct(left, *bench.memory);
+        ASSERT_TRUE(distinct.ok()) << what << distinct.error().message;
+        EXPECT_EQ(get(bench, *distinct), first_of(x, [](const Row&) { return true; })) << what;
+        auto unite = bench.sql->unite(left, right, *bench.memory);
+        ASSERT_TRUE(unite.ok()) << what << unite.error().message;
+        EXPECT_EQ(get(bench, *unite), first_of(both, [](const Row&) { return true; })) << what;
+        auto intersect = bench.sql->intersect(left, right, *bench.memory);
+        ASSERT_TRUE(intersect.ok()) << what << intersect.error().message;
+        EXPECT_EQ(get(bench, *intersect), first_of(x, [&](const Row& r) { return in_y.count(r) != 0; })) << what;
+        auto subtract = bench.sql->subtract(left, right, *bench.memory);
+        ASSERT_TRUE(subtract.ok()) << what << subtract.error().message;
+        EXPECT_EQ(get(bench, *subtract), first_of(x, [&](const Row& r) { return in_y.count(r) == 0; })) << what;
+        if (HasFailure()) return;
+      }
+}
+
+TEST_P(RelationsTest, OneColumnAndBounds) {
+  test::Bench bench(GetParam());
+  std::mt19937_64 random(2);
+  std::vector<int32_t> x(2500), y(1500);
+  for (int32_t& v : x) v = static_cast<int32_t>(random() % 900) - 100;
+  for (int32_t& v : y) v = static_cast<int32_t>(random() % 900) + 300;
+  for (bool bounds : {false, true}) {
+    Relation left = {bench.put(Type::i32, x)}, right = {bench.put(Type::i32, y)};
+    if (bounds) left[0].min = -100, left[0].max = 799, right[0].min = 300, right[0].max = 1199;
+    const std::set<int32_t> in_y(y.begin(), y.end());
+    std::set<int32_t> seen;
+    std::vector<int32_t> common, rest, all;
+    for (int32_t v : x)
+      if (seen.insert(v).second) (in_y.count(v) ? common : rest).push_back(v), all.push_back(v);
+    for (int32_t v : y)
+      if (seen.insert(v).second) all.push_back(v);
+    EXPECT_EQ(bench.get<int32_t>((*bench.sql->intersect(left, right, *bench.memory))[0]), common);
+    EXPECT_EQ(bench.get<int32_t>((*bench.sql->subtract(left, right, *bench.memory))[0]), rest);
+    EXPECT_EQ(bench.get<int32_t>((*bench.sql->unite(left, right, *bench.memory))[0]), all);
+  }
+}
+
+TEST_P(RelationsTest, NanIsNoMemberAndStays) {
+  test::Bench bench(GetParam());
+  const double nan = std::nan("");
+  const Relation left = {bench.put<double>(Type::f64, {0.0, nan, 1.0, -0.0, nan})};
+  const Relation right = {bench.put<double>(Type::f64, {nan, -0.0})};
+  EXPECT_EQ(bench.get<double>((*bench.sql->distinct(left, *bench.memory))[0]).size(), 4u);
+  EXPECT_EQ(bench.get<double>((*bench.sql->intersect(left, right, *bench.memory))[0]), std::vector<double>{0.0});
+  EXPECT_EQ(bench.get<double>((*bench.sql->subtract(left, right, *bench.memory))[0]).size(), 3u);
+}
+
+TEST_P(RelationsTest, SelectAndProject) {
+  test::Bench bench(GetParam());
+  std::mt19937_64 random(3);
+  for (size_t n : {0, 1, 32, 1024, 5000})
+    for (uint64_t spare : {0, 5}) {
+      const Rows rows = draw(random, n, 100);
+      std::vector<uint8_t> mask(n);
+      Rows kept;
+      for (size_t i = 0; i < n; ++i)
+        if ((mask[i] = random() % 3 == 0 ? static_cast<uint8_t>(random()) : 0)) kept.push_back(rows[i]);
+      auto got = bench.sql->select(put(bench, rows, spare), bench.put(Type::u8, mask, spare), *bench.memory);
+      ASSERT_TRUE(got.ok()) << got.error().message;
+      EXPECT_EQ(get(bench, *got), kept);
+      const uint32_t columns[] = {2, 0};
+      auto projected = bench.sql->project(*got, columns);
+      ASSERT_TRUE(projected.ok());
+      ASSERT_EQ(projected->size(), 2u);
+      EXPECT_EQ((*projected)[0].type, Type::i8);
+      EXPECT_EQ((*projected)[1].data, (*got)[0].data);
+    }
+}
+
+TEST_P(RelationsTest, ProductAndJoin) {
+  test::Bench bench(GetParam());
+  std::mt19937_64 random(4);
+  for (auto [n, m] : {std::pair{0, 3}, {3, 0}, {1, 1}, {1, 700}, {700, 1}, {31, 33}, {257, 20}}) {
+    const Rows x = draw(random, static_cast<size_t>(n), 8), y = draw(random, static_cast<size_t>(m), 8);
+    const Relation left = put(bench, x), right = put(bench, y);
+    auto product = bench.sql->product(left, right, *bench.memory);
+    const JoinCondition conditions[] = {{Compare::lt, 2, 0 + 2}, {Compare::eq, 0, 0}};
+    auto joined = bench.sql->join_relations(conditions, left, right, *bench.memory);
+    ASSERT_TRUE(product.ok()) << product.error().message;
+    ASSERT_TRUE(joined.ok()) << joined.error().message;
+    ASSERT_EQ(product->size(), 6u);
+    Rows from_left, from_right, join_left, join_right;
+    for (const Row& r : y)
+      for (const Row& l : x) {
+        from_left.push_back(l), from_right.push_back(r);
+        if (l[2] < r[2] && l[0] == r[0]) join_left.push_back(l), join_right.push_back(r);
+      }
+    EXPECT_EQ(get(bench, *product), from_left);
+    EXPECT_EQ(get(bench, *product, 3), from_right);
+    EXPECT_EQ(get(bench, *joined), join_left);
+    EXPECT_EQ(get(bench, *joined, 3), join_right);
+  }
+}
+
+TEST_P(RelationsTest, RefusesWhatDoesNotFitTogether) {
+  test::Bench bench(GetParam());
+  const Relation one = {bench.put<int32_t>(Type::i32, {1, 2})}, wide = {bench.put<int64_t>(Type::i64, {1, 2})};
+  const Relation uneven = {one[0], bench.put<int32_t>(Type::i32, {1, 2, 3})};
+  Memory& memory = *bench.memory;
+  EXPECT_FALSE(bench.sql->unite(one, wide, memory).ok());
+  EXPECT_FALSE(bench.sql->intersect(one, uneven, memory).ok());
+  EXPECT_FALSE(bench.sql->distinct(uneven, memory).ok());
+  EXPECT_FALSE(bench.sql->distinct({}, memory).ok());
+  EXPECT_FALSE(bench.sql->select(one, one[0], memory).ok());
+  const uint32_t beyond[] = {1};
+  EXPECT_FALSE(bench.sql->project(one, beyond).ok());
+  const JoinCondition condition[] = {{Compare::eq, 0, 1}};
+  EXPECT_FALSE(bench.sql->join_relations(condition, one, one, memory).ok());
+}
+
+INSTANTIATE_TEST_SUITE_P(Targets, RelationsTest, testing::ValuesIn(test::targets));
+
+}  // namespace
+}  // namespace rndn::sql
