@@ -53,8 +53,11 @@ bool Engine::State::evict() {
     uploaded.erase(oldest);
     return true;
   }
+  // Strings that an operator works with at this moment have another owner.
   for (auto& [column, domain] : domains)
-    if (domain.use_count() == 1 && domain->drop_strings()) return true;
+    if (domain->drop_strings()) return true;
+  for (DomainPtr& domain : derived_domains)
+    if (domain->drop_strings()) return true;
   return false;
 }
 

@@ -225,7 +225,14 @@ Result<void> Run::launch(const Step& s) {
   const hir::Function& f = program().functions[kernel.function];
   KernelState& state = plan_.kernels[s.kernel];
   ASSIGN_OR_RETURN(std::vector<ItemPtr> inputs, items(s.inputs));
-  if (!sizes_hold(kernel, f, inputs)) return interpret(s);
+  if (!sizes_hold(kernel, f, inputs)) {
+    if (!plan_.options.allow_fallback)
+      return input_error(
+          "kernel `{}` got vectors of other lengths than it was made for, and only the reference "
+          "interpreter takes those, which --no-fallback forbids",
+          code.name);
+    return interpret(s);
+  }
   const std::vector<ItemPtr> given = inputs;
   std::vector<DomainPtr> domains;
   RETURN_IF_ERROR(texts_to_one_domain(state, f, inputs, domains));

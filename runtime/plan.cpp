@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 namespace rndn::runtime {
 
@@ -193,6 +194,12 @@ class Planner {
     }
     if (e.kind == hir::Expression::operand) {
       step.kind = Step::copy;
+      for (std::set<uint32_t>* slots : {&in_one_piece_, &of_group_})
+        for (uint32_t slot : step.outputs)
+          if (slots->count(step.inputs[0]))
+            slots->insert(slot);
+          else
+            slots->erase(slot);
       add(std::move(step));
       return true;
     }
@@ -200,8 +207,21 @@ class Planner {
       function(e, step);
     else
       builtin(e, step);
+    note_pieces(step);
     add(std::move(step));
     return true;
+  }
+
+  // Lists that kernels and operators make lie in one piece; those of @list and of the interpreter do not.
+  void note_pieces(const Step& step) {
+    for (uint32_t slot : step.outputs) {
+      in_one_piece_.erase(slot);
+      if (step.kind == Step::launch || step.kind == Step::unique_cells ||
+          (step.kind == Step::values && of_group_.count(step.inputs[0])))
+        in_one_piece_.insert(slot);
+      of_group_.erase(slot);
+      if (step.kind == Step::group) of_group_.insert(slot);
+    }
   }
 
   // --- Functions of the program ---
@@ -363,7 +383,11 @@ class Planner {
           return argument(1) == TypeKind::list ? on_columns(Step::unique_cells, {1}) : Step::call;
         return Step::call;
       }
-      case Builtin::raze: return argument(0) == TypeKind::list ? Step::raze : Step::call;
+      case Builtin::raze:
+        if (argument(0) != TypeKind::list) return Step::call;
+        if (e.operands[0].kind == hir::Operand::variable && in_one_piece_.count(e.operands[0].id)) return Step::raze;
+        reason_ = "the cells do not lie in one piece";
+        return Step::call;
       default: return Step::call;
     }
   }
@@ -417,6 +441,7 @@ class Planner {
   const hir::Function* main_ = nullptr;
   std::map<hir::FunctionId, uint32_t> kernel_of_;
   std::map<hir::LiteralId, uint32_t> literals_;
+  std::set<uint32_t> in_one_piece_, of_group_;  // slots
   std::string reason_;
 };
 

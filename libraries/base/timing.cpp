@@ -50,9 +50,10 @@ void Timings::credit(Phase phase, uint64_t ns, std::string_view detail) {
   CHECK(!open_.empty(), "credit needs an open phase to take the time from");
   uint64_t t = now();
   Open& top = open_.back();
-  uint64_t elapsed = t - top.resumed_ns;
-  uint64_t moved = ns < elapsed ? ns : elapsed;  // never more than the wall time that passed
-  exclusive_[static_cast<size_t>(top.phase)] += elapsed - moved;
+  uint64_t& from = exclusive_[static_cast<size_t>(top.phase)];
+  from += t - top.resumed_ns;
+  uint64_t moved = ns < from ? ns : from;  // never more than that phase has had
+  from -= moved;
   exclusive_[static_cast<size_t>(phase)] += moved;
   top.resumed_ns = t;
   events_.push_back({phase, static_cast<uint16_t>(open_.size()), t - moved, moved, std::string(detail)});

@@ -13,6 +13,7 @@
 #include "runtime/print_result.h"
 #include "runtime/self_test.h"
 #include "runtime/simulator_device.h"
+#include "tests/runtime/forwarding_device.h"
 
 namespace rndn::runtime {
 namespace {
@@ -72,46 +73,52 @@ class CountingTables final : public reference::Tables {
   std::map<std::string, std::shared_ptr<const data::Column>, std::less<>> columns_;
 };
 
-// Forwards to a device and records the sizes of what travels to it.
-class RecordingDevice final : public device::Device {
+// Records the sizes of what travels to the device.
+class RecordingDevice final : public test::ForwardingDevice {
  public:
-  explicit RecordingDevice(device::Device& to) : to_(to) {}
+  using ForwardingDevice::ForwardingDevice;
   std::vector<uint64_t> uploads;
   std::vector<uint32_t> grids;
   int allocations = 0;
 
-  const device::Info& info() const override { return to_.info(); }
   Result<device::Address> allocate(uint64_t n) override { return ++allocations, to_.allocate(n); }
-  Result<void> free(device::Address a) override { return to_.free(a); }
   Result<void> copy_to_device(device::Address a, const void* from, uint64_t n) override {
     if (n != 8) uploads.push_back(n);
     return to_.copy_to_device(a, from, n);
-  }
-  Result<void> copy_to_host(void* to, device::Address a, uint64_t n) override { return to_.copy_to_host(to, a, n); }
-  Result<void> copy(device::Address to, device::Address from, uint64_t n) override { return to_.copy(to, from, n); }
-  Result<void> fill(device::Address a, uint8_t v, uint64_t n) override { return to_.fill(a, v, n); }
-  Result<device::Mapped> allocate_mapped(uint64_t n) override { return to_.allocate_mapped(n); }
-  Result<void> free_mapped(const device::Mapped& m) override { return to_.free_mapped(m); }
-  Result<device::ModuleHandle> load_module(std::span<const std::byte> c) override { return to_.load_module(c); }
-  Result<void> unload_module(device::ModuleHandle m) override { return to_.unload_module(m); }
-  Result<device::KernelHandle> find_kernel(device::ModuleHandle m, const std::string& n) override {
-    return to_.find_kernel(m, n);
-  }
-  Result<device::KernelInfo> kernel_info(device::KernelHandle k) override { return to_.kernel_info(k); }
-  Result<uint32_t> blocks_per_multiprocessor(device::KernelHandle k, uint32_t b, uint32_t s) override {
-    return to_.blocks_per_multiprocessor(k, b, s);
   }
   Result<void> launch(device::KernelHandle k, device::Dim3 g, device::Dim3 b, uint32_t s,
                       std::span<const std::byte> p) override {
     grids.push_back(g.x);
     return to_.launch(k, g, b, s, p);
   }
-  Result<void> synchronize() override { return to_.synchronize(); }
-  Result<uint32_t> record_mark() override { return to_.record_mark(); }
-  Result<uint64_t> elapsed_ns(uint32_t a, uint32_t b) override { return to_.elapsed_ns(a, b); }
+};
+
+// Lends so many bytes and no more; launches fail on request.
+class SmallDevice final : public test::ForwardingDevice {
+ public:
+  SmallDevice(device::Device& to, uint64_t bytes) : ForwardingDevice(to), left_(bytes) {}
+  bool faulty = false;
+
+  Result<device::Address> allocate(uint64_t n) override {
+    if (n > left_) return world_error("out of memory");
+    ASSIGN_OR_RETURN(device::Address a, to_.allocate(n));
+    lent_[a] = n;
+    left_ -= n;
+    return a;
+  }
+  Result<void> free(device::Address a) override {
+    left_ += lent_[a];
+    return to_.free(a);
+  }
+  Result<void> launch(device::KernelHandle k, device::Dim3 g, device::Dim3 b, uint32_t s,
+                      std::span<const std::byte> p) override {
+    if (faulty) return world_error("address 0x10 is not mapped");
+    return to_.launch(k, g, b, s, p);
+  }
 
  private:
-  device::Device& to_;
+  uint64_t left_;
+  std::map<device::Address, uint64_t> lent_;
 };
 
 class EngineTest : public testing::Test {
@@ -218,19 +225,94 @@ TEST_F(EngineTest, ForeignKeysAreUploadedOnce) {
   EXPECT_THAT(device.uploads, testing::UnorderedElementsAre(24000u, 24000u));
 }
 
-TEST_F(EngineTest, TimesOfARunAddUp) {
+// Columns that no step holds leave a device that is full, the oldest first; what does not fit even then is an error with the sizes.
+TEST_F(EngineTest, FullDevice) {
+  CountingTables tables(400000);  // a: 1.6 MB, x: 3.2 MB
+  auto simulator = open_simulator("sm_86");
+  const char* of_a = R"(table { t:? = @load_table(`t:sym); a:i32 = check_cast(@column_value(t, `a:sym), i32);
+  s:? = @sum(a); c:? = @list(s); r:? = @table(`s:sym, c); return r; })";
+  const char* of_x = R"(table { t:? = @load_table(`t:sym); x:f64 = check_cast(@column_value(t, `x:sym), f64);
+  s:? = @sum(x); c:? = @list(s); r:? = @table(`s:sym, c); return r; })";
+  {
+    SmallDevice device(**simulator, 3400000);  // room for either
+    Engine engine(device, tables);
+    for (const char* text : {of_a, of_x, of_a}) {
+      ASSERT_NO_FATAL_FAILURE(compile_text(text));
+      auto plan = engine.plan(compiled_, sources_, {}, timings_);
+      ASSERT_TRUE(plan) << plan.error().message;
+      auto got = engine.run(**plan, timings_);
+      ASSERT_TRUE(got) << got.error().message;
+      auto want = reference::run(compiled_.program, tables, sources_, nullptr);
+      EXPECT_EQ(*print_result(*got, Format::csv), *print_result(*want, Format::csv));
+    }
+  }
+  SmallDevice device(**simulator, 2000000);
+  Engine engine(device, tables);
+  ASSERT_NO_FATAL_FAILURE(compile_text(of_x));
+  auto plan = engine.plan(compiled_, sources_, {}, timings_);
+  ASSERT_TRUE(plan) << plan.error().message;
+  auto got = engine.run(**plan, timings_);
+  ASSERT_FALSE(got);
+  EXPECT_EQ(got.error().exit_code(), 3);
+  EXPECT_TRUE(got.error().message.starts_with("3200000 more bytes do not fit on simulator: 0 of its "))
+      << got.error().message;
+  EXPECT_NE(got.error().message.find("out of memory"), std::string::npos) << got.error().message;
+}
+
+// A kernel of ours that faults on the simulator is our error, not the world's.
+TEST_F(EngineTest, FaultOfAKernelOnTheSimulatorIsInternal) {
+  CountingTables tables(100);
+  auto simulator = open_simulator("sm_86");
+  SmallDevice device(**simulator, 64 << 20);
+  Engine engine(device, tables);
   ASSERT_NO_FATAL_FAILURE(compile_text(sum_of_large));
-  timings_.reset();
-  auto start = std::chrono::steady_clock::now();
+  auto plan = engine.plan(compiled_, sources_, {}, timings_);
+  ASSERT_TRUE(plan) << plan.error().message;
+  device.faulty = true;
+  auto got = engine.run(**plan, timings_);
+  ASSERT_FALSE(got);
+  EXPECT_EQ(got.error().exit_code(), 70);
+  EXPECT_EQ(got.error().message, "kernel `main_1`: address 0x10 is not mapped");
+  device.faulty = false;
+  EXPECT_TRUE(engine.run(**plan, timings_).ok()) << "the next run is not disturbed";
+}
+
+TEST_F(EngineTest, TimesOfARunAddUp) {
+  ASSERT_NO_FATAL_FAILURE(compile_text(R"(table {
+  t:? = @load_table(`t:sym); a:i32 = check_cast(@column_value(t, `a:sym), i32); x:f64 = check_cast(@column_value(t, `x:sym), f64);
+  n:? = @neg(x); o:? = @order(n, 1:bool); s:? = @index(a, o); c:? = @list(s); r:? = @table(`s:sym, c); return r; })"));
   CountingTables tables(100000);
-  run_both(tables);
-  auto wall = static_cast<uint64_t>(
-      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start).count());
-  uint64_t execute = timings_.total_ns(PhaseGroup::execute);
-  EXPECT_GT(timings_.exclusive_ns(Phase::kernels), 0u);
-  EXPECT_GT(timings_.exclusive_ns(Phase::transfer), 0u);
-  EXPECT_GT(timings_.exclusive_ns(Phase::load), 0u);
-  EXPECT_LE(execute + timings_.exclusive_ns(Phase::load), wall);
+  auto device = open_simulator("sm_86");
+  Engine engine(**device, tables);
+  auto plan = engine.plan(compiled_, sources_, {}, timings_);
+  ASSERT_TRUE(plan) << plan.error().message;
+  for (int run = 0; run < 2; ++run) {  // the first assembles kernels of the library
+    timings_.reset();
+    std::vector<KernelReport> kernels;
+    const auto start = std::chrono::steady_clock::now();
+    ASSERT_TRUE(engine.run(**plan, timings_, nullptr, &kernels));
+    const auto wall = static_cast<uint64_t>(
+        std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start).count());
+    const uint64_t execute = timings_.total_ns(PhaseGroup::execute), compile = timings_.total_ns(PhaseGroup::compile);
+    EXPECT_LE(execute + compile, wall);
+    EXPECT_GE(execute + compile, wall - wall / 10 - 2000000) << "nearly all of it is some phase's";
+    uint64_t sum = 0;
+    for (size_t p = 0; p < phase_count; ++p)
+      if (phase_group(static_cast<Phase>(p)) == PhaseGroup::execute)
+        sum += timings_.exclusive_ns(static_cast<Phase>(p));
+    EXPECT_EQ(sum, execute);
+    uint64_t outlined = 0, library = 0;
+    for (const KernelReport& k : kernels) {
+      EXPECT_GT(k.launches, 0u) << k.name;
+      (k.kind == "library" ? library : outlined) += k.ns;
+    }
+    EXPECT_GT(outlined, 0u);
+    EXPECT_GT(library, 0u);
+    // A launch takes the time of its kernel on the simulator; phases also have what leads to it.
+    EXPECT_GE(timings_.exclusive_ns(Phase::kernels), outlined / 2);
+    EXPECT_GE(timings_.exclusive_ns(Phase::library), library / 2);
+    EXPECT_EQ(compile > 0, run == 0) << compile;
+  }
 }
 
 TEST_F(EngineTest, EmptyAndSmallTables) {

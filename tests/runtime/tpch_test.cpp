@@ -66,7 +66,9 @@ TEST_P(TpchOnSimulator, AgreesWithTheReferenceInterpreter) {
   ASSERT_TRUE(compiled.ok()) << compiled.error().message << render(sink, sources);
 
   SourceTables tables(source_);
-  auto device = open_simulator(target);
+  sim::Options checks;
+  checks.check_hazards = true;
+  auto device = open_simulator(target, checks);
   ASSERT_TRUE(device.ok());
   Engine engine(**device, tables);
   auto plan = engine.plan(*compiled, sources, {.allow_fallback = false}, timings);
