@@ -113,7 +113,8 @@ struct Builder {
 void to_host(Builder& b, Node& node, std::string_view why) {
   node.place = Place::host;
   node.geometry = none<ShapeId>();
-  b.decisions.push_back({.first = b.function.statements[node.statement].targets[0].name, .why = why});
+  b.decisions.push_back(
+      {.first = b.function.statements[node.statement].targets[0].name, .why = why, .first_at = node.statement});
 }
 
 // `range` and `vector`: the length is that of a vector at hand when its only definition is `len` of it. The node reads the vector instead.
@@ -209,7 +210,7 @@ BlockGraph build_graph(const hir::Program& program, const hir::Function& functio
     const std::string_view why = place_statement(program, function, shapes.statements[id], table, text_codes, node);
     const hir::Statement& s = function.statements[id];
     if (!why.empty() && s.kind == hir::Statement::assign && !s.targets.empty())
-      decisions.push_back({.first = s.targets[0].name, .why = why});
+      decisions.push_back({.first = s.targets[0].name, .why = why, .first_at = id});
     place_by_operands(b, n);
     if (s.targets.size() == 1 && !node.reads.empty() && called_builtin(function, s) == Builtin::len)
       b.measured[n] = accesses[node.reads[0]].definitions;

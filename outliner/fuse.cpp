@@ -39,7 +39,8 @@ struct Fusion {
     return s.targets.empty() ? none<NameId>() : s.targets[0].name;
   }
   void decide(uint32_t a, uint32_t b, bool fused, std::string_view why) {
-    decisions.push_back({name(a), name(b), fused, why});
+    decisions.push_back({name(a), name(b), fused, why, graph.nodes[p.groups[a].nodes.front()].statement,
+                         graph.nodes[p.groups[b].nodes.front()].statement});
   }
 };
 

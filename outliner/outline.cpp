@@ -274,6 +274,7 @@ void build_kernel(Rewriter& r, BlockState& b, const Group& group) {
     Statement copy{.kind = Statement::assign, .span = s.span, .targets = {t}};
     copy.value = clone(r.original, k.function, s.value, std::move(operands));
     body.push_back(k.function.statements.add(std::move(copy)));
+    k.kernel.statements.push_back(graph.nodes[n].statement);
   }
 
   Statement ret{.kind = Statement::return_};

@@ -74,6 +74,8 @@ struct Kernel {
       geometry_variable{};  // a vector parameter (or, for none, none) whose length is the geometry at run time
   IdVector<hir::VariableId, ShapeId> shapes;  // of every variable of the kernel
   std::vector<ShapeId> result_shapes;         // in order of the kernel's results; Compressed: bounded by its base
+  std::vector<hir::StatementId>
+      statements;  // of main, after calls of functions were replaced, that the kernel computes
 };
 
 // Why a statement runs where it does, or why two kernels were or were not made one. For `rndn explain` and tests.
@@ -82,6 +84,9 @@ struct Decision {
   NameId second = none<NameId>();  // fusion: the first target of the other kernel
   bool fused = false;
   std::string_view why;  // static text
+  hir::StatementId first_at =
+      none<hir::StatementId>();  // those statements, in main after calls of functions were replaced
+  hir::StatementId second_at = none<hir::StatementId>();  // none: about one statement
 };
 
 struct Outlined {

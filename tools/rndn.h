@@ -100,6 +100,7 @@ struct Command {
 std::unique_ptr<Command> run_command(CLI::App& program);
 std::unique_ptr<Command> check_command(CLI::App& program);
 std::unique_ptr<Command> compile_command(CLI::App& program);
+std::unique_ptr<Command> explain_command(CLI::App& program);
 std::unique_ptr<Command> tpch_generate_command(CLI::App& tpch);
 std::unique_ptr<Command> tpch_run_command(CLI::App& tpch);
 std::unique_ptr<Command> bench_tpch_command(CLI::App& bench);

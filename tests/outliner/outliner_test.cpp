@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "libraries/base/files.h"
+#include "outliner/explain.h"
 #include "tests/outliner/compile.h"
 
 namespace rndn::test {
@@ -706,6 +707,66 @@ TEST(Outliner, OutlinedProgramsOutlineAgain) {
     const std::string text = print(again.outlined.program, true);
     EXPECT_EQ(text.find("main_1("), std::string::npos);
     expect_round_trip(again);
+  }
+}
+
+// --- Explanations -------------------------------------------------------------------------------------------------------------
+
+std::string explained(Compiled& c, const outliner::ExplainOptions& how) {
+  auto text = outliner::explain(c.program, c.sources, {}, how, c.sink);
+  EXPECT_TRUE(text.ok()) << text.error().message;
+  return text.ok() ? *text : std::string();
+}
+
+TEST(Explain, SaysWhatAndWhy) {
+  Compiled c;
+  compile(c, program_text(std::string(load) + R"(
+    m:? = @gt(v, 0:f64);
+    x:? = @compress(m, w);
+    s:? = @sum(x);
+    y:? = @div(w, s);
+    o:? = @order(y, 1:bool);
+    n:? = @len(o);
+    p:? = @range(n);
+    c:? = @list(p, o);
+    return c;)",
+                          "list<i64>"));
+  ASSERT_EQ(c.errors, "");
+  const outliner::ExplainOptions how{
+      .rows = [](std::string_view table) { return table == "t" ? std::optional<uint64_t>(1000) : std::nullopt; }};
+  const std::string text = explained(c, how);
+  EXPECT_THAT(text, HasSubstr("    10  main_1    x:? = @compress(m, w);\n"
+                              "                  shape vector<comp(m, data.t.rows)>, geometry vector<data.t.rows>\n"));
+  EXPECT_THAT(text, HasSubstr("waits for s: `sum` gives its result when its kernel is done"));
+  EXPECT_THAT(text, HasSubstr("on the host: it is an operator of the library"));
+  EXPECT_THAT(text, HasSubstr("    14  dropped   n:? = @len(o);"));
+  EXPECT_THAT(text, HasSubstr("value data.t.rows"));
+  EXPECT_THAT(text, HasSubstr("  main_1: 3 statements, a thread per element of vector<data.t.rows>\n"
+                              "    reads   16 B per data.t.rows: v, w\n"
+                              "    writes  8 B per 1: s\n"
+                              "    moves   16.0 kB\n"));
+  EXPECT_THAT(text, HasSubstr("    apart from main_2: its result is complete only after its kernel (m, y)\n"));
+  EXPECT_THAT(text, HasSubstr("one because pipeline: m + x"));
+  const std::string dot = explained(c, {.dot = true, .rows = {}});
+  EXPECT_THAT(dot, ::testing::StartsWith("digraph main {"));
+  EXPECT_THAT(dot, HasSubstr("label=\"main_1: data.t.rows\""));
+  EXPECT_THAT(dot, HasSubstr("[color=red, label=\"`sum` gives its result when its kernel is done\"]"));
+}
+
+TEST(Explain, EveryQuery) {
+  for (int q = 1; q <= 22; ++q) {
+    SCOPED_TRACE(q);
+    Compiled c;
+    compile(c, query(fmt::format("q{:02}.hir", q).c_str()));
+    ASSERT_EQ(c.errors, "");
+    const std::string text = explained(c, {}), dot = explained(c, {.dot = true, .rows = {}});
+    for (const outliner::Kernel& k : c.outlined.kernels) {
+      const std::string name(c.outlined.program.text(c.outlined.program.functions[k.function].name));
+      EXPECT_THAT(text, HasSubstr("  " + name + ": "));
+      EXPECT_THAT(dot, HasSubstr("label=\"" + name + ": "));
+      EXPECT_FALSE(k.statements.empty());
+    }
+    EXPECT_EQ(std::count(dot.begin(), dot.end(), '{'), std::count(dot.begin(), dot.end(), '}'));
   }
 }
 

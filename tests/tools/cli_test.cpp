@@ -496,4 +496,20 @@ TEST(BenchSamples, TablesHaveSumsAndMeansAndSurviveJson) {
       rndn::tools::Samples::parse(R"({"samples":[{"table":"t","row":"r","column":"c","values":["x"]}]})", "x").ok());
 }
 
+TEST_F(Cli, ExplainsKernels) {
+  const std::string queries = std::string(RNDN_SOURCE_DIR) + "/tpch/queries/";
+  Ran text = run("rndn explain " + queries + "q06.hir --data tpch:0.01");
+  EXPECT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_THAT(text.out, HasSubstr("main_1: 13 statements, a thread per element of vector<data.lineitem.rows>"));
+  EXPECT_THAT(text.out, HasSubstr("reads   28 B per data.lineitem.rows: shipdate, discount, quantity, price"));
+  EXPECT_THAT(text.out, HasSubstr("moves   1.7 MB"));
+  Ran dot = run("rndn explain " + queries + "q06.hir --dot -o graph.dot");
+  EXPECT_EQ(dot.exit_code, 0) << dot.err;
+  EXPECT_THAT(read(path("graph.dot")), StartsWith("digraph main {"));
+  Ran counts = run("rndn explain --counts " + queries + "q06.hir");
+  EXPECT_THAT(counts.out, HasSubstr("q06             13     4     1"));
+  EXPECT_EQ(run("rndn explain absent.hir").exit_code, 1);
+  EXPECT_EQ(run("rndn explain").exit_code, 2);
+}
+
 }  // namespace

@@ -1,0 +1,102 @@
+// `rndn explain`: what the outliner made of a program, and why.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "libraries/base/files.h"
+#include "outliner/explain.h"
+#include "runtime/data/schema.h"
+#include "tools/rndn.h"
+#include "tpch/source.h"
+
+namespace rndn::tools {
+namespace {
+
+class ExplainCommand final : public Command {
+ public:
+  explicit ExplainCommand(CLI::App& program) {
+    app = program.add_subcommand(
+        "explain",
+        "shapes, dependences and kernels of a program: what each holds, why, and the bytes that it must move");
+    app->add_option("program", paths_, "HorseIR files, - for stdin")->required()->type_name("PROGRAM.hir");
+    add_data_flags(*app, flags_);
+    app->add_flag("--dot", dot_, "the dependence graph with its kernels, for Graphviz");
+    app->add_flag("--counts", counts_, "only the numbers of kernels with --outline none, flow and full");
+    app->add_option("--outline", flags_.outline,
+                    "kernels: none = one per statement, flow = pipelines, full = all fusions")
+        ->check(CLI::IsMember({"none", "flow", "full"}))
+        ->type_name("MODE");
+    app->add_option("-o", flags_.output, "the file to write, - for stdout")->type_name("FILE");
+    add_language_flags(*app, flags_);
+  }
+  int execute() override {
+    auto options = compile_options(flags_);
+    if (!options) return fail(options.error());
+    options->until = runtime::Stage::typed;
+    std::shared_ptr<data::Source> source;
+    data::Schema schema = data::tpch_schema();
+    if (!flags_.data.empty()) {
+      auto opened = tpch::open_source(flags_.data);
+      if (!opened) return fail(opened.error());
+      source = *std::move(opened);
+      schema = source->schema();
+    }
+    options->schema = &schema;
+    auto programs = read_programs(paths_);
+    if (!programs) return fail(programs.error());
+    std::string out = counts_ ? fmt::format("{:<12} {:>5} {:>5} {:>5}\n", "kernels", "none", "flow", "full") : "";
+    for (const NamedSource& p : *programs) {
+      if (auto done = explain(p, *options, source, out); !done) return fail(done.error());
+    }
+    if (auto written = write_file(flags_.output, out); !written) return fail(written.error());
+    return 0;
+  }
+
+ private:
+  Result<void> explain(const NamedSource& p, const runtime::CompileOptions& options,
+                       const std::shared_ptr<data::Source>& source, std::string& out) const {
+    SourceManager sources;
+    DiagnosticSink sink;
+    Timings timings;
+    auto compiled = runtime::compile(sources.add(p.file, p.text), sources, options, sink, timings);
+    const outliner::Options outline{.mode = options.outline, .text_codes = options.text_codes};
+    Result<void> done;
+    if (compiled) {
+      if (counts_) {
+        auto counts = outliner::count_kernels(compiled->program, outline, sink);
+        if (counts)
+          out += fmt::format("{:<12} {:>5} {:>5} {:>5}\n", p.name, counts->none, counts->flow, counts->full);
+        else
+          done = counts.error();
+      } else {
+        outliner::ExplainOptions how{.dot = dot_, .rows = {}};
+        if (source)
+          how.rows = [&](std::string_view table) -> std::optional<uint64_t> {
+            auto rows = source->rows(table);
+            return rows ? std::optional(*rows) : std::nullopt;
+          };
+        auto text = outliner::explain(compiled->program, sources, outline, how, sink);
+        if (text) {
+          if (paths_.size() > 1 && !dot_) out += p.name + "\n";
+          out += *text;
+        } else {
+          done = text.error();
+        }
+      }
+    } else {
+      done = compiled.error();
+    }
+    sink.sort_by_position();
+    print_diagnostics(sink, sources);
+    return done;
+  }
+
+  std::vector<std::string> paths_;
+  bool dot_ = false, counts_ = false;
+  Flags flags_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> explain_command(CLI::App& program) { return std::make_unique<ExplainCommand>(program); }
+
+}  // namespace rndn::tools
