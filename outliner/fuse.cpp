@@ -14,9 +14,11 @@
 // What a kernel reads from memory has the size of its geometry, is a scalar, or is what `index` and `index_a` take elements from, complete and of
 // any size.
 // Deterministic: ties go to the earlier statement. Mode none stops before 1, flow after it.
-// Cost: O(groups^2 x edges) in the worst case; blocks have at most some hundred statements.
+// Cost: O(statements + kernels x edges): what a path joins with a kernel is found once for all that could be merged with it.
 // Leaves out: kernels that contain control flow (5.6, step 4).
 #include <algorithm>
+#include <map>
+#include <optional>
 
 #include "outliner/analysis.h"
 
@@ -64,6 +66,53 @@ bool reaches(Fusion& f, uint32_t from, uint32_t to, bool skip_direct) {
   }
   return false;
 }
+
+// The groups that a path joins with group a, in either direction, as far as they can matter: paths run forward in the program, so only groups
+// between a and the candidates first..last (nodes) are met. Grows when a takes in other groups.
+struct Related {
+  Fusion& f;
+  uint32_t a, first, last;
+  std::vector<bool> after, before;
+  std::vector<uint32_t> stack;
+
+  Related(Fusion& fusion, uint32_t group, uint32_t first_node, uint32_t last_node)
+      : f(fusion),
+        a(group),
+        first(first_node),
+        last(last_node),
+        after(fusion.p.groups.size()),
+        before(fusion.p.groups.size()) {
+    add(f.p.groups[a].nodes);
+  }
+  bool joined(uint32_t g) const { return after[g] || before[g]; }
+  // `nodes` are about to be, or are, part of a.
+  void add(const std::vector<uint32_t>& nodes) {
+    walk(nodes, f.graph.successors, after, true);
+    walk(nodes, f.graph.predecessors, before, false);
+  }
+
+ private:
+  void walk(const std::vector<uint32_t>& nodes, const std::vector<std::vector<uint32_t>>& edges, std::vector<bool>& met,
+            bool forward) {
+    const auto from = [&](const std::vector<uint32_t>& at) {
+      for (uint32_t n : at)
+        for (uint32_t e : edges[n]) {
+          const uint32_t g = f.p.group_of[forward ? f.graph.edges[e].to : f.graph.edges[e].from];
+          if (met[g] || g == a) continue;
+          const std::vector<uint32_t>& there = f.p.groups[g].nodes;
+          if (forward ? there.front() > last : there.back() < first) continue;
+          met[g] = true;
+          stack.push_back(g);
+        }
+    };
+    from(nodes);
+    while (!stack.empty()) {
+      const uint32_t g = stack.back();
+      stack.pop_back();
+      from(f.p.groups[g].nodes);
+    }
+  }
+};
 
 // Can `node` be part of a kernel of that geometry? Looks at what the node needs of the geometry and of the operands that come from
 // outside the groups a and b.
@@ -114,8 +163,9 @@ void merge(Fusion& f, uint32_t into, uint32_t from, ShapeId geometry) {
   Group& a = f.p.groups[into];
   Group& b = f.p.groups[from];
   for (uint32_t n : b.nodes) f.p.group_of[n] = into;
+  const auto middle = static_cast<std::ptrdiff_t>(a.nodes.size());
   a.nodes.insert(a.nodes.end(), b.nodes.begin(), b.nodes.end());
-  std::sort(a.nodes.begin(), a.nodes.end());
+  std::inplace_merge(a.nodes.begin(), a.nodes.begin() + middle, a.nodes.end());
   a.geometry = geometry;
   b.nodes.clear();
   b.geometry = none<ShapeId>();
@@ -197,16 +247,28 @@ std::vector<uint32_t> readers(Fusion& f, uint32_t g) {
 bool merge_siblings(Fusion& f, uint32_t g) {
   std::vector<uint32_t> kernels = readers(f, g);
   bool merged = false;
-  for (size_t i = 0; i < kernels.size(); ++i)
+  for (size_t i = 0; i + 1 < kernels.size(); ++i) {
+    const uint32_t a = kernels[i];
+    const ShapeId geometry = f.p.groups[a].geometry;
+    if (is_none(geometry)) continue;  // merged before
+    std::optional<Related> related;
     for (size_t j = i + 1; j < kernels.size(); ++j) {
-      const uint32_t a = kernels[i], b = kernels[j];
-      const ShapeId geometry = f.p.groups[a].geometry;
-      if (is_none(geometry) || geometry != f.p.groups[b].geometry) continue;  // none: merged before
-      if (reaches(f, a, b, false) || reaches(f, b, a, false)) continue;
+      const uint32_t b = kernels[j];
+      if (geometry != f.p.groups[b].geometry) continue;
+      if (!related) {
+        uint32_t last = 0;
+        for (size_t k = j; k < kernels.size(); ++k)
+          if (f.p.groups[kernels[k]].geometry == geometry) last = std::max(last, f.p.groups[kernels[k]].nodes.back());
+        related.emplace(f, a, f.p.groups[b].nodes.front(), last);
+      }
+      if (related->joined(b)) continue;
       f.decide(a, b, true, "siblings with a common input");
+      const std::vector<uint32_t> nodes = f.p.groups[b].nodes;
       merge(f, a, b, geometry);
+      related->add(nodes);
       merged = true;
     }
+  }
   return merged;
 }
 
@@ -261,16 +323,29 @@ void siblings_and_children(Fusion& f) {
 
 // Step 4.
 void neighbours(Fusion& f) {
+  std::map<ShapeId, std::vector<uint32_t>> kernels;  // by geometry, in program order
+  std::vector<bool> met(f.p.groups.size());
+  for (uint32_t g : f.p.group_of) {
+    if (met[g]) continue;
+    met[g] = true;
+    if (f.p.groups[g].kernel()) kernels[f.p.groups[g].geometry].push_back(g);
+  }
   for (uint32_t n = 0; n < f.graph.nodes.size(); ++n) {
     const uint32_t a = f.p.group_of[n];
     if (!f.p.groups[a].kernel() || f.p.groups[a].nodes.front() != n) continue;
-    for (uint32_t m = n + 1; m < f.graph.nodes.size(); ++m) {
-      const uint32_t b = f.p.group_of[m];
-      const ShapeId geometry = f.p.groups[a].geometry;
-      if (a == b || f.p.groups[b].geometry != geometry) continue;
-      if (reaches(f, a, b, false) || reaches(f, b, a, false)) continue;
+    const ShapeId geometry = f.p.groups[a].geometry;
+    std::vector<uint32_t>& alike = kernels[geometry];
+    std::erase_if(alike, [&](uint32_t g) { return !f.p.groups[g].kernel() || f.p.groups[g].nodes.front() < n; });
+    if (alike.size() < 2) continue;
+    uint32_t last = 0;
+    for (uint32_t g : alike) last = std::max(last, f.p.groups[g].nodes.back());
+    Related related(f, a, n, last);
+    for (uint32_t b : alike) {
+      if (b == a || related.joined(b)) continue;
       f.decide(a, b, true, "neighbours of one size");
+      const std::vector<uint32_t> nodes = f.p.groups[b].nodes;
       merge(f, a, b, geometry);
+      related.add(nodes);
     }
   }
 }

@@ -53,6 +53,7 @@ class ShapeTable {
  private:
   IdVector<SizeId, Size> sizes_;
   IdVector<ShapeId, Shape> shapes_;
+  std::vector<uint32_t> size_slots_, shape_slots_;  // hash tables of ids, a power of two in size; UINT32_MAX: free
   IdVector<ObjectId, NameId> objects_;
 };
 

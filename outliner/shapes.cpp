@@ -742,17 +742,45 @@ Shapes analyse_shapes(const hir::Program& program, const hir::Function& function
 
 // --- ShapeTable ---------------------------------------------------------------------------------------------------------------
 
-// Programs have tens of distinct sizes and shapes: a linear search beats hashing them.
-SizeId ShapeTable::intern(const Size& size) {
-  for (uint32_t i = 0; i < sizes_.size(); ++i)
-    if (sizes_[static_cast<SizeId>(i)] == size) return static_cast<SizeId>(i);
-  return sizes_.add(size);
+namespace {
+
+uint64_t mix(uint64_t hash, uint64_t value) {
+  hash = (hash ^ value) * 0x9E3779B97F4A7C15u;
+  return hash ^ hash >> 29;
 }
-ShapeId ShapeTable::intern(const Shape& shape) {
-  for (uint32_t i = 0; i < shapes_.size(); ++i)
-    if (shapes_[static_cast<ShapeId>(i)] == shape) return static_cast<ShapeId>(i);
-  return shapes_.add(shape);
+uint64_t hash_of(const Size& s) {
+  uint64_t h = mix(static_cast<uint64_t>(s.kind), static_cast<uint64_t>(s.value));
+  for (uint32_t part : {index(s.name), index(s.object), s.tag, index(s.base)}) h = mix(h, part);
+  return h;
 }
+uint64_t hash_of(const Shape& s) {
+  uint64_t h = mix(mix(static_cast<uint64_t>(s.kind), index(s.size)), index(s.size2));
+  for (ShapeId part : s.parts) h = mix(h, index(part));
+  return h;
+}
+
+// Open addressing with linear probing, at most half full.
+template <class Id, class T>
+Id intern_in(IdVector<Id, T>& values, std::vector<uint32_t>& slots, const T& value) {
+  if (2 * (values.size() + 1) > slots.size()) {
+    slots.assign(std::max<size_t>(64, 2 * slots.size()), UINT32_MAX);
+    for (uint32_t i = 0; i < values.size(); ++i) {
+      size_t at = hash_of(values[static_cast<Id>(i)]) & (slots.size() - 1);
+      while (slots[at] != UINT32_MAX) at = (at + 1) & (slots.size() - 1);
+      slots[at] = i;
+    }
+  }
+  size_t at = hash_of(value) & (slots.size() - 1);
+  for (; slots[at] != UINT32_MAX; at = (at + 1) & (slots.size() - 1))
+    if (values[static_cast<Id>(slots[at])] == value) return static_cast<Id>(slots[at]);
+  slots[at] = static_cast<uint32_t>(values.size());
+  return values.add(value);
+}
+
+}  // namespace
+
+SizeId ShapeTable::intern(const Size& size) { return intern_in(sizes_, size_slots_, size); }
+ShapeId ShapeTable::intern(const Shape& shape) { return intern_in(shapes_, shape_slots_, shape); }
 
 std::string ShapeTable::text(SizeId id, const hir::Program& program) const {
   if (is_none(id)) return "unassigned";

@@ -735,11 +735,11 @@ TEST(Explain, SaysWhatAndWhy) {
   const outliner::ExplainOptions how{
       .rows = [](std::string_view table) { return table == "t" ? std::optional<uint64_t>(1000) : std::nullopt; }};
   const std::string text = explained(c, how);
-  EXPECT_THAT(text, HasSubstr("    10  main_1    x:? = @compress(m, w);\n"
+  EXPECT_THAT(text, HasSubstr("    11  main_1    x:? = @compress(m, w);\n"
                               "                  shape vector<comp(m, data.t.rows)>, geometry vector<data.t.rows>\n"));
   EXPECT_THAT(text, HasSubstr("waits for s: `sum` gives its result when its kernel is done"));
   EXPECT_THAT(text, HasSubstr("on the host: it is an operator of the library"));
-  EXPECT_THAT(text, HasSubstr("    14  dropped   n:? = @len(o);"));
+  EXPECT_THAT(text, HasSubstr("    15  dropped   n:? = @len(o);"));
   EXPECT_THAT(text, HasSubstr("value data.t.rows"));
   EXPECT_THAT(text, HasSubstr("  main_1: 3 statements, a thread per element of vector<data.t.rows>\n"
                               "    reads   16 B per data.t.rows: v, w\n"
