@@ -284,12 +284,20 @@ struct Assigner {
     uint64_t present = 0;  // latency classes of the kernel
     for (uint32_t k = 0; k < code.order.size(); ++k) present |= uint64_t{1} << static_cast<unsigned>(at(k).latency);
     const Distances::Settled settled = distances.settle(present);
-    std::array<Write, resource_count> last;
+    // A guarded write may leave the register as the write before made it: that one counts too. Of three in flight, the oldest settles before the
+    // youngest issues.
+    std::array<Write, resource_count> last, older;
     last.fill({});
+    older.fill({});
     std::vector<uint32_t> touched;
     touched.reserve(resource_count);
+    const auto settles = [&](const Write& p, uint32_t r) {
+      const Facts& producer = at(p.inst);
+      return p.time + (r == carry ? distances.settled_carry(producer)
+                                  : distances.settled(producer, file_of(r), settled));
+    };
     for (const CodeBlock& b : code.blocks) {
-      for (uint32_t r : touched) last[r] = {};
+      for (uint32_t r : touched) last[r] = older[r] = {};
       touched.clear();
       uint32_t time = 0, previous_time = 0;
       for (uint32_t k = b.begin; k < b.end; ++k) {
@@ -297,12 +305,17 @@ struct Assigner {
         uint32_t earliest = time;
         for (Range r : x.reads())
           for (uint32_t n = resource(r), w = 0; w < r.width(); ++w)
-            if (const Write& p = last[n + w]; p.inst != nobody)
-              earliest = std::max(earliest, p.time + distances.read_after_write(at(p.inst), r, x));
+            for (const Write& p : {last[n + w], older[n + w]})
+              if (p.inst != nobody)
+                earliest = std::max(earliest, p.time + distances.read_after_write(at(p.inst), r, x));
         for (Range r : x.writes())
-          for (uint32_t n = resource(r), w = 0; w < r.width(); ++w)
-            if (const Write& p = last[n + w]; p.inst != nobody)
-              earliest = std::max(earliest, p.time + distances.write_after_write(at(p.inst), x, r.file()));
+          for (uint32_t n = resource(r), w = 0; w < r.width(); ++w) {
+            for (const Write& p : {last[n + w], older[n + w]})
+              if (p.inst != nobody)
+                earliest = std::max(earliest, p.time + distances.write_after_write(at(p.inst), x, r.file()));
+            if (x.guarded && older[n + w].inst != nobody)
+              earliest = std::max(earliest, settles(older[n + w], n + w));
+          }
         if (x.reads_carry)
           if (const Write& p = last[carry]; p.inst != nobody)
             earliest = std::max(earliest, p.time + distances.carry(at(p.inst), x));
@@ -316,6 +329,7 @@ struct Assigner {
         }
         auto record = [&](uint32_t r) {
           if (last[r].inst == nobody) touched.push_back(r);
+          older[r] = x.guarded ? last[r] : Write{};
           last[r] = {time, k};
         };
         for (Range r : x.writes())
@@ -331,11 +345,9 @@ struct Assigner {
       isa::Control& end = at(b.end - 1).control;
       if (end.write_barrier != no_scoreboard || end.read_barrier != no_scoreboard)
         until = previous_time + isa::scoreboard_distance;
-      for (uint32_t r : touched) {
-        const Facts& producer = at(last[r].inst);
-        until = std::max(until, last[r].time + (r == carry ? distances.settled_carry(producer)
-                                                           : distances.settled(producer, file_of(r), settled)));
-      }
+      for (uint32_t r : touched)
+        for (const Write& p : {last[r], older[r]})
+          if (p.inst != nobody) until = std::max(until, settles(p, r));
       end.stall = static_cast<uint8_t>(std::min(15u, std::max<uint32_t>(end.stall, until - previous_time)));
     }
     for (uint32_t k = 0; k < code.order.size(); ++k) {

@@ -8,8 +8,9 @@
 // A status word is 64 bits, written and read as a whole: value * 4 + state; state 0 = nothing yet, 1 = the tile's own count, 2 = the
 // count up to and including the tile. So no fence is needed between a value and its state. Volatile accesses keep them out of stale
 // cache lines. Waiting is by whole warps: no lane waits for another lane of its warp.
-// Scratch: one status word per scan and tile, zero between launches. Shared: per scan 8 warp counts and the tile's position.
-// Leaves out: staging through shared memory, so that neighbouring threads write neighbouring addresses.
+// Scratch: one status word per scan and tile, zero between launches. Shared: per scan 8 warp counts and the tile's position, then room for a
+// tile of the widest stored column.
+#include <algorithm>
 #include <bit>
 
 #include "ptx/codegen/emitter.h"
@@ -26,14 +27,17 @@ namespace {
 
 constexpr Access volatile_access{.semantics = Semantics::volatile_};
 
-// Shared memory: [0] tile number; per scan at scan_base: 8 warp counts (u32), then the tile's first position (u64).
+// Shared memory: [0] tile number; per scan at scan_base: 8 warp counts (u32), then the tile's first position (u64); then the staged column.
 constexpr int64_t scan_base(uint32_t scan) { return 16 + int64_t{scan} * 48; }
 
 }  // namespace
 
 void declare_scan_memory(Emitter& e) {
   CHECK(e.block_size == 256, "eight warps per block");
-  e.scan_shared = e.b.shared<U64>(e.code.name + "_scan", 2 + 6 * e.scans.size(), 16);
+  uint32_t widest = 1;
+  for (const Scan& s : e.scans)
+    for (uint32_t o : s.outputs) widest = std::max(widest, width_of(e.outputs[o].type));
+  e.scan_shared = e.b.shared<U64>(e.code.name + "_scan", 2 + 6 * e.scans.size() + e.tile() * widest / 8, 16);
 }
 
 void take_tile(Emitter& e) {
@@ -136,22 +140,31 @@ void store_selections(Emitter& e) {
   b.bind(positioned);
   b.bar_sync();
 
-  // Stores, and the size when this is the last tile.
+  // Stores, column by column: the selected elements gather in shared memory, from where neighbouring threads write neighbouring addresses. And the
+  // size, when this is the last tile.
+  bool staged = false;
   for (uint32_t k = 0; k < scans; ++k) {
     Reg<U64> before = b.ld<U64>(Space::shared, Address(e.scan_shared, scan_base(k) + 32));
-    Reg<U64> position = b.add(before, b.cvt<U64>(positions[k]));
-    std::vector<Reg<U64>> pointers;
+    Reg<U64> first = b.add(before, b.cvt<U64>(e.tid));
     for (uint32_t o : e.scans[k].outputs) {
-      Reg<U64> start = b.ld_param(e.outputs[o].data);
-      const uint32_t shift = static_cast<uint32_t>(std::countr_zero(width_of(e.outputs[o].type)));
-      pointers.push_back(b.add(start, shift ? b.shl(position, shift) : position));
-    }
-    for (uint32_t i = 0; i < items; ++i) {
-      Reg<Pred> selected = b.setp(Compare::ne, b.and_(e.scans[k].flags, static_cast<int32_t>(1u << i)), 0);
-      for (size_t o = 0; o < pointers.size(); ++o) {
-        const Output& out = e.outputs[e.scans[k].outputs[o]];
-        store_element(e, {out.type, out.items[i].value, {}}, pointers[o], 0, selected);
-        b.when(selected).add(pointers[o], width_of(out.type), pointers[o]);
+      const Output& out = e.outputs[o];
+      const uint32_t width = width_of(out.type), shift = static_cast<uint32_t>(std::countr_zero(width));
+      if (staged) b.bar_sync();  // the column before has been read
+      staged = true;
+      Reg<U32> stage = b.address_of_32(e.scan_shared, scan_base(scans));
+      Reg<U32> to = b.add(stage, shift ? b.shl(positions[k], shift) : positions[k]);
+      for (uint32_t i = 0; i < items; ++i) {
+        Reg<Pred> selected = b.setp(Compare::ne, b.and_(e.scans[k].flags, static_cast<int32_t>(1u << i)), 0);
+        store_shared(e, {out.type, out.items[i].value, {}}, to, selected);
+        if (i + 1 < items) b.when(selected).add(to, width, to);
+      }
+      b.bar_sync();
+      Reg<U64> target = b.add(b.ld_param(out.data), shift ? b.shl(first, shift) : first);
+      Reg<U32> from = b.add(stage, shift ? b.shl(e.tid, shift) : e.tid);
+      Reg<S32> left = b.sub(Builder::as<S32>(totals[k]), Builder::as<S32>(e.tid));
+      for (uint32_t i = 0; i < items; ++i) {
+        Reg<Pred> inside = b.setp(Compare::gt, left, static_cast<int32_t>(i * e.block_size));
+        copy_element(e, out.type, from, target, int64_t{i} * e.block_size * width, inside);
       }
     }
     Reg<U64> end = b.add(e.base, e.tile());

@@ -327,6 +327,9 @@ Element storable(Emitter& e, Element x);  // bool as 0 or 1 in s32; immediates i
 Element gather(Emitter& e, hir::VariableId vector, const Element& at, uint32_t statement, bool raw = false);
 Element load_scalar(Emitter& e, BasicType type, Reg<U64> address);
 void store_element(Emitter& e, const Element& x, Reg<U64> address, int64_t offset, Reg<Pred> guard);
+void store_shared(Emitter& e, const Element& x, Reg<U32> address, Reg<Pred> guard);  // x: storable
+// From shared to global memory, at the same byte offset of both.
+void copy_element(Emitter& e, BasicType type, Reg<U32> from, Reg<U64> to, int64_t offset, Reg<Pred> guard);
 
 // --- reduce.cpp ---------------------------------------------------------------------------------------------------------------
 

@@ -190,6 +190,18 @@ void store_element(Emitter& e, const Element& x, Reg<U64> address, int64_t offse
   store_word(e.b, memory_type(x.type), x.value, Address(address, offset), guard);
 }
 
+void store_shared(Emitter& e, const Element& x, Reg<U32> address, Reg<Pred> guard) {
+  e.b.when(guard);
+  e.b.emit(Opcode::st, memory_type(x.type), Modifiers{.space = Space::shared}, {}, {Address(address).operand, x.value});
+}
+
+void copy_element(Emitter& e, BasicType type, Reg<U32> from, Reg<U64> to, int64_t offset, Reg<Pred> guard) {
+  const Operand value = storage_register(e.b, type);
+  e.b.when(guard);
+  e.b.emit(Opcode::ld, memory_type(type), Modifiers{.space = Space::shared}, {value}, {Address(from, offset).operand});
+  store_word(e.b, memory_type(type), value, Address(to, offset), guard);
+}
+
 void start_input_items(Emitter& e) {
   for (Input& in : e.inputs) {
     in.items.clear();
