@@ -57,30 +57,37 @@ struct Walk {
   Emitter& e;
   Builder& b;
   uint32_t slots = 0;
-  Reg<U64> offsets;               // address of offsets[1]: the ends of cells
-  Reg<U64> place, end;            // of the sequence: where the tile begins, where the block's range ends
-  Reg<U64> cell, element;         // the open cell, the next element
-  Reg<U64> first_cell;            // the cell that was open when the block began
-  Reg<U64> next_end;              // P(cell)
-  Reg<S32> dirty;                 // the threads' registers hold something
-  Reg<U64> scratch;               // this block's part
-  std::vector<RegisterId> sums;   // per slot: of the thread, tiles without ends
-  std::vector<RegisterId> carry;  // per slot: of the block, the open cell so far; the same in all threads
+  bool counts_selected = false;
+  Reg<U64> place, end;           // of the sequence: where the tile begins, where the block's range ends
+  Reg<U64> cell, element;        // the open cell, the next element
+  Reg<U64> first_cell;           // the cell that was open when the block began
+  Reg<U64> next_end;             // P(cell)
+  Reg<S32> dirty;                // the threads' registers hold something
+  std::vector<RegisterId> sums;  // per slot: of the thread, tiles without ends
   Reg<U32> lane, warp;
-  Reg<U32> shared;  // base address
+  Reg<U32> shared;                      // base address
+  Reg<U32> stage_values, stage_counts;  // where this thread stages, less the areas' offsets
   // Byte offsets in shared memory.
-  int64_t flags = 0, counts = 0, partials = 0, values = 0, counted = 0;
+  int64_t flags = 0, counts = 0, partials = 0, carry = 0, values = 0, counted = 0;
+
+  // What is rarely used is computed anew: registers that live across tiles cost loads in flight.
+  Reg<U64> offsets() { return b.add(b.ld_param(e.offsets), 8); }  // address of offsets[1]: the ends of cells
+  Reg<U64> all_scratch() { return b.add(b.ld_param(e.scratch), scratch_fixed_bytes); }
+  Reg<U64> own_scratch() { return b.add(all_scratch(), b.mul_wide(e.ctaid, cell_scratch_bytes(e))); }
+  // The block's part of the open cell lies in shared memory.
+  Address carry_at(uint32_t slot) { return Address(shared, carry + 8 * int64_t{slot}); }
 };
 
-// Stores the finished reduction of `cell`.
-void store_cell(Walk& w, const CellReduction& r, const std::vector<Element>& totals, Reg<U64> cell) {
+// Stores the finished reduction of `cell`. `guard` holds wherever this is reached: it keeps the assembler from making guarded instructions of a short
+// arm, whose temporaries would then count as live around the loop.
+void store_cell(Walk& w, const CellReduction& r, const std::vector<Element>& totals, Reg<U64> cell, Reg<Pred> guard) {
   Emitter& e = w.e;
   Builder& b = w.b;
   Element count;
   if (r.count >= 0) {
     count = totals[r.count];
   } else if (r.builtin == Builtin::avg) {  // offsets[cell + 1] - offsets[cell]
-    Reg<U64> at = b.add(w.offsets, b.shl(cell, 3));
+    Reg<U64> at = b.add(w.offsets(), b.shl(cell, 3));
     Reg<U64> begin = b.ld<U64>(Space::global, Address(at, -8)), end = b.ld<U64>(Space::global, Address(at));
     count = element(BasicType::i64, Builder::as<S64>(b.sub(end, begin)));
   }
@@ -96,7 +103,7 @@ void store_cell(Walk& w, const CellReduction& r, const std::vector<Element>& tot
       if (!boolean || type != BasicType::boolean) y = convert(e, y, type);
     const Element stored = storable(e, y);
     store_element(e, {out.type, stored.value, {}}, b.add(b.ld_param(out.data), shift ? b.shl(cell, shift) : cell), 0,
-                  {});
+                  guard);
   }
 }
 
@@ -116,10 +123,11 @@ std::vector<Element> parts_before(Walk& w, const CellReduction& r, const std::ve
   Reg<Pred> last_lane = b.setp(Compare::eq, w.lane, 31);
   Reg<Pred> first_lane = b.setp(Compare::eq, w.lane, 0);
   Reg<U32> warp_address_8 = b.add(w.shared, b.shl(w.warp, 3)), warp_address_4 = b.add(w.shared, b.shl(w.warp, 2));
-  std::vector<RegisterId> before;
+  std::vector<RegisterId> before, carries;
   for (size_t k = 0; k < r.accumulators.size(); ++k)
     with_partial(r.accumulators[k], [&]<class P>() {
       const Accumulator& a = r.accumulators[k];
+      if (with_carry) carries.push_back(b.ld<P>(Space::shared, w.carry_at(r.slot + static_cast<uint32_t>(k))).id);
       Reg<P> x = b.mov(reg<P>(tails[k]));
       for (uint32_t distance = 1; distance < 32; distance *= 2) {
         Reg<P> other = shuffle(b, ShuffleMode::up, x, distance, 0);
@@ -135,6 +143,7 @@ std::vector<Element> parts_before(Walk& w, const CellReduction& r, const std::ve
   b.when(last_lane).st<U32>(Space::shared, Address(warp_address_4, w.partials + 128), any);
   b.bar_sync();
   Reg<Pred> whole = b.setp(Compare::eq, below, 0);  // the open cell began before the warp
+  Reg<Pred> first_thread = b.setp(Compare::eq, w.e.tid, 0);
   std::vector<Reg<U32>> warp_ended;
   for (uint32_t half = 0; half < 2; ++half)
     for (Reg<U32> x : b.ld_v4<U32>(Space::shared, Address(w.shared, w.partials + 128 + 16 * half)))
@@ -143,14 +152,15 @@ std::vector<Element> parts_before(Walk& w, const CellReduction& r, const std::ve
   for (size_t k = 0; k < r.accumulators.size(); ++k)
     with_partial(r.accumulators[k], [&]<class P>() {
       const Accumulator& a = r.accumulators[k];
-      Reg<P> carry = with_carry ? Reg<P>{w.carry[r.slot + k]} : b.constant<P>(immediate<P>(identity(a)));
+      Reg<P> carry = with_carry ? Reg<P>{carries[k]} : b.constant<P>(immediate<P>(identity(a)));
       Reg<P> mine = carry;
       for (uint32_t v = 0; v < warps; ++v) {
         Reg<P> part = b.ld<P>(Space::shared, Address(w.shared, w.partials + 64 * int64_t(k) + 8 * v));
         carry = b.selp(part, combine(b, a.kind, carry, part), b.setp(Compare::ne, warp_ended[v], 0));
         if (v + 1 < warps) mine = b.selp(carry, mine, b.setp(Compare::eq, w.warp, v + 1));
       }
-      if (with_carry) b.mov(carry, Reg<P>{w.carry[r.slot + k]});
+      if (with_carry)  // everyone has read the old one before the barrier
+        b.when(first_thread).st<P>(Space::shared, w.carry_at(r.slot + static_cast<uint32_t>(k)), carry);
       Reg<P> previous{before[k]};
       b.when(whole);
       combine(b, a.kind, mine, previous, previous);
@@ -167,7 +177,7 @@ void flush(Walk& w) {
   b.when(b.setp(Compare::eq, w.dirty, 0)).bra(clean);
   Reg<U32> warp_address = b.add(w.shared, b.shl(w.warp, 3));
   Reg<U32> lane_address = b.add(w.shared, b.shl(b.and_(e.tid, warps - 1), 3));
-  Reg<Pred> lane0 = b.setp(Compare::eq, w.lane, 0);
+  Reg<Pred> lane0 = b.setp(Compare::eq, w.lane, 0), thread0 = b.setp(Compare::eq, e.tid, 0);
   for (const CellReduction& r : e.cell_reductions)
     for (size_t k = 0; k < r.accumulators.size(); ++k) {
       const Accumulator& a = r.accumulators[k];
@@ -183,8 +193,9 @@ void flush(Walk& w) {
       with_partial(a, [&]<class P>() {
         Reg<P> x = b.ld<P>(Space::shared, Address(lane_address, w.values + 64 * int64_t(r.slot + k)));
         x = butterfly(b, a.kind, x, warps);
-        Reg<P> carry{w.carry[r.slot + k]};
-        combine(b, a.kind, carry, x, carry);
+        Reg<P> carry = b.ld<P>(Space::shared, w.carry_at(r.slot + static_cast<uint32_t>(k)));
+        carry = combine(b, a.kind, carry, x);
+        b.when(thread0).st<P>(Space::shared, w.carry_at(r.slot + static_cast<uint32_t>(k)), carry);
         b.constant<P>(immediate<P>(identity(a)), Reg<P>{w.sums[r.slot + k]});
       });
     }
@@ -222,11 +233,19 @@ void point_inputs(Walk& w) {
 void load_next_end(Walk& w) {
   Builder& b = w.b;
   b.constant<U64>(UINT64_MAX, w.next_end);
-  const LabelId none = b.label();
-  b.when(b.setp(Compare::ge, w.cell, w.e.cells)).bra(none);
-  Reg<U64> offset = b.ld<U64>(Space::global, Address(b.add(w.offsets, b.shl(w.cell, 3))));
-  b.add(offset, w.cell, w.next_end);
-  b.bind(none);
+  Reg<U64> at = b.add(w.offsets(), b.shl(w.cell, 3));
+  Reg<Pred> exists = b.setp(Compare::lt, w.cell, w.e.cells);
+  b.when(exists).ld<U64>(Space::global, Address(at), w.next_end);
+  b.when(exists).add(w.next_end, w.cell, w.next_end);
+}
+
+// Addresses and sizes of the vectors that the steps gather from: loaded where they are used.
+void load_gathered(Emitter& e, const std::vector<bool>& wanted) {
+  for (size_t s = 0; s < e.steps.size(); ++s) {
+    if (!wanted[s]) continue;
+    for (size_t k = 0; k < e.steps[s].operands.size(); ++k)
+      if (reads_whole(e.steps[s], k)) e.gathered.at(e.steps[s].operands[k].variable_id()).load(e.b);
+  }
 }
 
 // The reductions by argument, so that its elements are evaluated once.
@@ -249,7 +268,9 @@ void tile_without_ends(Walk& w) {
   start_input_items(e);
   load_full_tile(e);
   for (const auto& group : by_argument(e)) {
-    const ItemPlan plan = start_items(e, steps_for(e, group[0]->argument));
+    const std::vector<bool> wanted = steps_for(e, group[0]->argument);
+    load_gathered(e, wanted);
+    const ItemPlan plan = start_items(e, wanted);
     for (e.item = 0; e.item < items; ++e.item) {
       evaluate_item(e, plan);
       const Element& value = e.values[index(group[0]->argument)];
@@ -282,20 +303,17 @@ Reg<U32> staged(Walk& w, Reg<U32> at, uint32_t shift) {
   return w.b.add(w.shared, w.b.shl(w.b.add(at, w.b.shr(at, 3)), shift));
 }
 
-// Stages the values of one reduction. element_values: per item, the argument's value.
-void stage(Walk& w, const CellReduction& r, const std::vector<std::vector<Element>>& values) {
+// Stages the current item's values of one reduction, as staged_values makes them.
+void stage(Walk& w, const CellReduction& r, uint32_t item, const std::vector<Element>& values) {
   Builder& b = w.b;
+  const int64_t at = int64_t{item} * (threads + threads / 8);
   for (size_t k = 0; k < r.accumulators.size(); ++k) {
-    const bool count = r.accumulators[k].count;
-    Reg<U32> to = staged(w, w.e.tid, count ? 2 : 3);
-    for (uint32_t i = 0; i < items; ++i) {
-      const int64_t at = int64_t{i} * (threads + threads / 8);
-      if (count) {
-        b.st<U32>(Space::shared, Address(to, w.counted + at * 4), reg<U32>(values[i][k]));
-      } else {
-        with_partial(r.accumulators[k],
-                     [&]<class P>() { b.st<P>(Space::shared, Address(to, w.values + at * 8), reg<P>(values[i][k])); });
-      }
+    if (r.accumulators[k].count) {
+      b.st<U32>(Space::shared, Address(w.stage_counts, w.counted + at * 4), reg<U32>(values[k]));
+    } else {
+      with_partial(r.accumulators[k], [&]<class P>() {
+        b.st<P>(Space::shared, Address(w.stage_values, w.values + at * 8), reg<P>(values[k]));
+      });
     }
   }
 }
@@ -362,8 +380,9 @@ void consume(Walk& w, const CellReduction& r, const Share& share) {
   b.add(at, 1, at);
   b.bra(next);
   b.bind(ends);
-  b.when(b.setp(Compare::eq, seen, 0)).bra(first);
-  store_cell(w, r, open, cell);
+  Reg<Pred> known = b.setp(Compare::ne, seen, 0);
+  b.unless(known).bra(first);
+  store_cell(w, r, open, cell, known);
   b.bra(stored);
   b.bind(first);  // its part before this thread is not known yet
   for (size_t k = 0; k < r.accumulators.size(); ++k)
@@ -382,19 +401,20 @@ void consume(Walk& w, const CellReduction& r, const Share& share) {
   Reg<Pred> ended = b.setp(Compare::ne, seen, 0);
   std::vector<Element> before = parts_before(w, r, open, ended, true);
   const LabelId done = b.label(), inside = b.label();
-  b.when(b.setp(Compare::eq, seen, 0)).bra(done);
+  b.unless(ended).bra(done);
   for (size_t k = 0; k < r.accumulators.size(); ++k)
     with_partial(r.accumulators[k], [&]<class P>() {
       combine<P>(b, r.accumulators[k].kind, reg<P>(before[k]), reg<P>(heads[k]), reg<P>(heads[k]));
     });
   b.when(b.setp(Compare::ne, share.cell, w.first_cell)).bra(inside);
+  Reg<U64> scratch = w.own_scratch();
   for (size_t k = 0; k < r.accumulators.size(); ++k)
     with_partial(r.accumulators[k], [&]<class P>() {
-      b.st<P>(Space::global, Address(w.scratch, 8 + 16 * int64_t(r.slot + k)), reg<P>(heads[k]));
+      b.when(ended).st<P>(Space::global, Address(scratch, 8 + 16 * int64_t(r.slot + k)), reg<P>(heads[k]));
     });
   b.bra(done);
   b.bind(inside);
-  store_cell(w, r, heads, share.cell);
+  store_cell(w, r, heads, share.cell, ended);
   b.bind(done);
 }
 
@@ -410,7 +430,7 @@ void tile_with_ends(Walk& w) {
   {
     const LabelId mark = b.label(), marked = b.label();
     Reg<U64> cell = b.add(w.cell, b.cvt<U64>(e.tid));
-    Reg<U64> from = b.add(w.offsets, b.shl(cell, 3));
+    Reg<U64> from = b.add(w.offsets(), b.shl(cell, 3));
     Reg<U64> shift = b.sub(cell, w.place);
     b.bind(mark);
     b.when(b.setp(Compare::ge, cell, e.cells)).bra(marked);
@@ -454,15 +474,21 @@ void tile_with_ends(Walk& w) {
   point_inputs(w);
   start_input_items(e);
   load_partial_tile(e);
+  w.stage_values = staged(w, e.tid, 3);
+  if (w.counts_selected) w.stage_counts = staged(w, e.tid, 2);
   for (const auto& group : by_argument(e)) {
-    const ItemPlan plan = start_items(e, steps_for(e, group[0]->argument));
+    const std::vector<bool> wanted = steps_for(e, group[0]->argument);
+    load_gathered(e, wanted);
+    const ItemPlan plan = start_items(e, wanted);
+    // Staged at once for the first reduction, later for the others of the same argument.
     std::vector<std::vector<std::vector<Element>>> values(group.size());
     for (e.item = 0; e.item < items; ++e.item) {
       evaluate_item(e, plan);
-      for (size_t r = 0; r < group.size(); ++r) values[r].push_back(staged_values(w, *group[r]));
+      stage(w, *group[0], e.item, staged_values(w, *group[0]));
+      for (size_t r = 1; r < group.size(); ++r) values[r].push_back(staged_values(w, *group[r]));
     }
     for (size_t r = 0; r < group.size(); ++r) {
-      stage(w, *group[r], values[r]);
+      for (uint32_t i = 0; r > 0 && i < items; ++i) stage(w, *group[r], i, values[r][i]);
       b.bar_sync();
       consume(w, *group[r], share);
     }
@@ -477,7 +503,7 @@ void tile_with_ends(Walk& w) {
 void find_first_cell(Walk& w) {
   Emitter& e = w.e;
   Builder& b = w.b;
-  const LabelId search = b.label(), found = b.label(), probed = b.label();
+  const LabelId search = b.label(), found = b.label();
   Reg<U64> high = b.mov(e.cells);
   b.constant<U64>(0, w.cell);
   b.when(b.setp(Compare::eq, w.place, 0)).bra(found);
@@ -486,9 +512,10 @@ void find_first_cell(Walk& w) {
   Reg<U64> step = b.shr(b.add(b.sub(high, w.cell), threads - 1), 8);
   Reg<U64> probe = b.add(w.cell, b.mul_lo(step, b.cvt<U64>(e.tid)));
   Reg<U64> at = b.constant<U64>(UINT64_MAX);
-  b.when(b.setp(Compare::ge, probe, high)).bra(probed);
-  b.add(b.ld<U64>(Space::global, Address(b.add(w.offsets, b.shl(probe, 3)))), probe, at);
-  b.bind(probed);
+  Reg<U64> from = b.add(w.offsets(), b.shl(probe, 3));
+  Reg<Pred> exists = b.setp(Compare::lt, probe, high);
+  b.when(exists).ld<U64>(Space::global, Address(from), at);
+  b.when(exists).add(at, probe, at);
   Reg<U32> count = b.popc(b.ballot(b.setp(Compare::lt, at, w.place)));
   Reg<U32> warp_address = b.add(w.shared, b.shl(w.warp, 2));
   b.when(b.setp(Compare::eq, w.lane, 0)).st<U32>(Space::shared, Address(warp_address, w.counts), count);
@@ -560,12 +587,13 @@ void combine_blocks(Walk& w, Reg<U64> all_scratch, uint32_t stride) {
           b.st<U64>(Space::global, Address(at, field(k, false)), 0);
           b.st<U64>(Space::global, Address(at, field(k, true)), 0);
         });
-      b.when(b.setp(Compare::eq, word, 0)).bra(unended);
+      Reg<Pred> ended = b.setp(Compare::ne, word, 0);
+      b.unless(ended).bra(unended);
       for (size_t k = 0; k < r.accumulators.size(); ++k)
         with_partial(r.accumulators[k], [&]<class P>() {
           combine<P>(b, r.accumulators[k].kind, reg<P>(run[k]), reg<P>(heads[k]), reg<P>(heads[k]));
         });
-      store_cell(w, r, heads, b.sub(word, 1));
+      store_cell(w, r, heads, b.sub(word, 1), ended);
       for (size_t k = 0; k < r.accumulators.size(); ++k)  // the next cell starts anew
         with_partial(r.accumulators[k],
                      [&]<class P>() { b.constant<P>(immediate<P>(identity(r.accumulators[k])), reg<P>(run[k])); });
@@ -676,8 +704,7 @@ void reduce_cells(Emitter& e) {
   Walk w{e, b};
   w.slots = slot_count(e);
   const uint32_t stride = cell_scratch_bytes(e);
-  bool counted = false;
-  for (const CellReduction& r : e.cell_reductions) counted |= r.count >= 0;
+  for (const CellReduction& r : e.cell_reductions) w.counts_selected |= r.count >= 0;
   e.vector = 1;
   e.chunks = items;
 
@@ -697,18 +724,16 @@ void reduce_cells(Emitter& e) {
   w.flags = 0;
   w.counts = places;
   w.partials = w.counts + 4 * warps;
-  w.values = w.partials + 128 + 4 * warps;
+  w.carry = w.partials + 128 + 4 * warps;
+  w.values = w.carry + 8 * int64_t{w.slots};
   w.counted = w.values + std::max<int64_t>(8 * (places + places / 8), 64 * int64_t{w.slots});
-  const int64_t bytes = w.counted + (counted ? 4 * (places + places / 8) : 0);
+  const int64_t bytes = w.counted + (w.counts_selected ? 4 * (places + places / 8) : 0);
   SharedVariable shared = b.shared<U64>(e.code.name + "_cells", static_cast<uint64_t>(bytes + 7) / 8 + 1, 16);
   w.shared = b.address_of_32(shared);
   w.lane = b.and_(e.tid, 31);
   w.warp = b.shr(e.tid, 5);
 
   // This block's range.
-  w.offsets = b.add(b.ld_param(e.offsets), 8);
-  Reg<U64> all_scratch = b.add(b.ld_param(e.scratch), scratch_fixed_bytes);
-  w.scratch = b.add(all_scratch, b.mul_wide(e.ctaid, stride));
   Reg<U64> total = b.add(e.n, e.cells);
   Reg<U32> tiles = b.cvt<U32>(b.shr(b.add(total, places - 1), std::countr_zero(places)));
   Reg<U32> each = b.div(b.add(tiles, b.sub(e.nctaid, 1)), e.nctaid);
@@ -723,8 +748,10 @@ void reduce_cells(Emitter& e) {
     for (const Accumulator& a : r.accumulators)
       with_partial(a, [&]<class P>() {
         w.sums.push_back(b.constant<P>(immediate<P>(identity(a))).id);
-        w.carry.push_back(b.constant<P>(immediate<P>(identity(a))).id);
+        // Every thread stores the same.
+        b.st<P>(Space::shared, w.carry_at(static_cast<uint32_t>(w.sums.size()) - 1), Reg<P>{w.sums.back()});
       });
+  b.bar_sync();
   const LabelId loop = b.label(), with_ends = b.label(), walked = b.label();
   b.when(b.setp(Compare::ge, w.place, w.end)).bra(walked);
   find_first_cell(w);
@@ -748,26 +775,28 @@ void reduce_cells(Emitter& e) {
   // Publish, take a ticket (as in reduce.cpp).
   const LabelId waiting = b.label(), done = b.label();
   Reg<Pred> thread0 = b.setp(Compare::eq, e.tid, 0);
-  Reg<U64> scratch = b.ld_param(e.scratch);
   b.bar_sync();
   b.unless(thread0).bra(waiting);
   Reg<U64> word = b.select<U64>(0, 1, b.setp(Compare::eq, w.cell, w.first_cell));
   b.when(b.setp(Compare::ne, w.cell, w.first_cell)).add(w.first_cell, 1, word);
-  b.st<U64>(Space::global, Address(w.scratch), word);
+  Reg<U64> own = w.own_scratch();
+  b.st<U64>(Space::global, Address(own), word);
   for (const CellReduction& r : e.cell_reductions)
     for (size_t k = 0; k < r.accumulators.size(); ++k)
       with_partial(r.accumulators[k], [&]<class P>() {
-        b.st<P>(Space::global, Address(w.scratch, 16 + 16 * int64_t(r.slot + k)), Reg<P>{w.carry[r.slot + k]});
+        b.st<P>(Space::global, Address(own, 16 + 16 * int64_t(r.slot + k)),
+                b.ld<P>(Space::shared, w.carry_at(r.slot + static_cast<uint32_t>(k))));
       });
   b.membar(ptx::Scope::gpu);
-  Reg<U32> ticket = b.atom<U32>(ptx::AtomicOp::add, Space::global, Address(scratch, finished_counter), 1);
+  Reg<U32> ticket = b.atom<U32>(ptx::AtomicOp::add, Space::global, Address(b.ld_param(e.scratch), finished_counter), 1);
   b.st<U32>(Space::shared, Address(w.shared, w.counts), ticket);
   b.bind(waiting);
   b.bar_sync();
   Reg<U32> mine = b.ld<U32>(Space::shared, Address(w.shared, w.counts));
   b.when(b.setp(Compare::ne, mine, b.sub(e.nctaid, 1))).bra(done);
   b.membar(ptx::Scope::gpu);
-  combine_blocks(w, all_scratch, stride);
+  combine_blocks(w, w.all_scratch(), stride);
+  Reg<U64> scratch = b.ld_param(e.scratch);
   b.when(thread0).st<U32>(Space::global, Address(scratch, finished_counter), 0);
   b.bind(done);
 }

@@ -136,7 +136,12 @@ struct Output {  // a result
 
 // A vector parameter that is read at computed positions.
 struct Gathered {
+  ptx::ParameterOf<U64> data_at{}, size_at{};
   Reg<U64> data, size;
+  void load(Builder& b) {
+    data = b.ld_param(data_at);
+    size = b.ld<U64>(Space::global, Address(b.ld_param(size_at)));
+  }
 };
 
 // One accumulator of a reduction. Threads start from `identity`; combined in fixed order.
@@ -322,9 +327,9 @@ void load_full_tile(Emitter& e);          // every item is within n
 void load_partial_tile(Emitter& e);       // items beyond n become zero
 void store_outputs(Emitter& e);           // Output::items of the tile, kind vector
 Element storable(Emitter& e, Element x);  // bool as 0 or 1 in s32; immediates in registers
-// The element at position `at` of a gathered parameter; a position outside is reported and gives zero. raw: a bool comes as an i8 of 0 or 1,
-// which waits for no load.
-Element gather(Emitter& e, hir::VariableId vector, const Element& at, uint32_t statement, bool raw = false);
+// The element at position `at` of a gathered parameter; a position outside gives zero and is reported. With `bad`, positions outside are only
+// noted there, and a bool comes as an i8 of 0 or 1, which waits for no load.
+Element gather(Emitter& e, hir::VariableId vector, const Element& at, uint32_t statement, Reg<Pred>* bad = nullptr);
 Element load_scalar(Emitter& e, BasicType type, Reg<U64> address);
 void store_element(Emitter& e, const Element& x, Reg<U64> address, int64_t offset, Reg<Pred> guard);
 void store_shared(Emitter& e, const Element& x, Reg<U32> address, Reg<Pred> guard);  // x: storable

@@ -91,6 +91,7 @@ ItemPlan start_items(Emitter& e, const std::vector<bool>& wanted) {
       continue;
     }
     std::vector<Element>& results = plan.early[s.target];
+    Reg<Pred> bad;
     for (uint32_t item = 0; item < items; ++item) {
       start_item(e, item);
       set_inputs(e, false);
@@ -102,12 +103,13 @@ ItemPlan start_items(Emitter& e, const std::vector<bool>& wanted) {
         const Element at = s.operands[1].kind == hir::Operand::literal
                                ? literal_element(e.program.literals[s.operands[1].literal_id()])
                                : e.values[s.operands[1].id];
-        results.push_back(gather(e, s.operands[0].variable_id(), at, index(s.id), true));
+        results.push_back(gather(e, s.operands[0].variable_id(), at, index(s.id), &bad));
       } else {
         run_step(e, s);
         results.push_back(e.values[index(s.target)]);
       }
     }
+    if (bad.valid()) report_error(e, bad, index(s.id), RuntimeError::index_out_of_range);
   }
   return plan;
 }

@@ -146,7 +146,7 @@ void choose_tile(Emitter& e) {
   for (const Output& out : e.outputs)
     if (out.kind == Output::vector) widest = std::max(widest, width_of(out.type));
   if (!e.scans.empty()) {
-    e.vector = bytes <= 12 ? 8 : 4;
+    e.vector = bytes <= 24 ? 8 : 4;
     e.chunks = 1;
   } else {
     e.vector = std::clamp(16 / widest, 2u, 4u);
@@ -443,8 +443,11 @@ Result<KernelCode> generate_kernel(const outliner::Outlined& outlined, uint32_t 
         e.n = b.ld<U64>(Space::global, Address(b.add(b.ld_param(e.offsets), b.shl(e.cells, 3))));
       }
     }
-    if (const auto g = e.gathered.find(v); g != e.gathered.end())
-      g->second = {b.ld_param(data[k].first), b.ld<U64>(Space::global, Address(b.ld_param(data[k].second)))};
+    if (const auto g = e.gathered.find(v); g != e.gathered.end()) {
+      g->second.data_at = data[k].first;
+      g->second.size_at = data[k].second;
+      if (!cells || loops) g->second.load(b);
+    }
     if (e.form(v) == Form::scalar && read[index(v)])
       e.values[index(v)] = load_scalar(e, e.type_of(v), b.ld_param(data[k].first));
     for (Input& in : e.inputs)

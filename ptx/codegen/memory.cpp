@@ -162,14 +162,19 @@ Element load_scalar(Emitter& e, BasicType type, Reg<U64> address) {
   return x;
 }
 
-Element gather(Emitter& e, hir::VariableId vector, const Element& at, uint32_t statement, bool raw) {
+Element gather(Emitter& e, hir::VariableId vector, const Element& at, uint32_t statement, Reg<Pred>* bad) {
   Builder& b = e.b;
   const BasicType type = e.type_of(vector);
   const Gathered& from = e.gathered.at(vector);
   Reg<U64> row = Builder::as<U64>(reg<S64>(in_register(e, convert(e, at, BasicType::i64))));
   Reg<Pred> wanted = active(e, at.mask);
   Reg<Pred> inside = b.setp(Compare::lt, row, from.size);  // unsigned: negative ones are large
-  report_error(e, both(e, b.not_(inside), wanted), statement, RuntimeError::index_out_of_range);
+  if (!bad) {
+    report_error(e, both(e, b.not_(inside), wanted), statement, RuntimeError::index_out_of_range);
+  } else {
+    Reg<Pred> outside = both(e, b.not_(inside), wanted);
+    *bad = bad->valid() ? b.or_(*bad, outside) : outside;
+  }
   const uint32_t shift = static_cast<uint32_t>(std::countr_zero(width_of(type)));
   Reg<U64> address = b.add(from.data, shift ? b.shl(row, shift) : row);
   Element x{type, storage_register(b, type), at.mask};
@@ -181,7 +186,7 @@ Element gather(Emitter& e, hir::VariableId vector, const Element& at, uint32_t s
   });
   b.when(both(e, inside, wanted));
   load_element(b, type, x.value, Address(address));
-  if (type == BasicType::boolean && raw) x.type = BasicType::i8;
+  if (type == BasicType::boolean && bad) x.type = BasicType::i8;
   if (x.type == BasicType::boolean) x.value = Builder::use(b.setp(Compare::ne, reg<S32>(x), 0));
   return x;
 }
@@ -197,6 +202,13 @@ void store_shared(Emitter& e, const Element& x, Reg<U32> address, Reg<Pred> guar
 
 void copy_element(Emitter& e, BasicType type, Reg<U32> from, Reg<U64> to, int64_t offset, Reg<Pred> guard) {
   const Operand value = storage_register(e.b, type);
+  with_number(rep_of(type) == Rep::pred ? Rep::s32 : rep_of(type), [&]<class T>() {
+    // Set on every path, or it would count as live before.
+    if constexpr (ptx::FloatTag<T>)
+      e.b.assign(Reg<T>{static_cast<RegisterId>(value.id)}, 0.0);
+    else
+      e.b.assign(Reg<T>{static_cast<RegisterId>(value.id)}, 0);
+  });
   e.b.when(guard);
   e.b.emit(Opcode::ld, memory_type(type), Modifiers{.space = Space::shared}, {value}, {Address(from, offset).operand});
   store_word(e.b, memory_type(type), value, Address(to, offset), guard);

@@ -1,9 +1,10 @@
 // Speed of generated kernels on a GPU (or, for a look at the counts, the simulator).
 //
-//   bench_codegen [--device cuda|sim] [--elements N] [--repeat R] [--only TEXT] [--driver]
+//   bench_codegen [--device cuda|sim] [--elements N] [--repeat R] [--only TEXT] [--driver] [--print]
 //
 // Per case a line: device time of one launch (median of R after two warm-ups), GB/s of what must move at least, its part of the H200's copy
-// bandwidth (4.28 TB/s, read plus written), registers and instructions. --driver: the same PTX compiled by the driver, beside ours.
+// bandwidth (4.28 TB/s, read plus written), registers and instructions. --driver: the same PTX compiled by the driver, beside ours. --print:
+// the PTX instead.
 // N: elements of the large cases (default 2^26). Data comes from a fixed seed.
 #include <algorithm>
 #include <cstdio>
@@ -17,7 +18,7 @@ namespace {
 
 struct Options {
   std::string only;
-  bool simulated = false, driver = false;
+  bool simulated = false, driver = false, print = false;
   uint64_t elements = uint64_t{1} << 26;
   int repeat = 10;
 };
@@ -59,6 +60,10 @@ struct Bench {
   void run(const std::string& name, const Generated& g, const std::vector<Column>& columns, uint64_t elements,
            uint64_t capacity, uint64_t bytes) {
     if (name.find(options.only) == std::string::npos) return;
+    if (options.print) {
+      std::printf("// %s\n%s\n", name.c_str(), g.text.c_str());
+      return;
+    }
     const codegen::KernelCode& code = g.code.kernels[0];
     if (!code.refused.empty()) {
       std::printf("%-28s %s\n", name.c_str(), code.refused.c_str());
@@ -269,10 +274,12 @@ static int bench_main(int argc, char** argv) {
       options.only = value();
     } else if (a == "--driver") {
       options.driver = true;
+    } else if (a == "--print") {
+      options.print = true;
     } else {
       std::fprintf(stderr,
                    "usage: bench_codegen [--device cuda|sim] [--elements N] [--repeat R] [--only TEXT] "
-                   "[--driver]\n");
+                   "[--driver] [--print]\n");
       return 2;
     }
   }

@@ -321,6 +321,7 @@ TEST(Lists, FloatSumsRepeat) {
   }
   for (const char* target : targets) {
     const KernelRun machine = run_kernel(g, 0, columns, {.grid = 5, .target = target});
+    ASSERT_EQ(machine.results.size(), 1u);
     EXPECT_EQ(std::memcmp(first.results[0].bytes->data(), machine.results[0].bytes->data(), lengths.size() * 8), 0);
   }
 }
