@@ -13,11 +13,12 @@
 
 namespace rndn::assembler {
 
-// Static shared memory of a module: offset of each shared variable (by VariableId), without the target's reserved bytes.
+// Static shared memory of a module: offset of each shared variable (by VariableId), without the target's reserved bytes. Entries never run
+// together: the variables of each begin where those of the module (and of its .func) end.
 struct SharedLayout {
   std::vector<uint32_t> offsets;
-  uint32_t bytes = 0;  // of sized variables
-  bool any = false;
+  std::vector<uint32_t> bytes;  // of sized variables, by function
+  std::vector<bool> any;        // by function
 };
 SharedLayout lay_out_shared(const ptx::Module& module);
 

@@ -24,23 +24,41 @@ using OperandKind = ptx::Operand;
 SharedLayout lay_out_shared(const ptx::Module& module) {
   SharedLayout layout;
   layout.offsets.assign(module.variables.size(), 0);
-  auto align_up = [](uint64_t x, uint64_t a) { return a ? (x + a - 1) / a * a : x; };
-  uint64_t at = 0;
-  for (uint32_t v = 0; v < module.variables.size(); ++v) {
-    const ptx::Variable& x = module.variables[ptx::VariableId{v}];
-    if (x.space != ptx::Space::shared || x.count == UINT64_MAX) continue;
-    layout.any = true;
-    uint64_t bytes = ptx::type_bytes(x.type) * (x.count ? x.count : 1);
-    at = align_up(at, x.align ? x.align : ptx::type_bytes(x.type));
-    layout.offsets[v] = static_cast<uint32_t>(at);
-    at += bytes;
-    if (at > UINT32_MAX / 2) at = UINT32_MAX / 2;
+  const auto align_up = [](uint64_t x, uint64_t a) { return a ? (x + a - 1) / a * a : x; };
+  const auto entry_of = [&](const ptx::Variable& x) {  // the entry that has the variable to itself, or none
+    return x.function < module.functions.size() && module.functions[x.function].is_entry ? x.function : UINT32_MAX;
+  };
+  bool any = false, dynamic = false;
+  // Lays out the variables of one owner behind `at`.
+  const auto place = [&](uint32_t owner, uint64_t at, bool& found) {
+    for (uint32_t v = 0; v < module.variables.size(); ++v) {
+      const ptx::Variable& x = module.variables[ptx::VariableId{v}];
+      if (x.space != ptx::Space::shared || x.count == UINT64_MAX || entry_of(x) != owner) continue;
+      found = true;
+      const uint64_t bytes = ptx::type_bytes(x.type) * (x.count ? x.count : 1);
+      at = align_up(at, x.align ? x.align : ptx::type_bytes(x.type));
+      layout.offsets[v] = static_cast<uint32_t>(at);
+      at = std::min<uint64_t>(at + bytes, UINT32_MAX / 2);
+    }
+    return at;
+  };
+  for (const ptx::Variable& x : module.variables)
+    if (x.space == ptx::Space::shared && x.count == UINT64_MAX) any = dynamic = true;
+  const uint64_t common = place(UINT32_MAX, 0, any);
+  uint64_t most = common;
+  for (uint32_t f = 0; f < module.functions.size(); ++f) {
+    bool own = any;
+    layout.bytes.push_back(static_cast<uint32_t>(place(f, common, own)));
+    layout.any.push_back(own);
+    most = std::max<uint64_t>(most, layout.bytes.back());
   }
-  layout.bytes = static_cast<uint32_t>(at);
-  for (uint32_t v = 0; v < module.variables.size(); ++v) {  // extern arrays start after the sized variables
-    const ptx::Variable& x = module.variables[ptx::VariableId{v}];
-    if (x.space == ptx::Space::shared && x.count == UINT64_MAX)
-      layout.any = true, layout.offsets[v] = static_cast<uint32_t>(align_up(at, 16));
+  if (dynamic) {  // extern arrays start after the sized variables, of whichever entry
+    for (uint32_t& bytes : layout.bytes) bytes = static_cast<uint32_t>(most);
+    for (uint32_t v = 0; v < module.variables.size(); ++v) {
+      const ptx::Variable& x = module.variables[ptx::VariableId{v}];
+      if (x.space == ptx::Space::shared && x.count == UINT64_MAX)
+        layout.offsets[v] = static_cast<uint32_t>(align_up(most, 16));
+    }
   }
   return layout;
 }
@@ -486,8 +504,9 @@ Result<Function> Selector::run() {
   f_.target = &t_;
   f_.source = &p_;
   f_.insts.reserve(p_.instructions.size() * 3 + 16);
-  f_.shared_bytes = shared_.bytes;
-  f_.uses_shared = shared_.any;
+  const size_t self = static_cast<size_t>(&p_ - m_.functions.data());
+  f_.shared_bytes = shared_.bytes[self];
+  f_.uses_shared = shared_.any[self];
   if (!p_.is_entry) return input_error("function {}: unsupported .func: only entries are assembled", p_.name);
   // Blocks with the ids of the flow graph; expansions add more.
   for (uint32_t b = 0; b < flow_.blocks.size(); ++b) {

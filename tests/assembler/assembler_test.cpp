@@ -331,6 +331,41 @@ TEST(Assembler, CheckerCatchesAReadBeforeItsDefinition) {
   }
 }
 
+// Each entry has room for its own shared variables and the module's, not for those of its neighbours.
+TEST(Assembler, SharedMemoryIsPerEntry) {
+  ptx::Module module =
+      parse_text("x.ptx",
+                 ".version 6.0\n.target sm_60\n.address_size 64\n.shared .align 4 .b8 common[16];\n"
+                 ".visible .entry a()\n{\n .shared .align 8 .b8 x[1000];\n .reg .b32 %r<2>;\n mov.u32 %r0, 1;\n"
+                 " st.shared.u32 [x+8], %r0;\n st.shared.u32 [common], %r0;\n ret;\n}\n"
+                 ".visible .entry b()\n{\n .shared .align 8 .b8 y[40000];\n .reg .b32 %r<2>;\n mov.u32 %r0, 1;\n"
+                 " st.shared.u32 [y], %r0;\n ret;\n}\n");
+  for (const std::string& name : targets) {
+    auto result = assemble_for(module, name);
+    ASSERT_TRUE(result.ok()) << result.error().message;
+    const uint32_t reserved = isa::find_target(name)->shared_base;
+    ASSERT_EQ(result->kernels.size(), 2u);
+    EXPECT_EQ(result->kernels[0].shared_bytes, 1016 + reserved) << name;
+    EXPECT_EQ(result->kernels[1].shared_bytes, 40016 + reserved) << name;
+  }
+}
+
+// A guarded write may leave what an earlier, slower instruction wrote: who reads the register waits for both. The checker of schedules knows.
+TEST(Assembler, GuardedWritesLeaveOlderOnesInFlight) {
+  std::string text =
+      ".version 6.0\n.target sm_60\n.address_size 64\n.visible .entry k(.param .u64 p)\n{\n .reg .b64 %rd<2>;\n"
+      " .reg .f64 %fd<8>;\n .reg .b32 %r<2>;\n .reg .pred %p<3>;\n ld.param.u64 %rd0, [p];\n mov.u32 %r0, %tid.x;\n"
+      " ld.global.f64 %fd0, [%rd0];\n ld.global.f64 %fd1, [%rd0+8];\n setp.gt.u32 %p0, %r0, 1;\n"
+      " setp.gt.u32 %p1, %r0, 2;\n mov.f64 %fd2, %fd0;\n mov.f64 %fd3, %fd0;\n";
+  for (int k = 0; k < 6; ++k)
+    text += " add.rn.f64 %fd2, %fd2, %fd1;\n @%p0 mov.f64 %fd2, %fd1;\n @%p1 mov.f64 %fd3, %fd2;\n";
+  text += " st.global.f64 [%rd0+16], %fd3;\n st.global.f64 [%rd0+24], %fd2;\n ret;\n}\n";
+  for (const std::string& name : targets) {
+    auto result = assemble_for(parse_text("x.ptx", text), name);
+    EXPECT_TRUE(result.ok()) << name << ": " << result.error().message;
+  }
+}
+
 // What is not supported is an error that names function, line and instruction; nothing crashes.
 TEST(Assembler, UnsupportedInstructionsAreNamed) {
   ptx::Module module = parse_text("x.ptx",
