@@ -1,7 +1,9 @@
 // Text in a run: which domain a vector's codes belong to, and bringing vectors into one domain before a kernel or an operator compares them.
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
+#include "libraries/base/parallel.h"
 #include "runtime/run.h"
 
 namespace rndn::runtime {
@@ -39,6 +41,19 @@ DomainPtr Run::domain_of(Item& v) {
 Result<void> Run::codes_to_device(Item& v) {
   (void)domain_of(v);
   ASSIGN_OR_RETURN(uint64_t size, size_of(v));
+  if (!v.codes_are_rows && v.column->width < 4 && size) {
+    const std::byte* codes = v.column->data->data();
+    if (v.column->width == 1) {
+      RETURN_IF_ERROR(widen(v, codes, sql::Type::u8, sql::Type::u32));
+    } else {
+      std::vector<uint32_t> wide(size);
+      for (uint64_t i = 0; i < size; ++i) wide[i] = v.column->as<uint16_t>()[i];
+      ASSIGN_OR_RETURN(v.data_buffer, arena_of(v).allocate(size * 4));
+      RETURN_IF_ERROR(device_.copy_to_device(v.data_buffer->address, wide.data(), size * 4));
+    }
+    v.data = v.data_buffer->address;
+    return {};
+  }
   ASSIGN_OR_RETURN(v.data_buffer, arena_of(v).allocate(size * 4));
   v.data = v.data_buffer->address;
   std::vector<uint32_t> piece(std::min<uint64_t>(size, 1 << 20));
@@ -48,10 +63,7 @@ Result<void> Run::codes_to_device(Item& v) {
       for (uint64_t i = 0; i < n; ++i) piece[i] = static_cast<uint32_t>(at + i);
     } else {
       const data::Column& c = *v.column;
-      for (uint64_t i = 0; i < n; ++i)
-        piece[i] = c.width == 1   ? c.as<uint8_t>()[at + i]
-                   : c.width == 2 ? c.as<uint16_t>()[at + i]
-                                  : c.as<uint32_t>()[at + i];
+      std::memcpy(piece.data(), c.as<uint32_t>() + at, 4 * n);
     }
     RETURN_IF_ERROR(device_.copy_to_device(v.data + 4 * at, piece.data(), 4 * n));
   }
@@ -61,11 +73,22 @@ Result<void> Run::codes_to_device(Item& v) {
 Result<std::vector<std::string>> Run::decode(Item& v, std::span<const uint32_t> codes) {
   Domain& domain = *domain_of(v);
   std::vector<std::string> texts(codes.size());
-  for (size_t i = 0; i < codes.size(); ++i) {
-    if (codes[i] >= domain.count())
-      return Error{Fault::internal, fmt::format("a text has code {} of {}", codes[i], domain.count())};
-    texts[i] = domain.text(codes[i]);
-  }
+  constexpr uint64_t piece = 4096;
+  std::atomic<uint64_t> unknown = UINT64_MAX;
+  auto decode_piece = [&](size_t k) {
+    for (uint64_t i = k * piece; i < std::min<uint64_t>(codes.size(), (k + 1) * piece); ++i)
+      if (codes[i] < domain.count())
+        texts[i] = domain.text(codes[i]);
+      else
+        unknown = i;
+  };
+  const size_t pieces = (codes.size() + piece - 1) / piece;
+  if (pieces < 3)
+    for (size_t k = 0; k < pieces; ++k) decode_piece(k);
+  else
+    parallel_for(pieces, decode_piece, static_cast<unsigned>(std::min<size_t>(pieces, 8)));
+  if (unknown != UINT64_MAX)
+    return Error{Fault::internal, fmt::format("a text has code {} of {}", codes[unknown], domain.count())};
   return texts;
 }
 

@@ -45,6 +45,7 @@ struct Item {
   device::Address data = 0, size_slot = 0;     // on the device; 0: not there
   BufferPtr data_buffer, size_buffer;          // what keeps them; may be null for memory that outlives the run
   const void* mapped_data = nullptr;           // where the host sees `data` and
+  BufferPtr mapped_buffer;                     // keeps a mapped copy of `data`
   const uint64_t* mapped_size = nullptr;       // `size_slot`, when they are in mapped memory
   DomainPtr domain;                            // text: what its codes mean
   bool codes_are_rows = false;                 // text: the code of row k is k, whether `data` is there or not

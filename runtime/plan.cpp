@@ -356,6 +356,7 @@ class Planner {
       case Builtin::values:
         return argument(0) == TypeKind::dict || argument(0) == TypeKind::enumeration ? Step::values : Step::call;
       case Builtin::fetch: return argument(0) == TypeKind::enumeration ? Step::fetch : Step::call;
+      case Builtin::len: return Step::len;
       case Builtin::index:
         return argument(0) == TypeKind::list || argument(0) == TypeKind::tuple ? Step::index_list : Step::call;
       case Builtin::order: return on_columns(Step::order, {0});

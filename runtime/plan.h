@@ -27,6 +27,7 @@ struct Step {
     index_list,  // a cell of a list: no work
     raze,        // of a list whose cells lie in one piece: no work
     length,      // a kernel that does nothing but @len: sizes are there already
+    len,         // the builtin itself
     launch,      // a kernel
     order,       // SQL operators
     group,

@@ -109,6 +109,12 @@ Result<void> Run::step(const Step& s, std::vector<Value>& results) {
     case Step::index_list: return index_list(s);
     case Step::raze: return raze(s);
     case Step::length: return length(s);
+    case Step::len: {
+      ASSIGN_OR_RETURN(ItemPtr v, item(s.inputs[0]));
+      ASSIGN_OR_RETURN(ItemPtr n, length_of(v));
+      assign_result(s, std::move(n));
+      return {};
+    }
     case Step::launch: return launch(s);
     case Step::order:
     case Step::group:
@@ -123,8 +129,9 @@ Result<void> Run::step(const Step& s, std::vector<Value>& results) {
     case Step::results: {
       RETURN_IF_ERROR(wait());
       auto scope = timings_.measure(Phase::transfer, "results");
-      for (uint32_t slot : s.inputs) {
-        ASSIGN_OR_RETURN(ItemPtr v, item(slot));
+      ASSIGN_OR_RETURN(std::vector<ItemPtr> values, items(s.inputs));
+      RETURN_IF_ERROR(bring_back(values));
+      for (const ItemPtr& v : values) {
         ASSIGN_OR_RETURN(Value value, to_host(*v));
         RETURN_IF_ERROR(check_table(value));
         results.push_back(std::move(value));
@@ -252,34 +259,43 @@ Result<void> Run::raze(const Step& s) {
   return {};
 }
 
-// A kernel of lengths. A size that only the device knows is a vector of one element there already.
+// A size that only the device knows is a vector of one element there already.
+Result<ItemPtr> Run::length_of(const ItemPtr& v) {
+  const Item* rows = v.get();  // what has as many elements
+  while (rows->kind == Item::enumeration || rows->kind == Item::dict ||
+         (rows->kind == Item::table && !rows->parts.empty()))
+    rows = rows->parts[rows->kind == Item::enumeration ? 1 : 0].get();
+  if (rows->kind == Item::list || (rows->kind == Item::vector && rows->exact) ||
+      (rows->kind == Item::cells && rows->exact)) {
+    const int64_t n = static_cast<int64_t>(rows->kind == Item::list ? rows->parts.size() : rows->capacity);
+    return host_item(reference::vector_of<int64_t>(BasicType::i64, {n}));
+  }
+  if (rows->kind == Item::vector && rows->size_slot) {
+    ItemPtr made = new_vector(BasicType::i64, 1, true);
+    made->data = rows->size_slot;
+    made->data_buffer = rows->size_buffer ? rows->size_buffer : rows->data_buffer;
+    made->mapped_data = rows->mapped_size;
+    made->bounds = {0, static_cast<int64_t>(rows->capacity)};
+    return made;
+  }
+  ASSIGN_OR_RETURN(Value host, to_host(*v));
+  ASSIGN_OR_RETURN(std::vector<Value> n,
+                   reference::call(hir::Builtin::len, {host}, &program(), engine_.tables, printed_, nullptr));
+  return host_item(std::move(n.at(0)));
+}
+
+// A kernel of lengths.
 Result<void> Run::length(const Step& s) {
   const hir::Function& f = program().functions[s.function];
   ASSIGN_OR_RETURN(std::vector<ItemPtr> inputs, items(s.inputs));
   std::vector<ItemPtr> of(f.variables.size());
-  auto make = [&](const ItemPtr& v) -> Result<ItemPtr> {
-    if (v->kind == Item::list || (v->kind == Item::vector && v->exact) || (v->kind == Item::cells && v->exact)) {
-      const int64_t n = static_cast<int64_t>(v->kind == Item::list ? v->parts.size() : v->capacity);
-      return host_item(reference::vector_of<int64_t>(BasicType::i64, {n}));
-    }
-    if (v->kind == Item::vector && v->size_slot) {
-      ItemPtr made = new_vector(BasicType::i64, 1, true);
-      made->data = v->size_slot;
-      made->data_buffer = v->size_buffer ? v->size_buffer : v->data_buffer;
-      made->mapped_data = v->mapped_size;
-      made->bounds = {0, static_cast<int64_t>(v->capacity)};
-      return made;
-    }
-    ASSIGN_OR_RETURN(Value host, to_host(*v));
-    return host_item(reference::vector_of<int64_t>(BasicType::i64, {static_cast<int64_t>(reference::length(host))}));
-  };
   for (hir::StatementId id : f.blocks[f.body].statements) {
     const hir::Statement& statement = f.statements[id];
     if (statement.kind == hir::Statement::assign) {
       const uint32_t argument = f.expressions[statement.value].operands[0].id;
       for (size_t i = 0; i < inputs.size(); ++i)
         if (index(f.parameters[i]) == argument) {
-          ASSIGN_OR_RETURN(of[statement.targets[0].id], make(inputs[i]));
+          ASSIGN_OR_RETURN(of[statement.targets[0].id], length_of(inputs[i]));
         }
     } else if (statement.kind == hir::Statement::return_) {
       for (size_t i = 0; i < s.outputs.size() && i < statement.results.size(); ++i) {

@@ -48,6 +48,7 @@ class Run {
   Result<void> index_list(const Step& s);
   Result<void> raze(const Step& s);
   Result<void> length(const Step& s);
+  Result<ItemPtr> length_of(const ItemPtr& v);
   Result<void> builtin(const Step& s);  // on the reference interpreter
   Result<void> interpret(const Step& s);
   Result<std::vector<Value>> call(hir::FunctionId function, const std::vector<ItemPtr>& inputs);
@@ -59,9 +60,11 @@ class Run {
   // --- transfer.cpp ---
   Result<Value> to_host(Item& v);
   Result<Value> cells_to_host(Item& v);
+  Result<void> bring_back(std::span<const ItemPtr> results);
   Result<uint64_t> size_of(Item& v);  // waits unless it is exact; then it is
   Result<void> to_device(const ItemPtr& v);
   Result<void> cells_to_device(const ItemPtr& v);
+  Result<void> widen(Item& v, const std::byte* from, sql::Type narrow, sql::Type wide);
   Result<void> size_to_device(Item& v);
   Result<device::Address> size_slot(uint64_t size);
   Arena& arena_of(const Item& v);

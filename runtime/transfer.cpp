@@ -1,6 +1,7 @@
 // Values between host and device. A vector moves when a step needs it on the other side, once: the item then has both. Columns and foreign keys go to
 // memory that the engine keeps, literals to the plan's, everything else to the run's.
 #include <cstring>
+#include <functional>
 
 #include "runtime/run.h"
 
@@ -69,6 +70,45 @@ Result<uint64_t> Run::size_of(Item& v) {
 }
 
 // --- To the host ---
+
+// Copies what results still lack into mapped memory, all of them with one wait, or two when sizes are not known: a copy of its own costs a wait each.
+Result<void> Run::bring_back(std::span<const ItemPtr> results) {
+  constexpr uint64_t most = 4 << 20;  // bytes of one vector; larger ones are copied directly
+  std::vector<ItemPtr> missing;
+  std::function<void(const ItemPtr&)> collect = [&](const ItemPtr& v) {
+    if (v->host) return;
+    for (const ItemPtr& p : v->parts) collect(p);
+    if (v->kind == Item::vector && v->data && !v->mapped_data && !v->column) missing.push_back(v);
+  };
+  for (const ItemPtr& v : results) collect(v);
+  std::vector<std::pair<Item*, const uint64_t*>> sizes;
+  for (const ItemPtr& v : missing) {
+    if (v->exact) continue;
+    ASSIGN_OR_RETURN(BufferPtr size, plan_.flags.allocate(8));
+    until_wait_.push_back(size);
+    RETURN_IF_ERROR(device_.copy(size->address, v->size_slot, 8));
+    sizes.push_back({v.get(), static_cast<const uint64_t*>(size->host)});
+  }
+  if (!sizes.empty()) {
+    RETURN_IF_ERROR(device_.synchronize());
+    for (const auto& [v, size] : sizes) {
+      if (*size > v->capacity)
+        return Error{Fault::internal,
+                     fmt::format("a kernel wrote {} elements into a vector of at most {}", *size, v->capacity)};
+      v->capacity = *size;
+      v->exact = true;
+    }
+  }
+  for (const ItemPtr& v : missing) {
+    const uint64_t bytes = v->capacity * device_width(v->type);
+    if (bytes == 0 || bytes > most) continue;
+    ASSIGN_OR_RETURN(v->mapped_buffer, plan_.mapped.allocate(bytes));
+    RETURN_IF_ERROR(device_.copy(v->mapped_buffer->address, v->data, bytes));
+    v->mapped_data = v->mapped_buffer->host;
+    pending_ = true;
+  }
+  return wait();
+}
 
 Result<Value> Run::to_host(Item& v) {
   if (v.host) return *v.host;
@@ -165,23 +205,20 @@ Result<void> Run::to_device(const ItemPtr& item) {
       RETURN_IF_ERROR(codes_to_device(v));
     } else {
       const uint64_t bytes = v.capacity * data::plain_width(v.type);
-      ASSIGN_OR_RETURN(v.data_buffer, arena_of(v).allocate(bytes));
-      if (v.foreign_rows) {  // widened piece by piece
-        std::vector<int64_t> piece(std::min<uint64_t>(v.capacity, 1 << 20));
-        for (uint64_t at = 0; at < v.capacity; at += piece.size()) {
-          const uint64_t n = std::min<uint64_t>(piece.size(), v.capacity - at);
-          for (uint64_t i = 0; i < n; ++i) piece[i] = static_cast<int64_t>(v.column->foreign_row(at + i));
-          RETURN_IF_ERROR(device_.copy_to_device(v.data_buffer->address + 8 * at, piece.data(), 8 * n));
-        }
+      if (v.foreign_rows && v.column->foreign_rows->size() < bytes) {  // travels as 4 bytes per row
+        RETURN_IF_ERROR(widen(v, v.column->foreign_rows->data(), sql::Type::i32, sql::Type::i64));
       } else {
         const std::byte* from = nullptr;
-        if (v.column) {
+        if (v.foreign_rows) {
+          from = v.column->foreign_rows->data();
+        } else if (v.column) {
           if (v.column->encoding != data::Encoding::plain || v.column->width != data::plain_width(v.type))
             return Error{Fault::internal, "a step reads a column of an encoding that it does not know"};
           from = v.column->data ? v.column->data->data() : nullptr;
         } else {
           from = v.host->bytes ? v.host->bytes->data() : nullptr;
         }
+        ASSIGN_OR_RETURN(v.data_buffer, arena_of(v).allocate(bytes));
         RETURN_IF_ERROR(device_.copy_to_device(v.data_buffer->address, from, bytes));
       }
       v.data = v.data_buffer->address;
@@ -193,6 +230,19 @@ Result<void> Run::to_device(const ItemPtr& item) {
     for (Engine::State::Uploaded& u : engine_.uploaded)
       if (u.item == item) u.last_use = ++engine_.clock;
   return size_to_device(v);
+}
+
+// Sends a column in the width that it has and widens it on the device.
+Result<void> Run::widen(Item& v, const std::byte* from, sql::Type narrow, sql::Type wide) {
+  const uint64_t bytes = v.capacity * sql::width(narrow);
+  ASSIGN_OR_RETURN(BufferPtr sent, arena_of(v).allocate(bytes));
+  RETURN_IF_ERROR(device_.copy_to_device(sent->address, from, bytes));
+  OperatorMemory memory(*this, arena_of(v));
+  ASSIGN_OR_RETURN(sql::Vector made,
+                   sql_->convert({.type = narrow, .data = sent->address, .capacity = v.capacity}, wide, memory));
+  note_library_launches();
+  v.data_buffer = memory.buffer(made.data);
+  return {};
 }
 
 Result<void> Run::cells_to_device(const ItemPtr& item) {

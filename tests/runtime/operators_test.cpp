@@ -7,6 +7,7 @@
 #include "runtime/engine.h"
 #include "runtime/print_result.h"
 #include "runtime/simulator_device.h"
+#include "tests/runtime/forwarding_device.h"
 
 namespace rndn::runtime {
 namespace {
@@ -25,7 +26,7 @@ class MixedTables final : public reference::Tables {
     put<int32_t>("d", BasicType::date, [](uint64_t i) { return static_cast<int32_t>(8000 + i * 37 % 900); });
     put<int32_t>("id", BasicType::i32, [](uint64_t i) { return static_cast<int32_t>(i); });
     dictionary("few", {"EUROPE", "ASIA", "AFRICA", "", "AMERICA"}, 11);
-    dictionary("other", {"ASIA", "OCEANIA", "EUROPE"}, 5);
+    dictionary("other", {"ASIA", "OCEANIA", "EUROPE"}, 5, 2);
     data::Column many = data::make_column(BasicType::str, n, data::Encoding::text);
     for (uint64_t i = 0; i < n; ++i) {
       const std::string text = fmt::format("{:02} special of {} requests", i * 17 % 23, i % 5);
@@ -68,9 +69,9 @@ class MixedTables final : public reference::Tables {
     }
     add(name, std::move(c));
   }
-  void dictionary(const std::string& name, std::vector<std::string> values, uint64_t step) {
-    data::Column c = data::make_column(BasicType::sym, rows_, data::Encoding::dictionary, 1);
-    for (uint64_t i = 0; i < rows_; ++i) (*c.data)[i] = static_cast<std::byte>(i * step % values.size());
+  void dictionary(const std::string& name, std::vector<std::string> values, uint64_t step, uint32_t width = 1) {
+    data::Column c = data::make_column(BasicType::sym, rows_, data::Encoding::dictionary, width);
+    for (uint64_t i = 0; i < rows_; ++i) (*c.data)[i * width] = static_cast<std::byte>(i * step % values.size());
     c.dictionary->values = std::move(values);
     add(name, std::move(c));
   }
@@ -78,7 +79,19 @@ class MixedTables final : public reference::Tables {
   std::map<std::string, std::shared_ptr<const data::Column>, std::less<>> columns_;
 };
 
-// Counts what the device lends.
+// Counts what is asked of a device.
+class CountingDevice final : public test::ForwardingDevice {
+ public:
+  using ForwardingDevice::ForwardingDevice;
+  size_t allocations = 0, uploads = 0;
+  Result<device::Address> allocate(uint64_t n) override { return ++allocations, to_.allocate(n); }
+  Result<device::Mapped> allocate_mapped(uint64_t n) override { return ++allocations, to_.allocate_mapped(n); }
+  Result<void> copy_to_device(device::Address a, const void* from, uint64_t n) override {
+    uploads += n >= 512;  // the pattern of a `like` is less, and sent every time
+    return to_.copy_to_device(a, from, n);
+  }
+};
+
 struct Program {
   const char* name;
   const char* text;      // statements after the columns are there
@@ -145,6 +158,11 @@ constexpr Program programs[] = {
      "`ATLANTIS:sym);"
      "r3:? = @index_a(other, w, `EUROPE:sym); r4:? = @index(r2, id);",
      "r1, r2, r3, r4, other"},
+    {"lengths",
+     "g:? = @group(few); v:? = @values(g); w:? = @keys(g); p:? = @list(k, j, x); r1:? = @len(g); r2:? = @len(v); r3:? "
+     "= @len(w); r4:? = @len(p);"
+     "r5:? = @len(f); y:? = @compress(@gt(k, 2:i32), x); r6:? = @len(y); z:? = @plus(r6, 1:i64);",
+     "r1, r2, r3, r4, r5, r6, z"},
     {"text_columns_kept",
      "m:? = @like(many, \"%2%\":str); r1:? = @compress(m, few); r2:? = @compress(m, many); r3:? = @compress(m, other);",
      "r1, r2, r3"},
@@ -219,9 +237,10 @@ TEST_P(EngineOperators, AgreeWithTheReferenceInterpreter) {
     MixedTables tables(rows);
     sim::Options checks;
     checks.check_hazards = true;
-    auto device = open_simulator(target, checks);
-    ASSERT_TRUE(device.ok());
-    Engine engine(**device, tables);
+    auto simulator = open_simulator(target, checks);
+    ASSERT_TRUE(simulator.ok());
+    CountingDevice device(**simulator);
+    Engine engine(device, tables);
     auto plan = engine.plan(*compiled, sources_, {}, timings_);
     ASSERT_TRUE(plan.ok()) << plan.error().message;
     EXPECT_EQ((*plan)->fallbacks().size(), program.fallbacks)
@@ -230,12 +249,21 @@ TEST_P(EngineOperators, AgreeWithTheReferenceInterpreter) {
     ASSERT_TRUE(want.ok()) << want.error().message;
     const std::string right = *print_result(*want, Format::csv);
     uint64_t bytes = 0;
+    size_t allocations = 0, uploads = 0;
     for (int run = 0; run < 3; ++run) {
       auto got = engine.run(**plan, timings_);
       ASSERT_TRUE(got.ok()) << rows << " rows: " << got.error().message;
       ASSERT_EQ(*print_result(*got, Format::csv), right) << rows << " rows, run " << run;
-      if (run == 0) bytes = engine.device_bytes();
-      EXPECT_EQ(engine.device_bytes(), bytes) << "a repeat needs no more memory";
+      if (run == 0) {
+        bytes = engine.device_bytes();
+        allocations = device.allocations;
+        uploads = device.uploads;
+      }
+      EXPECT_EQ(engine.device_bytes(), bytes) << rows << " rows: a repeat needs no more memory";
+      EXPECT_EQ(device.allocations, allocations) << rows << " rows: repeats allocate nothing";
+      if (program.fallbacks == 0) {
+        EXPECT_EQ(device.uploads, uploads) << rows << " rows: repeats send nothing";
+      }
     }
   }
 }
