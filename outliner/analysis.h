@@ -115,6 +115,9 @@ std::string_view place_statement(const hir::Program& program, const hir::Functio
 // True when `inner` is `outer` or a compression of it, however deep.
 bool is_compression_of(const ShapeTable& table, SizeId inner, SizeId outer);
 
+// Bytes in device memory of an element of that vector type, or of the cells of that list type (text: a code). 0: of no such type.
+uint32_t element_width(const hir::TypeTable& types, hir::TypeId type);
+
 // A list whose cells are single values: a value per cell.
 bool has_scalar_cells(const ShapeTable& table, ShapeId shape);
 

@@ -16,26 +16,10 @@
 namespace rndn::outliner {
 namespace {
 
-using hir::BasicType;
 using hir::Function;
 using hir::Statement;
 using hir::StatementId;
 using hir::VariableId;
-
-uint64_t width_of(BasicType type) {
-  switch (type) {
-    case BasicType::boolean:
-    case BasicType::character:
-    case BasicType::i8: return 1;
-    case BasicType::i16: return 2;
-    case BasicType::i64:
-    case BasicType::f64:
-    case BasicType::time:
-    case BasicType::dt: return 8;
-    case BasicType::complex: return 16;
-    default: return 4;  // text: codes
-  }
-}
 
 struct Explainer {
   const hir::Program& program;  // with calls inlined; main is what is explained
@@ -143,10 +127,9 @@ Traffic traffic(const Explainer& x, const Kernel& kernel) {
   const ShapeTable& table = x.outlined.shapes;
   Traffic t;
   const auto add = [&](std::vector<Amount>& to, VariableId v, ShapeId shape, bool bound) {
-    hir::TypeId type = f.variables[v].type;
+    const hir::TypeId type = f.variables[v].type;
     const bool list = (*program.types)[type].kind == hir::TypeKind::list;
-    if (list) type = (*program.types)[type].components[0];
-    const uint64_t width = program.types->is_basic(type) ? width_of(program.types->basic_of(type)) : 0;
+    const uint64_t width = element_width(*program.types, type);
     to.push_back(
         {width, list ? none<SizeId>() : table[shape].size, std::string(program.text(f.variables[v].name)), bound});
     if (list) to.push_back({8, table[shape].size, to.back().what + "'s cells", bound});

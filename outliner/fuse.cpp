@@ -13,17 +13,32 @@
 // masked selection of them, or is a scalar; with that of a list every value has the cells of that list, is a single value per cell, or is a scalar.
 // What a kernel reads from memory has the size of its geometry, is a scalar, or is what `index` and `index_a` take elements from, complete and of
 // any size.
+// In every step a fusion must stay within the budget of registers and parameters.
 // Deterministic: ties go to the earlier statement. Mode none stops before 1, flow after it.
 // Cost: O(statements + kernels x edges): what a path joins with a kernel is found once for all that could be merged with it.
 // Leaves out: kernels that contain control flow (5.6, step 4).
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "outliner/analysis.h"
 
 namespace rndn::outliner {
 namespace {
+
+// What a kernel asks of the machine. A fusion is made only while that stays within the budget (Wu et al., "Kernel Weaver", MICRO 2012): a kernel
+// that spills registers loses more than a launch costs.
+struct Demand {
+  uint32_t bytes =
+      0;  // of elements that it reads and writes, per item: registers, since items are loaded and stored several at a time
+  uint32_t values = 0;        // that it reads and writes: parameters, two to three of 8 bytes each
+  uint32_t accumulators = 0;  // of reductions: registers, and shared memory for the blocks' last step
+  bool within_budget() const { return bytes <= 400 && values <= 150 && accumulators <= 48; }
+  Demand operator+(const Demand& o) const {
+    return {bytes + o.bytes, values + o.values, accumulators + o.accumulators};
+  }
+};
 
 struct Fusion {
   const hir::Program& program;
@@ -33,6 +48,8 @@ struct Fusion {
   const ShapeTable& table;
   std::vector<Decision>& decisions;
   Partition p;
+  std::vector<Demand> demand;  // per group, an upper bound
+  Demand together;             // of the two groups that within_budget looked at last
   std::vector<uint32_t> seen;  // per group: stamp of the last search that met it
   uint32_t stamp = 0;
 
@@ -152,6 +169,51 @@ bool all_fit(const Fusion& f, uint32_t a, uint32_t b, ShapeId geometry) {
   return true;
 }
 
+// What the statements of the groups ask for together; exact but for values that nobody reads.
+Demand demand_of(const Fusion& f, std::initializer_list<uint32_t> groups) {
+  Demand d;
+  std::set<std::pair<hir::VariableId, uint32_t>> read;  // variable and where it was defined
+  const auto inside = [&](uint32_t n) { return std::count(groups.begin(), groups.end(), f.p.group_of[n]) > 0; };
+  for (uint32_t g : groups)
+    for (uint32_t n : f.p.groups[g].nodes) {
+      const Node& node = f.graph.nodes[n];
+      const hir::Statement& s = f.function.statements[node.statement];
+      const hir::Expression& e = f.function.expressions[innermost(f.function, s.value)];
+      const StatementFacts& facts = f.shapes.statements[node.statement];
+      const int whole = whole_operand(f.program, e);
+      for (size_t k = 0; k < e.operands.size(); ++k) {
+        if (e.operands[k].kind != hir::Operand::variable) continue;
+        const hir::VariableId v = e.operands[k].variable_id();
+        uint32_t from = none_node;
+        for (uint32_t edge : f.graph.predecessors[n])
+          if (f.graph.edges[edge].kind == Edge::true_ && f.graph.edges[edge].variable == v)
+            from = f.graph.edges[edge].from;
+        if ((from != none_node && inside(from)) || !read.insert({v, from}).second) continue;
+        ++d.values;
+        if (static_cast<int>(k) != whole && !is_scalar(f.table, facts.operands[k].shape))
+          d.bytes += element_width(*f.program.types, f.function.variables[v].type);
+      }
+      if (node.reduction) d.accumulators += called_builtin(f.function, s) == hir::Builtin::avg ? 2 : 1;
+      const std::vector<uint32_t>& out = f.graph.successors[n];
+      if (std::all_of(out.begin(), out.end(), [&](uint32_t edge) {
+            return f.graph.edges[edge].kind != Edge::true_ || inside(f.graph.edges[edge].to);
+          }))
+        continue;
+      ++d.values;
+      if (!is_scalar(f.table, facts.results[0].shape))
+        d.bytes += element_width(*f.program.types, f.function.variables[s.targets[0].variable_id()].type);
+    }
+  return d;
+}
+
+// Before every merge.
+bool within_budget(Fusion& f, uint32_t a, uint32_t b) {
+  f.together = f.demand[a] + f.demand[b];
+  if (!f.together.within_budget()) f.together = demand_of(f, {a, b});
+  return f.together.within_budget();
+}
+constexpr std::string_view over_budget = "one kernel would need too many registers or parameters";
+
 // Scalar and element-wise throughout: any kernel can compute it in passing.
 bool scalar_only(const Fusion& f, uint32_t g) {
   return std::all_of(f.p.groups[g].nodes.begin(), f.p.groups[g].nodes.end(), [&](uint32_t n) {
@@ -167,6 +229,7 @@ void merge(Fusion& f, uint32_t into, uint32_t from, ShapeId geometry) {
   a.nodes.insert(a.nodes.end(), b.nodes.begin(), b.nodes.end());
   std::inplace_merge(a.nodes.begin(), a.nodes.begin() + middle, a.nodes.end());
   a.geometry = geometry;
+  f.demand[into] = f.together;
   b.nodes.clear();
   b.geometry = none<ShapeId>();
 }
@@ -212,6 +275,10 @@ void pipelines(Fusion& f) {
     }
     if (reaches(f, own, target, true)) {
       f.decide(own, target, false, "another statement must run between them");
+      continue;
+    }
+    if (!within_budget(f, target, own)) {
+      f.decide(own, target, false, over_budget);
       continue;
     }
     const ShapeId previous = f.p.groups[own].geometry;
@@ -261,7 +328,7 @@ bool merge_siblings(Fusion& f, uint32_t g) {
           if (f.p.groups[kernels[k]].geometry == geometry) last = std::max(last, f.p.groups[kernels[k]].nodes.back());
         related.emplace(f, a, f.p.groups[b].nodes.front(), last);
       }
-      if (related->joined(b)) continue;
+      if (related->joined(b) || !within_budget(f, a, b)) continue;
       f.decide(a, b, true, "siblings with a common input");
       const std::vector<uint32_t> nodes = f.p.groups[b].nodes;
       merge(f, a, b, geometry);
@@ -284,6 +351,7 @@ std::string_view refuse_child(Fusion& f, uint32_t parent, uint32_t child, ShapeI
     return "their geometries differ";
   if (reaches(f, parent, child, true)) return "another statement must run between them";
   if (!all_fit(f, parent, child, geometry)) return "a vector that they read has another size";
+  if (!within_budget(f, parent, child)) return over_budget;
   return {};
 }
 
@@ -341,7 +409,7 @@ void neighbours(Fusion& f) {
     for (uint32_t g : alike) last = std::max(last, f.p.groups[g].nodes.back());
     Related related(f, a, n, last);
     for (uint32_t b : alike) {
-      if (b == a || related.joined(b)) continue;
+      if (b == a || related.joined(b) || !within_budget(f, a, b)) continue;
       f.decide(a, b, true, "neighbours of one size");
       const std::vector<uint32_t> nodes = f.p.groups[b].nodes;
       merge(f, a, b, geometry);
@@ -389,7 +457,8 @@ void order_groups(Fusion& f) {
 
 Partition fuse(const hir::Program& program, const hir::Function& function, const BlockGraph& graph,
                const Shapes& shapes, const ShapeTable& table, Mode mode, std::vector<Decision>& decisions) {
-  Fusion f{program, function, graph, shapes, table, decisions, {}, std::vector<uint32_t>(graph.nodes.size(), 0)};
+  Fusion f{program,   function, graph, shapes, table,
+           decisions, {},       {},    {},     std::vector<uint32_t>(graph.nodes.size(), 0)};
   for (uint32_t n = 0; n < graph.nodes.size(); ++n) {
     f.p.groups.push_back({.nodes = {n}});
     f.p.group_of.push_back(n);
@@ -398,6 +467,9 @@ Partition fuse(const hir::Program& program, const hir::Function& function, const
     for (uint32_t n = 0; n < graph.nodes.size(); ++n)
       if (graph.nodes[n].place == Place::gpu) f.p.groups[n].geometry = graph.nodes[n].geometry;
   } else {
+    f.demand.resize(graph.nodes.size());
+    for (uint32_t n = 0; n < graph.nodes.size(); ++n)
+      if (graph.nodes[n].place != Place::host) f.demand[n] = demand_of(f, {n});
     pipelines(f);
     if (mode == Mode::full) {
       siblings_and_children(f);

@@ -145,6 +145,23 @@ std::string_view place_each(const hir::Program& program, const hir::Expression& 
 
 }  // namespace
 
+uint32_t element_width(const hir::TypeTable& types, hir::TypeId type) {
+  BasicType basic{};
+  if (!element_type(types, type, basic)) return 0;
+  switch (basic) {
+    case BasicType::boolean:
+    case BasicType::character:
+    case BasicType::i8: return 1;
+    case BasicType::i16: return 2;
+    case BasicType::i64:
+    case BasicType::f64:
+    case BasicType::time:
+    case BasicType::dt: return 8;
+    case BasicType::complex: return 16;
+    default: return 4;
+  }
+}
+
 bool has_scalar_cells(const ShapeTable& table, ShapeId id) {
   const Shape& s = table[id];
   return s.kind == Shape::list && s.parts.size() == 1 && is_scalar(table, s.parts[0]);

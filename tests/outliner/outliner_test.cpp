@@ -647,6 +647,73 @@ TEST(Outliner, DifferentConstantSizesAreAnError) {
             "      ^\n");
 }
 
+// --- Kernel Weaver ------------------------------------------------------------------------------------------------------------
+
+// The five patterns of relational operators whose fusion Wu et al., "Kernel Weaver" (MICRO 2012), measure, fused against unfused.
+TEST(KernelWeaver, MicroPatterns) {
+  struct Pattern {
+    const char* name;
+    const char* body;
+    size_t unfused, fused;
+  };
+  constexpr const char* rows = R"(
+    i:i64 = check_cast(@column_value(t, `i:sym), i64);
+    u:? = @load_table(`u:sym);
+    j:i64 = check_cast(@column_value(u, `j:sym), i64);
+    z:f64 = check_cast(@column_value(u, `z:sym), f64);
+)";
+  for (const Pattern& p : {
+           Pattern{"a: selections one after the other",
+                   "a:? = @gt(v, 0:f64); x:? = @compress(a, v); b:? = @lt(x, 9:f64); y:? = @compress(b, x); c:? = "
+                   "@list(y);",
+                   4, 1},
+           Pattern{"b: joins one after the other",
+                   "k:? = @index(j, i); x:? = @index(z, k); y:? = @plus(x, v); c:? = @list(y);", 3, 1},
+           Pattern{"c: selections of one input",
+                   "a:? = @gt(v, 0:f64); x:? = @compress(a, v); b:? = @lt(v, 9:f64); y:? = @compress(b, w); c:? = "
+                   "@list(x, y);",
+                   4, 1},
+           Pattern{"d: a join of selections",
+                   "a:? = @gt(v, 0:f64); x:? = @compress(a, i); b:? = @lt(z, 9:f64); y:? = @compress(b, j);"
+                   "p:? = @join_index(@eq, x, y); l:? = @index(p, 0:i64); r:? = @index(p, 1:i64);"
+                   "f:? = @index(x, l); g:? = @index(y, r); c:? = @list(f, g);",
+                   6, 3},
+           Pattern{"e: arithmetic and an aggregate",
+                   "a:? = @minus(1:f64, v); b:? = @mul(w, a); x:? = @plus(1:f64, v); y:? = @mul(b, x); s:? = @sum(y);"
+                   "c:? = @list(s);",
+                   5, 1},
+       }) {
+    SCOPED_TRACE(p.name);
+    for (Mode mode : {Mode::none, Mode::full}) {
+      Compiled c;
+      compile(c, program_text(std::string(load) + rows + p.body + "return c;", "list<?>"), {.mode = mode});
+      ASSERT_EQ(c.errors, "");
+      EXPECT_EQ(c.outlined.kernels.size(), mode == Mode::full ? p.fused : p.unfused) << c.main();
+      expect_round_trip(c);
+    }
+  }
+}
+
+// Sixty columns read and written in one kernel would leave no registers.
+TEST(KernelWeaver, FusionStaysWithinTheBudget) {
+  std::string body = load, list;
+  for (int k = 0; k < 60; ++k) {
+    body += fmt::format("a{0}:f64 = check_cast(@column_value(t, `a{0}:sym), f64); b{0}:? = @mul(a{0}, v);\n", k);
+    list += fmt::format("{}b{}", k ? ", " : "", k);
+  }
+  Compiled c;
+  compile(c, program_text(body + "c:? = @list(" + list + "); return c;", "list<?>"));
+  ASSERT_EQ(c.errors, "");
+  EXPECT_EQ(c.outlined.kernels.size(), 3u);  // 24 pairs of columns of 8 bytes and v fit into 400 bytes
+  size_t results = 0;
+  for (const outliner::Kernel& k : c.outlined.kernels) {
+    EXPECT_LE(k.result_shapes.size(), 24u);
+    results += k.result_shapes.size();
+  }
+  EXPECT_EQ(results, 60u);
+  expect_round_trip(c);
+}
+
 // --- User functions -----------------------------------------------------------------------------------------------------------
 
 TEST(Outliner, FunctionsBecomePartOfKernels) {
