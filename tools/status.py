@@ -50,6 +50,7 @@ def main():
           "\nA claim that is not here does not exist.")
     table("Queries", "Witnesses that gave the reference answer, per target. How many statements of a query ran on the reference interpreter there, for want of GPU code,\nis under Counts; query 6 has none.", facts["query"], "query")
     table("Builtins", "Where a builtin is proven: typed by the frontend, run by the reference interpreter (cpu), by generated GPU code.", facts["builtin"], "builtin")
+    table("Fuzzing", "Totals of the libFuzzer targets, with address and undefined-behaviour sanitizers, on one slow core (`tools/fuzz`). A finding is an input\nthat crashed, hung or broke a property; each is a test by now.", facts["fuzz"], "target")
     table("Counts", "What the tests counted. Fallbacks per query may not grow (tests/runtime/tpch_test.cpp); the other numbers have lower bounds in their tests.", facts["count"], "count")
 
 
