@@ -46,9 +46,12 @@ int64_t year_of_day(int64_t day) {
 void set_bounds(const hir::Program& program, const hir::Function& f, uint64_t elements_of_geometry,
                 const std::vector<ItemPtr>& inputs, const std::vector<ItemPtr>& outputs) {
   std::vector<Bounds> bounds(f.variables.size());
+  std::vector<uint8_t> ascending(f.variables.size(), 0);  // as Item::ascending
   auto elements = [](const Item& v) -> const Item& { return v.kind == Item::cells ? *v.parts[0] : v; };
   for (size_t i = 0; i < inputs.size() && i < f.parameters.size(); ++i)
     bounds[index(f.parameters[i])] = elements(*inputs[i]).bounds;
+  for (size_t i = 0; i < inputs.size() && i < f.parameters.size(); ++i)
+    ascending[index(f.parameters[i])] = inputs[i]->kind == Item::vector && inputs[i]->ascending;
   uint64_t longest = std::max<uint64_t>(1, elements_of_geometry);
   for (const ItemPtr& v : inputs) longest = std::max(longest, elements(*v).capacity);
   auto of = [&](const hir::Operand& o) -> Bounds {
@@ -62,6 +65,7 @@ void set_bounds(const hir::Program& program, const hir::Function& f, uint64_t el
     const auto [low, high] = std::minmax_element(values->begin(), values->end());
     return {*low, *high};
   };
+  auto ascends = [&](const hir::Operand& o) { return o.kind == hir::Operand::variable && ascending[o.id] != 0; };
   auto element_of = [&](hir::TypeId type) {
     while (!program.types->is_basic(type) && !(*program.types)[type].components.empty())
       type = (*program.types)[type].components[0];
@@ -72,9 +76,11 @@ void set_bounds(const hir::Program& program, const hir::Function& f, uint64_t el
       continue;
     const hir::Expression& e = f.expressions[s.value];
     Bounds result;
+    bool up = false;
     const BasicType type = element_of(f.variables[s.targets[0].variable_id()].type);
     if (e.kind == hir::Expression::operand) {
       result = of(e.operands[0]);
+      up = ascends(e.operands[0]);
     } else if (e.kind == hir::Expression::call && e.callee.kind == hir::FunctionRef::builtin) {
       Builtin b = e.callee.builtin_id;
       std::span<const hir::Operand> a = e.operands;
@@ -84,6 +90,12 @@ void set_bounds(const hir::Program& program, const hir::Function& f, uint64_t el
         if (!functions || functions->size() != 1 || functions->front().kind != hir::FunctionRef::builtin) continue;
         b = functions->front().builtin_id;
         a = a.subspan(1);
+      }
+      if (b == e.callee.builtin_id) {  // of vectors, not of cells
+        if (b == Builtin::compress) up = ascends(a[1]);
+        if (b == Builtin::index) up = ascends(a[0]) && ascends(a[1]);
+        if (b == Builtin::where || b == Builtin::range) up = true;
+        if (b == Builtin::date_year) up = ascends(a[0]);
       }
       switch (b) {
         case Builtin::compress: result = of(a[1]); break;
@@ -115,6 +127,7 @@ void set_bounds(const hir::Program& program, const hir::Function& f, uint64_t el
         default: break;
       }
     }
+    ascending[s.targets[0].id] = up && !hir::is_text(type) && !hir::is_float(type);
     if (hir::is_text(type)) {
       bounds[s.targets[0].id] = result;
     } else if (type != BasicType::complex && !hir::is_float(type) && within(result, limits(type))) {
@@ -126,6 +139,7 @@ void set_bounds(const hir::Program& program, const hir::Function& f, uint64_t el
       for (size_t i = 0; i < outputs.size() && i < s.results.size(); ++i) {
         Item& v = outputs[i]->kind == Item::cells ? *outputs[i]->parts[0] : *outputs[i];
         v.bounds = of(s.results[i]);
+        v.ascending = outputs[i]->kind == Item::vector && ascends(s.results[i]);
       }
 }
 

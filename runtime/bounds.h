@@ -1,4 +1,5 @@
-// Bounds of the integers that a kernel makes, from those of its inputs: selections stay within their source, dates give years. Operators sort and
+// What holds for the integers that a kernel makes, from what holds for its inputs: bounds (selections stay within their source, dates give years), and
+// whether they ascend. Operators sort and
 // hash fewer bits of keys whose bounds are known. Private to this folder.
 #pragma once
 #include <vector>

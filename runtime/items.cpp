@@ -54,6 +54,12 @@ Bounds bounds_of(const data::Column& column) {
   return {s.min, s.max};
 }
 
+// Integers only: what is said of dictionary codes and of texts is not about their values.
+static bool is_ascending(const data::Column& column) {
+  return column.encoding == data::Encoding::plain && column.statistics.known && column.statistics.sorted &&
+         !hir::is_float(column.type);
+}
+
 ItemPtr column_item(std::shared_ptr<const data::Column> column) {
   auto item = std::make_shared<Item>();
   item->kind = Item::vector;
@@ -62,6 +68,7 @@ ItemPtr column_item(std::shared_ptr<const data::Column> column) {
   item->capacity = column->rows;
   item->exact = true;
   item->bounds = bounds_of(*column);
+  item->ascending = is_ascending(*column);
   item->codes_are_rows = column->encoding == data::Encoding::text;
   item->column = std::move(column);
   return item;
@@ -75,6 +82,7 @@ ItemPtr enumeration_item(std::shared_ptr<const data::Column> foreign, std::share
   rows->capacity = foreign->rows;
   rows->exact = true;
   rows->bounds = {0, static_cast<int64_t>(std::max<uint64_t>(1, key->rows)) - 1};
+  rows->ascending = is_ascending(*foreign) && is_ascending(*key);  // both ascend, so do the rows where keys are found
   rows->foreign_rows = true;
   rows->column = std::move(foreign);
   ItemPtr item = parts_item(Item::enumeration, {column_item(std::move(key)), std::move(rows)});

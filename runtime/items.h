@@ -42,6 +42,7 @@ struct Item {
   bool exact = false;                                   // the size is the capacity
   outliner::SizeId size_id = none<outliner::SizeId>();  // vectors of one program whose ids are equal are equally long
   Bounds bounds;
+  bool ascending = false;                      // integers: no element is less than the one before it
   device::Address data = 0, size_slot = 0;     // on the device; 0: not there
   BufferPtr data_buffer, size_buffer;          // what keeps them; may be null for memory that outlives the run
   const void* mapped_data = nullptr;           // where the host sees `data` and

@@ -104,6 +104,7 @@ Result<sql::Vector> Run::column(const ItemPtr& v) {
     b = {0, static_cast<int64_t>(v->domain->count()) - 1};
   if (v->type == BasicType::boolean) b = {0, 1};
   if (v->type == BasicType::character) b = {0, 255};
+  out.ascending = v->ascending && !hir::is_float(v->type) && !hir::is_text(v->type);
   if (b.known() && !hir::is_float(v->type)) {
     out.min = b.min;
     out.max = b.max;
@@ -120,6 +121,7 @@ ItemPtr Run::from_vector(const sql::Vector& v, BasicType type, OperatorMemory& m
     made->size_buffer = memory.buffer(v.size_slot);
   }
   if (v.known()) made->bounds = {v.min, v.max};
+  made->ascending = v.ascending;
   return made;
 }
 
@@ -349,6 +351,7 @@ Result<void> Run::join(const Step& s) {
   ItemPtr of_left = from_vector(pairs.left, BasicType::i64, memory);
   ItemPtr of_right = from_vector(pairs.right, BasicType::i64, memory);
   of_left->bounds = {0, static_cast<int64_t>(std::max<uint64_t>(1, rows[0])) - 1};
+  of_right->ascending = true;
   of_right->bounds = {0, static_cast<int64_t>(std::max<uint64_t>(1, rows[1])) - 1};
   assign_result(s, parts_item(Item::list, {std::move(of_left), std::move(of_right)}));
   return {};

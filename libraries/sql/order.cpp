@@ -7,6 +7,7 @@
 // unique        as group; the rows that start runs are marked, and the marked rows gathered in row order.
 // unique_cells  unique of (cell, value); rows become positions in their cells.
 #include "libraries/base/check.h"
+#include "libraries/sql/emit.h"
 #include "libraries/sql/operators.h"
 #include "libraries/sql/runs.h"
 #include "libraries/sql/small_sort.h"
@@ -24,6 +25,52 @@ Vector rows_vector(Address data, uint64_t n) {
 Result<Vector> empty_vector(Memory& memory) {
   ASSIGN_OR_RETURN(Address data, memory.result(8));
   return rows_vector(data, 0);
+}
+
+// Columns whose rows are in groups as they lie: raw elements tell where runs start.
+bool is_ascending(std::span<const Vector> columns) {
+  if (columns.size() != 1 || !columns[0].ascending) return false;
+  const Type t = columns[0].type;
+  return t == Type::i32 || t == Type::u32 || t == Type::i64;
+}
+
+constexpr uint32_t numbers_block = 256, numbers_items = 4;
+
+// numbers[i] = i, as i64; zeroes `words` u64s.
+uint32_t build_numbers(ptx::Module& module, std::string_view name) {
+  Builder b(module, std::string(name));
+  Param p_n = b.parameter<U64>("n"), p_numbers = b.parameter<U64>("numbers"), p_words = b.parameter<U64>("words"),
+        p_count = b.parameter<U64>("count");
+  b.set_block_size(numbers_block);
+  Reg<U64> at = b.cvt<U64>(
+      b.mad_lo(b.special(ptx::SpecialRegister::ctaid_x), numbers_block, b.special(ptx::SpecialRegister::tid_x)));
+  Reg<U64> step = b.mul_wide(b.special(ptx::SpecialRegister::nctaid_x), numbers_block);
+  Reg<U64> n = b.ld_param(p_n), numbers = b.ld_param(p_numbers), words = b.ld_param(p_words),
+           count = b.ld_param(p_count);
+  const ptx::LabelId loop = b.label(), done = b.label();
+  b.bind(loop);
+  b.when(b.setp(Is::ge, at, n)).bra(done);
+  b.st<U64>(Space::global, At(b.add(numbers, b.shl(at, 3u))), at);
+  store_if<U64>(b, b.setp(Is::lt, at, count), Space::global, At(b.add(words, b.shl(at, 3u))), b.constant<U64>(0));
+  b.add(at, step, at);
+  b.bra(loop);
+  b.bind(done);
+  b.ret();
+  b.finish();
+  return numbers_block;
+}
+
+// What a sort of n >= 1 ascending rows gives, without one. There are no more scan words than rows.
+Result<Sorted> take_ascending(Library& library, const Vector& column, uint64_t n, Memory& memory) {
+  Sorted out{.keys = column.data, .wide = width(column.type) == 8, .complete = true};
+  ASSIGN_OR_RETURN(out.rows, memory.result(8 * n));
+  ASSIGN_OR_RETURN(out.words, memory.temporary(8 * run_words(n)));
+  ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel("numbers", build_numbers));
+  Arguments a;
+  a.add(n).add(out.rows).add(out.words).add(run_words(n));
+  const uint64_t tile = numbers_block * numbers_items;
+  RETURN_IF_ERROR(library.launch(*kernel, library.grid(*kernel, (n + tile - 1) / tile), a, 8 * n));
+  return out;
 }
 
 std::vector<Part> parts_of(std::span<const Vector> columns, std::span<const bool> ascending) {
@@ -119,6 +166,7 @@ Result<Groups> group(Library& library, std::span<const Vector> columns, Memory& 
       return out;
     }
   }
+  if (is_ascending(columns)) parts.clear();  // no bounds are needed
   ASSIGN_OR_RETURN(uint64_t n, find_bounds(library, rows, parts, memory));
   ASSIGN_OR_RETURN(out.rows.offsets, memory.result(8 * (n + 1)));
   if (n == 0) {
@@ -128,10 +176,16 @@ Result<Groups> group(Library& library, std::span<const Vector> columns, Memory& 
     return out;
   }
   ASSIGN_OR_RETURN(Address keys, memory.result(8 * n));
-  ASSIGN_OR_RETURN(Sorted sorted, radix_sort(library, pack_words(parts), n, true, run_words(n), memory));
+  Sorted sorted;
+  if (is_ascending(columns)) {
+    ASSIGN_OR_RETURN(sorted, take_ascending(library, columns[0], n, memory));
+  } else {
+    ASSIGN_OR_RETURN(sorted, radix_sort(library, pack_words(parts), n, true, run_words(n), memory));
+  }
   ASSIGN_OR_RETURN(out.rows.count,
                    find_runs(library, Runs::groups, sorted, parts, n, keys, out.rows.offsets, 0, memory));
   finish(keys, sorted.rows, n);
+  out.keys.ascending = out.rows.elements.ascending = is_ascending(columns);
   return out;
 }
 
@@ -142,16 +196,23 @@ Result<Vector> unique(Library& library, const Vector& column, Memory& memory) {
   const auto finish = [](Address data, uint64_t count, uint64_t n) {
     Vector v = rows_vector(data, count);
     if (count) v.max = static_cast<int64_t>(n) - 1;
+    v.ascending = true;
     return v;
   };
   if (rows.capacity > 0 && try_small(rows, parts)) {
     ASSIGN_OR_RETURN(SmallSort small, sort_few(library, Small::unique, rows, parts, memory));
     if (small.done) return finish(small.results.first, small.found, rows.capacity);
   }
+  if (is_ascending({&column, 1})) parts.clear();
   ASSIGN_OR_RETURN(uint64_t n, find_bounds(library, rows, parts, memory));
   if (n == 0) return empty_vector(memory);
   ASSIGN_OR_RETURN(Address out, memory.result(8 * n));
-  ASSIGN_OR_RETURN(Sorted sorted, radix_sort(library, pack_words(parts), n, true, run_words(n), memory));
+  Sorted sorted;
+  if (is_ascending({&column, 1})) {
+    ASSIGN_OR_RETURN(sorted, take_ascending(library, column, n, memory));
+  } else {
+    ASSIGN_OR_RETURN(sorted, radix_sort(library, pack_words(parts), n, true, run_words(n), memory));
+  }
   ASSIGN_OR_RETURN(uint64_t count, first_rows(library, sorted, parts, n, out, memory));
   return finish(out, count, n);
 }

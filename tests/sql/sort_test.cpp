@@ -210,6 +210,38 @@ TEST_P(SortTest, ManyTilesTwice) {
   }
 }
 
+// Rows that are said to ascend are grouped as they lie: no sort is launched.
+TEST_P(SortTest, AscendingRowsAreNotSorted) {
+  Bench bench(GetParam());
+  for (Type type : {Type::i32, Type::u32, Type::i64})
+    for (size_t n : {size_t{1}, size_t{2048}, size_t{2049}, size_t{5000}, size_t{40000}})
+      for (uint64_t spare : {0, 700})
+        for (int64_t run : {1, 4, 3000}) {
+          Column column{.type = type};
+          for (size_t i = 0; i < n; ++i)
+            column.integers.push_back(static_cast<int64_t>(i) / run - (type == Type::u32 ? 0 : 100));
+          SCOPED_TRACE(describe({column}) + fmt::format(", runs of {}, {} spare", run, spare));
+          Vector v = column.put(bench, spare);
+          v.ascending = true;
+          bench.sql->take_launches();
+          auto groups = bench.sql->group({&v, 1}, *bench.memory);
+          ASSERT_TRUE(groups.ok()) << groups.error().message;
+          auto unique = bench.sql->unique(v, *bench.memory);
+          ASSERT_TRUE(unique.ok()) << unique.error().message;
+          if (n + spare > 2048) {
+            for (const Launch& launch : bench.sql->take_launches()) {
+              EXPECT_FALSE(launch.kernel.starts_with("pack") || launch.kernel.starts_with("sweep")) << launch.kernel;
+            }
+          }
+          const auto cells = test::expected_groups({column});
+          ASSERT_EQ(bench.get(groups->rows), cells);
+          std::vector<int64_t> first;
+          for (const auto& cell : cells) first.push_back(cell[0]);
+          ASSERT_EQ(bench.get<int64_t>(groups->keys), first);
+          ASSERT_EQ(bench.get<int64_t>(*unique), first);
+        }
+}
+
 TEST(SortErrors, TooManyRowsAndNoColumns) {
   Bench bench("sm_86");
   Vector v{.type = Type::u8, .data = 256, .capacity = uint64_t{1} << 32};
