@@ -25,7 +25,10 @@ Run::Run(Engine::State& engine, Engine::Plan::State& plan, Timings& timings, std
   sql_->measure(plan.options.measure_kernels);
 }
 Run::~Run() {
-  if (pending_) (void)device_.synchronize();  // after an error: nothing may still write to what is given back
+  if (pending_) {  // after an error: nothing may still write to what is given back, nor be found by the next run
+    (void)device_.synchronize();
+    std::memset(plan_.errors->host, 0, plan_.errors->bytes);
+  }
   (void)sql_->take_launches();
 }
 

@@ -337,7 +337,11 @@ Result<KernelCode> generate_kernel(const outliner::Outlined& outlined, uint32_t 
         read[o.id] = true;
       }
     }
-    if (!s.reduction || of_cells || s.operands[0].kind != hir::Operand::variable) continue;
+    if (!s.reduction || of_cells) continue;
+    if (s.operands[0].kind != hir::Operand::variable) {
+      refuse(e, std::string(hir::row(s.builtin).name) + " of a literal", s.id);
+      return refused();
+    }
     const VariableId argument = s.operands[0].variable_id();
     const bool selected = e.form(argument) == Form::selected;
     if (counts && !selected) continue;  // n itself, or the number of cells
