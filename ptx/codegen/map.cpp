@@ -180,7 +180,8 @@ Element unary(Emitter& e, Builtin builtin, const Element& x, BasicType result) {
           case Builtin::pi: {  // the product in f64, also of f32
             const Element wide = convert(e, x, BasicType::f64);
             return convert(e,
-                           element(BasicType::f64, b.mul_rn(reg<F64>(wide), b.constant<F64>(std::numbers::pi)), x.mask),
+                           element(BasicType::f64,
+                                   b.mul_rn(reg<F64>(in_register(e, wide)), b.constant<F64>(std::numbers::pi)), x.mask),
                            result);
           }
           case Builtin::sqrt: r = b.sqrt_rn(a); break;
