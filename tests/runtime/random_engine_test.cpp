@@ -43,7 +43,7 @@ bool same_text(std::string a, std::string b) {
 TEST(RandomEngine, AgreesWithTheReferenceInterpreter) {
   size_t planned = 0, kernels = 0;
   const char* seeds = std::getenv("RNDN_RANDOM_SEEDS");
-  const uint32_t last = seeds ? static_cast<uint32_t>(std::atoi(seeds)) : 60;
+  const uint32_t last = seeds ? static_cast<uint32_t>(std::atoi(seeds)) : 150;
   for (uint32_t seed = 1; seed <= last; ++seed) {
     auto accept = [&](const std::string& text) {
       // Control flow on the host has no plan; numbers drawn at random depend on the order of statements.
