@@ -46,8 +46,8 @@ namespace {
 
 sql::Type type_on_device(BasicType type) {
   switch (type) {
-    case BasicType::boolean:
-    case BasicType::character: return sql::Type::u8;
+    case BasicType::boolean: return sql::Type::u8;
+    case BasicType::character:  // a signed number as all integers of the language
     case BasicType::i8: return sql::Type::i8;
     case BasicType::i16: return sql::Type::i16;
     case BasicType::i64:
@@ -103,7 +103,6 @@ Result<sql::Vector> Run::column(const ItemPtr& v) {
   if (hir::is_text(v->type) && !b.known() && v->domain && v->domain->count())
     b = {0, static_cast<int64_t>(v->domain->count()) - 1};
   if (v->type == BasicType::boolean) b = {0, 1};
-  if (v->type == BasicType::character) b = {0, 255};
   out.ascending = v->ascending && !hir::is_float(v->type) && !hir::is_text(v->type);
   if (b.known() && !hir::is_float(v->type)) {
     out.min = b.min;

@@ -131,6 +131,13 @@ constexpr Program programs[] = {
      "m:? = @lt(id, 30:i32); a:? = @compress(m, few); b:? = @compress(m, other); e:? = @compress(m, k);"
      "p:? = @join_index(@eq@neq, @list(a, e), @list(b, e)); r1:? = @index(p, 0:i64); r2:? = @index(p, 1:i64);",
      "r1, r2"},
+    {"signed_characters", "y:? = @neg(c); o:? = @order(y, 1:bool); r1:? = @index(y, o); r2:? = @member(y, -82:i16);",
+     "r1, r2"},
+    {"join_signed_characters",
+     "m:? = @lt(id, 20:i32); a:? = @compress(m, @neg(c)); b:? = @compress(m, @mul(k, 20:i32)); p:? = @join_index(@lt, "
+     "a, b);"
+     "r1:? = @index(p, 0:i64); r2:? = @index(p, 1:i64);",
+     "r1, r2"},
     {"member_numbers", "r1:? = @member(k, (1,3,100):i64);", "r1, k"},
     {"member_texts",
      "r1:? = @member(few, other); r2:? = @member(many, few); r3:? = @member(few, (`ASIA,`ATLANTIS):sym);",
