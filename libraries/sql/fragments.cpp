@@ -5,12 +5,8 @@
 
 namespace rndn::sql {
 
-using ptx::Access;
 using ptx::Combine;
-using ptx::Semantics;
-using ptx::ShuffleMode;
 using ptx::SpecialRegister;
-using ptx::VoteMode;
 
 namespace {
 

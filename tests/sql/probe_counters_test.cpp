@@ -1,0 +1,115 @@
+// Counters that repeat exactly: launches, and instructions and sectors per row of the kernels that do the work of joins, membership and
+// text matching, on the deterministic simulator. Ratchets: they may fall, and are lowered here when they do.
+#include "tests/sql/support.h"
+
+namespace rndn::sql {
+namespace {
+
+struct Most {
+  size_t launches;
+  double instructions, sectors;  // of the last launch, per row: thread instructions, 32-byte sectors
+};
+
+// A deterministic device without checks; the second of two calls counts, for the first assembles and loads.
+struct Counted {
+  test::Bench bench{"sm_90"};
+
+  Counted() {
+    sim::Options options;
+    options.deterministic = true;
+    bench.memory.reset();
+    bench.sql.reset();
+    bench.device = std::move(*runtime::open_simulator("sm_90", options));
+    bench.sql =
+        std::make_unique<Operators>(*bench.device, [](const ptx::Module& module) -> Result<std::vector<std::byte>> {
+          Timings timings;
+          assembler::Options to;
+          to.target = isa::find_target("sm_90");
+          ASSIGN_OR_RETURN(assembler::Assembled made, assembler::assemble(module, to, timings));
+          return std::move(made.cubin);
+        });
+    bench.memory = std::make_unique<test::TestMemory>(*bench.device);
+  }
+
+  template <class Call>
+  void expect_at_most(size_t rows, const Most& most, Call&& call) {
+    ASSERT_TRUE(call().ok());
+    (void)bench.sql->take_launches();
+    ASSERT_TRUE(call().ok());
+    const size_t launches = bench.sql->take_launches().size();
+    const device::LaunchCounters last = bench.device->last_launch();
+    const double n = static_cast<double>(rows);
+    const double instructions = static_cast<double>(last.thread_instructions) / n;
+    const double sectors = static_cast<double>(last.load_sectors + last.store_sectors) / n;
+    EXPECT_LE(launches, most.launches);
+    EXPECT_LE(instructions, most.instructions);
+    EXPECT_LE(sectors, most.sectors);
+    EXPECT_GT(instructions, most.instructions * 0.8) << "lower the ratchet";
+  }
+};
+
+constexpr size_t rows = 65536;
+
+std::vector<int32_t> spread(size_t n, uint32_t range) {  // the same on every machine
+  std::vector<int32_t> out(n);
+  uint32_t state = 12345;
+  for (int32_t& v : out) {
+    state = state * 1664525u + 1013904223u;
+    v = static_cast<int32_t>((state >> 8) % range);
+  }
+  return out;
+}
+
+TEST(ProbeCountersTest, UniqueJoin) {
+  Counted c;
+  std::vector<int32_t> keys(8192);
+  for (size_t i = 0; i < keys.size(); ++i) keys[i] = static_cast<int32_t>(i * 5 % 8192);
+  Vector left = c.bench.put(Type::i32, keys);
+  const Vector right = c.bench.put(Type::i32, spread(rows, 8192));
+  const Compare compare[] = {Compare::eq};
+  const auto join = [&] { return c.bench.sql->join(compare, {&left, 1}, {&right, 1}, *c.bench.memory); };
+  {
+    SCOPED_TRACE("hash");
+    c.expect_at_most(rows, {3, 74, 2.2}, join);
+  }
+  left.min = 0, left.max = 8191;
+  SCOPED_TRACE("direct");
+  c.expect_at_most(rows, {3, 59, 1.7}, join);
+}
+
+TEST(ProbeCountersTest, Member) {
+  Counted c;
+  const Vector x = c.bench.put(Type::i32, spread(rows, 20000));
+  Vector few = c.bench.put<int32_t>(Type::i32, {1, 2, 3, 4, 5, 6, 7, 8}),
+         many = c.bench.put(Type::i32, spread(5000, 20000));
+  {
+    SCOPED_TRACE("loop");
+    c.expect_at_most(rows, {1, 33, 0.16}, [&] { return c.bench.sql->member(x, few, *c.bench.memory); });
+  }
+  {
+    SCOPED_TRACE("set");
+    c.expect_at_most(rows, {3, 38.5, 2.1}, [&] { return c.bench.sql->member(x, many, *c.bench.memory); });
+  }
+  many.min = 0, many.max = 19999;
+  SCOPED_TRACE("bitmap");
+  c.expect_at_most(rows, {2, 26, 1.0}, [&] { return c.bench.sql->member(x, many, *c.bench.memory); });
+}
+
+TEST(ProbeCountersTest, Like) {
+  Counted c;
+  static constexpr const char* words[] = {"furiously", "requests", "special", "packages",
+                                          "ironic",    "deposits", "bold",    "final"};
+  std::vector<std::string> texts;
+  const std::vector<int32_t> choice = spread(4096 * 6, 8);
+  for (size_t i = 0; i < 4096; ++i) {
+    std::string text;
+    for (size_t k = 0; k < 6; ++k) text += std::string(k ? " " : "") + words[choice[i * 6 + k]];
+    texts.push_back(text);
+  }
+  const Strings strings = c.bench.put(texts);
+  c.expect_at_most(texts.size(), {1, 546, 17.3},
+                   [&] { return c.bench.sql->like(strings, "%special%requests%", *c.bench.memory); });
+}
+
+}  // namespace
+}  // namespace rndn::sql
