@@ -4,6 +4,7 @@
 
 #include "assembler/cubin/cubin.h"
 #include "ptx/parse.h"
+#include "runtime/code_cache.h"
 #include "runtime/ptxas.h"
 
 namespace rndn::runtime {
@@ -119,12 +120,12 @@ Result<Compiled> compile(FileId file, const SourceManager& sources, const Compil
 
   switch (options.backend.kind) {
     case Backend::rndn: {
-      assembler::Options assemble{
+      assembler::Options to{
           target, options.level, options.scheduler, options.max_registers, options.verify_passes, true};
       // An instruction that our assembler does not know yet is like a builtin without GPU code: its kernel is left out.
       std::vector<std::string> refused(c.outlined.kernels.size());
       while (!c.code.module.functions.empty()) {
-        auto assembled = assembler::assemble(c.code.module, assemble, timings);
+        auto assembled = runtime::assemble(options.code_cache, c.code.module, to, timings);
         if (assembled) {
           c.cubin = std::move(assembled->cubin);
           c.kernels = std::move(assembled->kernels);

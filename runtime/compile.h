@@ -21,6 +21,8 @@
 
 namespace rndn::runtime {
 
+class CodeCache;
+
 // Where compilation stops; the names of --emit.
 enum class Stage : uint8_t { hir, typed, outline, ptx, sass, cubin };
 std::string_view stage_name(Stage stage);
@@ -47,6 +49,7 @@ struct CompileOptions {
   bool verify_passes = false;
   Backend backend;
   Stage until = Stage::cubin;
+  CodeCache* code_cache = nullptr;  // of our own assembler's code; null: none
 };
 
 struct Compiled {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "assembler/assemble.h"
+#include "runtime/code_cache.h"
 #include "runtime/run.h"
 #include "runtime/state.h"
 #include "runtime/tables.h"
@@ -28,15 +29,15 @@ Result<sql::Operators*> Engine::State::operators_for(const sql::Options& options
   const isa::Target* target = isa::find_target(device.info().target);
   if (!target)
     return world_error("{} is of a target that is not supported: {}", device.info().name, device.info().target);
-  auto assemble = [target, this](const ptx::Module& module) -> Result<std::vector<std::byte>> {
+  auto make = [target, this](const ptx::Module& module) -> Result<std::vector<std::byte>> {
     Timings nobodys;
     assembler::Options options;
     options.target = target;
-    auto made = assembler::assemble(module, options, timings ? *timings : nobodys);
+    auto made = assemble(code_cache, module, options, timings ? *timings : nobodys);
     if (!made) return Error{Fault::internal, "a kernel of the library: " + made.error().message};
     return std::move(made->cubin);
   };
-  operators.push_back({options, std::make_unique<sql::Operators>(device, assemble, options)});
+  operators.push_back({options, std::make_unique<sql::Operators>(device, make, options)});
   return operators.back().operators.get();
 }
 
@@ -69,8 +70,10 @@ void Engine::State::drop_cache() {
   derived_domains.clear();
 }
 
-Engine::Engine(device::Device& device, const reference::Tables& tables)
-    : state_(std::make_unique<State>(device, tables)) {}
+Engine::Engine(device::Device& device, const reference::Tables& tables, CodeCache* code_cache)
+    : state_(std::make_unique<State>(device, tables)) {
+  state_->code_cache = code_cache;
+}
 Engine::~Engine() = default;
 
 uint64_t Engine::device_bytes() const { return state_->memory.in_use(); }

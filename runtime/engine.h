@@ -36,7 +36,8 @@ struct EngineOptions {
 class Engine {
  public:
   // Both outlive the engine. Not thread-safe.
-  Engine(device::Device& device, const reference::Tables& tables);
+  // code_cache (may be null, outlives the engine): of the library's kernels.
+  Engine(device::Device& device, const reference::Tables& tables, CodeCache* code_cache = nullptr);
   ~Engine();
   Engine(const Engine&) = delete;
 

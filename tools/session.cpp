@@ -2,10 +2,12 @@
 
 #include <cstdio>
 
+#include "runtime/data/cache.h"
+
 namespace rndn::tools {
 
 Session::Session(std::shared_ptr<data::Source> source, DeviceChoice device)
-    : source_(std::move(source)), choice_(std::move(device)) {
+    : source_(std::move(source)), choice_(std::move(device)), code_cache_(data::default_cache_directory()) {
   if (source_)
     tables_ = std::make_unique<runtime::SourceTables>(source_);
   else
@@ -17,6 +19,8 @@ Result<device::Device*> Session::device() { return choice_.open(); }
 Result<Session::Outcome> Session::run(const NamedSource& program, const Flags& flags, bool want_reports) {
   ASSIGN_OR_RETURN(runtime::CompileOptions options, compile_options(flags));
   if (source_) options.schema = &source_->schema();
+  runtime::CodeCache* cache = flags.no_cache || flags.verify_passes ? nullptr : &code_cache_;
+  options.code_cache = cache;
   Outcome outcome;
   DiagnosticSink sink;
   Timings timings;
@@ -49,7 +53,7 @@ Result<Session::Outcome> Session::run(const NamedSource& program, const Flags& f
     options.until = runtime::Stage::typed;
   } else {
     ASSIGN_OR_RETURN(device, choice_.open());
-    if (!engine_) engine_ = std::make_unique<runtime::Engine>(*device, *tables_);
+    if (!engine_) engine_ = std::make_unique<runtime::Engine>(*device, *tables_, cache);
     if (flags.arch.empty()) options.target = device->info().target;
     if (options.backend.kind == runtime::Backend::driver && device->info().is_simulator)
       return usage_error("--backend driver needs a GPU: the simulator has no PTX compiler");

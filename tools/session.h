@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/code_cache.h"
 #include "runtime/engine.h"
 #include "runtime/tables.h"
 #include "tools/rndn.h"
@@ -35,6 +36,7 @@ class Session {
   std::shared_ptr<data::Source> source_;
   std::unique_ptr<reference::Tables> tables_;
   DeviceChoice choice_;
+  runtime::CodeCache code_cache_;  // outlives the engine
   std::unique_ptr<runtime::Engine> engine_;
   SourceManager sources_;
 };

@@ -54,7 +54,8 @@ class Cli : public testing::Test {
   // Runs `arguments` (a shell line) with build/bin in front of PATH, in the test's folder.
   Ran run(const std::string& line) const {
     std::string out = path("stdout"), err = path("stderr");
-    std::string command = "cd '" + folder_.string() + "' && PATH='" RNDN_BIN_DIR "':\"$PATH\"; " + line;
+    std::string command = "cd '" + folder_.string() +
+                          "' && export RNDN_CACHE_DIR=\"$PWD/cache\" && PATH='" RNDN_BIN_DIR "':\"$PATH\"; " + line;
     pid_t child = fork();
     if (child == 0) {
       dup2(open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), 1);
@@ -453,6 +454,21 @@ TEST_F(Cli, BenchWritesItsTablesAndComparesWithEarlierOnes) {
   EXPECT_EQ(run(command + " --tables execute -o second --compare bad.json").exit_code, 1);
   EXPECT_EQ(run("rndn bench tpch --device cpu").exit_code, 2);
   EXPECT_EQ(run("rndn bench tpch --tables nothing").exit_code, 2);
+}
+
+TEST_F(Cli, CodeIsCachedBetweenProcesses) {
+  const auto selected_ns = [&](const std::string& flags) {
+    Ran r = run("rndn tpch run --queries 6 --device sim --time=json:t.json" + flags);
+    EXPECT_EQ(r.exit_code, 0) << r.err;
+    EXPECT_THAT(r.out, HasSubstr("1193053.2253"));
+    return nlohmann::json::parse(read(path("t.json")))["compile"]["phases"]["select"].get<int64_t>();
+  };
+  EXPECT_GT(selected_ns(" --no-cache"), 0);
+  EXPECT_FALSE(fs::exists(path("cache/code"))) << "--no-cache writes none";
+  EXPECT_GT(selected_ns(""), 0) << "nothing was cached before";
+  EXPECT_EQ(selected_ns(""), 0) << "the assembler did not run";
+  EXPECT_GT(selected_ns(" --no-cache"), 0);
+  EXPECT_GT(selected_ns(" --verify-passes"), 0) << "what is to be verified must be made";
 }
 
 TEST(BenchSamples, SpreadDropsTheExtremesOfFiveOrMore) {

@@ -1,0 +1,252 @@
+#include "runtime/code_cache.h"
+
+#include <elf.h>
+#include <link.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <type_traits>
+
+#include "libraries/base/files.h"
+#include "libraries/base/version.h"
+
+namespace rndn::runtime {
+namespace {
+
+// Two independent multiply-and-fold hashes, 64 bits of input at a time. Not against adversaries: whoever can write the folder can write code anyway.
+class Hash {
+ public:
+  void add(uint64_t x) {
+    a_ = fold(a_ ^ x, 0x9e3779b97f4a7c15u);
+    b_ = fold(b_ + x, 0xc2b2ae3d27d4eb4fu) ^ a_;
+  }
+  void add(std::string_view text) {
+    add(text.size());
+    for (size_t i = 0; i < text.size(); i += 8) {
+      uint64_t word = 0;
+      std::memcpy(&word, text.data() + i, std::min<size_t>(8, text.size() - i));
+      add(word);
+    }
+  }
+  CodeCache::Key key() const { return {a_, b_}; }
+
+ private:
+  static uint64_t fold(uint64_t x, uint64_t y) {
+    const unsigned __int128 product = static_cast<unsigned __int128>(x ^ 0x2545f4914f6cdd1du) * y;
+    return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
+  }
+  uint64_t a_ = 1, b_ = 2;
+};
+
+// The GNU build id of the running program: it changes with every build. Empty when the linker wrote none.
+std::string build_id() {
+  std::string id;
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, size_t, void* out) {
+        for (int i = 0; i < info->dlpi_phnum; ++i) {
+          if (info->dlpi_phdr[i].p_type != PT_NOTE) continue;
+          const char* at = reinterpret_cast<const char*>(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+          const char* end = at + info->dlpi_phdr[i].p_memsz;
+          while (at + sizeof(ElfW(Nhdr)) <= end) {
+            ElfW(Nhdr) note;
+            std::memcpy(&note, at, sizeof note);
+            const char* name = at + sizeof note;
+            const char* bytes = name + (note.n_namesz + 3) / 4 * 4;
+            if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && std::memcmp(name, "GNU", 4) == 0)
+              static_cast<std::string*>(out)->assign(bytes, note.n_descsz);
+            at = bytes + (note.n_descsz + 3) / 4 * 4;
+          }
+        }
+        return 1;  // the first object is the program itself
+      },
+      &id);
+  return id;
+}
+
+void add_operands(Hash& h, const std::vector<ptx::Operand>& operands) {
+  h.add(operands.size());
+  for (const ptx::Operand& o : operands) {
+    h.add(uint64_t{o.kind} | uint64_t{o.negated} << 8 | uint64_t{o.count} << 16 | uint64_t{o.id} << 32);
+    h.add(static_cast<uint64_t>(o.value));
+  }
+}
+void add_parameters(Hash& h, const std::vector<ptx::Parameter>& parameters) {
+  h.add(parameters.size());
+  for (const ptx::Parameter& p : parameters) {
+    h.add(p.name);
+    h.add(static_cast<uint64_t>(p.type) | uint64_t{p.align} << 32);
+    h.add(p.count);
+  }
+}
+
+constexpr std::string_view magic = "rndn code 1\n";
+
+void put(std::string& out, uint64_t x) { out.append(reinterpret_cast<const char*>(&x), 8); }
+void put(std::string& out, std::string_view text) {
+  put(out, text.size());
+  out += text;
+}
+bool take(std::string_view& in, uint64_t& x) {
+  if (in.size() < 8) return false;
+  std::memcpy(&x, in.data(), 8);
+  in.remove_prefix(8);
+  return true;
+}
+bool take(std::string_view& in, std::string_view& text) {
+  uint64_t size = 0;
+  if (!take(in, size) || size > in.size()) return false;
+  text = in.substr(0, size);
+  in.remove_prefix(size);
+  return true;
+}
+uint64_t checksum(std::string_view bytes) {
+  Hash h;
+  h.add(bytes);
+  return h.key().low;
+}
+
+std::string write(const CodeCache::Key& key, const assembler::Assembled& code) {
+  std::string body;
+  put(body, key.high);
+  put(body, key.low);
+  put(body, code.kernels.size());
+  for (const assembler::KernelReport& k : code.kernels) {
+    put(body, k.name);
+    for (uint64_t x : {k.registers, k.instructions, k.spill_bytes, k.shared_bytes}) put(body, x);
+  }
+  put(body, std::string_view(reinterpret_cast<const char*>(code.cubin.data()), code.cubin.size()));
+  std::string out(magic);
+  put(out, checksum(body));
+  return out + body;
+}
+
+std::optional<assembler::Assembled> read(std::string_view in, const CodeCache::Key& key) {
+  uint64_t sum = 0, high = 0, low = 0, count = 0;
+  if (!in.starts_with(magic)) return {};
+  in.remove_prefix(magic.size());
+  if (!take(in, sum) || sum != checksum(in)) return {};
+  if (!take(in, high) || !take(in, low) || high != key.high || low != key.low || !take(in, count)) return {};
+  assembler::Assembled code;
+  for (uint64_t i = 0; i < count; ++i) {
+    std::string_view name;
+    uint64_t numbers[4];
+    if (!take(in, name)) return {};
+    for (uint64_t& x : numbers)
+      if (!take(in, x)) return {};
+    code.kernels.push_back({std::string(name), static_cast<uint32_t>(numbers[0]), static_cast<uint32_t>(numbers[1]),
+                            static_cast<uint32_t>(numbers[2]), static_cast<uint32_t>(numbers[3])});
+  }
+  std::string_view cubin;
+  if (!take(in, cubin) || !in.empty()) return {};
+  const std::byte* bytes = reinterpret_cast<const std::byte*>(cubin.data());
+  code.cubin.assign(bytes, bytes + cubin.size());
+  return code;
+}
+
+}  // namespace
+
+CodeCache::CodeCache(std::string directory) : directory_(std::move(directory)) {
+  if (build_id().empty()) directory_.clear();  // nothing tells this build from another
+}
+
+CodeCache::Key CodeCache::key_of(const ptx::Module& m, const assembler::Options& o) {
+  Hash h;
+  h.add(version());
+  h.add(commit());
+  h.add(build_id());
+  h.add(o.target->name);
+  h.add(uint64_t{static_cast<uint32_t>(o.level)} | uint64_t{static_cast<uint8_t>(o.scheduler)} << 32 |
+        uint64_t{o.verify_passes} << 40 | uint64_t{o.branch_inlining} << 41);
+  h.add(o.max_registers);
+  h.add(uint64_t{m.version} << 32 | m.target);
+  h.add(m.address_size);
+  h.add(m.variables.size());
+  for (const ptx::Variable& v : m.variables) {
+    h.add(v.name);
+    h.add(static_cast<uint64_t>(v.space) | static_cast<uint64_t>(v.type) << 8 | uint64_t{v.external} << 16 |
+          uint64_t{v.visible} << 17 | uint64_t{v.align} << 32);
+    h.add(v.count);
+    h.add(v.function);
+    h.add(std::string_view(reinterpret_cast<const char*>(v.initial.data()), v.initial.size()));
+  }
+  h.add(m.functions.size());
+  for (const ptx::Function& f : m.functions) {
+    h.add(f.name);
+    h.add(uint64_t{f.is_entry} | uint64_t{f.visible} << 1 | uint64_t{f.external} << 2);
+    add_parameters(h, f.parameters);
+    add_parameters(h, f.results);
+    for (uint32_t k = 0; k < 3; ++k) h.add(uint64_t{f.max_threads[k]} << 32 | f.required_threads[k]);
+    h.add(uint64_t{f.min_blocks} << 32 | f.max_registers);
+    h.add(f.registers.size());  // of registers only the types are in the code
+    for (const ptx::Register& r : f.registers) h.add(static_cast<uint64_t>(r.type));
+    h.add(f.labels.size());
+    for (const ptx::Label& l : f.labels) h.add(l.at);
+    h.add(f.instructions.size());
+    for (const ptx::Instruction& i : f.instructions) {
+      static_assert(std::has_unique_object_representations_v<ptx::Modifiers> && sizeof(ptx::Modifiers) <= 16);
+      uint64_t modifiers[2] = {0, 0};
+      std::memcpy(modifiers, &i.mods, sizeof i.mods);
+      h.add(static_cast<uint64_t>(i.op) | static_cast<uint64_t>(i.type) << 16 | static_cast<uint64_t>(i.type2) << 24 |
+            uint64_t{i.guard_negated} << 32 | uint64_t{i.operand_count} << 40 | uint64_t{i.destination_count} << 48);
+      h.add(uint64_t{index(i.guard)} << 32 | i.first_operand);
+      h.add(modifiers[0]);
+      h.add(modifiers[1]);
+      h.add(i.line);
+    }
+    add_operands(h, f.operands);
+    add_operands(h, f.vector_elements);
+  }
+  return h.key();
+}
+
+std::string CodeCache::path(const Key& key) const {
+  return fmt::format("{}/code/{:016x}{:016x}", directory_, key.high, key.low);
+}
+
+std::optional<assembler::Assembled> CodeCache::find(const Key& key) {
+  {
+    std::lock_guard lock(mutex_);
+    if (auto at = known_.find(key); at != known_.end()) return at->second;
+  }
+  if (directory_.empty()) return {};
+  auto text = read_file(path(key));
+  if (!text) return {};
+  std::optional<assembler::Assembled> code = read(*text, key);
+  if (code) {
+    std::lock_guard lock(mutex_);
+    known_.try_emplace(key, *code);
+  }
+  return code;
+}
+
+void CodeCache::add(const Key& key, const assembler::Assembled& code) {
+  {
+    std::lock_guard lock(mutex_);
+    if (!known_.try_emplace(key, code).second) return;
+  }
+  if (directory_.empty()) return;
+  std::error_code ignored;
+  std::filesystem::create_directories(directory_ + "/code", ignored);
+  const std::string final_name = path(key);
+  const std::string own_name = fmt::format("{}.{}.{}", final_name, getpid(), static_cast<const void*>(&code));
+  if (write_file(own_name, write(key, code)).ok()) std::filesystem::rename(own_name, final_name, ignored);
+  if (ignored) std::filesystem::remove(own_name, ignored);
+}
+
+Result<assembler::Assembled> assemble(CodeCache* cache, const ptx::Module& module, const assembler::Options& options,
+                                      Timings& timings) {
+  if (!cache) return assembler::assemble(module, options, timings);
+  CodeCache::Key key;
+  {
+    auto scope = timings.measure(Phase::encode, "code cache");
+    key = CodeCache::key_of(module, options);
+    if (auto known = cache->find(key)) return *std::move(known);
+  }
+  ASSIGN_OR_RETURN(assembler::Assembled made, assembler::assemble(module, options, timings));
+  auto scope = timings.measure(Phase::encode, "code cache");
+  cache->add(key, made);
+  return made;
+}
+
+}  // namespace rndn::runtime

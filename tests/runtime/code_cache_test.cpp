@@ -1,0 +1,164 @@
+// The cache of machine code: what it gives back is what was put in, and nothing else.
+#include "runtime/code_cache.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "assembler/isa/isa.h"
+#include "ptx/parse.h"
+
+namespace rndn::runtime {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* text = R"(.version 6.0
+.target sm_60
+.address_size 64
+.visible .entry twice(.param .u64 p) {
+  .reg .u64 %rd<2>;
+  .reg .u32 %r<3>;
+  ld.param.u64 %rd1, [p];
+  ld.global.u32 %r1, [%rd1];
+  add.u32 %r2, %r1, 7;
+  st.global.u32 [%rd1], %r2;
+  ret;
+}
+)";
+
+class CodeCacheTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (fs::temp_directory_path() / "rndn-code-XXXXXX").string();
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+    module_ = parse(text);
+    options_.target = isa::find_target("sm_86");
+  }
+  void TearDown() override {
+    std::error_code ignored;
+    fs::remove_all(folder_, ignored);
+  }
+  static ptx::Module parse(std::string source) {
+    SourceManager sources;
+    DiagnosticSink sink;
+    ptx::Module module = ptx::parse(sources.add("m.ptx", std::move(source)), sources, sink);
+    EXPECT_FALSE(sink.has_errors()) << render(sink, sources);
+    return module;
+  }
+  static std::string replaced(const std::string& from, const std::string& to) {
+    std::string s = text;
+    s.replace(s.find(from), from.size(), to);
+    return s;
+  }
+  assembler::Assembled make(CodeCache* cache) {
+    Timings timings;
+    auto made = assemble(cache, module_, options_, timings);
+    EXPECT_TRUE(made.ok()) << made.error().message;
+    // Only the assembler selects instructions.
+    assembled_ = timings.exclusive_ns(Phase::select) > 0;
+    return *made;
+  }
+
+  fs::path folder_;
+  ptx::Module module_;
+  assembler::Options options_;
+  bool assembled_ = false;
+};
+
+TEST_F(CodeCacheTest, GivesBackWhatItWasGivenAlsoToAnotherProcess) {
+  CodeCache first(folder_.string());
+  const assembler::Assembled made = make(&first);
+  EXPECT_TRUE(assembled_);
+  EXPECT_EQ(make(&first).cubin, made.cubin);
+  EXPECT_FALSE(assembled_) << "from memory";
+  CodeCache second(folder_.string());
+  const assembler::Assembled again = make(&second);
+  EXPECT_FALSE(assembled_) << "from the file";
+  EXPECT_EQ(again.cubin, made.cubin);
+  ASSERT_EQ(again.kernels.size(), 1u);
+  EXPECT_EQ(again.kernels[0].name, "twice");
+  EXPECT_EQ(again.kernels[0].registers, made.kernels[0].registers);
+  EXPECT_EQ(again.kernels[0].instructions, made.kernels[0].instructions);
+  CodeCache memory_only("");
+  make(&memory_only);
+  EXPECT_TRUE(assembled_);
+  make(&memory_only);
+  EXPECT_FALSE(assembled_);
+  make(nullptr);
+  EXPECT_TRUE(assembled_);
+}
+
+TEST_F(CodeCacheTest, EveryDifferenceIsAnotherKey) {
+  const CodeCache::Key key = CodeCache::key_of(module_, options_);
+  EXPECT_EQ(CodeCache::key_of(parse(text), options_), key);
+  for (const auto& [from, to] : {std::pair{"%r1, 7", "%r1, 8"},
+                                 {"add.u32", "sub.u32"},
+                                 {"twice", "thrice"},
+                                 {"[%rd1], %r2", "[%rd1+4], %r2"},
+                                 {"[%rd1], %r2", "[%rd1], %r1"},
+                                 {"ld.global.u32 %r1", "ld.volatile.global.u32 %r1"},
+                                 {"  ret;", "  bar.sync 0;\n  ret;"},
+                                 {".param .u64 p) {", ".param .u64 p) .maxntid 64 {"},
+                                 {".param .u64 p)", ".param .u64 p, .param .u64 q)"},
+                                 {"  .reg .u32", "  .shared .u32 s[4];\n  .reg .u32"},
+                                 {".version 6.0", ".version 6.3"}})
+    EXPECT_NE(CodeCache::key_of(parse(replaced(from, to)), options_), key) << from << " -> " << to;
+  for (auto change : {+[](assembler::Options& o) { o.target = isa::find_target("sm_80"); },
+                      +[](assembler::Options& o) { o.level = 0; }, +[](assembler::Options& o) { o.max_registers = 32; },
+                      +[](assembler::Options& o) { o.scheduler = assembler::Scheduler::linear; },
+                      +[](assembler::Options& o) { o.branch_inlining = false; }}) {
+    assembler::Options other = options_;
+    change(other);
+    EXPECT_NE(CodeCache::key_of(module_, other), key);
+  }
+}
+
+TEST_F(CodeCacheTest, DamagedFilesAreAsIfTheyWereNotThere) {
+  assembler::Assembled made;
+  {
+    CodeCache cache(folder_.string());
+    made = make(&cache);
+  }
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(folder_ / "code")) files.push_back(entry.path());
+  ASSERT_EQ(files.size(), 1u) << "nothing is left of the name it was written under";
+  std::ifstream in(files[0], std::ios::binary);
+  const std::string whole((std::istreambuf_iterator<char>(in)), {});
+  for (size_t position = 0; position < whole.size(); position += 1 + whole.size() / 97) {
+    for (bool cut : {false, true}) {
+      std::string damaged = cut ? whole.substr(0, position) : whole;
+      if (!cut) damaged[position] ^= 0x10;
+      std::ofstream(files[0], std::ios::binary | std::ios::trunc) << damaged;
+      CodeCache cache(folder_.string());
+      EXPECT_FALSE(cache.find(CodeCache::key_of(module_, options_)).has_value()) << position << (cut ? " cut" : "");
+    }
+  }
+  CodeCache cache(folder_.string());
+  EXPECT_EQ(make(&cache).cubin, made.cubin);
+  EXPECT_TRUE(assembled_);
+  CodeCache nowhere("/dev/null/no folder");
+  EXPECT_EQ(make(&nowhere).cubin, made.cubin) << "a folder that cannot be made is no error";
+}
+
+TEST_F(CodeCacheTest, ManyThreadsShareOne) {
+  CodeCache cache(folder_.string());
+  std::vector<std::thread> threads;
+  std::vector<std::vector<std::byte>> cubins(8);
+  for (size_t t = 0; t < cubins.size(); ++t)
+    threads.emplace_back([&, t] {
+      Timings timings;
+      auto made = assemble(&cache, module_, options_, timings);
+      if (made) cubins[t] = made->cubin;
+    });
+  for (std::thread& t : threads) t.join();
+  ASSERT_FALSE(cubins[0].empty());
+  for (const auto& c : cubins) EXPECT_EQ(c, cubins[0]);
+}
+
+}  // namespace
+}  // namespace rndn::runtime
