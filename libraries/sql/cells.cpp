@@ -104,7 +104,7 @@ Result<Cells> unique_cells(Library& library, const Cells& cells, Memory& memory)
     found = static_cast<const uint64_t*>(sizes.host)[1];
   } else {
     RETURN_IF_ERROR(find_bounds(library, {n, 0}, parts, memory));
-    ASSIGN_OR_RETURN(Sorted sorted, radix_sort(library, pack_words(parts), n, true, run_words(n), memory));
+    ASSIGN_OR_RETURN(Sorted sorted, sort_rows(library, pack_words(parts), n, true, run_words(n), memory));
     ASSIGN_OR_RETURN(found, first_rows(library, sorted, parts, n, rows, memory));
   }
   ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel("cell_positions", build_positions));
@@ -131,7 +131,7 @@ Result<Vector> rank(Library& library, const Strings& strings, uint64_t& distinct
   parts.push_back({.source = Source::length, .data = strings.handles});
   RETURN_IF_ERROR(find_bounds(library, {n, 0}, parts, memory));
   std::erase_if(parts, [](const Part& p) { return p.span() == 0; });
-  ASSIGN_OR_RETURN(Sorted sorted, radix_sort(library, pack_words(parts), n, true, run_words(n), memory));
+  ASSIGN_OR_RETURN(Sorted sorted, sort_rows(library, pack_words(parts), n, true, run_words(n), memory));
   ASSIGN_OR_RETURN(distinct, find_runs(library, Runs::ranks, sorted, parts, n, 0, 0, out.data, memory));
   out.min = 0, out.max = static_cast<int64_t>(distinct) - 1;
   return out;

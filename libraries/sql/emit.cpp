@@ -19,11 +19,9 @@ Reg<U32> take_ticket(Builder& b, const Thread& t, Reg<U64> counter, Reg<U32> til
 Reg<U32> equal_digits(Builder& b, Reg<U32> digit) {
   Reg<U32> peers;
   for (uint32_t bit = 0; bit < 8; ++bit) {
-    Reg<U32> mask = b.and_(digit, 1u << bit);
-    Reg<Pred> is_set = b.setp(Is::ne, mask, 0u);
-    Reg<U32> vote = b.ballot(is_set);
-    Reg<U32> other = b.not_(vote);
-    Reg<U32> same = b.selp(vote, other, is_set);
+    Reg<Pred> is_clear = b.setp(Is::eq, b.and_(digit, 1u << bit), 0u);
+    Reg<U32> same = b.ballot(!is_clear);
+    b.when(is_clear).not_(same, same);
     peers = peers.valid() ? b.and_(peers, same) : same;
   }
   return peers;

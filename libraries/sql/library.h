@@ -55,6 +55,7 @@ class Library {
   static constexpr uint64_t zeroed_bytes = 64 << 10;
   Result<Address> zeroed();
 
+  Options options;  // which alternatives run
   bool measure = false;
   std::vector<Launch> launches;
 

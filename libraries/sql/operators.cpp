@@ -25,7 +25,9 @@ struct Operators::State {
 };
 
 Operators::Operators(device::Device& device, Assemble assemble, const Options& options)
-    : state_(new State{Library(device, std::move(assemble)), options}) {}
+    : state_(new State{Library(device, std::move(assemble)), options}) {
+  state_->library.options = options;
+}
 Operators::~Operators() = default;
 
 Result<Vector> Operators::order(std::span<const Vector> columns, std::span<const bool> ascending, Memory& memory) {

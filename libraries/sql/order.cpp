@@ -80,8 +80,9 @@ std::vector<Part> parts_of(std::span<const Vector> columns, std::span<const bool
 }
 
 // Few rows, or perhaps few: the number is on the device.
-bool try_small(const Rows& rows, std::span<const Part> parts) {
-  return parts.size() <= small_parts && (rows.size_slot || rows.capacity <= small_rows);
+bool try_small(const Library& library, const Rows& rows, std::span<const Part> parts) {
+  return library.options.sort != Options::Sort::bitonic && parts.size() <= small_parts &&
+         (rows.size_slot || rows.capacity <= small_rows);
 }
 
 // Sorts what may be few rows, and waits. `rows` gets the number of rows, exact, whether they were few or not.
@@ -124,7 +125,7 @@ Result<Vector> order(Library& library, std::span<const Vector> columns, std::spa
   RETURN_IF_ERROR(check_rows(rows));
   if (rows.capacity == 0) return empty_vector(memory);
   std::vector<Part> parts = parts_of(columns, ascending);
-  if (try_small(rows, parts) && rows.capacity <= small_rows) {
+  if (try_small(library, rows, parts) && rows.capacity <= small_rows) {
     // Nothing to wait for: where the number of rows is on the device, it stays there.
     SmallResults results;
     ASSIGN_OR_RETURN(results.rows, memory.result(8 * rows.capacity));
@@ -136,13 +137,13 @@ Result<Vector> order(Library& library, std::span<const Vector> columns, std::spa
     out.size_slot = results.size_slot;
     return out;
   }
-  if (try_small(rows, parts)) {
+  if (try_small(library, rows, parts)) {
     ASSIGN_OR_RETURN(SmallSort small, sort_few(library, Small::order, rows, parts, memory));
     if (small.done) return rows_vector(small.results.rows, rows.capacity);
   }
   ASSIGN_OR_RETURN(uint64_t n, find_bounds(library, rows, parts, memory));
   if (n == 0) return empty_vector(memory);
-  ASSIGN_OR_RETURN(Sorted sorted, radix_sort(library, pack_words(parts), n, false, 0, memory));
+  ASSIGN_OR_RETURN(Sorted sorted, sort_rows(library, pack_words(parts), n, false, 0, memory));
   return rows_vector(sorted.rows, n);
 }
 
@@ -157,7 +158,7 @@ Result<Groups> group(Library& library, std::span<const Vector> columns, Memory& 
     if (out.rows.count) out.keys.max = static_cast<int64_t>(n) - 1;
     out.rows.elements = rows_vector(elements, n);
   };
-  if (rows.capacity > 0 && try_small(rows, parts)) {
+  if (rows.capacity > 0 && try_small(library, rows, parts)) {
     ASSIGN_OR_RETURN(SmallSort small, sort_few(library, Small::groups, rows, parts, memory));
     if (small.done) {
       out.rows.offsets = small.results.offsets;
@@ -180,7 +181,7 @@ Result<Groups> group(Library& library, std::span<const Vector> columns, Memory& 
   if (is_ascending(columns)) {
     ASSIGN_OR_RETURN(sorted, take_ascending(library, columns[0], n, memory));
   } else {
-    ASSIGN_OR_RETURN(sorted, radix_sort(library, pack_words(parts), n, true, run_words(n), memory));
+    ASSIGN_OR_RETURN(sorted, sort_rows(library, pack_words(parts), n, true, run_words(n), memory));
   }
   ASSIGN_OR_RETURN(out.rows.count,
                    find_runs(library, Runs::groups, sorted, parts, n, keys, out.rows.offsets, 0, memory));
@@ -199,7 +200,7 @@ Result<Vector> unique(Library& library, const Vector& column, Memory& memory) {
     v.ascending = true;
     return v;
   };
-  if (rows.capacity > 0 && try_small(rows, parts)) {
+  if (rows.capacity > 0 && try_small(library, rows, parts)) {
     ASSIGN_OR_RETURN(SmallSort small, sort_few(library, Small::unique, rows, parts, memory));
     if (small.done) return finish(small.results.first, small.found, rows.capacity);
   }
@@ -211,7 +212,7 @@ Result<Vector> unique(Library& library, const Vector& column, Memory& memory) {
   if (is_ascending({&column, 1})) {
     ASSIGN_OR_RETURN(sorted, take_ascending(library, column, n, memory));
   } else {
-    ASSIGN_OR_RETURN(sorted, radix_sort(library, pack_words(parts), n, true, run_words(n), memory));
+    ASSIGN_OR_RETURN(sorted, sort_rows(library, pack_words(parts), n, true, run_words(n), memory));
   }
   ASSIGN_OR_RETURN(uint64_t count, first_rows(library, sorted, parts, n, out, memory));
   return finish(out, count, n);

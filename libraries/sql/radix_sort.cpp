@@ -20,6 +20,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "libraries/sql/bitonic_sort.h"
 #include "libraries/sql/emit.h"
 
 namespace rndn::sql {
@@ -60,13 +61,16 @@ uint32_t build_pack(ptx::Module& module, std::string_view name, const PackKind& 
         {b.parameter<U64>("shift" + number), b.parameter<U64>("low" + number), b.parameter<U64>("factor" + number)});
   }
   b.set_block_size(pack_block);
-  const uint32_t most_digits = kind.wide ? 8 : 4;
-  auto shared = b.shared<U32>(std::string(name) + "_counts", most_digits * digits, 16);
+  // Counts are kept several times, by lane, in neighbouring words: lanes with equal digits meet less often.
+  const uint32_t most_digits = kind.wide ? 8 : 4, copies = kind.wide ? 2 : 4, row_bytes = 4 * digits * copies;
+  auto shared = b.shared<U32>(std::string(name) + "_counts", most_digits * digits * copies, 16);
   const Thread t = thread_of(b);
   Reg<U32> ctaid = b.special(ptx::SpecialRegister::ctaid_x), nctaid = b.special(ptx::SpecialRegister::nctaid_x);
   Reg<U32> base = b.address_of_32(shared);
-  Reg<U32> own = b.add(base, b.shl(t.tid, 2u));
-  for (uint32_t d = 0; d < most_digits; ++d) b.st<U32>(Space::shared, At(own, 4 * digits * d), 0u);
+  Reg<U32> own = b.mad_lo(t.tid, 4 * copies, base);
+  Reg<U32> own_copy = b.mad_lo(b.and_(t.lane, copies - 1), 4u, base);
+  for (uint32_t d = 0; d < most_digits; ++d)
+    for (uint32_t c = 0; c < copies; ++c) b.st<U32>(Space::shared, At(own, row_bytes * d + 4 * c), 0u);
   b.bar_sync();
 
   Reg<U64> n = b.ld_param(p_n);
@@ -116,10 +120,10 @@ uint32_t build_pack(ptx::Module& module, std::string_view name, const PackKind& 
     if (kind.wide) std::tie(low, high) = b.unpack(key64);
     const ptx::LabelId counted = b.label();
     for (uint32_t d = 0; d < most_digits; ++d) {
-      if (d) b.when(b.setp(Is::le, digit_count, d)).bra(counted);
+      b.when(b.setp(Is::le, digit_count, d)).bra(counted);
       Reg<U32> digit = b.bfe(d < 4 ? low : high, 8 * (d % 4), 8u);
-      Reg<U32> at = b.add(base, b.shl(digit, 2u));
-      b.when(inside[i]).red<U32>(AtomicOp::add, Space::shared, At(at, 4 * digits * d), 1u);
+      Reg<U32> at = b.mad_lo(digit, 4 * copies, own_copy);
+      b.when(inside[i]).red<U32>(AtomicOp::add, Space::shared, At(at, row_bytes * d), 1u);
     }
     b.bind(counted);
   }
@@ -128,7 +132,9 @@ uint32_t build_pack(ptx::Module& module, std::string_view name, const PackKind& 
   b.bind(done);
   b.bar_sync();
   for (uint32_t d = 0; d < most_digits; ++d) {
-    Reg<U32> count = b.ld<U32>(Space::shared, At(own, 4 * digits * d));
+    Reg<U32> count = b.ld<U32>(Space::shared, At(own, row_bytes * d));
+    for (uint32_t c = 1; c < copies; ++c)
+      count = b.add(count, b.ld<U32>(Space::shared, At(own, row_bytes * d + 4 * c)));
     Reg<U64> at = element_address(b, b.ld_param(p_counts), t.tid, 4);
     b.when(b.setp(Is::ne, count, 0u)).red<U32>(AtomicOp::add, Space::global, At(at, 4 * digits * d), count);
   }
@@ -231,16 +237,20 @@ uint32_t build_sweep(ptx::Module& module, std::string_view name, const SweepKind
 
   // Ranks within the warp.
   Reg<U32> shift = b.cvt<U32>(b.ld_param(p_shift));
+  Reg<U32> byte = b.shr(shift, 3u);
   Reg<U32> lanes_before = b.sub(b.shl(b.constant<U32>(1u), t.lane), 1u);
   Reg<U32> warp_counts = b.mad_lo(t.warp, 4 * digits, base);
+  // The byte of the key that is sorted by.
   const auto digit_of = [&](Reg<U64> wide, Reg<U32> narrow) {
-    return b.and_(kind.wide ? b.cvt<U32>(b.shr(wide, shift)) : b.shr(narrow, shift), 255u);
+    if (!kind.wide) return b.and_(b.shr(narrow, shift), 255u);
+    const auto [low, high] = b.unpack(wide);
+    return b.and_(b.prmt(low, high, byte), 255u);
   };
   for (uint32_t i = 0; i < items; ++i) {
     Reg<U32> digit = digit_of(key64[i], key32[i]);
     Reg<U32> peers = equal_digits(b, digit);
     Reg<U32> before = b.popc(b.and_(peers, lanes_before));
-    Reg<U32> at = b.add(warp_counts, b.shl(digit, 2u));
+    Reg<U32> at = b.mad_lo(digit, 4u, warp_counts);
     Reg<U32> earlier = b.ld<U32>(Space::shared, At(at, exchange_at));
     b.bar_warp_sync();
     store_if<U32>(b, b.setp(Is::eq, before, 0u), Space::shared, At(at, exchange_at), b.add(earlier, b.popc(peers)));
@@ -341,7 +351,7 @@ uint32_t build_sweep(ptx::Module& module, std::string_view name, const SweepKind
   }
   b.bar_sync();
   for (uint32_t i = 0; i < items; ++i) {
-    Reg<U32> at = b.add(warp_counts, b.shl(digit_of(key64[i], key32[i]), 2u));
+    Reg<U32> at = b.mad_lo(digit_of(key64[i], key32[i]), 4u, warp_counts);
     b.add(rank[i], b.ld<U32>(Space::shared, At(at, exchange_at)), rank[i]);
   }
   b.bar_sync();
@@ -371,7 +381,7 @@ uint32_t build_sweep(ptx::Module& module, std::string_view name, const SweepKind
     else
       narrow = b.ld<U32>(Space::shared, At(mine, at));
     digit = digit_of(wide, narrow);
-    to[i] = b.add(b.ld<U32>(Space::shared, At(b.add(base, b.shl(digit, 2u)), place_at)), position);
+    to[i] = b.add(b.ld<U32>(Space::shared, At(b.mad_lo(digit, 4u, base), place_at)), position);
     if (!kind.keys_out) continue;
     if (kind.wide)
       store_if<U64>(b, inside[i], Space::global, At(element_address(b, keys_out, to[i], 8)), wide);
@@ -381,7 +391,7 @@ uint32_t build_sweep(ptx::Module& module, std::string_view name, const SweepKind
   b.bar_sync();
   for (uint32_t i = 0; i < items; ++i) {
     Reg<U32> number = kind.numbers ? b.add(first, 32 * i) : row[i];
-    b.st<U32>(Space::shared, At(b.add(base, b.shl(rank[i], 2u)), exchange_at), number);
+    b.st<U32>(Space::shared, At(b.mad_lo(rank[i], 4u, base), exchange_at), number);
   }
   b.bar_sync();
   for (uint32_t i = 0; i < items; ++i) {
@@ -396,13 +406,62 @@ uint32_t build_sweep(ptx::Module& module, std::string_view name, const SweepKind
   return block;
 }
 
+// --- host -------------------------------------------------------------------------------------------------------------------------
+
+// Packs one word of every row, in the order of `rows` (u32; 0: as they are), and counts `count_digits` digits of it.
+Result<void> pack(Library& library, const Word& word, uint64_t n, Address rows, Address keys, uint32_t count_digits,
+                  Address clear, uint64_t clears) {
+  PackKind kind{{}, word.wide(), rows != 0};
+  for (const Part& p : word.parts) kind.sources.push_back(p.source);
+  const std::string name =
+      fmt::format("pack{}{}_{}", kind.wide ? 64 : 32, kind.gather ? "_gather" : "", source_letters(word.parts));
+  ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(name, [&](ptx::Module& m, std::string_view entry) {
+    return build_pack(m, entry, kind);
+  }));
+  ASSIGN_OR_RETURN(Address zeroed, library.zeroed());
+  Arguments a;
+  a.add(n).add(rows).add(keys).add(zeroed + counts_at).add(count_digits).add(clear).add(clears);
+  uint64_t bytes = (kind.wide ? 8 : 4) * n;
+  for (size_t k = 0; k < word.parts.size(); ++k) {
+    const Part& p = word.parts[k];
+    add_part(a, p);
+    a.add(p.shift).add(p.low >> p.shift).add(word.factors[k]);
+    bytes += (is_wide(p.source) ? 8 : 4) * n;
+  }
+  const uint64_t tile = pack_block * pack_items;
+  return library.launch(*kernel, library.grid(*kernel, (n + tile - 1) / tile), a, bytes);
+}
+
+Result<Sorted> by_bitonic(Library& library, std::span<const Word> words, uint64_t n, bool keys, uint64_t scan_words,
+                          Memory& memory) {
+  Sorted out{.wide = words.back().wide(), .complete = words.size() == 1};
+  ASSIGN_OR_RETURN(out.rows, memory.result(8 * n));
+  ASSIGN_OR_RETURN(out.words, memory.temporary(8 * scan_words + 8));
+  ASSIGN_OR_RETURN(Address key_buffer, memory.temporary(8 * bitonic_rows(n)));
+  ASSIGN_OR_RETURN(Address positions, memory.temporary(4 * bitonic_rows(n)));
+  Address rows[2];
+  for (Address& r : rows) {
+    ASSIGN_OR_RETURN(r, memory.temporary(4 * n));
+  }
+  for (size_t w = 0; w < words.size(); ++w) {
+    const bool last = w + 1 == words.size();
+    const Address from = w ? rows[w % 2] : 0;
+    RETURN_IF_ERROR(pack(library, words[w], n, from, key_buffer, 0, out.words, w ? 0 : scan_words));
+    RETURN_IF_ERROR(bitonic_sort_word(library, words[w].wide(), n, key_buffer, positions));
+    RETURN_IF_ERROR(bitonic_follow(library, n, positions, from, last ? out.rows : rows[(w + 1) % 2], last));
+  }
+  if (keys) out.keys = key_buffer;
+  return out;
+}
+
 }  // namespace
 
-Result<Sorted> radix_sort(Library& library, std::span<const Word> words, uint64_t n, bool keys, uint64_t scan_words,
+Result<Sorted> sort_rows(Library& library, std::span<const Word> words, uint64_t n, bool keys, uint64_t scan_words,
                           Memory& memory) {
-  Sorted out;
-  out.complete = words.size() == 1;
-  out.wide = words.back().wide();
+  // Network sizes have 32 bits.
+  if (library.options.sort == Options::Sort::bitonic && n <= narrow_rows)
+    return by_bitonic(library, words, n, keys, scan_words, memory);
+  Sorted out{.wide = words.back().wide(), .complete = words.size() == 1};
   const bool any_wide = std::any_of(words.begin(), words.end(), [](const Word& w) { return w.wide(); });
   const bool long_status = n > narrow_rows;
   const uint64_t most_tiles = (n + tile_of(true) - 1) / tile_of(true);
@@ -421,28 +480,9 @@ Result<Sorted> radix_sort(Library& library, std::span<const Word> words, uint64_
     const Word& word = words[w];
     const bool wide = word.wide(), last_word = w + 1 == words.size();
     const uint64_t key_bytes = wide ? 8 : 4;
-    PackKind pack{{}, wide, w > 0};
-    for (const Part& p : word.parts) pack.sources.push_back(p.source);
-    const std::string pack_name =
-        fmt::format("pack{}{}_{}", wide ? 64 : 32, pack.gather ? "_gather" : "", source_letters(word.parts));
-    ASSIGN_OR_RETURN(const Kernel* pack_kernel, library.kernel(pack_name, [&](ptx::Module& m, std::string_view name) {
-      return build_pack(m, name, pack);
-    }));
-    const uint64_t pack_tile = pack_block * pack_items;
-    Arguments a;
-    a.add(n).add(row_buffers[sweeps % 2]).add(key_buffers[sweeps % 2]).add(zeroed + counts_at).add(word.digits());
     // The first pack clears for everybody; a later one for its own sweeps, which may have more tiles than those before.
-    a.add(w ? status[sweeps % 2] : out.words).add((w ? 0 : scan_words) + status_bytes / 8);
-    uint64_t bytes = key_bytes * n;
-    for (size_t k = 0; k < word.parts.size(); ++k) {
-      const Part& p = word.parts[k];
-      add_part(a, p);
-      a.add(p.shift).add(p.low >> p.shift).add(word.factors[k]);
-      bytes += (is_wide(p.source) ? 8 : 4) * n;
-    }
-    RETURN_IF_ERROR(
-        library.launch(*pack_kernel, library.grid(*pack_kernel, (n + pack_tile - 1) / pack_tile), a, bytes));
-
+    RETURN_IF_ERROR(pack(library, word, n, w ? row_buffers[sweeps % 2] : 0, key_buffers[sweeps % 2], word.digits(),
+                         w ? status[sweeps % 2] : out.words, (w ? 0 : scan_words) + status_bytes / 8));
     for (uint32_t digit = 0; digit < word.digits(); ++digit) {
       const bool last_digit = digit + 1 == word.digits(), last = last_word && last_digit;
       SweepKind kind;

@@ -15,8 +15,8 @@ struct Sorted {
   Address words = 0;      // scan_words zeroed u64s, for scans over the sorted rows
 };
 
-// Sorts n >= 1 rows. keys: whether Sorted::keys is wanted. scan_words: how many zeroed u64s the caller wants.
-Result<Sorted> radix_sort(Library& library, std::span<const Word> words, uint64_t n, bool keys, uint64_t scan_words,
+// Sorts n >= 1 rows, as Library::options says. keys: whether Sorted::keys is wanted. scan_words: how many zeroed u64s the caller wants.
+Result<Sorted> sort_rows(Library& library, std::span<const Word> words, uint64_t n, bool keys, uint64_t scan_words,
                           Memory& memory);
 
 // The rows that bound the look-back words of 32 bits: 30 bits of value.

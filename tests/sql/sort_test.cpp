@@ -124,6 +124,24 @@ TEST_P(SortTest, ManyColumns) {
   }
 }
 
+TEST_P(SortTest, BitonicGivesTheSame) {
+  Options options;
+  options.sort = Options::Sort::bitonic;
+  Bench bench(GetParam(), options);
+  uint64_t seed = 300;
+  for (size_t n : {size_t{1}, size_t{1024}, size_t{1025}, size_t{4097}}) {
+    const Column flag = test::make(Type::u8, Shape::zipf, n, ++seed),
+                 price = test::make(Type::f64, Shape::extremes, n, ++seed),
+                 id = test::make(Type::i64, Shape::random, n, ++seed),
+                 few = test::make(Type::i32, Shape::equal, n, ++seed);
+    expect_order(bench, {flag}, {0}, 100);
+    expect_order(bench, {price, flag, id}, {1, 0, 1});
+    expect_groups(bench, {flag, few});
+    expect_unique(bench, price);
+    if (HasFatalFailure()) return;
+  }
+}
+
 TEST_P(SortTest, NoRowsOnTheDevice) {
   Bench bench(GetParam());
   const Column empty = test::make(Type::i32, Shape::random, 0, 1), text = test::make_text(0, 1, 1);

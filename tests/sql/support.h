@@ -56,8 +56,14 @@ struct Bench {
     checks.check_uninitialised = true;
     auto opened = runtime::open_simulator(target, checks);
     EXPECT_TRUE(opened.ok()) << (opened.ok() ? "" : opened.error().message);
-    device = std::move(*opened);
-    const isa::Target* isa_target = isa::find_target(target);
+    use(std::move(*opened), options);
+  }
+  // Operators on that device.
+  void use(std::unique_ptr<device::Device> to, const Options& options = {}) {
+    memory.reset();
+    sql.reset();
+    device = std::move(to);
+    const isa::Target* isa_target = isa::find_target(device->info().target);
     sql = std::make_unique<Operators>(
         *device,
         [isa_target](const ptx::Module& module) -> Result<std::vector<std::byte>> {

@@ -1,0 +1,132 @@
+// Counters that repeat exactly: launches, warp instructions and sectors of the sorting operators on the deterministic simulator. Ratchets:
+// they may fall, and are lowered here when they do.
+#include "tests/sql/sort_support.h"
+
+namespace rndn::sql {
+namespace {
+
+using test::Column;
+using test::Shape;
+
+// Passes everything on and adds up what launches cost.
+class CountingDevice final : public device::Device {
+ public:
+  explicit CountingDevice(std::unique_ptr<device::Device> inner) : inner_(std::move(inner)) {}
+  uint64_t launches = 0, waits = 0, instructions = 0, sectors = 0;
+  uint32_t spills = 0;  // bytes of local memory, most of a kernel
+
+  const device::Info& info() const override { return inner_->info(); }
+  Result<Address> allocate(uint64_t bytes) override { return inner_->allocate(bytes); }
+  Result<void> free(Address a) override { return inner_->free(a); }
+  Result<void> copy_to_device(Address to, const void* from, uint64_t n) override {
+    return inner_->copy_to_device(to, from, n);
+  }
+  Result<void> copy_to_host(void* to, Address from, uint64_t n) override {
+    ++waits;
+    return inner_->copy_to_host(to, from, n);
+  }
+  Result<void> copy(Address to, Address from, uint64_t n) override { return inner_->copy(to, from, n); }
+  Result<void> fill(Address to, uint8_t value, uint64_t n) override {
+    ++launches;
+    return inner_->fill(to, value, n);
+  }
+  Result<device::Mapped> allocate_mapped(uint64_t bytes) override { return inner_->allocate_mapped(bytes); }
+  Result<void> free_mapped(const device::Mapped& m) override { return inner_->free_mapped(m); }
+  Result<device::ModuleHandle> load_module(std::span<const std::byte> cubin) override {
+    return inner_->load_module(cubin);
+  }
+  Result<void> unload_module(device::ModuleHandle m) override { return inner_->unload_module(m); }
+  Result<device::KernelHandle> find_kernel(device::ModuleHandle m, const std::string& name) override {
+    return inner_->find_kernel(m, name);
+  }
+  Result<device::KernelInfo> kernel_info(device::KernelHandle k) override { return inner_->kernel_info(k); }
+  Result<uint32_t> blocks_per_multiprocessor(device::KernelHandle k, uint32_t block, uint32_t shared) override {
+    return inner_->blocks_per_multiprocessor(k, block, shared);
+  }
+  Result<void> launch(device::KernelHandle k, device::Dim3 grid, device::Dim3 block, uint32_t shared,
+                      std::span<const std::byte> parameters) override {
+    RETURN_IF_ERROR(inner_->launch(k, grid, block, shared, parameters));
+    const device::LaunchCounters c = inner_->last_launch();
+    ++launches;
+    instructions += c.warp_instructions;
+    sectors += c.load_sectors + c.store_sectors;
+    ASSIGN_OR_RETURN(device::KernelInfo info, inner_->kernel_info(k));
+    spills = std::max(spills, info.local_bytes);
+    return {};
+  }
+  Result<void> synchronize() override {
+    ++waits;
+    return inner_->synchronize();
+  }
+  Result<uint32_t> record_mark() override { return inner_->record_mark(); }
+  Result<uint64_t> elapsed_ns(uint32_t from, uint32_t to) override { return inner_->elapsed_ns(from, to); }
+
+ private:
+  std::unique_ptr<device::Device> inner_;
+};
+
+struct Most {
+  uint64_t launches, waits;
+  double instructions, sectors;  // per row: warp instructions * 32, 32-byte sectors
+};
+
+// Counts the second of two calls: the first assembles and loads.
+template <class Call>
+void expect_at_most(const char* name, const char* target, size_t rows, const Most& most, Call&& call) {
+  SCOPED_TRACE(fmt::format("{} on {}", name, target));
+  sim::Options options;
+  options.deterministic = true;
+  auto opened = runtime::open_simulator(target, options);
+  ASSERT_TRUE(opened.ok());
+  test::Bench bench(target);
+  auto counting = std::make_unique<CountingDevice>(std::move(*opened));
+  CountingDevice& device = *counting;
+  bench.use(std::move(counting));
+  call(bench);
+  device.launches = device.waits = device.instructions = device.sectors = 0;
+  call(bench);
+  const double n = static_cast<double>(rows);
+  const double instructions = 32 * static_cast<double>(device.instructions) / n,
+               sectors = static_cast<double>(device.sectors) / n;
+  std::printf("%-24s %-6s launches %2llu waits %llu instructions/row %7.1f sectors/row %6.3f\n", name, target,
+              static_cast<unsigned long long>(device.launches), static_cast<unsigned long long>(device.waits),
+              instructions, sectors);
+  EXPECT_LE(device.launches, most.launches);
+  EXPECT_LE(device.waits, most.waits);
+  EXPECT_LE(instructions, most.instructions);
+  EXPECT_LE(sectors, most.sectors);
+  EXPECT_EQ(device.spills, 0u);
+}
+
+TEST(SortCounters, LaunchesInstructionsAndSectors) {
+  const bool up[] = {true};
+  for (const char* target : {"sm_61", "sm_90"}) {
+    Column wide = test::make(Type::i64, Shape::random, 100000, 1),
+           narrow = test::make(Type::i32, Shape::random, 100000, 2), few = test::make(Type::i32, Shape::zipf, 1000, 3),
+           tiny = test::make(Type::i32, Shape::distinct, 20, 4);
+    const auto order = [&](const Column& c, uint64_t spare) {
+      return [&, spare](test::Bench& bench) {
+        const Vector v = c.put(bench, spare);
+        ASSERT_TRUE(bench.sql->order({&v, 1}, up, *bench.memory).ok());
+      };
+    };
+    const auto group = [&](const Column& c, uint64_t spare) {
+      return [&, spare](test::Bench& bench) {
+        const Vector v = c.put(bench, spare);
+        ASSERT_TRUE(bench.sql->group({&v, 1}, *bench.memory).ok());
+      };
+    };
+    // Launches: bounds, pack, one per digit; group: the runs as well. Instructions leave a little room for the assembler.
+    const bool pascal = std::string(target) == "sm_61";
+    const double room = 1.02;
+    expect_at_most("order 64 bits", target, 100000, {10, 1, room * (pascal ? 1152.5 : 985.2), 8.53}, order(wide, 0));
+    expect_at_most("order 32 bits", target, 100000, {6, 1, room * (pascal ? 548.6 : 466.4), 3.08}, order(narrow, 0));
+    expect_at_most("group 32 bits", target, 100000, {7, 2, room * (pascal ? 627.0 : 522.5), 4.43}, group(narrow, 0));
+    expect_at_most("order 1000 of 5000", target, 1000, {1, 1, room * (pascal ? 449.0 : 436.7), 0.43}, order(few, 4000));
+    expect_at_most("group 1000", target, 1000, {1, 1, room * (pascal ? 637.4 : 592.9), 1.60}, group(few, 0));
+    expect_at_most("order 20 of 1000", target, 20, {1, 0, room * (pascal ? 12341 : 11309), 4.40}, order(tiny, 980));
+  }
+}
+
+}  // namespace
+}  // namespace rndn::sql
