@@ -30,10 +30,10 @@ Result<const Kernel*> Library::kernel(std::string_view name, const Build& build)
 
 Result<Address> Library::zeroed() {
   if (!zeroed_) {
-    ASSIGN_OR_RETURN(Address memory, device_.allocate(zeroed_bytes));
-    zeroed_ = memory;
-    RETURN_IF_ERROR(device_.fill(memory, 0, zeroed_bytes));
+    ASSIGN_OR_RETURN(zeroed_, device_.allocate(zeroed_bytes));
   }
+  if (!is_zero_) RETURN_IF_ERROR(device_.fill(zeroed_, 0, zeroed_bytes));
+  is_zero_ = true;
   return zeroed_;
 }
 

@@ -54,6 +54,7 @@ class Library {
   // zeroed_bytes of device memory that are zero, for counters: every kernel that uses them leaves them so.
   static constexpr uint64_t zeroed_bytes = 64 << 10;
   Result<Address> zeroed();
+  void zero_again() { is_zero_ = false; }  // after an error between two launches
 
   Options options;  // which alternatives run
   bool measure = false;
@@ -65,6 +66,7 @@ class Library {
   std::map<std::string, Kernel, std::less<>> kernels_;
   std::vector<device::ModuleHandle> modules_;
   Address zeroed_ = 0;
+  bool is_zero_ = false;
 };
 
 }  // namespace rndn::sql

@@ -454,13 +454,8 @@ Result<Sorted> by_bitonic(Library& library, std::span<const Word> words, uint64_
   return out;
 }
 
-}  // namespace
-
-Result<Sorted> sort_rows(Library& library, std::span<const Word> words, uint64_t n, bool keys, uint64_t scan_words,
-                          Memory& memory) {
-  // Network sizes have 32 bits.
-  if (library.options.sort == Options::Sort::bitonic && n <= narrow_rows)
-    return by_bitonic(library, words, n, keys, scan_words, memory);
+Result<Sorted> by_radix(Library& library, std::span<const Word> words, uint64_t n, bool keys, uint64_t scan_words,
+                        Memory& memory) {
   Sorted out{.wide = words.back().wide(), .complete = words.size() == 1};
   const bool any_wide = std::any_of(words.begin(), words.end(), [](const Word& w) { return w.wide(); });
   const bool long_status = n > narrow_rows;
@@ -511,6 +506,18 @@ Result<Sorted> sort_rows(Library& library, std::span<const Word> words, uint64_t
     }
   }
   return out;
+}
+
+}  // namespace
+
+Result<Sorted> sort_rows(Library& library, std::span<const Word> words, uint64_t n, bool keys, uint64_t scan_words,
+                         Memory& memory) {
+  // Network sizes have 32 bits.
+  if (library.options.sort == Options::Sort::bitonic && n <= narrow_rows)
+    return by_bitonic(library, words, n, keys, scan_words, memory);
+  auto sorted = by_radix(library, words, n, keys, scan_words, memory);
+  if (!sorted) library.zero_again();  // sweeps that did not run have left their counts
+  return sorted;
 }
 
 }  // namespace rndn::sql

@@ -13,7 +13,8 @@ class CountingDevice final : public device::Device {
  public:
   explicit CountingDevice(std::unique_ptr<device::Device> inner) : inner_(std::move(inner)) {}
   uint64_t launches = 0, waits = 0, instructions = 0, sectors = 0;
-  uint32_t spills = 0;  // bytes of local memory, most of a kernel
+  uint32_t spills = 0;     // bytes of local memory, most of a kernel
+  uint32_t registers = 0;  // of a block, most of a kernel
 
   const device::Info& info() const override { return inner_->info(); }
   Result<Address> allocate(uint64_t bytes) override { return inner_->allocate(bytes); }
@@ -52,6 +53,7 @@ class CountingDevice final : public device::Device {
     sectors += c.load_sectors + c.store_sectors;
     ASSIGN_OR_RETURN(device::KernelInfo info, inner_->kernel_info(k));
     spills = std::max(spills, info.local_bytes);
+    registers = std::max(registers, info.registers * block.x);
     return {};
   }
   Result<void> synchronize() override {
@@ -96,6 +98,7 @@ void expect_at_most(const char* name, const char* target, size_t rows, const Mos
   EXPECT_LE(instructions, most.instructions);
   EXPECT_LE(sectors, most.sectors);
   EXPECT_EQ(device.spills, 0u);
+  EXPECT_LE(device.registers, 65536u) << "a block must fit";
 }
 
 TEST(SortCounters, LaunchesInstructionsAndSectors) {
