@@ -464,7 +464,7 @@ Result<void> allocate_registers(Function& f, const Liveness& live) {
       a.rewrite();
       if (stack) {
         f.uses_stack = true;
-        f.local_bytes = (f.local_bytes + 7) / 8 * 8;
+        f.local_bytes = (f.local_bytes + 15) / 16 * 16;  // quads spill whole
         std::vector<InstId> code;
         for (Inst& inst : stack_prologue(*f.target, f.local_bytes)) code.push_back(add_inst(f, std::move(inst)));
         std::vector<InstId>& entry = f.blocks[f.layout[0]].code;
