@@ -5,7 +5,7 @@
 //
 // Algorithm: Wimmer and Mössenböck, "Optimized Interval Splitting in a Linear Scan Register Allocator" (2005), without splitting: intervals are
 // lists of segments, visited by start; a register is free for an interval when no interval assigned to it overlaps. The lowest free register is
-// taken (occupancy counts registers), a copy's source first. When none is free, the cheapest value (accesses weighted by loop depth, per unit of
+// taken (occupancy counts registers) that leaves groups of free registers whole, a copy's source first. When none is free, the cheapest value (accesses weighted by loop depth, per unit of
 // length) is put in local memory everywhere, and the scan starts again with loads and stores around its accesses. Predicates go to GPRs through
 // SEL and ISETP.
 // Positions are dense, so ends and beginnings of segments wait in a list per position: which registers are free is a bit set that is brought up to
@@ -29,11 +29,16 @@ struct Segment {
   uint32_t next;        // index of the next segment, nobody = last
 };
 
-// One value: a GPR group (1, 2 or 4 units) or a predicate.
-struct Interval {
+// The life of one unit of a value: a register, or a predicate.
+struct Life {
   uint32_t first = nobody;  // segment
   uint32_t end = 0;         // of the last segment
-  uint32_t hint = nobody;   // interval whose register would be best
+};
+
+// One value: a GPR group (1, 2 or 4 units) or a predicate. Its units get neighbouring registers, but each is taken only while that unit lives.
+struct Interval {
+  uint32_t begin = nobody, end = 0;  // of all units together
+  uint32_t hint = nobody;            // interval whose register would be best
   int32_t hint_offset = 0;
   float weight = 0;
   uint32_t reg = nobody;
@@ -46,6 +51,7 @@ struct Allocator {
   Function& f;
   Liveness live;
   std::span<Interval> intervals;  // by GPR unit (only first units are used), then predicates
+  std::span<Life> lives;          // by GPR unit, then predicates
   uint32_t gprs = 0, positions = 0;
   ArenaList<Segment> segments{*f.arena, f.facts.size() * 2};
 
@@ -58,21 +64,21 @@ struct Allocator {
     gprs = live.gprs;
     segments.clear();
     intervals = f.arena->make_span<Interval>(live.total);
+    lives = f.arena->make_span<Life>(live.total);
     for (uint32_t u = 0; u < gprs; ++u)
       intervals[u].width = f.gprs[u].width, intervals[u].unspillable = f.gprs[u].unspillable;
     positions = 0;
     for (BlockId b : f.layout) positions += 2 * static_cast<uint32_t>(f.blocks[b].code.size()) + 2;
-    // Per value while walking backwards: its live units and the open end of its current segment; per unit: whether it is alive.
-    std::span<uint8_t> units = f.arena->make_span<uint8_t>(live.total), alive = f.arena->make_span<uint8_t>(live.total);
-    std::span<uint32_t> open = f.arena->make_span<uint32_t>(live.total);
-    ArenaList<uint32_t> opened(*f.arena, 256);  // values that came to life in the block
-    auto close = [&](uint32_t v, uint32_t begin) {
-      Interval& i = intervals[v];
-      if (i.end == 0) i.end = open[v];
-      if (i.first != nobody && segments[i.first].begin <= open[v])
-        segments[i.first].begin = begin;
+    std::span<uint32_t> open = f.arena->make_span<uint32_t>(live.total);  // end of the unit's current segment, 0: dead
+    ArenaList<uint32_t> opened(*f.arena, 256);                            // units that came to life in the block
+    auto close = [&](uint32_t x, uint32_t begin) {
+      Life& l = lives[x];
+      if (l.end == 0) l.end = open[x];
+      if (l.first != nobody && segments[l.first].begin <= open[x])
+        segments[l.first].begin = begin;
       else
-        i.first = segments.push({begin, open[v], i.first});
+        l.first = segments.push({begin, open[x], l.first});
+      open[x] = 0;
     };
     uint32_t start = positions;
     for (size_t k = f.layout.size(); k-- > 0;) {
@@ -80,15 +86,13 @@ struct Allocator {
       const float weight = static_cast<float>(1u << std::min(3 * b.loop_depth, 12u));
       start -= 2 * static_cast<uint32_t>(b.code.size()) + 2;
       uint32_t at = start + 2 * static_cast<uint32_t>(b.code.size());
-      auto begin_life = [&](uint32_t x, uint32_t v, uint32_t end) {
-        if (alive[x]) return;
-        alive[x] = 1;
-        if (units[v]++ == 0) open[v] = end, opened.push(v);
+      auto begin_life = [&](uint32_t x, uint32_t end) {
+        if (open[x] == 0) open[x] = end, opened.push(x);
       };
-      for (uint32_t x : live.out(f.layout[k])) begin_life(x, x < gprs ? f.gprs[x].first : x, at + 2);
+      for (uint32_t x : live.out(f.layout[k])) begin_life(x, at + 2);
       if (b.predicate >= isa::first_virtual) {
         const uint32_t x = of(b.predicate, Range::predicate);
-        begin_life(x, x, at + 1);
+        begin_life(x, at + 1);
         intervals[x].weight += weight;
       }
       for (size_t c = b.code.size(); c-- > 0;) {
@@ -96,34 +100,32 @@ struct Allocator {
         const Facts& facts = f.facts[index(b.code[c])];
         for (Range r : facts.writes()) {
           if (r.reg() < isa::first_virtual || !r.allocated()) continue;
-          const uint32_t unit = r.reg() - isa::first_virtual, v = of(r.reg(), r.file());
-          intervals[v].weight += weight;
           const bool is_gpr = r.file() == Range::gpr;
-          const uint32_t x = is_gpr ? unit : v;
+          const uint32_t unit = r.reg() - isa::first_virtual, x = is_gpr ? unit : gprs + unit;
+          intervals[is_gpr ? f.gprs[unit].first : x].weight += weight;
           for (uint32_t w = 0; w < r.width(); ++w)
-            begin_life(x + w, v, at + 2);  // a result that nobody reads needs a register all the same
+            begin_life(x + w, at + 2);  // a result that nobody reads needs a register all the same
           if (facts.guarded && !(is_gpr ? bool{f.gprs[unit].temporary} : bool{f.temporary_predicate[unit]})) continue;
-          for (uint32_t w = 0; w < r.width(); ++w) {
-            alive[x + w] = 0;
-            if (--units[v] == 0) close(v, at + 1);
-          }
+          for (uint32_t w = 0; w < r.width(); ++w) close(x + w, at + 1);
         }
         for (Range r : facts.reads()) {
           if (r.reg() < isa::first_virtual || !r.allocated()) continue;
-          const uint32_t v = of(r.reg(), r.file()), x = r.file() == Range::gpr ? r.reg() - isa::first_virtual : v;
-          intervals[v].weight += weight;
-          for (uint32_t w = 0; w < r.width(); ++w) begin_life(x + w, v, at + 1);
+          const bool is_gpr = r.file() == Range::gpr;
+          const uint32_t unit = r.reg() - isa::first_virtual, x = is_gpr ? unit : gprs + unit;
+          intervals[is_gpr ? f.gprs[unit].first : x].weight += weight;
+          for (uint32_t w = 0; w < r.width(); ++w) begin_life(x + w, at + 1);
         }
         if (facts.copies) hint(facts);
       }
       // What is still alive began before the block, or was never defined on any path.
-      for (uint32_t v : opened.all()) {
-        if (units[v] == 0) continue;
-        units[v] = 0;
-        for (uint32_t w = 0; w < intervals[v].width; ++w) alive[v + w] = 0;
-        close(v, start);
-      }
+      for (uint32_t x : opened.all())
+        if (open[x] != 0) close(x, start);
       opened.clear();
+    }
+    for (uint32_t x = 0; x < live.total; ++x) {
+      if (lives[x].first == nobody) continue;
+      Interval& i = intervals[x < gprs ? f.gprs[x].first : x];
+      i.begin = std::min(i.begin, segments[lives[x].first].begin), i.end = std::max(i.end, lives[x].end);
     }
   }
 
@@ -151,18 +153,27 @@ struct Allocator {
     return false;
   }
 
+  bool overlap(uint32_t v, const Interval& a, uint32_t w, const Interval& b) const {
+    if (a.end <= b.begin || b.end <= a.begin) return false;
+    for (uint32_t x = 0; x < a.width; ++x)
+      for (uint32_t y = 0; y < b.width; ++y)
+        if (overlap(lives[v + x].first, lives[w + y].first)) return true;
+    return false;
+  }
+
   // --- the scan of one register file
-  // A segment of an interval with a register that begins later; in the lists of its position and of its register.
+  // A segment of a unit with a register that begins later; in the lists of its position and of its register.
   struct Waiting {
-    uint32_t interval, segment, next_at, next_of;
+    uint32_t unit, value, segment, next_at, next_of;
   };
   struct Scan {
     std::array<uint64_t, 4> free{};       // registers that no segment covers at `now`
     std::array<uint32_t, 256> until{};    // end of the segment that covers the register, when it is not free
-    std::array<uint32_t, 256> waiting{};  // per register: intervals in a hole
-    std::array<uint32_t, 256> next{};     // ... where the first of them begins again
+    std::array<uint32_t, 256> waiting{};  // per register: units that begin (again) later
+    std::array<uint32_t, 256> next{};     // ... where the first of them does
     std::span<uint32_t> ends, begins;     // by position: (list of) registers to free, segments that begin
     uint32_t now = 0;
+    uint32_t high = 0;  // registers below have been used
   };
   struct End {
     uint32_t reg, next;
@@ -170,31 +181,43 @@ struct Allocator {
   ArenaList<Waiting> holes{*f.arena, 256};
   ArenaList<End> end_list{*f.arena, f.facts.size() + 16};
 
-  void set_free(Scan& s, uint32_t r, bool value) {
+  static bool is_free(const Scan& s, uint32_t r) { return s.free[r / 64] >> (r % 64) & 1; }
+  static void set_free(Scan& s, uint32_t r, bool value) {
     const uint64_t bit = uint64_t{1} << (r % 64);
     s.free[r / 64] = value ? s.free[r / 64] | bit : s.free[r / 64] & ~bit;
   }
-  // The interval's segment that begins now.
-  void place(Scan& s, uint32_t v, uint32_t segment) {
-    const Segment& x = segments[segment];
+  void wait_for(Scan& s, uint32_t unit, uint32_t v, uint32_t segment, uint32_t r) {
+    if (segment == nobody) return;
+    const uint32_t begin = segments[segment].begin;
+    s.waiting[r] = holes.push({unit, v, segment, s.begins[begin], s.waiting[r]});
+    s.begins[begin] = s.waiting[r];
+    s.next[r] = std::min(s.next[r], begin);
+  }
+  // The unit's segment that begins now.
+  void occupy(Scan& s, uint32_t unit, uint32_t v, uint32_t segment, uint32_t r) {
+    const Segment x = segments[segment];
+    set_free(s, r, false);
+    s.until[r] = x.end;
+    s.ends[x.end] = end_list.push({r, s.ends[x.end]});
+    wait_for(s, unit, v, x.next, r);
+  }
+  void place(Scan& s, uint32_t v) {
     const Interval& i = intervals[v];
     for (uint32_t w = 0; w < i.width; ++w) {
-      const uint32_t r = i.reg + w;
-      set_free(s, r, false);
-      s.until[r] = x.end;
-      s.ends[x.end] = end_list.push({r, s.ends[x.end]});
-      if (x.next == nobody) continue;
-      const uint32_t begin = segments[x.next].begin;
-      s.waiting[r] = holes.push({v, x.next, w == 0 ? s.begins[begin] : nobody, s.waiting[r]});
-      if (w == 0) s.begins[begin] = s.waiting[r];
-      s.next[r] = std::min(s.next[r], begin);
+      const uint32_t first = lives[v + w].first;
+      if (first == nobody) continue;
+      s.high = std::max(s.high, i.reg + w + 1);
+      if (segments[first].begin <= s.now)
+        occupy(s, v + w, v, first, i.reg + w);
+      else
+        wait_for(s, v + w, v, first, i.reg + w);
     }
   }
-  void leave_hole(Scan& s, uint32_t v, uint32_t r) {
+  void leave_hole(Scan& s, uint32_t unit, uint32_t r) {
     s.next[r] = nobody;
     for (uint32_t* link = &s.waiting[r]; *link != nobody;) {
       Waiting& w = holes[*link];
-      if (w.interval == v) {
+      if (w.unit == unit) {
         *link = w.next_of;
         continue;
       }
@@ -210,40 +233,64 @@ struct Allocator {
       for (uint32_t h = s.begins[s.now]; h != nobody;) {
         const Waiting w = holes[h];
         h = w.next_at;
-        const Interval& i = intervals[w.interval];
-        if (i.spilled || i.reg == nobody) continue;
-        for (uint32_t k = 0; k < i.width; ++k) leave_hole(s, w.interval, i.reg + k);
-        place(s, w.interval, w.segment);
+        const Interval& i = intervals[w.value];
+        if (i.spilled) continue;
+        const uint32_t r = i.reg + w.unit - w.value;
+        leave_hole(s, w.unit, r);
+        occupy(s, w.unit, w.value, w.segment, r);
       }
     }
   }
-  // No interval in a hole of these registers lives at the same time.
-  bool fits(const Scan& s, const Interval& i, uint32_t r) const {
+  // No unit that has or will have one of these registers lives at the same time.
+  bool fits(const Scan& s, uint32_t v, const Interval& i, uint32_t r) const {
     for (uint32_t w = 0; w < i.width; ++w) {
-      if (s.next[r + w] >= i.end) continue;
+      const Life& l = lives[v + w];
+      if (l.first == nobody) continue;
+      if (!is_free(s, r + w) && s.until[r + w] == 0) return false;  // not to be handed out
+      if (s.until[r + w] > segments[l.first].begin) return false;
+      if (s.next[r + w] >= l.end) continue;
       for (uint32_t h = s.waiting[r + w]; h != nobody; h = holes[h].next_of)
-        if (overlap(holes[h].segment, i.first)) return false;
+        if (overlap(holes[h].segment, l.first)) return false;
     }
     return true;
   }
-  uint32_t choose(const Scan& s, const Interval& i, uint32_t limit) const {
-    auto is_free = [&](uint32_t r) { return s.free[r / 64] >> (r % 64) & 1; };
+  // A hint's register if it is free, else one that splits no group of free registers that a wider value could take: first what is left of a
+  // pair, then of a quad, and only then what has not been used.
+  uint32_t choose(const Scan& s, uint32_t v, const Interval& i, uint32_t limit) const {
     if (i.hint != nobody && intervals[i.hint].reg != nobody && !intervals[i.hint].spilled) {
       const int64_t wish = static_cast<int64_t>(intervals[i.hint].reg) + i.hint_offset;
-      if (wish >= 0 && wish % i.width == 0 && wish + i.width <= limit) {
-        const uint32_t r = static_cast<uint32_t>(wish);
-        bool all = true;
-        for (uint32_t w = 0; w < i.width; ++w) all &= is_free(r + w) != 0;
-        if (all && fits(s, i, r)) return r;
+      if (wish >= 0 && wish % i.width == 0 && wish + i.width <= limit && fits(s, v, i, static_cast<uint32_t>(wish)))
+        return static_cast<uint32_t>(wish);
+    }
+    std::array<uint64_t, 4> fresh{};
+    for (uint32_t pass = 0; pass < 3; ++pass) {
+      if (i.width == 4 && pass > 0) break;
+      if (i.width == 2 && pass == 0) continue;
+      for (uint32_t word = 0; 64 * word < limit; ++word) {
+        const uint64_t free = s.free[word];
+        uint64_t m = free;
+        for (uint32_t w = 0; w < i.width; ++w)
+          if (w > 0 && lives[v + w].first != nobody && segments[lives[v + w].first].begin <= s.now) m &= free >> w;
+        if (i.width == 2) m &= 0x5555555555555555;
+        if (i.width == 4) m &= 0x1111111111111111;
+        const uint64_t pairs = free & ((free >> 1 & 0x5555555555555555) | (free & 0x5555555555555555) << 1);
+        const uint64_t quads = pairs & ((pairs >> 2 & 0x3333333333333333) | (pairs & 0x3333333333333333) << 2);
+        if (i.width != 4) m &= pass == 0 ? ~pairs : pass == 1 ? pairs & ~quads : quads;
+        for (; m; m &= m - 1) {
+          const uint32_t r = 64 * word + static_cast<uint32_t>(std::countr_zero(m));
+          if (r >= s.high) {
+            fresh[word] |= m;
+            break;
+          }
+          if (r + i.width <= limit && fits(s, v, i, r)) return r;
+        }
       }
     }
-    for (uint32_t word = 0; word < 4; ++word) {
-      uint64_t m = s.free[word];
-      if (i.width == 2) m &= m >> 1 & 0x5555555555555555;
-      if (i.width == 4) m &= m >> 1, m &= m >> 2 & 0x1111111111111111;
-      for (; m; m &= m - 1)
-        if (const uint32_t r = 64 * word + static_cast<uint32_t>(std::countr_zero(m)); fits(s, i, r)) return r;
-    }
+    for (uint32_t word = 0; word < 4; ++word)
+      for (uint64_t m = fresh[word]; m; m &= m - 1)
+        if (const uint32_t r = 64 * word + static_cast<uint32_t>(std::countr_zero(m));
+            r + i.width <= limit && fits(s, v, i, r))
+          return r;
     return nobody;
   }
 
@@ -262,38 +309,38 @@ struct Allocator {
     for (size_t at = 0; at < order.size(); ++at) {
       const uint32_t v = order[at];
       Interval& i = intervals[v];
-      advance(s, segments[i.first].begin);
-      uint32_t best = choose(s, i, limit);
+      advance(s, i.begin);
+      uint32_t best = choose(s, v, i, limit);
       while (best == nobody) {
         complete = false;
-        const uint32_t victim = cheapest(order.first(at), i);
+        const uint32_t victim = cheapest(order.first(at), v);
         if (victim == nobody) {
           if (i.unspillable) return failed = true, false;
           i.spilled = true;
           break;
         }
         evict(s, order.first(at), victim);
-        best = choose(s, i, limit);
+        best = choose(s, v, i, limit);
       }
       if (i.spilled) continue;
       i.reg = best;
-      place(s, v, i.first);
+      place(s, v);
     }
     return complete;
   }
-  // The value to put in memory so that i finds a place: the cheapest of those that overlap with it, nobody: i itself.
-  uint32_t cheapest(std::span<const uint32_t> before, const Interval& i) const {
+  // The value to put in memory so that v finds a place: the cheapest of those that overlap with it, nobody: v itself.
+  uint32_t cheapest(std::span<const uint32_t> before, uint32_t v) const {
+    const Interval& i = intervals[v];
     auto cost = [&](const Interval& x) {
       return x.unspillable ? 1e30f
-                           : x.weight / static_cast<float>(x.end - segments[x.first].begin + 1) *
-                                 (x.width > i.width ? 0.5f : 1.0f);
+                           : x.weight / static_cast<float>(x.end - x.begin + 1) * (x.width > i.width ? 0.5f : 1.0f);
     };
     uint32_t victim = nobody;
     float least = cost(i);
-    for (uint32_t v : before) {
-      const Interval& x = intervals[v];
-      if (x.spilled || x.end <= segments[i.first].begin || !overlap(x.first, i.first)) continue;
-      if (cost(x) < least) least = cost(x), victim = v;
+    for (uint32_t o : before) {
+      const Interval& x = intervals[o];
+      if (x.spilled || cost(x) >= least || !overlap(o, x, v, i)) continue;
+      least = cost(x), victim = o;
     }
     return victim;
   }
@@ -302,17 +349,17 @@ struct Allocator {
     x.spilled = true;
     for (uint32_t w = 0; w < x.width; ++w) {
       const uint32_t r = x.reg + w;
-      leave_hole(s, victim, r);
+      leave_hole(s, victim + w, r);
       set_free(s, r, true);
       s.until[r] = 0;
     }
-    // Another value may cover the register at this point only when the victim does not.
-    for (uint32_t v : before) {
-      const Interval& y = intervals[v];
+    // Others may cover the registers at this point where the victim does not.
+    for (uint32_t o : before) {
+      const Interval& y = intervals[o];
       if (y.spilled || y.end <= s.now || y.reg >= x.reg + x.width || x.reg >= y.reg + y.width) continue;
-      for (uint32_t k = y.first; k != nobody; k = segments[k].next)
-        if (segments[k].begin <= s.now && s.now < segments[k].end)
-          for (uint32_t w = 0; w < y.width; ++w) {
+      for (uint32_t w = 0; w < y.width; ++w)
+        for (uint32_t k = lives[o + w].first; k != nobody; k = segments[k].next)
+          if (segments[k].begin <= s.now && s.now < segments[k].end) {
             set_free(s, y.reg + w, false);
             s.until[y.reg + w] = segments[k].end;
           }
@@ -324,11 +371,11 @@ struct Allocator {
     std::span<uint32_t> count = f.arena->make_span<uint32_t>(positions + 2);
     uint32_t n = 0;
     for (uint32_t v = from; v < to; ++v)
-      if (intervals[v].first != nobody) ++count[segments[intervals[v].first].begin + 1], ++n;
+      if (intervals[v].begin != nobody) ++count[intervals[v].begin + 1], ++n;
     for (size_t k = 1; k < count.size(); ++k) count[k] += count[k - 1];
     std::span<uint32_t> order = f.arena->make_span<uint32_t>(n);
     for (uint32_t v = from; v < to; ++v)
-      if (intervals[v].first != nobody) order[count[segments[intervals[v].first].begin]++] = v;
+      if (intervals[v].begin != nobody) order[count[intervals[v].begin]++] = v;
     return order;
   }
 

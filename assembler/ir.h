@@ -61,7 +61,8 @@ struct Inst {
   bool reads_carry = false, writes_carry = false;  // Pascal's CC
   bool uniform_guard = false;                      // the guard is a uniform predicate
   uint32_t line = 0;                               // of the PTX source
-  ptx::VariableId symbol = none<ptx::VariableId>();  // its immediate is the low or high word of this variable's address, set by the loader
+  ptx::VariableId symbol =
+      none<ptx::VariableId>();  // its immediate is the low or high word of this variable's address, set by the loader
   bool symbol_high = false;
 };
 
@@ -130,6 +131,7 @@ struct Block {
   RegionId joins = none<RegionId>();
   RegionId innermost = none<RegionId>();  // open region inside which the block runs
   uint32_t loop_depth = 0;
+  bool convergent = false;  // known: every live lane of the warp runs it together
 };
 
 // A divergent piece of the graph, from the end of `entry` to the landing block `join`, where its lanes meet again.

@@ -7,6 +7,8 @@
 // that is alive at the function's entry is not defined on some path; it is kept to the blocks that some definition reaches, or a register that
 // is only ever written under guards would seem alive from the entry.
 // Cost: O(instructions + total size of the sets).
+#include <algorithm>
+
 #include "assembler/passes.h"
 
 namespace rndn::assembler {
@@ -137,6 +139,43 @@ Liveness compute_liveness(const Function& f) {
   result.in_begin = live_in.begin, result.in_values = live_in.values;
   result.out_begin = live_out.begin, result.out_values = live_out.values;
   return result;
+}
+
+uint32_t register_pressure(const Function& f, const Liveness& live) {
+  ArenaScope scope(*f.arena);
+  std::span<uint32_t> alive =
+      f.arena->make_span<uint32_t>(live.gprs);  // by unit: number of the block in which it is alive
+  uint32_t most = 0, block = 0;
+  for (BlockId b : f.layout) {
+    ++block;
+    uint32_t now = 0;
+    auto begin = [&](uint32_t u) {
+      now += alive[u] != block;
+      alive[u] = block;
+    };
+    auto for_each_unit = [&](std::span<const Range> ranges, auto&& use) {
+      for (Range r : ranges)
+        if (r.file() == Range::gpr && r.reg() >= isa::first_virtual)
+          for (uint32_t w = 0; w < r.width(); ++w) use(r.reg() - isa::first_virtual + w);
+    };
+    for (uint32_t u : live.out(b))
+      if (u < live.gprs) begin(u);
+    most = std::max(most, now);
+    const std::vector<InstId>& code = f.blocks[b].code;
+    for (size_t k = code.size(); k-- > 0;) {
+      const Facts& x = f.facts[index(code[k])];
+      for_each_unit(x.writes(), begin);
+      most = std::max(most, now);
+      for_each_unit(x.writes(), [&](uint32_t u) {
+        if (x.guarded && !f.gprs[u].temporary) return;
+        alive[u] = 0;
+        --now;
+      });
+      for_each_unit(x.reads(), begin);
+      most = std::max(most, now);
+    }
+  }
+  return most;
 }
 
 }  // namespace rndn::assembler

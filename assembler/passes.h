@@ -41,10 +41,18 @@ struct Liveness {
   }
 };
 Liveness compute_liveness(const Function& f);
+// The largest number of GPRs alive at once in the order of the code.
+uint32_t register_pressure(const Function& f, const Liveness& live);
 
 // --- peephole.cpp
 void remove_dead_code(Function& f);    // over virtual registers
 void peephole_allocated(Function& f);  // MOV R, R; loads to RZ
+
+// --- uniform_values.cpp: loop invariants to uniform registers; returns whether anything changed
+bool move_uniform_values(Function& f);
+
+// --- rematerialise.cpp: values made again where they are used; returns whether anything changed
+bool rematerialise(Function& f);
 
 // --- schedule.cpp: new order of each block's code
 void schedule(Function& f, uint32_t pressure_limit, const Liveness& live);  // live: read before allocation only

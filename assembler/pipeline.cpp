@@ -20,6 +20,17 @@ uint32_t register_limit(const ptx::Function& p, const Options& o) {
   return std::max(limit, 16u) - o.target->reported_registers_extra;
 }
 
+// Registers per thread with which every warp of a multiprocessor can be resident.
+uint32_t full_occupancy_registers(const isa::Target& t) { return t.registers_per_sm / (32 * t.warps_per_sm); }
+
+// Up to how many live registers the scheduler may start loads early: what the code needs anyway, rounded up to the next step at which fewer
+// warps are resident, less what alignment costs the allocator.
+uint32_t pressure_limit(const Function& f, uint32_t pressure) {
+  const uint32_t extra = f.target->reported_registers_extra, slack = 6;
+  const uint32_t step = (pressure + extra + 7) / 8 * 8;
+  return std::min(f.max_registers * 3 / 4, std::max<uint32_t>(16, step - extra - slack));
+}
+
 std::string first_of(const std::vector<std::string>& problems) {
   return problems.size() == 1 ? problems[0] : fmt::format("{} (and {} more)", problems[0], problems.size() - 1);
 }
@@ -57,13 +68,24 @@ Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Func
     remove_dead_code(f);
   }
   Liveness live;
+  uint32_t pressure = 0;
   {
     auto scope = timings.measure(Phase::allocate, p.name);
     live = compute_liveness(f);
+    if (list) {
+      pressure = register_pressure(f, live);
+      if (pressure + o.target->reported_registers_extra > full_occupancy_registers(*o.target)) {
+        const bool moved = move_uniform_values(f), repeated = rematerialise(f);
+        if (moved || repeated) {
+          live = compute_liveness(f);
+          pressure = register_pressure(f, live);
+        }
+      }
+    }
   }
   if (list) {
     auto scope = timings.measure(Phase::schedule, p.name);
-    RETURN_IF_ERROR(reorder(f, std::min(f.max_registers * 3 / 4, 56u), live, o));
+    RETURN_IF_ERROR(reorder(f, pressure_limit(f, pressure), live, o));
   }
   {
     auto scope = timings.measure(Phase::allocate, p.name);

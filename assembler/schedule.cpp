@@ -74,9 +74,10 @@ struct ListScheduler {
   ArenaList<Edge> edges{arena, 1024};
   std::span<Node> nodes;
   std::span<InstId> order;
-  std::vector<uint64_t> ready;                   // heap: critical path, then order
-  std::vector<Timed> later;                      // heap: cannot issue yet
-  std::vector<std::vector<uint64_t>> by_change;  // heaps
+  std::vector<uint64_t> ready;  // heap: critical path, then order
+  std::vector<Timed> later;     // heap: cannot issue yet
+  std::vector<uint32_t> in_order,
+      freeing;  // heaps: ready instructions by their place in the block; those that free registers
   int pressure = 0, predicate_pressure = 0;
 
   const Facts& facts(InstId i) const { return f.facts[index(i)]; }
@@ -258,7 +259,7 @@ struct ListScheduler {
       } else if (u.left == 1) {
         Node& reader = nodes[u.last];
         reader.change = static_cast<int8_t>(reader.change - (is_gpr ? 1 : 2));
-        if (reader.ready && !by_change.empty()) push_by_change(u.last);
+        if (reader.ready && reader.change < 0) push(freeing, UINT32_MAX - u.last);
       }
     });
     for_each_unit(x.writes(), [&](Unit& u, bool is_gpr) {
@@ -281,26 +282,16 @@ struct ListScheduler {
     heap.pop_back();
     return x;
   }
-  static size_t bucket(int change) { return static_cast<size_t>(std::clamp(change + 12, 0, 31)); }
-  void push_by_change(uint32_t k) { push(by_change[bucket(nodes[k].change)], key_of(nodes[k].path, k)); }
   void add_ready(uint32_t k) {
     nodes[k].ready = true;
     if (!track) return push(later, {nodes[k].earliest, key_of(nodes[k].path, k)});
     push(ready, key_of(nodes[k].path, k));
-    if (!by_change.empty()) push_by_change(k);
+    push(in_order, UINT32_MAX - k);
+    if (nodes[k].change < 0) push(freeing, UINT32_MAX - k);
   }
-  uint32_t choose_least() {
-    if (by_change.empty()) {
-      by_change.resize(32);
-      for (uint64_t key : ready)
-        if (!nodes[node_of(key)].issued) push_by_change(node_of(key));
-    }
-    for (size_t b = 0; b < by_change.size(); ++b)
-      while (!by_change[b].empty()) {
-        const uint32_t k = node_of(pop(by_change[b]));
-        if (!nodes[k].issued && bucket(nodes[k].change) == b) return k;
-      }
-    CHECK(false, "no instruction is ready");
+  uint32_t first_of(std::vector<uint32_t>& heap) {
+    while (!heap.empty())
+      if (const uint32_t k = UINT32_MAX - pop(heap); !nodes[k].issued) return k;
     return nil;
   }
 
@@ -315,7 +306,8 @@ struct ListScheduler {
     if (track) start_tracking(id, code);
     ready.clear();
     later.clear();
-    by_change.clear();
+    in_order.clear();
+    freeing.clear();
     for (uint32_t k = 0; k < n; ++k)
       if (nodes[k].waiting == 0) add_ready(k);
     uint32_t now = 0;
@@ -325,7 +317,8 @@ struct ListScheduler {
         while (!later.empty() && later.front().earliest <= now) push(ready, pop(later).key);
         k = node_of(ready.empty() ? pop(later).key : pop(ready));
       } else if (pressure > pressure_limit || predicate_pressure > predicate_limit) {
-        k = choose_least();
+        k = first_of(freeing);
+        if (k == nil) k = first_of(in_order);
       } else {
         do k = node_of(pop(ready));
         while (nodes[k].issued);

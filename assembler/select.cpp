@@ -465,6 +465,8 @@ void Selector::prepare() {
               Alias::f64,
               s.value == 0 ? gpr(isa::RZ) : immediate(static_cast<int32_t>(static_cast<uint64_t>(s.value) >> 32)),
               w.hi};
+        } else if (i.type == Type::f64) {
+          aliases_[d.id] = {Alias::f64, constant(2, bank2(static_cast<uint64_t>(s.value), 8)), {}};
         }
       } else if (i.op == Opcode::ld && i.mods.space == ptx::Space::param && s.kind == OperandKind::parameter &&
                  ptx::type_bytes(i.type) >= 4 && bytes == ptx::type_bytes(i.type)) {
@@ -513,6 +515,7 @@ Result<Function> Selector::run() {
     const FlowBlock& x = flow_.blocks[BlockId{b}];
     Block y;
     y.line = x.line, y.loop_depth = x.loop_depth, y.innermost = x.innermost, y.joins = x.joins;
+    y.convergent = x.convergent;
     f_.blocks.add(std::move(y));
   }
   f_.regions = flow_.regions;

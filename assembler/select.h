@@ -217,7 +217,8 @@ class Selector {
   std::string error_;
   Op guard_ = predicate(isa::PT);
   bool uses_descriptor_ = false;
-  std::vector<uint32_t> conditional_;  // registers of the block that were written under a guard: 2 r, predicates 2 p + 1
+  std::vector<uint32_t>
+      conditional_;  // registers of the block that were written under a guard: 2 r, predicates 2 p + 1
 
  private:
   void statement(const ptx::Instruction& i);

@@ -1,0 +1,272 @@
+// Moves values that are the same in all lanes, computed before a loop and read inside, to uniform registers (Volta and later): general registers
+// limit how many warps are resident, uniform ones do not.
+//
+// Input and output: functions over virtual registers. Candidates are single GPR units with one definition, unguarded, outside loops, in a block
+// that all live lanes of the warp run together, made of uniform sources only (literals, constant bank, block numbers, loads through uniform
+// addresses, and what is computed from them). R2UR follows the definition; readers in other blocks take the uniform register as their operand
+// where the instruction has a form for it, or a copy of it in front of them. A candidate is moved when some loop reads it, most of those readers
+// take the operand, and every path to a reader passes the definition.
+// Uniform registers are written once and never reused: UR4, UR5 hold the memory descriptor, candidates take UR6 and up.
+// Cost: O(instructions + blocks * rounds).
+//
+// Left out: uniform arithmetic, values that change in loops, pairs as operands.
+#include <algorithm>
+#include <bit>
+
+#include "assembler/build.h"
+#include "assembler/passes.h"
+
+namespace rndn::assembler {
+namespace {
+
+using isa::LatencyClass;
+using isa::Mnemonic;
+using isa::ModifierKind;
+
+constexpr uint32_t nobody = UINT32_MAX;
+constexpr uint32_t first_uniform = 6, most_candidates = 48;
+constexpr uint8_t modifier_kind_count = 0
+#define MODIFIER(name, text) +1
+#include "assembler/isa/modifiers.def"
+#undef MODIFIER
+    ;
+
+bool is_uniform_operation(const Facts& x, const isa::Instruction& s) {
+  if (x.guarded || x.pinned || x.cooperative || x.writes_elsewhere) return false;
+  switch (x.latency) {
+    case LatencyClass::alu:
+    case LatencyClass::fma:
+    case LatencyClass::wide:
+    case LatencyClass::constant_load:
+    case LatencyClass::global_load: return true;
+    case LatencyClass::special:
+      return s.mnemonic == Mnemonic::S2R && s.operands[1].value >= 0x25 &&
+             s.operands[1].value <= 0x27;  // block numbers
+    default: return false;
+  }
+}
+
+uint8_t mirrored(uint8_t compare) {  // ISETP: LT 1, LE 3, GT 4, GE 6
+  switch (compare) {
+    case 1: return 4;
+    case 4: return 1;
+    case 3: return 6;
+    case 6: return 3;
+    default: return compare;
+  }
+}
+
+// The instruction with GPR operand k replaced by a uniform register; false when there is no such form.
+bool with_uniform(const isa::Target& target, const isa::Instruction& s, uint32_t k, uint32_t uniform,
+                  isa::Instruction& made) {
+  std::array<isa::Operand, isa::max_operands> operands = s.operands;
+  operands[k].kind = isa::OperandKind::uniform;
+  operands[k].reg = uniform;
+  bool mirror = false;
+  auto make = [&] { return isa::make(target, s.mnemonic, {operands.data(), s.operand_count}, made); };
+  bool found = make();
+  if (!found) {
+    // The other source of a sum, product or comparison.
+    uint32_t other = 0;
+    switch (s.mnemonic) {
+      case Mnemonic::IADD3: other = k == 3 ? 4 : 0; break;
+      case Mnemonic::IMAD: other = k == 1 ? 2 : 0; break;
+      case Mnemonic::ISETP: other = k == 2 ? 3 : 0, mirror = true; break;
+      default: break;
+    }
+    if (other == 0 || operands[other].kind != isa::OperandKind::gpr) return false;
+    if (mirror && (!isa::has_modifier(s.form, ModifierKind::Compare) || operands[k].negated || operands[other].negated))
+      return false;
+    std::swap(operands[k], operands[other]);
+    if (!make()) return false;
+  } else {
+    mirror = false;
+  }
+  made.guard = s.guard, made.guard_negated = s.guard_negated;
+  for (uint8_t m = 0; m < modifier_kind_count; ++m) {
+    const ModifierKind kind = static_cast<ModifierKind>(m);
+    if (!isa::has_modifier(s.form, kind)) continue;
+    if (!isa::has_modifier(made.form, kind)) return false;
+    uint8_t value = isa::modifier(s, kind);
+    if (mirror && kind == ModifierKind::Compare) value = mirrored(value);
+    isa::set_modifier(made, kind, value);
+  }
+  return isa::provenance(made.form) != isa::Provenance::inferred;
+}
+
+struct Unit {
+  uint32_t inst = nobody, block = 0;
+  uint8_t candidate = 255;
+  bool several = false;  // definitions
+  bool uniform = false;
+};
+
+struct Candidate {
+  uint32_t unit;
+  uint32_t taken = 0, copied = 0;  // readers in loops by how they would be served
+  bool bad = false;
+};
+
+struct Mover {
+  Function& f;
+  const isa::Target& t = *f.target;
+  Arena& arena = *f.arena;
+  const uint32_t gprs = static_cast<uint32_t>(f.gprs.size());
+  std::span<Unit> units = arena.make_span<Unit>(gprs + f.temporary_predicate.size());
+  ArenaList<Candidate> candidates{arena, most_candidates};
+
+  uint32_t unit_of(Range r) const { return r.reg() - isa::first_virtual + (r.file() == Range::gpr ? 0 : gprs); }
+
+  void find_uniform() {
+    for (BlockId b : f.layout)
+      for (InstId i : f.blocks[b].code)
+        for (Range r : f.facts[index(i)].writes())
+          if (r.allocated() && r.reg() >= isa::first_virtual)
+            for (uint32_t w = 0; w < r.width(); ++w) {
+              Unit& u = units[unit_of(r) + w];
+              u.several |= u.inst != nobody;
+              u.inst = index(i), u.block = index(b);
+            }
+    for (BlockId b : f.layout) {
+      const Block& block = f.blocks[b];
+      if (!block.convergent || block.loop_depth != 0) continue;
+      for (InstId i : block.code) {
+        const Facts& x = f.facts[index(i)];
+        if (!is_uniform_operation(x, f[i].sass)) continue;
+        bool uniform = true;
+        for (Range r : x.reads()) {
+          if (!r.allocated()) continue;  // uniform registers
+          if (r.reg() < isa::first_virtual) uniform = false;
+          for (uint32_t w = 0; uniform && w < r.width(); ++w) uniform = units[unit_of(r) + w].uniform;
+        }
+        if (!uniform) continue;
+        for (Range r : x.writes())
+          for (uint32_t w = 0; w < r.width(); ++w)
+            if (Unit& u = units[unit_of(r) + w]; !u.several) u.uniform = true;
+      }
+    }
+  }
+
+  // Candidates, and how many of their readers in loops take a uniform operand.
+  void find_candidates() {
+    for (BlockId b : f.layout) {
+      const Block& block = f.blocks[b];
+      for (InstId i : block.code) {
+        const Facts& x = f.facts[index(i)];
+        for (Range r : x.reads()) {
+          if (r.file() != Range::gpr || r.reg() < isa::first_virtual) continue;
+          for (uint32_t w = 0; w < r.width(); ++w) {
+            Unit& u = units[unit_of(r) + w];
+            if (!u.uniform || u.block == index(b)) continue;
+            if (u.candidate == 255) {
+              if (candidates.size() == most_candidates || block.loop_depth == 0) continue;
+              u.candidate = static_cast<uint8_t>(candidates.push({unit_of(r) + w}));
+            }
+            if (block.loop_depth == 0) continue;
+            isa::Instruction made;
+            Candidate& c = candidates[u.candidate];
+            if (r.width() == 1 && with_uniform(t, f[i].sass, r.operand(), first_uniform, made))
+              ++c.taken;
+            else
+              ++c.copied;
+          }
+        }
+      }
+    }
+    for (Candidate& c : candidates.all()) c.bad = c.taken < 2 * c.copied;
+  }
+
+  // Candidates with a reader that some path reaches without the definition.
+  void check_paths() {
+    std::span<uint64_t> defined = arena.make_span<uint64_t>(f.blocks.size()),
+                        in = arena.make_span<uint64_t>(f.blocks.size(), ~uint64_t{0});
+    for (uint32_t c = 0; c < candidates.size(); ++c) defined[units[candidates[c].unit].block] |= uint64_t{1} << c;
+    in[index(f.layout[0])] = 0;
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (BlockId b : f.layout)
+        for_each_successor(f.blocks[b], [&](BlockId s) {
+          const uint64_t next = in[index(s)] & (in[index(b)] | defined[index(b)]);
+          changed |= next != in[index(s)];
+          in[index(s)] = next;
+        });
+    }
+    for (BlockId b : f.layout)
+      for (InstId i : f.blocks[b].code)
+        for (Range r : f.facts[index(i)].reads())
+          if (r.file() == Range::gpr && r.reg() >= isa::first_virtual)
+            for (uint32_t w = 0; w < r.width(); ++w)
+              if (const Unit& u = units[unit_of(r) + w]; u.candidate != 255 && u.block != index(b))
+                candidates[u.candidate].bad |= !(in[index(b)] >> u.candidate & 1);
+  }
+
+  void replace() {
+    std::vector<InstId> code;
+    std::vector<uint32_t> uniform(candidates.size());
+    uint32_t next = first_uniform;
+    for (size_t c = 0; c < candidates.size(); ++c)
+      if (!candidates[c].bad) uniform[c] = next++;
+    auto moved = [&](Range r, uint32_t w, uint32_t block) -> uint32_t {
+      if (r.file() != Range::gpr || r.reg() < isa::first_virtual || unit_of(r) + w >= gprs) return nobody;
+      const Unit& u = units[unit_of(r) + w];
+      return u.candidate != 255 && u.block != block && !candidates[u.candidate].bad ? uniform[u.candidate] : nobody;
+    };
+    for (BlockId b : f.layout) {
+      code.clear();
+      for (InstId i : f.blocks[b].code) {
+        for (uint32_t k = 0; k < f.facts[index(i)].read_count; ++k) {
+          const Range r = f.facts[index(i)].ranges[k];
+          bool any = false;
+          for (uint32_t w = 0; w < r.width(); ++w)
+            any |= r.reg() - isa::first_virtual < gprs && moved(r, w, index(b)) != nobody;
+          if (!any) continue;
+          isa::Instruction made;
+          if (r.width() == 1 && with_uniform(t, f[i].sass, r.operand(), moved(r, 0, index(b)), made)) {
+            f[i].sass = made;
+            f.facts[index(i)] = facts_of(t, f[i]);
+            k = nobody;  // operands may have moved: once more from the start
+            continue;
+          }
+          const uint32_t copy = new_gpr(f, r.width(), false);
+          for (uint32_t w = 0; w < r.width(); ++w) {
+            const uint32_t from = moved(r, w, index(b));
+            Inst inst = make_inst(t, Mnemonic::MOV,
+                                  {gpr(copy + w), from == nobody ? gpr(r.reg() + w) : rndn::assembler::uniform(from)});
+            inst.line = f[i].line;
+            code.push_back(add_inst(f, std::move(inst)));
+          }
+          f.facts[index(i)].ranges[k].set_reg(copy);
+          f[i].sass.operands[r.operand()].reg = copy;
+        }
+        code.push_back(i);
+        for (Range r : f.facts[index(i)].writes())
+          for (uint32_t w = 0; w < r.width(); ++w) {
+            if (r.file() != Range::gpr || r.reg() < isa::first_virtual || unit_of(r) + w >= gprs) continue;
+            const Unit& u = units[unit_of(r) + w];
+            if (u.candidate == 255 || candidates[u.candidate].bad) continue;
+            Inst inst = make_inst(t, Mnemonic::R2UR,
+                                  {rndn::assembler::uniform(uniform[u.candidate]), isa::Operand{}, gpr(r.reg() + w)});
+            inst.line = f[i].line;
+            code.push_back(add_inst(f, std::move(inst)));
+          }
+      }
+      if (code.size() != f.blocks[b].code.size()) f.blocks[b].code.assign(code.begin(), code.end());
+    }
+  }
+};
+
+}  // namespace
+
+bool move_uniform_values(Function& f) {
+  if (f.target->family != isa::Family::volta) return false;
+  ArenaScope scope(*f.arena);
+  Mover m{.f = f};
+  m.find_uniform();
+  m.find_candidates();
+  m.check_paths();
+  if (std::ranges::all_of(m.candidates.all(), [](const Candidate& c) { return c.bad; })) return false;
+  m.replace();
+  return true;
+}
+
+}  // namespace rndn::assembler
