@@ -366,6 +366,13 @@ struct Allocator {
     }
   }
 
+  uint32_t registers_used() const {
+    uint32_t most = 0;
+    for (uint32_t u = 0; u < gprs; ++u)
+      if (lives[u].first != nobody) most = std::max(most, intervals[f.gprs[u].first].reg + (u - f.gprs[u].first) + 1);
+    return most;
+  }
+
   // Values by the beginning of their lives.
   std::span<uint32_t> sorted(uint32_t from, uint32_t to) {
     std::span<uint32_t> count = f.arena->make_span<uint32_t>(positions + 2);
@@ -495,7 +502,7 @@ struct Allocator {
 
 }  // namespace
 
-Result<void> allocate_registers(Function& f, const Liveness& live) {
+Result<bool> allocate_registers(Function& f, const Liveness& live, uint32_t wanted) {
   const uint32_t limit = std::min(f.max_registers, f.target->max_registers);
   for (int round = 0; round < 60; ++round) {
     ArenaScope scope(*f.arena);
@@ -508,6 +515,7 @@ Result<void> allocate_registers(Function& f, const Liveness& live) {
     if (failed && std::none_of(a.intervals.begin(), a.intervals.end(), [](const Interval& i) { return i.spilled; }))
       break;
     if (complete) {
+      if (wanted && round == 0 && a.registers_used() > wanted) return false;
       a.rewrite();
       if (stack) {
         f.uses_stack = true;
@@ -517,8 +525,9 @@ Result<void> allocate_registers(Function& f, const Liveness& live) {
         std::vector<InstId>& entry = f.blocks[f.layout[0]].code;
         entry.insert(entry.begin(), code.begin(), code.end());
       }
-      return {};
+      return true;
     }
+    if (wanted && round == 0) return false;
     a.spill();
   }
   return input_error("function {}: needs more registers than the limit of {} even with spilling", f.source->name,

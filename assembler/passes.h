@@ -57,8 +57,9 @@ bool rematerialise(Function& f);
 // --- schedule.cpp: new order of each block's code
 void schedule(Function& f, uint32_t pressure_limit, const Liveness& live);  // live: read before allocation only
 
-// --- allocate_registers.cpp: virtual to physical registers. Fails when even spilling does not help.
-Result<void> allocate_registers(Function& f, const Liveness& live);
+// --- allocate_registers.cpp: virtual to physical registers. Fails when even spilling does not help. False, and nothing is changed, when more
+// than `wanted` registers would be used (0: any number will do).
+Result<bool> allocate_registers(Function& f, const Liveness& live, uint32_t wanted);
 
 // --- emit.cpp, assign_barriers.cpp: the final stream of one kernel
 struct CodeBlock {

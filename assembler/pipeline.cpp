@@ -23,12 +23,29 @@ uint32_t register_limit(const ptx::Function& p, const Options& o) {
 // Registers per thread with which every warp of a multiprocessor can be resident.
 uint32_t full_occupancy_registers(const isa::Target& t) { return t.registers_per_sm / (32 * t.warps_per_sm); }
 
-// Up to how many live registers the scheduler may start loads early: what the code needs anyway, rounded up to the next step at which fewer
-// warps are resident, less what alignment costs the allocator.
-uint32_t pressure_limit(const Function& f, uint32_t pressure) {
+// Up to how many live registers the scheduler may start loads early: those of the occupancy step, less what alignment costs the allocator.
+uint32_t pressure_limit(const Function& f, uint32_t step) {
   const uint32_t extra = f.target->reported_registers_extra, slack = 6;
-  const uint32_t step = (pressure + extra + 7) / 8 * 8;
   return std::min(f.max_registers * 3 / 4, std::max<uint32_t>(16, step - extra - slack));
+}
+constexpr uint32_t last_attempt = 2;
+
+// The order of all blocks' code, one after the other; lives in the arena.
+std::span<InstId> order_of(const Function& f) {
+  size_t n = 0;
+  for (BlockId b : f.layout) n += f.blocks[b].code.size();
+  std::span<InstId> order = f.arena->make_span<InstId>(n);
+  auto at = order.begin();
+  for (BlockId b : f.layout) at = std::copy(f.blocks[b].code.begin(), f.blocks[b].code.end(), at);
+  return order;
+}
+void restore_order(Function& f, std::span<const InstId> order) {
+  auto at = order.begin();
+  for (BlockId b : f.layout) {
+    std::vector<InstId>& code = f.blocks[b].code;
+    std::copy_n(at, code.size(), code.begin());
+    at += static_cast<ptrdiff_t>(code.size());
+  }
 }
 
 std::string first_of(const std::vector<std::string>& problems) {
@@ -83,23 +100,34 @@ Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Func
       }
     }
   }
-  if (list) {
-    auto scope = timings.measure(Phase::schedule, p.name);
-    RETURN_IF_ERROR(reorder(f, pressure_limit(f, pressure), live, o));
-  }
-  {
+  // Scheduled with less and less room for early loads until the registers stay within the occupancy step that the code can reach.
+  const uint32_t extra = o.target->reported_registers_extra, step = (pressure + extra + 7) / 8 * 8;
+  uint32_t limit = pressure_limit(f, step);
+  std::span<InstId> order;
+  for (uint32_t attempt = list ? 0 : last_attempt;; ++attempt) {
+    if (list) {
+      auto scope = timings.measure(Phase::schedule, p.name);
+      if (attempt == 0)
+        order = order_of(f);
+      else
+        restore_order(f, order);
+      RETURN_IF_ERROR(reorder(f, limit, live, o));
+      limit = limit > 8 ? limit - 8 : 0;
+    }
     auto scope = timings.measure(Phase::allocate, p.name);
     Function before;
     if (o.verify_passes) {
       for (Inst& inst : f.insts) describe(inst);
       before = f;
     }
-    RETURN_IF_ERROR(allocate_registers(f, live));
+    ASSIGN_OR_RETURN(const bool within, allocate_registers(f, live, attempt < last_attempt ? step - extra : 0));
+    if (!within) continue;
     if (o.verify_passes) {
       for (Inst& inst : f.insts) describe(inst);
       if (auto problems = check_allocation(before, f); !problems.empty())
         return Error{Fault::internal, first_of(problems)};
     }
+    break;
   }
   if (o.level >= 1) {
     auto scope = timings.measure(Phase::peephole, p.name);
