@@ -104,7 +104,7 @@ struct Assignments {
       case Statement::continue_:
         if (loops.empty()) {
           if (report)
-            sink.error("outside-loop", st.span, "expected `{}` inside of a loop",
+            sink.error("outside-loop", st.span, "`{}` stands outside of a loop; expected `while` or `repeat` around it",
                        st.kind == Statement::break_ ? "break" : "continue");
         } else {
           join(st.kind == Statement::break_ ? loops.back().leave : loops.back().repeat, s);

@@ -585,7 +585,10 @@ void Checker::cast(Expression& e) {
   } else if (from != types.function() && types.contains_wildcard(to) && assignable(to, from)) {
     result = from;
   } else if (!(types.is_basic(from) && types.is_basic(to) && castable(types.basic_of(from), types.basic_of(to)))) {
-    sink->error("bad-cast", e.span, "`check_cast` cannot turn {} into {}", types.text(from), types.text(to))
+    bool narrows =
+        types.is_basic(from) && types.is_basic(to) && is_real(types.basic_of(from)) && is_real(types.basic_of(to));
+    sink->error("bad-cast", e.span, "`check_cast` cannot turn {} into {}{}", types.text(from), types.text(to),
+                narrows ? ": numbers are cast to types of as many bits or more" : "")
         .highlight(inner.span);
     result = no_type;
   }

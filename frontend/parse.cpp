@@ -542,7 +542,16 @@ TypeId ParseContext::type(NameId name, Location name_at, uint32_t arguments, Loc
     static const std::vector<std::string_view> words = {
         "bool", "char", "i8",    "i16",    "i32",    "i64",  "f32",  "f64",  "complex", "sym",   "str",
         "date", "dt",   "month", "minute", "second", "time", "list", "dict", "enum",    "table", "ktable"};
-    std::string_view near = did_you_mean(word, words);
+    // What other languages call them.
+    static constexpr std::pair<std::string_view, std::string_view> foreign[] = {
+        {"boolean", "bool"}, {"byte", "i8"},     {"int8", "i8"},     {"short", "i16"},  {"int16", "i16"},
+        {"int", "i32"},      {"int32", "i32"},   {"long", "i64"},    {"int64", "i64"},  {"float", "f32"},
+        {"float32", "f32"},  {"double", "f64"},  {"float64", "f64"}, {"string", "str"}, {"text", "str"},
+        {"symbol", "sym"},   {"datetime", "dt"}, {"timestamp", "dt"}};
+    std::string_view near;
+    for (auto [theirs, ours] : foreign)
+      if (word == theirs) near = ours;
+    if (near.empty()) near = did_you_mean(word, words);
     error("unknown-type", name_at,
           near.empty() ? fmt::format("expected a type, got `{}`", word)
                        : fmt::format("expected a type, got `{}`; did you mean `{}`?", word, near));

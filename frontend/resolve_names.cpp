@@ -319,7 +319,7 @@ struct Resolver {
     return none<GlobalId>();
   }
 
-  void undeclared(NameId name, Span span) {
+  void undeclared(NameId name, Span span, bool assigned = false) {
     if (++unknown > most_unknown) {
       sink.error("undeclared", span, "`{}` is not declared here", text(name));
       return;
@@ -334,6 +334,7 @@ struct Resolver {
     for (GlobalId g : program.modules[module].globals) visible.push_back(text(program.globals[g].name));
     auto report = sink.error("undeclared", span, "`{}` is not declared here{}", text(name),
                              ended ? std::string() : suggestion(text(name), visible));
+    if (assigned) report.note(span, "a first assignment declares its variable: `{}:? = ...`", text(name));
     if (ended) report.note(ended->span, "this `{}` ends with the block around it", text(name));
   }
 
@@ -431,7 +432,7 @@ struct Resolver {
       return;
     }
     GlobalId g = find_global(t.name);
-    if (is_none(g)) return undeclared(t.name, t.span);
+    if (is_none(g)) return undeclared(t.name, t.span, true);
     t.kind = Target::global;
     t.id = index(g);
   }

@@ -534,8 +534,13 @@ TypeId column_type(const Call& c, const std::string& name) {
     return types.wildcard();
   }
   std::string_view near = did_you_mean(name, known);
-  c.checker.sink->error("unknown-column", c[1].span, "{} has no column `{}`{}", where, name,
-                        near.empty() ? "" : fmt::format("; did you mean `{}`?", near));
+  std::string help = fmt::format("; did you mean `{}`?", near);
+  if (near.empty()) {
+    help = "; it has";
+    for (size_t i = 0; i < known.size() && i < 20; ++i) help += fmt::format("{} `{}`", i ? "," : "", known[i]);
+    if (known.size() > 20) help += ", ...";
+  }
+  c.checker.sink->error("unknown-column", c[1].span, "{} has no column `{}`{}", where, name, help);
   return no_type;
 }
 

@@ -117,7 +117,7 @@ std::string_view did_you_mean(std::string_view word, const std::vector<std::stri
       before.swap(previous);
       previous.swap(row);
     }
-    if (previous[c.size()] < best) {
+    if (previous[c.size()] < best && previous[c.size()] < word.size()) {  // something must be left of the word
       best = previous[c.size()];
       found = c;
     }
