@@ -1,5 +1,6 @@
 // rndn: compiles and runs HorseIR programs. The commands are in rndn_*.cpp, the flags that they share in rndn_flags.cpp.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 
 #include "assembler/isa/isa.h"
@@ -13,6 +14,37 @@ std::string targets() {
   std::string names;
   for (const rndn::isa::Target& t : rndn::isa::targets()) names += (names.empty() ? "" : " ") + std::string(t.name);
   return names;
+}
+
+// What is wrong with the arguments when one of them names nothing: the flag or command, and the one that was meant; else empty.
+std::string unknown_argument(const CLI::App& program, int argc, char** argv) {
+  const CLI::App* command = &program;
+  while (!command->get_subcommands().empty()) command = command->get_subcommands().front();
+  auto nearest = [](const std::string& word, const std::vector<std::string>& known) {
+    std::string_view near = rndn::did_you_mean(word, {known.begin(), known.end()});
+    return near.empty() ? std::string() : fmt::format("; did you mean `{}`?", near);
+  };
+  std::vector<std::string> flags, commands;
+  for (const CLI::Option* option : command->get_options()) {
+    for (const std::string& name : option->get_lnames()) flags.push_back("--" + name);
+    for (const std::string& name : option->get_snames()) flags.push_back("-" + name);
+  }
+  for (const CLI::App* sub : command->get_subcommands([](const CLI::App*) { return true; }))
+    commands.push_back(sub->get_name());
+  for (int i = 1; i < argc; ++i) {
+    std::string word = argv[i];
+    word.resize(std::min(word.find('='), word.size()));
+    if (!word.starts_with("--") || word == "--") {
+      if (word.starts_with('-') || commands.empty()) continue;
+      bool known = word == command->get_name() || std::find(commands.begin(), commands.end(), word) != commands.end();
+      if (!known && command->get_subcommands().empty())
+        return fmt::format("`{}` has no command `{}`{}", command->get_name(), word, nearest(word, commands));
+      continue;
+    }
+    if (std::find(flags.begin(), flags.end(), word) == flags.end())
+      return fmt::format("`{}` has no flag `{}`{}", command->get_name(), word, nearest(word, flags));
+  }
+  return {};
 }
 
 int run(int argc, char** argv) {
@@ -49,7 +81,14 @@ int run(int argc, char** argv) {
   } catch (const CLI::Success& done) {  // --help, --version
     return program.exit(done);
   } catch (const CLI::ParseError& e) {
-    std::fprintf(stderr, "error: %s\n(see rndn --help)\n", e.what());
+    std::string unknown = unknown_argument(program, argc, argv);
+    const CLI::App* command = &program;
+    std::string help = "rndn";
+    while (!command->get_subcommands().empty()) {
+      command = command->get_subcommands().front();
+      help += " " + command->get_name();
+    }
+    std::fprintf(stderr, "error: %s\n(see %s --help)\n", unknown.empty() ? e.what() : unknown.c_str(), help.c_str());
     return static_cast<int>(Fault::usage);
   }
   for (auto& command : commands)

@@ -31,6 +31,7 @@ struct Flags {
   std::string format = "table";    // --format
   std::string time;                // --time, as given; empty: no report
   std::string output = "-";        // -o
+  std::string cache;               // --cache
   std::string outline = "full";    // --outline
   std::string scheduler = "list";  // --scheduler
   std::string dialect;             // --dialect
@@ -42,6 +43,7 @@ struct Flags {
   bool strict = false, no_fallback = false, no_cache = false, verify_passes = false;
 };
 void add_data_flags(CLI::App& command, Flags& flags);
+void add_cache_flags(CLI::App& command, Flags& flags);     // --cache, --no-cache
 void add_language_flags(CLI::App& command, Flags& flags);  // --strict, --dialect
 void add_compiler_flags(CLI::App& command, Flags& flags);  // --arch .. --verify-passes
 void add_run_flags(CLI::App& command, Flags& flags);       // --device, --format, --time, --repeat, -o, --no-fallback
@@ -78,8 +80,9 @@ struct NamedSource {
 // Files (or - for stdin), named after their stem.
 Result<std::vector<NamedSource>> read_programs(const std::vector<std::string>& paths);
 
-// What --data names, or null for the empty text.
-Result<std::shared_ptr<data::Source>> open_data(const std::string& what);
+// What --data names, or null for the empty text. Columns of a folder are kept in the cache of --cache, else in the user's own; those
+// of tpch:SF only with --cache.
+Result<std::shared_ptr<data::Source>> open_data(const std::string& what, const Flags& flags);
 
 // Checked after each program; a problem ends the command.
 struct Check {

@@ -7,6 +7,7 @@
 
 #include "assembler/isa/isa.h"
 #include "libraries/base/files.h"
+#include "runtime/data/cache.h"
 #include "runtime/simulator_device.h"
 #include "tools/rndn.h"
 #include "tpch/source.h"
@@ -26,6 +27,15 @@ void add_data_flags(CLI::App& command, Flags& flags) {
   command
       .add_option("--data", flags.data, "tables: tpch:SF (generated, such as tpch:0.01) or a folder with schema.json")
       ->type_name("SRC");
+}
+
+void add_cache_flags(CLI::App& command, Flags& flags) {
+  CLI::Option* cache = command
+                           .add_option("--cache", flags.cache,
+                                       "keep columns in this folder, ready to be loaded again (a folder's columns are "
+                                       "kept in $RNDN_CACHE_DIR or ~/.cache/rndn without it)")
+                           ->type_name("DIR");
+  command.add_flag("--no-cache", flags.no_cache, "keep no columns on disk and use none")->excludes(cache);
 }
 
 void add_language_flags(CLI::App& command, Flags& flags) {
@@ -192,9 +202,13 @@ Result<std::vector<NamedSource>> read_programs(const std::vector<std::string>& p
   return programs;
 }
 
-Result<std::shared_ptr<data::Source>> open_data(const std::string& what) {
+Result<std::shared_ptr<data::Source>> open_data(const std::string& what, const Flags& flags) {
   if (what.empty()) return std::shared_ptr<data::Source>();
-  return tpch::open_source(what);
+  tpch::SourceOptions options;
+  options.cache = flags.cache;
+  if (options.cache.empty() && !flags.no_cache && !what.starts_with("tpch:"))
+    options.cache = data::default_cache_directory();
+  return tpch::open_source(what, options);
 }
 
 }  // namespace rndn::tools

@@ -88,6 +88,7 @@ class RunCommand final : public Command {
     app = program.add_subcommand("run", "compile and run programs in one process, print the tables that they return");
     app->add_option("program", paths_, "HorseIR files, - for stdin")->required()->type_name("PROGRAM.hir");
     add_data_flags(*app, flags_);
+    add_cache_flags(*app, flags_);
     add_run_flags(*app, flags_);
     add_compiler_flags(*app, flags_);
     add_language_flags(*app, flags_);
@@ -95,9 +96,15 @@ class RunCommand final : public Command {
   int execute() override {
     auto device = DeviceChoice::start(flags_);
     if (!device) return fail(device.error());
+    // `--time json` reads as the flag and a program `json`.
+    runtime::TimeFormat format;
+    for (const std::string& path : paths_)
+      if (!flags_.time.empty() && runtime::find_time_format(path.substr(0, path.find(':')), format) &&
+          !std::filesystem::exists(path))
+        return fail(usage_error("there is no program `{0}`; a format goes with `=`: --time={0}", path));
     auto programs = read_programs(paths_);
     if (!programs) return fail(programs.error());
-    auto source = open_data(flags_.data);
+    auto source = open_data(flags_.data, flags_);
     if (!source) return fail(source.error());
     return run_programs(*programs, flags_, *source, *std::move(device), nullptr);
   }

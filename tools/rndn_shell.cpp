@@ -72,6 +72,7 @@ class ShellCommand final : public Command {
   explicit ShellCommand(CLI::App& program) {
     app = program.add_subcommand("shell", "run programs as they are typed, with tables kept on the device");
     add_data_flags(*app, flags_);
+    add_cache_flags(*app, flags_);
     add_run_flags(*app, flags_);
     add_compiler_flags(*app, flags_);
     add_language_flags(*app, flags_);
@@ -81,7 +82,7 @@ class ShellCommand final : public Command {
     auto device = DeviceChoice::start(flags_);
     if (!device) return fail(device.error());
     if (auto options = compile_options(flags_); !options) return fail(options.error());
-    auto source = open_data(flags_.data);
+    auto source = open_data(flags_.data, flags_);
     if (!source) return fail(source.error());
     session_.emplace(*source, *std::move(device));
     interactive_ = isatty(STDIN_FILENO);

@@ -84,6 +84,7 @@ class TpchRunCommand final : public Command {
         ->excludes(scale)
         ->type_name("SRC");
     add_run_flags(*app, flags_);
+    add_cache_flags(*app, flags_);
     add_compiler_flags(*app, flags_);
     add_language_flags(*app, flags_);
   }
@@ -107,7 +108,7 @@ class TpchRunCommand final : public Command {
     }
     auto device = DeviceChoice::start(flags_);
     if (!device) return fail(device.error());
-    auto source = open_data(flags_.data.empty() ? fmt::format("tpch:{}", scale_) : flags_.data);
+    auto source = open_data(flags_.data.empty() ? fmt::format("tpch:{}", scale_) : flags_.data, flags_);
     if (!source) return fail(source.error());
     std::optional<Verifier> verifier;
     if (!verify_.empty()) verifier.emplace(verify_ == "reference" ? "" : verify_);
