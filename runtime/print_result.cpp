@@ -135,10 +135,42 @@ Result<void> add_table(Grid& grid, const Value& table) {
 
 bool is_number(BasicType type) { return hir::is_real(type) && type != BasicType::character; }
 
-// Columns on the terminal: code points, not bytes.
+// Bytes of the UTF-8 sequence that starts at s[0], or 0 when there is none.
+size_t utf8_length(std::string_view s) {
+  unsigned char c = static_cast<unsigned char>(s[0]);
+  size_t n = c < 0x80 ? 1 : c >= 0xc2 && c < 0xe0 ? 2 : c >= 0xe0 && c < 0xf0 ? 3 : c >= 0xf0 && c < 0xf5 ? 4 : 0;
+  if (n == 0 || n > s.size()) return 0;
+  for (size_t k = 1; k < n; ++k)
+    if ((static_cast<unsigned char>(s[k]) & 0xc0) != 0x80) return 0;
+  unsigned char d = n > 1 ? static_cast<unsigned char>(s[1]) : 0;
+  if ((c == 0xe0 && d < 0xa0) || (c == 0xed && d >= 0xa0) || (c == 0xf0 && d < 0x90) || (c == 0xf4 && d >= 0x90))
+    return 0;
+  return n;
+}
+
+// Columns on the terminal: none for combining marks, two for the wide characters of East Asia and for pictographs (Unicode,
+// EastAsianWidth.txt, by blocks), one for everything else. Bytes that are no UTF-8 count one each.
 size_t display_width(std::string_view s) {
-  return static_cast<size_t>(
-      std::count_if(s.begin(), s.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
+  struct Block {
+    uint32_t first, last;
+    size_t width;
+  };
+  static constexpr Block blocks[] = {{0x300, 0x36f, 0},     {0x1100, 0x115f, 2}, {0x200b, 0x200f, 0},   {0x20d0, 0x20ff, 0},
+                                     {0x2e80, 0x303e, 2},   {0x3041, 0xa4cf, 2}, {0xac00, 0xd7a3, 2},   {0xf900, 0xfaff, 2},
+                                     {0xfe00, 0xfe0f, 0},   {0xfe30, 0xfe6f, 2}, {0xff00, 0xff60, 2},   {0xffe0, 0xffe6, 2},
+                                     {0x1f300, 0x1f64f, 2}, {0x1f900, 0x1f9ff, 2}, {0x20000, 0x3fffd, 2}};
+  size_t width = 0;
+  for (size_t i = 0; i < s.size();) {
+    size_t n = std::max<size_t>(utf8_length(s.substr(i)), 1);
+    uint32_t code = n == 1 ? 0x20 : static_cast<unsigned char>(s[i]) & (0xffu >> (n + 1));
+    for (size_t k = 1; k < n; ++k) code = code << 6 | (static_cast<unsigned char>(s[i + k]) & 0x3fu);
+    size_t columns = 1;
+    for (const Block& b : blocks)
+      if (code >= b.first && code <= b.last) columns = b.width;
+    width += columns;
+    i += n;
+  }
+  return width;
 }
 
 std::string grid_table(const Grid& grid) {
@@ -147,7 +179,7 @@ std::string grid_table(const Grid& grid) {
   for (size_t k = 0; k < grid.columns.size(); ++k) {
     widths[k] = display_width(grid.names[k]);
     for (uint64_t i = 0; i < grid.rows; ++i) {
-      std::string s = element_text(grid.columns[k], i, false);
+      std::string s = element_text(grid.columns[k], i, true);
       for (char& c : s)
         if (static_cast<unsigned char>(c) < 32) c = ' ';  // keeps a row on a line
       widths[k] = std::max(widths[k], display_width(s));
@@ -216,19 +248,6 @@ std::string grid_json(const Grid& grid) {
     out += "]";
   }
   return out + "]}";
-}
-
-// Bytes of the UTF-8 sequence that starts at s[0], or 0 when there is none.
-size_t utf8_length(std::string_view s) {
-  unsigned char c = static_cast<unsigned char>(s[0]);
-  size_t n = c < 0x80 ? 1 : c >= 0xc2 && c < 0xe0 ? 2 : c >= 0xe0 && c < 0xf0 ? 3 : c >= 0xf0 && c < 0xf5 ? 4 : 0;
-  if (n == 0 || n > s.size()) return 0;
-  for (size_t k = 1; k < n; ++k)
-    if ((static_cast<unsigned char>(s[k]) & 0xc0) != 0x80) return 0;
-  unsigned char d = n > 1 ? static_cast<unsigned char>(s[1]) : 0;
-  if ((c == 0xe0 && d < 0xa0) || (c == 0xed && d >= 0xa0) || (c == 0xf0 && d < 0x90) || (c == 0xf4 && d >= 0x90))
-    return 0;
-  return n;
 }
 
 }  // namespace

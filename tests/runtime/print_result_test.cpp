@@ -28,11 +28,19 @@ Value sample() {
 
 TEST(PrintResult, TableAlignsNumbersRightAndKeepsARowOnALine) {
   EXPECT_EQ(print(sample(), Format::table),
-            "name                n             x  d\n"
-            "--------------  -----  ------------  ----------\n"
-            "a,b                -7           0.1  1994-01-01\n"
-            "say \"hi\" there  12345  1193053.2253  1969-12-31\n"
+            "name                n                   x  d\n"
+            "--------------  -----  ------------------  ----------\n"
+            "a,b                -7                 0.1  1994-01-01\n"
+            "say \"hi\" there  12345  1193053.2252999984  1969-12-31\n"
             "(2 rows)\n");
+}
+
+// 東京 takes four columns, é one whether it is one character or an e with a combining accent; a stray byte takes one.
+TEST(PrintResult, TableCountsColumnsOfTheTerminal) {
+  Value v = reference::table({"city", "n"}, {reference::vector_of_texts(BasicType::sym, {"\u6771\u4eac", "caf\u00e9", "cafe\u0301", "\xff"}),
+                                             reference::vector_of<int32_t>(BasicType::i32, {1, 2, 3, 4})});
+  EXPECT_EQ(print(v, Format::table),
+            "city  n\n----  -\n\u6771\u4eac  1\ncaf\u00e9  2\ncafe\u0301  3\n\xff     4\n(4 rows)\n");
 }
 
 TEST(PrintResult, CsvIsRfc4180) {
