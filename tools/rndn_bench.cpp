@@ -189,7 +189,7 @@ class BenchCommand final : public Command {
     if (flags_.device == "cpu")
       return usage_error("--device is auto, cuda or sim: the reference interpreter compiles nothing");
     ASSIGN_OR_RETURN(DeviceChoice choice, DeviceChoice::start(flags_));
-    ASSIGN_OR_RETURN(source_, open_data(flags_.data.empty() ? fmt::format("tpch:{}", scale_) : flags_.data));
+    ASSIGN_OR_RETURN(source_, open_data(flags_.data.empty() ? fmt::format("tpch:{}", scale_) : flags_.data, flags_));
     ASSIGN_OR_RETURN(device_, choice.open());
     target_ = flags_.arch.empty() ? device_->info().target : flags_.arch;
     tables_ = std::make_unique<runtime::SourceTables>(source_);
@@ -210,7 +210,7 @@ class BenchCommand final : public Command {
         "device", fmt::format("{}{}, {}", device_->info().name,
                               device_->info().driver.empty() ? "" : ", driver " + device_->info().driver, target_));
     facts_.emplace_back("host", fmt::format("{} cores", std::thread::hardware_concurrency()));
-    facts_.emplace_back("data", flags_.data.empty() ? fmt::format("TPC-H, scale {}", scale_) : flags_.data, flags_);
+    facts_.emplace_back("data", flags_.data.empty() ? fmt::format("TPC-H, scale {}", scale_) : flags_.data);
     facts_.emplace_back("runs",
                         fmt::format("{} after {} that do not count; highest and lowest dropped", runs_, warm_up_));
     if (copy_speed_ > 0)

@@ -35,7 +35,10 @@ void add_cache_flags(CLI::App& command, Flags& flags) {
                                        "keep columns in this folder, ready to be loaded again (a folder's columns are "
                                        "kept in $RNDN_CACHE_DIR or ~/.cache/rndn without it)")
                            ->type_name("DIR");
-  command.add_flag("--no-cache", flags.no_cache, "keep no columns on disk and use none")->excludes(cache);
+  command
+      .add_flag("--no-cache", flags.no_cache,
+                "keep no columns and no code on disk and use none; columns leave the device after each run")
+      ->excludes(cache);
 }
 
 void add_language_flags(CLI::App& command, Flags& flags) {
@@ -90,7 +93,6 @@ void add_run_flags(CLI::App& command, Flags& flags) {
   choice("--member", flags.member, "membership: loop or hash (default: by size)", {"loop", "hash"});
   choice("--like", flags.like, "patterns: cpu, gpu (strings sent every time) or gpu-cached (default)",
          {"cpu", "gpu", "gpu-cached"});
-  command.add_flag("--no-cache", flags.no_cache, "compiled code is neither read from nor written to the cache; columns and strings leave the device after each run");
   command.add_flag("--no-fallback", flags.no_fallback, "what only the reference interpreter can run is an error");
   command.add_option("-o", flags.output, "results: a file, - for stdout; a folder for csv of several programs")
       ->type_name("FILE");
