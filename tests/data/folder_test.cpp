@@ -334,7 +334,7 @@ TEST(FolderErrors, MissingThings) {
   TestFolder folder;
   write_table(folder, {"i32", "i32"}, "1|2|\n");
   std::shared_ptr<Source> source = open(folder);
-  EXPECT_EQ(source->column("u", "a").error().message, "there is no table `u`; did you mean `t`?");
+  EXPECT_EQ(source->column("u", "a").error().message, "there is no table `u`; there are `t`");
   EXPECT_EQ(source->column("t", "xyz").error().message, "table `t` has no column `xyz`; there are `a`, `b`");
   EXPECT_EQ(source->rows("table").error().message, "there is no table `table`; there are `t`");
 

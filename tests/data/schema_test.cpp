@@ -147,7 +147,7 @@ TEST(SchemaErrors, EachHasItsMessage) {
   EXPECT_EQ(message(table(a + R"(, "foreign": [{"column": "b", "table": "t", "key": "a"}])")),
             "s.json: table `t`: `foreign` names the column `b`, which it does not have");
   EXPECT_EQ(message(table(a + R"(, "foreign": [{"column": "a", "table": "u", "key": "a"}])")),
-            "s.json: table `t`: foreign key `a`: there is no table `u`; did you mean `t`?");
+            "s.json: table `t`: foreign key `a`: there is no table `u`; there are `t`");
   EXPECT_EQ(message(table(a + R"(, "foreign": [{"column": "a", "table": "t", "key": "key"}])")),
             "s.json: table `t`: foreign key `a`: table `t` has no column `key`; there are `a`");
   EXPECT_EQ(

@@ -167,34 +167,5 @@ TEST(Robust, SeededMutations) {
   EXPECT_GT(accepted, 100u);  // otherwise the later passes were not reached
 }
 
-// The benchmark of the frontend, with its budget: 100 microseconds for a TPC-H program, text to typed program. Minimum of many
-// runs; the bound holds for optimised builds.
-//   build/bin/test_frontend --gtest_filter='Speed.*'
-TEST(Speed, TpchPrograms) {
-  double worst = 0, sum = 0;
-  for (int query = 1; query <= 22; ++query) {
-    std::string text = read(fmt::format("{}/tpch/queries/q{:02}.hir", RNDN_SOURCE_DIR, query));
-    double best = 1e9;
-    for (int i = 0; i < 100; ++i) {
-      SourceManager sources;
-      FileId file = sources.add("q.hir", text);
-      DiagnosticSink sink;
-      Timings timings;
-      Options options;
-      auto start = std::chrono::steady_clock::now();
-      Program program = run(file, sources, options, sink, timings);
-      best = std::min(best, std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count());
-      ASSERT_FALSE(sink.has_errors());
-    }
-    fmt::print("q{:02} {:6.1f} us\n", query, best);
-    worst = std::max(worst, best);
-    sum += best;
-  }
-  fmt::print("all {:6.1f} us, longest {:.1f} us\n", sum, worst);
-#if defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-  EXPECT_LT(worst, 100);
-#endif
-}
-
 }  // namespace
 }  // namespace rndn::hir

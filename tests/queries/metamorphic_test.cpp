@@ -274,7 +274,7 @@ TEST_F(Metamorphic, RandomParametersGiveTheAnswersOfSqlite) {
         for (const char* end : {":", ",", ")"}) replace_all(hir, "`" + from + end, "`\"" + from + "\"" + end);
         std::string before = hir;
         replace_all(hir, "\"" + from + "\"", "\"" + to + "\"");
-        ASSERT_NE(hir, before) << "query " << query << ": " << from;
+        ASSERT_TRUE(to == from || hir != before) << "query " << query << ": " << from;
         replace_all(sql, "'" + from + "'", "'" + to + "'");
       }
       for (const Number& slot : number_slots) {
