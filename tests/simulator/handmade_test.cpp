@@ -42,8 +42,8 @@ class Code {
     Operand from{.kind = OperandKind::address,
                  .wide = true,
                  .descriptor = volta(),
-                 .reg = 2,
-                 .uniform = static_cast<uint16_t>(volta() ? 4 : 63)};
+                 .uniform = static_cast<uint8_t>(volta() ? 4 : 63),
+                 .reg = 2};
     add(Mnemonic::LDG, {R(8), from});
     isa::set_modifier(code_.back(), ModifierKind::Size, 6);
     for (uint32_t r = 16; r < 20; ++r) add(Mnemonic::MOV, {R(r), RZ});
@@ -87,8 +87,8 @@ class Code {
     Operand to{.kind = OperandKind::address,
                .wide = true,
                .descriptor = volta(),
-               .reg = 4,
-               .uniform = static_cast<uint16_t>(volta() ? 4 : 63)};
+               .uniform = static_cast<uint8_t>(volta() ? 4 : 63),
+               .reg = 4};
     add(Mnemonic::STG, {to, R(16)});
     isa::set_modifier(code_.back(), ModifierKind::Size, 6);
     add(Mnemonic::EXIT, {});
@@ -589,8 +589,8 @@ TEST(Checks, LoadsMayOvertake) {
       const Operand from{.kind = OperandKind::address,
                          .wide = true,
                          .descriptor = c.volta(),
-                         .reg = 2,
-                         .uniform = static_cast<uint16_t>(c.volta() ? 4 : 63)};
+                         .uniform = static_cast<uint8_t>(c.volta() ? 4 : 63),
+                         .reg = 2};
       c.synchronise();
       for (uint32_t r : {24, 25}) c.add(Mnemonic::LDG, {R(r), from}).control.write_barrier = 0;
       c.add(Mnemonic::DEPBAR, {{.kind = OperandKind::scoreboard, .value = 0}, I(left)}, {{ModifierKind::LessEqual, 1}});
