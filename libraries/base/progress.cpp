@@ -34,8 +34,9 @@ void Progress::advance(uint64_t amount) {
 
 void Progress::show(uint64_t done, double seconds) {
   double part = static_cast<double>(done) / static_cast<double>(total_);
-  std::string line = fmt::format("{} {:3.0f} % ({:.0f} s, about {:.0f} s left)", what_, 100 * part, seconds,
-                                 part > 0 ? seconds / part - seconds : 0);
+  std::string line = fmt::format("{} {:3.0f} % ({:.0f} s", what_, 100 * part, seconds);
+  // Less than a hundredth tells nothing of the rest.
+  line += part < 0.01 ? ")" : fmt::format(", about {:.0f} s left)", seconds / part - seconds);
   std::fprintf(stderr, terminal_ ? "\r%s\033[K" : "%s\n", line.c_str());
   std::fflush(stderr);
   shown_ = true;

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <random>
 #include <set>
 #include <stdexcept>
@@ -18,6 +19,7 @@
 #include "libraries/base/id.h"
 #include "libraries/base/intern.h"
 #include "libraries/base/parallel.h"
+#include "libraries/base/progress.h"
 #include "libraries/base/result.h"
 #include "libraries/base/timing.h"
 #include "libraries/base/version.h"
@@ -336,4 +338,18 @@ TEST(GuardedMain, TurnsExceptionsIntoExitCodes) {
 }
 
 }  // namespace
+TEST(Progress, EstimatesTheRestOnlyWhenAHundredthIsDone) {
+  for (const auto& [done, line] : {std::pair{9u, "making   1 % ("}, {500u, "making  50 % ("}}) {
+    testing::internal::CaptureStderr();
+    {
+      rndn::Progress progress("making", 1000);
+      std::this_thread::sleep_for(std::chrono::milliseconds(1050));
+      progress.advance(done);
+    }
+    const std::string said = testing::internal::GetCapturedStderr();
+    EXPECT_EQ(said.find(line), 0u) << said;
+    EXPECT_EQ(said.find("left") != std::string::npos, done == 500) << said;
+  }
+}
+
 }  // namespace rndn
