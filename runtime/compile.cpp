@@ -40,10 +40,10 @@ bool names_function(const std::string& message, const std::string& name) {
 }
 
 // Code of all kernels but the refused ones, into c.code and, where it is wanted, c.ptx.
-Result<void> generate(Compiled& c, const CompileOptions& options, Timings& timings,
+Result<void> generate(Compiled& c, const CompileOptions& options, uint32_t ptx_target, Timings& timings,
                       const std::vector<std::string>& refused = {}) {
   auto scope = timings.measure(Phase::ptx);
-  ASSIGN_OR_RETURN(c.code, codegen::generate(c.outlined, {.ptx_target = 60, .refused = refused}, timings));
+  ASSIGN_OR_RETURN(c.code, codegen::generate(c.outlined, {.ptx_target = ptx_target, .refused = refused}, timings));
   c.no_gpu_code.clear();
   for (const codegen::KernelCode& k : c.code.kernels)
     if (!k.refused.empty())
@@ -115,13 +115,13 @@ Result<Compiled> compile(FileId file, const SourceManager& sources, const Compil
 
   const isa::Target* target = isa::find_target(options.target);
   if (!target) return usage_error("there is no target `{}`", options.target);
-  RETURN_IF_ERROR(generate(c, options, timings));
+  RETURN_IF_ERROR(generate(c, options, target->sm, timings));
   if (options.until == Stage::ptx) return c;
 
   switch (options.backend.kind) {
     case Backend::rndn: {
-      assembler::Options to{
-          target, options.level, options.scheduler, options.max_registers, options.verify_passes, true};
+      assembler::Options to{target, options.level, options.scheduler, options.max_registers, options.verify_passes,
+                            true};
       // An instruction that our assembler does not know yet is like a builtin without GPU code: its kernel is left out.
       std::vector<std::string> refused(c.outlined.kernels.size());
       while (!c.code.module.functions.empty()) {
@@ -139,7 +139,7 @@ Result<Compiled> compile(FileId file, const SourceManager& sources, const Compil
         for (size_t k = 0; k < refused.size() && !named; ++k) refused[k] = why;
         for (std::string& r : refused)
           if (!r.empty() && r.rfind("cannot assemble", 0) != 0) r = "cannot assemble its PTX: " + r;
-        RETURN_IF_ERROR(generate(c, options, timings, refused));
+        RETURN_IF_ERROR(generate(c, options, target->sm, timings, refused));
       }
       break;
     }

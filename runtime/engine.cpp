@@ -5,6 +5,7 @@
 
 #include "assembler/assemble.h"
 #include "runtime/code_cache.h"
+#include "runtime/fallbacks.h"
 #include "runtime/run.h"
 #include "runtime/state.h"
 #include "runtime/tables.h"
@@ -112,7 +113,7 @@ Result<std::unique_ptr<Engine::Plan>> Engine::plan(const Compiled& compiled, con
   if (!p.whole_program.empty()) {
     if (!options.allow_fallback)
       return input_error("{} (and --no-fallback forbids the reference interpreter)", p.whole_program);
-    p.steps.fallbacks = {fmt::format("the whole program ({})", p.whole_program)};
+    p.steps.fallbacks = {whole_program_fallback(p.whole_program)};
     return plan;
   }
   p.columns = columns_read(compiled.outlined.program);

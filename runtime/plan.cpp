@@ -7,6 +7,8 @@
 #include <numeric>
 #include <set>
 
+#include "runtime/fallbacks.h"
+
 namespace rndn::runtime {
 
 using hir::BasicType;
@@ -453,5 +455,14 @@ Steps make_steps(const Compiled& compiled, const SourceManager& sources, std::st
   if (!planner.make()) why = planner.why;
   return std::move(planner.out);
 }
+
+std::vector<std::string> fallbacks_of(const Compiled& compiled, const SourceManager& sources) {
+  std::string why;
+  Steps steps = make_steps(compiled, sources, why);
+  if (!why.empty()) return {whole_program_fallback(why)};
+  return std::move(steps.fallbacks);
+}
+
+std::string whole_program_fallback(const std::string& why) { return fmt::format("the whole program ({})", why); }
 
 }  // namespace rndn::runtime

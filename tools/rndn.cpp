@@ -31,6 +31,13 @@ std::string unknown_argument(const CLI::App& program, int argc, char** argv) {
   }
   for (const CLI::App* sub : command->get_subcommands([](const CLI::App*) { return true; }))
     commands.push_back(sub->get_name());
+  auto commands_or_nearest = [&](const std::string& word) {
+    std::string near = nearest(word, commands);
+    if (!near.empty()) return near;
+    std::string all;
+    for (const std::string& name : commands) all += (all.empty() ? "; it has " : ", ") + name;
+    return all;
+  };
   for (int i = 1; i < argc; ++i) {
     std::string word = argv[i];
     word.resize(std::min(word.find('='), word.size()));
@@ -38,7 +45,7 @@ std::string unknown_argument(const CLI::App& program, int argc, char** argv) {
       if (word.starts_with('-') || commands.empty()) continue;
       bool known = word == command->get_name() || std::find(commands.begin(), commands.end(), word) != commands.end();
       if (!known && command->get_subcommands().empty())
-        return fmt::format("`{}` has no command `{}`{}", command->get_name(), word, nearest(word, commands));
+        return fmt::format("`{}` has no command `{}`{}", command->get_name(), word, commands_or_nearest(word));
       continue;
     }
     if (std::find(flags.begin(), flags.end(), word) == flags.end())

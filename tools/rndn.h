@@ -24,20 +24,20 @@ namespace rndn::tools {
 
 // Flags that several commands have. Each is declared once, by the functions below.
 struct Flags {
-  std::string data;                // --data
-  std::string device = "auto";     // --device
-  std::string arch;                // --arch; empty: the device's own
-  std::string backend = "rndn";    // --backend
-  std::string format = "table";    // --format
-  std::string time;                // --time, as given; empty: no report
-  std::string output = "-";        // -o
-  std::string cache;               // --cache
-  std::string outline = "full";    // --outline
-  std::string scheduler = "list";  // --scheduler
-  std::string dialect;             // --dialect
-  int level = 3;                   // -O
-  unsigned repeat = 1;             // --repeat
-  uint32_t limit_registers = 0;    // --limit-regs
+  std::string data;                       // --data
+  std::string device = "auto";            // --device
+  std::string arch;                       // --arch; empty: the device's own
+  std::string backend = "rndn";           // --backend
+  std::string format = "table";           // --format
+  std::string time;                       // --time, as given; empty: no report
+  std::string output = "-";               // -o
+  std::string cache;                      // --cache
+  std::string outline = "full";           // --outline
+  std::string scheduler = "list";         // --scheduler
+  std::string dialect;                    // --dialect
+  int level = 3;                          // -O
+  unsigned repeat = 1;                    // --repeat
+  uint32_t limit_registers = 0;           // --limit-regs
   std::string sort, group, join, member;  // --sort .. --member; empty: by size
   std::string like = "gpu-cached";        // --like
   bool strict = false, no_fallback = false, no_cache = false, verify_passes = false;
@@ -52,6 +52,18 @@ void add_run_flags(CLI::App& command, Flags& flags);       // --device, --format
 int fail(const Error& error);
 void note(const std::string& message);
 void print_diagnostics(const DiagnosticSink& sink, const SourceManager& sources);  // to stderr
+
+// What --time asks for.
+struct TimeTarget {
+  runtime::TimeFormat format = runtime::TimeFormat::text;
+  std::string file;  // empty: stderr
+};
+Result<TimeTarget> time_target(const std::string& text);
+// The reports, where --time wants them.
+Result<void> write_reports(const std::vector<runtime::RunReport>& reports, const TimeTarget& target);
+
+// Fails as write_file would when the file cannot be opened; leaves what it holds. Asked before work whose results go there.
+Result<void> check_writable(const std::string& path);
 
 Result<runtime::CompileOptions> compile_options(const Flags& flags);
 runtime::EngineOptions engine_options(const Flags& flags, bool measure_kernels);

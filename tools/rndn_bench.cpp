@@ -14,7 +14,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <functional>
+#include <optional>
 #include <set>
 #include <thread>
 
@@ -79,24 +81,35 @@ class BenchCommand final : public Command {
   }
 
   int execute() override {
+    // What can fail without a measurement fails before the first.
+    std::optional<Samples> before;
+    if (!compare_.empty()) {
+      auto text = read_file(compare_);
+      if (!text) return fail(text.error());
+      auto parsed = Samples::parse(*text, compare_);
+      if (!parsed) return fail(parsed.error());
+      before = *std::move(parsed);
+    }
+    if (flags_.output != "-") {
+      std::error_code error;
+      std::filesystem::create_directories(flags_.output, error);
+      if (error) return fail(world_error("cannot make folder `{}`: {}", flags_.output, error.message()));
+      for (const char* name : {"md", "json", "html"})
+        if (auto writable = check_writable(fmt::format("{}/evaluation.{}", flags_.output, name)); !writable)
+          return fail(writable.error());
+    }
     auto done = measure();
     if (!done) return fail(done.error());
     const std::string markdown = samples_.markdown(bench_tables, facts_);
     if (flags_.output == "-") {
       if (auto written = write_file("-", markdown); !written) return fail(written.error());
     } else {
-      std::error_code ignored;
-      std::filesystem::create_directories(flags_.output, ignored);
       for (const auto& [name, text] : {std::pair{"md", markdown}, std::pair{"json", samples_.json(facts_)},
                                        std::pair{"html", samples_.html(bench_tables, facts_)}})
         if (auto written = write_file(fmt::format("{}/evaluation.{}", flags_.output, name), text); !written)
           return fail(written.error());
     }
-    if (compare_.empty()) return 0;
-    auto text = read_file(compare_);
-    if (!text) return fail(text.error());
-    auto before = Samples::parse(*text, compare_);
-    if (!before) return fail(before.error());
+    if (!before) return 0;
     const std::string worse = samples_.regressions(*before);
     if (worse.empty()) {
       note("nothing is slower than in " + compare_);

@@ -76,6 +76,7 @@ class CompileCommand final : public Command {
     runtime::find_stage(emit_, options->until);
     if (options->until >= runtime::Stage::sass && flags_.arch.empty())
       return fail(usage_error("--emit {} needs --arch", emit_));
+    if (flags_.arch.empty()) options->target = "sm_60";  // PTX that every target takes
     auto programs = read_programs({path_});
     if (!programs) return fail(programs.error());
     auto schema = schema_of(flags_);
@@ -94,7 +95,8 @@ class CompileCommand final : public Command {
     for (const codegen::KernelCode& k : compiled->code.kernels)
       if (!k.refused.empty()) note(fmt::format("kernel `{}` has no code: {}", k.name, k.refused));
     if (options->until >= runtime::Stage::ptx && text->empty())
-      note("the program has no kernels: there is nothing to emit");
+      return fail(input_error(
+          "{}: the program has no kernels: there is no {} to write (--emit outline shows what it has)", p.file, emit_));
     if (auto written = write_file(flags_.output, *text); !written) return fail(written.error());
     return 0;
   }

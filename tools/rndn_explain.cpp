@@ -5,6 +5,7 @@
 #include "libraries/base/files.h"
 #include "outliner/explain.h"
 #include "runtime/data/schema.h"
+#include "runtime/fallbacks.h"
 #include "tools/rndn.h"
 #include "tpch/source.h"
 
@@ -14,9 +15,9 @@ namespace {
 class ExplainCommand final : public Command {
  public:
   explicit ExplainCommand(CLI::App& program) {
-    app = program.add_subcommand(
-        "explain",
-        "shapes, dependences and kernels of a program: what each holds, why, and the bytes that it must move");
+    app = program.add_subcommand("explain",
+                                 "shapes, dependences and kernels of a program: what each holds, why, and the bytes "
+                                 "that it must move; what falls back");
     app->add_option("program", paths_, "HorseIR files, - for stdin")->required()->type_name("PROGRAM.hir");
     add_data_flags(*app, flags_);
     app->add_flag("--dot", dot_, "the dependence graph with its kernels, for Graphviz");
@@ -78,6 +79,7 @@ class ExplainCommand final : public Command {
         if (text) {
           if (paths_.size() > 1 && !dot_) out += p.name + "\n";
           out += *text;
+          if (!dot_) done = explain_fallbacks(p, options, out);
         } else {
           done = text.error();
         }
@@ -88,6 +90,21 @@ class ExplainCommand final : public Command {
     sink.sort_by_position();
     print_diagnostics(sink, sources);
     return done;
+  }
+
+  // What has no device code: told by code generation, the assembler (for sm_86) and the runtime's plan.
+  static Result<void> explain_fallbacks(const NamedSource& p, runtime::CompileOptions options, std::string& out) {
+    SourceManager sources;
+    DiagnosticSink said_already;
+    Timings timings;
+    options.until = runtime::Stage::cubin;
+    ASSIGN_OR_RETURN(runtime::Compiled compiled,
+                     runtime::compile(sources.add(p.file, p.text), sources, options, said_already, timings));
+    const std::vector<std::string> fallbacks = runtime::fallbacks_of(compiled, sources);
+    out += "fallbacks to the reference interpreter\n";
+    for (const std::string& f : fallbacks) out += fmt::format("  {}\n", f);
+    if (fallbacks.empty()) out += "  none\n";
+    return {};
   }
 
   std::vector<std::string> paths_;

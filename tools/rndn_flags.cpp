@@ -2,7 +2,9 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 
 #include "assembler/isa/isa.h"
@@ -114,6 +116,36 @@ void note(const std::string& message) { std::fprintf(stderr, "note: %s\n", messa
 
 void print_diagnostics(const DiagnosticSink& sink, const SourceManager& sources) {
   std::fputs(render(sink, sources).c_str(), stderr);
+}
+
+Result<TimeTarget> time_target(const std::string& text) {
+  TimeTarget target;
+  size_t colon = text.find(':');
+  if (!runtime::find_time_format(text.substr(0, colon), target.format) || colon + 1 == text.size())
+    return usage_error("--time is text, json, html or trace, with :FILE if wanted, not `{}`", text);
+  if (colon != std::string::npos) target.file = text.substr(colon + 1);
+  return target;
+}
+
+Result<void> write_reports(const std::vector<runtime::RunReport>& reports, const TimeTarget& target) {
+  const std::string text = runtime::report(reports, target.format);
+  if (!target.file.empty()) return write_file(target.file, text);
+  std::fputs(text.c_str(), stderr);
+  return {};
+}
+
+Result<void> check_writable(const std::string& path) {
+  if (path == "-") return {};
+  std::error_code ignored;
+  if (std::filesystem::exists(path, ignored) && !std::filesystem::is_regular_file(path, ignored) &&
+      !std::filesystem::is_directory(path, ignored))
+    return {};  // a pipe or a device: opening it can wait
+  const bool fresh = !std::filesystem::exists(path, ignored);
+  std::FILE* f = std::fopen(path.c_str(), "ab");
+  if (!f) return world_error("cannot write `{}`: {}", path, std::strerror(errno));
+  std::fclose(f);
+  if (fresh) std::filesystem::remove(path, ignored);
+  return {};
 }
 
 Result<runtime::CompileOptions> compile_options(const Flags& flags) {

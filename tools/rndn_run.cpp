@@ -11,20 +11,6 @@
 namespace rndn::tools {
 namespace {
 
-struct TimeTarget {
-  runtime::TimeFormat format = runtime::TimeFormat::text;
-  std::string file;  // empty: stderr
-};
-
-Result<TimeTarget> time_target(const std::string& text) {
-  TimeTarget target;
-  size_t colon = text.find(':');
-  if (!runtime::find_time_format(text.substr(0, colon), target.format) || colon + 1 == text.size())
-    return usage_error("--time is text, json, html or trace, with :FILE if wanted, not `{}`", text);
-  if (colon != std::string::npos) target.file = text.substr(colon + 1);
-  return target;
-}
-
 // Where results go: one file, or one csv file per program.
 class Output {
  public:
@@ -32,14 +18,14 @@ class Output {
       : path_(flags.output), format_(format), programs_(programs) {}
 
   Result<void> start(const std::vector<NamedSource>& programs) {
-    if (programs_ < 2) return {};
+    if (programs_ < 2) return check_writable(path_);
     bool csv = format_ == runtime::Format::csv;
     if (csv && path_ == "-") return usage_error("--format csv of several programs needs -o DIR");
     std::set<std::string> names;
     for (const NamedSource& p : programs)
       if (format_ != runtime::Format::table && !names.insert(p.name).second)
         return usage_error("two programs are called `{}`: their results would overwrite each other", p.name);
-    if (!csv) return {};
+    if (!csv) return check_writable(path_);
     std::error_code error;
     std::filesystem::create_directories(path_, error);
     if (error) return world_error("cannot make folder `{}`: {}", path_, error.message());
@@ -125,6 +111,8 @@ int run_programs(const std::vector<NamedSource>& programs, const Flags& flags, s
     auto target = time_target(flags.time);
     if (!target) return fail(target.error());
     time = *target;
+    if (!time.file.empty())
+      if (auto writable = check_writable(time.file); !writable) return fail(writable.error());
   }
   Output output(flags, format, programs.size());
   if (auto started = output.start(programs); !started) return fail(started.error());
@@ -146,13 +134,8 @@ int run_programs(const std::vector<NamedSource>& programs, const Flags& flags, s
     }
   }
   if (auto finished = output.finish(); !finished) return fail(finished.error());
-  if (!flags.time.empty() && !reports.empty()) {
-    std::string text = runtime::report(reports, time.format);
-    if (time.file.empty())
-      std::fputs(text.c_str(), stderr);
-    else if (auto written = write_file(time.file, text); !written)
-      return fail(written.error());
-  }
+  if (!flags.time.empty() && !reports.empty())
+    if (auto written = write_reports(reports, time); !written) return fail(written.error());
   return exit_code;
 }
 

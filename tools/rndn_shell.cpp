@@ -2,8 +2,12 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cctype>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <memory>
 
 #include "libraries/base/files.h"
 #include "tools/rndn.h"
@@ -15,13 +19,19 @@ namespace {
 constexpr const char* help =
     "FILE.hir              run a program\n"
     "module m { ... }      run the program typed here; it ends with the brace that closes its last module\n"
+    "                      (it begins with module, def, kernel, import, global or a comment)\n"
+    ".cancel               forget what was typed of a program; empty lines are part of it\n"
     ".query N              run a TPC-H query\n"
     ".tables               the tables, with their columns and types\n"
     ".time on|off          a timing tree after each program\n"
     ".format F             of results: table, csv, json\n"
     ".repeat N             runs of each program\n"
     ".help                 this text\n"
-    ".quit                 end (so does the end of the input)\n";
+    ".quit                 end (so does the end of the input)\n"
+    "A line that begins with a dot is a command, also within a program.\n";
+
+constexpr std::string_view commands[] = {".cancel", ".query",  ".tables", ".time",
+                                         ".format", ".repeat", ".help",   ".quit"};
 
 // How many braces are open after `line`, outside comments, texts and characters.
 class Braces {
@@ -48,6 +58,8 @@ class Braces {
     }
   }
   bool complete() const { return any_ && open_ <= 0 && !comment_; }
+  bool any() const { return any_; }
+  bool in_comment() const { return comment_; }
 
  private:
   int open_ = 0;
@@ -60,6 +72,27 @@ std::string_view trim(std::string_view s) {
     s.remove_suffix(1);
   return s;
 }
+
+// What a line that begins no program says when it is not a command either.
+std::string not_a_program(std::string_view line) {
+  const std::string word(line.substr(0, line.find_first_of(" \t(;{")));
+  std::string hint;
+  for (std::string_view command : commands)
+    if (command.substr(1) == word) hint = fmt::format("; did you mean `{}`?", command);
+  if (word == "exit" || word == "q") hint = "; did you mean `.quit`?";
+  return fmt::format("`{}` begins no program{} (.help says what can be typed here)", word, hint);
+}
+
+bool begins_program(std::string_view line) {
+  for (std::string_view word : {"module", "def", "kernel", "import", "global"}) {
+    if (!line.starts_with(word)) continue;
+    const char next = line.size() > word.size() ? line[word.size()] : ' ';
+    if (!std::isalnum(static_cast<unsigned char>(next)) && next != '_') return true;
+  }
+  return false;
+}
+
+bool begins_comment(std::string_view line) { return line.starts_with("//") || line.starts_with("/*"); }
 
 std::string type_of(const data::ColumnSchema& column) {
   const std::string_view type = hir::basic_type_name(column.type);
@@ -82,51 +115,81 @@ class ShellCommand final : public Command {
     auto device = DeviceChoice::start(flags_);
     if (!device) return fail(device.error());
     if (auto options = compile_options(flags_); !options) return fail(options.error());
+    if (!flags_.time.empty()) {
+      auto target = time_target(flags_.time);
+      if (!target) return fail(target.error());
+      time_ = *target;
+      timing_ = true;
+      if (!time_.file.empty())
+        if (auto writable = check_writable(time_.file); !writable) return fail(writable.error());
+    }
     auto source = open_data(flags_.data, flags_);
     if (!source) return fail(source.error());
+    if (flags_.output != "-") {
+      out_.reset(std::fopen(flags_.output.c_str(), "wb"));
+      if (!out_) return fail(world_error("cannot write `{}`: {}", flags_.output, std::strerror(errno)));
+    }
     session_.emplace(*source, *std::move(device));
     interactive_ = isatty(STDIN_FILENO);
     if (interactive_) std::fputs("rndn shell; .help lists the commands\n", stderr);
 
-    std::string typed;
-    Braces braces;
     char* line = nullptr;
     size_t room = 0;
-    while (prompt(typed.empty()), getline(&line, &room, stdin) >= 0) {
+    while (prompt(), getline(&line, &room, stdin) >= 0) {
       const std::string_view words = trim(line);
-      if (typed.empty()) {
-        if (words.empty()) continue;
-        if (words == ".quit") break;
-        if (words.front() == '.' && !words.ends_with(".hir")) {
-          command(words);
-          continue;
-        }
-        if (words.ends_with(".hir") && words.find_first_of(" {") == std::string_view::npos) {
-          run_file(std::string(words));
-          continue;
-        }
+      const bool fresh = !begun_ && !braces_.in_comment();
+      if (fresh && words.ends_with(".hir") && words.find_first_of(" {") == std::string_view::npos) {
+        forget();  // comments
+        run_file(std::string(words));
+        continue;
       }
-      typed += line;
-      braces.add(line);
-      if (!braces.complete()) continue;
-      run_typed(std::move(typed));
-      typed.clear();
-      braces = {};
+      if (words.starts_with('.')) {
+        if (words == ".quit") {
+          forget();
+          break;
+        }
+        command(words);
+        continue;
+      }
+      if (fresh && words.empty()) continue;
+      if (fresh && !begins_comment(words)) {
+        if (!begins_program(words)) {
+          failed(usage_error("{}", not_a_program(words)));
+          continue;
+        }
+        begun_ = true;
+      }
+      typed_ += line;
+      braces_.add(line);
+      begun_ |= braces_.any();
+      if (!braces_.complete()) continue;
+      run_typed();
     }
     std::free(line);
-    if (!trim(typed).empty()) run_typed(std::move(typed));  // what is missing is said by the parser
+    if (begun_ || braces_.in_comment()) run_typed();  // what is missing is said by the parser
+    if (!reports_.empty())
+      if (auto written = write_reports(reports_, time_); !written) failed(written.error());
+    if (out_ && std::fclose(out_.release()) != 0)
+      failed(world_error("cannot write `{}`: {}", flags_.output, std::strerror(errno)));
     if (interactive_) std::fputc('\n', stderr);
     return interactive_ ? 0 : exit_code_;
   }
 
  private:
-  void prompt(bool fresh) {
-    if (interactive_) std::fputs(fresh ? "rndn> " : "  ... ", stderr);
+  void prompt() {
+    if (interactive_) std::fputs(typed_.empty() ? "rndn> " : "  ... ", stderr);
   }
   void failed(const Error& error) { exit_code_ = std::max(exit_code_, fail(error)); }
 
-  void run_typed(std::string text) {
-    const std::string name = fmt::format("input{}", ++typed_);
+  void forget() {
+    typed_.clear();
+    braces_ = {};
+    begun_ = false;
+  }
+  void run_typed() {
+    const std::string name = fmt::format("input{}", ++programs_);
+    std::string text = std::move(typed_);
+    forget();
     run({name, "<" + name + ">", std::move(text)});
   }
   void run_file(const std::string& path) {
@@ -137,12 +200,28 @@ class ShellCommand final : public Command {
   void run(const NamedSource& program) {
     runtime::Format format = runtime::Format::table;
     runtime::find_format(flags_.format, format);
-    auto outcome = session_->run(program, flags_, !flags_.time.empty());
+    auto outcome = session_->run(program, flags_, timing_);
     if (!outcome) return failed(outcome.error());
     auto text = runtime::print_result(outcome->results, format);
     if (!text) return failed(text.error());
-    if (auto written = write_file("-", outcome->printed + *text); !written) return failed(written.error());
-    if (!flags_.time.empty()) std::fputs(runtime::report(outcome->reports, runtime::TimeFormat::text).c_str(), stderr);
+    if (format == runtime::Format::json)
+      std::fputs(outcome->printed.c_str(), stderr);  // what @print writes must not break the object
+    else
+      *text = outcome->printed + *text;
+    if (auto written = write(*text); !written) return failed(written.error());
+    if (!timing_) return;
+    if (time_.file.empty()) {
+      if (auto reported = write_reports(outcome->reports, time_); !reported) failed(reported.error());
+    } else {
+      reports_.insert(reports_.end(), outcome->reports.begin(), outcome->reports.end());
+    }
+  }
+  // To -o, as soon as a result is there.
+  Result<void> write(const std::string& text) {
+    if (!out_) return write_file("-", text);
+    if (std::fwrite(text.data(), 1, text.size(), out_.get()) != text.size() || std::fflush(out_.get()) != 0)
+      return world_error("cannot write `{}`: {}", flags_.output, std::strerror(errno));
+    return {};
   }
 
   void command(std::string_view words) {
@@ -155,10 +234,12 @@ class ShellCommand final : public Command {
     runtime::Format format;
     if (name == ".help") {
       std::fputs(help, stderr);
+    } else if (name == ".cancel" && argument.empty()) {
+      forget();
     } else if (name == ".tables" && argument.empty()) {
       tables();
     } else if (name == ".time" && (argument == "on" || argument == "off")) {
-      flags_.time = argument == "on" ? "text" : "";
+      timing_ = argument == "on";
     } else if (name == ".format" && runtime::find_format(argument, format)) {
       flags_.format = argument;
     } else if (name == ".repeat" && is_number && number >= 1 && number <= 1000000) {
@@ -181,13 +262,24 @@ class ShellCommand final : public Command {
       for (const data::ColumnSchema& column : table.columns)
         text += fmt::format("    {:<20} {}\n", column.name, type_of(column));
     }
-    if (auto written = write_file("-", text); !written) failed(written.error());
+    if (auto written = write(text); !written) failed(written.error());
   }
 
   Flags flags_;
   std::optional<Session> session_;
   bool interactive_ = false;
-  int typed_ = 0, exit_code_ = 0;
+  struct Close {
+    void operator()(std::FILE* f) const { std::fclose(f); }
+  };
+  std::unique_ptr<std::FILE, Close> out_;  // -o FILE
+  TimeTarget time_;
+  bool timing_ = false;
+  std::vector<runtime::RunReport> reports_;  // for a file, written at the end
+  // The program that is being typed. Not begun: nothing, or comments only.
+  std::string typed_;
+  Braces braces_;
+  bool begun_ = false;
+  int programs_ = 0, exit_code_ = 0;
 };
 
 }  // namespace

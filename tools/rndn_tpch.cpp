@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 
 #include "libraries/base/files.h"
 #include "tools/compare_results.h"
@@ -105,6 +106,14 @@ class TpchRunCommand final : public Command {
       auto q = std::find_if(queries.begin(), queries.end(), [&](const EmbeddedQuery& e) { return e.number == n; });
       if (q == queries.end()) return fail(usage_error("there is no query {} (there are: {})", n, known));
       programs.push_back({fmt::format("q{:02}", n), q->file, q->text});
+    }
+    if (!verify_.empty() && verify_ != "reference") {
+      std::error_code error;
+      if (!std::filesystem::is_directory(verify_, error))
+        return fail(input_error("--verify={0}: there is no folder `{0}`", verify_));
+      for (const NamedSource& p : programs)
+        if (std::string file = fmt::format("{}/{}.csv", verify_, p.name); !std::filesystem::exists(file, error))
+          return fail(input_error("--verify={}: there is no file `{}`", verify_, file));
     }
     auto device = DeviceChoice::start(flags_);
     if (!device) return fail(device.error());

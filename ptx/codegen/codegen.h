@@ -70,7 +70,7 @@ inline uint64_t scratch_bytes(const KernelCode& k, uint64_t elements, uint32_t g
 }
 
 struct Options {
-  uint32_t ptx_target = 60;          // .target sm_NN of the module: the lowest the code needs
+  uint32_t ptx_target = 60;          // .target sm_NN of the module, and the .version that knows it; the code is sm_60's
   std::vector<std::string> refused;  // by kernel, may be shorter: why it shall get no code; empty: it shall
 };
 

@@ -4,11 +4,24 @@
 #include "ptx/codegen/kernel.h"
 
 namespace rndn::codegen {
+namespace {
+
+// The first PTX version, from 6.0 on, that knows the target (PTX ISA, Target Name History of .target): 10 * major + minor.
+uint32_t version_for(uint32_t target) {
+  if (target >= 89) return 78;
+  if (target >= 87) return 74;
+  if (target >= 86) return 71;
+  if (target >= 80) return 70;
+  if (target >= 75) return 63;
+  return 60;
+}
+
+}  // namespace
 
 Result<ModuleCode> generate(const outliner::Outlined& outlined, const Options& options, Timings& timings) {
   auto scope = timings.measure(Phase::ptx);
   ModuleCode out;
-  out.module.version = 60;
+  out.module.version = version_for(options.ptx_target);
   out.module.target = options.ptx_target;
   for (uint32_t k = 0; k < outlined.kernels.size(); ++k) {
     const size_t functions = out.module.functions.size(), variables = out.module.variables.size();

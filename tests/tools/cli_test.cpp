@@ -15,6 +15,7 @@
 
 namespace {
 
+using testing::EndsWith;
 using testing::HasSubstr;
 using testing::StartsWith;
 namespace fs = std::filesystem;
@@ -226,6 +227,10 @@ TEST_F(Cli, WrongUsage) {
            {"rndn run --bogus p.hir", "error: `run` has no flag `--bogus`\n"},
            {"rndn --verzion", "error: `rndn` has no flag `--verzion`; did you mean `--version`?\n"},
            {"rndn rum p.hir", "error: `rndn` has no command `rum`; did you mean `run`?\n"},
+           {"rndn frob",
+            "error: `rndn` has no command `frob`; it has run, shell, check, compile, explain, tpch, bench, devices\n"
+            "(see rndn --help)\n"},
+           {"rndn tpch run --bogus", "error: `run` has no flag `--bogus`\n(see rndn tpch run --help)\n"},
            {"rndn tpch generat", "error: `tpch` has no command `generat`; did you mean `generate`?\n"},
            {"rndn run --time json p.hir --device cpu",
             "error: there is no program `json`; a format goes with `=`: --time=json\n"},
@@ -295,6 +300,43 @@ TEST_F(Cli, HelpAndVersionGoToStdout) {
   EXPECT_THAT(version.out, ::testing::ContainsRegex("\\(commit ([0-9a-f]{10}|unknown); sm_60 sm_61 .*sm_90\\)"));
 }
 
+// The step of the build that finds the commit, on a checkout of its own.
+TEST_F(Cli, TheCommitIsThatOfTheBuild) {
+  if (run("git --version && cmake --version").exit_code != 0) GTEST_SKIP() << "skipped: no git or no cmake";
+  const std::string step =
+      "cmake -DSOURCE=\"$PWD/checkout\" -DVERSION=1.2 -DOUT=values.h -DDEPFILE=values.h.d -P '" RNDN_SOURCE_DIR
+      "/libraries/base/write_version.cmake'";
+  const std::string commit =
+      "git -C checkout -c user.name=a -c user.email=a@b.c commit -q --allow-empty -m x && git -C checkout rev-parse "
+      "--short=10 HEAD";
+  ASSERT_EQ(run("mkdir checkout").exit_code, 0);
+  Ran outside = run(step);
+  EXPECT_EQ(outside.exit_code, 0);
+  EXPECT_EQ(outside.err, "");
+  EXPECT_THAT(read(path("values.h")), HasSubstr("RNDN_COMMIT \"unknown\""));
+  ASSERT_EQ(run("git init -q checkout").exit_code, 0);
+  std::string first;
+  for (int i = 0; i < 2; ++i) {
+    std::string id = run("GIT_COMMITTER_DATE='2020-01-0" + std::to_string(i + 1) + "T00:00:00Z' " + commit).out;
+    ASSERT_EQ(id.size(), 11u);
+    id.pop_back();
+    EXPECT_NE(id, first);
+    first = id;
+    EXPECT_EQ(run(step).exit_code, 0);
+    EXPECT_EQ(read(path("values.h")), "#define RNDN_VERSION \"1.2\"\n#define RNDN_COMMIT \"" + id + "\"\n");
+  }
+  // Everything that moves with HEAD, also of a worktree on a branch of its own.
+  EXPECT_THAT(read(path("values.h.d")), HasSubstr("checkout/.git/HEAD "));
+  EXPECT_THAT(read(path("values.h.d")), HasSubstr("checkout/.git/refs/heads/"));
+  ASSERT_EQ(run("git -C checkout worktree add -q -b other ../tree").exit_code, 0);
+  EXPECT_EQ(run("cmake -DSOURCE=\"$PWD/tree\" -DVERSION=1.2 -DOUT=values.h -DDEPFILE=values.h.d -P '" RNDN_SOURCE_DIR
+                "/libraries/base/write_version.cmake'")
+                .exit_code,
+            0);
+  EXPECT_THAT(read(path("values.h.d")), HasSubstr("checkout/.git/worktrees/tree/HEAD "));
+  EXPECT_THAT(read(path("values.h.d")), HasSubstr("checkout/.git/refs/heads/other"));
+}
+
 TEST_F(Cli, QuerySixOnTheSimulatorOfEveryTargetAndOnTheInterpreter) {
   for (const char* device : {"cpu", "sim --arch sm_60", "sim --arch sm_61", "sim --arch sm_80", "sim --arch sm_86",
                              "sim --arch sm_89", "sim --arch sm_90"}) {
@@ -316,6 +358,19 @@ TEST_F(Cli, VerifyAgainstFilesNoticesADifference) {
   EXPECT_THAT(r.err, StartsWith("error: verify q06: row 1, column `revenue`: 1193053.225"));
   write("q06.csv", "revenue\n");
   EXPECT_THAT(run("rndn tpch run --queries 6 --device cpu --verify=.").err, HasSubstr("1 rows, expected 0"));
+}
+
+TEST_F(Cli, WhatIsMissingIsSaidBeforeTheWork) {
+  const std::string verify = "rndn tpch run --queries 6 --device cpu --data no-data --verify=";
+  EXPECT_EQ(run(verify + "no-folder").err, "error: --verify=no-folder: there is no folder `no-folder`\n");
+  EXPECT_EQ(run(verify + ".").err, "error: --verify=.: there is no file `./q06.csv`\n");
+  // Neither the results nor the report can be written: no warning of a slow run, no result comes first.
+  write("p.hir", program("        n:i64 = 1:i64;\n        @print(n);\n        return n;\n"));
+  expect("rndn run p.hir --device cpu --time=json:no/file", 3, "",
+         "error: cannot write `no/file`: No such file or directory\n");
+  write("kept", "kept");
+  EXPECT_EQ(run("rndn run p.hir --device cpu -o kept --time=json:no/file").exit_code, 3);
+  EXPECT_EQ(read(path("kept")), "kept");
 }
 
 TEST_F(Cli, VerifyAcceptsAnotherOrderAndSaysSo) {
@@ -382,6 +437,36 @@ TEST_F(Cli, EveryStageIsEmittedAndIsInputAgain) {
   EXPECT_EQ(standard_input.exit_code, 0) << standard_input.err;
 }
 
+TEST_F(Cli, EmittedPtxNamesItsTarget) {
+  const std::string query = RNDN_SOURCE_DIR "/tpch/queries/q06.hir";
+  const bool has_assembler = fs::exists(RNDN_BIN_DIR "/rndn-as") && fs::exists(RNDN_BIN_DIR "/rndn-dis");
+  for (const auto& [target, version] : std::vector<std::pair<std::string, std::string>>{{"sm_60", "6.0"},
+                                                                                        {"sm_61", "6.0"},
+                                                                                        {"sm_80", "7.0"},
+                                                                                        {"sm_86", "7.1"},
+                                                                                        {"sm_89", "7.8"},
+                                                                                        {"sm_90", "7.8"}}) {
+    Ran ptx = run("rndn compile '" + query + "' --arch " + target + " --emit ptx -o q.ptx");
+    EXPECT_EQ(ptx.exit_code, 0) << ptx.err;
+    EXPECT_THAT(read(path("q.ptx")), StartsWith(".version " + version + "\n.target " + target + "\n"));
+    if (!has_assembler) continue;
+    ASSERT_EQ(run("rndn-as q.ptx -o q.cubin").exit_code, 0) << target;
+    EXPECT_THAT(run("rndn-dis q.cubin").out, HasSubstr(".target\t" + target + "\n"));
+  }
+  EXPECT_THAT(run("rndn compile '" + query + "' --emit ptx").out, HasSubstr(".target sm_60\n")) << "for all of them";
+}
+
+TEST_F(Cli, AProgramWithoutKernelsHasNoCodeToWrite) {
+  write("p.hir", program("        n:i64 = 1:i64;\n        return n;\n"));
+  for (const char* stage : {"ptx", "sass", "cubin"}) {
+    expect(std::string("rndn compile p.hir --arch sm_86 -o code --emit ") + stage, 1, "",
+           std::string("error: p.hir: the program has no kernels: there is no ") + stage +
+               " to write (--emit outline shows what it has)\n");
+    EXPECT_FALSE(fs::exists(path("code"))) << stage;
+  }
+  EXPECT_EQ(run("rndn compile p.hir --emit outline").exit_code, 0);
+}
+
 TEST_F(Cli, SeveralProgramsAsCsvAndJson) {
   write("one.hir", program("        n:i64 = 1:i64;\n        return n;\n"));
   write("two.hir", program("        n:i64 = 2:i64;\n        return n;\n"));
@@ -416,6 +501,57 @@ TEST_F(Cli, ShellRunsWhatIsTypedAndKeepsGoingAfterErrors) {
   EXPECT_THAT(r.err, HasSubstr("<input2>:1:36: error: `y` is not declared here"));
   EXPECT_THAT(r.err, HasSubstr("execute")) << "the timing tree";
   EXPECT_EQ(r.err.find("rndn>"), std::string::npos) << "a prompt is for terminals";
+}
+
+constexpr const char* printing =
+    "module m { import Builtin.*; def main():i64 {\n x:i64 = 3:i64;\n @print(x);\n return x; } }\n";
+
+TEST_F(Cli, ShellHonoursItsFlagsAsRunDoes) {
+  write("input", std::string(printing) + ".tables\n");
+  Ran r = run("rndn shell --data tpch:0.001 --device sim --format json -o results --time=json:times < input");
+  EXPECT_EQ(r.exit_code, 0) << r.err;
+  EXPECT_EQ(r.out, "");
+  const std::string results = read(path("results"));
+  const size_t tables = results.find("lineitem\n");
+  ASSERT_NE(tables, std::string::npos) << ".tables goes there too";
+  EXPECT_EQ(nlohmann::json::parse(results.substr(0, results.find("\n", results.rfind("]]"))))["rows"].dump(), "[[3]]")
+      << results;
+  EXPECT_EQ(r.err, "3\n") << "what @print writes";
+  EXPECT_EQ(nlohmann::json::parse(read(path("times")))["program"], "input1");
+
+  write("input", std::string(printing) + printing);
+  r = run("rndn shell --device sim --time=json:times < input");
+  EXPECT_EQ(nlohmann::json::parse(read(path("times"))).size(), 2u) << "as an array, like several programs of run";
+  r = run("rndn shell --device sim --time=trace < input");
+  EXPECT_THAT(r.err, StartsWith("{\"traceEvents\"")) << r.err.substr(0, 100);
+  r = run("rndn shell --device sim --time=bogus < input");
+  EXPECT_EQ(r.exit_code, 2);
+  EXPECT_EQ(r.err, "error: --time is text, json, html or trace, with :FILE if wanted, not `bogus`\n");
+  EXPECT_EQ(run("rndn shell --device cpu -o no/such/file < input").exit_code, 3);
+  EXPECT_EQ(run("rndn shell --device cpu --time=json:no/such/file < input").exit_code, 3);
+}
+
+TEST_F(Cli, ShellTakesOnlyLinesThatBeginAProgram) {
+  write("p.hir", program("        n:i64 = 7:i64;\n        return n;\n"));
+  const std::string run_it = "rndn shell --device cpu --format csv < input";
+  write("input", "help\nquit\nmodules\np.hir\n");
+  Ran r = run(run_it);
+  EXPECT_EQ(r.exit_code, 2);
+  EXPECT_EQ(r.err,
+            "error: `help` begins no program; did you mean `.help`? (.help says what can be typed here)\n"
+            "error: `quit` begins no program; did you mean `.quit`? (.help says what can be typed here)\n"
+            "error: `modules` begins no program (.help says what can be typed here)\n");
+  EXPECT_EQ(r.out, "value\r\n7\r\n") << "the next line counts again";
+
+  write("input",
+        "/* two lines,\nhelp */\n// module {\n\nmodule m { def main():i64 {\n\n.format json\n return 5:i64; } }\n");
+  r = run(run_it);
+  EXPECT_EQ(r.exit_code, 0) << r.err;
+  EXPECT_THAT(r.out, HasSubstr("[5]]")) << "comments, empty lines, and a command in the middle";
+  write("input", "module m { def main() {\n.cancel\np.hir\nmodule m {\n.quit\n");
+  r = run(run_it);
+  EXPECT_EQ(r.exit_code, 0) << r.err;
+  EXPECT_EQ(r.out, "value\r\n7\r\n");
 }
 
 TEST_F(Cli, ShellTellsWhatTablesThereAre) {
@@ -461,6 +597,11 @@ TEST_F(Cli, BenchWritesItsTablesAndComparesWithEarlierOnes) {
   r = run(command + " --tables execute -o second --compare twice.json");
   EXPECT_EQ(r.exit_code, 0) << r.err;
   EXPECT_THAT(r.err, HasSubstr("nothing is slower than in twice.json"));
+  // Before a measurement: data that cannot be opened is the first thing that one needs.
+  const std::string no_data = "rndn bench tpch --device sim --data no-data -o ";
+  EXPECT_EQ(run(no_data + "third --compare no-file").err, "error: cannot read `no-file`: No such file or directory\n");
+  write("a-file", "");
+  EXPECT_THAT(run(no_data + "a-file/folder").err, StartsWith("error: cannot make folder `a-file/folder`: "));
   write("bad.json", "{}");
   EXPECT_EQ(run(command + " --tables execute -o second --compare bad.json").exit_code, 1);
   EXPECT_EQ(run("rndn bench tpch --device cpu").exit_code, 2);
@@ -523,6 +664,18 @@ TEST(BenchSamples, TablesHaveSumsAndMeansAndSurviveJson) {
       rndn::tools::Samples::parse(R"({"samples":[{"table":"t","row":"r","column":"c","values":["x"]}]})", "x").ok());
 }
 
+TEST_F(Cli, ExplainsFallbacksAsRunReportsThem) {
+  write("branch.hir", program("        n:i64 = 3:i64;\n        b:bool = @lt(n, 5:i64);\n"
+                              "        if (b) { n = 4:i64; }\n        return n;\n"));
+  write("complex.hir", program("        u:? = @unique((1+2i,3+4i,1+2i):complex);\n        return u;\n", "?"));
+  for (const auto& [file, what] : std::vector<std::pair<std::string, std::string>>{
+           {"branch.hir", "the whole program (branch.hir:6:9: control flow on the host)"},
+           {"complex.hir", "complex.hir:4:9: `unique` (an argument is of type complex)"}}) {
+    EXPECT_THAT(run("rndn explain " + file).out, EndsWith("fallbacks to the reference interpreter\n  " + what + "\n"));
+    EXPECT_EQ(run("rndn run --device sim " + file).err, "warning: " + what + " runs on the reference interpreter\n");
+  }
+}
+
 TEST_F(Cli, ExplainsKernels) {
   const std::string queries = std::string(RNDN_SOURCE_DIR) + "/tpch/queries/";
   Ran text = run("rndn explain " + queries + "q06.hir --data tpch:0.01");
@@ -530,6 +683,7 @@ TEST_F(Cli, ExplainsKernels) {
   EXPECT_THAT(text.out, HasSubstr("main_1: 13 statements, a thread per element of vector<data.lineitem.rows>"));
   EXPECT_THAT(text.out, HasSubstr("reads   28 B per data.lineitem.rows: shipdate, discount, quantity, price"));
   EXPECT_THAT(text.out, HasSubstr("moves   1.7 MB"));
+  EXPECT_THAT(text.out, EndsWith("fallbacks to the reference interpreter\n  none\n"));
   Ran dot = run("rndn explain " + queries + "q06.hir --dot -o graph.dot");
   EXPECT_EQ(dot.exit_code, 0) << dot.err;
   EXPECT_THAT(read(path("graph.dot")), StartsWith("digraph main {"));
