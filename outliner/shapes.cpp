@@ -185,7 +185,10 @@ ShapeId rule_new_compression(Call& c) {
   return compressed(c, c.object(), data.size);
 }
 ShapeId rule_count0(Call& c) {
-  if (const auto n = c.args[0].constant) return c.a.table.vector(c.a.table.constant(std::max<int64_t>(*n, 0)));
+  // A range of negative length is empty. That of a vector stays: it is an error of the run, which the kernel's launch finds by it.
+  if (const auto n = c.args[0].constant)
+    return c.a.table.vector(
+        c.a.table.constant(c.expression.callee.builtin_id == hir::Builtin::vector ? *n : std::max<int64_t>(*n, 0)));
   if (!is_none(c.args[0].size)) return c.a.table.vector(c.args[0].size);
   return rule_dynamic_vector(c);
 }

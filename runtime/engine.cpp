@@ -155,7 +155,7 @@ Result<std::unique_ptr<Engine::Plan>> Engine::plan(const Compiled& compiled, con
 }
 
 Result<std::vector<Value>> Engine::run(Plan& plan, Timings& timings, std::string* printed,
-                                       std::vector<KernelReport>* kernels) {
+                                       std::vector<KernelReport>* kernels, std::vector<std::string>* fallbacks) {
   auto scope = timings.measure(Phase::overhead, "run");
   Plan::State& p = *plan.state_;
   if (!p.whole_program.empty()) {
@@ -172,6 +172,8 @@ Result<std::vector<Value>> Engine::run(Plan& plan, Timings& timings, std::string
     state_->timings = &timings;
     results = run.execute();
     state_->timings = nullptr;
+    if (fallbacks)
+      for (std::string& f : run.take_fallbacks()) fallbacks->push_back(std::move(f));
     if (kernels) {
       for (size_t k = 0; k < p.kernels.size(); ++k)
         if (p.compiled.code.kernels[k].refused.empty()) kernels->push_back(p.kernels[k].report);

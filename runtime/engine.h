@@ -63,9 +63,11 @@ class Engine {
                                      const EngineOptions& options, Timings& timings);
 
   // Runs the program and brings back what main returns. Run-time errors of the program are the input's fault, with the position of the
-  // statement. `printed` (may be null) receives what @print writes; `kernels` (may be null) one report per kernel.
+  // statement. `printed` (may be null) receives what @print writes; `kernels` (may be null) one report per kernel; `fallbacks` (may be null)
+  // gets, like Plan::fallbacks() and besides those, the steps that turned out in this run to need the reference interpreter.
   Result<std::vector<reference::Value>> run(Plan& plan, Timings& timings, std::string* printed = nullptr,
-                                            std::vector<KernelReport>* kernels = nullptr);
+                                            std::vector<KernelReport>* kernels = nullptr,
+                                            std::vector<std::string>* fallbacks = nullptr);
 
   // Device memory in use by columns and plans, in bytes.
   uint64_t device_bytes() const;

@@ -225,13 +225,18 @@ Result<void> Run::launch(const Step& s) {
   const hir::Function& f = program().functions[kernel.function];
   KernelState& state = plan_.kernels[s.kernel];
   ASSIGN_OR_RETURN(std::vector<ItemPtr> inputs, items(s.inputs));
-  if (!sizes_hold(kernel, f, inputs)) {
-    if (!plan_.options.allow_fallback)
-      return input_error(
-          "kernel `{}` got vectors of other lengths than it was made for, and only the reference "
-          "interpreter takes those, which --no-fallback forbids",
-          code.name);
-    return interpret(s);
+  if (!sizes_hold(kernel, f, inputs))
+    return fall_back(s, "its vectors have other lengths than it was made for", Arguments::perhaps_wrong);
+  // A length that the program states and that no vector has: the error is the interpreter's.
+  for (outliner::ShapeId shape : kernel.shapes) {
+    const outliner::ShapeTable& shapes = plan_.compiled.outlined.shapes;
+    if (is_none(shape) || shapes[shape].kind != outliner::Shape::vector || is_none(shapes[shape].size)) continue;
+    const outliner::Size& size = shapes[shapes[shape].size];
+    if (size.kind != outliner::Size::constant) continue;
+    if (size.value < 0)
+      return interpreted_error(s.function, inputs, input_error("a vector cannot have {} elements", size.value));
+    if (const auto n = static_cast<uint64_t>(size.value); n > data::longest_vector)
+      return interpreted_error(s.function, inputs, too_long(n));
   }
   const std::vector<ItemPtr> given = inputs;
   std::vector<DomainPtr> domains;
@@ -292,7 +297,7 @@ Result<void> Run::launch(const Step& s) {
     }
   }
 
-  Launched launched{&state, s.function, 0, 0, {}};
+  Launched launched{&state, s.function, 0, 0, std::nullopt};
   if (plan_.options.measure_kernels) {
     ASSIGN_OR_RETURN(launched.first_mark, device_.record_mark());
   }

@@ -203,13 +203,14 @@ Result<void> Run::run_operator(const Step& s) {
 Result<void> Run::order(const Step& s) {
   ASSIGN_OR_RETURN(std::vector<ItemPtr> in, items(s.inputs));
   std::vector<ItemPtr> columns = columns_of(in[0]);
-  if (columns.empty() || in.size() != 2) return builtin(s);
+  if (columns.empty() || in.size() != 2)
+    return fall_back(s, "an argument is no vector and no list of vectors", Arguments::perhaps_wrong);
   ASSIGN_OR_RETURN(Value directions, to_host(*in[1]));
   if (directions.kind != Value::vector || directions.type != BasicType::boolean ||
       (directions.size != columns.size() && directions.size != 1))
-    return builtin(s);
+    return fall_back(s, "not one direction per column", Arguments::perhaps_wrong);
   ASSIGN_OR_RETURN(bool same, same_lengths(columns));
-  if (!same) return builtin(s);
+  if (!same) return fall_back(s, "columns of different length", Arguments::perhaps_wrong);
   auto ascending = std::make_unique<bool[]>(columns.size());
   std::vector<sql::Vector> keys(columns.size());
   for (size_t i = 0; i < columns.size(); ++i) {
@@ -233,9 +234,9 @@ Result<void> Run::order(const Step& s) {
 Result<void> Run::group(const Step& s) {
   ASSIGN_OR_RETURN(ItemPtr in, item(s.inputs[0]));
   std::vector<ItemPtr> columns = columns_of(in);
-  if (columns.empty()) return builtin(s);
+  if (columns.empty()) return fall_back(s, "an argument is no vector and no list of vectors", Arguments::perhaps_wrong);
   ASSIGN_OR_RETURN(bool same, same_lengths(columns));
-  if (!same) return builtin(s);
+  if (!same) return fall_back(s, "columns of different length", Arguments::perhaps_wrong);
   std::vector<sql::Vector> keys(columns.size());
   for (size_t i = 0; i < columns.size(); ++i) {
     ItemPtr c = columns[i];
@@ -264,7 +265,7 @@ Result<void> Run::group(const Step& s) {
 
 Result<void> Run::unique(const Step& s) {
   ASSIGN_OR_RETURN(ItemPtr v, item(s.inputs[0]));
-  if (v->kind != Item::vector) return builtin(s);
+  if (v->kind != Item::vector) return fall_back(s, "an argument is no vector", Arguments::perhaps_wrong);
   if (hir::is_text(v->type)) {
     ASSIGN_OR_RETURN(DomainPtr domain, domain_of(*v)->distinct(text_tools()));
     ASSIGN_OR_RETURN(v, in_domain(v, domain));
@@ -281,8 +282,9 @@ Result<void> Run::unique(const Step& s) {
 
 Result<void> Run::unique_cells(const Step& s) {
   ASSIGN_OR_RETURN(ItemPtr v, item(s.inputs[1]));
-  if (v->kind != Item::cells && v->kind != Item::list) return builtin(s);
-  if (v->kind == Item::list && v->parts.empty()) return builtin(s);
+  if (v->kind != Item::cells && v->kind != Item::list)
+    return fall_back(s, "an argument is no list", Arguments::perhaps_wrong);
+  if (v->kind == Item::list && v->parts.empty()) return fall_back(s, "a list without cells");
   RETURN_IF_ERROR(cells_to_device(v));
   ItemPtr elements = v->parts[0];
   if (hir::is_text(elements->type)) {
@@ -311,24 +313,27 @@ Result<void> Run::join(const Step& s) {
   ASSIGN_OR_RETURN(std::vector<ItemPtr> in, items(s.inputs));
   std::vector<sql::Compare> compare;
   for (size_t i = 0; i + 2 < in.size(); ++i) {
-    if (!in[i]->host || in[i]->host->kind != Value::functions) return builtin(s);
+    if (!in[i]->host || in[i]->host->kind != Value::functions)
+      return fall_back(s, "a predicate is no function", Arguments::perhaps_wrong);
     for (const hir::FunctionRef& f : in[i]->host->functions_) {
       sql::Compare c{};
-      if (f.kind != hir::FunctionRef::builtin || !find_compare(f.builtin_id, c)) return builtin(s);
+      if (f.kind != hir::FunctionRef::builtin || !find_compare(f.builtin_id, c))
+        return fall_back(s, "a predicate is no comparison", Arguments::perhaps_wrong);
       compare.push_back(c);
     }
   }
   std::vector<ItemPtr> left = columns_of(in[in.size() - 2]), right = columns_of(in[in.size() - 1]);
-  if (left.empty() || right.empty() || left.size() != right.size()) return builtin(s);
+  if (left.empty() || right.empty() || left.size() != right.size())
+    return fall_back(s, "the sides have no columns that match", Arguments::perhaps_wrong);
   if (compare.size() == 1 && left.size() > 1) compare.resize(left.size(), compare[0]);
-  if (compare.size() != left.size()) return builtin(s);
+  if (compare.size() != left.size()) return fall_back(s, "not one predicate per column", Arguments::perhaps_wrong);
   for (std::vector<ItemPtr>* side : {&left, &right}) {  // a column of one element stands for all rows
     std::vector<ItemPtr> rows;
     for (const ItemPtr& c : *side)
       if (!(c->exact && c->capacity == 1)) rows.push_back(c);
     if (rows.empty()) continue;
     ASSIGN_OR_RETURN(bool same, same_lengths(rows));
-    if (!same) return builtin(s);
+    if (!same) return fall_back(s, "columns of different length", Arguments::perhaps_wrong);
   }
   uint64_t rows[2] = {0, 0};
   for (int k = 0; k < 2; ++k)
@@ -336,11 +341,12 @@ Result<void> Run::join(const Step& s) {
   std::vector<sql::Vector> l(left.size()), r(right.size());
   for (size_t i = 0; i < left.size(); ++i) {
     const bool text = hir::is_text(left[i]->type);
-    if (text != hir::is_text(right[i]->type) ||
-        (text && compare[i] != sql::Compare::eq && compare[i] != sql::Compare::neq))
-      return builtin(s);
+    if (text != hir::is_text(right[i]->type)) return fall_back(s, "text against numbers", Arguments::perhaps_wrong);
+    if (text && compare[i] != sql::Compare::eq && compare[i] != sql::Compare::neq)
+      return fall_back(s, "the order of texts");
     RETURN_IF_ERROR(to_comparable(left[i], right[i]));
-    if (left[i]->type != right[i]->type && !text) return builtin(s);
+    if (left[i]->type != right[i]->type && !text)
+      return fall_back(s, "columns of types that do not compare", Arguments::perhaps_wrong);
     ASSIGN_OR_RETURN(l[i], column(left[i]));
     ASSIGN_OR_RETURN(r[i], column(right[i]));
   }
@@ -360,9 +366,10 @@ Result<void> Run::member(const Step& s) {
   ASSIGN_OR_RETURN(std::vector<ItemPtr> in, items(s.inputs));
   ItemPtr x = in[0], set = in[1];
   if (x->kind != Item::vector || set->kind != Item::vector || hir::is_text(x->type) != hir::is_text(set->type))
-    return builtin(s);
+    return fall_back(s, "arguments that are no vectors of one type", Arguments::perhaps_wrong);
   RETURN_IF_ERROR(to_comparable(x, set));
-  if (x->type != set->type && !hir::is_text(x->type)) return builtin(s);
+  if (x->type != set->type && !hir::is_text(x->type))
+    return fall_back(s, "arguments of types that do not compare", Arguments::perhaps_wrong);
   ASSIGN_OR_RETURN(sql::Vector a, column(x));
   ASSIGN_OR_RETURN(sql::Vector b, column(set));
   OperatorMemory memory(*this, plan_.buffers);
@@ -378,10 +385,12 @@ Result<void> Run::member(const Step& s) {
 Result<void> Run::like(const Step& s) {
   ASSIGN_OR_RETURN(std::vector<ItemPtr> in, items(s.inputs));
   const ItemPtr& x = in[0];
-  if (x->kind != Item::vector || in[1]->kind != Item::vector) return builtin(s);
+  if (x->kind != Item::vector || in[1]->kind != Item::vector)
+    return fall_back(s, "an argument is no vector", Arguments::perhaps_wrong);
   ASSIGN_OR_RETURN(Value pattern, to_host(*in[1]));
-  if (!pattern.is_text_vector() || pattern.size != 1 || plan_.options.like == EngineOptions::Like::cpu)
-    return builtin(s);
+  if (plan_.options.like == EngineOptions::Like::cpu) return builtin(s);  // asked for, so no fallback
+  if (!pattern.is_text_vector() || pattern.size != 1)
+    return fall_back(s, "the pattern is not one text", Arguments::perhaps_wrong);
   DomainPtr domain = domain_of(*x);
   ItemPtr result;
   if (domain->count() == 0) {

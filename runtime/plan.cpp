@@ -239,6 +239,9 @@ class Planner {
       return;
     }
     step.kernel = kernel->second;
+    if (!step.span.known())  // the call was made by the outliner
+      for (hir::StatementId id : f.blocks[f.body].statements)
+        if (!step.span.known() && !is_none(f.statements[id].value)) step.span = f.statements[id].span;
     if (only_lengths(f)) {
       step.kind = Step::length;
       return;

@@ -257,7 +257,7 @@ Result<void> Run::index_list(const Step& s) {
 
 Result<void> Run::raze(const Step& s) {
   ASSIGN_OR_RETURN(ItemPtr list, item(s.inputs[0]));
-  if (list->kind != Item::cells) return builtin(s);
+  if (list->kind != Item::cells) return fall_back(s, "the cells do not lie in one piece");
   assign_result(s, list->parts[0]);
   return {};
 }
@@ -306,7 +306,7 @@ Result<void> Run::length(const Step& s) {
         ItemPtr v = result.kind == hir::Operand::variable ? of[result.id] : nullptr;
         for (size_t k = 0; k < inputs.size(); ++k)
           if (!v && result.kind == hir::Operand::variable && index(f.parameters[k]) == result.id) v = inputs[k];
-        if (!v) return interpret(s);
+        if (!v) return fall_back(s, "a result is neither a length nor an argument");
         assign(s.outputs[i], std::move(v));
       }
     }
@@ -315,6 +315,22 @@ Result<void> Run::length(const Step& s) {
 }
 
 // --- The reference interpreter ---
+
+Result<void> Run::fall_back(const Step& s, std::string_view reason, Arguments arguments) {
+  const bool is_function = s.kind == Step::launch || s.kind == Step::length;
+  auto interpreted = [&] { return is_function ? interpret(s) : builtin(s); };
+  // Where the specification puts a builtin on the host, this is its place (builtins.def).
+  if (!is_function && hir::row(s.builtin).device == hir::Device::cpu) return interpreted();
+  const std::string what =
+      is_function ? fmt::format("kernel `{}` ({})", program().text(program().functions[s.function].name), reason)
+                  : fmt::format("`{}` ({})", hir::row(s.builtin).name, reason);
+  if (plan_.options.allow_fallback || arguments == Arguments::perhaps_wrong) RETURN_IF_ERROR(interpreted());
+  if (!plan_.options.allow_fallback)
+    return input_error("{}: error: {} runs on the reference interpreter only, which --no-fallback forbids",
+                       plan_.sources.describe(s.span), what);
+  fallbacks_.push_back(fmt::format("{}: {}", plan_.sources.describe(s.span), what));
+  return {};
+}
 
 Result<void> Run::builtin(const Step& s) {
   std::vector<Value> arguments;
@@ -401,10 +417,13 @@ Result<void> Run::wait() {
   }
   std::memset(plan_.errors->host, 0, 8 * kernels);
   if (!failed) return Error{Fault::internal, "an error word is set that no launch has"};
-  if (!failed->inputs.empty()) {  // the interpreter meets the same error and knows the element
-    ASSIGN_OR_RETURN(std::vector<Value> values, call(failed->function, failed->inputs));
-  }
-  return kernel_error(word);
+  if (!failed->inputs) return kernel_error(word);
+  return interpreted_error(failed->function, *failed->inputs, kernel_error(word));  // it knows the element
+}
+
+Error Run::interpreted_error(hir::FunctionId function, const std::vector<ItemPtr>& inputs, Error otherwise) {
+  auto values = call(function, inputs);
+  return values ? std::move(otherwise) : values.error();
 }
 
 // The error word of codegen.h: kernel << 48 | statement of its function << 32 | code.

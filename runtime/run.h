@@ -5,8 +5,10 @@
 //   launch.cpp     kernels
 //   operators.cpp  SQL operators
 #pragma once
+#include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/state.h"
@@ -22,6 +24,8 @@ class Run {
   Result<std::vector<reference::Value>> execute();
   // Launches of library kernels, one entry per kernel.
   std::vector<KernelReport> take_library_reports();
+  // Steps that the reference interpreter ran though they had a kernel or an operator: a phrase each, as Plan::fallbacks().
+  std::vector<std::string> take_fallbacks() { return std::exchange(fallbacks_, {}); }
 
  private:
   using Value = reference::Value;
@@ -49,12 +53,19 @@ class Run {
   Result<void> raze(const Step& s);
   Result<void> length(const Step& s);
   Result<ItemPtr> length_of(const ItemPtr& v);
+  // What a step's kernel or operator cannot take, because of what only the run knows, goes to the reference interpreter; `reason` says why.
+  // Under --no-fallback that is an error. Arguments that may be wrong are different: the interpreter says what is wrong with them, and it is a
+  // fallback only when it finds nothing.
+  enum class Arguments : uint8_t { fine, perhaps_wrong };
+  Result<void> fall_back(const Step& s, std::string_view reason, Arguments arguments = Arguments::fine);
   Result<void> builtin(const Step& s);  // on the reference interpreter
   Result<void> interpret(const Step& s);
   Result<std::vector<Value>> call(hir::FunctionId function, const std::vector<ItemPtr>& inputs);
   // Waits for all launches so far and checks the error words. The time that they ran is taken from the phase that waits.
   Result<void> wait();
   Error kernel_error(uint64_t word) const;
+  // The interpreter's error when it meets one in this function, else `otherwise`.
+  Error interpreted_error(hir::FunctionId function, const std::vector<ItemPtr>& inputs, Error otherwise);
   Error launch_error(Error e, std::string_view kernel) const;
 
   // --- transfer.cpp ---
@@ -143,11 +154,13 @@ class Run {
     KernelState* state;
     hir::FunctionId function;
     uint32_t first_mark, last_mark;
-    std::vector<ItemPtr> inputs;  // for the message of an error; empty: too large to keep, or there can be none
+    std::optional<std::vector<ItemPtr>>
+        inputs;  // for the message of an error; none: too large to keep, or it cannot fail
   };
   std::vector<Launched> launched_;
   std::vector<sql::Launch> library_launched_;
   std::vector<KernelReport> library_reports_;
+  std::vector<std::string> fallbacks_;
   OperatorMemory text_memory_;
   std::vector<BufferPtr> until_wait_;  // mapped memory that kernels may still write
   bool pending_ = false;               // launches since the last wait

@@ -6,6 +6,12 @@
 
 namespace rndn::tools {
 
+namespace {
+void warn_of_fallback(const std::string& what) {
+  std::fprintf(stderr, "warning: %s runs on the reference interpreter\n", what.c_str());
+}
+}  // namespace
+
 Session::Session(std::shared_ptr<data::Source> source, DeviceChoice device)
     : source_(std::move(source)), choice_(std::move(device)), code_cache_(data::default_cache_directory()) {
   if (source_)
@@ -70,17 +76,22 @@ Result<Session::Outcome> Session::run(const NamedSource& program, const Flags& f
   std::unique_ptr<runtime::Engine::Plan> plan;
   if (device) {
     ASSIGN_OR_RETURN(plan, engine_->plan(*compiled, sources_, engine_options(flags, want_reports), timings));
-    for (const std::string& f : plan->fallbacks())
-      std::fprintf(stderr, "warning: %s runs on the reference interpreter\n", f.c_str());
-    report.fallbacks = plan->fallbacks();
-    outcome.fallbacks = report.fallbacks.size();
+    for (const std::string& f : plan->fallbacks()) warn_of_fallback(f);
   }
   for (unsigned run = 1; run <= flags.repeat; ++run) {
     report.run = run;
     report.kernels.clear();
     std::string said;
     if (device) {
-      ASSIGN_OR_RETURN(outcome.results, engine_->run(*plan, timings, &said, &report.kernels));
+      std::vector<std::string> met;
+      auto results = engine_->run(*plan, timings, &said, &report.kernels, &met);
+      if (run == 1)
+        for (const std::string& f : met) warn_of_fallback(f);
+      if (!results) return results.error();
+      outcome.results = *std::move(results);
+      report.fallbacks = plan->fallbacks();
+      report.fallbacks.insert(report.fallbacks.end(), met.begin(), met.end());
+      outcome.fallbacks = report.fallbacks.size();
     } else {
       auto scope = timings.measure(Phase::cpu, "reference interpreter");
       runtime::TimedTables timed(*tables_, timings);

@@ -139,7 +139,8 @@ class EngineTest : public testing::Test {
     auto plan = engine.plan(compiled_, sources_, options, timings_);
     if (!plan) return "plan: " + plan.error().message;
     fallbacks_ = (*plan)->fallbacks();
-    auto got = engine.run(**plan, timings_);
+    met_.clear();
+    auto got = engine.run(**plan, timings_, nullptr, nullptr, &met_);
     if (!got) return fmt::format("{}: {}", got.error().exit_code(), got.error().message);
     auto want = reference::run(compiled_.program, tables, sources_, nullptr);
     if (!want) return "reference: " + want.error().message;
@@ -150,7 +151,13 @@ class EngineTest : public testing::Test {
   SourceManager sources_;
   Timings timings_;
   Compiled compiled_;
-  std::vector<std::string> fallbacks_;
+  // What a run of the program says on the reference interpreter, in the form of run_both.
+  std::string reference_error(const reference::Tables& tables) {
+    auto got = reference::run(compiled_.program, tables, sources_, nullptr);
+    if (got) return "no error";
+    return fmt::format("{}: {}", got.error().exit_code(), got.error().message);
+  }
+  std::vector<std::string> fallbacks_, met_;  // of the plan; of the run
 };
 
 constexpr const char* sum_of_large = R"(table {
@@ -348,6 +355,50 @@ TEST_F(EngineTest, NoFallbackRefusesThem) {
   std::string what = run_both(tables, options);
   EXPECT_NE(what.find("plan: t.hir:3"), std::string::npos) << what;
   EXPECT_NE(what.find("--no-fallback"), std::string::npos) << what;
+}
+
+// No operator joins by the order of texts, which only the run finds out.
+TEST_F(EngineTest, FallbacksOfTheRunAreReportedAndRefused) {
+  ASSERT_NO_FATAL_FAILURE(compile_text(R"(table {
+  s:str=("abc","def"):str; t:str=("b","x"):str;
+  r:list<i64>=@join_index(@lt,s,t); a:? = @index(r, 0:i64); b:? = @index(r, 1:i64);
+  c:? = @list(a, b); d:? = @table((`a,`b):sym, c); return d; })"));
+  CountingTables tables(3);
+  EXPECT_EQ(run_both(tables), "a,b\r\n0,0\r\n0,1\r\n1,1\r\n");
+  EXPECT_THAT(fallbacks_, ElementsAre());
+  EXPECT_THAT(met_, ElementsAre("t.hir:3:3: `join_index` (the order of texts)"));
+  EXPECT_EQ(run_both(tables, {.allow_fallback = false}),
+            "1: t.hir:3:3: error: `join_index` (the order of texts) runs on the reference interpreter only, which "
+            "--no-fallback forbids");
+}
+
+// The interpreter words errors of arguments: that is no fallback, and the same with --no-fallback.
+TEST_F(EngineTest, ErrorsOfArgumentsAreThoseOfTheInterpreter) {
+  CountingTables tables(10);
+  for (const char* body : {
+           "m:? = @gt(a, 3:i32); y:? = @compress(m, a); l:? = @list(a, y); g:? = @group(l); r:? = @keys(g); c:? = "
+           "@list(r);",
+           "m:? = @gt(a, 3:i32); y:? = @compress(m, a); l:? = @list(a, y); r:? = @order(l, 1:bool); c:? = @list(r);",
+           "l:? = @list(a, a); r:? = @order(l, (1,0,1):bool); c:? = @list(r);",
+           "z:? = @minus(a, a); d:? = @div(a, z); r:? = @sum(d); c:? = @list(r);",
+           "n:? = @range(5:i64); d:? = @div(n, 0:i64); c:? = @list(d);",
+           "n:? = @range(99999999999:i64); r:? = @sum(n); c:? = @list(r);",
+           "v:? = @vector(-3:i64, 1:i64); c:? = @list(v);",
+           "v:? = @vector(-3:i64, 1:i64); w:? = @plus(v, 1:i64); r:? = @sum(w); c:? = @list(r);",
+       }) {
+    ASSERT_NO_FATAL_FAILURE(compile_text(
+        fmt::format("table {{ t:? = @load_table(`t:sym);\n a:i32 = check_cast(@column_value(t, `a:sym), i32);\n {}\n "
+                    "q:? = @table(`r:sym, c); return q; }}",
+                    body)));
+    EXPECT_EQ(compiled_.no_gpu_code, "") << body;
+    const std::string want = reference_error(tables);
+    EXPECT_TRUE(want.starts_with("1: t.hir:3:")) << body << "\n" << want;
+    EXPECT_EQ(run_both(tables), want) << body;
+    EXPECT_EQ(run_both(tables, {.allow_fallback = false}), want) << body;
+    EXPECT_THAT(met_, ElementsAre()) << body;
+  }
+  ASSERT_NO_FATAL_FAILURE(compile_text("i64 { v:? = @range(-3:i64); r:? = @sum(v); return r; }"));
+  EXPECT_EQ(run_both(tables), "value\r\n0\r\n") << "a range of negative length is empty";
 }
 
 TEST_F(EngineTest, ControlFlowRunsWholeOnTheReferenceInterpreter) {
