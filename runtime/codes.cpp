@@ -111,8 +111,20 @@ Result<DomainPtr> Run::common_domain(std::span<const ItemPtr> texts, const TextC
   }
   if (!mixed && !literals && !needs.compared && !best->is_pieces()) return best;
   ASSIGN_OR_RETURN(best, best->distinct(text_tools()));
-  if (!needs.escapes) return best;
-  // What becomes a result must keep its text.
+  // A text that the domain lacks has the one code `missing_code`: enough while a single vector can have such texts, since nothing else has that code.
+  size_t strangers = 0;
+  for (const ItemPtr& v : texts) {
+    if (looked_up(*v)) {
+      bool all_known = true;
+      for (uint64_t i = 0; i < v->capacity; ++i) all_known = all_known && best->code_of(v->host->text(i)).has_value();
+      strangers += !all_known;
+    } else if (v->domain != best) {
+      ASSIGN_OR_RETURN(DomainPtr own, v->domain->distinct(text_tools()));
+      strangers += own != best && !best->extends(*own);
+    }
+  }
+  if (!needs.escapes && strangers < 2) return best;
+  // Otherwise, and in what becomes a result, every text keeps a code of its own.
   for (const ItemPtr& v : texts) {
     if (looked_up(*v)) {
       best = best->with(v->host->texts ? *v->host->texts : std::vector<std::string>());

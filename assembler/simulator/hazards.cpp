@@ -295,7 +295,10 @@ void make_footprints(Program& program) {
       if (n < list.size() && count) list[n++] = {static_cast<uint16_t>(first), static_cast<uint8_t>(count), role};
     };
     const bool uniform_guard = program.ops[i].full != 0;
-    if (in.guard < isa::PT) add(false, (uniform_guard ? row_uniform_predicate : row_predicate) + in.guard, 1, r_guard);
+    if (in.guard < isa::PT) {
+      add(false, (uniform_guard ? row_uniform_predicate : row_predicate) + in.guard, 1, r_guard);
+      f.reads[0].guard = true;
+    }
     for (uint32_t k = 0; k < in.operand_count; ++k) {
       const isa::Operand& o = in.operands[k];
       const isa::Access access = isa::access(in, k);
@@ -450,7 +453,7 @@ void before_issue(Warp& w, const Op& op, const Footprint& f, uint32_t mask, Swap
     for (uint32_t number = r.first; number < static_cast<uint32_t>(r.first) + r.count && number < row_count; ++number) {
       Timing::Row& row = t.rows[number];
       // The guard is read for all active lanes.
-      const uint32_t wanted = r.role == r_guard ? (op.full ? all_lanes : w.active) : affected;
+      const uint32_t wanted = r.guard ? (op.full ? all_lanes : w.active) : affected;
       if (!(row.written & wanted)) continue;
       if (number < row_uniform && number >= w.launch->program->registers) continue;
       const uint64_t age = t.now - row.time;
@@ -570,7 +573,7 @@ void check_initialised(Warp& w, const Op& op, const Footprint& f, uint32_t mask)
   for (uint32_t i = 0; i < f.read_count; ++i) {
     const Footprint::Rows& r = f.reads[i];
     for (uint32_t number = r.first; number < static_cast<uint32_t>(r.first) + r.count && number < row_count; ++number) {
-      const uint32_t missing = (r.role == r_guard && !op.full ? w.active : affected) & ~w.written[number];
+      const uint32_t missing = (r.guard && !op.full ? w.active : affected) & ~w.written[number];
       if (!missing) continue;
       report(w, op, std::countr_zero(missing), fmt::format("reads {}, which was never written", row_name(number)));
       w.written[number] = all_lanes;  // reported once

@@ -87,7 +87,8 @@ struct Footprint {
     uint16_t first =
         0;  // row number: register r is row r, UR u is row 256 + u, predicate p is 320 + p, UP 328 + p, CC 336
     uint8_t count = 0;
-    uint8_t role = 0;  // hazards.cpp
+    uint8_t role = 0;    // hazards.cpp
+    bool guard = false;  // the instruction's own: read for all active lanes, those that it switches off too
   };
   std::array<Rows, 8> reads{}, writes{};
   uint8_t read_count = 0, write_count = 0;

@@ -297,7 +297,7 @@ TEST(Opcodes, FloatArithmetic) {
       {"testp.infinite.f32 %dp, %af;", {0xFF800000}, 1},
       {"testp.notanumber.f64 %dp, %ad;", {0x7FF0000000000001}, 1},
       {"testp.number.f32 %dp, %af;", {0x3F800000}, 1},
-      {"testp.normal.f32 %dp, %af;", {0}, 0},
+      {"testp.normal.f32 %dp, %af;", {0}, 1},
       {"testp.normal.f32 %dp, %af;", {0x00800000}, 1},
       {"testp.subnormal.f32 %dp, %af;", {0x007FFFFF}, 1},
   });

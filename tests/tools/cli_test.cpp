@@ -608,6 +608,30 @@ TEST_F(Cli, BenchWritesItsTablesAndComparesWithEarlierOnes) {
   EXPECT_EQ(run("rndn bench tpch --tables nothing").exit_code, 2);
 }
 
+// A literal between two columns brings their dictionaries together; texts that one of them lacks must not become equal.
+TEST_F(Cli, TextsOfDifferentColumnsStayDifferent) {
+  write("p.hir", R"(module m { import Builtin.*; def main() : table {
+    o:table = @load_table(`orders:sym);
+    a:sym = check_cast(@column_value(o, `o_orderpriority:sym), sym);
+    b:sym = check_cast(@column_value(o, `o_clerk:sym), sym);
+    x:? = @eq(a, `"1-URGENT":sym);
+    y:? = @eq(`"1-URGENT":sym, b);
+    z:? = @eq(a, b);
+    u:? = @eq(`"Clerk#000000001":sym, b);
+    v:? = @eq(`"nobody":sym, `"no one":sym);
+    p:? = @compress(x, a); q:? = @compress(y, b); r:? = @compress(z, a); s:? = @compress(u, b);
+    np:? = @len(p); nq:? = @len(q); nr:? = @len(r); ns:? = @len(s);
+    c:? = @list(np, nq, nr, ns, v);
+    t:? = @table((`x,`y,`z,`u,`v):sym, c);
+    return t; } })");
+  const Ran cpu = run("rndn run p.hir --data tpch:0.01 --device cpu --format csv");
+  EXPECT_EQ(cpu.out, "x,y,z,u,v\r\n3020,0,0,15,0\r\n") << cpu.err;
+  for (const char* arch : {"sm_61", "sm_86"}) {
+    const Ran sim = run(std::string("rndn run p.hir --data tpch:0.01 --device sim --format csv --arch ") + arch);
+    EXPECT_EQ(sim.out, cpu.out) << arch << "\n" << sim.err;
+  }
+}
+
 TEST_F(Cli, CodeIsCachedBetweenProcesses) {
   const auto selected_ns = [&](const std::string& flags) {
     Ran r = run("rndn tpch run --queries 6 --device sim --time=json:t.json" + flags);
