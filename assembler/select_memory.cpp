@@ -86,6 +86,7 @@ Op Selector::address_of(const ptx::Instruction& i, const ptx::Operand& o) {
 void Selector::memory(const ptx::Instruction& i) {
   const uint32_t bytes = ptx::type_bytes(i.type);
   if (i.op == Opcode::atom || i.op == Opcode::red) {
+    if (bytes == 2) return unsupported(i, "atomics of 16 bits");
     const bool result = i.op == Opcode::atom && p_.operand(i, 0).kind == OperandKind::reg;
     const uint32_t d = result ? destination(p_.operand(i, 0)) : isa::RZ;
     const uint32_t first = i.op == Opcode::atom ? 1 : 0;

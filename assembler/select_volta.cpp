@@ -267,11 +267,12 @@ class VoltaSelector final : public Selector {
     // The first predicate chooses a; the second says that the result is b's NaN, which is made quiet.
     uint32_t choose = temp_predicate(), quiet = temp_predicate();
     Op h = temp(), n = temp();
+    const auto high = [](const Op& o) { return gpr(o.reg == isa::RZ ? isa::RZ : o.reg + 1); };
     emit(Mnemonic::DSETP, {predicate(choose), predicate(quiet), a, b, pt()})
         .mod(ModifierKind::FloatCompare, max ? 15 : 0);
     select(d, gpr(a.reg), gpr(b.reg), predicate(choose));
-    select(h.reg, gpr(a.reg + 1), gpr(b.reg + 1), predicate(choose));
-    logic(n.reg, gpr(b.reg + 1), immediate(0x80000), 0xfc);
+    select(h.reg, high(a), high(b), predicate(choose));
+    logic(n.reg, high(b), immediate(0x80000), 0xfc);
     select(d + 1, n, h, predicate(quiet));
   }
   Op mufu_argument(Op a, uint32_t function) override {
