@@ -181,7 +181,6 @@ class Selector {
   }
   static Op plain(Op o);     // folds a negation into an immediate
   Op pair_register(Wide w);  // as one register pair
-  Op f64_operand(Op pair_or_constant) { return pair_or_constant; }
   void unsupported(const ptx::Instruction& i, std::string_view why = {});
   void unsupported_here(std::string_view why);
 
@@ -192,7 +191,6 @@ class Selector {
   Op source_predicate(const ptx::Operand& o);
   Op extended(const ptx::Operand& o, ptx::Type type);  // 16-bit sources extended to 32 bits
   uint32_t destination(const ptx::Operand& o);         // RZ / PT for `_`
-  bool single_definition(ptx::RegisterId r) const { return definitions_[index(r)] == 1; }
 
   uint32_t bank2(uint64_t bits, uint32_t bytes);  // offset of a literal in constant bank 2
 
@@ -257,7 +255,6 @@ class Selector {
   void compare(const ptx::Instruction& i);
   void convert(const ptx::Instruction& i);
   void convert_address(const ptx::Instruction& i);
-  void saturate_integer(const ptx::Instruction& i, uint32_t d, const ptx::Operand& from);
   void memory(const ptx::Instruction& i);
   void cooperate(const ptx::Instruction& i);
   void block_barrier(const ptx::Instruction& i);

@@ -64,7 +64,6 @@ class Arena {
 
   Result<BufferPtr> allocate(uint64_t bytes);
   uint64_t in_use() const { return in_use_; }  // bytes of buffers that are out
-  uint64_t pages_bytes() const { return pages_bytes_; }
 
  private:
   friend struct Buffer;

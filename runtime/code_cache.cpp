@@ -226,12 +226,13 @@ void CodeCache::add(const Key& key, const assembler::Assembled& code) {
     if (!known_.try_emplace(key, code).second) return;
   }
   if (directory_.empty()) return;
-  std::error_code ignored;
+  std::error_code failed, ignored;
   std::filesystem::create_directories(directory_ + "/code", ignored);
   const std::string final_name = path(key);
   const std::string own_name = fmt::format("{}.{}.{}", final_name, getpid(), static_cast<const void*>(&code));
-  if (write_file(own_name, write(key, code)).ok()) std::filesystem::rename(own_name, final_name, ignored);
-  if (ignored) std::filesystem::remove(own_name, ignored);
+  const bool written = write_file(own_name, write(key, code)).ok();
+  if (written) std::filesystem::rename(own_name, final_name, failed);
+  if (!written || failed) std::filesystem::remove(own_name, ignored);
 }
 
 Result<assembler::Assembled> assemble(CodeCache* cache, const ptx::Module& module, const assembler::Options& options,

@@ -162,16 +162,7 @@ Result<ItemPtr> Run::make_output(const Step& s, size_t i, uint64_t elements, con
     }
   }
   if (made->capacity > data::longest_vector) return too_long(made->capacity);
-  const uint64_t bytes = (made->capacity * device_width(type) + 255) / 256 * 256;  // the size follows
-  const uint32_t slot = i < s.outputs.size() ? s.outputs[i] : no_slot;
-  const bool mapped = bytes <= mapped_result_limit && (slot == no_slot || !plan_.steps.read_on_device[slot]);
-  ASSIGN_OR_RETURN(made->data_buffer, (mapped ? plan_.mapped : plan_.buffers).allocate(bytes + 8));
-  made->data = made->data_buffer->address;
-  made->size_slot = made->data + bytes;
-  if (mapped) {
-    made->mapped_data = made->data_buffer->host;
-    made->mapped_size = reinterpret_cast<const uint64_t*>(static_cast<const char*>(made->data_buffer->host) + bytes);
-  }
+  RETURN_IF_ERROR(allocate_result(s, i, *made));
   if (list) {  // the kernel writes the number of cells
     list->size_slot = made->size_slot;
     list->size_buffer = made->data_buffer;
@@ -179,6 +170,20 @@ Result<ItemPtr> Run::make_output(const Step& s, size_t i, uint64_t elements, con
     return list;
   }
   return made;
+}
+
+Result<void> Run::allocate_result(const Step& s, size_t i, Item& made) {
+  const uint64_t bytes = (made.capacity * device_width(made.type) + 255) / 256 * 256;
+  const uint32_t slot = i < s.outputs.size() ? s.outputs[i] : no_slot;
+  const bool mapped = bytes <= mapped_result_limit && (slot == no_slot || !plan_.steps.read_on_device[slot]);
+  ASSIGN_OR_RETURN(made.data_buffer, (mapped ? plan_.mapped : plan_.buffers).allocate(bytes + 8));
+  made.data = made.data_buffer->address;
+  made.size_slot = made.data + bytes;
+  if (mapped) {
+    made.mapped_data = made.data_buffer->host;
+    made.mapped_size = reinterpret_cast<const uint64_t*>(static_cast<const char*>(made.data_buffer->host) + bytes);
+  }
+  return {};
 }
 
 // A result that starts as a copy of an input: its buffer itself when nobody else needs it.
@@ -196,16 +201,7 @@ Result<ItemPtr> Run::copy_input(const Step& s, size_t i, uint32_t parameter, con
     made->size_slot = input->size_slot;
     return made;
   }
-  const uint64_t bytes = (input->capacity * device_width(input->type) + 255) / 256 * 256;
-  const uint32_t slot = i < s.outputs.size() ? s.outputs[i] : no_slot;
-  const bool mapped = bytes <= mapped_result_limit && (slot == no_slot || !plan_.steps.read_on_device[slot]);
-  ASSIGN_OR_RETURN(made->data_buffer, (mapped ? plan_.mapped : plan_.buffers).allocate(bytes + 8));
-  made->data = made->data_buffer->address;
-  made->size_slot = made->data + bytes;
-  if (mapped) {
-    made->mapped_data = made->data_buffer->host;
-    made->mapped_size = reinterpret_cast<const uint64_t*>(static_cast<const char*>(made->data_buffer->host) + bytes);
-  }
+  RETURN_IF_ERROR(allocate_result(s, i, *made));
   RETURN_IF_ERROR(device_.copy(made->data, input->data, input->capacity * device_width(input->type)));
   RETURN_IF_ERROR(device_.copy(made->size_slot, input->size_slot, 8));
   pending_ = true;

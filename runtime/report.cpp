@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "libraries/base/html.h"
 #include "runtime/print_result.h"
 
 namespace rndn::runtime {
@@ -65,23 +66,6 @@ std::string run_text(const RunReport& r) {
     }
   }
   for (const std::string& f : r.fallbacks) out += fmt::format("fallback to the reference interpreter: {}\n", f);
-  return out;
-}
-
-std::string html_escape(std::string_view s) {
-  std::string out;
-  for (char c : s) {
-    if (c == '<')
-      out += "&lt;";
-    else if (c == '>')
-      out += "&gt;";
-    else if (c == '&')
-      out += "&amp;";
-    else if (c == '"')
-      out += "&quot;";
-    else
-      out += c;
-  }
   return out;
 }
 

@@ -103,6 +103,8 @@ class Run {
   Result<Geometry> geometry(const outliner::Kernel& kernel, const codegen::KernelCode& code, const hir::Function& f,
                             const std::vector<ItemPtr>& inputs, uint32_t resident_blocks) const;
   Result<ItemPtr> make_output(const Step& s, size_t i, uint64_t elements, const std::vector<ItemPtr>& inputs);
+  // Device memory for the vector that becomes result i of the step, at its capacity, the size slot behind it.
+  Result<void> allocate_result(const Step& s, size_t i, Item& made);
   Result<ItemPtr> copy_input(const Step& s, size_t i, uint32_t parameter, const ItemPtr& input, bool sole);
   Result<void> reserve_scratch(uint64_t bytes);
 

@@ -48,7 +48,6 @@ class Domain : public std::enable_shared_from_this<Domain> {
   static DomainPtr of_texts(std::shared_ptr<const std::vector<std::string>> texts, uint64_t count);
 
   uint64_t count() const { return count_; }                // codes are 0 .. count - 1
-  bool is_distinct() const { return is_distinct_; }        // equal codes exactly where texts are equal
   bool is_ordered() const { return is_ordered_; }          // codes are in byte order
   bool is_pieces() const { return kind_ == Kind::piece; }  // far fewer texts than codes
   std::string_view text(uint32_t code);                    // code < count

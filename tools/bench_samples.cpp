@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "libraries/base/html.h"
+
 namespace rndn::tools {
 namespace {
 
@@ -15,21 +17,6 @@ std::string number(double value, std::string_view unit) {
   if (value == 0) return "0";
   const double size = std::abs(value);
   return fmt::format("{:.{}f}", value, size >= 100 ? 1 : size >= 10 ? 2 : size >= 0.1 ? 3 : 4);
-}
-
-std::string escape(std::string_view text) {
-  std::string out;
-  for (char c : text) {
-    if (c == '<')
-      out += "&lt;";
-    else if (c == '&')
-      out += "&amp;";
-    else if (c == '"')
-      out += "&quot;";
-    else
-      out += c;
-  }
-  return out;
 }
 
 // Geometric mean of column / base over the rows that have both, or nothing.
@@ -141,25 +128,26 @@ std::string Samples::html(std::span<const BenchTable> tables, const Facts& facts
       "table{border-collapse:collapse;margin:.6em 0}td,th{padding:.15em .7em;text-align:right;border-bottom:1px solid "
       "#ddd}td:first-child,th:first-child{text-align:left}svg text{font:11px system-ui,sans-serif}"
       "h2{margin-top:1.6em}</style>\n<h1>Evaluation</h1>\n<ul>\n";
-  for (const auto& [name, value] : facts) out += fmt::format("<li>{}: {}</li>\n", escape(name), escape(value));
+  for (const auto& [name, value] : facts)
+    out += fmt::format("<li>{}: {}</li>\n", html_escape(name), html_escape(value));
   out += "</ul>\n";
   for (const BenchTable& shown : tables) {
     const auto at = tables_.find(shown.name);
     if (at == tables_.end()) continue;
     const Table& t = at->second;
-    out += fmt::format("<h2>{}</h2>\n<p>{}{}</p>\n", escape(shown.title.substr(0, shown.title.find(':'))),
-                       escape(shown.title), shown.unit.empty() ? "" : fmt::format(", in {}", shown.unit));
+    out += fmt::format("<h2>{}</h2>\n<p>{}{}</p>\n", html_escape(shown.title.substr(0, shown.title.find(':'))),
+                       html_escape(shown.title), shown.unit.empty() ? "" : fmt::format(", in {}", shown.unit));
     double most = 0;
     for (const auto& [key, values] : t.values) most = std::max(most, spread_of(values).median);
     // Bars: a group per row, a bar per column, from a common zero.
     const double height = 9, gap = 8, left = 60, width = 700;
     const double total = static_cast<double>(t.rows.size()) * (height * static_cast<double>(t.columns.size()) + gap);
     out += fmt::format("<svg width=\"{}\" height=\"{}\" role=img aria-label=\"{}\">\n", left + width + 110, total + 4,
-                       escape(shown.title));
+                       html_escape(shown.title));
     double y = 2;
     for (const std::string& row : t.rows) {
       out += fmt::format("<text x=\"0\" y=\"{}\">{}</text>\n",
-                         y + height * static_cast<double>(t.columns.size()) / 2 + 4, escape(row));
+                         y + height * static_cast<double>(t.columns.size()) / 2 + 4, html_escape(row));
       for (size_t c = 0; c < t.columns.size(); ++c, y += height) {
         const auto v = t.values.find({row, t.columns[c]});
         if (v == t.values.end()) continue;
@@ -168,8 +156,9 @@ std::string Samples::html(std::span<const BenchTable> tables, const Facts& facts
         out += fmt::format(
             "<rect x=\"{}\" y=\"{}\" width=\"{:.2f}\" height=\"{}\" fill=\"{}\"><title>{} {}: {} ({} to "
             "{})</title></rect>",
-            left, y, std::max(w, 0.5), height - 1, colours[c % std::size(colours)], escape(row), escape(t.columns[c]),
-            number(s.median, shown.unit), number(s.low, shown.unit), number(s.high, shown.unit));
+            left, y, std::max(w, 0.5), height - 1, colours[c % std::size(colours)], html_escape(row),
+            html_escape(t.columns[c]), number(s.median, shown.unit), number(s.low, shown.unit),
+            number(s.high, shown.unit));
         out +=
             fmt::format("<text x=\"{:.1f}\" y=\"{}\">{}</text>\n", left + w + 4, y + 8, number(s.median, shown.unit));
       }
@@ -178,13 +167,13 @@ std::string Samples::html(std::span<const BenchTable> tables, const Facts& facts
     out += "</svg>\n<p>";
     for (size_t c = 0; c < t.columns.size(); ++c)
       out += fmt::format("<span style=\"color:{}\">&#9632;</span> {} &nbsp; ", colours[c % std::size(colours)],
-                         escape(t.columns[c]));
+                         html_escape(t.columns[c]));
     out += "</p>\n";
     if (!shown.base.empty()) {
-      out += fmt::format("<p>Geometric mean, relative to {}:", escape(shown.base));
+      out += fmt::format("<p>Geometric mean, relative to {}:", html_escape(shown.base));
       for (const std::string& c : t.columns)
         if (const auto ratio = mean_ratio(t.values, t.rows, c, std::string(shown.base)))
-          out += fmt::format(" {} {:.2f}x;", escape(c), *ratio);
+          out += fmt::format(" {} {:.2f}x;", html_escape(c), *ratio);
       out += "</p>\n";
     }
   }

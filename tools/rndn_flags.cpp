@@ -90,7 +90,7 @@ void add_run_flags(CLI::App& command, Flags& flags) {
     command.add_option(name, to, text)->check(CLI::IsMember(std::move(values)))->type_name("NAME");
   };
   choice("--sort", flags.sort, "sorting: bitonic or radix (default: by size)", {"bitonic", "radix"});
-  choice("--group", flags.group, "grouping: sort or hash (default: by size)", {"sort", "hash"});
+  choice("--group", flags.group, "grouping: by sorting, whichever is named, until hash tables come", {"sort", "hash"});
   choice("--join", flags.join, "joins: loop or hash (default: by size)", {"loop", "hash"});
   choice("--member", flags.member, "membership: loop or hash (default: by size)", {"loop", "hash"});
   choice("--like", flags.like, "patterns: cpu, gpu (strings sent every time) or gpu-cached (default)",

@@ -95,7 +95,11 @@ struct JoinCondition {  // left[`left`] compare right[`right`]
 // The alternatives of the evaluation; `automatic` picks by size.
 struct Options {
   enum class Sort : uint8_t { automatic, radix, bitonic } sort = Sort::automatic;
-  enum class Group : uint8_t { automatic, sort, hash } group = Group::automatic;
+  enum class Group : uint8_t {
+    automatic,
+    sort,
+    hash
+  } group = Group::automatic;  // each sorts: there is no hash table yet
   enum class Join : uint8_t { automatic, hash, loop } join = Join::automatic;
   enum class Member : uint8_t { automatic, hash, loop } member = Member::automatic;
 };

@@ -18,6 +18,7 @@
 #include "libraries/base/files.h"
 #include "ptx/interpreter/interpreter.h"
 #include "ptx/parse.h"
+#include "tests/support/reference_tools.h"
 
 namespace rndn::assembler::testing {
 
@@ -56,34 +57,8 @@ inline Result<Assembled> assemble_for(const ptx::Module& module, const std::stri
   return assemble(module, o, timings);
 }
 
-inline std::string run_command(const std::string& command, int& status) {
-  std::string output;
-  FILE* pipe = popen((command + " 2>&1").c_str(), "r");
-  if (!pipe) {
-    status = -1;
-    return output;
-  }
-  char buffer[4096];
-  while (size_t n = fread(buffer, 1, sizeof buffer, pipe)) output.append(buffer, n);
-  status = pclose(pipe);
-  return output;
-}
-// A vendor tool of release 11.8, in $RNDN_REFERENCE_TOOLS or on PATH; empty when there is none.
-inline std::string reference_tool(const std::string& name, std::string& why) {
-  std::string path = name;
-  if (const char* folder = std::getenv("RNDN_REFERENCE_TOOLS")) path = std::string(folder) + "/" + name;
-  int status = 0;
-  std::string version = run_command("'" + path + "' --version", status);
-  if (status != 0) {
-    why = "no " + name + " on PATH or in RNDN_REFERENCE_TOOLS";
-    return {};
-  }
-  if (version.find("release 11.8") == std::string::npos) {
-    why = name + " is not release 11.8 (set RNDN_REFERENCE_TOOLS)";
-    return {};
-  }
-  return path;
-}
+using rndn::test::reference_tool;
+using rndn::test::run_command;
 
 inline std::string temporary(const std::string& suffix) {
   static int counter = 0;

@@ -5,39 +5,12 @@
 #include <filesystem>
 #include <string>
 
+#include "tests/support/reference_tools.h"
+
 namespace rndn::ptx::test {
 
-inline std::string run_command(const std::string& command, int& status) {
-  std::string out;
-  FILE* pipe = popen((command + " 2>&1").c_str(), "r");
-  if (!pipe) {
-    status = -1;
-    return out;
-  }
-  char buffer[4096];
-  while (size_t n = fread(buffer, 1, sizeof buffer, pipe)) out.append(buffer, n);
-  status = pclose(pipe);
-  return out;
-}
-
-// Path of a ptxas 11.8, from the folder RNDN_REFERENCE_TOOLS or from PATH; empty, with the reason, when there is none.
-inline std::string find_ptxas(std::string& why) {
-  const char* folder = std::getenv("RNDN_REFERENCE_TOOLS");
-  std::string path = folder ? std::string(folder) + "/ptxas" : "ptxas";
-  int status = 0;
-  std::string version = run_command("'" + path + "' --version", status);
-  if (status != 0) {
-    why = "no ptxas on PATH or in RNDN_REFERENCE_TOOLS";
-    return "";
-  }
-  if (version.find("release 11.8") == std::string::npos) {
-    size_t at = version.find("release ");
-    why = "ptxas is not release 11.8 but " +
-          (at == std::string::npos ? "unknown" : version.substr(at, version.find(',', at) - at));
-    return "";
-  }
-  return path;
-}
+using rndn::test::run_command;
+inline std::string find_ptxas(std::string& why) { return rndn::test::reference_tool("ptxas", why); }
 
 // Assembles `text`; true when ptxas accepts it. `messages`: what it printed. The file lives in a folder of this process.
 inline bool ptxas_accepts(const std::string& ptxas, const std::string& text, const std::string& target,

@@ -145,6 +145,19 @@ TEST_F(CodeCacheTest, DamagedFilesAreAsIfTheyWereNotThere) {
   EXPECT_EQ(make(&nowhere).cubin, made.cubin) << "a folder that cannot be made is no error";
 }
 
+TEST_F(CodeCacheTest, NothingIsLeftOfAFileThatCannotTakeItsName) {
+  {
+    CodeCache cache(folder_.string());
+    make(&cache);
+  }
+  const fs::path name = fs::directory_iterator(folder_ / "code")->path();
+  fs::remove(name);
+  fs::create_directories(name / "in the way");
+  CodeCache cache(folder_.string());
+  make(&cache);
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_ / "code"), fs::directory_iterator()), 1);
+}
+
 TEST_F(CodeCacheTest, ManyThreadsShareOne) {
   CodeCache cache(folder_.string());
   std::vector<std::thread> threads;
