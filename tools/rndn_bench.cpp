@@ -342,21 +342,24 @@ class BenchCommand final : public Command {
         }
       }
     }
-    std::vector<std::pair<std::string, Change>> others;
-    if (gpu) {
-      others.emplace_back("driver -O3", [](Flags& f) { f.backend = "driver"; });
-      others.emplace_back("driver -O0", [](Flags& f) { f.backend = "driver", f.level = 0; });
-    }
-    if (has_ptxas) {
-      others.emplace_back("ptxas -O3", [this](Flags& f) { f.backend = "ptxas:" + ptxas_; });
-      others.emplace_back("ptxas -O0", [this](Flags& f) { f.backend = "ptxas:" + ptxas_, f.level = 0; });
-    }
-    for (const auto& [column, change] : others)
-      for (unsigned i = 0; i < slow_runs + 1; ++i) {
+    const struct {
+      bool present;
+      const char* column;
+      std::string backend;
+      int level;
+    } others[] = {
+        {gpu, "driver -O3", "driver", 3},
+        {gpu, "driver -O0", "driver", 0},
+        {has_ptxas, "ptxas -O3", "ptxas:" + ptxas_, 3},
+        {has_ptxas, "ptxas -O0", "ptxas:" + ptxas_, 0},
+    };
+    for (const auto& other : others)
+      for (unsigned i = 0; other.present && i < slow_runs + 1; ++i) {
         Flags flags = flags_;
-        change(flags);
+        flags.backend = other.backend;
+        flags.level = other.level;
         ASSIGN_OR_RETURN(Planned p, plan(engine, q, flags, false));
-        if (i > 0) samples_.add("compile", q.name, column, p.compile_ms);
+        if (i > 0) samples_.add("compile", q.name, other.column, p.compile_ms);
       }
     return {};
   }
