@@ -23,6 +23,8 @@ namespace rndn::assembler {
 namespace {
 
 constexpr uint32_t nobody = UINT32_MAX;
+constexpr uint32_t gpr_file = 0, predicate_file = 1;
+constexpr uint32_t first_register[2] = {0, 256};  // of a file in the tables of the scan
 
 struct Segment {
   uint32_t begin, end;  // [begin, end) in positions: an instruction reads at 2i and writes at 2i + 1
@@ -30,18 +32,21 @@ struct Segment {
 };
 
 // The life of one unit of a value: a register, or a predicate.
-struct Life {
+struct Unit {
   uint32_t first = nobody;  // segment
   uint32_t end = 0;         // of the last segment
+  uint32_t open = 0;        // while lives are built: end of the current segment, 0: dead
+  uint32_t place = nobody;  // the register, in the end
 };
 
 // One value: a GPR group (1, 2 or 4 units) or a predicate. Its units get neighbouring registers, but each is taken only while that unit lives.
 struct Interval {
   uint32_t begin = nobody, end = 0;  // of all units together
   uint32_t hint = nobody;            // interval whose register would be best
-  int32_t hint_offset = 0;
-  float weight = 0;
   uint32_t reg = nobody;
+  uint32_t next = nobody;  // the next interval with the same beginning
+  float weight = 0;        // accesses weighted by loop depth; filled in when something must be spilled
+  int8_t hint_offset = 0;
   uint8_t width = 1;
   bool spilled = false;
   bool unspillable = false;
@@ -51,8 +56,10 @@ struct Allocator {
   Function& f;
   Liveness live;
   std::span<Interval> intervals;  // by GPR unit (only first units are used), then predicates
-  std::span<Life> lives;          // by GPR unit, then predicates
+  std::span<Unit> units;          // by GPR unit, then predicates
   uint32_t gprs = 0, positions = 0;
+  uint32_t pressure = 0;  // GPRs alive at once
+  bool weighted = false;  // intervals have their weights
   ArenaList<Segment> segments{*f.arena, f.facts.size() * 2};
 
   uint32_t of(uint32_t reg, Range::File file) const {
@@ -60,73 +67,78 @@ struct Allocator {
     return file == Range::gpr ? f.gprs[v].first : gprs + v;
   }
 
-  void build() {
+  // Lives from one backward walk. False, and they are not complete, when more than `most` GPRs are alive at once.
+  bool build(uint32_t most) {
     gprs = live.gprs;
-    segments.clear();
     intervals = f.arena->make_span<Interval>(live.total);
-    lives = f.arena->make_span<Life>(live.total);
-    for (uint32_t u = 0; u < gprs; ++u)
-      intervals[u].width = f.gprs[u].width, intervals[u].unspillable = f.gprs[u].unspillable;
+    units = f.arena->make_span<Unit>(live.total);
     positions = 0;
     for (BlockId b : f.layout) positions += 2 * static_cast<uint32_t>(f.blocks[b].code.size()) + 2;
-    std::span<uint32_t> open = f.arena->make_span<uint32_t>(live.total);  // end of the unit's current segment, 0: dead
-    ArenaList<uint32_t> opened(*f.arena, 256);                            // units that came to life in the block
-    auto close = [&](uint32_t x, uint32_t begin) {
-      Life& l = lives[x];
-      if (l.end == 0) l.end = open[x];
-      if (l.first != nobody && segments[l.first].begin <= open[x])
-        segments[l.first].begin = begin;
+    ArenaList<uint32_t> opened(*f.arena, 256);  // units that came to life in the block
+    uint32_t alive = 0;
+    auto close = [&](Unit& u, uint32_t begin) {
+      if (u.end == 0) u.end = u.open;
+      if (u.first != nobody && segments[u.first].begin <= u.open)
+        segments[u.first].begin = begin;
       else
-        l.first = segments.push({begin, open[x], l.first});
-      open[x] = 0;
+        u.first = segments.push({begin, u.open, u.first});
+      u.open = 0;
+    };
+    auto begin_life = [&](uint32_t x, uint32_t end) {
+      if (units[x].open) return false;
+      units[x].open = end;
+      opened.push(x);
+      return true;
     };
     uint32_t start = positions;
     for (size_t k = f.layout.size(); k-- > 0;) {
       const Block& b = f.blocks[f.layout[k]];
-      const float weight = static_cast<float>(1u << std::min(3 * b.loop_depth, 12u));
       start -= 2 * static_cast<uint32_t>(b.code.size()) + 2;
       uint32_t at = start + 2 * static_cast<uint32_t>(b.code.size());
-      auto begin_life = [&](uint32_t x, uint32_t end) {
-        if (open[x] == 0) open[x] = end, opened.push(x);
-      };
-      for (uint32_t x : live.out(f.layout[k])) begin_life(x, at + 2);
-      if (b.predicate >= isa::first_virtual) {
-        const uint32_t x = of(b.predicate, Range::predicate);
-        begin_life(x, at + 1);
-        intervals[x].weight += weight;
-      }
+      for (uint32_t x : live.out(f.layout[k])) alive += begin_life(x, at + 2) && x < gprs;
+      if (b.predicate >= isa::first_virtual) begin_life(of(b.predicate, Range::predicate), at + 1);
+      pressure = std::max(pressure, alive);
       for (size_t c = b.code.size(); c-- > 0;) {
         at -= 2;
         const Facts& facts = f.facts[index(b.code[c])];
+        uint32_t dead = 0;  // results that nobody reads: they need a register all the same
         for (Range r : facts.writes()) {
           if (r.reg() < isa::first_virtual || !r.allocated()) continue;
           const bool is_gpr = r.file() == Range::gpr;
           const uint32_t unit = r.reg() - isa::first_virtual, x = is_gpr ? unit : gprs + unit;
-          intervals[is_gpr ? f.gprs[unit].first : x].weight += weight;
-          for (uint32_t w = 0; w < r.width(); ++w)
-            begin_life(x + w, at + 2);  // a result that nobody reads needs a register all the same
-          if (facts.guarded && !(is_gpr ? bool{f.gprs[unit].temporary} : bool{f.temporary_predicate[unit]})) continue;
-          for (uint32_t w = 0; w < r.width(); ++w) close(x + w, at + 1);
+          const bool lasts =
+              facts.guarded && !(is_gpr ? bool{f.gprs[unit].temporary} : bool{f.temporary_predicate[unit]});
+          for (uint32_t w = 0; w < r.width(); ++w) {
+            Unit& u = units[x + w];
+            if (lasts) {
+              alive += begin_life(x + w, at + 2) && is_gpr;
+            } else {
+              if (u.open)
+                alive -= is_gpr, dead += is_gpr;
+              else
+                u.open = at + 2, dead += is_gpr;
+              close(u, at + 1);
+            }
+          }
         }
+        pressure = std::max(pressure, alive + dead);
         for (Range r : facts.reads()) {
           if (r.reg() < isa::first_virtual || !r.allocated()) continue;
           const bool is_gpr = r.file() == Range::gpr;
-          const uint32_t unit = r.reg() - isa::first_virtual, x = is_gpr ? unit : gprs + unit;
-          intervals[is_gpr ? f.gprs[unit].first : x].weight += weight;
-          for (uint32_t w = 0; w < r.width(); ++w) begin_life(x + w, at + 1);
+          const uint32_t x = r.reg() - isa::first_virtual + (is_gpr ? 0 : gprs);
+          for (uint32_t w = 0; w < r.width(); ++w) alive += begin_life(x + w, at + 1) && is_gpr;
         }
         if (facts.copies) hint(facts);
+        if (alive > most) return false;
       }
       // What is still alive began before the block, or was never defined on any path.
       for (uint32_t x : opened.all())
-        if (open[x] != 0) close(x, start);
+        if (units[x].open) close(units[x], start);
       opened.clear();
+      pressure = std::max(pressure, alive);
+      alive = 0;
     }
-    for (uint32_t x = 0; x < live.total; ++x) {
-      if (lives[x].first == nobody) continue;
-      Interval& i = intervals[x < gprs ? f.gprs[x].first : x];
-      i.begin = std::min(i.begin, segments[lives[x].first].begin), i.end = std::max(i.end, lives[x].end);
-    }
+    return pressure <= most;
   }
 
   // A copy wants its source's register.
@@ -135,10 +147,10 @@ struct Allocator {
     const uint32_t d = copy.writes()[0].reg(), s = copy.reads()[0].reg();
     if (d < isa::first_virtual || s < isa::first_virtual) return;
     const uint32_t dv = of(d, Range::gpr), sv = of(s, Range::gpr);
-    const int32_t offset =
-        static_cast<int32_t>(s - isa::first_virtual - sv) - static_cast<int32_t>(d - isa::first_virtual - dv);
+    const int8_t offset = static_cast<int8_t>(static_cast<int32_t>(s - isa::first_virtual - sv) -
+                                              static_cast<int32_t>(d - isa::first_virtual - dv));
     if (intervals[dv].hint == nobody) intervals[dv].hint = sv, intervals[dv].hint_offset = offset;
-    if (intervals[sv].hint == nobody) intervals[sv].hint = dv, intervals[sv].hint_offset = -offset;
+    if (intervals[sv].hint == nobody) intervals[sv].hint = dv, intervals[sv].hint_offset = static_cast<int8_t>(-offset);
   }
 
   bool overlap(uint32_t a, uint32_t b) const {
@@ -157,23 +169,29 @@ struct Allocator {
     if (a.end <= b.begin || b.end <= a.begin) return false;
     for (uint32_t x = 0; x < a.width; ++x)
       for (uint32_t y = 0; y < b.width; ++y)
-        if (overlap(lives[v + x].first, lives[w + y].first)) return true;
+        if (overlap(units[v + x].first, units[w + y].first)) return true;
     return false;
   }
 
-  // --- the scan of one register file
+  // --- the scan, of both register files together
   // A segment of a unit with a register that begins later; in the lists of its position and of its register.
   struct Waiting {
     uint32_t unit, value, segment, next_at, next_of;
   };
+  // What happens at a position: (lists of) registers to free, segments that begin after a hole, intervals that begin.
+  struct Events {
+    uint32_t ends = nobody, begins = nobody, starts = nobody;
+  };
+  static constexpr size_t tables = 256 + 8;
   struct Scan {
-    std::array<uint64_t, 4> free{};       // registers that no segment covers at `now`
-    std::array<uint32_t, 256> until{};    // end of the segment that covers the register, when it is not free
-    std::array<uint32_t, 256> waiting{};  // per register: units that begin (again) later
-    std::array<uint32_t, 256> next{};     // ... where the first of them does
-    std::span<uint32_t> ends, begins;     // by position: (list of) registers to free, segments that begin
+    std::array<uint64_t, 5> free{};          // registers that no segment covers at `now`; the last word: predicates
+    std::array<uint32_t, tables> until{};    // end of the segment that covers the register, when it is not free
+    std::array<uint32_t, tables> waiting{};  // per register: units that begin (again) later
+    std::array<uint32_t, tables> next{};     // ... where the first of them does
+    std::span<Events> events;                // by position
     uint32_t now = 0;
-    uint32_t high = 0;  // registers below have been used
+    std::array<uint32_t, 2> limit{};  // by file: registers to hand out
+    std::array<uint32_t, 2> high{};   // ... registers below have been used
   };
   struct End {
     uint32_t reg, next;
@@ -181,6 +199,7 @@ struct Allocator {
   ArenaList<Waiting> holes{*f.arena, 256};
   ArenaList<End> end_list{*f.arena, f.facts.size() + 16};
 
+  uint32_t file_of(uint32_t v) const { return v < gprs ? gpr_file : predicate_file; }
   static bool is_free(const Scan& s, uint32_t r) { return s.free[r / 64] >> (r % 64) & 1; }
   static void set_free(Scan& s, uint32_t r, bool value) {
     const uint64_t bit = uint64_t{1} << (r % 64);
@@ -189,8 +208,8 @@ struct Allocator {
   void wait_for(Scan& s, uint32_t unit, uint32_t v, uint32_t segment, uint32_t r) {
     if (segment == nobody) return;
     const uint32_t begin = segments[segment].begin;
-    s.waiting[r] = holes.push({unit, v, segment, s.begins[begin], s.waiting[r]});
-    s.begins[begin] = s.waiting[r];
+    s.waiting[r] = holes.push({unit, v, segment, s.events[begin].begins, s.waiting[r]});
+    s.events[begin].begins = s.waiting[r];
     s.next[r] = std::min(s.next[r], begin);
   }
   // The unit's segment that begins now.
@@ -198,19 +217,21 @@ struct Allocator {
     const Segment x = segments[segment];
     set_free(s, r, false);
     s.until[r] = x.end;
-    s.ends[x.end] = end_list.push({r, s.ends[x.end]});
+    s.events[x.end].ends = end_list.push({r, s.events[x.end].ends});
     wait_for(s, unit, v, x.next, r);
   }
   void place(Scan& s, uint32_t v) {
     const Interval& i = intervals[v];
+    const uint32_t file = file_of(v);
     for (uint32_t w = 0; w < i.width; ++w) {
-      const uint32_t first = lives[v + w].first;
+      units[v + w].place = i.reg + w;
+      const uint32_t first = units[v + w].first, r = first_register[file] + i.reg + w;
       if (first == nobody) continue;
-      s.high = std::max(s.high, i.reg + w + 1);
+      s.high[file] = std::max(s.high[file], i.reg + w + 1);
       if (segments[first].begin <= s.now)
-        occupy(s, v + w, v, first, i.reg + w);
+        occupy(s, v + w, v, first, r);
       else
-        wait_for(s, v + w, v, first, i.reg + w);
+        wait_for(s, v + w, v, first, r);
     }
   }
   void leave_hole(Scan& s, uint32_t unit, uint32_t r) {
@@ -225,26 +246,26 @@ struct Allocator {
       link = &w.next_of;
     }
   }
-  void advance(Scan& s, uint32_t to) {
-    while (s.now < to) {
-      ++s.now;
-      for (uint32_t e = s.ends[s.now]; e != nobody; e = end_list[e].next)
-        if (s.until[end_list[e].reg] == s.now) set_free(s, end_list[e].reg, true), s.until[end_list[e].reg] = 0;
-      for (uint32_t h = s.begins[s.now]; h != nobody;) {
-        const Waiting w = holes[h];
-        h = w.next_at;
-        const Interval& i = intervals[w.value];
-        if (i.spilled) continue;
-        const uint32_t r = i.reg + w.unit - w.value;
-        leave_hole(s, w.unit, r);
-        occupy(s, w.unit, w.value, w.segment, r);
-      }
+  // Ends and beginnings of segments at `now`.
+  void settle(Scan& s) {
+    const Events x = s.events[s.now];
+    for (uint32_t e = x.ends; e != nobody; e = end_list[e].next)
+      if (const uint32_t r = end_list[e].reg; s.until[r] == s.now) set_free(s, r, true), s.until[r] = 0;
+    for (uint32_t h = x.begins; h != nobody;) {
+      const Waiting w = holes[h];
+      h = w.next_at;
+      const Interval& i = intervals[w.value];
+      if (i.spilled) continue;
+      const uint32_t r = first_register[file_of(w.value)] + i.reg + w.unit - w.value;
+      leave_hole(s, w.unit, r);
+      occupy(s, w.unit, w.value, w.segment, r);
     }
   }
   // No unit that has or will have one of these registers lives at the same time.
   bool fits(const Scan& s, uint32_t v, const Interval& i, uint32_t r) const {
+    r += first_register[file_of(v)];
     for (uint32_t w = 0; w < i.width; ++w) {
-      const Life& l = lives[v + w];
+      const Unit& l = units[v + w];
       if (l.first == nobody) continue;
       if (!is_free(s, r + w) && s.until[r + w] == 0) return false;  // not to be handed out
       if (s.until[r + w] > segments[l.first].begin) return false;
@@ -256,77 +277,115 @@ struct Allocator {
   }
   // A hint's register if it is free, else one that splits no group of free registers that a wider value could take: first what is left of a
   // pair, then of a quad, and only then what has not been used.
-  uint32_t choose(const Scan& s, uint32_t v, const Interval& i, uint32_t limit) const {
+  uint32_t choose(const Scan& s, uint32_t v, const Interval& i) const {
+    const uint32_t file = file_of(v), limit = s.limit[file], high = s.high[file], width = i.width;
     if (i.hint != nobody && intervals[i.hint].reg != nobody && !intervals[i.hint].spilled) {
       const int64_t wish = static_cast<int64_t>(intervals[i.hint].reg) + i.hint_offset;
-      if (wish >= 0 && wish % i.width == 0 && wish + i.width <= limit && fits(s, v, i, static_cast<uint32_t>(wish)))
+      if (wish >= 0 && wish % width == 0 && wish + width <= limit && fits(s, v, i, static_cast<uint32_t>(wish)))
         return static_cast<uint32_t>(wish);
     }
-    std::array<uint64_t, 4> fresh{};
-    for (uint32_t pass = 0; pass < 3; ++pass) {
-      if (i.width == 4 && pass > 0) break;
-      if (i.width == 2 && pass == 0) continue;
-      for (uint32_t word = 0; 64 * word < limit; ++word) {
-        const uint64_t free = s.free[word];
+    for (uint32_t pass = width == 2 ? 1 : 0; pass < (width == 4 ? 1 : 3); ++pass) {
+      for (uint32_t word = 0; 64 * word < high; ++word) {
+        const uint64_t free = s.free[first_register[file] / 64 + word];
         uint64_t m = free;
-        for (uint32_t w = 0; w < i.width; ++w)
-          if (w > 0 && lives[v + w].first != nobody && segments[lives[v + w].first].begin <= s.now) m &= free >> w;
-        if (i.width == 2) m &= 0x5555555555555555;
-        if (i.width == 4) m &= 0x1111111111111111;
-        const uint64_t pairs = free & ((free >> 1 & 0x5555555555555555) | (free & 0x5555555555555555) << 1);
-        const uint64_t quads = pairs & ((pairs >> 2 & 0x3333333333333333) | (pairs & 0x3333333333333333) << 2);
-        if (i.width != 4) m &= pass == 0 ? ~pairs : pass == 1 ? pairs & ~quads : quads;
+        for (uint32_t w = 1; w < width; ++w)
+          if (units[v + w].first != nobody && segments[units[v + w].first].begin <= s.now) m &= free >> w;
+        if (width == 2) m &= 0x5555555555555555;
+        if (width == 4) m &= 0x1111111111111111;
+        if (width != 4) {
+          const uint64_t pairs = free & ((free >> 1 & 0x5555555555555555) | (free & 0x5555555555555555) << 1);
+          const uint64_t quads = pairs & ((pairs >> 2 & 0x3333333333333333) | (pairs & 0x3333333333333333) << 2);
+          m &= pass == 0 ? ~pairs : pass == 1 ? pairs & ~quads : quads;
+        }
+        if (high < 64 * word + 64) m &= (uint64_t{1} << high % 64) - 1;
         for (; m; m &= m - 1) {
           const uint32_t r = 64 * word + static_cast<uint32_t>(std::countr_zero(m));
-          if (r >= s.high) {
-            fresh[word] |= m;
-            break;
-          }
-          if (r + i.width <= limit && fits(s, v, i, r)) return r;
+          if (r + width <= limit && fits(s, v, i, r)) return r;
         }
       }
     }
-    for (uint32_t word = 0; word < 4; ++word)
-      for (uint64_t m = fresh[word]; m; m &= m - 1)
-        if (const uint32_t r = 64 * word + static_cast<uint32_t>(std::countr_zero(m));
-            r + i.width <= limit && fits(s, v, i, r))
-          return r;
+    for (uint32_t r = (high + width - 1) / width * width; r + width <= limit; r += width)
+      if (fits(s, v, i, r)) return r;
     return nobody;
   }
 
-  // Assigns registers to the intervals in `order`; registers [0, limit) without `reserved`. Returns whether nothing was spilled; `failed`: not
-  // even spilling gives everything a place.
-  bool scan(std::span<const uint32_t> order, uint32_t limit, uint32_t reserved, bool& failed) {
+  // Assigns registers to all intervals by the beginning of their lives: GPRs below `limit` without `reserved`, predicates below PT. Returns
+  // whether nothing was spilled; `failed`: not even spilling gives everything a place. With `wanted`, stops with false at the first interval
+  // that would take a GPR beyond, or would spill.
+  bool scan(uint32_t limit, uint32_t wanted, uint32_t reserved, bool& failed) {
     Scan s;
-    for (uint32_t r = 0; r < limit; ++r) set_free(s, r, r != reserved);
+    s.limit = {limit, isa::PT};
+    for (uint32_t r = 0; r < limit; r += 64)
+      s.free[r / 64] = limit - r >= 64 ? ~uint64_t{0} : (uint64_t{1} << (limit - r)) - 1;
+    s.free[4] = (uint64_t{1} << isa::PT) - 1;
+    if (reserved != nobody) set_free(s, reserved, false);
     s.waiting.fill(nobody);
     s.next.fill(nobody);
-    s.ends = f.arena->make_span<uint32_t>(positions + 3, nobody);
-    s.begins = f.arena->make_span<uint32_t>(positions + 3, nobody);
+    s.events = f.arena->make_span<Events>(positions + 3);
     holes.clear();
     end_list.clear();
-    bool complete = true;
-    for (size_t at = 0; at < order.size(); ++at) {
-      const uint32_t v = order[at];
-      Interval& i = intervals[v];
-      advance(s, i.begin);
-      uint32_t best = choose(s, v, i, limit);
-      while (best == nobody) {
-        complete = false;
-        const uint32_t victim = cheapest(order.first(at), v);
-        if (victim == nobody) {
-          if (i.unspillable) return failed = true, false;
-          i.spilled = true;
-          break;
-        }
-        evict(s, order.first(at), victim);
-        best = choose(s, v, i, limit);
+    uint32_t count = 0;
+    auto start = [&](uint32_t v, Interval& i) {
+      i.next = s.events[i.begin].starts;
+      s.events[i.begin].starts = v;
+      ++count;
+    };
+    for (uint32_t v = live.total; v-- > gprs;)
+      if (const Unit& u = units[v]; u.first != nobody) {
+        Interval& i = intervals[v];
+        i.begin = segments[u.first].begin, i.end = u.end;
+        start(v, i);
       }
-      if (i.spilled) continue;
-      i.reg = best;
-      place(s, v);
+    for (uint32_t x = gprs; x-- > 0;) {
+      const GprUnit& g = f.gprs[x];
+      Interval& i = intervals[g.first];
+      if (units[x].first != nobody)
+        i.begin = std::min(i.begin, segments[units[x].first].begin), i.end = std::max(i.end, units[x].end);
+      if (g.first != x || i.begin == nobody) continue;
+      i.width = g.width, i.unspillable = g.unspillable;
+      start(x, i);
+    }
+    std::span<uint32_t> order = f.arena->make_span<uint32_t>(count);
+    size_t done = 0;
+    bool complete = true;
+    for (; done < count; ++s.now) {
+      settle(s);
+      for (uint32_t v = s.events[s.now].starts; v != nobody; v = intervals[v].next) {
+        Interval& i = intervals[v];
+        uint32_t best = choose(s, v, i);
+        while (best == nobody) {
+          if (wanted) return false;
+          complete = false;
+          if (!weighted) weigh();
+          const uint32_t victim = cheapest(order.first(done), v);
+          if (victim == nobody) {
+            if (i.unspillable) return failed = true, false;
+            i.spilled = true;
+            break;
+          }
+          evict(s, order.first(done), victim);
+          best = choose(s, v, i);
+        }
+        order[done++] = v;
+        if (i.spilled) continue;
+        i.reg = best;
+        place(s, v);
+        if (wanted && s.high[gpr_file] > wanted) return false;
+      }
     }
     return complete;
+  }
+
+  void weigh() {
+    weighted = true;
+    for (BlockId id : f.layout) {
+      const Block& b = f.blocks[id];
+      const float weight = static_cast<float>(1u << std::min(3 * b.loop_depth, 12u));
+      if (b.predicate >= isa::first_virtual) intervals[of(b.predicate, Range::predicate)].weight += weight;
+      for (InstId i : b.code)
+        for (Range r : f.facts[index(i)].all())
+          if (r.reg() >= isa::first_virtual && r.allocated()) intervals[of(r.reg(), r.file())].weight += weight;
+    }
   }
   // The value to put in memory so that v finds a place: the cheapest of those that overlap with it, nobody: v itself.
   uint32_t cheapest(std::span<const uint32_t> before, uint32_t v) const {
@@ -339,16 +398,17 @@ struct Allocator {
     float least = cost(i);
     for (uint32_t o : before) {
       const Interval& x = intervals[o];
-      if (x.spilled || cost(x) >= least || !overlap(o, x, v, i)) continue;
+      if (x.spilled || file_of(o) != file_of(v) || cost(x) >= least || !overlap(o, x, v, i)) continue;
       least = cost(x), victim = o;
     }
     return victim;
   }
   void evict(Scan& s, std::span<const uint32_t> before, uint32_t victim) {
     Interval& x = intervals[victim];
+    const uint32_t base = first_register[file_of(victim)];
     x.spilled = true;
     for (uint32_t w = 0; w < x.width; ++w) {
-      const uint32_t r = x.reg + w;
+      const uint32_t r = base + x.reg + w;
       leave_hole(s, victim + w, r);
       set_free(s, r, true);
       s.until[r] = 0;
@@ -356,34 +416,16 @@ struct Allocator {
     // Others may cover the registers at this point where the victim does not.
     for (uint32_t o : before) {
       const Interval& y = intervals[o];
-      if (y.spilled || y.end <= s.now || y.reg >= x.reg + x.width || x.reg >= y.reg + y.width) continue;
+      if (y.spilled || file_of(o) != file_of(victim) || y.end <= s.now || y.reg >= x.reg + x.width ||
+          x.reg >= y.reg + y.width)
+        continue;
       for (uint32_t w = 0; w < y.width; ++w)
-        for (uint32_t k = lives[o + w].first; k != nobody; k = segments[k].next)
+        for (uint32_t k = units[o + w].first; k != nobody; k = segments[k].next)
           if (segments[k].begin <= s.now && s.now < segments[k].end) {
-            set_free(s, y.reg + w, false);
-            s.until[y.reg + w] = segments[k].end;
+            set_free(s, base + y.reg + w, false);
+            s.until[base + y.reg + w] = segments[k].end;
           }
     }
-  }
-
-  uint32_t registers_used() const {
-    uint32_t most = 0;
-    for (uint32_t u = 0; u < gprs; ++u)
-      if (lives[u].first != nobody) most = std::max(most, intervals[f.gprs[u].first].reg + (u - f.gprs[u].first) + 1);
-    return most;
-  }
-
-  // Values by the beginning of their lives.
-  std::span<uint32_t> sorted(uint32_t from, uint32_t to) {
-    std::span<uint32_t> count = f.arena->make_span<uint32_t>(positions + 2);
-    uint32_t n = 0;
-    for (uint32_t v = from; v < to; ++v)
-      if (intervals[v].begin != nobody) ++count[intervals[v].begin + 1], ++n;
-    for (size_t k = 1; k < count.size(); ++k) count[k] += count[k - 1];
-    std::span<uint32_t> order = f.arena->make_span<uint32_t>(n);
-    for (uint32_t v = from; v < to; ++v)
-      if (intervals[v].begin != nobody) order[count[intervals[v].begin]++] = v;
-    return order;
   }
 
   // Loads before and stores after every access of the spilled values.
@@ -476,10 +518,6 @@ struct Allocator {
   }
 
   void rewrite() {
-    std::span<uint32_t> places = f.arena->make_span<uint32_t>(live.total, nobody);
-    for (uint32_t v = 0; v < live.total; ++v)
-      if (intervals[v].reg != nobody)
-        for (uint32_t w = 0; w < intervals[v].width; ++w) places[v + w] = intervals[v].reg + w;
     for (BlockId b : f.layout) {
       Block& block = f.blocks[b];
       for (InstId id : block.code) {
@@ -488,13 +526,14 @@ struct Allocator {
         for (uint32_t k = 0; k < facts.count; ++k) {
           Range& r = facts.ranges[k];
           if (r.reg() < isa::first_virtual || !r.allocated()) continue;
-          const uint32_t place = places[r.reg() - isa::first_virtual + (r.file() == Range::gpr ? 0 : gprs)];
+          const uint32_t place = units[r.reg() - isa::first_virtual + (r.file() == Range::gpr ? 0 : gprs)].place;
           CHECK(place != nobody, "register {} has no place", r.reg());
           r.set_reg(place);
           (r.guard() ? sass.guard : sass.operands[r.operand()].reg) = place;
         }
       }
-      if (block.predicate >= isa::first_virtual) block.predicate = places[gprs + block.predicate - isa::first_virtual];
+      if (block.predicate >= isa::first_virtual)
+        block.predicate = units[gprs + block.predicate - isa::first_virtual].place;
     }
     f.allocated = true;
   }
@@ -507,15 +546,14 @@ Result<bool> allocate_registers(Function& f, const Liveness& live, uint32_t want
   for (int round = 0; round < 60; ++round) {
     ArenaScope scope(*f.arena);
     Allocator a{f, round == 0 ? live : compute_liveness(f)};
-    a.build();
+    const uint32_t most = round == 0 ? wanted : 0;
+    if (!a.build(most ? most : UINT32_MAX)) return false;
     const bool stack = f.local_bytes > 0;
     bool failed = false;
-    bool complete = a.scan(a.sorted(a.gprs, a.live.total), isa::PT, nobody, failed);
-    complete &= a.scan(a.sorted(0, a.gprs), limit, stack ? stack_register : nobody, failed);
+    const bool complete = a.scan(limit, most, stack ? stack_register : nobody, failed);
     if (failed && std::none_of(a.intervals.begin(), a.intervals.end(), [](const Interval& i) { return i.spilled; }))
       break;
     if (complete) {
-      if (wanted && round == 0 && a.registers_used() > wanted) return false;
       a.rewrite();
       if (stack) {
         f.uses_stack = true;
@@ -527,7 +565,7 @@ Result<bool> allocate_registers(Function& f, const Liveness& live, uint32_t want
       }
       return true;
     }
-    if (wanted && round == 0) return false;
+    if (most) return false;
     a.spill();
   }
   return input_error("function {}: needs more registers than the limit of {} even with spilling", f.source->name,
