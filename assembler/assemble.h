@@ -10,6 +10,9 @@
 #include "libraries/base/timing.h"
 #include "ptx/ir.h"
 
+namespace rndn {
+class ThreadPool;
+}
 namespace rndn::assembler {
 
 enum class Scheduler : uint8_t { linear, list };
@@ -21,6 +24,7 @@ struct Options {
   uint32_t max_registers = 0;  // --maxrregcount; 0: the target's limit
   bool verify_passes = false;  // independent checkers after each pass
   bool branch_inlining = true;
+  ThreadPool* pool = nullptr;  // assembles the module's kernels side by side; the cubin is the same. None: one thread
 };
 
 struct KernelReport {

@@ -1,6 +1,10 @@
 // The assembler, pass by pass.
+#include <algorithm>
+#include <numeric>
+
 #include "assembler/inline_calls.h"
 #include "assembler/passes.h"
+#include "libraries/base/parallel.h"
 #include "ptx/parse.h"
 
 namespace rndn::assembler {
@@ -162,6 +166,45 @@ Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Func
   return k;
 }
 
+// All kernels in their order; side by side with a pool, the longest first.
+Result<void> assemble_kernels(const ptx::Module& module, std::span<const ptx::Function* const> entries,
+                              const SharedLayout& shared, const Options& options, Timings& timings,
+                              std::vector<cubin::Kernel>& kernels, std::span<KernelReport> reports) {
+  kernels.resize(entries.size());
+  if (!options.pool || options.pool->threads() == 1 || entries.size() < 2) {
+    Arena arena;
+    for (size_t i = 0; i < entries.size(); ++i) {
+      ASSIGN_OR_RETURN(kernels[i], assemble_kernel(module, *entries[i], shared, options, arena, timings, reports[i]));
+    }
+    return {};
+  }
+  std::vector<uint32_t> order(entries.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+    return entries[a]->instructions.size() > entries[b]->instructions.size();
+  });
+  struct Worker {
+    Arena arena;
+    Timings timings;
+  };
+  std::vector<Worker> workers(options.pool->threads());
+  std::vector<Result<void>> results(entries.size());
+  auto waiting = timings.measure(Phase::encode);
+  options.pool->run(entries.size(), [&](size_t n, unsigned worker) {
+    const uint32_t i = order[n];
+    Worker& w = workers[worker];
+    auto made =
+        assemble_kernel(module, *entries[i], shared, options, w.arena, worker ? w.timings : timings, reports[i]);
+    if (made)
+      kernels[i] = *std::move(made);
+    else
+      results[i] = made.error();
+  });
+  for (const Worker& w : workers) timings.add_overlap(w.timings);
+  for (Result<void>& r : results) RETURN_IF_ERROR(r);
+  return {};
+}
+
 }  // namespace
 
 Result<Assembled> assemble(const ptx::Module& input, const Options& options, Timings& timings) {
@@ -179,7 +222,6 @@ Result<Assembled> assemble(const ptx::Module& input, const Options& options, Tim
   cubin::Image image;
   image.sm = options.target->sm;
   image.ptx_target = module.target;
-  Arena arena;
   SharedLayout shared = lay_out_shared(module);
   for (const ptx::Variable& v : module.variables) {
     if (v.space != ptx::Space::global && v.space != ptx::Space::constant) continue;
@@ -193,13 +235,11 @@ Result<Assembled> assemble(const ptx::Module& input, const Options& options, Tim
     x.visible = v.visible;
     image.variables.push_back(std::move(x));
   }
-  for (const ptx::Function& p : module.functions) {
-    if (!p.is_entry) continue;  // inlined where it is called
-    KernelReport report;
-    ASSIGN_OR_RETURN(cubin::Kernel k, assemble_kernel(module, p, shared, options, arena, timings, report));
-    image.kernels.push_back(std::move(k));
-    result.kernels.push_back(std::move(report));
-  }
+  std::vector<const ptx::Function*> entries;  // the others are inlined where they are called
+  for (const ptx::Function& p : module.functions)
+    if (p.is_entry) entries.push_back(&p);
+  result.kernels.resize(entries.size());
+  RETURN_IF_ERROR(assemble_kernels(module, entries, shared, options, timings, image.kernels, result.kernels));
   auto scope = timings.measure(Phase::encode);
   result.cubin = cubin::write(image);
   return result;

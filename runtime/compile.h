@@ -50,6 +50,7 @@ struct CompileOptions {
   Backend backend;
   Stage until = Stage::cubin;
   CodeCache* code_cache = nullptr;  // of our own assembler's code; null: none
+  ThreadPool* pool = nullptr;       // assembles kernels side by side; null: one thread
 };
 
 struct Compiled {

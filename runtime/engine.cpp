@@ -34,6 +34,7 @@ Result<sql::Operators*> Engine::State::operators_for(const sql::Options& options
     Timings nobodys;
     assembler::Options options;
     options.target = target;
+    options.pool = pool;
     auto made = assemble(code_cache, module, options, timings ? *timings : nobodys);
     if (!made) return Error{Fault::internal, "a kernel of the library: " + made.error().message};
     return std::move(made->cubin);
@@ -71,9 +72,10 @@ void Engine::State::drop_cache() {
   derived_domains.clear();
 }
 
-Engine::Engine(device::Device& device, const reference::Tables& tables, CodeCache* code_cache)
+Engine::Engine(device::Device& device, const reference::Tables& tables, CodeCache* code_cache, ThreadPool* pool)
     : state_(std::make_unique<State>(device, tables)) {
   state_->code_cache = code_cache;
+  state_->pool = pool;
 }
 Engine::~Engine() = default;
 

@@ -36,8 +36,9 @@ struct EngineOptions {
 class Engine {
  public:
   // Both outlive the engine. Not thread-safe.
-  // code_cache (may be null, outlives the engine): of the library's kernels.
-  Engine(device::Device& device, const reference::Tables& tables, CodeCache* code_cache = nullptr);
+  // code_cache, pool (may be null, outlive the engine): of the library's kernels, and to assemble these side by side.
+  Engine(device::Device& device, const reference::Tables& tables, CodeCache* code_cache = nullptr,
+         ThreadPool* pool = nullptr);
   ~Engine();
   Engine(const Engine&) = delete;
 

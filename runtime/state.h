@@ -37,6 +37,7 @@ struct Engine::State {
   uint64_t clock = 0;
   std::vector<OperatorSet> operators;
   CodeCache* code_cache = nullptr;
+  ThreadPool* pool = nullptr;
   Timings* timings = nullptr;  // of the run that is going on: kernels that it makes the library assemble count there
 
   State(device::Device& d, const reference::Tables& t);

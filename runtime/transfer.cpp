@@ -224,7 +224,6 @@ Result<void> Run::to_device(const ItemPtr& item) {
       v.data = v.data_buffer->address;
     }
     if (v.lifetime == Item::of_engine) engine_.uploaded.push_back({item, 0});
-    RETURN_IF_ERROR(device_.synchronize());  // so that the time counts here
   }
   if (v.lifetime == Item::of_engine)
     for (Engine::State::Uploaded& u : engine_.uploaded)

@@ -38,6 +38,7 @@ struct Flags {
   int level = 3;                          // -O
   unsigned repeat = 1;                    // --repeat
   uint32_t limit_registers = 0;           // --limit-regs
+  unsigned threads = 0;                   // --threads; 0: all cores
   std::string sort, group, join, member;  // --sort .. --member; empty: by size
   std::string like = "gpu-cached";        // --like
   bool strict = false, no_fallback = false, no_cache = false, verify_passes = false;

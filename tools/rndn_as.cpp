@@ -13,6 +13,7 @@
 #include "libraries/base/diagnostic.h"
 #include "libraries/base/files.h"
 #include "libraries/base/guarded_main.h"
+#include "libraries/base/parallel.h"
 #include "libraries/base/version.h"
 #include "ptx/parse.h"
 #include "tools/program.h"
@@ -26,6 +27,7 @@ constexpr uint32_t least_registers = 16;  // the assembler's own lower limit
 struct Arguments {
   std::string input, output, arch;
   assembler::Options options;
+  unsigned threads = 0;
   bool verbose = false, time = false, line_info = false, inlining_off = false;
 };
 
@@ -73,6 +75,10 @@ int run(int argc, char** argv) {
   app.add_flag("--lineinfo,--generate-line-info", a.line_info, "accepted; line tables are not written");
   app.add_flag("--verify-passes", a.options.verify_passes, "run the independent checkers after each pass");
   app.add_flag("--no-branch-inlining", a.inlining_off, "keep small if-bodies as branches");
+  app.add_option("--threads,--split-compile", a.threads,
+                 "threads that assemble entries side by side (default: all cores)")
+      ->check(CLI::Range(1u, 1024u))
+      ->type_name("N");
   app.add_flag("--time", a.time, "phase times on standard error");
   if (auto code = tools::parse_command_line(app, with_two_dashes({argv + 1, argv + argc}))) return *code;
   a.options.branch_inlining = !a.inlining_off;
@@ -98,6 +104,8 @@ int run(int argc, char** argv) {
     return tools::report(input_error("{}: .target {} is none of{}; choose one with -arch", a.input, a.arch, targets));
   if (module.target > a.options.target->sm)
     return tools::report(input_error("{}: .target sm_{} does not run on {}", a.input, module.target, a.arch));
+  ThreadPool pool(a.threads);
+  a.options.pool = &pool;
   Timings timings;
   Result<assembler::Assembled> result = assembler::assemble(module, a.options, timings);
   if (!result) return tools::report({result.error().fault, fmt::format("{}: {}", a.input, result.error().message)});

@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "libraries/base/files.h"
+#include "libraries/base/parallel.h"
 #include "runtime/data/schema.h"
 #include "tools/rndn.h"
 #include "tpch/source.h"
@@ -77,6 +78,8 @@ class CompileCommand final : public Command {
     if (options->until >= runtime::Stage::sass && flags_.arch.empty())
       return fail(usage_error("--emit {} needs --arch", emit_));
     if (flags_.arch.empty()) options->target = "sm_60";  // PTX that every target takes
+    ThreadPool pool(flags_.threads);
+    options->pool = &pool;
     auto programs = read_programs({path_});
     if (!programs) return fail(programs.error());
     auto schema = schema_of(flags_);

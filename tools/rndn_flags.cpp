@@ -67,6 +67,9 @@ void add_compiler_flags(CLI::App& command, Flags& flags) {
   command.add_option("--scheduler", flags.scheduler, "instruction scheduling: linear or list")
       ->check(CLI::IsMember({"linear", "list"}))
       ->type_name("NAME");
+  command.add_option("--threads", flags.threads, "threads that assemble kernels side by side (default: all cores)")
+      ->check(CLI::Range(1u, 1024u))
+      ->type_name("N");
   command.add_option("--limit-regs", flags.limit_registers, "registers per thread at most")
       ->check(CLI::Range(16, 255))
       ->type_name("N");

@@ -27,6 +27,8 @@ Result<Session::Outcome> Session::run(const NamedSource& program, const Flags& f
   if (source_) options.schema = &source_->schema();
   runtime::CodeCache* cache = flags.no_cache || flags.verify_passes ? nullptr : &code_cache_;
   options.code_cache = cache;
+  if (!pool_) pool_ = std::make_unique<ThreadPool>(flags.threads);
+  options.pool = pool_.get();
   Outcome outcome;
   DiagnosticSink sink;
   Timings timings;
@@ -59,7 +61,7 @@ Result<Session::Outcome> Session::run(const NamedSource& program, const Flags& f
     options.until = runtime::Stage::typed;
   } else {
     ASSIGN_OR_RETURN(device, choice_.open());
-    if (!engine_) engine_ = std::make_unique<runtime::Engine>(*device, *tables_, cache);
+    if (!engine_) engine_ = std::make_unique<runtime::Engine>(*device, *tables_, cache, pool_.get());
     if (flags.arch.empty()) options.target = device->info().target;
     if (options.backend.kind == runtime::Backend::driver && device->info().is_simulator)
       return usage_error("--backend driver needs a GPU: the simulator has no PTX compiler");

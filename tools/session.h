@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "libraries/base/parallel.h"
 #include "runtime/code_cache.h"
 #include "runtime/engine.h"
 #include "runtime/tables.h"
@@ -37,6 +38,7 @@ class Session {
   std::unique_ptr<reference::Tables> tables_;
   DeviceChoice choice_;
   runtime::CodeCache code_cache_;  // outlives the engine
+  std::unique_ptr<ThreadPool> pool_;  // outlives the engine
   std::unique_ptr<runtime::Engine> engine_;
   SourceManager sources_;
 };

@@ -1,15 +1,53 @@
 // Data parallelism over all cores.
 #pragma once
+#include <atomic>
+#include <condition_variable>
 #include <cstddef>
+#include <exception>
 #include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
 
 namespace rndn {
 
 unsigned hardware_threads();  // >= 1
 
-// Calls body(i) for every i in [0, n), on up to `threads` threads (0 = all cores), which take indices in ascending
-// order as they become free. Returns when all calls have returned. Runs on fewer threads when no more
-// can be had. The first exception of a body ends the handing out of indices and is thrown again here.
+// Threads that wait for work: for loops that are too short to start threads for (that costs some 20 us each, waking them a tenth).
+// The threads are started by the first loop that has use for them and end with the pool.
+class ThreadPool {
+ public:
+  explicit ThreadPool(unsigned threads = 0) : wanted_(threads ? threads : hardware_threads()) {}  // 0: all cores
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+
+  // Calls body(i, worker) for every i in [0, n); threads take indices in ascending order as they become free. `worker` < threads() names the thread
+  // (0: the caller), so that a body can use state of its own. Returns when all calls have returned. Runs on fewer threads when no more can be had.
+  // The first exception of a body ends the handing out of indices and is thrown again here.
+  // One loop at a time: a second caller waits for the first to finish; a body must not start a loop on its own pool.
+  void run(size_t n, const std::function<void(size_t i, unsigned worker)>& body);
+  unsigned threads() const { return wanted_; }
+
+ private:
+  void take(unsigned worker) noexcept;
+  void serve(unsigned worker) noexcept;
+  void start(size_t threads);
+
+  unsigned wanted_;
+  std::vector<std::thread> pool_;  // worker w is pool_[w - 1]
+  std::mutex running_;             // held by the caller whose loop runs
+  // The loop. Written by its caller, while no thread is inside, before it raises `round_`.
+  const std::function<void(size_t, unsigned)>* body_ = nullptr;
+  size_t n_ = 0;
+  std::atomic<size_t> next_{0};
+  std::exception_ptr thrown_;
+  std::mutex mutex_;  // of what follows, and of thrown_
+  std::condition_variable wake_, done_;
+  size_t round_ = 0, inside_ = 0;
+  bool end_ = false;
+};
+
+// ThreadPool::run on threads that live as long as the loop: for long loops. threads: 0 = all cores.
 void parallel_for(size_t n, const std::function<void(size_t)>& body, unsigned threads = 0);
 
 }  // namespace rndn

@@ -64,6 +64,11 @@ void Timings::add_overlap(Phase phase, uint64_t ns) {
   overlap_[static_cast<size_t>(phase_group(phase))] += ns;
 }
 
+void Timings::add_overlap(const Timings& beside) {
+  for (size_t p = 0; p < phase_count; ++p)
+    if (beside.exclusive_[p]) add_overlap(static_cast<Phase>(p), beside.exclusive_[p]);
+}
+
 uint64_t Timings::total_ns(PhaseGroup group) const {
   uint64_t sum = 0;
   for (size_t p = 0; p < phase_count; ++p)

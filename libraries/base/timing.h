@@ -63,6 +63,7 @@ class Timings {
   void credit(Phase phase, uint64_t ns, std::string_view detail = {});
   // Work that ran beside the measured thread: counts in `phase` and in the group's overlap.
   void add_overlap(Phase phase, uint64_t ns);
+  void add_overlap(const Timings& beside);  // all its phases; its events stay its own
 
   uint64_t exclusive_ns(Phase phase) const { return exclusive_[static_cast<size_t>(phase)]; }
   uint64_t total_ns(PhaseGroup group) const;  // wall time: sum of phases minus overlap

@@ -83,7 +83,7 @@ class CudaDevice final : public device::Device {
   Result<void> start() {
     RETURN_IF_ERROR(driver_.check(driver_.cuCtxSetCurrent(context_.context), "cuCtxSetCurrent"));
     RETURN_IF_ERROR(driver_.check(driver_.cuStreamCreate(&stream_, stream_non_blocking), "cuStreamCreate"));
-    staging_.emplace(driver_, stream_);
+    staging_.emplace(driver_, context_.context, stream_);
     return {};
   }
 
@@ -101,7 +101,7 @@ class CudaDevice final : public device::Device {
 
   Result<void> copy_to_device(Address to, const void* from, uint64_t bytes) override {
     if (bytes == 0) return {};
-    if (bytes >= StagingRing::smallest_copy) return staging_->copy(to, from, bytes);
+    if (bytes >= Staging::smallest_copy) return staging_->copy(to, from, bytes);
     // From pageable memory: returns once the driver has staged the bytes (CUDA Driver API, "API synchronization
     // behavior").
     return driver_.check(driver_.cuMemcpyHtoDAsync(to, from, bytes, stream_), "cuMemcpyHtoDAsync of {} bytes", bytes);
@@ -257,7 +257,7 @@ class CudaDevice final : public device::Device {
   const Driver& driver_;
   device::Info info_;
   StreamPointer stream_ = nullptr;
-  std::optional<StagingRing> staging_;
+  std::optional<Staging> staging_;
   std::array<EventPointer, 2048> events_{};
   uint32_t next_mark_ = 0;
 };

@@ -33,7 +33,7 @@ enum class FunctionAttribute : int {
   max_dynamic_shared = 8
 };
 enum class JitOption : int { error_log = 5, error_log_bytes = 6, optimization_level = 7 };
-inline constexpr unsigned stream_non_blocking = 1, host_alloc_device_map = 2;
+inline constexpr unsigned stream_non_blocking = 1, host_alloc_device_map = 2, event_disable_timing = 2;
 
 // The table of functions; members are named as the driver names them.
 struct Functions {

@@ -2,54 +2,67 @@
 
 #include <algorithm>
 #include <cstring>
-
-#include "libraries/base/parallel.h"
+#include <mutex>
 
 namespace rndn::cuda {
 
-StagingRing::~StagingRing() {
-  for (Slot& s : slots_) {
-    if (s.free) {
-      (void)driver_.cuEventSynchronize(s.free);
-      (void)driver_.cuEventDestroy(s.free);
-    }
-    if (s.memory) (void)driver_.cuMemFreeHost(s.memory);
-  }
+Staging::Staging(const Driver& driver, ContextPointer context, StreamPointer stream, unsigned threads)
+    : driver_(driver),
+      context_(context),
+      stream_(stream),
+      pool_(std::min(threads ? threads : hardware_threads(), most_workers)),
+      workers_(pool_.threads()) {
+  workers_[0].has_context = true;  // the caller's thread: whoever uses the device has made its context current
 }
 
-// The slot whose turn it is, once its last copy has left it.
-Result<StagingRing::Slot*> StagingRing::next_slot() {
-  if (next_ == slots_.size() && slots_.size() < slot_count) {
-    Slot slot;
+Staging::~Staging() {
+  for (Worker& w : workers_)
+    for (Slot& s : w.slots) {
+      if (s.free) {
+        (void)driver_.cuEventSynchronize(s.free);
+        (void)driver_.cuEventDestroy(s.free);
+      }
+      if (s.memory) (void)driver_.cuMemFreeHost(s.memory);
+    }
+}
+
+Result<Staging::Slot*> Staging::next_slot(Worker& worker) {
+  Slot& slot = worker.slots[worker.next++ % slots_per_worker];
+  if (slot.free) {
+    RETURN_IF_ERROR(driver_.check(driver_.cuEventSynchronize(slot.free), "cuEventSynchronize of a staging slot"));
+    return &slot;
+  }
+  if (!slot.memory)
     RETURN_IF_ERROR(
         driver_.check(driver_.cuMemHostAlloc(&slot.memory, slot_bytes, 0), "cuMemHostAlloc of {} bytes", slot_bytes));
-    slots_.push_back(slot);  // owned from here on
-    RETURN_IF_ERROR(driver_.check(driver_.cuEventCreate(&slots_.back().free, 0), "cuEventCreate"));
-  } else {
-    if (next_ == slots_.size()) next_ = 0;
-    RETURN_IF_ERROR(
-        driver_.check(driver_.cuEventSynchronize(slots_[next_].free), "cuEventSynchronize of a staging slot"));
-  }
-  return &slots_[next_++];
+  RETURN_IF_ERROR(driver_.check(driver_.cuEventCreate(&slot.free, event_disable_timing), "cuEventCreate"));
+  return &slot;
 }
 
-Result<void> StagingRing::copy(DevicePointer to, const void* from, size_t bytes) {
-  constexpr size_t piece = size_t{4} << 20;  // what one core fills at a time
-  const char* source = static_cast<const char*>(from);
-  for (size_t done = 0; done < bytes;) {
-    size_t n = std::min(slot_bytes, bytes - done);
-    ASSIGN_OR_RETURN(Slot * slot, next_slot());
-    char* memory = static_cast<char*>(slot->memory);
-    parallel_for((n + piece - 1) / piece, [&](size_t i) {
-      size_t at = i * piece;
-      std::memcpy(memory + at, source + done + at, std::min(piece, n - at));
-    });
-    RETURN_IF_ERROR(
-        driver_.check(driver_.cuMemcpyHtoDAsync(to + done, memory, n, stream_), "cuMemcpyHtoDAsync of {} bytes", n));
-    RETURN_IF_ERROR(driver_.check(driver_.cuEventRecord(slot->free, stream_), "cuEventRecord behind a staging slot"));
-    done += n;
+Result<void> Staging::send(Worker& worker, DevicePointer to, const void* from, size_t bytes) {
+  if (!worker.has_context) {
+    RETURN_IF_ERROR(driver_.check(driver_.cuCtxSetCurrent(context_), "cuCtxSetCurrent in a staging thread"));
+    worker.has_context = true;
   }
-  return {};
+  ASSIGN_OR_RETURN(Slot * slot, next_slot(worker));
+  std::memcpy(slot->memory, from, bytes);
+  RETURN_IF_ERROR(driver_.check(driver_.cuMemcpyHtoDAsync(to, slot->memory, bytes, stream_),
+                                "cuMemcpyHtoDAsync of {} bytes", bytes));
+  return driver_.check(driver_.cuEventRecord(slot->free, stream_), "cuEventRecord behind a staging slot");
+}
+
+Result<void> Staging::copy(DevicePointer to, const void* from, size_t bytes) {
+  const char* source = static_cast<const char*>(from);
+  std::mutex mutex;
+  Result<void> result;
+  pool_.run((bytes + slot_bytes - 1) / slot_bytes, [&](size_t i, unsigned worker) {
+    const size_t at = i * slot_bytes;
+    auto sent = send(workers_[worker], to + at, source + at, std::min(slot_bytes, bytes - at));
+    if (sent) return;
+    std::lock_guard lock(mutex);
+    if (result) result = sent;
+  });
+  return result;
 }
 
 }  // namespace rndn::cuda

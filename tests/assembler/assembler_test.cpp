@@ -1,6 +1,7 @@
 // The assembler against its witnesses, on the PTX texts of ptx/: the PTX interpreter, the simulator on ptxas's code, nvdisasm's reading.
 #include "assembler/isa/latencies.h"
 #include "assembler/passes.h"
+#include "libraries/base/parallel.h"
 #include "tests/assembler/support.h"
 
 namespace rndn::assembler::testing {
@@ -43,6 +44,33 @@ TEST(Assembler, CodeDoesWhatThePtxMeans) {
       }
     }
   }
+}
+
+TEST(Assembler, CubinIsTheSameWithAnyNumberOfThreads) {
+  ThreadPool pool(4);
+  int modules = 0;
+  for (const std::string& path : ptx_files()) {
+    ptx::Module module = parse_file(path);
+    if (module.functions.size() < 3) continue;
+    Options o;
+    o.target = isa::find_target("sm_90");
+    Timings timings;
+    auto alone = assemble(module, o, timings);
+    ASSERT_TRUE(alone.ok()) << alone.error().message;
+    o.pool = &pool;
+    Timings beside;
+    auto together = assemble(module, o, beside);
+    ASSERT_TRUE(together.ok()) << together.error().message;
+    EXPECT_TRUE(alone->cubin == together->cubin);
+    ASSERT_EQ(alone->kernels.size(), together->kernels.size());
+    for (size_t i = 0; i < alone->kernels.size(); ++i) {
+      EXPECT_EQ(alone->kernels[i].name, together->kernels[i].name);
+      EXPECT_EQ(alone->kernels[i].registers, together->kernels[i].registers);
+    }
+    EXPECT_GT(beside.exclusive_ns(Phase::schedule), 0u);
+    ++modules;
+  }
+  EXPECT_GE(modules, 3);
 }
 
 // The first word of a cubin that is not in the tables.

@@ -235,6 +235,47 @@ TEST(ParallelFor, CallsEveryIndexOnce) {
   parallel_for(0, [](size_t) { FAIL(); });
 }
 
+TEST(ThreadPool, RunsLoopAfterLoopOnTheSameThreads) {
+  ThreadPool pool(4);
+  std::mutex mutex;
+  std::set<std::thread::id> threads;
+  for (size_t n = 0; n < 200; ++n) {
+    std::vector<std::atomic<int>> calls(n), of_worker(4);
+    pool.run(n, [&](size_t i, unsigned worker) {
+      EXPECT_EQ(of_worker.at(worker).fetch_add(1), 0);  // a worker runs one body at a time
+      ++calls[i];
+      {
+        std::lock_guard lock(mutex);
+        threads.insert(std::this_thread::get_id());
+      }
+      --of_worker[worker];
+    });
+    for (auto& c : calls) ASSERT_EQ(c.load(), 1);
+  }
+  EXPECT_LE(threads.size(), 4u);
+  // An exception ends one loop, not the pool.
+  EXPECT_THROW(pool.run(100,
+                        [](size_t i, unsigned) {
+                          if (i == 5) throw std::runtime_error("5");
+                        }),
+               std::runtime_error);
+  std::atomic<int> calls{0};
+  pool.run(100, [&](size_t, unsigned) { ++calls; });
+  EXPECT_EQ(calls, 100);
+}
+
+TEST(ThreadPool, SeveralCallersTakeTurns) {
+  ThreadPool pool(3);
+  std::vector<std::thread> callers;
+  std::atomic<int> calls{0};
+  for (int c = 0; c < 4; ++c)
+    callers.emplace_back([&] {
+      for (int round = 0; round < 50; ++round) pool.run(20, [&](size_t, unsigned) { ++calls; });
+    });
+  for (std::thread& t : callers) t.join();
+  EXPECT_EQ(calls, 4 * 50 * 20);
+}
+
 TEST(Files, ReportWhatWasTried) {
   Result<std::string> missing = read_file("/nonexistent/file");
   ASSERT_FALSE(missing.ok());

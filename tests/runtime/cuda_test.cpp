@@ -8,6 +8,7 @@
 #include <sstream>
 #include <vector>
 
+#include "libraries/base/parallel.h"
 #include "runtime/cuda/cuda_device.h"
 
 namespace rndn::cuda {
@@ -170,13 +171,36 @@ TEST_F(FakeDriver, SmallCopiesGoStraightLargeOnesThroughPinnedSlots) {
   check(1000);
   EXPECT_TRUE(calls("cuMemHostAlloc").empty());
   EXPECT_THAT(calls("cuMemcpyHtoDAsync"), ElementsAre("cuMemcpyHtoDAsync:1000"));
-  check((150 << 20) + 12345);  // two full slots and a part
-  EXPECT_THAT(calls("cuMemHostAlloc"),
-              ElementsAre("cuMemHostAlloc:67108864,0", "cuMemHostAlloc:67108864,0", "cuMemHostAlloc:67108864,0"));
-  EXPECT_EQ(calls("cuEventSynchronize").size(), 0u);
-  check(10 << 20);  // the ring comes round: the oldest slot must have left first
-  EXPECT_EQ(calls("cuMemHostAlloc").size(), 3u);
-  EXPECT_EQ(calls("cuEventSynchronize").size(), 1u);
+  // One MiB at a time, each from a slot of its own or from one whose last copy has left it.
+  auto sent = [&] {
+    uint64_t sum = 0;
+    for (const std::string& call : calls("cuMemcpyHtoDAsync")) sum += std::stoull(call.substr(call.find(':') + 1));
+    return sum;
+  };
+  constexpr size_t large = (150 << 20) + 12345;
+  check(large);
+  EXPECT_EQ(calls("cuMemcpyHtoDAsync").size(), 1u + 151u);
+  EXPECT_EQ(sent(), 1000u + large);
+  EXPECT_THAT(calls("cuMemHostAlloc"), testing::Each(testing::StrEq("cuMemHostAlloc:1048576,0")));
+  EXPECT_LE(calls("cuMemHostAlloc").size(), 2 * std::min(16u, hardware_threads()));
+  EXPECT_EQ(calls("cuEventSynchronize").size(), 151 - calls("cuMemHostAlloc").size());
+  check(large);  // slots are kept
+  EXPECT_LE(calls("cuMemHostAlloc").size(), 2 * std::min(16u, hardware_threads()));
+  EXPECT_EQ(calls("cuEventSynchronize").size(), 2 * 151 - calls("cuMemHostAlloc").size());
+}
+
+TEST_F(FakeDriver, AFailedPieceFailsTheCopy) {
+  auto opened = open_device();
+  ASSERT_TRUE(opened);
+  std::vector<unsigned char> out(20 << 20);
+  auto address = (*opened)->allocate(out.size());
+  ASSERT_TRUE(address);
+  setenv("RNDN_FAKE_CUDA_FAIL", "cuMemcpyHtoDAsync:700:7", 1);
+  auto copied = (*opened)->copy_to_device(*address, out.data(), out.size());
+  unsetenv("RNDN_FAKE_CUDA_FAIL");
+  ASSERT_FALSE(copied);
+  EXPECT_EQ(copied.error().fault, Fault::world);
+  EXPECT_THAT(copied.error().message, testing::HasSubstr("CUDA_ERROR_ILLEGAL_ADDRESS"));
 }
 
 TEST_F(FakeDriver, MappedMemoryIsZeroAndSharedWithTheDevice) {

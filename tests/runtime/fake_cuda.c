@@ -3,6 +3,7 @@
  *   RNDN_FAKE_CUDA_DEVICES=9.0,7.5     compute capabilities of the GPUs (default 9.0; empty: none)
  *   RNDN_FAKE_CUDA_MISSING=name        cuGetProcAddress does not know this function
  * fake_cuda_log() returns the calls so far, one per line, each as `name` or `name:what`; fake_cuda_reset() forgets them. */
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +18,9 @@ const char* fake_cuda_log(void) { return log_text; }
 static int counted;
 void fake_cuda_reset(void) { log_size = 0; log_text[0] = 0; counted = 0; }
 
-static int enter(const char* name, const char* what) {
+static pthread_mutex_t calls_mutex = PTHREAD_MUTEX_INITIALIZER;
+
+static int enter_locked(const char* name, const char* what) {
   size_t room = sizeof log_text - log_size;
   int n = snprintf(log_text + log_size, room, what[0] ? "%s:%s\n" : "%s%s\n", name, what);
   if (n > 0 && (size_t)n < room) log_size += (size_t)n;
@@ -28,6 +31,12 @@ static int enter(const char* name, const char* what) {
   int code = (int)strtol(fail + length + 1, &end, 10);
   int from = *end == ':' ? atoi(end + 1) : 1;
   return ++counted >= from ? code : 0;
+}
+static int enter(const char* name, const char* what) {
+  pthread_mutex_lock(&calls_mutex);
+  const int code = enter_locked(name, what);
+  pthread_mutex_unlock(&calls_mutex);
+  return code;
 }
 #define ENTER(name, ...)                              \
   do {                                                \
