@@ -566,7 +566,9 @@ void Selector::statement(const ptx::Instruction& i) {
     case Opcode::abs:
     case Opcode::min:
     case Opcode::max:
-      if (i.mods.carry_out)
+      if (is_half(i.type))
+        half_arithmetic(i);
+      else if (i.mods.carry_out)
         extended_arithmetic(i);
       else if (ptx::is_floating(i.type))
         float_arithmetic(i);
@@ -583,7 +585,9 @@ void Selector::statement(const ptx::Instruction& i) {
     case Opcode::dp2a: extended_arithmetic(i); break;
     case Opcode::mul:
     case Opcode::mad:
-      if (i.mods.carry_out)
+      if (is_half(i.type))
+        half_arithmetic(i);
+      else if (i.mods.carry_out)
         extended_arithmetic(i);
       else if (ptx::is_floating(i.type))
         float_arithmetic(i);
@@ -591,7 +595,7 @@ void Selector::statement(const ptx::Instruction& i) {
         multiply(i);
       break;
     case Opcode::fma:
-    case Opcode::copysign: float_arithmetic(i); break;
+    case Opcode::copysign: is_half(i.type) ? half_arithmetic(i) : float_arithmetic(i); break;
     case Opcode::div:
     case Opcode::rem: divide(i); break;
     case Opcode::and_:
@@ -612,6 +616,11 @@ void Selector::statement(const ptx::Instruction& i) {
     case Opcode::bfi: bits(i); break;
     case Opcode::setp:
     case Opcode::set:
+      if (is_half(i.op == Opcode::set ? i.type2 : i.type))
+        half_compare(i);
+      else
+        compare(i);
+      break;
     case Opcode::selp:
     case Opcode::slct: compare(i); break;
     case Opcode::mov:
@@ -654,7 +663,8 @@ void Selector::statement(const ptx::Instruction& i) {
     case Opcode::sin:
     case Opcode::cos:
     case Opcode::lg2:
-    case Opcode::ex2: transcendental(i); break;
+    case Opcode::tanh:
+    case Opcode::ex2: is_half(i.type) ? half_arithmetic(i) : transcendental(i); break;
     case Opcode::ret:
     case Opcode::exit: emit(Mnemonic::EXIT, {}); break;
     case Opcode::brkpt:

@@ -39,6 +39,9 @@ inline uint32_t integral_rounding(ptx::Rounding r) {
     default: return 0;
   }
 }
+inline bool is_half(ptx::Type t) {
+  return t == ptx::Type::f16 || t == ptx::Type::f16x2 || t == ptx::Type::bf16 || t == ptx::Type::bf16x2;
+}
 // PTX comparison to code and signedness. `lo ls hi hs` are the unsigned orders.
 inline Cmp comparison(ptx::Compare c) {
   using C = ptx::Compare;
@@ -252,9 +255,17 @@ class Selector {
   Op f64_literal(uint32_t high);
   Op f64_addend(uint32_t high);
   void bits(const ptx::Instruction& i);
+  // select_half.cpp
+  Op half_source(const ptx::Operand& o, ptx::Type type);
+  void half_modifiers(Emitted e, const ptx::Instruction& i);
+  void half_arithmetic(const ptx::Instruction& i);
+  void half_compare(const ptx::Instruction& i);
+  void pack_halves(const ptx::Instruction& i);
   void compare(const ptx::Instruction& i);
   void convert(const ptx::Instruction& i);
   void convert_address(const ptx::Instruction& i);
+  void saturate_float(uint32_t d, Op a, ptx::Type type, bool ftz);
+  bool saturate_wide(const ptx::Instruction& i, uint32_t d);
   void memory(const ptx::Instruction& i);
   void cooperate(const ptx::Instruction& i);
   void block_barrier(const ptx::Instruction& i);

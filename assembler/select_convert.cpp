@@ -65,13 +65,13 @@ void Selector::convert(const ptx::Instruction& i) {
   const uint32_t d = destination(o0);
   const uint32_t register_bytes = ptx::type_bytes(p_.registers[o0.reg_id()].type);
   const uint32_t to_bits = 8 * ptx::type_bytes(to), from_bits = 8 * ptx::type_bytes(from);
-  if (to_bits > 64 || from_bits > 64 || to == Type::f16x2 || to == Type::bf16 || to == Type::bf16x2 ||
-      from == Type::bf16)
-    return unsupported(i);
+  if (to == Type::f16x2 || to == Type::bf16 || to == Type::bf16x2) return pack_halves(i);
+  if (from == Type::bf16) return shift_left(d, source(o1, Type::b16), immediate(16));
+  if (to_bits > 64 || from_bits > 64) return unsupported(i);
   if (!ptx::is_floating(to) && !ptx::is_floating(from)) {
     Wide a = from_bits == 64 ? source64(o1) : Wide{source(o1, from), gpr(isa::RZ)};
     if (i.mods.sat) {
-      if (from_bits == 64 || to_bits == 64) return unsupported(i);
+      if (from_bits == 64 || to_bits == 64) return saturate_wide(i, d) ? void() : unsupported(i);
       Op x = a.lo;
       if (from_bits < 32) x = temp(), extend(x.reg, a.lo, from_bits, ptx::is_signed(from));
       const bool s = ptx::is_signed(from);
@@ -131,7 +131,7 @@ void Selector::convert(const ptx::Instruction& i) {
     return mov(d + 1, gpr(isa::RZ));
   }
   if (ptx::is_floating(to) && !ptx::is_floating(from)) {
-    if (i.mods.sat) return unsupported(i);
+    const uint32_t target = i.mods.sat ? temp(to_bits == 64 ? 2 : 1).reg : d;
     Op a;
     uint32_t bits = from_bits;
     if (from_bits == 64) {
@@ -140,7 +140,9 @@ void Selector::convert(const ptx::Instruction& i) {
       a = from_bits < 32 ? extended(o1, from) : source(o1, from);
       bits = 32;
     }
-    return int_to_float(d, to_bits, as_register(a), bits, ptx::is_signed(from), float_rounding(i.mods.rounding));
+    int_to_float(target, to_bits, as_register(a), bits, ptx::is_signed(from), float_rounding(i.mods.rounding));
+    if (i.mods.sat) saturate_float(d, gpr(target), to, i.mods.ftz);
+    return;
   }
   // Float sources.
   auto float_source = [&] {
@@ -167,9 +169,8 @@ void Selector::convert(const ptx::Instruction& i) {
   // Float to float.
   Op a = float_source();
   const bool integral = i.mods.rounding >= ptx::Rounding::rni;
-  if (i.mods.sat && !(to == Type::f32)) return unsupported(i);
   uint32_t target = d;
-  if (i.mods.sat) target = temp().reg;
+  if (i.mods.sat) target = temp(to_bits == 64 ? 2 : 1).reg;
   if (to == from) {
     if (integral) {
       round_to_integral(target, a, to_bits, integral_rounding(i.mods.rounding), i.mods.ftz);
@@ -184,10 +185,60 @@ void Selector::convert(const ptx::Instruction& i) {
   } else {
     float_to_float(target, to_bits, a, from_bits, float_rounding(i.mods.rounding), i.mods.ftz);
   }
-  if (i.mods.sat)
-    emit(Mnemonic::FADD, {gpr(d), gpr(target), negate(gpr(isa::RZ))})
-        .mod(ModifierKind::SAT, 1)
-        .mod(ModifierKind::FTZ, i.mods.ftz);
+  if (i.mods.sat) saturate_float(d, gpr(target), to, i.mods.ftz);
+}
+
+// To [0, 1]; NaN gives 0.
+void Selector::saturate_float(uint32_t d, Op a, Type type, bool ftz) {
+  if (type == Type::f16) {
+    a.part = 2;
+    Op zero = rz;
+    zero.part = 2;
+    emit(Mnemonic::HADD2, {gpr(d), a, negate(zero)}).mod(ModifierKind::SAT, 1);
+  } else if (type == Type::f32) {
+    emit(Mnemonic::FADD, {gpr(d), a, negate(rz)}).mod(ModifierKind::SAT, 1).mod(ModifierKind::FTZ, ftz);
+  } else {
+    Op low = temp(2), high = temp(2), one = f64_literal(0x3ff00000);
+    min_max_f64(low.reg, a, f64_literal(0), true);
+    min_max_f64(high.reg, low, one, false);
+    mov(d, high);
+    mov(d + 1, gpr(high.reg + 1));
+  }
+}
+
+// Saturating conversions between integers of which one has 64 bits.
+bool Selector::saturate_wide(const ptx::Instruction& i, uint32_t d) {
+  const Type to = i.type, from = i.type2;
+  const uint32_t to_bits = 8 * ptx::type_bytes(to), from_bits = 8 * ptx::type_bytes(from);
+  const bool s = ptx::is_signed(from);
+  Wide a;
+  if (from_bits == 64) {
+    a = source64(p_.operand(i, 1));
+  } else {
+    Op low = as_register(extended(p_.operand(i, 1), from)), high = rz;
+    if (s) {
+      high = temp();
+      shift_right(high.reg, low, immediate(31), true);
+    }
+    a = {low, high};
+  }
+  auto clamp = [&](int64_t limit, bool max, bool is_signed) {
+    Op t = temp(2);
+    min_max64(t.reg, {as_register(a.lo), as_register(a.hi)}, source64({OperandKind::immediate, false, 0, 0, limit}),
+              max, is_signed);
+    a = {t, gpr(t.reg + 1)};
+  };
+  if (s && !ptx::is_signed(to)) clamp(0, true, true);
+  if (s && ptx::is_signed(to) && to_bits < 64) clamp(-(int64_t{1} << (to_bits - 1)), true, true);
+  if (ptx::is_signed(to)) {
+    if (to_bits < 64 || !s) clamp(to_bits < 64 ? (int64_t{1} << (to_bits - 1)) - 1 : INT64_MAX, false, s);
+  } else if (to_bits < 64) {
+    clamp((int64_t{1} << to_bits) - 1, false, false);
+  }
+  const uint32_t register_bytes = ptx::type_bytes(p_.registers[p_.operand(i, 0).reg_id()].type);
+  mov(d, a.lo);
+  if (register_bytes == 8) mov(d + 1, a.hi);
+  return true;
 }
 
 // Generic addresses: global ones are the same, shared and local ones are offset by the start of their window.

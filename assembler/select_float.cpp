@@ -155,6 +155,7 @@ void Selector::transcendental(const ptx::Instruction& i) {
     case Opcode::cos: function = 0; break;
     case Opcode::lg2: function = 3; break;
     case Opcode::ex2: function = 2; break;
+    case Opcode::tanh: function = 9; break;
     default: return unsupported(i);
   }
   Op a = as_register(source(p_.operand(i, 1), i.type));
@@ -162,7 +163,7 @@ void Selector::transcendental(const ptx::Instruction& i) {
     emit(Mnemonic::MUFU, {gpr(d), mufu_argument(a, function)}).mod(ModifierKind::Function, function);
     return;
   }
-  if (i.mods.ftz) {
+  if (i.mods.ftz || i.op == Opcode::tanh) {
     emit(Mnemonic::MUFU, {gpr(d), mufu_argument(a, function)}).mod(ModifierKind::Function, function);
     return;
   }

@@ -94,6 +94,7 @@ void Selector::memory(const ptx::Instruction& i) {
       if (k >= i.operand_count) return Op{};
       return bytes == 8 ? pair_register(source64(p_.operand(i, k))) : as_register(source(p_.operand(i, k), i.type));
     };
+    if (bytes == 2) return unsupported(i, "atomics of 16 bits");
     Op at = address_of(i, p_.operand(i, first));
     Op value = data(first + 1), swap = data(first + 2);
     if (i.mods.space == ptx::Space::generic) return generic_atomic(i, d, at, value, swap);
@@ -378,6 +379,10 @@ void Selector::combine(const ptx::Instruction& i, uint32_t d, Op a, Op b) {
       emit(Mnemonic::DADD, {gpr(d), a, b});
     else
       unsupported(i);
+    return;
+  }
+  if (i.type == Type::f16x2) {
+    emit(Mnemonic::HADD2, {gpr(d), a, b});
     return;
   }
   if (i.type == Type::f32) {

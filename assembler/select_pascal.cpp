@@ -258,6 +258,11 @@ class PascalSelector final : public Selector {
   static uint32_t format(uint32_t bits) { return bits == 16 ? 1 : bits == 32 ? 2 : 3; }
   void int_to_float(uint32_t d, uint32_t float_bits, Op a, uint32_t int_bits, bool is_signed,
                     uint32_t rounding) override {
+    if (float_bits == 16) {  // exact in f32 wherever f16 has a finite value
+      Op t = temp();
+      int_to_float(t.reg, 32, a, int_bits, is_signed, rounding);
+      return float_to_float(d, 16, t, 32, rounding, false);
+    }
     emit(Mnemonic::I2F, {gpr(d), a})
         .mod(ModifierKind::DestFormat, format(float_bits))
         .mod(ModifierKind::SourceSize, int_bits == 64 ? 3 : 2)
@@ -274,7 +279,21 @@ class PascalSelector final : public Selector {
         .mod(ModifierKind::FTZ, ftz);
   }
   void float_to_float(uint32_t d, uint32_t to_bits, Op a, uint32_t from_bits, uint32_t rounding, bool ftz) override {
-    if (to_bits == 16 || from_bits == 16) return unsupported_here("half precision");
+    if (from_bits == 16 && to_bits == 64) {
+      Op t = temp();
+      float_to_float(t.reg, 32, a, 16, 0, false);
+      return float_to_float(d, 64, t, 32, 0, false);
+    }
+    if (from_bits == 64 && to_bits == 16) {  // through f32, rounded to odd: the last bit remembers what was lost
+      Op t = temp(), back = temp(2), odd = temp(), once = temp();
+      uint32_t inexact = temp_predicate();
+      float_to_float(t.reg, 32, a, 64, 3, false);
+      float_to_float(back.reg, 64, t, 32, 0, false);
+      emit(Mnemonic::DSETP, {predicate(inexact), pt(), back, a, pt()}).mod(ModifierKind::FloatCompare, 5);
+      logic(odd.reg, t, immediate(1), 0xfc);
+      select(once.reg, odd, t, predicate(inexact));
+      return float_to_float(d, 16, once, 32, rounding, false);
+    }
     emit(Mnemonic::F2F, {gpr(d), a})
         .mod(ModifierKind::DestFormat, format(to_bits))
         .mod(ModifierKind::SourceFormat, format(from_bits))
@@ -432,6 +451,7 @@ class PascalSelector final : public Selector {
       return compare_and_swap_loop(i, d, at, data);
     }
     if (i.mods.space != ptx::Space::global) return unsupported(i);
+    if (i.type == Type::f16x2) return unsupported(i);
     at = near(at);
     if (i.mods.atomic == A::cas) {
       emit(Mnemonic::ATOM_CAS, {gpr(d), at, compare_and_swap_data(data, swap, wide)}).mod(ModifierKind::AtomType, wide);

@@ -249,7 +249,16 @@ class VoltaSelector final : public Selector {
         .mod(ModifierKind::FTZ, ftz);
   }
   void float_to_float(uint32_t d, uint32_t to_bits, Op a, uint32_t from_bits, uint32_t rounding, bool ftz) override {
-    if (to_bits == 16 || from_bits == 16) return unsupported_here("half precision");
+    if (from_bits == 16 && to_bits == 32) {
+      Op zero = negate(rz), half = a;
+      half.part = 2;
+      emit(Mnemonic::HADD2, {gpr(d), zero, half}).mod(ModifierKind::HalfFormat, 1);
+      return;
+    }
+    if (to_bits == 16 && from_bits == 32 && rounding == 0 && !ftz) {
+      emit(Mnemonic::F2FP, {gpr(d), rz, a});
+      return;
+    }
     Emitted e = emit(Mnemonic::F2F, {gpr(d), a});
     e.mod(ModifierKind::DestFormat, format(to_bits))
         .mod(ModifierKind::SourceFormat, format(from_bits))
@@ -411,7 +420,8 @@ class VoltaSelector final : public Selector {
       if (i.type == Type::f64) type = sm90() ? 15 : 6;
       // f32 atomics flush subnormals in global memory.
       if (i.type == Type::f32 && sm90()) type = 9;
-      if (is_float && !(i.type == Type::f32 || i.type == Type::f64)) return unsupported(i);
+      if (i.type == Type::f16x2) type = sm90() ? 0 : 4;
+      if (is_float && !(i.type == Type::f32 || i.type == Type::f64 || i.type == Type::f16x2)) return unsupported(i);
       const bool float_form = is_float && sm90();
       const bool reduce = d == isa::RZ && i.mods.atomic != A::exch && !(wide && !is_float && i.mods.atomic != A::add);
       if (reduce)

@@ -79,6 +79,8 @@ constexpr const char* t_call[] = {".NOINC", ""};
 constexpr const char* t_exit[] = {"", ".KEEPREFCOUNT"};
 constexpr const char* t_trap[] = {".DRAIN_ILLEGAL", ".CAL",   ".PAUSE",       ".TRAP",
                                   ".INT",           ".DRAIN", ".PAUSE_QUIET", nullptr};
+constexpr const char* t_signed_only[] = {nullptr, ""};
+constexpr const char* t_h_and[] = {"", ".H_AND"};
 constexpr const char* t_half[] = {"", ".F32", ".MRG_H0", ".MRG_H1"};
 constexpr const char* t_trigger[] = {"", ".TRIG"};
 // Tests of the condition code; printed as an operand (CC.LT) where they are not the name's own.
@@ -326,6 +328,10 @@ constexpr void integer_rows(Table<N>& t) {
                 .mods(m(K::DotMode, 48, 1, t_dot), m(K::High, 50, 1, t_silent), m(K::SignedA, 49, 1, t_silent),
                       m(K::SignedB, 47, 1, t_silent)));
     t.add(op(M::VABSDIFF, "VABSDIFF.U32.U32.ACC", 0x5424, L::alu).fix(28, 11, 0x606).slots(Rd, A, B, C));
+    t.add(op(M::VABSDIFF, "VABSDIFF.SD.ACC", 0x5427, L::alu)
+              .fix(28, 11, 0x606)
+              .slots(Rd, A, B, C)
+              .mods(m(K::Signed, 54, 1, t_signed_only, 1)));
   }
   {  // Predicates
     for (unsigned top : {0x5ce8u, 0x38e8u}) {
@@ -455,9 +461,24 @@ constexpr void float_rows(Table<N>& t) {
   forms(t, M::DSET, "DSET", {0x5900, 0x4900, 0x3200}, L::fp64, dset, one, 1,
         [&](const Builder& b, unsigned) { return b.slot(Ps).mods(m(K::BF, 52, 1, t_bf), CMP, BOOL, CC); });
 
-  t.add(op(M::HADD2, "HADD2", 0x5d10, L::alu)
-            .slots(Rd, A.n(43).a(44).half(47, 2, 3), B.n(31).a(30).half(28, 2, 3))
-            .mods(m(K::HalfFormat, 49, 2, t_half), m(K::FTZ, 39, 1, t_ftz), m(K::SAT, 32, 1, t_sat)));
+  {  // Half precision, two values per register
+    const Slot ha = A.n(43).a(44).half(47, 2, 3), hb = B.n(31).a(30).half(28, 2, 3);
+    const auto HF = m(K::HalfFormat, 49, 2, t_half), HSAT = m(K::SAT, 32, 1, t_sat);
+    t.add(op(M::HADD2, "HADD2", 0x5d10, L::alu).slots(Rd, ha, hb).mods(HF, m(K::FTZ, 39, 1, t_ftz), HSAT));
+    t.add(op(M::HMUL2, "HMUL2", 0x5d08, L::alu)
+              .slots(Rd, A.a(44).half(47, 2, 3), hb)
+              .mods(HF, m(K::FTZ, 39, 2, t_ftz_fmz), HSAT));
+    t.add(op(M::HFMA2, "HFMA2", 0x5d00, L::alu)
+              .slots(Rd, A.half(47, 2, 3), B.n(31).half(28, 2, 3), C.n(30).half(35, 2, 3))
+              .mods(HF, m(K::FTZ, 37, 2, t_ftz_fmz), HSAT));
+    const auto HCMP = m(K::FloatCompare, 35, 4, t_fcompare), HBOOL = m(K::Bool, 45, 2, t_bool);
+    t.add(op(M::HSETP2, "HSETP2", 0x5d20, L::alu)
+              .slots(Pd, Pq, ha, hb, Ps)
+              .mods(HCMP, m(K::FTZ, 6, 1, t_ftz), HBOOL, m(K::High, 49, 1, t_h_and)));
+    t.add(op(M::HSET2, "HSET2", 0x5d18, L::alu)
+              .slots(Rd, ha, hb, Ps)
+              .mods(m(K::BF, 49, 1, t_bf), HCMP, m(K::FTZ, 50, 1, t_ftz), HBOOL));
+  }
   // Conversions: names from formats in text.cpp
   const auto D = m(K::DestFormat, 8, 2, t_silent, 2), S = m(K::SourceFormat, 10, 2, t_silent, 2),
              FTZ = m(K::FTZ, 44, 1, t_silent);

@@ -128,6 +128,9 @@ constexpr const char* t_f2ip[] = {".U8.F32", ".S8.F32"};
 constexpr const char* t_trunc[] = {"", nullptr, nullptr, ".TRUNC"};
 constexpr const char* t_rz[] = {"", nullptr, nullptr, ".RZ"};
 constexpr const char* t_half[] = {"", ".F32"};
+constexpr const char* t_bf[] = {"", ".BF"};
+constexpr const char* t_h_and[] = {"", ".H_AND"};
+constexpr const char* t_f16[] = {"", ".F16"};
 constexpr const char* t_bf16[] = {"", ".BF16_V2"};
 constexpr const char* t_relu[] = {"", ".RELU"};
 constexpr const char* t_is_relu[] = {".RELU"};
@@ -191,13 +194,15 @@ struct Sources {
   Style neg_style = Style::plain;
   Slot immediate = S32;
   Span_ span_b = Span_::one, span_c = Span_::one;
-  uint8_t part_b = no_bit;
+  uint8_t part_b = no_bit;  // selector of a byte or half of a register
+  uint8_t h1 = no_bit;      // bit that selects the upper half of a register
 };
 constexpr Slot at_32(Slot s, const Sources& d) {
   if (s.kind != immediate && s.kind != immediate_signed) {
     if (d.neg_b) s = s.n(63).as(d.neg_style);
     if (d.abs_b) s = s.a(62);
     if (d.part_b != no_bit) s = s.half(d.part_b, 2, 2);
+    if (d.h1 != no_bit && s.kind == gpr) s = s.half(d.h1);
   }
   return s;
 }
@@ -452,30 +457,62 @@ constexpr void float_rows(Table<N>& t) {
   // Half precision: Operand::part 0 both halves, 1 F32, 2 H0_H0, 3 H1_H1
   {
     const Slot a = A.n(72).a(73).half(74, 2, 3), b = B.n(63).a(62).half(60, 2, 3), c = C.n(84).a(83).half(81, 2, 3);
-    t.add(op(M::HADD2, "HADD2", 0x230, L::half)
-              .slots(Rd, a, b)
-              .mods(m(K::HalfFormat, 78, 1, t_half), FTZ, SAT, m(K::Pack, 85, 1, t_bf16)));
+    const Slot low = imm(32, 16).as(Style::f16), high = imm(48, 16).as(Style::f16);
+    const Slot bc = Cb.n(63).a(62).half(60, 2, 3);
+    // B in a register, two literal halves, or a constant; `literal`: the literal form's number
+    auto pairs = [&](M mn, const char* name, unsigned opcode, unsigned literal, auto&& before, auto&& after) {
+      t.add(after(before(op(mn, name, 0x200 | opcode, L::half)).slots(a, b)));
+      t.add(after(before(op(mn, name, literal << 9 | opcode, L::half)).slots(a, high, low)));
+      t.add(after(before(op(mn, name, (literal + 1) << 9 | opcode, L::half)).slots(a, bc)));
+    };
+    auto to_register = [](const Builder& x) { return x.slot(Rd); };
+    pairs(M::HADD2, "HADD2", 0x030, 2, to_register, [&](const Builder& x) {
+      return x.mods(m(K::HalfFormat, 78, 1, t_half), m(K::Pack, 85, 1, t_bf16), FTZ, SAT);
+    });
+    pairs(M::HMUL2, "HMUL2", 0x032, 4, to_register,
+          [&](const Builder& x) { return x.mods(m(K::Pack, 85, 1, t_bf16), FTZ, FMZ, SAT); });
+    pairs(M::HMNMX2, "HMNMX2", 0x040, 4, to_register, [&](const Builder& x) {
+      return x.slot(Ps).mods(m(K::Pack, 85, 1, t_bf16), FTZ, m(K::NaN, 81, 1, t_nan), m(K::XorSign, 82, 1, t_xorsign));
+    });
+    const auto HCMP = m(K::FloatCompare, 76, 4, t_fcompare), HBOOL = m(K::Bool, 69, 2, t_bool);
+    pairs(M::HSET2, "HSET2", 0x033, 2, to_register, [&](const Builder& x) {
+      return x.slot(Ps).mods(m(K::BF, 71, 1, t_bf), m(K::Pack, 65, 1, t_bf16), HCMP, FTZ, HBOOL);
+    });
+    pairs(
+        M::HSETP2, "HSETP2", 0x034, 2, [](const Builder& x) { return x.slots(Pd, Pq); },
+        [&](const Builder& x) {
+          return x.slot(Ps).mods(m(K::Pack, 65, 1, t_bf16), HCMP, FTZ, HBOOL, m(K::High, 71, 1, t_h_and));
+        });
     for (bool relu : {false, true}) {
       Builder h = op(M::HFMA2, "HFMA2", 0x231, L::half).fix(79, 1, relu).slots(Rd, a, b, c);
       if (relu) h = h.slot(Px);
-      t.add(h.mods(m(K::HalfFormat, 78, 1, t_half), FMZ, FTZ, m(K::Pack, 85, 1, t_bf16),
+      t.add(h.mods(m(K::HalfFormat, 78, 1, t_half), FMZ, FTZ, SAT, m(K::Pack, 85, 1, t_bf16),
                    m(K::Relu, 0, 0, relu ? t_is_relu : t_silent)));
     }
-    const Slot plain = C.n(84).a(83), low = imm(32, 16).as(Style::f16), high = imm(48, 16).as(Style::f16);
-    t.add(op(M::HFMA2_MMA, "HFMA2.MMA", 0x235, L::half_mma, sm_80 | sm_90)
-              .slots(Rd, A.n(72).a(73), B.n(63).a(62), plain)
-              .mods(FMZ, FTZ, SAT));
-    t.add(op(M::HFMA2_MMA, "HFMA2.MMA", 0x435, L::half_mma, sm_80 | sm_90)
-              .slots(Rd, A.n(72).a(73), plain, high, low)
-              .mods(FMZ, FTZ, SAT));
-    t.add(op(M::HFMA2_MMA, "HFMA2.MMA", 0x835, L::half_mma, sm_80 | sm_90)
-              .slots(Rd, A.n(72).a(73), high, low, plain)
-              .mods(FMZ, FTZ, SAT));
+    t.add(op(M::HFMA2, "HFMA2", 0x831, L::half)
+              .slots(Rd, a, high, low, c)
+              .mods(FMZ, FTZ, SAT, m(K::Pack, 85, 1, t_bf16)));
+    t.add(op(M::HFMA2, "HFMA2", 0x431, L::half)
+              .slots(Rd, a, C.n(84).a(83).half(81, 2, 3), high, low)
+              .mods(FMZ, FTZ, SAT, m(K::Pack, 85, 1, t_bf16)));
+    const Slot plain = C.n(84).a(83);
+    for (bool relu : {false, true}) {
+      auto mma = [&](const Builder& x) {
+        Builder y = x.fix(79, 1, relu);
+        if (relu) y = y.slot(Px);
+        return y.mods(m(K::Pack, 85, 1, t_bf16), FMZ, FTZ, SAT, m(K::Relu, 0, 0, relu ? t_is_relu : t_silent));
+      };
+      const uint32_t on = sm_80 | sm_90;
+      t.add(mma(op(M::HFMA2_MMA, "HFMA2.MMA", 0x235, L::half_mma, on).slots(Rd, A.n(72).a(73), B.n(63).a(62), plain)));
+      t.add(mma(op(M::HFMA2_MMA, "HFMA2.MMA", 0x435, L::half_mma, on).slots(Rd, A.n(72).a(73), plain, high, low)));
+      t.add(mma(op(M::HFMA2_MMA, "HFMA2.MMA", 0x835, L::half_mma, on).slots(Rd, A.n(72).a(73), high, low, plain)));
+    }
     for (bool new_text : {false, true})
       t.add(op(M::F2FP, "F2FP", 0x23e, L::alu, new_text ? sm_89 | sm_90 : sm_80 | sm_86)
                 .fix(64, 8, 255)
                 .slots(Rd, A, B)
-                .mods(m(K::Relu, 75, 1, t_relu), m(K::Pack, 76, 1, new_text ? t_pack_89 : t_pack)));
+                .mods(m(K::Relu, 75, 1, t_relu), m(K::Pack, 76, 1, new_text ? t_pack_89 : t_pack),
+                      m(K::Rounding, 79, 2, t_rz)));
     t.add(op(M::F2IP, "F2IP", 0x243, L::alu, sm_86 | sm_89 | sm_90)
               .slots(Rd, A, B, C)
               .mods(m(K::Signed, 76, 1, t_f2ip), m(K::Rounding, 78, 2, t_trunc, 3), m(K::NTZ, 74, 1, t_ntz)));
@@ -486,8 +523,14 @@ constexpr void float_rows(Table<N>& t) {
   u.a = no_source;
   u.neg_b = u.abs_b = true;
   u.immediate = F32;
-  two_sources(t, op(M::MUFU, "MUFU", 0x108, L::sfu).slot(Rd), "1456", u,
-              [&](const Builder& b) { return b.mods(m(K::Function, 74, 4, t_function)); });
+  for (bool sm90 : {false, true}) {
+    Sources function = u;
+    function.h1 = 60;
+    two_sources(t, op(M::MUFU, "MUFU", 0x108, L::sfu, sm90 ? sm_90 : ampere).slot(Rd), "1456", function,
+                [&](const Builder& b) {
+                  return b.mods(m(K::Function, 74, 4, t_function), m(K::HalfFormat, sm90 ? 72 : 73, 1, t_f16));
+                });
+  }
   const auto DF = m(K::DestFormat, 75, 2, t_silent, 2), SF = m(K::SourceFormat, 84, 2, t_silent, 2);
   const auto INT = m(K::Rounding, 78, 2, t_integral);
   const Slot Rdest = Rd.with(Span_::dest), Rfd = Rd.with(Span_::f64_dest);
@@ -503,6 +546,7 @@ constexpr void float_rows(Table<N>& t) {
     auto ftz = FTZ;
     Sources c = cf;
     c.immediate = wide ? F64 : F32;
+    c.h1 = 60;
     two_sources(t, op(M::F2I, "F2I", wide ? 0x111 : 0x105, L::sfu).slot(Rdest), "1456", c, [&](const Builder& b) {
       return b.mods(m(K::Signed, 72, 1, t_silent, 1), m(K::DestSize, 75, 2, t_silent, 2), SF, ftz, INT,
                     m(K::NTZ, 77, 1, t_ntz));
@@ -513,7 +557,7 @@ constexpr void float_rows(Table<N>& t) {
                     return b.mods(DF, m(K::Signed, 74, 1, t_silent, 1), m(K::SourceSize, 84, 2, t_silent, 2), RND);
                   });
     two_sources(t, op(M::F2F, "F2F", wide ? 0x110 : 0x104, L::sfu).slot(Rfd), "1456", c,
-                [&](const Builder& b) { return b.mods(ftz, DF, SF, RND); });
+                [&](const Builder& b) { return b.mods(ftz, m(K::DestFormat, 75, 3, t_silent, 2), SF, RND); });
     two_sources(t, op(M::FRND, "FRND", wide ? 0x113 : 0x107, L::sfu).slot(Rfd), "1456", c,
                 [&](const Builder& b) { return b.mods(ftz, DF, SF, INT); });
   }
@@ -756,6 +800,9 @@ constexpr void warp_and_control_rows(Table<N>& t) {
   t.add(CTL(M::WARPSYNC_COLLECTIVE, "WARPSYNC.COLLECTIVE", 0x348, L::convergence, sm_90)
             .fix(86, 1, 1)
             .slots(Px, A, make_slot(label_split, 34, R)));
+  t.add(CTL(M::WARPSYNC_COLLECTIVE_ALL, "WARPSYNC.COLLECTIVE.ALL", 0x948, L::convergence, sm_90)
+            .fix(86, 1, 1)
+            .slots(Px, make_slot(label_split, 34, R)));
   t.add(CTL(M::ENDCOLLECTIVE, "ENDCOLLECTIVE", 0x91b, L::convergence, sm_90).slots(Px));
   t.add(CTL(M::YIELD, "YIELD", 0x946, L::convergence).slots(Px));
   t.add(CTL(M::KILL, "KILL", 0x95b, L::branch).slots(Px).from(Provenance::inferred));
@@ -824,7 +871,7 @@ constexpr void uniform_rows(Table<N>& t) {
 }
 
 constexpr auto make_table() {
-  Table<400> t;
+  Table<440> t;
   integer_rows(t);
   float_rows(t);
   memory_rows(t);

@@ -53,8 +53,11 @@ struct Printer {
   uint8_t mod(K kind) const { return modifier(in, kind); }
 
   static std::string gpr(uint32_t reg) { return reg == RZ ? "RZ" : fmt::format("R{}", reg); }
-  // The operand-cache flag of the register field at `lo`.
-  const char* reuse(uint8_t lo) const {
+  // The operand-cache flag of slot k's register: 0 to 2 as the operands A, B, C. They go by field, but for B in C's field beside a C that is no
+  // register, and for the half-precision instructions whose second operand is
+  // numbered as the third, as that of additions is.
+  const char* reuse(uint32_t k) const {
+    const uint8_t lo = form.slots[k].lo;
     int slot = form.pascal ? (lo == 8    ? 0
                               : lo == 20 ? 1
                               : lo == 39 ? 2
@@ -63,6 +66,26 @@ struct Printer {
                               : lo == 32 ? 1
                               : lo == 64 ? 2
                                          : -1);
+    if (slot == 2 && k > 0 && k + 1 < form.slot_count && form.slots[k - 1].kind == SlotKind::gpr &&
+        form.slots[k - 1].access == Access::read) {
+      const SlotKind next = form.slots[k + 1].kind;
+      const uint8_t before = form.slots[k - 1].lo;
+      if (before == (form.pascal ? 8 : 24) &&
+          (next == SlotKind::constant || next == SlotKind::constant_20 || next == SlotKind::uniform ||
+           next == SlotKind::immediate || next == SlotKind::immediate_signed))
+        slot = 1;
+    }
+    if (slot == 1) {
+      switch (form.mnemonic) {
+        case M::FADD:
+        case M::DADD:
+        case M::HADD2: slot = 2; break;
+        case M::DSETP:
+        case M::HSET2:
+        case M::HSETP2: slot = form.pascal ? 1 : 2; break;
+        default: break;
+      }
+    }
     return slot >= 0 && (in.control.reuse >> slot & 1) ? ".reuse" : "";
   }
   static std::string uniform(uint32_t reg) { return reg == URZ ? "URZ" : fmt::format("UR{}", reg); }
@@ -109,7 +132,11 @@ struct Printer {
       case OperandKind::immediate:
         switch (slot.style) {
           case Style::f32:
-          case Style::f64: s = float_text(slot.style, static_cast<uint32_t>(o.value)); break;
+          case Style::f64:
+            s = float_text(
+                form.mnemonic == M::MUFU && (mod(K::Function) == 6 || mod(K::Function) == 7) ? Style::f64 : slot.style,
+                static_cast<uint32_t>(o.value));
+            break;
           case Style::f16: s = half_text(static_cast<uint16_t>(o.value)); break;
           case Style::hex20: s = hex(static_cast<uint64_t>(o.value) & 0xfffff); break;
           default:
@@ -131,22 +158,27 @@ struct Printer {
       case OperandKind::address: return memory(o, slot);
       case OperandKind::scoreboard: return fmt::format("SB{}", o.value);
     }
+    std::string part;
     if (o.part && slot.part_width) {
       static constexpr const char* half[] = {"", ".H1", ".H2", ".H3"};
       static constexpr const char* word_half[] = {"", ".H0", ".H1", ".H1"};
       static constexpr const char* bytes[] = {"", ".B1", ".B2", ".B3"};
       static constexpr const char* pair[] = {"", ".F32", ".H0_H0", ".H1_H1"};
-      s += slot.part_base == 3                              ? pair[o.part & 3]
-           : slot.part_base == 2 && mod(K::SourceSize) != 0 ? std::array{"", ".H1", ".H1", ".H1"}[o.part & 3]
-           : slot.part_base == 0                            ? half[o.part & 3]
-           : slot.part_base == 1                            ? word_half[o.part & 3]
-                                                            : bytes[o.part & 3];
+      part = slot.part_base == 3                              ? pair[o.part & 3]
+             : slot.part_base == 2 && mod(K::SourceSize) != 0 ? std::array{"", ".H1", ".H1", ".H1"}[o.part & 3]
+             : slot.part_base == 0                            ? half[o.part & 3]
+             : slot.part_base == 1                            ? word_half[o.part & 3]
+                                                              : bytes[o.part & 3];
     }
     if (slot.kind == SlotKind::predicate || slot.kind == SlotKind::predicate_inverted ||
         slot.kind == SlotKind::uniform_predicate)
       return o.negated ? "!" + s : s;
+    // A half of a pair comes last on Volta and later.
+    const bool last = slot.part_base == 3 && !form.pascal;
+    if (!last) s += part;
     if (o.absolute) s = "|" + s + "|";
-    if (o.kind == OperandKind::gpr) s += reuse(slot.lo);
+    if (o.kind == OperandKind::gpr) s += reuse(k);
+    if (last) s += part;
     if (o.negated && !(k == 2 && (form.mnemonic == M::IADD || form.mnemonic == M::ISCADD) && in.operands[1].negated) &&
         !(k == 1 && (form.mnemonic == M::IADD || form.mnemonic == M::ISCADD) && in.operands[2].negated)) {
       bool invert = slot.style == Style::invert || (slot.style == Style::invert_by_x && mod(K::X));
@@ -174,7 +206,7 @@ struct Printer {
     if (form.mnemonic == M::DEPBAR && !mod(K::LessEqual)) return k == 2;  // waits for a set of scoreboards
     switch (form.slots[k].show) {
       case Show::always: return !(in.operands[k].kind == OperandKind::none && form.slots[k].style != Style::repeat);
-      case Show::optional: return !is_default(k);
+      case Show::optional: return !is_default(k) || (form.mnemonic == M::MATCH && k == 0 && mod(K::MatchMode) == 0);
       case Show::with_x: return mod(K::X) != 0;
       case Show::with_ex: return mod(K::EX) != 0;
       case Show::with_bar_red: return mod(K::BarMode) == 2;
@@ -189,8 +221,8 @@ struct Printer {
     return names[is_signed][size & 3];
   }
   static const char* float_name(uint8_t format) {
-    static constexpr const char* names[] = {".F8", ".F16", ".F32", ".F64"};
-    return names[format & 3];
+    static constexpr const char* names[] = {".F8", ".F16", ".F32", ".F64", ".BF16", "", "", ""};
+    return names[format & 7];
   }
 
   std::string text_of_mods() const {
@@ -222,10 +254,14 @@ struct Printer {
             s += ".MOV";
           else if (!x && b.kind == OperandKind::immediate && b.value == 1)
             s += ".IADD";
-          else if (!x && power && zero(c))
+          else if (!x && power && zero(c) && (mod(K::Signed) || b.value != 0x10000))
             s += ".SHL";
           break;
         }
+        case M::IDP:
+          s += form.mods[0].texts[mod(K::DotMode)];
+          s += std::string(mod(K::SignedA) ? ".S" : ".U") + (mod(K::DotMode) ? "16" : "8");
+          return s + (mod(K::SignedB) ? ".S8" : ".U8");
         // Conversions print only what is not 32-bit: the formats of their operands make the name.
         case M::F2I: {
           uint8_t source = mod(K::SourceFormat), size = mod(K::DestSize);

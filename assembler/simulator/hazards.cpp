@@ -155,6 +155,10 @@ Producer producer_of(const isa::Instruction& in, const isa::Target& target) {
     case Mnemonic::IDP: return p_fma;
     case Mnemonic::IMAD_WIDE: return p_wide;
     case Mnemonic::HADD2:
+    case Mnemonic::HMUL2:
+    case Mnemonic::HMNMX2:
+    case Mnemonic::HSET2:
+    case Mnemonic::HSETP2:
     case Mnemonic::HFMA2: return p_half;
     case Mnemonic::HFMA2_MMA: return p_half_mma;
     case Mnemonic::ULDC:
@@ -194,6 +198,10 @@ Role register_role(const isa::Instruction& in, const isa::Target& target, uint32
     case Mnemonic::IMAD_HI:
     case Mnemonic::IDP:
     case Mnemonic::HADD2:
+    case Mnemonic::HMUL2:
+    case Mnemonic::HMNMX2:
+    case Mnemonic::HSET2:
+    case Mnemonic::HSETP2:
     case Mnemonic::HFMA2:
     case Mnemonic::HFMA2_MMA: return r_fma;
     case Mnemonic::IMAD_WIDE: return r_wide;

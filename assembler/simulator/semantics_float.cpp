@@ -345,6 +345,20 @@ Status mufu(Warp& w, const Op& op, uint32_t mask) {
   return Status::go;
 }
 
+// One half, in the lower bits of the result. z: upper half of the source | absolute value << 1 | negated << 2.
+Status mufu_half(Warp& w, const Op& op, uint32_t mask) {
+  const uint32_t* a = row(w, op.a);
+  uint32_t r[lanes] = {};
+  for_lanes(mask, [&](uint32_t l) {
+    uint32_t h = a[l] >> (op.z & 1 ? 16 : 0) & 0xffff;
+    if (op.z & 2) h &= 0x7fff;
+    if (op.z & 4) h ^= 0x8000;
+    r[l] = double_to_half(static_cast<double>(special_function(op.x, as_float(half_to_float(h)), false)), 0);
+  });
+  commit(row(w, op.d), r, mask);
+  return Status::go;
+}
+
 }  // namespace
 
 bool select_float(Selector& s, Op& op) {
@@ -456,8 +470,12 @@ bool select_float(Selector& s, Op& op) {
       op.a = s.f32(1);
       op.x = m(K::Function), op.y = !s.volta();
       if (op.x > 9) return s.unsupported("an unknown function of MUFU");
-      if (isa::has_modifier(s.in->form, K::HalfFormat) && m(K::HalfFormat))
-        return s.unsupported("MUFU of half precision");
+      if (isa::has_modifier(s.in->form, K::HalfFormat) && m(K::HalfFormat)) {
+        if (s.operand(1).kind != isa::OperandKind::gpr) return s.unsupported("MUFU of half precision of a constant");
+        op.a = s.source(1, 1);
+        op.z = s.operand(1).part | s.operand(1).absolute << 1 | s.operand(1).negated << 2;
+        return with(mufu_half);
+      }
       op.z = isa::has_modifier(s.in->form, K::SAT) && m(K::SAT);
       return with(mufu);
     case Mnemonic::RRO:  // range reduction: the functions above take any argument, so that it passes its operand on

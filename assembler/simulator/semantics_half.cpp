@@ -1,5 +1,7 @@
 // Half precision, two values per register, and packing conversions (Volta and later).
-// Source: PTX ISA, sections 9.7.4 (half precision) and 9.7.9.21 (cvt). bfloat16 arithmetic is not covered.
+// Source: PTX ISA, sections 9.7.4 (half precision) and 9.7.9.21 (cvt). bfloat16 has the same operations, rounded once from the exact result.
+#include <cmath>
+
 #include "assembler/simulator/arithmetic.h"
 #include "assembler/simulator/lanes.h"
 #include "assembler/simulator/select.h"
@@ -11,9 +13,12 @@ using isa::ModifierKind;
 
 namespace {
 
-enum : uint32_t { ftz = 1, sat = 2, fmz = 4, as_f32 = 8, relu = 16 };
+enum : uint32_t { ftz = 1, sat = 2, fmz = 4, as_f32 = 8, relu = 16, bfloat = 32 };
 
-double to_double(uint32_t h) { return static_cast<double>(as_float(half_to_float(h & 0xffff))); }
+double to_double(uint32_t h, uint32_t flags = 0) {
+  if (flags & bfloat) return static_cast<double>(as_float((h & 0xffff) << 16));
+  return static_cast<double>(as_float(half_to_float(h & 0xffff)));
+}
 uint32_t flush_half(uint32_t h) { return h & 0x7c00 ? h : h & 0x8000; }
 
 // a * b + c rounded once: the product is exact as a double, and the last bit remembers what the sum lost.
@@ -23,9 +28,17 @@ double fused(double a, double b, double c) {
   const double t = s - p, lost = (p - (s - t)) + (c - t);
   return lost == 0 ? s : std::nextafter(s, lost > 0 ? HUGE_VAL : -HUGE_VAL);
 }
+// To 8 significant bits, nearest, ties to even.
+uint32_t double_to_bfloat(double v) {
+  if (v != v) return 0x7fff;
+  if (std::isinf(v) || v == 0) return as_bits(static_cast<float>(v)) >> 16;
+  const int exponent = std::max(std::ilogb(v), -126) - 7;
+  const double rounded = std::ldexp(std::nearbyint(std::ldexp(v, -exponent)), exponent);
+  return as_bits(static_cast<float>(rounded)) >> 16;
+}
 uint32_t finish(double v, uint32_t flags) {
   if (flags & sat) v = v > 0 ? (v < 1 ? v : 1) : 0;
-  uint32_t h = double_to_half(v, 0);
+  uint32_t h = flags & bfloat ? double_to_bfloat(v) : double_to_half(v, 0);
   if ((flags & relu) && h & 0x8000) h = 0;
   return flags & ftz ? flush_half(h) : h;
 }
@@ -43,10 +56,18 @@ Status half2(Warp& w, const Op& op, uint32_t mask) {
     for (uint32_t i = 0; i < 2; ++i) {
       uint32_t ha = choose(a, parts & 3, i), hb = choose(b, parts >> 2 & 3, i), hc = choose(c, parts >> 4 & 3, i);
       if (flags & (ftz | fmz)) ha = flush_half(ha), hb = flush_half(hb), hc = flush_half(hc);
-      const double x = to_double(ha), y = to_double(hb);
+      const double x = (parts & 3) == 1 ? static_cast<double>(as_float(a)) : to_double(ha, flags);
+      const double y = to_double(hb, flags);
       const bool dropped = (flags & fmz) && (x == 0 || y == 0);
-      const double v = !product ? x + y : dropped ? to_double(hc) : fused(x, y, to_double(hc));
-      if (flags & as_f32) return canonical(as_bits(static_cast<float>(v)));
+      const double z = to_double(hc, flags), v = !product ? fused(x, 1, y) : dropped ? z : fused(x, y, z);
+      if ((parts & 3) == 1) {  // ptxas uses the form with an f32 source for cvt.rz
+        r |= double_to_half(v, 3) << 16 * i;
+        continue;
+      }
+      if (flags & as_f32) {
+        const uint32_t f = canonical(as_bits(static_cast<float>(v)));
+        return flags & sat ? saturate(f) : f;
+      }
       r |= finish(v, flags) << 16 * i;
     }
     return r;
@@ -54,12 +75,84 @@ Status half2(Warp& w, const Op& op, uint32_t mask) {
   return Status::go;
 }
 
+bool compared(double x, double y, uint32_t code) {
+  const bool ordered = x == x && y == y;
+  const uint32_t order = x < y ? 1 : x == y ? 2 : 4;
+  return ordered ? (code & 7 & order) != 0 : code & 8;
+}
+// HSET2, HSETP2. x flags, y parts, z: compare | combination << 4 | .BF << 6 | .H_AND << 7.
+void compare_halves(Warp& w, const Op& op, uint32_t out[2]) {
+  const uint32_t *a = row(w, op.a), *b = row(w, op.b);
+  out[0] = out[1] = 0;
+  for (uint32_t l = 0; l < lanes; ++l)
+    for (uint32_t i = 0; i < 2; ++i) {
+      uint32_t ha = choose((a[l] & op.a.keep) ^ op.a.flip, op.y & 3, i),
+               hb = choose((b[l] & op.b.keep) ^ op.b.flip, op.y >> 2 & 3, i);
+      if (op.x & ftz) ha = flush_half(ha), hb = flush_half(hb);
+      out[i] |= static_cast<uint32_t>(compared(to_double(ha, op.x), to_double(hb, op.x), op.z & 15)) << l;
+    }
+  if (op.z >> 7 & 1) {
+    out[0] &= out[1];
+    out[1] = ~out[0];
+  }
+  const uint32_t p = lane_mask(w, op.ps);
+  for (uint32_t i = 0; i < 2; ++i) switch (op.z >> 4 & 3) {
+      case 0: out[i] &= p; break;
+      case 1: out[i] |= p; break;
+      default: out[i] ^= p;
+    }
+}
+Status hsetp2(Warp& w, const Op& op, uint32_t mask) {
+  uint32_t t[2];
+  compare_halves(w, op, t);
+  commit_predicate(w, op.pd, t[0], mask);
+  commit_predicate(w, op.pq, t[1], mask);
+  return Status::go;
+}
+Status hset2(Warp& w, const Op& op, uint32_t mask) {
+  uint32_t t[2], r[lanes];
+  compare_halves(w, op, t);
+  const uint32_t yes = !(op.z >> 6 & 1) ? 0xffff : op.x & bfloat ? 0x3f80 : 0x3c00;
+  for (uint32_t l = 0; l < lanes; ++l) r[l] = (t[0] >> l & 1 ? yes : 0) | (t[1] >> l & 1 ? yes << 16 : 0);
+  commit(row(w, op.d), r, mask);
+  return Status::go;
+}
+// z: NaN wins.
+Status hmnmx2(Warp& w, const Op& op, uint32_t mask) {
+  const uint32_t *a = row(w, op.a), *b = row(w, op.b);
+  uint32_t p[lanes], r[lanes];
+  expand(lane_mask(w, op.ps), p);
+  for (uint32_t l = 0; l < lanes; ++l) {
+    r[l] = 0;
+    for (uint32_t i = 0; i < 2; ++i) {
+      uint32_t ha = choose((a[l] & op.a.keep) ^ op.a.flip, op.y & 3, i),
+               hb = choose((b[l] & op.b.keep) ^ op.b.flip, op.y >> 2 & 3, i), h;
+      if (op.x & ftz) ha = flush_half(ha), hb = flush_half(hb);
+      const double x = to_double(ha, op.x), y = to_double(hb, op.x);
+      if (x != x || y != y) {
+        h = op.z || (x != x && y != y) ? 0x7fff : x != x ? hb : ha;
+      } else {
+        const bool less = x < y || (x == y && (ha >> 15) > (hb >> 15));
+        h = less == (p[l] != 0) ? ha : hb;
+      }
+      r[l] |= h << 16 * i;
+    }
+  }
+  commit(row(w, op.d), r, mask);
+  return Status::go;
+}
+
 // Two floats to halves (or, y, to bfloat16): A to the upper, B to the lower.
 Status pack_halves(Warp& w, const Op& op, uint32_t mask) {
   const uint32_t flags = op.x;
-  const bool bfloat = op.y;
+  const bool bfloat = op.y, toward_zero = op.z;
   map2(w, op, mask, [=](uint32_t a, uint32_t b) {
     const auto narrow = [&](uint32_t v) -> uint32_t {
+      if (toward_zero) {
+        if ((v & 0x7fffffff) > 0x7f800000) return 0x7fff;
+        const uint32_t h = bfloat ? v >> 16 : double_to_half(static_cast<double>(as_float(v)), 3);
+        return (flags & relu) && h & 0x8000 ? 0 : h;
+      }
       if (!bfloat) return finish(static_cast<double>(as_float(v)), flags);
       if ((v & 0x7fffffff) > 0x7f800000) return 0x7fff;
       const uint32_t h = (v + 0x7fff + (v >> 16 & 1)) >> 16;  // nearest, ties to even
@@ -92,7 +185,11 @@ bool select_half(Selector& s, Op& op) {
     Source source = s.source(k, 1);
     if (s.operand(k).absolute) source.keep = 0x7fff7fff;
     if (s.operand(k).negated) source.flip = 0x80008000;
-    if (s.operand(k).part == 1) s.error = "a 32-bit source of a half-precision operation";
+    if (s.operand(k).part == 1) {  // one f32 for both halves
+      if (position != 0 || s.in->mnemonic != Mnemonic::HADD2) s.error = "a 32-bit source of a half-precision operation";
+      if (s.operand(k).absolute) source.keep = 0x7fffffff;
+      if (s.operand(k).negated) source.flip = 0x80000000;
+    }
     op.y |= static_cast<uint32_t>(s.operand(k).part & 3) << 2 * position;
     return source;
   };
@@ -102,33 +199,60 @@ bool select_half(Selector& s, Op& op) {
   };
   switch (s.in->mnemonic) {
     case Mnemonic::HADD2:
+    case Mnemonic::HMUL2:
     case Mnemonic::HFMA2:
     case Mnemonic::HFMA2_MMA: {
       op.d = s.destination(0);
-      op.x =
-          (m(K::FTZ) ? ftz : 0u) | (m(K::SAT) ? sat : 0u) | (m(K::FMZ) ? fmz : 0u) | (m(K::HalfFormat) ? as_f32 : 0u);
+      op.x = (m(K::FTZ) & 1 ? ftz : 0u) | (m(K::SAT) ? sat : 0u) | (m(K::FMZ) || m(K::FTZ) & 2 ? fmz : 0u) |
+             (m(K::HalfFormat) ? as_f32 : 0u) | (m(K::Pack) ? bfloat : 0u);
       if (m(K::HalfFormat) > 1) return s.unsupported("a half-precision result merged into its register");
-      if (m(K::Pack)) return s.unsupported("bfloat16 arithmetic");
       op.a = half(1, 0);
-      if (s.in->mnemonic == Mnemonic::HADD2) {
-        op.b = half(2, 1);
+      const bool immediate_b = s.operand(2).kind == isa::OperandKind::immediate;
+      op.b = immediate_b ? immediate(2) : half(2, 1);
+      if (s.in->mnemonic == Mnemonic::HADD2) return with(half2);
+      op.z = 1;
+      if (s.in->mnemonic == Mnemonic::HMUL2) {
+        op.c = s.immediate(0x80008000);
         return with(half2);
       }
-      op.z = 1;
-      if (isa::has_modifier(s.in->form, K::Relu) && s.in->operand_count > 4 &&
-          s.operand(4).kind == isa::OperandKind::predicate)
-        return s.unsupported("HFMA2.RELU");
-      const bool immediate_b = s.operand(2).kind == isa::OperandKind::immediate,
-                 immediate_c = s.operand(3).kind == isa::OperandKind::immediate;
-      op.b = immediate_b ? immediate(2) : half(2, 1);
+      const bool immediate_c = s.operand(3).kind == isa::OperandKind::immediate && !immediate_b;
       op.c = immediate_b ? half(4, 2) : immediate_c ? immediate(3) : half(3, 2);
+      const uint32_t last = immediate_b || immediate_c ? 5 : 4;
+      if (s.in->operand_count > last && s.operand(last).kind == isa::OperandKind::predicate) {
+        if (s.operand(last).reg != isa::PT || s.operand(last).negated)
+          return s.unsupported("HFMA2.RELU with a predicate");
+        op.x |= relu;
+      }
       return with(half2);
+    }
+    case Mnemonic::HMNMX2:
+    case Mnemonic::HSET2:
+    case Mnemonic::HSETP2: {
+      const bool predicates = s.in->mnemonic == Mnemonic::HSETP2;
+      const uint32_t first = predicates ? 2 : 1;
+      if (predicates)
+        op.pd = s.predicate_destination(0), op.pq = s.predicate_destination(1);
+      else
+        op.d = s.destination(0);
+      op.x = (m(K::FTZ) ? ftz : 0u) | (m(K::Pack) ? bfloat : 0u);
+      op.a = half(first, 0);
+      const bool literal = s.operand(first + 1).kind == isa::OperandKind::immediate;
+      op.b = literal ? immediate(first + 1) : half(first + 1, 1);
+      op.ps = s.predicate(first + (literal ? 3 : 2));
+      if (s.in->mnemonic == Mnemonic::HMNMX2) {
+        if (m(K::XorSign)) return s.unsupported("HMNMX2.XORSIGN");
+        op.z = m(K::NaN);
+        return with(hmnmx2);
+      }
+      op.z = m(K::FloatCompare) | m(K::Bool) << 4 | m(K::BF) << 6 | m(K::High) << 7;
+      return with(predicates ? hsetp2 : hset2);
     }
     case Mnemonic::F2FP:
       op.d = s.destination(0);
       op.a = s.f32(1), op.b = s.f32(2);
       op.x = m(K::Relu) ? relu : 0u;
       op.y = m(K::Pack);
+      op.z = m(K::Rounding) == 3;
       return with(pack_halves);
     case Mnemonic::F2IP:
       op.d = s.destination(0);

@@ -618,6 +618,7 @@ bool select_integer(Selector& s, Op& op) {
       op.a = s.integer(1), op.b = s.integer(2), op.c = s.integer(3);
       if (op.a.flip || op.b.flip) return s.unsupported("a negated factor");
       op.x = m(K::DotMode);
+      if (!s.volta() && op.x) op.x = m(K::High) ? 3 : 1;
       op.y = m(K::SignedA) | m(K::SignedB) << 1;
       op.z = s.negations;
       return with(idp);
