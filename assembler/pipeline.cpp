@@ -209,6 +209,8 @@ Result<void> assemble_kernels(const ptx::Module& module, std::span<const ptx::Fu
 
 Result<Assembled> assemble(const ptx::Module& input, const Options& options, Timings& timings) {
   CHECK(options.target != nullptr, "no target");
+  if (input.target > options.target->sm)
+    return input_error(".target sm_{} does not run on {}", input.target, options.target->name);
   ptx::Module inlined;
   if (has_calls(input)) {
     auto scope = timings.measure(Phase::structure);
