@@ -113,6 +113,8 @@ struct Facts {
   std::span<const Range> reads() const { return {ranges.data(), read_count}; }
   std::span<const Range> writes() const { return {ranges.data() + read_count, size_t{count} - read_count}; }
   std::span<const Range> all() const { return {ranges.data(), count}; }
+  // At least as many as a list of its registers takes, with those of the condition code and one word more.
+  uint32_t most_units() const { return uint32_t{4} * count + 3; }
 };
 static_assert(sizeof(Facts) <= 64);
 

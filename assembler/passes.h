@@ -55,7 +55,20 @@ bool move_uniform_values(Function& f);
 bool rematerialise(Function& f);
 
 // --- schedule.cpp: new order of each block's code
-void schedule(Function& f, uint32_t pressure_limit, const Liveness& live);  // live: read before allocation only
+// What scheduling before allocation knows of a function apart from the limit on registers; lives in the function's arena.
+struct SchedulePlan {
+  uint32_t gprs = 0, tracked = 0,
+           unit_count = 0;              // units: GPRs, predicates (as in Liveness), then what is not allocated
+  std::array<uint32_t, 4> unit_base{};  // of a register's unit, by Range::File
+  std::span<InstId> program;            // the code of all blocks in the order of the program
+  std::span<uint32_t> late;             // the same as late as possible: places within the block
+  std::span<uint32_t> begin,
+      units;  // the units of each instruction, from units[begin]: reads | writes << 16, the reads, the writes
+};
+SchedulePlan plan_schedule(const Function& f);
+// Orders the code so that about pressure_limit GPRs are alive at once; returns how many are. Can be repeated with another limit.
+uint32_t schedule(Function& f, const SchedulePlan& plan, const Liveness& live, uint32_t pressure_limit);
+void schedule_allocated(Function& f);  // over physical registers
 
 // --- allocate_registers.cpp: virtual to physical registers. Fails when even spilling does not help. False, and nothing is changed, when more
 // than `wanted` registers would be used (0: any number will do).

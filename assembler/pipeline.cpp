@@ -29,38 +29,21 @@ uint32_t full_occupancy_registers(const isa::Target& t) { return t.registers_per
 
 // Up to how many live registers the scheduler may start loads early: those of the occupancy step, less what alignment costs the allocator.
 uint32_t pressure_limit(const Function& f, uint32_t step) {
-  const uint32_t extra = f.target->reported_registers_extra, slack = 6;
-  return std::min(f.max_registers * 3 / 4, std::max<uint32_t>(16, step - extra - slack));
+  const uint32_t extra = f.target->reported_registers_extra, slack = 8;
+  return std::min(f.max_registers * 3 / 4, std::max<uint32_t>(12, std::max(step, extra + slack) - extra - slack));
 }
-constexpr uint32_t last_attempt = 2;
-
-// The order of all blocks' code, one after the other; lives in the arena.
-std::span<InstId> order_of(const Function& f) {
-  size_t n = 0;
-  for (BlockId b : f.layout) n += f.blocks[b].code.size();
-  std::span<InstId> order = f.arena->make_span<InstId>(n);
-  auto at = order.begin();
-  for (BlockId b : f.layout) at = std::copy(f.blocks[b].code.begin(), f.blocks[b].code.end(), at);
-  return order;
-}
-void restore_order(Function& f, std::span<const InstId> order) {
-  auto at = order.begin();
-  for (BlockId b : f.layout) {
-    std::vector<InstId>& code = f.blocks[b].code;
-    std::copy_n(at, code.size(), code.begin());
-    at += static_cast<ptrdiff_t>(code.size());
-  }
-}
+constexpr uint32_t last_attempt = 1;  // takes what it gets
 
 std::string first_of(const std::vector<std::string>& problems) {
   return problems.size() == 1 ? problems[0] : fmt::format("{} (and {} more)", problems[0], problems.size() - 1);
 }
 
-// List scheduling of all blocks, checked when asked for.
-Result<void> reorder(Function& f, uint32_t pressure_limit, const Liveness& live, const Options& o) {
+// Runs a scheduling pass, checked when asked for.
+template <class F>
+Result<void> reorder(Function& f, const Options& o, F&& pass) {
   Function before;
   if (o.verify_passes) before = f;
-  schedule(f, pressure_limit, live);
+  pass();
   if (o.verify_passes)
     if (auto problems = check_order(before, f); !problems.empty()) return Error{Fault::internal, first_of(problems)};
   return {};
@@ -104,19 +87,16 @@ Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Func
       }
     }
   }
-  // Scheduled with less and less room for early loads until the registers stay within the occupancy step that the code can reach.
+  // Scheduled once more, with less room for early loads, when the registers exceed the occupancy step that the code can reach.
   const uint32_t extra = o.target->reported_registers_extra, step = (pressure + extra + 7) / 8 * 8;
   uint32_t limit = pressure_limit(f, step);
-  std::span<InstId> order;
+  SchedulePlan plan;
   for (uint32_t attempt = list ? 0 : last_attempt;; ++attempt) {
     if (list) {
       auto scope = timings.measure(Phase::schedule, p.name);
-      if (attempt == 0)
-        order = order_of(f);
-      else
-        restore_order(f, order);
-      RETURN_IF_ERROR(reorder(f, limit, live, o));
-      limit = limit > 8 ? limit - 8 : 0;
+      if (attempt == 0) plan = plan_schedule(f);
+      RETURN_IF_ERROR(reorder(f, o, [&] { schedule(f, plan, live, limit); }));
+      limit = limit > 24 ? limit - 24 : 0;
     }
     auto scope = timings.measure(Phase::allocate, p.name);
     Function before;
@@ -140,7 +120,7 @@ Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Func
   Code code;
   {
     auto scope = timings.measure(Phase::schedule, p.name);
-    if (list) RETURN_IF_ERROR(reorder(f, 0, live, o));
+    if (list) RETURN_IF_ERROR(reorder(f, o, [&] { schedule_allocated(f); }));
     code = lay_out(f);
     assign_barriers(f, code);
   }

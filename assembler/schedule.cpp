@@ -1,20 +1,26 @@
-// List scheduling of each block, before allocation (virtual registers) and after it (physical registers).
+// Scheduling of each block, before allocation (virtual registers) and after it (physical registers).
 //
 // Input and output: the same instructions per block, in an order that keeps every dependence: registers (read after write, write after read,
 // write after write), Pascal's condition code, memory of one space (loads pass loads, nothing passes a store to its space), fences, barriers and
 // exits (nothing that touches memory or other lanes crosses them).
 //
-// Algorithm: Cooper and Torczon, "Engineering a Compiler", 12.3; choice among the ready instructions as in the thesis: the one that can issue
-// first, then the longest critical path, then the lower line. Loads count with their expected latency, so they rise above independent work: a
-// tile's loads are all under way before the first use. Before allocation, once more registers are alive than the limit (or almost all predicates),
-// the instruction that frees most goes first.
-// The change that an instruction makes to the number of live registers is kept up to date while it waits: when a register has one reader left,
-// that reader (the exclusive or of those not yet issued) gains one. Ready instructions wait in heaps: by critical path; by change, once a block
-// has been over its limit; after allocation, by the cycle in which they can issue.
-// Cost: O(n log n + edges) per block.
+// Algorithm: operation scheduling (Fisher, Faraboschi, Young, "Embedded Computing", 8.2): instructions are taken in an order that respects all
+// dependences, and each gets the first free issue slot that its dependences allow. Then no graph is needed: per register the slots of the last
+// write and of the reads around it say all, and per memory space those of its loads and stores.
+//
+// Before allocation instructions are taken from the last to the first and placed as late as possible, so that values do not live longer than
+// needed; slots count from the end of the block. Loads count with their expected latency, so they rise above independent work: a tile's loads are
+// all under way before the first use. While more registers are alive than the limit (or almost all predicates), instructions come in the order of the
+// program instead: the first one in either order that has not been issued can always issue, since both orders respect the dependences.
+// After allocation instructions are taken in their order and placed as early as possible, with the distances of the target: later ones fill the
+// gaps of earlier ones.
+// Slots are numbered through the function, each block's far enough beyond those of the block before, so that what registers remember of other
+// blocks decides nothing and needs no clearing.
+// Cost: O(operands) per instruction, and O(slots / 64) per block.
 //
 // Left out: alias analysis beyond the state space, scheduling across blocks.
 #include <algorithm>
+#include <bit>
 
 #include "assembler/latency.h"
 #include "assembler/passes.h"
@@ -22,333 +28,403 @@
 namespace rndn::assembler {
 namespace {
 
-constexpr uint32_t nil = UINT32_MAX;
-constexpr int predicate_limit = 5;  // of 7: some are needed inside expansions
+constexpr uint32_t predicate_limit = 5;  // of 7: some are needed inside expansions
+constexpr uint32_t most_latency = 512;   // of any class
+// A guard is read later than data after its producer; cycles beyond the producer's expected latency.
+constexpr uint32_t guard_delay = 8;
 
-struct Edge {
-  uint32_t to, latency, next;
-};
-// A register, predicate or the condition code, within the block whose number it carries.
-struct Resource {
-  uint32_t epoch = 0;
-  uint32_t writer = nil, readers = nil;
-};
-// A register's readers within the block, to follow how many registers are alive.
-struct Unit {
-  uint32_t epoch = 0;
-  uint32_t left = 0;  // readers not yet issued
-  uint32_t last = 0;  // exclusive or of their nodes
-  bool alive = false, out = false;
-};
-struct Node {
-  uint32_t head = nil;    // edges to those that depend on it
-  uint32_t waiting = 0;   // edges to it from those not yet issued
-  uint32_t earliest = 0;  // cycle
-  uint32_t path = 0;      // cycles to the end of the block
-  int8_t change = 0;      // in the number of live registers
-  bool ready = false, issued = false;
-};
-struct Timed {
-  uint32_t earliest;
-  uint64_t key;
-  // As heaps of the library put the largest on top: the one that comes first is the largest.
-  bool operator<(const Timed& o) const { return earliest != o.earliest ? earliest > o.earliest : key < o.key; }
-};
-
-struct ListScheduler {
-  Function& f;
-  const Liveness& live;
-  const int pressure_limit;
-  Arena& arena = *f.arena;
-  const Distances distances{*f.target};
-  const ExpectedLatencies expected{*f.target};
-  const bool track = !f.allocated;
-  const uint32_t base = f.allocated ? 0 : isa::first_virtual;
-  const uint32_t gprs = f.allocated ? 256 : static_cast<uint32_t>(f.gprs.size());
-  const uint32_t predicates = f.allocated ? 8 : static_cast<uint32_t>(f.temporary_predicate.size());
-  const uint32_t carry = gprs + predicates + isa::URZ + isa::PT;
-  uint32_t epoch = 0;
-  std::span<Resource> resources = arena.make_span<Resource>(carry + 1);
-  std::span<Unit> units = arena.make_span<Unit>(track ? gprs + predicates : 0);
-  ArenaList<std::pair<uint32_t, uint32_t>> reader_nodes{arena, 256};  // (node, next)
-  ArenaList<Edge> edges{arena, 1024};
-  std::span<Node> nodes;
-  std::span<InstId> order;
-  std::vector<uint64_t> ready;  // heap: critical path, then order
-  std::vector<Timed> later;     // heap: cannot issue yet
-  std::vector<uint32_t> in_order,
-      freeing;  // heaps: ready instructions by their place in the block; those that free registers
-  int pressure = 0, predicate_pressure = 0;
-
-  const Facts& facts(InstId i) const { return f.facts[index(i)]; }
-  Resource* resource(uint32_t reg, Range::File file) {
-    uint32_t r = reg;
-    switch (file) {
-      case Range::uniform: r += gprs + predicates; break;
-      case Range::uniform_predicate: r += gprs + predicates + isa::URZ; break;
-      default:
-        if (reg < base) return nullptr;  // R1 before allocation: never written but in the prologue
-        r += (file == Range::gpr ? 0 : gprs) - base;
+// Issue slots of one block, each taken at most once.
+class Slots {
+ public:
+  explicit Slots(Arena& arena) : arena_(arena) {}
+  // The next block; latencies in it are at most `longest`.
+  void next_block(uint32_t longest) {
+    base_ += 64 * words_ + longest;
+    words_ = 0;
+  }
+  uint32_t base() const { return base_; }
+  // The first free slot from `from` on (at least base()), for instruction `node`.
+  uint32_t take(uint32_t from, uint32_t node) {
+    from -= base_;
+    uint32_t w = from / 64;
+    if (w >= words_) extend(w);
+    uint64_t free = ~taken_[w] & (~uint64_t{0} << from % 64);
+    if (!free) {
+      uint32_t next = w;
+      do {
+        next = next_[next];
+        if (next >= words_) extend(next);
+      } while (taken_[next] == ~uint64_t{0});
+      if (taken_[w] == ~uint64_t{0}) next_[w] = next;
+      w = next;
+      free = ~taken_[w];
     }
-    return touch(r);
+    const uint32_t slot = 64 * w + static_cast<uint32_t>(std::countr_zero(free));
+    taken_[w] |= free & -free;
+    node_[slot] = node;
+    return base_ + slot;
   }
-  Resource* touch(uint32_t r) {
-    Resource& x = resources[r];
-    if (x.epoch != epoch) x = {epoch, nil, nil};
-    return &x;
+  // Calls f(node) for all, from the first slot to the last or the other way.
+  template <class F>
+  void ascending(F&& f) const {
+    for (uint32_t w = 0; w < words_; ++w)
+      for (uint64_t rest = taken_[w]; rest; rest &= rest - 1)
+        f(node_[64 * w + static_cast<uint32_t>(std::countr_zero(rest))]);
   }
-  void edge(uint32_t from, uint32_t to, uint32_t latency) {
-    if (from == to) return;
-    nodes[from].head = edges.push({to, latency, nodes[from].head});
-    ++nodes[to].waiting;
+  template <class F>
+  void descending(F&& f) const {
+    for (uint32_t w = words_; w-- > 0;)
+      for (uint64_t rest = taken_[w]; rest;) {
+        const uint32_t bit = 63 - static_cast<uint32_t>(std::countl_zero(rest));
+        rest ^= uint64_t{1} << bit;
+        f(node_[64 * w + bit]);
+      }
   }
 
-  // The order of memory operations.
-  struct Stream {
-    uint32_t last_store = nil;
-    uint32_t first_load = 0;  // of those since
-    std::vector<uint32_t> loads;
-  };
-  Stream global, shared, local;
-  uint32_t last_fence = nil;
-  std::vector<uint32_t> since_fence;  // what the next fence waits for
-  void load(Stream& s, uint32_t k) {
-    if (s.last_store != nil) edge(s.last_store, k, 1);
-    s.loads.push_back(k);
-  }
-  void store(Stream& s, uint32_t k) {
-    if (s.last_store != nil) edge(s.last_store, k, 1);
-    for (uint32_t l : s.loads) edge(l, k, 1);
-    s.loads.clear();
-    s.last_store = k;
-  }
-  void order_memory(const Facts& x, uint32_t k) {
-    if (x.memory == Memory::fence || (x.pinned && x.memory == Memory::none)) {
-      if (last_fence != nil) edge(last_fence, k, 1);
-      for (uint32_t e : since_fence) edge(e, k, 1);
-      since_fence.clear();
-      last_fence = k;
-      return;
+ private:
+  void extend(uint32_t w) {
+    if (w >= taken_.size()) {
+      const size_t size = std::max<size_t>(64, 2 * size_t{w});
+      std::span<uint64_t> taken = raw<uint64_t>(size);
+      std::span<uint32_t> next = raw<uint32_t>(size), node = raw<uint32_t>(64 * size);
+      std::copy_n(taken_.begin(), words_, taken.begin());
+      std::copy_n(next_.begin(), words_, next.begin());
+      std::copy_n(node_.begin(), 64 * words_, node.begin());
+      taken_ = taken, next_ = next, node_ = node;
     }
-    if (x.memory == Memory::none && !x.cooperative && x.latency != isa::LatencyClass::vote) return;
-    if (last_fence != nil) edge(last_fence, k, 1);
-    since_fence.push_back(k);
+    for (; words_ <= w; ++words_) taken_[words_] = 0, next_[words_] = words_ + 1;
+  }
+  template <class T>
+  std::span<T> raw(size_t n) {
+    return {static_cast<T*>(arena_.allocate(n * sizeof(T), alignof(T))), n};
+  }
+
+  Arena& arena_;
+  uint32_t base_ = 0, words_ = 0;
+  std::span<uint64_t> taken_;
+  std::span<uint32_t> next_;  // a later word; full ones may be skipped
+  std::span<uint32_t> node_;  // by slot, where taken
+};
+
+// The order of memory operations, in either direction: the slot from which an operation may be placed, given those placed before it.
+class MemoryOrder {
+ public:
+  uint32_t from(const Facts& x) const {
+    if (is_fence(x)) return std::max(fence_, any_);
+    if (is_free(x)) return 0;
+    uint32_t slot = fence_;
     switch (x.memory) {
       case Memory::global_load:
-        x.pinned ? store(global, k) : load(global, k);
-        if (x.generic) load(shared, k), load(local, k);
+        slot = std::max(slot, x.pinned ? global_.both() : global_.store);
+        if (x.generic) slot = std::max({slot, shared_.store, local_.store});
         break;
       case Memory::global_store:
-        store(global, k);
-        if (x.generic) store(shared, k), store(local, k);
+        slot = std::max(slot, global_.both());
+        if (x.generic) slot = std::max({slot, shared_.both(), local_.both()});
         break;
-      case Memory::shared_load: x.pinned ? store(shared, k) : load(shared, k); break;
-      case Memory::shared_store: store(shared, k); break;
-      case Memory::local_load: load(local, k); break;
-      case Memory::local_store: store(local, k); break;
+      case Memory::shared_load: slot = std::max(slot, x.pinned ? shared_.both() : shared_.store); break;
+      case Memory::shared_store: slot = std::max(slot, shared_.both()); break;
+      case Memory::local_load: slot = std::max(slot, local_.store); break;
+      case Memory::local_store: slot = std::max(slot, local_.both()); break;
+      default: break;
+    }
+    return slot;
+  }
+  void place(const Facts& x, uint32_t slot) {
+    if (is_free(x) && !is_fence(x)) return;
+    const uint32_t after = slot + 1;
+    if (is_fence(x)) {
+      fence_ = std::max(fence_, after);
+      return;
+    }
+    any_ = std::max(any_, after);
+    auto add = [&](Space& s, bool store) { (store ? s.store : s.load) = std::max(store ? s.store : s.load, after); };
+    switch (x.memory) {
+      case Memory::global_load:
+        add(global_, x.pinned);
+        if (x.generic) add(shared_, false), add(local_, false);
+        break;
+      case Memory::global_store:
+        add(global_, true);
+        if (x.generic) add(shared_, true), add(local_, true);
+        break;
+      case Memory::shared_load: add(shared_, x.pinned); break;
+      case Memory::shared_store: add(shared_, true); break;
+      case Memory::local_load: add(local_, false); break;
+      case Memory::local_store: add(local_, true); break;
       default: break;
     }
   }
+  // Most instructions have nothing to do with memory or other lanes.
+  static bool concerns(const Facts& x) { return x.memory != Memory::none || x.pinned || !is_free(x); }
 
-  void build(const std::vector<InstId>& code, const Block& block) {
+ private:
+  struct Space {
+    uint32_t load = 0, store = 0;  // one beyond the furthest
+    uint32_t both() const { return std::max(load, store); }
+  };
+  static bool is_fence(const Facts& x) { return x.memory == Memory::fence || (x.pinned && x.memory == Memory::none); }
+  static bool is_free(const Facts& x) {
+    return x.memory == Memory::none && !x.cooperative && x.latency != isa::LatencyClass::vote;
+  }
+  Space global_, shared_, local_;
+  uint32_t fence_ = 0, any_ = 0;
+};
+
+// Latencies that are told apart in a block of n instructions: more would only spread large blocks over more slots.
+uint32_t longest_latency(size_t n) {
+  return std::clamp<uint32_t>((uint32_t{4} << 20) / static_cast<uint32_t>(n), 16, most_latency);
+}
+
+// --- Before allocation
+
+struct LateScheduler {
+  const Function& f;
+  SchedulePlan& plan;
+  Arena& arena = *f.arena;
+  const ExpectedLatencies expected{*f.target};
+  const std::array<uint32_t, 4> base = plan.unit_base;
+  // A register, predicate or the condition code.
+  struct Unit {
+    uint32_t need = 0;        // its value is read in this slot
+    uint32_t next_write = 0;  // one beyond the slot of the next write
+  };
+  std::span<Unit> units = arena.make_span<Unit>(plan.unit_count);
+  Slots slots{arena};
+
+  // Writes the instruction's units to `out`: a word with the numbers of reads and writes, then these. The guard is the last read.
+  uint32_t* list_units(const Facts& x, uint32_t* out) const {
+    uint32_t* at = out + 1;
+    auto add = [&](std::span<const Range> ranges) {
+      for (Range r : ranges) {
+        if (r.allocated() && r.reg() < isa::first_virtual) continue;  // R1 has no unit: only the prologue writes it
+        uint32_t u = r.reg() + base[r.file()];
+        *at++ = u;
+        for (uint32_t w = r.width(); w > 1; --w) *at++ = ++u;
+      }
+    };
+    if (x.reads_carry) *at++ = plan.unit_count - 1;
+    add(x.reads());
+    const uint32_t reads = static_cast<uint32_t>(at - out - 1);
+    if (x.writes_carry) *at++ = plan.unit_count - 1;
+    add(x.writes());
+    *out = reads | static_cast<uint32_t>(at - out - 1 - reads) << 16;
+    return at;
+  }
+
+  // The block's instructions as late as possible, as places in its code, to `late`.
+  void run(const Block& block, std::span<uint32_t> begin, uint32_t*& list, uint32_t* late) {
+    const std::vector<InstId>& code = block.code;
     const uint32_t n = static_cast<uint32_t>(code.size());
-    edges.clear();
-    reader_nodes.clear();
-    for (Stream* s : {&global, &shared, &local}) s->last_store = nil, s->loads.clear();
-    last_fence = nil;
-    since_fence.clear();
-    for (uint32_t k = 0; k < n; ++k) {
-      const Facts& x = facts(code[k]);
-      auto read = [&](Resource& r, uint32_t latency) {
-        if (r.writer != nil) edge(r.writer, k, latency);
-        r.readers = reader_nodes.push({k, r.readers});
-      };
-      for (Range range : x.reads())
-        for (uint32_t w = 0; w < range.width(); ++w) {
-          Resource* r = resource(range.reg() + w, range.file());
-          if (!r) break;
-          uint32_t latency = 0;
-          if (r->writer != nil) {
-            const Facts& p = facts(code[r->writer]);
-            latency = std::max(expected(p), distances.read_after_write(p, range, x));
-          }
-          read(*r, latency);
-        }
-      if (x.reads_carry) {
-        Resource& r = *touch(carry);
-        uint32_t latency = 0;
-        if (r.writer != nil) {
-          const Facts& p = facts(code[r.writer]);
-          latency = std::max(expected(p), distances.carry(p, x));
-        }
-        read(r, latency);
-      }
-      auto write = [&](Resource& r, uint32_t latency) {
-        if (r.writer != nil) edge(r.writer, k, latency);
-        for (uint32_t e = r.readers; e != nil; e = reader_nodes[e].second) edge(reader_nodes[e].first, k, 1);
-        r.writer = k;
-        r.readers = nil;
-      };
-      for (Range range : x.writes())
-        for (uint32_t w = 0; w < range.width(); ++w) {
-          Resource* r = resource(range.reg() + w, range.file());
-          if (!r) break;
-          write(*r, r->writer == nil ? 0 : distances.write_after_write(facts(code[r->writer]), x, range.file()));
-        }
-      if (x.writes_carry) write(*touch(carry), 1);
-      order_memory(x, k);
-    }
+    const uint32_t longest = longest_latency(n);
+    slots.next_block(most_latency + guard_delay);
+    MemoryOrder memory;
+    // The branch at the end waits for its predicate.
+    if (block.predicate != isa::PT && !block.uniform_branch && block.predicate >= isa::first_virtual)
+      units[block.predicate + base[Range::predicate]].need = slots.base() + guard_delay;
     for (uint32_t k = n; k-- > 0;) {
-      const Facts& x = facts(code[k]);
-      uint32_t longest = expected(x) / 8;
-      // The branch at the end waits for its predicate.
-      if (block.predicate != isa::PT)
-        for (Range r : x.writes())
-          if (r.file() == Range::predicate && r.reg() == block.predicate) longest = std::max(longest, 13u);
-      for (uint32_t e = nodes[k].head; e != nil; e = edges[e].next)
-        longest = std::max(longest, edges[e].latency + nodes[edges[e].to].path);
-      nodes[k].path = longest;
+      const Facts& x = f.facts[index(code[k])];
+      begin[k] = static_cast<uint32_t>(list - plan.units.data());
+      uint32_t* const reads = list + 1;
+      uint32_t* const end = list_units(x, list);
+      uint32_t* const writes = reads + (*list & 0xffff);
+      list = end;
+      const uint32_t latency = std::min<uint32_t>(expected(x), longest);
+      uint32_t from = slots.base() + 1 + latency / 8;
+      for (const uint32_t* u = writes; u != end; ++u)
+        from = std::max({from, units[*u].next_write, units[*u].need + latency});
+      for (const uint32_t* u = reads; u != writes; ++u) from = std::max(from, units[*u].next_write);
+      const bool ordered = MemoryOrder::concerns(x);
+      if (ordered) from = std::max(from, memory.from(x));
+      const uint32_t slot = slots.take(from, k);
+      if (ordered) memory.place(x, slot);
+      for (const uint32_t* u = writes; u != end; ++u) units[*u] = {0, slot + 1};
+      for (const uint32_t* u = reads; u != writes; ++u) units[*u].need = std::max(units[*u].need, slot);
+      if (x.guarded) units[writes[-1]].need = std::max(units[writes[-1]].need, slot + guard_delay);
     }
+    slots.descending([&](uint32_t k) { *late++ = k; });
   }
+};
 
-  // --- live registers
-  template <class F>
-  void for_each_unit(std::span<const Range> ranges, F&& use) {
-    for (Range r : ranges) {
-      if (!r.allocated() || r.reg() < isa::first_virtual) continue;
-      const bool is_gpr = r.file() == Range::gpr;
-      const uint32_t u = r.reg() - isa::first_virtual + (is_gpr ? 0 : gprs);
-      for (uint32_t w = 0; w < r.width(); ++w) use(units[u + w], is_gpr);
-    }
-  }
-  Unit& unit(uint32_t u) {
-    Unit& x = units[u];
-    if (x.epoch != epoch) x = {epoch};
-    return x;
-  }
-  void start_tracking(BlockId id, const std::vector<InstId>& code) {
-    pressure = predicate_pressure = 0;
-    for (uint32_t u : live.in(id)) unit(u).alive = true, ++(u < gprs ? pressure : predicate_pressure);
-    for (uint32_t u : live.out(id)) unit(u).out = true;
-    for (uint32_t k = 0; k < code.size(); ++k) {
-      const Facts& x = facts(code[k]);
-      for_each_unit(x.all(), [&](Unit& u, bool) {
-        if (u.epoch != epoch) u = {epoch};
-      });
-      for_each_unit(x.reads(), [&](Unit& u, bool) { ++u.left, u.last ^= k; });
-    }
-    for (uint32_t k = 0; k < code.size(); ++k) {
-      int change = 0;
-      const Facts& x = facts(code[k]);
-      for_each_unit(x.reads(), [&](Unit& u, bool is_gpr) {
-        if (u.left == 1 && !u.out) change -= is_gpr ? 1 : 2;
-      });
-      for_each_unit(x.writes(), [&](Unit& u, bool is_gpr) {
-        if (!u.alive) change += is_gpr ? 1 : 2;
-      });
-      nodes[k].change = static_cast<int8_t>(change);
-    }
-  }
-  void track_issue(const Facts& x, uint32_t k) {
-    for_each_unit(x.reads(), [&](Unit& u, bool is_gpr) {
-      u.last ^= k;
-      --u.left;
-      if (u.out) return;
-      if (u.left == 0) {
-        if (u.alive) u.alive = false, --(is_gpr ? pressure : predicate_pressure);
-      } else if (u.left == 1) {
-        Node& reader = nodes[u.last];
-        reader.change = static_cast<int8_t>(reader.change - (is_gpr ? 1 : 2));
-        if (reader.ready && reader.change < 0) push(freeing, UINT32_MAX - u.last);
-      }
-    });
-    for_each_unit(x.writes(), [&](Unit& u, bool is_gpr) {
-      if (!u.alive) u.alive = true, ++(is_gpr ? pressure : predicate_pressure);
-      if (u.left == 0 && !u.out) u.alive = false, --(is_gpr ? pressure : predicate_pressure);
-    });
-  }
+// Puts the instructions of a block into their late order, or into that of the program where too many registers are alive.
+struct PressureScheduler {
+  const SchedulePlan& plan;
+  const uint32_t limit;
+  // By unit: readers to come (the end of the block counts as one when the value lives on), and whether it is alive now. All zero between blocks.
+  static constexpr uint32_t alive_flag = 1u << 31;
+  std::span<uint32_t> left;
+  std::span<bool> issued;
+  uint32_t pressure = 0, most = 0;  // GPRs, and predicates in units of `predicate`
+  static constexpr uint32_t predicate = 1u << 20;
 
-  static uint64_t key_of(uint32_t path, uint32_t k) { return uint64_t{path} << 32 | (UINT32_MAX - k); }
-  static uint32_t node_of(uint64_t key) { return UINT32_MAX - static_cast<uint32_t>(key); }
-  template <class T>
-  static void push(std::vector<T>& heap, const T& x) {
-    heap.push_back(x);
-    std::push_heap(heap.begin(), heap.end());
-  }
-  template <class T>
-  static T pop(std::vector<T>& heap) {
-    std::pop_heap(heap.begin(), heap.end());
-    T x = heap.back();
-    heap.pop_back();
-    return x;
-  }
-  void add_ready(uint32_t k) {
-    nodes[k].ready = true;
-    if (!track) return push(later, {nodes[k].earliest, key_of(nodes[k].path, k)});
-    push(ready, key_of(nodes[k].path, k));
-    push(in_order, UINT32_MAX - k);
-    if (nodes[k].change < 0) push(freeing, UINT32_MAX - k);
-  }
-  uint32_t first_of(std::vector<uint32_t>& heap) {
-    while (!heap.empty())
-      if (const uint32_t k = UINT32_MAX - pop(heap); !nodes[k].issued) return k;
-    return nil;
-  }
+  uint32_t weight(uint32_t u) const { return u < plan.gprs ? 1 : u < plan.tracked ? predicate : 0; }
+  static uint32_t gprs(uint32_t pressure) { return pressure % predicate; }
 
-  void run(BlockId id) {
-    Block& block = f.blocks[id];
-    std::vector<InstId>& code = block.code;
+  // Whether issuing the instruction leaves more GPRs alive.
+  bool needs_registers(const uint32_t* list) const {
+    const uint32_t *reads = list + 1, *writes = reads + (*list & 0xffff), *end = writes + (*list >> 16);
+    int change = 0;
+    for (const uint32_t* u = writes; u != end; ++u) change += *u < plan.gprs && left[*u] < alive_flag;
+    if (change == 0) return false;
+    for (const uint32_t* u = reads; u != writes; ++u) change -= *u < plan.gprs && left[*u] == (alive_flag | 1);
+    return change > 0;
+  }
+  void issue(const uint32_t* list) {
+    const uint32_t *reads = list + 1, *writes = reads + (*list & 0xffff), *end = writes + (*list >> 16);
+    for (const uint32_t* u = reads; u != writes; ++u)
+      if (--left[*u] == alive_flag) left[*u] = 0, pressure -= weight(*u);
+    for (const uint32_t* u = writes; u != end; ++u)
+      if (left[*u] - 1 < alive_flag - 1) left[*u] |= alive_flag, pressure += weight(*u);
+    most = std::max(most, gprs(pressure));
+  }
+  void run(std::span<const InstId> program, const uint32_t* late, const uint32_t* begin,
+           std::span<const uint32_t> live_in, std::span<const uint32_t> live_out, std::vector<InstId>& code) {
+    const uint32_t n = static_cast<uint32_t>(program.size());
+    const uint32_t* const lists = plan.units.data();
+    pressure = 0;
+    for (uint32_t u : live_in) left[u] = alive_flag, pressure += weight(u);
+    for (uint32_t u : live_out) ++left[u];
+    for (uint32_t k = 0; k < n; ++k) {
+      const uint32_t* list = lists + begin[k];
+      for (const uint32_t *u = list + 1, *end = u + (*list & 0xffff); u != end; ++u) ++left[*u];
+    }
+    most = std::max(most, gprs(pressure));
+    std::fill_n(issued.begin(), n, false);
+    const uint32_t* next_late = late;
+    uint32_t next = 0;  // of the program
+    for (uint32_t done = 0; done < n; ++done) {
+      while (issued[*next_late]) ++next_late;
+      uint32_t k = *next_late;
+      if (pressure > limit && (gprs(pressure) > limit || pressure > predicate * (predicate_limit + 1)))
+        if (pressure > predicate * (predicate_limit + 1) || needs_registers(lists + begin[k])) {
+          while (issued[next]) ++next;
+          k = next;
+        }
+      issued[k] = true;
+      code[done] = program[k];
+      issue(lists + begin[k]);
+    }
+    for (uint32_t u : live_out) left[u] = 0;
+  }
+};
+
+// --- After allocation
+
+struct EarlyScheduler {
+  Function& f;
+  Arena& arena = *f.arena;
+  const Distances distances{*f.target};
+  const ExpectedLatencies expected{*f.target};
+  static constexpr std::array<uint32_t, 4> base = {0, 256, 264, 264 + isa::URZ};
+  static constexpr uint32_t carry = 264 + isa::URZ + isa::PT;
+  struct Register {
+    uint32_t written = 0;  // slot of the last write
+    uint32_t read = 0;     // one beyond the slot of the last read since
+    uint32_t writer = 0;   // instruction
+  };
+  std::array<Register, carry + 1> registers{};
+  Slots slots{arena};
+
+  void run(std::vector<InstId>& code) {
     const uint32_t n = static_cast<uint32_t>(code.size());
     if (n < 2) return;
-    ++epoch;
-    std::fill_n(nodes.begin(), n, Node{});
-    build(code, block);
-    if (track) start_tracking(id, code);
-    ready.clear();
-    later.clear();
-    in_order.clear();
-    freeing.clear();
-    for (uint32_t k = 0; k < n; ++k)
-      if (nodes[k].waiting == 0) add_ready(k);
-    uint32_t now = 0;
-    for (uint32_t done = 0; done < n; ++done) {
-      uint32_t k = nil;
-      if (!track) {
-        while (!later.empty() && later.front().earliest <= now) push(ready, pop(later).key);
-        k = node_of(ready.empty() ? pop(later).key : pop(ready));
-      } else if (pressure > pressure_limit || predicate_pressure > predicate_limit) {
-        k = first_of(freeing);
-        if (k == nil) k = first_of(in_order);
-      } else {
-        do k = node_of(pop(ready));
-        while (nodes[k].issued);
-      }
-      CHECK(k < n, "a dependence cycle");
-      order[done] = code[k];
-      Node& node = nodes[k];
-      node.issued = true;
-      now = std::max(now, node.earliest) + 1;
-      if (track) track_issue(facts(code[k]), k);
-      for (uint32_t e = node.head; e != nil; e = edges[e].next) {
-        Node& to = nodes[edges[e].to];
-        to.earliest = std::max(to.earliest, now - 1 + edges[e].latency);
-        if (--to.waiting == 0) add_ready(edges[e].to);
-      }
+    const uint32_t longest = longest_latency(n);
+    slots.next_block(most_latency);
+    MemoryOrder memory;
+    for (InstId id : code) {
+      const uint32_t inst = index(id);
+      const Facts& x = f.facts[inst];
+      uint32_t from = slots.base();
+      // Only what was written in this block can hold the instruction back.
+      auto read = [&](const Register& p, auto&& distance) {
+        if (p.written < slots.base()) return;
+        const Facts& producer = f.facts[p.writer];
+        from =
+            std::max(from, p.written + std::max(std::min<uint32_t>(expected(producer), longest), distance(producer)));
+      };
+      for (Range range : x.reads())
+        for (uint32_t r = range.reg() + base[range.file()], end = r + range.width(); r < end; ++r)
+          read(registers[r], [&](const Facts& p) { return distances.read_after_write(p, range, x); });
+      if (x.reads_carry) read(registers[carry], [&](const Facts& p) { return distances.carry(p, x); });
+      for (Range range : x.writes())
+        for (uint32_t r = range.reg() + base[range.file()], end = r + range.width(); r < end; ++r) {
+          const Register& p = registers[r];
+          from = std::max(from, p.read);
+          if (p.written >= slots.base())
+            from = std::max(from, p.written + distances.write_after_write(f.facts[p.writer], x, range.file()));
+        }
+      if (x.writes_carry) from = std::max({from, registers[carry].read, registers[carry].written + 1});
+      const bool ordered = MemoryOrder::concerns(x);
+      if (ordered) from = std::max(from, memory.from(x));
+      const uint32_t slot = slots.take(from, inst);
+      if (ordered) memory.place(x, slot);
+      for (Range range : x.reads())
+        for (uint32_t r = range.reg() + base[range.file()], end = r + range.width(); r < end; ++r)
+          registers[r].read = std::max(registers[r].read, slot + 1);
+      if (x.reads_carry) registers[carry].read = std::max(registers[carry].read, slot + 1);
+      for (Range range : x.writes())
+        for (uint32_t r = range.reg() + base[range.file()], end = r + range.width(); r < end; ++r)
+          registers[r] = {slot, 0, inst};
+      if (x.writes_carry) registers[carry] = {slot, 0, inst};
     }
-    std::copy_n(order.begin(), n, code.begin());
+    uint32_t count = 0;
+    slots.ascending([&](uint32_t inst) { code[count++] = static_cast<InstId>(inst); });
   }
 };
 
 }  // namespace
 
-void schedule(Function& f, uint32_t pressure_limit, const Liveness& live) {
+SchedulePlan plan_schedule(const Function& f) {
+  SchedulePlan plan;
+  plan.gprs = static_cast<uint32_t>(f.gprs.size());
+  plan.tracked = plan.gprs + static_cast<uint32_t>(f.temporary_predicate.size());
+  plan.unit_base = {0u - isa::first_virtual, plan.gprs - isa::first_virtual, plan.tracked, plan.tracked + isa::URZ};
+  plan.unit_count = plan.tracked + isa::URZ + isa::PT + 1;
+  size_t n = 0, units = 0;
+  for (BlockId b : f.layout) {
+    n += f.blocks[b].code.size();
+    for (InstId i : f.blocks[b].code) units += f.facts[index(i)].most_units();
+  }
+  plan.program = f.arena->make_span<InstId>(n);
+  plan.late = f.arena->make_span<uint32_t>(n);
+  plan.begin = f.arena->make_span<uint32_t>(n);
+  plan.units = f.arena->make_span<uint32_t>(units);
   ArenaScope scope(*f.arena);
-  ListScheduler s{.f = f, .live = live, .pressure_limit = static_cast<int>(pressure_limit)};
+  LateScheduler s{.f = f, .plan = plan};
+  uint32_t* list = plan.units.data();
+  size_t at = 0;
+  for (BlockId b : f.layout) {
+    const Block& block = f.blocks[b];
+    if (block.code.empty()) continue;
+    std::copy(block.code.begin(), block.code.end(), plan.program.begin() + static_cast<ptrdiff_t>(at));
+    s.run(block, plan.begin.subspan(at), list, plan.late.data() + at);
+    at += block.code.size();
+  }
+  return plan;
+}
+
+uint32_t schedule(Function& f, const SchedulePlan& plan, const Liveness& live, uint32_t pressure_limit) {
+  ArenaScope scope(*f.arena);
   size_t largest = 0;
   for (BlockId b : f.layout) largest = std::max(largest, f.blocks[b].code.size());
-  s.nodes = f.arena->make_span<Node>(largest);
-  s.order = f.arena->make_span<InstId>(largest);
-  for (BlockId b : f.layout) s.run(b);
+  PressureScheduler s{.plan = plan,
+                      .limit = pressure_limit,
+                      .left = f.arena->make_span<uint32_t>(plan.unit_count),
+                      .issued = f.arena->make_span<bool>(largest)};
+  size_t at = 0;
+  for (BlockId b : f.layout) {
+    std::vector<InstId>& code = f.blocks[b].code;
+    s.run(plan.program.subspan(at, code.size()), plan.late.data() + at, plan.begin.data() + at, live.in(b), live.out(b),
+          code);
+    at += code.size();
+  }
+  return s.most;
+}
+
+void schedule_allocated(Function& f) {
+  ArenaScope scope(*f.arena);
+  EarlyScheduler s{.f = f};
+  for (BlockId b : f.layout) s.run(f.blocks[b].code);
 }
 
 }  // namespace rndn::assembler
