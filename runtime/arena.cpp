@@ -49,6 +49,16 @@ void Arena::drop_page(Page& page) {
   page.free.clear();
 }
 
+bool Arena::trim() {
+  bool any = false;
+  for (Page& page : pages_) {
+    const bool free = page.free.size() == 1 && page.free.begin()->second == page.bytes;
+    if (free) drop_page(page);
+    any |= free;
+  }
+  return any;
+}
+
 Result<size_t> Arena::add_page(uint64_t bytes) {
   Page page;
   page.bytes =

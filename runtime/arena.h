@@ -63,7 +63,9 @@ class Arena {
   Arena(const Arena&) = delete;
 
   Result<BufferPtr> allocate(uint64_t bytes);
-  uint64_t in_use() const { return in_use_; }  // bytes of buffers that are out
+  uint64_t in_use() const { return in_use_; }                 // bytes of buffers that are out
+  uint64_t unused() const { return pages_bytes_ - in_use_; }  // bytes of the pages that no buffer has
+  bool trim();  // gives pages that are all free back to the device; false: there are none
 
  private:
   friend struct Buffer;

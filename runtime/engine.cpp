@@ -17,7 +17,13 @@ using reference::Value;
 // --- The engine ---
 
 Engine::State::State(device::Device& d, const reference::Tables& t)
-    : device(d), tables(t), memory(d), kept(memory, {.page_bytes = 1 << 20, .keep_pages = false}) {
+    : device(d),
+      tables(t),
+      memory(d),
+      kept(memory, {.page_bytes = 1 << 20, .keep_pages = false}),
+      buffers(memory, {.page_bytes = 4 << 20}),
+      mapped(memory, {.page_bytes = 256 << 10, .mapped = true}),
+      flags(memory, {.page_bytes = 64 << 10, .mapped = true}) {
   memory.evict = [this] { return evict(); };
 }
 Engine::State::~State() { memory.evict = nullptr; }
@@ -44,6 +50,7 @@ Result<sql::Operators*> Engine::State::operators_for(const sql::Options& options
 }
 
 bool Engine::State::evict() {
+  if (buffers.trim()) return true;
   // Not what a step holds at this moment: its owners are the cache and the list of what was uploaded.
   auto oldest = uploaded.end();
   for (auto u = uploaded.begin(); u != uploaded.end(); ++u)
@@ -79,19 +86,12 @@ Engine::Engine(device::Device& device, const reference::Tables& tables, CodeCach
 }
 Engine::~Engine() = default;
 
-uint64_t Engine::device_bytes() const { return state_->memory.in_use(); }
+uint64_t Engine::device_bytes() const { return state_->memory.in_use() - state_->buffers.unused(); }
 
 // --- Plans ---
 
 Engine::Plan::State::State(const Compiled& c, const SourceManager& s, const EngineOptions& o, Engine::State& e)
-    : compiled(c),
-      sources(s),
-      options(o),
-      engine(e),
-      kept(e.memory, {.page_bytes = 64 << 10}),
-      buffers(e.memory, {.page_bytes = 4 << 20}),
-      mapped(e.memory, {.page_bytes = 256 << 10, .mapped = true}),
-      flags(e.memory, {.page_bytes = 64 << 10, .mapped = true}) {}
+    : compiled(c), sources(s), options(o), engine(e), kept(e.memory, {.page_bytes = 64 << 10}) {}
 Engine::Plan::State::~State() {
   if (module) (void)engine.device.unload_module(*module);
 }
@@ -128,7 +128,7 @@ Result<std::unique_ptr<Engine::Plan>> Engine::plan(const Compiled& compiled, con
 
   auto load = timings.measure(Phase::load);
   const std::vector<codegen::KernelCode>& kernels = compiled.code.kernels;
-  ASSIGN_OR_RETURN(p.errors, p.flags.allocate(8 * std::max<size_t>(1, kernels.size())));
+  ASSIGN_OR_RETURN(p.errors, p.engine.flags.allocate(8 * std::max<size_t>(1, kernels.size())));
   p.kernels.resize(kernels.size());
   if (!compiled.code.module.functions.empty()) {
     if (compiled.cubin.empty()) {

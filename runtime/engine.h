@@ -70,7 +70,7 @@ class Engine {
                                             std::vector<KernelReport>* kernels = nullptr,
                                             std::vector<std::string>* fallbacks = nullptr);
 
-  // Device memory in use by columns and plans, in bytes.
+  // Device memory in use by columns, plans and a run, in bytes; without the pages that wait for the next run.
   uint64_t device_bytes() const;
 
   struct State;  // state.h

@@ -176,7 +176,7 @@ Result<void> Run::allocate_result(const Step& s, size_t i, Item& made) {
   const uint64_t bytes = (made.capacity * device_width(made.type) + 255) / 256 * 256;
   const uint32_t slot = i < s.outputs.size() ? s.outputs[i] : no_slot;
   const bool mapped = bytes <= mapped_result_limit && (slot == no_slot || !plan_.steps.read_on_device[slot]);
-  ASSIGN_OR_RETURN(made.data_buffer, (mapped ? plan_.mapped : plan_.buffers).allocate(bytes + 8));
+  ASSIGN_OR_RETURN(made.data_buffer, (mapped ? engine_.mapped : engine_.buffers).allocate(bytes + 8));
   made.data = made.data_buffer->address;
   made.size_slot = made.data + bytes;
   if (mapped) {

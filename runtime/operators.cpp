@@ -21,7 +21,7 @@ void Run::OperatorMemory::clear() {
   results_.clear();
 }
 Result<Address> Run::OperatorMemory::temporary(uint64_t bytes) {
-  ASSIGN_OR_RETURN(BufferPtr buffer, run_.plan_.buffers.allocate(bytes));
+  ASSIGN_OR_RETURN(BufferPtr buffer, run_.engine_.buffers.allocate(bytes));
   temporaries_.push_back(buffer);
   return buffer->address;
 }
@@ -31,7 +31,7 @@ Result<Address> Run::OperatorMemory::result(uint64_t bytes) {
   return buffer->address;
 }
 Result<device::Mapped> Run::OperatorMemory::mapped(uint64_t bytes) {
-  ASSIGN_OR_RETURN(BufferPtr buffer, run_.plan_.flags.allocate(bytes));
+  ASSIGN_OR_RETURN(BufferPtr buffer, run_.engine_.flags.allocate(bytes));
   std::memset(buffer->host, 0, buffer->bytes);
   run_.until_wait_.push_back(buffer);
   return device::Mapped{buffer->host, buffer->address};
@@ -150,7 +150,7 @@ Result<ItemPtr> Run::translate(const ItemPtr& v, Address table, uint64_t entries
 Result<ItemPtr> Run::convert(const ItemPtr& v, BasicType to) {
   if (v->type == to) return v;
   ASSIGN_OR_RETURN(sql::Vector from, column(v));
-  OperatorMemory memory(*this, plan_.buffers);
+  OperatorMemory memory(*this, engine_.buffers);
   ASSIGN_OR_RETURN(sql::Vector made, sql_->convert(from, type_on_device(to), memory));
   ItemPtr item = from_vector(made, to, memory);
   item->size_id = v->size_id;
@@ -221,7 +221,7 @@ Result<void> Run::order(const Step& s) {
     if (domain->is_ordered()) continue;
     ASSIGN_OR_RETURN(keys[i].ranks, domain->ranks(text_tools()));
   }
-  OperatorMemory memory(*this, plan_.buffers);
+  OperatorMemory memory(*this, engine_.buffers);
   auto scope = timings_.measure(library_phase(), "order");
   ASSIGN_OR_RETURN(sql::Vector made, sql_->order(keys, {ascending.get(), columns.size()}, memory));
   ItemPtr result = from_vector(made, BasicType::i64, memory);
@@ -246,7 +246,7 @@ Result<void> Run::group(const Step& s) {
     }
     ASSIGN_OR_RETURN(keys[i], column(c));
   }
-  OperatorMemory memory(*this, plan_.buffers);
+  OperatorMemory memory(*this, engine_.buffers);
   auto scope = timings_.measure(library_phase(), "group");
   ASSIGN_OR_RETURN(sql::Groups groups, sql_->group(keys, memory));
   const Bounds rows = {0, static_cast<int64_t>(std::max<uint64_t>(1, columns[0]->capacity)) - 1};
@@ -271,7 +271,7 @@ Result<void> Run::unique(const Step& s) {
     ASSIGN_OR_RETURN(v, in_domain(v, domain));
   }
   ASSIGN_OR_RETURN(sql::Vector keys, column(v));
-  OperatorMemory memory(*this, plan_.buffers);
+  OperatorMemory memory(*this, engine_.buffers);
   auto scope = timings_.measure(library_phase(), "unique");
   ASSIGN_OR_RETURN(sql::Vector made, sql_->unique(keys, memory));
   ItemPtr result = from_vector(made, BasicType::i64, memory);
@@ -294,7 +294,7 @@ Result<void> Run::unique_cells(const Step& s) {
   ASSIGN_OR_RETURN(uint64_t count, size_of(*v));
   ASSIGN_OR_RETURN(uint64_t flat, size_of(*elements));
   ASSIGN_OR_RETURN(sql::Vector keys, column(elements));
-  OperatorMemory memory(*this, plan_.buffers);
+  OperatorMemory memory(*this, engine_.buffers);
   auto scope = timings_.measure(library_phase(), "unique");
   ASSIGN_OR_RETURN(sql::Cells made, sql_->unique_cells({keys, v->offsets, count}, memory));
   ItemPtr places = from_vector(made.elements, BasicType::i64, memory);
@@ -350,7 +350,7 @@ Result<void> Run::join(const Step& s) {
     ASSIGN_OR_RETURN(l[i], column(left[i]));
     ASSIGN_OR_RETURN(r[i], column(right[i]));
   }
-  OperatorMemory memory(*this, plan_.buffers);
+  OperatorMemory memory(*this, engine_.buffers);
   auto scope = timings_.measure(library_phase(), "join_index");
   ASSIGN_OR_RETURN(sql::Pairs pairs, sql_->join(compare, l, r, memory));
   ItemPtr of_left = from_vector(pairs.left, BasicType::i64, memory);
@@ -372,7 +372,7 @@ Result<void> Run::member(const Step& s) {
     return fall_back(s, "arguments of types that do not compare", Arguments::perhaps_wrong);
   ASSIGN_OR_RETURN(sql::Vector a, column(x));
   ASSIGN_OR_RETURN(sql::Vector b, column(set));
-  OperatorMemory memory(*this, plan_.buffers);
+  OperatorMemory memory(*this, engine_.buffers);
   auto scope = timings_.measure(library_phase(), "member");
   ASSIGN_OR_RETURN(sql::Vector made, sql_->member(a, b, memory));
   ItemPtr result = from_vector(made, BasicType::boolean, memory);
@@ -406,7 +406,7 @@ Result<void> Run::like(const Step& s) {
     ASSIGN_OR_RETURN(strings,
                      domain->strings(text_tools(), keep && plan_.options.like != EngineOptions::Like::gpu, held));
   }
-  OperatorMemory memory(*this, plan_.buffers);
+  OperatorMemory memory(*this, engine_.buffers);
   auto scope = timings_.measure(library_phase(), "like");
   ASSIGN_OR_RETURN(sql::Vector per_text, sql_->like(strings, pattern.text(0), memory));
   if (x->codes_are_rows && x->exact && x->capacity == domain->count()) {

@@ -21,7 +21,7 @@ Run::Run(Engine::State& engine, Engine::Plan::State& plan, Timings& timings, std
       printed_(printed),
       sql_(plan.sql),
       slots_(plan.steps.constants),
-      text_memory_(*this, plan.buffers) {
+      text_memory_(*this, engine.buffers) {
   sql_->measure(plan.options.measure_kernels);
 }
 Run::~Run() {

@@ -24,6 +24,10 @@ struct Engine::State {
   const reference::Tables& tables;
   DeviceMemory memory;
   Arena kept;  // columns, and the tables of domains
+  // Of a run; runs follow each other, so that all plans share the pages.
+  Arena buffers;
+  Arena mapped;  // small results
+  Arena flags;   // what operators read through mapped memory, and the plans' error words
   std::vector<DomainPtr> derived_domains;
   std::map<const data::Column*, DomainPtr> domains;
   // Columns and foreign keys by their host form; their device data stays until memory is short.
@@ -62,11 +66,7 @@ struct Engine::Plan::State {
   const SourceManager& sources;
   EngineOptions options;
   Engine::State& engine;
-  // Arenas come first: they outlive whatever has memory of theirs.
-  Arena kept;     // literals, scratch
-  Arena buffers;  // of a run
-  Arena mapped;   // of a run: small results
-  Arena flags;    // of a run: what operators read through mapped memory
+  Arena kept;  // literals, scratch; comes first: it outlives whatever has memory of it
   Steps steps;
   sql::Operators* sql = nullptr;
   std::map<std::string, std::vector<std::string>> columns;  // per table: what steps read, not yet prefetched

@@ -17,7 +17,7 @@ Arena& Run::arena_of(const Item& v) {
     case Item::of_plan: return plan_.kept;
     case Item::of_run: break;
   }
-  return plan_.buffers;
+  return engine_.buffers;
 }
 
 ItemPtr Run::new_vector(BasicType type, uint64_t capacity, bool exact) const {
@@ -84,7 +84,7 @@ Result<void> Run::bring_back(std::span<const ItemPtr> results) {
   std::vector<std::pair<Item*, const uint64_t*>> sizes;
   for (const ItemPtr& v : missing) {
     if (v->exact) continue;
-    ASSIGN_OR_RETURN(BufferPtr size, plan_.flags.allocate(8));
+    ASSIGN_OR_RETURN(BufferPtr size, engine_.flags.allocate(8));
     until_wait_.push_back(size);
     RETURN_IF_ERROR(device_.copy(size->address, v->size_slot, 8));
     sizes.push_back({v.get(), static_cast<const uint64_t*>(size->host)});
@@ -102,7 +102,7 @@ Result<void> Run::bring_back(std::span<const ItemPtr> results) {
   for (const ItemPtr& v : missing) {
     const uint64_t bytes = v->capacity * device_width(v->type);
     if (bytes == 0 || bytes > most) continue;
-    ASSIGN_OR_RETURN(v->mapped_buffer, plan_.mapped.allocate(bytes));
+    ASSIGN_OR_RETURN(v->mapped_buffer, engine_.mapped.allocate(bytes));
     RETURN_IF_ERROR(device_.copy(v->mapped_buffer->address, v->data, bytes));
     v->mapped_data = v->mapped_buffer->host;
     pending_ = true;

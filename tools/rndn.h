@@ -67,6 +67,7 @@ Result<void> write_reports(const std::vector<runtime::RunReport>& reports, const
 Result<void> check_writable(const std::string& path);
 
 Result<runtime::CompileOptions> compile_options(const Flags& flags);
+std::string code_flags(const Flags& flags);  // what decides about a program's code and plan, as one text
 runtime::EngineOptions engine_options(const Flags& flags, bool measure_kernels);
 
 // What --device names, opened. With --device cuda or auto the GPU starts in a thread: make the object early, call open() late.

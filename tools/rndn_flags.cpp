@@ -151,6 +151,12 @@ Result<void> check_writable(const std::string& path) {
   return {};
 }
 
+std::string code_flags(const Flags& f) {
+  return fmt::format("{} {} {} {} {} O{} r{} {} {} {} {} {} {}{}{}{}", f.arch, f.backend, f.outline, f.scheduler,
+                     f.dialect, f.level, f.limit_registers, f.sort, f.group, f.join, f.member, f.like, f.strict,
+                     f.no_fallback, f.no_cache, f.verify_passes);
+}
+
 Result<runtime::CompileOptions> compile_options(const Flags& flags) {
   runtime::CompileOptions o;
   if (!flags.arch.empty()) o.target = flags.arch;

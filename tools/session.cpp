@@ -1,5 +1,8 @@
 #include "tools/session.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <cstdio>
 
 #include "runtime/data/cache.h"
@@ -7,8 +10,8 @@
 namespace rndn::tools {
 
 namespace {
-void warn_of_fallback(const std::string& what) {
-  std::fprintf(stderr, "warning: %s runs on the reference interpreter\n", what.c_str());
+std::string fallback_warning(const std::string& what) {
+  return fmt::format("warning: {} runs on the reference interpreter\n", what);
 }
 }  // namespace
 
@@ -22,32 +25,34 @@ Session::Session(std::shared_ptr<data::Source> source, DeviceChoice device)
 
 Result<device::Device*> Session::device() { return choice_.open(); }
 
-Result<Session::Outcome> Session::run(const NamedSource& program, const Flags& flags, bool want_reports) {
+Result<Session::Ready*> Session::prepare(const NamedSource& program, const Flags& flags, bool want_reports,
+                                         Timings& timings) {
+  const bool typed = program.file.starts_with('<');  // its place says nothing
+  std::string key =
+      fmt::format("{}\n{}\n{}\n{}", want_reports, code_flags(flags), typed ? "" : program.file, program.text);
+  auto known = std::find_if(ready_.begin(), ready_.end(), [&](const auto& r) { return r->key == key; });
+  if (known != ready_.end() && !flags.no_cache) {
+    std::rotate(known, known + 1, ready_.end());
+    std::fputs(ready_.back()->said.c_str(), stderr);
+    return ready_.back().get();
+  }
   ASSIGN_OR_RETURN(runtime::CompileOptions options, compile_options(flags));
   if (source_) options.schema = &source_->schema();
   runtime::CodeCache* cache = flags.no_cache || flags.verify_passes ? nullptr : &code_cache_;
   options.code_cache = cache;
   if (!pool_) pool_ = std::make_unique<ThreadPool>(flags.threads);
   options.pool = pool_.get();
-  Outcome outcome;
-  DiagnosticSink sink;
-  Timings timings;
-  runtime::RunReport report{.program = program.name,
-                            .arch = "",
-                            .device = "cpu",
-                            .backend = "reference",
-                            .timings = {},
-                            .kernels = {},
-                            .fallbacks = {}};
+  auto ready = std::make_unique<Ready>();
+  ready->key = std::move(key);
+  ready->file = sources_.add(program.file, program.text);
   device::Device* device = nullptr;
-  const FileId file = sources_.add(program.file, program.text);
   if (choice_.is_cpu() || choice_.is_starting()) {
     // While a GPU starts (0.3 s), the columns that the program reads can load. A program that is wrong ends here: no device is needed to say so.
     DiagnosticSink early_sink;
     Timings early_timings;
     runtime::CompileOptions typed_only = options;
     typed_only.until = runtime::Stage::typed;
-    auto early = runtime::compile(file, sources_, typed_only, early_sink, early_timings);
+    auto early = runtime::compile(ready->file, sources_, typed_only, early_sink, early_timings);
     if (!early) {
       early_sink.sort_by_position();
       print_diagnostics(early_sink, sources_);
@@ -65,31 +70,59 @@ Result<Session::Outcome> Session::run(const NamedSource& program, const Flags& f
     if (flags.arch.empty()) options.target = device->info().target;
     if (options.backend.kind == runtime::Backend::driver && device->info().is_simulator)
       return usage_error("--backend driver needs a GPU: the simulator has no PTX compiler");
-    report.arch = options.target;
-    report.device = device->info().name;
-    report.backend = options.backend.text();
   }
-  auto compiled = runtime::compile(file, sources_, options, sink, timings);
+  DiagnosticSink sink;
+  auto compiled = runtime::compile(ready->file, sources_, options, sink, timings);
   sink.sort_by_position();
-  print_diagnostics(sink, sources_);
+  ready->said = render(sink, sources_);
+  std::fputs(ready->said.c_str(), stderr);
   if (!compiled) return compiled.error();
-  outcome.typed = compiled->program;
-
-  std::unique_ptr<runtime::Engine::Plan> plan;
+  ready->compiled = *std::move(compiled);
   if (device) {
-    ASSIGN_OR_RETURN(plan, engine_->plan(*compiled, sources_, engine_options(flags, want_reports), timings));
-    for (const std::string& f : plan->fallbacks()) warn_of_fallback(f);
+    ASSIGN_OR_RETURN(ready->plan,
+                     engine_->plan(ready->compiled, sources_, engine_options(flags, want_reports), timings));
+    for (const std::string& f : ready->plan->fallbacks()) {
+      ready->said += fallback_warning(f);
+      std::fputs(fallback_warning(f).c_str(), stderr);
+    }
+  }
+  if (ready_.size() == most_ready) ready_.erase(ready_.begin());
+  ready_.push_back(std::move(ready));
+  return ready_.back().get();
+}
+
+Result<Session::Outcome> Session::run(const NamedSource& program, const Flags& flags, bool want_reports) {
+  Timings timings;
+  ASSIGN_OR_RETURN(Ready * ready, prepare(program, flags, want_reports, timings));
+  Outcome outcome;
+  outcome.typed = &ready->compiled.program;
+  runtime::Engine::Plan* const plan = ready->plan.get();
+  runtime::RunReport report{.program = program.name,
+                            .arch = "",
+                            .device = "cpu",
+                            .backend = "reference",
+                            .timings = {},
+                            .kernels = {},
+                            .fallbacks = {}};
+  if (plan) {
+    ASSIGN_OR_RETURN(device::Device * device, choice_.open());
+    report.arch = flags.arch.empty() ? device->info().target : flags.arch;
+    report.device = device->info().name;
+    report.backend = ready->compiled.backend;
   }
   for (unsigned run = 1; run <= flags.repeat; ++run) {
     report.run = run;
     report.kernels.clear();
     std::string said;
-    if (device) {
+    if (plan) {
       std::vector<std::string> met;
       auto results = engine_->run(*plan, timings, &said, &report.kernels, &met);
       if (run == 1)
-        for (const std::string& f : met) warn_of_fallback(f);
-      if (!results) return results.error();
+        for (const std::string& f : met) std::fputs(fallback_warning(f).c_str(), stderr);
+      if (!results) {
+        ready_.pop_back();
+        return results.error();
+      }
       outcome.results = *std::move(results);
       report.fallbacks = plan->fallbacks();
       report.fallbacks.insert(report.fallbacks.end(), met.begin(), met.end());
@@ -97,7 +130,7 @@ Result<Session::Outcome> Session::run(const NamedSource& program, const Flags& f
     } else {
       auto scope = timings.measure(Phase::cpu, "reference interpreter");
       runtime::TimedTables timed(*tables_, timings);
-      ASSIGN_OR_RETURN(outcome.results, reference::run(compiled->program, timed, sources_, &said));
+      ASSIGN_OR_RETURN(outcome.results, reference::run(ready->compiled.program, timed, sources_, &said));
     }
     if (run == flags.repeat) outcome.printed = std::move(said);
     if (want_reports) {

@@ -19,13 +19,14 @@ class Session {
   Session(std::shared_ptr<data::Source> source, DeviceChoice device);
 
   struct Outcome {
-    hir::Program typed;
+    const hir::Program* typed = nullptr;      // until the next run
     std::vector<reference::Value> results;    // of the last run
     std::string printed;                      // by @print, in the last run
     std::vector<runtime::RunReport> reports;  // one per run, when they are wanted
     size_t fallbacks = 0;
   };
-  // Compiles the program and runs it flags.repeat times. Diagnostics and warnings go to stderr as they come.
+  // Compiles the program and runs it flags.repeat times. Diagnostics and warnings go to stderr as they come. A program that comes again, with the
+  // same flags, is not compiled again: the last programs' plans stay on the device.
   Result<Outcome> run(const NamedSource& program, const Flags& flags, bool want_reports);
 
   const SourceManager& sources() const { return sources_; }
@@ -34,13 +35,25 @@ class Session {
   Result<device::Device*> device();  // opens it; not with --device cpu
 
  private:
+  // A program that can run.
+  struct Ready {
+    std::string key;  // its text and the flags that decide about its code
+    runtime::Compiled compiled;
+    FileId file{};
+    std::string said;                             // by the compiler
+    std::unique_ptr<runtime::Engine::Plan> plan;  // none with --device cpu
+  };
+  static constexpr size_t most_ready = 64;
+  Result<Ready*> prepare(const NamedSource& program, const Flags& flags, bool want_reports, Timings& timings);
+
   std::shared_ptr<data::Source> source_;
   std::unique_ptr<reference::Tables> tables_;
   DeviceChoice choice_;
-  runtime::CodeCache code_cache_;  // outlives the engine
+  runtime::CodeCache code_cache_;     // outlives the engine
   std::unique_ptr<ThreadPool> pool_;  // outlives the engine
   std::unique_ptr<runtime::Engine> engine_;
   SourceManager sources_;
+  std::vector<std::unique_ptr<Ready>> ready_;  // the one that was used last at the end
 };
 
 }  // namespace rndn::tools

@@ -520,6 +520,13 @@ TEST_F(Cli, ShellHonoursItsFlagsAsRunDoes) {
   write("input", std::string(printing) + printing);
   r = run("rndn shell --device sim --time=json:times < input");
   EXPECT_EQ(nlohmann::json::parse(read(path("times"))).size(), 2u) << "as an array, like several programs of run";
+  {  // the second time, it is not compiled again
+    const auto times = nlohmann::json::parse(read(path("times")));
+    EXPECT_GT(times[0]["compile"]["total_ns"], 0);
+    EXPECT_EQ(times[1]["compile"]["total_ns"], 0);
+  }
+  r = run("rndn shell --device sim --no-cache --time=json:times < input");
+  EXPECT_GT(nlohmann::json::parse(read(path("times")))[1]["compile"]["total_ns"], 0);
   r = run("rndn shell --device sim --time=trace < input");
   EXPECT_THAT(r.err, StartsWith("{\"traceEvents\"")) << r.err.substr(0, 100);
   r = run("rndn shell --device sim --time=bogus < input");
