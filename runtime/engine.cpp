@@ -2,6 +2,7 @@
 #include "runtime/engine.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "assembler/assemble.h"
 #include "runtime/code_cache.h"
@@ -129,6 +130,7 @@ Result<std::unique_ptr<Engine::Plan>> Engine::plan(const Compiled& compiled, con
   auto load = timings.measure(Phase::load);
   const std::vector<codegen::KernelCode>& kernels = compiled.code.kernels;
   ASSIGN_OR_RETURN(p.errors, p.engine.flags.allocate(8 * std::max<size_t>(1, kernels.size())));
+  std::memset(p.errors->host, 0, p.errors->bytes);  // the page may have served other runs
   p.kernels.resize(kernels.size());
   if (!compiled.code.module.functions.empty()) {
     if (compiled.cubin.empty()) {

@@ -208,6 +208,28 @@ TEST_F(EngineTest, RepeatsLaunchAgainButLoadAndUploadOnce) {
   EXPECT_EQ(device.uploads.size(), 2u);
 }
 
+// What operators of one program left in memory that plans share is no error of the next program.
+TEST_F(EngineTest, APlanMadeAfterARunStartsWithoutErrors) {
+  auto simulator = open_simulator("sm_86");
+  CountingTables tables(5000);
+  Engine engine(**simulator, tables);
+  ASSERT_NO_FATAL_FAILURE(compile_text(R"(table {
+  t:? = @load_table(`t:sym); a:i32 = check_cast(@column_value(t, `a:sym), i32); x:f64 = check_cast(@column_value(t, `x:sym), f64);
+  m:? = @mod(a, 77:i32); g:? = @group(m); v:? = @values(g); e:? = @each_right(@index, x, v); s:? = @each(@sum, e); r:? = @raze(s);
+  b:? = @member(a, m); k:? = @compress(b, x); n:? = @len(k);
+  c:? = @list(r, k); y:? = @unique(m); w:? = @list(y); z:? = @table(`y:sym, w); return z; })"));
+  const Compiled operators = std::move(compiled_);
+  auto first = engine.plan(operators, sources_, {}, timings_);
+  ASSERT_TRUE(first) << first.error().message;
+  ASSERT_TRUE(engine.run(**first, timings_));
+  ASSERT_NO_FATAL_FAILURE(compile_text(sum_of_large));
+  auto second = engine.plan(compiled_, sources_, {}, timings_);
+  ASSERT_TRUE(second) << second.error().message;
+  auto got = engine.run(**second, timings_);
+  ASSERT_TRUE(got) << got.error().message;
+  EXPECT_EQ(*print_result(*got, Format::csv), "s\r\n6248727.5\r\n");
+}
+
 // Row numbers of a foreign key stay on the device as columns do.
 TEST_F(EngineTest, ForeignKeysAreUploadedOnce) {
   ASSERT_NO_FATAL_FAILURE(
