@@ -31,6 +31,18 @@ Groups group(Arena& arena, size_t keys, std::span<const Pair> pairs) {
   return g;
 }
 
+// What the blocks do with a register. Lists are of nodes, by block.
+struct Node {
+  uint32_t block, next;
+};
+struct Register {
+  uint32_t killed = UINT32_MAX;  // the last block that ends its life before the block's end
+  uint32_t seen = UINT32_MAX;    // the last block that reads it before any write that ends lives
+  uint32_t uses = UINT32_MAX;    // all of those
+  uint32_t kills = UINT32_MAX;   // blocks that end its life, but the last
+  uint32_t weak = UINT32_MAX;    // blocks that write it, but under guards
+};
+
 }  // namespace
 
 Liveness compute_liveness(const Function& f) {
@@ -45,71 +57,57 @@ Liveness compute_liveness(const Function& f) {
   {
     // Results stay in the arena, so what is only needed here comes after them or is small.
     ArenaList<Pair> edges(arena, f.layout.size() * 2);
-    ArenaList<Pair> exposed(arena,
-                            f.layout.size() * 4 + 16);  // (register, block): read before any write that ends lives
-    ArenaList<Pair> kills(arena, f.facts.size() + 16);  // (register, block): the block ends the life
-    ArenaList<Pair> guarded(arena, 16);                 // (register, block): written, but only under guards
-    std::span<uint32_t> killed = arena.make_span<uint32_t>(result.total, nobody),
-                        seen = arena.make_span<uint32_t>(result.total, nobody);
+    ArenaList<Node> nodes(arena, f.layout.size() * 4 + 16);
+    std::span<Register> registers = arena.make_span<Register>(result.total);
+    const auto push = [&](uint32_t& list, uint32_t block) { list = nodes.push({block, list}); };
     for (BlockId b : f.layout) {
       const uint32_t block = index(b);
       for_each_successor(f.blocks[b], [&](BlockId s) { edges.push({index(s), block}); });
-      auto expose = [&](uint32_t x) {
-        if (killed[x] == block || seen[x] == block) return;
-        seen[x] = block;
-        exposed.push({x, block});
+      auto expose = [&](Register& r) {
+        if (r.killed == block || r.seen == block) return;
+        r.seen = block;
+        push(r.uses, block);
       };
       for (InstId i : f.blocks[b].code) {
         const Facts& facts = f.facts[index(i)];
         for (Range r : facts.reads()) {
-          if (r.reg() < isa::first_virtual) continue;
-          if (r.file() == Range::gpr) {
-            const uint32_t x = r.reg() - isa::first_virtual;
-            for (uint32_t w = 0; w < r.width(); ++w) expose(x + w);
-          } else if (r.file() == Range::predicate) {
-            expose(result.gprs + r.reg() - isa::first_virtual);
-          }
+          if (r.reg() < isa::first_virtual || !r.allocated()) continue;
+          Register* x = &registers[r.reg() - isa::first_virtual + (r.file() == Range::gpr ? 0 : result.gprs)];
+          for (uint32_t w = 0; w < r.width(); ++w) expose(x[w]);
         }
         for (Range r : facts.writes()) {
-          if (r.reg() < isa::first_virtual) continue;
+          if (r.reg() < isa::first_virtual || !r.allocated()) continue;
           const uint32_t v = r.reg() - isa::first_virtual;
           const bool is_gpr = r.file() == Range::gpr;
-          const bool ends = !facts.guarded || (is_gpr ? bool{f.gprs[v].temporary} : bool{f.temporary_predicate[v]});
-          const uint32_t x = is_gpr ? v : result.gprs + v;
-          for (uint32_t w = 0; w < r.width(); ++w) {
-            if (!ends) {
-              guarded.push({x + w, block});
-              expose(x + w);
-            } else if (killed[x + w] != block) {
-              killed[x + w] = block;
-              kills.push({x + w, block});
+          Register* x = &registers[is_gpr ? v : result.gprs + v];
+          if (facts.guarded && !(is_gpr ? bool{f.gprs[v].temporary} : bool{f.temporary_predicate[v]})) {
+            for (uint32_t w = 0; w < r.width(); ++w) expose(x[w]), push(x[w].weak, block);
+          } else {
+            for (uint32_t w = 0; w < r.width(); ++w) {
+              if (x[w].killed == block) continue;
+              if (x[w].killed != nobody) push(x[w].kills, x[w].killed);
+              x[w].killed = block;
             }
           }
         }
       }
       if (const uint32_t p = f.blocks[b].predicate; p >= isa::first_virtual)
-        expose(result.gprs + p - isa::first_virtual);
+        expose(registers[result.gprs + p - isa::first_virtual]);
     }
 
     const Groups predecessors = group(arena, n, edges.all());
-    const Groups uses = group(arena, result.total, exposed.all());
-    // Writes of registers that are used beyond their block.
-    size_t kept = 0;
-    for (Pair p : kills.all())
-      if (!uses[p.key].empty()) kills[kept++] = p;
-    kills.resize_down(kept);
-    const Groups ends = group(arena, result.total, kills.all());
-    const Groups weak = group(arena, result.total, guarded.all());
-
     std::span<uint32_t> ends_in = arena.make_span<uint32_t>(n, nobody), is_in = arena.make_span<uint32_t>(n, nobody),
                         is_out = arena.make_span<uint32_t>(n, nobody), defined = arena.make_span<uint32_t>(n, nobody);
     std::span<uint32_t> work = arena.make_span<uint32_t>(n), blocks = arena.make_span<uint32_t>(n);
     const uint32_t entry = index(f.layout[0]);
     for (uint32_t x = 0; x < result.total; ++x) {
-      if (uses[x].empty()) continue;
-      for (uint32_t b : ends[x]) ends_in[b] = x;
+      const Register& r = registers[x];
+      if (r.uses == nobody) continue;
+      if (r.killed != nobody) ends_in[r.killed] = x;
+      for (uint32_t k = r.kills; k != nobody; k = nodes[k].next) ends_in[nodes[k].block] = x;
       size_t count = 0;  // blocks where x is live in: visited ones and those to visit
-      for (uint32_t b : uses[x]) is_in[b] = x, blocks[count++] = b;
+      for (uint32_t k = r.uses; k != nobody; k = nodes[k].next)
+        is_in[nodes[k].block] = x, blocks[count++] = nodes[k].block;
       for (size_t at = 0; at < count; ++at)
         for (uint32_t p : predecessors[blocks[at]])
           if (ends_in[p] != x && is_in[p] != x) is_in[p] = x, blocks[count++] = p;
@@ -122,8 +120,9 @@ Liveness compute_liveness(const Function& f) {
             if (defined[index(s)] != x) defined[index(s)] = x, work[pending++] = index(s);
           });
         };
-        for (uint32_t b : ends[x]) reach(b);
-        for (uint32_t b : weak[x]) reach(b);
+        if (r.killed != nobody) reach(r.killed);
+        for (uint32_t list : {r.kills, r.weak})
+          for (uint32_t k = list; k != nobody; k = nodes[k].next) reach(nodes[k].block);
         while (pending) reach(work[--pending]);
       }
       for (size_t at = 0; at < count; ++at) {
