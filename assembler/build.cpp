@@ -93,24 +93,19 @@ Facts facts_of(const isa::Target& target, const Inst& inst) {
   const isa::Instruction& s = inst.sass;
   const isa::RowFacts& row = isa::row_facts(s.form);
   Facts facts;
-  auto add = [&](uint32_t reg, uint32_t width, Range::File file, uint32_t operand) {
+  auto add = [&](uint32_t reg, uint32_t width, uint32_t file, uint32_t operand) {
     CHECK(facts.count < facts.ranges.size() && reg <= Range::max_register, "registers of one instruction");
-    facts.ranges[facts.count++] = Range(reg, width, file, operand);
+    facts.ranges[facts.count++] = Range(reg, width, static_cast<Range::File>(file), operand);
   };
-  auto add_all = [&](uint32_t set) {
-    for (; set; set &= set - 1) {
-      const uint32_t k = static_cast<uint32_t>(std::countr_zero(set)), bit = 1u << k;
-      const uint32_t reg = s.operands[k].reg;
-      const Range::File file = row.gprs & bit         ? Range::gpr
-                               : row.predicates & bit ? Range::predicate
-                               : row.uniforms & bit   ? Range::uniform
-                                                      : Range::uniform_predicate;
-      if (reg == (file == Range::gpr ? isa::RZ : file == Range::uniform ? isa::URZ : isa::PT)) continue;
-      add(reg, row.modified_widths & bit ? isa::register_count(s, k) : row.widths[k], file, k);
+  constexpr std::array<uint32_t, 4> always = {isa::RZ, isa::PT, isa::URZ, isa::PT};  // by file: zero and true
+  auto add_named = [&](uint32_t from, uint32_t to) {
+    for (uint32_t k = from; k < to; ++k) {
+      const isa::RowFacts::Named x = row.named[k];
+      const uint32_t reg = s.operands[x.operand].reg;
+      if (reg != always[x.file]) add(reg, x.width ? x.width : isa::register_count(s, x.operand), x.file, x.operand);
     }
   };
-  const uint32_t named = row.gprs | row.predicates | row.uniforms | row.uniform_predicates;
-  add_all(row.reads & named);
+  add_named(0, row.named_reads);
   for (uint32_t set = row.addresses; set; set &= set - 1) {
     const uint32_t k = static_cast<uint32_t>(std::countr_zero(set));
     if (const isa::Operand& o = s.operands[k]; o.uniform != isa::URZ)
@@ -120,7 +115,7 @@ Facts facts_of(const isa::Target& target, const Inst& inst) {
     add(s.guard, 1, row.uniform_guard ? Range::uniform_predicate : Range::predicate, Range::guard_operand),
         facts.guarded = true;
   facts.read_count = facts.count;
-  add_all(row.writes & named);
+  add_named(row.named_reads, row.named_count);
   for (Range r : facts.writes()) facts.writes_elsewhere |= !r.allocated();
 
   facts.latency = row.latency == L::cs2r ? isa::latency_class(s) : row.latency;

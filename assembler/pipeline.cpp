@@ -50,7 +50,8 @@ Result<void> reorder(Function& f, const Options& o, F&& pass) {
 }
 
 Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Function& p, const SharedLayout& shared,
-                                      const Options& o, Arena& arena, Timings& timings, KernelReport& report) {
+                                      const Options& o, Arena& arena, isa::FormCache& forms, Timings& timings,
+                                      KernelReport& report) {
   ArenaScope scratch(arena);
   const bool list = o.level >= 2 && o.scheduler == Scheduler::list;
   Flow flow;
@@ -61,7 +62,7 @@ Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Func
   Function f;
   {
     auto scope = timings.measure(Phase::select, p.name);
-    ASSIGN_OR_RETURN(f, select(module, p, flow, shared, o));
+    ASSIGN_OR_RETURN(f, select(module, p, flow, shared, o, forms));
     f.arena = &arena;
     f.facts.reserve(f.insts.size() + f.insts.size() / 4 + 64);
     for (const Inst& inst : f.insts) f.facts.push_back(facts_of(*o.target, inst));
@@ -153,8 +154,10 @@ Result<void> assemble_kernels(const ptx::Module& module, std::span<const ptx::Fu
   kernels.resize(entries.size());
   if (!options.pool || options.pool->threads() == 1 || entries.size() < 2) {
     Arena arena;
+    isa::FormCache forms;
     for (size_t i = 0; i < entries.size(); ++i) {
-      ASSIGN_OR_RETURN(kernels[i], assemble_kernel(module, *entries[i], shared, options, arena, timings, reports[i]));
+      ASSIGN_OR_RETURN(kernels[i],
+                       assemble_kernel(module, *entries[i], shared, options, arena, forms, timings, reports[i]));
     }
     return {};
   }
@@ -165,6 +168,7 @@ Result<void> assemble_kernels(const ptx::Module& module, std::span<const ptx::Fu
   });
   struct Worker {
     Arena arena;
+    isa::FormCache forms;
     Timings timings;
   };
   std::vector<Worker> workers(options.pool->threads());
@@ -173,8 +177,8 @@ Result<void> assemble_kernels(const ptx::Module& module, std::span<const ptx::Fu
   options.pool->run(entries.size(), [&](size_t n, unsigned worker) {
     const uint32_t i = order[n];
     Worker& w = workers[worker];
-    auto made =
-        assemble_kernel(module, *entries[i], shared, options, w.arena, worker ? w.timings : timings, reports[i]);
+    auto made = assemble_kernel(module, *entries[i], shared, options, w.arena, w.forms, worker ? w.timings : timings,
+                                reports[i]);
     if (made)
       kernels[i] = *std::move(made);
     else

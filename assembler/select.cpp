@@ -64,15 +64,14 @@ SharedLayout lay_out_shared(const ptx::Module& module) {
 }
 
 Selector::Selector(const ptx::Module& module, const ptx::Function& function, const Flow& flow,
-                   const SharedLayout& shared, const Options& options)
-    : m_(module), p_(function), flow_(flow), shared_(shared), options_(options), t_(*options.target) {}
+                   const SharedLayout& shared, const Options& options, isa::FormCache& forms)
+    : m_(module), p_(function), flow_(flow), shared_(shared), options_(options), t_(*options.target), forms_(forms) {}
 
 // --- services ---------------------------------------------------------------------------------------------------------------------
 
 Emitted Selector::emit(Mnemonic m, std::initializer_list<Op> operands) {
-  f_.insts.emplace_back();
-  isa::Instruction made;
-  if (!isa::make(t_, m, {operands.begin(), operands.size()}, made)) {
+  if (!isa::make(t_, m, {operands.begin(), operands.size()}, f_.insts.emplace_back().sass, forms_)) {
+    isa::Instruction made;
     // An immediate that the form has no room for goes to a register.
     std::array<Op, isa::max_operands> copy{};
     std::copy(operands.begin(), operands.end(), copy.begin());
@@ -90,60 +89,61 @@ Emitted Selector::emit(Mnemonic m, std::initializer_list<Op> operands) {
       }
     }
     f_.insts.emplace_back();
-    if (!found) made = {};
-    if (found) return place(made);
+    if (found) {
+      f_.insts.back().sass = made;
+      return place();
+    }
     std::string kinds;
     for (const Op& o : operands) kinds += fmt::format(" {}", static_cast<int>(o.kind));
     if (error_.empty())
       unsupported_here(fmt::format("{} has no form of {} with operand kinds{}", t_.name, isa::mnemonic_name(m), kinds));
     return {nullptr};
   }
-  return place(made);
+  return place();
 }
 
-Emitted Selector::place(const isa::Instruction& made) {
+// Puts the instruction made last into the block.
+Emitted Selector::place() {
   Inst& inst = f_.insts.back();
-  inst.sass = made;
   inst.line = current_ ? current_->line : 0;
   if (guard_.reg != isa::PT) {
+    const isa::RowFacts& row = isa::row_facts(inst.sass.form);
+    const auto each = [](uint32_t set, auto&& use) {
+      for (; set; set &= set - 1) use(static_cast<uint32_t>(std::countr_zero(set)));
+    };
     // Pure computations of temporaries run unguarded.
     bool writes = false, only_temporaries = true;
-    for (uint32_t k = 0; k < inst.sass.operand_count; ++k) {
-      isa::Access a = isa::access(inst.sass, k);
-      if (a == isa::Access::none || a == isa::Access::read) continue;
-      uint32_t r = inst.sass.operands[k].reg;
-      if (inst.sass.operands[k].kind == isa::OperandKind::gpr) {
-        if (r == isa::RZ) continue;
-        writes = true;
-        if (r < isa::first_virtual || !f_.gprs[r - isa::first_virtual].temporary) only_temporaries = false;
-      } else if (inst.sass.operands[k].kind == isa::OperandKind::predicate) {
-        if (r == isa::PT) continue;
-        writes = true;
-        if (r < isa::first_virtual || !f_.temporary_predicate[r - isa::first_virtual]) only_temporaries = false;
-      }
-    }
-    bool memory = false;
-    for (uint32_t k = 0; k < inst.sass.operand_count; ++k)
-      memory |= inst.sass.operands[k].kind == isa::OperandKind::address;
+    each(row.writes & row.gprs, [&](uint32_t k) {
+      const uint32_t r = inst.sass.operands[k].reg;
+      if (r == isa::RZ) return;
+      writes = true;
+      if (r < isa::first_virtual || !f_.gprs[r - isa::first_virtual].temporary) only_temporaries = false;
+    });
+    each(row.writes & row.predicates, [&](uint32_t k) {
+      const uint32_t r = inst.sass.operands[k].reg;
+      if (r == isa::PT) return;
+      writes = true;
+      if (r < isa::first_virtual || !f_.temporary_predicate[r - isa::first_virtual]) only_temporaries = false;
+    });
     // What such a computation reads may have been written under this guard alone: then it has no value for the other lanes.
     bool conditional = false;
-    auto range = [&](const Op& o, uint32_t k, auto&& use) {
-      const bool p = o.kind == isa::OperandKind::predicate;
-      if (!p && o.kind != isa::OperandKind::gpr && o.kind != isa::OperandKind::address) return;
-      if (o.reg < isa::first_virtual) return;
-      const uint32_t n = p ? 1 : std::max(1u, isa::register_count(inst.sass, k));
-      for (uint32_t w = 0; w < n; ++w) use(2 * (o.reg + w) + p);
+    const auto ranges = [&](uint32_t set, auto&& use) {
+      each(set & (row.gprs | row.predicates), [&](uint32_t k) {
+        const uint32_t r = inst.sass.operands[k].reg, bit = 1u << k;
+        if (r < isa::first_virtual) return;
+        const bool p = (row.predicates & bit) != 0;
+        const uint32_t n = p ? 1 : row.modified_widths & bit ? isa::register_count(inst.sass, k) : row.widths[k];
+        for (uint32_t w = 0; w < std::max(1u, n); ++w) use(2 * (r + w) + p);
+      });
     };
-    for (uint32_t k = 0; k < inst.sass.operand_count; ++k)
-      if (isa::access(inst.sass, k) != isa::Access::write)
-        range(inst.sass.operands[k], k, [&](uint32_t r) {
-          conditional |= std::find(conditional_.begin(), conditional_.end(), r) != conditional_.end();
-        });
+    const bool memory = row.addresses != 0;
+    if (writes && only_temporaries && !memory && !conditional_.empty())
+      ranges(row.reads, [&](uint32_t r) {
+        conditional |= std::find(conditional_.begin(), conditional_.end(), r) != conditional_.end();
+      });
     if (!writes || !only_temporaries || memory || conditional) {
       inst.sass.guard = guard_.reg, inst.sass.guard_negated = guard_.negated;
-      for (uint32_t k = 0; k < inst.sass.operand_count; ++k)
-        if (isa::access(inst.sass, k) != isa::Access::read && isa::access(inst.sass, k) != isa::Access::none)
-          range(inst.sass.operands[k], k, [&](uint32_t r) { conditional_.push_back(r); });
+      ranges(row.writes, [&](uint32_t r) { conditional_.push_back(r); });
     }
   }
   f_.blocks[block_].code.push_back(static_cast<InstId>(f_.insts.size() - 1));
@@ -674,9 +674,9 @@ void Selector::statement(const ptx::Instruction& i) {
 }
 
 Result<Function> select(const ptx::Module& m, const ptx::Function& p, const Flow& flow, const SharedLayout& shared,
-                        const Options& o) {
-  return o.target->family == isa::Family::volta ? select_volta(m, p, flow, shared, o)
-                                                : select_pascal(m, p, flow, shared, o);
+                        const Options& o, isa::FormCache& forms) {
+  return o.target->family == isa::Family::volta ? select_volta(m, p, flow, shared, o, forms)
+                                                : select_pascal(m, p, flow, shared, o, forms);
 }
 
 }  // namespace rndn::assembler

@@ -93,7 +93,7 @@ struct Emitted {
 class Selector {
  public:
   Selector(const ptx::Module& module, const ptx::Function& function, const Flow& flow, const SharedLayout& shared,
-           const Options& options);
+           const Options& options, isa::FormCache& forms);
   virtual ~Selector() = default;
   Result<Function> run();
 
@@ -172,7 +172,7 @@ class Selector {
   Emitted emit(Mnemonic m, std::initializer_list<Op> operands);
   Op temp(uint32_t width = 1) { return gpr(new_gpr(f_, width, true)); }
   uint32_t temp_predicate() { return new_predicate(f_, true); }
-  Emitted place(const isa::Instruction& made);
+  Emitted place();
   void split_atomic(const ptx::Instruction& i, uint32_t d, Op at, Op data, Op swap);
   void compare_and_swap_loop(const ptx::Instruction& i, uint32_t d, Op at, Op data);
   void combine(const ptx::Instruction& i, uint32_t d, Op a, Op b);
@@ -211,6 +211,7 @@ class Selector {
   const SharedLayout& shared_;
   const Options& options_;
   const isa::Target& t_;
+  isa::FormCache& forms_;
   Function f_;
   BlockId block_{};
   const ptx::Instruction* current_ = nullptr;
@@ -302,8 +303,8 @@ class Selector {
 };
 
 Result<Function> select_volta(const ptx::Module& m, const ptx::Function& p, const Flow& flow,
-                              const SharedLayout& shared, const Options& o);
+                              const SharedLayout& shared, const Options& o, isa::FormCache& forms);
 Result<Function> select_pascal(const ptx::Module& m, const ptx::Function& p, const Flow& flow,
-                               const SharedLayout& shared, const Options& o);
+                               const SharedLayout& shared, const Options& o, isa::FormCache& forms);
 
 }  // namespace rndn::assembler

@@ -542,8 +542,8 @@ class PascalSelector final : public Selector {
 }  // namespace
 
 Result<Function> select_pascal(const ptx::Module& m, const ptx::Function& p, const Flow& flow,
-                               const SharedLayout& shared, const Options& o) {
-  return PascalSelector(m, p, flow, shared, o).run();
+                               const SharedLayout& shared, const Options& o, isa::FormCache& forms) {
+  return PascalSelector(m, p, flow, shared, o, forms).run();
 }
 
 }  // namespace rndn::assembler

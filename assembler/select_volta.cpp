@@ -533,8 +533,8 @@ class VoltaSelector final : public Selector {
 }  // namespace
 
 Result<Function> select_volta(const ptx::Module& m, const ptx::Function& p, const Flow& flow,
-                              const SharedLayout& shared, const Options& o) {
-  return VoltaSelector(m, p, flow, shared, o).run();
+                              const SharedLayout& shared, const Options& o, isa::FormCache& forms) {
+  return VoltaSelector(m, p, flow, shared, o, forms).run();
 }
 
 }  // namespace rndn::assembler

@@ -25,11 +25,6 @@ using isa::ModifierKind;
 
 constexpr uint32_t nobody = UINT32_MAX;
 constexpr uint32_t first_uniform = 6, most_candidates = 48;
-constexpr uint8_t modifier_kind_count = 0
-#define MODIFIER(name, text) +1
-#include "assembler/isa/modifiers.def"
-#undef MODIFIER
-    ;
 
 bool is_uniform_operation(const Facts& x, const isa::Instruction& s) {
   if (x.guarded || x.pinned || x.cooperative || x.writes_elsewhere) return false;
@@ -82,15 +77,8 @@ bool with_uniform(const isa::Target& target, const isa::Instruction& s, uint32_t
   } else {
     mirror = false;
   }
-  made.guard = s.guard, made.guard_negated = s.guard_negated;
-  for (uint8_t m = 0; m < modifier_kind_count; ++m) {
-    const ModifierKind kind = static_cast<ModifierKind>(m);
-    if (!isa::has_modifier(s.form, kind)) continue;
-    if (!isa::has_modifier(made.form, kind)) return false;
-    uint8_t value = isa::modifier(s, kind);
-    if (mirror && kind == ModifierKind::Compare) value = mirrored(value);
-    isa::set_modifier(made, kind, value);
-  }
+  if (!isa::copy_modifiers(s, made)) return false;
+  if (mirror) isa::set_modifier(made, ModifierKind::Compare, mirrored(isa::modifier(made, ModifierKind::Compare)));
   return isa::provenance(made.form) != isa::Provenance::inferred;
 }
 
@@ -99,6 +87,11 @@ struct Unit {
   uint8_t candidate = 255;
   bool several = false;  // definitions
   bool uniform = false;
+};
+
+// An instruction that reads a candidate outside the candidate's block.
+struct Reader {
+  uint32_t inst, block;
 };
 
 struct Candidate {
@@ -114,6 +107,7 @@ struct Mover {
   const uint32_t gprs = static_cast<uint32_t>(f.gprs.size());
   std::span<Unit> units = arena.make_span<Unit>(gprs + f.temporary_predicate.size());
   ArenaList<Candidate> candidates{arena, most_candidates};
+  ArenaList<Reader> readers{arena, 256};  // in the order of the code
 
   uint32_t unit_of(Range r) const { return r.reg() - isa::first_virtual + (r.file() == Range::gpr ? 0 : gprs); }
 
@@ -153,11 +147,14 @@ struct Mover {
       const Block& block = f.blocks[b];
       for (InstId i : block.code) {
         const Facts& x = f.facts[index(i)];
+        bool noted = false;
         for (Range r : x.reads()) {
           if (r.file() != Range::gpr || r.reg() < isa::first_virtual) continue;
+          Unit* first = &units[r.reg() - isa::first_virtual];
           for (uint32_t w = 0; w < r.width(); ++w) {
-            Unit& u = units[unit_of(r) + w];
+            Unit& u = first[w];
             if (!u.uniform || u.block == index(b)) continue;
+            if (!noted) readers.push({index(i), index(b)}), noted = true;
             if (u.candidate == 255) {
               if (candidates.size() == most_candidates || block.loop_depth == 0) continue;
               u.candidate = static_cast<uint8_t>(candidates.push({unit_of(r) + w}));
@@ -191,13 +188,12 @@ struct Mover {
           in[index(s)] = next;
         });
     }
-    for (BlockId b : f.layout)
-      for (InstId i : f.blocks[b].code)
-        for (Range r : f.facts[index(i)].reads())
-          if (r.file() == Range::gpr && r.reg() >= isa::first_virtual)
-            for (uint32_t w = 0; w < r.width(); ++w)
-              if (const Unit& u = units[unit_of(r) + w]; u.candidate != 255 && u.block != index(b))
-                candidates[u.candidate].bad |= !(in[index(b)] >> u.candidate & 1);
+    for (const Reader& x : readers.all())
+      for (Range r : f.facts[x.inst].reads())
+        if (r.file() == Range::gpr && r.reg() >= isa::first_virtual)
+          for (uint32_t w = 0; w < r.width(); ++w)
+            if (const Unit& u = units[unit_of(r) + w]; u.candidate != 255 && u.block != x.block)
+              candidates[u.candidate].bad |= !(in[x.block] >> u.candidate & 1);
   }
 
   void replace() {
@@ -211,7 +207,11 @@ struct Mover {
       const Unit& u = units[unit_of(r) + w];
       return u.candidate != 255 && u.block != block && !candidates[u.candidate].bad ? uniform[u.candidate] : nobody;
     };
+    std::span<bool> touched = arena.make_span<bool>(f.blocks.size());
+    for (const Reader& x : readers.all()) touched[x.block] = true;
+    for (const Candidate& c : candidates.all()) touched[units[c.unit].block] = true;
     for (BlockId b : f.layout) {
+      if (!touched[index(b)]) continue;
       code.clear();
       for (InstId i : f.blocks[b].code) {
         for (uint32_t k = 0; k < f.facts[index(i)].read_count; ++k) {

@@ -16,8 +16,16 @@
 %code {
 int rndn_ptx_token(rndn::ptx::Token* value, rndn::ptx::Range* range, rndn::ptx::Reader& reader, void* scanner);
 
+namespace rndn::ptx {
+void skip_statements(Reader& reader);  // lexer.l
+}
 namespace rndn::ptx::grammar {
-static int yylex(Token* value, Range* range, Reader& r) { return rndn_ptx_token(value, range, r, r.scanner); }
+static int yylex(Token* value, Range* range, Reader& r) {
+  if (r.statement_begins) skip_statements(r);
+  const int token = rndn_ptx_token(value, range, r, r.scanner);
+  r.statement_begins = token == ';' || token == ':' || token == '{' || token == '}';
+  return token;
+}
 void Grammar::error(const Range& at, const std::string& message) { r.syntax_error(at, message); }
 }  // namespace rndn::ptx::grammar
 #define STOP_IF_HOPELESS if (r.too_many_errors()) YYABORT

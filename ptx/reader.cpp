@@ -317,7 +317,8 @@ void Reader::pop_scope() {
     names_[s.name] = s.shadows;
     symbols_.pop_back();
   }
-  ranges_.resize(scope.ranges);
+  for (; ranges_.size() > scope.ranges; ranges_.pop_back())
+    last_range_[prefix_kind(ranges_.back().prefix)] = ranges_.back().shadows;
   scopes_.pop_back();
   for (const Symbol& s : unresolved) {
     uint32_t outer = label_id(s.name, s.at);
@@ -353,7 +354,7 @@ const Reader::RegisterRange* Reader::find_range(std::string_view name, uint32_t&
   size_t prefix;
   if (ranges_.empty() || !split_number(name, prefix, number)) return nullptr;
   std::string_view p = name.substr(0, prefix);
-  for (size_t k = ranges_.size(); k-- > 0;)
+  for (uint32_t k = last_range_[prefix_kind(p)]; k != UINT32_MAX; k = ranges_[k].shadows)
     if (ranges_[k].count > number && ranges_[k].prefix == p) return &ranges_[k];
   return nullptr;
 }
@@ -411,8 +412,9 @@ void Reader::register_range(Type type, const Token& name, const Token& count, Ra
   }
   if (!count_registers(static_cast<uint64_t>(count.value), at)) return;
   uint32_t n = static_cast<uint32_t>(count.value), number;
-  for (const RegisterRange& r : ranges_)
-    if (r.prefix == name.text() && r.depth == depth()) {
+  uint32_t& last = last_range_[prefix_kind(name.text())];
+  for (uint32_t k = last; k != UINT32_MAX; k = ranges_[k].shadows)
+    if (ranges_[k].prefix == name.text() && ranges_[k].depth == depth()) {
       error("redefined", at, "`{}<..>` is defined twice", name.text());
       return;
     }
@@ -435,7 +437,8 @@ void Reader::register_range(Type type, const Token& name, const Token& count, Ra
     prefix = fmt::format("{}_{}_", name.text(), k);
   }
   used_prefixes_.push_back(arena_.copy(prefix));
-  ranges_.push_back({name.text(), static_cast<uint32_t>(f_.registers.size()), n, depth()});
+  ranges_.push_back({name.text(), static_cast<uint32_t>(f_.registers.size()), n, depth(), last});
+  last = static_cast<uint32_t>(ranges_.size() - 1);
   f_.registers.raw().reserve(f_.registers.size() + n);
   char digits[10];
   for (uint32_t k = 0; k < n; ++k) {

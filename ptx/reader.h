@@ -1,5 +1,6 @@
 // What the grammar's actions do: symbol tables, scopes, and the making of instructions. parser.y only hands over what bison knows.
 #pragma once
+#include <array>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -114,7 +115,10 @@ class Reader {
   void begin_group() { groups_.push_back({static_cast<uint32_t>(raw_.size()), static_cast<uint32_t>(raw_.size())}); }
   void end_group() { groups_.back().end = static_cast<uint32_t>(raw_.size()); }
   void instruction(Range at);
-  void abandon() {  // forget the statement, at its end or after a syntax error
+  // Reads simple statements of a body from the offset on by hand (statements.cpp); returns the offset behind the last of them.
+  uint32_t statements(uint32_t from);
+  bool statement_begins = false;  // the last token was one that a statement follows
+  void abandon() {                // forget the statement, at its end or after a syntax error
     raw_.clear();
     vector_raw_.clear();
     groups_.clear();
@@ -148,6 +152,7 @@ class Reader {
   struct RegisterRange {
     std::string_view prefix;
     uint32_t first, count, depth;
+    uint32_t shadows;  // range before it whose prefix is of the same kind, or UINT32_MAX
   };
   struct Scope {
     size_t symbols, ranges;  // how many there were when it was opened
@@ -167,6 +172,9 @@ class Reader {
   uint32_t depth() const { return static_cast<uint32_t>(scopes_.size()) - 1; }
   bool define(std::string_view name, Kind kind, uint32_t id, Range at);
   uint32_t find(std::string_view name) const;  // index of the innermost symbol, or UINT32_MAX
+  static size_t prefix_kind(std::string_view prefix) {
+    return prefix.empty() ? 0 : (static_cast<unsigned char>(prefix.back()) * 8 + prefix.size()) % 256;
+  }
   const RegisterRange* find_range(std::string_view name, uint32_t& number) const;
   std::string unique(std::string_view name);
   uint32_t label_id(std::string_view name, Range at);
@@ -188,6 +196,11 @@ class Reader {
   std::vector<Symbol> symbols_;
   StringTable names_;  // name -> index of the innermost symbol
   std::vector<RegisterRange> ranges_;
+  std::array<uint32_t, 256> last_range_ = [] {  // by kind of prefix
+    std::array<uint32_t, 256> none;
+    none.fill(UINT32_MAX);
+    return none;
+  }();
   std::vector<Scope> scopes_;
 
   struct NameAt {

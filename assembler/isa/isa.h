@@ -150,6 +150,13 @@ struct RowFacts {
   uint8_t other_files = 0;                                                 // slots of B registers
   uint8_t addresses = 0;                                                   // slots that may name a uniform register too
   uint8_t reads = 0, writes = 0;
+  // Operands that name registers of the four files above, those that are read, then those that are written.
+  struct Named {
+    uint8_t operand = 0, file = 0;  // file: 0 GPR, 1 predicate, 2 uniform, 3 uniform predicate
+    uint8_t width = 0;              // 0: ask register_count
+  };
+  std::array<Named, 2 * max_operands> named{};
+  uint8_t named_reads = 0, named_count = 0;
   uint8_t modified_widths = 0;                 // slots whose register count depends on modifiers: ask register_count
   std::array<uint8_t, max_operands> widths{};  // register counts of the others
   LatencyClass latency{};                      // CS2R.32 differs: ask latency_class when it is cs2r
@@ -179,6 +186,8 @@ bool has_modifier(FormId form, ModifierKind kind);
 uint8_t modifier(const Instruction& instruction, ModifierKind kind);  // 0 (or the row's default) when the form has none
 // CHECKs that the form has it. May change the form: Volta's conversions have an opcode of their own for 64-bit operands.
 void set_modifier(Instruction& instruction, ModifierKind kind, uint8_t value);
+// Gives `to` the guard and all modifiers of `from`; false when its form lacks one of them.
+bool copy_modifiers(const Instruction& from, Instruction& to);
 
 // --- Building, encoding, decoding, printing ------------------------------------------------------------------------------------
 // Finds the form of `mnemonic` on `target` whose slots take these operands (B as register, immediate, constant or uniform register) and
@@ -187,6 +196,26 @@ void set_modifier(Instruction& instruction, ModifierKind kind, uint8_t value);
 // {Rd, P0, A, B, C}. Immediates that do not fit a form's field exclude the form. An address with `descriptor` set, or with a uniform register,
 // selects the form with a uniform register.
 bool make(const Target& target, Mnemonic mnemonic, std::span<const Operand> operands, Instruction& instruction);
+
+// What make() found for the operand kinds it was asked with, direct-mapped: whoever makes many instructions keeps one, for one target.
+class FormCache {
+ public:
+  struct Entry {
+    uint64_t kinds[2] = {};  // of up to eight operands, with their signs and parts
+    uint16_t mnemonic = 0xffff;
+    uint8_t count = 0;
+    uint8_t by_value = 0;  // operands whose values decide whether the form takes them
+    FormId form = none<FormId>();
+    std::array<uint8_t, max_operands> source{};  // by slot: the operand, or where the row says what it is
+  };
+  Entry& at(uint64_t hash) { return entries_[hash % entries_.size()]; }
+
+ private:
+  std::array<Entry, 256> entries_;
+};
+// The same, by the cache.
+bool make(const Target& target, Mnemonic mnemonic, std::span<const Operand> operands, Instruction& instruction,
+          FormCache& cache);
 
 // False when a field does not fit (an immediate, an offset, a virtual register): the caller takes another form.
 // `address`: byte address of the instruction, for relative branches.

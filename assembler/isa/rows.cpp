@@ -1,4 +1,6 @@
 // Questions about rows and instructions: operand access and width, modifiers; and make(), which finds the row for a mnemonic and operands.
+#include <bit>
+
 #include "assembler/isa/index.h"
 
 namespace rndn::isa {
@@ -171,6 +173,19 @@ void set_modifier(Instruction& instruction, ModifierKind kind, uint8_t value) {
   CHECK(at != no_position, "{} has no modifier {}", form_row(instruction.form).name, static_cast<int>(kind));
   instruction.modifiers[at] = value;
   if (!is_none(plan.other_width)) choose_conversion(instruction, plan);
+}
+
+bool copy_modifiers(const Instruction& from, Instruction& to) {
+  const Form& form = form_row(from.form);
+  const Plan& plan = form_index().plan(to.form);
+  for (uint32_t k = 0; k < form.mod_count; ++k) {
+    const uint8_t at = plan.position[static_cast<size_t>(form.mods[k].kind)];
+    if (at == no_position) return false;
+    to.modifiers[at] = from.modifiers[k];
+  }
+  to.guard = from.guard, to.guard_negated = from.guard_negated;
+  if (!is_none(plan.other_width)) choose_conversion(to, plan);
+  return true;
 }
 
 const RowFacts& row_facts(FormId form) { return form_index().facts(form); }
@@ -350,6 +365,20 @@ RowFacts facts_of(FormId id) {
       default: facts.modified_widths |= bit; break;
     }
   }
+  for (const bool writes : {false, true}) {
+    if (writes) facts.named_reads = facts.named_count;
+    const uint8_t set = writes ? facts.writes : facts.reads;
+    for (uint8_t k = 0; k < form.slot_count; ++k) {
+      const uint8_t bit = static_cast<uint8_t>(1u << k);
+      if (!(set & bit & (facts.gprs | facts.predicates | facts.uniforms | facts.uniform_predicates))) continue;
+      facts.named[facts.named_count++] = {k,
+                                          static_cast<uint8_t>(facts.gprs & bit         ? 0
+                                                               : facts.predicates & bit ? 1
+                                                               : facts.uniforms & bit   ? 2
+                                                                                        : 3),
+                                          static_cast<uint8_t>(facts.modified_widths & bit ? 0 : facts.widths[k])};
+    }
+  }
   facts.latency = form.latency;
   facts.uniform_guard = form.uniform_guard;
   facts.carry = form.pascal || form.mnemonic == Mnemonic::R2P;
@@ -376,6 +405,109 @@ bool make(const Target& target, Mnemonic mnemonic, std::span<const Operand> oper
     return true;
   }
   return false;
+}
+
+namespace {
+
+constexpr uint8_t row_default = 0x40, row_repeats = 0x41;  // sources of slots in the cache
+
+// All of an operand but its register and value.
+uint64_t kind_of(const Operand& o) {
+  return static_cast<uint64_t>(o.kind) | uint64_t{o.negated} << 4 | uint64_t{o.absolute} << 5 |
+         uint64_t{o.descriptor} << 6 | uint64_t{o.uniform != URZ} << 7 | uint64_t{o.part != 0} << 8;
+}
+bool decided_by_value(OperandKind k) { return k == OperandKind::immediate || k == OperandKind::constant; }
+
+// Notes what make() found, when no value could have led elsewhere: all earlier rows are out for the kinds of operand alone.
+void remember(const Target& target, Mnemonic mnemonic, std::span<const Operand> operands, const Instruction& made,
+              FormCache::Entry& e) {
+  const FormIndex& index = form_index();
+  const auto takes_kind = [](const Plan::Slot& plan, const Slot& slot, const Operand& o) {
+    if (!decided_by_value(o.kind)) return accepts(plan, slot, o);
+    return (plan.kinds & kind_bit(o.kind)) && (!o.negated || plan.negatable) && (!o.absolute || plan.absolute) &&
+           (!o.part || plan.part);
+  };
+  e.mnemonic = 0xffff;
+  for (uint32_t id : index.by_mnemonic(target.family, mnemonic)) {
+    const Plan& plan = index.plan(static_cast<FormId>(id));
+    const Form& form = *plan.form;
+    if (!(form.targets & target.bit)) continue;
+    // As align() does it, values apart. Where a value refuses a slot that may be left out, the next slot could take the operand.
+    size_t next = 0;
+    bool fits = true;
+    std::array<uint8_t, max_operands> source{};
+    uint8_t by_value = 0;
+    for (uint32_t k = 0; k < std::min<uint32_t>(form.slot_count, max_operands) && fits; ++k) {
+      const Plan::Slot& slot = plan.slots[k];
+      source[k] = row_default;
+      if (next < operands.size()) {
+        const Operand& o = operands[next];
+        if (o.kind == OperandKind::none && slot.optional) {
+          ++next;
+          continue;
+        }
+        if ((slot.mandatory || operands.size() - next > slot.must) && takes_kind(slot, form.slots[k], o)) {
+          source[k] = form.slots[k].style == Style::repeat ? row_repeats : static_cast<uint8_t>(next);
+          if (decided_by_value(o.kind)) {
+            if (slot.optional) return;
+            by_value |= static_cast<uint8_t>(1u << k);
+          }
+          ++next;
+          continue;
+        }
+      }
+      fits = slot.optional;
+    }
+    if (!fits || next != operands.size()) continue;
+    if (static_cast<FormId>(id) != made.form) return;  // refused for a value
+    e.form = made.form, e.source = source, e.by_value = by_value;
+    e.mnemonic = static_cast<uint16_t>(mnemonic), e.count = static_cast<uint8_t>(operands.size());
+    return;
+  }
+}
+
+}  // namespace
+
+bool make(const Target& target, Mnemonic mnemonic, std::span<const Operand> operands, Instruction& instruction,
+          FormCache& cache) {
+  if (operands.size() > max_operands) return make(target, mnemonic, operands, instruction);
+  uint64_t kinds[2] = {};
+  for (size_t k = 0; k < operands.size(); ++k) kinds[k / 4] |= kind_of(operands[k]) << (16 * (k % 4));
+  uint64_t hash = (kinds[0] + static_cast<uint64_t>(mnemonic)) * 0x9E3779B97F4A7C15ull;
+  hash = (hash ^ hash >> 32 ^ kinds[1]) * 0x9E3779B97F4A7C15ull;
+  FormCache::Entry& e = cache.at((hash ^ hash >> 32) >> 20);
+  if (e.kinds[0] == kinds[0] && e.kinds[1] == kinds[1] && e.mnemonic == static_cast<uint16_t>(mnemonic) &&
+      e.count == operands.size()) {
+    const Plan& plan = form_index().plan(e.form);
+    const Form& form = *plan.form;
+    bool takes = true;
+    for (uint32_t set = e.by_value; set; set &= set - 1) {
+      const uint32_t k = static_cast<uint32_t>(std::countr_zero(set));
+      takes &= accepts(plan.slots[k], form.slots[k], operands[e.source[k]]);
+    }
+    if (takes) {
+      instruction.form = e.form;
+      instruction.mnemonic = mnemonic;
+      instruction.operand_count = form.slot_count;
+      instruction.guard = PT;
+      instruction.guard_negated = false;
+      instruction.control = {};
+      instruction.modifiers = plan.modifiers;
+      for (uint32_t k = 0; k < form.slot_count; ++k) {
+        const uint8_t from = e.source[k];
+        instruction.operands[k] = from < max_operands   ? operands[from]
+                                  : from == row_repeats ? Operand{}
+                                                        : plan.slots[k].initial;
+      }
+      for (uint32_t k = form.slot_count; k < max_operands; ++k) instruction.operands[k] = {};
+      return true;
+    }
+    return make(target, mnemonic, operands, instruction);
+  }
+  if (!make(target, mnemonic, operands, instruction)) return false;
+  e.kinds[0] = kinds[0], e.kinds[1] = kinds[1];
+  remember(target, mnemonic, operands, instruction, e);
+  return true;
 }
 
 // --- Index ----------------------------------------------------------------------------------------------------------------------
