@@ -43,7 +43,9 @@ bool names_function(const std::string& message, const std::string& name) {
 Result<void> generate(Compiled& c, const CompileOptions& options, uint32_t ptx_target, Timings& timings,
                       const std::vector<std::string>& refused = {}) {
   auto scope = timings.measure(Phase::ptx);
-  ASSIGN_OR_RETURN(c.code, codegen::generate(c.outlined, {.ptx_target = ptx_target, .refused = refused}, timings));
+  ASSIGN_OR_RETURN(
+      c.code,
+      codegen::generate(c.outlined, {.ptx_target = ptx_target, .refused = refused, .pool = options.pool}, timings));
   c.no_gpu_code.clear();
   for (const codegen::KernelCode& k : c.code.kernels)
     if (!k.refused.empty())
@@ -121,8 +123,7 @@ Result<Compiled> compile(FileId file, const SourceManager& sources, const Compil
   switch (options.backend.kind) {
     case Backend::rndn: {
       assembler::Options to{target, options.level, options.scheduler, options.max_registers, options.verify_passes,
-                            true,
-                            options.pool};
+                            true,   options.pool};
       // An instruction that our assembler does not know yet is like a builtin without GPU code: its kernel is left out.
       std::vector<std::string> refused(c.outlined.kernels.size());
       while (!c.code.module.functions.empty()) {

@@ -20,6 +20,9 @@
 #include "outliner/outliner.h"
 #include "ptx/ir.h"
 
+namespace rndn {
+class ThreadPool;
+}
 namespace rndn::codegen {
 
 enum class ParameterRole : uint8_t {
@@ -72,6 +75,7 @@ inline uint64_t scratch_bytes(const KernelCode& k, uint64_t elements, uint32_t g
 struct Options {
   uint32_t ptx_target = 60;          // .target sm_NN of the module, and the .version that knows it; the code is sm_60's
   std::vector<std::string> refused;  // by kernel, may be shorter: why it shall get no code; empty: it shall
+  ThreadPool* pool = nullptr;        // makes kernels side by side; null: one thread
 };
 
 struct ModuleCode {
