@@ -270,13 +270,9 @@ void Checker::set_variable(VariableId id, TypeId type, Span span, const Expressi
   if (types.is_wildcard(type)) {  // a column of unknown type, or a value that is not known yet
     if (!types.is_wildcard(v.type)) return;
     if (!walk_.final_pass) return;
-    const Expression* e = value;
-    while (e && e->kind == Expression::cast) e = &walk_.function->expressions[e->inner];
-    bool column = e && e->kind == Expression::call && e->callee.kind == FunctionRef::builtin &&
-                  e->callee.builtin_id == Builtin::column_value;
-    sink->error(
-        "cannot-infer", span, "the type of `{}` cannot be inferred{}", name(v.name),
-        column ? ": without a schema a column needs `check_cast` or a declared type" : ": expected a declared type");
+    sink->error("cannot-infer", span,
+                "the type of `{}` cannot be inferred: nothing here tells it; expected `check_cast` or a declared type",
+                name(v.name));
     v.type = no_type;
     return;
   }

@@ -210,10 +210,12 @@ bool ParseContext::literal_values(std::span<const ValueToken> tokens, BasicType 
       break;
     case BasicType::character:
       for (const ValueToken& t : tokens) {
+        const size_t errors = sink_.error_count();
         std::string bytes = unescape(t.location);
         if (bytes.empty()) {
-          error("literal-range", t.location,
-                "a char literal holds at least one byte; an empty vector cannot be written");
+          if (sink_.error_count() == errors)
+            error("literal-range", t.location,
+                  "a char literal holds at least one byte; an empty vector cannot be written");
           return false;
         }
         for (char c : bytes) integers.push_back(static_cast<signed char>(c));

@@ -203,9 +203,7 @@ void ParseContext::syntax_error(Location at, const std::vector<std::string_view>
       text_.substr(last_.end, at.begin - std::min(at.begin, last_.end)).find('\n') != std::string_view::npos;
   bool closes = std::find(expected.begin(), expected.end(), "`;`") != expected.end();
   Location place = (at_end || (next_line && closes)) && last_.end > 0 ? Location{last_.end, last_.end} : at;
-  auto report = error(
-      "syntax", place,
-      wanted.size() > 8 ? fmt::format("unexpected {}", got) : fmt::format("expected {}, got {}", either(wanted), got));
+  auto report = error("syntax", place, fmt::format("expected {}, got {}", either(wanted), got));
   auto expects = [&](std::string_view name) {
     return std::find(expected.begin(), expected.end(), name) != expected.end();
   };

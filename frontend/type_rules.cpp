@@ -493,6 +493,17 @@ TypeId match(const Call& c) {
 
 // --- 4.10 ---------------------------------------------------------------------------------------------------------------------
 
+// "; did you mean `x`?", "; it has `a`, `b`", or nothing when there is nothing.
+std::string alternatives(std::string_view name, const std::vector<std::string_view>& known) {
+  if (std::string_view near = did_you_mean(name, known); !near.empty())
+    return fmt::format("; did you mean `{}`?", near);
+  constexpr size_t most = 20;
+  std::string help;
+  for (size_t i = 0; i < std::min(known.size(), most); ++i)
+    help += fmt::format("{} `{}`", i ? "," : "; it has", known[i]);
+  return known.size() > most ? help + ", ..." : help;
+}
+
 TypeId load_table(const Call& c) {
   TypeTable& types = c.checker.types;
   if (!is_exactly(c, 0, B::sym)) return c.checker.mismatch(c, "the name of a table such as `` `orders:sym ``");
@@ -500,9 +511,8 @@ TypeId load_table(const Call& c) {
   const SchemaView* schema = c.checker.options.schema;
   const std::string* name = literal_text(c[0]);
   if (!schema || !name || schema->has_table(*name)) return types.table();
-  std::string_view near = did_you_mean(*name, schema->table_names());
   c.checker.sink->error("unknown-table", c[0].span, "the schema has no table `{}`{}", *name,
-                        near.empty() ? "" : fmt::format("; did you mean `{}`?", near));
+                        alternatives(*name, schema->table_names()));
   return no_type;
 }
 
@@ -519,6 +529,7 @@ TypeId column_type(const Call& c, const std::string& name) {
       TypeId type = types.basic(column.type);
       return column.is_foreign_key ? types.enumeration(type) : type;
     }
+    if (!schema->has_table(c.table->name)) return no_type;  // reported where it is loaded
     known = schema->column_names(c.table->name);
     where = fmt::format("table `{}`", c.table->name);
   } else if (c.table->kind == TableFact::built && c.table->columns) {
@@ -533,14 +544,7 @@ TypeId column_type(const Call& c, const std::string& name) {
   } else {
     return types.wildcard();
   }
-  std::string_view near = did_you_mean(name, known);
-  std::string help = fmt::format("; did you mean `{}`?", near);
-  if (near.empty()) {
-    help = "; it has";
-    for (size_t i = 0; i < known.size() && i < 20; ++i) help += fmt::format("{} `{}`", i ? "," : "", known[i]);
-    if (known.size() > 20) help += ", ...";
-  }
-  c.checker.sink->error("unknown-column", c[1].span, "{} has no column `{}`{}", where, name, help);
+  c.checker.sink->error("unknown-column", c[1].span, "{} has no column `{}`{}", where, name, alternatives(name, known));
   return no_type;
 }
 

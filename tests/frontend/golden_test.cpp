@@ -1,6 +1,8 @@
 // Golden diagnostics, accepted programs and their round trips, typed output. RNDN_UPDATE=1 writes the golden files anew.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <set>
 #include <string>
@@ -54,6 +56,88 @@ TEST(Errors, EveryKindHasAGoldenFile) {
       EXPECT_TRUE(shown.contains(kind)) << "no file in tests/frontend/errors shows a `" << kind << "`";
     }
   for (const std::string& kind : shown) EXPECT_TRUE(used.contains(kind)) << kind;
+}
+
+// Every message of the frontend: the texts with a blank in them that stand in calls of error, warning and note.
+std::vector<std::string> messages(const std::string& source) {
+  std::vector<std::string> found;
+  for (std::string_view call : {"error(", "warning(", "note("})
+    for (size_t at = source.find(call); at != std::string::npos; at = source.find(call, at + 1)) {
+      if (at > 0 && (std::isalnum(source[at - 1]) || source[at - 1] == '_')) continue;  // such as input_error
+      size_t depth = 0, last_end = 0;
+      std::vector<std::string> texts;
+      for (size_t i = at + call.size() - 1; i < source.size(); ++i) {
+        if (source[i] == '\'' && i + 2 < source.size() && source[i + 2] == '\'')
+          i += 2;
+        else if (source[i] == '(')
+          ++depth;
+        else if (source[i] == ')' && --depth == 0)
+          break;
+        else if (source[i] == '"') {
+          std::string text;
+          const size_t begin = i;
+          while (source[++i] != '"') text += source[i] == '\\' ? source[++i] : source[i];
+          // Neighbours are one text.
+          if (!texts.empty() && source.find_first_not_of(" \n", last_end) == begin)
+            texts.back() += text;
+          else
+            texts.push_back(text);
+          last_end = i + 1;
+        }
+      }
+      for (const std::string& text : texts)
+        if (text.find(' ') != std::string::npos) found.push_back(text);
+    }
+  return found;
+}
+
+// Whether a line holds what stands around the {} of the format, in order.
+bool shows(std::string_view line, std::string_view format) {
+  std::string piece;
+  size_t at = 0;
+  auto flush = [&] {
+    at = line.find(piece, at);
+    if (at == std::string_view::npos) return false;
+    at += piece.size();
+    piece.clear();
+    return true;
+  };
+  for (size_t i = 0; i < format.size(); ++i) {
+    const bool brace = format[i] == '{' || format[i] == '}';
+    if (brace && i + 1 < format.size() && format[i + 1] == format[i]) {
+      piece += format[i++];
+    } else if (format[i] == '{') {
+      if (!flush()) return false;
+      i = format.find('}', i);
+    } else {
+      piece += format[i];
+    }
+  }
+  return flush();
+}
+
+// More than its kind: each message, and each part that is added to one now and then, is shown by some golden file.
+TEST(Errors, EveryMessageIsShownByAGoldenFile) {
+  std::vector<std::string> lines;
+  for (const char* folder : {"errors", "accept"})
+    for (const std::string& path : test_files(folder)) {
+      std::string text = run_text(base_name(path), read(path)).diagnostics;
+      for (size_t at = 0, end; at < text.size(); at = end + 1) {
+        end = std::min(text.find('\n', at), text.size());
+        lines.push_back(text.substr(at, end - at));
+      }
+    }
+  size_t count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(RNDN_SOURCE_DIR "/frontend")) {
+    if (entry.path().extension() != ".cpp") continue;
+    for (const std::string& message : messages(read(entry.path().string()))) {
+      ++count;
+      if (message.starts_with("expected a program of at most")) continue;  // no test file is that large
+      EXPECT_TRUE(std::any_of(lines.begin(), lines.end(), [&](auto& line) { return shows(line, message); }))
+          << entry.path().filename() << ": no file in tests/frontend/errors shows:\n  " << message;
+    }
+  }
+  EXPECT_GT(count, 120u);
 }
 
 std::vector<std::string> accepted() {
