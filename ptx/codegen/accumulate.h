@@ -1,5 +1,9 @@
 // What reductions of vectors (reduce.cpp) and of cells (cells.cpp) share: identities, combination, warps. Private to this folder.
 #pragma once
+#include <span>
+#include <utility>
+#include <vector>
+
 #include "ptx/codegen/emitter.h"
 
 namespace rndn::codegen {
@@ -39,31 +43,56 @@ Reg<T> combine(Builder& b, Accumulator::Kind kind, Reg<T> x, Reg<T> y, Reg<T> in
 }
 
 template <class T>
-Reg<T> shuffle(Builder& b, ptx::ShuffleMode mode, Reg<T> x, uint32_t lane, uint32_t clamp) {
+Reg<T> shuffle(Builder& b, ptx::ShuffleMode mode, Reg<T> x, ptx::Value<U32> lane, uint32_t clamp) {
   if constexpr (T::size == 8)
     return b.shfl_sync_64(mode, x, lane, clamp);
   else
     return b.shfl_sync(mode, x, lane, clamp);
 }
 
-// All lanes of every group of `width` neighbours get the group's combination.
-template <class T>
-Reg<T> butterfly(Builder& b, Accumulator::Kind kind, Reg<T> x, uint32_t width) {
-  for (uint32_t distance = width / 2; distance > 0; distance /= 2)
-    x = combine(b, kind, x, shuffle(b, ptx::ShuffleMode::bfly, x, distance, 31));
-  return x;
+// Calls f.operator()<P>(), P the builder's type of the accumulator's partial results.
+template <class F>
+void with_partial(const Accumulator& a, F&& f) {
+  with_number(rep_of(partial_type(a)), std::forward<F>(f));
 }
 
-// Combines one value per thread into the block's result, which every thread gets. Two halves with a barrier between them.
-template <class T>
-void to_shared(Emitter& e, const Accumulator& a, Reg<T> x, uint32_t slot, Reg<U32> warp_address, Reg<Pred> lane0) {
-  x = butterfly(e.b, a.kind, x, 32);
-  e.b.when(lane0).st<T>(Space::shared, Address(warp_address, int64_t{slot} * 8 * (e.block_size / 32)), x);
+// All lanes of every group of `width` neighbours get the group's combination, of all accumulators side by side; x: a register of each, changed in place.
+// A loop, not a line of steps: code that runs once per block should be short.
+inline void butterfly(Builder& b, std::span<const Accumulator> accumulators, std::span<const RegisterId> x,
+                      uint32_t width) {
+  if (accumulators.empty()) return;
+  Reg<U32> distance = b.constant<U32>(width / 2);
+  const ptx::LabelId loop = b.label();
+  b.bind(loop);
+  for (size_t k = 0; k < accumulators.size(); ++k)
+    with_partial(accumulators[k], [&]<class P>() {
+      const Reg<P> own{x[k]};
+      combine(b, accumulators[k].kind, own, shuffle(b, ptx::ShuffleMode::bfly, own, distance, 31), own);
+    });
+  b.shr(distance, 1, distance);
+  b.when(b.setp(ptx::Compare::ne, distance, 0)).bra(loop);
 }
-template <class T>
-Reg<T> from_shared(Emitter& e, const Accumulator& a, uint32_t slot, Reg<U32> lane_address) {
+
+// Combine one value per thread and accumulator into the block's results, which every thread gets. Two halves with a barrier between them.
+inline void to_shared(Emitter& e, std::span<const Accumulator> accumulators, std::span<const RegisterId> x,
+                      Reg<U32> warp_address, Reg<Pred> lane0) {
+  butterfly(e.b, accumulators, x, 32);
+  for (size_t k = 0; k < accumulators.size(); ++k)
+    with_partial(accumulators[k], [&]<class P>() {
+      e.b.when(lane0).st<P>(Space::shared, Address(warp_address, static_cast<int64_t>(k * 8 * (e.block_size / 32))),
+                            Reg<P>{x[k]});
+    });
+}
+inline std::vector<RegisterId> from_shared(Emitter& e, std::span<const Accumulator> accumulators,
+                                           Reg<U32> lane_address) {
   const uint32_t warps = e.block_size / 32;
-  return butterfly(e.b, a.kind, e.b.ld<T>(Space::shared, Address(lane_address, int64_t{slot} * 8 * warps)), warps);
+  std::vector<RegisterId> x;
+  for (size_t k = 0; k < accumulators.size(); ++k)
+    with_partial(accumulators[k], [&]<class P>() {
+      x.push_back(e.b.ld<P>(Space::shared, Address(lane_address, static_cast<int64_t>(k * 8 * warps))).id);
+    });
+  butterfly(e.b, accumulators, x, warps);
+  return x;
 }
 
 }  // namespace rndn::codegen

@@ -46,12 +46,6 @@ uint32_t slot_count(const Emitter& e) {
 
 Element identity(const Accumulator& a) { return constant_element(partial_type(a), identity_bits(a.kind, a.type)); }
 
-// Calls f.operator()<P>(), P the builder's type of the accumulator's partial results.
-template <class F>
-void with_partial(const Accumulator& a, F&& f) {
-  with_number(rep_of(partial_type(a)), std::forward<F>(f));
-}
-
 // The state of the walk.
 struct Walk {
   Emitter& e;
@@ -123,20 +117,33 @@ std::vector<Element> parts_before(Walk& w, const CellReduction& r, const std::ve
   Reg<Pred> last_lane = b.setp(Compare::eq, w.lane, 31);
   Reg<Pred> first_lane = b.setp(Compare::eq, w.lane, 0);
   Reg<U32> warp_address_8 = b.add(w.shared, b.shl(w.warp, 3)), warp_address_4 = b.add(w.shared, b.shl(w.warp, 2));
-  std::vector<RegisterId> before, carries;
+  std::vector<RegisterId> sums, before, carries;
   for (size_t k = 0; k < r.accumulators.size(); ++k)
     with_partial(r.accumulators[k], [&]<class P>() {
-      const Accumulator& a = r.accumulators[k];
       if (with_carry) carries.push_back(b.ld<P>(Space::shared, w.carry_at(r.slot + static_cast<uint32_t>(k))).id);
-      Reg<P> x = b.mov(reg<P>(tails[k]));
-      for (uint32_t distance = 1; distance < 32; distance *= 2) {
+      sums.push_back(b.mov(reg<P>(tails[k])).id);
+    });
+  {
+    Reg<U32> distance = b.constant<U32>(1);
+    const LabelId loop = b.label();
+    b.bind(loop);
+    Reg<Pred> inside = b.setp(Compare::ge, from_segment, Builder::as<S32>(distance));
+    for (size_t k = 0; k < r.accumulators.size(); ++k)
+      with_partial(r.accumulators[k], [&]<class P>() {
+        const Reg<P> x{sums[k]};
         Reg<P> other = shuffle(b, ShuffleMode::up, x, distance, 0);
-        b.when(b.setp(Compare::ge, from_segment, static_cast<int32_t>(distance)));
-        combine(b, a.kind, other, x, x);
-      }
+        b.when(inside);
+        combine(b, r.accumulators[k].kind, other, x, x);
+      });
+    b.shl(distance, 1, distance);
+    b.when(b.setp(Compare::lt, distance, 32)).bra(loop);
+  }
+  for (size_t k = 0; k < r.accumulators.size(); ++k)
+    with_partial(r.accumulators[k], [&]<class P>() {
+      const Reg<P> x{sums[k]};
       b.when(last_lane).st<P>(Space::shared, Address(warp_address_8, w.partials + 64 * int64_t(k)), x);
       Reg<P> previous = shuffle(b, ShuffleMode::up, x, 1, 0);
-      b.when(first_lane).constant<P>(immediate<P>(identity(a)), previous);
+      b.when(first_lane).constant<P>(immediate<P>(identity(r.accumulators[k])), previous);
       before.push_back(previous.id);
     });
   Reg<U32> any = b.select<U32>(1, 0, b.setp(Compare::ne, ends, 0));
@@ -144,26 +151,41 @@ std::vector<Element> parts_before(Walk& w, const CellReduction& r, const std::ve
   b.bar_sync();
   Reg<Pred> whole = b.setp(Compare::eq, below, 0);  // the open cell began before the warp
   Reg<Pred> first_thread = b.setp(Compare::eq, w.e.tid, 0);
-  std::vector<Reg<U32>> warp_ended;
-  for (uint32_t half = 0; half < 2; ++half)
-    for (Reg<U32> x : b.ld_v4<U32>(Space::shared, Address(w.shared, w.partials + 128 + 16 * half)))
-      warp_ended.push_back(x);
+  std::vector<RegisterId> mine;
+  for (size_t k = 0; k < r.accumulators.size(); ++k)
+    with_partial(r.accumulators[k], [&]<class P>() {
+      if (!with_carry) carries.push_back(b.constant<P>(immediate<P>(identity(r.accumulators[k]))).id);
+      mine.push_back(b.mov(Reg<P>{carries[k]}).id);
+    });
+  {  // the warps' parts, in their order
+    Reg<U32> v = b.constant<U32>(0);
+    Reg<U32> at_4 = b.mov(w.shared), at_8 = b.mov(w.shared);
+    const LabelId loop = b.label();
+    b.bind(loop);
+    Reg<Pred> fresh = b.setp(Compare::ne, b.ld<U32>(Space::shared, Address(at_4, w.partials + 128)), 0);
+    b.add(v, 1, v);
+    Reg<Pred> own = b.setp(Compare::eq, w.warp, v);
+    for (size_t k = 0; k < r.accumulators.size(); ++k)
+      with_partial(r.accumulators[k], [&]<class P>() {
+        const Reg<P> carry{carries[k]};
+        Reg<P> part = b.ld<P>(Space::shared, Address(at_8, w.partials + 64 * int64_t(k)));
+        combine(b, r.accumulators[k].kind, carry, part, carry);
+        b.when(fresh).mov(part, carry);
+        b.when(own).mov(carry, Reg<P>{mine[k]});
+      });
+    b.add(at_4, 4, at_4);
+    b.add(at_8, 8, at_8);
+    b.when(b.setp(Compare::ne, v, warps)).bra(loop);
+  }
   std::vector<Element> result;
   for (size_t k = 0; k < r.accumulators.size(); ++k)
     with_partial(r.accumulators[k], [&]<class P>() {
       const Accumulator& a = r.accumulators[k];
-      Reg<P> carry = with_carry ? Reg<P>{carries[k]} : b.constant<P>(immediate<P>(identity(a)));
-      Reg<P> mine = carry;
-      for (uint32_t v = 0; v < warps; ++v) {
-        Reg<P> part = b.ld<P>(Space::shared, Address(w.shared, w.partials + 64 * int64_t(k) + 8 * v));
-        carry = b.selp(part, combine(b, a.kind, carry, part), b.setp(Compare::ne, warp_ended[v], 0));
-        if (v + 1 < warps) mine = b.selp(carry, mine, b.setp(Compare::eq, w.warp, v + 1));
-      }
       if (with_carry)  // everyone has read the old one before the barrier
-        b.when(first_thread).st<P>(Space::shared, w.carry_at(r.slot + static_cast<uint32_t>(k)), carry);
+        b.when(first_thread).st<P>(Space::shared, w.carry_at(r.slot + static_cast<uint32_t>(k)), Reg<P>{carries[k]});
       Reg<P> previous{before[k]};
       b.when(whole);
-      combine(b, a.kind, mine, previous, previous);
+      combine(b, a.kind, Reg<P>{mine[k]}, previous, previous);
       result.push_back(element(partial_type(a), previous));
     });
   return result;
@@ -178,27 +200,27 @@ void flush(Walk& w) {
   Reg<U32> warp_address = b.add(w.shared, b.shl(w.warp, 3));
   Reg<U32> lane_address = b.add(w.shared, b.shl(b.and_(e.tid, warps - 1), 3));
   Reg<Pred> lane0 = b.setp(Compare::eq, w.lane, 0), thread0 = b.setp(Compare::eq, e.tid, 0);
-  for (const CellReduction& r : e.cell_reductions)
-    for (size_t k = 0; k < r.accumulators.size(); ++k) {
-      const Accumulator& a = r.accumulators[k];
-      with_partial(a, [&]<class P>() {  // the values' area is free between tiles
-        Reg<P> x = butterfly(b, a.kind, Reg<P>{w.sums[r.slot + k]}, 32);
-        b.when(lane0).st<P>(Space::shared, Address(warp_address, w.values + 64 * int64_t(r.slot + k)), x);
-      });
-    }
+  std::vector<Accumulator> all;  // by slot
+  for (const CellReduction& r : e.cell_reductions) all.insert(all.end(), r.accumulators.begin(), r.accumulators.end());
+  butterfly(b, all, w.sums, 32);
+  for (size_t k = 0; k < all.size(); ++k)
+    with_partial(all[k], [&]<class P>() {  // the values' area is free between tiles
+      b.when(lane0).st<P>(Space::shared, Address(warp_address, w.values + 64 * int64_t(k)), Reg<P>{w.sums[k]});
+    });
   b.bar_sync();
-  for (const CellReduction& r : e.cell_reductions)
-    for (size_t k = 0; k < r.accumulators.size(); ++k) {
-      const Accumulator& a = r.accumulators[k];
-      with_partial(a, [&]<class P>() {
-        Reg<P> x = b.ld<P>(Space::shared, Address(lane_address, w.values + 64 * int64_t(r.slot + k)));
-        x = butterfly(b, a.kind, x, warps);
-        Reg<P> carry = b.ld<P>(Space::shared, w.carry_at(r.slot + static_cast<uint32_t>(k)));
-        carry = combine(b, a.kind, carry, x);
-        b.when(thread0).st<P>(Space::shared, w.carry_at(r.slot + static_cast<uint32_t>(k)), carry);
-        b.constant<P>(immediate<P>(identity(a)), Reg<P>{w.sums[r.slot + k]});
-      });
-    }
+  std::vector<RegisterId> parts;
+  for (size_t k = 0; k < all.size(); ++k)
+    with_partial(all[k], [&]<class P>() {
+      parts.push_back(b.ld<P>(Space::shared, Address(lane_address, w.values + 64 * int64_t(k))).id);
+    });
+  butterfly(b, all, parts, warps);
+  for (size_t k = 0; k < all.size(); ++k)
+    with_partial(all[k], [&]<class P>() {
+      const Address at = w.carry_at(static_cast<uint32_t>(k));
+      Reg<P> carry = combine(b, all[k].kind, b.ld<P>(Space::shared, at), Reg<P>{parts[k]});
+      b.when(thread0).st<P>(Space::shared, at, carry);
+      b.constant<P>(immediate<P>(identity(all[k])), Reg<P>{w.sums[k]});
+    });
   b.constant<S32>(0, w.dirty);
   b.bar_sync();
   b.bind(clean);

@@ -173,6 +173,7 @@ void finish_kernel(Emitter& e) {
   }
 
   // Thread to block.
+  std::vector<RegisterId> of_thread;
   for (uint32_t k = 0; k < count; ++k) {
     Accumulator& a = e.accumulators[k];
     with_number(rep_of(held_type(a.type)), [&]<class T>() {
@@ -181,17 +182,17 @@ void finish_kernel(Emitter& e) {
       for (size_t n = r.size(); n > 1; n = (n + 1) / 2)
         for (size_t i = 0; i < n / 2; ++i) r[i] = combine(b, a.kind, r[i], r[i + (n + 1) / 2]);
       const Element x = convert(e, element(held_type(a.type), r[0]), partial_type(a));
-      with_number(rep_of(x.type), [&]<class P>() { to_shared(e, a, reg<P>(x), k, warp_address, lane0); });
+      with_number(rep_of(x.type), [&]<class P>() { of_thread.push_back(reg<P>(x).id); });
     });
   }
+  to_shared(e, e.accumulators, of_thread, warp_address, lane0);
   b.bar_sync();
   std::vector<Element> block_results;
-  for (uint32_t k = 0; k < count; ++k) {
-    const Accumulator& a = e.accumulators[k];
-    with_number(rep_of(partial_type(a)), [&]<class P>() {
-      block_results.push_back(element(partial_type(a), from_shared<P>(e, a, k, lane_address)));
+  const std::vector<RegisterId> of_block = from_shared(e, e.accumulators, lane_address);
+  for (uint32_t k = 0; k < count; ++k)
+    with_partial(e.accumulators[k], [&]<class P>() {
+      block_results.push_back(element(partial_type(e.accumulators[k]), Reg<P>{of_block[k]}));
     });
-  }
 
   // Block to grid: publish, take a ticket.
   const ptx::LabelId waiting = b.label(), done = b.label();
@@ -250,17 +251,13 @@ void finish_kernel(Emitter& e) {
     b.add(block, e.block_size, block);
     b.bra(sum_up);
     b.bind(summed);
-    for (uint32_t k = 0; k < count; ++k) {
-      const Accumulator& a = e.accumulators[k];
-      with_number(rep_of(partial_type(a)),
-                  [&]<class P>() { to_shared(e, a, Reg<P>{sums[k]}, k, warp_address, lane0); });
-    }
+    to_shared(e, e.accumulators, sums, warp_address, lane0);
     b.bar_sync();
-    for (uint32_t k = 0; k < count; ++k) {
-      Accumulator& a = e.accumulators[k];
-      with_number(rep_of(partial_type(a)),
-                  [&]<class P>() { a.total = element(partial_type(a), from_shared<P>(e, a, k, lane_address)); });
-    }
+    const std::vector<RegisterId> totals = from_shared(e, e.accumulators, lane_address);
+    for (uint32_t k = 0; k < count; ++k)
+      with_partial(e.accumulators[k], [&]<class P>() {
+        e.accumulators[k].total = element(partial_type(e.accumulators[k]), Reg<P>{totals[k]});
+      });
   }
   b.unless(thread0).bra(done);
   for (const Reduction& r : e.reductions) {
