@@ -81,6 +81,75 @@ TEST(Parser, ReferenceAssemblerAcceptsBothSides) {
   }
 }
 
+// The text with a comment in front of every `mark`: what is read by hand else (statements.cpp) goes through the grammar.
+std::string through_grammar(const std::string& text, char mark) {
+  std::string out;
+  for (char c : text) {
+    if (c == mark) out += "/**/";
+    out += c;
+  }
+  return out;
+}
+
+TEST(Parser, StatementsReadByHandMeanWhatTheGrammarSays) {
+  std::vector<std::string> texts;
+  for (const char* name : files) texts.push_back(text_of(name));
+  texts.push_back(kernel(
+      "mov.b32 %r1, -5; mov.b32 %r2, 0xfFfFffff;mov.f32 %f1,0f3F800000; mov.f32 %f1, 0d3FF0000000000000; mov.b64 %rd0, "
+      "9223372036854775808;\nL: @%p1 bra L; @!%p1 bra L;mov.u32 %r1, %tid.x; mov.u32 %r1, WARP_SZ; setp.lt.s32 "
+      "%p0|%p1, "
+      "%r1, %r2;\n setp.eq.and.s32 %p0|_, %r1, -7, !%p2; ld.global.v2.b32 {%r1, _}, [%rd1+-8]; ld.global.b32 %r1, [ "
+      "%rd1 "
+      "- 0x10 ]; ld.param.u64 %rd1, [a]; st.global.v4.b32 [%rd1], {%r1,%r2,3,-4};\n ld.global.b32 %r1, [64]; $1x: // a "
+      "label\n\tbra.uni $1x; mov.b64 {%r1, %r2}, %rd1; mov.b32 %r1, 017; mov.b32 %r1, 0b101; mov.b64 %rd1, a; bar.sync "
+      "0;"));
+  for (const std::string& text : texts) {
+    Parsed fast(text), slow(through_grammar(text, ';'));
+    ASSERT_FALSE(slow.sink.has_errors()) << slow.errors();
+    ASSERT_FALSE(fast.sink.has_errors()) << fast.errors();
+    EXPECT_EQ(print(fast.module), print(slow.module));
+    for (size_t f = 0; f < fast.module.functions.size(); ++f) {
+      const auto &x = fast.module.functions[f].instructions, &y = slow.module.functions[f].instructions;
+      ASSERT_EQ(x.size(), y.size());
+      for (size_t k = 0; k < x.size(); ++k) EXPECT_EQ(x[k].line, y[k].line);
+    }
+  }
+  // What is wrong is told in the same words at the same place.
+  for (const char* wrong : {"add.u32 %r1, %r2, %r9",
+                            "add.u32 %r1, %r2, %f1",
+                            "@%r1 add.u32 %r1, %r2, %r3",
+                            "addd.u32 %r1, %r2",
+                            "add.u32 %r1",
+                            "add.u32 %r1, %r2, 99999999999",
+                            "ld.global.b32 %r1, [%p1]",
+                            "ld.global.b32 %r1, [nothing+4]",
+                            "add.u32 %r1, , %r2",
+                            "add.u32 %r1 %r2",
+                            "add.u32 {%r1, %r2",
+                            "add.u32 %r1, %r2, 1.5",
+                            "mov.u32 %r1, %tid.w",
+                            "mov.u32 %r1, %clusterid.x",
+                            "add.u32. %r1, %r2, %r3",
+                            "add.u32 %r1, %r2, 08",
+                            "@%p1",
+                            "%r1",
+                            "bra %r1",
+                            "st.global.v2.b32 [%rd1], {%r1, %r2, %r3}",
+                            "mov.f32 %f1, 1",
+                            "add.u32 %r1, %r2, !%r3",
+                            "tex.2d %r1, %r2"}) {
+    Parsed fast(kernel(std::string(wrong) + ";")), slow(kernel(std::string(wrong) + "/**/;"));
+    ASSERT_TRUE(slow.sink.has_errors()) << wrong;
+    ASSERT_EQ(fast.sink.diagnostics().size(), slow.sink.diagnostics().size()) << wrong << fast.errors();
+    for (size_t k = 0; k < slow.sink.diagnostics().size(); ++k) {
+      const auto &x = fast.sink.diagnostics()[k], &y = slow.sink.diagnostics()[k];
+      EXPECT_EQ(x.message, y.message) << wrong;
+      EXPECT_EQ(x.kind, y.kind) << wrong;
+      EXPECT_EQ(x.span.begin, y.span.begin) << wrong;
+    }
+  }
+}
+
 TEST(Parser, KeepsWhatTheTextSays) {
   Parsed p(text_of("nvcc_style"));
   const Module& m = p.module;
