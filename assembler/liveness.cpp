@@ -152,25 +152,35 @@ uint32_t register_pressure(const Function& f, const Liveness& live) {
       now += alive[u] != block;
       alive[u] = block;
     };
-    auto for_each_unit = [&](std::span<const Range> ranges, auto&& use) {
-      for (Range r : ranges)
-        if (r.file() == Range::gpr && r.reg() >= isa::first_virtual)
-          for (uint32_t w = 0; w < r.width(); ++w) use(r.reg() - isa::first_virtual + w);
-    };
     for (uint32_t u : live.out(b))
       if (u < live.gprs) begin(u);
     most = std::max(most, now);
     const std::vector<InstId>& code = f.blocks[b].code;
     for (size_t k = code.size(); k-- > 0;) {
       const Facts& x = f.facts[index(code[k])];
-      for_each_unit(x.writes(), begin);
-      most = std::max(most, now);
-      for_each_unit(x.writes(), [&](uint32_t u) {
-        if (x.guarded && !f.gprs[u].temporary) return;
-        alive[u] = 0;
-        --now;
-      });
-      for_each_unit(x.reads(), begin);
+      uint32_t ended = 0;  // units whose lives begin here
+      for (uint32_t r = x.read_count; r < x.count; ++r) {
+        const Range range = x.ranges[r];
+        if (range.file() != Range::gpr || range.reg() < isa::first_virtual) continue;
+        const uint32_t first = range.reg() - isa::first_virtual;
+        const bool ends = !x.guarded || f.gprs[first].temporary;
+        for (uint32_t u = first; u < first + range.width(); ++u) {
+          if (!ends) {
+            begin(u);
+          } else {
+            now -= alive[u] == block;
+            alive[u] = 0;
+            ++ended;
+          }
+        }
+      }
+      most = std::max(most, now + ended);
+      for (uint32_t r = 0; r < x.read_count; ++r) {
+        const Range range = x.ranges[r];
+        if (range.file() != Range::gpr || range.reg() < isa::first_virtual) continue;
+        const uint32_t first = range.reg() - isa::first_virtual;
+        for (uint32_t u = first; u < first + range.width(); ++u) begin(u);
+      }
       most = std::max(most, now);
     }
   }

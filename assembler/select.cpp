@@ -527,6 +527,7 @@ Result<Function> Selector::run() {
     f_.layout.push_back(b);
     convergent_ = x.convergent;
     conditional_.clear();
+    f_.blocks[b].code.reserve(x.items.size() + x.items.size() / 2 + 4);
     for (const FlowItem& item : x.items) {
       const ptx::Instruction& i = p_.instructions[item.inst];
       current_ = &i;

@@ -117,6 +117,7 @@ struct Builder {
         i = i + 1;
         continue;
       }
+      block(b).items.reserve(last - i + 1);
       for (size_t k = i; k <= last; ++k) {
         const ptx::Instruction& inst = f.instructions[k];
         FlowBlock& x = block(b);
@@ -159,7 +160,8 @@ struct Builder {
     if (flow.layout.empty())
       for (uint32_t b = 0; b < n; ++b) flow.layout.push_back(BlockId{b});
     std::erase_if(flow.layout, [&](BlockId b) { return !seen[index(b)]; });
-    predecessors.assign(n, {});
+    predecessors.resize(n);
+    for (std::vector<BlockId>& p : predecessors) p.clear();
     for (BlockId b : flow.layout) successors(b, [&](BlockId s) { predecessors[index(s)].push_back(b); });
   }
 
@@ -484,6 +486,9 @@ struct Builder {
         for (const FlowItem& item : block(b).items) {
           const ptx::Instruction& i = f.instructions[item.inst];
           if (i.destination_count == 0) continue;
+          if (const ptx::Operand& d = f.operand(i, 0);
+              i.destination_count == 1 && d.kind == ptx::Operand::reg && flow.divergent[d.id])
+            continue;
           if (!apart[index(b)] && !(!is_none(item.guard) && flow.divergent[index(item.guard)]) && !divergent_result(i))
             continue;
           for (uint32_t k = 0; k < i.destination_count; ++k) {

@@ -52,13 +52,13 @@ uint8_t mirrored(uint8_t compare) {  // ISETP: LT 1, LE 3, GT 4, GE 6
 }
 
 // The instruction with GPR operand k replaced by a uniform register; false when there is no such form.
-bool with_uniform(const isa::Target& target, const isa::Instruction& s, uint32_t k, uint32_t uniform,
-                  isa::Instruction& made) {
+bool with_uniform(const isa::Target& target, isa::FormCache& forms, const isa::Instruction& s, uint32_t k,
+                  uint32_t uniform, isa::Instruction& made) {
   std::array<isa::Operand, isa::max_operands> operands = s.operands;
   operands[k].kind = isa::OperandKind::uniform;
   operands[k].reg = uniform;
   bool mirror = false;
-  auto make = [&] { return isa::make(target, s.mnemonic, {operands.data(), s.operand_count}, made); };
+  auto make = [&] { return isa::make(target, s.mnemonic, {operands.data(), s.operand_count}, made, forms); };
   bool found = make();
   if (!found) {
     // The other source of a sum, product or comparison.
@@ -107,6 +107,7 @@ struct Mover {
   const uint32_t gprs = static_cast<uint32_t>(f.gprs.size());
   std::span<Unit> units = arena.make_span<Unit>(gprs + f.temporary_predicate.size());
   ArenaList<Candidate> candidates{arena, most_candidates};
+  isa::FormCache forms;
   ArenaList<Reader> readers{arena, 256};  // in the order of the code
 
   uint32_t unit_of(Range r) const { return r.reg() - isa::first_virtual + (r.file() == Range::gpr ? 0 : gprs); }
@@ -162,7 +163,7 @@ struct Mover {
             if (block.loop_depth == 0) continue;
             isa::Instruction made;
             Candidate& c = candidates[u.candidate];
-            if (r.width() == 1 && with_uniform(t, f[i].sass, r.operand(), first_uniform, made))
+            if (r.width() == 1 && with_uniform(t, forms, f[i].sass, r.operand(), first_uniform, made))
               ++c.taken;
             else
               ++c.copied;
@@ -221,7 +222,7 @@ struct Mover {
             any |= r.reg() - isa::first_virtual < gprs && moved(r, w, index(b)) != nobody;
           if (!any) continue;
           isa::Instruction made;
-          if (r.width() == 1 && with_uniform(t, f[i].sass, r.operand(), moved(r, 0, index(b)), made)) {
+          if (r.width() == 1 && with_uniform(t, forms, f[i].sass, r.operand(), moved(r, 0, index(b)), made)) {
             f[i].sass = made;
             f.facts[index(i)] = facts_of(t, f[i]);
             k = nobody;  // operands may have moved: once more from the start

@@ -1,5 +1,7 @@
 // Questions about rows and instructions: operand access and width, modifiers; and make(), which finds the row for a mnemonic and operands.
 #include <bit>
+#include <cstddef>
+#include <cstring>
 
 #include "assembler/isa/index.h"
 
@@ -411,10 +413,14 @@ namespace {
 
 constexpr uint8_t row_default = 0x40, row_repeats = 0x41;  // sources of slots in the cache
 
-// All of an operand but its register and value.
-uint64_t kind_of(const Operand& o) {
-  return static_cast<uint64_t>(o.kind) | uint64_t{o.negated} << 4 | uint64_t{o.absolute} << 5 |
-         uint64_t{o.descriptor} << 6 | uint64_t{o.uniform != URZ} << 7 | uint64_t{o.part != 0} << 8;
+// What of an operand decides which rows take it, its value apart: kind, signs, part, and whether an address names a uniform register.
+uint32_t kind_of(const Operand& o) {
+  struct {
+    uint8_t kind, flags, bank, uniform;
+  } head;
+  static_assert(offsetof(Operand, uniform) == 3 && sizeof head == 4);
+  std::memcpy(&head, &o, sizeof head);
+  return head.kind | uint32_t{head.uniform != URZ} << 7 | uint32_t{head.flags} << 8;
 }
 bool decided_by_value(OperandKind k) { return k == OperandKind::immediate || k == OperandKind::constant; }
 
@@ -472,7 +478,7 @@ bool make(const Target& target, Mnemonic mnemonic, std::span<const Operand> oper
           FormCache& cache) {
   if (operands.size() > max_operands) return make(target, mnemonic, operands, instruction);
   uint64_t kinds[2] = {};
-  for (size_t k = 0; k < operands.size(); ++k) kinds[k / 4] |= kind_of(operands[k]) << (16 * (k % 4));
+  for (size_t k = 0; k < operands.size(); ++k) kinds[k / 4] |= uint64_t{kind_of(operands[k])} << (16 * (k % 4));
   uint64_t hash = (kinds[0] + static_cast<uint64_t>(mnemonic)) * 0x9E3779B97F4A7C15ull;
   hash = (hash ^ hash >> 32 ^ kinds[1]) * 0x9E3779B97F4A7C15ull;
   FormCache::Entry& e = cache.at((hash ^ hash >> 32) >> 20);
