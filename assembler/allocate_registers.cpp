@@ -349,6 +349,8 @@ struct Allocator {
     size_t done = 0;
     bool complete = true;
     for (; done < count; ++s.now) {
+      const Events& here = s.events[s.now];
+      if ((here.ends & here.begins & here.starts) == nobody) continue;  // each is nobody: nothing happens
       settle(s);
       for (uint32_t v = s.events[s.now].starts; v != nobody; v = intervals[v].next) {
         Interval& i = intervals[v];

@@ -76,10 +76,10 @@ bool rematerialise(Function& f) {
         const Range r = f.facts[index(i)].ranges[k];
         if (r.file() != Range::gpr || r.reg() < isa::first_virtual || r.reg() - isa::first_virtual >= units) continue;
         const uint32_t v = f.gprs[r.reg() - isa::first_virtual].first;
-        const Definition d = definitions[v];
-        const bool slow = d.inst != nobody && f.insts[d.inst].sass.mnemonic == isa::Mnemonic::S2R;
-        if (d.inst == nobody || !repeatable(v) || d.block == index(b) ||
-            (slow && f.blocks[b].loop_depth > f.blocks[BlockId{d.block}].loop_depth)) {
+        const Definition& d = definitions[v];
+        if (d.inst == nobody || d.bad || d.block == index(b) || !repeatable(v) ||
+            (f.insts[d.inst].sass.mnemonic == isa::Mnemonic::S2R &&
+             f.blocks[b].loop_depth > f.blocks[BlockId{d.block}].loop_depth)) {
           ++readers[v];
           continue;
         }
