@@ -20,11 +20,14 @@ void set_sign_flags(Warp& w, const uint32_t* r, uint32_t mask) {
   merge(w.zero, signs(zero), mask);
 }
 
+// The sum of three words can carry 2, which IADD3.CC tells IADD3.X. Pascal has no uniform predicates: the first one's lanes hold that.
+uint32_t& second_carry(Warp& w) { return w.pred[uniform_predicates]; }
+
 // a + b + c with carries. x: one of negations; y bit 0: adds the carry, bit 1: writes the condition code. z: 1 .RS, 2 .LS (IADD3).
 template <bool three>
 Status add(Warp& w, const Op& op, uint32_t mask) {
   const uint32_t *a = row(w, op.a), *b = row(w, op.b), *c = row(w, op.c);
-  uint32_t in[lanes], r[lanes], carry[lanes], overflow[lanes];
+  uint32_t in[lanes], r[lanes], carry[lanes], overflow[lanes], twice = 0;
   expand(op.y & 1 ? w.carry : 0, in);
   const auto half = [](uint32_t v, uint32_t part) { return part == 0 ? v : part == 1 ? v & 0xffff : v >> 16; };
   for (uint32_t l = 0; l < lanes; ++l) {
@@ -34,18 +37,21 @@ Status add(Warp& w, const Op& op, uint32_t mask) {
     const uint64_t partial = static_cast<uint64_t>(va) + vb;
     uint64_t sum = partial + op.x + (in[l] & 1);
     if (three) {
+      if (op.y & 1) sum += second_carry(w) >> l & 1;
       if (op.z == 1) sum = (partial >> 16) + op.x + (in[l] & 1);
       if (op.z == 2) sum = (partial << 16 & 0xffffffff) + op.x + (in[l] & 1);
       sum += vc;
     }
     r[l] = static_cast<uint32_t>(sum);
     carry[l] = sum >> 32 ? all_lanes : 0;
+    twice |= static_cast<uint32_t>(sum >> 33 & 1) << l;
     overflow[l] = ~(va ^ vb) & (va ^ r[l]);
   }
   commit(row(w, op.d), r, mask);
   if (op.y & 2) {
     set_sign_flags(w, r, mask);
     merge(w.carry, signs(carry), mask);
+    merge(second_carry(w), twice, mask);
     merge(w.overflow, signs(overflow), mask);
   }
   return Status::go;
@@ -67,6 +73,7 @@ Status shift_add(Warp& w, const Op& op, uint32_t mask) {
   if (op.y & 2) {
     set_sign_flags(w, r, mask);
     merge(w.carry, signs(carry), mask);
+    merge(second_carry(w), 0, mask);
     merge(w.overflow, signs(overflow), mask);
   }
   return Status::go;
