@@ -79,6 +79,40 @@ static void sort(const std::string& name, uint64_t n, uint64_t values, int bits,
     MUST(cudaFree(p));
 }
 
+struct Below {
+  double limit;
+  __host__ __device__ bool operator()(double x) const { return x < limit; }
+};
+
+// The elements below 0.5 of n random ones in [0, 1): what bench_codegen's "compress f64 by itself 50%" does. And with a mask beside them, one
+// byte per element, which CUB wants where the condition is about another column ("compress f64 50%" reads that column itself, 8 bytes).
+static void select(uint64_t n) {
+  std::vector<double> host(n);
+  std::vector<char> mask(n);
+  std::mt19937_64 random(1);
+  for (uint64_t i = 0; i < n; ++i) {
+    host[i] = static_cast<double>(random() >> 11) * 0x1p-53;
+    mask[i] = random() & 1;
+  }
+  double *in, *out;
+  char* flags;
+  uint64_t* found;
+  void* scratch;
+  MUST(cudaMalloc(&in, n * 8));
+  MUST(cudaMalloc(&out, n * 8));
+  MUST(cudaMalloc(&flags, n));
+  MUST(cudaMalloc(&found, 8));
+  MUST(cudaMemcpy(in, host.data(), n * 8, cudaMemcpyHostToDevice));
+  MUST(cudaMemcpy(flags, mask.data(), n, cudaMemcpyHostToDevice));
+  size_t if_bytes = 0, flagged_bytes = 0;
+  MUST(cub::DeviceSelect::If(nullptr, if_bytes, in, out, found, n, Below{0.5}));
+  MUST(cub::DeviceSelect::Flagged(nullptr, flagged_bytes, in, flags, out, found, n));
+  MUST(cudaMalloc(&scratch, std::max(if_bytes, flagged_bytes)));
+  measure("compress f64 by itself 50%", n, [&] { MUST(cub::DeviceSelect::If(scratch, if_bytes, in, out, found, n, Below{0.5})); });
+  measure("compress f64 by a mask 50%", n, [&] { MUST(cub::DeviceSelect::Flagged(scratch, flagged_bytes, in, flags, out, found, n)); });
+  for (void* p : {static_cast<void*>(in), static_cast<void*>(out), static_cast<void*>(flags), static_cast<void*>(found), scratch}) MUST(cudaFree(p));
+}
+
 int main(int argc, char** argv) {
   const uint64_t n = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 100000000;
   cudaDeviceProp device;
@@ -95,5 +129,6 @@ int main(int argc, char** argv) {
   }
   for (uint64_t few : {uint64_t{10}, uint64_t{1000}, uint64_t{2000}, uint64_t{20000}})
     sort<uint32_t>("order " + std::to_string(few) + " rows", few, uint64_t{1} << 20, 20, false);
+  select(n);
   return 0;
 }
