@@ -135,14 +135,17 @@ void prepare_constants(Emitter& e) {
   }
 }
 
-// Elements per access and accesses per tile: up to 16 bytes per access, about 64 bytes in flight per thread. A scan wants a thread's
-// items side by side: one chunk.
+// Elements per access and accesses per tile: up to 16 bytes per access, about 64 bytes in flight per thread, what is gathered included: more items
+// would only make more code. A scan wants a thread's items side by side: one chunk.
 void choose_tile(Emitter& e) {
   uint32_t widest = 1, bytes = 0;
   for (const Input& in : e.inputs) {
     widest = std::max(widest, width_of(in.type));
     bytes += width_of(in.type);
   }
+  for (const Step& s : e.steps)
+    for (size_t k = 0; !s.scalar && k < s.operands.size(); ++k)
+      if (reads_whole(s, k)) bytes += width_of(e.type_of(s.operands[k].variable_id()));
   for (const Output& out : e.outputs)
     if (out.kind == Output::vector) widest = std::max(widest, width_of(out.type));
   if (!e.scans.empty()) {
