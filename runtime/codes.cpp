@@ -73,7 +73,7 @@ Result<void> Run::codes_to_device(Item& v) {
 Result<std::vector<std::string>> Run::decode(Item& v, std::span<const uint32_t> codes) {
   Domain& domain = *domain_of(v);
   std::vector<std::string> texts(codes.size());
-  constexpr uint64_t piece = 4096;
+  constexpr uint64_t piece = 1024;
   std::atomic<uint64_t> unknown = UINT64_MAX;
   auto decode_piece = [&](size_t k) {
     for (uint64_t i = k * piece; i < std::min<uint64_t>(codes.size(), (k + 1) * piece); ++i)
@@ -83,10 +83,10 @@ Result<std::vector<std::string>> Run::decode(Item& v, std::span<const uint32_t> 
         unknown = i;
   };
   const size_t pieces = (codes.size() + piece - 1) / piece;
-  if (pieces < 3)
-    for (size_t k = 0; k < pieces; ++k) decode_piece(k);
+  if (pieces > 2 && engine_.pool)
+    engine_.pool->run(pieces, [&](size_t k, unsigned) { decode_piece(k); });
   else
-    parallel_for(pieces, decode_piece, static_cast<unsigned>(std::min<size_t>(pieces, 8)));
+    for (size_t k = 0; k < pieces; ++k) decode_piece(k);
   if (unknown != UINT64_MAX)
     return Error{Fault::internal, fmt::format("a text has code {} of {}", codes[unknown], domain.count())};
   return texts;

@@ -36,7 +36,7 @@ struct EngineOptions {
 class Engine {
  public:
   // Both outlive the engine. Not thread-safe.
-  // code_cache, pool (may be null, outlive the engine): of the library's kernels, and to assemble these side by side.
+  // code_cache (may be null, outlives the engine): of the library's kernels. pool (the same): makes these, and the texts of results, side by side.
   Engine(device::Device& device, const reference::Tables& tables, CodeCache* code_cache = nullptr,
          ThreadPool* pool = nullptr);
   ~Engine();

@@ -238,7 +238,7 @@ class BenchCommand final : public Command {
     else
       note(fmt::format("no `{}`: the columns of ptxas are left out", ptxas_));
 
-    runtime::Engine engine(*device_, *tables_);
+    runtime::Engine engine(*device_, *tables_, nullptr, &pool_);
     Progress progress("measuring", queries.size());
     for (const NamedSource& q : queries) {
       progress.advance(1);
