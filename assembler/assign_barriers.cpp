@@ -12,11 +12,15 @@
 // stores always, others when the block shows such a write or ends first.
 // Scoreboards by use: 0..2 global memory, 3 shared memory and other lanes, 4 FP64 and function units, 5 late reads; a busy one gives way to a
 // free one of the first five.
-// Cost: O(instructions * operands + blocks * rounds * registers / 8).
+// All of this is done in one walk over each block; blocks of loops are walked again when something is pending where they begin that was not
+// known before. Times run on from block to block, so that what is remembered of earlier blocks has always settled and is never cleared.
+// Cost: O(operands) per instruction and walk.
 //
 // Left out: reuse flags, dual issue, DEPBAR's partial waits.
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <cstring>
 
 #include "assembler/latency.h"
 #include "assembler/passes.h"
@@ -27,112 +31,73 @@ namespace {
 using L = isa::LatencyClass;
 
 // Every register that an instruction can touch, by number.
-constexpr uint32_t predicate_base = 256, carry = 264, uniform_base = 272, uniform_predicate_base = 336,
-                   resource_count = 344;
-constexpr uint32_t nobody = UINT32_MAX;
+constexpr std::array<uint32_t, 4> register_base = {0, 256, 272, 336};
+constexpr uint32_t carry = 264, resource_count = 344;
 constexpr uint8_t no_scoreboard = 7, late_read_scoreboard = 5;
+constexpr uint32_t most_cycles = 16;  // no distance is longer
 
-uint32_t resource(Range r) {
-  constexpr std::array<uint32_t, 4> base = {0, predicate_base, uniform_base, uniform_predicate_base};
-  return base[r.file()] + r.reg();
-}
-Range::File file_of(uint32_t resource) {
-  return resource < predicate_base           ? Range::gpr
-         : resource < uniform_base           ? Range::predicate
-         : resource < uniform_predicate_base ? Range::uniform
-                                             : Range::uniform_predicate;
-}
+uint32_t resource(Range r) { return register_base[r.file()] + r.reg(); }
 uint8_t bit(uint8_t scoreboard) {
   return scoreboard == no_scoreboard ? uint8_t{0} : static_cast<uint8_t>(1u << scoreboard);
 }
 
-// Scoreboards pending per register, eight registers to a word.
-struct Pending {
-  static constexpr size_t words = resource_count / 8;
-  std::array<uint64_t, words> write{}, read{};
-  uint8_t any = 0;
-  bool merge(const Pending& o) {
-    if (!o.any) return false;
-    uint64_t changed = o.any & ~any;
-    any |= o.any;
-    for (size_t w = 0; w < words; ++w) {
-      changed |= (o.write[w] & ~write[w]) | (o.read[w] & ~read[w]);
-      write[w] |= o.write[w], read[w] |= o.read[w];
-    }
-    return changed != 0;
-  }
-};
-
-// What is pending at one point of the stream. Remembers per scoreboard which registers name it, so that waiting costs what it clears.
+// Scoreboards pending per register. Remembers per scoreboard which registers name it, so that waiting costs what it clears.
 class State {
  public:
-  State() {
-    for (auto& list : named_) list.reserve(32);
-  }
+  // A register, whether it is read late (else written), and a scoreboard.
+  struct Entry {
+    uint16_t place;
+    uint8_t scoreboard;
+  };
+  State() {}  // named_ is written before it is read
   uint8_t any() const { return any_; }
-  void clear_all() { clear(any_); }
-  void load(const Pending& p) {
-    clear_all();
-    if (!p.any) return;
-    any_ = p.any;
-    for (size_t w = 0; w < Pending::words; ++w) {
-      for (uint64_t v = p.write[w], r = static_cast<uint32_t>(8 * w); v; v >>= 8, ++r)
-        if (v & 0xff) set(write_, static_cast<uint32_t>(r), static_cast<uint8_t>(v), 0);
-      for (uint64_t v = p.read[w], r = static_cast<uint32_t>(8 * w); v; v >>= 8, ++r)
-        if (v & 0xff) set(read_, static_cast<uint32_t>(r), static_cast<uint8_t>(v), read_flag);
-    }
+  // Of the registers from `r` on, an or of bytes: those that will be written, those that may still be read.
+  uint32_t writes(uint32_t r, uint32_t width) const { return bytes(0, r, width); }
+  uint32_t reads(uint32_t r, uint32_t width) const { return bytes(reading, r, width); }
+  static uint8_t fold(uint32_t bytes) {
+    bytes |= bytes >> 16;
+    return static_cast<uint8_t>(bytes | bytes >> 8);
   }
-  void store(Pending& p) const {
-    p.any = any_;
-    if (!any_) return;
-    for (size_t r = 0; r < resource_count; ++r) {
-      p.write[r / 8] |= uint64_t{write_[r]} << r % 8 * 8;
-      p.read[r / 8] |= uint64_t{read_[r]} << r % 8 * 8;
-    }
-  }
-  // Scoreboards that the instruction must wait for.
-  uint8_t waits(const Facts& x) const {
-    if (!any_) return 0;
-    uint8_t mask = 0;
-    for (Range r : x.reads())
-      for (uint32_t k = resource(r), w = 0; w < r.width(); ++w) mask |= write_[k + w];
-    for (Range r : x.writes())
-      for (uint32_t k = resource(r), w = 0; w < r.width(); ++w) mask |= write_[k + w] | read_[k + w];
-    return mask;
-  }
-  void issue(const Facts& x) {
-    const isa::Control& c = x.control;
-    if (c.write_barrier != no_scoreboard)
-      for (Range r : x.writes())
-        for (uint32_t w = 0; w < r.width(); ++w) set(write_, resource(r) + w, bit(c.write_barrier), 0);
-    if (c.read_barrier != no_scoreboard)
-      for (Range r : x.reads())
-        if (!r.guard())
-          for (uint32_t w = 0; w < r.width(); ++w) set(read_, resource(r) + w, bit(c.read_barrier), read_flag);
+  void set_write(Range r, uint8_t scoreboard) { set_all(0, r, scoreboard); }
+  void set_read(Range r, uint8_t scoreboard) { set_all(reading, r, scoreboard); }
+  void set(Entry e) {
+    any_ |= bit(e.scoreboard);
+    uint8_t& x = pending_[e.place];
+    if (x & bit(e.scoreboard)) return;
+    x |= bit(e.scoreboard);
+    named_[e.scoreboard][counts_[e.scoreboard]++] = e.place;
   }
   void clear(uint8_t mask) {
     mask &= any_;
     any_ &= static_cast<uint8_t>(~mask);
-    for (uint8_t s = 0; mask >> s; ++s) {
-      if (!(mask >> s & 1)) continue;
-      for (uint16_t entry : named_[s]) {
-        uint8_t& x = entry & read_flag ? read_[entry & ~read_flag] : write_[entry];
-        x &= static_cast<uint8_t>(~bit(s));
-      }
-      named_[s].clear();
+    for (uint32_t rest = mask; rest; rest &= rest - 1) {
+      const uint32_t s = static_cast<uint32_t>(std::countr_zero(rest));
+      for (uint32_t k = 0; k < counts_[s]; ++k) pending_[named_[s][k]] &= static_cast<uint8_t>(~(1u << s));
+      counts_[s] = 0;
     }
+  }
+  bool pending(Entry e) const { return (pending_[e.place] & bit(e.scoreboard)) != 0; }
+  template <class F>
+  void for_each(F&& f) const {
+    for (uint8_t s = 0; s < 6; ++s)
+      for (uint32_t k = 0; k < counts_[s]; ++k) f(Entry{named_[s][k], s});
   }
 
  private:
-  static constexpr uint16_t read_flag = 0x8000;
-  void set(std::array<uint8_t, resource_count>& pending, uint32_t r, uint8_t mask, uint16_t flag) {
-    any_ |= mask;
-    for (uint8_t fresh = mask & static_cast<uint8_t>(~pending[r]), s = 0; fresh >> s; ++s)
-      if (fresh >> s & 1) named_[s].push_back(static_cast<uint16_t>(r | flag));
-    pending[r] |= mask;
+  static constexpr uint32_t reading = resource_count + 4;  // room to load four bytes from the last register
+  uint32_t bytes(uint32_t from, uint32_t r, uint32_t width) const {
+    constexpr std::array<uint32_t, 5> masks = {0, 0xff, 0xffff, 0xffffff, 0xffffffff};
+    uint32_t v;
+    std::memcpy(&v, &pending_[from + r], 4);
+    return v & masks[width];
   }
-  std::array<uint8_t, resource_count> write_{}, read_{};
-  std::array<std::vector<uint16_t>, 6> named_;
+  void set_all(uint32_t from, Range r, uint8_t scoreboard) {
+    for (uint32_t k = from + resource(r), end = k + r.width(); k < end; ++k)
+      set({static_cast<uint16_t>(k), scoreboard});
+  }
+  std::array<uint8_t, 2 * reading> pending_{};
+  std::array<std::array<uint16_t, 2 * reading>, 6> named_;
+  std::array<uint32_t, 6> counts_{};
   uint8_t any_ = 0;
 };
 
@@ -141,218 +106,221 @@ struct Assigner {
   Code& code;
   const isa::Target& t = *f.target;
   Arena& arena = *f.arena;
-  State state;
+  const Distances distances{t};
+  Distances::Settled settled = distances.settle(present());
+  State state{}, at_target{};
+
+  // What is pending where a block begins: a list that grows.
+  struct Known {
+    State::Entry entry;
+    uint32_t next;
+  };
+  ArenaList<Known> known{arena, 256};
+  std::span<uint32_t> in = arena.make_span<uint32_t>(code.blocks.size(), UINT32_MAX);
+  std::span<bool> queued = arena.make_span<bool>(code.blocks.size(), true);
+
+  // The last write of a register. A guarded write may leave the register as the write before made it: that one counts too. Of three in flight,
+  // the oldest settles before the youngest issues.
+  struct Write {
+    uint32_t time = 0, inst = 0, older_time = 0, older_inst = 0;
+  };
+  std::array<Write, resource_count> last{};
+  uint32_t time = most_cycles;
+
+  // Announced late readers of each register within the block, by links after `first_link`.
+  struct Link {
+    uint32_t reader, next;
+  };
+  ArenaList<Link> links{arena, 256};
+  std::array<uint32_t, resource_count> readers{};
+  uint32_t first_link = 0;
+  ArenaList<uint32_t> late{arena, 64};  // announced late readers of the block without a read barrier
+  std::array<uint32_t, 8> waited{};     // by scoreboard: place in the stream of the last wait in the block
+  uint8_t last_global = 0;
 
   Facts& at(uint32_t k) { return f.facts[index(code.order[k])]; }
-
-  // Which instructions need a read barrier: block by block.
-  void mark_late_reads() {
-    struct Link {
-      uint32_t reader, next;
-    };
-    enum : uint8_t { unknown, done };
-    std::array<uint32_t, resource_count> announces,
-        readers;  // late reader that writes the register; late readers of it (links)
-    announces.fill(nobody);
-    readers.fill(nobody);
-    ArenaList<Link> links(arena, 256);
-    std::vector<uint32_t> pending;  // late readers whose completion was not known when they were met
-    std::vector<uint8_t> known;     // parallel to it
-    std::vector<uint32_t> touched;
-    for (const CodeBlock& b : code.blocks) {
-      for (uint32_t r : touched) announces[r] = readers[r] = nobody;
-      touched.clear();
-      links.clear();
-      pending.clear();
-      known.clear();
-      for (uint32_t k = b.begin; k < b.end; ++k) {
-        Facts& x = at(k);
-        if (!pending.empty()) {
-          for (Range r : x.all())
-            for (uint32_t w = 0; w < r.width(); ++w)
-              if (const uint32_t p = announces[resource(r) + w]; p != nobody) known[p] = done;  // waits for its result
-          for (Range r : x.writes())
-            for (uint32_t w = 0; w < r.width(); ++w) {
-              uint32_t& list = readers[resource(r) + w];
-              for (; list != nobody; list = links[list].next)
-                if (const uint32_t p = links[list].reader; known[p] != done)
-                  known[p] = done, at(pending[p]).control.read_barrier = late_read_scoreboard;
-            }
-        }
-        if (!x.late) continue;
-        bool sources = false;
-        for (Range r : x.reads()) sources |= r.file() == Range::gpr;
-        if (!sources) continue;
-        if (!x.announced) {
-          x.control.read_barrier = late_read_scoreboard;
-          continue;
-        }
-        const uint32_t p = static_cast<uint32_t>(pending.size());
-        pending.push_back(k);
-        known.push_back(unknown);
-        for (Range r : x.reads())
-          if (!r.guard())
-            for (uint32_t w = 0; w < r.width(); ++w) {
-              uint32_t& list = readers[resource(r) + w];
-              list = links.push({p, list});
-              touched.push_back(resource(r) + w);
-            }
-        for (Range r : x.writes())
-          for (uint32_t w = 0; w < r.width(); ++w) announces[resource(r) + w] = p, touched.push_back(resource(r) + w);
-      }
-      if (b.successor_count == 0) continue;
-      for (size_t p = 0; p < pending.size(); ++p)
-        if (known[p] != done) at(pending[p]).control.read_barrier = late_read_scoreboard;
-    }
+  uint64_t present() {  // latency classes of the kernel
+    uint64_t classes = 0;
+    for (InstId i : code.order) classes |= uint64_t{1} << static_cast<unsigned>(f.facts[index(i)].latency);
+    return classes;
   }
 
-  static uint8_t preferred(const Facts& x) {
+  // Gives the late reader at p a read barrier, unless it is known to be done; returns whether there is something to wait for now.
+  bool bar_late_read(uint32_t p, uint32_t now) {
+    isa::Control& c = at(p).control;
+    if (c.read_barrier != no_scoreboard || waited[c.write_barrier] > p) return false;
+    c.read_barrier = late_read_scoreboard;
+    // A scoreboard is visible after two cycles.
+    if (p + 1 < now && (at(p + 1).control.wait_mask & bit(late_read_scoreboard)))
+      c.stall = std::max(c.stall, isa::scoreboard_distance);
+    return waited[late_read_scoreboard] <= p;
+  }
+
+  // For results: global memory takes the first free of three; others have a favourite.
+  uint8_t choose(const Facts& x) {
+    auto is_free = [&](uint8_t s) { return !(state.any() >> s & 1); };
     switch (x.latency) {
       case L::global_load:
       case L::global_atomic:
-      case L::local_load: return 0;
-      case L::fp64:
-      case L::sfu: return 4;
-      default: return 3;
+      case L::local_load:
+        for (uint8_t s : {0, 1, 2})
+          if (is_free(s)) return last_global = s;
+        return last_global;  // joins the youngest: it returns last
+      default: break;
     }
-  }
-  void choose_scoreboards() {
-    // A local view of what is busy suffices for the choice: correctness comes from the data flow below.
-    uint8_t last_global = 0;
-    for (const CodeBlock& b : code.blocks) {
-      state.clear_all();
-      for (uint32_t k = b.begin; k < b.end; ++k) {
-        Facts& x = at(k);
-        state.clear(state.waits(x));
-        if (x.announced) {
-          const uint8_t want = preferred(x);
-          uint8_t pick = want;
-          auto is_free = [&](uint8_t s) { return !(state.any() >> s & 1); };
-          if (want == 0) {
-            pick = no_scoreboard;
-            for (uint8_t s : {0, 1, 2})
-              if (is_free(s)) {
-                pick = s;
-                break;
-              }
-            if (pick == no_scoreboard) pick = last_global;  // joins the youngest: it returns last
-            last_global = pick;
-          } else if (!is_free(want)) {
-            for (uint8_t s : {3, 4, 2, 1, 0})
-              if (is_free(s)) {
-                pick = s;
-                break;
-              }
-          }
-          x.control.write_barrier = pick;
-        }
-        state.issue(x);
-      }
-    }
+    const uint8_t want = x.latency == L::fp64 || x.latency == L::sfu ? 4 : 3;
+    if (is_free(want)) return want;
+    for (uint8_t s : {3, 4, 2, 1, 0})
+      if (is_free(s)) return s;
+    return want;
   }
 
-  void wait_masks() {
-    std::span<Pending> in = arena.make_span<Pending>(code.blocks.size());
-    std::span<bool> queued = arena.make_span<bool>(code.blocks.size(), true);
+  void write(uint32_t r, uint32_t inst, const Facts& x) {
+    Write& w = last[r];
+    w.older_time = x.guarded ? w.time : 0;
+    w.older_inst = w.inst;
+    w.time = time, w.inst = inst;
+  }
+
+  void walk(const CodeBlock& b) {
+    if (b.begin == b.end) return;
+    time += most_cycles;
+    first_link = static_cast<uint32_t>(links.size());
+    late.clear();
+    waited.fill(0);
+    uint32_t previous_time = time, drained = 0;
+    for (uint32_t k = b.begin; k < b.end; ++k) {
+      const uint32_t inst = index(code.order[k]);
+      Facts& x = f.facts[inst];
+      isa::Control& c = x.control;
+      uint32_t earliest = time, pending = 0;
+      uint8_t waits = 0;
+      for (Range r : x.reads()) {
+        const uint32_t n = resource(r), width = r.width();
+        pending |= state.writes(n, width);
+        for (uint32_t u = n; u < n + width; ++u) {
+          const Write& w = last[u];
+          if (w.time + most_cycles <= time) continue;
+          earliest = std::max(earliest, w.time + distances.read_after_write(f.facts[w.inst], r, x));
+          if (w.older_time + most_cycles > time)
+            earliest = std::max(earliest, w.older_time + distances.read_after_write(f.facts[w.older_inst], r, x));
+        }
+      }
+      for (Range r : x.writes()) {
+        const uint32_t n = resource(r), width = r.width();
+        pending |= state.writes(n, width) | state.reads(n, width);
+        for (uint32_t u = n; u < n + width; ++u) {
+          const Write& w = last[u];
+          if (w.time + most_cycles <= time) continue;
+          earliest = std::max(earliest, w.time + distances.write_after_write(f.facts[w.inst], x, r.file()));
+          if (w.older_time + most_cycles <= time) continue;
+          const Facts& older = f.facts[w.older_inst];
+          earliest = std::max(earliest, w.older_time + distances.write_after_write(older, x, r.file()));
+          if (x.guarded) earliest = std::max(earliest, w.older_time + distances.settled(older, r.file(), settled));
+        }
+      }
+      if (x.reads_carry)
+        if (const Write& w = last[carry]; w.time + most_cycles > time)
+          earliest = std::max(earliest, w.time + distances.carry(f.facts[w.inst], x));
+
+      // Scoreboards.
+      waits = State::fold(pending);
+      for (uint32_t rest = waits; rest; rest &= rest - 1) waited[static_cast<size_t>(std::countr_zero(rest))] = k;
+      if (links.size() > first_link)
+        for (Range r : x.writes())
+          for (uint32_t u = resource(r), end = u + r.width(); u < end; ++u) {
+            for (uint32_t l = readers[u]; l > first_link; l = links[l - 1].next)
+              if (bar_late_read(links[l - 1].reader, k)) waits |= bit(late_read_scoreboard);
+            readers[u] = 0;
+          }
+      if (waits & bit(late_read_scoreboard)) waited[late_read_scoreboard] = k;
+      c.wait_mask = waits;
+      if (waits) state.clear(waits);
+      if (x.announced) {
+        if (c.write_barrier == no_scoreboard) c.write_barrier = choose(x);
+        for (Range r : x.writes()) state.set_write(r, c.write_barrier);
+      }
+      if (x.late) {
+        bool sources = false;
+        for (Range r : x.reads()) sources |= r.file() == Range::gpr;
+        if (!x.announced && sources) c.read_barrier = late_read_scoreboard;
+        if (c.read_barrier != no_scoreboard) {
+          for (Range r : x.reads())
+            if (!r.guard()) state.set_read(r, c.read_barrier);
+        } else if (sources) {
+          late.push(k);
+          for (Range r : x.reads())
+            if (!r.guard())
+              for (uint32_t u = resource(r), end = u + r.width(); u < end; ++u)
+                readers[u] = links.push({k, readers[u]}) + 1;
+        }
+      }
+
+      // Time.
+      if (k > b.begin) {
+        isa::Control& before = at(k - 1).control;
+        if ((bit(before.write_barrier) | bit(before.read_barrier)) & waits)
+          earliest = std::max<uint32_t>(earliest, previous_time + isa::scoreboard_distance);
+        before.stall = static_cast<uint8_t>(std::min(earliest - previous_time, 15u));
+        time = earliest;
+      }
+      for (Range r : x.writes()) {
+        for (uint32_t u = resource(r), end = u + r.width(); u < end; ++u) write(u, inst, x);
+        drained = std::max(drained, time + distances.settled(x, r.file(), settled));
+      }
+      if (x.writes_carry) {
+        write(carry, inst, x);
+        drained = std::max(drained, time + distances.settled_carry(x));
+      }
+      previous_time = time;
+      c.stall = x.least_stall;
+      time += c.stall;
+    }
+    if (b.successor_count)
+      for (uint32_t p : late.all())
+        if (bar_late_read(p, b.end))
+          for (Range r : at(p).reads())
+            if (!r.guard()) state.set_read(r, late_read_scoreboard);
+    // Drain. The last instruction may also set a scoreboard that the next block waits for at once.
+    isa::Control& end = at(b.end - 1).control;
+    uint32_t until = std::max(previous_time + 1, drained);
+    if (end.write_barrier != no_scoreboard || end.read_barrier != no_scoreboard)
+      until = std::max<uint32_t>(until, previous_time + isa::scoreboard_distance);
+    end.stall = static_cast<uint8_t>(std::min(15u, std::max<uint32_t>(end.stall, until - previous_time)));
+    time = previous_time + most_cycles;
+  }
+
+  // Adds what is pending now to what is known where block s begins; returns whether anything is new.
+  bool merge(uint32_t s) {
+    bool changed = false;
+    at_target.clear(at_target.any());
+    for (uint32_t e = in[s]; e != UINT32_MAX; e = known[e].next) at_target.set(known[e].entry);
+    state.for_each([&](State::Entry e) {
+      if (at_target.pending(e)) return;
+      in[s] = known.push({e, in[s]});
+      changed = true;
+    });
+    return changed;
+  }
+
+  void run() {
     // In order of the stream until nothing changes: two or three rounds.
     for (bool changed = true; changed;) {
       changed = false;
       for (uint32_t b = 0; b < code.blocks.size(); ++b) {
         if (!queued[b]) continue;
         queued[b] = false;
-        state.load(in[b]);
-        for (uint32_t k = code.blocks[b].begin; k < code.blocks[b].end; ++k) {
-          Facts& x = at(k);
-          x.control.wait_mask = state.waits(x);
-          state.clear(x.control.wait_mask);
-          state.issue(x);
-        }
+        state.clear(state.any());
+        for (uint32_t e = in[b]; e != UINT32_MAX; e = known[e].next) state.set(known[e].entry);
+        walk(code.blocks[b]);
         if (!state.any()) continue;
-        Pending out;
-        state.store(out);
         for (uint32_t s : code.blocks[b].successors())
-          if (in[s].merge(out)) queued[s] = true, changed |= s <= b;
+          if (merge(s)) queued[s] = true, changed |= s <= b;
       }
     }
-  }
-
-  void stalls() {
-    struct Write {
-      uint32_t time = 0, inst = nobody;
-    };
-    const Distances distances(t);
-    uint64_t present = 0;  // latency classes of the kernel
-    for (uint32_t k = 0; k < code.order.size(); ++k) present |= uint64_t{1} << static_cast<unsigned>(at(k).latency);
-    const Distances::Settled settled = distances.settle(present);
-    // A guarded write may leave the register as the write before made it: that one counts too. Of three in flight, the oldest settles before the
-    // youngest issues.
-    std::array<Write, resource_count> last, older;
-    last.fill({});
-    older.fill({});
-    std::vector<uint32_t> touched;
-    touched.reserve(resource_count);
-    const auto settles = [&](const Write& p, uint32_t r) {
-      const Facts& producer = at(p.inst);
-      return p.time + (r == carry ? distances.settled_carry(producer)
-                                  : distances.settled(producer, file_of(r), settled));
-    };
-    for (const CodeBlock& b : code.blocks) {
-      for (uint32_t r : touched) last[r] = older[r] = {};
-      touched.clear();
-      uint32_t time = 0, previous_time = 0;
-      for (uint32_t k = b.begin; k < b.end; ++k) {
-        Facts& x = at(k);
-        uint32_t earliest = time;
-        for (Range r : x.reads())
-          for (uint32_t n = resource(r), w = 0; w < r.width(); ++w)
-            for (const Write& p : {last[n + w], older[n + w]})
-              if (p.inst != nobody)
-                earliest = std::max(earliest, p.time + distances.read_after_write(at(p.inst), r, x));
-        for (Range r : x.writes())
-          for (uint32_t n = resource(r), w = 0; w < r.width(); ++w) {
-            for (const Write& p : {last[n + w], older[n + w]})
-              if (p.inst != nobody)
-                earliest = std::max(earliest, p.time + distances.write_after_write(at(p.inst), x, r.file()));
-            if (x.guarded && older[n + w].inst != nobody)
-              earliest = std::max(earliest, settles(older[n + w], n + w));
-          }
-        if (x.reads_carry)
-          if (const Write& p = last[carry]; p.inst != nobody)
-            earliest = std::max(earliest, p.time + distances.carry(at(p.inst), x));
-        if (k > b.begin) {
-          isa::Control& before = at(k - 1).control;
-          // A scoreboard set by the instruction right before is visible after two cycles.
-          if ((bit(before.write_barrier) | bit(before.read_barrier)) & x.control.wait_mask)
-            earliest = std::max<uint32_t>(earliest, previous_time + isa::scoreboard_distance);
-          before.stall = static_cast<uint8_t>(std::min(earliest - previous_time, 15u));
-          time = earliest;
-        }
-        auto record = [&](uint32_t r) {
-          if (last[r].inst == nobody) touched.push_back(r);
-          older[r] = x.guarded ? last[r] : Write{};
-          last[r] = {time, k};
-        };
-        for (Range r : x.writes())
-          for (uint32_t w = 0; w < r.width(); ++w) record(resource(r) + w);
-        if (x.writes_carry) record(carry);
-        previous_time = time;
-        x.control.stall = x.least_stall;
-        time += x.control.stall;
-      }
-      if (b.end == b.begin) continue;
-      // Drain. The last instruction may also set a scoreboard that the next block waits for at once.
-      uint32_t until = previous_time + 1;
-      isa::Control& end = at(b.end - 1).control;
-      if (end.write_barrier != no_scoreboard || end.read_barrier != no_scoreboard)
-        until = previous_time + isa::scoreboard_distance;
-      for (uint32_t r : touched)
-        for (const Write& p : {last[r], older[r]})
-          if (p.inst != nobody) until = std::max(until, settles(p, r));
-      end.stall = static_cast<uint8_t>(std::min(15u, std::max<uint32_t>(end.stall, until - previous_time)));
-    }
-    for (uint32_t k = 0; k < code.order.size(); ++k) {
-      const Facts& x = at(k);
-      isa::Control& c = at(k).control;
+    for (InstId i : code.order) {
+      Facts& x = f.facts[index(i)];
+      isa::Control& c = x.control;
       if (t.family == isa::Family::volta)
         // Stalls of 12 and more leave no room for the flag: nvdisasm knows no such words.
         c.yield = c.stall == 1 || (c.stall < 12 && (x.latency == L::branch || x.latency == L::barrier));
@@ -366,11 +334,8 @@ struct Assigner {
 
 void assign_barriers(Function& f, Code& code) {
   ArenaScope scope(*f.arena);
-  Assigner a{.f = f, .code = code, .state = {}};
-  a.mark_late_reads();
-  a.choose_scoreboards();
-  a.wait_masks();
-  a.stalls();
+  Assigner a{.f = f, .code = code};
+  a.run();
 }
 
 }  // namespace rndn::assembler

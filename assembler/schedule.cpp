@@ -12,8 +12,8 @@
 // needed; slots count from the end of the block. Loads count with their expected latency, so they rise above independent work: a tile's loads are
 // all under way before the first use. While more registers are alive than the limit (or almost all predicates), instructions come in the order of the
 // program instead: the first one in either order that has not been issued can always issue, since both orders respect the dependences.
-// After allocation instructions are taken in their order and placed as early as possible, with the distances of the target: later ones fill the
-// gaps of earlier ones.
+// After allocation instructions are taken in their order and placed as early as possible: later ones fill the gaps of earlier ones. The exact
+// distances are kept by assign_barriers; what counts here is which instructions can stand between.
 // Slots are numbered through the function, each block's far enough beyond those of the block before, so that what registers remember of other
 // blocks decides nothing and needs no clearing.
 // Cost: O(operands) per instruction, and O(slots / 64) per block.
@@ -171,6 +171,11 @@ class MemoryOrder {
   uint32_t fence_ = 0, any_ = 0;
 };
 
+bool is_deciding(isa::LatencyClass consumer) {
+  using L = isa::LatencyClass;
+  return consumer == L::branch || consumer == L::vote || consumer == L::barrier || consumer == L::convergence;
+}
+
 // Latencies that are told apart in a block of n instructions: more would only spread large blocks over more slots.
 uint32_t longest_latency(size_t n) {
   return std::clamp<uint32_t>((uint32_t{4} << 20) / static_cast<uint32_t>(n), 16, most_latency);
@@ -313,59 +318,57 @@ struct PressureScheduler {
 struct EarlyScheduler {
   Function& f;
   Arena& arena = *f.arena;
-  const Distances distances{*f.target};
   const ExpectedLatencies expected{*f.target};
   static constexpr std::array<uint32_t, 4> base = {0, 256, 264, 264 + isa::URZ};
   static constexpr uint32_t carry = 264 + isa::URZ + isa::PT;
   struct Register {
-    uint32_t written = 0;  // slot of the last write
+    uint32_t ready = 0;    // slot in which its value can be read
+    uint32_t written = 0;  // one beyond the slot of the last write
     uint32_t read = 0;     // one beyond the slot of the last read since
-    uint32_t writer = 0;   // instruction
   };
   std::array<Register, carry + 1> registers{};
   Slots slots{arena};
+
+  const bool pascal = f.target->family == isa::Family::pascal;
+
+  // Predicates that decide whether something happens are read later than data; on Pascal all are.
+  uint32_t delay(Range r, isa::LatencyClass consumer) const {
+    return r.file() == Range::predicate && (pascal || r.guard() || is_deciding(consumer)) ? guard_delay : 0;
+  }
 
   void run(std::vector<InstId>& code) {
     const uint32_t n = static_cast<uint32_t>(code.size());
     if (n < 2) return;
     const uint32_t longest = longest_latency(n);
-    slots.next_block(most_latency);
+    slots.next_block(most_latency + guard_delay);
     MemoryOrder memory;
     for (InstId id : code) {
       const uint32_t inst = index(id);
       const Facts& x = f.facts[inst];
       uint32_t from = slots.base();
-      // Only what was written in this block can hold the instruction back.
-      auto read = [&](const Register& p, auto&& distance) {
-        if (p.written < slots.base()) return;
-        const Facts& producer = f.facts[p.writer];
-        from =
-            std::max(from, p.written + std::max(std::min<uint32_t>(expected(producer), longest), distance(producer)));
-      };
-      for (Range range : x.reads())
+      for (Range range : x.reads()) {
+        const uint32_t late = delay(range, x.latency);
         for (uint32_t r = range.reg() + base[range.file()], end = r + range.width(); r < end; ++r)
-          read(registers[r], [&](const Facts& p) { return distances.read_after_write(p, range, x); });
-      if (x.reads_carry) read(registers[carry], [&](const Facts& p) { return distances.carry(p, x); });
+          from = std::max(from, registers[r].ready + late);
+      }
+      if (x.reads_carry) from = std::max(from, registers[carry].ready);
       for (Range range : x.writes())
-        for (uint32_t r = range.reg() + base[range.file()], end = r + range.width(); r < end; ++r) {
-          const Register& p = registers[r];
-          from = std::max(from, p.read);
-          if (p.written >= slots.base())
-            from = std::max(from, p.written + distances.write_after_write(f.facts[p.writer], x, range.file()));
-        }
-      if (x.writes_carry) from = std::max({from, registers[carry].read, registers[carry].written + 1});
+        for (uint32_t r = range.reg() + base[range.file()], end = r + range.width(); r < end; ++r)
+          from = std::max({from, registers[r].read, registers[r].written});
+      if (x.writes_carry) from = std::max({from, registers[carry].read, registers[carry].written});
       const bool ordered = MemoryOrder::concerns(x);
       if (ordered) from = std::max(from, memory.from(x));
-      const uint32_t slot = slots.take(from, inst);
+      const uint32_t slot = slots.take(from, inst), after = slot + 1;
       if (ordered) memory.place(x, slot);
       for (Range range : x.reads())
         for (uint32_t r = range.reg() + base[range.file()], end = r + range.width(); r < end; ++r)
-          registers[r].read = std::max(registers[r].read, slot + 1);
-      if (x.reads_carry) registers[carry].read = std::max(registers[carry].read, slot + 1);
+          registers[r].read = std::max(registers[r].read, after);
+      if (x.reads_carry) registers[carry].read = std::max(registers[carry].read, after);
+      const Register result{slot + std::min<uint32_t>(expected(x), longest), after, 0};
       for (Range range : x.writes())
         for (uint32_t r = range.reg() + base[range.file()], end = r + range.width(); r < end; ++r)
-          registers[r] = {slot, 0, inst};
-      if (x.writes_carry) registers[carry] = {slot, 0, inst};
+          registers[r] = result;
+      if (x.writes_carry) registers[carry] = result;
     }
     uint32_t count = 0;
     slots.ascending([&](uint32_t inst) { code[count++] = static_cast<InstId>(inst); });

@@ -1,6 +1,9 @@
 // Instruction to word, driven by the row. Every field is range-checked: what does not fit makes encode() return false, never a wrong word.
 // Fields of a row do not overlap and its fixed bits leave them zero (rows_are_sound), so that a field is put in by one shift and one or; none but
 // the labels crosses from one half of the word to the other.
+#include <bit>
+#include <cstring>
+
 #include "assembler/isa/index.h"
 
 namespace rndn::isa {
@@ -98,7 +101,6 @@ bool put_immediate(const Slot& slot, int64_t value, Bits& w) {
 }
 
 bool encode_operand(const Slot& slot, const Operand& o, uint64_t address, Bits& w) {
-  bool negated = o.negated, absolute = o.absolute;
   switch (slot.kind) {
     case SlotKind::none: return o.kind == OperandKind::none || slot.style == Style::repeat;
     case SlotKind::gpr:
@@ -190,11 +192,12 @@ bool encode_operand(const Slot& slot, const Operand& o, uint64_t address, Bits& 
       if (o.kind != OperandKind::label) return false;
       return encode_label(slot, o, address, w);
   }
-  if (negated && slot.neg == no_bit) return false;
-  if (absolute && slot.abs == no_bit) return false;
+  if (!o.negated && !o.absolute && o.part == 0) return true;
+  if (o.negated && slot.neg == no_bit) return false;
+  if (o.absolute && slot.abs == no_bit) return false;
   if (o.part && (slot.part == no_bit || o.part > bits_mask(slot.part_width))) return false;
-  if (slot.neg != no_bit) w.put(slot.neg, 1, negated);
-  if (slot.abs != no_bit) w.put(slot.abs, 1, absolute);
+  if (slot.neg != no_bit) w.put(slot.neg, uint64_t{o.negated});
+  if (slot.abs != no_bit) w.put(slot.abs, uint64_t{o.absolute});
   if (slot.part != no_bit) w.put(slot.part, slot.part_width, o.part);
   return true;
 }
@@ -208,12 +211,15 @@ bool encode_immediate(const Slot& slot, int64_t value, Word& w) {
   return true;
 }
 
+static_assert(max_modifiers % 4 == 0);
+
 bool encode(const Target& target, const Instruction& instruction, uint64_t address, Word& word) {
-  if (is_none(instruction.form) || index(instruction.form) >= form_count()) return false;
-  const Form& form = *form_index().plan(instruction.form).form;
+  if (index(instruction.form) >= form_index().size()) return false;  // none, too
+  const FormEncoding& encoding = form_index().encoding(instruction.form);
+  const Form& form = *encoding.form;
   if (!(form.targets & target.bit) || instruction.operand_count != form.slot_count || instruction.guard > 7)
     return false;
-  Bits w{{form.match.lo, form.match.hi}};
+  Bits w{{encoding.bits.lo, encoding.bits.hi}};
   const Control& c = instruction.control;
   if (c.stall > 15 || c.write_barrier > 7 || c.read_barrier > 7 || c.wait_mask > 63 || c.reuse > 15) return false;
   // Control fields and guard lie alike in both families, at different places.
@@ -225,12 +231,21 @@ bool encode(const Target& target, const Instruction& instruction, uint64_t addre
   } else {
     w.put(form.pascal ? 16 : 12, instruction.guard | uint64_t{instruction.guard_negated} << 3);
   }
-  for (uint32_t i = 0; i < form.mod_count; ++i) {
-    const Mod& m = form.mods[i];
-    const uint8_t value = instruction.modifiers[i];
-    if (value >> (m.width + (m.second != no_bit)) || !m.texts[value]) return false;
-    w.put(m.lo, m.width, value);
-    if (m.second != no_bit) w.put(m.second, value >> m.width);
+  // The modifiers that differ from the row's own.
+  for (uint32_t first = 0; first < max_modifiers; first += 4) {
+    uint32_t given, initial;
+    std::memcpy(&given, instruction.modifiers.data() + first, 4);
+    std::memcpy(&initial, encoding.modifiers.data() + first, 4);
+    for (uint32_t differ = given ^ initial; differ;) {
+      const uint32_t at = static_cast<uint32_t>(std::countr_zero(differ)) & ~7u, i = first + at / 8;
+      differ &= ~(0xffu << at);
+      if (i >= form.mod_count) continue;
+      const Mod& m = form.mods[i];
+      const uint32_t value = given >> at & 0xff, change = value ^ encoding.modifiers[i];
+      if (value >> (m.width + (m.second != no_bit)) || !m.texts[value]) return false;
+      w.half[m.lo / 64] ^= (change & bits_mask(m.width)) << m.lo % 64;
+      if (m.second != no_bit) w.half[m.second / 64] ^= uint64_t{change} >> m.width << m.second % 64;
+    }
   }
   for (uint32_t k = 0; k < form.slot_count; ++k)
     if (!encode_operand(form.slots[k], instruction.operands[k], address, w)) return false;

@@ -37,11 +37,20 @@ struct Plan {
   bool wide = false;                               // ... which of the two this one is
 };
 
+// What encode() needs of a row before its operands.
+struct FormEncoding {
+  const Form* form = nullptr;
+  Word bits;                                       // fixed bits, and the initial modifiers
+  std::array<uint8_t, max_modifiers> modifiers{};  // initial values
+};
+
 // Built once, on first use; immutable afterwards. Volta: candidates by the low 12 bits; Pascal: by the top byte.
 class FormIndex {
  public:
   FormIndex();
   const Plan& plan(FormId form) const { return plans_[static_cast<uint32_t>(form)]; }
+  const FormEncoding& encoding(FormId form) const { return encodings_[static_cast<uint32_t>(form)]; }
+  size_t size() const { return encodings_.size(); }
   const RowFacts& facts(FormId form) const { return facts_[static_cast<uint32_t>(form)]; }
   std::span<const uint32_t> by_mnemonic(Family family, Mnemonic m) const {
     return mnemonics_[family == Family::pascal][static_cast<size_t>(m)];
@@ -55,6 +64,7 @@ class FormIndex {
   std::vector<std::vector<uint32_t>> volta_, pascal_;
   std::vector<Plan> plans_;
   std::vector<RowFacts> facts_;
+  std::vector<FormEncoding> encodings_;
 };
 const FormIndex& form_index();
 

@@ -338,6 +338,19 @@ Plan plan_of(const Form& form) {
   return plan;
 }
 
+FormEncoding encoding_of(const Form& form) {
+  FormEncoding e{.form = &form, .bits = form.match};
+  for (uint32_t i = 0; i < form.mod_count; ++i) {
+    const Mod& m = form.mods[i];
+    CHECK(m.initial <= bits_mask(m.width + (m.second != no_bit)) && m.texts[m.initial],
+          "{} begins with a modifier that it lacks", form.name);
+    e.modifiers[i] = m.initial;
+    set_bits(e.bits, m.lo, m.width, m.initial);
+    if (m.second != no_bit) set_bits(e.bits, m.second, 1, m.initial >> m.width);
+  }
+  return e;
+}
+
 RowFacts facts_of(FormId id) {
   const Form& form = form_row(id);
   RowFacts facts;
@@ -539,6 +552,7 @@ FormIndex::FormIndex() {
     }
     plans_.push_back(plan_of(f));
     facts_.push_back(facts_of(static_cast<FormId>(i)));
+    encodings_.push_back(encoding_of(f));
   }
   for (uint32_t i = 0; i < n; ++i) {
     const Form& f = form_row(static_cast<FormId>(i));
