@@ -12,9 +12,9 @@
 // stores always, others when the block shows such a write or ends first.
 // Scoreboards by use: 0..2 global memory, 3 shared memory and other lanes, 4 FP64 and function units, 5 late reads; a busy one gives way to a
 // free one of the first five.
-// All of this is done in one walk over each block; blocks of loops are walked again when something is pending where they begin that was not
-// known before. Times run on from block to block, so that what is remembered of earlier blocks has always settled and is never cleared.
-// Cost: O(operands) per instruction and walk.
+// All of this is done in one walk over each block. What a branch back leaves pending is followed then, through the blocks that it reaches, until
+// something waits for it. Times run on from block to block, so that what is remembered of earlier blocks has always settled and is never cleared.
+// Cost: O(operands) per instruction; what is followed goes a few instructions far.
 //
 // Left out: reuse flags, dual issue, DEPBAR's partial waits.
 #include <algorithm>
@@ -117,7 +117,6 @@ struct Assigner {
   };
   ArenaList<Known> known{arena, 256};
   std::span<uint32_t> in = arena.make_span<uint32_t>(code.blocks.size(), UINT32_MAX);
-  std::span<bool> queued = arena.make_span<bool>(code.blocks.size(), true);
 
   // The last write of a register. A guarded write may leave the register as the write before made it: that one counts too. Of three in flight,
   // the oldest settles before the youngest issues.
@@ -290,13 +289,34 @@ struct Assigner {
     time = previous_time + most_cycles;
   }
 
+  // Follows what is newly known to be pending where block b begins: it stays pending until an instruction waits for it, which it does at the latest
+  // when it touches the register.
+  void follow(const CodeBlock& b) {
+    for (uint32_t k = b.begin; k < b.end && state.any(); ++k) {
+      Facts& x = at(k);
+      isa::Control& c = x.control;
+      uint32_t pending = 0;
+      for (Range r : x.reads()) pending |= state.writes(resource(r), r.width());
+      for (Range r : x.writes()) pending |= state.writes(resource(r), r.width()) | state.reads(resource(r), r.width());
+      const uint8_t fresh = State::fold(pending) & static_cast<uint8_t>(~c.wait_mask);
+      if (fresh && k > b.begin) {
+        isa::Control& before = at(k - 1).control;
+        if ((bit(before.write_barrier) | bit(before.read_barrier)) & fresh)
+          before.stall = std::max(before.stall, isa::scoreboard_distance);
+      }
+      c.wait_mask |= fresh;
+      state.clear(c.wait_mask);
+    }
+  }
+
   // Adds what is pending now to what is known where block s begins; returns whether anything is new.
   bool merge(uint32_t s) {
     bool changed = false;
+    const uint32_t before = in[s];
     at_target.clear(at_target.any());
-    for (uint32_t e = in[s]; e != UINT32_MAX; e = known[e].next) at_target.set(known[e].entry);
+    for (uint32_t e = before; e != UINT32_MAX; e = known[e].next) at_target.set(known[e].entry);
     state.for_each([&](State::Entry e) {
-      if (at_target.pending(e)) return;
+      if (before != UINT32_MAX && at_target.pending(e)) return;
       in[s] = known.push({e, in[s]});
       changed = true;
     });
@@ -304,15 +324,28 @@ struct Assigner {
   }
 
   void run() {
-    // In order of the stream until nothing changes: two or three rounds.
-    for (bool changed = true; changed;) {
+    // What was known of a block when it was walked, or followed, last.
+    std::span<uint32_t> walked = arena.make_span<uint32_t>(code.blocks.size(), UINT32_MAX);
+    std::span<bool> queued = arena.make_span<bool>(code.blocks.size());
+    bool changed = false;
+    for (uint32_t b = 0; b < code.blocks.size(); ++b) {
+      state.clear(state.any());
+      for (uint32_t e = in[b]; e != UINT32_MAX; e = known[e].next) state.set(known[e].entry);
+      walked[b] = in[b];
+      walk(code.blocks[b]);
+      if (!state.any()) continue;
+      for (uint32_t s : code.blocks[b].successors())
+        if (merge(s) && s <= b) queued[s] = changed = true;
+    }
+    while (changed) {
       changed = false;
       for (uint32_t b = 0; b < code.blocks.size(); ++b) {
         if (!queued[b]) continue;
         queued[b] = false;
         state.clear(state.any());
-        for (uint32_t e = in[b]; e != UINT32_MAX; e = known[e].next) state.set(known[e].entry);
-        walk(code.blocks[b]);
+        for (uint32_t e = in[b]; e != walked[b]; e = known[e].next) state.set(known[e].entry);
+        walked[b] = in[b];
+        follow(code.blocks[b]);
         if (!state.any()) continue;
         for (uint32_t s : code.blocks[b].successors())
           if (merge(s)) queued[s] = true, changed |= s <= b;

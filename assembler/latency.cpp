@@ -12,20 +12,6 @@ using isa::Role;
 Distances::Distances(const isa::Target& target)
     : cycles_(isa::issue_cycles(target)), volta_(target.family == Family::volta) {}
 
-Role Distances::role_of(Range::File file, L consumer, bool guard) {
-  // A predicate that decides whether something happens is read earlier than one that is data.
-  constexpr uint64_t deciding =
-      uint64_t{1} << static_cast<unsigned>(L::branch) | uint64_t{1} << static_cast<unsigned>(L::vote) |
-      uint64_t{1} << static_cast<unsigned>(L::barrier) | uint64_t{1} << static_cast<unsigned>(L::convergence);
-  switch (file) {
-    case Range::gpr: return Role::gpr;
-    case Range::predicate:
-      return guard || (deciding >> static_cast<unsigned>(consumer) & 1) ? Role::guard : Role::predicate;
-    case Range::uniform: return Role::uniform;
-    default: return guard ? Role::uniform_guard : Role::uniform_predicate;
-  }
-}
-
 Distances::Settled Distances::settle(uint64_t consumers) const {
   Settled s;
   for (size_t p = 0; p < isa::latency_class_count; ++p)

@@ -51,7 +51,17 @@ class Distances {
   bool only_scoreboard(const Facts& producer) const {
     return producer.announced && !(volta_ && producer.latency == isa::LatencyClass::fp64);
   }
-  static isa::Role role_of(Range::File file, isa::LatencyClass consumer, bool guard);
+  static isa::Role role_of(Range::File file, isa::LatencyClass consumer, bool guard) {
+    using L = isa::LatencyClass;
+    // A predicate that decides whether something happens is read earlier than one that is data.
+    constexpr uint64_t deciding =
+        uint64_t{1} << static_cast<unsigned>(L::branch) | uint64_t{1} << static_cast<unsigned>(L::vote) |
+        uint64_t{1} << static_cast<unsigned>(L::barrier) | uint64_t{1} << static_cast<unsigned>(L::convergence);
+    if (file == Range::gpr) return isa::Role::gpr;
+    if (file == Range::uniform) return isa::Role::uniform;
+    if (file == Range::uniform_predicate) return guard ? isa::Role::uniform_guard : isa::Role::uniform_predicate;
+    return guard || (deciding >> static_cast<unsigned>(consumer) & 1) ? isa::Role::guard : isa::Role::predicate;
+  }
   uint32_t look_up(isa::LatencyClass producer, isa::LatencyClass consumer, isa::Role role) const {
     return cycles_[(static_cast<size_t>(producer) * isa::latency_class_count + static_cast<size_t>(consumer)) *
                        isa::role_count +
