@@ -1,4 +1,6 @@
 // Operations that selection expands, on tens of thousands of random and special operands: our code in the simulator against the PTX interpreter.
+#include <algorithm>
+
 #include "tests/assembler/support.h"
 
 namespace rndn::assembler::testing {
@@ -14,13 +16,19 @@ struct Operation {
   const char* text;  // writes %d; more instructions are allowed
 };
 
+// Dot products came with sm_61.
+bool has_dot_products(const std::vector<Operation>& operations) {
+  return std::any_of(operations.begin(), operations.end(),
+                     [](const Operation& o) { return std::string_view(o.text).starts_with("dp"); });
+}
+
 std::string kernel_text(const std::vector<Operation>& operations) {
-  std::string s =
-      ".version 6.0\n.target sm_61\n.address_size 64\n.visible .entry operations(.param .u64 in, .param .u64 out)\n{\n"
-      ".reg .b32 %i<4>;\n.reg .b64 %a<8>;\n.reg .b64 %w<4>;\n.reg .b32 %v<4>;\n"
-      "ld.param.u64 %a0, [in];\nld.param.u64 %a1, [out];\nmov.u32 %i0, %tid.x;\nmov.u32 %i1, %ctaid.x;\nmov.u32 %i2, "
-      "%ntid.x;\n"
-      "mad.lo.u32 %i3, %i1, %i2, %i0;\nmad.wide.u32 %a2, %i3, 24, %a0;\n";
+  std::string s = has_dot_products(operations) ? ".version 6.0\n.target sm_61\n" : ".version 6.0\n.target sm_60\n";
+  s += ".address_size 64\n.visible .entry operations(.param .u64 in, .param .u64 out)\n{\n"
+       ".reg .b32 %i<4>;\n.reg .b64 %a<8>;\n.reg .b64 %w<4>;\n.reg .b32 %v<4>;\n"
+       "ld.param.u64 %a0, [in];\nld.param.u64 %a1, [out];\nmov.u32 %i0, %tid.x;\nmov.u32 %i1, %ctaid.x;\nmov.u32 %i2, "
+       "%ntid.x;\n"
+       "mad.lo.u32 %i3, %i1, %i2, %i0;\nmad.wide.u32 %a2, %i3, 24, %a0;\n";
   s += fmt::format("mad.wide.u32 %a3, %i3, {}, %a1;\n", 8 * operations.size());
   for (int k = 0; k < 3; ++k)
     s += fmt::format("ld.global.u64 %w{0}, [%a2+{1}];\ncvt.u32.u64 %v{0}, %w{0};\n", k, 8 * k);
@@ -155,6 +163,7 @@ void check(const std::vector<Operation>& operations, bool narrow) {
         << zeros << " " << subnormal << " " << infinite << " " << nan << " " << normal;
   }
   for (const std::string& target : targets) {
+    if (target == "sm_60" && has_dot_products(operations)) continue;
     auto ours = assemble_for(module, target);
     if (!ours.ok()) {
       ADD_FAILURE() << target << ": " << ours.error().message;
