@@ -5,10 +5,11 @@
 //
 // Algorithm: Wimmer and Mössenböck, "Optimized Interval Splitting in a Linear Scan Register Allocator" (2005), without splitting: intervals are
 // lists of segments, visited by start; a register is free for an interval when no interval assigned to it overlaps. The lowest free register is
-// taken (occupancy counts registers) that leaves groups of free registers whole, a copy's source first. When none is free, the cheapest value (accesses weighted by loop depth, per unit of
-// length) is put in local memory everywhere, and the scan starts again with loads and stores around its accesses. Predicates go to GPRs through
-// SEL and ISETP.
-// Positions are dense, so ends and beginnings of segments wait in a list per position: which registers are free is a bit set that is brought up to
+// taken (occupancy counts registers) that leaves groups of free registers whole, a copy's source first. When none is free, the cheapest value
+// (accesses weighted by loop depth, per unit of length) is put in local memory everywhere, and the scan starts again with loads and stores around
+// its accesses. Predicates go to GPRs through SEL and ISETP. One scan serves both files. With a wanted number of registers, the pass ends when
+// the values alive at once, and again when the scan, need more.
+// Positions are dense, so ends and beginnings of segments, and of values, wait in lists per position: which registers are free is a bit set that is brought up to
 // date while the scan moves on.
 // Cost: O(positions + segments + values * holes that share a register).
 //

@@ -1,5 +1,5 @@
 /* The grammar of PTX. Instructions have one rule: a mnemonic and operands; which ones are right is in opcodes.def. Actions only hand
-   over to the Reader. Errors recover at the next semicolon. */
+   over to the Reader. Errors recover at the next semicolon. Simple statements do not come here: statements.cpp. */
 %skeleton "lalr1.cc"
 %require "3.8"
 %define api.namespace {rndn::ptx::grammar}

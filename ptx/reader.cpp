@@ -1,7 +1,7 @@
 // Symbol tables, scopes and the making of instructions for the parser.
 //
-// Names. Registers of a range (%r<100>) are found by splitting the name into prefix and number, with no hashing; all other names are in
-// one table of symbols with scopes as a stack. The IR has no scopes: a name that an inner block declares again is renamed (t, t_1), so
+// Names. Registers of a range (%r<100>) are found by splitting the name into prefix and number; ranges whose prefixes have the same length and
+// last letter are in one list, innermost first. All other names are in one table of symbols with scopes as a stack. The IR has no scopes: a name that an inner block declares again is renamed (t, t_1), so
 // that it prints as a different register. A label that an inner block only mentions belongs to the block around it: it gets a label of
 // its own at first, which is merged with the outer one when the block ends.
 // Instructions. Operands are collected raw, since constants take their bits from the type of their place: `instruction` looks up the
@@ -27,11 +27,12 @@ constexpr uint64_t max_variable_bytes = 1ull << 30;
 // "%r12" -> 12 and the length of "%r"; false when there is no number or it has a leading zero or is too large.
 bool split_number(std::string_view name, size_t& prefix, uint32_t& number) {
   size_t p = name.size();
-  while (p > 0 && name[p - 1] >= '0' && name[p - 1] <= '9') --p;
-  size_t digits = name.size() - p;
+  uint32_t value = 0, scale = 1;
+  for (; p > 0 && name[p - 1] >= '0' && name[p - 1] <= '9'; --p, scale *= 10)
+    value += static_cast<uint32_t>(name[p - 1] - '0') * scale;
+  const size_t digits = name.size() - p;
   if (digits == 0 || digits > 7 || (digits > 1 && name[p] == '0')) return false;
-  number = 0;
-  for (size_t k = p; k < name.size(); ++k) number = number * 10 + static_cast<uint32_t>(name[k] - '0');
+  number = value;
   prefix = p;
   return true;
 }
