@@ -44,6 +44,7 @@ Result<sql::Operators*> Engine::State::operators_for(const sql::Options& options
     options.pool = pool;
     auto made = assemble(code_cache, module, options, timings ? *timings : nobodys);
     if (!made) return Error{Fault::internal, "a kernel of the library: " + made.error().message};
+    for (const assembler::KernelReport& k : made->kernels) library_instructions[k.name] = k.instructions;
     return std::move(made->cubin);
   };
   operators.push_back({options, std::make_unique<sql::Operators>(device, make, options)});

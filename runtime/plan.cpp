@@ -94,7 +94,11 @@ class Planner {
     main_ = &program_.functions[program_.main];
     out.constants.resize(main_->variables.size());
     if (!block(main_->body)) return false;
-    if (out.steps.empty() || out.steps.back().kind != Step::results) finish({}, {});
+    if (out.steps.empty() || out.steps.back().kind != Step::results) {  // no return: empty values of the declared types
+      std::vector<uint32_t> slots;
+      for (hir::TypeId type : main_->result_types) slots.push_back(add_slot(empty_value(type)));
+      finish(std::move(slots), {});
+    }
     find_last_uses();
     return true;
   }
@@ -115,6 +119,20 @@ class Planner {
   uint32_t add_slot(ItemPtr constant = nullptr) {
     out.constants.push_back(std::move(constant));
     return static_cast<uint32_t>(out.constants.size() - 1);
+  }
+
+  // What the reference interpreter gives for a result of this type when there is no return.
+  ItemPtr empty_value(hir::TypeId type) const {
+    const hir::TypeTable& types = *program_.types;
+    reference::Value value;
+    if (types.is_basic(type)) {
+      const BasicType basic = types.basic_of(type);
+      value = hir::is_text(basic) ? reference::vector_of_texts(basic, {})
+                                  : reference::vector_from_bytes(basic, 0, std::vector<std::byte>{});
+    } else if (types[type].kind == TypeKind::list) {
+      value = reference::list({});
+    }
+    return host_item(std::move(value), Item::of_plan);
   }
 
   bool slot_of(const hir::Operand& operand, uint32_t& slot) {

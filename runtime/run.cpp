@@ -395,6 +395,10 @@ Result<void> Run::wait() {
       report = library_reports_.insert(report, KernelReport{});
       report->name = l.kernel;
       report->kind = "library";
+      report->registers = l.registers;
+      report->shared_bytes = l.shared_bytes;
+      if (auto known = engine_.library_instructions.find(l.kernel); known != engine_.library_instructions.end())
+        report->instructions = known->second;
     }
     ++report->launches;
     report->floor_bytes = std::max(report->floor_bytes, l.floor_bytes);

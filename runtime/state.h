@@ -40,6 +40,7 @@ struct Engine::State {
   std::vector<Uploaded> uploaded;
   uint64_t clock = 0;
   std::vector<OperatorSet> operators;
+  std::map<std::string, uint32_t, std::less<>> library_instructions;  // per kernel of the library
   CodeCache* code_cache = nullptr;
   ThreadPool* pool = nullptr;
   Timings* timings = nullptr;  // of the run that is going on: kernels that it makes the library assemble count there

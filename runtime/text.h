@@ -52,7 +52,7 @@ class Domain : public std::enable_shared_from_this<Domain> {
   bool is_pieces() const { return kind_ == Kind::piece; }  // far fewer texts than codes
   std::string_view text(uint32_t code);                    // code < count
   bool extends(const Domain& other) const;                 // the codes of `other` mean the same here
-  std::optional<uint32_t> code_of(std::string_view text);  // requires is_distinct
+  std::optional<uint32_t> code_of(std::string_view text);  // requires that equal codes are equal texts
 
   // The domain of the distinct texts: this one, or one whose codes are the ranks of this one's.
   Result<DomainPtr> distinct(const TextTools& tools);
@@ -83,7 +83,8 @@ class Domain : public std::enable_shared_from_this<Domain> {
 
   enum class Kind : uint8_t { texts, dictionary, column, piece, more, distinct } kind_ = Kind::texts;
   uint64_t count_ = 0;
-  bool is_distinct_ = false, is_ordered_ = false;
+  bool is_distinct_ = false;  // equal codes exactly where texts are equal
+  bool is_ordered_ = false;
   std::shared_ptr<const std::vector<std::string>> texts_;  // texts; more: those beyond base_'s
   std::shared_ptr<const data::Column> column_;             // dictionary, column
   DomainPtr base_;                                         // piece, more, distinct

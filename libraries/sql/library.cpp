@@ -23,6 +23,7 @@ Result<const Kernel*> Library::kernel(std::string_view name, const Build& build)
   ASSIGN_OR_RETURN(device::ModuleHandle loaded, device_.load_module(cubin));
   modules_.push_back(loaded);
   ASSIGN_OR_RETURN(made.handle, device_.find_kernel(loaded, made.name));
+  ASSIGN_OR_RETURN(made.info, device_.kernel_info(made.handle));
   ASSIGN_OR_RETURN(uint32_t blocks, device_.blocks_per_multiprocessor(made.handle, made.block_size, 0));
   made.resident_blocks = std::max(1u, blocks * device_.info().multiprocessors);
   return &kernels_.emplace(std::string(name), std::move(made)).first->second;
@@ -42,7 +43,10 @@ uint32_t Library::grid(const Kernel& kernel, uint64_t tiles) const {
 }
 
 Result<void> Library::launch(const Kernel& kernel, uint32_t grid, const Arguments& arguments, uint64_t floor_bytes) {
-  Launch report{.kernel = kernel.name, .floor_bytes = floor_bytes};
+  Launch report{.kernel = kernel.name,
+                .floor_bytes = floor_bytes,
+                .registers = kernel.info.registers,
+                .shared_bytes = kernel.info.shared_bytes};
   if (measure) {
     ASSIGN_OR_RETURN(report.first_mark, device_.record_mark());
   }

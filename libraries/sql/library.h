@@ -24,7 +24,8 @@ namespace rndn::sql {
 struct Kernel {
   std::string name;
   device::KernelHandle handle{};
-  uint32_t block_size = 256;     // threads
+  uint32_t block_size = 256;  // threads
+  device::KernelInfo info;
   uint32_t resident_blocks = 1;  // of the whole device at once: a persistent grid has no more
 };
 

@@ -71,6 +71,7 @@ struct Launch {
   std::string_view kernel;                 // lives as long as the Operators
   uint32_t first_mark = 0, last_mark = 0;  // Device::record_mark, around the launch
   uint64_t floor_bytes = 0;                // bytes that it must move at least
+  uint32_t registers = 0, shared_bytes = 0;
 };
 
 enum class Compare : uint8_t { eq, neq, lt, gt, leq, geq };

@@ -25,7 +25,6 @@ using GetProcAddress11 = Code (*)(const char*, void**, int, uint64_t);
 }  // namespace
 
 Result<std::shared_ptr<const Driver>> Driver::open(const std::string& library) {
-  setenv("CUDA_MODULE_LOADING", "EAGER", 0);
   void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle) {
     const char* why = dlerror();
