@@ -102,7 +102,8 @@ std::optional<hir::Builtin> applied_builtin(const hir::Program& program, const h
 int whole_operand(const hir::Program& program, const hir::Expression& expression);
 
 BlockGraph build_graph(const hir::Program& program, const hir::Function& function, hir::BlockId block,
-                       const Shapes& shapes, ShapeTable& table, bool text_codes, std::vector<Decision>& decisions);
+                       const Shapes& shapes, ShapeTable& table, const Options& options,
+                       std::vector<Decision>& decisions);
 
 // --- geometry.cpp -------------------------------------------------------------------------------------------------------------
 
@@ -110,7 +111,10 @@ BlockGraph build_graph(const hir::Program& program, const hir::Function& functio
 // Returns why it stays on the host, or an empty view.
 // What depends on other statements is build_graph's: `len` of what no kernel computes, `range` with a length, `raze`.
 std::string_view place_statement(const hir::Program& program, const hir::Function& function,
-                                 const StatementFacts& facts, ShapeTable& table, bool text_codes, Node& node);
+                                 const StatementFacts& facts, ShapeTable& table, const Options& options, Node& node);
+
+// Why a builtin stays on the host that needs the functions of libdevice.
+inline constexpr std::string_view no_math = "the math functions of libdevice are not there";
 
 // True when `inner` is `outer` or a compression of it, however deep.
 bool is_compression_of(const ShapeTable& table, SizeId inner, SizeId outer);

@@ -188,7 +188,8 @@ void drop_unused(Builder& b, hir::BlockId block) {
 }  // namespace
 
 BlockGraph build_graph(const hir::Program& program, const hir::Function& function, hir::BlockId block,
-                       const Shapes& shapes, ShapeTable& table, bool text_codes, std::vector<Decision>& decisions) {
+                       const Shapes& shapes, ShapeTable& table, const Options& options,
+                       std::vector<Decision>& decisions) {
   Builder b{program, function, shapes, table, decisions, {}, {}, {}};
   b.accesses.resize(function.variables.size());
   BlockGraph& graph = b.graph;
@@ -207,7 +208,7 @@ BlockGraph build_graph(const hir::Program& program, const hir::Function& functio
     graph.nodes.push_back({.statement = id});
     Node& node = graph.nodes.back();
     collect(program, function, id, node);
-    const std::string_view why = place_statement(program, function, shapes.statements[id], table, text_codes, node);
+    const std::string_view why = place_statement(program, function, shapes.statements[id], table, options, node);
     const hir::Statement& s = function.statements[id];
     if (!why.empty() && s.kind == hir::Statement::assign && !s.targets.empty())
       decisions.push_back({.first = s.targets[0].name, .why = why, .first_at = id});

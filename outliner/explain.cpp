@@ -67,16 +67,16 @@ struct Explainer {
   }
 };
 
-void find_graphs(Explainer& x, hir::BlockId block, int depth, bool text_codes) {
+void find_graphs(Explainer& x, hir::BlockId block, int depth, const Options& options) {
   std::vector<Decision> decisions;
   const size_t at = x.graphs.size();
-  x.graphs.emplace_back(build_graph(x.program, x.main, block, x.shapes, x.table, text_codes, decisions), depth);
+  x.graphs.emplace_back(build_graph(x.program, x.main, block, x.shapes, x.table, options, decisions), depth);
   for (const Decision& d : decisions)
     if (is_none(d.second_at)) x.host_because[d.first_at] = d.why;
   for (size_t n = 0; n < x.graphs[at].first.nodes.size(); ++n) {
     const Statement& s = x.main.statements[x.graphs[at].first.nodes[n].statement];
     for (hir::BlockId inner : {s.body, s.otherwise})
-      if (!is_none(inner)) find_graphs(x, inner, depth + 1, text_codes);
+      if (!is_none(inner)) find_graphs(x, inner, depth + 1, options);
   }
 }
 
@@ -297,7 +297,7 @@ void explain_kernels(Explainer& x) {
   if (x.outlined.kernels.empty()) x.out += "  none\n";
 }
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   std::string out;
   for (char c : text) {
     if (c == '"' || c == '\\') out += '\\';
@@ -316,12 +316,12 @@ void explain_dot(Explainer& x) {
     const StatementFacts& facts = x.shapes.statements[id];
     if (!facts.results.empty() && !is_none(facts.results[0].shape))
       shape = "\\n" + x.table.text(facts.results[0].shape, x.program);
-    return quoted(x.source(id)) + shape;
+    return in_quotes(x.source(id)) + shape;
   };
   for (size_t k = 0; k < x.outlined.kernels.size(); ++k) {
     x.out += fmt::format("  subgraph cluster_{} {{\n    label=\"{}: {}{}\";\n", k, x.kernel_name(k),
                          x.outlined.kernels[k].list ? "cells of " : "",
-                         quoted(x.outlined.shapes.text(x.outlined.kernels[k].geometry, x.outlined.program)));
+                         in_quotes(x.outlined.shapes.text(x.outlined.kernels[k].geometry, x.outlined.program)));
     for (StatementId id : x.outlined.kernels[k].statements)
       x.out += fmt::format("    {} [label=\"{}\"];\n", names[id], label(id));
     x.out += "  }\n";
@@ -337,7 +337,7 @@ void explain_dot(Explainer& x) {
       if (e.kind != Edge::true_)
         style = " [style=dashed, color=gray]";
       else if (e.synchronised)
-        style = fmt::format(" [color=red, label=\"{}\"]", quoted(why_synchronised(x, from, to)));
+        style = fmt::format(" [color=red, label=\"{}\"]", in_quotes(why_synchronised(x, from, to)));
       x.out += fmt::format("  {} -> {}{};\n", names[from.statement], names[to.statement], style);
     }
   }
@@ -362,7 +362,7 @@ Result<std::string> explain(const hir::Program& program, const SourceManager& so
   Explainer x{inlined, main, sources, outlined, how, shapes, table, {}, {}, {}, {}};
   for (size_t k = 0; k < outlined.kernels.size(); ++k)
     for (StatementId id : outlined.kernels[k].statements) x.kernel_of[id] = k;
-  find_graphs(x, main.body, 0, options.text_codes);
+  find_graphs(x, main.body, 0, options);
   if (how.dot) {
     explain_dot(x);
   } else {

@@ -16,6 +16,31 @@ using hir::Builtin;
 using hir::GeometryRule;
 using hir::ShapeRule;
 
+// Functions of libdevice.
+bool is_math(Builtin b) {
+  switch (b) {
+    case Builtin::log:
+    case Builtin::log2:
+    case Builtin::log10:
+    case Builtin::exp:
+    case Builtin::cos:
+    case Builtin::sin:
+    case Builtin::tan:
+    case Builtin::acos:
+    case Builtin::asin:
+    case Builtin::atan:
+    case Builtin::cosh:
+    case Builtin::sinh:
+    case Builtin::tanh:
+    case Builtin::acosh:
+    case Builtin::asinh:
+    case Builtin::atanh:
+    case Builtin::power:
+    case Builtin::logb: return true;
+    default: return false;
+  }
+}
+
 // Builtins that ptx/codegen has a template for, apart from types. tests/codegen generates a kernel for every one of them.
 bool has_template(Builtin b) {
   switch (b) {
@@ -67,29 +92,35 @@ bool has_template(Builtin b) {
     case Builtin::max:
     case Builtin::any:
     case Builtin::all:
+    case Builtin::reverse:
+    case Builtin::fact:
+    case Builtin::datetime_add:
+    case Builtin::datetime_sub:
+    case Builtin::datetime_diff:
     case Builtin::raze: return true;
-    default: return false;
+    default: return is_math(b);
   }
 }
 
 // Functions that an each form may apply inside a kernel.
 bool has_cell_template(Builtin b) {
   const hir::BuiltinRow& row = hir::row(b);
-  if (row.device != hir::Device::gpu || !has_template(b)) return false;
+  if (row.device != hir::Device::gpu || !has_template(b) || b == Builtin::reverse || row.max_arity > 2) return false;
   return row.reduction || row.shape_rule == ShapeRule::broadcast || row.shape_rule == ShapeRule::argument0;
 }
 
-bool moves_only(Builtin b) {
-  return b == Builtin::eq || b == Builtin::neq || b == Builtin::compress || b == Builtin::vector || b == Builtin::len ||
-         b == Builtin::index || b == Builtin::index_a;
+bool takes_codes(Builtin b) {
+  return b == Builtin::eq || b == Builtin::neq || b == Builtin::lt || b == Builtin::gt || b == Builtin::leq ||
+         b == Builtin::geq || b == Builtin::compress || b == Builtin::vector || b == Builtin::len ||
+         b == Builtin::index || b == Builtin::index_a || b == Builtin::reverse;
 }
 
-std::string_view check_type(Builtin b, BasicType t, bool text_codes) {
-  if (hir::is_text(t) && !text_codes) return "text is not on the GPU";
+std::string_view check_type(Builtin b, BasicType t, const Options& options) {
+  if (hir::is_text(t) && !options.text_codes) return "text is not on the GPU";
   if (t == BasicType::complex) return "complex values have no GPU code";
-  if (hir::is_text(t) && !moves_only(b)) return "text order has no GPU code";
+  if (hir::is_text(t) && !takes_codes(b)) return "it works on the texts themselves";
   if (hir::is_calendar(t) && (b == Builtin::sum || b == Builtin::avg)) return "calendar values have no sum";
-  if (hir::is_float(t) && b == Builtin::mod) return "the remainder of floats has no GPU code";
+  if (!options.math && (is_math(b) || (hir::is_float(t) && b == Builtin::mod))) return no_math;
   return {};
 }
 
@@ -111,7 +142,8 @@ bool in_one_piece(const ShapeTable& table, ShapeId id) {
 
 // The each forms. `types`: of the operands' elements.
 std::string_view place_each(const hir::Program& program, const hir::Expression& e, const StatementFacts& facts,
-                            const ShapeTable& table, const std::vector<BasicType>& types, bool text_codes, Node& node) {
+                            const ShapeTable& table, const std::vector<BasicType>& types, const Options& options,
+                            Node& node) {
   const std::optional<Builtin> f = applied_builtin(program, e);
   if (!f) return "user functions run on the host";
   const Builtin form = e.callee.builtin_id;
@@ -121,7 +153,7 @@ std::string_view place_each(const hir::Program& program, const hir::Expression& 
   if (!gathers && !has_cell_template(*f)) return "its function has no GPU code for cells";
   const unsigned cellwise = form == Builtin::each_item ? 0b110 : form == Builtin::each_right ? 0b100 : 0b010;
   for (size_t k = 1; k < e.operands.size(); ++k) {
-    if (const auto why = check_type(*f, types[k], text_codes); !why.empty()) return why;
+    if (const auto why = check_type(*f, types[k], options); !why.empty()) return why;
     const ShapeId shape = facts.operands[k].shape;
     if (cellwise >> k & 1) {
       if (!in_one_piece(table, shape)) return "its list is not in one piece";
@@ -184,7 +216,7 @@ bool is_compression_of(const ShapeTable& table, SizeId inner, SizeId outer) {
 }
 
 std::string_view place_statement(const hir::Program& program, const hir::Function& function,
-                                 const StatementFacts& facts, ShapeTable& table, bool text_codes, Node& node) {
+                                 const StatementFacts& facts, ShapeTable& table, const Options& options, Node& node) {
   const hir::Statement& s = function.statements[node.statement];
   if (s.kind != hir::Statement::assign || s.targets.size() != 1 || s.targets[0].kind != hir::Target::variable)
     return "not an assignment to one variable";
@@ -225,11 +257,10 @@ std::string_view place_statement(const hir::Program& program, const hir::Functio
     if (s.value != inner) return "its cast is checked at run time";
     if (e.kind == hir::Expression::operand) return "a list under another name";
     const hir::BuiltinRow& row = hir::row(e.callee.builtin_id);
-    if (row.geometry == GeometryRule::each)
-      return place_each(program, e, facts, table, argument_types, text_codes, node);
+    if (row.geometry == GeometryRule::each) return place_each(program, e, facts, table, argument_types, options, node);
     if (e.callee.builtin_id != Builtin::raze) return "it works on a list";
     if (!has_scalar_cells(table, facts.operands[0].shape)) return "its cells lie in one piece";
-    if (const auto why = check_type(Builtin::index, result_type, text_codes); !why.empty()) return why;
+    if (const auto why = check_type(Builtin::index, result_type, options); !why.empty()) return why;
     node.geometry = facts.operands[0].shape;
     node.place = Place::gpu;
     node.sync_in = row.sync_in;
@@ -252,7 +283,7 @@ std::string_view place_statement(const hir::Program& program, const hir::Functio
 
   if (e.kind == hir::Expression::operand) {
     if (e.operands[0].kind == hir::Operand::literal) return "a literal";
-    if (hir::is_text(argument_types[0]) && !text_codes) return "text is not on the GPU";
+    if (hir::is_text(argument_types[0]) && !options.text_codes) return "text is not on the GPU";
     if (argument_types[0] == BasicType::complex) return "complex values have no GPU code";
     node.place = converts ? Place::gpu : Place::neutral;
     node.elementwise = true;
@@ -263,8 +294,10 @@ std::string_view place_statement(const hir::Program& program, const hir::Functio
   const Builtin builtin = e.callee.builtin_id;
   const hir::BuiltinRow& row = hir::row(builtin);
   if (!has_template(builtin)) return "it has no GPU code yet";
-  for (BasicType t : argument_types)
-    if (const auto why = check_type(builtin, t, text_codes); !why.empty()) return why;
+  const bool shifts = builtin == Builtin::datetime_add || builtin == Builtin::datetime_sub;
+  if (shifts && e.operands[2].kind != hir::Operand::literal) return "its unit is only known at run time";
+  for (size_t k = 0; k < (shifts ? 2 : argument_types.size()); ++k)
+    if (const auto why = check_type(builtin, argument_types[k], options); !why.empty()) return why;
   if (row.reduction && e.operands[0].kind != hir::Operand::variable) return "a literal";
   if (types.basic_of(e.types[0]) == BasicType::complex) return "complex values have no GPU code";
 
@@ -276,7 +309,14 @@ std::string_view place_statement(const hir::Program& program, const hir::Functio
         return "its operands' sizes are only known at run time";
       node.elementwise = true;
       break;
-    case ShapeRule::argument0: node.elementwise = true; break;
+    case ShapeRule::argument0:
+      if (builtin == Builtin::reverse) {
+        if (e.operands[0].kind != hir::Operand::variable) return "a literal";
+        node.positional = true;
+      } else {
+        node.elementwise = true;
+      }
+      break;
     case ShapeRule::compress:
       if (size_of(0) != size_of(1)) return "its operands' sizes are only known at run time";
       break;

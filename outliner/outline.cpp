@@ -97,6 +97,12 @@ bool stays_literal(const hir::Literal& literal) {
   return literal.size() == 1 && !std::holds_alternative<std::vector<std::string>>(literal.values);
 }
 
+// The unit of datetime_add and datetime_sub: code generation reads it.
+bool is_unit(const Expression& e, size_t operand) {
+  return e.kind == Expression::call && operand == 2 &&
+         (e.callee.builtin_id == hir::Builtin::datetime_add || e.callee.builtin_id == hir::Builtin::datetime_sub);
+}
+
 // A kernel while it is built.
 struct KernelState {
   Function function;
@@ -150,7 +156,9 @@ ExpressionId clone(const Function& from, Function& to, ExpressionId id, std::vec
 bool can_fail(const hir::Program& program, const Function& f, const Statement& s) {
   const Expression& e = f.expressions[innermost(f, s.value)];
   if (e.kind != Expression::call || e.callee.kind != hir::FunctionRef::builtin) return false;
-  if (whole_operand(program, e) >= 0) return true;  // an index out of range
+  if (e.callee.builtin_id == hir::Builtin::fact) return true;  // of a negative number
+  if (whole_operand(program, e) >= 0 && e.callee.builtin_id != hir::Builtin::reverse)
+    return true;  // an index out of range
   if (e.callee.builtin_id != hir::Builtin::div && e.callee.builtin_id != hir::Builtin::mod) return false;
   return !e.types.empty() && program.types->is_basic(e.types[0]) &&
          hir::is_integer(program.types->basic_of(e.types[0]));
@@ -244,7 +252,8 @@ void build_kernel(Rewriter& r, BlockState& b, const Group& group) {
           }
         }
         operands.push_back(variable_operand(k.function, k.variable(r.host, v, shape, true)));
-      } else if (sources[a].kind == Operand::literal && !stays_literal(r.program().literals[sources[a].literal_id()])) {
+      } else if (sources[a].kind == Operand::literal && !is_unit(r.original.expressions[inner], a) &&
+                 !stays_literal(r.program().literals[sources[a].literal_id()])) {
         const VariableId v = hoist_literal(r, b, sources[a]);
         operands.push_back(variable_operand(k.function, k.variable(r.host, v, shape, true)));
       } else {
@@ -351,7 +360,7 @@ void emit_host(Rewriter& r, BlockState& b, const Node& node) {
 
 void rewrite_block(Rewriter& r, hir::BlockId block) {
   const BlockGraph graph =
-      build_graph(r.program(), r.original, block, r.shapes, r.out.shapes, r.options.text_codes, r.out.decisions);
+      build_graph(r.program(), r.original, block, r.shapes, r.out.shapes, r.options, r.out.decisions);
   const Partition partition =
       fuse(r.program(), r.original, graph, r.shapes, r.out.shapes, r.options.mode, r.out.decisions);
   BlockState b{graph, partition, {}, {}, {}};

@@ -102,6 +102,7 @@ enum class Mode : uint8_t { none, flow, full };  // --outline: a kernel per stat
 struct Options {
   Mode mode = Mode::full;
   bool text_codes = true;  // text columns are dictionary codes on the device, so that text equality is a GPU operation
+  bool math = true;        // code generation has the functions of libdevice
 };
 
 Outlined run(const hir::Program& program, const Options& options, DiagnosticSink& sink, Timings& timings);

@@ -715,7 +715,8 @@ int whole_operand(const hir::Program& program, const hir::Expression& e) {
   if (e.kind != hir::Expression::call || e.callee.kind != hir::FunctionRef::builtin) return -1;
   switch (e.callee.builtin_id) {
     case Builtin::index:
-    case Builtin::index_a: return 0;
+    case Builtin::index_a:
+    case Builtin::reverse: return 0;
     case Builtin::each_right: return applied_builtin(program, e) == Builtin::index ? 1 : -1;
     default: return -1;
   }

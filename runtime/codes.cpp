@@ -94,6 +94,7 @@ Result<std::vector<std::string>> Run::decode(Item& v, std::span<const uint32_t> 
 
 // The domain in which all of `texts` have codes: distinct ones where `needs` or the mixture asks for it.
 Result<DomainPtr> Run::common_domain(std::span<const ItemPtr> texts, const TextClasses::Class& needs) {
+  if (needs.ordered) return ordered_domain(texts);
   DomainPtr best;
   bool mixed = false, literals = false;
   for (const ItemPtr& v : texts) {
@@ -137,6 +138,33 @@ Result<DomainPtr> Run::common_domain(std::span<const ItemPtr> texts, const TextC
     }
   }
   return best;
+}
+
+// A domain of all these texts whose codes are in byte order.
+Result<DomainPtr> Run::ordered_domain(std::span<const ItemPtr> texts) {
+  std::vector<DomainPtr> domains;
+  std::vector<std::string> all;
+  for (const ItemPtr& v : texts) {
+    if (looked_up(*v)) {
+      for (uint64_t i = 0; i < v->capacity; ++i) all.emplace_back(v->host->text(i));
+      continue;
+    }
+    ASSIGN_OR_RETURN(DomainPtr d, domain_of(*v)->distinct(text_tools()));
+    if (std::find(domains.begin(), domains.end(), d) != domains.end()) continue;
+    for (uint32_t code = 0; code < d->count(); ++code) all.emplace_back(d->text(code));
+    domains.push_back(d);
+  }
+  std::sort(all.begin(), all.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  for (const DomainPtr& d : domains)
+    if (d->is_ordered() && d->count() == all.size()) return d;
+  constexpr size_t most_kept = 16;
+  auto known = engine_.ordered_domains.find(all);
+  if (known != engine_.ordered_domains.end()) return known->second;
+  if (engine_.ordered_domains.size() >= most_kept) engine_.ordered_domains.clear();
+  DomainPtr made = Domain::of_sorted(all);
+  engine_.ordered_domains.emplace(std::move(all), made);
+  return made;
 }
 
 // The same texts as codes of `domain`: `v` itself, or an item that `v` remembers.

@@ -3,8 +3,10 @@
 #include "runtime/compile.h"
 
 #include "assembler/cubin/cubin.h"
+#include "frontend/builtins.h"
 #include "ptx/parse.h"
 #include "runtime/code_cache.h"
+#include "runtime/data/cache.h"
 #include "runtime/ptxas.h"
 
 namespace rndn::runtime {
@@ -39,13 +41,34 @@ bool names_function(const std::string& message, const std::string& name) {
          message.find("`" + name + "`") != std::string::npos;
 }
 
+// Does the program call a function of libdevice, or may it?
+bool calls_math(const hir::Program& program) {
+  const auto is_math = [](hir::Builtin b) {
+    return codegen::needs_math(b, hir::BasicType::f64) && b != hir::Builtin::mod;
+  };
+  for (const hir::Function& f : program.functions)
+    for (const hir::Expression& e : f.expressions) {
+      if (e.kind != hir::Expression::call || e.callee.kind != hir::FunctionRef::builtin) continue;
+      if (is_math(e.callee.builtin_id)) return true;
+      if (e.callee.builtin_id == hir::Builtin::mod && !e.types.empty() && program.types->is_basic(e.types[0]) &&
+          hir::is_float(program.types->basic_of(e.types[0])))
+        return true;
+    }
+  for (const hir::Literal& l : program.literals)  // of the each family
+    if (const auto* functions = std::get_if<std::vector<hir::FunctionRef>>(&l.values))
+      for (const hir::FunctionRef& f : *functions)
+        if (f.kind == hir::FunctionRef::builtin && codegen::needs_math(f.builtin_id, hir::BasicType::f64)) return true;
+  return false;
+}
+
 // Code of all kernels but the refused ones, into c.code and, where it is wanted, c.ptx.
-Result<void> generate(Compiled& c, const CompileOptions& options, uint32_t ptx_target, Timings& timings,
-                      const std::vector<std::string>& refused = {}) {
+Result<void> generate(Compiled& c, const CompileOptions& options, uint32_t ptx_target, const ptx::Module* math,
+                      Timings& timings, const std::vector<std::string>& refused = {}) {
   auto scope = timings.measure(Phase::ptx);
   ASSIGN_OR_RETURN(
       c.code,
-      codegen::generate(c.outlined, {.ptx_target = ptx_target, .refused = refused, .pool = options.pool}, timings));
+      codegen::generate(c.outlined, {.ptx_target = ptx_target, .refused = refused, .math = math, .pool = options.pool},
+                        timings));
   c.no_gpu_code.clear();
   for (const codegen::KernelCode& k : c.code.kernels)
     if (!k.refused.empty())
@@ -108,16 +131,30 @@ Result<Compiled> compile(FileId file, const SourceManager& sources, const Compil
     if (sink.has_errors()) return in_sink;
   }
   if (options.until <= Stage::typed) return c;
+  std::optional<libdevice::Math> own_math;
+  const ptx::Module* math = nullptr;
+  if (calls_math(c.program)) {
+    auto scope = timings.measure(Phase::ptx, "libdevice");
+    libdevice::Math* from = options.math;
+    if (!from) from = &own_math.emplace(libdevice::default_places(data::default_cache_directory()));
+    auto module = from->module();
+    if (module)
+      math = *module;
+    else
+      c.no_math = module.error().message;
+  }
   {
     auto scope = timings.measure(Phase::outliner);
-    c.outlined = outliner::run(c.program, {.mode = options.outline, .text_codes = options.text_codes}, sink, timings);
+    c.outlined =
+        outliner::run(c.program, {.mode = options.outline, .text_codes = options.text_codes, .math = c.no_math.empty()},
+                      sink, timings);
     if (sink.has_errors()) return in_sink;
   }
   if (options.until == Stage::outline || c.outlined.kernels.empty()) return c;
 
   const isa::Target* target = isa::find_target(options.target);
   if (!target) return usage_error("there is no target `{}`", options.target);
-  RETURN_IF_ERROR(generate(c, options, target->sm, timings));
+  RETURN_IF_ERROR(generate(c, options, target->sm, math, timings));
   if (options.until == Stage::ptx) return c;
 
   switch (options.backend.kind) {
@@ -141,7 +178,7 @@ Result<Compiled> compile(FileId file, const SourceManager& sources, const Compil
         for (size_t k = 0; k < refused.size() && !named; ++k) refused[k] = why;
         for (std::string& r : refused)
           if (!r.empty() && r.rfind("cannot assemble", 0) != 0) r = "cannot assemble its PTX: " + r;
-        RETURN_IF_ERROR(generate(c, options, target->sm, timings, refused));
+        RETURN_IF_ERROR(generate(c, options, target->sm, math, timings, refused));
       }
       break;
     }

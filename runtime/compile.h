@@ -16,6 +16,7 @@
 #include "libraries/base/diagnostic.h"
 #include "libraries/base/result.h"
 #include "libraries/base/timing.h"
+#include "libraries/libdevice/library.h"
 #include "outliner/outliner.h"
 #include "ptx/codegen/codegen.h"
 
@@ -43,7 +44,7 @@ struct CompileOptions {
   bool dialect_v0 = false;
   outliner::Mode outline = outliner::Mode::full;
   bool text_codes = true;  // text reaches kernels as codes (codegen.h)
-  int level = 3;  // -O
+  int level = 3;           // -O
   assembler::Scheduler scheduler = assembler::Scheduler::list;
   uint32_t max_registers = 0;  // --limit-regs; 0: the target's limit
   bool verify_passes = false;
@@ -51,6 +52,7 @@ struct CompileOptions {
   Stage until = Stage::cubin;
   CodeCache* code_cache = nullptr;  // of our own assembler's code; null: none
   ThreadPool* pool = nullptr;       // assembles kernels side by side; null: one thread
+  libdevice::Math* math = nullptr;  // read when a program needs it; null: the default one, for this call only
 };
 
 struct Compiled {
@@ -62,6 +64,7 @@ struct Compiled {
   std::vector<assembler::KernelReport> kernels;  // of our own assembler
   // Kernels without code, a sentence each, joined by `; `: code.kernels[k].refused says which and why. Empty: all have code.
   std::string no_gpu_code;
+  std::string no_math;  // why the program's functions of libdevice have no code; empty: they have, or there are none
   std::string backend;  // who made the cubin
   int level = 3;        // -O, for a device that compiles the PTX itself
 };

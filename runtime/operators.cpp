@@ -159,10 +159,10 @@ Result<ItemPtr> Run::convert(const ItemPtr& v, BasicType to) {
 }
 
 // Two vectors whose elements are to be compared: numbers of the widest type, texts of one domain.
-Result<void> Run::to_comparable(ItemPtr& a, ItemPtr& b) {
+Result<void> Run::to_comparable(ItemPtr& a, ItemPtr& b, bool ordered) {
   if (hir::is_text(a->type) && hir::is_text(b->type)) {
     const ItemPtr both[] = {a, b};
-    ASSIGN_OR_RETURN(DomainPtr domain, common_domain(both, {.compared = true}));
+    ASSIGN_OR_RETURN(DomainPtr domain, common_domain(both, {.compared = true, .ordered = ordered}));
     ASSIGN_OR_RETURN(a, in_domain(a, domain));
     ASSIGN_OR_RETURN(b, in_domain(b, domain));
     return {};
@@ -188,6 +188,11 @@ Result<void> Run::run_operator(const Step& s) {
       case Step::unique_cells: return unique_cells(s);
       case Step::join: return join(s);
       case Step::member: return member(s);
+      case Step::index_of: return index_of(s);
+      case Step::take:
+      case Step::drop: return part_of(s);
+      case Step::append: return append(s);
+      case Step::tolist: return tolist(s);
       case Step::like: return like(s);
       default: return sub_string(s);
     }
@@ -342,9 +347,8 @@ Result<void> Run::join(const Step& s) {
   for (size_t i = 0; i < left.size(); ++i) {
     const bool text = hir::is_text(left[i]->type);
     if (text != hir::is_text(right[i]->type)) return fall_back(s, "text against numbers", Arguments::perhaps_wrong);
-    if (text && compare[i] != sql::Compare::eq && compare[i] != sql::Compare::neq)
-      return fall_back(s, "the order of texts");
-    RETURN_IF_ERROR(to_comparable(left[i], right[i]));
+    RETURN_IF_ERROR(
+        to_comparable(left[i], right[i], compare[i] != sql::Compare::eq && compare[i] != sql::Compare::neq));
     if (left[i]->type != right[i]->type && !text)
       return fall_back(s, "columns of types that do not compare", Arguments::perhaps_wrong);
     ASSIGN_OR_RETURN(l[i], column(left[i]));
@@ -378,6 +382,135 @@ Result<void> Run::member(const Step& s) {
   ItemPtr result = from_vector(made, BasicType::boolean, memory);
   result->size_id = in[0]->size_id;
   assign_result(s, std::move(result));
+  return {};
+}
+
+Result<void> Run::index_of(const Step& s) {
+  ASSIGN_OR_RETURN(std::vector<ItemPtr> in, items(s.inputs));
+  ItemPtr x = in[0], y = in[1];
+  if (x->kind != Item::vector || y->kind != Item::vector || hir::is_text(x->type) != hir::is_text(y->type))
+    return fall_back(s, "arguments that are no vectors of one type", Arguments::perhaps_wrong);
+  RETURN_IF_ERROR(to_comparable(x, y));
+  if (x->type != y->type && !hir::is_text(x->type))
+    return fall_back(s, "arguments of types that do not compare", Arguments::perhaps_wrong);
+  ASSIGN_OR_RETURN(sql::Vector a, column(x));
+  ASSIGN_OR_RETURN(sql::Vector b, column(y));
+  OperatorMemory memory(*this, engine_.buffers);
+  auto scope = timings_.measure(library_phase(), "index_of");
+  ASSIGN_OR_RETURN(sql::Vector made, sql_->index_of(a, b, memory));
+  ItemPtr result = from_vector(made, BasicType::i64, memory);
+  result->size_id = in[0]->size_id;
+  assign_result(s, std::move(result));
+  return {};
+}
+
+// --- Runs of elements ---
+
+Result<ItemPtr> Run::concatenate(BasicType type, std::span<const Stretch> stretches) {
+  uint64_t count = 0;
+  Bounds bounds;
+  DomainPtr domain;
+  bool known = true;
+  for (const Stretch& part : stretches) {
+    count += part.count;
+    const Bounds b = part.from ? part.from->bounds : Bounds{0, 0};
+    if (part.from && part.from->domain) domain = part.from->domain;
+    if (part.count == 0) continue;
+    known = known && b.known();
+    bounds = bounds.known() ? Bounds{std::min(bounds.min, b.min), std::max(bounds.max, b.max)} : b;
+  }
+  ItemPtr made = new_vector(type, count, true);
+  if (known) made->bounds = bounds;
+  made->domain = domain;
+  const uint64_t width = device_width(type);
+  ASSIGN_OR_RETURN(made->data_buffer, engine_.buffers.allocate(std::max<uint64_t>(1, count * width)));
+  made->data = made->data_buffer->address;
+  Address to = made->data;
+  for (const Stretch& part : stretches) {
+    if (part.count == 0) continue;
+    if (part.from)
+      RETURN_IF_ERROR(device_.copy(to, part.from->data + part.first * width, part.count * width));
+    else
+      RETURN_IF_ERROR(device_.fill(to, 0, part.count * width));
+    to += part.count * width;
+  }
+  RETURN_IF_ERROR(size_to_device(*made));
+  pending_ = true;
+  return made;
+}
+
+Result<void> Run::part_of(const Step& s) {
+  ASSIGN_OR_RETURN(std::vector<ItemPtr> in, items(s.inputs));
+  ItemPtr x = in[1];
+  ASSIGN_OR_RETURN(Value number, to_host(*in[0]));
+  if (x->kind != Item::vector || number.kind != Value::vector || number.size != 1 || !hir::is_integer(number.type))
+    return fall_back(s, "an argument is no vector or no number", Arguments::perhaps_wrong);
+  const uint32_t unused = 64 - 8 * data::plain_width(number.type);
+  uint64_t bits = 0;
+  std::memcpy(&bits, number.bytes->data(), data::plain_width(number.type));
+  const int64_t k = static_cast<int64_t>(bits << unused) >> unused;
+  const uint64_t wanted = k < 0 ? 0 - static_cast<uint64_t>(k) : static_cast<uint64_t>(k);
+  if (s.kind == Step::take && wanted > data::longest_vector)
+    return fall_back(s, "too many elements", Arguments::perhaps_wrong);
+  ASSIGN_OR_RETURN(uint64_t n, size_of(*x));
+  const uint64_t near = std::min(wanted, n);  // elements from the end that the sign names
+  Stretch part = s.kind == Step::take ? Stretch{x, k < 0 ? n - near : 0, near} : Stretch{x, k < 0 ? 0 : near, n - near};
+  Stretch padding{nullptr, 0, s.kind == Step::take ? wanted - near : 0};
+  if (padding.count && hir::is_text(x->type)) {
+    padding.from = host_item(reference::vector_of_texts(x->type, std::vector<std::string>(padding.count)));
+    const ItemPtr both[] = {x, padding.from};
+    ASSIGN_OR_RETURN(DomainPtr domain, common_domain(both, {.escapes = true}));
+    ASSIGN_OR_RETURN(part.from, in_domain(x, domain));
+    ASSIGN_OR_RETURN(padding.from, in_domain(padding.from, domain));
+  }
+  RETURN_IF_ERROR(to_device(part.from));
+  const Stretch both[] = {k < 0 ? padding : part, k < 0 ? part : padding};
+  ASSIGN_OR_RETURN(ItemPtr made, concatenate(x->type, both));
+  if (!padding.count) made->ascending = x->ascending;
+  assign_result(s, std::move(made));
+  return {};
+}
+
+Result<void> Run::append(const Step& s) {
+  ASSIGN_OR_RETURN(std::vector<ItemPtr> in, items(s.inputs));
+  ItemPtr x = in[0], y = in[1];
+  const bool texts = hir::is_text(x->type) && hir::is_text(y->type);
+  if (x->kind != Item::vector || y->kind != Item::vector ||
+      (!texts && x->type != y->type && !(hir::is_real(x->type) && hir::is_real(y->type))))
+    return fall_back(s, "arguments that are no vectors of one type", Arguments::perhaps_wrong);
+  const BasicType type = texts || x->type == y->type ? x->type : widest(x->type, y->type);
+  if (texts) {
+    const ItemPtr both[] = {x, y};
+    ASSIGN_OR_RETURN(DomainPtr domain, common_domain(both, {.escapes = true}));
+    ASSIGN_OR_RETURN(x, in_domain(x, domain));
+    ASSIGN_OR_RETURN(y, in_domain(y, domain));
+  } else {
+    ASSIGN_OR_RETURN(x, convert(x, type));
+    ASSIGN_OR_RETURN(y, convert(y, type));
+  }
+  RETURN_IF_ERROR(to_device(x));
+  RETURN_IF_ERROR(to_device(y));
+  ASSIGN_OR_RETURN(uint64_t n, size_of(*x));
+  ASSIGN_OR_RETURN(uint64_t m, size_of(*y));
+  if (n + m > data::longest_vector) return fall_back(s, "too many elements", Arguments::perhaps_wrong);
+  const Stretch both[] = {{x, 0, n}, {y, 0, m}};
+  ASSIGN_OR_RETURN(ItemPtr made, concatenate(type, both));
+  assign_result(s, std::move(made));
+  return {};
+}
+
+// Every element a cell.
+Result<void> Run::tolist(const Step& s) {
+  ASSIGN_OR_RETURN(ItemPtr x, item(s.inputs[0]));
+  if (x->kind != Item::vector) return fall_back(s, "the argument is no vector", Arguments::perhaps_wrong);
+  RETURN_IF_ERROR(to_device(x));
+  ItemPtr list = parts_item(Item::cells, {x});
+  list->type = x->type;
+  list->capacity = x->capacity;
+  list->exact = x->exact;
+  list->size_slot = x->size_slot;
+  list->size_buffer = x->size_buffer ? x->size_buffer : x->data_buffer;
+  assign_result(s, std::move(list));
   return {};
 }
 

@@ -37,7 +37,17 @@ TextClasses text_classes(const hir::Program& program, const hir::Function& f) {
     return element_type(*program.types, f.variables[static_cast<hir::VariableId>(v)].type, element, list) &&
            hir::is_text(element);
   };
-  std::vector<uint32_t> compared;
+  std::vector<uint32_t> compared, ordered;
+  const auto orders = [&](const hir::Expression& e) {
+    if (e.kind != hir::Expression::call || e.callee.kind != hir::FunctionRef::builtin) return false;
+    Builtin b = e.callee.builtin_id;
+    if (!e.operands.empty() && e.operands[0].kind == hir::Operand::literal)  // the each family
+      if (const auto* functions =
+              std::get_if<std::vector<hir::FunctionRef>>(&program.literals[e.operands[0].literal_id()].values);
+          functions && functions->size() == 1 && functions->front().kind == hir::FunctionRef::builtin)
+        b = functions->front().builtin_id;
+    return b == Builtin::lt || b == Builtin::gt || b == Builtin::leq || b == Builtin::geq;
+  };
   for (const hir::Statement& s : f.statements) {
     if (is_none(s.value)) continue;
     hir::ExpressionId id = s.value;
@@ -53,8 +63,10 @@ TextClasses text_classes(const hir::Program& program, const hir::Function& f) {
       if (o.kind == hir::Operand::variable) join(o.id);
     // A comparison gives no text: everything that gives none compares.
     if (first != UINT32_MAX && s.targets.size() == 1 && s.targets[0].kind == hir::Target::variable &&
-        !is_text(s.targets[0].id))
+        !is_text(s.targets[0].id)) {
       compared.push_back(first);
+      if (orders(e)) ordered.push_back(first);
+    }
     for (const hir::Target& t : s.targets)
       if (t.kind == hir::Target::variable) join(t.id);
   }
@@ -71,6 +83,7 @@ TextClasses text_classes(const hir::Program& program, const hir::Function& f) {
     out.of[v] = c;
   }
   for (uint32_t v : compared) out.classes[static_cast<size_t>(out.of[v])].compared = true;
+  for (uint32_t v : ordered) out.classes[static_cast<size_t>(out.of[v])].ordered = true;
   for (const hir::Statement& s : f.statements)
     if (s.kind == hir::Statement::return_)
       for (const hir::Operand& o : s.results)
@@ -236,7 +249,7 @@ class Planner {
   void note_pieces(const Step& step) {
     for (uint32_t slot : step.outputs) {
       in_one_piece_.erase(slot);
-      if (step.kind == Step::launch || step.kind == Step::unique_cells ||
+      if (step.kind == Step::launch || step.kind == Step::unique_cells || step.kind == Step::tolist ||
           (step.kind == Step::values && of_group_.count(step.inputs[0])))
         in_one_piece_.insert(slot);
       of_group_.erase(slot);
@@ -323,9 +336,17 @@ class Planner {
     if (e.types.size() == 1 && program_.types->is_basic(e.types[0]))
       step.expected = program_.types->basic_of(e.types[0]);
     step.kind = kind_of(e);
+    if (reason_.empty() && step.kind == Step::call && needs_math(e)) reason_ = compiled_.no_math;
     if (step.kind == Step::call && device_of(e) != hir::Device::cpu)
       out.fallbacks.push_back(fmt::format("{}: `{}`{}", sources_.describe(step.span), hir::row(step.builtin).name,
                                           reason_.empty() ? "" : " (" + reason_ + ")"));
+  }
+
+  // Of a call or of the function that an each form applies.
+  bool needs_math(const hir::Expression& e) const {
+    const hir::FunctionRef* f = e.operands.empty() ? nullptr : function_literal(e.operands[0]);
+    const Builtin b = f && f->kind == hir::FunctionRef::builtin ? f->builtin_id : e.callee.builtin_id;
+    return codegen::needs_math(b, BasicType::f64);
   }
 
   TypeKind kind_of(const hir::Operand& o) const {
@@ -386,6 +407,13 @@ class Planner {
       case Builtin::group: return on_columns(Step::group, {0});
       case Builtin::unique: return on_columns(Step::unique, {0});
       case Builtin::member: return on_columns(Step::member, {0, 1});
+      case Builtin::index_of: return on_columns(Step::index_of, {0, 1});
+      case Builtin::take: return on_columns(Step::take, {1});
+      case Builtin::drop: return on_columns(Step::drop, {1});
+      case Builtin::append:
+        if (argument(0) != TypeKind::basic || argument(1) != TypeKind::basic) return Step::call;
+        return on_columns(Step::append, {0, 1});
+      case Builtin::tolist: return on_columns(Step::tolist, {0});
       case Builtin::like: return on_columns(Step::like, {0, 1});
       case Builtin::sub_string: return on_columns(Step::sub_string, {0});
       case Builtin::join_index:

@@ -35,8 +35,13 @@ struct Step {
     unique_cells,  // each(@unique, cells)
     join,
     member,
+    index_of,
     like,
     sub_string,
+    take,  // runs of elements, copied on the device
+    drop,
+    append,
+    tolist,     // no work
     call,       // a builtin on the reference interpreter
     interpret,  // a function of the program there
     results
@@ -57,6 +62,7 @@ struct Step {
 struct TextClasses {
   struct Class {
     bool compared = false;  // equal codes must be equal texts
+    bool ordered = false;   // codes must be in the order of the texts
     bool escapes = false;   // a result: its codes must be texts, also those of literals
   };
   std::vector<int> of;  // per variable; -1: no text

@@ -125,6 +125,11 @@ Result<void> Run::step(const Step& s, std::vector<Value>& results) {
     case Step::unique_cells:
     case Step::join:
     case Step::member:
+    case Step::index_of:
+    case Step::take:
+    case Step::drop:
+    case Step::append:
+    case Step::tolist:
     case Step::like:
     case Step::sub_string: return run_operator(s);
     case Step::call: return builtin(s);
@@ -448,9 +453,10 @@ Error Run::kernel_error(uint64_t word) const {
     }
   }
   auto code = static_cast<codegen::RuntimeError>(static_cast<uint32_t>(word));
-  std::string what = code == codegen::RuntimeError::division_by_zero ? "divides by zero"
-                     : code == codegen::RuntimeError::index_out_of_range
-                         ? "has an index that is out of range"
+  std::string what = code == codegen::RuntimeError::division_by_zero     ? "divides by zero"
+                     : code == codegen::RuntimeError::index_out_of_range ? "has an index that is out of range"
+                     : code == codegen::RuntimeError::negative_factorial
+                         ? "got a negative number"
                          : fmt::format("fails with run-time error {}", static_cast<uint32_t>(word));
   return input_error("{}: error: `{}` {}", plan_.sources.describe(span), builtin, what);
 }

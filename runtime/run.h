@@ -89,6 +89,8 @@ class Run {
   Result<DomainPtr> common_domain(std::span<const ItemPtr> texts, const TextClasses::Class& needs);
   Result<std::vector<std::string>> decode(Item& v, std::span<const uint32_t> codes);
 
+  Result<DomainPtr> ordered_domain(std::span<const ItemPtr> texts);
+
   // --- launch.cpp ---
   bool bound(const outliner::Kernel& kernel, const hir::Function& f, const std::vector<ItemPtr>& inputs,
              outliner::SizeId size, uint64_t& elements, bool& exact) const;
@@ -131,11 +133,21 @@ class Run {
   Result<void> unique_cells(const Step& s);
   Result<void> join(const Step& s);
   Result<void> member(const Step& s);
+  Result<void> index_of(const Step& s);
   Result<void> like(const Step& s);
+  // Elements of a vector; without one: zeros.
+  struct Stretch {
+    ItemPtr from;
+    uint64_t first = 0, count = 0;
+  };
+  Result<ItemPtr> concatenate(hir::BasicType type, std::span<const Stretch> stretches);
+  Result<void> part_of(const Step& s);  // take, drop
+  Result<void> append(const Step& s);
+  Result<void> tolist(const Step& s);
   Result<void> sub_string(const Step& s);
   Result<bool> same_lengths(std::span<const ItemPtr> columns);
   Result<sql::Vector> column(const ItemPtr& v);
-  Result<void> to_comparable(ItemPtr& a, ItemPtr& b);
+  Result<void> to_comparable(ItemPtr& a, ItemPtr& b, bool ordered = false);
   Result<ItemPtr> convert(const ItemPtr& v, hir::BasicType to);
   Result<ItemPtr> translate(const ItemPtr& v, device::Address table, uint64_t entries);
   ItemPtr from_vector(const sql::Vector& v, hir::BasicType type, OperatorMemory& memory) const;

@@ -30,6 +30,7 @@ struct Engine::State {
   Arena flags;   // what operators read through mapped memory, and the plans' error words
   std::vector<DomainPtr> derived_domains;
   std::map<const data::Column*, DomainPtr> domains;
+  std::map<std::vector<std::string>, DomainPtr> ordered_domains;  // made to compare texts by order, by what is in them
   // Columns and foreign keys by their host form; their device data stays until memory is short.
   std::map<const data::Column*, ItemPtr> columns;
   std::map<const data::Column*, ItemPtr> fetched;  // the values of foreign keys

@@ -40,6 +40,13 @@ DomainPtr Domain::of_texts(std::shared_ptr<const std::vector<std::string>> texts
   return d;
 }
 
+DomainPtr Domain::of_sorted(std::vector<std::string> texts) {
+  const uint64_t count = texts.size();
+  DomainPtr d = of_texts(std::make_shared<const std::vector<std::string>>(std::move(texts)), count);
+  d->is_distinct_ = d->is_ordered_ = true;
+  return d;
+}
+
 DomainPtr Domain::derive() {
   auto d = std::make_shared<Domain>();
   d->base_ = shared_from_this();
@@ -224,6 +231,7 @@ Result<DomainPtr> Domain::distinct(const TextTools& tools) {
 
 Result<device::Address> Domain::translation(const DomainPtr& to, const TextTools& tools) {
   CHECK(is_distinct_ && to->is_distinct_);
+  std::erase_if(translations_, [](const auto& t) { return t.second.to.expired(); });
   Translation& known = translations_[to.get()];
   if (known.table && known.to.lock() == to) return known.table->address;
   std::vector<uint32_t> table(count_);

@@ -46,6 +46,8 @@ class Domain : public std::enable_shared_from_this<Domain> {
   static DomainPtr of_column(std::shared_ptr<const data::Column> column, std::vector<DomainPtr>* keeper);
   // code = position; texts may repeat.
   static DomainPtr of_texts(std::shared_ptr<const std::vector<std::string>> texts, uint64_t count);
+  // The same of distinct texts in byte order.
+  static DomainPtr of_sorted(std::vector<std::string> texts);
 
   uint64_t count() const { return count_; }                // codes are 0 .. count - 1
   bool is_ordered() const { return is_ordered_; }          // codes are in byte order

@@ -78,7 +78,9 @@ Result<void> Run::bring_back(std::span<const ItemPtr> results) {
   std::function<void(const ItemPtr&)> collect = [&](const ItemPtr& v) {
     if (v->host) return;
     for (const ItemPtr& p : v->parts) collect(p);
-    if (v->kind == Item::vector && v->data && !v->mapped_data && !v->column) missing.push_back(v);
+    // What the engine keeps must not hold memory of a run.
+    if (v->kind == Item::vector && v->data && !v->mapped_data && !v->column && v->lifetime != Item::of_engine)
+      missing.push_back(v);
   };
   for (const ItemPtr& v : results) collect(v);
   std::vector<std::pair<Item*, const uint64_t*>> sizes;

@@ -16,7 +16,10 @@ std::string fallback_warning(const std::string& what) {
 }  // namespace
 
 Session::Session(std::shared_ptr<data::Source> source, DeviceChoice device)
-    : source_(std::move(source)), choice_(std::move(device)), code_cache_(data::default_cache_directory()) {
+    : source_(std::move(source)),
+      choice_(std::move(device)),
+      code_cache_(data::default_cache_directory()),
+      math_(libdevice::default_places(data::default_cache_directory())) {
   if (source_)
     tables_ = std::make_unique<runtime::SourceTables>(source_);
   else
@@ -42,6 +45,7 @@ Result<Session::Ready*> Session::prepare(const NamedSource& program, const Flags
   options.code_cache = cache;
   if (!pool_) pool_ = std::make_unique<ThreadPool>(flags.threads);
   options.pool = pool_.get();
+  options.math = &math_;
   auto ready = std::make_unique<Ready>();
   ready->key = std::move(key);
   ready->file = sources_.add(program.file, program.text);

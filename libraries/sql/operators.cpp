@@ -46,6 +46,9 @@ Result<Pairs> Operators::join(std::span<const Compare> compare, std::span<const 
 Result<Vector> Operators::member(const Vector& x, const Vector& y, Memory& memory) {
   return sql::member(state_->library, state_->options, x, y, memory);
 }
+Result<Vector> Operators::index_of(const Vector& x, const Vector& y, Memory& memory) {
+  return sql::index_of(state_->library, x, y, memory);
+}
 Result<Vector> Operators::like(const Strings& strings, std::string_view pattern, Memory& memory) {
   return sql::like(state_->library, strings, pattern, memory);
 }

@@ -28,6 +28,7 @@ Result<Vector> convert(Library& library, const Vector& from, Type type, Memory& 
 // relations.cpp
 Result<Relation> select(Library& library, const Relation& relation, const Vector& mask, Memory& memory);
 Result<Relation> project(const Relation& relation, std::span<const uint32_t> columns);
+Result<Vector> index_of(Library& library, const Vector& x, const Vector& y, Memory& memory);
 Result<Relation> distinct(Library& library, const Relation& relation, Memory& memory);
 Result<Relation> product(Library& library, const Relation& left, const Relation& right, Memory& memory);
 Result<Relation> join_relations(Library& library, const Options& options, std::span<const JoinCondition> conditions,

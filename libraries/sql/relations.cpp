@@ -1,5 +1,6 @@
 // Relational algebra over relations of several columns: select, project, product, join, union, intersection, difference.
 //
+// And index_of, which asks the same table for the row numbers themselves.
 // Made of the pieces of the joins. A table over one relation (join_table.cpp) is asked for the rows of another or of itself:
 //   semi   rows that are in the table            intersection
 //   anti   rows that are not                     difference
@@ -104,6 +105,41 @@ uint32_t build_keep(ptx::Module& module, std::string_view name, const JoinShape&
   }
   b.bra(next);
   b.bind(done);
+  b.ret();
+  b.finish();
+  return block_threads;
+}
+
+// Per row of the probe side the first equal row of the left side, or the number of its rows; i64.
+uint32_t build_first_row(ptx::Module& module, std::string_view name, const JoinShape& shape, JoinTable::Kind kind) {
+  Builder b(module, std::string(name));
+  b.set_block_size(block_threads);
+  SideCode left = side_code(b, "left", shape, shape.left_single),
+           probe = side_code(b, "probe", shape, shape.right_single);
+  TableCode table = table_code(b, shape, kind);
+  const Parameter out_at = b.parameter<U64>("out");
+  const Thread t = thread_of(b);
+  probe.start(b);
+  left.start(b);
+  table.start(b);
+  Reg<U64> out = b.ld_param(out_at);
+  Reg<U32> last = b.sub(probe.rows, 1);
+  for_tiles(b, tiles_of(b, probe.rows, tile_rows), [&](Reg<U32> tile) {
+    std::vector<Reg<U32>> at, rows;
+    std::vector<Key> keys;
+    Reg<U32> first = b.mad_lo(tile, tile_rows, t.tid);
+    for (uint32_t k = 0; k < items; ++k) {
+      at.push_back(k ? b.add(first, k * block_threads) : first);
+      rows.push_back(b.min(at[k], last));
+      keys.push_back(row_key(b, shape, table, probe, rows[k], b.setp(Is::lt, at[k], probe.rows)));
+    }
+    const std::vector<Found> found = find_rows(b, shape, table, left, probe, rows, keys);
+    for (uint32_t k = 0; k < items; ++k) {
+      Reg<U64> row = b.cvt<U64>(b.selp(found[k].row, left.rows, found[k].hit));
+      const At to = element_at(b, out, at[k], 8);
+      store_if<U64>(b, b.setp(Is::lt, at[k], probe.rows), Space::global, to, row);
+    }
+  });
   b.ret();
   b.finish();
   return block_threads;
@@ -302,6 +338,35 @@ Result<Relation> project(const Relation& relation, std::span<const uint32_t> col
     out.push_back(relation[c]);
   }
   if (out.empty()) return input_error("a relation needs at least one column");
+  return out;
+}
+
+Result<Vector> index_of(Library& library, const Vector& x, const Vector& y, Memory& memory) {
+  ASSIGN_OR_RETURN(const Relation probe, exact(library, {x}));
+  ASSIGN_OR_RETURN(const Relation in, exact(library, {y}));
+  RETURN_IF_ERROR(check_same_types(in, probe));
+  const uint64_t n = probe[0].capacity, m = in[0].capacity;
+  Vector out{.type = Type::i64, .capacity = n, .min = 0, .max = static_cast<int64_t>(m)};
+  ASSIGN_OR_RETURN(out.data, memory.result(n * 8));
+  if (n == 0) return out;
+  if (m == 0) {
+    RETURN_IF_ERROR(library.device().fill(out.data, 0, n * 8));
+    return out;
+  }
+  const KeyLayout layout = layout_keys(in);
+  JoinShape shape{.key = layout.shape, .rest = {}, .left_single = {false}, .right_single = {false}};
+  const Side left{in, shape.left_single, m}, right{probe, shape.right_single, n};
+  ASSIGN_OR_RETURN(const JoinTable table, build_join(library, shape, layout, left, 0, memory));
+  const std::string name = (table.kind == JoinTable::direct ? "index_of_direct_" : "index_of_hash_") + shape.name();
+  ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(name, [&](ptx::Module& to, std::string_view called) {
+    return build_first_row(to, called, shape, table.kind);
+  }));
+  Arguments a;
+  add(a, left);
+  add(a, right);
+  add(a, table);
+  a.add(out.data);
+  RETURN_IF_ERROR(library.launch(*kernel, library.grid(*kernel, tiles_for(n, tile_rows)), a, n * (8 + width(x.type))));
   return out;
 }
 

@@ -128,6 +128,8 @@ class Operators {
                      Memory& memory);
   // bool (u8) per element of x: does it occur in y. Same types.
   Result<Vector> member(const Vector& x, const Vector& y, Memory& memory);
+  // i64 per element of x: the first place in y where it occurs, or the length of y. Same types.
+  Result<Vector> index_of(const Vector& x, const Vector& y, Memory& memory);
   // bool (u8) per string: the whole string matches (`%`: any run of bytes, `_`: one byte).
   Result<Vector> like(const Strings& strings, std::string_view pattern, Memory& memory);
   // u32 per string: its place among the distinct strings in byte order (equal strings, equal ranks); `distinct` gets their number.

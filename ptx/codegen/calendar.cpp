@@ -1,4 +1,5 @@
 // Parts of calendar values (horseir.md, 4.1 and 6.3): year, month, day, hour, minute, second, millisecond; date and time of a dt.
+// Moving by units: months and years keep the day, clipped to the month's last.
 //
 // Dates to year, month, day: Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms", civil_from_days, in unsigned 32-bit
 // arithmetic over days shifted to be positive: right for all dates up to the year 5,879,000. Divisions by constants are a
@@ -67,6 +68,81 @@ Moment split(Builder& b, Reg<S64> moment) {
 }
 
 }  // namespace
+
+namespace {
+
+// Days since 1970-01-01 of the first day of a month, counted from January of year 0; `days`: the month's length.
+Reg<S64> first_of_month(Builder& b, Reg<S64> month, Reg<S32>& days) {
+  const auto floor_div = [&](Reg<S64> x, int64_t divisor) {
+    Reg<Pred> negative = b.setp(ptx::Compare::lt, x, 0);
+    return b.div(b.selp(b.sub(x, divisor - 1), x, negative), b.constant<S64>(divisor));
+  };
+  Reg<S64> year = floor_div(month, 12);
+  Reg<S32> of_year = b.cvt<S32>(b.sub(month, b.mul_lo(year, 12)));  // 0: January
+  // Hinnant, days_from_civil: years begin in March.
+  Reg<Pred> winter = b.setp(ptx::Compare::lt, of_year, 2);
+  Reg<S64> march_year = b.selp(b.sub(year, 1), year, winter);
+  Reg<S64> era = floor_div(march_year, 400);
+  Reg<S32> of_era = b.cvt<S32>(b.sub(march_year, b.mul_lo(era, 400)));
+  Reg<S32> march = b.add(of_year, b.select<S32>(10, -2, winter));  // months since March
+  Reg<S32> of_march_year = b.div(b.add(b.mul_lo(march, 153), 2), 5);
+  const auto quotient = [&](Reg<S32> x, uint32_t divisor) {
+    return Builder::as<S32>(divide(b, Builder::as<U32>(x), divisor, 400));
+  };
+  Reg<S32> leap_days = b.sub(b.shr(of_era, 2), quotient(of_era, 100));
+  Reg<S32> of_era_days = b.add(b.add(b.mul_lo(of_era, 365), leap_days), of_march_year);
+  // February has 29 days when its year, the one after the March year, is a leap year.
+  Reg<S32> next = b.add(of_era, 1);
+  Reg<S32> century = b.sub(next, b.mul_lo(quotient(next, 100), 100));
+  Reg<Pred> fourth = b.setp(ptx::Compare::eq, b.and_(next, 3), 0);
+  Reg<Pred> leap = b.or_(b.and_(fourth, b.setp(ptx::Compare::ne, century, 0)), b.setp(ptx::Compare::eq, next, 400));
+  // March has 31 days, April 30, and so on; August and January begin again with 31.
+  Reg<Pred> autumn = b.setp(ptx::Compare::lt, Builder::as<U32>(b.sub(march, 5)), 5);
+  Reg<S32> short_month = b.and_(b.selp(b.add(march, 1), march, autumn), 1);
+  Reg<S32> length = b.sub(b.constant<S32>(31), short_month);
+  Reg<Pred> february = b.setp(ptx::Compare::eq, march, 11);
+  days = b.selp(b.select<S32>(29, 28, leap), length, february);
+  Reg<S64> whole = b.mul_lo(era, b.constant<S64>(146097));
+  return b.add(b.sub(whole, 719468), b.cvt<S64>(of_era_days));
+}
+
+}  // namespace
+
+Element calendar_shift(Emitter& e, const Element& x, const Element& k, std::string_view unit, int sign) {
+  Builder& b = e.b;
+  const bool wide = rep_of(x.type) == Rep::s64;
+  Reg<Pred> mask = x.mask.valid() ? x.mask : k.mask;
+  Element step = in_register(e, convert(e, k, BasicType::i64));
+  if (sign < 0) step = element(BasicType::i64, b.neg(reg<S64>(step)), step.mask);
+  // Storage units per unit; 0: months, which have no fixed length in days.
+  int64_t scale = 0;
+  if (unit == "day") scale = x.type == BasicType::dt ? 86'400'000 : 1;
+  const int64_t ms = unit == "hour"     ? 3'600'000
+                     : unit == "minute" ? 60'000
+                     : unit == "second" ? 1000
+                     : unit == "mill"   ? 1
+                                        : 0;
+  if (ms) scale = wide ? ms : ms / 1000;
+  const bool in_months = scale == 0;
+  if (in_months) scale = unit == "year" ? 12 : 1;
+  Reg<S64> units = scale == 1 ? reg<S64>(step) : b.mul_lo(reg<S64>(step), b.constant<S64>(scale));
+  const Element from = in_register(e, x);
+  const auto stored = [&](Reg<S64> r) {
+    return wide ? element(x.type, r, mask) : element(x.type, b.cvt<S32>(r), mask);
+  };
+  if (!in_months || x.type == BasicType::month) {
+    Reg<S64> old = wide ? reg<S64>(from) : b.cvt<S64>(reg<S32>(from));
+    return stored(b.add(old, units));
+  }
+  Moment moment;
+  if (wide) moment = split(b, reg<S64>(from));
+  const Civil c = civil(b, wide ? b.cvt<S32>(moment.day) : reg<S32>(from));
+  Reg<S64> month = b.add(b.add(b.mul_lo(b.cvt<S64>(c.year), 12), b.sub(b.cvt<S64>(c.month), 1)), units);
+  Reg<S32> days;
+  Reg<S64> first = first_of_month(b, month, days);
+  Reg<S64> day = b.add(first, b.cvt<S64>(b.sub(b.min(c.day, days), 1)));
+  return stored(wide ? b.add(b.mul_lo(day, b.constant<S64>(86'400'000)), moment.of_day) : day);
+}
 
 Element calendar_part(Emitter& e, Builtin builtin, const Element& x, BasicType result) {
   Builder& b = e.b;

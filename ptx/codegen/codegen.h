@@ -39,7 +39,7 @@ enum class ParameterRole : uint8_t {
 };
 
 // Low half of the error word.
-enum class RuntimeError : uint32_t { none = 0, division_by_zero = 1, index_out_of_range = 2 };
+enum class RuntimeError : uint32_t { none = 0, division_by_zero = 1, index_out_of_range = 2, negative_factorial = 3 };
 
 struct KernelParameter {
   ParameterRole role{};
@@ -72,10 +72,14 @@ inline uint64_t scratch_bytes(const KernelCode& k, uint64_t elements, uint32_t g
          uint64_t{grid} * k.scratch_bytes_per_block;
 }
 
+// Is the builtin with results of that type a function of libdevice?
+bool needs_math(hir::Builtin builtin, hir::BasicType result);
+
 struct Options {
   uint32_t ptx_target = 60;          // .target sm_NN of the module, and the .version that knows it; the code is sm_60's
   std::vector<std::string> refused;  // by kernel, may be shorter: why it shall get no code; empty: it shall
-  ThreadPool* pool = nullptr;        // makes kernels side by side; null: one thread
+  const ptx::Module* math = nullptr;  // the functions of libdevice; null: kernels that need them have no code
+  ThreadPool* pool = nullptr;         // makes kernels side by side; null: one thread
 };
 
 struct ModuleCode {

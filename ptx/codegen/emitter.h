@@ -253,6 +253,9 @@ struct Emitter {
   Reg<U32> tile_number;
   Reg<Pred> valid;                         // the current item is within n
   std::map<RegisterId, Reg<Pred>> active;  // mask -> mask and valid, for the current item
+  uint32_t self = 0;                       // the entry's index in the module
+  const ptx::Module* math = nullptr;       // the functions of libdevice, if there are any
+  uint32_t math_calls = 0;                 // so far
   std::string problem;                     // the first operation without GPU code
   hir::StatementId problem_at = none<hir::StatementId>();
 
@@ -314,10 +317,17 @@ BasicType operand_type(Builtin builtin, const std::vector<BasicType>& arguments,
 Element element_wise(Emitter& e, Builtin builtin, const std::vector<Element>& arguments, BasicType result,
                      uint32_t statement);
 
+// --- math.cpp -----------------------------------------------------------------------------------------------------------------
+
+// One element of it; the arguments are of the result's type.
+Element math(Emitter& e, Builtin builtin, const std::vector<Element>& arguments, BasicType result, Reg<Pred> mask);
+
 // --- calendar.cpp -------------------------------------------------------------------------------------------------------------
 
 // One element of date, time, date_year .. date_day, time_hour .. time_mill.
 Element calendar_part(Emitter& e, Builtin builtin, const Element& x, BasicType result);
+// One element of datetime_add (sign 1) or datetime_sub (-1): x moved by k of that unit.
+Element calendar_shift(Emitter& e, const Element& x, const Element& k, std::string_view unit, int sign);
 
 // --- memory.cpp ---------------------------------------------------------------------------------------------------------------
 

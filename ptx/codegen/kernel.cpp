@@ -49,7 +49,11 @@ namespace {
 using DataParameters = std::vector<std::pair<ptx::ParameterOf<U64>, ptx::ParameterOf<U64>>>;
 
 Element operand_element(Emitter& e, const hir::Operand& operand) {
-  if (operand.kind == hir::Operand::literal) return literal_element(e.program.literals[operand.literal_id()]);
+  if (operand.kind == hir::Operand::literal) {
+    const hir::Literal& literal = e.program.literals[operand.literal_id()];
+    if (std::holds_alternative<std::vector<std::string>>(literal.values)) return {};  // a unit of time
+    return literal_element(literal);
+  }
   return e.values[operand.id];
 }
 
@@ -58,6 +62,15 @@ Element item_index(Emitter& e) {
   const uint32_t offset = e.local_offset(e.item);
   Reg<S64> first = Builder::as<S64>(e.first_index);
   return element(BasicType::i64, offset ? e.b.add(first, offset) : first);
+}
+
+// The element as far from the end as the current item is from the beginning.
+Element mirrored(Emitter& e, VariableId v) {
+  Reg<S64> last = e.b.sub(Builder::as<S64>(e.gathered.at(v).size), 1);
+  if (e.in_loop) last = e.b.sub(last, reg<S64>(item_index(e)));
+  Reg<Pred> outside;  // not reported: only items beyond the end are
+  const Element x = gather(e, v, element(BasicType::i64, last), 0, &outside);
+  return convert(e, x, e.type_of(v));
 }
 
 // m to the positions k of every result that this index_a makes.
@@ -105,6 +118,13 @@ void run_step(Emitter& e, const Step& step) {
       case Builtin::range: x = e.in_loop ? item_index(e) : constant_element(BasicType::i64, 0); break;
       case Builtin::vector: x = convert(e, arguments[1], step.result); break;
       case Builtin::index: x = gather(e, step.operands[0].variable_id(), arguments[1], index(step.id)); break;
+      case Builtin::reverse: x = mirrored(e, step.operands[0].variable_id()); break;
+      case Builtin::datetime_add:
+      case Builtin::datetime_sub: {
+        const auto& unit = std::get<std::vector<std::string>>(e.program.literals[step.operands[2].literal_id()].values);
+        x = calendar_shift(e, arguments[0], arguments[1], unit.front(), step.builtin == Builtin::datetime_add ? 1 : -1);
+        break;
+      }
       case Builtin::index_a: return scatter(e, step, arguments[1], arguments[2]);
       default: x = element_wise(e, step.builtin, arguments, step.result, index(step.id)); break;
     }
@@ -125,6 +145,7 @@ void prepare_constants(Emitter& e) {
                                                       : e.type_of(o.variable_id()));
     const bool logical = step.builtin == Builtin::compress || step.builtin == Builtin::where ||
                          step.builtin == Builtin::vector || step.builtin == Builtin::range;
+    if (step.builtin == Builtin::datetime_add || step.builtin == Builtin::datetime_sub) continue;
     for (size_t k = 0; k < step.operands.size(); ++k) {
       const hir::Operand& o = step.operands[k];
       if (o.kind != hir::Operand::literal || step.builtin == Builtin::index_a) continue;
@@ -156,6 +177,10 @@ void choose_tile(Emitter& e) {
     const uint32_t wanted = std::clamp(64 / std::max(bytes, 1u) + 1, 1u, 8u);
     e.chunks = std::bit_ceil((wanted + e.vector - 1) / e.vector);
   }
+  // Every item has a copy of what it calls.
+  if (std::any_of(e.steps.begin(), e.steps.end(),
+                  [](const Step& s) { return s.call && needs_math(s.builtin, s.result); }))
+    e.vector = 2, e.chunks = 1;
   e.code.block_size = e.block_size;
   e.code.items_per_thread = e.vector * e.chunks;
 }
@@ -230,8 +255,9 @@ void write_loop(Emitter& e, const Pass& pass) {
   const std::vector<bool> wanted = steps_of(e, pass, needed);
   bool positions = false;
   for (size_t s = 0; s < e.steps.size(); ++s)
-    positions |=
-        wanted[s] && e.steps[s].call && (e.steps[s].builtin == Builtin::where || e.steps[s].builtin == Builtin::range);
+    positions |= wanted[s] && e.steps[s].call &&
+                 (e.steps[s].builtin == Builtin::where || e.steps[s].builtin == Builtin::range ||
+                  e.steps[s].builtin == Builtin::reverse);
   for (Input& in : e.inputs) in.wanted = needed[index(in.variable)];
   const auto wanted_output = [&](const Output& out) { return pass.stores && out.kind == Output::vector; };
   const auto scaled = [&](Reg<U64> elements, BasicType type) {
@@ -307,13 +333,15 @@ void write_loop(Emitter& e, const Pass& pass) {
 
 }  // namespace
 
-Result<KernelCode> generate_kernel(const outliner::Outlined& outlined, uint32_t kernel_index, ptx::Module& module,
-                                   hir::StatementId& refused_at) {
+Result<KernelCode> generate_kernel(const outliner::Outlined& outlined, uint32_t kernel_index, const ptx::Module* math,
+                                   ptx::Module& module, hir::StatementId& refused_at) {
   const outliner::Kernel& kernel = outlined.kernels[kernel_index];
   const hir::Function& function = outlined.program.functions[kernel.function];
   KernelCode code;
   code.name = std::string(outlined.program.text(function.name));
   Emitter e{outlined, kernel, outlined.program, function, module, Builder(module, code.name), code, kernel_index};
+  e.self = static_cast<uint32_t>(module.functions.size()) - 1;
+  e.math = math;
   Builder& b = e.b;
   e.values.resize(function.variables.size());
   const auto refused = [&] {

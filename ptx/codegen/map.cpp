@@ -2,7 +2,7 @@
 //
 // Operands are converted to operand_type() first; results of 8 and 16 bits are wrapped. No contraction: multiplications and additions
 // of floats are rounded apart (.rn). Integer division by zero reports the error and divides by one, so that nothing undefined runs.
-// Leaves out: functions of libm, the remainder of floats. Parts of calendar values: calendar.cpp.
+// Calendar values: calendar.cpp. Functions of libdevice and the remainder of floats: math.cpp.
 #include <numbers>
 
 #include "ptx/codegen/emitter.h"
@@ -23,6 +23,7 @@ BasicType operand_type(Builtin builtin, const std::vector<BasicType>& arguments,
       return widest(arguments[0], arguments[1]);
     case Builtin::plus:
     case Builtin::minus:
+    case Builtin::datetime_diff:
       if (hir::is_calendar(arguments[0]) || hir::is_calendar(arguments[1])) {
         const bool difference = hir::is_calendar(arguments[0]) && hir::is_calendar(arguments[1]);
         if (difference) return arguments[0];
@@ -44,7 +45,8 @@ BasicType operand_type(Builtin builtin, const std::vector<BasicType>& arguments,
     case Builtin::ceil:
     case Builtin::floor:
     case Builtin::round: return arguments[0];
-    default: return arguments[k];
+    case Builtin::fact: return BasicType::i64;
+    default: return needs_math(builtin, result) ? result : arguments[k];
   }
 }
 
@@ -193,6 +195,35 @@ Element unary(Emitter& e, Builtin builtin, const Element& x, BasicType result) {
   return normalise(e, element(result, r, x.mask));
 }
 
+// The product of 1 to x, modulo 2^64, from a table: 66! and all after it are 0.
+Element factorial(Emitter& e, const Element& x, uint32_t statement) {
+  constexpr uint32_t largest = 66;
+  const std::string name = "rndn_factorials";
+  auto table = none<ptx::VariableId>();
+  for (uint32_t k = 0; k < e.module.variables.size(); ++k)
+    if (e.module.variables[ptx::VariableId{k}].name == name) table = ptx::VariableId{k};
+  if (is_none(table)) {
+    ptx::Variable v{.space = Space::global, .type = ptx::Type::u64, .name = name, .align = 8, .count = largest + 1};
+    uint64_t product = 1;
+    for (uint32_t k = 0; k <= largest; ++k) {
+      product *= std::max(k, 1u);
+      const auto* bytes = reinterpret_cast<const std::byte*>(&product);
+      v.initial.insert(v.initial.end(), bytes, bytes + sizeof product);
+    }
+    table = e.module.variables.add(std::move(v));
+  }
+  Builder& b = e.b;
+  Reg<S64> k = reg<S64>(in_register(e, x));
+  Reg<Pred> negative = b.setp(Compare::lt, k, 0);
+  report_error(e, both(e, negative, active(e, x.mask)), statement, RuntimeError::negative_factorial);
+  Reg<U64> first = b.reg<U64>();
+  b.emit(ptx::Opcode::mov, ptx::Type::u64, {}, {Builder::use(first)},
+         {{.kind = Operand::variable, .id = index(table)}});
+  Reg<S64> row = b.min(b.max(k, 0), int64_t{largest});
+  Reg<U64> at = b.add(first, b.shl(Builder::as<U64>(row), 3));
+  return element(BasicType::i64, b.ld<S64>(Space::global, Address(at)), x.mask);
+}
+
 }  // namespace
 
 Element element_wise(Emitter& e, Builtin builtin, const std::vector<Element>& arguments, BasicType result,
@@ -218,6 +249,8 @@ Element element_wise(Emitter& e, Builtin builtin, const std::vector<Element>& ar
     case Builtin::nor:
     case Builtin::xor_: return logic(e, builtin, x[0], x[1], mask);
     case Builtin::not_: return element(BasicType::boolean, e.b.not_(reg<Pred>(in_register(e, x[0]))), mask);
+    case Builtin::datetime_diff: return calendar(e, Builtin::minus, x[0], x[1], result, mask);
+    case Builtin::fact: return factorial(e, x[0], statement);
     case Builtin::plus:
     case Builtin::minus:
       if (hir::is_calendar(types[0]) || hir::is_calendar(types[1]))
@@ -226,6 +259,7 @@ Element element_wise(Emitter& e, Builtin builtin, const std::vector<Element>& ar
     case Builtin::mul:
     case Builtin::div:
     case Builtin::mod:
+      if (needs_math(builtin, result)) return math(e, builtin, x, result, mask);
       if (rep_of(x[0].type) == Rep::pred) {  // bool op bool that stays bool: as 0 and 1, then back
         const Element wide =
             element_wise(e, builtin, {convert(e, x[0], BasicType::i32), convert(e, x[1], BasicType::i32)},
@@ -255,7 +289,9 @@ Element element_wise(Emitter& e, Builtin builtin, const std::vector<Element>& ar
     case Builtin::time_minute:
     case Builtin::time_second:
     case Builtin::time_mill: return calendar_part(e, builtin, x[0], result);
-    default: break;
+    default:
+      if (needs_math(builtin, result)) return math(e, builtin, x, result, mask);
+      break;
   }
   if (e.problem.empty()) {
     e.problem = std::string(hir::row(builtin).name);

@@ -17,20 +17,45 @@ uint32_t version_for(uint32_t target) {
   return 60;
 }
 
-// Moves the function and the variables of a kernel's own module behind those of the common one.
+// Moves the functions and variables of a kernel's own module behind those of the common one. Called functions, which follow the entry, and variables
+// of the module are the same as those of that name that other kernels brought.
 void append(ptx::Module&& own, ptx::Module& all) {
-  const uint32_t first = static_cast<uint32_t>(all.variables.size());
-  const uint32_t function = static_cast<uint32_t>(all.functions.size());
-  for (ptx::Variable& v : own.variables) {
-    if (v.function != UINT32_MAX) v.function = function;
-    all.variables.add(std::move(v));
+  const uint32_t first = static_cast<uint32_t>(all.functions.size());
+  std::vector<uint32_t> functions(own.functions.size()), variables(own.variables.size());
+  uint32_t next = first;
+  for (size_t k = 0; k < functions.size(); ++k) {
+    functions[k] = UINT32_MAX;
+    for (uint32_t at = 0; k > 0 && at < first && functions[k] == UINT32_MAX; ++at)
+      if (!all.functions[at].is_entry && all.functions[at].name == own.functions[k].name) functions[k] = at;
+    if (functions[k] == UINT32_MAX) functions[k] = next++;
   }
-  ptx::Function& f = own.functions[0];
-  if (first && !own.variables.empty())
-    for (std::vector<ptx::Operand>* operands : {&f.operands, &f.vector_elements})
-      for (ptx::Operand& o : *operands)
-        if (o.kind == ptx::Operand::variable || o.kind == ptx::Operand::address_var) o.id += first;
-  all.functions.push_back(std::move(f));
+  uint32_t k = 0;
+  for (ptx::Variable& v : own.variables) {
+    uint32_t& to = variables[k++];
+    to = static_cast<uint32_t>(all.variables.size());
+    if (v.function == UINT32_MAX) {
+      for (uint32_t at = 0; at < all.variables.size(); ++at)
+        if (all.variables[ptx::VariableId{at}].function == UINT32_MAX &&
+            all.variables[ptx::VariableId{at}].name == v.name)
+          to = at;
+    } else {
+      if (functions[v.function] < first) continue;  // of a function that is there already
+      v.function = functions[v.function];
+    }
+    if (to == all.variables.size()) all.variables.add(std::move(v));
+  }
+  for (size_t i = 0; i < functions.size(); ++i) {
+    if (functions[i] < first) continue;
+    ptx::Function& f = own.functions[i];
+    if (!own.variables.empty() || functions.size() > 1)
+      for (std::vector<ptx::Operand>* operands : {&f.operands, &f.vector_elements})
+        for (ptx::Operand& o : *operands)
+          if (o.kind == ptx::Operand::variable || o.kind == ptx::Operand::address_var)
+            o.id = variables[o.id];
+          else if (o.kind == ptx::Operand::function)
+            o.id = functions[o.id];
+    all.functions.push_back(std::move(f));
+  }
 }
 
 }  // namespace
@@ -56,7 +81,7 @@ Result<ModuleCode> generate(const outliner::Outlined& outlined, const Options& o
       m.code.refused = options.refused[k];
       return;
     }
-    auto code = generate_kernel(outlined, static_cast<uint32_t>(k), m.module, m.code.refused_at);
+    auto code = generate_kernel(outlined, static_cast<uint32_t>(k), options.math, m.module, m.code.refused_at);
     if (code)
       m.code = *std::move(code);
     else if (code.error().fault == Fault::input)

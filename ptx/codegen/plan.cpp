@@ -27,7 +27,8 @@ bool reads_whole(const Step& s, size_t operand) {
   if (!s.call) return false;
   switch (s.builtin) {
     case Builtin::index:
-    case Builtin::index_a: return operand == 0;
+    case Builtin::index_a:
+    case Builtin::reverse: return operand == 0;
     default: return false;
   }
 }
@@ -36,7 +37,8 @@ bool can_fail(const Emitter&, const Step& s) {
   if (!s.call) return false;
   switch (s.builtin) {
     case Builtin::index:
-    case Builtin::index_a: return true;
+    case Builtin::index_a:
+    case Builtin::fact: return true;
     case Builtin::div:
     case Builtin::mod: return hir::is_integer(s.result);
     default: return false;
@@ -99,6 +101,7 @@ Form form_in_list_kernel(Emitter& e, const Step& s, bool each) {
     case Builtin::where:
     case Builtin::range:
     case Builtin::vector:
+    case Builtin::reverse:
     case Builtin::index_a: refuse(e, std::string(hir::row(s.builtin).name) + " within cells", s.id); return widest;
     default: return widest;
   }

@@ -14,9 +14,10 @@ struct Context {
   const hir::Program* program = nullptr;  // for user functions among function literals; may be null
   const Tables& tables;
   std::string* printed = nullptr;
-  const hir::BasicType* expected = nullptr;  // static type of the result, where it widens an accumulator (sum, avg)
-  uint32_t depth = 0;                        // of user calls
-  RunState* state = nullptr;                 // never null in a builtin
+  const hir::BasicType* expected =
+      nullptr;                // static type of the result: widens an accumulator (sum, avg), types an empty raze
+  uint32_t depth = 0;         // of user calls
+  RunState* state = nullptr;  // never null in a builtin
 };
 
 using Arguments = std::span<const Value>;

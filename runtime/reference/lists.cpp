@@ -9,11 +9,11 @@ namespace {
 
 Result<Value> list_(Context&, Arguments a) { return list({a.begin(), a.end()}); }
 
-Result<Value> raze(Context&, Arguments a) {
+Result<Value> raze(Context& context, Arguments a) {
   if (a[0].is_vector()) return a[0];
   if (a[0].kind != Value::list) return input_error("`raze` expects a list, got {}", describe(a[0]));
   const std::vector<Value>& cells = a[0].parts();
-  if (cells.empty()) return empty_vector(BasicType::i64);
+  if (cells.empty()) return empty_vector(context.expected ? *context.expected : BasicType::i64);
   BasicType type = cells[0].type;
   for (const Value& c : cells) {
     if (!c.is_vector()) return input_error("`raze` expects vectors as cells, got {}", describe(c));

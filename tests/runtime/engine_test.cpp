@@ -382,19 +382,29 @@ TEST_F(EngineTest, NoFallbackRefusesThem) {
   EXPECT_NE(what.find("--no-fallback"), std::string::npos) << what;
 }
 
-// No operator joins by the order of texts, which only the run finds out.
+// The cells of a list as the columns of an order: only the run finds out how the list lies.
 TEST_F(EngineTest, FallbacksOfTheRunAreReportedAndRefused) {
+  ASSERT_NO_FATAL_FAILURE(compile_text(R"(table {
+  k:i64=(1,1,2,2):i64; g:? = @group(k); v:? = @values(g);
+  a:? = @order(v, 0:bool);
+  c:? = @list(a); d:? = @table(`a:sym, c); return d; })"));
+  CountingTables tables(3);
+  EXPECT_EQ(run_both(tables), "a\r\n1\r\n0\r\n");
+  EXPECT_THAT(fallbacks_, ElementsAre());
+  EXPECT_THAT(met_, ElementsAre("t.hir:3:3: `order` (an argument is no vector and no list of vectors)"));
+  EXPECT_EQ(run_both(tables, {.allow_fallback = false}),
+            "1: t.hir:3:3: error: `order` (an argument is no vector and no list of vectors) runs on the reference "
+            "interpreter only, which --no-fallback forbids");
+}
+
+TEST_F(EngineTest, TextsAreJoinedByTheirOrder) {
   ASSERT_NO_FATAL_FAILURE(compile_text(R"(table {
   s:str=("abc","def"):str; t:str=("b","x"):str;
   r:list<i64>=@join_index(@lt,s,t); a:? = @index(r, 0:i64); b:? = @index(r, 1:i64);
   c:? = @list(a, b); d:? = @table((`a,`b):sym, c); return d; })"));
   CountingTables tables(3);
-  EXPECT_EQ(run_both(tables), "a,b\r\n0,0\r\n0,1\r\n1,1\r\n");
-  EXPECT_THAT(fallbacks_, ElementsAre());
-  EXPECT_THAT(met_, ElementsAre("t.hir:3:3: `join_index` (the order of texts)"));
-  EXPECT_EQ(run_both(tables, {.allow_fallback = false}),
-            "1: t.hir:3:3: error: `join_index` (the order of texts) runs on the reference interpreter only, which "
-            "--no-fallback forbids");
+  EXPECT_EQ(run_both(tables, {.allow_fallback = false}), "a,b\r\n0,0\r\n0,1\r\n1,1\r\n");
+  EXPECT_THAT(met_, ElementsAre());
 }
 
 // The interpreter words errors of arguments: that is no fallback, and the same with --no-fallback.

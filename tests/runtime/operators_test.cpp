@@ -159,7 +159,7 @@ constexpr Program programs[] = {
      "0:i64);"
      "g:? = @group(@index(k, w)); a:? = @index_a(z, @keys(g), 5:i64); b:? = @plus(a, z);",
      "r1, r2, q, a, b"},
-    {"append_texts", "r1:? = @append(few, other); r2:? = @append(other, few);", "r1, r2", 2},
+    {"append_texts", "r1:? = @append(few, other); r2:? = @append(other, few);", "r1, r2"},
     {"texts_of_the_program",
      "n:? = @len(k); r1:? = @vector(n, `ATLANTIS:sym); m:? = @gt(k, 3:i32); w:? = @where(m); r2:? = @index_a(few, w, "
      "`ATLANTIS:sym);"
