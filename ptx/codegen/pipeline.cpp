@@ -25,8 +25,9 @@ void append(ptx::Module&& own, ptx::Module& all) {
   uint32_t next = first;
   for (size_t k = 0; k < functions.size(); ++k) {
     functions[k] = UINT32_MAX;
-    for (uint32_t at = 0; k > 0 && at < first && functions[k] == UINT32_MAX; ++at)
+    for (uint32_t at = 0; k > 0 && at < first && functions[k] == UINT32_MAX; ++at) {
       if (!all.functions[at].is_entry && all.functions[at].name == own.functions[k].name) functions[k] = at;
+    }
     if (functions[k] == UINT32_MAX) functions[k] = next++;
   }
   uint32_t k = 0;
@@ -49,11 +50,11 @@ void append(ptx::Module&& own, ptx::Module& all) {
     ptx::Function& f = own.functions[i];
     if (!own.variables.empty() || functions.size() > 1)
       for (std::vector<ptx::Operand>* operands : {&f.operands, &f.vector_elements})
-        for (ptx::Operand& o : *operands)
-          if (o.kind == ptx::Operand::variable || o.kind == ptx::Operand::address_var)
-            o.id = variables[o.id];
-          else if (o.kind == ptx::Operand::function)
-            o.id = functions[o.id];
+        for (ptx::Operand& o : *operands) {
+          const bool of_variable = o.kind == ptx::Operand::variable || o.kind == ptx::Operand::address_var;
+          if (of_variable) o.id = variables[o.id];
+          if (o.kind == ptx::Operand::function) o.id = functions[o.id];
+        }
     all.functions.push_back(std::move(f));
   }
 }
