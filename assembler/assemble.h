@@ -1,6 +1,7 @@
 // PTX to cubin in one call. pipeline.cpp shows the passes: structure, select, allocate, peephole, schedule, encode.
 #pragma once
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,17 @@ namespace rndn::assembler {
 
 enum class Scheduler : uint8_t { linear, list };
 
+// Memory that compilations take again, one after the other: whoever assembles often keeps one. Not for two threads at once.
+class Workspace {
+ public:
+  struct Worker;  // pipeline.cpp
+  Workspace();
+  ~Workspace();
+  Workspace(Workspace&&) noexcept;
+  Workspace& operator=(Workspace&&) noexcept;
+  std::vector<std::unique_ptr<Worker>> workers;  // one per thread of a compilation
+};
+
 struct Options {
   const isa::Target* target = nullptr;
   int level = 3;  // -O0 .. -O3
@@ -25,6 +37,7 @@ struct Options {
   bool verify_passes = false;  // independent checkers after each pass
   bool branch_inlining = true;
   ThreadPool* pool = nullptr;  // assembles the module's kernels side by side; the cubin is the same. None: one thread
+  Workspace* workspace = nullptr;  // memory to use; none: its own
 };
 
 struct KernelReport {

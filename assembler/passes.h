@@ -23,7 +23,8 @@ struct SharedLayout {
 SharedLayout lay_out_shared(const ptx::Module& module);
 
 Result<Function> select(const ptx::Module& module, const ptx::Function& function, const Flow& flow,
-                        const SharedLayout& shared, const Options& options, isa::FormCache& forms);
+                        const SharedLayout& shared, const Options& options, isa::FormCache& forms,
+                        std::vector<Inst> room = {});  // room: instructions whose memory is used again
 
 // --- liveness.cpp
 // Live virtual registers at the block boundaries. Index space: GPR units, then predicates. Lives in the function's arena; sets are sorted.

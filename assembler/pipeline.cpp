@@ -8,6 +8,19 @@
 #include "ptx/parse.h"
 
 namespace rndn::assembler {
+
+struct Workspace::Worker {
+  Arena arena;
+  isa::FormCache forms;
+  const isa::Target* target = nullptr;  // of the forms
+  std::vector<Inst> insts;              // memory of the last kernel
+  std::vector<Facts> facts;
+};
+Workspace::Workspace() = default;
+Workspace::~Workspace() = default;
+Workspace::Workspace(Workspace&&) noexcept = default;
+Workspace& Workspace::operator=(Workspace&&) noexcept = default;
+
 namespace {
 
 // Registers that a block of the function's declared size leaves to each thread, in steps of 8.
@@ -50,8 +63,9 @@ Result<void> reorder(Function& f, const Options& o, F&& pass) {
 }
 
 Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Function& p, const SharedLayout& shared,
-                                      const Options& o, Arena& arena, isa::FormCache& forms, Timings& timings,
+                                      const Options& o, Workspace::Worker& memory, Timings& timings,
                                       KernelReport& report) {
+  Arena& arena = memory.arena;
   ArenaScope scratch(arena);
   const bool list = o.level >= 2 && o.scheduler == Scheduler::list;
   Flow flow;
@@ -62,8 +76,10 @@ Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Func
   Function f;
   {
     auto scope = timings.measure(Phase::select, p.name);
-    ASSIGN_OR_RETURN(f, select(module, p, flow, shared, o, forms));
+    ASSIGN_OR_RETURN(f, select(module, p, flow, shared, o, memory.forms, std::move(memory.insts)));
     f.arena = &arena;
+    memory.facts.clear();
+    f.facts = std::move(memory.facts);
     f.facts.reserve(f.insts.size() + f.insts.size() / 4 + 64);
     for (const Inst& inst : f.insts) f.facts.push_back(facts_of(*o.target, inst));
   }
@@ -144,7 +160,18 @@ Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Func
   if (k.shared_bytes > o.target->max_shared_bytes + o.target->shared_base)
     return input_error("function {}: {} bytes of shared memory, {} allows {}", p.name, k.shared_bytes, o.target->name,
                        o.target->max_shared_bytes);
+  memory.insts = std::move(f.insts);
+  memory.facts = std::move(f.facts);
   return k;
+}
+
+// Memory for so many threads.
+std::span<const std::unique_ptr<Workspace::Worker>> workers(const Options& options, Workspace& own, size_t threads) {
+  Workspace& w = options.workspace ? *options.workspace : own;
+  while (w.workers.size() < threads) w.workers.push_back(std::make_unique<Workspace::Worker>());
+  for (const auto& worker : w.workers)
+    if (worker->target != options.target) worker->forms = {}, worker->target = options.target;
+  return {w.workers.data(), threads};
 }
 
 // All kernels in their order; side by side with a pool, the longest first.
@@ -152,12 +179,11 @@ Result<void> assemble_kernels(const ptx::Module& module, std::span<const ptx::Fu
                               const SharedLayout& shared, const Options& options, Timings& timings,
                               std::vector<cubin::Kernel>& kernels, std::span<KernelReport> reports) {
   kernels.resize(entries.size());
+  Workspace own;
   if (!options.pool || options.pool->threads() == 1 || entries.size() < 2) {
-    Arena arena;
-    isa::FormCache forms;
+    Workspace::Worker& worker = *workers(options, own, 1).front();
     for (size_t i = 0; i < entries.size(); ++i) {
-      ASSIGN_OR_RETURN(kernels[i],
-                       assemble_kernel(module, *entries[i], shared, options, arena, forms, timings, reports[i]));
+      ASSIGN_OR_RETURN(kernels[i], assemble_kernel(module, *entries[i], shared, options, worker, timings, reports[i]));
     }
     return {};
   }
@@ -166,25 +192,20 @@ Result<void> assemble_kernels(const ptx::Module& module, std::span<const ptx::Fu
   std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
     return entries[a]->instructions.size() > entries[b]->instructions.size();
   });
-  struct Worker {
-    Arena arena;
-    isa::FormCache forms;
-    Timings timings;
-  };
-  std::vector<Worker> workers(options.pool->threads());
+  const std::span<const std::unique_ptr<Workspace::Worker>> memory = workers(options, own, options.pool->threads());
+  std::vector<Timings> overlap(options.pool->threads());
   std::vector<Result<void>> results(entries.size());
   auto waiting = timings.measure(Phase::encode);
   options.pool->run(entries.size(), [&](size_t n, unsigned worker) {
     const uint32_t i = order[n];
-    Worker& w = workers[worker];
-    auto made = assemble_kernel(module, *entries[i], shared, options, w.arena, w.forms, worker ? w.timings : timings,
-                                reports[i]);
+    auto made = assemble_kernel(module, *entries[i], shared, options, *memory[worker],
+                                worker ? overlap[worker] : timings, reports[i]);
     if (made)
       kernels[i] = *std::move(made);
     else
       results[i] = made.error();
   });
-  for (const Worker& w : workers) timings.add_overlap(w.timings);
+  for (const Timings& t : overlap) timings.add_overlap(t);
   for (Result<void>& r : results) RETURN_IF_ERROR(r);
   return {};
 }

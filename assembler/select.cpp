@@ -502,9 +502,11 @@ void Selector::prepare() {
     if (registers_[r] == UINT32_MAX) registers_[r] = new_register(r);
 }
 
-Result<Function> Selector::run() {
+Result<Function> Selector::run(std::vector<Inst> room) {
   f_.target = &t_;
   f_.source = &p_;
+  room.clear();
+  f_.insts = std::move(room);
   f_.insts.reserve(p_.instructions.size() * 3 + 16);
   const size_t self = static_cast<size_t>(&p_ - m_.functions.data());
   f_.shared_bytes = shared_.bytes[self];
@@ -675,9 +677,9 @@ void Selector::statement(const ptx::Instruction& i) {
 }
 
 Result<Function> select(const ptx::Module& m, const ptx::Function& p, const Flow& flow, const SharedLayout& shared,
-                        const Options& o, isa::FormCache& forms) {
-  return o.target->family == isa::Family::volta ? select_volta(m, p, flow, shared, o, forms)
-                                                : select_pascal(m, p, flow, shared, o, forms);
+                        const Options& o, isa::FormCache& forms, std::vector<Inst> room) {
+  return o.target->family == isa::Family::volta ? select_volta(m, p, flow, shared, o, forms, std::move(room))
+                                                : select_pascal(m, p, flow, shared, o, forms, std::move(room));
 }
 
 }  // namespace rndn::assembler

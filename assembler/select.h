@@ -95,7 +95,8 @@ class Selector {
   Selector(const ptx::Module& module, const ptx::Function& function, const Flow& flow, const SharedLayout& shared,
            const Options& options, isa::FormCache& forms);
   virtual ~Selector() = default;
-  Result<Function> run();
+  // `room`: instructions whose memory is used again.
+  Result<Function> run(std::vector<Inst> room);
 
  protected:
   // --- what the families fill in. d: first virtual register of the destination. Sources are any operand unless said.
@@ -303,8 +304,10 @@ class Selector {
 };
 
 Result<Function> select_volta(const ptx::Module& m, const ptx::Function& p, const Flow& flow,
-                              const SharedLayout& shared, const Options& o, isa::FormCache& forms);
+                              const SharedLayout& shared, const Options& o, isa::FormCache& forms,
+                              std::vector<Inst> room);
 Result<Function> select_pascal(const ptx::Module& m, const ptx::Function& p, const Flow& flow,
-                               const SharedLayout& shared, const Options& o, isa::FormCache& forms);
+                               const SharedLayout& shared, const Options& o, isa::FormCache& forms,
+                               std::vector<Inst> room);
 
 }  // namespace rndn::assembler

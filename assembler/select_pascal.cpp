@@ -542,8 +542,9 @@ class PascalSelector final : public Selector {
 }  // namespace
 
 Result<Function> select_pascal(const ptx::Module& m, const ptx::Function& p, const Flow& flow,
-                               const SharedLayout& shared, const Options& o, isa::FormCache& forms) {
-  return PascalSelector(m, p, flow, shared, o, forms).run();
+                               const SharedLayout& shared, const Options& o, isa::FormCache& forms,
+                               std::vector<Inst> room) {
+  return PascalSelector(m, p, flow, shared, o, forms).run(std::move(room));
 }
 
 }  // namespace rndn::assembler

@@ -533,8 +533,9 @@ class VoltaSelector final : public Selector {
 }  // namespace
 
 Result<Function> select_volta(const ptx::Module& m, const ptx::Function& p, const Flow& flow,
-                              const SharedLayout& shared, const Options& o, isa::FormCache& forms) {
-  return VoltaSelector(m, p, flow, shared, o, forms).run();
+                              const SharedLayout& shared, const Options& o, isa::FormCache& forms,
+                              std::vector<Inst> room) {
+  return VoltaSelector(m, p, flow, shared, o, forms).run(std::move(room));
 }
 
 }  // namespace rndn::assembler

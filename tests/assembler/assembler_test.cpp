@@ -87,6 +87,31 @@ std::string unknown_word(const std::string& name, std::span<const std::byte> cub
   return {};
 }
 
+// Nothing of a compilation, failed ones among them, is left in the memory that the next one takes.
+TEST(Assembler, CubinIsTheSameInMemoryUsedBefore) {
+  Workspace workspace;
+  const std::vector<std::string> paths = ptx_files();
+  size_t compared = 0;
+  for (const char* target : {"sm_90", "sm_61", "sm_86"})
+    for (const std::string& path : paths) {
+      const ptx::Module module = parse_file(path);
+      Options o;
+      o.target = isa::find_target(target);
+      Timings timings;
+      const Result<Assembled> alone = assemble(module, o, timings);
+      o.workspace = &workspace;
+      const Result<Assembled> again = assemble(module, o, timings);
+      ASSERT_EQ(alone.ok(), again.ok()) << path;
+      if (alone.ok()) {
+        EXPECT_TRUE(alone->cubin == again->cubin) << path << " " << target;
+        ++compared;
+      }
+      o.max_registers = 24;
+      (void)assemble(module, o, timings);
+    }
+  EXPECT_GT(compared, paths.size());
+}
+
 TEST(Assembler, SameResultsAsPtxas) {
   std::string why, ptxas = reference_tool("ptxas", why);
   if (ptxas.empty()) GTEST_SKIP() << "skipped: " << why;

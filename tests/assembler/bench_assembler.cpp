@@ -102,6 +102,7 @@ struct Bench {
     std::vector<std::vector<double>> by_phase(std::size(phases));
     uint64_t instructions = 0;
     size_t kernels = 0;
+    assembler::Workspace workspace;
     auto now = [] { return thread_ns(); };
     for (int r = 0; r < repeats; ++r) {
       SourceManager sources;
@@ -113,6 +114,7 @@ struct Bench {
       if (sink.has_errors()) return std::fputs(render(sink, sources).c_str(), stderr), 1;
       assembler::Options o;
       o.target = target;
+      o.workspace = &workspace;
       Timings timings;
       auto t2 = now();
       auto result = assembler::assemble(module, o, timings);
