@@ -148,14 +148,15 @@ class FolderLoader : public TableLoader {
     const TextFile& file = *files_[table];
     const TableSchema& schema = schema_.tables[table];
     std::vector<int> wanted(schema.columns.size(), -1);
-    std::vector<Column> columns;
-    for (size_t position : positions) {
-      hir::BasicType type = schema.columns[position].type;
-      wanted[position] = static_cast<int>(columns.size());
-      columns.push_back(make_column(type, file.rows(), hir::is_text(type) ? Encoding::text : Encoding::plain));
-      columns.back().is_foreign_key = schema.columns[position].is_foreign_key();
-      columns.back().foreign_table = schema.columns[position].foreign_table;
-    }
+    std::vector<Column> columns(positions.size());
+    auto make = [&](size_t slot) {  // zeroing that much memory is work for all cores
+      const ColumnSchema& from = schema.columns[positions[slot]];
+      columns[slot] = make_column(from.type, file.rows(), hir::is_text(from.type) ? Encoding::text : Encoding::plain);
+      columns[slot].is_foreign_key = from.is_foreign_key();
+      columns[slot].foreign_table = from.foreign_table;
+    };
+    parallel_for(positions.size(), make, options_.threads);
+    for (size_t slot = 0; slot < positions.size(); ++slot) wanted[positions[slot]] = static_cast<int>(slot);
 
     const std::vector<TextFile::Block>& blocks = file.blocks();
     std::vector<std::vector<std::string>> pads(blocks.size());

@@ -251,18 +251,23 @@ void encode_dictionary(Column& column, uint64_t limit, unsigned threads) {
       part.codes.push_back(it->second);
     }
   };
-  parallel_for(parts.size(), number, threads);
-  if (too_many) return;
-
   auto dictionary = std::make_shared<Dictionary>();
   std::unordered_map<std::string_view, uint32_t> codes;
   std::vector<std::vector<uint32_t>> code_of_value(parts.size());
-  for (size_t p = 0; p < parts.size(); ++p) {
-    for (std::string_view value : parts[p].values) {
-      auto [it, added] = codes.emplace(value, static_cast<uint32_t>(dictionary->values.size()));
-      if (added) dictionary->values.emplace_back(value);
-      if (dictionary->values.size() > limit) return;
-      code_of_value[p].push_back(it->second);
+  // The first parts alone mostly tell that the values are too many: a comment is no work for the rest.
+  constexpr size_t first_parts = 4;
+  for (auto [begin, end] : {std::pair(size_t{0}, std::min(first_parts, parts.size())),
+                            std::pair(std::min(first_parts, parts.size()), parts.size())}) {
+    parallel_for(
+        end - begin, [&](size_t p) { number(begin + p); }, threads);
+    if (too_many) return;
+    for (size_t p = begin; p < end; ++p) {
+      for (std::string_view value : parts[p].values) {
+        auto [it, added] = codes.emplace(value, static_cast<uint32_t>(dictionary->values.size()));
+        if (added) dictionary->values.emplace_back(value);
+        if (dictionary->values.size() > limit) return;
+        code_of_value[p].push_back(it->second);
+      }
     }
   }
 

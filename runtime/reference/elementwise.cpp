@@ -123,7 +123,8 @@ Result<Value> arithmetic(Context&, Arguments a) {
       int64_t scale = unit(type);
       if (both) {
         BasicType result = type == BasicType::dt ? BasicType::i64 : BasicType::i32;
-        Value wide = zip<int64_t>(BasicType::i64, u, v, n, [&](int64_t p, int64_t q) { return (p - q) / scale; });
+        Value wide = zip<int64_t>(BasicType::i64, u, v, n,
+                                  [&](int64_t p, int64_t q) { return compute(Op::minus, p, q) / scale; });
         return result == BasicType::i64 ? wide : make<int32_t>(result, elements<int32_t>(wide));
       }
       for (int64_t& k : xc ? v : u) k = compute(Op::mul, k, scale);
@@ -368,6 +369,8 @@ Result<Value> fact(Context&, Arguments a) {
 
 int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a % b < 0) != (b < 0)); }
 
+int64_t floor_mod(int64_t a, int64_t b) { return a % b < 0 ? a % b + b : a % b; }
+
 struct Civil {
   int64_t year;
   int month, day;
@@ -402,11 +405,11 @@ Parts parts_of(BasicType type, int64_t x) {
   switch (type) {
     case BasicType::date: p.date = civil(x), p.has_date = p.has_day = true; break;
     case BasicType::month:
-      p.date = {floor_div(x, 12) + 1970, static_cast<int>(x - floor_div(x, 12) * 12) + 1, 1};
+      p.date = {floor_div(x, 12) + 1970, static_cast<int>(floor_mod(x, 12)) + 1, 1};
       p.has_date = true;
       break;
     case BasicType::dt:
-      p.date = civil(floor_div(x, day_ms)), p.ms = x - floor_div(x, day_ms) * day_ms;
+      p.date = civil(floor_div(x, day_ms)), p.ms = floor_mod(x, day_ms);
       p.has_date = p.has_day = p.has_time = p.has_second = p.has_mill = true;
       break;
     case BasicType::minute: p.ms = x * 1000, p.has_time = true; break;
@@ -459,37 +462,45 @@ Result<Value> date_of(Context&, Arguments a) {
 Result<Value> time_of(Context&, Arguments a) {
   if (!a[0].is_vector() || a[0].type != BasicType::dt) return domain("time", a);
   std::vector<int64_t> x = elements<int64_t>(a[0]);
-  for (int64_t& t : x) t -= floor_div(t, day_ms) * day_ms;
+  for (int64_t& t : x) t = floor_mod(t, day_ms);
   return make<int64_t>(BasicType::time, x);
 }
 
-// Adds k units; years and months keep the day, clipped to the month's last. False when the type lacks the unit.
+// Adds k units; years and months keep the day, clipped to the month's last. False when the type lacks the unit. Wraps; years and
+// months beyond what any type holds count as 2^32.
 bool shift(BasicType type, std::string_view unit, int64_t k, int64_t& x) {
   Parts has = parts_of(type, 0);
+  auto add = [&](int64_t unit_size) {
+    x = static_cast<int64_t>(static_cast<uint64_t>(x) + static_cast<uint64_t>(k) * static_cast<uint64_t>(unit_size));
+  };
   if (unit == "year" || unit == "month") {
     if (!has.has_date) return false;
-    int64_t months = unit == "year" ? 12 * k : k;
-    if (type == BasicType::month) return x += months, true;
-    int64_t days = type == BasicType::dt ? floor_div(x, day_ms) : x, ms = type == BasicType::dt ? x - days * day_ms : 0;
+    if (type == BasicType::month) return add(unit == "year" ? 12 : 1), true;
+    constexpr int64_t most = int64_t{1} << 32;
+    int64_t months = std::clamp(k, -most, most) * (unit == "year" ? 12 : 1);
+    int64_t days = type == BasicType::dt ? floor_div(x, day_ms) : x,
+            ms = type == BasicType::dt ? floor_mod(x, day_ms) : 0;
     Civil c = civil(days);
     int64_t m = c.year * 12 + (c.month - 1) + months;
     int64_t year = floor_div(m, 12);
     int month = static_cast<int>(m - year * 12) + 1;
     int64_t first = days_of(year, month, 1), next = month == 12 ? days_of(year + 1, 1, 1) : days_of(year, month + 1, 1);
     days = first + std::min<int64_t>(c.day, next - first) - 1;
-    x = type == BasicType::dt ? days * day_ms + ms : days;
+    x = days;
+    if (type == BasicType::dt)
+      x = static_cast<int64_t>(static_cast<uint64_t>(days) * static_cast<uint64_t>(day_ms) + static_cast<uint64_t>(ms));
     return true;
   }
   if (unit == "day") {
     if (!has.has_day) return false;
-    x += type == BasicType::dt ? k * day_ms : k;
+    add(type == BasicType::dt ? day_ms : 1);
     return true;
   }
   int64_t ms = unit == "hour" ? 3'600'000 : unit == "minute" ? 60'000 : unit == "second" ? 1000 : 1;
   bool defined = unit == "second" ? has.has_second : unit == "mill" ? has.has_mill : has.has_time;
   if (!defined) return false;
   bool in_seconds = type == BasicType::minute || type == BasicType::second;
-  x += k * (in_seconds ? ms / 1000 : ms);
+  add(in_seconds ? ms / 1000 : ms);
   return true;
 }
 
@@ -505,7 +516,7 @@ Result<Value> datetime_shift(Context&, Arguments a) {
   std::vector<int64_t> x = elements<int64_t>(a[0]), k = elements<int64_t>(a[1]), out(n);
   for (uint64_t i = 0; i < n; ++i) {
     out[i] = x[x.size() == 1 ? 0 : i];
-    if (!shift(a[0].type, unit, sign * k[k.size() == 1 ? 0 : i], out[i]))
+    if (!shift(a[0].type, unit, compute<int64_t>(Op::mul, sign, k[k.size() == 1 ? 0 : i]), out[i]))
       return input_error("`{}` cannot move a {} by a {}", name, hir::basic_type_name(a[0].type), unit);
   }
   Value wide = make<int64_t>(BasicType::i64, out);
