@@ -5,11 +5,13 @@
 // (spill loads and stores, copies of predicates, the stack prologue) and renames, so that the instruction with id i means the same in both.
 //
 // Algorithm: regalloc2's checker (its checker.rs and doc/DESIGN.md). The state maps each physical register and each spill slot to the set of
-// virtual units that it holds the value of: here one unit, `unknown` or `conflict`. Original instructions check their reads and define their
-// writes; inserted ones move symbols: LDL and STL between slots and registers, SEL and ISETP between predicates and their holders. Joins
-// intersect. A guarded write keeps the symbol when the register already holds it or holds nothing defined. Runs to a fixed point.
+// virtual units that it holds the value of. Original instructions check their reads and define their writes; inserted ones move symbols: LDL
+// and STL between slots and registers, SEL and ISETP between predicates and their holders. Joins intersect, but a value that nothing on the
+// way through a predecessor has written is undefined there, so that any register will do for it. Runs to a fixed point.
 // Cost: O(blocks * registers * rounds + instructions).
+// Left out: a register that holds more than four live values that are undefined on different paths is taken to hold none of them.
 #include <algorithm>
+#include <array>
 #include <map>
 
 #include "assembler/passes.h"
@@ -19,38 +21,36 @@ namespace {
 
 using isa::RegisterFile;
 
-constexpr uint32_t nothing = 0;                 // undefined on every path so far
-constexpr uint32_t conflict = UINT32_MAX;       // different values on different paths
 constexpr uint32_t predicate_bit = 0x40000000;  // symbols of predicates; all symbols are unit + 1
 
-struct State {
-  std::vector<uint32_t> gpr = std::vector<uint32_t>(256, nothing), predicate = std::vector<uint32_t>(8, nothing);
-  std::map<uint32_t, uint32_t> slots;  // byte offset in the frame -> symbol
-  bool reached = false;
+// The values that a register may be read as.
+struct Cell {
+  std::array<uint32_t, 4> symbols{};
+  uint8_t count = 0;
+  bool nothing = true;  // undefined on every path so far
 
-  bool merge(const State& o) {
-    if (!reached) {
-      *this = o;
-      reached = true;
-      return true;
-    }
-    bool changed = false;
-    auto join = [&](uint32_t& a, uint32_t b) {
-      // A register undefined on one path may be read only where that path cannot lead.
-      uint32_t m = a == b ? a : a == nothing ? b : b == nothing ? a : conflict;
-      if (m != a) a = m, changed = true;
-    };
-    for (uint32_t r = 0; r < 256; ++r) join(gpr[r], o.gpr[r]);
-    for (uint32_t r = 0; r < 8; ++r) join(predicate[r], o.predicate[r]);
-    for (auto& [offset, symbol] : o.slots) {
-      auto [it, fresh] = slots.try_emplace(offset, symbol);
-      if (fresh)
-        changed = true;
-      else
-        join(it->second, symbol);
-    }
-    return changed;
+  bool operator==(const Cell&) const = default;
+  bool has(uint32_t symbol) const {
+    return std::find(symbols.begin(), symbols.begin() + count, symbol) != symbols.begin() + count;
   }
+  void add(uint32_t symbol) {
+    if (count < symbols.size() && !has(symbol)) symbols[count++] = symbol;
+    nothing = false;
+  }
+  void remove(uint32_t symbol) {
+    const auto end = std::remove(symbols.begin(), symbols.begin() + count, symbol);
+    std::fill(end, symbols.end(), 0);
+    count = static_cast<uint8_t>(end - symbols.begin());
+  }
+  static Cell of(uint32_t symbol) { return {{symbol}, 1, false}; }
+  static Cell garbage() { return {{}, 0, false}; }
+};
+
+struct State {
+  std::vector<Cell> gpr = std::vector<Cell>(256), predicate = std::vector<Cell>(8);
+  std::map<uint32_t, Cell> slots;  // byte offset in the frame
+  std::vector<bool> written = {};  // values that some way to here has defined: units, then predicates
+  bool reached = false;
 };
 
 }  // namespace
@@ -64,11 +64,14 @@ std::vector<std::string> check_allocation(const Function& before, const Function
           fmt::format("allocation, line {}: `{}`: {}", inst.line, isa::text(*after.target, inst.sass), what));
   };
   auto name = [](uint32_t symbol) {
-    return symbol == nothing        ? std::string("nothing")
-           : symbol == conflict     ? "different values"
-           : symbol & predicate_bit ? fmt::format("predicate {}", (symbol & ~predicate_bit) - 1)
-                                    : fmt::format("value {}", symbol - 1);
+    return symbol & predicate_bit ? fmt::format("predicate {}", (symbol & ~predicate_bit) - 1)
+                                  : fmt::format("value {}", symbol - 1);
   };
+  auto content = [&](const Cell& c) {
+    return c.nothing ? "nothing" : c.count == 0 ? "different values" : name(c.symbols[0]);
+  };
+  const size_t units = before.gprs.size() + 2, symbols = units + before.temporary_predicate.size() + 2;
+  auto position = [&](uint32_t symbol) { return symbol & predicate_bit ? units + (symbol & ~predicate_bit) : symbol; };
   auto step = [&](InstId id, State& s, bool reporting) {
     const Inst& now = after[id];
     const isa::Instruction& sass = now.sass;
@@ -82,14 +85,11 @@ std::vector<std::string> check_allocation(const Function& before, const Function
         for (uint32_t w = 0; w < width; ++w) {
           uint32_t want = virtual_register - isa::first_virtual + w + 1;
           if (file == RegisterFile::predicate) want |= predicate_bit;
-          uint32_t have = file == RegisterFile::gpr ? s.gpr[physical + w] : s.predicate[physical + w];
-          // Before its first definition any register will do; but not when the value is somewhere else.
-          const std::vector<uint32_t>& file_state = file == RegisterFile::gpr ? s.gpr : s.predicate;
-          const bool elsewhere =
-              reporting && have == nothing && std::find(file_state.begin(), file_state.end(), want) != file_state.end();
-          if (reporting && have != want && (have != nothing || elsewhere))
+          // Before its first definition any register will do.
+          const Cell& have = (file == RegisterFile::gpr ? s.gpr : s.predicate)[physical + w];
+          if (reporting && !have.has(want) && s.written[position(want)])
             report(now, fmt::format("reads {} in {}{}, which holds {}", name(want),
-                                    file == RegisterFile::gpr ? "R" : "P", physical + w, name(have)));
+                                    file == RegisterFile::gpr ? "R" : "P", physical + w, content(have)));
         }
       };
       for (uint32_t k = 0; k < sass.operand_count; ++k) {
@@ -116,20 +116,16 @@ std::vector<std::string> check_allocation(const Function& before, const Function
         for (uint32_t w = 0; w < width; ++w) {
           uint32_t symbol = v - isa::first_virtual + w + 1;
           if (file == RegisterFile::predicate) symbol |= predicate_bit;
-          std::vector<uint32_t>& file_state = file == RegisterFile::gpr ? s.gpr : s.predicate;
+          std::vector<Cell>& file_state = file == RegisterFile::gpr ? s.gpr : s.predicate;
           bool starts = sass.guard == isa::PT;
           if (!starts)
             starts = file == RegisterFile::gpr ? before.gprs[v - isa::first_virtual].temporary
                                                : before.temporary_predicate[v - isa::first_virtual];
           // One place per value: copies elsewhere are stale from here on.
-          for (uint32_t& other : file_state)
-            if (other == symbol) other = starts ? conflict : other;
-          if (!starts && file_state[p + w] != symbol && file_state[p + w] != nothing) {
-            // A guarded write over another value: right only if the written value was not defined before.
-            file_state[p + w] = symbol;
-          } else {
-            file_state[p + w] = symbol;
-          }
+          if (starts)
+            for (Cell& other : file_state) other.remove(symbol);
+          file_state[p + w] = Cell::of(symbol);
+          s.written[position(symbol)] = true;
         }
       }
       return;
@@ -140,7 +136,7 @@ std::vector<std::string> check_allocation(const Function& before, const Function
       case M::LDL:
         for (uint32_t w = 0; w < now.uses[0].width(); ++w) {
           auto it = s.slots.find(static_cast<uint32_t>(sass.operands[1].value) + 4 * w);
-          s.gpr[sass.operands[0].reg + w] = it == s.slots.end() ? nothing : it->second;
+          s.gpr[sass.operands[0].reg + w] = it == s.slots.end() ? Cell{} : it->second;
         }
         break;
       case M::STL:
@@ -151,7 +147,7 @@ std::vector<std::string> check_allocation(const Function& before, const Function
       case M::ISETP: s.predicate[sass.operands[0].reg] = s.gpr[sass.operands[2].reg]; break;  // predicate = holder
       case M::MOV:
       case M::IADD3:
-      case M::IADD32I: s.gpr[sass.operands[0].reg] = conflict; break;  // the stack pointer
+      case M::IADD32I: s.gpr[sass.operands[0].reg] = Cell::garbage(); break;  // the stack pointer
       default:
         if (reporting) report(now, "inserted by the allocator, with a meaning that is not known here");
     }
@@ -162,6 +158,7 @@ std::vector<std::string> check_allocation(const Function& before, const Function
   // operands are not the original's: compare by slot where the operand's register was loaded by an inserted instruction.
   IdVector<BlockId, State> in(after.blocks.size());
   in[after.layout[0]].reached = true;
+  in[after.layout[0]].written.assign(symbols, false);
   std::vector<bool> queued(after.blocks.size(), false);
   queued[index(after.layout[0])] = true;
   auto run_block = [&](BlockId b, bool reporting) {
@@ -178,23 +175,96 @@ std::vector<std::string> check_allocation(const Function& before, const Function
     if (reporting && original != was.size())
       problems.push_back(fmt::format("allocation dropped {} instructions of a block", was.size() - original));
     if (reporting && before.blocks[b].predicate >= isa::first_virtual) {
-      uint32_t want = (before.blocks[b].predicate - isa::first_virtual + 1) | predicate_bit,
-               have = s.predicate[after.blocks[b].predicate];
-      if (have != want && have != nothing)
+      const uint32_t want = (before.blocks[b].predicate - isa::first_virtual + 1) | predicate_bit;
+      const Cell& have = s.predicate[after.blocks[b].predicate];
+      if (!have.has(want) && s.written[position(want)])
         problems.push_back(fmt::format("allocation: the branch of a block reads P{}, which holds {}",
-                                       after.blocks[b].predicate, name(have)));
+                                       after.blocks[b].predicate, content(have)));
     }
     return s;
   };
+  IdVector<BlockId, std::vector<BlockId>> predecessors(after.blocks.size());
+  for (BlockId b : after.layout) for_each_successor(after.blocks[b], [&](BlockId n) { predecessors[n].push_back(b); });
+  // What each block or some way from it reads before it writes it, and so what is worth following.
+  IdVector<BlockId, std::vector<bool>> wanted(after.blocks.size());
+  auto scan = [&](BlockId b) {  // backwards through the block
+    std::vector<bool> live(symbols, false);
+    for_each_successor(before.blocks[b], [&](BlockId n) {
+      for (size_t k = 0; k < wanted[n].size(); ++k)
+        if (wanted[n][k]) live[k] = true;
+    });
+    auto mark = [&](uint32_t v, uint32_t width, RegisterFile file, bool value) {
+      if (v < isa::first_virtual || (file != RegisterFile::gpr && file != RegisterFile::predicate)) return;
+      for (uint32_t w = 0; w < width; ++w)
+        live[position((v - isa::first_virtual + w + 1) | (file == RegisterFile::gpr ? 0 : predicate_bit))] = value;
+    };
+    mark(before.blocks[b].predicate, 1, RegisterFile::predicate, true);
+    for (size_t at = before.blocks[b].code.size(); at-- > 0;) {
+      const Inst& i = before[before.blocks[b].code[at]];
+      for (int pass = 0; pass < 2; ++pass)
+        for (uint32_t k = 0; k < i.sass.operand_count; ++k)
+          if (pass == 0 ? i.uses[k].writes() && i.sass.guard == isa::PT : i.uses[k].reads())
+            mark(i.sass.operands[k].reg, i.uses[k].width(), i.uses[k].file, pass == 1);
+      mark(i.sass.guard, 1, RegisterFile::predicate, true);
+    }
+    return live;
+  };
   for (bool changed = true; changed;) {
+    changed = false;
+    for (size_t at = after.layout.size(); at-- > 0;) {
+      const BlockId b = after.layout[at];
+      if (std::vector<bool> live = scan(b); live != wanted[b]) wanted[b] = std::move(live), changed = true;
+    }
+  }
+  IdVector<BlockId, State> out(after.blocks.size());
+  // A register may be read as a value when it may be so behind each predecessor on whose ways, as far as they are known, the value is written.
+  auto join = [&](BlockId n, auto&& cell) {
+    Cell all;
+    for (BlockId p : predecessors[n])
+      if (const Cell* c = out[p].reached ? cell(out[p]) : nullptr; c && !c->nothing) {
+        all.nothing = false;
+        for (uint32_t k = 0; k < c->count; ++k) {
+          bool everywhere = wanted[n][position(c->symbols[k])];
+          for (BlockId q : predecessors[n]) {
+            if (!out[q].reached) continue;
+            const Cell* other = cell(out[q]);
+            everywhere &= (other && other->has(c->symbols[k])) || !out[q].written[position(c->symbols[k])];
+          }
+          if (everywhere) all.add(c->symbols[k]);
+        }
+      }
+    return all;
+  };
+  size_t rounds = 2 * after.layout.size() + 16;
+  for (bool changed = true; changed && rounds > 0; --rounds) {
     changed = false;
     for (BlockId b : after.layout) {
       if (!queued[index(b)]) continue;
       queued[index(b)] = false;
+      if (!predecessors[b].empty()) {
+        State s;
+        s.reached = true;
+        s.written.assign(symbols, false);
+        for (BlockId p : predecessors[b])
+          for (size_t k = 0; k < out[p].written.size(); ++k)
+            if (out[p].written[k]) s.written[k] = true;
+        for (uint32_t r = 0; r < 256; ++r) s.gpr[r] = join(b, [&](const State& o) { return &o.gpr[r]; });
+        for (uint32_t r = 0; r < 8; ++r) s.predicate[r] = join(b, [&](const State& o) { return &o.predicate[r]; });
+        for (BlockId p : predecessors[b])
+          for (const auto& [offset, unused] : out[p].slots)
+            s.slots.try_emplace(offset, join(b, [&, at = offset](const State& o) {
+                                  auto it = o.slots.find(at);
+                                  return it == o.slots.end() ? nullptr : &it->second;
+                                }));
+        in[b] = std::move(s);
+      }
       State s = run_block(b, false);
-      for_each_successor(after.blocks[b], [&](BlockId n) {
-        if (in[n].merge(s)) queued[index(n)] = true, changed = true;
-      });
+      if (out[b].reached && s.gpr == out[b].gpr && s.predicate == out[b].predicate && s.slots == out[b].slots &&
+          s.written == out[b].written)
+        continue;
+      s.reached = changed = true;
+      out[b] = std::move(s);
+      for_each_successor(after.blocks[b], [&](BlockId n) { queued[index(n)] = true; });
     }
   }
   for (BlockId b : after.layout)

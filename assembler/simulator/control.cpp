@@ -1,7 +1,9 @@
 // Control flow: divergence and reconvergence of the lanes of a warp, barriers between the warps of a block.
 //
 // Volta and later (volta-family.md, section 5): every lane has its own pc; lanes with one pc run as a group. A divergent branch splits the
-// group; BSYNC makes a group wait for the lanes that BSSY recorded and that have neither left (BREAK) nor exited, and joins them.
+// group; BSYNC makes a group wait for the lanes that BSSY recorded and that have neither left (BREAK) nor exited, and joins them. A lane that
+// went on behind a BSYNC, or that opened the region anew, is waited for no more by groups that it opened it with earlier (programs in
+// which lanes come to one region at different times, made by us and by ptxas, end on an H200).
 // Groups at the same pc are joined only there, at WARPSYNC and at BAR, as nothing else promises it.
 // sm_90 gathers lanes in two more ways (both seen on an H200): WARPSYNC.EXCLUSIVE splits the group by the lanes' masks, and each part goes
 // on with the lanes of its mask and no others. WARPSYNC.COLLECTIVE does the same, but lanes may come from different places: those of the
@@ -31,6 +33,10 @@ bool pick_group(Warp& w) {
 }
 
 namespace {
+
+void leave_barrier(Warp& w, uint32_t barrier, uint32_t mask) {
+  for (uint32_t& members : w.barriers[barrier]) members &= ~mask;
+}
 
 // Joins waiting groups whose condition holds; called whenever lanes arrive, break or exit.
 void join_groups(Warp& w) {
@@ -69,6 +75,8 @@ void join_groups(Warp& w) {
       }
       rest.insert(rest.end(), ready.begin(), ready.end());
       w.groups = std::move(rest);
+      if (convergence)
+        for (const Group& r : ready) leave_barrier(w, key.sync, r.mask);
       changed = true;
       break;
     }
@@ -86,6 +94,7 @@ Status wait_group(Warp& w, Wait wait, uint32_t sync, uint32_t mask, uint32_t pc)
       const uint32_t needed = (wait == Wait::convergence ? w.barriers[sync][std::countr_zero(mask)] : sync) & w.alive;
       if ((needed & ~mask) == 0) {
         w.groups.clear();
+        if (wait == Wait::convergence) leave_barrier(w, sync, mask);
         w.active = mask;
         w.pc = pc;
         return Status::go;
@@ -235,6 +244,7 @@ Status exit_(Warp& w, const Op& op, uint32_t mask) {
 }
 
 Status bssy(Warp& w, const Op& op, uint32_t mask) {
+  leave_barrier(w, op.x, mask);
   for_lanes(mask, [&](uint32_t l) { w.barriers[op.x][l] = mask; });
   return Status::go;
 }
