@@ -273,6 +273,9 @@ struct Assigner {
       }
       previous_time = time;
       c.stall = x.least_stall;
+      // A branch that is not the last leaves the block too: what is in flight is drained before it does.
+      if (x.latency == L::branch && k + 1 < b.end && drained > time)
+        c.stall = static_cast<uint8_t>(std::min(15u, std::max<uint32_t>(c.stall, drained - time)));
       time += c.stall;
     }
     if (b.successor_count)

@@ -249,6 +249,7 @@ class Selector {
   void sqrt_f64(uint32_t d, Op x);
   void sqrt_f32(uint32_t d, Op x, bool ftz);
   void quotient_f64(Op q, Op a, Op b);
+  void round_directed(Op q, Op a, Op b, bool wide, ptx::Rounding rounding, bool root);
   void exponent_outside(uint32_t p, Op high, uint32_t low, uint32_t range, bool or_p);
   template <class F>
   void only_where(uint32_t p, F&& body);

@@ -1,4 +1,4 @@
-// Division, reciprocal and square root of floating-point numbers, rounded to nearest even for all operands (selection, both families).
+// Division, reciprocal and square root of floating-point numbers, rounded as IEEE 754 says for all operands (selection, both families).
 //
 // Each is inline code for operands whose exponents keep every step in the normal range, and a branch to code for all other operands.
 //   Fast paths: an estimate from the function unit, Newton's iteration, and a last step with the exact remainder (fma), after Markstein, "Computation of
@@ -10,7 +10,7 @@
 //   rounding to 53 bits to matter.
 //   Slow paths of square roots: scaled by an even power of two; results are never subnormal.
 //   Zero, infinity, NaN: the dividend times the reciprocal of the divisor's class (infinity, zero, NaN, one), whose rules are the same.
-// A reciprocal is the quotient of one. A NaN's payload is the unit's.
+// A reciprocal is the quotient of one. A NaN's payload is the unit's. Roundings other than to nearest correct its result by its remainder.
 #include "assembler/select.h"
 
 namespace rndn::assembler {
@@ -337,33 +337,94 @@ void Selector::sqrt_f32(uint32_t d, Op x0, bool ftz) {
   mov(d, root);
 }
 
-// div.rn, rcp.rn, sqrt.rn; false when the instruction is another.
+// q is a / b rounded to nearest, or the root of a (then b is q). Rounds it as wanted instead: the sign of the remainder a - q * b, which an fma
+// rounded away from zero keeps, tells on which side of the exact value q lies, and its neighbour there is one unit of its bits away. Overflow,
+// underflow and zeros follow the same rule; an infinity or NaN that is exact has a NaN for a remainder and stays.
+void Selector::round_directed(Op q, Op a, Op b, bool wide, ptx::Rounding rounding, bool root) {
+  const Op pt = predicate(isa::PT), rz = gpr(isa::RZ);
+  const Mnemonic fma = wide ? Mnemonic::DFMA : Mnemonic::FFMA, compare = wide ? Mnemonic::DSETP : Mnemonic::FSETP;
+  constexpr uint32_t down = 1, up = 2;  // codes of rounding
+  const Op above = temp(wide ? 2 : 1), below = temp(wide ? 2 : 1), one = temp(), minus_one = temp();
+  const uint32_t positive = temp_predicate(), negative = temp_predicate();
+  emit(fma, {above, q, negate(b), a}).mod(ModifierKind::Rounding, up);
+  emit(fma, {below, q, negate(b), a}).mod(ModifierKind::Rounding, down);
+  emit(compare, {predicate(positive), pt, above, rz, pt}).mod(ModifierKind::FloatCompare, greater);
+  emit(compare, {predicate(negative), pt, below, rz, pt}).mod(ModifierKind::FloatCompare, less);
+  mov(one.reg, immediate(1));
+  mov(minus_one.reg, immediate(-1));
+  Op some = temp(), error = temp();
+  select(some.reg, one, rz, predicate(positive));
+  select(error.reg, minus_one, some, predicate(negative));
+  const auto times_sign_of = [&](Op x, Op high) {
+    Op sign = temp(), flipped = temp(), result = temp();
+    shift_right(sign.reg, high, immediate(31), true);
+    logic(flipped.reg, x, sign, 0x3c);
+    add(result.reg, flipped, negate(sign));
+    return result;
+  };
+  const auto limited = [&](Op x, bool max) {
+    Op result = temp();
+    min_max(result.reg, x, rz, max, true);
+    return result;
+  };
+  const Op q_high = gpr(q.reg + (wide ? 1 : 0));
+  if (!root)
+    error = times_sign_of(error, gpr(b.reg + (wide ? 1 : 0)));  // which side: the sign of the exact value less q
+  if (rounding != ptx::Rounding::rz) error = limited(error, rounding == ptx::Rounding::rp);
+  Op step = times_sign_of(error, q_high);
+  if (rounding == ptx::Rounding::rz) step = limited(step, false);
+  if (!wide) return add(q.reg, q, step);
+  Op step_high = temp(), sum = temp(2);
+  shift_right(step_high.reg, step, immediate(31), true);
+  add64(sum.reg, {q, q_high}, {step, step_high}, false);
+  mov(q.reg, sum);
+  mov(q.reg + 1, gpr(sum.reg + 1));
+}
+
+// div, rcp, sqrt rounded as IEEE 754 says; rsqrt of f64, as the reciprocal of the root. False when the instruction is another.
 bool Selector::divide_or_root(const ptx::Instruction& i) {
   if (!expands_to_branches(m_, i, t_) || !ptx::is_floating(i.type)) return false;
   const uint32_t d = destination(p_.operand(i, 0));
   if (d == isa::RZ) return true;
-  const bool wide = i.type == ptx::Type::f64;
-  auto src = [&](uint32_t k) {
-    return wide ? source_pair(p_.operand(i, k)) : as_register(source(p_.operand(i, k), i.type));
+  const bool wide = i.type == ptx::Type::f64, directed = i.mods.rounding != ptx::Rounding::rn && !i.mods.approx,
+             flushes = i.mods.ftz && !wide;
+  const auto flushed = [&](Op o) {
+    Op t = gpr(new_gpr(f_, 1, false));
+    emit(Mnemonic::FADD, {t, o, negate(gpr(isa::RZ))}).mod(ModifierKind::FTZ, 1);
+    return t;
   };
-  switch (i.op) {
-    case ptx::Opcode::div: {
-      Op a = src(1), b = src(2);
-      wide ? divide_f64(d, a, b) : divide_f32(d, a, b, i.mods.ftz);
-      return true;
-    }
-    case ptx::Opcode::rcp: {
-      Op one = wide ? f64_literal(0x3ff00000) : as_register(immediate(0x3f800000)), b = src(1);
-      wide ? divide_f64(d, one, b) : divide_f32(d, one, b, i.mods.ftz);
-      return true;
-    }
-    case ptx::Opcode::sqrt: {
-      Op x = src(1);
-      wide ? sqrt_f64(d, x) : sqrt_f32(d, x, i.mods.ftz);
-      return true;
-    }
-    default: return false;
+  const auto src = [&](uint32_t k) {
+    if (wide) return source_pair(p_.operand(i, k));
+    Op o = as_register(source(p_.operand(i, k), i.type));
+    return directed && flushes ? flushed(o) : o;
+  };
+  const auto one = [&] { return wide ? f64_literal(0x3ff00000) : as_register(immediate(0x3f800000)); };
+  const auto divide = [&](uint32_t q, Op a, Op b) {
+    wide ? divide_f64(q, a, b) : divide_f32(q, a, b, flushes && !directed);
+  };
+  const auto root = [&](uint32_t q, Op x) { wide ? sqrt_f64(q, x) : sqrt_f32(q, x, flushes && !directed); };
+  if (i.op == ptx::Opcode::rsqrt) {
+    Op x = src(1), y = gpr(new_gpr(f_, 2, false));
+    root(y.reg, x);
+    divide(d, one(), y);
+    return true;
   }
+  if (i.op != ptx::Opcode::div && i.op != ptx::Opcode::rcp && i.op != ptx::Opcode::sqrt) return false;
+  const bool is_root = i.op == ptx::Opcode::sqrt;
+  Op a = i.op == ptx::Opcode::rcp ? one() : src(1), b = is_root ? Op{} : src(i.op == ptx::Opcode::rcp ? 1 : 2);
+  if (!directed) {
+    is_root ? root(d, a) : divide(d, a, b);
+    return true;
+  }
+  a = lasting(a, wide ? 2 : 1);
+  if (!is_root) b = lasting(b, wide ? 2 : 1);
+  Op q = gpr(new_gpr(f_, wide ? 2 : 1, false));
+  is_root ? root(q.reg, a) : divide(q.reg, a, b);
+  round_directed(q, a, is_root ? q : b, wide, i.mods.rounding, is_root);
+  if (flushes) q = flushed(q);
+  mov(d, q);
+  if (wide) mov(d + 1, gpr(q.reg + 1));
+  return true;
 }
 
 }  // namespace rndn::assembler

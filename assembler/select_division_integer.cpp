@@ -42,7 +42,7 @@ void Selector::divide(const ptx::Instruction& i) {
       emit(Mnemonic::FMUL, {gpr(d), r, sa}).mod(ModifierKind::FTZ, i.mods.ftz);
       return;
     }
-    if (i.mods.rounding != ptx::Rounding::rn || !divide_or_root(i)) unsupported(i);
+    if (!divide_or_root(i)) unsupported(i);
     return;
   }
   const bool is_signed = ptx::is_signed(i.type);

@@ -144,7 +144,7 @@ void Selector::float_arithmetic(const ptx::Instruction& i) {
 
 void Selector::transcendental(const ptx::Instruction& i) {
   const uint32_t d = destination(p_.operand(i, 0));
-  if (!i.mods.approx && i.mods.rounding == ptx::Rounding::rn && divide_or_root(i)) return;
+  if (divide_or_root(i)) return;
   if (i.type == Type::f64 && i.mods.approx && i.mods.ftz && (i.op == Opcode::rcp || i.op == Opcode::rsqrt)) {
     // The unit reads and makes high words; the low word of the result is zero.
     Op x = pair_register(source64(p_.operand(i, 1)));

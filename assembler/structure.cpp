@@ -797,6 +797,7 @@ bool expands_to_branches(const ptx::Module& module, const ptx::Instruction& i, c
     case Opcode::div: return ptx::is_floating(i.type) && !i.mods.approx && !i.mods.full;
     case Opcode::sqrt:
     case Opcode::rcp: return !i.mods.approx;
+    case Opcode::rsqrt: return i.type == ptx::Type::f64 && !i.mods.ftz;
     case Opcode::match:
     case Opcode::redux: return true;
     case Opcode::bar:

@@ -392,8 +392,14 @@ bool Reader::count_registers(uint64_t n, Range at) {
   return true;
 }
 
+// A register of 8 bits holds what ld and cvt leave in one of 16 bits, which those take in its place.
+static Type register_type(Type type) {
+  return type == Type::u8 ? Type::u16 : type == Type::s8 ? Type::s16 : type == Type::b8 ? Type::b16 : type;
+}
+
 void Reader::register_name(Type type, const Token& name, Range at) {
-  if (type_bytes(type) == 1 || type == Type::b128 || type == Type::bf16 || type == Type::bf16x2) {
+  type = register_type(type);
+  if (type == Type::b128 || type == Type::bf16 || type == Type::bf16x2) {
     error("unsupported", at, "unsupported register type .{}", type_name(type));
     return;
   }
@@ -403,7 +409,8 @@ void Reader::register_name(Type type, const Token& name, Range at) {
 }
 
 void Reader::register_range(Type type, const Token& name, const Token& count, Range at) {
-  if (type_bytes(type) == 1 || type == Type::b128 || type == Type::bf16 || type == Type::bf16x2) {
+  type = register_type(type);
+  if (type == Type::b128 || type == Type::bf16 || type == Type::bf16x2) {
     error("unsupported", at, "unsupported register type .{}", type_name(type));
     return;
   }

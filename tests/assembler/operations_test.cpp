@@ -200,17 +200,32 @@ void check(const std::vector<Operation>& operations, bool narrow) {
 TEST(Operations, DivisionAndRootsOfF64AreRoundedRight) {
   check({{"f64", "f64", "div.rn.f64 %d, %x, %y;"},
          {"f64", "f64", "rcp.rn.f64 %d, %x;"},
-         {"f64", "f64", "sqrt.rn.f64 %d, %x;"}},
+         {"f64", "f64", "sqrt.rn.f64 %d, %x;"},
+         {"f64", "f64", "div.rz.f64 %d, %x, %y;"},
+         {"f64", "f64", "div.rm.f64 %d, %x, %y;"},
+         {"f64", "f64", "div.rp.f64 %d, %x, %y;"},
+         {"f64", "f64", "rcp.rz.f64 %d, %x;"},
+         {"f64", "f64", "rcp.rm.f64 %d, %x;"},
+         {"f64", "f64", "rcp.rp.f64 %d, %x;"},
+         {"f64", "f64", "sqrt.rz.f64 %d, %x;"},
+         {"f64", "f64", "sqrt.rm.f64 %d, %x;"},
+         {"f64", "f64", "sqrt.rp.f64 %d, %x;"}},
         false);
 }
 
 TEST(Operations, DivisionAndRootsOfF32AreRoundedRight) {
-  check({{"f32", "f32", "div.rn.f32 %d, %x, %y;"},
-         {"f32", "f32", "div.rn.ftz.f32 %d, %x, %y;"},
-         {"f32", "f32", "rcp.rn.f32 %d, %x;"},
-         {"f32", "f32", "rcp.rn.ftz.f32 %d, %x;"},
-         {"f32", "f32", "sqrt.rn.f32 %d, %x;"},
-         {"f32", "f32", "sqrt.rn.ftz.f32 %d, %x;"}},
+  check({{"f32", "f32", "div.rn.f32 %d, %x, %y;"}, {"f32", "f32", "div.rn.ftz.f32 %d, %x, %y;"},
+         {"f32", "f32", "rcp.rn.f32 %d, %x;"},     {"f32", "f32", "rcp.rn.ftz.f32 %d, %x;"},
+         {"f32", "f32", "sqrt.rn.f32 %d, %x;"},    {"f32", "f32", "sqrt.rn.ftz.f32 %d, %x;"},
+         {"f32", "f32", "div.rz.f32 %d, %x, %y;"}, {"f32", "f32", "div.rz.ftz.f32 %d, %x, %y;"},
+         {"f32", "f32", "div.rm.f32 %d, %x, %y;"}, {"f32", "f32", "div.rm.ftz.f32 %d, %x, %y;"},
+         {"f32", "f32", "div.rp.f32 %d, %x, %y;"}, {"f32", "f32", "div.rp.ftz.f32 %d, %x, %y;"},
+         {"f32", "f32", "rcp.rz.f32 %d, %x;"},     {"f32", "f32", "rcp.rz.ftz.f32 %d, %x;"},
+         {"f32", "f32", "rcp.rm.f32 %d, %x;"},     {"f32", "f32", "rcp.rm.ftz.f32 %d, %x;"},
+         {"f32", "f32", "rcp.rp.f32 %d, %x;"},     {"f32", "f32", "rcp.rp.ftz.f32 %d, %x;"},
+         {"f32", "f32", "sqrt.rz.f32 %d, %x;"},    {"f32", "f32", "sqrt.rz.ftz.f32 %d, %x;"},
+         {"f32", "f32", "sqrt.rm.f32 %d, %x;"},    {"f32", "f32", "sqrt.rm.ftz.f32 %d, %x;"},
+         {"f32", "f32", "sqrt.rp.f32 %d, %x;"},    {"f32", "f32", "sqrt.rp.ftz.f32 %d, %x;"}},
         true);
 }
 

@@ -316,7 +316,7 @@ const Refusal refusals[] = {
     {".reg .u32 %r2;", "redefined", "`%r2` is a register already", "%r2"},
     {".reg .u32 %r<3>;", "redefined", "`%r<..>` is defined twice", "%r"},
     {".reg .u32 q1; .reg .u32 q<3>;", "redefined", "`q1` is defined already", "q"},
-    {".reg .u8 x;", "unsupported", "unsupported register type .u8", "x"},
+    {".reg .b128 x;", "unsupported", "unsupported register type .b128", "x"},
     {".reg .u32 x<99999999999>;", "unsupported", "unsupported module of more than", "x"},
     {".reg .u32 x<1.5>;", "bad-directive", "expected a number of registers, got `1.5`", "x"},
     {".shared .align 3 .b8 s[4];", "bad-directive", "expected a power of two up to 4096, got `3`", "3"},
