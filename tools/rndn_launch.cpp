@@ -1,6 +1,6 @@
-// rndn-launch: runs one kernel of a cubin on the simulator.
+// rndn-launch: runs one kernel of a cubin on the simulator or on a GPU.
 //
-//   rndn-launch F.cubin --kernel K --grid X[,Y,Z] --block X[,Y,Z] --arg … [--stats] [--check] [--seed N]
+//   rndn-launch F.cubin --kernel K --grid X[,Y,Z] --block X[,Y,Z] --arg … [--device D] [--stats] [--check] [--seed N]
 //
 // Exit codes: 0 success; 1 the input is at fault (no cubin, a fault of the kernel, a hazard found by --check); 2 wrong usage; 3 output or
 // memory at fault; 70 internal error.
@@ -21,6 +21,7 @@
 #include "libraries/base/files.h"
 #include "libraries/base/guarded_main.h"
 #include "libraries/base/version.h"
+#include "runtime/cuda/cuda_device.h"
 #include "tools/program.h"
 
 namespace {
@@ -163,6 +164,76 @@ std::string kernel_list(const cubin::Image& image) {
   return out;
 }
 
+// A GPU with the simulator's names for what this program does with memory.
+struct Gpu {
+  device::Device& device;
+  Result<uint64_t> allocate(uint64_t bytes) { return device.allocate(bytes); }
+  Result<void> write(uint64_t to, const void* from, uint64_t bytes) { return device.copy_to_device(to, from, bytes); }
+  Result<void> read(uint64_t from, void* to, uint64_t bytes) { return device.copy_to_host(to, from, bytes); }
+};
+
+// Buffers to the machine; the parameter area.
+template <class Machine>
+Result<std::vector<std::byte>> place(Machine& machine, const cubin::Kernel& kernel, std::vector<Argument>& arguments) {
+  std::vector<std::byte> parameters(kernel.parameter_bytes);
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    Argument& a = arguments[i];
+    if (a.buffer) {
+      ASSIGN_OR_RETURN(a.address, machine.allocate(a.bytes));
+      a.contents.resize(a.bytes);
+      RETURN_IF_ERROR(machine.write(a.address, a.contents.data(), a.bytes));
+      a.value = bytes_of(a.address);
+    }
+    const cubin::Parameter& p = kernel.parameters[i];
+    if (a.value.size() != p.size || uint64_t{p.offset} + p.size > parameters.size())
+      return usage_error("parameter {} of kernel `{}` has {} bytes, the argument has {}", i + 1, kernel.name, p.size,
+                         a.value.size());
+    std::memcpy(parameters.data() + p.offset, a.value.data(), a.value.size());
+  }
+  return parameters;
+}
+
+// Buffers from the machine to their files.
+template <class Machine>
+Result<void> collect(Machine& machine, const std::vector<Argument>& arguments, const std::string& output) {
+  std::string unnamed;
+  bool any_unnamed = false;
+  for (const Argument& a : arguments) {
+    if (!a.read_back) continue;
+    std::string out(a.bytes, '\0');
+    RETURN_IF_ERROR(machine.read(a.address, out.data(), a.bytes));
+    if (a.output.empty()) {
+      any_unnamed = true;
+      unnamed += out;
+    } else {
+      RETURN_IF_ERROR(write_file(a.output, out));
+    }
+  }
+  if (any_unnamed) RETURN_IF_ERROR(write_file(output, unnamed));
+  return {};
+}
+
+Result<void> run_on_gpu(int ordinal, std::span<const std::byte> cubin, const cubin::Kernel& kernel, sim::Dim3 grid,
+                        sim::Dim3 block, uint32_t dynamic_shared, std::vector<Argument>& arguments,
+                        const std::string& output, bool stats) {
+  const auto preparation = cuda::prepare(ordinal);
+  ASSIGN_OR_RETURN(const std::unique_ptr<device::Device> device, cuda::open(*preparation));
+  Gpu gpu{*device};
+  ASSIGN_OR_RETURN(const device::ModuleHandle module, device->load_module(cubin));
+  ASSIGN_OR_RETURN(const device::KernelHandle found, device->find_kernel(module, kernel.name));
+  ASSIGN_OR_RETURN(const std::vector<std::byte> parameters, place(gpu, kernel, arguments));
+  ASSIGN_OR_RETURN(const uint32_t start, device->record_mark());
+  RETURN_IF_ERROR(
+      device->launch(found, {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, dynamic_shared, parameters));
+  ASSIGN_OR_RETURN(const uint32_t end, device->record_mark());
+  RETURN_IF_ERROR(device->synchronize());
+  if (stats) {
+    ASSIGN_OR_RETURN(const uint64_t ns, device->elapsed_ns(start, end));
+    std::fprintf(stderr, "elapsed_ns %llu\n", static_cast<unsigned long long>(ns));
+  }
+  return collect(gpu, arguments, output);
+}
+
 int run(int argc, char** argv) {
   std::string file, kernel_name, target, device = "sim", output = "-";
   sim::Dim3 grid, block;
@@ -170,7 +241,7 @@ int run(int argc, char** argv) {
   uint32_t dynamic_shared = 0, threads = 0;
   bool stats = false, list = false, check = false;
   std::vector<std::string> texts;
-  CLI::App app("Runs a kernel of a cubin on the simulator.", "rndn-launch");
+  CLI::App app("Runs a kernel of a cubin on the simulator or on a GPU.", "rndn-launch");
   app.set_version_flag("--version", fmt::format("rndn-launch {}", version()));
   app.add_option("F.cubin", file, "the cubin; - reads standard input")->required();
   app.add_option("--kernel", kernel_name, "which kernel; may be left out when the cubin has one")->type_name("K");
@@ -195,7 +266,18 @@ int run(int argc, char** argv) {
       ->type_name("A")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  app.add_option("--device", device, "where it runs")->check(CLI::IsMember({"sim"}))->type_name("D");
+  int ordinal = -1;
+  app.add_option_function<std::string>(
+         "--device",
+         [&](const std::string& text) {
+           device = text;
+           if (text == "sim" || text == "cuda") return;
+           if (text.rfind("cuda:", 0) != 0 || !tools::parse_integer(std::string_view(text).substr(5), ordinal) ||
+               ordinal < 0)
+             throw CLI::ValidationError("--device", "expected sim, cuda or cuda:N, got `" + text + "`");
+         },
+         "where it runs: sim (default), cuda or cuda:N; checks, --seed and --limit are the simulator's")
+      ->type_name("D");
   app.add_option("--target,--arch", target,
                  "the simulated GPU: sm_60 sm_61 sm_80 sm_86 sm_89 sm_90; default: the cubin's")
       ->check(CLI::IsMember({"sm_60", "sm_61", "sm_80", "sm_86", "sm_89", "sm_90"}))
@@ -244,31 +326,19 @@ int run(int argc, char** argv) {
     return tools::report(usage_error("kernel `{}` takes {} parameters, {} given with --arg", kernel_name,
                                      kernel->parameters.size(), arguments.size()));
 
+  if (device != "sim") {
+    auto ran = run_on_gpu(ordinal, bytes, *kernel, grid, block, dynamic_shared, arguments, output, stats);
+    return ran ? 0 : tools::report(ran.error());
+  }
   sim::Machine machine(target.empty() ? fmt::format("sm_{}", image->sm) : target, memory_bytes);
   auto module = machine.load(bytes);
   if (!module) return tools::report(module.error());
-  std::vector<std::byte> parameters(kernel->parameter_bytes);
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    Argument& a = arguments[i];
-    if (a.buffer) {
-      auto address = machine.allocate(a.bytes);
-      if (!address) return tools::report(address.error());
-      a.address = *address;
-      a.contents.resize(a.bytes);
-      if (auto written = machine.write(a.address, a.contents.data(), a.bytes); !written)
-        return tools::report(written.error());
-      a.value = bytes_of(a.address);
-    }
-    const cubin::Parameter& p = kernel->parameters[i];
-    if (a.value.size() != p.size || uint64_t{p.offset} + p.size > parameters.size())
-      return tools::report(usage_error("parameter {} of kernel `{}` has {} bytes, the argument has {}", i + 1,
-                                       kernel_name, p.size, a.value.size()));
-    std::memcpy(parameters.data() + p.offset, a.value.data(), a.value.size());
-  }
+  const auto parameters = place(machine, *kernel, arguments);
+  if (!parameters) return tools::report(parameters.error());
   std::vector<sim::Report> reports;
   const auto start = std::chrono::steady_clock::now();
   const std::clock_t cpu_start = std::clock();
-  auto counters = machine.launch(*module, kernel_name, grid, block, dynamic_shared, parameters, options, &reports);
+  auto counters = machine.launch(*module, kernel_name, grid, block, dynamic_shared, *parameters, options, &reports);
   const double cpu_ns = static_cast<double>(std::clock() - cpu_start) * (1e9 / CLOCKS_PER_SEC);
   const std::chrono::duration<double, std::nano> elapsed = std::chrono::steady_clock::now() - start;
   for (const sim::Report& r : reports) std::fprintf(stderr, "error: %s\n", r.text().c_str());
@@ -289,22 +359,8 @@ int run(int argc, char** argv) {
                  static_cast<unsigned long long>(counters->shared_accesses),
                  static_cast<unsigned long long>(counters->divergent_branches),
                  static_cast<unsigned long long>(counters->hazards), elapsed.count(), cpu_ns);
-  std::string unnamed;
-  bool any_unnamed = false;
-  for (Argument& a : arguments) {
-    if (!a.read_back) continue;
-    std::string out(a.bytes, '\0');
-    if (auto read = machine.read(a.address, out.data(), a.bytes); !read) return tools::report(read.error());
-    if (a.output.empty()) {
-      any_unnamed = true;
-      unnamed += out;
-    } else if (auto written = write_file(a.output, out); !written) {
-      return tools::report(written.error());
-    }
-  }
-  if (any_unnamed)
-    if (auto written = write_file(output, unnamed); !written) return tools::report(written.error());
-  return 0;
+  auto collected = collect(machine, arguments, output);
+  return collected ? 0 : tools::report(collected.error());
 }
 
 }  // namespace

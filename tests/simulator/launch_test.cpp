@@ -20,7 +20,7 @@ TEST(Launch, ExitCodes) {
   EXPECT_EQ(exit_code("--nonsense x.cubin"), 2);
   EXPECT_EQ(exit_code("--grid 0 x.cubin"), 2);
   EXPECT_EQ(exit_code("--arg i32:x x.cubin"), 2);
-  EXPECT_EQ(exit_code("--device cuda x.cubin"), 2);
+  EXPECT_EQ(exit_code("--device gpu x.cubin"), 2);
   EXPECT_EQ(exit_code("/nonexistent/file.cubin"), 1);
   EXPECT_EQ(exit_code("/dev/null"), 1);
 }
