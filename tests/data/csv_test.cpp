@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <cstring>
+#include <random>
 
 #include "tests/data/support.h"
 
@@ -97,6 +99,41 @@ TEST(Csv, FieldsAsATypeThatTheProgramNames) {
   EXPECT_EQ(values[1], 0);  // an empty field
   EXPECT_EQ(values[2], -1);
   EXPECT_EQ(parse_fields(hir::BasicType::i8, {"7", "300"}).error().message, "element 1 is `300`: expected an i8");
+}
+
+// Bit by bit what strtod reads, on both sides of the 15 digits up to which a number takes the short way.
+TEST(Csv, DecimalsAreRoundedCorrectly) {
+  std::mt19937_64 random(7);
+  std::vector<std::string> fields = {"0",
+                                     "-0",
+                                     "-0.0",
+                                     "1.",
+                                     ".5",
+                                     "-.5",
+                                     "0.1",
+                                     "999999999999999",
+                                     "9999999999999999",
+                                     "0.000000000000001",
+                                     "123456789012345.6",
+                                     "9007199254740993",
+                                     "0.30000000000000004"};
+  for (int i = 0; i < 5000; ++i) {
+    std::string text = random() % 2 ? "-" : "";
+    const size_t digits = 1 + random() % 18, point = random() % (digits + 4);
+    for (size_t d = 0; d < digits; ++d) {
+      if (d == point) text += '.';
+      text += static_cast<char>('0' + random() % 10);
+    }
+    fields.push_back(text);
+  }
+  auto parsed = parse_fields(hir::BasicType::f64, fields);
+  ASSERT_TRUE(parsed.ok()) << parsed.error().message;
+  for (size_t i = 0; i < fields.size(); ++i) {
+    const double expected = std::strtod(fields[i].c_str(), nullptr);
+    EXPECT_EQ(std::memcmp(parsed->data() + i * 8, &expected, 8), 0) << fields[i];
+  }
+  for (const char* wrong : {".", "-", "-.", "1.2.3", "1-", "--1", "1 2", "0x1"})
+    EXPECT_FALSE(parse_fields(hir::BasicType::f64, {wrong}).ok()) << wrong;
 }
 
 }  // namespace

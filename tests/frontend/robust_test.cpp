@@ -2,7 +2,6 @@
 // run open-endedly in the fuzz target.
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <random>
 #include <string>
 #include <vector>
@@ -82,43 +81,6 @@ TEST(Robust, Extremes) {
       head + chain(5000, "@pluss(x{0})") + tail,
   };
   for (size_t i = 0; i < texts.size(); ++i) EXPECT_EQ(check_robust(texts[i]), "") << "text " << i;
-}
-
-// Sizes that would expose a quadratic pass: each of these takes far less than the bound when cost is linear.
-TEST(Robust, LargeProgramsTakeLinearTime) {
-  auto seconds = [](const std::string& text) {
-    auto start = std::chrono::steady_clock::now();
-    Outcome out = run_text("large.hir", text);
-    EXPECT_TRUE(out.ok) << out.diagnostics.substr(0, 1000);
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  };
-  std::string straight = "module m { import Builtin.*; def main() : i32 { x0:? = 1:i32; ";
-  for (int i = 1; i < 20000; ++i) straight += fmt::format("x{}:? = @plus(x{}, {}:i32);\n", i, i - 1, i);
-  straight += "return x0; } }";
-  EXPECT_LT(seconds(straight), 5);
-  std::string loops = "module m { import Builtin.*; def main() : i32 { x0:? = 1:i32; ";
-  for (int i = 1; i < 3000; ++i)
-    loops += fmt::format("x{}:? = x{}; while (x{}) {{ if (x0) break; x0 = @plus(x{}, 1:i32); }}\n", i, i - 1, i, i);
-  loops += "return x0; } }";
-  EXPECT_LT(seconds(loops), 5);
-  std::string nested = "module m { import Builtin.*; def main() : i32 { x:? = 1:i32; ";
-  nested += repeat("while (x) { if (x) { repeat (x) { ", 60) + "x = @plus(x, 1:i32);" + repeat("} } }", 60) +
-            " return x; } }";
-  EXPECT_LT(seconds(nested), 5);
-  std::string functions = "module m { import Builtin.*; def f0(x:i32) : i32 { return x; } ";
-  for (int i = 1; i < 3000; ++i)
-    functions += fmt::format("def f{}(x:i32) : i32 {{ y:? = @f{}(x); return y; }}\n", i, i - 1);
-  functions += "def main() : i32 { y:? = @f2999(1:i32); return y; } }";
-  EXPECT_LT(seconds(functions), 5);
-  // Imports that give nothing, and one module again and again, behind the one that gives every name.
-  std::string imports = "module n { } module k { ";
-  for (int i = 0; i < 60000; ++i) imports += fmt::format("global g{}:i32 = 1:i32; ", i);
-  imports += "} module m { import k.*; import Builtin.*; ";
-  for (int i = 0; i < 60000; ++i) imports += fmt::format("import M{}.*; import n.*; ", i);
-  imports += "def main() : i32 { ";
-  for (int i = 0; i < 60000; ++i) imports += fmt::format("x{}:i32 = g{}; ", i, i);
-  imports += "return x0; } }";
-  EXPECT_LT(seconds(imports), 5);
 }
 
 TEST(Robust, SeededMutations) {

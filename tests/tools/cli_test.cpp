@@ -114,6 +114,37 @@ TEST_F(Cli, TypeError) {
          "                   ^~~ ~~~~~  ~~~~~~~\n");
 }
 
+// What the outliner finds: `check` says what `compile` and `run` would. These are all messages of the kind shape-mismatch.
+TEST_F(Cli, ShapesThatCannotGoTogether) {
+  write("p.hir", program("        a:i32 = (1,2,3):i32;\n"
+                         "        b:i32 = (1,2):i32;\n"
+                         "        c:i32 = @plus(a, b);\n"
+                         "        l:? = @list(a, b);\n"
+                         "        t:? = @table((`x,`y):sym, l);\n"
+                         "        r:? = @replicate(3:i64, a);\n"
+                         "        u:? = @table((`x,`y):sym, r);\n"
+                         "        return u;\n",
+                         "table"));
+  for (const char* command : {"rndn check p.hir", "rndn compile p.hir --emit outline", "rndn run p.hir --device sim"})
+    expect(command, 1, "",
+           "p.hir:6:17: error: `plus` expects operands of one shape, got vector<3> and vector<2>\n"
+           "          c:i32 = @plus(a, b);\n"
+           "                  ^~~~~~~~~~~\n"
+           "p.hir:4:9: note: `a` has 3 elements\n"
+           "          a:i32 = (1,2,3):i32;\n"
+           "          ^\n"
+           "p.hir:5:9: note: `b` has 2 elements\n"
+           "          b:i32 = (1,2):i32;\n"
+           "          ^\n"
+           "p.hir:8:15: error: `table` expects columns of one length, got 3 elements and 2 elements\n"
+           "          t:? = @table((`x,`y):sym, l);\n"
+           "                ^~~~~~~~~~~~~~~~~~~~~~\n"
+           "p.hir:10:15: error: `table` expects a name for every column, got 2 names and 3 columns\n"
+           "          u:? = @table((`x,`y):sym, r);\n"
+           "                ^~~~~~~~~~~~~~~~~~~~~~\n"
+           "3 errors generated\n");
+}
+
 TEST_F(Cli, MissingFile) {
   for (const char* command :
        {"rndn check nowhere.hir", "rndn run nowhere.hir --device cpu", "rndn compile nowhere.hir --arch sm_86"})

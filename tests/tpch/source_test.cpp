@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 
@@ -62,28 +61,6 @@ TEST(Source, TheFolderHasTheColumnsOfTheGenerator) {
   EXPECT_EQ(data::schema_text(*schema), data::schema_text(data::tpch_schema()));
   unlink((path + "/schema.json").c_str());
   rmdir(path.c_str());
-}
-
-// The benchmark of the reader of delimited files: every column of lineitem.tbl.
-//   build/bin/test_tpch --gtest_filter='Source.ReadsDelimitedFilesFast'      RNDN_READER_SCALE=1 for more than 35 MB
-TEST(Source, ReadsDelimitedFilesFast) {
-  const char* wanted = std::getenv("RNDN_READER_SCALE");
-  double scale = wanted ? std::strtod(wanted, nullptr) : 0.05;
-  std::string folder = ::testing::TempDir() + "rndn_reader";
-  ASSERT_TRUE(write_tables(scale, folder, 0, false).ok());
-  auto source = open_source(folder, {.threads = 0, .progress = false, .cache = ""});
-  ASSERT_TRUE(source.ok()) << source.error().message;
-  std::vector<std::string> names;
-  for (const data::ColumnSchema& c : (*source)->schema().find("lineitem")->columns)
-    if (!c.is_foreign_key()) names.push_back(c.name);
-  double bytes = static_cast<double>(std::filesystem::file_size(folder + "/lineitem.tbl"));
-  auto start = std::chrono::steady_clock::now();
-  auto columns = (*source)->columns("lineitem", names);
-  double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  ASSERT_TRUE(columns.ok()) << columns.error().message;
-  EXPECT_EQ((*columns)[0]->rows, row_count(Table::lineitem, scale));
-  fmt::print("lineitem.tbl: {:.1f} MB, {:.0f} MB/s\n", bytes / 1e6, bytes / 1e6 / seconds);
-  std::filesystem::remove_all(folder);
 }
 
 TEST(Source, FewValuesAreDictionariesManyAreText) {
