@@ -33,14 +33,25 @@ Result<Value> load_column(Context& context, const std::string& table, const std:
   return enumeration_of(*loaded, *key);
 }
 
-Result<Value> column_value(Context& context, Arguments a) {
-  if (a[0].kind != Value::table) return input_error("`column_value` expects a table, got {}", describe(a[0]));
-  ASSIGN_OR_RETURN(std::string name, text_scalar("column_value", a[1]));
-  if (!a[0].source.empty()) return load_column(context, a[0].source, name);
-  const std::vector<std::string>& names = *a[0].names;
+Result<Value> one_column(Context& context, const Value& table, const std::string& name) {
+  if (!table.source.empty()) return load_column(context, table.source, name);
+  const std::vector<std::string>& names = *table.names;
   auto at = std::find(names.begin(), names.end(), name);
   if (at == names.end()) return input_error("the table has no column `{}`", name);
-  return a[0].parts()[static_cast<size_t>(at - names.begin())];
+  return table.parts()[static_cast<size_t>(at - names.begin())];
+}
+
+// One name gives the column, several give a list of columns.
+Result<Value> column_value(Context& context, Arguments a) {
+  if (a[0].kind != Value::table) return input_error("`column_value` expects a table, got {}", describe(a[0]));
+  if (!a[1].is_text_vector()) return input_error("`column_value` expects symbols, got {}", describe(a[1]));
+  if (a[1].size == 1) return one_column(context, a[0], a[1].text(0));
+  std::vector<Value> columns;
+  for (uint64_t i = 0; i < a[1].size; ++i) {
+    ASSIGN_OR_RETURN(Value column, one_column(context, a[0], a[1].text(i)));
+    columns.push_back(std::move(column));
+  }
+  return list(std::move(columns));
 }
 
 // The columns have the types that their fields show; as_type reads the fields again where a program names another.
