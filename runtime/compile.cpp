@@ -160,7 +160,7 @@ Result<Compiled> compile(FileId file, const SourceManager& sources, const Compil
   switch (options.backend.kind) {
     case Backend::rndn: {
       assembler::Options to{target, options.level, options.scheduler, options.max_registers, options.verify_passes,
-                            true,   options.pool};
+                            true,   options.pool,  options.workspace};
       // An instruction that our assembler does not know yet is like a builtin without GPU code: its kernel is left out.
       std::vector<std::string> refused(c.outlined.kernels.size());
       while (!c.code.module.functions.empty()) {

@@ -50,9 +50,10 @@ struct CompileOptions {
   bool verify_passes = false;
   Backend backend;
   Stage until = Stage::cubin;
-  CodeCache* code_cache = nullptr;  // of our own assembler's code; null: none
-  ThreadPool* pool = nullptr;       // assembles kernels side by side; null: one thread
-  libdevice::Math* math = nullptr;  // read when a program needs it; null: the default one, for this call only
+  CodeCache* code_cache = nullptr;            // of our own assembler's code; null: none
+  ThreadPool* pool = nullptr;                 // assembles kernels side by side; null: one thread
+  assembler::Workspace* workspace = nullptr;  // memory that the assembler takes again; null: its own
+  libdevice::Math* math = nullptr;            // read when a program needs it; null: the default one, for this call only
 };
 
 struct Compiled {

@@ -149,6 +149,7 @@ class BenchCommand final : public Command {
     options.schema = &source_->schema();
     options.target = target_;
     options.pool = pool;
+    options.workspace = &workspace_;
     auto compiled = runtime::compile(p.sources->add(query.file, query.text), *p.sources, options, sink, p.timings);
     if (!compiled) {
       print_diagnostics(sink, *p.sources);
@@ -454,6 +455,7 @@ class BenchCommand final : public Command {
   std::vector<std::string> wanted_;
   unsigned warm_up_ = 5, runs_ = 10;
   ThreadPool pool_;
+  assembler::Workspace workspace_;
   Flags flags_;
   std::shared_ptr<data::Source> source_;
   std::unique_ptr<runtime::SourceTables> tables_;

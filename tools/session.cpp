@@ -45,6 +45,7 @@ Result<Session::Ready*> Session::prepare(const NamedSource& program, const Flags
   options.code_cache = cache;
   if (!pool_) pool_ = std::make_unique<ThreadPool>(flags.threads);
   options.pool = pool_.get();
+  options.workspace = &workspace_;
   options.math = &math_;
   auto ready = std::make_unique<Ready>();
   ready->key = std::move(key);

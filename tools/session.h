@@ -51,6 +51,7 @@ class Session {
   DeviceChoice choice_;
   runtime::CodeCache code_cache_;     // outlives the engine
   std::unique_ptr<ThreadPool> pool_;  // outlives the engine
+  assembler::Workspace workspace_;
   libdevice::Math math_;
   std::unique_ptr<runtime::Engine> engine_;
   SourceManager sources_;
