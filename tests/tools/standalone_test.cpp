@@ -191,7 +191,7 @@ TEST_F(Standalone, LaunchPassesNumbersWholeOrNotAtAll) {
   for (const char* bad :
        {"--threads 4294967297", "--threads -1", "--limit -1", "--limit 18446744073709551616", "--seed x", "--seed -1",
         "--shared 1048577", "--shared 4294967296", "--grid 0", "--grid 1,2,3,4", "--grid 4294967296", "--block -1",
-        "--block 1,", "--device cuda", "--target sm_20", "--arch sm_20"}) {
+        "--block 1,", "--device gpu", "--device cuda:x", "--target sm_20", "--arch sm_20"}) {
     Ran r = run(std::string("rndn-launch k.cubin ") + bad);
     EXPECT_EQ(r.exit_code, 2) << bad;
     EXPECT_THAT(r.err, StartsWith("error: ")) << bad;
