@@ -256,8 +256,9 @@ void encode_dictionary(Column& column, uint64_t limit, unsigned threads) {
   std::vector<std::vector<uint32_t>> code_of_value(parts.size());
   // The first parts alone mostly tell that the values are too many: a comment is no work for the rest.
   constexpr size_t first_parts = 4;
-  for (auto [begin, end] : {std::pair(size_t{0}, std::min(first_parts, parts.size())),
-                            std::pair(std::min(first_parts, parts.size()), parts.size())}) {
+  const size_t first = std::min(first_parts, parts.size());
+  for (const std::pair<size_t, size_t>& range : {std::pair(size_t{0}, first), std::pair(first, parts.size())}) {
+    const size_t begin = range.first, end = range.second;
     parallel_for(
         end - begin, [&](size_t p) { number(begin + p); }, threads);
     if (too_many) return;
