@@ -400,6 +400,19 @@ RowFacts facts_of(FormId id) {
   return facts;
 }
 
+// Everything of the row's instruction but its operands; what lies beyond its slots is empty.
+void begin(const Plan& plan, FormId id, Instruction& instruction) {
+  const Form& form = *plan.form;
+  instruction.form = id;
+  instruction.mnemonic = form.mnemonic;
+  instruction.operand_count = form.slot_count;
+  instruction.guard = PT;
+  instruction.guard_negated = false;
+  instruction.control = {};
+  instruction.modifiers = plan.modifiers;
+  for (uint32_t k = form.slot_count; k < max_operands; ++k) instruction.operands[k] = {};
+}
+
 }  // namespace
 
 bool make(const Target& target, Mnemonic mnemonic, std::span<const Operand> operands, Instruction& instruction) {
@@ -409,14 +422,7 @@ bool make(const Target& target, Mnemonic mnemonic, std::span<const Operand> oper
     const Form& form = *plan.form;
     if (!(form.targets & target.bit)) continue;
     if (!align(form, plan, operands, instruction)) continue;
-    instruction.form = static_cast<FormId>(id);
-    instruction.mnemonic = mnemonic;
-    instruction.operand_count = form.slot_count;
-    instruction.guard = PT;
-    instruction.guard_negated = false;
-    instruction.control = {};
-    instruction.modifiers = plan.modifiers;
-    for (uint32_t k = form.slot_count; k < max_operands; ++k) instruction.operands[k] = {};
+    begin(plan, static_cast<FormId>(id), instruction);
     return true;
   }
   return false;
@@ -505,20 +511,13 @@ bool make(const Target& target, Mnemonic mnemonic, std::span<const Operand> oper
       takes &= accepts(plan.slots[k], form.slots[k], operands[e.source[k]]);
     }
     if (takes) {
-      instruction.form = e.form;
-      instruction.mnemonic = mnemonic;
-      instruction.operand_count = form.slot_count;
-      instruction.guard = PT;
-      instruction.guard_negated = false;
-      instruction.control = {};
-      instruction.modifiers = plan.modifiers;
+      begin(plan, e.form, instruction);
       for (uint32_t k = 0; k < form.slot_count; ++k) {
         const uint8_t from = e.source[k];
         instruction.operands[k] = from < max_operands   ? operands[from]
                                   : from == row_repeats ? Operand{}
                                                         : plan.slots[k].initial;
       }
-      for (uint32_t k = form.slot_count; k < max_operands; ++k) instruction.operands[k] = {};
       return true;
     }
     return make(target, mnemonic, operands, instruction);

@@ -13,7 +13,7 @@ namespace rndn {
 
 unsigned hardware_threads();  // >= 1
 
-// Threads that wait for work: for loops that are too short to start threads for (that costs some 20 us each, waking them a tenth).
+// Threads that wait for work: for loops that are too short to start threads for.
 // The threads are started by the first loop that has use for them and end with the pool.
 class ThreadPool {
  public:

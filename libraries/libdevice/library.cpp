@@ -2,22 +2,17 @@
 #include "libraries/libdevice/library.h"
 
 #include <fmt/format.h>
-#include <spawn.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 
 #include "libraries/base/diagnostic.h"
 #include "libraries/base/files.h"
+#include "libraries/base/process.h"
 #include "libraries/libdevice/functions.h"
 #include "ptx/parse.h"
-
-extern char** environ;
 
 namespace rndn::libdevice {
 namespace {
@@ -27,20 +22,6 @@ namespace fs = std::filesystem;
 bool exists(const std::string& path) {
   std::error_code ignored;
   return !path.empty() && fs::is_regular_file(path, ignored);
-}
-
-Result<void> run(const std::string& program, const std::string& input, const std::string& output) {
-  std::string arguments[] = {program, input, "-o", output};
-  char* argv[] = {arguments[0].data(), arguments[1].data(), arguments[2].data(), arguments[3].data(), nullptr};
-  pid_t child = 0;
-  if (const int failed = posix_spawn(&child, program.c_str(), nullptr, nullptr, argv, environ))
-    return world_error("cannot run `{}`: {}", program, std::strerror(failed));
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0)
-    if (errno != EINTR) return world_error("cannot wait for `{}`: {}", program, std::strerror(errno));
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-    return world_error("`{}` could not make PTX of {}", program, input);
-  return {};
 }
 
 uint64_t hash(std::string_view text, uint64_t h) {  // FNV-1a
@@ -68,7 +49,8 @@ Result<std::string> find_or_make(const Places& places) {
   std::error_code ignored;
   fs::create_directories(places.cache, ignored);
   const std::string own = fmt::format("{}.{}", made, getpid());
-  Result<void> ran = run(places.program, *bitcode, own);
+  Result<void> ran = run_program({places.program, *bitcode, "-o", own});
+  if (!ran) ran = world_error("could not make PTX of {}: {}", *bitcode, ran.error().message);
   std::error_code failed;
   if (ran) fs::rename(own, made, failed);
   if (!ran || failed) fs::remove(own, ignored);

@@ -183,27 +183,33 @@ inline Result<std::vector<uint64_t>> run_interpreter(const ptx::Module& module, 
 
 inline Result<std::vector<uint64_t>> run_simulator(const std::string& target, std::span<const std::byte> cubin,
                                                    const std::string& kernel, const std::vector<uint64_t>& in,
-                                                   bool hazards = true, sim::Counters* counters = nullptr,
-                                                   bool uninitialised = true) {
-  sim::Machine machine(target, 64 << 20);
+                                                   const sim::Options& o, uint64_t memory_bytes,
+                                                   sim::Counters* counters = nullptr) {
+  sim::Machine machine(target, memory_bytes);
   ASSIGN_OR_RETURN(sim::ModuleId module, machine.load(cubin));
   uint64_t args[2];
   ASSIGN_OR_RETURN(args[0], machine.allocate(in.size() * 8));
   ASSIGN_OR_RETURN(args[1], machine.allocate(out_words * 8));
   RETURN_IF_ERROR(machine.write(args[0], in.data(), in.size() * 8));
   RETURN_IF_ERROR(machine.fill(args[1], 0, out_words * 8));
-  sim::Options o;
-  o.check_memory = true;
-  o.check_hazards = hazards;
-  o.check_uninitialised = uninitialised;
-  o.deterministic = true;
-  o.max_warp_instructions = 3'000'000;
   ASSIGN_OR_RETURN(sim::Counters c, machine.launch(module, kernel, {blocks, 1, 1}, {threads, 1, 1}, 0,
                                                    std::as_bytes(std::span(args)), o));
   if (counters) *counters = c;
   std::vector<uint64_t> out(out_words);
   RETURN_IF_ERROR(machine.read(args[1], out.data(), out_words * 8));
   return out;
+}
+inline Result<std::vector<uint64_t>> run_simulator(const std::string& target, std::span<const std::byte> cubin,
+                                                   const std::string& kernel, const std::vector<uint64_t>& in,
+                                                   bool hazards = true, sim::Counters* counters = nullptr,
+                                                   bool uninitialised = true) {
+  sim::Options o;
+  o.check_memory = true;
+  o.check_hazards = hazards;
+  o.check_uninitialised = uninitialised;
+  o.deterministic = true;
+  o.max_warp_instructions = 3'000'000;
+  return run_simulator(target, cubin, kernel, in, o, 64 << 20, counters);
 }
 
 // "" when equal, else the first difference.

@@ -206,25 +206,10 @@ TEST_P(CorpusFaults, AreCaughtOrHarmless) {
         plain.push_back(w);
       }
       one.kernels[0].code = isa::pack(target, plain);
-      sim::Machine machine(GetParam(), 16 << 20);
-      auto launch = [&]() -> Result<std::vector<uint64_t>> {
-        ASSIGN_OR_RETURN(sim::ModuleId module, machine.load(cubin::write(one)));
-        uint64_t args[2];
-        ASSIGN_OR_RETURN(args[0], machine.allocate(in.size() * 8));
-        ASSIGN_OR_RETURN(args[1], machine.allocate(out_words * 8));
-        RETURN_IF_ERROR(machine.write(args[0], in.data(), in.size() * 8));
-        RETURN_IF_ERROR(machine.fill(args[1], 0, out_words * 8));
-        sim::Options o;
-        o.check_hazards = o.deterministic = true;
-        o.max_warp_instructions = limit;
-        ASSIGN_OR_RETURN(sim::Counters c, machine.launch(module, kernel.name, {blocks, 1, 1}, {threads, 1, 1}, 0,
-                                                         std::as_bytes(std::span(args)), o));
-        if (counters) *counters = c;
-        std::vector<uint64_t> out(out_words);
-        RETURN_IF_ERROR(machine.read(args[1], out.data(), out_words * 8));
-        return out;
-      };
-      return launch();
+      sim::Options o;
+      o.check_hazards = o.deterministic = true;
+      o.max_warp_instructions = limit;
+      return run_simulator(GetParam(), cubin::write(one), kernel.name, in, o, 16 << 20, counters);
     };
     sim::Counters counters;
     const auto right = run({}, &counters);
@@ -296,8 +281,7 @@ TEST_P(CorpusFaults, AreCaughtOrHarmless) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Targets, CorpusFaults,
-                         ::testing::Values("sm_60", "sm_61", "sm_80", "sm_86", "sm_89", "sm_90"),
+INSTANTIATE_TEST_SUITE_P(Targets, CorpusFaults, ::testing::Values("sm_60", "sm_61", "sm_80", "sm_86", "sm_89", "sm_90"),
                          [](const auto& info) { return info.param; });
 
 }  // namespace
