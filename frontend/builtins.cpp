@@ -33,6 +33,11 @@ static_assert(
 }  // namespace
 
 const BuiltinRow& row(Builtin builtin) { return rows[static_cast<size_t>(builtin)]; }
+bool needs_math(Builtin builtin, BasicType result) {
+  if (builtin == Builtin::mod) return is_float(result);
+  const TypeRule rule = row(builtin).type_rule;
+  return (rule == TypeRule::real_to_float && builtin != Builtin::sqrt) || rule == TypeRule::real_binary_to_float;
+}
 size_t builtin_count() { return count; }
 
 bool find_builtin(std::string_view name, Builtin& builtin) {

@@ -16,31 +16,6 @@ using hir::Builtin;
 using hir::GeometryRule;
 using hir::ShapeRule;
 
-// Functions of libdevice.
-bool is_math(Builtin b) {
-  switch (b) {
-    case Builtin::log:
-    case Builtin::log2:
-    case Builtin::log10:
-    case Builtin::exp:
-    case Builtin::cos:
-    case Builtin::sin:
-    case Builtin::tan:
-    case Builtin::acos:
-    case Builtin::asin:
-    case Builtin::atan:
-    case Builtin::cosh:
-    case Builtin::sinh:
-    case Builtin::tanh:
-    case Builtin::acosh:
-    case Builtin::asinh:
-    case Builtin::atanh:
-    case Builtin::power:
-    case Builtin::logb: return true;
-    default: return false;
-  }
-}
-
 // Builtins that ptx/codegen has a template for, apart from types. tests/codegen generates a kernel for every one of them.
 bool has_template(Builtin b) {
   switch (b) {
@@ -98,7 +73,7 @@ bool has_template(Builtin b) {
     case Builtin::datetime_sub:
     case Builtin::datetime_diff:
     case Builtin::raze: return true;
-    default: return is_math(b);
+    default: return hir::needs_math(b, BasicType::f64);
   }
 }
 
@@ -120,7 +95,7 @@ std::string_view check_type(Builtin b, BasicType t, const Options& options) {
   if (t == BasicType::complex) return "complex values have no GPU code";
   if (hir::is_text(t) && !takes_codes(b)) return "it works on the texts themselves";
   if (hir::is_calendar(t) && (b == Builtin::sum || b == Builtin::avg)) return "calendar values have no sum";
-  if (!options.math && (is_math(b) || (hir::is_float(t) && b == Builtin::mod))) return no_math;
+  if (!options.math && hir::needs_math(b, t)) return no_math;
   return {};
 }
 

@@ -43,21 +43,17 @@ bool names_function(const std::string& message, const std::string& name) {
 
 // Does the program call a function of libdevice, or may it?
 bool calls_math(const hir::Program& program) {
-  const auto is_math = [](hir::Builtin b) {
-    return codegen::needs_math(b, hir::BasicType::f64) && b != hir::Builtin::mod;
-  };
   for (const hir::Function& f : program.functions)
     for (const hir::Expression& e : f.expressions) {
       if (e.kind != hir::Expression::call || e.callee.kind != hir::FunctionRef::builtin) continue;
-      if (is_math(e.callee.builtin_id)) return true;
-      if (e.callee.builtin_id == hir::Builtin::mod && !e.types.empty() && program.types->is_basic(e.types[0]) &&
-          hir::is_float(program.types->basic_of(e.types[0])))
+      const bool known = !e.types.empty() && program.types->is_basic(e.types[0]);
+      if (hir::needs_math(e.callee.builtin_id, known ? program.types->basic_of(e.types[0]) : hir::BasicType::i64))
         return true;
     }
   for (const hir::Literal& l : program.literals)  // of the each family
     if (const auto* functions = std::get_if<std::vector<hir::FunctionRef>>(&l.values))
       for (const hir::FunctionRef& f : *functions)
-        if (f.kind == hir::FunctionRef::builtin && codegen::needs_math(f.builtin_id, hir::BasicType::f64)) return true;
+        if (f.kind == hir::FunctionRef::builtin && hir::needs_math(f.builtin_id, hir::BasicType::f64)) return true;
   return false;
 }
 

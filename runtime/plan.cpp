@@ -346,7 +346,7 @@ class Planner {
   bool needs_math(const hir::Expression& e) const {
     const hir::FunctionRef* f = e.operands.empty() ? nullptr : function_literal(e.operands[0]);
     const Builtin b = f && f->kind == hir::FunctionRef::builtin ? f->builtin_id : e.callee.builtin_id;
-    return codegen::needs_math(b, BasicType::f64);
+    return hir::needs_math(b, BasicType::f64);
   }
 
   TypeKind kind_of(const hir::Operand& o) const {

@@ -1,4 +1,4 @@
-// Finding, making and reading the PTX of libdevice. Cost: reading takes about 2 ms, making it about a second, once.
+// Finding, making and reading the PTX of libdevice. Making it is a matter of once per bitcode, reading it of once per Math.
 #include "libraries/libdevice/library.h"
 
 #include <fmt/format.h>

@@ -72,9 +72,6 @@ inline uint64_t scratch_bytes(const KernelCode& k, uint64_t elements, uint32_t g
          uint64_t{grid} * k.scratch_bytes_per_block;
 }
 
-// Is the builtin with results of that type a function of libdevice?
-bool needs_math(hir::Builtin builtin, hir::BasicType result);
-
 struct Options {
   uint32_t ptx_target = 60;          // .target sm_NN of the module, and the .version that knows it; the code is sm_60's
   std::vector<std::string> refused;  // by kernel, may be shorter: why it shall get no code; empty: it shall

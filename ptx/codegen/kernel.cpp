@@ -179,7 +179,7 @@ void choose_tile(Emitter& e) {
   }
   // Every item has a copy of what it calls.
   if (std::any_of(e.steps.begin(), e.steps.end(),
-                  [](const Step& s) { return s.call && needs_math(s.builtin, s.result); }))
+                  [](const Step& s) { return s.call && hir::needs_math(s.builtin, s.result); }))
     e.vector = 2, e.chunks = 1;
   e.code.block_size = e.block_size;
   e.code.items_per_thread = e.vector * e.chunks;

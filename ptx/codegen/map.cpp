@@ -46,7 +46,7 @@ BasicType operand_type(Builtin builtin, const std::vector<BasicType>& arguments,
     case Builtin::floor:
     case Builtin::round: return arguments[0];
     case Builtin::fact: return BasicType::i64;
-    default: return needs_math(builtin, result) ? result : arguments[k];
+    default: return hir::needs_math(builtin, result) ? result : arguments[k];
   }
 }
 
@@ -259,7 +259,7 @@ Element element_wise(Emitter& e, Builtin builtin, const std::vector<Element>& ar
     case Builtin::mul:
     case Builtin::div:
     case Builtin::mod:
-      if (needs_math(builtin, result)) return math(e, builtin, x, result, mask);
+      if (hir::needs_math(builtin, result)) return math(e, builtin, x, result, mask);
       if (rep_of(x[0].type) == Rep::pred) {  // bool op bool that stays bool: as 0 and 1, then back
         const Element wide =
             element_wise(e, builtin, {convert(e, x[0], BasicType::i32), convert(e, x[1], BasicType::i32)},
@@ -290,7 +290,7 @@ Element element_wise(Emitter& e, Builtin builtin, const std::vector<Element>& ar
     case Builtin::time_second:
     case Builtin::time_mill: return calendar_part(e, builtin, x[0], result);
     default:
-      if (needs_math(builtin, result)) return math(e, builtin, x, result, mask);
+      if (hir::needs_math(builtin, result)) return math(e, builtin, x, result, mask);
       break;
   }
   if (e.problem.empty()) {

@@ -61,28 +61,10 @@ class Import {
   Module& to_;
 };
 
-std::string_view function_of(Builtin builtin) {
-  switch (builtin) {
-    case Builtin::log: return "__nv_log";
-    case Builtin::log2: return "__nv_log2";
-    case Builtin::log10: return "__nv_log10";
-    case Builtin::exp: return "__nv_exp";
-    case Builtin::cos: return "__nv_cos";
-    case Builtin::sin: return "__nv_sin";
-    case Builtin::tan: return "__nv_tan";
-    case Builtin::acos: return "__nv_acos";
-    case Builtin::asin: return "__nv_asin";
-    case Builtin::atan: return "__nv_atan";
-    case Builtin::cosh: return "__nv_cosh";
-    case Builtin::sinh: return "__nv_sinh";
-    case Builtin::tanh: return "__nv_tanh";
-    case Builtin::acosh: return "__nv_acosh";
-    case Builtin::asinh: return "__nv_asinh";
-    case Builtin::atanh: return "__nv_atanh";
-    case Builtin::power: return "__nv_pow";
-    case Builtin::mod: return "__nv_fmod";
-    default: return {};
-  }
+std::string function_of(Builtin builtin) {
+  return fmt::format("__nv_{}", builtin == Builtin::power ? "pow"
+                                : builtin == Builtin::mod ? "fmod"
+                                                          : hir::row(builtin).name);
 }
 
 // result = name(arguments), all of type T.
@@ -122,10 +104,6 @@ Reg<T> call(Emitter& e, const std::string& name, std::initializer_list<Reg<T>> a
 }
 
 }  // namespace
-
-bool needs_math(Builtin builtin, BasicType result) {
-  return builtin == Builtin::mod ? hir::is_float(result) : builtin == Builtin::logb || !function_of(builtin).empty();
-}
 
 Element math(Emitter& e, Builtin builtin, const std::vector<Element>& x, BasicType result, Reg<Pred> mask) {
   if (!e.math) {
