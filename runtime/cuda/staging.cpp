@@ -6,11 +6,11 @@
 
 namespace rndn::cuda {
 
-Staging::Staging(const Driver& driver, ContextPointer context, StreamPointer stream, unsigned threads)
+Staging::Staging(const Driver& driver, ContextPointer context, StreamPointer stream)
     : driver_(driver),
       context_(context),
       stream_(stream),
-      pool_(std::min(threads ? threads : hardware_threads(), most_workers)),
+      pool_(std::min(hardware_threads(), most_workers)),
       workers_(pool_.threads()) {
   workers_[0].has_context = true;  // the caller's thread: whoever uses the device has made its context current
 }

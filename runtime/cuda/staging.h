@@ -16,8 +16,7 @@ class Staging {
   static constexpr unsigned most_workers = 16;
   static constexpr size_t smallest_copy = size_t{4} << 20;  // below, the driver's own staging is as fast
 
-  // threads: 0 = all cores, at most most_workers.
-  Staging(const Driver& driver, ContextPointer context, StreamPointer stream, unsigned threads = 0);
+  Staging(const Driver& driver, ContextPointer context, StreamPointer stream);
   ~Staging();
   Staging(const Staging&) = delete;
 
