@@ -241,7 +241,7 @@ class Listing {
 
 int run(int argc, char** argv) {
   CLI::App app{
-      "Disassembles any cubin of the supported targets (sm_60 sm_61 sm_80 sm_86 sm_89 sm_90), as nvdisasm -c does",
+      "Disassembles any cubin of the supported targets (sm_60 sm_61 sm_75 sm_80 sm_86 sm_89 sm_90), as nvdisasm -c does",
       "rndn-dis"};
   std::string input, output = "-";
   bool hex = false, json = false;

@@ -279,8 +279,8 @@ int run(int argc, char** argv) {
          "where it runs: sim (default), cuda or cuda:N; checks, --seed and --limit are the simulator's")
       ->type_name("D");
   app.add_option("--target,--arch", target,
-                 "the simulated GPU: sm_60 sm_61 sm_80 sm_86 sm_89 sm_90; default: the cubin's")
-      ->check(CLI::IsMember({"sm_60", "sm_61", "sm_80", "sm_86", "sm_89", "sm_90"}))
+                 "the simulated GPU: sm_60 sm_61 sm_75 sm_80 sm_86 sm_89 sm_90; default: the cubin's")
+      ->check(CLI::IsMember({"sm_60", "sm_61", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90"}))
       ->type_name("A");
   app.add_option("-o", output, "where --list and buffers without a file go; - is standard output (default)")
       ->type_name("FILE");

@@ -52,6 +52,10 @@ Operand decode_operand(const Slot& slot, const Form& form, const Instruction& in
       o.kind = OperandKind::immediate;
       o.value = static_cast<int64_t>(field(slot.lo, slot.width) | field(slot.second, 8 - slot.width) << slot.width);
       break;
+    case SlotKind::half_20:
+      o.kind = OperandKind::immediate;
+      o.value = static_cast<int64_t>(field(slot.lo, 9) << 6 | field(slot.second, 1) << 15);
+      break;
     case SlotKind::immediate_20:
       o.kind = OperandKind::immediate;
       o.value = sign_extend(field(20, 19) | field(56, 1) << 19, 20);
@@ -198,6 +202,29 @@ Instruction random_instruction(FormId id, uint64_t seed) {
   }
   Instruction in;
   CHECK(decode_as(id, w, 0, in), "{}", form.name);
+  return in;
+}
+
+Instruction sample_instruction(FormId id) {
+  Instruction in;
+  CHECK(decode_as(id, form_index().encoding(id).bits, 0, in), "{}", form_row(id).name);
+  in.guard = PT;
+  for (uint32_t k = 0; k < in.operand_count; ++k) {
+    Operand& o = in.operands[k];
+    switch (o.kind) {
+      case OperandKind::gpr: o.reg = 4 * (k + 1); break;
+      case OperandKind::predicate:
+      case OperandKind::uniform_predicate: o.reg = k % 7; break;
+      case OperandKind::uniform: o.reg = 4 * (k + 1); break;
+      case OperandKind::barrier: o.reg = k; break;
+      case OperandKind::constant: o.bank = 3, o.value = 0x24; break;
+      case OperandKind::address:
+        o.reg = 4 * (k + 1);
+        if (o.uniform != URZ) o.uniform = static_cast<uint8_t>(4 * (k + 2));
+        break;
+      default: break;
+    }
+  }
   return in;
 }
 

@@ -80,6 +80,11 @@ bool put_immediate(const Slot& slot, int64_t value, Bits& w) {
       w.put(slot.lo, slot.width, static_cast<uint64_t>(value));
       w.put(slot.second, 8 - slot.width, static_cast<uint64_t>(value) >> slot.width);
       return true;
+    case SlotKind::half_20:
+      if (value < 0 || value > 0xffff || (value & 0x3f)) return false;
+      w.put(slot.lo, 9, static_cast<uint64_t>(value) >> 6);
+      w.put(slot.second, 1, static_cast<uint64_t>(value) >> 15);
+      return true;
     case SlotKind::immediate_20: {
       if (value >= int64_t{1} << 32 || value < -(int64_t{1} << 31)) return false;
       int64_t v = static_cast<int32_t>(static_cast<uint32_t>(value));
@@ -127,6 +132,7 @@ bool encode_operand(const Slot& slot, const Operand& o, uint64_t address, Bits& 
     case SlotKind::immediate:
     case SlotKind::immediate_signed:
     case SlotKind::immediate_split:
+    case SlotKind::half_20:
     case SlotKind::immediate_20:
     case SlotKind::float_20:
       if (o.kind != OperandKind::immediate || !put_immediate(slot, o.value, w)) return false;

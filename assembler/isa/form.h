@@ -16,8 +16,9 @@
 namespace rndn::isa {
 
 // Targets as bits; the order of targets.cpp.
-inline constexpr uint32_t sm_60 = 1, sm_61 = 2, sm_80 = 4, sm_86 = 8, sm_89 = 16, sm_90 = 32;
-inline constexpr uint32_t pascal = sm_60 | sm_61, ampere = sm_80 | sm_86 | sm_89, volta = ampere | sm_90;
+inline constexpr uint32_t sm_60 = 1, sm_61 = 2, sm_80 = 4, sm_86 = 8, sm_89 = 16, sm_90 = 32, sm_75 = 64;
+inline constexpr uint32_t pascal = sm_60 | sm_61, ampere = sm_80 | sm_86 | sm_89, before_90 = sm_75 | ampere,
+                          volta = before_90 | sm_90;
 
 enum class SlotKind : uint8_t {
   none,
@@ -31,6 +32,7 @@ enum class SlotKind : uint8_t {
   immediate_signed,    // sign-extended
   immediate_split,     // low `width` bits at lo, the rest at `second` (PLOP3's table)
   immediate_20,        // Pascal: 19 bits at 20, sign at 56; two's complement
+  half_20,             // Pascal: bits 14..6 of an f16 at lo, sign at `second`
   float_20,            // Pascal: bits 30..12 of the word at 20, sign at 56 (f32; or the high word of f64)
   constant,            // Volta: offset/4 in 40..53, bank 54..58
   constant_indexed,    // Volta LDC: register 24..31, byte offset 38..53, bank 54..58
@@ -89,7 +91,7 @@ inline constexpr uint8_t no_bit = 255;
 struct Slot {
   SlotKind kind = SlotKind::none;
   uint8_t lo = 0, width = 0;
-  uint8_t second = 0;        // address: first bit of the offset; immediate_split: of the upper part
+  uint8_t second = 0;        // address: first bit of the offset; immediate_split, half_20: of the upper part
   uint8_t uniform = no_bit;  // address: first bit of the uniform register
   uint8_t flag = no_bit;     // address: descriptor bit
   uint8_t scale = 0;  // address: the offset is in units of 1 << scale; label_pascal: 1 = no rule for bundle heads
@@ -229,6 +231,10 @@ constexpr void slot_fields(const Slot& s, F&& f) {
     case SlotKind::immediate_split:
       f(s.lo, s.width);
       f(s.second, 8 - s.width);
+      break;
+    case SlotKind::half_20:
+      f(s.lo, 9);
+      f(s.second, 1);
       break;
     case SlotKind::immediate_20:
     case SlotKind::float_20:

@@ -268,7 +268,7 @@ constexpr void integer_rows(Table<N>& t) {
                                         : Ib)
                 .mods(m(K::LogicOp, 41, 2, t_logic), X43, m(K::PredicateMode, 44, 2, t_predicate_mode), CC));
     t.add(op(M::LOP32I, "LOP32I", 0x0400, L::alu)
-              .slots(Rd, A.inv(55), I32)
+              .slots(Rd, A.inv(55), I32.inv(56))
               .mods(m(K::LogicOp, 53, 2, t_logic), m(K::X, 57, 1, t_x), m(K::CC, 52, 1, t_silent)));
     t.add(op(M::LOP3, "LOP3.LUT", 0x5be0, L::alu)
               .slots(P48, Rd, A, B, C, imm(28, 8))
@@ -471,6 +471,11 @@ constexpr void float_rows(Table<N>& t) {
     t.add(op(M::HFMA2, "HFMA2", 0x5d00, L::alu)
               .slots(Rd, A.half(47, 2, 3), B.n(31).half(28, 2, 3), C.n(30).half(35, 2, 3))
               .mods(HF, m(K::FTZ, 37, 2, t_ftz_fmz), HSAT));
+    Slot low = make_slot(immediate, 20, R), high = make_slot(immediate, 36, R);
+    low.width = high.width = 16;
+    low.style = high.style = Style::f16;
+    t.add(op(M::HADD2, "HADD2_32I", 0x2c00, L::alu).slots(Rd, A, high, low).mods(m(K::FTZ, 55, 1, t_ftz)));
+    t.add(op(M::HMUL2, "HMUL2_32I", 0x2a00, L::alu).slots(Rd, A, high, low));
     const auto HCMP = m(K::FloatCompare, 35, 4, t_fcompare), HBOOL = m(K::Bool, 45, 2, t_bool);
     t.add(op(M::HSETP2, "HSETP2", 0x5d20, L::alu)
               .slots(Pd, Pq, ha, hb, Ps)
@@ -478,6 +483,33 @@ constexpr void float_rows(Table<N>& t) {
     t.add(op(M::HSET2, "HSET2", 0x5d18, L::alu)
               .slots(Rd, ha, hb, Ps)
               .mods(m(K::BF, 49, 1, t_bf), HCMP, m(K::FTZ, 50, 1, t_ftz), HBOOL));
+    // B as a constant, or as two literals of ten bits
+    Slot h10 = make_slot(half_20, 30, R), l10 = make_slot(half_20, 20, R);
+    h10.style = l10.style = Style::f16;
+    h10.second = 56, l10.second = 29;
+    const Slot a = A.half(47, 2, 3), c = C.n(51).half(53, 2, 3);
+    const auto SAT52 = m(K::SAT, 52, 1, t_sat), CMP49 = m(K::FloatCompare, 49, 4, t_fcompare);
+    for (bool constant : {false, true}) {
+      auto source = [&](const Builder& b, const Slot& k) { return constant ? b.slot(k) : b.slots(h10, l10); };
+      const unsigned form = constant ? 0x80 : 0;
+      t.add(source(op(M::HADD2, "HADD2", 0x7a00 | form, L::alu).slots(Rd, a.n(43).a(44)), Cb.n(56).a(54))
+                .mods(HF, m(K::FTZ, 39, 1, t_ftz), SAT52));
+      t.add(source(op(M::HMUL2, "HMUL2", 0x7800 | form, L::alu).slots(Rd, constant ? a.a(44) : a.n(43).a(44)),
+                   Cb.n(43).a(54))
+                .mods(HF, m(K::FTZ, 39, 2, t_ftz_fmz), SAT52));
+      t.add(source(op(M::HFMA2, "HFMA2", 0x7000 | form, L::alu).slots(Rd, a), Cb.n(56))
+                .slot(c)
+                .mods(HF, m(K::FTZ, 57, 2, t_ftz_fmz), SAT52));
+      t.add(source(op(M::HSETP2, "HSETP2", 0x7e00 | form, L::alu).slots(Pd, Pq, a.n(43).a(44)), Cb.n(56).a(54))
+                .slot(Ps)
+                .mods(CMP49, m(K::FTZ, 6, 1, t_ftz), HBOOL, m(K::High, 53, 1, t_h_and)));
+      t.add(source(op(M::HSET2, "HSET2", 0x7c00 | form, L::alu).slots(Rd, a.n(43).a(44)), Cb.n(56))
+                .slot(Ps)
+                .mods(m(K::BF, 53, 1, t_bf), CMP49, m(K::FTZ, 54, 1, t_ftz), HBOOL));
+    }
+    t.add(op(M::HFMA2, "HFMA2", 0x6080, L::alu)
+              .slots(Rd, a, C.n(56).half(53, 2, 3), Cb.n(51))
+              .mods(HF, m(K::FTZ, 57, 2, t_ftz_fmz), SAT52));
   }
   // Conversions: names from formats in text.cpp
   const auto D = m(K::DestFormat, 8, 2, t_silent, 2), S = m(K::SourceFormat, 10, 2, t_silent, 2),

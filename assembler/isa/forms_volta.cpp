@@ -1,4 +1,4 @@
-// Instruction forms of the 128-bit family (sm_80, sm_86, sm_89, sm_90). Facts: the encodings that ptxas 11.8 writes, and the texts that
+// Instruction forms of the 128-bit family (sm_75, sm_80, sm_86, sm_89, sm_90). Facts: the encodings that ptxas 11.8 writes, and the texts that
 // nvdisasm 11.8 gives for edited words. Operand order: mnemonics.def. Flags go by position: bits 63/62 negate and take the absolute value
 // of the operand in bits 32..63, bits 75/74 of the operand in bits 64..71, bits 72/73 of A.
 //
@@ -46,6 +46,7 @@ constexpr const char* t_function[] = {".COS",  ".SIN",  ".EX2",  ".LG2",  ".RCP"
                                       ".SQRT", ".TANH", nullptr, nullptr, nullptr, nullptr, nullptr,   nullptr};
 constexpr const char* t_ntz[] = {"", ".NTZ"};
 constexpr const char* t_size[] = {".U8", ".S8", ".U16", ".S16", "", ".64", ".128", nullptr};
+constexpr const char* t_size_u[] = {".U8", ".S8", ".U16", ".S16", "", ".64", ".128", ".U.128"};
 constexpr const char* t_size64[] = {".U8", ".S8", ".U16", ".S16", "", ".64", nullptr, nullptr};
 constexpr const char* t_e[] = {"", ".E"};
 constexpr const char* t_order_load[] = {"",
@@ -80,6 +81,15 @@ constexpr const char* t_order[] = {"",
                                    nullptr,
                                    nullptr,
                                    nullptr};
+// sm_75: scope in the lower bits, kind above; a weak access names its scope.
+constexpr const char* t_order_load_75[] = {".CONSTANT.CTA", ".CONSTANT.SM", ".CONSTANT.GPU", ".CONSTANT.SYS",
+                                           ".CTA",          ".SM",          ".GPU",          ".SYS",
+                                           ".STRONG.CTA",   ".STRONG.SM",   ".STRONG.GPU",   ".STRONG.SYS",
+                                           ".MMIO.CTA",     ".MMIO.SM",     ".MMIO.GPU",     ".MMIO.SYS"};
+constexpr const char* t_order_75[] = {
+    nullptr,       nullptr,      nullptr,       nullptr,       ".CTA",      ".SM",      ".GPU",      ".SYS",
+    ".STRONG.CTA", ".STRONG.SM", ".STRONG.GPU", ".STRONG.SYS", ".MMIO.CTA", ".MMIO.SM", ".MMIO.GPU", ".MMIO.SYS"};
+constexpr const char* t_uniform_address[] = {"", ".U"};
 constexpr const char* t_evict[] = {".EF", "", ".EL", ".LU", ".EU", ".NA", nullptr, nullptr};
 constexpr const char* t_prefetch[] = {"", ".LTC64B", ".LTC128B", ".LTC256B"};
 constexpr const char* t_address_scale[] = {"", ".X4", ".X8", ".X16"};
@@ -315,7 +325,7 @@ constexpr void integer_rows(Table<N>& t) {
               .mods(m(K::DotMode, 76, 2, t_dot), m(K::SignedA, 73, 1, t_u8s8), m(K::SignedB, 74, 1, t_u8s8)));
   }
   {  // Minimum and maximum
-    two_sources(t, op(M::IMNMX, "IMNMX", 0x017, L::alu, ampere).slot(Rd), "1456", plain,
+    two_sources(t, op(M::IMNMX, "IMNMX", 0x017, L::alu, before_90).slot(Rd), "1456", plain,
                 [&](const Builder& b) { return b.slot(Ps).mods(U32); });
     two_sources(t, op(M::VIMNMX, "VIMNMX", 0x048, L::alu, sm_90).fix(81, 6, 0x3f).slot(Rd), "146", plain,
                 [&](const Builder& b) { return b.slot(Ps).mods(m(K::Signed, 72, 1, t_unsigned, 1)); });
@@ -381,13 +391,11 @@ constexpr void integer_rows(Table<N>& t) {
     two_sources(t, op(M::BREV, "BREV", 0x101, L::sfu).slot(Rd), "1456", plain_unary, same);
     two_sources(t, op(M::FLO, "FLO", 0x100, L::sfu).slots(Rd, Pu), "1456", d,
                 [&](const Builder& b) { return b.mods(U32, m(K::ShiftAmount, 74, 1, t_sh)); });
-    t.add(op(M::VABSDIFF, "VABSDIFF", 0x214, L::alu)
-              .fix(81, 3, 7)
-              .slots(Rd, A, B, C)
-              .mods(m(K::Signed, 73, 1, t_unsigned, 0)));
-    t.add(op(M::I2I, "I2I", 0x238, L::alu)
-              .slots(Rd, B)
-              .mods(m(K::DestSigned, 76, 1, t_silent), m(K::DestSize, 77, 1, t_silent)));
+    three_sources(t, op(M::VABSDIFF, "VABSDIFF", 0x014, L::alu).fix(81, 3, 7).slot(Rd), "1234567", bits,
+                  [&](const Builder& b) { return b.mods(m(K::Signed, 73, 1, t_unsigned, 0)); });
+    two_sources(t, op(M::I2I, "I2I", 0x038, L::alu).slot(Rd), "1456", plain_unary, [&](const Builder& b) {
+      return b.mods(m(K::DestSigned, 76, 1, t_silent), m(K::DestSize, 77, 1, t_silent));
+    });
   }
   {  // Predicates to registers and back
     t.add(op(M::P2R, "P2R", 0x803, L::alu).slots(Rd, A.as(Style::p_mask), S32).mods(m(K::Byte, 76, 2, t_byte)));
@@ -399,7 +407,7 @@ constexpr void integer_rows(Table<N>& t) {
   {  // Special registers and moves between files
     t.add(op(M::S2R, "S2R", 0x919, L::special).slots(Rd, special_register));
     t.add(op(M::S2UR, "S2UR", 0x9c3, L::special).slots(URd, special_register));
-    t.add(op(M::R2UR, "R2UR", 0x3c2, L::register_to_uniform, ampere).slots(URd, Pu, A));
+    t.add(op(M::R2UR, "R2UR", 0x3c2, L::register_to_uniform, before_90).slots(URd, Pu, A));
     t.add(op(M::R2UR, "R2UR", 0x2ca, L::register_to_uniform, sm_90).slots(URd, Pu, A));
     t.add(op(M::B2R, "B2R", 0x31c, L::special).slots(Rd, Pu).mods(m(K::ResultMode, 78, 2, t_result, 1)));
     t.add(op(M::LEPC, "LEPC", 0x34e, L::special).slots(Rd.with(Span_::two)).from(Provenance::inferred));
@@ -458,12 +466,14 @@ constexpr void float_rows(Table<N>& t) {
   {
     const Slot a = A.n(72).a(73).half(74, 2, 3), b = B.n(63).a(62).half(60, 2, 3), c = C.n(84).a(83).half(81, 2, 3);
     const Slot low = imm(32, 16).as(Style::f16), high = imm(48, 16).as(Style::f16);
-    const Slot bc = Cb.n(63).a(62).half(60, 2, 3);
+    const Slot bc = Cb.n(63).a(62).half(60, 2, 3), bu = UB.n(63).a(62).half(60, 2, 3);
     // B in a register, two literal halves, or a constant; `literal`: the literal form's number
     auto pairs = [&](M mn, const char* name, unsigned opcode, unsigned literal, auto&& before, auto&& after) {
       t.add(after(before(op(mn, name, 0x200 | opcode, L::half)).slots(a, b)));
       t.add(after(before(op(mn, name, literal << 9 | opcode, L::half)).slots(a, high, low)));
       t.add(after(before(op(mn, name, (literal + 1) << 9 | opcode, L::half)).slots(a, bc)));
+      const unsigned uniform_form = literal == 2 ? 7 : 6;
+      t.add(after(before(op(mn, name, uniform_form << 9 | opcode, L::half, sm_90)).fix(91, 1, 1).slots(a, bu)));
     };
     auto to_register = [](const Builder& x) { return x.slot(Rd); };
     pairs(M::HADD2, "HADD2", 0x030, 2, to_register, [&](const Builder& x) {
@@ -489,12 +499,21 @@ constexpr void float_rows(Table<N>& t) {
       t.add(h.mods(m(K::HalfFormat, 78, 1, t_half), FMZ, FTZ, SAT, m(K::Pack, 85, 1, t_bf16),
                    m(K::Relu, 0, 0, relu ? t_is_relu : t_silent)));
     }
-    t.add(op(M::HFMA2, "HFMA2", 0x831, L::half)
-              .slots(Rd, a, high, low, c)
-              .mods(FMZ, FTZ, SAT, m(K::Pack, 85, 1, t_bf16)));
-    t.add(op(M::HFMA2, "HFMA2", 0x431, L::half)
-              .slots(Rd, a, C.n(84).a(83).half(81, 2, 3), high, low)
-              .mods(FMZ, FTZ, SAT, m(K::Pack, 85, 1, t_bf16)));
+    // Two literal halves, or a constant, for B or C
+    for (bool relu : {false, true}) {
+      auto rest = [&](const Builder& x) {
+        Builder y = x.fix(79, 1, relu);
+        if (relu) y = y.slot(Px);
+        return y.mods(FMZ, FTZ, SAT, m(K::Pack, 85, 1, t_bf16), m(K::Relu, 0, 0, relu ? t_is_relu : t_silent));
+      };
+      const Slot b_at_c = C.n(84).a(83).half(81, 2, 3);
+      t.add(rest(op(M::HFMA2, "HFMA2", 0x831, L::half).slots(Rd, a, high, low, c)));
+      t.add(rest(op(M::HFMA2, "HFMA2", 0x431, L::half).slots(Rd, a, b_at_c, high, low)));
+      t.add(rest(op(M::HFMA2, "HFMA2", 0xa31, L::half).slots(Rd, a, bc, c)));
+      t.add(rest(op(M::HFMA2, "HFMA2", 0x631, L::half).slots(Rd, a, b_at_c, bc)));
+      t.add(rest(op(M::HFMA2, "HFMA2", 0xc31, L::half, sm_90).fix(91, 1, 1).slots(Rd, a, bu, c)));
+      t.add(rest(op(M::HFMA2, "HFMA2", 0xe31, L::half, sm_90).fix(91, 1, 1).slots(Rd, a, b_at_c, bu)));
+    }
     const Slot plain = C.n(84).a(83);
     for (bool relu : {false, true}) {
       auto mma = [&](const Builder& x) {
@@ -504,15 +523,19 @@ constexpr void float_rows(Table<N>& t) {
       };
       const uint32_t on = sm_80 | sm_90;
       t.add(mma(op(M::HFMA2_MMA, "HFMA2.MMA", 0x235, L::half_mma, on).slots(Rd, A.n(72).a(73), B.n(63).a(62), plain)));
+      const Slot constant = Cb.n(63).a(62);
+      t.add(mma(op(M::HFMA2_MMA, "HFMA2.MMA", 0xa35, L::half_mma, on).slots(Rd, A.n(72).a(73), constant, plain)));
+      t.add(mma(op(M::HFMA2_MMA, "HFMA2.MMA", 0x635, L::half_mma, on).slots(Rd, A.n(72).a(73), plain, constant)));
       t.add(mma(op(M::HFMA2_MMA, "HFMA2.MMA", 0x435, L::half_mma, on).slots(Rd, A.n(72).a(73), plain, high, low)));
       t.add(mma(op(M::HFMA2_MMA, "HFMA2.MMA", 0x835, L::half_mma, on).slots(Rd, A.n(72).a(73), high, low, plain)));
     }
     for (bool new_text : {false, true})
-      t.add(op(M::F2FP, "F2FP", 0x23e, L::alu, new_text ? sm_89 | sm_90 : sm_80 | sm_86)
-                .fix(64, 8, 255)
-                .slots(Rd, A, B)
-                .mods(m(K::Relu, 75, 1, t_relu), m(K::Pack, 76, 1, new_text ? t_pack_89 : t_pack),
-                      m(K::Rounding, 79, 2, t_rz)));
+      for (bool constant : {false, true})
+        t.add(op(M::F2FP, "F2FP", constant ? 0xa3e : 0x23e, L::alu, new_text ? sm_89 | sm_90 : sm_80 | sm_86)
+                  .fix(64, 8, 255)
+                  .slots(Rd, A, constant ? Cb : B)
+                  .mods(m(K::Relu, 75, 1, t_relu), m(K::Pack, 76, 1, new_text ? t_pack_89 : t_pack),
+                        m(K::Rounding, 79, 2, t_rz)));
     t.add(op(M::F2IP, "F2IP", 0x243, L::alu, sm_86 | sm_89 | sm_90)
               .slots(Rd, A, B, C)
               .mods(m(K::Signed, 76, 1, t_f2ip), m(K::Rounding, 78, 2, t_trunc, 3), m(K::NTZ, 74, 1, t_ntz)));
@@ -526,7 +549,7 @@ constexpr void float_rows(Table<N>& t) {
   for (bool sm90 : {false, true}) {
     Sources function = u;
     function.h1 = 60;
-    two_sources(t, op(M::MUFU, "MUFU", 0x108, L::sfu, sm90 ? sm_90 : ampere).slot(Rd), "1456", function,
+    two_sources(t, op(M::MUFU, "MUFU", 0x108, L::sfu, sm90 ? sm_90 : before_90).slot(Rd), "1456", function,
                 [&](const Builder& b) {
                   return b.mods(m(K::Function, 74, 4, t_function), m(K::HalfFormat, sm90 ? 72 : 73, 1, t_f16));
                 });
@@ -577,31 +600,39 @@ constexpr void memory_rows(Table<N>& t) {
   const Slot Rs = Rd.with(Span_::size), data = B.with(Span_::size);
   Slot p_in = make_slot(predicate_inverted, 64, R).n(67).opt(PT);
 
-  // Global and generic; 90 and 91: the uniform register is there
-  t.add(op(M::LDG, "LDG", 0x981, L::global_load)
-            .fix(90, 2, 3)
-            .fix(81, 3, 7)
-            .slots(Rs, memory(40, 24, 32, 76), p_in)
-            .mods(E, EV, LTC, SIZE, LOAD_ORDER));
-  t.add(op(M::LDG, "LDG", 0x381, L::global_load)
-            .fix(81, 3, 7)
-            .slots(Rs, memory(40, 24), p_in)
-            .mods(E, EV, LTC, SIZE, LOAD_ORDER));
-  t.add(op(M::STG, "STG", 0x986, L::global_store)
-            .fix(90, 2, 3)
-            .slots(memory(40, 24, 64, 76), data)
-            .mods(E, EV, SIZE, ORDER));
-  t.add(op(M::STG, "STG", 0x386, L::global_store).slots(memory(40, 24), data).mods(E, EV, SIZE, ORDER));
-  t.add(op(M::LD, "LD", 0x980, L::global_load)
-            .fix(90, 2, 3)
-            .slots(Rs, memory(40, 24, 32, 76))
-            .mods(E, EV, SIZE, LOAD_ORDER));
-  t.add(op(M::LD, "LD", 0x980, L::global_load).slots(Rs, memory(32, 32)).mods(E, EV, SIZE, LOAD_ORDER));
-  t.add(op(M::ST, "ST", 0x985, L::global_store)
-            .fix(90, 2, 3)
-            .slots(memory(40, 24, 64, 76), data)
-            .mods(E, EV, SIZE, ORDER));
-  t.add(op(M::ST, "ST", 0x385, L::global_store).slots(memory(32, 32), C.with(Span_::size)).mods(E, EV, SIZE, ORDER));
+  // Global and generic; 90 and 91: the uniform register is there. sm_75 has no memory descriptors and other codes for the memory order.
+  for (bool turing : {false, true}) {
+    const uint32_t on = turing ? sm_75 : volta & ~sm_75;
+    const uint8_t flag = turing ? no_bit : 76;
+    const auto ORD = turing ? m(K::Order, 77, 4, t_order_75, 7) : ORDER;
+    const auto LOAD = turing ? m(K::Order, 77, 4, t_order_load_75, 7) : LOAD_ORDER;
+    const auto LSIZE = turing ? m(K::Size, 73, 3, t_size_u, 4) : SIZE;
+    t.add(op(M::LDG, "LDG", 0x981, L::global_load, on)
+              .fix(90, 2, 3)
+              .fix(81, 3, 7)
+              .slots(Rs, memory(40, 24, 32, flag), p_in)
+              .mods(E, EV, LTC, LSIZE, LOAD));
+    t.add(op(M::LDG, "LDG", 0x381, L::global_load, on)
+              .fix(81, 3, 7)
+              .slots(Rs, memory(40, 24), p_in)
+              .mods(E, EV, LTC, LSIZE, LOAD));
+    t.add(op(M::STG, "STG", 0x986, L::global_store, on)
+              .fix(90, 2, 3)
+              .slots(memory(40, 24, 64, flag), data)
+              .mods(E, EV, SIZE, ORD));
+    t.add(op(M::STG, "STG", 0x386, L::global_store, on).slots(memory(40, 24), data).mods(E, EV, SIZE, ORD));
+    t.add(op(M::LD, "LD", 0x980, L::global_load, on)
+              .fix(90, 2, 3)
+              .slots(Rs, memory(40, 24, 32, flag))
+              .mods(E, EV, SIZE, LOAD));
+    t.add(op(M::LD, "LD", 0x980, L::global_load, on).slots(Rs, memory(32, 32)).mods(E, EV, SIZE, LOAD));
+    t.add(op(M::ST, "ST", 0x985, L::global_store, on)
+              .fix(90, 2, 3)
+              .slots(memory(40, 24, 64, flag), data)
+              .mods(E, EV, SIZE, ORD));
+    t.add(
+        op(M::ST, "ST", 0x385, L::global_store, on).slots(memory(32, 32), C.with(Span_::size)).mods(E, EV, SIZE, ORD));
+  }
 
   // Atomics
   for (bool sm90 : {false, true}) {
@@ -643,6 +674,40 @@ constexpr void memory_rows(Table<N>& t) {
               .slots(Pd, Ra, memory(40, 24), cc, cs)
               .mods(E, m(K::CasMode, 87, 2, t_cas_mode), EV, CT, ORDER));
   }
+  {  // sm_75
+    const auto TYPE = m(K::AtomType, 73, 3, t_atom_type), CT = m(K::AtomType, 73, 2, t_cas_type);
+    const auto OP = m(K::AtomOp, 87, 4, t_atom_op), RED_OP = m(K::AtomOp, 87, 3, t_red_op);
+    const auto ORD = m(K::Order, 77, 4, t_order_75, 10), CAS = m(K::CasMode, 87, 2, t_cas_mode);
+    const Slot Ra = Rd.with(Span_::atom), da = B.with(Span_::atom), cc = B.with(Span_::atom), cs = C.with(Span_::atom);
+    const Slot at = memory(40, 24);
+    t.add(op(M::ATOMG, "ATOMG", 0x3a8, L::global_atomic, sm_75)
+              .fix(64, 8, 255)
+              .slots(Pd, Ra, at, da)
+              .mods(E, OP, EV, TYPE, ORD));
+    t.add(op(M::ATOM, "ATOM", 0x38a, L::global_atomic, sm_75)
+              .fix(64, 8, 255)
+              .slots(Pd, Ra, at, da)
+              .mods(E, OP, EV, TYPE, ORD));
+    const Slot with_uniform = memory(40, 24, 64);
+    t.add(op(M::ATOMG, "ATOMG", 0x9a8, L::global_atomic, sm_75)
+              .fix(70, 1, 1)
+              .fix(91, 1, 1)
+              .slots(Pd, Ra, with_uniform, da)
+              .mods(E, OP, EV, TYPE, ORD));
+    t.add(op(M::ATOM, "ATOM", 0x98a, L::global_atomic, sm_75)
+              .fix(70, 1, 1)
+              .fix(91, 1, 1)
+              .slots(Pd, Ra, with_uniform, da)
+              .mods(E, OP, EV, TYPE, ORD));
+    t.add(op(M::RED, "RED", 0x98e, L::global_store, sm_75).slots(at, da).mods(E, RED_OP, EV, TYPE, ORD));
+    t.add(op(M::RED, "RED", 0x98e, L::global_store, sm_75)
+              .fix(90, 2, 3)
+              .slots(memory(40, 24, 64), da)
+              .mods(E, RED_OP, EV, TYPE, ORD));
+    t.add(
+        op(M::ATOMG_CAS, "ATOMG", 0x3a9, L::global_atomic, sm_75).slots(Pd, Ra, at, cc, cs).mods(E, CAS, EV, CT, ORD));
+    t.add(op(M::ATOM_CAS, "ATOM", 0x38b, L::global_atomic, sm_75).slots(Pd, Ra, at, cc, cs).mods(E, CAS, EV, CT, ORD));
+  }
   {
     const auto TYPE = m(K::AtomType, 73, 4, t_atom_float), OP = m(K::AtomOp, 88, 2, t_float_op);
     const Slot Ra = Rd.with(Span_::vector), da = B.with(Span_::vector);
@@ -663,8 +728,14 @@ constexpr void memory_rows(Table<N>& t) {
   }
   // Shared and local
   const auto SCALE = m(K::AddressScale, 78, 2, t_silent);
-  t.add(op(M::LDS, "LDS", 0x984, L::shared_load).slots(Rs, memory(40, 24)).mods(SIZE, SCALE));
-  t.add(op(M::LDS, "LDS", 0x984, L::shared_load).fix(91, 1, 1).slots(Rs, memory(40, 24, 32)).mods(SIZE, SCALE));
+  const uint32_t after_75 = volta & ~sm_75;
+  t.add(op(M::LDS, "LDS", 0x984, L::shared_load, after_75).slots(Rs, memory(40, 24)).mods(SIZE, SCALE));
+  t.add(
+      op(M::LDS, "LDS", 0x984, L::shared_load, after_75).fix(91, 1, 1).slots(Rs, memory(40, 24, 32)).mods(SIZE, SCALE));
+  const auto U = m(K::UniformAddress, 76, 1, t_uniform_address);
+  t.add(op(M::LDS, "LDS", 0x984, L::shared_load, sm_75).slots(Rs, memory(40, 24)).mods(U, SIZE, SCALE));
+  t.add(
+      op(M::LDS, "LDS", 0x984, L::shared_load, sm_75).fix(91, 1, 1).slots(Rs, memory(40, 24, 32)).mods(U, SIZE, SCALE));
   t.add(op(M::STS, "STS", 0x388, L::shared_store).slots(memory(40, 24), data).mods(SIZE, SCALE));
   t.add(op(M::STS, "STS", 0x988, L::shared_store).fix(91, 1, 1).slots(memory(40, 24, 64), data).mods(SIZE, SCALE));
   t.add(op(M::LDL, "LDL", 0x983, L::local_load).slots(Rs, memory(40, 24)).mods(EV, SIZE));
@@ -672,9 +743,12 @@ constexpr void memory_rows(Table<N>& t) {
   t.add(op(M::STL, "STL", 0x387, L::local_store).slots(memory(40, 24), data).mods(EV, SIZE));
   const auto STYPE = m(K::AtomType, 73, 2, t_atoms_type);
   const Slot Rt = Rd.with(Span_::atom), dt = B.with(Span_::atom);
-  t.add(op(M::ATOMS, "ATOMS", 0x38c, L::shared_atomic)
-            .slots(Rt, memory(40, 24), dt)
-            .mods(m(K::AtomOp, 87, 4, t_atom_op), STYPE, SCALE));
+  for (bool turing : {false, true}) {
+    const Builder atoms = op(M::ATOMS, "ATOMS", 0x38c, L::shared_atomic, turing ? sm_75 : after_75);
+    t.add((turing ? atoms.fix(64, 8, 255) : atoms)
+              .slots(Rt, memory(40, 24), dt)
+              .mods(m(K::AtomOp, 87, 4, t_atom_op), STYPE, SCALE));
+  }
   t.add(op(M::ATOMS, "ATOMS", 0x98c, L::shared_atomic)
             .fix(91, 1, 1)
             .slots(Rt, memory(40, 24, 64), dt)
@@ -683,7 +757,7 @@ constexpr void memory_rows(Table<N>& t) {
             .slots(Rt, memory(40, 24), dt, C.with(Span_::atom))
             .mods(m(K::CasMode, 87, 2, t_cas_mode), m(K::AtomType, 73, 2, t_cas_type), SCALE));
   for (bool sm90 : {false, true})
-    t.add(op(M::ATOMS_POPC, "ATOMS.POPC.INC.32", 0xf8c, L::shared_atomic, sm90 ? sm_90 : ampere)
+    t.add(op(M::ATOMS_POPC, "ATOMS.POPC.INC.32", 0xf8c, L::shared_atomic, sm90 ? sm_90 : before_90)
               .fix(87, 4, sm90 ? 11 : 10)
               .fix(91, 1, 1)
               .slots(Rd, memory(40, 24, 64))
@@ -760,7 +834,7 @@ constexpr void warp_and_control_rows(Table<N>& t) {
   };
   const Slot bn = make_slot(barrier, 16, R), bd = make_slot(barrier, 16, W);
   for (bool sm90 : {false, true}) {
-    uint32_t on = sm90 ? sm_90 : ampere;
+    uint32_t on = sm90 ? sm_90 : before_90;
     const Slot target = make_slot(sm90 ? label_split : label, 34, R);
     const auto UNI = m(K::BranchUniform, 32, 1, t_branch_uniform), STK = m(K::BranchStack, 85, 2, t_branch_stack);
     t.add(CTL(M::BRA, "BRA", 0x947, L::branch, on).slots(Px, target).mods(STK, UNI));
@@ -783,14 +857,19 @@ constexpr void warp_and_control_rows(Table<N>& t) {
               .slots(Px, A.with(Span_::two), target)
               .mods(m(K::NoInc, 86, 1, t_nodec, 1)));
   }
+  t.add(
+      CTL(M::BRA_CONV, "BRA.CONV", 0x947, L::branch, sm_75).fix(32, 2, 3).fix(87, 3, 7).slots(make_slot(label, 34, R)));
+  t.add(CTL(M::BMOV, "BMOV.32.CLEAR", 0x355, L::convergence, sm_75)
+            .fix(84, 1, 1)
+            .slots(Rd, make_slot(barrier, 24, Access::read_write)));
   t.add(CTL(M::EXIT, "EXIT", 0x94d, L::branch).slots(Px).mods(m(K::ExitMode, 84, 2, t_exit)));
   t.add(CTL(M::BSSY, "BSSY", 0x945, L::convergence).slots(Px, bd, make_slot(label_short, 34, R)));
   t.add(CTL(M::BSYNC, "BSYNC", 0x941, L::branch).slots(Px, bn));
   t.add(CTL(M::BREAK, "BREAK", 0x942, L::convergence).slots(Px, bn.rw(Access::read_write)));
-  t.add(CTL(M::WARPSYNC, "WARPSYNC", 0x948, L::convergence, ampere)
+  t.add(CTL(M::WARPSYNC, "WARPSYNC", 0x948, L::convergence, before_90)
             .slots(Px, I32)
             .mods(m(K::Exclusive, 86, 1, t_exclusive)));
-  t.add(CTL(M::WARPSYNC, "WARPSYNC", 0x348, L::convergence, ampere)
+  t.add(CTL(M::WARPSYNC, "WARPSYNC", 0x348, L::convergence, before_90)
             .slots(Px, B)
             .mods(m(K::Exclusive, 86, 1, t_exclusive)));
   t.add(CTL(M::WARPSYNC_ALL, "WARPSYNC.ALL", 0x948, L::convergence, sm_90).slots(Px));

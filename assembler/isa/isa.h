@@ -40,8 +40,9 @@ struct Target {
   uint32_t warps_per_sm, registers_per_sm;
   bool fp64_scoreboard;  // FP64 results need a scoreboard (all but sm_90)
 };
-std::span<const Target> targets();
-const Target* find_target(std::string_view name);  // null when unknown
+std::span<const Target> targets();                 // those that the assembler makes code for
+std::span<const Target> known_targets();           // and sm_75, whose code is read, printed and simulated only
+const Target* find_target(std::string_view name);  // of those known; null: none
 
 // One instruction word. Volta+: all 128 bits. Pascal: lo = the instruction, hi = its 21-bit control field.
 struct Word {
@@ -224,6 +225,8 @@ bool encode(const Target& target, const Instruction& instruction, uint64_t addre
 bool decode(const Target& target, Word word, uint64_t address, Instruction& instruction);
 // A random instruction of the form, for tests and fuzzers; branch targets are random numbers.
 Instruction random_instruction(FormId form, uint64_t seed);
+// An instruction of the form with its initial modifiers, no signs and distinct registers, for tests.
+Instruction sample_instruction(FormId form);
 // As nvdisasm 11.8 prints the instruction, without the final semicolon. A branch target prints as `label_of_target`, or as its address
 // when that is empty. `address`: of the instruction (BRX prints a distance).
 std::string text(const Target& target, const Instruction& instruction, const std::string& label_of_target = {},

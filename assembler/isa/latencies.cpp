@@ -1,6 +1,7 @@
 // The table of issue distances. Rules are tried in order, first match wins, per role; what no rule covers takes the largest value of the role.
 // Sources: distances mined from ptxas 11.8's code per target (provenance ptxas), lowered step by step on an H200 (device, sm_90 only).
-// Values known only from other projects are raised to the safe rule of the family (inferred).
+// Values known only from other projects are raised to the safe rule of the family (inferred). sm_75 was not mined: it takes the largest of its
+// family everywhere.
 #include "assembler/isa/latencies.h"
 
 #include <array>
@@ -13,6 +14,8 @@ namespace {
 
 using L = LatencyClass;
 using P = Provenance;
+
+constexpr uint32_t mined = ampere | sm_90;
 
 constexpr uint64_t set() { return 0; }
 template <class... T>
@@ -42,50 +45,50 @@ struct Rule {
 // clang-format off
 constexpr Rule rules[] = {
     // Volta and later, general registers
-    {volta,  alu, alu,                          Role::gpr,  4, P::device},
-    {volta,  alu, fma | wide,                   Role::gpr,  5, P::device},
+    {mined,  alu, alu,                          Role::gpr,  4, P::device},
+    {mined,  alu, fma | wide,                   Role::gpr,  5, P::device},
     {ampere, alu, set(L::fp64),                 Role::gpr,  6, P::ptxas},
     {sm_90,  alu, set(L::fp64),                 Role::gpr,  7, P::device},   // 6, but 7 from FSEL
-    {volta,  alu, memory,                       Role::gpr,  5, P::ptxas},
-    {volta,  alu, variable,                     Role::gpr,  4, P::ptxas},
-    {volta,  fma, alu,                          Role::gpr,  5, P::device},
-    {volta,  fma, fma | wide,                   Role::gpr,  4, P::device},
-    {volta,  fma, set(L::fp64),                 Role::gpr,  6, P::device},
-    {volta,  fma, memory,                       Role::gpr,  5, P::ptxas},
-    {volta,  fma, variable,                     Role::gpr,  4, P::ptxas},
-    {volta,  wide, alu,                         Role::gpr,  5, P::device},   // high half; the low half takes 3 on sm_90
-    {volta,  wide, fma,                         Role::gpr,  5, P::ptxas},
-    {volta,  wide, wide,                        Role::gpr,  6, P::ptxas},
-    {volta,  wide, memory,                      Role::gpr,  5, P::ptxas},
-    {volta,  wide, any,                         Role::gpr,  6, P::inferred},
+    {mined,  alu, memory,                       Role::gpr,  5, P::ptxas},
+    {mined,  alu, variable,                     Role::gpr,  4, P::ptxas},
+    {mined,  fma, alu,                          Role::gpr,  5, P::device},
+    {mined,  fma, fma | wide,                   Role::gpr,  4, P::device},
+    {mined,  fma, set(L::fp64),                 Role::gpr,  6, P::device},
+    {mined,  fma, memory,                       Role::gpr,  5, P::ptxas},
+    {mined,  fma, variable,                     Role::gpr,  4, P::ptxas},
+    {mined,  wide, alu,                         Role::gpr,  5, P::device},   // high half; the low half takes 3 on sm_90
+    {mined,  wide, fma,                         Role::gpr,  5, P::ptxas},
+    {mined,  wide, wide,                        Role::gpr,  6, P::ptxas},
+    {mined,  wide, memory,                      Role::gpr,  5, P::ptxas},
+    {mined,  wide, any,                         Role::gpr,  6, P::inferred},
     {ampere, set(L::fp64), set(L::fp64),        Role::gpr,  6, P::ptxas},
     {sm_90,  set(L::fp64), set(L::fp64),        Role::gpr,  8, P::device},
-    {volta,  set(L::fp64), alu | fma | wide,    Role::gpr, 10, P::device},
-    {volta,  set(L::fp64), memory,              Role::gpr,  7, P::ptxas},
-    {volta,  set(L::fp64), variable,            Role::gpr,  6, P::ptxas},
-    {volta,  set(L::half_mma), any,             Role::gpr, 10, P::ptxas},
+    {mined,  set(L::fp64), alu | fma | wide,    Role::gpr, 10, P::device},
+    {mined,  set(L::fp64), memory,              Role::gpr,  7, P::ptxas},
+    {mined,  set(L::fp64), variable,            Role::gpr,  6, P::ptxas},
+    {mined,  set(L::half_mma), any,             Role::gpr, 10, P::ptxas},
     // Volta and later, predicates
-    {volta,  alu, alu,                          Role::predicate,  4, P::device},
-    {volta,  alu, fma | wide,                   Role::predicate,  5, P::device},
-    {volta,  fma | wide, alu | fma | wide,      Role::predicate,  5, P::ptxas},
-    {volta,  set(L::fp64), alu | set(L::fp64),  Role::predicate,  6, P::device},
-    {volta,  set(L::fp64), any,                 Role::predicate, 14, P::ptxas},
-    {volta,  any, any,                          Role::predicate, 13, P::ptxas},
-    {volta,  set(L::fp64), any,                 Role::guard, 14, P::ptxas},
-    {volta,  any, any,                          Role::guard, 13, P::device},
+    {mined,  alu, alu,                          Role::predicate,  4, P::device},
+    {mined,  alu, fma | wide,                   Role::predicate,  5, P::device},
+    {mined,  fma | wide, alu | fma | wide,      Role::predicate,  5, P::ptxas},
+    {mined,  set(L::fp64), alu | set(L::fp64),  Role::predicate,  6, P::device},
+    {mined,  set(L::fp64), any,                 Role::predicate, 14, P::ptxas},
+    {mined,  any, any,                          Role::predicate, 13, P::ptxas},
+    {mined,  set(L::fp64), any,                 Role::guard, 14, P::ptxas},
+    {mined,  any, any,                          Role::guard, 13, P::device},
     // Volta and later, uniform datapath
-    {volta,  set(L::uniform), set(L::uniform),  Role::uniform,  4, P::ptxas},
-    {volta,  set(L::uniform), alu | fma | wide, Role::uniform,  6, P::ptxas},
-    {volta,  set(L::uniform), memory,           Role::uniform,  9, P::ptxas},
-    {volta,  set(L::uniform), any,              Role::uniform, 12, P::inferred},
-    {volta,  set(L::uniform_move), alu | fma | wide | set(L::fp64, L::uniform), Role::uniform, 2, P::ptxas},
-    {volta,  set(L::uniform_move), set(L::uniform_move, L::branch), Role::uniform, 4, P::ptxas},
-    {volta,  set(L::uniform_move), any,         Role::uniform,  9, P::inferred},
-    {volta,  set(L::register_to_uniform), any,  Role::uniform, 15, P::ptxas},
-    {volta,  any, set(L::uniform),              Role::uniform_predicate,  4, P::ptxas},
-    {volta,  any, alu,                          Role::uniform_predicate,  6, P::ptxas},
-    {volta,  any, any,                          Role::uniform_predicate, 13, P::inferred},
-    {volta,  any, any,                          Role::uniform_guard, 13, P::inferred},
+    {mined,  set(L::uniform), set(L::uniform),  Role::uniform,  4, P::ptxas},
+    {mined,  set(L::uniform), alu | fma | wide, Role::uniform,  6, P::ptxas},
+    {mined,  set(L::uniform), memory,           Role::uniform,  9, P::ptxas},
+    {mined,  set(L::uniform), any,              Role::uniform, 12, P::inferred},
+    {mined,  set(L::uniform_move), alu | fma | wide | set(L::fp64, L::uniform), Role::uniform, 2, P::ptxas},
+    {mined,  set(L::uniform_move), set(L::uniform_move, L::branch), Role::uniform, 4, P::ptxas},
+    {mined,  set(L::uniform_move), any,         Role::uniform,  9, P::inferred},
+    {mined,  set(L::register_to_uniform), any,  Role::uniform, 15, P::ptxas},
+    {mined,  any, set(L::uniform),              Role::uniform_predicate,  4, P::ptxas},
+    {mined,  any, alu,                          Role::uniform_predicate,  6, P::ptxas},
+    {mined,  any, any,                          Role::uniform_predicate, 13, P::inferred},
+    {mined,  any, any,                          Role::uniform_guard, 13, P::inferred},
     // Pascal
     {pascal, alu, set(L::alu, L::vote, L::fp64, L::range_reduction), Role::gpr, 6, P::ptxas},
     {pascal, alu, shared,                       Role::gpr,  4, P::ptxas},
@@ -103,7 +106,7 @@ constexpr Rule rules[] = {
 constexpr uint8_t largest(uint32_t target, Role role) {
   uint8_t most = 1;
   for (const Rule& r : rules)
-    if ((r.targets & target) && r.role == role && r.cycles > most) most = r.cycles;
+    if ((r.targets & (target == sm_75 ? volta : target)) && r.role == role && r.cycles > most) most = r.cycles;
   return most;
 }
 
@@ -134,8 +137,9 @@ constexpr std::array<uint8_t, table_size> table_of(uint32_t target) {
   }
   return table;
 }
-constexpr std::array<std::array<uint8_t, table_size>, 6> tables = {table_of(1), table_of(2),  table_of(4),
-                                                                   table_of(8), table_of(16), table_of(32)};
+constexpr std::array<std::array<uint8_t, table_size>, 7> tables = {table_of(sm_60), table_of(sm_61), table_of(sm_80),
+                                                                   table_of(sm_86), table_of(sm_89), table_of(sm_90),
+                                                                   table_of(sm_75)};
 
 // Spot checks against the sources.
 static_assert(look_up(sm_86, L::fma, L::alu, Role::gpr).cycles == 5 &&

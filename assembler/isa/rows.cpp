@@ -211,6 +211,7 @@ uint32_t accepted_kinds(const Slot& slot, bool optional) {
     case SlotKind::immediate:
     case SlotKind::immediate_signed:
     case SlotKind::immediate_split:
+    case SlotKind::half_20:
     case SlotKind::immediate_20:
     case SlotKind::float_20: kinds |= kind_bit(OperandKind::immediate); break;
     case SlotKind::constant:

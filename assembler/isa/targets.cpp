@@ -1,4 +1,5 @@
-// The six targets. Sources: constant-bank layouts, register counts and ELF flags as in ptxas 11.8's cubins; sm_89 equals sm_86 but for its flag.
+// The targets. Sources: constant-bank layouts, register counts and ELF flags as in ptxas 11.8's cubins; sm_89 equals sm_86 but for its flag;
+// sm_75 has no memory descriptors.
 // A target of a known family needs a row here and its bit in the rows of forms_*.cpp.
 #include "assembler/isa/form.h"
 
@@ -14,7 +15,7 @@ constexpr Target volta_target(std::string_view name, uint32_t sm, uint32_t bit, 
   t.elf_flags = 0x500 | sm;
   t.instruction_bytes = 16;
   t.parameter_base = sm >= 90 ? 0x210 : 0x160;
-  t.descriptor_offset = sm >= 90 ? 0x208 : 0x118;
+  t.descriptor_offset = sm >= 90 ? 0x208 : sm >= 80 ? 0x118 : 0;
   t.ntid_offset = 0x0;
   t.nctaid_offset = 0xc;
   t.stack_offset = 0x28;
@@ -50,14 +51,17 @@ constexpr Target pascal_target(std::string_view name, uint32_t sm, uint32_t bit)
   return t;
 }
 
-constexpr std::array<Target, 6> all_targets = {
+// Those without code generation come last.
+constexpr std::array<Target, 7> all_targets = {
     pascal_target("sm_60", 60, sm_60),    pascal_target("sm_61", 61, sm_61),    volta_target("sm_80", 80, sm_80, 64),
     volta_target("sm_86", 86, sm_86, 48), volta_target("sm_89", 89, sm_89, 48), volta_target("sm_90", 90, sm_90, 64),
+    volta_target("sm_75", 75, sm_75, 32),
 };
 
 }  // namespace
 
-std::span<const Target> targets() { return all_targets; }
+std::span<const Target> known_targets() { return all_targets; }
+std::span<const Target> targets() { return std::span(all_targets).first(6); }
 
 const Target* find_target(std::string_view name) {
   for (const Target& t : all_targets)

@@ -90,21 +90,34 @@ struct Printer {
   }
   static std::string uniform(uint32_t reg) { return reg == URZ ? "URZ" : fmt::format("UR{}", reg); }
 
-  std::string constant(const Operand& o, const Slot& slot, uint32_t k) const {
+  std::string constant(const Operand& o, const Slot& slot) const {
     if (slot.kind == SlotKind::constant_indexed || slot.kind == SlotKind::constant_ldc) {
       std::string inside;
       if (o.reg != RZ) inside = gpr(o.reg);
       if (o.value != 0) inside += inside.empty() ? hex(static_cast<uint16_t>(o.value)) : "+" + signed_hex(o.value);
-      if (inside.empty()) inside = "RZ";
+      if (inside.empty()) inside = form.pascal ? "0x0" : "RZ";
       return fmt::format("c[{}][{}]", hex(o.bank), inside);
     }
-    return fmt::format("c[{}]{}[{}]", hex(o.bank), form.mnemonic == M::XMAD && k == 2 ? " " : "", signed_hex(o.value));
+    // A blank where a part of the constant can be chosen.
+    const bool half_source = !form.pascal && mod(K::SourceFormat) == 1 &&
+                             (form.mnemonic == M::F2F || form.mnemonic == M::F2I || form.mnemonic == M::FRND);
+    const bool converts = (form.mnemonic == M::F2F && mod(K::SourceFormat) == 1) || form.mnemonic == M::F2I ||
+                          form.mnemonic == M::I2F || form.mnemonic == M::I2I;
+    const bool parts = form.pascal ? slot.part != no_bit || converts : slot.part != no_bit && slot.part_base == 3;
+    return fmt::format("c[{}]{}[{}]", hex(o.bank), parts || half_source ? " " : "", signed_hex(o.value));
+  }
+
+  // The high word of a double where the operation takes one, whatever the row says.
+  Style literal_style(const Slot& slot) const {
+    if (form.mnemonic == M::MUFU) return mod(K::Function) == 6 || mod(K::Function) == 7 ? Style::f64 : slot.style;
+    if (form.mnemonic == M::F2F && !form.pascal) return mod(K::SourceFormat) == 3 ? Style::f64 : Style::f32;
+    return slot.style;
   }
 
   std::string memory(const Operand& o, const Slot& slot) const {
     std::string s;
     bool has_uniform = slot.uniform != no_bit && !o.descriptor;
-    if (o.reg != RZ || (o.wide && slot.uniform != no_bit && form.mnemonic != M::LDGSTS)) {
+    if (o.reg != RZ || (o.wide && slot.uniform != no_bit && form.mnemonic != M::LDGSTS && target.descriptor_offset)) {
       s = gpr(o.reg);
       if (slot.uniform != no_bit && o.wide) s += ".64";
       static constexpr const char* scale[] = {"", ".X4", ".X8", ".X16"};
@@ -132,12 +145,11 @@ struct Printer {
       case OperandKind::immediate:
         switch (slot.style) {
           case Style::f32:
-          case Style::f64:
-            s = float_text(
-                form.mnemonic == M::MUFU && (mod(K::Function) == 6 || mod(K::Function) == 7) ? Style::f64 : slot.style,
-                static_cast<uint32_t>(o.value));
+          case Style::f64: s = float_text(literal_style(slot), static_cast<uint32_t>(o.value)); break;
+          case Style::f16:
+            s = mod(K::Pack) ? float_text(Style::f32, static_cast<uint32_t>(o.value) << 16)
+                             : half_text(static_cast<uint16_t>(o.value));
             break;
-          case Style::f16: s = half_text(static_cast<uint16_t>(o.value)); break;
           case Style::hex20: s = hex(static_cast<uint64_t>(o.value) & 0xfffff); break;
           default:
             s = slot.kind == SlotKind::immediate ? hex(static_cast<uint64_t>(o.value) & bits_mask(slot.width))
@@ -145,7 +157,7 @@ struct Printer {
             break;
         }
         break;
-      case OperandKind::constant: s = constant(o, slot, k); break;
+      case OperandKind::constant: s = constant(o, slot); break;
       case OperandKind::special: {
         std::string_view name = special_register_name(target, static_cast<uint32_t>(o.value));
         s = name.empty() ? fmt::format("SR{}", o.value) : std::string(name);
@@ -182,6 +194,7 @@ struct Printer {
     if (o.negated && !(k == 2 && (form.mnemonic == M::IADD || form.mnemonic == M::ISCADD) && in.operands[1].negated) &&
         !(k == 1 && (form.mnemonic == M::IADD || form.mnemonic == M::ISCADD) && in.operands[2].negated)) {
       bool invert = slot.style == Style::invert || (slot.style == Style::invert_by_x && mod(K::X));
+      if (invert && o.kind == OperandKind::immediate) return s + ".INV";
       s = (invert ? "~" : "-") + s;
     }
     return s;

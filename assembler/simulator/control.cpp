@@ -430,6 +430,8 @@ bool select_control(Selector& s, Op& op) {
       return with(bra);
     case Mnemonic::BRA_DIV:
     case Mnemonic::BRA_CONV:
+      if (s.operand(find(Kind::uniform)).kind != Kind::uniform)
+        return s.unsupported("a branch on convergence without a mask");
       op.a = s.source(find(Kind::uniform), 1);
       op.target = target();
       return with(mnemonic == Mnemonic::BRA_DIV ? bra_mask<false> : bra_mask<true>);
