@@ -191,11 +191,11 @@ Role register_role(const isa::Instruction& in, const isa::Target& target, uint32
     default: break;
   }
   switch (in.mnemonic) {
+    case Mnemonic::IMAD_HI: return isa::register_count(in, k) == 2 ? r_wide : r_fma;  // the addend comes late
     case Mnemonic::FADD:
     case Mnemonic::FMUL:
     case Mnemonic::FFMA:
     case Mnemonic::IMAD:
-    case Mnemonic::IMAD_HI:
     case Mnemonic::IDP:
     case Mnemonic::HADD2:
     case Mnemonic::HMUL2:
@@ -256,7 +256,7 @@ uint32_t distance(Producer p, Role role, uint32_t row, const isa::Target& target
     if (p == p_uniform) return role == r_guard ? 9 : role == r_predicate_uniform ? 4 : 6;
     const bool double_result = p == p_fp64;
     switch (role) {
-      case r_guard: return double_result ? 14 : 13;
+      case r_guard: return (double_result ? 14 : 13) - (target.sm == 75);
       case r_predicate_fma: return double_result ? 6 : p == p_wide || p == p_fma ? 4 : 5;
       case r_predicate_alu: return double_result ? 6 : 4;
       default: return double_result ? 6 : 4;

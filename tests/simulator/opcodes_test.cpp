@@ -289,7 +289,9 @@ std::string scope_text(const Opcode& o, uint64_t offset) {
     return fmt::format("  and.b16 %g, {0}, 0x7fff; setp.gt.u16 %p, %g, {1}; selp.b16 {0}, 0x7fff, {0}, %p;\n", h,
                        out.brain ? "0x7f80" : "0x7c00");
   };
-  if (out.half && out.bits == 16) s += canonical("%d");
+  // Approximations are compared as numbers. (ptxas takes the sign of a half's tanh for zero where its bits are looked at.)
+  const bool exact = o.error == 0;
+  if (exact && out.half && out.bits == 16) s += canonical("%d");
   if (out.half && out.bits == 32)
     s += "  mov.b32 {%h0, %h1}, %d;\n" + canonical("%h0") + canonical("%h1") + "  mov.b32 %d, {%h0, %h1};\n";
   if (out.prefix == 'f')
@@ -458,7 +460,7 @@ bool accepted(const Opcode& o) {
 }
 
 class Opcodes : public ::testing::TestWithParam<std::string> {};
-INSTANTIATE_TEST_SUITE_P(Targets, Opcodes, ::testing::Values("sm_61", "sm_86"),
+INSTANTIATE_TEST_SUITE_P(Targets, Opcodes, ::testing::Values("sm_61", "sm_75", "sm_86", "sm_90"),
                          [](const auto& info) { return info.param; });
 
 TEST_P(Opcodes, SimulatedAndInterpretedAreEqual) {
