@@ -26,6 +26,7 @@ enum class RegionId : uint32_t {};
 enum class InstId : uint32_t {};
 
 inline constexpr uint32_t descriptor_register = 4;  // UR4, UR5
+inline constexpr uint32_t scratch_uniform = 6;      // UR6: of a few instructions that follow each other
 inline constexpr uint32_t stack_register = 1;       // R1
 
 // How one operand is used; the answers of isa::access etc. cached, because every pass asks.

@@ -81,6 +81,9 @@ inline Cmp mirrored(Cmp c) {
   }
 }
 
+// The high word of two in consecutive registers; zero has no second register.
+inline Op high_word(const Op& pair) { return gpr(pair.reg == isa::RZ ? isa::RZ : pair.reg + 1); }
+
 // An instruction just emitted, for setting its modifiers.
 struct Emitted {
   isa::Instruction* i;
@@ -239,6 +242,7 @@ class Selector {
   void multiply24(const ptx::Instruction& i);
   void sum_absolute_difference(const ptx::Instruction& i);
   void dot_product(const ptx::Instruction& i);
+  void fill_high_word(uint32_t d, ptx::Type type);
   void bit_extract64(uint32_t d, Wide a, Op position, Op length, bool is_signed);
   void bit_insert64(uint32_t d, Wide value, Wide base, Op position, Op length);
   // select_division.cpp

@@ -97,7 +97,8 @@ void Selector::convert(const ptx::Instruction& i) {
           x = z;
         }
       }
-      return mov(d, x);
+      mov(d, x);
+      return register_bytes == 8 ? fill_high_word(d, to) : void();
     }
     const bool wide_result = register_bytes == 8;
     // The value modulo 2^to_bits, extended to the register by the destination's signedness.
@@ -158,13 +159,13 @@ void Selector::convert(const ptx::Instruction& i) {
     if (to_bits == 64) return float_to_int(d, 64, s, a, from_bits, rounding, i.mods.ftz);
     if (to_bits == 32) {
       float_to_int(d, 32, s, a, from_bits, rounding, i.mods.ftz);
-      return;
+    } else {
+      Op t = temp(), u = temp();  // saturate in two steps
+      float_to_int(t.reg, 32, s, a, from_bits, rounding, i.mods.ftz);
+      if (s) min_max(u.reg, t, immediate(-(1 << (to_bits - 1))), true, true);
+      min_max(d, s ? u : t, immediate((1 << (s ? to_bits - 1 : to_bits)) - 1), false, s);
     }
-    Op t = temp(), u = temp();  // saturate in two steps
-    float_to_int(t.reg, 32, s, a, from_bits, rounding, i.mods.ftz);
-    if (!s) return min_max(d, t, immediate((1 << to_bits) - 1), false, false);
-    min_max(u.reg, t, immediate(-(1 << (to_bits - 1))), true, true);
-    return min_max(d, u, immediate((1 << (to_bits - 1)) - 1), false, true);
+    return register_bytes == 8 ? fill_high_word(d, to) : void();
   }
   // Float to float.
   Op a = float_source();
@@ -176,7 +177,7 @@ void Selector::convert(const ptx::Instruction& i) {
       round_to_integral(target, a, to_bits, integral_rounding(i.mods.rounding), i.mods.ftz);
     } else if (to == Type::f64) {
       mov(target, a);
-      mov(target + 1, gpr(a.reg + 1));
+      mov(target + 1, high_word(a));
     } else if (to == Type::f32) {
       emit(Mnemonic::FADD, {gpr(target), a, negate(gpr(isa::RZ))}).mod(ModifierKind::FTZ, i.mods.ftz);
     } else {

@@ -56,7 +56,7 @@ void Selector::quotient_f64(Op q, Op a, Op b) {
   Op one = f64_addend(0x3ff00000), r = temp(2), e = temp(2), e2 = temp(2), r1 = temp(2), e3 = temp(2), r2 = temp(2),
      q0 = temp(2), rest = temp(2);
   mov(r.reg, immediate(1));
-  emit(Mnemonic::MUFU, {gpr(r.reg + 1), gpr(b.reg + 1)}).mod(ModifierKind::Function, rcp64h);
+  emit(Mnemonic::MUFU, {high_word(r), high_word(b)}).mod(ModifierKind::Function, rcp64h);
   emit(Mnemonic::DFMA, {e, r, negate(b), one});
   emit(Mnemonic::DFMA, {e2, e, e, e});
   emit(Mnemonic::DFMA, {r1, r, e2, r});
@@ -94,8 +94,8 @@ void Selector::divide_f64(uint32_t d, Op a0, Op b0) {
   Op a = lasting(a0, 2), b = lasting(b0, 2), q = gpr(new_gpr(f_, 2, false));
   const uint32_t slow = new_predicate(f_, false);
   // Exponent fields 513 .. 1534: the quotient's exponent is in -1022 .. 1021.
-  exponent_outside(slow, gpr(a.reg + 1), 513u << 21, 1022u << 21, false);
-  exponent_outside(slow, gpr(b.reg + 1), 513u << 21, 1022u << 21, true);
+  exponent_outside(slow, high_word(a), 513u << 21, 1022u << 21, false);
+  exponent_outside(slow, high_word(b), 513u << 21, 1022u << 21, true);
   quotient_f64(q, a, b);
   only_where(slow, [&] { divide_f64_slow(q, a, b); });
   mov(d, q);
@@ -112,14 +112,14 @@ void Selector::divide_f64_slow(Op q, Op a, Op b) {
     Scaled s{temp(2), temp(), temp_predicate()};
     Op high = temp(), any = temp(), scaled = temp(2), word = temp(), raw = temp(), less54 = temp();
     uint32_t zero = temp_predicate(), small = temp_predicate();
-    logic(high.reg, gpr(x.reg + 1), immediate(0x7fffffff), 0xc0);
+    logic(high.reg, high_word(x), immediate(0x7fffffff), 0xc0);
     logic(any.reg, high, gpr(x.reg), 0xfc);
     setp(zero, isa::PT, Cmp::EQ, any, rz, false, 0, pt);
     setp(s.special, isa::PT, Cmp::GE, high, immediate(0x7ff00000), false, 1, predicate(zero));
     setp(small, isa::PT, Cmp::LT, high, immediate(0x00100000), false, 0, pt);
     emit(Mnemonic::DMUL, {scaled, x, immediate(0x43500000)});  // 2^54
     select(s.significand.reg, scaled, x, predicate(small));
-    select(word.reg, gpr(scaled.reg + 1), gpr(x.reg + 1), predicate(small));
+    select(word.reg, high_word(scaled), high_word(x), predicate(small));
     bit_extract(raw.reg, word, immediate(20), immediate(11), false);
     add(less54.reg, raw, immediate(-54));
     select(s.exponent.reg, less54, raw, predicate(small));
@@ -173,15 +173,15 @@ void Selector::divide_f64_slow(Op q, Op a, Op b) {
   add(e1.reg, half_k, immediate(1023));
   add(e2.reg, other_k, immediate(1023));
   Op s1 = power(e1), s2 = power(e2), signed_s2 = temp(2);
-  logic(sign.reg, gpr(a.reg + 1), gpr(b.reg + 1), 0x3c);
+  logic(sign.reg, high_word(a), high_word(b), 0x3c);
   mov(signed_s2.reg, rz);
   logic3(signed_s2.reg + 1, sign, immediate(INT32_MIN), gpr(s2.reg + 1), 0xea);
   emit(Mnemonic::DMUL, {first, rounded, s1});
   emit(Mnemonic::DMUL, {finite, first, signed_s2});
   // Zero, infinity, NaN.
   Op one = temp(), divisor = temp(), inverse = temp(2), special = temp(2);
-  logic3(one.reg, gpr(b.reg + 1), immediate(INT32_MIN), immediate(0x3ff00000), 0xea);
-  select(divisor.reg, gpr(b.reg + 1), one, predicate(y.special));
+  logic3(one.reg, high_word(b), immediate(INT32_MIN), immediate(0x3ff00000), 0xea);
+  select(divisor.reg, high_word(b), one, predicate(y.special));
   mov(inverse.reg, rz);
   emit(Mnemonic::MUFU, {gpr(inverse.reg + 1), divisor}).mod(ModifierKind::Function, rcp64h);
   // The unit sees the high word only: a NaN whose payload is in the low word looks like an infinity.
@@ -258,7 +258,7 @@ void Selector::sqrt_f64(uint32_t d, Op x0) {
     Op y0 = temp(2), yy = temp(2), e = temp(2), c = temp(2), ye = temp(2), y = temp(2), s0 = temp(2), h = temp(2),
        rest = temp(2);
     mov(y0.reg, rz);
-    emit(Mnemonic::MUFU, {gpr(y0.reg + 1), gpr(v.reg + 1)}).mod(ModifierKind::Function, rsq64h);
+    emit(Mnemonic::MUFU, {high_word(y0), high_word(v)}).mod(ModifierKind::Function, rsq64h);
     emit(Mnemonic::DMUL, {yy, y0, y0});
     emit(Mnemonic::DFMA, {e, yy, negate(v), f64_addend(0x3ff00000)});
     emit(Mnemonic::DFMA, {c, e, f64_literal(0x3fd80000), f64_literal(0x3fe00000)});
@@ -271,7 +271,7 @@ void Selector::sqrt_f64(uint32_t d, Op x0) {
   };
   // Positive, exponent field 54 .. 2046.
   Op shifted = temp();
-  add(shifted.reg, gpr(x.reg + 1), immediate(-0x03600000));
+  add(shifted.reg, high_word(x), immediate(-0x03600000));
   setp(slow, isa::PT, Cmp::GE, shifted, immediate(0x7ff00000 - 0x03600000), false, 0, pt);
   core(root, x);
   only_where(slow, [&] {
@@ -282,7 +282,7 @@ void Selector::sqrt_f64(uint32_t d, Op x0) {
     emit(Mnemonic::DMUL, {finite, s, immediate(0x3c900000)});  // 2^-54
     emit(Mnemonic::DADD, {other, x, negate(rz)});              // zero, infinity, a quiet NaN
     emit(Mnemonic::DSETP, {predicate(positive), pt, x, rz, pt}).mod(ModifierKind::FloatCompare, greater);
-    setp(infinite, isa::PT, Cmp::LT, gpr(x.reg + 1), immediate(0x7ff00000), false, 0, predicate(positive));
+    setp(infinite, isa::PT, Cmp::LT, high_word(x), immediate(0x7ff00000), false, 0, predicate(positive));
     emit(Mnemonic::DSETP, {predicate(negative), pt, x, rz, pt}).mod(ModifierKind::FloatCompare, less);
     Op t = temp(2);
     select(t.reg, finite, other, predicate(infinite));

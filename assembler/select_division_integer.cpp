@@ -128,7 +128,7 @@ void Selector::divide32(uint32_t quotient, uint32_t remainder, Op a0, Op b0, boo
 // 64 bits, the same method: the reciprocal from the single-precision unit as a 64-bit integer, two Newton steps, two corrections.
 void Selector::divide64(uint32_t quotient, uint32_t remainder, Wide a0, Wide b0, bool is_signed) {
   const Op zero = gpr(isa::RZ);
-  auto pair_of = [&](Op t) { return Wide{gpr(t.reg), gpr(t.reg + 1)}; };
+  auto pair_of = [&](Op t) { return Wide{gpr(t.reg), high_word(t)}; };
   auto select64 = [&](uint32_t d, Wide x, Wide y, Op p) { select(d, x.lo, y.lo, p), select(d + 1, x.hi, y.hi, p); };
   Wide a = pair_of(pair_register({as_register(a0.lo), as_register(a0.hi)})),
        b = pair_of(pair_register({as_register(b0.lo), as_register(b0.hi)}));

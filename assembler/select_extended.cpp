@@ -35,7 +35,7 @@ void Selector::add_with_carry(const ptx::Instruction& i) {
     if (carry_in) mov(carry_.reg, rz);
   }
   const bool wide = ptx::type_bytes(i.type) == 8;
-  auto pair = [](Op o) { return Wide{o, gpr(o.reg + 1)}; };
+  auto pair = [](Op o) { return Wide{o, high_word(o)}; };
   Op x, y, sum, total;
   uint32_t first = temp_predicate(), second = temp_predicate();
   if (wide) {
@@ -124,7 +124,7 @@ void Selector::sum_absolute_difference(const ptx::Instruction& i) {
   if (ptx::type_bytes(i.type) == 8) {
     Wide a = source64(p_.operand(i, 1)), b = source64(p_.operand(i, 2));
     Op high = temp(2), low = temp(2), difference = temp(2);
-    auto pair = [](Op o) { return Wide{o, gpr(o.reg + 1)}; };
+    auto pair = [](Op o) { return Wide{o, high_word(o)}; };
     min_max64(high.reg, a, b, true, is_signed);
     min_max64(low.reg, a, b, false, is_signed);
     add64(difference.reg, pair(high), pair(low), true);
@@ -165,7 +165,7 @@ void Selector::bit_extract64(uint32_t d, Wide a, Op position, Op length, bool is
   Op from = temp(), n = temp(), shifted = temp(2);
   logic(from.reg, as_register(position), immediate(0xff), 0xc0);
   logic(n.reg, as_register(length), immediate(0xff), 0xc0);
-  auto pair = [](Op o) { return Wide{o, gpr(o.reg + 1)}; };
+  auto pair = [](Op o) { return Wide{o, high_word(o)}; };
   shift_right64(shifted.reg, pair(pair_register({as_register(a.lo), as_register(a.hi)})), from, is_signed);
   Op capped = temp(), rest = temp(), up = temp(2), result = temp(2);
   min_max(capped.reg, n, immediate(64), false, false);
@@ -178,7 +178,7 @@ void Selector::bit_extract64(uint32_t d, Wide a, Op position, Op length, bool is
 
 void Selector::bit_insert64(uint32_t d, Wide value, Wide base, Op position, Op length) {
   Op from = temp(), n = temp(), one = temp(2), power = temp(2), ones = temp(2), mask = temp(2), moved = temp(2);
-  auto pair = [](Op o) { return Wide{o, gpr(o.reg + 1)}; };
+  auto pair = [](Op o) { return Wide{o, high_word(o)}; };
   logic(from.reg, as_register(position), immediate(0xff), 0xc0);
   logic(n.reg, as_register(length), immediate(0xff), 0xc0);
   mov(one.reg, immediate(1)), mov(one.reg + 1, gpr(isa::RZ));

@@ -148,7 +148,7 @@ void Selector::transcendental(const ptx::Instruction& i) {
   if (i.type == Type::f64 && i.mods.approx && i.mods.ftz && (i.op == Opcode::rcp || i.op == Opcode::rsqrt)) {
     // The unit reads and makes high words; the low word of the result is zero.
     Op x = pair_register(source64(p_.operand(i, 1)));
-    emit(Mnemonic::MUFU, {gpr(d + 1), gpr(x.reg + 1)}).mod(ModifierKind::Function, i.op == Opcode::rcp ? 6 : 7);
+    emit(Mnemonic::MUFU, {gpr(d + 1), high_word(x)}).mod(ModifierKind::Function, i.op == Opcode::rcp ? 6 : 7);
     return mov(d, gpr(isa::RZ));
   }
   if (i.type != Type::f32 || !i.mods.approx) return unsupported(i);

@@ -45,7 +45,7 @@ Op Selector::address_of(const ptx::Instruction& i, const ptx::Operand& o) {
         Op pair = pair_register(base);
         if (std::abs(offset) > reach) {
           Op t = temp(2);
-          add64(t.reg, {pair, gpr(pair.reg + 1)}, source64({OperandKind::immediate, false, 0, 0, offset}), false);
+          add64(t.reg, {pair, high_word(pair)}, source64({OperandKind::immediate, false, 0, 0, offset}), false);
           pair = t, offset = 0;
         }
         return address(pair.reg, offset, true, descriptor);
@@ -153,12 +153,7 @@ void Selector::memory(const ptx::Instruction& i) {
         o0.kind == OperandKind::reg ? ptx::type_bytes(p_.registers[o0.reg_id()].type) : bytes;
     const uint32_t d = o0.kind == OperandKind::reg ? destination(o0) : isa::RZ;
     load(i, d, size_code(i.type), at);
-    if (register_bytes == 8 && bytes < 8 && d != isa::RZ) {
-      if (ptx::is_signed(i.type))
-        shift_right(d + 1, gpr(d), immediate(31), true);
-      else
-        mov(d + 1, gpr(isa::RZ));
-    }
+    if (register_bytes == 8 && bytes < 8 && d != isa::RZ) fill_high_word(d, i.type);
     return;
   }
   const uint32_t total = bytes * o0.count;
@@ -168,15 +163,19 @@ void Selector::memory(const ptx::Instruction& i) {
     const uint32_t words = bytes / 4, width = total / 4;
     bool grouped = true;  // prepare() gave the results consecutive registers
     for (uint32_t k = 0; k < o0.count; ++k)
-      grouped &= e[k].kind == OperandKind::reg && registers_[e[k].id] == registers_[e[0].id] + k * words;
+      grouped &= e[k].kind == OperandKind::reg && registers_[e[k].id] == registers_[e[0].id] + k * words &&
+                 ptx::type_bytes(p_.registers[e[k].reg_id()].type) == bytes;
     grouped = grouped && f_.gprs[registers_[e[0].id] - isa::first_virtual].width == width &&
               (registers_[e[0].id] - isa::first_virtual) == f_.gprs[registers_[e[0].id] - isa::first_virtual].first;
     if (grouped) return load(i, registers_[e[0].id], width == 2 ? 5 : 6, at);
     Op t = temp(width);
     load(i, t.reg, width == 2 ? 5 : 6, at);
     for (uint32_t k = 0; k < o0.count; ++k)
-      if (e[k].kind == OperandKind::reg)
-        for (uint32_t w = 0; w < words; ++w) mov(destination(e[k]) + w, gpr(t.reg + k * words + w));
+      if (e[k].kind == OperandKind::reg) {
+        const uint32_t d = destination(e[k]);
+        for (uint32_t w = 0; w < words; ++w) mov(d + w, gpr(t.reg + k * words + w));
+        if (ptx::type_bytes(p_.registers[e[k].reg_id()].type) > bytes) fill_high_word(d, i.type);
+      }
     return;
   }
   // Small elements: one access, then fields.
@@ -190,9 +189,18 @@ void Selector::memory(const ptx::Instruction& i) {
       field = temp();
       shift_right(field.reg, word, immediate(bit % 32), false);
     }
-    extend(destination(e[k]), field, bytes * 8, ptx::is_signed(i.type));
-    if (ptx::type_bytes(p_.registers[e[k].reg_id()].type) == 8) return unsupported(i);
+    const uint32_t d = destination(e[k]);
+    extend(d, field, bytes * 8, ptx::is_signed(i.type));
+    if (ptx::type_bytes(p_.registers[e[k].reg_id()].type) == 8) fill_high_word(d, i.type);
   }
+}
+
+// A register of 64 bits whose low word holds a value of the narrower type.
+void Selector::fill_high_word(uint32_t d, ptx::Type type) {
+  if (ptx::is_signed(type))
+    shift_right(d + 1, gpr(d), immediate(31), true);
+  else
+    mov(d + 1, gpr(isa::RZ));
 }
 
 // Parameters (bank 0) and .const variables (bank 3): operands where the place is known, else LDC with an index.
@@ -289,7 +297,7 @@ void Selector::split_atomic(const ptx::Instruction& i, uint32_t d, Op at, Op dat
   Op pair = gpr(at.reg);
   if (at.value) {
     Op t = temp(2);
-    add64(t.reg, {pair, gpr(pair.reg + 1)}, source64({OperandKind::immediate, false, 0, 0, at.value}), false);
+    add64(t.reg, {pair, high_word(pair)}, source64({OperandKind::immediate, false, 0, 0, at.value}), false);
     pair = t;
   }
   const uint32_t width = ptx::type_bytes(i.type) == 8 ? 2 : 1;
@@ -297,7 +305,7 @@ void Selector::split_atomic(const ptx::Instruction& i, uint32_t d, Op at, Op dat
   data = lasting(data, width);
   if (swap.kind != isa::OperandKind::none) swap = lasting(swap, width);
   const uint32_t shared = new_predicate(f_, false);
-  is_space(shared, {pair, gpr(pair.reg + 1)}, ptx::Space::shared);
+  is_space(shared, {pair, high_word(pair)}, ptx::Space::shared);
   const RegionId outer = f_.blocks[block_].innermost;
   BlockId in_global = new_block(), in_shared = new_block(), landing = new_block();
   RegionId region = open_region(landing);
@@ -373,7 +381,7 @@ void Selector::compare_and_swap_loop(const ptx::Instruction& i, uint32_t d, Op a
 }
 void Selector::combine(const ptx::Instruction& i, uint32_t d, Op a, Op b) {
   using A = ptx::AtomicOp;
-  const Wide wa{a, gpr(a.reg + 1)}, wb{b, gpr(b.reg + 1)};
+  const Wide wa{a, high_word(a)}, wb{b, high_word(b)};
   if (i.type == Type::f64) {
     if (i.mods.atomic == A::add)
       emit(Mnemonic::DADD, {gpr(d), a, b});

@@ -526,7 +526,7 @@ class PascalSelector final : public Selector {
     Op pair = gpr(at.reg);
     if (at.value) {
       Op t = temp(2);
-      add64(t.reg, {pair, gpr(pair.reg + 1)}, source64({ptx::Operand::immediate, false, 0, 0, at.value}), false);
+      add64(t.reg, {pair, high_word(pair)}, source64({ptx::Operand::immediate, false, 0, 0, at.value}), false);
       pair = t;
     }
     Op t = temp(2);

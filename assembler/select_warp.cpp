@@ -149,7 +149,7 @@ void Selector::reduce_warp(const ptx::Instruction& i) {
     default: break;  // and
   }
   exclusively(p_.operand(i, 2), [&] {
-    const Op result = uniform(descriptor_register + 2);
+    const Op result = uniform(scratch_uniform);
     emit(Mnemonic::REDUX, {result, a})
         .mod(ModifierKind::ReduceOp, op)
         .mod(ModifierKind::Signed, ptx::is_signed(i.type));

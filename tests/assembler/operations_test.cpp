@@ -278,5 +278,31 @@ TEST(Operations, ProductsDifferencesAndBitFields) {
         true);
 }
 
+// What random programs found.
+TEST(Operations, RegistersWiderThanTheType) {
+  check({{"b64", "b32", "cvt.sat.u32.s8 %d, %x;"},
+         {"b64", "b32", "cvt.sat.s8.u32 %d, %x;"},
+         {"b64", "b32", "cvt.sat.s16.s32 %d, %x;"},
+         {"b64", "f32", "cvt.rzi.s32.f32 %d, %x;"},
+         {"b64", "f32", "cvt.rzi.u32.f32 %d, %x;"},
+         {"b64", "f32", "cvt.rni.s8.f32 %d, %x;"},
+         {"b64", "f32", "cvt.rni.u16.f32 %d, %x;"},
+         {"b64", "b32", "ld.global.v2.s32 {%u, %d}, [%a2+8];"},
+         {"b64", "b32", "ld.global.v2.u32 {%d, %u}, [%a2];"},
+         {"b64", "b32", "ld.global.v4.s16 {%u, %u, %d, %u}, [%a2+8];"},
+         {"b64", "b32", "ld.global.v4.u8 {%u, %d, %u, %u}, [%a2+12];"}},
+        true);
+}
+
+TEST(Operations, FieldsOfConstants) {
+  check({{"s64", "s64", "bfe.s64 %d, 0, %v1, %v2;"},
+         {"s64", "s64", "bfe.s64 %d, -7, %v1, %v2;"},
+         {"u64", "u64", "bfe.u64 %d, -1, %v1, %v2;"},
+         {"s64", "s64", "bfe.s64 %d, 0, %v1, %v1;"},
+         {"b64", "b64", "bfi.b64 %d, -1, 0, %v1, %v2;"},
+         {"b64", "b64", "bfi.b64 %d, 0, -1, %v1, %v2;"}},
+        true);
+}
+
 }  // namespace
 }  // namespace rndn::assembler::testing
