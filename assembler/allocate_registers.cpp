@@ -475,29 +475,41 @@ struct Allocator {
           return r >= isa::first_virtual && intervals[of(r, file)].spilled;
         };
         std::vector<Inst> before;
-        for (Range range : facts.reads()) {
-          const uint32_t r = range.reg(), width = range.width();
-          const Range::File file = range.file();
-          if (!range.allocated() || !is_spilled(r, file)) continue;
-          uint32_t v = of(r, file);
-          if (file == Range::gpr)
-            before.push_back(
-                spill_load(*f.target, renamed(r, file), width, slot[v] + 4 * (r - isa::first_virtual - v)));
-          else
-            before.push_back(predicate_from_gpr(*f.target, renamed(r, file), holder[v]));
-        }
         uint32_t guard = inst.sass.guard;
-        if (guard != isa::PT && is_spilled(guard, Range::predicate)) guard = renamed(guard, Range::predicate);
+        const bool own_guard = std::ranges::any_of(facts.writes(), [&](Range r) {
+          return r.file() == Range::predicate && guard != isa::PT && r.reg() == guard;
+        });
+        if (guard != isa::PT && is_spilled(guard, Range::predicate)) {
+          const uint32_t v = of(guard, Range::predicate);
+          guard = renamed(guard, Range::predicate);
+          before.push_back(predicate_from_gpr(*f.target, guard, holder[v]));
+        }
+        // A slot may be unset in lanes that the instruction does not concern.
+        auto load = [&](Range range, bool guarded) {
+          const uint32_t r = range.reg(), v = of(r, range.file());
+          Inst x = range.file() == Range::gpr ? spill_load(*f.target, renamed(r, Range::gpr), range.width(),
+                                                           slot[v] + 4 * (r - isa::first_virtual - v))
+                                              : predicate_from_gpr(*f.target, renamed(r, Range::predicate), holder[v]);
+          if (guarded) x.sass.guard = guard, x.sass.guard_negated = inst.sass.guard_negated;
+          before.push_back(std::move(x));
+        };
+        for (Range range : facts.reads()) {
+          if (range.guard() || !range.allocated() || !is_spilled(range.reg(), range.file())) continue;
+          if (range.file() == Range::predicate && range.reg() == inst.sass.guard) continue;  // is loaded
+          load(range, !own_guard);
+        }
         for (Range range : facts.writes()) {
           const uint32_t r = range.reg(), width = range.width();
           const Range::File file = range.file();
           if (!range.allocated() || !is_spilled(r, file)) continue;
           uint32_t v = of(r, file);
+          // An instruction that writes its own guard: every lane stores what it has then.
+          if (own_guard && r != inst.sass.guard) load(range, false);
           Inst store = file == Range::gpr
                            ? spill_store(*f.target, renamed(r, file), width, slot[v] + 4 * (r - isa::first_virtual - v))
                            : gpr_from_predicate(*f.target, holder[v], renamed(r, file));
-          store.sass.guard = guard;
-          store.sass.guard_negated = inst.sass.guard_negated;
+          store.sass.guard = own_guard ? isa::PT : guard;
+          store.sass.guard_negated = !own_guard && inst.sass.guard_negated;
           after.push_back(store);
         }
         for (Inst& x : before) x.line = line, add(std::move(x));
