@@ -113,6 +113,11 @@ std::vector<std::string> check_allocation(const Function& before, const Function
         if (v == (file == RegisterFile::gpr ? isa::RZ : isa::PT)) continue;
         if (file == RegisterFile::gpr && reporting && width > 1 && p % width != 0)
           report(now, fmt::format("R{} is not aligned to {} registers", p, width));
+        if (v < isa::first_virtual) {  // operands of a call of the driver
+          for (uint32_t w = 0; w < width; ++w)
+            (file == RegisterFile::gpr ? s.gpr : s.predicate)[p + w] = Cell::garbage();
+          continue;
+        }
         for (uint32_t w = 0; w < width; ++w) {
           uint32_t symbol = v - isa::first_virtual + w + 1;
           if (file == RegisterFile::predicate) symbol |= predicate_bit;
@@ -127,6 +132,10 @@ std::vector<std::string> check_allocation(const Function& before, const Function
           file_state[p + w] = Cell::of(symbol);
           s.written[position(symbol)] = true;
         }
+      }
+      if (was.call == Call::function) {  // it may change every register
+        for (Cell& c : s.gpr) c = Cell::garbage();
+        for (Cell& c : s.predicate) c = Cell::garbage();
       }
       return;
     }

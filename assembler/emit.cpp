@@ -34,6 +34,7 @@ struct Layout {
   std::vector<Fixup> fixups;
   bool volta = f.target->family == isa::Family::volta;
 
+  uint32_t barrier(RegionId r) const { return (f.regions[r].depth + (f.calls ? first_called_barrier : 0)) % 16; }
   void place(InstId id) {
     code.order.push_back(id);
     code.targets.push_back(UINT32_MAX);
@@ -81,13 +82,12 @@ struct Layout {
       CodeBlock& out = code.blocks[k];
       out.begin = static_cast<uint32_t>(code.order.size());
       if (volta && !is_none(b.joins))
-        add(isa::Mnemonic::BSYNC, {isa::Operand{.kind = isa::OperandKind::barrier, .reg = f.regions[b.joins].depth}},
-            b.line);
+        add(isa::Mnemonic::BSYNC, {isa::Operand{.kind = isa::OperandKind::barrier, .reg = barrier(b.joins)}}, b.line);
       for (InstId i : b.code) place(i);
       for (RegionId r : b.opens) {
         const Region& region = f.regions[r];
         if (volta)
-          add(isa::Mnemonic::BSSY, {isa::Operand{.kind = isa::OperandKind::barrier, .reg = region.depth}, label(0)},
+          add(isa::Mnemonic::BSSY, {isa::Operand{.kind = isa::OperandKind::barrier, .reg = barrier(r)}, label(0)},
               b.line);
         else
           add(isa::Mnemonic::SSY, {label(0)}, b.line);
@@ -141,7 +141,7 @@ void pad_for_exits(Function& f, Code& code) {
         if (since < 49) padding[k] = 49 - since, since = 49;
       }
       since += f.facts[index(code.order[k])].control.stall;
-      if (m == isa::Mnemonic::BAR || m == isa::Mnemonic::EXIT) since = 0;
+      if (m == isa::Mnemonic::BAR || m == isa::Mnemonic::EXIT || m == isa::Mnemonic::JCAL) since = 0;
     }
   }
   Code out;
@@ -238,6 +238,18 @@ Result<cubin::Kernel> emit(const ptx::Module& module, Function& f, Code& code) {
       default: break;
     }
     if (facts.cooperative) k.cooperative_offsets.push_back(static_cast<uint32_t>(at));
+    if (inst.call == Call::function) {
+      const std::string& callee = module.functions[inst.callee].name;
+      k.relocations.push_back({cubin::Relocation::call, at, callee, 0});
+      if (std::find(k.externs.begin(), k.externs.end(), callee) == k.externs.end()) k.externs.push_back(callee);
+      k.has_crs_attribute = true;
+    } else if (inst.call != Call::none) {
+      uint32_t call = i;
+      while (call + 1 < total && f[code.order[call]].call != Call::function) ++call;
+      k.relocations.push_back(
+          {inst.call == Call::return_high ? cubin::Relocation::absolute_high_32 : cubin::Relocation::absolute_low_32,
+           at, k.name, static_cast<int64_t>(isa::instruction_address(t, call + 1))});
+    }
     if (!is_none(inst.symbol))
       k.relocations.push_back(
           {inst.symbol_high ? cubin::Relocation::absolute_high_32 : cubin::Relocation::absolute_low_32, at,
@@ -258,6 +270,7 @@ Result<cubin::Kernel> emit(const ptx::Module& module, Function& f, Code& code) {
     for (const CodeBlock& b : code.blocks) loops |= b.loop_entry;
     bool diverges = depth > 0;
     for (InstId i : code.order) diverges |= f[i].sass.mnemonic == isa::Mnemonic::BRA && f[i].sass.guard != isa::PT;
+    diverges |= f.calls;
     k.stack_bytes = diverges ? 16 * (depth + (loops ? 32 : std::min(std::max(depth, 1u), 32u))) : 0;
   }
   uint32_t at = 0;

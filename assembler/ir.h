@@ -27,7 +27,10 @@ enum class InstId : uint32_t {};
 
 inline constexpr uint32_t descriptor_register = 4;  // UR4, UR5
 inline constexpr uint32_t scratch_uniform = 6;      // UR6: of a few instructions that follow each other
-inline constexpr uint32_t stack_register = 1;       // R1
+inline constexpr uint32_t called_descriptor_register =
+    36;  // the same where functions of the driver are called: they keep UR36, UR37
+inline constexpr uint32_t first_called_barrier = 6;  // B registers that they keep
+inline constexpr uint32_t stack_register = 1;        // R1
 
 // How one operand is used; the answers of isa::access etc. cached, because every pass asks.
 struct Use {
@@ -52,6 +55,9 @@ enum class Memory : uint8_t {
   fence
 };
 
+// Parts of a call of a function that the driver has (Selector::call_driver): what a relocation fills in.
+enum class Call : uint8_t { none, return_low, return_high, function };
+
 struct Inst {
   isa::Instruction sass;
   std::array<Use, isa::max_operands> uses{};
@@ -65,6 +71,8 @@ struct Inst {
   ptx::VariableId symbol =
       none<ptx::VariableId>();  // its immediate is the low or high word of this variable's address, set by the loader
   bool symbol_high = false;
+  Call call = Call::none;
+  uint32_t callee = 0;  // of Call::function: index into Module::functions
 };
 
 // A range of registers that an instruction reads or writes, in one word.
@@ -171,6 +179,7 @@ struct Function {
   bool uses_shared = false;
   uint32_t barriers = 0;  // named barriers used
   bool uses_ctaid_z = false;
+  bool calls = false;  // functions of the driver
   uint32_t max_registers = 255;
   std::vector<std::byte> constants;  // bank 2
 

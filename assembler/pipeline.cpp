@@ -96,7 +96,7 @@ Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Func
     if (list) {
       pressure = register_pressure(f, live);
       if (pressure + o.target->reported_registers_extra > full_occupancy_registers(*o.target)) {
-        const bool moved = move_uniform_values(f), repeated = rematerialise(f);
+        const bool moved = !f.calls && move_uniform_values(f), repeated = rematerialise(f);
         if (moved || repeated) {
           live = compute_liveness(f);
           pressure = register_pressure(f, live);
@@ -241,6 +241,15 @@ Result<Assembled> assemble(const ptx::Module& input, const Options& options, Tim
     x.align = v.align ? v.align : std::max(1u, ptx::type_bytes(v.type));
     x.initial.assign(v.initial.begin(), v.initial.end());
     if (!x.initial.empty()) x.initial.resize(x.size);
+    for (const ptx::Variable::Address& a : v.addresses) {
+      if (a.function) {
+        const uint64_t value = ptx::function_address(a.id) + static_cast<uint64_t>(a.addend);
+        std::memcpy(x.initial.data() + a.offset, &value, 8);
+      } else {
+        x.relocations.push_back(
+            {cubin::Relocation::generic_64, a.offset, module.variables[ptx::VariableId{a.id}].name, a.addend});
+      }
+    }
     x.constant = v.space == ptx::Space::constant;
     x.visible = v.visible;
     image.variables.push_back(std::move(x));

@@ -106,6 +106,9 @@ Emitted Selector::emit(Mnemonic m, std::initializer_list<Op> operands) {
 Emitted Selector::place() {
   Inst& inst = f_.insts.back();
   inst.line = current_ ? current_->line : 0;
+  if (f_.calls)
+    for (uint32_t k = 0; k < inst.sass.operand_count; ++k)
+      if (inst.sass.operands[k].descriptor) inst.sass.operands[k].uniform = descriptor_;
   if (guard_.reg != isa::PT) {
     const isa::RowFacts& row = isa::row_facts(inst.sass.form);
     const auto each = [](uint32_t set, auto&& use) {
@@ -509,6 +512,8 @@ Result<Function> Selector::run(std::vector<Inst> room) {
   f_.insts = std::move(room);
   f_.insts.reserve(p_.instructions.size() * 3 + 16);
   const size_t self = static_cast<size_t>(&p_ - m_.functions.data());
+  for (const ptx::Instruction& i : p_.instructions) f_.calls |= i.op == Opcode::call;
+  if (f_.calls) descriptor_ = called_descriptor_register;
   f_.shared_bytes = shared_.bytes[self];
   f_.uses_shared = shared_.any[self];
   if (!p_.is_entry) return input_error("function {}: unsupported .func: only entries are assembled", p_.name);
@@ -550,13 +555,61 @@ Result<Function> Selector::run(std::vector<Inst> room) {
   return std::move(f_);
 }
 
+// A call of a function of the driver by the target's ABI: parameters in R4 and up, each aligned to its size, the result in R4; on Volta and later
+// the place to return to in R20, R21. Nothing but memory is alive across it (inline_calls.cpp), and every step is a block of its own, so that no
+// pass changes the order or puts a value into these registers.
+void Selector::call_driver(const ptx::Instruction& i) {
+  const uint32_t d = i.destination_count;
+  const ptx::Function& g = m_.functions[p_.operand(i, d).id];
+  const RegionId inner = f_.blocks[block_].innermost;
+  auto step = [&](auto&& body) {
+    const BlockId b = new_block();
+    seal(b);
+    start(b, inner);
+    body();
+  };
+  auto access = [&](const ptx::Operand& o, uint32_t reg, uint32_t words, bool load) {
+    for (uint32_t w = 0; w < words; ++w)
+      step([&] {
+        const Op at = address(stack_register, local_offsets_[o.id] + o.value + 4 * w, false, false);
+        if (load)
+          emit(Mnemonic::LDL, {gpr(reg + w), at}).mod(ModifierKind::Size, 4);
+        else
+          emit(Mnemonic::STL, {at, gpr(reg + w)}).mod(ModifierKind::Size, 4);
+        f_.insts.back().pinned = true;
+      });
+  };
+  uint32_t reg = 4;
+  for (uint32_t k = 0; k < g.parameters.size(); ++k) {
+    const uint32_t words = (ptx::type_bytes(g.parameters[k].type) + 3) / 4;
+    reg = (reg + words - 1) / words * words;
+    access(p_.operand(i, d + 1 + k), reg, words, true);
+    reg += words;
+  }
+  if (t_.family == isa::Family::volta)
+    for (uint32_t w = 0; w < 2; ++w)
+      step([&] {
+        mov_symbol(20 + w);
+        f_.insts.back().call = w ? Call::return_high : Call::return_low;
+        f_.insts.back().pinned = true;
+      });
+  step([&] {
+    call_absolute();
+    f_.insts.back().call = Call::function;
+    f_.insts.back().callee = p_.operand(i, d).id;
+    f_.insts.back().pinned = true;
+  });
+  if (d) access(p_.operand(i, 0), 4, (ptx::type_bytes(g.results[0].type) + 3) / 4, false);
+  step([] {});
+}
+
 void Selector::finish() {
   current_ = nullptr;
   if (uses_descriptor_) {
     block_ = f_.layout[0];
     std::vector<InstId> code;
     code.swap(f_.blocks[block_].code);
-    emit(Mnemonic::ULDC, {uniform(descriptor_register), constant(0, t_.descriptor_offset)}).mod(ModifierKind::Size, 5);
+    emit(Mnemonic::ULDC, {uniform(descriptor_), constant(0, t_.descriptor_offset)}).mod(ModifierKind::Size, 5);
     f_.blocks[block_].code.insert(f_.blocks[block_].code.end(), code.begin(), code.end());
   }
 }
@@ -668,6 +721,7 @@ void Selector::statement(const ptx::Instruction& i) {
     case Opcode::lg2:
     case Opcode::tanh:
     case Opcode::ex2: is_half(i.type) ? half_arithmetic(i) : transcendental(i); break;
+    case Opcode::call: call_driver(i); break;
     case Opcode::ret:
     case Opcode::exit: emit(Mnemonic::EXIT, {}); break;
     case Opcode::brkpt:

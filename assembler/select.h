@@ -147,6 +147,7 @@ class Selector {
   virtual void fence(ptx::Scope scope, bool sequential) = 0;
   virtual void barrier(Op id, Op count) = 0;
   virtual void converge(Op mask) = 0;                               // before a .sync operation in divergent code
+  virtual void call_absolute() = 0;                                 // to a place that a relocation fills in
   virtual void mov_symbol(uint32_t d) = 0;                          // MOV of an immediate that a relocation fills in
   virtual void family_cvta_base(ptx::Space space, Wide& base) = 0;  // start of the generic window of .shared or .local
   virtual void is_space(uint32_t p, Wide a, ptx::Space space) = 0;  // generic address to predicate
@@ -223,6 +224,7 @@ class Selector {
   std::string error_;
   Op guard_ = predicate(isa::PT);
   bool uses_descriptor_ = false;
+  uint32_t descriptor_ = descriptor_register;
   std::vector<uint32_t>
       conditional_;  // registers of the block that were written under a guard: 2 r, predicates 2 p + 1
 
@@ -278,6 +280,7 @@ class Selector {
   void block_barrier(const ptx::Instruction& i);
   void transcendental(const ptx::Instruction& i);
   void load_bank(const ptx::Instruction& i);
+  void call_driver(const ptx::Instruction& i);
   void copy_to_shared(const ptx::Instruction& i);
   void prefetch(const ptx::Instruction& i);
   void test_class(const ptx::Instruction& i);

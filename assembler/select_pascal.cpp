@@ -499,6 +499,9 @@ class PascalSelector final : public Selector {
     emit(Mnemonic::B2R, {gpr(d), predicate(p)});
     if (error_.empty()) f_.insts.back().pinned = true;  // before the next barrier
   }
+  void call_absolute() override {
+    emit(Mnemonic::JCAL, {Op{.kind = isa::OperandKind::label, .value = 0}}).mod(ModifierKind::NoInc, 1);
+  }
   void mov_symbol(uint32_t d) override { emit(Mnemonic::MOV32I, {gpr(d), immediate(0)}); }
   void family_cvta_base(ptx::Space space, Wide& base) override {
     const int64_t at = space == ptx::Space::local ? 4 : 0;

@@ -487,6 +487,9 @@ class VoltaSelector final : public Selector {
     emit(Mnemonic::B2R, {gpr(d), predicate(p)});
     if (error_.empty()) f_.insts.back().pinned = true;  // before the next barrier
   }
+  void call_absolute() override {
+    emit(Mnemonic::CALL_ABS, {none(), immediate(0)}).mod(ModifierKind::NoInc, 1);
+  }
   void mov_symbol(uint32_t d) override { emit(Mnemonic::MOV, {gpr(d), immediate(0)}); }
   void family_cvta_base(ptx::Space space, Wide& base) override {
     if (space == ptx::Space::local) {

@@ -130,7 +130,10 @@ enum class SpecialRegister : uint8_t {
   globaltimer_hi,
   dynamic_smem_size,
   total_smem_size,
+  envreg0,  // %envreg0 .. %envreg31: constants that the driver gives
+  envreg31 = envreg0 + 31,
 };
+inline constexpr uint32_t special_register_count = static_cast<uint32_t>(SpecialRegister::envreg31) + 1;
 std::string_view special_register_name(SpecialRegister r);  // "%tid.x"
 
 struct Operand {
@@ -148,7 +151,9 @@ struct Operand {
     address_imm,  // [value]
     vector,       // {a, b, ..}: id = first of `count` operands in Function::vector_elements
     sink,         // `_`
-    function,     // id: index into Module::functions (call)
+    function,     // id: index into Module::functions (call; mov: its address)
+    prototype,    // id: index into Function::prototypes (last operand of a call through a register)
+    targets,      // id: index into Function::targets (brx.idx)
   } kind = none;
   bool negated = false;
   uint8_t count = 0;  // vector: 2, 4 or 8
@@ -200,6 +205,27 @@ struct Variable {
   bool external = false, visible = false;
   std::vector<std::byte> initial;  // may be shorter than the variable: the rest is zero
   uint32_t function = UINT32_MAX;  // index of the function that declares it, or none for module scope
+  struct Address {                 // 8 bytes of the initial value are an address
+    uint32_t offset = 0;           // of them
+    bool function = false;         // of a function, else of a variable
+    bool generic = false;          // generic(name)
+    uint32_t id = 0;               // of the function or the variable
+    int64_t addend = 0;
+    bool operator==(const Address&) const = default;
+  };
+  std::vector<Address> addresses;  // ascending
+};
+
+// The signature of calls through a register (.callprototype).
+struct Prototype {
+  std::string name;
+  std::vector<Parameter> results, parameters;
+};
+
+// Where brx.idx can go (.branchtargets), by index.
+struct BranchTargets {
+  std::string name;
+  std::vector<LabelId> labels;
 };
 
 struct Function {
@@ -217,6 +243,8 @@ struct Function {
   std::vector<Instruction> instructions;
   std::vector<Operand> operands;
   std::vector<Operand> vector_elements;
+  std::vector<Prototype> prototypes;
+  std::vector<BranchTargets> targets;
 
   const Operand& operand(const Instruction& i, uint32_t k) const { return operands[i.first_operand + k]; }
 };
@@ -228,6 +256,10 @@ struct Module {
   IdVector<VariableId, Variable> variables;
   std::vector<Function> functions;
 };
+
+// A function's address as a value: any non-zero number that tells the functions of a module apart will do, since calls through registers
+// choose among the functions of their own module.
+inline uint64_t function_address(uint32_t function) { return 16 * (uint64_t{function} + 1); }
 
 std::string print(const Module& module);
 std::string print(const Module& module, const Function& function);

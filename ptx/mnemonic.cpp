@@ -14,17 +14,15 @@ namespace {
 
 // Opcodes of the PTX manual that have no row.
 constexpr std::string_view unsupported_opcodes[] = {
-    "tex",          "tld4",     "txq",       "istypep",        "suld",
-    "sust",         "sured",    "suq",       "wmma",           "mma",
-    "ldmatrix",     "stmatrix", "movmatrix", "mbarrier",       "brx",
-    "vadd",         "vsub",     "vabsdiff",  "vmin",           "vmax",
-    "vshl",         "vshr",     "vmad",      "vset",           "vadd2",
-    "vsub2",        "vavrg2",   "vabsdiff2", "vmin2",          "vmax2",
-    "vset2",        "vadd4",    "vsub4",     "vavrg4",         "vabsdiff4",
-    "vmin4",        "vmax4",    "vset4",     "alloca",         "stacksave",
-    "stackrestore", "discard",  "pmevent",   "applypriority",  "createpolicy",
-    "getctarank",   "mapa",     "elect",     "griddepcontrol", "setmaxnreg",
-    "wgmma",        "tcgen05",  "multimem",  "tensormap",      "clusterlaunchcontrol"};
+    "tex",           "tld4",         "txq",        "istypep",      "suld",      "sust",
+    "sured",         "suq",          "wmma",       "mma",          "ldmatrix",  "stmatrix",
+    "movmatrix",     "mbarrier",     "vadd",       "vsub",         "vabsdiff",  "vmin",
+    "vmax",          "vshl",         "vshr",       "vmad",         "vset",      "vadd2",
+    "vsub2",         "vavrg2",       "vabsdiff2",  "vmin2",        "vmax2",     "vset2",
+    "vadd4",         "vsub4",        "vavrg4",     "vabsdiff4",    "vmin4",     "vmax4",
+    "vset4",         "alloca",       "stacksave",  "stackrestore", "discard",   "pmevent",
+    "applypriority", "createpolicy", "getctarank", "mapa",         "elect",     "griddepcontrol",
+    "setmaxnreg",    "wgmma",        "tcgen05",    "multimem",     "tensormap", "clusterlaunchcontrol"};
 
 enum class Field : uint8_t {
   rounding,
@@ -146,6 +144,7 @@ std::span<const Word> own_words(Opcode op) {
     case Opcode::shfl: return shuffle_words;
     case Opcode::vote: return vote_words;
     case Opcode::bra:
+    case Opcode::brx:
     case Opcode::call:
     case Opcode::ret: return flow_words;
     default: return part_words;

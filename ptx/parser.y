@@ -33,6 +33,7 @@ void Grammar::error(const Range& at, const std::string& message) { r.syntax_erro
 
 %token END 0 "end of file"
 %token VERSION ".version" TARGET ".target" ADDRESS_SIZE ".address_size" ENTRY ".entry" FUNC ".func" PARAM ".param" REG ".reg"
+%token CALLPROTOTYPE ".callprototype" BRANCHTARGETS ".branchtargets" CALLTARGETS ".calltargets"
 %token ALIGN ".align" PTR ".ptr" EXTERN ".extern" VISIBLE ".visible" PRAGMA ".pragma"
 %token SPACE "state space" TYPE "type" DIRECTIVE "directive"
 %token IDENT "name" MNEMONIC "instruction" CONSTANT "constant" STRING "string"
@@ -85,15 +86,27 @@ dimensions:
 initial:
     %empty
   | '=' constant                           { r.attributes.initialised = true; r.attributes.initial.push_back($2); }
-  | '=' IDENT                              { r.unsupported("address in an initial value:", $2.text(), @2); }
+  | '=' address                            { r.attributes.initialised = true; }
   | '=' braces                             { r.attributes.initialised = r.attributes.braces = true; }
   ;
 braces: '{' values '}' | '{' '}';
 values: value | values ',' value;
 value:
     constant                               { r.attributes.initial.push_back($1); }
-  | IDENT                                  { r.unsupported("address in an initial value:", $1.text(), @1); }
+  | address
   | braces
+  ;
+/* name+8, generic(name)+8, 0xFF00(name): a byte of the address */
+address:
+    offset                                 { r.initial_address($1, false, -1, @1); }
+  | generic                                { r.initial_address($1, true, -1, @1); }
+  | CONSTANT '(' offset ')'                { r.initial_address($3, false, r.address_byte($1, @1), @3); }
+  | CONSTANT '(' generic ')'               { r.initial_address($3, true, r.address_byte($1, @1), @3); }
+  ;
+generic:
+    IDENT '(' offset ')'                   { $$ = $3; if ($1.text() != "generic") r.unsupported("initial value", $1.text(), @1); }
+  | generic '+' simple                     { $$ = r.offset($1, $3, false, @3); }
+  | generic '-' simple                     { $$ = r.offset($1, $3, true, @3); }
   ;
 
 function:
@@ -104,7 +117,7 @@ function:
   ;
 function_attributes: %empty | function_attributes DIRECTIVE { r.bound($2.text(), @2); };
 function_name: IDENT                       { r.function_name($1, @1); };
-results: %empty | '(' parameter_list ')'   { r.results_end(); };
+results: %empty | '(' ')' | '(' parameter_list ')'   { r.results_end(); };
 parameters: %empty | '(' ')' | '(' parameter_list ')';
 parameter_list: parameter | parameter_list ',' parameter;
 parameter:
@@ -132,6 +145,11 @@ statements: %empty | statements statement;
 statement:
     instruction ';'                        { r.instruction(@1); }
   | IDENT ':'                              { r.label($1, @1); }
+  | IDENT ':' CALLPROTOTYPE                { r.begin_prototype(); }
+    results prototype_name parameters prototype_attributes ';' { r.end_prototype($1, @1); }
+  | IDENT ':' BRANCHTARGETS                { r.begin_targets(); }
+    target_labels ';'                      { r.end_targets($1, @1); }
+  | IDENT ':' CALLTARGETS names ';'        { r.call_targets($1, @1); }
   | REG type register_list ';'
   | variable
   | parameter_space attributes type attributes declarators ';' { r.attributes.align = 0; }
@@ -142,6 +160,11 @@ statement:
   | ';'
   | error ';'                              { r.abandon(); r.clear_declarator(); r.attributes.align = 0; STOP_IF_HOPELESS; yyerrok; }
   ;
+prototype_name: IDENT;
+prototype_attributes: %empty | prototype_attributes DIRECTIVE | prototype_attributes CONSTANT;
+target_labels: target_label | target_labels ',' target_label;
+target_label: IDENT                        { r.target_label($1, @1); };
+names: IDENT | names ',' IDENT;
 parameter_space: PARAM                     { r.attributes.space = Space::param; };
 register_list: register | register_list ',' register;
 register:

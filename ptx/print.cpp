@@ -61,6 +61,24 @@ class Printer {
     uint32_t self = static_cast<uint32_t>(&f_ - m_.functions.data());
     for (const Variable& v : m_.variables)
       if (v.function == self) out_ += '\t', variable(v), out_ += ";\n";
+    for (const Prototype& p : f_.prototypes) {
+      out_ += p.name, out_ += ": .callprototype ";
+      if (!p.results.empty()) parameters(p.results, " "), out_ += ' ';
+      out_ += "_ ";
+      if (p.parameters.empty())
+        out_ += "()";
+      else
+        parameters(p.parameters, " ");
+      out_ += ";\n";
+    }
+    for (const BranchTargets& t : f_.targets) {
+      out_ += t.name, out_ += ": .branchtargets ";
+      for (size_t k = 0; k < t.labels.size(); ++k) {
+        if (k) out_ += ", ";
+        out_ += index(t.labels[k]) < f_.labels.size() ? std::string_view(f_.labels[t.labels[k]].name) : "<no label>";
+      }
+      out_ += ";\n";
+    }
     // Labels in order of their position; those of one place in order of their ids.
     std::vector<uint32_t> order(f_.labels.size());
     for (uint32_t k = 0; k < order.size(); ++k) order[k] = k;
@@ -111,12 +129,28 @@ class Printer {
     size_t size = type_bytes(v.type);
     if (v.initial.empty() || size == 0 || size > 8) return;
     out_ += v.count ? " = {" : " = ";
+    size_t next = 0;  // of the addresses
     for (size_t k = 0; k + size <= v.initial.size(); k += size) {
       uint64_t bits = 0;
       for (size_t b = 0; b < size; ++b) bits |= static_cast<uint64_t>(v.initial[k + b]) << (8 * b);
       if (is_signed(v.type))
         bits = static_cast<uint64_t>(static_cast<int64_t>(bits << (64 - 8 * size)) >> (64 - 8 * size));
       if (k) out_ += ", ";
+      if (next < v.addresses.size() && k >= v.addresses[next].offset) {
+        const Variable::Address& a = v.addresses[next];
+        const size_t byte = k - a.offset;
+        if (size == 1) append_hex(out_, "0x", uint64_t{0xff} << (8 * byte), 16), out_ += '(';
+        if (a.generic) out_ += "generic(";
+        if (a.function)
+          out_ += a.id < m_.functions.size() ? std::string_view(m_.functions[a.id].name) : "<no function>";
+        else
+          variable_name(a.id);
+        if (a.generic) out_ += ')';
+        offset(a.addend);
+        if (size == 1) out_ += ')';
+        if (size == 8 || byte == 7) ++next;
+        continue;
+      }
       append_constant(out_, v.type, static_cast<int64_t>(bits));
     }
     if (v.count) out_ += '}';
@@ -236,11 +270,12 @@ class Printer {
     const Modifiers& m = i.mods;
     out_ += opcode_name(i.op);
     if (m.to) out_ += ".to";
-    if (m.uni) out_ += ".uni";
+    if (m.uni && i.op != Opcode::brx) out_ += ".uni";
     std::string_view mode = m.mode ? mode_text(i.op, m.mode) : std::string_view();
     if (!mode_follows_type(i.op) || i.op == Opcode::barrier) {
       if (!(i.op == Opcode::barrier && m.mode == 1)) dot(out_, mode);
     }
+    if (m.uni && i.op == Opcode::brx) out_ += ".uni";
     if (m.sync) out_ += ".sync";
     if (i.op == Opcode::barrier && m.mode == 1) dot(out_, mode);
     dot(out_, name(m.shuffle));
@@ -279,7 +314,11 @@ class Printer {
     out_ += ' ';
     if (d) list(0, d), out_ += ", ";
     if (d < i.operand_count) operand(i, f_.operand(i, d), {});
-    if (d + 1 < i.operand_count) out_ += ", ", list(d + 1, i.operand_count);
+    uint32_t end = i.operand_count;
+    const bool indirect = end > d + 1 && f_.operand(i, end - 1).kind == Operand::prototype;
+    end -= indirect;
+    if (d + 1 < end || indirect) out_ += ", ", list(d + 1, end);
+    if (indirect) out_ += ", ", operand(i, f_.operand(i, end), {});
     out_ += ';';
   }
 
@@ -352,6 +391,12 @@ class Printer {
       case Operand::function:
         out_ += o.id < m_.functions.size() ? std::string_view(m_.functions[o.id].name) : "<no function>";
         break;
+      case Operand::prototype:
+        out_ += o.id < f_.prototypes.size() ? std::string_view(f_.prototypes[o.id].name) : "<no prototype>";
+        break;
+      case Operand::targets:
+        out_ += o.id < f_.targets.size() ? std::string_view(f_.targets[o.id].name) : "<no targets>";
+        break;
     }
   }
 
@@ -377,11 +422,17 @@ std::string print(const Module& module) {
   append_number(out, module.address_size);
   out += "\n\n";
   static const Function no_function;
+  bool functions_first = false;  // initial values name them
+  for (const Variable& v : module.variables)
+    for (const Variable::Address& a : v.addresses) functions_first |= a.function;
+  if (functions_first)
+    for (const Function& f : module.functions)
+      if (!f.is_entry) Printer(module, f, out).header(), out += ";\n";
   for (const Variable& v : module.variables)
     if (v.function == UINT32_MAX) Printer(module, no_function, out).variable(v), out += ";\n";
   // A function may be called before its body: declare those that are no entries first.
   for (const Function& f : module.functions)
-    if (!f.is_entry && !f.external) Printer(module, f, out).header(), out += ";\n";
+    if (!f.is_entry && !f.external && !functions_first) Printer(module, f, out).header(), out += ";\n";
   for (const Function& f : module.functions) out += '\n', Printer(module, f, out).function();
   return out;
 }

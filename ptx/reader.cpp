@@ -113,7 +113,7 @@ void Reader::variable(Space space, Type type, const Token& name, Range at) {
   uint32_t size = type_bytes(type);
   bool function_scope = self_ != UINT32_MAX;
   Variable v{
-      space, type, std::string(), a.align, a.count, a.external, a.visible, {}, function_scope ? self_ : UINT32_MAX};
+      space, type, std::string(), a.align, a.count, a.external, a.visible, {}, function_scope ? self_ : UINT32_MAX, {}};
   if (size == 0 || type == Type::b128) {
     error("bad-type", at, "a variable cannot be .{}", type_name(type));
     size = 1;
@@ -141,6 +141,34 @@ void Reader::variable(Space space, Type type, const Token& name, Range at) {
       error("bad-directive", at, "`{}` has {} elements, its initial value {}", name.text(), elements, a.initial.size());
     else
       v.initial.resize(a.initial.size() * size);
+    for (size_t k = 0; k < a.addresses.size() && !v.initial.empty();) {
+      const Attributes::Address& x = a.addresses[k];
+      Operand o;
+      if (!resolve(x.name.text(), o, x.at)) {
+        bad_ = false;
+        break;
+      }
+      const bool whole = x.byte < 0;
+      size_t bytes = 1;
+      while (!whole && bytes < 8 && k + bytes < a.addresses.size() &&
+             a.addresses[k + bytes].byte == static_cast<int>(bytes) &&
+             a.addresses[k + bytes].index == x.index + bytes && a.addresses[k + bytes].name.text() == x.name.text() &&
+             a.addresses[k + bytes].name.value == x.name.value)
+        ++bytes;
+      if (o.kind != Operand::function &&
+          (o.kind != Operand::variable || module_.variables[o.variable_id()].space != Space::global)) {
+        error("unsupported", x.at, "unsupported address in an initial value: `{}` is no .global variable or function",
+              x.name.text());
+        break;
+      }
+      if (whole ? size != 8 : size != 1 || x.byte != 0 || bytes != 8) {
+        error("unsupported", x.at, "unsupported address in an initial value: `{}` has 8 bytes", x.name.text());
+        break;
+      }
+      v.addresses.push_back(
+          {static_cast<uint32_t>(x.index * size), o.kind == Operand::function, x.generic, o.id, x.name.value});
+      k += bytes;
+    }
     for (size_t k = 0; k < a.initial.size() && !v.initial.empty(); ++k) {
       RawOperand raw{.operand = {.kind = Operand::immediate, .value = a.initial[k].value},
                      .literal = true,
@@ -155,6 +183,18 @@ void Reader::variable(Space space, Type type, const Token& name, Range at) {
   if (!define(name.text(), Kind::variable, id, at)) return;
   v.name = function_scope ? unique(name.text()) : std::string(name.text());
   module_.variables.add(std::move(v));
+}
+
+void Reader::initial_address(const Token& name, bool generic, int byte, Range at) {
+  attributes.addresses.push_back({attributes.initial.size(), name, generic, byte, at});
+  attributes.initial.push_back({});
+}
+
+int Reader::address_byte(const Token& mask, Range at) {
+  for (int k = 0; k < 8; ++k)
+    if (static_cast<uint64_t>(mask.value) == uint64_t{0xff} << (8 * k)) return k;
+  error("bad-directive", at, "expected a mask of one byte such as 0xFF00, got `{}`", mask.text());
+  return 0;
 }
 
 // ---- functions
@@ -295,13 +335,41 @@ Module Reader::take() {
     std::vector<Function> sorted;
     for (uint32_t k : order) sorted.push_back(std::move(module_.functions[k]));
     module_.functions = std::move(sorted);
-    for (Variable& v : module_.variables)
+    for (Variable& v : module_.variables) {
       if (v.function != UINT32_MAX) v.function = place[v.function];
+      for (Variable::Address& a : v.addresses)
+        if (a.function) a.id = place[a.id];
+    }
     for (Function& f : module_.functions)
       for (Operand& o : f.operands)
         if (o.kind == Operand::function && o.id < place.size()) o.id = place[o.id];
   }
   return std::move(module_);
+}
+
+// ---- what brx.idx and calls through registers name
+
+void Reader::end_prototype(const Token& name, Range at) {
+  const uint32_t id = static_cast<uint32_t>(f_.prototypes.size());
+  if (define(name.text(), Kind::prototype, id, at))
+    f_.prototypes.push_back({unique(name.text()), std::move(header_.results), std::move(pending_)});
+  pending_.clear();
+  header_.results.clear();
+}
+
+void Reader::target_label(const Token& name, Range at) {
+  const uint32_t id = label_id(name.text(), at);
+  if (id != UINT32_MAX) targets_.push_back(static_cast<LabelId>(id));
+}
+
+void Reader::end_targets(const Token& name, Range at) {
+  const uint32_t id = static_cast<uint32_t>(f_.targets.size());
+  if (define(name.text(), Kind::targets, id, at)) f_.targets.push_back({unique(name.text()), std::move(targets_)});
+  targets_.clear();
+}
+
+void Reader::call_targets(const Token& name, Range at) {
+  error("unsupported", at, "unsupported list of call targets `{}`, expected a .callprototype", name.text());
 }
 
 // ---- scopes and names
@@ -494,6 +562,8 @@ void Reader::merge_labels() {
   }
   for (Operand& o : f_.operands)
     if (o.kind == Operand::label) o.id = place[o.id];
+  for (BranchTargets& t : f_.targets)
+    for (LabelId& l : t.labels) l = static_cast<LabelId>(place[index(l)]);
   f_.labels = std::move(kept);
 }
 
@@ -552,18 +622,20 @@ bool Reader::resolve(std::string_view name, Operand& out, Range at) {
       case Kind::variable: out.kind = Operand::variable; break;
       case Kind::parameter: out.kind = Operand::parameter; break;
       case Kind::function: out.kind = Operand::function; break;
+      case Kind::prototype: out.kind = Operand::prototype; break;
+      case Kind::targets: out.kind = Operand::targets; break;
     }
     return true;
   }
   if (name.starts_with('%'))
-    for (uint32_t k = 1; k <= static_cast<uint32_t>(SpecialRegister::total_smem_size); ++k)
+    for (uint32_t k = 1; k < special_register_count; ++k)
       if (special_register_name(static_cast<SpecialRegister>(k)) == name) {
         out.kind = Operand::special;
         out.id = k;
         return true;
       }
-  bool special = name.starts_with("%envreg") || name.starts_with("%pm") || name.starts_with("%cluster") ||
-                 name.starts_with("%nclusterid") || name == "%is_explicit_cluster" || name.starts_with("%aggr_smem") ||
+  bool special = name.starts_with("%pm") || name.starts_with("%cluster") || name.starts_with("%nclusterid") ||
+                 name == "%is_explicit_cluster" || name.starts_with("%aggr_smem") ||
                  name.starts_with("%reserved_smem") || name == "%current_graph_exec" || name == "%nwarpid_max";
   if (!bad_) {
     if (special)
@@ -695,6 +767,7 @@ bool Reader::call_instruction(Instruction& i) {
   if (!groups_.empty() && groups_[0].begin == 0) callee = groups_[g++].end;
   uint32_t end = callee + 1;
   if (g < groups_.size() && groups_[g].begin == callee + 1) end = groups_[g++].end;
+  if (end + 1 == n && raw_[end].operand.kind == Operand::prototype) ++end;
   if (callee >= n || g != groups_.size() || end != n) {
     error("unsupported", opcode_at_, "unsupported form of `call`: expected (results), function, (arguments)");
     return false;

@@ -55,13 +55,24 @@ class Reader {
     bool unsized = false;  // []
     bool initialised = false, braces = false;
     std::vector<Token> initial;
+    struct Address {  // an element of `initial`, or one byte of an address
+      size_t index;
+      Token name;
+      bool generic;
+      int byte;  // -1: all of it
+      Range at;
+    };
+    std::vector<Address> addresses;
   } attributes;
+  void initial_address(const Token& name, bool generic, int byte, Range at);
+  int address_byte(const Token& mask, Range at);  // 0xFF00 -> 1
   void align(const Token& t, Range at);
   void dimension(const Token& t, Range at);
   void clear_declarator() {
     attributes.count = 0;
     attributes.unsized = attributes.initialised = attributes.braces = false;
     attributes.initial.clear();
+    attributes.addresses.clear();
   }
   void clear_linkage() { attributes.external = attributes.visible = false, attributes.align = 0; }
 
@@ -93,6 +104,16 @@ class Reader {
   std::vector<Token> numbers;  // of the directive being read
   void prototype();
   void begin_body();
+  void begin_prototype() {
+    pending_.clear(), pending_names_.clear(), result_names_.clear();
+    header_.results.clear();
+    targets_.clear();
+  }
+  void end_prototype(const Token& name, Range at);
+  void begin_targets() { targets_.clear(); }
+  void target_label(const Token& name, Range at);
+  void end_targets(const Token& name, Range at);
+  void call_targets(const Token& name, Range at);
   void end_body(Range at);
 
   // ---- bodies
@@ -140,7 +161,7 @@ class Reader {
   uint32_t section_depth = 0;
 
  private:
-  enum class Kind : uint8_t { reg, label, variable, parameter, function };
+  enum class Kind : uint8_t { reg, label, variable, parameter, function, prototype, targets };
   struct Symbol {
     std::string_view name;
     Kind kind;
@@ -211,6 +232,7 @@ class Reader {
   NameAt header_name_;
   std::vector<Parameter> pending_;  // the parameter list being read
   std::vector<NameAt> pending_names_, result_names_;
+  std::vector<LabelId> targets_;         // of the .branchtargets being read
   Function f_;                           // whose body is being read
   uint32_t self_ = UINT32_MAX;           // its place in module_.functions
   std::vector<uint32_t> defined_order_;  // functions in the order of their bodies

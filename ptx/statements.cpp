@@ -133,6 +133,10 @@ uint32_t Reader::statements(uint32_t from) {
     if (s.peek() == ':') {
       if (guarded || op.text().find('.') != std::string_view::npos) return from;
       ++s.p;
+      Splitter after = s;
+      after.blanks();
+      if (after.end - after.p >= 2 && *after.p == '.' && (after.p[1] == 'c' || after.p[1] == 'b'))
+        return from;  // .callprototype, .branchtargets
       label(op, op_at);
       from = s.offset(s.p);
       if (sink_.error_count() != errors_before_) return from;

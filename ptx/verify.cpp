@@ -94,18 +94,33 @@ class Checker {
     uint32_t d = i_.destination_count;
     if (d >= i_.operand_count) return "expected a function";
     const Operand& callee = f_.operand(i_, d);
-    if (callee.kind == Operand::reg) return "unsupported indirect call";
-    if (callee.kind != Operand::function || callee.id >= m_.functions.size()) return "expected a function";
-    const Function& g = m_.functions[callee.id];
-    if (g.is_entry) return fmt::format("`{}` is an entry and cannot be called", g.name);
-    if (d != g.results.size() || i_.operand_count - d - 1u != g.parameters.size())
-      return fmt::format("`{}` has {} results and {} parameters, the call {} and {}", g.name, g.results.size(),
-                         g.parameters.size(), d, i_.operand_count - d - 1);
-    for (uint32_t k = 0; k < i_.operand_count; ++k) {
+    uint32_t end = i_.operand_count;
+    const std::vector<Parameter>*results = nullptr, *parameters = nullptr;
+    std::string_view name;
+    if (callee.kind == Operand::reg) {
+      if (std::string problem = reg(callee, Type::u64, false); !problem.empty())
+        return fmt::format("operand {}: {}", d + 1, problem);
+      const Operand& last = f_.operand(i_, end - 1);
+      if (last.kind != Operand::prototype || last.id >= f_.prototypes.size() || end < d + 2u)
+        return "expected a .callprototype after the operands of a call through a register";
+      const Prototype& p = f_.prototypes[last.id];
+      results = &p.results, parameters = &p.parameters, name = p.name;
+      --end;
+    } else {
+      if (callee.kind != Operand::function || callee.id >= m_.functions.size()) return "expected a function";
+      const Function& g = m_.functions[callee.id];
+      if (g.is_entry) return fmt::format("`{}` is an entry and cannot be called", g.name);
+      results = &g.results, parameters = &g.parameters, name = g.name;
+    }
+    if (d != results->size() || end - d - 1u != parameters->size())
+      return fmt::format("`{}` has {} results and {} parameters, the call {} and {}", name, results->size(),
+                         parameters->size(), d, end - d - 1);
+    for (uint32_t k = 0; k < end; ++k) {
       if (k == d) continue;
       const Operand& o = f_.operand(i_, k);
       bool param = (o.kind == Operand::variable && o.id < m_.variables.size() &&
-                    m_.variables[o.variable_id()].space == Space::param) ||
+                    (m_.variables[o.variable_id()].space == Space::param ||
+                     (labels_known_ && m_.variables[o.variable_id()].space == Space::local))) ||  // the assembler's own
                    (o.kind == Operand::parameter && o.id < f_.parameters.size() + f_.results.size());
       if (!param) return fmt::format("operand {}: unsupported argument that is not a .param variable", k + 1);
     }
@@ -218,6 +233,13 @@ class Checker {
         if (labels_known_ && f_.labels[o.label_id()].at > f_.instructions.size())
           return fmt::format("the label `{}` is not defined", f_.labels[o.label_id()].name);
         return "";
+      case 'x':
+        if (o.kind != Operand::targets || o.id >= f_.targets.size()) return "expected a list of .branchtargets";
+        if (labels_known_)
+          for (LabelId l : f_.targets[o.id].labels)
+            if (index(l) >= f_.labels.size() || f_.labels[l].at > f_.instructions.size())
+              return fmt::format("a target of `{}` is not defined", f_.targets[o.id].name);
+        return "";
       case 'i': return o.kind == Operand::immediate ? constant(o, type) : "expected an integer constant";
       case 'v':
         if (i_.mods.vector > 1) return vector(o, i_.mods.vector, type, place, true);
@@ -240,7 +262,12 @@ class Checker {
         }
         if (o.kind == Operand::parameter)
           return o.id < f_.parameters.size() + f_.results.size() ? "" : "no parameter of the function";
-        if (o.kind == Operand::function) return "unsupported address of a function";
+        if (o.kind == Operand::function) {
+          if (o.id >= m_.functions.size() || m_.functions[o.id].is_entry) return "unsupported address of an entry";
+          return i_.op == Opcode::mov && type_bytes(type) == 8 && !is_floating(type)
+                     ? ""
+                     : "a function's address has 64 bits";
+        }
         break;
       default: break;
     }
@@ -254,7 +281,7 @@ class Checker {
   }
 
   std::string special(const Operand& o, Type type) {
-    if (o.id == 0 || o.id > static_cast<uint32_t>(SpecialRegister::total_smem_size)) return "no special register";
+    if (o.id == 0 || o.id >= special_register_count) return "no special register";
     auto r = static_cast<SpecialRegister>(o.id);
     bool wide = r == SpecialRegister::clock64 || r == SpecialRegister::globaltimer || r == SpecialRegister::gridid;
     if (is_floating(type) || type_bytes(type) != (wide ? 8 : 4))
@@ -288,6 +315,11 @@ std::string check_operands(const Module& module, const Function& function, const
 
 std::vector<std::string> verify(const Module& module) {
   std::vector<std::string> out;
+  for (const Variable& v : module.variables)
+    for (const Variable::Address& x : v.addresses)
+      if (x.offset + uint64_t{8} > v.initial.size() ||
+          x.id >= (x.function ? module.functions.size() : module.variables.size()))
+        out.push_back(fmt::format("variable {}: an address of its initial value names nothing", v.name));
   for (const Function& f : module.functions) {
     for (size_t k = 0; k < f.instructions.size(); ++k) {
       const Instruction& i = f.instructions[k];

@@ -338,9 +338,12 @@ int run(int argc, char** argv) {
   std::vector<sim::Report> reports;
   const auto start = std::chrono::steady_clock::now();
   const std::clock_t cpu_start = std::clock();
+  std::string printed;
+  options.output = &printed;
   auto counters = machine.launch(*module, kernel_name, grid, block, dynamic_shared, *parameters, options, &reports);
   const double cpu_ns = static_cast<double>(std::clock() - cpu_start) * (1e9 / CLOCKS_PER_SEC);
   const std::chrono::duration<double, std::nano> elapsed = std::chrono::steady_clock::now() - start;
+  std::fwrite(printed.data(), 1, printed.size(), stdout);
   for (const sim::Report& r : reports) std::fprintf(stderr, "error: %s\n", r.text().c_str());
   if (!counters) {
     if (reports.empty()) return tools::report(counters.error());

@@ -21,11 +21,11 @@ struct Parameter {
   bool operator==(const Parameter&) const = default;
 };
 
-// A place in code that the loader patches with an address.
+// A place in code that the loader patches with an address. call: an instruction that calls a function of the driver.
 struct Relocation {
-  enum Kind : uint8_t { absolute_low_32, absolute_high_32, generic_64 } kind{};
+  enum Kind : uint8_t { absolute_low_32, absolute_high_32, generic_64, call } kind{};
   uint64_t offset = 0;  // byte offset of the instruction (or data word)
-  std::string symbol;   // a Variable's name
+  std::string symbol;   // a Variable's name; in a kernel also its own, or (call) one of its externs
   int64_t addend = 0;
   bool operator==(const Relocation&) const = default;
 };
@@ -66,7 +66,8 @@ struct Kernel {
       ctaid_offsets;  // byte offsets of instructions
   std::vector<IndirectBranch> indirect_branches;
   std::vector<Function> functions;
-  std::vector<Relocation> relocations;
+  std::vector<std::string> externs;     // functions of the driver that it calls: vprintf, malloc
+  std::vector<Relocation> relocations;  // ascending
   bool operator==(const Kernel&) const = default;
 };
 

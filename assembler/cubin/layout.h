@@ -85,6 +85,7 @@ enum Attribute : uint8_t {
   attr_ctaidz_used = 0x04,
   attr_max_threads = 0x05,
   attr_param_cbank = 0x0a,
+  attr_externs = 0x0f,
   attr_reqntid = 0x10,
   attr_frame_size = 0x11,
   attr_min_stack_size = 0x12,
@@ -102,7 +103,17 @@ enum Attribute : uint8_t {
   attr_api_version = 0x37,
 };
 // Relocation types. Volta: the immediate in bits 32..63 of the instruction; Pascal: bits 20..51.
-enum RelocationType : uint32_t { r_64 = 2, r_g64 = 4, r_lo_20 = 0x2b, r_hi_20 = 0x2c, r_lo_32 = 0x38, r_hi_32 = 0x39 };
+enum RelocationType : uint32_t {
+  r_64 = 2,
+  r_g64 = 4,
+  r_call_pascal = 0x2a,
+  r_lo_20 = 0x2b,
+  r_hi_20 = 0x2c,
+  r_lo_32 = 0x38,
+  r_hi_32 = 0x39,
+  r_call = 0x3a,
+  r_call_90 = 0x4b
+};
 
 inline constexpr uint32_t toolkit_118 = 0x76;  // CUDA 11.8, as ELF version and API version
 

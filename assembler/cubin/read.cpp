@@ -219,7 +219,7 @@ Result<void> Reader::kernels() {
         Kernel& k = image_.kernels[at->second];
         if (attribute == attr_regcount)
           k.registers = value;
-        else
+        else if (value != UINT32_MAX)  // unknown: it has recursive functions
           k.local_bytes = std::max(k.local_bytes, value);
         return {};
       }));
@@ -263,6 +263,14 @@ Result<void> Reader::kernel_info(Kernel& k, const Section& s) {
               return input_error("section {}: two parameters {}", s.name, ordinal);
             return {};
           }
+          case attr_externs:
+            for (size_t at = 0; at + 4 <= payload.size(); at += 4) {
+              const uint32_t symbol = load<uint32_t>(payload, at);
+              if (symbol >= symbol_names_.size())
+                return input_error("section {}: external function {}, which does not exist", s.name, symbol);
+              k.externs.push_back(symbol_names_[symbol]);
+            }
+            return {};
           case attr_maxreg_count: k.max_registers = value; return {};
           case attr_exit_offsets: offsets(k.exit_offsets); return {};
           case attr_coop_offsets: offsets(k.cooperative_offsets); return {};
@@ -403,6 +411,9 @@ Result<void> Reader::relocations() {
         case r_lo_32: r.kind = Relocation::absolute_low_32; break;
         case r_hi_20:
         case r_hi_32: r.kind = Relocation::absolute_high_32; break;
+        case r_call_pascal:
+        case r_call:
+        case r_call_90: r.kind = Relocation::call; break;
         default: return input_error("section {}: relocation of unknown type {}", s.name, static_cast<uint32_t>(info));
       }
       const Section& patched = sections_[target];
@@ -416,6 +427,21 @@ Result<void> Reader::relocations() {
         r.addend = load<int64_t>(s.bytes, i * entry + 16);
       else if (data != variables_of_section_.end())
         r.addend = load<int64_t>(patched.bytes, offset);
+      // A function of the driver, or a place in the kernel itself.
+      if (kernel != kernel_of_section_.end() && (y.info & 15) == 2) {
+        const Kernel& k = image_.kernels[kernel->second];
+        const bool here = y.section == target && (y.other & entry_function);
+        if (r.kind == Relocation::call ? y.section != 0 : !here)
+          return input_error("section {}: relocation against the function `{}`, which is not supported", s.name,
+                             symbol_names_[symbol]);
+        if (r.kind == Relocation::call &&
+            std::find(k.externs.begin(), k.externs.end(), symbol_names_[symbol]) == k.externs.end())
+          image_.kernels[kernel->second].externs.push_back(symbol_names_[symbol]);
+        r.symbol = symbol_names_[symbol];
+        r.offset = offset;
+        image_.kernels[kernel->second].relocations.push_back(std::move(r));
+        continue;
+      }
       // A variable, or a place in a data section.
       auto home = variables_of_section_.find(y.section);
       if (home == variables_of_section_.end())
@@ -442,6 +468,9 @@ Result<void> Reader::relocations() {
       in->relocations.push_back(std::move(r));
     }
   }
+  for (Kernel& k : image_.kernels)
+    std::stable_sort(k.relocations.begin(), k.relocations.end(),
+                     [](const Relocation& a, const Relocation& b) { return a.offset < b.offset; });
   return {};
 }
 

@@ -2,6 +2,7 @@
 // then offsets are assigned and everything is copied out; cost linear in the size of the file.
 //
 // Left out: .debug_frame (the driver does not need it), .nv.info records of functions inside kernels.
+#include <algorithm>
 #include <cstring>
 #include <map>
 
@@ -123,7 +124,8 @@ class Writer {
   std::vector<Symbol> symbols_;
   Strings strings_, section_names_;
   struct Place {
-    uint32_t info = 0, constant0 = 0, constant2 = 0, text = 0, shared = 0, relocation = 0;  // section indices; 0: none
+    uint32_t info = 0, constant0 = 0, constant2 = 0, text = 0, shared = 0, relocation = 0,
+             relocation_addend = 0;  // section indices; 0: none
     uint32_t symbol = 0, constant_symbol = 0;
   };
   std::vector<Place> places_;                      // parallel to image_.kernels
@@ -163,7 +165,14 @@ void Writer::plan() {
     return add((rela ? ".rela" : ".rel") + of, rela ? sht_rela : sht_rel, 0, 8, rela ? 24 : 16);
   };
   backwards([&](const Kernel& k, Place& p) {
-    if (!k.relocations.empty()) p.relocation = relocation_section(".text." + k.name, has_addend(k.relocations));
+    if (std::any_of(k.relocations.begin(), k.relocations.end(), [](const Relocation& r) { return r.addend == 0; }))
+      p.relocation = relocation_section(".text." + k.name, false);
+    if (has_addend(k.relocations)) {
+      if (layout_.rela && p.relocation)
+        p.relocation_addend = p.relocation;
+      else
+        p.relocation_addend = relocation_section(".text." + k.name, true);
+    }
   });
   bool data = false, zero = false, data_addends = false, data_relocated = false;
   std::map<uint8_t, bool> banks;
@@ -266,6 +275,11 @@ void Writer::make_symbols() {
     places_[i].symbol =
         symbol(kernels[i].name, global_function, places_[i].text, 0, kernels[i].code.size(), entry_function);
   }
+  for (const Kernel& k : kernels)
+    variable_symbols_.emplace(k.name, places_[static_cast<size_t>(&k - kernels.data())].symbol);
+  for (size_t i = kernels.size(); i-- > 0;)
+    for (const std::string& name : kernels[i].externs)
+      if (!variable_symbols_.count(name)) variable_symbols_[name] = symbol(name, global_function, 0);
   for (size_t i = 0; i < image_.variables.size(); ++i)
     if (image_.variables[i].visible) variable(i);
 }
@@ -281,6 +295,9 @@ void Writer::relocations(uint32_t section, uint32_t target,
     auto at = variable_symbols_.find(r.symbol);
     CHECK(at != variable_symbols_.end(), "relocation against `{}`", r.symbol);
     uint32_t type = r.kind == Relocation::generic_64        ? r_g64
+                    : r.kind == Relocation::call            ? (layout_.pascal ? r_call_pascal
+                                                               : layout_.rela ? r_call_90
+                                                                              : r_call)
                     : r.kind == Relocation::absolute_low_32 ? (layout_.pascal ? r_lo_20 : r_lo_32)
                                                             : (layout_.pascal ? r_hi_20 : r_hi_32);
     put(s.bytes, list[i].first + r.offset);
@@ -309,6 +326,11 @@ Bytes Writer::kernel_info(const Kernel& k, uint32_t constant_symbol) const {
     r.sized(attr_kparam_info,
             {0, static_cast<uint32_t>(i) | k.parameters[i].offset << 16, k.parameters[i].size << 18 | 0x1f000});
   r.half(attr_maxreg_count, k.max_registers);
+  if (!k.externs.empty()) {
+    std::vector<uint32_t> symbols;
+    for (const std::string& name : k.externs) symbols.push_back(variable_symbols_.at(name));
+    r.sized(attr_externs, symbols);
+  }
   if (layout_.pascal) {
     r.offsets(attr_coop_offsets, k.cooperative_offsets);
     r.offsets(attr_warp_wide_offsets, k.warp_wide_offsets);
@@ -353,9 +375,14 @@ Bytes Writer::run() {
     info.sized(attr_max_stack_size, {p.symbol, 0});
     info.sized(attr_min_stack_size, {p.symbol, k.local_bytes});
     info.sized(attr_frame_size, {p.symbol, k.local_bytes});
-    std::vector<std::pair<uint64_t, const Relocation*>> list;
-    for (const Relocation& r : k.relocations) list.push_back({0, &r});
-    if (p.relocation) relocations(p.relocation, p.text, list);
+    for (const bool addends : {false, true}) {
+      const uint32_t section = addends ? p.relocation_addend : p.relocation;
+      if (!section || (addends && section == p.relocation)) continue;
+      std::vector<std::pair<uint64_t, const Relocation*>> list;
+      for (const Relocation& r : k.relocations)
+        if (p.relocation == p.relocation_addend || (r.addend != 0) == addends) list.push_back({0, &r});
+      relocations(section, p.text, list);
+    }
   }
   sections_[info_].header.link = 3;
   sections_[info_].bytes = info.bytes;

@@ -859,9 +859,10 @@ constexpr void warp_and_control_rows(Table<N>& t) {
   }
   t.add(
       CTL(M::BRA_CONV, "BRA.CONV", 0x947, L::branch, sm_75).fix(32, 2, 3).fix(87, 3, 7).slots(make_slot(label, 34, R)));
-  t.add(CTL(M::BMOV, "BMOV.32.CLEAR", 0x355, L::convergence, sm_75)
+  t.add(CTL(M::BMOV, "BMOV.32.CLEAR", 0x355, L::convergence)
             .fix(84, 1, 1)
             .slots(Rd, make_slot(barrier, 24, Access::read_write)));
+  t.add(CTL(M::CALL_ABS, "CALL.ABS", 0x943, L::branch).slots(Px, I32).mods(m(K::NoInc, 86, 1, t_noinc, 1)));
   t.add(CTL(M::EXIT, "EXIT", 0x94d, L::branch).slots(Px).mods(m(K::ExitMode, 84, 2, t_exit)));
   t.add(CTL(M::BSSY, "BSSY", 0x945, L::convergence).slots(Px, bd, make_slot(label_short, 34, R)));
   t.add(CTL(M::BSYNC, "BSYNC", 0x941, L::branch).slots(Px, bn));

@@ -435,6 +435,7 @@ bool select_control(Selector& s, Op& op) {
       op.a = s.source(find(Kind::uniform), 1);
       op.target = target();
       return with(mnemonic == Mnemonic::BRA_DIV ? bra_mask<false> : bra_mask<true>);
+    case Mnemonic::CALL_ABS: return s.unsupported("a call of nothing that a relocation names");
     case Mnemonic::BRX:
     case Mnemonic::CALL_REL_R:
     case Mnemonic::RET_REL:

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "assembler/cubin/cubin.h"
+#include "assembler/simulator/driver_calls.h"
 #include "assembler/simulator/execute.h"
 #include "assembler/simulator/lanes.h"
 #include "assembler/simulator/select.h"
@@ -147,8 +148,17 @@ Result<ModuleId> Machine::load(std::span<const std::byte> cubin) {
     }
   }
   for (cubin::Kernel& k : image.kernels) {
+    std::vector<std::pair<uint64_t, uint32_t>> driver_calls;  // offsets and functions
     for (const cubin::Relocation& r : k.relocations) {
-      const auto value = address_of(r.symbol);
+      if (r.kind == cubin::Relocation::call) {
+        const auto function = driver_function(r.symbol);
+        if (!function)
+          return give_up(input_error("kernel `{}` calls `{}`, which the simulator does not know", k.name, r.symbol));
+        driver_calls.emplace_back(r.offset, *function);
+        continue;
+      }
+      // A place in the kernel itself: its code begins at address 0.
+      const auto value = r.symbol == k.name ? std::optional<uint64_t>(0) : address_of(r.symbol);
       if (!value)
         return give_up(input_error("kernel `{}` refers to `{}`, which the module does not define", k.name, r.symbol));
       const uint64_t resolved = *value + static_cast<uint64_t>(r.addend);
@@ -175,6 +185,15 @@ Result<ModuleId> Machine::load(std::span<const std::byte> cubin) {
     program->max_threads = k.max_threads;
     program->required_threads = k.required_threads;
     if (auto decoded = decode_program(*target, k.code, *program); !decoded) return give_up(decoded.error());
+    for (const auto& [offset, function] : driver_calls) {
+      const uint32_t at = program->index_of(offset);
+      if (at >= program->size() || program->addresses[at] != offset)
+        return give_up(
+            input_error("kernel `{}` calls a function at {:#x}, which holds no instruction", k.name, offset));
+      Op& op = program->ops[at];
+      op.run = driver_call;
+      op.x = function;
+    }
     module.programs.push_back(std::move(program));
   }
   state_->modules.emplace_back(std::move(module));
@@ -279,6 +298,7 @@ Result<Counters> Machine::launch(ModuleId id, std::string_view kernel, Dim3 grid
   Launch launch;
   launch.program = program;
   launch.memory = &state_->memory;
+  launch.heap = &state_->memory;
   launch.options = options;
   launch.grid = grid;
   launch.block = block;
@@ -286,8 +306,8 @@ Result<Counters> Machine::launch(ModuleId id, std::string_view kernel, Dim3 grid
   bool calls = false;
   for (const isa::Instruction& in : program->instructions)
     calls |= in.mnemonic == isa::Mnemonic::CALL_REL || in.mnemonic == isa::Mnemonic::CALL_REL_R ||
-             in.mnemonic == isa::Mnemonic::CAL;
-  launch.local_bytes = (program->local_bytes + 15) / 16 * 16 + (calls && program->local_bytes ? call_stack_bytes : 0);
+             in.mnemonic == isa::Mnemonic::CAL || in.mnemonic == isa::Mnemonic::PRET;
+  launch.local_bytes = (program->local_bytes + 15) / 16 * 16 + (calls ? call_stack_bytes : 0);
   launch.banks.resize(4);
   launch.bank_bytes.assign(4, 0);
   launch.descriptor = descriptor_value;

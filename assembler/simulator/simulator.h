@@ -22,6 +22,7 @@ struct Options {
   bool deterministic = false;
   uint64_t seed = 1;
   unsigned threads = 0;                // 0: all cores; deterministic: 1
+  std::string* output = nullptr;       // what vprintf prints is appended to it
   uint64_t max_warp_instructions = 0;  // per launch; 0: no limit. Exceeding it is reported as a hang
 };
 

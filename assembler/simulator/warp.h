@@ -193,6 +193,7 @@ struct Block {
 struct Launch {
   const Program* program = nullptr;
   const Memory* memory = nullptr;
+  Memory* heap = nullptr;  // the same, for malloc and free of kernels, under `mutex`
   Options options;
   Dim3 grid, block;
   uint32_t shared_bytes = 0, local_bytes = 0;
@@ -203,7 +204,7 @@ struct Launch {
   std::atomic<bool> stop{false};
   std::atomic<uint64_t> instructions{0};
   std::atomic<uint64_t> clock{0};
-  std::mutex mutex;  // of reports
+  std::mutex mutex;  // of reports, heap, output
   std::vector<Report> reports;
 };
 

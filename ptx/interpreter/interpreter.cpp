@@ -6,13 +6,15 @@
 // are complete proceed, then barriers; when nothing proceeds, the block is deadlocked and that is an error. Lanes that have exited are
 // not waited for, as on the hardware.
 // Registers start with a pattern that is not zero, so that programs that read one unset differ from machines that start with zeros.
-// Left out: weak memory (every access is seen at once), timing, textures, calls of external functions.
+// Left out: weak memory (every access is seen at once), timing, textures, calls of external functions but those of the device runtime that
+// `call_external` names.
 #include "ptx/interpreter/interpreter.h"
 
 #include <bit>
 #include <cstring>
 #include <numeric>
 
+#include "libraries/base/device_print.h"
 #include "ptx/interpreter/semantics.h"
 #include "ptx/opcodes.h"
 #include "ptx/parse.h"
@@ -269,6 +271,7 @@ class Machine {
       case Operand::immediate: return static_cast<uint64_t>(o.value);
       case Operand::special: return special(t, static_cast<SpecialRegister>(o.id));
       case Operand::variable: return variable_address(t, o.id) + static_cast<uint64_t>(o.value);
+      case Operand::function: return function_address(o.id);
       case Operand::parameter: return layouts_[t.frames.back().function].offsets[o.id] + static_cast<uint64_t>(o.value);
       default: return 0;
     }
@@ -322,6 +325,7 @@ class Machine {
       case SpecialRegister::dynamic_smem_size: return launch_.dynamic_shared;
       case SpecialRegister::total_smem_size: return shared_.size();
       case SpecialRegister::none: break;
+      default: break;  // %envreg: nothing is passed in them
     }
     return 0;
   }
@@ -441,6 +445,13 @@ class Machine {
     }
     switch (i.op) {
       case Opcode::bra: frame.pc = f.labels[f.operand(i, 0).label_id()].at; return {};
+      case Opcode::brx: {
+        const BranchTargets& to = f.targets[f.operand(i, 1).id];
+        const uint64_t k = read(t, f.operand(i, 0)) & 0xFFFFFFFF;
+        if (k >= to.labels.size()) return fail(t, i, fmt::format("target {} of {}", k, to.labels.size()));
+        frame.pc = f.labels[to.labels[k]].at;
+        return {};
+      }
       case Opcode::ret: return_from(t); return {};
       case Opcode::exit: finish(t); return {};
       case Opcode::trap: return fail(t, i, "trap");
@@ -552,14 +563,26 @@ class Machine {
   }
 
   Result<void> call(Thread& t, const Function& f, const Instruction& i) {
-    const uint32_t d = i.destination_count, callee = f.operand(i, d).id;
+    const uint32_t d = i.destination_count;
+    uint32_t callee = f.operand(i, d).id, end = i.operand_count;
+    if (f.operand(i, d).kind == Operand::reg) {
+      const uint64_t address = read(t, f.operand(i, d));
+      --end;
+      callee = 0;
+      while (callee < m_.functions.size() && (m_.functions[callee].is_entry || function_address(callee) != address))
+        ++callee;
+      if (callee == m_.functions.size()) return fail(t, i, fmt::format("call of {:#x}, which is no function", address));
+      const Function& g = m_.functions[callee];
+      if (g.results.size() != d || g.parameters.size() != end - d - 1)
+        return fail(t, i, fmt::format("call of `{}`, which has another signature", g.name));
+    }
     const Function& g = m_.functions[callee];
-    if (g.external) return fail(t, i, fmt::format("unsupported call of the external function `{}`", g.name));
+    if (g.external) return call_external(t, f, i, g);
     if (t.frames.size() >= max_depth || t.local.size() + local_bytes_[callee] > max_local_bytes)
       return fail(t, i, "calls nested too deep");
     const ParameterLayout& l = layouts_[callee];
     std::vector<std::byte> arguments(l.bytes);
-    for (uint32_t k = d + 1; k < i.operand_count; ++k) {
+    for (uint32_t k = d + 1; k < end; ++k) {
       const Parameter& p = g.parameters[k - d - 1];
       uint64_t size = uint64_t{type_bytes(p.type)} * std::max(p.count, 1u);
       const std::byte* from = parameter_bytes(t.frames.back(), f.operand(i, k), size);
@@ -568,6 +591,57 @@ class Machine {
     }
     enter(t, callee);
     t.frames.back().parameters = std::move(arguments);
+    return {};
+  }
+
+  // The string at a generic address; ends where the memory does.
+  std::string text_at(Thread& t, uint64_t address) {
+    std::string s;
+    for (; s.size() < 4096; ++address) {
+      Place p =
+          locate(t, {.kind = Operand::address_imm, .value = static_cast<int64_t>(address)}, Space::generic, 1, false);
+      if (!p.bytes || *p.bytes == std::byte{0}) break;
+      s += static_cast<char>(*p.bytes);
+    }
+    return s;
+  }
+
+  Result<void> call_external(Thread& t, const Function& f, const Instruction& i, const Function& g) {
+    const uint32_t d = i.destination_count;
+    uint64_t a[5] = {};
+    for (uint32_t k = 0; k < 5 && k < g.parameters.size() && d + 1 + k < i.operand_count; ++k) {
+      const uint32_t size = std::min(type_bytes(g.parameters[k].type), 8u);
+      if (const std::byte* from = parameter_bytes(t.frames.back(), f.operand(i, d + 1 + k), size))
+        a[k] = load(from, size);
+    }
+    uint64_t result = 0;
+    if (g.name == "vprintf") {
+      const std::string line = device_print(
+          text_at(t, a[0]),
+          [&](uint64_t offset, uint32_t bytes) -> std::optional<uint64_t> {
+            Place p = locate(t, {.kind = Operand::address_imm, .value = static_cast<int64_t>(a[1] + offset)},
+                             Space::generic, bytes, false);
+            if (!p.bytes) return std::nullopt;
+            return load(p.bytes, bytes);
+          },
+          [&](uint64_t address) { return text_at(t, address); });
+      if (launch_.output) *launch_.output += line;
+    } else if (g.name == "malloc") {
+      result = memory_.allocate(a[0]);
+    } else if (g.name == "free") {
+      if (a[0]) memory_.release(a[0]);
+    } else if (g.name == "__assertfail") {
+      return fail(t, i,
+                  fmt::format("{}:{}: {}: assertion `{}` failed", text_at(t, a[1]), a[2] & 0xFFFFFFFF, text_at(t, a[3]),
+                              text_at(t, a[0])));
+    } else {
+      return fail(t, i, fmt::format("unsupported call of the external function `{}`", g.name));
+    }
+    if (d)
+      if (std::byte* to =
+              parameter_bytes(t.frames.back(), f.operand(i, 0), std::min(type_bytes(g.results[0].type), 8u)))
+        std::memcpy(to, &result, std::min(type_bytes(g.results[0].type), 8u));
+    ++t.frames.back().pc;
     return {};
   }
 
@@ -814,6 +888,16 @@ Interpreter::Interpreter(const Module& module, Memory& memory)
       places_[k] = constants_.size();
       constants_.insert(constants_.end(), v.initial.begin(), v.initial.end());
       constants_.resize(places_[k] + std::max<uint64_t>(variable_bytes(v), v.initial.size()));
+    }
+  }
+  for (uint32_t k = 0; k < module.variables.size(); ++k) {
+    const Variable& v = module.variables[static_cast<VariableId>(k)];
+    for (const Variable::Address& a : v.addresses) {
+      const uint64_t value = (a.function ? function_address(a.id) : places_[a.id]) + static_cast<uint64_t>(a.addend);
+      if (v.space == Space::global)
+        memory.write(places_[k] + a.offset, std::as_bytes(std::span(&value, 1)));
+      else if (places_[k] + a.offset + 8 <= constants_.size())
+        std::memcpy(constants_.data() + places_[k] + a.offset, &value, 8);
     }
   }
 }

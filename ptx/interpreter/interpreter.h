@@ -3,7 +3,7 @@
 //
 // Threads have a program counter each and run one after another until they wait (bar, shfl.sync, vote.sync, match.sync, redux.sync,
 // bar.warp.sync, activemask); a wait ends when its threads have come. Blocks run one after another, in order or in a seeded random one.
-// Where PTX leaves a result open, see semantics.h.
+// Where PTX leaves a result open, see semantics.h. Of the functions that the driver resolves it knows vprintf, malloc, free, __assertfail.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -42,6 +42,7 @@ struct Launch {
   std::span<const std::byte>
       parameters;     // all of them, each at its natural (or stated) alignment, as cuLaunchKernel packs them
   uint64_t seed = 0;  // not 0: blocks, and threads of a block, in a random order made from it
+  std::string* output = nullptr;           // what vprintf prints is appended to it
   uint64_t max_instructions = 1ull << 34;  // of all threads together; then an error (a loop without end)
 };
 

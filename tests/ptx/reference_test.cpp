@@ -161,6 +161,7 @@ struct Bench {
       for (char c = 'a'; c <= 'd'; ++c) f.registers.add({declared, fmt::format("{}_{}", type_name(type), c)});
     }
     f.labels.add({"somewhere", 0});
+    f.targets.push_back({"targets", {LabelId{0}, LabelId{0}}});
     for (Space s : {Space::global, Space::shared, Space::local, Space::constant, Space::param}) {
       bool own = s == Space::local || s == Space::shared || s == Space::param;
       module.variables.add(
@@ -202,6 +203,7 @@ struct Bench {
             operands.push_back({.kind = Operand::address_reg, .id = reg(Type::u64, 'a').id, .value = 16});
           break;
         case 'l': operands.push_back({.kind = Operand::label, .id = 0}); break;
+        case 'x': operands.push_back({.kind = Operand::targets, .id = 0}); break;
         case 'i':
           operands.push_back(
               {.kind = Operand::immediate, .value = op == Opcode::cp ? (operand_count == 1 ? 0 : 16) : 4});

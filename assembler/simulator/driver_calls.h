@@ -1,0 +1,13 @@
+// Calls of functions that the driver gives to kernels (driver_calls.cpp).
+#pragma once
+#include <optional>
+#include <string_view>
+
+#include "assembler/simulator/warp.h"
+
+namespace rndn::sim {
+
+std::optional<uint32_t> driver_function(std::string_view name);  // Op::x of driver_call; nothing: unknown
+Status driver_call(Warp& w, const Op& op, uint32_t mask);
+
+}  // namespace rndn::sim

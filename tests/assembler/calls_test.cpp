@@ -1,0 +1,152 @@
+// Functions of the driver, recursion and calls through registers: what the three-way tests over tests/assembler/ptx do not see.
+#include "tests/assembler/support.h"
+
+namespace rndn::assembler::testing {
+namespace {
+
+constexpr const char* path = RNDN_SOURCE_DIR "/tests/assembler/ptx/driver_calls.ptx";
+
+std::string sorted_lines(const std::string& text) {
+  std::vector<std::string> lines;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    lines.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  std::sort(lines.begin(), lines.end());
+  std::string out;
+  for (const std::string& line : lines) out += line + "\n";
+  return out;
+}
+
+Result<std::string> printed(const std::string& target, std::span<const std::byte> cubin,
+                            const std::vector<uint64_t>& in) {
+  std::string text;
+  sim::Options o;
+  o.check_hazards = true;
+  o.deterministic = true;
+  o.output = &text;
+  ASSIGN_OR_RETURN(auto out, run_simulator(target, cubin, "k", in, o, 64 << 20));
+  (void)out;
+  return text;
+}
+
+TEST(Calls, WhatIsPrintedIsWhatPtxasCodePrints) {
+  const ptx::Module module = parse_file(path);
+  const std::vector<uint64_t> in = input_words();
+  ptx::Memory memory;
+  uint64_t args[2] = {memory.allocate(in.size() * 8), memory.allocate(out_words * 8)};
+  memory.write(args[0], std::as_bytes(std::span(in)));
+  std::string text;
+  ptx::Launch launch;
+  launch.grid = {blocks, 1, 1}, launch.block = {threads, 1, 1};
+  launch.parameters = std::as_bytes(std::span(args));
+  launch.output = &text;
+  ASSERT_TRUE(ptx::interpret(module, "k", launch, memory).ok());
+  const std::string expected = sorted_lines(text);
+  EXPECT_GT(expected.size(), 1000u);
+  EXPECT_NE(expected.find("\n5 "), std::string::npos);
+  std::string why, ptxas = reference_tool("ptxas", why);
+  for (const std::string& target : targets) {
+    auto ours = assemble_for(module, target);
+    ASSERT_TRUE(ours.ok()) << ours.error().message;
+    auto got = printed(target, ours->cubin, in);
+    ASSERT_TRUE(got.ok()) << target << ": " << got.error().message;
+    EXPECT_EQ(sorted_lines(*got), expected) << target;
+    if (ptxas.empty()) continue;
+    std::string said;
+    auto theirs = printed(target, assemble_with_ptxas(ptxas, path, target, said), in);
+    ASSERT_TRUE(theirs.ok()) << target << ": " << theirs.error().message;
+    EXPECT_EQ(sorted_lines(*theirs), expected) << target;
+  }
+}
+
+// The tables that the driver resolves calls by are those of ptxas: names, kinds and order.
+TEST(Calls, CubinNamesItsExterns) {
+  const ptx::Module module = parse_file(path);
+  std::string why, ptxas = reference_tool("ptxas", why);
+  for (const std::string& target : targets) {
+    auto ours = assemble_for(module, target);
+    ASSERT_TRUE(ours.ok());
+    auto image = cubin::read(ours->cubin);
+    ASSERT_TRUE(image.ok()) << image.error().message;
+    const std::vector<std::string> externs = {"vprintf", "malloc", "free", "__assertfail"};
+    EXPECT_EQ(image->kernels[0].externs, externs);
+    size_t calls = 0, returns = 0;
+    for (const cubin::Relocation& r : image->kernels[0].relocations) {
+      calls += r.kind == cubin::Relocation::call;
+      returns += r.symbol == "k" && r.addend > 0;
+    }
+    EXPECT_EQ(calls, 4u) << target;
+    EXPECT_EQ(returns, isa::find_target(target)->family == isa::Family::volta ? 8u : 0u) << target;
+    if (ptxas.empty()) continue;
+    std::string said;
+    auto theirs = cubin::read(assemble_with_ptxas(ptxas, path, target, said));
+    ASSERT_TRUE(theirs.ok()) << theirs.error().message;
+    EXPECT_EQ(theirs->kernels[0].externs, externs);
+  }
+}
+
+TEST(Calls, AnAssertionThatFailsEndsTheLaunchWithItsText) {
+  const std::string text =
+      ".version 7.0\n.target sm_60\n.address_size 64\n"
+      ".extern .func __assertfail(.param .b64 a, .param .b64 b, .param .b32 c, .param .b64 d, .param .b64 e);\n"
+      ".global .align 1 .b8 what[6] = {120, 32, 62, 32, 48, 0};\n.global .align 1 .b8 file[5] = {97, 46, 99, 117, 0};\n"
+      ".visible .entry k(.param .u64 in, .param .u64 out)\n{\n.reg .b64 %d<3>;\n.reg .b32 %r;\n.reg .pred %p;\n"
+      "mov.u32 %r, %tid.x;\nsetp.ne.u32 %p, %r, 70;\n@%p bra END;\nmov.u64 %d0, what;\nmov.u64 %d1, file;\n"
+      "{\n.param .b64 a;\n.param .b64 b;\n.param .b32 c;\n.param .b64 d;\n.param .b64 e;\nst.param.b64 [a], %d0;\n"
+      "st.param.b64 [b], %d1;\nst.param.b32 [c], 42;\nst.param.b64 [d], %d1;\nst.param.b64 [e], 1;\n"
+      "call.uni __assertfail, (a, b, c, d, e);\n}\nEND:\nret;\n}\n";
+  const ptx::Module module = parse_text("assert.ptx", text);
+  const std::vector<uint64_t> in = input_words();
+  const std::string words = "a.cu:42: a.cu: assertion `x > 0` failed";
+  auto interpreted = run_interpreter(module, "k", in);
+  ASSERT_FALSE(interpreted.ok());
+  EXPECT_NE(interpreted.error().message.find(words), std::string::npos) << interpreted.error().message;
+  for (const std::string& target : targets) {
+    auto ours = assemble_for(module, target);
+    ASSERT_TRUE(ours.ok()) << ours.error().message;
+    auto got = run_simulator(target, ours->cubin, "k", in);
+    ASSERT_FALSE(got.ok()) << target;
+    EXPECT_NE(got.error().message.find(words), std::string::npos) << got.error().message;
+    EXPECT_NE(got.error().message.find("thread 70,0,0"), std::string::npos) << got.error().message;
+  }
+}
+
+// A call deeper than the stack has frames, or of a number that is no function, traps and changes nothing else.
+TEST(Calls, WhatCannotBeCalledTraps) {
+  const std::string head = ".version 7.0\n.target sm_60\n.address_size 64\n";
+  const std::string deep =
+      head +
+      ".func (.param .b32 r) f(.param .b32 n)\n{\n.reg .b32 %r<3>;\nld.param.u32 %r0, [n];\nadd.u32 %r1, %r0, 1;\n"
+      "{\n.param .b32 a;\n.param .b32 b;\nst.param.b32 [a], %r1;\ncall (b), f, (a);\nld.param.b32 %r2, [b];\n}\n"
+      "st.param.b32 [r], %r2;\nret;\n}\n"
+      ".visible .entry k(.param .u64 in, .param .u64 out)\n{\n.reg .b32 %r;\n{\n.param .b32 a;\n.param .b32 b;\n"
+      "st.param.b32 [a], 0;\ncall (b), f, (a);\nld.param.b32 %r, [b];\n}\nret;\n}\n";
+  const std::string nowhere =
+      head +
+      ".visible .entry k(.param .u64 in, .param .u64 out)\n{\n.reg .b64 %d;\nmov.u64 %d, 12345;\n"
+      "p : .callprototype () _ ();\ncall %d, (), p;\nret;\n}\n";
+  for (const std::string& text : {deep, nowhere})
+    for (const std::string& target : targets) {
+      auto ours = assemble_for(parse_text("trap.ptx", text), target);
+      ASSERT_TRUE(ours.ok()) << ours.error().message;
+      auto got = run_simulator(target, ours->cubin, "k", input_words());
+      ASSERT_FALSE(got.ok()) << target;
+      EXPECT_NE(got.error().message.find("trap"), std::string::npos) << got.error().message;
+    }
+}
+
+TEST(Calls, OtherExternalFunctionsAreRefusedByName) {
+  const ptx::Module module =
+      parse_text("extern.ptx",
+                 ".version 7.0\n.target sm_60\n.address_size 64\n.extern .func other(.param .b32 a);\n"
+                 ".visible .entry k()\n{\n{\n.param .b32 a;\nst.param.b32 [a], 1;\ncall other, (a);\n}\nret;\n}\n");
+  auto result = assemble_for(module, "sm_86");
+  ASSERT_FALSE(result.ok());
+  EXPECT_NE(result.error().message.find("line 10: unsupported call of `other`"), std::string::npos)
+      << result.error().message;
+}
+
+}  // namespace
+}  // namespace rndn::assembler::testing
