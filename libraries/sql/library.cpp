@@ -42,15 +42,16 @@ uint32_t Library::grid(const Kernel& kernel, uint64_t tiles) const {
   return static_cast<uint32_t>(std::clamp<uint64_t>(tiles, 1, kernel.resident_blocks));
 }
 
-Result<void> Library::launch(const Kernel& kernel, uint32_t grid, const Arguments& arguments, uint64_t floor_bytes) {
+Result<void> Library::launch(const Kernel& kernel, uint32_t grid, const Arguments& arguments, uint64_t floor_bytes,
+                             uint32_t dynamic_shared) {
   Launch report{.kernel = kernel.name,
                 .floor_bytes = floor_bytes,
                 .registers = kernel.info.registers,
-                .shared_bytes = kernel.info.shared_bytes};
+                .shared_bytes = kernel.info.shared_bytes + dynamic_shared};
   if (measure) {
     ASSIGN_OR_RETURN(report.first_mark, device_.record_mark());
   }
-  RETURN_IF_ERROR(device_.launch(kernel.handle, {grid, 1, 1}, {kernel.block_size, 1, 1}, 0,
+  RETURN_IF_ERROR(device_.launch(kernel.handle, {grid, 1, 1}, {kernel.block_size, 1, 1}, dynamic_shared,
                                  std::as_bytes(std::span(arguments.words))));
   if (measure) {
     ASSIGN_OR_RETURN(report.last_mark, device_.record_mark());

@@ -51,7 +51,8 @@ class Library {
   Result<const Kernel*> kernel(std::string_view name, const Build& build);
   // Blocks for `tiles` pieces of work: at least one, at most what runs at once.
   uint32_t grid(const Kernel& kernel, uint64_t tiles) const;
-  Result<void> launch(const Kernel& kernel, uint32_t grid, const Arguments& arguments, uint64_t floor_bytes = 0);
+  Result<void> launch(const Kernel& kernel, uint32_t grid, const Arguments& arguments, uint64_t floor_bytes = 0,
+                      uint32_t dynamic_shared = 0);
   // zeroed_bytes of device memory that are zero, for counters: every kernel that uses them leaves them so.
   static constexpr uint64_t zeroed_bytes = 64 << 10;
   Result<Address> zeroed();

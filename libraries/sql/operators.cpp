@@ -36,6 +36,10 @@ Result<Vector> Operators::order(std::span<const Vector> columns, std::span<const
 Result<Groups> Operators::group(std::span<const Vector> columns, Memory& memory) {
   return sql::group(state_->library, columns, memory);
 }
+Result<Aggregates> Operators::aggregate(std::span<const Vector> keys, std::span<const Aggregate> wanted,
+                                        Memory& memory) {
+  return sql::aggregate(state_->library, keys, wanted, memory);
+}
 Result<Vector> Operators::unique(const Vector& column, Memory& memory) {
   return sql::unique(state_->library, column, memory);
 }

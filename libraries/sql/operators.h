@@ -10,6 +10,9 @@ Result<Vector> order(Library& library, std::span<const Vector> columns, std::spa
                      Memory& memory);
 Result<Groups> group(Library& library, std::span<const Vector> columns, Memory& memory);
 Result<Vector> unique(Library& library, const Vector& column, Memory& memory);
+// aggregate.cpp
+Result<Aggregates> aggregate(Library& library, std::span<const Vector> keys, std::span<const Aggregate> wanted,
+                             Memory& memory);
 // cells.cpp
 Result<Cells> unique_cells(Library& library, const Cells& cells, Memory& memory);
 Result<Vector> rank(Library& library, const Strings& strings, uint64_t& distinct, Memory& memory);

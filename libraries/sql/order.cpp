@@ -3,11 +3,12 @@
 // Up to 2,048 rows: one launch (small_sort.cpp), and one wait where the host must know a size. Where the number of rows is on the device
 // that launch comes first and tells it, so that more rows cost one wait more. More than 2,048 rows:
 // order         bounds, pack, sweeps (radix_sort.cpp).
-// group         the same, then the runs of equal keys (runs.cpp).
+// group         the same, then the runs of equal keys (runs.cpp); or rows by the numbers that a hash table gives their groups (hash_groups.cpp).
 // unique        as group; the rows that start runs are marked, and the marked rows gathered in row order.
 // unique_cells  unique of (cell, value); rows become positions in their cells.
 #include "libraries/base/check.h"
 #include "libraries/sql/emit.h"
+#include "libraries/sql/hash_groups.h"
 #include "libraries/sql/operators.h"
 #include "libraries/sql/runs.h"
 #include "libraries/sql/small_sort.h"
@@ -158,7 +159,8 @@ Result<Groups> group(Library& library, std::span<const Vector> columns, Memory& 
     if (out.rows.count) out.keys.max = static_cast<int64_t>(n) - 1;
     out.rows.elements = rows_vector(elements, n);
   };
-  if (rows.capacity > 0 && try_small(library, rows, parts)) {
+  const bool hash = library.options.group == Options::Group::hash && !library.options.ordered;
+  if (rows.capacity > 0 && !hash && try_small(library, rows, parts)) {
     ASSIGN_OR_RETURN(SmallSort small, sort_few(library, Small::groups, rows, parts, memory));
     if (small.done) {
       out.rows.offsets = small.results.offsets;
@@ -167,8 +169,9 @@ Result<Groups> group(Library& library, std::span<const Vector> columns, Memory& 
       return out;
     }
   }
-  if (is_ascending(columns)) parts.clear();  // no bounds are needed
-  ASSIGN_OR_RETURN(uint64_t n, find_bounds(library, rows, parts, memory));
+  std::vector<Part> none;  // an ascending column and a hash table need no bounds
+  const bool needs_bounds = !hash && !is_ascending(columns);
+  ASSIGN_OR_RETURN(uint64_t n, find_bounds(library, rows, needs_bounds ? parts : none, memory));
   ASSIGN_OR_RETURN(out.rows.offsets, memory.result(8 * (n + 1)));
   if (n == 0) {
     RETURN_IF_ERROR(library.device().fill(out.rows.offsets, 0, 8));
@@ -180,6 +183,8 @@ Result<Groups> group(Library& library, std::span<const Vector> columns, Memory& 
   Sorted sorted;
   if (is_ascending(columns)) {
     ASSIGN_OR_RETURN(sorted, take_ascending(library, columns[0], n, memory));
+  } else if (hash) {
+    ASSIGN_OR_RETURN(sorted, hash_rows(library, parts, n, run_words(n), memory));
   } else {
     ASSIGN_OR_RETURN(sorted, sort_rows(library, pack_words(parts), n, true, run_words(n), memory));
   }

@@ -216,8 +216,7 @@ Result<uint64_t> find_runs(Library& library, Runs kind, const Sorted& sorted, st
   From from = from_keys(sorted);
   Address data = sorted.keys;
   if (!sorted.complete) {
-    ASSIGN_OR_RETURN(data, memory.temporary(n));
-    RETURN_IF_ERROR(differ(library, parts, false, sorted, data, n));
+    ASSIGN_OR_RETURN(data, differing_rows(library, sorted, parts, n, memory));
     from = From::flags;
   }
   ASSIGN_OR_RETURN(device::Mapped found, memory.mapped(8));
@@ -226,6 +225,13 @@ Result<uint64_t> find_runs(Library& library, Runs kind, const Sorted& sorted, st
                               groups ? first : ranks, offsets, found.address));
   RETURN_IF_ERROR(library.device().synchronize());
   return *static_cast<const uint64_t*>(found.host);
+}
+
+Result<Address> differing_rows(Library& library, const Sorted& sorted, std::span<const Part> parts, uint64_t n,
+                               Memory& memory) {
+  ASSIGN_OR_RETURN(Address flags, memory.temporary(n));
+  RETURN_IF_ERROR(differ(library, parts, false, sorted, flags, n));
+  return flags;
 }
 
 Result<uint64_t> first_rows(Library& library, const Sorted& sorted, std::span<const Part> parts, uint64_t n,

@@ -23,4 +23,8 @@ Result<uint64_t> find_runs(Library& library, Runs kind, const Sorted& sorted, st
 Result<uint64_t> first_rows(Library& library, const Sorted& sorted, std::span<const Part> parts, uint64_t n,
                             Address out, Memory& memory);
 
+// u8 per place: does its row differ from the one before it in any part; for sorts of several words.
+Result<Address> differing_rows(Library& library, const Sorted& sorted, std::span<const Part> parts, uint64_t n,
+                               Memory& memory);
+
 }  // namespace rndn::sql

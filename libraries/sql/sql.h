@@ -6,7 +6,8 @@
 // An operator is its kernels and its host driver side by side in one file. Work is queued on the device's stream; an operator may wait for
 // the device once, to learn the sizes that decide what comes next. Its temporary memory may be reused by whatever is queued after it.
 //
-// Every result is deterministic and is the specification's choice: stable order, groups ascending, pairs by right row and then left row.
+// Every result is deterministic and, but for the order of groups that a hash table finds, the specification's choice: stable order, groups
+// ascending, pairs by right row and then left row.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -77,8 +78,24 @@ struct Launch {
 enum class Compare : uint8_t { eq, neq, lt, gt, leq, geq };
 
 struct Groups {
-  Vector keys;  // i64: the smallest row of every group; groups in ascending order of their values
-  Cells rows;   // i64: the rows of every group, ascending
+  Vector
+      keys;  // i64: the smallest row of every group; groups in ascending order of their values, or of these rows (Options::Group)
+  Cells rows;  // i64: the rows of every group, ascending
+};
+
+// What is made of the values of a group's rows. `values` is as long as the keys (len: not looked at).
+// distinct: how many different values, as `unique` tells them apart; of one column per call.
+enum class Reduce : uint8_t { len, sum, avg, min, max, distinct };
+struct Aggregate {
+  Reduce reduce{};
+  Vector values;
+  Type result{};  // see can_aggregate
+};
+// Integer sums wrap in 64 bits and are cut to the result; averages are divided in f64; minima and maxima pass over NaN.
+bool can_aggregate(Reduce reduce, Type values, Type result);
+struct Aggregates {
+  Vector keys;                  // as Groups::keys
+  std::vector<Vector> results;  // per Aggregate, one element per group
 };
 
 struct Pairs {
@@ -96,13 +113,13 @@ struct JoinCondition {  // left[`left`] compare right[`right`]
 // The alternatives of the evaluation; `automatic` picks by size.
 struct Options {
   enum class Sort : uint8_t { automatic, radix, bitonic } sort = Sort::automatic;
-  enum class Group : uint8_t {
-    automatic,
-    sort,
-    hash
-  } group = Group::automatic;  // each sorts: there is no hash table yet
+  // sort: by the keys; hash: by a hash table, groups in order of their first rows; automatic: sort, and tables of few groups where they fit
+  enum class Group : uint8_t { automatic, sort, hash } group = Group::automatic;
+  uint64_t hash_slots = uint64_t{1} << 22;  // of the first table for groups: what a cache holds
+  bool ordered = false;                     // groups ascend in any case; join pairs always come by right row
   enum class Join : uint8_t { automatic, hash, loop } join = Join::automatic;
   enum class Member : uint8_t { automatic, hash, loop } member = Member::automatic;
+  bool operator==(const Options&) const = default;
 };
 
 // Not thread-safe; one per device. Columns of one call are equally long. Errors: what the device reports (fault world), memory, and vectors that
@@ -118,6 +135,8 @@ class Operators {
   // i64 permutation that sorts the rows, first column first. Stable, descending columns too. Floats: NaN after everything when ascending; -0 equals 0.
   Result<Vector> order(std::span<const Vector> columns, std::span<const bool> ascending, Memory& memory);
   Result<Groups> group(std::span<const Vector> columns, Memory& memory);
+  // The same groups, and aggregates over their rows instead of the rows themselves: group, gathers and reductions as one.
+  Result<Aggregates> aggregate(std::span<const Vector> keys, std::span<const Aggregate> wanted, Memory& memory);
   // i64, ascending: the first row of every distinct value.
   Result<Vector> unique(const Vector& column, Memory& memory);
   // The same in every cell: positions within their cell.

@@ -1,6 +1,8 @@
 // Speed of the operators.
 //
-//   bench_sql [--device cuda|sim[:TARGET]] [--rows N] [--repeat R] [--only TEXT] [--kernels]
+//   bench_sql [--device cuda|sim[:TARGET]] [--rows N] [--repeat R] [--only TEXT] [--kernels] [--group sort|hash]
+//
+// "compact" cases are ways to write a selection (compact_variants.h), beside "compress" of bench_codegen. "aggregate" cases: group, len and sum as one.
 //
 // Per case a line: device time from the first launch to the last (median of R runs after two warm-ups, lowest, highest), millions of rows
 // per second, and GB/s of what the operator must read and write at least (columns in, results out). Every result is checked once.
@@ -18,6 +20,7 @@
 #include "libraries/sql/sql.h"
 #include "runtime/cuda/cuda_device.h"
 #include "runtime/simulator_device.h"
+#include "tests/sql/compact_variants.h"
 
 namespace rndn::sql {
 namespace {
@@ -59,7 +62,8 @@ class Slab final : public Memory {
   device::Mapped mapped_;
 };
 
-struct Arguments {
+struct BenchArguments {
+  Options options;
   std::string device = "sim", only;
   uint64_t rows = 100000;
   uint32_t repeat = 5;
@@ -70,7 +74,7 @@ struct Run {
   device::Device& device;
   Operators& sql;
   Slab& memory;
-  const Arguments& arguments;
+  const BenchArguments& arguments;
   std::mt19937_64 random{1};
 };
 
@@ -157,11 +161,14 @@ Result<void> bench_order(Run& run, const std::string& name, Type type, uint64_t 
       });
 }
 
+// spread: the values of the keys need all of their bits.
 template <class T>
-Result<void> bench_group(Run& run, const std::string& name, Type type, uint64_t n, uint64_t groups) {
+Result<void> bench_group(Run& run, const std::string& name, Type type, uint64_t n, uint64_t groups,
+                         bool spread = false) {
   run.memory.reset();
   std::vector<T> keys(n);
-  for (T& k : keys) k = static_cast<T>(run.random() % groups);
+  const uint64_t factor = spread ? 0x9E3779B97F4A7C15u : 1;
+  for (T& k : keys) k = static_cast<T>(run.random() % groups * factor);
   ASSIGN_OR_RETURN(Vector column, put(run, type, keys));
   Groups got;
   return measure(
@@ -178,12 +185,89 @@ Result<void> bench_group(Run& run, const std::string& name, Type type, uint64_t 
         if (offsets[0] != 0 || offsets[k] != n) return false;
         for (uint64_t j = 0; j < k; ++j) {
           if (offsets[j] >= offsets[j + 1] || rows[offsets[j]] != first[j]) return false;
-          if (j && keys[static_cast<uint64_t>(first[j - 1])] >= keys[static_cast<uint64_t>(first[j])]) return false;
+          const T *before = j ? &keys[static_cast<uint64_t>(first[j - 1])] : nullptr,
+                  *key = &keys[static_cast<uint64_t>(first[j])];
+          if (run.arguments.options.group == Options::Group::hash ? j && first[j - 1] >= first[j]
+                                                                  : j && *before >= *key)
+            return false;
           for (uint64_t p = offsets[j] + 1; p < offsets[j + 1]; ++p)
             if (rows[p - 1] >= rows[p] || keys[static_cast<uint64_t>(rows[p])] != keys[static_cast<uint64_t>(first[j])])
               return false;
         }
         return true;
+      });
+}
+
+// Length and sum of a f64 column per group, without a list of rows. ascending: as a foreign key of a table that is stored by it.
+Result<void> bench_aggregate(Run& run, const std::string& name, uint64_t n, uint64_t groups, bool ascending,
+                             bool bounds) {
+  run.memory.reset();
+  std::vector<int32_t> keys(n);
+  std::vector<double> values(n), sums(groups);
+  std::vector<int64_t> sizes(groups);
+  for (uint64_t i = 0; i < n; ++i) {
+    keys[i] = static_cast<int32_t>(ascending ? i * groups / n : run.random() % groups);
+    values[i] = static_cast<double>(run.random() % 1000);
+    sums[static_cast<size_t>(keys[i])] += values[i];
+    ++sizes[static_cast<size_t>(keys[i])];
+  }
+  ASSIGN_OR_RETURN(Vector column, put(run, Type::i32, keys));
+  ASSIGN_OR_RETURN(Vector summed, put(run, Type::f64, values));
+  column.ascending = ascending;
+  if (bounds) column.min = 0, column.max = static_cast<int64_t>(groups) - 1;
+  const Aggregate wanted[] = {{Reduce::sum, summed, Type::f64}, {Reduce::len, {}, Type::i64}};
+  Aggregates got;
+  return measure(
+      run, name, n,
+      [&]() -> Result<uint64_t> {
+        ASSIGN_OR_RETURN(got, run.sql.aggregate({&column, 1}, wanted, run.memory));
+        return n * 12 + got.keys.capacity * 24;
+      },
+      [&]() -> Result<bool> {
+        const uint64_t k = got.keys.capacity;
+        ASSIGN_OR_RETURN(std::vector<int64_t> first, get<int64_t>(run, got.keys.data, k));
+        ASSIGN_OR_RETURN(std::vector<double> sum, get<double>(run, got.results[0].data, k));
+        ASSIGN_OR_RETURN(std::vector<int64_t> size, get<int64_t>(run, got.results[1].data, k));
+        uint64_t rows = 0;
+        for (uint64_t j = 0; j < k; ++j) {
+          const auto key = static_cast<size_t>(keys[static_cast<size_t>(first[j])]);
+          if (sum[j] != sums[key] || size[j] != sizes[key]) return false;  // whole numbers: exact
+          rows += static_cast<uint64_t>(size[j]);
+        }
+        return rows == n;
+      });
+}
+
+Result<void> bench_compact(Run& run, Library& library, const bench::CompactVariant& variant, uint64_t n) {
+  run.memory.reset();
+  std::vector<double> in(n), expected;
+  for (double& x : in) x = static_cast<double>(run.random() >> 11) * 0x1p-53;
+  for (double x : in)
+    if (x < 0.5) expected.push_back(x);
+  ASSIGN_OR_RETURN(Vector column, put(run, Type::f64, in));
+  ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(variant.name(), [&](ptx::Module& m, std::string_view entry) {
+    return bench::build_compact(m, entry, variant);
+  }));
+  Address out = 0;
+  device::Mapped found;
+  return measure(
+      run, variant.name(), n,
+      [&]() -> Result<uint64_t> {
+        const uint64_t tiles = (n + variant.tile() - 1) / variant.tile();
+        ASSIGN_OR_RETURN(out, run.memory.result(8 * n));
+        ASSIGN_OR_RETURN(Address words, run.memory.temporary(8 * tiles));
+        ASSIGN_OR_RETURN(found, run.memory.mapped(8));
+        ASSIGN_OR_RETURN(Address zeroed, library.zeroed());
+        RETURN_IF_ERROR(run.device.fill(words, 0, 8 * tiles));
+        sql::Arguments a;
+        a.add(n).add(tiles).add(column.data).add(out).add(words).add(zeroed).add(found.address);
+        RETURN_IF_ERROR(library.launch(*kernel, static_cast<uint32_t>(tiles), a, 12 * n));
+        return 8 * n + 8 * expected.size();
+      },
+      [&]() -> Result<bool> {
+        if (*static_cast<const uint64_t*>(found.host) != expected.size()) return false;
+        ASSIGN_OR_RETURN(std::vector<double> got, get<double>(run, out, expected.size()));
+        return got == expected;
       });
 }
 
@@ -301,7 +385,7 @@ Result<void> bench_like(Run& run, const std::string& name, uint64_t n, std::stri
       });
 }
 
-Result<void> run_all(const Arguments& arguments) {
+Result<void> run_all(const BenchArguments& arguments) {
   std::unique_ptr<device::Device> device;
   std::unique_ptr<cuda::Preparation> preparation;
   if (arguments.device == "cuda") {
@@ -314,13 +398,15 @@ Result<void> run_all(const Arguments& arguments) {
   }
   const isa::Target* target = isa::find_target(device->info().target);
   if (!target) return world_error("no target {}", device->info().target);
-  Operators sql(*device, [&](const ptx::Module& module) -> Result<std::vector<std::byte>> {
+  const auto assemble = [&](const ptx::Module& module) -> Result<std::vector<std::byte>> {
     Timings timings;
     assembler::Options options;
     options.target = target;
     ASSIGN_OR_RETURN(assembler::Assembled made, assembler::assemble(module, options, timings));
     return std::move(made.cubin);
-  });
+  };
+  Operators sql(*device, assemble, arguments.options);
+  Library library(*device, assemble);
   const uint64_t n = arguments.rows;
   ASSIGN_OR_RETURN(std::unique_ptr<Slab> slab, Slab::make(*device, 100 * n + (uint64_t{64} << 20)));
   std::printf("%s, %s\n%-34s %11s %10s %10s %10s %10s %9s\n", device->info().name.c_str(),
@@ -342,6 +428,23 @@ Result<void> run_all(const Arguments& arguments) {
       RETURN_IF_ERROR(run_case([&](Run& r) {
         return bench_group<int64_t>(r, "group into " + std::to_string(groups), Type::i64, n, groups);
       }));
+  for (uint64_t groups : {uint64_t{1000}, uint64_t{100000}, uint64_t{10000000}})
+    if (groups <= n)
+      RETURN_IF_ERROR(run_case([&](Run& r) {
+        return bench_group<int64_t>(r, "group spread into " + std::to_string(groups), Type::i64, n, groups, true);
+      }));
+  for (uint64_t groups : {uint64_t{4}, uint64_t{32}, uint64_t{1000}, uint64_t{100000}, uint64_t{10000000}})
+    if (groups <= n)
+      RETURN_IF_ERROR(run_case([&](Run& r) {
+        return bench_aggregate(r, "aggregate into " + std::to_string(groups), n, groups, false, true);
+      }));
+  RETURN_IF_ERROR(run_case(
+      [&](Run& r) { return bench_aggregate(r, "aggregate ascending, 4 rows each", n, n / 4 + 1, true, true); }));
+  RETURN_IF_ERROR(run_case([&](Run& r) {
+    return bench_aggregate(r, "aggregate ascending, 100 groups", n, std::min<uint64_t>(n, 100), true, true);
+  }));
+  for (const bench::CompactVariant& variant : bench::compact_variants)
+    RETURN_IF_ERROR(run_case([&](Run& r) { return bench_compact(r, library, variant, n); }));
   const uint64_t tenth = n / 10 + 1;
   using enum Keys;
   RETURN_IF_ERROR(
@@ -384,10 +487,11 @@ Result<void> run_all(const Arguments& arguments) {
 }
 
 int main_of(int argc, char** argv) {
-  Arguments a;
+  BenchArguments a;
   const auto usage = [] {
     std::fprintf(stderr,
-                 "usage: bench_sql [--device cuda|sim[:TARGET]] [--rows N] [--repeat R] [--only TEXT] [--kernels]\n");
+                 "usage: bench_sql [--device cuda|sim[:TARGET]] [--rows N] [--repeat R] [--only TEXT] [--kernels] "
+                 "[--group sort|hash]\n");
     return 2;
   };
   for (int i = 1; i < argc; ++i) {
@@ -400,6 +504,8 @@ int main_of(int argc, char** argv) {
     const char* value = argv[++i];
     if (flag == "--device")
       a.device = value;
+    else if (flag == "--group" && (std::strcmp(value, "sort") == 0 || std::strcmp(value, "hash") == 0))
+      a.options.group = value[0] == 's' ? Options::Group::sort : Options::Group::hash;
     else if (flag == "--rows")
       a.rows = std::max(1ull, std::strtoull(value, nullptr, 10));
     else if (flag == "--repeat")
