@@ -30,8 +30,8 @@ DomainPtr Run::domain_of(Item& v) {
     if (!known) known = Domain::of_column(v.column, &engine_.derived_domains);
     v.domain = known;
   } else {
-    v.domain = Domain::of_texts(v.host->texts ? v.host->texts : std::make_shared<const std::vector<std::string>>(),
-                                v.capacity);
+    v.domain = Domain::of_texts(
+        v.host->texts ? v.host->plain_texts() : std::make_shared<const std::vector<std::string>>(), v.capacity);
     v.codes_are_rows = true;
     v.bounds = {0, static_cast<int64_t>(std::max<uint64_t>(1, v.capacity)) - 1};
   }
@@ -128,7 +128,7 @@ Result<DomainPtr> Run::common_domain(std::span<const ItemPtr> texts, const TextC
   // Otherwise, and in what becomes a result, every text keeps a code of its own.
   for (const ItemPtr& v : texts) {
     if (looked_up(*v)) {
-      best = best->with(v->host->texts ? *v->host->texts : std::vector<std::string>());
+      best = best->with(v->host->texts ? *v->host->plain_texts() : std::vector<std::string>());
     } else if (v->domain != best) {
       ASSIGN_OR_RETURN(DomainPtr own, v->domain->distinct(text_tools()));
       if (own == best || best->extends(*own)) continue;

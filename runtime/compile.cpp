@@ -59,15 +59,15 @@ bool calls_math(const hir::Program& program) {
 
 // Code of all kernels but the refused ones, into c.code and, where it is wanted, c.ptx.
 Result<void> generate(Compiled& c, const CompileOptions& options, uint32_t ptx_target, const ptx::Module* math,
-                      Timings& timings, const std::vector<std::string>& refused = {}) {
+                      Timings& timings, const std::vector<std::string>& refused) {
   auto scope = timings.measure(Phase::ptx);
   ASSIGN_OR_RETURN(
       c.code,
       codegen::generate(c.outlined, {.ptx_target = ptx_target, .refused = refused, .math = math, .pool = options.pool},
                         timings));
   c.no_gpu_code.clear();
-  for (const codegen::KernelCode& k : c.code.kernels)
-    if (!k.refused.empty())
+  for (size_t i = 0; i < c.code.kernels.size(); ++i)
+    if (const codegen::KernelCode& k = c.code.kernels[i]; !k.refused.empty() && !c.fusions.fuses(i))
       c.no_gpu_code += fmt::format("{}kernel `{}`: {}", c.no_gpu_code.empty() ? "" : "; ", k.name, k.refused);
   if (options.verify_passes) {
     std::vector<std::string> problems = ptx::verify(c.code.module);
@@ -145,12 +145,16 @@ Result<Compiled> compile(FileId file, const SourceManager& sources, const Compil
         outliner::run(c.program, {.mode = options.outline, .text_codes = options.text_codes, .math = c.no_math.empty()},
                       sink, timings);
     if (sink.has_errors()) return in_sink;
+    if (options.fuse_operators) c.fusions = find_fusions(c.outlined);
   }
   if (options.until == Stage::outline || c.outlined.kernels.empty()) return c;
 
   const isa::Target* target = isa::find_target(options.target);
   if (!target) return usage_error("there is no target `{}`", options.target);
-  RETURN_IF_ERROR(generate(c, options, target->sm, math, timings));
+  std::vector<std::string> refused(c.outlined.kernels.size());
+  for (size_t k = 0; k < refused.size(); ++k)
+    if (c.fusions.fuses(k)) refused[k] = "it is part of a fused operator";
+  RETURN_IF_ERROR(generate(c, options, target->sm, math, timings, refused));
   if (options.until == Stage::ptx) return c;
 
   switch (options.backend.kind) {
@@ -158,7 +162,6 @@ Result<Compiled> compile(FileId file, const SourceManager& sources, const Compil
       assembler::Options to{target, options.level, options.scheduler, options.max_registers, options.verify_passes,
                             true,   options.pool,  options.workspace};
       // An instruction that our assembler does not know yet is like a builtin without GPU code: its kernel is left out.
-      std::vector<std::string> refused(c.outlined.kernels.size());
       while (!c.code.module.functions.empty()) {
         auto assembled = runtime::assemble(options.code_cache, c.code.module, to, timings);
         if (assembled) {
@@ -172,8 +175,9 @@ Result<Compiled> compile(FileId file, const SourceManager& sources, const Compil
         for (size_t k = 0; k < refused.size(); ++k)
           if (refused[k].empty() && names_function(why, c.code.kernels[k].name)) named = true, refused[k] = why;
         for (size_t k = 0; k < refused.size() && !named; ++k) refused[k] = why;
-        for (std::string& r : refused)
-          if (!r.empty() && r.rfind("cannot assemble", 0) != 0) r = "cannot assemble its PTX: " + r;
+        for (size_t k = 0; k < refused.size(); ++k)
+          if (std::string& r = refused[k]; !r.empty() && !c.fusions.fuses(k) && !r.starts_with("cannot assemble"))
+            r = "cannot assemble its PTX: " + r;
         RETURN_IF_ERROR(generate(c, options, target->sm, math, timings, refused));
       }
       break;

@@ -19,6 +19,7 @@
 #include "libraries/libdevice/library.h"
 #include "outliner/outliner.h"
 #include "ptx/codegen/codegen.h"
+#include "runtime/fusion.h"
 
 namespace rndn::runtime {
 
@@ -43,8 +44,9 @@ struct CompileOptions {
   bool strict = false;
   bool dialect_v0 = false;
   outliner::Mode outline = outliner::Mode::full;
-  bool text_codes = true;  // text reaches kernels as codes (codegen.h)
-  int level = 3;           // -O
+  bool fuse_operators = true;  // --fuse-operators: what runs as a fused operator has no kernel (fusion.h)
+  bool text_codes = true;      // text reaches kernels as codes (codegen.h)
+  int level = 3;               // -O
   assembler::Scheduler scheduler = assembler::Scheduler::list;
   uint32_t max_registers = 0;  // --limit-regs; 0: the target's limit
   bool verify_passes = false;
@@ -59,11 +61,12 @@ struct CompileOptions {
 struct Compiled {
   hir::Program program;          // typed (or as parsed, with until = hir)
   outliner::Outlined outlined;   // from Stage::outline on
+  Fusions fusions;               // the same; none without fuse_operators
   codegen::ModuleCode code;      // from Stage::ptx on; no kernels when the program has none
   std::string ptx;               // Stage::ptx, and backends other than rndn: the module as text
   std::vector<std::byte> cubin;  // Stage::sass and cubin, but for the backend `driver`; empty without kernels
   std::vector<assembler::KernelReport> kernels;  // of our own assembler
-  // Kernels without code, a sentence each, joined by `; `: code.kernels[k].refused says which and why. Empty: all have code.
+  // Kernels without code that are no part of a fused operator, a sentence each, joined by `; `: code.kernels[k].refused says which and why. Empty: all have code.
   std::string no_gpu_code;
   std::string no_math;  // why the program's functions of libdevice have no code; empty: they have, or there are none
   std::string backend;  // who made the cubin

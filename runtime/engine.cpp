@@ -31,9 +31,7 @@ Engine::State::~State() { memory.evict = nullptr; }
 
 Result<sql::Operators*> Engine::State::operators_for(const sql::Options& options) {
   for (const OperatorSet& set : operators)
-    if (set.options.sort == options.sort && set.options.group == options.group && set.options.join == options.join &&
-        set.options.member == options.member)
-      return set.operators.get();
+    if (set.options == options) return set.operators.get();
   const isa::Target* target = isa::find_target(device.info().target);
   if (!target)
     return world_error("{} is of a target that is not supported: {}", device.info().name, device.info().target);
@@ -52,6 +50,7 @@ Result<sql::Operators*> Engine::State::operators_for(const sql::Options& options
 }
 
 bool Engine::State::evict() {
+  ++evictions;
   if (buffers.trim()) return true;
   // Not what a step holds at this moment: its owners are the cache and the list of what was uploaded.
   auto oldest = uploaded.end();
@@ -74,6 +73,7 @@ bool Engine::State::evict() {
 }
 
 void Engine::State::drop_cache() {
+  ++evictions;
   uploaded.clear();
   columns.clear();
   fetched.clear();
@@ -94,7 +94,12 @@ uint64_t Engine::device_bytes() const { return state_->memory.in_use() - state_-
 
 Engine::Plan::State::State(const Compiled& c, const SourceManager& s, const EngineOptions& o, Engine::State& e)
     : compiled(c), sources(s), options(o), engine(e), kept(e.memory, {.page_bytes = 64 << 10}) {}
+void Engine::Plan::State::drop_replay() {
+  if (replay) (void)engine.device.free_graph(replay->graph);
+  replay.reset();
+}
 Engine::Plan::State::~State() {
+  drop_replay();
   if (module) (void)engine.device.unload_module(*module);
 }
 
@@ -177,6 +182,7 @@ Result<std::vector<Value>> Engine::run(Plan& plan, Timings& timings, std::string
     state_->timings = &timings;
     results = run.execute();
     state_->timings = nullptr;
+    if (results) ++p.runs;
     if (fallbacks)
       for (std::string& f : run.take_fallbacks()) fallbacks->push_back(std::move(f));
     if (kernels) {

@@ -30,6 +30,8 @@ struct EngineOptions {
   sql::Options operators;       // --sort, --group, --join, --member
   // --like: on the host; on the device, strings sent every time; on the device, where they stay
   enum class Like : uint8_t { cpu, gpu, gpu_cached } like = Like::gpu_cached;
+  bool graphs =
+      true;  // repeats whose kernels are not measured run as a graph of the device's, where the host has nothing to decide in between
   bool cache = true;  // else columns and strings leave the device after each run
 };
 

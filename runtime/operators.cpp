@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "frontend/builtins.h"
+#include "runtime/fusion.h"
 #include "runtime/run.h"
 
 namespace rndn::runtime {
@@ -43,23 +44,6 @@ BufferPtr Run::OperatorMemory::buffer(Address address) const {
 }
 
 namespace {
-
-sql::Type type_on_device(BasicType type) {
-  switch (type) {
-    case BasicType::boolean: return sql::Type::u8;
-    case BasicType::character:  // a signed number as all integers of the language
-    case BasicType::i8: return sql::Type::i8;
-    case BasicType::i16: return sql::Type::i16;
-    case BasicType::i64:
-    case BasicType::time:
-    case BasicType::dt: return sql::Type::i64;
-    case BasicType::f32: return sql::Type::f32;
-    case BasicType::f64: return sql::Type::f64;
-    case BasicType::sym:
-    case BasicType::str: return sql::Type::u32;
-    default: return sql::Type::i32;
-  }
-}
 
 // The first of f64 f32 i64 i32 i16 i8 char bool that occurs among the two (horseir.md 3.1).
 BasicType widest(BasicType a, BasicType b) {
@@ -174,8 +158,8 @@ Result<void> Run::to_comparable(ItemPtr& a, ItemPtr& b, bool ordered) {
   return {};
 }
 
-void Run::note_library_launches() {
-  for (const sql::Launch& launch : sql_->take_launches()) library_launched_.push_back(launch);
+void Run::note_library_launches(bool fused) {
+  for (const sql::Launch& launch : sql_->take_launches()) library_launched_.push_back({launch, fused});
   pending_ = true;
 }
 
@@ -184,6 +168,7 @@ Result<void> Run::run_operator(const Step& s) {
     switch (s.kind) {
       case Step::order: return order(s);
       case Step::group: return group(s);
+      case Step::aggregate: return aggregate(s);
       case Step::unique: return unique(s);
       case Step::unique_cells: return unique_cells(s);
       case Step::join: return join(s);
@@ -265,6 +250,80 @@ Result<void> Run::group(const Step& s) {
   cells->offsets = groups.rows.offsets;
   cells->offsets_buffer = memory.buffer(groups.rows.offsets);
   assign_result(s, parts_item(Item::dict, {std::move(first), std::move(cells)}));
+  return {};
+}
+
+// A group and the reductions of its rows. Values that are not as long as the columns: one step after the other, as the program has them.
+Result<void> Run::aggregate(const Step& s) {
+  ASSIGN_OR_RETURN(std::vector<ItemPtr> in, items(s.inputs));
+  std::vector<ItemPtr> columns = columns_of(in[0]);
+  bool same = !columns.empty();
+  if (same) {
+    std::vector<ItemPtr> all = columns;
+    for (size_t i = 1; i < in.size() && same; ++i) {
+      same = in[i]->kind == Item::vector;
+      all.push_back(in[i]);
+    }
+    if (same) {
+      ASSIGN_OR_RETURN(same, same_lengths(all));
+    }
+  }
+  if (!same) {
+    std::vector<uint32_t> between;
+    for (const Step& part : s.instead) {
+      std::vector<Value> none;
+      RETURN_IF_ERROR(step(part, none));
+      for (uint32_t slot : part.outputs)
+        if (slot != no_slot && std::find(s.outputs.begin(), s.outputs.end(), slot) == s.outputs.end())
+          between.push_back(slot);
+    }
+    for (uint32_t slot : between) slots_[slot] = nullptr;
+    if (!plan_.options.allow_fallback)
+      return input_error(
+          "{}: error: the values of a group are not as long as its columns; that runs on the reference interpreter "
+          "only, which --no-fallback forbids",
+          plan_.sources.describe(s.span));
+    fallbacks_.push_back(
+        fmt::format("{}: a fused group whose values are not as long as its columns", plan_.sources.describe(s.span)));
+    return {};
+  }
+  const auto distinct_codes = [&](ItemPtr c) -> Result<sql::Vector> {
+    if (hir::is_text(c->type)) {
+      ASSIGN_OR_RETURN(DomainPtr domain, domain_of(*c)->distinct(text_tools()));
+      ASSIGN_OR_RETURN(c, in_domain(c, domain));
+    }
+    return column(c);
+  };
+  std::vector<sql::Vector> keys;
+  for (const ItemPtr& c : columns) {
+    ASSIGN_OR_RETURN(sql::Vector key, distinct_codes(c));
+    keys.push_back(key);
+  }
+  std::vector<sql::Aggregate> wanted;
+  for (const Step::Reduction& r : s.reductions) {
+    sql::Aggregate a{.reduce = r.reduce, .result = type_on_device(r.type)};
+    if (r.reduce != sql::Reduce::len) {
+      ASSIGN_OR_RETURN(a.values, distinct_codes(in[r.input]));
+    }
+    wanted.push_back(a);
+  }
+  note_library_launches();  // of texts: no part of the fused operator
+  OperatorMemory memory(*this, engine_.buffers);
+  auto scope = timings_.measure(library_phase(), "group");
+  auto made = sql_->aggregate(keys, wanted, memory);
+  note_library_launches(true);
+  if (!made) return made.error();
+  ItemPtr first = from_vector(made->keys, BasicType::i64, memory);
+  const auto rows = static_cast<int64_t>(std::max<uint64_t>(1, columns[0]->capacity));
+  first->bounds = {0, rows - 1};
+  assign(s.outputs[0], std::move(first));
+  for (size_t k = 0; k < wanted.size(); ++k) {
+    ItemPtr result = from_vector(made->results[k], s.reductions[k].type, memory);
+    if (wanted[k].reduce == sql::Reduce::len || wanted[k].reduce == sql::Reduce::distinct) result->bounds = {0, rows};
+    if (wanted[k].reduce == sql::Reduce::min || wanted[k].reduce == sql::Reduce::max)
+      result->bounds = in[s.reductions[k].input]->bounds;
+    assign(s.outputs[k + 1], std::move(result));
+  }
   return {};
 }
 

@@ -100,6 +100,11 @@ class Planner {
       : program_(compiled.outlined.program), compiled_(compiled), sources_(sources) {
     for (uint32_t i = 0; i < compiled.outlined.kernels.size(); ++i)
       kernel_of_[compiled.outlined.kernels[i].function] = i;
+    for (const FusedGroup& g : compiled.fusions.groups) {
+      fused_.insert({g.group, g.values});
+      if (!is_none(g.keys)) fused_.insert(g.keys);
+      fused_.insert(g.launches.begin(), g.launches.end());
+    }
   }
 
   bool make() {
@@ -176,8 +181,42 @@ class Planner {
     if (is_none(id)) return true;
     for (hir::StatementId s : main_->blocks[id].statements) {
       if (!out.steps.empty() && out.steps.back().kind == Step::results) return true;  // dead code after return
+      for (const FusedGroup& g : compiled_.fusions.groups)
+        if (g.at == s && !aggregate(g)) return false;
+      if (fused_.count(s)) continue;
       if (!statement(main_->statements[s])) return false;
     }
+    return true;
+  }
+
+  bool aggregate(const FusedGroup& g) {
+    Step step{.kind = Step::aggregate, .builtin = Builtin::group, .inputs = {}, .outputs = {}, .last_uses = {}};
+    step.span = main_->statements[g.group].span;
+    step.inputs.emplace_back();
+    if (!slot_of(g.columns, step.inputs[0])) return false;
+    step.outputs.push_back(is_none(g.first) ? no_slot : index(g.first));
+    for (const FusedGroup::Reduction& r : g.reductions) {
+      Step::Reduction to{r.reduce, 0, r.type};
+      if (r.reduce != sql::Reduce::len) {
+        to.input = static_cast<uint32_t>(step.inputs.size());
+        step.inputs.emplace_back();
+        if (!slot_of(r.values, step.inputs.back())) return false;
+      }
+      step.reductions.push_back(to);
+      step.outputs.push_back(is_none(r.target) ? no_slot : index(r.target));
+    }
+    // The kernels have no code, which is no fallback as long as nobody needs them.
+    const size_t steps = out.steps.size(), fallbacks = out.fallbacks.size();
+    std::vector<hir::StatementId> parts{g.group, g.values};
+    if (!is_none(g.keys)) parts.push_back(g.keys);
+    parts.insert(parts.end(), g.launches.begin(), g.launches.end());
+    for (hir::StatementId part : parts)
+      if (!statement(main_->statements[part])) return false;
+    step.instead.assign(std::make_move_iterator(out.steps.begin() + static_cast<std::ptrdiff_t>(steps)),
+                        std::make_move_iterator(out.steps.end()));
+    out.steps.resize(steps);
+    out.fallbacks.resize(fallbacks);
+    add(std::move(step));
     return true;
   }
 
@@ -494,6 +533,7 @@ class Planner {
   std::map<hir::FunctionId, uint32_t> kernel_of_;
   std::map<hir::LiteralId, uint32_t> literals_;
   std::set<uint32_t> in_one_piece_, of_group_;  // slots
+  std::set<hir::StatementId> fused_;            // of main: part of a fused operator
   std::string reason_;
 };
 

@@ -31,6 +31,7 @@ struct Step {
     launch,      // a kernel
     order,       // SQL operators
     group,
+    aggregate,  // a fused group (fusion.h); inputs: the columns, then values; outputs: the keys, then results
     unique,
     unique_cells,  // each(@unique, cells)
     join,
@@ -55,6 +56,13 @@ struct Step {
   std::vector<uint32_t> inputs;                        // slots
   std::vector<uint32_t> outputs;                       // slots or no_slot
   std::vector<uint32_t> last_uses;                     // slots that no later step reads
+  struct Reduction {
+    sql::Reduce reduce{};
+    uint32_t input = 0;  // index into inputs; not for len
+    hir::BasicType type{};
+  };
+  std::vector<Reduction> reductions;  // aggregate: per result
+  std::vector<Step> instead;          // aggregate: the same one by one, with the reference interpreter for the kernels
   Span span;
 };
 

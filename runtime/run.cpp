@@ -33,8 +33,87 @@ Run::~Run() {
 }
 
 Result<std::vector<Value>> Run::execute() {
+  if (plan_.replay && plan_.replay->evictions == engine_.evictions) return replay();
+  plan_.drop_replay();
+  if (may_record()) {
+    recording_ = device_.begin_graph().ok();
+    plan_.graphs = recording_;
+  }
+  auto results = steps();
+  if (!recording_) return results;
+  // Something in between needed the host after all, or a step went wrong. Nothing has run: once more, without a graph.
+  recording_ = false;
+  if (auto graph = device_.end_graph()) (void)device_.free_graph(*graph);
+  plan_.graphs = false;
+  engine_.drop_cache();  // what was to be made in the graph is not there
+  slots_ = plan_.steps.constants;
+  launched_.clear();
+  library_launched_.clear();
+  (void)sql_->take_launches();
+  until_wait_.clear();
+  fallbacks_.clear();
+  held_.clear();
+  pending_ = false;
+  return steps();
+}
+
+// The plan is a graph when a run of it did nothing but launch, and what it launched is not to be timed one by one.
+bool Run::may_record() const {
+  constexpr uint64_t runs_before = 2;
+  if (!plan_.options.graphs || !plan_.graphs || !plan_.quiet || plan_.quiet_evictions != engine_.evictions ||
+      plan_.runs < runs_before || plan_.options.measure_kernels || !plan_.options.cache || !device_.has_graphs())
+    return false;
+  return std::none_of(plan_.steps.steps.begin(), plan_.steps.steps.end(),
+                      [](const Step& s) { return s.kind == Step::call || s.kind == Step::interpret; });
+}
+
+namespace {
+ItemPtr clone(const ItemPtr& v) {
+  auto made = std::make_shared<Item>(*v);
+  for (ItemPtr& part : made->parts) part = clone(part);
+  return made;
+}
+}  // namespace
+
+Result<void> Run::end_recording(std::span<const ItemPtr> results) {
+  Replay made;
+  ASSIGN_OR_RETURN(made.graph, device_.end_graph());
+  recording_ = false;
+  for (const ItemPtr& v : results) made.results.push_back(clone(v));
+  made.held = std::move(held_);
+  made.launched = launched_;
+  made.library_launched = library_launched_;
+  made.evictions = engine_.evictions;
+  plan_.replay = std::move(made);
+  return device_.launch_graph(plan_.replay->graph);
+}
+
+Result<std::vector<Value>> Run::replay() {
+  const Replay& r = *plan_.replay;
+  launched_ = r.launched;
+  library_launched_ = r.library_launched;
+  for (const Launched& l : launched_) ++l.state->report.launches;
+  pending_ = true;
+  {
+    auto scope = timings_.measure(device_.info().is_simulator ? Phase::kernels : Phase::overhead, "graph");
+    RETURN_IF_ERROR(device_.launch_graph(r.graph));
+  }
+  std::vector<ItemPtr> items;
+  for (const ItemPtr& v : r.results) items.push_back(clone(v));
   std::vector<Value> results;
+  RETURN_IF_ERROR(finish(items, results));
+  return results;
+}
+
+Result<std::vector<Value>> Run::steps() {
+  std::vector<Value> results;
+  plan_.quiet = false;
+  const uint64_t host_calls = device_.host_calls();
   for (const Step& s : plan_.steps.steps) {
+    if (s.kind == Step::results) {
+      plan_.quiet = device_.host_calls() == host_calls && fallbacks_.empty();
+      plan_.quiet_evictions = engine_.evictions;
+    }
     auto done = step(s, results);
     if (!done) return located(done.error(), s.span);
     for (uint32_t slot : s.last_uses) slots_[slot] = nullptr;
@@ -121,6 +200,7 @@ Result<void> Run::step(const Step& s, std::vector<Value>& results) {
     case Step::launch: return launch(s);
     case Step::order:
     case Step::group:
+    case Step::aggregate:
     case Step::unique:
     case Step::unique_cells:
     case Step::join:
@@ -135,17 +215,22 @@ Result<void> Run::step(const Step& s, std::vector<Value>& results) {
     case Step::call: return builtin(s);
     case Step::interpret: return interpret(s);
     case Step::results: {
-      RETURN_IF_ERROR(wait());
-      auto scope = timings_.measure(Phase::transfer, "results");
       ASSIGN_OR_RETURN(std::vector<ItemPtr> values, items(s.inputs));
-      RETURN_IF_ERROR(bring_back(values));
-      for (const ItemPtr& v : values) {
-        ASSIGN_OR_RETURN(Value value, to_host(*v));
-        RETURN_IF_ERROR(check_table(value));
-        results.push_back(std::move(value));
-      }
-      return {};
+      if (recording_) RETURN_IF_ERROR(end_recording(values));
+      return finish(values, results);
     }
+  }
+  return {};
+}
+
+Result<void> Run::finish(std::span<const ItemPtr> items, std::vector<Value>& results) {
+  RETURN_IF_ERROR(wait());
+  auto scope = timings_.measure(Phase::transfer, "results");
+  RETURN_IF_ERROR(bring_back(items));
+  for (const ItemPtr& v : items) {
+    ASSIGN_OR_RETURN(Value value, to_host(*v));
+    RETURN_IF_ERROR(check_table(value));
+    results.push_back(std::move(value));
   }
   return {};
 }
@@ -221,7 +306,7 @@ Result<void> Run::table(const Step& s) {
   if (names.size != columns->parts.size())
     return input_error("`table` got {} names for {} columns", names.size, columns->parts.size());
   ItemPtr made = parts_item(Item::table, columns->parts);
-  made->names = names.texts ? names.texts : std::make_shared<const std::vector<std::string>>();
+  made->names = names.texts ? names.plain_texts() : std::make_shared<const std::vector<std::string>>();
   assign_result(s, std::move(made));
   return {};
 }
@@ -385,7 +470,7 @@ Result<void> Run::wait() {
   RETURN_IF_ERROR(device_.synchronize());
   until_wait_.clear();
   std::vector<Launched> launched = std::exchange(launched_, {});
-  std::vector<sql::Launch> library = std::exchange(library_launched_, {});
+  std::vector<LibraryLaunch> library = std::exchange(library_launched_, {});
   const bool measured = plan_.options.measure_kernels, simulated = device_.info().is_simulator;
   for (const Launched& l : launched) {
     if (!measured) break;
@@ -393,13 +478,14 @@ Result<void> Run::wait() {
     l.state->report.ns += ns;
     if (!simulated) timings_.credit(Phase::kernels, ns, l.state->report.name);
   }
-  for (const sql::Launch& l : library) {
+  for (const auto& [l, fused] : library) {
+    const std::string_view kind = fused ? "fused" : "library", kernel = l.kernel;
     auto report = std::find_if(library_reports_.begin(), library_reports_.end(),
-                               [&](const KernelReport& r) { return r.name == l.kernel; });
+                               [&](const KernelReport& r) { return r.name == kernel && r.kind == kind; });
     if (report == library_reports_.end()) {
       report = library_reports_.insert(report, KernelReport{});
       report->name = l.kernel;
-      report->kind = "library";
+      report->kind = kind;
       report->registers = l.registers;
       report->shared_bytes = l.shared_bytes;
       if (auto known = engine_.library_instructions.find(l.kernel); known != engine_.library_instructions.end())

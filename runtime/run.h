@@ -42,7 +42,15 @@ class Run {
   void assign_result(const Step& s, ItemPtr value) {
     if (!s.outputs.empty()) assign(s.outputs[0], std::move(value));
   }
+  Result<std::vector<Value>> steps();
   Result<void> step(const Step& s, std::vector<Value>& results);
+  Result<void> finish(std::span<const ItemPtr> items, std::vector<Value>& results);  // the results, on the host
+  // Graphs (Plan::State::replay).
+  bool may_record() const;
+  Result<void> end_recording(std::span<const ItemPtr> results);
+  Result<std::vector<Value>> replay();
+  bool recording_ = false;
+  std::vector<BufferPtr> held_;  // by a graph
   Result<void> load_table(const Step& s);
   Result<void> column_value(const Step& s);
   Result<void> check_cast(const Step& s);
@@ -129,6 +137,7 @@ class Run {
   };
   Result<void> order(const Step& s);
   Result<void> group(const Step& s);
+  Result<void> aggregate(const Step& s);
   Result<void> unique(const Step& s);
   Result<void> unique_cells(const Step& s);
   Result<void> join(const Step& s);
@@ -151,7 +160,7 @@ class Run {
   Result<ItemPtr> convert(const ItemPtr& v, hir::BasicType to);
   Result<ItemPtr> translate(const ItemPtr& v, device::Address table, uint64_t entries);
   ItemPtr from_vector(const sql::Vector& v, hir::BasicType type, OperatorMemory& memory) const;
-  void note_library_launches();
+  void note_library_launches(bool fused = false);
   Result<void> run_operator(const Step& s);
   // The simulator runs kernels in the call; a GPU's time is credited when the host has waited for it.
   Phase library_phase() const { return device_.info().is_simulator ? Phase::library : Phase::overhead; }
@@ -164,15 +173,8 @@ class Run {
   reference::RunState reference_state_;  // of what the interpreter does in this run
   sql::Operators* sql_ = nullptr;
   std::vector<ItemPtr> slots_;
-  struct Launched {
-    KernelState* state;
-    hir::FunctionId function;
-    uint32_t first_mark, last_mark;
-    std::optional<std::vector<ItemPtr>>
-        inputs;  // for the message of an error; none: too large to keep, or it cannot fail
-  };
   std::vector<Launched> launched_;
-  std::vector<sql::Launch> library_launched_;
+  std::vector<LibraryLaunch> library_launched_;
   std::vector<KernelReport> library_reports_;
   std::vector<std::string> fallbacks_;
   OperatorMemory text_memory_;

@@ -8,7 +8,9 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "assembler/isa/isa.h"
@@ -44,15 +46,24 @@ class SimulatorDevice final : public device::Device {
 
   const device::Info& info() const override { return info_; }
 
-  Result<Address> allocate(uint64_t bytes) override { return machine_.allocate(std::max<uint64_t>(bytes, 1)); }
+  Result<Address> allocate(uint64_t bytes) override {
+    ++host_calls_;
+    return machine_.allocate(std::max<uint64_t>(bytes, 1));
+  }
   Result<void> free(Address address) override { return machine_.free(address); }
   Result<void> copy_to_device(Address to, const void* from, uint64_t bytes) override {
+    if (bytes) RETURN_IF_ERROR(host_call("a copy to the device"));
     return bytes ? machine_.write(to, from, bytes) : Result<void>();
   }
   Result<void> copy_to_host(void* to, Address from, uint64_t bytes) override {
+    if (bytes) RETURN_IF_ERROR(host_call("a copy to the host"));
     return bytes ? machine_.read(from, to, bytes) : Result<void>();
   }
   Result<void> copy(Address to, Address from, uint64_t bytes) override {
+    if (recorded_) {
+      recorded_->push_back([this, to, from, bytes] { return copy(to, from, bytes); });
+      return {};
+    }
     std::vector<std::byte> block(std::min<uint64_t>(bytes, 4 << 20));
     for (uint64_t done = 0; done < bytes; done += block.size()) {
       const uint64_t part = std::min<uint64_t>(block.size(), bytes - done);
@@ -62,6 +73,10 @@ class SimulatorDevice final : public device::Device {
     return {};
   }
   Result<void> fill(Address to, uint8_t value, uint64_t bytes) override {
+    if (recorded_) {
+      recorded_->push_back([this, to, value, bytes] { return fill(to, value, bytes); });
+      return {};
+    }
     return bytes ? machine_.fill(to, value, bytes) : Result<void>();
   }
 
@@ -123,6 +138,13 @@ class SimulatorDevice final : public device::Device {
 
   Result<void> launch(KernelHandle kernel, Dim3 grid, Dim3 block, uint32_t dynamic_shared,
                       std::span<const std::byte> parameters) override {
+    if (recorded_) {
+      recorded_->push_back(
+          [this, kernel, grid, block, dynamic_shared, area = std::vector(parameters.begin(), parameters.end())] {
+            return launch(kernel, grid, block, dynamic_shared, area);
+          });
+      return {};
+    }
     const Kernel& k = get(kernel);
     std::vector<sim::Report> reports;
     auto counters = machine_.launch(k.module, k.info.name, {grid.x, grid.y, grid.z}, {block.x, block.y, block.z},
@@ -135,9 +157,31 @@ class SimulatorDevice final : public device::Device {
              counters->global_store_sectors};
     return {};
   }
-  Result<void> synchronize() override { return {}; }
+  Result<void> synchronize() override { return host_call("a wait"); }
+
+  bool has_graphs() const override { return true; }
+  Result<void> begin_graph() override {
+    recorded_.emplace();
+    return {};
+  }
+  Result<device::GraphHandle> end_graph() override {
+    if (!recorded_) return Error{Fault::internal, "no graph is recorded"};
+    graphs_.emplace(++last_graph_, *std::move(recorded_));
+    recorded_.reset();
+    return static_cast<device::GraphHandle>(last_graph_);
+  }
+  Result<void> launch_graph(device::GraphHandle graph) override {
+    for (const auto& work : graphs_.at(static_cast<uint64_t>(graph))) RETURN_IF_ERROR(work());
+    return {};
+  }
+  Result<void> free_graph(device::GraphHandle graph) override {
+    graphs_.erase(static_cast<uint64_t>(graph));
+    return {};
+  }
+  uint64_t host_calls() const override { return host_calls_; }
 
   Result<uint32_t> record_mark() override {
+    RETURN_IF_ERROR(host_call("a mark"));
     marks_[next_mark_ % marks_.size()] = std::chrono::steady_clock::now();
     return next_mark_++;
   }
@@ -150,6 +194,11 @@ class SimulatorDevice final : public device::Device {
   device::LaunchCounters last_launch() const override { return last_; }
 
  private:
+  Result<void> host_call(const char* what) {
+    ++host_calls_;
+    if (recorded_) return Error{Fault::internal, fmt::format("{} while a graph is recorded", what)};
+    return {};
+  }
   struct Kernel {
     sim::ModuleId module;
     sim::KernelInfo info;
@@ -166,6 +215,10 @@ class SimulatorDevice final : public device::Device {
   std::array<std::chrono::steady_clock::time_point, 2048> marks_{};
   uint32_t next_mark_ = 0;
   device::LaunchCounters last_;
+  using Work = std::vector<std::function<Result<void>()>>;
+  std::optional<Work> recorded_;  // while a graph is recorded
+  std::map<uint64_t, Work> graphs_;
+  uint64_t last_graph_ = 0, host_calls_ = 0;
 };
 
 }  // namespace

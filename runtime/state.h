@@ -19,6 +19,38 @@ struct OperatorSet {
   std::unique_ptr<sql::Operators> operators;
 };
 
+// A compiled kernel and what its launches need.
+struct KernelState {
+  device::KernelHandle handle{};
+  device::KernelInfo info;
+  uint32_t resident_blocks = 1;  // of the whole device at once: the persistent grid
+  KernelReport report;
+  TextClasses texts;
+};
+
+// Launches since the last wait.
+struct Launched {
+  KernelState* state;
+  hir::FunctionId function;
+  uint32_t first_mark, last_mark;
+  std::optional<std::vector<ItemPtr>>
+      inputs;  // for the message of an error; none: too large to keep, or it cannot fail
+};
+struct LibraryLaunch {
+  sql::Launch launch;
+  bool fused = false;
+};
+
+// A run as a graph: every launch up to the results, with its addresses.
+struct Replay {
+  device::GraphHandle graph{};
+  std::vector<ItemPtr> results;  // of the last step, as the graph leaves them
+  std::vector<BufferPtr> held;   // what it reads of the engine's memory
+  std::vector<Launched> launched;
+  std::vector<LibraryLaunch> library_launched;
+  uint64_t evictions = 0;  // the engine's, when it was made
+};
+
 struct Engine::State {
   device::Device& device;
   const reference::Tables& tables;
@@ -51,16 +83,8 @@ struct Engine::State {
   Result<sql::Operators*> operators_for(const sql::Options& options);
   // Takes the device data of the column that was used longest ago from it, or strings of a domain; false: there are none.
   bool evict();
+  uint64_t evictions = 0;  // so far: what graphs read may be gone
   void drop_cache();
-};
-
-// A compiled kernel and what its launches need.
-struct KernelState {
-  device::KernelHandle handle{};
-  device::KernelInfo info;
-  uint32_t resident_blocks = 1;  // of the whole device at once: the persistent grid
-  KernelReport report;
-  TextClasses texts;
 };
 
 struct Engine::Plan::State {
@@ -81,6 +105,13 @@ struct Engine::Plan::State {
   std::vector<BufferPtr> size_pages;
   BufferPtr size_page;  // the last of them
   uint64_t sizes_in_page = 0;
+  // From the third run on a graph runs, where the host has nothing to decide before the results.
+  uint64_t runs = 0;             // that ended well
+  bool quiet = false;            // the last of them needed nothing of the host before its results
+  uint64_t quiet_evictions = 0;  // the engine's, at that time
+  bool graphs = true;            // false: one could not be made
+  std::optional<Replay> replay;
+  void drop_replay();
 
   State(const Compiled& c, const SourceManager& s, const EngineOptions& o, Engine::State& e);
   ~State();

@@ -71,6 +71,12 @@ std::string_view Domain::text(uint32_t code) {
   return {};
 }
 
+std::shared_ptr<const std::vector<std::string>> Domain::texts() const {
+  if (kind_ == Kind::texts) return texts_;
+  if (kind_ == Kind::dictionary) return {column_, &column_->dictionary->values};
+  return nullptr;
+}
+
 bool Domain::extends(const Domain& other) const {
   return this == &other || (kind_ == Kind::more && base_->extends(other));
 }

@@ -53,6 +53,8 @@ class Domain : public std::enable_shared_from_this<Domain> {
   bool is_ordered() const { return is_ordered_; }          // codes are in byte order
   bool is_pieces() const { return kind_ == Kind::piece; }  // far fewer texts than codes
   std::string_view text(uint32_t code);                    // code < count
+  // The texts by code, where they are there as such; else null.
+  std::shared_ptr<const std::vector<std::string>> texts() const;
   bool extends(const Domain& other) const;                 // the codes of `other` mean the same here
   std::optional<uint32_t> code_of(std::string_view text);  // requires that equal codes are equal texts
 

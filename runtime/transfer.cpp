@@ -138,6 +138,15 @@ Result<Value> Run::to_host(Item& v) {
         RETURN_IF_ERROR(device_.copy_to_host(bytes.data(), v.data, bytes.size()));
       }
       if (hir::is_text(v.type)) {
+        if (const auto texts = domain_of(v)->texts()) {  // the value refers to the dictionary
+          std::vector<uint32_t> codes(size);
+          std::memcpy(codes.data(), bytes.data(), bytes.size());
+          for (uint32_t code : codes)
+            if (code >= texts->size())
+              return Error{Fault::internal, fmt::format("a text has code {} of {}", code, texts->size())};
+          v.host = reference::vector_of_codes(v.type, texts, std::move(codes));
+          return *v.host;
+        }
         ASSIGN_OR_RETURN(std::vector<std::string> texts,
                          decode(v, {reinterpret_cast<const uint32_t*>(bytes.data()), size}));
         v.host = reference::vector_of_texts(v.type, std::move(texts));
@@ -230,6 +239,7 @@ Result<void> Run::to_device(const ItemPtr& item) {
   if (v.lifetime == Item::of_engine)
     for (Engine::State::Uploaded& u : engine_.uploaded)
       if (u.item == item) u.last_use = ++engine_.clock;
+  if (recording_ && v.lifetime != Item::of_run && v.data_buffer) held_.push_back(v.data_buffer);
   return size_to_device(v);
 }
 

@@ -34,6 +34,7 @@ struct Flags {
   std::string cache;                      // --cache
   std::string outline = "full";           // --outline
   std::string scheduler = "list";         // --scheduler
+  std::string fuse_operators = "on";      // --fuse-operators
   std::string dialect;                    // --dialect
   int level = 3;                          // -O
   unsigned repeat = 1;                    // --repeat
@@ -41,6 +42,7 @@ struct Flags {
   unsigned threads = 0;                   // --threads; 0: all cores
   std::string sort, group, join, member;  // --sort .. --member; empty: by size
   std::string like = "gpu-cached";        // --like
+  bool ordered = false;                   // --ordered
   bool strict = false, no_fallback = false, no_cache = false, verify_passes = false;
 };
 void add_data_flags(CLI::App& command, Flags& flags);

@@ -97,7 +97,8 @@ class CompileCommand final : public Command {
     auto text = runtime::emit(*compiled, options->until);
     if (!text) return fail(text.error());
     for (const codegen::KernelCode& k : compiled->code.kernels)
-      if (!k.refused.empty()) note(fmt::format("kernel `{}` has no code: {}", k.name, k.refused));
+      if (!k.refused.empty())
+        note(fmt::format("kernel `{}` has no code: {}", k.name, k.refused));
     if (options->until >= runtime::Stage::ptx && text->empty())
       return fail(input_error(
           "{}: the program has no kernels: there is no {} to write (--emit outline shows what it has)", p.file, emit_));

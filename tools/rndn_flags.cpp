@@ -64,6 +64,11 @@ void add_compiler_flags(CLI::App& command, Flags& flags) {
       .add_option("--outline", flags.outline, "kernels: none = one per statement, flow = pipelines, full = all fusions")
       ->check(CLI::IsMember({"none", "flow", "full"}))
       ->type_name("MODE");
+  command
+      .add_option("--fuse-operators", flags.fuse_operators,
+                  "groups whose rows are only reduced run as one operator: on (default) or off")
+      ->check(CLI::IsMember({"on", "off"}))
+      ->type_name("on|off");
   command.add_option("--scheduler", flags.scheduler, "instruction scheduling: linear or list")
       ->check(CLI::IsMember({"linear", "list"}))
       ->type_name("NAME");
@@ -93,11 +98,12 @@ void add_run_flags(CLI::App& command, Flags& flags) {
     command.add_option(name, to, text)->check(CLI::IsMember(std::move(values)))->type_name("NAME");
   };
   choice("--sort", flags.sort, "sorting: bitonic or radix (default: by size)", {"bitonic", "radix"});
-  choice("--group", flags.group, "grouping: by sorting, whichever is named, until hash tables come", {"sort", "hash"});
+  choice("--group", flags.group, "grouping: sort or hash (default: sort, or tables of few groups)", {"sort", "hash"});
   choice("--join", flags.join, "joins: loop or hash (default: by size)", {"loop", "hash"});
   choice("--member", flags.member, "membership: loop or hash (default: by size)", {"loop", "hash"});
   choice("--like", flags.like, "patterns: cpu, gpu (strings sent every time) or gpu-cached (default)",
          {"cpu", "gpu", "gpu-cached"});
+  command.add_flag("--ordered", flags.ordered, "groups ascend, join pairs come by right row, whatever finds them");
   command.add_flag("--no-fallback", flags.no_fallback, "what only the reference interpreter can run is an error");
   command.add_option("-o", flags.output, "results: a file, - for stdout; a folder for csv of several programs")
       ->type_name("FILE");
@@ -152,9 +158,9 @@ Result<void> check_writable(const std::string& path) {
 }
 
 std::string code_flags(const Flags& f) {
-  return fmt::format("{} {} {} {} {} O{} r{} {} {} {} {} {} {}{}{}{}", f.arch, f.backend, f.outline, f.scheduler,
-                     f.dialect, f.level, f.limit_registers, f.sort, f.group, f.join, f.member, f.like, f.strict,
-                     f.no_fallback, f.no_cache, f.verify_passes);
+  return fmt::format("{} {} {} {} {} {} O{} r{} {} {} {} {} {} {} {}{}{}{}", f.arch, f.backend, f.outline,
+                     f.fuse_operators, f.scheduler, f.dialect, f.level, f.limit_registers, f.sort, f.group, f.join,
+                     f.member, f.like, f.ordered, f.strict, f.no_fallback, f.no_cache, f.verify_passes);
 }
 
 Result<runtime::CompileOptions> compile_options(const Flags& flags) {
@@ -165,6 +171,7 @@ Result<runtime::CompileOptions> compile_options(const Flags& flags) {
   o.outline = flags.outline == "none"   ? outliner::Mode::none
               : flags.outline == "flow" ? outliner::Mode::flow
                                         : outliner::Mode::full;
+  o.fuse_operators = flags.fuse_operators == "on";
   o.level = flags.level;
   o.scheduler = flags.scheduler == "linear" ? assembler::Scheduler::linear : assembler::Scheduler::list;
   o.max_registers = flags.limit_registers;
@@ -186,6 +193,7 @@ runtime::EngineOptions engine_options(const Flags& flags, bool measure_kernels) 
     o.operators.join = flags.join == "loop" ? Alternatives::Join::loop : Alternatives::Join::hash;
   if (!flags.member.empty())
     o.operators.member = flags.member == "loop" ? Alternatives::Member::loop : Alternatives::Member::hash;
+  o.operators.ordered = flags.ordered;
   using Like = runtime::EngineOptions::Like;
   o.like = flags.like == "cpu" ? Like::cpu : flags.like == "gpu" ? Like::gpu : Like::gpu_cached;
   o.cache = !flags.no_cache;

@@ -90,6 +90,7 @@ class CudaDevice final : public device::Device {
   const device::Info& info() const override { return info_; }
 
   Result<Address> allocate(uint64_t bytes) override {
+    ++host_calls_;
     DevicePointer address = 0;
     RETURN_IF_ERROR(
         driver_.check(driver_.cuMemAlloc(&address, std::max<uint64_t>(bytes, 1)), "cuMemAlloc of {} bytes", bytes));
@@ -101,6 +102,7 @@ class CudaDevice final : public device::Device {
 
   Result<void> copy_to_device(Address to, const void* from, uint64_t bytes) override {
     if (bytes == 0) return {};
+    RETURN_IF_ERROR(host_call("a copy to the device"));
     if (bytes >= Staging::smallest_copy) return staging_->copy(to, from, bytes);
     // From pageable memory: returns once the driver has staged the bytes (CUDA Driver API, "API synchronization
     // behavior").
@@ -108,6 +110,7 @@ class CudaDevice final : public device::Device {
   }
   Result<void> copy_to_host(void* to, Address from, uint64_t bytes) override {
     if (bytes == 0) return {};
+    RETURN_IF_ERROR(host_call("a copy to the host"));
     RETURN_IF_ERROR(
         driver_.check(driver_.cuMemcpyDtoHAsync(to, from, bytes, stream_), "cuMemcpyDtoHAsync of {} bytes", bytes));
     return synchronize();
@@ -223,10 +226,38 @@ class CudaDevice final : public device::Device {
                          block.x, block.y, block.z);
   }
   Result<void> synchronize() override {
+    RETURN_IF_ERROR(host_call("a wait"));
     return driver_.check(driver_.cuStreamSynchronize(stream_), "cuStreamSynchronize");
   }
 
+  bool has_graphs() const override { return true; }
+  Result<void> begin_graph() override {
+    RETURN_IF_ERROR(driver_.check(driver_.cuStreamBeginCapture(stream_, capture_relaxed), "cuStreamBeginCapture"));
+    recording_ = true;
+    return {};
+  }
+  Result<device::GraphHandle> end_graph() override {
+    recording_ = false;
+    GraphPointer graph = nullptr;
+    RETURN_IF_ERROR(driver_.check(driver_.cuStreamEndCapture(stream_, &graph), "cuStreamEndCapture"));
+    GraphExecutionPointer execution = nullptr;
+    auto made = driver_.check(driver_.cuGraphInstantiateWithFlags(&execution, graph, 0), "cuGraphInstantiateWithFlags");
+    (void)driver_.cuGraphDestroy(graph);
+    if (!made) return made.error();
+    return static_cast<device::GraphHandle>(reinterpret_cast<uintptr_t>(execution));
+  }
+  Result<void> launch_graph(device::GraphHandle graph) override {
+    return driver_.check(driver_.cuGraphLaunch(reinterpret_cast<GraphExecutionPointer>(graph), stream_),
+                         "cuGraphLaunch");
+  }
+  Result<void> free_graph(device::GraphHandle graph) override {
+    return driver_.check(driver_.cuGraphExecDestroy(reinterpret_cast<GraphExecutionPointer>(graph)),
+                         "cuGraphExecDestroy");
+  }
+  uint64_t host_calls() const override { return host_calls_; }
+
   Result<uint32_t> record_mark() override {
+    RETURN_IF_ERROR(host_call("a mark"));
     EventPointer& event = events_[next_mark_ % events_.size()];
     if (!event) RETURN_IF_ERROR(driver_.check(driver_.cuEventCreate(&event, 0), "cuEventCreate"));
     RETURN_IF_ERROR(driver_.check(driver_.cuEventRecord(event, stream_), "cuEventRecord"));
@@ -244,6 +275,11 @@ class CudaDevice final : public device::Device {
   }
 
  private:
+  Result<void> host_call(const char* what) {
+    ++host_calls_;
+    if (recording_) return Error{Fault::internal, fmt::format("{} while a graph is recorded", what)};
+    return {};
+  }
   static FunctionPointer function(KernelHandle kernel) { return reinterpret_cast<FunctionPointer>(kernel); }
   // More than 48 KB of shared memory must be asked for (CUDA C++ Programming Guide, compute capability 7.x).
   Result<void> allow_shared(KernelHandle kernel, uint32_t bytes) {
@@ -260,6 +296,8 @@ class CudaDevice final : public device::Device {
   std::optional<Staging> staging_;
   std::array<EventPointer, 2048> events_{};
   uint32_t next_mark_ = 0;
+  bool recording_ = false;
+  uint64_t host_calls_ = 0;
 };
 
 }  // namespace

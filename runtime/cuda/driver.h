@@ -24,6 +24,8 @@ using ModulePointer = struct ModuleTag*;
 using FunctionPointer = struct FunctionTag*;
 using StreamPointer = struct StreamTag*;
 using EventPointer = struct EventTag*;
+using GraphPointer = struct GraphTag*;
+using GraphExecutionPointer = struct GraphExecutionTag*;
 enum class DeviceAttribute : int { multiprocessors = 16, capability_major = 75, capability_minor = 76 };
 enum class FunctionAttribute : int {
   max_threads = 0,
@@ -33,6 +35,7 @@ enum class FunctionAttribute : int {
   max_dynamic_shared = 8
 };
 enum class JitOption : int { error_log = 5, error_log_bytes = 6, optimization_level = 7 };
+inline constexpr int capture_relaxed = 2;
 inline constexpr unsigned stream_non_blocking = 1, host_alloc_device_map = 2, event_disable_timing = 2;
 
 // The table of functions; members are named as the driver names them.

@@ -18,6 +18,7 @@ namespace rndn::device {
 using Address = uint64_t;  // in device memory; 0 = none
 enum class ModuleHandle : uint64_t {};
 enum class KernelHandle : uint64_t {};
+enum class GraphHandle : uint64_t {};
 
 struct Info {
   std::string name;    // "NVIDIA H200", "simulator"
@@ -55,7 +56,7 @@ class Device {
   virtual Result<void> free(Address address) = 0;
   virtual Result<void> copy_to_device(Address to, const void* from, uint64_t bytes) = 0;
   virtual Result<void> copy_to_host(void* to, Address from, uint64_t bytes) = 0;  // waits
-  virtual Result<void> copy(Address to, Address from, uint64_t bytes) = 0;  // on the device; no overlap
+  virtual Result<void> copy(Address to, Address from, uint64_t bytes) = 0;        // on the device; no overlap
   virtual Result<void> fill(Address to, uint8_t value, uint64_t bytes) = 0;
 
   // Zeroed, 256-byte aligned. What kernels wrote is there after synchronize.
@@ -78,6 +79,17 @@ class Device {
   virtual Result<void> launch(KernelHandle kernel, Dim3 grid, Dim3 block, uint32_t dynamic_shared,
                               std::span<const std::byte> parameters) = 0;
   virtual Result<void> synchronize() = 0;
+
+  // Work that repeats. What is queued between begin_graph and end_graph (launches, copies and fills on the device) does not run but is kept, with its
+  // addresses and parameters; every launch_graph queues all of it. Meanwhile, what a graph cannot hold fails (fault internal): copies from and to the
+  // host, waits, marks.
+  virtual bool has_graphs() const { return false; }
+  virtual Result<void> begin_graph();
+  virtual Result<GraphHandle> end_graph();
+  virtual Result<void> launch_graph(GraphHandle graph);
+  virtual Result<void> free_graph(GraphHandle graph);
+  // How many calls there have been that a graph cannot hold, and allocations.
+  virtual uint64_t host_calls() const { return 0; }
 
   // Device time of the last launches: marks are recorded in the stream; elapsed waits for both. At least the last 1024
   // marks are kept.

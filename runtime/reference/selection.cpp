@@ -217,7 +217,7 @@ Result<Value> index_assign(Context&, Arguments a) {
       return input_error("`index_a` index {} at element {} is out of range: {} elements", rows[i], i, x.size);
   if (x.is_text_vector()) {
     if (!m.is_text_vector()) return input_error("`index_a` cannot put {} into {}", describe(m), describe(x));
-    std::vector<std::string> out = *x.texts;
+    std::vector<std::string> out = *x.plain_texts();
     for (size_t i = 0; i < rows.size(); ++i) out[static_cast<size_t>(rows[i])] = m.text(m.size == 1 ? 0 : i);
     return vector_of_texts(x.type, std::move(out));
   }

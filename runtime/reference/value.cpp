@@ -29,6 +29,25 @@ Value vector_of_texts(BasicType type, std::vector<std::string> texts) {
   return v;
 }
 
+Value vector_of_codes(BasicType type, std::shared_ptr<const std::vector<std::string>> texts,
+                      std::vector<uint32_t> codes) {
+  CHECK(hir::is_text(type));
+  Value v;
+  v.kind = Value::vector;
+  v.type = type;
+  v.size = codes.size();
+  v.texts = std::move(texts);
+  v.codes = std::make_shared<const std::vector<uint32_t>>(std::move(codes));
+  return v;
+}
+
+std::shared_ptr<const std::vector<std::string>> Value::plain_texts() const {
+  if (!codes) return texts;
+  std::vector<std::string> out(size);
+  for (uint64_t i = 0; i < size; ++i) out[i] = text(i);
+  return std::make_shared<const std::vector<std::string>>(std::move(out));
+}
+
 namespace {
 Value with_cells(Value::Kind kind, std::vector<Value> cells) {
   Value v;

@@ -45,6 +45,7 @@ struct Value {
   std::shared_ptr<const std::vector<std::byte>>
       bytes;  // at least size * data::plain_width(type); may be null when size = 0. Not text
   std::shared_ptr<const std::vector<std::string>> texts;  // sym, str: at least size texts; may be null when size = 0
+  std::shared_ptr<const std::vector<uint32_t>> codes;     // sym, str: if there, element i is texts[codes[i]]
   bool from_file = false;  // a column of load_csv: `texts` holds its fields, whatever the type; a cast reads them anew
 
   // everything else
@@ -61,7 +62,8 @@ struct Value {
     DCHECK(kind == vector && sizeof(T) == data::plain_width(type));
     return bytes ? reinterpret_cast<const T*>(bytes->data()) : nullptr;
   }
-  const std::string& text(uint64_t i) const { return (*texts)[i]; }
+  const std::string& text(uint64_t i) const { return (*texts)[codes ? (*codes)[i] : i]; }
+  std::shared_ptr<const std::vector<std::string>> plain_texts() const;  // without codes; null when there are none
   const std::vector<Value>& parts() const { return *cells; }
 
   bool is_vector() const { return kind == vector; }
@@ -72,6 +74,9 @@ struct Value {
 Value vector_from_bytes(hir::BasicType type, uint64_t size, std::shared_ptr<const std::vector<std::byte>> bytes);
 Value vector_from_bytes(hir::BasicType type, uint64_t size, std::vector<std::byte> bytes);
 Value vector_of_texts(hir::BasicType type, std::vector<std::string> texts);
+// codes: below texts->size().
+Value vector_of_codes(hir::BasicType type, std::shared_ptr<const std::vector<std::string>> texts,
+                      std::vector<uint32_t> codes);
 
 template <class T>
 Value vector_of(hir::BasicType type, std::span<const T> elements) {

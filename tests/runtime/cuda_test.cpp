@@ -100,6 +100,52 @@ TEST_F(FakeDriver, OpensInOrderWithEagerLoading) {
   EXPECT_EQ(all[all.size() - 2], "cuStreamDestroy");
 }
 
+TEST_F(FakeDriver, RecordsAGraphAndRunsIt) {
+  auto d = open_device();
+  ASSERT_TRUE(d);
+  device::Device& gpu = **d;
+  ASSERT_TRUE(gpu.has_graphs());
+  const uint64_t before = gpu.host_calls();
+  ASSERT_TRUE(gpu.begin_graph());
+  ASSERT_TRUE(gpu.launch(device::KernelHandle{1}, {2, 1, 1}, {256, 1, 1}, 0, {}));
+  char host[8] = {};
+  auto wait = gpu.synchronize();
+  ASSERT_FALSE(wait);
+  EXPECT_EQ(wait.error().message, "a wait while a graph is recorded");
+  EXPECT_FALSE(gpu.copy_to_device(1, host, 8));
+  EXPECT_FALSE(gpu.copy_to_host(host, 1, 8));
+  EXPECT_FALSE(gpu.record_mark());
+  EXPECT_EQ(gpu.host_calls(), before + 4);
+  auto graph = gpu.end_graph();
+  ASSERT_TRUE(graph) << graph.error().message;
+  ASSERT_TRUE(gpu.launch_graph(*graph));
+  ASSERT_TRUE(gpu.launch_graph(*graph));
+  ASSERT_TRUE(gpu.free_graph(*graph));
+  ASSERT_TRUE(gpu.synchronize());
+  auto all = calls();
+  auto first = std::find(all.begin(), all.end(), "cuStreamBeginCapture:2");
+  EXPECT_THAT(std::vector(first, all.end()),
+              ElementsAre("cuStreamBeginCapture:2", "cuLaunchKernel:2,1,1/256,1,1/0/0", "cuStreamEndCapture",
+                          "cuGraphInstantiateWithFlags:0", "cuGraphDestroy", "cuGraphLaunch", "cuGraphLaunch",
+                          "cuGraphExecDestroy", "cuStreamSynchronize"));
+}
+
+TEST_F(FakeDriver, GraphThatTheDriverRefuses) {
+  for (const char* name : {"cuStreamBeginCapture", "cuStreamEndCapture", "cuGraphInstantiateWithFlags"}) {
+    setenv("RNDN_FAKE_CUDA_FAIL", (std::string(name) + ":901").c_str(), 1);
+    auto d = open_device();
+    ASSERT_TRUE(d);
+    auto begun = (*d)->begin_graph();
+    std::string message = begun ? "" : begun.error().message;
+    if (begun) {
+      auto ended = (*d)->end_graph();
+      message = ended ? "" : ended.error().message;
+    }
+    EXPECT_THAT(message, StartsWith(std::string(name) + " failed: CUDA_ERROR_STREAM_CAPTURE_INVALIDATED"));
+    EXPECT_TRUE((*d)->synchronize());
+  }
+}
+
 TEST_F(FakeDriver, ReleasesTheContextOfTheGpuThatWasAskedFor) {
   setenv("RNDN_FAKE_CUDA_DEVICES", "8.6,9.0", 1);
   { ASSERT_TRUE(open_device(1)); }

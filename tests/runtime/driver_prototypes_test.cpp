@@ -65,6 +65,7 @@ static_assert(!SameCall<int (*)(int), int (*)(int, int)>::value);
 #undef cuMemcpyDtoDAsync
 #undef cuMemsetD8Async
 #undef cuStreamDestroy
+#undef cuStreamBeginCapture
 #undef cuEventDestroy
 #undef cuEventElapsedTime
 #undef cuDevicePrimaryCtxRelease
@@ -86,6 +87,7 @@ static_assert(static_cast<int>(JitOption::error_log) == CU_JIT_ERROR_LOG_BUFFER)
 static_assert(static_cast<int>(JitOption::error_log_bytes) == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES);
 static_assert(static_cast<int>(JitOption::optimization_level) == CU_JIT_OPTIMIZATION_LEVEL);
 static_assert(static_cast<int>(Code::error_no_device) == CUDA_ERROR_NO_DEVICE);
+static_assert(capture_relaxed == CU_STREAM_CAPTURE_MODE_RELAXED);
 static_assert(stream_non_blocking == CU_STREAM_NON_BLOCKING && host_alloc_device_map == CU_MEMHOSTALLOC_DEVICEMAP);
 
 }  // namespace

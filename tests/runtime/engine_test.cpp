@@ -542,6 +542,52 @@ TEST_F(EngineTest, ColumnsOfDifferentLengthMakeNoTable) {
   EXPECT_NE(what.find("1 and 100 rows"), std::string::npos) << what;
 }
 
+// From the third run on, where nothing is measured and the host has nothing to decide.
+TEST_F(EngineTest, RepeatsAreAGraph) {
+  ASSERT_NO_FATAL_FAILURE(compile_text(sum_of_large));
+  auto simulator = open_simulator("sm_86");
+  RecordingDevice device(**simulator);
+  CountingTables tables(5000);
+  Engine engine(device, tables);
+  auto plan = engine.plan(compiled_, sources_, {.measure_kernels = false}, timings_);
+  auto forgetful = engine.plan(compiled_, sources_, {.measure_kernels = false, .cache = false}, timings_);
+  ASSERT_TRUE(plan && forgetful);
+  const std::string right = "s\r\n6248727.5\r\n";
+  std::vector<size_t> launched;
+  for (int run = 0; run < 10; ++run) {
+    std::vector<KernelReport> kernels;
+    auto got = engine.run(**plan, timings_, nullptr, &kernels);
+    ASSERT_TRUE(got) << got.error().message;
+    EXPECT_EQ(*print_result(*got, Format::csv), right) << run;
+    ASSERT_EQ(kernels.size(), 1u);
+    EXPECT_EQ(kernels[0].launches, 1u) << run;
+    launched.push_back(device.grids.size());
+    if (run != 5) continue;
+    // Another run takes the columns from the device: the graph would read what is not there.
+    ASSERT_TRUE(engine.run(**forgetful, timings_));
+    launched.push_back(device.grids.size());
+  }
+  // The device sees no launch of a run that is a graph. The columns' loss costs a run that sends them and one that decides nothing.
+  EXPECT_THAT(launched, ElementsAre(1, 2, 3, 3, 3, 3, 4, 5, 6, 7, 7));
+}
+
+TEST_F(EngineTest, NoGraphWhereItIsNotWanted) {
+  ASSERT_NO_FATAL_FAILURE(compile_text(sum_of_large));
+  for (const EngineOptions& options : {EngineOptions{}, EngineOptions{.measure_kernels = false, .graphs = false},
+                                       EngineOptions{.measure_kernels = false, .cache = false}}) {
+    auto simulator = open_simulator("sm_86");
+    RecordingDevice device(**simulator);
+    CountingTables tables(5000);
+    Engine engine(device, tables);
+    auto plan = engine.plan(compiled_, sources_, options, timings_);
+    ASSERT_TRUE(plan);
+    for (size_t run = 1; run < 6; ++run) {
+      ASSERT_TRUE(engine.run(**plan, timings_));
+      EXPECT_EQ(device.grids.size(), run);
+    }
+  }
+}
+
 // The same plan on the CUDA wrapper: what it asks of the driver. Kernels do nothing there, so results are not looked at.
 TEST_F(EngineTest, AsksTheDriverForOneLaunchPerRunAndNoCopiesBack) {
   void* handle = dlopen(RNDN_FAKE_CUDA, RTLD_NOW);
@@ -574,6 +620,16 @@ TEST_F(EngineTest, AsksTheDriverForOneLaunchPerRunAndNoCopiesBack) {
   EXPECT_THAT(log("cuLaunchKernel"), ElementsAre(launch, launch));
   EXPECT_TRUE(log("cuMemcpyDtoHAsync").empty()) << "a scalar result arrives in mapped memory";
   EXPECT_THAT(log("cuMemcpyHtoDAsync"), testing::Contains("cuMemcpyHtoDAsync:4000000"));
+
+  // Without the times of kernels: a graph from the third run on.
+  auto unmeasured = engine.plan(compiled_, sources_, {.measure_kernels = false}, timings_);
+  ASSERT_TRUE(unmeasured);
+  reset();
+  for (int run = 0; run < 5; ++run) ASSERT_TRUE(engine.run(**unmeasured, timings_));
+  EXPECT_THAT(log("cuLaunchKernel"), ElementsAre(launch, launch, launch));
+  EXPECT_EQ(log("cuStreamBeginCapture").size(), 1u);
+  EXPECT_EQ(log("cuGraphLaunch").size(), 3u);
+  EXPECT_TRUE(log("cuMemcpyDtoHAsync").empty());
 
   // A device that fails: the run fails with the driver's reason.
   setenv("RNDN_FAKE_CUDA_FAIL", "cuStreamSynchronize:700", 1);

@@ -65,6 +65,7 @@ static int f_cuGetErrorName(int code, const char** name) {
     case 100: *name = "CUDA_ERROR_NO_DEVICE"; return 0;
     case 209: *name = "CUDA_ERROR_NO_BINARY_FOR_GPU"; return 0;
     case 218: *name = "CUDA_ERROR_INVALID_PTX"; return 0;
+    case 901: *name = "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED"; return 0;
     case 700: *name = "CUDA_ERROR_ILLEGAL_ADDRESS"; return 0;
   }
   return 1;
@@ -76,6 +77,7 @@ static int f_cuGetErrorString(int code, const char** text) {
     case 100: *text = "no CUDA-capable device is detected"; return 0;
     case 209: *text = "no kernel image is available for execution on the device"; return 0;
     case 218: *text = "a PTX JIT compilation failed"; return 0;
+    case 901: *text = "operation failed due to a previous error during capture"; return 0;
     case 700: *text = "an illegal memory access was encountered"; return 0;
   }
   return 1;
@@ -106,6 +108,12 @@ static int f_cuCtxSetCurrent(void* c) { ENTER(cuCtxSetCurrent); return c == &han
 static int f_cuStreamCreate(void** s, unsigned flags) { ENTER(cuStreamCreate, "%u", flags); *s = &handles[1]; return 0; }
 static int f_cuStreamDestroy(void* s) { ENTER(cuStreamDestroy); return s == &handles[1] ? 0 : 1; }
 static int f_cuStreamSynchronize(void* s) { ENTER(cuStreamSynchronize); return s == &handles[1] ? 0 : 1; }
+static int f_cuStreamBeginCapture(void* s, int mode) { ENTER(cuStreamBeginCapture, "%d", mode); return s == &handles[1] ? 0 : 1; }
+static int f_cuStreamEndCapture(void* s, void** g) { ENTER(cuStreamEndCapture); *g = &handles[4]; return s == &handles[1] ? 0 : 1; }
+static int f_cuGraphInstantiateWithFlags(void** e, void* g, unsigned long long flags) { ENTER(cuGraphInstantiateWithFlags, "%llu", flags); *e = &handles[5]; return g == &handles[4] ? 0 : 1; }
+static int f_cuGraphLaunch(void* e, void* s) { ENTER(cuGraphLaunch); return e == &handles[5] && s == &handles[1] ? 0 : 1; }
+static int f_cuGraphDestroy(void* g) { ENTER(cuGraphDestroy); return g == &handles[4] ? 0 : 1; }
+static int f_cuGraphExecDestroy(void* e) { ENTER(cuGraphExecDestroy); return e == &handles[5] ? 0 : 1; }
 static int f_cuEventCreate(void** e, unsigned flags) { (void)flags; ENTER(cuEventCreate); *e = malloc(8); return 0; }
 static int f_cuEventDestroy(void* e) { ENTER(cuEventDestroy); free(e); return 0; }
 static int f_cuEventRecord(void* e, void* s) { ENTER(cuEventRecord); *(unsigned long*)e = ++events; return s == &handles[1] ? 0 : 1; }

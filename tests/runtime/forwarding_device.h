@@ -32,6 +32,12 @@ class ForwardingDevice : public device::Device {
     return to_.launch(k, g, b, s, p);
   }
   Result<void> synchronize() override { return to_.synchronize(); }
+  bool has_graphs() const override { return to_.has_graphs(); }
+  Result<void> begin_graph() override { return to_.begin_graph(); }
+  Result<device::GraphHandle> end_graph() override { return to_.end_graph(); }
+  Result<void> launch_graph(device::GraphHandle g) override { return to_.launch_graph(g); }
+  Result<void> free_graph(device::GraphHandle g) override { return to_.free_graph(g); }
+  uint64_t host_calls() const override { return to_.host_calls(); }
   Result<uint32_t> record_mark() override { return to_.record_mark(); }
   Result<uint64_t> elapsed_ns(uint32_t a, uint32_t b) override { return to_.elapsed_ns(a, b); }
 

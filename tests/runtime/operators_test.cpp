@@ -117,6 +117,31 @@ constexpr Program programs[] = {
      "1:bool);"
      "r1:? = @index(e, o); r2:? = @index(n, o);",
      "r1, r2"},
+    {"group_reductions",
+     "g:? = @group(@list(c, k)); w:? = @keys(g); v:? = @values(g); e1:? = @index(c, w); e2:? = @index(k, w);"
+     "r1:? = @raze(@each(@avg, @each_right(@index, j, v))); r2:? = @raze(@each(@min, @each_right(@index, c, v)));"
+     "r3:? = @raze(@each(@max, @each_right(@index, d, v))); r4:? = @raze(@each(@sum, @each_right(@index, k, v)));"
+     "r5:? = @raze(@each(@avg, @each_right(@index, x, v))); r6:? = @raze(@each(@len, v));"
+     "r7:? = @raze(@each(@sum, @each_right(@index, x, v))); r8:? = @raze(@each(@min, @each_right(@index, j, v)));",
+     "e1, e2, r1, r2, r3, r4, r5, r6, r7, r8"},
+    {"group_ascending",
+     "a:? = @div(id, 3:i32); i:? = @where(@geq(k, -2:i32)); g:? = @group(i); w:? = @keys(g); v:? = @values(g); y:? = "
+     "@index(x, i);"
+     "r1:? = @raze(@each(@sum, @each_right(@index, y, v))); r2:? = @raze(@each(@len, v)); r3:? = @index(i, w);"
+     "h:? = @group(@index(a, i)); r4:? = @raze(@each(@len, @values(h)));",
+     "r1, r2, r3"},
+    {"group_of_longer_values",
+     "m:? = @gt(id, 1:i32); s:? = @compress(m, k); g:? = @group(s); v:? = @values(g);"
+     "r1:? = @raze(@each(@sum, @each_right(@index, x, v))); r2:? = @index(s, @keys(g));",
+     "r1, r2"},
+    {"group_distinct",
+     "g:? = @group(@list(k, c)); v:? = @values(g); y:? = @each_right(@index, many, v); n:? = @raze(@each(@len, "
+     "@each(@unique, y)));"
+     "r1:? = @index(c, @keys(g)); r2:? = @raze(@each(@sum, @each_right(@index, j, v)));",
+     "r1, n, r2"},
+    {"group_rows_wanted_too",
+     "g:? = @group(k); v:? = @values(g); r1:? = @raze(@each(@sum, @each_right(@index, x, v))); r2:? = @raze(v);", "r1",
+     0},
     {"unique_cells",
      "g:? = @group(k); v:? = @values(g); y:? = @each_right(@index, j, v); n:? = @raze(@each(@len, @each(@unique, y)));"
      "e:? = @index(k, @keys(g)); o:? = @order(e, 1:bool); r1:? = @index(e, o); r2:? = @index(n, o);",
@@ -177,7 +202,7 @@ constexpr Program programs[] = {
 
 class EngineOperators : public testing::TestWithParam<std::tuple<const char*, Program>> {
  protected:
-  Result<Compiled> compile_program(const Program& p) {
+  Result<Compiled> compile_program(const Program& p, bool fuse_operators = true) {
     std::string text = "module m { import Builtin.*; def main() : table { t:? = @load_table(`t:sym);\n";
     for (const auto& [name, type] : std::initializer_list<std::pair<const char*, const char*>>{{"k", "i32"},
                                                                                                {"j", "i64"},
@@ -202,6 +227,7 @@ class EngineOperators : public testing::TestWithParam<std::tuple<const char*, Pr
     DiagnosticSink sink;
     CompileOptions options;
     options.target = std::get<0>(GetParam());
+    options.fuse_operators = fuse_operators;
     auto compiled = compile(sources_.add("t.hir", text), sources_, options, sink, timings_);
     if (!compiled) return input_error("{}{}", compiled.error().message, render(sink, sources_));
     return compiled;
@@ -271,6 +297,55 @@ TEST_P(EngineOperators, AgreeWithTheReferenceInterpreter) {
       if (program.fallbacks == 0) {
         EXPECT_EQ(device.uploads, uploads) << rows << " rows: repeats send nothing";
       }
+    }
+  }
+}
+
+// With groups and their reductions one by one.
+TEST_P(EngineOperators, AgreeWithoutFusion) {
+  const auto& [target, program] = GetParam();
+  if (!std::string_view(program.name).starts_with("group")) return;  // nothing is fused
+  auto compiled = compile_program(program, false);
+  ASSERT_TRUE(compiled.ok()) << compiled.error().message;
+  EXPECT_TRUE(compiled->fusions.groups.empty());
+  EXPECT_EQ(compiled->no_gpu_code, "");
+  for (uint64_t rows : {33, 2500}) {
+    MixedTables tables(rows);
+    auto device = open_simulator(target);
+    ASSERT_TRUE(device.ok());
+    Engine engine(**device, tables);
+    auto plan = engine.plan(*compiled, sources_, {.allow_fallback = false}, timings_);
+    ASSERT_TRUE(plan.ok()) << plan.error().message;
+    auto got = engine.run(**plan, timings_), want = reference::run(compiled->program, tables, sources_, nullptr);
+    ASSERT_TRUE(got.ok()) << got.error().message;
+    ASSERT_TRUE(want.ok());
+    EXPECT_EQ(*print_result(*got, Format::csv), *print_result(*want, Format::csv)) << rows << " rows";
+  }
+}
+
+// Repeats that are not measured run as graphs where they can, also when other programs use the memory in between.
+TEST_P(EngineOperators, AgreeAsGraphs) {
+  const auto& [target, program] = GetParam();
+  if (std::string_view(target) == "sm_61") return;  // time
+  auto compiled = compile_program(program), other = compile_program(programs[0]);
+  ASSERT_TRUE(compiled.ok() && other.ok());
+  MixedTables tables(500);
+  auto device = open_simulator(target);
+  ASSERT_TRUE(device.ok());
+  Engine engine(**device, tables);
+  const EngineOptions options{.measure_kernels = false};
+  auto plan = engine.plan(*compiled, sources_, options, timings_),
+       between = engine.plan(*other, sources_, options, timings_);
+  ASSERT_TRUE(plan.ok() && between.ok());
+  auto want = reference::run(compiled->program, tables, sources_, nullptr);
+  ASSERT_TRUE(want.ok());
+  const std::string right = *print_result(*want, Format::csv);
+  for (int run = 0; run < 6; ++run) {
+    auto got = engine.run(**plan, timings_);
+    ASSERT_TRUE(got.ok()) << "run " << run << ": " << got.error().message;
+    ASSERT_EQ(*print_result(*got, Format::csv), right) << "run " << run;
+    if (run == 4) {
+      ASSERT_TRUE(engine.run(**between, timings_).ok());
     }
   }
 }
