@@ -227,7 +227,7 @@ void flush(Walk& w) {
 }
 
 // The steps that the variable's elements hang on.
-std::vector<bool> steps_for(const Emitter& e, VariableId v) {
+std::vector<bool> steps_of_argument(const Emitter& e, VariableId v) {
   std::vector<bool> needed(e.function.variables.size()), wanted(e.steps.size());
   needed[index(v)] = true;
   for (size_t s = e.steps.size(); s-- > 0;) {
@@ -287,10 +287,10 @@ void tile_without_ends(Walk& w) {
   Builder& b = w.b;
   e.all_valid = true;
   point_inputs(w);
-  start_input_items(e);
-  load_full_tile(e);
+  start_input_items(e, false);
+  load_all_items(e);
   for (const auto& group : by_argument(e)) {
-    const std::vector<bool> wanted = steps_for(e, group[0]->argument);
+    const std::vector<bool> wanted = steps_of_argument(e, group[0]->argument);
     load_gathered(e, wanted);
     const ItemPlan plan = start_items(e, wanted);
     for (e.item = 0; e.item < items; ++e.item) {
@@ -494,12 +494,12 @@ void tile_with_ends(Walk& w) {
   // Elements, a block apart.
   e.room = b.sub(Builder::as<S32>(elements), Builder::as<S32>(e.tid));
   point_inputs(w);
-  start_input_items(e);
-  load_partial_tile(e);
+  start_input_items(e, true);
+  load_items(e);
   w.stage_values = staged(w, e.tid, 3);
   if (w.counts_selected) w.stage_counts = staged(w, e.tid, 2);
   for (const auto& group : by_argument(e)) {
-    const std::vector<bool> wanted = steps_for(e, group[0]->argument);
+    const std::vector<bool> wanted = steps_of_argument(e, group[0]->argument);
     load_gathered(e, wanted);
     const ItemPlan plan = start_items(e, wanted);
     // Staged at once for the first reduction, later for the others of the same argument.
@@ -727,15 +727,14 @@ void reduce_cells(Emitter& e) {
   w.slots = slot_count(e);
   const uint32_t stride = cell_scratch_bytes(e);
   for (const CellReduction& r : e.cell_reductions) w.counts_selected |= r.count >= 0;
-  e.vector = 1;
-  e.chunks = items;
+  e.items = items;
 
   // Inputs that some reduction reads.
   std::vector<bool> read(e.function.variables.size());
   for (const CellReduction& r : e.cell_reductions) {
     if (!reduces(r)) continue;
     read[index(r.argument)] = true;
-    const std::vector<bool> wanted = steps_for(e, r.argument);
+    const std::vector<bool> wanted = steps_of_argument(e, r.argument);
     for (size_t s = 0; s < e.steps.size(); ++s)
       for (const hir::Operand& o : e.steps[s].operands)
         if (wanted[s] && o.kind == hir::Operand::variable) read[o.id] = true;

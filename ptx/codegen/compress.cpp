@@ -1,15 +1,18 @@
 // Storing selections: a single-pass scan with decoupled look-back (Merrill and Garland, "Single-pass Parallel Prefix Scan with Decoupled
-// Look-back", NVIDIA technical report 2016).
+// Look-back", NVIDIA technical report 2016), and late materialisation: only masks are evaluated for all elements.
 //
-// Blocks take tiles in order from a counter, never by their own number: whoever waits for an earlier tile waits for a block that runs.
-// Per tile and mask: threads count their selected items, warps and the block scan the counts, thread 0 publishes the tile's count, warp 0
-// looks back over earlier tiles, 32 at a time, until it meets one whose inclusive position is known, and publishes its own. Then every
-// thread knows where its items go.
+// Blocks take tiles in order from a counter, never by their own number: whoever waits for an earlier tile waits for a block that runs. A tile is eight
+// segments of 256 elements, one per warp.
+//   1. For all elements: the masks of all scans. A warp writes the positions of its selected elements, in order, to shared memory: a ballot tells
+//      every lane its place.
+//   2. The segments' counts meet in shared memory. Warp k publishes the tile's count of scan k, looks back over earlier tiles, 32 at a time, until it
+//      meets one whose inclusive position is known, and publishes its own.
+//   3. For the selected elements: every warp walks its positions, 32 at a time, loads what the results need, evaluates it and stores the results side by
+//      side. What is not selected is not loaded, and no lane is idle but at the end of a segment.
 // A status word is 64 bits, written and read as a whole: value * 4 + state; state 0 = nothing yet, 1 = the tile's own count, 2 = the
 // count up to and including the tile. So no fence is needed between a value and its state. Volatile accesses keep them out of stale
 // cache lines. Waiting is by whole warps: no lane waits for another lane of its warp.
-// Scratch: one status word per scan and tile, zero between launches. Shared: per scan 8 warp counts and the tile's position, then room for a
-// tile of the widest stored column.
+// Scratch: one status word per scan and tile, zero between launches. Shared: per scan 8 counts, the tile's position, and a byte per element.
 #include <algorithm>
 #include <bit>
 
@@ -26,18 +29,61 @@ using ptx::VoteMode;
 namespace {
 
 constexpr Access volatile_access{.semantics = Semantics::volatile_};
+constexpr uint32_t segment = 32 * scan_items;   // elements of a warp per tile
+constexpr uint32_t tile = 8 * segment;
 
-// Shared memory: [0] tile number; per scan at scan_base: 8 warp counts (u32), then the tile's first position (u64); then the staged column.
-constexpr int64_t scan_base(uint32_t scan) { return 16 + int64_t{scan} * 48; }
+// Shared memory: [0] tile number; per scan 8 counts of warps (u32) and the tile's first position (u32); then, per scan, positions within segments.
+constexpr int64_t scan_base = 16, scan_bytes = 48, first_position = 32;
+int64_t positions_of(const Emitter& e, size_t scan) {
+  return scan_base + scan_bytes * static_cast<int64_t>(e.scans.size()) + static_cast<int64_t>(scan * tile);
+}
+
+// The masks that select v's elements; false when they cannot be told from the statements.
+bool find_masks(const Emitter& e, const hir::Operand& o, std::vector<hir::Operand>& found) {
+  if (o.kind != hir::Operand::variable || e.form(o) != Form::selected) return true;
+  const auto step = std::find_if(e.steps.begin(), e.steps.end(), [&](const Step& s) { return index(s.target) == o.id; });
+  if (step == e.steps.end()) return false;
+  const auto add = [&](const hir::Operand& mask) {
+    if (std::none_of(found.begin(), found.end(), [&](const hir::Operand& m) { return m.kind == mask.kind && m.id == mask.id; }))
+      found.push_back(mask);
+  };
+  if (masks(*step, 0)) {
+    if (!find_masks(e, step->operands[0], found)) return false;
+    add(step->operands[0]);
+    return step->operands.size() < 2 || find_masks(e, step->operands[1], found);
+  }
+  for (size_t k = 0; k < step->operands.size(); ++k)
+    if (!reads_whole(*step, k) && step->operands[k].kind == hir::Operand::variable &&
+        e.form(step->operands[k]) == Form::selected)
+      return find_masks(e, step->operands[k], found);
+  return false;
+}
 
 }  // namespace
 
+void plan_scans(Emitter& e) {
+  std::vector<uint32_t> definitions(e.function.variables.size());
+  for (hir::VariableId v : e.function.parameters) ++definitions[index(v)];
+  for (const Step& s : e.steps) ++definitions[index(s.target)];
+  const bool single = std::all_of(definitions.begin(), definitions.end(), [](uint32_t n) { return n <= 1; });
+  for (Scan& scan : e.scans) {
+    const hir::VariableId v = e.outputs[scan.outputs[0]].variable;
+    scan.evaluate = !single || !find_masks(e, {.kind = hir::Operand::variable, .id = index(v)}, scan.masks);
+    if (scan.evaluate) scan.masks.clear();
+    scan.needed.assign(e.function.variables.size(), false);
+    for (uint32_t o : scan.outputs) scan.needed[index(e.outputs[o].variable)] = true;
+    scan.wanted = steps_for(e, scan.needed, true);
+  }
+}
+
 void declare_scan_memory(Emitter& e) {
   CHECK(e.block_size == 256, "eight warps per block");
-  uint32_t widest = 1;
-  for (const Scan& s : e.scans)
-    for (uint32_t o : s.outputs) widest = std::max(widest, width_of(e.outputs[o].type));
-  e.scan_shared = e.b.shared<U64>(e.code.name + "_scan", 2 + 6 * e.scans.size() + e.tile() * widest / 8, 16);
+  Builder& b = e.b;
+  e.scan_shared = b.shared<U64>(e.code.name + "_scan", static_cast<uint64_t>(positions_of(e, e.scans.size())) / 8, 16);
+  e.lane = b.and_(e.tid, 31);
+  e.warp = b.shr(e.tid, 5);
+  e.lanes_below = b.special(ptx::SpecialRegister::lanemask_lt);
+  e.segment = b.mad_lo(e.warp, segment, b.address_of_32(e.scan_shared));
 }
 
 void take_tile(Emitter& e) {
@@ -50,131 +96,166 @@ void take_tile(Emitter& e) {
   b.bind(taken);
   b.bar_sync();
   e.tile_number = b.ld<U32>(Space::shared, Address(e.scan_shared));
-  e.base = b.mul_wide(e.tile_number, e.tile());
 }
 
 void start_scans(Emitter& e) {
-  for (Scan& s : e.scans) s.flags = e.b.constant<S32>(0);
+  for (Scan& s : e.scans) s.cursor = e.b.mov(e.segment);
 }
 
-void note_selection(Emitter& e) {
+void note_selection(Emitter& e, Reg<U32> position) {
   Builder& b = e.b;
-  for (Scan& s : e.scans) {
-    const Element& value = e.values[index(e.outputs[s.outputs[0]].variable)];
-    b.when(active(e, value.mask)).or_(s.flags, static_cast<int32_t>(1u << e.item), s.flags);
+  for (size_t k = 0; k < e.scans.size(); ++k) {
+    Scan& s = e.scans[k];
+    Reg<Pred> selected;
+    if (s.evaluate) selected = e.values[index(e.outputs[s.outputs[0]].variable)].mask;
+    for (const hir::Operand& o : s.masks) {
+      const Element m = in_register(
+          e, o.kind == hir::Operand::literal ? literal_element(e.program.literals[o.literal_id()]) : e.values[o.id]);
+      selected = both(e, selected, both(e, reg<Pred>(m), m.mask));
+    }
+    selected = active(e, selected);
+    Reg<U32> votes = b.ballot(selected);
+    Reg<U32> to = b.add(b.popc(b.and_(votes, e.lanes_below)), s.cursor);
+    b.when(selected);
+    b.emit(ptx::Opcode::st, ptx::Type::u8, {.space = Space::shared}, {},
+           {Address(to, positions_of(e, k)).operand, Builder::use(position)});
+    b.add(s.cursor, b.popc(votes), s.cursor);
   }
 }
+
+namespace {
+
+// Sum over the eight lanes of a group, in all of them.
+Reg<U32> sum_of_eight(Builder& b, Reg<U32> x) {
+  for (uint32_t distance = 4; distance > 0; distance /= 2) x = b.add(x, b.shfl_sync(ShuffleMode::bfly, x, distance, 31));
+  return x;
+}
+
+// Warp k: positions of the tile in scan k.
+void look_back(Emitter& e) {
+  Builder& b = e.b;
+  const uint32_t scans = static_cast<uint32_t>(e.scans.size());
+  const ptx::LabelId positioned = b.label(), window = b.label(), poll = b.label(), another = b.label();
+  b.when(b.setp(Compare::ge, e.warp, scans)).bra(positioned);
+  Reg<U64> words = b.add(b.ld_param(e.scratch), scratch_fixed_bytes);
+  Reg<Pred> lane0 = b.setp(Compare::eq, e.lane, 0);
+  Reg<U32> scan = b.mov(e.warp);
+  b.bind(another);
+  Reg<U32> shared = b.mad_lo(scan, static_cast<uint32_t>(scan_bytes), b.address_of_32(e.scan_shared));
+  Reg<U32> count_at = b.add(shared, b.shl(b.and_(e.lane, 7), 2));
+  Reg<U32> total = sum_of_eight(b, b.ld<U32>(Space::shared, Address(count_at, scan_base)));
+  const auto word_at = [&](Reg<U32> number) { return b.mad_wide(b.mad_lo(number, scans, scan), 8, words); };
+  const auto word_of = [&](Reg<U32> value, uint32_t state) { return b.add(b.shl(b.cvt<U64>(value), 2), state); };
+  Reg<U64> own = word_at(e.tile_number);
+  Reg<U64> counted = word_of(total, 1);
+  b.when(lane0).st<U64>(Space::global, volatile_access, Address(own), counted);
+  Reg<U32> before = b.constant<U32>(0);
+  Reg<S32> number = b.sub(b.sub(Builder::as<S32>(e.tile_number), 1), Builder::as<S32>(e.lane));
+  b.bind(window);
+  Reg<Pred> exists = b.setp(Compare::ge, number, 0);
+  Reg<U64> at = word_at(Builder::as<U32>(number));
+  Reg<U64> word = b.constant<U64>(2);  // before the first tile: position 0, known
+  b.bind(poll);
+  b.when(exists).ld<U64>(Space::global, volatile_access, Address(at), word);
+  Reg<U32> state = b.and_(b.cvt<U32>(word), 3);
+  b.unless(b.vote(VoteMode::all, b.setp(Compare::ne, state, 0))).bra(poll);
+  Reg<U32> inclusive = b.ballot(b.setp(Compare::eq, state, 2));
+  // The nearest tile whose position is known ends the sum: lanes behind it do not count.
+  Reg<U32> nearest = b.clz(b.brev(inclusive));  // 32 when there is none
+  Reg<U32> value = b.cvt<U32>(b.shr(word, 2));
+  b.when(b.setp(Compare::gt, e.lane, nearest)).constant<U32>(0, value);
+  for (uint32_t distance = 16; distance > 0; distance /= 2)
+    b.add(value, b.shfl_sync(ShuffleMode::bfly, value, distance, 31), value);
+  b.add(before, value, before);
+  b.sub(number, 32, number);
+  b.when(b.setp(Compare::eq, inclusive, 0)).bra(window);
+  Reg<U64> known = word_of(b.add(before, total), 2);
+  b.when(lane0).st<U64>(Space::global, volatile_access, Address(own), known);
+  b.when(lane0).st<U32>(Space::shared, Address(shared, scan_base + first_position), before);
+  if (scans > 8) {
+    b.add(scan, 8, scan);
+    b.when(b.setp(Compare::lt, scan, scans)).bra(another);
+  }
+  b.bind(positioned);
+}
+
+// Evaluates and stores the selected elements of the warp's segment.
+void store_selected(Emitter& e, size_t k) {
+  Builder& b = e.b;
+  const Scan& scan = e.scans[k];
+  const int64_t base = scan_base + scan_bytes * static_cast<int64_t>(k);
+  // Counts of the warps before this one.
+  Reg<U32> group = b.and_(e.lane, 7);
+  Reg<U32> at = b.add(b.address_of_32(e.scan_shared), b.shl(group, 2));
+  Reg<U32> counts = b.ld<U32>(Space::shared, Address(at, base));
+  Reg<U32> tile_first = b.ld<U32>(Space::shared, Address(e.scan_shared, base + first_position));
+  b.unless(b.setp(Compare::lt, group, e.warp)).constant<U32>(0, counts);
+  Reg<U32> first = b.add(sum_of_eight(b, counts), tile_first);
+  Reg<U32> own = b.sub(scan.cursor, e.segment);
+  // The thread after whose segment nothing comes stores the size.
+  const ptx::LabelId sized = b.label();
+  Reg<U32> last = b.select<U32>(e.block_size - 1, UINT32_MAX, b.setp(Compare::eq, b.add(e.tile_number, 1), e.tiles));
+  b.when(b.setp(Compare::ne, e.tid, last)).bra(sized);
+  Reg<U64> size = b.cvt<U64>(b.add(first, own));
+  for (uint32_t o : scan.outputs) b.st<U64>(Space::global, Address(b.ld_param(e.outputs[o].size)), size);
+  b.bind(sized);
+
+  const std::vector<Input> inputs = e.inputs;
+  const uint32_t items = e.items;
+  e.items = 1;
+  e.item = 0;
+  e.all_valid = e.selected = true;
+  std::vector<Reg<U64>> from(e.inputs.size());
+  for (size_t i = 0; i < e.inputs.size(); ++i) {
+    Input& in = e.inputs[i];
+    in.wanted = scan.needed[index(in.variable)];
+    if (in.wanted) from[i] = b.mad_wide(e.tile_number, tile * width_of(in.type), b.ld_param(in.data));
+  }
+  const ptx::LabelId loop = b.label(), done = b.label();
+  Reg<U32> rank = b.mov(e.lane);
+  b.when(b.setp(Compare::ge, rank, own)).bra(done);
+  b.bind(loop);
+  Reg<U32> position = b.reg<U32>();
+  b.emit(ptx::Opcode::ld, ptx::Type::u8, {.space = Space::shared}, {Builder::use(position)},
+         {Address(b.add(e.segment, rank), positions_of(e, k)).operand});
+  Reg<U32> local = b.mad_lo(e.warp, segment, position);
+  for (size_t i = 0; i < e.inputs.size(); ++i)
+    if (e.inputs[i].wanted) e.inputs[i].pointer = b.mad_wide(local, width_of(e.inputs[i].type), from[i]);
+  if (reads_positions(e, scan.wanted)) e.first_index = b.cvt<U64>(b.mad_lo(e.tile_number, tile, local));
+  start_input_items(e, false);
+  load_all_items(e);
+  ItemPlan plan;
+  for (size_t s = 0; s < e.steps.size(); ++s)
+    if (scan.wanted[s]) plan.late.push_back(&e.steps[s]);
+  evaluate_item(e, plan);
+  Reg<U32> to = b.add(first, rank);
+  for (uint32_t o : scan.outputs) {
+    const Output& out = e.outputs[o];
+    const Element x = storable(e, convert(e, e.values[index(out.variable)], out.type));
+    store_element(e, {out.type, x.value, {}}, b.mad_wide(to, width_of(out.type), b.ld_param(out.data)), 0, {});
+  }
+  b.add(rank, 32, rank);
+  b.when(b.setp(Compare::lt, rank, own)).bra(loop);
+  b.bind(done);
+  e.inputs = inputs;
+  e.items = items;
+  e.all_valid = e.selected = false;
+}
+
+}  // namespace
 
 void store_selections(Emitter& e) {
   Builder& b = e.b;
-  const uint32_t items = e.vector * e.chunks, scans = static_cast<uint32_t>(e.scans.size());
-  Reg<U32> lane = b.and_(e.tid, 31), warp = b.shr(e.tid, 5);
-  Reg<Pred> last_lane = b.setp(Compare::eq, lane, 31);
-  Reg<U64> scratch = b.ld_param(e.scratch);
-  Reg<U64> words = b.add(scratch, scratch_fixed_bytes);
-
-  // Thread to block: each thread's position within its warp, each warp's count.
-  std::vector<Reg<U32>> positions, totals;
-  for (uint32_t k = 0; k < scans; ++k) {
-    Reg<U32> own = b.popc(e.scans[k].flags);
-    Reg<U32> sum = b.mov(own);
-    for (uint32_t distance = 1; distance < 32; distance *= 2) {
-      Reg<U32> other = b.shfl_sync(ShuffleMode::up, sum, distance, 0);
-      b.when(b.setp(Compare::ge, lane, distance)).add(sum, other, sum);
-    }
-    Reg<U32> at = b.add(b.address_of_32(e.scan_shared, scan_base(k)), b.shl(warp, 2));
-    b.when(last_lane).st<U32>(Space::shared, Address(at), sum);
-    positions.push_back(b.sub(sum, own));
+  Reg<Pred> lane0 = b.setp(Compare::eq, e.lane, 0);
+  Reg<U32> at = b.add(b.address_of_32(e.scan_shared), b.shl(e.warp, 2));
+  for (size_t k = 0; k < e.scans.size(); ++k) {
+    Reg<U32> count = b.sub(e.scans[k].cursor, e.segment);
+    b.when(lane0).st<U32>(Space::shared, Address(at, scan_base + scan_bytes * static_cast<int64_t>(k)), count);
   }
   b.bar_sync();
-  for (uint32_t k = 0; k < scans; ++k) {
-    Reg<U32> total;
-    for (uint32_t half = 0; half < 2; ++half) {
-      const auto counts = b.ld_v4<U32>(Space::shared, Address(e.scan_shared, scan_base(k) + 16 * half));
-      for (uint32_t w = 0; w < 4; ++w) {
-        b.when(b.setp(Compare::gt, warp, 4 * half + w)).add(positions[k], counts[w], positions[k]);
-        total = total.valid() ? b.add(total, counts[w]) : counts[w];
-      }
-    }
-    totals.push_back(total);
-  }
-
-  // Block to grid, in warp 0.
-  const ptx::LabelId positioned = b.label();
-  b.when(b.setp(Compare::ne, warp, 0)).bra(positioned);
-  Reg<Pred> lane0 = b.setp(Compare::eq, lane, 0);
-  Reg<Pred> first_tile = b.setp(Compare::eq, e.tile_number, 0);
-  std::vector<Reg<U64>> own_words;
-  for (uint32_t k = 0; k < scans; ++k) {
-    own_words.push_back(b.add(words, b.shl(b.add(b.mul_wide(e.tile_number, scans), k), 3)));
-    Reg<U64> word = b.add(b.shl(b.cvt<U64>(totals[k]), 2), b.select<U64>(2, 1, first_tile));
-    b.when(lane0).st<U64>(Space::global, volatile_access, Address(own_words[k]), word);
-  }
-  for (uint32_t k = 0; k < scans; ++k) {
-    const ptx::LabelId window = b.label(), poll = b.label();
-    Reg<U64> before = b.constant<U64>(0);
-    Reg<S32> tile = b.sub(b.sub(Builder::as<S32>(e.tile_number), 1), Builder::as<S32>(lane));
-    b.bind(window);  // the first tile leaves at once: nothing exists before it
-    Reg<Pred> exists = b.setp(Compare::ge, tile, 0);
-    Reg<U64> at = b.add(words, b.shl(b.add(b.mul_wide(Builder::as<U32>(tile), scans), k), 3));
-    Reg<U64> word = b.constant<U64>(2);  // before the first tile: position 0, known
-    b.bind(poll);
-    b.when(exists).ld<U64>(Space::global, volatile_access, Address(at), word);
-    Reg<U32> state = b.and_(b.cvt<U32>(word), 3);
-    b.unless(b.vote(VoteMode::all, b.setp(Compare::ne, state, 0))).bra(poll);
-    Reg<U32> inclusive = b.ballot(b.setp(Compare::eq, state, 2));
-    // The nearest tile whose position is known ends the sum: lanes behind it do not count.
-    Reg<U32> nearest = b.clz(b.brev(inclusive));  // 32 when there is none
-    Reg<U64> value = b.shr(word, 2);
-    b.when(b.setp(Compare::gt, lane, nearest)).constant<U64>(0, value);
-    for (uint32_t distance = 16; distance > 0; distance /= 2)
-      b.add(value, b.shfl_sync_64(ShuffleMode::bfly, value, distance, 31), value);
-    b.add(before, value, before);
-    b.sub(tile, 32, tile);
-    b.when(b.setp(Compare::eq, inclusive, 0)).bra(window);
-    Reg<U64> after = b.add(before, b.cvt<U64>(totals[k]));
-    Reg<U64> final_word = b.add(b.shl(after, 2), 2);
-    b.when(lane0).st<U64>(Space::global, volatile_access, Address(own_words[k]), final_word);
-    b.when(lane0).st<U64>(Space::shared, Address(e.scan_shared, scan_base(k) + 32), before);
-  }
-  b.bind(positioned);
+  look_back(e);
   b.bar_sync();
-
-  // Stores, column by column: the selected elements gather in shared memory, from where neighbouring threads write neighbouring addresses. And the
-  // size, when this is the last tile.
-  bool staged = false;
-  for (uint32_t k = 0; k < scans; ++k) {
-    Reg<U64> before = b.ld<U64>(Space::shared, Address(e.scan_shared, scan_base(k) + 32));
-    Reg<U64> first = b.add(before, b.cvt<U64>(e.tid));
-    for (uint32_t o : e.scans[k].outputs) {
-      const Output& out = e.outputs[o];
-      const uint32_t width = width_of(out.type), shift = static_cast<uint32_t>(std::countr_zero(width));
-      if (staged) b.bar_sync();  // the column before has been read
-      staged = true;
-      Reg<U32> stage = b.address_of_32(e.scan_shared, scan_base(scans));
-      Reg<U32> to = b.add(stage, shift ? b.shl(positions[k], shift) : positions[k]);
-      for (uint32_t i = 0; i < items; ++i) {
-        Reg<Pred> selected = b.setp(Compare::ne, b.and_(e.scans[k].flags, static_cast<int32_t>(1u << i)), 0);
-        store_shared(e, {out.type, out.items[i].value, {}}, to, selected);
-        if (i + 1 < items) b.when(selected).add(to, width, to);
-      }
-      b.bar_sync();
-      Reg<U64> target = b.add(b.ld_param(out.data), shift ? b.shl(first, shift) : first);
-      Reg<U32> from = b.add(stage, shift ? b.shl(e.tid, shift) : e.tid);
-      Reg<S32> left = b.sub(Builder::as<S32>(totals[k]), Builder::as<S32>(e.tid));
-      for (uint32_t i = 0; i < items; ++i) {
-        Reg<Pred> inside = b.setp(Compare::gt, left, static_cast<int32_t>(i * e.block_size));
-        copy_element(e, out.type, from, target, int64_t{i} * e.block_size * width, inside);
-      }
-    }
-    Reg<U64> end = b.add(e.base, e.tile());
-    Reg<Pred> last = both(e, b.setp(Compare::ge, end, e.n), b.setp(Compare::eq, e.tid, 0));
-    Reg<U64> size = b.add(before, b.cvt<U64>(totals[k]));
-    for (uint32_t o : e.scans[k].outputs) {
-      Reg<U64> slot = b.ld_param(e.outputs[o].size);
-      b.when(last).st<U64>(Space::global, Address(slot), size);
-    }
-  }
+  for (size_t k = 0; k < e.scans.size(); ++k) store_selected(e, k);
 }
 
 }  // namespace rndn::codegen

@@ -2,10 +2,12 @@
 //
 // Shape of a kernel:
 //   prologue   parameters, element count n, scalars and constants (every thread computes them)
-//   tile loop  tile = block_size * items_per_thread elements; block b takes the tiles b, b + grid, ... An item is one element of a
-//              thread. All loads of a tile come first; then the statements, item by item (few predicates are live at a time)
+//   tile loop  tile = block_size * items elements; block b takes the tiles b, b + grid, ... An item is one element of a thread; the items of a
+//              thread lie block_size apart, so that every load of a warp is contiguous. All loads of a tile come first; then the
+//              statements, item by item (few predicates are live at a time). The last, partial tile takes the same code: loads and effects
+//              of an item are guarded by its being within n
 //   epilogue   reductions: thread -> warp -> block -> last block
-// Elements of a thread lie in chunks of `vector` neighbours, so that a load takes up to 16 bytes and a warp's load is contiguous.
+// Numbers of elements, tiles and rows are below 2^32 (data::longest_vector), so that an address is one wide multiply-add.
 #pragma once
 #include <array>
 #include <map>
@@ -117,6 +119,7 @@ struct Input {  // a vector (or list) parameter with one element per thread
   hir::VariableId variable{};
   BasicType type{};
   ptx::ParameterOf<U64> data{};
+  Reg<U64> start;              // to this thread's first element of tile 0
   Reg<U64> pointer;            // to this thread's first element of the current tile
   bool wanted = true;          // by the loop that is being written
   std::vector<Element> items;  // loaded
@@ -130,17 +133,20 @@ struct Output {  // a result
   enum Kind : uint8_t { scalar, vector, compressed, reduced, cells, scattered } kind = scalar;
   bool list = false;  // the result is a list: its size slot holds its cells
   ptx::ParameterOf<U64> data{}, size{};
-  Reg<U64> pointer;            // vector: to this thread's first element of the current tile
-  std::vector<Element> items;  // vector, compressed: in storable form
+  Reg<U64> start, pointer;     // vector: as of an input
+  std::vector<Element> items;  // vector: in storable form
 };
 
 // A vector parameter that is read at computed positions.
 struct Gathered {
   ptx::ParameterOf<U64> data_at{}, size_at{};
+  bool narrow = false;  // some positions are of 32 bits
   Reg<U64> data, size;
+  Reg<U32> size32;  // at most 2^31, so that negative positions are outside
   void load(Builder& b) {
     data = b.ld_param(data_at);
     size = b.ld<U64>(Space::global, Address(b.ld_param(size_at)));
+    if (narrow) size32 = b.min(b.cvt<U32>(size), 0x80000000u);
   }
 };
 
@@ -183,7 +189,10 @@ struct CellReduction {
 struct Scan {
   outliner::SizeId size{};  // of the selected vector: equal sizes, equal mask
   std::vector<uint32_t> outputs;
-  Reg<S32> flags;  // bit i: item i of the thread's tile is selected
+  std::vector<hir::Operand> masks;  // its elements are those where all of them hold; unused when `evaluate`
+  bool evaluate = false;            // the mask is known by evaluating the first output
+  std::vector<bool> wanted, needed;  // by step and by variable: evaluated, read for the selected elements
+  Reg<U32> cursor;                  // where the warp's next selected position goes
 };
 
 // What a variable of the kernel is to a thread.
@@ -220,10 +229,11 @@ struct Emitter {
   uint32_t kernel_index = 0;
 
   // Geometry of the tile.
-  uint32_t vector = 2, chunks = 2;  // items_per_thread = vector * chunks
+  uint32_t bytes_in_flight = 32;  // wanted per thread
+  uint32_t items = 1;             // that are evaluated side by side
   uint32_t block_size = 256;
-  uint32_t tile() const { return block_size * vector * chunks; }
-  uint32_t local_offset(uint32_t item) const { return item / vector * block_size * vector + item % vector; }
+  uint32_t stride = 256;  // elements from an item of a thread to its next
+  uint32_t local_offset(uint32_t item) const { return item * stride; }
 
   std::vector<Step> steps;
   std::vector<Form> forms;      // by kernel variable
@@ -241,16 +251,19 @@ struct Emitter {
   Reg<U64> n;                       // elements
   Reg<U64> cells;                   // of the geometry's list
   ptx::ParameterOf<U64> offsets{};  // of the geometry's list
-  Reg<U64> base;                    // first element of the tile
-  Reg<Pred> full;                   // the tile lies within n
-  Reg<S32> room;  // elements of the tile from this thread's first on; may be negative or beyond the tile
+  Reg<U32> n32;                     // n, in 32 bits
+  Reg<S32> room;                    // elements of the tile from this thread's first on; may be negative
+  Reg<U32> worst;  // the largest error so far: statement << 2 | RuntimeError; 0: none
   Reg<U32> tid, ctaid, nctaid;
   Reg<U64> first_index;    // element index of this thread's first item; when wanted
   uint32_t item = 0;       // current item
   bool all_valid = false;  // every item of the tile is within n
   bool in_loop = false;
+  bool selected = false;   // the elements are those of a selection: masks hold
   ptx::SharedVariable scan_shared{};  // see compress.cpp
-  Reg<U32> tile_number;
+  Reg<U32> lane, warp, lanes_below, segment;
+  Reg<U32> tile_number, tiles;
+  std::vector<Reg<Pred>> within;           // items within n, as far as they are kept
   Reg<Pred> valid;                         // the current item is within n
   std::map<RegisterId, Reg<Pred>> active;  // mask -> mask and valid, for the current item
   uint32_t self = 0;                       // the entry's index in the module
@@ -274,7 +287,7 @@ struct Emitter {
 Reg<Pred> active(Emitter& e, Reg<Pred> mask);
 Reg<Pred> both(Emitter& e, Reg<Pred> a, Reg<Pred> b);  // conjunction; an invalid register is `true`
 
-// Puts `error` of a statement into the error word when `bad` holds in any thread.
+// Notes `error` of a statement when `bad` holds; the kernel's end puts the largest of all threads into the error word.
 void report_error(Emitter& e, Reg<Pred> bad, uint32_t statement, RuntimeError error);
 
 // --- plan.cpp -----------------------------------------------------------------------------------------------------------------
@@ -283,12 +296,16 @@ void report_error(Emitter& e, Reg<Pred> bad, uint32_t statement, RuntimeError er
 bool plan_steps(Emitter& e);
 // The operand is read whole, at computed positions, not element by element.
 bool reads_whole(const Step& step, size_t operand);
+bool masks(const Step& step, size_t operand);  // the operand selects elements
 bool can_fail(const Emitter& e, const Step& step);
 void refuse(Emitter& e, std::string what, hir::StatementId at);  // the first problem stays
 
 // --- kernel.cpp ---------------------------------------------------------------------------------------------------------------
 
 void run_step(Emitter& e, const Step& step);  // for the current item, or in the prologue
+// Steps from which the variables marked in `needed` follow; marks those that they read. `selected`: of a selection's elements, for which no mask is read.
+std::vector<bool> steps_for(const Emitter& e, std::vector<bool>& needed, bool selected);
+bool reads_positions(const Emitter& e, const std::vector<bool>& steps);
 
 // --- items.cpp ----------------------------------------------------------------------------------------------------------------
 
@@ -331,11 +348,11 @@ Element calendar_shift(Emitter& e, const Element& x, const Element& k, std::stri
 
 // --- memory.cpp ---------------------------------------------------------------------------------------------------------------
 
-void load_inputs(Emitter& e);             // all items of the tile into Input::items
-void start_input_items(Emitter& e);       // fresh registers for them; the two below fill them
-void load_full_tile(Emitter& e);          // every item is within n
-void load_partial_tile(Emitter& e);       // items beyond n become zero
-void store_outputs(Emitter& e);           // Output::items of the tile, kind vector
+void start_input_items(Emitter& e, bool zero);  // fresh registers for Input::items
+void load_all_items(Emitter& e);                // every item is within n
+void load_items(Emitter& e);                    // items beyond n stay as they are
+void store_outputs(Emitter& e);                 // Output::items of the tile, kind vector
+Reg<Pred> within(Emitter& e, uint32_t item);    // the item is within n
 Element storable(Emitter& e, Element x);  // bool as 0 or 1 in s32; immediates in registers
 // The element at position `at` of a gathered parameter; a position outside gives zero and is reported. With `bad`, positions outside are only
 // noted there, and a bool comes as an i8 of 0 or 1, which waits for no load.
@@ -361,14 +378,15 @@ void finish_kernel(Emitter& e);
 inline constexpr uint32_t finished_counter = 0;  // byte offsets of the counters
 inline constexpr uint32_t tile_counter = 8;
 inline constexpr uint32_t scratch_fixed_bytes = 16;
-Reg<U64> tile_count(Emitter& e);
 
 // --- compress.cpp -------------------------------------------------------------------------------------------------------------
 
+inline constexpr uint32_t scan_items = 8;  // elements of a thread per tile, in kernels with scans
+void plan_scans(Emitter& e);
 void declare_scan_memory(Emitter& e);
-void take_tile(Emitter& e);         // sets base to the next tile's first element; the tile may lie beyond n
-void start_scans(Emitter& e);       // of a tile
-void note_selection(Emitter& e);    // the current item
-void store_selections(Emitter& e);  // all of the tile's, after its last item
+void take_tile(Emitter& e);                 // sets tile_number to the next tile, which may lie beyond n
+void start_scans(Emitter& e);               // of a tile
+void note_selection(Emitter& e, Reg<U32> position);  // the current item, whose place among its warp's elements is `position`
+void store_selections(Emitter& e);          // all of the tile's, after its last item
 
 }  // namespace rndn::codegen

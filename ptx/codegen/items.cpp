@@ -45,8 +45,8 @@ std::vector<bool> early_steps(const Emitter& e, const std::vector<bool>& wanted)
   for (size_t k = 0; k < count && registers <= budget; ++k) {
     const Step& s = e.steps[k];
     if (!possible[k] || !s.call || s.builtin != Builtin::index) continue;
-    registers += e.vector * e.chunks * std::max(1u, width_of(e.type_of(s.target)) / 4);
-    if (registers > budget && registers > e.vector * e.chunks * 2) break;
+    registers += e.items * std::max(1u, width_of(e.type_of(s.target)) / 4);
+    if (registers > budget && registers > e.items * 2) break;
     early[k] = true;
   }
   for (size_t k = count; k-- > 0;) {
@@ -82,7 +82,7 @@ void set_inputs(Emitter& e, bool booleans) {
 ItemPlan start_items(Emitter& e, const std::vector<bool>& wanted) {
   ItemPlan plan;
   const std::vector<bool> early = early_steps(e, wanted);
-  const uint32_t items = e.vector * e.chunks;
+  const uint32_t items = e.items;
   for (size_t k = 0; k < e.steps.size(); ++k) {
     const Step& s = e.steps[k];
     if (!wanted[k]) continue;

@@ -3,6 +3,7 @@
 // In: a kernel function of an outlined program with the shapes of its variables. Out: one entry and its KernelCode.
 // A variable is a scalar (computed once by every thread, before the loop), has one element per item, or is a lazily masked selection of
 // the items; which one follows from its shape. Statements are evaluated item by item in program order.
+// Vectors that a kernel stores a selection of are evaluated in two steps: the masks for all elements, the rest for the selected ones (compress.cpp).
 // Cost: O(statements x items per thread).
 #include "ptx/codegen/kernel.h"
 
@@ -29,18 +30,16 @@ Reg<Pred> both(Emitter& e, Reg<Pred> x, Reg<Pred> y) {
 Reg<Pred> active(Emitter& e, Reg<Pred> mask) {
   if (!e.in_loop) return {};
   if (e.all_valid) return mask;
-  if (!e.valid.valid()) e.valid = e.b.setp(Compare::gt, e.room, static_cast<int32_t>(e.local_offset(e.item)));
+  if (!e.valid.valid()) e.valid = within(e, e.item);
   if (!mask.valid()) return e.valid;
   auto [it, fresh] = e.active.try_emplace(mask.id);
   if (fresh) it->second = e.b.and_(mask, e.valid);
   return it->second;
 }
 
-// Any order of threads leaves the same word: the largest.
 void report_error(Emitter& e, Reg<Pred> bad, uint32_t statement, RuntimeError error) {
-  const uint64_t word = uint64_t{e.kernel_index << 16 | (statement & 0xFFFF)} << 32 | static_cast<uint32_t>(error);
-  Reg<U64> where = e.b.ld_param(e.error);
-  e.b.when(bad).red<U64>(ptx::AtomicOp::max, Space::global, Address(where), ptx::Value<U64>(word));
+  const uint32_t word = statement << 2 | static_cast<uint32_t>(error);
+  e.b.when(bad).max(e.worst, word, e.worst);
 }
 
 namespace {
@@ -55,6 +54,18 @@ Element operand_element(Emitter& e, const hir::Operand& operand) {
     return literal_element(literal);
   }
   return e.values[operand.id];
+}
+
+// Puts the worst error of the thread into the error word, where the largest stays in any order of threads.
+void store_error(Emitter& e) {
+  if (!e.has_error) return;
+  Builder& b = e.b;
+  const ptx::LabelId none = b.label();
+  b.when(b.setp(Compare::eq, e.worst, 0)).bra(none);
+  Reg<U32> high = b.or_(b.shr(e.worst, 2), e.kernel_index << 16);
+  Reg<U64> word = b.pack<U64>(b.and_(e.worst, 3), high);
+  b.red<U64>(ptx::AtomicOp::max, Space::global, Address(b.ld_param(e.error)), word);
+  b.bind(none);
 }
 
 // The current item's index among the kernel's elements.
@@ -97,22 +108,26 @@ void scatter(Emitter& e, const Step& step, const Element& at, const Element& val
 void run_step(Emitter& e, const Step& step) {
   std::vector<Element> arguments;
   for (size_t k = 0; k < step.operands.size(); ++k)
-    arguments.push_back(reads_whole(step, k) ? Element{} : operand_element(e, step.operands[k]));
+    arguments.push_back(reads_whole(step, k) || (e.selected && masks(step, k)) ? Element{}
+                                                                               : operand_element(e, step.operands[k]));
   Element x;
   if (!step.call) {
     x = arguments[0];
   } else {
     switch (step.builtin) {
       case Builtin::compress: {
+        if (e.selected) {
+          x = arguments[1];
+          break;
+        }
         const Element mask = in_register(e, arguments[0]);
         x = arguments[1];
         x.mask = both(e, reg<Pred>(mask), both(e, mask.mask, x.mask));
         break;
       }
       case Builtin::where: {
-        const Element mask = in_register(e, arguments[0]);
         x = e.in_loop ? item_index(e) : constant_element(BasicType::i64, 0);
-        x.mask = reg<Pred>(mask);
+        if (!e.selected) x.mask = reg<Pred>(in_register(e, arguments[0]));
         break;
       }
       case Builtin::range: x = e.in_loop ? item_index(e) : constant_element(BasicType::i64, 0); break;
@@ -131,6 +146,28 @@ void run_step(Emitter& e, const Step& step) {
   }
   for (BasicType cast : step.casts) x = convert(e, x, cast);
   e.values[index(step.target)] = convert(e, x, e.type_of(step.target));
+}
+
+std::vector<bool> steps_for(const Emitter& e, std::vector<bool>& needed, bool selected) {
+  std::vector<bool> wanted(e.steps.size());
+  for (size_t s = e.steps.size(); s-- > 0;) {
+    const Step& step = e.steps[s];
+    if (step.scalar || step.reduction || e.form(step.target) == Form::cell || !needed[index(step.target)]) continue;
+    wanted[s] = true;
+    for (size_t k = 0; k < step.operands.size(); ++k)
+      if (step.operands[k].kind == hir::Operand::variable && !reads_whole(step, k) && !(selected && masks(step, k)))
+        needed[step.operands[k].id] = true;
+  }
+  return wanted;
+}
+
+bool reads_positions(const Emitter& e, const std::vector<bool>& wanted) {
+  for (size_t s = 0; s < e.steps.size(); ++s)
+    if (wanted[s] && e.steps[s].call &&
+        (e.steps[s].builtin == Builtin::where || e.steps[s].builtin == Builtin::range ||
+         e.steps[s].builtin == Builtin::reverse))
+      return true;
+  return false;
 }
 
 namespace {
@@ -156,33 +193,24 @@ void prepare_constants(Emitter& e) {
   }
 }
 
-// Elements per access and accesses per tile: up to 16 bytes per access, about 64 bytes in flight per thread, what is gathered included: more items
-// would only make more code. A scan wants a thread's items side by side: one chunk.
-void choose_tile(Emitter& e) {
-  uint32_t widest = 1, bytes = 0;
-  for (const Input& in : e.inputs) {
-    widest = std::max(widest, width_of(in.type));
-    bytes += width_of(in.type);
+// How many items a loop evaluates side by side: so many that about `wanted_bytes` are in flight per thread, what is gathered included. More would
+// only make more code.
+uint32_t items_of(const Emitter& e, const std::vector<bool>& wanted) {
+  uint32_t bytes = 0, steps = 0;
+  bool calls = false;  // every item has a copy of what it calls
+  for (const Input& in : e.inputs)
+    if (in.wanted) bytes += width_of(in.type);
+  for (size_t s = 0; s < e.steps.size(); ++s) {
+    if (!wanted[s]) continue;
+    const Step& step = e.steps[s];
+    ++steps;
+    calls |= step.call && hir::needs_math(step.builtin, step.result);
+    for (size_t k = 0; k < step.operands.size(); ++k)
+      if (reads_whole(step, k)) bytes += width_of(e.type_of(step.operands[k].variable_id()));
   }
-  for (const Step& s : e.steps)
-    for (size_t k = 0; !s.scalar && k < s.operands.size(); ++k)
-      if (reads_whole(s, k)) bytes += width_of(e.type_of(s.operands[k].variable_id()));
-  for (const Output& out : e.outputs)
-    if (out.kind == Output::vector) widest = std::max(widest, width_of(out.type));
-  if (!e.scans.empty()) {
-    e.vector = bytes <= 24 ? 8 : 4;
-    e.chunks = 1;
-  } else {
-    e.vector = std::clamp(16 / widest, 2u, 4u);
-    const uint32_t wanted = std::clamp(64 / std::max(bytes, 1u) + 1, 1u, 8u);
-    e.chunks = std::bit_ceil((wanted + e.vector - 1) / e.vector);
-  }
-  // Every item has a copy of what it calls.
-  if (std::any_of(e.steps.begin(), e.steps.end(),
-                  [](const Step& s) { return s.call && hir::needs_math(s.builtin, s.result); }))
-    e.vector = 2, e.chunks = 1;
-  e.code.block_size = e.block_size;
-  e.code.items_per_thread = e.vector * e.chunks;
+  if (calls || bytes == 0) return 1;
+  const uint32_t items = std::bit_ceil((e.bytes_in_flight + bytes - 1) / bytes);
+  return std::min(items, steps <= 3 ? 8u : 4u);
 }
 
 void declare_parameters(Emitter& e, std::vector<std::pair<ptx::ParameterOf<U64>, ptx::ParameterOf<U64>>>& data,
@@ -218,117 +246,138 @@ struct Pass {
   bool scans = false;        // tiles in order of a counter
 };
 
-// The steps that the pass evaluates; marks the variables that they read, and the pass's results, in `needed`.
+// The steps that the pass evaluates for all elements; marks the variables that they read, and the pass's results, in `needed`.
 std::vector<bool> steps_of(const Emitter& e, const Pass& pass, std::vector<bool>& needed) {
   needed.assign(e.function.variables.size(), false);
   if (pass.accumulates)
     for (const Accumulator& a : e.accumulators) needed[index(a.argument)] = true;
   for (const Output& out : e.outputs)
-    if ((pass.stores && (out.kind == Output::vector || out.kind == Output::scattered)) ||
-        (pass.scans && out.kind == Output::compressed))
-      needed[index(out.variable)] = true;
+    if (pass.stores && (out.kind == Output::vector || out.kind == Output::scattered)) needed[index(out.variable)] = true;
+  if (pass.scans)
+    for (const Scan& s : e.scans) {
+      if (s.evaluate) needed[index(e.outputs[s.outputs[0]].variable)] = true;
+      for (const hir::Operand& o : s.masks)
+        if (o.kind == hir::Operand::variable) needed[o.id] = true;
+    }
   // What only reductions of cells read is evaluated with them.
-  std::vector<bool> elsewhere(e.function.variables.size()), wanted(e.steps.size());
+  std::vector<bool> elsewhere(e.function.variables.size());
   for (size_t s = e.steps.size(); s-- > 0;) {
     const Step& step = e.steps[s];
     if (!(step.reduction && e.form(step.target) == Form::cell) && !elsewhere[index(step.target)]) continue;
     for (const hir::Operand& o : step.operands)
       if (o.kind == hir::Operand::variable) elsewhere[o.id] = true;
   }
-  for (size_t s = e.steps.size(); s-- > 0;) {
-    const Step& step = e.steps[s];
-    if (step.scalar || step.reduction || e.form(step.target) == Form::cell) continue;
-    // Statements that can fail run in the pass that stores or, without one, in the only pass.
-    const bool fails =
-        can_fail(e, step) && !elsewhere[index(step.target)] && (pass.stores || pass.scans || e.scans.empty());
-    if (!needed[index(step.target)] && !fails) continue;
-    wanted[s] = true;
-    for (size_t k = 0; k < step.operands.size(); ++k)
-      if (step.operands[k].kind == hir::Operand::variable && !reads_whole(step, k)) needed[step.operands[k].id] = true;
+  // Statements that can fail run in the pass that stores or, without one, in the only pass; those of selected elements with their selection.
+  if (pass.stores || pass.scans || e.scans.empty())
+    for (size_t s = 0; s < e.steps.size(); ++s) {
+      const Step& step = e.steps[s];
+      if (step.scalar || step.reduction || !can_fail(e, step) || elsewhere[index(step.target)]) continue;
+      const bool with_selection = e.form(step.target) == Form::selected && !e.kernel.list &&
+                                  std::any_of(e.scans.begin(), e.scans.end(), [&](const Scan& scan) {
+                                    return scan.wanted[s] &&
+                                           scan.size == e.outlined.shapes[e.kernel.shapes[step.target]].size;
+                                  });
+      if (!with_selection) needed[index(step.target)] = true;
+    }
+  return steps_for(e, needed, false);
+}
+
+// Evaluates and uses the items of the tile (or of a part of it) whose pointers are set.
+void write_items(Emitter& e, const Pass& pass, const std::vector<bool>& wanted, Reg<U32> position) {
+  const auto wanted_output = [&](const Output& out) { return pass.stores && out.kind == Output::vector; };
+  load_items(e);
+  for (Output& out : e.outputs) out.items.clear();
+  ItemPlan plan = start_items(e, wanted);
+  for (e.item = 0; e.item < e.items; ++e.item) {
+    evaluate_item(e, plan);
+    if (pass.accumulates) accumulate(e);
+    if (pass.scans) note_selection(e, e.item ? e.b.add(position, e.local_offset(e.item)) : position);
+    for (Output& out : e.outputs)
+      if (wanted_output(out))
+        out.items.push_back(storable(e, convert(e, e.values[index(out.variable)], out.type)));
   }
-  return wanted;
+  if (pass.stores) store_outputs(e);
 }
 
 void write_loop(Emitter& e, const Pass& pass) {
   Builder& b = e.b;
   std::vector<bool> needed;
   const std::vector<bool> wanted = steps_of(e, pass, needed);
-  bool positions = false;
-  for (size_t s = 0; s < e.steps.size(); ++s)
-    positions |= wanted[s] && e.steps[s].call &&
-                 (e.steps[s].builtin == Builtin::where || e.steps[s].builtin == Builtin::range ||
-                  e.steps[s].builtin == Builtin::reverse);
+  const bool positions = reads_positions(e, wanted);
   for (Input& in : e.inputs) in.wanted = needed[index(in.variable)];
   const auto wanted_output = [&](const Output& out) { return pass.stores && out.kind == Output::vector; };
-  const auto scaled = [&](Reg<U64> elements, BasicType type) {
-    const uint32_t shift = static_cast<uint32_t>(std::countr_zero(width_of(type)));
-    return shift ? b.shl(elements, shift) : elements;
-  };
+  e.items = items_of(e, wanted);
+  if (!pass.scans) e.code.items_per_thread = std::max(e.code.items_per_thread, e.scans.empty() ? e.items : 1);
+  const uint32_t tile = e.block_size * (pass.scans ? scan_items : e.items);
 
-  Reg<U32> thread_offset = b.mul_lo(e.tid, e.vector);
-  Reg<U64> thread_start = b.cvt<U64>(thread_offset);
-  Reg<U64> step;                         // elements from a block's tile to its next
-  std::map<uint32_t, Reg<U64>> strides;  // the same in bytes, by element width
-  const ptx::LabelId loop = b.label(), end = b.label();
-  const auto set_pointers = [&] {
-    Reg<U64> first = b.add(e.base, thread_start);
-    for (Input& in : e.inputs)
-      if (in.wanted) in.pointer = b.add(b.ld_param(in.data), scaled(first, in.type));
-    for (Output& out : e.outputs)
-      if (wanted_output(out)) out.pointer = b.add(b.ld_param(out.data), scaled(first, out.type));
-  };
+  // Before the loop: where this thread's elements of tile 0 are, and registers for what is loaded.
+  Reg<U32> local = e.tid;
   if (pass.scans) {
+    local = b.mad_lo(e.warp, 32 * scan_items, e.lane);
+    e.stride = 32;
+  }
+  const auto start = [&](ptx::ParameterOf<U64> data, BasicType type) {
+    return b.mad_wide(local, width_of(type), b.ld_param(data));
+  };
+  for (Input& in : e.inputs)
+    if (in.wanted) in.start = start(in.data, in.type);
+  for (Output& out : e.outputs)
+    if (wanted_output(out)) out.start = start(out.data, out.type);
+  Reg<U64> local_wide;
+  if (positions) local_wide = b.cvt<U64>(local);
+  start_input_items(e, true);
+  Reg<U32> tiles = b.shr(b.add(e.n32, tile - 1), std::countr_zero(tile));
+  const ptx::LabelId loop = b.label(), end = b.label();
+  Reg<U32> number;
+  if (pass.scans) {
+    e.tiles = tiles;
     b.bind(loop);
     take_tile(e);
-    b.when(b.setp(Compare::ge, e.base, e.n)).bra(end);
-    set_pointers();
+    number = e.tile_number;
+    b.when(b.setp(Compare::ge, number, tiles)).bra(end);
     start_scans(e);
   } else {
-    e.base = b.mul_wide(e.ctaid, e.tile());
-    step = b.mul_wide(e.nctaid, e.tile());
-    set_pointers();
-    const auto add_stride = [&](BasicType type) {
-      auto [it, fresh] = strides.try_emplace(width_of(type));
-      if (fresh) it->second = scaled(step, type);
-    };
-    for (const Input& in : e.inputs)
-      if (in.wanted) add_stride(in.type);
-    for (const Output& out : e.outputs)
-      if (wanted_output(out)) add_stride(out.type);
-    b.when(b.setp(Compare::ge, e.base, e.n)).bra(end);
+    number = b.mov(e.ctaid);
+    b.when(b.setp(Compare::ge, number, tiles)).bra(end);
     b.bind(loop);
   }
 
   e.in_loop = true;
-  Reg<U64> rest = b.sub(e.n, e.base);
-  e.full = b.setp(Compare::ge, rest, e.tile());
-  e.room = b.sub(Builder::as<S32>(b.cvt<U32>(b.min(rest, e.tile()))), Builder::as<S32>(thread_offset));
-  if (positions) e.first_index = b.add(e.base, thread_start);
-  load_inputs(e);
-  for (Output& out : e.outputs) out.items.clear();
-  ItemPlan plan = start_items(e, wanted);
-  for (e.item = 0; e.item < e.vector * e.chunks; ++e.item) {
-    evaluate_item(e, plan);
-    if (pass.accumulates) accumulate(e);
-    if (pass.scans) note_selection(e);
-    for (Output& out : e.outputs)
-      if (wanted_output(out) || (pass.scans && out.kind == Output::compressed))
-        out.items.push_back(storable(e, convert(e, e.values[index(out.variable)], out.type)));
-  }
-  if (pass.stores) store_outputs(e);
-  if (pass.scans) {
+  Reg<U32> rest = b.mad_lo(number, -tile, e.n32);
+  e.room = b.sub(Builder::as<S32>(b.min(rest, tile)), Builder::as<S32>(local));
+  const auto pointer = [&](Reg<U64> from, BasicType type) { return b.mad_wide(number, tile * width_of(type), from); };
+  for (Input& in : e.inputs)
+    if (in.wanted) in.pointer = pointer(in.start, in.type);
+  for (Output& out : e.outputs)
+    if (wanted_output(out)) out.pointer = pointer(out.start, out.type);
+  if (positions) e.first_index = b.mad_wide(number, tile, local_wide);
+  if (!pass.scans) {
+    write_items(e, pass, wanted, {});
+    b.add(number, e.nctaid, number);
+    b.when(b.setp(Compare::lt, number, tiles)).bra(loop);
+  } else {
+    const uint32_t part = e.items * e.stride;
+    Reg<U32> position = b.mov(e.lane);
+    const ptx::LabelId next = b.here();
+    write_items(e, pass, wanted, position);
+    if (e.items < scan_items) {
+      const auto advance = [&](Reg<U64> at, BasicType type) { b.add(at, part * width_of(type), at); };
+      for (const Input& in : e.inputs)
+        if (in.wanted) advance(in.pointer, in.type);
+      for (const Output& out : e.outputs)
+        if (wanted_output(out)) advance(out.pointer, out.type);
+      if (positions) b.add(e.first_index, part, e.first_index);
+      b.sub(e.room, static_cast<int32_t>(part), e.room);
+      b.add(position, part, position);
+      b.when(b.setp(Compare::lt, position, 32 * scan_items)).bra(next);
+    }
+    e.within.clear();
     store_selections(e);
     b.bra(loop);
-  } else {
-    for (const Input& in : e.inputs)
-      if (in.wanted) b.add(in.pointer, strides.at(width_of(in.type)), in.pointer);
-    for (const Output& out : e.outputs)
-      if (wanted_output(out)) b.add(out.pointer, strides.at(width_of(out.type)), out.pointer);
-    b.add(e.base, step, e.base);
-    b.when(b.setp(Compare::lt, e.base, e.n)).bra(loop);
   }
   b.bind(end);
   e.in_loop = false;
+  e.within.clear();
 }
 
 }  // namespace
@@ -362,7 +411,12 @@ Result<KernelCode> generate_kernel(const outliner::Outlined& outlined, uint32_t 
       const hir::Operand& o = s.operands[k];
       if (o.kind != hir::Operand::variable) continue;
       if (reads_whole(s, k)) {
-        e.gathered[o.variable_id()];
+        Gathered& from = e.gathered[o.variable_id()];
+        if (s.builtin == Builtin::index && s.operands.size() > 1) {
+          const hir::Operand& at = s.operands[1];
+          from.narrow |= rep_of(at.kind == hir::Operand::literal ? e.basic(e.program.literals[at.literal_id()].type)
+                                                                 : e.type_of(at.variable_id())) == Rep::s32;
+        }
         code.floor_bytes_per_element += width_of(e.type_of(o.variable_id()));
       } else if (!counts) {
         read[o.id] = true;
@@ -445,8 +499,10 @@ Result<KernelCode> generate_kernel(const outliner::Outlined& outlined, uint32_t 
     refuse(e, "a stored selection beside reductions of cells", none<StatementId>());
     return refused();
   }
-  choose_tile(e);
+  code.block_size = e.block_size;
   if (cells) code.items_per_thread = 8;  // cells.cpp
+  if (!e.scans.empty()) code.items_per_thread = scan_items;
+  plan_scans(e);
   DataParameters data;
   const bool keeps_state = !e.reductions.empty() || !e.scans.empty() || cells;
   if (keeps_state) {
@@ -461,6 +517,7 @@ Result<KernelCode> generate_kernel(const outliner::Outlined& outlined, uint32_t 
   e.tid = b.special(ptx::SpecialRegister::tid_x);
   e.ctaid = b.special(ptx::SpecialRegister::ctaid_x);
   e.nctaid = b.special(ptx::SpecialRegister::nctaid_x);
+  if (fails) e.worst = b.constant<U32>(0);
   const outliner::Size& size = outlined.shapes[kernel.geometry];
   if (kernel.list && is_none(kernel.geometry_variable))
     return input_error("the geometry of `{}` is that of no list parameter", code.name);
@@ -523,6 +580,7 @@ Result<KernelCode> generate_kernel(const outliner::Outlined& outlined, uint32_t 
     b.bind(stored);
   }
 
+  if (loops) e.n32 = b.cvt<U32>(e.n);
   start_accumulators(e);
   const bool scans = !e.scans.empty();
   if (scans) declare_scan_memory(e);
@@ -535,7 +593,9 @@ Result<KernelCode> generate_kernel(const outliner::Outlined& outlined, uint32_t 
   store_lengths(e);
   if (cells) {
     reduce_cells(e);
+    store_error(e);
   } else {
+    store_error(e);
     finish_kernel(e);
   }
   b.ret();

@@ -1,10 +1,8 @@
-// Loads and stores of a tile: the one place that knows how elements lie in memory (plain encoding; the seam for others is
-// load_chunk, which gets a chunk's bytes and unpacks them).
+// Loads and stores of a tile: the one place that knows how elements lie in memory (plain encoding; the seam for others is load_element).
 //
-// A full tile is loaded with one access per chunk of `vector` elements: 2 to 16 bytes, aligned, since buffers are 256-byte aligned and
-// tiles start at multiples of the chunk. The last, partial tile is loaded element by element under a predicate; both paths fill the same
-// registers, so the statements that follow exist once. Nothing beyond the vector's end is ever touched.
-// Bytes and halfwords travel packed in 32-bit words and are unpacked by shifts.
+// An item is loaded with one access of its width: neighbouring threads take neighbouring elements, so that a warp's access is contiguous, and a
+// thread has as many accesses in flight as it has items and columns. Items beyond n are not touched: their registers keep what they held, which
+// nothing reads that has an effect.
 #include <algorithm>
 #include <bit>
 
@@ -37,106 +35,9 @@ void load_element(Builder& b, BasicType type, Operand into, Address at) {
   b.emit(Opcode::ld, memory_type(type), Modifiers{.space = Space::global}, {into}, {at.operand});
 }
 
-// Bytes and halfwords of a chunk that are loaded but not yet unpacked.
-struct Packed {
-  BasicType type{};
-  std::vector<Operand> into;
-  std::vector<Reg<S32>> words;
-};
-
-// Issues the accesses, of up to 16 bytes, for the neighbours `into`. What has to be unpacked goes to `packed`: the loads of all columns
-// are issued before the first of them is waited for.
-void load_chunk(Emitter& e, BasicType type, const std::vector<Operand>& into, Address at, std::vector<Packed>& packed) {
-  Builder& b = e.b;
-  const uint32_t width = width_of(type), count = static_cast<uint32_t>(into.size());
-  if (width >= 4) {
-    const uint32_t piece = std::min(count, 16 / width);
-    for (uint32_t k = 0; k < count; k += piece) {
-      Operand list = into[k];
-      if (piece == 2) list = b.vector({into[k], into[k + 1]});
-      if (piece == 4) list = b.vector({into[k], into[k + 1], into[k + 2], into[k + 3]});
-      b.emit(Opcode::ld, memory_type(type), Modifiers{.space = Space::global, .vector = static_cast<uint8_t>(piece)},
-             {list}, {at.plus(int64_t{k} * width).operand});
-    }
-    return;
-  }
-  if (count == 1) return load_element(b, type, into[0], at);
-  Packed p{type, into, {}};
-  switch (width * count) {
-    case 2:
-      p.words.push_back(b.reg<S32>());
-      b.emit(Opcode::ld, Type::u16, Modifiers{.space = Space::global}, {Builder::use(p.words[0])}, {at.operand});
-      break;
-    case 4: p.words.push_back(b.ld<S32>(Space::global, at)); break;
-    case 8: {
-      const auto words = b.ld_v2<S32>(Space::global, at);
-      p.words.assign(words.begin(), words.end());
-      break;
-    }
-    default: {
-      const auto words = b.ld_v4<S32>(Space::global, at);
-      p.words.assign(words.begin(), words.end());
-      break;
-    }
-  }
-  packed.push_back(std::move(p));
-}
-
-void unpack(Emitter& e, const Packed& p) {
-  Builder& b = e.b;
-  const uint32_t width = width_of(p.type);
-  for (uint32_t k = 0; k < p.into.size(); ++k) {
-    Reg<S32> word = p.words[k * width / 4];
-    Reg<S32> target{static_cast<RegisterId>(p.into[k].id)};
-    const uint32_t bit = k * width * 8 % 32, bits = width * 8;
-    if (p.type == BasicType::boolean) {
-      b.and_(word, 1 << bit, target);  // whoever reads it only asks for non-zero
-    } else if (bit + bits == 32) {
-      b.shr(word, bit, target);
-    } else {
-      b.shr(b.shl(word, 32 - bits - bit), 32 - bits, target);
-    }
-  }
-}
-
 void store_word(Builder& b, Type type, Operand value, Address at, Reg<Pred> guard) {
   if (guard.valid()) b.when(guard);
   b.emit(Opcode::st, type, Modifiers{.space = Space::global}, {}, {at.operand, value});
-}
-
-// Accesses of up to 16 bytes for `count` storable neighbours.
-void store_chunk(Emitter& e, BasicType type, const Element* items, uint32_t count, Address at) {
-  Builder& b = e.b;
-  const uint32_t width = width_of(type);
-  std::vector<Operand> values;
-  Type stored = memory_type(type);
-  uint32_t stored_width = width;
-  if (width >= 4 || count == 1) {
-    for (uint32_t k = 0; k < count; ++k) values.push_back(items[k].value);
-  } else {
-    std::vector<Reg<S32>> words;
-    for (uint32_t k = 0; k < count; ++k) {
-      Reg<S32> part = b.and_(reg<S32>(items[k]), width == 1 ? 0xFF : 0xFFFF);
-      const uint32_t bit = k * width * 8 % 32;
-      if (bit == 0) {
-        words.push_back(part);
-      } else {
-        words.back() = b.or_(words.back(), b.shl(part, bit));
-      }
-    }
-    if (width * count == 2) return store_word(b, Type::u16, Builder::use(words[0]), at, {});
-    for (Reg<S32> word : words) values.push_back(Builder::use(word));
-    stored = Type::s32;
-    stored_width = 4;
-  }
-  const uint32_t n = static_cast<uint32_t>(values.size()), piece = std::min(n, std::max(1u, 16 / stored_width));
-  for (uint32_t k = 0; k < n; k += piece) {
-    Operand list = values[k];
-    if (piece == 2) list = b.vector({values[k], values[k + 1]});
-    if (piece == 4) list = b.vector({values[k], values[k + 1], values[k + 2], values[k + 3]});
-    b.emit(Opcode::st, stored, Modifiers{.space = Space::global, .vector = static_cast<uint8_t>(piece)}, {},
-           {at.plus(int64_t{k} * stored_width).operand, list});
-  }
 }
 
 int64_t byte_offset(const Emitter& e, uint32_t item, BasicType type) {
@@ -166,17 +67,32 @@ Element gather(Emitter& e, hir::VariableId vector, const Element& at, uint32_t s
   Builder& b = e.b;
   const BasicType type = e.type_of(vector);
   const Gathered& from = e.gathered.at(vector);
-  Reg<U64> row = Builder::as<U64>(reg<S64>(in_register(e, convert(e, at, BasicType::i64))));
   Reg<Pred> wanted = active(e, at.mask);
-  Reg<Pred> inside = b.setp(Compare::lt, row, from.size);  // unsigned: negative ones are large
-  if (!bad) {
-    report_error(e, both(e, b.not_(inside), wanted), statement, RuntimeError::index_out_of_range);
+  // Unsigned: negative rows are large. One comparison gives the guard of the load and that of the error.
+  Reg<Pred> inside = b.reg<Pred>(), outside = b.reg<Pred>();
+  Reg<U32> row;
+  const auto check = [&](Type type, Operand position, Operand size) {
+    if (wanted.valid())
+      b.emit(Opcode::setp, type, Modifiers{.compare = Compare::lt, .combine = ptx::Combine::and_},
+             {Builder::use(inside), Builder::use(outside)}, {position, size, Builder::use(wanted)});
+    else
+      b.emit(Opcode::setp, type, Modifiers{.compare = Compare::lt}, {Builder::use(inside), Builder::use(outside)},
+             {position, size});
+  };
+  if (rep_of(at.type) == Rep::s32) {
+    row = Builder::as<U32>(reg<S32>(in_register(e, at)));
+    check(Type::u32, Builder::use(row), Builder::use(from.size32));
   } else {
-    Reg<Pred> outside = both(e, b.not_(inside), wanted);
+    Reg<U64> wide = Builder::as<U64>(reg<S64>(in_register(e, convert(e, at, BasicType::i64))));
+    check(Type::u64, Builder::use(wide), Builder::use(from.size));
+    row = b.cvt<U32>(wide);
+  }
+  if (!bad) {
+    report_error(e, outside, statement, RuntimeError::index_out_of_range);
+  } else {
     *bad = bad->valid() ? b.or_(*bad, outside) : outside;
   }
-  const uint32_t shift = static_cast<uint32_t>(std::countr_zero(width_of(type)));
-  Reg<U64> address = b.add(from.data, shift ? b.shl(row, shift) : row);
+  Reg<U64> address = b.mad_wide(row, width_of(type), from.data);
   Element x{type, storage_register(b, type), at.mask};
   with_number(rep_of(type) == Rep::pred ? Rep::s32 : rep_of(type), [&]<class T>() {
     if constexpr (ptx::FloatTag<T>)
@@ -184,7 +100,7 @@ Element gather(Emitter& e, hir::VariableId vector, const Element& at, uint32_t s
     else
       b.assign(reg<T>(x), 0);
   });
-  b.when(both(e, inside, wanted));
+  b.when(inside);
   load_element(b, type, x.value, Address(address));
   if (type == BasicType::boolean && bad) x.type = BasicType::i8;
   if (x.type == BasicType::boolean) x.value = Builder::use(b.setp(Compare::ne, reg<S32>(x), 0));
@@ -214,40 +130,42 @@ void copy_element(Emitter& e, BasicType type, Reg<U32> from, Reg<U64> to, int64_
   store_word(e.b, memory_type(type), value, Address(to, offset), guard);
 }
 
-void start_input_items(Emitter& e) {
+void start_input_items(Emitter& e, bool zero) {
   for (Input& in : e.inputs) {
     in.items.clear();
     if (!in.wanted) continue;
-    for (uint32_t i = 0; i < e.vector * e.chunks; ++i)
+    for (uint32_t i = 0; i < e.items; ++i) {
       in.items.push_back({in.type, storage_register(e.b, in.type), {}});
+      if (!zero) continue;
+      with_number(rep_of(in.type) == Rep::pred ? Rep::s32 : rep_of(in.type), [&]<class T>() {
+        if constexpr (ptx::FloatTag<T>)
+          e.b.assign(reg<T>(in.items[i]), 0.0);
+        else
+          e.b.assign(reg<T>(in.items[i]), 0);
+      });
+    }
   }
 }
 
-void load_full_tile(Emitter& e) {
-  std::vector<Packed> packed;
-  for (uint32_t c = 0; c < e.chunks; ++c)
-    for (Input& in : e.inputs) {
-      if (!in.wanted) continue;
-      std::vector<Operand> into;
-      for (uint32_t k = 0; k < e.vector; ++k) into.push_back(in.items[c * e.vector + k].value);
-      load_chunk(e, in.type, into, Address(in.pointer, byte_offset(e, c * e.vector, in.type)), packed);
-    }
-  for (const Packed& p : packed) unpack(e, p);
+void load_all_items(Emitter& e) {
+  for (uint32_t i = 0; i < e.items; ++i)
+    for (Input& in : e.inputs)
+      if (in.wanted) load_element(e.b, in.type, in.items[i].value, Address(in.pointer, byte_offset(e, i, in.type)));
 }
 
-void load_partial_tile(Emitter& e) {
+Reg<Pred> within(Emitter& e, uint32_t item) {
+  if (item < e.within.size()) return e.within[item];
+  return e.b.setp(Compare::gt, e.room, static_cast<int32_t>(e.local_offset(item)));
+}
+
+void load_items(Emitter& e) {
   Builder& b = e.b;
-  const uint32_t items = e.vector * e.chunks;
-  for (Input& in : e.inputs)
-    for (uint32_t i = 0; i < items && in.wanted; ++i)
-      with_number(rep_of(in.type) == Rep::pred ? Rep::s32 : rep_of(in.type), [&]<class T>() {
-        if constexpr (ptx::FloatTag<T>)
-          b.assign(reg<T>(in.items[i]), 0.0);
-        else
-          b.assign(reg<T>(in.items[i]), 0);
-      });
-  for (uint32_t i = 0; i < items; ++i) {
+  e.within.clear();
+  if (std::none_of(e.inputs.begin(), e.inputs.end(), [](const Input& in) { return in.wanted; })) return;
+  constexpr uint32_t kept = 2;  // more predicates would be in the way
+  for (uint32_t i = 0; i < e.items; ++i) {
     Reg<Pred> inside = b.setp(Compare::gt, e.room, static_cast<int32_t>(e.local_offset(i)));
+    if (e.items <= kept) e.within.push_back(inside);
     for (Input& in : e.inputs) {
       if (!in.wanted) continue;
       b.when(inside);
@@ -256,40 +174,15 @@ void load_partial_tile(Emitter& e) {
   }
 }
 
-void load_inputs(Emitter& e) {
-  if (std::none_of(e.inputs.begin(), e.inputs.end(), [](const Input& in) { return in.wanted; })) return;
-  Builder& b = e.b;
-  start_input_items(e);
-  const ptx::LabelId partial = b.label(), loaded = b.label();
-  b.unless(e.full).bra(partial);
-  load_full_tile(e);
-  b.bra(loaded);
-  b.bind(partial);
-  load_partial_tile(e);
-  b.bind(loaded);
-}
-
 void store_outputs(Emitter& e) {
-  Builder& b = e.b;
-  if (std::none_of(e.outputs.begin(), e.outputs.end(), [](const Output& out) { return out.kind == Output::vector; }))
-    return;
-  const uint32_t items = e.vector * e.chunks;
-  const ptx::LabelId partial = b.label(), stored = b.label();
-  b.unless(e.full).bra(partial);
-  for (const Output& out : e.outputs) {
-    if (out.kind != Output::vector) continue;
-    for (uint32_t c = 0; c < e.chunks; ++c)
-      store_chunk(e, out.type, &out.items[c * e.vector], e.vector,
-                  Address(out.pointer, byte_offset(e, c * e.vector, out.type)));
+  for (uint32_t i = 0; i < e.items; ++i) {
+    Reg<Pred> inside;
+    for (const Output& out : e.outputs) {
+      if (out.kind != Output::vector) continue;
+      if (!inside.valid()) inside = within(e, i);
+      store_element(e, out.items[i], out.pointer, byte_offset(e, i, out.type), inside);
+    }
   }
-  b.bra(stored);
-  b.bind(partial);
-  for (uint32_t i = 0; i < items; ++i) {
-    Reg<Pred> inside = b.setp(Compare::gt, e.room, static_cast<int32_t>(e.local_offset(i)));
-    for (const Output& out : e.outputs)
-      if (out.kind == Output::vector) store_element(e, out.items[i], out.pointer, byte_offset(e, i, out.type), inside);
-  }
-  b.bind(stored);
 }
 
 }  // namespace rndn::codegen

@@ -33,6 +33,10 @@ bool reads_whole(const Step& s, size_t operand) {
   }
 }
 
+bool masks(const Step& s, size_t operand) {
+  return s.call && operand == 0 && (s.builtin == Builtin::compress || s.builtin == Builtin::where);
+}
+
 bool can_fail(const Emitter&, const Step& s) {
   if (!s.call) return false;
   switch (s.builtin) {

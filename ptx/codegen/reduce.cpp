@@ -112,8 +112,7 @@ void plan_reduction(Emitter& e, hir::VariableId result, hir::VariableId argument
 
 void start_accumulators(Emitter& e) {
   const size_t count = e.accumulators.size();
-  const uint32_t items = e.vector * e.chunks;
-  const uint32_t independent = count <= 2 ? std::min(4u, items) : count <= 4 ? 2 : 1;
+  const uint32_t independent = count <= 2 ? 2 : 1;
   for (Accumulator& a : e.accumulators) {
     const BasicType type = held_type(a.type);
     const Element identity = constant_element(type, identity_bits(a.kind, a.type));
@@ -146,11 +145,6 @@ bool depends_on_order(const Emitter& e) {
                      [](const Accumulator& a) { return a.kind == Accumulator::add && hir::is_float(a.type); });
 }
 
-Reg<U64> tile_count(Emitter& e) {
-  const uint32_t shift = static_cast<uint32_t>(std::countr_zero(e.tile()));
-  return e.b.shr(e.b.add(e.n, e.tile() - 1), shift);
-}
-
 void finish_kernel(Emitter& e) {
   if (e.reductions.empty() && e.scans.empty()) return;
   Builder& b = e.b;
@@ -168,7 +162,7 @@ void finish_kernel(Emitter& e) {
   Reg<U64> partials = b.add(scratch, scratch_fixed_bytes);
   Reg<U64> words;  // status words of all scans
   if (!e.scans.empty()) {
-    words = b.mul_lo(tile_count(e), e.scans.size());
+    words = b.mul_wide(e.tiles, e.scans.size());
     partials = b.add(partials, b.shl(words, 3));
   }
 
