@@ -6,13 +6,16 @@
 // and walks it in tiles of block_size * 8, so that neither a giant cell nor millions of empty ones unbalance anything.
 // Two kinds of tile:
 //   without a cell end   threads accumulate in registers, across tiles; this is all that a giant cell costs
-//   with cell ends       the ends are marked in shared memory (P strictly rises: each end has a byte of its own); reduction by reduction, the
+//   with cell ends       the ends are marked in shared memory (P strictly rises: each end has a byte of its own); argument by argument, the
 //                        elements' values are staged in shared memory, every thread consumes the elements and ends of its 8 places in order,
 //                        and a segmented scan (threads -> warp -> block) brings each thread the part of its first cell that lies before it
 // A block keeps the part of its open cell from tile to tile. What began before the block and what is open at its end goes to scratch memory; the last
 // block combines these in order. Every combination has a fixed order: results repeat bit for bit with the same grid.
+// All reductions of one argument make a bundle, whose values are staged and consumed once. Bundles that differ only in their argument and in where
+// their results go make a family, whose code exists once: a loop over its members, with a branch where their values are evaluated.
 // Scratch per block: first cell that ended in it, plus one (0: none); per accumulator the part of that cell (head) and of the open one (tail).
-// Cost: one read of the inputs and the offsets. Bytes in shared memory: 20 KB, and 9 KB where selected elements are counted.
+// Places of the sequence are numbered in 32 bits: elements and cells together are at most data::longest_vector.
+// Cost: one read of the inputs and the offsets. Bytes in shared memory: 12 KB to 21 KB, and 9 KB where elements are selected.
 // Leaves out: combining the lists' element-wise results with this walk: those are stored by a loop of their own.
 #include <algorithm>
 #include <bit>
@@ -34,14 +37,93 @@ namespace {
 constexpr uint32_t items = 8;  // places of the sequence per thread and tile
 constexpr uint32_t threads = 256, warps = threads / 32;
 constexpr uint32_t places = threads * items;
+constexpr uint32_t padded = threads + threads / 8;  // staged values of an item: one slot in nine stays free
 constexpr Access volatile_access{.semantics = Semantics::volatile_};
 
-bool reduces(const CellReduction& r) { return !r.accumulators.empty(); }
+bool reduces(const CellReduction& r) { return r.value >= 0 || r.count >= 0; }
 
-uint32_t slot_count(const Emitter& e) {
-  uint32_t count = 0;
-  for (const CellReduction& r : e.cell_reductions) count += static_cast<uint32_t>(r.accumulators.size());
-  return count;
+struct Bundle {  // the reductions of one argument
+  VariableId argument{};
+  bool selected = false;                   // its elements are masked
+  std::vector<Accumulator> accumulators;   // CellReduction::value and count are indices into them
+  std::vector<const CellReduction*> reductions;
+  std::vector<bool> wanted, needed;  // steps and variables that make its elements
+};
+struct Store {
+  const CellReduction* reduction;
+  const CellReduction::Store* store;
+};
+std::vector<Store> stores_of(const Bundle& bundle) {
+  std::vector<Store> all;
+  for (const CellReduction* r : bundle.reductions)
+    for (const CellReduction::Store& s : r->stores) all.push_back({r, &s});
+  return all;
+}
+struct Family {
+  std::vector<Bundle> members;
+  uint32_t first_slot = 0, first_store = 0;  // of the first member; the next ones follow
+  const Bundle& shape() const { return members[0]; }
+  uint32_t slots() const { return static_cast<uint32_t>(shape().accumulators.size()); }
+  uint32_t stores() const { return static_cast<uint32_t>(stores_of(shape()).size()); }
+};
+
+bool same_shape(const Emitter& e, const Bundle& a, const Bundle& b) {
+  const auto same_accumulator = [](const Accumulator& x, const Accumulator& y) {
+    return x.kind == y.kind && x.type == y.type && x.count == y.count;
+  };
+  if (a.selected != b.selected || e.type_of(a.argument) != e.type_of(b.argument) ||
+      !std::equal(a.accumulators.begin(), a.accumulators.end(), b.accumulators.begin(), b.accumulators.end(),
+                  same_accumulator))
+    return false;
+  const std::vector<Store> x = stores_of(a), y = stores_of(b);
+  return std::equal(x.begin(), x.end(), y.begin(), y.end(), [&](const Store& s, const Store& t) {
+    return s.reduction->builtin == t.reduction->builtin && s.reduction->type == t.reduction->type &&
+           s.reduction->value == t.reduction->value && s.reduction->count == t.reduction->count &&
+           s.store->conversions == t.store->conversions &&
+           e.outputs[s.store->output].type == e.outputs[t.store->output].type;
+  });
+}
+
+std::vector<Family> families_of(Emitter& e) {
+  std::vector<Bundle> bundles;
+  for (CellReduction& r : e.cell_reductions) {
+    if (!reduces(r)) continue;
+    auto bundle = std::find_if(bundles.begin(), bundles.end(), [&](const Bundle& x) { return x.argument == r.argument; });
+    if (bundle == bundles.end()) {
+      bundle = bundles.insert(bundle, Bundle{.argument = r.argument, .selected = e.form(r.argument) == Form::selected});
+      bundle->needed.assign(e.function.variables.size(), false);
+      bundle->needed[index(r.argument)] = true;
+      bundle->wanted = steps_for(e, bundle->needed, false);
+    }
+    const auto shared = [&](int& own) {  // the bundle's accumulator that is like the reduction's own
+      if (own < 0) return;
+      const Accumulator& a = r.accumulators[static_cast<size_t>(own)];
+      std::vector<Accumulator>& all = bundle->accumulators;
+      auto at = std::find_if(all.begin(), all.end(), [&](const Accumulator& x) {
+        return x.kind == a.kind && x.type == a.type && x.count == a.count;
+      });
+      if (at == all.end()) at = all.insert(at, a);
+      own = static_cast<int>(at - all.begin());
+    };
+    shared(r.value);
+    shared(r.count);
+    bundle->reductions.push_back(&r);
+  }
+  std::vector<Family> families;
+  for (Bundle& bundle : bundles) {
+    auto family = std::find_if(families.begin(), families.end(),
+                               [&](const Family& f) { return same_shape(e, f.shape(), bundle); });
+    if (family == families.end()) family = families.emplace(family);
+    family->members.push_back(std::move(bundle));
+  }
+  uint32_t slot = 0, store = 0;
+  for (Family& f : families) {
+    f.first_slot = slot;
+    f.first_store = store;
+    slot += f.slots() * static_cast<uint32_t>(f.members.size());
+    store += f.stores() * static_cast<uint32_t>(f.members.size());
+  }
+  return families;
 }
 
 Element identity(const Accumulator& a) { return constant_element(partial_type(a), identity_bits(a.kind, a.type)); }
@@ -50,77 +132,109 @@ Element identity(const Accumulator& a) { return constant_element(partial_type(a)
 struct Walk {
   Emitter& e;
   Builder& b;
+  std::vector<Family> families;
   uint32_t slots = 0;
-  bool counts_selected = false;
-  Reg<U64> place, end;           // of the sequence: where the tile begins, where the block's range ends
-  Reg<U64> cell, element;        // the open cell, the next element
-  Reg<U64> first_cell;           // the cell that was open when the block began
-  Reg<U64> next_end;             // P(cell)
+  Reg<U32> place, end;           // of the sequence: where the tile begins, where the block's range ends
+  Reg<U32> cell, element;        // the open cell, the next element
+  Reg<U32> first_cell;           // the cell that was open when the block began
+  Reg<U32> next_end;             // P(cell)
+  Reg<U32> cells, total;         // of the list; and its elements
   Reg<S32> dirty;                // the threads' registers hold something
   std::vector<RegisterId> sums;  // per slot: of the thread, tiles without ends
   Reg<U32> lane, warp;
-  Reg<U32> shared;                      // base address
-  Reg<U32> stage_values, stage_counts;  // where this thread stages, less the areas' offsets
+  Reg<U32> shared;  // base address
+  // The family's member that the code is working on; not valid in families of one.
+  Reg<U32> member;
   // Byte offsets in shared memory.
-  int64_t flags = 0, counts = 0, partials = 0, carry = 0, values = 0, counted = 0;
+  int64_t flags = 0, counts = 0, partials = 0, carry = 0, pointers = 0, values = 0, counted = 0;
 
   // What is rarely used is computed anew: registers that live across tiles cost loads in flight.
-  Reg<U64> offsets() { return b.add(b.ld_param(e.offsets), 8); }  // address of offsets[1]: the ends of cells
+  Reg<U64> offset_at(Reg<U32> of) { return b.mad_wide(of, 8u, b.ld_param(e.offsets)); }  // address of offsets[of]
   Reg<U64> all_scratch() { return b.add(b.ld_param(e.scratch), scratch_fixed_bytes); }
-  Reg<U64> own_scratch() { return b.add(all_scratch(), b.mul_wide(e.ctaid, cell_scratch_bytes(e))); }
-  // The block's part of the open cell lies in shared memory.
-  Address carry_at(uint32_t slot) { return Address(shared, carry + 8 * int64_t{slot}); }
+  Reg<U64> own_scratch() { return b.mad_wide(e.ctaid, cell_scratch_bytes(e), all_scratch()); }
+  // Where the member's first slot (of `bytes` each) lies, less the offset of the family's.
+  Reg<U32> of_member(Reg<U32> from, uint32_t bytes) { return member.valid() ? b.mad_lo(member, bytes, from) : from; }
+  Reg<U64> of_member(Reg<U64> from, uint32_t bytes) { return member.valid() ? b.mad_wide(member, bytes, from) : from; }
 };
 
-// Stores the finished reduction of `cell`. `guard` holds wherever this is reached: it keeps the assembler from making guarded instructions of a short
+// The parts of a cell's field in a block's scratch memory.
+int64_t field(const Family& f, size_t accumulator, bool tail) {
+  return 8 + 16 * static_cast<int64_t>(f.first_slot + accumulator) + (tail ? 8 : 0);
+}
+
+// Stores the finished reductions of `cell`. `guard` holds wherever this is reached: it keeps the assembler from making guarded instructions of a short
 // arm, whose temporaries would then count as live around the loop.
-void store_cell(Walk& w, const CellReduction& r, const std::vector<Element>& totals, Reg<U64> cell, Reg<Pred> guard) {
+void store_cell(Walk& w, const Family& f, const std::vector<Element>& totals, Reg<U32> cell, Reg<Pred> guard) {
   Emitter& e = w.e;
   Builder& b = w.b;
-  Element count;
-  if (r.count >= 0) {
-    count = totals[r.count];
-  } else if (r.builtin == Builtin::avg) {  // offsets[cell + 1] - offsets[cell]
-    Reg<U64> at = b.add(w.offsets(), b.shl(cell, 3));
-    Reg<U64> begin = b.ld<U64>(Space::global, Address(at, -8)), end = b.ld<U64>(Space::global, Address(at));
-    count = element(BasicType::i64, Builder::as<S64>(b.sub(end, begin)));
-  }
-  // A bool is accumulated as the 0 or 1 that is stored.
-  const bool boolean = r.type == BasicType::boolean;
-  const Element x =
-      boolean ? totals[r.value] : finish_reduction(e, r.builtin, r.type, r.value >= 0 ? totals[r.value] : count, count);
-  for (const CellReduction::Store& s : r.stores) {
-    Element y = x;
-    const Output& out = e.outputs[s.output];
-    const uint32_t shift = static_cast<uint32_t>(std::countr_zero(width_of(out.type)));
-    for (BasicType type : s.conversions)
-      if (!boolean || type != BasicType::boolean) y = convert(e, y, type);
-    const Element stored = storable(e, y);
-    store_element(e, {out.type, stored.value, {}}, b.add(b.ld_param(out.data), shift ? b.shl(cell, shift) : cell), 0,
-                  guard);
+  Element length;  // offsets[cell + 1] - offsets[cell]
+  int64_t store = f.first_store;
+  Reg<U32> pointers;
+  if (w.member.valid()) pointers = w.of_member(w.shared, 8 * f.stores());
+  for (const Store& s : stores_of(f.shape())) {
+    const CellReduction& r = *s.reduction;
+    Element count;
+    if (r.count >= 0) {
+      count = totals[static_cast<size_t>(r.count)];
+    } else if (r.builtin == Builtin::avg) {
+      if (length.type != BasicType::i64) {
+        Reg<U64> at = w.offset_at(cell);
+        Reg<U64> begin = b.ld<U64>(Space::global, Address(at)), end = b.ld<U64>(Space::global, Address(at, 8));
+        length = element(BasicType::i64, Builder::as<S64>(b.sub(end, begin)));
+      }
+      count = length;
+    }
+    // A bool is accumulated as the 0 or 1 that is stored.
+    const bool boolean = r.type == BasicType::boolean;
+    const Element value = r.value >= 0 ? totals[static_cast<size_t>(r.value)] : count;
+    Element x = boolean ? value : finish_reduction(e, r.builtin, r.type, value, count);
+    const Output& out = e.outputs[s.store->output];
+    for (BasicType type : s.store->conversions)
+      if (!boolean || type != BasicType::boolean) x = convert(e, x, type);
+    const Element stored = storable(e, x);
+    Reg<U64> data = w.member.valid() ? b.ld<U64>(Space::shared, Address(pointers, w.pointers + 8 * store))
+                                     : b.ld_param(out.data);
+    store_element(e, {out.type, stored.value, {}}, b.mad_wide(cell, width_of(out.type), data), 0, guard);
+    ++store;
   }
 }
 
+std::vector<Element> identities(Walk& w, const Family& f) {
+  std::vector<Element> all;
+  for (const Accumulator& a : f.shape().accumulators)
+    with_partial(a, [&]<class P>() {
+      all.push_back(element(partial_type(a), w.b.constant<P>(immediate<P>(identity(a)))));
+    });
+  return all;
+}
+void reset(Walk& w, const Family& f, const std::vector<Element>& to) {
+  for (size_t k = 0; k < to.size(); ++k)
+    with_partial(f.shape().accumulators[k], [&]<class P>() {
+      w.b.constant<P>(immediate<P>(identity(f.shape().accumulators[k])), reg<P>(to[k]));
+    });
+}
+
 // Brings every thread, per accumulator, what precedes it of the cell that is open where it starts: `tails` are the threads' open parts, `ended` says
-// which threads saw a cell end. `carry`: of the block, before and after; none: starts from the identities and is not wanted after.
+// which threads saw a cell end. `with_carry`: of the block, before and after; else it starts from the identities and is not wanted after.
 // One barrier; the partials' area must be free before and is in use until the caller's next barrier.
-std::vector<Element> parts_before(Walk& w, const CellReduction& r, const std::vector<Element>& tails, Reg<Pred> ended,
+std::vector<Element> parts_before(Walk& w, const Family& f, const std::vector<Element>& tails, Reg<Pred> ended,
                                   bool with_carry) {
   Builder& b = w.b;
+  const std::vector<Accumulator>& accumulators = f.shape().accumulators;
+  const int64_t any_ended = w.partials + 64 * static_cast<int64_t>(accumulators.size());
   Reg<U32> ends = b.ballot(ended);
-  Reg<U32> one = b.constant<U32>(1);
-  Reg<U32> own_bit = b.shl(one, w.lane);
-  Reg<U32> below = b.and_(ends, b.sub(own_bit, 1));  // lanes before this one
-  Reg<U32> upto = b.or_(b.or_(below, b.and_(ends, own_bit)), 1);
+  Reg<U32> below = b.and_(ends, b.special(ptx::SpecialRegister::lanemask_lt));  // lanes before this one
+  Reg<U32> upto = b.or_(b.and_(ends, b.special(ptx::SpecialRegister::lanemask_le)), 1);
   Reg<S32> segment = b.sub(b.constant<S32>(31), Builder::as<S32>(b.clz(upto)));  // lane where the open cell began, or 0
   Reg<S32> from_segment = b.sub(Builder::as<S32>(w.lane), segment);
   Reg<Pred> last_lane = b.setp(Compare::eq, w.lane, 31);
-  Reg<Pred> first_lane = b.setp(Compare::eq, w.lane, 0);
-  Reg<U32> warp_address_8 = b.add(w.shared, b.shl(w.warp, 3)), warp_address_4 = b.add(w.shared, b.shl(w.warp, 2));
-  std::vector<RegisterId> sums, before, carries;
-  for (size_t k = 0; k < r.accumulators.size(); ++k)
-    with_partial(r.accumulators[k], [&]<class P>() {
-      if (with_carry) carries.push_back(b.ld<P>(Space::shared, w.carry_at(r.slot + static_cast<uint32_t>(k))).id);
+  Reg<U32> warp_address_8 = b.mad_lo(w.warp, 8, w.shared), warp_address_4 = b.mad_lo(w.warp, 4, w.shared);
+  Reg<U32> carry_at = w.of_member(w.shared, 8 * f.slots());
+  const auto carry = [&](size_t k) { return Address(carry_at, w.carry + 8 * static_cast<int64_t>(f.first_slot + k)); };
+  std::vector<RegisterId> sums, before, carries, mine;
+  for (size_t k = 0; k < accumulators.size(); ++k)
+    with_partial(accumulators[k], [&]<class P>() {
+      if (with_carry) carries.push_back(b.ld<P>(Space::shared, carry(k)).id);
       sums.push_back(b.mov(reg<P>(tails[k])).id);
     });
   {
@@ -128,33 +242,31 @@ std::vector<Element> parts_before(Walk& w, const CellReduction& r, const std::ve
     const LabelId loop = b.label();
     b.bind(loop);
     Reg<Pred> inside = b.setp(Compare::ge, from_segment, Builder::as<S32>(distance));
-    for (size_t k = 0; k < r.accumulators.size(); ++k)
-      with_partial(r.accumulators[k], [&]<class P>() {
+    for (size_t k = 0; k < accumulators.size(); ++k)
+      with_partial(accumulators[k], [&]<class P>() {
         const Reg<P> x{sums[k]};
         Reg<P> other = shuffle(b, ShuffleMode::up, x, distance, 0);
         b.when(inside);
-        combine(b, r.accumulators[k].kind, other, x, x);
+        combine(b, accumulators[k].kind, other, x, x);
       });
     b.shl(distance, 1, distance);
     b.when(b.setp(Compare::lt, distance, 32)).bra(loop);
   }
-  for (size_t k = 0; k < r.accumulators.size(); ++k)
-    with_partial(r.accumulators[k], [&]<class P>() {
+  Reg<Pred> first_lane = b.setp(Compare::eq, w.lane, 0);
+  for (size_t k = 0; k < accumulators.size(); ++k)
+    with_partial(accumulators[k], [&]<class P>() {
       const Reg<P> x{sums[k]};
       b.when(last_lane).st<P>(Space::shared, Address(warp_address_8, w.partials + 64 * int64_t(k)), x);
       Reg<P> previous = shuffle(b, ShuffleMode::up, x, 1, 0);
-      b.when(first_lane).constant<P>(immediate<P>(identity(r.accumulators[k])), previous);
+      b.when(first_lane).constant<P>(immediate<P>(identity(accumulators[k])), previous);
       before.push_back(previous.id);
     });
-  Reg<U32> any = b.select<U32>(1, 0, b.setp(Compare::ne, ends, 0));
-  b.when(last_lane).st<U32>(Space::shared, Address(warp_address_4, w.partials + 128), any);
+  b.when(last_lane).st<U32>(Space::shared, Address(warp_address_4, any_ended), ends);
   b.bar_sync();
   Reg<Pred> whole = b.setp(Compare::eq, below, 0);  // the open cell began before the warp
-  Reg<Pred> first_thread = b.setp(Compare::eq, w.e.tid, 0);
-  std::vector<RegisterId> mine;
-  for (size_t k = 0; k < r.accumulators.size(); ++k)
-    with_partial(r.accumulators[k], [&]<class P>() {
-      if (!with_carry) carries.push_back(b.constant<P>(immediate<P>(identity(r.accumulators[k]))).id);
+  for (size_t k = 0; k < accumulators.size(); ++k)
+    with_partial(accumulators[k], [&]<class P>() {
+      if (!with_carry) carries.push_back(b.constant<P>(immediate<P>(identity(accumulators[k]))).id);
       mine.push_back(b.mov(Reg<P>{carries[k]}).id);
     });
   {  // the warps' parts, in their order
@@ -162,27 +274,29 @@ std::vector<Element> parts_before(Walk& w, const CellReduction& r, const std::ve
     Reg<U32> at_4 = b.mov(w.shared), at_8 = b.mov(w.shared);
     const LabelId loop = b.label();
     b.bind(loop);
-    Reg<Pred> fresh = b.setp(Compare::ne, b.ld<U32>(Space::shared, Address(at_4, w.partials + 128)), 0);
+    Reg<Pred> fresh = b.setp(Compare::ne, b.ld<U32>(Space::shared, Address(at_4, any_ended)), 0);
     b.add(v, 1, v);
     Reg<Pred> own = b.setp(Compare::eq, w.warp, v);
-    for (size_t k = 0; k < r.accumulators.size(); ++k)
-      with_partial(r.accumulators[k], [&]<class P>() {
-        const Reg<P> carry{carries[k]};
+    for (size_t k = 0; k < accumulators.size(); ++k)
+      with_partial(accumulators[k], [&]<class P>() {
+        const Reg<P> x{carries[k]};
         Reg<P> part = b.ld<P>(Space::shared, Address(at_8, w.partials + 64 * int64_t(k)));
-        combine(b, r.accumulators[k].kind, carry, part, carry);
-        b.when(fresh).mov(part, carry);
-        b.when(own).mov(carry, Reg<P>{mine[k]});
+        combine(b, accumulators[k].kind, x, part, x);
+        b.when(fresh).mov(part, x);
+        b.when(own).mov(x, Reg<P>{mine[k]});
       });
     b.add(at_4, 4, at_4);
     b.add(at_8, 8, at_8);
     b.when(b.setp(Compare::ne, v, warps)).bra(loop);
   }
+  Reg<Pred> first_thread;
+  if (with_carry) first_thread = b.setp(Compare::eq, w.e.tid, 0);
   std::vector<Element> result;
-  for (size_t k = 0; k < r.accumulators.size(); ++k)
-    with_partial(r.accumulators[k], [&]<class P>() {
-      const Accumulator& a = r.accumulators[k];
+  for (size_t k = 0; k < accumulators.size(); ++k)
+    with_partial(accumulators[k], [&]<class P>() {
+      const Accumulator& a = accumulators[k];
       if (with_carry)  // everyone has read the old one before the barrier
-        b.when(first_thread).st<P>(Space::shared, w.carry_at(r.slot + static_cast<uint32_t>(k)), Reg<P>{carries[k]});
+        b.when(first_thread).st<P>(Space::shared, carry(k), Reg<P>{carries[k]});
       Reg<P> previous{before[k]};
       b.when(whole);
       combine(b, a.kind, Reg<P>{mine[k]}, previous, previous);
@@ -191,17 +305,24 @@ std::vector<Element> parts_before(Walk& w, const CellReduction& r, const std::ve
   return result;
 }
 
+// The accumulators of all bundles, by slot.
+std::vector<Accumulator> all_accumulators(const Walk& w) {
+  std::vector<Accumulator> all;
+  for (const Family& f : w.families)
+    for (const Bundle& m : f.members) all.insert(all.end(), m.accumulators.begin(), m.accumulators.end());
+  return all;
+}
+
 // Adds what the threads' registers hold to the block's open cell, and clears them.
 void flush(Walk& w) {
   Emitter& e = w.e;
   Builder& b = w.b;
   const LabelId clean = b.label();
   b.when(b.setp(Compare::eq, w.dirty, 0)).bra(clean);
-  Reg<U32> warp_address = b.add(w.shared, b.shl(w.warp, 3));
-  Reg<U32> lane_address = b.add(w.shared, b.shl(b.and_(e.tid, warps - 1), 3));
+  Reg<U32> warp_address = b.mad_lo(w.warp, 8, w.shared);
+  Reg<U32> lane_address = b.mad_lo(b.and_(e.tid, warps - 1), 8, w.shared);
   Reg<Pred> lane0 = b.setp(Compare::eq, w.lane, 0), thread0 = b.setp(Compare::eq, e.tid, 0);
-  std::vector<Accumulator> all;  // by slot
-  for (const CellReduction& r : e.cell_reductions) all.insert(all.end(), r.accumulators.begin(), r.accumulators.end());
+  const std::vector<Accumulator> all = all_accumulators(w);
   butterfly(b, all, w.sums, 32);
   for (size_t k = 0; k < all.size(); ++k)
     with_partial(all[k], [&]<class P>() {  // the values' area is free between tiles
@@ -216,7 +337,7 @@ void flush(Walk& w) {
   butterfly(b, all, parts, warps);
   for (size_t k = 0; k < all.size(); ++k)
     with_partial(all[k], [&]<class P>() {
-      const Address at = w.carry_at(static_cast<uint32_t>(k));
+      const Address at = Address(w.shared, w.carry + 8 * int64_t(k));
       Reg<P> carry = combine(b, all[k].kind, b.ld<P>(Space::shared, at), Reg<P>{parts[k]});
       b.when(thread0).st<P>(Space::shared, at, carry);
       b.constant<P>(immediate<P>(identity(all[k])), Reg<P>{w.sums[k]});
@@ -226,81 +347,76 @@ void flush(Walk& w) {
   b.bind(clean);
 }
 
-// The steps that the variable's elements hang on.
-std::vector<bool> steps_of_argument(const Emitter& e, VariableId v) {
-  std::vector<bool> needed(e.function.variables.size()), wanted(e.steps.size());
-  needed[index(v)] = true;
-  for (size_t s = e.steps.size(); s-- > 0;) {
-    const Step& step = e.steps[s];
-    if (step.scalar || step.reduction || !needed[index(step.target)]) continue;
-    wanted[s] = true;
-    for (size_t k = 0; k < step.operands.size(); ++k)
-      if (step.operands[k].kind == hir::Operand::variable && !reads_whole(step, k)) needed[step.operands[k].id] = true;
-  }
-  return wanted;
-}
-
-// Points the inputs at this thread's first element of the tile: elements lie a block apart.
-void point_inputs(Walk& w) {
+// Evaluates the elements of the tile that `wanted` makes, e.items of this thread at a time, and has each used. Elements lie a block apart. `whole`: all
+// are there. advance: what moves with the elements beside them.
+template <class Use, class Advance>
+void for_elements(Walk& w, const std::vector<bool>& wanted, const std::vector<bool>& needed, bool whole, Use&& use,
+                  Advance&& advance) {
+  Emitter& e = w.e;
   Builder& b = w.b;
-  Reg<U64> first = b.add(w.element, b.cvt<U64>(w.e.tid));
-  for (Input& in : w.e.inputs) {
-    if (!in.wanted) continue;
-    const uint32_t shift = static_cast<uint32_t>(std::countr_zero(width_of(in.type)));
-    in.pointer = b.add(b.ld_param(in.data), shift ? b.shl(first, shift) : first);
+  for (Input& in : e.inputs) in.wanted = needed[index(in.variable)];
+  e.items = items_of(e, wanted);
+  for (size_t s = 0; s < e.steps.size(); ++s)  // addresses and sizes of gathered vectors are loaded where they are used
+    for (size_t k = 0; wanted[s] && k < e.steps[s].operands.size(); ++k)
+      if (reads_whole(e.steps[s], k)) e.gathered.at(e.steps[s].operands[k].variable_id()).load(b);
+  Reg<U32> first = b.add(w.element, e.tid);
+  for (Input& in : e.inputs)
+    if (in.wanted) in.pointer = b.mad_wide(first, width_of(in.type), b.ld_param(in.data));
+  start_input_items(e, !whole);
+  e.all_valid = whole;
+  Reg<U32> left = b.constant<U32>(items / e.items);
+  const LabelId loop = b.here();
+  if (whole) {
+    e.within.clear();
+    load_all_items(e);
+  } else {
+    load_items(e);
   }
+  const ItemPlan plan = start_items(e, wanted);
+  for (e.item = 0; e.item < e.items; ++e.item) {
+    evaluate_item(e, plan);
+    use();
+  }
+  if (e.items < items) {
+    const uint32_t step = e.items * threads;
+    for (const Input& in : e.inputs)
+      if (in.wanted) b.add(in.pointer, step * width_of(in.type), in.pointer);
+    if (!whole) b.sub(e.room, static_cast<int32_t>(step), e.room);
+    advance();
+    b.sub(left, 1, left);
+    b.when(b.setp(Compare::ne, left, 0)).bra(loop);
+  }
+  e.within.clear();
 }
 
 // The next end at or after the open cell's; beyond everything when there is none.
 void load_next_end(Walk& w) {
   Builder& b = w.b;
-  b.constant<U64>(UINT64_MAX, w.next_end);
-  Reg<U64> at = b.add(w.offsets(), b.shl(w.cell, 3));
-  Reg<Pred> exists = b.setp(Compare::lt, w.cell, w.e.cells);
-  b.when(exists).ld<U64>(Space::global, Address(at), w.next_end);
-  b.when(exists).add(w.next_end, w.cell, w.next_end);
-}
-
-// Addresses and sizes of the vectors that the steps gather from: loaded where they are used.
-void load_gathered(Emitter& e, const std::vector<bool>& wanted) {
-  for (size_t s = 0; s < e.steps.size(); ++s) {
-    if (!wanted[s]) continue;
-    for (size_t k = 0; k < e.steps[s].operands.size(); ++k)
-      if (reads_whole(e.steps[s], k)) e.gathered.at(e.steps[s].operands[k].variable_id()).load(e.b);
-  }
-}
-
-// The reductions by argument, so that its elements are evaluated once.
-std::vector<std::vector<const CellReduction*>> by_argument(const Emitter& e) {
-  std::vector<std::vector<const CellReduction*>> groups;
-  for (const CellReduction& r : e.cell_reductions) {
-    if (!reduces(r)) continue;
-    auto at = std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g[0]->argument == r.argument; });
-    if (at == groups.end()) at = groups.emplace(at);
-    at->push_back(&r);
-  }
-  return groups;
+  b.constant<U32>(UINT32_MAX, w.next_end);
+  const LabelId none = b.label();
+  b.when(b.setp(Compare::ge, w.cell, w.cells)).bra(none);
+  Reg<U64> end = b.ld<U64>(Space::global, Address(w.offset_at(w.cell), 8));
+  b.add(b.cvt<U32>(end), w.cell, w.next_end);
+  b.bind(none);
 }
 
 void tile_without_ends(Walk& w) {
   Emitter& e = w.e;
   Builder& b = w.b;
-  e.all_valid = true;
-  point_inputs(w);
-  start_input_items(e, false);
-  load_all_items(e);
-  for (const auto& group : by_argument(e)) {
-    const std::vector<bool> wanted = steps_of_argument(e, group[0]->argument);
-    load_gathered(e, wanted);
-    const ItemPlan plan = start_items(e, wanted);
-    for (e.item = 0; e.item < items; ++e.item) {
-      evaluate_item(e, plan);
-      const Element& value = e.values[index(group[0]->argument)];
-      for (const CellReduction* r : group)
-        for (size_t k = 0; k < r->accumulators.size(); ++k) {
-          const Accumulator& a = r->accumulators[k];
+  std::vector<bool> wanted(e.steps.size()), needed(e.function.variables.size());
+  for (const Family& f : w.families)
+    for (const Bundle& m : f.members) {
+      for (size_t s = 0; s < wanted.size(); ++s) wanted[s] = wanted[s] || m.wanted[s];
+      for (size_t v = 0; v < needed.size(); ++v) needed[v] = needed[v] || m.needed[v];
+    }
+  const auto use = [&] {
+    size_t slot = 0;
+    for (const Family& f : w.families)
+      for (const Bundle& m : f.members) {
+        const Element& value = e.values[index(m.argument)];
+        for (const Accumulator& a : m.accumulators)
           with_partial(a, [&]<class P>() {
-            Reg<P> into{w.sums[r->slot + k]};
+            Reg<P> into{w.sums[slot++]};
             if constexpr (std::is_same_v<P, S64>) {
               if (a.count) {
                 if (value.mask.valid()) b.when(value.mask);
@@ -312,211 +428,216 @@ void tile_without_ends(Walk& w) {
             if (value.mask.valid()) b.when(value.mask);
             combine<P>(b, a.kind, into, reg<P>(x), into);
           });
-        }
-    }
-  }
+      }
+  };
+  for_elements(w, wanted, needed, true, use, [] {});
   b.constant<S32>(1, w.dirty);
   b.add(w.place, places, w.place);
   b.add(w.element, places, w.element);
 }
 
-// Shared address of the staged value of the tile's element `at`: one slot in nine stays free, so that threads that read 8 apart use all banks.
-Reg<U32> staged(Walk& w, Reg<U32> at, uint32_t shift) {
-  return w.b.add(w.shared, w.b.shl(w.b.add(at, w.b.shr(at, 3)), shift));
-}
-
-// Stages the current item's values of one reduction, as staged_values makes them.
-void stage(Walk& w, const CellReduction& r, uint32_t item, const std::vector<Element>& values) {
-  Builder& b = w.b;
-  const int64_t at = int64_t{item} * (threads + threads / 8);
-  for (size_t k = 0; k < r.accumulators.size(); ++k) {
-    if (r.accumulators[k].count) {
-      b.st<U32>(Space::shared, Address(w.stage_counts, w.counted + at * 4), reg<U32>(values[k]));
-    } else {
-      with_partial(r.accumulators[k], [&]<class P>() {
-        b.st<P>(Space::shared, Address(w.stage_values, w.values + at * 8), reg<P>(values[k]));
-      });
-    }
-  }
-}
-
-// The item's value as it is staged for each accumulator: the identity where it does not count.
-std::vector<Element> staged_values(Walk& w, const CellReduction& r) {
-  Emitter& e = w.e;
-  Builder& b = w.b;
-  const Element& value = e.values[index(r.argument)];
-  Reg<Pred> counts = active(e, value.mask);
-  std::vector<Element> out;
-  for (const Accumulator& a : r.accumulators) {
-    if (a.count) {
-      out.push_back(element(BasicType::i32, b.select<U32>(1, 0, counts)));
-      continue;
-    }
-    with_partial(a, [&]<class P>() {
-      const Element x = in_register(e, convert(e, value, partial_type(a)));
-      Reg<P> y = b.constant<P>(immediate<P>(identity(a)));
-      b.when(counts).mov(reg<P>(x), y);
-      out.push_back(element(partial_type(a), y));
-    });
-  }
-  return out;
+// The type in which values of an argument are staged.
+BasicType staged_type(const Emitter& e, const Bundle& m) { return held_type(e.type_of(m.argument)); }
+bool stages_values(const Bundle& m) {
+  return std::any_of(m.accumulators.begin(), m.accumulators.end(), [](const Accumulator& a) { return !a.count; });
 }
 
 struct Share {     // of a thread in a tile with ends
-  Reg<U64> marks;  // byte k: place k is an end
+  Reg<U32> marks;  // bit k: place k is an end; bit 8 is set
   Reg<U32> first;  // of its elements, within the tile
-  Reg<U64> cell;   // open where it starts
+  Reg<U32> cell;   // open where it starts
+  Reg<S32> room;   // elements of the tile from the thread's first on
 };
 
-// Consumes the staged values of one reduction, stores the cells that end, and moves the block's carry on.
-void consume(Walk& w, const CellReduction& r, const Share& share) {
+// Stages the elements of one argument. Slots are padded, one in nine, so that threads that read 8 apart use all banks.
+void stage(Walk& w, const Bundle& m, const Share& share) {
+  Emitter& e = w.e;
   Builder& b = w.b;
-  Reg<U64> marks = b.mov(share.marks);
+  const BasicType type = staged_type(e, m);
+  const bool values = stages_values(m);
+  with_number(rep_of(type), [&]<class T>() {
+    Reg<U32> at = b.add(e.tid, b.shr(e.tid, 3)), to, flag_to;
+    if (values) to = b.mad_lo(at, T::size, w.shared);
+    if (m.selected) flag_to = b.mad_lo(at, 4, w.shared);
+    e.room = b.mov(share.room);
+    const auto use = [&] {
+      const Element& value = e.values[index(m.argument)];
+      const int64_t offset = int64_t{e.item} * padded;
+      if (values)
+        b.st<T>(Space::shared, Address(to, w.values + offset * T::size), reg<T>(in_register(e, convert(e, value, type))));
+      if (m.selected) {
+        Reg<U32> flag = b.select<U32>(1, 0, active(e, value.mask));
+        b.st<U32>(Space::shared, Address(flag_to, w.counted + offset * 4), flag);
+      }
+    };
+    const auto advance = [&] {
+      if (values) b.add(to, e.items * padded * T::size, to);
+      if (m.selected) b.add(flag_to, e.items * padded * 4, flag_to);
+    };
+    for_elements(w, m.wanted, m.needed, false, use, advance);
+  });
+}
+
+// Consumes the staged values of a bundle, stores the cells that end, and moves the block's carry on.
+void consume(Walk& w, const Family& f, const Share& share) {
+  Emitter& e = w.e;
+  Builder& b = w.b;
+  const Bundle& m = f.shape();
+  Reg<U32> marks = b.mov(share.marks);
   Reg<U32> at = b.mov(share.first);
-  Reg<U64> cell = b.mov(share.cell);
-  Reg<U32> left = b.constant<U32>(items);
+  Reg<U32> cell = b.mov(share.cell);
   Reg<U32> seen = b.constant<U32>(0);
-  std::vector<Element> open, heads;
-  for (const Accumulator& a : r.accumulators)
-    with_partial(a, [&]<class P>() {
-      open.push_back(element(partial_type(a), b.constant<P>(immediate<P>(identity(a)))));
-      heads.push_back(element(partial_type(a), b.constant<P>(immediate<P>(identity(a)))));
-    });
+  const std::vector<Element> open = identities(w, f), heads = identities(w, f);
   const LabelId loop = b.label(), ends = b.label(), stored = b.label(), next = b.label(), first = b.label();
   b.bind(loop);
-  b.when(b.setp(Compare::ne, b.and_(b.cvt<U32>(marks), 1), 0)).bra(ends);
-  for (size_t k = 0; k < r.accumulators.size(); ++k)
-    with_partial(r.accumulators[k], [&]<class P>() {
-      const Accumulator& a = r.accumulators[k];
-      Reg<P> value;
+  b.when(b.setp(Compare::ne, b.and_(marks, 1), 0)).bra(ends);
+  Reg<U32> slot = b.add(at, b.shr(at, 3));
+  const BasicType type = staged_type(e, m);
+  Element value;
+  Reg<U32> flag;
+  Reg<Pred> counts;
+  if (stages_values(m))
+    with_number(rep_of(type), [&]<class T>() {
+      value = element(type, b.ld<T>(Space::shared, Address(b.mad_lo(slot, T::size, w.shared), w.values)));
+    });
+  if (m.selected) {
+    flag = b.ld<U32>(Space::shared, Address(b.mad_lo(slot, 4, w.shared), w.counted));
+    counts = b.setp(Compare::ne, flag, 0);
+  }
+  for (size_t k = 0; k < m.accumulators.size(); ++k)
+    with_partial(m.accumulators[k], [&]<class P>() {
+      const Accumulator& a = m.accumulators[k];
       if constexpr (std::is_same_v<P, S64>) {
-        if (a.count)
-          value = b.cvt<S64>(b.ld<S32>(Space::shared, Address(staged(w, at, 2), w.counted)));
-        else
-          value = b.ld<P>(Space::shared, Address(staged(w, at, 3), w.values));
-      } else {
-        value = b.ld<P>(Space::shared, Address(staged(w, at, 3), w.values));
+        if (a.count) {
+          b.add(reg<P>(open[k]), Builder::as<S64>(b.cvt<U64>(flag)), reg<P>(open[k]));
+          return;
+        }
       }
-      combine<P>(b, a.kind, reg<P>(open[k]), value, reg<P>(open[k]));
+      const Element x = convert(e, value, partial_type(a));
+      if (counts.valid()) b.when(counts);
+      combine<P>(b, a.kind, reg<P>(open[k]), reg<P>(x), reg<P>(open[k]));
     });
   b.add(at, 1, at);
   b.bra(next);
   b.bind(ends);
   Reg<Pred> known = b.setp(Compare::ne, seen, 0);
   b.unless(known).bra(first);
-  store_cell(w, r, open, cell, known);
+  store_cell(w, f, open, cell, known);
   b.bra(stored);
   b.bind(first);  // its part before this thread is not known yet
-  for (size_t k = 0; k < r.accumulators.size(); ++k)
-    with_partial(r.accumulators[k], [&]<class P>() { b.mov(reg<P>(open[k]), reg<P>(heads[k])); });
+  for (size_t k = 0; k < open.size(); ++k)
+    with_partial(m.accumulators[k], [&]<class P>() { b.mov(reg<P>(open[k]), reg<P>(heads[k])); });
   b.constant<U32>(1, seen);
   b.bind(stored);
-  for (size_t k = 0; k < r.accumulators.size(); ++k)
-    with_partial(r.accumulators[k],
-                 [&]<class P>() { b.constant<P>(immediate<P>(identity(r.accumulators[k])), reg<P>(open[k])); });
+  reset(w, f, open);
   b.add(cell, 1, cell);
   b.bind(next);
-  b.shr(marks, 8, marks);
-  b.sub(left, 1, left);
-  b.when(b.setp(Compare::ne, left, 0)).bra(loop);
+  b.shr(marks, 1, marks);
+  b.when(b.setp(Compare::ne, marks, 1)).bra(loop);
 
   Reg<Pred> ended = b.setp(Compare::ne, seen, 0);
-  std::vector<Element> before = parts_before(w, r, open, ended, true);
+  std::vector<Element> before = parts_before(w, f, open, ended, true);
   const LabelId done = b.label(), inside = b.label();
   b.unless(ended).bra(done);
-  for (size_t k = 0; k < r.accumulators.size(); ++k)
-    with_partial(r.accumulators[k], [&]<class P>() {
-      combine<P>(b, r.accumulators[k].kind, reg<P>(before[k]), reg<P>(heads[k]), reg<P>(heads[k]));
+  for (size_t k = 0; k < heads.size(); ++k)
+    with_partial(m.accumulators[k], [&]<class P>() {
+      combine<P>(b, m.accumulators[k].kind, reg<P>(before[k]), reg<P>(heads[k]), reg<P>(heads[k]));
     });
   b.when(b.setp(Compare::ne, share.cell, w.first_cell)).bra(inside);
-  Reg<U64> scratch = w.own_scratch();
-  for (size_t k = 0; k < r.accumulators.size(); ++k)
-    with_partial(r.accumulators[k], [&]<class P>() {
-      b.when(ended).st<P>(Space::global, Address(scratch, 8 + 16 * int64_t(r.slot + k)), reg<P>(heads[k]));
+  Reg<U64> scratch = w.of_member(w.own_scratch(), 16 * f.slots());
+  for (size_t k = 0; k < heads.size(); ++k)
+    with_partial(m.accumulators[k], [&]<class P>() {
+      b.when(ended).st<P>(Space::global, Address(scratch, field(f, k, false)), reg<P>(heads[k]));
     });
   b.bra(done);
   b.bind(inside);
-  store_cell(w, r, heads, share.cell, ended);
+  store_cell(w, f, heads, share.cell, ended);
   b.bind(done);
+}
+
+// Code for all members of a family, written once: a loop over them.
+template <class Body>
+void for_members(Walk& w, const Family& f, Body&& body) {
+  Builder& b = w.b;
+  if (f.members.size() == 1) return body();
+  Reg<U32> member = b.constant<U32>(0);
+  w.member = member;
+  const LabelId loop = b.here();
+  body();
+  b.add(member, 1, member);
+  b.when(b.setp(Compare::lt, member, static_cast<uint32_t>(f.members.size()))).bra(loop);
+  w.member = {};
 }
 
 void tile_with_ends(Walk& w) {
   Emitter& e = w.e;
   Builder& b = w.b;
-  e.all_valid = false;
   flush(w);
   // Mark the ends.
-  Reg<U32> own = b.add(w.shared, b.shl(e.tid, 3));
+  Reg<U32> own = b.mad_lo(e.tid, 8, w.shared);
   b.st_v2<U32>(Space::shared, Address(own, w.flags), b.constant<U32>(0), b.constant<U32>(0));
   b.bar_sync();
   {
     const LabelId mark = b.label(), marked = b.label();
-    Reg<U64> cell = b.add(w.cell, b.cvt<U64>(e.tid));
-    Reg<U64> from = b.add(w.offsets(), b.shl(cell, 3));
-    Reg<U64> shift = b.sub(cell, w.place);
+    Reg<U32> cell = b.add(w.cell, e.tid);
+    Reg<U64> from = w.offset_at(cell);
     b.bind(mark);
-    b.when(b.setp(Compare::ge, cell, e.cells)).bra(marked);
-    Reg<U64> at = b.add(b.ld<U64>(Space::global, Address(from)), shift);
-    b.when(b.setp(Compare::ge, at, uint64_t{places})).bra(marked);
-    b.st<ptx::U8>(Space::shared, Address(b.add(w.shared, b.cvt<U32>(at)), w.flags), 1);
+    b.when(b.setp(Compare::ge, cell, w.cells)).bra(marked);
+    Reg<U64> end = b.ld<U64>(Space::global, Address(from, 8));
+    Reg<U32> at = b.sub(b.add(b.cvt<U32>(end), cell), w.place);
+    b.when(b.setp(Compare::ge, at, places)).bra(marked);
+    b.st<ptx::U8>(Space::shared, Address(b.add(w.shared, at), w.flags), 1);
     b.add(cell, threads, cell);
     b.add(from, 8 * threads, from);
-    b.add(shift, threads, shift);
     b.bra(mark);
     b.bind(marked);
   }
   b.bar_sync();
   // Every thread's share: its marks, and the ends before it.
   const auto words = b.ld_v2<U32>(Space::shared, Address(own, w.flags));
+  constexpr uint32_t gather_bits = 0x10204080;  // moves the lowest bits of the four bytes to the highest four bits
   Share share;
-  share.marks = b.pack<U64>(words[0], words[1]);
-  Reg<U32> ends = b.add(b.popc(words[0]), b.popc(words[1]));
+  Reg<U32> low = b.shr(b.mul_lo(words[0], gather_bits), 28), high = b.shr(b.mul_lo(words[1], gather_bits), 28);
+  Reg<U32> own_marks = b.mad_lo(high, 16, low);
+  share.marks = b.or_(own_marks, 1u << items);
+  Reg<U32> ends = b.popc(own_marks);
   Reg<U32> sum = b.mov(ends);
   for (uint32_t distance = 1; distance < 32; distance *= 2) {
     Reg<U32> other = b.shfl_sync(ShuffleMode::up, sum, distance, 0);
     b.when(b.setp(Compare::ge, w.lane, distance)).add(sum, other, sum);
   }
-  Reg<U32> warp_address = b.add(w.shared, b.shl(w.warp, 2));
+  Reg<U32> warp_address = b.mad_lo(w.warp, 4, w.shared);
   b.when(b.setp(Compare::eq, w.lane, 31)).st<U32>(Space::shared, Address(warp_address, w.counts), sum);
   b.bar_sync();
-  Reg<U32> before = b.sub(sum, ends), total = b.constant<U32>(0);
-  for (uint32_t half = 0; half < 2; ++half) {
-    const auto counts = b.ld_v4<U32>(Space::shared, Address(w.shared, w.counts + 16 * half));
-    for (uint32_t v = 0; v < 4; ++v) {
-      b.when(b.setp(Compare::gt, w.warp, 4 * half + v)).add(before, counts[v], before);
-      b.add(total, counts[v], total);
-    }
+  Reg<U32> group = b.and_(w.lane, warps - 1);
+  Reg<U32> total = b.ld<U32>(Space::shared, Address(b.mad_lo(group, 4, w.shared), w.counts));
+  Reg<U32> earlier = b.select<U32>(total, 0, b.setp(Compare::lt, group, w.warp));
+  for (uint32_t distance = warps / 2; distance > 0; distance /= 2) {
+    total = b.add(total, b.shfl_sync(ShuffleMode::bfly, total, distance, 31));
+    earlier = b.add(earlier, b.shfl_sync(ShuffleMode::bfly, earlier, distance, 31));
   }
+  Reg<U32> before = b.add(b.sub(sum, ends), earlier);
   share.first = b.sub(b.shl(e.tid, 3), before);
-  share.cell = b.add(w.cell, b.cvt<U64>(before));
-  Reg<U64> rest = b.sub(b.add(e.n, e.cells), w.place);
-  Reg<U32> elements = b.sub(b.cvt<U32>(b.min(rest, uint64_t{places})), total);
-  // Elements, a block apart.
-  e.room = b.sub(Builder::as<S32>(elements), Builder::as<S32>(e.tid));
-  point_inputs(w);
-  start_input_items(e, true);
-  load_items(e);
-  w.stage_values = staged(w, e.tid, 3);
-  if (w.counts_selected) w.stage_counts = staged(w, e.tid, 2);
-  for (const auto& group : by_argument(e)) {
-    const std::vector<bool> wanted = steps_of_argument(e, group[0]->argument);
-    load_gathered(e, wanted);
-    const ItemPlan plan = start_items(e, wanted);
-    // Staged at once for the first reduction, later for the others of the same argument.
-    std::vector<std::vector<std::vector<Element>>> values(group.size());
-    for (e.item = 0; e.item < items; ++e.item) {
-      evaluate_item(e, plan);
-      stage(w, *group[0], e.item, staged_values(w, *group[0]));
-      for (size_t r = 1; r < group.size(); ++r) values[r].push_back(staged_values(w, *group[r]));
-    }
-    for (size_t r = 0; r < group.size(); ++r) {
-      for (uint32_t i = 0; r > 0 && i < items; ++i) stage(w, *group[r], i, values[r][i]);
+  share.cell = b.add(w.cell, before);
+  Reg<U32> elements = b.sub(b.min(b.sub(w.total, w.place), places), total);
+  share.room = b.sub(Builder::as<S32>(elements), Builder::as<S32>(e.tid));
+  for (const Family& f : w.families)
+    for_members(w, f, [&] {
+      const LabelId staged = b.label();
+      for (size_t k = 0; k < f.members.size(); ++k) {
+        const LabelId other = b.label();
+        if (k + 1 < f.members.size())
+          b.when(b.setp(Compare::ne, w.member, static_cast<uint32_t>(k))).bra(other);
+        stage(w, f.members[k], share);
+        if (k + 1 < f.members.size()) b.bra(staged);
+        b.bind(other);
+      }
+      b.bind(staged);
       b.bar_sync();
-      consume(w, *group[r], share);
-    }
-  }
-  b.add(w.cell, b.cvt<U64>(total), w.cell);
-  b.add(w.element, b.cvt<U64>(elements), w.element);
+      consume(w, f, share);
+    });
+  b.add(w.cell, total, w.cell);
+  b.add(w.element, elements, w.element);
   b.add(w.place, places, w.place);
   load_next_end(w);
 }
@@ -526,30 +647,29 @@ void find_first_cell(Walk& w) {
   Emitter& e = w.e;
   Builder& b = w.b;
   const LabelId search = b.label(), found = b.label();
-  Reg<U64> high = b.mov(e.cells);
-  b.constant<U64>(0, w.cell);
+  Reg<U32> high = b.mov(w.cells);
   b.when(b.setp(Compare::eq, w.place, 0)).bra(found);
   b.bind(search);
   b.when(b.setp(Compare::ge, w.cell, high)).bra(found);
-  Reg<U64> step = b.shr(b.add(b.sub(high, w.cell), threads - 1), 8);
-  Reg<U64> probe = b.add(w.cell, b.mul_lo(step, b.cvt<U64>(e.tid)));
-  Reg<U64> at = b.constant<U64>(UINT64_MAX);
-  Reg<U64> from = b.add(w.offsets(), b.shl(probe, 3));
+  Reg<U32> step = b.shr(b.add(b.sub(high, w.cell), threads - 1), 8);
+  Reg<U32> probe = b.mad_lo(step, e.tid, w.cell);
+  Reg<U64> end = b.constant<U64>(UINT32_MAX);
+  Reg<U64> from = w.offset_at(probe);
   Reg<Pred> exists = b.setp(Compare::lt, probe, high);
-  b.when(exists).ld<U64>(Space::global, Address(from), at);
+  b.when(exists).ld<U64>(Space::global, Address(from, 8), end);
+  Reg<U32> at = b.cvt<U32>(end);
   b.when(exists).add(at, probe, at);
   Reg<U32> count = b.popc(b.ballot(b.setp(Compare::lt, at, w.place)));
-  Reg<U32> warp_address = b.add(w.shared, b.shl(w.warp, 2));
+  Reg<U32> warp_address = b.mad_lo(w.warp, 4, w.shared);
   b.when(b.setp(Compare::eq, w.lane, 0)).st<U32>(Space::shared, Address(warp_address, w.counts), count);
   b.bar_sync();
-  Reg<U32> total = b.constant<U32>(0);
-  for (uint32_t half = 0; half < 2; ++half)
-    for (Reg<U32> x : b.ld_v4<U32>(Space::shared, Address(w.shared, w.counts + 16 * half))) b.add(total, x, total);
+  Reg<U32> total = b.ld<U32>(Space::shared, Address(b.mad_lo(b.and_(w.lane, warps - 1), 4, w.shared), w.counts));
+  for (uint32_t distance = warps / 2; distance > 0; distance /= 2)
+    total = b.add(total, b.shfl_sync(ShuffleMode::bfly, total, distance, 31));
   b.bar_sync();
   b.when(b.setp(Compare::eq, total, 0)).bra(found);  // not even the first probe: the end of `cell` is not before
-  Reg<U64> wide = b.cvt<U64>(total);
-  b.min(high, b.add(w.cell, b.mul_lo(step, wide)), high);
-  b.add(w.cell, b.add(b.mul_lo(step, b.sub(wide, 1)), 1), w.cell);
+  b.min(high, b.mad_lo(step, total, w.cell), high);
+  b.add(w.cell, b.mad_lo(step, b.sub(total, 1), 1), w.cell);
   b.bra(search);
   b.bind(found);
 }
@@ -561,75 +681,74 @@ void combine_blocks(Walk& w, Reg<U64> all_scratch, uint32_t stride) {
   Reg<U32> each = b.shr(b.add(e.nctaid, threads - 1), 8);
   Reg<U32> from = b.min(b.mul_lo(e.tid, each), e.nctaid);
   Reg<U32> count = b.sub(b.min(b.add(from, each), e.nctaid), from);
-  Reg<U64> start = b.add(all_scratch, b.mul_wide(from, stride));
-  for (const CellReduction& r : e.cell_reductions) {
-    if (!reduces(r)) continue;
-    std::vector<Element> open;
-    for (const Accumulator& a : r.accumulators)
-      with_partial(
-          a, [&]<class P>() { open.push_back(element(partial_type(a), b.constant<P>(immediate<P>(identity(a))))); });
-    const auto field = [&](size_t k, bool tail) { return 8 + 16 * int64_t(r.slot + k) + (tail ? 8 : 0); };
-    Reg<U32> seen = b.constant<U32>(0);
-    {
-      const LabelId loop = b.label(), done = b.label();
-      Reg<U32> left = b.mov(count);
-      Reg<U64> at = b.mov(start);
-      b.bind(loop);
-      b.when(b.setp(Compare::eq, left, 0)).bra(done);
-      Reg<U64> word = b.ld<U64>(Space::global, volatile_access, Address(at));
-      Reg<Pred> ended = b.setp(Compare::ne, word, 0);
-      b.when(ended).constant<U32>(1, seen);
-      for (size_t k = 0; k < r.accumulators.size(); ++k)
-        with_partial(r.accumulators[k], [&]<class P>() {
-          Reg<P> tail = b.ld<P>(Space::global, volatile_access, Address(at, field(k, true)));
-          combine<P>(b, r.accumulators[k].kind, reg<P>(open[k]), tail, reg<P>(open[k]));
-          b.when(ended).mov(tail, reg<P>(open[k]));
-        });
-      b.add(at, stride, at);
-      b.sub(left, 1, left);
-      b.bra(loop);
-      b.bind(done);
-    }
-    b.bar_sync();  // the partials' area is free
-    std::vector<Element> run = parts_before(w, r, open, b.setp(Compare::ne, seen, 0), false);
-    {
-      const LabelId loop = b.label(), done = b.label(), unended = b.label();
-      Reg<U32> left = b.mov(count);
-      Reg<U64> at = b.mov(start);
-      b.bind(loop);
-      b.when(b.setp(Compare::eq, left, 0)).bra(done);
-      Reg<U64> word = b.ld<U64>(Space::global, volatile_access, Address(at));
-      std::vector<RegisterId> tails;
-      std::vector<Element> heads;
-      for (size_t k = 0; k < r.accumulators.size(); ++k)
-        with_partial(r.accumulators[k], [&]<class P>() {
-          heads.push_back(element(partial_type(r.accumulators[k]),
-                                  b.ld<P>(Space::global, volatile_access, Address(at, field(k, false)))));
-          tails.push_back(b.ld<P>(Space::global, volatile_access, Address(at, field(k, true))).id);
-          b.st<U64>(Space::global, Address(at, field(k, false)), 0);
-          b.st<U64>(Space::global, Address(at, field(k, true)), 0);
-        });
-      Reg<Pred> ended = b.setp(Compare::ne, word, 0);
-      b.unless(ended).bra(unended);
-      for (size_t k = 0; k < r.accumulators.size(); ++k)
-        with_partial(r.accumulators[k], [&]<class P>() {
-          combine<P>(b, r.accumulators[k].kind, reg<P>(run[k]), reg<P>(heads[k]), reg<P>(heads[k]));
-        });
-      store_cell(w, r, heads, b.sub(word, 1), ended);
-      for (size_t k = 0; k < r.accumulators.size(); ++k)  // the next cell starts anew
-        with_partial(r.accumulators[k],
-                     [&]<class P>() { b.constant<P>(immediate<P>(identity(r.accumulators[k])), reg<P>(run[k])); });
-      b.bind(unended);
-      for (size_t k = 0; k < r.accumulators.size(); ++k)
-        with_partial(r.accumulators[k], [&]<class P>() {
-          combine<P>(b, r.accumulators[k].kind, reg<P>(run[k]), Reg<P>{tails[k]}, reg<P>(run[k]));
-        });
-      b.add(at, stride, at);
-      b.sub(left, 1, left);
-      b.bra(loop);
-      b.bind(done);
-    }
-  }
+  Reg<U64> start = b.mad_wide(from, stride, all_scratch);
+  for (const Family& f : w.families)
+    for_members(w, f, [&] {
+      const std::vector<Accumulator>& accumulators = f.shape().accumulators;
+      const std::vector<Element> open = identities(w, f);
+      Reg<U32> seen = b.constant<U32>(0);
+      // Fields lie behind the block's word, which all members read.
+      const uint32_t fields = 16 * f.slots();
+      {
+        const LabelId loop = b.label(), done = b.label();
+        Reg<U32> left = b.mov(count);
+        Reg<U64> at = b.mov(start);
+        b.bind(loop);
+        b.when(b.setp(Compare::eq, left, 0)).bra(done);
+        Reg<U64> own = w.of_member(at, fields);
+        Reg<U64> word = b.ld<U64>(Space::global, volatile_access, Address(at));
+        Reg<Pred> ended = b.setp(Compare::ne, word, 0);
+        b.when(ended).constant<U32>(1, seen);
+        for (size_t k = 0; k < accumulators.size(); ++k)
+          with_partial(accumulators[k], [&]<class P>() {
+            Reg<P> tail = b.ld<P>(Space::global, volatile_access, Address(own, field(f, k, true)));
+            combine<P>(b, accumulators[k].kind, reg<P>(open[k]), tail, reg<P>(open[k]));
+            b.when(ended).mov(tail, reg<P>(open[k]));
+          });
+        b.add(at, stride, at);
+        b.sub(left, 1, left);
+        b.bra(loop);
+        b.bind(done);
+      }
+      b.bar_sync();  // the partials' area is free
+      std::vector<Element> run = parts_before(w, f, open, b.setp(Compare::ne, seen, 0), false);
+      {
+        const LabelId loop = b.label(), done = b.label(), unended = b.label();
+        Reg<U32> left = b.mov(count);
+        Reg<U64> at = b.mov(start);
+        b.bind(loop);
+        b.when(b.setp(Compare::eq, left, 0)).bra(done);
+        Reg<U64> own = w.of_member(at, fields);
+        Reg<U64> word = b.ld<U64>(Space::global, volatile_access, Address(at));
+        std::vector<RegisterId> tails;
+        std::vector<Element> heads;
+        for (size_t k = 0; k < accumulators.size(); ++k)
+          with_partial(accumulators[k], [&]<class P>() {
+            heads.push_back(element(partial_type(accumulators[k]),
+                                    b.ld<P>(Space::global, volatile_access, Address(own, field(f, k, false)))));
+            tails.push_back(b.ld<P>(Space::global, volatile_access, Address(own, field(f, k, true))).id);
+            b.st<U64>(Space::global, Address(own, field(f, k, false)), 0);
+            b.st<U64>(Space::global, Address(own, field(f, k, true)), 0);
+          });
+        Reg<Pred> ended = b.setp(Compare::ne, word, 0);
+        b.unless(ended).bra(unended);
+        for (size_t k = 0; k < accumulators.size(); ++k)
+          with_partial(accumulators[k], [&]<class P>() {
+            combine<P>(b, accumulators[k].kind, reg<P>(run[k]), reg<P>(heads[k]), reg<P>(heads[k]));
+          });
+        store_cell(w, f, heads, b.sub(b.cvt<U32>(word), 1), ended);
+        reset(w, f, run);  // the next cell starts anew
+        b.bind(unended);
+        for (size_t k = 0; k < accumulators.size(); ++k)
+          with_partial(accumulators[k], [&]<class P>() {
+            combine<P>(b, accumulators[k].kind, reg<P>(run[k]), Reg<P>{tails[k]}, reg<P>(run[k]));
+          });
+        b.add(at, stride, at);
+        b.sub(left, 1, left);
+        b.bra(loop);
+        b.bind(done);
+      }
+    });
   const LabelId clean = b.label(), cleaned = b.label();
   b.bind(clean);
   b.when(b.setp(Compare::eq, count, 0)).bra(cleaned);
@@ -680,17 +799,11 @@ void plan_cells(Emitter& e) {
     e.cell_reductions[o.reduction].stores.push_back({k, o.conversions});
   }
   std::erase_if(e.cell_reductions, [](const CellReduction& r) { return r.stores.empty(); });
-  uint32_t slot = 0;
-  for (CellReduction& r : e.cell_reductions) {
-    r.slot = slot;
-    slot += static_cast<uint32_t>(r.accumulators.size());
-  }
+  // An upper bound: reductions of one argument may share accumulators.
+  for (const CellReduction& r : e.cell_reductions) e.cell_slots += static_cast<uint32_t>(r.accumulators.size());
 }
 
-uint32_t cell_scratch_bytes(const Emitter& e) {
-  const uint32_t slots = slot_count(e);
-  return slots ? 8 + 16 * slots : 0;
-}
+uint32_t cell_scratch_bytes(const Emitter& e) { return e.cell_slots ? 8 + 16 * e.cell_slots : 0; }
 
 void store_lengths(Emitter& e) {
   if (std::all_of(e.cell_reductions.begin(), e.cell_reductions.end(), reduces)) return;
@@ -724,54 +837,64 @@ void reduce_cells(Emitter& e) {
   Builder& b = e.b;
   CHECK(e.block_size == threads, "eight warps per block");
   Walk w{e, b};
-  w.slots = slot_count(e);
+  w.families = families_of(e);
+  const std::vector<Accumulator> all = all_accumulators(w);
+  w.slots = static_cast<uint32_t>(all.size());
   const uint32_t stride = cell_scratch_bytes(e);
-  for (const CellReduction& r : e.cell_reductions) w.counts_selected |= r.count >= 0;
-  e.items = items;
+  e.stride = threads;
 
-  // Inputs that some reduction reads.
-  std::vector<bool> read(e.function.variables.size());
-  for (const CellReduction& r : e.cell_reductions) {
-    if (!reduces(r)) continue;
-    read[index(r.argument)] = true;
-    const std::vector<bool> wanted = steps_of_argument(e, r.argument);
-    for (size_t s = 0; s < e.steps.size(); ++s)
-      for (const hir::Operand& o : e.steps[s].operands)
-        if (wanted[s] && o.kind == hir::Operand::variable) read[o.id] = true;
+  // Shared memory: marks of places, counts of warps, partial results of warps, the open cell's parts, where results go, staged values.
+  uint32_t most_slots = 0, stores = 0, staged_bytes = 4;
+  bool selected = false;
+  for (const Family& f : w.families) {
+    most_slots = std::max(most_slots, f.slots());
+    stores = f.first_store + f.stores() * static_cast<uint32_t>(f.members.size());
+    selected |= f.shape().selected;
+    if (stages_values(f.shape()))
+      with_number(rep_of(staged_type(e, f.shape())), [&]<class T>() { staged_bytes = std::max<uint32_t>(staged_bytes, T::size); });
   }
-  for (Input& in : e.inputs) in.wanted = read[index(in.variable)];
-
-  // Shared memory: marks of places, counts of warps, partial results of warps, staged values.
   w.flags = 0;
   w.counts = places;
   w.partials = w.counts + 4 * warps;
-  w.carry = w.partials + 128 + 4 * warps;
-  w.values = w.carry + 8 * int64_t{w.slots};
-  w.counted = w.values + std::max<int64_t>(8 * (places + places / 8), 64 * int64_t{w.slots});
-  const int64_t bytes = w.counted + (w.counts_selected ? 4 * (places + places / 8) : 0);
+  w.carry = w.partials + 64 * int64_t{most_slots} + 4 * warps;
+  w.pointers = w.carry + 8 * int64_t{w.slots};
+  w.values = w.pointers + 8 * int64_t{stores};
+  w.counted = w.values + std::max<int64_t>(int64_t{staged_bytes} * items * padded, 64 * int64_t{w.slots});
+  const int64_t bytes = w.counted + (selected ? 4 * int64_t{items} * padded : 0);
   SharedVariable shared = b.shared<U64>(e.code.name + "_cells", static_cast<uint64_t>(bytes + 7) / 8 + 1, 16);
   w.shared = b.address_of_32(shared);
   w.lane = b.and_(e.tid, 31);
   w.warp = b.shr(e.tid, 5);
 
   // This block's range.
-  Reg<U64> total = b.add(e.n, e.cells);
-  Reg<U32> tiles = b.cvt<U32>(b.shr(b.add(total, places - 1), std::countr_zero(places)));
+  w.cells = b.cvt<U32>(e.cells);
+  w.total = b.add(b.cvt<U32>(e.n), w.cells);
+  Reg<U32> tiles = b.shr(b.add(w.total, places - 1), std::countr_zero(places));
   Reg<U32> each = b.div(b.add(tiles, b.sub(e.nctaid, 1)), e.nctaid);
-  w.place = b.shl(b.cvt<U64>(b.mul_lo(e.ctaid, each)), std::countr_zero(places));
-  w.end = b.min(b.add(w.place, b.shl(b.cvt<U64>(each), std::countr_zero(places))), total);
-  w.cell = b.constant<U64>(0);
-  w.element = b.constant<U64>(0);
-  w.first_cell = b.constant<U64>(0);
-  w.next_end = b.constant<U64>(0);
+  Reg<U32> first_tile = b.min(b.mul_lo(e.ctaid, each), tiles);
+  w.place = b.shl(first_tile, std::countr_zero(places));
+  w.end = b.min(b.shl(b.min(b.add(first_tile, each), tiles), std::countr_zero(places)), w.total);
+  w.cell = b.constant<U32>(0);
+  w.element = b.constant<U32>(0);
+  w.first_cell = b.constant<U32>(0);
+  w.next_end = b.constant<U32>(0);
   w.dirty = b.constant<S32>(0);
-  for (const CellReduction& r : e.cell_reductions)
-    for (const Accumulator& a : r.accumulators)
-      with_partial(a, [&]<class P>() {
-        w.sums.push_back(b.constant<P>(immediate<P>(identity(a))).id);
-        // Every thread stores the same.
-        b.st<P>(Space::shared, w.carry_at(static_cast<uint32_t>(w.sums.size()) - 1), Reg<P>{w.sums.back()});
-      });
+  for (const Accumulator& a : all)
+    with_partial(a, [&]<class P>() {
+      w.sums.push_back(b.constant<P>(immediate<P>(identity(a))).id);
+      // Every thread stores the same.
+      b.st<P>(Space::shared, Address(w.shared, w.carry + 8 * (static_cast<int64_t>(w.sums.size()) - 1)),
+              Reg<P>{w.sums.back()});
+    });
+  for (const Family& f : w.families) {
+    int64_t at = w.pointers + 8 * int64_t{f.first_store};
+    for (const Bundle& m : f.members)
+      for (const Store& s : stores_of(m)) {
+        if (f.members.size() > 1)
+          b.st<U64>(Space::shared, Address(w.shared, at), b.ld_param(e.outputs[s.store->output].data));
+        at += 8;
+      }
+  }
   b.bar_sync();
   const LabelId loop = b.label(), with_ends = b.label(), walked = b.label();
   b.when(b.setp(Compare::ge, w.place, w.end)).bra(walked);
@@ -791,6 +914,7 @@ void reduce_cells(Emitter& e) {
   b.bra(loop);
   b.bind(walked);
   e.in_loop = false;
+  e.all_valid = false;
   flush(w);
 
   // Publish, take a ticket (as in reduce.cpp).
@@ -798,16 +922,15 @@ void reduce_cells(Emitter& e) {
   Reg<Pred> thread0 = b.setp(Compare::eq, e.tid, 0);
   b.bar_sync();
   b.unless(thread0).bra(waiting);
-  Reg<U64> word = b.select<U64>(0, 1, b.setp(Compare::eq, w.cell, w.first_cell));
-  b.when(b.setp(Compare::ne, w.cell, w.first_cell)).add(w.first_cell, 1, word);
+  Reg<U32> ended = b.constant<U32>(0);
+  b.when(b.setp(Compare::ne, w.cell, w.first_cell)).add(w.first_cell, 1, ended);
   Reg<U64> own = w.own_scratch();
-  b.st<U64>(Space::global, Address(own), word);
-  for (const CellReduction& r : e.cell_reductions)
-    for (size_t k = 0; k < r.accumulators.size(); ++k)
-      with_partial(r.accumulators[k], [&]<class P>() {
-        b.st<P>(Space::global, Address(own, 16 + 16 * int64_t(r.slot + k)),
-                b.ld<P>(Space::shared, w.carry_at(r.slot + static_cast<uint32_t>(k))));
-      });
+  b.st<U64>(Space::global, Address(own), b.cvt<U64>(ended));
+  for (size_t k = 0; k < all.size(); ++k)
+    with_partial(all[k], [&]<class P>() {
+      b.st<P>(Space::global, Address(own, 16 + 16 * int64_t(k)),
+              b.ld<P>(Space::shared, Address(w.shared, w.carry + 8 * int64_t(k))));
+    });
   b.membar(ptx::Scope::gpu);
   Reg<U32> ticket = b.atom<U32>(ptx::AtomicOp::add, Space::global, Address(b.ld_param(e.scratch), finished_counter), 1);
   b.st<U32>(Space::shared, Address(w.shared, w.counts), ticket);

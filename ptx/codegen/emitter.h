@@ -174,10 +174,9 @@ struct CellReduction {
   hir::VariableId argument{};
   Builtin builtin{};
   BasicType type{};                       // of the reduction, before casts
+  std::vector<Accumulator> accumulators;  // at most two
   int value = -1;                         // index into accumulators; -1: a len
   int count = -1;                         // of the selected elements; -1: all count
-  std::vector<Accumulator> accumulators;  // at most two
-  uint32_t slot = 0;                      // of the first accumulator among those of the kernel
   struct Store {
     uint32_t output;                     // index into Emitter::outputs
     std::vector<BasicType> conversions;  // on the way to it
@@ -244,6 +243,7 @@ struct Emitter {
   std::vector<Accumulator> accumulators;
   std::vector<Reduction> reductions;
   std::vector<CellReduction> cell_reductions;
+  uint32_t cell_slots = 0;  // accumulators of theirs
   std::vector<Scan> scans;
   std::map<std::pair<Rep, int64_t>, RegisterId> constants;  // in registers since the prologue
   ptx::ParameterOf<U64> scratch{}, error{};
@@ -305,6 +305,8 @@ void refuse(Emitter& e, std::string what, hir::StatementId at);  // the first pr
 void run_step(Emitter& e, const Step& step);  // for the current item, or in the prologue
 // Steps from which the variables marked in `needed` follow; marks those that they read. `selected`: of a selection's elements, for which no mask is read.
 std::vector<bool> steps_for(const Emitter& e, std::vector<bool>& needed, bool selected);
+// How many items a loop over them evaluates side by side.
+uint32_t items_of(const Emitter& e, const std::vector<bool>& steps);
 bool reads_positions(const Emitter& e, const std::vector<bool>& steps);
 
 // --- items.cpp ----------------------------------------------------------------------------------------------------------------

@@ -161,6 +161,26 @@ std::vector<bool> steps_for(const Emitter& e, std::vector<bool>& needed, bool se
   return wanted;
 }
 
+// So many items that about `wanted_bytes` are in flight per thread, what is gathered included. More would
+// only make more code.
+uint32_t items_of(const Emitter& e, const std::vector<bool>& wanted) {
+  uint32_t bytes = 0, steps = 0;
+  bool calls = false;  // every item has a copy of what it calls
+  for (const Input& in : e.inputs)
+    if (in.wanted) bytes += width_of(in.type);
+  for (size_t s = 0; s < e.steps.size(); ++s) {
+    if (!wanted[s]) continue;
+    const Step& step = e.steps[s];
+    ++steps;
+    calls |= step.call && hir::needs_math(step.builtin, step.result);
+    for (size_t k = 0; k < step.operands.size(); ++k)
+      if (reads_whole(step, k)) bytes += width_of(e.type_of(step.operands[k].variable_id()));
+  }
+  if (calls || bytes == 0) return 1;
+  const uint32_t items = std::bit_ceil((e.bytes_in_flight + bytes - 1) / bytes);
+  return std::min(items, steps <= 3 ? 8u : 4u);
+}
+
 bool reads_positions(const Emitter& e, const std::vector<bool>& wanted) {
   for (size_t s = 0; s < e.steps.size(); ++s)
     if (wanted[s] && e.steps[s].call &&
@@ -191,26 +211,6 @@ void prepare_constants(Emitter& e) {
       if (k == 0 || !fits_immediate(rep_of(to), x.value.value)) in_register(e, x);
     }
   }
-}
-
-// How many items a loop evaluates side by side: so many that about `wanted_bytes` are in flight per thread, what is gathered included. More would
-// only make more code.
-uint32_t items_of(const Emitter& e, const std::vector<bool>& wanted) {
-  uint32_t bytes = 0, steps = 0;
-  bool calls = false;  // every item has a copy of what it calls
-  for (const Input& in : e.inputs)
-    if (in.wanted) bytes += width_of(in.type);
-  for (size_t s = 0; s < e.steps.size(); ++s) {
-    if (!wanted[s]) continue;
-    const Step& step = e.steps[s];
-    ++steps;
-    calls |= step.call && hir::needs_math(step.builtin, step.result);
-    for (size_t k = 0; k < step.operands.size(); ++k)
-      if (reads_whole(step, k)) bytes += width_of(e.type_of(step.operands[k].variable_id()));
-  }
-  if (calls || bytes == 0) return 1;
-  const uint32_t items = std::bit_ceil((e.bytes_in_flight + bytes - 1) / bytes);
-  return std::min(items, steps <= 3 ? 8u : 4u);
 }
 
 void declare_parameters(Emitter& e, std::vector<std::pair<ptx::ParameterOf<U64>, ptx::ParameterOf<U64>>>& data,
