@@ -44,8 +44,8 @@ bool reduces(const CellReduction& r) { return r.value >= 0 || r.count >= 0; }
 
 struct Bundle {  // the reductions of one argument
   VariableId argument{};
-  bool selected = false;                   // its elements are masked
-  std::vector<Accumulator> accumulators;   // CellReduction::value and count are indices into them
+  bool selected = false;                  // its elements are masked
+  std::vector<Accumulator> accumulators;  // CellReduction::value and count are indices into them
   std::vector<const CellReduction*> reductions;
   std::vector<bool> wanted, needed;  // steps and variables that make its elements
 };
@@ -88,7 +88,8 @@ std::vector<Family> families_of(Emitter& e) {
   std::vector<Bundle> bundles;
   for (CellReduction& r : e.cell_reductions) {
     if (!reduces(r)) continue;
-    auto bundle = std::find_if(bundles.begin(), bundles.end(), [&](const Bundle& x) { return x.argument == r.argument; });
+    auto bundle =
+        std::find_if(bundles.begin(), bundles.end(), [&](const Bundle& x) { return x.argument == r.argument; });
     if (bundle == bundles.end()) {
       bundle = bundles.insert(bundle, Bundle{.argument = r.argument, .selected = e.form(r.argument) == Form::selected});
       bundle->needed.assign(e.function.variables.size(), false);
@@ -192,8 +193,8 @@ void store_cell(Walk& w, const Family& f, const std::vector<Element>& totals, Re
     for (BasicType type : s.store->conversions)
       if (!boolean || type != BasicType::boolean) x = convert(e, x, type);
     const Element stored = storable(e, x);
-    Reg<U64> data = w.member.valid() ? b.ld<U64>(Space::shared, Address(pointers, w.pointers + 8 * store))
-                                     : b.ld_param(out.data);
+    Reg<U64> data =
+        w.member.valid() ? b.ld<U64>(Space::shared, Address(pointers, w.pointers + 8 * store)) : b.ld_param(out.data);
     store_element(e, {out.type, stored.value, {}}, b.mad_wide(cell, width_of(out.type), data), 0, guard);
     ++store;
   }
@@ -202,16 +203,14 @@ void store_cell(Walk& w, const Family& f, const std::vector<Element>& totals, Re
 std::vector<Element> identities(Walk& w, const Family& f) {
   std::vector<Element> all;
   for (const Accumulator& a : f.shape().accumulators)
-    with_partial(a, [&]<class P>() {
-      all.push_back(element(partial_type(a), w.b.constant<P>(immediate<P>(identity(a)))));
-    });
+    with_partial(
+        a, [&]<class P>() { all.push_back(element(partial_type(a), w.b.constant<P>(immediate<P>(identity(a))))); });
   return all;
 }
 void reset(Walk& w, const Family& f, const std::vector<Element>& to) {
   for (size_t k = 0; k < to.size(); ++k)
-    with_partial(f.shape().accumulators[k], [&]<class P>() {
-      w.b.constant<P>(immediate<P>(identity(f.shape().accumulators[k])), reg<P>(to[k]));
-    });
+    with_partial(f.shape().accumulators[k],
+                 [&]<class P>() { w.b.constant<P>(immediate<P>(identity(f.shape().accumulators[k])), reg<P>(to[k])); });
 }
 
 // Brings every thread, per accumulator, what precedes it of the cell that is open where it starts: `tails` are the threads' open parts, `ended` says
@@ -364,6 +363,7 @@ void for_elements(Walk& w, const std::vector<bool>& wanted, const std::vector<bo
     if (in.wanted) in.pointer = b.mad_wide(first, width_of(in.type), b.ld_param(in.data));
   start_input_items(e, !whole);
   e.all_valid = whole;
+  e.guards_items = false;
   Reg<U32> left = b.constant<U32>(items / e.items);
   const LabelId loop = b.here();
   if (whole) {
@@ -464,7 +464,8 @@ void stage(Walk& w, const Bundle& m, const Share& share) {
       const Element& value = e.values[index(m.argument)];
       const int64_t offset = int64_t{e.item} * padded;
       if (values)
-        b.st<T>(Space::shared, Address(to, w.values + offset * T::size), reg<T>(in_register(e, convert(e, value, type))));
+        b.st<T>(Space::shared, Address(to, w.values + offset * T::size),
+                reg<T>(in_register(e, convert(e, value, type))));
       if (m.selected) {
         Reg<U32> flag = b.select<U32>(1, 0, active(e, value.mask));
         b.st<U32>(Space::shared, Address(flag_to, w.counted + offset * 4), flag);
@@ -626,8 +627,7 @@ void tile_with_ends(Walk& w) {
       const LabelId staged = b.label();
       for (size_t k = 0; k < f.members.size(); ++k) {
         const LabelId other = b.label();
-        if (k + 1 < f.members.size())
-          b.when(b.setp(Compare::ne, w.member, static_cast<uint32_t>(k))).bra(other);
+        if (k + 1 < f.members.size()) b.when(b.setp(Compare::ne, w.member, static_cast<uint32_t>(k))).bra(other);
         stage(w, f.members[k], share);
         if (k + 1 < f.members.size()) b.bra(staged);
         b.bind(other);
@@ -851,7 +851,8 @@ void reduce_cells(Emitter& e) {
     stores = f.first_store + f.stores() * static_cast<uint32_t>(f.members.size());
     selected |= f.shape().selected;
     if (stages_values(f.shape()))
-      with_number(rep_of(staged_type(e, f.shape())), [&]<class T>() { staged_bytes = std::max<uint32_t>(staged_bytes, T::size); });
+      with_number(rep_of(staged_type(e, f.shape())),
+                  [&]<class T>() { staged_bytes = std::max<uint32_t>(staged_bytes, T::size); });
   }
   w.flags = 0;
   w.counts = places;

@@ -29,7 +29,7 @@ using ptx::VoteMode;
 namespace {
 
 constexpr Access volatile_access{.semantics = Semantics::volatile_};
-constexpr uint32_t segment = 32 * scan_items;   // elements of a warp per tile
+constexpr uint32_t segment = 32 * scan_items;  // elements of a warp per tile
 constexpr uint32_t tile = 8 * segment;
 
 // Shared memory: [0] tile number; per scan 8 counts of warps (u32) and the tile's first position (u32); then, per scan, positions within segments.
@@ -41,10 +41,12 @@ int64_t positions_of(const Emitter& e, size_t scan) {
 // The masks that select v's elements; false when they cannot be told from the statements.
 bool find_masks(const Emitter& e, const hir::Operand& o, std::vector<hir::Operand>& found) {
   if (o.kind != hir::Operand::variable || e.form(o) != Form::selected) return true;
-  const auto step = std::find_if(e.steps.begin(), e.steps.end(), [&](const Step& s) { return index(s.target) == o.id; });
+  const auto step =
+      std::find_if(e.steps.begin(), e.steps.end(), [&](const Step& s) { return index(s.target) == o.id; });
   if (step == e.steps.end()) return false;
   const auto add = [&](const hir::Operand& mask) {
-    if (std::none_of(found.begin(), found.end(), [&](const hir::Operand& m) { return m.kind == mask.kind && m.id == mask.id; }))
+    if (std::none_of(found.begin(), found.end(),
+                     [&](const hir::Operand& m) { return m.kind == mask.kind && m.id == mask.id; }))
       found.push_back(mask);
   };
   if (masks(*step, 0)) {
@@ -127,7 +129,8 @@ namespace {
 
 // Sum over the eight lanes of a group, in all of them.
 Reg<U32> sum_of_eight(Builder& b, Reg<U32> x) {
-  for (uint32_t distance = 4; distance > 0; distance /= 2) x = b.add(x, b.shfl_sync(ShuffleMode::bfly, x, distance, 31));
+  for (uint32_t distance = 4; distance > 0; distance /= 2)
+    x = b.add(x, b.shfl_sync(ShuffleMode::bfly, x, distance, 31));
   return x;
 }
 

@@ -188,10 +188,10 @@ struct CellReduction {
 struct Scan {
   outliner::SizeId size{};  // of the selected vector: equal sizes, equal mask
   std::vector<uint32_t> outputs;
-  std::vector<hir::Operand> masks;  // its elements are those where all of them hold; unused when `evaluate`
-  bool evaluate = false;            // the mask is known by evaluating the first output
+  std::vector<hir::Operand> masks;   // its elements are those where all of them hold; unused when `evaluate`
+  bool evaluate = false;             // the mask is known by evaluating the first output
   std::vector<bool> wanted, needed;  // by step and by variable: evaluated, read for the selected elements
-  Reg<U32> cursor;                  // where the warp's next selected position goes
+  Reg<U32> cursor;                   // where the warp's next selected position goes
 };
 
 // What a variable of the kernel is to a thread.
@@ -215,6 +215,15 @@ struct Step {
   BasicType result{};   // element type of the call, before casts
   bool scalar = false;  // of Form::scalar
   bool reduction = false;
+};
+
+// A predicate of the current item that is a comparison, or a conjunction of comparisons each of which takes the one before it in.
+struct Conjunction {
+  hir::VariableId variable{};
+  RegisterId result{};
+  uint32_t comparisons = 1;  // 2: or more
+  uint32_t head =
+      UINT32_MAX;  // instruction of the first comparison, which can take one more condition in; UINT32_MAX: none
 };
 
 struct Emitter {
@@ -253,19 +262,22 @@ struct Emitter {
   ptx::ParameterOf<U64> offsets{};  // of the geometry's list
   Reg<U32> n32;                     // n, in 32 bits
   Reg<S32> room;                    // elements of the tile from this thread's first on; may be negative
-  Reg<U32> worst;  // the largest error so far: statement << 2 | RuntimeError; 0: none
+  Reg<U32> worst;                   // the largest error so far: statement << 2 | RuntimeError; 0: none
   Reg<U32> tid, ctaid, nctaid;
   Reg<U64> first_index;    // element index of this thread's first item; when wanted
   uint32_t item = 0;       // current item
   bool all_valid = false;  // every item of the tile is within n
   bool in_loop = false;
-  bool selected = false;   // the elements are those of a selection: masks hold
+  bool guards_items = false;          // what every item does is guarded by its being within n
+  bool selected = false;              // the elements are those of a selection: masks hold
   ptx::SharedVariable scan_shared{};  // see compress.cpp
   Reg<U32> lane, warp, lanes_below, segment;
   Reg<U32> tile_number, tiles;
   std::vector<Reg<Pred>> within;           // items within n, as far as they are kept
   Reg<Pred> valid;                         // the current item is within n
   std::map<RegisterId, Reg<Pred>> active;  // mask -> mask and valid, for the current item
+  std::vector<Conjunction> conjunctions;   // of the current item
+  std::vector<uint32_t> reads;             // by kernel variable: operands and results that are it
   uint32_t self = 0;                       // the entry's index in the module
   const ptx::Module* math = nullptr;       // the functions of libdevice, if there are any
   uint32_t math_calls = 0;                 // so far
@@ -355,7 +367,7 @@ void load_all_items(Emitter& e);                // every item is within n
 void load_items(Emitter& e);                    // items beyond n stay as they are
 void store_outputs(Emitter& e);                 // Output::items of the tile, kind vector
 Reg<Pred> within(Emitter& e, uint32_t item);    // the item is within n
-Element storable(Emitter& e, Element x);  // bool as 0 or 1 in s32; immediates in registers
+Element storable(Emitter& e, Element x);        // bool as 0 or 1 in s32; immediates in registers
 // The element at position `at` of a gathered parameter; a position outside gives zero and is reported. With `bad`, positions outside are only
 // noted there, and a bool comes as an i8 of 0 or 1, which waits for no load.
 Element gather(Emitter& e, hir::VariableId vector, const Element& at, uint32_t statement, Reg<Pred>* bad = nullptr);
@@ -386,9 +398,10 @@ inline constexpr uint32_t scratch_fixed_bytes = 16;
 inline constexpr uint32_t scan_items = 8;  // elements of a thread per tile, in kernels with scans
 void plan_scans(Emitter& e);
 void declare_scan_memory(Emitter& e);
-void take_tile(Emitter& e);                 // sets tile_number to the next tile, which may lie beyond n
-void start_scans(Emitter& e);               // of a tile
-void note_selection(Emitter& e, Reg<U32> position);  // the current item, whose place among its warp's elements is `position`
-void store_selections(Emitter& e);          // all of the tile's, after its last item
+void take_tile(Emitter& e);    // sets tile_number to the next tile, which may lie beyond n
+void start_scans(Emitter& e);  // of a tile
+void note_selection(Emitter& e,
+                    Reg<U32> position);  // the current item, whose place among its warp's elements is `position`
+void store_selections(Emitter& e);       // all of the tile's, after its last item
 
 }  // namespace rndn::codegen

@@ -63,6 +63,9 @@ void start_item(Emitter& e, uint32_t item) {
   e.item = item;
   e.valid = {};
   e.active.clear();
+  e.conjunctions.clear();
+  // First, so that comparisons can take it in.
+  if (e.in_loop && !e.all_valid && (e.guards_items || item < e.within.size())) e.valid = within(e, item);
 }
 
 void set_inputs(Emitter& e, bool booleans) {

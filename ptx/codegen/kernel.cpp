@@ -27,14 +27,90 @@ Reg<Pred> both(Emitter& e, Reg<Pred> x, Reg<Pred> y) {
   return e.b.and_(x, y);
 }
 
+namespace {
+
+// The latest comparison or conjunction with this result; null: none.
+Conjunction* find_conjunction(Emitter& e, RegisterId result) {
+  const auto at = std::find_if(e.conjunctions.rbegin(), e.conjunctions.rend(),
+                               [&](const Conjunction& c) { return c.result == result; });
+  return at == e.conjunctions.rend() ? nullptr : &*at;
+}
+
+// Has the comparison at `head` take the condition in: setp.CMP.and. False when the condition is not known there. Registers of predicates are
+// numbered in the order in which they are written.
+bool take_in(Emitter& e, uint32_t head, RegisterId condition, ptx::Combine how) {
+  if (head == UINT32_MAX) return false;
+  ptx::Function& f = e.b.function();
+  ptx::Instruction& i = f.instructions[head];
+  if (f.operands[i.first_operand].id <= index(condition)) return false;
+  const uint32_t first = static_cast<uint32_t>(f.operands.size());
+  for (uint32_t k = 0; k < i.operand_count; ++k) f.operands.push_back(Operand(f.operands[i.first_operand + k]));
+  f.operands.push_back(Builder::use(Reg<Pred>{condition}));
+  i.first_operand = first;
+  ++i.operand_count;
+  i.mods.combine = how;
+  return true;
+}
+
+// Notes the target of a step that is a comparison, so that a conjunction can take part of it.
+void note_comparison(Emitter& e, VariableId target) {
+  const Element& x = e.values[index(target)];
+  const ptx::Function& f = e.b.function();
+  if (!e.in_loop || rep_of(x.type) != Rep::pred || x.immediate() || f.instructions.empty()) return;
+  const ptx::Instruction& i = f.instructions.back();
+  if (i.op != ptx::Opcode::setp || !is_none(i.guard) || i.mods.combine != ptx::Combine::none ||
+      i.destination_count != 1 || f.operands[i.first_operand].id != x.value.id)
+    return;
+  e.conjunctions.push_back(
+      {target, static_cast<RegisterId>(x.value.id), 1, static_cast<uint32_t>(f.instructions.size() - 1)});
+}
+
+// and, or of two predicates of which one is a comparison that nothing else reads: no instruction. False: it takes one.
+bool merge_comparisons(Emitter& e, const Step& step, const std::vector<Element>& arguments) {
+  if (!e.in_loop || (step.builtin != Builtin::and_ && step.builtin != Builtin::or_)) return false;
+  const bool is_and = step.builtin == Builtin::and_;
+  for (size_t k : {1, 0}) {
+    const Element &own = arguments[k], &other = arguments[1 - k];
+    if (own.immediate() || other.immediate() || rep_of(own.type) != Rep::pred || rep_of(other.type) != Rep::pred)
+      return false;
+    if (step.operands[k].kind != hir::Operand::variable || e.reads[step.operands[k].id] != 1) continue;
+    const RegisterId own_id = static_cast<RegisterId>(own.value.id), other_id = static_cast<RegisterId>(other.value.id);
+    const Conjunction* c = find_conjunction(e, own_id);
+    if (!c || c->variable != step.operands[k].variable_id() || own_id == other_id) continue;
+    if (!is_and && c->comparisons != 1) continue;
+    if (!take_in(e, c->head, other_id, is_and ? ptx::Combine::and_ : ptx::Combine::or_)) continue;
+    uint32_t head = UINT32_MAX;
+    if (is_and)
+      if (const Conjunction* before = find_conjunction(e, other_id);
+          before && step.operands[1 - k].kind == hir::Operand::variable && e.reads[step.operands[1 - k].id] == 1 &&
+          before->variable == step.operands[1 - k].variable_id())
+        head = before->head;
+    const Element result{BasicType::boolean, own.value,
+                         arguments[0].mask.valid() ? arguments[0].mask : arguments[1].mask};
+    e.values[index(step.target)] = result;
+    e.conjunctions.push_back({step.target, own_id, 2, head});
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 Reg<Pred> active(Emitter& e, Reg<Pred> mask) {
   if (!e.in_loop) return {};
   if (e.all_valid) return mask;
   if (!e.valid.valid()) e.valid = within(e, e.item);
   if (!mask.valid()) return e.valid;
   auto [it, fresh] = e.active.try_emplace(mask.id);
-  if (fresh) it->second = e.b.and_(mask, e.valid);
-  return it->second;
+  if (!fresh) return it->second;
+  // Beyond n nothing has an effect: that the mask fails there changes nothing for others that read it.
+  Conjunction* c = find_conjunction(e, mask.id);
+  const bool taken = c && take_in(e, c->head, e.valid.id, ptx::Combine::and_);
+  if (taken)
+    for (Conjunction& x : e.conjunctions)
+      if (x.head == c->head && &x != c) x.head = UINT32_MAX;
+  if (taken) c->head = UINT32_MAX;
+  return it->second = taken ? mask : e.b.and_(mask, e.valid);
 }
 
 void report_error(Emitter& e, Reg<Pred> bad, uint32_t statement, RuntimeError error) {
@@ -110,6 +186,7 @@ void run_step(Emitter& e, const Step& step) {
   for (size_t k = 0; k < step.operands.size(); ++k)
     arguments.push_back(reads_whole(step, k) || (e.selected && masks(step, k)) ? Element{}
                                                                                : operand_element(e, step.operands[k]));
+  if (step.call && step.casts.empty() && merge_comparisons(e, step, arguments)) return;
   Element x;
   if (!step.call) {
     x = arguments[0];
@@ -146,6 +223,7 @@ void run_step(Emitter& e, const Step& step) {
   }
   for (BasicType cast : step.casts) x = convert(e, x, cast);
   e.values[index(step.target)] = convert(e, x, e.type_of(step.target));
+  if (step.call) note_comparison(e, step.target);
 }
 
 std::vector<bool> steps_for(const Emitter& e, std::vector<bool>& needed, bool selected) {
@@ -252,7 +330,8 @@ std::vector<bool> steps_of(const Emitter& e, const Pass& pass, std::vector<bool>
   if (pass.accumulates)
     for (const Accumulator& a : e.accumulators) needed[index(a.argument)] = true;
   for (const Output& out : e.outputs)
-    if (pass.stores && (out.kind == Output::vector || out.kind == Output::scattered)) needed[index(out.variable)] = true;
+    if (pass.stores && (out.kind == Output::vector || out.kind == Output::scattered))
+      needed[index(out.variable)] = true;
   if (pass.scans)
     for (const Scan& s : e.scans) {
       if (s.evaluate) needed[index(e.outputs[s.outputs[0]].variable)] = true;
@@ -272,11 +351,11 @@ std::vector<bool> steps_of(const Emitter& e, const Pass& pass, std::vector<bool>
     for (size_t s = 0; s < e.steps.size(); ++s) {
       const Step& step = e.steps[s];
       if (step.scalar || step.reduction || !can_fail(e, step) || elsewhere[index(step.target)]) continue;
-      const bool with_selection = e.form(step.target) == Form::selected && !e.kernel.list &&
-                                  std::any_of(e.scans.begin(), e.scans.end(), [&](const Scan& scan) {
-                                    return scan.wanted[s] &&
-                                           scan.size == e.outlined.shapes[e.kernel.shapes[step.target]].size;
-                                  });
+      const bool with_selection =
+          e.form(step.target) == Form::selected && !e.kernel.list &&
+          std::any_of(e.scans.begin(), e.scans.end(), [&](const Scan& scan) {
+            return scan.wanted[s] && scan.size == e.outlined.shapes[e.kernel.shapes[step.target]].size;
+          });
       if (!with_selection) needed[index(step.target)] = true;
     }
   return steps_for(e, needed, false);
@@ -293,8 +372,7 @@ void write_items(Emitter& e, const Pass& pass, const std::vector<bool>& wanted, 
     if (pass.accumulates) accumulate(e);
     if (pass.scans) note_selection(e, e.item ? e.b.add(position, e.local_offset(e.item)) : position);
     for (Output& out : e.outputs)
-      if (wanted_output(out))
-        out.items.push_back(storable(e, convert(e, e.values[index(out.variable)], out.type)));
+      if (wanted_output(out)) out.items.push_back(storable(e, convert(e, e.values[index(out.variable)], out.type)));
   }
   if (pass.stores) store_outputs(e);
 }
@@ -307,6 +385,7 @@ void write_loop(Emitter& e, const Pass& pass) {
   for (Input& in : e.inputs) in.wanted = needed[index(in.variable)];
   const auto wanted_output = [&](const Output& out) { return pass.stores && out.kind == Output::vector; };
   e.items = items_of(e, wanted);
+  e.guards_items = pass.scans || (pass.accumulates && !e.accumulators.empty());
   if (!pass.scans) e.code.items_per_thread = std::max(e.code.items_per_thread, e.scans.empty() ? e.items : 1);
   const uint32_t tile = e.block_size * (pass.scans ? scan_items : e.items);
 
@@ -400,6 +479,10 @@ Result<KernelCode> generate_kernel(const outliner::Outlined& outlined, uint32_t 
 
   // Plan.
   if (!plan_steps(e)) return refused();
+  e.reads.assign(function.variables.size(), 0);
+  for (const Step& s : e.steps)
+    for (const hir::Operand& o : s.operands)
+      if (o.kind == hir::Operand::variable) ++e.reads[o.id];
   std::vector<bool> read(function.variables.size());
   bool fails = false, loops = false;
   for (const Step& s : e.steps) {
@@ -480,6 +563,7 @@ Result<KernelCode> generate_kernel(const outliner::Outlined& outlined, uint32_t 
         scan->outputs.push_back(static_cast<uint32_t>(e.outputs.size()));
       }
       read[index(v)] = true;
+      ++e.reads[index(v)];
       e.outputs.push_back(std::move(out));
     }
   }

@@ -3,7 +3,7 @@
 // In a vector kernel a variable's form follows from its shape: of size one, of the geometry's size, or of another one, which then is a lazily masked
 // selection. In a list kernel it follows from the statements: the elements of list parameters and what element-wise functions make of them belong to
 // items, reductions of cells belong to cells. The each family is peeled: each(@sum, x) is a sum per cell, each_right(@index, x, rows) an index of
-// every element, raze a copy of the flat elements.
+// every element, raze a copy of the flat elements. A statement that computes what an earlier one did is a copy of its result.
 // Cost: O(statements). Leaves out: functions of users in the each family, element-wise work on results of cells, lists of lists.
 #include <algorithm>
 
@@ -111,6 +111,34 @@ Form form_in_list_kernel(Emitter& e, const Step& s, bool each) {
   }
 }
 
+bool same_operand(const hir::Operand& a, const hir::Operand& b) { return a.kind == b.kind && a.id == b.id; }
+
+// Makes steps copies of earlier ones that do the same, and has others read the earlier result.
+void share_results(Emitter& e) {
+  std::vector<uint32_t> definitions(e.function.variables.size());
+  std::vector<VariableId> same(e.function.variables.size());
+  for (uint32_t v = 0; v < same.size(); ++v) same[v] = static_cast<VariableId>(v);
+  for (VariableId v : e.function.parameters) ++definitions[index(v)];
+  for (const Step& s : e.steps) ++definitions[index(s.target)];
+  if (std::any_of(definitions.begin(), definitions.end(), [](uint32_t n) { return n > 1; })) return;
+  for (size_t k = 0; k < e.steps.size(); ++k) {
+    Step& s = e.steps[k];
+    for (hir::Operand& o : s.operands)
+      if (o.kind == hir::Operand::variable) o.id = index(same[o.id]);
+    if (!s.call || s.scalar || s.reduction || s.builtin == Builtin::index_a) continue;
+    const auto earlier = std::find_if(e.steps.begin(), e.steps.begin() + static_cast<ptrdiff_t>(k), [&](const Step& x) {
+      return x.call && x.builtin == s.builtin && x.result == s.result && x.casts == s.casts && !x.scalar &&
+             e.form(x.target) == e.form(s.target) && e.variable(x.target).type == e.variable(s.target).type &&
+             std::equal(x.operands.begin(), x.operands.end(), s.operands.begin(), s.operands.end(), same_operand);
+    });
+    if (earlier == e.steps.begin() + static_cast<ptrdiff_t>(k)) continue;
+    same[index(s.target)] = earlier->target;
+    s.call = false;
+    s.casts.clear();
+    s.operands = {{.kind = hir::Operand::variable, .id = index(earlier->target)}};
+  }
+}
+
 }  // namespace
 
 bool plan_steps(Emitter& e) {
@@ -168,6 +196,7 @@ bool plan_steps(Emitter& e) {
     e.steps.push_back(std::move(step));
     if (!e.problem.empty()) return false;
   }
+  share_results(e);
   return true;
 }
 
