@@ -106,6 +106,10 @@ Result<Run::Geometry> Run::geometry(const outliner::Kernel& kernel, const codege
                                     uint32_t resident_blocks) const {
   Geometry g;
   bool known = false, exact = false;
+  for (const ItemPtr& input : inputs)
+    if (const uint64_t n = input->kind == Item::cells ? flat_elements(*input) : input->capacity;
+        n > data::longest_vector)
+      return too_long(n);
   for (size_t i = 0; i < f.parameters.size() && i < inputs.size(); ++i)
     if (f.parameters[i] == kernel.geometry_variable) {
       g.elements = kernel.list ? flat_elements(*inputs[i]) + inputs[i]->capacity : inputs[i]->capacity;

@@ -317,7 +317,7 @@ void flush(Walk& w) {
   Emitter& e = w.e;
   Builder& b = w.b;
   const LabelId clean = b.label();
-  b.when(b.setp(Compare::eq, w.dirty, 0)).bra(clean);
+  b.when(b.setp(Compare::eq, w.dirty, 0)).bra_uni(clean);
   Reg<U32> warp_address = b.mad_lo(w.warp, 8, w.shared);
   Reg<U32> lane_address = b.mad_lo(b.and_(e.tid, warps - 1), 8, w.shared);
   Reg<Pred> lane0 = b.setp(Compare::eq, w.lane, 0), thread0 = b.setp(Compare::eq, e.tid, 0);
@@ -384,7 +384,7 @@ void for_elements(Walk& w, const std::vector<bool>& wanted, const std::vector<bo
     if (!whole) b.sub(e.room, static_cast<int32_t>(step), e.room);
     advance();
     b.sub(left, 1, left);
-    b.when(b.setp(Compare::ne, left, 0)).bra(loop);
+    b.when(b.setp(Compare::ne, left, 0)).bra_uni(loop);
   }
   e.within.clear();
 }
@@ -394,7 +394,7 @@ void load_next_end(Walk& w) {
   Builder& b = w.b;
   b.constant<U32>(UINT32_MAX, w.next_end);
   const LabelId none = b.label();
-  b.when(b.setp(Compare::ge, w.cell, w.cells)).bra(none);
+  b.when(b.setp(Compare::ge, w.cell, w.cells)).bra_uni(none);
   Reg<U64> end = b.ld<U64>(Space::global, Address(w.offset_at(w.cell), 8));
   b.add(b.cvt<U32>(end), w.cell, w.next_end);
   b.bind(none);
@@ -534,7 +534,7 @@ void consume(Walk& w, const Family& f, const Share& share) {
   b.add(cell, 1, cell);
   b.bind(next);
   b.shr(marks, 1, marks);
-  b.when(b.setp(Compare::ne, marks, 1)).bra(loop);
+  b.when(b.setp(Compare::ne, marks, 1)).bra_uni(loop);  // all threads have as many places
 
   Reg<Pred> ended = b.setp(Compare::ne, seen, 0);
   std::vector<Element> before = parts_before(w, f, open, ended, true);
@@ -566,7 +566,7 @@ void for_members(Walk& w, const Family& f, Body&& body) {
   const LabelId loop = b.here();
   body();
   b.add(member, 1, member);
-  b.when(b.setp(Compare::lt, member, static_cast<uint32_t>(f.members.size()))).bra(loop);
+  b.when(b.setp(Compare::lt, member, static_cast<uint32_t>(f.members.size()))).bra_uni(loop);
   w.member = {};
 }
 
@@ -627,7 +627,7 @@ void tile_with_ends(Walk& w) {
       const LabelId staged = b.label();
       for (size_t k = 0; k < f.members.size(); ++k) {
         const LabelId other = b.label();
-        if (k + 1 < f.members.size()) b.when(b.setp(Compare::ne, w.member, static_cast<uint32_t>(k))).bra(other);
+        if (k + 1 < f.members.size()) b.when(b.setp(Compare::ne, w.member, static_cast<uint32_t>(k))).bra_uni(other);
         stage(w, f.members[k], share);
         if (k + 1 < f.members.size()) b.bra(staged);
         b.bind(other);
@@ -648,9 +648,9 @@ void find_first_cell(Walk& w) {
   Builder& b = w.b;
   const LabelId search = b.label(), found = b.label();
   Reg<U32> high = b.mov(w.cells);
-  b.when(b.setp(Compare::eq, w.place, 0)).bra(found);
+  b.when(b.setp(Compare::eq, w.place, 0)).bra_uni(found);
   b.bind(search);
-  b.when(b.setp(Compare::ge, w.cell, high)).bra(found);
+  b.when(b.setp(Compare::ge, w.cell, high)).bra_uni(found);
   Reg<U32> step = b.shr(b.add(b.sub(high, w.cell), threads - 1), 8);
   Reg<U32> probe = b.mad_lo(step, e.tid, w.cell);
   Reg<U64> end = b.constant<U64>(UINT32_MAX);
@@ -667,7 +667,7 @@ void find_first_cell(Walk& w) {
   for (uint32_t distance = warps / 2; distance > 0; distance /= 2)
     total = b.add(total, b.shfl_sync(ShuffleMode::bfly, total, distance, 31));
   b.bar_sync();
-  b.when(b.setp(Compare::eq, total, 0)).bra(found);  // not even the first probe: the end of `cell` is not before
+  b.when(b.setp(Compare::eq, total, 0)).bra_uni(found);  // not even the first probe: the end of `cell` is not before
   b.min(high, b.mad_lo(step, total, w.cell), high);
   b.add(w.cell, b.mad_lo(step, b.sub(total, 1), 1), w.cell);
   b.bra(search);
@@ -898,7 +898,7 @@ void reduce_cells(Emitter& e) {
   }
   b.bar_sync();
   const LabelId loop = b.label(), with_ends = b.label(), walked = b.label();
-  b.when(b.setp(Compare::ge, w.place, w.end)).bra(walked);
+  b.when(b.setp(Compare::ge, w.place, w.end)).bra_uni(walked);
   find_first_cell(w);
   b.mov(w.cell, w.first_cell);
   b.sub(w.place, w.cell, w.element);
@@ -906,8 +906,8 @@ void reduce_cells(Emitter& e) {
 
   e.in_loop = true;
   b.bind(loop);
-  b.when(b.setp(Compare::ge, w.place, w.end)).bra(walked);
-  b.when(b.setp(Compare::lt, w.next_end, b.add(w.place, places))).bra(with_ends);
+  b.when(b.setp(Compare::ge, w.place, w.end)).bra_uni(walked);
+  b.when(b.setp(Compare::lt, w.next_end, b.add(w.place, places))).bra_uni(with_ends);
   tile_without_ends(w);
   b.bra(loop);
   b.bind(with_ends);
@@ -938,7 +938,7 @@ void reduce_cells(Emitter& e) {
   b.bind(waiting);
   b.bar_sync();
   Reg<U32> mine = b.ld<U32>(Space::shared, Address(w.shared, w.counts));
-  b.when(b.setp(Compare::ne, mine, b.sub(e.nctaid, 1))).bra(done);
+  b.when(b.setp(Compare::ne, mine, b.sub(e.nctaid, 1))).bra_uni(done);
   b.membar(ptx::Scope::gpu);
   combine_blocks(w, w.all_scratch(), stride);
   Reg<U64> scratch = b.ld_param(e.scratch);

@@ -139,7 +139,7 @@ void look_back(Emitter& e) {
   Builder& b = e.b;
   const uint32_t scans = static_cast<uint32_t>(e.scans.size());
   const ptx::LabelId positioned = b.label(), window = b.label(), poll = b.label(), another = b.label();
-  b.when(b.setp(Compare::ge, e.warp, scans)).bra(positioned);
+  b.when(b.setp(Compare::ge, e.warp, scans)).bra_uni(positioned);
   Reg<U64> words = b.add(b.ld_param(e.scratch), scratch_fixed_bytes);
   Reg<Pred> lane0 = b.setp(Compare::eq, e.lane, 0);
   Reg<U32> scan = b.mov(e.warp);
@@ -161,7 +161,7 @@ void look_back(Emitter& e) {
   b.bind(poll);
   b.when(exists).ld<U64>(Space::global, volatile_access, Address(at), word);
   Reg<U32> state = b.and_(b.cvt<U32>(word), 3);
-  b.unless(b.vote(VoteMode::all, b.setp(Compare::ne, state, 0))).bra(poll);
+  b.unless(b.vote(VoteMode::all, b.setp(Compare::ne, state, 0))).bra_uni(poll);
   Reg<U32> inclusive = b.ballot(b.setp(Compare::eq, state, 2));
   // The nearest tile whose position is known ends the sum: lanes behind it do not count.
   Reg<U32> nearest = b.clz(b.brev(inclusive));  // 32 when there is none
@@ -171,13 +171,13 @@ void look_back(Emitter& e) {
     b.add(value, b.shfl_sync(ShuffleMode::bfly, value, distance, 31), value);
   b.add(before, value, before);
   b.sub(number, 32, number);
-  b.when(b.setp(Compare::eq, inclusive, 0)).bra(window);
+  b.when(b.setp(Compare::eq, inclusive, 0)).bra_uni(window);
   Reg<U64> known = word_of(b.add(before, total), 2);
   b.when(lane0).st<U64>(Space::global, volatile_access, Address(own), known);
   b.when(lane0).st<U32>(Space::shared, Address(shared, scan_base + first_position), before);
   if (scans > 8) {
     b.add(scan, 8, scan);
-    b.when(b.setp(Compare::lt, scan, scans)).bra(another);
+    b.when(b.setp(Compare::lt, scan, scans)).bra_uni(another);
   }
   b.bind(positioned);
 }

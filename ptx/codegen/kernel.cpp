@@ -413,11 +413,11 @@ void write_loop(Emitter& e, const Pass& pass) {
     b.bind(loop);
     take_tile(e);
     number = e.tile_number;
-    b.when(b.setp(Compare::ge, number, tiles)).bra(end);
+    b.when(b.setp(Compare::ge, number, tiles)).bra_uni(end);
     start_scans(e);
   } else {
     number = b.mov(e.ctaid);
-    b.when(b.setp(Compare::ge, number, tiles)).bra(end);
+    b.when(b.setp(Compare::ge, number, tiles)).bra_uni(end);
     b.bind(loop);
   }
 
@@ -433,7 +433,7 @@ void write_loop(Emitter& e, const Pass& pass) {
   if (!pass.scans) {
     write_items(e, pass, wanted, {});
     b.add(number, e.nctaid, number);
-    b.when(b.setp(Compare::lt, number, tiles)).bra(loop);
+    b.when(b.setp(Compare::lt, number, tiles)).bra_uni(loop);
   } else {
     const uint32_t part = e.items * e.stride;
     Reg<U32> position = b.mov(e.lane);
@@ -448,11 +448,11 @@ void write_loop(Emitter& e, const Pass& pass) {
       if (positions) b.add(e.first_index, part, e.first_index);
       b.sub(e.room, static_cast<int32_t>(part), e.room);
       b.add(position, part, position);
-      b.when(b.setp(Compare::lt, position, 32 * scan_items)).bra(next);
+      b.when(b.setp(Compare::lt, position, 32 * scan_items)).bra_uni(next);
     }
     e.within.clear();
     store_selections(e);
-    b.bra(loop);
+    b.bra_uni(loop);
   }
   b.bind(end);
   e.in_loop = false;

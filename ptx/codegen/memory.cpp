@@ -162,7 +162,7 @@ void load_items(Emitter& e) {
   Builder& b = e.b;
   e.within.clear();
   if (std::none_of(e.inputs.begin(), e.inputs.end(), [](const Input& in) { return in.wanted; })) return;
-  constexpr uint32_t kept = 2;  // more predicates would be in the way
+  constexpr uint32_t kept = 4;  // more predicates would be in the way
   for (uint32_t i = 0; i < e.items; ++i) {
     Reg<Pred> inside = b.setp(Compare::gt, e.room, static_cast<int32_t>(e.local_offset(i)));
     if (e.items <= kept) e.within.push_back(inside);

@@ -203,7 +203,7 @@ void finish_kernel(Emitter& e) {
   b.bind(waiting);
   b.bar_sync();
   Reg<U32> mine = b.ld<U32>(Space::shared, Address(shared, flag_offset));
-  b.when(b.setp(Compare::ne, mine, b.sub(e.nctaid, 1))).bra(done);
+  b.when(b.setp(Compare::ne, mine, b.sub(e.nctaid, 1))).bra_uni(done);
   b.membar(ptx::Scope::gpu);
 
   // The last block: all partial results are visible behind the fence, and nobody reads a status word any more.

@@ -31,8 +31,9 @@ struct Dictionary {
   std::vector<std::string> values;
 };
 
-// Elements of one vector at most, on every device: a program that asks for more is wrong, and no size in bytes can overflow.
-inline constexpr uint64_t longest_vector = uint64_t{1} << 33;
+// Elements of one vector at most, on every device: a program that asks for more is wrong, no size in bytes can overflow, and kernels number elements
+// in 32 bits, also those of a tile that reaches beyond the end.
+inline constexpr uint64_t longest_vector = (uint64_t{1} << 32) - (uint64_t{1} << 16);
 
 uint32_t plain_width(hir::BasicType type);  // bytes per element; complex 16; text 8
 

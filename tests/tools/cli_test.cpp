@@ -310,7 +310,7 @@ TEST_F(Cli, AVectorLongerThanAnyMayBeIsRefused) {
     Ran r = run(std::string("rndn run huge.hir --device ") + device);
     EXPECT_EQ(r.exit_code, 1) << device;
     EXPECT_THAT(r.err, ::testing::HasSubstr(
-                           "of 2305843009213693953 elements is more than the 8589934592 that one vector may have"))
+                           "of 2305843009213693953 elements is more than the 4294901760 that one vector may have"))
         << device;
   }
 }
