@@ -27,6 +27,22 @@ using hir::StatementId;
 using hir::Target;
 using hir::VariableId;
 
+// A fact per variable; variables that came later have none. Lists are short and dense: no tree of nodes.
+template <class T>
+class ByVariable {
+ public:
+  explicit ByVariable(T none) : none_(none) {}
+  T operator[](VariableId v) const { return index(v) < facts_.size() ? facts_[index(v)] : none_; }
+  void set(VariableId v, T fact) {
+    if (index(v) >= facts_.size()) facts_.resize(std::max<size_t>(index(v) + 1, 2 * facts_.size()), none_);
+    facts_[index(v)] = fact;
+  }
+
+ private:
+  std::vector<T> facts_;
+  T none_;
+};
+
 struct Rewriter {
   const Function& original;
   const Shapes& shapes;
@@ -51,8 +67,8 @@ struct BlockState {
   const BlockGraph& graph;
   const Partition& partition;
   std::vector<StatementId> statements;  // the new ones
-  std::set<VariableId> own;             // variables that statements of this block declare
-  std::set<VariableId> declared;        // of those: already declared by an emitted statement
+  ByVariable<uint8_t> own{0};           // 1: a statement of this block declares it
+  ByVariable<uint8_t> declared{0};      // of those, 1: already declared by an emitted statement
 };
 
 Operand variable_operand(const Function& f, VariableId v) {
@@ -63,7 +79,8 @@ Operand variable_operand(const Function& f, VariableId v) {
 Target host_target(Rewriter& r, BlockState& b, VariableId v) {
   const hir::Variable& variable = r.host.variables[v];
   Target t{.kind = Target::variable, .id = index(v), .name = variable.name};
-  if (b.own.count(v) && b.declared.insert(v).second) {
+  if (b.own[v] && !b.declared[v]) {
+    b.declared.set(v, 1);
     t.declares = true;
     t.declared_type = variable.type;
   }
@@ -107,24 +124,25 @@ bool is_unit(const Expression& e, size_t operand) {
 struct KernelState {
   Function function;
   Kernel kernel;
-  std::map<VariableId, VariableId> map;  // host variable -> kernel variable
-  std::vector<VariableId> arguments;     // host variables, parallel to the parameters
-  std::set<VariableId> renamed;          // host variables that have had a kernel variable before
-  std::set<VariableId> assigned;         // host variables with a definition so far inside the kernel
+  ByVariable<VariableId> map{none<VariableId>()};  // host variable -> kernel variable
+  std::vector<VariableId> arguments;               // host variables, parallel to the parameters
+  ByVariable<uint8_t> renamed{0};                  // 1: a host variable that has had a kernel variable before
+  ByVariable<uint8_t> assigned{0};                 // 1: a host variable with a definition so far inside the kernel
 
   VariableId variable(const Function& host, VariableId v, ShapeId shape, bool parameter) {
-    auto [it, fresh] = map.try_emplace(v, none<VariableId>());
-    if (fresh) {
-      it->second = function.variables.add(
+    VariableId own = map[v];
+    if (is_none(own)) {
+      own = function.variables.add(
           {.name = host.variables[v].name, .type = host.variables[v].type, .is_parameter = parameter});
+      map.set(v, own);
       kernel.shapes.resize(function.variables.size(), none<ShapeId>());
       if (parameter) {
-        function.parameters.push_back(it->second);
+        function.parameters.push_back(own);
         arguments.push_back(v);
       }
     }
-    kernel.shapes[it->second] = shape;
-    return it->second;
+    kernel.shapes[own] = shape;
+    return own;
   }
 };
 
@@ -171,8 +189,8 @@ Operand length_operand(Rewriter& r, BlockState& b, KernelState& k, std::vector<S
   const StatementFacts& facts = r.shapes.statements[from.statement];
   const VariableId measured = from.reads[0], length = s.targets[0].variable_id();
   const VariableId local =
-      k.map.count(measured) ? k.map.at(measured) : k.variable(r.host, measured, facts.operands[0].shape, true);
-  if (const auto known = k.map.find(length); known != k.map.end()) return variable_operand(k.function, known->second);
+      is_none(k.map[measured]) ? k.variable(r.host, measured, facts.operands[0].shape, true) : k.map[measured];
+  if (!is_none(k.map[length])) return variable_operand(k.function, k.map[length]);
   const VariableId made = k.variable(r.host, length, facts.results[0].shape, false);
   Target t{.kind = Target::variable, .id = index(made), .name = k.function.variables[made].name, .declares = true};
   t.declared_type = k.function.variables[made].type;
@@ -190,39 +208,41 @@ void build_kernel(Rewriter& r, BlockState& b, const Group& group) {
 
   // What is read outside: the last definition of each variable decides. What nobody reads is left out.
   std::vector<VariableId> written, results;
-  std::map<VariableId, uint32_t> last;  // variable -> defining node
+  ByVariable<uint32_t> last(none_node);  // variable -> defining node
   for (uint32_t n : group.nodes) {
     const VariableId v = r.original.statements[graph.nodes[n].statement].targets[0].variable_id();
-    if (!last.count(v)) written.push_back(v);
-    last[v] = n;
+    if (last[v] == none_node) written.push_back(v);
+    last.set(v, n);
   }
-  std::set<uint32_t> live;
-  std::set<VariableId> escaping;
+  std::vector<bool> live(graph.nodes.size());
+  bool any_live = false, only_scalars = true;
+  ByVariable<uint8_t> escaping(0);
   for (size_t i = group.nodes.size(); i-- > 0;) {
     const uint32_t n = group.nodes[i];
     const Statement& s = r.original.statements[graph.nodes[n].statement];
     const VariableId v = s.targets[0].variable_id();
-    bool escapes = last[v] == n && !b.own.count(v), used = can_fail(r.program(), r.original, s);
+    bool escapes = last[v] == n && !b.own[v], used = can_fail(r.program(), r.original, s);
     for (uint32_t e : graph.successors[n]) {
       const Edge& edge = graph.edges[e];
       if (edge.kind != Edge::true_) continue;
       escapes |= b.partition.group_of[edge.to] != own_group;
-      used |= live.count(edge.to) > 0;
+      used |= live[edge.to];
     }
-    if (escapes) escaping.insert(v);
-    if (escapes || used) live.insert(n);
+    if (escapes) escaping.set(v, 1);
+    if (!escapes && !used) continue;
+    live[n] = any_live = true;
+    only_scalars = only_scalars && is_scalar(shapes, graph.nodes[n].geometry);
   }
-  if (live.empty()) return;
+  if (!any_live) return;
   for (VariableId v : written)
-    if (escaping.count(v)) results.push_back(v);
+    if (escaping[v]) results.push_back(v);
 
   KernelState k;
   k.kernel.geometry = shapes[group.geometry].size;
   k.kernel.list = shapes[group.geometry].kind == Shape::list;
   k.kernel.geometry_variable = none<VariableId>();
   // Scalars only are left when the statements that gave the kernel its size were dropped.
-  if (std::all_of(live.begin(), live.end(), [&](uint32_t n) { return is_scalar(shapes, graph.nodes[n].geometry); }))
-    k.kernel.geometry = r.out.shapes.constant(1), k.kernel.list = false;
+  if (only_scalars) k.kernel.geometry = r.out.shapes.constant(1), k.kernel.list = false;
   k.function.is_kernel = true;
   k.function.module = r.original.module;
   k.function.name = r.unique(std::string(r.program().text(r.original.name)), r.kernels, r.function_names);
@@ -230,7 +250,7 @@ void build_kernel(Rewriter& r, BlockState& b, const Group& group) {
   std::vector<StatementId> body;
 
   for (uint32_t n : group.nodes) {
-    if (!live.count(n)) continue;
+    if (!live[n]) continue;
     const Statement& s = r.original.statements[graph.nodes[n].statement];
     const StatementFacts& facts = r.shapes.statements[graph.nodes[n].statement];
     const ExpressionId inner = innermost(r.original, s.value);
@@ -245,7 +265,7 @@ void build_kernel(Rewriter& r, BlockState& b, const Group& group) {
           operands.push_back(length_operand(r, b, k, body, n));
           continue;
         }
-        if (!k.assigned.count(v) && static_cast<int>(a) != whole) {
+        if (!k.assigned[v] && static_cast<int>(a) != whole) {
           if (const Operand* literal = reaching_literal(r, graph, n, v)) {
             operands.push_back(*literal);
             continue;
@@ -262,20 +282,19 @@ void build_kernel(Rewriter& r, BlockState& b, const Group& group) {
     }
     const VariableId v = s.targets[0].variable_id();
     // A parameter keeps its own variable, and so does a value of another shape: shapes are by variable.
-    if (const auto known = k.map.find(v);
-        known != k.map.end() && (k.function.variables[known->second].is_parameter ||
-                                 k.kernel.shapes[known->second] != facts.results[0].shape)) {
-      k.map.erase(known);
-      k.renamed.insert(v);
+    if (const VariableId known = k.map[v]; !is_none(known) && (k.function.variables[known].is_parameter ||
+                                                               k.kernel.shapes[known] != facts.results[0].shape)) {
+      k.map.set(v, none<VariableId>());
+      k.renamed.set(v, 1);
     }
-    const bool declares = !k.map.count(v);
+    const bool declares = is_none(k.map[v]);
     const VariableId local = k.variable(r.host, v, facts.results[0].shape, false);
-    if (declares && k.renamed.count(v)) {
+    if (declares && k.renamed[v]) {
       uint32_t number = 0;
       k.function.variables[local].name =
           r.unique(std::string(r.program().text(r.host.variables[v].name)), number, r.variable_names);
     }
-    k.assigned.insert(v);
+    k.assigned.set(v, 1);
     Target t{.kind = Target::variable, .id = index(local), .name = k.function.variables[local].name};
     t.declares = declares;
     t.declared_type = k.function.variables[local].type;
@@ -290,7 +309,7 @@ void build_kernel(Rewriter& r, BlockState& b, const Group& group) {
   Statement call{.kind = Statement::assign};
   Expression invoke{.kind = Expression::call};
   for (VariableId v : results) {
-    const VariableId local = k.map.at(v);
+    const VariableId local = k.map[v];
     ret.results.push_back(variable_operand(k.function, local));
     k.function.result_types.push_back(k.function.variables[local].type);
     k.kernel.result_shapes.push_back(k.kernel.shapes[local]);
@@ -333,7 +352,7 @@ void emit_host(Rewriter& r, BlockState& b, const Node& node) {
       }
       break;
     case Statement::declare:
-      for (const Target& t : s.targets) b.declared.insert(t.variable_id());
+      for (const Target& t : s.targets) b.declared.set(t.variable_id(), 1);
       break;
     case Statement::if_else:
     case Statement::while_loop:
@@ -344,7 +363,7 @@ void emit_host(Rewriter& r, BlockState& b, const Node& node) {
       std::set<VariableId> mentioned(node.writes.begin(), node.writes.end());
       mentioned.insert(node.reads.begin(), node.reads.end());
       for (VariableId v : mentioned)
-        if (b.own.count(v) && !b.declared.count(v)) {
+        if (b.own[v] && !b.declared[v]) {
           Statement one = declare;
           one.targets.push_back(host_target(r, b, v));
           emit(r, b, std::move(one));
@@ -363,10 +382,10 @@ void rewrite_block(Rewriter& r, hir::BlockId block) {
       build_graph(r.program(), r.original, block, r.shapes, r.out.shapes, r.options, r.out.decisions);
   const Partition partition =
       fuse(r.program(), r.original, graph, r.shapes, r.out.shapes, r.options.mode, r.out.decisions);
-  BlockState b{graph, partition, {}, {}, {}};
+  BlockState b{graph, partition, {}};
   for (const Node& node : graph.nodes)
     for (const Target& t : r.original.statements[node.statement].targets)
-      if (t.kind == Target::variable && t.declares) b.own.insert(t.variable_id());
+      if (t.kind == Target::variable && t.declares) b.own.set(t.variable_id(), 1);
   for (uint32_t g : partition.order) {
     const Group& group = partition.groups[g];
     if (group.kernel()) {

@@ -2,7 +2,7 @@
 // Look-back", NVIDIA technical report 2016), and late materialisation: only masks are evaluated for all elements.
 //
 // Blocks take tiles in order from a counter, never by their own number: whoever waits for an earlier tile waits for a block that runs. A tile is eight
-// segments of 256 elements, one per warp.
+// segments of 256 elements (fewer when there are many scans), one per warp.
 //   1. For all elements: the masks of all scans. A warp writes the positions of its selected elements, in order, to shared memory: a ballot tells
 //      every lane its place.
 //   2. The segments' counts meet in shared memory. Warp k publishes the tile's count of scan k, looks back over earlier tiles, 32 at a time, until it
@@ -29,13 +29,14 @@ using ptx::VoteMode;
 namespace {
 
 constexpr Access volatile_access{.semantics = Semantics::volatile_};
-constexpr uint32_t segment = 32 * scan_items;  // elements of a warp per tile
-constexpr uint32_t tile = 8 * segment;
+uint32_t segment(const Emitter& e) { return 32 * e.scan_items; }  // elements of a warp per tile
+uint32_t tile(const Emitter& e) { return 8 * segment(e); }
+constexpr uint32_t most_shared_bytes = 46 << 10;
 
 // Shared memory: [0] tile number; per scan 8 counts of warps (u32) and the tile's first position (u32); then, per scan, positions within segments.
 constexpr int64_t scan_base = 16, scan_bytes = 48, first_position = 32;
 int64_t positions_of(const Emitter& e, size_t scan) {
-  return scan_base + scan_bytes * static_cast<int64_t>(e.scans.size()) + static_cast<int64_t>(scan * tile);
+  return scan_base + scan_bytes * static_cast<int64_t>(e.scans.size()) + static_cast<int64_t>(scan * tile(e));
 }
 
 // The masks that select v's elements; false when they cannot be told from the statements.
@@ -64,6 +65,8 @@ bool find_masks(const Emitter& e, const hir::Operand& o, std::vector<hir::Operan
 }  // namespace
 
 void plan_scans(Emitter& e) {
+  while (e.scan_items > 1 && positions_of(e, e.scans.size()) > most_shared_bytes) e.scan_items /= 2;
+  if (positions_of(e, e.scans.size()) > most_shared_bytes) refuse(e, "so many selections", none<hir::StatementId>());
   std::vector<uint32_t> definitions(e.function.variables.size());
   for (hir::VariableId v : e.function.parameters) ++definitions[index(v)];
   for (const Step& s : e.steps) ++definitions[index(s.target)];
@@ -85,7 +88,7 @@ void declare_scan_memory(Emitter& e) {
   e.lane = b.and_(e.tid, 31);
   e.warp = b.shr(e.tid, 5);
   e.lanes_below = b.special(ptx::SpecialRegister::lanemask_lt);
-  e.segment = b.mad_lo(e.warp, segment, b.address_of_32(e.scan_shared));
+  e.segment = b.mad_lo(e.warp, segment(e), b.address_of_32(e.scan_shared));
 }
 
 void take_tile(Emitter& e) {
@@ -212,7 +215,7 @@ void store_selected(Emitter& e, size_t k) {
   for (size_t i = 0; i < e.inputs.size(); ++i) {
     Input& in = e.inputs[i];
     in.wanted = scan.needed[index(in.variable)];
-    if (in.wanted) from[i] = b.mad_wide(e.tile_number, tile * width_of(in.type), b.ld_param(in.data));
+    if (in.wanted) from[i] = b.mad_wide(e.tile_number, tile(e) * width_of(in.type), b.ld_param(in.data));
   }
   const ptx::LabelId loop = b.label(), done = b.label();
   Reg<U32> rank = b.mov(e.lane);
@@ -221,10 +224,10 @@ void store_selected(Emitter& e, size_t k) {
   Reg<U32> position = b.reg<U32>();
   b.emit(ptx::Opcode::ld, ptx::Type::u8, {.space = Space::shared}, {Builder::use(position)},
          {Address(b.add(e.segment, rank), positions_of(e, k)).operand});
-  Reg<U32> local = b.mad_lo(e.warp, segment, position);
+  Reg<U32> local = b.mad_lo(e.warp, segment(e), position);
   for (size_t i = 0; i < e.inputs.size(); ++i)
     if (e.inputs[i].wanted) e.inputs[i].pointer = b.mad_wide(local, width_of(e.inputs[i].type), from[i]);
-  if (reads_positions(e, scan.wanted)) e.first_index = b.cvt<U64>(b.mad_lo(e.tile_number, tile, local));
+  if (reads_positions(e, scan.wanted)) e.first_index = b.cvt<U64>(b.mad_lo(e.tile_number, tile(e), local));
   start_input_items(e, false);
   load_all_items(e);
   ItemPlan plan;

@@ -11,6 +11,7 @@
 #pragma once
 #include <array>
 #include <map>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -81,6 +82,21 @@ struct Element {
 bool fits_immediate(Rep rep, int64_t bits);
 
 struct Emitter;
+
+// Arguments of one call, without an allocation.
+template <class T>
+class Few {
+ public:
+  static constexpr size_t capacity = 4;
+  void push_back(const T& x) { items_[size_++] = x; }
+  size_t size() const { return size_; }
+  const T& operator[](size_t k) const { return items_[k]; }
+  operator std::span<const T>() const { return {items_.data(), size_}; }
+
+ private:
+  std::array<T, capacity> items_{};
+  size_t size_ = 0;
+};
 
 template <class T>
 Reg<T> reg(const Element& e) {
@@ -239,6 +255,7 @@ struct Emitter {
   // Geometry of the tile.
   uint32_t bytes_in_flight = 32;  // wanted per thread
   uint32_t items = 1;             // that are evaluated side by side
+  uint32_t scan_items = 8;        // elements of a thread per tile of a scan
   uint32_t block_size = 256;
   uint32_t stride = 256;  // elements from an item of a thread to its next
   uint32_t local_offset(uint32_t item) const { return item * stride; }
@@ -273,15 +290,15 @@ struct Emitter {
   ptx::SharedVariable scan_shared{};  // see compress.cpp
   Reg<U32> lane, warp, lanes_below, segment;
   Reg<U32> tile_number, tiles;
-  std::vector<Reg<Pred>> within;           // items within n, as far as they are kept
-  Reg<Pred> valid;                         // the current item is within n
-  std::map<RegisterId, Reg<Pred>> active;  // mask -> mask and valid, for the current item
-  std::vector<Conjunction> conjunctions;   // of the current item
-  std::vector<uint32_t> reads;             // by kernel variable: operands and results that are it
-  uint32_t self = 0;                       // the entry's index in the module
-  const ptx::Module* math = nullptr;       // the functions of libdevice, if there are any
-  uint32_t math_calls = 0;                 // so far
-  std::string problem;                     // the first operation without GPU code
+  std::vector<Reg<Pred>> within;                         // items within n, as far as they are kept
+  Reg<Pred> valid;                                       // the current item is within n
+  std::vector<std::pair<RegisterId, Reg<Pred>>> active;  // mask -> mask and valid, for the current item
+  std::vector<Conjunction> conjunctions;                 // of the current item
+  std::vector<uint32_t> reads;                           // by kernel variable: operands and results that are it
+  uint32_t self = 0;                                     // the entry's index in the module
+  const ptx::Module* math = nullptr;                     // the functions of libdevice, if there are any
+  uint32_t math_calls = 0;                               // so far
+  std::string problem;                                   // the first operation without GPU code
   hir::StatementId problem_at = none<hir::StatementId>();
 
   const hir::Variable& variable(hir::VariableId v) const { return function.variables[v]; }
@@ -343,15 +360,15 @@ void reduce_cells(Emitter& e);   // all other reductions
 // --- map.cpp ------------------------------------------------------------------------------------------------------------------
 
 // The type that operand k of an element-wise builtin is converted to.
-BasicType operand_type(Builtin builtin, const std::vector<BasicType>& arguments, size_t k, BasicType result);
+BasicType operand_type(Builtin builtin, std::span<const BasicType> arguments, size_t k, BasicType result);
 // One element of an element-wise builtin. statement: for the error word.
-Element element_wise(Emitter& e, Builtin builtin, const std::vector<Element>& arguments, BasicType result,
+Element element_wise(Emitter& e, Builtin builtin, std::span<const Element> arguments, BasicType result,
                      uint32_t statement);
 
 // --- math.cpp -----------------------------------------------------------------------------------------------------------------
 
 // One element of it; the arguments are of the result's type.
-Element math(Emitter& e, Builtin builtin, const std::vector<Element>& arguments, BasicType result, Reg<Pred> mask);
+Element math(Emitter& e, Builtin builtin, std::span<const Element> arguments, BasicType result, Reg<Pred> mask);
 
 // --- calendar.cpp -------------------------------------------------------------------------------------------------------------
 
@@ -395,7 +412,6 @@ inline constexpr uint32_t scratch_fixed_bytes = 16;
 
 // --- compress.cpp -------------------------------------------------------------------------------------------------------------
 
-inline constexpr uint32_t scan_items = 8;  // elements of a thread per tile, in kernels with scans
 void plan_scans(Emitter& e);
 void declare_scan_memory(Emitter& e);
 void take_tile(Emitter& e);    // sets tile_number to the next tile, which may lie beyond n

@@ -66,7 +66,7 @@ void note_comparison(Emitter& e, VariableId target) {
 }
 
 // and, or of two predicates of which one is a comparison that nothing else reads: no instruction. False: it takes one.
-bool merge_comparisons(Emitter& e, const Step& step, const std::vector<Element>& arguments) {
+bool merge_comparisons(Emitter& e, const Step& step, std::span<const Element> arguments) {
   if (!e.in_loop || (step.builtin != Builtin::and_ && step.builtin != Builtin::or_)) return false;
   const bool is_and = step.builtin == Builtin::and_;
   for (size_t k : {1, 0}) {
@@ -101,8 +101,8 @@ Reg<Pred> active(Emitter& e, Reg<Pred> mask) {
   if (e.all_valid) return mask;
   if (!e.valid.valid()) e.valid = within(e, e.item);
   if (!mask.valid()) return e.valid;
-  auto [it, fresh] = e.active.try_emplace(mask.id);
-  if (!fresh) return it->second;
+  for (const auto& [of, known] : e.active)
+    if (of == mask.id) return known;
   // Beyond n nothing has an effect: that the mask fails there changes nothing for others that read it.
   Conjunction* c = find_conjunction(e, mask.id);
   const bool taken = c && take_in(e, c->head, e.valid.id, ptx::Combine::and_);
@@ -110,7 +110,7 @@ Reg<Pred> active(Emitter& e, Reg<Pred> mask) {
     for (Conjunction& x : e.conjunctions)
       if (x.head == c->head && &x != c) x.head = UINT32_MAX;
   if (taken) c->head = UINT32_MAX;
-  return it->second = taken ? mask : e.b.and_(mask, e.valid);
+  return e.active.emplace_back(mask.id, taken ? mask : e.b.and_(mask, e.valid)).second;
 }
 
 void report_error(Emitter& e, Reg<Pred> bad, uint32_t statement, RuntimeError error) {
@@ -182,7 +182,7 @@ void scatter(Emitter& e, const Step& step, const Element& at, const Element& val
 }  // namespace
 
 void run_step(Emitter& e, const Step& step) {
-  std::vector<Element> arguments;
+  Few<Element> arguments;
   for (size_t k = 0; k < step.operands.size(); ++k)
     arguments.push_back(reads_whole(step, k) || (e.selected && masks(step, k)) ? Element{}
                                                                                : operand_element(e, step.operands[k]));
@@ -274,7 +274,7 @@ namespace {
 void prepare_constants(Emitter& e) {
   for (const Step& step : e.steps) {
     if (step.scalar || step.reduction || !step.call) continue;
-    std::vector<BasicType> types;
+    Few<BasicType> types;
     for (const hir::Operand& o : step.operands)
       types.push_back(o.kind == hir::Operand::literal ? e.basic(e.program.literals[o.literal_id()].type)
                                                       : e.type_of(o.variable_id()));
@@ -295,7 +295,10 @@ void declare_parameters(Emitter& e, std::vector<std::pair<ptx::ParameterOf<U64>,
                         bool keeps_state, bool fails) {
   const auto declare = [&](ParameterRole role, uint32_t ordinal, BasicType type, const char* what) {
     e.code.parameters.push_back({role, ordinal, type});
-    return e.b.parameter<U64>(fmt::format("{}_{}{}", e.code.name, what, ordinal));
+    std::string name;
+    name.reserve(32);
+    name.append(e.code.name).append("_").append(what).append(std::to_string(ordinal));
+    return e.b.parameter<U64>(std::move(name));
   };
   for (uint32_t k = 0; k < e.function.parameters.size(); ++k) {
     const VariableId v = e.function.parameters[k];
@@ -385,14 +388,15 @@ void write_loop(Emitter& e, const Pass& pass) {
   for (Input& in : e.inputs) in.wanted = needed[index(in.variable)];
   const auto wanted_output = [&](const Output& out) { return pass.stores && out.kind == Output::vector; };
   e.items = items_of(e, wanted);
+  if (pass.scans) e.items = std::min(e.items, e.scan_items);
   e.guards_items = pass.scans || (pass.accumulates && !e.accumulators.empty());
   if (!pass.scans) e.code.items_per_thread = std::max(e.code.items_per_thread, e.scans.empty() ? e.items : 1);
-  const uint32_t tile = e.block_size * (pass.scans ? scan_items : e.items);
+  const uint32_t tile = e.block_size * (pass.scans ? e.scan_items : e.items);
 
   // Before the loop: where this thread's elements of tile 0 are, and registers for what is loaded.
   Reg<U32> local = e.tid;
   if (pass.scans) {
-    local = b.mad_lo(e.warp, 32 * scan_items, e.lane);
+    local = b.mad_lo(e.warp, 32 * e.scan_items, e.lane);
     e.stride = 32;
   }
   const auto start = [&](ptx::ParameterOf<U64> data, BasicType type) {
@@ -439,7 +443,7 @@ void write_loop(Emitter& e, const Pass& pass) {
     Reg<U32> position = b.mov(e.lane);
     const ptx::LabelId next = b.here();
     write_items(e, pass, wanted, position);
-    if (e.items < scan_items) {
+    if (e.items < e.scan_items) {
       const auto advance = [&](Reg<U64> at, BasicType type) { b.add(at, part * width_of(type), at); };
       for (const Input& in : e.inputs)
         if (in.wanted) advance(in.pointer, in.type);
@@ -448,7 +452,7 @@ void write_loop(Emitter& e, const Pass& pass) {
       if (positions) b.add(e.first_index, part, e.first_index);
       b.sub(e.room, static_cast<int32_t>(part), e.room);
       b.add(position, part, position);
-      b.when(b.setp(Compare::lt, position, 32 * scan_items)).bra_uni(next);
+      b.when(b.setp(Compare::lt, position, 32 * e.scan_items)).bra_uni(next);
     }
     e.within.clear();
     store_selections(e);
@@ -461,7 +465,7 @@ void write_loop(Emitter& e, const Pass& pass) {
 
 }  // namespace
 
-Result<KernelCode> generate_kernel(const outliner::Outlined& outlined, uint32_t kernel_index, const ptx::Module* math,
+Result<KernelCode> generate_kernel(const outliner::Outlined& outlined, uint32_t kernel_index, const Options& options,
                                    ptx::Module& module, hir::StatementId& refused_at) {
   const outliner::Kernel& kernel = outlined.kernels[kernel_index];
   const hir::Function& function = outlined.program.functions[kernel.function];
@@ -469,8 +473,12 @@ Result<KernelCode> generate_kernel(const outliner::Outlined& outlined, uint32_t 
   code.name = std::string(outlined.program.text(function.name));
   Emitter e{outlined, kernel, outlined.program, function, module, Builder(module, code.name), code, kernel_index};
   e.self = static_cast<uint32_t>(module.functions.size()) - 1;
-  e.math = math;
+  e.math = options.math;
+  e.bytes_in_flight = options.bytes_in_flight;
   Builder& b = e.b;
+  b.function().registers.raw().reserve(512);  // most kernels need no more
+  b.function().instructions.reserve(512);
+  b.function().operands.reserve(1536);
   e.values.resize(function.variables.size());
   const auto refused = [&] {
     refused_at = e.problem_at;
@@ -585,8 +593,11 @@ Result<KernelCode> generate_kernel(const outliner::Outlined& outlined, uint32_t 
   }
   code.block_size = e.block_size;
   if (cells) code.items_per_thread = 8;  // cells.cpp
-  if (!e.scans.empty()) code.items_per_thread = scan_items;
-  plan_scans(e);
+  if (!e.scans.empty()) {
+    plan_scans(e);
+    if (!e.problem.empty()) return refused();
+    code.items_per_thread = e.scan_items;
+  }
   DataParameters data;
   const bool keeps_state = !e.reductions.empty() || !e.scans.empty() || cells;
   if (keeps_state) {

@@ -11,7 +11,7 @@ namespace rndn::codegen {
 
 using ptx::Compare;
 
-BasicType operand_type(Builtin builtin, const std::vector<BasicType>& arguments, size_t k, BasicType result) {
+BasicType operand_type(Builtin builtin, std::span<const BasicType> arguments, size_t k, BasicType result) {
   switch (builtin) {
     case Builtin::lt:
     case Builtin::gt:
@@ -226,11 +226,11 @@ Element factorial(Emitter& e, const Element& x, uint32_t statement) {
 
 }  // namespace
 
-Element element_wise(Emitter& e, Builtin builtin, const std::vector<Element>& arguments, BasicType result,
+Element element_wise(Emitter& e, Builtin builtin, std::span<const Element> arguments, BasicType result,
                      uint32_t statement) {
-  std::vector<BasicType> types;
+  Few<BasicType> types;
   for (const Element& x : arguments) types.push_back(x.type);
-  std::vector<Element> x;
+  Few<Element> x;
   for (size_t k = 0; k < arguments.size(); ++k)
     x.push_back(convert(e, arguments[k], operand_type(builtin, types, k, result)));
   Reg<Pred> mask = arguments[0].mask;
@@ -261,9 +261,8 @@ Element element_wise(Emitter& e, Builtin builtin, const std::vector<Element>& ar
     case Builtin::mod:
       if (hir::needs_math(builtin, result)) return math(e, builtin, x, result, mask);
       if (rep_of(x[0].type) == Rep::pred) {  // bool op bool that stays bool: as 0 and 1, then back
-        const Element wide =
-            element_wise(e, builtin, {convert(e, x[0], BasicType::i32), convert(e, x[1], BasicType::i32)},
-                         BasicType::i32, statement);
+        const std::array<Element, 2> numbers{convert(e, x[0], BasicType::i32), convert(e, x[1], BasicType::i32)};
+        const Element wide = element_wise(e, builtin, numbers, BasicType::i32, statement);
         return convert(e, wide, BasicType::boolean);
       }
       return with_number(rep_of(x[0].type),

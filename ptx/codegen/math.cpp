@@ -105,7 +105,7 @@ Reg<T> call(Emitter& e, const std::string& name, std::initializer_list<Reg<T>> a
 
 }  // namespace
 
-Element math(Emitter& e, Builtin builtin, const std::vector<Element>& x, BasicType result, Reg<Pred> mask) {
+Element math(Emitter& e, Builtin builtin, std::span<const Element> x, BasicType result, Reg<Pred> mask) {
   if (!e.math) {
     refuse(e, fmt::format("{} without libdevice", hir::row(builtin).name), none<hir::StatementId>());
     return x[0];

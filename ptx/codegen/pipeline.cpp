@@ -82,7 +82,7 @@ Result<ModuleCode> generate(const outliner::Outlined& outlined, const Options& o
       m.code.refused = options.refused[k];
       return;
     }
-    auto code = generate_kernel(outlined, static_cast<uint32_t>(k), options.math, m.module, m.code.refused_at);
+    auto code = generate_kernel(outlined, static_cast<uint32_t>(k), options, m.module, m.code.refused_at);
     if (code)
       m.code = *std::move(code);
     else if (code.error().fault == Fault::input)

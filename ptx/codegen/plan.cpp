@@ -160,6 +160,10 @@ bool plan_steps(Emitter& e) {
     const Expression& expression = e.function.expressions[inner];
     step.call = expression.kind == Expression::call;
     step.operands = expression.operands;
+    if (step.operands.size() > Few<Element>::capacity) {
+      refuse(e, "a call of many arguments", id);
+      return false;
+    }
     if (!expression.types.empty()) step.result = e.basic(expression.types[0]);
     bool each = false;
     if (step.call) {

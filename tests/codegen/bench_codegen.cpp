@@ -1,14 +1,19 @@
 // Speed of generated kernels on a GPU (or, for a look at the counts, the simulator).
 //
-//   bench_codegen [--device cuda|sim] [--elements N] [--repeat R] [--only TEXT] [--driver] [--print]
+//   bench_codegen [--device cuda|sim] [--elements N] [--repeat R] [--only TEXT] [--driver] [--print] [--in-flight BYTES]
+//   bench_codegen --compile [--repeat R] FILE.hir...
 //
 // Per case a line: device time of one launch (median of R after two warm-ups), GB/s of what must move at least, its part of the H200's copy
 // bandwidth (4.28 TB/s, read plus written), registers and instructions. --driver: the same PTX compiled by the driver, beside ours. --print:
 // the PTX instead.
+// --in-flight: codegen::Options::bytes_in_flight. --compile: microseconds of processor time of outliner and PTX generation, per program.
 // N: elements of the large cases (default 2^26). Data comes from a fixed seed.
+#include <time.h>
+
 #include <algorithm>
 #include <cstdio>
 
+#include "libraries/base/files.h"
 #include "libraries/base/guarded_main.h"
 #include "runtime/cuda/cuda_device.h"
 #include "tests/codegen/handmade.h"
@@ -21,6 +26,9 @@ struct Options {
   bool simulated = false, driver = false, print = false;
   uint64_t elements = uint64_t{1} << 26;
   int repeat = 10;
+  uint32_t in_flight = 0;  // 0: the default
+  bool compile = false;
+  std::vector<std::string> files;
 };
 
 // What a parameter holds. rows: positions within `limit`; for lists the offsets too.
@@ -57,9 +65,14 @@ struct Bench {
   uint32_t blocks = 0;
 
   // bytes: that must move.
-  void run(const std::string& name, const Generated& g, const std::vector<Column>& columns, uint64_t elements,
+  void run(const std::string& name, Generated& g, const std::vector<Column>& columns, uint64_t elements,
            uint64_t capacity, uint64_t bytes) {
     if (name.find(options.only) == std::string::npos) return;
+    if (options.in_flight) {
+      auto code = codegen::generate(g.outlined, {.bytes_in_flight = options.in_flight}, g.timings);
+      if (code.ok()) g.code = *std::move(code);
+      g.text = ptx::print(g.code.module);
+    }
     if (options.print) {
       std::printf("// %s\n%s\n", name.c_str(), g.text.c_str());
       return;
@@ -255,6 +268,47 @@ void run_all(const Options& options, device::Device& device) {
   }
 }
 
+double now_us() {
+  timespec t{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) * 1e6 + static_cast<double>(t.tv_nsec) / 1e3;
+}
+
+int compile_files(const Options& options) {
+  std::printf("%-40s %8s %12s %12s\n", "us, medians", "kernels", "outliner", "PTX");
+  double outlining = 0, generating = 0, worst = 0;
+  for (const std::string& path : options.files) {
+    auto text = read_file(path);
+    if (!text.ok()) {
+      std::fprintf(stderr, "%s\n", text.error().message.c_str());
+      return 1;
+    }
+    Compiled c;
+    compile(c, *std::move(text));
+    if (!c.errors.empty()) {
+      std::fprintf(stderr, "%s", c.errors.c_str());
+      return 1;
+    }
+    std::vector<double> first, second;
+    for (int k = 0; k < options.repeat; ++k) {
+      const double start = now_us();
+      const outliner::Outlined outlined = outliner::run(c.program, {}, c.sink, c.timings);
+      const double between = now_us();
+      const auto code = codegen::generate(outlined, {}, c.timings);
+      first.push_back(between - start);
+      second.push_back(now_us() - between);
+      if (!code.ok()) return 1;
+    }
+    std::sort(first.begin(), first.end());
+    std::sort(second.begin(), second.end());
+    const double a = first[first.size() / 2], b = second[second.size() / 2];
+    std::printf("%-40s %8zu %12.0f %12.0f\n", path.c_str(), c.outlined.kernels.size(), a, b);
+    outlining += a, generating += b, worst = std::max(worst, a + b);
+  }
+  std::printf("%-40s %8s %12.0f %12.0f\nworst sum %.0f\n", "all", "", outlining, generating, worst);
+  return 0;
+}
+
 }  // namespace
 }  // namespace rndn::test
 
@@ -276,13 +330,21 @@ static int bench_main(int argc, char** argv) {
       options.driver = true;
     } else if (a == "--print") {
       options.print = true;
+    } else if (a == "--in-flight") {
+      options.in_flight = static_cast<uint32_t>(std::strtoul(value().c_str(), nullptr, 10));
+    } else if (a == "--compile") {
+      options.compile = true;
+    } else if (!a.starts_with("-")) {
+      options.files.emplace_back(a);
     } else {
-      std::fprintf(stderr,
-                   "usage: bench_codegen [--device cuda|sim] [--elements N] [--repeat R] [--only TEXT] "
-                   "[--driver] [--print]\n");
+      std::fprintf(
+          stderr,
+          "usage: bench_codegen [--device cuda|sim] [--elements N] [--repeat R] [--only TEXT] "
+          "[--driver] [--print] [--in-flight BYTES]\n       bench_codegen --compile [--repeat R] FILE.hir...\n");
       return 2;
     }
   }
+  if (options.compile) return test::compile_files(options);
   auto preparation = options.simulated ? nullptr : cuda::prepare(0);
   auto device = options.simulated ? runtime::open_simulator("sm_90") : cuda::open(*preparation);
   if (!device.ok()) {

@@ -345,6 +345,45 @@ TEST(Kernels, StoredSelections) {
   }
 }
 
+// More masks than warps: a warp looks back for several of them.
+TEST(Kernels, ManySelections) {
+  std::string body, results;
+  for (int k = 0; k < 27; ++k) {
+    body += fmt::format("m{0}:? = @gt(v, {1}:i32); x{0}:? = @compress(m{0}, v);", k, 4 * k);
+    results += fmt::format("{}x{}", k ? ", " : "", k);
+  }
+  Generated g;
+  generate(g, columns_program({{"v", BasicType::i32}}, body, results));
+  for (uint64_t n : sizes) {
+    std::vector<int32_t> values(n);
+    Random random(n);
+    for (int32_t& v : values) v = static_cast<int32_t>(random.next() % 100);
+    check_program(g, {{"v", reference::vector_of<int32_t>(BasicType::i32, values)}}, {.seed = 4, .launches = 2});
+  }
+}
+
+// What only the results of a selection need is read for its elements only, and what two statements compute alike is computed once.
+TEST(Kernels, SelectedElementsOnly) {
+  Generated g;
+  generate(g, columns_program({{"k", BasicType::i32}, {"v", BasicType::f64}, {"r", BasicType::i64}},
+                              "m:? = @lt(k, 10:i32); a:? = @compress(m, r); x:? = @index(v, a); b:? = @compress(m, r);"
+                              "y:? = @index(v, b);",
+                              "x, y"));
+  ASSERT_EQ(g.outlined.kernels.size(), 1u);
+  size_t loads = 0;
+  for (size_t at = 0; (at = g.text.find("ld.global.f64", at)) != std::string::npos; ++at) ++loads;
+  EXPECT_EQ(loads, 1u) << g.text;
+  for (uint64_t n : {1, 33, 1025, 5000}) {
+    std::vector<int32_t> keys(n);
+    std::vector<int64_t> rows(n);
+    for (uint64_t i = 0; i < n; ++i)
+      keys[i] = static_cast<int32_t>(i * 7 % 20), rows[i] = static_cast<int64_t>(i * 13 % n);
+    check_program(g, {{"k", reference::vector_of<int32_t>(BasicType::i32, keys)},
+                      {"v", column(BasicType::f64, n, 31)},
+                      {"r", reference::vector_of<int64_t>(BasicType::i64, rows)}});
+  }
+}
+
 // Two masks, a vector, and reductions whose bits depend on the order of additions, in one kernel.
 TEST(Kernels, SelectionsVectorsAndSumsTogether) {
   Generated g;
