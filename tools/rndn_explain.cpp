@@ -101,6 +101,21 @@ class ExplainCommand final : public Command {
     options.until = runtime::Stage::cubin;
     ASSIGN_OR_RETURN(runtime::Compiled compiled,
                      runtime::compile(sources.add(p.file, p.text), sources, options, said_already, timings));
+    const hir::Program& program = compiled.outlined.program;
+    const hir::Function& main = program.functions[program.main];
+    if (!compiled.fusions.groups.empty()) out += "fused operators\n";
+    for (const runtime::FusedGroup& g : compiled.fusions.groups) {
+      out += fmt::format("  {}: a group and {} reductions of its rows, instead of",
+                         sources.describe(main.statements[g.group].span), g.reductions.size());
+      for (size_t k = 0; k < compiled.outlined.kernels.size(); ++k)
+        for (hir::StatementId launch : g.launches) {
+          const hir::Expression& e = main.expressions[main.statements[launch].value];
+          if (e.kind == hir::Expression::call && e.callee.kind == hir::FunctionRef::user &&
+              e.callee.function == compiled.outlined.kernels[k].function)
+            out += fmt::format(" `{}`", program.text(program.functions[e.callee.function].name));
+        }
+      out += "\n";
+    }
     const std::vector<std::string> fallbacks = runtime::fallbacks_of(compiled, sources);
     out += "fallbacks to the reference interpreter\n";
     for (const std::string& f : fallbacks) out += fmt::format("  {}\n", f);

@@ -62,48 +62,59 @@ TEST_P(TpchOnSimulator, AgreesWithTheReferenceInterpreter) {
   CompileOptions options;
   options.target = target;
   options.schema = &source_->schema();
-  auto compiled = compile(sources.add(path, *text), sources, options, sink, timings);
-  ASSERT_TRUE(compiled.ok()) << compiled.error().message << render(sink, sources);
+  // Fused operators last; what is counted is counted without them.
+  for (const bool fuse : {false, true}) {
+    SCOPED_TRACE(fuse ? "with fused operators" : "without fused operators");
+    options.fuse_operators = fuse;
+    auto compiled = compile(sources.add(path, *text), sources, options, sink, timings);
+    ASSERT_TRUE(compiled.ok()) << compiled.error().message << render(sink, sources);
 
-  SourceTables tables(source_);
-  sim::Options checks;
-  checks.check_hazards = true;
-  auto device = open_simulator(target, checks);
-  ASSERT_TRUE(device.ok());
-  Engine engine(**device, tables);
-  auto plan = engine.plan(*compiled, sources, {.allow_fallback = false}, timings);
-  ASSERT_TRUE(plan.ok()) << plan.error().message;
-  auto want = reference::run(compiled->program, tables, sources, nullptr);
-  ASSERT_TRUE(want.ok()) << want.error().message;
-  auto right = to_grid(want->at(0));
-  ASSERT_TRUE(right.ok());
-  ASSERT_GT(right->rows, 0u) << "an empty answer proves little";
+    SourceTables tables(source_);
+    sim::Options checks;
+    checks.check_hazards = true;
+    auto device = open_simulator(target, checks);
+    ASSERT_TRUE(device.ok());
+    Engine engine(**device, tables);
+    auto plan = engine.plan(*compiled, sources, {.allow_fallback = false}, timings);
+    ASSERT_TRUE(plan.ok()) << plan.error().message;
+    auto want = reference::run(compiled->program, tables, sources, nullptr);
+    ASSERT_TRUE(want.ok()) << want.error().message;
+    auto right = to_grid(want->at(0));
+    ASSERT_TRUE(right.ok());
+    ASSERT_GT(right->rows, 0u) << "an empty answer proves little";
 
-  std::vector<KernelReport> kernels;
-  for (int run = 0; run < 2; ++run) {  // the second time with the first one's buffers
-    kernels.clear();
-    std::vector<std::string> met;
-    auto got = engine.run(**plan, timings, nullptr, &kernels, &met);
-    ASSERT_TRUE(got.ok()) << got.error().message;
-    EXPECT_EQ(met, std::vector<std::string>{});
-    ASSERT_EQ(got->size(), 1u);
-    auto grid = to_grid(got->front());
-    ASSERT_TRUE(grid.ok()) << grid.error().message;
-    expect_same(*grid, *right);
+    std::vector<KernelReport> kernels;
+    for (int run = 0; run < 2; ++run) {  // the second time with the first one's buffers
+      kernels.clear();
+      std::vector<std::string> met;
+      auto got = engine.run(**plan, timings, nullptr, &kernels, &met);
+      ASSERT_TRUE(got.ok()) << got.error().message;
+      EXPECT_EQ(met, std::vector<std::string>{});
+      ASSERT_EQ(got->size(), 1u);
+      auto grid = to_grid(got->front());
+      ASSERT_TRUE(grid.ok()) << grid.error().message;
+      expect_same(*grid, *right);
+    }
+    // Planned for the device and launched there, not refused when its sizes were known.
+    size_t launched = 0, fused = 0;
+    for (const KernelReport& k : kernels) {
+      if (k.kind == "outlined") launched += k.launches;
+      if (k.kind == "fused") fused += k.launches;
+    }
+    EXPECT_EQ(launched, (*plan)->device_kernels());
+    constexpr int without_rows = 17;  // whose group is empty at this scale: nothing is launched
+    EXPECT_EQ(fused > 0, !compiled->fusions.groups.empty() && query != without_rows);
+    if (fuse) continue;
+    EXPECT_EQ(fused, 0u);
+
+    const size_t fallbacks = (*plan)->fallbacks().size();
+    fmt::print("q{:02} on {}: {} kernels on the device, {} fallbacks\n", query, target, launched, fallbacks);
+    EXPECT_EQ(launched, kernels_of[query - 1]);
+    EXPECT_EQ(fallbacks, 0u) << fmt::format("{}", fmt::join((*plan)->fallbacks(), "\n"));
+    if (HasFailure()) return;
+    testing::record_status("query", fmt::format("q{:02}", query), target, "simulator");
+    testing::record_status("count", fmt::format("fallbacks of q{:02}", query), target, fmt::format("{}", fallbacks));
   }
-  // Planned for the device and launched there, not refused when its sizes were known.
-  size_t launched = 0;
-  for (const KernelReport& k : kernels)
-    if (k.kind != "library") launched += k.launches;
-  EXPECT_EQ(launched, (*plan)->device_kernels());
-
-  const size_t fallbacks = (*plan)->fallbacks().size();
-  fmt::print("q{:02} on {}: {} kernels on the device, {} fallbacks\n", query, target, launched, fallbacks);
-  EXPECT_EQ(launched, kernels_of[query - 1]);
-  EXPECT_EQ(fallbacks, 0u) << fmt::format("{}", fmt::join((*plan)->fallbacks(), "\n"));
-  if (HasFailure()) return;
-  testing::record_status("query", fmt::format("q{:02}", query), target, "simulator");
-  testing::record_status("count", fmt::format("fallbacks of q{:02}", query), target, fmt::format("{}", fallbacks));
 }
 
 INSTANTIATE_TEST_SUITE_P(Tpch, TpchOnSimulator,

@@ -408,7 +408,7 @@ Result<void> run_all(const BenchArguments& arguments) {
   Operators sql(*device, assemble, arguments.options);
   Library library(*device, assemble);
   const uint64_t n = arguments.rows;
-  ASSIGN_OR_RETURN(std::unique_ptr<Slab> slab, Slab::make(*device, 100 * n + (uint64_t{64} << 20)));
+  ASSIGN_OR_RETURN(std::unique_ptr<Slab> slab, Slab::make(*device, 120 * n + (uint64_t{64} << 20)));
   std::printf("%s, %s\n%-34s %11s %10s %10s %10s %10s %9s\n", device->info().name.c_str(),
               device->info().target.c_str(), "case", "rows", "ms", "lowest", "highest", "Mrows/s", "GB/s");
   const auto fresh = [&] { return Run{*device, sql, *slab, arguments}; };

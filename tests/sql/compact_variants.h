@@ -53,7 +53,8 @@ inline Reg<U64> look_back_wide(Builder& b, const Thread& t, Reg<U32> tile, Reg<U
     Reg<U32> state = b.and_(b.cvt<U32>(seen[k]), 3u);
     Reg<Pred> there = b.or_(ended, b.setp(Is::ne, state, 0u));
     b.and_(ready, there, ready);
-    b.unless(ended).add(sum, b.shr(seen[k], 2u), sum);
+    Reg<U64> value = b.shr(seen[k], 2u);
+    b.unless(ended).add(sum, value, sum);
     b.or_(ended, b.setp(Is::eq, state, 2u), ended);
   }
   b.unless(b.vote(VoteMode::all, ready)).bra(poll);
