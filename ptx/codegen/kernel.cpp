@@ -114,7 +114,7 @@ Reg<Pred> active(Emitter& e, Reg<Pred> mask) {
 }
 
 void report_error(Emitter& e, Reg<Pred> bad, uint32_t statement, RuntimeError error) {
-  const uint32_t word = statement << 2 | static_cast<uint32_t>(error);
+  const uint32_t word = (statement & 0xFFFF) << 2 | static_cast<uint32_t>(error);
   e.b.when(bad).max(e.worst, word, e.worst);
 }
 
