@@ -286,6 +286,9 @@ int run(int argc, char** argv) {
       ->type_name("FILE");
   app.add_flag("--stats", stats, "counts of the launch and its time on the host, on standard error");
   app.add_flag("--check", check, "hazard and initialisation checks, in one deterministic order");
+  app.add_flag("--weak-memory", options.weak_memory,
+               "stores arrive late, plain loads may be old, but for fences; one order");
+  app.add_flag("--hazards", options.check_hazards, "the hazard checks of --check alone");
   CLI::Option* seed = tools::add_number(app, "--seed", options.seed, decltype(options.seed){0},
                                         std::numeric_limits<decltype(options.seed)>::max(),
                                         "order of that mode (default 1); implies it");
@@ -297,7 +300,7 @@ int run(int argc, char** argv) {
   if (auto code = tools::parse_command_line(app, {argv + 1, argv + argc})) return *code;
   options.threads = threads;
   if (check) options.check_hazards = options.check_uninitialised = true;
-  options.deterministic = check || seed->count() > 0;
+  options.deterministic = check || options.check_hazards || seed->count() > 0;
   std::vector<Argument> arguments;
   for (const std::string& text : texts) {
     auto a = parse_argument(text);

@@ -11,7 +11,7 @@ import glob
 import os
 import sys
 
-WITNESSES = ["cpu", "simulator", "simulator (ptxas's code)", "PTX interpreter", "H200"]
+WITNESSES = ["cpu", "simulator", "simulator (ptxas's code)", "PTX interpreter", "printed", "decoded", "encoded", "simulated", "H200"]
 
 
 def read(folder):
@@ -52,6 +52,7 @@ def main():
     table("Builtins", "Where a builtin is proven: typed by the frontend, run by the reference interpreter (cpu), by generated GPU code\nor the library's kernels on a target. Last: why some or all of its types have no GPU code.", facts["builtin"], "builtin")
     table("Fuzzing", "Totals of the libFuzzer targets, with address and undefined-behaviour sanitizers (`tools/fuzz`). A finding is an input\nthat crashed, hung or broke a property; each is a test by now.", facts["fuzz"], "target")
     table("Counts", "What the tests counted. Fallbacks per query may not grow (tests/runtime/tpch_test.cpp); the other numbers have lower bounds in their tests.", facts["count"], "count")
+    table("SASS rows", "Per row of the instruction tables and target, what confirmed it. printed: its variations, one field changed at a time, read as nvdisasm prints them.\ndecoded, encoded: so do words that ptxas made, and they encode to the same bits. simulated: it is in code of ptxas that computes on the simulator\nwhat the PTX interpreter computes; H200: on the GPU. A row that is missing, or has no column, was confirmed by nothing. Letters: tests/support/rows.h.", facts["form"], "row")
 
 
 main()

@@ -1,5 +1,7 @@
-// Word to instruction: the row is found by the low 12 bits (Volta) or the top byte (Pascal), then by its fixed bits. Exact: a word with a bit
+// Word to instruction: the row is found by the low (Volta) or top (Pascal) 12 bits, then by its fixed bits. Exact: a word with a bit
 // set that no field of the row explains, or with a reserved modifier value, is no instruction. encode() of the result gives the word back.
+#include <cstring>
+
 #include "assembler/isa/index.h"
 
 namespace rndn::isa {
@@ -99,6 +101,7 @@ Operand decode_operand(const Slot& slot, const Form& form, const Instruction& in
       o.wide = slot.span == Span_::two;
       for (uint32_t i = 0; i < form.mod_count; ++i)
         if (form.mods[i].kind == ModifierKind::E) o.wide = instruction.modifiers[i] != 0;
+      if (slot.style == Style::base_32) o.wide = false;
       uint64_t raw = field(slot.second, slot.width);
       bool absolute = o.reg == RZ && (!has_uniform || o.descriptor) && !o.wide;
       o.value = absolute ? static_cast<int64_t>(raw << slot.scale)
@@ -138,48 +141,61 @@ Operand decode_operand(const Slot& slot, const Form& form, const Instruction& in
 namespace {
 
 // The instruction of a word that matches the row; false when a modifier has a value that does not exist.
-bool decode_as(FormId id, const Word& word, uint64_t address, Instruction& instruction) {
+bool decode_as(FormId id, const Word& word, uint64_t address, Instruction& d) {
   const Form& form = form_row(id);
-  Instruction d;
+  uint64_t seen[2] = {};  // modifiers, eight to a word
+  for (uint32_t i = 0; i < form.mod_count; ++i) {
+    const Mod& m = form.mods[i];
+    uint64_t value = get_bits(word, m.lo, m.width);
+    if (m.second != no_bit) value |= get_bits(word, m.second, 1) << m.width;
+    if (!m.texts[value]) return false;
+    seen[i / 8] |= value << i % 8 * 8;
+  }
+  std::memcpy(d.modifiers.data(), seen, sizeof d.modifiers);
   d.form = id;
   d.mnemonic = form.mnemonic;
   d.operand_count = form.slot_count;
-  Control& c = d.control;
-  unsigned at = form.pascal ? 64 : 105;
+  d.guard = PT;
+  d.guard_negated = false;
   if (!form.no_guard) {
-    d.guard = static_cast<uint32_t>(get_bits(word, form.pascal ? 16 : 12, 3));
-    d.guard_negated = get_bits(word, form.pascal ? 19 : 15, 1) != 0;
+    const uint64_t guard = word.lo >> (form.pascal ? 16 : 12);
+    d.guard = guard & 7;
+    d.guard_negated = guard >> 3 & 1;
   }
-  c.stall = static_cast<uint8_t>(get_bits(word, at, 4));
-  c.yield = get_bits(word, at + 4, 1) != 0;
-  c.write_barrier = static_cast<uint8_t>(get_bits(word, at + 5, 3));
-  c.read_barrier = static_cast<uint8_t>(get_bits(word, at + 8, 3));
-  c.wait_mask = static_cast<uint8_t>(get_bits(word, at + 11, 6));
-  c.reuse = static_cast<uint8_t>(get_bits(word, at + 17, 4));
-  bool known = true;
-  for (uint32_t i = 0; i < form.mod_count && known; ++i) {
-    const Mod& m = form.mods[i];
-    d.modifiers[i] = static_cast<uint8_t>(get_bits(word, m.lo, m.width) |
-                                          (m.second != no_bit ? get_bits(word, m.second, 1) << m.width : 0));
-    known = m.texts[d.modifiers[i]] != nullptr;
+  const uint64_t control = form.pascal ? word.hi : word.hi >> 41;
+  d.control = {.stall = static_cast<uint8_t>(control & 15),
+               .yield = (control >> 4 & 1) != 0,
+               .write_barrier = static_cast<uint8_t>(control >> 5 & 7),
+               .read_barrier = static_cast<uint8_t>(control >> 8 & 7),
+               .wait_mask = static_cast<uint8_t>(control >> 11 & 63),
+               .reuse = static_cast<uint8_t>(control >> 17 & 15)};
+  for (uint32_t k = 0; k < form.slot_count; ++k) {
+    const Slot& slot = form.slots[k];
+    // Most are plain registers.
+    if (slot.kind == SlotKind::gpr && slot.part == no_bit) {
+      Operand& o = d.operands[k];
+      o = {};
+      o.kind = OperandKind::gpr;
+      o.reg = static_cast<uint32_t>(get_bits(word, slot.lo, 8));
+      if (slot.neg != no_bit) o.negated = get_bits(word, slot.neg, 1) != 0;
+      if (slot.abs != no_bit) o.absolute = get_bits(word, slot.abs, 1) != 0;
+    } else if (slot.style == Style::repeat) {
+      d.operands[k] = d.operands[k - 1];
+    } else {
+      d.operands[k] = decode_operand(slot, form, d, word, address);
+    }
   }
-  if (!known) return false;
-  for (uint32_t k = 0; k < form.slot_count; ++k) d.operands[k] = decode_operand(form.slots[k], form, d, word, address);
-  for (uint32_t k = 1; k < form.slot_count; ++k)
-    if (form.slots[k].style == Style::repeat) d.operands[k] = d.operands[k - 1];
-  instruction = d;
+  for (uint32_t k = form.slot_count; k < max_operands; ++k) d.operands[k] = {};
   return true;
 }
 
 }  // namespace
 
 bool decode(const Target& target, Word word, uint64_t address, Instruction& instruction) {
-  for (uint32_t id : form_index().by_word(target.family, word.lo)) {
-    const Form& form = form_row(static_cast<FormId>(id));
-    if (!(form.targets & target.bit)) continue;
-    if (((word.lo ^ form.match.lo) & form.mask.lo) | ((word.hi ^ form.match.hi) & form.mask.hi)) continue;
-    if (decode_as(static_cast<FormId>(id), word, address, instruction)) return true;
-  }
+  for (const Candidate& c : form_index().by_word(target.family, word.lo))
+    if (!(((word.lo ^ c.match.lo) & c.mask.lo) | ((word.hi ^ c.match.hi) & c.mask.hi)) && (c.targets & target.bit) &&
+        decode_as(c.form, word, address, instruction))
+      return true;
   return false;
 }
 
@@ -209,6 +225,7 @@ Instruction sample_instruction(FormId id) {
   Instruction in;
   CHECK(decode_as(id, form_index().encoding(id).bits, 0, in), "{}", form_row(id).name);
   in.guard = PT;
+  in.control = {.stall = 1};
   for (uint32_t k = 0; k < in.operand_count; ++k) {
     Operand& o = in.operands[k];
     switch (o.kind) {
@@ -220,6 +237,7 @@ Instruction sample_instruction(FormId id) {
       case OperandKind::constant: o.bank = 3, o.value = 0x24; break;
       case OperandKind::address:
         o.reg = 4 * (k + 1);
+        o.descriptor = form_row(id).slots[k].flag != no_bit;
         if (o.uniform != URZ) o.uniform = static_cast<uint8_t>(4 * (k + 2));
         break;
       default: break;

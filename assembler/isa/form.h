@@ -18,7 +18,7 @@ namespace rndn::isa {
 // Targets as bits; the order of targets.cpp.
 inline constexpr uint32_t sm_60 = 1, sm_61 = 2, sm_80 = 4, sm_86 = 8, sm_89 = 16, sm_90 = 32, sm_75 = 64;
 inline constexpr uint32_t pascal = sm_60 | sm_61, ampere = sm_80 | sm_86 | sm_89, before_90 = sm_75 | ampere,
-                          volta = before_90 | sm_90;
+                          volta = before_90 | sm_90, after_75 = ampere | sm_90;
 
 enum class SlotKind : uint8_t {
   none,
@@ -62,6 +62,7 @@ enum class Style : uint8_t {
   pr_before,  // preceded by PR (R2P)
   cc_before,  // preceded by CC (CSETP)
   hex20,      // Pascal: 20 bits unsigned
+  base_32,    // address: a register of 32 bits beside a uniform pair
   relative,   // BRX: the distance from the next instruction
   repeat,     // no field: prints the operand before it again (BAR with both in one register)
 };

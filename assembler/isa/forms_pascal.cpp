@@ -56,8 +56,8 @@ constexpr const char* t_cache_load[] = {"", ".CG", ".CI", ".CV"};
 constexpr const char* t_cache_store[] = {"", ".CG", ".CS", ".WT"};
 constexpr const char* t_cache_local[] = {"", ".LU", ".CI", ".CV"};
 constexpr const char* t_index_mode[] = {"", ".IL", ".IS", ".ISL"};
-constexpr const char* t_atom_op[] = {".ADD",  ".MIN",  ".MAX",     ".INC",  ".DEC",  ".AND",  ".OR",   ".XOR",
-                                     ".EXCH", nullptr, ".SAFEADD", nullptr, nullptr, nullptr, nullptr, nullptr};
+constexpr const char* t_atom_op[] = {".ADD",  ".MIN",  ".MAX",  ".INC",  ".DEC",  ".AND",  ".OR",   ".XOR",
+                                     ".EXCH", nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr};
 constexpr const char* t_red_op[] = {".ADD", ".MIN", ".MAX", ".INC", ".DEC", ".AND", ".OR", ".XOR"};
 constexpr const char* t_atom_type[] = {"", ".S32", ".U64", ".F32.FTZ.RN", ".F16x2.RN", ".S64", ".F64.RN", nullptr};
 constexpr const char* t_atoms_type[] = {"", ".S32", ".U64", ".S64"};
@@ -70,7 +70,7 @@ constexpr const char* t_scope[] = {".CTA", ".GL", ".SYS", ".VC"};
 constexpr const char* t_fence[] = {"", ".IVALLD", ".IVALLT", ".IVALLTD"};
 constexpr const char* t_shuffle[] = {".IDX", ".UP", ".DOWN", ".BFLY"};
 constexpr const char* t_vote[] = {".ALL", ".ANY", ".EQ", nullptr};
-constexpr const char* t_bar[] = {".SYNC", ".ARV", ".RED", ".SCAN", nullptr, nullptr, nullptr, nullptr};
+constexpr const char* t_bar[] = {".SYNC", ".ARV", ".RED", nullptr, nullptr, nullptr, nullptr, nullptr};
 constexpr const char* t_bar_reduction[] = {"", "", "", nullptr};
 constexpr const char* t_result[] = {nullptr, ".RESULT", nullptr, nullptr};
 constexpr const char* t_le[] = {"", ".LE"};
@@ -339,8 +339,8 @@ constexpr void integer_rows(Table<N>& t) {
                 .slots(Rd, A.as(Style::p_mask), top == 0x5ce8u ? B : Ib)
                 .mods(m(K::Byte, 41, 2, t_byte), m(K::FromCC, 40, 1, t_silent)));
       t.add(op(M::R2P, "R2P", top + 8, L::alu)
-                .slots(A.as(Style::pr_before), top == 0x5ce8u ? B : Ib)
-                .mods(m(K::Byte, 41, 2, t_byte), m(K::FromCC, 40, 1, t_silent)));
+                .slots(A.as(Style::pr_before), top == 0x5ce8u ? B : Ib.as(Style::hex20))
+                .mods(m(K::Byte, 41, 2, t_silent), m(K::FromCC, 40, 1, t_silent)));
     }
     const Slot pa = pred(12, 15), pb = pred(29, 32), pc = pred(39, 42);
     const auto OP1 = m(K::Bool2, 24, 2, t_bool), OP2 = m(K::Bool, 45, 2, t_bool);
@@ -479,7 +479,7 @@ constexpr void float_rows(Table<N>& t) {
     const auto HCMP = m(K::FloatCompare, 35, 4, t_fcompare), HBOOL = m(K::Bool, 45, 2, t_bool);
     t.add(op(M::HSETP2, "HSETP2", 0x5d20, L::alu)
               .slots(Pd, Pq, ha, hb, Ps)
-              .mods(HCMP, m(K::FTZ, 6, 1, t_ftz), HBOOL, m(K::High, 49, 1, t_h_and)));
+              .mods(HCMP, m(K::FTZ, 6, 1, t_ftz), m(K::High, 49, 1, t_h_and), HBOOL));
     t.add(op(M::HSET2, "HSET2", 0x5d18, L::alu)
               .slots(Rd, ha, hb, Ps)
               .mods(m(K::BF, 49, 1, t_bf), HCMP, m(K::FTZ, 50, 1, t_ftz), HBOOL));
@@ -502,7 +502,7 @@ constexpr void float_rows(Table<N>& t) {
                 .mods(HF, m(K::FTZ, 57, 2, t_ftz_fmz), SAT52));
       t.add(source(op(M::HSETP2, "HSETP2", 0x7e00 | form, L::alu).slots(Pd, Pq, a.n(43).a(44)), Cb.n(56).a(54))
                 .slot(Ps)
-                .mods(CMP49, m(K::FTZ, 6, 1, t_ftz), HBOOL, m(K::High, 53, 1, t_h_and)));
+                .mods(CMP49, m(K::FTZ, 6, 1, t_ftz), m(K::High, 53, 1, t_h_and), HBOOL));
       t.add(source(op(M::HSET2, "HSET2", 0x7c00 | form, L::alu).slots(Rd, a.n(43).a(44)), Cb.n(56))
                 .slot(Ps)
                 .mods(m(K::BF, 53, 1, t_bf), CMP49, m(K::FTZ, 54, 1, t_ftz), HBOOL));
@@ -550,10 +550,10 @@ constexpr void memory_rows(Table<N>& t) {
             .mods(E45, m(K::Cache, 46, 2, t_cache_store), SIZE));
   const auto E52 = m(K::E, 52, 1, t_e, 1);
   t.add(op(M::LD, "LD", 0x8000, L::global_load)
-            .slots(Rs, memory(20, 32), make_slot(predicate, 58, R).def(PT))
+            .slots(Rs, memory(20, 32), make_slot(predicate, 58, R).opt(PT))
             .mods(E52, m(K::Cache, 56, 2, t_cache_load), m(K::Size, 53, 3, t_size_u, 4)));
   t.add(op(M::ST, "ST", 0xa000, L::global_store)
-            .slots(memory(20, 32), data, make_slot(predicate, 58, R).def(PT))
+            .slots(memory(20, 32), data, make_slot(predicate, 58, R).opt(PT))
             .mods(E52, m(K::Cache, 56, 2, t_cache_store), m(K::Size, 53, 3, t_size, 4)));
   t.add(op(M::LDS, "LDS", 0xef48, L::shared_load)
             .slots(Rs, memory(20, 24))
@@ -641,7 +641,10 @@ constexpr void warp_and_control_rows(Table<N>& t) {
   t.add(op(M::CONT, "CONT", 0xe350, L::branch).mods(TEST).from(Provenance::inferred));
   t.add(op(M::EXIT, "EXIT", 0xe300, L::branch).mods(m(K::ExitMode, 5, 1, t_exit), TEST));
   t.add(op(M::KIL, "KIL", 0xe330, L::branch).mods(TEST).from(Provenance::inferred));
-  t.add(op(M::BPT, "BPT", 0xe3a0, L::nop).unguarded().slots(imm(20, 20)).mods(m(K::TrapMode, 6, 3, t_trap, 3)));
+  t.add(op(M::BPT, "BPT", 0xe3a0, L::nop)
+            .unguarded()
+            .slots(imm(20, 20).when(Show::optional).def(0))
+            .mods(m(K::TrapMode, 6, 3, t_trap, 3)));
 }
 
 constexpr auto make_table() {

@@ -94,8 +94,8 @@ constexpr const char* t_evict[] = {".EF", "", ".EL", ".LU", ".EU", ".NA", nullpt
 constexpr const char* t_prefetch[] = {"", ".LTC64B", ".LTC128B", ".LTC256B"};
 constexpr const char* t_address_scale[] = {"", ".X4", ".X8", ".X16"};
 constexpr const char* t_index_mode[] = {"", ".IL", ".IS", ".ISL"};
-constexpr const char* t_atom_op[] = {".ADD",  ".MIN",     ".MAX",  ".INC",  ".DEC",  ".AND",  ".OR",   ".XOR",
-                                     ".EXCH", ".SAFEADD", nullptr, nullptr, nullptr, nullptr, nullptr, nullptr};
+constexpr const char* t_atom_op[] = {".ADD",  ".MIN",  ".MAX",  ".INC",  ".DEC",  ".AND",  ".OR",   ".XOR",
+                                     ".EXCH", nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr};
 constexpr const char* t_red_op[] = {".ADD", ".MIN", ".MAX", ".INC", ".DEC", ".AND", ".OR", ".XOR"};
 constexpr const char* t_atom_type[] = {"", ".S32", ".64", ".F32.FTZ.RN", ".F16x2.RN", ".S64", ".F64.RN", nullptr};
 constexpr const char* t_atom_type_90[] = {"", ".S32", ".64", ".S64", ".128", nullptr, nullptr, nullptr};
@@ -103,9 +103,16 @@ constexpr const char* t_atom_float[] = {
     ".F16x2.RN", ".F16x4.RN",   ".F16x8.RN",     ".BF16x2.RN",    ".BF16x4.RN", ".BF16x8.RN", nullptr,     nullptr,
     nullptr,     ".F32.FTZ.RN", ".F32x2.FTZ.RN", ".F32x4.FTZ.RN", ".F32.RN",    ".F32x2.RN",  ".F32x4.RN", ".F64.RN"};
 constexpr const char* t_float_op[] = {".ADD", ".MIN", ".MAX", nullptr};
-constexpr const char* t_cas_type[] = {"", ".S32", ".64", ".S64"};
+constexpr const char* t_cas_type[] = {"", ".S32", ".64", nullptr};
 constexpr const char* t_atoms_type[] = {"", ".S32", ".64", nullptr};
 constexpr const char* t_cas_mode[] = {".CAS", ".CAST", nullptr, ".CAST.SPIN"};
+constexpr const char* t_clear[] =  // a bit that must be clear
+    {"", nullptr};
+constexpr const char* t_cas_only[] = {".CAS", nullptr, nullptr, nullptr};
+constexpr const char* t_to_32[] = {"", "", "", nullptr};
+constexpr const char* t_float_32[] = {nullptr, "", "", nullptr};
+constexpr const char* t_format[] = {"", "", "", "", "", nullptr, nullptr, nullptr};
+constexpr const char* t_size_async[] = {nullptr, nullptr, nullptr, nullptr, "", ".64", ".128", nullptr};
 constexpr const char* t_cs2r[] = {".32", ""};
 constexpr const char* t_bypass[] = {".BYPASS", ""};
 constexpr const char* t_zfill[] = {"", ".ZFILL"};
@@ -119,7 +126,7 @@ constexpr const char* t_vote[] = {".ALL", ".ANY", ".EQ", nullptr};
 constexpr const char* t_match[] = {".ALL", ".ANY"};
 constexpr const char* t_u64[] = {"", ".U64"};
 constexpr const char* t_reduce[] = {"", ".OR", ".XOR", ".SUM", ".MIN", ".MAX", nullptr, nullptr};
-constexpr const char* t_bar[] = {".SYNC", ".ARV", ".RED", ".SCAN", ".SYNCALL", nullptr, nullptr, nullptr};
+constexpr const char* t_bar[] = {".SYNC", ".ARV", ".RED", nullptr, ".SYNCALL", nullptr, nullptr, nullptr};
 constexpr const char* t_defer[] = {"", ".DEFER_BLOCKING"};
 constexpr const char* t_result[] = {nullptr, ".RESULT", ".WARP", nullptr};
 constexpr const char* t_branch_uniform[] = {"", ".U"};
@@ -397,16 +404,19 @@ constexpr void integer_rows(Table<N>& t) {
       return b.mods(m(K::DestSigned, 76, 1, t_silent), m(K::DestSize, 77, 1, t_silent));
     });
   }
-  {  // Predicates to registers and back
-    t.add(op(M::P2R, "P2R", 0x803, L::alu).slots(Rd, A.as(Style::p_mask), S32).mods(m(K::Byte, 76, 2, t_byte)));
-    t.add(op(M::R2P, "R2P", 0x804, L::alu).slots(A.as(Style::pr_before), I32).mods(m(K::Byte, 76, 2, t_byte)));
+  {                                               // Predicates to registers and back
+    for (const uint32_t on : {before_90, sm_90})  // sm_90 prints the mask without a sign
+      t.add(op(M::P2R, "P2R", 0x803, L::alu, on)
+                .slots(Rd, A.as(Style::p_mask), on == sm_90 ? I32 : S32)
+                .mods(m(K::Byte, 76, 2, t_byte)));
+    t.add(op(M::R2P, "R2P", 0x804, L::alu).slots(A.as(Style::pr_before), I32).mods(m(K::Byte, 76, 2, t_silent)));
     t.add(op(M::CS2R, "CS2R", 0x805, L::cs2r)
               .slots(Rd.with(Span_::wide), special_register)
               .mods(m(K::Wide, 80, 1, t_cs2r, 1)));
   }
   {  // Special registers and moves between files
     t.add(op(M::S2R, "S2R", 0x919, L::special).slots(Rd, special_register));
-    t.add(op(M::S2UR, "S2UR", 0x9c3, L::special).slots(URd, special_register));
+    t.add(op(M::S2UR, "S2UR", 0x9c3, L::special).guard_uniform().slots(URd, special_register));
     t.add(op(M::R2UR, "R2UR", 0x3c2, L::register_to_uniform, before_90).slots(URd, Pu, A));
     t.add(op(M::R2UR, "R2UR", 0x2ca, L::register_to_uniform, sm_90).slots(URd, Pu, A));
     t.add(op(M::B2R, "B2R", 0x31c, L::special).slots(Rd, Pu).mods(m(K::ResultMode, 78, 2, t_result, 1)));
@@ -430,9 +440,11 @@ constexpr void float_rows(Table<N>& t) {
               [&](const Builder& b) { return b.mods(FTZ, FMZ, m(K::Scale, 84, 3, t_scale, 4), RND, SAT); });
   three_sources(t, op(M::FFMA, "FFMA", 0x023, L::fma).slot(Rd), "1234567", f3,
                 [&](const Builder& b) { return b.mods(FTZ, FMZ, RND, SAT); });
-  two_sources(t, op(M::FMNMX, "FMNMX", 0x009, L::alu).slot(Rd), "1456", f, [&](const Builder& b) {
-    return b.slot(Ps).mods(FTZ, m(K::NaN, 81, 1, t_nan), m(K::XorSign, 82, 1, t_xorsign));
-  });
+  for (const uint32_t on : {sm_75, sm_80, after_75 & ~sm_80})
+    two_sources(t, op(M::FMNMX, "FMNMX", 0x009, L::alu, on).slot(Rd), "1456", f, [&](const Builder& b) {
+      return b.slot(Ps).mods(FTZ, m(K::NaN, 81, 1, on == sm_75 ? t_clear : t_nan),
+                             m(K::XorSign, 82, 1, on & (sm_75 | sm_80) ? t_clear : t_xorsign));
+    });
   two_sources(t, op(M::FSEL, "FSEL", 0x008, L::alu).slot(Rd), "1456", f,
               [&](const Builder& b) { return b.slot(Ps).mods(FTZ); });
   const auto BOOL = m(K::Bool, 74, 2, t_bool), CMP = m(K::FloatCompare, 76, 4, t_fcompare);
@@ -468,67 +480,81 @@ constexpr void float_rows(Table<N>& t) {
     const Slot low = imm(32, 16).as(Style::f16), high = imm(48, 16).as(Style::f16);
     const Slot bc = Cb.n(63).a(62).half(60, 2, 3), bu = UB.n(63).a(62).half(60, 2, 3);
     // B in a register, two literal halves, or a constant; `literal`: the literal form's number
+    // bfloat16 pairs: sm_90
     auto pairs = [&](M mn, const char* name, unsigned opcode, unsigned literal, auto&& before, auto&& after) {
-      t.add(after(before(op(mn, name, 0x200 | opcode, L::half)).slots(a, b)));
-      t.add(after(before(op(mn, name, literal << 9 | opcode, L::half)).slots(a, high, low)));
-      t.add(after(before(op(mn, name, (literal + 1) << 9 | opcode, L::half)).slots(a, bc)));
+      for (bool sm90 : {false, true}) {
+        const uint32_t on = sm90 ? sm_90 : mn == M::HMNMX2 ? ampere : before_90;
+        t.add(after(before(op(mn, name, 0x200 | opcode, L::half, on)).slots(a, b), sm90));
+        t.add(after(before(op(mn, name, literal << 9 | opcode, L::half, on)).slots(a, high, low), sm90));
+        t.add(after(before(op(mn, name, (literal + 1) << 9 | opcode, L::half, on)).slots(a, bc), sm90));
+      }
       const unsigned uniform_form = literal == 2 ? 7 : 6;
-      t.add(after(before(op(mn, name, uniform_form << 9 | opcode, L::half, sm_90)).fix(91, 1, 1).slots(a, bu)));
+      t.add(after(before(op(mn, name, uniform_form << 9 | opcode, L::half, sm_90)).fix(91, 1, 1).slots(a, bu), true));
     };
     auto to_register = [](const Builder& x) { return x.slot(Rd); };
-    pairs(M::HADD2, "HADD2", 0x030, 2, to_register, [&](const Builder& x) {
-      return x.mods(m(K::HalfFormat, 78, 1, t_half), m(K::Pack, 85, 1, t_bf16), FTZ, SAT);
+    pairs(M::HADD2, "HADD2", 0x030, 2, to_register, [&](const Builder& x, bool sm90) {
+      const bool literal = x.f.slots[2].kind == immediate;  // .F32 would take one number there
+      return x.mods(m(K::HalfFormat, 78, 1, literal ? t_clear : t_half), m(K::Pack, 85, 1, sm90 ? t_bf16 : t_clear),
+                    FTZ, SAT);
     });
-    pairs(M::HMUL2, "HMUL2", 0x032, 4, to_register,
-          [&](const Builder& x) { return x.mods(m(K::Pack, 85, 1, t_bf16), FTZ, FMZ, SAT); });
-    pairs(M::HMNMX2, "HMNMX2", 0x040, 4, to_register, [&](const Builder& x) {
-      return x.slot(Ps).mods(m(K::Pack, 85, 1, t_bf16), FTZ, m(K::NaN, 81, 1, t_nan), m(K::XorSign, 82, 1, t_xorsign));
+    pairs(M::HMUL2, "HMUL2", 0x032, 4, to_register, [&](const Builder& x, bool sm90) {
+      return x.mods(m(K::Pack, 85, 1, sm90 ? t_bf16 : t_clear), FTZ, FMZ, SAT);
+    });
+    pairs(M::HMNMX2, "HMNMX2", 0x040, 4, to_register, [&](const Builder& x, bool sm90) {
+      return x.slot(Ps).mods(m(K::Pack, 85, 1, t_bf16), FTZ, m(K::NaN, 81, 1, t_nan),
+                             m(K::XorSign, 82, 1, sm90 ? t_xorsign : t_clear));
     });
     const auto HCMP = m(K::FloatCompare, 76, 4, t_fcompare), HBOOL = m(K::Bool, 69, 2, t_bool);
-    pairs(M::HSET2, "HSET2", 0x033, 2, to_register, [&](const Builder& x) {
-      return x.slot(Ps).mods(m(K::BF, 71, 1, t_bf), m(K::Pack, 65, 1, t_bf16), HCMP, FTZ, HBOOL);
+    pairs(M::HSET2, "HSET2", 0x033, 2, to_register, [&](const Builder& x, bool sm90) {
+      return x.slot(Ps).mods(m(K::BF, 71, 1, t_bf), m(K::Pack, 65, 1, sm90 ? t_bf16 : t_clear), HCMP, FTZ, HBOOL);
     });
     pairs(
         M::HSETP2, "HSETP2", 0x034, 2, [](const Builder& x) { return x.slots(Pd, Pq); },
-        [&](const Builder& x) {
-          return x.slot(Ps).mods(m(K::Pack, 65, 1, t_bf16), HCMP, FTZ, HBOOL, m(K::High, 71, 1, t_h_and));
+        [&](const Builder& x, bool sm90) {
+          return x.slot(Ps).mods(m(K::Pack, 65, 1, sm90 ? t_bf16 : t_clear), HCMP, FTZ, m(K::High, 71, 1, t_h_and),
+                                 HBOOL);
         });
-    for (bool relu : {false, true}) {
-      Builder h = op(M::HFMA2, "HFMA2", 0x231, L::half).fix(79, 1, relu).slots(Rd, a, b, c);
-      if (relu) h = h.slot(Px);
-      t.add(h.mods(m(K::HalfFormat, 78, 1, t_half), FMZ, FTZ, SAT, m(K::Pack, 85, 1, t_bf16),
-                   m(K::Relu, 0, 0, relu ? t_is_relu : t_silent)));
-    }
-    // Two literal halves, or a constant, for B or C
-    for (bool relu : {false, true}) {
-      auto rest = [&](const Builder& x) {
-        Builder y = x.fix(79, 1, relu);
-        if (relu) y = y.slot(Px);
-        return y.mods(FMZ, FTZ, SAT, m(K::Pack, 85, 1, t_bf16), m(K::Relu, 0, 0, relu ? t_is_relu : t_silent));
-      };
-      const Slot b_at_c = C.n(84).a(83).half(81, 2, 3);
-      t.add(rest(op(M::HFMA2, "HFMA2", 0x831, L::half).slots(Rd, a, high, low, c)));
-      t.add(rest(op(M::HFMA2, "HFMA2", 0x431, L::half).slots(Rd, a, b_at_c, high, low)));
-      t.add(rest(op(M::HFMA2, "HFMA2", 0xa31, L::half).slots(Rd, a, bc, c)));
-      t.add(rest(op(M::HFMA2, "HFMA2", 0x631, L::half).slots(Rd, a, b_at_c, bc)));
-      t.add(rest(op(M::HFMA2, "HFMA2", 0xc31, L::half, sm_90).fix(91, 1, 1).slots(Rd, a, bu, c)));
-      t.add(rest(op(M::HFMA2, "HFMA2", 0xe31, L::half, sm_90).fix(91, 1, 1).slots(Rd, a, b_at_c, bu)));
-    }
+    // Two registers; two literal halves, or a constant, for B or C. No bfloat16 and no RELU on sm_75.
+    for (const uint32_t on : {sm_75, after_75})
+      for (bool relu : {false, true}) {
+        if (relu && on == sm_75) continue;
+        auto rest = [&](const Builder& x, bool any_format = false) {
+          Builder y = x.fix(79, 1, relu);
+          if (relu) y = y.slot(Px);
+          if (any_format) y = y.mods(m(K::HalfFormat, 78, 1, t_half));
+          return y.mods(FMZ, FTZ, SAT, m(K::Pack, 85, 1, on == sm_75 ? t_clear : t_bf16),
+                        m(K::Relu, 0, 0, relu ? t_is_relu : t_silent));
+        };
+        auto row = [&](unsigned opcode) { return op(M::HFMA2, "HFMA2", opcode, L::half, on).slots(Rd, a); };
+        const Slot b_at_c = C.n(84).a(83).half(81, 2, 3);
+        t.add(rest(row(0x231).slots(b, c), true));
+        t.add(rest(row(0x831).slots(high, low, c)));
+        t.add(rest(row(0x431).slots(b_at_c, high, low)));
+        t.add(rest(row(0xa31).slots(bc, c)));
+        t.add(rest(row(0x631).slots(b_at_c, bc)));
+        if (on == sm_75) continue;
+        t.add(rest(row(0xc31).on(sm_90).fix(91, 1, 1).slots(bu, c)));
+        t.add(rest(row(0xe31).on(sm_90).fix(91, 1, 1).slots(b_at_c, bu)));
+      }
     const Slot plain = C.n(84).a(83);
-    for (bool relu : {false, true}) {
-      auto mma = [&](const Builder& x) {
-        Builder y = x.fix(79, 1, relu);
-        if (relu) y = y.slot(Px);
-        return y.mods(m(K::Pack, 85, 1, t_bf16), FMZ, FTZ, SAT, m(K::Relu, 0, 0, relu ? t_is_relu : t_silent));
-      };
-      const uint32_t on = sm_80 | sm_90;
-      t.add(mma(op(M::HFMA2_MMA, "HFMA2.MMA", 0x235, L::half_mma, on).slots(Rd, A.n(72).a(73), B.n(63).a(62), plain)));
-      const Slot constant = Cb.n(63).a(62);
-      t.add(mma(op(M::HFMA2_MMA, "HFMA2.MMA", 0xa35, L::half_mma, on).slots(Rd, A.n(72).a(73), constant, plain)));
-      t.add(mma(op(M::HFMA2_MMA, "HFMA2.MMA", 0x635, L::half_mma, on).slots(Rd, A.n(72).a(73), plain, constant)));
-      t.add(mma(op(M::HFMA2_MMA, "HFMA2.MMA", 0x435, L::half_mma, on).slots(Rd, A.n(72).a(73), plain, high, low)));
-      t.add(mma(op(M::HFMA2_MMA, "HFMA2.MMA", 0x835, L::half_mma, on).slots(Rd, A.n(72).a(73), high, low, plain)));
-    }
+    for (bool relu : {false, true})
+      for (const uint32_t on : {sm_80, sm_90}) {
+        auto mma = [&](const Builder& x) {
+          Builder y = x.fix(79, 1, relu);
+          if (relu) y = y.slot(Px);
+          return y.mods(m(K::Pack, 85, 1, on == sm_90 ? t_bf16 : t_clear), FMZ, FTZ, SAT,
+                        m(K::Relu, 0, 0, relu ? t_is_relu : t_silent));
+        };
+        const Slot source = A.n(72).a(73), constant = Cb.n(63).a(62);
+        auto row = [&](unsigned opcode) {
+          return op(M::HFMA2_MMA, "HFMA2.MMA", opcode, L::half_mma, on).slots(Rd, source);
+        };
+        t.add(mma(row(0x235).slots(B.n(63).a(62), plain)));
+        t.add(mma(row(0xa35).slots(constant, plain)));
+        t.add(mma(row(0x635).slots(plain, constant)));
+        t.add(mma(row(0x435).slots(plain, high, low)));
+        t.add(mma(row(0x835).slots(high, low, plain)));
+      }
     for (bool new_text : {false, true})
       for (bool constant : {false, true})
         t.add(op(M::F2FP, "F2FP", constant ? 0xa3e : 0x23e, L::alu, new_text ? sm_89 | sm_90 : sm_80 | sm_86)
@@ -554,7 +580,6 @@ constexpr void float_rows(Table<N>& t) {
                   return b.mods(m(K::Function, 74, 4, t_function), m(K::HalfFormat, sm90 ? 72 : 73, 1, t_f16));
                 });
   }
-  const auto DF = m(K::DestFormat, 75, 2, t_silent, 2), SF = m(K::SourceFormat, 84, 2, t_silent, 2);
   const auto INT = m(K::Rounding, 78, 2, t_integral);
   const Slot Rdest = Rd.with(Span_::dest), Rfd = Rd.with(Span_::f64_dest);
   Sources cf = u;  // float source, maybe 64 bits
@@ -566,21 +591,24 @@ constexpr void float_rows(Table<N>& t) {
   Sources cn = ci;  // a byte or half of a register
   cn.part_b = 60;
   for (unsigned wide : {0u, 1u}) {
-    auto ftz = FTZ;
+    const uint8_t format = wide ? 3 : 2;
+    const auto ftz = FTZ, DF = m(K::DestFormat, 75, 2, t_silent, format),
+               SF = m(K::SourceFormat, 84, 2, t_silent, format);
     Sources c = cf;
     c.immediate = wide ? F64 : F32;
     c.h1 = 60;
     two_sources(t, op(M::F2I, "F2I", wide ? 0x111 : 0x105, L::sfu).slot(Rdest), "1456", c, [&](const Builder& b) {
-      return b.mods(m(K::Signed, 72, 1, t_silent, 1), m(K::DestSize, 75, 2, t_silent, 2), SF, ftz, INT,
+      return b.mods(m(K::Signed, 72, 1, t_silent, 1), m(K::DestSize, 75, 2, wide ? t_silent : t_to_32, 2), SF, ftz, INT,
                     m(K::NTZ, 77, 1, t_ntz));
     });
     for (const char* which : {"1", "456"})
       two_sources(t, op(M::I2F, "I2F", wide ? 0x112 : 0x106, L::sfu).slot(Rfd), which, *which == '1' && !wide ? cn : ci,
                   [&](const Builder& b) {
-                    return b.mods(DF, m(K::Signed, 74, 1, t_silent, 1), m(K::SourceSize, 84, 2, t_silent, 2), RND);
+                    return b.mods(m(K::DestFormat, 75, 2, wide ? t_silent : t_float_32, format),
+                                  m(K::Signed, 74, 1, t_silent, 1), m(K::SourceSize, 84, 2, t_silent, 2), RND);
                   });
     two_sources(t, op(M::F2F, "F2F", wide ? 0x110 : 0x104, L::sfu).slot(Rfd), "1456", c,
-                [&](const Builder& b) { return b.mods(ftz, m(K::DestFormat, 75, 3, t_silent, 2), SF, RND); });
+                [&](const Builder& b) { return b.mods(ftz, m(K::DestFormat, 75, 3, t_format, 2), SF, RND); });
     two_sources(t, op(M::FRND, "FRND", wide ? 0x113 : 0x107, L::sfu).slot(Rfd), "1456", c,
                 [&](const Builder& b) { return b.mods(ftz, DF, SF, INT); });
   }
@@ -620,6 +648,17 @@ constexpr void memory_rows(Table<N>& t) {
               .fix(90, 2, 3)
               .slots(memory(40, 24, 64, flag), data)
               .mods(E, EV, SIZE, ORD));
+    if (turing) {
+      t.add(op(M::LDG, "LDG", 0x981, L::global_load, on)
+                .fix(91, 1, 1)
+                .fix(81, 3, 7)
+                .slots(Rs, memory(40, 24, 32).as(Style::base_32), p_in)
+                .mods(E, EV, LTC, LSIZE, LOAD));
+      t.add(op(M::STG, "STG", 0x986, L::global_store, on)
+                .fix(91, 1, 1)
+                .slots(memory(40, 24, 64).as(Style::base_32), data)
+                .mods(E, EV, SIZE, ORD));
+    }
     t.add(op(M::STG, "STG", 0x386, L::global_store, on).slots(memory(40, 24), data).mods(E, EV, SIZE, ORD));
     t.add(op(M::LD, "LD", 0x980, L::global_load, on)
               .fix(90, 2, 3)
@@ -669,7 +708,7 @@ constexpr void memory_rows(Table<N>& t) {
     const Slot cc = B.with(Span_::atom), cs = C.with(Span_::atom);
     t.add(op(M::ATOMG_CAS, "ATOMG", 0x3a9, L::global_atomic, on)
               .slots(Pd, Ra, memory(40, 24), cc, cs)
-              .mods(E, m(K::CasMode, 87, 2, t_cas_mode), EV, CT, ORDER));
+              .mods(E, m(K::CasMode, 87, 2, t_cas_only), EV, CT, ORDER));
     t.add(op(M::ATOM_CAS, "ATOM", 0x38b, L::global_atomic, on)
               .slots(Pd, Ra, memory(40, 24), cc, cs)
               .mods(E, m(K::CasMode, 87, 2, t_cas_mode), EV, CT, ORDER));
@@ -677,7 +716,8 @@ constexpr void memory_rows(Table<N>& t) {
   {  // sm_75
     const auto TYPE = m(K::AtomType, 73, 3, t_atom_type), CT = m(K::AtomType, 73, 2, t_cas_type);
     const auto OP = m(K::AtomOp, 87, 4, t_atom_op), RED_OP = m(K::AtomOp, 87, 3, t_red_op);
-    const auto ORD = m(K::Order, 77, 4, t_order_75, 10), CAS = m(K::CasMode, 87, 2, t_cas_mode);
+    const auto ORD = m(K::Order, 77, 4, t_order_75, 10), CAS = m(K::CasMode, 87, 2, t_cas_mode),
+               CAS_ONLY = m(K::CasMode, 87, 2, t_cas_only);
     const Slot Ra = Rd.with(Span_::atom), da = B.with(Span_::atom), cc = B.with(Span_::atom), cs = C.with(Span_::atom);
     const Slot at = memory(40, 24);
     t.add(op(M::ATOMG, "ATOMG", 0x3a8, L::global_atomic, sm_75)
@@ -704,8 +744,9 @@ constexpr void memory_rows(Table<N>& t) {
               .fix(90, 2, 3)
               .slots(memory(40, 24, 64), da)
               .mods(E, RED_OP, EV, TYPE, ORD));
-    t.add(
-        op(M::ATOMG_CAS, "ATOMG", 0x3a9, L::global_atomic, sm_75).slots(Pd, Ra, at, cc, cs).mods(E, CAS, EV, CT, ORD));
+    t.add(op(M::ATOMG_CAS, "ATOMG", 0x3a9, L::global_atomic, sm_75)
+              .slots(Pd, Ra, at, cc, cs)
+              .mods(E, CAS_ONLY, EV, CT, ORD));
     t.add(op(M::ATOM_CAS, "ATOM", 0x38b, L::global_atomic, sm_75).slots(Pd, Ra, at, cc, cs).mods(E, CAS, EV, CT, ORD));
   }
   {
@@ -728,7 +769,6 @@ constexpr void memory_rows(Table<N>& t) {
   }
   // Shared and local
   const auto SCALE = m(K::AddressScale, 78, 2, t_silent);
-  const uint32_t after_75 = volta & ~sm_75;
   t.add(op(M::LDS, "LDS", 0x984, L::shared_load, after_75).slots(Rs, memory(40, 24)).mods(SIZE, SCALE));
   t.add(
       op(M::LDS, "LDS", 0x984, L::shared_load, after_75).fix(91, 1, 1).slots(Rs, memory(40, 24, 32)).mods(SIZE, SCALE));
@@ -776,14 +816,14 @@ constexpr void memory_rows(Table<N>& t) {
     Slot shared = memory(44, 20);
     shared.lo = 16;
     Slot global = memory(32, 12, 64, 76);
-    t.add(op(M::LDGSTS, "LDGSTS.E", 0xfae, L::async_copy)
+    t.add(op(M::LDGSTS, "LDGSTS.E", 0xfae, L::async_copy, after_75)
               .fix(70, 1, 1)
               .fix(91, 1, 1)
               .slots(shared, global.with(Span_::two), Px)
-              .mods(m(K::Bypass, 81, 1, t_bypass, 1), EV, m(K::Prefetch, 71, 2, t_prefetch), SIZE,
-                    m(K::ZFill, 82, 1, t_zfill), ORDER));
+              .mods(m(K::Bypass, 81, 1, t_bypass, 1), EV, m(K::Prefetch, 71, 2, t_prefetch),
+                    m(K::Size, 73, 3, t_size_async, 4), m(K::ZFill, 82, 1, t_zfill)));
   }
-  t.add(op(M::LDGDEPBAR, "LDGDEPBAR", 0x9af, L::async_copy));
+  t.add(op(M::LDGDEPBAR, "LDGDEPBAR", 0x9af, L::async_copy, after_75));
   t.add(op(M::DEPBAR, "DEPBAR", 0x91a, L::wait)
             .slots(make_slot(scoreboard, 44, R), imm(38, 6), imm(32, 6).when(Show::optional).def(0))
             .mods(m(K::LessEqual, 47, 1, t_le, 1)));
@@ -814,7 +854,7 @@ constexpr void warp_and_control_rows(Table<N>& t) {
   t.add(op(M::MATCH, "MATCH", 0x3a1, L::shuffle)
             .slots(Pu, Rd, A.with(Span_::wide))
             .mods(m(K::MatchMode, 79, 1, t_match), m(K::Wide, 73, 1, t_u64)));
-  t.add(op(M::REDUX, "REDUX", 0x3c4, L::to_uniform)
+  t.add(op(M::REDUX, "REDUX", 0x3c4, L::to_uniform, after_75)
             .slots(URd, A)
             .mods(m(K::ReduceOp, 78, 3, t_reduce), m(K::Signed, 73, 1, t_signed_only)));
   // BAR
@@ -838,12 +878,12 @@ constexpr void warp_and_control_rows(Table<N>& t) {
     const Slot target = make_slot(sm90 ? label_split : label, 34, R);
     const auto UNI = m(K::BranchUniform, 32, 1, t_branch_uniform), STK = m(K::BranchStack, 85, 2, t_branch_stack);
     t.add(CTL(M::BRA, "BRA", 0x947, L::branch, on).slots(Px, target).mods(STK, UNI));
-    t.add(CTL(M::BRA_DIV, "BRA.DIV", 0x947, L::branch, on)
+    t.add(CTL(M::BRA_DIV, "BRA.DIV", 0x947, L::branch, on & ~sm_75)
               .fix(32, 2, 2)
               .fix(87, 3, 7)
               .fix(91, 1, 1)
               .slots(UA.inv(30), target));
-    t.add(CTL(M::BRA_CONV, "BRA.CONV", 0x947, L::branch, on)
+    t.add(CTL(M::BRA_CONV, "BRA.CONV", 0x947, L::branch, on & ~sm_75)
               .fix(32, 2, 3)
               .fix(87, 3, 7)
               .fix(91, 1, 1)
@@ -867,12 +907,11 @@ constexpr void warp_and_control_rows(Table<N>& t) {
   t.add(CTL(M::BSSY, "BSSY", 0x945, L::convergence).slots(Px, bd, make_slot(label_short, 34, R)));
   t.add(CTL(M::BSYNC, "BSYNC", 0x941, L::branch).slots(Px, bn));
   t.add(CTL(M::BREAK, "BREAK", 0x942, L::convergence).slots(Px, bn.rw(Access::read_write)));
-  t.add(CTL(M::WARPSYNC, "WARPSYNC", 0x948, L::convergence, before_90)
-            .slots(Px, I32)
-            .mods(m(K::Exclusive, 86, 1, t_exclusive)));
-  t.add(CTL(M::WARPSYNC, "WARPSYNC", 0x348, L::convergence, before_90)
-            .slots(Px, B)
-            .mods(m(K::Exclusive, 86, 1, t_exclusive)));
+  t.add(CTL(M::WARPSYNC, "WARPSYNC", 0x948, L::convergence, before_90).slots(Px, I32));
+  for (const uint32_t on : {sm_75, ampere})
+    t.add(CTL(M::WARPSYNC, "WARPSYNC", 0x348, L::convergence, on)
+              .slots(Px, B)
+              .mods(m(K::Exclusive, 86, 1, on == sm_75 ? t_clear : t_exclusive)));
   t.add(CTL(M::WARPSYNC_ALL, "WARPSYNC.ALL", 0x948, L::convergence, sm_90).slots(Px));
   t.add(CTL(M::WARPSYNC, "WARPSYNC", 0x348, L::convergence, sm_90)
             .slots(Px, A)
@@ -887,7 +926,9 @@ constexpr void warp_and_control_rows(Table<N>& t) {
   t.add(CTL(M::YIELD, "YIELD", 0x946, L::convergence).slots(Px));
   t.add(CTL(M::KILL, "KILL", 0x95b, L::branch).slots(Px).from(Provenance::inferred));
   t.add(CTL(M::NOP, "NOP", 0x918, L::nop));
-  t.add(CTL(M::BPT, "BPT", 0x95c, L::nop).slots(imm(34, 20)).mods(m(K::TrapMode, 84, 3, t_trap, 3)));
+  t.add(CTL(M::BPT, "BPT", 0x95c, L::nop)
+            .slots(imm(34, 4).when(Show::optional).def(0))
+            .mods(m(K::TrapMode, 84, 3, t_trap, 3)));
   t.add(CTL(M::PMTRIG, "PMTRIG", 0x801, L::nop).fix(87, 3, 7).slots(imm(32, 16)));
   t.add(CTL(M::NANOSLEEP, "NANOSLEEP", 0x95d, L::nop).slots(Px, I32));
   t.add(CTL(M::NANOSLEEP, "NANOSLEEP", 0x35d, L::nop).slots(Px, B));
@@ -936,13 +977,13 @@ constexpr void uniform_rows(Table<N>& t) {
               .slots(UPd, UPq, UA, b_signed, UPs, upred(68, 71).when(Show::with_ex).def(PT))
               .mods(m(K::Compare, 76, 3, t_compare), U32, m(K::Bool, 74, 2, t_bool), m(K::EX, 72, 1, t_ex)));
     t.add(base(M::USEL, "USEL", f | 0x87).slots(URd, UA, b_plain, UPs));
-    t.add(base(M::UPRMT, "UPRMT", f | 0x96).slots(URd, UA, b_plain, UC).mods(m(K::PermuteMode, 72, 3, t_permute)));
+    t.add(base(M::UPRMT, "UPRMT", f | 0x96).slots(URd, UA, b_plain, UC));
     t.add(base(M::USGXT, "USGXT", f | 0x9a).slots(URd, UA, b_plain).mods(m(K::Wrap, 75, 1, t_wrap), U32));
     t.add(base(M::UBMSK, "UBMSK", f | 0x9b).slots(URd, UA, b_plain).mods(m(K::Wrap, 75, 1, t_wrap)));
   }
   t.add(base(M::UFLO, "UFLO", 0x2bd).slots(URd, UPu, UB.inv(63)).mods(U32, m(K::ShiftAmount, 74, 1, t_sh)));
   t.add(base(M::UPOPC, "UPOPC", 0x2bf).slots(URd, UB.inv(63)));
-  t.add(base(M::UBREV, "UBREV", 0x2be).slots(URd, UB.inv(63)).from(Provenance::inferred));
+  t.add(base(M::UBREV, "UBREV", 0x2be).slots(URd, UB).from(Provenance::inferred));
   Slot lut = imm(64, 3, immediate_split);
   lut.second = 72;
   t.add(op(M::UPLOP3, "UPLOP3.LUT", 0x89c, L::uniform)
@@ -951,7 +992,7 @@ constexpr void uniform_rows(Table<N>& t) {
 }
 
 constexpr auto make_table() {
-  Table<440> t;
+  Table<480> t;
   integer_rows(t);
   float_rows(t);
   memory_rows(t);

@@ -1,5 +1,6 @@
 // Which rows to try for a word or a mnemonic; and the helpers that encode.cpp shares with make(). Private to this folder.
 #pragma once
+#include <array>
 #include <span>
 #include <vector>
 
@@ -44,7 +45,14 @@ struct FormEncoding {
   std::array<uint8_t, max_modifiers> modifiers{};  // initial values
 };
 
-// Built once, on first use; immutable afterwards. Volta: candidates by the low 12 bits; Pascal: by the top byte.
+// A row that a word may match.
+struct Candidate {
+  Word match, mask;
+  uint32_t targets;
+  FormId form;
+};
+
+// Built once, on first use; immutable afterwards. Candidates by the low (Volta) or top (Pascal) 12 bits of the word.
 class FormIndex {
  public:
   FormIndex();
@@ -55,13 +63,16 @@ class FormIndex {
   std::span<const uint32_t> by_mnemonic(Family family, Mnemonic m) const {
     return mnemonics_[family == Family::pascal][static_cast<size_t>(m)];
   }
-  std::span<const uint32_t> by_word(Family family, uint64_t word) const {
-    return family == Family::pascal ? pascal_[word >> 56] : volta_[word & 0xfff];
+  std::span<const Candidate> by_word(Family family, uint64_t word) const {
+    const bool pascal = family == Family::pascal;
+    const uint32_t* begin = &first_[pascal][pascal ? word >> 52 : word & 0xfff];
+    return {candidates_.data() + begin[0], candidates_.data() + begin[1]};
   }
 
  private:
   std::vector<std::vector<std::vector<uint32_t>>> mnemonics_;
-  std::vector<std::vector<uint32_t>> volta_, pascal_;
+  std::array<std::array<uint32_t, 4097>, 2> first_{};  // of a bucket in candidates_
+  std::vector<Candidate> candidates_;
   std::vector<Plan> plans_;
   std::vector<RowFacts> facts_;
   std::vector<FormEncoding> encodings_;

@@ -98,6 +98,7 @@ uint32_t register_count(const Instruction& instruction, uint32_t k) {
   const Form& form = form_row(instruction.form);
   const Slot& slot = form.slots[k];
   auto value = [&](ModifierKind kind) { return modifier(instruction, kind); };
+  if (slot.style == Style::base_32) return 1;
   if (slot.kind == SlotKind::address && slot.span == Span_::one) return value(ModifierKind::E) ? 2 : 1;
   switch (slot.span) {
     case Span_::one: return 1;
@@ -539,20 +540,31 @@ FormIndex::FormIndex() {
   size_t n = form_count();
   mnemonics_.resize(2);
   for (auto& family : mnemonics_) family.resize(mnemonic_count);
-  volta_.resize(4096);
-  pascal_.resize(256);
+  std::vector<std::vector<uint32_t>> by_opcode[2];  // rows by the 12 bits that decide first
+  for (auto& family : by_opcode) family.resize(4096);
   for (uint32_t i = 0; i < n; ++i) {
     const Form& f = form_row(static_cast<FormId>(i));
     mnemonics_[f.pascal][static_cast<size_t>(f.mnemonic)].push_back(i);
-    if (f.pascal) {
-      for (uint64_t top = 0; top < 256; ++top)
-        if ((((top << 56) ^ f.match.lo) & f.mask.lo & (uint64_t{0xff} << 56)) == 0) pascal_[top].push_back(i);
-    } else {
-      volta_[f.match.lo & 0xfff].push_back(i);
-    }
+    // All values of the bits that the row leaves open.
+    const uint64_t shift = f.pascal ? 52 : 0, open = ~(f.mask.lo >> shift) & 0xfff, fixed = f.match.lo >> shift & 0xfff;
+    uint64_t bits = 0;
+    do {
+      by_opcode[f.pascal][fixed | bits].push_back(i);
+      bits = (bits - open) & open;
+    } while (bits);
     plans_.push_back(plan_of(f));
     facts_.push_back(facts_of(static_cast<FormId>(i)));
     encodings_.push_back(encoding_of(f));
+  }
+  for (size_t family = 0; family < 2; ++family) {
+    for (size_t opcode = 0; opcode < 4096; ++opcode) {
+      first_[family][opcode] = static_cast<uint32_t>(candidates_.size());
+      for (uint32_t i : by_opcode[family][opcode]) {
+        const Form& f = form_row(static_cast<FormId>(i));
+        candidates_.push_back({f.match, f.mask, f.targets, static_cast<FormId>(i)});
+      }
+    }
+    first_[family][4096] = static_cast<uint32_t>(candidates_.size());
   }
   for (uint32_t i = 0; i < n; ++i) {
     const Form& f = form_row(static_cast<FormId>(i));
@@ -562,7 +574,7 @@ FormIndex::FormIndex() {
       const uint64_t opcode = f.match.lo & 0xfff;
       plan.wide = (opcode & 0x10) != 0;
       plan.other_width = static_cast<FormId>(i);
-      for (uint32_t id : volta_[plan.wide ? opcode - 12 : opcode + 12])
+      for (uint32_t id : by_opcode[0][plan.wide ? opcode - 12 : opcode + 12])
         if (form_row(static_cast<FormId>(id)).targets == f.targets) plan.other_width = static_cast<FormId>(id);
     }
   }

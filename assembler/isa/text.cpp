@@ -101,10 +101,13 @@ struct Printer {
     // A blank where a part of the constant can be chosen.
     const bool half_source = !form.pascal && mod(K::SourceFormat) == 1 &&
                              (form.mnemonic == M::F2F || form.mnemonic == M::F2I || form.mnemonic == M::FRND);
+    const bool half_function = !form.pascal && ((form.mnemonic == M::MUFU && mod(K::HalfFormat)) ||
+                                                (form.mnemonic == M::I2F && mod(K::SourceSize) < 2));
     const bool converts = (form.mnemonic == M::F2F && mod(K::SourceFormat) == 1) || form.mnemonic == M::F2I ||
                           form.mnemonic == M::I2F || form.mnemonic == M::I2I;
     const bool parts = form.pascal ? slot.part != no_bit || converts : slot.part != no_bit && slot.part_base == 3;
-    return fmt::format("c[{}]{}[{}]", hex(o.bank), parts || half_source ? " " : "", signed_hex(o.value));
+    return fmt::format("c[{}]{}[{}]", hex(o.bank), parts || half_source || half_function ? " " : "",
+                       signed_hex(o.value));
   }
 
   // The high word of a double where the operation takes one, whatever the row says.
@@ -120,6 +123,7 @@ struct Printer {
     if (o.reg != RZ || (o.wide && slot.uniform != no_bit && form.mnemonic != M::LDGSTS && target.descriptor_offset)) {
       s = gpr(o.reg);
       if (slot.uniform != no_bit && o.wide) s += ".64";
+      if (slot.style == Style::base_32) s += ".U32";
       static constexpr const char* scale[] = {"", ".X4", ".X8", ".X16"};
       s += scale[mod(K::AddressScale) & 3];
     }
@@ -129,6 +133,20 @@ struct Printer {
                      : "+" + signed_hex(o.value);
     if (s.empty()) s = "RZ";
     return "[" + s + "]";
+  }
+
+  // Whether a part of the operand is chosen: bits of a wider source mean nothing.
+  bool has_parts() const {
+    switch (form.mnemonic) {
+      case M::MUFU: return mod(K::HalfFormat) != 0;
+      case M::F2I:
+        if (form.pascal) return true;
+        [[fallthrough]];
+      case M::F2F:
+      case M::FRND: return mod(K::SourceFormat) == 1;
+      case M::I2F: return form.pascal || mod(K::SourceSize) < 2;
+      default: return true;
+    }
   }
 
   std::string operand(uint32_t k) const {
@@ -171,13 +189,13 @@ struct Printer {
       case OperandKind::scoreboard: return fmt::format("SB{}", o.value);
     }
     std::string part;
-    if (o.part && slot.part_width) {
+    if (o.part && slot.part_width && has_parts()) {
       static constexpr const char* half[] = {"", ".H1", ".H2", ".H3"};
       static constexpr const char* word_half[] = {"", ".H0", ".H1", ".H1"};
       static constexpr const char* bytes[] = {"", ".B1", ".B2", ".B3"};
       static constexpr const char* pair[] = {"", ".F32", ".H0_H0", ".H1_H1"};
       part = slot.part_base == 3                              ? pair[o.part & 3]
-             : slot.part_base == 2 && mod(K::SourceSize) != 0 ? std::array{"", ".H1", ".H1", ".H1"}[o.part & 3]
+             : slot.part_base == 2 && mod(K::SourceSize) == 1 ? std::array{"", ".H1", ".H1", ".H1"}[o.part & 3]
              : slot.part_base == 0                            ? half[o.part & 3]
              : slot.part_base == 1                            ? word_half[o.part & 3]
                                                               : bytes[o.part & 3];
@@ -216,12 +234,22 @@ struct Printer {
     }
   }
   bool shown(uint32_t k) const {
-    if (form.mnemonic == M::DEPBAR && !mod(K::LessEqual)) return k == 2;  // waits for a set of scoreboards
+    if (form.mnemonic == M::BRX && k == 1)
+      return in.operands[k].value != static_cast<int64_t>(address + (form.pascal ? 8 : 16));
+    if (form.mnemonic == M::BAR && !form.pascal && mod(K::BarMode) == 4) return false;
+    if (form.mnemonic == M::BAR && target.sm >= 90 && k == 1 && in.operands[k].kind == OperandKind::gpr &&
+        in.operands[k].reg == RZ)
+      return false;
+    if (form.mnemonic == M::BAR && !form.pascal && mod(K::BarMode) == 1 && k == 1) return true;
+    if (form.mnemonic == M::MATCH && k == 0) return mod(K::MatchMode) == 0;
+    if (form.mnemonic == M::B2R && k == 1 && !form.pascal && mod(K::ResultMode) != 1) return false;
+    if (form.mnemonic == M::DEPBAR && !mod(K::LessEqual))
+      return k == 2 && in.operands[k].value;  // waits for a set of scoreboards
     switch (form.slots[k].show) {
       case Show::always: return !(in.operands[k].kind == OperandKind::none && form.slots[k].style != Style::repeat);
-      case Show::optional: return !is_default(k) || (form.mnemonic == M::MATCH && k == 0 && mod(K::MatchMode) == 0);
+      case Show::optional: return !is_default(k);
       case Show::with_x: return mod(K::X) != 0;
-      case Show::with_ex: return mod(K::EX) != 0;
+      case Show::with_ex: return mod(K::EX) != 0 || (target.sm == 75 && form.mnemonic == M::ISETP && !is_default(k));
       case Show::with_bar_red: return mod(K::BarMode) == 2;
       case Show::unless_sx32: return mod(K::SX32) == 0;
       case Show::never: return false;
@@ -263,7 +291,8 @@ struct Printer {
           bool x = mod(K::X);
           auto zero = [](const Operand& o) { return o.kind == OperandKind::gpr && o.reg == RZ; };
           bool power = b.kind == OperandKind::immediate && std::has_single_bit(static_cast<uint32_t>(b.value));
-          if (!x && zero(a) && zero(b) && c.kind != OperandKind::uniform)
+          if (!x && (zero(a) || zero(b) || (b.kind == OperandKind::immediate && b.value == 0)) &&
+              b.kind != OperandKind::uniform && c.kind != OperandKind::uniform)
             s += ".MOV";
           else if (!x && b.kind == OperandKind::immediate && b.value == 1)
             s += ".IADD";
@@ -394,13 +423,17 @@ struct Printer {
       first = false;
     }
     bool cc = form.pascal && mod(K::CC);
-    for (uint32_t k = 0; k < form.slot_count; ++k) {
+    for (uint32_t n = 0; n < form.slot_count; ++n) {
+      // R2UR's predicate comes first.
+      const uint32_t k = form.mnemonic == M::R2UR && n < 2 ? 1 - n : n;
       if (!shown(k)) continue;
       // Calls and indirect branches separate register and target by a blank.
       bool blank = k > 0 &&
                    (form.mnemonic == M::BRX || form.mnemonic == M::CALL_REL_R || form.mnemonic == M::RET_REL) &&
                    form.slots[k - 1].kind == SlotKind::gpr;
-      s += first ? " " : blank ? " " : ", ";
+      // QRY1's bracket follows at once.
+      const bool joined = form.pascal && form.mnemonic == M::CCTL && mod(K::CacheOp) == 0;
+      s += joined ? "" : first || blank ? " " : ", ";
       first = false;
       if (form.slots[k].style == Style::pr_before || form.slots[k].style == Style::p_mask)
         s += mod(K::FromCC) ? "CC, " : "PR, ";
@@ -413,10 +446,13 @@ struct Printer {
         continue;
       }
       s += operand(k);
+      if (form.mnemonic == M::R2P && k == 0) s += std::array{"", ".B1", ".B2", ".B3"}[mod(K::Byte) & 3];
       if (form.pascal && (form.mnemonic == M::ATOM_CAS || form.mnemonic == M::ATOMS_CAS) && k == 2)
         s += ", " + gpr(in.operands[k].reg == RZ ? RZ : in.operands[k].reg + register_count(in, k) / 2);
-      if (cc && form.slots[k].access == Access::write && form.slots[k].kind == SlotKind::gpr) s += ".CC";
+      if (cc && form.slots[k].access != Access::read && form.slots[k].kind == SlotKind::gpr) s += ".CC";
     }
+    if (form.mnemonic == M::FFMA32I) s += ", " + gpr(in.operands[0].reg);  // the addend is the destination
+    if (has_modifier(in.form, K::LaneMask) && mod(K::LaneMask) != 15) s += ", " + hex(mod(K::LaneMask));
     return s;
   }
 };

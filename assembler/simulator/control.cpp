@@ -211,6 +211,11 @@ Status bra_mask(Warp& w, const Op& op, uint32_t mask) {
   return ((value(w, op.a, 0) & ~mask) == 0) == when_together ? jump(w, op, w.active, op.target) : Status::go;
 }
 
+// The same without a mask: all lanes that have not left.
+Status bra_together(Warp& w, const Op& op, uint32_t mask) {
+  return (w.alive & ~mask) == 0 ? jump(w, op, w.active, op.target) : Status::go;
+}
+
 // Jumps to register + base, which may differ from lane to lane.
 Status indirect(Warp& w, const Op& op, uint32_t mask) {
   const uint32_t* a = row(w, op.a);
@@ -430,10 +435,9 @@ bool select_control(Selector& s, Op& op) {
       return with(bra);
     case Mnemonic::BRA_DIV:
     case Mnemonic::BRA_CONV:
-      if (s.operand(find(Kind::uniform)).kind != Kind::uniform)
-        return s.unsupported("a branch on convergence without a mask");
-      op.a = s.source(find(Kind::uniform), 1);
       op.target = target();
+      if (s.operand(find(Kind::uniform)).kind != Kind::uniform) return with(bra_together);  // sm_75
+      op.a = s.source(find(Kind::uniform), 1);
       return with(mnemonic == Mnemonic::BRA_DIV ? bra_mask<false> : bra_mask<true>);
     case Mnemonic::CALL_ABS: return s.unsupported("a call of nothing that a relocation names");
     case Mnemonic::BRX:

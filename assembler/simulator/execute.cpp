@@ -62,7 +62,8 @@ End run_slice(Warp& w) {
   Counters& counters = w.tally->counters;
   uint64_t instructions = 0, threads = 0;
   End end = End::preempted;
-  while (instructions < slice_instructions) {
+  const uint64_t slice = w.launch->weak ? w.launch->weak->slice() : slice_instructions;
+  while (instructions < slice) {
     const uint32_t pc = w.pc;
     const Op& op = ops[pc];
     const uint32_t mask = (w.active | op.full) & (w.pred[op.guard.index] ^ op.guard.flip);
@@ -103,6 +104,7 @@ End run_slice(Warp& w) {
     }
     pass_time(w);
   }
+  if (w.launch->weak) w.launch->weak->drift();
   if (end == End::preempted && has_ready_group(w)) rotate_group(w);
   counters.warp_instructions += instructions;
   counters.thread_instructions += threads;
@@ -322,6 +324,10 @@ Status fail(Warp& w, const Op& op, uint32_t lane, std::string message) {
 
 void execute(Launch& launch, Counters& total) {
   const uint64_t blocks = static_cast<uint64_t>(launch.grid.x) * launch.grid.y * launch.grid.z;
+  if (launch.options.weak_memory) {
+    launch.options.deterministic = true;
+    launch.weak = std::make_unique<Weak>(launch.options.seed);
+  }
   const unsigned threads = launch.options.deterministic ? 1
                            : launch.options.threads     ? launch.options.threads
                                                         : hardware_threads();
@@ -346,6 +352,7 @@ void execute(Launch& launch, Counters& total) {
     body(0);
   else
     parallel_for(used, body, used);
+  if (launch.weak) launch.weak->finish();
 }
 
 }  // namespace rndn::sim

@@ -108,9 +108,9 @@ Unit unit_of(Mnemonic m, bool volta) {
     case Mnemonic::DSETP:
     case Mnemonic::DMNMX:
     case Mnemonic::DSET: return {4, true, true};
-    case Mnemonic::S2R:
-    case Mnemonic::S2UR: return {5, false, false};
-    case Mnemonic::B2R: return {9, true, false};  // likewise
+    case Mnemonic::S2R: return {5, false, false};
+    case Mnemonic::S2UR: return {10, true, false};  // likewise
+    case Mnemonic::B2R: return {9, true, false};    // likewise
     case Mnemonic::LDC: return {6, false, true};
     case Mnemonic::REDUX:
     case Mnemonic::R2UR: return {7, false, true};
@@ -186,7 +186,8 @@ Role register_role(const isa::Instruction& in, const isa::Target& target, uint32
     case 3:
     case 5:
     case 7:
-    case 9: return r_queued;
+    case 9:
+    case 10: return r_queued;
     case 4: return r_fp64;
     default: break;
   }

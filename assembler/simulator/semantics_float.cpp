@@ -217,6 +217,16 @@ Status fset(Warp& w, const Op& op, uint32_t mask) {
   if (op.y & 1)
     for (uint32_t& v : r) v &= 0x3f800000;
   commit(row(w, op.d), r, mask);
+  if (op.y & 4) {  // the condition code tells whether the result is zero, and its sign
+    uint32_t zero = 0, negative = 0;
+    for (uint32_t l = 0; l < lanes; ++l) {
+      zero |= (r[l] == 0 ? 1u : 0u) << l;
+      negative |= r[l] >> 31 << l;
+    }
+    w.zero = (w.zero & ~mask) | (zero & mask);
+    w.negative = (w.negative & ~mask) | (negative & mask);
+    w.carry &= ~mask, w.overflow &= ~mask;
+  }
   return Status::go;
 }
 // Volta's minimum and maximum of doubles: pd selects A (x: maximum), pq tells of a NaN result. A NaN loses against a number.
@@ -440,7 +450,7 @@ bool select_float(Selector& s, Op& op) {
       op.ps = s.predicate(3);
       op.x = m(K::FloatCompare), op.z = m(K::Bool);
       op.y = (s.volta() ? 1u : m(K::BF)) | (wide ? 0u : m(K::FTZ) << 1);  // Volta has only .BF
-      if (isa::writes_carry(*s.in)) return s.unsupported("a condition code written by a float compare");
+      if (isa::writes_carry(*s.in)) op.y |= 4;
       return with(wide ? fset<true> : fset<false>);
     }
     case Mnemonic::FMNMX:

@@ -118,6 +118,7 @@ std::byte* locate(Warp& w, const Op& op, uint32_t l, uint64_t address, uint32_t 
         fail(w, op, l,
              fmt::format("out-of-bounds {} {} of {} bytes at {:#x}: {}", space_name(space), what, size, address,
                          w.launch->memory->describe(address)));
+      if (p && touch == Touch::update && w.launch->weak) w.launch->weak->settle(w.block, p, size);
       return p ? reached(p) : nullptr;
     }
   }
@@ -153,7 +154,7 @@ void count(Warp& w, Space space, bool is_store, uint32_t sector_count) {
 // All lanes active, addresses rising by `size`: the host address of lane 0, when the whole range is accessible. Else null.
 template <Space space, uint32_t size>
 std::byte* contiguous(Warp& w, const Op& op, uint32_t mask, bool wide, uint64_t& first) {
-  if (mask != all_lanes || w.launch->options.check_uninitialised) return nullptr;
+  if (mask != all_lanes || w.launch->options.check_uninitialised || w.launch->weak) return nullptr;
   const uint32_t *low = row(w, op.a), *high = row(w, op.b);
   uint32_t differs = 0;
   if (space == Space::global || space == Space::generic) {
@@ -179,7 +180,14 @@ std::byte* contiguous(Warp& w, const Op& op, uint32_t mask, bool wide, uint64_t&
   return w.launch->memory->translate(first + (lanes - 1) * size, size, checked) ? p : nullptr;
 }
 
-// x: 1 = 64-bit addresses; size: bytes; y: sign extension.
+// Whether weak memory has a say: not over shared and local memory.
+template <Space space>
+bool is_weak(const Warp& w, uint64_t address) {
+  return (space == Space::global || (space == Space::generic && address - shared_window >= 2 * window_bytes)) &&
+         w.launch->weak;
+}
+
+// x: 1 = 64-bit addresses; size: bytes; y: sign extension; target: L1 may have it.
 template <Space space, uint32_t size, bool is_signed>
 Status load_op(Warp& w, const Op& op, uint32_t mask) {
   const bool wide = op.x;
@@ -215,6 +223,11 @@ Status load_op(Warp& w, const Op& op, uint32_t mask) {
     const uint32_t l = std::countr_zero(bits);
     const std::byte* p = locate(w, op, l, addresses[l], size, static_cast<uint32_t>(space), Touch::read, "load");
     if (!p) return Status::fault;
+    alignas(16) std::byte seen[16];
+    if (is_weak<space>(w, addresses[l])) [[unlikely]] {
+      w.launch->weak->load(w.block, p, seen, size, op.target != 0);
+      p = seen;
+    }
     if constexpr (size == 1) {
       d[l] = is_signed ? static_cast<uint32_t>(load<int8_t>(p)) : load<uint8_t>(p);
     } else if constexpr (size == 2) {
@@ -257,12 +270,17 @@ Status store_op(Warp& w, const Op& op, uint32_t mask) {
     const uint32_t l = std::countr_zero(bits);
     std::byte* p = locate(w, op, l, addresses[l], size, static_cast<uint32_t>(space), Touch::write, "store");
     if (!p) return Status::fault;
+    alignas(16) std::byte value[16];
+    std::byte* const at = p;
+    const bool weak = is_weak<space>(w, addresses[l]);
+    if (weak) p = value;
     if constexpr (size == 1) store<uint8_t>(p, static_cast<uint8_t>(s[l]));
     if constexpr (size == 2) store<uint16_t>(p, static_cast<uint16_t>(s[l]));
     if constexpr (size == 4) store<uint32_t>(p, s[l]);
     if constexpr (size > 4)
       for (uint32_t i = 0; i < size / 8; ++i)
         store<uint64_t>(p + 8 * i, pair(s[l + 2 * i * lanes], s[l + (2 * i + 1) * lanes]));
+    if (weak) w.launch->weak->store(w.block, at, value, size);
   }
   count(w, space, true, space == Space::global || space == Space::generic ? sectors(addresses, mask, size) : 0);
   return Status::go;
@@ -324,13 +342,20 @@ Status ldgsts(Warp& w, const Op& op, uint32_t mask) {
     const std::byte* from = locate(w, op, l, lane_address(w, op, l, op.x), op.size,
                                    static_cast<uint32_t>(Space::global), Touch::read, "asynchronous load");
     if (!from) return Status::fault;
+    if (w.launch->weak) w.launch->weak->settle(w.block, from, op.size);
     std::memcpy(to, from, op.size);
   }
   return Status::go;
 }
 
-Status fence(Warp&, const Op&, uint32_t) {
+// x: wider than the block.
+Status fence(Warp& w, const Op& op, uint32_t) {
   std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (w.launch->weak && op.x) w.launch->weak->fence(w.block);
+  return Status::go;
+}
+Status invalidate(Warp& w, const Op&, uint32_t) {
+  if (w.launch->weak) w.launch->weak->invalidate(w.block);
   return Status::go;
 }
 Status nothing(Warp&, const Op&, uint32_t) { return Status::go; }
@@ -370,6 +395,9 @@ bool select_memory(Selector& s, Op& op) {
     const PredicateSource p = s.predicate(k);
     return p.index == true_predicate && p.flip == 0;
   };
+  const auto may_be_cached = [&] {
+    op.target = s.volta() && (s.target.sm == 75 ? m(K::Order) < 8 : m(K::Order) == 0 || m(K::Order) == 4);
+  };
   const auto data = [&](uint32_t k) {
     const Source source = s.source(k, m(K::Size) >= 6 ? 4 : m(K::Size) == 5 ? 2 : 1);
     op.d2 = source.offset;
@@ -380,10 +408,12 @@ bool select_memory(Selector& s, Op& op) {
       op.d = s.destination(0);
       address(1, true);
       if (!predicate_is_true(2)) return s.unsupported("a load with a predicate operand");
+      may_be_cached();
       return with(load_handler<Space::global>(m(K::Size)));
     case Mnemonic::LD:
       op.d = s.destination(0);
       address(1, true);
+      may_be_cached();
       return with(load_handler<Space::generic>(m(K::Size)));
     case Mnemonic::LDS:
       op.d = s.destination(0);
@@ -431,10 +461,10 @@ bool select_memory(Selector& s, Op& op) {
       op.size = static_cast<uint8_t>(m(K::Size) == 6 ? 16 : m(K::Size) == 5 ? 8 : 4);
       return with(ldgsts);
     }
-    case Mnemonic::MEMBAR: return with(fence);
+    case Mnemonic::MEMBAR: op.x = s.volta() ? m(K::Scope) >= 2 : m(K::Scope) >= 1; return with(fence);
+    case Mnemonic::CCTL: return with(m(K::CacheOp) == (s.volta() ? 4u : 6u) ? invalidate : nothing);
     case Mnemonic::ERRBAR:
     case Mnemonic::CGAERRBAR:
-    case Mnemonic::CCTL:
     case Mnemonic::LDGDEPBAR:
     case Mnemonic::DEPBAR: return with(nothing);
     case Mnemonic::QSPC:

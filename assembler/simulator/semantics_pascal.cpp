@@ -27,8 +27,26 @@ uint32_t& second_carry(Warp& w) { return w.pred[uniform_predicates]; }
 template <bool three>
 Status add(Warp& w, const Op& op, uint32_t mask) {
   const uint32_t *a = row(w, op.a), *b = row(w, op.b), *c = row(w, op.c);
-  uint32_t in[lanes], r[lanes], carry[lanes], overflow[lanes], twice = 0;
+  alignas(64) uint32_t in[lanes], r[lanes], carry[lanes], overflow[lanes];
+  uint32_t twice = 0;
   expand(op.y & 1 ? w.carry : 0, in);
+  if constexpr (!three) {
+    const uint32_t fa = op.a.flip, fb = op.b.flip, one = op.x;
+    for (uint32_t l = 0; l < lanes; ++l) {
+      const uint32_t va = a[l] ^ fa, vb = b[l] ^ fb, partial = va + vb, sum = partial + one + (in[l] & 1);
+      r[l] = sum;
+      carry[l] = (partial < va) | (sum < partial) ? all_lanes : 0;
+      overflow[l] = ~(va ^ vb) & (va ^ sum);
+    }
+    commit(row(w, op.d), r, mask);
+    if (op.y & 2) {
+      set_sign_flags(w, r, mask);
+      merge(w.carry, signs(carry), mask);
+      merge(second_carry(w), 0, mask);
+      merge(w.overflow, signs(overflow), mask);
+    }
+    return Status::go;
+  }
   const auto half = [](uint32_t v, uint32_t part) { return part == 0 ? v : part == 1 ? v & 0xffff : v >> 16; };
   for (uint32_t l = 0; l < lanes; ++l) {
     uint32_t va = a[l], vb = b[l], vc = three ? c[l] : 0;
@@ -60,14 +78,14 @@ Status add(Warp& w, const Op& op, uint32_t mask) {
 // (A << z) + B; y as in add. pd (LEA): not used by its low form.
 Status shift_add(Warp& w, const Op& op, uint32_t mask) {
   const uint32_t *a = row(w, op.a), *b = row(w, op.b);
-  uint32_t in[lanes], r[lanes], carry[lanes], overflow[lanes];
+  const uint32_t fa = op.a.flip, fb = op.b.flip, one = op.x, scale = op.z;
+  alignas(64) uint32_t in[lanes], r[lanes], carry[lanes], overflow[lanes];
   expand(op.y & 1 ? w.carry : 0, in);
   for (uint32_t l = 0; l < lanes; ++l) {
-    const uint32_t va = (a[l] << op.z) ^ op.a.flip, vb = b[l] ^ op.b.flip;
-    const uint64_t sum = static_cast<uint64_t>(va) + vb + op.x + (in[l] & 1);
-    r[l] = static_cast<uint32_t>(sum);
-    carry[l] = sum >> 32 ? all_lanes : 0;
-    overflow[l] = ~(va ^ vb) & (va ^ r[l]);
+    const uint32_t va = (a[l] << scale) ^ fa, vb = b[l] ^ fb, partial = va + vb, sum = partial + one + (in[l] & 1);
+    r[l] = sum;
+    carry[l] = (partial < va) | (sum < partial) ? all_lanes : 0;
+    overflow[l] = ~(va ^ vb) & (va ^ sum);
   }
   commit(row(w, op.d), r, mask);
   if (op.y & 2) {
@@ -97,8 +115,9 @@ Status lea_hi(Warp& w, const Op& op, uint32_t mask) {
 }
 
 // Multiply-add of 16-bit halves. x: C mode 0 none 1 CLO 2 CHI 3 CSFU 4 CBCC; y bits: 0 A.H1, 1 B.H1, 2 A signed, 3 B signed, 4 PSL, 5 MRG.
+template <uint32_t mode>
 Status xmad(Warp& w, const Op& op, uint32_t mask) {
-  const uint32_t mode = op.x, f = op.y;
+  const uint32_t f = op.y;
   map3(w, op, mask, [=](uint32_t a, uint32_t b, uint32_t c) {
     const uint32_t ha = f & 1 ? a >> 16 : a & 0xffff, hb = f & 2 ? b >> 16 : b & 0xffff;
     const int64_t va = f & 4 ? static_cast<int16_t>(ha) : static_cast<int64_t>(ha),
@@ -233,15 +252,24 @@ struct Outcome {
 };
 Outcome outcome(Warp& w, const Source& sa, const Source& sb, bool is_signed, bool extended) {
   const uint32_t *a = row(w, sa), *b = row(w, sb);
-  uint32_t less = 0, equal = 0;
-  for (uint32_t l = 0; l < lanes; ++l) {
-    const uint64_t t = static_cast<uint64_t>(a[l]) + static_cast<uint32_t>(~b[l]) + (extended ? w.carry >> l & 1 : 1);
-    const uint32_t r = static_cast<uint32_t>(t);
-    const bool overflow = ((a[l] ^ b[l]) & (a[l] ^ r)) >> 31;
-    less |= (is_signed ? (r >> 31) ^ static_cast<uint32_t>(overflow) : static_cast<uint32_t>(!(t >> 32))) << l;
-    equal |= (r == 0 && (!extended || (w.zero >> l & 1)) ? 1u : 0u) << l;
+  const uint32_t bias = is_signed ? 0x80000000 : 0;
+  alignas(64) uint32_t less[lanes], equal[lanes];
+  if (!extended) {
+    for (uint32_t l = 0; l < lanes; ++l) {
+      less[l] = (a[l] ^ bias) < (b[l] ^ bias) ? all_lanes : 0;
+      equal[l] = a[l] == b[l] ? all_lanes : 0;
+    }
+    return {signs(less), signs(equal)};
   }
-  return {less, equal};
+  alignas(64) uint32_t in[lanes];
+  expand(w.carry, in);
+  for (uint32_t l = 0; l < lanes; ++l) {
+    const uint32_t partial = a[l] + ~b[l], r = partial + (in[l] & 1);
+    const uint32_t carry = (partial < a[l]) | (r < partial) ? all_lanes : 0;
+    less[l] = is_signed ? r ^ ((a[l] ^ b[l]) & (a[l] ^ r)) : ~carry;
+    equal[l] = r == 0 ? all_lanes : 0;
+  }
+  return {signs(less), signs(equal) & w.zero};
 }
 uint32_t test(const Outcome& o, uint32_t code) {
   return (code & 1 ? o.less & ~o.equal : 0) | (code & 2 ? o.equal : 0) | (code & 4 ? ~o.less & ~o.equal : 0);
@@ -399,7 +427,7 @@ bool select_pascal_integer(Selector& s, Op& op) {
       op.x = m(K::XmadC);
       op.y = (s.operand(1).part ? 1u : 0u) | (s.operand(2).part ? 2u : 0u) | m(K::SignedA) << 2 | m(K::SignedB) << 3 |
              m(K::PSL) << 4 | m(K::MRG) << 5;
-      return with(xmad);
+      return with(std::array{xmad<0>, xmad<1>, xmad<2>, xmad<3>, xmad<4>, xmad<0>, xmad<0>, xmad<0>}[op.x & 7]);
     case Mnemonic::LOP:
     case Mnemonic::LOP32I:
       if (has_predicate) op.pd = s.predicate_destination(0);

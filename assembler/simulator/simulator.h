@@ -19,7 +19,8 @@ struct Options {
   bool check_memory = true;          // bounds, alignment, freed memory
   bool check_uninitialised = false;  // registers and memory (global, shared, local) never written
   bool check_hazards = false;        // stalls and scoreboards
-  bool deterministic = false;
+  bool weak_memory = false;          // stores arrive late and out of order, plain loads may be old, but for fences
+  bool deterministic = false;        // weak_memory implies it
   uint64_t seed = 1;
   unsigned threads = 0;                // 0: all cores; deterministic: 1
   std::string* output = nullptr;       // what vprintf prints is appended to it

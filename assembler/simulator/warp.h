@@ -14,6 +14,7 @@
 #pragma once
 #include <array>
 #include <atomic>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -21,6 +22,7 @@
 #include "assembler/isa/isa.h"
 #include "assembler/simulator/memory.h"
 #include "assembler/simulator/simulator.h"
+#include "assembler/simulator/weak.h"
 
 namespace rndn::sim {
 
@@ -204,7 +206,8 @@ struct Launch {
   std::atomic<bool> stop{false};
   std::atomic<uint64_t> instructions{0};
   std::atomic<uint64_t> clock{0};
-  std::mutex mutex;  // of reports, heap, output
+  std::unique_ptr<Weak> weak;  // null unless weak_memory
+  std::mutex mutex;            // of reports, heap, output
   std::vector<Report> reports;
 };
 

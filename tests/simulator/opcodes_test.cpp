@@ -1,426 +1,113 @@
-// Opcode by opcode: ptxas's code in the simulator (with the hazard checks) gives the same bits as the PTX interpreter, on 4608 special and random
-// operands each. Operands come from memory and results go there, so that nothing is folded. NaNs are made canonical in the kernel, since PTX
-// leaves their payload open; approximations are compared within their documented error.
+// PTX opcodes one by one (opcodes.h), operations with every kind of operand (tests/support/operands.h) and the kernels of tests/corpus: ptxas's code gives
+// what the PTX interpreter gives, in the simulator with the hazard checks, and on a GPU. 4608 special and random operands for each opcode, 4096 for
+// each kind of operand. Approximations are compared within their documented error.
 //
-// Left out: saturating integer additions (IADD.SAT and its kind are not simulated), texture and matrix operations, what moves between lanes or waits (the
-// corpus has that), and what the PTX parser does not know: setp.f16x2, set.u32.f16x2, cvt.relu.
+// Left out: saturating integer additions (IADD.SAT and its kind are not simulated), texture and matrix operations, and what the PTX parser does not
+// know: setp.f16x2, set.u32.f16x2, cvt.relu.
 //
-// With $RNDN_OPCODES_OUT naming a folder, ExpectationsForAGpu writes there what a machine with a GPU of compute capability 9.0 needs to compare its driver with
-// the interpreter: ptxas's cubin, the operands, the expected results, and check.sh, which runs every kernel through rndn-launch.
-#include <bit>
-#include <cmath>
+// On a GPU: `RNDN_WITNESS=DIR test_opcodes` where ptxas 11.8 is writes its sm_90 code to DIR; with the same variable on a machine with a GPU of compute
+// capability 9.0, that code runs there. Without it, the ptxas there makes the code, and rows of the instruction tables are not credited.
+#include <gtest/gtest.h>
+
 #include <filesystem>
-#include <fstream>
+#include <functional>
 #include <map>
-#include <random>
-#include <set>
 
 #include "assembler/cubin/cubin.h"
 #include "assembler/isa/isa.h"
 #include "ptx/interpreter/interpreter.h"
 #include "ptx/parse.h"
+#include "runtime/cuda/cuda_device.h"
+#include "tests/simulator/opcodes.h"
 #include "tests/simulator/support.h"
+#include "tests/support/corpus.h"
+#include "tests/support/operands.h"
+#include "tests/support/rows.h"
 #include "tests/support/status.h"
 
 namespace rndn::sim {
 namespace {
 
-constexpr uint32_t block_threads = 128, operand_blocks = 36, operand_count = block_threads * operand_blocks;
+using testing::CorpusFile;
+using testing::OperandKernel;
+using Words = std::vector<uint64_t>;
 
-struct Opcode {
-  std::string name;
-  std::string in, out;   // types of %a %b %c, and of %d
-  std::string text;      // may use %t of the type of %a, predicates %p and %q, and %w of .b32
-  uint32_t target = 60;  // lowest
-  double error = 0;      // relative, of approximations
-  double absolute = 0;   // or absolute
+// A launch: `words` words of results, zero before, whose address is the second parameter; the first is the address of `in`.
+struct Run {
+  std::string kernel;
+  uint32_t blocks, threads;
+  const Words* in;
+  size_t words;
+  Parameters more;  // after the first two
 };
+using Runner = std::function<Result<Words>(const Run&)>;
 
-std::string replaced(std::string s, const std::string& from, const std::string& to) {
-  for (size_t at = 0; (at = s.find(from, at)) != std::string::npos; at += to.size()) s.replace(at, from.size(), to);
-  return s;
-}
-
-std::vector<Opcode> opcodes() {
-  std::vector<Opcode> all;
-  std::set<std::string> names;
-  auto add = [&](const std::string& text, const std::string& in, const std::string& out, uint32_t target = 60,
-                 double error = 0, double absolute = 0) {
-    std::string name;
-    for (char c : text.substr(0, text.find(' '))) name += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
-    if (name.rfind("cvt", 0) != 0 && text.find(in) == std::string::npos) name += "_" + in;
-    while (!names.insert(name).second) name += "x";
-    all.push_back({name, in, out, text, target, error, absolute});
-  };
-  auto each = [&](std::initializer_list<const char*> types, const std::string& text, uint32_t target = 60) {
-    for (const char* t : types) add(replaced(text, "$", t), t, t, target);
-  };
-  // Integers
-  for (const char* op : {"add", "sub", "mul.lo", "mul.hi", "min", "max"})
-    each({"u16", "s16", "u32", "s32", "u64", "s64"}, std::string(op) + ".$ %d, %a, %b;");
-  each({"u16", "s16", "u32", "s32", "u64", "s64"}, "mad.lo.$ %d, %a, %b, %c;");
-  each({"u16", "s16", "u32", "s32", "u64", "s64"}, "mad.hi.$ %d, %a, %b, %c;");
-  each({"u16", "s16", "u32", "s32", "u64", "s64"}, "sad.$ %d, %a, %b, %c;");
-  // A divisor of zero or one less than that is left open by PTX.
-  for (const char* op : {"div", "rem"}) {
-    for (const char* t : {"u16", "u32", "u64"})
-      add(fmt::format("{0}.{1} %d, %a, %t;", op, t), t, t),
-          all.back().text = fmt::format("or.b{0} %t, %b, 1; {1}", t + 1, all.back().text);
-    for (const char* t : {"s16", "s32", "s64"})
-      add(fmt::format("{0}.{1} %d, %a, %t;", op, t), t, t),
-          all.back().text = fmt::format("and.b{0} %t, %b, -2; or.b{0} %t, %t, 2; {1}", t + 1, all.back().text);
-  }
-  for (const char* t : {"u16", "s16"}) {
-    const std::string wide = t[0] == 'u' ? "u32" : "s32";
-    add(fmt::format("mul.wide.{} %d, %a, %b;", t), t, wide);
-  }
-  for (const char* t : {"u32", "s32"}) {
-    const std::string wide = t[0] == 'u' ? "u64" : "s64";
-    add(fmt::format("mul.wide.{} %d, %a, %b;", t), t, wide);
-    for (const char* op : {"mul24.lo", "mul24.hi"}) add(fmt::format("{}.{} %d, %a, %b;", op, t), t, t);
-    for (const char* op : {"mad24.lo", "mad24.hi"}) add(fmt::format("{}.{} %d, %a, %b, %c;", op, t), t, t);
-  }
-  each({"s16", "s32", "s64"}, "abs.$ %d, %a;");
-  each({"s16", "s32", "s64"}, "neg.$ %d, %a;");
-  for (const char* op : {"and", "or", "xor"}) each({"b16", "b32", "b64"}, std::string(op) + ".$ %d, %a, %b;");
-  each({"b16", "b32", "b64"}, "not.$ %d, %a;");
-  each({"b16", "b32", "b64"}, "cnot.$ %d, %a;");
-  for (const char* t : {"b16", "b32", "b64", "u16", "s16", "u32", "s32", "u64", "s64"})
-    for (const char* limit : {"", "and.b32 %w, %w, 127; "}) {
-      add(fmt::format("{}.{} %d, %a, %w;", t[0] == 'b' ? "shl" : "shr", t), t, t);
-      all.back().text = fmt::format("cvt.u32.u64 %w, %lb; {}{}", limit, all.back().text);
-    }
-  for (const char* d : {"l", "r"})
-    for (const char* m : {"clamp", "wrap"}) add(fmt::format("shf.{}.{}.b32 %d, %a, %b, %c;", d, m), "b32", "b32");
-  for (const char* op : {"popc", "clz"})
-    each({"b32"}, std::string(op) + ".$ %d, %a;"), add(std::string(op) + ".b64 %d, %a;", "b64", "u32");
-  each({"b32", "b64"}, "brev.$ %d, %a;");
-  for (const char* s : {"", "shiftamt."}) {
-    each({"u32", "s32"}, fmt::format("bfind.{}$ %d, %a;", s));
-    for (const char* t : {"u64", "s64"}) add(fmt::format("bfind.{}{} %d, %a;", s, t), t, "u32");
-  }
-  // Positions and lengths beyond 255 are left open: ptxas takes all 32 bits of them for 64-bit fields.
-  for (const char* t : {"u32", "s32", "u64", "s64"}) {
-    add(fmt::format("bfe.{} %d, %a, %w, %v;", t), t, t);
-    all.back().text =
-        "cvt.u32.u64 %w, %lb; cvt.u32.u64 %v, %lc; and.b32 %w, %w, 255; and.b32 %v, %v, 255; " + all.back().text;
-  }
-  for (const char* t : {"b32", "b64"}) {
-    add(fmt::format("bfi.{} %d, %a, %b, %w, %v;", t), t, t);
-    all.back().text =
-        "cvt.u32.u64 %w, %lc; shr.u32 %v, %w, 8; and.b32 %w, %w, 255; and.b32 %v, %v, 255; " + all.back().text;
-  }
-  for (const char* m : {"", ".f4e", ".b4e", ".rc8", ".ecl", ".ecr", ".rc16"})
-    add(fmt::format("prmt.b32{} %d, %a, %b, %c;", m), "b32", "b32");
-  for (const char* l : {"0x96", "0xe8", "0x1d", "0x80", "0xca"})
-    add(fmt::format("lop3.b32 %d, %a, %b, %c, {};", l), "b32", "b32");
-  for (const char* a : {"u32", "s32"})
-    for (const char* b : {"u32", "s32"})
-      for (const char* op : {"dp4a", "dp2a.lo", "dp2a.hi"}) {
-        if (std::string_view(op) == "dp4a")
-          add(fmt::format("dp4a.{}.{} %d, %a, %b, %c;", a, b), a, "s32", 61);
-        else
-          add(fmt::format("{}.{}.{} %d, %a, %b, %c;", op, a, b), a, "s32", 61);
-      }
-  for (const char* t : {"u16", "s16", "u32", "s32", "u64", "s64"})
-    for (const char* c : {"eq", "ne", "lt", "le", "gt", "ge"})
-      add(fmt::format("setp.{}.{} %p, %a, %b; selp.u32 %d, 3, 5, %p;", c, t), t, "u32");
-  for (const char* c : {"and", "or", "xor"})
-    add(fmt::format(
-            "setp.lt.{}.s32 %p|%q, %a, %b, %q; selp.u32 %d, 3, 5, %p; selp.u32 %w, 16, 0, %q; add.u32 %d, %d, %w;", c),
-        "s32", "u32"),
-        all.back().text = "setp.ne.s32 %q, %c, 0; " + all.back().text;
-  each({"u32", "s32"}, "set.gt.u32.$ %d, %a, %b;");
-  add("set.le.f32.s32 %d, %a, %b;", "s32", "f32");
-  for (const char* t : {"u16", "u32", "u64", "s32", "b64"}) {
-    add(fmt::format("slct.{}.s32 %d, %a, %b, %w;", t), t, t);
-    all.back().text = "cvt.u32.u64 %w, %lc; " + all.back().text;
-  }
-  for (const char* t : {"u32", "s32", "u64", "s64"}) {
-    add(fmt::format("add.cc.{0} %t, %a, %b; addc.cc.{0} %d, %a, %c; addc.{0} %d, %d, %t;", t), t, t);
-    add(fmt::format("sub.cc.{0} %t, %a, %b; subc.cc.{0} %d, %a, %c; subc.{0} %d, %d, %t;", t), t, t);
-    add(fmt::format("mad.lo.cc.{0} %t, %a, %b, %c; madc.hi.{0} %d, %a, %b, %c;", t), t, t);
-  }
-  // f32, f64
-  for (const char* f : {"f32", "f64"}) {
-    const bool single = f[1] == '3';
-    for (const char* r : {"rn", "rz", "rm", "rp"})
-      for (const char* z : {"", ".ftz", ".sat", ".ftz.sat"}) {
-        if (!single && *z) continue;
-        for (const char* op : {"add", "sub", "mul"}) add(fmt::format("{}.{}{}.{} %d, %a, %b;", op, r, z, f), f, f);
-        add(fmt::format("fma.{}{}.{} %d, %a, %b, %c;", r, z, f), f, f);
-        if (std::string_view(z).find("sat") != std::string_view::npos) continue;
-        add(fmt::format("div.{}{}.{} %d, %a, %b;", r, z, f), f, f);
-        add(fmt::format("rcp.{}{}.{} %d, %a;", r, z, f), f, f);
-        add(fmt::format("sqrt.{}{}.{} %d, %a;", r, z, f), f, f);
-      }
-    for (const char* z : {"", ".ftz"}) {
-      if (!single && *z) continue;
-      for (const char* op : {"min", "max"}) {
-        add(fmt::format("{}{}.{} %d, %a, %b;", op, z, f), f, f);
-        if (single) add(fmt::format("{}{}.NaN.{} %d, %a, %b;", op, z, f), f, f, 80);
-      }
-      for (const char* op : {"abs", "neg"}) add(fmt::format("{}{}.{} %d, %a;", op, z, f), f, f);
-      for (const char* c : {"eq", "ne", "lt", "le", "gt", "ge", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan"})
-        add(fmt::format("setp.{}{}.{} %p, %a, %b; selp.u32 %d, 3, 5, %p;", c, z, f), f, "u32");
-    }
-    for (const char* k : {"finite", "infinite", "number", "notanumber", "normal", "subnormal"})
-      add(fmt::format("testp.{}.{} %p, %a; selp.u32 %d, 3, 5, %p;", k, f), f, "u32");
-    add(fmt::format("copysign.{} %d, %a, %b;", f), f, f);
-    add(fmt::format("set.gt.f32.{} %d, %a, %b;", f), f, "f32");
-    for (const char* k : {"rni", "rzi", "rmi", "rpi"}) {
-      add(fmt::format("cvt.{0}.{1}.{1} %d, %a;", k, f), f, f);
-      for (const char* t : {"u8", "s8", "u16", "s16", "u32", "s32", "u64", "s64"}) {
-        // What a NaN becomes in fewer than 32 bits is open: ptxas saturates the 32-bit result.
-        if (!single && (std::string_view(t) == "u8" || std::string_view(t) == "u16")) continue;
-        const bool byte = t[1] == '8';
-        add(fmt::format("cvt.{}.{}.{} {}, %a;{}", k, t, f, byte ? "%w" : "%d", byte ? " mov.b32 %d, %w;" : ""), f,
-            byte ? (t[0] == 'u' ? "u32" : "s32") : t);
-        if (single && std::string_view(t) == "s32") add(fmt::format("cvt.{}.ftz.{}.{} %d, %a;", k, t, f), f, t);
-      }
-    }
-    for (const char* r : {"rn", "rz", "rm", "rp"})
-      for (const char* t : {"u16", "s16", "u32", "s32", "u64", "s64"})
-        add(fmt::format("cvt.{}.{}.{} %d, %a;", r, f, t), t, f);
-  }
-  for (const char* r : {"rn", "rz", "rm", "rp"})
-    for (const char* z : {"", ".ftz", ".sat"}) add(fmt::format("cvt.{}{}.f32.f64 %d, %a;", r, z), "f64", "f32");
-  add("cvt.f64.f32 %d, %a;", "f32", "f64");
-  add("cvt.sat.f32.f32 %d, %a;", "f32", "f32");
-  add("cvt.ftz.f64.f32 %d, %a;", "f32", "f64");
-  // Approximations: errors as the PTX manual gives them
-  for (const char* z : {"", ".ftz"}) {
-    add(fmt::format("rcp.approx{}.f32 %d, %a;", z), "f32", "f32", 60, 0x1p-22);
-    add(fmt::format("sqrt.approx{}.f32 %d, %a;", z), "f32", "f32", 60, 0x1p-21);
-    add(fmt::format("rsqrt.approx{}.f32 %d, %a;", z), "f32", "f32", 60, 0x1p-21);
-    add(fmt::format("ex2.approx{}.f32 %d, %a;", z), "f32", "f32", 60, 0x1p-20);
-    add(fmt::format("div.full{}.f32 %d, %a, %b;", z), "f32", "f32", 60, 0x1p-21);
-  }
-  add("lg2.approx.f32 %d, %a;", "f32", "f32", 60, 0x1p-20, 0x1p-20);
-  add("tanh.approx.f32 %d, %a;", "f32", "f32", 75, 0x1p-10);
-  // Integer conversions
-  const char* ints[] = {"u8", "s8", "u16", "s16", "u32", "s32", "u64", "s64"};
-  for (const char* to : ints)
-    for (const char* from : ints)
-      for (const char* sat : {"", ".sat"}) {
-        if (from[1] == '8' || std::string_view(to) == from) continue;
-        // Nothing to saturate where every value fits: not PTX.
-        const int to_bits = std::atoi(to + 1), from_bits = std::atoi(from + 1);
-        if (*sat && (to[0] == from[0] || from[0] == 'u') && to_bits >= from_bits + (to[0] != from[0])) continue;
-        const bool byte = to[1] == '8';
-        add(fmt::format("cvt{}.{}.{} {}, %a;{}", sat, to, from, byte ? "%w" : "%d", byte ? " mov.b32 %d, %w;" : ""),
-            from, byte ? (to[0] == 'u' ? "u32" : "s32") : to);
-      }
-  // Halves
-  for (const char* h : {"f16", "f16x2", "bf16", "bf16x2"}) {
-    const bool brain = h[0] == 'b';
-    const uint32_t least = brain ? 80 : 60;
-    for (const char* z : {"", ".ftz", ".sat", ".ftz.sat"}) {
-      if (brain && *z) continue;
-      if (!brain)
-        for (const char* op : {"add", "sub", "mul"}) add(fmt::format("{}.rn{}.{} %d, %a, %b;", op, z, h), h, h, least);
-      add(fmt::format("fma.rn{}.{} %d, %a, %b, %c;", z, h), h, h, least);
-      if (std::string_view(z).find("sat") != std::string_view::npos) continue;
-      add(fmt::format("fma.rn{}.relu.{} %d, %a, %b, %c;", z, h), h, h, 80);
-      for (const char* op : {"min", "max"}) {
-        add(fmt::format("{}{}.{} %d, %a, %b;", op, z, h), h, h, 80);
-        add(fmt::format("{}{}.NaN.{} %d, %a, %b;", op, z, h), h, h, 80);
-      }
-      for (const char* op : {"neg", "abs"}) add(fmt::format("{}{}.{} %d, %a;", op, z, h), h, h, least);
-    }
-  }
-  for (const char* c : {"eq", "ne", "lt", "le", "gt", "ge", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan"}) {
-    add(fmt::format("setp.{}.f16 %p, %a, %b; selp.u32 %d, 3, 5, %p;", c), "f16", "u32");
-    add(fmt::format("set.{}.f16x2.f16x2 %d, %a, %b;", c), "f16x2", "b32");
-  }
-  add("ex2.approx.f16 %d, %a;", "f16", "f16", 75, 0x1p-9);
-  add("tanh.approx.f16 %d, %a;", "f16", "f16", 75, 0x1p-9);
-  add("cvt.f32.f16 %d, %a;", "f16", "f32");
-  add("cvt.f64.f16 %d, %a;", "f16", "f64");
-  for (const char* r : {"rn", "rz", "rm", "rp"}) {
-    add(fmt::format("cvt.{}.f16.f32 %d, %a;", r), "f32", "f16");
-    add(fmt::format("cvt.{}.f16.f64 %d, %a;", r), "f64", "f16");
-    for (const char* t : {"u16", "s16", "u32", "s32", "u64", "s64"})
-      add(fmt::format("cvt.{}.f16.{} %d, %a;", r, t), t, "f16");
-  }
-  for (const char* k : {"rni", "rzi", "rmi", "rpi"}) {
-    add(fmt::format("cvt.{}.f16.f16 %d, %a;", k), "f16", "f16");
-    for (const char* t : {"u16", "s16", "u32", "s32", "u64", "s64"})
-      add(fmt::format("cvt.{}.{}.f16 %d, %a;", k, t), "f16", t);
-  }
-  for (const char* r : {"rn", "rz"}) add(fmt::format("cvt.{}.bf16.f32 %d, %a;", r), "f32", "bf16", 80);
-  for (const char* r : {"rn", "rz"})
-    for (const char* to : {"f16x2", "bf16x2"}) add(fmt::format("cvt.{}.{}.f32 %d, %a, %b;", r, to), "f32", to, 80);
+std::vector<std::byte> parameters(const Run& run, uint64_t in, uint64_t out) {
+  const uint64_t args[2] = {in, out};
+  std::vector<std::byte> all(sizeof args + run.more.bytes().size());
+  std::memcpy(all.data(), args, sizeof args);
+  std::copy(run.more.bytes().begin(), run.more.bytes().end(), all.begin() + sizeof args);
   return all;
 }
 
-struct Kind {
-  uint32_t bits;
-  char prefix;  // b, f
-  bool half, brain, floating;
-};
-Kind kind_of(const std::string& type) {
-  if (type == "f16") return {16, 'b', true, false, true};
-  if (type == "bf16") return {16, 'b', true, true, true};
-  if (type == "f16x2") return {32, 'b', true, false, true};
-  if (type == "bf16x2") return {32, 'b', true, true, true};
-  return {static_cast<uint32_t>(std::stoul(type.substr(1))), type[0] == 'f' ? 'f' : 'b', false, false, type[0] == 'f'};
-}
-
-// One opcode in a scope of its own: %a %b %c from three words of 64 bits at %x, one word out at %y + `offset`.
-std::string scope_text(const Opcode& o, uint64_t offset) {
-  const Kind in = kind_of(o.in), out = kind_of(o.out);
-  std::string s = "  {\n";
-  s += fmt::format(
-      "  .reg .{}{} %a, %b, %c, %t; .reg .{}{} %d; .reg .pred %p, %q; .reg .b64 %la, %lb, %lc, %ld;\n"
-      "  .reg .b32 %w, %v, %ra; .reg .b16 %h0, %h1, %g;\n",
-      in.prefix, in.bits, out.prefix, out.bits);
-  for (int k = 0; k < 3; ++k) {
-    const char n = "abc"[k];
-    s += fmt::format("  ld.global.b64 %l{}, [%x+{}];\n", n, 8 * k);
-    if (in.bits == 16) s += fmt::format("  cvt.u16.u64 %{0}, %l{0};\n", n);
-    if (in.bits == 32 && in.prefix == 'b') s += fmt::format("  cvt.u32.u64 %{0}, %l{0};\n", n);
-    if (in.bits == 32 && in.prefix == 'f') s += fmt::format("  cvt.u32.u64 %ra, %l{0}; mov.b32 %{0}, %ra;\n", n);
-    if (in.bits == 64) s += fmt::format("  mov.b64 %{0}, %l{0};\n", n);
-  }
-  s += "  " + o.text + "\n";
-  // A NaN becomes the canonical one, by its bits.
-  auto canonical = [&](const std::string& h) {
-    return fmt::format("  and.b16 %g, {0}, 0x7fff; setp.gt.u16 %p, %g, {1}; selp.b16 {0}, 0x7fff, {0}, %p;\n", h,
-                       out.brain ? "0x7f80" : "0x7c00");
-  };
-  // Approximations are compared as numbers. (ptxas takes the sign of a half's tanh for zero where its bits are looked at.)
-  const bool exact = o.error == 0;
-  if (exact && out.half && out.bits == 16) s += canonical("%d");
-  if (out.half && out.bits == 32)
-    s += "  mov.b32 {%h0, %h1}, %d;\n" + canonical("%h0") + canonical("%h1") + "  mov.b32 %d, {%h0, %h1};\n";
-  if (out.prefix == 'f')
-    s += fmt::format("  setp.nan.f{0} %p, %d, %d; selp.f{0} %d, {1}, %d, %p;\n", out.bits,
-                     out.bits == 64 ? "0d7FF8000000000000" : "0f7FC00000");
-  if (out.bits == 16) s += "  cvt.u64.u16 %ld, %d;\n";
-  if (out.bits == 32)
-    s += out.prefix == 'f' ? "  mov.b32 %ra, %d; cvt.u64.u32 %ld, %ra;\n" : "  cvt.u64.u32 %ld, %d;\n";
-  if (out.bits == 64) s += "  mov.b64 %ld, %d;\n";
-  return s + fmt::format("  st.global.b64 [%y+{}], %ld;\n  }}\n", offset);
-}
-
-// .entry NAME(in, out) with the opcodes one after the other, each with an array of results of its own.
-std::string kernel_text(const std::string& name, const std::vector<Opcode>& several) {
-  std::string s = fmt::format(".visible .entry {}(.param .u64 in, .param .u64 out)\n{{\n", name);
-  s += "  .reg .b64 %x, %y; .reg .b32 %i, %n, %k;\n"
-       "  ld.param.u64 %x, [in]; ld.param.u64 %y, [out]; mov.u32 %i, %ctaid.x; mov.u32 %n, %ntid.x; mov.u32 %k, "
-       "%tid.x;\n"
-       "  mad.lo.u32 %i, %i, %n, %k; mad.wide.u32 %x, %i, 24, %x; mad.wide.u32 %y, %i, 8, %y;\n";
-  for (size_t k = 0; k < several.size(); ++k) s += scope_text(several[k], k * operand_count * 8);
-  return s + "  ret;\n}\n";
-}
-
-std::vector<uint64_t> operands(const std::string& type) {
-  const Kind kind = kind_of(type);
-  std::mt19937_64 random(std::hash<std::string>{}(type)&0xffff);
-  std::vector<uint64_t> special;
-  if (kind.half)
-    special = {0,      0x8000, 1,      0x8001, 0x03ff, 0x0400, 0x8400, 0x7bff, 0xfbff, 0x7c00,
-               0xfc00, 0x7e00, 0x7c01, 0x3c00, 0xbc00, 0x3bff, 0x3c01, 0x4000, 0x3f80, 0xbf80,
-               0x7f80, 0xff80, 0x7fc0, 0x0080, 0x007f, 0x7f7f, 0x3555, 0x0001};
-  else if (type == "f32")
-    for (float f : {0.0f,          -0.0f,           1.0f,     -1.0f,    0.5f,          3.0f,      1e-40f,
-                    -1e-45f,       1.17549435e-38f, 3.4e38f,  -3.4e38f, INFINITY,      -INFINITY, NAN,
-                    2147483648.0f, 0.49999997f,     65520.0f, 6e-8f,    4294967296.0f, 2.5f,      -127.5f,
-                    255.5f,        1.8446744e19f})
-      special.push_back(std::bit_cast<uint32_t>(f));
-  else if (type == "f64")
-    for (double f : {0.0,
-                     -0.0,
-                     1.0,
-                     -1.0,
-                     0.5,
-                     3.0,
-                     1e-310,
-                     -4.9e-324,
-                     2.2250738585072014e-308,
-                     1.7e308,
-                     -1.7e308,
-                     double{INFINITY},
-                     -double{INFINITY},
-                     double{NAN},
-                     2147483647.5,
-                     9.3e18,
-                     1.5,
-                     2.5,
-                     1e20,
-                     1e-45,
-                     65519.999,
-                     3.4028235677973366e38})
-      special.push_back(std::bit_cast<uint64_t>(f));
-  else
-    special = {0,
-               1,
-               2,
-               3,
-               5,
-               7,
-               31,
-               32,
-               33,
-               63,
-               64,
-               0x7f,
-               0x80,
-               0xff,
-               0x7fff,
-               0x8000,
-               0xffff,
-               0x10000,
-               0x7fffffff,
-               0x80000000,
-               0xffffffff,
-               0x100000000,
-               0x7fffffffffffffff,
-               0x8000000000000000,
-               0xffffffffffffffff};
-  auto value = [&]() -> uint64_t {
-    const uint64_t r = random();
-    if (r % 8 == 0) return special[random() % special.size()];
-    if (type == "f32" && r % 8 < 5)
-      return std::bit_cast<uint32_t>(static_cast<float>(static_cast<double>(static_cast<int64_t>(random())) * 0x1p-40));
-    if (type == "f64" && r % 8 < 5)
-      return std::bit_cast<uint64_t>(static_cast<double>(static_cast<int64_t>(random())) * 0x1p-40);
-    return r % 8 < 3 ? random() >> random() % 64 : random();
-  };
-  const uint64_t mask = kind.bits == 64 ? ~uint64_t{0} : (uint64_t{1} << kind.bits) - 1;
-  std::vector<uint64_t> v(3 * operand_count);
-  for (size_t i = 0; i < operand_count; ++i)
-    for (size_t k = 0; k < 3; ++k) {
-      uint64_t& x = v[3 * i + k];
-      x = i < special.size() * special.size() && k < 2 ? special[k == 0 ? i % special.size() : i / special.size()]
-                                                       : value();
-      if (kind.half && kind.bits == 32) x = (x & 0xffff) | value() << 16;
-      x &= mask;
-    }
-  return v;
-}
-
-std::string module_head(uint32_t target) {
-  return fmt::format(".version 7.8\n.target sm_{}\n.address_size 64\n", target);
-}
-uint32_t module_target(uint32_t sm) { return sm >= 80 ? 80 : sm >= 75 ? 75 : sm >= 61 ? 61 : 60; }
-
-// Results of a kernel of `n` opcodes.
-std::vector<uint64_t> interpreted(const ptx::Module& m, const std::string& kernel, size_t n,
-                                  const std::vector<uint64_t>& in) {
+Result<Words> interpreted(const ptx::Module& m, const Run& run) {
   ptx::Memory memory;
-  uint64_t args[2] = {memory.allocate(in.size() * 8), memory.allocate(n * operand_count * 8)};
-  memory.write(args[0], std::as_bytes(std::span(in)));
+  const uint64_t in = memory.allocate(run.in->size() * 8), out = memory.allocate(run.words * 8);
+  memory.write(in, std::as_bytes(std::span(*run.in)));
+  const auto args = parameters(run, in, out);
   ptx::Launch launch;
-  launch.grid = {operand_blocks, 1, 1};
-  launch.block = {block_threads, 1, 1};
-  launch.parameters = std::as_bytes(std::span(args));
-  auto stats = ptx::interpret(m, kernel, launch, memory);
-  EXPECT_TRUE(stats.ok()) << kernel << ": " << stats.error().message;
-  std::vector<uint64_t> out(n * operand_count);
-  memory.read(args[1], std::as_writable_bytes(std::span(out)));
-  return out;
+  launch.grid = {run.blocks, 1, 1};
+  launch.block = {run.threads, 1, 1};
+  launch.parameters = args;
+  auto stats = ptx::interpret(m, run.kernel, launch, memory);
+  if (!stats) return stats.error();
+  Words results(run.words);
+  memory.read(out, std::as_writable_bytes(std::span(results)));
+  return results;
+}
+
+Runner simulator(const std::string& target, std::span<const std::byte> cubin, bool hazards) {
+  auto machine = std::make_shared<Machine>(target, 64 << 20);
+  const auto loaded = machine->load(cubin);
+  EXPECT_TRUE(loaded.ok()) << loaded.error().message;
+  return [=](const Run& run) -> Result<Words> {
+    ASSIGN_OR_RETURN(const ModuleId module, loaded);
+    ASSIGN_OR_RETURN(const uint64_t in, machine->allocate(run.in->size() * 8));
+    ASSIGN_OR_RETURN(const uint64_t out, machine->allocate(run.words * 8));
+    RETURN_IF_ERROR(machine->write(in, run.in->data(), run.in->size() * 8));
+    RETURN_IF_ERROR(machine->fill(out, 0, run.words * 8));
+    Options options;
+    options.check_hazards = hazards;
+    options.deterministic = true;
+    options.max_warp_instructions = 10'000'000;
+    const auto done = machine->launch(module, run.kernel, {run.blocks, 1, 1}, {run.threads, 1, 1}, 0,
+                                      parameters(run, in, out), options);
+    Words results(run.words);
+    RETURN_IF_ERROR(machine->read(out, results.data(), run.words * 8));
+    RETURN_IF_ERROR(machine->free(in));
+    RETURN_IF_ERROR(machine->free(out));
+    if (!done) return done.error();
+    return results;
+  };
+}
+
+Runner gpu(device::Device& device, std::span<const std::byte> cubin) {
+  const auto loaded = device.load_module(cubin);
+  EXPECT_TRUE(loaded.ok()) << loaded.error().message;
+  return [&device, loaded](const Run& run) -> Result<Words> {
+    ASSIGN_OR_RETURN(const device::ModuleHandle module, loaded);
+    ASSIGN_OR_RETURN(const device::KernelHandle kernel, device.find_kernel(module, run.kernel));
+    ASSIGN_OR_RETURN(const device::Address in, device.allocate(run.in->size() * 8));
+    ASSIGN_OR_RETURN(const device::Address out, device.allocate(run.words * 8));
+    RETURN_IF_ERROR(device.copy_to_device(in, run.in->data(), run.in->size() * 8));
+    RETURN_IF_ERROR(device.fill(out, 0, run.words * 8));
+    RETURN_IF_ERROR(device.launch(kernel, {run.blocks, 1, 1}, {run.threads, 1, 1}, 0, parameters(run, in, out)));
+    Words results(run.words);
+    RETURN_IF_ERROR(device.copy_to_host(results.data(), out, run.words * 8));
+    RETURN_IF_ERROR(device.free(in));
+    RETURN_IF_ERROR(device.free(out));
+    return results;
+  };
 }
 
 double as_double(const std::string& type, uint64_t bits) {
@@ -431,125 +118,239 @@ double as_double(const std::string& type, uint64_t bits) {
   const double v = e == 31 ? (m != 0 ? NAN : INFINITY) : e == 0 ? std::ldexp(m, -24) : std::ldexp(1024 + m, e - 25);
   return bits & 0x8000 ? -v : v;
 }
-bool agree(const Opcode& o, uint64_t a, uint64_t b) {
+bool agree(const std::string& type, double relative, double absolute, uint64_t a, uint64_t b) {
   if (a == b) return true;
-  if (o.error == 0) return false;
-  const double x = as_double(o.out, a), y = as_double(o.out, b);
+  const double x = as_double(type, a), y = as_double(type, b);
   if (std::isnan(x) || std::isnan(y)) return std::isnan(x) && std::isnan(y);
-  const double tiny = o.out == "f32" ? 0x1p-126 : 0x1p-14;  // what is subnormal may be flushed or rounded elsewhere
-  return std::fabs(x - y) <= o.absolute || std::fabs(x - y) <= o.error * std::max(std::fabs(x), std::fabs(y)) ||
+  if (relative == 0) return false;
+  const double tiny = type == "f32" ? 0x1p-126 : 0x1p-14;  // what is subnormal may be flushed or rounded elsewhere
+  return std::fabs(x - y) <= absolute || std::fabs(x - y) <= relative * std::max(std::fabs(x), std::fabs(y)) ||
          (std::fabs(x) <= tiny && std::fabs(y) <= tiny) || (std::isinf(x) && std::fabs(y) > 3.3e38 && x * y > 0) ||
          (std::isinf(y) && std::fabs(x) > 3.3e38 && x * y > 0);
 }
 
-ptx::Module parsed(const std::string& text) {
+// Null with the first error when the parser does not take it.
+std::unique_ptr<ptx::Module> parsed(const std::string& text, std::string& error) {
   SourceManager sources;
   DiagnosticSink sink;
-  ptx::Module m = ptx::parse(sources.add("opcodes.ptx", text), sources, sink);
-  EXPECT_FALSE(sink.has_errors()) << render(sink, sources).substr(0, 2000);
-  return m;
+  auto m = std::make_unique<ptx::Module>(ptx::parse(sources.add("opcodes.ptx", text), sources, sink));
+  if (!sink.has_errors()) return m;
+  error = render(sink, sources).substr(0, 300);
+  return nullptr;
+}
+std::string source(const std::string& path) {
+  const std::string compiled = RNDN_SOURCE_DIR;
+  return (std::filesystem::exists(compiled) ? compiled : std::string(".")) + "/" + path;
 }
 
-// Whether our parser takes it: a failure, if not, of that one alone.
-bool accepted(const Opcode& o) {
-  SourceManager sources;
-  DiagnosticSink sink;
-  ptx::parse(sources.add("opcode.ptx", module_head(o.target) + kernel_text(o.name, {o})), sources, sink);
-  EXPECT_FALSE(sink.has_errors()) << render(sink, sources).substr(0, 300);
-  return !sink.has_errors();
+// What is compared: PTX text, and per kernel how.
+struct Suite {
+  std::string name, text, options;
+  std::unique_ptr<ptx::Module> module;
+  std::vector<std::string> left_out;  // what the parser does not take
+  // One kernel: "" when it agrees. `tested` counts results.
+  std::map<std::string, std::function<std::string(const Runner&, size_t& tested)>> kernels;
+};
+
+std::string compare(const Suite& s, const Run& run, const Runner& runner, size_t& tested,
+                    const std::function<std::string(const Words&, const Words&, size_t&)>& differences) {
+  const auto expected = interpreted(*s.module, run);
+  if (!expected) return "interpreter: " + expected.error().message;
+  const auto got = runner(run);
+  if (!got) return got.error().message;
+  return differences(*expected, *got, tested);
+}
+
+void finish(Suite& s) {
+  std::string error;
+  s.module = parsed(s.text, error);
+  EXPECT_TRUE(s.module) << error;
+}
+
+Suite opcode_suite(uint32_t sm) {
+  Suite s{"opcodes", module_head(module_target(sm)), "--fmad=false", {}, {}, {}};
+  const char* only = std::getenv("RNDN_OPCODE");
+  for (const Opcode& o : opcodes()) {
+    if (o.target > sm || (only && o.name.find(only) == std::string::npos)) continue;
+    std::string error;
+    if (!parsed(module_head(o.target) + kernel_text(o.name, {o}), error)) {
+      s.left_out.push_back(o.text);
+      continue;
+    }
+    s.text += kernel_text(o.name, {o});
+    s.kernels[o.name] = [&s, o](const Runner& runner, size_t& tested) {
+      const Words in = operands(o.in);
+      const Run run{o.name, operand_blocks, block_threads, &in, operand_count, {}};
+      return compare(s, run, runner, tested, [&](const Words& expected, const Words& got, size_t& n) -> std::string {
+        for (uint32_t i = 0; i < operand_count; ++i, ++n)
+          if (!agree(o.out, o.error, o.absolute, got[i], expected[i]))
+            return fmt::format("{}({:#x}, {:#x}, {:#x}) = {:#x}, the interpreter has {:#x}", o.text, in[3 * i],
+                               in[3 * i + 1], in[3 * i + 2], got[i], expected[i]);
+        return {};
+      });
+    };
+  }
+  finish(s);
+  return s;
+}
+
+constexpr uint32_t operand_threads = 1024, operand_launches = 4;
+
+Suite operand_suite() {
+  const auto kernels = testing::operand_kernels(source("tests/support/operands.txt"));
+  Suite s{"operands", testing::operand_module({}), "--fmad=false", {}, {}, {}};
+  for (const OperandKernel& k : kernels) {
+    std::string error;
+    if (!parsed(testing::operand_module({k}), error)) {
+      s.left_out.push_back(k.operation);
+      continue;
+    }
+    s.text += k.text;
+    s.kernels[k.name] = [&s, k](const Runner& runner, size_t& tested) -> std::string {
+      std::vector<Words> sources;
+      Run run{k.name, 1, operand_threads, nullptr, operand_threads * 16, {}};
+      for (const std::string& type : k.types) {
+        sources.push_back(operands(type));
+        if (type == "u64") run.more.add(uint64_t{0x8000123480005678});
+        if (type == "u32") run.more.add(uint32_t{0x80001234});
+        if (type == "u16" || type == "f16") run.more.add(uint16_t{0xb800});
+        if (type == "f16x2") run.more.add(uint32_t{0xb8003555});
+        if (type == "f32") run.more.add(-2.75f);
+        if (type == "f64") run.more.add(-2.75);
+      }
+      const bool approximate = k.operation.find("approx") != std::string::npos;
+      const bool angle = k.operation.starts_with("sin") || k.operation.starts_with("cos");
+      const uint32_t bits = kind_of(k.result).bits;
+      const uint64_t mask = bits == 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1;
+      for (uint32_t launch = 0; launch < operand_launches; ++launch) {
+        Words in(operand_threads * 4);
+        for (uint32_t t = 0; t < operand_threads; ++t)
+          for (size_t i = 0; i < 4; ++i)
+            in[4 * t + i] = i < sources.size() ? sources[i][3 * (launch * operand_threads + t) + i] : t;
+        run.in = &in;
+        const auto differs = [&](const Words& expected, const Words& got, size_t& n) -> std::string {
+          for (uint32_t t = 0; t < operand_threads; ++t)
+            for (size_t c = 0; c < k.kinds.size(); ++c, ++n) {
+              const uint64_t a = got[16 * t + c] & mask, b = expected[16 * t + c] & mask;
+              if (angle && !(std::fabs(as_double("f32", in[4 * t])) < 3)) continue;  // the error bound holds near zero
+              bool equal;
+              if (k.result == "f16x2")
+                equal = agree("f16", 0, 0, a & 0xffff, b & 0xffff) && agree("f16", 0, 0, a >> 16, b >> 16);
+              else
+                equal = k.result[0] == 'f' ? agree(k.result, approximate ? 0x1p-19 : 0, approximate ? 0x1p-19 : 0, a, b)
+                                           : a == b;
+              if (!equal)
+                return fmt::format("{} with {} on {:#x}, {:#x}, {:#x} = {:#x}, the interpreter has {:#x}", k.operation,
+                                   k.kinds[c], in[4 * t], in[4 * t + 1], in[4 * t + 2], a, b);
+            }
+          return {};
+        };
+        if (const std::string said = compare(s, run, runner, tested, differs); !said.empty()) return said;
+      }
+      return {};
+    };
+  }
+  finish(s);
+  return s;
+}
+
+// tests/corpus: every kernel has two arrays, three words in for each of 288 threads.
+Suite corpus_suite(uint32_t sm) {
+  constexpr uint32_t blocks = 3, threads = 96, words = blocks * threads * 96;
+  const auto files = testing::corpus(source("tests/corpus"));
+  Suite s{"corpus", testing::corpus_module(files, sm), "", {}, {}, {}};
+  finish(s);
+  if (!s.module) return s;
+  for (const CorpusFile& f : files) {
+    if (f.target > sm) continue;
+    std::string error;
+    const auto m = parsed(f.text, error);
+    EXPECT_TRUE(m) << f.name << ": " << error;
+    if (!m) continue;
+    for (const ptx::Function& function : m->functions) {
+      if (!function.is_entry) continue;
+      s.kernels[function.name] = [&s, f, kernel = function.name](const Runner& runner, size_t& tested) {
+        std::mt19937_64 random(7);
+        Words in(blocks * threads * 3);
+        for (uint64_t& w : in) w = random() >> random() % 64;
+        const Run run{kernel, blocks, threads, &in, words, {}};
+        return compare(s, run, runner, tested, [&](const Words& expected, const Words& got, size_t& n) -> std::string {
+          for (size_t i = 0; i < words; ++i, ++n)
+            if (!testing::same_word(f, expected[i], got[i]))
+              return fmt::format("word {}: {:#x}, the interpreter has {:#x}", i, got[i], expected[i]);
+          return {};
+        });
+      };
+    }
+  }
+  return s;
+}
+
+// Runs everything; rows of the code of kernels that agree are credited with `witness`.
+void check(const Suite& s, const Runner& runner, const std::string& target, std::span<const std::byte> cubin,
+           const std::string& witness) {
+  size_t tested = 0;
+  std::set<std::string> agreed;
+  for (const auto& [name, kernel] : s.kernels) {
+    const std::string said = kernel(runner, tested);
+    if (said.empty())
+      agreed.insert(name);
+    else
+      ADD_FAILURE() << name << ": " << said;
+  }
+  std::printf("%s %s: %zu kernels, %zu results; %zu not taken by the parser\n", target.c_str(), s.name.c_str(),
+              agreed.size(), tested, s.left_out.size());
+  if (std::getenv("RNDN_OPCODE")) return;
+  testing::record_status("count", fmt::format("{} of ptxas's code equal to the PTX interpreter: {}", s.name, witness),
+                         target, std::to_string(agreed.size()));
+  const auto image = cubin::read(cubin);
+  if (!image) return;
+  for (const std::string& row : testing::rows_of(*image, agreed)) testing::record_status("form", row, target, witness);
 }
 
 class Opcodes : public ::testing::TestWithParam<std::string> {};
-INSTANTIATE_TEST_SUITE_P(Targets, Opcodes, ::testing::Values("sm_61", "sm_75", "sm_86", "sm_90"),
+INSTANTIATE_TEST_SUITE_P(Targets, Opcodes,
+                         ::testing::Values("sm_60", "sm_61", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90"),
                          [](const auto& info) { return info.param; });
 
-TEST_P(Opcodes, SimulatedAndInterpretedAreEqual) {
+void simulate(const Suite& s, const std::string& target) {
   std::string why;
   const std::string ptxas = find_ptxas(why);
   if (ptxas.empty()) GTEST_SKIP() << "skipped: " << why;
-  const isa::Target& target = *isa::find_target(GetParam());
-  std::vector<Opcode> all = opcodes();
-  if (const char* only = std::getenv("RNDN_OPCODE"))
-    std::erase_if(all, [&](const Opcode& o) { return o.name.find(only) == std::string::npos; });
-  std::erase_if(all, [&](const Opcode& o) { return o.target > target.sm; });
-  std::erase_if(all, [&](const Opcode& o) { return !accepted(o); });
-  std::string text = module_head(module_target(target.sm));
-  for (const Opcode& o : all) text += kernel_text(o.name, {o});
-  const ptx::Module m = parsed(text);
-  ASSERT_FALSE(all.empty() || m.functions.empty());
-  const auto cubin = assemble_with_ptxas(ptxas, text, GetParam(), "--fmad=false");
+  ASSERT_TRUE(s.module);
+  const auto cubin = assemble_with_ptxas(ptxas, s.text, target, s.options);
   ASSERT_FALSE(cubin.empty());
-  Machine machine(GetParam(), 16 << 20);
-  const auto module = machine.load(cubin);
-  ASSERT_TRUE(module.ok()) << module.error().message;
-  Options options;
-  options.check_hazards = options.deterministic = true;
-  options.max_warp_instructions = 10'000'000;
-  size_t tested = 0;
-  std::map<std::string, std::vector<uint64_t>> inputs;
-  for (const Opcode& o : all) {
-    auto& in = inputs[o.in];
-    if (in.empty()) in = operands(o.in);
-    const auto expected = interpreted(m, o.name, 1, in);
-    const uint64_t a = upload(machine, in), b = upload(machine, std::vector<uint64_t>(operand_count, 0));
-    std::vector<Report> reports;
-    const auto result = machine.launch(*module, o.name, {operand_blocks, 1, 1}, {block_threads, 1, 1}, 0,
-                                       Parameters().add(a).add(b).bytes(), options, &reports);
-    if (!reports.empty()) ADD_FAILURE() << o.name << ": " << reports[0].text();
-    if (!result.ok()) {
-      ADD_FAILURE() << o.name << ": " << result.error().message;
-    } else {
-      const auto got = download<uint64_t>(machine, b, operand_count);
-      size_t wrong = 0;
-      for (uint32_t i = 0; i < operand_count; ++i)
-        if (!agree(o, got[i], expected[i]) && ++wrong <= 2)
-          ADD_FAILURE() << fmt::format("{}({:#x}, {:#x}, {:#x}) = {:#x}, the interpreter has {:#x}", o.text, in[3 * i],
-                                       in[3 * i + 1], in[3 * i + 2], got[i], expected[i]);
-      EXPECT_EQ(wrong, 0u) << o.name;
-    }
-    ++tested;
-    ASSERT_TRUE(machine.free(a).ok() && machine.free(b).ok());
+  if (const char* folder = std::getenv("RNDN_WITNESS"); folder && target == "sm_90") {
+    std::filesystem::create_directories(folder);
+    EXPECT_TRUE(write_file(std::string(folder) + "/" + s.name + ".cubin",
+                           std::string(reinterpret_cast<const char*>(cubin.data()), cubin.size()))
+                    .ok());
   }
-  std::printf("%s: %zu opcodes, %u operands each\n", GetParam().c_str(), tested, operand_count);
-  if (!HasFailure() && !std::getenv("RNDN_OPCODE"))
-    rndn::testing::record_status("count", "opcodes of ptxas's code equal to the PTX interpreter, 4608 operands each",
-                                 GetParam(), std::to_string(tested));
+  check(s, simulator(target, cubin, true), target, cubin, "simulated");
 }
+TEST_P(Opcodes, OneByOne) { simulate(opcode_suite(isa::find_target(GetParam())->sm), GetParam()); }
+TEST_P(Opcodes, EveryKindOfOperand) { simulate(operand_suite(), GetParam()); }
+TEST_P(Opcodes, Corpus) { simulate(corpus_suite(isa::find_target(GetParam())->sm), GetParam()); }
 
-TEST(OpcodesOnAGpu, ExpectationsForAGpu) {
-  const char* folder = std::getenv("RNDN_OPCODES_OUT");
-  if (!folder) GTEST_SKIP() << "skipped: RNDN_OPCODES_OUT names no folder";
-  std::string why;
-  const std::string ptxas = find_ptxas(why);
-  if (ptxas.empty()) GTEST_SKIP() << "skipped: " << why;
-  std::map<std::string, std::vector<Opcode>> groups;  // by type of the operands
-  for (const Opcode& o : opcodes())
-    if (accepted(o)) groups[o.in].push_back(o);
-  std::string text = module_head(80);
-  for (const auto& [type, group] : groups) text += kernel_text("opcodes_" + type, group);
-  const ptx::Module m = parsed(text);
-  if (HasFailure()) return;
-  std::filesystem::create_directories(folder);
-  auto put = [&](const std::string& name, const void* data, size_t bytes) {
-    const std::string path = std::string(folder) + "/" + name;
-    EXPECT_TRUE(write_file(path, std::string(static_cast<const char*>(data), bytes)).ok()) << path;
-  };
-  const auto cubin = assemble_with_ptxas(ptxas, text, "sm_90", "--fmad=false");
-  ASSERT_FALSE(cubin.empty());
-  put("opcodes.cubin", cubin.data(), cubin.size());
-  // The script has grid, block and size of the results in numbers.
-  static_assert(operand_blocks == 36 && block_threads == 128 && operand_count * 8 == 36864);
-  const auto script = read_file(std::string(RNDN_SOURCE_DIR) + "/tests/simulator/opcodes.sh");
-  ASSERT_TRUE(script.ok());
-  put("check.sh", script->data(), script->size());
-  for (const auto& [type, group] : groups) {
-    const auto in = operands(type);
-    put(type + ".in", in.data(), in.size() * 8);
-    const auto expected = interpreted(m, "opcodes_" + type, group.size(), in);
-    put(type + ".expected", expected.data(), expected.size() * 8);
-    std::string names;
-    for (const Opcode& o : group) names += fmt::format("{} {}\n", o.name, o.error);
-    put(type + ".names", names.data(), names.size());
+TEST(Gpu, PtxasCodeGivesWhatTheInterpreterGives) {
+  const auto preparation = cuda::prepare();
+  auto opened = cuda::open(*preparation);
+  if (!opened) GTEST_SKIP() << "skipped: " << opened.error().message;
+  device::Device& device = **opened;
+  if (device.info().target != "sm_90") GTEST_SKIP() << "skipped: the GPU is " << device.info().target;
+  for (const Suite& s : {opcode_suite(90), operand_suite(), corpus_suite(90)}) {
+    ASSERT_TRUE(s.module);
+    std::vector<std::byte> cubin;
+    if (const char* folder = std::getenv("RNDN_WITNESS")) {
+      const auto bytes = read_file(std::string(folder) + "/" + s.name + ".cubin");
+      ASSERT_TRUE(bytes.ok()) << bytes.error().message;
+      cubin.assign(reinterpret_cast<const std::byte*>(bytes->data()),
+                   reinterpret_cast<const std::byte*>(bytes->data()) + bytes->size());
+    } else {
+      cubin = assemble_with_ptxas("ptxas", s.text, "sm_90", s.options);
+    }
+    ASSERT_FALSE(cubin.empty());
+    check(s, gpu(device, cubin), "sm_90", cubin, "H200");
   }
 }
 

@@ -23,9 +23,9 @@ struct CorpusFile {
   uint32_t word = 64;     // bits of a word that is compared
 };
 
-inline std::vector<CorpusFile> corpus() {
+inline std::vector<CorpusFile> corpus(const std::string& folder = RNDN_SOURCE_DIR "/tests/corpus") {
   std::vector<CorpusFile> files;
-  for (const auto& entry : std::filesystem::directory_iterator(RNDN_SOURCE_DIR "/tests/corpus")) {
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.path().extension() != ".ptx") continue;
     CorpusFile f;
     f.name = entry.path().stem().string();

@@ -49,11 +49,12 @@ inline void replace(std::string& s, const std::string& from, const std::string& 
 }
 }  // namespace operands
 
-inline std::vector<OperandKernel> operand_kernels() {
+inline std::vector<OperandKernel> operand_kernels(const std::string& table = RNDN_SOURCE_DIR
+                                                  "/tests/support/operands.txt") {
   using namespace operands;
   std::vector<OperandKernel> all;
   std::vector<std::string> kinds;
-  std::ifstream in(RNDN_SOURCE_DIR "/tests/support/operands.txt");
+  std::ifstream in(table);
   for (std::string line; std::getline(in, line);) {
     if (line.empty() || line[0] == '#') continue;
     std::istringstream fields(line);

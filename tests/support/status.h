@@ -11,7 +11,8 @@
 namespace rndn::testing {
 
 // area: "query", "builtin", "form", "count"; item: "q06"; column: "sm_86"; fact: "simulator", "cpu", or a number.
-inline void record_status(const std::string& area, const std::string& item, const std::string& column, const std::string& fact) {
+inline void record_status(const std::string& area, const std::string& item, const std::string& column,
+                          const std::string& fact) {
   const char* folder = std::getenv("RNDN_STATUS_DIR");
   if (!folder) return;
   std::string path = fmt::format("{}/{}.tsv", folder, getpid());
