@@ -336,7 +336,8 @@ void compare_variations(const std::string& nvdisasm, const Target& t, const fs::
   // Branches are to fixed places, so that a word does not depend on where it is.
   for (size_t i = 0; i < all.size(); ++i) EXPECT_TRUE(encode(t, all[i], 0, words[i])) << row_name(all[i].form);
   const std::string name(t.name);
-  Unknown unknown = recorded_unknown()[name];
+  auto recorded = recorded_unknown();
+  Unknown unknown = recorded[name];
   const bool record = std::getenv("RNDN_RECORD") != nullptr;
   size_t refused = 0;
   if (record) {
@@ -513,7 +514,8 @@ TEST_P(Reference, EveryWordOfPtxasReadsBack) {
   }
   if (std::getenv("RNDN_RECORD")) return record_coverage(GetParam(), rows);
   size_t words_before = 0, survivors_before = 0;
-  for (const auto& [row, before] : recorded_coverage()[GetParam()]) {
+  Coverage recorded = recorded_coverage();
+  for (const auto& [row, before] : recorded[GetParam()]) {
     words_before += before.words;
     std::istringstream names(before.survivors);
     for (std::string name; names >> name;) ++survivors_before;
