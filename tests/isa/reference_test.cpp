@@ -276,7 +276,9 @@ std::vector<Instruction> variations(const Target& t, FormId form) {
     with([&](Instruction& in) { in.operands[k].absolute = true; });
     for (uint8_t part = 1; part < 4; ++part) with([&](Instruction& in) { in.operands[k].part = part & 15; });
     for (int64_t value : {int64_t{1}, int64_t{0x24}, int64_t{-8}, int64_t{0x3fc00000}, int64_t{0x3e00}})
-      if (base.operands[k].kind != OperandKind::label) with([&](Instruction& in) { in.operands[k].value = value; });
+      // The address of CALL.ABS is a relocation's.
+      if (base.operands[k].kind != OperandKind::label && base.mnemonic != Mnemonic::CALL_ABS)
+        with([&](Instruction& in) { in.operands[k].value = value; });
     with([&](Instruction& in) { in.operands[k].reg = in.operands[k].kind == OperandKind::gpr ? RZ : PT; });
   }
   for (size_t i = 0; i < max_modifiers; ++i)
