@@ -301,6 +301,8 @@ void check(const Suite& s, const Runner& runner, const std::string& target, std:
   std::printf("%s %s: %zu kernels, %zu results; %zu not taken by the parser\n", target.c_str(), s.name.c_str(),
               agreed.size(), tested, s.left_out.size());
   if (std::getenv("RNDN_OPCODE")) return;
+  EXPECT_GE(s.kernels.size(), s.name == "opcodes" ? 745u : s.name == "operands" ? 167u : 135u);
+  EXPECT_LE(s.left_out.size(), 4u);
   testing::record_status("count", fmt::format("{} of ptxas's code equal to the PTX interpreter: {}", s.name, witness),
                          target, std::to_string(agreed.size()));
   const auto image = cubin::read(cubin);
