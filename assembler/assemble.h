@@ -18,6 +18,9 @@ namespace rndn::assembler {
 
 enum class Scheduler : uint8_t { linear, list };
 
+// Issue cycles between instructions: as scheduled, or longer (for tests: whatever is right must stay right).
+enum class Stalls : uint8_t { scheduled, maximal, random };
+
 // Memory that compilations take again, one after the other: whoever assembles often keeps one. Not for two threads at once.
 class Workspace {
  public:
@@ -36,6 +39,8 @@ struct Options {
   uint32_t max_registers = 0;  // --maxrregcount; 0: the target's limit
   bool verify_passes = false;  // independent checkers after each pass
   bool branch_inlining = true;
+  Stalls stalls = Stalls::scheduled;
+  uint64_t stall_seed = 1;     // of Stalls::random
   ThreadPool* pool = nullptr;  // assembles the module's kernels side by side; the cubin is the same. None: one thread
   Workspace* workspace = nullptr;  // memory to use; none: its own
 };

@@ -62,6 +62,20 @@ Result<void> reorder(Function& f, const Options& o, F&& pass) {
   return {};
 }
 
+// Longer stalls than the schedule needs, up to 11 cycles: beyond, stalls and the yield bit mean something else.
+void lengthen_stalls(Function& f, const Code& code, const Options& o) {
+  constexpr uint8_t longest = 11;
+  uint64_t state = o.stall_seed;
+  for (InstId id : code.order) {
+    uint8_t& stall = f.facts[index(id)].control.stall;
+    if (stall >= longest) continue;
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    stall = o.stalls == Stalls::maximal
+                ? longest
+                : static_cast<uint8_t>(stall + (state >> 33) % static_cast<uint64_t>(longest - stall + 1));
+  }
+}
+
 Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Function& p, const SharedLayout& shared,
                                       const Options& o, Workspace::Worker& memory, Timings& timings,
                                       KernelReport& report) {
@@ -140,6 +154,7 @@ Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Func
     if (list) RETURN_IF_ERROR(reorder(f, o, [&] { schedule_allocated(f); }));
     code = lay_out(f);
     assign_barriers(f, code);
+    if (o.stalls != Stalls::scheduled) lengthen_stalls(f, code, o);
   }
   auto scope = timings.measure(Phase::encode, p.name);
   report.instructions = static_cast<uint32_t>(code.order.size()) + 1;

@@ -51,6 +51,7 @@ def main():
     table("Queries", "Witnesses that gave the reference answer, per target. How many statements of a query ran on the reference interpreter there, for want of GPU code,\nis under Counts.", facts["query"], "query")
     table("Builtins", "Where a builtin is proven: typed by the frontend, run by the reference interpreter (cpu), by generated GPU code\nor the library's kernels on a target. Last: why some or all of its types have no GPU code.", facts["builtin"], "builtin")
     table("Fuzzing", "Totals of the libFuzzer targets, with address and undefined-behaviour sanitizers (`tools/fuzz`). A finding is an input\nthat crashed, hung or broke a property; each is a test by now.", facts["fuzz"], "target")
+    table("Random programs", "Totals of random PTX programs in the simulator: our code, ptxas's and the PTX interpreter (`tools/random-programs`).", facts["random"], "what")
     table("Counts", "What the tests counted. Fallbacks per query may not grow (tests/runtime/tpch_test.cpp); the other numbers have lower bounds in their tests.", facts["count"], "count")
     table("SASS rows", "Per row of the instruction tables and target, what confirmed it. printed: its variations, one field changed at a time, read as nvdisasm prints them.\ndecoded, encoded: so do words that ptxas made, and they encode to the same bits. simulated: it is in code of ptxas that computes on the simulator\nwhat the PTX interpreter computes; H200: on the GPU. A row that is missing, or has no column, was confirmed by nothing. Letters: tests/support/rows.h.", facts["form"], "row")
 

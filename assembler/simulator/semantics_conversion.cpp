@@ -117,7 +117,8 @@ Status i2f(Warp& w, const Op& op, uint32_t mask) {
       uint64_t v = bits == 64 ? pair(a[l], a[l + lanes]) : zero_extend(a[l] >> (8 * f.part), bits);
       if (f.is_signed) v = sign_extend(v, bits);
       if (op.y && static_cast<int64_t>(v) < 0) v = 0 - v;  // |x|
-      if (op.z) v = 0 - v;
+      // Within the source's width: ptxas folds the negation of an integer into the conversion.
+      if (op.z) v = f.is_signed ? sign_extend(0 - v, bits) : 0 - v;
       const bool negative_possible = f.is_signed || op.z;
       if (f.dest == 3)
         r[l] = as_bits(negative_possible ? convert<double>(static_cast<int64_t>(v)) : convert<double>(v));
