@@ -722,6 +722,11 @@ void Selector::statement(const ptx::Instruction& i) {
     case Opcode::tanh:
     case Opcode::ex2: is_half(i.type) ? half_arithmetic(i) : transcendental(i); break;
     case Opcode::call: call_driver(i); break;
+    case Opcode::vabsdiff4: byte_differences(i); break;
+    case Opcode::pmevent:
+      if (t_.family == isa::Family::volta)
+        emit(Mnemonic::PMTRIG, {immediate(int64_t{1} << (p_.operand(i, 0).value & 15))}), f_.insts.back().pinned = true;
+      break;  // Pascal: nobody counts
     case Opcode::ret:
     case Opcode::exit: emit(Mnemonic::EXIT, {}); break;
     case Opcode::brkpt:

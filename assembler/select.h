@@ -244,6 +244,7 @@ class Selector {
   void multiply24(const ptx::Instruction& i);
   void sum_absolute_difference(const ptx::Instruction& i);
   void dot_product(const ptx::Instruction& i);
+  void byte_differences(const ptx::Instruction& i);
   void fill_high_word(uint32_t d, ptx::Type type);
   void bit_extract64(uint32_t d, Wide a, Op position, Op length, bool is_signed);
   void bit_insert64(uint32_t d, Wide value, Wide base, Op position, Op length);

@@ -194,4 +194,30 @@ void Selector::bit_insert64(uint32_t d, Wide value, Wide base, Op position, Op l
   mov(d + 1, gpr(result.reg + 1));
 }
 
+// vabsdiff4: |a - b| of each byte, as four bytes or added to c.
+void Selector::byte_differences(const ptx::Instruction& i) {
+  const bool is_signed = i.mods.mode >= 3, add_up = i.mods.mode % 2 == 0;
+  const uint32_t d = destination(p_.operand(i, 0));
+  const Op a = as_register(source(p_.operand(i, 1), ptx::Type::b32)),
+           b = as_register(source(p_.operand(i, 2), ptx::Type::b32));
+  Op result = add_up ? as_register(source(p_.operand(i, 3), ptx::Type::b32)) : rz;
+  for (uint32_t k = 0; k < 4; ++k) {
+    Op x = temp(), y = temp(), high = temp(), low = temp(), difference = temp();
+    bit_extract(x.reg, a, immediate(8 * k), immediate(8), is_signed);
+    bit_extract(y.reg, b, immediate(8 * k), immediate(8), is_signed);
+    min_max(high.reg, x, y, true, true);
+    min_max(low.reg, x, y, false, true);
+    add(difference.reg, high, negate(low));
+    Op sum = k == 3 ? gpr(d) : temp();
+    if (add_up) {
+      add(sum.reg, result, difference);
+    } else {
+      Op shifted = difference;
+      if (k) shifted = temp(), shift_left(shifted.reg, difference, immediate(8 * k));
+      logic(sum.reg, result, shifted, 0xfc);
+    }
+    result = sum;
+  }
+}
+
 }  // namespace rndn::assembler

@@ -89,15 +89,33 @@ void Selector::half_compare(const ptx::Instruction& i) {
     combine = static_cast<uint32_t>(i.mods.combine) - static_cast<uint32_t>(ptx::Combine::and_);
     with = source_predicate(p_.operand(i, first + 2));
   }
+  if (type == Type::bf16) {  // as f32, which has the same exponent
+    Op wide[2];
+    for (uint32_t k = 0; k < 2; ++k) {
+      wide[k] = temp();
+      shift_left(wide[k].reg, as_register(source(p_.operand(i, first + k), Type::b16)), immediate(16));
+    }
+    emit(Mnemonic::FSETP, {predicate(registers_[p_.operand(i, 0).id]), pt(), wide[0], wide[1], with})
+        .mod(ModifierKind::FloatCompare, static_cast<uint32_t>(comparison(i.mods.compare)))
+        .mod(ModifierKind::Bool, combine);
+    return;
+  }
   Op a = half_source(p_.operand(i, first), type), b = half_source(p_.operand(i, first + 1), type);
   Emitted e{nullptr};
-  if (is_set) {
+  const bool masks = is_set && !is_half(i.type);  // set.u32: all ones, in each half of a pair
+  const uint32_t flag = masks && !is_pair(type) ? temp_predicate() : isa::PT;
+  if (flag != isa::PT) {
+    e = emit(Mnemonic::HSETP2, {predicate(flag), pt(), a, b, with});
+  } else if (masks) {
+    e = emit(Mnemonic::HSET2, {gpr(destination(p_.operand(i, 0))), a, b, with}).mod(ModifierKind::BF, 0);
+  } else if (is_set) {
     e = emit(Mnemonic::HSET2, {gpr(destination(p_.operand(i, 0))), a, b, with}).mod(ModifierKind::BF, 1);
   } else {
     e = emit(Mnemonic::HSETP2, {predicate(registers_[p_.operand(i, 0).id]), pt(), a, b, with});
   }
   e.mod(ModifierKind::FloatCompare, static_cast<uint32_t>(comparison(i.mods.compare))).mod(ModifierKind::Bool, combine);
   if (i.mods.ftz) e.mod(ModifierKind::FTZ, 1);
+  if (flag != isa::PT) select(destination(p_.operand(i, 0)), as_register(immediate(-1)), rz, predicate(flag));
 }
 
 // f32 to a half (or two: a to the upper, b to the lower).

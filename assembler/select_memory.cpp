@@ -279,7 +279,29 @@ void Selector::copy_to_shared(const ptx::Instruction& i) {
   to.mods.space = ptx::Space::shared;
   const uint32_t code = bytes == 4 ? 4 : bytes == 8 ? 5 : 6;
   Op data = temp(bytes / 4);
-  load(from, data.reg, code, address_of(from, p_.operand(i, 1)));
+  if (i.operand_count > 3) {  // only the first bytes are copied, the rest is zero; what is left out need not be there
+    const Op copied = as_register(source(p_.operand(i, 3), Type::u32));
+    const Op at = address_of(from, p_.operand(i, 1));
+    from.type = Type::b32;
+    for (uint32_t w = 0; w < bytes / 4; ++w) {
+      const uint32_t some = temp_predicate();
+      Op word = gpr(new_gpr(f_, 1, false)), left = temp(), bits = temp(), rest = temp(), mask = temp();
+      setp(some, isa::PT, Cmp::GT, copied, immediate(4 * w), false, 0, pt());
+      if (guard_.reg != isa::PT) predicate_logic(some, predicate(some), guard_, '&');
+      mov(word.reg, rz);
+      Op part = at;
+      part.value += 4 * w;
+      load(from, word.reg, 4, part);
+      f_.insts.back().sass.guard = some, f_.insts.back().sass.guard_negated = false;
+      add(left.reg, copied, immediate(-4 * static_cast<int64_t>(w)));
+      min_max(bits.reg, left, immediate(4), false, true);
+      shift_left(rest.reg, bits, immediate(3));
+      shift_left(mask.reg, as_register(immediate(-1)), rest);
+      logic(data.reg + w, word, mask, 0x30);  // word and not mask
+    }
+  } else {
+    load(from, data.reg, code, address_of(from, p_.operand(i, 1)));
+  }
   store(to, address_of(to, p_.operand(i, 0)), data, code);
 }
 

@@ -348,7 +348,10 @@ class PascalSelector final : public Selector {
         emit(Mnemonic::CS2R, {gpr(d), special(r == S::globaltimer_lo ? 0x52 : 0x53)});
         f_.insts.back().pinned = true;
         return;
-      default: return unsupported_here("special register");
+      default:
+        if (r >= S::envreg0 && r <= S::envreg31)
+          return bank(0x30 + 4 * (static_cast<uint32_t>(r) - static_cast<uint32_t>(S::envreg0)));
+        return unsupported_here("special register");
     }
   }
 

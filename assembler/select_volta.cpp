@@ -336,7 +336,10 @@ class VoltaSelector final : public Selector {
         Op reserved = as_register(constant(0, 0x114));
         return add(d, t, negate(reserved));
       }
-      default: return unsupported_here("special register");
+      default:
+        if (r >= S::envreg0 && r <= S::envreg31)
+          return bank((t_.sm >= 90 ? 0x40 : 0x88) + 4 * (static_cast<uint32_t>(r) - static_cast<uint32_t>(S::envreg0)));
+        return unsupported_here("special register");
     }
   }
 
@@ -487,9 +490,7 @@ class VoltaSelector final : public Selector {
     emit(Mnemonic::B2R, {gpr(d), predicate(p)});
     if (error_.empty()) f_.insts.back().pinned = true;  // before the next barrier
   }
-  void call_absolute() override {
-    emit(Mnemonic::CALL_ABS, {none(), immediate(0)}).mod(ModifierKind::NoInc, 1);
-  }
+  void call_absolute() override { emit(Mnemonic::CALL_ABS, {none(), immediate(0)}).mod(ModifierKind::NoInc, 1); }
   void mov_symbol(uint32_t d) override { emit(Mnemonic::MOV, {gpr(d), immediate(0)}); }
   void family_cvta_base(ptx::Space space, Wide& base) override {
     if (space == ptx::Space::local) {

@@ -13,16 +13,32 @@ namespace rndn::ptx {
 namespace {
 
 // Opcodes of the PTX manual that have no row.
-constexpr std::string_view unsupported_opcodes[] = {
-    "tex",           "tld4",         "txq",        "istypep",      "suld",      "sust",
-    "sured",         "suq",          "wmma",       "mma",          "ldmatrix",  "stmatrix",
-    "movmatrix",     "mbarrier",     "vadd",       "vsub",         "vabsdiff",  "vmin",
-    "vmax",          "vshl",         "vshr",       "vmad",         "vset",      "vadd2",
-    "vsub2",         "vavrg2",       "vabsdiff2",  "vmin2",        "vmax2",     "vset2",
-    "vadd4",         "vsub4",        "vavrg4",     "vabsdiff4",    "vmin4",     "vmax4",
-    "vset4",         "alloca",       "stacksave",  "stackrestore", "discard",   "pmevent",
-    "applypriority", "createpolicy", "getctarank", "mapa",         "elect",     "griddepcontrol",
-    "setmaxnreg",    "wgmma",        "tcgen05",    "multimem",     "tensormap", "clusterlaunchcontrol"};
+constexpr std::string_view unsupported_opcodes[] = {"tex",           "tld4",
+                                                    "txq",           "istypep",
+                                                    "suld",          "sust",
+                                                    "sured",         "suq",
+                                                    "wmma",          "mma",
+                                                    "ldmatrix",      "stmatrix",
+                                                    "movmatrix",     "mbarrier",
+                                                    "vadd",          "vsub",
+                                                    "vabsdiff",      "vmin",
+                                                    "vmax",          "vshl",
+                                                    "vshr",          "vmad",
+                                                    "vset",          "vadd2",
+                                                    "vsub2",         "vavrg2",
+                                                    "vabsdiff2",     "vmin2",
+                                                    "vmax2",         "vset2",
+                                                    "vadd4",         "vsub4",
+                                                    "vavrg4",        "vmin4",
+                                                    "vmax4",         "vset4",
+                                                    "alloca",        "stacksave",
+                                                    "stackrestore",  "discard",
+                                                    "applypriority", "createpolicy",
+                                                    "getctarank",    "mapa",
+                                                    "elect",         "griddepcontrol",
+                                                    "setmaxnreg",    "wgmma",
+                                                    "tcgen05",       "multimem",
+                                                    "tensormap",     "clusterlaunchcontrol"};
 
 enum class Field : uint8_t {
   rounding,

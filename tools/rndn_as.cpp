@@ -28,8 +28,51 @@ struct Arguments {
   std::string input, output, arch;
   assembler::Options options;
   unsigned threads = 0;
+  bool quiet = false, strict = false, debug = false;
   bool verbose = false, time = false, line_info = false, inlining_off = false;
 };
+
+// Flags of ptxas that change nothing here: what they ask for is so anyway, or is a hint. Products and sums are never contracted, so that --fmad
+// may say either.
+struct Ignored {
+  std::string_view name;
+  bool value;
+};
+constexpr Ignored ignored[] = {{"-c", false},
+                               {"--compile-only", false},
+                               {"-m64", false},
+                               {"--machine", true},
+                               {"-m", true},
+                               {"--fmad", true},
+                               {"-fmad", true},
+                               {"--def-load-cache", true},
+                               {"-dlcm", true},
+                               {"--def-store-cache", true},
+                               {"-dscm", true},
+                               {"--force-load-cache", true},
+                               {"-flcm", true},
+                               {"--force-store-cache", true},
+                               {"-fscm", true},
+                               {"--allow-expensive-optimizations", true},
+                               {"-allow-expensive-optimizations", true},
+                               {"--warn-on-spills", false},
+                               {"-warn-spills", false},
+                               {"--warn-on-local-memory-usage", false},
+                               {"-warn-lmem-usage", false},
+                               {"--warn-on-double-precision-use", false},
+                               {"-warn-double-usage", false},
+                               {"--suppress-stack-size-warning", false},
+                               {"-suppress-stack-size-warning", false},
+                               {"--suppress-double-demote-warning", false},
+                               {"-suppress-double-demote-warning", false},
+                               {"--suppress-debug-info", false},
+                               {"-suppress-debug-info", false},
+                               {"--disable-optimizer-constants", false},
+                               {"-disable-optimizer-consts", false},
+                               {"--preserve-relocs", false},
+                               {"-preserve-relocs", false},
+                               {"--extensible-whole-program", false},
+                               {"-ewp", false}};
 
 // ptxas writes some long flags with one dash, and `=` behind short ones.
 std::vector<std::string> with_two_dashes(const std::vector<std::string>& given) {
@@ -38,9 +81,20 @@ std::vector<std::string> with_two_dashes(const std::vector<std::string>& given) 
   std::vector<std::string> out;
   for (size_t i = 0; i < given.size(); ++i) {
     const std::string& s = given[i];
+    if (s == "-Werror") {
+      out.push_back("--Werror");
+      continue;
+    }
     if (s == "--") {
       out.insert(out.end(), given.begin() + static_cast<std::ptrdiff_t>(i), given.end());
       break;
+    }
+    const std::string_view name = std::string_view(s).substr(0, s.find('='));
+    const Ignored* x = std::find_if(std::begin(ignored), std::end(ignored),
+                                    [&](const Ignored& f) { return f.name == name && (f.value || f.name == s); });
+    if (x != std::end(ignored)) {
+      if (x->value && name.size() == s.size()) ++i;  // its value follows
+      continue;
     }
     if (s.starts_with("-o=") || s.starts_with("-O=")) {
       out.push_back(s.substr(0, 2));
@@ -73,6 +127,9 @@ int run(int argc, char** argv) {
                     "at most N registers per thread; 0: the target's limit");
   app.add_flag("-v,--verbose", a.verbose, "registers, spills and memory of each kernel, on standard error");
   app.add_flag("--lineinfo,--generate-line-info", a.line_info, "accepted; line tables are not written");
+  app.add_flag("-g,--device-debug", a.debug, "accepted; code is optimised as without it, and has no debug information");
+  app.add_flag("-w,--disable-warnings", a.quiet, "no warnings");
+  app.add_flag("--Werror,--warning-as-error", a.strict, "warnings are errors");
   app.add_flag("--verify-passes", a.options.verify_passes, "run the independent checkers after each pass");
   app.add_flag("--no-branch-inlining", a.inlining_off, "keep small if-bodies as branches");
   app.add_option("--threads,--split-compile", a.threads,
@@ -84,10 +141,17 @@ int run(int argc, char** argv) {
   a.options.branch_inlining = !a.inlining_off;
   if (!a.arch.empty() && !isa::find_target(a.arch))
     return tools::report(usage_error("unknown target `{}`; targets are{}", a.arch, targets));
-  if (a.line_info) std::fputs("warning: unsupported: -lineinfo; no line tables are written\n", stderr);
+  size_t warnings = 0;
+  const auto warn = [&](const std::string& text) {
+    ++warnings;
+    if (!a.quiet || a.strict) std::fprintf(stderr, "%s: %s\n", a.strict ? "error" : "warning", text.c_str());
+  };
+  if (a.line_info) warn("unsupported: -lineinfo; no line tables are written");
+  if (a.debug) warn("unsupported: -g; no debug information is written");
   if (a.options.max_registers > 0 && a.options.max_registers < least_registers)
-    std::fprintf(stderr, "warning: --maxrregcount %u is raised to %u, the least number of registers of a kernel\n",
-                 a.options.max_registers, least_registers);
+    warn(fmt::format("--maxrregcount {} is raised to {}, the least number of registers of a kernel",
+                     a.options.max_registers, least_registers));
+  if (a.strict && warnings) return 1;
 
   Result<std::string> text = read_file(a.input);
   if (!text) return tools::report(text.error());

@@ -458,6 +458,7 @@ class Machine {
       case Opcode::call: return call(t, f, i);
       case Opcode::brkpt:
       case Opcode::nanosleep:
+      case Opcode::pmevent:
       case Opcode::membar:
       case Opcode::fence: break;
       case Opcode::prefetch:
@@ -528,7 +529,7 @@ class Machine {
   static Type operand_type_of(const Instruction& i) {
     if (i.op == Opcode::setp || i.op == Opcode::testp) return Type::pred;
     if (i.op == Opcode::popc || i.op == Opcode::clz || i.op == Opcode::bfind) return Type::u32;
-    if (i.op == Opcode::dp4a || i.op == Opcode::dp2a) return Type::b32;
+    if (i.op == Opcode::dp4a || i.op == Opcode::dp2a || i.op == Opcode::vabsdiff4) return Type::b32;
     return i.mods.part == MulPart::wide ? widened(i.type) : i.type;
   }
 
@@ -551,7 +552,9 @@ class Machine {
     if (!to.bytes) return fail(t, i, to.problem);
     Place from = locate(t, f.operand(i, 1), Space::global, size, false);
     if (!from.bytes) return fail(t, i, from.problem);
-    std::memcpy(to.bytes, from.bytes, size);
+    const uint64_t copied = i.operand_count > 3 ? std::min(size, read(t, f.operand(i, 3)) & 0xFFFFFFFF) : size;
+    std::memset(to.bytes, 0, size);
+    std::memcpy(to.bytes, from.bytes, copied);
     return {};
   }
 

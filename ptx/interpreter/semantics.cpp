@@ -492,8 +492,26 @@ bool compute(const Instruction& i, const uint64_t* s, uint32_t n, bool& carry, C
             out.value |= uint64_t{0x3C00} << (16 * half);
         return true;
       }
+      if (i.type2 == Type::f16x2) {  // a mask per half
+        for (uint32_t half = 0; half < 2; ++half)
+          if (compare(m, s[0] >> (16 * half) & 0xFFFF, s[1] >> (16 * half) & 0xFFFF, Type::f16))
+            out.value |= uint64_t{0xFFFF} << (16 * half);
+        return true;
+      }
       bool t = combine(m.combine, compare(m, s[0], s[1], i.type2), n > 2 && (s[2] & 1));
       out.value = !t ? 0 : i.type == Type::f32 ? bits_of(1.0f) : 0xFFFFFFFF;
+      return true;
+    }
+    case Opcode::vabsdiff4: {
+      const bool is_signed = m.mode >= 3, add = m.mode % 2 == 0;
+      out.value = add ? s[2] : 0;
+      for (uint32_t k = 0; k < 32; k += 8) {
+        const int32_t a = static_cast<int32_t>(s[0] >> k & 0xFF), b = static_cast<int32_t>(s[1] >> k & 0xFF);
+        const int32_t difference = is_signed ? static_cast<int8_t>(a) - static_cast<int8_t>(b) : a - b;
+        const uint64_t part = static_cast<uint64_t>(difference < 0 ? -difference : difference);
+        out.value += add ? part : part << k;
+      }
+      out.value &= 0xFFFFFFFF;
       return true;
     }
     case Opcode::selp: out.value = s[2] & 1 ? s[0] : s[1]; return true;
