@@ -70,9 +70,10 @@ struct Allocator {
 
   // Lives from one backward walk. False, and they are not complete, when more than `most` GPRs are alive at once.
   bool build(uint32_t most) {
-    gprs = live.gprs;
-    intervals = f.arena->make_span<Interval>(live.total);
-    units = f.arena->make_span<Unit>(live.total);
+    const Units& lists = live.units;
+    gprs = lists.gprs;
+    intervals = f.arena->make_span<Interval>(lists.tracked);
+    units = f.arena->make_span<Unit>(lists.tracked);
     positions = 0;
     for (BlockId b : f.layout) positions += 2 * static_cast<uint32_t>(f.blocks[b].code.size()) + 2;
     ArenaList<uint32_t> opened(*f.arena, 256);  // units that came to life in the block
@@ -101,35 +102,28 @@ struct Allocator {
       pressure = std::max(pressure, alive);
       for (size_t c = b.code.size(); c-- > 0;) {
         at -= 2;
-        const Facts& facts = f.facts[index(b.code[c])];
+        const auto [reads, writes, end] = lists.of(b.code[c]);
         uint32_t dead = 0;  // results that nobody reads: they need a register all the same
-        for (Range r : facts.writes()) {
-          if (r.reg() < isa::first_virtual || !r.allocated()) continue;
-          const bool is_gpr = r.file() == Range::gpr;
-          const uint32_t unit = r.reg() - isa::first_virtual, x = is_gpr ? unit : gprs + unit;
-          const bool lasts =
-              facts.guarded && !(is_gpr ? bool{f.gprs[unit].temporary} : bool{f.temporary_predicate[unit]});
-          for (uint32_t w = 0; w < r.width(); ++w) {
-            Unit& u = units[x + w];
-            if (lasts) {
-              alive += begin_life(x + w, at + 2) && is_gpr;
-            } else {
-              if (u.open)
-                alive -= is_gpr, dead += is_gpr;
-              else
-                u.open = at + 2, dead += is_gpr;
-              close(u, at + 1);
-            }
+        for (const uint32_t* w = writes; w != end; ++w) {
+          const uint32_t x = *w & ~Units::lasts;
+          if (x >= lists.tracked) continue;
+          const bool is_gpr = x < gprs;
+          Unit& u = units[x];
+          if (*w & Units::lasts) {
+            alive += begin_life(x, at + 2) && is_gpr;
+          } else {
+            if (u.open)
+              alive -= is_gpr;
+            else
+              u.open = at + 2;
+            dead += is_gpr;
+            close(u, at + 1);
           }
         }
         pressure = std::max(pressure, alive + dead);
-        for (Range r : facts.reads()) {
-          if (r.reg() < isa::first_virtual || !r.allocated()) continue;
-          const bool is_gpr = r.file() == Range::gpr;
-          const uint32_t x = r.reg() - isa::first_virtual + (is_gpr ? 0 : gprs);
-          for (uint32_t w = 0; w < r.width(); ++w) alive += begin_life(x + w, at + 1) && is_gpr;
-        }
-        if (facts.copies) hint(facts);
+        for (const uint32_t* u = reads; u != writes; ++u)
+          if (*u < lists.tracked) alive += begin_life(*u, at + 1) && *u < gprs;
+        if (const Facts& facts = f.facts[index(b.code[c])]; facts.copies) hint(facts);
         if (alive > most) return false;
       }
       // What is still alive began before the block, or was never defined on any path.
@@ -331,7 +325,7 @@ struct Allocator {
       s.events[i.begin].starts = v;
       ++count;
     };
-    for (uint32_t v = live.total; v-- > gprs;)
+    for (uint32_t v = live.units.tracked; v-- > gprs;)
       if (const Unit& u = units[v]; u.first != nobody) {
         Interval& i = intervals[v];
         i.begin = segments[u.first].begin, i.end = u.end;

@@ -50,6 +50,7 @@ isa::Operand address(uint32_t reg, int64_t offset, bool wide, bool descriptor) {
 }
 
 uint32_t new_gpr(Function& f, uint32_t width, bool temporary) {
+  CHECK(f.gprs.size() < Range::max_register - isa::first_virtual - 4, "too many registers");
   // Units of a wide value are numbered from a multiple of its width, so that the same arithmetic works before and after allocation.
   while (f.gprs.size() % width != 0) f.gprs.push_back({static_cast<uint32_t>(f.gprs.size()), 1, true, false});
   uint32_t first = static_cast<uint32_t>(f.gprs.size());
@@ -93,29 +94,34 @@ Facts facts_of(const isa::Target& target, const Inst& inst) {
   const isa::Instruction& s = inst.sass;
   const isa::RowFacts& row = isa::row_facts(s.form);
   Facts facts;
-  auto add = [&](uint32_t reg, uint32_t width, uint32_t file, uint32_t operand) {
-    CHECK(facts.count < facts.ranges.size() && reg <= Range::max_register, "registers of one instruction");
-    facts.ranges[facts.count++] = Range(reg, width, static_cast<Range::File>(file), operand);
+  CHECK(row.named_count + std::popcount(row.addresses) < static_cast<int>(facts.ranges.size()),
+        "registers of one instruction");
+  Range* at = facts.ranges.data();
+  const auto add = [&](uint32_t reg, uint32_t width, uint32_t file, uint32_t operand) {
+    *at++ = Range(reg, width, static_cast<Range::File>(file), operand);
   };
-  constexpr std::array<uint32_t, 4> always = {isa::RZ, isa::PT, isa::URZ, isa::PT};  // by file: zero and true
-  auto add_named = [&](uint32_t from, uint32_t to) {
-    for (uint32_t k = from; k < to; ++k) {
-      const isa::RowFacts::Named x = row.named[k];
-      const uint32_t reg = s.operands[x.operand].reg;
-      if (reg != always[x.file]) add(reg, x.width ? x.width : isa::register_count(s, x.operand), x.file, x.operand);
+  const auto add_named = [&](const isa::RowFacts::Named* x, const isa::RowFacts::Named* end) {
+    constexpr std::array<uint8_t, 4> always = {isa::RZ, isa::PT, isa::URZ, isa::PT};  // by file: zero and true
+    for (; x < end; ++x) {
+      const uint32_t reg = s.operands[x->operand].reg;
+      if (reg != always[x->file])
+        add(reg, x->width ? x->width : isa::register_count(s, x->operand), x->file, x->operand);
     }
   };
-  add_named(0, row.named_reads);
+  const isa::RowFacts::Named* const named = row.named.data();
+  add_named(named, named + row.named_reads);
   for (uint32_t set = row.addresses; set; set &= set - 1) {
     const uint32_t k = static_cast<uint32_t>(std::countr_zero(set));
     if (const isa::Operand& o = s.operands[k]; o.uniform != isa::URZ)
       add(o.uniform, o.descriptor ? 2 : 1, Range::uniform, k);
   }
-  if (s.guard != isa::PT)
-    add(s.guard, 1, row.uniform_guard ? Range::uniform_predicate : Range::predicate, Range::guard_operand),
-        facts.guarded = true;
-  facts.read_count = facts.count;
-  add_named(row.named_reads, row.named_count);
+  if (s.guard != isa::PT) {
+    add(s.guard, 1, row.uniform_guard ? Range::uniform_predicate : Range::predicate, Range::guard_operand);
+    facts.guarded = true;
+  }
+  facts.read_count = static_cast<uint8_t>(at - facts.ranges.data());
+  add_named(named + row.named_reads, named + row.named_count);
+  facts.count = static_cast<uint8_t>(at - facts.ranges.data());
   for (Range r : facts.writes()) facts.writes_elsewhere |= !r.allocated();
 
   facts.latency = row.latency == L::cs2r ? isa::latency_class(s) : row.latency;

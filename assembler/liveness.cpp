@@ -48,8 +48,8 @@ struct Register {
 Liveness compute_liveness(const Function& f) {
   Arena& arena = *f.arena;
   Liveness result;
-  result.gprs = static_cast<uint32_t>(f.gprs.size());
-  result.total = result.gprs + static_cast<uint32_t>(f.temporary_predicate.size());
+  result.units = list_units(f);
+  const Units& units = result.units;
   const uint32_t n = static_cast<uint32_t>(f.blocks.size());
   constexpr uint32_t nobody = UINT32_MAX;
 
@@ -58,7 +58,7 @@ Liveness compute_liveness(const Function& f) {
     // Results stay in the arena, so what is only needed here comes after them or is small.
     ArenaList<Pair> edges(arena, f.layout.size() * 2);
     ArenaList<Node> nodes(arena, f.layout.size() * 4 + 16);
-    std::span<Register> registers = arena.make_span<Register>(result.total);
+    std::span<Register> registers = arena.make_span<Register>(units.tracked);
     const auto push = [&](uint32_t& list, uint32_t block) { list = nodes.push({block, list}); };
     for (BlockId b : f.layout) {
       const uint32_t block = index(b);
@@ -69,30 +69,22 @@ Liveness compute_liveness(const Function& f) {
         push(r.uses, block);
       };
       for (InstId i : f.blocks[b].code) {
-        const Facts& facts = f.facts[index(i)];
-        for (Range r : facts.reads()) {
-          if (r.reg() < isa::first_virtual || !r.allocated()) continue;
-          Register* x = &registers[r.reg() - isa::first_virtual + (r.file() == Range::gpr ? 0 : result.gprs)];
-          for (uint32_t w = 0; w < r.width(); ++w) expose(x[w]);
-        }
-        for (Range r : facts.writes()) {
-          if (r.reg() < isa::first_virtual || !r.allocated()) continue;
-          const uint32_t v = r.reg() - isa::first_virtual;
-          const bool is_gpr = r.file() == Range::gpr;
-          Register* x = &registers[is_gpr ? v : result.gprs + v];
-          if (facts.guarded && !(is_gpr ? bool{f.gprs[v].temporary} : bool{f.temporary_predicate[v]})) {
-            for (uint32_t w = 0; w < r.width(); ++w) expose(x[w]), push(x[w].weak, block);
-          } else {
-            for (uint32_t w = 0; w < r.width(); ++w) {
-              if (x[w].killed == block) continue;
-              if (x[w].killed != nobody) push(x[w].kills, x[w].killed);
-              x[w].killed = block;
-            }
+        const auto [reads, writes, end] = units.of(i);
+        for (const uint32_t* u = reads; u != writes; ++u)
+          if (*u < units.tracked) expose(registers[*u]);
+        for (const uint32_t* w = writes; w != end; ++w) {
+          const uint32_t u = *w & ~Units::lasts;
+          if (u >= units.tracked) continue;
+          Register& x = registers[u];
+          if (*w & Units::lasts) {
+            expose(x), push(x.weak, block);
+          } else if (x.killed != block) {
+            if (x.killed != nobody) push(x.kills, x.killed);
+            x.killed = block;
           }
         }
       }
-      if (const uint32_t p = f.blocks[b].predicate; p >= isa::first_virtual)
-        expose(registers[result.gprs + p - isa::first_virtual]);
+      if (const uint32_t p = f.blocks[b].predicate; p >= isa::first_virtual) expose(registers[units.predicate(p)]);
     }
 
     const Groups predecessors = group(arena, n, edges.all());
@@ -100,7 +92,7 @@ Liveness compute_liveness(const Function& f) {
                         is_out = arena.make_span<uint32_t>(n, nobody), defined = arena.make_span<uint32_t>(n, nobody);
     std::span<uint32_t> work = arena.make_span<uint32_t>(n), blocks = arena.make_span<uint32_t>(n);
     const uint32_t entry = index(f.layout[0]);
-    for (uint32_t x = 0; x < result.total; ++x) {
+    for (uint32_t x = 0; x < units.tracked; ++x) {
       const Register& r = registers[x];
       if (r.uses == nobody) continue;
       if (r.killed != nobody) ends_in[r.killed] = x;
@@ -142,45 +134,35 @@ Liveness compute_liveness(const Function& f) {
 
 uint32_t register_pressure(const Function& f, const Liveness& live) {
   ArenaScope scope(*f.arena);
-  std::span<uint32_t> alive =
-      f.arena->make_span<uint32_t>(live.gprs);  // by unit: number of the block in which it is alive
+  const Units& units = live.units;
+  // By unit: number of the block in which it is alive.
+  std::span<uint32_t> alive = f.arena->make_span<uint32_t>(units.gprs);
   uint32_t most = 0, block = 0;
   for (BlockId b : f.layout) {
     ++block;
     uint32_t now = 0;
     auto begin = [&](uint32_t u) {
+      if (u >= units.gprs) return;
       now += alive[u] != block;
       alive[u] = block;
     };
-    for (uint32_t u : live.out(b))
-      if (u < live.gprs) begin(u);
+    for (uint32_t u : live.out(b)) begin(u);
     most = std::max(most, now);
     const std::vector<InstId>& code = f.blocks[b].code;
     for (size_t k = code.size(); k-- > 0;) {
-      const Facts& x = f.facts[index(code[k])];
+      const auto [reads, writes, end] = units.of(code[k]);
       uint32_t ended = 0;  // units whose lives begin here
-      for (uint32_t r = x.read_count; r < x.count; ++r) {
-        const Range range = x.ranges[r];
-        if (range.file() != Range::gpr || range.reg() < isa::first_virtual) continue;
-        const uint32_t first = range.reg() - isa::first_virtual;
-        const bool ends = !x.guarded || f.gprs[first].temporary;
-        for (uint32_t u = first; u < first + range.width(); ++u) {
-          if (!ends) {
-            begin(u);
-          } else {
-            now -= alive[u] == block;
-            alive[u] = 0;
-            ++ended;
-          }
+      for (const uint32_t* w = writes; w != end; ++w) {
+        if (*w & Units::lasts) {
+          begin(*w & ~Units::lasts);
+        } else if (*w < units.gprs) {
+          now -= alive[*w] == block;
+          alive[*w] = 0;
+          ++ended;
         }
       }
       most = std::max(most, now + ended);
-      for (uint32_t r = 0; r < x.read_count; ++r) {
-        const Range range = x.ranges[r];
-        if (range.file() != Range::gpr || range.reg() < isa::first_virtual) continue;
-        const uint32_t first = range.reg() - isa::first_virtual;
-        for (uint32_t u = first; u < first + range.width(); ++u) begin(u);
-      }
+      for (const uint32_t* u = reads; u != writes; ++u) begin(*u);
       most = std::max(most, now);
     }
   }

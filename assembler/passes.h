@@ -26,10 +26,30 @@ Result<Function> select(const ptx::Module& module, const ptx::Function& function
                         const SharedLayout& shared, const Options& options, isa::FormCache& forms,
                         std::vector<Inst> room = {});  // room: instructions whose memory is used again
 
+// --- units.cpp
+// What instructions read and write before allocation. Lives in the function's arena; stale once instructions change.
+struct Units {
+  // On a written unit: the write is guarded, and for other lanes the old value lives on.
+  static constexpr uint32_t lasts = 1u << 31;
+  struct List {
+    const uint32_t *reads, *writes, *end;  // the guard is the last read
+  };
+  uint32_t gprs = 0, tracked = 0, count = 0;  // units: GPRs, predicates, then what is not allocated
+  std::span<uint32_t> begin,
+      items;  // of instruction i from items[begin[i]]: number of reads | of writes << 16, reads, writes
+  uint32_t predicate(uint32_t reg) const { return gprs + reg - isa::first_virtual; }
+  List of(InstId i) const {
+    const uint32_t* list = items.data() + begin[index(i)];
+    const uint32_t* writes = list + 1 + (*list & 0xffff);
+    return {list + 1, writes, writes + (*list >> 16)};
+  }
+};
+Units list_units(const Function& f);
+
 // --- liveness.cpp
-// Live virtual registers at the block boundaries. Index space: GPR units, then predicates. Lives in the function's arena; sets are sorted.
+// Live units (GPRs and predicates) at the block boundaries. Lives in the function's arena; sets are sorted.
 struct Liveness {
-  uint32_t gprs = 0, total = 0;
+  Units units;
   std::span<const uint32_t> in(BlockId b) const { return at(in_begin, in_values, b); }
   std::span<const uint32_t> out(BlockId b) const { return at(out_begin, out_values, b); }
 
@@ -58,15 +78,10 @@ bool rematerialise(Function& f);
 // --- schedule.cpp: new order of each block's code
 // What scheduling before allocation knows of a function apart from the limit on registers; lives in the function's arena.
 struct SchedulePlan {
-  uint32_t gprs = 0, tracked = 0,
-           unit_count = 0;              // units: GPRs, predicates (as in Liveness), then what is not allocated
-  std::array<uint32_t, 4> unit_base{};  // of a register's unit, by Range::File
-  std::span<InstId> program;            // the code of all blocks in the order of the program
-  std::span<uint32_t> late;             // the same as late as possible: places within the block
-  std::span<uint32_t> begin,
-      units;  // the units of each instruction, from units[begin]: reads | writes << 16, the reads, the writes
+  std::span<InstId> program;  // the code of all blocks in the order of the program
+  std::span<uint32_t> late;   // the same as late as possible: places within the block
 };
-SchedulePlan plan_schedule(const Function& f);
+SchedulePlan plan_schedule(const Function& f, const Units& units);
 // Orders the code so that about pressure_limit GPRs are alive at once; returns how many are. Can be repeated with another limit.
 uint32_t schedule(Function& f, const SchedulePlan& plan, const Liveness& live, uint32_t pressure_limit);
 void schedule_allocated(Function& f);  // over physical registers

@@ -45,6 +45,12 @@ uint32_t pressure_limit(const Function& f, uint32_t step) {
   const uint32_t extra = f.target->reported_registers_extra, slack = 8;
   return std::min(f.max_registers * 3 / 4, std::max<uint32_t>(12, std::max(step, extra + slack) - extra - slack));
 }
+constexpr size_t large_function = 192;  // units of general registers
+// Takes values out of general registers; returns whether anything changed.
+bool relieve(Function& f) {
+  const bool moved = !f.calls && move_uniform_values(f);
+  return rematerialise(f) || moved;
+}
 constexpr uint32_t last_attempt = 1;  // takes what it gets
 
 std::string first_of(const std::vector<std::string>& problems) {
@@ -106,16 +112,15 @@ Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Func
   uint32_t pressure = 0;
   {
     auto scope = timings.measure(Phase::allocate, p.name);
+    // Functions of this size hardly ever get by with the registers of full occupancy: nobody asks.
+    const bool large = list && f.gprs.size() > large_function;
+    if (large) relieve(f);
     live = compute_liveness(f);
-    if (list) {
+    if (list) pressure = register_pressure(f, live);
+    if (list && !large && pressure + o.target->reported_registers_extra > full_occupancy_registers(*o.target) &&
+        relieve(f)) {
+      live = compute_liveness(f);
       pressure = register_pressure(f, live);
-      if (pressure + o.target->reported_registers_extra > full_occupancy_registers(*o.target)) {
-        const bool moved = !f.calls && move_uniform_values(f), repeated = rematerialise(f);
-        if (moved || repeated) {
-          live = compute_liveness(f);
-          pressure = register_pressure(f, live);
-        }
-      }
     }
   }
   // Scheduled once more, with less room for early loads, when the registers exceed the occupancy step that the code can reach.
@@ -125,7 +130,7 @@ Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Func
   for (uint32_t attempt = list ? 0 : last_attempt;; ++attempt) {
     if (list) {
       auto scope = timings.measure(Phase::schedule, p.name);
-      if (attempt == 0) plan = plan_schedule(f);
+      if (attempt == 0) plan = plan_schedule(f, live.units);
       RETURN_IF_ERROR(reorder(f, o, [&] { schedule(f, plan, live, limit); }));
       limit = limit > 24 ? limit - 24 : 0;
     }

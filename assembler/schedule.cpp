@@ -185,40 +185,19 @@ uint32_t longest_latency(size_t n) {
 
 struct LateScheduler {
   const Function& f;
-  SchedulePlan& plan;
+  const Units& lists;
   Arena& arena = *f.arena;
   const ExpectedLatencies expected{*f.target};
-  const std::array<uint32_t, 4> base = plan.unit_base;
   // A register, predicate or the condition code.
   struct Unit {
     uint32_t need = 0;        // its value is read in this slot
     uint32_t next_write = 0;  // one beyond the slot of the next write
   };
-  std::span<Unit> units = arena.make_span<Unit>(plan.unit_count);
+  std::span<Unit> units = arena.make_span<Unit>(lists.count);
   Slots slots{arena};
 
-  // Writes the instruction's units to `out`: a word with the numbers of reads and writes, then these. The guard is the last read.
-  uint32_t* list_units(const Facts& x, uint32_t* out) const {
-    uint32_t* at = out + 1;
-    auto add = [&](std::span<const Range> ranges) {
-      for (Range r : ranges) {
-        if (r.allocated() && r.reg() < isa::first_virtual) continue;  // R1 has no unit: only the prologue writes it
-        uint32_t u = r.reg() + base[r.file()];
-        *at++ = u;
-        for (uint32_t w = r.width(); w > 1; --w) *at++ = ++u;
-      }
-    };
-    if (x.reads_carry) *at++ = plan.unit_count - 1;
-    add(x.reads());
-    const uint32_t reads = static_cast<uint32_t>(at - out - 1);
-    if (x.writes_carry) *at++ = plan.unit_count - 1;
-    add(x.writes());
-    *out = reads | static_cast<uint32_t>(at - out - 1 - reads) << 16;
-    return at;
-  }
-
   // The block's instructions as late as possible, as places in its code, to `late`.
-  void run(const Block& block, std::span<uint32_t> begin, uint32_t*& list, uint32_t* late) {
+  void run(const Block& block, uint32_t* late) {
     const std::vector<InstId>& code = block.code;
     const uint32_t n = static_cast<uint32_t>(code.size());
     const uint32_t longest = longest_latency(n);
@@ -226,24 +205,22 @@ struct LateScheduler {
     MemoryOrder memory;
     // The branch at the end waits for its predicate.
     if (block.predicate != isa::PT && !block.uniform_branch && block.predicate >= isa::first_virtual)
-      units[block.predicate + base[Range::predicate]].need = slots.base() + guard_delay;
+      units[lists.predicate(block.predicate)].need = slots.base() + guard_delay;
     for (uint32_t k = n; k-- > 0;) {
       const Facts& x = f.facts[index(code[k])];
-      begin[k] = static_cast<uint32_t>(list - plan.units.data());
-      uint32_t* const reads = list + 1;
-      uint32_t* const end = list_units(x, list);
-      uint32_t* const writes = reads + (*list & 0xffff);
-      list = end;
+      const auto [reads, writes, end] = lists.of(code[k]);
       const uint32_t latency = std::min<uint32_t>(expected(x), longest);
       uint32_t from = slots.base() + 1 + latency / 8;
-      for (const uint32_t* u = writes; u != end; ++u)
-        from = std::max({from, units[*u].next_write, units[*u].need + latency});
+      for (const uint32_t* u = writes; u != end; ++u) {
+        const Unit& w = units[*u & ~Units::lasts];
+        from = std::max({from, w.next_write, w.need + latency});
+      }
       for (const uint32_t* u = reads; u != writes; ++u) from = std::max(from, units[*u].next_write);
       const bool ordered = MemoryOrder::concerns(x);
       if (ordered) from = std::max(from, memory.from(x));
       const uint32_t slot = slots.take(from, k);
       if (ordered) memory.place(x, slot);
-      for (const uint32_t* u = writes; u != end; ++u) units[*u] = {0, slot + 1};
+      for (const uint32_t* u = writes; u != end; ++u) units[*u & ~Units::lasts] = {0, slot + 1};
       for (const uint32_t* u = reads; u != writes; ++u) units[*u].need = std::max(units[*u].need, slot);
       if (x.guarded) units[writes[-1]].need = std::max(units[writes[-1]].need, slot + guard_delay);
     }
@@ -253,7 +230,7 @@ struct LateScheduler {
 
 // Puts the instructions of a block into their late order, or into that of the program where too many registers are alive.
 struct PressureScheduler {
-  const SchedulePlan& plan;
+  const Units& units;
   const uint32_t limit;
   // By unit: readers to come (the end of the block counts as one when the value lives on), and whether it is alive now. All zero between blocks.
   static constexpr uint32_t alive_flag = 1u << 31;
@@ -262,36 +239,40 @@ struct PressureScheduler {
   uint32_t pressure = 0, most = 0;  // GPRs, and predicates in units of `predicate`
   static constexpr uint32_t predicate = 1u << 20;
 
-  uint32_t weight(uint32_t u) const { return u < plan.gprs ? 1 : u < plan.tracked ? predicate : 0; }
+  uint32_t weight(uint32_t u) const { return u < units.gprs ? 1 : u < units.tracked ? predicate : 0; }
   static uint32_t gprs(uint32_t pressure) { return pressure % predicate; }
 
   // Whether issuing the instruction leaves more GPRs alive.
-  bool needs_registers(const uint32_t* list) const {
-    const uint32_t *reads = list + 1, *writes = reads + (*list & 0xffff), *end = writes + (*list >> 16);
+  bool needs_registers(InstId i) const {
+    const auto [reads, writes, end] = units.of(i);
     int change = 0;
-    for (const uint32_t* u = writes; u != end; ++u) change += *u < plan.gprs && left[*u] < alive_flag;
+    for (const uint32_t* w = writes; w != end; ++w) {
+      const uint32_t u = *w & ~Units::lasts;
+      change += u < units.gprs && left[u] < alive_flag;
+    }
     if (change == 0) return false;
-    for (const uint32_t* u = reads; u != writes; ++u) change -= *u < plan.gprs && left[*u] == (alive_flag | 1);
+    for (const uint32_t* u = reads; u != writes; ++u) change -= *u < units.gprs && left[*u] == (alive_flag | 1);
     return change > 0;
   }
-  void issue(const uint32_t* list) {
-    const uint32_t *reads = list + 1, *writes = reads + (*list & 0xffff), *end = writes + (*list >> 16);
+  void issue(InstId i) {
+    const auto [reads, writes, end] = units.of(i);
     for (const uint32_t* u = reads; u != writes; ++u)
       if (--left[*u] == alive_flag) left[*u] = 0, pressure -= weight(*u);
-    for (const uint32_t* u = writes; u != end; ++u)
-      if (left[*u] - 1 < alive_flag - 1) left[*u] |= alive_flag, pressure += weight(*u);
+    for (const uint32_t* w = writes; w != end; ++w) {
+      const uint32_t u = *w & ~Units::lasts;
+      if (left[u] - 1 < alive_flag - 1) left[u] |= alive_flag, pressure += weight(u);
+    }
     most = std::max(most, gprs(pressure));
   }
-  void run(std::span<const InstId> program, const uint32_t* late, const uint32_t* begin,
-           std::span<const uint32_t> live_in, std::span<const uint32_t> live_out, std::vector<InstId>& code) {
+  void run(std::span<const InstId> program, const uint32_t* late, std::span<const uint32_t> live_in,
+           std::span<const uint32_t> live_out, std::vector<InstId>& code) {
     const uint32_t n = static_cast<uint32_t>(program.size());
-    const uint32_t* const lists = plan.units.data();
     pressure = 0;
     for (uint32_t u : live_in) left[u] = alive_flag, pressure += weight(u);
     for (uint32_t u : live_out) ++left[u];
-    for (uint32_t k = 0; k < n; ++k) {
-      const uint32_t* list = lists + begin[k];
-      for (const uint32_t *u = list + 1, *end = u + (*list & 0xffff); u != end; ++u) ++left[*u];
+    for (InstId i : program) {
+      const auto [reads, writes, end] = units.of(i);
+      for (const uint32_t* u = reads; u != writes; ++u) ++left[*u];
     }
     most = std::max(most, gprs(pressure));
     std::fill_n(issued.begin(), n, false);
@@ -301,13 +282,13 @@ struct PressureScheduler {
       while (issued[*next_late]) ++next_late;
       uint32_t k = *next_late;
       if (pressure > limit && (gprs(pressure) > limit || pressure > predicate * (predicate_limit + 1)))
-        if (pressure > predicate * (predicate_limit + 1) || needs_registers(lists + begin[k])) {
+        if (pressure > predicate * (predicate_limit + 1) || needs_registers(program[k])) {
           while (issued[next]) ++next;
           k = next;
         }
       issued[k] = true;
       code[done] = program[k];
-      issue(lists + begin[k]);
+      issue(program[k]);
     }
     for (uint32_t u : live_out) left[u] = 0;
   }
@@ -377,30 +358,20 @@ struct EarlyScheduler {
 
 }  // namespace
 
-SchedulePlan plan_schedule(const Function& f) {
+SchedulePlan plan_schedule(const Function& f, const Units& units) {
   SchedulePlan plan;
-  plan.gprs = static_cast<uint32_t>(f.gprs.size());
-  plan.tracked = plan.gprs + static_cast<uint32_t>(f.temporary_predicate.size());
-  plan.unit_base = {0u - isa::first_virtual, plan.gprs - isa::first_virtual, plan.tracked, plan.tracked + isa::URZ};
-  plan.unit_count = plan.tracked + isa::URZ + isa::PT + 1;
-  size_t n = 0, units = 0;
-  for (BlockId b : f.layout) {
-    n += f.blocks[b].code.size();
-    for (InstId i : f.blocks[b].code) units += f.facts[index(i)].most_units();
-  }
-  plan.program = f.arena->make_span<InstId>(n);
-  plan.late = f.arena->make_span<uint32_t>(n);
-  plan.begin = f.arena->make_span<uint32_t>(n);
-  plan.units = f.arena->make_span<uint32_t>(units);
+  size_t n = 0;
+  for (BlockId b : f.layout) n += f.blocks[b].code.size();
+  plan.program = f.arena->make_raw<InstId>(n);
+  plan.late = f.arena->make_raw<uint32_t>(n);
   ArenaScope scope(*f.arena);
-  LateScheduler s{.f = f, .plan = plan};
-  uint32_t* list = plan.units.data();
+  LateScheduler s{.f = f, .lists = units};
   size_t at = 0;
   for (BlockId b : f.layout) {
     const Block& block = f.blocks[b];
     if (block.code.empty()) continue;
     std::copy(block.code.begin(), block.code.end(), plan.program.begin() + static_cast<ptrdiff_t>(at));
-    s.run(block, plan.begin.subspan(at), list, plan.late.data() + at);
+    s.run(block, plan.late.data() + at);
     at += block.code.size();
   }
   return plan;
@@ -410,15 +381,14 @@ uint32_t schedule(Function& f, const SchedulePlan& plan, const Liveness& live, u
   ArenaScope scope(*f.arena);
   size_t largest = 0;
   for (BlockId b : f.layout) largest = std::max(largest, f.blocks[b].code.size());
-  PressureScheduler s{.plan = plan,
+  PressureScheduler s{.units = live.units,
                       .limit = pressure_limit,
-                      .left = f.arena->make_span<uint32_t>(plan.unit_count),
+                      .left = f.arena->make_span<uint32_t>(live.units.count),
                       .issued = f.arena->make_span<bool>(largest)};
   size_t at = 0;
   for (BlockId b : f.layout) {
     std::vector<InstId>& code = f.blocks[b].code;
-    s.run(plan.program.subspan(at, code.size()), plan.late.data() + at, plan.begin.data() + at, live.in(b), live.out(b),
-          code);
+    s.run(plan.program.subspan(at, code.size()), plan.late.data() + at, live.in(b), live.out(b), code);
     at += code.size();
   }
   return s.most;

@@ -217,6 +217,15 @@ bool encode_immediate(const Slot& slot, int64_t value, Word& w) {
   return true;
 }
 
+namespace {
+// The second byte of an operand: its signs, width and part.
+uint8_t signs_of(const Operand& o) {
+  uint8_t bytes[2];
+  std::memcpy(bytes, &o, sizeof bytes);
+  return bytes[1];
+}
+}  // namespace
+
 static_assert(max_modifiers % 4 == 0);
 
 bool encode(const Target& target, const Instruction& instruction, uint64_t address, Word& word) {
@@ -253,8 +262,18 @@ bool encode(const Target& target, const Instruction& instruction, uint64_t addre
       if (m.second != no_bit) w.half[m.second / 64] ^= uint64_t{change} >> m.width << m.second % 64;
     }
   }
-  for (uint32_t k = 0; k < form.slot_count; ++k)
-    if (!encode_operand(form.slots[k], instruction.operands[k], address, w)) return false;
+  const uint8_t negated = signs_of({.negated = true});
+  for (uint32_t k = 0; k < form.slot_count; ++k) {
+    const FormEncoding::Register& r = encoding.registers[k];
+    const Operand& o = instruction.operands[k];
+    if (const uint8_t signs = signs_of(o);
+        o.kind == r.kind && o.reg <= r.highest && (signs & ~negated) == 0 && (signs == 0 || r.negation != no_bit)) {
+      w.put(r.lo, o.reg ^ r.flip);
+      if (signs) w.put(r.negation, 1);
+    } else if (!encode_operand(form.slots[k], o, address, w)) {
+      return false;
+    }
+  }
   word = {w.half[0], w.half[1]};
   return true;
 }

@@ -38,11 +38,18 @@ struct Plan {
   bool wide = false;                               // ... which of the two this one is
 };
 
-// What encode() needs of a row before its operands.
+// What encode() needs of a row, apart from the slots that hold no plain register.
 struct FormEncoding {
+  // A register without sign or part: its number goes to `lo`, with the bits of `flip` inverted.
+  struct Register {
+    OperandKind kind = OperandKind::none;  // none: ask the slot
+    uint8_t lo = 0, highest = 0, flip = 0;
+    uint8_t negation = no_bit;
+  };
   const Form* form = nullptr;
   Word bits;                                       // fixed bits, and the initial modifiers
   std::array<uint8_t, max_modifiers> modifiers{};  // initial values
+  std::array<Register, max_operands> registers{};  // by slot
 };
 
 // A row that a word may match.

@@ -199,10 +199,12 @@ bool copy_modifiers(const Instruction& from, Instruction& to);
 bool make(const Target& target, Mnemonic mnemonic, std::span<const Operand> operands, Instruction& instruction);
 
 // What make() found for the operand kinds it was asked with, direct-mapped: whoever makes many instructions keeps one, for one target.
+struct Plan;
 class FormCache {
  public:
   struct Entry {
-    uint64_t kinds[2] = {};  // of up to eight operands, with their signs and parts
+    const Plan* plan = nullptr;  // of the form
+    uint64_t kinds[2] = {};      // of up to eight operands, with their signs and parts
     uint16_t mnemonic = 0xffff;
     uint8_t count = 0;
     uint8_t by_value = 0;  // operands whose values decide whether the form takes them
@@ -214,7 +216,7 @@ class FormCache {
  private:
   std::array<Entry, 256> entries_;
 };
-// The same, by the cache.
+// The same, by the cache. Operands beyond the form's stay as they are.
 bool make(const Target& target, Mnemonic mnemonic, std::span<const Operand> operands, Instruction& instruction,
           FormCache& cache);
 

@@ -166,29 +166,6 @@ Distance issue_distance(const Target& target, const Instruction& producer, const
   return look_up(target.bit, p, c, role);
 }
 
-Scoreboards scoreboards(const Target& target, LatencyClass latency) {
-  switch (latency) {
-    case L::fp64: return {target.fp64_scoreboard, target.fp64_scoreboard};
-    case L::register_to_uniform: return {target.sm < 90, target.sm < 90};
-    case L::special: return {true, false};
-    case L::sfu:
-    case L::to_uniform:
-    case L::constant_load:
-    case L::global_load:
-    case L::global_atomic:
-    case L::shared_load:
-    case L::shared_atomic:
-    case L::local_load:
-    case L::shuffle:
-    case L::space_query:
-    case L::async_copy: return {true, true};
-    case L::global_store:
-    case L::shared_store:
-    case L::local_store: return {false, true};
-    default: return {false, false};
-  }
-}
-
 uint8_t minimum_stall(const Target& target, const Instruction& instruction) {
   bool pascal_family = target.family == Family::pascal;
   switch (latency_class(instruction)) {

@@ -42,7 +42,28 @@ Distance issue_distance(const Target& target, const Instruction& producer, const
 struct Scoreboards {
   bool write = false, read = false;
 };
-Scoreboards scoreboards(const Target& target, LatencyClass latency);
+inline Scoreboards scoreboards(const Target& target, LatencyClass latency) {
+  switch (latency) {
+    case LatencyClass::fp64: return {target.fp64_scoreboard, target.fp64_scoreboard};
+    case LatencyClass::register_to_uniform: return {target.sm < 90, target.sm < 90};
+    case LatencyClass::special: return {true, false};
+    case LatencyClass::sfu:
+    case LatencyClass::to_uniform:
+    case LatencyClass::constant_load:
+    case LatencyClass::global_load:
+    case LatencyClass::global_atomic:
+    case LatencyClass::shared_load:
+    case LatencyClass::shared_atomic:
+    case LatencyClass::local_load:
+    case LatencyClass::shuffle:
+    case LatencyClass::space_query:
+    case LatencyClass::async_copy: return {true, true};
+    case LatencyClass::global_store:
+    case LatencyClass::shared_store:
+    case LatencyClass::local_store: return {false, true};
+    default: return {false, false};
+  }
+}
 
 // An instruction that sets a scoreboard and the one that waits on it are at least this far apart.
 inline constexpr uint8_t scoreboard_distance = 2;

@@ -350,6 +350,20 @@ FormEncoding encoding_of(const Form& form) {
     set_bits(e.bits, m.lo, m.width, m.initial);
     if (m.second != no_bit) set_bits(e.bits, m.second, 1, m.initial >> m.width);
   }
+  for (uint32_t k = 0; k < form.slot_count; ++k) {
+    const Slot& slot = form.slots[k];
+    const auto set = [&](OperandKind kind, uint32_t highest, uint8_t flip) {
+      e.registers[k] = {kind, slot.lo, static_cast<uint8_t>(highest), flip, slot.neg};
+    };
+    switch (slot.kind) {
+      case SlotKind::gpr: set(OperandKind::gpr, RZ, 0); break;
+      case SlotKind::predicate: set(OperandKind::predicate, PT, 0); break;
+      case SlotKind::predicate_inverted: set(OperandKind::predicate, PT, 7); break;
+      case SlotKind::uniform: set(OperandKind::uniform, URZ, 0); break;
+      case SlotKind::uniform_predicate: set(OperandKind::uniform_predicate, PT, 0); break;
+      default: break;
+    }
+  }
   return e;
 }
 
@@ -402,7 +416,7 @@ RowFacts facts_of(FormId id) {
   return facts;
 }
 
-// Everything of the row's instruction but its operands; what lies beyond its slots is empty.
+// Everything of the row's instruction but its operands.
 void begin(const Plan& plan, FormId id, Instruction& instruction) {
   const Form& form = *plan.form;
   instruction.form = id;
@@ -412,7 +426,6 @@ void begin(const Plan& plan, FormId id, Instruction& instruction) {
   instruction.guard_negated = false;
   instruction.control = {};
   instruction.modifiers = plan.modifiers;
-  for (uint32_t k = form.slot_count; k < max_operands; ++k) instruction.operands[k] = {};
 }
 
 }  // namespace
@@ -425,6 +438,7 @@ bool make(const Target& target, Mnemonic mnemonic, std::span<const Operand> oper
     if (!(form.targets & target.bit)) continue;
     if (!align(form, plan, operands, instruction)) continue;
     begin(plan, static_cast<FormId>(id), instruction);
+    for (uint32_t k = form.slot_count; k < max_operands; ++k) instruction.operands[k] = {};
     return true;
   }
   return false;
@@ -487,7 +501,7 @@ void remember(const Target& target, Mnemonic mnemonic, std::span<const Operand> 
     }
     if (!fits || next != operands.size()) continue;
     if (static_cast<FormId>(id) != made.form) return;  // refused for a value
-    e.form = made.form, e.source = source, e.by_value = by_value;
+    e.form = made.form, e.plan = &plan, e.source = source, e.by_value = by_value;
     e.mnemonic = static_cast<uint16_t>(mnemonic), e.count = static_cast<uint8_t>(operands.size());
     return;
   }
@@ -505,7 +519,7 @@ bool make(const Target& target, Mnemonic mnemonic, std::span<const Operand> oper
   FormCache::Entry& e = cache.at((hash ^ hash >> 32) >> 20);
   if (e.kinds[0] == kinds[0] && e.kinds[1] == kinds[1] && e.mnemonic == static_cast<uint16_t>(mnemonic) &&
       e.count == operands.size()) {
-    const Plan& plan = form_index().plan(e.form);
+    const Plan& plan = *e.plan;
     const Form& form = *plan.form;
     bool takes = true;
     for (uint32_t set = e.by_value; set; set &= set - 1) {
@@ -514,7 +528,7 @@ bool make(const Target& target, Mnemonic mnemonic, std::span<const Operand> oper
     }
     if (takes) {
       begin(plan, e.form, instruction);
-      for (uint32_t k = 0; k < form.slot_count; ++k) {
+      for (uint32_t k = 0, n = form.slot_count; k < n; ++k) {
         const uint8_t from = e.source[k];
         instruction.operands[k] = from < max_operands   ? operands[from]
                                   : from == row_repeats ? Operand{}

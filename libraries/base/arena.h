@@ -46,6 +46,13 @@ class Arena {
     return {p, n};
   }
 
+  // Contents undefined.
+  template <class T>
+  std::span<T> make_raw(size_t n) {
+    static_assert(std::is_trivially_destructible_v<T> && std::is_trivially_copyable_v<T>);
+    return {static_cast<T*>(allocate(n * sizeof(T), alignof(T))), n};
+  }
+
   template <class T>
   std::span<T> copy(std::span<const T> from) {
     static_assert(std::is_trivially_destructible_v<T>);
@@ -105,11 +112,10 @@ class Arena {
 template <class T>
 class ArenaList {
  public:
-  ArenaList(Arena& arena, size_t capacity)
-      : arena_(&arena), items_(arena.make_span<T>(std::max<size_t>(capacity, 1))) {}
+  ArenaList(Arena& arena, size_t capacity) : arena_(&arena), items_(arena.make_raw<T>(std::max<size_t>(capacity, 1))) {}
   uint32_t push(const T& x) {
     if (count_ == items_.size()) {
-      std::span<T> larger = arena_->make_span<T>(count_ * 2);
+      std::span<T> larger = arena_->make_raw<T>(count_ * 2);
       std::copy(items_.begin(), items_.end(), larger.begin());
       items_ = larger;
     }
