@@ -108,6 +108,7 @@ struct Checker {
   bool announced(L c) const {  // results come by scoreboard
     switch (c) {
       case L::fp64: return t.fp64_scoreboard;
+      case L::register_to_uniform: return t.sm < 90;
       case L::sfu:
       case L::special:
       case L::to_uniform:
@@ -125,6 +126,7 @@ struct Checker {
   bool late(L c) const {
     switch (c) {
       case L::fp64: return t.fp64_scoreboard;
+      case L::register_to_uniform: return t.sm < 90;
       case L::sfu:
       case L::global_load:
       case L::global_store:

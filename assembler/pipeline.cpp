@@ -45,7 +45,7 @@ uint32_t pressure_limit(const Function& f, uint32_t step) {
   const uint32_t extra = f.target->reported_registers_extra, slack = 8;
   return std::min(f.max_registers * 3 / 4, std::max<uint32_t>(12, std::max(step, extra + slack) - extra - slack));
 }
-constexpr size_t large_function = 192;  // units of general registers
+constexpr size_t large_function = 768;  // units of general registers
 // Takes values out of general registers; returns whether anything changed.
 bool relieve(Function& f) {
   const bool moved = !f.calls && move_uniform_values(f);

@@ -271,8 +271,9 @@ TEST(Assembler, CheckerCatchesSeededFaults) {
   size_t waits = 0, stalls = 0, harmful = 0;
   for (const std::string& name : targets) {
     const isa::Target& target = *isa::find_target(name);
-    for (const char* file : {"query6.ptx", "integer.ptx", "floating.ptx", "control.ptx"}) {
-      auto result = assemble_for(parse_file(std::string(RNDN_SOURCE_DIR "/tests/assembler/ptx/") + file), name);
+    for (const char* file : {"assembler/ptx/query6.ptx", "assembler/ptx/integer.ptx", "assembler/ptx/floating.ptx",
+                             "assembler/ptx/control.ptx", "corpus/program_invariants.ptx"}) {
+      auto result = assemble_for(parse_file(std::string(RNDN_SOURCE_DIR "/tests/") + file), name);
       ASSERT_TRUE(result.ok());
       auto image = cubin::read(result->cubin);
       ASSERT_TRUE(image.ok());
