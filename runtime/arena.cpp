@@ -61,8 +61,10 @@ bool Arena::trim() {
 
 Result<size_t> Arena::add_page(uint64_t bytes) {
   Page page;
-  page.bytes =
-      std::max(bytes, std::clamp(pages_bytes_, options_.page_bytes, std::max(options_.page_bytes, largest_growth)));
+  page.single = singly_;
+  page.bytes = singly_ ? bytes
+                       : std::max(bytes, std::clamp(pages_bytes_, options_.page_bytes,
+                                                    std::max(options_.page_bytes, largest_growth)));
   if (options_.mapped) {
     ASSIGN_OR_RETURN(page.memory, memory_.device().allocate_mapped(page.bytes));
   } else {
@@ -98,7 +100,7 @@ Result<BufferPtr> Arena::allocate(uint64_t bytes) {
     in_use_ += bytes;
     return buffer;
   };
-  for (size_t p = 0; p < pages_.size(); ++p)
+  for (size_t p = singly_ ? pages_.size() : 0; p < pages_.size(); ++p)
     for (auto at = pages_[p].free.begin(); at != pages_[p].free.end(); ++at)
       if (at->second >= bytes) return take(p, at);
   ASSIGN_OR_RETURN(size_t page, add_page(bytes));
@@ -123,7 +125,7 @@ void Arena::release(const Buffer& buffer) {
     }
   }
   page.free.emplace(offset, bytes);
-  if (!options_.keep_pages && bytes == page.bytes) drop_page(page);
+  if ((page.single || !options_.keep_pages) && bytes == page.bytes) drop_page(page);
 }
 
 }  // namespace rndn::runtime

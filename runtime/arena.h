@@ -65,6 +65,8 @@ class Arena {
   Result<BufferPtr> allocate(uint64_t bytes);
   uint64_t in_use() const { return in_use_; }                 // bytes of buffers that are out
   uint64_t unused() const { return pages_bytes_ - in_use_; }  // bytes of the pages that no buffer has
+  // From now on the driver allocates each buffer and takes it back (what pages save), or no longer.
+  void allocate_singly(bool singly) { singly_ = singly; }
   bool trim();  // gives pages that are all free back to the device; false: there are none
 
  private:
@@ -72,6 +74,7 @@ class Arena {
   struct Page {
     device::Mapped memory;
     uint64_t bytes = 0;                 // 0: given back
+    bool single = false;                // of one buffer, given back with it
     std::map<uint64_t, uint64_t> free;  // offset -> bytes, never adjacent
   };
   void release(const Buffer& buffer);
@@ -80,6 +83,7 @@ class Arena {
 
   DeviceMemory& memory_;
   Options options_;
+  bool singly_ = false;
   std::vector<Page> pages_;
   uint64_t in_use_ = 0, pages_bytes_ = 0;
 };

@@ -48,6 +48,7 @@ struct CompileOptions {
   bool text_codes = true;      // text reaches kernels as codes (codegen.h)
   int level = 3;               // -O
   assembler::Scheduler scheduler = assembler::Scheduler::list;
+  bool branch_inlining = true;
   uint32_t max_registers = 0;  // --limit-regs; 0: the target's limit
   bool verify_passes = false;
   Backend backend;

@@ -32,6 +32,8 @@ struct EngineOptions {
   enum class Like : uint8_t { cpu, gpu, gpu_cached } like = Like::gpu_cached;
   bool graphs =
       true;  // repeats whose kernels are not measured run as a graph of the device's, where the host has nothing to decide in between
+  // --alloc: memory of a run from pages that are kept, or each buffer from the driver.
+  enum class Alloc : uint8_t { pages, driver } alloc = Alloc::pages;
   bool cache = true;  // else columns and strings leave the device after each run
 };
 

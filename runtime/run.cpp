@@ -23,6 +23,7 @@ Run::Run(Engine::State& engine, Engine::Plan::State& plan, Timings& timings, std
       slots_(plan.steps.constants),
       text_memory_(*this, engine.buffers) {
   sql_->measure(plan.options.measure_kernels);
+  engine.buffers.allocate_singly(plan.options.alloc == EngineOptions::Alloc::driver);
 }
 Run::~Run() {
   if (pending_) {  // after an error: nothing may still write to what is given back, nor be found by the next run

@@ -43,6 +43,9 @@ struct Flags {
   std::string sort, group, join, member;  // --sort .. --member; empty: by size
   std::string like = "gpu-cached";        // --like
   bool ordered = false;                   // --ordered
+  std::string alloc = "pages";            // --alloc
+  std::string buffers = "contiguous";     // --buffers
+  std::string branch_inlining = "on";     // --branch-inlining
   bool strict = false, no_fallback = false, no_cache = false, verify_passes = false;
 };
 void add_data_flags(CLI::App& command, Flags& flags);

@@ -282,6 +282,11 @@ class BenchCommand final : public Command {
             {"--scheduler linear", [](Flags& f) { f.scheduler = "linear"; }},
             {"--fuse-operators off", [](Flags& f) { f.fuse_operators = "off"; }},
             {"--group hash", [](Flags& f) { f.group = "hash"; }},
+            {"--branch-inlining off", [](Flags& f) { f.branch_inlining = "off"; }},
+            {"--sort bitonic", [](Flags& f) { f.sort = "bitonic"; }},
+            {"--like gpu", [](Flags& f) { f.like = "gpu"; }},
+            {"--like cpu", [](Flags& f) { f.like = "cpu"; }},
+            {"--alloc driver", [](Flags& f) { f.alloc = "driver"; }},
         };
         for (const auto& [name, change] : switches) {
           Flags flags = flags_;

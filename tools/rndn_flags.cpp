@@ -72,6 +72,11 @@ void add_compiler_flags(CLI::App& command, Flags& flags) {
   command.add_option("--scheduler", flags.scheduler, "instruction scheduling: linear or list")
       ->check(CLI::IsMember({"linear", "list"}))
       ->type_name("NAME");
+  command
+      .add_option("--branch-inlining", flags.branch_inlining,
+                  "small branches become predicated instructions: on or off")
+      ->check(CLI::IsMember({"on", "off"}))
+      ->type_name("on|off");
   command.add_option("--threads", flags.threads, "threads that assemble kernels side by side (default: all cores)")
       ->check(CLI::Range(1u, 1024u))
       ->type_name("N");
@@ -104,6 +109,9 @@ void add_run_flags(CLI::App& command, Flags& flags) {
   choice("--like", flags.like, "patterns: cpu, gpu (strings sent every time) or gpu-cached (default)",
          {"cpu", "gpu", "gpu-cached"});
   command.add_flag("--ordered", flags.ordered, "groups ascend, join pairs come by right row, whatever finds them");
+  choice("--alloc", flags.alloc, "memory of a run: pages (default), or each buffer from the driver",
+         {"driver", "pages"});
+  choice("--buffers", flags.buffers, "lists lie in one piece: contiguous, the only way", {"contiguous"});
   command.add_flag("--no-fallback", flags.no_fallback, "what only the reference interpreter can run is an error");
   command.add_option("-o", flags.output, "results: a file, - for stdout; a folder for csv of several programs")
       ->type_name("FILE");
@@ -158,9 +166,10 @@ Result<void> check_writable(const std::string& path) {
 }
 
 std::string code_flags(const Flags& f) {
-  return fmt::format("{} {} {} {} {} {} O{} r{} {} {} {} {} {} {} {}{}{}{}", f.arch, f.backend, f.outline,
-                     f.fuse_operators, f.scheduler, f.dialect, f.level, f.limit_registers, f.sort, f.group, f.join,
-                     f.member, f.like, f.ordered, f.strict, f.no_fallback, f.no_cache, f.verify_passes);
+  return fmt::format("{} {} {} {} {} {} {} {} O{} r{} {} {} {} {} {} {} {}{}{}{}", f.arch, f.backend, f.branch_inlining,
+                     f.alloc, f.outline, f.fuse_operators, f.scheduler, f.dialect, f.level, f.limit_registers, f.sort,
+                     f.group, f.join, f.member, f.like, f.ordered, f.strict, f.no_fallback, f.no_cache,
+                     f.verify_passes);
 }
 
 Result<runtime::CompileOptions> compile_options(const Flags& flags) {
@@ -174,6 +183,7 @@ Result<runtime::CompileOptions> compile_options(const Flags& flags) {
   o.fuse_operators = flags.fuse_operators == "on";
   o.level = flags.level;
   o.scheduler = flags.scheduler == "linear" ? assembler::Scheduler::linear : assembler::Scheduler::list;
+  o.branch_inlining = flags.branch_inlining == "on";
   o.max_registers = flags.limit_registers;
   o.verify_passes = flags.verify_passes;
   if (!runtime::parse_backend(flags.backend, o.backend))
@@ -196,6 +206,8 @@ runtime::EngineOptions engine_options(const Flags& flags, bool measure_kernels) 
   o.operators.ordered = flags.ordered;
   using Like = runtime::EngineOptions::Like;
   o.like = flags.like == "cpu" ? Like::cpu : flags.like == "gpu" ? Like::gpu : Like::gpu_cached;
+  using Alloc = runtime::EngineOptions::Alloc;
+  o.alloc = flags.alloc == "driver" ? Alloc::driver : Alloc::pages;
   o.cache = !flags.no_cache;
   return o;
 }

@@ -208,6 +208,36 @@ TEST_F(EngineTest, RepeatsLaunchAgainButLoadAndUploadOnce) {
   EXPECT_EQ(device.uploads.size(), 2u);
 }
 
+// --alloc driver: each run asks the driver for its buffers and gives them back; answers and what stays on the device are the same.
+TEST_F(EngineTest, BuffersFromPagesOrFromTheDriver) {
+  ASSERT_NO_FATAL_FAILURE(compile_text(R"(table {
+  t:? = @load_table(`t:sym); a:i32 = check_cast(@column_value(t, `a:sym), i32); m:? = @geq(a, 10:i32); k:? = @compress(m, a);
+  u:? = @unique(k); v:? = @index(k, u); s:? = @sum(v); c:? = @list(s); r:? = @table(`s:sym, c); return r; })"));
+  auto simulator = open_simulator("sm_86");
+  RecordingDevice device(**simulator);
+  CountingTables tables(5000);
+  Engine engine(device, tables);
+  auto pages = engine.plan(compiled_, sources_, {}, timings_);
+  auto driver = engine.plan(compiled_, sources_, {.alloc = EngineOptions::Alloc::driver}, timings_);
+  ASSERT_TRUE(pages && driver);
+  std::vector<int> allocations;
+  std::vector<uint64_t> bytes;
+  // The first run of a plan also makes what the plan keeps.
+  for (Engine::Plan* plan : {pages->get(), driver->get(), pages->get(), driver->get(), driver->get(), pages->get()}) {
+    const int before = device.allocations;
+    auto got = engine.run(*plan, timings_);
+    ASSERT_TRUE(got) << got.error().message;
+    EXPECT_EQ(*print_result(*got, Format::csv), "s\r\n12497455\r\n");  // 10 + .. + 4999
+    allocations.push_back(device.allocations - before);
+    bytes.push_back(engine.device_bytes());
+  }
+  EXPECT_EQ(allocations[2], 0);
+  EXPECT_GE(allocations[3], 3);  // of compress, unique and index at least
+  EXPECT_EQ(allocations[4], allocations[3]);
+  EXPECT_EQ(allocations[5], 0);
+  EXPECT_THAT(std::vector(bytes.begin() + 3, bytes.end()), testing::Each(bytes[2]));
+}
+
 // What operators of one program left in memory that plans share is no error of the next program.
 TEST_F(EngineTest, APlanMadeAfterARunStartsWithoutErrors) {
   auto simulator = open_simulator("sm_86");
