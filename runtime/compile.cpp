@@ -159,14 +159,14 @@ Result<Compiled> compile(FileId file, const SourceManager& sources, const Compil
 
   switch (options.backend.kind) {
     case Backend::rndn: {
-      assembler::Options to{target,
-                            options.level,
-                            options.scheduler,
-                            options.max_registers,
-                            options.verify_passes,
-                            options.branch_inlining,
-                            options.pool,
-                            options.workspace};
+      const assembler::Options to{.target = target,
+                                  .level = options.level,
+                                  .scheduler = options.scheduler,
+                                  .max_registers = options.max_registers,
+                                  .verify_passes = options.verify_passes,
+                                  .branch_inlining = options.branch_inlining,
+                                  .pool = options.pool,
+                                  .workspace = options.workspace};
       // An instruction that our assembler does not know yet is like a builtin without GPU code: its kernel is left out.
       while (!c.code.module.functions.empty()) {
         auto assembled = runtime::assemble(options.code_cache, c.code.module, to, timings);
