@@ -35,8 +35,10 @@ static_assert(
 const BuiltinRow& row(Builtin builtin) { return rows[static_cast<size_t>(builtin)]; }
 bool needs_math(Builtin builtin, BasicType result) {
   if (builtin == Builtin::mod) return is_float(result);
-  const TypeRule rule = row(builtin).type_rule;
-  return (rule == TypeRule::real_to_float && builtin != Builtin::sqrt) || rule == TypeRule::real_binary_to_float;
+  const BuiltinRow& r = row(builtin);
+  if (r.geometry != GeometryRule::result) return false;  // avg
+  return (r.type_rule == TypeRule::real_to_float && builtin != Builtin::sqrt && builtin != Builtin::recip) ||
+         r.type_rule == TypeRule::real_binary_to_float;
 }
 size_t builtin_count() { return count; }
 

@@ -80,8 +80,8 @@ struct BuiltinRow {
   bool reduction;   // sync_out of a reduction: a following raze is not synchronised
 };
 const BuiltinRow& row(Builtin builtin);
-// Is the builtin with results of that type a function of libdevice on the GPU? Those that make floats of numbers, apart from sqrt, and the remainder of
-// floats.
+// Is the builtin with results of that type a function of libdevice on the GPU? Those that make floats of numbers element by element, apart from sqrt and
+// recip, and the remainder of floats.
 bool needs_math(Builtin builtin, BasicType result);
 size_t builtin_count();
 // False when no builtin (or alias: enlist, index_assign) has that name. Those of the module GPU are found as "GPU.order_lib".

@@ -157,7 +157,9 @@ CodeCache::Key CodeCache::key_of(const ptx::Module& m, const assembler::Options&
   h.add(build_id());
   h.add(o.target->name);
   h.add(uint64_t{static_cast<uint32_t>(o.level)} | uint64_t{static_cast<uint8_t>(o.scheduler)} << 32 |
-        uint64_t{o.verify_passes} << 40 | uint64_t{o.branch_inlining} << 41);
+        uint64_t{o.verify_passes} << 40 | uint64_t{o.branch_inlining} << 41 |
+        uint64_t{static_cast<uint8_t>(o.stalls)} << 48);
+  h.add(o.stall_seed);
   h.add(o.max_registers);
   h.add(uint64_t{m.version} << 32 | m.target);
   h.add(m.address_size);

@@ -97,7 +97,10 @@ std::vector<std::vector<Choice>> operations(uint32_t sm) {
       const bool open = (f.required & approximate) && !(f.required & roundings & ~approximate);
       const bool plain = std::string_view(f.operands).find_first_not_of(":|?twsubpPi") == std::string_view::npos;
       if (op == Opcode::mad24 && (f.required | f.allowed) & one(modifier::sat)) continue;  // not assembled
-      if (f.sm <= sm && !open && plain && !(f.required & one(modifier::cc))) of.push_back({op, &f});
+      Places p;
+      for (uint32_t n = 0; !places(f, n, p);) ++n;
+      if (f.sm <= sm && !open && plain && p.destinations > 0 && !(f.required & one(modifier::cc)))
+        of.push_back({op, &f});
     }
     if (!of.empty()) all.push_back(of);
   }
