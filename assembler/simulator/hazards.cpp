@@ -582,7 +582,9 @@ void check_initialised(Warp& w, const Op& op, const Footprint& f, uint32_t mask)
   for (uint32_t i = 0; i < f.read_count; ++i) {
     const Footprint::Rows& r = f.reads[i];
     for (uint32_t number = r.first; number < static_cast<uint32_t>(r.first) + r.count && number < row_count; ++number) {
-      const uint32_t missing = (r.guard && !op.full ? w.active : affected) & ~w.written[number];
+      // What works for the whole warp reads a register of its live lanes only (R2UR).
+      const bool by_lane = op.full ? r.first < row_uniform : r.guard;
+      const uint32_t missing = (by_lane ? w.active : affected) & ~w.written[number];
       if (!missing) continue;
       report(w, op, std::countr_zero(missing), fmt::format("reads {}, which was never written", row_name(number)));
       w.written[number] = all_lanes;  // reported once

@@ -429,7 +429,8 @@ class Generator {
         sources.back().negated = chance(2);
       } else {
         // Not everything is constant.
-        const bool constants = (has_register || k + 1 < p.count) && !wider && i.op != Opcode::testp;
+        const bool constants = (has_register || k + 1 < p.count) && !wider && i.op != Opcode::testp &&
+                               i.op != Opcode::vabsdiff4;  // ptxas takes no constants there
         Operand o = value(t, constants, wider);
         if (k + 1 == p.count && !has_register && o.kind != Operand::reg) o = reg(source(kind_of(t)));
         const bool field = i.op == Opcode::bfe || i.op == Opcode::bfi;  // ptxas takes constants of eight bits only
