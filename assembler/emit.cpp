@@ -55,14 +55,14 @@ struct Layout {
 
   // A jump of the lanes with the predicate to block `to`; successors get recorded.
   void jump(const Block& from, BlockId to, uint32_t predicate, bool negated, CodeBlock& out) {
-    if (only_exits(f, to)) return add(isa::Mnemonic::EXIT, {}, from.line, predicate, negated);
+    if (only_exits(f, to)) return add(isa::Mnemonic::EXIT, {}, from.end_line, predicate, negated);
     const uint32_t position = block_index[index(to)];
     add_successor(out, position);
-    if (!volta && !is_none(f.blocks[to].joins)) return add(isa::Mnemonic::SYNC, {}, from.line, predicate, negated);
+    if (!volta && !is_none(f.blocks[to].joins)) return add(isa::Mnemonic::SYNC, {}, from.end_line, predicate, negated);
     if (volta)
-      add(isa::Mnemonic::BRA, {isa::Operand{}, label(0)}, from.line, predicate, negated);
+      add(isa::Mnemonic::BRA, {isa::Operand{}, label(0)}, from.end_line, predicate, negated);
     else
-      add(isa::Mnemonic::BRA, {label(0)}, from.line, predicate, negated);
+      add(isa::Mnemonic::BRA, {label(0)}, from.end_line, predicate, negated);
     fix_up(position, false);
   }
 
@@ -88,15 +88,15 @@ struct Layout {
         const Region& region = f.regions[r];
         if (volta)
           add(isa::Mnemonic::BSSY, {isa::Operand{.kind = isa::OperandKind::barrier, .reg = barrier(r)}, label(0)},
-              b.line);
+              b.end_line);
         else
-          add(isa::Mnemonic::SSY, {label(0)}, b.line);
+          add(isa::Mnemonic::SSY, {label(0)}, b.end_line);
         fix_up(block_index[index(region.join)], volta);
       }
       BlockId following = k + 1 < f.layout.size() ? f.layout[k + 1] : none<BlockId>();
       auto falls_to = [&](BlockId to) { return to == following && (volta || is_none(f.blocks[to].joins)); };
       if (is_none(b.taken) && is_none(b.next)) {
-        add(isa::Mnemonic::EXIT, {}, b.line);
+        add(isa::Mnemonic::EXIT, {}, b.end_line);
       } else if (b.predicate == isa::PT || is_none(b.taken)) {
         if (falls_to(b.next))
           add_successor(out, k + 1);

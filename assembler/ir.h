@@ -136,7 +136,7 @@ struct Block {
   bool uniform_branch = false;
   BlockId taken = none<BlockId>();
   BlockId next = none<BlockId>();
-  uint32_t line = 0;
+  uint32_t line = 0, end_line = 0;  // of the first instruction and of the branch or exit at the end
   // Reconvergence: regions opened (outermost first) after `code`, before the branch; the region that this block joins before `code`.
   std::vector<RegionId> opens;
   RegionId joins = none<RegionId>();

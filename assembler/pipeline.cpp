@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "assembler/inline_calls.h"
+#include "assembler/line_tables.h"
 #include "assembler/passes.h"
 #include "libraries/base/parallel.h"
 #include "ptx/parse.h"
@@ -83,8 +84,8 @@ void lengthen_stalls(Function& f, const Code& code, const Options& o) {
 }
 
 Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Function& p, const SharedLayout& shared,
-                                      const Options& o, Workspace::Worker& memory, Timings& timings,
-                                      KernelReport& report) {
+                                      const SourceLines& lines, const Options& o, Workspace::Worker& memory,
+                                      Timings& timings, KernelReport& report) {
   Arena& arena = memory.arena;
   ArenaScope scratch(arena);
   const bool list = o.level >= 2 && o.scheduler == Scheduler::list;
@@ -164,6 +165,7 @@ Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Func
   auto scope = timings.measure(Phase::encode, p.name);
   report.instructions = static_cast<uint32_t>(code.order.size()) + 1;
   ASSIGN_OR_RETURN(cubin::Kernel k, emit(module, f, code));
+  if (o.line_tables) k.lines = lines.rows(f, code);
   if (o.verify_passes) {
     std::vector<isa::Instruction> stream;
     for (InstId i : code.order) stream.push_back(f[i].sass);
@@ -196,14 +198,15 @@ std::span<const std::unique_ptr<Workspace::Worker>> workers(const Options& optio
 
 // All kernels in their order; side by side with a pool, the longest first.
 Result<void> assemble_kernels(const ptx::Module& module, std::span<const ptx::Function* const> entries,
-                              const SharedLayout& shared, const Options& options, Timings& timings,
-                              std::vector<cubin::Kernel>& kernels, std::span<KernelReport> reports) {
+                              const SharedLayout& shared, const SourceLines& lines, const Options& options,
+                              Timings& timings, std::vector<cubin::Kernel>& kernels, std::span<KernelReport> reports) {
   kernels.resize(entries.size());
   Workspace own;
   if (!options.pool || options.pool->threads() == 1 || entries.size() < 2) {
     Workspace::Worker& worker = *workers(options, own, 1).front();
     for (size_t i = 0; i < entries.size(); ++i) {
-      ASSIGN_OR_RETURN(kernels[i], assemble_kernel(module, *entries[i], shared, options, worker, timings, reports[i]));
+      ASSIGN_OR_RETURN(kernels[i],
+                       assemble_kernel(module, *entries[i], shared, lines, options, worker, timings, reports[i]));
     }
     return {};
   }
@@ -218,7 +221,7 @@ Result<void> assemble_kernels(const ptx::Module& module, std::span<const ptx::Fu
   auto waiting = timings.measure(Phase::encode);
   options.pool->run(entries.size(), [&](size_t n, unsigned worker) {
     const uint32_t i = order[n];
-    auto made = assemble_kernel(module, *entries[i], shared, options, *memory[worker],
+    auto made = assemble_kernel(module, *entries[i], shared, lines, options, *memory[worker],
                                 worker ? overlap[worker] : timings, reports[i]);
     if (made)
       kernels[i] = *std::move(made);
@@ -278,7 +281,9 @@ Result<Assembled> assemble(const ptx::Module& input, const Options& options, Tim
   for (const ptx::Function& p : module.functions)
     if (p.is_entry) entries.push_back(&p);
   result.kernels.resize(entries.size());
-  RETURN_IF_ERROR(assemble_kernels(module, entries, shared, options, timings, image.kernels, result.kernels));
+  SourceLines lines;
+  if (options.line_tables) lines = SourceLines(input, image);
+  RETURN_IF_ERROR(assemble_kernels(module, entries, shared, lines, options, timings, image.kernels, result.kernels));
   auto scope = timings.measure(Phase::encode);
   result.cubin = cubin::write(image);
   return result;

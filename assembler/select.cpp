@@ -335,7 +335,7 @@ Op Selector::extended(const ptx::Operand& o, Type type) {
 BlockId Selector::new_block() {
   Block b;
   b.loop_depth = f_.blocks[block_].loop_depth;
-  b.line = f_.blocks[block_].line;
+  b.line = b.end_line = current_ ? current_->line : f_.blocks[block_].line;
   b.innermost = f_.blocks[block_].innermost;
   return f_.blocks.add(std::move(b));
 }
@@ -343,6 +343,7 @@ void Selector::seal(BlockId next) { f_.blocks[block_].next = next; }
 void Selector::seal_branch(Op p, BlockId taken, BlockId next) {
   Block& b = f_.blocks[block_];
   b.predicate = p.reg, b.negated = p.negated, b.taken = taken, b.next = next;
+  if (current_) b.end_line = current_->line;
 }
 RegionId Selector::open_region(BlockId landing) {
   Region r{block_, landing, f_.blocks[block_].innermost, 0};
@@ -546,7 +547,7 @@ Result<Function> Selector::run(std::vector<Inst> room) {
     Block& y = f_.blocks[block_];
     if (!is_none(x.predicate)) y.predicate = registers_[index(x.predicate)], y.negated = x.negated;
     y.uniform_branch = x.uniform_branch;
-    y.taken = x.taken, y.next = x.next;
+    y.taken = x.taken, y.next = x.next, y.end_line = x.end_line;
     for (RegionId r : x.opens) f_.regions[r].entry = block_;
     y.opens = x.opens;
   }

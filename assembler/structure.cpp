@@ -105,7 +105,7 @@ struct Builder {
       size_t last = i;
       while (last + 1 <= n && !leader[last + 1] && last + 1 < n) ++last;
       BlockId b = at[i];
-      block(b).line = f.instructions[i].line;
+      block(b).line = f.instructions[i].line, block(b).end_line = f.instructions[last].line;
       if (needs_branch(f.instructions[i])) {
         BlockId body = static_cast<BlockId>(index(b) + 1);
         const ptx::Instruction& inst = f.instructions[i];
@@ -113,7 +113,7 @@ struct Builder {
         x.predicate = inst.guard, x.negated = !inst.guard_negated, x.taken = at[i + 1], x.next = body;
         block(body).items.push_back({static_cast<uint32_t>(i)});
         block(body).next = at[i + 1];
-        block(body).line = inst.line;
+        block(body).line = block(body).end_line = block(b).end_line = inst.line;
         i = i + 1;
         continue;
       }
@@ -178,7 +178,7 @@ struct Builder {
       else
         x.items.insert(x.items.end(), y.items.begin(), y.items.end());
       x.predicate = y.predicate, x.negated = y.negated, x.uniform_branch = y.uniform_branch, x.taken = y.taken,
-      x.next = y.next;
+      x.next = y.next, x.end_line = y.end_line;
       block(n) = FlowBlock{};
       successors(b,
                  [&](BlockId s) { std::replace(predecessors[index(s)].begin(), predecessors[index(s)].end(), n, b); });
@@ -672,7 +672,7 @@ struct Builder {
       const BlockId l = flow.blocks.add({});
       candidates[open].landing = l;
       FlowBlock &x = block(l), &join = block(s);
-      x.next = next, x.line = join.line, x.loop_depth = std::min(join.loop_depth, loop_depth);
+      x.next = next, x.line = x.end_line = join.line, x.loop_depth = std::min(join.loop_depth, loop_depth);
       x.convergent = candidates[open].parent == UINT32_MAX && join.convergent;
       insert_before(next, l);
       return l;
@@ -685,7 +685,7 @@ struct Builder {
       if (e.outermost == enter.back()) return e.block;
     const BlockId e = flow.blocks.add({});
     FlowBlock &x = block(e), &to = block(s);
-    x.next = s, x.line = to.line, x.loop_depth = std::min(to.loop_depth, loop_depth);
+    x.next = s, x.line = x.end_line = to.line, x.loop_depth = std::min(to.loop_depth, loop_depth);
     x.convergent = open == UINT32_MAX && to.convergent;
     for (size_t k = enter.size(); k-- > 0;) x.opens.push_back(candidates[enter[k]].id);
     if (open != UINT32_MAX) x.innermost = candidates[open].id;

@@ -176,7 +176,7 @@ struct Instruction {
   RegisterId guard = rndn::none<RegisterId>();  // @p / @!p
   uint32_t first_operand = 0;                   // into Function::operands
   Modifiers mods;
-  uint32_t line = 0;  // of the source (.loc or PTX text), 0 = unknown
+  uint32_t line = 0;  // of the PTX text, 0 = unknown
 };
 
 struct Register {
@@ -228,6 +228,25 @@ struct BranchTargets {
   std::vector<LabelId> labels;
 };
 
+// A file of the source that the PTX was made from (.file).
+struct SourceFile {
+  uint32_t number = 0;  // by which .loc names it
+  std::string name;
+  uint64_t time = 0, bytes = 0;  // 0: not told
+  bool operator==(const SourceFile&) const = default;
+};
+
+// Where in the source the instructions from `at` to the next location come from (.loc).
+struct Location {
+  static constexpr uint32_t not_inlined = UINT32_MAX;
+  uint32_t at = 0;  // index of the first instruction; ascending within a function, several may share one
+  uint32_t file = 0, line = 0, column = 0;
+  uint32_t inlined =
+      not_inlined;  // code of this function (index into Module::inlined), which was inlined into its caller ..
+  uint32_t caller_file = 0, caller_line = 0, caller_column = 0;  // .. here
+  bool operator==(const Location&) const = default;
+};
+
 struct Function {
   std::string name;
   bool is_entry = true;
@@ -245,6 +264,7 @@ struct Function {
   std::vector<Operand> vector_elements;
   std::vector<Prototype> prototypes;
   std::vector<BranchTargets> targets;
+  std::vector<Location> locations;
 
   const Operand& operand(const Instruction& i, uint32_t k) const { return operands[i.first_operand + k]; }
 };
@@ -255,6 +275,8 @@ struct Module {
   uint32_t address_size = 64;
   IdVector<VariableId, Variable> variables;
   std::vector<Function> functions;
+  std::vector<SourceFile> files;
+  std::vector<std::string> inlined;  // names of functions that locations tell of
 };
 
 // A function's address as a value: any non-zero number that tells the functions of a module apart will do, since calls through registers

@@ -23,7 +23,8 @@ namespace rndn::ptx::grammar {
 static int yylex(Token* value, Range* range, Reader& r) {
   if (r.statement_begins) skip_statements(r);
   const int token = rndn_ptx_token(value, range, r, r.scanner);
-  r.statement_begins = token == ';' || token == ':' || token == '{' || token == '}';
+  // Not behind a label: the grammar looks one token further before it places it.
+  r.statement_begins = token == ';' || token == '{' || token == '}';
   return token;
 }
 void Grammar::error(const Range& at, const std::string& message) { r.syntax_error(at, message); }
@@ -34,6 +35,7 @@ void Grammar::error(const Range& at, const std::string& message) { r.syntax_erro
 %token END 0 "end of file"
 %token VERSION ".version" TARGET ".target" ADDRESS_SIZE ".address_size" ENTRY ".entry" FUNC ".func" PARAM ".param" REG ".reg"
 %token CALLPROTOTYPE ".callprototype" BRANCHTARGETS ".branchtargets" CALLTARGETS ".calltargets"
+%token LOC ".loc" SOURCE_FILE ".file"
 %token ALIGN ".align" PTR ".ptr" EXTERN ".extern" VISIBLE ".visible" PRAGMA ".pragma"
 %token SPACE "state space" TYPE "type" DIRECTIVE "directive"
 %token IDENT "name" MNEMONIC "instruction" CONSTANT "constant" STRING "string"
@@ -47,12 +49,25 @@ item:
   | TARGET targets
   | ADDRESS_SIZE CONSTANT                  { r.address_size($2, @2); }
   | PRAGMA strings ';'
+  | source_file
+  | location
   | DIRECTIVE                              { r.unsupported("directive", $1.text(), @1); YYERROR; }
   | linkage variable                       { r.clear_linkage(); }
   | linkage function                       { r.clear_linkage(); }
   | ';'
   | error ';'                              { r.abandon(); r.clear_linkage(); STOP_IF_HOPELESS; }
   | error '}'                              { r.abandon(); r.clear_linkage(); STOP_IF_HOPELESS; }
+  ;
+
+/* Line tables. Locations outside of functions place nothing. */
+source_file:
+    SOURCE_FILE CONSTANT STRING            { r.source_file($2, $3, Token(), Token(), @2); }
+  | SOURCE_FILE CONSTANT STRING ',' CONSTANT ',' CONSTANT { r.source_file($2, $3, $5, $7, @2); }
+  ;
+location:
+    LOC CONSTANT CONSTANT CONSTANT         { r.location($2, $3, $4, @$); }
+  | LOC CONSTANT CONSTANT CONSTANT ',' IDENT offset ',' IDENT CONSTANT CONSTANT CONSTANT
+                                           { r.inlined_location($2, $3, $4, $6, $7, $9, {$10, $11, $12}, @$); }
   ;
 
 targets: target | targets ',' target;
@@ -156,6 +171,8 @@ statement:
   | '{'                                    { r.push_scope(); }
     statements '}'                         { r.pop_scope(); }
   | PRAGMA strings ';'
+  | source_file
+  | location
   | DIRECTIVE                              { r.unsupported("directive", $1.text(), @1); YYERROR; }
   | ';'
   | error ';'                              { r.abandon(); r.clear_declarator(); r.attributes.align = 0; STOP_IF_HOPELESS; yyerrok; }

@@ -4,6 +4,7 @@
 // prefixN-1, else one by one. Modifiers come in the one order that suits every opcode (see print_mnemonic). Cost:
 // linear in the text.
 #include <algorithm>
+#include <iterator>
 #include <map>
 
 #include "libraries/base/check.h"
@@ -84,8 +85,9 @@ class Printer {
     for (uint32_t k = 0; k < order.size(); ++k) order[k] = k;
     auto at = [&](uint32_t k) { return f_.labels[static_cast<LabelId>(k)].at; };
     std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return at(a) < at(b); });
-    size_t next = 0;
+    size_t next = 0, place = 0;
     for (uint32_t k = 0; k <= f_.instructions.size(); ++k) {
+      for (; place < f_.locations.size() && f_.locations[place].at == k; ++place) location(f_.locations[place]);
       for (; next < order.size() && at(order[next]) == k; ++next)
         out_ += f_.labels[static_cast<LabelId>(order[next])].name, out_ += ":\n";
       if (k == f_.instructions.size()) break;
@@ -94,6 +96,14 @@ class Printer {
       out_ += '\n';
     }
     out_ += "}\n";
+  }
+
+  void location(const Location& l) {
+    fmt::format_to(std::back_inserter(out_), "\t.loc {} {} {}", l.file, l.line, l.column);
+    if (l.inlined != Location::not_inlined)
+      fmt::format_to(std::back_inserter(out_), ", function_name $L__info_string{}, inlined_at {} {} {}", l.inlined,
+                     l.caller_file, l.caller_line, l.caller_column);
+    out_ += '\n';
   }
 
   // .visible .entry name(..) without body or semicolon
@@ -434,6 +444,21 @@ std::string print(const Module& module) {
   for (const Function& f : module.functions)
     if (!f.is_entry && !f.external && !functions_first) Printer(module, f, out).header(), out += ";\n";
   for (const Function& f : module.functions) out += '\n', Printer(module, f, out).function();
+  for (const SourceFile& f : module.files) {
+    fmt::format_to(std::back_inserter(out), ".file {} \"{}\"", f.number, f.name);
+    if (f.time || f.bytes) fmt::format_to(std::back_inserter(out), ", {}, {}", f.time, f.bytes);
+    out += '\n';
+  }
+  if (!module.inlined.empty()) {
+    out += ".section .debug_str\n{\n";
+    for (size_t k = 0; k < module.inlined.size(); ++k) {
+      fmt::format_to(std::back_inserter(out), "$L__info_string{}:\n.b8 ", k);
+      for (char c : module.inlined[k])
+        fmt::format_to(std::back_inserter(out), "{}, ", static_cast<unsigned>(static_cast<unsigned char>(c)));
+      out += "0\n";
+    }
+    out += "}\n";
+  }
   return out;
 }
 

@@ -320,6 +320,7 @@ Module Reader::take() {
     if (!has_version_) error("missing-directive", {0, 0}, "expected a `.version` directive, such as `.version 7.8`");
     if (!has_target_) error("missing-directive", {0, 0}, "expected a `.target` directive, such as `.target sm_80`");
   }
+  name_inlined_functions();
   // Functions without a body first, then the others in the order of their bodies: the order in which print() gives them.
   std::vector<uint32_t> place(module_.functions.size(), UINT32_MAX), order;
   for (uint32_t k = 0; k < module_.functions.size(); ++k)

@@ -116,6 +116,13 @@ class Reader {
   void call_targets(const Token& name, Range at);
   void end_body(Range at);
 
+  // ---- line tables (source_lines.cpp)
+  void source_file(const Token& number, const Token& name, const Token& time, const Token& bytes, Range at);
+  void location(const Token& file, const Token& line, const Token& column, Range at);
+  void inlined_location(const Token& file, const Token& line, const Token& column, const Token& function_name,
+                        const Token& label, const Token& inlined_at, const std::array<Token, 3>& caller, Range at);
+  void section(Range text);  // of a .section, from its name to its closing brace
+
   // ---- bodies
   void push_scope();
   void pop_scope();
@@ -158,7 +165,7 @@ class Reader {
   void* scanner = nullptr;  // flex's state
   std::string_view text() const { return text_; }
   const char* buffer = nullptr;  // flex's copy of the text: token offsets count from here
-  uint32_t section_depth = 0;
+  uint32_t section_depth = 0, section_begin = 0;
 
  private:
   enum class Kind : uint8_t { reg, label, variable, parameter, function, prototype, targets };
@@ -207,6 +214,7 @@ class Reader {
   void add_operand(const RawOperand& raw) { (in_vector_ ? vector_raw_ : raw_).push_back(raw); }
   uint32_t line(uint32_t offset);
   void merge_labels();
+  void name_inlined_functions();
   void set_three(std::array<uint32_t, 3>& field, Range at);
 
   FileId file_;
@@ -246,6 +254,21 @@ class Reader {
 
   std::vector<Mnemonic> mnemonics_;
   StringTable mnemonic_index_;
+  // Which names .loc gives is known at the end: the section that holds them comes last.
+  struct InlinedName {
+    uint32_t function, location;
+    std::string_view label;
+    int64_t offset;
+    Range at;
+  };
+  std::vector<InlinedName> inlined_names_;
+  std::string debug_strings_;  // contents of the section .debug_str
+  struct DebugLabel {
+    std::string_view name;
+    size_t offset;  // into debug_strings_
+  };
+  std::vector<DebugLabel> debug_labels_;
+
   uint32_t current_ = 0;  // mnemonic of the statement being read
   Range opcode_at_;
   RegisterId guard_ = none<RegisterId>();

@@ -5,6 +5,7 @@
 // calls, octal numbers, anything wrong) it is left to the grammar, else the actions of the grammar run in the order in which it runs them.
 // Cost: linear, a few operations per character.
 #include <array>
+#include <cstring>
 
 #include "ptx/reader.h"
 
@@ -116,6 +117,24 @@ uint32_t Reader::statements(uint32_t from) {
       if (!line) return from;
       s.p = static_cast<const char*>(line);
       s.blanks();
+    }
+    if (s.peek() == '.') {  // .loc 1 23 4; what tells of inlined functions is the grammar's
+      Range at{s.offset(s.p), 0};
+      if (s.end - s.p < 5 || std::memcmp(s.p, ".loc", 4) != 0 || !is(s.p[4], blank)) return from;
+      s.p += 4;
+      std::array<Token, 3> numbers;
+      for (Token& t : numbers) {
+        s.blanks();
+        Range number;
+        if (!s.constant(t, number) || t.constant != Token::integer || t.value < 0) return from;
+        at.end = number.end;
+      }
+      s.blanks();
+      if (s.peek() == ',') return from;
+      location(numbers[0], numbers[1], numbers[2], at);
+      if (sink_.error_count() != errors_before_) return s.offset(s.p);
+      from = s.offset(s.p);
+      continue;
     }
     const uint32_t begin = s.offset(s.p);
     Token guard_name, op;

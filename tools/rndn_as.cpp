@@ -29,7 +29,7 @@ struct Arguments {
   assembler::Options options;
   unsigned threads = 0;
   bool quiet = false, strict = false, debug = false;
-  bool verbose = false, time = false, line_info = false, inlining_off = false;
+  bool verbose = false, time = false, inlining_off = false;
 };
 
 // Flags of ptxas that change nothing here: what they ask for is so anyway, or is a hint. Products and sums are never contracted, so that --fmad
@@ -126,7 +126,7 @@ int run(int argc, char** argv) {
   tools::add_number(app, "--maxrregcount", a.options.max_registers, 0u, 255u,
                     "at most N registers per thread; 0: the target's limit");
   app.add_flag("-v,--verbose", a.verbose, "registers, spills and memory of each kernel, on standard error");
-  app.add_flag("--lineinfo,--generate-line-info", a.line_info, "accepted; line tables are not written");
+  app.add_flag("--lineinfo,--generate-line-info", a.options.line_tables, "line tables from .loc and .file");
   app.add_flag("-g,--device-debug", a.debug, "accepted; code is optimised as without it, and has no debug information");
   app.add_flag("-w,--disable-warnings", a.quiet, "no warnings");
   app.add_flag("--Werror,--warning-as-error", a.strict, "warnings are errors");
@@ -146,7 +146,6 @@ int run(int argc, char** argv) {
     ++warnings;
     if (!a.quiet || a.strict) std::fprintf(stderr, "%s: %s\n", a.strict ? "error" : "warning", text.c_str());
   };
-  if (a.line_info) warn("unsupported: -lineinfo; no line tables are written");
   if (a.debug) warn("unsupported: -g; no debug information is written");
   if (a.options.max_registers > 0 && a.options.max_registers < least_registers)
     warn(fmt::format("--maxrregcount {} is raised to {}, the least number of registers of a kernel",

@@ -46,6 +46,22 @@ struct Function {
   bool operator==(const Function&) const = default;
 };
 
+// A row of a line table: from this place on, to the next row's, code comes from this line.
+struct LineRow {
+  uint64_t offset = 0;  // byte offset in the code; ascending, several rows may share one
+  uint32_t file = 0;    // index into Image::files
+  uint32_t line = 0;
+  uint32_t caller = 0;    // number of the row (from 1) of the call that was inlined; 0: none
+  uint32_t function = 0;  // name of the inlined function: offset into Image::debug_strings
+  bool operator==(const LineRow&) const = default;
+};
+
+struct SourceFile {
+  std::string name;              // with its folder
+  uint64_t time = 0, bytes = 0;  // of last change, of size; 0: not told
+  bool operator==(const SourceFile&) const = default;
+};
+
 struct Kernel {
   std::string name;
   Bytes code;                         // whole section, padding included
@@ -68,6 +84,7 @@ struct Kernel {
   std::vector<Function> functions;
   std::vector<std::string> externs;     // functions of the driver that it calls: vprintf, malloc
   std::vector<Relocation> relocations;  // ascending
+  std::vector<LineRow> lines;
   bool operator==(const Kernel&) const = default;
 };
 
@@ -90,6 +107,8 @@ struct Image {
   uint32_t ptx_target = 0;  // virtual architecture of e_flags
   std::vector<Kernel> kernels;
   std::vector<Variable> variables;
+  std::vector<SourceFile> files;  // of the kernels' lines
+  Bytes debug_strings;            // names that end with a zero
   bool operator==(const Image&) const = default;
 };
 

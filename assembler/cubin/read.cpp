@@ -1,7 +1,7 @@
 // Cubin to image. Nothing in the file is trusted: every offset, size, index and string is checked before use, and what is wrong is named.
 //
 // Formats: ELF ABI version 7 (toolkit 11.8; target in bits 0..7 of e_flags) and 8 (toolkit 13; target in bits 8..15). Sections that an Image has
-// no place for (debug information, notes, call graphs) are passed over. Cost linear in the file, plus sorting of the variables.
+// no place for (debug information but for line tables, notes, call graphs) are passed over. Cost linear in the file, plus sorting of the variables.
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -10,6 +10,7 @@
 
 #include "assembler/cubin/cubin.h"
 #include "assembler/cubin/layout.h"
+#include "assembler/cubin/lines.h"
 
 namespace rndn::cubin {
 namespace {
@@ -34,6 +35,7 @@ class Reader {
   Result<void> kernel_info(Kernel& k, const Section& s);
   Result<void> variables();
   Result<void> relocations();
+  Result<void> lines();
   Result<std::string> string_at(std::span<const std::byte> table, uint32_t offset, const char* what) const;
 
   template <class T>
@@ -474,12 +476,58 @@ Result<void> Reader::relocations() {
   return {};
 }
 
+// A sequence of lines belongs to the kernel that its address is relocated to.
+Result<void> Reader::lines() {
+  const auto named = [&](std::string_view name) -> const Section* {
+    for (const Section& s : sections_)
+      if (s.name == name) return &s;
+    return nullptr;
+  };
+  const Section* table = named(".debug_line");
+  if (!table) return {};
+  if (const Section* strings = named(".debug_str"))
+    image_.debug_strings.assign(strings->bytes.begin(), strings->bytes.end());
+  ASSIGN_OR_RETURN(std::vector<LineSequence> sequences, read_lines(table->bytes, image_));
+  std::map<uint64_t, std::pair<uint32_t, uint64_t>> bases;  // place of the address -> section of code, offset in it
+  for (const Section& s : sections_) {
+    const bool rela = s.header.type == sht_rela;
+    if ((!rela && s.header.type != sht_rel) || s.header.info >= sections_.size() || &sections_[s.header.info] != table)
+      continue;
+    const size_t entry = rela ? 24 : 16;
+    for (size_t i = 0; i < s.bytes.size() / entry; ++i) {
+      const auto offset = load<uint64_t>(s.bytes, i * entry), info = load<uint64_t>(s.bytes, i * entry + 8);
+      if (info >> 32 >= symbols_.size())
+        return input_error("section {}: relocation against symbol {}, which does not exist", s.name, info >> 32);
+      const Symbol& y = symbols_[info >> 32];
+      bases[offset] = {y.section, y.value + (rela ? load<uint64_t>(s.bytes, i * entry + 16) : 0)};
+    }
+  }
+  for (LineSequence& q : sequences) {
+    const auto base = bases.find(q.address_at);
+    const auto kernel = base == bases.end() ? kernel_of_section_.end() : kernel_of_section_.find(base->second.first);
+    if (kernel == kernel_of_section_.end()) continue;
+    Kernel& k = image_.kernels[kernel->second];
+    const uint64_t begin = base->second.second + q.address;
+    const auto rows_before = static_cast<uint32_t>(k.lines.size());
+    for (LineRow& row : q.rows) {
+      if (begin > k.code.size() || row.offset > k.code.size() - begin)
+        return input_error("section .debug_line: a line at offset {} of kernel `{}` with {} bytes", row.offset, k.name,
+                           k.code.size());
+      row.offset += begin;
+      if (row.caller) row.caller += rows_before;
+      k.lines.push_back(row);
+    }
+  }
+  return {};
+}
+
 Result<Image> Reader::run() {
   RETURN_IF_ERROR(sections());
   RETURN_IF_ERROR(symbols());
   RETURN_IF_ERROR(kernels());
   RETURN_IF_ERROR(variables());
   RETURN_IF_ERROR(relocations());
+  RETURN_IF_ERROR(lines());
   return std::move(image_);
 }
 

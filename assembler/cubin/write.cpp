@@ -8,6 +8,7 @@
 
 #include "assembler/cubin/cubin.h"
 #include "assembler/cubin/layout.h"
+#include "assembler/cubin/lines.h"
 
 namespace rndn::cubin {
 namespace {
@@ -115,6 +116,7 @@ class Writer {
   void variables();
   void make_symbols();
   void relocations(uint32_t section, uint32_t target, const std::vector<std::pair<uint64_t, const Relocation*>>& list);
+  void line_tables();
   Bytes kernel_info(const Kernel& k, uint32_t constant_symbol) const;
   Bytes assemble();
 
@@ -130,7 +132,8 @@ class Writer {
   };
   std::vector<Place> places_;                      // parallel to image_.kernels
   std::map<uint8_t, uint32_t> constant_sections_;  // by bank
-  uint32_t data_ = 0, zero_ = 0, data_relocations_ = 0, actions_ = 0, info_ = 0;
+  uint32_t data_ = 0, zero_ = 0, data_relocations_ = 0, actions_ = 0, info_ = 0, lines_ = 0, strings_section_ = 0,
+           line_relocations_ = 0;
   std::map<uint8_t, uint32_t> constant_relocations_;
   std::vector<uint64_t> offsets_;  // of the variables
   std::map<std::string, uint32_t, std::less<>> variable_symbols_;
@@ -151,6 +154,14 @@ void Writer::plan() {
   add(".shstrtab", sht_strtab, 0, 1);
   add(".strtab", sht_strtab, 0, 1);
   add(".symtab", sht_symtab, 0, 8, 24);
+  const bool lines = std::any_of(kernels.begin(), kernels.end(), [](const Kernel& k) { return !k.lines.empty(); });
+  if (lines) {
+    lines_ = add(".debug_line", sht_progbits, 0, 1);
+    if (!image_.debug_strings.empty()) {
+      strings_section_ = add(".debug_str", sht_progbits, 0, 1);
+      sections_[strings_section_].bytes = image_.debug_strings;
+    }
+  }
   info_ = add(".nv.info", sht_nv_info, 0, 4);
   auto backwards = [&](auto&& f) {
     for (size_t i = kernels.size(); i-- > 0;) f(kernels[i], places_[i]);
@@ -164,6 +175,7 @@ void Writer::plan() {
     bool rela = layout_.rela || addends;
     return add((rela ? ".rela" : ".rel") + of, rela ? sht_rela : sht_rel, 0, 8, rela ? 24 : 16);
   };
+  if (lines) line_relocations_ = relocation_section(".debug_line", false);
   backwards([&](const Kernel& k, Place& p) {
     if (std::any_of(k.relocations.begin(), k.relocations.end(), [](const Relocation& r) { return r.addend == 0; }))
       p.relocation = relocation_section(".text." + k.name, false);
@@ -260,6 +272,8 @@ void Writer::make_symbols() {
   section_symbol(data_);
   section_symbol(zero_);
   for (auto [bank, index] : constant_sections_) section_symbol(index);
+  section_symbol(lines_);
+  section_symbol(strings_section_);
   section_symbol(actions_);
   auto variable = [&](size_t i) {
     const Variable& v = image_.variables[i];
@@ -303,6 +317,20 @@ void Writer::relocations(uint32_t section, uint32_t target,
     put(s.bytes, list[i].first + r.offset);
     put(s.bytes, uint64_t{at->second} << 32 | type);
     if (s.header.type == sht_rela) put(s.bytes, r.addend);
+  }
+}
+
+void Writer::line_tables() {
+  LineProgram program = write_lines(image_);
+  sections_[lines_].bytes = std::move(program.bytes);
+  Section& s = sections_[line_relocations_];
+  s.header.link = 3;
+  s.header.info = lines_;
+  for (size_t i = 0; i < image_.kernels.size(); ++i) {
+    if (!program.addresses[i]) continue;
+    put(s.bytes, program.addresses[i]);
+    put(s.bytes, uint64_t{places_[i].symbol} << 32 | r_64);
+    if (s.header.type == sht_rela) put(s.bytes, int64_t{0});
   }
 }
 
@@ -384,6 +412,7 @@ Bytes Writer::run() {
       relocations(section, p.text, list);
     }
   }
+  if (lines_) line_tables();
   sections_[info_].header.link = 3;
   sections_[info_].bytes = info.bytes;
   std::map<uint32_t, std::vector<std::pair<uint64_t, const Relocation*>>> lists;  // by relocation section

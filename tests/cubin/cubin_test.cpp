@@ -54,6 +54,7 @@ Image sample(uint32_t sm) {
   a.functions = {{"$first$helper", 0xa0, 0x20, false}, {"$first$slow", 0xc0, 0x40, true}};
   a.relocations = {{Relocation::absolute_low_32, 0x10, "counter", 0},
                    {Relocation::absolute_high_32, 0x20, "counter", 0}};
+  a.lines = {{0, 0, 7, 0, 0}, {16, 1, 300, 0, 0}, {16, 2, 12, 2, 3}, {48, 2, 13, 2, 3}, {160, 0, 1, 0, 0}};
   Kernel b;
   b.name = "second";
   b.code = pattern(128, 3);
@@ -68,6 +69,8 @@ Image sample(uint32_t sm) {
   pointer.relocations = {{Relocation::generic_64, 0, "table", 12}};
   Variable table{.name = "table", .size = 100, .align = 4};
   image.variables = {weights, counter, pointer, table};
+  image.files = {{"/home/a/kernels.cu", 1795359447, 1234}, {"own.h", 0, 0}, {"/home/a/b.h", 1, 2}};
+  image.debug_strings = bytes_of(std::string("f\0\0inlined\0", 11));
   return image;
 }
 
@@ -89,6 +92,8 @@ TEST_P(Targets, ReadOfWriteIsTheIdentity) {
     EXPECT_GE(back->variables[i].align, image.variables[i].align);
     EXPECT_TRUE(back->variables[i] == expected) << expected.name;
   }
+  EXPECT_TRUE(back->files == image.files);
+  EXPECT_EQ(back->debug_strings, image.debug_strings);
   EXPECT_EQ(write(*back), file);
 }
 

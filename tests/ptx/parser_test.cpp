@@ -14,7 +14,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-const char* const files[] = {"nvcc_style", "clang_style", "triton_style"};
+const char* const files[] = {"nvcc_style", "nvcc_lines", "clang_style", "triton_style"};
 
 std::string text_of(const std::string& name) {
   auto text = read_file(std::string(RNDN_SOURCE_DIR) + "/tests/ptx/accept/" + name + ".ptx");
@@ -65,7 +65,10 @@ TEST(Parser, PrintIsAFixedPoint) {
         EXPECT_TRUE(x.instructions[k].op == y.instructions[k].op && x.instructions[k].mods == y.instructions[k].mods);
         EXPECT_EQ(print(first.module, x, x.instructions[k]), print(second.module, y, y.instructions[k]));
       }
+      EXPECT_TRUE(x.locations == y.locations) << name;
     }
+    EXPECT_TRUE(first.module.files == second.module.files) << name;
+    EXPECT_EQ(first.module.inlined, second.module.inlined) << name;
   }
 }
 
@@ -84,9 +87,10 @@ TEST(Parser, ReferenceAssemblerAcceptsBothSides) {
 // The text with a comment in front of every `mark`: what is read by hand else (statements.cpp) goes through the grammar.
 std::string through_grammar(const std::string& text, char mark) {
   std::string out;
-  for (char c : text) {
-    if (c == mark) out += "/**/";
-    out += c;
+  for (size_t k = 0; k < text.size(); ++k) {
+    const bool qualifier = text.substr(k, 2) == "::" || (k > 0 && text.substr(k - 1, 2) == "::");  // .L1::evict_last
+    if (text[k] == mark && !qualifier) out += "/**/";
+    out += text[k];
   }
   return out;
 }
@@ -103,17 +107,19 @@ TEST(Parser, StatementsReadByHandMeanWhatTheGrammarSays) {
       "- 0x10 ]; ld.param.u64 %rd1, [a]; st.global.v4.b32 [%rd1], {%r1,%r2,3,-4};\n ld.global.b32 %r1, [64]; $1x: // a "
       "label\n\tbra.uni $1x; mov.b64 {%r1, %r2}, %rd1; mov.b32 %r1, 017; mov.b32 %r1, 0b101; mov.b64 %rd1, a; bar.sync "
       "0;"));
-  for (const std::string& text : texts) {
-    Parsed fast(text), slow(through_grammar(text, ';'));
-    ASSERT_FALSE(slow.sink.has_errors()) << slow.errors();
-    ASSERT_FALSE(fast.sink.has_errors()) << fast.errors();
-    EXPECT_EQ(print(fast.module), print(slow.module));
-    for (size_t f = 0; f < fast.module.functions.size(); ++f) {
-      const auto &x = fast.module.functions[f].instructions, &y = slow.module.functions[f].instructions;
-      ASSERT_EQ(x.size(), y.size());
-      for (size_t k = 0; k < x.size(); ++k) EXPECT_EQ(x[k].line, y[k].line);
+  for (const std::string& text : texts)
+    for (const char mark : {';', ':'}) {
+      Parsed fast(text), slow(through_grammar(text, mark));
+      ASSERT_FALSE(slow.sink.has_errors()) << slow.errors();
+      ASSERT_FALSE(fast.sink.has_errors()) << fast.errors();
+      EXPECT_EQ(print(fast.module), print(slow.module));
+      for (size_t f = 0; f < fast.module.functions.size(); ++f) {
+        const auto &x = fast.module.functions[f].instructions, &y = slow.module.functions[f].instructions;
+        ASSERT_EQ(x.size(), y.size());
+        for (size_t k = 0; k < x.size(); ++k) EXPECT_EQ(x[k].line, y[k].line);
+        EXPECT_TRUE(fast.module.functions[f].locations == slow.module.functions[f].locations);
+      }
     }
-  }
   // What is wrong is told in the same words at the same place.
   for (const char* wrong : {"add.u32 %r1, %r2, %r9",
                             "add.u32 %r1, %r2, %f1",
@@ -184,6 +190,24 @@ TEST(Parser, KeepsWhatTheTextSays) {
       EXPECT_THAT(std::string(p.sources.line(static_cast<FileId>(0), i.line)), HasSubstr("call.uni (retval0)"));
     }
   EXPECT_EQ(calls, 1u);
+}
+
+TEST(Parser, LocationsHoldForWhatFollows) {
+  Parsed p(".file 7 \"c.cu\", 12, 34\n" +
+           kernel("L:\n.loc 7 3 1\nmov.u32 %r1, 1;\n.loc 7 4 1 mov.u32 %r1, 2;\nmov.u32 %r1, 3;\n"
+                  ".loc 8 9 2, function_name names+2, inlined_at 7 4 1\n{ mov.u32 %r1, 4; .loc 7 5 1\n}") +
+           ".file 8 \"d.h\"\n.section .debug_info { .b32 1 }\n.section .debug_str { .b8 65, 0 // A\nnames: .b16 0x42, "
+           "67\n.b8 68,0 }\n");
+  ASSERT_FALSE(p.sink.has_errors()) << p.errors();
+  EXPECT_TRUE(p.module.files == (std::vector<SourceFile>{{7, "c.cu", 12, 34}, {8, "d.h", 0, 0}}));
+  EXPECT_EQ(p.module.inlined, std::vector<std::string>{"C"});
+  const Function& f = p.module.functions[0];
+  EXPECT_EQ(f.instructions.size(), 5u);
+  EXPECT_TRUE(f.locations == (std::vector<Location>{{0, 7, 3, 1, Location::not_inlined, 0, 0, 0},
+                                                    {1, 7, 4, 1, Location::not_inlined, 0, 0, 0},
+                                                    {3, 8, 9, 2, 0, 7, 4, 1},
+                                                    {4, 7, 5, 1, Location::not_inlined, 0, 0, 0}}))
+      << print(p.module);
 }
 
 TEST(Parser, ConstantsInAllBases) {
@@ -277,6 +301,12 @@ const Refusal refusals[] = {
      "mul.s32"},
     {"tanh.approx.f32 %f1, %f1; cvt.f32.bf16 %f1, %rs1;", "bad-instruction",
      "needs .target sm_90, the module has sm_80", "cvt.f32.bf16"},
+    {".loc 1 99999999999 3", "bad-directive", "expected file, line and column, got `99999999999`",
+     ".loc 1 99999999999 3"},
+    {".loc 1 2 3, function_name X, inlined_at 1 2 3\n", "undefined", "section .debug_str has no label `X`",
+     ".loc 1 2 3, function_name X, inlined_at 1 2 3"},
+    {".loc 1 2 3, name X, at 1 2 3\n", "bad-directive",
+     "expected `function_name` and `inlined_at`, got `name` and `at`", ".loc 1 2 3, name X, at 1 2 3"},
     {"add.s32 %r1, %r9, 2;", "undefined", "`%r9` is not defined", "%r9"},
     {"bra NOWHERE;", "undefined", "the label `NOWHERE` is not defined in `k`", "NOWHERE"},
     {"mov.u32 %r1, %pm3;", "unsupported", "unsupported special register `%pm3`", "%pm3"},

@@ -95,9 +95,6 @@ TEST_F(Standalone, AssemblerTakesThePtxasSpellings) {
 }
 
 TEST_F(Standalone, AssemblerWarnsOfWhatItDoesNotDo) {
-  expect("rndn-as k.ptx -lineinfo -o got", 0, "", "warning: unsupported: -lineinfo; no line tables are written\n");
-  expect("rndn-as k.ptx --generate-line-info -o got", 0, "",
-         "warning: unsupported: -lineinfo; no line tables are written\n");
   expect("rndn-as k.ptx -maxrregcount 1 -o got", 0, "",
          "warning: --maxrregcount 1 is raised to 16, the least number of registers of a kernel\n");
   expect("rndn-as k.ptx -maxrregcount 16 -o got", 0, "", "");
