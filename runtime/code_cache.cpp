@@ -150,54 +150,79 @@ CodeCache::CodeCache(std::string directory) : directory_(std::move(directory)) {
   if (build_id().empty()) directory_.clear();  // nothing tells this build from another
 }
 
+// Each structure is taken apart by its members: a member that is added to it does not compile until the key knows it.
 CodeCache::Key CodeCache::key_of(const ptx::Module& m, const assembler::Options& o) {
   Hash h;
-  h.add(version());
+  h.add(rndn::version());
   h.add(commit());
   h.add(build_id());
-  h.add(o.target->name);
-  h.add(uint64_t{static_cast<uint32_t>(o.level)} | uint64_t{static_cast<uint8_t>(o.scheduler)} << 32 |
-        uint64_t{o.verify_passes} << 40 | uint64_t{o.branch_inlining} << 41 |
-        uint64_t{static_cast<uint8_t>(o.stalls)} << 48);
-  h.add(o.stall_seed);
-  h.add(o.max_registers);
-  h.add(uint64_t{m.version} << 32 | m.target);
-  h.add(m.address_size);
-  h.add(m.variables.size());
-  for (const ptx::Variable& v : m.variables) {
-    h.add(v.name);
-    h.add(static_cast<uint64_t>(v.space) | static_cast<uint64_t>(v.type) << 8 | uint64_t{v.external} << 16 |
-          uint64_t{v.visible} << 17 | uint64_t{v.align} << 32);
-    h.add(v.count);
-    h.add(v.function);
-    h.add(std::string_view(reinterpret_cast<const char*>(v.initial.data()), v.initial.size()));
+  const auto& [wanted, level, scheduler, most_registers, verify, branch_inlining, stalls, stall_seed, pool, workspace] =
+      o;
+  static_cast<void>(pool), static_cast<void>(workspace);  // the code is the same with and without
+  h.add(wanted->name);
+  h.add(uint64_t{static_cast<uint32_t>(level)} | uint64_t{static_cast<uint8_t>(scheduler)} << 32 |
+        uint64_t{verify} << 40 | uint64_t{branch_inlining} << 41 | uint64_t{static_cast<uint8_t>(stalls)} << 48);
+  h.add(stall_seed);
+  h.add(most_registers);
+  const auto& [version, target, address_size, variables, functions] = m;
+  h.add(uint64_t{version} << 32 | target);
+  h.add(address_size);
+  h.add(variables.size());
+  for (const auto& [space, type, name, align, count, external, visible, initial, function, addresses] : variables) {
+    h.add(name);
+    h.add(static_cast<uint64_t>(space) | static_cast<uint64_t>(type) << 8 | uint64_t{external} << 16 |
+          uint64_t{visible} << 17 | uint64_t{align} << 32);
+    h.add(count);
+    h.add(function);
+    h.add(std::string_view(reinterpret_cast<const char*>(initial.data()), initial.size()));
+    h.add(addresses.size());
+    for (const auto& [offset, of_function, generic, id, addend] : addresses) {
+      h.add(uint64_t{offset} | uint64_t{of_function} << 32 | uint64_t{generic} << 33);
+      h.add(id);
+      h.add(static_cast<uint64_t>(addend));
+    }
   }
-  h.add(m.functions.size());
-  for (const ptx::Function& f : m.functions) {
-    h.add(f.name);
-    h.add(uint64_t{f.is_entry} | uint64_t{f.visible} << 1 | uint64_t{f.external} << 2);
-    add_parameters(h, f.parameters);
-    add_parameters(h, f.results);
-    for (uint32_t k = 0; k < 3; ++k) h.add(uint64_t{f.max_threads[k]} << 32 | f.required_threads[k]);
-    h.add(uint64_t{f.min_blocks} << 32 | f.max_registers);
-    h.add(f.registers.size());  // of registers only the types are in the code
-    for (const ptx::Register& r : f.registers) h.add(static_cast<uint64_t>(r.type));
-    h.add(f.labels.size());
-    for (const ptx::Label& l : f.labels) h.add(l.at);
-    h.add(f.instructions.size());
-    for (const ptx::Instruction& i : f.instructions) {
+  h.add(functions.size());
+  for (const auto& [name, is_entry, visible, external, parameters, results, max_threads, required_threads, min_blocks,
+                    max_registers, registers, labels, instructions, operands, vector_elements, prototypes, targets] :
+       functions) {
+    h.add(name);
+    h.add(uint64_t{is_entry} | uint64_t{visible} << 1 | uint64_t{external} << 2);
+    add_parameters(h, parameters);
+    add_parameters(h, results);
+    for (uint32_t k = 0; k < 3; ++k) h.add(uint64_t{max_threads[k]} << 32 | required_threads[k]);
+    h.add(uint64_t{min_blocks} << 32 | max_registers);
+    h.add(registers.size());  // of registers only the types are in the code
+    for (const ptx::Register& r : registers) h.add(static_cast<uint64_t>(r.type));
+    h.add(labels.size());
+    for (const ptx::Label& l : labels) h.add(l.at);
+    h.add(instructions.size());
+    for (const auto& [op, type, type2, negated, operand_count, destination_count, guard, first_operand, mods, line] :
+         instructions) {
       static_assert(std::has_unique_object_representations_v<ptx::Modifiers> && sizeof(ptx::Modifiers) <= 16);
       uint64_t modifiers[2] = {0, 0};
-      std::memcpy(modifiers, &i.mods, sizeof i.mods);
-      h.add(static_cast<uint64_t>(i.op) | static_cast<uint64_t>(i.type) << 16 | static_cast<uint64_t>(i.type2) << 24 |
-            uint64_t{i.guard_negated} << 32 | uint64_t{i.operand_count} << 40 | uint64_t{i.destination_count} << 48);
-      h.add(uint64_t{index(i.guard)} << 32 | i.first_operand);
+      std::memcpy(modifiers, &mods, sizeof mods);
+      h.add(static_cast<uint64_t>(op) | static_cast<uint64_t>(type) << 16 | static_cast<uint64_t>(type2) << 24 |
+            uint64_t{negated} << 32 | uint64_t{operand_count} << 40 | uint64_t{destination_count} << 48);
+      h.add(uint64_t{index(guard)} << 32 | first_operand);
       h.add(modifiers[0]);
       h.add(modifiers[1]);
-      h.add(i.line);
+      h.add(line);
     }
-    add_operands(h, f.operands);
-    add_operands(h, f.vector_elements);
+    add_operands(h, operands);
+    add_operands(h, vector_elements);
+    h.add(prototypes.size());
+    for (const auto& [prototype, to, from] : prototypes) {
+      h.add(prototype);
+      add_parameters(h, to);
+      add_parameters(h, from);
+    }
+    h.add(targets.size());
+    for (const auto& [table, places] : targets) {
+      h.add(table);
+      h.add(places.size());
+      for (ptx::LabelId place : places) h.add(index(place));
+    }
   }
   return h.key();
 }

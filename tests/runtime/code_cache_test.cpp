@@ -111,10 +111,55 @@ TEST_F(CodeCacheTest, EveryDifferenceIsAnotherKey) {
   for (auto change : {+[](assembler::Options& o) { o.target = isa::find_target("sm_80"); },
                       +[](assembler::Options& o) { o.level = 0; }, +[](assembler::Options& o) { o.max_registers = 32; },
                       +[](assembler::Options& o) { o.scheduler = assembler::Scheduler::linear; },
-                      +[](assembler::Options& o) { o.branch_inlining = false; }}) {
+                      +[](assembler::Options& o) { o.branch_inlining = false; },
+                      +[](assembler::Options& o) { o.verify_passes = true; },
+                      +[](assembler::Options& o) { o.stalls = assembler::Stalls::random; },
+                      +[](assembler::Options& o) { o.stall_seed = 2; }}) {
     assembler::Options other = options_;
     change(other);
     EXPECT_NE(CodeCache::key_of(module_, other), key);
+  }
+  for (auto no_matter : {+[](assembler::Options& o) { o.pool = reinterpret_cast<ThreadPool*>(8); },
+                         +[](assembler::Options& o) { o.workspace = reinterpret_cast<assembler::Workspace*>(8); }}) {
+    assembler::Options other = options_;
+    no_matter(other);
+    EXPECT_EQ(CodeCache::key_of(module_, other), key);
+  }
+}
+
+TEST_F(CodeCacheTest, TablesOfAModuleAreInItsKey) {
+  const std::string tables = R"(.version 7.0
+.target sm_60
+.address_size 64
+.global .u32 here;
+.global .u32 there;
+.global .u64 table[2] = {here, there+4};
+.visible .entry jumps(.param .u32 way, .param .u64 callee) {
+  .reg .u32 %r<2>;
+  .reg .u64 %rd<2>;
+  one: .callprototype _ (.param .b32 _);
+  ld.param.u32 %r1, [way];
+  ld.param.u64 %rd1, [callee];
+  ways: .branchtargets first, second, second;
+  brx.idx %r1, ways;
+first:
+  st.global.u32 [here], %r1;
+second:
+  ret;
+}
+)";
+  const CodeCache::Key key = CodeCache::key_of(parse(tables), options_);
+  for (const auto& [from, to] : {std::pair{"{here, there+4}", "{there, there+4}"},
+                                 {"there+4}", "there+8}"},
+                                 {"there+4}", "generic(there)+4}"},
+                                 {"{here, there+4}", "{0, there+4}"},
+                                 {"second, second;", "second, first;"},
+                                 {"second, second;", "second;"},
+                                 {"(.param .b32 _)", "(.param .b64 _)"},
+                                 {"_ (.param .b32 _)", "(.param .b32 _) _ (.param .b32 _)"}}) {
+    std::string other = tables;
+    other.replace(other.find(from), std::string_view(from).size(), to);
+    EXPECT_NE(CodeCache::key_of(parse(other), options_), key) << from << " -> " << to;
   }
 }
 
