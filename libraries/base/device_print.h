@@ -2,6 +2,7 @@
 //
 // Arguments lie one after the other at multiples of their size: 4 bytes for int, unsigned, char; 8 for long, long long, double, pointers and
 // strings (addresses). A conversion that is unknown or has no argument left is printed as it stands. Cost: linear.
+// The simulator and the PTX interpreter share it, so that they cannot disagree about text: tests of printing state what they expect.
 #pragma once
 #include <cstdint>
 #include <cstdio>

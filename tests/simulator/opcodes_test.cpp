@@ -6,7 +6,7 @@
 // know: setp.f16x2, set.u32.f16x2, cvt.relu.
 //
 // On a GPU: `RNDN_WITNESS=DIR test_opcodes` where ptxas 11.8 is writes its sm_90 code to DIR; with the same variable on a machine with a GPU of compute
-// capability 9.0, that code runs there. Without it, the ptxas there makes the code, and rows of the instruction tables are not credited.
+// capability 9.0, that code runs there. Without it, the ptxas there makes the code. Either way the rows that decode from the code are credited.
 #include <gtest/gtest.h>
 
 #include <filesystem>
