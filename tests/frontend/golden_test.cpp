@@ -11,6 +11,7 @@
 #include "libraries/base/files.h"
 #include "tests/frontend/random_program.h"
 #include "tests/frontend/support.h"
+#include "tests/support/status.h"
 
 namespace rndn::hir {
 namespace {
@@ -56,6 +57,8 @@ TEST(Errors, EveryKindHasAGoldenFile) {
       EXPECT_TRUE(shown.contains(kind)) << "no file in tests/frontend/errors shows a `" << kind << "`";
     }
   for (const std::string& kind : shown) EXPECT_TRUE(used.contains(kind)) << kind;
+  rndn::testing::record_status("language", "kinds of diagnostics", "specified", std::to_string(used.size()));
+  rndn::testing::record_status("language", "kinds of diagnostics", "tested", std::to_string(shown.size()));
 }
 
 // Every message of the frontend: the texts with a blank in them that stand in calls of error, warning and note.
