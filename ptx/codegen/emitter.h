@@ -255,7 +255,7 @@ struct Emitter {
   // Geometry of the tile.
   uint32_t bytes_in_flight = 32;  // wanted per thread
   uint32_t items = 1;             // that are evaluated side by side
-  uint32_t scan_items = 8;        // elements of a thread per tile of a scan
+  uint32_t scan_items = 16;       // elements of a thread per tile of a scan
   uint32_t block_size = 256;
   uint32_t stride = 256;  // elements from an item of a thread to its next
   uint32_t local_offset(uint32_t item) const { return item * stride; }
@@ -380,11 +380,13 @@ Element calendar_shift(Emitter& e, const Element& x, const Element& k, std::stri
 // --- memory.cpp ---------------------------------------------------------------------------------------------------------------
 
 void start_input_items(Emitter& e, bool zero);  // fresh registers for Input::items
-void load_all_items(Emitter& e);                // every item is within n
-void load_items(Emitter& e);                    // items beyond n stay as they are
-void store_outputs(Emitter& e);                 // Output::items of the tile, kind vector
-Reg<Pred> within(Emitter& e, uint32_t item);    // the item is within n
-Element storable(Emitter& e, Element x);        // bool as 0 or 1 in s32; immediates in registers
+// One item of an input from `offset` bytes behind its pointer.
+void load_input(Emitter& e, const Input& in, uint32_t item, int64_t offset, Reg<Pred> guard);
+void load_all_items(Emitter& e);              // every item is within n
+void load_items(Emitter& e);                  // items beyond n stay as they are
+void store_outputs(Emitter& e);               // Output::items of the tile, kind vector
+Reg<Pred> within(Emitter& e, uint32_t item);  // the item is within n
+Element storable(Emitter& e, Element x);      // bool as 0 or 1 in s32; immediates in registers
 // The element at position `at` of a gathered parameter; a position outside gives zero and is reported. With `bad`, positions outside are only
 // noted there, and a bool comes as an i8 of 0 or 1, which waits for no load.
 Element gather(Emitter& e, hir::VariableId vector, const Element& at, uint32_t statement, Reg<Pred>* bad = nullptr);

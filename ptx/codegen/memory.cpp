@@ -147,10 +147,15 @@ void start_input_items(Emitter& e, bool zero) {
   }
 }
 
+void load_input(Emitter& e, const Input& in, uint32_t item, int64_t offset, Reg<Pred> guard) {
+  if (guard.valid()) e.b.when(guard);
+  load_element(e.b, in.type, in.items[item].value, Address(in.pointer, offset));
+}
+
 void load_all_items(Emitter& e) {
   for (uint32_t i = 0; i < e.items; ++i)
-    for (Input& in : e.inputs)
-      if (in.wanted) load_element(e.b, in.type, in.items[i].value, Address(in.pointer, byte_offset(e, i, in.type)));
+    for (const Input& in : e.inputs)
+      if (in.wanted) load_input(e, in, i, byte_offset(e, i, in.type), {});
 }
 
 Reg<Pred> within(Emitter& e, uint32_t item) {
@@ -166,11 +171,8 @@ void load_items(Emitter& e) {
   for (uint32_t i = 0; i < e.items; ++i) {
     Reg<Pred> inside = b.setp(Compare::gt, e.room, static_cast<int32_t>(e.local_offset(i)));
     if (e.items <= kept) e.within.push_back(inside);
-    for (Input& in : e.inputs) {
-      if (!in.wanted) continue;
-      b.when(inside);
-      load_element(b, in.type, in.items[i].value, Address(in.pointer, byte_offset(e, i, in.type)));
-    }
+    for (const Input& in : e.inputs)
+      if (in.wanted) load_input(e, in, i, byte_offset(e, i, in.type), inside);
   }
 }
 
