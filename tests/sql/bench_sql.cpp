@@ -2,7 +2,7 @@
 //
 //   bench_sql [--device cuda|sim[:TARGET]] [--rows N] [--repeat R] [--only TEXT] [--kernels] [--group sort|hash]
 //
-// "compact" cases are ways to write a selection (compact_variants.h), beside "compress" of bench_codegen. "aggregate" cases: group, len and sum as one.
+// "aggregate" cases: group, len and sum as one.
 //
 // Per case a line: device time from the first launch to the last (median of R runs after two warm-ups, lowest, highest), millions of rows
 // per second, and GB/s of what the operator must read and write at least (columns in, results out). Every result is checked once.
@@ -20,7 +20,6 @@
 #include "libraries/sql/sql.h"
 #include "runtime/cuda/cuda_device.h"
 #include "runtime/simulator_device.h"
-#include "tests/sql/compact_variants.h"
 
 namespace rndn::sql {
 namespace {
@@ -238,39 +237,6 @@ Result<void> bench_aggregate(Run& run, const std::string& name, uint64_t n, uint
       });
 }
 
-Result<void> bench_compact(Run& run, Library& library, const bench::CompactVariant& variant, uint64_t n) {
-  run.memory.reset();
-  std::vector<double> in(n), expected;
-  for (double& x : in) x = static_cast<double>(run.random() >> 11) * 0x1p-53;
-  for (double x : in)
-    if (x < 0.5) expected.push_back(x);
-  ASSIGN_OR_RETURN(Vector column, put(run, Type::f64, in));
-  ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(variant.name(), [&](ptx::Module& m, std::string_view entry) {
-    return bench::build_compact(m, entry, variant);
-  }));
-  Address out = 0;
-  device::Mapped found;
-  return measure(
-      run, variant.name(), n,
-      [&]() -> Result<uint64_t> {
-        const uint64_t tiles = (n + variant.tile() - 1) / variant.tile();
-        ASSIGN_OR_RETURN(out, run.memory.result(8 * n));
-        ASSIGN_OR_RETURN(Address words, run.memory.temporary(8 * tiles));
-        ASSIGN_OR_RETURN(found, run.memory.mapped(8));
-        ASSIGN_OR_RETURN(Address zeroed, library.zeroed());
-        RETURN_IF_ERROR(run.device.fill(words, 0, 8 * tiles));
-        sql::Arguments a;
-        a.add(n).add(tiles).add(column.data).add(out).add(words).add(zeroed).add(found.address);
-        RETURN_IF_ERROR(library.launch(*kernel, static_cast<uint32_t>(tiles), a, 12 * n));
-        return 8 * n + 8 * expected.size();
-      },
-      [&]() -> Result<bool> {
-        if (*static_cast<const uint64_t*>(found.host) != expected.size()) return false;
-        ASSIGN_OR_RETURN(std::vector<double> got, get<double>(run, out, expected.size()));
-        return got == expected;
-      });
-}
-
 // The keys of the left side of a join, and whether they repeat.
 enum class Keys { dense, unbounded, sparse, repeated };
 
@@ -406,7 +372,6 @@ Result<void> run_all(const BenchArguments& arguments) {
     return std::move(made.cubin);
   };
   Operators sql(*device, assemble, arguments.options);
-  Library library(*device, assemble);
   const uint64_t n = arguments.rows;
   ASSIGN_OR_RETURN(std::unique_ptr<Slab> slab, Slab::make(*device, 120 * n + (uint64_t{64} << 20)));
   std::printf("%s, %s\n%-34s %11s %10s %10s %10s %10s %9s\n", device->info().name.c_str(),
@@ -443,8 +408,6 @@ Result<void> run_all(const BenchArguments& arguments) {
   RETURN_IF_ERROR(run_case([&](Run& r) {
     return bench_aggregate(r, "aggregate ascending, 100 groups", n, std::min<uint64_t>(n, 100), true, true);
   }));
-  for (const bench::CompactVariant& variant : bench::compact_variants)
-    RETURN_IF_ERROR(run_case([&](Run& r) { return bench_compact(r, library, variant, n); }));
   const uint64_t tenth = n / 10 + 1;
   using enum Keys;
   RETURN_IF_ERROR(
