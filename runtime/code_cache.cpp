@@ -71,6 +71,15 @@ void add_operands(Hash& h, const std::vector<ptx::Operand>& operands) {
     h.add(static_cast<uint64_t>(o.value));
   }
 }
+void add_locations(Hash& h, const std::vector<ptx::Location>& locations) {
+  h.add(locations.size());
+  for (const auto& [at, file, line, column, inlined, caller_file, caller_line, caller_column] : locations) {
+    h.add(uint64_t{at} << 32 | inlined);
+    h.add(uint64_t{file} << 32 | line);
+    h.add(uint64_t{column} << 32 | caller_file);
+    h.add(uint64_t{caller_line} << 32 | caller_column);
+  }
+}
 void add_parameters(Hash& h, const std::vector<ptx::Parameter>& parameters) {
   h.add(parameters.size());
   for (const ptx::Parameter& p : parameters) {
@@ -156,15 +165,16 @@ CodeCache::Key CodeCache::key_of(const ptx::Module& m, const assembler::Options&
   h.add(rndn::version());
   h.add(commit());
   h.add(build_id());
-  const auto& [wanted, level, scheduler, most_registers, verify, branch_inlining, stalls, stall_seed, pool, workspace] =
-      o;
+  const auto& [wanted, level, scheduler, most_registers, verify, branch_inlining, line_tables, stalls, stall_seed, pool,
+               workspace] = o;
   static_cast<void>(pool), static_cast<void>(workspace);  // the code is the same with and without
   h.add(wanted->name);
   h.add(uint64_t{static_cast<uint32_t>(level)} | uint64_t{static_cast<uint8_t>(scheduler)} << 32 |
-        uint64_t{verify} << 40 | uint64_t{branch_inlining} << 41 | uint64_t{static_cast<uint8_t>(stalls)} << 48);
+        uint64_t{verify} << 40 | uint64_t{branch_inlining} << 41 | uint64_t{line_tables} << 42 |
+        uint64_t{static_cast<uint8_t>(stalls)} << 48);
   h.add(stall_seed);
   h.add(most_registers);
-  const auto& [version, target, address_size, variables, functions] = m;
+  const auto& [version, target, address_size, variables, functions, files, inlined] = m;
   h.add(uint64_t{version} << 32 | target);
   h.add(address_size);
   h.add(variables.size());
@@ -184,8 +194,8 @@ CodeCache::Key CodeCache::key_of(const ptx::Module& m, const assembler::Options&
   }
   h.add(functions.size());
   for (const auto& [name, is_entry, visible, external, parameters, results, max_threads, required_threads, min_blocks,
-                    max_registers, registers, labels, instructions, operands, vector_elements, prototypes, targets] :
-       functions) {
+                    max_registers, registers, labels, instructions, operands, vector_elements, prototypes, targets,
+                    locations] : functions) {
     h.add(name);
     h.add(uint64_t{is_entry} | uint64_t{visible} << 1 | uint64_t{external} << 2);
     add_parameters(h, parameters);
@@ -223,7 +233,17 @@ CodeCache::Key CodeCache::key_of(const ptx::Module& m, const assembler::Options&
       h.add(places.size());
       for (ptx::LabelId place : places) h.add(index(place));
     }
+    add_locations(h, locations);
   }
+  h.add(files.size());
+  for (const auto& [number, name, time, bytes] : files) {
+    h.add(number);
+    h.add(name);
+    h.add(time);
+    h.add(bytes);
+  }
+  h.add(inlined.size());
+  for (const std::string& name : inlined) h.add(name);
   return h.key();
 }
 

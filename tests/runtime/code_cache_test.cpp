@@ -108,13 +108,14 @@ TEST_F(CodeCacheTest, EveryDifferenceIsAnotherKey) {
                                  {"  .reg .u32", "  .shared .u32 s[4];\n  .reg .u32"},
                                  {".version 6.0", ".version 6.3"}})
     EXPECT_NE(CodeCache::key_of(parse(replaced(from, to)), options_), key) << from << " -> " << to;
-  for (auto change : {+[](assembler::Options& o) { o.target = isa::find_target("sm_80"); },
-                      +[](assembler::Options& o) { o.level = 0; }, +[](assembler::Options& o) { o.max_registers = 32; },
-                      +[](assembler::Options& o) { o.scheduler = assembler::Scheduler::linear; },
-                      +[](assembler::Options& o) { o.branch_inlining = false; },
-                      +[](assembler::Options& o) { o.verify_passes = true; },
-                      +[](assembler::Options& o) { o.stalls = assembler::Stalls::random; },
-                      +[](assembler::Options& o) { o.stall_seed = 2; }}) {
+  for (auto change :
+       {+[](assembler::Options& o) { o.target = isa::find_target("sm_80"); },
+        +[](assembler::Options& o) { o.level = 0; }, +[](assembler::Options& o) { o.max_registers = 32; },
+        +[](assembler::Options& o) { o.scheduler = assembler::Scheduler::linear; },
+        +[](assembler::Options& o) { o.branch_inlining = false; },
+        +[](assembler::Options& o) { o.verify_passes = true; }, +[](assembler::Options& o) { o.line_tables = true; },
+        +[](assembler::Options& o) { o.stalls = assembler::Stalls::random; },
+        +[](assembler::Options& o) { o.stall_seed = 2; }}) {
     assembler::Options other = options_;
     change(other);
     EXPECT_NE(CodeCache::key_of(module_, other), key);
@@ -131,6 +132,7 @@ TEST_F(CodeCacheTest, TablesOfAModuleAreInItsKey) {
   const std::string tables = R"(.version 7.0
 .target sm_60
 .address_size 64
+.file 1 "a.cu"
 .global .u32 here;
 .global .u32 there;
 .global .u64 table[2] = {here, there+4};
@@ -143,6 +145,7 @@ TEST_F(CodeCacheTest, TablesOfAModuleAreInItsKey) {
   ways: .branchtargets first, second, second;
   brx.idx %r1, ways;
 first:
+  .loc 1 7 3
   st.global.u32 [here], %r1;
 second:
   ret;
@@ -156,6 +159,8 @@ second:
                                  {"second, second;", "second, first;"},
                                  {"second, second;", "second;"},
                                  {"(.param .b32 _)", "(.param .b64 _)"},
+                                 {"a.cu", "b.cu"},
+                                 {".loc 1 7 3", ".loc 1 8 3"},
                                  {"_ (.param .b32 _)", "(.param .b32 _) _ (.param .b32 _)"}}) {
     std::string other = tables;
     other.replace(other.find(from), std::string_view(from).size(), to);
