@@ -254,7 +254,7 @@ class Inliner {
     const bool inlined = call != nullptr, own_frame = frame && !call;
     const std::string suffix = inlined || own_frame ? fmt::format("_i{}", ++copies_) : std::string();
     const uint32_t first_register = static_cast<uint32_t>(body_.f.registers.size());
-    for (const ptx::Register& r : g.registers) body_.f.registers.add({r.type, r.name + suffix});
+    for (const ptx::Register& r : g.registers) body_.f.registers.add({r.type, ptx::register_name(r) + suffix});
     const uint32_t first_label = static_cast<uint32_t>(body_.f.labels.size());
     for (const ptx::Label& l : g.labels) body_.f.labels.add({l.name + suffix, UINT32_MAX});
     // Labels by place, to set them as instructions come out.

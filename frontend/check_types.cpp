@@ -414,7 +414,7 @@ TableFact Checker::table_fact(const Expression& e) {
 void Checker::expression(ExpressionId id, TypeId target) {
   Expression& e = walk_.function->expressions[id];
   switch (e.kind) {
-    case Expression::operand: e.types.assign(1, argument(e.operands[0]).type); break;
+    case Expression::operand: e.types = {argument(e.operands[0]).type}; break;
     case Expression::call: call(e, target); break;
     case Expression::cast: cast(e); break;
   }
@@ -447,15 +447,16 @@ void Checker::call(Expression& e, TypeId target) {
       for (TypeId t : program.functions[e.callee.function].result_types)
         results.push_back(types.is_wildcard(t) ? no_type : t);
     }
-    e.types = std::move(results);
+    e.types.assign(results.begin(), results.end());
     return;
   }
   Call c{*this, e.callee.builtin_id, e.callee.span, arguments, {}};
   if (!check_arity(c)) failed = true;
   if (row(e.callee.builtin_id).type_rule == TypeRule::gpu_primitive) {
-    e.types.clear();
-    if (failed || unknown || !apply_primitive(c, e.types))
-      e.types.assign(1, failed || !unknown ? no_type : types.wildcard());
+    std::vector<TypeId> results;
+    if (failed || unknown || !apply_primitive(c, results))
+      results.assign(1, failed || !unknown ? no_type : types.wildcard());
+    e.types.assign(results.begin(), results.end());
     return;
   }
   TypeId result = no_type;
@@ -482,7 +483,7 @@ void Checker::call(Expression& e, TypeId target) {
   if (result != no_type && (e.callee.builtin_id == Builtin::len || e.callee.builtin_id == Builtin::match))
     for (const Argument& a : arguments)
       if (a.type == types.function()) result = mismatch(c, "values");
-  e.types.assign(1, result);
+  e.types = {result};
 }
 
 bool Checker::call_user(FunctionId callee, Span span, std::span<const Argument> arguments, std::string_view outer,
@@ -565,7 +566,7 @@ void Checker::cast(Expression& e) {
   TypeId to = e.cast_type;
   if (inner.types.size() != 1) {
     sink->error("result-count", inner.span, "`check_cast` expects one value, got {}", inner.types.size());
-    e.types.assign(1, no_type);
+    e.types = {no_type};
     return;
   }
   TypeId from = inner.types[0];
@@ -588,7 +589,7 @@ void Checker::cast(Expression& e) {
         .highlight(inner.span);
     result = no_type;
   }
-  e.types.assign(1, result);
+  e.types = {result};
 }
 
 }  // namespace

@@ -121,7 +121,7 @@ struct Printer {
       out += name(program.globals[o.global_id()].name);
   }
 
-  void operands(const Function& function, const std::vector<Operand>& list) {
+  void operands(const Function& function, std::span<const Operand> list) {
     for (size_t i = 0; i < list.size(); ++i) {
       if (i > 0) out += ", ";
       operand(&function, list[i]);

@@ -12,6 +12,7 @@
 
 #include "frontend/types.h"
 #include "libraries/base/id.h"
+#include "libraries/base/inline_vector.h"
 #include "libraries/base/intern.h"
 #include "libraries/base/source.h"
 
@@ -41,7 +42,9 @@ struct FunctionRef {
 struct Literal {
   TypeId type{};  // basic (sym and str also for the untyped literals of old programs), or function
   // Integers of any width, booleans, characters and calendar values (encoded as horseir.md 6.3 "choose") | floats | complex | text
-  std::variant<std::vector<int64_t>, std::vector<double>, std::vector<std::complex<double>>, std::vector<std::string>, std::vector<FunctionRef>> values;
+  std::variant<std::vector<int64_t>, std::vector<double>, std::vector<std::complex<double>>, std::vector<std::string>,
+               std::vector<FunctionRef>>
+      values;
   Span span;
   size_t size() const {
     return std::visit([](const auto& v) { return v.size(); }, values);
@@ -62,11 +65,11 @@ struct Operand {
 struct Expression {
   enum Kind : uint8_t { operand, call, cast } kind = operand;
   Span span;
-  std::vector<Operand> operands;              // operand: exactly one; call: the arguments (function literals are operands too)
-  FunctionRef callee;                         // call
+  InlineVector<Operand, 2> operands;  // operand: exactly one; call: the arguments (function literals are operands too)
+  FunctionRef callee;                 // call
   ExpressionId inner = none<ExpressionId>();  // cast
   TypeId cast_type{};                         // cast
-  std::vector<TypeId> types;                  // results, after type inference; a void call has none
+  InlineVector<TypeId, 1> types;              // results, after type inference; a void call has none
 };
 
 // Left side of an assignment.
@@ -82,10 +85,21 @@ struct Target {
 };
 
 struct Statement {
-  enum Kind : uint8_t { assign, expression, declare, if_else, while_loop, repeat, block, return_, break_, continue_ } kind = expression;
+  enum Kind : uint8_t {
+    assign,
+    expression,
+    declare,
+    if_else,
+    while_loop,
+    repeat,
+    block,
+    return_,
+    break_,
+    continue_
+  } kind = expression;
   Span span;
   ExpressionId value = none<ExpressionId>();  // assign, expression
-  std::vector<Target> targets;                // assign; declare: the variables (declares = true)
+  InlineVector<Target, 1> targets;            // assign; declare: the variables (declares = true)
   Operand condition;                          // if_else, while_loop; repeat: the count
   BlockId body = none<BlockId>();             // if_else, while_loop, repeat, block
   BlockId otherwise = none<BlockId>();        // if_else: else-part or none
@@ -99,9 +113,9 @@ struct Block {
 
 struct Variable {
   NameId name{};
-  TypeId type{};           // declared, then inferred; `?` only until check_types has run
+  TypeId type{};  // declared, then inferred; `?` only until check_types has run
   bool is_parameter = false;
-  Span span;               // of its declaration
+  Span span;  // of its declaration
 };
 
 struct Function {

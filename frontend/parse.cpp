@@ -253,6 +253,10 @@ void ParseContext::begin_function(bool is_kernel, NameId name, Location at) {
   function_.module = module_;
   function_.is_kernel = is_kernel;
   function_.name_span = span(at);
+  constexpr size_t many = 64;  // few functions have more statements
+  function_.variables.raw().reserve(many);
+  function_.statements.raw().reserve(many);
+  function_.expressions.raw().reserve(2 * many);
   statement_depth_.clear();
   expression_depth_.clear();
   too_deep_reported_ = false;
@@ -581,7 +585,10 @@ void parse(FileId file, std::string_view text, Program& program, DiagnosticSink&
     text = without_zeros;
   }
   ParseContext context(file, text, program, sink);
-  void* scanner = open_scanner(&context, text);
+  std::string buffer;
+  buffer.reserve(text.size() + 2);
+  buffer = text;
+  void* scanner = open_scanner(&context, buffer);
   context.set_scanner(scanner);
   Parser(context).parse();
   close_scanner(scanner);

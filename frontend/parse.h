@@ -1,6 +1,7 @@
 // What the grammar's actions build with (private to the frontend): parser.y says what is recognised, ParseContext what is made
 // of it. One object per parse; the scanner and the parser hold nothing else.
 #pragma once
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -122,12 +123,12 @@ class ParseContext {
   void* scanner_ = nullptr;
 
   // Error recovery.
-  bool recovering_ = false;  // between a syntax error and the end of the statement: braces are skipped in pairs
-  bool skip_block_ = false;  // the token in error was the `{` of a block
+  bool recovering_ = false;   // between a syntax error and the end of the statement: braces are skipped in pairs
+  bool skip_block_ = false;   // the token in error was the `{` of a block
   bool quiet_ = false;        // a malformed token was reported: what follows in its statement is not
   bool type_failed_ = false;  // a type was reported and reads as `?` since
-  bool stopped_ = false;     // too many errors: the rest of the text is not read
-  Location last_;            // the token before the one in error
+  bool stopped_ = false;      // too many errors: the rest of the text is not read
+  Location last_;             // the token before the one in error
   int last_kind_ = 0;
   Location token_;  // the last token handed to the parser
   int token_kind_ = 0;
@@ -151,7 +152,7 @@ class ParseContext {
 };
 
 int scan(SemanticValue* value, Location* location, void* scanner);  // the next token (lexer.l)
-void* open_scanner(ParseContext* context, std::string_view text);
+void* open_scanner(ParseContext* context, std::string& buffer);     // writes to the buffer, which outlives the scanner
 void close_scanner(void* scanner);
 
 // Parses the whole file into `program`. Errors go to the sink.

@@ -3,6 +3,7 @@
 // Facts live in side tables that are indexed by the function's ids; passes are free functions that fill one table each.
 #pragma once
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -17,6 +18,10 @@ namespace rndn::outliner {
 
 // Replaces calls of user functions in main by their bodies, where that is possible. False: there was nothing to replace.
 bool inline_calls(hir::Program& program);
+
+// The main to outline: with calls replaced, in `own`, or that of `program` itself where there are none, which then is not copied. `rest` becomes
+// the program whose main is left empty.
+const hir::Function& take_main(const hir::Program& program, hir::Program& rest, hir::Function& own);
 
 // --- shapes.cpp ---------------------------------------------------------------------------------------------------------------
 
@@ -34,8 +39,8 @@ struct Value {
 };
 
 struct StatementFacts {
-  std::vector<Value> operands;  // of the innermost operand or call; conditions and returned values alike
-  std::vector<Value> results;
+  InlineVector<Value, 2> operands;  // of the innermost operand or call; conditions and returned values alike
+  InlineVector<Value, 1> results;
 };
 
 struct Shapes {
@@ -72,8 +77,9 @@ struct Node {
   // range, vector: the node `n = len(v)` that gives the length, where v is the same here as there. The node reads v in place of n, and the
   // kernel gets a copy of that statement. none_node: the length is a constant.
   uint32_t length_from = none_node;
-  std::vector<hir::VariableId> reads, writes;
-  std::vector<uint8_t> read_arguments;  // parallel to reads: the argument position (bits as in sync_in)
+  InlineVector<hir::VariableId, 3> reads;
+  InlineVector<hir::VariableId, 1> writes;
+  InlineVector<uint8_t, 8> read_arguments;  // parallel to reads: the argument position (bits as in sync_in)
 };
 
 struct Edge {
@@ -83,10 +89,19 @@ struct Edge {
   hir::VariableId variable = none<hir::VariableId>();
 };
 
+// Edges per node, as one array that is cut in pieces.
+struct EdgeLists {
+  std::vector<uint32_t> first;  // per node, and one behind the last
+  std::vector<uint32_t> edges;  // indices into BlockGraph::edges
+  std::span<const uint32_t> operator[](uint32_t node) const {
+    return std::span(edges).subspan(first[node], first[node + 1] - first[node]);
+  }
+};
+
 struct BlockGraph {
-  std::vector<Node> nodes;                                      // in program order
-  std::vector<Edge> edges;                                      // sorted by (from, to)
-  std::vector<std::vector<uint32_t>> successors, predecessors;  // edge indices per node
+  std::vector<Node> nodes;             // in program order
+  std::vector<Edge> edges;             // sorted by (from, to)
+  EdgeLists successors, predecessors;  // ascending
 };
 
 // The expression that does the work: casts peeled off.
@@ -131,7 +146,7 @@ bool runs_within(const ShapeTable& table, ShapeId inner, ShapeId outer);
 // --- fuse.cpp -----------------------------------------------------------------------------------------------------------------
 
 struct Group {
-  std::vector<uint32_t> nodes;         // ascending; empty: merged into another group
+  InlineVector<uint32_t, 3> nodes;     // ascending; empty: merged into another group
   ShapeId geometry = none<ShapeId>();  // none: a host statement alone
   bool kernel() const { return !is_none(geometry); }
 };
@@ -147,7 +162,7 @@ Partition fuse(const hir::Program& program, const hir::Function& function, const
 
 // --- outline.cpp --------------------------------------------------------------------------------------------------------------
 
-// Makes the outlined program: every block of main rewritten by its partition. In: out.program, whose main is `original`.
+// Makes the outlined program: every block of main, `original`, rewritten by its partition. In: out.program with all but main.
 void outline(const hir::Function& original, const Shapes& shapes, const Options& options, Outlined& out);
 
 }  // namespace rndn::outliner

@@ -7,8 +7,6 @@
 // argument complete; a reduction that feeds `raze` is the exception (horseir.md, 5.4).
 // Cost: O(statements x live definitions). Leaves out: dependences across blocks, which the host program's order keeps.
 #include <algorithm>
-#include <map>
-#include <set>
 
 #include "outliner/analysis.h"
 
@@ -93,8 +91,8 @@ void collect(const hir::Program& program, const hir::Function& f, StatementId id
 }
 
 struct Accesses {
-  std::vector<uint32_t> definitions;  // that may reach the end so far
-  std::vector<uint32_t> uses;         // since the last sure definition
+  InlineVector<uint32_t, 1> definitions;  // that may reach the end so far
+  InlineVector<uint32_t, 4> uses;         // since the last sure definition
 };
 
 struct Builder {
@@ -105,8 +103,17 @@ struct Builder {
   std::vector<Decision>& decisions;
   BlockGraph graph;
   IdVector<VariableId, Accesses> accesses;
-  // Per `len` node: the definitions of its argument that reached it.
-  std::map<uint32_t, std::vector<uint32_t>> measured;
+  struct Length {
+    uint32_t node = 0;                      // of a `len`
+    InlineVector<uint32_t, 1> definitions;  // of its argument, that reached it
+  };
+  std::vector<Length> measured;  // ascending
+
+  const Length* length_at(uint32_t node) const {
+    const auto at = std::lower_bound(measured.begin(), measured.end(), node,
+                                     [](const Length& l, uint32_t n) { return l.node < n; });
+    return at == measured.end() || at->node != node ? nullptr : &*at;
+  }
 };
 
 // Leaves a GPU statement to the host.
@@ -120,14 +127,14 @@ void to_host(Builder& b, Node& node, std::string_view why) {
 // `range` and `vector`: the length is that of a vector at hand when its only definition is `len` of it. The node reads the vector instead.
 bool take_length(Builder& b, Node& node) {
   if (node.read_arguments.empty() || node.read_arguments[0] != 0) return false;
-  const std::vector<uint32_t>& definitions = b.accesses[node.reads[0]].definitions;
+  const auto& definitions = b.accesses[node.reads[0]].definitions;
   if (definitions.size() != 1) return false;
-  const auto known = b.measured.find(definitions[0]);
-  if (known == b.measured.end()) return false;
+  const Builder::Length* known = b.length_at(definitions[0]);
+  if (!known) return false;
   const Node& length = b.graph.nodes[definitions[0]];
   const VariableId v = length.reads[0];
   const ShapeId shape = b.shapes.statements[length.statement].operands[0].shape;
-  if (b.accesses[v].definitions != known->second || b.table[shape].kind != Shape::vector) return false;
+  if (!(b.accesses[v].definitions == known->definitions) || b.table[shape].kind != Shape::vector) return false;
   node.length_from = definitions[0];
   node.reads[0] = v;
   // How many elements a mask selects is known when its kernel is done; all other sizes before a kernel starts.
@@ -143,7 +150,7 @@ void place_by_operands(Builder& b, uint32_t n) {
   const std::optional<Builtin> builtin = called_builtin(b.function, s);
   if (!builtin) return;
   const auto all_defined = [&](VariableId v, auto&& test) {
-    const std::vector<uint32_t>& d = b.accesses[v].definitions;
+    const auto& d = b.accesses[v].definitions;
     return !d.empty() && std::all_of(d.begin(), d.end(), [&](uint32_t k) { return test(b.graph.nodes[k]); });
   };
   switch (*builtin) {
@@ -177,12 +184,33 @@ void drop_unused(Builder& b, hir::BlockId block) {
   for (size_t n = b.graph.nodes.size(); n-- > 0;) {
     Node& node = b.graph.nodes[n];
     const bool pure =
-        node.place == Place::neutral || (node.place == Place::host && b.measured.count(static_cast<uint32_t>(n)) > 0);
+        node.place == Place::neutral || (node.place == Place::host && b.length_at(static_cast<uint32_t>(n)));
     node.unused = pure && !node.ordered && node.writes.size() == 1 && own[index(node.writes[0])] && readers[n] == 0;
     for (; e > 0 && edges[e - 1].to == n; --e)
       if (node.unused && edges[e - 1].kind == Edge::true_) --readers[edges[e - 1].from];
   }
   std::erase_if(edges, [&](const Edge& x) { return x.kind == Edge::true_ && b.graph.nodes[x.to].unused; });
+}
+
+// By the nodes that they join, and the lists per node. The edges come in the order of `to`, so that counting by `from` sorts them.
+void sort_edges(BlockGraph& graph) {
+  const size_t nodes = graph.nodes.size(), count = graph.edges.size();
+  for (EdgeLists* lists : {&graph.successors, &graph.predecessors}) {
+    lists->first.assign(nodes + 1, 0);
+    lists->edges.resize(count);
+  }
+  std::vector<uint32_t>&starts = graph.successors.first, &ends = graph.predecessors.first;
+  for (const Edge& e : graph.edges) ++starts[e.from + 1], ++ends[e.to + 1];
+  for (size_t n = 0; n < nodes; ++n) starts[n + 1] += starts[n], ends[n + 1] += ends[n];
+  std::vector<uint32_t> next(starts.begin(), starts.end() - 1);
+  std::vector<Edge> sorted(count);
+  for (const Edge& e : graph.edges) sorted[next[e.from]++] = e;
+  graph.edges = std::move(sorted);
+  next.assign(ends.begin(), ends.end() - 1);
+  for (uint32_t e = 0; e < count; ++e) {
+    graph.successors.edges[e] = e;
+    graph.predecessors.edges[next[graph.edges[e].to]++] = e;
+  }
 }
 
 }  // namespace
@@ -214,7 +242,7 @@ BlockGraph build_graph(const hir::Program& program, const hir::Function& functio
       decisions.push_back({.first = s.targets[0].name, .why = why, .first_at = id});
     place_by_operands(b, n);
     if (s.targets.size() == 1 && !node.reads.empty() && called_builtin(function, s) == Builtin::len)
-      b.measured[n] = accesses[node.reads[0]].definitions;
+      b.measured.push_back({n, accesses[node.reads[0]].definitions});
     for (size_t r = 0; r < node.reads.size(); ++r) {
       Accesses& a = accesses[node.reads[r]];
       for (uint32_t d : a.definitions)
@@ -247,14 +275,7 @@ BlockGraph build_graph(const hir::Program& program, const hir::Function& functio
     }
   }
   drop_unused(b, block);
-  std::stable_sort(graph.edges.begin(), graph.edges.end(),
-                   [](const Edge& x, const Edge& y) { return x.from != y.from ? x.from < y.from : x.to < y.to; });
-  graph.successors.resize(graph.nodes.size());
-  graph.predecessors.resize(graph.nodes.size());
-  for (uint32_t e = 0; e < graph.edges.size(); ++e) {
-    graph.successors[graph.edges[e].from].push_back(e);
-    graph.predecessors[graph.edges[e].to].push_back(e);
-  }
+  sort_edges(graph);
   return std::move(b.graph);
 }
 

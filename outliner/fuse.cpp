@@ -20,7 +20,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
-#include <set>
+#include <tuple>
 
 #include "outliner/analysis.h"
 
@@ -52,6 +52,8 @@ struct Fusion {
   Demand together;             // of the two groups that within_budget looked at last
   std::vector<uint32_t> seen;  // per group: stamp of the last search that met it
   uint32_t stamp = 0;
+  std::vector<uint32_t> stack;   // of searches
+  std::vector<uint32_t> shared;  // per group: merge_child's counts, zero in between
 
   NameId name(uint32_t group) const {
     const hir::Statement& s = function.statements[graph.nodes[p.groups[group].nodes.front()].statement];
@@ -65,7 +67,8 @@ struct Fusion {
 
 // True when a path leads from group `from` to group `to`. skip_direct: only paths with another group between them count.
 bool reaches(Fusion& f, uint32_t from, uint32_t to, bool skip_direct) {
-  std::vector<uint32_t> stack{from};
+  std::vector<uint32_t>& stack = f.stack;
+  stack.assign(1, from);
   f.seen[from] = ++f.stamp;
   while (!stack.empty()) {
     const uint32_t g = stack.back();
@@ -103,20 +106,19 @@ struct Related {
   }
   bool joined(uint32_t g) const { return after[g] || before[g]; }
   // `nodes` are about to be, or are, part of a.
-  void add(const std::vector<uint32_t>& nodes) {
+  void add(std::span<const uint32_t> nodes) {
     walk(nodes, f.graph.successors, after, true);
     walk(nodes, f.graph.predecessors, before, false);
   }
 
  private:
-  void walk(const std::vector<uint32_t>& nodes, const std::vector<std::vector<uint32_t>>& edges, std::vector<bool>& met,
-            bool forward) {
-    const auto from = [&](const std::vector<uint32_t>& at) {
+  void walk(std::span<const uint32_t> nodes, const EdgeLists& edges, std::vector<bool>& met, bool forward) {
+    const auto from = [&](std::span<const uint32_t> at) {
       for (uint32_t n : at)
         for (uint32_t e : edges[n]) {
           const uint32_t g = f.p.group_of[forward ? f.graph.edges[e].to : f.graph.edges[e].from];
           if (met[g] || g == a) continue;
-          const std::vector<uint32_t>& there = f.p.groups[g].nodes;
+          const auto& there = f.p.groups[g].nodes;
           if (forward ? there.front() > last : there.back() < first) continue;
           met[g] = true;
           stack.push_back(g);
@@ -140,7 +142,7 @@ bool fits(const Fusion& f, uint32_t n, ShapeId geometry, uint32_t a, uint32_t b)
     return false;
   const hir::Statement& s = f.function.statements[node.statement];
   const hir::Expression& e = f.function.expressions[innermost(f.function, s.value)];
-  const std::vector<Value>& operands = f.shapes.statements[node.statement].operands;
+  const auto& operands = f.shapes.statements[node.statement].operands;
   const int whole = whole_operand(f.program, e);
   for (size_t k = 0; k < e.operands.size(); ++k) {
     if (static_cast<int>(k) == whole || is_scalar(f.table, operands[k].shape) || operands[k].shape == geometry)
@@ -172,7 +174,12 @@ bool all_fit(const Fusion& f, uint32_t a, uint32_t b, ShapeId geometry) {
 // What the statements of the groups ask for together; exact but for values that nobody reads.
 Demand demand_of(const Fusion& f, std::initializer_list<uint32_t> groups) {
   Demand d;
-  std::set<std::pair<hir::VariableId, uint32_t>> read;  // variable and where it was defined
+  struct Read {
+    hir::VariableId variable;
+    uint32_t from;  // where it was defined
+    uint32_t bytes;
+  };
+  InlineVector<Read, 16> reads;  // from outside
   const auto inside = [&](uint32_t n) { return std::count(groups.begin(), groups.end(), f.p.group_of[n]) > 0; };
   for (uint32_t g : groups)
     for (uint32_t n : f.p.groups[g].nodes) {
@@ -188,13 +195,12 @@ Demand demand_of(const Fusion& f, std::initializer_list<uint32_t> groups) {
         for (uint32_t edge : f.graph.predecessors[n])
           if (f.graph.edges[edge].kind == Edge::true_ && f.graph.edges[edge].variable == v)
             from = f.graph.edges[edge].from;
-        if ((from != none_node && inside(from)) || !read.insert({v, from}).second) continue;
-        ++d.values;
-        if (static_cast<int>(k) != whole && !is_scalar(f.table, facts.operands[k].shape))
-          d.bytes += element_width(*f.program.types, f.function.variables[v].type);
+        if (from != none_node && inside(from)) continue;
+        const bool item = static_cast<int>(k) != whole && !is_scalar(f.table, facts.operands[k].shape);
+        reads.push_back({v, from, item ? element_width(*f.program.types, f.function.variables[v].type) : 0});
       }
       if (node.reduction) d.accumulators += called_builtin(f.function, s) == hir::Builtin::avg ? 2 : 1;
-      const std::vector<uint32_t>& out = f.graph.successors[n];
+      const std::span<const uint32_t> out = f.graph.successors[n];
       if (std::all_of(out.begin(), out.end(), [&](uint32_t edge) {
             return f.graph.edges[edge].kind != Edge::true_ || inside(f.graph.edges[edge].to);
           }))
@@ -203,6 +209,14 @@ Demand demand_of(const Fusion& f, std::initializer_list<uint32_t> groups) {
       if (!is_scalar(f.table, facts.results[0].shape))
         d.bytes += element_width(*f.program.types, f.function.variables[s.targets[0].variable_id()].type);
     }
+  // What is read several times counts once.
+  const auto key = [](const Read& r) { return std::tuple(index(r.variable), r.from, ~r.bytes); };
+  std::sort(reads.begin(), reads.end(), [&](const Read& x, const Read& y) { return key(x) < key(y); });
+  for (size_t k = 0; k < reads.size(); ++k) {
+    if (k > 0 && reads[k].variable == reads[k - 1].variable && reads[k].from == reads[k - 1].from) continue;
+    ++d.values;
+    d.bytes += reads[k].bytes;
+  }
   return d;
 }
 
@@ -294,8 +308,9 @@ void pipelines(Fusion& f) {
 }
 
 // The kernels that read what group g writes, in program order.
-std::vector<uint32_t> readers(Fusion& f, uint32_t g) {
-  std::vector<uint32_t> out;
+using Kernels = InlineVector<uint32_t, 8>;
+Kernels readers(Fusion& f, uint32_t g) {
+  Kernels out;
   f.seen[g] = ++f.stamp;
   for (uint32_t n : f.p.groups[g].nodes)
     for (uint32_t e : f.graph.successors[n]) {
@@ -312,7 +327,7 @@ std::vector<uint32_t> readers(Fusion& f, uint32_t g) {
 
 // Step 2 at group g. True when anything was merged.
 bool merge_siblings(Fusion& f, uint32_t g) {
-  std::vector<uint32_t> kernels = readers(f, g);
+  const Kernels kernels = readers(f, g);
   bool merged = false;
   for (size_t i = 0; i + 1 < kernels.size(); ++i) {
     const uint32_t a = kernels[i];
@@ -330,7 +345,7 @@ bool merge_siblings(Fusion& f, uint32_t g) {
       }
       if (related->joined(b) || !within_budget(f, a, b)) continue;
       f.decide(a, b, true, "siblings with a common input");
-      const std::vector<uint32_t> nodes = f.p.groups[b].nodes;
+      const auto nodes = f.p.groups[b].nodes;
       merge(f, a, b, geometry);
       related->add(nodes);
       merged = true;
@@ -357,13 +372,17 @@ std::string_view refuse_child(Fusion& f, uint32_t parent, uint32_t child, ShapeI
 
 // Step 3 at group g: one merge, or false.
 bool merge_child(Fusion& f, uint32_t g) {
-  std::vector<uint32_t> children = readers(f, g);
+  Kernels children = readers(f, g);
   if (children.empty()) return false;
-  std::vector<uint32_t> shared(f.p.groups.size(), 0);
-  for (uint32_t n : f.p.groups[g].nodes)
-    for (uint32_t e : f.graph.successors[n])
-      shared[f.p.group_of[f.graph.edges[e].to]] += f.graph.edges[e].kind == Edge::true_;
-  std::stable_sort(children.begin(), children.end(), [&](uint32_t a, uint32_t b) { return shared[a] > shared[b]; });
+  if (children.size() > 1) {
+    for (uint32_t n : f.p.groups[g].nodes)
+      for (uint32_t e : f.graph.successors[n])
+        f.shared[f.p.group_of[f.graph.edges[e].to]] += f.graph.edges[e].kind == Edge::true_;
+    std::stable_sort(children.begin(), children.end(),
+                     [&](uint32_t a, uint32_t b) { return f.shared[a] > f.shared[b]; });
+    for (uint32_t n : f.p.groups[g].nodes)
+      for (uint32_t e : f.graph.successors[n]) f.shared[f.p.group_of[f.graph.edges[e].to]] = 0;
+  }
   for (uint32_t child : children) {
     const ShapeId geometry = scalar_only(f, g) ? f.p.groups[child].geometry : f.p.groups[g].geometry;
     if (!refuse_child(f, g, child, geometry).empty()) continue;
@@ -411,7 +430,7 @@ void neighbours(Fusion& f) {
     for (uint32_t b : alike) {
       if (b == a || related.joined(b) || !within_budget(f, a, b)) continue;
       f.decide(a, b, true, "neighbours of one size");
-      const std::vector<uint32_t> nodes = f.p.groups[b].nodes;
+      const auto nodes = f.p.groups[b].nodes;
       merge(f, a, b, geometry);
       related.add(nodes);
     }
@@ -459,9 +478,12 @@ Partition fuse(const hir::Program& program, const hir::Function& function, const
                const Shapes& shapes, const ShapeTable& table, Mode mode, std::vector<Decision>& decisions) {
   Fusion f{program,   function, graph, shapes, table,
            decisions, {},       {},    {},     std::vector<uint32_t>(graph.nodes.size(), 0)};
+  f.shared.assign(graph.nodes.size(), 0);
+  f.p.groups.resize(graph.nodes.size());
+  f.p.group_of.resize(graph.nodes.size());
   for (uint32_t n = 0; n < graph.nodes.size(); ++n) {
-    f.p.groups.push_back({.nodes = {n}});
-    f.p.group_of.push_back(n);
+    f.p.groups[n].nodes.push_back(n);
+    f.p.group_of[n] = n;
   }
   if (mode == Mode::none) {
     for (uint32_t n = 0; n < graph.nodes.size(); ++n)

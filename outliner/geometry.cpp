@@ -117,7 +117,7 @@ bool in_one_piece(const ShapeTable& table, ShapeId id) {
 
 // The each forms. `types`: of the operands' elements.
 std::string_view place_each(const hir::Program& program, const hir::Expression& e, const StatementFacts& facts,
-                            const ShapeTable& table, const std::vector<BasicType>& types, const Options& options,
+                            const ShapeTable& table, std::span<const BasicType> types, const Options& options,
                             Node& node) {
   const std::optional<Builtin> f = applied_builtin(program, e);
   if (!f) return "user functions run on the host";
@@ -208,7 +208,7 @@ std::string_view place_statement(const hir::Program& program, const hir::Functio
     return "its value is not a vector";
 
   bool lists = is_list(types, function.variables[s.targets[0].variable_id()].type);
-  std::vector<BasicType> argument_types;
+  InlineVector<BasicType, 8> argument_types;
   for (size_t k = 0; k < e.operands.size(); ++k) {
     const hir::Operand& operand = e.operands[k];
     hir::TypeId type;

@@ -259,14 +259,16 @@ void mark_called(const hir::Program& program, const Expression& e, std::vector<b
           if (r.kind == hir::FunctionRef::user) called[index(r.function)] = true;
 }
 
+bool calls_functions(const Function& f) {
+  return std::any_of(f.expressions.begin(), f.expressions.end(), [](const Expression& e) {
+    return e.kind == Expression::call && e.callee.kind == hir::FunctionRef::user;
+  });
+}
+
 }  // namespace
 
 bool inline_calls(hir::Program& program) {
-  const Function& main = program.functions[program.main];
-  const bool calls = std::any_of(main.expressions.begin(), main.expressions.end(), [](const Expression& e) {
-    return e.kind == Expression::call && e.callee.kind == hir::FunctionRef::user;
-  });
-  if (!calls) return false;
+  if (!calls_functions(program.functions[program.main])) return false;
   Inliner in{program, {}, {}, {}, 0};
   (void)expand(in, program.main);
   program.functions[program.main] = std::move(in.expanded.at(program.main));
@@ -281,6 +283,29 @@ bool inline_calls(hir::Program& program) {
   for (hir::Module& m : program.modules)
     std::erase_if(m.functions, [&](FunctionId id) { return program.functions[id].is_kernel && !called[index(id)]; });
   return true;
+}
+
+const Function& take_main(const hir::Program& program, hir::Program& rest, Function& own) {
+  const Function& main = program.functions[program.main];
+  if (calls_functions(main)) {
+    rest = program;
+    (void)inline_calls(rest);
+    own = std::move(rest.functions[rest.main]);
+  } else {
+    rest.names = program.names;
+    rest.types = program.types;
+    rest.modules = program.modules;
+    rest.globals = program.globals;
+    rest.literals = program.literals;
+    rest.main = program.main;
+    rest.functions.raw().reserve(program.functions.size() + 16);
+    for (const Function& f : program.functions) rest.functions.add(&f == &main ? Function{} : f);
+  }
+  Function& empty = rest.functions[rest.main];
+  empty = {};
+  empty.name = main.name;
+  empty.module = main.module;
+  return is_none(own.body) ? main : own;
 }
 
 }  // namespace rndn::outliner

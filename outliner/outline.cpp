@@ -48,16 +48,22 @@ struct Rewriter {
   const Shapes& shapes;
   const Options& options;
   Outlined& out;
-  Function host;  // becomes the new main
-  std::set<NameId> function_names, variable_names;
+  Function host;                                     // becomes the new main
+  std::vector<bool> function_names, variable_names;  // by name: taken
   std::map<LiteralId, VariableId> hoisted;
   uint32_t kernels = 0;
 
   hir::Program& program() { return out.program; }
-  NameId unique(const std::string& stem, uint32_t& number, std::set<NameId>& taken) {
+  static void take(std::vector<bool>& taken, NameId name) {
+    if (index(name) >= taken.size()) taken.resize(2 * index(name) + 1);
+    taken[index(name)] = true;
+  }
+  NameId unique(std::string_view stem, uint32_t& number, std::vector<bool>& taken) {
     for (;;) {
       const NameId name = program().names->intern(fmt::format("{}_{}", stem, ++number));
-      if (taken.insert(name).second) return name;
+      if (index(name) < taken.size() && taken[index(name)]) continue;
+      take(taken, name);
+      return name;
     }
   }
 };
@@ -161,7 +167,8 @@ VariableId hoist_literal(Rewriter& r, BlockState& b, const Operand& operand) {
   return v;
 }
 
-ExpressionId clone(const Function& from, Function& to, ExpressionId id, std::vector<Operand> operands) {
+using Operands = InlineVector<Operand, 2>;
+ExpressionId clone(const Function& from, Function& to, ExpressionId id, Operands operands) {
   Expression e = from.expressions[id];
   if (e.kind == Expression::cast) {
     e.inner = clone(from, to, e.inner, std::move(operands));
@@ -169,6 +176,10 @@ ExpressionId clone(const Function& from, Function& to, ExpressionId id, std::vec
     e.operands = std::move(operands);
   }
   return to.expressions.add(std::move(e));
+}
+
+ExpressionId copy_expression(const Function& from, Function& to, ExpressionId id) {
+  return clone(from, to, id, from.expressions[innermost(from, id)].operands);
 }
 
 bool can_fail(const hir::Program& program, const Function& f, const Statement& s) {
@@ -245,7 +256,7 @@ void build_kernel(Rewriter& r, BlockState& b, const Group& group) {
   if (only_scalars) k.kernel.geometry = r.out.shapes.constant(1), k.kernel.list = false;
   k.function.is_kernel = true;
   k.function.module = r.original.module;
-  k.function.name = r.unique(std::string(r.program().text(r.original.name)), r.kernels, r.function_names);
+  k.function.name = r.unique(r.program().text(r.original.name), r.kernels, r.function_names);
   k.function.body = k.function.blocks.add({});
   std::vector<StatementId> body;
 
@@ -255,8 +266,8 @@ void build_kernel(Rewriter& r, BlockState& b, const Group& group) {
     const StatementFacts& facts = r.shapes.statements[graph.nodes[n].statement];
     const ExpressionId inner = innermost(r.original, s.value);
     const int whole = whole_operand(r.program(), r.original.expressions[inner]);
-    std::vector<Operand> operands;
-    const std::vector<Operand>& sources = r.original.expressions[inner].operands;
+    Operands operands;
+    const Operands& sources = r.original.expressions[inner].operands;
     for (size_t a = 0; a < sources.size(); ++a) {
       const ShapeId shape = facts.operands[a].shape;
       if (sources[a].kind == Operand::variable) {
@@ -291,8 +302,7 @@ void build_kernel(Rewriter& r, BlockState& b, const Group& group) {
     const VariableId local = k.variable(r.host, v, facts.results[0].shape, false);
     if (declares && k.renamed[v]) {
       uint32_t number = 0;
-      k.function.variables[local].name =
-          r.unique(std::string(r.program().text(r.host.variables[v].name)), number, r.variable_names);
+      k.function.variables[local].name = r.unique(r.program().text(r.host.variables[v].name), number, r.variable_names);
     }
     k.assigned.set(v, 1);
     Target t{.kind = Target::variable, .id = index(local), .name = k.function.variables[local].name};
@@ -342,6 +352,7 @@ void rewrite_block(Rewriter& r, hir::BlockId block);
 void emit_host(Rewriter& r, BlockState& b, const Node& node) {
   if (node.unused) return;
   Statement s = r.original.statements[node.statement];
+  if (!is_none(s.value)) s.value = copy_expression(r.original, r.host, s.value);
   switch (s.kind) {
     case Statement::assign:
       for (Target& t : s.targets) {
@@ -360,8 +371,10 @@ void emit_host(Rewriter& r, BlockState& b, const Node& node) {
     case Statement::block: {
       // Variables of this block whose declaration went into a kernel with a value that nobody reads.
       Statement declare{.kind = Statement::declare};
-      std::set<VariableId> mentioned(node.writes.begin(), node.writes.end());
-      mentioned.insert(node.reads.begin(), node.reads.end());
+      std::vector<VariableId> mentioned(node.writes.begin(), node.writes.end());
+      mentioned.insert(mentioned.end(), node.reads.begin(), node.reads.end());
+      std::sort(mentioned.begin(), mentioned.end());
+      mentioned.erase(std::unique(mentioned.begin(), mentioned.end()), mentioned.end());
       for (VariableId v : mentioned)
         if (b.own[v] && !b.declared[v]) {
           Statement one = declare;
@@ -397,12 +410,32 @@ void rewrite_block(Rewriter& r, hir::BlockId block) {
   r.host.blocks[block].statements = std::move(b.statements);
 }
 
+// Main without its statements.
+Function empty_host(const Function& original) {
+  Function host;
+  host.name = original.name;
+  host.module = original.module;
+  host.is_kernel = original.is_kernel;
+  host.name_span = original.name_span;
+  host.span = original.span;
+  host.parameters = original.parameters;
+  host.result_types = original.result_types;
+  host.body = original.body;
+  host.variables = original.variables;
+  host.statements.raw().reserve(original.statements.size());
+  host.expressions.raw().reserve(original.expressions.size());
+  host.blocks.resize(original.blocks.size());
+  for (uint32_t b = 0; b < original.blocks.size(); ++b)
+    host.blocks[static_cast<hir::BlockId>(b)].span = original.blocks[static_cast<hir::BlockId>(b)].span;
+  return host;
+}
+
 }  // namespace
 
 void outline(const Function& original, const Shapes& shapes, const Options& options, Outlined& out) {
-  Rewriter r{original, shapes, options, out, original, {}, {}, {}, 0};
-  for (const Function& f : out.program.functions) r.function_names.insert(f.name);
-  for (const hir::Variable& v : original.variables) r.variable_names.insert(v.name);
+  Rewriter r{original, shapes, options, out, empty_host(original), {}, {}, {}, 0};
+  for (const Function& f : out.program.functions) r.take(r.function_names, f.name);
+  for (const hir::Variable& v : original.variables) r.take(r.variable_names, v.name);
   rewrite_block(r, original.body);
   out.program.functions[out.program.main] = std::move(r.host);
 }

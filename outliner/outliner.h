@@ -5,6 +5,7 @@
 
 #include "frontend/ir.h"
 #include "libraries/base/diagnostic.h"
+#include "libraries/base/inline_vector.h"
 #include "libraries/base/timing.h"
 
 namespace rndn::outliner {
@@ -28,9 +29,9 @@ enum class ShapeId : uint32_t {};  // interned like sizes
 
 struct Shape {
   enum Kind : uint8_t { wild, vector, list, table, dict, enumeration, ktable } kind = wild;
-  SizeId size = none<SizeId>();   // vector, list: length; table: rows
-  SizeId size2 = none<SizeId>();  // table: columns
-  std::vector<ShapeId> parts;     // list: cell shapes (one = all alike); dict, enumeration, ktable: the two sides
+  SizeId size = none<SizeId>();    // vector, list: length; table: rows
+  SizeId size2 = none<SizeId>();   // table: columns
+  InlineVector<ShapeId, 2> parts;  // list: cell shapes (one = all alike); dict, enumeration, ktable: the two sides
   bool operator==(const Shape&) const = default;
 };
 

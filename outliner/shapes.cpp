@@ -30,8 +30,9 @@ struct Analysis {
   ShapeTable& table;
   DiagnosticSink& sink;
   Shapes& out;
-  std::map<std::pair<uint64_t, uint32_t>, ObjectId>
-      objects;         // (statement and role, number) -> object; stable over repeated walks
+  // Objects are stable over repeated walks: by statement the first few that it makes, all others by (statement or use of a global, number).
+  IdVector<StatementId, InlineVector<ObjectId, 2>> objects;
+  std::map<std::pair<uint64_t, uint32_t>, ObjectId> more_objects;
   bool report = true;  // only in the last walk of a loop body
   struct Loop {
     std::vector<Environment> breaks, continues;
@@ -46,14 +47,21 @@ struct Call {
   NameId name;  // of the first target, for printing
   Span span;
   const hir::Expression& expression;
-  std::vector<Value> args;
+  InlineVector<Value, 2> args;
   uint32_t made = 0;
 
   ObjectId object() {
-    auto [it, fresh] = a.objects.try_emplace({uint64_t{index(statement)} << 1, made}, none<ObjectId>());
-    if (fresh) it->second = a.table.add_object(name);
-    ++made;
-    return it->second;
+    ObjectId& known = place_of(made++);
+    if (is_none(known)) known = a.table.add_object(name);
+    return known;
+  }
+  ObjectId& place_of(uint32_t number) {
+    constexpr uint32_t few = 8;
+    if (number >= few || is_none(statement))
+      return a.more_objects.try_emplace({index(statement), number}, none<ObjectId>()).first->second;
+    auto& own = a.objects[statement];
+    if (number >= own.size()) own.resize(number + 1, none<ObjectId>());
+    return own[number];
   }
   SizeId dynamic(uint32_t tag = 0) {
     return a.table.intern(Size{.kind = Size::dynamic, .object = object(), .tag = tag});
@@ -65,7 +73,8 @@ struct Call {
 };
 
 ShapeId make_wild(ShapeTable& t) { return t.intern(Shape{}); }
-ShapeId make_list(ShapeTable& t, SizeId size, std::vector<ShapeId> parts) {
+using Parts = InlineVector<ShapeId, 2>;
+ShapeId make_list(ShapeTable& t, SizeId size, Parts parts) {
   return t.intern(Shape{.kind = Shape::list, .size = size, .parts = std::move(parts)});
 }
 
@@ -215,7 +224,7 @@ ShapeId rule_append(Call& c) {
   if (x.kind == Shape::list || y.kind == Shape::list) {
     const SizeId one = c.a.table.constant(1);
     const SizeId size = sum(x.kind == Shape::list ? x.size : one, y.kind == Shape::list ? y.size : one);
-    std::vector<ShapeId> parts;
+    Parts parts;
     const auto add = [&](const Shape& s, const Value& v) {
       if (s.kind == Shape::list) {
         parts.insert(parts.end(), s.parts.begin(), s.parts.end());
@@ -269,7 +278,7 @@ ShapeId rule_group(Call& c) {
   return c.a.table.intern(Shape{.kind = Shape::dict, .parts = {c.a.table.vector(groups), c.a.table.vector(rows)}});
 }
 ShapeId rule_list(Call& c) {
-  std::vector<ShapeId> parts;
+  Parts parts;
   for (size_t k = 0; k < c.args.size(); ++k) parts.push_back(argument(c, k));
   const SizeId size = c.a.table.constant(static_cast<int64_t>(parts.size()));
   return make_list(c.a.table, size, std::move(parts));
@@ -311,7 +320,7 @@ ShapeId each(Call& c, unsigned cellwise) {
   }
   if (is_none(size)) size = c.dynamic();
   const std::optional<Builtin> f = applied_builtin(c.a.program, c.expression);
-  std::vector<ShapeId> parts;
+  Parts parts;
   for (size_t i = 0; i < cells; ++i) {
     if (!f) {
       parts.push_back(make_wild(c.a.table));
@@ -512,7 +521,7 @@ Value operand_value(Analysis& a, const Environment& env, const hir::Operand& ope
       // Globals may be assigned by any function: a new dynamic size each time one is read.
       const hir::Global& global = a.program.globals[operand.global_id()];
       if (!a.program.types->is_basic(global.type)) return Value{.shape = make_wild(a.table), .origin = global.span};
-      auto [it, fresh] = a.objects.try_emplace({(uint64_t{1} << 40) + a.objects.size(), 0}, none<ObjectId>());
+      auto [it, fresh] = a.more_objects.try_emplace({(uint64_t{1} << 40) + a.more_objects.size(), 0}, none<ObjectId>());
       if (fresh) it->second = a.table.add_object(global.name);
       return Value{.shape = a.table.vector(a.table.intern(Size{.kind = Size::dynamic, .object = it->second})),
                    .object = it->second,
@@ -726,7 +735,8 @@ Shapes analyse_shapes(const hir::Program& program, const hir::Function& function
                       DiagnosticSink& sink) {
   Shapes out;
   out.statements.resize(function.statements.size());
-  Analysis a{program, function, table, sink, out, {}, true, {}};
+  Analysis a{program, function, table, sink, out, {}, {}, true, {}};
+  a.objects.resize(function.statements.size());
   Environment env(function.variables.size());
   for (VariableId p : function.parameters) {
     const hir::Variable& v = function.variables[p];

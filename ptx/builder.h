@@ -227,9 +227,10 @@ class Builder {
   Reg<T> reg() {
     static_assert(T::size != 1, "PTX has no 8-bit registers");
     constexpr uint32_t k = family<T>();
-    std::string name(family_prefix[k]);
-    append_number(name, next_[k]++);
-    return {f_.registers.add({family_type[k], std::move(name)})};
+    Register& r = f_.registers.raw().emplace_back();  // its name is made when somebody asks for it
+    r.type = family_type[k];
+    r.number = next_[k]++;
+    return {static_cast<RegisterId>(f_.registers.size() - 1)};
   }
   // A variable in shared memory: `count` elements of T (0: a scalar).
   template <MemoryTag T>
@@ -601,9 +602,7 @@ class Builder {
   }
 
  private:
-  // Registers are declared by width, as nvcc does: %p, %rs, %r, %rd for predicates and integers, %f, %fd for floating
-  // types.
-  static constexpr std::string_view family_prefix[] = {"%p", "%rs", "%r", "%rd", "%f", "%fd"};
+  // Registers are declared by width (register_prefix).
   static constexpr Type family_type[] = {Type::pred, Type::b16, Type::b32, Type::b64, Type::f32, Type::f64};
   template <Tag T>
   static constexpr uint32_t family() {
@@ -653,8 +652,8 @@ class Builder {
     i.first_operand = static_cast<uint32_t>(f_.operands.size());
     i.destination_count = static_cast<uint8_t>(destinations.size());
     i.operand_count = static_cast<uint8_t>(destinations.size() + sources.size());
-    f_.operands.insert(f_.operands.end(), destinations);
-    f_.operands.insert(f_.operands.end(), sources);
+    for (const Operand& o : destinations) f_.operands.push_back(o);
+    for (const Operand& o : sources) f_.operands.push_back(o);
     guard_ = none<RegisterId>();
     guard_negated_ = false;
   }

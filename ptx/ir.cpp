@@ -208,6 +208,16 @@ std::string_view pick(const std::string_view (&table)[N], E v) {
 
 }  // namespace
 
+std::string_view register_prefix(Type type) {
+  if (type == Type::pred) return "%p";
+  if (type == Type::f32) return "%f";
+  if (type == Type::f64) return "%fd";
+  return type_bytes(type) == 8 ? "%rd" : type_bytes(type) == 4 ? "%r" : "%rs";
+}
+std::string register_name(const Register& r) {
+  return r.name.empty() ? std::string(register_prefix(r.type)) + std::to_string(r.number) : r.name;
+}
+
 std::string_view type_name(Type t) { return pick(type_names, t); }
 uint32_t type_bytes(Type t) {
   return static_cast<size_t>(t) < std::size(type_sizes) ? type_sizes[static_cast<size_t>(t)] : 0;

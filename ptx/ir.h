@@ -181,8 +181,11 @@ struct Instruction {
 
 struct Register {
   Type type{};
-  std::string name;  // "%r12"
+  std::string name;     // "%r12"; empty: the type's prefix and `number`
+  uint32_t number = 0;  // among those of one prefix, when it has no name of its own
 };
+std::string_view register_prefix(Type type);  // by width, as nvcc does: "%p", "%rs", "%r", "%rd", "%f", "%fd"
+std::string register_name(const Register& r);
 
 struct Label {
   std::string name;

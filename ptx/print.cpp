@@ -229,13 +229,17 @@ class Printer {
       std::string_view prefix;
       Type type;
       bool range = true;  // all numbers distinct and below the count, by the checks below
-      std::vector<std::pair<uint64_t, const Register*>> members;
+      std::vector<std::pair<uint64_t, std::string_view>> members;
     };
+    std::vector<std::string> names;
+    names.reserve(f_.registers.size());
+    for (const Register& r : f_.registers) names.push_back(ptx::register_name(r));
     std::vector<Group> all;
     std::map<std::pair<std::string_view, Type>, size_t> by_prefix;
     size_t last = SIZE_MAX;
-    for (const Register& r : f_.registers) {
-      std::string_view name = r.name;
+    for (size_t k = 0; k < names.size(); ++k) {
+      const Register& r = f_.registers[static_cast<RegisterId>(k)];
+      const std::string_view name = names[k];
       size_t digits = name.size();
       while (digits > 0 && name[digits - 1] >= '0' && name[digits - 1] <= '9') --digits;
       // A number with leading zeros, or none, or a huge one does not come from a range.
@@ -253,11 +257,11 @@ class Printer {
         last = it->second;
       }
       if (!numbered) all[last].range = false;
-      all[last].members.emplace_back(number, &r);
+      all[last].members.emplace_back(number, name);
     }
     for (Group& g : all) {
       std::vector<bool> seen(g.members.size());
-      for (auto& [number, r] : g.members) {
+      for (auto& [number, name] : g.members) {
         if (number >= g.members.size() || seen[number]) {
           g.range = false;
           break;
@@ -269,8 +273,8 @@ class Printer {
         out_ += '<', append_number(out_, g.members.size()), out_ += ">;\n";
         continue;
       }
-      for (auto& [number, r] : g.members)
-        out_ += "\t.reg ", dot(out_, type_name(g.type)), out_ += ' ', out_ += r->name, out_ += ";\n";
+      for (auto& [number, name] : g.members)
+        out_ += "\t.reg ", dot(out_, type_name(g.type)), out_ += ' ', out_ += name, out_ += ";\n";
     }
   }
 
@@ -333,7 +337,13 @@ class Printer {
   }
 
   void register_name(RegisterId r) {
-    out_ += index(r) < f_.registers.size() ? std::string_view(f_.registers[r].name) : "<no register>";
+    if (index(r) >= f_.registers.size()) {
+      out_ += "<no register>";
+    } else if (const Register& known = f_.registers[r]; !known.name.empty()) {
+      out_ += known.name;
+    } else {
+      out_ += register_prefix(known.type), append_number(out_, known.number);
+    }
   }
   void variable_name(uint32_t id) {
     out_ +=

@@ -57,7 +57,8 @@ class Checker {
       if (index(i_.guard) >= f_.registers.size()) return "the guard is no register of the function";
       const Register& r = f_.registers[i_.guard];
       if (r.type != Type::pred)
-        return fmt::format("the guard `{}` is a .{} register, expected a predicate", r.name, type_name(r.type));
+        return fmt::format("the guard `{}` is a .{} register, expected a predicate", register_name(r),
+                           type_name(r.type));
     }
     if (i_.mods.scope == Scope::cluster) return "unsupported scope `cluster`";
     if (i_.mods.vector != 1 && i_.mods.vector != 2 && i_.mods.vector != 4)
@@ -156,7 +157,7 @@ class Checker {
     if (o.id >= f_.registers.size()) return "no register of the function";
     const Register& r = f_.registers[o.reg_id()];
     if (!agrees(r.type, type, relaxed))
-      return fmt::format("`{}` is a .{} register, expected .{}", r.name, type_name(r.type), type_name(type));
+      return fmt::format("`{}` is a .{} register, expected .{}", register_name(r), type_name(r.type), type_name(type));
     return "";
   }
 
@@ -185,7 +186,8 @@ class Checker {
         const Register& r = f_.registers[o.reg_id()];
         uint32_t size = type_bytes(r.type);
         if ((size != 4 && size != 8) || is_floating(r.type))
-          return fmt::format("`{}` is a .{} register, expected an address of 32 or 64 bits", r.name, type_name(r.type));
+          return fmt::format("`{}` is a .{} register, expected an address of 32 or 64 bits", register_name(r),
+                             type_name(r.type));
         return "";
       }
       case Operand::address_var:

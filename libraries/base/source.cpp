@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 
 namespace rndn {
 
@@ -11,8 +12,13 @@ FileId SourceManager::add(std::string name, std::string text) {
   file->name = std::move(name);
   file->text = std::move(text);
   file->line_starts.push_back(0);
-  for (uint32_t i = 0; i < file->text.size(); ++i)
-    if (file->text[i] == '\n') file->line_starts.push_back(i + 1);
+  const char *begin = file->text.data(), *end = begin + file->text.size();
+  file->line_starts.reserve(file->text.size() / 32 + 1);
+  for (const char* at = begin; at < end;) {
+    at = static_cast<const char*>(std::memchr(at, '\n', static_cast<size_t>(end - at)));
+    if (!at) break;
+    file->line_starts.push_back(static_cast<uint32_t>(++at - begin));
+  }
   return files_.add(std::move(file));
 }
 

@@ -135,10 +135,10 @@ struct Input {  // a vector (or list) parameter with one element per thread
   hir::VariableId variable{};
   BasicType type{};
   ptx::ParameterOf<U64> data{};
-  Reg<U64> start;              // to this thread's first element of tile 0
-  Reg<U64> pointer;            // to this thread's first element of the current tile
-  bool wanted = true;          // by the loop that is being written
-  std::vector<Element> items;  // loaded
+  Reg<U64> start;                  // to this thread's first element of tile 0
+  Reg<U64> pointer;                // to this thread's first element of the current tile
+  bool wanted = true;              // by the loop that is being written
+  InlineVector<Element, 4> items;  // loaded
 };
 
 struct Output {  // a result
@@ -149,8 +149,8 @@ struct Output {  // a result
   enum Kind : uint8_t { scalar, vector, compressed, reduced, cells, scattered } kind = scalar;
   bool list = false;  // the result is a list: its size slot holds its cells
   ptx::ParameterOf<U64> data{}, size{};
-  Reg<U64> start, pointer;     // vector: as of an input
-  std::vector<Element> items;  // vector: in storable form
+  Reg<U64> start, pointer;         // vector: as of an input
+  InlineVector<Element, 4> items;  // vector: in storable form
 };
 
 // A vector parameter that is read at computed positions.
@@ -172,8 +172,8 @@ struct Accumulator {
   BasicType type{};    // of the accumulated values: i32 counts become i64 at the end of the tile loop
   bool count = false;  // counts selected elements; the value is not read
   hir::VariableId argument{};
-  std::vector<RegisterId> registers;  // independent partial results of a thread
-  Element total;                      // after the tail, in every thread of the last block
+  InlineVector<RegisterId, 2> registers;  // independent partial results of a thread
+  Element total;                          // after the tail, in every thread of the last block
 };
 
 struct Reduction {
@@ -224,8 +224,8 @@ enum class Form : uint8_t {
 struct Step {
   hir::StatementId id{};
   hir::VariableId target{};
-  std::vector<hir::Operand> operands;  // of the innermost operand or call; without the function of the each family
-  std::vector<BasicType> casts;        // inner to outer
+  InlineVector<hir::Operand, 2> operands;  // of the innermost operand or call; without the function of the each family
+  InlineVector<BasicType, 4> casts;        // inner to outer
   bool call = false;
   Builtin builtin{};    // of the each family: its function. raze is a copy
   BasicType result{};   // element type of the call, before casts

@@ -19,6 +19,12 @@ constexpr uint32_t budget = 64;  // 32-bit registers of early results
 // Which of the marked steps may and should run before all others.
 std::vector<bool> early_steps(const Emitter& e, const std::vector<bool>& wanted) {
   const size_t count = e.steps.size();
+  const auto gathers = [&](size_t k) {
+    return wanted[k] && e.steps[k].call && e.steps[k].builtin == Builtin::index && !e.steps[k].scalar;
+  };
+  bool any = false;
+  for (size_t k = 0; k < count && !any; ++k) any = gathers(k);
+  if (!any) return std::vector<bool>(count);
   std::vector<uint32_t> definitions(e.function.variables.size());
   for (VariableId v : e.function.parameters) ++definitions[index(v)];
   for (const Step& s : e.steps) ++definitions[index(s.target)];

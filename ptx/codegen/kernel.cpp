@@ -7,6 +7,8 @@
 // Cost: O(statements x items per thread).
 #include "ptx/codegen/kernel.h"
 
+#include <fmt/compile.h>
+
 #include <algorithm>
 #include <bit>
 
@@ -295,11 +297,12 @@ void declare_parameters(Emitter& e, std::vector<std::pair<ptx::ParameterOf<U64>,
                         bool keeps_state, bool fails) {
   const auto declare = [&](ParameterRole role, uint32_t ordinal, BasicType type, const char* what) {
     e.code.parameters.push_back({role, ordinal, type});
-    std::string name;
-    name.reserve(32);
-    name.append(e.code.name).append("_").append(what).append(std::to_string(ordinal));
-    return e.b.parameter<U64>(std::move(name));
+    return e.b.parameter<U64>(fmt::format(FMT_COMPILE("{}{}"), what, ordinal));
   };
+  const size_t most = 3 * (e.function.parameters.size() + e.outputs.size()) + 2;
+  e.b.function().parameters.reserve(most);
+  e.code.parameters.reserve(most);
+  data.reserve(e.function.parameters.size());
   for (uint32_t k = 0; k < e.function.parameters.size(); ++k) {
     const VariableId v = e.function.parameters[k];
     auto& entry = data.emplace_back();

@@ -48,7 +48,12 @@ void append(ptx::Module&& own, ptx::Module& all) {
   for (size_t i = 0; i < functions.size(); ++i) {
     if (functions[i] < first) continue;
     ptx::Function& f = own.functions[i];
-    if (!own.variables.empty() || functions.size() > 1)
+    const auto stays = [](const std::vector<uint32_t>& ids) {
+      for (uint32_t id = 0; id < ids.size(); ++id)
+        if (ids[id] != id) return false;
+      return true;
+    };
+    if (!stays(functions) || !stays(variables))
       for (std::vector<ptx::Operand>* operands : {&f.operands, &f.vector_elements})
         for (ptx::Operand& o : *operands) {
           const bool of_variable = o.kind == ptx::Operand::variable || o.kind == ptx::Operand::address_var;
