@@ -150,6 +150,12 @@ int ParseContext::scan_token(SemanticValue* value, Location* location) {
 }
 
 int ParseContext::next_token(SemanticValue* value, Location* location) {
+  if (statement_begins_) {
+    statement_begins_ = false;
+    const uint32_t from = offset;
+    if (const uint32_t to = simple_statements(); to > from) hir::skip(to - from, scanner_);
+    statement_begins_ = false;
+  }
   bool skip = skip_block_;
   int kind = 0;
   if (!skip) {

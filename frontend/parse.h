@@ -52,6 +52,8 @@ class ParseContext {
   void internal_error(Location at, std::string_view message);
   void recovered() { recovering_ = false; }
   void set_scanner(void* scanner) { scanner_ = scanner; }
+  // Makes the simple statements from `offset` on (statements.cpp); returns the offset behind the last of them.
+  uint32_t simple_statements();
 
   // Modules and functions.
   void begin_module(NameId name, Location at);
@@ -65,9 +67,15 @@ class ParseContext {
   void end_function(uint32_t body, Location at);
 
   // Statements.
-  uint32_t mark_statements() const { return static_cast<uint32_t>(statements_.size()); }
+  uint32_t mark_statements() {
+    statement_begins_ = true;
+    return static_cast<uint32_t>(statements_.size());
+  }
   uint32_t mark_operands() const { return static_cast<uint32_t>(operands_.size()); }
-  void push_statement(StatementId statement) { statements_.push_back(statement); }
+  void push_statement(StatementId statement) {
+    statements_.push_back(statement);
+    statement_begins_ = true;
+  }
   BlockId block(uint32_t statements, Location at);
   BlockId block_of(StatementId statement);  // its block, or a new one around it
   uint32_t assign(uint32_t targets, ExpressionId value, Location at);
@@ -122,6 +130,8 @@ class ParseContext {
   DiagnosticSink& sink_;
   void* scanner_ = nullptr;
 
+  bool statement_begins_ = false;  // with the next token, and no other statement is open
+
   // Error recovery.
   bool recovering_ = false;   // between a syntax error and the end of the statement: braces are skipped in pairs
   bool skip_block_ = false;   // the token in error was the `{` of a block
@@ -151,6 +161,7 @@ class ParseContext {
   std::vector<ValueToken> values_;
 };
 
+void skip(uint32_t bytes, void* scanner);                           // lexer.l: these were read by hand
 int scan(SemanticValue* value, Location* location, void* scanner);  // the next token (lexer.l)
 void* open_scanner(ParseContext* context, std::string& buffer);     // writes to the buffer, which outlives the scanner
 void close_scanner(void* scanner);
