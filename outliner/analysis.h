@@ -113,7 +113,7 @@ std::optional<hir::Builtin> called_builtin(const hir::Function& function, const 
 // The builtin that an each form applies (its function literal), or nothing when it is none.
 std::optional<hir::Builtin> applied_builtin(const hir::Program& program, const hir::Expression& call);
 
-// The operand that a thread may read anywhere, not only at its own element: what `index` and `index_a` take elements from; -1: none.
+// The operand that a thread may read anywhere, not only at its own element: what `index`, `index_a` and `reverse` take elements from; -1: none.
 int whole_operand(const hir::Program& program, const hir::Expression& expression);
 
 BlockGraph build_graph(const hir::Program& program, const hir::Function& function, hir::BlockId block,

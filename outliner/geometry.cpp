@@ -27,6 +27,7 @@ bool has_template(Builtin b) {
     case Builtin::recip:
     case Builtin::signum:
     case Builtin::pi:
+    case Builtin::conj:
     case Builtin::not_:
     case Builtin::sqrt:
     case Builtin::date:
@@ -80,7 +81,7 @@ bool has_template(Builtin b) {
 // Functions that an each form may apply inside a kernel.
 bool has_cell_template(Builtin b) {
   const hir::BuiltinRow& row = hir::row(b);
-  if (row.device != hir::Device::gpu || !has_template(b) || b == Builtin::reverse || row.max_arity > 2) return false;
+  if (row.device != hir::Device::gpu || !has_template(b) || row.max_arity > 2) return false;
   return row.reduction || row.shape_rule == ShapeRule::broadcast || row.shape_rule == ShapeRule::argument0;
 }
 
@@ -90,9 +91,15 @@ bool takes_codes(Builtin b) {
          b == Builtin::index || b == Builtin::index_a || b == Builtin::reverse;
 }
 
+bool takes_complex(Builtin b) {
+  return b == Builtin::conj || b == Builtin::pi || b == Builtin::mul || b == Builtin::div || b == Builtin::eq ||
+         b == Builtin::neq || b == Builtin::compress || b == Builtin::vector || b == Builtin::len ||
+         b == Builtin::index || b == Builtin::index_a || b == Builtin::reverse;
+}
+
 std::string_view check_type(Builtin b, BasicType t, const Options& options) {
   if (hir::is_text(t) && !options.text_codes) return "text is not on the GPU";
-  if (t == BasicType::complex) return "complex values have no GPU code";
+  if (t == BasicType::complex && !takes_complex(b)) return "it has no GPU code for complex numbers";
   if (hir::is_text(t) && !takes_codes(b)) return "it works on the texts themselves";
   if (hir::is_calendar(t) && (b == Builtin::sum || b == Builtin::avg)) return "calendar values have no sum";
   if (!options.math && hir::needs_math(b, t)) return no_math;
@@ -147,6 +154,7 @@ std::string_view place_each(const hir::Program& program, const hir::Expression& 
   node.sync_in = static_cast<uint8_t>(row.sync_in << 1);
   node.sync_out = row.sync_out;
   node.reduction = row.reduction;
+  node.positional = *f == Builtin::reverse;
   return {};
 }
 
@@ -259,7 +267,6 @@ std::string_view place_statement(const hir::Program& program, const hir::Functio
   if (e.kind == hir::Expression::operand) {
     if (e.operands[0].kind == hir::Operand::literal) return "a literal";
     if (hir::is_text(argument_types[0]) && !options.text_codes) return "text is not on the GPU";
-    if (argument_types[0] == BasicType::complex) return "complex values have no GPU code";
     node.place = converts ? Place::gpu : Place::neutral;
     node.elementwise = true;
     node.geometry = facts.operands[0].shape;
@@ -274,7 +281,6 @@ std::string_view place_statement(const hir::Program& program, const hir::Functio
   for (size_t k = 0; k < (shifts ? 2 : argument_types.size()); ++k)
     if (const auto why = check_type(builtin, argument_types[k], options); !why.empty()) return why;
   if (row.reduction && e.operands[0].kind != hir::Operand::variable) return "a literal";
-  if (types.basic_of(e.types[0]) == BasicType::complex) return "complex values have no GPU code";
 
   const auto size_of = [&](size_t k) { return table[facts.operands[k].shape].size; };
   switch (row.shape_rule) {

@@ -186,7 +186,8 @@ bool can_fail(const hir::Program& program, const Function& f, const Statement& s
   const Expression& e = f.expressions[innermost(f, s.value)];
   if (e.kind != Expression::call || e.callee.kind != hir::FunctionRef::builtin) return false;
   if (e.callee.builtin_id == hir::Builtin::fact) return true;  // of a negative number
-  if (whole_operand(program, e) >= 0 && e.callee.builtin_id != hir::Builtin::reverse)
+  if (whole_operand(program, e) >= 0 && e.callee.builtin_id != hir::Builtin::reverse &&
+      e.callee.builtin_id != hir::Builtin::each)
     return true;  // an index out of range
   if (e.callee.builtin_id != hir::Builtin::div && e.callee.builtin_id != hir::Builtin::mod) return false;
   return !e.types.empty() && program.types->is_basic(e.types[0]) &&

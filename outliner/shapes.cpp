@@ -726,6 +726,7 @@ int whole_operand(const hir::Program& program, const hir::Expression& e) {
     case Builtin::index:
     case Builtin::index_a:
     case Builtin::reverse: return 0;
+    case Builtin::each: return applied_builtin(program, e) == Builtin::reverse ? 1 : -1;
     case Builtin::each_right: return applied_builtin(program, e) == Builtin::index ? 1 : -1;
     default: return -1;
   }

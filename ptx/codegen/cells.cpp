@@ -361,6 +361,8 @@ void for_elements(Walk& w, const std::vector<bool>& wanted, const std::vector<bo
   Reg<U32> first = b.add(w.element, e.tid);
   for (Input& in : e.inputs)
     if (in.wanted) in.pointer = b.mad_wide(first, width_of(in.type), b.ld_param(in.data));
+  const bool positions = reads_positions(e, wanted);
+  if (positions) e.first_index = b.cvt<U64>(first);
   start_input_items(e, !whole);
   e.all_valid = whole;
   e.guards_items = false;
@@ -381,6 +383,7 @@ void for_elements(Walk& w, const std::vector<bool>& wanted, const std::vector<bo
     const uint32_t step = e.items * threads;
     for (const Input& in : e.inputs)
       if (in.wanted) b.add(in.pointer, step * width_of(in.type), in.pointer);
+    if (positions) b.add(e.first_index, step, e.first_index);
     if (!whole) b.sub(e.room, static_cast<int32_t>(step), e.room);
     advance();
     b.sub(left, 1, left);

@@ -126,7 +126,7 @@ void note_selection(Emitter& e, Reg<U32> position) {
     if (s.evaluate) selected = e.values[index(e.outputs[s.outputs[0]].variable)].mask;
     for (const hir::Operand& o : s.masks) {
       const Element m = in_register(
-          e, o.kind == hir::Operand::literal ? literal_element(e.program.literals[o.literal_id()]) : e.values[o.id]);
+          e, o.kind == hir::Operand::literal ? literal_element(e, e.program.literals[o.literal_id()]) : e.values[o.id]);
       selected = both(e, selected, both(e, reg<Pred>(m), m.mask));
     }
     selected = active(e, selected);
@@ -258,7 +258,7 @@ void store_selected(Emitter& e, size_t k) {
     for (uint32_t o : scan.outputs) {
       const Output& out = e.outputs[o];
       const Element x = storable(e, convert(e, e.values[index(out.variable)], out.type));
-      store_element(e, {out.type, x.value, {}}, b.mad_wide(to, width_of(out.type), b.ld_param(out.data)),
+      store_element(e, x, b.mad_wide(to, width_of(out.type), b.ld_param(out.data)),
                     int64_t{e.local_offset(e.item)} * width_of(out.type), e.valid);
     }
   }

@@ -18,6 +18,7 @@ Rep rep_of(BasicType type) {
     case BasicType::dt: return Rep::s64;
     case BasicType::f32: return Rep::f32;
     case BasicType::f64: return Rep::f64;
+    case BasicType::complex: return Rep::complex;
     default: return Rep::s32;
   }
 }
@@ -42,7 +43,8 @@ BasicType widest(BasicType a, BasicType b) {
 
 bool fits_immediate(Rep rep, int64_t bits) {
   switch (rep) {
-    case Rep::pred: return false;
+    case Rep::pred:
+    case Rep::complex: return false;
     case Rep::s32:
     case Rep::f32: return true;
     case Rep::s64: return bits == static_cast<int32_t>(bits);
@@ -112,8 +114,14 @@ Element convert_constant(const Element& x, BasicType to) {
 
 }  // namespace
 
-Element literal_element(const hir::Literal& literal) {
+Element literal_element(Emitter& e, const hir::Literal& literal) {
   const BasicType type = static_cast<BasicType>(index(literal.type));
+  if (const auto* v = std::get_if<std::vector<std::complex<double>>>(&literal.values)) {
+    const auto part = [&](double x) {
+      return reg<F64>(in_register(e, constant_element(BasicType::f64, std::bit_cast<int64_t>(x))));
+    };
+    return complex_element(part(v->front().real()), part(v->front().imag()), {});
+  }
   if (const auto* v = std::get_if<std::vector<int64_t>>(&literal.values))
     return constant_element(
         type, hir::is_float(type) ? float_bits(type, static_cast<double>(v->front())) : wrap(type, v->front()));
@@ -150,6 +158,9 @@ Element normalise(Emitter& e, Element x) {
 
 Element convert(Emitter& e, Element x, BasicType to) {
   if (x.type == to) return x;
+  if (to == BasicType::complex)
+    return complex_element(reg<F64>(in_register(e, convert(e, x, BasicType::f64))),
+                           reg<F64>(in_register(e, constant_element(BasicType::f64, 0))), x.mask);
   if (x.immediate()) return convert_constant(x, to);
   Builder& b = e.b;
   const Rep from_rep = rep_of(x.type), to_rep = rep_of(to);

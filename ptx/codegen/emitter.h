@@ -41,8 +41,9 @@ using ptx::U64;
 
 // --- elements.cpp: how values live in registers and in memory -----------------------------------------------------------------
 
-// Register class of a value. Integers of 8 and 16 bits are kept sign-extended in s32; calendar values and text codes as integers.
-enum class Rep : uint8_t { pred, s32, s64, f32, f64 };
+// Register class of a value. Integers of 8 and 16 bits are kept sign-extended in s32; calendar values and text codes as integers. Complex numbers
+// are two registers of f64.
+enum class Rep : uint8_t { pred, s32, s64, f32, f64, complex };
 Rep rep_of(BasicType type);
 uint32_t width_of(BasicType type);  // bytes in memory, plain encoding
 BasicType widest(BasicType a, BasicType b);
@@ -55,11 +56,12 @@ decltype(auto) with_rep(Rep rep, F&& f) {
     case Rep::s32: return f.template operator()<S32>();
     case Rep::s64: return f.template operator()<S64>();
     case Rep::f32: return f.template operator()<F32>();
-    case Rep::f64: break;
+    case Rep::f64:
+    case Rep::complex: break;
   }
   return f.template operator()<F64>();
 }
-// The same for numbers only: `rep` is not pred.
+// The same for real numbers only: `rep` is neither pred nor complex.
 template <class F>
 decltype(auto) with_number(Rep rep, F&& f) {
   switch (rep) {
@@ -73,8 +75,9 @@ decltype(auto) with_number(Rep rep, F&& f) {
 // One element: a register or an immediate, of a type, perhaps deselected by a mask.
 struct Element {
   BasicType type{};
-  Operand value;
-  Reg<Pred> mask;  // not valid: always selected. The tile's bound is not in it
+  Operand value;         // of a complex number: the real part, in a register
+  Reg<Pred> mask;        // not valid: always selected. The tile's bound is not in it
+  Reg<F64> imaginary{};  // of a complex number
   bool immediate() const { return value.kind == Operand::immediate; }
 };
 
@@ -107,7 +110,11 @@ Element element(BasicType type, Reg<T> r, Reg<Pred> mask = {}) {
   return {type, Builder::use(r), mask};
 }
 
-Element literal_element(const hir::Literal& literal);
+inline Element complex_element(Reg<F64> real, Reg<F64> imaginary, Reg<Pred> mask) {
+  return {BasicType::complex, Builder::use(real), mask, imaginary};
+}
+
+Element literal_element(Emitter& e, const hir::Literal& literal);
 Element constant_element(BasicType type, int64_t bits);
 Element convert(Emitter& e, Element from, BasicType to);  // horseir.md, 3.5 and 3.6; keeps the mask
 // An operand of type T: a register, or an immediate that SASS can hold in an instruction.
@@ -365,6 +372,11 @@ BasicType operand_type(Builtin builtin, std::span<const BasicType> arguments, si
 Element element_wise(Emitter& e, Builtin builtin, std::span<const Element> arguments, BasicType result,
                      uint32_t statement);
 
+// --- complex.cpp --------------------------------------------------------------------------------------------------------------
+
+// One element of conj, pi, mul, div, eq, neq of complex numbers.
+Element complex_wise(Emitter& e, Builtin builtin, std::span<const Element> arguments, Reg<Pred> mask);
+
 // --- math.cpp -----------------------------------------------------------------------------------------------------------------
 
 // One element of it; the arguments are of the result's type.
@@ -386,7 +398,7 @@ void load_all_items(Emitter& e);              // every item is within n
 void load_items(Emitter& e);                  // items beyond n stay as they are
 void store_outputs(Emitter& e);               // Output::items of the tile, kind vector
 Reg<Pred> within(Emitter& e, uint32_t item);  // the item is within n
-Element storable(Emitter& e, Element x);      // bool as 0 or 1 in s32; immediates in registers
+Element storable(Emitter& e, Element x);      // bool as 0 or 1 in s32; immediates in registers; no mask
 // The element at position `at` of a gathered parameter; a position outside gives zero and is reported. With `bad`, positions outside are only
 // noted there, and a bool comes as an i8 of 0 or 1, which waits for no load.
 Element gather(Emitter& e, hir::VariableId vector, const Element& at, uint32_t statement, Reg<Pred>* bad = nullptr);
@@ -395,6 +407,16 @@ void store_element(Emitter& e, const Element& x, Reg<U64> address, int64_t offse
 void store_shared(Emitter& e, const Element& x, Reg<U32> address, Reg<Pred> guard);  // x: storable
 // From shared to global memory, at the same byte offset of both.
 void copy_element(Emitter& e, BasicType type, Reg<U32> from, Reg<U64> to, int64_t offset, Reg<Pred> guard);
+
+// The element there where `guard` holds (always when it is invalid), else zero.
+Element load_where(Emitter& e, BasicType type, Reg<U64> address, Reg<Pred> guard);
+
+// --- positions.cpp ------------------------------------------------------------------------------------------------------------
+
+Element item_index(Emitter& e);                   // the current item's among the kernel's elements
+Element mirrored(Emitter& e, hir::VariableId v);  // as far from the vector's end as the item is from its beginning
+Element mirrored_in_cell(Emitter& e,
+                         hir::VariableId v);  // the same within the item's cell; v: a list of the geometry's cells
 
 // --- reduce.cpp ---------------------------------------------------------------------------------------------------------------
 

@@ -110,7 +110,7 @@ ItemPlan start_items(Emitter& e, const std::vector<bool>& wanted) {
             e.values[o.id] = convert(e, known->second[item], e.type_of(o.variable_id()));
       if (s.call && s.builtin == Builtin::index && s.casts.empty()) {
         const Element at = s.operands[1].kind == hir::Operand::literal
-                               ? literal_element(e.program.literals[s.operands[1].literal_id()])
+                               ? literal_element(e, e.program.literals[s.operands[1].literal_id()])
                                : e.values[s.operands[1].id];
         results.push_back(gather(e, s.operands[0].variable_id(), at, index(s.id), &bad));
       } else {

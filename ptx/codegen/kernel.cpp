@@ -129,7 +129,7 @@ Element operand_element(Emitter& e, const hir::Operand& operand) {
   if (operand.kind == hir::Operand::literal) {
     const hir::Literal& literal = e.program.literals[operand.literal_id()];
     if (std::holds_alternative<std::vector<std::string>>(literal.values)) return {};  // a unit of time
-    return literal_element(literal);
+    return literal_element(e, literal);
   }
   return e.values[operand.id];
 }
@@ -144,22 +144,6 @@ void store_error(Emitter& e) {
   Reg<U64> word = b.pack<U64>(b.and_(e.worst, 3), high);
   b.red<U64>(ptx::AtomicOp::max, Space::global, Address(b.ld_param(e.error)), word);
   b.bind(none);
-}
-
-// The current item's index among the kernel's elements.
-Element item_index(Emitter& e) {
-  const uint32_t offset = e.local_offset(e.item);
-  Reg<S64> first = Builder::as<S64>(e.first_index);
-  return element(BasicType::i64, offset ? e.b.add(first, offset) : first);
-}
-
-// The element as far from the end as the current item is from the beginning.
-Element mirrored(Emitter& e, VariableId v) {
-  Reg<S64> last = e.b.sub(Builder::as<S64>(e.gathered.at(v).size), 1);
-  if (e.in_loop) last = e.b.sub(last, reg<S64>(item_index(e)));
-  Reg<Pred> outside;  // not reported: only items beyond the end are
-  const Element x = gather(e, v, element(BasicType::i64, last), 0, &outside);
-  return convert(e, x, e.type_of(v));
 }
 
 // m to the positions k of every result that this index_a makes.
@@ -178,7 +162,7 @@ void scatter(Emitter& e, const Step& step, const Element& at, const Element& val
   Reg<U64> offset = shift ? b.shl(row, shift) : row;
   for (const Output& out : e.outputs)
     if (out.kind == Output::scattered && out.variable == step.target)
-      store_element(e, {type, stored.value, {}}, b.add(b.ld_param(out.data), offset), 0, guard);
+      store_element(e, stored, b.add(b.ld_param(out.data), offset), 0, guard);
 }
 
 }  // namespace
@@ -212,7 +196,10 @@ void run_step(Emitter& e, const Step& step) {
       case Builtin::range: x = e.in_loop ? item_index(e) : constant_element(BasicType::i64, 0); break;
       case Builtin::vector: x = convert(e, arguments[1], step.result); break;
       case Builtin::index: x = gather(e, step.operands[0].variable_id(), arguments[1], index(step.id)); break;
-      case Builtin::reverse: x = mirrored(e, step.operands[0].variable_id()); break;
+      case Builtin::reverse:
+        x = e.kernel.list ? mirrored_in_cell(e, step.operands[0].variable_id())
+                          : mirrored(e, step.operands[0].variable_id());
+        break;
       case Builtin::datetime_add:
       case Builtin::datetime_sub: {
         const auto& unit = std::get<std::vector<std::string>>(e.program.literals[step.operands[2].literal_id()].values);
@@ -287,7 +274,7 @@ void prepare_constants(Emitter& e) {
       const hir::Operand& o = step.operands[k];
       if (o.kind != hir::Operand::literal || step.builtin == Builtin::index_a) continue;
       const BasicType to = logical ? types[k] : operand_type(step.builtin, types, k, step.result);
-      const Element x = convert(e, literal_element(e.program.literals[o.literal_id()]), to);
+      const Element x = convert(e, literal_element(e, e.program.literals[o.literal_id()]), to);
       if (k == 0 || !fits_immediate(rep_of(to), x.value.value)) in_register(e, x);
     }
   }
@@ -664,7 +651,7 @@ Result<KernelCode> generate_kernel(const outliner::Outlined& outlined, uint32_t 
     for (size_t k = 0; k < e.outputs.size(); ++k) {
       const Output& out = e.outputs[k];
       if (out.kind == Output::scalar) {
-        store_element(e, {out.type, ready[k].value, {}}, b.ld_param(out.data), 0, {});
+        store_element(e, ready[k], b.ld_param(out.data), 0, {});
         b.st<U64>(Space::global, Address(b.ld_param(out.size)), 1);
       } else if (out.kind == Output::vector || out.kind == Output::cells) {
         const bool of_cells = out.kind == Output::cells || (out.list && kernel.list);

@@ -2,7 +2,7 @@
 //
 // Operands are converted to operand_type() first; results of 8 and 16 bits are wrapped. No contraction: multiplications and additions
 // of floats are rounded apart (.rn). Integer division by zero reports the error and divides by one, so that nothing undefined runs.
-// Calendar values: calendar.cpp. Functions of libdevice and the remainder of floats: math.cpp.
+// Calendar values: calendar.cpp. Complex numbers: complex.cpp. Functions of libdevice and the remainder of floats: math.cpp.
 #include <numbers>
 
 #include "ptx/codegen/emitter.h"
@@ -236,6 +236,7 @@ Element element_wise(Emitter& e, Builtin builtin, std::span<const Element> argum
   Reg<Pred> mask = arguments[0].mask;
   // Two selected operands have the same mask: their sizes are equal. One is not selected when it is a scalar.
   if (arguments.size() > 1 && !mask.valid()) mask = arguments[1].mask;
+  if (x[0].type == BasicType::complex) return complex_wise(e, builtin, x, mask);
   switch (builtin) {
     case Builtin::lt:
     case Builtin::gt:

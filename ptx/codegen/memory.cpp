@@ -2,7 +2,7 @@
 //
 // An item is loaded with one access of its width: neighbouring threads take neighbouring elements, so that a warp's access is contiguous, and a
 // thread has as many accesses in flight as it has items and columns. Items beyond n are not touched: their registers keep what they held, which
-// nothing reads that has an effect.
+// nothing reads that has an effect. A complex number is one access of 16 bytes, of its two parts side by side.
 #include <algorithm>
 #include <bit>
 
@@ -21,23 +21,52 @@ Type memory_type(BasicType type) {
     case 1: return type == BasicType::boolean ? Type::u8 : Type::s8;
     case 2: return Type::s16;
     case 4: return type == BasicType::f32 ? Type::f32 : Type::s32;
-    default: return type == BasicType::f64 ? Type::f64 : Type::s64;
+    default: return type == BasicType::f64 || type == BasicType::complex ? Type::f64 : Type::s64;
   }
 }
 
-// A fresh register for a loaded element; bools are 0 or 1 in s32 until they are used.
-Operand storage_register(Builder& b, BasicType type) {
+// Fresh registers for a loaded element; bools are 0 or 1 in s32 until they are used.
+Element storage(Builder& b, BasicType type, Reg<Pred> mask = {}) {
   const Rep rep = rep_of(type);
-  return with_number(rep == Rep::pred ? Rep::s32 : rep, [&]<class T>() { return Builder::use(b.reg<T>()); });
+  if (rep == Rep::complex) {
+    Reg<F64> real = b.reg<F64>();
+    return complex_element(real, b.reg<F64>(), mask);
+  }
+  return {type, with_number(rep == Rep::pred ? Rep::s32 : rep, [&]<class T>() { return Builder::use(b.reg<T>()); }),
+          mask};
 }
 
-void load_element(Builder& b, BasicType type, Operand into, Address at) {
-  b.emit(Opcode::ld, memory_type(type), Modifiers{.space = Space::global}, {into}, {at.operand});
+// Sets it to zero.
+void clear(Builder& b, const Element& x) {
+  if (x.type == BasicType::complex) {
+    b.assign(reg<F64>(x), 0.0);
+    b.assign(x.imaginary, 0.0);
+    return;
+  }
+  with_number(rep_of(x.type) == Rep::pred ? Rep::s32 : rep_of(x.type), [&]<class T>() {
+    if constexpr (ptx::FloatTag<T>)
+      b.assign(reg<T>(x), 0.0);
+    else
+      b.assign(reg<T>(x), 0);
+  });
 }
 
-void store_word(Builder& b, Type type, Operand value, Address at, Reg<Pred> guard) {
+// One access: the operand in memory's terms and how many elements of its type it has.
+Modifiers access(Space space, const Element& x) {
+  return {.space = space, .vector = static_cast<uint8_t>(x.type == BasicType::complex ? 2 : 1)};
+}
+Operand in_memory(Builder& b, const Element& x) {
+  return x.type == BasicType::complex ? b.vector({x.value, Builder::use(x.imaginary)}) : x.value;
+}
+
+void load_element(Builder& b, Space space, const Element& into, Address at) {
+  b.emit(Opcode::ld, memory_type(into.type), access(space, into), {in_memory(b, into)}, {at.operand});
+}
+
+void store_word(Builder& b, Space space, const Element& x, Address at, Reg<Pred> guard) {
+  const Operand value = in_memory(b, x);
   if (guard.valid()) b.when(guard);
-  b.emit(Opcode::st, type, Modifiers{.space = Space::global}, {}, {at.operand, value});
+  b.emit(Opcode::st, memory_type(x.type), access(space, x), {}, {at.operand, value});
 }
 
 int64_t byte_offset(const Emitter& e, uint32_t item, BasicType type) {
@@ -50,14 +79,16 @@ Element storable(Emitter& e, Element x) {
   if (rep_of(x.type) == Rep::pred) {
     x.value = x.immediate() ? in_register(e, {BasicType::i32, x.value, x.mask}).value
                             : Builder::use(e.b.select<S32>(1, 0, reg<Pred>(x)));
-    return x;
+  } else {
+    x = in_register(e, x);
   }
-  return in_register(e, x);
+  x.mask = {};
+  return x;
 }
 
 Element load_scalar(Emitter& e, BasicType type, Reg<U64> address) {
-  Element x{type, storage_register(e.b, type), {}};
-  load_element(e.b, type, x.value, Address(address));
+  Element x = storage(e.b, type);
+  load_element(e.b, Space::global, x, Address(address));
   if (type == BasicType::boolean)
     x.value = Builder::use(e.b.setp(Compare::ne, Reg<S32>{static_cast<RegisterId>(x.value.id)}, 0));
   return x;
@@ -93,41 +124,38 @@ Element gather(Emitter& e, hir::VariableId vector, const Element& at, uint32_t s
     *bad = bad->valid() ? b.or_(*bad, outside) : outside;
   }
   Reg<U64> address = b.mad_wide(row, width_of(type), from.data);
-  Element x{type, storage_register(b, type), at.mask};
-  with_number(rep_of(type) == Rep::pred ? Rep::s32 : rep_of(type), [&]<class T>() {
-    if constexpr (ptx::FloatTag<T>)
-      b.assign(reg<T>(x), 0.0);
-    else
-      b.assign(reg<T>(x), 0);
-  });
+  Element x = storage(b, type, at.mask);
+  clear(b, x);
   b.when(inside);
-  load_element(b, type, x.value, Address(address));
+  load_element(b, Space::global, x, Address(address));
   if (type == BasicType::boolean && bad) x.type = BasicType::i8;
   if (x.type == BasicType::boolean) x.value = Builder::use(b.setp(Compare::ne, reg<S32>(x), 0));
   return x;
 }
 
+Element load_where(Emitter& e, BasicType type, Reg<U64> address, Reg<Pred> guard) {
+  Element x = storage(e.b, type);
+  clear(e.b, x);
+  if (guard.valid()) e.b.when(guard);
+  load_element(e.b, Space::global, x, Address(address));
+  if (type == BasicType::boolean) x.value = Builder::use(e.b.setp(Compare::ne, reg<S32>(x), 0));
+  return x;
+}
+
 void store_element(Emitter& e, const Element& x, Reg<U64> address, int64_t offset, Reg<Pred> guard) {
-  store_word(e.b, memory_type(x.type), x.value, Address(address, offset), guard);
+  store_word(e.b, Space::global, x, Address(address, offset), guard);
 }
 
 void store_shared(Emitter& e, const Element& x, Reg<U32> address, Reg<Pred> guard) {
-  e.b.when(guard);
-  e.b.emit(Opcode::st, memory_type(x.type), Modifiers{.space = Space::shared}, {}, {Address(address).operand, x.value});
+  store_word(e.b, Space::shared, x, Address(address), guard);
 }
 
 void copy_element(Emitter& e, BasicType type, Reg<U32> from, Reg<U64> to, int64_t offset, Reg<Pred> guard) {
-  const Operand value = storage_register(e.b, type);
-  with_number(rep_of(type) == Rep::pred ? Rep::s32 : rep_of(type), [&]<class T>() {
-    // Set on every path, or it would count as live before.
-    if constexpr (ptx::FloatTag<T>)
-      e.b.assign(Reg<T>{static_cast<RegisterId>(value.id)}, 0.0);
-    else
-      e.b.assign(Reg<T>{static_cast<RegisterId>(value.id)}, 0);
-  });
+  const Element x = storage(e.b, type);
+  clear(e.b, x);  // set on every path, or it would count as live before
   e.b.when(guard);
-  e.b.emit(Opcode::ld, memory_type(type), Modifiers{.space = Space::shared}, {value}, {Address(from, offset).operand});
-  store_word(e.b, memory_type(type), value, Address(to, offset), guard);
+  load_element(e.b, Space::shared, x, Address(from, offset));
+  store_word(e.b, Space::global, x, Address(to, offset), guard);
 }
 
 void start_input_items(Emitter& e, bool zero) {
@@ -135,21 +163,15 @@ void start_input_items(Emitter& e, bool zero) {
     in.items.clear();
     if (!in.wanted) continue;
     for (uint32_t i = 0; i < e.items; ++i) {
-      in.items.push_back({in.type, storage_register(e.b, in.type), {}});
-      if (!zero) continue;
-      with_number(rep_of(in.type) == Rep::pred ? Rep::s32 : rep_of(in.type), [&]<class T>() {
-        if constexpr (ptx::FloatTag<T>)
-          e.b.assign(reg<T>(in.items[i]), 0.0);
-        else
-          e.b.assign(reg<T>(in.items[i]), 0);
-      });
+      in.items.push_back(storage(e.b, in.type));
+      if (zero) clear(e.b, in.items[i]);
     }
   }
 }
 
 void load_input(Emitter& e, const Input& in, uint32_t item, int64_t offset, Reg<Pred> guard) {
   if (guard.valid()) e.b.when(guard);
-  load_element(e.b, in.type, in.items[item].value, Address(in.pointer, offset));
+  load_element(e.b, Space::global, in.items[item], Address(in.pointer, offset));
 }
 
 void load_all_items(Emitter& e) {

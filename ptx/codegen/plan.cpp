@@ -85,6 +85,12 @@ Form form_in_list_kernel(Emitter& e, const Step& s, bool each) {
     widest = std::max(widest, f);
   }
   if (!s.call) return widest;
+  if (each && s.builtin == Builtin::reverse) {  // reads its list whole
+    if (e.form(s.operands[0]) == Form::element && e.variable(s.operands[0].variable_id()).is_parameter)
+      return Form::element;
+    refuse(e, "reverse of cells that the kernel makes", s.id);
+    return Form::element;
+  }
   if (!each) {
     if (s.reduction && s.builtin == Builtin::len && widest == Form::element) return Form::reduced;
     if (widest == Form::scalar && !s.reduction) return Form::scalar;
@@ -105,7 +111,6 @@ Form form_in_list_kernel(Emitter& e, const Step& s, bool each) {
     case Builtin::where:
     case Builtin::range:
     case Builtin::vector:
-    case Builtin::reverse:
     case Builtin::index_a: refuse(e, std::string(hir::row(s.builtin).name) + " within cells", s.id); return widest;
     default: return widest;
   }

@@ -100,6 +100,13 @@ std::vector<T> elements(const Value& v) {
   });
 }
 
+// The elements of a vector of numbers, as complex ones.
+inline std::vector<std::complex<double>> complexes(const Value& v) {
+  if (v.type == hir::BasicType::complex) return {v.as<std::complex<double>>(), v.as<std::complex<double>>() + v.size};
+  std::vector<double> real = elements<double>(v);
+  return {real.begin(), real.end()};
+}
+
 template <class T>
 Value make(hir::BasicType type, const std::vector<T>& elements) {
   return vector_of<T>(type, std::span<const T>(elements));

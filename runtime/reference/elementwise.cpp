@@ -54,12 +54,6 @@ Result<uint64_t> broadcast(std::string_view name, const Value& a, const Value& b
   return input_error("`{}` expects vectors of one length or a scalar, got {} and {} elements", name, a.size, b.size);
 }
 
-std::vector<Complex> complexes(const Value& v) {
-  if (v.type == BasicType::complex) return {v.as<Complex>(), v.as<Complex>() + v.size};
-  std::vector<double> re = elements<double>(v);
-  return {re.begin(), re.end()};
-}
-
 // result[i] = f(a[i], b[i]) over vectors of T with broadcasting.
 template <class R, class T, class F>
 Value zip(BasicType type, const std::vector<T>& a, const std::vector<T>& b, uint64_t n, F f) {
@@ -80,6 +74,20 @@ BasicType arithmetic_type(BasicType a, BasicType b) {
 int64_t unit(BasicType type) { return type == BasicType::minute ? 60 : 1; }  // storage units per unit of arithmetic
 
 enum class Op { plus, minus, mul, div, mod };
+
+// Products and quotients of complex numbers are those of these formulas, not what a compiler's library makes of infinities and NaN: the same bits on
+// every device. Division: R. L. Smith, "Algorithm 116: Complex division", CACM 5:8, 1962.
+Complex product(Complex x, Complex y) {
+  return {x.real() * y.real() - x.imag() * y.imag(), x.real() * y.imag() + x.imag() * y.real()};
+}
+Complex quotient(Complex x, Complex y) {
+  if (std::abs(y.real()) >= std::abs(y.imag())) {
+    const double ratio = y.imag() / y.real(), scale = y.real() + y.imag() * ratio;
+    return {(x.real() + x.imag() * ratio) / scale, (x.imag() - x.real() * ratio) / scale};
+  }
+  const double ratio = y.real() / y.imag(), scale = y.imag() + y.real() * ratio;
+  return {(x.imag() + x.real() * ratio) / scale, -(x.real() - x.imag() * ratio) / scale};
+}
 
 template <class T>
 T compute(Op op, T x, T y) {
@@ -137,7 +145,7 @@ Result<Value> arithmetic(Context&, Arguments a) {
   BasicType type = arithmetic_type(x.type, y.type);
   if (type == BasicType::complex)
     return zip<Complex>(type, complexes(x), complexes(y), n, [](Complex p, Complex q) {
-      return op == Op::plus ? p + q : op == Op::minus ? p - q : op == Op::mul ? p * q : p / q;
+      return op == Op::plus ? p + q : op == Op::minus ? p - q : op == Op::mul ? product(p, q) : quotient(p, q);
     });
   return with_type(type, [&](auto zero) -> Result<Value> {
     using T = decltype(zero);

@@ -221,12 +221,12 @@ Result<Value> index_assign(Context&, Arguments a) {
     for (size_t i = 0; i < rows.size(); ++i) out[static_cast<size_t>(rows[i])] = m.text(m.size == 1 ? 0 : i);
     return vector_of_texts(x.type, std::move(out));
   }
-  bool fits = m.type == x.type || (hir::is_real(x.type) && hir::is_real(m.type) && widest(x.type, m.type) == x.type);
+  bool fits =
+      m.type == x.type || (hir::is_numeric(x.type) && hir::is_numeric(m.type) && widest(x.type, m.type) == x.type);
   if (!fits) return input_error("`index_a` cannot put {} into {}", describe(m), describe(x));
   if (x.type == BasicType::complex) {
-    std::vector<std::complex<double>> out(x.as<std::complex<double>>(), x.as<std::complex<double>>() + x.size);
-    for (size_t i = 0; i < rows.size(); ++i)
-      out[static_cast<size_t>(rows[i])] = m.as<std::complex<double>>()[m.size == 1 ? 0 : i];
+    std::vector<std::complex<double>> out = complexes(x), values = complexes(m);
+    for (size_t i = 0; i < rows.size(); ++i) out[static_cast<size_t>(rows[i])] = values[m.size == 1 ? 0 : i];
     return make<std::complex<double>>(x.type, out);
   }
   return with_type(x.type, [&](auto zero) {

@@ -380,6 +380,14 @@ inline std::string difference(const Value& got, const Value& want, double tolera
         return fmt::format("element {}: `{}` instead of `{}`", i, got.text(i), want.text(i));
       continue;
     }
+    if (got.type == hir::BasicType::complex) {
+      const std::complex<double> p = got.as<std::complex<double>>()[i], q = want.as<std::complex<double>>()[i];
+      const double a[2] = {p.real(), p.imag()}, b[2] = {q.real(), q.imag()};
+      for (int part : {0, 1})
+        if (!(std::isnan(a[part]) && std::isnan(b[part])) && std::memcmp(&a[part], &b[part], 8) != 0)
+          return fmt::format("element {}: {}{:+}i instead of {}{:+}i", i, a[0], a[1], b[0], b[1]);
+      continue;
+    }
     if (hir::is_float(got.type)) {
       const bool single = got.type == hir::BasicType::f32;
       const double a = single ? got.as<float>()[i] : got.as<double>()[i],
@@ -451,6 +459,18 @@ inline Value column(hir::BasicType type, uint64_t n, uint64_t seed, Values kind 
   }
   const uint32_t width = data::plain_width(type);
   std::vector<std::byte> bytes(n * width);
+  if (type == hir::BasicType::complex) {  // edges of both parts meet in all pairs
+    constexpr uint64_t edges = 24;
+    const Value real = column(hir::BasicType::f64, n, seed, kind),
+                imaginary = column(hir::BasicType::f64, n, seed + 1, kind);
+    for (uint64_t i = 0; i < n; ++i) {
+      const uint64_t other = i < edges * edges && n >= edges ? i / edges : i;
+      const double z[2] = {real.as<double>()[i < edges * edges && n >= edges ? i % edges : i],
+                           imaginary.as<double>()[other]};
+      std::memcpy(&bytes[i * width], z, width);
+    }
+    return reference::vector_from_bytes(type, n, std::move(bytes));
+  }
   static constexpr double floats[] = {
       0.0,          -0.0,    1.0,  -1.0,   0.5,      -0.5,      1.5, 2.5,   -2.5,   0.49999999999999994,
       1e300,        -1e300,  3e38, 1e-310, INFINITY, -INFINITY, NAN, 127.5, -128.9, 32768.0,

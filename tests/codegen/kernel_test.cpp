@@ -282,6 +282,14 @@ TEST(Kernels, ParametersAssignedAgain) {
 }
 
 // Random positions within n elements.
+Value reversed(const Value& v) {
+  const uint32_t width = data::plain_width(v.type);
+  std::vector<std::byte> bytes(v.size * width);
+  for (uint64_t i = 0; i < v.size; ++i)
+    std::memcpy(&bytes[i * width], v.bytes->data() + (v.size - 1 - i) * width, width);
+  return reference::vector_from_bytes(v.type, v.size, std::move(bytes));
+}
+
 Value positions(BasicType type, uint64_t n, uint64_t seed) {
   Random random(seed);
   std::vector<int32_t> narrow(n);
@@ -293,8 +301,9 @@ Value positions(BasicType type, uint64_t n, uint64_t seed) {
 
 // Gathers at every position, at selected positions, at one position; and element by element beside it.
 TEST(Kernels, Gathers) {
-  for (BasicType a : {BasicType::boolean, BasicType::character, BasicType::i8, BasicType::i16, BasicType::i32,
-                      BasicType::i64, BasicType::f32, BasicType::f64, BasicType::date, BasicType::dt})
+  for (BasicType a :
+       {BasicType::boolean, BasicType::character, BasicType::i8, BasicType::i16, BasicType::i32, BasicType::i64,
+        BasicType::f32, BasicType::f64, BasicType::complex, BasicType::date, BasicType::dt})
     for (BasicType p : {BasicType::i32, BasicType::i64}) {
       SCOPED_TRACE(fmt::format("{} at {}", basic_type_name(a), basic_type_name(p)));
       Generated g;
@@ -443,6 +452,44 @@ TEST(Kernels, DivisionByZeroIsReported) {
     mask[2500] = 0;  // what no one selects cannot fail
     EXPECT_EQ(run(), 0u);
   }
+}
+
+// Edges of both parts in all pairs, on both sides: infinities, NaN, zeros of either sign, parts of very different size.
+TEST(Kernels, ComplexNumbers) {
+  Generated g;
+  generate(
+      g, columns_program(
+             {{"x", BasicType::complex}, {"y", BasicType::complex}, {"r", BasicType::f64}, {"m", BasicType::boolean}},
+             "a:? = @mul(x, y); b:? = @div(x, y); c:? = @conj(a); d:? = @pi(y); e:? = @eq(x, y); f:? = @neq(x, x);"
+             "g:? = @mul(r, x); h:? = @div(2-3i:complex, y); i:? = @div(x, r); j:? = @eq(r, x); k:? = @compress(m, a);"
+             "l:? = @len(k); n:? = @div(x, 0+1i:complex);",
+             "a, b, c, d, e, f, g, h, i, j, k, l, n"));
+  ASSERT_EQ(g.outlined.kernels.size(), 1u) << g.main();
+  for (const LaunchOptions& where :
+       {LaunchOptions{}, LaunchOptions{.target = "sm_61"}, LaunchOptions{.target = "sm_90"}})
+    for (uint64_t n : {uint64_t{0}, uint64_t{1}, uint64_t{33}, uint64_t{1025}})
+      check_program(g,
+                    {{"x", column(BasicType::complex, n, 51)},
+                     {"y", reversed(column(BasicType::complex, n, 53))},
+                     {"r", column(BasicType::f64, n, 55)},
+                     {"m", column(BasicType::boolean, n, 57)}},
+                    where);
+}
+
+// Division does not overflow on the way, and infinities and NaN are those of the formulas.
+TEST(Kernels, ComplexEdges) {
+  const auto divide = [](std::complex<double> x, std::complex<double> y) {
+    Generated g;
+    generate(g, columns_program({{"x", BasicType::complex}, {"y", BasicType::complex}}, "z:? = @div(x, y);", "z"));
+    const auto one = [](std::complex<double> z) {
+      return reference::vector_of<std::complex<double>>(BasicType::complex, {z});
+    };
+    const KernelRun run = run_kernel(g, 0, {{"x", one(x)}, {"y", one(y)}}, {});
+    return *run.results[0].as<std::complex<double>>();
+  };
+  EXPECT_EQ(divide({1, 1}, {1e200, 1e200}), (std::complex<double>{1e-200, 0}));
+  EXPECT_EQ(divide({1e300, 0}, {0, 1e300}), (std::complex<double>{0, -1}));
+  EXPECT_EQ(divide({3, 4}, {0, 2}), (std::complex<double>{2, -1.5}));
 }
 
 TEST(Kernels, WhatHasNoGpuCodeStaysOnTheHost) {

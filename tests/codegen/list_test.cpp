@@ -287,6 +287,27 @@ TEST(Lists, StoredSelectionsWithinCells) {
     check_program(g, {{"x", cut(whole_numbers(BasicType::i32, total(lengths), 18), lengths)}}, {.launches = 2});
 }
 
+// Elements change places with their mirror images, within cells of all lengths; what is computed from them follows.
+TEST(Lists, ReversedCells) {
+  for (BasicType type : {BasicType::boolean, BasicType::i16, BasicType::i32, BasicType::f64}) {
+    Generated g;
+    generate(g, Handmade{.parameters = fmt::format("x:list<{0}>, y:list<{0}>", basic_type_name(type)),
+                         .results = fmt::format("list<{0}>, {0}, list<bool>", basic_type_name(type)),
+                         .body = fmt::format("r:list<{0}> = @each(@reverse, x); flat:{0} = @raze(r);"
+                                             "e:list<bool> = @each_item(@eq, r, y); return r, flat, e;",
+                                             basic_type_name(type)),
+                         .geometry = "x",
+                         .alike = {"y"}});
+    ASSERT_EQ(g.code.kernels[0].refused, "");
+    size_t turn = 0;
+    for (const std::vector<uint64_t>& lengths : distributions()) {
+      SCOPED_TRACE(fmt::format("{}, {} cells, {} elements", basic_type_name(type), lengths.size(), total(lengths)));
+      const Value x = cut(whole_numbers(type, total(lengths), 21), lengths);
+      check_everywhere(g, {{"x", x}, {"y", x}}, turn++);
+    }
+  }
+}
+
 TEST(Lists, LengthsOnly) {
   Generated g;
   generate(g, Handmade{.parameters = "rows:list<i64>",

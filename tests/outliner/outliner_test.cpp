@@ -324,6 +324,35 @@ TEST(Outliner, ListKernelsKeepToTheirList) {
   expect_round_trip(c);
 }
 
+// Reversed cells are read by position: complete when their kernel starts, which then goes on with them.
+TEST(Outliner, ReversedCellsWaitForTheirList) {
+  Compiled c;
+  compile(c, R"(module m {
+  import Builtin.*;
+  def main() : list<?> {)" +
+                 std::string(load) + R"(
+    g:? = @group(d);
+    i:? = @values(g);
+    e:? = @each_right(@index, v, i);
+    n:? = @each(@neg, e);
+    r:? = @each(@reverse, n);
+    a:? = @each(@abs, r);
+    s:? = @each(@sum, a);
+    z:? = @raze(s);
+    l:? = @list(r, z);
+    return l;
+  }
+}
+)");
+  ASSERT_EQ(c.errors, "");
+  ASSERT_EQ(c.outlined.kernels.size(), 2u) << c.main();
+  EXPECT_THAT(c.kernel(0), HasSubstr("@each(@neg"));
+  EXPECT_THAT(c.kernel(1), HasSubstr("@each(@reverse, n)"));
+  EXPECT_THAT(c.kernel(1), HasSubstr("@raze("));
+  EXPECT_TRUE(c.decided("n", "r", false, "its result is complete only after its kernel"));
+  expect_round_trip(c);
+}
+
 TEST(Outliner, ListsThatStayOnTheHost) {
   Compiled c;
   compile(c, R"(module m {

@@ -209,6 +209,8 @@ const Case cases[] = {
     {"index_a", {"i32 1 2 3", "i64 0 2", "i32 9 8"}, "i32 9 2 8"},
     {"index_a", {"i32 1 2 3", "i64 1 1", "i32 9 8"}, "i32 1 8 3"},
     {"index_a", {"i32 1 2 3", "i64 0 1", "bool 1"}, "i32 1 1 3"},
+    {"index_a", {"complex 1+2i 3+4i", "i64 1", "i32 7"}, "complex 1+2i 7+0i"},
+    {"index_a", {"i32 1 2", "i64 1", "complex 1+2i"}, "error: `index_a` cannot put complex[1] into i32[2]"},
     {"index_a", {"i32 1 2 3", "i64 0", "i64 1"}, "error: `index_a` cannot put i64[1] into i32[3]"},
     {"seed", {"i64 5"}, "i64 5"},
     {"rand", {"i64 1"}, "i64 0"},
@@ -332,6 +334,8 @@ const Case cases[] = {
     {"mul", {"complex 1+2i", "complex 3-1i"}, "complex 5+5i"},
     {"mul", {"f32 3", "i64 2"}, "f32 6"},
     {"div", {"complex 5+5i", "complex 1+2i"}, "complex 3-1i"},
+    {"div", {"complex 3+4i", "complex 0+2i"}, "complex 2-1.5i"},
+    {"div", {"complex 1+1i", "complex 1e200+1e200i"}, "complex 1e-200+0i"},  // no square overflows
     {"div", {"i64 -9223372036854775808", "i64 -1"}, "i64 -9223372036854775808"},
     {"div", {"i8 -128", "i8 -1"}, "i8 -128"},
     {"div", {"bool 1", "bool 1"}, "i16 1"},
