@@ -75,11 +75,15 @@ Operand decode_operand(const Slot& slot, const Form& form, const Instruction& in
       break;
     }
     case SlotKind::constant_indexed:
+    case SlotKind::constant_uniform:
     case SlotKind::constant_bytes:
     case SlotKind::constant_ldc: {
       bool ldc = slot.kind == SlotKind::constant_ldc;
       o.kind = OperandKind::constant;
-      if (slot.kind != SlotKind::constant_bytes) o.reg = static_cast<uint32_t>(field(ldc ? 8 : 24, 8));
+      if (slot.kind == SlotKind::constant_uniform)
+        o.uniform = static_cast<uint8_t>(field(24, 6));
+      else if (slot.kind != SlotKind::constant_bytes)
+        o.reg = static_cast<uint32_t>(field(ldc ? 8 : 24, 8));
       o.value = sign_extend(field(ldc ? 20 : 38, 16), 16);
       o.bank = static_cast<uint8_t>(field(ldc ? 36 : 54, 5));
       break;

@@ -149,12 +149,17 @@ bool encode_operand(const Slot& slot, const Operand& o, uint64_t address, Bits& 
       break;
     }
     case SlotKind::constant_indexed:
+    case SlotKind::constant_uniform:
     case SlotKind::constant_bytes:
     case SlotKind::constant_ldc: {
       if (o.kind != OperandKind::constant || o.value < -0x8000 || o.value > 0xffff || o.bank > 31) return false;
       bool ldc = slot.kind == SlotKind::constant_ldc;
-      if (slot.kind == SlotKind::constant_bytes) {
-        if (o.reg != RZ) return false;
+      if (slot.kind == SlotKind::constant_bytes || slot.kind == SlotKind::constant_uniform) {
+        if (o.reg != RZ || o.uniform > URZ) return false;
+        if (slot.kind == SlotKind::constant_uniform)
+          w.put(24, 6, o.uniform);
+        else if (o.uniform != URZ)
+          return false;
       } else {
         if (o.reg > 255) return false;
         w.put(ldc ? 8 : 24, 8, o.reg);

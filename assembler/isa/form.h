@@ -37,6 +37,7 @@ enum class SlotKind : uint8_t {
   constant,            // Volta: offset/4 in 40..53, bank 54..58
   constant_indexed,    // Volta LDC: register 24..31, byte offset 38..53, bank 54..58
   constant_bytes,      // Volta ULDC: byte offset 38..53, bank 54..58
+  constant_uniform,    // the same behind a uniform register 24..29
   constant_20,         // Pascal: offset/4 in 20..33, bank 34..38
   constant_ldc,        // Pascal LDC: register 8..15, byte offset 20..35 signed, bank 36..40
   special,             // 8 bits at lo
@@ -65,6 +66,7 @@ enum class Style : uint8_t {
   base_32,    // address: a register of 32 bits beside a uniform pair
   relative,   // BRX: the distance from the next instruction
   repeat,     // no field: prints the operand before it again (BAR with both in one register)
+  sign,       // followed by .SIGN: the sign bit is the operand
 };
 
 // When a slot is printed.
@@ -251,6 +253,7 @@ constexpr void slot_fields(const Slot& s, F&& f) {
       f(38, 16);
       f(54, 5);
       break;
+    case SlotKind::constant_uniform: f(24, 6); [[fallthrough]];
     case SlotKind::constant_bytes:
       f(38, 16);
       f(54, 5);

@@ -40,6 +40,7 @@ constexpr const char* t_rounding[] = {"", ".RM", ".RP", ".RZ"};
 constexpr const char* t_ftz[] = {"", ".FTZ"};
 constexpr const char* t_ftz_fmz[] = {"", ".FTZ", ".FMZ", nullptr};
 constexpr const char* t_sat[] = {"", ".SAT"};
+constexpr const char* t_acc[] = {"", ".ACC"};
 constexpr const char* t_scale[] = {"", ".D2", ".D4", ".D8", ".M8", ".M4", ".M2", nullptr};
 constexpr const char* t_function[] = {".COS",  ".SIN",  ".EX2",  ".LG2",  ".RCP",  ".RSQ",  ".RCP64H", ".RSQ64H",
                                       ".SQRT", nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,   nullptr};
@@ -328,10 +329,16 @@ constexpr void integer_rows(Table<N>& t) {
                 .mods(m(K::DotMode, 48, 1, t_dot), m(K::High, 50, 1, t_silent), m(K::SignedA, 49, 1, t_silent),
                       m(K::SignedB, 47, 1, t_silent)));
     t.add(op(M::VABSDIFF, "VABSDIFF.U32.U32.ACC", 0x5424, L::alu).fix(28, 11, 0x606).slots(Rd, A, B, C));
-    t.add(op(M::VABSDIFF, "VABSDIFF.SD.ACC", 0x5427, L::alu)
-              .fix(28, 11, 0x606)
+    t.add(op(M::VABSDIFF, "VABSDIFF.U32.U16.ACC", 0x5420, L::alu).fix(36, 3, 6).slots(Rd, A, imm(20, 16), C));
+    for (bool literal : {false, true}) {
+      const Builder b = op(M::VABSDIFF, "VABSDIFF.SD.ACC", literal ? 0x5423 : 0x5427, L::alu);
+      t.add((literal ? b.fix(36, 3, 6).slots(Rd, A, imm(20, 16), C) : b.fix(28, 11, 0x606).slots(Rd, A, B, C))
+                .mods(m(K::Signed, 54, 1, t_signed_only, 1)));
+    }
+    t.add(op(M::VABSDIFF4, "VABSDIFF4.U8.U8", 0x5018, L::alu)
+              .fix(28, 11, 0x344)
               .slots(Rd, A, B, C)
-              .mods(m(K::Signed, 54, 1, t_signed_only, 1)));
+              .mods(m(K::ACC, 53, 1, t_acc)));
   }
   {  // Predicates
     for (unsigned top : {0x5ce8u, 0x38e8u}) {
@@ -474,8 +481,15 @@ constexpr void float_rows(Table<N>& t) {
     Slot low = make_slot(immediate, 20, R), high = make_slot(immediate, 36, R);
     low.width = high.width = 16;
     low.style = high.style = Style::f16;
-    t.add(op(M::HADD2, "HADD2_32I", 0x2c00, L::alu).slots(Rd, A, high, low).mods(m(K::FTZ, 55, 1, t_ftz)));
-    t.add(op(M::HMUL2, "HMUL2_32I", 0x2a00, L::alu).slots(Rd, A, high, low));
+    t.add(op(M::HADD2, "HADD2_32I", 0x2c00, L::alu)
+              .slots(Rd, A.n(56).half(53, 2, 3), high, low)
+              .mods(m(K::FTZ, 55, 1, t_ftz), m(K::SAT, 52, 1, t_sat)));
+    t.add(op(M::HMUL2, "HMUL2_32I", 0x2a00, L::alu)
+              .slots(Rd, A.half(53, 2, 3), high, low)
+              .mods(m(K::FTZ, 55, 2, t_ftz_fmz), m(K::SAT, 52, 1, t_sat)));
+    t.add(op(M::HFMA2, "HFMA2_32I", 0x2800, L::alu)
+              .slots(Rd.rw(Access::read_write), A.half(53, 2, 3), high, low)
+              .mods(m(K::FTZ, 55, 2, t_ftz_fmz)));
     const auto HCMP = m(K::FloatCompare, 35, 4, t_fcompare), HBOOL = m(K::Bool, 45, 2, t_bool);
     t.add(op(M::HSETP2, "HSETP2", 0x5d20, L::alu)
               .slots(Pd, Pq, ha, hb, Ps)
@@ -631,10 +645,7 @@ constexpr void warp_and_control_rows(Table<N>& t) {
   t.add(op(M::PCNT, "PCNT", 0xe2b0, L::convergence).unguarded().slots(target).from(Provenance::inferred));
   t.add(op(M::PRET, "PRET", 0xe270, L::convergence).unguarded().slots(target).mods(m(K::NoInc, 6, 1, t_call, 1)));
   t.add(op(M::CAL, "CAL", 0xe260, L::branch).unguarded().slots(target).mods(m(K::NoInc, 6, 1, t_call, 1)));
-  t.add(op(M::JCAL, "JCAL", 0xe220, L::branch)
-            .unguarded()
-            .slots(absolute)
-            .mods(m(K::NoInc, 6, 1, t_call, 1)));
+  t.add(op(M::JCAL, "JCAL", 0xe220, L::branch).unguarded().slots(absolute).mods(m(K::NoInc, 6, 1, t_call, 1)));
   t.add(op(M::RET, "RET", 0xe320, L::branch).mods(TEST));
   t.add(op(M::SYNC, "SYNC", 0xf0f8, L::branch).mods(TEST));
   t.add(op(M::BRK, "BRK", 0xe340, L::branch).mods(TEST));

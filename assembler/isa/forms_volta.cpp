@@ -152,6 +152,8 @@ constexpr const char* t_bf16[] = {"", ".BF16_V2"};
 constexpr const char* t_relu[] = {"", ".RELU"};
 constexpr const char* t_is_relu[] = {".RELU"};
 constexpr const char* t_u8s8[] = {".U8", ".S8"};
+constexpr const char* t_u8[] = {".U8", ""};
+constexpr const char* t_acc[] = {"", ".ACC"};
 
 constexpr Mod m(K kind, uint8_t lo, uint8_t width, const char* const* texts, uint8_t initial = 0) {
   return {kind, lo, width, initial, texts};
@@ -327,9 +329,11 @@ constexpr void integer_rows(Table<N>& t) {
     family(M::IMAD_HI, "IMAD.HI", 0x027, L::fma, true);
   }
   {  // IDP
-    t.add(op(M::IDP, "IDP", 0x226, L::fma)
-              .slots(Rd, A, B, C.n(75))
-              .mods(m(K::DotMode, 76, 2, t_dot), m(K::SignedA, 73, 1, t_u8s8), m(K::SignedB, 74, 1, t_u8s8)));
+    Sources d;
+    d.neg_c = true;
+    three_sources(t, op(M::IDP, "IDP", 0x026, L::fma).slot(Rd), "156", d, [](const Builder& b) {
+      return b.mods(m(K::DotMode, 76, 2, t_dot), m(K::SignedA, 73, 1, t_u8s8), m(K::SignedB, 74, 1, t_u8s8));
+    });
   }
   {  // Minimum and maximum
     two_sources(t, op(M::IMNMX, "IMNMX", 0x017, L::alu, before_90).slot(Rd), "1456", plain,
@@ -355,6 +359,13 @@ constexpr void integer_rows(Table<N>& t) {
       t.add(op(M::PLOP3, "PLOP3.LUT", 0x81c, L::alu)
                 .fix(67, 1, u)
                 .slots(Pd, Pq, Ps, pred(77, 80), u ? upred(68, 71) : pred(68, 71), lut, imm(16, 8)));
+    for (unsigned form : {1u, 5u, 6u}) {
+      const Builder b = op(M::PLOP3, "PLOP3.LUT", 0x01f, L::alu).fix(9, 3, form).slots(Pd, Pq, A.as(Style::sign));
+      t.add((form == 1   ? b.slot(B.as(Style::sign))
+             : form == 5 ? b.slot(Cb.as(Style::sign))
+                         : b.fix(91, 1, 1).slot(UB.as(Style::sign)))
+                .slots(C.as(Style::sign), imm(72, 8), imm(16, 8)));
+    }
   }
   {  // Shifts
     three_sources(t, op(M::SHF, "SHF", 0x019, L::alu).slot(Rd), "1234567", bits, [](const Builder& b) {
@@ -400,6 +411,8 @@ constexpr void integer_rows(Table<N>& t) {
                 [&](const Builder& b) { return b.mods(U32, m(K::ShiftAmount, 74, 1, t_sh)); });
     three_sources(t, op(M::VABSDIFF, "VABSDIFF", 0x014, L::alu).fix(81, 3, 7).slot(Rd), "1234567", bits,
                   [&](const Builder& b) { return b.mods(m(K::Signed, 73, 1, t_unsigned, 0)); });
+    three_sources(t, op(M::VABSDIFF4, "VABSDIFF4", 0x015, L::alu).fix(81, 3, 7).slot(Rd), "146", bits,
+                  [&](const Builder& b) { return b.mods(m(K::Signed, 73, 1, t_u8), m(K::ACC, 75, 1, t_acc)); });
     two_sources(t, op(M::I2I, "I2I", 0x038, L::alu).slot(Rd), "1456", plain_unary, [&](const Builder& b) {
       return b.mods(m(K::DestSigned, 76, 1, t_silent), m(K::DestSize, 77, 1, t_silent));
     });
@@ -456,6 +469,7 @@ constexpr void float_rows(Table<N>& t) {
   t.add(op(M::FCHK, "FCHK", 0x302, L::sfu).slots(Pd, f.a, B.n(63).a(62)));
   t.add(op(M::FCHK, "FCHK", 0x902, L::sfu).slots(Pd, f.a, F32));
   t.add(op(M::FCHK, "FCHK", 0xb02, L::sfu).slots(Pd, f.a, Cb.n(63).a(62)));
+  t.add(op(M::FCHK, "FCHK", 0xd02, L::sfu).fix(91, 1, 1).slots(Pd, f.a, UB.n(63).a(62)));
 
   Sources d = f;
   d.immediate = F64;
@@ -487,9 +501,12 @@ constexpr void float_rows(Table<N>& t) {
         t.add(after(before(op(mn, name, 0x200 | opcode, L::half, on)).slots(a, b), sm90));
         t.add(after(before(op(mn, name, literal << 9 | opcode, L::half, on)).slots(a, high, low), sm90));
         t.add(after(before(op(mn, name, (literal + 1) << 9 | opcode, L::half, on)).slots(a, bc), sm90));
+        if (!sm90 && mn != M::HADD2) continue;  // seen on sm_90 only
+        const unsigned uniform_form = literal == 2 ? 7 : 6;
+        t.add(after(
+            before(op(mn, name, uniform_form << 9 | opcode, L::half, sm90 ? sm_90 : ampere)).fix(91, 1, 1).slots(a, bu),
+            sm90));
       }
-      const unsigned uniform_form = literal == 2 ? 7 : 6;
-      t.add(after(before(op(mn, name, uniform_form << 9 | opcode, L::half, sm_90)).fix(91, 1, 1).slots(a, bu), true));
     };
     auto to_register = [](const Builder& x) { return x.slot(Rd); };
     pairs(M::HADD2, "HADD2", 0x030, 2, to_register, [&](const Builder& x, bool sm90) {
@@ -534,7 +551,7 @@ constexpr void float_rows(Table<N>& t) {
         t.add(rest(row(0x631).slots(b_at_c, bc)));
         if (on == sm_75) continue;
         t.add(rest(row(0xc31).on(sm_90).fix(91, 1, 1).slots(bu, c)));
-        t.add(rest(row(0xe31).on(sm_90).fix(91, 1, 1).slots(b_at_c, bu)));
+        t.add(rest(row(0xe31).fix(91, 1, 1).slots(b_at_c, bu)));
       }
     const Slot plain = C.n(84).a(83);
     for (bool relu : {false, true})
@@ -556,12 +573,17 @@ constexpr void float_rows(Table<N>& t) {
         t.add(mma(row(0x835).slots(high, low, plain)));
       }
     for (bool new_text : {false, true})
-      for (bool constant : {false, true})
-        t.add(op(M::F2FP, "F2FP", constant ? 0xa3e : 0x23e, L::alu, new_text ? sm_89 | sm_90 : sm_80 | sm_86)
-                  .fix(64, 8, 255)
-                  .slots(Rd, A, constant ? Cb : B)
+      for (unsigned form : {1u, 5u, 6u}) {
+        const Builder b = op(M::F2FP, "F2FP", 0x03e, L::alu, new_text ? sm_89 | sm_90 : sm_80 | sm_86)
+                              .fix(9, 3, form)
+                              .fix(64, 8, 255)
+                              .slots(Rd, A);
+        t.add((form == 1   ? b.slot(B)
+               : form == 5 ? b.slot(Cb)
+                           : b.fix(91, 1, 1).slot(UB))
                   .mods(m(K::Relu, 75, 1, t_relu), m(K::Pack, 76, 1, new_text ? t_pack_89 : t_pack),
                         m(K::Rounding, 79, 2, t_rz)));
+      }
     t.add(op(M::F2IP, "F2IP", 0x243, L::alu, sm_86 | sm_89 | sm_90)
               .slots(Rd, A, B, C)
               .mods(m(K::Signed, 76, 1, t_f2ip), m(K::Rounding, 78, 2, t_trunc, 3), m(K::NTZ, 74, 1, t_ntz)));
@@ -665,6 +687,16 @@ constexpr void memory_rows(Table<N>& t) {
               .slots(Rs, memory(40, 24, 32, flag))
               .mods(E, EV, SIZE, LOAD));
     t.add(op(M::LD, "LD", 0x980, L::global_load, on).slots(Rs, memory(32, 32)).mods(E, EV, SIZE, LOAD));
+    if (!turing) {
+      t.add(op(M::LD, "LD", 0x980, L::global_load, sm_90)
+                .fix(91, 1, 1)
+                .slots(Rs, memory(40, 24, 32).as(Style::base_32))
+                .mods(E, EV, SIZE, LOAD));
+      t.add(op(M::ST, "ST", 0x985, L::global_store, sm_90)
+                .fix(91, 1, 1)
+                .slots(memory(40, 24, 64).as(Style::base_32), data)
+                .mods(E, EV, SIZE, ORD));
+    }
     t.add(op(M::ST, "ST", 0x985, L::global_store, on)
               .fix(90, 2, 3)
               .slots(memory(40, 24, 64, flag), data)
@@ -811,6 +843,11 @@ constexpr void memory_rows(Table<N>& t) {
             .guard_uniform()
             .slots(URd.with(Span_::size), make_slot(constant_bytes, 38, R))
             .mods(SIZE64));
+  t.add(op(M::ULDC, "ULDC", 0xabb, L::uniform_move)
+            .guard_uniform()
+            .fix(91, 1, 1)
+            .slots(URd.with(Span_::size), make_slot(constant_uniform, 38, R))
+            .mods(SIZE64));
   // Asynchronous copies, fences, caches
   {
     Slot shared = memory(44, 20);
@@ -835,6 +872,14 @@ constexpr void memory_rows(Table<N>& t) {
             .mods(E, m(K::CacheOp, 87, 4, t_cctl)));
   t.add(op(M::QSPC, "QSPC", 0x3aa, L::space_query)
             .slots(Pd, Rd, memory(40, 24))
+            .mods(E, m(K::AddressSpace, 73, 2, t_space)));
+  t.add(op(M::QSPC, "QSPC", 0x9aa, L::space_query, before_90)
+            .fix(90, 2, 3)
+            .slots(Pd, Rd, memory(40, 24, 32))
+            .mods(E, m(K::AddressSpace, 73, 2, t_space)));
+  t.add(op(M::QSPC, "QSPC", 0x9aa, L::space_query, sm_90)
+            .fix(91, 1, 1)
+            .slots(Pd, Rd, memory(40, 24, 32).as(Style::base_32))
             .mods(E, m(K::AddressSpace, 73, 2, t_space)));
 }
 
@@ -889,6 +934,10 @@ constexpr void warp_and_control_rows(Table<N>& t) {
               .fix(91, 1, 1)
               .slots(UA.inv(30), target));
     t.add(CTL(M::BRX, "BRX", 0x949, L::branch, on).fix(87, 3, 7).slots(A.with(Span_::two), target.as(Style::relative)));
+    t.add(CTL(M::BRXU, "BRXU", 0x958, L::branch, on)
+              .fix(87, 3, 7)
+              .fix(91, 1, 1)
+              .slots(UA.with(Span_::two), target.as(Style::relative)));
     t.add(CTL(M::CALL_REL, "CALL.REL", 0x944, L::branch, on).slots(Px, target).mods(m(K::NoInc, 86, 1, t_noinc, 1)));
     t.add(CTL(M::CALL_REL_R, "CALL.REL", 0x344, L::branch, on)
               .slots(Px, A.with(Span_::two), target)
@@ -989,6 +1038,15 @@ constexpr void uniform_rows(Table<N>& t) {
   t.add(op(M::UPLOP3, "UPLOP3.LUT", 0x89c, L::uniform)
             .guard_uniform()
             .slots(UPd, UPq, UPs, upred(77, 80), upred(68, 71), lut, imm(16, 8)));
+  t.add(base(M::UPLOP3, "UPLOP3.LUT", 0x29f)
+            .slots(UPd, UPq, UA.as(Style::sign), UB.as(Style::sign), UC.as(Style::sign), imm(72, 8), imm(16, 8)));
+  t.add(base(M::UP2UR, "UP2UR", 0x883).slots(URd, UA.as(Style::p_mask), I32).mods(m(K::Byte, 76, 2, t_byte)));
+  // An immediate for C, B in C's place
+  t.add(base(M::UIMAD, "UIMAD", 0x4a4).fix(81, 3, 7).slots(URd, UA, UC, S32, ucarry1).mods(U32, X));
+  t.add(base(M::USHF, "USHF", 0x499)
+            .slots(URd, UA, UC, I32)
+            .mods(m(K::Right, 76, 1, t_right), m(K::Wrap, 75, 1, t_wrap), m(K::ShiftType, 73, 2, t_shift_type, 3),
+                  m(K::High, 80, 1, t_high)));
 }
 
 constexpr auto make_table() {

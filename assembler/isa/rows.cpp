@@ -218,6 +218,7 @@ uint32_t accepted_kinds(const Slot& slot, bool optional) {
     case SlotKind::constant:
     case SlotKind::constant_20:
     case SlotKind::constant_bytes:
+    case SlotKind::constant_uniform:
     case SlotKind::constant_indexed:
     case SlotKind::constant_ldc: kinds |= kind_bit(OperandKind::constant); break;
     case SlotKind::special: kinds |= kind_bit(OperandKind::special); break;
@@ -249,7 +250,8 @@ bool accepts(const Plan::Slot& plan, const Slot& slot, const Operand& o) {
     case OperandKind::constant:
       if (slot.kind == SlotKind::constant || slot.kind == SlotKind::constant_20)
         return o.reg == RZ && (o.value & 3) == 0;
-      return slot.kind != SlotKind::constant_bytes || o.reg == RZ;
+      return (slot.kind != SlotKind::constant_bytes && slot.kind != SlotKind::constant_uniform) ||
+             (o.reg == RZ && (o.uniform == URZ) == (slot.kind == SlotKind::constant_bytes));
     case OperandKind::address:
       return (o.uniform != URZ || o.descriptor) == plan.has_uniform && (!o.descriptor || plan.has_descriptor);
     default: return true;

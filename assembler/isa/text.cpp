@@ -91,9 +91,11 @@ struct Printer {
   static std::string uniform(uint32_t reg) { return reg == URZ ? "URZ" : fmt::format("UR{}", reg); }
 
   std::string constant(const Operand& o, const Slot& slot) const {
-    if (slot.kind == SlotKind::constant_indexed || slot.kind == SlotKind::constant_ldc) {
+    if (slot.kind == SlotKind::constant_indexed || slot.kind == SlotKind::constant_ldc ||
+        slot.kind == SlotKind::constant_uniform) {
       std::string inside;
       if (o.reg != RZ) inside = gpr(o.reg);
+      if (slot.kind == SlotKind::constant_uniform) inside = uniform(o.uniform);
       if (o.value != 0) inside += inside.empty() ? hex(static_cast<uint16_t>(o.value)) : "+" + signed_hex(o.value);
       if (inside.empty()) inside = form.pascal ? "0x0" : "RZ";
       return fmt::format("c[{}][{}]", hex(o.bank), inside);
@@ -105,7 +107,8 @@ struct Printer {
                                                 (form.mnemonic == M::I2F && mod(K::SourceSize) < 2));
     const bool converts = (form.mnemonic == M::F2F && mod(K::SourceFormat) == 1) || form.mnemonic == M::F2I ||
                           form.mnemonic == M::I2F || form.mnemonic == M::I2I;
-    const bool parts = form.pascal ? slot.part != no_bit || converts : slot.part != no_bit && slot.part_base == 3;
+    const bool parts = form.pascal ? slot.part != no_bit || converts
+                                   : slot.style == Style::sign || (slot.part != no_bit && slot.part_base == 3);
     return fmt::format("c[{}]{}[{}]", hex(o.bank), parts || half_source || half_function ? " " : "",
                        signed_hex(o.value));
   }
@@ -120,7 +123,9 @@ struct Printer {
   std::string memory(const Operand& o, const Slot& slot) const {
     std::string s;
     bool has_uniform = slot.uniform != no_bit && !o.descriptor;
-    if (o.reg != RZ || (o.wide && slot.uniform != no_bit && form.mnemonic != M::LDGSTS && target.descriptor_offset)) {
+    if (o.reg != RZ || (form.mnemonic == M::QSPC && slot.style == Style::base_32) ||
+        (o.wide && slot.uniform != no_bit && form.mnemonic != M::LDGSTS && form.mnemonic != M::QSPC &&
+         target.descriptor_offset)) {
       s = gpr(o.reg);
       if (slot.uniform != no_bit && o.wide) s += ".64";
       if (slot.style == Style::base_32) s += ".U32";
@@ -188,6 +193,7 @@ struct Printer {
       case OperandKind::address: return memory(o, slot);
       case OperandKind::scoreboard: return fmt::format("SB{}", o.value);
     }
+    if (slot.style == Style::sign) return s + ".SIGN";
     std::string part;
     if (o.part && slot.part_width && has_parts()) {
       static constexpr const char* half[] = {"", ".H1", ".H2", ".H3"};
@@ -203,8 +209,8 @@ struct Printer {
     if (slot.kind == SlotKind::predicate || slot.kind == SlotKind::predicate_inverted ||
         slot.kind == SlotKind::uniform_predicate)
       return o.negated ? "!" + s : s;
-    // A half of a pair comes last on Volta and later.
-    const bool last = slot.part_base == 3 && !form.pascal;
+    // A half of a pair comes last on Volta and later, but inside the bars for a uniform register.
+    const bool last = slot.part_base == 3 && !form.pascal && o.kind != OperandKind::uniform;
     if (!last) s += part;
     if (o.absolute) s = "|" + s + "|";
     if (o.kind == OperandKind::gpr) s += reuse(k);
@@ -234,7 +240,7 @@ struct Printer {
     }
   }
   bool shown(uint32_t k) const {
-    if (form.mnemonic == M::BRX && k == 1)
+    if ((form.mnemonic == M::BRX || form.mnemonic == M::BRXU) && k == 1)
       return in.operands[k].value != static_cast<int64_t>(address + (form.pascal ? 8 : 16));
     if (form.mnemonic == M::BAR && !form.pascal && mod(K::BarMode) == 4) return false;
     if (form.mnemonic == M::BAR && target.sm >= 90 && k == 1 && in.operands[k].kind == OperandKind::gpr &&
@@ -429,14 +435,15 @@ struct Printer {
       if (!shown(k)) continue;
       // Calls and indirect branches separate register and target by a blank.
       bool blank = k > 0 &&
-                   (form.mnemonic == M::BRX || form.mnemonic == M::CALL_REL_R || form.mnemonic == M::RET_REL) &&
-                   form.slots[k - 1].kind == SlotKind::gpr;
+                   (form.mnemonic == M::BRX || form.mnemonic == M::BRXU || form.mnemonic == M::CALL_REL_R ||
+                    form.mnemonic == M::RET_REL) &&
+                   (form.slots[k - 1].kind == SlotKind::gpr || form.slots[k - 1].kind == SlotKind::uniform);
       // QRY1's bracket follows at once.
       const bool joined = form.pascal && form.mnemonic == M::CCTL && mod(K::CacheOp) == 0;
       s += joined ? "" : first || blank ? " " : ", ";
       first = false;
       if (form.slots[k].style == Style::pr_before || form.slots[k].style == Style::p_mask)
-        s += mod(K::FromCC) ? "CC, " : "PR, ";
+        s += mod(K::FromCC) ? "CC, " : form.mnemonic == M::UP2UR ? "UPR, " : "PR, ";
       if (form.slots[k].style == Style::cc_before) s += "CC, ";
       if (form.mnemonic == M::DEPBAR && k == 2) {
         std::string set;
@@ -451,7 +458,8 @@ struct Printer {
         s += ", " + gpr(in.operands[k].reg == RZ ? RZ : in.operands[k].reg + register_count(in, k) / 2);
       if (cc && form.slots[k].access != Access::read && form.slots[k].kind == SlotKind::gpr) s += ".CC";
     }
-    if (form.mnemonic == M::FFMA32I) s += ", " + gpr(in.operands[0].reg);  // the addend is the destination
+    if (form.pascal && form.slot_count && form.slots[0].access == Access::read_write)
+      s += ", " + gpr(in.operands[0].reg);  // FFMA32I, HFMA2_32I: the addend is the destination
     if (has_modifier(in.form, K::LaneMask) && mod(K::LaneMask) != 15) s += ", " + hex(mod(K::LaneMask));
     return s;
   }

@@ -441,10 +441,11 @@ bool select_control(Selector& s, Op& op) {
       return with(mnemonic == Mnemonic::BRA_DIV ? bra_mask<false> : bra_mask<true>);
     case Mnemonic::CALL_ABS: return s.unsupported("a call of nothing that a relocation names");
     case Mnemonic::BRX:
+    case Mnemonic::BRXU:
     case Mnemonic::CALL_REL_R:
     case Mnemonic::RET_REL:
       if (s.predicate(find(Kind::predicate)).index != true_predicate) return s.unsupported("a second predicate");
-      op.a = s.source(find(Kind::gpr), 2);
+      op.a = s.source(find(Kind::gpr, Kind::uniform), 2);
       op.x = s.volta();
       op.offset = s.operand(find(Kind::label)).value;
       return with(indirect);

@@ -24,6 +24,9 @@ Source Selector::immediate(uint32_t value) {
   return {it->second * lanes, 1};
 }
 
+uint32_t Selector::uniform_row(uint32_t reg) const {
+  return reg == isa::URZ ? zero_row : first_register_row + (program.registers + reg) * lanes;
+}
 uint32_t Selector::register_row(uint32_t reg) const {
   return reg == isa::RZ ? zero_row : first_register_row + reg * lanes;
 }
@@ -32,8 +35,7 @@ Source Selector::source(uint32_t k, uint32_t words) {
   const isa::Operand& o = operand(k);
   switch (o.kind) {
     case OperandKind::gpr: return {register_row(o.reg)};
-    case OperandKind::uniform:
-      return {o.reg == isa::URZ ? zero_row : first_register_row + (program.registers + o.reg) * lanes};
+    case OperandKind::uniform: return {uniform_row(o.reg)};
     case OperandKind::immediate: {
       if (words == 1) return immediate(static_cast<uint32_t>(o.value));
       // A double's immediate is its high word.
@@ -46,7 +48,7 @@ Source Selector::source(uint32_t k, uint32_t words) {
       return {it->second * lanes, 1};
     }
     case OperandKind::constant: {
-      if (o.reg != isa::RZ) error = "indexed constant operand";
+      if (o.reg != isa::RZ || o.uniform != isa::URZ) error = "indexed constant operand";
       const uint64_t key =
           uint64_t{1} << 63 | uint64_t{words} << 56 | uint64_t{o.bank} << 32 | static_cast<uint32_t>(o.value);
       const auto [it, added] = pool_index.try_emplace(key, static_cast<uint32_t>(program.pool.size()));
@@ -111,11 +113,9 @@ void Selector::address(Op& op, uint32_t k) {
   const isa::Operand& o = operand(k);
   op.a = {register_row(o.reg)};
   op.b = {o.wide && o.reg != isa::RZ ? register_row(o.reg) + lanes : zero_row};
-  op.c = {o.uniform == isa::URZ || o.descriptor ? zero_row
-                                                : first_register_row + (program.registers + o.uniform) * lanes};
+  op.c = {o.descriptor ? zero_row : uniform_row(o.uniform)};
   if (o.descriptor && target.descriptor_offset)
-    op.descriptor =
-        o.uniform == isa::URZ ? zero_row + lanes : first_register_row + (program.registers + o.uniform) * lanes;
+    op.descriptor = o.uniform == isa::URZ ? zero_row + lanes : uniform_row(o.uniform);
   op.offset = o.value;
 }
 
@@ -137,7 +137,7 @@ void count_registers(const isa::Instruction& in, Program& program) {
       program.registers = std::max(program.registers, o.reg + 4);
     if (o.kind == OperandKind::uniform && o.reg < isa::URZ)
       program.uniform_registers = std::max(program.uniform_registers, o.reg + 2);
-    if (o.kind == OperandKind::address && o.uniform < isa::URZ)
+    if ((o.kind == OperandKind::address || o.kind == OperandKind::constant) && o.uniform < isa::URZ)
       program.uniform_registers = std::max<uint32_t>(program.uniform_registers, o.uniform + 2);
   }
 }
@@ -188,8 +188,8 @@ Result<void> decode_program(const isa::Target& target, std::span<const std::byte
       op.x = static_cast<uint32_t>(program.errors.size());
       program.errors.push_back(s.error.empty() ? "this instruction has no meaning in the simulator yet" : s.error);
     }
-    // The guard of uniform-datapath instructions is a uniform predicate.
-    if (in.guard < isa::PT) op.guard.index = op.full ? uniform_predicates + in.guard : in.guard;
+    // The guard of uniform-datapath instructions is a uniform predicate; R2UR's is a lane's.
+    if (in.guard < isa::PT) op.guard.index = isa::guard_is_uniform(in.form) ? uniform_predicates + in.guard : in.guard;
     op.guard.flip = in.guard_negated ? all_lanes : 0;
     op.stall = in.control.stall;
     program.ops[i] = op;

@@ -208,6 +208,7 @@ Role register_role(const isa::Instruction& in, const isa::Target& target, uint32
     case Mnemonic::IMAD_WIDE: return r_wide;
     case Mnemonic::BAR: return r_memory;
     case Mnemonic::BRX:
+    case Mnemonic::BRXU:
     case Mnemonic::CALL_REL_R:
     case Mnemonic::RET_REL:
     case Mnemonic::WARPSYNC:
@@ -303,7 +304,7 @@ void make_footprints(Program& program) {
       uint8_t& n = write ? f.write_count : f.read_count;
       if (n < list.size() && count) list[n++] = {static_cast<uint16_t>(first), static_cast<uint8_t>(count), role};
     };
-    const bool uniform_guard = program.ops[i].full != 0;
+    const bool uniform_guard = isa::guard_is_uniform(in.form);
     if (in.guard < isa::PT) {
       add(false, (uniform_guard ? row_uniform_predicate : row_predicate) + in.guard, 1, r_guard);
       f.reads[0].guard = true;
@@ -316,8 +317,7 @@ void make_footprints(Program& program) {
       if (o.kind == isa::OperandKind::address || o.kind == isa::OperandKind::constant) {
         const Role role = register_role(in, target, k);
         if (o.reg < isa::RZ) add(false, o.reg, o.wide ? 2 : 1, role);
-        if (o.kind == isa::OperandKind::address && o.uniform < isa::URZ)
-          add(false, row_uniform + o.uniform, o.descriptor || o.wide ? 2 : 1, role);
+        if (o.uniform < isa::URZ) add(false, row_uniform + o.uniform, o.descriptor || o.wide ? 2 : 1, role);
         continue;
       }
       const uint32_t count = isa::register_count(in, k);
@@ -462,7 +462,7 @@ void before_issue(Warp& w, const Op& op, const Footprint& f, uint32_t mask, Swap
     for (uint32_t number = r.first; number < static_cast<uint32_t>(r.first) + r.count && number < row_count; ++number) {
       Timing::Row& row = t.rows[number];
       // The guard is read for all active lanes.
-      const uint32_t wanted = r.guard ? (op.full ? all_lanes : w.active) : affected;
+      const uint32_t wanted = r.guard ? (r.first >= row_uniform_predicate ? all_lanes : w.active) : affected;
       if (!(row.written & wanted)) continue;
       if (number < row_uniform && number >= w.launch->program->registers) continue;
       const uint64_t age = t.now - row.time;

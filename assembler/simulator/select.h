@@ -35,6 +35,7 @@ struct Selector {
   Source immediate(uint32_t value);
   uint32_t destination(uint32_t k) const;
   uint32_t register_row(uint32_t reg) const;  // as a source
+  uint32_t uniform_row(uint32_t reg) const;   // the same of a uniform register
   uint8_t predicate_destination(uint32_t k) const;
   PredicateSource predicate(uint32_t k) const;
   uint32_t label(uint32_t k) const;  // instruction index

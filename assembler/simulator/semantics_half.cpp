@@ -216,7 +216,8 @@ bool select_half(Selector& s, Op& op) {
         return with(half2);
       }
       const bool immediate_c = s.operand(3).kind == isa::OperandKind::immediate && !immediate_b;
-      op.c = immediate_b ? half(4, 2) : immediate_c ? immediate(3) : half(3, 2);
+      const bool own = s.in->operand_count == 4 && immediate_b;  // HFMA2_32I adds to its destination
+      op.c = own ? half(0, 2) : immediate_b ? half(4, 2) : immediate_c ? immediate(3) : half(3, 2);
       const uint32_t last = immediate_b || immediate_c ? 5 : 4;
       if (s.in->operand_count > last && s.operand(last).kind == isa::OperandKind::predicate) {
         if (s.operand(last).reg != isa::PT || s.operand(last).negated)

@@ -196,6 +196,18 @@ Status plop3(Warp& w, const Op& op, uint32_t mask) {
   commit_predicate(w, op.pq, second, mask);
   return Status::go;
 }
+// The same of the signs of registers.
+Status plop3_signs(Warp& w, const Op& op, uint32_t mask) {
+  uint32_t first = 0, second = 0;
+  for_lanes(mask, [&](uint32_t l) {
+    const uint32_t i = value(w, op.a, l) >> 31 << 2 | value(w, op.b, l) >> 31 << 1 | value(w, op.c, l) >> 31;
+    first |= (op.x >> i & 1) << l;
+    second |= (op.y >> i & 1) << l;
+  });
+  commit_predicate(w, op.pd, first, mask);
+  commit_predicate(w, op.pq, second, mask);
+  return Status::go;
+}
 
 // SHF: funnel shift of C:A by B. type 0 S64 1 U64 2 S32 3 U32 (amounts clamp at 64 or 32, or wrap).
 template <bool right, bool high>
@@ -370,6 +382,21 @@ Status vabsdiff(Warp& w, const Op& op, uint32_t mask) {
   map3(w, op, mask, [=](uint32_t a, uint32_t b, uint32_t c) { return ((a ^ bias) < (b ^ bias) ? b - a : a - b) + c; });
   return Status::go;
 }
+// Absolute differences of four bytes, which fit bytes: side by side, or their sum and C.
+Status vabsdiff4(Warp& w, const Op& op, uint32_t mask) {
+  const uint32_t bias = op.x ? 0x80808080 : 0;
+  const bool accumulate = op.y;
+  map3(w, op, mask, [=](uint32_t a, uint32_t b, uint32_t c) {
+    uint32_t side_by_side = 0, sum = c;
+    for (uint32_t at = 0; at < 32; at += 8) {
+      const uint32_t x = (a ^ bias) >> at & 255, y = (b ^ bias) >> at & 255, d = x < y ? y - x : x - y;
+      side_by_side |= d << at;
+      sum += d;
+    }
+    return accumulate ? sum : side_by_side;
+  });
+  return Status::go;
+}
 // Predicates to and from bits of a register; x = mask, y = first bit.
 Status p2r(Warp& w, const Op& op, uint32_t mask) {
   const uint32_t* a = row(w, op.a);
@@ -392,10 +419,12 @@ Status r2p(Warp& w, const Op& op, uint32_t mask) {
   }
   return Status::go;
 }
-// A uniform register from the first active lane. The predicate tells the lanes whose value differs from it (seen on an H200).
+// A uniform register from the first active lane that passes the guard; nothing happens when none does. The predicate tells the lanes whose value
+// differs from it (seen on an H200).
 Status r2ur(Warp& w, const Op& op, uint32_t mask) {
   const uint32_t* a = row(w, op.a);
-  const uint32_t v = a[std::countr_zero(mask & w.active ? mask & w.active : 1)];
+  if (!(mask & w.active)) return Status::go;
+  const uint32_t v = a[std::countr_zero(mask & w.active)];
   uint32_t differs = 0;
   for (uint32_t l = 0; l < lanes; ++l) differs |= (a[l] != v ? 1u : 0u) << l;
   commit_predicate(w, op.pd, differs, mask & w.active);
@@ -533,8 +562,13 @@ bool select_integer(Selector& s, Op& op) {
     case Mnemonic::PLOP3:
     case Mnemonic::UPLOP3:
       op.pd = s.predicate_destination(0), op.pq = s.predicate_destination(1);
-      op.ps = s.predicate(2), op.px = s.predicate(3), op.py = s.predicate(4);
       op.x = static_cast<uint32_t>(s.operand(5).value) & 255, op.y = static_cast<uint32_t>(s.operand(6).value) & 255;
+      if (const isa::OperandKind kind = s.operand(2).kind;
+          kind == isa::OperandKind::gpr || kind == isa::OperandKind::uniform) {
+        op.a = s.integer(2), op.b = s.integer(3), op.c = s.integer(4);
+        return with(plop3_signs);
+      }
+      op.ps = s.predicate(2), op.px = s.predicate(3), op.py = s.predicate(4);
       return with(plop3);
     case Mnemonic::SHF:
     case Mnemonic::USHF: {
@@ -628,6 +662,12 @@ bool select_integer(Selector& s, Op& op) {
       if (s.negations) return s.unsupported("a negated source");
       op.x = isa::has_modifier(s.in->form, K::Signed) ? m(K::Signed) : m(K::SignedA);
       return with(vabsdiff);
+    case Mnemonic::VABSDIFF4:
+      op.d = s.destination(0);
+      op.a = s.integer(1), op.b = s.integer(2), op.c = s.integer(3);
+      op.x = isa::has_modifier(s.in->form, K::Signed) ? m(K::Signed) : 0;
+      op.y = m(K::ACC);
+      return with(vabsdiff4);
     case Mnemonic::P2R:
     case Mnemonic::UP2UR:
       op.d = s.destination(0);
@@ -658,8 +698,8 @@ bool select_integer(Selector& s, Op& op) {
     case Mnemonic::LDC: {
       // Whole words at a fixed place are rows of the pool; the rest is select_memory's.
       const uint8_t size = m(K::Size);
-      if (s.operand(1).kind != isa::OperandKind::constant || s.operand(1).reg != isa::RZ || (size != 4 && size != 5) ||
-          s.operand(1).value < 0)
+      if (s.operand(1).kind != isa::OperandKind::constant || s.operand(1).reg != isa::RZ ||
+          s.operand(1).uniform != isa::URZ || (size != 4 && size != 5) || s.operand(1).value < 0)
         return false;
       if (mnemonic == Mnemonic::ULDC) op.full = all_lanes;
       op.d = s.destination(0);

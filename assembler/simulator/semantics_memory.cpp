@@ -447,7 +447,7 @@ bool select_memory(Selector& s, Op& op) {
       op.full = mnemonic == Mnemonic::ULDC ? all_lanes : 0;
       op.x = o.bank, op.y = m(K::Size), op.offset = o.value;
       op.size = sizes[op.y & 7];
-      op.a = {s.register_row(o.reg)};
+      op.a = {o.uniform == isa::URZ ? s.register_row(o.reg) : s.uniform_row(o.uniform)};
       if (op.size == 0) return s.unsupported("a 128-bit constant load");
       if (m(K::IndexMode)) return s.unsupported("an index mode of LDC");
       return with(ldc);
@@ -470,7 +470,8 @@ bool select_memory(Selector& s, Op& op) {
     case Mnemonic::QSPC:
       op.pd = s.predicate_destination(0);
       s.address(op, 2);
-      op.b = {s.operand(2).reg == isa::RZ ? zero_row : s.register_row(s.operand(2).reg) + lanes};
+      if (s.operand(2).uniform == isa::URZ)  // a register pair, though .E may not say so
+        op.b = {s.operand(2).reg == isa::RZ ? zero_row : s.register_row(s.operand(2).reg) + lanes};
       op.x = m(K::AddressSpace);
       return with(qspc);
     default: return false;

@@ -23,6 +23,15 @@ void set_sign_flags(Warp& w, const uint32_t* r, uint32_t mask) {
 // The sum of three words can carry 2, which IADD3.CC tells IADD3.X. Pascal has no uniform predicates: the first one's lanes hold that.
 uint32_t& second_carry(Warp& w) { return w.pred[uniform_predicates]; }
 
+// The condition code of a sum; `twice`: lanes whose carry was 2.
+void set_flags(Warp& w, const uint32_t* r, const uint32_t* carry, const uint32_t* overflow, uint32_t twice,
+               uint32_t mask) {
+  set_sign_flags(w, r, mask);
+  merge(w.carry, signs(carry), mask);
+  merge(second_carry(w), twice, mask);
+  merge(w.overflow, signs(overflow), mask);
+}
+
 // a + b + c with carries. x: one of negations; y bit 0: adds the carry, bit 1: writes the condition code. z: 1 .RS, 2 .LS (IADD3).
 template <bool three>
 Status add(Warp& w, const Op& op, uint32_t mask) {
@@ -39,12 +48,7 @@ Status add(Warp& w, const Op& op, uint32_t mask) {
       overflow[l] = ~(va ^ vb) & (va ^ sum);
     }
     commit(row(w, op.d), r, mask);
-    if (op.y & 2) {
-      set_sign_flags(w, r, mask);
-      merge(w.carry, signs(carry), mask);
-      merge(second_carry(w), 0, mask);
-      merge(w.overflow, signs(overflow), mask);
-    }
+    if (op.y & 2) set_flags(w, r, carry, overflow, 0, mask);
     return Status::go;
   }
   const auto half = [](uint32_t v, uint32_t part) { return part == 0 ? v : part == 1 ? v & 0xffff : v >> 16; };
@@ -66,12 +70,30 @@ Status add(Warp& w, const Op& op, uint32_t mask) {
     overflow[l] = ~(va ^ vb) & (va ^ r[l]);
   }
   commit(row(w, op.d), r, mask);
-  if (op.y & 2) {
-    set_sign_flags(w, r, mask);
-    merge(w.carry, signs(carry), mask);
-    merge(second_carry(w), twice, mask);
-    merge(w.overflow, signs(overflow), mask);
-  }
+  if (op.y & 2) set_flags(w, r, carry, overflow, twice, mask);
+  return Status::go;
+}
+
+uint32_t saturated(int64_t v) {
+  return static_cast<uint32_t>(v > INT32_MAX ? INT32_MAX : v < INT32_MIN ? INT32_MIN : static_cast<int32_t>(v));
+}
+// a + b as signed numbers, to the nearest that there is. x: one of negations.
+Status add_saturated(Warp& w, const Op& op, uint32_t mask) {
+  const int64_t one = op.x;
+  map2(w, op, mask, [=](uint32_t a, uint32_t b) {
+    return saturated(int64_t{static_cast<int32_t>(a)} + static_cast<int32_t>(b) + one);
+  });
+  return Status::go;
+}
+// The product of two words, low or high, and C. x: bit 0 A signed, bit 1 B signed; y: high; z: saturates the sum.
+Status multiply(Warp& w, const Op& op, uint32_t mask) {
+  const bool a_signed = op.x & 1, b_signed = op.x & 2, high = op.y, saturate = op.z;
+  map3(w, op, mask, [=](uint32_t a, uint32_t b, uint32_t c) {
+    const int64_t product = (a_signed ? int64_t{static_cast<int32_t>(a)} : int64_t{a}) *
+                            (b_signed ? int64_t{static_cast<int32_t>(b)} : static_cast<int64_t>(b));
+    const uint32_t part = static_cast<uint32_t>(high ? static_cast<uint64_t>(product) >> 32 : product);
+    return saturate ? saturated(int64_t{static_cast<int32_t>(part)} + static_cast<int32_t>(c)) : part + c;
+  });
   return Status::go;
 }
 
@@ -88,12 +110,7 @@ Status shift_add(Warp& w, const Op& op, uint32_t mask) {
     overflow[l] = ~(va ^ vb) & (va ^ sum);
   }
   commit(row(w, op.d), r, mask);
-  if (op.y & 2) {
-    set_sign_flags(w, r, mask);
-    merge(w.carry, signs(carry), mask);
-    merge(second_carry(w), 0, mask);
-    merge(w.overflow, signs(overflow), mask);
-  }
+  if (op.y & 2) set_flags(w, r, carry, overflow, 0, mask);
   return Status::go;
 }
 // High word of (C:A << z) + B. pd: the 64-bit address is global, neither in the shared nor in the local window.
@@ -388,7 +405,10 @@ bool select_pascal_integer(Selector& s, Op& op) {
     case Mnemonic::IADD32I:
       op.d = s.destination(0);
       sources(1);
-      if (m(K::SAT)) return s.unsupported("IADD.SAT");
+      if (m(K::SAT)) {
+        if (cc || m(K::X)) return s.unsupported("IADD.SAT with a carry");
+        return with(add_saturated);
+      }
       return with(add<false>);
     case Mnemonic::IADD3:
       op.d = s.destination(0);
@@ -531,12 +551,24 @@ bool select_pascal_integer(Selector& s, Op& op) {
     case Mnemonic::MOV32I:
     case Mnemonic::IDP:
     case Mnemonic::VABSDIFF:
+    case Mnemonic::VABSDIFF4:
     case Mnemonic::LEPC:
     case Mnemonic::LDC:
       // As on Volta (semantics_integer.cpp).
       return cc ? s.unsupported("a condition code written by this instruction") : false;
     case Mnemonic::IMAD:
-    case Mnemonic::IMUL: return s.unsupported("the full-width multiplier of this target");
+    case Mnemonic::IMUL:
+    case Mnemonic::IMUL32I: {
+      const bool adds = s.in->mnemonic == Mnemonic::IMAD;
+      op.d = s.destination(0);
+      op.a = s.integer(1), op.b = s.integer(2);
+      op.c = adds ? s.integer(3) : Source{zero_row};
+      if (s.negations || cc || (adds && m(K::X))) return s.unsupported("a full product with a negation or a carry");
+      op.x = m(K::SignedA) | m(K::SignedB) << 1;
+      op.y = m(K::High);
+      op.z = adds && m(K::SAT);
+      return with(multiply);
+    }
     default: return false;
   }
 }

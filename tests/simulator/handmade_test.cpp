@@ -307,6 +307,23 @@ TEST(Volta, BarrierReductions) {
   }
 }
 
+// R2UR's guard is a predicate of the lanes, not a uniform one; where no lane passes, nothing is written.
+TEST(Volta, GuardedMoveToAUniformRegister) {
+  for (const char* target : {"sm_86", "sm_90"})
+    for (const uint32_t first : {0u, 3u, 32u}) {
+      Code c(target);
+      c.add(Mnemonic::ISETP, {P(0), R(9), RZ}, {{ModifierKind::Compare, 5}});
+      c.add(Mnemonic::UMOV, {UR(6), I(77)});
+      Code::guard(c.add(Mnemonic::R2UR, {UR(6), R(8)}), 0);
+      c.add(Mnemonic::MOV, {R(16), UR(6)});
+      std::vector<Row> rows;
+      for (uint32_t i = 0; i < 32; ++i)
+        rows.push_back({{100 + i, i >= first ? 1u : 0u, 0}, {first < 32 ? 100 + first : 77, 0, 0, 0}});
+      SCOPED_TRACE(fmt::format("{} from lane {}", target, first));
+      expect_rows(target, c, rows);
+    }
+}
+
 // --- Gathering lanes on sm_90: expected values are what an H200 gave for these very programs ---------------------------------------
 constexpr uint32_t everybody = 0xffffffff;
 void vote_into(Code& c, uint32_t r) { c.add(Mnemonic::VOTE, {R(r), PT, PT}, {{ModifierKind::VoteMode, 1}}); }
