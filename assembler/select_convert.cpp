@@ -163,7 +163,15 @@ void Selector::convert(const ptx::Instruction& i) {
       Op t = temp(), u = temp();  // saturate in two steps
       float_to_int(t.reg, 32, s, a, from_bits, rounding, i.mods.ftz);
       if (s) min_max(u.reg, t, immediate(-(1 << (to_bits - 1))), true, true);
-      min_max(d, s ? u : t, immediate((1 << (s ? to_bits - 1 : to_bits)) - 1), false, s);
+      // Of a double NaN the top bit alone is left (PTX ISA, cvt); a word's top bit saturates to all ones when it is unsigned.
+      const bool nan_differs = from == Type::f64 && !s;
+      const Op clamped = nan_differs ? temp() : gpr(d);
+      min_max(clamped.reg, s ? u : t, immediate((1 << (s ? to_bits - 1 : to_bits)) - 1), false, s);
+      if (nan_differs) {
+        const uint32_t nan = temp_predicate();
+        emit(Mnemonic::DSETP, {predicate(nan), pt(), a, a, pt()}).mod(ModifierKind::FloatCompare, 8);
+        select(d, immediate(1 << (to_bits - 1)), clamped, predicate(nan));
+      }
     }
     return register_bytes == 8 ? fill_high_word(d, to) : void();
   }
