@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "assembler/expand.h"
 #include "assembler/inline_calls.h"
 #include "assembler/line_tables.h"
 #include "assembler/passes.h"
@@ -242,15 +243,23 @@ Result<Assembled> assemble(const ptx::Module& input, const Options& options, Tim
     return input_error("code for {} is read, printed and simulated, not made", options.target->name);
   if (input.target > options.target->sm)
     return input_error(".target sm_{} does not run on {}", input.target, options.target->name);
-  ptx::Module inlined;
-  if (has_calls(input)) {
+  ptx::Module expanded, inlined;
+  if (has_expansions(input)) {
     auto scope = timings.measure(Phase::structure);
-    ASSIGN_OR_RETURN(inlined, inline_calls(input));
+    ASSIGN_OR_RETURN(expanded, expand(input));
+    if (options.verify_passes)
+      if (auto problems = ptx::verify(expanded); !problems.empty())
+        return Error{Fault::internal, "after expansion: " + first_of(problems)};
+  }
+  const ptx::Module& simple = expanded.functions.empty() ? input : expanded;
+  if (has_calls(simple)) {
+    auto scope = timings.measure(Phase::structure);
+    ASSIGN_OR_RETURN(inlined, inline_calls(simple));
     if (options.verify_passes)
       if (auto problems = ptx::verify(inlined); !problems.empty())
         return Error{Fault::internal, "after inlining: " + first_of(problems)};
   }
-  const ptx::Module& module = inlined.functions.empty() ? input : inlined;
+  const ptx::Module& module = inlined.functions.empty() ? simple : inlined;
   Assembled result;
   cubin::Image image;
   image.sm = options.target->sm;

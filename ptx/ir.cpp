@@ -94,8 +94,8 @@ constexpr TypeSet INT8 = U8 | S8, INT16 = U16 | S16, INT32 = U32 | S32, INT64 = 
 constexpr TypeSet MEM = B8 | B16 | B32 | B64 | INT8 | INT16 | INT32 | INT64 | F32 | F64;
 
 constexpr ModifierSet bit(uint32_t n) { return ModifierSet{1} << n; }
-constexpr ModifierSet RN = bit(modifier::rn), RZ = bit(modifier::rz),
-                      RND = RN | RZ | bit(modifier::rm) | bit(modifier::rp);
+constexpr ModifierSet RN = bit(modifier::rn), RZ = bit(modifier::rz), RM = bit(modifier::rm), RP = bit(modifier::rp),
+                      RND = RN | RZ | RM | RP;
 constexpr ModifierSet RNDI = bit(modifier::rni) | bit(modifier::rzi) | bit(modifier::rmi) | bit(modifier::rpi);
 constexpr ModifierSet APPROX = bit(modifier::approx), FULL = bit(modifier::full), FTZ = bit(modifier::ftz);
 constexpr ModifierSet SAT = bit(modifier::sat), CC = bit(modifier::cc), SYNC = bit(modifier::sync),
@@ -123,6 +123,7 @@ constexpr ModifierSet VOTE_BALLOT = bit(modifier::vote_ballot), WRAP = bit(modif
 constexpr ModifierSet V2 = bit(modifier::v2), V4 = bit(modifier::v4);
 constexpr ModifierSet MODES = bit(modifier::mode0), MODES_32 = bit(modifier::mode1);
 constexpr ModifierSet MODES_64 = bit(modifier::mode2), MODES_96 = bit(modifier::mode3);
+constexpr ModifierSet MODES_128 = bit(modifier::mode4), MODES_160 = bit(modifier::mode5);
 
 // Values of one group exclude each other.
 constexpr ModifierSet groups[] = {RND | RNDI | APPROX | FULL,
@@ -139,7 +140,7 @@ constexpr ModifierSet groups[] = {RND | RNDI | APPROX | FULL,
                                   VOTE_PRED | VOTE_BALLOT,
                                   WRAP | CLAMP,
                                   V2 | V4,
-                                  MODES | MODES_32 | MODES_64 | MODES_96,
+                                  MODES | MODES_32 | MODES_64 | MODES_96 | MODES_128 | MODES_160,
                                   FTZ,
                                   SAT,
                                   CC,

@@ -13,32 +13,15 @@ namespace rndn::ptx {
 namespace {
 
 // Opcodes of the PTX manual that have no row.
-constexpr std::string_view unsupported_opcodes[] = {"tex",           "tld4",
-                                                    "txq",           "istypep",
-                                                    "suld",          "sust",
-                                                    "sured",         "suq",
-                                                    "wmma",          "mma",
-                                                    "ldmatrix",      "stmatrix",
-                                                    "movmatrix",     "mbarrier",
-                                                    "vadd",          "vsub",
-                                                    "vabsdiff",      "vmin",
-                                                    "vmax",          "vshl",
-                                                    "vshr",          "vmad",
-                                                    "vset",          "vadd2",
-                                                    "vsub2",         "vavrg2",
-                                                    "vabsdiff2",     "vmin2",
-                                                    "vmax2",         "vset2",
-                                                    "vadd4",         "vsub4",
-                                                    "vavrg4",        "vmin4",
-                                                    "vmax4",         "vset4",
-                                                    "alloca",        "stacksave",
-                                                    "stackrestore",  "discard",
-                                                    "applypriority", "createpolicy",
-                                                    "getctarank",    "mapa",
-                                                    "elect",         "griddepcontrol",
-                                                    "setmaxnreg",    "wgmma",
-                                                    "tcgen05",       "multimem",
-                                                    "tensormap",     "clusterlaunchcontrol"};
+constexpr std::string_view unsupported_opcodes[] = {
+    "tex",        "tld4",         "txq",       "istypep",        "suld",
+    "sust",       "sured",        "suq",       "wmma",           "mma",
+    "ldmatrix",   "stmatrix",     "movmatrix", "vadd",           "vsub",
+    "vabsdiff",   "vmin",         "vmax",      "vshl",           "vshr",
+    "vmad",       "vset",         "vset2",     "vset4",          "alloca",
+    "stacksave",  "stackrestore", "discard",   "applypriority",  "createpolicy",
+    "getctarank", "mapa",         "elect",     "griddepcontrol", "setmaxnreg",
+    "wgmma",      "tcgen05",      "multimem",  "tensormap",      "clusterlaunchcontrol"};
 
 enum class Field : uint8_t {
   rounding,
@@ -246,6 +229,11 @@ Mnemonic read_mnemonic(std::string_view text) {
   std::string_view base = text.substr(0, end);
   size_t op = 0;
   while (op < opcode_count && opcode_name(static_cast<Opcode>(op)) != base) ++op;
+  for (size_t k = 0; k < opcode_count; ++k) {  // mbarrier.try_wait: what the row calls its mnemonic has a dot
+    const std::string_view name = opcode_name(static_cast<Opcode>(k));
+    if (name.size() > base.size() && text.starts_with(name) && (text.size() == name.size() || text[name.size()] == '.'))
+      op = k, base = name, end = text.size() == name.size() ? std::string_view::npos : name.size();
+  }
   if (op == opcode_count) {
     if (std::find(std::begin(unsupported_opcodes), std::end(unsupported_opcodes), base) !=
         std::end(unsupported_opcodes))

@@ -77,7 +77,9 @@ enum : uint32_t {
   mode0,
   mode1,
   mode2,
-  mode3,  // Modifiers::mode / 32
+  mode3,
+  mode4,
+  mode5,  // Modifiers::mode / 32
   count
 };
 }  // namespace modifier

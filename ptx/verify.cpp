@@ -136,6 +136,10 @@ class Checker {
     const Form* best = nullptr;
     for (const Form& f : forms(i_.op)) {
       if (!(f.types & type_bit(i_.type))) continue;
+      // Modes that name the types themselves (add.s16x2) are no reason to go without a type.
+      if (i_.type == Type::none && i_.mods.mode == 0 && f.types == type_bit(Type::none) &&
+          forms(i_.op).front().types != f.types)
+        continue;
       type_fits = true;
       if (!(f.types2 & type_bit(i_.type2))) continue;
       type2_fits = true;

@@ -470,7 +470,11 @@ class Machine {
       case Opcode::red: RETURN_IF_ERROR(atomic(t, f, i)); break;
       case Opcode::cp:
         if (i.mods.mode < 32) RETURN_IF_ERROR(copy(t, f, i));
+        if (i.mods.mode == 97)
+          RETURN_IF_ERROR(memory_barrier(t, f, i));  // arrives; without .noinc it was also expected
         break;
+      case Opcode::mbarrier:
+      case Opcode::mbarrier_try_wait: RETURN_IF_ERROR(memory_barrier(t, f, i)); break;
       case Opcode::cvta: convert_address(t, f, i); break;
       case Opcode::isspacep: {
         uint64_t a = read(t, f.operand(i, 1)), w = window(i.mods.space);
@@ -529,7 +533,7 @@ class Machine {
   static Type operand_type_of(const Instruction& i) {
     if (i.op == Opcode::setp || i.op == Opcode::testp) return Type::pred;
     if (i.op == Opcode::popc || i.op == Opcode::clz || i.op == Opcode::bfind) return Type::u32;
-    if (i.op == Opcode::dp4a || i.op == Opcode::dp2a || i.op == Opcode::vabsdiff4) return Type::b32;
+    if (i.op == Opcode::dp4a || i.op == Opcode::dp2a || i.type == Type::none) return Type::b32;
     return i.mods.part == MulPart::wide ? widened(i.type) : i.type;
   }
 
@@ -555,6 +559,41 @@ class Machine {
     const uint64_t copied = i.operand_count > 3 ? std::min(size, read(t, f.operand(i, 3)) & 0xFFFFFFFF) : size;
     std::memset(to.bytes, 0, size);
     std::memcpy(to.bytes, from.bytes, copied);
+    return {};
+  }
+
+  // mbarrier, an object of 64 bits: the phase's number from bit 40 on, the arrivals that it expects from bit 20 on, those that it has had.
+  // A token is the object as it was at the arrival.
+  Result<void> memory_barrier(Thread& t, const Function& f, const Instruction& i) {
+    constexpr uint64_t most = (1u << 20) - 1;
+    const uint32_t d = i.destination_count;
+    const uint8_t mode = i.op == Opcode::cp                  ? 32
+                         : i.op == Opcode::mbarrier_try_wait ? (i.mods.mode ? 128 : 96)
+                                                             : i.mods.mode;
+    Place p = locate(t, f.operand(i, d), i.mods.space, 8, true);
+    if (!p.bytes) return fail(t, i, p.problem);
+    if (p.space != Space::shared) return fail(t, i, "a barrier object lies in shared memory");
+    const uint64_t old = load(p.bytes, 8), last = i.operand_count > d + 1 ? read(t, f.operand(i, d + 1)) : 1;
+    uint64_t phase = old >> 40, expected = old >> 20 & most, had = old & most;
+    switch (mode) {
+      case 1: phase = 0, expected = last & 0xFFFFFFFF, had = 0; break;
+      case 160: phase = expected = had = 0; break;
+      case 96: write(t, f.operand(i, 0), phase != last >> 40, Type::pred); return {};
+      case 128: write(t, f.operand(i, 0), (phase & 1) != (last & 1), Type::pred); return {};
+      default: {
+        const uint64_t count = last & 0xFFFFFFFF;
+        if (count == 0 || had + count > expected || expected > most)
+          return fail(t, i, fmt::format("{} arrivals at a barrier object that has had {} of {}", count, had, expected));
+        if (mode & 1)
+          expected -= count;  // arrive_drop
+        else
+          had += count;
+        if (had == expected) phase = (phase + 1) & 0xFFFFFF, had = 0;
+        if (d) write(t, f.operand(i, 0), old, Type::b64);
+      }
+    }
+    const uint64_t now = phase << 40 | expected << 20 | had;
+    std::memcpy(p.bytes, &now, 8);
     return {};
   }
 

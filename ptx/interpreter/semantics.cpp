@@ -2,6 +2,7 @@
 // sqrt use the host's unit under fesetround, everything else is exact integer work (rounding.h).
 #include "ptx/interpreter/semantics.h"
 
+#include <algorithm>
 #include <bit>
 #include <cfenv>
 #include <cmath>
@@ -237,6 +238,32 @@ bool convert(const Instruction& i, const uint64_t* s, uint64_t& out) {
   return true;
 }
 
+// PTX ISA, SIMD video instructions: each part in full, then clamped to the type, or all added to c.
+uint64_t simd_video(const Instruction& i, const uint64_t* s) {
+  const std::string_view name = opcode_name(i.op);
+  const uint32_t bits = name.ends_with('2') ? 16 : 8;
+  const std::string_view what = name.substr(1, name.size() - 2);
+  const bool is_sign = i.mods.mode >= 4, sat = i.mods.mode % 3 == 2, add = i.mods.mode % 3 == 0;
+  const int64_t most = (int64_t{1} << (is_sign ? bits - 1 : bits)) - 1, least = is_sign ? -most - 1 : 0;
+  uint64_t out = add ? s[2] : 0;
+  for (uint32_t k = 0; k < 32; k += bits) {
+    auto part = [&](uint64_t v) {
+      const auto low = static_cast<int64_t>(v >> k & ((uint64_t{1} << bits) - 1));
+      return low > most ? low - (int64_t{1} << bits) : low;
+    };
+    const int64_t a = part(s[0]), b = part(s[1]), sum = a + b;
+    int64_t v = what == "add"       ? sum
+                : what == "sub"     ? a - b
+                : what == "avrg"    ? (sum + (sum >= 0)) >> 1
+                : what == "absdiff" ? (a > b ? a - b : b - a)
+                : what == "min"     ? std::min(a, b)
+                                    : std::max(a, b);
+    if (sat) v = std::clamp(v, least, most);
+    out += add ? static_cast<uint64_t>(v) : (static_cast<uint64_t>(v) & ((uint64_t{1} << bits) - 1)) << k;
+  }
+  return out & 0xFFFFFFFF;
+}
+
 uint64_t permute(uint32_t a, uint32_t b, uint32_t selector, uint8_t mode) {
   const uint64_t bytes = static_cast<uint64_t>(b) << 32 | a;
   auto byte = [&](uint32_t k) { return static_cast<uint32_t>(bytes >> (8 * (k & 7)) & 0xFF); };
@@ -345,8 +372,11 @@ bool compute_integer(const Instruction& i, const uint64_t* s, uint32_t n, bool& 
       return true;
     case Opcode::abs: out = static_cast<int64_t>(a) < 0 ? -a : a; return true;
     case Opcode::neg: out = -a; return true;
-    case Opcode::min: out = wide(a, t) < wide(b, t) ? a : b; return true;
-    case Opcode::max: out = wide(a, t) > wide(b, t) ? a : b; return true;
+    case Opcode::min:
+    case Opcode::max:
+      out = (wide(a, t) < wide(b, t)) == (i.op == Opcode::min) ? a : b;
+      if (m.mode == 64 && wide(out, t) < 0) out = 0;  // relu
+      return true;
     case Opcode::and_: out = a & b; return true;
     case Opcode::or_: out = a | b; return true;
     case Opcode::xor_: out = a ^ b; return true;
@@ -486,22 +516,29 @@ bool compute(const Instruction& i, const uint64_t* s, uint32_t n, bool& carry, C
       return true;
     }
     case Opcode::set: {
-      if (i.type == Type::f16 || i.type == Type::f16x2) {  // 1.0 or 0.0 per half
-        for (uint32_t half = 0; half < (i.type == Type::f16 ? 1 : 2); ++half)
-          if (compare(m, s[0] >> (16 * half) & 0xFFFF, s[1] >> (16 * half) & 0xFFFF, Type::f16))
-            out.value |= uint64_t{0x3C00} << (16 * half);
-        return true;
-      }
-      if (i.type2 == Type::f16x2) {  // a mask per half
-        for (uint32_t half = 0; half < 2; ++half)
-          if (compare(m, s[0] >> (16 * half) & 0xFFFF, s[1] >> (16 * half) & 0xFFFF, Type::f16))
-            out.value |= uint64_t{0xFFFF} << (16 * half);
+      const bool pair = i.type2 == Type::f16x2 || i.type2 == Type::bf16x2;
+      if (const bool ones = ptx::is_floating(i.type) && i.type != Type::f32; pair || ones) {
+        const Type part = i.type2 == Type::bf16 || i.type2 == Type::bf16x2 ? Type::bf16 : Type::f16;
+        const uint64_t yes = !ones ? 0xFFFF : part == Type::bf16 ? 0x3F80 : 0x3C00;  // a mask or 1.0 per half
+        for (uint32_t shift = 0; shift < (pair ? 32 : 16); shift += 16)
+          if (compare(m, s[0] >> shift & 0xFFFF, s[1] >> shift & 0xFFFF, part)) out.value |= yes << shift;
         return true;
       }
       bool t = combine(m.combine, compare(m, s[0], s[1], i.type2), n > 2 && (s[2] & 1));
       out.value = !t ? 0 : i.type == Type::f32 ? bits_of(1.0f) : 0xFFFFFFFF;
       return true;
     }
+    case Opcode::vadd2:
+    case Opcode::vsub2:
+    case Opcode::vavrg2:
+    case Opcode::vabsdiff2:
+    case Opcode::vmin2:
+    case Opcode::vmax2:
+    case Opcode::vadd4:
+    case Opcode::vsub4:
+    case Opcode::vavrg4:
+    case Opcode::vmin4:
+    case Opcode::vmax4: out.value = simd_video(i, s); return true;
     case Opcode::vabsdiff4: {
       const bool is_signed = m.mode >= 3, add = m.mode % 2 == 0;
       out.value = add ? s[2] : 0;
@@ -538,6 +575,18 @@ bool compute(const Instruction& i, const uint64_t* s, uint32_t n, bool& carry, C
       return true;
     }
     default: break;
+  }
+  if (i.type == Type::none && n >= 2 && m.mode >= 32) {  // two 16-bit integers
+    Instruction part = i;
+    part.type = m.mode == 32 ? Type::u16 : Type::s16;
+    part.mods.mode = m.mode == 34 ? 64 : 0;
+    for (uint32_t shift = 0; shift < 32; shift += 16) {
+      const uint64_t operands[2] = {s[0] >> shift & 0xFFFF, s[1] >> shift & 0xFFFF};
+      uint64_t value = 0;
+      if (!compute_integer(part, operands, 2, carry, value)) return false;
+      out.value |= (value & 0xFFFF) << shift;
+    }
+    return true;
   }
   if (i.type == Type::f16x2 || i.type == Type::bf16x2) {
     uint64_t result = 0;

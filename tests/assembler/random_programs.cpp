@@ -99,7 +99,7 @@ std::vector<std::vector<Choice>> operations(uint32_t sm) {
       if (op == Opcode::mad24 && (f.required | f.allowed) & one(modifier::sat)) continue;  // not assembled
       Places p;
       for (uint32_t n = 0; !places(f, n, p);) ++n;
-      if (f.sm <= sm && !open && plain && p.destinations > 0 && !(f.required & one(modifier::cc)))
+      if (f.sm <= sm && f.ptx <= program_version && !open && plain && p.destinations > 0 && !(f.required & one(modifier::cc)))
         of.push_back({op, &f});
     }
     if (!of.empty()) all.push_back(of);
@@ -1256,7 +1256,7 @@ class Generator {
 
 Module program_module(uint32_t sm) {
   Module m;
-  m.version = 78;
+  m.version = program_version;
   m.target = sm;
   return m;
 }

@@ -17,6 +17,7 @@ namespace rndn::testing {
 // How a kernel is launched: (in, out, u32, u64, u16, f32, f64, 16 bytes). `in` is read only. A thread owns a row of `out`; behind the rows lie words
 // in which the threads of a kernel count together.
 inline constexpr uint32_t program_blocks = 2, program_threads = 64, program_in_bytes = 4096, program_row_bytes = 1024;
+inline constexpr uint32_t program_version = 78;  // of PTX: the newest that ptxas 11.8 knows
 inline constexpr uint32_t program_counters = 8;
 inline constexpr uint32_t program_out_bytes =
     program_blocks * program_threads * program_row_bytes + program_counters * 8;

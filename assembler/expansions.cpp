@@ -1,0 +1,270 @@
+// The texts of the expansions, by family. Each says in PTX what the manual says of the instruction (PTX ISA 8.x, chapter 9.7).
+//
+//   16-bit atomics      a loop of compare-and-swap on the word around the half; no lane waits for another
+//   bf16                through f32, whose upper half it is; results are rounded once: what does not fit f32 first becomes odd there, so that the
+//                       second rounding sees on which side of a tie it lies (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums:
+//                       proved algorithms using rounding to odd", 2008)
+//   mbarrier            a 64-bit object: arrivals still to come in bits 0..19, expected ones in 20..39, the phase's parity in bit 63. Tokens are
+//                       the object before the arrival. Copies of cp.async are complete at once (select_memory.cpp), so that their arrivals are too
+//   fns                 the manual's loop
+//   pairs and SIMD video  part by part in 32 bits
+#include "assembler/expansions.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "libraries/base/check.h"
+#include "ptx/opcodes.h"
+
+namespace rndn::assembler {
+namespace {
+
+using ptx::Instruction;
+using ptx::Opcode;
+using ptx::Type;
+
+bool is_bfloat(Type t) { return t == Type::bf16 || t == Type::bf16x2; }
+bool simd_video(Opcode op) { return op >= Opcode::vadd2 && op <= Opcode::vmax4; }
+
+std::string_view space_suffix(const Instruction& i) {
+  return i.mods.space == ptx::Space::global ? ".global" : i.mods.space == ptx::Space::shared ? ".shared" : "";
+}
+// Registers of these names.
+std::string declare(std::string_view type, std::string_view names) {
+  return fmt::format(".reg .{} {};\n", type, names);
+}
+
+// ---- 16-bit atomics, and bf16x2
+
+std::string small_atomic(const Instruction& i, Type address) {
+  const bool wide = address == Type::b64, half = ptx::type_bytes(i.type) == 2;
+  const bool swaps = i.mods.atomic == ptx::AtomicOp::cas, result = i.destination_count > 0;
+  const std::string space(space_suffix(i));
+  const ptx::Semantics order = i.mods.semantics;
+  using S = ptx::Semantics;
+  const std::string fence =
+      fmt::format("fence.acq_rel.{};\n", i.mods.scope == ptx::Scope::none ? "gpu" : ptx::name(i.mods.scope));
+  std::string t = declare(wide ? "b64" : "b32", "%word") + declare("b32", "%low, %shift, %mask, %old, %new, %seen") +
+                  declare("b16", "%had, %next") + declare("pred", "%p");
+  if (order == S::release || order == S::acq_rel) t += fence;
+  t += wide ? "and.b64 %word, %at, -4;\ncvt.u32.u64 %low, %at;\n" : "and.b32 %word, %at, -4;\nmov.b32 %low, %at;\n";
+  t += "and.b32 %low, %low, 2;\nshl.b32 %shift, %low, 3;\nmov.b32 %mask, 65535;\nshl.b32 %mask, %mask, %shift;\n";
+  t += fmt::format("ld.volatile{}.b32 %old, [%word];\nL0:\n", space);
+  if (half) {
+    t += "shr.u32 %new, %old, %shift;\ncvt.u16.u32 %had, %new;\n";
+    t += swaps ? "setp.ne.b16 %p, %had, %s0;\n@%p bra L1;\nmov.b16 %next, %s1;\n"
+               : fmt::format("add.rn.{} %next, %had, %s0;\n", ptx::type_name(i.type));
+    t += "cvt.u32.u16 %new, %next;\nshl.b32 %new, %new, %shift;\nlop3.b32 %new, %new, %old, %mask, 0xf4;\n";
+  } else {
+    t += fmt::format("add.rn.{} %new, %old, %s0;\n", ptx::type_name(i.type));
+  }
+  t += fmt::format("atom{}.cas.b32 %seen, [%word], %old, %new;\n", space);
+  t += "setp.ne.b32 %p, %seen, %old;\nmov.b32 %old, %seen;\n@%p bra L0;\nL1:\n";
+  if (order == S::acquire || order == S::acq_rel) t += fence;
+  if (result) t += half ? "mov.b16 %d0, %had;\n" : "mov.b32 %d0, %old;\n";
+  return t;
+}
+
+// ---- bf16
+
+std::string widen(std::string_view to, std::string_view from) {  // f32 of a bf16
+  return fmt::format("mov.b32 {}, {{%zero, {}}};\n", to, from);
+}
+
+// %f, a b32 with the bits of an f32 that is odd where it is not exact, to bf16.
+std::string round_to_bfloat(ptx::Rounding r) {
+  using R = ptx::Rounding;
+  if (r == R::none || r == R::rn || r == R::rz)
+    return fmt::format("cvt.{}.bf16.f32 %d0, %f;\n", r == R::rz ? "rz" : "rn");
+  // Away from zero where the direction and the sign agree and something is cut off; NaN is canonical.
+  return declare("b32", "%bits, %cut, %up") + declare("pred", "%p, %q, %r") + declare("b16", "%low, %high, %nan") +
+         fmt::format(
+             "mov.b32 %bits, %f;\nand.b32 %cut, %bits, 65535;\nsetp.ne.b32 %p, %cut, 0;\n"
+             "setp.{}.s32 %q, %bits, 0;\nand.pred %p, %p, %q;\nselp.b32 %up, 65536, 0, %p;\n"
+             "add.u32 %bits, %bits, %up;\nmov.b32 {{%low, %high}}, %bits;\nsetp.nan.f32 %r, %f, %f;\n"
+             "mov.b16 %nan, 0x7fff;\nselp.b16 %d0, %nan, %high, %r;\n",
+             r == R::rp ? "ge" : "lt");
+}
+
+std::string bfloat_convert(const Instruction& i) {
+  const Type to = i.type, from = i.type2;
+  const std::string_view rounding = ptx::name(i.mods.rounding);
+  const std::string dot = rounding.empty() ? "" : "." + std::string(rounding);
+  std::string t = declare("f32", "%f, %g") + declare("b16", "%zero, %rest") + "mov.b16 %zero, 0;\n";
+  if (from == Type::bf16) {
+    t += widen("%f", "%s0");
+    if (to == Type::bf16) return t + fmt::format("cvt{}.f32.f32 %g, %f;\nmov.b32 {{%rest, %d0}}, %g;\n", dot);
+    if (to == Type::f64) return t + "cvt.f64.f32 %d0, %f;\n";
+    if (to == Type::f16) return t + fmt::format("cvt{}.f16.f32 %d0, %f;\n", dot);
+    return t + fmt::format("cvt{}.{}.f32 %d0, %f;\n", dot, ptx::type_name(to));
+  }
+  const std::string_view name = ptx::type_name(from);
+  if (from == Type::f32)
+    t += "mov.b32 %f, %s0;\n";
+  else if (from == Type::f16)
+    t += "cvt.f32.f16 %f, %s0;\n";
+  else if (ptx::type_bytes(from) <= 2)
+    t += fmt::format("cvt.rn.f32.{} %f, %s0;\n", name);
+  else {
+    const std::string back = from == Type::f64 ? "cvt.f64.f32" : fmt::format("cvt.rzi.{}.f32", name);
+    t += declare(name, "%back") + declare("pred", "%inexact") + declare("b32", "%odd, %sum") +
+         fmt::format(
+             "cvt.rz.f32.{} %g, %s0;\n{} %back, %g;\nsetp.ne.{} %inexact, %back, %s0;\n"
+             "selp.b32 %odd, 1, 0, %inexact;\nmov.b32 %sum, %g;\nor.b32 %sum, %sum, %odd;\nmov.b32 %f, %sum;\n",
+             name, back, name);
+  }
+  return t + round_to_bfloat(i.mods.rounding);
+}
+
+std::string bfloat_set(const Instruction& i) {
+  const bool pair = i.type2 == Type::bf16x2, ones = is_bfloat(i.type);
+  const std::string_view compare = ptx::name(i.mods.compare);
+  std::string t = declare("f32", "%f, %g") + declare("b16", "%zero, %a, %b, %c, %d, %yes, %x, %y") +
+                  declare("pred", "%p") +
+                  fmt::format("mov.b16 %zero, 0;\nmov.b16 %yes, {};\n", ones ? "0x3f80" : "0xffff");
+  if (!pair) {
+    t += widen("%f", "%s0") + widen("%g", "%s1") + fmt::format("setp.{}.f32 %p, %f, %g;\n", compare);
+    return t + (ones ? "selp.b16 %d0, %yes, %zero, %p;\n" : "selp.b32 %d0, -1, 0, %p;\n");
+  }
+  t += "mov.b32 {%a, %b}, %s0;\nmov.b32 {%c, %d}, %s1;\n";
+  for (const std::array<const char*, 3>& part : {std::array{"%a", "%c", "%x"}, std::array{"%b", "%d", "%y"}})
+    t += widen("%f", part[0]) + widen("%g", part[1]) +
+         fmt::format("setp.{}.f32 %p, %f, %g;\nselp.b16 {}, %yes, %zero, %p;\n", compare, part[2]);
+  return t + "mov.b32 %d0, {%x, %y};\n";
+}
+
+// ---- mbarrier
+
+std::string memory_barrier(const Instruction& i) {
+  const uint8_t mode = i.op == Opcode::cp                  ? 32
+                       : i.op == Opcode::mbarrier_try_wait ? (i.mods.mode ? 128 : 96)  // it need not wait
+                                                           : i.mods.mode;
+  const std::string space(space_suffix(i));
+  if (i.op == Opcode::cp && i.mods.mode == 96) return "membar.cta;\n";  // expected and arrived at once
+  std::string t =
+      declare("b64", "%old, %new, %count, %left") + declare("b64", "%seen, %expected") + declare("pred", "%p");
+  switch (mode) {
+    case 1:
+      return t + fmt::format(
+                     "cvt.u64.u32 %count, %s0;\nshl.b64 %new, %count, 20;\nor.b64 %new, %new, %count;\n"
+                     "st{}.b64 [%at], %new;\n",
+                     space);
+    case 160: return t + fmt::format("mov.b64 %new, 0;\nst{}.b64 [%at], %new;\n", space);
+    case 96:
+    case 128: {
+      const bool parity = mode == 128;
+      t += fmt::format("ld.volatile{}.b64 %old, [%at];\n", space);
+      t += parity ? "cvt.u64.u32 %seen, %s0;\nshl.b64 %seen, %seen, 63;\n" : "mov.b64 %seen, %s0;\n";
+      return t + "xor.b64 %new, %old, %seen;\nmembar.cta;\nsetp.lt.s64 %d0, %new, 0;\n";
+    }
+    default: break;
+  }
+  CHECK(mode / 32 == 1 || mode / 32 == 2, "mode {} of mbarrier", mode);
+  // Pending and expected arrivals less by the count; the last one starts the next phase with those that are expected then.
+  t += i.operand_count > i.destination_count + 1 ? "cvt.u64.u32 %count, %s0;\n" : "mov.b64 %count, 1;\n";
+  t += fmt::format("membar.cta;\nld.volatile{}.b64 %old, [%at];\nL0:\nsub.u64 %new, %old, %count;\n", space);
+  if (mode & 1) t += "shl.b64 %left, %count, 20;\nsub.u64 %new, %new, %left;\n";
+  t += "and.b64 %left, %new, 0xfffff;\nsetp.ne.u64 %p, %left, 0;\n@%p bra L1;\n"
+       "shr.u64 %expected, %new, 20;\nand.b64 %expected, %expected, 0xfffff;\nor.b64 %new, %new, %expected;\n"
+       "xor.b64 %new, %new, 0x8000000000000000;\nL1:\n";
+  t += fmt::format(
+      "atom{}.cas.b64 %seen, [%at], %old, %new;\nsetp.ne.u64 %p, %seen, %old;\nmov.b64 %old, %seen;\n"
+      "@%p bra L0;\n",
+      space);
+  return i.destination_count ? t + "mov.b64 %d0, %old;\n" : t;
+}
+
+// ---- fns: the manual's loop from bit %s1 on, up or down
+
+std::string find_set_bit() {
+  return declare("b32", "%at, %left, %step, %bit, %found") + declare("pred", "%p, %up") +
+         "mov.b32 %at, %s1;\nabs.s32 %left, %s2;\nsetp.gt.s32 %up, %s2, 0;\n"
+         "selp.b32 %step, 1, -1, %up;\nsetp.ne.s32 %p, %s2, 0;\n@%p bra L0;\nmov.b32 %step, 64;\nmov.b32 %left, 1;\n"
+         "L0:\nsetp.gt.u32 %p, %at, 31;\n@%p bra L1;\nshr.u32 %bit, %s0, %at;\nand.b32 %bit, %bit, 1;\n"
+         "sub.u32 %left, %left, %bit;\nmov.b32 %found, %at;\nsetp.eq.u32 %p, %left, 0;\n@%p bra L2;\n"
+         "add.u32 %at, %at, %step;\nbra L0;\nL1:\nmov.b32 %found, -1;\nL2:\nmov.b32 %d0, %found;\n";
+}
+
+// ---- pairs of 16-bit integers, minimum and maximum with relu
+
+std::string short_pairs(const Instruction& i) {
+  if (i.mods.mode == 64)
+    return declare("s32", "%x") + fmt::format("{}.s32 %x, %s0, %s1;\nmax.s32 %d0, %x, 0;\n", ptx::opcode_name(i.op));
+  if (i.op == Opcode::add)  // the top bits apart, so that no carry leaves a half
+    return declare("b32", "%x, %y, %z") +
+           "and.b32 %x, %s0, 0x7fff7fff;\nand.b32 %y, %s1, 0x7fff7fff;\nxor.b32 %z, %s0, %s1;\n"
+           "and.b32 %z, %z, 0x80008000;\nadd.u32 %x, %x, %y;\nxor.b32 %d0, %x, %z;\n";
+  const std::string_view type = i.mods.mode == 32 ? "u16" : "s16";
+  std::string t = declare("b16", "%a, %b, %c, %d, %x, %y, %zero") +
+                  "mov.b32 {%a, %b}, %s0;\nmov.b32 {%c, %d}, %s1;\nmov.b16 %zero, 0;\n";
+  t += fmt::format("{0}.{1} %x, %a, %c;\n{0}.{1} %y, %b, %d;\n", ptx::opcode_name(i.op), type);
+  if (i.mods.mode == 34) t += "max.s16 %x, %x, %zero;\nmax.s16 %y, %y, %zero;\n";
+  return t + "mov.b32 %d0, {%x, %y};\n";
+}
+
+// ---- SIMD video: modes 1..3 are of u32, 4..6 of s32; each plain, .sat, .add
+
+std::string simd_video_text(const Instruction& i) {
+  const std::string_view name = ptx::opcode_name(i.op), what = name.substr(1, name.size() - 2);
+  const int bits = name.ends_with('2') ? 16 : 8;
+  const bool is_signed = i.mods.mode >= 4, sat = i.mods.mode % 3 == 2, add = i.mods.mode % 3 == 0;
+  const char* type = is_signed ? "s32" : "u32";
+  std::string t =
+      declare("b32", "%a, %b, %x, %y, %z") + declare("pred", "%p") + (add ? "mov.b32 %z, %s2;\n" : "mov.b32 %z, 0;\n");
+  const int most = (1 << (is_signed ? bits - 1 : bits)) - 1, least = is_signed ? -most - 1 : 0;
+  for (int k = 0; k < 32; k += bits) {
+    t += fmt::format("bfe.{0} %a, %s0, {1}, {2};\nbfe.{0} %b, %s1, {1}, {2};\n", type, k, bits);
+    if (what == "avrg")  // halves away from zero
+      t += "add.s32 %x, %a, %b;\nshr.s32 %y, %x, 31;\nadd.s32 %y, %y, 1;\nadd.s32 %x, %x, %y;\nshr.s32 %x, %x, 1;\n";
+    else if (what == "absdiff")
+      t += "sub.s32 %x, %a, %b;\nabs.s32 %x, %x;\n";
+    else
+      t += fmt::format("{}.s32 %x, %a, %b;\n", what);
+    if (sat) t += fmt::format("max.s32 %x, %x, {};\nmin.s32 %x, %x, {};\n", least, most);
+    t += add ? "add.s32 %z, %z, %x;\n" : fmt::format("bfi.b32 %z, %x, %z, {}, {};\n", k, bits);
+  }
+  return t + "mov.b32 %d0, %z;\n";
+}
+
+}  // namespace
+
+bool is_expanded(const Instruction& i) {
+  switch (i.op) {
+    case Opcode::atom:
+    case Opcode::red: return ptx::type_bytes(i.type) == 2 || is_bfloat(i.type);
+    case Opcode::cvt:
+      if (i.type == Type::bf16)
+        return i.type2 != Type::f32 || (i.mods.rounding != ptx::Rounding::rn && i.mods.rounding != ptx::Rounding::rz);
+      return i.type2 == Type::bf16 && i.type != Type::f32;
+    case Opcode::set: return is_bfloat(i.type2);
+    case Opcode::add: return i.type == Type::none;
+    case Opcode::min:
+    case Opcode::max: return i.mods.mode >= 32;
+    case Opcode::fns:
+    case Opcode::mbarrier:
+    case Opcode::mbarrier_try_wait: return true;
+    case Opcode::cp: return i.mods.mode >= 96;
+    default: return simd_video(i.op);
+  }
+}
+
+std::string expansion(const Instruction& i, std::span<const Type> types) {
+  const Type address = i.operand_count > i.destination_count ? types[i.destination_count] : Type::none;
+  switch (i.op) {
+    case Opcode::atom:
+    case Opcode::red: return small_atomic(i, address);
+    case Opcode::cvt: return bfloat_convert(i);
+    case Opcode::set: return bfloat_set(i);
+    case Opcode::add:
+    case Opcode::min:
+    case Opcode::max: return short_pairs(i);
+    case Opcode::fns: return find_set_bit();
+    case Opcode::mbarrier:
+    case Opcode::mbarrier_try_wait:
+    case Opcode::cp: return memory_barrier(i);
+    default: return simd_video(i.op) ? simd_video_text(i) : std::string();
+  }
+}
+
+}  // namespace rndn::assembler

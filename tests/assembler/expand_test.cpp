@@ -1,0 +1,231 @@
+// Expanded instructions: our code, ptxas's code where the simulator knows it, and the PTX interpreter, which knows nothing of expansions.
+#include <gmock/gmock.h>
+
+#include "tests/assembler/support.h"
+
+namespace rndn::assembler::testing {
+namespace {
+
+using ::testing::AnyOf;
+
+const std::vector<std::string> newer = {"sm_80", "sm_86", "sm_89", "sm_90"};
+
+// A kernel of the tests' shape. Each statement reads %r1..3, %d1..3, %h1..3 (low halves), %f1, %e1 and sets the register that it names first.
+std::string kernel(const std::string& version, const std::string& target, const std::vector<std::string>& statements) {
+  std::string text =
+      fmt::format(".version {}\n.target {}\n", version, target) +
+      ".address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out)\n{\n"
+      ".reg .b32 %r<8>; .reg .b64 %d<8>; .reg .b16 %h<4>; .reg .f32 %f1; .reg .f64 %e1; .reg .pred %p<3>;\n"
+      ".reg .b64 %in, %out, %x; .reg .b32 %n, %c, %t; .reg .b16 %u;\n"
+      "ld.param.u64 %in, [in]; ld.param.u64 %out, [out];\nmov.u32 %t, %tid.x; mov.u32 %c, %ctaid.x;\n"
+      "mov.u32 %n, %ntid.x; mad.lo.u32 %n, %c, %n, %t; mad.wide.u32 %in, %n, 24, %in;\n"
+      "mad.wide.u32 %out, %n, 768, %out;\n"
+      "ld.global.b64 %d1, [%in]; ld.global.b64 %d2, [%in+8]; ld.global.b64 %d3, [%in+16];\n";
+  for (int k = 1; k <= 3; ++k) text += fmt::format("cvt.u32.u64 %r{0}, %d{0}; cvt.u16.u64 %h{0}, %d{0};\n", k);
+  text += "mov.b64 %e1, %d1; mov.b32 %f1, %r1; setp.lt.s32 %p1, %r2, 0;\n";
+  for (size_t k = 0; k < statements.size(); ++k) {
+    const std::string& s = statements[k];
+    const size_t at = s.find('%', s[0] == '@' ? s.find(' ') : 0);
+    const std::string to = s.substr(at, s.find(',', at) - at);
+    text += s + ";\n";
+    const std::string value = to[1] == 'r' || to[1] == 'c' ? fmt::format("cvt.u64.u32 %x, {};", to)
+                              : to[1] == 'h'               ? fmt::format("cvt.u64.u16 %x, {};", to)
+                              : to[1] == 'p'               ? fmt::format("selp.b64 %x, 1, 2, {};", to)
+                                                           : fmt::format("mov.b64 %x, {};", to);
+    text += value + fmt::format(" st.global.b64 [%out+{}], %x;\n", 8 * k);
+  }
+  return text + "ret;\n}\n";
+}
+
+// Returns on how many of the targets the vendor's code was compared; -1: there is no ptxas.
+int three_ways(const std::string& text, const std::vector<std::string>& on, bool with_ptxas) {
+  const ptx::Module module = parse_text("expand.ptx", text);
+  EXPECT_EQ(ptx::print(parse_text("printed.ptx", ptx::print(module))), ptx::print(module));
+  const std::vector<uint64_t> in = input_words();
+  auto expected = run_interpreter(module, "k", in);
+  EXPECT_TRUE(expected.ok()) << expected.error().message;
+  if (!expected.ok()) return 0;
+  std::string why;
+  const std::string ptxas = with_ptxas ? reference_tool("ptxas", why) : "", path = temporary(".ptx");
+  EXPECT_TRUE(write_file(path, text).ok());
+  int vendor = ptxas.empty() ? -1 : 0;
+  for (const std::string& target : on) {
+    for (const int level : {0, 3}) {
+      auto ours = assemble_for(module, target, level);
+      EXPECT_TRUE(ours.ok()) << target << ": " << ours.error().message;
+      if (!ours.ok()) continue;
+      auto got = run_simulator(target, ours->cubin, "k", in);
+      EXPECT_TRUE(got.ok()) << target << ": " << got.error().message;
+      if (got.ok()) EXPECT_EQ(difference(*expected, *got, 96), "") << target << " -O" << level;
+    }
+    if (ptxas.empty()) continue;
+    std::string said;
+    const std::vector<std::byte> cubin = assemble_with_ptxas(ptxas, path, target, said);
+    EXPECT_FALSE(cubin.empty()) << said;
+    auto theirs = run_simulator(target, cubin, "k", in, true, nullptr, false);
+    if (!theirs.ok()) {
+      std::printf("%s: ptxas's code: %s\n", target.c_str(), theirs.error().message.c_str());
+      continue;
+    }
+    ++vendor;
+    EXPECT_EQ(difference(*expected, *theirs, 96), "") << target << " (ptxas)";
+  }
+  unlink(path.c_str());
+  return vendor;
+}
+
+TEST(Expand, SimdVideoInstructionsAndFns) {
+  std::vector<std::string> statements;
+  for (const char* op :
+       {"vadd2", "vsub2", "vavrg2", "vabsdiff2", "vmin2", "vmax2", "vadd4", "vsub4", "vavrg4", "vmin4", "vmax4"})
+    for (const char* type : {"u32", "s32"})
+      for (const char* more : {"", ".sat", ".add"})
+        statements.push_back(fmt::format("{0}.{1}.{1}.{1}{2} %r0, %r1, %r2, %r3", op, type, more));
+  statements.push_back("fns.b32 %r0, %r1, 0, 3");
+  statements.push_back("fns.b32 %r0, %r1, 31, -2");
+  statements.push_back("and.b32 %r4, %r2, 31; fns.b32 %r0, %r1, %r4, 0");
+  statements.push_back("and.b32 %r4, %r2, 31; and.b32 %r5, %r3, 15; sub.s32 %r5, %r5, 8; fns.b32 %r0, %r1, %r4, %r5");
+  statements.push_back("vadd2.u32.u32.u32 %r2, %r2, %r2, %r2");  // its own operands
+  statements.push_back("@%p1 vsub4.s32.s32.s32.sat %r2, %r1, %r2, %r3");
+  for (std::string& s : statements)
+    if (s.find(';') != std::string::npos) s = "mov.b32 %r0, 0; " + s;
+  EXPECT_THAT(three_ways(kernel("6.0", "sm_60", statements), {"sm_61", "sm_86", "sm_90"}, true), AnyOf(-1, 3));
+}
+
+TEST(Expand, PairsOfShorts) {
+  std::vector<std::string> statements;
+  for (const char* op : {"add.u16x2", "add.s16x2", "min.u16x2", "min.s16x2", "max.u16x2", "max.s16x2", "min.s16x2.relu",
+                         "max.relu.s16x2", "min.s32.relu", "max.relu.s32"})
+    statements.push_back(fmt::format("{} %r0, %r1, %r2", op));
+  three_ways(kernel("8.0", "sm_90", statements), {"sm_90"}, false);
+}
+
+TEST(Expand, Bfloats) {
+  std::vector<std::string> statements;
+  for (const char* r : {"rni", "rzi", "rmi", "rpi"}) {
+    for (const char* to : {"s16", "u16"}) statements.push_back(fmt::format("cvt.{}.{}.bf16 %h0, %h1", r, to));
+    for (const char* to : {"s32", "u32"}) statements.push_back(fmt::format("cvt.{}.{}.bf16 %r0, %h1", r, to));
+    for (const char* to : {"s64", "u64"}) statements.push_back(fmt::format("cvt.{}.{}.bf16 %d0, %h1", r, to));
+    statements.push_back(fmt::format("cvt.{}.bf16.bf16 %h0, %h1", r));
+  }
+  for (const char* r : {"rn", "rz", "rm", "rp"}) {
+    for (const char* from : {"s16", "u16", "f16"})
+      statements.push_back(fmt::format("cvt.{}.bf16.{} %h0, %h1", r, from));
+    for (const char* from : {"s32", "u32"}) statements.push_back(fmt::format("cvt.{}.bf16.{} %h0, %r1", r, from));
+    for (const char* from : {"s64", "u64"}) statements.push_back(fmt::format("cvt.{}.bf16.{} %h0, %d1", r, from));
+    statements.push_back(fmt::format("cvt.{}.bf16.f32 %h0, %f1", r));
+    statements.push_back(fmt::format("cvt.{}.bf16.f64 %h0, %e1", r));
+    statements.push_back(fmt::format("cvt.{}.f16.bf16 %h0, %h1", r));
+  }
+  // PTX leaves open which NaN of 64 bits comes out.
+  statements.push_back(
+      "mov.b64 %d0, 0; cvt.f64.bf16 %d4, %h1; testp.notanumber.f64 %p2, %d4; selp.b64 %d0, 5, %d4, %p2");
+  // ptxas's code for these has conversions that the simulator does not know, as its barrier objects below.
+  three_ways(kernel("7.8", "sm_90", statements), {"sm_90"}, false);
+  statements.clear();
+  for (const char* c : {"eq", "ne", "lt", "ge", "equ", "ltu", "geu", "num", "nan"}) {
+    for (const char* to : {"u32", "s32"}) {
+      statements.push_back(fmt::format("set.{}.{}.bf16 %r0, %h1, %h2", c, to));
+      statements.push_back(fmt::format("set.{}.{}.bf16x2 %r0, %r1, %r2", c, to));
+    }
+    statements.push_back(fmt::format("set.{}.bf16.bf16 %h0, %h1, %h2", c));
+    statements.push_back(fmt::format("set.{}.bf16x2.bf16x2 %r0, %r1, %r2", c));
+    statements.push_back(fmt::format("setp.{}.and.bf16 %p2, %h1, %h2, %p1", c));
+  }
+  EXPECT_THAT(three_ways(kernel("7.8", "sm_90", statements), {"sm_90"}, true), AnyOf(-1, 1));
+}
+
+// Halves that all threads of a block add to, in shared and global memory and by generic addresses; and swaps of neighbouring halves.
+TEST(Expand, SmallAtomics) {
+  std::string text =
+      ".version 7.8\n.target {}\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out)\n{\n"
+      ".reg .b32 %r<8>; .reg .b64 %d<8>; .reg .b16 %h<8>; .reg .pred %p;\n.shared .align 4 .b8 s[16];\n"
+      "ld.param.u64 %d1, [out]; mov.u32 %r0, %tid.x; mov.u32 %r1, %ctaid.x; mul.wide.u32 %d2, %r1, 73728;\n"
+      "add.u64 %d1, %d1, %d2; mov.u32 %r5, s;\nsetp.ne.u32 %p, %r0, 0; @%p bra GO;\n"
+      "st.shared.v4.b32 [%r5], {0, 0, 0, 0};\nGO: bar.sync 0;\n"
+      "and.b32 %r2, %r0, 1; shl.b32 %r2, %r2, 1; add.u32 %r3, %r5, %r2; cvt.u64.u32 %d3, %r2; add.u64 %d4, %d1, %d3;\n"
+      "mov.b16 %h1, 0x3c00; mov.b16 %h2, 0x3f80; mov.b32 %r4, {%h2, %h2}; cvta.shared.u64 %d5, %d6;\n";
+  text.replace(text.find("cvta.shared.u64 %d5, %d6"), 24, "cvt.u64.u32 %d6, %r3; cvta.shared.u64 %d5, %d6");
+  const std::string halves =
+      "atom.shared.add.noftz.f16 %h3, [%r3], %h1;\nred.add.noftz.f16 [%d5], %h1;\n"
+      "atom.global.add.noftz.f16 %h4, [%d4+8], %h1;\n@%p red.global.add.noftz.f16 [%d4+8], %h1;\n"
+      "atom.add.noftz.f16 %h3, [s+4], %h1;\n"
+      // Every thread takes one of 96 halves with a swap from 0; the value that it saw is 0 once.
+      "mul.wide.u32 %d6, %r0, 2; add.u64 %d6, %d6, %d1; cvt.u16.u32 %h5, %r0; mov.b16 %h6, 0;\n"
+      "atom.acq_rel.gpu.global.cas.b16 %h7, [%d6+64], %h6, %h5;\natom.global.cas.b16 %h6, [%d6+64], %h5, 0x1234;\n"
+      "mul.wide.u32 %d7, %r0, 768; add.u64 %d7, %d7, %d1; cvt.u32.u16 %r6, %h7; st.global.b32 [%d7+512], %r6;\n"
+      "cvt.u32.u16 %r6, %h6; st.global.b32 [%d7+520], %r6;\n";
+  const std::string bfloats =
+      "atom.shared.add.noftz.bf16 %h3, [%r3+8], %h2;\natom.global.add.noftz.bf16 %h3, [%d4+16], %h2;\n"
+      "red.global.add.noftz.bf16x2 [%d1+20], %r4;\natom.shared.add.noftz.bf16x2 %r6, [%r5+12], %r4;\n";
+  const std::string end =
+      "bar.sync 0;\n@%p bra END;\nld.shared.v4.b32 {%r0, %r1, %r2, %r3}, [%r5];\nst.global.v4.b32 [%d1+32], {%r0, %r1, "
+      "%r2, "
+      "%r3};\nEND: ret;\n}\n";
+  auto with = [&](const std::string& target, const std::string& body) {
+    std::string t = text + body + end;
+    return t.replace(t.find("{}"), 2, target);
+  };
+  EXPECT_THAT(three_ways(with("sm_80", halves), newer, true), AnyOf(-1, 4));
+  three_ways(with("sm_90", halves + bfloats), {"sm_90"}, false);
+}
+
+// Rounds of an exchange through shared memory, with barrier objects in the place of bar.sync: by token, by parity, with fewer threads after a
+// drop, with counts, and after copies of cp.async.
+TEST(Expand, BarrierObjects) {
+  const std::string text =
+      ".version 7.1\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out)\n{\n"
+      ".reg .b32 %r<16>; .reg .b64 %d<8>; .reg .pred %p<4>;\n.shared .align 8 .b64 a[3];\n.shared .align 16 .b8 "
+      "s[384];\n"
+      "ld.param.u64 %d0, [in]; ld.param.u64 %d1, [out]; mov.u32 %r0, %tid.x; mov.u32 %r1, %ctaid.x;\n"
+      "mov.u32 %r2, %ntid.x; mad.lo.u32 %r3, %r1, %r2, %r0; mad.wide.u32 %d2, %r3, 24, %d0; mad.wide.u32 %d3, %r3, "
+      "768, %d1;\n"
+      "mov.u32 %r4, a; mov.u32 %r5, s; shl.b32 %r6, %r0, 2; add.u32 %r6, %r6, %r5; setp.ne.u32 %p0, %r0, 0;\n@%p0 bra "
+      "READY;\n"
+      "mbarrier.init.shared.b64 [%r4], %r2;\nmbarrier.init.shared.b64 [a+8], 192;\nmbarrier.init.shared.b64 [%r4+16], "
+      "%r2;\n"
+      "READY:\nbar.sync 0;\n"
+      // By token: the neighbour's number of this round.
+      "mov.u32 %r7, 0; mov.u32 %r8, 0;\nROUND:\nmad.lo.u32 %r9, %r0, 17, %r7; st.shared.b32 [%r6], %r9;\n"
+      "mbarrier.arrive.shared.b64 %d4, [%r4];\nWAIT:\nmbarrier.test_wait.shared.b64 %p1, [%r4], %d4;\n@!%p1 bra WAIT;\n"
+      "add.u32 %r9, %r0, 1; setp.eq.u32 %p2, %r9, %r2; selp.b32 %r9, 0, %r9, %p2; shl.b32 %r9, %r9, 2; add.u32 %r9, "
+      "%r9, %r5;\n"
+      "ld.shared.b32 %r10, [%r9]; mad.lo.u32 %r8, %r8, 31, %r10;\n"
+      // The second arrival of the round, by generic address; waited for by parity. It expects two of each thread.
+      "cvt.u64.u32 %d5, %r4; cvta.shared.u64 %d5, %d5;\n"
+      "mbarrier.arrive.noComplete.b64 %d6, [%d5+8], 1;\nmbarrier.arrive.b64 %d6, [%d5+8];\nand.b32 %r11, %r7, "
+      "1;\nAGAIN:\n"
+      "mbarrier.test_wait.parity.shared.b64 %p1, [%r4+8], %r11;\n@!%p1 bra AGAIN;\n"
+      "add.u32 %r7, %r7, 1; setp.lt.u32 %p1, %r7, 5;\n@%p1 bra ROUND;\nst.global.u32 [%d3], %r8;\n"
+      // Copies, then a third of the threads leaves.
+      "cp.async.ca.shared.global [%r6], [%d2], 4;\ncp.async.mbarrier.arrive.noinc.shared.b64 [%r4+16];\n"
+      "cp.async.mbarrier.arrive.shared.b64 [%r4+16];\nCOPIED:\nmbarrier.test_wait.parity.shared.b64 %p1, [%r4+16], 0;\n"
+      "@!%p1 bra COPIED;\nld.shared.b32 %r10, [%r9]; st.global.u32 [%d3+8], %r10;\n"
+      "setp.lt.u32 %p3, %r0, 32;\n@!%p3 bra STAY;\nmbarrier.arrive_drop.shared.b64 %d4, [%r4];\nbra.uni LEFT;\nSTAY:\n"
+      "mbarrier.arrive.shared.b64 %d4, [%r4];\nLEFT:\nmbarrier.test_wait.shared.b64 %p1, [%r4], %d4;\n@!%p1 bra LEFT;\n"
+      "@%p3 bra DONE;\nst.shared.b32 [%r6], %r8;\nmbarrier.arrive.shared.b64 %d4, [%r4];\nLAST:\n"
+      "mbarrier.test_wait.shared.b64 %p1, [%r4], %d4;\n@!%p1 bra LAST;\nxor.b32 %r12, %r6, 4;\nld.shared.b32 %r10, "
+      "[%r12];\n"
+      "st.global.u32 [%d3+16], %r10;\nDONE:\nbar.sync 0;\n@%p0 bra END;\nmbarrier.inval.shared.b64 "
+      "[%r4];\nEND:\nret;\n}\n";
+  three_ways(text, newer, false);
+}
+
+TEST(Expand, ArrivalsWithCountsAndTryWait) {
+  const std::string text =
+      ".version 7.8\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out)\n{\n"
+      ".reg .b32 %r<8>; .reg .b64 %d<4>; .reg .pred %p<3>;\n.shared .align 8 .b64 a;\n"
+      "ld.param.u64 %d1, [out]; mov.u32 %r0, %tid.x; mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ntid.x;\n"
+      "mad.lo.u32 %r3, %r1, %r2, %r0; mad.wide.u32 %d1, %r3, 768, %d1; setp.ne.u32 %p0, %r0, 0;\n"
+      "@!%p0 mbarrier.init.shared::cta.b64 [a], 288;\nbar.sync 0;\nmov.u32 %r4, 0;\nROUND:\n"
+      "mbarrier.arrive.shared.b64 %d2, [a], 3;\nmbarrier.try_wait.shared.b64 %p1, [a], %d2;\nW: @%p1 bra NEXT;\n"
+      "mbarrier.try_wait.parity.shared.b64 %p1, [a], %r4, 100;\nbra W;\nNEXT:\nxor.b32 %r4, %r4, 1; add.u32 %r5, %r5, "
+      "1;\n"
+      "setp.eq.u32 %p2, %r4, 1;\n@%p2 bra ROUND;\nst.global.u32 [%d1], %r4;\nret;\n}\n";
+  std::string t = text;
+  t.replace(t.find("add.u32 %r5, %r5, 1;"), 20, "");
+  three_ways(t, {"sm_90"}, false);
+}
+
+}  // namespace
+}  // namespace rndn::assembler::testing
