@@ -49,7 +49,7 @@ class State {
     uint16_t place;
     uint8_t scoreboard;
   };
-  State() {}  // named_ is written before it is read
+  explicit State(Arena& arena) : named_(arena.make_raw<uint16_t>(size_t{6} * places)) {}
   uint8_t any() const { return any_; }
   // Of the registers from `r` on, an or of bytes: those that will be written, those that may still be read.
   uint32_t writes(uint32_t r, uint32_t width) const { return bytes(0, r, width); }
@@ -65,14 +65,14 @@ class State {
     uint8_t& x = pending_[e.place];
     if (x & bit(e.scoreboard)) return;
     x |= bit(e.scoreboard);
-    named_[e.scoreboard][counts_[e.scoreboard]++] = e.place;
+    named_[e.scoreboard * places + counts_[e.scoreboard]++] = e.place;
   }
   void clear(uint8_t mask) {
     mask &= any_;
     any_ &= static_cast<uint8_t>(~mask);
     for (uint32_t rest = mask; rest; rest &= rest - 1) {
       const uint32_t s = static_cast<uint32_t>(std::countr_zero(rest));
-      for (uint32_t k = 0; k < counts_[s]; ++k) pending_[named_[s][k]] &= static_cast<uint8_t>(~(1u << s));
+      for (uint32_t k = 0; k < counts_[s]; ++k) pending_[named_[s * places + k]] &= static_cast<uint8_t>(~(1u << s));
       counts_[s] = 0;
     }
   }
@@ -80,11 +80,12 @@ class State {
   template <class F>
   void for_each(F&& f) const {
     for (uint8_t s = 0; s < 6; ++s)
-      for (uint32_t k = 0; k < counts_[s]; ++k) f(Entry{named_[s][k], s});
+      for (uint32_t k = 0; k < counts_[s]; ++k) f(Entry{named_[s * places + k], s});
   }
 
  private:
   static constexpr uint32_t reading = resource_count + 4;  // room to load four bytes from the last register
+  static constexpr uint32_t places = 2 * reading;
   uint32_t bytes(uint32_t from, uint32_t r, uint32_t width) const {
     constexpr std::array<uint32_t, 5> masks = {0, 0xff, 0xffff, 0xffffff, 0xffffffff};
     uint32_t v;
@@ -95,8 +96,8 @@ class State {
     for (uint32_t k = from + resource(r), end = k + r.width(); k < end; ++k)
       set({static_cast<uint16_t>(k), scoreboard});
   }
-  std::array<uint8_t, 2 * reading> pending_{};
-  std::array<std::array<uint16_t, 2 * reading>, 6> named_;
+  std::array<uint8_t, places> pending_{};
+  std::span<uint16_t> named_;  // by scoreboard: places that name it
   std::array<uint32_t, 6> counts_{};
   uint8_t any_ = 0;
 };
@@ -107,8 +108,8 @@ struct Assigner {
   const isa::Target& t = *f.target;
   Arena& arena = *f.arena;
   const Distances distances{t};
-  Distances::Settled settled = distances.settle(present());
-  State state{}, at_target{};
+  Distances::Settled settled{present()};
+  State state{arena}, at_target{arena};
 
   // What is pending where a block begins: a list that grows.
   struct Known {

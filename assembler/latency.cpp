@@ -2,6 +2,7 @@
 #include "assembler/latency.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace rndn::assembler {
 
@@ -12,19 +13,13 @@ using isa::Role;
 Distances::Distances(const isa::Target& target)
     : cycles_(isa::issue_cycles(target)), volta_(target.family == Family::volta) {}
 
-Distances::Settled Distances::settle(uint64_t consumers) const {
-  Settled s;
-  for (size_t p = 0; p < isa::latency_class_count; ++p)
-    for (uint32_t file = 0; file < 4; ++file) {
-      uint32_t most = 1;
-      if (consumers >> p & 1)  // only what is present can be in flight
-        for (uint64_t rest = consumers; rest; rest &= rest - 1) {
-          const L c = static_cast<L>(std::countr_zero(rest));
-          most = std::max(most, look_up(static_cast<L>(p), c, role_of(static_cast<Range::File>(file), c, true)));
-        }
-      s.cycles[p][file] = static_cast<uint8_t>(most);
-    }
-  return s;
+uint8_t Distances::settle(L producer, Range::File file, uint64_t consumers) const {
+  uint32_t most = 1;
+  for (uint64_t rest = consumers; rest; rest &= rest - 1) {
+    const L c = static_cast<L>(std::countr_zero(rest));
+    most = std::max(most, look_up(producer, c, role_of(file, c, true)));
+  }
+  return static_cast<uint8_t>(most);
 }
 
 ExpectedLatencies::ExpectedLatencies(const isa::Target& target) {

@@ -35,17 +35,21 @@ class Distances {
     const uint32_t b = look_up(second.latency, isa::LatencyClass::alu, role);
     return a > b ? a - b + 1 : 1;
   }
-  // From a producer to any consumer of the classes that `consumers` (see settle) was made of.
+  // From a producer to any consumer of the classes in `consumers`; found when it is first asked for.
   struct Settled {
-    std::array<std::array<uint8_t, 4>, isa::latency_class_count> cycles;  // [producer][file]
+    uint64_t consumers = 0;
+    std::array<std::array<uint8_t, 4>, isa::latency_class_count> cycles{};  // [producer][file]; 0: not asked for yet
   };
-  Settled settle(uint64_t consumers) const;
-  uint32_t settled(const Facts& producer, Range::File file, const Settled& s) const {
-    return only_scoreboard(producer) ? 0 : s.cycles[static_cast<size_t>(producer.latency)][file];
+  uint32_t settled(const Facts& producer, Range::File file, Settled& s) const {
+    if (only_scoreboard(producer)) return 0;
+    uint8_t& cycles = s.cycles[static_cast<size_t>(producer.latency)][file];
+    if (cycles == 0) cycles = settle(producer.latency, file, s.consumers);
+    return cycles;
   }
   uint32_t settled_carry(const Facts& producer) const { return only_scoreboard(producer) ? 0 : latest_carry; }
 
  private:
+  uint8_t settle(isa::LatencyClass producer, Range::File file, uint64_t consumers) const;
   static constexpr uint32_t latest_carry = 13;
   // FP64 on sm_8x keeps a distance besides its scoreboard; other announced results need none.
   bool only_scoreboard(const Facts& producer) const {

@@ -1,135 +1,239 @@
 // Liveness of virtual registers at block boundaries.
 //
-// Per register, backwards from the blocks that read it before they write it, along predecessors, until a block writes it: Boissinot, Darte,
-// Rastello, Dupont de Dinechin, Guillon, "Revisiting Out-of-SSA Translation" (2009), path exploration by use. Most registers live in one block
-// and cost nothing.
+// Registers that some block reads before it writes them are numbered; the others live in one block, cost nothing and appear in no set. The
+// numbered ones go 64 at a time, a word per block, backwards from the blocks that read them along predecessors, until a block writes them:
+// path exploration by use (Boissinot, Darte, Rastello, Dupont de Dinechin, Guillon, "Revisiting Out-of-SSA Translation", 2009), for many
+// registers at once. Neighbouring numbers live in the same blocks, so that a word is seldom nearly empty.
 // A guarded write does not end a life. A guarded write to a temporary of one expansion does: its readers run under the same guard. A register
 // that is alive at the function's entry is not defined on some path; it is kept to the blocks that some definition reaches, or a register that
 // is only ever written under guards would seem alive from the entry.
 // Cost: O(instructions + total size of the sets).
 #include <algorithm>
+#include <bit>
 
 #include "assembler/passes.h"
 
 namespace rndn::assembler {
 namespace {
 
-struct Pair {
-  uint32_t key, value;
-};
-
-// Pairs grouped by key, in their order: the values of key k are values[begin[k]] .. values[begin[k + 1]].
-struct Groups {
-  std::span<uint32_t> begin, values;
-  std::span<const uint32_t> operator[](size_t k) const { return values.subspan(begin[k], begin[k + 1] - begin[k]); }
-};
-Groups group(Arena& arena, size_t keys, std::span<const Pair> pairs) {
-  Groups g{arena.make_span<uint32_t>(keys + 2), arena.make_span<uint32_t>(pairs.size())};
-  for (Pair p : pairs) ++g.begin[p.key + 2];
-  for (size_t k = 2; k < g.begin.size(); ++k) g.begin[k] += g.begin[k - 1];
-  for (Pair p : pairs) g.values[g.begin[p.key + 1]++] = p.value;
-  return g;
-}
+constexpr uint32_t nobody = UINT32_MAX;
 
 // What the blocks do with a register. Lists are of nodes, by block.
 struct Node {
   uint32_t block, next;
 };
 struct Register {
-  uint32_t killed = UINT32_MAX;  // the last block that ends its life before the block's end
-  uint32_t seen = UINT32_MAX;    // the last block that reads it before any write that ends lives
-  uint32_t uses = UINT32_MAX;    // all of those
-  uint32_t kills = UINT32_MAX;   // blocks that end its life, but the last
-  uint32_t weak = UINT32_MAX;    // blocks that write it, but under guards
+  uint32_t killed = nobody;  // the last block that ends its life before the block's end
+  uint32_t seen = nobody;    // the last block that reads it before any write that ends lives
+  uint32_t uses = nobody;    // all of those
+  uint32_t kills = nobody;   // blocks that end its life, but the last
+  uint32_t weak = nobody;    // blocks that write it, but under guards
 };
 
-}  // namespace
+// Live registers of 64 neighbouring numbers where a block begins.
+struct Word {
+  uint64_t bits;
+  uint32_t chunk;
+  uint32_t next;  // of the block
+};
 
-Liveness compute_liveness(const Function& f) {
-  Arena& arena = *f.arena;
-  Liveness result;
-  result.units = list_units(f);
-  const Units& units = result.units;
-  const uint32_t n = static_cast<uint32_t>(f.blocks.size());
-  constexpr uint32_t nobody = UINT32_MAX;
+// The words of a chunk while it is solved, by block.
+struct Solving {
+  uint64_t in = 0, kill = 0;
+  uint64_t defined = 0;  // reached by a definition; only of what is alive at the entry
+  bool queued = false;
+};
 
-  ArenaList<Pair> in(arena, f.layout.size() * 8 + 16), out(arena, f.layout.size() * 8 + 16);
-  {
-    // Results stay in the arena, so what is only needed here comes after them or is small.
-    ArenaList<Pair> edges(arena, f.layout.size() * 2);
-    ArenaList<Node> nodes(arena, f.layout.size() * 4 + 16);
-    std::span<Register> registers = arena.make_span<Register>(units.tracked);
-    const auto push = [&](uint32_t& list, uint32_t block) { list = nodes.push({block, list}); };
-    for (BlockId b : f.layout) {
+class Solver {
+ public:
+  Solver(const Function& f, const Units& units) : f_(f), units_(units) {}
+
+  Liveness run() {
+    Arena& arena = *f_.arena;
+    scan();
+    predecessors();
+    for (uint32_t first = 0; first < numbered_.size(); first += 64)
+      solve(first, std::min<uint32_t>(64, static_cast<uint32_t>(numbered_.size()) - first));
+    Liveness result;
+    const size_t n = f_.blocks.size();
+    size_t in = 0, out = 0;
+    for (const Word& w : words_.all()) in += static_cast<size_t>(std::popcount(w.bits));
+    for (BlockId b : f_.layout)
+      for_each_out(b, [&](uint64_t bits, uint32_t) { out += static_cast<size_t>(std::popcount(bits)); });
+    std::span<uint32_t> in_begin = arena.make_raw<uint32_t>(n + 1), in_values = arena.make_raw<uint32_t>(in),
+                        out_begin = arena.make_raw<uint32_t>(n + 1), out_values = arena.make_raw<uint32_t>(out);
+    uint32_t *in_at = in_values.data(), *out_at = out_values.data();
+    const auto list = [&](uint64_t bits, uint32_t chunk, uint32_t*& at) {
+      for (; bits; bits &= bits - 1) *at++ = numbered_[64 * chunk + static_cast<uint32_t>(std::countr_zero(bits))];
+    };
+    for (uint32_t b = 0; b < n; ++b) {
+      in_begin[b] = static_cast<uint32_t>(in_at - in_values.data());
+      out_begin[b] = static_cast<uint32_t>(out_at - out_values.data());
+      if (!reached_[b]) continue;
+      for (uint32_t w = first_word_[b]; w != nobody; w = words_[w].next) list(words_[w].bits, words_[w].chunk, in_at);
+      for_each_out(BlockId{b}, [&](uint64_t bits, uint32_t chunk) { list(bits, chunk, out_at); });
+    }
+    in_begin[n] = static_cast<uint32_t>(in), out_begin[n] = static_cast<uint32_t>(out);
+    result.units = units_;
+    result.in_begin = in_begin, result.in_values = in_values;
+    result.out_begin = out_begin, result.out_values = out_values;
+    return result;
+  }
+
+ private:
+  void push(uint32_t& list, uint32_t block) { list = nodes_.push({block, list}); }
+
+  // What each block reads before it writes it, and writes.
+  void scan() {
+    Register* const registers = registers_.data();
+    const uint32_t tracked = units_.tracked;
+    for (BlockId b : f_.layout) {
       const uint32_t block = index(b);
-      for_each_successor(f.blocks[b], [&](BlockId s) { edges.push({index(s), block}); });
-      auto expose = [&](Register& r) {
+      reached_[block] = true;
+      const auto expose = [&](uint32_t u) {
+        Register& r = registers[u];
         if (r.killed == block || r.seen == block) return;
         r.seen = block;
         push(r.uses, block);
       };
-      for (InstId i : f.blocks[b].code) {
-        const auto [reads, writes, end] = units.of(i);
+      for (InstId i : f_.blocks[b].code) {
+        const auto [reads, writes, end] = units_.of(i);
         for (const uint32_t* u = reads; u != writes; ++u)
-          if (*u < units.tracked) expose(registers[*u]);
+          if (*u < tracked) expose(*u);
         for (const uint32_t* w = writes; w != end; ++w) {
           const uint32_t u = *w & ~Units::lasts;
-          if (u >= units.tracked) continue;
+          if (u >= tracked) continue;
           Register& x = registers[u];
           if (*w & Units::lasts) {
-            expose(x), push(x.weak, block);
+            expose(u), push(x.weak, block);
           } else if (x.killed != block) {
             if (x.killed != nobody) push(x.kills, x.killed);
             x.killed = block;
           }
         }
       }
-      if (const uint32_t p = f.blocks[b].predicate; p >= isa::first_virtual) expose(registers[units.predicate(p)]);
+      if (const uint32_t p = f_.blocks[b].predicate; p >= isa::first_virtual) expose(units_.predicate(p));
     }
+    for (uint32_t u = 0; u < tracked; ++u)
+      if (registers[u].uses != nobody) numbered_.push(u);
+  }
 
-    const Groups predecessors = group(arena, n, edges.all());
-    std::span<uint32_t> ends_in = arena.make_span<uint32_t>(n, nobody), is_in = arena.make_span<uint32_t>(n, nobody),
-                        is_out = arena.make_span<uint32_t>(n, nobody), defined = arena.make_span<uint32_t>(n, nobody);
-    std::span<uint32_t> work = arena.make_span<uint32_t>(n), blocks = arena.make_span<uint32_t>(n);
-    const uint32_t entry = index(f.layout[0]);
-    for (uint32_t x = 0; x < units.tracked; ++x) {
-      const Register& r = registers[x];
-      if (r.uses == nobody) continue;
-      if (r.killed != nobody) ends_in[r.killed] = x;
-      for (uint32_t k = r.kills; k != nobody; k = nodes[k].next) ends_in[nodes[k].block] = x;
-      size_t count = 0;  // blocks where x is live in: visited ones and those to visit
-      for (uint32_t k = r.uses; k != nobody; k = nodes[k].next)
-        is_in[nodes[k].block] = x, blocks[count++] = nodes[k].block;
-      for (size_t at = 0; at < count; ++at)
-        for (uint32_t p : predecessors[blocks[at]])
-          if (ends_in[p] != x && is_in[p] != x) is_in[p] = x, blocks[count++] = p;
-      const bool undefined = is_in[entry] == x;
-      if (undefined) {
-        // Blocks that some write reaches.
-        size_t pending = 0;
-        auto reach = [&](uint32_t from) {
-          for_each_successor(f.blocks[BlockId{from}], [&](BlockId s) {
-            if (defined[index(s)] != x) defined[index(s)] = x, work[pending++] = index(s);
-          });
-        };
-        if (r.killed != nobody) reach(r.killed);
-        for (uint32_t list : {r.kills, r.weak})
-          for (uint32_t k = list; k != nobody; k = nodes[k].next) reach(nodes[k].block);
-        while (pending) reach(work[--pending]);
+  void predecessors() {
+    const size_t n = f_.blocks.size();
+    before_ = f_.arena->make_span<uint32_t>(n + 2, 0);
+    for (BlockId b : f_.layout) for_each_successor(f_.blocks[b], [&](BlockId s) { ++before_[index(s) + 2]; });
+    for (size_t k = 2; k < before_.size(); ++k) before_[k] += before_[k - 1];
+    edges_ = f_.arena->make_raw<uint32_t>(before_[n + 1]);
+    for (BlockId b : f_.layout)
+      for_each_successor(f_.blocks[b], [&](BlockId s) { edges_[before_[index(s) + 1]++] = index(b); });
+  }
+
+  template <class F>
+  void for_each_write(const Register& r, bool guarded, F&& use) {
+    if (r.killed != nobody) use(r.killed);
+    for (uint32_t k = r.kills; k != nobody; k = nodes_[k].next) use(nodes_[k].block);
+    if (guarded)
+      for (uint32_t k = r.weak; k != nobody; k = nodes_[k].next) use(nodes_[k].block);
+  }
+
+  // Numbers [first, first + count): adds a word to every block where some of them are alive.
+  void solve(uint32_t first, uint32_t count) {
+    uint32_t pending = 0;
+    const auto queue = [&](uint32_t b) {
+      if (!at_[b].queued) at_[b].queued = true, work_[pending++] = b;
+    };
+    touched_.clear();
+    const auto add = [&](uint32_t b, uint64_t bits) {
+      if (at_[b].in == 0) touched_.push(b);
+      at_[b].in |= bits;
+      queue(b);
+    };
+    for (uint32_t k = 0; k < count; ++k) {
+      const Register& r = registers_[numbered_[first + k]];
+      for_each_write(r, false, [&](uint32_t b) { at_[b].kill |= uint64_t{1} << k; });
+      for (uint32_t u = r.uses; u != nobody; u = nodes_[u].next) add(nodes_[u].block, uint64_t{1} << k);
+    }
+    while (pending) {
+      const uint32_t b = work_[--pending];
+      at_[b].queued = false;
+      const uint64_t in = at_[b].in;
+      for (uint32_t e = before_[b]; e < before_[b + 1]; ++e)
+        if (const uint32_t p = edges_[e]; in & ~(at_[p].kill | at_[p].in)) add(p, in & ~at_[p].kill);
+    }
+    const uint64_t undefined = at_[index(f_.layout[0])].in;
+    if (undefined) keep_defined(first, undefined);
+    for (uint32_t b : touched_.all()) {
+      if (at_[b].in) {
+        const uint32_t w = words_.push({at_[b].in, first / 64, nobody});
+        (first_word_[b] == nobody ? first_word_[b] : words_[last_word_[b]].next) = w;
+        last_word_[b] = w;
       }
-      for (size_t at = 0; at < count; ++at) {
-        const uint32_t b = blocks[at];
-        if (undefined && defined[b] != x) continue;
-        in.push({b, x});
-        for (uint32_t p : predecessors[b])
-          if (is_out[p] != x) is_out[p] = x, out.push({p, x});
-      }
+      at_[b].in = 0;
+    }
+    for (uint32_t k = 0; k < count; ++k)
+      for_each_write(registers_[numbered_[first + k]], false, [&](uint32_t b) { at_[b].kill = 0; });
+  }
+
+  // Keeps the registers of the set to the blocks that some write of theirs reaches.
+  void keep_defined(uint32_t first, uint64_t set) {
+    uint32_t pending = 0;
+    const auto reach = [&](uint32_t from, uint64_t bits) {
+      for_each_successor(f_.blocks[BlockId{from}], [&](BlockId s) {
+        Solving& x = at_[index(s)];
+        if (!(bits & ~x.defined)) return;
+        x.defined |= bits;
+        if (!x.queued) x.queued = true, work_[pending++] = index(s);
+      });
+    };
+    for (uint64_t rest = set; rest; rest &= rest - 1)
+      for_each_write(registers_[numbered_[first + static_cast<uint32_t>(std::countr_zero(rest))]], true,
+                     [&](uint32_t b) { reach(b, rest & -rest); });
+    while (pending) {
+      const uint32_t b = work_[--pending];
+      at_[b].queued = false;
+      reach(b, at_[b].defined);
+    }
+    for (uint32_t b : touched_.all()) at_[b].in &= ~set | at_[b].defined;
+    for (BlockId b : f_.layout) at_[index(b)].defined = 0;
+  }
+
+  // The words of what is alive where the block ends: of its successors, by chunk.
+  template <class F>
+  void for_each_out(BlockId b, F&& use) const {
+    const Block& x = f_.blocks[b];
+    uint32_t l = is_none(x.taken) ? nobody : first_word_[index(x.taken)],
+             r = is_none(x.next) ? nobody : first_word_[index(x.next)];
+    while (l != nobody || r != nobody) {
+      const uint32_t a = l == nobody ? nobody : words_[l].chunk, c = r == nobody ? nobody : words_[r].chunk;
+      const uint32_t chunk = std::min(a, c);
+      uint64_t bits = 0;
+      if (a == chunk) bits |= words_[l].bits, l = words_[l].next;
+      if (c == chunk) bits |= words_[r].bits, r = words_[r].next;
+      use(bits, chunk);
     }
   }
-  const Groups live_in = group(arena, n, in.all()), live_out = group(arena, n, out.all());
-  result.in_begin = live_in.begin, result.in_values = live_in.values;
-  result.out_begin = live_out.begin, result.out_values = live_out.values;
-  return result;
+
+  const Function& f_;
+  const Units& units_;
+  const size_t n_ = f_.blocks.size();
+  ArenaList<Node> nodes_{*f_.arena, f_.layout.size() * 4 + 64};
+  ArenaList<uint32_t> numbered_{*f_.arena, units_.tracked};
+  ArenaList<uint32_t> touched_{*f_.arena, n_};
+  ArenaList<Word> words_{*f_.arena, n_ * 2};
+  std::span<Register> registers_ = f_.arena->make_span<Register>(units_.tracked, Register{});
+  std::span<Solving> at_ = f_.arena->make_span<Solving>(n_, Solving{});
+  std::span<uint32_t> work_ = f_.arena->make_raw<uint32_t>(n_);
+  std::span<uint32_t> first_word_ = f_.arena->make_span<uint32_t>(n_, nobody),
+                      last_word_ = f_.arena->make_raw<uint32_t>(n_);
+  std::span<bool> reached_ = f_.arena->make_span<bool>(n_, false);
+  std::span<uint32_t> before_, edges_;  // predecessors of block b: edges_[before_[b]] .. edges_[before_[b + 1]]
+};
+
+}  // namespace
+
+Liveness compute_liveness(const Function& f) {
+  const Units units = list_units(f);
+  return Solver(f, units).run();
 }
 
 uint32_t register_pressure(const Function& f, const Liveness& live) {

@@ -66,11 +66,11 @@ Liveness compute_liveness(const Function& f);
 uint32_t register_pressure(const Function& f, const Liveness& live);
 
 // --- peephole.cpp
-void remove_dead_code(Function& f);    // over virtual registers
-void peephole_allocated(Function& f);  // MOV R, R; loads to RZ
+uint32_t remove_dead_code(Function& f);  // over virtual registers; returns how many GPRs live across blocks, about
+void peephole_allocated(Function& f);    // MOV R, R; loads to RZ
 
 // --- uniform_values.cpp: loop invariants to uniform registers; returns whether anything changed
-bool move_uniform_values(Function& f);
+bool move_uniform_values(Function& f, isa::FormCache& forms);
 
 // --- rematerialise.cpp: values made again where they are used; returns whether anything changed
 bool rematerialise(Function& f);

@@ -2,16 +2,22 @@
 //
 // remove_dead_code (virtual registers): instructions without effect whose results nobody reads. Counts the readers of every register in the
 // function, then sweeps backwards once: a removed instruction takes its own reads away, so chains die in one pass. A register that only its own
-// update reads stays. O(instructions).
+// update reads stays. O(instructions). Returns how many GPRs were read in a block that did not write them before: what relieve goes by.
 // peephole_allocated (physical registers): the thesis's two, `MOV R, R` and loads to RZ that nobody can observe.
 #include "assembler/passes.h"
 
 namespace rndn::assembler {
 
-void remove_dead_code(Function& f) {
+uint32_t remove_dead_code(Function& f) {
   ArenaScope scope(*f.arena);
   const uint32_t gprs = static_cast<uint32_t>(f.gprs.size());
-  std::span<uint32_t> readers = f.arena->make_span<uint32_t>(gprs + f.temporary_predicate.size());
+  constexpr uint32_t crosses = UINT32_MAX;
+  struct Unit {
+    uint32_t readers = 0;
+    uint32_t block = 0;  // one beyond the block that wrote it last, in the order of the code; or `crosses`
+  };
+  std::span<Unit> units = f.arena->make_span<Unit>(gprs + f.temporary_predicate.size(), Unit{});
+  uint32_t crossing = 0;
   auto for_each_unit = [&](std::span<const Range> ranges, auto&& use) {
     for (Range r : ranges) {
       if (r.reg() < isa::first_virtual || !r.allocated()) continue;
@@ -20,8 +26,19 @@ void remove_dead_code(Function& f) {
     }
   };
   for (BlockId b : f.layout) {
-    for (InstId i : f.blocks[b].code) for_each_unit(f.facts[index(i)].reads(), [&](uint32_t x) { ++readers[x]; });
-    if (f.blocks[b].predicate >= isa::first_virtual) ++readers[gprs + f.blocks[b].predicate - isa::first_virtual];
+    const uint32_t block = index(b) + 1;
+    for (InstId i : f.blocks[b].code) {
+      const Facts& facts = f.facts[index(i)];
+      for_each_unit(facts.reads(), [&](uint32_t x) {
+        Unit& u = units[x];
+        ++u.readers;
+        if (u.block != block && u.block != crosses) u.block = crosses, crossing += x < gprs;
+      });
+      for_each_unit(facts.writes(), [&](uint32_t x) {
+        if (units[x].block != crosses) units[x].block = block;
+      });
+    }
+    if (f.blocks[b].predicate >= isa::first_virtual) ++units[gprs + f.blocks[b].predicate - isa::first_virtual].readers;
   }
   for (size_t k = f.layout.size(); k-- > 0;) {
     std::vector<InstId>& code = f.blocks[f.layout[k]].code;
@@ -31,9 +48,9 @@ void remove_dead_code(Function& f) {
       const Facts& facts = f.facts[index(code[c])];
       bool needed = facts.pinned || facts.writes_elsewhere || (facts.writes_carry && carry_needed);
       for (Range r : facts.writes()) needed |= r.reg() < isa::first_virtual;  // a physical register
-      if (!needed) for_each_unit(facts.writes(), [&](uint32_t x) { needed |= readers[x] != 0; });
+      if (!needed) for_each_unit(facts.writes(), [&](uint32_t x) { needed |= units[x].readers != 0; });
       if (!needed) {
-        for_each_unit(facts.reads(), [&](uint32_t x) { --readers[x]; });
+        for_each_unit(facts.reads(), [&](uint32_t x) { --units[x].readers; });
         continue;
       }
       if (facts.writes_carry) carry_needed = false;
@@ -42,6 +59,7 @@ void remove_dead_code(Function& f) {
     }
     code.erase(code.begin(), code.begin() + static_cast<ptrdiff_t>(kept));
   }
+  return crossing;
 }
 
 void peephole_allocated(Function& f) {

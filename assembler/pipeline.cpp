@@ -47,10 +47,15 @@ uint32_t pressure_limit(const Function& f, uint32_t step) {
   const uint32_t extra = f.target->reported_registers_extra, slack = 8;
   return std::min(f.max_registers * 3 / 4, std::max<uint32_t>(12, std::max(step, extra + slack) - extra - slack));
 }
-constexpr size_t large_function = 768;  // units of general registers
+// Whether the registers of full occupancy are not worth asking for: with this many units of general registers, or half as many again alive across
+// blocks, code hardly ever gets by with them, and to ask takes the liveness of code that will change.
+bool surely_exceeds(const Function& f, uint32_t crossing) {
+  constexpr size_t large_function = 768;
+  return f.gprs.size() > large_function || crossing > full_occupancy_registers(*f.target) * 3 / 2;
+}
 // Takes values out of general registers; returns whether anything changed.
-bool relieve(Function& f) {
-  const bool moved = !f.calls && move_uniform_values(f);
+bool relieve(Function& f, isa::FormCache& forms) {
+  const bool moved = !f.calls && move_uniform_values(f, forms);
   return rematerialise(f) || moved;
 }
 constexpr uint32_t last_attempt = 1;  // takes what it gets
@@ -106,21 +111,21 @@ Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Func
     for (const Inst& inst : f.insts) f.facts.push_back(facts_of(*o.target, inst));
   }
   f.max_registers = register_limit(p, o);
+  uint32_t crossing = 0;
   {
     auto scope = timings.measure(Phase::peephole, p.name);
-    remove_dead_code(f);
+    crossing = remove_dead_code(f);
   }
   Liveness live;
   uint32_t pressure = 0;
   {
     auto scope = timings.measure(Phase::allocate, p.name);
-    // Functions of this size hardly ever get by with the registers of full occupancy: nobody asks.
-    const bool large = list && f.gprs.size() > large_function;
-    if (large) relieve(f);
+    const bool exceeds = list && surely_exceeds(f, crossing);
+    if (exceeds) relieve(f, memory.forms);
     live = compute_liveness(f);
     if (list) pressure = register_pressure(f, live);
-    if (list && !large && pressure + o.target->reported_registers_extra > full_occupancy_registers(*o.target) &&
-        relieve(f)) {
+    if (list && !exceeds && pressure + o.target->reported_registers_extra > full_occupancy_registers(*o.target) &&
+        relieve(f, memory.forms)) {
       live = compute_liveness(f);
       pressure = register_pressure(f, live);
     }

@@ -107,7 +107,7 @@ struct Mover {
   const uint32_t gprs = static_cast<uint32_t>(f.gprs.size());
   std::span<Unit> units = arena.make_span<Unit>(gprs + f.temporary_predicate.size());
   ArenaList<Candidate> candidates{arena, most_candidates};
-  isa::FormCache forms;
+  isa::FormCache& forms;
   ArenaList<Reader> readers{arena, 256};  // in the order of the code
 
   uint32_t unit_of(Range r) const { return r.reg() - isa::first_virtual + (r.file() == Range::gpr ? 0 : gprs); }
@@ -258,10 +258,10 @@ struct Mover {
 
 }  // namespace
 
-bool move_uniform_values(Function& f) {
+bool move_uniform_values(Function& f, isa::FormCache& forms) {
   if (f.target->family != isa::Family::volta) return false;
   ArenaScope scope(*f.arena);
-  Mover m{.f = f};
+  Mover m{.f = f, .forms = forms};
   m.find_uniform();
   m.find_candidates();
   m.check_paths();
