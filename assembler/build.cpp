@@ -94,18 +94,19 @@ Facts facts_of(const isa::Target& target, const Inst& inst) {
   const isa::Instruction& s = inst.sass;
   const isa::RowFacts& row = isa::row_facts(s.form);
   Facts facts;
-  CHECK(row.named_count + std::popcount(row.addresses) < static_cast<int>(facts.ranges.size()),
-        "registers of one instruction");
   Range* at = facts.ranges.data();
   const auto add = [&](uint32_t reg, uint32_t width, uint32_t file, uint32_t operand) {
     *at++ = Range(reg, width, static_cast<Range::File>(file), operand);
   };
+  uint32_t files = 0;  // or of the numbers of those named last: 2 and 3 are not allocated
   const auto add_named = [&](const isa::RowFacts::Named* x, const isa::RowFacts::Named* end) {
     constexpr std::array<uint8_t, 4> always = {isa::RZ, isa::PT, isa::URZ, isa::PT};  // by file: zero and true
+    files = 0;
     for (; x < end; ++x) {
       const uint32_t reg = s.operands[x->operand].reg;
-      if (reg != always[x->file])
-        add(reg, x->width ? x->width : isa::register_count(s, x->operand), x->file, x->operand);
+      if (reg == always[x->file]) continue;
+      files |= x->file;
+      add(reg, x->width ? x->width : isa::register_count(s, x->operand), x->file, x->operand);
     }
   };
   const isa::RowFacts::Named* const named = row.named.data();
@@ -115,30 +116,30 @@ Facts facts_of(const isa::Target& target, const Inst& inst) {
     if (const isa::Operand& o = s.operands[k]; o.uniform != isa::URZ)
       add(o.uniform, o.descriptor ? 2 : 1, Range::uniform, k);
   }
-  if (s.guard != isa::PT) {
-    add(s.guard, 1, row.uniform_guard ? Range::uniform_predicate : Range::predicate, Range::guard_operand);
-    facts.guarded = true;
-  }
-  facts.read_count = static_cast<uint8_t>(at - facts.ranges.data());
+  const bool guarded = s.guard != isa::PT;
+  if (guarded) add(s.guard, 1, row.uniform_guard ? Range::uniform_predicate : Range::predicate, Range::guard_operand);
+  const uint8_t read_count = static_cast<uint8_t>(at - facts.ranges.data());
   add_named(named + row.named_reads, named + row.named_count);
-  facts.count = static_cast<uint8_t>(at - facts.ranges.data());
-  for (Range r : facts.writes()) facts.writes_elsewhere |= !r.allocated();
-
-  facts.latency = row.latency == L::cs2r ? isa::latency_class(s) : row.latency;
-  const ClassFacts& c = class_facts[static_cast<size_t>(facts.latency)];
+  const uint8_t count = static_cast<uint8_t>(at - facts.ranges.data());
+  const L latency = row.latency == L::cs2r ? isa::latency_class(s) : row.latency;
+  const ClassFacts& c = class_facts[static_cast<size_t>(latency)];
+  const isa::Scoreboards scoreboards = isa::scoreboards(target, latency);
+  facts.read_count = read_count, facts.count = count;
+  facts.latency = latency;
   facts.memory = c.memory;
-  facts.pinned = c.pinned || inst.pinned;
+  facts.pinned = c.pinned | inst.pinned;
   facts.cooperative = inst.cooperative;
+  facts.guarded = guarded;
+  facts.generic = (s.mnemonic == Mnemonic::LD) | (s.mnemonic == Mnemonic::ST) | (s.mnemonic == Mnemonic::ATOM);
+  facts.announced = scoreboards.write & (count > read_count);
+  facts.late = scoreboards.read | (latency == L::fence);  // CCTL has an address
+  facts.copies = (s.mnemonic == Mnemonic::MOV) & (s.operands[1].kind == isa::OperandKind::gpr);
+  facts.writes_elsewhere = files >= Range::uniform;
   if (row.carry) {
     facts.reads_carry = isa::reads_carry(s), facts.writes_carry = isa::writes_carry(s);
     facts.late_carry = s.mnemonic == Mnemonic::IMNMX;
   }
-  facts.generic = s.mnemonic == Mnemonic::LD || s.mnemonic == Mnemonic::ST || s.mnemonic == Mnemonic::ATOM;
-  facts.copies = s.mnemonic == Mnemonic::MOV && s.operands[1].kind == isa::OperandKind::gpr;
-  const isa::Scoreboards scoreboards = isa::scoreboards(target, facts.latency);
-  facts.announced = scoreboards.write && facts.count > facts.read_count;
-  facts.late = scoreboards.read || facts.latency == L::fence;  // CCTL has an address
-  if (facts.latency == L::convergence && target.family == isa::Family::volta)
+  if (latency == L::convergence && target.family == isa::Family::volta)
     facts.least_stall = s.mnemonic == Mnemonic::BSSY ? 2 : 12;
   else if (c.stalls)
     facts.least_stall = isa::minimum_stall(target, s);
@@ -151,14 +152,12 @@ InstId add_inst(Function& f, Inst inst) {
   return static_cast<InstId>(f.insts.size() - 1);
 }
 
-bool try_make_inst(const isa::Target& target, Mnemonic mnemonic, std::initializer_list<isa::Operand> operands,
-                   Inst& inst) {
-  return isa::make(target, mnemonic, {operands.begin(), operands.size()}, inst.sass);
-}
-
-Inst make_inst(const isa::Target& target, Mnemonic mnemonic, std::initializer_list<isa::Operand> operands) {
+Inst make_inst(const isa::Target& target, Mnemonic mnemonic, std::initializer_list<isa::Operand> operands,
+               isa::FormCache* forms) {
   Inst inst;
-  bool made = try_make_inst(target, mnemonic, operands, inst);
+  const std::span<const isa::Operand> list(operands.begin(), operands.size());
+  const bool made =
+      forms ? isa::make(target, mnemonic, list, inst.sass, *forms) : isa::make(target, mnemonic, list, inst.sass);
   if (!made) {
     std::string kinds;
     for (const isa::Operand& o : operands) kinds += fmt::format(" {}", static_cast<int>(o.kind));

@@ -35,9 +35,8 @@ uint32_t new_gpr(Function& f, uint32_t width, bool temporary);
 uint32_t new_predicate(Function& f, bool temporary);
 
 // The instruction with these operands; CHECKs that the target has a form for them (selection asks only for forms that exist).
-Inst make_inst(const isa::Target& target, isa::Mnemonic mnemonic, std::initializer_list<isa::Operand> operands);
-bool try_make_inst(const isa::Target& target, isa::Mnemonic mnemonic, std::initializer_list<isa::Operand> operands,
-                   Inst& inst);
+Inst make_inst(const isa::Target& target, isa::Mnemonic mnemonic, std::initializer_list<isa::Operand> operands,
+               isa::FormCache* forms = nullptr);
 
 // --- Sequences of the register allocator
 Inst spill_load(const isa::Target& target, uint32_t reg, uint32_t width, uint32_t offset);   // LDL reg, [R1 + offset]

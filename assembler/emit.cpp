@@ -25,6 +25,7 @@ bool only_exits(const Function& f, BlockId b) {
 
 struct Layout {
   Function& f;
+  isa::FormCache& forms;
   Code code;
   std::span<uint32_t> block_index;  // BlockId -> position in the stream
   struct Fixup {
@@ -41,7 +42,7 @@ struct Layout {
   }
   void add(isa::Mnemonic m, std::initializer_list<isa::Operand> operands, uint32_t line, uint32_t guard = isa::PT,
            bool negated = false) {
-    Inst inst = make_inst(*f.target, m, operands);
+    Inst inst = make_inst(*f.target, m, operands, &forms);
     inst.sass.guard = guard, inst.sass.guard_negated = negated;
     inst.line = line;
     place(add_inst(f, std::move(inst)));
@@ -175,8 +176,8 @@ void pad_for_exits(Function& f, Code& code) {
 
 }  // namespace
 
-Code lay_out(Function& f) {
-  Layout l{.f = f, .code = {}, .block_index = {}, .fixups = {}};
+Code lay_out(Function& f, isa::FormCache& forms) {
+  Layout l{.f = f, .forms = forms, .code = {}, .block_index = {}, .fixups = {}};
   l.run();
   return std::move(l.code);
 }
@@ -214,6 +215,11 @@ Result<cubin::Kernel> emit(const ptx::Module& module, Function& f, Code& code) {
   uint32_t highest = 0;
   bool any_register = false;
   for (uint32_t i = 0; i < total; ++i) {
+    if (i > n) {  // one NOP like the other
+      words[i] = words[n];
+      code.addresses[i] = isa::instruction_address(t, i);
+      continue;
+    }
     Inst& inst = f[code.order[i]];
     const Facts& facts = f.facts[index(code.order[i])];
     inst.sass.control = facts.control;
@@ -255,8 +261,7 @@ Result<cubin::Kernel> emit(const ptx::Module& module, Function& f, Code& code) {
           {inst.symbol_high ? cubin::Relocation::absolute_high_32 : cubin::Relocation::absolute_low_32, at,
            module.variables[inst.symbol].name, 0});
   }
-  std::vector<std::byte> bytes = isa::pack(t, words);
-  k.code.assign(bytes.begin(), bytes.end());
+  k.code = isa::pack(t, words);
   k.registers = std::max(any_register ? highest + 1 : 1, 2u) + t.reported_registers_extra;
   k.barriers = f.barriers;
   k.uses_shared = f.uses_shared;

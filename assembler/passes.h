@@ -104,8 +104,8 @@ struct Code {
   std::vector<CodeBlock> blocks;    // in order of the stream, without gaps
   std::vector<uint64_t> addresses;  // per instruction, after emit
 };
-Code lay_out(Function& f);                      // branches, reconvergence and exits become instructions
-void assign_barriers(Function& f, Code& code);  // fills Facts::control
+Code lay_out(Function& f, isa::FormCache& forms);  // branches, reconvergence and exits become instructions
+void assign_barriers(Function& f, Code& code);     // fills Facts::control
 Result<cubin::Kernel> emit(const ptx::Module& module, Function& f, Code& code);
 
 // --- independent checkers: one message per violation, empty when all is well

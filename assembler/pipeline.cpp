@@ -164,7 +164,7 @@ Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Func
   {
     auto scope = timings.measure(Phase::schedule, p.name);
     if (list) RETURN_IF_ERROR(reorder(f, o, [&] { schedule_allocated(f); }));
-    code = lay_out(f);
+    code = lay_out(f, memory.forms);
     assign_barriers(f, code);
     if (o.stalls != Stalls::scheduled) lengthen_stalls(f, code, o);
   }

@@ -222,20 +222,12 @@ bool encode_immediate(const Slot& slot, int64_t value, Word& w) {
   return true;
 }
 
-namespace {
-// The second byte of an operand: its signs, width and part.
-uint8_t signs_of(const Operand& o) {
-  uint8_t bytes[2];
-  std::memcpy(bytes, &o, sizeof bytes);
-  return bytes[1];
-}
-}  // namespace
-
 static_assert(max_modifiers % 4 == 0);
 
 bool encode(const Target& target, const Instruction& instruction, uint64_t address, Word& word) {
-  if (index(instruction.form) >= form_index().size()) return false;  // none, too
-  const FormEncoding& encoding = form_index().encoding(instruction.form);
+  const FormIndex& rows = form_index();
+  if (index(instruction.form) >= rows.size()) return false;  // none, too
+  const FormEncoding& encoding = rows.encoding(instruction.form);
   const Form& form = *encoding.form;
   if (!(form.targets & target.bit) || instruction.operand_count != form.slot_count || instruction.guard > 7)
     return false;
@@ -252,7 +244,7 @@ bool encode(const Target& target, const Instruction& instruction, uint64_t addre
     w.put(form.pascal ? 16 : 12, instruction.guard | uint64_t{instruction.guard_negated} << 3);
   }
   // The modifiers that differ from the row's own.
-  for (uint32_t first = 0; first < max_modifiers; first += 4) {
+  for (uint32_t first = 0; first < form.mod_count; first += 4) {
     uint32_t given, initial;
     std::memcpy(&given, instruction.modifiers.data() + first, 4);
     std::memcpy(&initial, encoding.modifiers.data() + first, 4);
@@ -267,14 +259,12 @@ bool encode(const Target& target, const Instruction& instruction, uint64_t addre
       if (m.second != no_bit) w.half[m.second / 64] ^= uint64_t{change} >> m.width << m.second % 64;
     }
   }
-  const uint8_t negated = signs_of({.negated = true});
   for (uint32_t k = 0; k < form.slot_count; ++k) {
     const FormEncoding::Register& r = encoding.registers[k];
     const Operand& o = instruction.operands[k];
-    if (const uint8_t signs = signs_of(o);
-        o.kind == r.kind && o.reg <= r.highest && (signs & ~negated) == 0 && (signs == 0 || r.negation != no_bit)) {
+    if (const uint16_t head = head_of(o); (head & ~r.sign) == r.head && o.reg <= r.highest) {
       w.put(r.lo, o.reg ^ r.flip);
-      if (signs) w.put(r.negation, 1);
+      if (head & r.sign) w.put(r.negation, 1);
     } else if (!encode_operand(form.slots[k], o, address, w)) {
       return false;
     }

@@ -1,6 +1,7 @@
 // Which rows to try for a word or a mnemonic; and the helpers that encode.cpp shares with make(). Private to this folder.
 #pragma once
 #include <array>
+#include <cstring>
 #include <span>
 #include <vector>
 
@@ -40,17 +41,25 @@ struct Plan {
 
 // What encode() needs of a row, apart from the slots that hold no plain register.
 struct FormEncoding {
-  // A register without sign or part: its number goes to `lo`, with the bits of `flip` inverted.
+  // A slot that holds nothing but a register and perhaps its sign: the number goes to `lo`, with the bits of `flip` inverted.
   struct Register {
-    OperandKind kind = OperandKind::none;  // none: ask the slot
-    uint8_t lo = 0, highest = 0, flip = 0;
-    uint8_t negation = no_bit;
+    uint16_t head =
+        0xffff;  // the first two bytes of an operand that fits, its sign apart; no operand begins so: ask the slot
+    uint16_t sign = 0;  // the bit of `head` that may be set: the sign, which goes to `negation`
+    uint8_t lo = 0, highest = 0, flip = 0, negation = 0;
   };
   const Form* form = nullptr;
   Word bits;                                       // fixed bits, and the initial modifiers
   std::array<uint8_t, max_modifiers> modifiers{};  // initial values
   std::array<Register, max_operands> registers{};  // by slot
 };
+
+// The first two bytes of an operand: kind, then sign and the like.
+inline uint16_t head_of(const Operand& o) {
+  uint16_t head;
+  std::memcpy(&head, &o, sizeof head);
+  return head;
+}
 
 // A row that a word may match.
 struct Candidate {
@@ -68,7 +77,8 @@ class FormIndex {
   size_t size() const { return encodings_.size(); }
   const RowFacts& facts(FormId form) const { return facts_[static_cast<uint32_t>(form)]; }
   std::span<const uint32_t> by_mnemonic(Family family, Mnemonic m) const {
-    return mnemonics_[family == Family::pascal][static_cast<size_t>(m)];
+    const uint32_t* begin = &first_row_[family == Family::pascal][static_cast<size_t>(m)];
+    return {rows_.data() + begin[0], rows_.data() + begin[1]};
   }
   std::span<const Candidate> by_word(Family family, uint64_t word) const {
     const bool pascal = family == Family::pascal;
@@ -77,14 +87,18 @@ class FormIndex {
   }
 
  private:
-  std::vector<std::vector<std::vector<uint32_t>>> mnemonics_;
+  std::array<std::array<uint32_t, mnemonic_count + 1>, 2> first_row_{};  // of a mnemonic in rows_
+  std::vector<uint32_t> rows_;
   std::array<std::array<uint32_t, 4097>, 2> first_{};  // of a bucket in candidates_
   std::vector<Candidate> candidates_;
   std::vector<Plan> plans_;
   std::vector<RowFacts> facts_;
   std::vector<FormEncoding> encodings_;
 };
-const FormIndex& form_index();
+inline const FormIndex& form_index() {
+  static const FormIndex index;
+  return index;
+}
 
 // Writes an immediate's field; false when the value does not fit.
 bool encode_immediate(const Slot& slot, int64_t value, Word& word);

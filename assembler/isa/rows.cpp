@@ -2,6 +2,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstring>
+#include <utility>
 
 #include "assembler/isa/index.h"
 
@@ -48,8 +49,8 @@ Access access(const Instruction& instruction, uint32_t k) {
   return k < form.slot_count && form.slots[k].kind != SlotKind::none ? form.slots[k].access : Access::none;
 }
 
-RegisterFile register_file(const Instruction& instruction, uint32_t k) {
-  const Form& form = form_row(instruction.form);
+namespace {
+RegisterFile register_file(const Form& form, uint32_t k) {
   if (k >= form.slot_count) return RegisterFile::none;
   switch (form.slots[k].kind) {
     case SlotKind::gpr:
@@ -63,6 +64,10 @@ RegisterFile register_file(const Instruction& instruction, uint32_t k) {
     case SlotKind::barrier: return RegisterFile::barrier;
     default: return RegisterFile::none;
   }
+}
+}  // namespace
+RegisterFile register_file(const Instruction& instruction, uint32_t k) {
+  return register_file(form_row(instruction.form), k);
 }
 
 namespace {
@@ -94,10 +99,14 @@ uint32_t vector_registers(uint8_t type) {  // sm_90 float atomics
 }  // namespace
 
 uint32_t register_count(const Instruction& instruction, uint32_t k) {
-  if (register_file(instruction, k) == RegisterFile::none) return 0;
-  const Form& form = form_row(instruction.form);
+  const Plan& plan = form_index().plan(instruction.form);
+  const Form& form = *plan.form;
+  if (register_file(form, k) == RegisterFile::none) return 0;
   const Slot& slot = form.slots[k];
-  auto value = [&](ModifierKind kind) { return modifier(instruction, kind); };
+  auto value = [&](ModifierKind kind) -> uint8_t {
+    const uint8_t at = plan.position[static_cast<size_t>(kind)];
+    return at == no_position ? 0 : instruction.modifiers[at];
+  };
   if (slot.style == Style::base_32) return 1;
   if (slot.kind == SlotKind::address && slot.span == Span_::one) return value(ModifierKind::E) ? 2 : 1;
   switch (slot.span) {
@@ -355,7 +364,10 @@ FormEncoding encoding_of(const Form& form) {
   for (uint32_t k = 0; k < form.slot_count; ++k) {
     const Slot& slot = form.slots[k];
     const auto set = [&](OperandKind kind, uint32_t highest, uint8_t flip) {
-      e.registers[k] = {kind, slot.lo, static_cast<uint8_t>(highest), flip, slot.neg};
+      FormEncoding::Register& r = e.registers[k];
+      r.head = head_of({.kind = kind});
+      if (slot.neg != no_bit) r.sign = head_of({.negated = true}), r.negation = slot.neg;
+      r.lo = slot.lo, r.highest = static_cast<uint8_t>(highest), r.flip = flip;
     };
     switch (slot.kind) {
       case SlotKind::gpr: set(OperandKind::gpr, RZ, 0); break;
@@ -415,6 +427,7 @@ RowFacts facts_of(FormId id) {
   facts.latency = form.latency;
   facts.uniform_guard = form.uniform_guard;
   facts.carry = form.pascal || form.mnemonic == Mnemonic::R2P;
+  CHECK(facts.named_count + std::popcount(facts.addresses) <= 10, "{} names too many registers", form.name);
   return facts;
 }
 
@@ -547,40 +560,43 @@ bool make(const Target& target, Mnemonic mnemonic, std::span<const Operand> oper
 }
 
 // --- Index ----------------------------------------------------------------------------------------------------------------------
-const FormIndex& form_index() {
-  static const FormIndex index;
-  return index;
-}
-
 FormIndex::FormIndex() {
-  size_t n = form_count();
-  mnemonics_.resize(2);
-  for (auto& family : mnemonics_) family.resize(mnemonic_count);
-  std::vector<std::vector<uint32_t>> by_opcode[2];  // rows by the 12 bits that decide first
-  for (auto& family : by_opcode) family.resize(4096);
-  for (uint32_t i = 0; i < n; ++i) {
-    const Form& f = form_row(static_cast<FormId>(i));
-    mnemonics_[f.pascal][static_cast<size_t>(f.mnemonic)].push_back(i);
-    // All values of the bits that the row leaves open.
+  const uint32_t n = static_cast<uint32_t>(form_count());
+  plans_.reserve(n), facts_.reserve(n), encodings_.reserve(n), rows_.resize(n);
+  // Calls f(opcode) for all values of the bits that the row leaves open, of the 12 bits that decide first.
+  const auto for_each_opcode = [](const Form& f, auto&& use) {
     const uint64_t shift = f.pascal ? 52 : 0, open = ~(f.mask.lo >> shift) & 0xfff, fixed = f.match.lo >> shift & 0xfff;
     uint64_t bits = 0;
     do {
-      by_opcode[f.pascal][fixed | bits].push_back(i);
+      use(fixed | bits);
       bits = (bits - open) & open;
     } while (bits);
+  };
+  // Rows by mnemonic and by opcode, sorted by counting.
+  for (uint32_t i = 0; i < n; ++i) {
+    const Form& f = form_row(static_cast<FormId>(i));
+    ++first_row_[f.pascal][static_cast<size_t>(f.mnemonic)];
+    for_each_opcode(f, [&](uint64_t opcode) { ++first_[f.pascal][opcode]; });
     plans_.push_back(plan_of(f));
     facts_.push_back(facts_of(static_cast<FormId>(i)));
     encodings_.push_back(encoding_of(f));
   }
-  for (size_t family = 0; family < 2; ++family) {
-    for (size_t opcode = 0; opcode < 4096; ++opcode) {
-      first_[family][opcode] = static_cast<uint32_t>(candidates_.size());
-      for (uint32_t i : by_opcode[family][opcode]) {
-        const Form& f = form_row(static_cast<FormId>(i));
-        candidates_.push_back({f.match, f.mask, f.targets, static_cast<FormId>(i)});
-      }
-    }
-    first_[family][4096] = static_cast<uint32_t>(candidates_.size());
+  const auto begin_groups = [](auto& families) {
+    uint32_t at = 0;
+    for (auto& family : families)
+      for (uint32_t& x : family) at += std::exchange(x, at);
+    return at;
+  };
+  begin_groups(first_row_);
+  candidates_.resize(begin_groups(first_));
+  auto next_row = first_row_;
+  auto next = first_;
+  for (uint32_t i = 0; i < n; ++i) {
+    const Form& f = form_row(static_cast<FormId>(i));
+    rows_[next_row[f.pascal][static_cast<size_t>(f.mnemonic)]++] = i;
+    for_each_opcode(f, [&](uint64_t opcode) {
+      candidates_[next[f.pascal][opcode]++] = {f.match, f.mask, f.targets, static_cast<FormId>(i)};
+    });
   }
   for (uint32_t i = 0; i < n; ++i) {
     const Form& f = form_row(static_cast<FormId>(i));
@@ -590,8 +606,8 @@ FormIndex::FormIndex() {
       const uint64_t opcode = f.match.lo & 0xfff;
       plan.wide = (opcode & 0x10) != 0;
       plan.other_width = static_cast<FormId>(i);
-      for (uint32_t id : by_opcode[0][plan.wide ? opcode - 12 : opcode + 12])
-        if (form_row(static_cast<FormId>(id)).targets == f.targets) plan.other_width = static_cast<FormId>(id);
+      for (const Candidate& c : by_word(Family::volta, plan.wide ? opcode - 12 : opcode + 12))
+        if (c.targets == f.targets) plan.other_width = c.form;
     }
   }
 }

@@ -1,5 +1,6 @@
 // Code as bytes. Volta: 16 bytes an instruction, little endian. Pascal: bundles of 32 bytes, a control word (three 21-bit fields) and three
 // instructions; the first instruction of a section is at byte 8.
+#include <bit>
 #include <cstring>
 
 #include "assembler/isa/form.h"
@@ -26,15 +27,12 @@ uint64_t instruction_address(const Target& target, uint64_t index) {
 }
 
 std::vector<std::byte> pack(const Target& target, std::span<const Word> words) {
-  std::vector<std::byte> out;
   if (target.family == Family::volta) {
-    out.reserve(words.size() * 16);
-    for (const Word& w : words) {
-      append(out, w.lo);
-      append(out, w.hi);
-    }
-    return out;
+    static_assert(sizeof(Word) == 16 && std::endian::native == std::endian::little);
+    const auto* bytes = reinterpret_cast<const std::byte*>(words.data());
+    return {bytes, bytes + words.size_bytes()};
   }
+  std::vector<std::byte> out;
   out.reserve((words.size() + 2) / 3 * 32);
   for (size_t i = 0; i < words.size(); i += 3) {
     uint64_t control = 0, code[3] = {pascal_nop, pascal_nop, pascal_nop};
