@@ -26,6 +26,7 @@
 #include "assembler/structure.h"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <utility>
 
@@ -60,13 +61,46 @@ bool can_predicate(const ptx::Module& module, const ptx::Instruction& i, const i
   }
 }
 
+using Flags = std::vector<uint8_t>;  // a byte each: faster than bits
+
+// The blocks that lead to one block, in the order in which they were found; hardly ever more than two.
+class BlockList {
+ public:
+  size_t size() const { return size_; }
+  BlockId* begin() { return more_.empty() ? own_.data() : more_.data(); }
+  const BlockId* begin() const { return more_.empty() ? own_.data() : more_.data(); }
+  BlockId* end() { return begin() + size_; }
+  const BlockId* end() const { return begin() + size_; }
+  BlockId operator[](size_t k) const { return begin()[k]; }
+  void clear() { size_ = 0, more_.clear(); }
+  void push_back(BlockId b) {
+    if (more_.empty() && size_ < own_.size()) {
+      own_[size_++] = b;
+      return;
+    }
+    if (more_.empty()) more_.assign(own_.begin(), own_.end());
+    more_.push_back(b);
+    ++size_;
+  }
+  void erase(BlockId* at) {
+    std::copy(at + 1, end(), at);
+    --size_;
+    if (!more_.empty()) more_.pop_back();
+  }
+
+ private:
+  std::array<BlockId, 2> own_{};
+  uint32_t size_ = 0;
+  std::vector<BlockId> more_;  // all of them, once there are more
+};
+
 struct Builder {
   const ptx::Module& module;
   const ptx::Function& f;
   const isa::Target& target;
   Flow flow;
-  std::vector<std::vector<BlockId>> predecessors;
-  std::vector<bool> dead;  // blocks that others have taken in
+  std::vector<BlockList> predecessors;
+  Flags dead;  // blocks that others have taken in
 
   FlowBlock& block(BlockId b) { return flow.blocks[b]; }
 
@@ -80,7 +114,7 @@ struct Builder {
   // --- blocks -------------------------------------------------------------------------------------------------------------------
   void split() {
     const size_t n = f.instructions.size();
-    std::vector<bool> leader(n + 1, false);
+    Flags leader(n + 1, false);
     leader[0] = true;
     for (size_t i = 0; i < n; ++i) {
       const ptx::Instruction& inst = f.instructions[i];
@@ -147,7 +181,7 @@ struct Builder {
   // Reachable blocks in source order, with predecessors.
   void order() {
     const size_t n = flow.blocks.size();
-    std::vector<bool> seen(n, false);
+    Flags seen(n, false);
     std::vector<BlockId> work{BlockId{0}};
     seen[0] = true;
     while (!work.empty()) {
@@ -161,7 +195,7 @@ struct Builder {
       for (uint32_t b = 0; b < n; ++b) flow.layout.push_back(BlockId{b});
     std::erase_if(flow.layout, [&](BlockId b) { return !seen[index(b)]; });
     predecessors.resize(n);
-    for (std::vector<BlockId>& p : predecessors) p.clear();
+    for (BlockList& p : predecessors) p.clear();
     for (BlockId b : flow.layout) successors(b, [&](BlockId s) { predecessors[index(s)].push_back(b); });
   }
 
@@ -214,7 +248,7 @@ struct Builder {
   }
   // Removes the arm from the graph: the block that it leads to keeps one edge from b.
   void remove_arm(BlockId a, BlockId b) {
-    std::vector<BlockId>& p = predecessors[index(block(a).next)];
+    BlockList& p = predecessors[index(block(a).next)];
     if (std::find(p.begin(), p.end(), b) == p.end())
       std::replace(p.begin(), p.end(), a, b);
     else
@@ -285,7 +319,7 @@ struct Builder {
   template <class Successor>
   static std::vector<uint32_t> reverse_postorder(size_t n, uint32_t root, Successor&& successor) {
     std::vector<uint32_t> post;
-    std::vector<bool> seen(n, false);
+    Flags seen(n, false);
     std::vector<std::pair<uint32_t, uint32_t>> stack{{root, 0}};
     seen[root] = true;
     while (!stack.empty()) {
@@ -304,7 +338,7 @@ struct Builder {
   }
 
   std::vector<uint32_t> idom, ipdom;  // by block; UINT32_MAX: none
-  std::vector<bool> reaches_exit;     // reaches the last exit
+  Flags reaches_exit;                 // reaches the last exit
   struct Loop {
     BlockId header;
     std::vector<uint32_t> blocks;
@@ -382,7 +416,7 @@ struct Builder {
       if (is_none(block(b).taken) && is_none(block(b).next)) last = index(b);
     if (last == UINT32_MAX) return;  // no exit: an endless loop, nothing to join
     auto back = reverse_postorder(n, last, [&](uint32_t b, uint32_t k) {
-      const std::vector<BlockId>& p = predecessors[b];
+      const BlockList& p = predecessors[b];
       return k < p.size() ? index(p[p.size() - 1 - k]) : UINT32_MAX;
     });
     for (uint32_t b : back) reaches_exit[b] = true;
@@ -472,8 +506,8 @@ struct Builder {
     return false;
   }
 
-  std::vector<bool> apart;      // block runs with some lanes missing
-  std::vector<bool> no_region;  // divergent branch without a region
+  Flags apart;      // block runs with some lanes missing
+  Flags no_region;  // divergent branch without a region
   void diverge() {
     flow.divergent.assign(f.registers.size(), false);
     apart.assign(flow.blocks.size(), false);
@@ -699,7 +733,7 @@ struct Builder {
     if (irreducible && target.family == isa::Family::pascal)
       return input_error("function {}: unsupported irreducible control flow (a cycle with two entries) on {}", f.name,
                          target.name);
-    std::vector<bool> covered(n0, false), has(n0, false);  // has: a region opens behind the block
+    Flags covered(n0, false), has(n0, false);  // has: a region opens behind the block
     auto cover = [&](const std::vector<uint32_t>& set) {
       for (uint32_t b : set) covered[b] = true;
     };

@@ -33,7 +33,7 @@ struct Flow {
   IdVector<BlockId, FlowBlock> blocks;
   std::vector<BlockId> layout;  // reachable blocks, entry first
   IdVector<RegionId, Region> regions;
-  std::vector<bool> divergent;  // by PTX register: may differ between the lanes of a warp
+  std::vector<uint8_t> divergent;  // by PTX register: whether it may differ between the lanes of a warp
 };
 
 // True when selection expands the instruction into code with branches of its own: a guard becomes a branch around it.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <span>
 
 #include "assembler/cubin/cubin.h"
 #include "assembler/cubin/layout.h"
@@ -15,8 +16,9 @@ namespace {
 
 template <class T>
 void put(Bytes& out, const T& value) {
-  const auto* p = reinterpret_cast<const std::byte*>(&value);
-  out.insert(out.end(), p, p + sizeof value);
+  const size_t at = out.size();
+  out.resize(at + sizeof value);
+  std::memcpy(out.data() + at, &value, sizeof value);
 }
 void pad(Bytes& out, uint64_t alignment) {
   if (alignment > 1) out.resize((out.size() + alignment - 1) / alignment * alignment);
@@ -47,6 +49,7 @@ struct Section {
 // Records of one .nv.info section.
 struct Records {
   Bytes bytes;
+  Records() { bytes.reserve(512); }
   void none(uint8_t attribute) {
     put(bytes, uint8_t{no_value});
     put(bytes, attribute);
@@ -57,18 +60,20 @@ struct Records {
     put(bytes, attribute);
     put(bytes, static_cast<uint16_t>(value));
   }
-  void sized(uint8_t attribute, const std::vector<uint32_t>& words) {
+  void sized(uint8_t attribute, std::initializer_list<uint32_t> words) {
+    sized(attribute, std::span(words.begin(), words.size()));
+  }
+  void sized(uint8_t attribute, std::span<const uint32_t> words) {
     put(bytes, uint8_t{sized_value});
     put(bytes, attribute);
     put(bytes, static_cast<uint16_t>(words.size() * 4));
     for (uint32_t w : words) put(bytes, w);
   }
-  void offsets(uint8_t attribute, const std::vector<uint32_t>& words) {
+  void offsets(uint8_t attribute, std::span<const uint32_t> words) {
     // The length is 16 bits: longer lists are split into several records.
     constexpr size_t most = 0xfffc / 4;
     for (size_t at = 0; at < words.size(); at += most)
-      sized(attribute, {words.begin() + static_cast<long>(at),
-                        words.begin() + static_cast<long>(std::min(words.size(), at + most))});
+      sized(attribute, words.subspan(at, std::min(words.size() - at, most)));
   }
 };
 

@@ -29,11 +29,10 @@ struct Plan {
     bool optional = false, mandatory = false;
     bool has_uniform = false, has_descriptor = false;
     uint8_t must = 0;  // mandatory slots from this one on
-    Operand initial;
   };
   const Form* form = nullptr;
+  Instruction initial;  // with the row's own modifiers and what slots that are left out hold
   std::array<Slot, max_operands> slots;
-  std::array<uint8_t, max_modifiers> modifiers{};  // initial values
   std::array<uint8_t, modifier_kinds> position{};  // of a modifier in the row, 255: it has none
   FormId other_width = none<FormId>();             // Volta's conversions: the row for the other operand width
   bool wide = false;                               // ... which of the two this one is

@@ -1,4 +1,5 @@
 // Questions about rows and instructions: operand access and width, modifiers; and make(), which finds the row for a mnemonic and operands.
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstring>
@@ -306,7 +307,7 @@ bool align(const Form& form, const Plan& plan, std::span<const Operand> operands
     if (next < operands.size()) {
       const Operand& o = operands[next];
       if (o.kind == OperandKind::none && slot.optional) {
-        out.operands[k] = slot.initial;
+        out.operands[k] = plan.initial.operands[k];
         ++next;
         continue;
       }
@@ -320,14 +321,17 @@ bool align(const Form& form, const Plan& plan, std::span<const Operand> operands
       }
     }
     if (!slot.optional) return false;
-    out.operands[k] = slot.initial;
+    out.operands[k] = plan.initial.operands[k];
   }
   return next == operands.size();
 }
 
-Plan plan_of(const Form& form) {
+Plan plan_of(const Form& form, FormId id) {
   Plan plan;
   plan.form = &form;
+  plan.initial.form = id;
+  plan.initial.mnemonic = form.mnemonic;
+  plan.initial.operand_count = form.slot_count;
   for (uint32_t k = form.slot_count; k-- > 0;) {
     const Slot& slot = form.slots[k];
     Plan::Slot& p = plan.slots[k];
@@ -341,11 +345,11 @@ Plan plan_of(const Form& form) {
     p.part = slot.part != no_bit;
     p.has_uniform = slot.uniform != no_bit;
     p.has_descriptor = slot.flag != no_bit;
-    p.initial = default_operand(slot);
+    plan.initial.operands[k] = default_operand(slot);
   }
   plan.position.fill(no_position);
   for (uint32_t i = form.mod_count; i-- > 0;) {
-    plan.modifiers[i] = form.mods[i].initial;
+    plan.initial.modifiers[i] = form.mods[i].initial;
     plan.position[static_cast<size_t>(form.mods[i].kind)] = static_cast<uint8_t>(i);
   }
   return plan;
@@ -431,18 +435,6 @@ RowFacts facts_of(FormId id) {
   return facts;
 }
 
-// Everything of the row's instruction but its operands.
-void begin(const Plan& plan, FormId id, Instruction& instruction) {
-  const Form& form = *plan.form;
-  instruction.form = id;
-  instruction.mnemonic = form.mnemonic;
-  instruction.operand_count = form.slot_count;
-  instruction.guard = PT;
-  instruction.guard_negated = false;
-  instruction.control = {};
-  instruction.modifiers = plan.modifiers;
-}
-
 }  // namespace
 
 bool make(const Target& target, Mnemonic mnemonic, std::span<const Operand> operands, Instruction& instruction) {
@@ -451,9 +443,9 @@ bool make(const Target& target, Mnemonic mnemonic, std::span<const Operand> oper
     const Plan& plan = index.plan(static_cast<FormId>(id));
     const Form& form = *plan.form;
     if (!(form.targets & target.bit)) continue;
-    if (!align(form, plan, operands, instruction)) continue;
-    begin(plan, static_cast<FormId>(id), instruction);
-    for (uint32_t k = form.slot_count; k < max_operands; ++k) instruction.operands[k] = {};
+    Instruction made = plan.initial;
+    if (!align(form, plan, operands, made)) continue;
+    instruction = made;
     return true;
   }
   return false;
@@ -461,16 +453,14 @@ bool make(const Target& target, Mnemonic mnemonic, std::span<const Operand> oper
 
 namespace {
 
-constexpr uint8_t row_default = 0x40, row_repeats = 0x41;  // sources of slots in the cache
+constexpr uint8_t row_default = 0x40;  // source of a slot in the cache that the row's initial instruction fills
 
 // What of an operand decides which rows take it, its value apart: kind, signs, part, and whether an address names a uniform register.
 uint32_t kind_of(const Operand& o) {
-  struct {
-    uint8_t kind, flags, bank, uniform;
-  } head;
-  static_assert(offsetof(Operand, uniform) == 3 && sizeof head == 4);
+  static_assert(offsetof(Operand, uniform) == 3);
+  uint32_t head;
   std::memcpy(&head, &o, sizeof head);
-  return head.kind | uint32_t{head.uniform != URZ} << 7 | uint32_t{head.flags} << 8;
+  return (head & 0xffff) | uint32_t{head >> 24 != URZ} << 7;
 }
 bool decided_by_value(OperandKind k) { return k == OperandKind::immediate || k == OperandKind::constant; }
 
@@ -503,7 +493,7 @@ void remember(const Target& target, Mnemonic mnemonic, std::span<const Operand> 
           continue;
         }
         if ((slot.mandatory || operands.size() - next > slot.must) && takes_kind(slot, form.slots[k], o)) {
-          source[k] = form.slots[k].style == Style::repeat ? row_repeats : static_cast<uint8_t>(next);
+          if (form.slots[k].style != Style::repeat) source[k] = static_cast<uint8_t>(next);
           if (decided_by_value(o.kind)) {
             if (slot.optional) return;
             by_value |= static_cast<uint8_t>(1u << k);
@@ -527,8 +517,14 @@ void remember(const Target& target, Mnemonic mnemonic, std::span<const Operand> 
 bool make(const Target& target, Mnemonic mnemonic, std::span<const Operand> operands, Instruction& instruction,
           FormCache& cache) {
   if (operands.size() > max_operands) return make(target, mnemonic, operands, instruction);
-  uint64_t kinds[2] = {};
-  for (size_t k = 0; k < operands.size(); ++k) kinds[k / 4] |= uint64_t{kind_of(operands[k])} << (16 * (k % 4));
+  const auto kinds_of = [](const Operand* begin, const Operand* end) {
+    uint64_t kinds = 0;
+    while (end > begin) kinds = kinds << 16 | kind_of(*--end);
+    return kinds;
+  };
+  const Operand *const begin = operands.data(), *const end = begin + operands.size();
+  const Operand* const half = begin + std::min<size_t>(operands.size(), 4);
+  const uint64_t kinds[2] = {kinds_of(begin, half), kinds_of(half, end)};
   uint64_t hash = (kinds[0] + static_cast<uint64_t>(mnemonic)) * 0x9E3779B97F4A7C15ull;
   hash = (hash ^ hash >> 32 ^ kinds[1]) * 0x9E3779B97F4A7C15ull;
   FormCache::Entry& e = cache.at((hash ^ hash >> 32) >> 20);
@@ -542,13 +538,9 @@ bool make(const Target& target, Mnemonic mnemonic, std::span<const Operand> oper
       takes &= accepts(plan.slots[k], form.slots[k], operands[e.source[k]]);
     }
     if (takes) {
-      begin(plan, e.form, instruction);
-      for (uint32_t k = 0, n = form.slot_count; k < n; ++k) {
-        const uint8_t from = e.source[k];
-        instruction.operands[k] = from < max_operands   ? operands[from]
-                                  : from == row_repeats ? Operand{}
-                                                        : plan.slots[k].initial;
-      }
+      instruction = plan.initial;
+      for (uint32_t k = 0, n = form.slot_count; k < n; ++k)
+        if (const uint8_t from = e.source[k]; from != row_default) instruction.operands[k] = operands[from];
       return true;
     }
     return make(target, mnemonic, operands, instruction);
@@ -577,7 +569,7 @@ FormIndex::FormIndex() {
     const Form& f = form_row(static_cast<FormId>(i));
     ++first_row_[f.pascal][static_cast<size_t>(f.mnemonic)];
     for_each_opcode(f, [&](uint64_t opcode) { ++first_[f.pascal][opcode]; });
-    plans_.push_back(plan_of(f));
+    plans_.push_back(plan_of(f, static_cast<FormId>(i)));
     facts_.push_back(facts_of(static_cast<FormId>(i)));
     encodings_.push_back(encoding_of(f));
   }
