@@ -45,6 +45,16 @@ struct Units {
   }
 };
 Units list_units(const Function& f);
+// Where units are written: by GPR unit, then predicate.
+struct Definition {
+  uint32_t inst = UINT32_MAX, block = UINT32_MAX;  // none: never
+  bool several = false;
+};
+struct Definitions {
+  uint32_t gprs = 0;
+  std::span<const Definition> units;
+};
+Definitions list_definitions(const Function& f);
 
 // --- liveness.cpp
 // Live units (GPRs and predicates) at the block boundaries. Lives in the function's arena; sets are sorted.
@@ -70,10 +80,10 @@ uint32_t remove_dead_code(Function& f);  // over virtual registers; returns how 
 void peephole_allocated(Function& f);    // MOV R, R; loads to RZ
 
 // --- uniform_values.cpp: loop invariants to uniform registers; returns whether anything changed
-bool move_uniform_values(Function& f, isa::FormCache& forms);
+bool move_uniform_values(Function& f, const Definitions& definitions, isa::FormCache& forms);
 
-// --- rematerialise.cpp: values made again where they are used; returns whether anything changed
-bool rematerialise(Function& f);
+// --- rematerialise.cpp: values made again where they are used; returns whether anything changed. The definitions are those before either pass.
+bool rematerialise(Function& f, const Definitions& definitions);
 
 // --- schedule.cpp: new order of each block's code
 // What scheduling before allocation knows of a function apart from the limit on registers; lives in the function's arena.

@@ -55,8 +55,10 @@ bool surely_exceeds(const Function& f, uint32_t crossing) {
 }
 // Takes values out of general registers; returns whether anything changed.
 bool relieve(Function& f, isa::FormCache& forms) {
-  const bool moved = !f.calls && move_uniform_values(f, forms);
-  return rematerialise(f) || moved;
+  ArenaScope scratch(*f.arena);
+  const Definitions definitions = list_definitions(f);
+  const bool moved = !f.calls && move_uniform_values(f, definitions, forms);
+  return rematerialise(f, definitions) || moved;
 }
 constexpr uint32_t last_attempt = 1;  // takes what it gets
 

@@ -23,49 +23,38 @@ bool never_changes(const isa::Instruction& s) {
          (n >= 0x38 && n <= 0x3c);  // lane, thread, block, lane masks
 }
 
-struct Definition {
-  uint32_t inst = nobody;
-  uint32_t block = nobody;
-  bool bad = false;  // several, or none that can be repeated
-};
-
 }  // namespace
 
-bool rematerialise(Function& f) {
+bool rematerialise(Function& f, const Definitions& known) {
   ArenaScope scope(*f.arena);
-  const uint32_t units = static_cast<uint32_t>(f.gprs.size());
-  std::span<Definition> definitions = f.arena->make_span<Definition>(units);
-  bool any = false;
-  for (BlockId b : f.layout)
-    for (InstId i : f.blocks[b].code) {
-      const Facts& x = f.facts[index(i)];
-      const bool repeatable = !x.guarded && x.read_count == 0 && x.count == 1 && !x.pinned &&
-                              x.memory == Memory::none &&
-                              (f[i].sass.mnemonic == isa::Mnemonic::MOV || never_changes(f[i].sass));
-      for (Range r : x.writes()) {
-        if (r.file() != Range::gpr || r.reg() < isa::first_virtual) continue;
-        for (uint32_t w = 0; w < r.width(); ++w) {
-          Definition& d = definitions[r.reg() - isa::first_virtual + w];
-          d.bad |= d.inst != nobody || !repeatable;
-          d.inst = index(i), d.block = index(b);
-          any |= !d.bad;
-        }
-      }
-    }
-  if (!any) return false;
-  auto repeatable = [&](uint32_t v) {
-    for (uint32_t w = 0; w < f.gprs[v].width; ++w) {
-      const Definition& d = definitions[v + w];
-      if (d.inst == nobody || d.bad || d.block != definitions[v].block) return false;
-    }
-    return true;
+  const std::span<const Definition> definitions = known.units;
+  const auto repeatable = [&](const Definition& d) {
+    if (d.inst == nobody || d.several) return false;
+    const Facts& x = f.facts[d.inst];
+    if (x.guarded || x.read_count != 0 || x.count != 1 || x.pinned || x.memory != Memory::none) return false;
+    const isa::Instruction& s = f.insts[d.inst].sass;
+    return s.mnemonic == isa::Mnemonic::MOV || never_changes(s);
   };
+  // Units of the candidates, and the candidates by their first units. Units from `units` on are copies that were made since.
+  const uint32_t units = known.gprs;
+  std::span<bool> is_candidate = f.arena->make_span<bool>(units, false);
+  ArenaList<uint32_t> candidates(*f.arena, 64);
+  for (uint32_t v = 0; v < units; ++v) {
+    if (f.gprs[v].first != v || !repeatable(definitions[v])) continue;
+    bool all = true;
+    for (uint32_t w = 1; w < f.gprs[v].width; ++w)
+      all = all && repeatable(definitions[v + w]) && definitions[v + w].block == definitions[v].block;
+    if (!all) continue;
+    candidates.push(v);
+    for (uint32_t w = 0; w < f.gprs[v].width; ++w) is_candidate[v + w] = true;
+  }
+  if (candidates.empty()) return false;
 
   struct Copy {
     uint32_t block = nobody, first = 0;
   };
-  std::span<Copy> copies = f.arena->make_span<Copy>(units);
-  std::span<uint32_t> readers = f.arena->make_span<uint32_t>(units);  // by first unit: reads that were left alone
+  std::span<Copy> copies = f.arena->make_span<Copy>(units, Copy{});
+  std::span<uint32_t> readers = f.arena->make_span<uint32_t>(units, 0);  // by first unit: reads that were left alone
   std::vector<InstId> code;
   bool changed = false;
   for (BlockId b : f.layout) {
@@ -74,12 +63,12 @@ bool rematerialise(Function& f) {
     for (InstId i : f.blocks[b].code) {
       for (uint32_t k = 0; k < f.facts[index(i)].read_count; ++k) {
         const Range r = f.facts[index(i)].ranges[k];
-        if (r.file() != Range::gpr || r.reg() < isa::first_virtual || r.reg() - isa::first_virtual >= units) continue;
-        const uint32_t v = f.gprs[r.reg() - isa::first_virtual].first;
+        const uint32_t unit = r.reg() - isa::first_virtual;  // large for physical registers
+        if (r.file() != Range::gpr || unit >= units || !is_candidate[unit]) continue;
+        const uint32_t v = f.gprs[unit].first;
         const Definition& d = definitions[v];
-        if (d.inst == nobody || d.bad || d.block == index(b) || !repeatable(v) ||
-            (f.insts[d.inst].sass.mnemonic == isa::Mnemonic::S2R &&
-             f.blocks[b].loop_depth > f.blocks[BlockId{d.block}].loop_depth)) {
+        if (d.block == index(b) || (f.insts[d.inst].sass.mnemonic == isa::Mnemonic::S2R &&
+                                    f.blocks[b].loop_depth > f.blocks[BlockId{d.block}].loop_depth)) {
           ++readers[v];
           continue;
         }
@@ -94,7 +83,7 @@ bool rematerialise(Function& f) {
           }
           grown = changed = true;
         }
-        const uint32_t to = copy.first + (r.reg() - isa::first_virtual - v);
+        const uint32_t to = copy.first + (unit - v);
         f.facts[index(i)].ranges[k].set_reg(to);
         f[i].sass.operands[r.operand()].reg = to;
       }
@@ -103,15 +92,14 @@ bool rematerialise(Function& f) {
     if (grown) f.blocks[b].code.assign(code.begin(), code.end());
   }
   if (!changed) return false;
+  std::span<bool> dead = f.arena->make_span<bool>(f.insts.size(), false),
+                  touched = f.arena->make_span<bool>(f.blocks.size(), false);
+  for (uint32_t v : candidates.all())
+    if (readers[v] == 0)
+      for (uint32_t w = 0; w < f.gprs[v].width; ++w)
+        dead[definitions[v + w].inst] = touched[definitions[v + w].block] = true;
   for (BlockId b : f.layout)
-    std::erase_if(f.blocks[b].code, [&](InstId i) {
-      for (Range r : f.facts[index(i)].writes())
-        if (r.file() == Range::gpr && r.reg() >= isa::first_virtual && r.reg() - isa::first_virtual < units) {
-          const uint32_t v = f.gprs[r.reg() - isa::first_virtual].first;
-          return definitions[v].inst != nobody && repeatable(v) && readers[v] == 0;
-        }
-      return false;
-    });
+    if (touched[index(b)]) std::erase_if(f.blocks[b].code, [&](InstId i) { return dead[index(i)]; });
   return true;
 }
 

@@ -82,12 +82,9 @@ bool with_uniform(const isa::Target& target, isa::FormCache& forms, const isa::I
   return isa::provenance(made.form) != isa::Provenance::inferred;
 }
 
-struct Unit {
-  uint32_t inst = nobody, block = 0;
-  uint8_t candidate = 255;
-  bool several = false;  // definitions
-  bool uniform = false;
-};
+// What is known of a unit: not uniform, uniform, or the number of its candidate.
+constexpr uint8_t not_uniform = 255, no_candidate = 254;
+static_assert(most_candidates < no_candidate);
 
 // An instruction that reads a candidate outside the candidate's block.
 struct Reader {
@@ -102,26 +99,18 @@ struct Candidate {
 
 struct Mover {
   Function& f;
+  std::span<const Definition> definitions;
+  isa::FormCache& forms;
   const isa::Target& t = *f.target;
   Arena& arena = *f.arena;
   const uint32_t gprs = static_cast<uint32_t>(f.gprs.size());
-  std::span<Unit> units = arena.make_span<Unit>(gprs + f.temporary_predicate.size());
+  std::span<uint8_t> units = arena.make_span<uint8_t>(definitions.size(), not_uniform);
   ArenaList<Candidate> candidates{arena, most_candidates};
-  isa::FormCache& forms;
   ArenaList<Reader> readers{arena, 256};  // in the order of the code
 
   uint32_t unit_of(Range r) const { return r.reg() - isa::first_virtual + (r.file() == Range::gpr ? 0 : gprs); }
 
   void find_uniform() {
-    for (BlockId b : f.layout)
-      for (InstId i : f.blocks[b].code)
-        for (Range r : f.facts[index(i)].writes())
-          if (r.allocated() && r.reg() >= isa::first_virtual)
-            for (uint32_t w = 0; w < r.width(); ++w) {
-              Unit& u = units[unit_of(r) + w];
-              u.several |= u.inst != nobody;
-              u.inst = index(i), u.block = index(b);
-            }
     for (BlockId b : f.layout) {
       const Block& block = f.blocks[b];
       if (!block.convergent || block.loop_depth != 0) continue;
@@ -132,12 +121,12 @@ struct Mover {
         for (Range r : x.reads()) {
           if (!r.allocated()) continue;  // uniform registers
           if (r.reg() < isa::first_virtual) uniform = false;
-          for (uint32_t w = 0; uniform && w < r.width(); ++w) uniform = units[unit_of(r) + w].uniform;
+          for (uint32_t w = 0; uniform && w < r.width(); ++w) uniform = units[unit_of(r) + w] != not_uniform;
         }
         if (!uniform) continue;
         for (Range r : x.writes())
           for (uint32_t w = 0; w < r.width(); ++w)
-            if (Unit& u = units[unit_of(r) + w]; !u.several) u.uniform = true;
+            if (const uint32_t u = unit_of(r) + w; !definitions[u].several) units[u] = no_candidate;
       }
     }
   }
@@ -151,18 +140,18 @@ struct Mover {
         bool noted = false;
         for (Range r : x.reads()) {
           if (r.file() != Range::gpr || r.reg() < isa::first_virtual) continue;
-          Unit* first = &units[r.reg() - isa::first_virtual];
+          const uint32_t first = r.reg() - isa::first_virtual;
           for (uint32_t w = 0; w < r.width(); ++w) {
-            Unit& u = first[w];
-            if (!u.uniform || u.block == index(b)) continue;
+            uint8_t& u = units[first + w];
+            if (u == not_uniform || definitions[first + w].block == index(b)) continue;
             if (!noted) readers.push({index(i), index(b)}), noted = true;
-            if (u.candidate == 255) {
+            if (u == no_candidate) {
               if (candidates.size() == most_candidates || block.loop_depth == 0) continue;
-              u.candidate = static_cast<uint8_t>(candidates.push({unit_of(r) + w}));
+              u = static_cast<uint8_t>(candidates.push({first + w}));
             }
             if (block.loop_depth == 0) continue;
             isa::Instruction made;
-            Candidate& c = candidates[u.candidate];
+            Candidate& c = candidates[u];
             if (r.width() == 1 && with_uniform(t, forms, f[i].sass, r.operand(), first_uniform, made))
               ++c.taken;
             else
@@ -178,7 +167,7 @@ struct Mover {
   void check_paths() {
     std::span<uint64_t> defined = arena.make_span<uint64_t>(f.blocks.size()),
                         in = arena.make_span<uint64_t>(f.blocks.size(), ~uint64_t{0});
-    for (uint32_t c = 0; c < candidates.size(); ++c) defined[units[candidates[c].unit].block] |= uint64_t{1} << c;
+    for (uint32_t c = 0; c < candidates.size(); ++c) defined[definitions[candidates[c].unit].block] |= uint64_t{1} << c;
     in[index(f.layout[0])] = 0;
     for (bool changed = true; changed;) {
       changed = false;
@@ -193,8 +182,9 @@ struct Mover {
       for (Range r : f.facts[x.inst].reads())
         if (r.file() == Range::gpr && r.reg() >= isa::first_virtual)
           for (uint32_t w = 0; w < r.width(); ++w)
-            if (const Unit& u = units[unit_of(r) + w]; u.candidate != 255 && u.block != x.block)
-              candidates[u.candidate].bad |= !(in[x.block] >> u.candidate & 1);
+            if (const uint8_t c = units[unit_of(r) + w];
+                c < no_candidate && definitions[unit_of(r) + w].block != x.block)
+              candidates[c].bad |= !(in[x.block] >> c & 1);
   }
 
   void replace() {
@@ -205,16 +195,22 @@ struct Mover {
       if (!candidates[c].bad) uniform[c] = next++;
     auto moved = [&](Range r, uint32_t w, uint32_t block) -> uint32_t {
       if (r.file() != Range::gpr || r.reg() < isa::first_virtual || unit_of(r) + w >= gprs) return nobody;
-      const Unit& u = units[unit_of(r) + w];
-      return u.candidate != 255 && u.block != block && !candidates[u.candidate].bad ? uniform[u.candidate] : nobody;
+      const uint8_t c = units[unit_of(r) + w];
+      return c < no_candidate && definitions[unit_of(r) + w].block != block && !candidates[c].bad ? uniform[c] : nobody;
     };
-    std::span<bool> touched = arena.make_span<bool>(f.blocks.size());
-    for (const Reader& x : readers.all()) touched[x.block] = true;
-    for (const Candidate& c : candidates.all()) touched[units[c.unit].block] = true;
+    std::span<bool> touched = arena.make_span<bool>(f.blocks.size(), false);
+    std::span<bool> concerned = arena.make_span<bool>(f.insts.size(), false);  // readers and definitions
+    for (const Reader& x : readers.all()) touched[x.block] = concerned[x.inst] = true;
+    for (const Candidate& c : candidates.all())
+      touched[definitions[c.unit].block] = concerned[definitions[c.unit].inst] = true;
     for (BlockId b : f.layout) {
       if (!touched[index(b)]) continue;
       code.clear();
       for (InstId i : f.blocks[b].code) {
+        if (!concerned[index(i)]) {
+          code.push_back(i);
+          continue;
+        }
         for (uint32_t k = 0; k < f.facts[index(i)].read_count; ++k) {
           const Range r = f.facts[index(i)].ranges[k];
           bool any = false;
@@ -243,10 +239,10 @@ struct Mover {
         for (Range r : f.facts[index(i)].writes())
           for (uint32_t w = 0; w < r.width(); ++w) {
             if (r.file() != Range::gpr || r.reg() < isa::first_virtual || unit_of(r) + w >= gprs) continue;
-            const Unit& u = units[unit_of(r) + w];
-            if (u.candidate == 255 || candidates[u.candidate].bad) continue;
-            Inst inst = make_inst(t, Mnemonic::R2UR,
-                                  {rndn::assembler::uniform(uniform[u.candidate]), isa::Operand{}, gpr(r.reg() + w)});
+            const uint8_t c = units[unit_of(r) + w];
+            if (c >= no_candidate || candidates[c].bad) continue;
+            Inst inst =
+                make_inst(t, Mnemonic::R2UR, {rndn::assembler::uniform(uniform[c]), isa::Operand{}, gpr(r.reg() + w)});
             inst.line = f[i].line;
             code.push_back(add_inst(f, std::move(inst)));
           }
@@ -258,10 +254,10 @@ struct Mover {
 
 }  // namespace
 
-bool move_uniform_values(Function& f, isa::FormCache& forms) {
+bool move_uniform_values(Function& f, const Definitions& definitions, isa::FormCache& forms) {
   if (f.target->family != isa::Family::volta) return false;
   ArenaScope scope(*f.arena);
-  Mover m{.f = f, .forms = forms};
+  Mover m{.f = f, .definitions = definitions.units, .forms = forms};
   m.find_uniform();
   m.find_candidates();
   m.check_paths();

@@ -50,4 +50,20 @@ Units list_units(const Function& f) {
   return result;
 }
 
+Definitions list_definitions(const Function& f) {
+  const uint32_t gprs = static_cast<uint32_t>(f.gprs.size());
+  std::span<Definition> units = f.arena->make_span<Definition>(gprs + f.temporary_predicate.size(), Definition{});
+  for (BlockId b : f.layout)
+    for (InstId i : f.blocks[b].code)
+      for (Range r : f.facts[index(i)].writes()) {
+        if (!r.allocated() || r.reg() < isa::first_virtual) continue;
+        Definition* d = &units[r.reg() - isa::first_virtual + (r.file() == Range::gpr ? 0 : gprs)];
+        for (const Definition* end = d + r.width(); d < end; ++d) {
+          d->several |= d->inst != UINT32_MAX;
+          d->inst = index(i), d->block = index(b);
+        }
+      }
+  return {gprs, units};
+}
+
 }  // namespace rndn::assembler
