@@ -20,7 +20,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cstring>
 
 #include "assembler/latency.h"
 #include "assembler/passes.h"
@@ -30,13 +29,11 @@ namespace {
 
 using L = isa::LatencyClass;
 
-// Every register that an instruction can touch, by number.
-constexpr std::array<uint32_t, 4> register_base = {0, 256, 272, 336};
-constexpr uint32_t carry = 264, resource_count = 344;
+using Lists = RegisterLists;
+constexpr uint32_t carry = Lists::condition_code, resource_count = Lists::count;
 constexpr uint8_t no_scoreboard = 7, late_read_scoreboard = 5;
 constexpr uint32_t most_cycles = 16;  // no distance is longer
 
-uint32_t resource(Range r) { return register_base[r.file()] + r.reg(); }
 uint8_t bit(uint8_t scoreboard) {
   return scoreboard == no_scoreboard ? uint8_t{0} : static_cast<uint8_t>(1u << scoreboard);
 }
@@ -51,15 +48,11 @@ class State {
   };
   explicit State(Arena& arena) : named_(arena.make_raw<uint16_t>(size_t{6} * places)) {}
   uint8_t any() const { return any_; }
-  // Of the registers from `r` on, an or of bytes: those that will be written, those that may still be read.
-  uint32_t writes(uint32_t r, uint32_t width) const { return bytes(0, r, width); }
-  uint32_t reads(uint32_t r, uint32_t width) const { return bytes(reading, r, width); }
-  static uint8_t fold(uint32_t bytes) {
-    bytes |= bytes >> 16;
-    return static_cast<uint8_t>(bytes | bytes >> 8);
-  }
-  void set_write(Range r, uint8_t scoreboard) { set_all(0, r, scoreboard); }
-  void set_read(Range r, uint8_t scoreboard) { set_all(reading, r, scoreboard); }
+  // Scoreboards of what will be written to the register, and of that and what may still be read from it.
+  uint8_t writes(uint32_t r) const { return pending_[r]; }
+  uint8_t accesses(uint32_t r) const { return pending_[r] | pending_[reading + r]; }
+  void set_write(uint32_t r, uint8_t scoreboard) { set({static_cast<uint16_t>(r), scoreboard}); }
+  void set_read(uint32_t r, uint8_t scoreboard) { set({static_cast<uint16_t>(reading + r), scoreboard}); }
   void set(Entry e) {
     any_ |= bit(e.scoreboard);
     uint8_t& x = pending_[e.place];
@@ -84,18 +77,7 @@ class State {
   }
 
  private:
-  static constexpr uint32_t reading = resource_count + 4;  // room to load four bytes from the last register
-  static constexpr uint32_t places = 2 * reading;
-  uint32_t bytes(uint32_t from, uint32_t r, uint32_t width) const {
-    constexpr std::array<uint32_t, 5> masks = {0, 0xff, 0xffff, 0xffffff, 0xffffffff};
-    uint32_t v;
-    std::memcpy(&v, &pending_[from + r], 4);
-    return v & masks[width];
-  }
-  void set_all(uint32_t from, Range r, uint8_t scoreboard) {
-    for (uint32_t k = from + resource(r), end = k + r.width(); k < end; ++k)
-      set({static_cast<uint16_t>(k), scoreboard});
-  }
+  static constexpr uint32_t reading = resource_count, places = 2 * reading;
   std::array<uint8_t, places> pending_{};
   std::span<uint16_t> named_;  // by scoreboard: places that name it
   std::array<uint32_t, 6> counts_{};
@@ -192,67 +174,61 @@ struct Assigner {
     for (uint32_t k = b.begin; k < b.end; ++k) {
       const uint32_t inst = index(code.order[k]);
       Facts& x = f.facts[inst];
+      const Lists::List list = f.registers.of(code.order[k]);
       isa::Control& c = x.control;
-      uint32_t earliest = time, pending = 0;
-      uint8_t waits = 0;
-      for (Range r : x.reads()) {
-        const uint32_t n = resource(r), width = r.width();
-        pending |= state.writes(n, width);
-        for (uint32_t u = n; u < n + width; ++u) {
-          const Write& w = last[u];
-          if (w.time + most_cycles <= time) continue;
-          earliest = std::max(earliest, w.time + distances.read_after_write(f.facts[w.inst], r, x));
-          if (w.older_time + most_cycles > time)
-            earliest = std::max(earliest, w.older_time + distances.read_after_write(f.facts[w.older_inst], r, x));
-        }
+      uint32_t earliest = time;
+      uint8_t pending = 0;  // scoreboards to wait for
+      for (const uint16_t* u = list.reads; u != list.writes; ++u) {
+        pending |= state.writes(*u);
+        const Write& w = last[*u];
+        if (w.time + most_cycles <= time) continue;
+        const Range::File file = Lists::file_of(*u);
+        const bool guard = x.guarded && u + 1 == list.writes;
+        earliest = std::max(earliest, w.time + distances.read_after_write(f.facts[w.inst], file, guard, x));
+        if (w.older_time + most_cycles > time)
+          earliest =
+              std::max(earliest, w.older_time + distances.read_after_write(f.facts[w.older_inst], file, guard, x));
       }
-      for (Range r : x.writes()) {
-        const uint32_t n = resource(r), width = r.width();
-        pending |= state.writes(n, width) | state.reads(n, width);
-        for (uint32_t u = n; u < n + width; ++u) {
-          const Write& w = last[u];
-          if (w.time + most_cycles <= time) continue;
-          earliest = std::max(earliest, w.time + distances.write_after_write(f.facts[w.inst], x, r.file()));
-          if (w.older_time + most_cycles <= time) continue;
-          const Facts& older = f.facts[w.older_inst];
-          earliest = std::max(earliest, w.older_time + distances.write_after_write(older, x, r.file()));
-          if (x.guarded) earliest = std::max(earliest, w.older_time + distances.settled(older, r.file(), settled));
-        }
+      for (uint32_t u : list.all_writes()) {
+        pending |= state.accesses(u);
+        const Write& w = last[u];
+        if (w.time + most_cycles <= time) continue;
+        const Range::File file = Lists::file_of(u);
+        earliest = std::max(earliest, w.time + distances.write_after_write(f.facts[w.inst], x, file));
+        if (w.older_time + most_cycles <= time) continue;
+        const Facts& older = f.facts[w.older_inst];
+        earliest = std::max(earliest, w.older_time + distances.write_after_write(older, x, file));
+        if (x.guarded) earliest = std::max(earliest, w.older_time + distances.settled(older, file, settled));
       }
       if (x.reads_carry)
         if (const Write& w = last[carry]; w.time + most_cycles > time)
           earliest = std::max(earliest, w.time + distances.carry(f.facts[w.inst], x));
 
       // Scoreboards.
-      waits = State::fold(pending);
+      uint8_t waits = pending;
       for (uint32_t rest = waits; rest; rest &= rest - 1) waited[static_cast<size_t>(std::countr_zero(rest))] = k;
       if (links.size() > first_link)
-        for (Range r : x.writes())
-          for (uint32_t u = resource(r), end = u + r.width(); u < end; ++u) {
-            for (uint32_t l = readers[u]; l > first_link; l = links[l - 1].next)
-              if (bar_late_read(links[l - 1].reader, k)) waits |= bit(late_read_scoreboard);
-            readers[u] = 0;
-          }
+        for (uint32_t u : list.all_writes()) {
+          for (uint32_t l = readers[u]; l > first_link; l = links[l - 1].next)
+            if (bar_late_read(links[l - 1].reader, k)) waits |= bit(late_read_scoreboard);
+          readers[u] = 0;
+        }
       if (waits & bit(late_read_scoreboard)) waited[late_read_scoreboard] = k;
       c.wait_mask = waits;
       if (waits) state.clear(waits);
       if (x.announced) {
         if (c.write_barrier == no_scoreboard) c.write_barrier = choose(x);
-        for (Range r : x.writes()) state.set_write(r, c.write_barrier);
+        for (uint32_t r : list.all_writes()) state.set_write(r, c.write_barrier);
       }
       if (x.late) {
         bool sources = false;
-        for (Range r : x.reads()) sources |= r.file() == Range::gpr;
+        for (uint32_t r : list.all_reads()) sources |= Lists::file_of(r) == Range::gpr;
         if (!x.announced && sources) c.read_barrier = late_read_scoreboard;
         if (c.read_barrier != no_scoreboard) {
-          for (Range r : x.reads())
-            if (!r.guard()) state.set_read(r, c.read_barrier);
+          for (uint32_t r : list.sources(x)) state.set_read(r, c.read_barrier);
         } else if (sources) {
           late.push(k);
-          for (Range r : x.reads())
-            if (!r.guard())
-              for (uint32_t u = resource(r), end = u + r.width(); u < end; ++u)
-                readers[u] = links.push({k, readers[u]}) + 1;
+          for (uint32_t u : list.sources(x)) readers[u] = links.push({k, readers[u]}) + 1;
         }
       }
 
@@ -264,9 +240,9 @@ struct Assigner {
         before.stall = static_cast<uint8_t>(std::min(earliest - previous_time, 15u));
         time = earliest;
       }
-      for (Range r : x.writes()) {
-        for (uint32_t u = resource(r), end = u + r.width(); u < end; ++u) write(u, inst, x);
-        drained = std::max(drained, time + distances.settled(x, r.file(), settled));
+      for (uint32_t u : list.all_writes()) {
+        write(u, inst, x);
+        drained = std::max(drained, time + distances.settled(x, Lists::file_of(u), settled));
       }
       if (x.writes_carry) {
         write(carry, inst, x);
@@ -282,8 +258,7 @@ struct Assigner {
     if (b.successor_count)
       for (uint32_t p : late.all())
         if (bar_late_read(p, b.end))
-          for (Range r : at(p).reads())
-            if (!r.guard()) state.set_read(r, late_read_scoreboard);
+          for (uint32_t r : f.registers.of(code.order[p]).sources(at(p))) state.set_read(r, late_read_scoreboard);
     // Drain. The last instruction may also set a scoreboard that the next block waits for at once.
     isa::Control& end = at(b.end - 1).control;
     uint32_t until = std::max(previous_time + 1, drained);
@@ -299,10 +274,11 @@ struct Assigner {
     for (uint32_t k = b.begin; k < b.end && state.any(); ++k) {
       Facts& x = at(k);
       isa::Control& c = x.control;
-      uint32_t pending = 0;
-      for (Range r : x.reads()) pending |= state.writes(resource(r), r.width());
-      for (Range r : x.writes()) pending |= state.writes(resource(r), r.width()) | state.reads(resource(r), r.width());
-      const uint8_t fresh = State::fold(pending) & static_cast<uint8_t>(~c.wait_mask);
+      const Lists::List list = f.registers.of(code.order[k]);
+      uint8_t pending = 0;
+      for (uint32_t r : list.all_reads()) pending |= state.writes(r);
+      for (uint32_t r : list.all_writes()) pending |= state.accesses(r);
+      const uint8_t fresh = pending & static_cast<uint8_t>(~c.wait_mask);
       if (fresh && k > b.begin) {
         isa::Control& before = at(k - 1).control;
         if ((bit(before.write_barrier) | bit(before.read_barrier)) & fresh)

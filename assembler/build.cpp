@@ -146,10 +146,32 @@ Facts facts_of(const isa::Target& target, const Inst& inst) {
   return facts;
 }
 
+void RegisterLists::set(InstId i, const Facts& x) {
+  if (begin_.size() <= index(i)) begin_.resize(index(i) + 1);
+  if (used_ + x.most_units() > items_.size()) items_.resize(2 * (used_ + x.most_units()));
+  begin_[index(i)] = static_cast<uint32_t>(used_);
+  uint16_t *const list = items_.data() + used_, *next = list + 1;
+  const auto add = [&](const Range* r, const Range* end) {
+    for (; r < end; ++r) {
+      uint32_t number = base[r->file()] + r->reg();
+      *next++ = static_cast<uint16_t>(number);
+      for (uint32_t w = r->width(); w > 1; --w) *next++ = static_cast<uint16_t>(++number);
+    }
+  };
+  const Range* const ranges = x.ranges.data();
+  add(ranges, ranges + x.read_count);
+  const uint16_t* const writes = next;
+  add(ranges + x.read_count, ranges + x.count);
+  *list = static_cast<uint16_t>((writes - list - 1) | (next - writes) << 8);
+  used_ = static_cast<size_t>(next - items_.data());
+}
+
 InstId add_inst(Function& f, Inst inst) {
+  const InstId id = static_cast<InstId>(f.insts.size());
   f.facts.push_back(facts_of(*f.target, inst));
   f.insts.push_back(std::move(inst));
-  return static_cast<InstId>(f.insts.size() - 1);
+  if (f.allocated) f.registers.set(id, f.facts.back());
+  return id;
 }
 
 Inst make_inst(const isa::Target& target, Mnemonic mnemonic, std::initializer_list<isa::Operand> operands,

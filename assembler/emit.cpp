@@ -232,8 +232,8 @@ Result<cubin::Kernel> emit(const ptx::Module& module, Function& f, Code& code) {
     if (!isa::encode(t, inst.sass, at, words[i]))
       return input_error("function {}, line {}: internal limit: `{}` cannot be encoded on {}", f.source->name,
                          inst.line, isa::text(t, inst.sass), t.name);
-    for (Range r : facts.all())
-      if (r.file() == Range::gpr) highest = std::max(highest, r.reg() + r.width() - 1), any_register = true;
+    for (uint32_t r : f.registers.of(code.order[i]).all())
+      if (RegisterLists::file_of(r) == Range::gpr) highest = std::max(highest, r), any_register = true;
     switch (inst.sass.mnemonic) {
       case isa::Mnemonic::EXIT: k.exit_offsets.push_back(static_cast<uint32_t>(at)); break;
       case isa::Mnemonic::BSSY: k.has_crs_attribute = true; break;

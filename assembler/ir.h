@@ -106,14 +106,14 @@ struct Facts {
   uint8_t read_count = 0, count = 0;  // ranges: reads, then writes
   isa::LatencyClass latency{};
   Memory memory = Memory::none;
-  bool pinned : 1 = false;       // has an effect besides its registers: never removed
+  bool pinned = false;           // has an effect besides its registers: never removed
+  bool guarded = false;          // runs under a guard
+  bool announced = false;        // a scoreboard announces its result
+  bool late = false;             // reads its sources after issue
+  bool copies = false;           // MOV between GPRs
   bool cooperative : 1 = false;  // comes from a .sync operation of PTX
-  bool guarded : 1 = false;      // runs under a guard
   bool reads_carry : 1 = false, writes_carry : 1 = false;
   bool generic : 1 = false;           // memory of any space
-  bool announced : 1 = false;         // a scoreboard announces its result
-  bool late : 1 = false;              // reads its sources after issue
-  bool copies : 1 = false;            // MOV between GPRs
   bool late_carry : 1 = false;        // its condition code takes longer (IMNMX)
   bool writes_elsewhere : 1 = false;  // writes a file that is not allocated
   uint8_t least_stall = 1;            // issue cycles before the next instruction
@@ -126,6 +126,43 @@ struct Facts {
   uint32_t most_units() const { return uint32_t{4} * count + 3; }
 };
 static_assert(sizeof(Facts) <= 64);
+
+// What the instructions of an allocated function read and write, register by register, for the passes that follow each register: faster than
+// ranges. Pascal's condition code is left out.
+class RegisterLists {
+ public:
+  // Numbers: GPRs, predicates, uniform registers, uniform predicates.
+  static constexpr std::array<uint16_t, 4> base = {0, 256, 272, 336};
+  static constexpr uint32_t condition_code = 264, count = 344;
+  static constexpr Range::File file_of(uint32_t number) {
+    return number < base[1]   ? Range::gpr
+           : number < base[2] ? Range::predicate
+           : number < base[3] ? Range::uniform
+                              : Range::uniform_predicate;
+  }
+  struct List {
+    const uint16_t *reads, *writes, *end;  // the guard is the last read
+    std::span<const uint16_t> all_reads() const { return {reads, writes}; }
+    std::span<const uint16_t> all_writes() const { return {writes, end}; }
+    std::span<const uint16_t> all() const { return {reads, end}; }
+    // Without the guard.
+    std::span<const uint16_t> sources(const Facts& x) const { return {reads, writes - x.guarded}; }
+  };
+  bool empty() const { return begin_.empty(); }
+  List of(InstId i) const {
+    const uint16_t* list = items_.data() + begin_[index(i)];
+    const uint16_t* writes = list + 1 + (*list & 0xff);
+    return {list + 1, writes, writes + (*list >> 8)};
+  }
+  // Room for so many instructions and what they name together.
+  void reserve(size_t insts, size_t registers) { begin_.resize(insts), items_.resize(registers + insts); }
+  void set(InstId i, const Facts& x);
+
+ private:
+  std::vector<uint32_t> begin_;  // by InstId: the number of reads | that of writes << 8, reads, writes
+  std::vector<uint16_t> items_;
+  size_t used_ = 0;  // of items_
+};
 
 // A block of machine code. Branches are not instructions until emission: they are the block's terminator.
 struct Block {
@@ -165,6 +202,7 @@ struct Function {
   Arena* arena = nullptr;  // scratch memory of the compilation
   std::vector<Inst> insts;
   std::vector<Facts> facts;  // by InstId, from the end of selection on
+  RegisterLists registers;   // from the end of allocation on
   IdVector<BlockId, Block> blocks;
   std::vector<BlockId> layout;  // order of emission; layout[0] is the entry
   IdVector<RegionId, Region> regions;

@@ -14,11 +14,11 @@ class Distances {
  public:
   explicit Distances(const isa::Target& target);
 
-  // From a producer to a consumer that reads its result by `range`. For producers with a scoreboard: the distance that is kept in addition
+  // From a producer to a consumer that reads its result, as a guard or not. For producers with a scoreboard: the distance that is kept in addition
   // (0: none).
-  uint32_t read_after_write(const Facts& producer, Range range, const Facts& consumer) const {
+  uint32_t read_after_write(const Facts& producer, Range::File file, bool guard, const Facts& consumer) const {
     if (only_scoreboard(producer)) return 0;
-    return look_up(producer.latency, consumer.latency, role_of(range.file(), consumer.latency, range.guard()));
+    return look_up(producer.latency, consumer.latency, role_of(file, consumer.latency, guard));
   }
   // The same for Pascal's condition code.
   uint32_t carry(const Facts& producer, const Facts& consumer) const {

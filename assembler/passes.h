@@ -100,6 +100,8 @@ void schedule_allocated(Function& f);  // over physical registers
 // than `wanted` registers would be used (0: any number will do).
 Result<bool> allocate_registers(Function& f, const Liveness& live, uint32_t wanted);
 
+void list_registers(Function& f);  // units.cpp: fills Function::registers
+
 // --- emit.cpp, assign_barriers.cpp: the final stream of one kernel
 struct CodeBlock {
   uint32_t begin = 0, end = 0;  // instructions

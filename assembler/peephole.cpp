@@ -18,11 +18,13 @@ uint32_t remove_dead_code(Function& f) {
   };
   std::span<Unit> units = f.arena->make_span<Unit>(gprs + f.temporary_predicate.size(), Unit{});
   uint32_t crossing = 0;
-  auto for_each_unit = [&](std::span<const Range> ranges, auto&& use) {
+  const std::array<uint32_t, 2> base = {0u - isa::first_virtual, gprs - isa::first_virtual};
+  const auto for_each_unit = [&](std::span<const Range> ranges, auto&& use) {
     for (Range r : ranges) {
       if (r.reg() < isa::first_virtual || !r.allocated()) continue;
-      const uint32_t x = r.reg() - isa::first_virtual + (r.file() == Range::gpr ? 0 : gprs);
-      for (uint32_t w = 0; w < r.width(); ++w) use(x + w);
+      uint32_t x = r.reg() + base[r.file()];
+      use(x);
+      for (uint32_t w = r.width(); w > 1; --w) use(++x);
     }
   };
   for (BlockId b : f.layout) {

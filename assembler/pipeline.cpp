@@ -158,9 +158,10 @@ Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Func
     }
     break;
   }
-  if (o.level >= 1) {
+  {
     auto scope = timings.measure(Phase::peephole, p.name);
-    peephole_allocated(f);
+    if (o.level >= 1) peephole_allocated(f);
+    list_registers(f);
   }
   Code code;
   {

@@ -300,22 +300,16 @@ struct EarlyScheduler {
   Function& f;
   Arena& arena = *f.arena;
   const ExpectedLatencies expected{*f.target};
-  static constexpr std::array<uint32_t, 4> base = {0, 256, 264, 264 + isa::URZ};
-  static constexpr uint32_t carry = 264 + isa::URZ + isa::PT;
+  static constexpr uint32_t carry = RegisterLists::condition_code;
   struct Register {
     uint32_t ready = 0;    // slot in which its value can be read
     uint32_t written = 0;  // one beyond the slot of the last write
     uint32_t read = 0;     // one beyond the slot of the last read since
   };
-  std::array<Register, carry + 1> registers{};
+  std::array<Register, RegisterLists::count> registers{};
   Slots slots{arena};
 
   const bool pascal = f.target->family == isa::Family::pascal;
-
-  // Predicates that decide whether something happens are read later than data; on Pascal all are.
-  uint32_t delay(Range r, isa::LatencyClass consumer) const {
-    return r.file() == Range::predicate && (pascal || r.guard() || is_deciding(consumer)) ? guard_delay : 0;
-  }
 
   void run(std::vector<InstId>& code) {
     const uint32_t n = static_cast<uint32_t>(code.size());
@@ -326,29 +320,26 @@ struct EarlyScheduler {
     for (InstId id : code) {
       const uint32_t inst = index(id);
       const Facts& x = f.facts[inst];
+      const RegisterLists::List list = f.registers.of(id);
       uint32_t from = slots.base();
-      for (Range range : x.reads()) {
-        const uint32_t late = delay(range, x.latency);
-        for (uint32_t r = range.reg() + base[range.file()], end = r + range.width(); r < end; ++r)
-          from = std::max(from, registers[r].ready + late);
-      }
+      // Predicates that decide whether something happens are read later than data; on Pascal all are.
+      const auto delay = [](uint32_t r, bool late) {
+        return late && RegisterLists::file_of(r) == Range::predicate ? guard_delay : 0;
+      };
+      const bool late = pascal || is_deciding(x.latency);
+      for (uint32_t r : list.all_reads()) from = std::max(from, registers[r].ready + delay(r, late));
+      if (x.guarded) from = std::max(from, registers[list.writes[-1]].ready + delay(list.writes[-1], true));
       if (x.reads_carry) from = std::max(from, registers[carry].ready);
-      for (Range range : x.writes())
-        for (uint32_t r = range.reg() + base[range.file()], end = r + range.width(); r < end; ++r)
-          from = std::max({from, registers[r].read, registers[r].written});
+      for (uint32_t r : list.all_writes()) from = std::max({from, registers[r].read, registers[r].written});
       if (x.writes_carry) from = std::max({from, registers[carry].read, registers[carry].written});
       const bool ordered = MemoryOrder::concerns(x);
       if (ordered) from = std::max(from, memory.from(x));
       const uint32_t slot = slots.take(from, inst), after = slot + 1;
       if (ordered) memory.place(x, slot);
-      for (Range range : x.reads())
-        for (uint32_t r = range.reg() + base[range.file()], end = r + range.width(); r < end; ++r)
-          registers[r].read = std::max(registers[r].read, after);
+      for (uint32_t r : list.all_reads()) registers[r].read = std::max(registers[r].read, after);
       if (x.reads_carry) registers[carry].read = std::max(registers[carry].read, after);
       const Register result{slot + std::min<uint32_t>(expected(x), longest), after, 0};
-      for (Range range : x.writes())
-        for (uint32_t r = range.reg() + base[range.file()], end = r + range.width(); r < end; ++r)
-          registers[r] = result;
+      for (uint32_t r : list.all_writes()) registers[r] = result;
       if (x.writes_carry) registers[carry] = result;
     }
     uint32_t count = 0;

@@ -512,6 +512,7 @@ Result<Function> Selector::run(std::vector<Inst> room) {
   room.clear();
   f_.insts = std::move(room);
   f_.insts.reserve(p_.instructions.size() * 3 + 16);
+  f_.gprs.reserve(p_.registers.size() * 2 + p_.instructions.size() + 16);
   const size_t self = static_cast<size_t>(&p_ - m_.functions.data());
   for (const ptx::Instruction& i : p_.instructions) f_.calls |= i.op == Opcode::call;
   if (f_.calls) descriptor_ = called_descriptor_register;

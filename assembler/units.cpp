@@ -50,6 +50,13 @@ Units list_units(const Function& f) {
   return result;
 }
 
+void list_registers(Function& f) {
+  f.registers = {};
+  f.registers.reserve(f.insts.size(), f.insts.size() * 5);
+  for (BlockId b : f.layout)
+    for (InstId i : f.blocks[b].code) f.registers.set(i, f.facts[index(i)]);
+}
+
 Definitions list_definitions(const Function& f) {
   const uint32_t gprs = static_cast<uint32_t>(f.gprs.size());
   std::span<Definition> units = f.arena->make_span<Definition>(gprs + f.temporary_predicate.size(), Definition{});
