@@ -254,13 +254,19 @@ struct PressureScheduler {
     for (const uint32_t* u = reads; u != writes; ++u) change -= *u < units.gprs && left[*u] == (alive_flag | 1);
     return change > 0;
   }
+  // Whether a value ends or begins its life here follows no pattern: no branches.
   void issue(InstId i) {
     const auto [reads, writes, end] = units.of(i);
-    for (const uint32_t* u = reads; u != writes; ++u)
-      if (--left[*u] == alive_flag) left[*u] = 0, pressure -= weight(*u);
+    for (const uint32_t* u = reads; u != writes; ++u) {
+      const uint32_t rest = left[*u] - 1, ends = rest == alive_flag;
+      left[*u] = ends ? 0 : rest;
+      pressure -= ends ? weight(*u) : 0;
+    }
     for (const uint32_t* w = writes; w != end; ++w) {
-      const uint32_t u = *w & ~Units::lasts;
-      if (left[u] - 1 < alive_flag - 1) left[u] |= alive_flag, pressure += weight(u);
+      const uint32_t u = *w & ~Units::lasts, rest = left[u];
+      const bool begins = rest - 1 < alive_flag - 1;
+      left[u] = begins ? rest | alive_flag : rest;
+      pressure += begins ? weight(u) : 0;
     }
     most = std::max(most, gprs(pressure));
   }

@@ -372,26 +372,23 @@ void Selector::prepare() {
   definitions_.assign(n, 0);
   aliases_.assign(n, {});
   derived_.assign(n, {});
-  std::vector<bool> pointer(n, false);
+  std::vector<uint8_t> pointer(n, false);
   auto each_destination = [&](const ptx::Instruction& i, auto&& use) {
-    for (uint32_t k = 0; k < i.destination_count; ++k) {
-      const ptx::Operand& o = p_.operand(i, k);
-      if (o.kind == OperandKind::reg) use(o);
-      if (o.kind == OperandKind::vector)
-        for (uint32_t e = 0; e < o.count; ++e)
-          if (p_.vector_elements[o.id + e].kind == OperandKind::reg) use(p_.vector_elements[o.id + e]);
+    for (const ptx::Operand *o = p_.operands.data() + i.first_operand, *end = o + i.destination_count; o < end; ++o) {
+      if (o->kind == OperandKind::reg) use(*o);
+      if (o->kind == OperandKind::vector)
+        for (uint32_t e = 0; e < o->count; ++e)
+          if (p_.vector_elements[o->id + e].kind == OperandKind::reg) use(p_.vector_elements[o->id + e]);
     }
   };
   for (BlockId b : flow_.layout)
     for (const FlowItem& item : flow_.blocks[b].items) {
       const ptx::Instruction& i = p_.instructions[item.inst];
       each_destination(i, [&](const ptx::Operand& o) { ++definitions_[o.id]; });
-      for (uint32_t k = 0; k < i.operand_count; ++k) {
-        const ptx::Operand& o = p_.operand(i, k);
-        if (o.kind == OperandKind::address_reg ||
-            (o.kind == OperandKind::reg && (i.op == Opcode::cvta || i.op == Opcode::mad)))
-          pointer[o.id] = true;
-      }
+      const bool makes_addresses = i.op == Opcode::cvta || i.op == Opcode::mad;
+      for (const ptx::Operand *o = p_.operands.data() + i.first_operand, *end = o + i.operand_count; o < end; ++o)
+        if (o->kind == OperandKind::address_reg || (makes_addresses && o->kind == OperandKind::reg))
+          pointer[o->id] = true;
     }
   // Parameters and local variables.
   uint32_t at = 0;

@@ -233,7 +233,7 @@ bool encode(const Target& target, const Instruction& instruction, uint64_t addre
     return false;
   Bits w{{encoding.bits.lo, encoding.bits.hi}};
   const Control& c = instruction.control;
-  if (c.stall > 15 || c.write_barrier > 7 || c.read_barrier > 7 || c.wait_mask > 63 || c.reuse > 15) return false;
+  if (((c.stall | c.reuse) & ~15) | ((c.write_barrier | c.read_barrier) & ~7) | (c.wait_mask & ~63)) return false;
   // Control fields and guard lie alike in both families, at different places.
   const uint64_t control = uint64_t{c.stall} | uint64_t{c.yield} << 4 | uint64_t{c.write_barrier} << 5 |
                            uint64_t{c.read_barrier} << 8 | uint64_t{c.wait_mask} << 11 | uint64_t{c.reuse} << 17;
@@ -263,7 +263,7 @@ bool encode(const Target& target, const Instruction& instruction, uint64_t addre
     const FormEncoding::Register& r = encoding.registers[k];
     const Operand& o = instruction.operands[k];
     if (const uint16_t head = head_of(o); (head & ~r.sign) == r.head && o.reg <= r.highest) {
-      w.put(r.lo, o.reg ^ r.flip);
+      w.half[r.half] |= uint64_t{o.reg ^ r.flip} << r.shift;
       if (head & r.sign) w.put(r.negation, 1);
     } else if (!encode_operand(form.slots[k], o, address, w)) {
       return false;

@@ -40,12 +40,13 @@ struct Plan {
 
 // What encode() needs of a row, apart from the slots that hold no plain register.
 struct FormEncoding {
-  // A slot that holds nothing but a register and perhaps its sign: the number goes to `lo`, with the bits of `flip` inverted.
+  // A slot that holds nothing but a register and perhaps its sign: its number goes into the word, with the bits of `flip` inverted.
   struct Register {
     uint16_t head =
         0xffff;  // the first two bytes of an operand that fits, its sign apart; no operand begins so: ask the slot
-    uint16_t sign = 0;  // the bit of `head` that may be set: the sign, which goes to `negation`
-    uint8_t lo = 0, highest = 0, flip = 0, negation = 0;
+    uint16_t sign = 0;            // the bit of `head` that may be set: the sign, which goes to `negation`
+    uint8_t half = 0, shift = 0;  // of the word, where the number goes
+    uint8_t highest = 0, flip = 0, negation = 0;
   };
   const Form* form = nullptr;
   Word bits;                                       // fixed bits, and the initial modifiers

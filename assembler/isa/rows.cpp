@@ -371,7 +371,8 @@ FormEncoding encoding_of(const Form& form) {
       FormEncoding::Register& r = e.registers[k];
       r.head = head_of({.kind = kind});
       if (slot.neg != no_bit) r.sign = head_of({.negated = true}), r.negation = slot.neg;
-      r.lo = slot.lo, r.highest = static_cast<uint8_t>(highest), r.flip = flip;
+      r.half = slot.lo / 64, r.shift = slot.lo % 64;
+      r.highest = static_cast<uint8_t>(highest), r.flip = flip;
     };
     switch (slot.kind) {
       case SlotKind::gpr: set(OperandKind::gpr, RZ, 0); break;
