@@ -260,6 +260,13 @@ void build_kernel(Rewriter& r, BlockState& b, const Group& group) {
   k.function.name = r.unique(r.program().text(r.original.name), r.kernels, r.function_names);
   k.function.body = k.function.blocks.add({});
   std::vector<StatementId> body;
+  const size_t most = group.nodes.size() + 1;
+  body.reserve(most);
+  k.function.statements.raw().reserve(most);
+  k.function.expressions.raw().reserve(most);
+  k.function.variables.raw().reserve(2 * most);
+  k.kernel.shapes.raw().reserve(2 * most);
+  k.kernel.statements.reserve(most);
 
   for (uint32_t n : group.nodes) {
     if (!live[n]) continue;

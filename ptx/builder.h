@@ -584,7 +584,7 @@ class Builder {
 
   // ---- anything else
   // Appends an instruction with operands as they are; takes and clears the guard.
-  void emit(Opcode op, Type type, Modifiers mods, std::initializer_list<Operand> destinations,
+  void emit(Opcode op, Type type, const Modifiers& mods, std::initializer_list<Operand> destinations,
             std::initializer_list<Operand> sources, Type type2 = Type::none) {
     put(op, type, mods, destinations, sources, type2);
   }
@@ -639,7 +639,7 @@ class Builder {
     return {.space = space, .semantics = a.semantics, .scope = a.scope, .atomic = op};
   }
 
-  void put(Opcode op, Type type, Modifiers mods, std::initializer_list<Operand> destinations,
+  void put(Opcode op, Type type, const Modifiers& mods, std::initializer_list<Operand> destinations,
            std::initializer_list<Operand> sources, Type type2 = Type::none) {
     Instruction& i = f_.instructions.emplace_back();
     i.op = op;
@@ -658,7 +658,7 @@ class Builder {
     guard_negated_ = false;
   }
   template <Tag T>
-  Reg<T> make(Opcode op, Type type, Modifiers mods, std::initializer_list<Operand> sources, Reg<T> into,
+  Reg<T> make(Opcode op, Type type, const Modifiers& mods, std::initializer_list<Operand> sources, Reg<T> into,
               Type type2 = Type::none) {
     if (!into.valid()) into = reg<T>();
     put(op, type, mods, {use(into)}, sources, type2);

@@ -297,7 +297,7 @@ struct Emitter {
   ptx::SharedVariable scan_shared{};  // see compress.cpp
   Reg<U32> lane, warp, lanes_below, segment;
   Reg<U32> tile_number, tiles;
-  std::vector<Reg<Pred>> within;                         // items within n, as far as they are kept
+  InlineVector<Reg<Pred>, 4> within;                     // items within n, as far as they are kept
   Reg<Pred> valid;                                       // the current item is within n
   std::vector<std::pair<RegisterId, Reg<Pred>>> active;  // mask -> mask and valid, for the current item
   std::vector<Conjunction> conjunctions;                 // of the current item

@@ -16,19 +16,32 @@ using hir::VariableId;
 
 constexpr uint32_t budget = 64;  // 32-bit registers of early results
 
+// Facts per step or variable; those of most kernels fit without an allocation.
+using Marks = InlineVector<uint8_t, 64>;
+
 // Which of the marked steps may and should run before all others.
-std::vector<bool> early_steps(const Emitter& e, const std::vector<bool>& wanted) {
+Marks early_steps(const Emitter& e, const std::vector<bool>& wanted) {
   const size_t count = e.steps.size();
   const auto gathers = [&](size_t k) {
     return wanted[k] && e.steps[k].call && e.steps[k].builtin == Builtin::index && !e.steps[k].scalar;
   };
-  bool any = false;
-  for (size_t k = 0; k < count && !any; ++k) any = gathers(k);
-  if (!any) return std::vector<bool>(count);
-  std::vector<uint32_t> definitions(e.function.variables.size());
-  for (VariableId v : e.function.parameters) ++definitions[index(v)];
-  for (const Step& s : e.steps) ++definitions[index(s.target)];
-  std::vector<bool> ready(e.function.variables.size()), possible(count), early(count);
+  const auto marks = [](size_t n) {
+    Marks m;
+    m.resize(n);
+    return m;
+  };
+  Marks early = marks(count);
+  size_t first = 0;
+  while (first < count && !gathers(first)) ++first;
+  if (first == count) return early;
+  Marks definitions = marks(e.function.variables.size());  // 2: more than one
+  const auto define = [&](VariableId v) {
+    uint8_t& n = definitions[index(v)];
+    n = std::min<uint8_t>(n + 1, 2);
+  };
+  for (VariableId v : e.function.parameters) define(v);
+  for (const Step& s : e.steps) define(s.target);
+  Marks ready = marks(e.function.variables.size()), possible = marks(count);
   for (const Input& in : e.inputs) ready[index(in.variable)] = in.wanted && in.type != BasicType::boolean;
   for (size_t k = 0; k < count; ++k) {
     const Step& s = e.steps[k];
@@ -46,7 +59,7 @@ std::vector<bool> early_steps(const Emitter& e, const std::vector<bool>& wanted)
     }
     ready[index(s.target)] = possible[k] && !boolean;
   }
-  std::vector<bool> read(e.function.variables.size());  // by an early step
+  Marks read = marks(e.function.variables.size());  // by an early step
   uint32_t registers = 0;
   for (size_t k = 0; k < count && registers <= budget; ++k) {
     const Step& s = e.steps[k];
@@ -90,7 +103,7 @@ void set_inputs(Emitter& e, bool booleans) {
 
 ItemPlan start_items(Emitter& e, const std::vector<bool>& wanted) {
   ItemPlan plan;
-  const std::vector<bool> early = early_steps(e, wanted);
+  const Marks early = early_steps(e, wanted);
   const uint32_t items = e.items;
   for (size_t k = 0; k < e.steps.size(); ++k) {
     const Step& s = e.steps[k];

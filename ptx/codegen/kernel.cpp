@@ -7,10 +7,9 @@
 // Cost: O(statements x items per thread).
 #include "ptx/codegen/kernel.h"
 
-#include <fmt/compile.h>
-
 #include <algorithm>
 #include <bit>
+#include <charconv>
 
 #include "ptx/codegen/emitter.h"
 
@@ -282,9 +281,12 @@ void prepare_constants(Emitter& e) {
 
 void declare_parameters(Emitter& e, std::vector<std::pair<ptx::ParameterOf<U64>, ptx::ParameterOf<U64>>>& data,
                         bool keeps_state, bool fails) {
-  const auto declare = [&](ParameterRole role, uint32_t ordinal, BasicType type, const char* what) {
+  const auto declare = [&](ParameterRole role, uint32_t ordinal, BasicType type, std::string_view what) {
     e.code.parameters.push_back({role, ordinal, type});
-    return e.b.parameter<U64>(fmt::format(FMT_COMPILE("{}{}"), what, ordinal));
+    std::array<char, 24> name;
+    char* end = std::copy(what.begin(), what.end(), name.begin());
+    end = std::to_chars(end, name.end(), ordinal).ptr;
+    return e.b.parameter<U64>(std::string(name.data(), end));
   };
   const size_t most = 3 * (e.function.parameters.size() + e.outputs.size()) + 2;
   e.b.function().parameters.reserve(most);
@@ -468,8 +470,11 @@ Result<KernelCode> generate_kernel(const outliner::Outlined& outlined, uint32_t 
   Builder& b = e.b;
   b.function().registers.raw().reserve(512);  // most kernels need no more
   b.function().instructions.reserve(512);
+  b.function().labels.raw().reserve(32);
   b.function().operands.reserve(1536);
   e.values.resize(function.variables.size());
+  e.inputs.reserve(function.parameters.size());
+  e.outputs.reserve(function.result_types.size());
   const auto refused = [&] {
     refused_at = e.problem_at;
     return input_error("`{}` has no GPU code yet", e.problem);

@@ -48,12 +48,7 @@ void append(ptx::Module&& own, ptx::Module& all) {
   for (size_t i = 0; i < functions.size(); ++i) {
     if (functions[i] < first) continue;
     ptx::Function& f = own.functions[i];
-    const auto stays = [](const std::vector<uint32_t>& ids) {
-      for (uint32_t id = 0; id < ids.size(); ++id)
-        if (ids[id] != id) return false;
-      return true;
-    };
-    if (!stays(functions) || !stays(variables))
+    if (!own.variables.empty() || functions.size() > 1)
       for (std::vector<ptx::Operand>* operands : {&f.operands, &f.vector_elements})
         for (ptx::Operand& o : *operands) {
           const bool of_variable = o.kind == ptx::Operand::variable || o.kind == ptx::Operand::address_var;
@@ -72,34 +67,43 @@ Result<ModuleCode> generate(const outliner::Outlined& outlined, const Options& o
   out.module.version = version_for(options.ptx_target);
   out.module.target = options.ptx_target;
   const size_t count = outlined.kernels.size();
+  out.module.functions.reserve(count);
+  out.kernels.reserve(count);
+  // Kernel k, into that module, unless it is refused.
+  const auto make = [&](size_t k, ptx::Module& module, KernelCode& code) -> Result<void> {
+    code.name = std::string(outlined.program.text(outlined.program.functions[outlined.kernels[k].function].name));
+    if (k < options.refused.size() && !options.refused[k].empty()) {
+      code.refused = options.refused[k];
+      return {};
+    }
+    auto made = generate_kernel(outlined, static_cast<uint32_t>(k), options, module, code.refused_at);
+    if (made)
+      code = *std::move(made);
+    else if (made.error().fault == Fault::input)
+      code.refused = made.error().message;
+    else
+      return made.error();
+    return {};
+  };
+  if (!options.pool || count <= 1) {
+    for (size_t k = 0; k < count; ++k) {
+      const size_t functions = out.module.functions.size(), variables = out.module.variables.size();
+      RETURN_IF_ERROR(make(k, out.module, out.kernels.emplace_back()));
+      if (out.kernels.back().refused.empty()) continue;
+      out.module.functions.resize(functions);
+      out.module.variables.resize(variables);
+    }
+    return out;
+  }
+  // Side by side, each in a module of its own; the same module comes of it.
   struct Made {
     ptx::Module module;
     KernelCode code;
     Result<void> result;
   };
-  std::vector<Made> made(count);
-  out.module.functions.reserve(count);
-  out.kernels.reserve(count);
-  const auto make = [&](size_t k) {
-    Made& m = made[k];
-    m.code.name = std::string(outlined.program.text(outlined.program.functions[outlined.kernels[k].function].name));
-    if (k < options.refused.size() && !options.refused[k].empty()) {
-      m.code.refused = options.refused[k];
-      return;
-    }
-    auto code = generate_kernel(outlined, static_cast<uint32_t>(k), options, m.module, m.code.refused_at);
-    if (code)
-      m.code = *std::move(code);
-    else if (code.error().fault == Fault::input)
-      m.code.refused = code.error().message;
-    else
-      m.result = code.error();
-  };
-  if (options.pool && count > 1)
-    options.pool->run(count, [&](size_t k, unsigned) { make(k); });
-  else
-    for (size_t k = 0; k < count; ++k) make(k);
-  for (Made& m : made) {
+  std::vector<Made> all(count);
+  options.pool->run(count, [&](size_t k, unsigned) { all[k].result = make(k, all[k].module, all[k].code); });
+  for (Made& m : all) {
     RETURN_IF_ERROR(m.result);
     if (m.code.refused.empty()) append(std::move(m.module), out.module);
     out.kernels.push_back(std::move(m.code));

@@ -148,6 +148,7 @@ void share_results(Emitter& e) {
 
 bool plan_steps(Emitter& e) {
   const bool list_kernel = e.kernel.list;
+  e.steps.reserve(e.function.statements.size());
   e.forms.assign(e.function.variables.size(), Form::scalar);
   if (list_kernel) {
     for (VariableId v : e.function.parameters)

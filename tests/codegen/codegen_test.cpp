@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "libraries/base/files.h"
+#include "libraries/base/parallel.h"
 #include "tests/codegen/kernel_runner.h"
 #include "tests/codegen/ptxas.h"
 
@@ -93,6 +94,35 @@ TEST(Codegen, EveryFamilyAssembles) {
       for (const char* target : {"sm_61", "sm_86", "sm_90"})
         EXPECT_EQ(assemble_with_ptxas(ptxas, g.text, target), "") << target << "\n" << g.text;
     }
+}
+
+// Kernels that are made one after the other in one module, and side by side in modules of their own; some refused, some with a table in common.
+TEST(Codegen, OneThreadAndManyMakeTheSameModule) {
+  Generated g;
+  generate(g, program_text("t:? = @load_table(`t:sym); x:i64 = check_cast(@column_value(t, `x:sym), i64);"
+                           "a:? = @fact(x); s:? = @sum(a); m:? = @gt(a, s); b:? = @compress(m, x); n:? = @len(b);"
+                           "c:? = @plus(x, n); d:? = @fact(c); e:? = @max(d); f:? = @minus(d, e);"
+                           "r:? = @list(s, b, d, f); return r;",
+                           "list<?>"));
+  ASSERT_EQ(g.errors, "");
+  const size_t kernels = g.outlined.kernels.size();
+  ASSERT_GT(kernels, 3u) << g.main();
+  for (size_t without = 0; without <= kernels; ++without) {
+    codegen::Options options;
+    options.refused.resize(kernels);
+    if (without < kernels) options.refused[without] = "not wanted";
+    const auto one = codegen::generate(g.outlined, options, g.timings);
+    ThreadPool pool(3);
+    options.pool = &pool;
+    const auto many = codegen::generate(g.outlined, options, g.timings);
+    ASSERT_TRUE(one.ok() && many.ok());
+    EXPECT_EQ(ptx::print(one->module), ptx::print(many->module));
+    ASSERT_EQ(one->kernels.size(), many->kernels.size());
+    for (size_t k = 0; k < kernels; ++k) {
+      EXPECT_EQ(one->kernels[k].name, many->kernels[k].name);
+      EXPECT_EQ(one->kernels[k].refused, many->kernels[k].refused);
+    }
+  }
 }
 
 // Whatever the frontend accepts is outlined in every mode; the result is accepted again and has code for all its kernels.
