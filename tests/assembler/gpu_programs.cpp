@@ -22,12 +22,11 @@
 
 #include "assembler/assemble.h"
 #include "libraries/base/diagnostic.h"
-#include "libraries/base/files.h"
-#include "ptx/interpreter/interpreter.h"
 #include "ptx/parse.h"
 #include "runtime/cuda/cuda_device.h"
 #include "tests/assembler/random_programs.h"
 #include "tests/assembler/stress_kernels.h"
+#include "tests/support/ptxas.h"
 
 namespace rndn::assembler {
 namespace {
@@ -98,37 +97,6 @@ Result<std::vector<std::byte>> ours(const ptx::Module& m, const std::string& tar
   ASSIGN_OR_RETURN(Assembled made, assemble(m, o, timings));
   return made.cubin;
 }
-std::vector<std::byte> theirs(const std::string& ptxas, const std::string& text, const std::string& target,
-                              uint64_t n) {
-  const std::string base = fmt::format("/tmp/gpu_programs_{}_{}", getpid(), n), path = base + ".ptx",
-                    out = base + ".cubin";
-  if (!write_file(path, text).ok()) return {};
-  const std::string command = fmt::format("'{}' -O3 --fmad=false -arch={} -o {} {}", ptxas, target, out, path);
-  std::vector<std::byte> bytes;
-  if (std::system(command.c_str()) == 0)
-    if (Result<std::string> contents = read_file(out); contents.ok())
-      bytes.resize(contents->size()), std::memcpy(bytes.data(), contents->data(), bytes.size());
-  unlink(path.c_str()), unlink(out.c_str());
-  return bytes;
-}
-
-Result<Words> interpreted(const ptx::Module& module, const std::string& kernel, const Words& in) {
-  ptx::Memory memory;
-  const uint64_t in_at = memory.allocate(program_in_bytes), out_at = memory.allocate(program_out_bytes);
-  memory.write(in_at, std::as_bytes(std::span(in)));
-  const auto parameters = program_parameters(in_at, out_at);
-  ptx::Launch launch;
-  launch.grid = {program_blocks, 1, 1};
-  launch.block = {program_threads, 1, 1};
-  launch.parameters = std::as_bytes(std::span(parameters));
-  launch.max_instructions = 20'000'000;
-  auto stats = ptx::interpret(module, kernel, launch, memory);
-  if (!stats) return stats.error();
-  Words out(program_out_bytes / 8);
-  memory.read(out_at, std::as_writable_bytes(std::span(out)));
-  return out;
-}
-
 Result<std::unique_ptr<device::Device>> open_gpu(const Arguments& a) {
   begin(60, "opening the GPU");
   auto preparation = cuda::prepare(a.device);
@@ -212,7 +180,7 @@ Result<void> random_programs(const Arguments& a) {
           }
           x.expected.push_back(*std::move(out));
         }
-        x.cubin = theirs(a.ptxas, x.text, target, m);
+        if (auto theirs = test::ptxas_cubin(a.ptxas, x.text, target, m); theirs.ok()) x.cubin = *std::move(theirs);
       });
     for (std::thread& t : threads) t.join();
     for (Made& x : made) {

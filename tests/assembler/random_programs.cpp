@@ -6,6 +6,7 @@
 #include <map>
 #include <span>
 
+#include "ptx/interpreter/interpreter.h"
 #include "tests/support/ptx_rows.h"
 
 namespace rndn::testing {
@@ -1320,6 +1321,25 @@ std::vector<uint64_t> program_input(uint64_t seed) {
     }
   }
   return words;
+}
+
+Result<std::vector<uint64_t>> interpreted(const ptx::Module& module, const std::string& kernel,
+                                          const std::vector<uint64_t>& in, uint64_t seed) {
+  ptx::Memory memory;
+  const uint64_t in_at = memory.allocate(program_in_bytes), out_at = memory.allocate(program_out_bytes);
+  memory.write(in_at, std::as_bytes(std::span(in)));
+  const auto parameters = program_parameters(in_at, out_at);
+  ptx::Launch launch;
+  launch.grid = {program_blocks, 1, 1};
+  launch.block = {program_threads, 1, 1};
+  launch.parameters = std::as_bytes(std::span(parameters));
+  launch.seed = seed;
+  launch.max_instructions = 20'000'000;
+  auto stats = ptx::interpret(module, kernel, launch, memory);
+  if (!stats) return stats.error();
+  std::vector<uint64_t> out(program_out_bytes / 8);
+  memory.read(out_at, std::as_writable_bytes(std::span(out)));
+  return out;
 }
 
 }  // namespace rndn::testing

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "libraries/base/result.h"
 #include "ptx/ir.h"
 
 namespace rndn::testing {
@@ -34,5 +35,9 @@ void add_random_kernel(ptx::Module& module, uint64_t seed, const std::string& na
 // The parameters of a launch, and the words that `in` holds: random and special ones.
 std::array<uint64_t, 8> program_parameters(uint64_t in, uint64_t out);
 std::vector<uint64_t> program_input(uint64_t seed);
+
+// What `out` holds after a launch, by the PTX interpreter; `seed`: the order of threads.
+Result<std::vector<uint64_t>> interpreted(const ptx::Module& module, const std::string& kernel,
+                                          const std::vector<uint64_t>& in, uint64_t seed = 0);
 
 }  // namespace rndn::testing

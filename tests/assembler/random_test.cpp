@@ -1,19 +1,23 @@
-// Random programs three ways: our code at -O0 and -O3 and ptxas's code, both in the simulator with its checks on, against the PTX interpreter.
+// Random programs three ways: our code at -O0 and -O3 and, where ptxas 11.8 is found, its code, both in the simulator with its checks on, against the PTX
+// interpreter.
 //
 //   RNDN_PROGRAMS=2000 RNDN_PROGRAMS_FIRST=0 build/bin/test_random_programs      a longer run; its totals are printed
 //   RNDN_PROGRAMS_TARGETS=sm_61,sm_90                                            these targets only
-//   RNDN_PROGRAMS_PTXAS=1    ptxas's code too. Not by default: in about one program of a hundred it does something else than the interpreter, because
-//                            the simulator or the interpreter is wrong about an instruction (docs/notes/random-programs.md lists what is open)
+//   RNDN_PROGRAMS_REDUCE=0                                                       seconds for each reduction (60)
 //
-// A program that fails is reduced, and its PTX printed.
+// A program that fails is reduced, and its PTX printed. What ptxas is not asked about: ptxas_faults.h.
 #include <chrono>
 #include <map>
-#include <set>
+#include <memory>
+#include <optional>
 
 #include "ptx/verify.h"
+#include "tests/assembler/ptxas_faults.h"
 #include "tests/assembler/random_programs.h"
+#include "tests/assembler/reduce_program.h"
 #include "tests/assembler/stress_kernels.h"
 #include "tests/assembler/support.h"
+#include "tests/support/ptxas.h"
 #include "tests/support/status.h"
 
 namespace rndn::assembler::testing {
@@ -22,24 +26,6 @@ namespace {
 using namespace rndn::testing;
 
 using Words = std::vector<uint64_t>;
-
-Result<Words> interpreted(const ptx::Module& module, const std::string& kernel, const Words& in, uint64_t seed = 0) {
-  ptx::Memory memory;
-  const uint64_t in_at = memory.allocate(program_in_bytes), out_at = memory.allocate(program_out_bytes);
-  memory.write(in_at, std::as_bytes(std::span(in)));
-  const auto parameters = program_parameters(in_at, out_at);
-  ptx::Launch launch;
-  launch.grid = {program_blocks, 1, 1};
-  launch.block = {program_threads, 1, 1};
-  launch.parameters = std::as_bytes(std::span(parameters));
-  launch.seed = seed;
-  launch.max_instructions = 20'000'000;
-  auto stats = ptx::interpret(module, kernel, launch, memory);
-  if (!stats) return stats.error();
-  Words out(program_out_bytes / 8);
-  memory.read(out_at, std::as_writable_bytes(std::span(out)));
-  return out;
-}
 
 // One simulated GPU for all programs of a module.
 class Bench {
@@ -95,31 +81,29 @@ struct Variant {
   bool ptxas = false;
 };
 
-Result<std::vector<std::byte>> code(const Variant& v, const ptx::Module& module, const std::string& text,
-                                    const std::string& target, const std::string& ptxas) {
-  if (!v.ptxas) {
-    ASSIGN_OR_RETURN(Assembled made, assemble_for(module, target, v.level, v.registers));
-    return made.cubin;
-  }
-  const std::string path = temporary(".ptx");
-  RETURN_IF_ERROR(write_file(path, text));
-  std::string said;
-  std::vector<std::byte> bytes = assemble_with_ptxas(ptxas, path, target, said);
-  unlink(path.c_str());
-  if (bytes.empty()) return input_error("ptxas: {}", said);
-  return bytes;
+// What all runs share.
+struct Setting {
+  std::string ptxas;  // empty: not there
+  std::string target;
+  Words in;
+};
+
+Result<std::vector<std::byte>> code(const Variant& v, const ptx::Module& module, const Setting& s) {
+  if (v.ptxas) return rndn::test::ptxas_cubin(s.ptxas, ptx::print(module), s.target);
+  ASSIGN_OR_RETURN(Assembled made, assemble_for(module, s.target, v.level, v.registers));
+  return made.cubin;
 }
 
 // "" when all is well, else what is wrong; `kind` tells apart ways to fail that are not the same fault.
-std::string failure_of(const ptx::Module& module, const std::string& kernel, const Variant& v,
-                       const std::string& target, const std::string& ptxas, const Words& in, std::string& kind) {
+std::string failure_of(const ptx::Module& module, const std::string& kernel, const Variant& v, const Setting& s,
+                       std::string& kind) {
   kind = "interpreter";
-  auto expected = interpreted(module, kernel, in);
+  auto expected = interpreted(module, kernel, s.in);
   if (!expected.ok()) return expected.error().message;
   kind = "assembler";
-  auto made = code(v, module, ptx::print(module), target, ptxas);
+  auto made = code(v, module, s);
   if (!made.ok()) return made.error().message;
-  Bench bench(target, in);
+  Bench bench(s.target, s.in);
   kind = "simulator";
   if (auto loaded = bench.load(*made); !loaded.ok()) return loaded.error().message;
   auto got = bench.run(kernel, !v.ptxas, !v.ptxas);
@@ -127,7 +111,7 @@ std::string failure_of(const ptx::Module& module, const std::string& kernel, con
   kind = "difference";
   const std::string difference = where(*expected, *got);
   if (difference.empty()) return "";
-  auto again = interpreted(module, kernel, in, 1);
+  auto again = interpreted(module, kernel, s.in, 1);
   if (!again.ok()) return again.error().message;
   if (*again != *expected) {
     kind = "race";
@@ -136,199 +120,133 @@ std::string failure_of(const ptx::Module& module, const std::string& kernel, con
   return difference;
 }
 
-// Whether some way through the function reads a register that it has not set. (A guarded instruction sets nothing for sure.)
-bool reads_unset(const ptx::Function& f) {
-  const size_t n = f.instructions.size(), registers = f.registers.size();
-  using Set = std::vector<bool>;
-  std::vector<Set> at(n + 1);  // set for sure, where instructions begin that a jump reaches; empty: not reached yet
-  std::vector<bool> target(n + 1);
-  for (const ptx::Label& l : f.labels) target[std::min<size_t>(l.at, n)] = true;
-  bool unset = false;
-  for (bool changed = true; changed;) {
-    changed = unset = false;
-    Set now(registers);
-    bool reached = true;
-    const auto meet = [&](size_t place, const Set& with) {
-      Set& s = at[place];
-      if (s.empty()) {
-        s = with, changed = true;
-        return;
-      }
-      for (size_t r = 0; r < registers; ++r)
-        if (s[r] && !with[r]) s[r] = false, changed = true;
-    };
-    for (size_t k = 0; k < n; ++k) {
-      if (target[k]) {
-        if (reached) meet(k, now);
-        reached = !at[k].empty();
-        now = at[k];
-      }
-      if (!reached) continue;
-      const ptx::Instruction& i = f.instructions[k];
-      const auto read = [&](const ptx::Operand& o) {
-        if ((o.kind == ptx::Operand::reg || o.kind == ptx::Operand::address_reg) && !now[o.id]) unset = true;
-        if (o.kind == ptx::Operand::vector)
-          for (uint32_t e = 0; e < o.count; ++e) {
-            const ptx::Operand& x = f.vector_elements[o.id + e];
-            if (x.kind == ptx::Operand::reg && !now[x.id]) unset = true;
-          }
-      };
-      if (!is_none(i.guard) && !now[index(i.guard)]) unset = true;
-      for (uint32_t o = i.destination_count; o < i.operand_count; ++o) read(f.operand(i, o));
-      for (uint32_t o = 0; o < i.destination_count && is_none(i.guard); ++o) {
-        const ptx::Operand& d = f.operand(i, o);
-        if (d.kind == ptx::Operand::reg) now[d.id] = true;
-        if (d.kind == ptx::Operand::vector)
-          for (uint32_t e = 0; e < d.count; ++e) now[f.vector_elements[d.id + e].id] = true;
-      }
-      if (i.op == ptx::Opcode::bra) {
-        meet(f.labels[f.operand(i, 0).label_id()].at, now);
-        if (is_none(i.guard)) reached = false;
-      }
-      if ((i.op == ptx::Opcode::ret || i.op == ptx::Opcode::exit) && is_none(i.guard)) reached = false;
-    }
-  }
-  return unset;
-}
-
-// Instructions of `kernel` that the failure does not need become moves of zero or go away.
-ptx::Module reduced(ptx::Module module, const std::string& kernel, const Variant& v, const std::string& target,
-                    const std::string& ptxas, const Words& in) {
-  std::string kind, now;
-  failure_of(module, kernel, v, target, ptxas, in, kind);
-  uint32_t which = 0;
-  while (module.functions[which].name != kernel) ++which;
-  const auto start = std::chrono::steady_clock::now();
-  const auto fails = [&](const ptx::Module& m) {
-    if (!ptx::verify(m).empty() || reads_unset(m.functions[which])) return false;
-    return !failure_of(m, kernel, v, target, ptxas, in, now).empty() && now == kind;
-  };
-  const auto without = [&](const ptx::Function& f, size_t at, size_t count, bool zeros) {
-    ptx::Function g = f;
-    g.instructions.assign(f.instructions.begin(), f.instructions.begin() + static_cast<ptrdiff_t>(at));
-    for (size_t k = at; zeros && k < at + count; ++k) {
-      const ptx::Instruction& i = f.instructions[k];
-      for (uint32_t d = 0; d < i.destination_count; ++d) {
-        const ptx::Operand& o = f.operand(i, d);
-        std::vector<ptx::Operand> to;
-        if (o.kind == ptx::Operand::reg) to.push_back(o);
-        if (o.kind == ptx::Operand::vector)
-          for (uint32_t e = 0; e < o.count; ++e) to.push_back(f.vector_elements[o.id + e]);
-        for (const ptx::Operand& r : to) {
-          if (r.kind != ptx::Operand::reg) continue;
-          ptx::Instruction move;
-          move.op = ptx::Opcode::mov;
-          const ptx::Type t = f.registers[r.reg_id()].type;
-          move.type = t == ptx::Type::pred      ? t
-                      : ptx::type_bytes(t) == 2 ? ptx::Type::b16
-                      : ptx::type_bytes(t) == 4 ? ptx::Type::b32
-                                                : ptx::Type::b64;
-          move.operand_count = 2, move.destination_count = 1;
-          move.first_operand = static_cast<uint32_t>(g.operands.size());
-          g.operands.push_back(r);
-          g.operands.push_back({.kind = ptx::Operand::immediate, .value = 0});
-          g.instructions.push_back(move);
-        }
-      }
-    }
-    const size_t kept = g.instructions.size();
-    g.instructions.insert(g.instructions.end(), f.instructions.begin() + static_cast<ptrdiff_t>(at + count),
-                          f.instructions.end());
-    for (ptx::Label& l : g.labels)
-      if (l.at >= at + count)
-        l.at = static_cast<uint32_t>(l.at - (at + count) + kept);
-      else if (l.at > at)
-        l.at = static_cast<uint32_t>(kept);
-    return g;
-  };
-  for (bool again = true; again;) {
-    again = false;
-    for (size_t chunk = 128; chunk > 0; chunk /= 2)
-      for (size_t end = module.functions[which].instructions.size(); end > 0;) {
-        const size_t at = end > chunk ? end - chunk : 0;
-        end = at;
-        if (std::chrono::steady_clock::now() - start > std::chrono::seconds(40)) return module;
-        ptx::Function& f = module.functions[which];
-        const size_t count = std::min(chunk, f.instructions.size() - std::min(at, f.instructions.size()));
-        if (count == 0) continue;
-        bool frame = false, stores = false;
-        for (size_t k = at; k < at + count; ++k)
-          if (f.instructions[k].line == program_frame) frame = true, stores |= f.instructions[k].destination_count == 0;
-        if (stores) continue;
-        for (bool zeros : {false, true}) {
-          const ptx::Instruction& first = f.instructions[at];
-          if (zeros && frame) continue;
-          if (zeros && chunk == 1 && first.op == ptx::Opcode::mov && first.operand_count == 2 &&
-              f.operand(first, 1).kind == ptx::Operand::immediate && f.operand(first, 1).value == 0)
-            continue;
-          ptx::Module candidate = module;
-          candidate.functions[which] = without(f, at, count, zeros);
-          if (fails(candidate)) {
-            module = std::move(candidate);
-            again = true;
-            break;
-          }
-        }
-      }
-  }
-  return module;
-}
-
-// Only what the kernel needs.
-ptx::Module tidy(const ptx::Module& module, const std::string& kernel) {
-  ptx::Module out = module;
-  for (ptx::Function& f : out.functions) {
-    if (f.name != kernel) continue;
-    std::vector<bool> used(f.registers.size());
-    for (const ptx::Instruction& i : f.instructions) {
-      if (!is_none(i.guard)) used[index(i.guard)] = true;
-      for (uint32_t k = 0; k < i.operand_count; ++k) {
-        const ptx::Operand& o = f.operand(i, k);
-        if (o.kind == ptx::Operand::reg || o.kind == ptx::Operand::address_reg) used[o.id] = true;
-        if (o.kind == ptx::Operand::vector)
-          for (uint32_t e = 0; e < o.count; ++e)
-            if (f.vector_elements[o.id + e].kind == ptx::Operand::reg) used[f.vector_elements[o.id + e].id] = true;
-      }
-    }
-    // Registers of ranges print shortest when they are few: name them anew.
-    std::map<ptx::Type, uint32_t> numbers;
-    for (uint32_t r = 0; r < used.size(); ++r) {
-      ptx::Register& reg = f.registers[static_cast<ptx::RegisterId>(r)];
-      if (used[r]) reg.name = fmt::format("%{}_{}", ptx::type_name(reg.type), numbers[reg.type]++);
-    }
-    for (uint32_t r = 0; r < used.size(); ++r) {
-      ptx::Register& reg = f.registers[static_cast<ptx::RegisterId>(r)];
-      if (!used[r]) reg.name = fmt::format("%{}_{}", ptx::type_name(reg.type), numbers[reg.type]++);
-    }
-  }
-  return out;
-}
-
-// Without labels that nothing jumps to, and without the values of tables.
-std::string text_of(const ptx::Module& module) {
-  const std::string text = ptx::print(module);
-  std::string out;
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = text.find('\n', at);
-    std::string line = text.substr(at, end - at);
-    at = end + 1;
-    if (line.size() > 1 && line[0] == 'L' && line.back() == ':' &&
-        text.find("bra " + line.substr(0, line.size() - 1) + ";") == std::string::npos)
-      continue;
-    out += line + "\n";
-  }
-  return out;
-}
-
 std::string environment(const char* name, const std::string& otherwise) {
   const char* v = std::getenv(name);
   return v ? v : otherwise;
 }
 
 struct Totals {
-  size_t programs = 0, ours = 0, theirs = 0, refused = 0, unknown = 0, hazards = 0, failures = 0;
-  std::map<std::string, size_t> refusals;
+  size_t programs = 0, ours = 0, theirs = 0, refused = 0, skipped = 0, unknown = 0, hazards = 0, failures = 0;
+  std::map<std::string, size_t> reasons;  // of what was refused, skipped or unknown
 };
+
+// Programs of one module: those of number first..first+n of what a target has.
+struct Programs {
+  uint64_t first = 0, n = 0;
+  uint32_t sm = 0;
+  ptx::Module module;
+  std::vector<std::optional<Words>> expected;  // by the interpreter; none when it failed
+
+  static std::string name(uint64_t k) { return fmt::format("k{}", k); }
+  ptx::Module of(const std::vector<uint64_t>& which) const {
+    ptx::Module m = program_module(sm);
+    for (uint64_t k : which) add_random_kernel(m, (first + k) * 100 + sm, name(k));
+    return m;
+  }
+  std::string title(uint64_t k) const { return fmt::format("program {} (of sm_{})", first + k, sm); }
+};
+
+// The programs `which` as machine code: in one cubin; where that cannot be made, a cubin for each.
+class Code {
+ public:
+  Code(const Programs& programs, const std::vector<uint64_t>& which, const Variant& v, const Setting& s)
+      : programs_(programs), v_(v), s_(s), all_(s.target, s.in) {
+    const auto made = code(v, which.size() == programs.n ? programs.module : programs.of(which), s);
+    if (!made.ok()) return;
+    const auto loaded = all_.load(*made);
+    EXPECT_TRUE(loaded.ok()) << programs.first << " " << s.target << " " << v.name << ": " << loaded.error().message;
+    whole_ = loaded.ok();
+  }
+  // Fails when the program alone cannot be made.
+  Result<Bench*> of(uint64_t k) {
+    if (whole_) return &all_;
+    ASSIGN_OR_RETURN(const std::vector<std::byte> made, code(v_, programs_.of({k}), s_));
+    alone_ = std::make_unique<Bench>(s_.target, s_.in);
+    RETURN_IF_ERROR(alone_->load(made));
+    return alone_.get();
+  }
+
+ private:
+  const Programs& programs_;
+  const Variant& v_;
+  const Setting& s_;
+  Bench all_;
+  bool whole_ = false;
+  std::unique_ptr<Bench> alone_;
+};
+
+bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+
+// One way to compile and run the programs, and its comparison with the interpreter.
+void run_variant(const Programs& p, const Variant& v, const Setting& s, Totals& t, size_t& shown) {
+  const auto report = [&](uint64_t k, const std::string& what) {
+    ++t.failures;
+    const std::chrono::seconds limit(std::stoi(environment("RNDN_PROGRAMS_REDUCE", "60")));
+    std::string text;
+    if (++shown <= 4 && limit.count() > 0) {
+      std::string kind, now;
+      const ptx::Module whole = p.of({k});
+      failure_of(whole, p.name(k), v, s, kind);
+      const auto fails = [&](const ptx::Module& m) {
+        return !failure_of(m, p.name(k), v, s, now).empty() && now == kind;
+      };
+      const ptx::Module least = tidy(reduced(whole, p.name(k), fails, limit), p.name(k));
+      const std::string again = failure_of(least, p.name(k), v, s, kind);
+      text = "\nreduced: " + kind + ": " + again + "\n" + text_of(least);
+    }
+    ADD_FAILURE() << p.title(k) << " " << s.target << " " << v.name << ": " << what << text;
+  };
+  const auto skip = [&](uint64_t k, bool unknown) {
+    if (!v.ptxas) return false;
+    for (const ptx::Function& f : p.module.functions) {
+      if (f.name != p.name(k) && !f.name.starts_with(p.name(k) + "_")) continue;
+      const char* fault = ptxas_fault(f, isa::find_target(s.target)->sm, unknown);
+      if (!fault) continue;
+      ++t.skipped, ++t.reasons[fmt::format("ptxas: {}", fault)];
+      return true;
+    }
+    return false;
+  };
+  std::vector<uint64_t> which;
+  for (uint64_t k = 0; k < p.n; ++k) {
+    if (!p.expected[k]) continue;
+    if (!skip(k, false)) which.push_back(k);
+  }
+  Code made(p, which, v, s);
+  for (uint64_t k : which) {
+    const Result<Bench*> bench = made.of(k);
+    if (!bench.ok()) {
+      const std::string& what = bench.error().message;
+      if (!v.ptxas && contains(what, "unsupported")) {
+        ++t.refused;
+        ++t.reasons[what.substr(what.find("unsupported"), 60)];
+      } else if (v.ptxas && contains(what, "signal")) {
+        ++t.skipped;
+        ++t.reasons["ptxas ended by a signal: " + p.title(k)];
+      } else {
+        report(k, what);
+      }
+      continue;
+    }
+    Result<Words> got = (*bench)->run(p.name(k), !v.ptxas);
+    // The simulator is stricter than ptxas in places: counted, and run without the check.
+    if (!got.ok() && v.ptxas && contains(got.error().message, "hazard:")) {
+      ++t.hazards;
+      got = (*bench)->run(p.name(k), false, false);
+    }
+    if (!got.ok() && v.ptxas && contains(got.error().message, "is no known instruction")) {
+      if (skip(k, true)) continue;
+      ++t.unknown;
+      ++t.reasons[got.error().message.substr(0, 200)];
+      continue;
+    }
+    (v.ptxas ? t.theirs : t.ours) += 1;
+    if (!got.ok())
+      report(k, got.error().message);
+    else if (const std::string d = where(*p.expected[k], *got); !d.empty())
+      report(k, d);
+  }
+}
 
 // `count` programs from `first` on, of what the lowest target has; on each of the targets.
 void run_programs(uint64_t first, uint64_t count, uint32_t sm, const std::vector<std::string>& on,
@@ -337,115 +255,27 @@ void run_programs(uint64_t first, uint64_t count, uint32_t sm, const std::vector
   const Words in = program_input(77);
   size_t shown = 0;
   for (uint64_t at = first; at < first + count; at += per_module) {
-    const uint64_t n = std::min(per_module, first + count - at);
-    ptx::Module made = program_module(sm);
-    for (uint64_t k = 0; k < n; ++k) add_random_kernel(made, (at + k) * 100 + sm, fmt::format("k{}", k));
-    const std::string text = ptx::print(made);
-    const ptx::Module module = parse_text("programs.ptx", text);
+    Programs p{.first = at, .n = std::min(per_module, first + count - at), .sm = sm};
+    std::vector<uint64_t> all(p.n);
+    for (uint64_t k = 0; k < p.n; ++k) all[k] = k;
+    const ptx::Module made = p.of(all);
+    p.module = parse_text("programs.ptx", ptx::print(made));
     if (auto problems = ptx::verify(made); !problems.empty()) {
       ADD_FAILURE() << at << ": " << problems[0];
       return;
     }
-    std::vector<Words> expected(n);
-    std::vector<bool> runs(n, true);
-    for (const ptx::Function& f : module.functions) EXPECT_FALSE(reads_unset(f)) << at << " " << f.name;
-    for (uint64_t k = 0; k < n; ++k) {
-      auto out = interpreted(module, fmt::format("k{}", k), in);
-      if (!out.ok()) {
-        ADD_FAILURE() << "program " << at + k << " (of sm_" << sm << "): " << out.error().message;
-        runs[k] = false;
-        continue;
-      }
-      expected[k] = *std::move(out);
+    for (const ptx::Function& f : p.module.functions) EXPECT_FALSE(reads_unset(f)) << at << " " << f.name;
+    for (uint64_t k = 0; k < p.n; ++k) {
+      auto out = interpreted(p.module, p.name(k), in);
+      if (!out.ok()) ADD_FAILURE() << p.title(k) << ": " << out.error().message;
+      p.expected.push_back(out.ok() ? std::optional(*std::move(out)) : std::nullopt);
     }
-    const auto single = [&](uint64_t k) {
-      ptx::Module m = program_module(sm);
-      add_random_kernel(m, (at + k) * 100 + sm, fmt::format("k{}", k));
-      return m;
-    };
     for (const std::string& target : on) {
-      Totals& t = totals[target];
-      t.programs += n;
+      totals[target].programs += p.n;
       std::vector<Variant> variants = {{"-O3", 3}, {"-O0", 0}};
       if (at / per_module % 2 == 0) variants.push_back({"-O3 with 24 registers", 3, 24});
       if (!ptxas.empty()) variants.push_back({"ptxas", 3, 0, true});
-      for (const Variant& v : variants) {
-        const auto report = [&](uint64_t k, const std::string& what) {
-          ++t.failures;
-          if (++shown > 4) {
-            ADD_FAILURE() << "program " << at + k << " (of sm_" << sm << ") " << target << " " << v.name << ": "
-                          << what;
-            return;
-          }
-          const ptx::Module m = single(k);
-          const std::string name = fmt::format("k{}", k);
-          const bool small = environment("RNDN_PROGRAMS_REDUCE", "1") == "1";
-          const ptx::Module least = small ? tidy(reduced(m, name, v, target, ptxas, in), name) : m;
-          std::string kind;
-          const std::string again = failure_of(least, name, v, target, ptxas, in, kind);
-          ADD_FAILURE() << "program " << at + k << " (of sm_" << sm << ") " << target << " " << v.name << ": " << what
-                        << "\nreduced: " << kind << ": " << again << "\n"
-                        << (small ? text_of(least) : "");
-        };
-        auto whole = code(v, module, text, target, ptxas);
-        Bench bench(target, in);
-        bool loaded = false;
-        if (whole.ok()) {
-          if (auto r = bench.load(*whole); !r.ok())
-            ADD_FAILURE() << at << " " << target << " " << v.name << ": " << r.error().message;
-          else
-            loaded = true;
-        } else if (v.ptxas) {
-          ADD_FAILURE() << at << " " << target << ": " << whole.error().message;
-        }
-        for (uint64_t k = 0; k < n; ++k) {
-          if (!runs[k]) continue;
-          const std::string name = fmt::format("k{}", k);
-          Result<Words> got = Words{};
-          if (loaded) {
-            got = bench.run(name, !v.ptxas);
-            // The simulator is stricter than ptxas in places: counted, and run without the check.
-            if (!got.ok() && v.ptxas && got.error().message.find("hazard:") != std::string::npos) {
-              ++t.hazards;
-              got = bench.run(name, false, false);
-            }
-          } else {
-            if (v.ptxas) break;
-            const ptx::Module m = single(k);
-            auto own = code(v, m, "", target, ptxas);
-            if (!own.ok() && own.error().message.find("unsupported") != std::string::npos) {
-              ++t.refused;
-              std::string m2 = own.error().message;
-              const size_t from = m2.find("unsupported");
-              ++t.refusals[m2.substr(from, 60)];
-              continue;
-            }
-            if (!own.ok()) {
-              report(k, own.error().message);
-              continue;
-            }
-            Bench alone(target, in);
-            if (auto r = alone.load(*own); !r.ok()) {
-              report(k, r.error().message);
-              continue;
-            }
-            got = alone.run(name, true);
-          }
-          if (!got.ok() && v.ptxas &&
-              (got.error().message.find("is no known instruction") != std::string::npos ||
-               got.error().message.find("has no meaning in the simulator yet") != std::string::npos ||
-               got.error().message.find("`: IADD.SAT") != std::string::npos)) {
-            ++t.unknown;
-            ++t.refusals[got.error().message.substr(0, 200)];
-            continue;
-          }
-          (v.ptxas ? t.theirs : t.ours) += 1;
-          if (!got.ok())
-            report(k, got.error().message);
-          else if (const std::string d = where(expected[k], *got); !d.empty())
-            report(k, d);
-        }
-      }
+      for (const Variant& v : variants) run_variant(p, v, {ptxas, target, in}, totals[target], shown);
     }
   }
 }
@@ -455,25 +285,29 @@ TEST(RandomPrograms, DoWhatThePtxMeans) {
                  first = std::stoull(environment("RNDN_PROGRAMS_FIRST", "0"));
   const std::string only = environment("RNDN_PROGRAMS_TARGETS", "sm_61,sm_86,sm_90");
   std::string why;
-  const std::string ptxas = environment("RNDN_PROGRAMS_PTXAS", "0") == "1" ? reference_tool("ptxas", why) : "";
+  const std::string ptxas = reference_tool("ptxas", why);
+  if (ptxas.empty()) std::printf("our code and the PTX interpreter only: %s\n", why.c_str());
   std::map<std::string, Totals> totals;
   // A third of the programs each of what every target has, of sm_80's and of sm_90's operations.
   for (uint32_t sm : {61u, 80u, 90u}) {
     std::vector<std::string> on;
     for (const char* t : {"sm_61", "sm_86", "sm_90"})
-      if (only.find(t) != std::string::npos && isa::find_target(t)->sm >= sm) on.push_back(t);
+      if (contains(only, t) && isa::find_target(t)->sm >= sm) on.push_back(t);
     if (!on.empty()) run_programs(first, count / 3, sm, on, ptxas, totals);
   }
   for (const auto& [target, t] : totals) {
     std::printf(
-        "%s: %zu programs, %zu runs of our code, %zu of ptxas's; %zu refused, %zu with instructions unknown to the "
-        "simulator, %zu with hazards that it suspects, %zu failures\n",
-        target.c_str(), t.programs, t.ours, t.theirs, t.refused, t.unknown, t.hazards, t.failures);
-    if (!HasFailure() && !ptxas.empty())
+        "%s: %zu programs, %zu runs of our code, %zu of ptxas's; %zu refused, %zu not ptxas's, %zu with instructions "
+        "unknown to the simulator, %zu with hazards that it suspects, %zu failures\n",
+        target.c_str(), t.programs, t.ours, t.theirs, t.refused, t.skipped, t.unknown, t.hazards, t.failures);
+    for (const auto& [what, n] : t.reasons) std::printf("  %zu %s\n", n, what.c_str());
+    if (HasFailure()) continue;
+    rndn::testing::record_status("count", "random programs whose results agree with the PTX interpreter", target,
+                                 std::to_string(t.programs));
+    if (!ptxas.empty())
       rndn::testing::record_status("count",
                                    "random programs whose results agree with ptxas's code and the PTX interpreter",
-                                   target, std::to_string(t.programs));
-    for (const auto& [what, n] : t.refusals) std::printf("  %zu %s\n", n, what.c_str());
+                                   target, std::to_string(t.theirs));
   }
 }
 
@@ -544,6 +378,66 @@ TEST(FoundByRandomPrograms, ReductionOfAWarpBesideUniformValues) {
   std::string text = with_values(".reg .pred %p<2>;\n", body, 50);
   text.replace(text.find("sm_60"), 5, "sm_80");
   agree(text, {"sm_86", "sm_90"}, isa::Mnemonic::R2UR);
+}
+
+// A double NaN becomes the top bit alone, in our code and, from sm_80 on, in ptxas's.
+TEST(FoundByRandomPrograms, NanToAShortUnsignedNumber) {
+  std::string body =
+      "ld.global.f64 %f1, [%d3];\nmov.b64 %f2, 0x7ff8000000000000;\nmov.b64 %f3, 0xfff0000000000001;\nsetp.lt.u32 "
+      "%p1, %r1, 48;\nselp.f64 %f4, %f2, %f3, %p1;\n";
+  uint32_t at = 0;
+  for (const char* to : {"u8", "u16", "s8", "s16"})
+    for (const char* from : {"%f1", "%f4"}) {
+      body += fmt::format("cvt.rzi.{}.f64 %r6, {};\nst.global.u32 [%d4+{}], %r6;\n", to, from, at);
+      at += 4;
+    }
+  agree(with_values(".reg .f64 %f<5>;\n.reg .pred %p<2>;\n", body, 1), {"sm_61", "sm_86", "sm_90"});
+}
+
+// What ptxas makes of operations that it seldom meets: packed differences, dot products with constants, saturating sums and products, halves of
+// parameters, spaces of shared addresses, tables of labels.
+TEST(FoundByRandomPrograms, RareInstructionsOfPtxas) {
+  std::string why;
+  const std::string ptxas = reference_tool("ptxas", why);
+  if (ptxas.empty()) GTEST_SKIP() << "skipped: " << why;
+  static constexpr const char* operations[] = {
+      "vabsdiff4.u32.u32.u32 %r6, %v0, %v1, %v2",
+      "vabsdiff4.u32.u32.u32.add %r6, %v0, %v1, %v2",
+      "vabsdiff4.u32.u32.u32.add %r6, %v0, %r2, %v2",
+      "vabsdiff4.s32.s32.s32.add %r6, %v0, %v1, %v2",
+      "sad.u32 %r6, %v0, 6, %v1",
+      "sad.s32 %r6, %v0, 6, %v1",
+      "add.sat.s32 %r6, %v0, %v1",
+      "sub.sat.s32 %r6, %v0, %v1",
+      "sub.sat.s32 %r6, 77, %v0",
+      "add.sat.s32 %r6, %v0, %r7",
+      "mad.hi.sat.s32 %r6, %v0, %v1, %v2",
+      "dp4a.u32.s32 %r6, %v0, 0x81027f03, %v1",
+      "dp4a.s32.s32 %r6, %v0, %r7, %v1",
+      "dp2a.hi.s32.u32 %r6, %v0, 0x81f27f03, %v1",
+      "mov.b32 %r8, 0x3c004100;\nfma.rn.f16x2 %r6, %v0, %r8, %v0",
+      "mov.b32 %r8, 0x3c003100;\nmul.sat.f16x2 %r6, %v0, %r8",
+      "mov.b32 %r8, 0x3c003100;\nfma.rn.ftz.f16x2 %r6, %v0, %r8, %v0",
+  };
+  std::string body = "ld.param.u32 %r7, [out];\nmul.lo.u32 %r7, %r7, 0x12345677;\n";
+  uint32_t at = 0;
+  for (const char* o : operations) body += fmt::format("{};\nst.global.u32 [%d4+{}], %r6;\n", o, 4 * at++);
+  body += "isspacep.global %p1, %d1;\nselp.u32 %r6, 1, 0, %p1;\nst.global.u32 [%d4+380], %r6;\n";
+  std::string text = with_values(".reg .pred %p<2>;\n", body, 3);
+  text.replace(text.find("sm_60"), 5, "sm_61");
+  // The address of the output is not the same everywhere: a number takes its place.
+  text.replace(text.find("ld.param.u32 %r7, [out]"), 23, "mov.u32 %r7, %nctaid.x");
+  const Words in = input_words();
+  const ptx::Module module = parse_text("rare.ptx", text);
+  auto expected = run_interpreter(module, "k", in);
+  ASSERT_TRUE(expected.ok()) << expected.error().message;
+  for (const std::string target : {"sm_61", "sm_86", "sm_90"}) {
+    auto made = rndn::test::ptxas_cubin(ptxas, text, target);
+    ASSERT_TRUE(made.ok()) << made.error().message;
+    auto got = run_simulator(target, *made, "k", in, false, nullptr, false);
+    ASSERT_TRUE(got.ok()) << target << ": " << got.error().message;
+    EXPECT_EQ(difference(*expected, *got, 96), "") << target;
+  }
 }
 
 // Longer stalls than the schedule asks for change nothing: a scan whose blocks wait for each other, and a kernel that spills.
