@@ -57,7 +57,7 @@ Status half2(Warp& w, const Op& op, uint32_t mask) {
       uint32_t ha = choose(a, parts & 3, i), hb = choose(b, parts >> 2 & 3, i), hc = choose(c, parts >> 4 & 3, i);
       if (flags & (ftz | fmz)) ha = flush_half(ha), hb = flush_half(hb), hc = flush_half(hc);
       const double x = (parts & 3) == 1 ? static_cast<double>(as_float(a)) : to_double(ha, flags);
-      const double y = to_double(hb, flags);
+      const double y = (parts >> 2 & 3) == 1 ? static_cast<double>(as_float(b)) : to_double(hb, flags);
       const bool dropped = (flags & fmz) && (x == 0 || y == 0);
       const double z = to_double(hc, flags), v = !product ? fused(x, 1, y) : dropped ? z : fused(x, y, z);
       if ((parts & 3) == 1) {  // ptxas uses the form with an f32 source for cvt.rz
@@ -209,6 +209,11 @@ bool select_half(Selector& s, Op& op) {
       op.a = half(1, 0);
       const bool immediate_b = s.operand(2).kind == isa::OperandKind::immediate;
       op.b = immediate_b ? immediate(2) : half(2, 1);
+      if (s.in->mnemonic == Mnemonic::HADD2 && !s.volta() && s.operand(2).kind == isa::OperandKind::constant) {
+        op.b = s.f32(
+            2);  // Pascal's HADD2 takes one f32 from a constant bank (ptxas 11.8: `sub.f16 d, a, 622.0` adds c[2][0] = -622.0f)
+        op.y |= 1 << 2;
+      }
       if (s.in->mnemonic == Mnemonic::HADD2) return with(half2);
       op.z = 1;
       if (s.in->mnemonic == Mnemonic::HMUL2) {

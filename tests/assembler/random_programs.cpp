@@ -77,6 +77,11 @@ bool has_own_statement(Opcode op) {
   }
 }
 
+bool is_simd_video(Opcode op) {
+  const std::string_view name = opcode_name(op);
+  return name[0] == 'v' && (name.back() == '2' || name.back() == '4');
+}
+
 constexpr ModifierSet one(uint32_t bit) { return ModifierSet{1} << bit; }
 constexpr ModifierSet approximate = one(modifier::approx) | one(modifier::full);
 constexpr ModifierSet roundings =
@@ -100,7 +105,8 @@ std::vector<std::vector<Choice>> operations(uint32_t sm) {
       if (op == Opcode::mad24 && (f.required | f.allowed) & one(modifier::sat)) continue;  // not assembled
       Places p;
       for (uint32_t n = 0; !places(f, n, p);) ++n;
-      if (f.sm <= sm && f.ptx <= program_version && !open && plain && p.destinations > 0 && !(f.required & one(modifier::cc)))
+      if (f.sm <= sm && f.ptx <= program_version && !open && plain && p.destinations > 0 &&
+          !(f.required & one(modifier::cc)))
         of.push_back({op, &f});
     }
     if (!of.empty()) all.push_back(of);
@@ -431,7 +437,7 @@ class Generator {
       } else {
         // Not everything is constant.
         const bool constants = (has_register || k + 1 < p.count) && !wider && i.op != Opcode::testp &&
-                               i.op != Opcode::vabsdiff4;  // ptxas takes no constants there
+                               !is_simd_video(i.op);  // ptxas takes no constants there
         Operand o = value(t, constants, wider);
         if (k + 1 == p.count && !has_register && o.kind != Operand::reg) o = reg(source(kind_of(t)));
         const bool field = i.op == Opcode::bfe || i.op == Opcode::bfi;  // ptxas takes constants of eight bits only

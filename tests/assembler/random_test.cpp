@@ -418,12 +418,13 @@ TEST(FoundByRandomPrograms, RareInstructionsOfPtxas) {
       "mov.b32 %r8, 0x3c004100;\nfma.rn.f16x2 %r6, %v0, %r8, %v0",
       "mov.b32 %r8, 0x3c003100;\nmul.sat.f16x2 %r6, %v0, %r8",
       "mov.b32 %r8, 0x3c003100;\nfma.rn.ftz.f16x2 %r6, %v0, %r8, %v0",
+      "cvt.u16.u32 %h1, %v0;\nmov.b16 %h2, 24796;\nsub.rn.f16 %h3, %h1, %h2;\ncvt.u32.u16 %r6, %h3",
   };
   std::string body = "ld.param.u32 %r7, [out];\nmul.lo.u32 %r7, %r7, 0x12345677;\n";
   uint32_t at = 0;
   for (const char* o : operations) body += fmt::format("{};\nst.global.u32 [%d4+{}], %r6;\n", o, 4 * at++);
   body += "isspacep.global %p1, %d1;\nselp.u32 %r6, 1, 0, %p1;\nst.global.u32 [%d4+380], %r6;\n";
-  std::string text = with_values(".reg .pred %p<2>;\n", body, 3);
+  std::string text = with_values(".reg .pred %p<2>;\n.reg .b16 %h<4>;\n", body, 3);
   text.replace(text.find("sm_60"), 5, "sm_61");
   // The address of the output is not the same everywhere: a number takes its place.
   text.replace(text.find("ld.param.u32 %r7, [out]"), 23, "mov.u32 %r7, %nctaid.x");
