@@ -292,9 +292,10 @@ TEST(Lists, ReversedCells) {
   for (BasicType type : {BasicType::boolean, BasicType::i16, BasicType::i32, BasicType::f64}) {
     Generated g;
     generate(g, Handmade{.parameters = fmt::format("x:list<{0}>, y:list<{0}>", basic_type_name(type)),
-                         .results = fmt::format("list<{0}>, {0}, list<bool>", basic_type_name(type)),
+                         .results = fmt::format("list<{0}>, {0}, list<bool>, bool", basic_type_name(type)),
                          .body = fmt::format("r:list<{0}> = @each(@reverse, x); flat:{0} = @raze(r);"
-                                             "e:list<bool> = @each_item(@eq, r, y); return r, flat, e;",
+                                             "e:list<bool> = @each_item(@eq, r, y); a:list<bool> = @each(@all, e);"
+                                             "same:bool = @raze(a); return r, flat, e, same;",
                                              basic_type_name(type)),
                          .geometry = "x",
                          .alike = {"y"}});
