@@ -148,7 +148,6 @@ class RegisterLists {
     // Without the guard.
     std::span<const uint16_t> sources(const Facts& x) const { return {reads, writes - x.guarded}; }
   };
-  bool empty() const { return begin_.empty(); }
   List of(InstId i) const {
     const uint16_t* list = items_.data() + begin_[index(i)];
     const uint16_t* writes = list + 1 + (*list & 0xff);

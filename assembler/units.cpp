@@ -2,7 +2,8 @@
 // the passes between selection and allocation, which all ask the same.
 //
 // Units are numbered from 0: those of GPRs, then predicates, then what is not allocated (uniform registers, uniform predicates, Pascal's condition
-// code). Physical registers have none: before allocation only the prologue writes R1. Cost: O(operands).
+// code). Physical registers have none: before allocation only the prologue writes R1.
+// Also here, in the same spirit: where each unit is defined, and after allocation the lists of physical registers. Cost: O(operands).
 #include "assembler/passes.h"
 
 namespace rndn::assembler {
