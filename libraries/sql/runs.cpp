@@ -14,7 +14,8 @@ namespace rndn::sql {
 
 namespace {
 
-constexpr uint32_t block = 256, warps = block / 32, items = 8, tile_size = block * items;
+// Tiles are large because the look-back takes some 16 ns per tile on an H200, however large it is.
+constexpr uint32_t block = 256, warps = block / 32, items = 16, tile_size = block * items;
 constexpr uint64_t ticket_at = 4096 + 256;  // in Library::zeroed
 
 enum class From : uint8_t { keys32, keys64, flags };  // what tells the starts
@@ -60,26 +61,25 @@ uint32_t build_runs(ptx::Module& module, std::string_view name, From from, To to
   Reg<U32> left = b.cvt<U32>(b.min(b.sub(n, start), uint64_t{tile_size}));
   Reg<U32> within = b.mad_lo(t.warp, 32 * items, t.lane);
   Reg<U32> first = b.add(b.cvt<U32>(start), within);
-  std::vector<Reg<Pred>> starts(items);
   std::vector<Reg<U32>> votes(items);
   Reg<U32> total;
   for (uint32_t i = 0; i < items; ++i) {
     Reg<Pred> inside = b.setp(Is::lt, b.add(within, 32 * i), left);
-    starts[i] = starts_run(b, from, data, b.add(first, 32 * i), inside);
+    votes[i] = b.ballot(starts_run(b, from, data, b.add(first, 32 * i), inside));
   }
   for (uint32_t i = 0; i < items; ++i) {
-    votes[i] = b.ballot(starts[i]);
     Reg<U32> count = b.popc(votes[i]);
     total = i ? b.add(total, count) : count;
   }
   const BlockSum sum = block_sum(b, t, total, warps, shared, 16);
   Reg<U64> before = look_back(b, t, tile, sum.total, b.ld_param(p_words), At(shared, 8));
   Reg<U32> run = b.add(b.cvt<U32>(before), sum.before);  // of the warp's first start
-  Reg<U32> lanes_before = b.sub(b.shl(b.constant<U32>(1u), t.lane), 1u);
+  Reg<U32> own_lane = b.shl(b.constant<U32>(1u), t.lane), lanes_before = b.sub(own_lane, 1u);
   Reg<U64> out_first = b.ld_param(p_first), out_offsets = b.ld_param(p_offsets), rows = b.ld_param(p_rows);
   for (uint32_t i = 0; i < items; ++i) {
     Reg<U32> position = b.add(first, 32 * i);
     Reg<U32> own = b.add(run, b.popc(b.and_(votes[i], lanes_before)));
+    Reg<Pred> starts = b.setp(Is::ne, b.and_(votes[i], own_lane), 0u);
     const auto row_of = [&](Reg<Pred> when) {
       Reg<U64> row = b.constant<U64>(0);
       load_if<U64>(b, when, Space::global, At(element_address(b, rows, position, 8)), row);
@@ -87,19 +87,19 @@ uint32_t build_runs(ptx::Module& module, std::string_view name, From from, To to
     };
     switch (to) {
       case To::groups: {
-        Reg<U64> row = row_of(starts[i]);
-        store_if<U64>(b, starts[i], Space::global, At(element_address(b, out_first, own, 8)), row);
-        store_if<U64>(b, starts[i], Space::global, At(element_address(b, out_offsets, own, 8)), b.cvt<U64>(position));
+        Reg<U64> row = row_of(starts);
+        store_if<U64>(b, starts, Space::global, At(element_address(b, out_first, own, 8)), row);
+        store_if<U64>(b, starts, Space::global, At(element_address(b, out_offsets, own, 8)), b.cvt<U64>(position));
         break;
       }
       case To::positions:
-        store_if<U64>(b, starts[i], Space::global, At(element_address(b, out_first, own, 8)), b.cvt<U64>(position));
+        store_if<U64>(b, starts, Space::global, At(element_address(b, out_first, own, 8)), b.cvt<U64>(position));
         break;
       case To::ranks: {
         Reg<Pred> inside = b.setp(Is::lt, b.add(within, 32 * i), left);
         Reg<U64> row = row_of(inside);
         // The number of starts up to and including this position, less one.
-        Reg<U32> rank = b.sub(b.add(own, b.select<U32>(1u, 0u, starts[i])), 1u);
+        Reg<U32> rank = b.sub(b.add(own, b.select<U32>(1u, 0u, starts)), 1u);
         store_if<U32>(b, inside, Space::global, At(element_address(b, out_first, b.cvt<U32>(row), 4)), rank);
         break;
       }
