@@ -259,7 +259,7 @@ Result<cubin::Kernel> emit(const ptx::Module& module, Function& f, Code& code) {
     if (!is_none(inst.symbol))
       k.relocations.push_back(
           {inst.symbol_high ? cubin::Relocation::absolute_high_32 : cubin::Relocation::absolute_low_32, at,
-           module.variables[inst.symbol].name, 0});
+           symbol_of(module, inst.symbol), 0});
   }
   k.code = isa::pack(t, words);
   k.registers = std::max(any_register ? highest + 1 : 1, 2u) + t.reported_registers_extra;

@@ -21,6 +21,8 @@ struct SharedLayout {
   std::vector<bool> any;        // by function
 };
 SharedLayout lay_out_shared(const ptx::Module& module);
+// The symbol of a global or constant variable. Functions may have variables of one name: theirs get the number of the variable, as ptxas's do.
+std::string symbol_of(const ptx::Module& module, ptx::VariableId variable);
 
 Result<Function> select(const ptx::Module& module, const ptx::Function& function, const Flow& flow,
                         const SharedLayout& shared, const Options& options, isa::FormCache& forms,

@@ -273,10 +273,11 @@ Result<Assembled> assemble(const ptx::Module& input, const Options& options, Tim
   image.sm = options.target->sm;
   image.ptx_target = module.target;
   SharedLayout shared = lay_out_shared(module);
-  for (const ptx::Variable& v : module.variables) {
+  for (uint32_t id = 0; id < module.variables.size(); ++id) {
+    const ptx::Variable& v = module.variables[ptx::VariableId{id}];
     if (v.space != ptx::Space::global && v.space != ptx::Space::constant) continue;
     cubin::Variable x;
-    x.name = v.name;
+    x.name = symbol_of(module, ptx::VariableId{id});
     x.size = uint64_t{ptx::type_bytes(v.type)} * (v.count ? v.count : 1);
     x.align = v.align ? v.align : std::max(1u, ptx::type_bytes(v.type));
     x.initial.assign(v.initial.begin(), v.initial.end());
@@ -287,7 +288,7 @@ Result<Assembled> assemble(const ptx::Module& input, const Options& options, Tim
         std::memcpy(x.initial.data() + a.offset, &value, 8);
       } else {
         x.relocations.push_back(
-            {cubin::Relocation::generic_64, a.offset, module.variables[ptx::VariableId{a.id}].name, a.addend});
+            {cubin::Relocation::generic_64, a.offset, symbol_of(module, ptx::VariableId{a.id}), a.addend});
       }
     }
     x.constant = v.space == ptx::Space::constant;

@@ -21,6 +21,11 @@ using ptx::Opcode;
 using ptx::Type;
 using OperandKind = ptx::Operand;
 
+std::string symbol_of(const ptx::Module& module, ptx::VariableId variable) {
+  const ptx::Variable& v = module.variables[variable];
+  return v.function == UINT32_MAX || v.external ? v.name : fmt::format("$__{}__{}", v.name, index(variable));
+}
+
 SharedLayout lay_out_shared(const ptx::Module& module) {
   SharedLayout layout;
   layout.offsets.assign(module.variables.size(), 0);

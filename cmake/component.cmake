@@ -37,6 +37,7 @@ endif()
 option(RNDN_FUZZ "Build libFuzzer targets (clang)" OFF)
 if(RNDN_FUZZ)  # all of the project tells the fuzzer what it covers
   target_compile_options(rndn_options INTERFACE -fsanitize=fuzzer-no-link)
+  target_compile_definitions(rndn_options INTERFACE RNDN_FUZZ)
 endif()
 if(RNDN_STATIC)
   target_link_options(rndn_options INTERFACE -static-libstdc++ -static-libgcc)

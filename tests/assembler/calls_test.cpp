@@ -113,6 +113,32 @@ TEST(Calls, AnAssertionThatFailsEndsTheLaunchWithItsText) {
   }
 }
 
+// Found by fuzzing: the symbols of a cubin had the names of the PTX, and the first of a name was taken.
+TEST(Calls, VariablesOfOneNameInSeveralScopes) {
+  const ptx::Module module = parse_text(
+      "scopes.ptx",
+      ".version 7.0\n.target sm_60\n.address_size 64\n.global .u64 x = 5;\n"
+      ".func (.param .b64 r) outer()\n{\n.reg .b64 %d;\nld.global.u64 %d, [x];\nst.param.b64 [r], %d;\nret;\n}\n"
+      ".func (.param .b64 r) inner()\n{\n.reg .b64 %d;\n.global .u64 x = 70;\nld.global.u64 %d, [x];\n"
+      "st.param.b64 [r], %d;\nret;\n}\n"
+      ".visible .entry k(.param .u64 in, .param .u64 out)\n{\n.reg .b64 %d<4>;\n.global .u64 x = 900;\n"
+      "{\n.param .b64 a;\ncall (a), outer, ();\nld.param.b64 %d0, [a];\n}\n"
+      "{\n.param .b64 a;\ncall (a), inner, ();\nld.param.b64 %d1, [a];\n}\n"
+      "ld.global.u64 %d2, [x];\nadd.u64 %d0, %d0, %d1;\nadd.u64 %d0, %d0, %d2;\nld.param.u64 %d3, [out];\n"
+      "st.global.u64 [%d3], %d0;\nret;\n}\n");
+  const std::vector<uint64_t> in = input_words();
+  auto interpreted = run_interpreter(module, "k", in);
+  ASSERT_TRUE(interpreted.ok()) << interpreted.error().message;
+  EXPECT_EQ((*interpreted)[0], 975u);
+  for (const std::string& target : targets) {
+    auto ours = assemble_for(module, target);
+    ASSERT_TRUE(ours.ok()) << ours.error().message;
+    auto got = run_simulator(target, ours->cubin, "k", in);
+    ASSERT_TRUE(got.ok()) << got.error().message;
+    EXPECT_EQ((*got)[0], 975u) << target;
+  }
+}
+
 // A call deeper than the stack has frames, or of a number that is no function, traps and changes nothing else.
 TEST(Calls, WhatCannotBeCalledTraps) {
   const std::string head = ".version 7.0\n.target sm_60\n.address_size 64\n";
