@@ -136,12 +136,12 @@ uint64_t float_to_integer(uint64_t bits, Type from, Type to, Rounding rounding) 
   return static_cast<uint64_t>(m > high ? high : m);
 }
 
-uint64_t small_fma(uint64_t a, uint64_t b, uint64_t c, Type type, Rounding rounding) {
+uint64_t unrounded_fma(uint64_t a, uint64_t b, uint64_t c, Type type, Rounding rounding) {
   auto value = [&](uint64_t bits) { return std::bit_cast<double>(convert_float(bits, type, Type::f64, Rounding::rn)); };
   double x = value(a), y = value(b), z = value(c);
-  double product = x * y;  // exact: at most 22 bits, and the exponents are far from double's ends
+  double product = x * y;  // exact: at most 48 bits, and the exponents are far from double's ends
   double sum = product + z;
-  if (!std::isfinite(sum)) return convert_float(std::bit_cast<uint64_t>(sum), Type::f64, type, rounding);
+  if (!std::isfinite(sum)) return std::bit_cast<uint64_t>(sum);
   // What the addition lost (Knuth's TwoSum), folded into the last bit: rounding to odd keeps the second rounding exact.
   double part = sum - product, lost = (product - (sum - part)) + (z - part);
   uint64_t bits = std::bit_cast<uint64_t>(sum);
@@ -151,7 +151,19 @@ uint64_t small_fma(uint64_t a, uint64_t b, uint64_t c, Type type, Rounding round
   }
   // An exact zero sum of different signs is -0 only when rounding down.
   if (sum == 0 && rounding == Rounding::rm && std::signbit(product) != std::signbit(z)) bits = uint64_t{1} << 63;
-  return convert_float(bits, Type::f64, type, rounding);
+  return bits;
+}
+
+uint64_t small_fma(uint64_t a, uint64_t b, uint64_t c, Type type, Rounding rounding) {
+  return convert_float(unrounded_fma(a, b, c, type, rounding), Type::f64, type, rounding);
+}
+
+bool is_tiny(uint64_t value, Format f, Rounding rounding) {
+  const Decoded d = decode(value, format_f64);
+  if (d.nan || d.infinite || d.zero()) return false;
+  const Format wide{f.mantissa, format_f64.exponent};
+  const Decoded rounded = decode(encode(d.negative, d.magnitude, d.exponent, wide, rounding), wide);
+  return rounded.exponent + f.mantissa < 2 - (1 << (f.exponent - 1));
 }
 
 }  // namespace rndn::ptx

@@ -37,7 +37,13 @@ uint64_t convert_float(uint64_t bits, Type from, Type to, Rounding rounding);
 uint64_t round_integral(uint64_t bits, Type type, Rounding rounding);
 // To an integer type, clamped to its range; NaN as the PTX manual says (cvt).
 uint64_t float_to_integer(uint64_t bits, Type from, Type to, Rounding rounding);
+// a * b + c of f16, bf16 or f32 as an f64 that rounds to them as the exact value does: an odd last place stands for what follows it.
+uint64_t unrounded_fma(uint64_t a, uint64_t b, uint64_t c, Type type, Rounding rounding);
 // a * b + c and a + b with one rounding; for f16 and bf16 (f32 and f64 use the host's).
 uint64_t small_fma(uint64_t a, uint64_t b, uint64_t c, Type type, Rounding rounding);
+// What .ftz makes zero of a product: an f64 other than 0 that, rounded to the format's digits under an exponent without lower end, is below
+// the least normal number. Just below that number this is less than what is_subnormal says of the rounded result, which has fewer digits
+// and may have become the number itself. Measured on an H200: mul and fma of f16 (rn) and f32 (rn; mul also rz, rp), 65,536 operands.
+bool is_tiny(uint64_t value, Format format, Rounding rounding);
 
 }  // namespace rndn::ptx

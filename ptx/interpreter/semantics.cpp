@@ -140,7 +140,13 @@ bool compute_float(const Instruction& i, Type type, const uint64_t* s, uint64_t&
     default: return false;
   }
   if (type != Type::f64 && is_nan(out, f)) out = canonical_nan(type);
-  if (m.ftz) out = flush(out, f);
+  const bool product = i.op == Opcode::mul || i.op == Opcode::fma || i.op == Opcode::mad;
+  if (m.ftz && product) {
+    const uint64_t value = unrounded_fma(a, b, i.op == Opcode::mul ? (a ^ b) & sign : c, type, m.rounding);
+    if (is_tiny(value, f, m.rounding)) out &= sign;
+  } else if (m.ftz) {
+    out = flush(out, f);
+  }
   if (m.sat) out = saturate(out, type);
   if (i.op == Opcode::fma && m.mode == 1 && !is_nan(out, f) && (out & sign)) out = 0;  // .relu
   return true;

@@ -216,6 +216,33 @@ TEST(Opcodes, Bits) {
   });
 }
 
+// Results just below the least normal number, as an H200 gave them: flushed when they stay below it rounded to all digits of the format.
+TEST(Opcodes, FlushToZeroLooksBeforeDigitsAreLost) {
+  check({
+      {"mul.rn.ftz.f32 %df, %af, %bf;", {0x23000000, 0x9CFFFFFF}, 0x80000000},
+      {"mul.rn.f32 %df, %af, %bf;", {0x23000000, 0x9CFFFFFF}, 0x80800000},
+      {"mul.rn.ftz.f32 %df, %af, %bf;", {0x00FFFFFE, 0xBF000001}, 0x80800000},
+      {"mul.rz.ftz.f32 %df, %af, %bf;", {0x00FFFFFE, 0xBF000001}, 0x80000000},
+      {"mul.rp.ftz.f32 %df, %af, %bf;", {0x00FFFFFE, 0xBF000001}, 0x80000000},
+      {"mul.rn.ftz.f32 %df, %af, %bf;", {0x198C6A74, 0x26695D2E}, 0},
+      {"mul.rp.ftz.f32 %df, %af, %bf;", {0x198C6A74, 0x26695D2E}, 0},
+      {"mul.rp.ftz.f32 %df, %af, %bf;", {0x917FFFFE, 0xAE800001}, 0x00800000},
+      {"mul.rz.ftz.f32 %df, %af, %bf;", {0x917FFFFE, 0xAE800001}, 0},
+      {"fma.rn.ftz.f32 %df, %af, %bf, %cf;", {0x23000000, 0x9CFFFFFF, 0}, 0x80000000},
+      {"fma.rn.ftz.f32 %df, %af, %bf, %cf;", {0x12C1B77E, 0xAD292778, 0x0056B51F}, 0x80800000},
+      {"fma.rn.ftz.f32 %df, %af, %bf, %cf;", {0x30800000, 0x8F7FFFFF, 0x80BDD5CD}, 0x811EEAE6},
+      {"mul.rn.ftz.f16 %d16, %a16, %b16;", {0x3BFF, 0x0400}, 0},
+      {"mul.rn.ftz.f16 %d16, %a16, %b16;", {0x2800, 0x97FF}, 0x8000},
+      {"mul.rn.f16 %d16, %a16, %b16;", {0x2800, 0x97FF}, 0x8400},
+      {"mul.rn.ftz.f16 %d16, %a16, %b16;", {0x8A17, 0xB541}, 0x0400},
+      {"mul.rn.ftz.sat.f16 %d16, %a16, %b16;", {0x3BFF, 0x0400}, 0},
+      {"fma.rn.ftz.f16 %d16, %a16, %b16, %c16;", {0x2D93, 0x97FF, 0x0725}, 0x8000},
+      {"fma.rn.f16 %d16, %a16, %b16, %c16;", {0x2D93, 0x97FF, 0x0725}, 0x8400},
+      {"fma.rn.ftz.f16 %d16, %a16, %b16, %c16;", {0xBB9B, 0x0435, 0x02A0}, 0x8400},
+      {"fma.rn.ftz.f16x2 %d32, %a32, %b32, %c32;", {0xBC003BFF, 0xB3A88400, 0x03DB000B}, 0x33A88000},
+  });
+}
+
 TEST(Opcodes, FloatArithmetic) {
   // 1.0f = 3F800000, 2^-24 = 33800000, next above 1 = 3F800001, 3.0f = 40400000, 1/3 rounded to nearest = 3EAAAAAB, down 3EAAAAAA.
   check({

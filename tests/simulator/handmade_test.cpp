@@ -504,6 +504,45 @@ TEST(Pascal, MultiplyAddOfHalves) {
   }
 }
 
+// Products just below the least normal number, operands and results as measured on an H200.
+TEST(Volta, ProductsFlushedToZeroSingle) {
+  for (const std::string& t : volta_targets) {
+    Code c(t);
+    using M = ModifierKind;
+    c.add(Mnemonic::FMUL, {R(16), R(8), R(9)}, {{M::FTZ, 1}});
+    c.add(Mnemonic::FFMA, {R(17), R(8), R(9), R(10)}, {{M::FTZ, 1}});
+    c.add(Mnemonic::FMUL, {R(18), R(8), R(9)}, {{M::FTZ, 1}, {M::Rounding, 3}});
+    c.add(Mnemonic::FMUL, {R(19), R(8), R(9)}, {{M::FTZ, 1}, {M::Rounding, 2}});
+    expect_rows(t, c,
+                {{{0x30800000, 0x8f7fffff, 0x80bdd5cd}, {0x80000000, 0x811eeae6, 0x80000000, 0x80000000}},
+                 {{0x23000000, 0x9cffffff, 0x00000000}, {0x80000000, 0x80000000, 0x80000000, 0x80000000}},
+                 {{0x00fffffe, 0xbf000001, 0x00000000}, {0x80800000, 0x80800000, 0x80000000, 0x80000000}},
+                 {{0x12c1b77e, 0xad292778, 0x0056b51f}, {0x80800000, 0x80800000, 0x80000000, 0x80000000}},
+                 {{0x198c6a74, 0x26695d2e, 0x00000000}, {0x00000000, 0x00000000, 0x00000000, 0x00000000}},
+                 {{0x90fffffd, 0xaf000001, 0x00d9db87}, {0x00000000, 0x012cedc3, 0x00000000, 0x00000000}},
+                 {{0x917ffffe, 0xae800001, 0x8085c635}, {0x00800000, 0x80000000, 0x00000000, 0x00800000}},
+                 {{0x23fffff8, 0x1c000004, 0x00000000}, {0x00800000, 0x00800000, 0x00000000, 0x00800000}}});
+  }
+}
+
+TEST(Volta, ProductsFlushedToZeroHalf) {
+  for (const std::string& t : volta_targets) {
+    Code c(t);
+    using M = ModifierKind;
+    c.add(Mnemonic::HMUL2, {R(16), R(8), R(9)}, {{M::FTZ, 1}});
+    c.add(Mnemonic::HFMA2, {R(17), R(8), R(9), R(10)}, {{M::FTZ, 1}});
+    c.add(Mnemonic::HMUL2, {R(18), R(8), R(9)});
+    c.add(Mnemonic::HFMA2, {R(19), R(8), R(9), R(10)});
+    expect_rows(t, c,
+                {{{0x2800, 0x97ff, 0x0000}, {0x8000, 0x8000, 0x8400, 0x8400}},
+                 {{0x9cd4, 0xa2a0, 0x0000}, {0x0000, 0x0000, 0x0400, 0x0400}},
+                 {{0x8a17, 0xb541, 0x0439}, {0x0400, 0x081c, 0x0400, 0x081c}},
+                 {{0x2853, 0x9766, 0x85cf}, {0x8400, 0x88e7, 0x8400, 0x88e7}},
+                 {{0xbb9b, 0x0435, 0x02a0}, {0x8400, 0x8400, 0x8400, 0x8160}},
+                 {{0x2d93, 0x97ff, 0x0725}, {0x8992, 0x8000, 0x8992, 0x8400}}});
+  }
+}
+
 // The condition code survives a trip through a register, as ptxas spills it. R16 = 0: what came back is what was saved; R17 = the carry.
 TEST(Pascal, ConditionCodeThroughARegister) {
   Code c("sm_61");
