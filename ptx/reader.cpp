@@ -286,8 +286,7 @@ void Reader::begin_body() {
   f_ = std::move(header_);
   self_ = id;
   defined_order_.push_back(id);
-  used_names_ = StringTable();
-  used_prefixes_.clear();
+  used_names_ = used_prefixes_ = renamed_prefixes_ = StringTable();
   label_alias_.clear();
   aliased_ = range_shadowed_ = false;
   push_scope();
@@ -433,20 +432,20 @@ const Reader::RegisterRange* Reader::find_range(std::string_view name, uint32_t&
 std::string Reader::unique(std::string_view name) {
   std::string_view candidate = name;
   for (uint32_t k = 1;; ++k) {
-    uint32_t number;
-    uint32_t& used = used_names_[candidate];
+    uint32_t number, count = 0;
     size_t prefix;
-    bool in_range =
-        split_number(candidate, prefix, number) &&
-        std::find(used_prefixes_.begin(), used_prefixes_.end(), candidate.substr(0, prefix)) != used_prefixes_.end();
-    if (used == UINT32_MAX && !in_range) {
-      used = 0;
-      return std::string(candidate);
+    if (split_number(candidate, prefix, number)) {
+      count = used_prefixes_.get(candidate.substr(0, prefix));
+      if (count == UINT32_MAX || number >= count) count = 0;
     }
-    // Skipping ahead keeps many redeclarations of one name linear.
+    uint32_t& used = used_names_[candidate];
+    const bool fresh = used == UINT32_MAX && count == 0;
+    if (used == UINT32_MAX) used = 0;
+    if (fresh) return std::string(candidate);
+    // Skipping ahead keeps many redeclarations of one name linear, and a name beside the registers `name_0`, `name_1`, ... short.
+    if (count != 0 && prefix == name.size() + 1 && candidate.size() > name.size()) k = std::max(k, count);
     uint32_t& last = used_names_[name];
-    if (last != UINT32_MAX && last >= k) k = last + 1;
-    if (last != UINT32_MAX) last = k;
+    last = k = std::max(k, last + 1);
     candidate = arena_.copy(fmt::format("{}_{}", name, k));
   }
 }
@@ -506,14 +505,17 @@ void Reader::register_range(Type type, const Token& name, const Token& count, Ra
   // The prefix that prints: another one when an outer or an earlier block has used it.
   std::string prefix(name.text());
   for (uint32_t k = 1;; ++k) {
-    bool taken = std::find(used_prefixes_.begin(), used_prefixes_.end(), prefix) != used_prefixes_.end();
+    bool taken = used_prefixes_.get(prefix) != UINT32_MAX;
     if (!taken && depth() > 1)
       for (const Register& r : f_.registers)
         if (std::string_view(r.name).starts_with(prefix)) taken = true;
     if (!taken) break;
+    uint32_t& last = renamed_prefixes_[name.text()];  // skipping ahead, as in unique()
+    if (last != UINT32_MAX) k = std::max(k, last + 1);
+    last = k;
     prefix = fmt::format("{}_{}_", name.text(), k);
   }
-  used_prefixes_.push_back(arena_.copy(prefix));
+  used_prefixes_[arena_.copy(prefix)] = n;
   ranges_.push_back({name.text(), static_cast<uint32_t>(f_.registers.size()), n, depth(), last});
   last = static_cast<uint32_t>(ranges_.size() - 1);
   f_.registers.raw().reserve(f_.registers.size() + n);

@@ -245,7 +245,8 @@ class Reader {
   uint32_t self_ = UINT32_MAX;           // its place in module_.functions
   std::vector<uint32_t> defined_order_;  // functions in the order of their bodies
   StringTable used_names_;               // names that print in this function, to rename those of inner scopes
-  std::vector<std::string_view> used_prefixes_;
+  StringTable used_prefixes_;            // prefixes of the registers that print as ranges -> how many registers
+  StringTable renamed_prefixes_;         // prefix in the source -> number of its last renaming
   Arena arena_;                        // names made by renaming
   uint64_t registers_ = 0;             // of the module so far
   bool range_shadowed_ = false;        // a name of an inner scope hides a register of an outer range

@@ -467,6 +467,14 @@ TEST(Parser, LongInputsStayLinear) {
     body += "{ .reg .pred p; setp.eq.s32 p, %r1, " + std::to_string(k) + "; @p bra L; L: }\n";
   Parsed p(kernel(body));
   EXPECT_FALSE(p.sink.has_errors()) << p.errors();
+  // Registers `c_0`, `c_1`, ... are beside the names that a hidden `c` could get; blocks rename their registers from a count of their own.
+  body = "{ .reg .b32 c; mov.u32 c, 1; }\n.reg .f64 c_<100000>;\n";
+  for (int k = 0; k < 2000; ++k) body += "{ .reg .b32 c, %t<2>, %r1; mov.u32 c, 1; mov.u32 %t1, %r1; }\n";
+  Parsed beside(kernel(body));
+  EXPECT_FALSE(beside.sink.has_errors()) << beside.errors();
+  EXPECT_THAT(print(beside.module), HasSubstr("mov.u32 c_100000, 1;"));
+  EXPECT_THAT(print(beside.module), HasSubstr("mov.u32 c_101998, 1;"));
+  EXPECT_LT(print(beside.module).size(), 2 * body.size());  // one range, not name by name
   std::string deep = kernel(std::string(5000, '{') + "mov.u32 %r1, 1;" + std::string(5000, '}'));
   EXPECT_FALSE(Parsed(deep).sink.has_errors());
   std::string broken = kernel(std::string(100000, '{'));
