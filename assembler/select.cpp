@@ -77,12 +77,13 @@ Selector::Selector(const ptx::Module& module, const ptx::Function& function, con
 Emitted Selector::emit(Mnemonic m, std::initializer_list<Op> operands) {
   if (!isa::make(t_, m, {operands.begin(), operands.size()}, f_.insts.emplace_back().sass, forms_)) {
     isa::Instruction made;
-    // An immediate that the form has no room for goes to a register.
+    // An immediate that the form has no room for goes to a register, but for a move's: that register would be filled by the same move.
+    const bool move = m == Mnemonic::MOV || m == Mnemonic::MOV32I;
     std::array<Op, isa::max_operands> copy{};
     std::copy(operands.begin(), operands.end(), copy.begin());
     f_.insts.pop_back();
     bool found = false;
-    for (size_t k = operands.size(); k-- > 0 && !found;) {
+    for (size_t k = move ? 0 : operands.size(); k-- > 0 && !found;) {
       if (!is_immediate(copy[k]) && copy[k].kind != isa::OperandKind::constant) continue;
       Op original = copy[k];
       copy[k] = gpr(isa::RZ);

@@ -226,9 +226,13 @@ void Selector::load_bank(const ptx::Instruction& i) {
         index = as_register(base);
       break;
     }
-    case OperandKind::address_imm: break;
+    case OperandKind::address_imm:
+      if (param) return unsupported(i, "a parameter is addressed by its name");
+      break;
     default: return unsupported(i, "address");
   }
+  if (index.reg == isa::RZ && offset % std::min(bytes, 4u) != 0)
+    return unsupported(i, fmt::format("the address is no multiple of {}", std::min(bytes, 4u)));
   if (offset < 0 || offset > 65532) {  // beyond the field
     if (index.reg == isa::RZ) return unsupported(i, "address outside the bank");
     Op t = temp();

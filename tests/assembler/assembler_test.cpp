@@ -435,6 +435,37 @@ TEST(Assembler, UnsupportedInstructionsAreNamed) {
   }
 }
 
+// A word of a constant bank that no instruction can name: its move has no form, nor has the move to the register that would take its place.
+TEST(Assembler, WordsThatNoMoveReadsAreRefusedWithAReason) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"ld.param.u64 %rd0, [2]", "a parameter is addressed by its name"},
+      {"ld.param.u32 %r0, [8]", "a parameter is addressed by its name"},
+      {"ld.param.u32 %r0, [p+2]", "the address is no multiple of 4"},
+      {"ld.param.u64 %rd0, [p+6]", "the address is no multiple of 4"},
+      {"ld.param.u16 %r0, [p+1]", "the address is no multiple of 2"},
+      {"ld.param.u32 %r0, [p+70000]", "address outside the bank"},
+      {"ld.const.u32 %r0, [c+1]", "the address is no multiple of 4"},
+      {"ld.const.u32 %r0, [3]", "the address is no multiple of 4"},
+  };
+  for (const auto& [load, reason] : cases) {
+    const ptx::Module module = parse_text(
+        "x.ptx", fmt::format(".version 6.0\n.target sm_60\n.address_size 64\n.const .align 4 .b8 c[8];\n"
+                             ".visible .entry k(.param .u64 p)\n{{\n .reg .b64 %rd<2>;\n .reg .b32 %r<2>;\n"
+                             " mov.u32 %r0, 0;\n mov.u64 %rd0, 0;\n ld.param.u64 %rd1, [p];\n {};\n"
+                             " st.global.u64 [%rd1], %rd0;\n st.global.u32 [%rd1], %r0;\n ret;\n}}\n",
+                             load));
+    for (const std::string& target : targets)
+      for (const int level : {0, 3}) {
+        auto result = assemble_for(module, target, level);
+        ASSERT_FALSE(result.ok()) << target << ": " << load;
+        EXPECT_EQ(result.error().fault, Fault::input);
+        EXPECT_NE(result.error().message.find(fmt::format("line 12: unsupported instruction `{};`: {}", load, reason)),
+                  std::string::npos)
+            << result.error().message;
+      }
+  }
+}
+
 // nvdisasm reads every word that we emit, as we mean it; no form is a guess.
 TEST(Assembler, NvdisasmReadsWhatWeMean) {
   std::string why, nvdisasm = reference_tool("nvdisasm", why);
