@@ -138,7 +138,7 @@ Result<ModuleId> Machine::load(std::span<const std::byte> cubin) {
     std::byte* host = state_->memory.translate_range(place, v.size, true);
     std::memset(host, 0, v.size);
     state_->memory.note_written(place, v.size);
-    std::memcpy(host, v.initial.data(), std::min<size_t>(v.initial.size(), v.size));
+    std::copy_n(v.initial.begin(), std::min<size_t>(v.initial.size(), v.size), host);
     for (const cubin::Relocation& r : v.relocations) {
       const auto value = address_of(r.symbol);
       if (!value || r.kind != cubin::Relocation::generic_64 || v.size < 8 || r.offset > v.size - 8)

@@ -804,5 +804,22 @@ TEST(Machine, RefusesWhatItCannotRun) {
   EXPECT_FALSE(m.unload(static_cast<ModuleId>(9)).ok());
 }
 
+// Under -DRNDN_SANITIZE=undefined a copy from nowhere, of no bytes, is a fault too.
+TEST(Load, VariablesWithoutBytesAreZero) {
+  Code code("sm_86");
+  auto image = cubin::read(code.cubin());
+  ASSERT_TRUE(image.ok()) << image.error().message;
+  image->variables = {{.name = "empty", .size = 0}, {.name = "zeros", .size = 8}};
+  Machine m("sm_86", 1 << 16);
+  const auto module = m.load(cubin::write(*image));
+  ASSERT_TRUE(module.ok()) << module.error().message;
+  EXPECT_TRUE(m.variable(*module, "empty").ok());
+  const auto zeros = m.variable(*module, "zeros");
+  ASSERT_TRUE(zeros.ok());
+  uint64_t value = 1;
+  ASSERT_TRUE(m.read(*zeros, &value, 8).ok());
+  EXPECT_EQ(value, 0u);
+}
+
 }  // namespace
 }  // namespace rndn::sim
