@@ -7,6 +7,7 @@
 #include <cstring>
 #include <map>
 #include <optional>
+#include <tuple>
 
 #include "assembler/cubin/cubin.h"
 #include "assembler/cubin/layout.h"
@@ -186,7 +187,9 @@ Result<void> Reader::kernels() {
   }
   for (Kernel& k : image_.kernels)
     std::stable_sort(k.functions.begin(), k.functions.end(),
-                     [](const Function& a, const Function& b) { return a.offset < b.offset; });
+                     [](const Function& a, const Function& b) {
+                       return a.offset != b.offset ? a.offset < b.offset : a.weak < b.weak;
+                     });
   if (!entry) return input_error("damaged cubin: it has code but no entry function");
   std::map<std::string, size_t, std::less<>> seen;
   for (const Section& s : sections_) {
@@ -287,6 +290,7 @@ Result<void> Reader::kernel_info(Kernel& k, const Section& s) {
             k.has_crs_attribute = true;
             return {};
           case 0x4c:  // toolkit 13: number of barriers
+            if ((value & 0xff) > 16) return input_error("section {}: {} barriers", s.name, value & 0xff);
             k.barriers = value & 0xff;
             return {};
           case attr_indirect_targets: {
@@ -326,12 +330,17 @@ Result<void> Reader::variables() {
     return name == ".nv.global" ? "2" : name == ".nv.global.init" ? "1" : "0" + name;
   };
   std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return rank(a) < rank(b); });
+  std::map<std::string_view, int> seen;
   for (uint32_t index : order) {
     const Section& s = sections_[index];
     bool bank = starts(s.name, ".nv.constant") && s.name.size() == 13 && s.name[12] >= '1' && s.name[12] <= '9';
     bool data = s.name == ".nv.global.init", zero = s.name == ".nv.global";
     if (!bank && !data && !zero) continue;
-    uint64_t size = s.header.type == sht_nobits ? s.header.size : s.bytes.size();
+    if ((s.header.type == sht_nobits) != zero)
+      return input_error("section {}: type {}, expected {}", s.name, s.header.type,
+                         zero ? "one without bytes" : "one with bytes");
+    if (!seen.emplace(s.name, 1).second) return input_error("damaged cubin: two sections {}", s.name);
+    uint64_t size = zero ? s.header.size : s.bytes.size();
     if (size > most_data_bytes) return input_error("section {}: {} bytes", s.name, size);
     uint64_t alignment = s.header.alignment ? s.header.alignment : 1;
     if (!std::has_single_bit(alignment) || alignment > 4096)
@@ -357,14 +366,25 @@ Result<void> Reader::variables() {
       if (y.value > size || y.size > size - y.value)
         return input_error("damaged cubin: variable `{}` reaches beyond its section", symbol_names_[i]);
       if (found.size() * 16 > file_.size()) return input_error("damaged cubin: too many variables");
+      if (y.size == 0 && !zero)
+        return input_error("section {}: variable `{}` of no bytes", s.name, symbol_names_[i]);
       add(symbol_names_[i], y.value, y.size, (y.info >> 4) == 1);
     }
     if (found.empty() && size) add(s.name, 0, size, false);
-    std::stable_sort(found.begin(), found.end(),
-                     [](const Variable& a, const Variable& b) { return a.offset < b.offset; });
+    // Variables of no bytes share their place with another one.
+    std::sort(found.begin(), found.end(), [](const Variable& a, const Variable& b) {
+      return std::tie(a.offset, a.size, a.name) < std::tie(b.offset, b.size, b.name);
+    });
     for (size_t i = 1; i < found.size(); ++i)
       if (found[i].offset < found[i - 1].offset + found[i - 1].size)
         return input_error("damaged cubin: variables `{}` and `{}` overlap", found[i - 1].name, found[i].name);
+    // The alignment that the place shows once write() has closed the gaps: that of the place here, or more.
+    uint64_t end = 0;
+    for (Variable& v : found) {
+      const uint64_t place = (end + v.align - 1) / v.align * v.align;
+      v.align = static_cast<uint32_t>(place ? std::min(alignment, place & (~place + 1)) : alignment);
+      end = place + v.size;
+    }
     for (Variable& v : found) {
       variables_of_section_[index].push_back(image_.variables.size());
       image_.variables.push_back(std::move(v));
@@ -373,6 +393,8 @@ Result<void> Reader::variables() {
   std::map<std::string_view, int> names;
   for (const Variable& v : image_.variables)
     if (!names.emplace(v.name, 1).second) return input_error("damaged cubin: two variables `{}`", v.name);
+  for (const Kernel& k : image_.kernels)
+    if (names.count(k.name)) return input_error("damaged cubin: `{}` is a variable and a kernel", k.name);
   return {};
 }
 
@@ -439,7 +461,8 @@ Result<void> Reader::relocations() {
         if (r.kind == Relocation::call &&
             std::find(k.externs.begin(), k.externs.end(), symbol_names_[symbol]) == k.externs.end())
           image_.kernels[kernel->second].externs.push_back(symbol_names_[symbol]);
-        r.symbol = symbol_names_[symbol];
+        r.symbol = here ? k.name : symbol_names_[symbol];
+        if (here) r.addend += static_cast<int64_t>(y.value);
         r.offset = offset;
         image_.kernels[kernel->second].relocations.push_back(std::move(r));
         continue;
@@ -467,12 +490,23 @@ Result<void> Reader::relocations() {
       Variable* in = covering(data->second, offset);
       if (!in) return input_error("section {}: relocation at offset {}, outside of any variable", s.name, offset);
       r.offset = offset - in->offset;
+      if (in->size - r.offset < 8)
+        return input_error("section {}: relocation at offset {}, beyond variable `{}`", s.name, offset, in->name);
       in->relocations.push_back(std::move(r));
     }
   }
   for (Kernel& k : image_.kernels)
-    std::stable_sort(k.relocations.begin(), k.relocations.end(),
-                     [](const Relocation& a, const Relocation& b) { return a.offset < b.offset; });
+    std::stable_sort(k.relocations.begin(), k.relocations.end(), [](const Relocation& a, const Relocation& b) {
+      return a.offset != b.offset ? a.offset < b.offset : (a.addend != 0) < (b.addend != 0);
+    });
+  for (const Kernel& k : image_.kernels)
+    for (const std::string& name : k.externs) {
+      const bool kernel = std::any_of(image_.kernels.begin(), image_.kernels.end(),
+                                      [&](const Kernel& other) { return other.name == name; });
+      if (kernel || by_name.count(name))
+        return input_error("damaged cubin: kernel `{}` takes `{}` of the module for a function of the driver", k.name,
+                           name);
+    }
   return {};
 }
 
@@ -517,6 +551,10 @@ Result<void> Reader::lines() {
       if (row.caller) row.caller += rows_before;
       k.lines.push_back(row);
     }
+  }
+  if (std::all_of(image_.kernels.begin(), image_.kernels.end(), [](const Kernel& k) { return k.lines.empty(); })) {
+    image_.files.clear();
+    image_.debug_strings.clear();
   }
   return {};
 }

@@ -150,6 +150,13 @@ bool has_addend(const std::vector<Relocation>& list) {
     if (r.addend) return true;
   return false;
 }
+// Without addends of their own, the relocations of data add to the bytes that stand there.
+bool needs_addends(const Variable& v) {
+  for (const Relocation& r : v.relocations)
+    for (uint64_t at = r.offset; at < std::min<uint64_t>(r.offset + 8, v.initial.size()); ++at)
+      if (v.initial[at] != std::byte{0}) return true;
+  return has_addend(v.relocations);
+}
 
 // Which sections there are, in order.
 void Writer::plan() {
@@ -198,11 +205,11 @@ void Writer::plan() {
     if (v.constant) {
       banks[v.bank] = true;
       bank_relocated[v.bank] |= !v.relocations.empty();
-      bank_addends[v.bank] |= has_addend(v.relocations);
+      bank_addends[v.bank] |= needs_addends(v);
       continue;
     }
     (v.initial.empty() ? zero : data) = true;
-    data_addends |= has_addend(v.relocations);
+    data_addends |= needs_addends(v);
     data_relocated |= !v.relocations.empty();
   }
   if (data_relocated) data_relocations_ = relocation_section(".nv.global.init", data_addends);
@@ -362,7 +369,7 @@ Bytes Writer::kernel_info(const Kernel& k, uint32_t constant_symbol) const {
   if (!k.externs.empty()) {
     std::vector<uint32_t> symbols;
     for (const std::string& name : k.externs) symbols.push_back(variable_symbols_.at(name));
-    r.sized(attr_externs, symbols);
+    r.offsets(attr_externs, symbols);
   }
   if (layout_.pascal) {
     r.offsets(attr_coop_offsets, k.cooperative_offsets);
@@ -375,15 +382,19 @@ Bytes Writer::kernel_info(const Kernel& k, uint32_t constant_symbol) const {
   }
   r.offsets(attr_exit_offsets, k.exit_offsets);
   std::vector<uint32_t> words;
+  constexpr size_t most = 0xfffc / 4;  // of one record
   for (const IndirectBranch& b : k.indirect_branches) {
+    CHECK(b.targets.size() + 3 <= most, "kernel {}: an indirect branch with {} targets", k.name, b.targets.size());
+    if (words.size() + 3 + b.targets.size() > most) r.sized(attr_indirect_targets, words), words.clear();
     words.insert(words.end(), {b.offset, 0, static_cast<uint32_t>(b.targets.size())});
     words.insert(words.end(), b.targets.begin(), b.targets.end());
   }
-  if (!words.empty() && words.size() * 4 <= 0xfffc) r.sized(attr_indirect_targets, words);
+  if (!words.empty()) r.sized(attr_indirect_targets, words);
   if (k.uses_ctaid_z) r.none(attr_ctaidz_used);
   auto three = [](const std::array<uint32_t, 3>& v) { return std::vector<uint32_t>(v.begin(), v.end()); };
-  if (k.max_threads[0]) r.sized(attr_max_threads, three(k.max_threads));
-  if (k.required_threads[0]) r.sized(attr_reqntid, three(k.required_threads));
+  const auto given = [](const std::array<uint32_t, 3>& v) { return v[0] || v[1] || v[2]; };
+  if (given(k.max_threads)) r.sized(attr_max_threads, three(k.max_threads));
+  if (given(k.required_threads)) r.sized(attr_reqntid, three(k.required_threads));
   if (k.has_crs_attribute || k.stack_bytes) r.sized(attr_crs_stack_size, {k.stack_bytes});
   if (layout_.rela) {
     size();

@@ -97,6 +97,56 @@ TEST_P(Targets, ReadOfWriteIsTheIdentity) {
   EXPECT_EQ(write(*back), file);
 }
 
+// What an image can hold beyond what a compiler writes: each was lost or moved on the way once.
+TEST_P(Targets, OddImagesReadBackAsTheyAre) {
+  Image image = sample(GetParam());
+  Kernel& k = image.kernels[0];
+  k.max_threads = {0, 4, 1}, k.required_threads = {0, 0, 2};
+  k.functions = {{"local", 0, 16, false}, {"weak", 0, 16, true}};
+  k.relocations = {{Relocation::absolute_low_32, 32, "table", 0}, {Relocation::absolute_low_32, 32, "table", 4}};
+  k.indirect_branches = {{16, std::vector<uint32_t>(9000, 32)}, {32, std::vector<uint32_t>(9000, 16)}};
+  image.variables[2].initial = pattern(8, 6);  // RELA without an addend, over bytes that REL would add
+  image.variables[2].relocations[0].addend = 0;
+  Variable empty{.name = "empty", .size = 0, .align = 1, .visible = true};
+  image.variables.insert(image.variables.begin() + 3, empty);
+  const auto once = read(write(image));
+  ASSERT_TRUE(once) << once.error().message;
+  EXPECT_TRUE(once->kernels[0] == k);
+  ASSERT_EQ(once->variables.size(), image.variables.size());
+  for (size_t i = 0; i < image.variables.size(); ++i) {
+    EXPECT_EQ(once->variables[i].name, image.variables[i].name);
+    EXPECT_TRUE(once->variables[i].relocations == image.variables[i].relocations) << image.variables[i].name;
+  }
+  const auto twice = read(write(*once));
+  ASSERT_TRUE(twice) << twice.error().message;
+  EXPECT_TRUE(*twice == *once);
+}
+
+// A variable in the section of zeros has no bytes, one in the others has: what a section is called and what it is have to agree.
+TEST_P(Targets, DataSectionsAreOfTheirKind) {
+  const Bytes file = write(sample(GetParam()));
+  uint64_t headers;
+  uint16_t count, names;
+  std::memcpy(&headers, &file[40], 8), std::memcpy(&count, &file[60], 2), std::memcpy(&names, &file[62], 2);
+  uint64_t strings;
+  std::memcpy(&strings, &file[headers + 64 * names + 24], 8);
+  size_t changed = 0;
+  for (size_t i = 0; i < count; ++i) {
+    uint32_t name, type;
+    std::memcpy(&name, &file[headers + 64 * i], 4), std::memcpy(&type, &file[headers + 64 * i + 4], 4);
+    const std::string is = reinterpret_cast<const char*>(&file[strings + name]);
+    if (is != ".nv.global" && is != ".nv.global.init" && is != ".nv.constant3") continue;
+    Bytes other = file;
+    type = type == 8 ? 1 : 8;
+    std::memcpy(&other[headers + 64 * i + 4], &type, 4);
+    const auto image = read(other);
+    ASSERT_FALSE(image) << is;
+    EXPECT_NE(image.error().message.find("section " + is + ": type "), std::string::npos) << image.error().message;
+    ++changed;
+  }
+  EXPECT_EQ(changed, 3u);
+}
+
 // What the driver was measured to need, read from the bytes themselves.
 TEST_P(Targets, HeaderAndParametersAsTheDriverNeedsThem) {
   Bytes file = write(sample(GetParam()));
