@@ -186,10 +186,9 @@ Result<void> Reader::kernels() {
       k.functions.push_back({symbol_names_[i], s.value, s.size, (s.info >> 4) == 2});
   }
   for (Kernel& k : image_.kernels)
-    std::stable_sort(k.functions.begin(), k.functions.end(),
-                     [](const Function& a, const Function& b) {
-                       return a.offset != b.offset ? a.offset < b.offset : a.weak < b.weak;
-                     });
+    std::stable_sort(k.functions.begin(), k.functions.end(), [](const Function& a, const Function& b) {
+      return a.offset != b.offset ? a.offset < b.offset : a.weak < b.weak;
+    });
   if (!entry) return input_error("damaged cubin: it has code but no entry function");
   std::map<std::string, size_t, std::less<>> seen;
   for (const Section& s : sections_) {
@@ -366,8 +365,7 @@ Result<void> Reader::variables() {
       if (y.value > size || y.size > size - y.value)
         return input_error("damaged cubin: variable `{}` reaches beyond its section", symbol_names_[i]);
       if (found.size() * 16 > file_.size()) return input_error("damaged cubin: too many variables");
-      if (y.size == 0 && !zero)
-        return input_error("section {}: variable `{}` of no bytes", s.name, symbol_names_[i]);
+      if (y.size == 0 && !zero) return input_error("section {}: variable `{}` of no bytes", s.name, symbol_names_[i]);
       add(symbol_names_[i], y.value, y.size, (y.info >> 4) == 1);
     }
     if (found.empty() && size) add(s.name, 0, size, false);

@@ -448,12 +448,12 @@ TEST(Assembler, WordsThatNoMoveReadsAreRefusedWithAReason) {
       {"ld.const.u32 %r0, [3]", "the address is no multiple of 4"},
   };
   for (const auto& [load, reason] : cases) {
-    const ptx::Module module = parse_text(
-        "x.ptx", fmt::format(".version 6.0\n.target sm_60\n.address_size 64\n.const .align 4 .b8 c[8];\n"
-                             ".visible .entry k(.param .u64 p)\n{{\n .reg .b64 %rd<2>;\n .reg .b32 %r<2>;\n"
-                             " mov.u32 %r0, 0;\n mov.u64 %rd0, 0;\n ld.param.u64 %rd1, [p];\n {};\n"
-                             " st.global.u64 [%rd1], %rd0;\n st.global.u32 [%rd1], %r0;\n ret;\n}}\n",
-                             load));
+    const ptx::Module module =
+        parse_text("x.ptx", fmt::format(".version 6.0\n.target sm_60\n.address_size 64\n.const .align 4 .b8 c[8];\n"
+                                        ".visible .entry k(.param .u64 p)\n{{\n .reg .b64 %rd<2>;\n .reg .b32 %r<2>;\n"
+                                        " mov.u32 %r0, 0;\n mov.u64 %rd0, 0;\n ld.param.u64 %rd1, [p];\n {};\n"
+                                        " st.global.u64 [%rd1], %rd0;\n st.global.u32 [%rd1], %r0;\n ret;\n}}\n",
+                                        load));
     for (const std::string& target : targets)
       for (const int level : {0, 3}) {
         auto result = assemble_for(module, target, level);
