@@ -133,6 +133,8 @@ class Selector {
   virtual void extend(uint32_t d, Op a, uint32_t bits, bool is_signed) = 0;  // low 8 or 16 bits to 32
   virtual void int_to_float(uint32_t d, uint32_t float_bits, Op a, uint32_t int_bits, bool is_signed,
                             uint32_t rounding) = 0;
+  // Whether float_to_int goes to 8 or 16 bits, saturating; always to 32 and 64.
+  virtual bool converts_to_narrow(uint32_t int_bits, uint32_t float_bits) const = 0;
   virtual void float_to_int(uint32_t d, uint32_t int_bits, bool is_signed, Op a, uint32_t float_bits, uint32_t rounding,
                             bool ftz) = 0;
   virtual void float_to_float(uint32_t d, uint32_t to_bits, Op a, uint32_t from_bits, uint32_t rounding, bool ftz) = 0;

@@ -159,6 +159,12 @@ void Selector::convert(const ptx::Instruction& i) {
     if (to_bits == 64) return float_to_int(d, 64, s, a, from_bits, rounding, i.mods.ftz);
     if (to_bits == 32) {
       float_to_int(d, 32, s, a, from_bits, rounding, i.mods.ftz);
+    } else if (converts_to_narrow(to_bits,
+                                  from_bits)) {  // F2I saturates; what it leaves above is not relied on, as by ptxas
+      const bool extends = register_bytes * 8 > to_bits;
+      const Op narrow = extends ? temp() : gpr(d);
+      float_to_int(narrow.reg, to_bits, s, a, from_bits, rounding, i.mods.ftz);
+      if (extends) extend(d, narrow, to_bits, s);
     } else {
       Op t = temp(), u = temp();  // saturate in two steps
       float_to_int(t.reg, 32, s, a, from_bits, rounding, i.mods.ftz);

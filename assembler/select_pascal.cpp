@@ -256,6 +256,7 @@ class PascalSelector final : public Selector {
 
   // --- conversions
   static uint32_t format(uint32_t bits) { return bits == 16 ? 1 : bits == 32 ? 2 : 3; }
+  static uint32_t integer_size(uint32_t bits) { return bits == 8 ? 0 : format(bits); }
   void int_to_float(uint32_t d, uint32_t float_bits, Op a, uint32_t int_bits, bool is_signed,
                     uint32_t rounding) override {
     if (float_bits == 16) {  // exact in f32 wherever f16 has a finite value
@@ -269,10 +270,14 @@ class PascalSelector final : public Selector {
         .mod(ModifierKind::SourceSigned, is_signed)
         .mod(ModifierKind::Rounding, rounding);
   }
+  // As ptxas 11.8 selects: bytes, and shorts of doubles, through words.
+  bool converts_to_narrow(uint32_t int_bits, uint32_t float_bits) const override {
+    return int_bits == 16 && float_bits != 64;
+  }
   void float_to_int(uint32_t d, uint32_t int_bits, bool is_signed, Op a, uint32_t float_bits, uint32_t rounding,
                     bool ftz) override {
     emit(Mnemonic::F2I, {gpr(d), a})
-        .mod(ModifierKind::DestSize, int_bits == 64 ? 3 : 2)
+        .mod(ModifierKind::DestSize, integer_size(int_bits))
         .mod(ModifierKind::DestSigned, is_signed)
         .mod(ModifierKind::SourceFormat, format(float_bits))
         .mod(ModifierKind::Rounding, rounding)

@@ -229,6 +229,7 @@ class VoltaSelector final : public Selector {
 
   // --- conversions -----------------------------------------------------------------------------------------------------------
   static uint32_t format(uint32_t bits) { return bits == 16 ? 1 : bits == 32 ? 2 : 3; }
+  static uint32_t integer_size(uint32_t bits) { return bits == 8 ? 0 : format(bits); }
   void int_to_float(uint32_t d, uint32_t float_bits, Op a, uint32_t int_bits, bool is_signed,
                     uint32_t rounding) override {
     Emitted e = emit(Mnemonic::I2F, {gpr(d), a});
@@ -237,11 +238,12 @@ class VoltaSelector final : public Selector {
         .mod(ModifierKind::Signed, is_signed)
         .mod(ModifierKind::Rounding, rounding);
   }
+  bool converts_to_narrow(uint32_t, uint32_t) const override { return true; }
   void float_to_int(uint32_t d, uint32_t int_bits, bool is_signed, Op a, uint32_t float_bits, uint32_t rounding,
                     bool ftz) override {
     const bool wide = float_bits == 64 || int_bits == 64;
     Emitted e = emit(Mnemonic::F2I, {gpr(d), a});
-    e.mod(ModifierKind::DestSize, int_bits == 64 ? 3 : 2)
+    e.mod(ModifierKind::DestSize, integer_size(int_bits))
         .mod(ModifierKind::SourceFormat, format(float_bits))
         .mod(ModifierKind::Signed, is_signed)
         .mod(ModifierKind::Rounding, rounding)

@@ -294,6 +294,22 @@ TEST(Operations, RegistersWiderThanTheType) {
         true);
 }
 
+// Also of NaN, for which F2I to words and F2I to fewer bits differ.
+TEST(Operations, NarrowIntegersOfFloats) {
+  for (const char* from : {"f64", "f32"}) {
+    std::vector<std::string> texts;
+    for (const char* to : {"u8", "s8", "u16", "s16"})
+      for (const char* rounding : {"rni", "rzi", "rmi", "rpi"})
+        texts.push_back(fmt::format("cvt.{}.{}.{} %d, %x;", rounding, to, from));
+    std::vector<Operation> operations;
+    for (const std::string& t : texts) {
+      operations.push_back({"b32", from, t.c_str()});
+      if (t.starts_with("cvt.rzi")) operations.push_back({"b64", from, t.c_str()});
+    }
+    check(operations, std::string_view(from) == "f32");
+  }
+}
+
 TEST(Operations, FieldsOfConstants) {
   check({{"s64", "s64", "bfe.s64 %d, 0, %v1, %v2;"},
          {"s64", "s64", "bfe.s64 %d, -7, %v1, %v2;"},
