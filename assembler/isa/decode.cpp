@@ -127,7 +127,7 @@ Operand decode_operand(const Slot& slot, const Form& form, const Instruction& in
     case SlotKind::label_pascal:
       o.kind = OperandKind::label;
       o.value = static_cast<int64_t>(address + 8) + sign_extend(field(20, 24), 24);
-      if ((o.value & 31) == 0 && !slot.scale) o.value += 8;
+      if (o.value % 32 == 0 && !slot.scale) o.value += 8;
       return o;
     case SlotKind::label_absolute:
       o.kind = OperandKind::label;
@@ -193,24 +193,13 @@ bool decode_as(FormId id, const Word& word, uint64_t address, Instruction& d) {
   return true;
 }
 
-// Pascal: a branch to the first instruction of a bundle names the bundle. The word that names the instruction itself is one that no assembler writes, and
-// would be encoded as the other.
-bool names_places_as_encoded(const Form& form, const Word& word, uint64_t address) {
-  if (!form.pascal) return true;
-  for (uint32_t k = 0; k < form.slot_count; ++k)
-    if (form.slots[k].kind == SlotKind::label_pascal && !form.slots[k].scale &&
-        ((address + 8 + get_bits(word, 20, 24)) & 31) == 8)
-      return false;
-  return true;
-}
-
 }  // namespace
 
 bool decode(const Target& target, Word word, uint64_t address, Instruction& instruction) {
   for (const Candidate& c : form_index().by_word(target.family, word.lo))
     if (!(((word.lo ^ c.match.lo) & c.mask.lo) | ((word.hi ^ c.match.hi) & c.mask.hi)) && (c.targets & target.bit) &&
         decode_as(c.form, word, address, instruction))
-      return names_places_as_encoded(form_row(c.form), word, address);
+      return true;
   return false;
 }
 

@@ -47,7 +47,7 @@ bool encode_label(const Slot& slot, const Operand& o, uint64_t address, Bits& w)
       return true;
     }
     case SlotKind::label_pascal: {
-      if ((target & 31) == 8 && !slot.scale) target -= 8;  // the first instruction of a bundle is addressed by the bundle
+      if (target % 32 == 8 && !slot.scale) target -= 8;  // the first instruction of a bundle is addressed by the bundle
       int64_t rel = target - static_cast<int64_t>(address + 8);
       if (!fits_signed(rel, 24)) return false;
       w.put(20, 24, static_cast<uint64_t>(rel));

@@ -228,24 +228,6 @@ TEST(Decode, RefusesInvalidRoundings) {
   }
 }
 
-// The first instruction of a bundle has two addresses, 0x20 and 0x28: branches are written with the bundle's, before address 0 too.
-TEST(Decode, BranchesToBundlesEncodeToTheSameBits) {
-  const Target& t = target("sm_61");
-  const uint64_t address = 0x100, ops[] = {0xe24, 0xe29, 0xe2a, 0xe26};  // BRA, SSY, PBK, CAL
-  for (const uint64_t op : ops)
-    for (int64_t to = -0x60; to < 0x300; to += 8) {
-      const uint64_t distance = static_cast<uint64_t>(to - static_cast<int64_t>(address + 8)) & 0xffffff;
-      const Word word{op << 52 | distance << 20 | (op == 0xe24 ? 0x7000fu : 0u), 0x7e0};
-      Instruction in;
-      const bool decoded = decode(t, word, address, in);
-      EXPECT_EQ(decoded, (to & 31) != 8) << to;
-      if (!decoded) continue;
-      Word back;
-      ASSERT_TRUE(encode(t, in, address, back)) << to;
-      EXPECT_TRUE(back == word) << fmt::format("{}: {:016x} became {:016x}", to, word.lo, back.lo);
-    }
-}
-
 TEST(Encode, RefusesWhatDoesNotFit) {
   const Target& t = target("sm_86");
   Instruction in = built(t, Mnemonic::IADD3, {gpr(1), gpr(2), gpr(4), gpr(RZ)});
