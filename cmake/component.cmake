@@ -70,6 +70,7 @@ function(component_test name)
   include(GoogleTest)
   add_executable(test_${name} ${T_SOURCES})
   target_link_libraries(test_${name} PRIVATE rndn_options GTest::gtest GTest::gmock GTest::gtest_main ${T_LINK})
+  target_compile_options(test_${name} PRIVATE $<$<CONFIG:Release>:-O1>)  # what they test is fast; they compile in 0.6 of the time
   foreach(dep ${T_DEPS})
     target_link_libraries(test_${name} PRIVATE rndn_${dep})
   endforeach()
