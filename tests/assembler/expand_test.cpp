@@ -56,7 +56,9 @@ int three_ways(const std::string& text, const std::vector<std::string>& on, bool
       if (!ours.ok()) continue;
       auto got = run_simulator(target, ours->cubin, "k", in);
       EXPECT_TRUE(got.ok()) << target << ": " << got.error().message;
-      if (got.ok()) EXPECT_EQ(difference(*expected, *got, 96), "") << target << " -O" << level;
+      if (got.ok()) {
+        EXPECT_EQ(difference(*expected, *got, 96), "") << target << " -O" << level;
+      }
     }
     if (ptxas.empty()) continue;
     std::string said;

@@ -68,7 +68,9 @@ void expect_same(const std::string& name, const std::string& text) {
   EXPECT_EQ(by_hand.ok, by_grammar.ok);
   EXPECT_EQ(replaced(by_hand.diagnostics), replaced(by_grammar.diagnostics));
   EXPECT_EQ(positions(by_hand.program), positions(by_grammar.program));
-  if (by_hand.ok && by_grammar.ok) EXPECT_EQ(structure(by_hand.program), structure(by_grammar.program));
+  if (by_hand.ok && by_grammar.ok) {
+    EXPECT_EQ(structure(by_hand.program), structure(by_grammar.program));
+  }
 }
 
 TEST(Statements, ByHandAndByGrammarAreTheSame) {
