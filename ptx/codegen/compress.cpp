@@ -4,7 +4,8 @@
 // Blocks take tiles in order from a counter, never by their own number: whoever waits for an earlier tile waits for a block that runs. A tile is eight
 // segments of 512 elements (fewer when there are many scans), one per warp. The walk back over tiles bounds the speed: with tiles of 2048 elements a
 // selection of half of 6 * 10^7 f64 by another column took 0.447 ms on an H200, with 4096 0.362 (by a condition on the elements themselves 0.342 and 0.274),
-// with 8192 0.327 (and 0.314: the elements are no longer in the caches when they are read again).
+// with 8192 0.327 (and 0.314: the elements are no longer in the caches when they are read again; bench_codegen
+// --elements 60000000 --only compress, Emitter::scan_items of 8, 16, 32, four selected elements side by side where it is two now).
 //   1. For all elements: the masks of all scans. A warp writes the positions of its selected elements, in order, to shared memory: a ballot tells
 //      every lane its place.
 //   2. The segments' counts meet in shared memory. Warp k publishes the tile's count of scan k, looks back over earlier tiles, 32 at a time, until it

@@ -13,13 +13,7 @@ namespace {
 const std::string nearest = RNDN_SOURCE_DIR "/tests/ptx/accept/nvcc_lines.ptx";
 
 Result<Assembled> assemble_with_lines(const ptx::Module& module, const std::string& target, int level) {
-  Options o;
-  o.target = isa::find_target(target);
-  o.level = level;
-  o.verify_passes = true;
-  o.line_tables = true;
-  Timings timings;
-  return assemble(module, o, timings);
+  return assemble_for(module, target, level, 0, true);
 }
 
 // One printed instruction with the lines that stand over it: its own, then those of the calls that it was inlined into.

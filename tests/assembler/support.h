@@ -47,11 +47,12 @@ inline ptx::Module parse_file(const std::string& path) {
 }
 
 inline Result<Assembled> assemble_for(const ptx::Module& module, const std::string& target, int level = 3,
-                                      uint32_t max_registers = 0) {
+                                      uint32_t max_registers = 0, bool line_tables = false) {
   Options o;
   o.target = isa::find_target(target);
   o.level = level;
   o.max_registers = max_registers;
+  o.line_tables = line_tables;
   o.verify_passes = true;
   Timings timings;
   return assemble(module, o, timings);
