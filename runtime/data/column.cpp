@@ -6,6 +6,7 @@
 
 #include "libraries/base/bitset.h"
 #include "libraries/base/check.h"
+#include "libraries/base/huge_pages.h"
 #include "libraries/base/parallel.h"
 
 namespace rndn::data {
@@ -47,7 +48,10 @@ Column make_column(BasicType type, uint64_t rows, Encoding encoding, uint32_t wi
   column.encoding = encoding;
   column.width = width ? width : plain_width(type);
   column.rows = rows;
-  column.data = std::make_shared<std::vector<std::byte>>(rows * column.width);
+  column.data = std::make_shared<std::vector<std::byte>>();
+  column.data->reserve(rows * column.width);
+  prefer_huge_pages(column.data->data(), rows * column.width);
+  column.data->resize(rows * column.width);
   if (encoding == Encoding::dictionary) column.dictionary = std::make_shared<Dictionary>();
   if (encoding == Encoding::text) column.pad = std::make_shared<std::string>();
   return column;

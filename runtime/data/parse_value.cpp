@@ -1,6 +1,7 @@
 // Fields to values: numbers through std::from_chars, which rounds correctly, short decimals faster; calendar values digit by digit.
 #include "runtime/data/parse_value.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
 
@@ -33,24 +34,41 @@ ParseStatus take_number(std::string_view& text, T& value) {
 bool parse_short_decimal(std::string_view text, std::byte* out) {
   static constexpr double powers[] = {1,   1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                       1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
-  const bool negative = !text.empty() && text[0] == '-';
-  int64_t digits = 0;
-  size_t count = 0, behind_point = 0;
-  bool point = false;
-  for (char c : text.substr(negative)) {
-    if (c == '.' && !point) {
-      point = true;
-    } else if (c >= '0' && c <= '9' && count < 15) {
-      digits = digits * 10 + (c - '0');
-      ++count;
-      behind_point += point;
-    } else {
-      return false;
-    }
-  }
-  if (count == 0) return false;
-  const double value = static_cast<double>(digits) / powers[behind_point];
+  const bool negative = text.starts_with('-');
+  const char *at = text.data() + negative, *end = text.data() + text.size();
+  if (end - at > 16) return false;
+  uint64_t number = 0;
+  auto digits = [&] {  // how many
+    const char* begin = at;
+    for (unsigned digit; at < end && (digit = static_cast<unsigned char>(*at) - '0') < 10; ++at)
+      number = number * 10 + digit;
+    return at - begin;
+  };
+  const ptrdiff_t before_point = digits();
+  const bool point = at < end && *at == '.';
+  at += point;
+  const ptrdiff_t behind_point = point ? digits() : 0;
+  if (at != end || before_point + behind_point == 0 || before_point + behind_point > 15) return false;
+  const double value = static_cast<double>(static_cast<int64_t>(number)) / powers[behind_point];
   put(out, negative ? -value : value);
+  return true;
+}
+
+// Whole numbers of at most 9 digits. False: not of that form, or beyond T.
+template <class T>
+bool parse_short_integer(std::string_view text, std::byte* out) {
+  const bool negative = text.starts_with('-');
+  text.remove_prefix(negative);
+  if (text.empty() || text.size() > 9) return false;
+  int32_t value = 0;
+  for (char c : text) {
+    const unsigned digit = static_cast<unsigned char>(c) - '0';
+    if (digit > 9) return false;
+    value = value * 10 + static_cast<int32_t>(digit);
+  }
+  if (negative) value = -value;
+  if (static_cast<T>(value) != value) return false;
+  put(out, static_cast<T>(value));
   return true;
 }
 
@@ -61,6 +79,11 @@ ParseStatus parse_number(std::string_view text, std::byte* out) {
   if (status == ParseStatus::malformed || (status == ParseStatus::ok && !text.empty())) return ParseStatus::malformed;
   if (status == ParseStatus::ok) put(out, value);
   return status;
+}
+
+template <class T>
+ParseStatus parse_integer(std::string_view text, std::byte* out) {
+  return parse_short_integer<T>(text, out) ? ParseStatus::ok : parse_number<T>(text, out);
 }
 
 // 2i, 1.5-3i
@@ -146,6 +169,22 @@ class Digits {
   bool well_formed_ = true, in_range_ = true;
 };
 
+// The days of a date that exists, such as 1998-09-02. False: not of that form; Digits tells what is wrong.
+bool parse_plain_date(std::string_view text, std::byte* out) {
+  if (text.size() != 10 || text[4] != '-' || text[7] != '-') return false;
+  unsigned worst = 0;
+  auto digit = [&](size_t at) {
+    const unsigned d = static_cast<unsigned char>(text[at]) - '0';
+    worst = std::max(worst, d);
+    return static_cast<int64_t>(d);
+  };
+  const int64_t year = digit(0) * 1000 + digit(1) * 100 + digit(2) * 10 + digit(3), month = digit(5) * 10 + digit(6),
+                day = digit(8) * 10 + digit(9);
+  if (worst > 9 || month < 1 || month > 12 || day < 1 || day > hir::days_in_month(year, month)) return false;
+  put(out, static_cast<int32_t>(hir::days_from_civil(year, month, day)));
+  return true;
+}
+
 std::string_view trim(std::string_view text) {
   auto blank = [](char c) { return c == ' ' || c == '\t'; };
   while (!text.empty() && blank(text.front())) text.remove_prefix(1);
@@ -169,14 +208,17 @@ ParseStatus parse_value(BasicType type, std::string_view text, std::byte* out) {
       if (text.size() != 1) return ParseStatus::malformed;
       put(out, text[0]);
       return ParseStatus::ok;
-    case BasicType::i8: return parse_number<int8_t>(text, out);
-    case BasicType::i16: return parse_number<int16_t>(text, out);
-    case BasicType::i32: return parse_number<int32_t>(text, out);
-    case BasicType::i64: return parse_number<int64_t>(text, out);
+    case BasicType::i8: return parse_integer<int8_t>(text, out);
+    case BasicType::i16: return parse_integer<int16_t>(text, out);
+    case BasicType::i32: return parse_integer<int32_t>(text, out);
+    case BasicType::i64: return parse_integer<int64_t>(text, out);
     case BasicType::f32: return parse_number<float>(text, out);
     case BasicType::f64: return parse_short_decimal(text, out) ? ParseStatus::ok : parse_number<double>(text, out);
     case BasicType::complex: return parse_complex(text, out);
-    case BasicType::date: put(out, static_cast<int32_t>(digits.days())); break;
+    case BasicType::date:
+      if (parse_plain_date(text, out)) return ParseStatus::ok;
+      put(out, static_cast<int32_t>(digits.days()));
+      break;
     case BasicType::month: put(out, static_cast<int32_t>(digits.months())); break;
     case BasicType::minute: put(out, static_cast<int32_t>(digits.minutes() * 60)); break;
     case BasicType::second: put(out, static_cast<int32_t>(digits.seconds())); break;

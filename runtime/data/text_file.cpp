@@ -15,6 +15,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "libraries/base/byte_mask.h"
 #include "libraries/base/parallel.h"
 
 namespace rndn::data {
@@ -50,6 +51,29 @@ TextFile::~TextFile() {
   if (!text_.empty()) munmap(const_cast<char*>(text_.data()), text_.size());
 }
 
+namespace {
+
+// Masks of up to 64 bytes; those behind the end equal nothing.
+class Marks {
+ public:
+  Marks(const char* bytes, const char* end) : bytes_(bytes) {
+    if (end - bytes >= 64) return;
+    const size_t there = end - bytes;
+    std::memcpy(copy_, bytes, there);
+    std::memset(copy_ + there, 0, sizeof copy_ - there);
+    bytes_ = copy_;
+    there_ = (uint64_t{1} << there) - 1;
+  }
+  uint64_t of(char c) const { return equal_bytes(bytes_, c) & there_; }
+
+ private:
+  const char* bytes_;
+  uint64_t there_ = ~uint64_t{0};
+  char copy_[64];
+};
+
+}  // namespace
+
 void TextFile::find_rows(unsigned threads, size_t block_size) {
   struct Piece {
     int64_t ends[2] = {0, 0};  // row ends, by parity of the quotes before them in the piece
@@ -66,12 +90,15 @@ void TextFile::find_rows(unsigned threads, size_t block_size) {
       piece.first_end[odd] = std::min(piece.first_end[odd], at);
     };
     if (format_.quoted) {
-      bool odd = false;
-      for (size_t at = begin; at < end; ++at) {
-        if (text_[at] == '"') odd = !odd;
-        if (text_[at] == '\n') note(at, odd);
+      uint64_t odd = 0;  // all ones behind an odd number of quotes
+      for (size_t at = begin; at < end; at += 64) {
+        const Marks marks(text_.data() + at, text_.data() + end);
+        const uint64_t lines = marks.of('\n'), quotes = marks.of('"'), inside = odd_so_far(quotes) ^ odd;
+        for (uint64_t left = lines; left; left &= left - 1)
+          note(at + std::countr_zero(left), inside >> std::countr_zero(left) & 1);
+        odd = 0 - (inside >> 63);
       }
-      piece.odd_quotes = odd;
+      piece.odd_quotes = odd != 0;
     } else {
       std::string_view text = text_.substr(0, end);
       for (size_t at = begin; (at = text.find('\n', at)) != text.npos; ++at) note(at, false);
@@ -116,71 +143,36 @@ size_t TextFile::offset_of(int64_t row, size_t column) const {
   return reader.offset();
 }
 
-namespace {
-
-// The first a or b in [at, end), or end; eight bytes at a time. A byte of x that is zero borrows in x - ones: the lowest such bit is
-// exact (Mycroft's test).
-const char* find_either(const char* at, const char* end, char a, char b) {
-  constexpr uint64_t ones = 0x0101010101010101, tops = ones << 7;
-  const uint64_t all_a = ones * static_cast<uint8_t>(a), all_b = ones * static_cast<uint8_t>(b);
-  for (; end - at >= 8; at += 8) {
-    uint64_t word;
-    std::memcpy(&word, at, 8);
-    const uint64_t x = word ^ all_a, y = word ^ all_b;
-    if (const uint64_t found = (((x - ones) & ~x) | ((y - ones) & ~y)) & tops) return at + std::countr_zero(found) / 8;
-  }
-  while (at < end && *at != a && *at != b) ++at;
-  return at;
+void FieldReader::mark_block() {
+  const Marks marks(block_, end_);
+  ends_ = marks.of(delimiter_) | marks.of('\n');
+  if (!quoted_) return;
+  quotes_ = marks.of('"');
+  const uint64_t inside = odd_so_far(quotes_) ^ in_quotes_;
+  in_quotes_ = 0 - (inside >> 63);
+  ends_ &= ~inside;
 }
 
-}  // namespace
-
-FieldReader::Field FieldReader::next() {
-  const char* start = at_;
-  if (format_.quoted && at_ < end_ && *at_ == '"') return quoted();
-  at_ = find_either(at_, end_, format_.delimiter, '\n');
-  Field field{{start, static_cast<size_t>(at_ - start)}, static_cast<size_t>(start - begin_), After::row};
-  if (at_ < end_ && *at_ == format_.delimiter)
-    field.after = After::delimiter;
-  else if (field.text.ends_with('\r'))
-    field.text.remove_suffix(1);
-  if (at_ < end_) ++at_;
-  // Such a quote would have put the search for rows out of step.
-  if (format_.quoted && field.text.find('"') != field.text.npos) field.broken_quote = true;
-  return field;
-}
-
-FieldReader::Field FieldReader::quoted() {
-  Field field{{}, static_cast<size_t>(at_ - begin_), After::row};
+// Quotes that do not match would have put the search for rows out of step.
+void FieldReader::unquote(Field& field, int quotes) {
+  std::string_view text = field.text;
+  field.broken_quote = text.size() < 2 || text.front() != '"' || text.back() != '"';
+  if (field.broken_quote) return;
+  field.text = text = text.substr(1, text.size() - 2);
+  if (quotes == 2) return;
   unquoted_.clear();
-  for (++at_;;) {
-    const char* quote = static_cast<const char*>(std::memchr(at_, '"', end_ - at_));
-    unquoted_.append(at_, quote ? quote : end_);
-    at_ = quote ? quote + 1 : end_;
-    if (!quote) {
-      field.broken_quote = true;
-      return field;
-    }
-    if (at_ == end_ || *at_ != '"') break;
-    unquoted_.push_back('"');
-    ++at_;
+  for (size_t at = 0; at < text.size(); ++at) {
+    unquoted_ += text[at];
+    if (text[at] == '"' && text.substr(++at, 1) != "\"") field.broken_quote = true;
   }
   field.text = unquoted_;
-  if (at_ + 1 < end_ && at_[0] == '\r' && at_[1] == '\n') ++at_;
-  if (at_ == end_) return field;
-  if (*at_ == format_.delimiter)
-    field.after = After::delimiter;
-  else if (*at_ != '\n')
-    field.broken_quote = true;
-  ++at_;
-  return field;
 }
 
 bool FieldReader::skip_end_of_row() {
-  if (at_ < end_ && *at_ == '\r') ++at_;
-  if (at_ == end_) return true;
-  if (*at_ != '\n') return false;
-  ++at_;
+  const char* at = at_;
+  if (at < end_ && *at == '\r') ++at;
+  if (at < end_ && *at != '\n') return false;
+  if (at_ < end_) next();
   return true;
 }
 

@@ -13,6 +13,7 @@
 
 #include "libraries/base/arena.h"
 #include "libraries/base/bitset.h"
+#include "libraries/base/byte_mask.h"
 #include "libraries/base/diagnostic.h"
 #include "libraries/base/files.h"
 #include "libraries/base/guarded_main.h"
@@ -26,6 +27,27 @@
 
 namespace rndn {
 namespace {
+
+TEST(ByteMask, TellsEqualBytes) {
+  char bytes[64 + 1];  // read from an odd address too
+  for (int i = 0; i < 65; ++i) bytes[i] = static_cast<char>(i * 37);
+  for (int shift = 0; shift < 2; ++shift)
+    for (int c = 0; c < 256; ++c) {
+      uint64_t expected = 0;
+      for (int i = 0; i < 64; ++i) expected |= static_cast<uint64_t>(bytes[i + shift] == static_cast<char>(c)) << i;
+      ASSERT_EQ(equal_bytes(bytes + shift, static_cast<char>(c)), expected) << c;
+    }
+  std::fill(bytes, bytes + 64, '\x80');
+  EXPECT_EQ(equal_bytes(bytes, '\x80'), ~uint64_t{0});
+  EXPECT_EQ(equal_bytes(bytes, '\0'), 0u);
+  EXPECT_EQ(equal_bytes(bytes, '\x7f'), 0u);
+}
+
+TEST(ByteMask, TellsWhatIsBehindOddNumbers) {
+  EXPECT_EQ(odd_so_far(0), 0u);
+  EXPECT_EQ(odd_so_far(0b1001000100), ~uint64_t{0x3ff} | 0b1000111100);
+  for (int i = 0; i < 64; ++i) EXPECT_EQ(odd_so_far(uint64_t{1} << i), ~uint64_t{0} << i);
+}
 
 TEST(Arena, AlignsAndKeepsObjectsApart) {
   Arena arena;

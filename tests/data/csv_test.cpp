@@ -3,10 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <charconv>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <random>
 
+#include "runtime/data/parse_value.h"
 #include "tests/data/support.h"
 
 namespace rndn::data {
@@ -102,6 +105,69 @@ TEST(Csv, FieldsAsATypeThatTheProgramNames) {
 }
 
 // Bit by bit what strtod reads, on both sides of the 15 digits up to which a number takes the short way.
+template <class T>
+void expect_as_from_chars(hir::BasicType type, const std::string& text) {
+  T expected{}, found{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), expected);
+  const bool whole = end == text.data() + text.size();
+  const ParseStatus status = error == std::errc::result_out_of_range ? ParseStatus::out_of_range
+                             : error != std::errc() || !whole        ? ParseStatus::malformed
+                                                                     : ParseStatus::ok;
+  ASSERT_EQ(parse_value(type, text, reinterpret_cast<std::byte*>(&found)), status) << text;
+  if (status == ParseStatus::ok) {
+    ASSERT_EQ(found, expected) << text;
+  }
+}
+
+// The short way to a value and the long one agree on what is a number, what fits, and what it is.
+TEST(Csv, IntegersAreThoseOfTheLanguage) {
+  std::mt19937_64 random(11);
+  std::vector<std::string> texts = {"0", "-0", "-", "", "--1", "-+1", "1-", "1.", "00000000000000000001"};
+  for (int bits : {7, 15, 31, 63})
+    for (int by : {-1, 0, 1}) {
+      texts.push_back(std::to_string((uint64_t{1} << bits) + static_cast<uint64_t>(by)));
+      texts.push_back("-" + texts.back());
+    }
+  for (size_t digits = 1; digits < 21; ++digits)
+    texts.push_back(std::string(digits, '9')), texts.push_back("-" + texts.back());
+  for (int i = 0; i < 5000; ++i) {
+    std::string text = random() % 2 ? "-" : "";
+    for (size_t digits = 1 + random() % 20; digits; --digits)
+      text += random() % 100 ? static_cast<char>('0' + random() % 10) : '/' + 11 * static_cast<char>(random() % 2);
+    texts.push_back(text);
+  }
+  for (const std::string& text : texts) {
+    expect_as_from_chars<int8_t>(hir::BasicType::i8, text);
+    expect_as_from_chars<int16_t>(hir::BasicType::i16, text);
+    expect_as_from_chars<int32_t>(hir::BasicType::i32, text);
+    expect_as_from_chars<int64_t>(hir::BasicType::i64, text);
+  }
+}
+
+// Every day of the years 0 to 9999, and what is none, as the C++ library's calendar has it.
+TEST(Csv, DatesAreThoseOfTheCalendar) {
+  for (int year = 0; year < 10000; year += year < 1890 || year > 2110 ? 37 : 1)
+    for (unsigned month = 0; month < 14; ++month)
+      for (unsigned day = 0; day < 33; ++day) {
+        const std::chrono::year_month_day date{std::chrono::year(year), std::chrono::month(month),
+                                               std::chrono::day(day)};
+        const std::string text = fmt::format("{:04}-{:02}-{:02}", year, month, day);
+        int32_t found = 0;
+        ASSERT_EQ(parse_value(hir::BasicType::date, text, reinterpret_cast<std::byte*>(&found)),
+                  date.ok() ? ParseStatus::ok : ParseStatus::out_of_range)
+            << text;
+        if (date.ok()) {
+          ASSERT_EQ(found, std::chrono::sys_days(date).time_since_epoch().count()) << text;
+        }
+      }
+  for (const char* text : {"199/-01-01", "1999-0:-01", "1999-01-0a", "1999 01-01", "1999-01 01", "1999-01-011",
+                           "1999-1-1", "", "-999-01-01"}) {
+    int32_t found = 0;
+    EXPECT_EQ(parse_value(hir::BasicType::date, text, reinterpret_cast<std::byte*>(&found)), ParseStatus::malformed)
+        << text;
+  }
+}
+
 TEST(Csv, DecimalsAreRoundedCorrectly) {
   std::mt19937_64 random(7);
   std::vector<std::string> fields = {"0",

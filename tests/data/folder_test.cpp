@@ -219,6 +219,74 @@ TEST(TextFile, CutsAtRows) {
   }
 }
 
+// The field at `at` byte by byte, and past what ends it.
+FieldReader::Field field_by_bytes(std::string_view text, size_t& at, const TextFormat& format, std::string& unquoted) {
+  FieldReader::Field field{{}, at, FieldReader::After::row};
+  bool inside = false, any = false;
+  for (; at < text.size() && (inside || (text[at] != format.delimiter && text[at] != '\n')); ++at)
+    if (format.quoted && text[at] == '"') inside = !inside, any = true;
+  field.text = text.substr(field.offset, at - field.offset);
+  if (at < text.size() && text[at++] == format.delimiter) field.after = FieldReader::After::delimiter;
+  if (field.after == FieldReader::After::row && field.text.ends_with('\r')) field.text.remove_suffix(1);
+  if (!any) return field;
+  field.broken_quote = inside || !field.text.starts_with('"') || !field.text.ends_with('"');
+  if (field.broken_quote) return field;
+  unquoted.clear();
+  for (size_t i = 1; i + 1 < field.text.size(); ++i) {
+    unquoted += field.text[i];
+    if (field.text[i] == '"' && (++i + 1 >= field.text.size() || field.text[i] != '"')) field.broken_quote = true;
+  }
+  field.text = unquoted;
+  return field;
+}
+
+// Every text of a few telling characters, ends of blocks and of the text included, is cut as a reading byte by byte cuts it.
+TEST(FieldReader, AgreesWithReadingByBytes) {
+  std::mt19937 random(1);
+  size_t broken = 0, with_quotes = 0;
+  for (int round = 0; round < 20000; ++round) {
+    const TextFormat format{.delimiter = round % 3 ? ',' : '|', .quoted = round % 2 == 0};
+    // Mostly quotes that match, so that reading gets far.
+    std::string text;
+    const size_t size = random() % 200;
+    while (text.size() < size) {
+      switch (random() % 8) {
+        case 0: text += random() % 50 ? "\"a\"\"b,\n|\"" : "\""; break;
+        case 1: text += '\n'; break;
+        case 2: text += "\r\n"; break;
+        case 3: text += std::string(random() % 70, 'x'); break;
+        case 4: text += random() % 50 ? "" : "\r"; break;
+        default: text += format.delimiter; break;
+      }
+    }
+    FieldReader reader(text, 0, format);
+    size_t at = 0;
+    std::string unquoted;
+    for (size_t fields = 0; !reader.at_end(); ++fields) {
+      const FieldReader::Field expected = field_by_bytes(text, at, format, unquoted), found = reader.next();
+      ASSERT_EQ(found.offset, expected.offset) << testing::PrintToString(text) << " field " << fields;
+      ASSERT_EQ(found.after, expected.after) << testing::PrintToString(text) << " field " << fields;
+      ASSERT_EQ(found.broken_quote, expected.broken_quote) << testing::PrintToString(text) << " field " << fields;
+      if (!found.broken_quote) {
+        ASSERT_EQ(found.text, expected.text) << testing::PrintToString(text) << " field " << fields;
+      }
+      ASSERT_EQ(reader.offset(), at);
+      broken += found.broken_quote;
+      with_quotes += !unquoted.empty();
+      if (random() % 8 == 0) {
+        const std::string_view left = std::string_view(text).substr(at);
+        const bool ends = left.empty() || left == "\r" || left.starts_with("\n") || left.starts_with("\r\n");
+        ASSERT_EQ(reader.skip_end_of_row(), ends) << testing::PrintToString(text) << " field " << fields;
+        if (ends) at += std::min(left.size(), left.find('\n') == left.npos ? left.size() : left.find('\n') + 1);
+        ASSERT_EQ(reader.offset(), at);
+      }
+    }
+    ASSERT_EQ(at, text.size());
+  }
+  EXPECT_GT(broken, 100u);
+  EXPECT_GT(with_quotes, 10000u);
+}
+
 TEST(Folder, FewDistinctTextsBecomeADictionary) {
   TestFolder folder;
   std::string text;
