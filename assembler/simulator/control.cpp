@@ -5,6 +5,8 @@
 // went on behind a BSYNC, or that opened the region anew, is waited for no more by groups that it opened it with earlier (programs in
 // which lanes come to one region at different times, made by us and by ptxas, end on an H200).
 // Groups at the same pc are joined only there, at WARPSYNC and at BAR, as nothing else promises it.
+// Nor does BSYNC wait for lanes that stand at WARPSYNC.ALL (sm_90), which waits for all lanes itself: for that one, and for no other way to wait,
+// ptxas leaves out BREAK where a branch leaves a region (`for (..) { if (a) { ..; if (b) break; } } __syncthreads();` does so).
 // sm_90 gathers lanes in two more ways (both seen on an H200): WARPSYNC.EXCLUSIVE splits the group by the lanes' masks, and each part goes
 // on with the lanes of its mask and no others. WARPSYNC.COLLECTIVE does the same, but lanes may come from different places: those of the
 // last group to arrive are where all of them go on, as one, until ENDCOLLECTIVE sends every lane to the target that its own WARPSYNC named.
@@ -46,13 +48,14 @@ void join_groups(Warp& w) {
       if (g.wait == Wait::ready || g.wait == Wait::barrier) continue;
       const bool convergence = g.wait == Wait::convergence, collective = g.wait == Wait::collective,
                  by_mask = collective || g.wait == Wait::exclusive;
+      const auto kind = [](Wait wait) { return wait == Wait::all ? Wait::warpsync : wait; };
       const auto together = [&](const Group& other, const Group& with) {
-        if (other.wait != with.wait) return false;
+        if (kind(other.wait) != kind(with.wait)) return false;
         return convergence ? other.pc == with.pc && other.sync == with.sync : !by_mask || other.sync == with.sync;
       };
       uint32_t arrived = 0;
       for (const Group& other : w.groups)
-        if (together(other, g)) arrived |= other.mask;
+        if (together(other, g) || (convergence && other.wait == Wait::all)) arrived |= other.mask;
       const uint32_t needed = (convergence ? w.barriers[g.sync][std::countr_zero(g.mask)] : g.sync) & w.alive;
       if ((needed & ~arrived) != 0) continue;
       // All have come. Groups that stand at one pc go on as one.
@@ -263,9 +266,9 @@ Status break_(Warp& w, const Op& op, uint32_t mask) {
   return Status::go;
 }
 Status warpsync(Warp& w, const Op& op, uint32_t mask) {
-  const uint32_t needed = op.x ? w.alive : value(w, op.a, std::countr_zero(mask));
-  return wait_group(w, Wait::warpsync, needed, mask, w.pc);
+  return wait_group(w, Wait::warpsync, value(w, op.a, std::countr_zero(mask)), mask, w.pc);
 }
+Status warpsync_all(Warp& w, const Op&, uint32_t mask) { return wait_group(w, Wait::all, all_lanes, mask, w.pc); }
 // Waits apart for each mask among the lanes.
 Status wait_by_mask(Warp& w, const Op& op, uint32_t mask, Wait wait) {
   const uint32_t* wanted = row(w, op.a);
@@ -478,7 +481,7 @@ bool select_control(Selector& s, Op& op) {
       op.target = target();
       return with(warpsync_collective);
     case Mnemonic::ENDCOLLECTIVE: return with(end_collective);
-    case Mnemonic::WARPSYNC_ALL: op.x = 1; return with(warpsync);
+    case Mnemonic::WARPSYNC_ALL: return with(warpsync_all);
     case Mnemonic::YIELD:
     case Mnemonic::NANOSLEEP: return with(yield);
     case Mnemonic::BPT: return with(trap);

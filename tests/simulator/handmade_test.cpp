@@ -410,6 +410,22 @@ TEST(Hopper, ExclusiveWarpsyncSplitsByMask) {
   }
 }
 
+// Lanes that stand at WARPSYNC.ALL hold up no convergence barrier: lanes 0..15 leave the region without BREAK. R16 = lanes together at its end.
+TEST(Hopper, ConvergenceDoesNotWaitForWarpsyncAll) {
+  Code c("sm_90");
+  c.add(Mnemonic::ISETP, {P(0), PT, R(0), I(16), PT}, {{ModifierKind::Compare, 1}});
+  const uint32_t start = c.next();
+  c.add(Mnemonic::BSSY, {B(0), c.label(start + 3)});
+  Code::guard(c.add(Mnemonic::BRA, {c.label(start + 4)}), 0);
+  c.add(Mnemonic::BSYNC, {B(0)});
+  vote_into(c, 16);
+  c.add(Mnemonic::WARPSYNC_ALL, {});
+  vote_into(c, 17);
+  std::vector<Row> rows(32, Row{{0, 0, 0}, {0, everybody, 0, 0}});
+  for (size_t i = 16; i < 32; ++i) rows[i].out[0] = 0xffff0000;
+  expect_rows("sm_90", c, rows);
+}
+
 // Lanes with an even second word take one region, the others another one. R16 = whose body ran, R18 = lanes together in it, R17 = after it,
 // R19 = where the lane went on.
 TEST(Hopper, CollectiveRegionsRunOnceForAllTheirLanes) {
