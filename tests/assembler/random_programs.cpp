@@ -1208,8 +1208,9 @@ class Generator {
                       {reg(make(Opcode::mul, Type::u64, {.part = MulPart::hi}, {reg(bits), imm(0x9e3779b97f4a7c15)}))},
                       Type::u32, Type::u64);
         if (bytes == 2) bits = make(Opcode::cvt, Type::u32, {}, {reg(bits)}, Type::u32, Type::u16);
-        sum = sum == UINT32_MAX ? bits
-                                : make(Opcode::mad, Type::u32, {.part = MulPart::lo}, {reg(sum), imm(31), reg(bits)});
+        sum = sum == UINT32_MAX
+                  ? bits
+                  : make(Opcode::mad, Type::u32, {.part = MulPart::lo}, {reg(sum), imm(checksum_factor), reg(bits)});
       }
     if (sum != UINT32_MAX)
       emit(Opcode::st, Type::b32, global, {}, {{.kind = Operand::address_reg, .id = row_, .value = 636}, reg(sum)});

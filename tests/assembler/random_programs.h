@@ -29,6 +29,9 @@ ptx::Module program_module(uint32_t sm);
 // The `line` of instructions that make the others defined: a reduction may leave them out only where nothing reads what they write.
 inline constexpr uint32_t program_frame = 1;
 
+// What a kernel has computed and not stored goes into a sum at its end: s = s * 31 + value.
+inline constexpr int64_t checksum_factor = 31;
+
 // Appends the entry `name` with its functions and variables, whose names begin with `name`.
 void add_random_kernel(ptx::Module& module, uint64_t seed, const std::string& name);
 

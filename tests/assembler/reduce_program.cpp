@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "ptx/parse.h"
@@ -88,8 +89,9 @@ bool makes_defined(const ptx::Instruction& i) {
     default: return false;
   }
 }
-// Stacks and blocks have the values that are read from them; a row of the output need not be written.
+// Stacks, blocks and arguments have the values that are read from them; a row of the output need not be written.
 bool must_stay(const ptx::Instruction& i) {
+  if (i.op == ptx::Opcode::st && i.mods.space == ptx::Space::param) return true;
   return i.line == program_frame && i.destination_count == 0 && i.mods.space != ptx::Space::global;
 }
 
@@ -141,8 +143,35 @@ ptx::Module reduced(ptx::Module module, const std::string& kernel, const std::fu
         l.at = static_cast<uint32_t>(kept);
     return g;
   };
+  // The values that the checksum at the end takes in go one by one: a step of it becomes what it adds to, or what it adds.
+  const auto passed_through = [&](const ptx::Function& f, size_t at, uint32_t source) {
+    const ptx::Instruction& i = f.instructions[at];
+    if (i.op != ptx::Opcode::mad || i.mods.part != ptx::MulPart::lo || f.operand(i, 2).value != checksum_factor)
+      return std::optional<ptx::Function>();
+    const ptx::Operand from = f.operand(i, source);
+    if (from.kind != ptx::Operand::reg) return std::optional<ptx::Function>();
+    ptx::Function g = f;
+    ptx::Instruction& move = g.instructions[at];
+    move.op = ptx::Opcode::mov, move.type = ptx::Type::b32, move.mods = {};
+    move.operand_count = 2;
+    move.first_operand = static_cast<uint32_t>(g.operands.size());
+    g.operands.push_back(f.operand(i, 0));
+    g.operands.push_back(from);
+    return std::optional(std::move(g));
+  };
   for (bool again = true; again;) {
     again = false;
+    for (size_t at = module.functions[which].instructions.size(); at-- > 0;)
+      for (uint32_t source : {1u, 3u}) {
+        if (std::chrono::steady_clock::now() - start > limit) return module;
+        auto simpler = passed_through(module.functions[which], at, source);
+        if (!simpler) continue;
+        ptx::Module candidate = module;
+        candidate.functions[which] = *std::move(simpler);
+        if (!still_fails(candidate)) continue;
+        module = std::move(candidate);
+        again = true;
+      }
     for (size_t chunk = 128; chunk > 0; chunk /= 2)
       for (size_t end = module.functions[which].instructions.size(); end > 0;) {
         const size_t at = end > chunk ? end - chunk : 0;
