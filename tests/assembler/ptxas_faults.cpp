@@ -16,7 +16,21 @@ struct Rule {
   bool (*matches)(const Function& f, const Instruction& i);
 };
 
-// Registers that may be the same in all lanes: not reached by what tells lanes apart. Over-approximates what ptxas takes for uniform.
+// Whether ptxas can compute the instruction's result in the uniform datapath: integers, made from parameters, constants and special registers of the
+// block. What memory holds never is uniform to it.
+bool in_uniform_datapath(const Instruction& i) {
+  if (is_floating(i.type) || is_floating(i.type2)) return false;
+  switch (i.op) {
+    case Opcode::ld: return i.mods.space == Space::param || i.mods.space == Space::constant;
+    case Opcode::ldu:
+    case Opcode::atom:
+    case Opcode::shfl:
+    case Opcode::match: return false;
+    default: return true;
+  }
+}
+
+// Registers that may be the same in all lanes: reached by nothing but what the uniform datapath makes. Over-approximates what ptxas takes for uniform.
 std::vector<bool> maybe_uniform(const Function& f) {
   std::vector<bool> same(f.registers.size(), true);
   const auto source_is = [&](const Operand& o) {
@@ -34,7 +48,7 @@ std::vector<bool> maybe_uniform(const Function& f) {
   for (bool changed = true; changed;) {
     changed = false;
     for (const Instruction& i : f.instructions) {
-      bool all = i.op != Opcode::atom && i.op != Opcode::shfl && i.op != Opcode::match;
+      bool all = in_uniform_datapath(i);
       const auto each = [&](uint32_t from, uint32_t to, const auto& use) {
         for (uint32_t k = from; k < to; ++k) {
           const Operand& o = f.operand(i, k);
@@ -54,6 +68,41 @@ std::vector<bool> maybe_uniform(const Function& f) {
   return same;
 }
 
+// Whether an instruction that writes the register, or what is moved to it, is one of these.
+template <class Which>
+bool made_by(const Function& f, const Operand& o, const Which& which, uint32_t moves = 8) {
+  if (o.kind != Operand::reg) return false;
+  for (const Instruction& i : f.instructions) {
+    if (i.destination_count == 0 || f.operand(i, 0).kind != Operand::reg || f.operand(i, 0).id != o.id) continue;
+    if (which(i)) return true;
+    if (i.op == Opcode::mov && moves > 0 && made_by(f, f.operand(i, 1), which, moves - 1)) return true;
+  }
+  return false;
+}
+
+// Whether both registers are loaded from one place.
+bool one_load(const Function& f, const Operand& a, const Operand& b) {
+  return made_by(f, a, [&](const Instruction& x) {
+    return x.op == Opcode::ld && made_by(f, b, [&](const Instruction& y) {
+             const Operand &from = f.operand(x, 1), &other = f.operand(y, 1);
+             return y.op == Opcode::ld && from.kind == other.kind && from.id == other.id && from.value == other.value;
+           });
+  });
+}
+bool is_negation(const Function& f, const Instruction& i) {
+  return i.op == Opcode::neg ||
+         (i.op == Opcode::sub && f.operand(i, 1).kind == Operand::immediate && f.operand(i, 1).value == 0);
+}
+bool is_integer_sum(const Instruction& i) {
+  return (i.op == Opcode::add || i.op == Opcode::sub) && !is_floating(i.type) && type_bytes(i.type) == 4;
+}
+// (x - y) - x, where x is loaded twice: ptxas sees late that both are one.
+bool is_cancelling_difference(const Function& f, const Instruction& i) {
+  return i.op == Opcode::sub && is_integer_sum(i) && made_by(f, f.operand(i, 1), [&](const Instruction& first) {
+           return is_integer_sum(first) && one_load(f, f.operand(first, 1), f.operand(i, 2));
+         });
+}
+
 bool is_short(const Instruction& i) { return type_bytes(i.type) == 2 && !is_floating(i.type); }
 
 constexpr Rule rules[] = {
@@ -66,6 +115,37 @@ constexpr Rule rules[] = {
      [](const Function& f, const Instruction& i) {
        return (i.op == Opcode::shl || i.op == Opcode::shr) && is_short(i) &&
               f.operand(i, 2).kind == Operand::immediate && static_cast<uint32_t>(f.operand(i, 2).value) > 0xffff;
+     }},
+    {"loses the amount of 16-bit shifts that a cnot makes: reads a register that nothing has set", 60, 90, true,
+     [](const Function& f, const Instruction& i) {
+       return (i.op == Opcode::shl || i.op == Opcode::shr) && is_short(i) &&
+              made_by(f, f.operand(i, 2), [](const Instruction& by) { return by.op == Opcode::cnot; });
+     }},
+    {"gives -1 for every bfe.s32 whose position is a constant above 31", 60, 90, true,
+     [](const Function& f, const Instruction& i) {
+       return i.op == Opcode::bfe && i.type == Type::s32 && f.operand(i, 2).kind == Operand::immediate &&
+              f.operand(i, 2).value > 31;
+     }},
+    {"takes negations into saturating sums: one of two is lost, and the least number is its own negation", 80, 90, true,
+     [](const Function& f, const Instruction& i) {
+       const auto negated = [&](uint32_t k) {
+         return made_by(f, f.operand(i, k), [&](const Instruction& by) { return is_negation(f, by); });
+       };
+       return is_integer_sum(i) && i.mods.sat && (negated(1) || negated(2));
+     }},
+    {"ignores .ftz of conversions from f32 to f16, so that subnormal numbers round away from zero", 60, 90, true,
+     [](const Function&, const Instruction& i) {
+       return i.op == Opcode::cvt && i.type == Type::f16 && i.type2 == Type::f32 && i.mods.ftz &&
+              (i.mods.rounding == Rounding::rm || i.mods.rounding == Rounding::rp);
+     }},
+    {"gives REDUX a register that nothing has set for (x - y) - x, where x is loaded twice", 80, 90, true,
+     [](const Function& f, const Instruction& i) {
+       const bool all_lanes = i.op == Opcode::red || i.op == Opcode::atom || i.op == Opcode::redux;
+       return all_lanes && made_by(f,
+                                   f.operand(i, i.op == Opcode::red    ? 1u
+                                                : i.op == Opcode::atom ? 2u
+                                                                       : 1u),
+                                   [&](const Instruction& by) { return is_cancelling_difference(f, by); });
      }},
     {"writes SGXT with the amount of an szext as the number of a constant bank, when the amount is known", 80, 89,
      false, [](const Function&, const Instruction& i) { return i.op == Opcode::szext; }},
@@ -95,10 +175,13 @@ constexpr Rule rules[] = {
 
 }  // namespace
 
-const char* ptxas_fault(const Function& f, uint32_t sm, bool unknown) {
-  for (const Instruction& i : f.instructions)
-    for (const Rule& r : rules)
-      if (r.from <= sm && sm <= r.to && (r.always || unknown) && r.matches(f, i)) return r.reason;
+const char* ptxas_fault(const Module& module, const std::string& kernel, uint32_t sm, bool unknown) {
+  for (const Function& f : module.functions) {
+    if (f.name != kernel && !f.name.starts_with(kernel + "_")) continue;
+    for (const Instruction& i : f.instructions)
+      for (const Rule& r : rules)
+        if (r.from <= sm && sm <= r.to && (r.always || unknown) && r.matches(f, i)) return r.reason;
+  }
   return nullptr;
 }
 

@@ -1,0 +1,211 @@
+// What random programs found, each reduced to a few instructions: faults of our code, of the simulator and of the PTX interpreter, which must not come
+// back, and those of ptxas, which the rules of ptxas_faults.cpp must know and which must still be there.
+#include "tests/assembler/ptxas_faults.h"
+#include "tests/assembler/support.h"
+#include "tests/support/ptxas.h"
+
+namespace rndn::assembler::testing {
+namespace {
+
+using namespace rndn::testing;
+
+using Words = std::vector<uint64_t>;
+
+// A kernel k(in, out): its body with %v0 to %v63 of the thread's input, and where to store.
+std::string with_values(const std::string& registers, const std::string& body, uint32_t values) {
+  std::string s =
+      ".version 7.0\n.target sm_60\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out)\n{\n"
+      ".reg .b32 %v<64>;\n.reg .b32 %r<16>;\n.reg .b64 %d<8>;\n" +
+      registers +
+      "ld.param.u64 %d1, [in];\nld.param.u64 %d2, [out];\nmov.u32 %r1, %tid.x;\nmov.u32 %r2, %ctaid.x;\n"
+      "mad.lo.u32 %r3, %r2, 96, %r1;\nmad.wide.u32 %d3, %r3, 24, %d1;\nmad.wide.u32 %d4, %r3, 768, %d2;\n"
+      "ld.global.u32 %v0, [%d3];\nld.global.u32 %r4, [%d3+8];\n";
+  for (uint32_t k = 1; k < values; ++k)
+    s += fmt::format("mad.lo.u32 %v{0}, %v{1}, 1664525, %r4;\nshr.u32 %r5, %v{1}, 7;\nxor.b32 %v{0}, %v{0}, %r5;\n", k,
+                     k - 1);
+  return s + body + "ret;\n}\n";
+}
+
+void agree(std::string text, const std::vector<std::string>& on, isa::Mnemonic present = isa::Mnemonic::NOP) {
+  const Words in = input_words();
+  const ptx::Module module = parse_text("found.ptx", text);
+  auto expected = run_interpreter(module, "k", in);
+  ASSERT_TRUE(expected.ok()) << expected.error().message;
+  for (const std::string& target : on)
+    for (auto [level, registers] : {std::pair{3, 0u}, {0, 0u}, {3, 24u}}) {
+      auto made = assemble_for(module, target, level, registers);
+      ASSERT_TRUE(made.ok()) << made.error().message;
+      auto got = run_simulator(target, made->cubin, "k", in);
+      ASSERT_TRUE(got.ok()) << target << " -O" << level << " " << registers << ": " << got.error().message;
+      EXPECT_EQ(difference(*expected, *got, 96), "") << target << " -O" << level << " " << registers;
+      if (present == isa::Mnemonic::NOP || level == 0 || registers == 24) continue;
+      auto image = cubin::read(made->cubin);
+      ASSERT_TRUE(image.ok());
+      bool found = false;
+      for (const isa::Located& l : isa::unpack(*isa::find_target(target), image->kernels[0].code)) {
+        isa::Instruction i;
+        found |= isa::decode(*isa::find_target(target), l.word, l.address, i) && i.mnemonic == present;
+      }
+      EXPECT_TRUE(found) << target << " does not come to what this test is about";
+    }
+}
+
+// More predicates than there are, each of which guards its own next definition.
+TEST(FoundByRandomPrograms, SpilledPredicateGuardsItsOwnDefinition) {
+  std::string body;
+  for (int k = 0; k < 20; ++k) body += fmt::format("setp.lt.s32 %p{}, %v{}, 0;\n", k, k);
+  for (int k = 0; k < 20; ++k)
+    body += fmt::format("@{}%p{} setp.lt.s32 %p{}, %v{}, 77;\n", k % 2 ? "!" : "", k, k, (k + 7) % 20);
+  for (int k = 0; k < 20; ++k)
+    body += fmt::format("@%p{} setp.lt.s32 %p{}|%p{}, %v{}, 1234567;\n", k, k, (k + 5) % 20, (k + 11) % 20);
+  for (int k = 0; k < 20; ++k)
+    body += fmt::format("selp.u32 %r6, {}, 0, %p{};\nst.global.u32 [%d4+{}], %r6;\n", k + 1, k, 4 * k);
+  agree(with_values(".reg .pred %p<24>;\n", body, 20), {"sm_61", "sm_86", "sm_90"});
+}
+
+// The uniform register of REDUX is none of those that hold values across a loop.
+TEST(FoundByRandomPrograms, ReductionOfAWarpBesideUniformValues) {
+  std::string body =
+      "ld.param.u32 %r6, [in];\nmad.lo.u32 %r7, %r2, 77, 5;\nmul.lo.u32 %r10, %r7, 31;\nxor.b32 %r11, %r10, "
+      "12345;\nmov.u32 %r8, 0;\nLOOP:\nredux.sync.add.u32 %r9, %v3, 0xffffffff;\n";
+  for (int k = 0; k < 50; ++k)
+    body += fmt::format("mad.lo.u32 %v{0}, %v{0}, {1}, %r9;\nadd.u32 %v{0}, %v{0}, {2};\n", k, 2 * k + 3,
+                        k % 3 == 0   ? "%r7"
+                        : k % 3 == 1 ? "%r10"
+                                     : "%r11");
+  body += "add.u32 %r8, %r8, 1;\nsetp.lt.u32 %p1, %r8, 3;\n@%p1 bra LOOP;\n";
+  for (int k = 0; k < 50; ++k) body += fmt::format("st.global.u32 [%d4+{}], %v{};\n", 4 * k, k);
+  std::string text = with_values(".reg .pred %p<2>;\n", body, 50);
+  text.replace(text.find("sm_60"), 5, "sm_80");
+  agree(text, {"sm_86", "sm_90"}, isa::Mnemonic::R2UR);
+}
+
+// A double NaN becomes the top bit alone, in our code and, from sm_80 on, in ptxas's.
+TEST(FoundByRandomPrograms, NanToAShortUnsignedNumber) {
+  std::string body =
+      "ld.global.f64 %f1, [%d3];\nmov.b64 %f2, 0x7ff8000000000000;\nmov.b64 %f3, 0xfff0000000000001;\nsetp.lt.u32 "
+      "%p1, %r1, 48;\nselp.f64 %f4, %f2, %f3, %p1;\n";
+  uint32_t at = 0;
+  for (const char* to : {"u8", "u16", "s8", "s16"})
+    for (const char* from : {"%f1", "%f4"}) {
+      body += fmt::format("cvt.rzi.{}.f64 %r6, {};\nst.global.u32 [%d4+{}], %r6;\n", to, from, at);
+      at += 4;
+    }
+  agree(with_values(".reg .f64 %f<5>;\n.reg .pred %p<2>;\n", body, 1), {"sm_61", "sm_86", "sm_90"});
+}
+
+// What ptxas makes of operations that it seldom meets: packed differences, dot products with constants, saturating sums and products, halves of
+// parameters, spaces of shared addresses, tables of labels.
+TEST(FoundByRandomPrograms, RareInstructionsOfPtxas) {
+  std::string why;
+  const std::string ptxas = reference_tool("ptxas", why);
+  if (ptxas.empty()) GTEST_SKIP() << "skipped: " << why;
+  static constexpr const char* operations[] = {
+      "vabsdiff4.u32.u32.u32 %r6, %v0, %v1, %v2",
+      "vabsdiff4.u32.u32.u32.add %r6, %v0, %v1, %v2",
+      "vabsdiff4.u32.u32.u32.add %r6, %v0, %r2, %v2",
+      "vabsdiff4.s32.s32.s32.add %r6, %v0, %v1, %v2",
+      "sad.u32 %r6, %v0, 6, %v1",
+      "sad.s32 %r6, %v0, 6, %v1",
+      "add.sat.s32 %r6, %v0, %v1",
+      "sub.sat.s32 %r6, %v0, %v1",
+      "sub.sat.s32 %r6, 77, %v0",
+      "add.sat.s32 %r6, %v0, %r7",
+      "mad.hi.sat.s32 %r6, %v0, %v1, %v2",
+      "dp4a.u32.s32 %r6, %v0, 0x81027f03, %v1",
+      "dp4a.s32.s32 %r6, %v0, %r7, %v1",
+      "dp2a.hi.s32.u32 %r6, %v0, 0x81f27f03, %v1",
+      "mov.b32 %r8, 0x3c004100;\nfma.rn.f16x2 %r6, %v0, %r8, %v0",
+      "mov.b32 %r8, 0x3c003100;\nmul.sat.f16x2 %r6, %v0, %r8",
+      "mov.b32 %r8, 0x3c003100;\nfma.rn.ftz.f16x2 %r6, %v0, %r8, %v0",
+      "cvt.u16.u32 %h1, %v0;\nmov.b16 %h2, 24796;\nsub.rn.f16 %h3, %h1, %h2;\ncvt.u32.u16 %r6, %h3",
+  };
+  std::string body = "ld.param.u32 %r7, [out];\nmul.lo.u32 %r7, %r7, 0x12345677;\n";
+  uint32_t at = 0;
+  for (const char* o : operations) body += fmt::format("{};\nst.global.u32 [%d4+{}], %r6;\n", o, 4 * at++);
+  body += "isspacep.global %p1, %d1;\nselp.u32 %r6, 1, 0, %p1;\nst.global.u32 [%d4+380], %r6;\n";
+  std::string text = with_values(".reg .pred %p<2>;\n.reg .b16 %h<4>;\n", body, 3);
+  text.replace(text.find("sm_60"), 5, "sm_61");
+  // The address of the output is not the same everywhere: a number takes its place.
+  text.replace(text.find("ld.param.u32 %r7, [out]"), 23, "mov.u32 %r7, %nctaid.x");
+  const Words in = input_words();
+  const ptx::Module module = parse_text("rare.ptx", text);
+  auto expected = run_interpreter(module, "k", in);
+  ASSERT_TRUE(expected.ok()) << expected.error().message;
+  for (const std::string target : {"sm_61", "sm_86", "sm_90"}) {
+    auto made = rndn::test::ptxas_cubin(ptxas, text, target);
+    ASSERT_TRUE(made.ok()) << made.error().message;
+    auto got = run_simulator(target, *made, "k", in, false, nullptr, false);
+    ASSERT_TRUE(got.ok()) << target << ": " << got.error().message;
+    EXPECT_EQ(difference(*expected, *got, 96), "") << target;
+  }
+}
+
+// A fault of ptxas, and code as like it as can be that it gets right.
+struct Fault {
+  const char* name;
+  std::vector<std::string> targets;
+  const char* wrong;
+  const char* right;
+};
+const Fault faults[] = {
+    {"a shift amount that cnot makes",
+     {"sm_61", "sm_86", "sm_90"},
+     "cvt.u16.u32 %h1, %v0;\ncnot.b32 %r6, %r2;\nshl.b16 %h2, %h1, %r6;\nst.global.u16 [%d4], %h2;\n",
+     "cvt.u16.u32 %h1, %v0;\npopc.b32 %r6, %r2;\nshl.b16 %h2, %h1, %r6;\nst.global.u16 [%d4], %h2;\n"},
+    {"a constant shift amount of more than 16 bits",
+     {"sm_61", "sm_86", "sm_90"},
+     "cvt.u16.u32 %h1, %v0;\nshl.b16 %h2, %h1, 65536;\nst.global.u16 [%d4], %h2;\n",
+     "cvt.u16.u32 %h1, %v0;\nshl.b16 %h2, %h1, 65535;\nst.global.u16 [%d4], %h2;\n"},
+    {"a field of signed numbers beyond the last bit",
+     {"sm_61", "sm_86", "sm_90"},
+     "bfe.s32 %r6, %v0, 38, 25;\nst.global.u32 [%d4], %r6;\n",
+     "bfe.s32 %r6, %v0, 31, 25;\nst.global.u32 [%d4], %r6;\n"},
+    {"the difference of two numbers, one of them negated, saturated",
+     {"sm_86", "sm_90"},
+     "neg.s32 %r6, %v0;\nsub.sat.s32 %r6, %r6, %r4;\nst.global.u32 [%d4], %r6;\n",
+     "not.b32 %r6, %v0;\nsub.sat.s32 %r6, %r6, %r4;\nst.global.u32 [%d4], %r6;\n"},
+    {"subnormal numbers rounded up to halves",
+     {"sm_61", "sm_86", "sm_90"},
+     "mov.b32 %f1, %r1;\ncvt.rp.ftz.f16.f32 %h1, %f1;\nst.global.u16 [%d4], %h1;\n",
+     "mov.b32 %f1, %r1;\ncvt.rz.ftz.f16.f32 %h1, %f1;\nst.global.u16 [%d4], %h1;\n"},
+    {"a sum over the warp of differences that cancel",
+     {"sm_86"},
+     "ld.global.u32 %r6, [%d3];\nsub.u32 %r7, %v0, %r1;\nsub.u32 %r8, %r7, %r6;\nst.global.u32 [%d4], %r7;\n"
+     "redux.sync.add.s32 %r8, %r8, -1;\nst.global.u32 [%d4+4], %r8;\n",
+     "sub.u32 %r7, %v0, %r1;\nsub.u32 %r8, %r7, %r4;\nst.global.u32 [%d4], %r7;\n"
+     "redux.sync.add.s32 %r8, %r8, -1;\nst.global.u32 [%d4+4], %r8;\n"},
+    {"a NaN of 64 bits as an unsigned byte",
+     {"sm_61"},
+     "mov.b64 %e1, 0x7ff8000000000000;\ncvt.rzi.u8.f64 %r6, %e1;\nst.global.u32 [%d4], %r6;\n",
+     "mov.b64 %e1, 0x7ff8000000000000;\ncvt.rzi.s8.f64 %r6, %e1;\nst.global.u32 [%d4], %r6;\n"},
+};
+
+// Each rule is needed, and is no wider than it must be: ptxas gets the one piece of code wrong and the other one right.
+TEST(PtxasFaults, AreThereAndNoMore) {
+  std::string why;
+  const std::string ptxas = reference_tool("ptxas", why);
+  if (ptxas.empty()) GTEST_SKIP() << "skipped: " << why;
+  const Words in = input_words();
+  for (const Fault& fault : faults)
+    for (const bool wrong : {true, false}) {
+      std::string text =
+          with_values(".reg .b16 %h<4>;\n.reg .f32 %f<4>;\n.reg .f64 %e<4>;\n", wrong ? fault.wrong : fault.right, 1);
+      text.replace(text.find("sm_60"), 5, fault.targets[0] == "sm_86" ? "sm_80" : "sm_61");
+      const ptx::Module module = parse_text("fault.ptx", text);
+      auto expected = run_interpreter(module, "k", in);
+      ASSERT_TRUE(expected.ok()) << fault.name << ": " << expected.error().message;
+      for (const std::string& target : fault.targets) {
+        EXPECT_EQ(ptxas_fault(module, "k", isa::find_target(target)->sm, false) != nullptr, wrong)
+            << fault.name << " " << target;
+        auto made = rndn::test::ptxas_cubin(ptxas, text, target);
+        ASSERT_TRUE(made.ok()) << made.error().message;
+        auto got = run_simulator(target, *made, "k", in, false, nullptr, false);
+        ASSERT_TRUE(got.ok()) << target << ": " << got.error().message;
+        EXPECT_EQ(difference(*expected, *got, 96) != "", wrong) << fault.name << " " << target;
+      }
+    }
+}
+
+}  // namespace
+}  // namespace rndn::assembler::testing
