@@ -41,6 +41,9 @@ struct Value {
 struct StatementFacts {
   InlineVector<Value, 2> operands;  // of the innermost operand or call; conditions and returned values alike
   InlineVector<Value, 1> results;
+  // Bit k: that operand k is as long as its shape here says is assumed, since the statement is an error (or repeats a single value) otherwise. Another
+  // size may be known where the operand was made.
+  uint8_t assumed = 0;
 };
 
 struct Shapes {
@@ -143,6 +146,10 @@ bool has_scalar_cells(const ShapeTable& table, ShapeId shape);
 // True when a statement of geometry `inner` can be part of a kernel of geometry `outer`, as far as sizes go.
 bool runs_within(const ShapeTable& table, ShapeId inner, ShapeId outer);
 
+// True when the statement works on vectors with an element per cell of that list, element by element: a kernel of the list's geometry can do that, apart
+// from the cells themselves.
+bool runs_beside_cells(const ShapeTable& table, const Node& node, ShapeId list);
+
 // --- fuse.cpp -----------------------------------------------------------------------------------------------------------------
 
 struct Group {
@@ -158,7 +165,7 @@ struct Partition {
 };
 
 Partition fuse(const hir::Program& program, const hir::Function& function, const BlockGraph& graph,
-               const Shapes& shapes, const ShapeTable& table, Mode mode, std::vector<Decision>& decisions);
+               const Shapes& shapes, const ShapeTable& table, const Options& options, std::vector<Decision>& decisions);
 
 // --- outline.cpp --------------------------------------------------------------------------------------------------------------
 

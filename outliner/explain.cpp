@@ -88,6 +88,7 @@ std::string why_synchronised(const Explainer& x, const Node& from, const Node& t
                        builtin ? hir::row(*builtin).name : std::string_view("it"));
   }
   if (to.length_from != none_node) return "how many elements are selected is known when their kernel is done";
+  if (x.shapes.statements[to.statement].assumed) return "its length is compared before the kernel starts";
   const auto builtin = called_builtin(x.main, x.main.statements[to.statement]);
   return fmt::format("`{}` reads elements of it anywhere", builtin ? hir::row(*builtin).name : std::string_view("it"));
 }

@@ -9,8 +9,11 @@
 //   2 and 3 alternate node by node until nothing changes.
 //   4. Neighbours. What is left is merged two by two where geometries are equal and no path joins them: a launch less, nothing to lose.
 //
+//   5. Beside cells. A kernel of element-wise work on vectors with an element per cell of a list joins a kernel of that list, when no path joins them.
+//
 // Invariants: the graph of groups has no cycles. In a kernel with the geometry of a vector every value has one element per thread, is a lazily
-// masked selection of them, or is a scalar; with that of a list every value has the cells of that list, is a single value per cell, or is a scalar.
+// masked selection of them, or is a scalar; with that of a list every value has the cells of that list, is a single value per cell, or is a scalar;
+// values per cell from outside and values that the kernel reduces from cells do not meet in one statement.
 // What a kernel reads from memory has the size of its geometry, is a scalar, or is what `index` and `index_a` take elements from, complete and of
 // any size.
 // In every step a fusion must stay within the budget of registers and parameters.
@@ -437,6 +440,37 @@ void neighbours(Fusion& f) {
   }
 }
 
+// Step 5. One kernel per list is enough: those that could join were merged before.
+void beside_cells(Fusion& f) {
+  for (uint32_t n = 0; n < f.graph.nodes.size(); ++n) {
+    const uint32_t list = f.p.group_of[n];
+    if (!f.p.groups[list].kernel() || f.p.groups[list].nodes.front() != n) continue;
+    const ShapeId geometry = f.p.groups[list].geometry;
+    if (f.table[geometry].kind != Shape::list) continue;
+    std::vector<uint32_t> beside;
+    uint32_t first = n, last = n;
+    for (uint32_t g = 0; g < f.p.groups.size(); ++g) {
+      const Group& group = f.p.groups[g];
+      if (!group.kernel() || !std::all_of(group.nodes.begin(), group.nodes.end(), [&](uint32_t k) {
+            return runs_beside_cells(f.table, f.graph.nodes[k], geometry);
+          }))
+        continue;
+      beside.push_back(g);
+      first = std::min(first, group.nodes.front());
+      last = std::max(last, group.nodes.back());
+    }
+    if (beside.empty()) continue;
+    Related related(f, list, first, last);
+    for (uint32_t g : beside) {
+      if (related.joined(g) || !within_budget(f, list, g)) continue;
+      f.decide(list, g, true, "an element per cell of its list");
+      const auto nodes = f.p.groups[g].nodes;
+      merge(f, list, g, geometry);
+      related.add(nodes);
+    }
+  }
+}
+
 void explain_refusals(Fusion& f) {
   for (uint32_t g = 0; g < f.p.groups.size(); ++g) {
     if (!f.p.groups[g].kernel()) continue;
@@ -475,7 +509,8 @@ void order_groups(Fusion& f) {
 }  // namespace
 
 Partition fuse(const hir::Program& program, const hir::Function& function, const BlockGraph& graph,
-               const Shapes& shapes, const ShapeTable& table, Mode mode, std::vector<Decision>& decisions) {
+               const Shapes& shapes, const ShapeTable& table, const Options& options,
+               std::vector<Decision>& decisions) {
   Fusion f{program,   function, graph, shapes, table,
            decisions, {},       {},    {},     std::vector<uint32_t>(graph.nodes.size(), 0)};
   f.shared.assign(graph.nodes.size(), 0);
@@ -485,7 +520,7 @@ Partition fuse(const hir::Program& program, const hir::Function& function, const
     f.p.groups[n].nodes.push_back(n);
     f.p.group_of[n] = n;
   }
-  if (mode == Mode::none) {
+  if (options.mode == Mode::none) {
     for (uint32_t n = 0; n < graph.nodes.size(); ++n)
       if (graph.nodes[n].place == Place::gpu) f.p.groups[n].geometry = graph.nodes[n].geometry;
   } else {
@@ -493,9 +528,10 @@ Partition fuse(const hir::Program& program, const hir::Function& function, const
     for (uint32_t n = 0; n < graph.nodes.size(); ++n)
       if (graph.nodes[n].place != Place::host) f.demand[n] = demand_of(f, {n});
     pipelines(f);
-    if (mode == Mode::full) {
+    if (options.mode == Mode::full) {
       siblings_and_children(f);
       neighbours(f);
+      if (options.beside_cells) beside_cells(f);
     }
     explain_refusals(f);
   }

@@ -190,6 +190,12 @@ bool runs_within(const ShapeTable& table, ShapeId inner, ShapeId outer) {
   return a.kind == Shape::list && a.size == b.size && has_scalar_cells(table, inner);
 }
 
+bool runs_beside_cells(const ShapeTable& table, const Node& node, ShapeId list) {
+  if (!node.elementwise || node.reduction || node.positional) return false;
+  const Shape &own = table[node.geometry], &cells = table[list];
+  return cells.kind == Shape::list && own.kind == Shape::vector && own.size == cells.size;
+}
+
 bool is_compression_of(const ShapeTable& table, SizeId inner, SizeId outer) {
   while (inner != outer) {
     if (is_none(inner) || table[inner].kind != Size::compressed) return false;
@@ -330,7 +336,8 @@ std::string_view place_statement(const hir::Program& program, const hir::Functio
     default: return "its geometry is not that of a vector";
   }
   node.place = Place::gpu;
-  node.sync_in = row.sync_in;
+  // An operand whose length is compared at the launch must be there by then.
+  node.sync_in = row.sync_in | facts.assumed;
   node.sync_out = row.sync_out;
   node.reduction = row.reduction;
   return {};

@@ -134,6 +134,7 @@ struct KernelState {
   std::vector<VariableId> arguments;               // host variables, parallel to the parameters
   ByVariable<uint8_t> renamed{0};                  // 1: a host variable that has had a kernel variable before
   ByVariable<uint8_t> assigned{0};                 // 1: a host variable with a definition so far inside the kernel
+  std::vector<std::pair<VariableId, VariableId>> again;  // host variables that are further parameters, of other shapes
 
   VariableId variable(const Function& host, VariableId v, ShapeId shape, bool parameter) {
     VariableId own = map[v];
@@ -151,6 +152,22 @@ struct KernelState {
     return own;
   }
 };
+
+// The kernel's variable for host variable v, which it reads with that shape. A parameter that one statement assumes to have another size than the
+// next one sees is passed twice, so that both are checked.
+VariableId read_variable(Rewriter& r, KernelState& k, VariableId v, ShapeId shape) {
+  const VariableId known = k.map[v];
+  if (is_none(known) || k.assigned[v] || k.kernel.shapes[known] == shape) return k.variable(r.host, v, shape, true);
+  for (const auto& [variable, own] : k.again)
+    if (variable == v && k.kernel.shapes[own] == shape) return own;
+  k.map.set(v, none<VariableId>());
+  const VariableId own = k.variable(r.host, v, shape, true);
+  uint32_t number = 0;
+  k.function.variables[own].name = r.unique(r.program().text(r.host.variables[v].name), number, r.variable_names);
+  k.map.set(v, known);
+  k.again.emplace_back(v, own);
+  return own;
+}
 
 VariableId hoist_literal(Rewriter& r, BlockState& b, const Operand& operand) {
   auto [it, fresh] = r.hoisted.try_emplace(operand.literal_id(), none<VariableId>());
@@ -233,7 +250,8 @@ void build_kernel(Rewriter& r, BlockState& b, const Group& group) {
     const uint32_t n = group.nodes[i];
     const Statement& s = r.original.statements[graph.nodes[n].statement];
     const VariableId v = s.targets[0].variable_id();
-    bool escapes = last[v] == n && !b.own[v], used = can_fail(r.program(), r.original, s);
+    bool escapes = last[v] == n && !b.own[v];
+    bool used = can_fail(r.program(), r.original, s) || r.shapes.statements[graph.nodes[n].statement].assumed != 0;
     for (uint32_t e : graph.successors[n]) {
       const Edge& edge = graph.edges[e];
       if (edge.kind != Edge::true_) continue;
@@ -274,6 +292,7 @@ void build_kernel(Rewriter& r, BlockState& b, const Group& group) {
     const StatementFacts& facts = r.shapes.statements[graph.nodes[n].statement];
     const ExpressionId inner = innermost(r.original, s.value);
     const int whole = whole_operand(r.program(), r.original.expressions[inner]);
+    k.kernel.assumes |= facts.assumed != 0;
     Operands operands;
     const Operands& sources = r.original.expressions[inner].operands;
     for (size_t a = 0; a < sources.size(); ++a) {
@@ -290,11 +309,11 @@ void build_kernel(Rewriter& r, BlockState& b, const Group& group) {
             continue;
           }
         }
-        operands.push_back(variable_operand(k.function, k.variable(r.host, v, shape, true)));
+        operands.push_back(variable_operand(k.function, read_variable(r, k, v, shape)));
       } else if (sources[a].kind == Operand::literal && !is_unit(r.original.expressions[inner], a) &&
                  !stays_literal(r.program().literals[sources[a].literal_id()])) {
         const VariableId v = hoist_literal(r, b, sources[a]);
-        operands.push_back(variable_operand(k.function, k.variable(r.host, v, shape, true)));
+        operands.push_back(variable_operand(k.function, read_variable(r, k, v, shape)));
       } else {
         operands.push_back(sources[a]);
       }
@@ -359,6 +378,7 @@ void rewrite_block(Rewriter& r, hir::BlockId block);
 
 void emit_host(Rewriter& r, BlockState& b, const Node& node) {
   if (node.unused) return;
+  r.out.assumes_on_host |= r.shapes.statements[node.statement].assumed != 0;
   Statement s = r.original.statements[node.statement];
   if (!is_none(s.value)) s.value = copy_expression(r.original, r.host, s.value);
   switch (s.kind) {
@@ -401,8 +421,7 @@ void emit_host(Rewriter& r, BlockState& b, const Node& node) {
 void rewrite_block(Rewriter& r, hir::BlockId block) {
   const BlockGraph graph =
       build_graph(r.program(), r.original, block, r.shapes, r.out.shapes, r.options, r.out.decisions);
-  const Partition partition =
-      fuse(r.program(), r.original, graph, r.shapes, r.out.shapes, r.options.mode, r.out.decisions);
+  const Partition partition = fuse(r.program(), r.original, graph, r.shapes, r.out.shapes, r.options, r.out.decisions);
   BlockState b{graph, partition, {}};
   for (const Node& node : graph.nodes)
     for (const Target& t : r.original.statements[node.statement].targets)

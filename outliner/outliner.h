@@ -72,6 +72,8 @@ struct Kernel {
   SizeId
       geometry{};  // threads: one per element of a vector of this size; list: of all cells of a list of this many cells
   bool list = false;  // list geometry: geometry_variable is a list parameter
+  bool assumes =
+      false;  // that parameters of one size are equally long is not proven for all: to be compared before a launch
   hir::VariableId
       geometry_variable{};  // a vector parameter (or, for none, none) whose length is the geometry at run time
   IdVector<hir::VariableId, ShapeId> shapes;  // of every variable of the kernel
@@ -94,6 +96,8 @@ struct Decision {
 struct Outlined {
   hir::Program program;         // host `main` (calls kernels) plus kernels; prints as valid HorseIR
   std::vector<Kernel> kernels;  // in call order
+  bool assumes_on_host =
+      false;  // a statement of main that stays there has operands that are only assumed to be equally long
   ShapeTable shapes;
   std::vector<Decision> decisions;
 };
@@ -104,6 +108,9 @@ struct Options {
   Mode mode = Mode::full;
   bool text_codes = true;  // text columns are dictionary codes on the device, so that text equality is a GPU operation
   bool math = true;        // code generation has the functions of libdevice
+  // A kernel that reduces the cells of a list also takes in what is done to vectors with an element per cell. Not wanted where an operator is to take
+  // the place of such kernels.
+  bool beside_cells = true;
 };
 
 Outlined run(const hir::Program& program, const Options& options, DiagnosticSink& sink, Timings& timings);

@@ -5,7 +5,8 @@
 // environment at their head is stable, at most three times, after which what still changes becomes Wild. A value made in a loop
 // body gets a new object at the loop's head, since equal objects of two iterations are different values.
 // One rule function per hir::ShapeRule (horseir.md, 5.3); the binary rule is the table of 5.2.
-// Sizes that are unknown but must be equal are assumed equal here, as the language demands; only sizes known to differ are errors.
+// Sizes that are unknown but that a statement needs to be equal are assumed equal (`assume_equal`): the statement's facts mark the operand, and
+// whoever computes it must compare the lengths at run time. Only sizes known to differ are errors here.
 // Cost: O(statements x nesting depth). Leaves out: shapes across user functions (their results are dynamic).
 #include <algorithm>
 #include <map>
@@ -33,7 +34,8 @@ struct Analysis {
   // Objects are stable over repeated walks: by statement the first few that it makes, all others by (statement or use of a global, number).
   IdVector<StatementId, InlineVector<ObjectId, 2>> objects;
   std::map<std::pair<uint64_t, uint32_t>, ObjectId> more_objects;
-  bool report = true;  // only in the last walk of a loop body
+  bool report = true;          // only in the last walk of a loop body
+  std::vector<SizeId> unseen;  // few
   struct Loop {
     std::vector<Environment> breaks, continues;
   };
@@ -49,6 +51,8 @@ struct Call {
   const hir::Expression& expression;
   InlineVector<Value, 2> args;
   uint32_t made = 0;
+  bool in_cells = false;  // of an each form: lengths within cells are no sizes
+  uint8_t assumed = 0;    // bit k: operand k is assumed to be as long as the one that it must match
 
   ObjectId object() {
     ObjectId& known = place_of(made++);
@@ -73,6 +77,12 @@ struct Call {
 };
 
 ShapeId make_wild(ShapeTable& t) { return t.intern(Shape{}); }
+// A size that is that of a single value as likely as any other: what the analysis cannot see into gave it.
+ShapeId unseen_vector(Call& c) {
+  const SizeId size = c.dynamic();
+  c.a.unseen.push_back(size);
+  return c.a.table.vector(size);
+}
 using Parts = InlineVector<ShapeId, 2>;
 ShapeId make_list(ShapeTable& t, SizeId size, Parts parts) {
   return t.intern(Shape{.kind = Shape::list, .size = size, .parts = std::move(parts)});
@@ -93,7 +103,9 @@ SizeId merge_sizes(Call& c, SizeId x, SizeId y) {
   const Size sx = c.a.table[x], sy = c.a.table[y];
   if (sx.kind == Size::compressed && sy.kind == Size::compressed && sx.base == sy.base)
     return c.a.table.intern(Size{.kind = Size::compressed, .object = c.object(), .base = sx.base});
-  return c.dynamic();
+  const SizeId merged = c.dynamic();
+  c.a.unseen.push_back(merged);
+  return merged;
 }
 
 ShapeId merge_shapes(Call& c, ShapeId x, ShapeId y) {
@@ -154,14 +166,31 @@ void report_sizes(Call& c, size_t j, size_t k, int64_t n, int64_t m) {
   note(k, m);
 }
 
-// Table 5.2. A scalar repeats; equal sizes stay; sizes known to differ are an error; all else is known at run time only.
+// Operands j and k are vectors whose sizes differ as far as the analysis knows, and which the statement needs to be equally long: takes the one with
+// the later size to be as long as the other. A known size wins. False: nothing may be assumed.
+bool assume_equal(Call& c, size_t j, size_t k) {
+  const SizeId x = c.shape(c.args[j]).size, y = c.shape(c.args[k]).size;
+  const auto unseen = [&](SizeId size) { return std::count(c.a.unseen.begin(), c.a.unseen.end(), size) > 0; };
+  const int64_t n = constant_size(c.a.table, x), m = constant_size(c.a.table, y);
+  if (c.in_cells || unseen(x) || unseen(y) || n == 1 || m == 1) return false;
+  const bool known_x = n >= 0, known_y = m >= 0;
+  const bool keeps_x = known_x != known_y ? known_x : index(x) < index(y);
+  c.assumed |= static_cast<uint8_t>(1u << (keeps_x ? k : j));
+  c.args[keeps_x ? k : j].shape = c.args[keeps_x ? j : k].shape;
+  return true;
+}
+
+// Table 5.2. A scalar repeats; equal sizes stay; sizes known to differ are an error; all else is assumed equal.
 ShapeId rule_broadcast(Call& c) {
   const Shape x = c.shape(c.args[0]), y = c.shape(c.args[1]);
   if (x.kind != Shape::vector || y.kind != Shape::vector) return make_wild(c.a.table);
   const auto n = constant_size(c.a.table, x.size), m = constant_size(c.a.table, y.size);
   if (n == 1) return c.args[1].shape;
   if (m == 1 || x.size == y.size) return c.args[0].shape;
-  if (n >= 0 && m >= 0) report_sizes(c, 0, 1, n, m);
+  if (n >= 0 && m >= 0)
+    report_sizes(c, 0, 1, n, m);
+  else if (assume_equal(c, 0, 1))
+    return c.args[0].shape;
   return rule_dynamic_vector(c);
 }
 
@@ -181,7 +210,16 @@ ShapeId rule_compress(Call& c) {
   if (data.kind != Shape::vector) return make_wild(c.a.table);
   const auto n = constant_size(c.a.table, mask.size), m = constant_size(c.a.table, data.size);
   if (n >= 0 && m >= 0 && n != m) report_sizes(c, 0, 1, n, m);
-  return compressed(c, mask_object(c, c.args[0]), data.size);
+  if (mask.size != data.size && (n < 0 || m < 0)) assume_equal(c, 0, 1);
+  return compressed(c, mask_object(c, c.args[0]), c.shape(c.args[1]).size);
+}
+ShapeId rule_index_a(Call& c) {
+  const Shape at = c.shape(c.args[1]), values = c.shape(c.args[2]);
+  if (at.kind == Shape::vector && values.kind == Shape::vector && at.size != values.size &&
+      constant_size(c.a.table, values.size) != 1 &&
+      (constant_size(c.a.table, at.size) < 0 || constant_size(c.a.table, values.size) < 0))
+    assume_equal(c, 1, 2);
+  return rule_argument0(c);
 }
 ShapeId rule_where(Call& c) {
   const Shape mask = c.shape(c.args[0]);
@@ -326,7 +364,7 @@ ShapeId each(Call& c, unsigned cellwise) {
       parts.push_back(make_wild(c.a.table));
       continue;
     }
-    Call cell{c.a, c.statement, c.name, c.span, c.expression, {}, c.made};
+    Call cell{c.a, c.statement, c.name, c.span, c.expression, {}, c.made, true};
     for (size_t k = 1; k < c.args.size(); ++k) {
       Value v = c.args[k];
       if (const Shape x = c.shape(v); (cellwise >> k & 1) && x.kind == Shape::list)
@@ -454,7 +492,7 @@ Rule rule_of(ShapeRule rule) {
     case ShapeRule::append: return rule_append;
     case ShapeRule::replicate: return rule_replicate;
     case ShapeRule::index: return rule_index;
-    case ShapeRule::index_a: return rule_argument0;
+    case ShapeRule::index_a: return rule_index_a;
     case ShapeRule::order: return rule_order;
     case ShapeRule::group: return rule_group;
     case ShapeRule::list: return rule_list;
@@ -523,9 +561,9 @@ Value operand_value(Analysis& a, const Environment& env, const hir::Operand& ope
       if (!a.program.types->is_basic(global.type)) return Value{.shape = make_wild(a.table), .origin = global.span};
       auto [it, fresh] = a.more_objects.try_emplace({(uint64_t{1} << 40) + a.more_objects.size(), 0}, none<ObjectId>());
       if (fresh) it->second = a.table.add_object(global.name);
-      return Value{.shape = a.table.vector(a.table.intern(Size{.kind = Size::dynamic, .object = it->second})),
-                   .object = it->second,
-                   .origin = global.span};
+      const SizeId size = a.table.intern(Size{.kind = Size::dynamic, .object = it->second});
+      a.unseen.push_back(size);
+      return Value{.shape = a.table.vector(size), .object = it->second, .origin = global.span};
     }
     case hir::Operand::unresolved: break;
   }
@@ -556,13 +594,16 @@ void walk_assignment(Analysis& a, StatementId id, const hir::Statement& s, Envir
       }
     } else {
       const bool basic = k < e.types.size() && a.program.types->is_basic(e.types[k]);
-      v = Value{.shape = basic ? rule_dynamic_vector(call) : make_wild(a.table)};
+      v = Value{.shape = basic ? unseen_vector(call) : make_wild(a.table)};
       v.object = call.object();
     }
     v.origin = k < s.targets.size() ? s.targets[k].span : s.span;
     facts.results.push_back(v);
     if (k < s.targets.size() && s.targets[k].kind == hir::Target::variable) env[s.targets[k].id] = v;
   }
+  facts.assumed = call.assumed;
+  for (size_t k = 0; k < facts.operands.size() && k < call.args.size(); ++k)
+    if (call.assumed >> k & 1) facts.operands[k].shape = call.args[k].shape;
   a.out.statements[id] = std::move(facts);
 }
 
@@ -628,9 +669,9 @@ void walk_loop(Analysis& a, StatementId id, const hir::Statement& s, Environment
       Value value{.shape = head[v].shape, .origin = head[v].origin};
       value.object = call.object();
       if (round == 2) {
-        value.shape = vector ? rule_dynamic_vector(call) : make_wild(a.table);
+        value.shape = vector ? unseen_vector(call) : make_wild(a.table);
       } else if (!shape_is_fixed(a.table, value.shape)) {
-        value.shape = vector ? rule_dynamic_vector(call) : make_wild(a.table);
+        value.shape = vector ? unseen_vector(call) : make_wild(a.table);
       }
       head[v] = value;
     }
@@ -736,7 +777,7 @@ Shapes analyse_shapes(const hir::Program& program, const hir::Function& function
                       DiagnosticSink& sink) {
   Shapes out;
   out.statements.resize(function.statements.size());
-  Analysis a{program, function, table, sink, out, {}, {}, true, {}};
+  Analysis a{program, function, table, sink, out, {}, {}, true, {}, {}};
   a.objects.resize(function.statements.size());
   Environment env(function.variables.size());
   for (VariableId p : function.parameters) {

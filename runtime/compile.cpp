@@ -141,9 +141,12 @@ Result<Compiled> compile(FileId file, const SourceManager& sources, const Compil
   }
   {
     auto scope = timings.measure(Phase::outliner);
-    c.outlined =
-        outliner::run(c.program, {.mode = options.outline, .text_codes = options.text_codes, .math = c.no_math.empty()},
-                      sink, timings);
+    c.outlined = outliner::run(c.program,
+                               {.mode = options.outline,
+                                .text_codes = options.text_codes,
+                                .math = c.no_math.empty(),
+                                .beside_cells = !options.fuse_operators},
+                               sink, timings);
     if (sink.has_errors()) return in_sink;
     if (options.fuse_operators) c.fusions = find_fusions(c.outlined);
   }

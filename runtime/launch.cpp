@@ -49,24 +49,41 @@ bool Run::bound(const outliner::Kernel& kernel, const hir::Function& f, const st
   return false;
 }
 
-// The code relies on it that scalars are scalars and that vectors which the analyses found equally long are so.
-bool Run::sizes_hold(const outliner::Kernel& kernel, const hir::Function& f, const std::vector<ItemPtr>& inputs) const {
+// The code relies on it that scalars are scalars and that vectors of one size are equally long. What the analyses proved needs no look at lengths that
+// only the device knows; what they assumed does, and everything once an assumption has failed.
+Result<bool> Run::sizes_hold(const outliner::Kernel& kernel, const hir::Function& f,
+                             const std::vector<ItemPtr>& inputs) {
   const outliner::ShapeTable& shapes = plan_.compiled.outlined.shapes;
-  std::map<outliner::SizeId, uint64_t> lengths;
+  const auto length_of = [&](Item& v) -> Result<uint64_t> {
+    return v.kind == Item::list ? Result<uint64_t>(v.parts.size()) : size_of(v);
+  };
+  std::map<outliner::SizeId, Item*> first;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const outliner::ShapeId shape = kernel.shapes[f.parameters[i]];
     if (is_none(shape)) return false;
+    Item& v = *inputs[i];
     const bool list = shapes[shape].kind == outliner::Shape::list;
-    if (list ? inputs[i]->kind != Item::cells && inputs[i]->kind != Item::list : inputs[i]->kind != Item::vector)
-      return false;
+    if (list ? v.kind != Item::cells && v.kind != Item::list : v.kind != Item::vector) return false;
     const outliner::SizeId size = shapes[shape].size;
-    const uint64_t length = inputs[i]->kind == Item::list ? inputs[i]->parts.size() : inputs[i]->capacity;
-    if ((!inputs[i]->exact && inputs[i]->kind != Item::list) || is_none(size)) continue;
+    if (is_none(size)) continue;
+    const bool known = v.exact || v.kind == Item::list;
     if (shapes[size].kind == outliner::Size::constant) {
+      if (!known && !kernel.assumes && !sizes_unsure_) continue;
+      ASSIGN_OR_RETURN(const uint64_t length, length_of(v));
       if (static_cast<int64_t>(length) != shapes[size].value) return false;
-    } else if (lengths.try_emplace(size, length).first->second != length) {
-      return false;
+      continue;
     }
+    const auto [at, fresh] = first.try_emplace(size, &v);
+    Item& other = *at->second;
+    if (fresh || &other == &v) continue;
+    const bool compares = kernel.assumes && (is_none(v.size_id) || v.size_id != other.size_id);
+    if (!(known && (other.exact || other.kind == Item::list)) && !compares && !sizes_unsure_) {
+      if (known) at->second = &v;
+      continue;
+    }
+    ASSIGN_OR_RETURN(const uint64_t length, length_of(v));
+    ASSIGN_OR_RETURN(const uint64_t expected, length_of(other));
+    if (length != expected) return false;
   }
   return true;
 }
@@ -155,7 +172,7 @@ Result<ItemPtr> Run::make_output(const Step& s, size_t i, uint64_t elements, con
         return Error{Fault::internal, fmt::format("the size of result {} of kernel `{}` is unknown", i, code.name)};
       made->capacity = elements;
       made->exact = false;
-    } else if (shapes[shape].kind == outliner::Shape::vector) {
+    } else if (shapes[shape].kind == outliner::Shape::vector && !sizes_unsure_) {
       made->size_id = shapes[shape].size;
     }
     if (is_list) {
@@ -225,8 +242,11 @@ Result<void> Run::launch(const Step& s) {
   const hir::Function& f = program().functions[kernel.function];
   KernelState& state = plan_.kernels[s.kernel];
   ASSIGN_OR_RETURN(std::vector<ItemPtr> inputs, items(s.inputs));
-  if (!sizes_hold(kernel, f, inputs))
+  ASSIGN_OR_RETURN(const bool hold, sizes_hold(kernel, f, inputs));
+  if (!hold) {
+    sizes_unsure_ = true;
     return fall_back(s, "its vectors have other lengths than it was made for", Arguments::perhaps_wrong);
+  }
   // A length that the program states and that no vector has: the error is the interpreter's.
   for (outliner::ShapeId shape : kernel.shapes) {
     const outliner::ShapeTable& shapes = plan_.compiled.outlined.shapes;

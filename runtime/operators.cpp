@@ -112,7 +112,7 @@ ItemPtr Run::from_vector(const sql::Vector& v, BasicType type, OperatorMemory& m
 Result<bool> Run::same_lengths(std::span<const ItemPtr> columns) {
   for (const ItemPtr& c : columns) {
     const Item &a = *columns[0], &b = *c;
-    if (&a == &b || (!is_none(a.size_id) && a.size_id == b.size_id)) continue;
+    if (&a == &b || (!sizes_unsure_ && !is_none(a.size_id) && a.size_id == b.size_id)) continue;
     ASSIGN_OR_RETURN(uint64_t first, size_of(*columns[0]));
     ASSIGN_OR_RETURN(uint64_t other, size_of(*c));
     if (first != other) return false;

@@ -328,6 +328,7 @@ class Planner {
     }
     if (!reason.empty()) {
       step.kind = Step::interpret;
+      out.sizes_unsure |= compiled_.outlined.kernels[step.kernel].assumes;
       refuse(f, code, reason);
     }
   }
@@ -546,6 +547,7 @@ class Planner {
 Steps make_steps(const Compiled& compiled, const SourceManager& sources, std::string& why) {
   Planner planner(compiled, sources);
   if (!planner.make()) why = planner.why;
+  planner.out.sizes_unsure |= compiled.outlined.assumes_on_host;
   return std::move(planner.out);
 }
 

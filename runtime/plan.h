@@ -86,6 +86,7 @@ struct Steps {
   std::vector<ItemPtr> constants;  // initial contents of the slots: literals, and null for variables
   std::vector<std::string> fallbacks;
   std::vector<bool> read_on_device;  // per slot: by a kernel or an operator
+  bool sizes_unsure = false;  // a step of the host relies on sizes that are only assumed, and compares them for itself
 };
 
 // `why`, when not empty, says what keeps the program from having a plan: control flow on the host, globals that change.

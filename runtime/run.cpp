@@ -21,7 +21,8 @@ Run::Run(Engine::State& engine, Engine::Plan::State& plan, Timings& timings, std
       printed_(printed),
       sql_(plan.sql),
       slots_(plan.steps.constants),
-      text_memory_(*this, engine.buffers) {
+      text_memory_(*this, engine.buffers),
+      sizes_unsure_(plan.steps.sizes_unsure) {
   sql_->measure(plan.options.measure_kernels);
   engine.buffers.allocate_singly(plan.options.alloc == EngineOptions::Alloc::driver);
 }

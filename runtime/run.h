@@ -102,7 +102,7 @@ class Run {
   // --- launch.cpp ---
   bool bound(const outliner::Kernel& kernel, const hir::Function& f, const std::vector<ItemPtr>& inputs,
              outliner::SizeId size, uint64_t& elements, bool& exact) const;
-  bool sizes_hold(const outliner::Kernel& kernel, const hir::Function& f, const std::vector<ItemPtr>& inputs) const;
+  Result<bool> sizes_hold(const outliner::Kernel& kernel, const hir::Function& f, const std::vector<ItemPtr>& inputs);
   Result<void> launch(const Step& s);
   Result<void> texts_to_one_domain(KernelState& state, const hir::Function& f, std::vector<ItemPtr>& inputs,
                                    std::vector<DomainPtr>& domains);
@@ -180,6 +180,8 @@ class Run {
   OperatorMemory text_memory_;
   std::vector<BufferPtr> until_wait_;  // mapped memory that kernels may still write
   bool pending_ = false;               // launches since the last wait
+  // Vectors that the analyses assumed to be equally long need not be, which is no error when one is a single value: sizes prove nothing.
+  bool sizes_unsure_ = false;
 };
 
 }  // namespace rndn::runtime

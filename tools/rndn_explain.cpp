@@ -59,8 +59,10 @@ class ExplainCommand final : public Command {
     DiagnosticSink sink;
     Timings timings;
     auto compiled = runtime::compile(sources.add(p.file, p.text), sources, options, sink, timings);
-    const outliner::Options outline{
-        .mode = options.outline, .text_codes = options.text_codes, .math = !compiled || compiled->no_math.empty()};
+    const outliner::Options outline{.mode = options.outline,
+                                    .text_codes = options.text_codes,
+                                    .math = !compiled || compiled->no_math.empty(),
+                                    .beside_cells = counts_ || !options.fuse_operators};
     Result<void> done;
     if (compiled) {
       if (counts_) {

@@ -152,12 +152,12 @@ struct Output {  // a result
   uint32_t ordinal = 0;
   hir::VariableId variable{};
   BasicType type{};
-  // reduced: one element, at the end of the kernel; cells: one element per cell of the list; scattered: written by an index_a
-  enum Kind : uint8_t { scalar, vector, compressed, reduced, cells, scattered } kind = scalar;
+  // reduced: one element, at the end of the kernel; cells, rows: one element per cell of the list, by their forms; scattered: written by an index_a
+  enum Kind : uint8_t { scalar, vector, compressed, reduced, cells, rows, scattered } kind = scalar;
   bool list = false;  // the result is a list: its size slot holds its cells
   ptx::ParameterOf<U64> data{}, size{};
   Reg<U64> start, pointer;         // vector: as of an input
-  InlineVector<Element, 4> items;  // vector: in storable form
+  InlineVector<Element, 4> items;  // of what the loop that is being written stores: in storable form
 };
 
 // A vector parameter that is read at computed positions.
@@ -222,7 +222,8 @@ enum class Form : uint8_t {
   scalar,    // computed once by every thread, before the loop
   element,   // one element per item
   selected,  // a lazily masked selection of the items
-  cell,      // one element per cell of the list
+  cell,      // one element per cell of the list, reduced from it
+  row,       // one element per cell of the list, of vectors that lie beside it
   reduced,   // one element, known at the end of the kernel
   copy,      // result of an index_a: starts as a copy of a parameter
 };

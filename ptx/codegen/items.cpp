@@ -45,7 +45,8 @@ Marks early_steps(const Emitter& e, const std::vector<bool>& wanted) {
   for (const Input& in : e.inputs) ready[index(in.variable)] = in.wanted && in.type != BasicType::boolean;
   for (size_t k = 0; k < count; ++k) {
     const Step& s = e.steps[k];
-    if (!wanted[k] || s.scalar || s.reduction || e.form(s.target) != Form::element) continue;
+    if (!wanted[k] || s.scalar || s.reduction) continue;
+    if (e.form(s.target) != Form::element && e.form(s.target) != Form::row) continue;
     const bool gather = s.call && s.builtin == Builtin::index;
     if (definitions[index(s.target)] != 1) continue;
     const bool boolean = e.type_of(s.target) == BasicType::boolean;

@@ -317,6 +317,8 @@ struct Pass {
   bool accumulates = false;  // fixed assignment of tiles to blocks
   bool stores = false;       // of vectors
   bool scans = false;        // tiles in order of a counter
+  bool rows = false;         // of the list's cells; else of its elements, or of the geometry's vector
+  bool takes(const Output& out) const { return stores && out.kind == (rows ? Output::rows : Output::vector); }
 };
 
 // The steps that the pass evaluates for all elements; marks the variables that they read, and the pass's results, in `needed`.
@@ -325,8 +327,7 @@ std::vector<bool> steps_of(const Emitter& e, const Pass& pass, std::vector<bool>
   if (pass.accumulates)
     for (const Accumulator& a : e.accumulators) needed[index(a.argument)] = true;
   for (const Output& out : e.outputs)
-    if (pass.stores && (out.kind == Output::vector || out.kind == Output::scattered))
-      needed[index(out.variable)] = true;
+    if (pass.takes(out) || (pass.stores && out.kind == Output::scattered)) needed[index(out.variable)] = true;
   if (pass.scans)
     for (const Scan& s : e.scans) {
       if (s.evaluate) needed[index(e.outputs[s.outputs[0]].variable)] = true;
@@ -346,6 +347,7 @@ std::vector<bool> steps_of(const Emitter& e, const Pass& pass, std::vector<bool>
     for (size_t s = 0; s < e.steps.size(); ++s) {
       const Step& step = e.steps[s];
       if (step.scalar || step.reduction || !can_fail(e, step) || elsewhere[index(step.target)]) continue;
+      if ((e.form(step.target) == Form::row) != pass.rows) continue;
       const bool with_selection =
           e.form(step.target) == Form::selected && !e.kernel.list &&
           std::any_of(e.scans.begin(), e.scans.end(), [&](const Scan& scan) {
@@ -358,7 +360,6 @@ std::vector<bool> steps_of(const Emitter& e, const Pass& pass, std::vector<bool>
 
 // Evaluates and uses the items of the tile (or of a part of it) whose pointers are set.
 void write_items(Emitter& e, const Pass& pass, const std::vector<bool>& wanted, Reg<U32> position) {
-  const auto wanted_output = [&](const Output& out) { return pass.stores && out.kind == Output::vector; };
   load_items(e);
   for (Output& out : e.outputs) out.items.clear();
   ItemPlan plan = start_items(e, wanted);
@@ -367,7 +368,7 @@ void write_items(Emitter& e, const Pass& pass, const std::vector<bool>& wanted, 
     if (pass.accumulates) accumulate(e);
     if (pass.scans) note_selection(e, e.item ? e.b.add(position, e.local_offset(e.item)) : position);
     for (Output& out : e.outputs)
-      if (wanted_output(out)) out.items.push_back(storable(e, convert(e, e.values[index(out.variable)], out.type)));
+      if (pass.takes(out)) out.items.push_back(storable(e, convert(e, e.values[index(out.variable)], out.type)));
   }
   if (pass.stores) store_outputs(e);
 }
@@ -378,11 +379,11 @@ void write_loop(Emitter& e, const Pass& pass) {
   const std::vector<bool> wanted = steps_of(e, pass, needed);
   const bool positions = reads_positions(e, wanted);
   for (Input& in : e.inputs) in.wanted = needed[index(in.variable)];
-  const auto wanted_output = [&](const Output& out) { return pass.stores && out.kind == Output::vector; };
   e.items = items_of(e, wanted);
   if (pass.scans) e.items = std::min(e.items, e.scan_items);
   e.guards_items = pass.scans || (pass.accumulates && !e.accumulators.empty());
-  if (!pass.scans) e.code.items_per_thread = std::max(e.code.items_per_thread, e.scans.empty() ? e.items : 1);
+  if (!pass.scans && !pass.rows)
+    e.code.items_per_thread = std::max(e.code.items_per_thread, e.scans.empty() ? e.items : 1);
   const uint32_t tile = e.block_size * (pass.scans ? e.scan_items : e.items);
 
   // Before the loop: where this thread's elements of tile 0 are, and registers for what is loaded.
@@ -397,7 +398,7 @@ void write_loop(Emitter& e, const Pass& pass) {
   for (Input& in : e.inputs)
     if (in.wanted) in.start = start(in.data, in.type);
   for (Output& out : e.outputs)
-    if (wanted_output(out)) out.start = start(out.data, out.type);
+    if (pass.takes(out)) out.start = start(out.data, out.type);
   Reg<U64> local_wide;
   if (positions) local_wide = b.cvt<U64>(local);
   start_input_items(e, true);
@@ -424,7 +425,7 @@ void write_loop(Emitter& e, const Pass& pass) {
   for (Input& in : e.inputs)
     if (in.wanted) in.pointer = pointer(in.start, in.type);
   for (Output& out : e.outputs)
-    if (wanted_output(out)) out.pointer = pointer(out.start, out.type);
+    if (pass.takes(out)) out.pointer = pointer(out.start, out.type);
   if (positions) e.first_index = b.mad_wide(number, tile, local_wide);
   if (!pass.scans) {
     write_items(e, pass, wanted, {});
@@ -440,7 +441,7 @@ void write_loop(Emitter& e, const Pass& pass) {
       for (const Input& in : e.inputs)
         if (in.wanted) advance(in.pointer, in.type);
       for (const Output& out : e.outputs)
-        if (wanted_output(out)) advance(out.pointer, out.type);
+        if (pass.takes(out)) advance(out.pointer, out.type);
       if (positions) b.add(e.first_index, part, e.first_index);
       b.sub(e.room, static_cast<int32_t>(part), e.room);
       b.add(position, part, position);
@@ -487,10 +488,11 @@ Result<KernelCode> generate_kernel(const outliner::Outlined& outlined, uint32_t 
     for (const hir::Operand& o : s.operands)
       if (o.kind == hir::Operand::variable) ++e.reads[o.id];
   std::vector<bool> read(function.variables.size());
-  bool fails = false, loops = false;
+  bool fails = false, loops = false, rows = false;
   for (const Step& s : e.steps) {
     fails |= can_fail(e, s);
     const bool of_cells = e.form(s.target) == Form::cell;
+    rows |= e.form(s.target) == Form::row;
     loops |= !s.scalar && !s.reduction && !of_cells && !kernel.list;
     const bool counts = s.reduction && s.builtin == Builtin::len;
     for (size_t k = 0; k < s.operands.size(); ++k) {
@@ -534,6 +536,7 @@ Result<KernelCode> generate_kernel(const outliner::Outlined& outlined, uint32_t 
         case Form::element: out.kind = Output::vector; break;
         case Form::selected: out.kind = Output::compressed; break;
         case Form::cell: out.kind = Output::cells; break;
+        case Form::row: out.kind = Output::rows; break;
         case Form::copy: out.kind = Output::scattered; break;
       }
       loops |= out.kind == Output::vector;
@@ -571,10 +574,10 @@ Result<KernelCode> generate_kernel(const outliner::Outlined& outlined, uint32_t 
     }
   }
   for (VariableId v : function.parameters) {
-    if (e.form(v) == Form::element && read[index(v)]) {
-      e.inputs.push_back({.variable = v, .type = e.type_of(v)});
-      code.floor_bytes_per_element += width_of(e.type_of(v));
-    }
+    if ((e.form(v) != Form::element && e.form(v) != Form::row) || !read[index(v)]) continue;
+    e.inputs.push_back({.variable = v, .type = e.type_of(v)});
+    // What cells have beside their elements is little.
+    if (e.form(v) == Form::element) code.floor_bytes_per_element += width_of(e.type_of(v));
   }
   for (const Output& out : e.outputs) {
     if (out.kind == Output::vector || out.kind == Output::scattered) code.floor_bytes_per_element += width_of(out.type);
@@ -658,8 +661,8 @@ Result<KernelCode> generate_kernel(const outliner::Outlined& outlined, uint32_t 
       if (out.kind == Output::scalar) {
         store_element(e, ready[k], b.ld_param(out.data), 0, {});
         b.st<U64>(Space::global, Address(b.ld_param(out.size)), 1);
-      } else if (out.kind == Output::vector || out.kind == Output::cells) {
-        const bool of_cells = out.kind == Output::cells || (out.list && kernel.list);
+      } else if (out.kind == Output::vector || out.kind == Output::cells || out.kind == Output::rows) {
+        const bool of_cells = out.kind != Output::vector || (out.list && kernel.list);
         b.st<U64>(Space::global, Address(b.ld_param(out.size)), of_cells ? e.cells : e.n);
       } else if (out.kind ==
                  Output::compressed) {  // the block with the last tile stores it; without elements there is none
@@ -670,6 +673,12 @@ Result<KernelCode> generate_kernel(const outliner::Outlined& outlined, uint32_t 
     b.bind(stored);
   }
 
+  if (rows) {
+    if (cells && !loops)
+      for (auto& [v, from] : e.gathered) from.load(b);
+    e.n32 = b.cvt<U32>(e.cells);
+    write_loop(e, {.stores = true, .rows = true});
+  }
   if (loops) e.n32 = b.cvt<U32>(e.n);
   start_accumulators(e);
   const bool scans = !e.scans.empty();

@@ -202,7 +202,7 @@ void store_outputs(Emitter& e) {
   for (uint32_t i = 0; i < e.items; ++i) {
     Reg<Pred> inside;
     for (const Output& out : e.outputs) {
-      if (out.kind != Output::vector) continue;
+      if (out.items.empty()) continue;
       if (!inside.valid()) inside = within(e, i);
       store_element(e, out.items[i], out.pointer, byte_offset(e, i, out.type), inside);
     }

@@ -3,7 +3,8 @@
 // In a vector kernel a variable's form follows from its shape: of size one, of the geometry's size, or of another one, which then is a lazily masked
 // selection. In a list kernel it follows from the statements: the elements of list parameters and what element-wise functions make of them belong to
 // items, reductions of cells belong to cells. The each family is peeled: each(@sum, x) is a sum per cell, each_right(@index, x, rows) an index of
-// every element, raze a copy of the flat elements. A statement that computes what an earlier one did is a copy of its result.
+// every element, raze a copy of the flat elements. Vectors with an element per cell, and what element-wise functions make of them, are rows.
+// A statement that computes what an earlier one did is a copy of its result.
 // Cost: O(statements). Leaves out: functions of users in the each family, element-wise work on results of cells, lists of lists.
 #include <algorithm>
 
@@ -92,12 +93,14 @@ Form form_in_list_kernel(Emitter& e, const Step& s, bool each) {
     return Form::element;
   }
   if (!each) {
+    if (widest == Form::row && !s.reduction && hir::row(s.builtin).geometry == hir::GeometryRule::result)
+      return Form::row;
     if (s.reduction && s.builtin == Builtin::len && widest == Form::element) return Form::reduced;
     if (widest == Form::scalar && !s.reduction) return Form::scalar;
     refuse(e, std::string(hir::row(s.builtin).name) + " of a list", s.id);
     return Form::scalar;
   }
-  if (widest == Form::scalar || widest == Form::reduced) {
+  if (widest == Form::scalar || widest == Form::reduced || widest == Form::row) {
     refuse(e, "the each family without a list of this kernel", s.id);
     return Form::scalar;
   }
@@ -151,8 +154,13 @@ bool plan_steps(Emitter& e) {
   e.steps.reserve(e.function.statements.size());
   e.forms.assign(e.function.variables.size(), Form::scalar);
   if (list_kernel) {
-    for (VariableId v : e.function.parameters)
-      e.forms[index(v)] = is_list(e, v) ? Form::element : has_scalar_shape(e, v) ? Form::scalar : Form::copy;
+    for (VariableId v : e.function.parameters) {
+      const bool per_cell = e.outlined.shapes[e.kernel.shapes[v]].size == e.kernel.geometry;
+      e.forms[index(v)] = is_list(e, v)            ? Form::element
+                          : has_scalar_shape(e, v) ? Form::scalar
+                          : per_cell               ? Form::row
+                                                   : Form::copy;
+    }
   } else {
     for (uint32_t v = 0; v < e.forms.size(); ++v) e.forms[v] = form_of_shape(e, static_cast<VariableId>(v));
   }

@@ -179,7 +179,8 @@ TEST(Outliner, TablesOfDifferentSizesStayApart) {
   expect_round_trip(c);
 }
 
-TEST(Outliner, OperandsOfDifferentTablesStayOnTheHost) {
+// The language asks for equal lengths, which the runtime compares before it launches the kernel.
+TEST(Outliner, OperandsOfDifferentTablesAreAssumedEquallyLong) {
   Compiled c;
   compile(c, program_text(std::string(load) + R"(
     u:? = @load_table(`u:sym);
@@ -188,9 +189,90 @@ TEST(Outliner, OperandsOfDifferentTablesStayOnTheHost) {
     return a;)",
                           "f64"));
   ASSERT_EQ(c.errors, "");
+  ASSERT_EQ(c.outlined.kernels.size(), 1u);
+  const outliner::Kernel& kernel = c.outlined.kernels[0];
+  EXPECT_TRUE(kernel.assumes);
+  EXPECT_FALSE(c.outlined.assumes_on_host);
+  for (hir::VariableId p : c.outlined.program.functions[kernel.function].parameters)
+    EXPECT_EQ(c.outlined.shapes.text(kernel.shapes[p], c.outlined.program), "vector<data.t.rows>");
+  expect_round_trip(c);
+}
+
+// A vector that a kernel makes is there as a whole, with its length, only when that kernel is done.
+TEST(Outliner, AssumedLengthsWaitForTheirVector) {
+  Compiled c;
+  compile(c, program_text(std::string(load) + R"(
+    p:? = @gt(v, 0:f64);
+    q:? = @gt(w, 0:f64);
+    x:? = @compress(p, v);
+    y:? = @compress(q, w);
+    a:? = @mul(x, 2:f64);
+    b:? = @mul(a, y);
+    m:? = @lt(b, a);
+    k:? = @compress(m, y);
+    s:? = @sum(k);
+    return s;)",
+                          "f64"));
+  ASSERT_EQ(c.errors, "");
+  ASSERT_EQ(c.outlined.kernels.size(), 2u) << c.main();
+  EXPECT_FALSE(c.outlined.kernels[0].assumes);
+  EXPECT_TRUE(c.outlined.kernels[1].assumes);
+  EXPECT_THAT(c.kernel(1), HasSubstr("b:f64 = @mul(a, y);"));
+  EXPECT_EQ(c.geometry(1), "comp(p, data.t.rows)");
+  expect_round_trip(c);
+}
+
+// A variable that is read as what it is and as what it is assumed to be is two parameters, so that nothing hides the comparison.
+TEST(Outliner, AssumedAndOwnLengthsAreTwoParameters) {
+  Compiled c;
+  compile(c, program_text(std::string(load) + R"(
+    u:? = @load_table(`u:sym);
+    z:f64 = check_cast(@column_value(u, `z:sym), f64);
+    n:? = @len(v);
+    i:? = @range(n);
+    a:? = @mul(v, z);
+    g:? = @index(z, i);
+    h:? = @plus(a, g);
+    s:? = @sum(h);
+    return s;)",
+                          "f64"));
+  ASSERT_EQ(c.errors, "");
+  ASSERT_EQ(c.outlined.kernels.size(), 1u) << c.main();
+  const outliner::Kernel& kernel = c.outlined.kernels[0];
+  std::vector<std::string> shapes;
+  for (hir::VariableId p : c.outlined.program.functions[kernel.function].parameters)
+    shapes.push_back(c.outlined.shapes.text(kernel.shapes[p], c.outlined.program));
+  EXPECT_THAT(shapes, ::testing::ElementsAre("vector<data.t.rows>", "vector<data.t.rows>", "vector<data.u.rows>"));
+  EXPECT_THAT(c.main(), HasSubstr("@main_1(v, z, z)"));
+  expect_round_trip(c);
+}
+
+TEST(Outliner, OperationsThatAssumeLengthsAreNotDropped) {
+  Compiled c;
+  compile(c, program_text(std::string(load) + R"(
+    u:? = @load_table(`u:sym);
+    z:f64 = check_cast(@column_value(u, `z:sym), f64);
+    unread:? = @mul(v, z);
+    s:? = @sum(v);
+    return s;)",
+                          "f64"));
+  ASSERT_EQ(c.errors, "");
+  ASSERT_GE(c.outlined.kernels.size(), 1u);
+  EXPECT_THAT(c.kernel(0), HasSubstr("@mul(v, z)"));
+  expect_round_trip(c);
+}
+
+// What the analysis cannot see into gives single values as likely as anything else.
+TEST(Outliner, NothingIsAssumedOfCalls) {
+  Compiled c;
+  compile(c, R"(module m { import Builtin.*;
+    def f(n:i64) : f64 { c:? = @gt(n, 3:i64); if (c) { return 1:f64; } m:? = @plus(n, 1:i64); x:f64 = @f(m); return x; }
+    def main() : f64 {
+      t:? = @load_table(`t:sym); v:f64 = check_cast(@column_value(t, `v:sym), f64);
+      x:? = @f(0:i64); y:? = @mul(v, x); return y; } })");
+  ASSERT_EQ(c.errors, "");
   EXPECT_EQ(c.outlined.kernels.size(), 0u);
-  EXPECT_THAT(c.main(), HasSubstr("a:f64 = @mul(v, z);"));
-  EXPECT_TRUE(c.decided("a", "", false, "its operands' sizes are only known at run time"));
+  EXPECT_TRUE(c.decided("y", "", false, "its operands' sizes are only known at run time"));
 }
 
 // A vector that is already compressed in memory has other positions than a lazily compressed one.
@@ -298,6 +380,47 @@ TEST(Outliner, AggregatesOfGroupsAreOneKernel) {
 }
 
 // What is gathered per group is complete before the kernel of the groups starts; values of other groups do not mix with them.
+// What the groups' first rows have beside the groups' sums: one kernel, unless an operator shall take the place of the sums.
+TEST(Outliner, VectorsWithAnElementPerCellRunBesideTheCells) {
+  const std::string groups = std::string(load) + R"(
+    g:? = @group(d);
+    k:? = @keys(g);
+    i:? = @values(g);
+    e:? = @each_right(@index, v, i);
+    s:? = @each(@sum, e);
+    f:? = @raze(s);
+    day:? = @index(d, k);
+    x:? = @index(w, k);
+    y:? = @mul(x, 2:f64);)";
+  const std::string text = program_text(groups + "c:? = @list(day, y, f); return c;", "list<?>");
+  Compiled c;
+  compile(c, text);
+  ASSERT_EQ(c.errors, "");
+  ASSERT_EQ(c.outlined.kernels.size(), 1u) << c.main();
+  EXPECT_TRUE(c.decided("e", "day", true, "an element per cell of its list")) << c.main();
+  EXPECT_TRUE(c.outlined.kernels[0].list);
+  EXPECT_THAT(c.kernel(0), HasSubstr("day:date = @index(d, k);"));
+  EXPECT_THAT(c.kernel(0), HasSubstr("f:f64 = @raze(s);"));
+  expect_round_trip(c);
+
+  Compiled apart;
+  compile(apart, text, {.beside_cells = false});
+  ASSERT_EQ(apart.errors, "");
+  EXPECT_EQ(apart.outlined.kernels.size(), 2u) << apart.main();
+
+  // What needs a finished sum, and what selects, is not done beside the cells.
+  for (const char* last : {"z:? = @minus(f, y);", "m:? = @gt(y, 0:f64); z:? = @compress(m, y);", "z:? = @sum(y);"}) {
+    Compiled other;
+    compile(other, program_text(groups + last + "c:? = @list(day, f, z); return c;", "list<?>"));
+    ASSERT_EQ(other.errors, "");
+    ASSERT_EQ(other.outlined.kernels.size(), 2u) << other.main();
+    EXPECT_THAT(other.kernel(0), Not(HasSubstr("z:f64")));
+    EXPECT_THAT(other.kernel(1), HasSubstr("z:f64"));
+    EXPECT_FALSE(other.outlined.kernels[1].list);
+    expect_round_trip(other);
+  }
+}
+
 TEST(Outliner, ListKernelsKeepToTheirList) {
   Compiled c;
   compile(c, program_text(std::string(load) + R"(
@@ -874,12 +997,12 @@ struct Count {
   size_t none, flow, full, thesis;
 };
 constexpr Count counts[] = {
-    {"q01", 43, 30, 5, 5},   {"q02", 40, 29, 9, 18}, {"q03", 26, 17, 6, 9},  {"q04", 14, 8, 6, 9},
-    {"q05", 31, 20, 9, 13},  {"q06", 13, 4, 1, 1},   {"q07", 43, 28, 8, 19}, {"q08", 37, 21, 11, 17},
-    {"q09", 27, 14, 5, 11},  {"q10", 30, 20, 5, 9},  {"q11", 18, 14, 6, 9},  {"q12", 25, 11, 4, 4},
-    {"q13", 12, 8, 7, 10},   {"q14", 16, 8, 3, 4},   {"q15", 24, 17, 6, 8},  {"q16", 23, 17, 7, 8},
+    {"q01", 43, 30, 4, 5},   {"q02", 40, 29, 9, 18}, {"q03", 26, 17, 5, 9},  {"q04", 14, 8, 5, 9},
+    {"q05", 31, 20, 8, 13},  {"q06", 13, 4, 1, 1},   {"q07", 43, 28, 7, 19}, {"q08", 37, 21, 11, 17},
+    {"q09", 27, 14, 4, 11},  {"q10", 30, 20, 4, 9},  {"q11", 18, 14, 6, 9},  {"q12", 25, 11, 3, 4},
+    {"q13", 12, 8, 6, 10},   {"q14", 16, 8, 3, 4},   {"q15", 24, 17, 6, 8},  {"q16", 23, 17, 6, 8},
     {"q17", 21, 9, 7, 10},   {"q18", 21, 16, 3, 10}, {"q19", 46, 11, 3, 3},  {"q20", 30, 19, 9, 10},
-    {"q21", 41, 21, 14, 15}, {"q22", 23, 14, 6, 6},
+    {"q21", 41, 21, 13, 15}, {"q22", 23, 14, 5, 6},
 };
 
 TEST(KernelCounts, NoneAboveTheThesis) {

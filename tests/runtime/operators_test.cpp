@@ -124,6 +124,12 @@ constexpr Program programs[] = {
      "r5:? = @raze(@each(@avg, @each_right(@index, x, v))); r6:? = @raze(@each(@len, v));"
      "r7:? = @raze(@each(@sum, @each_right(@index, x, v))); r8:? = @raze(@each(@min, @each_right(@index, j, v)));",
      "e1, e2, r1, r2, r3, r4, r5, r6, r7, r8"},
+    {"group_beside_cells",
+     "g:? = @group(@list(k, c)); w:? = @keys(g); v:? = @values(g); e:? = @index(x, w); r1:? = @mul(e, 2:f64);"
+     "r2:? = @plus(@index(j, w), @index(k, w)); m:? = @lt(r2, 3:i64); r3:? = @and(m, @gt(e, 1:f64)); r4:? = "
+     "@index(few, w);"
+     "r5:? = @raze(@each(@sum, @each_right(@index, x, v))); r6:? = @raze(@each(@len, v));",
+     "r1, r2, r3, r4, r5, r6"},
     {"group_ascending",
      "a:? = @div(id, 3:i32); i:? = @where(@geq(k, -2:i32)); g:? = @group(i); w:? = @keys(g); v:? = @values(g); y:? = "
      "@index(x, i);"

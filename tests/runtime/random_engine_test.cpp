@@ -69,6 +69,7 @@ TEST(RandomEngine, AgreesWithTheReferenceInterpreter) {
       options.schema = &hir::test_schema();
       options.target = target;
       options.outline = modes[(seed / 3 + turn) % 3];
+      options.fuse_operators = (seed / 9 + turn) % 2 == 0;
       options.math = &math;
       auto compiled = compile(sources.add("r.hir", text), sources, options, sink, timings);
       ASSERT_TRUE(compiled.ok()) << where << compiled.error().message << render(sink, sources) << text;

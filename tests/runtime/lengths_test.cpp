@@ -1,0 +1,138 @@
+// Lengths that the analyses only assume to be equal: right where they are, the reference interpreter's error where they are not, and its result where
+// one of the vectors turns out to be a single value. In every outline mode, on three targets.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "runtime/engine.h"
+#include "runtime/print_result.h"
+#include "runtime/simulator_device.h"
+
+namespace rndn::runtime {
+namespace {
+
+class NoTables final : public reference::Tables {
+ public:
+  Result<void> open(std::string_view) const override { return input_error("there are no tables"); }
+  Result<std::vector<std::string>> column_names(std::string_view) const override { return std::vector<std::string>{}; }
+  Result<uint64_t> rows(std::string_view) const override { return uint64_t{0}; }
+  Result<std::shared_ptr<const data::Column>> column(std::string_view, std::string_view) const override {
+    return input_error("there are no tables");
+  }
+  Result<std::shared_ptr<const data::Column>> key_column(std::string_view) const override {
+    return input_error("there are no tables");
+  }
+};
+
+// What a run says: its result as csv, or its error. `met`: falls back of the run.
+struct Outcome {
+  std::string said, met;
+  size_t kernels = 0;
+};
+
+std::string said(const Result<std::vector<reference::Value>>& got) {
+  return got ? *print_result(*got, Format::csv) : fmt::format("{}: {}", got.error().exit_code(), got.error().message);
+}
+
+// On the simulator by `mode`, and on the reference interpreter: they must say the same.
+Outcome run(const std::string& body, const char* target, outliner::Mode mode, int repeats = 1) {
+  SourceManager sources;
+  DiagnosticSink sink;
+  Timings timings;
+  CompileOptions options;
+  options.target = target;
+  options.outline = mode;
+  auto compiled = compile(sources.add("t.hir", "module m { import Builtin.*; def main() : " + body + " }"), sources,
+                          options, sink, timings);
+  Outcome out;
+  EXPECT_TRUE(compiled.ok()) << compiled.error().message << render(sink, sources) << body;
+  if (!compiled) return out;
+  EXPECT_EQ(compiled->no_gpu_code, "");
+  out.kernels = compiled->outlined.kernels.size();
+  NoTables tables;
+  auto device = open_simulator(target);
+  Engine engine(**device, tables);
+  auto plan = engine.plan(*compiled, sources, {}, timings);
+  EXPECT_TRUE(plan.ok()) << plan.error().message;
+  if (!plan) return out;
+  EXPECT_THAT((*plan)->fallbacks(), testing::IsEmpty()) << body;
+  const std::string want = said(reference::run(compiled->program, tables, sources, nullptr));
+  for (int k = 0; k < repeats; ++k) {
+    std::vector<std::string> met;
+    out.said = said(engine.run(**plan, timings, nullptr, nullptr, &met));
+    EXPECT_EQ(out.said, want) << target << " mode " << static_cast<int>(mode) << "\n" << body;
+    out.met = met.empty() ? "" : met[0];
+  }
+  return out;
+}
+
+// The numbers below `below` in a, those from `from` to 99 in b; `then` makes r of them.
+std::string two_selections(int below, int from, const std::string& then, const char* type = "i64") {
+  return fmt::format(R"({} {{
+  v:? = @range(100:i64); p:? = @lt(v, {}:i64); q:? = @geq(v, {}:i64);
+  a:? = @compress(p, v); b:? = @compress(q, v);
+  {}
+  return r; }})",
+                     type, below, from, then);
+}
+
+// What to do with two vectors that must be equally long. `single`: where one of them may be a single value.
+struct Use {
+  const char* then;
+  bool single;
+};
+constexpr Use uses[] = {
+    {"r:? = @plus(a, b);", true},
+    {"c:? = @mul(a, 2:i64); d:? = @plus(c, b); r:? = @sum(d);", true},
+    {"unread:? = @plus(a, b); r:? = @sum(a);", true},
+    {"c:? = @mul(a, b); d:? = @minus(c, a); e:? = @plus(b, d); r:? = @sum(e);", true},
+    {"c:? = @gt(a, 3:i64); d:? = @compress(c, b); r:? = @sum(d);", false},
+    {"r:? = @index_a(v, a, b);", true},
+    // b as a vector of any length and, at the same places as a, as an operand.
+    {"z:? = @minus(a, a); c:? = @plus(a, b); d:? = @index(b, z); e:? = @plus(c, d); r:? = @sum(e);", true},
+};
+
+TEST(Lengths, AssumedEqual) {
+  for (const char* target : {"sm_61", "sm_86", "sm_90"})
+    for (outliner::Mode mode : {outliner::Mode::none, outliner::Mode::flow, outliner::Mode::full})
+      for (const Use& use : uses) {
+        SCOPED_TRACE(use.then);
+        EXPECT_EQ(run(two_selections(40, 60, use.then), target, mode, 2).met, "");
+        EXPECT_EQ(run(two_selections(0, 100, use.then), target, mode).met, "");
+        const Outcome shorter = run(two_selections(40, 61, use.then), target, mode);
+        EXPECT_EQ(shorter.said.substr(0, 9), "1: t.hir:") << shorter.said;
+        EXPECT_THAT(shorter.said, testing::HasSubstr("40"));
+        EXPECT_THAT(shorter.said, testing::HasSubstr("39"));
+        EXPECT_EQ(run(two_selections(39, 60, use.then), target, mode).said.substr(0, 9), "1: t.hir:");
+        for (const auto& [below, from] : {std::pair{40, 99}, {1, 60}}) {
+          const Outcome single = run(two_selections(below, from, use.then), target, mode);
+          if (single.said.substr(0, 3) == "1: ") continue;  // the interpreter's error
+          EXPECT_TRUE(use.single);
+          EXPECT_THAT(single.met, testing::HasSubstr("other lengths than it was made for"));
+        }
+      }
+}
+
+// After a vector turned out to be a single value, sizes are no proof of lengths any more: neither for kernels nor for operators.
+TEST(Lengths, SizesProveNothingOnceAnAssumptionFailed) {
+  for (outliner::Mode mode : {outliner::Mode::none, outliner::Mode::flow, outliner::Mode::full}) {
+    for (const auto& [below, from] : {std::pair{1, 60}, {40, 99}, {40, 60}}) {
+      for (const char* then : {
+               "c:? = @plus(a, b); d:? = @mul(c, a); r:? = @sum(d);",
+               "c:? = @plus(b, a); d:? = @mul(c, b); e:? = @minus(d, a); r:? = @sum(e);",
+               "c:? = @plus(a, b); m:? = @gt(c, 50:i64); r:? = @compress(m, a);",
+               "c:? = @plus(a, b); d:? = @mul(c, 3:i64); w:? = @mul(a, 3:i64); l:? = @list(d, w); r:? = @order(l, "
+               "(1,1):bool);",
+           })
+        run(two_selections(below, from, then), "sm_86", mode);
+    }
+  }
+}
+
+// The second operation runs with the first: one launch for both, and the length of neither is asked for twice.
+TEST(Lengths, OperationsOnAssumedLengthsShareAKernel) {
+  const std::string both = two_selections(40, 60, "c:? = @mul(a, b); d:? = @minus(c, a); r:? = @sum(d);");
+  EXPECT_EQ(run(both, "sm_86", outliner::Mode::full).kernels, 2u);
+}
+
+}  // namespace
+}  // namespace rndn::runtime
