@@ -175,6 +175,12 @@ const Fault faults[] = {
      "redux.sync.add.s32 %r8, %r8, -1;\nst.global.u32 [%d4+4], %r8;\n",
      "sub.u32 %r7, %v0, %r1;\nsub.u32 %r8, %r7, %r4;\nst.global.u32 [%d4], %r7;\n"
      "redux.sync.add.s32 %r8, %r8, -1;\nst.global.u32 [%d4+4], %r8;\n"},
+    {"a product's low word whose high word gives a carry",
+     {"sm_86", "sm_90"},
+     "mad.lo.cc.u32 %r6, %v0, %r4, %r1;\nmadc.hi.cc.u32 %r7, %v0, %r4, %r2;\naddc.u32 %r8, %r1, %r2;\n"
+     "st.global.u32 [%d4], %r6;\nst.global.u32 [%d4+4], %r8;\n",
+     "mad.lo.cc.u32 %r6, %v0, %r4, %r1;\nmadc.hi.cc.u32 %r7, %v0, %r4, %r2;\naddc.u32 %r8, %r1, %r2;\n"
+     "st.global.u32 [%d4], %r6;\nst.global.u32 [%d4+4], %r8;\nst.global.u32 [%d4+8], %r7;\n"},
     {"a NaN of 64 bits as an unsigned byte",
      {"sm_61"},
      "mov.b64 %e1, 0x7ff8000000000000;\ncvt.rzi.u8.f64 %r6, %e1;\nst.global.u32 [%d4], %r6;\n",

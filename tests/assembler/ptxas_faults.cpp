@@ -103,6 +103,19 @@ bool is_cancelling_difference(const Function& f, const Instruction& i) {
          });
 }
 
+// Whether anything reads the register.
+bool is_read(const Function& f, const Operand& r) {
+  for (const Instruction& i : f.instructions)
+    for (uint32_t k = i.destination_count; k < i.operand_count; ++k) {
+      const Operand& o = f.operand(i, k);
+      if ((o.kind == Operand::reg || o.kind == Operand::address_reg) && o.id == r.id) return true;
+      if (o.kind == Operand::vector)
+        for (uint32_t e = 0; e < o.count; ++e)
+          if (f.vector_elements[o.id + e].id == r.id) return true;
+    }
+  return false;
+}
+
 bool is_short(const Instruction& i) { return type_bytes(i.type) == 2 && !is_floating(i.type); }
 
 constexpr Rule rules[] = {
@@ -146,6 +159,13 @@ constexpr Rule rules[] = {
                                                 : i.op == Opcode::atom ? 2u
                                                                        : 1u),
                                    [&](const Instruction& by) { return is_cancelling_difference(f, by); });
+     }},
+    {"gives the high word of a product for its low word, where the high word gives a carry and is not used itself", 80,
+     90, true,
+     [](const Function& f, const Instruction& i) {
+       const Instruction* low = &i == f.instructions.data() ? nullptr : &i - 1;
+       return low && i.op == Opcode::madc && i.mods.part == MulPart::hi && i.mods.carry_out && low->op == Opcode::mad &&
+              low->mods.part == MulPart::lo && !is_read(f, f.operand(i, 0));
      }},
     {"writes SGXT with the amount of an szext as the number of a constant bank, when the amount is known", 80, 89,
      false, [](const Function&, const Instruction& i) { return i.op == Opcode::szext; }},

@@ -111,6 +111,9 @@ std::string failure_of(const ptx::Module& module, const std::string& kernel, con
   kind = "difference";
   const std::string difference = where(*expected, *got);
   if (difference.empty()) return "";
+  // A fault shows in one place of a thread's row: another place is most likely another fault.
+  if (const size_t at = difference.find("byte"); at != std::string::npos)
+    kind += " at " + difference.substr(at, difference.find(':') - at);
   auto again = interpreted(module, kernel, s.in, 1);
   if (!again.ok()) return again.error().message;
   if (*again != *expected) {
