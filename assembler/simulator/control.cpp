@@ -206,6 +206,11 @@ Status bra(Warp& w, const Op& op, uint32_t mask) {
   return taken ? jump(w, op, taken, op.target) : Status::go;
 }
 
+// BRA.U: all active lanes go or none. ptxas jumps over whole regions so, before their BSSY, in code where the lanes are together and must stay so.
+Status bra_unanimous(Warp& w, const Op& op, uint32_t mask) {
+  return (mask & lane_mask(w, op.ps)) == w.active ? jump(w, op, w.active, op.target) : Status::go;
+}
+
 // BRA.DIV, BRA.CONV: the uniform register holds the lanes that ought to be here. All active lanes go, those too that fail the guard; but the
 // lanes that fail it count as absent, and when all fail it nothing happens (H200: `R2UR P0, URZ, R` finds the lanes whose mask is not
 // the first lane's, and `@!P0 BRA.DIV` leaves when there are such lanes or some are missing). More lanes than named are no reason to leave.
@@ -435,7 +440,7 @@ bool select_control(Selector& s, Op& op) {
       op.target = target();
       if (!s.volta()) return with(branch_on_condition);
       op.ps = predicate();
-      return with(bra);
+      return with(has(ModifierKind::BranchUniform) && s.modifier(ModifierKind::BranchUniform) ? bra_unanimous : bra);
     case Mnemonic::BRA_DIV:
     case Mnemonic::BRA_CONV:
       op.target = target();

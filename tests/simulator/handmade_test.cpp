@@ -286,6 +286,26 @@ TEST(Volta, BreakLeavesARegion) {
   }
 }
 
+// BRA.U is taken by all lanes or by none. R16 = lanes that came through, of those whose first word says that they would jump.
+TEST(Volta, UnanimousBranches) {
+  for (const std::string& t : volta_targets)
+    for (const bool all : {false, true}) {
+      Code c(t);
+      c.add(Mnemonic::ISETP, {P(0), PT, R(8), RZ, PT}, {{ModifierKind::Compare, 5}});  // not equal
+      const uint32_t branch = c.next();
+      Instruction& bra = c.add(Mnemonic::BRA, {c.label(branch + 2)});
+      isa::set_modifier(bra, ModifierKind::BranchUniform, 1);
+      Code::guard(bra, 0);
+      c.add(Mnemonic::VOTE, {R(16), PT, PT}, {{ModifierKind::VoteMode, 1}});
+      c.add(Mnemonic::VOTE, {R(17), PT, PT}, {{ModifierKind::VoteMode, 1}});
+      std::vector<Row> rows;
+      for (uint32_t i = 0; i < 32; ++i)
+        rows.push_back({{all || i % 3 != 0, 0, 0}, {all ? 0 : 0xffffffff, 0xffffffff, 0, 0}});
+      SCOPED_TRACE(all);
+      expect_rows(t, c, rows);
+    }
+}
+
 TEST(Volta, BarrierReductions) {
   for (const std::string& t : volta_targets) {
     Code c(t);
