@@ -299,8 +299,11 @@ ShapeId rule_index(Call& c) {
   if (x.kind == Shape::list) {
     const int64_t n = constant_size(c.a.table, x.size), k = c.args[1].constant.value_or(-1);
     if (k >= 0 && k < n && x.parts.size() == static_cast<size_t>(n)) return x.parts[static_cast<size_t>(k)];
-    if (x.parts.size() == 1) return x.parts[0];
-    return cell_shape(c, x);
+    const ShapeId cell = cell_shape(c, x);
+    // The cells of a list of run-time length, such as the rows of groups, have one shape but not one length.
+    const Shape& one = c.a.table[cell];
+    if (n < 0 && one.kind == Shape::vector && constant_size(c.a.table, one.size) < 0) return rule_dynamic_vector(c);
+    return cell;
   }
   if (x.kind == Shape::enumeration)
     return c.a.table.intern(Shape{.kind = Shape::enumeration, .parts = {x.parts[0], argument(c, 1)}});

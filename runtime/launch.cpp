@@ -50,7 +50,7 @@ bool Run::bound(const outliner::Kernel& kernel, const hir::Function& f, const st
 }
 
 // The code relies on it that scalars are scalars and that vectors of one size are equally long. What the analyses proved needs no look at lengths that
-// only the device knows; what they assumed does, and everything once an assumption has failed.
+// only the device knows; what they assumed does, and everything once an assumption has failed. Lists have the same cells when their offsets are the same.
 Result<bool> Run::sizes_hold(const outliner::Kernel& kernel, const hir::Function& f,
                              const std::vector<ItemPtr>& inputs) {
   const outliner::ShapeTable& shapes = plan_.compiled.outlined.shapes;
@@ -58,12 +58,15 @@ Result<bool> Run::sizes_hold(const outliner::Kernel& kernel, const hir::Function
     return v.kind == Item::list ? Result<uint64_t>(v.parts.size()) : size_of(v);
   };
   std::map<outliner::SizeId, Item*> first;
+  const Item* first_list = nullptr;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const outliner::ShapeId shape = kernel.shapes[f.parameters[i]];
     if (is_none(shape)) return false;
     Item& v = *inputs[i];
     const bool list = shapes[shape].kind == outliner::Shape::list;
     if (list ? v.kind != Item::cells && v.kind != Item::list : v.kind != Item::vector) return false;
+    if (list && !first_list) first_list = &v;
+    if (list && &v != first_list && (v.kind != first_list->kind || v.offsets != first_list->offsets)) return false;
     const outliner::SizeId size = shapes[shape].size;
     if (is_none(size)) continue;
     const bool known = v.exact || v.kind == Item::list;

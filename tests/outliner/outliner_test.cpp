@@ -262,6 +262,28 @@ TEST(Outliner, OperationsThatAssumeLengthsAreNotDropped) {
   expect_round_trip(c);
 }
 
+// The cells of a list have one shape and not one length.
+TEST(Outliner, CellsOfGroupsAreNotKnownToBeEquallyLong) {
+  Compiled c;
+  compile(c, program_text(std::string(load) + R"(
+    g:? = @group(d);
+    i:? = @values(g);
+    p:? = @index(i, 0:i64);
+    q:? = @index(i, 1:i64);
+    x:? = @plus(p, q);
+    j:? = @join_index(@eq, v, w);
+    m:? = @index(j, 0:i64);
+    n:? = @index(j, 1:i64);
+    y:? = @plus(m, n);
+    l:? = @list(x, y);
+    return l;)",
+                          "list<?>"));
+  ASSERT_EQ(c.errors, "");
+  ASSERT_EQ(c.outlined.kernels.size(), 2u) << c.main();
+  EXPECT_TRUE(c.outlined.kernels[0].assumes);
+  EXPECT_FALSE(c.outlined.kernels[1].assumes);
+}
+
 // What the analysis cannot see into gives single values as likely as anything else.
 TEST(Outliner, NothingIsAssumedOfCalls) {
   Compiled c;

@@ -33,8 +33,8 @@ std::string said(const Result<std::vector<reference::Value>>& got) {
   return got ? *print_result(*got, Format::csv) : fmt::format("{}: {}", got.error().exit_code(), got.error().message);
 }
 
-// On the simulator by `mode`, and on the reference interpreter: they must say the same.
-Outcome run(const std::string& body, const char* target, outliner::Mode mode, int repeats = 1) {
+// On the simulator by `mode`, and on the reference interpreter: they must say the same. on_host: some statement has no GPU code.
+Outcome run(const std::string& body, const char* target, outliner::Mode mode, int repeats = 1, bool on_host = false) {
   SourceManager sources;
   DiagnosticSink sink;
   Timings timings;
@@ -54,7 +54,9 @@ Outcome run(const std::string& body, const char* target, outliner::Mode mode, in
   auto plan = engine.plan(*compiled, sources, {}, timings);
   EXPECT_TRUE(plan.ok()) << plan.error().message;
   if (!plan) return out;
-  EXPECT_THAT((*plan)->fallbacks(), testing::IsEmpty()) << body;
+  if (!on_host) {
+    EXPECT_THAT((*plan)->fallbacks(), testing::IsEmpty()) << body;
+  }
   const std::string want = said(reference::run(compiled->program, tables, sources, nullptr));
   for (int k = 0; k < repeats; ++k) {
     std::vector<std::string> met;
@@ -125,6 +127,76 @@ TEST(Lengths, SizesProveNothingOnceAnAssumptionFailed) {
            })
         run(two_selections(below, from, then), "sm_86", mode);
     }
+  }
+}
+
+// Cells of one list are not of one length, though of one shape.
+TEST(Lengths, CellsOfOneListDiffer) {
+  for (const char* target : {"sm_61", "sm_90"})
+    for (outliner::Mode mode : {outliner::Mode::none, outliner::Mode::flow, outliner::Mode::full})
+      for (const char* keys : {"(1,1,1,2,2,2,3,3,3)", "(1,1,1,2,2,3,3,3,3)", "(1,1,1,2,3,3,3,3,3)"})
+        for (const char* then : {
+                 "r:? = @plus(p, q);",
+                 "m:? = @gt(q, 3:i64); r:? = @compress(m, p);",
+                 "e:? = @each_left(@plus, v, q); f:? = @each_item(@mul, v, e); r:? = @raze(f);",
+                 "x:? = @index(w, p); y:? = @index(w, q); z:? = @mul(x, y); r:? = @sum(z);",
+             }) {
+          SCOPED_TRACE(then);
+          const std::string body = fmt::format(R"(i64 {{
+  k:? = {}:i64; w:? = @range(9:i64); g:? = @group(k); v:? = @values(g);
+  p:? = @index(v, 0:i64); q:? = @index(v, 1:i64);
+  {}
+  return r; }})",
+                                               keys, then);
+          const Outcome got = run(body, target, mode, 1, true);
+          if (std::string_view(keys) == "(1,1,1,2,2,3,3,3,3)") {
+            EXPECT_TRUE(got.said.starts_with("1: t.hir:")) << got.said;
+          }
+        }
+}
+
+// A kernel's lists have one array of offsets; with two of them the interpreter does the kernel's work.
+TEST(Lengths, ListsOfAKernelShareTheirOffsets) {
+  for (const auto& [other, expected] :
+       {std::pair{"(1,2,2,2)", "1: t.hir:5:3: error: `mul` expects vectors of one length"},
+        {"(1,1,2,2)", "value\r\n0\r\n1\r\n4\r\n9\r\n"}}) {
+    SourceManager sources;
+    DiagnosticSink sink;
+    Timings timings;
+    CompileOptions options;
+    options.outline = outliner::Mode::none;
+    const std::string text = fmt::format(R"(module m {{ import Builtin.*; def main() : i64 {{
+  w:? = @range(4:i64); k:? = (1,1,2,2):i64; g:? = @group(k); v:? = @values(g); a:? = @each_right(@index, w, v);
+  l:? = {}:i64; h:? = @group(l); u:? = @values(h); b:? = @each_right(@index, w, u);
+  c:? = @each_right(@index, w, v);
+  d:? = @each_item(@mul, a, c);
+  r:? = @raze(d); s:? = @raze(b); return r; }} }})",
+                                         other);
+    auto compiled = compile(sources.add("t.hir", text), sources, options, sink, timings);
+    ASSERT_TRUE(compiled.ok()) << compiled.error().message << render(sink, sources);
+    // As if the analyses had found `b` to have the cells of `a`.
+    hir::Program& program = compiled->outlined.program;
+    hir::Function& main = program.functions[program.main];
+    const auto variable = [&](std::string_view name) {
+      for (uint32_t i = 0; i < main.variables.size(); ++i)
+        if (program.text(main.variables[static_cast<hir::VariableId>(i)].name) == name) return i;
+      return UINT32_MAX;
+    };
+    size_t replaced = 0;
+    for (hir::Expression& e : main.expressions.raw())
+      if (e.operands.size() == 2 && e.operands[1].kind == hir::Operand::variable && e.operands[1].id == variable("c")) {
+        e.operands[1].id = variable("b");
+        ++replaced;
+      }
+    ASSERT_EQ(replaced, 1u);
+    NoTables tables;
+    auto device = open_simulator("sm_86");
+    Engine engine(**device, tables);
+    auto plan = engine.plan(*compiled, sources, {}, timings);
+    ASSERT_TRUE(plan.ok()) << plan.error().message;
+    std::vector<std::string> met;
+    const std::string got = said(engine.run(**plan, timings, nullptr, nullptr, &met));
+    EXPECT_TRUE(got.starts_with(expected)) << got;
   }
 }
 
