@@ -325,7 +325,7 @@ Result<Counters> Machine::launch(ModuleId id, std::string_view kernel, Dim3 grid
     uint32_t v = entry.value;
     if (entry.constant) {
       if (entry.bank > 3 ||
-          entry.value + 4 > (entry.bank == 0 ? launch.banks[0].size() : launch.bank_bytes[entry.bank]))
+          uint64_t{entry.value} + 4 > (entry.bank == 0 ? launch.banks[0].size() : launch.bank_bytes[entry.bank]))
         return input_error("kernel `{}` at {:#x}: `{}` reads c[{:#x}][{:#x}], beyond the bank's {} bytes", kernel,
                            program->addresses[entry.op], isa::text(*target, program->instructions[entry.op]),
                            entry.bank, entry.value, entry.bank < 4 ? launch.bank_bytes[entry.bank] : 0);

@@ -187,6 +187,18 @@ bool is_weak(const Warp& w, uint64_t address) {
          w.launch->weak;
 }
 
+// Fetches what the next execution of this load will read if it walks in even steps. Warps of a persistent grid stride over their tiles, which the
+// host's own prefetchers do not follow: without this nearly half of the time of a streaming kernel was spent waiting for the host's memory.
+template <uint32_t bytes>
+void fetch_ahead(Warp& w, const Op& op, const std::byte* p) {
+  Warp::Stream& stream = w.streams[reinterpret_cast<uintptr_t>(&op) / sizeof(Op) % std::size(w.streams)];
+  const auto at = reinterpret_cast<uintptr_t>(p);
+  if (stream.op == &op)
+    for (uint32_t k = 0; k < bytes; k += 64)
+      __builtin_prefetch(reinterpret_cast<const void*>(2 * at - stream.last + k));
+  stream = {&op, at};
+}
+
 // x: 1 = 64-bit addresses; size: bytes; y: sign extension; target: L1 may have it.
 template <Space space, uint32_t size, bool is_signed>
 Status load_op(Warp& w, const Op& op, uint32_t mask) {
@@ -196,6 +208,7 @@ Status load_op(Warp& w, const Op& op, uint32_t mask) {
   uint64_t first;
   if (const std::byte* p = contiguous<space, size>(w, op, mask, wide, first)) {
     count(w, space, false, static_cast<uint32_t>(((first + lanes * size - 1) >> 5) - (first >> 5) + 1));
+    if constexpr (space == Space::global) fetch_ahead<lanes * size>(w, op, p);
     if constexpr (size == 4) {
       std::memcpy(d, p, lanes * 4);
     } else if constexpr (size > 4) {

@@ -89,9 +89,12 @@ Status add_saturated(Warp& w, const Op& op, uint32_t mask) {
 Status multiply(Warp& w, const Op& op, uint32_t mask) {
   const bool a_signed = op.x & 1, b_signed = op.x & 2, high = op.y, saturate = op.z;
   map3(w, op, mask, [=](uint32_t a, uint32_t b, uint32_t c) {
-    const int64_t product = (a_signed ? int64_t{static_cast<int32_t>(a)} : int64_t{a}) *
-                            (b_signed ? int64_t{static_cast<int32_t>(b)} : static_cast<int64_t>(b));
-    const uint32_t part = static_cast<uint32_t>(high ? static_cast<uint64_t>(product) >> 32 : product);
+    // Extended as its type says, each factor gives the product modulo 2^64.
+    const auto extended = [](uint32_t x, bool is_signed) {
+      return is_signed ? static_cast<uint64_t>(int64_t{static_cast<int32_t>(x)}) : uint64_t{x};
+    };
+    const uint64_t product = extended(a, a_signed) * extended(b, b_signed);
+    const uint32_t part = static_cast<uint32_t>(high ? product >> 32 : product);
     return saturate ? saturated(int64_t{static_cast<int32_t>(part)} + static_cast<int32_t>(c)) : part + c;
   });
   return Status::go;

@@ -170,6 +170,11 @@ struct Warp {
   std::vector<std::byte> local;         // [lane][local_bytes]
   std::vector<uint16_t> local_written;  // a bit per byte of `local`, empty unless check_uninitialised
   std::vector<uint32_t> written;        // per row: lanes in which it has been written (check_uninitialised)
+  struct Stream {
+    const Op* op = nullptr;
+    uintptr_t last = 0;  // host address of lane 0
+  };
+  Stream streams[8];  // by the low bits of the instruction's number: loads that walk through memory
 };
 
 struct Barrier {

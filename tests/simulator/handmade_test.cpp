@@ -857,5 +857,20 @@ TEST(Load, VariablesWithoutBytesAreZero) {
   EXPECT_EQ(value, 0u);
 }
 
+// An offset just below zero is 2^32 - 4 to the bank, and four bytes more are not zero again.
+TEST(Load, ConstantsBeforeTheirBankAreRefused) {
+  for (const std::string target : {"sm_61", "sm_86"}) {
+    Code code(target);
+    code.add(Mnemonic::MOV, {R(16), {.kind = OperandKind::constant, .value = -4}});
+    Machine m(target, 1 << 16);
+    const auto module = m.load(code.cubin());
+    ASSERT_TRUE(module.ok()) << module.error().message;
+    const auto result =
+        m.launch(*module, "k", {1, 1, 1}, {1, 1, 1}, 0, Parameters().add(uint64_t{0}).add(uint64_t{0}).bytes(), {});
+    ASSERT_FALSE(result.ok());
+    EXPECT_NE(result.error().message.find("beyond the bank"), std::string::npos) << result.error().message;
+  }
+}
+
 }  // namespace
 }  // namespace rndn::sim
