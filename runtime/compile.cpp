@@ -4,6 +4,7 @@
 
 #include "assembler/cubin/cubin.h"
 #include "frontend/builtins.h"
+#include "libraries/base/parallel.h"
 #include "ptx/parse.h"
 #include "runtime/code_cache.h"
 #include "runtime/data/cache.h"
@@ -117,6 +118,8 @@ Result<Compiled> compile(FileId file, const SourceManager& sources, const Compil
   Compiled c;
   c.backend = options.backend.text();
   c.level = options.level;
+  if (options.pool && options.until > Stage::outline)
+    options.pool->expect_loops();  // of code generation and the assembler
   {
     auto scope = timings.measure(Phase::frontend);
     hir::Options frontend{.strict = options.strict,

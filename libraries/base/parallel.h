@@ -1,6 +1,7 @@
 // Data parallelism over all cores.
 #pragma once
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <exception>
@@ -26,6 +27,9 @@ class ThreadPool {
   // The first exception of a body ends the handing out of indices and is thrown again here.
   // One loop at a time: a second caller waits for the first to finish; a body must not start a loop on its own pool.
   void run(size_t n, const std::function<void(size_t i, unsigned worker)>& body);
+  // Loops of less than a millisecond will come within the next few: threads that sleep wake up, and wait awake for a while. To wake a thread takes
+  // tens of microseconds, which such a loop would otherwise spend alone.
+  void expect_loops();
   unsigned threads() const { return wanted_; }
 
  private:
@@ -41,10 +45,13 @@ class ThreadPool {
   size_t n_ = 0;
   std::atomic<size_t> next_{0};
   std::exception_ptr thrown_;
-  std::mutex mutex_;  // of what follows, and of thrown_
+  std::mutex
+      mutex_;  // of what follows, and of thrown_; round_, inside_ and end_ are written under it and looked at without it
   std::condition_variable wake_, done_;
-  size_t round_ = 0, inside_ = 0;
-  bool end_ = false;
+  std::atomic<size_t> round_{0}, inside_{0};
+  std::atomic<bool> end_{false};
+  size_t asleep_ = 0, expected_ = 0;
+  std::atomic<std::chrono::steady_clock::rep> awake_until_{0};
 };
 
 // ThreadPool::run on threads that live as long as the loop: for long loops. threads: 0 = all cores.

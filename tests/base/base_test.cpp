@@ -286,6 +286,26 @@ TEST(ThreadPool, RunsLoopAfterLoopOnTheSameThreads) {
   EXPECT_EQ(calls, 100);
 }
 
+// Threads that wait awake for a loop, those that sleep, and those on the way from one to the other do the same work, and end with the pool.
+TEST(ThreadPool, ExpectedLoopsAndOthers) {
+  for (unsigned threads : {1u, 2u, 5u}) {
+    for (int round = 0; round < 60; ++round) {
+      ThreadPool pool(threads);
+      for (int loop = 0; loop < 6; ++loop) {
+        if ((round + loop) % 3 == 0) pool.expect_loops();
+        if ((round + loop) % 13 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));  // they sleep again
+        std::vector<std::atomic<int>> calls(1 + (round * 7 + loop) % 40);
+        pool.run(calls.size(), [&](size_t i, unsigned worker) {
+          EXPECT_LT(worker, threads);
+          ++calls[i];
+        });
+        for (const std::atomic<int>& c : calls) ASSERT_EQ(c, 1);
+      }
+      if (round % 2) pool.expect_loops();  // of which none comes
+    }
+  }
+}
+
 TEST(ThreadPool, SeveralCallersTakeTurns) {
   ThreadPool pool(3);
   std::vector<std::thread> callers;
