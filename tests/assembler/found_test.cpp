@@ -202,7 +202,7 @@ TEST(PtxasFaults, AreThereAndNoMore) {
       auto expected = run_interpreter(module, "k", in);
       ASSERT_TRUE(expected.ok()) << fault.name << ": " << expected.error().message;
       for (const std::string& target : fault.targets) {
-        EXPECT_EQ(ptxas_fault(module, "k", isa::find_target(target)->sm, false) != nullptr, wrong)
+        EXPECT_EQ(ptxas_fault(module, "k", isa::find_target(target)->sm) != nullptr, wrong)
             << fault.name << " " << target;
         auto made = rndn::test::ptxas_cubin(ptxas, text, target);
         ASSERT_TRUE(made.ok()) << made.error().message;

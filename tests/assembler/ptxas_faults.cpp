@@ -12,7 +12,7 @@ using namespace ptx;
 struct Rule {
   const char* reason;
   uint32_t from, to;  // targets
-  bool always;        // else only where its code has words that are no instructions
+  Seen when;  // nothing: ptxas always is wrong; else only where that was seen, as the rule takes more than it need
   bool (*matches)(const Function& f, const Instruction& i);
 };
 
@@ -119,39 +119,42 @@ bool is_read(const Function& f, const Operand& r) {
 bool is_short(const Instruction& i) { return type_bytes(i.type) == 2 && !is_floating(i.type); }
 
 constexpr Rule rules[] = {
-    {"ends with a segmentation fault at a guarded setp of 16 bits whose first result is a sink", 80, 90, true,
+    {"ends with a segmentation fault at a guarded setp of 16 bits whose first result is a sink", 80, 90, Seen::nothing,
      [](const Function& f, const Instruction& i) {
        return i.op == Opcode::setp && is_short(i) && !is_none(i.guard) && f.operand(i, 0).kind == Operand::sink;
      }},
     {"takes the low 16 bits of a shift amount of 16-bit shifts that is a constant, so that 65536 shifts by nothing", 60,
-     90, true,
+     90, Seen::nothing,
      [](const Function& f, const Instruction& i) {
        return (i.op == Opcode::shl || i.op == Opcode::shr) && is_short(i) &&
               f.operand(i, 2).kind == Operand::immediate && static_cast<uint32_t>(f.operand(i, 2).value) > 0xffff;
      }},
-    {"loses the amount of 16-bit shifts that a cnot makes: reads a register that nothing has set", 60, 90, true,
+    {"loses the amount of 16-bit shifts that a cnot makes: reads a register that nothing has set", 60, 90,
+     Seen::nothing,
      [](const Function& f, const Instruction& i) {
        return (i.op == Opcode::shl || i.op == Opcode::shr) && is_short(i) &&
               made_by(f, f.operand(i, 2), [](const Instruction& by) { return by.op == Opcode::cnot; });
      }},
-    {"gives -1 for every bfe.s32 whose position is a constant above 31", 60, 90, true,
+    {"gives -1 for every bfe.s32 whose position is a constant above 31", 60, 90, Seen::nothing,
      [](const Function& f, const Instruction& i) {
        return i.op == Opcode::bfe && i.type == Type::s32 && f.operand(i, 2).kind == Operand::immediate &&
               f.operand(i, 2).value > 31;
      }},
-    {"takes negations into saturating sums: one of two is lost, and the least number is its own negation", 80, 90, true,
+    {"takes negations into saturating sums: one of two is lost, and the least number is its own negation", 80, 90,
+     Seen::nothing,
      [](const Function& f, const Instruction& i) {
        const auto negated = [&](uint32_t k) {
          return made_by(f, f.operand(i, k), [&](const Instruction& by) { return is_negation(f, by); });
        };
        return is_integer_sum(i) && i.mods.sat && (negated(1) || negated(2));
      }},
-    {"ignores .ftz of conversions from f32 to f16, so that subnormal numbers round away from zero", 60, 90, true,
+    {"ignores .ftz of conversions from f32 to f16, so that subnormal numbers round away from zero", 60, 90,
+     Seen::nothing,
      [](const Function&, const Instruction& i) {
        return i.op == Opcode::cvt && i.type == Type::f16 && i.type2 == Type::f32 && i.mods.ftz &&
               (i.mods.rounding == Rounding::rm || i.mods.rounding == Rounding::rp);
      }},
-    {"gives REDUX a register that nothing has set for (x - y) - x, where x is loaded twice", 80, 90, true,
+    {"gives REDUX a register that nothing has set for (x - y) - x, where x is loaded twice", 80, 90, Seen::nothing,
      [](const Function& f, const Instruction& i) {
        const bool all_lanes = i.op == Opcode::red || i.op == Opcode::atom || i.op == Opcode::redux;
        return all_lanes && made_by(f,
@@ -161,23 +164,22 @@ constexpr Rule rules[] = {
                                    [&](const Instruction& by) { return is_cancelling_difference(f, by); });
      }},
     {"gives the high word of a product for its low word, where the high word gives a carry and is not used itself", 80,
-     90, true,
+     90, Seen::nothing,
      [](const Function& f, const Instruction& i) {
        const Instruction* low = &i == f.instructions.data() ? nullptr : &i - 1;
        return low && i.op == Opcode::madc && i.mods.part == MulPart::hi && i.mods.carry_out && low->op == Opcode::mad &&
               low->mods.part == MulPart::lo && !is_read(f, f.operand(i, 0));
      }},
     {"writes SGXT with the amount of an szext as the number of a constant bank, when the amount is known", 80, 89,
-     false, [](const Function&, const Instruction& i) { return i.op == Opcode::szext; }},
-    {"takes the field of a uniform value for uniform where only the length is, and the position is a lane's", 80, 90,
-     true,
+     Seen::unknown_word, [](const Function&, const Instruction& i) { return i.op == Opcode::szext; }},
+    {"takes a uniform value for its own field, unshifted, where the position is a lane's", 80, 90, Seen::difference,
      [](const Function& f, const Instruction& i) {
        if (i.op != Opcode::bfe || type_bytes(i.type) != 4) return false;
        const std::vector<bool> same = maybe_uniform(f);
        const auto is = [&](uint32_t k) { return f.operand(i, k).kind != Operand::reg || same[f.operand(i, k).id]; };
-       return is(1) && is(3) && !is(2);
+       return is(1) && !is(2);
      }},
-    {"writes the number of a uniform register into VABSDIFF4 as that of a plain one", 80, 89, true,
+    {"writes the number of a uniform register into VABSDIFF4 as that of a plain one", 80, 89, Seen::difference,
      [](const Function& f, const Instruction& i) {
        if (i.op != Opcode::vabsdiff4) return false;
        const std::vector<bool> same = maybe_uniform(f);
@@ -187,7 +189,7 @@ constexpr Rule rules[] = {
      }},
     {"gives 0xff or 0xffff for a NaN of 64 bits as an unsigned number of 8 or 16, where the manual says 0x80 and "
      "0x8000",
-     60, 61, true,
+     60, 61, Seen::nothing,
      [](const Function&, const Instruction& i) {
        return i.op == Opcode::cvt && i.type2 == Type::f64 && is_unsigned(i.type) && type_bytes(i.type) < 4;
      }},
@@ -195,12 +197,13 @@ constexpr Rule rules[] = {
 
 }  // namespace
 
-const char* ptxas_fault(const Module& module, const std::string& kernel, uint32_t sm, bool unknown) {
+const char* ptxas_fault(const Module& module, const std::string& kernel, uint32_t sm, Seen seen) {
   for (const Function& f : module.functions) {
     if (f.name != kernel && !f.name.starts_with(kernel + "_")) continue;
     for (const Instruction& i : f.instructions)
       for (const Rule& r : rules)
-        if (r.from <= sm && sm <= r.to && (r.always || unknown) && r.matches(f, i)) return r.reason;
+        if (r.from <= sm && sm <= r.to && (r.when == Seen::nothing || r.when == seen) && r.matches(f, i))
+          return r.reason;
   }
   return nullptr;
 }

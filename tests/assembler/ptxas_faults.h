@@ -7,8 +7,10 @@
 
 namespace rndn::testing {
 
-// Why ptxas's code of the kernel, and of the functions whose names begin with its own and `_`, is not asked for the target; null when it is. `unknown`:
-// the simulator found no instruction in a word of it.
-const char* ptxas_fault(const ptx::Module& module, const std::string& kernel, uint32_t sm, bool unknown);
+// What a run of ptxas's code has shown: no more than that it ended, a word that the simulator knows no instruction for, or a result that differs.
+enum class Seen : uint8_t { nothing, unknown_word, difference };
+
+// Why ptxas's code of the kernel, and of the functions whose names begin with its own and `_`, says nothing on the target; null when it should be right.
+const char* ptxas_fault(const ptx::Module& module, const std::string& kernel, uint32_t sm, Seen seen = Seen::nothing);
 
 }  // namespace rndn::testing

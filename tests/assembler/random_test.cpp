@@ -191,7 +191,7 @@ void run_variant(const Programs& p, const Variant& v, const Setting& s, Totals& 
       const ptx::Module whole = p.of({k});
       failure_of(whole, p.name(k), v, s, kind);
       const auto fails = [&](const ptx::Module& m) {
-        if (v.ptxas && ptxas_fault(m, p.name(k), isa::find_target(s.target)->sm, true)) return false;
+        if (v.ptxas && ptxas_fault(m, p.name(k), isa::find_target(s.target)->sm, Seen::difference)) return false;
         return !failure_of(m, p.name(k), v, s, now).empty() && now == kind;
       };
       const ptx::Module least = tidy(reduced(whole, p.name(k), fails, limit), p.name(k));
@@ -204,8 +204,8 @@ void run_variant(const Programs& p, const Variant& v, const Setting& s, Totals& 
     ADD_FAILURE() << p.title(k) << " " << s.target << " " << v.name << ": " << what << text;
   };
   const uint32_t sm = isa::find_target(s.target)->sm;
-  const auto skip = [&](uint64_t k, bool unknown) {
-    const char* fault = v.ptxas ? ptxas_fault(p.module, p.name(k), sm, unknown) : nullptr;
+  const auto skip = [&](uint64_t k, Seen seen) {
+    const char* fault = v.ptxas ? ptxas_fault(p.module, p.name(k), sm, seen) : nullptr;
     if (!fault) return false;
     ++t.skipped, ++t.reasons[fmt::format("ptxas: {}", fault)];
     return true;
@@ -213,7 +213,7 @@ void run_variant(const Programs& p, const Variant& v, const Setting& s, Totals& 
   std::vector<uint64_t> which;
   for (uint64_t k = 0; k < p.n; ++k) {
     if (!p.expected[k]) continue;
-    if (!skip(k, false)) which.push_back(k);
+    if (!skip(k, Seen::nothing)) which.push_back(k);
   }
   Code made(p, which, v, s);
   for (uint64_t k : which) {
@@ -238,16 +238,15 @@ void run_variant(const Programs& p, const Variant& v, const Setting& s, Totals& 
       got = (*bench)->run(p.name(k), false, false);
     }
     if (!got.ok() && v.ptxas && contains(got.error().message, "is no known instruction")) {
-      if (skip(k, true)) continue;
+      if (skip(k, Seen::unknown_word)) continue;
       ++t.unknown;
       ++t.reasons[got.error().message.substr(0, 200)];
       continue;
     }
+    const std::string difference = got.ok() ? where(*p.expected[k], *got) : got.error().message;
+    if (!difference.empty() && skip(k, Seen::difference)) continue;
     (v.ptxas ? t.theirs : t.ours) += 1;
-    if (!got.ok())
-      report(k, got.error().message);
-    else if (const std::string d = where(*p.expected[k], *got); !d.empty())
-      report(k, d);
+    if (!difference.empty()) report(k, difference);
   }
 }
 
