@@ -196,6 +196,14 @@ Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Func
   return k;
 }
 
+// What turns modules into simpler ones before their functions are assembled one by one.
+struct Rewriting {
+  std::string_view name;
+  bool (*concerns)(const ptx::Module&);
+  Result<ptx::Module> (*run)(const ptx::Module&);
+};
+constexpr Rewriting rewritings[] = {{"expansion", has_expansions, expand}, {"inlining", has_calls, inline_calls}};
+
 // Memory for so many threads.
 std::span<const std::unique_ptr<Workspace::Worker>> workers(const Options& options, Workspace& own, size_t threads) {
   Workspace& w = options.workspace ? *options.workspace : own;
@@ -251,23 +259,18 @@ Result<Assembled> assemble(const ptx::Module& input, const Options& options, Tim
     return input_error("code for {} is read, printed and simulated, not made", options.target->name);
   if (input.target > options.target->sm)
     return input_error(".target sm_{} does not run on {}", input.target, options.target->name);
-  ptx::Module expanded, inlined;
-  if (has_expansions(input)) {
+  const ptx::Module* simplest = &input;
+  ptx::Module rewritten;
+  for (const Rewriting& r : rewritings) {
+    if (!r.concerns(*simplest)) continue;
     auto scope = timings.measure(Phase::structure);
-    ASSIGN_OR_RETURN(expanded, expand(input));
+    ASSIGN_OR_RETURN(rewritten, r.run(*simplest));
+    simplest = &rewritten;
     if (options.verify_passes)
-      if (auto problems = ptx::verify(expanded); !problems.empty())
-        return Error{Fault::internal, "after expansion: " + first_of(problems)};
+      if (auto problems = ptx::verify(rewritten); !problems.empty())
+        return Error{Fault::internal, fmt::format("after {}: {}", r.name, first_of(problems))};
   }
-  const ptx::Module& simple = expanded.functions.empty() ? input : expanded;
-  if (has_calls(simple)) {
-    auto scope = timings.measure(Phase::structure);
-    ASSIGN_OR_RETURN(inlined, inline_calls(simple));
-    if (options.verify_passes)
-      if (auto problems = ptx::verify(inlined); !problems.empty())
-        return Error{Fault::internal, "after inlining: " + first_of(problems)};
-  }
-  const ptx::Module& module = inlined.functions.empty() ? simple : inlined;
+  const ptx::Module& module = *simplest;
   Assembled result;
   cubin::Image image;
   image.sm = options.target->sm;

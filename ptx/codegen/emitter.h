@@ -86,20 +86,10 @@ bool fits_immediate(Rep rep, int64_t bits);
 
 struct Emitter;
 
-// Arguments of one call, without an allocation.
-template <class T>
-class Few {
- public:
-  static constexpr size_t capacity = 4;
-  void push_back(const T& x) { items_[size_++] = x; }
-  size_t size() const { return size_; }
-  const T& operator[](size_t k) const { return items_[k]; }
-  operator std::span<const T>() const { return {items_.data(), size_}; }
-
- private:
-  std::array<T, capacity> items_{};
-  size_t size_ = 0;
-};
+// Of one call.
+inline constexpr uint32_t most_arguments = 4;
+using Arguments = InlineVector<Element, most_arguments>;
+using ArgumentTypes = InlineVector<BasicType, most_arguments>;
 
 template <class T>
 Reg<T> reg(const Element& e) {

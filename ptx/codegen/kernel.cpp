@@ -167,7 +167,7 @@ void scatter(Emitter& e, const Step& step, const Element& at, const Element& val
 }  // namespace
 
 void run_step(Emitter& e, const Step& step) {
-  Few<Element> arguments;
+  Arguments arguments;
   for (size_t k = 0; k < step.operands.size(); ++k)
     arguments.push_back(reads_whole(step, k) || (e.selected && masks(step, k)) ? Element{}
                                                                                : operand_element(e, step.operands[k]));
@@ -262,7 +262,7 @@ namespace {
 void prepare_constants(Emitter& e) {
   for (const Step& step : e.steps) {
     if (step.scalar || step.reduction || !step.call) continue;
-    Few<BasicType> types;
+    ArgumentTypes types;
     for (const hir::Operand& o : step.operands)
       types.push_back(o.kind == hir::Operand::literal ? e.basic(e.program.literals[o.literal_id()].type)
                                                       : e.type_of(o.variable_id()));

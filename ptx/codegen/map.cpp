@@ -228,9 +228,9 @@ Element factorial(Emitter& e, const Element& x, uint32_t statement) {
 
 Element element_wise(Emitter& e, Builtin builtin, std::span<const Element> arguments, BasicType result,
                      uint32_t statement) {
-  Few<BasicType> types;
+  ArgumentTypes types;
   for (const Element& x : arguments) types.push_back(x.type);
-  Few<Element> x;
+  Arguments x;
   for (size_t k = 0; k < arguments.size(); ++k)
     x.push_back(convert(e, arguments[k], operand_type(builtin, types, k, result)));
   Reg<Pred> mask = arguments[0].mask;

@@ -174,7 +174,7 @@ bool plan_steps(Emitter& e) {
     const Expression& expression = e.function.expressions[inner];
     step.call = expression.kind == Expression::call;
     step.operands = expression.operands;
-    if (step.operands.size() > Few<Element>::capacity) {
+    if (step.operands.size() > most_arguments) {
       refuse(e, "a call of many arguments", id);
       return false;
     }
