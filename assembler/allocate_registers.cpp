@@ -544,6 +544,9 @@ struct Allocator {
       if (block.predicate >= isa::first_virtual)
         block.predicate = units[gprs + block.predicate - isa::first_virtual].place;
     }
+    f.registers_used = 0;
+    for (uint32_t x = 0; x < gprs; ++x)
+      if (units[x].first != nobody) f.registers_used = std::max(f.registers_used, units[x].place + 1);
     f.allocated = true;
   }
 };

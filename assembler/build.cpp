@@ -1,8 +1,10 @@
 // See build.h.
 #include "assembler/build.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
+#include <new>
 
 #include "assembler/isa/latencies.h"
 
@@ -40,6 +42,118 @@ constexpr std::array<ClassFacts, isa::latency_class_count> class_facts = [] {
   return table;
 }();
 
+// What a row says about every instruction of its form.
+struct FormFacts {
+  // An operand that names registers.
+  struct Named {
+    Range range;  // of register 0, and of one register where modifiers decide about the width
+    uint8_t operand = 0;
+    uint8_t left_out = 0;  // the zero or true register
+    bool asks = false;     // modifiers decide about the width
+  };
+  Facts prototype;                                   // what holds for all
+  std::array<Named, 2 * isa::max_operands> named{};  // reads, then writes
+  uint8_t reads = 0, count = 0;
+  uint8_t addresses = 0;  // operands that may name a uniform register too
+  Range guard;
+  bool asks_target = false;     // who announces its results, and reads late
+  bool asks_modifiers = false;  // its latency, or whether it touches the condition code
+  bool writes_uniform = false;
+};
+
+FormFacts facts_of_form(isa::FormId id) {
+  const isa::RowFacts& row = isa::row_facts(id);
+  FormFacts form;
+  constexpr std::array<uint8_t, 4> left_out = {isa::RZ, isa::PT, isa::URZ, isa::PT};  // by file
+  for (uint32_t k = 0; k < row.named_count; ++k) {
+    const isa::RowFacts::Named& x = row.named[k];
+    form.named[k] = {.range = Range(0, x.width ? x.width : 1, static_cast<Range::File>(x.file), x.operand),
+                     .operand = x.operand,
+                     .left_out = left_out[x.file],
+                     .asks = x.width == 0};
+    form.writes_uniform |= k >= row.named_reads && x.file >= Range::uniform;
+  }
+  form.reads = row.named_reads, form.count = row.named_count;
+  form.addresses = row.addresses;
+  form.guard = Range(0, 1, row.uniform_guard ? Range::uniform_predicate : Range::predicate, Range::guard_operand);
+  form.asks_modifiers = row.latency == L::cs2r || row.carry;
+  form.asks_target = row.latency == L::fp64 || row.latency == L::register_to_uniform;
+  const isa::Target* target = nullptr;  // any of the family
+  for (const isa::Target& t : isa::known_targets())
+    if (t.family == isa::form_family(id)) target = &t;
+  Facts& facts = form.prototype;
+  const ClassFacts& c = class_facts[static_cast<size_t>(row.latency)];
+  const isa::Scoreboards scoreboards = isa::scoreboards(*target, row.latency);
+  facts.latency = row.latency;
+  facts.memory = c.memory;
+  facts.pinned = c.pinned;
+  facts.generic = row.mnemonic == Mnemonic::LD || row.mnemonic == Mnemonic::ST || row.mnemonic == Mnemonic::ATOM;
+  facts.announced = scoreboards.write;
+  facts.late = scoreboards.read || row.latency == L::fence;  // CCTL has an address
+  facts.copies = row.mnemonic == Mnemonic::MOV && (row.gprs & 2);
+  facts.late_carry = row.carry && row.mnemonic == Mnemonic::IMNMX;
+  if (row.latency == L::convergence && target->family == isa::Family::volta) {
+    facts.least_stall = row.mnemonic == Mnemonic::BSSY ? 2 : 12;
+  } else if (c.stalls) {
+    isa::Instruction any;
+    any.form = id, any.mnemonic = row.mnemonic;
+    facts.least_stall = isa::minimum_stall(*target, any);
+  }
+  return form;
+}
+
+// By FormId; made once, on first use.
+const std::vector<FormFacts>& form_facts() {
+  static const std::vector<FormFacts> forms = [] {
+    std::vector<FormFacts> all;
+    all.reserve(isa::form_count());
+    for (uint32_t id = 0; id < isa::form_count(); ++id) all.push_back(facts_of_form(isa::FormId{id}));
+    return all;
+  }();
+  return forms;
+}
+
+Facts facts_of(const isa::Target& target, const Inst& inst, const FormFacts& form) {
+  const isa::Instruction& s = inst.sass;
+  Facts facts = form.prototype;
+  Range* at = facts.ranges.data();
+  const auto add_named = [&](const FormFacts::Named* x, const FormFacts::Named* end) {
+    for (; x < end; ++x) {
+      const uint32_t reg = s.operands[x->operand].reg;
+      *at = x->range.of_register(reg);
+      if (x->asks) *at = at->of_width(std::max(1u, isa::register_count(s, x->operand)));
+      at += reg != x->left_out;
+    }
+  };
+  const FormFacts::Named* const named = form.named.data();
+  add_named(named, named + form.reads);
+  for (uint32_t set = form.addresses; set; set &= set - 1) {
+    const uint32_t k = static_cast<uint32_t>(std::countr_zero(set));
+    if (const isa::Operand& o = s.operands[k]; o.uniform != isa::URZ)
+      *at++ = Range(o.uniform, o.descriptor ? 2 : 1, Range::uniform, k);
+  }
+  *at = form.guard.of_register(s.guard);
+  facts.guarded = s.guard != isa::PT;
+  at += facts.guarded;
+  facts.read_count = static_cast<uint8_t>(at - facts.ranges.data());
+  add_named(named + form.reads, named + form.count);
+  facts.count = static_cast<uint8_t>(at - facts.ranges.data());
+  facts.pinned |= inst.pinned;
+  facts.cooperative = inst.cooperative;
+  if (form.writes_uniform)
+    for (Range r : facts.writes()) facts.writes_elsewhere |= !r.allocated();
+  if (form.asks_modifiers) {
+    if (facts.latency == L::cs2r) facts.latency = isa::latency_class(s);
+    facts.reads_carry = isa::reads_carry(s), facts.writes_carry = isa::writes_carry(s);
+  }
+  if (form.asks_target) {
+    const isa::Scoreboards scoreboards = isa::scoreboards(target, facts.latency);
+    facts.announced = scoreboards.write, facts.late = scoreboards.read;
+  }
+  facts.announced &= facts.count > facts.read_count;
+  return facts;
+}
+
 }  // namespace
 
 isa::Operand address(uint32_t reg, int64_t offset, bool wide, bool descriptor) {
@@ -62,88 +176,15 @@ uint32_t new_predicate(Function& f, bool temporary) {
   return isa::first_virtual + static_cast<uint32_t>(f.temporary_predicate.size() - 1);
 }
 
-void describe(Inst& inst) {
-  const isa::Instruction& s = inst.sass;
-  const isa::RowFacts& row = isa::row_facts(s.form);
-  for (uint32_t k = 0; k < s.operand_count; ++k) {
-    const uint32_t bit = 1u << k;
-    Use& u = inst.uses[k];
-    u = Use{};
-    if (!((row.reads | row.writes) & bit)) continue;
-    u.access = row.reads & row.writes & bit ? isa::Access::read_write
-               : row.writes & bit           ? isa::Access::write
-                                            : isa::Access::read;
-    u.file = row.gprs & bit                 ? isa::RegisterFile::gpr
-             : row.predicates & bit         ? isa::RegisterFile::predicate
-             : row.uniforms & bit           ? isa::RegisterFile::uniform
-             : row.uniform_predicates & bit ? isa::RegisterFile::uniform_predicate
-             : row.other_files & bit        ? isa::RegisterFile::barrier
-                                            : isa::RegisterFile::none;
-    const uint32_t width = row.modified_widths & bit ? isa::register_count(s, k) : row.widths[k];
-    u.count = static_cast<uint8_t>(u.file == isa::RegisterFile::none ? 0 : width) & 7;
-  }
-  inst.latency = row.latency == isa::LatencyClass::cs2r ? isa::latency_class(s) : row.latency;
-  if (row.carry) inst.reads_carry = isa::reads_carry(s), inst.writes_carry = isa::writes_carry(s);
-  inst.uniform_guard = row.uniform_guard;
-  const ClassFacts& c = class_facts[static_cast<size_t>(inst.latency)];
-  inst.memory = c.memory;
-  inst.pinned |= c.pinned;
+Facts facts_of(const isa::Target& target, const Inst& inst) {
+  return facts_of(target, inst, form_facts()[index(inst.sass.form)]);
 }
 
-Facts facts_of(const isa::Target& target, const Inst& inst) {
-  const isa::Instruction& s = inst.sass;
-  const isa::RowFacts& row = isa::row_facts(s.form);
-  Facts facts;
-  Range* at = facts.ranges.data();
-  const auto add = [&](uint32_t reg, uint32_t width, uint32_t file, uint32_t operand) {
-    *at++ = Range(reg, width, static_cast<Range::File>(file), operand);
-  };
-  uint32_t files = 0;  // or of the numbers of those named last: 2 and 3 are not allocated
-  const auto add_named = [&](const isa::RowFacts::Named* x, const isa::RowFacts::Named* end) {
-    constexpr std::array<uint8_t, 4> always = {isa::RZ, isa::PT, isa::URZ, isa::PT};  // by file: zero and true
-    files = 0;
-    for (; x < end; ++x) {
-      const uint32_t reg = s.operands[x->operand].reg;
-      if (reg == always[x->file]) continue;
-      files |= x->file;
-      add(reg, x->width ? x->width : isa::register_count(s, x->operand), x->file, x->operand);
-    }
-  };
-  const isa::RowFacts::Named* const named = row.named.data();
-  add_named(named, named + row.named_reads);
-  for (uint32_t set = row.addresses; set; set &= set - 1) {
-    const uint32_t k = static_cast<uint32_t>(std::countr_zero(set));
-    if (const isa::Operand& o = s.operands[k]; o.uniform != isa::URZ)
-      add(o.uniform, o.descriptor ? 2 : 1, Range::uniform, k);
-  }
-  const bool guarded = s.guard != isa::PT;
-  if (guarded) add(s.guard, 1, row.uniform_guard ? Range::uniform_predicate : Range::predicate, Range::guard_operand);
-  const uint8_t read_count = static_cast<uint8_t>(at - facts.ranges.data());
-  add_named(named + row.named_reads, named + row.named_count);
-  const uint8_t count = static_cast<uint8_t>(at - facts.ranges.data());
-  const L latency = row.latency == L::cs2r ? isa::latency_class(s) : row.latency;
-  const ClassFacts& c = class_facts[static_cast<size_t>(latency)];
-  const isa::Scoreboards scoreboards = isa::scoreboards(target, latency);
-  facts.read_count = read_count, facts.count = count;
-  facts.latency = latency;
-  facts.memory = c.memory;
-  facts.pinned = c.pinned | inst.pinned;
-  facts.cooperative = inst.cooperative;
-  facts.guarded = guarded;
-  facts.generic = (s.mnemonic == Mnemonic::LD) | (s.mnemonic == Mnemonic::ST) | (s.mnemonic == Mnemonic::ATOM);
-  facts.announced = scoreboards.write & (count > read_count);
-  facts.late = scoreboards.read | (latency == L::fence);  // CCTL has an address
-  facts.copies = (s.mnemonic == Mnemonic::MOV) & (s.operands[1].kind == isa::OperandKind::gpr);
-  facts.writes_elsewhere = files >= Range::uniform;
-  if (row.carry) {
-    facts.reads_carry = isa::reads_carry(s), facts.writes_carry = isa::writes_carry(s);
-    facts.late_carry = s.mnemonic == Mnemonic::IMNMX;
-  }
-  if (latency == L::convergence && target.family == isa::Family::volta)
-    facts.least_stall = s.mnemonic == Mnemonic::BSSY ? 2 : 12;
-  else if (c.stalls)
-    facts.least_stall = isa::minimum_stall(target, s);
-  return facts;
+void gather_facts(Function& f) {
+  const FormFacts* const forms = form_facts().data();
+  f.facts.clear();
+  f.facts.reserve(f.insts.size() + f.insts.size() / 4 + 64);
+  for (const Inst& inst : f.insts) new (&f.facts.push()) Facts(facts_of(*f.target, inst, forms[index(inst.sass.form)]));
 }
 
 void RegisterLists::set(InstId i, const Facts& x) {
@@ -166,10 +207,10 @@ void RegisterLists::set(InstId i, const Facts& x) {
   used_ = static_cast<size_t>(next - items_.data());
 }
 
-InstId add_inst(Function& f, Inst inst) {
+InstId add_inst(Function& f, const Inst& inst) {
   const InstId id = static_cast<InstId>(f.insts.size());
-  f.facts.push_back(facts_of(*f.target, inst));
-  f.insts.push_back(std::move(inst));
+  f.insts.push_back(inst);
+  new (&f.facts.push()) Facts(facts_of(*f.target, f.insts.back()));
   if (f.allocated) f.registers.set(id, f.facts.back());
   return id;
 }

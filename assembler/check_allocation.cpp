@@ -53,6 +53,26 @@ struct State {
   bool reached = false;
 };
 
+// How one operand is used.
+struct Use {
+  isa::Access access = isa::Access::none;
+  RegisterFile file = RegisterFile::none;
+  uint32_t count = 0;  // consecutive registers
+  uint32_t width() const { return count; }
+  bool reads() const { return access == isa::Access::read || access == isa::Access::read_write; }
+  bool writes() const { return access == isa::Access::write || access == isa::Access::read_write; }
+};
+using Uses = std::array<Use, isa::max_operands>;
+Uses uses_of(const isa::Instruction& s) {
+  Uses uses;
+  for (uint32_t k = 0; k < s.operand_count; ++k) {
+    uses[k] = {isa::access(s, k), isa::register_file(s, k), 0};
+    if (uses[k].access == isa::Access::none) uses[k].file = RegisterFile::none;
+    if (uses[k].file != RegisterFile::none) uses[k].count = isa::register_count(s, k);
+  }
+  return uses;
+}
+
 }  // namespace
 
 std::vector<std::string> check_allocation(const Function& before, const Function& after) {
@@ -77,6 +97,7 @@ std::vector<std::string> check_allocation(const Function& before, const Function
     const isa::Instruction& sass = now.sass;
     if (index(id) < originals) {
       const Inst& was = before[id];
+      const Uses uses = uses_of(was.sass);
       auto check = [&](uint32_t virtual_register, uint32_t physical, uint32_t width, RegisterFile file) {
         if (virtual_register < isa::first_virtual) {
           if (reporting && virtual_register != physical) report(now, "a fixed register was renamed");
@@ -93,23 +114,23 @@ std::vector<std::string> check_allocation(const Function& before, const Function
         }
       };
       for (uint32_t k = 0; k < sass.operand_count; ++k) {
-        RegisterFile file = was.uses[k].file;
-        if (!was.uses[k].reads() || (file != RegisterFile::gpr && file != RegisterFile::predicate)) continue;
+        RegisterFile file = uses[k].file;
+        if (!uses[k].reads() || (file != RegisterFile::gpr && file != RegisterFile::predicate)) continue;
         if (was.sass.operands[k].reg == (file == RegisterFile::gpr ? isa::RZ : isa::PT)) {
           if (reporting && sass.operands[k].reg != was.sass.operands[k].reg)
             report(now, "the zero register was renamed");
           continue;
         }
-        check(was.sass.operands[k].reg, sass.operands[k].reg, was.uses[k].width(), file);
+        check(was.sass.operands[k].reg, sass.operands[k].reg, uses[k].width(), file);
       }
       if (was.sass.guard != isa::PT)
         check(was.sass.guard, sass.guard, 1, RegisterFile::predicate);
       else if (reporting && sass.guard != isa::PT)
         report(now, "got a guard");
       for (uint32_t k = 0; k < sass.operand_count; ++k) {
-        RegisterFile file = was.uses[k].file;
-        if (!was.uses[k].writes() || (file != RegisterFile::gpr && file != RegisterFile::predicate)) continue;
-        uint32_t v = was.sass.operands[k].reg, p = sass.operands[k].reg, width = was.uses[k].width();
+        RegisterFile file = uses[k].file;
+        if (!uses[k].writes() || (file != RegisterFile::gpr && file != RegisterFile::predicate)) continue;
+        uint32_t v = was.sass.operands[k].reg, p = sass.operands[k].reg, width = uses[k].width();
         if (v == (file == RegisterFile::gpr ? isa::RZ : isa::PT)) continue;
         if (file == RegisterFile::gpr && reporting && width > 1 && p % width != 0)
           report(now, fmt::format("R{} is not aligned to {} registers", p, width));
@@ -140,16 +161,17 @@ std::vector<std::string> check_allocation(const Function& before, const Function
       return;
     }
     // Inserted.
+    const Uses uses = uses_of(sass);
     using M = isa::Mnemonic;
     switch (sass.mnemonic) {
       case M::LDL:
-        for (uint32_t w = 0; w < now.uses[0].width(); ++w) {
+        for (uint32_t w = 0; w < uses[0].width(); ++w) {
           auto it = s.slots.find(static_cast<uint32_t>(sass.operands[1].value) + 4 * w);
           s.gpr[sass.operands[0].reg + w] = it == s.slots.end() ? Cell{} : it->second;
         }
         break;
       case M::STL:
-        for (uint32_t w = 0; w < now.uses[1].width(); ++w)
+        for (uint32_t w = 0; w < uses[1].width(); ++w)
           s.slots[static_cast<uint32_t>(sass.operands[0].value) + 4 * w] = s.gpr[sass.operands[1].reg + w];
         break;
       case M::SEL: s.gpr[sass.operands[0].reg] = s.predicate[sass.operands[3].reg]; break;    // holder = predicate
@@ -210,10 +232,11 @@ std::vector<std::string> check_allocation(const Function& before, const Function
     mark(before.blocks[b].predicate, 1, RegisterFile::predicate, true);
     for (size_t at = before.blocks[b].code.size(); at-- > 0;) {
       const Inst& i = before[before.blocks[b].code[at]];
+      const Uses uses = uses_of(i.sass);
       for (int pass = 0; pass < 2; ++pass)
         for (uint32_t k = 0; k < i.sass.operand_count; ++k)
-          if (pass == 0 ? i.uses[k].writes() && i.sass.guard == isa::PT : i.uses[k].reads())
-            mark(i.sass.operands[k].reg, i.uses[k].width(), i.uses[k].file, pass == 1);
+          if (pass == 0 ? uses[k].writes() && i.sass.guard == isa::PT : uses[k].reads())
+            mark(i.sass.operands[k].reg, uses[k].width(), uses[k].file, pass == 1);
       mark(i.sass.guard, 1, RegisterFile::predicate, true);
     }
     return live;

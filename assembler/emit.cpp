@@ -212,8 +212,11 @@ Result<cubin::Kernel> emit(const ptx::Module& module, Function& f, Code& code) {
   k.name = f.source->name;
   std::vector<isa::Word> words(total);
   code.addresses.resize(total);
-  uint32_t highest = 0;
-  bool any_register = false;
+  uint32_t registers = std::max(f.registers_used, stack_register + 1);  // at least two
+  if (f.calls)                                                          // what the target's ABI names
+    for (InstId i : code.order)
+      for (uint32_t r : f.registers.of(i).all())
+        if (RegisterLists::file_of(r) == Range::gpr) registers = std::max(registers, r + 1);
   for (uint32_t i = 0; i < total; ++i) {
     if (i > n) {  // one NOP like the other
       words[i] = words[n];
@@ -232,8 +235,6 @@ Result<cubin::Kernel> emit(const ptx::Module& module, Function& f, Code& code) {
     if (!isa::encode(t, inst.sass, at, words[i]))
       return input_error("function {}, line {}: internal limit: `{}` cannot be encoded on {}", f.source->name,
                          inst.line, isa::text(t, inst.sass), t.name);
-    for (uint32_t r : f.registers.of(code.order[i]).all())
-      if (RegisterLists::file_of(r) == Range::gpr) highest = std::max(highest, r), any_register = true;
     switch (inst.sass.mnemonic) {
       case isa::Mnemonic::EXIT: k.exit_offsets.push_back(static_cast<uint32_t>(at)); break;
       case isa::Mnemonic::BSSY: k.has_crs_attribute = true; break;
@@ -262,7 +263,7 @@ Result<cubin::Kernel> emit(const ptx::Module& module, Function& f, Code& code) {
            symbol_of(module, inst.symbol), 0});
   }
   k.code = isa::pack(t, words);
-  k.registers = std::max(any_register ? highest + 1 : 1, 2u) + t.reported_registers_extra;
+  k.registers = registers + t.reported_registers_extra;
   k.barriers = f.barriers;
   k.uses_shared = f.uses_shared;
   k.shared_bytes = f.uses_shared ? f.shared_bytes + t.shared_base : 0;

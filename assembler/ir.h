@@ -17,6 +17,7 @@
 #include "libraries/base/arena.h"
 #include "libraries/base/bitset.h"
 #include "libraries/base/id.h"
+#include "libraries/base/raw_vector.h"
 #include "ptx/ir.h"
 
 namespace rndn::assembler {
@@ -31,16 +32,6 @@ inline constexpr uint32_t called_descriptor_register =
     36;  // the same where functions of the driver are called: they keep UR36, UR37
 inline constexpr uint32_t first_called_barrier = 6;  // B registers that they keep
 inline constexpr uint32_t stack_register = 1;        // R1
-
-// How one operand is used; the answers of isa::access etc. cached, because every pass asks.
-struct Use {
-  isa::Access access : 2 = isa::Access::none;
-  isa::RegisterFile file : 3 = isa::RegisterFile::none;
-  uint8_t count : 3 = 0;  // consecutive registers - 1... see width()
-  uint32_t width() const { return count; }
-  bool reads() const { return access == isa::Access::read || access == isa::Access::read_write; }
-  bool writes() const { return access == isa::Access::write || access == isa::Access::read_write; }
-};
 
 // What memory an instruction touches, for the order of memory operations.
 enum class Memory : uint8_t {
@@ -59,20 +50,15 @@ enum class Memory : uint8_t {
 enum class Call : uint8_t { none, return_low, return_high, function };
 
 struct Inst {
-  isa::Instruction sass;
-  std::array<Use, isa::max_operands> uses{};
-  isa::LatencyClass latency{};
-  Memory memory = Memory::none;
-  bool pinned = false;       // has an effect besides its registers: never removed
-  bool cooperative = false;  // comes from a .sync operation of PTX (attribute COOP_GROUP_INSTR_OFFSETS)
-  bool reads_carry = false, writes_carry = false;  // Pascal's CC
-  bool uniform_guard = false;                      // the guard is a uniform predicate
-  uint32_t line = 0;                               // of the PTX source
+  isa::Instruction sass;  // operands beyond the form's are undefined
+  uint32_t line = 0;      // of the PTX source
   ptx::VariableId symbol =
       none<ptx::VariableId>();  // its immediate is the low or high word of this variable's address, set by the loader
+  uint32_t callee = 0;          // of Call::function: index into Module::functions
   bool symbol_high = false;
+  bool pinned = false;       // has an effect besides its registers: never removed
+  bool cooperative = false;  // comes from a .sync operation of PTX (attribute COOP_GROUP_INSTR_OFFSETS)
   Call call = Call::none;
-  uint32_t callee = 0;  // of Call::function: index into Module::functions
 };
 
 // A range of registers that an instruction reads or writes, in one word.
@@ -92,8 +78,16 @@ class Range {
   bool guard() const { return operand() == guard_operand; }
   bool allocated() const { return !(bits_ >> 25 & 1); }  // of a file that the allocator hands out: GPRs, predicates
   void set_reg(uint32_t reg) { bits_ = (bits_ & ~max_register) | reg; }
+  // The same of another register, or of another width; of a range of register 0, or of one register.
+  Range of_register(uint32_t reg) const { return from_bits(bits_ | reg); }
+  Range of_width(uint32_t width) const { return from_bits(bits_ | (width - 1) << 22); }
 
  private:
+  static Range from_bits(uint32_t bits) {
+    Range r;
+    r.bits_ = bits;
+    return r;
+  }
   uint32_t bits_ = 0;
 };
 
@@ -153,14 +147,17 @@ class RegisterLists {
     const uint16_t* writes = list + 1 + (*list & 0xff);
     return {list + 1, writes, writes + (*list >> 8)};
   }
-  // Room for so many instructions and what they name together.
-  void reserve(size_t insts, size_t registers) { begin_.resize(insts), items_.resize(registers + insts); }
+  // Forgets all; room for so many instructions and what they name together.
+  void start(size_t insts, size_t registers) {
+    begin_.resize(insts), items_.resize(registers + insts);
+    used_ = 0;
+  }
   void set(InstId i, const Facts& x);
 
  private:
-  std::vector<uint32_t> begin_;  // by InstId: the number of reads | that of writes << 8, reads, writes
-  std::vector<uint16_t> items_;
-  size_t used_ = 0;  // of items_
+  RawVector<uint32_t> begin_;
+  RawVector<uint16_t> items_;  // by InstId, from begin_[i]: the number of reads | that of writes << 8, reads, writes
+  size_t used_ = 0;            // of items_
 };
 
 // A block of machine code. Branches are not instructions until emission: they are the block's terminator.
@@ -199,15 +196,16 @@ struct Function {
   const isa::Target* target = nullptr;
   const ptx::Function* source = nullptr;
   Arena* arena = nullptr;  // scratch memory of the compilation
-  std::vector<Inst> insts;
-  std::vector<Facts> facts;  // by InstId, from the end of selection on
-  RegisterLists registers;   // from the end of allocation on
+  RawVector<Inst> insts;
+  RawVector<Facts> facts;   // by InstId, from the end of selection on
+  RegisterLists registers;  // from the end of allocation on
   IdVector<BlockId, Block> blocks;
   std::vector<BlockId> layout;  // order of emission; layout[0] is the entry
   IdVector<RegionId, Region> regions;
   std::vector<GprUnit> gprs;              // by unit number
   std::vector<bool> temporary_predicate;  // by virtual predicate number
   bool allocated = false;
+  uint32_t registers_used = 0;  // R0 .. of values, after allocation
 
   uint32_t local_bytes = 0;  // .local variables, then spill slots
   uint32_t spill_bytes = 0;
@@ -224,11 +222,10 @@ struct Function {
   Inst& operator[](InstId i) { return insts[index(i)]; }
 };
 
-// Fills what an instruction caches about its `sass`, for the checkers.
-void describe(Inst& inst);
 Facts facts_of(const isa::Target& target, const Inst& inst);
+void gather_facts(Function& f);  // of all instructions
 // Appends the instruction with its facts; the caller puts the id into a block.
-InstId add_inst(Function& f, Inst inst);
+InstId add_inst(Function& f, const Inst& inst);
 
 // Successors of a block: up to two.
 template <class F>

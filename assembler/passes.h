@@ -26,7 +26,7 @@ std::string symbol_of(const ptx::Module& module, ptx::VariableId variable);
 
 Result<Function> select(const ptx::Module& module, const ptx::Function& function, const Flow& flow,
                         const SharedLayout& shared, const Options& options, isa::FormCache& forms,
-                        std::vector<Inst> room = {});  // room: instructions whose memory is used again
+                        RawVector<Inst> room = {});  // room: instructions whose memory is used again
 
 // --- units.cpp
 // What instructions read and write before allocation. Lives in the function's arena; stale once instructions change.

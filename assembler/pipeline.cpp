@@ -15,8 +15,8 @@ struct Workspace::Worker {
   Arena arena;
   isa::FormCache forms;
   const isa::Target* target = nullptr;  // of the forms
-  std::vector<Inst> insts;              // memory of the last kernel
-  std::vector<Facts> facts;
+  RawVector<Inst> insts;                // memory of the last kernel
+  RawVector<Facts> facts;
 };
 Workspace::Workspace() = default;
 Workspace::~Workspace() = default;
@@ -107,10 +107,8 @@ Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Func
     auto scope = timings.measure(Phase::select, p.name);
     ASSIGN_OR_RETURN(f, select(module, p, flow, shared, o, memory.forms, std::move(memory.insts)));
     f.arena = &arena;
-    memory.facts.clear();
     f.facts = std::move(memory.facts);
-    f.facts.reserve(f.insts.size() + f.insts.size() / 4 + 64);
-    for (const Inst& inst : f.insts) f.facts.push_back(facts_of(*o.target, inst));
+    gather_facts(f);
   }
   f.max_registers = register_limit(p, o);
   uint32_t crossing = 0;
@@ -145,17 +143,12 @@ Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Func
     }
     auto scope = timings.measure(Phase::allocate, p.name);
     Function before;
-    if (o.verify_passes) {
-      for (Inst& inst : f.insts) describe(inst);
-      before = f;
-    }
+    if (o.verify_passes) before = f;
     ASSIGN_OR_RETURN(const bool within, allocate_registers(f, live, attempt < last_attempt ? step - extra : 0));
     if (!within) continue;
-    if (o.verify_passes) {
-      for (Inst& inst : f.insts) describe(inst);
+    if (o.verify_passes)
       if (auto problems = check_allocation(before, f); !problems.empty())
         return Error{Fault::internal, first_of(problems)};
-    }
     break;
   }
   {
@@ -207,9 +200,9 @@ constexpr Rewriting rewritings[] = {{"expansion", has_expansions, expand}, {"inl
 // Memory for so many threads.
 std::span<const std::unique_ptr<Workspace::Worker>> workers(const Options& options, Workspace& own, size_t threads) {
   Workspace& w = options.workspace ? *options.workspace : own;
-  while (w.workers.size() < threads) w.workers.push_back(std::make_unique<Workspace::Worker>());
+  while (w.workers.size() < threads) w.workers.push_back(std::make_unique_for_overwrite<Workspace::Worker>());
   for (const auto& worker : w.workers)
-    if (worker->target != options.target) worker->forms = {}, worker->target = options.target;
+    if (worker->target != options.target) worker->forms.clear(), worker->target = options.target;
   return {w.workers.data(), threads};
 }
 

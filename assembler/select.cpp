@@ -14,6 +14,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstddef>
+#include <cstring>
 
 namespace rndn::assembler {
 
@@ -74,8 +76,19 @@ Selector::Selector(const ptx::Module& module, const ptx::Function& function, con
 
 // --- services ---------------------------------------------------------------------------------------------------------------------
 
+// Appends an instruction that says nothing yet.
+isa::Instruction& Selector::add_blank() {
+  Inst& inst = f_.insts.push();
+  constexpr Inst blank;
+  static_assert(offsetof(Inst, sass) == 0);
+  constexpr size_t own = sizeof(isa::Instruction);  // behind the instruction itself
+  std::memcpy(reinterpret_cast<std::byte*>(&inst) + own, reinterpret_cast<const std::byte*>(&blank) + own,
+              sizeof(Inst) - own);
+  return inst.sass;
+}
+
 Emitted Selector::emit(Mnemonic m, std::initializer_list<Op> operands) {
-  if (!isa::make(t_, m, {operands.begin(), operands.size()}, f_.insts.emplace_back().sass, forms_)) {
+  if (!isa::make(t_, m, {operands.begin(), operands.size()}, add_blank(), forms_)) {
     isa::Instruction made;
     // An immediate that the form has no room for goes to a register, but for a move's: that register would be filled by the same move.
     const bool move = m == Mnemonic::MOV || m == Mnemonic::MOV32I;
@@ -94,9 +107,8 @@ Emitted Selector::emit(Mnemonic m, std::initializer_list<Op> operands) {
         copy[k] = original;
       }
     }
-    f_.insts.emplace_back();
     if (found) {
-      f_.insts.back().sass = made;
+      add_blank() = made;
       return place();
     }
     std::string kinds;
@@ -509,7 +521,7 @@ void Selector::prepare() {
     if (registers_[r] == UINT32_MAX) registers_[r] = new_register(r);
 }
 
-Result<Function> Selector::run(std::vector<Inst> room) {
+Result<Function> Selector::run(RawVector<Inst> room) {
   f_.target = &t_;
   f_.source = &p_;
   room.clear();
@@ -741,7 +753,7 @@ void Selector::statement(const ptx::Instruction& i) {
 }
 
 Result<Function> select(const ptx::Module& m, const ptx::Function& p, const Flow& flow, const SharedLayout& shared,
-                        const Options& o, isa::FormCache& forms, std::vector<Inst> room) {
+                        const Options& o, isa::FormCache& forms, RawVector<Inst> room) {
   return o.target->family == isa::Family::volta ? select_volta(m, p, flow, shared, o, forms, std::move(room))
                                                 : select_pascal(m, p, flow, shared, o, forms, std::move(room));
 }

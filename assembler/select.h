@@ -99,7 +99,7 @@ class Selector {
            const Options& options, isa::FormCache& forms);
   virtual ~Selector() = default;
   // `room`: instructions whose memory is used again.
-  Result<Function> run(std::vector<Inst> room);
+  Result<Function> run(RawVector<Inst> room);
 
  protected:
   // --- what the families fill in. d: first virtual register of the destination. Sources are any operand unless said.
@@ -179,6 +179,7 @@ class Selector {
   Emitted emit(Mnemonic m, std::initializer_list<Op> operands);
   Op temp(uint32_t width = 1) { return gpr(new_gpr(f_, width, true)); }
   uint32_t temp_predicate() { return new_predicate(f_, true); }
+  isa::Instruction& add_blank();
   Emitted place();
   void split_atomic(const ptx::Instruction& i, uint32_t d, Op at, Op data, Op swap);
   void compare_and_swap_loop(const ptx::Instruction& i, uint32_t d, Op at, Op data);
@@ -316,9 +317,9 @@ class Selector {
 
 Result<Function> select_volta(const ptx::Module& m, const ptx::Function& p, const Flow& flow,
                               const SharedLayout& shared, const Options& o, isa::FormCache& forms,
-                              std::vector<Inst> room);
+                              RawVector<Inst> room);
 Result<Function> select_pascal(const ptx::Module& m, const ptx::Function& p, const Flow& flow,
                                const SharedLayout& shared, const Options& o, isa::FormCache& forms,
-                               std::vector<Inst> room);
+                               RawVector<Inst> room);
 
 }  // namespace rndn::assembler

@@ -554,7 +554,7 @@ class PascalSelector final : public Selector {
 
 Result<Function> select_pascal(const ptx::Module& m, const ptx::Function& p, const Flow& flow,
                                const SharedLayout& shared, const Options& o, isa::FormCache& forms,
-                               std::vector<Inst> room) {
+                               RawVector<Inst> room) {
   return PascalSelector(m, p, flow, shared, o, forms).run(std::move(room));
 }
 

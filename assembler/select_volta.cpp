@@ -540,7 +540,7 @@ class VoltaSelector final : public Selector {
 
 Result<Function> select_volta(const ptx::Module& m, const ptx::Function& p, const Flow& flow,
                               const SharedLayout& shared, const Options& o, isa::FormCache& forms,
-                              std::vector<Inst> room) {
+                              RawVector<Inst> room) {
   return VoltaSelector(m, p, flow, shared, o, forms).run(std::move(room));
 }
 

@@ -52,8 +52,7 @@ Units list_units(const Function& f) {
 }
 
 void list_registers(Function& f) {
-  f.registers = {};
-  f.registers.reserve(f.insts.size(), f.insts.size() * 5);
+  f.registers.start(f.insts.size(), f.insts.size() * 5);
   for (BlockId b : f.layout)
     for (InstId i : f.blocks[b].code) f.registers.set(i, f.facts[index(i)]);
 }

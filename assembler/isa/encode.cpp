@@ -233,15 +233,19 @@ bool encode(const Target& target, const Instruction& instruction, uint64_t addre
     return false;
   Bits w{{encoding.bits.lo, encoding.bits.hi}};
   const Control& c = instruction.control;
-  if (((c.stall | c.reuse) & ~15) | ((c.write_barrier | c.read_barrier) & ~7) | (c.wait_mask & ~63)) return false;
+  static_assert(sizeof(Control) == 6);
+  uint64_t fields = 0;
+  std::memcpy(&fields, &c, sizeof c);
+  constexpr uint64_t room = 0x0f'3f'07'07'01'0f;  // reuse, wait mask, read and write barrier, yield, stall
+  if (fields & ~room) return false;
   // Control fields and guard lie alike in both families, at different places.
   const uint64_t control = uint64_t{c.stall} | uint64_t{c.yield} << 4 | uint64_t{c.write_barrier} << 5 |
                            uint64_t{c.read_barrier} << 8 | uint64_t{c.wait_mask} << 11 | uint64_t{c.reuse} << 17;
-  w.put(form.pascal ? 64 : 105, control);
+  w.half[1] |= control << (form.pascal ? 64 - 64 : 105 - 64);
   if (form.no_guard) {
     if (instruction.guard != PT || instruction.guard_negated) return false;
   } else {
-    w.put(form.pascal ? 16 : 12, instruction.guard | uint64_t{instruction.guard_negated} << 3);
+    w.half[0] |= (instruction.guard | uint64_t{instruction.guard_negated} << 3) << (form.pascal ? 16 : 12);
   }
   // The modifiers that differ from the row's own.
   for (uint32_t first = 0; first < form.mod_count; first += 4) {
@@ -259,13 +263,14 @@ bool encode(const Target& target, const Instruction& instruction, uint64_t addre
       if (m.second != no_bit) w.half[m.second / 64] ^= uint64_t{change} >> m.width << m.second % 64;
     }
   }
-  for (uint32_t k = 0; k < form.slot_count; ++k) {
-    const FormEncoding::Register& r = encoding.registers[k];
-    const Operand& o = instruction.operands[k];
-    if (const uint16_t head = head_of(o); (head & ~r.sign) == r.head && o.reg <= r.highest) {
-      w.half[r.half] |= uint64_t{o.reg ^ r.flip} << r.shift;
-      if (head & r.sign) w.put(r.negation, 1);
-    } else if (!encode_operand(form.slots[k], o, address, w)) {
+  const FormEncoding::Register* r = encoding.registers.data();
+  const Operand* o = instruction.operands.data();
+  for (const Operand* const end = o + form.slot_count; o < end; ++o, ++r) {
+    const uint32_t head = head_of(*o), sign = head & r->sign;
+    if ((head ^ sign) == r->head && o->reg <= r->highest) {
+      w.half[r->half] |= uint64_t{o->reg ^ r->flip} << r->shift;
+      if (sign) w.put(r->negation, 1);
+    } else if (!encode_operand(form.slots[static_cast<size_t>(r - encoding.registers.data())], *o, address, w)) {
       return false;
     }
   }

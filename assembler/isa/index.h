@@ -29,6 +29,9 @@ struct Plan {
     bool optional = false, mandatory = false;
     bool has_uniform = false, has_descriptor = false;
     uint8_t must = 0;  // mandatory slots from this one on
+    // Immediates that are whole numbers within limits: all but the kinds that drop bits.
+    bool ranged = false;
+    int64_t least = 0, most = 0;
   };
   const Form* form = nullptr;
   Instruction initial;  // with the row's own modifiers and what slots that are left out hold

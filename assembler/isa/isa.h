@@ -160,7 +160,8 @@ struct RowFacts {
   uint8_t named_reads = 0, named_count = 0;
   uint8_t modified_widths = 0;                 // slots whose register count depends on modifiers: ask register_count
   std::array<uint8_t, max_operands> widths{};  // register counts of the others
-  LatencyClass latency{};                      // CS2R.32 differs: ask latency_class when it is cs2r
+  Mnemonic mnemonic{};
+  LatencyClass latency{};  // CS2R.32 differs: ask latency_class when it is cs2r
   bool uniform_guard = false;
   bool carry = false;  // may read or write Pascal's condition code: ask reads_carry, writes_carry
 };
@@ -203,15 +204,21 @@ struct Plan;
 class FormCache {
  public:
   struct Entry {
-    const Plan* plan = nullptr;  // of the form
-    uint64_t kinds[2] = {};      // of up to eight operands, with their signs and parts
-    uint16_t mnemonic = 0xffff;
-    uint8_t count = 0;
-    uint8_t by_value = 0;  // operands whose values decide whether the form takes them
-    FormId form = none<FormId>();
-    std::array<uint8_t, max_operands> source{};  // by slot: the operand, or where the row says what it is
+    uint64_t kinds[2];                         // of up to eight operands, with their signs and parts
+    const Plan* plan;                          // of the form
+    uint16_t mnemonic;                         // none: nothing is known
+    uint8_t count;                             // of operands
+    uint8_t by_value;                          // slots whose operands' values decide whether the form takes them
+    uint8_t defaults;                          // slots that the row's own operands fill
+    bool in_order;                             // operand k goes to slot k, where that is not filled by the row
+    std::array<uint8_t, max_operands> source;  // by slot: the operand
   };
+  static constexpr uint16_t none = 0xffff;
+  FormCache() { clear(); }
   Entry& at(uint64_t hash) { return entries_[hash % entries_.size()]; }
+  void clear() {
+    for (Entry& e : entries_) e.mnemonic = none;
+  }
 
  private:
   std::array<Entry, 256> entries_;

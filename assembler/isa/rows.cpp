@@ -243,17 +243,11 @@ uint32_t accepted_kinds(const Slot& slot, bool optional) {
   return kinds;
 }
 
-// Whether the slot can hold the operand: kind, sign and size of an immediate.
-bool accepts(const Plan::Slot& plan, const Slot& slot, const Operand& o) {
-  if (!(plan.kinds & kind_bit(o.kind))) return false;
-  if (o.negated && !plan.negatable && o.kind != OperandKind::address) return false;
-  if (o.absolute && !plan.absolute &&
-      !(kind_bit(o.kind) &
-        (kind_bit(OperandKind::address) | kind_bit(OperandKind::predicate) | kind_bit(OperandKind::uniform_predicate))))
-    return false;
-  if (o.part && !plan.part) return false;
+// Whether the slot, which takes operands of this kind, can hold the value.
+bool takes_value(const Plan::Slot& plan, const Slot& slot, const Operand& o) {
   switch (o.kind) {
     case OperandKind::immediate: {
+      if (plan.ranged) return o.value >= plan.least && o.value <= plan.most;
       Word ignored;
       return encode_immediate(slot, o.value, ignored);
     }
@@ -266,6 +260,18 @@ bool accepts(const Plan::Slot& plan, const Slot& slot, const Operand& o) {
       return (o.uniform != URZ || o.descriptor) == plan.has_uniform && (!o.descriptor || plan.has_descriptor);
     default: return true;
   }
+}
+
+// Whether the slot can hold the operand: kind, sign and size of an immediate.
+bool accepts(const Plan::Slot& plan, const Slot& slot, const Operand& o) {
+  if (!(plan.kinds & kind_bit(o.kind))) return false;
+  if (o.negated && !plan.negatable && o.kind != OperandKind::address) return false;
+  if (o.absolute && !plan.absolute &&
+      !(kind_bit(o.kind) &
+        (kind_bit(OperandKind::address) | kind_bit(OperandKind::predicate) | kind_bit(OperandKind::uniform_predicate))))
+    return false;
+  if (o.part && !plan.part) return false;
+  return takes_value(plan, slot, o);
 }
 
 Operand default_operand(const Slot& slot) {
@@ -345,6 +351,12 @@ Plan plan_of(const Form& form, FormId id) {
     p.part = slot.part != no_bit;
     p.has_uniform = slot.uniform != no_bit;
     p.has_descriptor = slot.flag != no_bit;
+    if (slot.kind == SlotKind::immediate || slot.kind == SlotKind::immediate_signed) {  // as encode() has it
+      p.ranged = true;
+      const int64_t power = int64_t{1} << slot.width;
+      p.least = slot.width == 32 || slot.kind == SlotKind::immediate_signed ? -power / 2 : 0;
+      p.most = slot.width == 32 || slot.kind == SlotKind::immediate ? power - 1 : power / 2 - 1;
+    }
     plan.initial.operands[k] = default_operand(slot);
   }
   plan.position.fill(no_position);
@@ -429,6 +441,7 @@ RowFacts facts_of(FormId id) {
                                           static_cast<uint8_t>(facts.modified_widths & bit ? 0 : facts.widths[k])};
     }
   }
+  facts.mnemonic = form.mnemonic;
   facts.latency = form.latency;
   facts.uniform_guard = form.uniform_guard;
   facts.carry = form.pascal || form.mnemonic == Mnemonic::R2P;
@@ -454,18 +467,12 @@ bool make(const Target& target, Mnemonic mnemonic, std::span<const Operand> oper
 
 namespace {
 
-constexpr uint8_t row_default = 0x40;  // source of a slot in the cache that the row's initial instruction fills
-
-// What of an operand decides which rows take it, its value apart: kind, signs, part, and whether an address names a uniform register.
-uint32_t kind_of(const Operand& o) {
-  static_assert(offsetof(Operand, uniform) == 3);
-  uint32_t head;
-  std::memcpy(&head, &o, sizeof head);
-  return (head & 0xffff) | uint32_t{head >> 24 != URZ} << 7;
-}
+// What of an operand decides which rows take it, its value apart: kind, signs, part.
+uint64_t kind_of(const Operand& o) { return head_of(o); }
 bool decided_by_value(OperandKind k) { return k == OperandKind::immediate || k == OperandKind::constant; }
 
-// Notes what make() found, when no value could have led elsewhere: all earlier rows are out for the kinds of operand alone.
+// Notes what make() found, when no value could have led elsewhere: all earlier rows are out for the kinds of operand alone, and for whether an
+// address names a uniform register, which the row that is noted asks again.
 void remember(const Target& target, Mnemonic mnemonic, std::span<const Operand> operands, const Instruction& made,
               FormCache::Entry& e) {
   const FormIndex& index = form_index();
@@ -474,19 +481,20 @@ void remember(const Target& target, Mnemonic mnemonic, std::span<const Operand> 
     return (plan.kinds & kind_bit(o.kind)) && (!o.negated || plan.negatable) && (!o.absolute || plan.absolute) &&
            (!o.part || plan.part);
   };
-  e.mnemonic = 0xffff;
+  e.mnemonic = FormCache::none;
   for (uint32_t id : index.by_mnemonic(target.family, mnemonic)) {
     const Plan& plan = index.plan(static_cast<FormId>(id));
     const Form& form = *plan.form;
     if (!(form.targets & target.bit)) continue;
     // As align() does it, values apart. Where a value refuses a slot that may be left out, the next slot could take the operand.
     size_t next = 0;
-    bool fits = true;
+    bool fits = true, in_order = true;
     std::array<uint8_t, max_operands> source{};
-    uint8_t by_value = 0;
+    uint8_t by_value = 0, defaults = 0;
     for (uint32_t k = 0; k < std::min<uint32_t>(form.slot_count, max_operands) && fits; ++k) {
       const Plan::Slot& slot = plan.slots[k];
-      source[k] = row_default;
+      const uint8_t bit = static_cast<uint8_t>(1u << k);
+      defaults |= bit;
       if (next < operands.size()) {
         const Operand& o = operands[next];
         if (o.kind == OperandKind::none && slot.optional) {
@@ -494,11 +502,15 @@ void remember(const Target& target, Mnemonic mnemonic, std::span<const Operand> 
           continue;
         }
         if ((slot.mandatory || operands.size() - next > slot.must) && takes_kind(slot, form.slots[k], o)) {
-          if (form.slots[k].style != Style::repeat) source[k] = static_cast<uint8_t>(next);
+          if (form.slots[k].style != Style::repeat) {
+            source[k] = static_cast<uint8_t>(next), defaults &= static_cast<uint8_t>(~bit);
+            in_order &= next == k;
+          }
           if (decided_by_value(o.kind)) {
             if (slot.optional) return;
-            by_value |= static_cast<uint8_t>(1u << k);
+            by_value |= bit;
           }
+          if (o.kind == OperandKind::address) by_value |= bit;
           ++next;
           continue;
         }
@@ -507,7 +519,7 @@ void remember(const Target& target, Mnemonic mnemonic, std::span<const Operand> 
     }
     if (!fits || next != operands.size()) continue;
     if (static_cast<FormId>(id) != made.form) return;  // refused for a value
-    e.form = made.form, e.plan = &plan, e.source = source, e.by_value = by_value;
+    e.plan = &plan, e.source = source, e.by_value = by_value, e.defaults = defaults, e.in_order = in_order;
     e.mnemonic = static_cast<uint16_t>(mnemonic), e.count = static_cast<uint8_t>(operands.size());
     return;
   }
@@ -528,23 +540,28 @@ bool make(const Target& target, Mnemonic mnemonic, std::span<const Operand> oper
   const uint64_t kinds[2] = {kinds_of(begin, half), kinds_of(half, end)};
   uint64_t hash = (kinds[0] + static_cast<uint64_t>(mnemonic)) * 0x9E3779B97F4A7C15ull;
   hash = (hash ^ hash >> 32 ^ kinds[1]) * 0x9E3779B97F4A7C15ull;
-  FormCache::Entry& e = cache.at((hash ^ hash >> 32) >> 20);
-  if (e.kinds[0] == kinds[0] && e.kinds[1] == kinds[1] && e.mnemonic == static_cast<uint16_t>(mnemonic) &&
+  FormCache::Entry& e = cache.at(hash >> 52);
+  if (e.mnemonic == static_cast<uint16_t>(mnemonic) && e.kinds[0] == kinds[0] && e.kinds[1] == kinds[1] &&
       e.count == operands.size()) {
     const Plan& plan = *e.plan;
-    const Form& form = *plan.form;
-    bool takes = true;
     for (uint32_t set = e.by_value; set; set &= set - 1) {
       const uint32_t k = static_cast<uint32_t>(std::countr_zero(set));
-      takes &= accepts(plan.slots[k], form.slots[k], operands[e.source[k]]);
+      if (!takes_value(plan.slots[k], plan.form->slots[k], begin[e.source[k]]))
+        return make(target, mnemonic, operands, instruction);
     }
-    if (takes) {
-      instruction = plan.initial;
-      for (uint32_t k = 0, n = form.slot_count; k < n; ++k)
-        if (const uint8_t from = e.source[k]; from != row_default) instruction.operands[k] = operands[from];
-      return true;
+    constexpr size_t head_size = offsetof(Instruction, operands);  // all but the operands
+    std::memcpy(static_cast<void*>(&instruction), &plan.initial, head_size);
+    Operand* const to = instruction.operands.data();
+    if (e.in_order) {
+      for (size_t k = 0; begin + k < end; ++k) to[k] = begin[k];
+    } else {
+      for (uint32_t k = 0, n = plan.initial.operand_count; k < n; ++k) to[k] = begin[e.source[k]];
     }
-    return make(target, mnemonic, operands, instruction);
+    for (uint32_t set = e.defaults; set; set &= set - 1) {
+      const uint32_t k = static_cast<uint32_t>(std::countr_zero(set));
+      to[k] = plan.initial.operands[k];
+    }
+    return true;
   }
   if (!make(target, mnemonic, operands, instruction)) return false;
   e.kinds[0] = kinds[0], e.kinds[1] = kinds[1];

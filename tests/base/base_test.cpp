@@ -21,6 +21,7 @@
 #include "libraries/base/intern.h"
 #include "libraries/base/parallel.h"
 #include "libraries/base/progress.h"
+#include "libraries/base/raw_vector.h"
 #include "libraries/base/result.h"
 #include "libraries/base/timing.h"
 #include "libraries/base/version.h"
@@ -78,6 +79,33 @@ TEST(Arena, ServesRequestsLargerThanASlabAndStartsOverAfterReset) {
   arena.reset();
   auto again = arena.make_span<int>(10);
   EXPECT_EQ(again[9], 0);
+}
+
+TEST(RawVector, GrowsCopiesAndMovesWithItsElements) {
+  RawVector<uint64_t> v;
+  EXPECT_TRUE(v.empty());
+  for (uint64_t i = 0; i < 1000; ++i) {
+    if (i % 2)
+      v.push() = i;
+    else
+      v.push_back(i);
+    v.push_back(v[0]);  // an element, also when it has to grow
+  }
+  ASSERT_EQ(v.size(), 2000u);
+  for (uint64_t i = 0; i < 1000; ++i) EXPECT_TRUE(v[2 * i] == i && v[2 * i + 1] == 0) << i;
+  RawVector<uint64_t> copy = v, moved = std::move(v);
+  copy[0] = 7;
+  EXPECT_EQ(moved[0], 0u);
+  EXPECT_EQ(copy.size(), moved.size());
+  EXPECT_TRUE(std::equal(copy.begin() + 1, copy.end(), moved.begin() + 1));
+  moved = copy;
+  EXPECT_EQ(moved[0], 7u);
+  moved.pop_back();
+  EXPECT_EQ(moved.back(), 999u);
+  moved.resize(3);
+  EXPECT_EQ(moved.size(), 3u);
+  moved.clear();
+  EXPECT_TRUE(moved.empty());
 }
 
 TEST(Interner, GivesEqualTextsEqualIdsForever) {
