@@ -65,6 +65,8 @@ bool find_compare(Builtin builtin, sql::Compare& compare) {
   }
 }
 
+bool is_number(BasicType type) { return type == BasicType::complex || hir::is_real(type); }
+
 // The columns of a vector (itself) or of a list of vectors; empty: something else.
 std::vector<ItemPtr> columns_of(const ItemPtr& v) {
   if (v->kind == Item::vector) return {v};
@@ -142,14 +144,20 @@ Result<ItemPtr> Run::convert(const ItemPtr& v, BasicType to) {
   return item;
 }
 
-// Two vectors whose elements are to be compared: numbers of the widest type, texts of one domain.
-Result<void> Run::to_comparable(ItemPtr& a, ItemPtr& b, bool ordered) {
+// Two vectors whose elements are to be compared: numbers of the widest type, texts of one domain, complex numbers that have no order as i64s, where a
+// NaN is equal to nothing unless nan_equal.
+Result<void> Run::to_comparable(ItemPtr& a, ItemPtr& b, bool ordered, bool nan_equal) {
   if (hir::is_text(a->type) && hir::is_text(b->type)) {
     const ItemPtr both[] = {a, b};
     ASSIGN_OR_RETURN(DomainPtr domain, common_domain(both, {.compared = true, .ordered = ordered}));
     ASSIGN_OR_RETURN(a, in_domain(a, domain));
     ASSIGN_OR_RETURN(b, in_domain(b, domain));
     return {};
+  }
+  if ((a->type == BasicType::complex || b->type == BasicType::complex) && is_number(a->type) && is_number(b->type) &&
+      !ordered) {
+    ItemPtr* const both[] = {&a, &b};
+    return number_complex(both, nan_equal);
   }
   if (a->type == b->type || !hir::is_real(a->type) || !hir::is_real(b->type)) return {};
   const BasicType type = widest(a->type, b->type);
@@ -221,21 +229,41 @@ Result<void> Run::order(const Step& s) {
   return {};
 }
 
+// A column as equal values have it: texts as codes of a domain of distinct texts.
+Result<sql::Vector> Run::key_codes(ItemPtr v) {
+  if (hir::is_text(v->type)) {
+    ASSIGN_OR_RETURN(DomainPtr domain, domain_of(*v)->distinct(text_tools()));
+    ASSIGN_OR_RETURN(v, in_domain(v, domain));
+  }
+  return column(v);
+}
+
+// Complex columns are two, which `parts` keeps.
+Result<std::vector<sql::Vector>> Run::group_keys(std::span<const ItemPtr> columns, std::vector<ItemPtr>& parts) {
+  std::vector<sql::Vector> keys;
+  for (const ItemPtr& c : columns) {
+    if (c->type != BasicType::complex) {
+      ASSIGN_OR_RETURN(sql::Vector key, key_codes(c));
+      keys.push_back(key);
+      continue;
+    }
+    for (const bool imaginary : {false, true}) {
+      ASSIGN_OR_RETURN(parts.emplace_back(), complex_part(c, imaginary));
+      ASSIGN_OR_RETURN(sql::Vector key, column(parts.back()));
+      keys.push_back(key);
+    }
+  }
+  return keys;
+}
+
 Result<void> Run::group(const Step& s) {
   ASSIGN_OR_RETURN(ItemPtr in, item(s.inputs[0]));
   std::vector<ItemPtr> columns = columns_of(in);
   if (columns.empty()) return fall_back(s, "an argument is no vector and no list of vectors", Arguments::perhaps_wrong);
   ASSIGN_OR_RETURN(bool same, same_lengths(columns));
   if (!same) return fall_back(s, "columns of different length", Arguments::perhaps_wrong);
-  std::vector<sql::Vector> keys(columns.size());
-  for (size_t i = 0; i < columns.size(); ++i) {
-    ItemPtr c = columns[i];
-    if (hir::is_text(c->type)) {
-      ASSIGN_OR_RETURN(DomainPtr domain, domain_of(*c)->distinct(text_tools()));
-      ASSIGN_OR_RETURN(c, in_domain(c, domain));
-    }
-    ASSIGN_OR_RETURN(keys[i], column(c));
-  }
+  std::vector<ItemPtr> parts;
+  ASSIGN_OR_RETURN(const std::vector<sql::Vector> keys, group_keys(columns, parts));
   OperatorMemory memory(*this, engine_.buffers);
   auto scope = timings_.measure(library_phase(), "group");
   ASSIGN_OR_RETURN(sql::Groups groups, sql_->group(keys, memory));
@@ -287,23 +315,13 @@ Result<void> Run::aggregate(const Step& s) {
         fmt::format("{}: a fused group whose values are not as long as its columns", plan_.sources.describe(s.span)));
     return {};
   }
-  const auto distinct_codes = [&](ItemPtr c) -> Result<sql::Vector> {
-    if (hir::is_text(c->type)) {
-      ASSIGN_OR_RETURN(DomainPtr domain, domain_of(*c)->distinct(text_tools()));
-      ASSIGN_OR_RETURN(c, in_domain(c, domain));
-    }
-    return column(c);
-  };
-  std::vector<sql::Vector> keys;
-  for (const ItemPtr& c : columns) {
-    ASSIGN_OR_RETURN(sql::Vector key, distinct_codes(c));
-    keys.push_back(key);
-  }
+  std::vector<ItemPtr> parts;
+  ASSIGN_OR_RETURN(const std::vector<sql::Vector> keys, group_keys(columns, parts));
   std::vector<sql::Aggregate> wanted;
   for (const Step::Reduction& r : s.reductions) {
     sql::Aggregate a{.reduce = r.reduce, .result = type_on_device(r.type)};
     if (r.reduce != sql::Reduce::len) {
-      ASSIGN_OR_RETURN(a.values, distinct_codes(in[r.input]));
+      ASSIGN_OR_RETURN(a.values, key_codes(in[r.input]));
     }
     wanted.push_back(a);
   }
@@ -330,11 +348,11 @@ Result<void> Run::aggregate(const Step& s) {
 Result<void> Run::unique(const Step& s) {
   ASSIGN_OR_RETURN(ItemPtr v, item(s.inputs[0]));
   if (v->kind != Item::vector) return fall_back(s, "an argument is no vector", Arguments::perhaps_wrong);
-  if (hir::is_text(v->type)) {
-    ASSIGN_OR_RETURN(DomainPtr domain, domain_of(*v)->distinct(text_tools()));
-    ASSIGN_OR_RETURN(v, in_domain(v, domain));
+  if (v->type == BasicType::complex) {
+    ItemPtr* const only[] = {&v};
+    RETURN_IF_ERROR(number_complex(only, true));
   }
-  ASSIGN_OR_RETURN(sql::Vector keys, column(v));
+  ASSIGN_OR_RETURN(sql::Vector keys, key_codes(v));
   OperatorMemory memory(*this, engine_.buffers);
   auto scope = timings_.measure(library_phase(), "unique");
   ASSIGN_OR_RETURN(sql::Vector made, sql_->unique(keys, memory));
@@ -399,6 +417,13 @@ Result<void> Run::join(const Step& s) {
     ASSIGN_OR_RETURN(bool same, same_lengths(rows));
     if (!same) return fall_back(s, "columns of different length", Arguments::perhaps_wrong);
   }
+  // Numbers that stand for complex ones have a length that the host knows; then so must the columns beside them.
+  const auto is_complex = [](const ItemPtr& c) { return c->type == BasicType::complex; };
+  if (std::any_of(left.begin(), left.end(), is_complex) || std::any_of(right.begin(), right.end(), is_complex))
+    for (const std::vector<ItemPtr>* side : {&left, &right})
+      for (const ItemPtr& c : *side) {
+        ASSIGN_OR_RETURN([[maybe_unused]] const uint64_t known, size_of(*c));
+      }
   uint64_t rows[2] = {0, 0};
   for (int k = 0; k < 2; ++k)
     for (const ItemPtr& c : k == 0 ? left : right) rows[k] = std::max(rows[k], c->capacity);
@@ -406,8 +431,10 @@ Result<void> Run::join(const Step& s) {
   for (size_t i = 0; i < left.size(); ++i) {
     const bool text = hir::is_text(left[i]->type);
     if (text != hir::is_text(right[i]->type)) return fall_back(s, "text against numbers", Arguments::perhaps_wrong);
-    RETURN_IF_ERROR(
-        to_comparable(left[i], right[i], compare[i] != sql::Compare::eq && compare[i] != sql::Compare::neq));
+    RETURN_IF_ERROR(to_comparable(left[i], right[i], compare[i] != sql::Compare::eq && compare[i] != sql::Compare::neq,
+                                  compare[i] == sql::Compare::neq));
+    if (left[i]->type == BasicType::complex)
+      return fall_back(s, "complex numbers have no order", Arguments::perhaps_wrong);
     if (left[i]->type != right[i]->type && !text)
       return fall_back(s, "columns of types that do not compare", Arguments::perhaps_wrong);
     ASSIGN_OR_RETURN(l[i], column(left[i]));
@@ -535,14 +562,20 @@ Result<void> Run::append(const Step& s) {
   ItemPtr x = in[0], y = in[1];
   const bool texts = hir::is_text(x->type) && hir::is_text(y->type);
   if (x->kind != Item::vector || y->kind != Item::vector ||
-      (!texts && x->type != y->type && !(hir::is_real(x->type) && hir::is_real(y->type))))
+      (!texts && x->type != y->type && !(is_number(x->type) && is_number(y->type))))
     return fall_back(s, "arguments that are no vectors of one type", Arguments::perhaps_wrong);
-  const BasicType type = texts || x->type == y->type ? x->type : widest(x->type, y->type);
+  const bool complex = x->type == BasicType::complex || y->type == BasicType::complex;
+  const BasicType type = texts || x->type == y->type ? x->type
+                         : complex                   ? BasicType::complex
+                                                     : widest(x->type, y->type);
   if (texts) {
     const ItemPtr both[] = {x, y};
     ASSIGN_OR_RETURN(DomainPtr domain, common_domain(both, {.escapes = true}));
     ASSIGN_OR_RETURN(x, in_domain(x, domain));
     ASSIGN_OR_RETURN(y, in_domain(y, domain));
+  } else if (complex) {
+    ASSIGN_OR_RETURN(x, to_complex(x));
+    ASSIGN_OR_RETURN(y, to_complex(y));
   } else {
     ASSIGN_OR_RETURN(x, convert(x, type));
     ASSIGN_OR_RETURN(y, convert(y, type));

@@ -406,12 +406,12 @@ class Planner {
     return functions && functions->size() == 1 ? &functions->front() : nullptr;
   }
 
-  // A vector, or a list of vectors, of a type that operators know; else reason_ says what it is. `moved`: elements are only moved.
-  bool columns_ok(const hir::Operand& o, bool moved) {
+  // A vector, or a list of vectors, of a type that operators know; else reason_ says what it is. `complex`: these too.
+  bool columns_ok(const hir::Operand& o, bool complex) {
     const hir::TypeTable& types = *program_.types;
     const hir::Type& type = types[type_of(o)];
     auto basic_ok = [&](hir::TypeId t) {
-      return types.is_basic(t) && (moved || types.basic_of(t) != BasicType::complex);
+      return types.is_basic(t) && (complex || types.basic_of(t) != BasicType::complex);
     };
     bool ok = false;
     switch (type.kind) {
@@ -428,10 +428,9 @@ class Planner {
     reason_.clear();
     auto argument = [&](size_t i) { return i < e.operands.size() ? kind_of(e.operands[i]) : TypeKind::wildcard; };
     auto on_columns = [&](Step::Kind kind, std::initializer_list<size_t> which) {
-      const bool moves = kind == Step::take || kind == Step::drop || kind == Step::tolist ||
-                         (kind == Step::append && type_of(e.operands[0]) == type_of(e.operands[1]));
+      const bool complex = kind != Step::order && kind != Step::unique_cells;
       for (size_t i : which)
-        if (i >= e.operands.size() || !columns_ok(e.operands[i], moves)) return Step::call;
+        if (i >= e.operands.size() || !columns_ok(e.operands[i], complex)) return Step::call;
       return kind;
     };
     switch (e.callee.builtin_id) {

@@ -4,6 +4,7 @@
 //   codes.cpp      text: domains of vectors, and bringing several into one
 //   launch.cpp     kernels
 //   operators.cpp  SQL operators
+//   complex_keys.cpp  complex numbers as their keys
 #pragma once
 #include <optional>
 #include <span>
@@ -156,8 +157,17 @@ class Run {
   Result<void> sub_string(const Step& s);
   Result<bool> same_lengths(std::span<const ItemPtr> columns);
   Result<sql::Vector> column(const ItemPtr& v);
-  Result<void> to_comparable(ItemPtr& a, ItemPtr& b, bool ordered = false);
+  Result<void> to_comparable(ItemPtr& a, ItemPtr& b, bool ordered = false, bool nan_equal = false);
   Result<ItemPtr> convert(const ItemPtr& v, hir::BasicType to);
+  Result<sql::Vector> key_codes(ItemPtr v);
+  Result<std::vector<sql::Vector>> group_keys(std::span<const ItemPtr> columns, std::vector<ItemPtr>& parts);
+
+  // --- complex_keys.cpp ---
+  Result<ItemPtr> complex_part(const ItemPtr& v, bool imaginary);
+  Result<ItemPtr> to_complex(const ItemPtr& v);
+  Result<void> number_complex(std::span<ItemPtr* const> vectors, bool nan_equal);
+
+  // --- operators.cpp ---
   Result<ItemPtr> translate(const ItemPtr& v, device::Address table, uint64_t entries);
   ItemPtr from_vector(const sql::Vector& v, hir::BasicType type, OperatorMemory& memory) const;
   void note_library_launches(bool fused = false);

@@ -1,4 +1,4 @@
-// gather and convert: one element per thread in a grid-stride loop; each element is read and written once.
+// gather, convert, pair, and the parts of complex numbers: one element per thread in a grid-stride loop; each element is read and written once.
 #include <string>
 
 #include "libraries/sql/emit.h"
@@ -10,7 +10,8 @@ namespace {
 
 constexpr uint32_t threads_per_block = 256;
 
-// The frame that both kernels share: parameters in, capacity, slot, out, out_slot; `body` is written once, for element `i`.
+// The frame that the kernels share: parameters in, capacity, slot, out, out_slot, and where `with_table` an address and a number; `body` is written once,
+// for element `i`.
 template <class Body>
 uint32_t build_map(ptx::Module& module, std::string_view name, bool with_table, Body&& body) {
   Builder b(module, std::string(name));
@@ -79,10 +80,11 @@ std::string_view name_of(Type type) {
   return names[static_cast<size_t>(type)];
 }
 
+// `bytes`: of an element of the result; 0: of its type.
 Result<Vector> launch_map(Library& library, const Kernel& kernel, const Vector& in, Type type, const uint64_t* table,
-                          uint64_t floor_bytes, Memory& memory) {
+                          uint64_t floor_bytes, Memory& memory, uint32_t bytes = 0) {
   Vector out{.type = type, .capacity = in.capacity};
-  ASSIGN_OR_RETURN(out.data, memory.result(in.capacity * width(type)));
+  ASSIGN_OR_RETURN(out.data, memory.result(in.capacity * (bytes ? bytes : width(type))));
   if (in.size_slot) {
     ASSIGN_OR_RETURN(out.size_slot, memory.result(8));
   }
@@ -156,6 +158,53 @@ Result<Vector> convert(Library& library, const Vector& from, Type type, Memory& 
   const bool wider = width(type) > width(source) && type != Type::f32 && type != Type::f64;
   if (from.known() && wider) out.min = from.min, out.max = from.max;
   return out;
+}
+
+Result<Vector> complex_part(Library& library, const Vector& complex, bool imaginary, Memory& memory) {
+  const int64_t offset = imaginary ? 8 : 0;
+  auto build = [offset](ptx::Module& module, std::string_view name) {
+    return build_map(module, name, false,
+                     [offset](Builder& b, Reg<U64> in, Reg<U64> out, Reg<U64> i, Reg<U64>, Reg<U64>) {
+                       Reg<U64> x = b.ld<U64>(Space::global, At(at_element(b, in, i, 16), offset));
+                       b.st<U64>(Space::global, At(at_element(b, out, i, 8)), x);
+                     });
+  };
+  ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(imaginary ? "imaginary_parts" : "real_parts", build));
+  return launch_map(library, *kernel, complex, Type::f64, nullptr, complex.capacity * (16 + 8), memory);
+}
+
+Result<Vector> to_complex(Library& library, const Vector& reals, Memory& memory) {
+  auto build = [](ptx::Module& module, std::string_view name) {
+    return build_map(module, name, false, [](Builder& b, Reg<U64> in, Reg<U64> out, Reg<U64> i, Reg<U64>, Reg<U64>) {
+      Reg<U64> x = b.ld<U64>(Space::global, At(at_element(b, in, i, 8)));
+      b.st_v2<U64>(Space::global, At(at_element(b, out, i, 16)), x, b.constant<U64>(0));
+    });
+  };
+  ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel("to_complex", build));
+  return launch_map(library, *kernel, reals, Type::f64, nullptr, reals.capacity * (8 + 16), memory, 16);
+}
+
+Result<Vector> pair(Library& library, const Vector& high, const Vector& low, uint64_t radix, int64_t nowhere,
+                    Memory& memory) {
+  if (high.type != Type::i64 || low.type != Type::i64) return Error{Fault::internal, "pair takes two vectors of i64"};
+  auto build = [nowhere](ptx::Module& module, std::string_view name) {
+    return build_map(module, name, true,
+                     [nowhere](Builder& b, Reg<U64> in, Reg<U64> out, Reg<U64> i, Reg<U64> other, Reg<U64> radix) {
+                       Reg<U64> x = b.ld<U64>(Space::global, At(at_element(b, in, i, 8)));
+                       Reg<U64> y = b.ld<U64>(Space::global, At(at_element(b, other, i, 8)));
+                       Reg<U64> both = b.mad_lo(x, radix, y);
+                       if (nowhere) {
+                         Reg<U64> last = b.sub(radix, 1);
+                         Reg<U64> none = b.constant<U64>(static_cast<uint64_t>(nowhere));
+                         both = b.selp(none, both, b.setp(Is::eq, x, last));
+                         both = b.selp(none, both, b.setp(Is::eq, y, last));
+                       }
+                       b.st<U64>(Space::global, At(at_element(b, out, i, 8)), both);
+                     });
+  };
+  ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(fmt::format("pair_{}", nowhere < 0 ? -nowhere : 0), build));
+  const uint64_t arguments[] = {low.data, radix};
+  return launch_map(library, *kernel, high, Type::i64, arguments, high.capacity * 24, memory);
 }
 
 }  // namespace rndn::sql

@@ -65,6 +65,15 @@ Result<Vector> Operators::gather(const Vector& codes, Type type, Address table, 
 Result<Vector> Operators::convert(const Vector& from, Type type, Memory& memory) {
   return sql::convert(state_->library, from, type, memory);
 }
+Result<Vector> Operators::complex_part(const Vector& complex, bool imaginary, Memory& memory) {
+  return sql::complex_part(state_->library, complex, imaginary, memory);
+}
+Result<Vector> Operators::to_complex(const Vector& reals, Memory& memory) {
+  return sql::to_complex(state_->library, reals, memory);
+}
+Result<Vector> Operators::pair(const Vector& high, const Vector& low, uint64_t radix, int64_t nowhere, Memory& memory) {
+  return sql::pair(state_->library, high, low, radix, nowhere, memory);
+}
 
 Result<Cells> Operators::unique_cells(const Cells& cells, Memory& memory) {
   return sql::unique_cells(state_->library, cells, memory);

@@ -159,6 +159,11 @@ class Operators {
   Result<Vector> gather(const Vector& codes, Type type, Address table, uint64_t entries, Memory& memory);
   // The same numbers in another type, converted as PTX's cvt does: integers wrap, floats are truncated.
   Result<Vector> convert(const Vector& from, Type type, Memory& memory);
+  // Complex numbers are pairs of f64: the real part, then the imaginary one; the type of their Vector is f64, its elements are 16 bytes.
+  Result<Vector> complex_part(const Vector& complex, bool imaginary, Memory& memory);  // f64
+  Result<Vector> to_complex(const Vector& reals, Memory& memory);                      // of f64s; imaginary parts are 0
+  // i64: high[k] * radix + low[k] of i64s in 0 .. radix - 1; `nowhere` where either is radix - 1, unless that is 0. Equally long.
+  Result<Vector> pair(const Vector& high, const Vector& low, uint64_t radix, int64_t nowhere, Memory& memory);
 
   // Relational algebra. Results have sizes that the host knows; an argument whose size is on the device costs a wait. The set operations
   // compare all columns, which have the same types on both sides, and give every row once: its first occurrence, in order.

@@ -493,15 +493,7 @@ constexpr Family families[] = {{"unary", unary},         {"binary", binary},    
 
 // --- What has no GPU code -------------------------------------------------------------------------------------------------------
 
-bool any_of(const Types& types, bool (*test)(BasicType)) { return std::any_of(types.begin(), types.end(), test); }
 bool on_all(const Case&) { return true; }
-bool on_complex(const Case& c) {
-  return any_of(c.types, [](BasicType t) { return t == BasicType::complex; });
-}
-
-bool mixes_complex(const Case& c) {
-  return on_complex(c) && any_of(c.types, [](BasicType t) { return t != BasicType::complex; });
-}
 
 struct Missing {
   const char* builtins;  // names between spaces; in an each form: of the function
@@ -510,8 +502,6 @@ struct Missing {
 };
 constexpr Missing without_code[] = {
     {" randk ", on_all, "random numbers are drawn in the order of the program, on the host"},
-    {" group unique member join_index index_of ", on_complex, "operators have no keys of complex numbers"},
-    {" append ", mixes_complex, "no operator turns real numbers into complex ones"},
 };
 // The reason, or null when there should be code.
 const char* missing(const Case& c) {
