@@ -37,6 +37,17 @@ decltype(auto) with_type(Type type, F&& f) {
   }
   return f.template operator()<F64>();
 }
+// T: unsigned of the element's width; bytes travel in 16-bit registers.
+template <class F>
+void with_width(uint32_t bytes, F&& f) {
+  switch (bytes) {
+    case 1: return f.template operator()<ptx::U8>();
+    case 2: return f.template operator()<ptx::U16>();
+    case 4: return f.template operator()<U32>();
+    default: return f.template operator()<U64>();
+  }
+}
+
 const char* type_name(Type type);
 inline bool is_float(Type type) { return type == Type::f32 || type == Type::f64; }
 inline bool is_wide(Type type) { return width(type) == 8; }

@@ -32,8 +32,11 @@ Result<Vector> to_complex(Library& library, const Vector& reals, Memory& memory)
 Result<Vector> pair(Library& library, const Vector& high, const Vector& low, uint64_t radix, int64_t nowhere,
                     Memory& memory);
 
-// relations.cpp
+// select.cpp
 Result<Relation> select(Library& library, const Relation& relation, const Vector& mask, Memory& memory);
+// relations.cpp
+// The relation with sizes that the host knows. A size on the device costs a wait.
+Result<Relation> exact(Library& library, const Relation& relation);
 Result<Relation> project(const Relation& relation, std::span<const uint32_t> columns);
 Result<Vector> index_of(Library& library, const Vector& x, const Vector& y, Memory& memory);
 Result<Relation> distinct(Library& library, const Relation& relation, Memory& memory);

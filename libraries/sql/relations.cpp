@@ -5,10 +5,10 @@
 //   semi   rows that are in the table            intersection
 //   anti   rows that are not                     difference
 //   first  rows that are the first of their kind distinct: the table keeps the smallest of equal rows
-// and `select` keeps the rows of a mask. Each is one pass over the rows that writes the numbers of those that are kept, in order, at
-// positions from a look-back over the tiles; then the columns are gathered, a launch per column.
-// Cost: O(rows) per operator; select and product stream, the others pay one random access per row for the table.
-// Leaves out: keeping the columns in the pass that finds the rows.
+// Each is one pass over the rows that writes the numbers of those that are kept, in order, at positions from a look-back over the tiles;
+// then the columns are gathered, a launch per column. `select`, which keeps the rows of a mask, is select.cpp.
+// Cost: O(rows) per operator; product streams, the others pay one random access per row for the table.
+// Leaves out: keeping the columns in the pass that finds the rows; merging relations that are sorted.
 #include <algorithm>
 
 #include "libraries/sql/join.h"
@@ -22,33 +22,27 @@ constexpr uint32_t items = 4;
 constexpr uint32_t tile_rows = block_threads * items;
 constexpr uint32_t warps = block_threads / 32;
 
-enum class Keep : uint8_t { mask, semi, anti, first };
+enum class Keep : uint8_t { semi, anti, first };
 const char* keep_name(Keep keep) {
-  static constexpr const char* names[] = {"mask", "semi_", "anti_", "first_"};
+  static constexpr const char* names[] = {"semi_", "anti_", "first_"};
   return names[static_cast<size_t>(keep)];
 }
 
-// Numbers of the rows to keep, ascending. mask: the vector `probe0` of u8 says; else the table does.
+// Numbers of the rows to keep, ascending.
 uint32_t build_keep(ptx::Module& module, std::string_view name, const JoinShape& shape, JoinTable::Kind kind,
                     Keep keep) {
   Builder b(module, std::string(name));
   b.set_block_size(block_threads);
-  SideCode left, probe;
-  TableCode table;
-  if (keep == Keep::mask) {
-    probe.slot = b.parameter<U64>("slot"), probe.capacity = b.parameter<U64>("capacity");
-    probe.data.push_back(b.parameter<U64>("mask"));
-  } else {
-    left = side_code(b, "left", shape, shape.left_single);
-    probe = side_code(b, "probe", shape, shape.right_single);
-    table = table_code(b, shape, kind);
-  }
+  SideCode left = side_code(b, "left", shape, shape.left_single),
+           probe = side_code(b, "probe", shape, shape.right_single);
+  TableCode table = table_code(b, shape, kind);
   const Parameter ticket_at = b.parameter<U64>("ticket"), words_at = b.parameter<U64>("words");
   const Parameter out_at = b.parameter<U64>("out"), total_at = b.parameter<U64>("total");
   const ptx::SharedVariable shared = b.shared<U64>(std::string(name) + "_shared", 8, 16);
   const Thread t = thread_of(b);
   probe.start(b);
-  if (keep != Keep::mask) left.start(b), table.start(b);
+  left.start(b);
+  table.start(b);
   Reg<U32> tiles = tiles_of(b, probe.rows, tile_rows), last = b.sub(probe.rows, 1);
   Reg<U32> before_lane = b.sub(b.shl(b.constant<U32>(1), t.lane), 1);
   const LabelId next = b.label(), done = b.label();
@@ -63,24 +57,17 @@ uint32_t build_keep(ptx::Module& module, std::string_view name, const JoinShape&
     Reg<U32> row = b.add(first, 32 * k);
     kept.push_back(b.setp(Is::lt, row, probe.rows));
     rows.push_back(b.min(row, last));
-    if (keep != Keep::mask) keys.push_back(row_key(b, shape, table, probe, rows[k], kept[k]));
+    keys.push_back(row_key(b, shape, table, probe, rows[k], kept[k]));
   }
-  if (keep == Keep::mask) {
-    for (uint32_t k = 0; k < items; ++k) {
-      Reg<U32> flag = b.cvt<U32>(b.ld_nc<ptx::U8>(element_at(b, probe.bases[0], rows[k], 1)));
-      b.setp(Is::ne, ptx::Combine::and_, flag, 0, kept[k], kept[k]);
-    }
-  } else {
-    const std::vector<Found> found = find_rows(b, shape, table, left, probe, rows, keys);
-    for (uint32_t k = 0; k < items; ++k) {
-      if (keep == Keep::semi) {
-        kept[k] = found[k].hit;
-      } else if (keep == Keep::anti) {
-        b.and_(kept[k], b.not_(found[k].hit), kept[k]);
-      } else {  // a row with a NaN equals none, not even itself
-        Reg<Pred> other = b.setp(Is::ne, ptx::Combine::and_, found[k].row, rows[k], found[k].hit);
-        b.and_(kept[k], b.not_(other), kept[k]);
-      }
+  const std::vector<Found> found = find_rows(b, shape, table, left, probe, rows, keys);
+  for (uint32_t k = 0; k < items; ++k) {
+    if (keep == Keep::semi) {
+      kept[k] = found[k].hit;
+    } else if (keep == Keep::anti) {
+      b.and_(kept[k], b.not_(found[k].hit), kept[k]);
+    } else {  // a row with a NaN equals none, not even itself
+      Reg<Pred> other = b.setp(Is::ne, ptx::Combine::and_, found[k].row, rows[k], found[k].hit);
+      b.and_(kept[k], b.not_(other), kept[k]);
     }
   }
   std::vector<Reg<U32>> masks;
@@ -143,17 +130,6 @@ uint32_t build_first_row(ptx::Module& module, std::string_view name, const JoinS
   b.ret();
   b.finish();
   return block_threads;
-}
-
-// T: unsigned of the element's width; bytes travel in 16-bit registers.
-template <class F>
-void with_width(uint32_t bytes, F&& f) {
-  switch (bytes) {
-    case 1: return f.template operator()<ptx::U8>();
-    case 2: return f.template operator()<ptx::U16>();
-    case 4: return f.template operator()<U32>();
-    default: return f.template operator()<U64>();
-  }
 }
 
 // out[k] = column[rows[k]]. I: the type of the row numbers.
@@ -228,25 +204,6 @@ uint32_t build_product(ptx::Module& module, std::string_view name, uint32_t byte
   return block_threads;
 }
 
-// With sizes that the host knows. A size on the device costs a wait.
-Result<Relation> exact(Library& library, const Relation& relation) {
-  if (relation.empty()) return input_error("a relation needs at least one column");
-  RETURN_IF_ERROR(check_rows(relation));
-  Relation out = relation;
-  uint64_t rows = relation[0].capacity;
-  if (relation[0].size_slot) {
-    RETURN_IF_ERROR(library.device().copy_to_host(&rows, relation[0].size_slot, 8));
-    rows = std::min(rows, relation[0].capacity);
-  }
-  for (Vector& v : out) {
-    if (v.capacity != relation[0].capacity)
-      return input_error("the columns of a relation have {} and {} elements", v.capacity, relation[0].capacity);
-    v.capacity = rows;
-    v.size_slot = 0;
-  }
-  return out;
-}
-
 Result<void> check_same_types(const Relation& left, const Relation& right) {
   if (left.size() != right.size())
     return input_error("relations of {} and {} columns cannot be combined", left.size(), right.size());
@@ -283,9 +240,9 @@ Result<Relation> gather(Library& library, const Relation& relation, Address rows
   return out;
 }
 
-// The rows of `relation` that the mask or the table over `other` says, and their columns.
-Result<Relation> keep_rows(Library& library, const Relation& relation, const Vector* mask, const Relation* other,
-                           Keep keep, Memory& memory) {
+// The rows of `relation` that the table over `other` says, and their columns.
+Result<Relation> keep_rows(Library& library, const Relation& relation, const Relation& other, Keep keep,
+                           Memory& memory) {
   const uint64_t n = relation[0].capacity;
   if (n == 0) return gather(library, relation, 0, false, 0, memory);
   const uint64_t tiles = tiles_for(n, tile_rows), zero_bytes = 256 + tiles * 8;
@@ -296,21 +253,17 @@ Result<Relation> keep_rows(Library& library, const Relation& relation, const Vec
   JoinShape shape;
   JoinTable table;
   Arguments a;
-  std::string name = std::string("relation_") + keep_name(keep);
-  if (mask) {
-    a.add(0).add(n).add(mask->data);
-  } else {
-    const KeyLayout layout = layout_keys(*other);
-    shape.key = layout.shape;
-    shape.left_single.assign(other->size(), false);
-    shape.right_single = shape.left_single;
-    Side left{*other, shape.left_single, (*other)[0].capacity}, probe{relation, shape.right_single, n};
-    ASSIGN_OR_RETURN(table, build_join(library, shape, layout, left, 0, memory));
-    add(a, left);
-    add(a, probe);
-    add(a, table);
-    name += std::string(table.kind == JoinTable::direct ? "direct_" : "hash_") + shape.name();
-  }
+  const KeyLayout layout = layout_keys(other);
+  shape.key = layout.shape;
+  shape.left_single.assign(other.size(), false);
+  shape.right_single = shape.left_single;
+  Side left{other, shape.left_single, other[0].capacity}, probe{relation, shape.right_single, n};
+  ASSIGN_OR_RETURN(table, build_join(library, shape, layout, left, 0, memory));
+  add(a, left);
+  add(a, probe);
+  add(a, table);
+  const std::string name = std::string("relation_") + keep_name(keep) +
+                           (table.kind == JoinTable::direct ? "direct_" : "hash_") + shape.name();
   ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(name, [&](ptx::Module& m, std::string_view n) {
     return build_keep(m, n, shape, table.kind, keep);
   }));
@@ -322,13 +275,22 @@ Result<Relation> keep_rows(Library& library, const Relation& relation, const Vec
 
 }  // namespace
 
-Result<Relation> select(Library& library, const Relation& relation, const Vector& mask, Memory& memory) {
-  ASSIGN_OR_RETURN(const Relation r, exact(library, relation));
-  ASSIGN_OR_RETURN(const Relation m, exact(library, {mask}));
-  if (mask.type != Type::u8 || m[0].capacity != r[0].capacity)
-    return input_error("select expects a bool for each of {} rows, got {} of {}", r[0].capacity, type_name(mask.type),
-                       m[0].capacity);
-  return keep_rows(library, r, &m[0], nullptr, Keep::mask, memory);
+Result<Relation> exact(Library& library, const Relation& relation) {
+  if (relation.empty()) return input_error("a relation needs at least one column");
+  RETURN_IF_ERROR(check_rows(relation));
+  Relation out = relation;
+  uint64_t rows = relation[0].capacity;
+  if (relation[0].size_slot) {
+    RETURN_IF_ERROR(library.device().copy_to_host(&rows, relation[0].size_slot, 8));
+    rows = std::min(rows, relation[0].capacity);
+  }
+  for (Vector& v : out) {
+    if (v.capacity != relation[0].capacity)
+      return input_error("the columns of a relation have {} and {} elements", v.capacity, relation[0].capacity);
+    v.capacity = rows;
+    v.size_slot = 0;
+  }
+  return out;
 }
 
 Result<Relation> project(const Relation& relation, std::span<const uint32_t> columns) {
@@ -372,7 +334,7 @@ Result<Vector> index_of(Library& library, const Vector& x, const Vector& y, Memo
 
 Result<Relation> distinct(Library& library, const Relation& relation, Memory& memory) {
   ASSIGN_OR_RETURN(const Relation r, exact(library, relation));
-  return keep_rows(library, r, nullptr, &r, Keep::first, memory);
+  return keep_rows(library, r, r, Keep::first, memory);
 }
 
 Result<Relation> product(Library& library, const Relation& left, const Relation& right, Memory& memory) {
@@ -442,7 +404,7 @@ Result<Relation> unite(Library& library, const Relation& left, const Relation& r
     both.push_back(v);
   }
   RETURN_IF_ERROR(check_rows(both));
-  return keep_rows(library, both, nullptr, &both, Keep::first, memory);
+  return keep_rows(library, both, both, Keep::first, memory);
 }
 
 Result<Relation> intersect(Library& library, const Relation& left, const Relation& right, Memory& memory) {
@@ -450,8 +412,8 @@ Result<Relation> intersect(Library& library, const Relation& left, const Relatio
   ASSIGN_OR_RETURN(const Relation r, exact(library, right));
   RETURN_IF_ERROR(check_same_types(l, r));
   Scratch scratch(memory);
-  ASSIGN_OR_RETURN(const Relation common, keep_rows(library, l, nullptr, &r, Keep::semi, scratch));
-  return keep_rows(library, common, nullptr, &common, Keep::first, memory);
+  ASSIGN_OR_RETURN(const Relation common, keep_rows(library, l, r, Keep::semi, scratch));
+  return keep_rows(library, common, common, Keep::first, memory);
 }
 
 Result<Relation> subtract(Library& library, const Relation& left, const Relation& right, Memory& memory) {
@@ -459,8 +421,8 @@ Result<Relation> subtract(Library& library, const Relation& left, const Relation
   ASSIGN_OR_RETURN(const Relation r, exact(library, right));
   RETURN_IF_ERROR(check_same_types(l, r));
   Scratch scratch(memory);
-  ASSIGN_OR_RETURN(const Relation rest, keep_rows(library, l, nullptr, &r, Keep::anti, scratch));
-  return keep_rows(library, rest, nullptr, &rest, Keep::first, memory);
+  ASSIGN_OR_RETURN(const Relation rest, keep_rows(library, l, r, Keep::anti, scratch));
+  return keep_rows(library, rest, rest, Keep::first, memory);
 }
 
 }  // namespace rndn::sql

@@ -351,6 +351,99 @@ Result<void> bench_like(Run& run, const std::string& name, uint64_t n, std::stri
       });
 }
 
+// A copy on the device, which the others are held against: n elements of 8 bytes.
+Result<void> bench_copy(Run& run, uint64_t n) {
+  run.memory.reset();
+  std::vector<uint64_t> values(n);
+  for (uint64_t& v : values) v = run.random();
+  ASSIGN_OR_RETURN(const Vector from, put(run, Type::i64, values));
+  ASSIGN_OR_RETURN(const Address to, run.memory.result(n * 8));
+  return measure(
+      run, "copy", n,
+      [&]() -> Result<uint64_t> {
+        RETURN_IF_ERROR(run.device.copy(to, from.data, n * 8));
+        return 16 * n;
+      },
+      [&]() -> Result<bool> {
+        ASSIGN_OR_RETURN(std::vector<uint64_t> got, get<uint64_t>(run, to, n));
+        return got == values;
+      });
+}
+
+// Relations of `columns` columns of 8 bytes; bytes are those of the arguments once and of the result once.
+Result<void> bench_select(Run& run, uint64_t n, uint32_t columns) {
+  run.memory.reset();
+  Relation r;
+  std::vector<uint8_t> mask(n);
+  std::vector<uint64_t> values(n), expected;
+  for (uint64_t i = 0; i < n; ++i) mask[i] = run.random() & 1, values[i] = run.random();
+  for (uint64_t i = 0; i < n; ++i)
+    if (mask[i]) expected.push_back(values[i]);
+  for (uint32_t c = 0; c < columns; ++c) {
+    ASSIGN_OR_RETURN(r.emplace_back(), put(run, Type::i64, values));
+  }
+  ASSIGN_OR_RETURN(const Vector m, put(run, Type::u8, mask));
+  Relation got;
+  return measure(
+      run, fmt::format("select half of {} columns", columns), n,
+      [&]() -> Result<uint64_t> {
+        ASSIGN_OR_RETURN(got, run.sql.select(r, m, run.memory));
+        return n + (n + expected.size()) * 8 * columns;
+      },
+      [&]() -> Result<bool> {
+        for (const Vector& v : got) {
+          ASSIGN_OR_RETURN(std::vector<uint64_t> column, get<uint64_t>(run, v.data, v.capacity));
+          if (column != expected) return false;
+        }
+        return true;
+      });
+}
+
+// n rows of two columns, from n / 1000 rows and 1000.
+Result<void> bench_product(Run& run, uint64_t n) {
+  run.memory.reset();
+  const uint64_t inner = n / 1000, outer = 1000;
+  std::vector<uint64_t> x(inner), y(outer);
+  for (uint64_t& v : x) v = run.random();
+  for (uint64_t& v : y) v = run.random();
+  ASSIGN_OR_RETURN(const Vector left, put(run, Type::i64, x));
+  ASSIGN_OR_RETURN(const Vector right, put(run, Type::i64, y));
+  Relation got;
+  return measure(
+      run, "product", inner * outer,
+      [&]() -> Result<uint64_t> {
+        ASSIGN_OR_RETURN(got, run.sql.product({left}, {right}, run.memory));
+        return 8 * (inner + outer) + 16 * inner * outer;
+      },
+      [&]() -> Result<bool> {
+        ASSIGN_OR_RETURN(std::vector<uint64_t> a, get<uint64_t>(run, got[0].data, inner * outer));
+        ASSIGN_OR_RETURN(std::vector<uint64_t> b, get<uint64_t>(run, got[1].data, inner * outer));
+        for (uint64_t i = 0; i < inner * outer; ++i)
+          if (a[i] != x[i % inner] || b[i] != y[i / inner]) return false;
+        return true;
+      });
+}
+
+// Sets of n numbers, ascending, half of which the other has.
+Result<void> bench_set(Run& run, const std::string& name, uint64_t n,
+                       Result<Relation> (Operators::*operation)(const Relation&, const Relation&, Memory&),
+                       uint64_t result_rows) {
+  run.memory.reset();
+  std::vector<int64_t> x(n), y(n);
+  for (uint64_t i = 0; i < n; ++i) x[i] = static_cast<int64_t>(2 * i), y[i] = static_cast<int64_t>(2 * i + i % 2);
+  ASSIGN_OR_RETURN(Vector left, put(run, Type::i64, x));
+  ASSIGN_OR_RETURN(Vector right, put(run, Type::i64, y));
+  for (Vector* v : {&left, &right}) v->min = 0, v->max = static_cast<int64_t>(2 * n), v->ascending = true;
+  Relation got;
+  return measure(
+      run, name, n,
+      [&]() -> Result<uint64_t> {
+        ASSIGN_OR_RETURN(got, (run.sql.*operation)({left}, {right}, run.memory));
+        return 8 * (2 * n + result_rows);
+      },
+      [&]() -> Result<bool> { return got[0].capacity == result_rows; });
+}
+
 Result<void> run_all(const BenchArguments& arguments) {
   std::unique_ptr<device::Device> device;
   std::unique_ptr<cuda::Preparation> preparation;
@@ -438,6 +531,13 @@ Result<void> run_all(const BenchArguments& arguments) {
   RETURN_IF_ERROR(
       run_case([&](Run& r) { return bench_like(r, "like %special%requests%", tenth, "%special%requests%", 6); }));
   RETURN_IF_ERROR(run_case([&](Run& r) { return bench_like(r, "like PROMO%", tenth, "PROMO%", 3); }));
+  RETURN_IF_ERROR(run_case([&](Run& r) { return bench_copy(r, n); }));
+  for (uint32_t columns : {1u, 2u, 4u}) RETURN_IF_ERROR(run_case([&](Run& r) { return bench_select(r, n, columns); }));
+  RETURN_IF_ERROR(run_case([&](Run& r) { return bench_product(r, n); }));
+  RETURN_IF_ERROR(
+      run_case([&](Run& r) { return bench_set(r, "intersection, sorted", n, &Operators::intersect, (n + 1) / 2); }));
+  RETURN_IF_ERROR(run_case([&](Run& r) { return bench_set(r, "difference, sorted", n, &Operators::subtract, n / 2); }));
+  RETURN_IF_ERROR(run_case([&](Run& r) { return bench_set(r, "union, sorted", n, &Operators::unite, n + n / 2); }));
   for (uint64_t few : {uint64_t{10}, uint64_t{1000}, uint64_t{2000}, uint64_t{20000}}) {
     RETURN_IF_ERROR(run_case([&](Run& r) {
       return bench_order<int32_t>(r, "order " + std::to_string(few) + " rows", Type::i32, few, uint64_t{1} << 20);

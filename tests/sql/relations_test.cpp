@@ -132,6 +132,31 @@ TEST_P(RelationsTest, SelectAndProject) {
     }
 }
 
+TEST_P(RelationsTest, SelectAllNoneAndRunsOfRows) {
+  test::Bench bench(GetParam());
+  std::mt19937_64 random(5);
+  const size_t n = 3 * 4096 + 77;  // tiles of 4096 rows
+  std::vector<int16_t> x(n);
+  std::vector<double> y(n);
+  for (size_t i = 0; i < n; ++i) x[i] = static_cast<int16_t>(random()), y[i] = static_cast<double>(i);
+  const Relation r = {bench.put(Type::i16, x), bench.put(Type::f64, y)};
+  for (int kind = 0; kind < 4; ++kind) {
+    std::vector<uint8_t> mask(n);
+    std::vector<int16_t> kept_x;
+    std::vector<double> kept_y;
+    for (size_t i = 0; i < n; ++i) {
+      mask[i] = kind == 0 ? 0 : kind == 1 ? 1 : kind == 2 ? i / 4096 == 1 : i % 4096 == 4095;
+      if (mask[i]) kept_x.push_back(x[i]), kept_y.push_back(y[i]);
+    }
+    auto got = bench.sql->select(r, bench.put(Type::u8, mask), *bench.memory);
+    ASSERT_TRUE(got.ok()) << got.error().message;
+    EXPECT_EQ(bench.get<int16_t>((*got)[0]), kept_x) << kind;
+    EXPECT_EQ(bench.get<double>((*got)[1]), kept_y) << kind;
+  }
+  EXPECT_FALSE(bench.sql->select(r, bench.put(Type::u8, std::vector<uint8_t>(n - 1)), *bench.memory).ok());
+  EXPECT_FALSE(bench.sql->select(r, bench.put(Type::i16, x), *bench.memory).ok());
+}
+
 TEST_P(RelationsTest, ProductAndJoin) {
   test::Bench bench(GetParam());
   std::mt19937_64 random(4);
