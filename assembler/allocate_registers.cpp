@@ -56,24 +56,23 @@ struct Interval {
 struct Allocator {
   Function& f;
   Liveness live;
-  std::span<Interval> intervals;  // by GPR unit (only first units are used), then predicates
-  std::span<Unit> units;          // by GPR unit, then predicates
-  uint32_t gprs = 0, positions = 0;
+  const Units& lists = f.units;
+  std::span<Interval> intervals;  // by unit (of GPRs only a value's first)
+  std::span<Unit> units;
+  uint32_t positions = 0;
   uint32_t pressure = 0;  // GPRs alive at once
   bool weighted = false;  // intervals have their weights
   ArenaList<Segment> segments{*f.arena, f.facts.size() * 2};
 
   uint32_t of(uint32_t reg, Range::File file) const {
-    uint32_t v = reg - isa::first_virtual;
-    return file == Range::gpr ? f.gprs[v].first : gprs + v;
+    const uint32_t v = reg - isa::first_virtual;
+    return file == Range::gpr ? lists.first_gpr + f.gprs[v].first : v;
   }
 
   // Lives from one backward walk. False, and they are not complete, when more than `most` GPRs are alive at once.
   bool build(uint32_t most) {
-    const Units& lists = live.units;
-    gprs = lists.gprs;
-    intervals = f.arena->make_span<Interval>(lists.tracked);
-    units = f.arena->make_span<Unit>(lists.tracked);
+    intervals = f.arena->make_span<Interval>(lists.count);
+    units = f.arena->make_span<Unit>(lists.count);
     positions = 0;
     for (BlockId b : f.layout) positions += 2 * static_cast<uint32_t>(f.blocks[b].code.size()) + 2;
     ArenaList<uint32_t> opened(*f.arena, 256);  // units that came to life in the block
@@ -97,7 +96,7 @@ struct Allocator {
       const Block& b = f.blocks[f.layout[k]];
       start -= 2 * static_cast<uint32_t>(b.code.size()) + 2;
       uint32_t at = start + 2 * static_cast<uint32_t>(b.code.size());
-      for (uint32_t x : live.out(f.layout[k])) alive += begin_life(x, at + 2) && x < gprs;
+      for (uint32_t x : live.out(f.layout[k])) alive += begin_life(x, at + 2) && lists.is_gpr(x);
       if (b.predicate >= isa::first_virtual) begin_life(of(b.predicate, Range::predicate), at + 1);
       pressure = std::max(pressure, alive);
       for (size_t c = b.code.size(); c-- > 0;) {
@@ -106,8 +105,8 @@ struct Allocator {
         uint32_t dead = 0;  // results that nobody reads: they need a register all the same
         for (const uint32_t* w = writes; w != end; ++w) {
           const uint32_t x = *w & ~Units::lasts;
-          if (x >= lists.tracked) continue;
-          const bool is_gpr = x < gprs;
+          if (!lists.is_allocated(x)) continue;
+          const bool is_gpr = lists.is_gpr(x);
           Unit& u = units[x];
           if (*w & Units::lasts) {
             alive += begin_life(x, at + 2) && is_gpr;
@@ -122,7 +121,7 @@ struct Allocator {
         }
         pressure = std::max(pressure, alive + dead);
         for (const uint32_t* u = reads; u != writes; ++u)
-          if (*u < lists.tracked) alive += begin_life(*u, at + 1) && *u < gprs;
+          if (lists.is_allocated(*u)) alive += begin_life(*u, at + 1) && lists.is_gpr(*u);
         if (const Facts& facts = f.facts[index(b.code[c])]; facts.copies) hint(facts);
         if (alive > most) return false;
       }
@@ -142,8 +141,8 @@ struct Allocator {
     const uint32_t d = copy.writes()[0].reg(), s = copy.reads()[0].reg();
     if (d < isa::first_virtual || s < isa::first_virtual) return;
     const uint32_t dv = of(d, Range::gpr), sv = of(s, Range::gpr);
-    const int8_t offset = static_cast<int8_t>(static_cast<int32_t>(s - isa::first_virtual - sv) -
-                                              static_cast<int32_t>(d - isa::first_virtual - dv));
+    const int8_t offset = static_cast<int8_t>(static_cast<int32_t>(lists.of(Range::gpr, s) - sv) -
+                                              static_cast<int32_t>(lists.of(Range::gpr, d) - dv));
     if (intervals[dv].hint == nobody) intervals[dv].hint = sv, intervals[dv].hint_offset = offset;
     if (intervals[sv].hint == nobody) intervals[sv].hint = dv, intervals[sv].hint_offset = static_cast<int8_t>(-offset);
   }
@@ -194,7 +193,7 @@ struct Allocator {
   ArenaList<Waiting> holes{*f.arena, 256};
   ArenaList<End> end_list{*f.arena, f.facts.size() + 16};
 
-  uint32_t file_of(uint32_t v) const { return v < gprs ? gpr_file : predicate_file; }
+  uint32_t file_of(uint32_t v) const { return lists.is_gpr(v) ? gpr_file : predicate_file; }
   static bool is_free(const Scan& s, uint32_t r) { return s.free[r / 64] >> (r % 64) & 1; }
   static void set_free(Scan& s, uint32_t r, bool value) {
     const uint64_t bit = uint64_t{1} << (r % 64);
@@ -282,17 +281,21 @@ struct Allocator {
     for (uint32_t pass = width == 2 ? 1 : 0; pass < (width == 4 ? 1 : 3); ++pass) {
       for (uint32_t word = 0; 64 * word < high; ++word) {
         const uint64_t free = s.free[first_register[file] / 64 + word];
-        uint64_t m = free;
-        for (uint32_t w = 1; w < width; ++w)
-          if (units[v + w].first != nobody && segments[units[v + w].first].begin <= s.now) m &= free >> w;
+        uint64_t m = high < 64 * word + 64 ? free & ((uint64_t{1} << high % 64) - 1) : free;
         if (width == 2) m &= 0x5555555555555555;
         if (width == 4) m &= 0x1111111111111111;
+        if (m == 0) continue;
+        for (uint32_t w = 1; w < width; ++w)
+          if (units[v + w].first != nobody && segments[units[v + w].first].begin <= s.now) m &= free >> w;
         if (width != 4) {
           const uint64_t pairs = free & ((free >> 1 & 0x5555555555555555) | (free & 0x5555555555555555) << 1);
-          const uint64_t quads = pairs & ((pairs >> 2 & 0x3333333333333333) | (pairs & 0x3333333333333333) << 2);
-          m &= pass == 0 ? ~pairs : pass == 1 ? pairs & ~quads : quads;
+          if (pass == 0) {
+            m &= ~pairs;
+          } else {
+            const uint64_t quads = pairs & ((pairs >> 2 & 0x3333333333333333) | (pairs & 0x3333333333333333) << 2);
+            m &= pass == 1 ? pairs & ~quads : quads;
+          }
         }
-        if (high < 64 * word + 64) m &= (uint64_t{1} << high % 64) - 1;
         for (; m; m &= m - 1) {
           const uint32_t r = 64 * word + static_cast<uint32_t>(std::countr_zero(m));
           if (r + width <= limit && fits(s, v, i, r)) return r;
@@ -325,18 +328,19 @@ struct Allocator {
       s.events[i.begin].starts = v;
       ++count;
     };
-    for (uint32_t v = live.units.tracked; v-- > gprs;)
+    for (uint32_t v = lists.predicates; v-- > 0;)
       if (const Unit& u = units[v]; u.first != nobody) {
         Interval& i = intervals[v];
         i.begin = segments[u.first].begin, i.end = u.end;
         start(v, i);
       }
-    for (uint32_t x = gprs; x-- > 0;) {
-      const GprUnit& g = f.gprs[x];
-      Interval& i = intervals[g.first];
+    for (uint32_t x = lists.count; x-- > lists.first_gpr;) {
+      const GprUnit& g = f.gprs[x - lists.first_gpr];
+      const uint32_t first = lists.first_gpr + g.first;
+      Interval& i = intervals[first];
       if (units[x].first != nobody)
         i.begin = std::min(i.begin, segments[units[x].first].begin), i.end = std::max(i.end, units[x].end);
-      if (g.first != x || i.begin == nobody) continue;
+      if (first != x || i.begin == nobody) continue;
       i.width = g.width, i.unspillable = g.unspillable;
       start(x, i);
     }
@@ -431,7 +435,7 @@ struct Allocator {
     std::vector<uint32_t> holder(intervals.size(), UINT32_MAX);  // predicates: the GPR unit that keeps them
     for (uint32_t v = 0; v < intervals.size(); ++v) {
       if (!intervals[v].spilled) continue;
-      if (v < gprs) {
+      if (lists.is_gpr(v)) {
         uint32_t bytes = 4 * intervals[v].width;
         f.local_bytes = (f.local_bytes + bytes - 1) / bytes * bytes;
         slot[v] = f.local_bytes;
@@ -451,15 +455,16 @@ struct Allocator {
         auto replacement = [&](uint32_t v) {
           for (auto& [from, to] : replaced)
             if (from == v) return to;
-          uint32_t to = v < gprs ? new_gpr(f, intervals[v].width, true) : new_predicate(f, true);
-          if (v < gprs)
+          const bool is_gpr = lists.is_gpr(v);
+          uint32_t to = is_gpr ? new_gpr(f, intervals[v].width, true) : new_predicate(f, true);
+          if (is_gpr)
             for (uint32_t w = 0; w < intervals[v].width; ++w) f.gprs[to - isa::first_virtual + w].unspillable = true;
           replaced.push_back({v, to});
           return to;
         };
         auto renamed = [&](uint32_t r, Range::File file) {
           uint32_t v = of(r, file);
-          return replacement(v) + (file == Range::gpr ? r - isa::first_virtual - v : 0);
+          return replacement(v) + (lists.of(file, r) - v);
         };
         std::vector<Inst> after;
         Inst inst = f[id];
@@ -482,7 +487,7 @@ struct Allocator {
         auto load = [&](Range range, bool guarded) {
           const uint32_t r = range.reg(), v = of(r, range.file());
           Inst x = range.file() == Range::gpr ? spill_load(*f.target, renamed(r, Range::gpr), range.width(),
-                                                           slot[v] + 4 * (r - isa::first_virtual - v))
+                                                           slot[v] + 4 * (lists.of(Range::gpr, r) - v))
                                               : predicate_from_gpr(*f.target, renamed(r, Range::predicate), holder[v]);
           if (guarded) x.sass.guard = guard, x.sass.guard_negated = inst.sass.guard_negated;
           before.push_back(std::move(x));
@@ -499,9 +504,9 @@ struct Allocator {
           uint32_t v = of(r, file);
           // An instruction that writes its own guard: every lane stores what it has then.
           if (own_guard && r != inst.sass.guard) load(range, false);
-          Inst store = file == Range::gpr
-                           ? spill_store(*f.target, renamed(r, file), width, slot[v] + 4 * (r - isa::first_virtual - v))
-                           : gpr_from_predicate(*f.target, holder[v], renamed(r, file));
+          Inst store = file == Range::gpr ? spill_store(*f.target, renamed(r, file), width,
+                                                        slot[v] + 4 * (lists.of(Range::gpr, r) - v))
+                                          : gpr_from_predicate(*f.target, holder[v], renamed(r, file));
           store.sass.guard = own_guard ? isa::PT : guard;
           store.sass.guard_negated = !own_guard && inst.sass.guard_negated;
           after.push_back(store);
@@ -527,25 +532,25 @@ struct Allocator {
   }
 
   void rewrite() {
+    f.registers.start(f.insts.size(), f.insts.size() * 5);
+    const std::array<uint32_t, 2> base = {lists.first_gpr - isa::first_virtual, 0u - isa::first_virtual};  // by file
     for (BlockId b : f.layout) {
       Block& block = f.blocks[b];
       for (InstId id : block.code) {
         isa::Instruction& sass = f[id].sass;
-        Facts& facts = f.facts[index(id)];
-        for (uint32_t k = 0; k < facts.count; ++k) {
-          Range& r = facts.ranges[k];
-          if (r.reg() < isa::first_virtual || !r.allocated()) continue;
-          const uint32_t place = units[r.reg() - isa::first_virtual + (r.file() == Range::gpr ? 0 : gprs)].place;
+        f.registers.set(id, f.facts[index(id)], [&](Range& r) {
+          if (r.reg() < isa::first_virtual || !r.allocated()) return;
+          const uint32_t place = units[r.reg() + base[r.file()]].place;
           CHECK(place != nobody, "register {} has no place", r.reg());
           r.set_reg(place);
           (r.guard() ? sass.guard : sass.operands[r.operand()].reg) = place;
-        }
+        });
       }
       if (block.predicate >= isa::first_virtual)
-        block.predicate = units[gprs + block.predicate - isa::first_virtual].place;
+        block.predicate = units[lists.of(Range::predicate, block.predicate)].place;
     }
     f.registers_used = 0;
-    for (uint32_t x = 0; x < gprs; ++x)
+    for (uint32_t x = lists.first_gpr; x < lists.count; ++x)
       if (units[x].first != nobody) f.registers_used = std::max(f.registers_used, units[x].place + 1);
     f.allocated = true;
   }
@@ -557,6 +562,7 @@ Result<bool> allocate_registers(Function& f, const Liveness& live, uint32_t want
   const uint32_t limit = std::min(f.max_registers, f.target->max_registers);
   for (int round = 0; round < 60; ++round) {
     ArenaScope scope(*f.arena);
+    if (round > 0) list_units(f);
     Allocator a{f, round == 0 ? live : compute_liveness(f)};
     const uint32_t most = round == 0 ? wanted : 0;
     if (!a.build(most ? most : UINT32_MAX)) return false;

@@ -110,6 +110,8 @@ struct Facts {
   bool generic : 1 = false;           // memory of any space
   bool late_carry : 1 = false;        // its condition code takes longer (IMNMX)
   bool writes_elsewhere : 1 = false;  // writes a file that is not allocated
+  bool ordered : 1 = false;           // has to do with memory or other lanes: scheduling keeps its order
+  bool crosses : 1 = true;            // before allocation: may read a GPR that its block has not written before it
   uint8_t least_stall = 1;            // issue cycles before the next instruction
   isa::Control control;               // filled by assign_barriers
 
@@ -152,12 +154,62 @@ class RegisterLists {
     begin_.resize(insts), items_.resize(registers + insts);
     used_ = 0;
   }
-  void set(InstId i, const Facts& x);
+  // Lists what the instruction names, after settle(range) has had its way with every range.
+  template <class F>
+  void set(InstId i, Facts& x, F&& settle) {
+    if (begin_.size() <= index(i)) begin_.resize(index(i) + 1);
+    if (used_ + x.most_units() > items_.size()) items_.resize(2 * (used_ + x.most_units()));
+    begin_[index(i)] = static_cast<uint32_t>(used_);
+    uint16_t *const list = items_.data() + used_, *next = list + 1;
+    const uint16_t* writes = nullptr;
+    Range* r = x.ranges.data();
+    const Range *const first_write = r + x.read_count, *const end = r + x.count;
+    for (;; ++r) {
+      if (r == first_write) writes = next;
+      if (r == end) break;
+      settle(*r);
+      uint32_t number = base[r->file()] + r->reg();
+      for (const uint32_t last = number + r->width() - 1;; ++number) {
+        *next++ = static_cast<uint16_t>(number);
+        if (number == last) break;
+      }
+    }
+    *list = static_cast<uint16_t>((writes - list - 1) | (next - writes) << 8);
+    used_ = static_cast<size_t>(next - items_.data());
+  }
 
  private:
   RawVector<uint32_t> begin_;
   RawVector<uint16_t> items_;  // by InstId, from begin_[i]: the number of reads | that of writes << 8, reads, writes
   size_t used_ = 0;            // of items_
+};
+
+// What the instructions of a function over virtual registers read and write, unit by unit: one list per instruction, for the passes between
+// selection and allocation, which all ask the same. Made by survey(); passes that change an instruction list it again.
+//
+// Units are numbered from 0: predicates, then what is not allocated (uniform registers, uniform predicates, Pascal's condition code), then GPRs,
+// which become more while passes work. Physical registers have none: before allocation only the prologue writes R1.
+struct Units {
+  // On a written unit: the write is guarded, and for other lanes the old value lives on.
+  static constexpr uint32_t lasts = 1u << 31;
+  static constexpr uint32_t others = isa::URZ + isa::PT + 1;
+  struct List {
+    const uint32_t *reads, *writes, *end;  // the guard is the last read
+  };
+  uint32_t predicates = 0, first_gpr = others, count = others;
+  RawVector<uint32_t> begin,
+      items;  // of instruction i from items[begin[i]]: number of reads | of writes << 16, reads, writes
+
+  bool is_gpr(uint32_t u) const { return u >= first_gpr; }
+  bool is_allocated(uint32_t u) const { return u - predicates >= others; }  // a GPR or a predicate
+  uint32_t of(Range::File file, uint32_t reg) const {
+    return reg - isa::first_virtual + (file == Range::gpr ? first_gpr : 0);
+  }
+  List of(InstId i) const {
+    const uint32_t* list = items.data() + begin[index(i)];
+    const uint32_t* writes = list + 1 + (*list & 0xffff);
+    return {list + 1, writes, writes + (*list >> 16)};
+  }
 };
 
 // A block of machine code. Branches are not instructions until emission: they are the block's terminator.
@@ -198,6 +250,7 @@ struct Function {
   Arena* arena = nullptr;  // scratch memory of the compilation
   RawVector<Inst> insts;
   RawVector<Facts> facts;   // by InstId, from the end of selection on
+  Units units;              // from the end of selection to the end of allocation
   RegisterLists registers;  // from the end of allocation on
   IdVector<BlockId, Block> blocks;
   std::vector<BlockId> layout;  // order of emission; layout[0] is the entry
@@ -223,8 +276,9 @@ struct Function {
 };
 
 Facts facts_of(const isa::Target& target, const Inst& inst);
-void gather_facts(Function& f);  // of all instructions
-// Appends the instruction with its facts; the caller puts the id into a block.
+// Lists the units of an instruction that has changed, before allocation.
+void list_units(Function& f, InstId i);
+// Appends the instruction with its facts and, after allocation, its registers; the caller puts the id into a block and, before, lists its units.
 InstId add_inst(Function& f, const Inst& inst);
 
 // Successors of a block: up to two.

@@ -46,7 +46,7 @@ struct Solving {
 
 class Solver {
  public:
-  Solver(const Function& f, const Units& units) : f_(f), units_(units) {}
+  explicit Solver(const Function& f) : f_(f), units_(f.units) {}
 
   Liveness run() {
     Arena& arena = *f_.arena;
@@ -74,7 +74,6 @@ class Solver {
       for_each_out(BlockId{b}, [&](uint64_t bits, uint32_t chunk) { list(bits, chunk, out_at); });
     }
     in_begin[n] = static_cast<uint32_t>(in), out_begin[n] = static_cast<uint32_t>(out);
-    result.units = units_;
     result.in_begin = in_begin, result.in_values = in_values;
     result.out_begin = out_begin, result.out_values = out_values;
     return result;
@@ -86,7 +85,6 @@ class Solver {
   // What each block reads before it writes it, and writes.
   void scan() {
     Register* const registers = registers_.data();
-    const uint32_t tracked = units_.tracked;
     for (BlockId b : f_.layout) {
       const uint32_t block = index(b);
       reached_[block] = true;
@@ -99,10 +97,10 @@ class Solver {
       for (InstId i : f_.blocks[b].code) {
         const auto [reads, writes, end] = units_.of(i);
         for (const uint32_t* u = reads; u != writes; ++u)
-          if (*u < tracked) expose(*u);
+          if (units_.is_allocated(*u)) expose(*u);
         for (const uint32_t* w = writes; w != end; ++w) {
           const uint32_t u = *w & ~Units::lasts;
-          if (u >= tracked) continue;
+          if (!units_.is_allocated(u)) continue;
           Register& x = registers[u];
           if (*w & Units::lasts) {
             expose(u), push(x.weak, block);
@@ -112,9 +110,9 @@ class Solver {
           }
         }
       }
-      if (const uint32_t p = f_.blocks[b].predicate; p >= isa::first_virtual) expose(units_.predicate(p));
+      if (const uint32_t p = f_.blocks[b].predicate; p >= isa::first_virtual) expose(units_.of(Range::predicate, p));
     }
-    for (uint32_t u = 0; u < tracked; ++u)
+    for (uint32_t u = 0; u < units_.count; ++u)
       if (registers[u].uses != nobody) numbered_.push(u);
   }
 
@@ -217,10 +215,10 @@ class Solver {
   const Units& units_;
   const size_t n_ = f_.blocks.size();
   ArenaList<Node> nodes_{*f_.arena, f_.layout.size() * 4 + 64};
-  ArenaList<uint32_t> numbered_{*f_.arena, units_.tracked};
+  ArenaList<uint32_t> numbered_{*f_.arena, units_.count};
   ArenaList<uint32_t> touched_{*f_.arena, n_};
   ArenaList<Word> words_{*f_.arena, n_ * 2};
-  std::span<Register> registers_ = f_.arena->make_span<Register>(units_.tracked, Register{});
+  std::span<Register> registers_ = f_.arena->make_span<Register>(units_.count, Register{});
   std::span<Solving> at_ = f_.arena->make_span<Solving>(n_, Solving{});
   std::span<uint32_t> work_ = f_.arena->make_raw<uint32_t>(n_);
   std::span<uint32_t> first_word_ = f_.arena->make_span<uint32_t>(n_, nobody),
@@ -231,22 +229,22 @@ class Solver {
 
 }  // namespace
 
-Liveness compute_liveness(const Function& f) {
-  const Units units = list_units(f);
-  return Solver(f, units).run();
+Liveness compute_liveness(Function& f) {
+  f.units.count = f.units.first_gpr + static_cast<uint32_t>(f.gprs.size());
+  return Solver(f).run();
 }
 
 uint32_t register_pressure(const Function& f, const Liveness& live) {
   ArenaScope scope(*f.arena);
-  const Units& units = live.units;
+  const Units& units = f.units;
   // By unit: number of the block in which it is alive.
-  std::span<uint32_t> alive = f.arena->make_span<uint32_t>(units.gprs);
+  std::span<uint32_t> alive = f.arena->make_span<uint32_t>(units.count);
   uint32_t most = 0, block = 0;
   for (BlockId b : f.layout) {
     ++block;
     uint32_t now = 0;
     auto begin = [&](uint32_t u) {
-      if (u >= units.gprs) return;
+      if (!units.is_gpr(u)) return;
       now += alive[u] != block;
       alive[u] = block;
     };
@@ -259,7 +257,7 @@ uint32_t register_pressure(const Function& f, const Liveness& live) {
       for (const uint32_t* w = writes; w != end; ++w) {
         if (*w & Units::lasts) {
           begin(*w & ~Units::lasts);
-        } else if (*w < units.gprs) {
+        } else if (units.is_gpr(*w)) {
           now -= alive[*w] == block;
           alive[*w] = 0;
           ++ended;

@@ -28,40 +28,25 @@ Result<Function> select(const ptx::Module& module, const ptx::Function& function
                         const SharedLayout& shared, const Options& options, isa::FormCache& forms,
                         RawVector<Inst> room = {});  // room: instructions whose memory is used again
 
-// --- units.cpp
-// What instructions read and write before allocation. Lives in the function's arena; stale once instructions change.
-struct Units {
-  // On a written unit: the write is guarded, and for other lanes the old value lives on.
-  static constexpr uint32_t lasts = 1u << 31;
-  struct List {
-    const uint32_t *reads, *writes, *end;  // the guard is the last read
-  };
-  uint32_t gprs = 0, tracked = 0, count = 0;  // units: GPRs, predicates, then what is not allocated
-  std::span<uint32_t> begin,
-      items;  // of instruction i from items[begin[i]]: number of reads | of writes << 16, reads, writes
-  uint32_t predicate(uint32_t reg) const { return gprs + reg - isa::first_virtual; }
-  List of(InstId i) const {
-    const uint32_t* list = items.data() + begin[index(i)];
-    const uint32_t* writes = list + 1 + (*list & 0xffff);
-    return {list + 1, writes, writes + (*list >> 16)};
-  }
+// --- facts.cpp
+// What becomes of a unit in the function.
+struct UnitUse {
+  uint32_t readers = 0;                            // instructions and branches
+  uint32_t inst = UINT32_MAX, block = UINT32_MAX;  // of the last write in the order of the code; none: never written
+  bool several = false;                            // writes
+  bool crosses = false;                            // a GPR that is read in a block that did not write it before
 };
-Units list_units(const Function& f);
-// Where units are written: by GPR unit, then predicate.
-struct Definition {
-  uint32_t inst = UINT32_MAX, block = UINT32_MAX;  // none: never
-  bool several = false;
+struct Survey {
+  std::span<UnitUse> units;  // by unit
+  uint32_t crossing = 0;     // GPRs that live across blocks, about
 };
-struct Definitions {
-  uint32_t gprs = 0;
-  std::span<const Definition> units;
-};
-Definitions list_definitions(const Function& f);
+// Gathers facts and units of all instructions. The answer lives in the function's arena.
+Survey survey(Function& f);
+void list_units(Function& f);  // of all instructions, anew
 
 // --- liveness.cpp
 // Live units (GPRs and predicates) at the block boundaries. Lives in the function's arena; sets are sorted.
 struct Liveness {
-  Units units;
   std::span<const uint32_t> in(BlockId b) const { return at(in_begin, in_values, b); }
   std::span<const uint32_t> out(BlockId b) const { return at(out_begin, out_values, b); }
 
@@ -73,19 +58,20 @@ struct Liveness {
     return values.subspan(begin[index(b)], begin[index(b) + 1] - begin[index(b)]);
   }
 };
-Liveness compute_liveness(const Function& f);
+Liveness compute_liveness(Function& f);
 // The largest number of GPRs alive at once in the order of the code.
 uint32_t register_pressure(const Function& f, const Liveness& live);
 
 // --- peephole.cpp
-uint32_t remove_dead_code(Function& f);  // over virtual registers; returns how many GPRs live across blocks, about
-void peephole_allocated(Function& f);    // MOV R, R; loads to RZ
+void remove_dead_code(Function& f, Survey& survey);  // over virtual registers
+void peephole_allocated(Function& f);                // MOV R, R; loads to RZ
 
 // --- uniform_values.cpp: loop invariants to uniform registers; returns whether anything changed
-bool move_uniform_values(Function& f, const Definitions& definitions, isa::FormCache& forms);
+bool move_uniform_values(Function& f, Survey& survey, isa::FormCache& forms);
 
-// --- rematerialise.cpp: values made again where they are used; returns whether anything changed. The definitions are those before either pass.
-bool rematerialise(Function& f, const Definitions& definitions);
+// --- rematerialise.cpp: values made again where they are used; returns whether anything changed. The survey knows of the readers that either pass
+// moves, and of no new units.
+bool rematerialise(Function& f, Survey& survey);
 
 // --- schedule.cpp: new order of each block's code
 // What scheduling before allocation knows of a function apart from the limit on registers; lives in the function's arena.
@@ -93,7 +79,7 @@ struct SchedulePlan {
   std::span<InstId> program;  // the code of all blocks in the order of the program
   std::span<uint32_t> late;   // the same as late as possible: places within the block
 };
-SchedulePlan plan_schedule(const Function& f, const Units& units);
+SchedulePlan plan_schedule(const Function& f);
 // Orders the code so that about pressure_limit GPRs are alive at once; returns how many are. Can be repeated with another limit.
 uint32_t schedule(Function& f, const SchedulePlan& plan, const Liveness& live, uint32_t pressure_limit);
 void schedule_allocated(Function& f);  // over physical registers
@@ -101,8 +87,6 @@ void schedule_allocated(Function& f);  // over physical registers
 // --- allocate_registers.cpp: virtual to physical registers. Fails when even spilling does not help. False, and nothing is changed, when more
 // than `wanted` registers would be used (0: any number will do).
 Result<bool> allocate_registers(Function& f, const Liveness& live, uint32_t wanted);
-
-void list_registers(Function& f);  // units.cpp: fills Function::registers
 
 // --- emit.cpp, assign_barriers.cpp: the final stream of one kernel
 struct CodeBlock {

@@ -17,6 +17,8 @@ struct Workspace::Worker {
   const isa::Target* target = nullptr;  // of the forms
   RawVector<Inst> insts;                // memory of the last kernel
   RawVector<Facts> facts;
+  RawVector<uint32_t> unit_begin, unit_items;
+  RegisterLists registers;
 };
 Workspace::Workspace() = default;
 Workspace::~Workspace() = default;
@@ -54,11 +56,9 @@ bool surely_exceeds(const Function& f, uint32_t crossing) {
   return f.gprs.size() > large_function || crossing > full_occupancy_registers(*f.target) * 3 / 2;
 }
 // Takes values out of general registers; returns whether anything changed.
-bool relieve(Function& f, isa::FormCache& forms) {
-  ArenaScope scratch(*f.arena);
-  const Definitions definitions = list_definitions(f);
-  const bool moved = !f.calls && move_uniform_values(f, definitions, forms);
-  return rematerialise(f, definitions) || moved;
+bool relieve(Function& f, Survey& survey, isa::FormCache& forms) {
+  const bool moved = !f.calls && move_uniform_values(f, survey, forms);
+  return rematerialise(f, survey) || moved;
 }
 constexpr uint32_t last_attempt = 1;  // takes what it gets
 
@@ -108,24 +108,26 @@ Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Func
     ASSIGN_OR_RETURN(f, select(module, p, flow, shared, o, memory.forms, std::move(memory.insts)));
     f.arena = &arena;
     f.facts = std::move(memory.facts);
-    gather_facts(f);
+    f.units.begin = std::move(memory.unit_begin), f.units.items = std::move(memory.unit_items);
+    f.registers = std::move(memory.registers);
   }
   f.max_registers = register_limit(p, o);
-  uint32_t crossing = 0;
+  Survey known;
   {
     auto scope = timings.measure(Phase::peephole, p.name);
-    crossing = remove_dead_code(f);
+    known = survey(f);
+    remove_dead_code(f, known);
   }
   Liveness live;
   uint32_t pressure = 0;
   {
     auto scope = timings.measure(Phase::allocate, p.name);
-    const bool exceeds = list && surely_exceeds(f, crossing);
-    if (exceeds) relieve(f, memory.forms);
+    const bool exceeds = list && surely_exceeds(f, known.crossing);
+    if (exceeds) relieve(f, known, memory.forms);
     live = compute_liveness(f);
     if (list) pressure = register_pressure(f, live);
     if (list && !exceeds && pressure + o.target->reported_registers_extra > full_occupancy_registers(*o.target) &&
-        relieve(f, memory.forms)) {
+        relieve(f, known, memory.forms)) {
       live = compute_liveness(f);
       pressure = register_pressure(f, live);
     }
@@ -137,7 +139,7 @@ Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Func
   for (uint32_t attempt = list ? 0 : last_attempt;; ++attempt) {
     if (list) {
       auto scope = timings.measure(Phase::schedule, p.name);
-      if (attempt == 0) plan = plan_schedule(f, live.units);
+      if (attempt == 0) plan = plan_schedule(f);
       RETURN_IF_ERROR(reorder(f, o, [&] { schedule(f, plan, live, limit); }));
       limit = limit > 24 ? limit - 24 : 0;
     }
@@ -154,7 +156,6 @@ Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Func
   {
     auto scope = timings.measure(Phase::peephole, p.name);
     if (o.level >= 1) peephole_allocated(f);
-    list_registers(f);
   }
   Code code;
   {
@@ -186,6 +187,8 @@ Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Func
                        o.target->max_shared_bytes);
   memory.insts = std::move(f.insts);
   memory.facts = std::move(f.facts);
+  memory.unit_begin = std::move(f.units.begin), memory.unit_items = std::move(f.units.items);
+  memory.registers = std::move(f.registers);
   return k;
 }
 

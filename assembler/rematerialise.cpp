@@ -8,6 +8,8 @@
 // Cost: O(instructions).
 //
 // Left out: expressions over such values, choice by the pressure along the way (the pipeline asks for the pass when pressure is high).
+#include <algorithm>
+
 #include "assembler/build.h"
 #include "assembler/passes.h"
 
@@ -25,10 +27,10 @@ bool never_changes(const isa::Instruction& s) {
 
 }  // namespace
 
-bool rematerialise(Function& f, const Definitions& known) {
+bool rematerialise(Function& f, Survey& survey) {
   ArenaScope scope(*f.arena);
-  const std::span<const Definition> definitions = known.units;
-  const auto repeatable = [&](const Definition& d) {
+  const std::span<UnitUse> definitions = survey.units.subspan(f.units.first_gpr);  // by GPR unit
+  const auto repeatable = [&](const UnitUse& d) {
     if (d.inst == nobody || d.several) return false;
     const Facts& x = f.facts[d.inst];
     if (x.guarded || x.read_count != 0 || x.count != 1 || x.pinned || x.memory != Memory::none) return false;
@@ -36,7 +38,7 @@ bool rematerialise(Function& f, const Definitions& known) {
     return s.mnemonic == isa::Mnemonic::MOV || never_changes(s);
   };
   // Units of the candidates, and the candidates by their first units. Units from `units` on are copies that were made since.
-  const uint32_t units = known.gprs;
+  const uint32_t units = static_cast<uint32_t>(definitions.size());
   std::span<bool> is_candidate = f.arena->make_span<bool>(units, false);
   ArenaList<uint32_t> candidates(*f.arena, 64);
   for (uint32_t v = 0; v < units; ++v) {
@@ -54,24 +56,29 @@ bool rematerialise(Function& f, const Definitions& known) {
     uint32_t block = nobody, first = 0;
   };
   std::span<Copy> copies = f.arena->make_span<Copy>(units, Copy{});
-  std::span<uint32_t> readers = f.arena->make_span<uint32_t>(units, 0);  // by first unit: reads that were left alone
-  std::vector<InstId> code;
+  ArenaList<InstId> copied(*f.arena, 16);  // copies of the block
+  struct Place {
+    uint32_t at, copies;  // so many of the block's copies go before this place of its code, or earlier
+  };
+  ArenaList<Place> places(*f.arena, 16);
   bool changed = false;
   for (BlockId b : f.layout) {
-    code.clear();
-    bool grown = false;
-    for (InstId i : f.blocks[b].code) {
+    std::vector<InstId>& code = f.blocks[b].code;
+    copied.clear(), places.clear();
+    for (uint32_t at = 0; at < code.size(); ++at) {
+      const InstId i = code[at];
+      if (!f.facts[index(i)].crosses) continue;
+      const size_t before = copied.size();
+      bool renamed = false;
       for (uint32_t k = 0; k < f.facts[index(i)].read_count; ++k) {
         const Range r = f.facts[index(i)].ranges[k];
         const uint32_t unit = r.reg() - isa::first_virtual;  // large for physical registers
         if (r.file() != Range::gpr || unit >= units || !is_candidate[unit]) continue;
         const uint32_t v = f.gprs[unit].first;
-        const Definition& d = definitions[v];
+        const UnitUse& d = definitions[v];
         if (d.block == index(b) || (f.insts[d.inst].sass.mnemonic == isa::Mnemonic::S2R &&
-                                    f.blocks[b].loop_depth > f.blocks[BlockId{d.block}].loop_depth)) {
-          ++readers[v];
+                                    f.blocks[b].loop_depth > f.blocks[BlockId{d.block}].loop_depth))
           continue;
-        }
         Copy& copy = copies[v];
         if (copy.block != index(b)) {
           const uint32_t width = f.gprs[v].width;
@@ -79,25 +86,38 @@ bool rematerialise(Function& f, const Definitions& known) {
           for (uint32_t w = 0; w < width; ++w) {
             Inst inst = f.insts[definitions[v + w].inst];
             inst.sass.operands[0].reg = copy.first + w;
-            code.push_back(add_inst(f, std::move(inst)));
+            copied.push(add_inst(f, inst));
+            list_units(f, copied[copied.size() - 1]);
           }
-          grown = changed = true;
         }
         const uint32_t to = copy.first + (unit - v);
         f.facts[index(i)].ranges[k].set_reg(to);
         f[i].sass.operands[r.operand()].reg = to;
+        for (uint32_t w = 0; w < r.width(); ++w) --definitions[unit + w].readers;
+        renamed = true;
       }
-      code.push_back(i);
+      if (renamed) list_units(f, i);
+      if (copied.size() > before) places.push({at, static_cast<uint32_t>(copied.size())});
     }
-    if (grown) f.blocks[b].code.assign(code.begin(), code.end());
+    if (copied.empty()) continue;
+    changed = true;
+    // Makes room from the end.
+    size_t from = code.size(), left = copied.size();
+    code.resize(from + left);
+    for (size_t p = places.size(); p-- > 0;) {
+      const uint32_t begin = p ? places[p - 1].copies : 0;
+      while (from > places[p].at) --from, code[from + left] = code[from];
+      for (; left > begin; --left) code[from + left - 1] = copied[left - 1];
+    }
   }
   if (!changed) return false;
   std::span<bool> dead = f.arena->make_span<bool>(f.insts.size(), false),
                   touched = f.arena->make_span<bool>(f.blocks.size(), false);
-  for (uint32_t v : candidates.all())
-    if (readers[v] == 0)
-      for (uint32_t w = 0; w < f.gprs[v].width; ++w)
-        dead[definitions[v + w].inst] = touched[definitions[v + w].block] = true;
+  for (uint32_t v : candidates.all()) {
+    const std::span<const UnitUse> value = definitions.subspan(v, f.gprs[v].width);
+    if (std::ranges::all_of(value, [](const UnitUse& u) { return u.readers == 0; }))
+      for (const UnitUse& u : value) dead[u.inst] = touched[u.block] = true;
+  }
   for (BlockId b : f.layout)
     if (touched[index(b)]) std::erase_if(f.blocks[b].code, [&](InstId i) { return dead[index(i)]; });
   return true;

@@ -155,8 +155,6 @@ class MemoryOrder {
       default: break;
     }
   }
-  // Most instructions have nothing to do with memory or other lanes.
-  static bool concerns(const Facts& x) { return x.memory != Memory::none || x.pinned || !is_free(x); }
 
  private:
   struct Space {
@@ -173,7 +171,8 @@ class MemoryOrder {
 
 bool is_deciding(isa::LatencyClass consumer) {
   using L = isa::LatencyClass;
-  return consumer == L::branch || consumer == L::vote || consumer == L::barrier || consumer == L::convergence;
+  constexpr auto bit = [](L c) { return uint64_t{1} << static_cast<unsigned>(c); };
+  return (bit(L::branch) | bit(L::vote) | bit(L::barrier) | bit(L::convergence)) >> static_cast<unsigned>(consumer) & 1;
 }
 
 // Latencies that are told apart in a block of n instructions: more would only spread large blocks over more slots.
@@ -185,7 +184,7 @@ uint32_t longest_latency(size_t n) {
 
 struct LateScheduler {
   const Function& f;
-  const Units& lists;
+  const Units& lists = f.units;
   Arena& arena = *f.arena;
   const ExpectedLatencies expected{*f.target};
   // A register, predicate or the condition code.
@@ -205,7 +204,7 @@ struct LateScheduler {
     MemoryOrder memory;
     // The branch at the end waits for its predicate.
     if (block.predicate != isa::PT && !block.uniform_branch && block.predicate >= isa::first_virtual)
-      units[lists.predicate(block.predicate)].need = slots.base() + guard_delay;
+      units[lists.of(Range::predicate, block.predicate)].need = slots.base() + guard_delay;
     for (uint32_t k = n; k-- > 0;) {
       const Facts& x = f.facts[index(code[k])];
       const auto [reads, writes, end] = lists.of(code[k]);
@@ -216,10 +215,9 @@ struct LateScheduler {
         from = std::max({from, w.next_write, w.need + latency});
       }
       for (const uint32_t* u = reads; u != writes; ++u) from = std::max(from, units[*u].next_write);
-      const bool ordered = MemoryOrder::concerns(x);
-      if (ordered) from = std::max(from, memory.from(x));
+      if (x.ordered) from = std::max(from, memory.from(x));
       const uint32_t slot = slots.take(from, k);
-      if (ordered) memory.place(x, slot);
+      if (x.ordered) memory.place(x, slot);
       for (const uint32_t* u = writes; u != end; ++u) units[*u & ~Units::lasts] = {0, slot + 1};
       for (const uint32_t* u = reads; u != writes; ++u) units[*u].need = std::max(units[*u].need, slot);
       if (x.guarded) units[writes[-1]].need = std::max(units[writes[-1]].need, slot + guard_delay);
@@ -239,7 +237,7 @@ struct PressureScheduler {
   uint32_t pressure = 0, most = 0;  // GPRs, and predicates in units of `predicate`
   static constexpr uint32_t predicate = 1u << 20;
 
-  uint32_t weight(uint32_t u) const { return u < units.gprs ? 1 : u < units.tracked ? predicate : 0; }
+  uint32_t weight(uint32_t u) const { return units.is_gpr(u) ? 1 : u < units.predicates ? predicate : 0; }
   static uint32_t gprs(uint32_t pressure) { return pressure % predicate; }
 
   // Whether issuing the instruction leaves more GPRs alive.
@@ -248,10 +246,10 @@ struct PressureScheduler {
     int change = 0;
     for (const uint32_t* w = writes; w != end; ++w) {
       const uint32_t u = *w & ~Units::lasts;
-      change += u < units.gprs && left[u] < alive_flag;
+      change += units.is_gpr(u) && left[u] < alive_flag;
     }
     if (change == 0) return false;
-    for (const uint32_t* u = reads; u != writes; ++u) change -= *u < units.gprs && left[*u] == (alive_flag | 1);
+    for (const uint32_t* u = reads; u != writes; ++u) change -= units.is_gpr(*u) && left[*u] == (alive_flag | 1);
     return change > 0;
   }
   // Whether a value ends or begins its life here follows no pattern: no branches.
@@ -328,20 +326,20 @@ struct EarlyScheduler {
       const Facts& x = f.facts[inst];
       const RegisterLists::List list = f.registers.of(id);
       uint32_t from = slots.base();
+      for (uint32_t r : list.all_reads()) from = std::max(from, registers[r].ready);
       // Predicates that decide whether something happens are read later than data; on Pascal all are.
-      const auto delay = [](uint32_t r, bool late) {
-        return late && RegisterLists::file_of(r) == Range::predicate ? guard_delay : 0;
+      const auto read_late = [&](uint32_t r) {
+        if (RegisterLists::file_of(r) == Range::predicate) from = std::max(from, registers[r].ready + guard_delay);
       };
-      const bool late = pascal || is_deciding(x.latency);
-      for (uint32_t r : list.all_reads()) from = std::max(from, registers[r].ready + delay(r, late));
-      if (x.guarded) from = std::max(from, registers[list.writes[-1]].ready + delay(list.writes[-1], true));
+      if (pascal || is_deciding(x.latency))
+        for (uint32_t r : list.all_reads()) read_late(r);
+      if (x.guarded) read_late(list.writes[-1]);
       if (x.reads_carry) from = std::max(from, registers[carry].ready);
       for (uint32_t r : list.all_writes()) from = std::max({from, registers[r].read, registers[r].written});
       if (x.writes_carry) from = std::max({from, registers[carry].read, registers[carry].written});
-      const bool ordered = MemoryOrder::concerns(x);
-      if (ordered) from = std::max(from, memory.from(x));
+      if (x.ordered) from = std::max(from, memory.from(x));
       const uint32_t slot = slots.take(from, inst), after = slot + 1;
-      if (ordered) memory.place(x, slot);
+      if (x.ordered) memory.place(x, slot);
       for (uint32_t r : list.all_reads()) registers[r].read = std::max(registers[r].read, after);
       if (x.reads_carry) registers[carry].read = std::max(registers[carry].read, after);
       const Register result{slot + std::min<uint32_t>(expected(x), longest), after, 0};
@@ -355,14 +353,14 @@ struct EarlyScheduler {
 
 }  // namespace
 
-SchedulePlan plan_schedule(const Function& f, const Units& units) {
+SchedulePlan plan_schedule(const Function& f) {
   SchedulePlan plan;
   size_t n = 0;
   for (BlockId b : f.layout) n += f.blocks[b].code.size();
   plan.program = f.arena->make_raw<InstId>(n);
   plan.late = f.arena->make_raw<uint32_t>(n);
   ArenaScope scope(*f.arena);
-  LateScheduler s{.f = f, .lists = units};
+  LateScheduler s{.f = f};
   size_t at = 0;
   for (BlockId b : f.layout) {
     const Block& block = f.blocks[b];
@@ -378,9 +376,9 @@ uint32_t schedule(Function& f, const SchedulePlan& plan, const Liveness& live, u
   ArenaScope scope(*f.arena);
   size_t largest = 0;
   for (BlockId b : f.layout) largest = std::max(largest, f.blocks[b].code.size());
-  PressureScheduler s{.units = live.units,
+  PressureScheduler s{.units = f.units,
                       .limit = pressure_limit,
-                      .left = f.arena->make_span<uint32_t>(live.units.count),
+                      .left = f.arena->make_span<uint32_t>(f.units.count),
                       .issued = f.arena->make_span<bool>(largest)};
   size_t at = 0;
   for (BlockId b : f.layout) {

@@ -99,16 +99,18 @@ struct Candidate {
 
 struct Mover {
   Function& f;
-  std::span<const Definition> definitions;
+  std::span<UnitUse> definitions;  // by unit
   isa::FormCache& forms;
   const isa::Target& t = *f.target;
   Arena& arena = *f.arena;
-  const uint32_t gprs = static_cast<uint32_t>(f.gprs.size());
+  const uint32_t gprs = static_cast<uint32_t>(f.gprs.size());  // of the program: the others are copies
   std::span<uint8_t> units = arena.make_span<uint8_t>(definitions.size(), not_uniform);
   ArenaList<Candidate> candidates{arena, most_candidates};
   ArenaList<Reader> readers{arena, 256};  // in the order of the code
 
-  uint32_t unit_of(Range r) const { return r.reg() - isa::first_virtual + (r.file() == Range::gpr ? 0 : gprs); }
+  uint32_t unit_of(Range r) const { return f.units.of(r.file(), r.reg()); }
+  // Whether the register is a GPR of the program.
+  bool is_gpr(Range r) const { return r.file() == Range::gpr && r.reg() - isa::first_virtual < gprs; }
 
   void find_uniform() {
     for (BlockId b : f.layout) {
@@ -137,10 +139,11 @@ struct Mover {
       const Block& block = f.blocks[b];
       for (InstId i : block.code) {
         const Facts& x = f.facts[index(i)];
+        if (!x.crosses) continue;
         bool noted = false;
         for (Range r : x.reads()) {
-          if (r.file() != Range::gpr || r.reg() < isa::first_virtual) continue;
-          const uint32_t first = r.reg() - isa::first_virtual;
+          if (!is_gpr(r)) continue;
+          const uint32_t first = unit_of(r);
           for (uint32_t w = 0; w < r.width(); ++w) {
             uint8_t& u = units[first + w];
             if (u == not_uniform || definitions[first + w].block == index(b)) continue;
@@ -180,11 +183,27 @@ struct Mover {
     }
     for (const Reader& x : readers.all())
       for (Range r : f.facts[x.inst].reads())
-        if (r.file() == Range::gpr && r.reg() >= isa::first_virtual)
+        if (is_gpr(r))
           for (uint32_t w = 0; w < r.width(); ++w)
             if (const uint8_t c = units[unit_of(r) + w];
                 c < no_candidate && definitions[unit_of(r) + w].block != x.block)
               candidates[c].bad |= !(in[x.block] >> c & 1);
+  }
+
+  // Lists the units of an instruction that is new, or has changed, and counts it among their readers.
+  void list(InstId i) {
+    list_units(f, i);
+    for_each_read(i, [](UnitUse& u) { ++u.readers; });
+  }
+  void list_again(InstId i) {
+    for_each_read(i, [](UnitUse& u) { --u.readers; });
+    list(i);
+  }
+  template <class F>
+  void for_each_read(InstId i, F&& use) {
+    const Units::List list = f.units.of(i);
+    for (const uint32_t* u = list.reads; u != list.writes; ++u)
+      if (*u < definitions.size()) use(definitions[*u]);
   }
 
   void replace() {
@@ -194,7 +213,7 @@ struct Mover {
     for (size_t c = 0; c < candidates.size(); ++c)
       if (!candidates[c].bad) uniform[c] = next++;
     auto moved = [&](Range r, uint32_t w, uint32_t block) -> uint32_t {
-      if (r.file() != Range::gpr || r.reg() < isa::first_virtual || unit_of(r) + w >= gprs) return nobody;
+      if (!is_gpr(r)) return nobody;
       const uint8_t c = units[unit_of(r) + w];
       return c < no_candidate && definitions[unit_of(r) + w].block != block && !candidates[c].bad ? uniform[c] : nobody;
     };
@@ -214,13 +233,13 @@ struct Mover {
         for (uint32_t k = 0; k < f.facts[index(i)].read_count; ++k) {
           const Range r = f.facts[index(i)].ranges[k];
           bool any = false;
-          for (uint32_t w = 0; w < r.width(); ++w)
-            any |= r.reg() - isa::first_virtual < gprs && moved(r, w, index(b)) != nobody;
+          for (uint32_t w = 0; w < r.width(); ++w) any |= moved(r, w, index(b)) != nobody;
           if (!any) continue;
           isa::Instruction made;
           if (r.width() == 1 && with_uniform(t, forms, f[i].sass, r.operand(), moved(r, 0, index(b)), made)) {
             f[i].sass = made;
             f.facts[index(i)] = facts_of(t, f[i]);
+            list_again(i);
             k = nobody;  // operands may have moved: once more from the start
             continue;
           }
@@ -230,21 +249,24 @@ struct Mover {
             Inst inst = make_inst(t, Mnemonic::MOV,
                                   {gpr(copy + w), from == nobody ? gpr(r.reg() + w) : rndn::assembler::uniform(from)});
             inst.line = f[i].line;
-            code.push_back(add_inst(f, std::move(inst)));
+            code.push_back(add_inst(f, inst));
+            list(code.back());
           }
           f.facts[index(i)].ranges[k].set_reg(copy);
           f[i].sass.operands[r.operand()].reg = copy;
+          list_again(i);
         }
         code.push_back(i);
         for (Range r : f.facts[index(i)].writes())
           for (uint32_t w = 0; w < r.width(); ++w) {
-            if (r.file() != Range::gpr || r.reg() < isa::first_virtual || unit_of(r) + w >= gprs) continue;
+            if (!is_gpr(r)) continue;
             const uint8_t c = units[unit_of(r) + w];
             if (c >= no_candidate || candidates[c].bad) continue;
             Inst inst =
                 make_inst(t, Mnemonic::R2UR, {rndn::assembler::uniform(uniform[c]), isa::Operand{}, gpr(r.reg() + w)});
             inst.line = f[i].line;
-            code.push_back(add_inst(f, std::move(inst)));
+            code.push_back(add_inst(f, inst));
+            list(code.back());
           }
       }
       if (code.size() != f.blocks[b].code.size()) f.blocks[b].code.assign(code.begin(), code.end());
@@ -254,10 +276,10 @@ struct Mover {
 
 }  // namespace
 
-bool move_uniform_values(Function& f, const Definitions& definitions, isa::FormCache& forms) {
+bool move_uniform_values(Function& f, Survey& survey, isa::FormCache& forms) {
   if (f.target->family != isa::Family::volta) return false;
   ArenaScope scope(*f.arena);
-  Mover m{.f = f, .definitions = definitions.units, .forms = forms};
+  Mover m{.f = f, .definitions = survey.units, .forms = forms};
   m.find_uniform();
   m.find_candidates();
   m.check_paths();
