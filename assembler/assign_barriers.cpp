@@ -20,6 +20,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <utility>
 
 #include "assembler/latency.h"
 #include "assembler/passes.h"
@@ -35,7 +36,8 @@ constexpr uint8_t no_scoreboard = 7, late_read_scoreboard = 5;
 constexpr uint32_t most_cycles = 16;  // no distance is longer
 
 uint8_t bit(uint8_t scoreboard) {
-  return scoreboard == no_scoreboard ? uint8_t{0} : static_cast<uint8_t>(1u << scoreboard);
+  static_assert(no_scoreboard > late_read_scoreboard);
+  return static_cast<uint8_t>(1u << scoreboard & ((2u << late_read_scoreboard) - 1));
 }
 
 // Scoreboards pending per register. Remembers per scoreboard which registers name it, so that waiting costs what it clears.
@@ -106,7 +108,7 @@ struct Assigner {
   struct Write {
     uint32_t time = 0, inst = 0, older_time = 0, older_inst = 0;
   };
-  std::array<Write, resource_count> last{};
+  std::span<Write> last = arena.make_raw<Write>(resource_count);
   uint32_t time = most_cycles;
 
   // Announced late readers of each register within the block, by links after `first_link`.
@@ -114,7 +116,7 @@ struct Assigner {
     uint32_t reader, next;
   };
   ArenaList<Link> links{arena, 256};
-  std::array<uint32_t, resource_count> readers{};
+  std::span<uint32_t> readers = arena.make_raw<uint32_t>(resource_count);
   uint32_t first_link = 0;
   ArenaList<uint32_t> late{arena, 64};  // announced late readers of the block without a read barrier
   std::array<uint32_t, 8> waited{};     // by scoreboard: place in the stream of the last wait in the block
@@ -303,7 +305,18 @@ struct Assigner {
     return changed;
   }
 
+  // Nothing has been written or read yet; GPRs beyond those in use are left alone.
+  void start() {
+    const size_t gprs = f.calls ? Lists::base[1] : std::max(f.registers_used, stack_register + 1);
+    for (const auto& [from, count] :
+         {std::pair{size_t{0}, gprs}, {size_t{Lists::base[1]}, resource_count - Lists::base[1]}}) {
+      std::ranges::fill(last.subspan(from, count), Write{});
+      std::ranges::fill(readers.subspan(from, count), 0u);
+    }
+  }
+
   void run() {
+    start();
     // What was known of a block when it was walked, or followed, last.
     std::span<uint32_t> walked = arena.make_span<uint32_t>(code.blocks.size(), UINT32_MAX);
     std::span<bool> queued = arena.make_span<bool>(code.blocks.size());

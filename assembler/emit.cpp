@@ -226,7 +226,7 @@ Result<cubin::Kernel> emit(const ptx::Module& module, Function& f, Code& code) {
     Inst& inst = f[code.order[i]];
     const Facts& facts = f.facts[index(code.order[i])];
     inst.sass.control = facts.control;
-    const uint64_t at = isa::instruction_address(t, i);
+    const uint64_t at = volta ? uint64_t{16} * i : isa::instruction_address(t, i);
     code.addresses[i] = at;
     if (code.targets[i] != UINT32_MAX)
       for (uint32_t o = 0; o < inst.sass.operand_count; ++o)

@@ -77,7 +77,7 @@ Selector::Selector(const ptx::Module& module, const ptx::Function& function, con
 // --- services ---------------------------------------------------------------------------------------------------------------------
 
 // Appends an instruction that says nothing yet.
-isa::Instruction& Selector::add_blank() {
+inline isa::Instruction& Selector::add_blank() {
   Inst& inst = f_.insts.push();
   constexpr Inst blank;
   static_assert(offsetof(Inst, sass) == 0);
@@ -88,36 +88,39 @@ isa::Instruction& Selector::add_blank() {
 }
 
 Emitted Selector::emit(Mnemonic m, std::initializer_list<Op> operands) {
-  if (!isa::make(t_, m, {operands.begin(), operands.size()}, add_blank(), forms_)) {
-    isa::Instruction made;
-    // An immediate that the form has no room for goes to a register, but for a move's: that register would be filled by the same move.
-    const bool move = m == Mnemonic::MOV || m == Mnemonic::MOV32I;
-    std::array<Op, isa::max_operands> copy{};
-    std::copy(operands.begin(), operands.end(), copy.begin());
-    f_.insts.pop_back();
-    bool found = false;
-    for (size_t k = move ? 0 : operands.size(); k-- > 0 && !found;) {
-      if (!is_immediate(copy[k]) && copy[k].kind != isa::OperandKind::constant) continue;
-      Op original = copy[k];
-      copy[k] = gpr(isa::RZ);
-      if (isa::make(t_, m, {copy.data(), operands.size()}, made)) {
-        copy[k] = as_register(original);
-        found = isa::make(t_, m, {copy.data(), operands.size()}, made);
-      } else {
-        copy[k] = original;
-      }
+  if (isa::make(t_, m, {operands.begin(), operands.size()}, add_blank(), forms_)) [[likely]]
+    return place();
+  f_.insts.pop_back();
+  return emit_with_copies(m, operands);
+}
+
+// An immediate that the form has no room for goes to a register, but for a move's: that register would be filled by the same move.
+Emitted Selector::emit_with_copies(Mnemonic m, std::initializer_list<Op> operands) {
+  isa::Instruction made;
+  const bool move = m == Mnemonic::MOV || m == Mnemonic::MOV32I;
+  std::array<Op, isa::max_operands> copy{};
+  std::copy(operands.begin(), operands.end(), copy.begin());
+  bool found = false;
+  for (size_t k = move ? 0 : operands.size(); k-- > 0 && !found;) {
+    if (!is_immediate(copy[k]) && copy[k].kind != isa::OperandKind::constant) continue;
+    Op original = copy[k];
+    copy[k] = gpr(isa::RZ);
+    if (isa::make(t_, m, {copy.data(), operands.size()}, made)) {
+      copy[k] = as_register(original);
+      found = isa::make(t_, m, {copy.data(), operands.size()}, made);
+    } else {
+      copy[k] = original;
     }
-    if (found) {
-      add_blank() = made;
-      return place();
-    }
-    std::string kinds;
-    for (const Op& o : operands) kinds += fmt::format(" {}", static_cast<int>(o.kind));
-    if (error_.empty())
-      unsupported_here(fmt::format("{} has no form of {} with operand kinds{}", t_.name, isa::mnemonic_name(m), kinds));
-    return {nullptr};
   }
-  return place();
+  if (found) {
+    add_blank() = made;
+    return place();
+  }
+  std::string kinds;
+  for (const Op& o : operands) kinds += fmt::format(" {}", static_cast<int>(o.kind));
+  if (error_.empty())
+    unsupported_here(fmt::format("{} has no form of {} with operand kinds{}", t_.name, isa::mnemonic_name(m), kinds));
+  return {nullptr};
 }
 
 // Puts the instruction made last into the block.
@@ -127,48 +130,51 @@ Emitted Selector::place() {
   if (f_.calls)
     for (uint32_t k = 0; k < inst.sass.operand_count; ++k)
       if (inst.sass.operands[k].descriptor) inst.sass.operands[k].uniform = descriptor_;
-  if (guard_.reg != isa::PT) {
-    const isa::RowFacts& row = isa::row_facts(inst.sass.form);
-    const auto each = [](uint32_t set, auto&& use) {
-      for (; set; set &= set - 1) use(static_cast<uint32_t>(std::countr_zero(set)));
-    };
-    // Pure computations of temporaries run unguarded.
-    bool writes = false, only_temporaries = true;
-    each(row.writes & row.gprs, [&](uint32_t k) {
-      const uint32_t r = inst.sass.operands[k].reg;
-      if (r == isa::RZ) return;
-      writes = true;
-      if (r < isa::first_virtual || !f_.gprs[r - isa::first_virtual].temporary) only_temporaries = false;
-    });
-    each(row.writes & row.predicates, [&](uint32_t k) {
-      const uint32_t r = inst.sass.operands[k].reg;
-      if (r == isa::PT) return;
-      writes = true;
-      if (r < isa::first_virtual || !f_.temporary_predicate[r - isa::first_virtual]) only_temporaries = false;
-    });
-    // What such a computation reads may have been written under this guard alone: then it has no value for the other lanes.
-    bool conditional = false;
-    const auto ranges = [&](uint32_t set, auto&& use) {
-      each(set & (row.gprs | row.predicates), [&](uint32_t k) {
-        const uint32_t r = inst.sass.operands[k].reg, bit = 1u << k;
-        if (r < isa::first_virtual) return;
-        const bool p = (row.predicates & bit) != 0;
-        const uint32_t n = p ? 1 : row.modified_widths & bit ? isa::register_count(inst.sass, k) : row.widths[k];
-        for (uint32_t w = 0; w < std::max(1u, n); ++w) use(2 * (r + w) + p);
-      });
-    };
-    const bool memory = row.addresses != 0;
-    if (writes && only_temporaries && !memory && !conditional_.empty())
-      ranges(row.reads, [&](uint32_t r) {
-        conditional |= std::find(conditional_.begin(), conditional_.end(), r) != conditional_.end();
-      });
-    if (!writes || !only_temporaries || memory || conditional) {
-      inst.sass.guard = guard_.reg, inst.sass.guard_negated = guard_.negated;
-      ranges(row.writes, [&](uint32_t r) { conditional_.push_back(r); });
-    }
-  }
+  if (guard_.reg != isa::PT) guard(inst);
   f_.blocks[block_].code.push_back(static_cast<InstId>(f_.insts.size() - 1));
   return {&inst.sass};
+}
+
+// Gives the instruction the guard of the statement, unless it computes temporaries alone.
+void Selector::guard(Inst& inst) {
+  const isa::RowFacts& row = isa::row_facts(inst.sass.form);
+  const auto each = [](uint32_t set, auto&& use) {
+    for (; set; set &= set - 1) use(static_cast<uint32_t>(std::countr_zero(set)));
+  };
+  // Pure computations of temporaries run unguarded.
+  bool writes = false, only_temporaries = true;
+  each(row.writes & row.gprs, [&](uint32_t k) {
+    const uint32_t r = inst.sass.operands[k].reg;
+    if (r == isa::RZ) return;
+    writes = true;
+    if (r < isa::first_virtual || !f_.gprs[r - isa::first_virtual].temporary) only_temporaries = false;
+  });
+  each(row.writes & row.predicates, [&](uint32_t k) {
+    const uint32_t r = inst.sass.operands[k].reg;
+    if (r == isa::PT) return;
+    writes = true;
+    if (r < isa::first_virtual || !f_.temporary_predicate[r - isa::first_virtual]) only_temporaries = false;
+  });
+  // What such a computation reads may have been written under this guard alone: then it has no value for the other lanes.
+  bool conditional = false;
+  const auto ranges = [&](uint32_t set, auto&& use) {
+    each(set & (row.gprs | row.predicates), [&](uint32_t k) {
+      const uint32_t r = inst.sass.operands[k].reg, bit = 1u << k;
+      if (r < isa::first_virtual) return;
+      const bool p = (row.predicates & bit) != 0;
+      const uint32_t n = p ? 1 : row.modified_widths & bit ? isa::register_count(inst.sass, k) : row.widths[k];
+      for (uint32_t w = 0; w < std::max(1u, n); ++w) use(2 * (r + w) + p);
+    });
+  };
+  const bool memory = row.addresses != 0;
+  if (writes && only_temporaries && !memory && !conditional_.empty())
+    ranges(row.reads, [&](uint32_t r) {
+      conditional |= std::find(conditional_.begin(), conditional_.end(), r) != conditional_.end();
+    });
+  if (!writes || !only_temporaries || memory || conditional) {
+    inst.sass.guard = guard_.reg, inst.sass.guard_negated = guard_.negated;
+    ranges(row.writes, [&](uint32_t r) { conditional_.push_back(r); });
+  }
 }
 
 Op Selector::plain(Op o) {
@@ -527,6 +533,8 @@ Result<Function> Selector::run(RawVector<Inst> room) {
   room.clear();
   f_.insts = std::move(room);
   f_.insts.reserve(p_.instructions.size() * 3 + 16);
+  f_.blocks.raw().reserve(flow_.blocks.size() + 8);
+  f_.layout.reserve(flow_.layout.size() + 8);
   f_.gprs.reserve(p_.registers.size() * 2 + p_.instructions.size() + 16);
   const size_t self = static_cast<size_t>(&p_ - m_.functions.data());
   for (const ptx::Instruction& i : p_.instructions) f_.calls |= i.op == Opcode::call;

@@ -180,7 +180,9 @@ class Selector {
   Op temp(uint32_t width = 1) { return gpr(new_gpr(f_, width, true)); }
   uint32_t temp_predicate() { return new_predicate(f_, true); }
   isa::Instruction& add_blank();
+  Emitted emit_with_copies(Mnemonic m, std::initializer_list<Op> operands);
   Emitted place();
+  void guard(Inst& inst);
   void split_atomic(const ptx::Instruction& i, uint32_t d, Op at, Op data, Op swap);
   void compare_and_swap_loop(const ptx::Instruction& i, uint32_t d, Op at, Op data);
   void combine(const ptx::Instruction& i, uint32_t d, Op a, Op b);

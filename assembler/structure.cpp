@@ -130,6 +130,7 @@ struct Builder {
     // One block per leader, the end of the function included (falling off it ends the thread). A guarded instruction that needs a branch
     // becomes a branch block in front of the block that holds it.
     std::vector<BlockId> at(n + 1, none<BlockId>());
+    flow.blocks.raw().reserve(flow.blocks.size() + static_cast<size_t>(std::ranges::count(leader, true)) + 16);
     for (size_t i = 0; i <= n; ++i)
       if (leader[i] || i == n) {
         at[i] = flow.blocks.add({});
@@ -511,29 +512,41 @@ struct Builder {
   void diverge() {
     flow.divergent.assign(f.registers.size(), false);
     apart.assign(flow.blocks.size(), false);
+    // Items with a result that may still turn out divergent, in the order of the code; each round keeps those that did not.
+    struct Undecided {
+      uint32_t block;
+      const FlowItem* item;
+    };
+    std::vector<Undecided> undecided;
+    undecided.reserve(f.instructions.size());
+    for (BlockId b : flow.layout)
+      for (const FlowItem& item : block(b).items)
+        if (f.instructions[item.inst].destination_count != 0) undecided.push_back({index(b), &item});
     for (bool changed = true; changed;) {
       changed = false;
       auto mark = [&](const ptx::Operand& o) {
         if (o.kind == ptx::Operand::reg && !flow.divergent[o.id]) flow.divergent[o.id] = true, changed = true;
       };
-      for (BlockId b : flow.layout)
-        for (const FlowItem& item : block(b).items) {
-          const ptx::Instruction& i = f.instructions[item.inst];
-          if (i.destination_count == 0) continue;
-          if (const ptx::Operand& d = f.operand(i, 0);
-              i.destination_count == 1 && d.kind == ptx::Operand::reg && flow.divergent[d.id])
-            continue;
-          if (!apart[index(b)] && !(!is_none(item.guard) && flow.divergent[index(item.guard)]) && !divergent_result(i))
-            continue;
-          for (uint32_t k = 0; k < i.destination_count; ++k) {
-            const ptx::Operand& o = f.operand(i, k);
-            if (o.kind == ptx::Operand::vector) {
-              for (uint32_t e = 0; e < o.count; ++e) mark(f.vector_elements[o.id + e]);
-            } else {
-              mark(o);
-            }
+      size_t kept = 0;
+      for (const Undecided& u : undecided) {
+        const ptx::Instruction& i = f.instructions[u.item->inst];
+        const ptx::Operand& d = f.operand(i, 0);
+        if (i.destination_count == 1 && d.kind == ptx::Operand::reg && flow.divergent[d.id]) continue;
+        if (!apart[u.block] && !(!is_none(u.item->guard) && flow.divergent[index(u.item->guard)]) &&
+            !divergent_result(i)) {
+          undecided[kept++] = u;
+          continue;
+        }
+        for (uint32_t k = 0; k < i.destination_count; ++k) {
+          const ptx::Operand& o = f.operand(i, k);
+          if (o.kind == ptx::Operand::vector) {
+            for (uint32_t e = 0; e < o.count; ++e) mark(f.vector_elements[o.id + e]);
+          } else {
+            mark(o);
           }
         }
+      }
+      undecided.resize(kept);
       auto mark_blocks = [&](const std::vector<uint32_t>& set) {
         for (uint32_t b : set)
           if (!apart[b]) apart[b] = true, changed = true;

@@ -50,24 +50,15 @@ struct Section {
 struct Records {
   Bytes bytes;
   Records() { bytes.reserve(512); }
-  void none(uint8_t attribute) {
-    put(bytes, uint8_t{no_value});
-    put(bytes, attribute);
-    put(bytes, uint16_t{0});
-  }
-  void half(uint8_t attribute, uint32_t value) {
-    put(bytes, uint8_t{half_value});
-    put(bytes, attribute);
-    put(bytes, static_cast<uint16_t>(value));
-  }
+  void none(uint8_t attribute) { head(no_value, attribute, 0); }
+  void half(uint8_t attribute, uint32_t value) { head(half_value, attribute, value); }
   void sized(uint8_t attribute, std::initializer_list<uint32_t> words) {
     sized(attribute, std::span(words.begin(), words.size()));
   }
   void sized(uint8_t attribute, std::span<const uint32_t> words) {
-    put(bytes, uint8_t{sized_value});
-    put(bytes, attribute);
-    put(bytes, static_cast<uint16_t>(words.size() * 4));
-    for (uint32_t w : words) put(bytes, w);
+    head(sized_value, attribute, static_cast<uint32_t>(words.size_bytes()));
+    const std::span<const std::byte> body = std::as_bytes(words);
+    bytes.insert(bytes.end(), body.begin(), body.end());
   }
   void offsets(uint8_t attribute, std::span<const uint32_t> words) {
     // The length is 16 bits: longer lists are split into several records.
@@ -75,6 +66,10 @@ struct Records {
     for (size_t at = 0; at < words.size(); at += most)
       sized(attribute, words.subspan(at, std::min(words.size() - at, most)));
   }
+
+ private:
+  // The format, the attribute, and a value or a length of 16 bits.
+  void head(uint32_t format, uint32_t attribute, uint32_t value) { put(bytes, format | attribute << 8 | value << 16); }
 };
 
 // The constant table of relocation actions that ptxas writes for sm_8x and Pascal.
