@@ -369,13 +369,13 @@ Result<void> Run::unique_cells(const Step& s) {
   if (v->kind == Item::list && v->parts.empty()) return fall_back(s, "a list without cells");
   RETURN_IF_ERROR(cells_to_device(v));
   ItemPtr elements = v->parts[0];
-  if (hir::is_text(elements->type)) {
-    ASSIGN_OR_RETURN(DomainPtr domain, domain_of(*elements)->distinct(text_tools()));
-    ASSIGN_OR_RETURN(elements, in_domain(elements, domain));
+  if (elements->type == BasicType::complex) {
+    ItemPtr* const only[] = {&elements};
+    RETURN_IF_ERROR(number_complex(only, true));
   }
   ASSIGN_OR_RETURN(uint64_t count, size_of(*v));
   ASSIGN_OR_RETURN(uint64_t flat, size_of(*elements));
-  ASSIGN_OR_RETURN(sql::Vector keys, column(elements));
+  ASSIGN_OR_RETURN(sql::Vector keys, key_codes(elements));
   OperatorMemory memory(*this, engine_.buffers);
   auto scope = timings_.measure(library_phase(), "unique");
   ASSIGN_OR_RETURN(sql::Cells made, sql_->unique_cells({keys, v->offsets, count}, memory));

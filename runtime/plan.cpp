@@ -428,9 +428,8 @@ class Planner {
     reason_.clear();
     auto argument = [&](size_t i) { return i < e.operands.size() ? kind_of(e.operands[i]) : TypeKind::wildcard; };
     auto on_columns = [&](Step::Kind kind, std::initializer_list<size_t> which) {
-      const bool complex = kind != Step::order && kind != Step::unique_cells;
       for (size_t i : which)
-        if (i >= e.operands.size() || !columns_ok(e.operands[i], complex)) return Step::call;
+        if (i >= e.operands.size() || !columns_ok(e.operands[i], kind != Step::order)) return Step::call;
       return kind;
     };
     switch (e.callee.builtin_id) {
