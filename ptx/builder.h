@@ -265,7 +265,10 @@ class Builder {
     bind(l);
     return l;
   }
-  // Guards the next instruction.
+  // Guards the next instruction, whose result must be a register that there is already (`into`): one made for it would have no value where the condition
+  // fails. This also catches an instruction among the arguments of the guarded one, which would take the guard:
+  //   Reg<U64> at = b.mad_wide(i, 4u, base);     // and not b.when(p).ld<U32>(space, Address(b.mad_wide(i, 4u, base)), x)
+  //   b.when(p).ld<U32>(space, Address(at), x);
   Builder& when(Condition c) {
     guard_ = c.id;
     guard_negated_ = c.negated;
@@ -472,7 +475,7 @@ class Builder {
   // {low, high} of a 64-bit register, and back.
   template <Tag64 T>
   std::pair<Reg<U32>, Reg<U32>> unpack(Reg<T> r) {
-    Reg<U32> low = reg<U32>(), high = reg<U32>();
+    Reg<U32> low = result<U32>(Opcode::mov), high = result<U32>(Opcode::mov);
     Operand v = vector({use(low), use(high)});
     put(Opcode::mov, Type::b64, {}, {v}, {use(r)});
     return {low, high};
@@ -658,9 +661,19 @@ class Builder {
     guard_negated_ = false;
   }
   template <Tag T>
+  Reg<T> result(Opcode op) {
+    if (!is_none(guard_)) [[unlikely]]
+      refuse_guard(op);
+    return reg<T>();
+  }
+  [[gnu::cold, gnu::noinline]] void refuse_guard(Opcode op) const {
+    CHECK(is_none(guard_), "`{}` in {} is guarded and makes a register, which has no value where the guard fails",
+          opcode_name(op), f_.name);
+  }
+  template <Tag T>
   Reg<T> make(Opcode op, Type type, const Modifiers& mods, std::initializer_list<Operand> sources, Reg<T> into,
               Type type2 = Type::none) {
-    if (!into.valid()) into = reg<T>();
+    if (!into.valid()) into = result<T>(op);
     put(op, type, mods, {use(into)}, sources, type2);
     return into;
   }
@@ -669,7 +682,7 @@ class Builder {
     std::array<Reg<RegisterTag<T>>, n> out;
     Operand v{.kind = Operand::vector, .count = n, .id = static_cast<uint32_t>(f_.vector_elements.size())};
     for (auto& r : out) {
-      r = reg<RegisterTag<T>>();
+      r = result<RegisterTag<T>>(Opcode::ld);
       f_.vector_elements.push_back(use(r));
     }
     Modifiers m = memory(space, access);

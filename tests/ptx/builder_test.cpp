@@ -272,6 +272,35 @@ TEST(Builder, ReferenceAssemblerAcceptsEverything) {
 }
 
 // What the C++ types cannot see, the verifier does.
+// An instruction among the arguments of a guarded one would take its guard.
+TEST(BuilderDeathTest, GuardedInstructionsMakeNoRegisters) {
+  const auto load = [](bool among_arguments) {
+    Module module;
+    Builder b(module, "k");
+    Reg<U64> base = b.ld_param(b.parameter<U64>("base"));
+    Reg<U32> i = b.special(SpecialRegister::tid_x), x = b.constant<U32>(0);
+    Reg<Pred> p = b.setp(Compare::lt, i, 7u);
+    if (among_arguments) {
+      b.when(p).ld<U32>(Space::global, Address(b.mad_wide(i, 4u, base)), x);
+    } else {
+      Reg<U64> at = b.mad_wide(i, 4u, base);
+      b.when(p).ld<U32>(Space::global, Address(at), x);
+    }
+    return b.function().instructions;
+  };
+  EXPECT_DEATH(load(true), "`mad` in k is guarded and makes a register");
+  const std::vector<Instruction> right = load(false);
+  EXPECT_TRUE(is_none(right[right.size() - 2].guard));
+  EXPECT_FALSE(is_none(right.back().guard));
+  Module module;
+  Builder b(module, "k");
+  Reg<U64> base = b.ld_param(b.parameter<U64>("base"));
+  Reg<Pred> p = b.setp(Compare::lt, b.special(SpecialRegister::tid_x), 7u);
+  EXPECT_DEATH(b.when(p).ld<U32>(Space::global, Address(base)), "`ld` in k is guarded");
+  EXPECT_DEATH((void)b.when(p).ld_v2<U32>(Space::global, Address(base)), "`ld` in k is guarded");
+  EXPECT_DEATH((void)b.when(p).unpack(base), "`mov` in k is guarded");
+}
+
 TEST(Builder, VerifierSeesTheRest) {
   auto problems = [](auto write, uint32_t target = 60) {
     Module m;
