@@ -110,7 +110,7 @@ constexpr const char* t_clear[] =  // a bit that must be clear
     {"", nullptr};
 constexpr const char* t_cas_only[] = {".CAS", nullptr, nullptr, nullptr};
 constexpr const char* t_to_32[] = {"", "", "", nullptr};
-constexpr const char* t_float_32[] = {nullptr, "", "", nullptr};
+constexpr const char* t_float_32[] = {nullptr, "", "", nullptr, "", nullptr, nullptr, nullptr};
 constexpr const char* t_format[] = {"", "", "", "", "", nullptr, nullptr, nullptr};
 constexpr const char* t_size_async[] = {nullptr, nullptr, nullptr, nullptr, "", ".64", ".128", nullptr};
 constexpr const char* t_cs2r[] = {".32", ""};
@@ -139,6 +139,8 @@ constexpr const char* t_trap[] = {nullptr, nullptr, nullptr, ".TRAP", nullptr, n
 constexpr const char* t_le[] = {"", ".LE"};
 constexpr const char* t_dot[] = {".4A", ".2A.LO", nullptr, ".2A.HI"};
 constexpr const char* t_pack[] = {".PACK_AB", ".BF16.PACK_AB"};
+constexpr const char* t_merge[] = {".MERGE_C", ".BF16.MERGE_C"};
+constexpr const char* t_merge_89[] = {".F16.F32.MERGE_C", ".BF16.F32.MERGE_C"};
 constexpr const char* t_pack_89[] = {".F16.F32.PACK_AB", ".BF16.F32.PACK_AB"};
 constexpr const char* t_f2ip[] = {".U8.F32", ".S8.F32"};
 // Instructions that round to nearest or towards zero only; the vendor's disassembler calls the other codes invalid.
@@ -584,6 +586,13 @@ constexpr void float_rows(Table<N>& t) {
                   .mods(m(K::Relu, 75, 1, t_relu), m(K::Pack, 76, 1, new_text ? t_pack_89 : t_pack),
                         m(K::Rounding, 79, 2, t_rz)));
       }
+    // One float of a constant bank in the lower half, above it the lower half of C.
+    for (bool new_text : {false, true})
+      t.add(op(M::F2FP_MERGE_C, "F2FP", 0xa3e, L::alu, new_text ? sm_89 : sm_80 | sm_86)
+                .fix(78, 1, 1)
+                .fix(24, 8, 255)
+                .slots(Rd, Cb, C)
+                .mods(m(K::Relu, 75, 1, t_relu), m(K::Pack, 76, 1, new_text ? t_merge_89 : t_merge)));
     t.add(op(M::F2IP, "F2IP", 0x243, L::alu, sm_86 | sm_89 | sm_90)
               .slots(Rd, A, B, C)
               .mods(m(K::Signed, 76, 1, t_f2ip), m(K::Rounding, 78, 2, t_trunc, 3), m(K::NTZ, 74, 1, t_ntz)));
@@ -612,28 +621,33 @@ constexpr void float_rows(Table<N>& t) {
   ci.neg_b = ci.abs_b = false;
   Sources cn = ci;  // a byte or half of a register
   cn.part_b = 60;
-  for (unsigned wide : {0u, 1u}) {
-    const uint8_t format = wide ? 3 : 2;
-    const auto ftz = FTZ, DF = m(K::DestFormat, 75, 2, t_silent, format),
-               SF = m(K::SourceFormat, 84, 2, t_silent, format);
-    Sources c = cf;
-    c.immediate = wide ? F64 : F32;
-    c.h1 = 60;
-    two_sources(t, op(M::F2I, "F2I", wide ? 0x111 : 0x105, L::sfu).slot(Rdest), "1456", c, [&](const Builder& b) {
-      return b.mods(m(K::Signed, 72, 1, t_silent, 1), m(K::DestSize, 75, 2, wide ? t_silent : t_to_32, 2), SF, ftz, INT,
-                    m(K::NTZ, 77, 1, t_ntz));
-    });
-    for (const char* which : {"1", "456"})
-      two_sources(t, op(M::I2F, "I2F", wide ? 0x112 : 0x106, L::sfu).slot(Rfd), which, *which == '1' && !wide ? cn : ci,
-                  [&](const Builder& b) {
-                    return b.mods(m(K::DestFormat, 75, 2, wide ? t_silent : t_float_32, format),
-                                  m(K::Signed, 74, 1, t_silent, 1), m(K::SourceSize, 84, 2, t_silent, 2), RND);
-                  });
-    two_sources(t, op(M::F2F, "F2F", wide ? 0x110 : 0x104, L::sfu).slot(Rfd), "1456", c,
-                [&](const Builder& b) { return b.mods(ftz, m(K::DestFormat, 75, 3, t_format, 2), SF, RND); });
-    two_sources(t, op(M::FRND, "FRND", wide ? 0x113 : 0x107, L::sfu).slot(Rfd), "1456", c,
-                [&](const Builder& b) { return b.mods(ftz, DF, SF, INT); });
-  }
+  // sm_90 converts bfloat16 too, which is format 4.
+  for (const uint32_t on : {before_90, sm_90})
+    for (unsigned wide : {0u, 1u}) {
+      const uint8_t format = wide ? 3 : 2, bits = on == sm_90 ? 3 : 2;
+      const auto ftz = FTZ, DF = m(K::DestFormat, 75, bits, t_format, format),
+                 SF = m(K::SourceFormat, 84, bits, t_format, format);
+      Sources c = cf;
+      c.immediate = wide ? F64 : F32;
+      c.h1 = 60;
+      two_sources(t, op(M::F2I, "F2I", wide ? 0x111 : 0x105, L::sfu, on).slot(Rdest), "1456", c, [&](const Builder& b) {
+        return b.mods(m(K::Signed, 72, 1, t_silent, 1), m(K::DestSize, 75, 2, wide ? t_silent : t_to_32, 2), SF, ftz,
+                      INT, m(K::NTZ, 77, 1, t_ntz));
+      });
+      two_sources(t, op(M::F2F, "F2F", wide ? 0x110 : 0x104, L::sfu, on).slot(Rfd), "1456", c,
+                  [&](const Builder& b) { return b.mods(ftz, m(K::DestFormat, 75, 3, t_format, 2), SF, RND); });
+      two_sources(t, op(M::FRND, "FRND", wide ? 0x113 : 0x107, L::sfu, on).slot(Rfd), "1456", c,
+                  [&](const Builder& b) { return b.mods(ftz, DF, SF, INT); });
+    }
+  for (const uint32_t on : {before_90, sm_90})
+    for (unsigned wide : {0u, 1u})
+      for (const char* which : {"1", "456"})
+        two_sources(t, op(M::I2F, "I2F", wide ? 0x112 : 0x106, L::sfu, on).slot(Rfd), which,
+                    *which == '1' && !wide ? cn : ci, [&](const Builder& b) {
+                      return b.mods(
+                          m(K::DestFormat, 75, on == sm_90 ? 3 : 2, wide ? t_format : t_float_32, wide ? 3 : 2),
+                          m(K::Signed, 74, 1, t_silent, 1), m(K::SourceSize, 84, 2, t_silent, 2), RND);
+                    });
   Sources cp = u;
   cp.immediate = I32;
   cp.neg_b = cp.abs_b = false;
@@ -688,7 +702,7 @@ constexpr void memory_rows(Table<N>& t) {
               .mods(E, EV, SIZE, LOAD));
     t.add(op(M::LD, "LD", 0x980, L::global_load, on).slots(Rs, memory(32, 32)).mods(E, EV, SIZE, LOAD));
     if (!turing) {
-      t.add(op(M::LD, "LD", 0x980, L::global_load, sm_90)
+      t.add(op(M::LD, "LD", 0x980, L::global_load, on)
                 .fix(91, 1, 1)
                 .slots(Rs, memory(40, 24, 32).as(Style::base_32))
                 .mods(E, EV, SIZE, LOAD));
@@ -1050,7 +1064,7 @@ constexpr void uniform_rows(Table<N>& t) {
 }
 
 constexpr auto make_table() {
-  Table<480> t;
+  Table<520> t;
   integer_rows(t);
   float_rows(t);
   memory_rows(t);

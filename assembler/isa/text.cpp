@@ -101,7 +101,7 @@ struct Printer {
       return fmt::format("c[{}][{}]", hex(o.bank), inside);
     }
     // A blank where a part of the constant can be chosen.
-    const bool half_source = !form.pascal && mod(K::SourceFormat) == 1 &&
+    const bool half_source = !form.pascal && (mod(K::SourceFormat) == 1 || mod(K::SourceFormat) == 4) &&
                              (form.mnemonic == M::F2F || form.mnemonic == M::F2I || form.mnemonic == M::FRND);
     const bool half_function = !form.pascal && ((form.mnemonic == M::MUFU && mod(K::HalfFormat)) ||
                                                 (form.mnemonic == M::I2F && mod(K::SourceSize) < 2));

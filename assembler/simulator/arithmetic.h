@@ -1,6 +1,7 @@
 // Scalar arithmetic of the GPU that C++ does not have as such: flushing of denormals, NaN results, conversions, half precision.
 // Sources: PTX ISA, sections 9.7.3 (floating point) and 9.7.9.21 (cvt).
 #pragma once
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -47,6 +48,23 @@ inline uint32_t double_to_half(double x, uint32_t rounding) {
   if (rounded < 0x1p-14) return sign | static_cast<uint32_t>(std::ldexp(rounded, 24));
   const int e = std::ilogb(rounded);
   return sign | static_cast<uint32_t>(e + 15) << 10 | (static_cast<uint32_t>(std::ldexp(rounded, 10 - e)) & 0x3ff);
+}
+
+// The same to bfloat16: 8 digits, exponents as f32 has them.
+inline uint32_t double_to_bfloat(double x, uint32_t rounding) {
+  const uint32_t sign = std::signbit(x) ? 0x8000 : 0;
+  if (std::isnan(x)) return 0x7fff;
+  if (std::isinf(x) || x == 0) return sign | (x == 0 ? 0 : 0x7f80);
+  const double magnitude = std::fabs(x);
+  const int exponent = std::max(std::ilogb(magnitude), -126) - 7;  // of the last place
+  const double scaled = std::ldexp(magnitude, -exponent);
+  double whole = std::floor(scaled);
+  const double rest = scaled - whole;
+  const bool away = (rounding == 1 && sign) || (rounding == 2 && !sign);
+  if (rounding == 0 ? rest > 0.5 || (rest == 0.5 && std::fmod(whole, 2) == 1) : away && rest > 0) whole += 1;
+  const double rounded = std::ldexp(whole, exponent);
+  if (rounded >= 0x1p128) return sign | (rounding == 0 || away ? 0x7f80u : 0x7f7fu);
+  return sign | as_bits(static_cast<float>(rounded)) >> 16;
 }
 
 // To an integral value by mode 0 nearest even, 1 floor, 2 ceil, 3 truncate.

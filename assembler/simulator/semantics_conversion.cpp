@@ -33,7 +33,7 @@ To convert(From x) {
   return out;
 }
 
-// Formats: 1 f16, 2 f32, 3 f64. x: dest | source << 4 | rounding << 8 | flags << 12, see the selector.
+// Formats: 1 f16, 2 f32, 3 f64, 4 bf16. x: dest | source << 4 | rounding << 8 | flags << 12, see the selector.
 struct Fields {
   uint32_t dest, source, rounding, is_signed, ftz, sat, part, wide_nan, integral;
 };
@@ -49,7 +49,8 @@ double load_float(const Warp& w, const Source& s, uint32_t lane, uint32_t format
     if (flushed) v = flush(v);
     return static_cast<double>(as_float(v));
   }
-  double h = static_cast<double>(as_float(half_to_float(r[lane] >> (part ? 16 : 0) & 0xffff)));
+  const uint32_t bits = r[lane] >> (part ? 16 : 0) & 0xffff;
+  double h = static_cast<double>(as_float(format == 4 ? bits << 16 : half_to_float(bits)));
   if (s.keep != all_lanes) h = std::fabs(h);
   return s.flip ? -h : h;
 }
@@ -62,7 +63,7 @@ void store_float(uint64_t* out, double v, const Fields& f) {
     *out = f.sat ? saturate(r) : r;
   } else {
     if (f.sat) v = v > 0 ? (v < 1 ? v : 1) : 0;
-    *out = double_to_half(v, f.rounding);
+    *out = f.dest == 4 ? double_to_bfloat(v, f.rounding) : double_to_half(v, f.rounding);
   }
 }
 
@@ -105,6 +106,15 @@ Status f2i(Warp& w, const Op& op, uint32_t mask) {
   return Status::go;
 }
 
+// What a double cannot hold of a long integer goes into its last bit, so that it is not rounded twice.
+uint32_t integer_to_bfloat(uint64_t v, bool is_signed, uint32_t rounding) {
+  const bool negative = is_signed && static_cast<int64_t>(v) < 0;
+  uint64_t magnitude = negative ? 0 - v : v;
+  if (magnitude >> 53) magnitude = (magnitude & ~uint64_t{0xfff}) | (magnitude & 0xfff ? 0x800 : 0);
+  const double x = static_cast<double>(magnitude);
+  return double_to_bfloat(negative ? -x : x, rounding);
+}
+
 // source: integer size; part: byte of the register where it starts.
 Status i2f(Warp& w, const Op& op, uint32_t mask) {
   const Fields f = unpack(op.x);
@@ -124,6 +134,8 @@ Status i2f(Warp& w, const Op& op, uint32_t mask) {
         r[l] = as_bits(negative_possible ? convert<double>(static_cast<int64_t>(v)) : convert<double>(v));
       else if (f.dest == 2)
         r[l] = as_bits(negative_possible ? convert<float>(static_cast<int64_t>(v)) : convert<float>(v));
+      else if (f.dest == 4)
+        r[l] = integer_to_bfloat(v, negative_possible, f.rounding);
       else  // 64-bit integers beyond 2^53 are infinite as halves anyway
         r[l] = double_to_half(negative_possible ? static_cast<double>(static_cast<int64_t>(v)) : static_cast<double>(v),
                               f.rounding);

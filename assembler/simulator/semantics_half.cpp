@@ -31,17 +31,9 @@ double fused(double a, double b, double c) {
   const double t = s - p, lost = (p - (s - t)) + (c - t);
   return lost == 0 ? s : std::nextafter(s, lost > 0 ? HUGE_VAL : -HUGE_VAL);
 }
-// To 8 significant bits, nearest, ties to even.
-uint32_t double_to_bfloat(double v) {
-  if (v != v) return 0x7fff;
-  if (std::isinf(v) || v == 0) return as_bits(static_cast<float>(v)) >> 16;
-  const int exponent = std::max(std::ilogb(v), -126) - 7;
-  const double rounded = std::ldexp(std::nearbyint(std::ldexp(v, -exponent)), exponent);
-  return as_bits(static_cast<float>(rounded)) >> 16;
-}
 uint32_t finish(double v, uint32_t flags) {
   if (flags & sat) v = v > 0 ? (v < 1 ? v : 1) : 0;
-  uint32_t h = flags & bfloat ? double_to_bfloat(v) : double_to_half(v, 0);
+  uint32_t h = flags & bfloat ? double_to_bfloat(v, 0) : double_to_half(v, 0);
   if (flags & ftz && std::fabs(v) < least_normal) h &= 0x8000;
   return (flags & relu) && h & 0x8000 ? 0 : h;
 }
@@ -165,6 +157,12 @@ Status pack_halves(Warp& w, const Op& op, uint32_t mask) {
   });
   return Status::go;
 }
+// One float in the lower half, above it the lower half of B: ptxas packs two floats by two of these.
+Status merge_half(Warp& w, const Op& op, uint32_t mask) {
+  const uint32_t flags = op.x | (op.y ? bfloat : 0u);
+  map2(w, op, mask, [=](uint32_t a, uint32_t b) { return b << 16 | finish(static_cast<double>(as_float(a)), flags); });
+  return Status::go;
+}
 // One float to a byte, truncated and saturated.
 Status float_to_byte(Warp& w, const Op& op, uint32_t mask) {
   const bool is_signed = op.x;
@@ -263,6 +261,12 @@ bool select_half(Selector& s, Op& op) {
       op.y = m(K::Pack);
       op.z = m(K::Rounding) == 3;
       return with(pack_halves);
+    case Mnemonic::F2FP_MERGE_C:
+      op.d = s.destination(0);
+      op.a = s.f32(1), op.b = s.source(2, 1);
+      op.x = m(K::Relu) ? relu : 0u;
+      op.y = m(K::Pack);
+      return with(merge_half);
     case Mnemonic::F2IP:
       op.d = s.destination(0);
       if (s.operand(1).reg != isa::RZ || s.operand(3).reg != isa::RZ)

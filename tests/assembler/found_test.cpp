@@ -26,6 +26,18 @@ std::string with_values(const std::string& registers, const std::string& body, u
   return s + body + "ret;\n}\n";
 }
 
+// Whether the first kernel has such an instruction.
+bool holds(std::span<const std::byte> cubin, const std::string& target, isa::Mnemonic mnemonic) {
+  const auto image = cubin::read(cubin);
+  if (!image.ok()) return false;
+  const isa::Target& t = *isa::find_target(target);
+  for (const isa::Located& l : isa::unpack(t, image->kernels[0].code)) {
+    isa::Instruction i;
+    if (isa::decode(t, l.word, l.address, i) && i.mnemonic == mnemonic) return true;
+  }
+  return false;
+}
+
 void agree(std::string text, const std::vector<std::string>& on, isa::Mnemonic present = isa::Mnemonic::NOP) {
   const Words in = input_words();
   const ptx::Module module = parse_text("found.ptx", text);
@@ -39,14 +51,7 @@ void agree(std::string text, const std::vector<std::string>& on, isa::Mnemonic p
       ASSERT_TRUE(got.ok()) << target << " -O" << level << " " << registers << ": " << got.error().message;
       EXPECT_EQ(difference(*expected, *got, 96), "") << target << " -O" << level << " " << registers;
       if (present == isa::Mnemonic::NOP || level == 0 || registers == 24) continue;
-      auto image = cubin::read(made->cubin);
-      ASSERT_TRUE(image.ok());
-      bool found = false;
-      for (const isa::Located& l : isa::unpack(*isa::find_target(target), image->kernels[0].code)) {
-        isa::Instruction i;
-        found |= isa::decode(*isa::find_target(target), l.word, l.address, i) && i.mnemonic == present;
-      }
-      EXPECT_TRUE(found) << target << " does not come to what this test is about";
+      EXPECT_TRUE(holds(made->cubin, target, present)) << target << " does not come to what this test is about";
     }
 }
 
@@ -141,6 +146,68 @@ TEST(FoundByRandomPrograms, RareInstructionsOfPtxas) {
   }
 }
 
+// Conversions of bfloat16, which are formats of their own on sm_90: ptxas's code against the PTX interpreter.
+TEST(FoundByRandomPrograms, ConversionsOfBfloat) {
+  std::string why;
+  const std::string ptxas = reference_tool("ptxas", why);
+  if (ptxas.empty()) GTEST_SKIP() << "skipped: " << why;
+  std::string body = "cvt.u16.u32 %h1, %v0;\nmov.b32 %f1, %v0;\nmov.b64 %d5, {%r4, %v0};\nmov.b64 %e1, %d5;\n";
+  uint32_t at = 0;
+  const auto all = [&](const char* format, const char* type, uint32_t bytes, const char* result) {
+    for (const char* rounding : {"n", "z", "m", "p"}) {
+      body += fmt::format(fmt::runtime(format), rounding);
+      body += fmt::format("st.global.{} [%d4+{}], {};\n", type, at, result);
+      at += bytes;
+    }
+  };
+  all("cvt.r{}i.s64.bf16 %d6, %h1;\n", "b64", 8, "%d6");
+  all("cvt.r{}i.u32.bf16 %r6, %h1;\n", "b32", 4, "%r6");
+  all("cvt.r{}i.bf16.bf16 %h2, %h1;\n", "b16", 2, "%h2");
+  all("cvt.r{}.bf16.f32 %h2, %f1;\n", "b16", 2, "%h2");
+  all("cvt.r{}.bf16.f64 %h2, %e1;\n", "b16", 2, "%h2");
+  all("cvt.r{}.bf16.f16 %h2, %h1;\n", "b16", 2, "%h2");
+  all("cvt.r{}.f16.bf16 %h2, %h1;\n", "b16", 2, "%h2");
+  all("cvt.r{}.bf16.s32 %h2, %v0;\n", "b16", 2, "%h2");
+  all("cvt.r{}.bf16.u64 %h2, %d5;\n", "b16", 2, "%h2");
+  all("cvt.r{}.bf16.s64 %h2, %d5;\n", "b16", 2, "%h2");
+  std::string text = with_values(".reg .b16 %h<4>;\n.reg .f32 %f<2>;\n.reg .f64 %e<2>;\n", body, 1);
+  text.replace(text.find("sm_60"), 5, "sm_90");
+  text.replace(text.find("7.0"), 3, "7.8");
+  const Words in = input_words();
+  const ptx::Module module = parse_text("bfloat.ptx", text);
+  auto expected = run_interpreter(module, "k", in);
+  ASSERT_TRUE(expected.ok()) << expected.error().message;
+  auto made = rndn::test::ptxas_cubin(ptxas, text, "sm_90");
+  ASSERT_TRUE(made.ok()) << made.error().message;
+  auto got = run_simulator("sm_90", *made, "k", in, false, nullptr, false);
+  ASSERT_TRUE(got.ok()) << got.error().message;
+  EXPECT_EQ(difference(*expected, *got, 96), "");
+}
+
+// Two floats of a constant bank, packed by two F2FP.MERGE_C, the second of which moves the first half up.
+TEST(FoundByRandomPrograms, HalvesPackedOneByOne) {
+  std::string why;
+  const std::string ptxas = reference_tool("ptxas", why);
+  if (ptxas.empty()) GTEST_SKIP() << "skipped: " << why;
+  std::string text = with_values(
+      ".reg .f16 %h<4>;\n.reg .f32 %f<4>;\n.reg .pred %p<2>;\n",
+      "ld.const.f32 %f1, [table];\nld.const.f32 %f2, [table+4];\ncvt.rn.f16.f32 %h1, %f1;\ncvt.rn.f16.f32 %h2, %f2;\n"
+      "st.global.b16 [%d4], %h1;\nst.global.b16 [%d4+8], %h2;\nneg.f16 %h3, %h1;\nst.global.b16 [%d4+12], %h3;\n",
+      1);
+  text.replace(text.find("sm_60"), 5, "sm_61");
+  text.insert(text.find(".visible"), ".const .align 4 .f32 table[2] = {0f3fc00000, 0fc0200000};\n");
+  const Words in = input_words();
+  const ptx::Module module = parse_text("halves.ptx", text);
+  auto expected = run_interpreter(module, "k", in);
+  ASSERT_TRUE(expected.ok()) << expected.error().message;
+  auto made = rndn::test::ptxas_cubin(ptxas, text, "sm_86");
+  ASSERT_TRUE(made.ok()) << made.error().message;
+  EXPECT_TRUE(holds(*made, "sm_86", isa::Mnemonic::F2FP_MERGE_C));
+  auto got = run_simulator("sm_86", *made, "k", in, false, nullptr, false);
+  ASSERT_TRUE(got.ok()) << got.error().message;
+  EXPECT_EQ(difference(*expected, *got, 96), "");
+}
+
 // A fault of ptxas, and code as like it as can be that it gets right.
 struct Fault {
   const char* name;
@@ -157,6 +224,10 @@ const Fault faults[] = {
      {"sm_61", "sm_86", "sm_90"},
      "cvt.u16.u32 %h1, %v0;\nshl.b16 %h2, %h1, 65536;\nst.global.u16 [%d4], %h2;\n",
      "cvt.u16.u32 %h1, %v0;\nshl.b16 %h2, %h1, 65535;\nst.global.u16 [%d4], %h2;\n"},
+    {"a field of more than 31 bits put in at a constant place",
+     {"sm_86", "sm_90"},
+     "bfi.b32 %r6, %v0, %r4, 2, 32;\nst.global.u32 [%d4], %r6;\n",
+     "bfi.b32 %r6, %v0, %r4, 2, 31;\nst.global.u32 [%d4], %r6;\n"},
     {"a field of signed numbers beyond the last bit",
      {"sm_61", "sm_86", "sm_90"},
      "bfe.s32 %r6, %v0, 38, 25;\nst.global.u32 [%d4], %r6;\n",

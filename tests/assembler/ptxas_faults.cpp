@@ -135,6 +135,12 @@ constexpr Rule rules[] = {
        return (i.op == Opcode::shl || i.op == Opcode::shr) && is_short(i) &&
               made_by(f, f.operand(i, 2), [](const Instruction& by) { return by.op == Opcode::cnot; });
      }},
+    {"takes the last five bits of the length of a bfi.b32 whose position and length are constants", 80, 90,
+     Seen::nothing,
+     [](const Function& f, const Instruction& i) {
+       return i.op == Opcode::bfi && type_bytes(i.type) == 4 && f.operand(i, 3).kind == Operand::immediate &&
+              f.operand(i, 4).kind == Operand::immediate && f.operand(i, 4).value > 31;
+     }},
     {"gives -1 for every bfe.s32 whose position is a constant above 31", 60, 90, Seen::nothing,
      [](const Function& f, const Instruction& i) {
        return i.op == Opcode::bfe && i.type == Type::s32 && f.operand(i, 2).kind == Operand::immediate &&
@@ -172,6 +178,10 @@ constexpr Rule rules[] = {
      }},
     {"writes SGXT with the amount of an szext as the number of a constant bank, when the amount is known", 80, 89,
      Seen::unknown_word, [](const Function&, const Instruction& i) { return i.op == Opcode::szext; }},
+    {"loses the amount of 16-bit shifts that it finds out late, as cnot's", 60, 90, Seen::difference,
+     [](const Function& f, const Instruction& i) {
+       return (i.op == Opcode::shl || i.op == Opcode::shr) && is_short(i) && f.operand(i, 2).kind == Operand::reg;
+     }},
     {"takes a uniform value for its own field, unshifted, where the position is a lane's", 80, 90, Seen::difference,
      [](const Function& f, const Instruction& i) {
        if (i.op != Opcode::bfe || type_bytes(i.type) != 4) return false;
