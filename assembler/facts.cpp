@@ -55,8 +55,8 @@ struct FormFacts {
     uint8_t left_out = 0;  // the zero or true register
     bool asks = false;     // modifiers decide about the width
   };
-  Facts prototype;                                   // what holds for all
-  std::array<Named, 2 * isa::max_operands> named{};  // reads, then writes
+  Facts prototype;                // what holds for all
+  std::array<Named, 10> named{};  // reads, then writes; no row names more
   uint8_t reads = 0, count = 0;
   uint8_t addresses = 0;  // operands that may name a uniform register too
   Range guard;
@@ -65,9 +65,9 @@ struct FormFacts {
   bool writes_uniform = false;
 };
 
-FormFacts facts_of_form(isa::FormId id) {
+// `target`: any of the form's family.
+void facts_of_form(isa::FormId id, const isa::Target& target, FormFacts& form) {
   const isa::RowFacts& row = isa::row_facts(id);
-  FormFacts form;
   constexpr std::array<uint8_t, 4> left_out = {isa::RZ, isa::PT, isa::URZ, isa::PT};  // by file
   for (uint32_t k = 0; k < row.named_count; ++k) {
     const isa::RowFacts::Named& x = row.named[k];
@@ -82,12 +82,9 @@ FormFacts facts_of_form(isa::FormId id) {
   form.guard = Range(0, 1, row.uniform_guard ? Range::uniform_predicate : Range::predicate, Range::guard_operand);
   form.asks_modifiers = row.latency == L::cs2r || row.carry;
   form.asks_target = row.latency == L::fp64 || row.latency == L::register_to_uniform;
-  const isa::Target* target = nullptr;  // any of the family
-  for (const isa::Target& t : isa::known_targets())
-    if (t.family == isa::form_family(id)) target = &t;
   Facts& facts = form.prototype;
   const ClassFacts& c = class_facts[static_cast<size_t>(row.latency)];
-  const isa::Scoreboards scoreboards = isa::scoreboards(*target, row.latency);
+  const isa::Scoreboards scoreboards = isa::scoreboards(target, row.latency);
   facts.latency = row.latency;
   facts.memory = c.memory;
   facts.pinned = c.pinned;
@@ -97,29 +94,29 @@ FormFacts facts_of_form(isa::FormId id) {
   facts.copies = row.mnemonic == Mnemonic::MOV && (row.gprs & 2);
   facts.ordered = c.memory != Memory::none || c.pinned || row.latency == L::vote;
   facts.late_carry = row.carry && row.mnemonic == Mnemonic::IMNMX;
-  if (row.latency == L::convergence && target->family == isa::Family::volta) {
+  if (row.latency == L::convergence && target.family == isa::Family::volta) {
     facts.least_stall = row.mnemonic == Mnemonic::BSSY ? 2 : 12;
   } else if (c.stalls) {
     isa::Instruction any;
     any.form = id, any.mnemonic = row.mnemonic;
-    facts.least_stall = isa::minimum_stall(*target, any);
+    facts.least_stall = isa::minimum_stall(target, any);
   }
-  return form;
 }
 
 // By FormId, those of the target's family; made once, on first use.
 template <isa::Family family>
-const FormFacts* form_facts() {
-  static const std::vector<FormFacts> forms = [] {
+const FormFacts* form_facts(const isa::Target& target) {
+  static const std::vector<FormFacts> forms = [&] {
     std::vector<FormFacts> all(isa::form_count());
     for (uint32_t id = 0; id < all.size(); ++id)
-      if (isa::form_family(isa::FormId{id}) == family) all[id] = facts_of_form(isa::FormId{id});
+      if (isa::form_family(isa::FormId{id}) == family) facts_of_form(isa::FormId{id}, target, all[id]);
     return all;
   }();
   return forms.data();
 }
 const FormFacts* form_facts(const isa::Target& target) {
-  return target.family == isa::Family::volta ? form_facts<isa::Family::volta>() : form_facts<isa::Family::pascal>();
+  return target.family == isa::Family::volta ? form_facts<isa::Family::volta>(target)
+                                             : form_facts<isa::Family::pascal>(target);
 }
 
 inline Facts facts_of(const isa::Target& target, const Inst& inst, const FormFacts& form) {

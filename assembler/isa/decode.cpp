@@ -196,7 +196,7 @@ bool decode_as(FormId id, const Word& word, uint64_t address, Instruction& d) {
 }  // namespace
 
 bool decode(const Target& target, Word word, uint64_t address, Instruction& instruction) {
-  for (const Candidate& c : form_index().by_word(target.family, word.lo))
+  for (const Candidate& c : word_index().by_word(target.family, word.lo))
     if (!(((word.lo ^ c.match.lo) & c.mask.lo) | ((word.hi ^ c.match.hi) & c.mask.hi)) && (c.targets & target.bit) &&
         decode_as(c.form, word, address, instruction))
       return true;

@@ -71,7 +71,7 @@ struct Candidate {
   FormId form;
 };
 
-// Built once, on first use; immutable afterwards. Candidates by the low (Volta) or top (Pascal) 12 bits of the word.
+// What making and encoding ask. Built once, on first use; immutable afterwards.
 class FormIndex {
  public:
   FormIndex();
@@ -83,6 +83,23 @@ class FormIndex {
     const uint32_t* begin = &first_row_[family == Family::pascal][static_cast<size_t>(m)];
     return {rows_.data() + begin[0], rows_.data() + begin[1]};
   }
+
+ private:
+  std::array<std::array<uint32_t, mnemonic_count + 1>, 2> first_row_{};  // of a mnemonic in rows_
+  std::vector<uint32_t> rows_;
+  std::vector<Plan> plans_;
+  std::vector<RowFacts> facts_;
+  std::vector<FormEncoding> encodings_;
+};
+inline const FormIndex& form_index() {
+  static const FormIndex index;
+  return index;
+}
+
+// What decoding asks: rows by the low (Volta) or top (Pascal) 12 bits of the word. Built and kept in the same way.
+class WordIndex {
+ public:
+  WordIndex();
   std::span<const Candidate> by_word(Family family, uint64_t word) const {
     const bool pascal = family == Family::pascal;
     const uint32_t* begin = &first_[pascal][pascal ? word >> 52 : word & 0xfff];
@@ -90,16 +107,11 @@ class FormIndex {
   }
 
  private:
-  std::array<std::array<uint32_t, mnemonic_count + 1>, 2> first_row_{};  // of a mnemonic in rows_
-  std::vector<uint32_t> rows_;
   std::array<std::array<uint32_t, 4097>, 2> first_{};  // of a bucket in candidates_
   std::vector<Candidate> candidates_;
-  std::vector<Plan> plans_;
-  std::vector<RowFacts> facts_;
-  std::vector<FormEncoding> encodings_;
 };
-inline const FormIndex& form_index() {
-  static const FormIndex index;
+inline const WordIndex& word_index() {
+  static const WordIndex index;
   return index;
 }
 

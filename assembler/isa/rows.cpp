@@ -570,43 +570,33 @@ bool make(const Target& target, Mnemonic mnemonic, std::span<const Operand> oper
 }
 
 // --- Index ----------------------------------------------------------------------------------------------------------------------
+namespace {
+// Makes counts of groups their beginnings; returns how many there are in all.
+template <class Families>
+uint32_t begin_groups(Families& families) {
+  uint32_t at = 0;
+  for (auto& family : families)
+    for (uint32_t& x : family) at += std::exchange(x, at);
+  return at;
+}
+}  // namespace
+
 FormIndex::FormIndex() {
   const uint32_t n = static_cast<uint32_t>(form_count());
   plans_.reserve(n), facts_.reserve(n), encodings_.reserve(n), rows_.resize(n);
-  // Calls f(opcode) for all values of the bits that the row leaves open, of the 12 bits that decide first.
-  const auto for_each_opcode = [](const Form& f, auto&& use) {
-    const uint64_t shift = f.pascal ? 52 : 0, open = ~(f.mask.lo >> shift) & 0xfff, fixed = f.match.lo >> shift & 0xfff;
-    uint64_t bits = 0;
-    do {
-      use(fixed | bits);
-      bits = (bits - open) & open;
-    } while (bits);
-  };
-  // Rows by mnemonic and by opcode, sorted by counting.
+  // Rows by mnemonic, sorted by counting.
   for (uint32_t i = 0; i < n; ++i) {
     const Form& f = form_row(static_cast<FormId>(i));
     ++first_row_[f.pascal][static_cast<size_t>(f.mnemonic)];
-    for_each_opcode(f, [&](uint64_t opcode) { ++first_[f.pascal][opcode]; });
     plans_.push_back(plan_of(f, static_cast<FormId>(i)));
     facts_.push_back(facts_of(static_cast<FormId>(i)));
     encodings_.push_back(encoding_of(f));
   }
-  const auto begin_groups = [](auto& families) {
-    uint32_t at = 0;
-    for (auto& family : families)
-      for (uint32_t& x : family) at += std::exchange(x, at);
-    return at;
-  };
   begin_groups(first_row_);
-  candidates_.resize(begin_groups(first_));
   auto next_row = first_row_;
-  auto next = first_;
   for (uint32_t i = 0; i < n; ++i) {
     const Form& f = form_row(static_cast<FormId>(i));
     rows_[next_row[f.pascal][static_cast<size_t>(f.mnemonic)]++] = i;
-    for_each_opcode(f, [&](uint64_t opcode) {
-      candidates_[next[f.pascal][opcode]++] = {f.match, f.mask, f.targets, static_cast<FormId>(i)};
-    });
   }
   for (uint32_t i = 0; i < n; ++i) {
     const Form& f = form_row(static_cast<FormId>(i));
@@ -616,9 +606,36 @@ FormIndex::FormIndex() {
       const uint64_t opcode = f.match.lo & 0xfff;
       plan.wide = (opcode & 0x10) != 0;
       plan.other_width = static_cast<FormId>(i);
-      for (const Candidate& c : by_word(Family::volta, plan.wide ? opcode - 12 : opcode + 12))
-        if (c.targets == f.targets) plan.other_width = c.form;
+      for (uint32_t other : by_mnemonic(Family::volta, f.mnemonic))
+        if (const Form& o = form_row(static_cast<FormId>(other));
+            o.targets == f.targets && (o.match.lo & 0xfff) == (plan.wide ? opcode - 12 : opcode + 12))
+          plan.other_width = static_cast<FormId>(other);
     }
+  }
+}
+
+WordIndex::WordIndex() {
+  const uint32_t n = static_cast<uint32_t>(form_count());
+  // Calls use(opcode) for all values of the bits that the row leaves open, of the 12 bits that decide first.
+  const auto for_each_opcode = [](const Form& f, auto&& use) {
+    const uint64_t shift = f.pascal ? 52 : 0, open = ~(f.mask.lo >> shift) & 0xfff, fixed = f.match.lo >> shift & 0xfff;
+    uint64_t bits = 0;
+    do {
+      use(fixed | bits);
+      bits = (bits - open) & open;
+    } while (bits);
+  };
+  for (uint32_t i = 0; i < n; ++i) {
+    const Form& f = form_row(static_cast<FormId>(i));
+    for_each_opcode(f, [&](uint64_t opcode) { ++first_[f.pascal][opcode]; });
+  }
+  candidates_.resize(begin_groups(first_));
+  auto next = first_;
+  for (uint32_t i = 0; i < n; ++i) {
+    const Form& f = form_row(static_cast<FormId>(i));
+    for_each_opcode(f, [&](uint64_t opcode) {
+      candidates_[next[f.pascal][opcode]++] = {f.match, f.mask, f.targets, static_cast<FormId>(i)};
+    });
   }
 }
 
