@@ -34,6 +34,12 @@ Result<Vector> pair(Library& library, const Vector& high, const Vector& low, uin
 
 // select.cpp
 Result<Relation> select(Library& library, const Relation& relation, const Vector& mask, Memory& memory);
+// sorted_sets.cpp
+enum class SetOperation : uint8_t { unite, intersect, subtract };
+// Whether it is one ascending column of integers that `sorted_set` takes; its size is exact.
+bool is_sorted_set(const Relation& relation);
+Result<Relation> sorted_set(Library& library, SetOperation operation, const Relation& left, const Relation& right,
+                            Memory& memory);
 // relations.cpp
 // The relation with sizes that the host knows. A size on the device costs a wait.
 Result<Relation> exact(Library& library, const Relation& relation);

@@ -8,7 +8,8 @@
 // Each is one pass over the rows that writes the numbers of those that are kept, in order, at positions from a look-back over the tiles;
 // then the columns are gathered, a launch per column. `select`, which keeps the rows of a mask, is select.cpp.
 // Cost: O(rows) per operator; product streams, the others pay one random access per row for the table.
-// Leaves out: keeping the columns in the pass that finds the rows; merging relations that are sorted.
+// Sets that are sorted need no table: sorted_sets.cpp.
+// Leaves out: keeping the columns in the pass that finds the rows.
 #include <algorithm>
 
 #include "libraries/sql/join.h"
@@ -393,6 +394,7 @@ Result<Relation> unite(Library& library, const Relation& left, const Relation& r
   ASSIGN_OR_RETURN(const Relation l, exact(library, left));
   ASSIGN_OR_RETURN(const Relation r, exact(library, right));
   RETURN_IF_ERROR(check_same_types(l, r));
+  if (is_sorted_set(l) && is_sorted_set(r)) return sorted_set(library, SetOperation::unite, l, r, memory);
   Relation both;
   for (size_t c = 0; c < l.size(); ++c) {
     const uint64_t bytes = width(l[c].type), split = l[c].capacity * bytes;
@@ -411,6 +413,7 @@ Result<Relation> intersect(Library& library, const Relation& left, const Relatio
   ASSIGN_OR_RETURN(const Relation l, exact(library, left));
   ASSIGN_OR_RETURN(const Relation r, exact(library, right));
   RETURN_IF_ERROR(check_same_types(l, r));
+  if (is_sorted_set(l) && is_sorted_set(r)) return sorted_set(library, SetOperation::intersect, l, r, memory);
   Scratch scratch(memory);
   ASSIGN_OR_RETURN(const Relation common, keep_rows(library, l, r, Keep::semi, scratch));
   return keep_rows(library, common, common, Keep::first, memory);
@@ -420,6 +423,7 @@ Result<Relation> subtract(Library& library, const Relation& left, const Relation
   ASSIGN_OR_RETURN(const Relation l, exact(library, left));
   ASSIGN_OR_RETURN(const Relation r, exact(library, right));
   RETURN_IF_ERROR(check_same_types(l, r));
+  if (is_sorted_set(l) && is_sorted_set(r)) return sorted_set(library, SetOperation::subtract, l, r, memory);
   Scratch scratch(memory);
   ASSIGN_OR_RETURN(const Relation rest, keep_rows(library, l, r, Keep::anti, scratch));
   return keep_rows(library, rest, rest, Keep::first, memory);

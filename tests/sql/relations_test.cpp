@@ -100,6 +100,59 @@ TEST_P(RelationsTest, OneColumnAndBounds) {
   }
 }
 
+// Ascending columns are merged: dense and sparse sides, runs of equal elements across tiles of 4096, stretches that shared memory does not hold, no
+// element at all, and the extremes of the type.
+template <class T>
+void check_sorted_sets(const char* target, Type type) {
+  test::Bench bench(target);
+  std::mt19937_64 random(6);
+  const auto draw = [&](size_t n, uint64_t step) {
+    std::vector<T> v(n);
+    uint64_t at = 0;
+    for (T& x : v) x = static_cast<T>(at), at += random() % (step + 1);
+    return v;
+  };
+  const T least = std::numeric_limits<T>::min(), most = std::numeric_limits<T>::max();
+  const std::pair<std::vector<T>, std::vector<T>> cases[] = {
+      {{}, {}},
+      {{}, {1, 1, 2}},
+      {{1, 1, 2}, {}},
+      {{least, least, 0, most, most}, {least, most}},
+      {{5}, {5}},
+      {draw(9000, 2), draw(9000, 2)},
+      {draw(5000, 40), draw(12000, 3)},  // eight elements of the right per element of the left: beyond the window
+      {draw(12000, 3), draw(300, 120)},  //
+      {std::vector<T>(9000, 7), draw(5000, 1)},  // one run over three tiles
+      {draw(4096, 1), draw(4097, 1)},
+      {draw(100, 1), std::vector<T>(7000, 3)},
+  };
+  for (const auto& [x, y] : cases) {
+    Vector left = bench.put(type, x), right = bench.put(type, y);
+    left.ascending = right.ascending = true;
+    const std::set<T> in_x(x.begin(), x.end()), in_y(y.begin(), y.end());
+    std::vector<T> common, rest, all(in_x.begin(), in_x.end());
+    for (T v : in_x) (in_y.count(v) ? common : rest).push_back(v);
+    for (T v : in_y)
+      if (!in_x.count(v)) all.push_back(v);
+    const std::string what = fmt::format("{} and {}", x.size(), y.size());
+    auto intersect = bench.sql->intersect({left}, {right}, *bench.memory);
+    ASSERT_TRUE(intersect.ok()) << what << intersect.error().message;
+    EXPECT_EQ(bench.get<T>((*intersect)[0]), common) << what;
+    auto subtract = bench.sql->subtract({left}, {right}, *bench.memory);
+    ASSERT_TRUE(subtract.ok()) << what << subtract.error().message;
+    EXPECT_EQ(bench.get<T>((*subtract)[0]), rest) << what;
+    auto unite = bench.sql->unite({left}, {right}, *bench.memory);
+    ASSERT_TRUE(unite.ok()) << what << unite.error().message;
+    EXPECT_EQ(bench.get<T>((*unite)[0]), all) << what;
+    EXPECT_TRUE((*intersect)[0].ascending && (*subtract)[0].ascending && !(*unite)[0].ascending);
+  }
+}
+TEST_P(RelationsTest, SortedSetsAreMerged) {
+  check_sorted_sets<int64_t>(GetParam(), Type::i64);
+  check_sorted_sets<int32_t>(GetParam(), Type::i32);
+  check_sorted_sets<uint32_t>(GetParam(), Type::u32);
+}
+
 TEST_P(RelationsTest, NanIsNoMemberAndStays) {
   test::Bench bench(GetParam());
   const double nan = std::nan("");
