@@ -727,10 +727,10 @@ TEST(BenchSamples, TablesHaveSumsAndMeansAndSurviveJson) {
 TEST_F(Cli, ExplainsFallbacksAsRunReportsThem) {
   write("branch.hir", program("        n:i64 = 3:i64;\n        b:bool = @lt(n, 5:i64);\n"
                               "        if (b) { n = 4:i64; }\n        return n;\n"));
-  write("complex.hir", program("        u:? = @unique((1+2i,3+4i,1+2i):complex);\n        return u;\n", "?"));
+  write("random.hir", program("        u:? = @randk(3:i64, 10:i64);\n        return u;\n", "?"));
   for (const auto& [file, what] : std::vector<std::pair<std::string, std::string>>{
            {"branch.hir", "the whole program (branch.hir:6:9: control flow on the host)"},
-           {"complex.hir", "complex.hir:4:9: `unique` (an argument is of type complex)"}}) {
+           {"random.hir", "random.hir:4:9: `randk`"}}) {
     EXPECT_THAT(run("rndn explain " + file).out, EndsWith("fallbacks to the reference interpreter\n  " + what + "\n"));
     EXPECT_EQ(run("rndn run --device sim " + file).err, "warning: " + what + " runs on the reference interpreter\n");
   }
