@@ -12,6 +12,7 @@
 #include "assembler/build.h"
 #include "assembler/isa/latencies.h"
 #include "assembler/passes.h"
+#include "libraries/base/check.h"
 
 namespace rndn::assembler {
 
@@ -69,6 +70,9 @@ struct FormFacts {
 void facts_of_form(isa::FormId id, const isa::Target& target, FormFacts& form) {
   const isa::RowFacts& row = isa::row_facts(id);
   constexpr std::array<uint8_t, 4> left_out = {isa::RZ, isa::PT, isa::URZ, isa::PT};  // by file
+  CHECK(row.named_count <= form.named.size() &&
+            row.named_count + std::popcount(row.addresses) + 1u <= form.prototype.ranges.size(),
+        "a row names more registers than there is room for");
   for (uint32_t k = 0; k < row.named_count; ++k) {
     const isa::RowFacts::Named& x = row.named[k];
     form.named[k] = {.range = Range(0, x.width ? x.width : 1, static_cast<Range::File>(x.file), x.operand),

@@ -1,5 +1,5 @@
 // Launching kernels: checks that the sizes are those that the code relies on, brings inputs to the device, makes outputs at their upper bound, and
-// fills the parameters by their roles (ptx/codegen/codegen.h). Nothing here waits for the device.
+// fills the parameters by their roles (ptx/codegen/codegen.h). Waits for the device only where lengths must be compared (sizes_hold).
 #include <algorithm>
 #include <map>
 
@@ -51,8 +51,8 @@ bool Run::bound(const outliner::Kernel& kernel, const hir::Function& f, const st
 
 // The code relies on it that scalars are scalars and that vectors of one size are equally long. What the analyses proved needs no look at lengths that
 // only the device knows; what they assumed does, and everything once an assumption has failed. Lists have the same cells when their offsets are the same.
-Result<bool> Run::sizes_hold(const outliner::Kernel& kernel, const hir::Function& f,
-                             const std::vector<ItemPtr>& inputs) {
+Result<Run::Sizes> Run::sizes_hold(const outliner::Kernel& kernel, const hir::Function& f,
+                                   const std::vector<ItemPtr>& inputs) {
   const outliner::ShapeTable& shapes = plan_.compiled.outlined.shapes;
   const auto length_of = [&](Item& v) -> Result<uint64_t> {
     return v.kind == Item::list ? Result<uint64_t>(v.parts.size()) : size_of(v);
@@ -61,19 +61,20 @@ Result<bool> Run::sizes_hold(const outliner::Kernel& kernel, const hir::Function
   const Item* first_list = nullptr;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const outliner::ShapeId shape = kernel.shapes[f.parameters[i]];
-    if (is_none(shape)) return false;
+    if (is_none(shape)) return Sizes::no_vectors;
     Item& v = *inputs[i];
     const bool list = shapes[shape].kind == outliner::Shape::list;
-    if (list ? v.kind != Item::cells && v.kind != Item::list : v.kind != Item::vector) return false;
+    if (list ? v.kind != Item::cells && v.kind != Item::list : v.kind != Item::vector) return Sizes::no_vectors;
     if (list && !first_list) first_list = &v;
-    if (list && &v != first_list && (v.kind != first_list->kind || v.offsets != first_list->offsets)) return false;
+    if (list && &v != first_list && (v.kind != first_list->kind || v.offsets != first_list->offsets))
+      return Sizes::other_cells;
     const outliner::SizeId size = shapes[shape].size;
     if (is_none(size)) continue;
     const bool known = v.exact || v.kind == Item::list;
     if (shapes[size].kind == outliner::Size::constant) {
       if (!known && !kernel.assumes && !sizes_unsure_) continue;
       ASSIGN_OR_RETURN(const uint64_t length, length_of(v));
-      if (static_cast<int64_t>(length) != shapes[size].value) return false;
+      if (static_cast<int64_t>(length) != shapes[size].value) return Sizes::other_lengths;
       continue;
     }
     const auto [at, fresh] = first.try_emplace(size, &v);
@@ -86,9 +87,9 @@ Result<bool> Run::sizes_hold(const outliner::Kernel& kernel, const hir::Function
     }
     ASSIGN_OR_RETURN(const uint64_t length, length_of(v));
     ASSIGN_OR_RETURN(const uint64_t expected, length_of(other));
-    if (length != expected) return false;
+    if (length != expected) return Sizes::other_lengths;
   }
-  return true;
+  return Sizes::hold;
 }
 
 // Inputs of one class of texts become codes of one domain; `domains` gets the domain of each class.
@@ -245,10 +246,15 @@ Result<void> Run::launch(const Step& s) {
   const hir::Function& f = program().functions[kernel.function];
   KernelState& state = plan_.kernels[s.kernel];
   ASSIGN_OR_RETURN(std::vector<ItemPtr> inputs, items(s.inputs));
-  ASSIGN_OR_RETURN(const bool hold, sizes_hold(kernel, f, inputs));
-  if (!hold) {
-    sizes_unsure_ = true;
-    return fall_back(s, "its vectors have other lengths than it was made for", Arguments::perhaps_wrong);
+  ASSIGN_OR_RETURN(const Sizes sizes, sizes_hold(kernel, f, inputs));
+  switch (sizes) {
+    case Sizes::hold: break;
+    case Sizes::other_lengths:
+      sizes_unsure_ = true;
+      return fall_back(s, "its vectors have other lengths than it was made for", Arguments::perhaps_wrong);
+    case Sizes::other_cells:
+      return fall_back(s, "its lists have other cells than it was made for", Arguments::perhaps_wrong);
+    case Sizes::no_vectors: return fall_back(s, "an argument is only on the host", Arguments::perhaps_wrong);
   }
   // A length that the program states and that no vector has: the error is the interpreter's.
   for (outliner::ShapeId shape : kernel.shapes) {

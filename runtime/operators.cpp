@@ -145,8 +145,8 @@ Result<ItemPtr> Run::convert(const ItemPtr& v, BasicType to) {
 }
 
 // Two vectors whose elements are to be compared: numbers of the widest type, texts of one domain, complex numbers that have no order as i64s, where a
-// NaN is equal to nothing unless nan_equal.
-Result<void> Run::to_comparable(ItemPtr& a, ItemPtr& b, bool ordered, bool nan_equal) {
+// NaN is equal to nothing.
+Result<void> Run::to_comparable(ItemPtr& a, ItemPtr& b, bool ordered) {
   if (hir::is_text(a->type) && hir::is_text(b->type)) {
     const ItemPtr both[] = {a, b};
     ASSIGN_OR_RETURN(DomainPtr domain, common_domain(both, {.compared = true, .ordered = ordered}));
@@ -157,7 +157,7 @@ Result<void> Run::to_comparable(ItemPtr& a, ItemPtr& b, bool ordered, bool nan_e
   if ((a->type == BasicType::complex || b->type == BasicType::complex) && is_number(a->type) && is_number(b->type) &&
       !ordered) {
     ItemPtr* const both[] = {&a, &b};
-    return number_complex(both, nan_equal);
+    return number_complex(both, false);
   }
   if (a->type == b->type || !hir::is_real(a->type) || !hir::is_real(b->type)) return {};
   const BasicType type = widest(a->type, b->type);
@@ -431,8 +431,8 @@ Result<void> Run::join(const Step& s) {
   for (size_t i = 0; i < left.size(); ++i) {
     const bool text = hir::is_text(left[i]->type);
     if (text != hir::is_text(right[i]->type)) return fall_back(s, "text against numbers", Arguments::perhaps_wrong);
-    RETURN_IF_ERROR(to_comparable(left[i], right[i], compare[i] != sql::Compare::eq && compare[i] != sql::Compare::neq,
-                                  compare[i] == sql::Compare::neq));
+    RETURN_IF_ERROR(
+        to_comparable(left[i], right[i], compare[i] != sql::Compare::eq && compare[i] != sql::Compare::neq));
     if (left[i]->type == BasicType::complex)
       return fall_back(s, "complex numbers have no order", Arguments::perhaps_wrong);
     if (left[i]->type != right[i]->type && !text)

@@ -103,7 +103,13 @@ class Run {
   // --- launch.cpp ---
   bool bound(const outliner::Kernel& kernel, const hir::Function& f, const std::vector<ItemPtr>& inputs,
              outliner::SizeId size, uint64_t& elements, bool& exact) const;
-  Result<bool> sizes_hold(const outliner::Kernel& kernel, const hir::Function& f, const std::vector<ItemPtr>& inputs);
+  enum class Sizes : uint8_t {
+    hold,
+    other_lengths,
+    other_cells,
+    no_vectors
+  };  // no_vectors: an argument is only on the host
+  Result<Sizes> sizes_hold(const outliner::Kernel& kernel, const hir::Function& f, const std::vector<ItemPtr>& inputs);
   Result<void> launch(const Step& s);
   Result<void> texts_to_one_domain(KernelState& state, const hir::Function& f, std::vector<ItemPtr>& inputs,
                                    std::vector<DomainPtr>& domains);
@@ -157,7 +163,7 @@ class Run {
   Result<void> sub_string(const Step& s);
   Result<bool> same_lengths(std::span<const ItemPtr> columns);
   Result<sql::Vector> column(const ItemPtr& v);
-  Result<void> to_comparable(ItemPtr& a, ItemPtr& b, bool ordered = false, bool nan_equal = false);
+  Result<void> to_comparable(ItemPtr& a, ItemPtr& b, bool ordered = false);
   Result<ItemPtr> convert(const ItemPtr& v, hir::BasicType to);
   Result<sql::Vector> key_codes(ItemPtr v);
   Result<std::vector<sql::Vector>> group_keys(std::span<const ItemPtr> columns, std::vector<ItemPtr>& parts);

@@ -28,7 +28,7 @@ class ThreadPool {
   // One loop at a time: a second caller waits for the first to finish; a body must not start a loop on its own pool.
   void run(size_t n, const std::function<void(size_t i, unsigned worker)>& body);
   // Loops of less than a millisecond will come within the next few: threads that sleep wake up, and wait awake for a while. To wake a thread takes
-  // tens of microseconds, which such a loop would otherwise spend alone.
+  // tens of microseconds, which such a loop would otherwise spend alone. Does nothing before the pool's first loop, which starts the threads.
   void expect_loops();
   unsigned threads() const { return wanted_; }
 

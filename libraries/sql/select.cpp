@@ -1,4 +1,4 @@
-// Selection: the rows of a relation that a mask keeps, all columns in one pass.
+// Selection: the rows of a relation that a mask keeps, all columns (16 at a time) in one pass.
 //
 // A block takes a tile of 4096 rows, writes the numbers of the kept ones to shared memory in order (a ballot per 32 rows, sums over the block), learns
 // from a look-back over the earlier tiles where its rows go, and copies column by column: element k of the tile's results is the element at number k.
@@ -15,6 +15,7 @@ namespace {
 // Tiles are large because the look-back takes some 16 ns per tile on an H200, however large it is.
 constexpr uint32_t items = 16, tile_rows = block_threads * items, warps = block_threads / 32;
 constexpr int64_t sums_at = 16, numbers_at = 64;  // in shared memory
+constexpr size_t most_columns = 16;               // of a launch; the mask is read again for the next ones
 constexpr uint32_t unroll = 4;                    // elements of a column that a thread copies at once
 
 uint32_t build_select(ptx::Module& module, std::string_view name, std::span<const uint32_t> widths) {
@@ -120,27 +121,32 @@ Result<Relation> select(Library& library, const Relation& relation, const Vector
     return input_error("select expects a bool for each of {} rows, got {} of {}", n, type_name(mask.type),
                        m[0].capacity);
   const uint64_t tiles = tiles_for(n, tile_rows), zero_bytes = 256 + tiles * 8;
-  ASSIGN_OR_RETURN(Address zeroed, memory.temporary(zero_bytes));
   ASSIGN_OR_RETURN(device::Mapped total, memory.mapped(8));
-  RETURN_IF_ERROR(library.device().fill(zeroed, 0, zero_bytes));
-  Arguments a;
-  a.add(n).add(m[0].data).add(zeroed).add(zeroed + 256).add(total.address);
-  std::vector<uint32_t> widths;
-  std::string name = "relation_select";
-  uint64_t row_bytes = 0;
-  for (Vector& v : out) {
-    widths.push_back(width(v.type));
-    row_bytes += widths.back();
-    name += fmt::format("_{}", widths.back());
-    a.add(v.data);
-    ASSIGN_OR_RETURN(v.data, memory.result(n * widths.back()));
-    a.add(v.data);
+  for (size_t first = 0; first < out.size(); first += most_columns) {
+    std::vector<uint32_t> widths;
+    std::string name = "relation_select";
+    std::vector<Address> from_to;
+    uint64_t row_bytes = 0;
+    for (Vector& v : std::span(out).subspan(first, std::min(most_columns, out.size() - first))) {
+      widths.push_back(width(v.type));
+      row_bytes += widths.back();
+      name += fmt::format("_{}", widths.back());
+      from_to.push_back(v.data);
+      ASSIGN_OR_RETURN(v.data, memory.result(n * widths.back()));
+      from_to.push_back(v.data);
+    }
+    if (n == 0) continue;
+    ASSIGN_OR_RETURN(Address zeroed, memory.temporary(zero_bytes));
+    RETURN_IF_ERROR(library.device().fill(zeroed, 0, zero_bytes));
+    Arguments a;
+    a.add(n).add(m[0].data).add(zeroed).add(zeroed + 256).add(total.address);
+    for (Address at : from_to) a.add(at);
+    ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(name, [&](ptx::Module& module, std::string_view called) {
+      return build_select(module, called, widths);
+    }));
+    RETURN_IF_ERROR(library.launch(*kernel, library.grid(*kernel, tiles), a, n * (1 + row_bytes)));
   }
   if (n == 0) return out;
-  ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(name, [&](ptx::Module& module, std::string_view called) {
-    return build_select(module, called, widths);
-  }));
-  RETURN_IF_ERROR(library.launch(*kernel, library.grid(*kernel, tiles), a, n * (1 + row_bytes)));
   RETURN_IF_ERROR(library.device().synchronize());
   for (Vector& v : out) v.capacity = *static_cast<const volatile uint64_t*>(total.host);
   return out;

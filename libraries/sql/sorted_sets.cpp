@@ -9,7 +9,7 @@
 //   union         the distinct elements of the left column, then the difference of the right one and it
 // Bytes: either column once, the left one of a union twice, the result once. For the balanced division of work that this approximates see Green, McColl
 // and Bader, "GPU Merge Path" (ICS 2012).
-// Leaves out: more than one column, integers of 8 and 16 bits, text and floats; those go through a table (relations.cpp).
+// Leaves out: more than one column, integers of 8 and 16 bits, text and floats, 2^31 elements and more; those go through a table (relations.cpp).
 #include "libraries/sql/fragments.h"
 #include "libraries/sql/operators.h"
 
@@ -244,8 +244,9 @@ Result<void> keep_elements(Library& library, Keep keep, const Vector& left, cons
 
 bool is_sorted_set(const Relation& relation) {
   const Type type = relation[0].type;
+  // A search adds up to as much again to a position as there are elements, in 32 bits.
   return relation.size() == 1 && relation[0].ascending && relation[0].ranks == 0 &&
-         (type == Type::i32 || type == Type::u32 || type == Type::i64);
+         relation[0].capacity < uint64_t{1} << 31 && (type == Type::i32 || type == Type::u32 || type == Type::i64);
 }
 
 Result<Relation> sorted_set(Library& library, SetOperation operation, const Relation& left, const Relation& right,

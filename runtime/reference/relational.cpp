@@ -3,6 +3,7 @@
 // All of them compare rows through keys.cpp. Orders are the specification's choices: groups ascending, rows within a
 // group ascending, sort stable, join pairs by right row, then left row.
 #include <algorithm>
+#include <complex>
 #include <numeric>
 #include <unordered_map>
 #include <unordered_set>
@@ -168,6 +169,10 @@ Result<Value> join_index(Context& context, Arguments a) {
     }
   }
   auto is_nan = [](const Value& v, uint64_t i) {
+    if (v.type == BasicType::complex) {
+      const std::complex<double> z = v.as<std::complex<double>>()[i];
+      return std::isnan(z.real()) || std::isnan(z.imag());
+    }
     return hir::is_float(v.type) &&
            with_type(v.type, [&](auto zero) { return std::isnan(static_cast<double>(v.as<decltype(zero)>()[i])); });
   };

@@ -104,7 +104,6 @@ TEST(Csv, FieldsAsATypeThatTheProgramNames) {
   EXPECT_EQ(parse_fields(hir::BasicType::i8, {"7", "300"}).error().message, "element 1 is `300`: expected an i8");
 }
 
-// Bit by bit what strtod reads, on both sides of the 15 digits up to which a number takes the short way.
 template <class T>
 void expect_as_from_chars(hir::BasicType type, const std::string& text) {
   T expected{}, found{};
@@ -168,6 +167,7 @@ TEST(Csv, DatesAreThoseOfTheCalendar) {
   }
 }
 
+// Bit by bit what strtod reads, on both sides of the 15 digits up to which a number takes the short way.
 TEST(Csv, DecimalsAreRoundedCorrectly) {
   std::mt19937_64 random(7);
   std::vector<std::string> fields = {"0",

@@ -259,9 +259,12 @@ TEST(FieldReader, AgreesWithReadingByBytes) {
         default: text += format.delimiter; break;
       }
     }
-    FieldReader reader(text, 0, format);
+    // From a place outside of quotes, such as a row's start.
     size_t at = 0;
     std::string unquoted;
+    for (size_t skipped = random() % 4; skipped && at < text.size(); --skipped)
+      field_by_bytes(text, at, format, unquoted);
+    FieldReader reader(text, at, format);
     for (size_t fields = 0; !reader.at_end(); ++fields) {
       const FieldReader::Field expected = field_by_bytes(text, at, format, unquoted), found = reader.next();
       ASSERT_EQ(found.offset, expected.offset) << testing::PrintToString(text) << " field " << fields;

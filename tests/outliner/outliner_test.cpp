@@ -401,7 +401,6 @@ TEST(Outliner, AggregatesOfGroupsAreOneKernel) {
   expect_round_trip(c);
 }
 
-// What is gathered per group is complete before the kernel of the groups starts; values of other groups do not mix with them.
 // What the groups' first rows have beside the groups' sums: one kernel, unless an operator shall take the place of the sums.
 TEST(Outliner, VectorsWithAnElementPerCellRunBesideTheCells) {
   const std::string groups = std::string(load) + R"(
@@ -443,6 +442,7 @@ TEST(Outliner, VectorsWithAnElementPerCellRunBesideTheCells) {
   }
 }
 
+// What is gathered per group is complete before the kernel of the groups starts; values of other groups do not mix with them.
 TEST(Outliner, ListKernelsKeepToTheirList) {
   Compiled c;
   compile(c, program_text(std::string(load) + R"(

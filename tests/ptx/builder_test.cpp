@@ -271,7 +271,6 @@ TEST(Builder, ReferenceAssemblerAcceptsEverything) {
   EXPECT_TRUE(test::ptxas_accepts(ptxas, print(m), "sm_70", messages)) << messages << print(m);
 }
 
-// What the C++ types cannot see, the verifier does.
 // An instruction among the arguments of a guarded one would take its guard.
 TEST(BuilderDeathTest, GuardedInstructionsMakeNoRegisters) {
   const auto load = [](bool among_arguments) {
@@ -301,6 +300,7 @@ TEST(BuilderDeathTest, GuardedInstructionsMakeNoRegisters) {
   EXPECT_DEATH((void)b.when(p).unpack(base), "`mov` in k is guarded");
 }
 
+// What the C++ types cannot see, the verifier does.
 TEST(Builder, VerifierSeesTheRest) {
   auto problems = [](auto write, uint32_t target = 60) {
     Module m;

@@ -405,7 +405,7 @@ TEST_F(EngineTest, BuiltinsWithoutKernelsRunOnTheReferenceInterpreterAndSaySo) {
   EXPECT_TRUE(fallbacks_[0].starts_with("t.hir:3:3: `randk`")) << fallbacks_[0];
 }
 
-// A complex number with a part that is none equals nothing where rows are matched, and itself where different ones are looked for.
+// A complex number with a part that is NaN equals nothing where rows are compared, and itself where distinct ones are looked for.
 TEST_F(EngineTest, ComplexKeysThatAreNoNumbers) {
   CountingTables tables(3);
   for (const char* then :

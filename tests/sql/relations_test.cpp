@@ -206,6 +206,19 @@ TEST_P(RelationsTest, SelectAllNoneAndRunsOfRows) {
     EXPECT_EQ(bench.get<int16_t>((*got)[0]), kept_x) << kind;
     EXPECT_EQ(bench.get<double>((*got)[1]), kept_y) << kind;
   }
+  // More columns than one launch takes.
+  Relation wide;
+  for (int c = 0; c < 37; ++c) wide.push_back(r[static_cast<size_t>(c % 2)]);
+  std::vector<uint8_t> mask(n);
+  for (size_t i = 0; i < n; ++i) mask[i] = i % 3 == 0;
+  auto got = bench.sql->select(wide, bench.put(Type::u8, mask), *bench.memory);
+  ASSERT_TRUE(got.ok()) << got.error().message;
+  for (size_t c : {size_t{0}, size_t{15}, size_t{16}, size_t{36}}) {
+    const auto numbers = c % 2 ? bench.get<double>((*got)[c]) : std::vector<double>();
+    const auto shorts = c % 2 ? std::vector<int16_t>() : bench.get<int16_t>((*got)[c]);
+    ASSERT_EQ(c % 2 ? numbers.size() : shorts.size(), (n + 2) / 3) << c;
+    for (size_t i = 0; i < (n + 2) / 3; ++i) ASSERT_TRUE(c % 2 ? numbers[i] == y[3 * i] : shorts[i] == x[3 * i]) << c;
+  }
   EXPECT_FALSE(bench.sql->select(r, bench.put(Type::u8, std::vector<uint8_t>(n - 1)), *bench.memory).ok());
   EXPECT_FALSE(bench.sql->select(r, bench.put(Type::i16, x), *bench.memory).ok());
 }
