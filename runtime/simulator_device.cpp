@@ -122,18 +122,9 @@ class SimulatorDevice final : public device::Device {
     const sim::KernelInfo& k = get(kernel).info;
     return device::KernelInfo{k.registers, k.shared_bytes, k.local_bytes, 1024};
   }
-  // Warps, registers and shared memory of the target's multiprocessor (CUDA C++ Programming Guide, table of technical
-  // specifications).
   Result<uint32_t> blocks_per_multiprocessor(KernelHandle kernel, uint32_t block_size,
                                              uint32_t dynamic_shared) override {
-    const sim::KernelInfo& k = get(kernel).info;
-    uint32_t warps = std::max(1u, (block_size + 31) / 32);
-    uint32_t by_warps = target_.warps_per_sm / warps;
-    uint32_t registers_per_warp = std::max(1u, (k.registers + 7) / 8 * 8) * 32;
-    uint32_t by_registers = target_.registers_per_sm / (registers_per_warp * warps);
-    uint32_t shared = k.shared_bytes + dynamic_shared;
-    uint32_t by_shared = shared ? 2 * target_.max_shared_bytes / shared : 32;
-    return std::max(1u, std::min({by_warps, by_registers, by_shared, 32u}));
+    return sim::resident_blocks(target_, get(kernel).info, block_size, dynamic_shared);
   }
 
   Result<void> launch(KernelHandle kernel, Dim3 grid, Dim3 block, uint32_t dynamic_shared,

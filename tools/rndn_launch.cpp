@@ -213,6 +213,29 @@ Result<void> collect(Machine& machine, const std::vector<Argument>& arguments, c
   return {};
 }
 
+// "name value" lines, on standard error.
+void print_counts(const sim::Counters& c, const sim::KernelInfo& kernel, const isa::Target& target, sim::Dim3 block,
+                  uint32_t dynamic_shared, double elapsed_ns, double cpu_ns) {
+  const uint32_t threads = block.x * block.y * block.z;
+  const uint32_t resident = sim::resident_blocks(target, kernel, threads, dynamic_shared);
+  const uint32_t warps = std::min(resident * ((threads + 31) / 32), target.warps_per_sm);
+  fmt::print(stderr, "blocks {}\nregisters {}\nshared_bytes {}\nresident_blocks {}\noccupancy {:.3f}\n", c.blocks,
+             kernel.registers, kernel.shared_bytes + dynamic_shared, resident,
+             static_cast<double>(warps) / target.warps_per_sm);
+  fmt::print(stderr, "warp_instructions {}\nthread_instructions {}\n", c.warp_instructions, c.thread_instructions);
+  for (size_t k = 0; k < sim::instruction_classes; ++k)
+    if (c.warp_by_class[k] != 0)
+      fmt::print(stderr, "warp_instructions.{0} {1}\nthread_instructions.{0} {2}\n", sim::instruction_class_name(k),
+                 c.warp_by_class[k], c.thread_by_class[k]);
+  fmt::print(
+      stderr,
+      "issue_cycles {}\nglobal_load_sectors {}\nglobal_store_sectors {}\nglobal_load_bytes {}\nglobal_store_bytes {}\n"
+      "shared_accesses {}\nshared_bank_conflicts {}\ndivergent_branches {}\nhazards {}\n",
+      c.issue_cycles, c.global_load_sectors, c.global_store_sectors, c.global_load_bytes, c.global_store_bytes,
+      c.shared_accesses, c.shared_bank_conflicts, c.divergent_branches, c.hazards);
+  fmt::print(stderr, "elapsed_ns {:.0f}\ncpu_ns {:.0f}\n", elapsed_ns, cpu_ns);
+}
+
 Result<void> run_on_gpu(int ordinal, std::span<const std::byte> cubin, const cubin::Kernel& kernel, sim::Dim3 grid,
                         sim::Dim3 block, uint32_t dynamic_shared, std::vector<Argument>& arguments,
                         const std::string& output, bool stats) {
@@ -333,7 +356,8 @@ int run(int argc, char** argv) {
     auto ran = run_on_gpu(ordinal, bytes, *kernel, grid, block, dynamic_shared, arguments, output, stats);
     return ran ? 0 : tools::report(ran.error());
   }
-  sim::Machine machine(target.empty() ? fmt::format("sm_{}", image->sm) : target, memory_bytes);
+  const std::string simulated = target.empty() ? fmt::format("sm_{}", image->sm) : target;
+  sim::Machine machine(simulated, memory_bytes);
   auto module = machine.load(bytes);
   if (!module) return tools::report(module.error());
   const auto parameters = place(machine, *kernel, arguments);
@@ -343,6 +367,7 @@ int run(int argc, char** argv) {
   const std::clock_t cpu_start = std::clock();
   std::string printed;
   options.output = &printed;
+  options.count_classes = stats;
   auto counters = machine.launch(*module, kernel_name, grid, block, dynamic_shared, *parameters, options, &reports);
   const double cpu_ns = static_cast<double>(std::clock() - cpu_start) * (1e9 / CLOCKS_PER_SEC);
   const std::chrono::duration<double, std::nano> elapsed = std::chrono::steady_clock::now() - start;
@@ -352,19 +377,11 @@ int run(int argc, char** argv) {
     if (reports.empty()) return tools::report(counters.error());
     return 1;
   }
-  if (stats)
-    std::fprintf(stderr,
-                 "warp_instructions %llu\nthread_instructions %llu\nissue_cycles %llu\nglobal_load_sectors "
-                 "%llu\nglobal_store_sectors %llu\n"
-                 "shared_accesses %llu\ndivergent_branches %llu\nhazards %llu\nelapsed_ns %.0f\ncpu_ns %.0f\n",
-                 static_cast<unsigned long long>(counters->warp_instructions),
-                 static_cast<unsigned long long>(counters->thread_instructions),
-                 static_cast<unsigned long long>(counters->issue_cycles),
-                 static_cast<unsigned long long>(counters->global_load_sectors),
-                 static_cast<unsigned long long>(counters->global_store_sectors),
-                 static_cast<unsigned long long>(counters->shared_accesses),
-                 static_cast<unsigned long long>(counters->divergent_branches),
-                 static_cast<unsigned long long>(counters->hazards), elapsed.count(), cpu_ns);
+  if (stats) {
+    const auto info = machine.kernel(*module, kernel_name);
+    if (!info) return tools::report(info.error());
+    print_counts(*counters, *info, *isa::find_target(simulated), block, dynamic_shared, elapsed.count(), cpu_ns);
+  }
   auto collected = collect(machine, arguments, output);
   return collected ? 0 : tools::report(collected.error());
 }

@@ -199,6 +199,9 @@ Result<void> decode_program(const isa::Target& target, std::span<const std::byte
   end.run = past_the_end;
   program.ops.push_back(end);
   program.footprints.emplace_back();
+  for (const isa::Instruction& in : program.instructions)
+    program.classes.push_back(static_cast<uint8_t>(isa::latency_class(in)));
+  program.classes.push_back(static_cast<uint8_t>(isa::LatencyClass::nop));
   return {};
 }
 

@@ -19,6 +19,12 @@ namespace rndn::sim {
 
 namespace {
 
+constexpr std::string_view class_names[] = {
+#define LATENCY_CLASS(name, text) #name,
+#include "assembler/isa/latency_classes.def"
+#undef LATENCY_CLASS
+};
+
 constexpr uint32_t slice_instructions = 2048, slices_per_turn = 2;
 constexpr size_t max_reports = 100;
 constexpr size_t resident_bytes = size_t{256} << 20;  // of a thread's blocks
@@ -28,6 +34,14 @@ std::array<uint32_t, 3> thread_of(const Warp& w, uint32_t lane) {
 }
 
 void add(Counters& to, const Counters& from) {
+  to.blocks += from.blocks;
+  to.global_load_bytes += from.global_load_bytes;
+  to.global_store_bytes += from.global_store_bytes;
+  to.shared_bank_conflicts += from.shared_bank_conflicts;
+  for (size_t c = 0; c < instruction_classes; ++c) {
+    to.warp_by_class[c] += from.warp_by_class[c];
+    to.thread_by_class[c] += from.thread_by_class[c];
+  }
   to.warp_instructions += from.warp_instructions;
   to.thread_instructions += from.thread_instructions;
   to.issue_cycles += from.issue_cycles;
@@ -59,6 +73,7 @@ End run_slice(Warp& w) {
   const Op* ops = w.launch->program->ops.data();
   const Footprint* footprints = w.launch->program->footprints.data();
   const bool initialised = w.launch->options.check_uninitialised;
+  const uint8_t* classes = w.launch->options.count_classes ? w.launch->program->classes.data() : nullptr;
   Counters& counters = w.tally->counters;
   uint64_t instructions = 0, threads = 0;
   End end = End::preempted;
@@ -72,6 +87,10 @@ End run_slice(Warp& w) {
     const uint32_t working = mask & w.active;
     threads += working == all_lanes ? lanes : static_cast<uint32_t>(std::popcount(working));
     counters.issue_cycles += op.stall;
+    if (classes) [[unlikely]] {
+      ++counters.warp_by_class[classes[pc]];
+      counters.thread_by_class[classes[pc]] += static_cast<uint32_t>(std::popcount(working));
+    }
     Status status = Status::go;
     if constexpr (checks) {
       const Footprint& f = footprints[pc];
@@ -185,6 +204,7 @@ void start_block(Block& block, Launch& launch, Tally& tally, std::vector<Timing>
   const Program& program = *launch.program;
   const uint32_t threads = launch.block.x * launch.block.y * launch.block.z, warps = (threads + lanes - 1) / lanes;
   const size_t words = program.row_words();
+  ++tally.counters.blocks;
   block.ctaid[0] = static_cast<uint32_t>(number % launch.grid.x);
   block.ctaid[1] = static_cast<uint32_t>(number / launch.grid.x % launch.grid.y);
   block.ctaid[2] = static_cast<uint32_t>(number / launch.grid.x / launch.grid.y);
@@ -353,6 +373,19 @@ void execute(Launch& launch, Counters& total) {
   else
     parallel_for(used, body, used);
   if (launch.weak) launch.weak->finish();
+}
+
+std::string_view instruction_class_name(size_t instruction_class) { return class_names[instruction_class]; }
+
+uint32_t resident_blocks(const isa::Target& target, const KernelInfo& kernel, uint32_t threads,
+                         uint32_t dynamic_shared) {
+  const uint32_t warps = std::max(1u, (threads + lanes - 1) / lanes);
+  const uint32_t by_warps = target.warps_per_sm / warps;
+  const uint32_t registers_per_warp = std::max(1u, (kernel.registers + 7) / 8 * 8) * lanes;
+  const uint32_t by_registers = target.registers_per_sm / (registers_per_warp * warps);
+  const uint32_t shared = kernel.shared_bytes + dynamic_shared;
+  const uint32_t by_shared = shared ? 2 * target.max_shared_bytes / shared : 32;
+  return std::max(1u, std::min({by_warps, by_registers, by_shared, 32u}));
 }
 
 }  // namespace rndn::sim

@@ -108,6 +108,8 @@ Status atomic(Warp& w, const Op& op, uint32_t mask) {
     if (address >> 5 != seen)
       seen = address >> 5, ++(space == 2 ? w.tally->counters.shared_accesses : w.tally->counters.global_store_sectors);
   }
+  if (space != 2)
+    w.tally->counters.global_store_bytes += static_cast<uint32_t>(std::popcount(performed)) * (wide_data ? 8 : 4);
   commit_predicate(w, op.pd, performed, mask);
   return Status::go;
 }
@@ -148,6 +150,8 @@ Status compare_and_swap(Warp& w, const Op& op, uint32_t mask) {
     performed |= 1u << l;
     ++(space == 2 ? w.tally->counters.shared_accesses : w.tally->counters.global_store_sectors);
   }
+  if (space != 2)
+    w.tally->counters.global_store_bytes += static_cast<uint32_t>(std::popcount(performed)) * (wide_data ? 8 : 4);
   commit_predicate(w, op.pd, performed, mask);
   return Status::go;
 }

@@ -3,7 +3,10 @@
 // A warp access first tries the usual case: all lanes active and neighbouring addresses, one bounds check and one copy. Otherwise each
 // lane goes alone, in ascending order (so that of several stores to one place the highest lane wins).
 // Accesses of 4 and 8 bytes are single loads and stores of the host: other threads see them whole.
+#include <algorithm>
+#include <array>
 #include <atomic>
+#include <vector>
 
 #include "assembler/simulator/lanes.h"
 #include "assembler/simulator/select.h"
@@ -143,12 +146,36 @@ uint32_t sectors(const uint64_t* addresses, uint32_t mask, uint32_t size) {
   return count;
 }
 
-void count(Warp& w, Space space, bool is_store, uint32_t sector_count) {
+void count(Warp& w, Space space, bool is_store, uint32_t sector_count, uint32_t bytes) {
   Counters& c = w.tally->counters;
-  if (space == Space::shared)
+  if (space == Space::shared) {
     ++c.shared_accesses;
-  else if (space != Space::local)
+  } else if (space != Space::local) {
     (is_store ? c.global_store_sectors : c.global_load_sectors) += sector_count;
+    (is_store ? c.global_store_bytes : c.global_load_bytes) += bytes;
+  }
+}
+
+// Shared memory has 32 banks of 4 bytes. An access of 8 (16) bytes per lane is made for halves (quarters) of the warp, one after the other; each takes as
+// many turns as there are different words in the bank that is wanted most. What is beyond one turn each is a conflict.
+uint32_t bank_conflicts(const uint64_t* addresses, uint32_t mask, uint32_t size) {
+  const uint32_t words = std::max(1u, size / 4), lanes_at_once = lanes / words;
+  uint32_t conflicts = 0;
+  for (uint32_t first = 0; first < lanes; first += lanes_at_once) {
+    std::array<std::vector<uint64_t>, 32> wanted;
+    size_t turns = 1;
+    for (uint32_t l = first; l < first + lanes_at_once; ++l) {
+      if (!(mask >> l & 1)) continue;
+      for (uint32_t k = 0; k < words; ++k) {
+        const uint64_t word = addresses[l] / 4 + k;
+        std::vector<uint64_t>& of_bank = wanted[word % 32];
+        if (std::find(of_bank.begin(), of_bank.end(), word) == of_bank.end()) of_bank.push_back(word);
+        turns = std::max(turns, of_bank.size());
+      }
+    }
+    conflicts += static_cast<uint32_t>(turns - 1);
+  }
+  return conflicts;
 }
 
 // All lanes active, addresses rising by `size`: the host address of lane 0, when the whole range is accessible. Else null.
@@ -207,7 +234,7 @@ Status load_op(Warp& w, const Op& op, uint32_t mask) {
   uint32_t* d = row(w, op.d);
   uint64_t first;
   if (const std::byte* p = contiguous<space, size>(w, op, mask, wide, first)) {
-    count(w, space, false, static_cast<uint32_t>(((first + lanes * size - 1) >> 5) - (first >> 5) + 1));
+    count(w, space, false, static_cast<uint32_t>(((first + lanes * size - 1) >> 5) - (first >> 5) + 1), lanes * size);
     if constexpr (space == Space::global) fetch_ahead<lanes * size>(w, op, p);
     if constexpr (size == 4) {
       std::memcpy(d, p, lanes * 4);
@@ -255,7 +282,10 @@ Status load_op(Warp& w, const Op& op, uint32_t mask) {
       }
     }
   }
-  count(w, space, false, space == Space::global || space == Space::generic ? sectors(addresses, mask, size) : 0);
+  count(w, space, false, space == Space::global || space == Space::generic ? sectors(addresses, mask, size) : 0,
+        static_cast<uint32_t>(std::popcount(mask)) * size);
+  if (space == Space::shared && w.launch->options.count_classes) [[unlikely]]
+    w.tally->counters.shared_bank_conflicts += bank_conflicts(addresses, mask, size);
   return Status::go;
 }
 
@@ -266,7 +296,7 @@ Status store_op(Warp& w, const Op& op, uint32_t mask) {
   const uint32_t* s = w.rows[op.y & 1] + op.d2;
   uint64_t first;
   if (std::byte* p = contiguous<space, size>(w, op, mask, wide, first)) {
-    count(w, space, true, static_cast<uint32_t>(((first + lanes * size - 1) >> 5) - (first >> 5) + 1));
+    count(w, space, true, static_cast<uint32_t>(((first + lanes * size - 1) >> 5) - (first >> 5) + 1), lanes * size);
     for (uint32_t l = 0; l < lanes; ++l) {
       if constexpr (size == 1) store<uint8_t>(p + l, static_cast<uint8_t>(s[l]));
       if constexpr (size == 2) store<uint16_t>(p + 2 * l, static_cast<uint16_t>(s[l]));
@@ -295,7 +325,10 @@ Status store_op(Warp& w, const Op& op, uint32_t mask) {
         store<uint64_t>(p + 8 * i, pair(s[l + 2 * i * lanes], s[l + (2 * i + 1) * lanes]));
     if (weak) w.launch->weak->store(w.block, at, value, size);
   }
-  count(w, space, true, space == Space::global || space == Space::generic ? sectors(addresses, mask, size) : 0);
+  count(w, space, true, space == Space::global || space == Space::generic ? sectors(addresses, mask, size) : 0,
+        static_cast<uint32_t>(std::popcount(mask)) * size);
+  if (space == Space::shared && w.launch->options.count_classes) [[unlikely]]
+    w.tally->counters.shared_bank_conflicts += bank_conflicts(addresses, mask, size);
   return Status::go;
 }
 

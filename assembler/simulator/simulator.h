@@ -9,8 +9,10 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "assembler/isa/isa.h"
 #include "libraries/base/result.h"
 
 namespace rndn::sim {
@@ -19,6 +21,7 @@ struct Options {
   bool check_memory = true;          // bounds, alignment, freed memory
   bool check_uninitialised = false;  // registers and memory (global, shared, local) never written
   bool check_hazards = false;        // stalls and scoreboards
+  bool count_classes = false;        // the counts that cost time: by class, and bank conflicts
   bool weak_memory = false;          // stores arrive late and out of order, plain loads may be old, but for fences
   bool deterministic = false;        // weak_memory implies it
   uint64_t seed = 1;
@@ -31,15 +34,30 @@ struct Dim3 {
   uint32_t x = 1, y = 1, z = 1;
 };
 
-// Counts of one launch.
+// What instructions are counted by: what they are to the scheduler (assembler/isa/latency_classes.def).
+inline constexpr size_t instruction_classes = 0
+#define LATENCY_CLASS(name, text) +1
+#include "assembler/isa/latency_classes.def"
+#undef LATENCY_CLASS
+    ;
+std::string_view instruction_class_name(size_t instruction_class);
+
+// Counts of one launch. Atomics count as stores.
 struct Counters {
+  uint64_t blocks = 0;
   uint64_t warp_instructions = 0;
   uint64_t thread_instructions = 0;
   uint64_t issue_cycles = 0;                                   // sum of stall counts of executed instructions, per warp
   uint64_t global_load_sectors = 0, global_store_sectors = 0;  // 32-byte sectors
+  uint64_t global_load_bytes = 0, global_store_bytes = 0;      // that threads asked for
   uint64_t shared_accesses = 0;
   uint64_t divergent_branches = 0;
   uint64_t hazards = 0;
+  // With Options::count_classes.
+  std::array<uint64_t, instruction_classes> warp_by_class{}, thread_by_class{};
+  // Times that a shared load or store took beyond the first, and beyond those that its width needs: different words of one of the 32 banks. Atomics
+  // are left out.
+  uint64_t shared_bank_conflicts = 0;
 };
 
 // A violation found by a check, or a trap: where and what.
@@ -56,6 +74,11 @@ struct KernelInfo {
   std::string name;
   uint32_t registers = 0, shared_bytes = 0, local_bytes = 0, parameter_bytes = 0, instructions = 0;
 };
+
+// Blocks that a multiprocessor of the target holds at once, by its warps, registers and shared memory (CUDA C++ Programming Guide, table of technical
+// specifications). At least one.
+uint32_t resident_blocks(const isa::Target& target, const KernelInfo& kernel, uint32_t threads,
+                         uint32_t dynamic_shared);
 
 enum class ModuleId : uint32_t {};
 

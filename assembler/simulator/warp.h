@@ -112,6 +112,7 @@ struct Program {
   std::vector<uint64_t> addresses;
   std::vector<Op> ops;
   std::vector<Footprint> footprints;
+  std::vector<uint8_t> classes;  // isa::LatencyClass
   std::vector<PoolEntry> pool;
   uint32_t registers = 0, uniform_registers = 0;  // rows needed
   uint32_t shared_bytes = 0, local_bytes = 0, parameter_bytes = 0;

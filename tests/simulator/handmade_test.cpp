@@ -872,5 +872,59 @@ TEST(Load, ConstantsBeforeTheirBankAreRefused) {
   }
 }
 
+// A warp that loads and stores 16 bytes per thread and stores words to shared memory, `stride` bytes apart.
+TEST(Counters, OfAWarpsAccesses) {
+  for (const std::string target : {"sm_61", "sm_86", "sm_90"})
+    for (const auto& [stride, conflicts] : {std::pair{0u, 0u}, {4u, 0u}, {8u, 1u}}) {
+      Code code(target);
+      code.add(Mnemonic::MOV, {R(20), RZ});
+      for (uint32_t k = 0; k < stride / 4; ++k) {
+        if (code.volta())
+          code.add(Mnemonic::IMAD, {R(20), R(0), I(4), R(20)});
+        else
+          code.add(Mnemonic::ISCADD, {R(20), R(0), R(20), I(2)});
+      }
+      code.add(Mnemonic::STS, {{.kind = OperandKind::address, .reg = 20}, R(8)});
+      Machine m(target, 1 << 20);
+      const auto module = m.load(code.cubin());
+      ASSERT_TRUE(module.ok()) << module.error().message;
+      const uint64_t in = upload(m, std::vector<uint32_t>(256)), out = upload(m, std::vector<uint32_t>(256));
+      Options options;
+      options.count_classes = true;
+      const auto c = m.launch(*module, "k", {2, 1, 1}, {32, 1, 1}, 0, Parameters().add(in).add(out).bytes(), options);
+      ASSERT_TRUE(c.ok()) << c.error().message;
+      EXPECT_EQ(c->blocks, 2u);
+      EXPECT_EQ(c->shared_accesses, 2u);
+      EXPECT_EQ(c->shared_bank_conflicts, 2 * conflicts) << stride;
+      EXPECT_EQ(c->global_load_bytes, 2 * 512u);
+      EXPECT_EQ(c->global_store_bytes, 2 * 512u);
+      EXPECT_EQ(c->global_load_sectors, 2 * 16u);
+      EXPECT_EQ(c->global_store_sectors, 2 * 16u);
+      uint64_t warps = 0, threads = 0;
+      for (size_t k = 0; k < instruction_classes; ++k) {
+        warps += c->warp_by_class[k], threads += c->thread_by_class[k];
+        const std::string_view name = instruction_class_name(k);
+        const bool one = name == "global_load" || name == "global_store" || name == "shared_store";
+        if (one) {
+          EXPECT_EQ(c->warp_by_class[k], 2u) << name;
+          EXPECT_EQ(c->thread_by_class[k], 64u) << name;
+        }
+        if (name == "shared_load" || name == "barrier") {
+          EXPECT_EQ(c->warp_by_class[k], 0u) << name;
+        }
+      }
+      EXPECT_EQ(warps, c->warp_instructions);
+      EXPECT_EQ(threads, c->thread_instructions);
+    }
+}
+
+TEST(Counters, BlocksOfAMultiprocessor) {
+  const isa::Target& t = *isa::find_target("sm_86");                                 // 48 warps, 65536 registers
+  EXPECT_EQ(resident_blocks(t, {.registers = 32, .shared_bytes = 0}, 256, 0), 6u);   // warps
+  EXPECT_EQ(resident_blocks(t, {.registers = 128, .shared_bytes = 0}, 256, 0), 2u);  // registers
+  EXPECT_EQ(resident_blocks(t, {.registers = 32, .shared_bytes = 40 << 10}, 256, 8 << 10), 2u);
+  EXPECT_EQ(resident_blocks(t, {.registers = 255, .shared_bytes = 0}, 1024, 0), 1u);  // at least one
+}
+
 }  // namespace
 }  // namespace rndn::sim
