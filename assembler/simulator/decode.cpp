@@ -199,8 +199,10 @@ Result<void> decode_program(const isa::Target& target, std::span<const std::byte
   end.run = past_the_end;
   program.ops.push_back(end);
   program.footprints.emplace_back();
-  for (const isa::Instruction& in : program.instructions)
-    program.classes.push_back(static_cast<uint8_t>(isa::latency_class(in)));
+  const auto class_of = [](const isa::Instruction& in) {  // words that are no instructions end the launch
+    return is_none(in.form) ? isa::LatencyClass::nop : isa::latency_class(in);
+  };
+  for (const isa::Instruction& in : program.instructions) program.classes.push_back(static_cast<uint8_t>(class_of(in)));
   program.classes.push_back(static_cast<uint8_t>(isa::LatencyClass::nop));
   return {};
 }
