@@ -98,4 +98,19 @@ Reg<U64> look_back(Builder& b, const Thread& t, Reg<U32> tile, Reg<U64> count, R
   return b.ld<U64>(Space::shared, shared);
 }
 
+Reg<U64> look_back(Builder& b, const Thread& t, Reg<U32> tile, Reg<U32> tiles, Reg<U32> count, Reg<U64> words,
+                   Reg<U64> total, At shared) {
+  Reg<U64> before = look_back(b, t, tile, count, words, shared);
+  Reg<Pred> last = b.setp(Is::eq, ptx::Combine::and_, b.add(tile, 1), tiles, b.setp(Is::eq, t.tid, 0));
+  store_if<U64>(b, last, Space::global, At(total), b.add(before, b.cvt<U64>(count)));
+  return before;
+}
+
+BlockSum count_kept(Builder& b, const Thread& t, std::span<const Reg<U32>> kept, uint32_t warps,
+                    ptx::SharedVariable shared, int64_t offset) {
+  Reg<U32> count = b.popc(kept[0]);
+  for (Reg<U32> mask : kept.subspan(1)) count = b.add(count, b.popc(mask));
+  return block_sum(b, t, count, warps, shared, offset);
+}
+
 }  // namespace rndn::sql

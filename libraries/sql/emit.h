@@ -5,6 +5,7 @@
 // runs, because tiles are handed out by a counter; status and value are one naturally atomic word, so that no fence stands between them;
 // no lane waits for another lane of its warp.
 #pragma once
+#include <span>
 #include <vector>
 
 #include "libraries/sql/library.h"
@@ -82,6 +83,23 @@ BlockSum block_sum(Builder& b, const Thread& t, Reg<U32> own, uint32_t warps, pt
 Reg<U64> look_back(Builder& b, const Thread& t, Reg<U32> tile, Reg<U64> count, Reg<U64> words, At shared);
 inline Reg<U64> look_back(Builder& b, const Thread& t, Reg<U32> tile, Reg<U32> count, Reg<U64> words, At shared) {
   return look_back(b, t, tile, b.cvt<U64>(count), words, shared);
+}
+// The same; the last of the `tiles` also stores the sum over all of them in *total.
+Reg<U64> look_back(Builder& b, const Thread& t, Reg<U32> tile, Reg<U32> tiles, Reg<U32> count, Reg<U64> words,
+                   Reg<U64> total, At shared);
+
+// Rows that a warp keeps, 32 at a time: kept[k] is the ballot of step k. block_sum of their numbers.
+BlockSum count_kept(Builder& b, const Thread& t, std::span<const Reg<U32>> kept, uint32_t warps,
+                    ptx::SharedVariable shared, int64_t offset);
+// For each step, body(k, position, writes): where the lane's row goes, counted from `first`, the place of the warp's first kept row; whether it is kept.
+template <class Body>
+void for_kept(Builder& b, const Thread& t, std::span<const Reg<U32>> kept, Reg<U32> first, Body&& body) {
+  Reg<U32> before_lane = b.sub(b.shl(b.constant<U32>(1), t.lane), 1), position = b.mov(first);
+  for (size_t k = 0; k < kept.size(); ++k) {
+    Reg<U32> own = b.add(position, b.popc(b.and_(kept[k], before_lane)));
+    body(k, own, b.setp(Is::ne, b.and_(b.shr(kept[k], t.lane), 1), 0));
+    if (k + 1 < kept.size()) b.add(position, b.popc(kept[k]), position);
+  }
 }
 
 }  // namespace rndn::sql

@@ -45,7 +45,6 @@ uint32_t build_keep(ptx::Module& module, std::string_view name, const JoinShape&
   left.start(b);
   table.start(b);
   Reg<U32> tiles = tiles_of(b, probe.rows, tile_rows), last = b.sub(probe.rows, 1);
-  Reg<U32> before_lane = b.sub(b.shl(b.constant<U32>(1), t.lane), 1);
   const LabelId next = b.label(), done = b.label();
   b.bind(next);
   Reg<U32> tile = take_tile(b, shared, b.ld_param(ticket_at), t);
@@ -72,25 +71,14 @@ uint32_t build_keep(ptx::Module& module, std::string_view name, const JoinShape&
     }
   }
   std::vector<Reg<U32>> masks;
-  Reg<U32> count;
-  for (uint32_t k = 0; k < items; ++k) {
-    masks.push_back(b.ballot(kept[k]));
-    Reg<U32> own = b.popc(masks[k]);
-    count = count.valid() ? b.add(count, own) : own;
-  }
-  const BlockSum sum = block_sum(b, t, count, warps, shared, 16);
-  Reg<U64> before = look_back(b, t, tile, sum.total, b.ld_param(words_at), At(shared, 8));
-  Reg<U64> end = b.add(before, b.cvt<U64>(sum.total)), total_to = b.ld_param(total_at);
-  Reg<Pred> last_tile = b.setp(Is::eq, ptx::Combine::and_, b.add(tile, 1), tiles, b.setp(Is::eq, t.tid, 0));
-  store_if<U64>(b, last_tile, Space::global, At(total_to), end);
+  for (Reg<Pred> keeps : kept) masks.push_back(b.ballot(keeps));
+  const BlockSum sum = count_kept(b, t, masks, warps, shared, 16);
+  Reg<U64> before = look_back(b, t, tile, tiles, sum.total, b.ld_param(words_at), b.ld_param(total_at), At(shared, 8));
   Reg<U64> out = b.add(b.ld_param(out_at), b.shl(b.add(before, b.cvt<U64>(sum.before)), 2));
-  Reg<U32> position = b.constant<U32>(0);
-  for (uint32_t k = 0; k < items; ++k) {
-    const At to = element_at(b, out, b.add(position, b.popc(b.and_(masks[k], before_lane))), 4);
-    Reg<Pred> writes = b.setp(Is::ne, b.and_(b.shr(masks[k], t.lane), 1), 0);
+  for_kept(b, t, masks, b.constant<U32>(0), [&](size_t k, Reg<U32> position, Reg<Pred> writes) {
+    const At to = element_at(b, out, position, 4);
     store_if<U32>(b, writes, Space::global, to, rows[k]);
-    if (k + 1 < items) b.add(position, b.popc(masks[k]), position);
-  }
+  });
   b.bra(next);
   b.bind(done);
   b.ret();

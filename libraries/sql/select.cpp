@@ -34,7 +34,6 @@ uint32_t build_select(ptx::Module& module, std::string_view name, std::span<cons
   Reg<U32> n = b.cvt<U32>(b.ld_param(n_at)), tiles = tiles_of(b, n, tile_rows);
   Reg<U64> mask = b.ld_param(mask_at), total_to = b.ld_param(total_at);
   Reg<U32> numbers = b.address_of_32(shared, numbers_at);
-  Reg<U32> before_lane = b.sub(b.shl(b.constant<U32>(1), t.lane), 1);
   Reg<U32> within = b.mad_lo(t.warp, 32 * items, t.lane);
   const LabelId next = b.label(), done = b.label();
   b.bind(next);
@@ -49,25 +48,14 @@ uint32_t build_select(ptx::Module& module, std::string_view name, std::span<cons
     load_if<U8>(b, b.setp(Is::lt, at, n), Space::global, flag_at, flags[k], {.cache = ptx::Cache::nc});
   }
   std::vector<Reg<U32>> kept;
-  Reg<U32> count;
-  for (uint32_t k = 0; k < items; ++k) {
-    kept.push_back(b.ballot(b.setp(Is::ne, b.cvt<U32>(flags[k]), 0)));
-    Reg<U32> own = b.popc(kept[k]);
-    count = k ? b.add(count, own) : own;
-  }
-  const BlockSum sum = block_sum(b, t, count, warps, shared, sums_at);
-  Reg<U32> position = b.mov(sum.before);
-  for (uint32_t k = 0; k < items; ++k) {
-    Reg<U32> own = b.add(position, b.popc(b.and_(kept[k], before_lane)));
-    const At to(b.add(numbers, b.shl(own, 1)));
-    Reg<U16> number = b.cvt<U16>(b.add(within, 32 * k));
-    Reg<Pred> writes = b.setp(Is::ne, b.and_(b.shr(kept[k], t.lane), 1), 0);
+  for (uint32_t k = 0; k < items; ++k) kept.push_back(b.ballot(b.setp(Is::ne, b.cvt<U32>(flags[k]), 0)));
+  const BlockSum sum = count_kept(b, t, kept, warps, shared, sums_at);
+  for_kept(b, t, kept, sum.before, [&](size_t k, Reg<U32> position, Reg<Pred> writes) {
+    const At to(b.add(numbers, b.shl(position, 1)));
+    Reg<U16> number = b.cvt<U16>(b.add(within, static_cast<uint32_t>(32 * k)));
     store_if<U16>(b, writes, Space::shared, to, number);
-    if (k + 1 < items) b.add(position, b.popc(kept[k]), position);
-  }
-  Reg<U64> before = look_back(b, t, tile, sum.total, b.ld_param(words_at), At(shared, 8));
-  Reg<Pred> last_tile = b.setp(Is::eq, ptx::Combine::and_, b.add(tile, 1), tiles, b.setp(Is::eq, t.tid, 0));
-  store_if<U64>(b, last_tile, Space::global, At(total_to), b.add(before, b.cvt<U64>(sum.total)));
+  });
+  Reg<U64> before = look_back(b, t, tile, tiles, sum.total, b.ld_param(words_at), total_to, At(shared, 8));
   std::vector<Reg<U64>> from, to;
   for (size_t c = 0; c < widths.size(); ++c) {
     from.push_back(element_address(b, b.ld_param(from_at[c]), first, widths[c]));

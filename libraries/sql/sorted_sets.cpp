@@ -110,7 +110,6 @@ uint32_t build_keep(ptx::Module& module, std::string_view name, Keep keep) {
   Reg<U64> left = b.ld_param(left_at), right = b.ld_param(right_at), bounds = b.ld_param(bounds_at);
   Reg<U64> base_from = b.ld_param(base_at), total_to = b.ld_param(total_at);
   Reg<U64> base = b.ld<U64>(Space::global, At(base_from));
-  Reg<U32> before_lane = b.sub(b.shl(b.constant<U32>(1), t.lane), 1);
   Reg<U32> within = b.mad_lo(t.warp, 32 * items, t.lane);
   const LabelId next = b.label(), done = b.label();
   b.bind(next);
@@ -132,9 +131,9 @@ uint32_t build_keep(ptx::Module& module, std::string_view name, Keep keep) {
   }
   if (keep != Keep::distinct) {
     // One more than there is below the next tile: the last of this tile's may be equal to it.
-    const At bound(element_address(b, bounds, tile, 4));
-    Reg<U32> first = b.ld<U32>(Space::global, bound);
-    Reg<U32> end = b.min(b.add(b.ld<U32>(Space::global, At(element_address(b, bounds, tile, 4), 4)), 1), m);
+    Reg<U64> bound = element_address(b, bounds, tile, 4);
+    Reg<U32> first = b.ld<U32>(Space::global, At(bound));
+    Reg<U32> end = b.min(b.add(b.ld<U32>(Space::global, At(bound, 4)), 1), m);
     Reg<U32> size = b.sub(end, first);
     Reg<U64> stretch = element_address(b, right, first, T::size);
     Reg<Pred> fits = b.setp(Is::le, size, window);
@@ -185,24 +184,14 @@ uint32_t build_keep(ptx::Module& module, std::string_view name, Keep keep) {
     b.bind(searched);
     for (uint32_t k = 0; k < items; ++k) b.and_(kept[k], keep == Keep::present ? hits[k] : b.not_(hits[k]), kept[k]);
   }
-  Reg<U32> count;
-  for (uint32_t k = 0; k < items; ++k) {
-    Reg<U32> own = b.popc(kept[k]);
-    count = k ? b.add(count, own) : own;
-  }
-  const BlockSum sum = block_sum(b, t, count, warps, shared, sums_at);
-  Reg<U64> before = look_back(b, t, tile, sum.total, b.ld_param(look_at), At(shared, 8));
-  Reg<Pred> last_tile = b.setp(Is::eq, ptx::Combine::and_, b.add(tile, 1), tiles, b.setp(Is::eq, t.tid, 0));
-  store_if<U64>(b, last_tile, Space::global, At(total_to), b.add(before, b.cvt<U64>(sum.total)));
+  const BlockSum sum = count_kept(b, t, kept, warps, shared, sums_at);
+  Reg<U64> before = look_back(b, t, tile, tiles, sum.total, b.ld_param(look_at), total_to, At(shared, 8));
   Reg<U64> place = b.add(b.add(base, before), b.cvt<U64>(sum.before));
   Reg<U64> out = b.mad_lo(place, b.constant<U64>(T::size), b.ld_param(out_at));
-  Reg<U32> position = b.constant<U32>(0);
-  for (uint32_t k = 0; k < items; ++k) {
-    const At to = element_at(b, out, b.add(position, b.popc(b.and_(kept[k], before_lane))), T::size);
-    Reg<Pred> writes = b.setp(Is::ne, b.and_(b.shr(kept[k], t.lane), 1), 0);
+  for_kept(b, t, kept, b.constant<U32>(0), [&](size_t k, Reg<U32> position, Reg<Pred> writes) {
+    const At to = element_at(b, out, position, T::size);
     store_if<T>(b, writes, Space::global, to, values[k]);
-    if (k + 1 < items) b.add(position, b.popc(kept[k]), position);
-  }
+  });
   b.bra(next);
   b.bind(done);
   b.ret();
