@@ -166,7 +166,8 @@ class Operators {
   Result<Vector> pair(const Vector& high, const Vector& low, uint64_t radix, int64_t nowhere, Memory& memory);
 
   // Relational algebra. Results have sizes that the host knows; an argument whose size is on the device costs a wait. The set operations
-  // compare all columns, which have the same types on both sides, and give every row once: its first occurrence, in order.
+  // compare all columns, which have the same types on both sides, and give every row once: its first occurrence, in order. Of two ascending columns of
+  // integers all results ascend, the union too.
   Result<Relation> select(const Relation& relation, const Vector& mask, Memory& memory);  // rows whose u8 is not 0
   Result<Relation> project(const Relation& relation,
                            std::span<const uint32_t> columns);  // the columns themselves, no copy

@@ -446,9 +446,10 @@ Result<void> bench_set(Run& run, const std::string& name, uint64_t n,
         std::vector<int64_t> expected;
         const bool common = name.starts_with("intersection"), either = name.starts_with("union");
         for (uint64_t i = 0; i < n; ++i)
-          if (either || (x[i] == y[i]) == common) expected.push_back(x[i]);
-        for (uint64_t i = 0; either && i < n; ++i)
-          if (x[i] != y[i]) expected.push_back(y[i]);
+          if (either || (x[i] == y[i]) == common) {
+            expected.push_back(x[i]);
+            if (either && x[i] != y[i]) expected.push_back(y[i]);
+          }
         ASSIGN_OR_RETURN(std::vector<int64_t> elements, get<int64_t>(run, got[0].data, result_rows));
         return elements == expected;
       });

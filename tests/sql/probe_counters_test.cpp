@@ -95,6 +95,26 @@ TEST(ProbeCountersTest, Member) {
   c.expect_at_most(rows, {2, 26, 1.0}, [&] { return c.bench.sql->member(x, many, *c.bench.memory); });
 }
 
+// Sets of which the other has half. Rows are those of both sides, which are read once.
+TEST(ProbeCountersTest, SortedSets) {
+  Counted c;
+  constexpr size_t rows = 1 << 20;  // several tiles per block
+  std::vector<int64_t> x(rows / 2), y(rows / 2);
+  for (size_t i = 0; i < rows / 2; ++i) x[i] = static_cast<int64_t>(2 * i), y[i] = static_cast<int64_t>(2 * i + i % 2);
+  Vector left = c.bench.put(Type::i64, x), right = c.bench.put(Type::i64, y);
+  left.ascending = right.ascending = true;
+  {
+    SCOPED_TRACE("intersection");
+    c.expect_at_most(rows, {2, 38.5, 0.35}, [&] { return c.bench.sql->intersect({left}, {right}, *c.bench.memory); });
+  }
+  {
+    SCOPED_TRACE("difference");
+    c.expect_at_most(rows, {2, 38.5, 0.35}, [&] { return c.bench.sql->subtract({left}, {right}, *c.bench.memory); });
+  }
+  SCOPED_TRACE("union");
+  c.expect_at_most(rows, {2, 41.5, 0.475}, [&] { return c.bench.sql->unite({left}, {right}, *c.bench.memory); });
+}
+
 TEST(ProbeCountersTest, Like) {
   Counted c;
   static constexpr const char* words[] = {"furiously", "requests", "special", "packages",

@@ -1,0 +1,87 @@
+// Where the tiles of two merged columns begin in either: a thread per tile searches along its diagonal, four ways at once.
+//
+// The launch also clears the counters of the kernel that comes after it.
+#include "libraries/sql/merge.h"
+
+namespace rndn::sql {
+
+namespace {
+
+constexpr uint64_t words_at = 256;  // in the counters, behind the ticket
+
+template <class T>
+uint32_t build_splits(ptx::Module& module, std::string_view name) {
+  Builder b(module, std::string(name));
+  b.set_block_size(block_threads);
+  const Parameter n_at = b.parameter<U64>("n"), left_at = b.parameter<U64>("left"), m_at = b.parameter<U64>("m");
+  const Parameter right_at = b.parameter<U64>("right"), splits_at = b.parameter<U64>("splits");
+  const Parameter ticket_at = b.parameter<U64>("ticket"), look_at = b.parameter<U64>("words");
+  const Parameter tiles_at = b.parameter<U64>("tiles");
+  const Thread t = thread_of(b);
+  Reg<U32> n = b.cvt<U32>(b.ld_param(n_at)), m = b.cvt<U32>(b.ld_param(m_at)), tiles = b.cvt<U32>(b.ld_param(tiles_at));
+  Reg<U64> left = b.ld_param(left_at), right = b.ld_param(right_at), words = b.ld_param(look_at);
+  const LabelId done = b.label(), again = b.label(), found = b.label();
+  Reg<U32> tile = b.mad_lo(b.special(ptx::SpecialRegister::ctaid_x), block_threads, t.tid);
+  b.when(b.setp(Is::gt, tile, tiles)).bra(done);
+  Reg<Pred> is_tile = b.setp(Is::lt, tile, tiles);
+  const At word = element_at(b, words, tile, 8), ticket(b.ld_param(ticket_at));
+  store_if<U64>(b, is_tile, Space::global, word, 0);
+  store_if<U64>(b, b.setp(Is::eq, tile, 0), Space::global, ticket, 0);
+  Reg<U32> diagonal = b.selp(b.mul_lo(tile, merge_tile), b.add(n, m), is_tile);
+  // Elements of left before the diagonal: lo, when no more than that are not greater than what they end before.
+  Reg<U32> lo = b.sub(diagonal, b.min(diagonal, m)), hi = b.min(diagonal, n), last = b.sub(diagonal, 1);
+  b.bind(again);
+  b.when(b.setp(Is::ge, lo, hi)).bra(found);
+  Reg<U32> open = b.sub(hi, lo), quarter = b.shr(open, 2), middle = b.add(lo, b.shr(open, 1));
+  const Reg<U32> at[] = {b.add(lo, quarter), middle, b.add(middle, quarter)};
+  std::vector<Reg<T>> x, y;
+  for (Reg<U32> k : at) {
+    x.push_back(b.ld_nc<T>(element_at(b, left, k, T::size)));
+    y.push_back(b.ld_nc<T>(element_at(b, right, b.sub(last, k), T::size)));
+  }
+  std::vector<Reg<Pred>> before;
+  for (size_t k = 0; k < 3; ++k) before.push_back(b.setp(Is::le, x[k], y[k]));
+  for (size_t k = 0; k < 3; ++k) b.when(before[k]).add(at[k], 1, lo);
+  for (size_t k = 3; k-- > 0;) b.unless(before[k]).mov(at[k], hi);
+  b.bra(again);
+  b.bind(found);
+  b.st<U32>(Space::global, element_at(b, b.ld_param(splits_at), tile, 4), lo);
+  b.bind(done);
+  b.ret();
+  b.finish();
+  return block_threads;
+}
+
+}  // namespace
+
+bool is_mergeable(const Vector& column) {
+  const Type type = column.type;
+  return column.ascending && column.ranks == 0 && column.size_slot == 0 && column.capacity < uint64_t{1} << 31 &&
+         (type == Type::i32 || type == Type::u32 || type == Type::i64);
+}
+
+Result<MergePlan> find_splits(Library& library, const Vector& left, const Vector& right, Memory& memory) {
+  const uint64_t tiles = merge_tiles(left, right);
+  MergePlan plan;
+  ASSIGN_OR_RETURN(plan.splits, memory.temporary((tiles + 1) * 4));
+  ASSIGN_OR_RETURN(plan.ticket, memory.temporary(words_at + tiles * 8));
+  plan.words = plan.ticket + words_at;
+  ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(std::string("merge_splits_") + type_name(left.type),
+                                                        [&](ptx::Module& to, std::string_view called) {
+                                                          return with_merge_type(left.type, [&]<class T>() {
+                                                            return build_splits<T>(to, called);
+                                                          });
+                                                        }));
+  Arguments a;
+  add(a, left, right, plan);
+  a.add(tiles);
+  RETURN_IF_ERROR(library.launch(*kernel, static_cast<uint32_t>(tiles_for(tiles + 1, block_threads)), a, tiles * 12));
+  return plan;
+}
+
+void add(Arguments& a, const Vector& left, const Vector& right, const MergePlan& plan) {
+  a.add(left.capacity).add(left.data).add(right.capacity).add(right.data);
+  a.add(plan.splits).add(plan.ticket).add(plan.words);
+}
+
+}  // namespace rndn::sql

@@ -1,0 +1,245 @@
+// Merging two ascending columns of integers: what set operations and joins of such columns share. Private to this folder.
+//
+// The merged sequence (of equal elements, the left column's first) is cut into tiles of as many elements each, and a tile into as many per thread, so that
+// no input is out of balance: Green, McColl and Bader, "GPU Merge Path" (ICS 2012). `find_splits` finds by searches in global memory where the tiles
+// begin in either column. A block takes a tile's elements to shared memory, and with them the one before and the one behind on either side; its threads
+// search there for where they begin, and then merge step by step.
+// Cost: per element some 30 instructions, of which the merge itself is half; bytes: either column once.
+// Leaves out: integers of 8 and 16 bits, floats, text in an order other than its codes', 2^31 elements and more.
+#pragma once
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "libraries/sql/fragments.h"
+
+namespace rndn::sql {
+
+// Elements of a thread: odd, so that threads that advance evenly through a column read from different banks.
+inline constexpr uint32_t merge_items = 17;
+inline constexpr uint32_t merge_slots = block_threads * merge_items;  // elements in shared memory
+// Without those before and behind: of pieces of 16 bytes, so that they are up to four elements.
+inline constexpr uint32_t merge_tile = merge_slots - 16;
+// A thread with fewer elements than others steps on behind the last one, where something must be.
+inline constexpr uint32_t merge_spare = merge_items + 1;
+
+// Whether a column can be merged; its size is exact.
+bool is_mergeable(const Vector& column);
+inline uint64_t merge_tiles(const Vector& left, const Vector& right) {
+  return (left.capacity + right.capacity + merge_tile - 1) / merge_tile;
+}
+// Calls f.operator()<T>() with the type of a mergeable column.
+template <class F>
+decltype(auto) with_merge_type(Type type, F&& f) {
+  switch (type) {
+    case Type::i32: return f.template operator()<S32>();
+    case Type::u32: return f.template operator()<U32>();
+    default: return f.template operator()<S64>();
+  }
+}
+
+// What tells a merging kernel where to work, made for it in device memory.
+struct MergePlan {
+  Address splits = 0;  // u32 per tile and one more: elements of the left column before the tile
+  Address ticket = 0;  // of the tiles; zero
+  Address words = 0;   // of the look-back, one per tile; zero
+};
+Result<MergePlan> find_splits(Library& library, const Vector& left, const Vector& right, Memory& memory);
+void add(Arguments& a, const Vector& left, const Vector& right, const MergePlan& plan);
+
+// In a kernel: the parameters, what the whole kernel keeps, a tile, and one thread's way through it.
+template <class T>
+struct MergeCode {
+  Parameter n_at, left_at, m_at, right_at, splits_at, ticket_at, words_at;
+
+  // start(): sizes, columns, the first slot's shared address, and what is in slots that have no element: the last of the right column, so that what a
+  // thread sees behind the right column's end is equal to no element of the left one that is still to come.
+  Reg<U32> n, m, tiles, slots;
+  Reg<U64> left, right, splits;
+  Reg<T> filler;
+
+  // load(): number of the tile's first element of left; shared addresses of these and behind the last slot of each column; elements of left, and of both.
+  Reg<U32> first_left, tile_left, left_end, tile_right, right_end, left_count, count;
+
+  // seek(): shared addresses of the thread's next elements, their values, the one before both in the merged sequence (`is_first`: there is none), and
+  // how many elements are the thread's.
+  Reg<U32> l, r, own;
+  Reg<T> left_value, right_value, previous;
+  Reg<Pred> is_first;
+
+  void declare(Builder& b) {
+    n_at = b.parameter<U64>("n"), left_at = b.parameter<U64>("left"), m_at = b.parameter<U64>("m");
+    right_at = b.parameter<U64>("right"), splits_at = b.parameter<U64>("splits");
+    ticket_at = b.parameter<U64>("ticket"), words_at = b.parameter<U64>("words");
+  }
+  static constexpr uint64_t shared_bytes = (merge_slots + merge_spare) * T::size;
+
+  void start(Builder& b, const Thread& t, ptx::SharedVariable shared, int64_t offset) {
+    n = b.cvt<U32>(b.ld_param(n_at)), m = b.cvt<U32>(b.ld_param(m_at));
+    left = b.ld_param(left_at), right = b.ld_param(right_at), splits = b.ld_param(splits_at);
+    tiles = tiles_of_merge(b, b.add(n, m));
+    slots = b.address_of_32(shared, offset);
+    filler = b.template constant<T>(0);
+    const At last = element_at(b, right, b.sub(m, 1), T::size);
+    load_if<T>(b, b.setp(Is::ne, m, 0), Space::global, last, filler, {.cache = ptx::Cache::nc});
+    for (uint32_t k = 0; k < merge_slots + merge_spare; k += block_threads) {
+      const At slot(b.mad_lo(t.tid, T::size, slots), int64_t{k} * T::size);
+      store_if<T>(b, b.setp(Is::lt, t.tid, merge_slots + merge_spare - k), Space::shared, slot, filler);
+    }
+  }
+
+  // The tile's elements to shared memory. Ends with a barrier.
+  void load(Builder& b, const Thread& t, Reg<U32> tile) {
+    const At split = element_at(b, splits, tile, 4);
+    first_left = b.ld<U32>(Space::global, split);
+    Reg<U32> next_left = b.ld<U32>(Space::global, split.plus(4)), first = b.mul_lo(tile, merge_tile);
+    count = b.min(b.sub(b.add(n, m), first), merge_tile);
+    left_count = b.sub(next_left, first_left);
+    Reg<U32> first_right = b.sub(first, first_left);
+    Reg<U32> next_right = b.add(first_right, b.sub(count, left_count));
+    // From the piece of 16 bytes that has the element before to the one that has the one behind; of these only elements that there are.
+    const auto down = [&](Reg<U32> x) { return b.and_(x, ~(piece - 1)); };
+    const auto before = [&](Reg<U32> x) { return b.sub(x, b.min(x, 1)); };
+    Reg<U32> left_begin = down(before(first_left)), right_begin = down(before(first_right));
+    Reg<U32> left_stop = down(b.add(next_left, piece)), right_stop = down(b.add(next_right, piece));
+    Reg<U32> left_size = b.sub(b.min(left_stop, n), left_begin), right_size = b.sub(b.min(right_stop, m), right_begin);
+    left_end = b.mad_lo(left_size, T::size, slots), right_end = b.mad_lo(right_size, T::size, left_end);
+    tile_left = b.mad_lo(b.sub(first_left, left_begin), T::size, slots);
+    tile_right = b.mad_lo(b.sub(first_right, right_begin), T::size, left_end);
+    Reg<U64> left_base = element_address(b, left, left_begin, T::size);
+    Reg<U64> right_base = element_address(b, right, right_begin, T::size);
+    Reg<Pred> whole = b.setp(Is::le, left_stop, n);
+    b.setp(Is::le, ptx::Combine::and_, right_stop, m, whole, whole);
+    b.setp(Is::eq, ptx::Combine::and_, b.and_(b.or_(b.cvt<U32>(left), b.cvt<U32>(right)), 15), 0, whole, whole);
+    const LabelId one_by_one = b.label(), loaded = b.label();
+    b.unless(whole).bra(one_by_one);
+    load_pieces(b, t, left_base, left_size, right_base, right_size);
+    b.bra(loaded);
+    b.bind(one_by_one);
+    load_elements(b, t, left_base, left_size, right_base, right_size);
+    b.bind(loaded);
+    b.bar_sync();
+  }
+
+  // Where the thread's elements begin: as many of left as are not greater than the element of right that they end before.
+  void seek(Builder& b, const Thread& t) {
+    Reg<U32> diagonal = b.min(b.mul_lo(t.tid, merge_items), count);
+    own = b.min(b.sub(count, diagonal), merge_items);
+    Reg<U32> least = b.sub(diagonal, b.min(diagonal, b.sub(count, left_count)));
+    // Bytes of left that are undecided; l rises and r falls as they are found to come before.
+    Reg<U32> open = b.mul_lo(b.sub(b.min(diagonal, left_count), least), T::size);
+    l = b.mad_lo(least, T::size, tile_left), r = b.mad_lo(b.sub(diagonal, least), T::size, tile_right);
+    Reg<T> x = b.template constant<T>(0), y = b.template constant<T>(0);
+    static_assert(merge_tile / 2 < 1 << 12);  // neither column has more that is undecided
+    for (int64_t half = 1 << 11; half > 0; half /= 2) {
+      const int64_t bytes = half * T::size;
+      Reg<Pred> within = b.setp(Is::ge, open, static_cast<uint32_t>(bytes));
+      load_if<T>(b, within, Space::shared, At(l, bytes - T::size), x);
+      load_if<T>(b, within, Space::shared, At(r, -bytes), y);
+      Reg<Pred> before = b.setp(Is::le, ptx::Combine::and_, x, y, within);
+      b.when(before).add(l, static_cast<uint32_t>(bytes), l);
+      b.when(before).sub(r, static_cast<uint32_t>(bytes), r);
+      b.when(before).sub(open, static_cast<uint32_t>(bytes), open);
+    }
+    left_value = b.ld<T>(Space::shared, At(l));
+    right_value = b.ld<T>(Space::shared, At(r));
+    Reg<Pred> has_left = b.setp(Is::gt, l, slots), has_right = b.setp(Is::gt, r, left_end);
+    const auto least_value = std::numeric_limits<typename T::native>::min();
+    previous = b.template constant<T>(least_value);
+    Reg<T> previous_right = b.template constant<T>(least_value);
+    load_if<T>(b, has_left, Space::shared, At(l, -int64_t{T::size}), previous);
+    load_if<T>(b, has_right, Space::shared, At(r, -int64_t{T::size}), previous_right);
+    b.max(previous, previous_right, previous);
+    is_first = b.not_(b.or_(has_left, has_right));
+  }
+
+  // Whether the next element of the merged sequence is the left column's.
+  Reg<Pred> takes_left(Builder& b) {
+    Reg<Pred> right_is_over = b.setp(Is::ge, r, right_end);
+    Reg<Pred> not_behind = b.setp(Is::le, ptx::Combine::or_, left_value, right_value, right_is_over);
+    return b.setp(Is::lt, ptx::Combine::and_, l, left_end, not_behind);
+  }
+  // One element on.
+  void advance(Builder& b, Reg<Pred> takes_left) {
+    b.when(takes_left).add(l, T::size, l);
+    b.unless(takes_left).add(r, T::size, r);
+    load_if<T>(b, takes_left, Space::shared, At(l), left_value);
+    load_if<T>(b, !takes_left, Space::shared, At(r), right_value);
+  }
+
+ private:
+  static constexpr uint32_t piece = 16 / T::size;  // elements
+
+  // Slot s has element s of left, or element s - left_size of right. Every address but the last round's is one of the thread plus a constant.
+  void load_pieces(Builder& b, const Thread& t, Reg<U64> left_base, Reg<U32> left_size, Reg<U64> right_base,
+                   Reg<U32> right_size) {
+    constexpr uint32_t rounds = (merge_items + piece - 1) / piece, last_round = (rounds - 1) * block_threads;
+    constexpr uint32_t shift = piece == 2 ? 1 : 2;
+    Reg<U32> left_pieces = b.shr(left_size, shift);
+    Reg<U32> last = b.sub(b.add(left_pieces, b.shr(right_size, shift)), 1);
+    Reg<U64> right_from = b.sub(right_base, b.mul_wide(left_pieces, 16));
+    Reg<U64> from_left = element_address(b, left_base, t.tid, 16),
+             from_right = element_address(b, right_from, t.tid, 16);
+    std::vector<std::vector<Reg<T>>> elements;
+    for (uint32_t k = 0; k < rounds; ++k) {
+      Reg<Pred> in_left =
+          b.setp(Is::gt, Builder::as<S32>(b.sub(left_pieces, t.tid)), static_cast<int32_t>(k * block_threads));
+      At from(b.selp(from_left, from_right, in_left), int64_t{k} * block_threads * 16);
+      if (k + 1 == rounds) {  // not all threads have one: some read the last again
+        Reg<U32> at = b.min(b.add(t.tid, last_round), last);
+        from = element_at(b, b.selp(left_base, right_from, b.setp(Is::lt, at, left_pieces)), at, 16);
+      }
+      elements.push_back(load_piece(b, from));
+    }
+    Reg<U32> to = b.mad_lo(t.tid, 16, slots);
+    for (uint32_t k = 0; k < rounds; ++k) {
+      At at(to, int64_t{k} * block_threads * 16);
+      if (k + 1 == rounds) at = At(b.mad_lo(b.min(b.add(t.tid, last_round), last), 16, slots));
+      store_piece(b, at, elements[k]);
+    }
+  }
+  static std::vector<Reg<T>> load_piece(Builder& b, At from) {
+    const ptx::Access nc{.cache = ptx::Cache::nc};
+    if constexpr (piece == 2) {
+      const auto two = b.ld_v2<T>(Space::global, from, nc);
+      return {two.begin(), two.end()};
+    } else {
+      const auto four = b.ld_v4<T>(Space::global, from, nc);
+      return {four.begin(), four.end()};
+    }
+  }
+  static void store_piece(Builder& b, At to, std::span<const Reg<T>> e) {
+    if constexpr (piece == 2)
+      b.st_v2<T>(Space::shared, to, e[0], e[1]);
+    else
+      b.st_v4<T>(Space::shared, to, e[0], e[1], e[2], e[3]);
+  }
+  // For tiles at the end of a column, and columns that do not lie at multiples of 16 bytes.
+  void load_elements(Builder& b, const Thread& t, Reg<U64> left_base, Reg<U32> left_size, Reg<U64> right_base,
+                     Reg<U32> right_size) {
+    const LabelId again = b.label(), over = b.label();
+    Reg<U32> slot = b.mov(t.tid), total = b.add(left_size, right_size), to = b.mad_lo(t.tid, T::size, slots);
+    b.bind(again);
+    b.when(b.setp(Is::ge, slot, merge_slots)).bra(over);
+    Reg<Pred> in_left = b.setp(Is::lt, slot, left_size);
+    Reg<Pred> in_right = b.setp(Is::lt, ptx::Combine::and_, slot, total, !in_left);
+    Reg<T> element = b.mov(filler);
+    const At from_left = element_at(b, left_base, slot, T::size);
+    const At from_right = element_at(b, right_base, b.sub(slot, left_size), T::size);
+    load_if<T>(b, in_left, Space::global, from_left, element, {.cache = ptx::Cache::nc});
+    load_if<T>(b, in_right, Space::global, from_right, element, {.cache = ptx::Cache::nc});
+    b.st<T>(Space::shared, At(to), element);
+    b.add(slot, block_threads, slot);
+    b.add(to, block_threads * T::size, to);
+    b.bra(again);
+    b.bind(over);
+  }
+
+  static Reg<U32> tiles_of_merge(Builder& b, Reg<U32> elements) {
+    Reg<U32> whole = b.div(elements, merge_tile);
+    Reg<Pred> more = b.setp(Is::ne, b.mul_lo(whole, merge_tile), elements);
+    return b.add(whole, b.select<U32>(1, 0, more));
+  }
+};
+
+}  // namespace rndn::sql
