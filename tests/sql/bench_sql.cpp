@@ -1,6 +1,8 @@
 // Speed of the operators.
 //
-//   bench_sql [--device cuda|sim[:TARGET]] [--rows N] [--repeat R] [--only TEXT] [--kernels] [--group sort|hash]
+//   bench_sql [--device cuda|sim[:TARGET]] [--rows N] [--set-rows N] [--repeat R] [--only TEXT] [--kernels] [--group sort|hash]
+//
+// --set-rows: of either side of the cases on sorted columns and of the copy beside them; default: as --rows.
 //
 // "aggregate" cases: group, len and sum as one.
 //
@@ -64,7 +66,7 @@ class Slab final : public Memory {
 struct BenchArguments {
   Options options;
   std::string device = "sim", only;
-  uint64_t rows = 100000;
+  uint64_t rows = 100000, set_rows = 0;
   uint32_t repeat = 5;
   bool kernels = false;
 };
@@ -477,7 +479,8 @@ Result<void> run_all(const BenchArguments& arguments) {
   };
   Operators sql(*device, assemble, arguments.options);
   const uint64_t n = arguments.rows;
-  ASSIGN_OR_RETURN(std::unique_ptr<Slab> slab, Slab::make(*device, 120 * n + (uint64_t{64} << 20)));
+  ASSIGN_OR_RETURN(std::unique_ptr<Slab> slab,
+                   Slab::make(*device, 120 * std::max(n, arguments.set_rows) + (uint64_t{64} << 20)));
   std::printf("%s, %s\n%-34s %11s %10s %10s %10s %10s %9s\n", device->info().name.c_str(),
               device->info().target.c_str(), "case", "rows", "ms", "lowest", "highest", "Mrows/s", "GB/s");
   const auto fresh = [&] { return Run{*device, sql, *slab, arguments}; };
@@ -545,10 +548,12 @@ Result<void> run_all(const BenchArguments& arguments) {
   RETURN_IF_ERROR(run_case([&](Run& r) { return bench_copy(r, n); }));
   for (uint32_t columns : {1u, 2u, 4u}) RETURN_IF_ERROR(run_case([&](Run& r) { return bench_select(r, n, columns); }));
   RETURN_IF_ERROR(run_case([&](Run& r) { return bench_product(r, n); }));
+  const uint64_t s = arguments.set_rows ? arguments.set_rows : n;
+  if (s != n) RETURN_IF_ERROR(run_case([&](Run& r) { return bench_copy(r, s); }));
   RETURN_IF_ERROR(
-      run_case([&](Run& r) { return bench_set(r, "intersection, sorted", n, &Operators::intersect, (n + 1) / 2); }));
-  RETURN_IF_ERROR(run_case([&](Run& r) { return bench_set(r, "difference, sorted", n, &Operators::subtract, n / 2); }));
-  RETURN_IF_ERROR(run_case([&](Run& r) { return bench_set(r, "union, sorted", n, &Operators::unite, n + n / 2); }));
+      run_case([&](Run& r) { return bench_set(r, "intersection, sorted", s, &Operators::intersect, (s + 1) / 2); }));
+  RETURN_IF_ERROR(run_case([&](Run& r) { return bench_set(r, "difference, sorted", s, &Operators::subtract, s / 2); }));
+  RETURN_IF_ERROR(run_case([&](Run& r) { return bench_set(r, "union, sorted", s, &Operators::unite, s + s / 2); }));
   for (uint64_t few : {uint64_t{10}, uint64_t{1000}, uint64_t{2000}, uint64_t{20000}}) {
     RETURN_IF_ERROR(run_case([&](Run& r) {
       return bench_order<int32_t>(r, "order " + std::to_string(few) + " rows", Type::i32, few, uint64_t{1} << 20);
@@ -564,8 +569,8 @@ int main_of(int argc, char** argv) {
   BenchArguments a;
   const auto usage = [] {
     std::fprintf(stderr,
-                 "usage: bench_sql [--device cuda|sim[:TARGET]] [--rows N] [--repeat R] [--only TEXT] [--kernels] "
-                 "[--group sort|hash]\n");
+                 "usage: bench_sql [--device cuda|sim[:TARGET]] [--rows N] [--set-rows N] [--repeat R] [--only TEXT] "
+                 "[--kernels] [--group sort|hash]\n");
     return 2;
   };
   for (int i = 1; i < argc; ++i) {
@@ -582,6 +587,8 @@ int main_of(int argc, char** argv) {
       a.options.group = value[0] == 's' ? Options::Group::sort : Options::Group::hash;
     else if (flag == "--rows")
       a.rows = std::max(1ull, std::strtoull(value, nullptr, 10));
+    else if (flag == "--set-rows")
+      a.set_rows = std::max(1ull, std::strtoull(value, nullptr, 10));
     else if (flag == "--repeat")
       a.repeat = static_cast<uint32_t>(std::max(1ul, std::strtoul(value, nullptr, 10)));
     else if (flag == "--only")

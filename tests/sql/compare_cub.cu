@@ -6,47 +6,13 @@
 // of 32 bits; "group" is a sort of pairs and a run-length encoding, with the significant bits known, as bench_sql finds them out.
 #include <cub/cub.cuh>
 
-#include <algorithm>
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <functional>
 #include <random>
-#include <string>
-#include <vector>
 
-#define MUST(call)                                                                       \
-  do {                                                                                   \
-    cudaError_t e = (call);                                                              \
-    if (e != cudaSuccess) {                                                              \
-      std::fprintf(stderr, "%s: %s\n", #call, cudaGetErrorString(e));                    \
-      std::exit(3);                                                                      \
-    }                                                                                    \
-  } while (0)
+#include "compare.cuh"
 
 __global__ void iota(uint32_t* out, uint64_t n) {
   for (uint64_t i = blockIdx.x * uint64_t{blockDim.x} + threadIdx.x; i < n; i += uint64_t{gridDim.x} * blockDim.x)
     out[i] = static_cast<uint32_t>(i);
-}
-
-static void measure(const std::string& name, uint64_t n, const std::function<void()>& body) {
-  cudaEvent_t from, to;
-  MUST(cudaEventCreate(&from));
-  MUST(cudaEventCreate(&to));
-  std::vector<float> ms;
-  for (int k = 0; k < 7; ++k) {
-    MUST(cudaDeviceSynchronize());
-    MUST(cudaEventRecord(from));
-    body();
-    MUST(cudaEventRecord(to));
-    MUST(cudaEventSynchronize(to));
-    float t;
-    MUST(cudaEventElapsedTime(&t, from, to));
-    if (k >= 2) ms.push_back(t);
-  }
-  std::sort(ms.begin(), ms.end());
-  std::printf("%-34s %11llu %10.4f %10.4f %10.4f %10.1f\n", name.c_str(), static_cast<unsigned long long>(n), ms[ms.size() / 2],
-              ms.front(), ms.back(), n / ms[ms.size() / 2] / 1e3);
 }
 
 template <class T>
