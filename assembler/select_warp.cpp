@@ -16,7 +16,10 @@ void Selector::cooperate(const ptx::Instruction& i) {
     case Opcode::bar:
     case Opcode::barrier: {
       if (i.op == Opcode::bar && i.mods.mode == 32) {  // bar.warp.sync
-        if (!convergent_) converge(source(p_.operand(i, 0), Type::u32));
+        if (!convergent_)
+          converge(source(p_.operand(i, 0), Type::u32));
+        else if (t_.family == isa::Family::volta)
+          emit(Mnemonic::NOP, {});  // as ptxas: nothing to wait for, but memory accesses stay on their sides
         return;
       }
       return block_barrier(i);

@@ -312,6 +312,8 @@ int run(int argc, char** argv) {
   app.add_flag("--weak-memory", options.weak_memory,
                "stores arrive late, plain loads may be old, but for fences; one order");
   app.add_flag("--hazards", options.check_hazards, "the hazard checks of --check alone");
+  app.add_flag("--check-races", options.check_races,
+               "accesses to shared memory that no barrier orders, in one deterministic order");
   CLI::Option* seed = tools::add_number(app, "--seed", options.seed, decltype(options.seed){0},
                                         std::numeric_limits<decltype(options.seed)>::max(),
                                         "order of that mode (default 1); implies it");
@@ -323,7 +325,7 @@ int run(int argc, char** argv) {
   if (auto code = tools::parse_command_line(app, {argv + 1, argv + argc})) return *code;
   options.threads = threads;
   if (check) options.check_hazards = options.check_uninitialised = true;
-  options.deterministic = check || options.check_hazards || seed->count() > 0;
+  options.deterministic = check || options.check_hazards || options.check_races || seed->count() > 0;
   std::vector<Argument> arguments;
   for (const std::string& text : texts) {
     auto a = parse_argument(text);

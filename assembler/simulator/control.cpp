@@ -16,6 +16,7 @@
 #include <algorithm>
 
 #include "assembler/simulator/lanes.h"
+#include "assembler/simulator/races.h"
 #include "assembler/simulator/select.h"
 
 namespace rndn::sim {
@@ -35,6 +36,8 @@ bool pick_group(Warp& w) {
 }
 
 namespace {
+
+bool on_stack(const Warp& w) { return w.launch->program->target->family == isa::Family::pascal; }
 
 void leave_barrier(Warp& w, uint32_t barrier, uint32_t mask) {
   for (uint32_t& members : w.barriers[barrier]) members &= ~mask;
@@ -78,8 +81,12 @@ void join_groups(Warp& w) {
       }
       rest.insert(rest.end(), ready.begin(), ready.end());
       w.groups = std::move(rest);
-      if (convergence)
-        for (const Group& r : ready) leave_barrier(w, key.sync, r.mask);
+      uint32_t joined = 0;
+      for (const Group& r : ready) {
+        if (convergence) leave_barrier(w, key.sync, r.mask);
+        joined |= r.mask;
+      }
+      if (!convergence && w.block->races) w.block->races->synchronise(w, joined);
       changed = true;
       break;
     }
@@ -97,7 +104,10 @@ Status wait_group(Warp& w, Wait wait, uint32_t sync, uint32_t mask, uint32_t pc)
       const uint32_t needed = (wait == Wait::convergence ? w.barriers[sync][std::countr_zero(mask)] : sync) & w.alive;
       if ((needed & ~mask) == 0) {
         w.groups.clear();
-        if (wait == Wait::convergence) leave_barrier(w, sync, mask);
+        if (wait == Wait::convergence)
+          leave_barrier(w, sync, mask);
+        else if (w.block->races)
+          w.block->races->synchronise(w, mask);
         w.active = mask;
         w.pc = pc;
         return Status::go;
@@ -125,11 +135,12 @@ void exit_lanes(Warp& w, uint32_t mask) {
 
 void arrive(Warp& w, uint32_t id, uint32_t threads, uint32_t mask, uint32_t votes) {
   Barrier& b = w.block->barriers[id];
-  if (w.launch->program->target->family == isa::Family::pascal) mask = w.alive;
+  if (on_stack(w)) mask = w.alive;
   b.expected = threads;
   b.votes += std::popcount(votes & mask);
   b.red_and &= (mask & ~votes) == 0;
   b.red_or |= (mask & votes) != 0;
+  if (w.block->races) w.block->races->arrive(w, mask, id);
   uint32_t& arrived = b.arrived[w.number];
   arrived |= mask;
   if ((w.alive & ~arrived) == 0) {
@@ -147,6 +158,7 @@ void release_barriers(Block& block) {
     const uint32_t needed = b.expected ? b.expected : live * lanes;
     if (b.count < needed) continue;
     b.count = 0;
+    const bool whole_warps = on_stack(block.warps[0]);
     for (Warp& w : block.warps) {
       std::vector<Group> kept;
       for (const Group& g : w.groups) {
@@ -155,6 +167,7 @@ void release_barriers(Block& block) {
           w.barrier_count = b.votes;
           w.barrier_predicate = b.reduction == 2 ? b.red_or : b.red_and;
           next.wait = Wait::ready;
+          if (block.races) block.races->leave(w, whole_warps ? w.alive : g.mask, id);
           const auto same = std::find_if(kept.begin(), kept.end(),
                                          [&](const Group& k) { return k.wait == Wait::ready && k.pc == next.pc; });
           if (same != kept.end()) {
@@ -166,6 +179,7 @@ void release_barriers(Block& block) {
       }
       w.groups = std::move(kept);
     }
+    if (block.races) block.races->open(id);
     b.votes = 0, b.red_and = 1, b.red_or = 0;
   }
 }
@@ -180,8 +194,6 @@ Status pop_stack(Warp& w) {
 }
 
 namespace {
-
-bool on_stack(const Warp& w) { return w.launch->program->target->family == isa::Family::pascal; }
 
 Status jump(Warp& w, const Op& op, uint32_t taken, uint32_t target) {
   if (target >= w.launch->program->size())
@@ -317,7 +329,10 @@ Status register_to_barrier(Warp& w, const Op& op, uint32_t mask) {
   return Status::go;
 }
 Status yield(Warp&, const Op&, uint32_t) { return Status::yield; }
-Status nop(Warp&, const Op&, uint32_t) { return Status::go; }
+Status nop(Warp& w, const Op&, uint32_t mask) {
+  if (w.block->races) w.block->races->synchronise(w, mask);
+  return Status::go;
+}
 Status trap(Warp& w, const Op& op, uint32_t mask) { return fail(w, op, std::countr_zero(mask), "trap"); }
 
 // --- Pascal

@@ -13,6 +13,7 @@
 
 #include "assembler/simulator/hazards.h"
 #include "assembler/simulator/lanes.h"
+#include "assembler/simulator/races.h"
 #include "libraries/base/parallel.h"
 
 namespace rndn::sim {
@@ -254,6 +255,10 @@ void start_block(Block& block, Launch& launch, Tally& tally, std::vector<Timing>
       w.local_written.assign(w.local.size() / 16 + 1, 0);
     }
   }
+  if (launch.options.check_races) {
+    if (!block.races) block.races = std::make_shared<Races>();
+    block.races->start(block, launch.shared_bytes);
+  }
 }
 
 struct Resident {
@@ -348,6 +353,8 @@ void execute(Launch& launch, Counters& total) {
     launch.options.deterministic = true;
     launch.weak = std::make_unique<Weak>(launch.options.seed);
   }
+  launch.lane_by_lane = launch.options.check_uninitialised || launch.options.check_races || launch.weak;
+  if (launch.options.check_races) launch.relaxed = relaxed_loads(*launch.program);
   const unsigned threads = launch.options.deterministic ? 1
                            : launch.options.threads     ? launch.options.threads
                                                         : hardware_threads();

@@ -3,6 +3,7 @@
 // Float addition rounds to nearest; 32-bit forms named FTZ flush denormals. Source: PTX ISA, section 9.7.13.5 (atom).
 #include "assembler/simulator/arithmetic.h"
 #include "assembler/simulator/lanes.h"
+#include "assembler/simulator/races.h"
 #include "assembler/simulator/select.h"
 
 namespace rndn::sim {
@@ -88,6 +89,7 @@ Status atomic(Warp& w, const Op& op, uint32_t mask) {
   uint32_t* d = row(w, op.d);
   uint64_t seen = ~uint64_t{0};
   uint32_t performed = 0;
+  if (w.block->races) w.block->races->step();
   for (uint32_t bits = mask; bits; bits &= bits - 1) {
     const uint32_t l = std::countr_zero(bits);
     const uint64_t address = address_of(w, op, l, wide_address);
@@ -95,6 +97,8 @@ Status atomic(Warp& w, const Op& op, uint32_t mask) {
     if (space == 1 && address - shared_window < 2 * window_bytes && (wide_data || t > s32)) continue;
     std::byte* p = locate(w, op, l, address, wide_data ? 8 : 4, space, Touch::update, "atomic operation");
     if (!p) return Status::fault;
+    if (w.block->races) [[unlikely]]
+      note_access(w, op, l, p, wide_data ? 8 : 4, Races::Kind::atomic, nullptr);
     const uint64_t x = wide_data ? pair(data[l], data[l + lanes]) : data[l];
     if constexpr (wide_data) {
       const uint64_t old = host_atomic<uint64_t>(p, [&](uint64_t v) { return apply(o, t, v, x); });
@@ -124,12 +128,15 @@ Status compare_and_swap(Warp& w, const Op& op, uint32_t mask) {
   const uint32_t *compare = w.rows[op.x & 1] + op.d2, *swap = w.rows[op.x >> 1 & 1] + op.target;
   uint32_t* d = row(w, op.d);
   uint32_t performed = 0;
+  if (w.block->races) w.block->races->step();
   for (uint32_t bits = mask; bits; bits &= bits - 1) {
     const uint32_t l = std::countr_zero(bits);
     const uint64_t address = address_of(w, op, l, space < 2);
     if (space == 1 && address - shared_window < 2 * window_bytes && wide_data) continue;
     std::byte* p = locate(w, op, l, address, wide_data ? 8 : 4, space, Touch::update, "atomic operation");
     if (!p) return Status::fault;
+    if (w.block->races) [[unlikely]]
+      note_access(w, op, l, p, wide_data ? 8 : 4, Races::Kind::atomic, nullptr);
     bool done;
     if constexpr (wide_data) {
       uint64_t old = pair(compare[l], compare[l + lanes]);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "assembler/simulator/lanes.h"
+#include "assembler/simulator/races.h"
 #include "assembler/simulator/select.h"
 
 namespace rndn::sim {
@@ -181,7 +182,7 @@ uint32_t bank_conflicts(const uint64_t* addresses, uint32_t mask, uint32_t size)
 // All lanes active, addresses rising by `size`: the host address of lane 0, when the whole range is accessible. Else null.
 template <Space space, uint32_t size>
 std::byte* contiguous(Warp& w, const Op& op, uint32_t mask, bool wide, uint64_t& first) {
-  if (mask != all_lanes || w.launch->options.check_uninitialised || w.launch->weak) return nullptr;
+  if (mask != all_lanes || w.launch->lane_by_lane) return nullptr;
   const uint32_t *low = row(w, op.a), *high = row(w, op.b);
   uint32_t differs = 0;
   if (space == Space::global || space == Space::generic) {
@@ -212,6 +213,11 @@ template <Space space>
 bool is_weak(const Warp& w, uint64_t address) {
   return (space == Space::global || (space == Space::generic && address - shared_window >= 2 * window_bytes)) &&
          w.launch->weak;
+}
+
+template <Space space>
+bool may_race(const Warp& w) {
+  return (space == Space::shared || space == Space::generic) && w.block->races;
 }
 
 // Fetches what the next execution of this load will read if it walks in even steps. Warps of a persistent grid stride over their tiles, which the
@@ -259,10 +265,13 @@ Status load_op(Warp& w, const Op& op, uint32_t mask) {
   }
   uint64_t addresses[lanes];
   for_lanes(mask, [&](uint32_t l) { addresses[l] = lane_address(w, op, l, wide); });
+  if (may_race<space>(w)) w.block->races->step();
   for (uint32_t bits = mask; bits; bits &= bits - 1) {
     const uint32_t l = std::countr_zero(bits);
     const std::byte* p = locate(w, op, l, addresses[l], size, static_cast<uint32_t>(space), Touch::read, "load");
     if (!p) return Status::fault;
+    if (may_race<space>(w)) [[unlikely]]
+      note_access(w, op, l, p, size, w.launch->relaxed[w.pc - 1] ? Races::Kind::relaxed : Races::Kind::read, nullptr);
     alignas(16) std::byte seen[16];
     if (is_weak<space>(w, addresses[l])) [[unlikely]] {
       w.launch->weak->load(w.block, p, seen, size, op.target != 0);
@@ -309,21 +318,27 @@ Status store_op(Warp& w, const Op& op, uint32_t mask) {
   }
   uint64_t addresses[lanes];
   for_lanes(mask, [&](uint32_t l) { addresses[l] = lane_address(w, op, l, wide); });
+  if (may_race<space>(w)) w.block->races->step();
   for (uint32_t bits = mask; bits; bits &= bits - 1) {
     const uint32_t l = std::countr_zero(bits);
     std::byte* p = locate(w, op, l, addresses[l], size, static_cast<uint32_t>(space), Touch::write, "store");
     if (!p) return Status::fault;
     alignas(16) std::byte value[16];
     std::byte* const at = p;
-    const bool weak = is_weak<space>(w, addresses[l]);
-    if (weak) p = value;
+    const bool weak = is_weak<space>(w, addresses[l]), racing = may_race<space>(w);
+    if (weak || racing) p = value;
     if constexpr (size == 1) store<uint8_t>(p, static_cast<uint8_t>(s[l]));
     if constexpr (size == 2) store<uint16_t>(p, static_cast<uint16_t>(s[l]));
     if constexpr (size == 4) store<uint32_t>(p, s[l]);
     if constexpr (size > 4)
       for (uint32_t i = 0; i < size / 8; ++i)
         store<uint64_t>(p + 8 * i, pair(s[l + 2 * i * lanes], s[l + (2 * i + 1) * lanes]));
-    if (weak) w.launch->weak->store(w.block, at, value, size);
+    if (racing) [[unlikely]]
+      note_access(w, op, l, at, size, Races::Kind::write, value);
+    if (weak)
+      w.launch->weak->store(w.block, at, value, size);
+    else if (racing)
+      std::memcpy(at, value, size);
   }
   count(w, space, true, space == Space::global || space == Space::generic ? sectors(addresses, mask, size) : 0,
         static_cast<uint32_t>(std::popcount(mask)) * size);
@@ -376,12 +391,15 @@ Status ldc(Warp& w, const Op& op, uint32_t mask) {
 Status ldgsts(Warp& w, const Op& op, uint32_t mask) {
   const uint32_t* shared = row(w, Source{op.d2});
   const uint32_t copying = mask & lane_mask(w, op.ps);
+  if (w.block->races) w.block->races->step();
   for (uint32_t bits = mask; bits; bits &= bits - 1) {
     const uint32_t l = std::countr_zero(bits);
     std::byte* to = locate(w, op, l, (shared[l] + op.y) & 0xffffffff, op.size, static_cast<uint32_t>(Space::shared),
                            Touch::write, "asynchronous store");
     if (!to) return Status::fault;
+    constexpr std::byte zeros[16] = {};
     if (!(copying >> l & 1)) {
+      if (w.block->races) note_access(w, op, l, to, op.size, Races::Kind::write, zeros);
       std::memset(to, 0, op.size);
       continue;
     }
@@ -389,6 +407,7 @@ Status ldgsts(Warp& w, const Op& op, uint32_t mask) {
                                    static_cast<uint32_t>(Space::global), Touch::read, "asynchronous load");
     if (!from) return Status::fault;
     if (w.launch->weak) w.launch->weak->settle(w.block, from, op.size);
+    if (w.block->races) note_access(w, op, l, to, op.size, Races::Kind::write, from);
     std::memcpy(to, from, op.size);
   }
   return Status::go;

@@ -21,6 +21,7 @@ struct Options {
   bool check_memory = true;          // bounds, alignment, freed memory
   bool check_uninitialised = false;  // registers and memory (global, shared, local) never written
   bool check_hazards = false;        // stalls and scoreboards
+  bool check_races = false;          // accesses to shared memory that no barrier orders
   bool count_classes = false;        // the counts that cost time: by class, and bank conflicts
   bool weak_memory = false;          // stores arrive late and out of order, plain loads may be old, but for fences
   bool deterministic = false;        // weak_memory implies it

@@ -16,6 +16,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,7 @@ struct Block;
 struct Launch;
 struct Op;
 struct Timing;  // hazards.h
+class Races;    // races.h
 
 inline constexpr uint32_t lanes = 32, all_lanes = 0xffffffffu;
 inline constexpr uint32_t zero_row = 0, trash_row = 4 * lanes, first_register_row = 8 * lanes;  // in words
@@ -194,6 +196,7 @@ struct Block {
   std::vector<uint16_t> shared_written;  // a bit per byte, empty unless check_uninitialised
   uint32_t shared_bytes = 0;
   std::array<Barrier, 16> barriers;
+  std::shared_ptr<Races> races;  // null unless check_races
   std::byte* shared_memory() { return reinterpret_cast<std::byte*>(shared.data()); }
 };
 
@@ -213,8 +216,11 @@ struct Launch {
   std::atomic<uint64_t> instructions{0};
   std::atomic<uint64_t> clock{0};
   std::unique_ptr<Weak> weak;  // null unless weak_memory
-  std::mutex mutex;            // of reports, heap, output
+  bool lane_by_lane = false;   // memory accesses must not be taken together
+  std::vector<bool> relaxed;   // loads, by instruction (races.h)
+  std::mutex mutex;            // of reports, races, heap, output
   std::vector<Report> reports;
+  std::set<std::pair<uint32_t, uint32_t>> races;  // pairs of instructions that were reported
 };
 
 // Adds a report for the instruction before w.pc (the one that runs) and lane.

@@ -337,7 +337,9 @@ void flush(Walk& w) {
   for (size_t k = 0; k < all.size(); ++k)
     with_partial(all[k], [&]<class P>() {
       const Address at = Address(w.shared, w.carry + 8 * int64_t(k));
-      Reg<P> carry = combine(b, all[k].kind, b.ld<P>(Space::shared, at), Reg<P>{parts[k]});
+      Reg<P> carry = b.mov(Reg<P>{parts[k]});
+      b.when(thread0).ld<P>(Space::shared, at, carry);  // by nobody else: nothing orders that before the store
+      carry = combine(b, all[k].kind, carry, Reg<P>{parts[k]});
       b.when(thread0).st<P>(Space::shared, at, carry);
       b.constant<P>(immediate<P>(identity(all[k])), Reg<P>{w.sums[k]});
     });

@@ -121,7 +121,7 @@ inline KernelRun run_kernel(const Generated& g, size_t k, const Columns& columns
     device = std::make_unique<testing::InterpreterDevice>(g.code.module, options.seed);
   } else {
     sim::Options checks;
-    checks.check_memory = checks.check_uninitialised = checks.check_hazards = true;
+    checks.check_memory = checks.check_uninitialised = checks.check_hazards = checks.check_races = true;
     auto opened = runtime::open_simulator(options.target, checks);
     if (!opened.ok()) {
       ADD_FAILURE() << opened.error().message;

@@ -76,7 +76,7 @@ class Query6 : public ::testing::Test {
 
   double simulate(const std::string& target, const runtime::Compiled& compiled) {
     sim::Options checks;
-    checks.check_memory = checks.check_uninitialised = checks.check_hazards = true;
+    checks.check_memory = checks.check_uninitialised = checks.check_hazards = checks.check_races = true;
     auto device = runtime::open_simulator(target, checks);
     EXPECT_TRUE(device.ok());
     return device.ok() ? run(**device, compiled) : 0;

@@ -842,7 +842,7 @@ TEST_P(Coverage, AgreesWithTheReferenceInterpreter) {
         const std::string where = fmt::format("{}, {} rows, flavour {}, mode {}", run.targets[k], table.rows,
                                               int(table.flavour), int(modes[(number + k) % std::size(modes)]));
         sim::Options checks;
-        checks.check_hazards = true;
+        checks.check_hazards = checks.check_races = true;
         std::unique_ptr<device::Device> simulator;
         if (!run.on_gpu) simulator = *open_simulator(run.targets[k], checks);
         Engine engine(run.on_gpu ? *gpu : *simulator, columns, &cache_);

@@ -275,7 +275,7 @@ TEST_P(EngineOperators, AgreeWithTheReferenceInterpreter) {
     if (rows == 3000 && std::string_view(target) == "sm_61") continue;  // time
     MixedTables tables(rows);
     sim::Options checks;
-    checks.check_hazards = true;
+    checks.check_hazards = checks.check_races = true;
     auto simulator = open_simulator(target, checks);
     ASSERT_TRUE(simulator.ok());
     CountingDevice device(**simulator);

@@ -71,7 +71,7 @@ TEST_P(TpchOnSimulator, AgreesWithTheReferenceInterpreter) {
 
     SourceTables tables(source_);
     sim::Options checks;
-    checks.check_hazards = true;
+    checks.check_hazards = checks.check_races = true;
     auto device = open_simulator(target, checks);
     ASSERT_TRUE(device.ok());
     Engine engine(**device, tables);

@@ -23,7 +23,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     std::vector<std::byte> parameters(k.parameter_bytes);
     for (size_t at = 0; at + 8 <= parameters.size(); at += 8) std::memcpy(parameters.data() + at, &*buffer, 8);
     sim::Options options;
-    options.check_hazards = options.check_uninitialised = options.deterministic = true;
+    options.check_hazards = options.check_uninitialised = options.check_races = options.deterministic = true;
     options.max_warp_instructions = 2000;
     std::vector<sim::Report> reports;
     (void)machine.launch(*module, k.name, {2, 1, 1}, {40, 1, 1}, 0, parameters, options, &reports);

@@ -52,7 +52,7 @@ struct Bench {
 
   explicit Bench(const std::string& target, const Options& options = {}) {
     sim::Options checks;
-    checks.check_hazards = true;
+    checks.check_hazards = checks.check_races = true;
     checks.check_uninitialised = true;
     auto opened = runtime::open_simulator(target, checks);
     EXPECT_TRUE(opened.ok()) << (opened.ok() ? "" : opened.error().message);
