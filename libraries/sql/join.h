@@ -122,6 +122,9 @@ class Scratch final : public Memory {
 
 Result<Pairs> join_pairs(Library& library, const JoinShape& shape, const KeyLayout& layout, const Side& left,
                          const Side& right, Memory& memory);
+// ---- merge_join.cpp
+// Rows with equal elements of two mergeable columns (merge.h), which are not empty. Waits.
+Result<Pairs> merge_pairs(Library& library, const Vector& left, const Vector& right, Memory& memory);
 // ---- join_loop.cpp
 Result<Pairs> loop_pairs(Library& library, const JoinShape& shape, const Side& left, const Side& right, Memory& memory);
 

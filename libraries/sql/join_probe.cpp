@@ -12,10 +12,12 @@
 // The 32 right rows' candidates are walked as one sequence, 32 at a time, so that one right row with many matches keeps all lanes busy
 // and the pairs come out in order. Two waits.
 // Cost: O(left + right + candidates).
+// One key whose columns both ascend is merged: merge_join.cpp.
 // Leaves out: building on the smaller side; a probe that writes other columns than row numbers.
 #include <algorithm>
 
 #include "libraries/sql/join.h"
+#include "libraries/sql/merge.h"
 #include "libraries/sql/operators.h"
 
 namespace rndn::sql {
@@ -450,6 +452,11 @@ Result<Pairs> join(Library& library, const Options& options, std::span<const Com
   }
   if (!hash) {
     ASSIGN_OR_RETURN(Pairs pairs, loop_pairs(library, shape, l, r, memory));
+    return finish(pairs);
+  }
+  if (options.join == Options::Join::automatic && compare.size() == 1 && !l.single[0] && !r.single[0] &&
+      is_mergeable(l.columns[0]) && is_mergeable(r.columns[0])) {
+    ASSIGN_OR_RETURN(const Pairs pairs, merge_pairs(library, l.columns[0], r.columns[0], memory));
     return finish(pairs);
   }
   const KeyLayout layout = layout_keys({l.columns.data(), l.columns.size() - shape.rest.size()});

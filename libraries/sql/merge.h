@@ -61,11 +61,11 @@ struct MergeCode {
   // load(): number of the tile's first element of left; shared addresses of these and behind the last slot of each column; elements of left, and of both.
   Reg<U32> first_left, tile_left, left_end, tile_right, right_end, left_count, count;
 
-  // seek(): shared addresses of the thread's next elements, their values, the one before both in the merged sequence (`is_first`: there is none), and
-  // how many elements are the thread's.
+  // seek(): shared addresses of the thread's next elements, their values, those before them and the last of these in the merged sequence (`is_first`:
+  // there is none; has_left: there is one of left), and how many elements are the thread's.
   Reg<U32> l, r, own;
-  Reg<T> left_value, right_value, previous;
-  Reg<Pred> is_first;
+  Reg<T> left_value, right_value, previous_left, previous_right, previous;
+  Reg<Pred> is_first, has_left;
 
   void declare(Builder& b) {
     n_at = b.parameter<U64>("n"), left_at = b.parameter<U64>("left"), m_at = b.parameter<U64>("m");
@@ -143,16 +143,23 @@ struct MergeCode {
     }
     left_value = b.ld<T>(Space::shared, At(l));
     right_value = b.ld<T>(Space::shared, At(r));
-    Reg<Pred> has_left = b.setp(Is::gt, l, slots), has_right = b.setp(Is::gt, r, left_end);
+    has_left = b.setp(Is::gt, l, slots);
+    Reg<Pred> has_right = b.setp(Is::gt, r, left_end);
     const auto least_value = std::numeric_limits<typename T::native>::min();
-    previous = b.template constant<T>(least_value);
-    Reg<T> previous_right = b.template constant<T>(least_value);
-    load_if<T>(b, has_left, Space::shared, At(l, -int64_t{T::size}), previous);
+    previous_left = b.template constant<T>(least_value);
+    previous_right = b.template constant<T>(least_value);
+    load_if<T>(b, has_left, Space::shared, At(l, -int64_t{T::size}), previous_left);
     load_if<T>(b, has_right, Space::shared, At(r, -int64_t{T::size}), previous_right);
-    b.max(previous, previous_right, previous);
+    previous = b.max(previous_left, previous_right);
     is_first = b.not_(b.or_(has_left, has_right));
   }
 
+  // Whether the element before is in a run of equal ones that the left column has some of.
+  Reg<Pred> follows_left(Builder& b) {
+    return b.setp(Is::ge, ptx::Combine::and_, previous_left, previous_right, has_left);
+  }
+  // How many elements a shared address is behind another.
+  Reg<U32> element_of(Builder& b, Reg<U32> at, Reg<U32> first) { return b.shr(b.sub(at, first), T::size == 8 ? 3 : 2); }
   // Whether the next element of the merged sequence is the left column's.
   Reg<Pred> takes_left(Builder& b) {
     Reg<Pred> right_is_over = b.setp(Is::ge, r, right_end);

@@ -457,6 +457,34 @@ Result<void> bench_set(Run& run, const std::string& name, uint64_t n,
       });
 }
 
+// The same columns joined; `repeated`: every key twice on the left side.
+Result<void> bench_sorted_join(Run& run, const std::string& name, uint64_t n, bool repeated) {
+  run.memory.reset();
+  std::vector<int64_t> x(n), y(n);
+  for (uint64_t i = 0; i < n; ++i)
+    x[i] = static_cast<int64_t>(2 * (repeated ? i / 2 : i)), y[i] = static_cast<int64_t>(2 * i + i % 2);
+  ASSIGN_OR_RETURN(Vector left, put(run, Type::i64, x));
+  ASSIGN_OR_RETURN(Vector right, put(run, Type::i64, y));
+  left.ascending = right.ascending = true;
+  Pairs got;
+  const Compare compare[] = {Compare::eq};
+  return measure(
+      run, name, n,
+      [&]() -> Result<uint64_t> {
+        ASSIGN_OR_RETURN(got, run.sql.join(compare, {&left, 1}, {&right, 1}, run.memory));
+        return 8 * (2 * n) + 16 * got.left.capacity;
+      },
+      [&]() -> Result<bool> {
+        ASSIGN_OR_RETURN(std::vector<int64_t> l, get<int64_t>(run, got.left.data, got.left.capacity));
+        ASSIGN_OR_RETURN(std::vector<int64_t> r, get<int64_t>(run, got.right.data, got.right.capacity));
+        std::vector<int64_t> expected_left, expected_right;
+        for (uint64_t j = 0; j < n; j += 2)  // y[j] = 2 j
+          for (uint64_t i = repeated ? 2 * j : j; i < (repeated ? 2 * j + 2 : j + 1) && i < n; ++i)
+            expected_left.push_back(static_cast<int64_t>(i)), expected_right.push_back(static_cast<int64_t>(j));
+        return l == expected_left && r == expected_right;
+      });
+}
+
 Result<void> run_all(const BenchArguments& arguments) {
   std::unique_ptr<device::Device> device;
   std::unique_ptr<cuda::Preparation> preparation;
@@ -554,6 +582,8 @@ Result<void> run_all(const BenchArguments& arguments) {
       run_case([&](Run& r) { return bench_set(r, "intersection, sorted", s, &Operators::intersect, (s + 1) / 2); }));
   RETURN_IF_ERROR(run_case([&](Run& r) { return bench_set(r, "difference, sorted", s, &Operators::subtract, s / 2); }));
   RETURN_IF_ERROR(run_case([&](Run& r) { return bench_set(r, "union, sorted", s, &Operators::unite, s + s / 2); }));
+  RETURN_IF_ERROR(run_case([&](Run& r) { return bench_sorted_join(r, "join, sorted", s, false); }));
+  RETURN_IF_ERROR(run_case([&](Run& r) { return bench_sorted_join(r, "join, sorted, keys twice", s, true); }));
   for (uint64_t few : {uint64_t{10}, uint64_t{1000}, uint64_t{2000}, uint64_t{20000}}) {
     RETURN_IF_ERROR(run_case([&](Run& r) {
       return bench_order<int32_t>(r, "order " + std::to_string(few) + " rows", Type::i32, few, uint64_t{1} << 20);

@@ -95,8 +95,8 @@ TEST(ProbeCountersTest, Member) {
   c.expect_at_most(rows, {2, 26, 1.0}, [&] { return c.bench.sql->member(x, many, *c.bench.memory); });
 }
 
-// Sets of which the other has half. Rows are those of both sides, which are read once.
-TEST(ProbeCountersTest, SortedSets) {
+// Sets of which the other has half, and their join. Rows are those of both sides, which are read once.
+TEST(ProbeCountersTest, SortedColumns) {
   Counted c;
   constexpr size_t rows = 1 << 20;  // several tiles per block
   std::vector<int64_t> x(rows / 2), y(rows / 2);
@@ -110,6 +110,13 @@ TEST(ProbeCountersTest, SortedSets) {
   {
     SCOPED_TRACE("difference");
     c.expect_at_most(rows, {2, 38.5, 0.35}, [&] { return c.bench.sql->subtract({left}, {right}, *c.bench.memory); });
+  }
+  {
+    SCOPED_TRACE("join");
+    const Compare compare[] = {Compare::eq};
+    c.expect_at_most(rows, {2, 45, 0.41}, [&] {
+      return c.bench.sql->join(compare, {&left, 1}, {&right, 1}, *c.bench.memory);
+    });
   }
   SCOPED_TRACE("union");
   c.expect_at_most(rows, {2, 41.5, 0.475}, [&] { return c.bench.sql->unite({left}, {right}, *c.bench.memory); });
