@@ -64,8 +64,6 @@ BlockSum block_sum(Builder& b, const Thread& t, Reg<U32> own, uint32_t warps, pt
 
 Reg<U64> look_back(Builder& b, const Thread& t, Reg<U32> tile, Reg<U64> count, Reg<U64> words, At shared) {
   // A word is value * 4 + state: 0 nothing yet, 1 the tile's own count, 2 the count up to and including the tile.
-  // Known sums travel from tile to tile by one round of loads for as many words as a round has, whatever the tiles hold: so a lane looks at several.
-  constexpr uint32_t looks = 4;
   const ptx::LabelId known = b.label(), window = b.label(), poll = b.label();
   b.when(b.setp(Is::ne, t.warp, 0u)).bra(known);
   Reg<Pred> lane0 = b.setp(Is::eq, t.lane, 0u);
@@ -76,38 +74,22 @@ Reg<U64> look_back(Builder& b, const Thread& t, Reg<U32> tile, Reg<U64> count, R
   Reg<U64> before = b.constant<U64>(0);
   Reg<S32> earlier = b.sub(b.sub(Builder::as<S32>(tile), 1), Builder::as<S32>(t.lane));
   b.bind(window);
-  Reg<U64> at = Builder::as<U64>(b.mad_wide(earlier, 8, Builder::as<S64>(words)));
-  std::vector<Reg<Pred>> exists;
-  std::vector<Reg<U64>> seen;
-  for (uint32_t k = 0; k < looks; ++k) {
-    exists.push_back(b.setp(Is::ge, earlier, static_cast<int32_t>(32 * k)));
-    seen.push_back(b.constant<U64>(2));  // before the first tile: nothing, known
-  }
+  Reg<Pred> exists = b.setp(Is::ge, earlier, 0);
+  Reg<U64> at = element_address(b, words, Builder::as<U32>(earlier), 8);
+  Reg<U64> seen = b.constant<U64>(2);  // before the first tile: nothing, known
   b.bind(poll);
-  for (uint32_t k = 0; k < looks; ++k)
-    load_if<U64>(b, exists[k], Space::global, At(at, -256 * static_cast<int64_t>(k)), seen[k], volatile_access);
-  std::vector<Reg<U32>> states;
-  Reg<Pred> all_there;
-  for (uint32_t k = 0; k < looks; ++k) {
-    states.push_back(b.and_(b.cvt<U32>(seen[k]), 3u));
-    all_there = k ? b.setp(Is::ne, ptx::Combine::and_, states[k], 0u, all_there) : b.setp(Is::ne, states[k], 0u);
-  }
-  b.unless(b.vote(VoteMode::all, all_there)).bra(poll);
-  Reg<U64> sum = b.constant<U64>(0);
-  Reg<Pred> open;  // none of the words so far has the sum over all tiles before it
-  for (uint32_t k = 0; k < looks; ++k) {
-    Reg<U32> inclusive = b.ballot(b.setp(Is::eq, states[k], 2u));
-    Reg<U32> nearest = b.clz(b.brev(inclusive));  // 32 when there is none; lanes behind it do not count
-    Reg<Pred> counts = k ? b.setp(Is::le, ptx::Combine::and_, t.lane, nearest, open) : b.setp(Is::le, t.lane, nearest);
-    Reg<U64> value = b.shr(seen[k], 2u);
-    b.when(counts).add(sum, value, sum);
-    open = k ? b.setp(Is::eq, ptx::Combine::and_, inclusive, 0u, open) : b.setp(Is::eq, inclusive, 0u);
-  }
+  load_if<U64>(b, exists, Space::global, At(at), seen, volatile_access);
+  Reg<U32> state = b.and_(b.cvt<U32>(seen), 3u);
+  b.unless(b.vote(VoteMode::all, b.setp(Is::ne, state, 0u))).bra(poll);
+  Reg<U32> inclusive = b.ballot(b.setp(Is::eq, state, 2u));
+  Reg<U32> nearest = b.clz(b.brev(inclusive));  // 32 when there is none; lanes behind it do not count
+  Reg<U64> value = b.shr(seen, 2u);
+  b.when(b.setp(Is::gt, t.lane, nearest)).constant<U64>(0, value);
   for (uint32_t distance = 16; distance > 0; distance /= 2)
-    b.add(sum, b.shfl_sync_64(ShuffleMode::bfly, sum, distance, 31u), sum);
-  b.add(before, sum, before);
-  b.sub(earlier, static_cast<int32_t>(32 * looks), earlier);
-  b.when(open).bra(window);
+    b.add(value, b.shfl_sync_64(ShuffleMode::bfly, value, distance, 31u), value);
+  b.add(before, value, before);
+  b.sub(earlier, 32, earlier);
+  b.when(b.setp(Is::eq, inclusive, 0u)).bra(window);
   Reg<U64> final_word = b.add(b.shl(b.add(before, count), 2u), 2);
   store_if<U64>(b, lane0, Space::global, At(own), final_word, volatile_access);
   store_if<U64>(b, lane0, Space::shared, shared, before);
