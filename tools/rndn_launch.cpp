@@ -233,6 +233,12 @@ void print_counts(const sim::Counters& c, const sim::KernelInfo& kernel, const i
       "shared_accesses {}\nshared_bank_conflicts {}\ndivergent_branches {}\nhazards {}\n",
       c.issue_cycles, c.global_load_sectors, c.global_store_sectors, c.global_load_bytes, c.global_store_bytes,
       c.shared_accesses, c.shared_bank_conflicts, c.divergent_branches, c.hazards);
+  if (c.spin_iterations)  // beyond the counts above
+    fmt::print(stderr,
+               "spin_iterations {}\nspin_warp_instructions {}\nspin_thread_instructions {}\nspin_issue_cycles {}\n"
+               "spin_global_load_sectors {}\n",
+               c.spin_iterations, c.spinning.warp_instructions, c.spinning.thread_instructions, c.spinning.issue_cycles,
+               c.spinning.global_load_sectors);
   fmt::print(stderr, "elapsed_ns {:.0f}\ncpu_ns {:.0f}\n", elapsed_ns, cpu_ns);
 }
 

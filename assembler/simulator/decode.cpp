@@ -204,6 +204,7 @@ Result<void> decode_program(const isa::Target& target, std::span<const std::byte
   };
   for (const isa::Instruction& in : program.instructions) program.classes.push_back(static_cast<uint8_t>(class_of(in)));
   program.classes.push_back(static_cast<uint8_t>(isa::LatencyClass::nop));
+  find_spin_loops(program);
   return {};
 }
 

@@ -34,8 +34,7 @@ std::array<uint32_t, 3> thread_of(const Warp& w, uint32_t lane) {
   return {w.tid[0][lane], w.tid[1][lane], w.tid[2][lane]};
 }
 
-void add(Counters& to, const Counters& from) {
-  to.blocks += from.blocks;
+void add(Counts& to, const Counts& from) {
   to.global_load_bytes += from.global_load_bytes;
   to.global_store_bytes += from.global_store_bytes;
   to.shared_bank_conflicts += from.shared_bank_conflicts;
@@ -50,8 +49,70 @@ void add(Counters& to, const Counters& from) {
   to.global_store_sectors += from.global_store_sectors;
   to.shared_accesses += from.shared_accesses;
   to.divergent_branches += from.divergent_branches;
+}
+void add(Counters& to, const Counters& from) {
+  add(static_cast<Counts&>(to), from);
+  add(to.spinning, from.spinning);
+  to.spin_iterations += from.spin_iterations;
+  to.blocks += from.blocks;
   to.hazards += from.hazards;
 }
+
+// Counts an iteration of a loop that waits until it is known whether the warp goes on or waits again. Iterations are not interrupted, so that
+// none is half counted.
+class Spinning {
+ public:
+  Spinning(Warp& w) : w_(w), own_(w.tally), heads_(w.launch->program->spin_head.data()) {}
+  ~Spinning() { stop(); }
+  bool inside() const { return inside_; }
+  uint64_t instructions() const { return instructions_; }  // of iterations that were left out
+  uint64_t threads() const { return threads_; }
+
+  // Before the instruction at pc.
+  void at(uint32_t pc, uint64_t instructions, uint64_t threads) {
+    const uint32_t head = heads_[pc];
+    if (inside_ && head != head_) stop();
+    if (head == Program::no_loop || inside_) return;
+    inside_ = true, head_ = head, from_instructions_ = instructions, from_threads_ = threads;
+    iteration_ = {};
+    w_.tally = &iteration_;
+  }
+  // After a branch from pc back to the loop's first instruction: the iteration led to nothing.
+  void back(uint32_t pc, uint64_t instructions, uint64_t threads) {
+    if (!inside_ || w_.pc != head_ || heads_[pc + 1] == head_) return;
+    Counts& counts = own_->counters.spinning;
+    add(counts, static_cast<const Counts&>(iteration_.counters));
+    counts.warp_instructions += instructions - from_instructions_, instructions_ += instructions - from_instructions_;
+    counts.thread_instructions += threads - from_threads_, threads_ += threads - from_threads_;
+    ++own_->counters.spin_iterations;
+    own_->counters.hazards += iteration_.counters.hazards;
+    inside_ = false;
+    w_.tally = own_;
+  }
+  void stop() {
+    if (inside_) add(own_->counters, iteration_.counters);
+    inside_ = false;
+    w_.tally = own_;
+  }
+
+ private:
+  Warp& w_;
+  Tally* own_;
+  const uint32_t* heads_;
+  Tally iteration_;
+  bool inside_ = false;
+  uint32_t head_ = 0;
+  uint64_t from_instructions_ = 0, from_threads_ = 0, instructions_ = 0, threads_ = 0;
+};
+struct NotSpinning {
+  NotSpinning(Warp&) {}
+  static constexpr bool inside() { return false; }
+  static constexpr uint64_t instructions() { return 0; }
+  static constexpr uint64_t threads() { return 0; }
+  void at(uint32_t, uint64_t, uint64_t) {}
+  void back(uint32_t, uint64_t, uint64_t) {}
+  void stop() {}
+};
 
 enum class End : uint8_t { finished, waiting, preempted, fault };
 
@@ -67,7 +128,7 @@ void rotate_group(Warp& w) {
   pass_time(w);
 }
 
-template <bool checks>
+template <bool checks, class Spins>
 End run_slice(Warp& w) {
   if (!w.active && !pick_group(w)) return w.alive ? End::waiting : End::finished;
   pass_time(w);
@@ -75,12 +136,15 @@ End run_slice(Warp& w) {
   const Footprint* footprints = w.launch->program->footprints.data();
   const bool initialised = w.launch->options.check_uninitialised;
   const uint8_t* classes = w.launch->options.count_classes ? w.launch->program->classes.data() : nullptr;
-  Counters& counters = w.tally->counters;
   uint64_t instructions = 0, threads = 0;
   End end = End::preempted;
+  Spins spins(w);
+  bool yielded = false;
   const uint64_t slice = w.launch->weak ? w.launch->weak->slice() : slice_instructions;
-  while (instructions < slice) {
+  while ((instructions < slice && !yielded) || spins.inside()) {
     const uint32_t pc = w.pc;
+    spins.at(pc, instructions, threads);
+    Counters& counters = w.tally->counters;
     const Op& op = ops[pc];
     const uint32_t mask = (w.active | op.full) & (w.pred[op.guard.index] ^ op.guard.flip);
     w.pc = pc + 1;
@@ -107,8 +171,14 @@ End run_slice(Warp& w) {
     } else {
       if (mask) status = op.run(w, op, mask);
     }
-    if (status == Status::go) [[likely]]
+    if (status == Status::go) [[likely]] {
+      spins.back(pc, instructions, threads);
       continue;
+    }
+    if (status == Status::yield && spins.inside()) {
+      yielded = true;
+      continue;
+    }
     if (status == Status::fault) {
       end = End::fault;
       break;
@@ -126,8 +196,9 @@ End run_slice(Warp& w) {
   }
   if (w.launch->weak) w.launch->weak->drift();
   if (end == End::preempted && has_ready_group(w)) rotate_group(w);
-  counters.warp_instructions += instructions;
-  counters.thread_instructions += threads;
+  spins.stop();
+  w.tally->counters.warp_instructions += instructions - spins.instructions();
+  w.tally->counters.thread_instructions += threads - spins.threads();
   Launch& launch = *w.launch;
   if (launch.options.max_warp_instructions) {
     const uint64_t all = launch.instructions.fetch_add(instructions, std::memory_order_relaxed) + instructions;
@@ -176,13 +247,14 @@ void report_deadlock(Block& block) {
 // Gives every warp some slices.
 template <bool checks>
 End run_turn(Block& block) {
+  const bool spins = !block.warps[0].launch->program->spin_loops.empty();
   for (uint32_t round = 0; round < slices_per_turn; ++round) {
     bool progress = false, live = false;
     for (Warp& w : block.warps) {
       if (!w.alive) continue;
       if (w.launch->stop.load(std::memory_order_relaxed)) return End::fault;
       const bool could_run = w.active || has_ready_group(w);
-      const End end = run_slice<checks>(w);
+      const End end = spins ? run_slice<checks, Spinning>(w) : run_slice<checks, NotSpinning>(w);
       if (end == End::fault) return End::fault;
       progress |= could_run;
       live |= end != End::finished;

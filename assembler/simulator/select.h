@@ -55,5 +55,6 @@ bool select_control(Selector& s, Op& op);
 // Decodes and resolves a kernel's code. Words that are no instruction of the target fail when they are executed.
 Result<void> decode_program(const isa::Target& target, std::span<const std::byte> code, Program& program);
 void make_footprints(Program& program);  // hazards.cpp
+void find_spin_loops(Program& program);  // spin_loops.cpp
 
 }  // namespace rndn::sim

@@ -43,9 +43,8 @@ inline constexpr size_t instruction_classes = 0
     ;
 std::string_view instruction_class_name(size_t instruction_class);
 
-// Counts of one launch. Atomics count as stores.
-struct Counters {
-  uint64_t blocks = 0;
+// Atomics count as stores.
+struct Counts {
   uint64_t warp_instructions = 0;
   uint64_t thread_instructions = 0;
   uint64_t issue_cycles = 0;                                   // sum of stall counts of executed instructions, per warp
@@ -53,12 +52,20 @@ struct Counters {
   uint64_t global_load_bytes = 0, global_store_bytes = 0;      // that threads asked for
   uint64_t shared_accesses = 0;
   uint64_t divergent_branches = 0;
-  uint64_t hazards = 0;
   // With Options::count_classes.
   std::array<uint64_t, instruction_classes> warp_by_class{}, thread_by_class{};
   // Times that a shared load or store took beyond the first, and beyond those that its width needs: different words of one of the 32 banks. Atomics
   // are left out.
   uint64_t shared_bank_conflicts = 0;
+};
+
+// Counts of one launch. Those of iterations that only wait (spin_loops.cpp) are in `spinning` and nowhere else: how many there are depends on when
+// other warps run, and so on the machine when blocks run in parallel.
+struct Counters : Counts {
+  uint64_t blocks = 0;
+  uint64_t hazards = 0;
+  uint64_t spin_iterations = 0;  // of warps
+  Counts spinning;
 };
 
 // A violation found by a check, or a trap: where and what.

@@ -122,6 +122,10 @@ struct Program {
   std::vector<std::string>
       errors;  // of instructions without meaning, indexed by Op::x of the handler that reports them
   std::vector<std::pair<uint32_t, std::string>> undecodable;  // instruction index, what is wrong
+  // Loops that wait (spin_loops.cpp): first and last instruction; and the first one of each instruction's loop, empty when there are none.
+  static constexpr uint32_t no_loop = ~0u;
+  std::vector<std::pair<uint32_t, uint32_t>> spin_loops;
+  std::vector<uint32_t> spin_head;
   std::array<uint32_t, 3> max_threads{}, required_threads{};
   uint32_t reported_registers = 0;  // as the cubin says
 
