@@ -8,7 +8,8 @@
 //      instruction's read barrier, or on its write barrier;
 //   4. two cycles lie between setting a scoreboard and the next instruction, when that waits for it;
 //   5. Pascal: an EXIT or BAR keeps 49 cycles from the kernel's start along the straight path;
-//   6. a uniform register or the condition code is written on every path before it is read (the assembler alone defines these; general registers
+//   6. of two results of fixed latency for one register the later arrives later;
+//   7. a uniform register or the condition code is written on every path before it is read (the assembler alone defines these; general registers
 //      and predicates may be undefined in the PTX itself).
 // check_order compares the code before and after a reordering: every instruction reads what the same instructions wrote, of every register and
 // of memory.
@@ -177,6 +178,7 @@ struct Checker {
       if (control) return 13;
       return consumer == L::fma || consumer == L::wide ? 5 : 4;
     }
+    if (consumer == L::register_to_uniform) consumer = L::alu;  // reads as these do
     switch (p) {
       case k_fp64:
         return consumer == L::fp64                                               ? (t.fp64_scoreboard ? 6 : 8)
@@ -193,6 +195,18 @@ struct Checker {
     if (p == k_alu) return multiplier ? 5 : 4;
     if (p == k_fma) return consumer == L::alu ? 5 : 4;
     return consumer == L::alu ? 5 : 4;  // IMAD.WIDE
+  }
+
+  // Smallest distance from a producer of the kind to another write of the register, so that this one stays: the time that the first takes to the ALU
+  // beyond the 4 cycles of the quickest kind (volta notes 4.2).
+  uint32_t overtaking(Kind p, uint32_t r, L second) const {
+    if (pascal || r >= predicates || announced(second) || p == kind_of(second)) return 0;
+    switch (p) {
+      case k_pair_move: return 3;                     // ptxas writes behind IMAD in the next cycle
+      case k_fp64: return t.fp64_scoreboard ? 0 : 7;  // else the wait for the scoreboard does
+      case k_half_mma: return 7;
+      default: return 0;
+    }
   }
 
   template <class F>
@@ -242,6 +256,9 @@ struct Checker {
       if (write) {
         if (s.reads[r])
           report(k, fmt::format("overwrites {} while it may still be read (mask {:#x})", name(r), s.reads[r]));
+        for (uint32_t p = 0; p < kind_count; ++p)
+          if (const uint32_t d = overtaking(static_cast<Kind>(p), r, latency); s.age[r][p] < d)
+            report(k, fmt::format("overwrites {} after {} cycles, needs {}", name(r), s.age[r][p], d));
         return;
       }
       if (r >= uniforms ? !(s.uniforms_written >> (r - uniforms) & 1) : r == carry_flag && !s.carry_written)

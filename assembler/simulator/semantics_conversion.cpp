@@ -64,6 +64,7 @@ void store_float(uint64_t* out, double v, const Fields& f) {
   } else {
     if (f.sat) v = v > 0 ? (v < 1 ? v : 1) : 0;
     *out = f.dest == 4 ? double_to_bfloat(v, f.rounding) : double_to_half(v, f.rounding);
+    if (f.dest == 1 && f.ftz && (*out & 0x7c00) == 0) *out &= 0x8000;  // subnormal halves too, on an H200
   }
 }
 

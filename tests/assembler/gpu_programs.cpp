@@ -1,7 +1,10 @@
 // Code of ours on a GPU: random programs against the PTX interpreter and the code of the ptxas there; and many runs of a look-back scan and of a kernel
 // that spills, at full occupancy, with stalls as scheduled, as long as they can be and random.
 //
-//   gpu_programs -o results.tsv [--programs 2000] [--runs 100000] [--ptxas ptxas] [--limit 20] [--device N]
+//   gpu_programs -o results.tsv [--first 0] [--programs 2000] [--runs 100000] [--ptxas ptxas] [--limit 20] [--reduce 20] [--device N]
+//
+// Where code of ours differs, a line says how often it does with stalls as scheduled and with maximal ones (a fault of the schedule goes away with these),
+// and the first eight are reduced, --reduce seconds each.
 //
 // Work is done in child processes, one after another: a launch that takes longer than --limit seconds ends its process and counts as a failure; the
 // next process goes on behind it. Results are lines `area item column fact`, as docs/measurements keeps them; exit code 1 when something differed.
@@ -11,21 +14,26 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "assembler/assemble.h"
+#include "assembler/cubin/cubin.h"
+#include "assembler/isa/isa.h"
 #include "libraries/base/diagnostic.h"
 #include "ptx/parse.h"
 #include "runtime/cuda/cuda_device.h"
 #include "tests/assembler/ptxas_faults.h"
 #include "tests/assembler/random_programs.h"
+#include "tests/assembler/reduce_program.h"
 #include "tests/assembler/stress_kernels.h"
 #include "tests/support/ptxas.h"
 
@@ -39,14 +47,14 @@ using Words = std::vector<uint64_t>;
 
 struct Arguments {
   std::string output = "-", ptxas = "ptxas";
-  uint64_t programs = 2000, runs = 100000;
-  int limit = 20, device = 0;
+  uint64_t first = 0, programs = 2000, runs = 100000;  // programs: number of the one behind the last
+  int limit = 20, device = 0, reduce = 20;
 };
 
 // What all processes add to.
 struct Totals {
-  std::atomic<uint64_t> programs, without_ptxas, ptxas_at_fault, differences, hangs, errors, next, scan_runs[3],
-      spill_runs[3], wrong_runs;
+  std::atomic<uint64_t> programs, without_ptxas, ptxas_at_fault, differences, reduced, hangs, errors, next,
+      scan_runs[3], spill_runs[3], wrong_runs;
   std::atomic<int64_t> deadline;  // milliseconds of Clock; 0: nothing is under way
   char doing[200];
   char target[16], gpu[100];
@@ -108,35 +116,143 @@ Result<std::unique_ptr<device::Device>> open_gpu(const Arguments& a) {
   return gpu;
 }
 
-// The programs `which` of a module with one code.
+// Where all programs read and write.
+struct Buffers {
+  device::Address in = 0, out = 0;
+};
+
+Result<Words> run_kernel(const Arguments& a, device::Device& gpu, device::ModuleHandle module, const std::string& name,
+                         const Buffers& at, const std::string& what) {
+  begin(a.limit, what);
+  ASSIGN_OR_RETURN(device::KernelHandle kernel, gpu.find_kernel(module, name));
+  RETURN_IF_ERROR(gpu.fill(at.out, 0, program_out_bytes));
+  const auto parameters = program_parameters(at.in, at.out);
+  RETURN_IF_ERROR(
+      gpu.launch(kernel, {program_blocks, 1, 1}, {program_threads, 1, 1}, 0, std::as_bytes(std::span(parameters))));
+  Words got(program_out_bytes / 8);
+  RETURN_IF_ERROR(gpu.copy_to_host(got.data(), at.out, program_out_bytes));
+  done();
+  return got;
+}
+
+// The instruction whose stall count is too short, as text with those around it: with longest stalls up to and including it the result is right.
+Result<std::string> short_stall(const std::vector<std::byte>& cubin,
+                                const std::function<Result<bool>(const std::vector<std::byte>&)>& differs) {
+  constexpr uint64_t longest = 11, word_bytes = 16, stall_bit = 41;  // of the upper half of a word of Volta and later
+  ASSIGN_OR_RETURN(const cubin::Image image, cubin::read(cubin));
+  const isa::Target* target = isa::find_target(totals->target);
+  if (target->sm < 70) return input_error("bisection knows the words of sm_70 and later");
+  const cubin::Bytes& code = image.kernels[0].code;
+  const uint64_t n = code.size() / word_bytes;
+  const auto word = [&](const cubin::Bytes& bytes, uint64_t k) {
+    isa::Word w;
+    std::memcpy(&w.lo, &bytes[k * word_bytes], 8);
+    std::memcpy(&w.hi, &bytes[k * word_bytes + 8], 8);
+    return w;
+  };
+  const auto right_with = [&](uint64_t first, uint64_t end) -> Result<bool> {
+    cubin::Image changed = image;
+    for (uint64_t k = first; k < end; ++k) {
+      isa::Word w = word(code, k);
+      if ((w.hi >> stall_bit & 15) < longest) w.hi = (w.hi & ~(uint64_t{15} << stall_bit)) | longest << stall_bit;
+      std::memcpy(&changed.kernels[0].code[k * word_bytes + 8], &w.hi, 8);
+    }
+    ASSIGN_OR_RETURN(const bool wrong, differs(cubin::write(changed)));
+    return !wrong;
+  };
+  uint64_t low = 0, high = n;  // wrong with [0, low), right with [0, high)
+  while (high - low > 1) {
+    const uint64_t middle = (low + high) / 2;
+    ASSIGN_OR_RETURN(const bool right, right_with(0, middle));
+    (right ? high : low) = middle;
+  }
+  ASSIGN_OR_RETURN(const bool alone, right_with(low, high));
+  std::string text = fmt::format("stall of {:#x}{}:\n", low * word_bytes, alone ? "" : ", not by itself");
+  for (uint64_t k = low < 24 ? 0 : low - 24; k < std::min(n, low + 12); ++k) {
+    const isa::Word w = word(code, k);
+    isa::Instruction i;
+    const bool known = isa::decode(*target, w, k * word_bytes, i);
+    text += fmt::format("{} {:#x} stall {} yield {} write {} read {} wait {:#x}: {}\n", k == low ? '>' : ' ',
+                        k * word_bytes, i.control.stall, i.control.yield, i.control.write_barrier,
+                        i.control.read_barrier, i.control.wait_mask, known ? isa::text(*target, i) : "?");
+  }
+  return text;
+}
+
+// One program of ours that differs: is it the schedule, and how small can it get?
+Result<void> look_into(const Arguments& a, device::Device& gpu, uint64_t number, uint32_t sm, int level,
+                       const Buffers& at, const Words& in, const std::string& what) {
+  ptx::Module whole = program_module(sm);
+  add_random_kernel(whole, number * 100 + sm, "k0");
+  ASSIGN_OR_RETURN(whole, parse(ptx::print(whole)));
+  constexpr int times = 20;
+  const auto differing_runs = [&](const ptx::Module& m, const std::vector<std::byte>& cubin, int runs) -> Result<int> {
+    ASSIGN_OR_RETURN(const Words expected, interpreted(m, "k0", in));
+    ASSIGN_OR_RETURN(device::ModuleHandle module, gpu.load_module(cubin));
+    int n = 0;
+    for (int k = 0; k < runs; ++k) {
+      ASSIGN_OR_RETURN(const Words got, run_kernel(a, gpu, module, "k0", at, what));
+      n += got != expected;
+    }
+    RETURN_IF_ERROR(gpu.unload_module(module));
+    return n;
+  };
+  const auto differing = [&](const ptx::Module& m, Stalls stalls, int runs) -> Result<int> {
+    ASSIGN_OR_RETURN(const std::vector<std::byte> cubin, ours(m, totals->target, level, 0, stalls));
+    return differing_runs(m, cubin, runs);
+  };
+  ASSIGN_OR_RETURN(const int scheduled, differing(whole, Stalls::scheduled, times));
+  ASSIGN_OR_RETURN(const int maximal, differing(whole, Stalls::maximal, times));
+  std::string text =
+      fmt::format("{}: alone, {} of {} runs differ, with maximal stalls {}", what, scheduled, times, maximal);
+  if (scheduled && a.reduce > 0 && totals->reduced++ < 8) {
+    // As it fails at first: where maximal stalls help, they must go on to help.
+    const int runs = scheduled == times ? 1 : times;
+    const auto fails = [&](const ptx::Module& m) {
+      const Result<int> n = differing(m, Stalls::scheduled, runs);
+      if (!n.ok() || *n == 0) return false;
+      if (maximal) return true;
+      const Result<int> longer = differing(m, Stalls::maximal, runs);
+      return longer.ok() && *longer == 0;
+    };
+    if (!maximal) {
+      ASSIGN_OR_RETURN(const std::vector<std::byte> cubin, ours(whole, totals->target, level));
+      ASSIGN_OR_RETURN(const std::string found,
+                       short_stall(cubin, [&](const std::vector<std::byte>& changed) -> Result<bool> {
+                         ASSIGN_OR_RETURN(const int n, differing_runs(whole, changed, runs));
+                         return n > 0;
+                       }));
+      text += "\n" + found;
+    }
+    text += "\nreduced:\n" + text_of(tidy(reduced(whole, "k0", fails, std::chrono::seconds(a.reduce)), "k0"));
+  }
+  complain(text);
+  return {};
+}
+
+// The programs `which` of a module with one code; `level`: of our code.
 Result<void> compare(const Arguments& a, device::Device& gpu, const std::vector<std::byte>& cubin, uint64_t first,
                      const std::vector<uint64_t>& which, uint32_t sm, const std::vector<Words>& expected,
-                     device::Address in, device::Address out, const char* who, const ptx::Module* theirs = nullptr) {
+                     const Buffers& at, const Words& in, int level, const ptx::Module* theirs = nullptr) {
   ASSIGN_OR_RETURN(device::ModuleHandle module, gpu.load_module(cubin));
-  Words got(program_out_bytes / 8);
+  const uint32_t highest = isa::find_target(totals->target)->sm;
   for (uint64_t k : which) {
-    const std::string what = fmt::format("program {} of sm_{}, {}", first + k, sm, who);
-    begin(a.limit, what);
-    ASSIGN_OR_RETURN(device::KernelHandle kernel, gpu.find_kernel(module, fmt::format("k{}", k)));
-    RETURN_IF_ERROR(gpu.fill(out, 0, program_out_bytes));
-    const auto parameters = program_parameters(in, out);
-    RETURN_IF_ERROR(
-        gpu.launch(kernel, {program_blocks, 1, 1}, {program_threads, 1, 1}, 0, std::as_bytes(std::span(parameters))));
-    RETURN_IF_ERROR(gpu.copy_to_host(got.data(), out, program_out_bytes));
-    done();
+    const std::string what =
+        fmt::format("program {} of sm_{}, {}", first + k, sm, theirs ? "ptxas" : fmt::format("-O{}", level));
     const std::string name = fmt::format("k{}", k);
-    const uint32_t highest = isa::find_target(totals->target)->sm;
-    if (got != expected[k] && theirs && ptxas_fault(*theirs, name, highest, Seen::difference)) {
+    ASSIGN_OR_RETURN(const Words got, run_kernel(a, gpu, module, name, at, what));
+    if (got == expected[k]) continue;
+    if (theirs && ptxas_fault(*theirs, name, highest, Seen::difference)) {
       ++totals->ptxas_at_fault;
       continue;
     }
-    for (size_t w = 0; w < got.size(); ++w)
-      if (got[w] != expected[k][w]) {
-        complain(
-            fmt::format("{}: word {}: the PTX interpreter has {:#x}, the GPU {:#x}", what, w, expected[k][w], got[w]));
-        ++totals->differences;
-        break;
-      }
+    ++totals->differences;
+    const size_t w =
+        static_cast<size_t>(std::mismatch(got.begin(), got.end(), expected[k].begin()).first - got.begin());
+    complain(fmt::format("{}: word {}: the PTX interpreter has {:#x}, the GPU {:#x}", what, w, expected[k][w], got[w]));
+    if (theirs) continue;
+    if (const Result<void> looked = look_into(a, gpu, first + k, sm, level, at, in, what); !looked.ok())
+      complain(fmt::format("{}: {}", what, looked.error().message));
   }
   return gpu.unload_module(module);
 }
@@ -211,14 +327,13 @@ Result<void> random_programs(const Arguments& a) {
           ++totals->errors;
           continue;
         }
-        RETURN_IF_ERROR(
-            compare(a, *gpu, *code, x.first, x.all, x.sm, x.expected, in_at, out_at, level ? "-O3" : "-O0"));
+        RETURN_IF_ERROR(compare(a, *gpu, *code, x.first, x.all, x.sm, x.expected, {in_at, out_at}, in, level));
       }
       if (x.cubin.empty())
         totals->without_ptxas += x.asked.size();
       else
         RETURN_IF_ERROR(
-            compare(a, *gpu, x.cubin, x.first, x.asked, x.sm, x.expected, in_at, out_at, "ptxas", &x.module));
+            compare(a, *gpu, x.cubin, x.first, x.asked, x.sm, x.expected, {in_at, out_at}, in, 3, &x.module));
       totals->ptxas_at_fault += x.n - x.asked.size();
       totals->programs += x.n;
     }
@@ -322,15 +437,17 @@ int run(const Arguments& a) {
   totals = new (shared) Totals{};
   const auto start = Clock::now();
   const uint64_t modules = (a.programs + per_module - 1) / per_module;
-  for (uint64_t before = 0; totals->next < modules; before = totals->next) {
+  totals->next = a.first / per_module;
+  while (totals->next < modules) {
+    const uint64_t before = totals->next;
     apart([&] { return random_programs(a); });
     if (totals->next == before) break;  // no way on: no GPU, say
   }
   if (totals->gpu[0])
     for (uint64_t variant = 0; variant < 6; ++variant) apart([&] { return many_runs(a, variant); });
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-  std::string out = fmt::format("# {}, {}: gpu_programs --programs {} --runs {}, {:.0f} s\n", totals->gpu,
-                                totals->target, a.programs, a.runs, seconds);
+  std::string out = fmt::format("# {}, {}: gpu_programs --first {} --programs {} --runs {}, {:.0f} s\n", totals->gpu,
+                                totals->target, a.first, a.programs, a.runs, seconds);
   const auto line = [&](const std::string& item, uint64_t value) {
     out += fmt::format("count\t{}\t{}\t{}\n", item, totals->target, value);
   };
@@ -361,12 +478,16 @@ int main(int argc, char** argv) {
       a.output = value;
     else if (flag == "--ptxas")
       a.ptxas = value;
+    else if (flag == "--first")
+      a.first = std::stoull(value);
     else if (flag == "--programs")
       a.programs = std::stoull(value);
     else if (flag == "--runs")
       a.runs = std::stoull(value);
     else if (flag == "--limit")
       a.limit = std::stoi(value);
+    else if (flag == "--reduce")
+      a.reduce = std::stoi(value);
     else if (flag == "--device")
       a.device = std::stoi(value);
     else
@@ -375,7 +496,9 @@ int main(int argc, char** argv) {
   if (argc % 2 == 0)
     return std::fprintf(
                stderr,
-               "usage: gpu_programs -o FILE [--programs N] [--runs N] [--ptxas PATH] [--limit SECONDS] [--device N]\n"),
+               "usage: gpu_programs -o FILE [--first N] [--programs N] [--runs N] [--ptxas PATH] [--limit SECONDS] "
+               "[--reduce SECONDS] "
+               "[--device N]\n"),
            2;
   return rndn::assembler::run(a);
 }

@@ -1,5 +1,5 @@
 // PTX opcodes one by one (opcodes.h), operations with every kind of operand (tests/support/operands.h) and the kernels of tests/corpus: ptxas's code gives
-// what the PTX interpreter gives, in the simulator with the hazard checks, and on a GPU. 4608 special and random operands for each opcode, 4096 for
+// what the PTX interpreter gives, in the simulator with the hazard checks, and on a GPU; so does our code for sm_90. 4608 special and random operands for each opcode, 4096 for
 // each kind of operand. Approximations are compared within their documented error.
 //
 // Left out: saturating integer additions (IADD.SAT and its kind are not simulated), texture and matrix operations, and what the PTX parser does not
@@ -13,6 +13,7 @@
 #include <functional>
 #include <map>
 
+#include "assembler/assemble.h"
 #include "assembler/cubin/cubin.h"
 #include "assembler/isa/isa.h"
 #include "ptx/interpreter/interpreter.h"
@@ -286,9 +287,9 @@ Suite corpus_suite(uint32_t sm) {
   return s;
 }
 
-// Runs everything; rows of the code of kernels that agree are credited with `witness`.
+// Runs everything; rows of ptxas's code of kernels that agree are credited with `witness`.
 void check(const Suite& s, const Runner& runner, const std::string& target, std::span<const std::byte> cubin,
-           const std::string& witness) {
+           const std::string& whose, const std::string& witness) {
   size_t tested = 0;
   std::set<std::string> agreed;
   for (const auto& [name, kernel] : s.kernels) {
@@ -303,8 +304,9 @@ void check(const Suite& s, const Runner& runner, const std::string& target, std:
   if (std::getenv("RNDN_OPCODE")) return;
   EXPECT_GE(s.kernels.size(), s.name == "opcodes" ? 745u : s.name == "operands" ? 167u : 135u);
   EXPECT_LE(s.left_out.size(), 4u);
-  testing::record_status("count", fmt::format("{} of ptxas's code equal to the PTX interpreter: {}", s.name, witness),
+  testing::record_status("count", fmt::format("{} of {} code equal to the PTX interpreter: {}", s.name, whose, witness),
                          target, std::to_string(agreed.size()));
+  if (whose != "ptxas's") return;
   const auto image = cubin::read(cubin);
   if (!image) return;
   for (const std::string& row : testing::rows_of(*image, agreed)) testing::record_status("form", row, target, witness);
@@ -328,18 +330,58 @@ void simulate(const Suite& s, const std::string& target) {
                            std::string(reinterpret_cast<const char*>(cubin.data()), cubin.size()))
                     .ok());
   }
-  check(s, simulator(target, cubin, true), target, cubin, "simulated");
+  check(s, simulator(target, cubin, true), target, cubin, "ptxas's", "simulated");
+}
+// Our code for all kernels of the suite.
+std::vector<std::byte> ours(const Suite& s, int level) {
+  assembler::Options options;
+  options.target = isa::find_target("sm_90");
+  options.level = level;
+  options.verify_passes = true;
+  Timings timings;
+  auto made = assembler::assemble(*s.module, options, timings);
+  EXPECT_TRUE(made.ok()) << made.error().message;
+  return made.ok() ? std::move(made->cubin) : std::vector<std::byte>();
+}
+constexpr struct {
+  int level;
+  const char* whose;
+} our_levels[] = {{0, "our -O0"}, {3, "our -O3"}};
+
+TEST(OurCode, GivesWhatTheInterpreterGives) {
+  for (const Suite& s : {opcode_suite(90), operand_suite(), corpus_suite(90)})
+    for (const auto& [level, whose] : our_levels) {
+      ASSERT_TRUE(s.module);
+      const auto cubin = ours(s, level);
+      check(s, simulator("sm_90", cubin, true), "sm_90", cubin, whose, "simulated");
+    }
 }
 TEST_P(Opcodes, OneByOne) { simulate(opcode_suite(isa::find_target(GetParam())->sm), GetParam()); }
 TEST_P(Opcodes, EveryKindOfOperand) { simulate(operand_suite(), GetParam()); }
 TEST_P(Opcodes, Corpus) { simulate(corpus_suite(isa::find_target(GetParam())->sm), GetParam()); }
 
-TEST(Gpu, PtxasCodeGivesWhatTheInterpreterGives) {
-  const auto preparation = cuda::prepare();
-  auto opened = cuda::open(*preparation);
-  if (!opened) GTEST_SKIP() << "skipped: " << opened.error().message;
-  device::Device& device = **opened;
-  if (device.info().target != "sm_90") GTEST_SKIP() << "skipped: the GPU is " << device.info().target;
+class Gpu : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto opened = cuda::open(*preparation_);
+    if (!opened) GTEST_SKIP() << "skipped: " << opened.error().message;
+    if ((*opened)->info().target != "sm_90") GTEST_SKIP() << "skipped: the GPU is " << (*opened)->info().target;
+    device_ = *std::move(opened);
+  }
+  std::unique_ptr<cuda::Preparation> preparation_ = cuda::prepare();
+  std::unique_ptr<device::Device> device_;
+};
+
+TEST_F(Gpu, OurCodeGivesWhatTheInterpreterGives) {
+  for (const Suite& s : {opcode_suite(90), operand_suite(), corpus_suite(90)})
+    for (const auto& [level, whose] : our_levels) {
+      ASSERT_TRUE(s.module);
+      const auto cubin = ours(s, level);
+      check(s, gpu(*device_, cubin), "sm_90", cubin, whose, "H200");
+    }
+}
+
+TEST_F(Gpu, PtxasCodeGivesWhatTheInterpreterGives) {
   for (const Suite& s : {opcode_suite(90), operand_suite(), corpus_suite(90)}) {
     ASSERT_TRUE(s.module);
     std::vector<std::byte> cubin;
@@ -352,7 +394,7 @@ TEST(Gpu, PtxasCodeGivesWhatTheInterpreterGives) {
       cubin = assemble_with_ptxas("ptxas", s.text, "sm_90", s.options);
     }
     ASSERT_FALSE(cubin.empty());
-    check(s, gpu(device, cubin), "sm_90", cubin, "H200");
+    check(s, gpu(*device_, cubin), "sm_90", cubin, "ptxas's", "H200");
   }
 }
 
