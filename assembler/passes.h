@@ -66,6 +66,9 @@ uint32_t register_pressure(const Function& f, const Liveness& live);
 void remove_dead_code(Function& f, Survey& survey);  // over virtual registers
 void peephole_allocated(Function& f);                // MOV R, R; loads to RZ
 
+// --- copies.cpp: over virtual registers; copies within a block
+void join_copies(Function& f, Survey& survey);
+
 // --- uniform_values.cpp: loop invariants to uniform registers; returns whether anything changed
 bool move_uniform_values(Function& f, Survey& survey, isa::FormCache& forms);
 

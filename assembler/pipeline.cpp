@@ -117,6 +117,7 @@ Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Func
     auto scope = timings.measure(Phase::peephole, p.name);
     known = survey(f);
     remove_dead_code(f, known);
+    if (o.level >= 1 && o.target->family == isa::Family::volta) join_copies(f, known);
   }
   Liveness live;
   uint32_t pressure = 0;

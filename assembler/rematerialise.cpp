@@ -17,8 +17,11 @@ namespace rndn::assembler {
 namespace {
 
 constexpr uint32_t nobody = UINT32_MAX;
+constexpr int64_t zero_register = 0xff;  // SRZ
 
 bool never_changes(const isa::Instruction& s) {
+  if (s.mnemonic == isa::Mnemonic::LDC) return s.operands[1].bank == 0 && s.operands[1].reg == isa::RZ;
+  if (s.mnemonic == isa::Mnemonic::CS2R) return s.operands[1].value == zero_register;
   if (s.mnemonic != isa::Mnemonic::S2R) return false;
   const int64_t n = s.operands[1].value;
   return n == 0 || (n >= 0x21 && n <= 0x27 && n != 0x24) ||
@@ -33,7 +36,7 @@ bool rematerialise(Function& f, Survey& survey) {
   const auto repeatable = [&](const UnitUse& d) {
     if (d.inst == nobody || d.several) return false;
     const Facts& x = f.facts[d.inst];
-    if (x.guarded || x.read_count != 0 || x.count != 1 || x.pinned || x.memory != Memory::none) return false;
+    if (x.guarded || x.read_count != 0 || x.count != 1 || x.pinned) return false;
     const isa::Instruction& s = f.insts[d.inst].sass;
     return s.mnemonic == isa::Mnemonic::MOV || never_changes(s);
   };
@@ -84,6 +87,7 @@ bool rematerialise(Function& f, Survey& survey) {
           const uint32_t width = f.gprs[v].width;
           copy = {index(b), new_gpr(f, width, false)};
           for (uint32_t w = 0; w < width; ++w) {
+            if (w > 0 && definitions[v + w].inst == definitions[v].inst) continue;  // both words by one instruction
             Inst inst = f.insts[definitions[v + w].inst];
             inst.sass.operands[0].reg = copy.first + w;
             copied.push(add_inst(f, inst));

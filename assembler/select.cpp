@@ -207,8 +207,7 @@ Op Selector::pair_register(Wide w) {
       return w.lo;
   }
   Op t = temp(2);
-  mov(t.reg, w.lo);
-  mov(t.reg + 1, w.hi);
+  mov64(t.reg, w);
   return t;
 }
 

@@ -104,6 +104,7 @@ class Selector {
  protected:
   // --- what the families fill in. d: first virtual register of the destination. Sources are any operand unless said.
   virtual void mov(uint32_t d, Op a) = 0;
+  virtual void mov64(uint32_t d, Wide a) { mov(d, a.lo), mov(d + 1, a.hi); }
   virtual void add(uint32_t d, Op a, Op b) = 0;  // either may be negated, not both
   virtual void add64(uint32_t d, Wide a, Wide b, bool subtract) = 0;
   virtual void mad(uint32_t d, Op a, Op b, Op c) = 0;                         // low 32 bits of a * b + c

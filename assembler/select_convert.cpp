@@ -52,8 +52,7 @@ void Selector::convert(const ptx::Instruction& i) {
       if (o1.kind == OperandKind::special) return special_register(d, static_cast<ptx::SpecialRegister>(o1.id));
       Wide a = source64(o1);
       if (is_register(a.lo) && a.lo.reg == d) return;
-      mov(d, a.lo);
-      return mov(d + 1, a.hi);
+      return mov64(d, a);
     }
     if (o1.kind == OperandKind::special) return special_register(d, static_cast<ptx::SpecialRegister>(o1.id));
     Op a = source(o1, i.type);

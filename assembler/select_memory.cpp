@@ -256,9 +256,10 @@ void Selector::load_bank(const ptx::Instruction& i) {
     }
     if (bytes < 4 || index.reg != isa::RZ) {
       load_constant(low.reg, bank, at, index, size_code(i.type));
+    } else if (bytes == 8) {
+      mov64(d, {constant(bank, at), constant(bank, at + 4)});
     } else {
       mov(low.reg, constant(bank, at));
-      if (bytes == 8) mov(d + 1, constant(bank, at + 4));
     }
     if (register_bytes == 8 && bytes < 8) {
       if (low.reg != d) mov(d, low);

@@ -24,6 +24,21 @@ class VoltaSelector final : public Selector {
     if (a.negated || a.absolute) return add(d, a, rz);
     emit(Mnemonic::MOV, {gpr(d), a});
   }
+  void mov64(uint32_t d, Wide a) override {
+    constexpr uint32_t wide = 5, parameter_bank = 0;
+    const auto zero = [](Op o) { return is_register(o) && o.reg == isa::RZ && !o.negated; };
+    const auto parameter = [](Op o) {
+      return o.kind == isa::OperandKind::constant && o.bank == parameter_bank && o.reg == isa::RZ && !o.negated &&
+             !o.absolute;
+    };
+    if (zero(a.lo) && zero(a.hi)) {
+      emit(Mnemonic::CS2R, {gpr(d), special(0xff)});
+    } else if (sm90() && parameter(a.lo) && parameter(a.hi) && a.lo.value % 8 == 0 && a.hi.value == a.lo.value + 4) {
+      load_constant(d, parameter_bank, static_cast<uint32_t>(a.lo.value), rz, wide);
+    } else {
+      Selector::mov64(d, a);
+    }
+  }
   void add3(uint32_t d, Op a, Op b, Op c) { emit(Mnemonic::IADD3, {gpr(d), none(), none(), a, b, c, none(), none()}); }
   void add(uint32_t d, Op a, Op b) override {
     a = plain(a), b = plain(b);
