@@ -585,6 +585,12 @@ class Builder {
     return make<U32>(Opcode::vote, Type::b32, {.vote = VoteMode::ballot, .sync = true}, {use(p), mask.operand}, into);
   }
 
+  // Of all lanes, in each of them; sm_80 and later.
+  template <IntegerTag T>
+  requires(T::size == 4) Reg<T> redux_sync(AtomicOp how, Reg<T> a, Value<U32> mask = 0xFFFFFFFFu, Reg<T> into = {}) {
+    return make<T>(Opcode::redux, T::type, {.atomic = how, .sync = true}, {use(a), mask.operand}, into);
+  }
+
   // ---- anything else
   // Appends an instruction with operands as they are; takes and clears the guard.
   void emit(Opcode op, Type type, const Modifiers& mods, std::initializer_list<Operand> destinations,

@@ -55,7 +55,8 @@ struct KernelCode {
   uint32_t block_size = 256;                               // threads per block (x), fixed (.reqntid)
   uint32_t items_per_thread = 1;                           // elements that a thread takes per tile
   uint32_t scratch_fixed_bytes = 0;
-  uint32_t scratch_bytes_per_tile = 0;  // per block_size * items_per_thread elements of the geometry, rounded up
+  uint32_t scratch_bytes_per_tile =
+      0;  // per block_size * items_per_thread elements of the geometry, rounded up; at least once
   uint32_t scratch_bytes_per_block = 0;
   uint64_t floor_bytes_per_element = 0;  // bytes that must move per element of the geometry, for reports
   // Per result (may be shorter): the kernel parameter that the result starts as a copy of, size included (index_a); -1: none.
@@ -68,8 +69,8 @@ struct KernelCode {
 // blocks.
 inline uint64_t scratch_bytes(const KernelCode& k, uint64_t elements, uint32_t grid) {
   const uint64_t tile = uint64_t{k.block_size} * k.items_per_thread;
-  return k.scratch_fixed_bytes + (elements + tile - 1) / tile * k.scratch_bytes_per_tile +
-         uint64_t{grid} * k.scratch_bytes_per_block;
+  const uint64_t tiles = elements ? (elements + tile - 1) / tile : 1;
+  return k.scratch_fixed_bytes + tiles * k.scratch_bytes_per_tile + uint64_t{grid} * k.scratch_bytes_per_block;
 }
 
 struct Options {

@@ -9,13 +9,13 @@
 //   1. For all elements: the masks of all scans. A warp writes the positions of its selected elements, in order, to shared memory: a ballot tells
 //      every lane its place.
 //   2. The segments' counts meet in shared memory. Warp k publishes the tile's count of scan k, looks back over earlier tiles, 32 at a time, until it
-//      meets one whose inclusive position is known, and publishes its own.
+//      meets one whose inclusive position is known, publishes its own, and tells the warps where their segments' elements go.
 //   3. For the selected elements: every warp walks its positions, some 32 at a time, loads what the results need, evaluates it and stores the results side
 //      by side. What is not selected is not loaded, and no lane is idle but at the end of a segment.
-// A status word is 64 bits, written and read as a whole: value * 4 + state; state 0 = nothing yet, 1 = the tile's own count, 2 = the
+// A status word is 64 bits, written and read as a whole: state and value of 32 bits each; state 0 = nothing yet, 1 = the tile's own count, 2 = the
 // count up to and including the tile. So no fence is needed between a value and its state. Volatile accesses keep them out of stale
 // cache lines. Waiting is by whole warps: no lane waits for another lane of its warp.
-// Scratch: one status word per scan and tile, zero between launches. Shared: per scan 8 counts, the tile's position, and two bytes per element.
+// Scratch: one status word per scan and tile, zero between launches. Shared: per scan 8 counts, which become positions, and two bytes per element.
 #include <algorithm>
 #include <bit>
 
@@ -37,8 +37,11 @@ uint32_t tile(const Emitter& e) { return 8 * segment(e); }
 constexpr uint32_t position_bytes = 2;
 constexpr uint32_t most_shared_bytes = 46 << 10;
 
-// Shared memory: [0] tile number; per scan 8 counts of warps (u32) and the tile's first position (u32); then, per scan, positions within segments.
-constexpr int64_t scan_base = 16, scan_bytes = 48, first_position = 32;
+constexpr uint32_t counted = 1, located = 2;  // states of a tile
+
+// Shared memory: [0] tile number; per scan 8 words of warps (u32): the counts, then the places of their first elements among all selected ones; then,
+// per scan, positions within the tile.
+constexpr int64_t scan_base = 16, scan_bytes = 32;
 int64_t positions_of(const Emitter& e, size_t scan) {
   return scan_base + scan_bytes * static_cast<int64_t>(e.scans.size()) +
          static_cast<int64_t>(scan * tile(e) * position_bytes);
@@ -142,10 +145,26 @@ void note_selection(Emitter& e, Reg<U32> position) {
 
 namespace {
 
-// Sum over the eight lanes of a group, in all of them.
-Reg<U32> sum_of_eight(Builder& b, Reg<U32> x) {
-  for (uint32_t distance = 4; distance > 0; distance /= 2)
-    x = b.add(x, b.shfl_sync(ShuffleMode::bfly, x, distance, 31));
+// Of the first eight lanes: the sum up to and including the own one.
+Reg<U32> sum_up_to(Builder& b, Reg<U32> x) {
+  Reg<U32> sum = b.mov(x);
+  for (uint32_t distance = 1; distance < 8; distance *= 2) {
+    Reg<U32> lower = b.reg<U32>();
+    Reg<Pred> exists = b.reg<Pred>();
+    b.emit(ptx::Opcode::shfl, ptx::Type::b32, {.shuffle = ShuffleMode::up, .sync = true},
+           {Builder::use(lower), Builder::use(exists)},
+           {Builder::use(sum), ptx::Value<U32>(distance).operand, ptx::Value<U32>(0u).operand,
+            ptx::Value<U32>(0xFFFFFFFFu).operand});
+    b.when(exists).add(sum, lower, sum);
+  }
+  return sum;
+}
+
+// Sum over the lanes of the warp, in all of them.
+Reg<U32> sum_of_warp(Emitter& e, Reg<U32> x) {
+  if (e.module.target >= 80) return e.b.redux_sync(ptx::AtomicOp::add, x);
+  for (uint32_t distance = 16; distance > 0; distance /= 2)
+    x = e.b.add(x, e.b.shfl_sync(ShuffleMode::bfly, x, distance, 31));
   return x;
 }
 
@@ -157,39 +176,44 @@ void look_back(Emitter& e) {
   b.when(b.setp(Compare::ge, e.warp, scans)).bra_uni(positioned);
   Reg<U64> words = b.add(b.ld_param(e.scratch), scratch_fixed_bytes);
   Reg<Pred> lane0 = b.setp(Compare::eq, e.lane, 0);
-  Reg<U32> scan = b.mov(e.warp);
+  Reg<U32> scan = scans > 1 ? b.mov(e.warp) : Reg<U32>{};
   b.bind(another);
-  Reg<U32> shared = b.mad_lo(scan, static_cast<uint32_t>(scan_bytes), b.address_of_32(e.scan_shared));
-  Reg<U32> count_at = b.add(shared, b.shl(b.and_(e.lane, 7), 2));
-  Reg<U32> total = sum_of_eight(b, b.ld<U32>(Space::shared, Address(count_at, scan_base)));
-  const auto word_at = [&](Reg<U32> number) { return b.mad_wide(b.mad_lo(number, scans, scan), 8, words); };
-  const auto word_of = [&](Reg<U32> value, uint32_t state) { return b.add(b.shl(b.cvt<U64>(value), 2), state); };
+  Reg<U32> shared = b.mad_lo(e.lane, 4, b.address_of_32(e.scan_shared));
+  Reg<Pred> of_warp = b.setp(Compare::lt, e.lane, 8);  // a lane per warp of the block
+  if (scans > 1) b.mad_lo(scan, static_cast<uint32_t>(scan_bytes), shared, shared);
+  Reg<U32> count = b.constant<U32>(0);
+  b.when(of_warp).ld<U32>(Space::shared, Address(shared, scan_base), count);
+  Reg<U32> up_to = sum_up_to(b, count);
+  Reg<U32> total = b.shfl_sync(ShuffleMode::idx, up_to, 7, 31);
+  const auto word_at = [&](Reg<U32> number) {
+    return b.mad_wide(scans > 1 ? b.mad_lo(number, scans, scan) : number, 8, words);
+  };
+  const auto publish = [&](Reg<U64> at, Reg<U32> value, uint32_t state) {
+    Reg<U64> word = b.pack<U64>(b.constant<U32>(state), value);
+    b.when(lane0).st<U64>(Space::global, volatile_access, Address(at), word);
+  };
   Reg<U64> own = word_at(e.tile_number);
-  Reg<U64> counted = word_of(total, 1);
-  b.when(lane0).st<U64>(Space::global, volatile_access, Address(own), counted);
+  publish(own, total, counted);
   Reg<U32> before = b.constant<U32>(0);
   Reg<S32> number = b.sub(b.sub(Builder::as<S32>(e.tile_number), 1), Builder::as<S32>(e.lane));
   b.bind(window);
   Reg<Pred> exists = b.setp(Compare::ge, number, 0);
   Reg<U64> at = word_at(Builder::as<U32>(number));
-  Reg<U64> word = b.constant<U64>(2);  // before the first tile: position 0, known
   b.bind(poll);
+  Reg<U64> word = b.constant<U64>(located);  // before the first tile: position 0, known
   b.when(exists).ld<U64>(Space::global, volatile_access, Address(at), word);
-  Reg<U32> state = b.and_(b.cvt<U32>(word), 3);
+  auto [state, value] = b.unpack(word);
   b.unless(b.vote(VoteMode::all, b.setp(Compare::ne, state, 0))).bra_uni(poll);
-  Reg<U32> inclusive = b.ballot(b.setp(Compare::eq, state, 2));
+  Reg<U32> inclusive = b.ballot(b.setp(Compare::eq, state, located));
   // The nearest tile whose position is known ends the sum: lanes behind it do not count.
   Reg<U32> nearest = b.clz(b.brev(inclusive));  // 32 when there is none
-  Reg<U32> value = b.cvt<U32>(b.shr(word, 2));
   b.when(b.setp(Compare::gt, e.lane, nearest)).constant<U32>(0, value);
-  for (uint32_t distance = 16; distance > 0; distance /= 2)
-    b.add(value, b.shfl_sync(ShuffleMode::bfly, value, distance, 31), value);
-  b.add(before, value, before);
+  b.add(before, sum_of_warp(e, value), before);
   b.sub(number, 32, number);
   b.when(b.setp(Compare::eq, inclusive, 0)).bra_uni(window);
-  Reg<U64> known = word_of(b.add(before, total), 2);
-  b.when(lane0).st<U64>(Space::global, volatile_access, Address(own), known);
-  b.when(lane0).st<U32>(Space::shared, Address(shared, scan_base + first_position), before);
+  publish(own, b.add(before, total), located);
+  Reg<U32> first = b.sub(b.add(before, up_to), count);
+  b.when(of_warp).st<U32>(Space::shared, Address(shared, scan_base), first);
   if (scans > 8) {
     b.add(scan, 8, scan);
     b.when(b.setp(Compare::lt, scan, scans)).bra_uni(another);
@@ -197,23 +221,16 @@ void look_back(Emitter& e) {
   b.bind(positioned);
 }
 
-// Evaluates and stores the selected elements of the warp's segment: the emitter's items are these.
-void store_selected(Emitter& e, size_t k) {
+// Evaluates and stores the selected elements of the warp's segment: the emitter's items are these. at: the warp's word of scan 0.
+void store_selected(Emitter& e, size_t k, Reg<U32> at) {
   Builder& b = e.b;
   const Scan& scan = e.scans[k];
-  const int64_t base = scan_base + scan_bytes * static_cast<int64_t>(k);
-  // Counts of the warps before this one.
-  Reg<U32> group = b.and_(e.lane, 7);
-  Reg<U32> at = b.add(b.address_of_32(e.scan_shared), b.shl(group, 2));
-  Reg<U32> counts = b.ld<U32>(Space::shared, Address(at, base));
-  Reg<U32> tile_first = b.ld<U32>(Space::shared, Address(e.scan_shared, base + first_position));
-  b.unless(b.setp(Compare::lt, group, e.warp)).constant<U32>(0, counts);
-  Reg<U32> first = b.add(sum_of_eight(b, counts), tile_first);
+  Reg<U32> first = b.ld<U32>(Space::shared, Address(at, scan_base + scan_bytes * static_cast<int64_t>(k)));
   Reg<U32> own = selected_so_far(e, scan);
   // The thread after whose segment nothing comes stores the size.
   const ptx::LabelId sized = b.label();
-  Reg<U32> last = b.select<U32>(e.block_size - 1, UINT32_MAX, b.setp(Compare::eq, b.add(e.tile_number, 1), e.tiles));
-  b.when(b.setp(Compare::ne, e.tid, last)).bra(sized);
+  Reg<Pred> last_tile = b.setp(Compare::eq, b.add(e.tile_number, 1), e.tiles);
+  b.unless(b.setp(Compare::eq, ptx::Combine::and_, e.tid, e.block_size - 1, last_tile)).bra(sized);
   Reg<U64> size = b.cvt<U64>(b.add(first, own));
   for (uint32_t o : scan.outputs) b.st<U64>(Space::global, Address(b.ld_param(e.outputs[o].size)), size);
   b.bind(sized);
@@ -238,18 +255,19 @@ void store_selected(Emitter& e, size_t k) {
   b.when(b.setp(Compare::eq, own, 0)).bra_uni(done);
   b.bind(loop);
   e.room = b.sub(left, Builder::as<S32>(e.lane));
+  e.within.clear();
   for (uint32_t item = 0; item < e.items; ++item) {
     Reg<Pred> inside = within(e, item);
+    e.within.push_back(inside);
     Reg<U32> position = b.constant<U32>(0);
     b.when(inside);
     b.emit(ptx::Opcode::ld, ptx::Type::u16, {.space = Space::shared}, {Builder::use(position)},
            {Address(position_at, positions_of(e, k) + int64_t{e.local_offset(item) * position_bytes}).operand});
-    Reg<U32> local = b.mad_lo(e.warp, segment(e), position);
-    if (positions) e.first_index = b.cvt<U64>(b.mad_lo(e.tile_number, tile(e), local));
+    if (positions) e.first_index = b.cvt<U64>(b.mad_lo(e.tile_number, tile(e), position));
     for (size_t i = 0; i < e.inputs.size(); ++i) {
       Input& in = e.inputs[i];
       if (!in.wanted) continue;
-      in.pointer = b.mad_wide(local, width_of(in.type), from[i]);
+      in.pointer = b.mad_wide(position, width_of(in.type), from[i]);
       load_input(e, in, item, 0, inside);
     }
   }
@@ -257,12 +275,13 @@ void store_selected(Emitter& e, size_t k) {
   for (e.item = 0; e.item < e.items; ++e.item) {
     evaluate_item(e, plan);
     for (uint32_t o : scan.outputs) {
-      const Output& out = e.outputs[o];
+      Output& out = e.outputs[o];
       const Element x = storable(e, convert(e, e.values[index(out.variable)], out.type));
-      store_element(e, x, b.mad_wide(to, width_of(out.type), b.ld_param(out.data)),
-                    int64_t{e.local_offset(e.item)} * width_of(out.type), e.valid);
+      if (e.item == 0) out.pointer = b.mad_wide(to, width_of(out.type), b.ld_param(out.data));
+      store_element(e, x, out.pointer, int64_t{e.local_offset(e.item)} * width_of(out.type), e.valid);
     }
   }
+  e.within.clear();
   b.add(position_at, step * position_bytes, position_at);
   b.add(to, step, to);
   b.sub(left, static_cast<int32_t>(step), left);
@@ -278,7 +297,7 @@ void store_selected(Emitter& e, size_t k) {
 void store_selections(Emitter& e) {
   Builder& b = e.b;
   Reg<Pred> lane0 = b.setp(Compare::eq, e.lane, 0);
-  Reg<U32> at = b.add(b.address_of_32(e.scan_shared), b.shl(e.warp, 2));
+  Reg<U32> at = b.mad_lo(e.warp, 4, b.address_of_32(e.scan_shared));
   for (size_t k = 0; k < e.scans.size(); ++k) {
     Reg<U32> count = selected_so_far(e, e.scans[k]);
     b.when(lane0).st<U32>(Space::shared, Address(at, scan_base + scan_bytes * static_cast<int64_t>(k)), count);
@@ -286,7 +305,7 @@ void store_selections(Emitter& e) {
   b.bar_sync();
   look_back(e);
   b.bar_sync();
-  for (size_t k = 0; k < e.scans.size(); ++k) store_selected(e, k);
+  for (size_t k = 0; k < e.scans.size(); ++k) store_selected(e, k, at);
 }
 
 }  // namespace rndn::codegen

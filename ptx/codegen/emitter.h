@@ -78,6 +78,7 @@ struct Element {
   Operand value;         // of a complex number: the real part, in a register
   Reg<Pred> mask;        // not valid: always selected. The tile's bound is not in it
   Reg<F64> imaginary{};  // of a complex number
+  Reg<S32> stored{};     // of a bool that comes from memory: it as 0 or 1
   bool immediate() const { return value.kind == Operand::immediate; }
 };
 
@@ -429,10 +430,9 @@ inline constexpr uint32_t scratch_fixed_bytes = 16;
 
 void plan_scans(Emitter& e);
 void declare_scan_memory(Emitter& e);
-void take_tile(Emitter& e);    // sets tile_number to the next tile, which may lie beyond n
-void start_scans(Emitter& e);  // of a tile
-void note_selection(Emitter& e,
-                    Reg<U32> position);  // the current item, whose place among its warp's elements is `position`
-void store_selections(Emitter& e);       // all of the tile's, after its last item
+void take_tile(Emitter& e);                          // sets tile_number to the next tile, which may lie beyond n
+void start_scans(Emitter& e);                        // of a tile
+void note_selection(Emitter& e, Reg<U32> position);  // the current item, whose place in the tile is `position`
+void store_selections(Emitter& e);                   // all of the tile's, after its last item
 
 }  // namespace rndn::codegen

@@ -94,7 +94,8 @@ void set_inputs(Emitter& e, bool booleans) {
     Element x = in.items[e.item];
     if (in.type == BasicType::boolean) {
       if (!booleans) continue;
-      x.value = Builder::use(e.b.setp(ptx::Compare::ne, reg<S32>(x), 0));
+      x.stored = reg<S32>(x);
+      x.value = Builder::use(e.b.setp(ptx::Compare::ne, x.stored, 0));
     }
     e.values[index(in.variable)] = x;
   }
@@ -140,7 +141,11 @@ ItemPlan start_items(Emitter& e, const std::vector<bool>& wanted) {
 void evaluate_item(Emitter& e, const ItemPlan& plan) {
   start_item(e, e.item);
   set_inputs(e, true);
-  for (const auto& [v, results] : plan.early) e.values[index(v)] = convert(e, results[e.item], e.type_of(v));
+  for (const auto& [v, results] : plan.early) {
+    const Element& x = results[e.item];
+    e.values[index(v)] = convert(e, x, e.type_of(v));
+    if (e.type_of(v) == BasicType::boolean) e.values[index(v)].stored = reg<S32>(x);
+  }
   for (const Step* s : plan.late) run_step(e, *s);
 }
 

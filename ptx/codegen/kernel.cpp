@@ -401,8 +401,10 @@ void write_loop(Emitter& e, const Pass& pass) {
     if (pass.takes(out)) out.start = start(out.data, out.type);
   Reg<U64> local_wide;
   if (positions) local_wide = b.cvt<U64>(local);
-  start_input_items(e, true);
+  // Those of a scan live within a tile only: what stores the tile's selection has need of registers too.
+  if (!pass.scans) start_input_items(e, true);
   Reg<U32> tiles = b.shr(b.add(e.n32, tile - 1), std::countr_zero(tile));
+  if (pass.scans) tiles = b.max(tiles, 1);  // without elements too, a tile's block stores the sizes
   const ptx::LabelId loop = b.label(), end = b.label();
   Reg<U32> number;
   if (pass.scans) {
@@ -412,6 +414,7 @@ void write_loop(Emitter& e, const Pass& pass) {
     number = e.tile_number;
     b.when(b.setp(Compare::ge, number, tiles)).bra_uni(end);
     start_scans(e);
+    start_input_items(e, true);
   } else {
     number = b.mov(e.ctaid);
     b.when(b.setp(Compare::ge, number, tiles)).bra_uni(end);
@@ -433,7 +436,7 @@ void write_loop(Emitter& e, const Pass& pass) {
     b.when(b.setp(Compare::lt, number, tiles)).bra_uni(loop);
   } else {
     const uint32_t part = e.items * e.stride;
-    Reg<U32> position = b.mov(e.lane);
+    Reg<U32> position = b.mov(local);
     const ptx::LabelId next = b.here();
     write_items(e, pass, wanted, position);
     if (e.items < e.scan_items) {
@@ -445,7 +448,8 @@ void write_loop(Emitter& e, const Pass& pass) {
       if (positions) b.add(e.first_index, part, e.first_index);
       b.sub(e.room, static_cast<int32_t>(part), e.room);
       b.add(position, part, position);
-      b.when(b.setp(Compare::lt, position, 32 * e.scan_items)).bra_uni(next);
+      // Within the warp's segment, it is the lane again at the end.
+      b.when(b.setp(Compare::ge, b.and_(position, 32 * e.scan_items - 1), part)).bra_uni(next);
     }
     e.within.clear();
     store_selections(e);
@@ -648,7 +652,8 @@ Result<KernelCode> generate_kernel(const outliner::Outlined& outlined, uint32_t 
   }
   // One thread of the grid stores scalars and the sizes of vectors.
   bool single = false;
-  for (const Output& out : e.outputs) single |= out.kind != Output::reduced && out.kind != Output::scattered;
+  for (const Output& out : e.outputs)
+    single |= out.kind != Output::reduced && out.kind != Output::scattered && out.kind != Output::compressed;
   if (single) {
     std::vector<Element> ready(e.outputs.size());
     for (size_t k = 0; k < e.outputs.size(); ++k)
@@ -664,10 +669,6 @@ Result<KernelCode> generate_kernel(const outliner::Outlined& outlined, uint32_t 
       } else if (out.kind == Output::vector || out.kind == Output::cells || out.kind == Output::rows) {
         const bool of_cells = out.kind != Output::vector || (out.list && kernel.list);
         b.st<U64>(Space::global, Address(b.ld_param(out.size)), of_cells ? e.cells : e.n);
-      } else if (out.kind ==
-                 Output::compressed) {  // the block with the last tile stores it; without elements there is none
-        Reg<U64> slot = b.ld_param(out.size);
-        b.when(b.setp(Compare::eq, e.n, 0)).st<U64>(Space::global, Address(slot), 0);
       }
     }
     b.bind(stored);

@@ -76,7 +76,9 @@ int64_t byte_offset(const Emitter& e, uint32_t item, BasicType type) {
 }  // namespace
 
 Element storable(Emitter& e, Element x) {
-  if (rep_of(x.type) == Rep::pred) {
+  if (x.stored.valid()) {
+    x.value = Builder::use(x.stored);
+  } else if (rep_of(x.type) == Rep::pred) {
     x.value = x.immediate() ? in_register(e, {BasicType::i32, x.value, x.mask}).value
                             : Builder::use(e.b.select<S32>(1, 0, reg<Pred>(x)));
   } else {
@@ -129,7 +131,10 @@ Element gather(Emitter& e, hir::VariableId vector, const Element& at, uint32_t s
   b.when(inside);
   load_element(b, Space::global, x, Address(address));
   if (type == BasicType::boolean && bad) x.type = BasicType::i8;
-  if (x.type == BasicType::boolean) x.value = Builder::use(b.setp(Compare::ne, reg<S32>(x), 0));
+  if (x.type == BasicType::boolean) {
+    x.stored = reg<S32>(x);
+    x.value = Builder::use(b.setp(Compare::ne, x.stored, 0));
+  }
   return x;
 }
 

@@ -102,7 +102,10 @@ Result<ModuleCode> generate(const outliner::Outlined& outlined, const Options& o
     Result<void> result;
   };
   std::vector<Made> all(count);
-  options.pool->run(count, [&](size_t k, unsigned) { all[k].result = make(k, all[k].module, all[k].code); });
+  options.pool->run(count, [&](size_t k, unsigned) {
+    all[k].module.target = options.ptx_target;
+    all[k].result = make(k, all[k].module, all[k].code);
+  });
   for (Made& m : all) {
     RETURN_IF_ERROR(m.result);
     if (m.code.refused.empty()) append(std::move(m.module), out.module);

@@ -153,17 +153,21 @@ void finish_kernel(Emitter& e) {
   SharedVariable shared = b.shared<U64>(e.code.name + "_partials", uint64_t{count} * warps + 1, 8);
   const int64_t flag_offset = int64_t{count} * warps * 8;
 
-  Reg<U32> shared_base = b.address_of_32(shared);
-  Reg<U32> warp_address = b.add(shared_base, b.shl(b.shr(e.tid, 5), 3));
-  Reg<U32> lane_address = b.add(shared_base, b.shl(b.and_(e.tid, warps - 1), 3));
-  Reg<Pred> lane0 = b.setp(Compare::eq, b.and_(e.tid, 31), 0);
+  Reg<U32> warp_address, lane_address;
+  Reg<Pred> lane0;
+  if (count > 0) {
+    Reg<U32> shared_base = b.address_of_32(shared);
+    warp_address = b.mad_lo(b.shr(e.tid, 5), 8, shared_base);
+    lane_address = b.mad_lo(b.and_(e.tid, warps - 1), 8, shared_base);
+    lane0 = b.setp(Compare::eq, b.and_(e.tid, 31), 0);
+  }
   Reg<Pred> thread0 = b.setp(Compare::eq, e.tid, 0);
   Reg<U64> scratch = b.ld_param(e.scratch);
-  Reg<U64> partials = b.add(scratch, scratch_fixed_bytes);
-  Reg<U64> words;  // status words of all scans
+  Reg<U64> words_at = b.add(scratch, scratch_fixed_bytes), partials = words_at;
+  Reg<U32> words;  // status words of all scans
   if (!e.scans.empty()) {
-    words = b.mul_wide(e.tiles, e.scans.size());
-    partials = b.add(partials, b.shl(words, 3));
+    words = e.scans.size() > 1 ? b.mul_lo(e.tiles, static_cast<uint32_t>(e.scans.size())) : e.tiles;
+    if (count > 0) partials = b.mad_wide(words, 8u, words_at);
   }
 
   // Thread to block.
@@ -209,13 +213,12 @@ void finish_kernel(Emitter& e) {
   // The last block: all partial results are visible behind the fence, and nobody reads a status word any more.
   if (!e.scans.empty()) {
     const ptx::LabelId clean = b.label(), cleaned = b.label();
-    Reg<U64> word = b.cvt<U64>(e.tid);
-    Reg<U64> at = b.add(b.add(scratch, scratch_fixed_bytes), b.shl(word, 3));
+    Reg<U32> word = b.mov(e.tid);
     b.bind(clean);
     b.when(b.setp(Compare::ge, word, words)).bra(cleaned);
+    Reg<U64> at = b.mad_wide(word, 8u, words_at);
     b.st<U64>(Space::global, Address(at), 0);
     b.add(word, e.block_size, word);
-    b.add(at, 8 * e.block_size, at);
     b.bra(clean);
     b.bind(cleaned);
   }
