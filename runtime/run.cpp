@@ -523,10 +523,9 @@ Error Run::interpreted_error(hir::FunctionId function, const std::vector<ItemPtr
   return values ? std::move(otherwise) : values.error();
 }
 
-// The error word of codegen.h: kernel << 48 | statement of its function << 32 | code.
 Error Run::kernel_error(uint64_t word) const {
   const auto& kernels = plan_.compiled.outlined.kernels;
-  uint64_t kernel = word >> 48, statement = word >> 32 & 0xffff;
+  const auto [kernel, statement, code] = codegen::ErrorWord::of(word);
   Span span;
   std::string_view builtin = "kernel";
   if (kernel < kernels.size()) {
@@ -540,12 +539,11 @@ Error Run::kernel_error(uint64_t word) const {
           builtin = hir::row(e.callee.builtin_id).name;
     }
   }
-  auto code = static_cast<codegen::RuntimeError>(static_cast<uint32_t>(word));
   std::string what = code == codegen::RuntimeError::division_by_zero     ? "divides by zero"
                      : code == codegen::RuntimeError::index_out_of_range ? "has an index that is out of range"
                      : code == codegen::RuntimeError::negative_factorial
                          ? "got a negative number"
-                         : fmt::format("fails with run-time error {}", static_cast<uint32_t>(word));
+                         : fmt::format("fails with run-time error {}", static_cast<uint32_t>(code));
   return input_error("{}: error: `{}` {}", plan_.sources.describe(span), builtin, what);
 }
 

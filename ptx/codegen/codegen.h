@@ -33,13 +33,27 @@ enum class ParameterRole : uint8_t {
   output_size,    // u64: address of the result's size slot; the kernel writes it
   scratch,  // u64: address of scratch_bytes(kernel, elements, grid) bytes, 256-byte aligned. All zero before the first launch; the
   // kernel leaves all of it zero again, so launches repeat without a memset and kernels may share it
-  error,  // u64: address of the error word (design.md, decision 18): 0 = none, else statement << 32 | code, where statement is
-  // kernel << 16 | StatementId in the kernel's function, kernel its index in Outlined::kernels. Of several errors the
-  // largest word stays. Codes: RuntimeError
+  error,  // u64: address of the error word (design.md, decision 18), see ErrorWord: 0 = none. Of several errors the largest stays
 };
 
-// Low half of the error word.
 enum class RuntimeError : uint32_t { none = 0, division_by_zero = 1, index_out_of_range = 2, negative_factorial = 3 };
+
+// What an error word says. It has 32 bits of the 64 that are set apart for it.
+struct ErrorWord {
+  static constexpr uint32_t code_bits = 2, statement_bits = 16;
+  uint32_t kernel = 0;     // index into Outlined::kernels
+  uint32_t statement = 0;  // StatementId in the kernel's function
+  RuntimeError code{};
+  constexpr uint32_t packed() const {
+    return (kernel << statement_bits | (statement & ((1u << statement_bits) - 1))) << code_bits |
+           static_cast<uint32_t>(code);
+  }
+  static constexpr ErrorWord of(uint64_t word) {
+    const uint32_t w = static_cast<uint32_t>(word);
+    return {w >> (statement_bits + code_bits), w >> code_bits & ((1u << statement_bits) - 1),
+            static_cast<RuntimeError>(w & ((1u << code_bits) - 1))};
+  }
+};
 
 struct KernelParameter {
   ParameterRole role{};

@@ -247,7 +247,7 @@ void store_selected(Emitter& e, size_t k, Reg<U32> at) {
   for (size_t i = 0; i < e.inputs.size(); ++i)
     if (const Input& in = e.inputs[i]; in.wanted)
       from[i] = b.mad_wide(e.tile_number, tile(e) * width_of(in.type), b.ld_param(in.data));
-  start_input_items(e, true);
+  start_input_items(e, false);
   const ptx::LabelId loop = b.label(), done = b.label();
   const uint32_t step = e.items * e.stride;
   Reg<S32> left = Builder::as<S32>(own);  // from the current elements of lane 0 on
@@ -268,7 +268,7 @@ void store_selected(Emitter& e, size_t k, Reg<U32> at) {
       Input& in = e.inputs[i];
       if (!in.wanted) continue;
       in.pointer = b.mad_wide(position, width_of(in.type), from[i]);
-      load_input(e, in, item, 0, inside);
+      load_input(e, in, item, 0, {});  // lanes that have none load the tile's first element, which is there
     }
   }
   const ItemPlan plan = start_items(e, scan.wanted);

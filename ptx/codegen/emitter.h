@@ -278,7 +278,7 @@ struct Emitter {
   ptx::ParameterOf<U64> offsets{};  // of the geometry's list
   Reg<U32> n32;                     // n, in 32 bits
   Reg<S32> room;                    // elements of the tile from this thread's first on; may be negative
-  Reg<U32> worst;                   // the largest error so far: statement << 2 | RuntimeError; 0: none
+  Reg<U32> worst;                   // the largest ErrorWord so far; 0: none
   Reg<U32> tid, ctaid, nctaid;
   Reg<U64> first_index;    // element index of this thread's first item; when wanted
   uint32_t item = 0;       // current item

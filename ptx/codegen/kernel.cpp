@@ -115,7 +115,7 @@ Reg<Pred> active(Emitter& e, Reg<Pred> mask) {
 }
 
 void report_error(Emitter& e, Reg<Pred> bad, uint32_t statement, RuntimeError error) {
-  const uint32_t word = (statement & 0xFFFF) << 2 | static_cast<uint32_t>(error);
+  const uint32_t word = ErrorWord{e.kernel_index, statement, error}.packed();
   e.b.when(bad).max(e.worst, word, e.worst);
 }
 
@@ -139,9 +139,7 @@ void store_error(Emitter& e) {
   Builder& b = e.b;
   const ptx::LabelId none = b.label();
   b.when(b.setp(Compare::eq, e.worst, 0)).bra(none);
-  Reg<U32> high = b.or_(b.shr(e.worst, 2), e.kernel_index << 16);
-  Reg<U64> word = b.pack<U64>(b.and_(e.worst, 3), high);
-  b.red<U64>(ptx::AtomicOp::max, Space::global, Address(b.ld_param(e.error)), word);
+  b.red<U32>(ptx::AtomicOp::max, Space::global, Address(b.ld_param(e.error)), e.worst);
   b.bind(none);
 }
 

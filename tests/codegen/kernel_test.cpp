@@ -335,8 +335,8 @@ TEST(Kernels, GathersReportPositionsOutOfRange) {
                                         {"p", reference::vector_of<int64_t>(BasicType::i64, p)},
                                         {"m", reference::vector_of<uint8_t>(BasicType::boolean, m)}},
                                        {});
-      EXPECT_EQ(static_cast<uint32_t>(run.error),
-                selected ? static_cast<uint32_t>(codegen::RuntimeError::index_out_of_range) : 0u)
+      EXPECT_EQ(codegen::ErrorWord::of(run.error).code,
+                selected ? codegen::RuntimeError::index_out_of_range : codegen::RuntimeError::none)
           << bad;
     }
 }
@@ -444,10 +444,10 @@ TEST(Kernels, DivisionByZeroIsReported) {
           .error;
     };
     const uint64_t error = run();
-    EXPECT_EQ(error & 0xFFFFFFFF, static_cast<uint32_t>(codegen::RuntimeError::division_by_zero));
+    EXPECT_EQ(codegen::ErrorWord::of(error).code, codegen::RuntimeError::division_by_zero);
     // The statement that it names is the division.
     const hir::Function& f = g.outlined.program.functions[g.outlined.kernels[0].function];
-    const auto id = static_cast<hir::StatementId>(error >> 32 & 0xFFFF);
+    const auto id = static_cast<hir::StatementId>(codegen::ErrorWord::of(error).statement);
     EXPECT_EQ(g.outlined.program.text(f.variables[f.statements[id].targets[0].variable_id()].name), "q");
     mask[2500] = 0;  // what no one selects cannot fail
     EXPECT_EQ(run(), 0u);

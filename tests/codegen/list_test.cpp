@@ -130,7 +130,7 @@ TEST(Scatters, PositionsOutOfRangeAreReported) {
     k[2900] = bad;
     const KernelRun run =
         run_kernel(g, 0, {{"x", column(BasicType::i32, 100, 11)}, {"k", as_vector(BasicType::i64, k)}}, {});
-    EXPECT_EQ(static_cast<uint32_t>(run.error), static_cast<uint32_t>(codegen::RuntimeError::index_out_of_range));
+    EXPECT_EQ(codegen::ErrorWord::of(run.error).code, codegen::RuntimeError::index_out_of_range);
   }
 }
 
@@ -361,7 +361,7 @@ TEST(Lists, RowsOutOfRangeAreReported) {
       rows[8000] = bad;
       const KernelRun run = run_kernel(
           g, 0, {{"x", column(BasicType::f64, 500, 23)}, {"rows", cut(as_vector(BasicType::i64, rows), lengths)}}, {});
-      EXPECT_EQ(static_cast<uint32_t>(run.error), static_cast<uint32_t>(codegen::RuntimeError::index_out_of_range));
+      EXPECT_EQ(codegen::ErrorWord::of(run.error).code, codegen::RuntimeError::index_out_of_range);
     }
 }
 
