@@ -116,7 +116,10 @@ struct Printer {
   // The high word of a double where the operation takes one, whatever the row says.
   Style literal_style(const Slot& slot) const {
     if (form.mnemonic == M::MUFU) return mod(K::Function) == 6 || mod(K::Function) == 7 ? Style::f64 : slot.style;
-    if (form.mnemonic == M::F2F && !form.pascal) return mod(K::SourceFormat) == 3 ? Style::f64 : Style::f32;
+    if (form.mnemonic == M::F2F || (form.mnemonic == M::F2I && form.pascal)) {
+      const uint32_t source = mod(K::SourceFormat);
+      return source == 3 ? Style::f64 : source == 1 && form.pascal ? Style::f16 : Style::f32;
+    }
     return slot.style;
   }
 
@@ -168,7 +171,13 @@ struct Printer {
       case OperandKind::immediate:
         switch (slot.style) {
           case Style::f32:
-          case Style::f64: s = float_text(literal_style(slot), static_cast<uint32_t>(o.value)); break;
+          case Style::f64: {
+            // Of a half, Pascal's conversions have the bits where the upper bits of a float begin.
+            const Style style = literal_style(slot);
+            s = style == Style::f16 ? half_text(static_cast<uint16_t>(o.value >> 12))
+                                    : float_text(style, static_cast<uint32_t>(o.value));
+            break;
+          }
           case Style::f16:
             s = mod(K::Pack) ? float_text(Style::f32, static_cast<uint32_t>(o.value) << 16)
                              : half_text(static_cast<uint16_t>(o.value));

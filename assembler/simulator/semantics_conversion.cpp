@@ -200,7 +200,12 @@ bool select_conversion(Selector& s, Op& op) {
     op.run = run;
     return true;
   };
-  const auto float_source = [&](uint32_t format) { return format == 3 ? s.f64(1) : s.f32(1); };
+  const auto float_source = [&](uint32_t format) {
+    // A literal half stands where the upper bits of a float begin (nvdisasm's text of Pascal's F2F and F2I).
+    if (format == 1 && !s.volta() && s.operand(1).kind == isa::OperandKind::immediate)
+      return s.immediate(static_cast<uint32_t>(s.operand(1).value >> 12) & 0xffff);
+    return format == 3 ? s.f64(1) : s.f32(1);
+  };
   if (s.in->mnemonic != Mnemonic::F2F && s.in->mnemonic != Mnemonic::FRND && s.in->mnemonic != Mnemonic::F2I &&
       s.in->mnemonic != Mnemonic::I2F && s.in->mnemonic != Mnemonic::I2FP && s.in->mnemonic != Mnemonic::I2I)
     return false;
@@ -211,8 +216,8 @@ bool select_conversion(Selector& s, Op& op) {
     case Mnemonic::F2F:
     case Mnemonic::FRND: {
       const bool frnd = s.in->mnemonic == Mnemonic::FRND;
-      const uint32_t dest = m(K::DestFormat) ? m(K::DestFormat) : 2,
-                     source = m(K::SourceFormat) ? m(K::SourceFormat) : dest;
+      const uint32_t dest = m(K::DestFormat) ? m(K::DestFormat) : 2;
+      const uint32_t source = m(K::SourceFormat) ? m(K::SourceFormat) : dest;
       // Pascal: equal formats without the integral bit pass the value on.
       op.a = float_source(source);
       op.x = pack(dest, source, 0, 0, frnd || m(K::Integral));

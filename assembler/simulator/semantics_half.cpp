@@ -42,6 +42,13 @@ uint32_t choose(uint32_t v, uint32_t part, uint32_t i) {
   return v >> (part == 3 || (part == 0 && i) ? 16 : 0) & 0xffff;
 }
 
+// What half `i` of the result takes of a source; part 1: one f32 for both.
+double element(uint32_t v, uint32_t part, uint32_t i, uint32_t flags) {
+  if ((part & 3) == 1) return static_cast<double>(as_float(v));
+  const uint32_t h = choose(v, part & 3, i);
+  return to_double(flags & (ftz | fmz) ? flush_half(h) : h, flags);
+}
+
 // x flags; y: part of A | of B << 2 | of C << 4; z: 1 product only adds C when true, 0: A + B.
 Status half2(Warp& w, const Op& op, uint32_t mask) {
   const uint32_t flags = op.x, parts = op.y;
@@ -49,12 +56,10 @@ Status half2(Warp& w, const Op& op, uint32_t mask) {
   map3(w, op, mask, [=](uint32_t a, uint32_t b, uint32_t c) {
     uint32_t r = 0;
     for (uint32_t i = 0; i < 2; ++i) {
-      uint32_t ha = choose(a, parts & 3, i), hb = choose(b, parts >> 2 & 3, i), hc = choose(c, parts >> 4 & 3, i);
-      if (flags & (ftz | fmz)) ha = flush_half(ha), hb = flush_half(hb), hc = flush_half(hc);
-      const double x = (parts & 3) == 1 ? static_cast<double>(as_float(a)) : to_double(ha, flags);
-      const double y = (parts >> 2 & 3) == 1 ? static_cast<double>(as_float(b)) : to_double(hb, flags);
+      const double x = element(a, parts, i, flags), y = element(b, parts >> 2, i, flags),
+                   z = element(c, parts >> 4, i, flags);
       const bool dropped = (flags & fmz) && (x == 0 || y == 0);
-      const double z = to_double(hc, flags), v = !product ? fused(x, 1, y) : dropped ? z : fused(x, y, z);
+      const double v = !product ? fused(x, 1, y) : dropped ? z : fused(x, y, z);
       if ((parts & 3) == 1) {  // ptxas uses the form with an f32 source for cvt.rz
         r |= double_to_half(v, 3) << 16 * i;
         continue;
@@ -81,10 +86,9 @@ void compare_halves(Warp& w, const Op& op, uint32_t out[2]) {
   out[0] = out[1] = 0;
   for (uint32_t l = 0; l < lanes; ++l)
     for (uint32_t i = 0; i < 2; ++i) {
-      uint32_t ha = choose((a[l] & op.a.keep) ^ op.a.flip, op.y & 3, i),
-               hb = choose((b[l] & op.b.keep) ^ op.b.flip, op.y >> 2 & 3, i);
-      if (op.x & ftz) ha = flush_half(ha), hb = flush_half(hb);
-      out[i] |= static_cast<uint32_t>(compared(to_double(ha, op.x), to_double(hb, op.x), op.z & 15)) << l;
+      const double x = element((a[l] & op.a.keep) ^ op.a.flip, op.y, i, op.x),
+                   y = element((b[l] & op.b.keep) ^ op.b.flip, op.y >> 2, i, op.x);
+      out[i] |= static_cast<uint32_t>(compared(x, y, op.z & 15)) << l;
     }
   if (op.z >> 7 & 1) {
     out[0] &= out[1];
@@ -184,14 +188,19 @@ bool select_half(Selector& s, Op& op) {
   };
   const auto half = [&](uint32_t k, uint32_t position) {
     Source source = s.source(k, 1);
-    if (s.operand(k).absolute) source.keep = 0x7fff7fff;
-    if (s.operand(k).negated) source.flip = 0x80008000;
-    if (s.operand(k).part == 1) {  // one f32 for both halves
-      if (position != 0 || s.in->mnemonic != Mnemonic::HADD2) s.error = "a 32-bit source of a half-precision operation";
-      if (s.operand(k).absolute) source.keep = 0x7fffffff;
-      if (s.operand(k).negated) source.flip = 0x80000000;
+    uint32_t part = s.operand(k).part & 3;
+    // Pascal takes one f32 from a constant bank (ptxas 11.8: `mul.f16 d, a, 0x2baa` reads c[2][0] = 0.0598754883f).
+    if (!s.volta() && s.operand(k).kind == isa::OperandKind::constant) part = 1;
+    if (part == 1) {
+      source = s.f32(k);
+      const bool compares = s.in->mnemonic == Mnemonic::HSETP2 || s.in->mnemonic == Mnemonic::HSET2;
+      if ((position == 0 && s.in->mnemonic != Mnemonic::HADD2 && !compares) || s.in->mnemonic == Mnemonic::HMNMX2)
+        s.error = "a 32-bit source of a half-precision operation";
+    } else {
+      if (s.operand(k).absolute) source.keep = 0x7fff7fff;
+      if (s.operand(k).negated) source.flip = 0x80008000;
     }
-    op.y |= static_cast<uint32_t>(s.operand(k).part & 3) << 2 * position;
+    op.y |= part << 2 * position;
     return source;
   };
   const auto immediate = [&](uint32_t high) {
@@ -210,11 +219,6 @@ bool select_half(Selector& s, Op& op) {
       op.a = half(1, 0);
       const bool immediate_b = s.operand(2).kind == isa::OperandKind::immediate;
       op.b = immediate_b ? immediate(2) : half(2, 1);
-      if (s.in->mnemonic == Mnemonic::HADD2 && !s.volta() && s.operand(2).kind == isa::OperandKind::constant) {
-        op.b = s.f32(
-            2);  // Pascal's HADD2 takes one f32 from a constant bank (ptxas 11.8: `sub.f16 d, a, 622.0` adds c[2][0] = -622.0f)
-        op.y |= 1 << 2;
-      }
       if (s.in->mnemonic == Mnemonic::HADD2) return with(half2);
       op.z = 1;
       if (s.in->mnemonic == Mnemonic::HMUL2) {

@@ -208,6 +208,34 @@ TEST(FoundByRandomPrograms, HalvesPackedOneByOne) {
   EXPECT_EQ(difference(*expected, *got, 96), "");
 }
 
+// Pascal's half-precision instructions take an f32 from a constant bank, and a literal half in F2F.
+TEST(FoundByRandomPrograms, ConstantHalvesOnPascal) {
+  std::string why;
+  const std::string ptxas = reference_tool("ptxas", why);
+  if (ptxas.empty()) GTEST_SKIP() << "skipped: " << why;
+  const std::string text =
+      with_values(".reg .f16 %h<8>;\n.reg .b16 %s<2>;\n.reg .f32 %f<2>;\n.reg .pred %p<2>;\n",
+                  "cvt.u16.u32 %s1, %v0;\nmov.b16 %h1, %s1;\nmov.b16 %h2, 0x2baa;\nmul.rn.f16 %h3, %h1, "
+                  "%h2;\nst.global.b16 [%d4], %h3;\n"
+                  "fma.rn.f16 %h3, %h1, %h2, %h1;\nst.global.b16 [%d4+4], %h3;\n"
+                  "fma.rn.f16 %h3, %h1, %h1, %h2;\nst.global.b16 [%d4+8], %h3;\n"
+                  "setp.lt.f16 %p1, %h1, %h2;\nselp.u32 %r6, 1, 0, %p1;\nst.global.u32 [%d4+12], %r6;\n"
+                  "mov.b16 %h4, 0x387d;\ncvt.sat.f16.f16 %h3, %h4;\nst.global.b16 [%d4+16], %h3;\n"
+                  "cvt.f32.f16 %f1, %h4;\nst.global.f32 [%d4+20], %f1;\n",
+                  1);
+  Words in = input_words();
+  for (uint64_t& w : in)  // no NaNs: their bits are the hardware's
+    if ((w & 0x7c00) == 0x7c00) w ^= 0x400;
+  const ptx::Module module = parse_text("halves.ptx", text);
+  auto expected = run_interpreter(module, "k", in);
+  ASSERT_TRUE(expected.ok()) << expected.error().message;
+  auto made = rndn::test::ptxas_cubin(ptxas, text, "sm_61");
+  ASSERT_TRUE(made.ok()) << made.error().message;
+  auto got = run_simulator("sm_61", *made, "k", in, false, nullptr, false);
+  ASSERT_TRUE(got.ok()) << got.error().message;
+  EXPECT_EQ(difference(*expected, *got, 96), "");
+}
+
 // A fault of ptxas, and code as like it as can be that it gets right.
 struct Fault {
   const char* name;

@@ -199,6 +199,23 @@ TEST(Make, ConversionsTakeTheOpcodeOfTheirFormats) {
   EXPECT_EQ(hex(t, narrow), "000fc00000301000_0000000200077310");
 }
 
+// nvdisasm 11.8's text of the same words: the literal is a half, or the upper half of a double.
+TEST(Text, LiteralsOfPascalsConversions) {
+  const Target& t = target("sm_61");
+  const std::pair<uint64_t, const char*> words[] = {
+      {0x38a8000387d70605, "F2F.F32.F16 R5, 0.56103515625"},
+      {0x39a8000387d70605, "F2F.F32.F16 R5, 0.56103515625"},
+      {0x38a8000387d70a05, "F2F.F32.F32 R5, 7.9823413260525961088e-37"},
+      {0x39a80003ff070e05, "F2F.F32.F64 R5, -1.9881350131289009958e-289"},
+      {0x38b0000387d70605, "F2I.U32.F16 R5, 0.56103515625"},
+  };
+  for (const auto& [bits, expected] : words) {
+    Instruction in;
+    ASSERT_TRUE(decode(t, {bits, 0}, 0, in)) << expected;
+    EXPECT_EQ(text(t, in), expected);
+  }
+}
+
 TEST(Make, Pascal) {
   const Target& t = target("sm_61");
   EXPECT_EQ(hex(t, built(t, Mnemonic::MOV, {gpr(1), constant(0, 0x20)})), "4c98078000870001");
