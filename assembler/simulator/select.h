@@ -42,6 +42,9 @@ struct Selector {
   void address(Op& op, uint32_t k);  // a = low, b = high word, c = uniform addend, offset
 };
 
+// Whether a load, store or atomic operation promises nothing to other multiprocessors (semantics_memory.cpp).
+bool is_of_multiprocessor(const Selector& s);
+
 bool select_integer(Selector& s, Op& op);
 bool select_pascal_integer(Selector& s, Op& op);
 bool select_float(Selector& s, Op& op);

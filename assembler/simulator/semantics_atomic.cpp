@@ -70,7 +70,27 @@ T host_atomic(std::byte* at, F f) {
   return old;
 }
 
-// x: operation | type << 8 | space << 16; c holds a uniform addend, d2/y the data, z: shift of the index. pd: performed (generic forms).
+// What an atomic operation acts on: memory, or in weak memory, with a scope narrower than the GPU, what the block sees of it; then others may change the
+// place in between, and its new value arrives when the block's stores do.
+class Place {
+ public:
+  Place(Warp& w, std::byte* p, uint32_t size, bool narrow) : w_(w), at_(p), size_(size), narrow_(narrow) {
+    if (narrow) w_.launch->weak->load(w_.block, at_, seen_, size_, false);
+  }
+  std::byte* get() { return narrow_ ? seen_ : at_; }
+  ~Place() {
+    if (narrow_) w_.launch->weak->store(w_.block, at_, seen_, size_);
+  }
+
+ private:
+  Warp& w_;
+  std::byte* at_;
+  uint32_t size_;
+  bool narrow_;
+  alignas(8) std::byte seen_[8];
+};
+
+// x: operation | type << 8 | space << 16 | narrow << 24; c holds a uniform addend, d2/y the data, z: shift of the index. pd: performed (generic forms).
 uint64_t address_of(const Warp& w, const Op& op, uint32_t l, bool wide) {
   const uint32_t *low = row(w, op.a), *high = row(w, op.b), *uniform = row(w, op.c);
   if (!wide) return (((low[l] << op.z) + uniform[l]) + static_cast<uint64_t>(op.offset)) & 0xffffffff;
@@ -83,7 +103,7 @@ Status atomic(Warp& w, const Op& op, uint32_t mask) {
   const Operation o = static_cast<Operation>(op.x & 255);
   const Type t = static_cast<Type>(op.x >> 8 & 255);
   if (!descriptor_holds(w, op)) return bad_descriptor(w, op, mask);
-  const uint32_t space = op.x >> 16;
+  const uint32_t space = op.x >> 16 & 255;
   const bool wide_address = space < 2;
   const uint32_t* data = w.rows[op.y & 1] + op.d2;
   uint32_t* d = row(w, op.d);
@@ -95,10 +115,14 @@ Status atomic(Warp& w, const Op& op, uint32_t mask) {
     const uint64_t address = address_of(w, op, l, wide_address);
     // Generic atomics act on shared and local memory only as 32-bit integer operations; callers test the predicate and do the rest.
     if (space == 1 && address - shared_window < 2 * window_bytes && (wide_data || t > s32)) continue;
-    std::byte* p = locate(w, op, l, address, wide_data ? 8 : 4, space, Touch::update, "atomic operation");
+    const bool narrow = w.launch->weak && op.x >> 24 && address - shared_window >= 2 * window_bytes;
+    std::byte* p =
+        locate(w, op, l, address, wide_data ? 8 : 4, space, narrow ? Touch::read : Touch::update, "atomic operation");
     if (!p) return Status::fault;
+    Place place(w, p, wide_data ? 8 : 4, narrow);
     if (w.block->races) [[unlikely]]
       note_access(w, op, l, p, wide_data ? 8 : 4, Races::Kind::atomic, nullptr);
+    p = place.get();
     const uint64_t x = wide_data ? pair(data[l], data[l + lanes]) : data[l];
     if constexpr (wide_data) {
       const uint64_t old = host_atomic<uint64_t>(p, [&](uint64_t v) { return apply(o, t, v, x); });
@@ -118,13 +142,13 @@ Status atomic(Warp& w, const Op& op, uint32_t mask) {
   return Status::go;
 }
 
-// Compare in d2, swap in row z; a: address. x: space << 16 | pool bits (1 compare, 2 swap).
+// Compare in d2, swap in row z; a: address. x: narrow << 24 | space << 16 | pool bits (1 compare, 2 swap).
 // Shared CAST (test): the result is 1 when the swap was done, else 0; .64 gives it as a 64-bit number, and the vendor's retry loops compare
 // both words with those of 1.
 template <bool wide_data, bool test>
 Status compare_and_swap(Warp& w, const Op& op, uint32_t mask) {
   if (!descriptor_holds(w, op)) return bad_descriptor(w, op, mask);
-  const uint32_t space = op.x >> 16;
+  const uint32_t space = op.x >> 16 & 255;
   const uint32_t *compare = w.rows[op.x & 1] + op.d2, *swap = w.rows[op.x >> 1 & 1] + op.target;
   uint32_t* d = row(w, op.d);
   uint32_t performed = 0;
@@ -133,10 +157,14 @@ Status compare_and_swap(Warp& w, const Op& op, uint32_t mask) {
     const uint32_t l = std::countr_zero(bits);
     const uint64_t address = address_of(w, op, l, space < 2);
     if (space == 1 && address - shared_window < 2 * window_bytes && wide_data) continue;
-    std::byte* p = locate(w, op, l, address, wide_data ? 8 : 4, space, Touch::update, "atomic operation");
+    const bool narrow = w.launch->weak && op.x >> 24 && address - shared_window >= 2 * window_bytes;
+    std::byte* p =
+        locate(w, op, l, address, wide_data ? 8 : 4, space, narrow ? Touch::read : Touch::update, "atomic operation");
     if (!p) return Status::fault;
+    Place place(w, p, wide_data ? 8 : 4, narrow);
     if (w.block->races) [[unlikely]]
       note_access(w, op, l, p, wide_data ? 8 : 4, Races::Kind::atomic, nullptr);
+    p = place.get();
     bool done;
     if constexpr (wide_data) {
       uint64_t old = pair(compare[l], compare[l + lanes]);
@@ -191,6 +219,7 @@ bool select_atomic(Selector& s, Op& op) {
     case Mnemonic::ATOMS_POPC: space = 2; break;
     default: return false;
   }
+  const uint32_t narrow = space < 2 && is_of_multiprocessor(s) ? 1 : 0;
   // Slots: [Pd], [Rd], address, data...
   uint32_t k = 0;
   if (s.operand(k).kind == isa::OperandKind::predicate) op.pd = s.predicate_destination(k++);
@@ -224,7 +253,7 @@ bool select_atomic(Selector& s, Op& op) {
       swap.offset = compare.offset + (wide ? 2 : 1) * lanes;
     }
     op.d2 = compare.offset, op.target = swap.offset;
-    op.x = space << 16 | compare.pool | swap.pool << 1;
+    op.x = narrow << 24 | space << 16 | compare.pool | swap.pool << 1;
     return with(wide ? (test ? compare_and_swap<true, true> : compare_and_swap<true, false>)
                      : (test ? compare_and_swap<false, true> : compare_and_swap<false, false>));
   }
@@ -257,7 +286,7 @@ bool select_atomic(Selector& s, Op& op) {
   const bool wide = type == u64 || type == s64 || type == f64;
   const Source data = s.source(k, wide ? 2 : 1);
   op.d2 = data.offset, op.y = data.pool;
-  op.x = operation | type << 8 | space << 16;
+  op.x = operation | type << 8 | space << 16 | narrow << 24;
   return with(wide ? atomic<true> : atomic<false>);
 }
 

@@ -439,6 +439,13 @@ Status qspc(Warp& w, const Op& op, uint32_t mask) {
 
 }  // namespace
 
+// Weak, constant, or strong among the threads of a multiprocessor only.
+bool is_of_multiprocessor(const Selector& s) {
+  if (!s.volta() || !isa::has_modifier(s.in->form, ModifierKind::Order)) return false;
+  const uint32_t order = s.modifier(ModifierKind::Order);
+  return s.target.sm == 75 ? order < 10 : order < 6;
+}
+
 bool select_memory(Selector& s, Op& op) {
   using K = ModifierKind;
   const auto m = [&](K kind) -> uint32_t { return isa::has_modifier(s.in->form, kind) ? s.modifier(kind) : 0; };
@@ -460,9 +467,7 @@ bool select_memory(Selector& s, Op& op) {
     const PredicateSource p = s.predicate(k);
     return p.index == true_predicate && p.flip == 0;
   };
-  const auto may_be_cached = [&] {
-    op.target = s.volta() && (s.target.sm == 75 ? m(K::Order) < 8 : m(K::Order) == 0 || m(K::Order) == 4);
-  };
+  const auto may_be_cached = [&] { op.target = s.volta() && is_of_multiprocessor(s); };
   const auto data = [&](uint32_t k) {
     const Source source = s.source(k, m(K::Size) >= 6 ? 4 : m(K::Size) == 5 ? 2 : 1);
     op.d2 = source.offset;

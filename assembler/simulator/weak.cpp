@@ -65,7 +65,7 @@ void Weak::fence(const Block* block) {
 }
 
 void Weak::drift() {
-  if (next() % 64 == 0) lines_.clear();
+  if (next() % 64 == 0) std::erase_if(lines_, [&](const auto&) { return next() % 2; });
   for (size_t i = 0; i < pending_.size();) {
     const Pending& p = pending_[i];
     const bool held = std::any_of(pending_.begin(), pending_.begin() + static_cast<ptrdiff_t>(i),

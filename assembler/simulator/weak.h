@@ -3,9 +3,12 @@
 // A block's stores reach the others late and in any order, those to one place excepted: they wait in `pending`, where the block itself sees them.
 // Its plain loads (Volta and later) may take a sector from its L1 as it was when it was first read. A fence of GPU scope sends a block's
 // stores off, with those of its other warps that it may have seen at a barrier; CCTL.IVALL empties its L1. Atomics act on memory at once.
+// What has the scope of a block (a multiprocessor) orders nothing for others: MEMBAR.CTA and .SM send nothing off, strong loads of that scope may come
+// from L1, and an atomic operation of that scope acts on what the block sees, so that those of two blocks may overwrite each other.
+// The system's scope is the GPU's, as nobody else looks on.
 //
 // One thread runs all blocks, in short slices; `drift` after each lets some stores through. Each block counts as a multiprocessor of its own.
-// Left out: loads that are late themselves, scopes smaller than the GPU.
+// Left out: loads that are late themselves.
 #pragma once
 #include <array>
 #include <cstddef>

@@ -148,5 +148,109 @@ TEST_P(WeakMemory, AMessageWithoutAFenceIsNoticed) {
   }
 }
 
+std::string with(std::string text, const std::string& what, const std::string& instead) {
+  for (size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += instead.size())
+    text.replace(at, what.size(), instead);
+  return text;
+}
+
+// A fence of the block's scope orders nothing for another block.
+TEST_P(WeakMemory, AFenceOfTheBlockPublishesNothing) {
+  std::string why;
+  const std::string ptxas = find_ptxas(why);
+  if (ptxas.empty()) GTEST_SKIP() << "skipped: " << why;
+  const auto narrow =
+      assemble_with_ptxas(ptxas, with(scan, "membar.gl; /* publish */", "membar.cta; /* publish */"), GetParam());
+  const auto system = assemble_with_ptxas(ptxas, with(scan, "membar.gl;", "membar.sys;"), GetParam());
+  ASSERT_FALSE(narrow.empty() || system.empty());
+  size_t wrong = 0;
+  for (uint64_t seed = 1; seed <= seeds; ++seed) {
+    wrong += !scan_is_right(GetParam(), narrow, seed, true);
+    EXPECT_TRUE(scan_is_right(GetParam(), system, seed, true)) << "seed " << seed;
+    EXPECT_TRUE(scan_is_right(GetParam(), narrow, seed, false)) << "seed " << seed;
+  }
+  EXPECT_GT(wrong, 0u) << "of " << seeds << " orders";
+}
+
+// The message by release and acquire of each scope; a wider one on one side does not help.
+TEST_P(WeakMemory, ReleaseAndAcquireHoldInTheirScope) {
+  if (GetParam() == "sm_61") GTEST_SKIP() << "skipped: scopes need sm_70";
+  std::string why;
+  const std::string ptxas = find_ptxas(why);
+  if (ptxas.empty()) GTEST_SKIP() << "skipped: " << why;
+  const auto scoped = [&](const std::string& release, const std::string& acquire) {
+    std::string text = without(without(message, "fence.acq_rel.gpu; /* take */"), "fence.acq_rel.gpu; /* publish */");
+    text = with(text, "st.relaxed.gpu", "st.release." + release);
+    return assemble_with_ptxas(ptxas, with(text, "ld.relaxed.gpu", "ld.acquire." + acquire), GetParam());
+  };
+  for (const char* release : {"cta", "gpu", "sys"})
+    for (const char* acquire : {"cta", "gpu", "sys"}) {
+      SCOPED_TRACE(std::string(release) + " " + acquire);
+      const auto cubin = scoped(release, acquire);
+      ASSERT_FALSE(cubin.empty());
+      size_t wrong = 0;
+      for (uint64_t seed = 1; seed <= seeds; ++seed) wrong += received(GetParam(), cubin, seed) != 7;
+      if (*release == 'c' || *acquire == 'c')
+        EXPECT_GT(wrong, 0u);
+      else
+        EXPECT_EQ(wrong, 0u);
+    }
+}
+
+// 16 blocks of 32 threads count, each thread four times: the sum by operations of the scope, in one place for all blocks or one for each.
+uint64_t counted(const std::string& target, std::span<const std::byte> cubin, uint64_t seed, uint32_t stride) {
+  Machine machine(target, 1 << 20);
+  const auto module = machine.load(cubin);
+  EXPECT_TRUE(module.ok()) << module.error().message;
+  const uint64_t cells = upload(machine, std::vector<uint32_t>(16 * 8, 0));
+  Options options;
+  options.weak_memory = true;
+  options.seed = seed;
+  options.max_warp_instructions = 1'000'000;
+  const auto done =
+      machine.launch(*module, "count", {16, 1, 1}, {32, 1, 1}, 0, Parameters().add(cells).add(stride).bytes(), options);
+  EXPECT_TRUE(done.ok()) << done.error().message;
+  uint64_t sum = 0;
+  for (uint32_t v : download<uint32_t>(machine, cells, 16 * 8)) sum += v;
+  return sum;
+}
+
+TEST_P(WeakMemory, AtomicsOfABlockAreNoneAmongBlocks) {
+  if (GetParam() == "sm_61") GTEST_SKIP() << "skipped: scopes need sm_70";
+  std::string why;
+  const std::string ptxas = find_ptxas(why);
+  if (ptxas.empty()) GTEST_SKIP() << "skipped: " << why;
+  // Compare-and-swap, and an addition whose result is used, once without and once with predicates of other lanes.
+  const std::string count = R"(.version 7.4
+.target sm_70
+.address_size 64
+.visible .entry count(.param .u64 cells, .param .u32 stride)
+{
+  .reg .pred %p; .reg .b32 %c, %t, %x, %y, %z; .reg .b64 %cells, %a;
+  ld.param.u64 %cells, [cells]; ld.param.u32 %x, [stride];
+  mov.u32 %c, %ctaid.x; mov.u32 %t, %tid.x; mul.lo.u32 %c, %c, %x; mul.wide.u32 %a, %c, 4; add.u64 %cells, %cells, %a;
+  atom.relaxed.SCOPE.global.add.u32 %y, [%cells], 1;
+  atom.relaxed.SCOPE.global.add.u32 %y, [%cells], 1;
+  red.relaxed.SCOPE.global.add.u32 [%cells], 1;
+  ld.relaxed.SCOPE.global.u32 %y, [%cells];
+again:
+  add.u32 %z, %y, 1; mov.u32 %x, %y;
+  atom.relaxed.SCOPE.global.cas.b32 %y, [%cells], %x, %z;
+  setp.ne.u32 %p, %x, %y; @%p bra again;
+  ret;
+})";
+  const auto narrow = assemble_with_ptxas(ptxas, with(count, "SCOPE", "cta"), GetParam()),
+             wide = assemble_with_ptxas(ptxas, with(count, "SCOPE", "gpu"), GetParam());
+  ASSERT_FALSE(narrow.empty() || wide.empty());
+  constexpr uint64_t all = 16 * 32 * 4;
+  size_t lost = 0;
+  for (uint64_t seed = 1; seed <= seeds; ++seed) {
+    EXPECT_EQ(counted(GetParam(), wide, seed, 0), all) << "seed " << seed;
+    EXPECT_EQ(counted(GetParam(), narrow, seed, 8), all) << "seed " << seed;
+    lost += counted(GetParam(), narrow, seed, 0) != all;
+  }
+  EXPECT_GT(lost, seeds / 10) << "of " << seeds << " orders";
+}
+
 }  // namespace
 }  // namespace rndn::sim
