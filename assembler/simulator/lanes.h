@@ -15,9 +15,14 @@ inline uint32_t* row(const Warp& w, uint32_t d) { return w.rows[0] + d; }
 inline uint32_t value(const Warp& w, const Source& s, uint32_t lane) { return (row(w, s)[lane] & s.keep) ^ s.flip; }
 inline uint32_t lane_mask(const Warp& w, const PredicateSource& p) { return w.pred[p.index] ^ p.flip; }
 
-// bits -> all ones or zero per lane
-inline void expand(uint32_t bits, uint32_t* out) {
-  for (uint32_t l = 0; l < lanes; ++l) out[l] = bits & (1u << l) ? all_lanes : 0;
+// bits -> all ones or zero per lane. The lanes' bits come from a table, as vectors of the host cannot be shifted by different amounts.
+alignas(64) inline constexpr auto lane_bits = [] {
+  std::array<uint32_t, lanes> bits{};
+  for (uint32_t l = 0; l < lanes; ++l) bits[l] = 1u << l;
+  return bits;
+}();
+inline void expand(uint32_t bits, uint32_t* __restrict out) {
+  for (uint32_t l = 0; l < lanes; ++l) out[l] = (bits & lane_bits[l]) == lane_bits[l] ? all_lanes : 0;
 }
 
 // The sign bit of each lane, as a mask.

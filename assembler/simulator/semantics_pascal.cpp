@@ -32,38 +32,46 @@ void set_flags(Warp& w, const uint32_t* r, const uint32_t* carry, const uint32_t
   merge(w.overflow, signs(overflow), mask);
 }
 
-// a + b + c with carries. x: one of negations; y bit 0: adds the carry, bit 1: writes the condition code. z: 1 .RS, 2 .LS (IADD3).
-template <bool three>
-Status add(Warp& w, const Op& op, uint32_t mask) {
+// (A << z) + B. x: one of negations, with no carry to add. Which flags are wanted is known when the code is read: most sums want none, and the loop for
+// them is three instructions of the host.
+template <bool takes_carry, bool sets_flags>
+Status add_two(Warp& w, const Op& op, uint32_t mask) {
+  const uint32_t *a = row(w, op.a), *b = row(w, op.b);
+  const uint32_t fa = op.a.flip, fb = op.b.flip, one = op.x, scale = op.z;
+  alignas(64) uint32_t in[lanes], r[lanes], carry[lanes], overflow[lanes];
+  if (takes_carry) expand(w.carry, in);
+  for (uint32_t l = 0; l < lanes; ++l) {
+    const uint32_t va = (a[l] << scale) ^ fa, vb = b[l] ^ fb, sum = va + vb + (takes_carry ? in[l] & 1 : one);
+    r[l] = sum;
+    if (sets_flags) {  // in the sign bits
+      carry[l] = (va & vb) | ((va | vb) & ~sum);
+      overflow[l] = ~(va ^ vb) & (va ^ sum);
+    }
+  }
+  commit(row(w, op.d), r, mask);
+  if (sets_flags) set_flags(w, r, carry, overflow, 0, mask);
+  return Status::go;
+}
+// By y: bit 0 adds the carry, bit 1 writes the condition code.
+constexpr Handler add_two_words[] = {add_two<false, false>, add_two<true, false>, add_two<false, true>,
+                                     add_two<true, true>};
+
+// a + b + c with carries. x, y as above. z: 1 .RS, 2 .LS.
+Status add_three(Warp& w, const Op& op, uint32_t mask) {
   const uint32_t *a = row(w, op.a), *b = row(w, op.b), *c = row(w, op.c);
   alignas(64) uint32_t in[lanes], r[lanes], carry[lanes], overflow[lanes];
   uint32_t twice = 0;
   expand(op.y & 1 ? w.carry : 0, in);
-  if constexpr (!three) {
-    const uint32_t fa = op.a.flip, fb = op.b.flip, one = op.x;
-    for (uint32_t l = 0; l < lanes; ++l) {
-      const uint32_t va = a[l] ^ fa, vb = b[l] ^ fb, partial = va + vb, sum = partial + one + (in[l] & 1);
-      r[l] = sum;
-      carry[l] = (partial < va) | (sum < partial) ? all_lanes : 0;
-      overflow[l] = ~(va ^ vb) & (va ^ sum);
-    }
-    commit(row(w, op.d), r, mask);
-    if (op.y & 2) set_flags(w, r, carry, overflow, 0, mask);
-    return Status::go;
-  }
   const auto half = [](uint32_t v, uint32_t part) { return part == 0 ? v : part == 1 ? v & 0xffff : v >> 16; };
   for (uint32_t l = 0; l < lanes; ++l) {
-    uint32_t va = a[l], vb = b[l], vc = three ? c[l] : 0;
-    if (three) va = half(va, op.size & 3), vb = half(vb, op.size >> 2 & 3), vc = half(vc, op.size >> 4 & 3);
-    va ^= op.a.flip, vb ^= op.b.flip, vc ^= three ? op.c.flip : 0;
+    const uint32_t va = half(a[l], op.size & 3) ^ op.a.flip, vb = half(b[l], op.size >> 2 & 3) ^ op.b.flip,
+                   vc = half(c[l], op.size >> 4 & 3) ^ op.c.flip;
     const uint64_t partial = static_cast<uint64_t>(va) + vb;
     uint64_t sum = partial + op.x + (in[l] & 1);
-    if (three) {
-      if (op.y & 1) sum += second_carry(w) >> l & 1;
-      if (op.z == 1) sum = (partial >> 16) + op.x + (in[l] & 1);
-      if (op.z == 2) sum = (partial << 16 & 0xffffffff) + op.x + (in[l] & 1);
-      sum += vc;
-    }
+    if (op.y & 1) sum += second_carry(w) >> l & 1;
+    if (op.z == 1) sum = (partial >> 16) + op.x + (in[l] & 1);
+    if (op.z == 2) sum = (partial << 16 & 0xffffffff) + op.x + (in[l] & 1);
+    sum += vc;
     r[l] = static_cast<uint32_t>(sum);
     carry[l] = sum >> 32 ? all_lanes : 0;
     twice |= static_cast<uint32_t>(sum >> 33 & 1) << l;
@@ -85,9 +93,11 @@ Status add_saturated(Warp& w, const Op& op, uint32_t mask) {
   });
   return Status::go;
 }
-// The product of two words, low or high, and C. x: bit 0 A signed, bit 1 B signed; y: high; z: saturates the sum.
+// The product of two words, low or high, and C. x: bit 0 A signed, bit 1 B signed, bit 2: C is a complement that lacks one to be a negation; y: high;
+// z: saturates the sum.
 Status multiply(Warp& w, const Op& op, uint32_t mask) {
   const bool a_signed = op.x & 1, b_signed = op.x & 2, high = op.y, saturate = op.z;
+  const uint32_t one = op.x >> 2;
   map3(w, op, mask, [=](uint32_t a, uint32_t b, uint32_t c) {
     // Extended as its type says, each factor gives the product modulo 2^64.
     const auto extended = [](uint32_t x, bool is_signed) {
@@ -95,27 +105,11 @@ Status multiply(Warp& w, const Op& op, uint32_t mask) {
     };
     const uint64_t product = extended(a, a_signed) * extended(b, b_signed);
     const uint32_t part = static_cast<uint32_t>(high ? product >> 32 : product);
-    return saturate ? saturated(int64_t{static_cast<int32_t>(part)} + static_cast<int32_t>(c)) : part + c;
+    return saturate ? saturated(int64_t{static_cast<int32_t>(part)} + static_cast<int32_t>(c) + one) : part + c + one;
   });
   return Status::go;
 }
 
-// (A << z) + B; y as in add. pd (LEA): not used by its low form.
-Status shift_add(Warp& w, const Op& op, uint32_t mask) {
-  const uint32_t *a = row(w, op.a), *b = row(w, op.b);
-  const uint32_t fa = op.a.flip, fb = op.b.flip, one = op.x, scale = op.z;
-  alignas(64) uint32_t in[lanes], r[lanes], carry[lanes], overflow[lanes];
-  expand(op.y & 1 ? w.carry : 0, in);
-  for (uint32_t l = 0; l < lanes; ++l) {
-    const uint32_t va = (a[l] << scale) ^ fa, vb = b[l] ^ fb, partial = va + vb, sum = partial + one + (in[l] & 1);
-    r[l] = sum;
-    carry[l] = (partial < va) | (sum < partial) ? all_lanes : 0;
-    overflow[l] = ~(va ^ vb) & (va ^ sum);
-  }
-  commit(row(w, op.d), r, mask);
-  if (op.y & 2) set_flags(w, r, carry, overflow, 0, mask);
-  return Status::go;
-}
 // High word of (C:A << z) + B. pd: the 64-bit address is global, neither in the shared nor in the local window.
 Status lea_hi(Warp& w, const Op& op, uint32_t mask) {
   const uint32_t *a = row(w, op.a), *b = row(w, op.b), *c = row(w, op.c);
@@ -140,9 +134,9 @@ Status xmad(Warp& w, const Op& op, uint32_t mask) {
   const uint32_t f = op.y;
   map3(w, op, mask, [=](uint32_t a, uint32_t b, uint32_t c) {
     const uint32_t ha = f & 1 ? a >> 16 : a & 0xffff, hb = f & 2 ? b >> 16 : b & 0xffff;
-    const int64_t va = f & 4 ? static_cast<int16_t>(ha) : static_cast<int64_t>(ha),
-                  vb = f & 8 ? static_cast<int16_t>(hb) : static_cast<int64_t>(hb);
-    uint32_t product = static_cast<uint32_t>(va * vb);
+    const int32_t va = f & 4 ? static_cast<int16_t>(ha) : static_cast<int32_t>(ha),
+                  vb = f & 8 ? static_cast<int16_t>(hb) : static_cast<int32_t>(hb);
+    uint32_t product = static_cast<uint32_t>(va) * static_cast<uint32_t>(vb);
     if (f & 16) product <<= 16;
     switch (mode) {
       case 1: c &= 0xffff; break;
@@ -192,23 +186,29 @@ Status lop3(Warp& w, const Op& op, uint32_t mask) {
   return Status::go;
 }
 
-// x: 0 SHL, 1 SHR unsigned, 2 SHR signed; y bit 0 wrap, bit 1 reverse A first; z writes CC.
+uint32_t reversed(uint32_t v) {
+  for (const auto& [by, bits] : {std::pair{1u, 0x55555555u}, {2u, 0x33333333u}, {4u, 0x0f0f0f0fu}, {8u, 0x00ff00ffu}})
+    v = (v >> by & bits) | (v & bits) << by;
+  return v >> 16 | v << 16;
+}
+// kind: 0 SHL, 1 SHR unsigned, 2 SHR signed; y bit 0 wrap, bit 1 reverse A first; z writes CC.
+template <uint32_t kind>
 Status shift(Warp& w, const Op& op, uint32_t mask) {
-  const uint32_t *a = row(w, op.a), *b = row(w, op.b);
-  uint32_t r[lanes];
-  for (uint32_t l = 0; l < lanes; ++l) {
-    uint32_t v = a[l], n = op.y & 1 ? b[l] & 31 : b[l];
-    if (op.y & 2) {
-      uint32_t reversed = 0;
-      for (uint32_t i = 0; i < 32; ++i) reversed |= (v >> i & 1) << (31 - i);
-      v = reversed;
-    }
-    if (op.x == 0)
-      r[l] = n < 32 ? v << n : 0;
-    else if (op.x == 1)
-      r[l] = n < 32 ? v >> n : 0;
-    else
-      r[l] = static_cast<uint32_t>(static_cast<int32_t>(v) >> (n < 31 ? n : 31));
+  const uint32_t* b = row(w, op.b);
+  alignas(64) uint32_t v[lanes], r[lanes];
+  std::memcpy(v, row(w, op.a), sizeof v);
+  if (op.y & 2)
+    for (uint32_t& x : v) x = reversed(x);
+  const auto shifted = [](uint32_t x, uint32_t n) {
+    if (kind == 2) return static_cast<uint32_t>(static_cast<int32_t>(x) >> (n < 31 ? n : 31));
+    return n >= 32 ? 0 : kind == 0 ? x << n : x >> n;
+  };
+  const uint32_t limit = op.y & 1 ? 31 : ~0u;
+  if (op.b.pool) {  // one amount for all lanes: the host shifts whole vectors
+    const uint32_t n = b[0] & limit;
+    for (uint32_t l = 0; l < lanes; ++l) r[l] = shifted(v[l], n);
+  } else {
+    for (uint32_t l = 0; l < lanes; ++l) r[l] = shifted(v[l], b[l] & limit);
   }
   commit(row(w, op.d), r, mask);
   if (op.z) set_sign_flags(w, r, mask);
@@ -412,7 +412,7 @@ bool select_pascal_integer(Selector& s, Op& op) {
         if (cc || m(K::X)) return s.unsupported("IADD.SAT with a carry");
         return with(add_saturated);
       }
-      return with(add<false>);
+      return with(add_two_words[op.y]);
     case Mnemonic::IADD3:
       op.d = s.destination(0);
       op.a = s.integer(1), op.b = s.integer(2), op.c = s.integer(3);
@@ -422,20 +422,20 @@ bool select_pascal_integer(Selector& s, Op& op) {
       op.size =
           static_cast<uint8_t>((s.operand(1).part & 3) | (s.operand(2).part & 3) << 2 | (s.operand(3).part & 3) << 4);
       if (op.z && (s.negations || m(K::X))) return s.unsupported("a shifted IADD3 with a negation or a carry");
-      return with(add<true>);
+      return with(add_three);
     case Mnemonic::ISCADD:
     case Mnemonic::ISCADD32I:
       op.d = s.destination(0);
       sources(1);
       op.z = shift_amount(3);
-      return with(shift_add);
+      return with(add_two_words[op.y]);
     case Mnemonic::LEA:
       op.d = s.destination(k);
       sources(k + 1);
       op.z = shift_amount(k + 3);
       if (s.predicate_destination(0) != trash_predicate && has_predicate)
         return s.unsupported("LEA with a predicate result");
-      return with(shift_add);
+      return with(add_two_words[op.y]);
     case Mnemonic::LEA_HI:
       if (has_predicate) op.pd = s.predicate_destination(0);
       op.d = s.destination(k);
@@ -474,7 +474,7 @@ bool select_pascal_integer(Selector& s, Op& op) {
       op.x = s.in->mnemonic == Mnemonic::SHL ? 0 : m(K::Signed) ? 2 : 1;
       op.y = m(K::Wrap) | m(K::Brev) << 1;
       op.z = cc;
-      return with(shift);
+      return with(op.x == 0 ? shift<0> : op.x == 1 ? shift<1> : shift<2>);
     case Mnemonic::SHF_L:
     case Mnemonic::SHF_R:
       op.d = s.destination(0);
@@ -565,9 +565,9 @@ bool select_pascal_integer(Selector& s, Op& op) {
       const bool adds = s.in->mnemonic == Mnemonic::IMAD;
       op.d = s.destination(0);
       op.a = s.integer(1), op.b = s.integer(2);
+      if (s.negations || cc || (adds && m(K::X))) return s.unsupported("a negated full product, or one with a carry");
       op.c = adds ? s.integer(3) : Source{zero_row};
-      if (s.negations || cc || (adds && m(K::X))) return s.unsupported("a full product with a negation or a carry");
-      op.x = m(K::SignedA) | m(K::SignedB) << 1;
+      op.x = m(K::SignedA) | m(K::SignedB) << 1 | s.negations << 2;
       op.y = m(K::High);
       op.z = adds && m(K::SAT);
       return with(multiply);
