@@ -378,7 +378,7 @@ constexpr void float_rows(Table<N>& t) {
   f.immediate = Fb;
   Sources product;  // one sign for the product, printed at B
   product.neg_b = 48;
-  product.immediate = Fb;
+  product.immediate = Fb.n(48);
   Sources fma = product;
   fma.c = true;
   fma.neg_c = 49;

@@ -503,7 +503,7 @@ constexpr void float_rows(Table<N>& t) {
         t.add(after(before(op(mn, name, 0x200 | opcode, L::half, on)).slots(a, b), sm90));
         t.add(after(before(op(mn, name, literal << 9 | opcode, L::half, on)).slots(a, high, low), sm90));
         t.add(after(before(op(mn, name, (literal + 1) << 9 | opcode, L::half, on)).slots(a, bc), sm90));
-        if (!sm90 && mn != M::HADD2) continue;  // seen on sm_90 only
+        if (!sm90 && mn != M::HADD2 && mn != M::HMUL2) continue;  // seen on sm_90 only
         const unsigned uniform_form = literal == 2 ? 7 : 6;
         t.add(after(
             before(op(mn, name, uniform_form << 9 | opcode, L::half, sm90 ? sm_90 : ampere)).fix(91, 1, 1).slots(a, bu),
@@ -552,7 +552,7 @@ constexpr void float_rows(Table<N>& t) {
         t.add(rest(row(0xa31).slots(bc, c)));
         t.add(rest(row(0x631).slots(b_at_c, bc)));
         if (on == sm_75) continue;
-        t.add(rest(row(0xc31).on(sm_90).fix(91, 1, 1).slots(bu, c)));
+        t.add(rest(row(0xc31).on(relu ? sm_90 : after_75).fix(91, 1, 1).slots(bu, c)));
         t.add(rest(row(0xe31).fix(91, 1, 1).slots(b_at_c, bu)));
       }
     const Slot plain = C.n(84).a(83);
@@ -573,6 +573,10 @@ constexpr void float_rows(Table<N>& t) {
         t.add(mma(row(0x635).slots(plain, constant)));
         t.add(mma(row(0x435).slots(plain, high, low)));
         t.add(mma(row(0x835).slots(high, low, plain)));
+        if (relu) continue;  // not seen beside a uniform register
+        const Slot uniform = UB.n(63).a(62);
+        t.add(mma(row(0xc35).fix(91, 1, 1).slots(uniform, plain)));
+        t.add(mma(row(0xe35).fix(91, 1, 1).slots(plain, uniform)));
       }
     for (bool new_text : {false, true})
       for (unsigned form : {1u, 5u, 6u}) {
@@ -642,8 +646,8 @@ constexpr void float_rows(Table<N>& t) {
   for (const uint32_t on : {before_90, sm_90})
     for (unsigned wide : {0u, 1u})
       for (const char* which : {"1", "456"})
-        two_sources(t, op(M::I2F, "I2F", wide ? 0x112 : 0x106, L::sfu, on).slot(Rfd), which,
-                    *which == '1' && !wide ? cn : ci, [&](const Builder& b) {
+        two_sources(t, op(M::I2F, "I2F", wide ? 0x112 : 0x106, L::sfu, on).slot(Rfd), which, *which == '1' ? cn : ci,
+                    [&](const Builder& b) {
                       return b.mods(
                           m(K::DestFormat, 75, on == sm_90 ? 3 : 2, wide ? t_format : t_float_32, wide ? 3 : 2),
                           m(K::Signed, 74, 1, t_silent, 1), m(K::SourceSize, 84, 2, t_silent, 2), RND);
@@ -706,7 +710,7 @@ constexpr void memory_rows(Table<N>& t) {
                 .fix(91, 1, 1)
                 .slots(Rs, memory(40, 24, 32).as(Style::base_32))
                 .mods(E, EV, SIZE, LOAD));
-      t.add(op(M::ST, "ST", 0x985, L::global_store, sm_90)
+      t.add(op(M::ST, "ST", 0x985, L::global_store, on)
                 .fix(91, 1, 1)
                 .slots(memory(40, 24, 64).as(Style::base_32), data)
                 .mods(E, EV, SIZE, ORD));

@@ -228,6 +228,7 @@ struct Printer {
         !(k == 1 && (form.mnemonic == M::IADD || form.mnemonic == M::ISCADD) && in.operands[2].negated)) {
       bool invert = slot.style == Style::invert || (slot.style == Style::invert_by_x && mod(K::X));
       if (invert && o.kind == OperandKind::immediate) return s + ".INV";
+      if (slot.kind == SlotKind::float_20) return s + ".NEG";  // beside the number's own sign
       s = (invert ? "~" : "-") + s;
     }
     return s;

@@ -196,6 +196,11 @@ bool select_conversion(Selector& s, Op& op) {
     return dest | source << 4 | m(K::Rounding) << 8 | is_signed << 12 | (m(K::FTZ) & 1) << 13 | m(K::SAT) << 14 |
            static_cast<uint32_t>(s.operand(1).part & 3) << 16 | wide_nan << 20 | integral << 21;
   };
+  // Integers: the byte at which the source begins. Volta numbers the halves of a register 0 and 1, Pascal 0 and 2.
+  const auto pack_integer = [&](uint32_t dest, uint32_t source, uint32_t is_signed, uint32_t integral) {
+    const uint32_t part = s.volta() && source == 1 ? 2 * (s.operand(1).part & 1) : s.operand(1).part & 3;
+    return (pack(dest, source, is_signed, 0, integral) & ~(3u << 16)) | part << 16;
+  };
   const auto with = [&](Handler run) {
     op.run = run;
     return true;
@@ -234,7 +239,7 @@ bool select_conversion(Selector& s, Op& op) {
       const uint32_t dest = m(K::DestFormat) ? m(K::DestFormat) : 2, source = has(K::SourceSize) ? m(K::SourceSize) : 2;
       op.a = s.source(1, source == 3 ? 2 : 1);
       op.y = s.operand(1).absolute, op.z = s.operand(1).negated;
-      op.x = pack(dest, source, has(K::SourceSigned) ? m(K::SourceSigned) : m(K::Signed), 0, 0);
+      op.x = pack_integer(dest, source, has(K::SourceSigned) ? m(K::SourceSigned) : m(K::Signed), 0);
       return with(i2f);
     }
     default: {  // I2I
@@ -243,7 +248,7 @@ bool select_conversion(Selector& s, Op& op) {
       op.a = s.source(1, 1);
       op.y = s.operand(1).absolute, op.z = s.operand(1).negated;
       const uint32_t dest_signed = has(K::DestSigned) ? m(K::DestSigned) : m(K::Signed);
-      op.x = pack(dest, source, has(K::SourceSigned) ? m(K::SourceSigned) : 1, 0, dest_signed) |
+      op.x = pack_integer(dest, source, has(K::SourceSigned) ? m(K::SourceSigned) : 1, dest_signed) |
              (s.volta() ? 1u << 14 : 0);
       op.pq = isa::writes_carry(*s.in) ? 1 : trash_predicate;
       return with(i2i);

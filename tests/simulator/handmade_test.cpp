@@ -1,6 +1,8 @@
 // Meaning of single instructions that compiled code seldom shows in isolation, built by hand and compared with values worked out on paper
 // (or by a few lines of C++ that share nothing with the simulator). Runs without any outside tool.
+#include <algorithm>
 #include <bit>
+#include <cmath>
 #include <functional>
 #include <random>
 
@@ -536,6 +538,61 @@ TEST(Pascal, MultiplyAddOfHalves) {
           {in,
            {in[0] * in[1], static_cast<uint32_t>(static_cast<int16_t>(in[0]) * static_cast<int16_t>(in[1])) + in[2],
             in[0] + in[1] + 1, in[0] - in[1]}});
+    expect_rows(t, c, rows);
+  }
+}
+
+// A literal has its own sign, and the product another; the addend of a product that saturates may be negated.
+TEST(Pascal, SignsBesideLiteralsAndSums) {
+  for (const std::string& t : pascal_targets) {
+    Code c(t);
+    using M = ModifierKind;
+    const auto literal = [](uint32_t bits) {
+      Operand o = I(bits);
+      o.negated = true;
+      return o;
+    };
+    c.add(Mnemonic::FFMA, {R(16), R(8), literal(0x40000000), R(9)});  // -2 a + b
+    c.add(Mnemonic::FMUL, {R(17), R(8), literal(0xc0400000)});        // 3 a
+    c.add(Mnemonic::IMAD, {R(18), R(8), R(9), R(10, true)},
+          {{M::High, 1}, {M::SAT, 1}, {M::SignedA, 1}, {M::SignedB, 1}});
+    c.add(Mnemonic::IMAD, {R(19), R(8), R(9), R(10, true)}, {{M::SignedA, 1}, {M::SignedB, 1}});
+    std::vector<Row> rows;
+    for (const auto& in : std::vector<std::array<uint32_t, 3>>{{0x3f800000, 0x40a00000, 7},
+                                                               {0xc1200000, 0x41200000, 0x7fffffff},
+                                                               {0x7fffffff, 0x7fffffff, 0xc0000001},
+                                                               {0x80000000, 0x7fffffff, 0x7fffffff}}) {
+      const float a = std::bit_cast<float>(in[0]), b = std::bit_cast<float>(in[1]);
+      const int64_t product = int64_t{static_cast<int32_t>(in[0])} * static_cast<int32_t>(in[1]);
+      const int64_t sum = std::clamp<int64_t>((product >> 32) - static_cast<int32_t>(in[2]), INT32_MIN, INT32_MAX);
+      const auto bits = [](float x) { return x != x ? 0x7fffffffu : std::bit_cast<uint32_t>(x); };
+      rows.push_back({in,
+                      {bits(std::fma(a, -2.0f, b)), bits(a * 3.0f), static_cast<uint32_t>(sum),
+                       static_cast<uint32_t>(product) - in[2]}});
+    }
+    expect_rows(t, c, rows);
+  }
+}
+
+// The upper halves of a register and of a uniform one; a store beside a uniform base takes 32 bits of its register.
+TEST(Volta, UpperHalvesAndNarrowBases) {
+  for (const std::string t : {"sm_80", "sm_86", "sm_89", "sm_90"}) {
+    Code c(t);
+    using M = ModifierKind;
+    Operand upper = R(8), half = R(9), uniform = UR(6);
+    upper.part = 1;
+    half.part = uniform.part = 3;
+    c.add(Mnemonic::UMOV, {UR(6), I(0x42003c00)});  // 3 and 1 as halves
+    c.add(Mnemonic::I2F, {R(16), upper}, {{M::DestFormat, 3}, {M::SourceSize, 1}, {M::Signed, 0}});
+    c.add(Mnemonic::HMUL2, {R(18), half, uniform});
+    c.add(Mnemonic::HFMA2, {R(19), half, uniform, R(18)});
+    std::vector<Row> rows;
+    // b's upper half: 2.0, then -1.0
+    for (const auto& [a, b, product, sum] : std::vector<std::array<uint32_t, 4>>{
+             {0x12340000, 0x40000000, 0x46004600, 0x4a004a00}, {0xffff1234, 0xbc000000, 0xc200c200, 0xc600c600}}) {
+      const uint64_t number = std::bit_cast<uint64_t>(static_cast<double>(a >> 16));
+      rows.push_back({{a, b, 0}, {static_cast<uint32_t>(number), static_cast<uint32_t>(number >> 32), product, sum}});
+    }
     expect_rows(t, c, rows);
   }
 }
