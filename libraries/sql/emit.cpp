@@ -62,15 +62,24 @@ BlockSum block_sum(Builder& b, const Thread& t, Reg<U32> own, uint32_t warps, pt
   return s;
 }
 
-Reg<U64> look_back(Builder& b, const Thread& t, Reg<U32> tile, Reg<U64> count, Reg<U64> words, At shared) {
-  // A word is value * 4 + state: 0 nothing yet, 1 the tile's own count, 2 the count up to and including the tile.
+// A word of a look-back is value * 4 + state: 0 nothing yet, 1 the tile's own count, 2 the count up to and including the tile.
+static void store_count(Builder& b, Reg<Pred> storing, Reg<U32> tile, Reg<U64> count, Reg<U64> at) {
+  Reg<U64> word = b.add(b.shl(count, 2u), b.select<U64>(2, 1, b.setp(Is::eq, tile, 0u)));
+  store_if<U64>(b, storing, Space::global, At(at), word, volatile_access);
+}
+
+void publish_count(Builder& b, const Thread& t, Reg<U32> tile, Reg<U64> count, Reg<U64> words) {
+  store_count(b, b.setp(Is::eq, t.tid, 0u), tile, count, element_address(b, words, tile, 8));
+}
+
+// published: the count is there already.
+static Reg<U64> look_back(Builder& b, const Thread& t, Reg<U32> tile, Reg<U64> count, Reg<U64> words, At shared,
+                          bool published) {
   const ptx::LabelId known = b.label(), window = b.label(), poll = b.label();
   b.when(b.setp(Is::ne, t.warp, 0u)).bra(known);
   Reg<Pred> lane0 = b.setp(Is::eq, t.lane, 0u);
-  Reg<Pred> first_tile = b.setp(Is::eq, tile, 0u);
   Reg<U64> own = element_address(b, words, tile, 8);
-  Reg<U64> word = b.add(b.shl(count, 2u), b.select<U64>(2, 1, first_tile));
-  store_if<U64>(b, lane0, Space::global, At(own), word, volatile_access);
+  if (!published) store_count(b, lane0, tile, count, own);
   Reg<U64> before = b.constant<U64>(0);
   Reg<S32> earlier = b.sub(b.sub(Builder::as<S32>(tile), 1), Builder::as<S32>(t.lane));
   b.bind(window);
@@ -96,6 +105,14 @@ Reg<U64> look_back(Builder& b, const Thread& t, Reg<U32> tile, Reg<U64> count, R
   b.bind(known);
   b.bar_sync();
   return b.ld<U64>(Space::shared, shared);
+}
+
+Reg<U64> look_back(Builder& b, const Thread& t, Reg<U32> tile, Reg<U64> count, Reg<U64> words, At shared) {
+  return look_back(b, t, tile, count, words, shared, false);
+}
+
+Reg<U64> sum_before(Builder& b, const Thread& t, Reg<U32> tile, Reg<U64> count, Reg<U64> words, At shared) {
+  return look_back(b, t, tile, count, words, shared, true);
 }
 
 Reg<U64> look_back(Builder& b, const Thread& t, Reg<U32> tile, Reg<U32> tiles, Reg<U32> count, Reg<U64> words,

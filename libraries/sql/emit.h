@@ -88,6 +88,10 @@ inline Reg<U64> look_back(Builder& b, const Thread& t, Reg<U32> tile, Reg<U32> c
 Reg<U64> look_back(Builder& b, const Thread& t, Reg<U32> tile, Reg<U32> tiles, Reg<U32> count, Reg<U64> words,
                    Reg<U64> total, At shared);
 
+// look_back in two parts: what later tiles can go on with, as early as may be, and then the sum over all earlier ones, which takes its time.
+void publish_count(Builder& b, const Thread& t, Reg<U32> tile, Reg<U64> count, Reg<U64> words);
+Reg<U64> sum_before(Builder& b, const Thread& t, Reg<U32> tile, Reg<U64> count, Reg<U64> words, At shared);
+
 // Rows that a warp keeps, 32 at a time: kept[k] is the ballot of step k. block_sum of their numbers.
 BlockSum count_kept(Builder& b, const Thread& t, std::span<const Reg<U32>> kept, uint32_t warps,
                     ptx::SharedVariable shared, int64_t offset);

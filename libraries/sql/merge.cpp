@@ -1,13 +1,11 @@
 // Where the tiles of two merged columns begin in either: a thread per tile searches along its diagonal.
 //
 // A search is a chain of loads that miss every cache, so it starts from a guess: that the columns' elements alternate evenly. From there on it looks left
-// and right at distances that grow 32-fold, and then in quarters. First two threads of every block search for where its tiles begin and end; between these
-// the guess is a good one, and the others' searches are short. Where it is not, they take as many steps as without, and a few.
+// and right at distances that grow 32-fold, and then in quarters. Where the guess is wrong, that takes three steps more than without.
 // The launch also clears the counters of the kernel that comes after it.
 #include "libraries/sql/merge.h"
 
 #include <algorithm>
-#include <bit>
 
 namespace rndn::sql {
 
@@ -54,39 +52,21 @@ uint32_t build_splits(ptx::Module& module, std::string_view name) {
   const Parameter right_at = b.parameter<U64>("right"), splits_at = b.parameter<U64>("splits");
   const Parameter ticket_at = b.parameter<U64>("ticket"), look_at = b.parameter<U64>("words");
   const Parameter tiles_at = b.parameter<U64>("tiles"), share_at = b.parameter<U64>("share");
-  const ptx::SharedVariable shared = b.shared<U32>(std::string(name) + "_shared", 2);
   const Thread t = thread_of(b);
   Reg<U32> n = b.cvt<U32>(b.ld_param(n_at)), m = b.cvt<U32>(b.ld_param(m_at)), total = b.add(n, m);
   Reg<U32> tiles = b.cvt<U32>(b.ld_param(tiles_at));
   Reg<U64> left = b.ld_param(left_at), right = b.ld_param(right_at), words = b.ld_param(look_at);
-  const auto diagonal_of = [&](Reg<U32> tile) {
-    return b.selp(b.mul_lo(tile, merge_tile), total, b.setp(Is::lt, tile, tiles));
-  };
-  const LabelId others = b.label(), done = b.label();
-  Reg<U32> first = b.mul_lo(b.special(ptx::SpecialRegister::ctaid_x), split_threads), tile = b.add(first, t.tid);
-  b.when(b.setp(Is::gt, t.tid, 1)).bra(others);
-  {
-    Reg<U32> diagonal = diagonal_of(b.mad_lo(t.tid, split_threads, first));
-    Reg<U32> lo = b.sub(diagonal, b.min(diagonal, m)), hi = b.min(diagonal, n);
-    // The part of the left column in both, in units of 2^-32.
-    Reg<U32> guess = b.mul_hi(diagonal, b.cvt<U32>(b.ld_param(share_at)));
-    search_diagonal<T>(b, left, right, diagonal, lo, hi, guess, b.constant<U32>(4096));
-    b.st<U32>(Space::shared, At(b.mad_lo(t.tid, 4, b.address_of_32(shared))), lo);
-  }
-  b.bind(others);
-  b.bar_sync();
+  const LabelId done = b.label();
+  Reg<U32> tile = b.mad_lo(b.special(ptx::SpecialRegister::ctaid_x), split_threads, t.tid);
   b.when(b.setp(Is::gt, tile, tiles)).bra(done);
+  Reg<Pred> is_tile = b.setp(Is::lt, tile, tiles);
   const At word = element_at(b, words, tile, 8), ticket(b.ld_param(ticket_at));
-  store_if<U64>(b, b.setp(Is::lt, tile, tiles), Space::global, word, 0);
+  store_if<U64>(b, is_tile, Space::global, word, 0);
   store_if<U64>(b, b.setp(Is::eq, tile, 0), Space::global, ticket, 0);
-  // Neither column has fewer elements before the tile than before the block's first, nor more than before its end.
-  Reg<U32> begin = b.ld<U32>(Space::shared, At(shared)), end = b.ld<U32>(Space::shared, At(shared, 4));
-  Reg<U32> diagonal = diagonal_of(tile);
-  Reg<U32> right_begin = b.sub(diagonal_of(first), begin);
-  Reg<U32> right_end = b.sub(diagonal_of(b.add(first, split_threads)), end);
-  Reg<U32> lo = b.max(begin, b.sub(diagonal, b.min(diagonal, right_end)));
-  Reg<U32> hi = b.min(end, b.sub(diagonal, right_begin));
-  Reg<U32> guess = b.add(begin, b.shr(b.mul_lo(b.sub(end, begin), t.tid), std::countr_zero(split_threads)));
+  Reg<U32> diagonal = b.selp(b.mul_lo(tile, merge_tile), total, is_tile);
+  Reg<U32> lo = b.sub(diagonal, b.min(diagonal, m)), hi = b.min(diagonal, n);
+  // The part of the left column in both, in units of 2^-32.
+  Reg<U32> guess = b.mul_hi(diagonal, b.cvt<U32>(b.ld_param(share_at)));
   search_diagonal<T>(b, left, right, diagonal, lo, hi, guess, b.constant<U32>(64));
   b.st<U32>(Space::global, element_at(b, b.ld_param(splits_at), tile, 4), lo);
   b.bind(done);

@@ -52,14 +52,16 @@ template <class T>
 struct MergeCode {
   Parameter n_at, left_at, m_at, right_at, splits_at, ticket_at, words_at;
 
-  // start(): sizes, columns, the first slot's shared address, and what is in slots that have no element: the last of the right column, so that what a
-  // thread sees behind the right column's end is equal to no element of the left one that is still to come.
-  Reg<U32> n, m, tiles, slots;
-  Reg<U64> left, right, splits;
-  Reg<T> filler;
+  // start(): how many tiles there are, and the first slot's shared address.
+  Reg<U32> tiles, slots;
 
-  // load(): number of the tile's first element of left; shared addresses of these and behind the last slot of each column; elements of left, and of both.
+  // locate(): number of the tile's first element of left; shared addresses of the tile's first elements and behind the last slot of each column; elements
+  // of left, and of both.
   Reg<U32> first_left, tile_left, left_end, tile_right, right_end, left_count, count;
+
+  // for_all_tiles(): the tile that is being merged, or whose results are to be written; how many these are.
+  Reg<U32> pending;
+  Reg<U64> pending_count;
 
   // seek(): shared addresses of the thread's next elements, their values, those before them and the last of these in the merged sequence (`is_first`:
   // there is none; has_left: there is one of left), and how many elements are the thread's.
@@ -74,51 +76,70 @@ struct MergeCode {
   }
   static constexpr uint64_t shared_bytes = (merge_slots + merge_spare) * T::size;
 
-  void start(Builder& b, const Thread& t, ptx::SharedVariable shared, int64_t offset) {
-    n = b.cvt<U32>(b.ld_param(n_at)), m = b.cvt<U32>(b.ld_param(m_at));
-    left = b.ld_param(left_at), right = b.ld_param(right_at), splits = b.ld_param(splits_at);
-    tiles = tiles_of_merge(b, b.add(n, m));
+  // Parameters are read where they are needed: that costs nothing, and a register would be held while tiles are merged.
+  Reg<U32> n(Builder& b) const { return b.cvt<U32>(b.ld_param(n_at)); }
+  Reg<U32> m(Builder& b) const { return b.cvt<U32>(b.ld_param(m_at)); }
+
+  void start(Builder& b, ptx::SharedVariable shared, int64_t offset) {
+    tiles = tiles_of_merge(b, b.add(n(b), m(b)));
     slots = b.address_of_32(shared, offset);
-    filler = b.template constant<T>(0);
-    const At last = element_at(b, right, b.sub(m, 1), T::size);
-    load_if<T>(b, b.setp(Is::ne, m, 0), Space::global, last, filler, {.cache = ptx::Cache::nc});
-    for (uint32_t k = 0; k < merge_slots + merge_spare; k += block_threads) {
-      const At slot(b.mad_lo(t.tid, T::size, slots), int64_t{k} * T::size);
-      store_if<T>(b, b.setp(Is::lt, t.tid, merge_slots + merge_spare - k), Space::shared, slot, filler);
-    }
   }
 
-  // The tile's elements to shared memory. Ends with a barrier.
-  void load(Builder& b, const Thread& t, Reg<U32> tile) {
-    const At split = element_at(b, splits, tile, 4);
-    first_left = b.ld<U32>(Space::global, split);
-    Reg<U32> next_left = b.ld<U32>(Space::global, split.plus(4)), first = b.mul_lo(tile, merge_tile);
-    count = b.min(b.sub(b.add(n, m), first), merge_tile);
-    left_count = b.sub(next_left, first_left);
-    Reg<U32> first_right = b.sub(first, first_left);
-    Reg<U32> next_right = b.add(first_right, b.sub(count, left_count));
-    // From the piece of 16 bytes that has the element before to the one that has the one behind; of these only elements that there are.
-    const auto down = [&](Reg<U32> x) { return b.and_(x, ~(piece - 1)); };
-    const auto before = [&](Reg<U32> x) { return b.sub(x, b.min(x, 1)); };
-    Reg<U32> left_begin = down(before(first_left)), right_begin = down(before(first_right));
-    Reg<U32> left_stop = down(b.add(next_left, piece)), right_stop = down(b.add(next_right, piece));
-    Reg<U32> left_size = b.sub(b.min(left_stop, n), left_begin), right_size = b.sub(b.min(right_stop, m), right_begin);
-    left_end = b.mad_lo(left_size, T::size, slots), right_end = b.mad_lo(right_size, T::size, left_end);
-    tile_left = b.mad_lo(b.sub(first_left, left_begin), T::size, slots);
-    tile_right = b.mad_lo(b.sub(first_right, right_begin), T::size, left_end);
-    Reg<U64> left_base = element_address(b, left, left_begin, T::size);
-    Reg<U64> right_base = element_address(b, right, right_begin, T::size);
-    Reg<Pred> whole = b.setp(Is::le, left_stop, n);
-    b.setp(Is::le, ptx::Combine::and_, right_stop, m, whole, whole);
-    b.setp(Is::eq, ptx::Combine::and_, b.and_(b.or_(b.cvt<U32>(left), b.cvt<U32>(right)), 15), 0, whole, whole);
-    const LabelId one_by_one = b.label(), loaded = b.label();
-    b.unless(whole).bra(one_by_one);
-    load_pieces(b, t, left_base, left_size, right_base, right_size);
-    b.bra(loaded);
-    b.bind(one_by_one);
-    load_elements(b, t, left_base, left_size, right_base, right_size);
-    b.bind(loaded);
+  // All tiles that the block takes. merge(): counts the results of a tile, with the thread at its first element; calls announce() when it knows their
+  // number, after the first barrier, and leaves them in the slots. write(before, count): writes them out; there are `before` of them in earlier tiles.
+  // While a tile waits for the counts of all earlier ones, the next one's elements are under way.
+  template <class MergeTile, class WriteTile>
+  void for_all_tiles(Builder& b, const Thread& t, ptx::SharedVariable shared, Parameter total_at, MergeTile&& merge,
+                     WriteTile&& write) {
+    constexpr uint32_t none = 0xFFFFFFFF;
+    const LabelId next = b.label(), done = b.label(), nothing_yet = b.label();
+    number = b.constant<U32>(0), next_first = b.constant<U32>(0), next_end = b.constant<U32>(0);
+    pending = b.constant<U32>(none), pending_count = b.constant<U64>(0);
+    take_ticket(b, t);
+    // What threads with fewer elements than others read behind the last one.
+    const At behind(b.mad_lo(t.tid, T::size, slots), int64_t{merge_tile} * T::size);
+    Reg<T> filler = load_filler(b);
+    store_if<T>(b, b.setp(Is::lt, t.tid, merge_slots + merge_spare - merge_tile), Space::shared, behind, filler);
+    read_splits(b, t);
+    pass_ticket(b, t, shared);
     b.bar_sync();
+    b.bind(next);
+    Reg<U32> tile = b.ld<U32>(Space::shared, At(shared));
+    first_left = b.ld<U32>(Space::shared, At(shared, 4)), next_left = b.ld<U32>(Space::shared, At(shared, 16));
+    locate(b, b.min(tile, b.sub(tiles, 1)));
+    fetch(b, t);
+    b.when(b.setp(Is::eq, pending, none)).bra(nothing_yet);
+    Reg<U64> before = sum_before(b, t, pending, pending_count, b.ld_param(words_at), At(shared, 8));
+    Reg<Pred> first_thread = b.setp(Is::eq, t.tid, 0);
+    Reg<Pred> last = b.setp(Is::eq, ptx::Combine::and_, b.add(pending, 1), tiles, first_thread);
+    Reg<U64> all = b.add(before, pending_count), total_to = b.ld_param(total_at);
+    store_if<U64>(b, last, Space::global, At(total_to), all);
+    write(before, b.cvt<U32>(pending_count));
+    b.bind(nothing_yet);
+    b.when(b.setp(Is::ge, tile, tiles)).bra(done);
+    b.mov(tile, pending);
+    b.bar_sync();
+    locate(b, tile);
+    place(b, t);
+    take_ticket(b, t);
+    b.bar_sync();
+    seek(b, t);
+    read_splits(b, t);
+    merge();
+    b.bra(next);
+    b.bind(done);
+  }
+  // Before merge()'s first barrier, so that it reaches all threads. The first `header` bytes of `shared` but those from 8 to 15, the look-back's.
+  static constexpr int64_t header = 32;
+  void pass_ticket(Builder& b, const Thread& t, ptx::SharedVariable shared) {
+    Reg<Pred> first_thread = b.setp(Is::eq, t.tid, 0);
+    store_if<U32>(b, first_thread, Space::shared, At(shared), number);
+    store_if<U32>(b, first_thread, Space::shared, At(shared, 4), next_first);
+    store_if<U32>(b, first_thread, Space::shared, At(shared, 16), next_end);
+  }
+  void announce(Builder& b, const Thread& t, Reg<U64> results) {
+    b.mov(results, pending_count);
+    publish_count(b, t, pending, pending_count, b.ld_param(words_at));
   }
 
   // Where the thread's elements begin: as many of left as are not greater than the element of right that they end before.
@@ -175,45 +196,114 @@ struct MergeCode {
   }
 
  private:
+  // What is in slots that have no element: the last one of the right column, so that what a thread sees behind that column's end is equal to no element
+  // of the left one that is still to come.
+  Reg<T> load_filler(Builder& b) {
+    Reg<T> filler = b.template constant<T>(0);
+    const At last = element_at(b, b.ld_param(right_at), b.sub(m(b), 1), T::size);
+    load_if<T>(b, b.setp(Is::ne, m(b), 0), Space::global, last, filler, {.cache = ptx::Cache::nc});
+    return filler;
+  }
+
   static constexpr uint32_t piece = 16 / T::size;  // elements
 
-  // Slot s has element s of left, or element s - left_size of right. Every address but the last round's is one of the thread plus a constant.
-  void load_pieces(Builder& b, const Thread& t, Reg<U64> left_base, Reg<U32> left_size, Reg<U64> right_base,
-                   Reg<U32> right_size) {
-    constexpr uint32_t rounds = (merge_items + piece - 1) / piece, last_round = (rounds - 1) * block_threads;
+  static constexpr uint32_t rounds = (merge_items + piece - 1) / piece, last_round = (rounds - 1) * block_threads;
+
+  Reg<U32> number, next_first, next_end;  // of the first thread: the next tile and its splits
+  Reg<U64> left_base, right_base;         // of the tile: addresses and numbers of the elements that are loaded
+  Reg<U32> next_left, left_size, right_size, left_pieces, last_piece;
+  Reg<Pred> whole;  // all of its pieces of 16 bytes are there
+  std::vector<Reg<T>> elements;
+
+  // The first thread's work, early enough that others do not wait for it.
+  void take_ticket(Builder& b, const Thread& t) {
+    Reg<U64> ticket = b.ld_param(ticket_at);
+    Reg<Pred> first_thread = b.setp(Is::eq, t.tid, 0);
+    b.constant<U32>(0, number);  // so that it needs no register until here
+    b.when(first_thread).atom<U32>(ptx::AtomicOp::add, Space::global, At(ticket), 1, {}, number);
+  }
+  void read_splits(Builder& b, const Thread& t) {
+    const At split = element_at(b, b.ld_param(splits_at), b.min(number, b.sub(tiles, 1)), 4);
+    Reg<Pred> first_thread = b.setp(Is::eq, t.tid, 0);
+    b.constant<U32>(0, next_first), b.constant<U32>(0, next_end);
+    load_if<U32>(b, first_thread, Space::global, split, next_first);
+    load_if<U32>(b, first_thread, Space::global, split.plus(4), next_end);
+  }
+  // What follows from the splits. Worked out before the tile is fetched and again before it is merged: registers are rarer than instructions.
+  void locate(Builder& b, Reg<U32> tile) {
+    Reg<U32> first = b.mul_lo(tile, merge_tile);
+    count = b.min(b.sub(b.add(n(b), m(b)), first), merge_tile);
+    left_count = b.sub(next_left, first_left);
+    Reg<U32> first_right = b.sub(first, first_left);
+    Reg<U32> next_right = b.add(first_right, b.sub(count, left_count));
+    // From the piece of 16 bytes that has the element before to the one that has the one behind; of these only elements that there are.
+    const auto down = [&](Reg<U32> x) { return b.and_(x, ~(piece - 1)); };
+    const auto before = [&](Reg<U32> x) { return b.sub(x, b.min(x, 1)); };
+    Reg<U32> left_begin = down(before(first_left)), right_begin = down(before(first_right));
+    Reg<U32> left_stop = down(b.add(next_left, piece)), right_stop = down(b.add(next_right, piece));
+    left_size = b.sub(b.min(left_stop, n(b)), left_begin), right_size = b.sub(b.min(right_stop, m(b)), right_begin);
+    left_end = b.mad_lo(left_size, T::size, slots), right_end = b.mad_lo(right_size, T::size, left_end);
+    tile_left = b.mad_lo(b.sub(first_left, left_begin), T::size, slots);
+    tile_right = b.mad_lo(b.sub(first_right, right_begin), T::size, left_end);
+    left_base = element_address(b, b.ld_param(left_at), left_begin, T::size);
+    right_base = element_address(b, b.ld_param(right_at), right_begin, T::size);
     constexpr uint32_t shift = piece == 2 ? 1 : 2;
-    Reg<U32> left_pieces = b.shr(left_size, shift);
-    Reg<U32> last = b.sub(b.add(left_pieces, b.shr(right_size, shift)), 1);
+    left_pieces = b.shr(left_size, shift);
+    last_piece = b.sub(b.add(left_pieces, b.shr(right_size, shift)), 1);
+    whole = b.setp(Is::le, left_stop, n(b));
+    b.setp(Is::le, ptx::Combine::and_, right_stop, m(b), whole, whole);
+    Reg<U32> addresses = b.or_(b.cvt<U32>(b.ld_param(left_at)), b.cvt<U32>(b.ld_param(right_at)));
+    b.setp(Is::eq, ptx::Combine::and_, b.and_(addresses, 15), 0, whole, whole);
+  }
+
+  // Slot s has element s of left, or element s - left_size of right. Every address but the last round's is one of the thread plus a constant.
+  void fetch(Builder& b, const Thread& t) {
+    const LabelId one_by_one = b.label(), fetched = b.label();
+    if (elements.empty())
+      for (uint32_t k = 0; k < rounds * piece; ++k) elements.push_back(b.reg<T>());
+    b.unless(whole).bra(one_by_one);
     Reg<U64> right_from = b.sub(right_base, b.mul_wide(left_pieces, 16));
     Reg<U64> from_left = element_address(b, left_base, t.tid, 16),
              from_right = element_address(b, right_from, t.tid, 16);
-    std::vector<std::vector<Reg<T>>> elements;
+    Reg<S32> to_right = Builder::as<S32>(b.sub(left_pieces, t.tid));
     for (uint32_t k = 0; k < rounds; ++k) {
-      Reg<Pred> in_left =
-          b.setp(Is::gt, Builder::as<S32>(b.sub(left_pieces, t.tid)), static_cast<int32_t>(k * block_threads));
-      At from(b.selp(from_left, from_right, in_left), int64_t{k} * block_threads * 16);
-      if (k + 1 == rounds) {  // not all threads have one: some read the last again
-        Reg<U32> at = b.min(b.add(t.tid, last_round), last);
+      At from(from_left);
+      if (k + 1 < rounds) {
+        Reg<Pred> in_left = b.setp(Is::gt, to_right, static_cast<int32_t>(k * block_threads));
+        from = At(b.selp(from_left, from_right, in_left), int64_t{k} * block_threads * 16);
+      } else {  // not all threads have one: some read the last again
+        Reg<U32> at = b.min(b.add(t.tid, last_round), last_piece);
         from = element_at(b, b.selp(left_base, right_from, b.setp(Is::lt, at, left_pieces)), at, 16);
       }
-      elements.push_back(load_piece(b, from));
+      load_piece(b, from, std::span(elements).subspan(k * piece, piece));
     }
+    b.bra(fetched);
+    b.bind(one_by_one);
+    for (Reg<T> e : elements) b.template constant<T>(0, e);  // so that they need no registers while tiles are merged
+    b.bind(fetched);
+  }
+  // What was fetched, to the slots.
+  void place(Builder& b, const Thread& t) {
+    const LabelId one_by_one = b.label(), placed = b.label();
+    b.unless(whole).bra(one_by_one);
     Reg<U32> to = b.mad_lo(t.tid, 16, slots);
     for (uint32_t k = 0; k < rounds; ++k) {
       At at(to, int64_t{k} * block_threads * 16);
-      if (k + 1 == rounds) at = At(b.mad_lo(b.min(b.add(t.tid, last_round), last), 16, slots));
-      store_piece(b, at, elements[k]);
+      if (k + 1 == rounds) at = At(b.mad_lo(b.min(b.add(t.tid, last_round), last_piece), 16, slots));
+      store_piece(b, at, std::span(elements).subspan(k * piece, piece));
     }
+    b.bra(placed);
+    b.bind(one_by_one);
+    load_elements(b, t);
+    b.bind(placed);
   }
-  static std::vector<Reg<T>> load_piece(Builder& b, At from) {
-    const ptx::Access nc{.cache = ptx::Cache::nc};
-    if constexpr (piece == 2) {
-      const auto two = b.ld_v2<T>(Space::global, from, nc);
-      return {two.begin(), two.end()};
-    } else {
-      const auto four = b.ld_v4<T>(Space::global, from, nc);
-      return {four.begin(), four.end()};
-    }
+  static void load_piece(Builder& b, At from, std::span<const Reg<T>> e) {
+    const ptx::Modifiers how{.space = Space::global, .cache = ptx::Cache::nc, .vector = piece};
+    const auto at = from.operand;
+    if constexpr (piece == 2)
+      b.emit(ptx::Opcode::ld, T::type, how, {b.vector({b.use(e[0]), b.use(e[1])})}, {at});
+    else
+      b.emit(ptx::Opcode::ld, T::type, how, {b.vector({b.use(e[0]), b.use(e[1]), b.use(e[2]), b.use(e[3])})}, {at});
   }
   static void store_piece(Builder& b, At to, std::span<const Reg<T>> e) {
     if constexpr (piece == 2)
@@ -222,9 +312,9 @@ struct MergeCode {
       b.st_v4<T>(Space::shared, to, e[0], e[1], e[2], e[3]);
   }
   // For tiles at the end of a column, and columns that do not lie at multiples of 16 bytes.
-  void load_elements(Builder& b, const Thread& t, Reg<U64> left_base, Reg<U32> left_size, Reg<U64> right_base,
-                     Reg<U32> right_size) {
+  void load_elements(Builder& b, const Thread& t) {
     const LabelId again = b.label(), over = b.label();
+    Reg<T> filler = load_filler(b);
     Reg<U32> slot = b.mov(t.tid), total = b.add(left_size, right_size), to = b.mad_lo(t.tid, T::size, slots);
     b.bind(again);
     b.when(b.setp(Is::ge, slot, merge_slots)).bra(over);

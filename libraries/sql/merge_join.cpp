@@ -2,13 +2,13 @@
 //
 // Of equal elements the left column's come first, so that a right row's matches are the left rows of the run of equal elements that it is in.
 // The left column's elements are all different (taken for granted of the shorter column, which plays the left one's part: a primary key): one pass. A
-// right row's match is the left row before it; a tile's pairs become numbers within the tile in shared memory, and go out as one piece at positions from
+// right row's match is the left row before it; a tile's pairs become pairs of shared addresses in the slots, and go out as one piece at positions from
 // a look-back. The same pass finds out whether the assumption holds. Both columns ascend, so the pairs come by right row and then left row whichever of
 // them plays which part. If it does not hold:
 //   ranges  a merge gives every right row the first of its left rows, and by a look-back over the tiles the number of pairs before its own
 //   owners  the right row that each tile of pairs begins in, by binary search
 //   expand  a thread per pair searches for its right row among those of the tile, so that the work is even however long the runs are
-// Bytes: either column once, the pairs once; with ranges both columns again, and three times 12 bytes per right row. One wait, or two.
+// Bytes: either column once, the pairs once; with ranges both columns again, and three times 8 bytes per right row. One wait, or two.
 // Leaves out: several keys, residual predicates, columns whose size is on the device.
 #include <algorithm>
 
@@ -20,8 +20,8 @@ namespace rndn::sql {
 
 namespace {
 
-constexpr uint32_t warps = block_threads / 32, unroll = 4;
-constexpr int64_t sums_at = 16, slots_at = 64;  // in shared memory
+constexpr uint32_t warps = block_threads / 32, unroll = 2;
+constexpr int64_t sums_at = 32, slots_at = 64;  // in shared memory, behind the header of a merge
 
 // What the host reads after the pass.
 struct Answer {
@@ -39,77 +39,76 @@ uint32_t build_merge_join(ptx::Module& module, std::string_view name) {
   const ptx::SharedVariable shared =
       b.shared<U64>(std::string(name) + "_shared", (slots_at + MergeCode<T>::shared_bytes + 7) / 8, 16);
   const Thread t = thread_of(b);
-  merge.start(b, t, shared, slots_at);
-  Reg<U64> answer = b.ld_param(answer_at);
-  const LabelId next = b.label(), done = b.label();
-  b.bind(next);
-  Reg<U32> tile = take_tile(b, shared, b.ld_param(merge.ticket_at), t);
-  b.when(b.setp(Is::ge, tile, merge.tiles)).bra(done);
-  merge.load(b, t, tile);
-  merge.seek(b, t);
-  // The thread's elements of both columns before its first: numbers within the tile, of left plus one, packed as left << 16 | right.
-  Reg<U32> left_before = merge.element_of(b, merge.l, merge.tile_left);
-  Reg<U32> right_before = merge.element_of(b, merge.r, merge.tile_right);
-  Reg<U32> packed = b.mad_lo(left_before, 0x10000, right_before);
-  // Bit k of `lefts`: element k is left's; of `repeats`: it is equal to the one before it, in a run that has an element of left.
-  Reg<U32> lefts = b.constant<U32>(0), repeats = b.constant<U32>(0);
-  Reg<Pred> in_run = merge.follows_left(b);
-  Reg<T> previous = merge.previous;
-  for (uint32_t k = 0; k < merge_items; ++k) {
-    Reg<Pred> from_left = merge.takes_left(b);
-    Reg<T> key = b.selp(merge.left_value, merge.right_value, from_left);
-    Reg<Pred> repeated = b.setp(Is::eq, ptx::Combine::and_, key, previous, in_run);
-    b.when(from_left).or_(lefts, 1u << k, lefts);
-    b.when(repeated).or_(repeats, 1u << k, repeats);
-    if (k + 1 < merge_items) merge.advance(b, from_left);
-    in_run = b.or_(repeated, from_left);
-    previous = key;
-  }
-  b.and_(repeats, b.sub(b.shl(b.constant<U32>(1), merge.own), 1), repeats);
-  Reg<Pred> duplicate = b.setp(Is::ne, b.and_(repeats, lefts), 0);
-  store_if<U64>(b, duplicate, Space::global, At(answer, 8), 1);
-  Reg<U32> found = b.and_(repeats, b.not_(lefts));
-  Reg<U32> number = b.popc(found), inclusive = warp_sum(b, t, number);
-  const BlockSum sum = block_sum(b, t, inclusive, warps, shared, sums_at);  // and everything has been read
-  Reg<U32> to = b.mad_lo(b.add(sum.before, b.sub(inclusive, number)), 4, merge.slots);
-  for (uint32_t k = 0; k < merge_items; ++k) {
-    Reg<U32> pair = packed;  // one element of left or of right on with every step
-    if (k) pair = b.mad_lo(b.popc(b.and_(lefts, (1u << k) - 1)), 0xFFFF, b.add(packed, k));
-    Reg<Pred> writes = b.setp(Is::ne, b.and_(found, 1u << k), 0);
-    store_if<U32>(b, writes, Space::shared, At(to), pair);
-    b.when(writes).add(to, 4, to);
-  }
-  Reg<U64> before = look_back(b, t, tile, merge.tiles, sum.total, b.ld_param(merge.words_at), answer, At(shared, 8));
-  Reg<U64> place = b.shl(b.add(before, b.cvt<U64>(t.tid)), 3);
-  Reg<U64> left_to = b.add(b.ld_param(out_left), place), right_to = b.add(b.ld_param(out_right), place);
-  Reg<U32> from = b.mad_lo(t.tid, 4, merge.slots);
-  Reg<U32> first_left = b.sub(merge.first_left, 1);
-  Reg<U32> first_right = b.sub(b.mul_lo(tile, merge_tile), merge.first_left);
-  Reg<S32> left_over = Builder::as<S32>(b.sub(sum.total, t.tid));
-  const LabelId copy = b.label(), copied = b.label();
-  b.bind(copy);
-  b.when(b.setp(Is::le, left_over, 0)).bra(copied);
-  std::vector<Reg<Pred>> exists;
-  std::vector<Reg<U32>> pairs;
-  for (uint32_t u = 0; u < unroll; ++u) {
-    exists.push_back(b.setp(Is::gt, left_over, static_cast<int32_t>(u * block_threads)));
-    pairs.push_back(b.constant<U32>(0));
-    load_if<U32>(b, exists[u], Space::shared, At(from, int64_t{u} * block_threads * 4), pairs[u]);
-  }
-  for (uint32_t u = 0; u < unroll; ++u) {
-    Reg<U64> i = b.cvt<U64>(b.add(first_left, b.shr(pairs[u], 16)));
-    Reg<U64> j = b.cvt<U64>(b.add(first_right, b.and_(pairs[u], 0xFFFF)));
-    store_if<U64>(b, exists[u], Space::global, At(left_to, int64_t{u} * block_threads * 8), i);
-    store_if<U64>(b, exists[u], Space::global, At(right_to, int64_t{u} * block_threads * 8), j);
-  }
-  b.add(from, unroll * block_threads * 4, from);
-  b.add(left_to, uint64_t{unroll} * block_threads * 8, left_to);
-  b.add(right_to, uint64_t{unroll} * block_threads * 8, right_to);
-  b.sub(left_over, static_cast<int32_t>(unroll * block_threads), left_over);
-  b.bra(copy);
-  b.bind(copied);
-  b.bra(next);
-  b.bind(done);
+  merge.start(b, shared, slots_at);
+  // For the tile whose pairs are in the slots: the row number that the first slot stands for, on either side.
+  constexpr uint32_t shift = T::size == 8 ? 3 : 2;
+  Reg<U32> left_bias = b.constant<U32>(0), right_bias = b.constant<U32>(0);
+  const auto merge_tile_of = [&] {
+    // Bit k of `lefts`: element k is left's; of `repeats`: it is equal to the one before it, in a run that has an element of left.
+    Reg<U32> lefts = b.constant<U32>(0), repeats = b.constant<U32>(0);
+    Reg<Pred> in_run = merge.follows_left(b);
+    Reg<T> previous = merge.previous;
+    std::vector<Reg<U32>>
+        pairs;  // shared addresses of the left element behind the match and of the right one: left << 16 | right
+    for (uint32_t k = 0; k < merge_items; ++k) {
+      pairs.push_back(b.mad_lo(merge.l, 0x10000, merge.r));
+      Reg<Pred> from_left = merge.takes_left(b);
+      Reg<T> key = b.selp(merge.left_value, merge.right_value, from_left);
+      Reg<Pred> repeated = b.setp(Is::eq, ptx::Combine::and_, key, previous, in_run);
+      b.when(from_left).or_(lefts, 1u << k, lefts);
+      b.when(repeated).or_(repeats, 1u << k, repeats);
+      if (k + 1 < merge_items) merge.advance(b, from_left);
+      in_run = b.or_(repeated, from_left);
+      previous = key;
+    }
+    b.and_(repeats, b.sub(b.shl(b.constant<U32>(1), merge.own), 1), repeats);
+    Reg<Pred> duplicate = b.setp(Is::ne, b.and_(repeats, lefts), 0);
+    const At duplicates(b.ld_param(answer_at), 8);
+    store_if<U64>(b, duplicate, Space::global, duplicates, 1);
+    Reg<U32> found = b.and_(repeats, b.not_(lefts));
+    Reg<U32> number = b.popc(found), inclusive = warp_sum(b, t, number);
+    merge.pass_ticket(b, t, shared);
+    const BlockSum sum = block_sum(b, t, inclusive, warps, shared, sums_at);  // and everything has been read
+    merge.announce(b, t, b.cvt<U64>(sum.total));
+    b.sub(b.sub(merge.first_left, b.shr(merge.tile_left, shift)), 1, left_bias);
+    Reg<U32> first_right = b.sub(b.mul_lo(merge.pending, merge_tile), merge.first_left);
+    b.sub(first_right, b.shr(merge.tile_right, shift), right_bias);
+    Reg<U32> to = b.mad_lo(b.add(sum.before, b.sub(inclusive, number)), 4, merge.slots);
+    for (uint32_t k = 0; k < merge_items; ++k) {
+      Reg<Pred> writes = b.setp(Is::ne, b.and_(found, 1u << k), 0);
+      store_if<U32>(b, writes, Space::shared, At(to), pairs[k]);
+      b.when(writes).add(to, 4, to);
+    }
+  };
+  const auto write_tile = [&](Reg<U64> before, Reg<U32> results) {
+    Reg<U64> place = b.shl(b.add(before, b.cvt<U64>(t.tid)), 3);
+    Reg<U64> left_to = b.add(b.ld_param(out_left), place), right_to = b.add(b.ld_param(out_right), place);
+    Reg<U32> from = b.mad_lo(t.tid, 4, merge.slots);
+    Reg<S32> left_over = Builder::as<S32>(b.sub(results, t.tid));
+    const LabelId copy = b.label(), copied = b.label();
+    b.bind(copy);
+    b.when(b.setp(Is::le, left_over, 0)).bra(copied);
+    std::vector<Reg<Pred>> exists;
+    std::vector<Reg<U32>> pairs;
+    for (uint32_t u = 0; u < unroll; ++u) {
+      exists.push_back(b.setp(Is::gt, left_over, static_cast<int32_t>(u * block_threads)));
+      pairs.push_back(b.constant<U32>(0));
+      load_if<U32>(b, exists[u], Space::shared, At(from, int64_t{u} * block_threads * 4), pairs[u]);
+    }
+    for (uint32_t u = 0; u < unroll; ++u) {
+      Reg<U64> i = b.cvt<U64>(b.add(left_bias, b.shr(pairs[u], 16 + shift)));
+      Reg<U64> j = b.cvt<U64>(b.add(right_bias, b.shr(b.and_(pairs[u], 0xFFFF), shift)));
+      store_if<U64>(b, exists[u], Space::global, At(left_to, int64_t{u} * block_threads * 8), i);
+      store_if<U64>(b, exists[u], Space::global, At(right_to, int64_t{u} * block_threads * 8), j);
+    }
+    b.add(from, unroll * block_threads * 4, from);
+    b.add(left_to, uint64_t{unroll} * block_threads * 8, left_to);
+    b.add(right_to, uint64_t{unroll} * block_threads * 8, right_to);
+    b.sub(left_over, static_cast<int32_t>(unroll * block_threads), left_over);
+    b.bra(copy);
+    b.bind(copied);
+  };
+  merge.for_all_tiles(b, t, shared, answer_at, merge_tile_of, write_tile);
   b.ret();
   b.finish();
   return block_threads;
@@ -132,7 +131,7 @@ void find_run(Builder& b, const MergeCode<T>& merge, Reg<U32> last, Reg<T> value
     }
     Reg<Pred> equal = b.setp(Is::ge, first, step);
     Reg<T> seen = b.mov(value);
-    const At at = element_at(b, merge.left, b.sub(first, step), T::size);
+    const At at = element_at(b, b.ld_param(merge.left_at), b.sub(first, step), T::size);
     load_if<T>(b, equal, Space::global, at, seen, {.cache = ptx::Cache::nc});
     b.setp(Is::eq, ptx::Combine::and_, seen, value, equal, equal);
     b.when(equal).sub(first, step, first);
@@ -157,74 +156,86 @@ uint32_t build_ranges(ptx::Module& module, std::string_view name) {
   const Parameter offsets_at = b.parameter<U64>("offsets");
   constexpr int64_t wide_slots_at = sums_at + 8 * warps;
   const ptx::SharedVariable shared =
-      b.shared<U64>(std::string(name) + "_shared", (wide_slots_at + MergeCode<T>::shared_bytes + 7) / 8, 16);
+      b.shared<U64>(std::string(name) + "_shared",
+                    (wide_slots_at + std::max<uint64_t>(MergeCode<T>::shared_bytes, 8 * merge_slots) + 7) / 8, 16);
   const Thread t = thread_of(b);
-  merge.start(b, t, shared, wide_slots_at);
-  const LabelId next = b.label(), done = b.label(), known = b.label();
-  b.bind(next);
-  Reg<U32> tile = take_tile(b, shared, b.ld_param(merge.ticket_at), t);
-  b.when(b.setp(Is::ge, tile, merge.tiles)).bra(done);
-  merge.load(b, t, tile);
-  merge.seek(b, t);
-  // Numbers of the thread's next elements; the first left row of the run of equal elements.
-  Reg<U32> left_row = b.add(merge.first_left, merge.element_of(b, merge.l, merge.tile_left));
-  Reg<U32> first_right = b.sub(b.mul_lo(tile, merge_tile), merge.first_left);
-  Reg<U32> right_row = b.add(first_right, merge.element_of(b, merge.r, merge.tile_right)), begin = b.mov(left_row);
-  Reg<Pred> in_run = merge.follows_left(b);
-  Reg<T> previous = merge.previous;
-  Reg<Pred> goes_on = b.setp(Is::eq, ptx::Combine::and_,
-                             b.selp(merge.left_value, merge.right_value, merge.takes_left(b)), previous, in_run);
-  b.unless(goes_on).bra(known);
-  find_run(b, merge, b.sub(left_row, 1), previous, begin);
-  b.bind(known);
-  Reg<U32> lefts = b.constant<U32>(0);
-  std::vector<Reg<U32>> begins, counts;
-  Reg<U64> sum = b.constant<U64>(0);
-  for (uint32_t k = 0; k < merge_items; ++k) {
-    Reg<Pred> from_left = merge.takes_left(b);
-    Reg<T> key = b.selp(merge.left_value, merge.right_value, from_left);
-    Reg<Pred> repeated = b.setp(Is::eq, ptx::Combine::and_, key, previous, in_run);
-    Reg<Pred> opens = b.and_(from_left, b.not_(repeated));
-    b.when(opens).mov(left_row, begin);
-    Reg<Pred> matches = b.and_(repeated, b.not_(from_left));
-    b.setp(Is::gt, ptx::Combine::and_, merge.own, k, matches, matches);
-    begins.push_back(b.mov(begin));
-    counts.push_back(b.selp(b.sub(left_row, begin), 0u, matches));
-    b.add(sum, b.cvt<U64>(counts[k]), sum);
-    b.when(from_left).add(left_row, 1, left_row);
-    b.when(from_left).or_(lefts, 1u << k, lefts);
-    if (k + 1 < merge_items) merge.advance(b, from_left);
-    in_run = b.or_(repeated, from_left);
-    previous = key;
-  }
-  Reg<U64> inclusive = warp_sum(b, t, sum);
-  const At own_sum(b.mad_lo(t.warp, 8, b.address_of_32(shared, sums_at)));
-  store_if<U64>(b, b.setp(Is::eq, t.lane, 31), Space::shared, own_sum, inclusive);
-  b.bar_sync();
-  Reg<U64> earlier = b.constant<U64>(0), total = b.constant<U64>(0);
-  for (uint32_t w = 0; w < warps; ++w) {
-    Reg<U64> its = b.ld<U64>(Space::shared, At(shared, sums_at + 8 * w));
-    b.when(b.setp(Is::gt, t.warp, w)).add(earlier, its, earlier);
-    b.add(total, its, total);
-  }
-  Reg<U64> before = look_back(b, t, tile, total, b.ld_param(merge.words_at), At(shared, 8));
-  Reg<Pred> last = b.setp(Is::eq, ptx::Combine::and_, b.add(tile, 1), merge.tiles, b.setp(Is::eq, t.tid, 0));
-  Reg<U64> all = b.add(before, total), total_to = b.ld_param(total_at);
-  store_if<U64>(b, last, Space::global, At(total_to), all);
-  Reg<U64> offset = b.add(b.add(before, earlier), b.sub(inclusive, sum));
-  Reg<U64> begin_to = element_address(b, b.ld_param(begins_at), right_row, 4);
-  Reg<U64> offset_to = element_address(b, b.ld_param(offsets_at), right_row, 8);
-  for (uint32_t k = 0; k < merge_items; ++k) {
-    Reg<Pred> writes = b.setp(Is::eq, b.and_(lefts, 1u << k), 0);
-    b.setp(Is::gt, ptx::Combine::and_, merge.own, k, writes, writes);
-    store_if<U32>(b, writes, Space::global, At(begin_to), begins[k]);
-    store_if<U64>(b, writes, Space::global, At(offset_to), offset);
-    b.when(writes).add(begin_to, 4, begin_to);
-    b.when(writes).add(offset_to, 8, offset_to);
-    b.add(offset, b.cvt<U64>(counts[k]), offset);
-  }
-  b.bra(next);
-  b.bind(done);
+  merge.start(b, shared, wide_slots_at);
+  // The slots become the begins of the tile's right rows, and from `offsets_from` on their offsets within the tile.
+  constexpr int64_t offsets_from = 4 * merge_slots;
+  Reg<U32> first_right = b.constant<U32>(0), right_count = b.constant<U32>(0);
+  const auto merge_tile_of = [&] {
+    const LabelId known = b.label();
+    // Numbers of the thread's next elements; the first left row of the run of equal elements.
+    Reg<U32> left_row = b.add(merge.first_left, merge.element_of(b, merge.l, merge.tile_left));
+    b.sub(b.mul_lo(merge.pending, merge_tile), merge.first_left, first_right);
+    b.sub(merge.count, merge.left_count, right_count);
+    Reg<U32> begin = b.mov(left_row);
+    Reg<U32> to = b.mad_lo(merge.element_of(b, merge.r, merge.tile_right), 4, merge.slots);
+    Reg<Pred> in_run = merge.follows_left(b);
+    Reg<T> previous = merge.previous;
+    Reg<Pred> goes_on = b.setp(Is::eq, ptx::Combine::and_,
+                               b.selp(merge.left_value, merge.right_value, merge.takes_left(b)), previous, in_run);
+    b.unless(goes_on).bra(known);
+    find_run(b, merge, b.sub(left_row, 1), previous, begin);
+    b.bind(known);
+    Reg<U32> lefts = b.constant<U32>(0);
+    std::vector<Reg<U32>> begins, counts;
+    Reg<U64> sum = b.constant<U64>(0);
+    for (uint32_t k = 0; k < merge_items; ++k) {
+      Reg<Pred> from_left = merge.takes_left(b);
+      Reg<T> key = b.selp(merge.left_value, merge.right_value, from_left);
+      Reg<Pred> repeated = b.setp(Is::eq, ptx::Combine::and_, key, previous, in_run);
+      Reg<Pred> opens = b.and_(from_left, b.not_(repeated));
+      b.when(opens).mov(left_row, begin);
+      Reg<Pred> matches = b.and_(repeated, b.not_(from_left));
+      b.setp(Is::gt, ptx::Combine::and_, merge.own, k, matches, matches);
+      begins.push_back(b.mov(begin));
+      counts.push_back(b.selp(b.sub(left_row, begin), 0u, matches));
+      b.add(sum, b.cvt<U64>(counts[k]), sum);
+      b.when(from_left).add(left_row, 1, left_row);
+      b.when(from_left).or_(lefts, 1u << k, lefts);
+      if (k + 1 < merge_items) merge.advance(b, from_left);
+      in_run = b.or_(repeated, from_left);
+      previous = key;
+    }
+    Reg<U64> inclusive = warp_sum(b, t, sum);
+    const At own_sum(b.mad_lo(t.warp, 8, b.address_of_32(shared, sums_at)));
+    store_if<U64>(b, b.setp(Is::eq, t.lane, 31), Space::shared, own_sum, inclusive);
+    merge.pass_ticket(b, t, shared);
+    b.bar_sync();
+    Reg<U64> earlier = b.constant<U64>(0), total = b.constant<U64>(0);
+    for (uint32_t w = 0; w < warps; ++w) {
+      Reg<U64> its = b.ld<U64>(Space::shared, At(shared, sums_at + 8 * w));
+      b.when(b.setp(Is::gt, t.warp, w)).add(earlier, its, earlier);
+      b.add(total, its, total);
+    }
+    merge.announce(b, t, total);
+    Reg<U32> offset = b.cvt<U32>(b.add(earlier, b.sub(inclusive, sum)));
+    for (uint32_t k = 0; k < merge_items; ++k) {
+      Reg<Pred> writes = b.setp(Is::eq, b.and_(lefts, 1u << k), 0);
+      b.setp(Is::gt, ptx::Combine::and_, merge.own, k, writes, writes);
+      store_if<U32>(b, writes, Space::shared, At(to), begins[k]);
+      store_if<U32>(b, writes, Space::shared, At(to, offsets_from), offset);
+      b.when(writes).add(to, 4, to);
+      b.add(offset, counts[k], offset);
+    }
+  };
+  const auto write_tile = [&](Reg<U64> before, Reg<U32>) {
+    Reg<U32> row = b.mov(t.tid), from = b.mad_lo(t.tid, 4, merge.slots), earlier = b.cvt<U32>(before);
+    Reg<U64> begins = b.ld_param(begins_at), offsets = b.ld_param(offsets_at);
+    const LabelId copy = b.label(), copied = b.label();
+    b.bind(copy);
+    b.when(b.setp(Is::ge, row, right_count)).bra(copied);
+    Reg<U32> to = b.add(first_right, row), begin = b.ld<U32>(Space::shared, At(from));
+    Reg<U32> offset = b.add(b.ld<U32>(Space::shared, At(from, offsets_from)), earlier);
+    b.st<U32>(Space::global, element_at(b, begins, to, 4), begin);
+    b.st<U32>(Space::global, element_at(b, offsets, to, 4), offset);
+    b.add(row, block_threads, row);
+    b.add(from, block_threads * 4, from);
+    b.bra(copy);
+    b.bind(copied);
+  };
+  merge.for_all_tiles(b, t, shared, total_at, merge_tile_of, write_tile);
   b.ret();
   b.finish();
   return block_threads;
@@ -233,12 +244,12 @@ uint32_t build_ranges(ptx::Module& module, std::string_view name) {
 constexpr uint32_t pair_items = 4, pair_tile = block_threads * pair_items;
 
 // Moves `owner` to the last of the rows up to `most` whose offset is not greater than the position; its own is not. Moves `most` too.
-void find_owner(Builder& b, Reg<U64> offsets, Reg<U64> position, Reg<U32> owner, Reg<U32> most) {
+void find_owner(Builder& b, Reg<U64> offsets, Reg<U32> position, Reg<U32> owner, Reg<U32> most) {
   const LabelId again = b.label(), found = b.label();
   b.bind(again);
   b.when(b.setp(Is::ge, owner, most)).bra(found);
   Reg<U32> middle = b.sub(most, b.shr(b.sub(most, owner), 1)), below = b.sub(middle, 1);
-  Reg<Pred> not_behind = b.setp(Is::le, b.ld_nc<U64>(element_at(b, offsets, middle, 8)), position);
+  Reg<Pred> not_behind = b.setp(Is::le, b.ld_nc<U32>(element_at(b, offsets, middle, 4)), position);
   b.when(not_behind).mov(middle, owner);
   b.unless(not_behind).mov(below, most);
   b.bra(again);
@@ -259,7 +270,7 @@ uint32_t build_owners(ptx::Module& module, std::string_view name) {
   Reg<U32> owner = b.mov(most);
   b.when(b.setp(Is::eq, tile, tiles)).bra(store);
   b.constant<U32>(0, owner);
-  find_owner(b, b.ld_param(offsets_at), b.mul_wide(tile, pair_tile), owner, most);
+  find_owner(b, b.ld_param(offsets_at), b.mul_lo(tile, pair_tile), owner, most);
   b.bind(store);
   b.st<U32>(Space::global, element_at(b, b.ld_param(owners_at), tile, 4), owner);
   b.bind(done);
@@ -285,9 +296,10 @@ uint32_t build_expand(ptx::Module& module, std::string_view name) {
     for (uint32_t k = 0; k < pair_items; ++k) {
       Reg<U64> position = b.add(from, k * block_threads);
       Reg<U32> owner = b.mov(first);
-      find_owner(b, offsets, position, owner, b.mov(last));
-      Reg<U64> nth = b.sub(position, b.ld_nc<U64>(element_at(b, offsets, owner, 8)));
-      Reg<U64> i = b.add(b.cvt<U64>(b.ld_nc<U32>(element_at(b, begins, owner, 4))), nth), j = b.cvt<U64>(owner);
+      find_owner(b, offsets, b.cvt<U32>(position), owner, b.mov(last));
+      Reg<U32> nth = b.sub(b.cvt<U32>(position), b.ld_nc<U32>(element_at(b, offsets, owner, 4)));
+      Reg<U32> left_row = b.add(b.ld_nc<U32>(element_at(b, begins, owner, 4)), nth);
+      Reg<U64> i = b.cvt<U64>(left_row), j = b.cvt<U64>(owner);
       Reg<U64> place = b.shl(position, 3);
       const At left_to(b.add(left, place)), right_to(b.add(right, place));
       Reg<Pred> exists = b.setp(Is::lt, position, total);
@@ -310,7 +322,7 @@ Result<const Kernel*> kernel_of(Library& library, const char* what, Type type, B
 Result<Pairs> repeated_pairs(Library& library, const Vector& left, const Vector& right, Memory& memory) {
   const uint64_t m = right.capacity;
   ASSIGN_OR_RETURN(const Address begins, memory.temporary(m * 4));
-  ASSIGN_OR_RETURN(const Address offsets, memory.temporary(m * 8));
+  ASSIGN_OR_RETURN(const Address offsets, memory.temporary(m * 4));
   ASSIGN_OR_RETURN(const device::Mapped total, memory.mapped(8));
   ASSIGN_OR_RETURN(const MergePlan plan, find_splits(library, left, right, memory));
   {
@@ -321,11 +333,13 @@ Result<Pairs> repeated_pairs(Library& library, const Vector& left, const Vector&
     add(a, left, right, plan);
     a.add(total.address).add(begins).add(offsets);
     RETURN_IF_ERROR(library.launch(*kernel, library.grid(*kernel, merge_tiles(left, right)), a,
-                                   (left.capacity + m) * width(left.type) + m * 12));
+                                   (left.capacity + m) * width(left.type) + m * 8));
   }
   RETURN_IF_ERROR(library.device().synchronize());
   Pairs out;
   const uint64_t count = *static_cast<const volatile uint64_t*>(total.host), tiles = tiles_for(count, pair_tile);
+  if (count > max_rows)
+    return input_error("a join of {} and {} rows gives {} pairs, more than {}", left.capacity, m, count, max_rows);
   out.left.capacity = out.right.capacity = count;
   ASSIGN_OR_RETURN(out.left.data, memory.result(count * 8));
   ASSIGN_OR_RETURN(out.right.data, memory.result(count * 8));
@@ -340,7 +354,7 @@ Result<Pairs> repeated_pairs(Library& library, const Vector& left, const Vector&
   ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel("merge_expand", build_expand));
   Arguments a;
   a.add(begins).add(offsets).add(owners).add(tiles).add(count).add(out.left.data).add(out.right.data);
-  RETURN_IF_ERROR(library.launch(*kernel, library.grid(*kernel, tiles), a, m * 12 + count * 16));
+  RETURN_IF_ERROR(library.launch(*kernel, library.grid(*kernel, tiles), a, m * 8 + count * 16));
   return out;
 }
 

@@ -15,8 +15,8 @@ namespace rndn::sql {
 
 namespace {
 
-constexpr uint32_t warps = block_threads / 32, unroll = 4;
-constexpr int64_t sums_at = 16, slots_at = 64;  // in shared memory
+constexpr uint32_t warps = block_threads / 32, unroll = 2;
+constexpr int64_t sums_at = 32, slots_at = 64;  // in shared memory, behind the header of a merge
 const char* operation_name(SetOperation operation) {
   static constexpr const char* names[] = {"union", "intersection", "difference"};
   return names[static_cast<size_t>(operation)];
@@ -32,67 +32,64 @@ uint32_t build_set(ptx::Module& module, std::string_view name, SetOperation oper
   const ptx::SharedVariable shared =
       b.shared<U64>(std::string(name) + "_shared", (slots_at + MergeCode<T>::shared_bytes + 7) / 8, 16);
   const Thread t = thread_of(b);
-  merge.start(b, t, shared, slots_at);
-  Reg<U64> total_to = b.ld_param(total_at);
-  const LabelId next = b.label(), done = b.label();
-  b.bind(next);
-  Reg<U32> tile = take_tile(b, shared, b.ld_param(merge.ticket_at), t);
-  b.when(b.setp(Is::ge, tile, merge.tiles)).bra(done);
-  merge.load(b, t, tile);
-  merge.seek(b, t);
-  std::vector<Reg<T>> keys;
-  Reg<U32> kept = b.constant<U32>(0);
-  for (uint32_t k = 0; k < merge_items; ++k) {
-    Reg<Pred> from_left = merge.takes_left(b);
-    keys.push_back(b.selp(merge.left_value, merge.right_value, from_left));
-    Reg<Pred> keeps;
-    if (operation != SetOperation::unite)
-      keeps = b.setp(operation == SetOperation::intersect ? Is::eq : Is::ne, ptx::Combine::and_, merge.left_value,
-                     merge.right_value, from_left);
-    if (k == 0) {
-      Reg<Pred> differs = b.setp(Is::ne, ptx::Combine::or_, keys[0], merge.previous, merge.is_first);
-      keeps = keeps.valid() ? b.and_(keeps, differs) : differs;
-    } else {
-      keeps = keeps.valid() ? b.setp(Is::ne, ptx::Combine::and_, keys[k], keys[k - 1], keeps)
-                            : b.setp(Is::ne, keys[k], keys[k - 1]);
+  merge.start(b, shared, slots_at);
+  const auto merge_tile_of = [&] {
+    std::vector<Reg<T>> keys;
+    Reg<U32> kept = b.constant<U32>(0);
+    for (uint32_t k = 0; k < merge_items; ++k) {
+      Reg<Pred> from_left = merge.takes_left(b);
+      keys.push_back(b.selp(merge.left_value, merge.right_value, from_left));
+      Reg<Pred> keeps;
+      if (operation != SetOperation::unite)
+        keeps = b.setp(operation == SetOperation::intersect ? Is::eq : Is::ne, ptx::Combine::and_, merge.left_value,
+                       merge.right_value, from_left);
+      if (k == 0) {
+        Reg<Pred> differs = b.setp(Is::ne, ptx::Combine::or_, keys[0], merge.previous, merge.is_first);
+        keeps = keeps.valid() ? b.and_(keeps, differs) : differs;
+      } else {
+        keeps = keeps.valid() ? b.setp(Is::ne, ptx::Combine::and_, keys[k], keys[k - 1], keeps)
+                              : b.setp(Is::ne, keys[k], keys[k - 1]);
+      }
+      b.when(keeps).or_(kept, 1u << k, kept);
+      if (k + 1 < merge_items) merge.advance(b, from_left);
     }
-    b.when(keeps).or_(kept, 1u << k, kept);
-    if (k + 1 < merge_items) merge.advance(b, from_left);
-  }
-  b.and_(kept, b.sub(b.shl(b.constant<U32>(1), merge.own), 1), kept);
-  Reg<U32> number = b.popc(kept), inclusive = warp_sum(b, t, number);
-  const BlockSum sum = block_sum(b, t, inclusive, warps, shared, sums_at);  // and everything has been read
-  Reg<U32> to = b.mad_lo(b.add(sum.before, b.sub(inclusive, number)), T::size, merge.slots);
-  for (uint32_t k = 0; k < merge_items; ++k) {
-    Reg<Pred> keeps = b.setp(Is::ne, b.and_(kept, 1u << k), 0);
-    store_if<T>(b, keeps, Space::shared, At(to), keys[k]);
-    b.when(keeps).add(to, T::size, to);
-  }
-  Reg<U64> before = look_back(b, t, tile, merge.tiles, sum.total, b.ld_param(merge.words_at), total_to, At(shared, 8));
+    b.and_(kept, b.sub(b.shl(b.constant<U32>(1), merge.own), 1), kept);
+    Reg<U32> number = b.popc(kept), inclusive = warp_sum(b, t, number);
+    merge.pass_ticket(b, t, shared);
+    const BlockSum sum = block_sum(b, t, inclusive, warps, shared, sums_at);  // and everything has been read
+    merge.announce(b, t, b.cvt<U64>(sum.total));
+    Reg<U32> to = b.mad_lo(b.add(sum.before, b.sub(inclusive, number)), T::size, merge.slots);
+    for (uint32_t k = 0; k < merge_items; ++k) {
+      Reg<Pred> keeps = b.setp(Is::ne, b.and_(kept, 1u << k), 0);
+      store_if<T>(b, keeps, Space::shared, At(to), keys[k]);
+      b.when(keeps).add(to, T::size, to);
+    }
+  };
   // Element i of the tile's result by thread i modulo their number.
-  Reg<U64> place = b.add(before, b.cvt<U64>(t.tid));
-  Reg<U64> out = b.mad_lo(place, b.constant<U64>(T::size), b.ld_param(out_at));
-  Reg<U32> from = b.mad_lo(t.tid, T::size, merge.slots);
-  Reg<S32> left_over = Builder::as<S32>(b.sub(sum.total, t.tid));
-  const LabelId copy = b.label(), copied = b.label();
-  b.bind(copy);
-  b.when(b.setp(Is::le, left_over, 0)).bra(copied);
-  std::vector<Reg<Pred>> exists;
-  std::vector<Reg<T>> elements;
-  for (uint32_t u = 0; u < unroll; ++u) {
-    exists.push_back(b.setp(Is::gt, left_over, static_cast<int32_t>(u * block_threads)));
-    elements.push_back(b.template constant<T>(0));
-    load_if<T>(b, exists[u], Space::shared, At(from, int64_t{u} * block_threads * T::size), elements[u]);
-  }
-  for (uint32_t u = 0; u < unroll; ++u)
-    store_if<T>(b, exists[u], Space::global, At(out, int64_t{u} * block_threads * T::size), elements[u]);
-  b.add(from, unroll * block_threads * T::size, from);
-  b.add(out, uint64_t{unroll} * block_threads * T::size, out);
-  b.sub(left_over, static_cast<int32_t>(unroll * block_threads), left_over);
-  b.bra(copy);
-  b.bind(copied);
-  b.bra(next);
-  b.bind(done);
+  const auto write_tile = [&](Reg<U64> before, Reg<U32> results) {
+    Reg<U64> place = b.add(before, b.cvt<U64>(t.tid));
+    Reg<U64> out = b.mad_lo(place, b.constant<U64>(T::size), b.ld_param(out_at));
+    Reg<U32> from = b.mad_lo(t.tid, T::size, merge.slots);
+    Reg<S32> left_over = Builder::as<S32>(b.sub(results, t.tid));
+    const LabelId copy = b.label(), copied = b.label();
+    b.bind(copy);
+    b.when(b.setp(Is::le, left_over, 0)).bra(copied);
+    std::vector<Reg<Pred>> exists;
+    std::vector<Reg<T>> elements;
+    for (uint32_t u = 0; u < unroll; ++u) {
+      exists.push_back(b.setp(Is::gt, left_over, static_cast<int32_t>(u * block_threads)));
+      elements.push_back(b.template constant<T>(0));
+      load_if<T>(b, exists[u], Space::shared, At(from, int64_t{u} * block_threads * T::size), elements[u]);
+    }
+    for (uint32_t u = 0; u < unroll; ++u)
+      store_if<T>(b, exists[u], Space::global, At(out, int64_t{u} * block_threads * T::size), elements[u]);
+    b.add(from, unroll * block_threads * T::size, from);
+    b.add(out, uint64_t{unroll} * block_threads * T::size, out);
+    b.sub(left_over, static_cast<int32_t>(unroll * block_threads), left_over);
+    b.bra(copy);
+    b.bind(copied);
+  };
+  merge.for_all_tiles(b, t, shared, total_at, merge_tile_of, write_tile);
   b.ret();
   b.finish();
   return block_threads;

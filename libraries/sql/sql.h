@@ -38,7 +38,7 @@ struct Vector {
   // Every element lies in min..max (a bound that need not be tight); nothing is known when min > max. Not for floats.
   int64_t min = 1, max = 0;
   bool known() const { return min <= max; }
-  bool ascending = false;  // integers: no element is less than the one before it. Saves `group` and `unique` the sort
+  bool ascending = false;  // integers: no element is less than the one before it. Saves `group` and `unique` the sort, `join` a table
   // Text codes that are to be ordered: u32 per code, its place in byte order. 0: the codes themselves are in order, or order does not matter.
   Address ranks = 0;
 };

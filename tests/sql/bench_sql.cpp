@@ -2,6 +2,7 @@
 //
 //   bench_sql [--device cuda|sim[:TARGET]] [--rows N] [--set-rows N] [--repeat R] [--only TEXT] [--kernels] [--group sort|hash]
 //
+// --only: cases whose name has the text, or one of several, each with an --only of its own.
 // --set-rows: of either side of the cases on sorted columns and of the copy beside them; default: as --rows.
 //
 // "aggregate" cases: group, len and sum as one.
@@ -65,7 +66,8 @@ class Slab final : public Memory {
 
 struct BenchArguments {
   Options options;
-  std::string device = "sim", only;
+  std::string device = "sim";
+  std::vector<std::string> only;  // parts of the names of cases; none: all
   uint64_t rows = 100000, set_rows = 0;
   uint32_t repeat = 5;
   bool kernels = false;
@@ -78,6 +80,13 @@ struct Run {
   const BenchArguments& arguments;
   std::mt19937_64 random{1};
 };
+
+// Whether the case is to be measured. Asked before its data are made.
+bool is_wanted(const Run& run, const std::string& name) {
+  const auto& only = run.arguments.only;
+  return only.empty() || std::any_of(only.begin(), only.end(),
+                                     [&](const std::string& part) { return name.find(part) != std::string::npos; });
+}
 
 template <class T>
 Result<Vector> put(Run& run, Type type, const std::vector<T>& elements) {
@@ -96,7 +105,6 @@ Result<std::vector<T>> get(Run& run, Address data, uint64_t count) {
 // Runs `body` repeatedly and prints a line. `bytes`: moved at least. `check`: of the last result.
 Result<void> measure(Run& run, const std::string& name, uint64_t rows, const std::function<Result<uint64_t>()>& body,
                      const std::function<Result<bool>()>& check) {
-  if (name.find(run.arguments.only) == std::string::npos) return {};
   std::vector<double> ms;
   uint64_t bytes = 0;
   run.memory.keep();
@@ -135,6 +143,7 @@ Result<void> measure(Run& run, const std::string& name, uint64_t rows, const std
 
 template <class T>
 Result<void> bench_order(Run& run, const std::string& name, Type type, uint64_t n, uint64_t values) {
+  if (!is_wanted(run, name)) return {};
   run.memory.reset();
   std::vector<T> keys(n);
   for (T& k : keys) k = static_cast<T>(values ? run.random() % values : run.random());
@@ -166,6 +175,7 @@ Result<void> bench_order(Run& run, const std::string& name, Type type, uint64_t 
 template <class T>
 Result<void> bench_group(Run& run, const std::string& name, Type type, uint64_t n, uint64_t groups,
                          bool spread = false) {
+  if (!is_wanted(run, name)) return {};
   run.memory.reset();
   std::vector<T> keys(n);
   const uint64_t factor = spread ? 0x9E3779B97F4A7C15u : 1;
@@ -202,6 +212,7 @@ Result<void> bench_group(Run& run, const std::string& name, Type type, uint64_t 
 // Length and sum of a f64 column per group, without a list of rows. ascending: as a foreign key of a table that is stored by it.
 Result<void> bench_aggregate(Run& run, const std::string& name, uint64_t n, uint64_t groups, bool ascending,
                              bool bounds) {
+  if (!is_wanted(run, name)) return {};
   run.memory.reset();
   std::vector<int32_t> keys(n);
   std::vector<double> values(n), sums(groups);
@@ -244,6 +255,7 @@ enum class Keys { dense, unbounded, sparse, repeated };
 
 template <class T>
 Result<void> bench_join(Run& run, const std::string& name, Type type, uint64_t n, uint64_t left_rows, Keys kind) {
+  if (!is_wanted(run, name)) return {};
   run.memory.reset();
   std::vector<T> left(left_rows), right(n);
   for (uint64_t i = 0; i < left_rows; ++i)
@@ -284,6 +296,7 @@ Result<void> bench_join(Run& run, const std::string& name, Type type, uint64_t n
 
 template <class T>
 Result<void> bench_member(Run& run, const std::string& name, Type type, uint64_t n, uint64_t set, Keys kind) {
+  if (!is_wanted(run, name)) return {};
   run.memory.reset();
   std::vector<T> x(n), y(set);
   const auto value = [&](uint64_t i) { return static_cast<T>(kind == Keys::sparse ? i * 0x9E3779B97F4A7C15u : i); };
@@ -311,6 +324,7 @@ Result<void> bench_member(Run& run, const std::string& name, Type type, uint64_t
 }
 
 Result<void> bench_like(Run& run, const std::string& name, uint64_t n, std::string_view pattern, uint64_t words) {
+  if (!is_wanted(run, name)) return {};
   run.memory.reset();
   static constexpr std::string_view vocabulary[] = {
       "furiously", "requests", "special", "packages", "blithely", "ironic",  "deposits", "PROMO",
@@ -355,6 +369,7 @@ Result<void> bench_like(Run& run, const std::string& name, uint64_t n, std::stri
 
 // A copy on the device, which the others are held against: n elements of 8 bytes.
 Result<void> bench_copy(Run& run, uint64_t n) {
+  if (!is_wanted(run, "copy")) return {};
   run.memory.reset();
   std::vector<uint64_t> values(n);
   for (uint64_t& v : values) v = run.random();
@@ -374,6 +389,7 @@ Result<void> bench_copy(Run& run, uint64_t n) {
 
 // Relations of `columns` columns of 8 bytes; bytes are those of the arguments once and of the result once.
 Result<void> bench_select(Run& run, uint64_t n, uint32_t columns) {
+  if (!is_wanted(run, fmt::format("select half of {} columns", columns))) return {};
   run.memory.reset();
   Relation r;
   std::vector<uint8_t> mask(n);
@@ -403,6 +419,7 @@ Result<void> bench_select(Run& run, uint64_t n, uint32_t columns) {
 
 // n rows of two columns, from n / 1000 rows and 1000.
 Result<void> bench_product(Run& run, uint64_t n) {
+  if (!is_wanted(run, "product")) return {};
   run.memory.reset();
   const uint64_t inner = n / 1000, outer = 1000;
   std::vector<uint64_t> x(inner), y(outer);
@@ -430,6 +447,7 @@ Result<void> bench_product(Run& run, uint64_t n) {
 Result<void> bench_set(Run& run, const std::string& name, uint64_t n,
                        Result<Relation> (Operators::*operation)(const Relation&, const Relation&, Memory&),
                        uint64_t result_rows) {
+  if (!is_wanted(run, name)) return {};
   run.memory.reset();
   std::vector<int64_t> x(n), y(n);
   for (uint64_t i = 0; i < n; ++i) x[i] = static_cast<int64_t>(2 * i), y[i] = static_cast<int64_t>(2 * i + i % 2);
@@ -459,6 +477,7 @@ Result<void> bench_set(Run& run, const std::string& name, uint64_t n,
 
 // The same columns joined; `repeated`: every key twice on the left side.
 Result<void> bench_sorted_join(Run& run, const std::string& name, uint64_t n, bool repeated) {
+  if (!is_wanted(run, name)) return {};
   run.memory.reset();
   std::vector<int64_t> x(n), y(n);
   for (uint64_t i = 0; i < n; ++i)
@@ -622,7 +641,7 @@ int main_of(int argc, char** argv) {
     else if (flag == "--repeat")
       a.repeat = static_cast<uint32_t>(std::max(1ul, std::strtoul(value, nullptr, 10)));
     else if (flag == "--only")
-      a.only = value;
+      a.only.push_back(value);
     else
       return usage();
   }

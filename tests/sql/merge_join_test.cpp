@@ -61,7 +61,11 @@ void check(test::Bench& bench, Type type, const Sides<T>& sides) {
 
 template <class T>
 void check_all(const char* target, Type type) {
+  sim::Options checks;
+  checks.check_hazards = checks.check_uninitialised = true;
+  checks.check_races = std::string_view(target) == "sm_90";  // the barriers are the same on all
   test::Bench bench(target);
+  bench.use(std::move(*runtime::open_simulator(target, checks)));
   std::mt19937_64 random(7);
   const T least = std::numeric_limits<T>::min(), most = std::numeric_limits<T>::max();
   std::vector<Sides<T>> cases;

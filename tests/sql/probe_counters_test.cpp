@@ -105,11 +105,11 @@ TEST(ProbeCountersTest, SortedColumns) {
   left.ascending = right.ascending = true;
   {
     SCOPED_TRACE("intersection");
-    c.expect_at_most(rows, {2, 38.5, 0.35}, [&] { return c.bench.sql->intersect({left}, {right}, *c.bench.memory); });
+    c.expect_at_most(rows, {2, 41.7, 0.35}, [&] { return c.bench.sql->intersect({left}, {right}, *c.bench.memory); });
   }
   {
     SCOPED_TRACE("difference");
-    c.expect_at_most(rows, {2, 38.5, 0.35}, [&] { return c.bench.sql->subtract({left}, {right}, *c.bench.memory); });
+    c.expect_at_most(rows, {2, 41.7, 0.35}, [&] { return c.bench.sql->subtract({left}, {right}, *c.bench.memory); });
   }
   {
     SCOPED_TRACE("join");
@@ -119,7 +119,7 @@ TEST(ProbeCountersTest, SortedColumns) {
     });
   }
   SCOPED_TRACE("union");
-  c.expect_at_most(rows, {2, 41.5, 0.475}, [&] { return c.bench.sql->unite({left}, {right}, *c.bench.memory); });
+  c.expect_at_most(rows, {2, 45.2, 0.475}, [&] { return c.bench.sql->unite({left}, {right}, *c.bench.memory); });
 }
 
 TEST(ProbeCountersTest, Like) {

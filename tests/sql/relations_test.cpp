@@ -170,6 +170,35 @@ TEST_P(RelationsTest, SortedSetsAreMerged) {
   check_sorted_sets<uint32_t>(GetParam(), Type::u32);
 }
 
+// More tiles than a block finds the splits of, where the guess that both columns alternate evenly is right, and where it is wrong everywhere.
+TEST_P(RelationsTest, SortedSetsOfManyTiles) {
+  test::Bench bench(GetParam());
+  constexpr size_t n = 200000, m = 140000;  // 79 tiles
+  for (int shape = 0; shape < 4; ++shape) {
+    std::vector<int32_t> x(n), y(m);
+    for (size_t i = 0; i < n; ++i) x[i] = static_cast<int32_t>(shape == 3 ? i * i / n / 3 : 7 * i);
+    for (size_t i = 0; i < m; ++i)
+      y[i] = static_cast<int32_t>(shape == 0   ? 10 * i
+                                  : shape == 1 ? 7 * n + i
+                                  : shape == 2 ? i * i / 14000
+                                               : (m - i < 9000 ? 7 * i : i / 5));
+    Vector left = bench.put(Type::i32, x), right = bench.put(Type::i32, y);
+    left.ascending = right.ascending = true;
+    x.erase(std::unique(x.begin(), x.end()), x.end());
+    y.erase(std::unique(y.begin(), y.end()), y.end());
+    std::vector<int32_t> common, all;
+    std::set_intersection(x.begin(), x.end(), y.begin(), y.end(), std::back_inserter(common));
+    std::set_union(x.begin(), x.end(), y.begin(), y.end(), std::back_inserter(all));
+    auto intersect = bench.sql->intersect({left}, {right}, *bench.memory);
+    ASSERT_TRUE(intersect.ok());
+    EXPECT_TRUE(bench.get<int32_t>((*intersect)[0]) == common) << shape;
+    if (shape) continue;
+    auto unite = bench.sql->unite({left}, {right}, *bench.memory);
+    ASSERT_TRUE(unite.ok());
+    EXPECT_TRUE(bench.get<int32_t>((*unite)[0]) == all) << shape;
+  }
+}
+
 TEST_P(RelationsTest, NanIsNoMemberAndStays) {
   test::Bench bench(GetParam());
   const double nan = std::nan("");
