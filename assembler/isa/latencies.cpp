@@ -45,7 +45,7 @@ struct Rule {
 // clang-format off
 constexpr Rule rules[] = {
     // Volta and later, general registers. R2UR reads as an ALU instruction does: 4 cycles after IMAD it gets the old value on an H200
-    // (gpu_programs: 4 of 27,000 random programs, right with 5).
+    // (gpu_programs: 4 of 9,000 random programs, right with 5).
     {sm_90,  fma, set(L::register_to_uniform),  Role::gpr,  5, P::device},
     {ampere, fma, set(L::register_to_uniform),  Role::gpr,  5, P::inferred},
     {mined,  set(L::fp64), set(L::register_to_uniform), Role::gpr, 10, P::inferred},
