@@ -346,7 +346,8 @@ void run_thread(Launch& launch, std::atomic<uint64_t>& next, uint64_t blocks, ui
   const uint32_t warps = (launch.block.x * launch.block.y * launch.block.z + lanes - 1) / lanes;
   const size_t block_bytes =
       warps * (launch.program->row_words() * size_t{4} + size_t{launch.local_bytes} * lanes + 8192) +
-      launch.shared_bytes;
+      launch.shared_bytes +
+      (launch.options.check_races ? size_t{launch.shared_bytes} * 16 + size_t{warps} * warps * lanes * 4 : 0);
   const size_t limit = std::clamp<size_t>(resident_bytes / block_bytes, 4, 4096);
   const auto admit = [&] {
     const uint64_t i = next.fetch_add(1, std::memory_order_relaxed);

@@ -3,8 +3,10 @@
 // Time is counted in memory instructions of the block. A thread knows, for every thread of the block, the time before which that one's accesses are
 // ordered before its own (`known_`); accesses before that time are no race. Threads that leave a barrier know what all that had arrived knew, and
 // that they arrived; they share one vector, so that most joins are copies of one. Of every word is kept: its last store, and the loads and atomic
-// operations since then that no later one of the same kind is ordered after (as FastTrack does for loads: Flanagan and Freund, PLDI 2009). A word is
-// split into bytes by its first access that covers less. So the check is exact for the order in which the block ran.
+// operations since then that no later one of the same kind is ordered after (as FastTrack does for loads: Flanagan and Freund, PLDI 2009). Those that
+// lanes of one warp make by one instruction between two of the warp's barriers are one entry: nothing is ordered between them. A word is split into
+// bytes by its first access that covers less. So the check is exact for the order in which the block ran, but for stores of what is there: of several, the
+// first stands for all.
 //
 // What orders: BAR.SYNC and BAR.RED, with or without a count (those who arrived before those who leave), BAR.ARV for the others; WARPSYNC of all kinds, and
 // NOP, which ptxas writes for bar.warp.sync where the lanes are together, among the lanes of a warp. Lanes that only happen to run together, or
@@ -16,10 +18,11 @@
 // What is volatile in the generic space keeps that in SASS (LD.STRONG, LD.CV), and counts like the loads of such a loop.
 // Left out: locks and flags in shared memory order nothing (SASS does not tell ld.volatile.shared from ld.shared), so what they guard is reported; an
 // asynchronous copy counts as a store of its thread when it is issued; memory of other blocks of a cluster.
-// Cost: O(threads of the block) per barrier and warp, O(accesses that are not ordered) per lane and word.
+// Cost: O(threads of the block) per barrier and warp; per lane and word O(entries), and O(lanes) for each that it conflicts with.
 #include "assembler/simulator/races.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "assembler/simulator/lanes.h"
@@ -44,6 +47,7 @@ void Races::start(const Block& block, uint32_t shared_bytes) {
   now_ = 1;
   const size_t threads = block.warps.size() * lanes;
   known_.assign(threads, std::make_shared<const Clocks>(threads, 0));
+  since_.assign(block.warps.size(), 0);
   arrived_ = {};
   places_.clear();
   places_.resize((shared_bytes + 3) / 4);
@@ -66,6 +70,7 @@ void Races::merge(std::shared_ptr<const Clocks>& into, const Warp& w, uint32_t m
     last = mine;
   });
   for_lanes(mask, [&](uint32_t l) { (*joined)[first + l] = now_ + 1; });
+  since_[w.number] = now_ + 1;
   into = std::move(joined);
 }
 
@@ -107,28 +112,33 @@ void Races::visit(Cell& cell, Warp& w, const Op& op, uint32_t lane, uint32_t off
   if (cell.stamp && conflicts(kind, Kind::write) && !is_before(cell.thread, cell.stamp, thread)) {
     const bool same =
         kind == Kind::write && cell.others.empty() && std::memcmp(w.block->shared_memory() + offset, value, size) == 0;
-    if (!same) complain(w, op, lane, offset, kind, cell.thread, cell.pc, Kind::write);
+    if (same) return;
+    complain(w, op, lane, offset, kind, cell.thread, cell.pc, Kind::write);
   }
-  std::erase_if(cell.others, [&](Entry& e) {
-    const uint32_t first = e.warp * lanes;
-    uint32_t before = 0;
-    for_lanes(e.mask, [&](uint32_t l) { before |= (is_before(first + l, e.stamp, thread) ? 1u : 0u) << l; });
-    if (before != e.mask && conflicts(kind, e.kind))
-      complain(w, op, lane, offset, kind, first + static_cast<uint32_t>(std::countr_zero(e.mask & ~before)), e.pc,
-               e.kind);
-    if (e.kind == kind) e.mask &= ~before;
-    return kind == Kind::write || e.mask == 0;
-  });
+  const auto unordered = [&](const Entry& e) {
+    uint32_t lanes_of_it = 0;
+    for_lanes(e.mask,
+              [&](uint32_t l) { lanes_of_it |= (is_before(e.warp * lanes + l, e.stamp, thread) ? 0u : 1u) << l; });
+    return lanes_of_it;
+  };
+  for (const Entry& e : cell.others)
+    if (conflicts(kind, e.kind))
+      if (const uint32_t of = unordered(e))
+        complain(w, op, lane, offset, kind, e.warp * lanes + static_cast<uint32_t>(std::countr_zero(of)), e.pc, e.kind);
   const uint32_t pc = w.pc - 1;
   if (kind == Kind::write) {
+    cell.others.clear();
     cell.stamp = now_, cell.pc = pc, cell.thread = static_cast<uint16_t>(thread);
     return;
   }
   for (Entry& e : cell.others)
-    if (e.stamp == now_ && e.kind == kind) {
+    if (e.warp == w.number && e.pc == pc && e.kind == kind && e.stamp >= since_[w.number]) {
       e.mask |= 1u << lane;
+      e.stamp = now_;
       return;
     }
+  if (cell.others.size() >= 32 && std::has_single_bit(cell.others.size()))
+    std::erase_if(cell.others, [&](Entry& e) { return e.kind == kind && (e.mask = unordered(e)) == 0; });
   cell.others.push_back({now_, 1u << lane, pc, static_cast<uint16_t>(w.number), kind});
 }
 
@@ -150,35 +160,51 @@ void Races::complain(Warp& w, const Op& op, uint32_t lane, uint32_t offset, Kind
                      present[static_cast<size_t>(kind)]));
 }
 
-// Generic loads that say so (LD.STRONG; Pascal's LD.CV), and loads that a
-// compare-and-swap soon follows with the same address or with what was loaded.
+// Generic loads that say so (LD.STRONG; Pascal's LD.CV), and loads that a compare-and-swap of the same address soon follows, with no barrier and no other
+// value of the address between. On sm_90 ptxas loads from a uniform address and swaps at a copy of it: the same offset, and what was loaded is compared.
 std::vector<bool> relaxed_loads(const Program& program) {
+  using isa::Mnemonic;
   constexpr size_t window = 40;  // instructions
   const auto address = [](const isa::Instruction& in) -> const isa::Operand* {
     for (const isa::Operand& o : in.operands)
       if (o.kind == isa::OperandKind::address) return &o;
     return nullptr;
   };
+  const auto writes = [](const isa::Instruction& in, uint32_t reg) {
+    for (uint32_t k = 0; k < in.operand_count; ++k) {
+      const isa::Operand& o = in.operands[k];
+      if (isa::register_file(in, k) != isa::RegisterFile::gpr || o.reg == isa::RZ) continue;
+      const isa::Access a = isa::access(in, k);
+      if (a != isa::Access::none && a != isa::Access::read && o.reg <= reg && reg < o.reg + isa::register_count(in, k))
+        return true;
+    }
+    return false;
+  };
   const size_t n = program.instructions.size();
   std::vector<bool> relaxed(n + 1);
   for (size_t i = 0; i < n; ++i) {
     const isa::Instruction& load = program.instructions[i];
-    if (load.mnemonic != isa::Mnemonic::LDS && load.mnemonic != isa::Mnemonic::LD) continue;
+    if (load.mnemonic != Mnemonic::LDS && load.mnemonic != Mnemonic::LD) continue;
     using K = isa::ModifierKind;
-    if (load.mnemonic == isa::Mnemonic::LD) {
+    if (load.mnemonic == Mnemonic::LD) {
       const K kind = program.target->family == isa::Family::pascal ? K::Cache : K::Order;
       const uint8_t weaker = kind == K::Cache ? 2 : program.target->sm == 75 ? 7 : 4;  // the last that is not volatile
       relaxed[i] = isa::has_modifier(load.form, kind) && isa::modifier(load, kind) > weaker;
     }
     const isa::Operand* from = address(load);
-    for (size_t j = i + 1; from && !relaxed[i] && j < std::min(n, i + window); ++j) {
-      const isa::Instruction& swap = program.instructions[j];
-      if (swap.mnemonic != isa::Mnemonic::ATOMS_CAS && swap.mnemonic != isa::Mnemonic::ATOM_CAS) continue;
-      const isa::Operand* to = address(swap);
-      if (!to) continue;
-      const isa::Operand& compare = *(to + 1);
-      relaxed[i] = (to->reg == from->reg && to->uniform == from->uniform && to->value == from->value) ||
-                   (compare.kind == isa::OperandKind::gpr && compare.reg == load.operands[0].reg);
+    if (!from) continue;
+    bool moved = writes(load, from->reg), loaded = true;
+    for (size_t j = i + 1; !relaxed[i] && (loaded || !moved) && j < std::min(n, i + window); ++j) {
+      const isa::Instruction& in = program.instructions[j];
+      if (in.mnemonic == Mnemonic::BAR) break;
+      const isa::Operand* to = address(in);
+      if ((in.mnemonic == Mnemonic::ATOMS_CAS || in.mnemonic == Mnemonic::ATOM_CAS) && to && to->value == from->value) {
+        const isa::Operand& compare = *(to + 1);
+        relaxed[i] = (!moved && to->reg == from->reg && to->uniform == from->uniform) ||
+                     (loaded && compare.kind == isa::OperandKind::gpr && compare.reg == load.operands[0].reg);
+      }
+      moved |= writes(in, from->reg);
+      loaded &= !writes(in, load.operands[0].reg);
     }
   }
   return relaxed;

@@ -33,7 +33,8 @@ class Races {
 
  private:
   using Clocks = std::vector<uint32_t>;
-  struct Entry {  // lanes of a warp that made an access by one instruction
+  struct
+      Entry {  // lanes of a warp that made an access by one instruction, since the warp's last barrier; stamp: of the last
     uint32_t stamp, mask, pc;
     uint16_t warp;
     Kind kind;
@@ -59,6 +60,7 @@ class Races {
   bool lockstep_ = false;                             // Pascal
   uint32_t now_ = 1;                                  // memory instructions so far
   std::vector<std::shared_ptr<const Clocks>> known_;  // per thread; never null
+  std::vector<uint32_t> since_;                       // per warp: when one of its lanes last arrived or synchronised
   std::array<std::shared_ptr<const Clocks>, 16> arrived_;
   std::vector<Place> places_;  // per word
 };

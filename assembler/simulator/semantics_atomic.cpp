@@ -71,22 +71,23 @@ T host_atomic(std::byte* at, F f) {
 }
 
 // What an atomic operation acts on: memory, or in weak memory, with a scope narrower than the GPU, what the block sees of it; then others may change the
-// place in between, and its new value arrives when the block's stores do.
+// place in between, and its new value, if there is one, arrives when the block's stores do.
 class Place {
  public:
   Place(Warp& w, std::byte* p, uint32_t size, bool narrow) : w_(w), at_(p), size_(size), narrow_(narrow) {
     if (narrow) w_.launch->weak->load(w_.block, at_, seen_, size_, false);
   }
   std::byte* get() { return narrow_ ? seen_ : at_; }
+  void unchanged() { changed_ = false; }
   ~Place() {
-    if (narrow_) w_.launch->weak->store(w_.block, at_, seen_, size_);
+    if (narrow_ && changed_) w_.launch->weak->store(w_.block, at_, seen_, size_);
   }
 
  private:
   Warp& w_;
   std::byte* at_;
   uint32_t size_;
-  bool narrow_;
+  bool narrow_, changed_ = true;
   alignas(8) std::byte seen_[8];
 };
 
@@ -178,6 +179,7 @@ Status compare_and_swap(Warp& w, const Op& op, uint32_t mask) {
                                          __ATOMIC_SEQ_CST);
       d[l] = old;
     }
+    if (!done) place.unchanged();
     if (test) {
       d[l] = done;
       if (wide_data) d[l + lanes] = 0;

@@ -165,6 +165,24 @@ const Case cases[] = {
      "[%a+128]; bra E; "
      "B: st.shared.u32 [%a], %i; bar.sync 1, 64; E:",
      of_warps, of_warps},
+    // A compare-and-swap elsewhere, or behind a barrier, does not make a plain load one of its loop.
+    {"LoadBesideACompareAndSwap",
+     "setp.ne.u32 %p, %r, 40; @%p bra R; red.shared.add.u32 [block+16], 7; bra E; R: setp.ne.u32 %p, %r, 3; @%p bra E; "
+     "ld.shared.u32 %x, [block+16]; add.u32 %y, %x, 1; atom.shared.cas.b32 %x, [block+64], %x, %y; E:",
+     of_warps, of_warps},
+    {"LoadBeforeABarrierAndACompareAndSwap",
+     "setp.eq.u32 %p, %r, 40; @%p bra R; setp.ne.u32 %p, %r, 3; @%p bra M; ld.shared.u32 %x, [block+16]; bra M; "
+     "R: red.shared.add.u32 [block+16], 7; M: bar.sync 0; setp.ne.u32 %p, %r, 0; @%p bra E; add.u32 %y, %x, 1; "
+     "atom.shared.cas.b32 %x, [block+16], %x, %y; E:",
+     of_warps, of_warps},
+    // A store of what is there does not stand for the first one: warp 1 hands to warp 2, warp 0 does not.
+    {"AValueStoredTwiceAndReplaced",
+     "mov.u32 %y, 5; setp.eq.u32 %p, %w, 0; @%p bra A; setp.eq.u32 %p, %w, 1; @%p bra B; bar.sync 1, 64; mov.u32 %y, "
+     "6; "
+     "setp.eq.u32 %p, %r, 64; @%p st.shared.u32 [block], %y; bra E; A: setp.eq.u32 %p, %r, 0; "
+     "@%p st.shared.u32 [block], %y; bra E; B: setp.eq.u32 %p, %r, 32; @%p st.shared.u32 [block], %y; bar.sync 1, 64; "
+     "E:",
+     of_warps, of_warps},
     {"GenericAddresses", "cvt.u64.u32 %d, %a; cvta.shared.u64 %d, %d; st.u32 [%d], %i; ld.u32 %x, [%d+128];", of_warps,
      of_warps},
 };

@@ -252,5 +252,46 @@ again:
   EXPECT_GT(lost, seeds / 10) << "of " << seeds << " orders";
 }
 
+// A compare-and-swap that does not swap writes nothing: what another block has stored stays.
+TEST_P(WeakMemory, AFailedCompareAndSwapWritesNothing) {
+  if (GetParam() == "sm_61") GTEST_SKIP() << "skipped: scopes need sm_70";
+  std::string why;
+  const std::string ptxas = find_ptxas(why);
+  if (ptxas.empty()) GTEST_SKIP() << "skipped: " << why;
+  const auto cubin = assemble_with_ptxas(ptxas, R"(.version 7.4
+.target sm_70
+.address_size 64
+.visible .entry k(.param .u64 cell)
+{
+  .reg .pred %p; .reg .b32 %c, %i, %x; .reg .b64 %a;
+  ld.param.u64 %a, [cell]; mov.u32 %c, %ctaid.x; mov.u32 %i, 0; setp.ne.u32 %p, %c, 0; @%p bra other;
+again:
+  atom.relaxed.cta.global.cas.b32 %x, [%a], 5, 9;
+  add.u32 %i, %i, 1; setp.lt.u32 %p, %i, 2000; @%p bra again;
+  ret;
+other:
+  add.u32 %i, %i, 1; setp.lt.u32 %p, %i, 300; @%p bra other;
+  st.relaxed.gpu.global.u32 [%a], 1;
+  membar.gl;
+  ret;
+})",
+                                         GetParam());
+  ASSERT_FALSE(cubin.empty());
+  for (uint64_t seed = 1; seed <= 8; ++seed) {
+    Machine m(GetParam(), 1 << 20);
+    const auto module = m.load(cubin);
+    ASSERT_TRUE(module.ok()) << module.error().message;
+    const uint64_t cell = upload(m, std::vector<uint32_t>(1));
+    Options options;
+    options.weak_memory = options.deterministic = true;
+    options.seed = seed;
+    const auto done = m.launch(*module, "k", {2, 1, 1}, {1, 1, 1}, 0, Parameters().add(cell).bytes(), options);
+    ASSERT_TRUE(done.ok()) << done.error().message;
+    uint32_t value = 0;
+    ASSERT_TRUE(m.read(cell, &value, 4).ok());
+    EXPECT_EQ(value, 1u) << "seed " << seed;
+  }
+}
+
 }  // namespace
 }  // namespace rndn::sim
