@@ -198,13 +198,14 @@ struct Checker {
   }
 
   // Smallest distance from a producer of the kind to another write of the register, so that this one stays: the time that the first takes to the ALU
-  // beyond the 4 cycles of the quickest kind (volta notes 4.2).
+  // beyond the 4 cycles of the quickest kind, 3 of IMAD.WIDE's low half (volta notes 4.2). Predicates and uniform registers are not looked at.
   uint32_t overtaking(Kind p, uint32_t r, L second) const {
     if (pascal || r >= predicates || announced(second) || p == kind_of(second)) return 0;
+    const uint32_t sooner = second == L::wide ? 1 : 0;
     switch (p) {
-      case k_pair_move: return 3;                     // ptxas writes behind IMAD in the next cycle
-      case k_fp64: return t.fp64_scoreboard ? 0 : 7;  // else the wait for the scoreboard does
-      case k_half_mma: return 7;
+      case k_pair_move: return 3 + sooner;                     // ptxas writes behind IMAD in the next cycle
+      case k_fp64: return t.fp64_scoreboard ? 0 : 7 + sooner;  // else the wait for the scoreboard does
+      case k_half_mma: return 7 + sooner;
       default: return 0;
     }
   }

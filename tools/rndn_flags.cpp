@@ -104,7 +104,8 @@ void add_run_flags(CLI::App& command, Flags& flags) {
   };
   choice("--sort", flags.sort, "sorting: bitonic or radix (default: by size)", {"bitonic", "radix"});
   choice("--group", flags.group, "grouping: sort or hash (default: sort, or tables of few groups)", {"sort", "hash"});
-  choice("--join", flags.join, "joins: loop or hash (default: by size)", {"loop", "hash"});
+  choice("--join", flags.join, "joins: loop or hash (default: by size; two ascending columns of integers are merged)",
+         {"loop", "hash"});
   choice("--member", flags.member, "membership: loop or hash (default: by size)", {"loop", "hash"});
   choice("--like", flags.like, "patterns: cpu, gpu (strings sent every time) or gpu-cached (default)",
          {"cpu", "gpu", "gpu-cached"});

@@ -1,9 +1,10 @@
 // rndn-launch: runs one kernel of a cubin on the simulator or on a GPU.
 //
-//   rndn-launch F.cubin --kernel K --grid X[,Y,Z] --block X[,Y,Z] --arg … [--device D] [--stats] [--check] [--seed N]
+//   rndn-launch F.cubin --kernel K --grid X[,Y,Z] --block X[,Y,Z] --arg … [--device D] [--stats] [--check] [--check-races]
+//               [--weak-memory] [--seed N]
 //
-// Exit codes: 0 success; 1 the input is at fault (no cubin, a fault of the kernel, a hazard found by --check); 2 wrong usage; 3 output or
-// memory at fault; 70 internal error.
+// Exit codes: 0 success; 1 the input is at fault (no cubin, a fault of the kernel, a hazard found by --check, a race by --check-races); 2 wrong
+// usage; 3 output or memory at fault; 70 internal error.
 #include <cctype>
 #include <chrono>
 #include <cmath>
@@ -305,7 +306,8 @@ int run(int argc, char** argv) {
                ordinal < 0)
              throw CLI::ValidationError("--device", "expected sim, cuda or cuda:N, got `" + text + "`");
          },
-         "where it runs: sim (default), cuda or cuda:N; checks, --seed and --limit are the simulator's")
+         "where it runs: sim (default), cuda or cuda:N; checks, --weak-memory, --seed, --threads and --limit are the "
+         "simulator's")
       ->type_name("D");
   app.add_option("--target,--arch", target,
                  "the simulated GPU: sm_60 sm_61 sm_75 sm_80 sm_86 sm_89 sm_90; default: the cubin's")
@@ -314,7 +316,7 @@ int run(int argc, char** argv) {
   app.add_option("-o", output, "where --list and buffers without a file go; - is standard output (default)")
       ->type_name("FILE");
   app.add_flag("--stats", stats, "counts of the launch and its time on the host, on standard error");
-  app.add_flag("--check", check, "hazard and initialisation checks, in one deterministic order");
+  app.add_flag("--check", check, "hazard and initialisation checks, in one deterministic order; races: --check-races");
   app.add_flag("--weak-memory", options.weak_memory,
                "stores arrive late, plain loads may be old, but for fences; one order");
   app.add_flag("--hazards", options.check_hazards, "the hazard checks of --check alone");
@@ -322,7 +324,7 @@ int run(int argc, char** argv) {
                "accesses to shared memory that no barrier orders, in one deterministic order");
   CLI::Option* seed = tools::add_number(app, "--seed", options.seed, decltype(options.seed){0},
                                         std::numeric_limits<decltype(options.seed)>::max(),
-                                        "order of that mode (default 1); implies it");
+                                        "which deterministic order (default 1); asks for one");
   tools::add_number(app, "--threads", threads, 0u, 1024u, "host threads; 0: all (default)");
   tools::add_number(app, "--limit", options.max_warp_instructions, decltype(options.max_warp_instructions){0},
                     std::numeric_limits<decltype(options.max_warp_instructions)>::max(),
@@ -330,6 +332,12 @@ int run(int argc, char** argv) {
   app.add_flag("--list", list, "lists the cubin's kernels and their parameters");
   if (auto code = tools::parse_command_line(app, {argv + 1, argv + argc})) return *code;
   options.threads = threads;
+  if (device != "sim" && (check || options.check_hazards || options.check_races || options.weak_memory ||
+                          seed->count() || options.max_warp_instructions))
+    return tools::report(
+        usage_error("--device {}: --check, --hazards, --check-races, --weak-memory, --seed and --limit are "
+                    "the simulator's",
+                    device));
   if (check) options.check_hazards = options.check_uninitialised = true;
   options.deterministic = check || options.check_hazards || options.check_races || seed->count() > 0;
   std::vector<Argument> arguments;

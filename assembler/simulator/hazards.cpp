@@ -270,11 +270,12 @@ uint32_t distance(Producer p, Role role, uint32_t row, const isa::Target& target
 }
 
 // Cycles between writes of one general register by two kinds of fixed latency, so that the second stays: the H200 keeps the double of
-// `DADD R28, ..; HFMA2 R28, ..` (one cycle apart). The quickest results are there for the ALU after 4 cycles.
+// `DADD R28, ..; HFMA2 R28, ..` (one cycle apart). The quickest results are there for the ALU after 4 cycles, the low half of IMAD.WIDE after 3.
 uint32_t overtaking(Producer first, Producer second, uint32_t row) {
   if (row >= row_uniform || first == second || first == p_queued || first == p_pascal || second == p_queued) return 0;
   const uint32_t arrives = volta_distance[first][r_alu];
-  return arrives > 5 ? arrives - 3 : 0;  // ptxas writes behind IMAD, which takes 5, in the next cycle
+  return arrives > 5 ? arrives - (second == p_wide ? 2 : 3)
+                     : 0;  // ptxas writes behind IMAD, which takes 5, in the next cycle
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 // a guard counts as written when the loop leaves the guard alone and every write of the register has it: other lanes keep what they had.
 // What a branch inside of the loop jumps over counts as guarded by what the branch leaves.
 // Left out: waits that count their tries or lengthen their pauses; nested branches; calls.
-// Cost: O(instructions of the loop x registers that it names), once per launch.
+// Cost: O(instructions of the loop x registers that it names), once per kernel of a module.
 #include <algorithm>
 #include <map>
 #include <optional>

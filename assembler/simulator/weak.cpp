@@ -1,4 +1,4 @@
-// Weak memory; see weak.h. Cost: linear in the stores that wait, at most a few hundred.
+// Weak memory; see weak.h. Cost: of an access linear, of a step quadratic in the stores that wait, 512 at most.
 #include "assembler/simulator/weak.h"
 
 #include <algorithm>

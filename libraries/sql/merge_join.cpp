@@ -339,7 +339,9 @@ Result<Pairs> repeated_pairs(Library& library, const Vector& left, const Vector&
   Pairs out;
   const uint64_t count = *static_cast<const volatile uint64_t*>(total.host), tiles = tiles_for(count, pair_tile);
   if (count > max_rows)
-    return input_error("a join of {} and {} rows gives {} pairs, more than {}", left.capacity, m, count, max_rows);
+    return input_error(
+        "a join of {} and {} rows gives {} pairs; merging gives at most {} (--join hash has no such limit)",
+        left.capacity, m, count, max_rows);
   out.left.capacity = out.right.capacity = count;
   ASSIGN_OR_RETURN(out.left.data, memory.result(count * 8));
   ASSIGN_OR_RETURN(out.right.data, memory.result(count * 8));

@@ -142,7 +142,8 @@ class Operators {
   // The same in every cell: positions within their cell.
   Result<Cells> unique_cells(const Cells& cells, Memory& memory);
   // Rows i of left and j of right with compare[k](left[k][i], right[k][j]) for all k. A column of one element stands for as many as there are
-  // rows. The two columns of a predicate have the same type; text codes of one dictionary.
+  // rows. The two columns of a predicate have the same type; text codes of one dictionary. Two ascending columns of integers whose keys repeat on
+  // both sides may give 2^32 - 2 pairs; Join::hash has no such limit.
   Result<Pairs> join(std::span<const Compare> compare, std::span<const Vector> left, std::span<const Vector> right,
                      Memory& memory);
   // bool (u8) per element of x: does it occur in y. Same types.

@@ -88,8 +88,8 @@ inline uint64_t scratch_bytes(const KernelCode& k, uint64_t elements, uint32_t g
 }
 
 struct Options {
-  uint32_t ptx_target = 60;          // .target sm_NN of the module, and the .version that knows it; the code is sm_60's
-  std::vector<std::string> refused;  // by kernel, may be shorter: why it shall get no code; empty: it shall
+  uint32_t ptx_target = 60;  // .target sm_NN of the module, and the .version that knows it; from 80 on with redux
+  std::vector<std::string> refused;   // by kernel, may be shorter: why it shall get no code; empty: it shall
   const ptx::Module* math = nullptr;  // the functions of libdevice; null: kernels that need them have no code
   uint32_t bytes_in_flight =
       32;                      // of loads, wanted per thread: decides how many elements a thread evaluates side by side

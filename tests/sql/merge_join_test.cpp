@@ -127,8 +127,10 @@ TEST_P(MergeJoinTest, ColumnsWithinOthers) {
   left.data += 4, left.capacity -= 1, right.data += 8, right.capacity -= 2;
   left.ascending = right.ascending = true;
   const Compare compare[] = {Compare::eq};
+  (void)bench.sql->take_launches();
   auto pairs = bench.sql->join(compare, {&left, 1}, {&right, 1}, *bench.memory);
   ASSERT_TRUE(pairs.ok()) << pairs.error().message;
+  EXPECT_NE(launched(*bench.sql).find("merge"), std::string::npos);
   const auto i = bench.get<int64_t>(pairs->left), j = bench.get<int64_t>(pairs->right);
   size_t expected = 0;
   for (size_t k = 2; k < y.size(); ++k) expected += y[k] >= 1 && y[k] < 9000;

@@ -194,6 +194,12 @@ TEST_F(Standalone, LaunchPassesNumbersWholeOrNotAtAll) {
     EXPECT_THAT(r.err, StartsWith("error: ")) << bad;
     EXPECT_THAT(r.err, HasSubstr("(see rndn-launch --help)")) << bad;
   }
+  // What a GPU cannot do is not passed over in silence.
+  for (const char* bad : {"--check", "--hazards", "--check-races", "--weak-memory", "--seed 3", "--limit 9"}) {
+    Ran r = run(std::string("rndn-launch k.cubin --device cuda ") + bad);
+    EXPECT_EQ(r.exit_code, 2) << bad;
+    EXPECT_THAT(r.err, HasSubstr("are the simulator's")) << bad;
+  }
 }
 
 TEST_F(Standalone, LaunchWritesWhereItIsTold) {
