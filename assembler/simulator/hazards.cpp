@@ -50,7 +50,7 @@ enum Role : uint8_t {
 // Volta and later: general registers, rows producer, columns r_alu .. r_control.
 constexpr uint8_t volta_distance[][10] = {
     //        alu fma wide fp64 mem shared queued uniform desc control
-    /* alu  */ {4, 4, 3, 6, 5, 5, 4, 4, 4, 4},
+    /* alu  */ {4, 5, 3, 6, 5, 5, 4, 4, 4, 4},
     /* fma  */ {5, 4, 2, 6, 5, 5, 4, 4, 4, 4},
     /* wide */ {3, 4, 2, 6, 5, 5, 4, 4, 4, 4},
     /* half */ {4, 4, 4, 6, 5, 5, 4, 4, 4, 4},
