@@ -730,6 +730,20 @@ TEST(Memory, AllocationsAreApart) {
   EXPECT_FALSE(m.read(*mapped + 13, &third, 4).ok());
 }
 
+// What the hazard checks say of one warp's run.
+std::vector<Report> hazards_of(Code& c, const std::string& target) {
+  Machine m(target, 1 << 20);
+  const auto module = m.load(c.cubin());
+  EXPECT_TRUE(module.ok());
+  if (!module.ok()) return {};
+  const uint64_t a = upload(m, std::vector<uint32_t>(128)), b = upload(m, std::vector<uint32_t>(128));
+  Options options;
+  options.check_hazards = true;
+  std::vector<Report> reports;
+  (void)m.launch(*module, "k", {1, 1, 1}, {32, 1, 1}, 0, Parameters().add(a).add(b).bytes(), options, &reports);
+  return reports;
+}
+
 // Waiting until one of two loads is left tells nothing about either where loads may overtake each other.
 TEST(Checks, LoadsMayOvertake) {
   for (const std::string target : {"sm_61", "sm_86", "sm_90"})
@@ -744,14 +758,7 @@ TEST(Checks, LoadsMayOvertake) {
       for (uint32_t r : {24, 25}) c.add(Mnemonic::LDG, {R(r), from}).control.write_barrier = 0;
       c.add(Mnemonic::DEPBAR, {{.kind = OperandKind::scoreboard, .value = 0}, I(left)}, {{ModifierKind::LessEqual, 1}});
       c.add(Mnemonic::MOV, {R(16), R(24)});
-      Machine m(target, 1 << 20);
-      const auto module = m.load(c.cubin());
-      ASSERT_TRUE(module.ok());
-      const uint64_t a = upload(m, std::vector<uint32_t>(128)), b = upload(m, std::vector<uint32_t>(128));
-      Options options;
-      options.check_hazards = true;
-      std::vector<Report> reports;
-      (void)m.launch(*module, "k", {1, 1, 1}, {32, 1, 1}, 0, Parameters().add(a).add(b).bytes(), options, &reports);
+      const std::vector<Report> reports = hazards_of(c, target);
       ASSERT_EQ(reports.size(), c.volta() && left == 1 ? 1u : 0u) << target << " " << left;
       if (!reports.empty()) {
         EXPECT_EQ(reports[0].message, "hazard: reads R24 without waiting for SB0");
@@ -785,14 +792,7 @@ TEST(Checks, DistancesOfAnH200) {
         c.add(Mnemonic::R2UR, {UR(8), R(24)});
       else
         c.add(Mnemonic::MOV, {R(24), RZ});
-      Machine m("sm_90", 1 << 20);
-      const auto module = m.load(c.cubin());
-      ASSERT_TRUE(module.ok());
-      const uint64_t a = upload(m, std::vector<uint32_t>(128)), b = upload(m, std::vector<uint32_t>(128));
-      Options options;
-      options.check_hazards = true;
-      std::vector<Report> reports;
-      (void)m.launch(*module, "k", {1, 1, 1}, {32, 1, 1}, 0, Parameters().add(a).add(b).bytes(), options, &reports);
+      const std::vector<Report> reports = hazards_of(c, "sm_90");
       ASSERT_EQ(reports.size(), apart < pair.needed ? 1u : 0u)
           << isa::mnemonic_name(pair.first) << " " << isa::mnemonic_name(pair.second) << " " << apart;
       if (!reports.empty()) {

@@ -17,29 +17,33 @@ sim::Options race_options() {
   return o;
 }
 
+// The text's code by maker: ours, and ptxas's where it is found.
+std::map<std::string, std::vector<std::byte>> code_of(const std::string& text, const std::string& target) {
+  std::map<std::string, std::vector<std::byte>> cubins;
+  const auto ours = assemble_for(parse_text("races.ptx", text), target);
+  EXPECT_TRUE(ours.ok()) << ours.error().message;
+  if (ours.ok()) cubins["rndn"] = ours->cubin;
+  std::string why;
+  const std::string ptxas = reference_tool("ptxas", why);
+  if (ptxas.empty()) return cubins;
+  const std::string path = temporary(".ptx");
+  std::string said;
+  std::ofstream(path) << text;
+  cubins["ptxas"] = assemble_with_ptxas(ptxas, path, target, said);
+  unlink(path.c_str());
+  EXPECT_FALSE(cubins["ptxas"].empty()) << said;
+  return cubins;
+}
+
 class Races : public ::testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Targets, Races, ::testing::ValuesIn(targets), [](const auto& info) { return info.param; });
 
 TEST_P(Races, CorpusIsSilent) {
-  std::string why;
-  const std::string ptxas = reference_tool("ptxas", why);
   const isa::Target& target = *isa::find_target(GetParam());
   const std::vector<CorpusFile> files = rndn::testing::corpus();
   const std::string text = rndn::testing::corpus_module(files, target.sm);
-  std::map<std::string, std::vector<std::byte>> cubins;
-  const auto ours = assemble_for(parse_text("corpus", text), GetParam());
-  ASSERT_TRUE(ours.ok()) << ours.error().message;
-  cubins["rndn"] = ours->cubin;
-  if (!ptxas.empty()) {
-    const std::string path = temporary(".ptx");
-    std::string said;
-    std::ofstream(path) << text;
-    cubins["ptxas"] = assemble_with_ptxas(ptxas, path, GetParam(), said);
-    unlink(path.c_str());
-    ASSERT_FALSE(cubins["ptxas"].empty()) << said;
-  }
   const std::vector<uint64_t> in = input_words();
-  for (const auto& [maker, cubin] : cubins) {
+  for (const auto& [maker, cubin] : code_of(text, GetParam())) {
     const auto image = cubin::read(cubin);
     ASSERT_TRUE(image.ok()) << image.error().message;
     size_t silent = 0, shared = 0;
@@ -188,26 +192,12 @@ const Case cases[] = {
 };
 
 TEST_P(Races, CasesByPtxasAndByUs) {
-  std::string why;
-  const std::string ptxas = reference_tool("ptxas", why);
   const bool pascal = isa::find_target(GetParam())->family == isa::Family::pascal;
   const std::vector<uint64_t> in = input_words();
   for (const Case& c : cases) {
     SCOPED_TRACE(c.name);
     const std::string text = kernel(c.body), wanted = pascal ? c.pascal : c.volta;
-    std::map<std::string, std::vector<std::byte>> cubins;
-    const auto ours = assemble_for(parse_text(c.name, text), GetParam());
-    ASSERT_TRUE(ours.ok()) << ours.error().message;
-    cubins["rndn"] = ours->cubin;
-    if (!ptxas.empty()) {
-      const std::string path = temporary(".ptx");
-      std::string said;
-      std::ofstream(path) << text;
-      cubins["ptxas"] = assemble_with_ptxas(ptxas, path, GetParam(), said);
-      unlink(path.c_str());
-      ASSERT_FALSE(cubins["ptxas"].empty()) << said;
-    }
-    for (const auto& [maker, cubin] : cubins) {
+    for (const auto& [maker, cubin] : code_of(text, GetParam())) {
       const auto got = run_simulator(GetParam(), cubin, "k", in, race_options(), 16 << 20);
       const std::string said = got.ok() ? "" : got.error().message;
       EXPECT_EQ(said.empty(), wanted.empty()) << maker << " " << said;
