@@ -142,6 +142,31 @@ struct MergeCode {
     publish_count(b, t, pending, pending_count, b.ld_param(words_at));
   }
 
+  // In write(): thread i copies results i, i + block_threads, .. from the slots, two at a time. store(u, exists, result): the u-th of them goes out;
+  // advance(n): what store() writes to lies n results further on.
+  template <class Result, class Store, class Advance>
+  void for_results(Builder& b, const Thread& t, Reg<U32> results, Store&& store, Advance&& advance) const {
+    constexpr uint32_t unroll = 2;
+    Reg<U32> from = b.mad_lo(t.tid, Result::size, slots);
+    Reg<S32> left_over = Builder::as<S32>(b.sub(results, t.tid));
+    const LabelId copy = b.label(), copied = b.label();
+    b.bind(copy);
+    b.when(b.setp(Is::le, left_over, 0)).bra(copied);
+    std::vector<Reg<Pred>> exists;
+    std::vector<Reg<Result>> loaded;
+    for (uint32_t u = 0; u < unroll; ++u) {
+      exists.push_back(b.setp(Is::gt, left_over, static_cast<int32_t>(u * block_threads)));
+      loaded.push_back(b.template constant<Result>(0));
+      load_if<Result>(b, exists[u], Space::shared, At(from, int64_t{u} * block_threads * Result::size), loaded[u]);
+    }
+    for (uint32_t u = 0; u < unroll; ++u) store(u, exists[u], loaded[u]);
+    b.add(from, unroll * block_threads * Result::size, from);
+    advance(uint64_t{unroll} * block_threads);
+    b.sub(left_over, static_cast<int32_t>(unroll * block_threads), left_over);
+    b.bra(copy);
+    b.bind(copied);
+  }
+
   // Where the thread's elements begin: as many of left as are not greater than the element of right that they end before.
   void seek(Builder& b, const Thread& t) {
     Reg<U32> diagonal = b.min(b.mul_lo(t.tid, merge_items), count);

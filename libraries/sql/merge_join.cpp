@@ -20,7 +20,7 @@ namespace rndn::sql {
 
 namespace {
 
-constexpr uint32_t warps = block_threads / 32, unroll = 2;
+constexpr uint32_t warps = block_threads / 32;
 constexpr int64_t sums_at = 32, slots_at = 64;  // in shared memory, behind the header of a merge
 
 // What the host reads after the pass.
@@ -83,30 +83,18 @@ uint32_t build_merge_join(ptx::Module& module, std::string_view name) {
   const auto write_tile = [&](Reg<U64> before, Reg<U32> results) {
     Reg<U64> place = b.shl(b.add(before, b.cvt<U64>(t.tid)), 3);
     Reg<U64> left_to = b.add(b.ld_param(out_left), place), right_to = b.add(b.ld_param(out_right), place);
-    Reg<U32> from = b.mad_lo(t.tid, 4, merge.slots);
-    Reg<S32> left_over = Builder::as<S32>(b.sub(results, t.tid));
-    const LabelId copy = b.label(), copied = b.label();
-    b.bind(copy);
-    b.when(b.setp(Is::le, left_over, 0)).bra(copied);
-    std::vector<Reg<Pred>> exists;
-    std::vector<Reg<U32>> pairs;
-    for (uint32_t u = 0; u < unroll; ++u) {
-      exists.push_back(b.setp(Is::gt, left_over, static_cast<int32_t>(u * block_threads)));
-      pairs.push_back(b.constant<U32>(0));
-      load_if<U32>(b, exists[u], Space::shared, At(from, int64_t{u} * block_threads * 4), pairs[u]);
-    }
-    for (uint32_t u = 0; u < unroll; ++u) {
-      Reg<U64> i = b.cvt<U64>(b.add(left_bias, b.shr(pairs[u], 16 + shift)));
-      Reg<U64> j = b.cvt<U64>(b.add(right_bias, b.shr(b.and_(pairs[u], 0xFFFF), shift)));
-      store_if<U64>(b, exists[u], Space::global, At(left_to, int64_t{u} * block_threads * 8), i);
-      store_if<U64>(b, exists[u], Space::global, At(right_to, int64_t{u} * block_threads * 8), j);
-    }
-    b.add(from, unroll * block_threads * 4, from);
-    b.add(left_to, uint64_t{unroll} * block_threads * 8, left_to);
-    b.add(right_to, uint64_t{unroll} * block_threads * 8, right_to);
-    b.sub(left_over, static_cast<int32_t>(unroll * block_threads), left_over);
-    b.bra(copy);
-    b.bind(copied);
+    merge.template for_results<U32>(
+        b, t, results,
+        [&](uint32_t u, Reg<Pred> exists, Reg<U32> pair) {
+          Reg<U64> i = b.cvt<U64>(b.add(left_bias, b.shr(pair, 16 + shift)));
+          Reg<U64> j = b.cvt<U64>(b.add(right_bias, b.shr(b.and_(pair, 0xFFFF), shift)));
+          store_if<U64>(b, exists, Space::global, At(left_to, int64_t{u} * block_threads * 8), i);
+          store_if<U64>(b, exists, Space::global, At(right_to, int64_t{u} * block_threads * 8), j);
+        },
+        [&](uint64_t n) {
+          b.add(left_to, n * 8, left_to);
+          b.add(right_to, n * 8, right_to);
+        });
   };
   merge.for_all_tiles(b, t, shared, answer_at, merge_tile_of, write_tile);
   b.ret();

@@ -15,7 +15,7 @@ namespace rndn::sql {
 
 namespace {
 
-constexpr uint32_t warps = block_threads / 32, unroll = 2;
+constexpr uint32_t warps = block_threads / 32;
 constexpr int64_t sums_at = 32, slots_at = 64;  // in shared memory, behind the header of a merge
 const char* operation_name(SetOperation operation) {
   static constexpr const char* names[] = {"union", "intersection", "difference"};
@@ -69,25 +69,12 @@ uint32_t build_set(ptx::Module& module, std::string_view name, SetOperation oper
   const auto write_tile = [&](Reg<U64> before, Reg<U32> results) {
     Reg<U64> place = b.add(before, b.cvt<U64>(t.tid));
     Reg<U64> out = b.mad_lo(place, b.constant<U64>(T::size), b.ld_param(out_at));
-    Reg<U32> from = b.mad_lo(t.tid, T::size, merge.slots);
-    Reg<S32> left_over = Builder::as<S32>(b.sub(results, t.tid));
-    const LabelId copy = b.label(), copied = b.label();
-    b.bind(copy);
-    b.when(b.setp(Is::le, left_over, 0)).bra(copied);
-    std::vector<Reg<Pred>> exists;
-    std::vector<Reg<T>> elements;
-    for (uint32_t u = 0; u < unroll; ++u) {
-      exists.push_back(b.setp(Is::gt, left_over, static_cast<int32_t>(u * block_threads)));
-      elements.push_back(b.template constant<T>(0));
-      load_if<T>(b, exists[u], Space::shared, At(from, int64_t{u} * block_threads * T::size), elements[u]);
-    }
-    for (uint32_t u = 0; u < unroll; ++u)
-      store_if<T>(b, exists[u], Space::global, At(out, int64_t{u} * block_threads * T::size), elements[u]);
-    b.add(from, unroll * block_threads * T::size, from);
-    b.add(out, uint64_t{unroll} * block_threads * T::size, out);
-    b.sub(left_over, static_cast<int32_t>(unroll * block_threads), left_over);
-    b.bra(copy);
-    b.bind(copied);
+    merge.template for_results<T>(
+        b, t, results,
+        [&](uint32_t u, Reg<Pred> exists, Reg<T> element) {
+          store_if<T>(b, exists, Space::global, At(out, int64_t{u} * block_threads * T::size), element);
+        },
+        [&](uint64_t n) { b.add(out, n * T::size, out); });
   };
   merge.for_all_tiles(b, t, shared, total_at, merge_tile_of, write_tile);
   b.ret();
