@@ -1,7 +1,8 @@
 // Where the tiles of two merged columns begin in either: a thread per tile searches along its diagonal.
 //
-// A search is a chain of loads that miss every cache, so it starts from a guess: that the columns' elements alternate evenly. From there on it looks left
-// and right at distances that grow 32-fold, and then in quarters. Where the guess is wrong, that takes three steps more than without.
+// A search is a chain of loads that miss every cache, each of a sector of its own: their number costs more than their depth. So it starts from a guess:
+// that the columns' elements alternate evenly. Where that is right, the elements on both sides of it say so, and they lie in one sector or two of either
+// column. Else it looks left and right at distances that grow 32-fold, and then in quarters: four steps more than without a guess.
 // The launch also clears the counters of the kernel that comes after it.
 #include "libraries/sql/merge.h"
 
@@ -67,7 +68,7 @@ uint32_t build_splits(ptx::Module& module, std::string_view name) {
   Reg<U32> lo = b.sub(diagonal, b.min(diagonal, m)), hi = b.min(diagonal, n);
   // The part of the left column in both, in units of 2^-32.
   Reg<U32> guess = b.mul_hi(diagonal, b.cvt<U32>(b.ld_param(share_at)));
-  search_diagonal<T>(b, left, right, diagonal, lo, hi, guess, b.constant<U32>(64));
+  search_diagonal<T>(b, left, right, diagonal, lo, hi, guess, b.constant<U32>(1));
   b.st<U32>(Space::global, element_at(b, b.ld_param(splits_at), tile, 4), lo);
   b.bind(done);
   b.ret();

@@ -205,7 +205,9 @@ struct MergeCode {
     return b.setp(Is::ge, ptx::Combine::and_, previous_left, previous_right, has_left);
   }
   // How many elements a shared address is behind another.
-  Reg<U32> element_of(Builder& b, Reg<U32> at, Reg<U32> first) { return b.shr(b.sub(at, first), T::size == 8 ? 3 : 2); }
+  Reg<U32> element_of(Builder& b, Reg<U32> at, Reg<U32> first) const {
+    return b.shr(b.sub(at, first), T::size == 8 ? 3 : 2);
+  }
   // Whether the next element of the merged sequence is the left column's.
   Reg<Pred> takes_left(Builder& b) {
     Reg<Pred> right_is_over = b.setp(Is::ge, r, right_end);

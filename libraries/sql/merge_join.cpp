@@ -3,8 +3,8 @@
 // Of equal elements the left column's come first, so that a right row's matches are the left rows of the run of equal elements that it is in.
 // The left column's elements are all different (taken for granted of the shorter column, which plays the left one's part: a primary key): one pass. A
 // right row's match is the left row before it; a tile's pairs become pairs of shared addresses in the slots, and go out as one piece at positions from
-// a look-back. The same pass finds out whether the assumption holds. Both columns ascend, so the pairs come by right row and then left row whichever of
-// them plays which part. If it does not hold:
+// a look-back. The same pass finds out whether the assumption holds, and ends early if not. Both columns ascend, so the pairs come by right row and
+// then left row whichever of them plays which part. If it does not hold:
 //   ranges  a merge gives every right row the first of its left rows, and by a look-back over the tiles the number of pairs before its own
 //   owners  the right row that each tile of pairs begins in, by binary search
 //   expand  a thread per pair searches for its right row among those of the tile, so that the work is even however long the runs are
@@ -64,7 +64,12 @@ uint32_t build_merge_join(ptx::Module& module, std::string_view name) {
     b.and_(repeats, b.sub(b.shl(b.constant<U32>(1), merge.own), 1), repeats);
     Reg<Pred> duplicate = b.setp(Is::ne, b.and_(repeats, lefts), 0);
     const At duplicates(b.ld_param(answer_at), 8);
-    store_if<U64>(b, duplicate, Space::global, duplicates, 1);
+    // One lane of the warp says so, and that no more tiles are to be taken; those that are taken are finished, since others wait for their counts.
+    Reg<Pred> says = b.setp(Is::eq, ptx::Combine::and_, t.lane, 0, b.vote(VoteMode::any, duplicate));
+    store_if<U64>(b, says, Space::global, duplicates, 1);
+    const At ticket(b.ld_param(merge.ticket_at));
+    Reg<U32> taken = b.constant<U32>(0);
+    b.when(says).atom<U32>(ptx::AtomicOp::max, Space::global, ticket, merge.tiles, {}, taken);
     Reg<U32> found = b.and_(repeats, b.not_(lefts));
     Reg<U32> number = b.popc(found), inclusive = warp_sum(b, t, number);
     merge.pass_ticket(b, t, shared);
@@ -104,10 +109,10 @@ uint32_t build_merge_join(ptx::Module& module, std::string_view name) {
 
 // ---- elements that repeat on both sides
 
-// The number of the first of the elements equal to element `last` of left, in steps that double and then halve.
-template <class T>
-void find_run(Builder& b, const MergeCode<T>& merge, Reg<U32> last, Reg<T> value, Reg<U32> first) {
-  b.mov(last, first);
+// Moves `first`, the number of an element equal to `value`, to the first of the run of such elements, in steps that double and then halve.
+// load(i, exists, into): loads element i if it exists.
+template <class T, class Load>
+void find_run(Builder& b, Reg<T> value, Reg<U32> first, Load&& load) {
   Reg<U32> step = b.constant<U32>(1);
   for (bool grows : {true, false}) {
     const LabelId again = b.label(), over = b.label();
@@ -119,8 +124,7 @@ void find_run(Builder& b, const MergeCode<T>& merge, Reg<U32> last, Reg<T> value
     }
     Reg<Pred> equal = b.setp(Is::ge, first, step);
     Reg<T> seen = b.mov(value);
-    const At at = element_at(b, b.ld_param(merge.left_at), b.sub(first, step), T::size);
-    load_if<T>(b, equal, Space::global, at, seen, {.cache = ptx::Cache::nc});
+    load(b.sub(first, step), equal, seen);
     b.setp(Is::eq, ptx::Combine::and_, seen, value, equal, equal);
     b.when(equal).sub(first, step, first);
     if (grows) {
@@ -132,6 +136,24 @@ void find_run(Builder& b, const MergeCode<T>& merge, Reg<U32> last, Reg<T> value
     b.bra(again);
     b.bind(over);
   }
+}
+
+// The first left row equal to the one before the thread's next, `left_row`. Runs mostly begin in the tile, which is in shared memory.
+template <class T>
+void find_begin(Builder& b, const MergeCode<T>& merge, Reg<U32> left_row, Reg<T> value, Reg<U32> begin) {
+  const LabelId found = b.label();
+  Reg<U32> in_slots = merge.element_of(b, merge.l, merge.slots), first = b.sub(in_slots, 1);
+  find_run<T>(b, value, first, [&](Reg<U32> i, Reg<Pred> exists, Reg<T> into) {
+    const At at(b.mad_lo(i, T::size, merge.slots));
+    load_if<T>(b, exists, Space::shared, at, into);
+  });
+  b.add(b.sub(left_row, in_slots), first, begin);
+  b.when(b.setp(Is::ne, first, 0)).bra(found);
+  find_run<T>(b, value, begin, [&](Reg<U32> i, Reg<Pred> exists, Reg<T> into) {
+    const At at = element_at(b, b.ld_param(merge.left_at), i, T::size);
+    load_if<T>(b, exists, Space::global, at, into, {.cache = ptx::Cache::nc});
+  });
+  b.bind(found);
 }
 
 template <class T>
@@ -164,7 +186,7 @@ uint32_t build_ranges(ptx::Module& module, std::string_view name) {
     Reg<Pred> goes_on = b.setp(Is::eq, ptx::Combine::and_,
                                b.selp(merge.left_value, merge.right_value, merge.takes_left(b)), previous, in_run);
     b.unless(goes_on).bra(known);
-    find_run(b, merge, b.sub(left_row, 1), previous, begin);
+    find_begin(b, merge, left_row, previous, begin);
     b.bind(known);
     Reg<U32> lefts = b.constant<U32>(0);
     std::vector<Reg<U32>> begins, counts;

@@ -443,34 +443,52 @@ Result<void> bench_product(Run& run, uint64_t n) {
       });
 }
 
-// Sets of n numbers, ascending, half of which the other has.
-Result<void> bench_set(Run& run, const std::string& name, uint64_t n,
-                       Result<Relation> (Operators::*operation)(const Relation&, const Relation&, Memory&),
-                       uint64_t result_rows) {
+// Two columns of n ascending numbers, half of which the other has: evenly, or each number by chance in one of them or in both.
+std::pair<std::vector<int64_t>, std::vector<int64_t>> sorted_columns(Run& run, uint64_t n, bool even) {
+  std::vector<int64_t> x, y;
+  x.reserve(n), y.reserve(n);
+  for (int64_t i = 0; x.size() < n || y.size() < n; ++i) {
+    const uint64_t which = even ? 3 : run.random() % 3;
+    if (even && i % 2) {
+      x.push_back(2 * i), y.push_back(2 * i + 1);
+      continue;
+    }
+    const int64_t value = even ? 2 * i : i;
+    if (which != 1 && x.size() < n) x.push_back(value);
+    if (which != 0 && y.size() < n) y.push_back(value);
+  }
+  return {x, y};
+}
+
+// Sets of n numbers, ascending.
+Result<void> bench_set(Run& run, const std::string& name, uint64_t n, bool even,
+                       Result<Relation> (Operators::*operation)(const Relation&, const Relation&, Memory&)) {
   if (!is_wanted(run, name)) return {};
   run.memory.reset();
-  std::vector<int64_t> x(n), y(n);
-  for (uint64_t i = 0; i < n; ++i) x[i] = static_cast<int64_t>(2 * i), y[i] = static_cast<int64_t>(2 * i + i % 2);
+  const auto [x, y] = sorted_columns(run, n, even);
+  std::vector<int64_t> expected;
+  const auto compute = [&](auto&& set_operation) {
+    set_operation(x.begin(), x.end(), y.begin(), y.end(), std::back_inserter(expected));
+  };
+  if (name.starts_with("intersection"))
+    compute([](auto... a) { std::set_intersection(a...); });
+  else if (name.starts_with("difference"))
+    compute([](auto... a) { std::set_difference(a...); });
+  else
+    compute([](auto... a) { std::set_union(a...); });
   ASSIGN_OR_RETURN(Vector left, put(run, Type::i64, x));
   ASSIGN_OR_RETURN(Vector right, put(run, Type::i64, y));
-  for (Vector* v : {&left, &right}) v->min = 0, v->max = static_cast<int64_t>(2 * n), v->ascending = true;
+  for (Vector* v : {&left, &right}) v->min = 0, v->max = std::max(x.back(), y.back()), v->ascending = true;
   Relation got;
   return measure(
       run, name, n,
       [&]() -> Result<uint64_t> {
         ASSIGN_OR_RETURN(got, (run.sql.*operation)({left}, {right}, run.memory));
-        return 8 * (2 * n + result_rows);
+        return 8 * (2 * n + expected.size());
       },
       [&]() -> Result<bool> {
-        if (got[0].capacity != result_rows) return false;
-        std::vector<int64_t> expected;
-        const bool common = name.starts_with("intersection"), either = name.starts_with("union");
-        for (uint64_t i = 0; i < n; ++i)
-          if (either || (x[i] == y[i]) == common) {
-            expected.push_back(x[i]);
-            if (either && x[i] != y[i]) expected.push_back(y[i]);
-          }
-        ASSIGN_OR_RETURN(std::vector<int64_t> elements, get<int64_t>(run, got[0].data, result_rows));
+        if (got[0].capacity != expected.size()) return false;
+        ASSIGN_OR_RETURN(std::vector<int64_t> elements, get<int64_t>(run, got[0].data, expected.size()));
         return elements == expected;
       });
 }
@@ -597,10 +615,13 @@ Result<void> run_all(const BenchArguments& arguments) {
   RETURN_IF_ERROR(run_case([&](Run& r) { return bench_product(r, n); }));
   const uint64_t s = arguments.set_rows ? arguments.set_rows : n;
   if (s != n) RETURN_IF_ERROR(run_case([&](Run& r) { return bench_copy(r, s); }));
-  RETURN_IF_ERROR(
-      run_case([&](Run& r) { return bench_set(r, "intersection, sorted", s, &Operators::intersect, (s + 1) / 2); }));
-  RETURN_IF_ERROR(run_case([&](Run& r) { return bench_set(r, "difference, sorted", s, &Operators::subtract, s / 2); }));
-  RETURN_IF_ERROR(run_case([&](Run& r) { return bench_set(r, "union, sorted", s, &Operators::unite, s + s / 2); }));
+  for (bool even : {true, false}) {
+    const std::string how = even ? ", sorted" : ", sorted, by chance";
+    RETURN_IF_ERROR(
+        run_case([&](Run& r) { return bench_set(r, "intersection" + how, s, even, &Operators::intersect); }));
+    RETURN_IF_ERROR(run_case([&](Run& r) { return bench_set(r, "difference" + how, s, even, &Operators::subtract); }));
+    RETURN_IF_ERROR(run_case([&](Run& r) { return bench_set(r, "union" + how, s, even, &Operators::unite); }));
+  }
   RETURN_IF_ERROR(run_case([&](Run& r) { return bench_sorted_join(r, "join, sorted", s, false); }));
   RETURN_IF_ERROR(run_case([&](Run& r) { return bench_sorted_join(r, "join, sorted, keys twice", s, true); }));
   for (uint64_t few : {uint64_t{10}, uint64_t{1000}, uint64_t{2000}, uint64_t{20000}}) {

@@ -1,71 +1,14 @@
 // Counters that repeat exactly: launches, warp instructions and sectors of the sorting operators on the deterministic simulator. Ratchets:
 // they may fall, and are lowered here when they do.
+#include "tests/sql/counting_device.h"
 #include "tests/sql/sort_support.h"
 
 namespace rndn::sql {
 namespace {
 
 using test::Column;
+using test::CountingDevice;
 using test::Shape;
-
-// Passes everything on and adds up what launches cost.
-class CountingDevice final : public device::Device {
- public:
-  explicit CountingDevice(std::unique_ptr<device::Device> inner) : inner_(std::move(inner)) {}
-  uint64_t launches = 0, waits = 0, instructions = 0, sectors = 0;
-  uint32_t spills = 0;     // bytes of local memory, most of a kernel
-  uint32_t registers = 0;  // of a block, most of a kernel
-
-  const device::Info& info() const override { return inner_->info(); }
-  Result<Address> allocate(uint64_t bytes) override { return inner_->allocate(bytes); }
-  Result<void> free(Address a) override { return inner_->free(a); }
-  Result<void> copy_to_device(Address to, const void* from, uint64_t n) override {
-    return inner_->copy_to_device(to, from, n);
-  }
-  Result<void> copy_to_host(void* to, Address from, uint64_t n) override {
-    ++waits;
-    return inner_->copy_to_host(to, from, n);
-  }
-  Result<void> copy(Address to, Address from, uint64_t n) override { return inner_->copy(to, from, n); }
-  Result<void> fill(Address to, uint8_t value, uint64_t n) override {
-    ++launches;
-    return inner_->fill(to, value, n);
-  }
-  Result<device::Mapped> allocate_mapped(uint64_t bytes) override { return inner_->allocate_mapped(bytes); }
-  Result<void> free_mapped(const device::Mapped& m) override { return inner_->free_mapped(m); }
-  Result<device::ModuleHandle> load_module(std::span<const std::byte> cubin) override {
-    return inner_->load_module(cubin);
-  }
-  Result<void> unload_module(device::ModuleHandle m) override { return inner_->unload_module(m); }
-  Result<device::KernelHandle> find_kernel(device::ModuleHandle m, const std::string& name) override {
-    return inner_->find_kernel(m, name);
-  }
-  Result<device::KernelInfo> kernel_info(device::KernelHandle k) override { return inner_->kernel_info(k); }
-  Result<uint32_t> blocks_per_multiprocessor(device::KernelHandle k, uint32_t block, uint32_t shared) override {
-    return inner_->blocks_per_multiprocessor(k, block, shared);
-  }
-  Result<void> launch(device::KernelHandle k, device::Dim3 grid, device::Dim3 block, uint32_t shared,
-                      std::span<const std::byte> parameters) override {
-    RETURN_IF_ERROR(inner_->launch(k, grid, block, shared, parameters));
-    const device::LaunchCounters c = inner_->last_launch();
-    ++launches;
-    instructions += c.warp_instructions;
-    sectors += c.load_sectors + c.store_sectors;
-    ASSIGN_OR_RETURN(device::KernelInfo info, inner_->kernel_info(k));
-    spills = std::max(spills, info.local_bytes);
-    registers = std::max(registers, info.registers * block.x);
-    return {};
-  }
-  Result<void> synchronize() override {
-    ++waits;
-    return inner_->synchronize();
-  }
-  Result<uint32_t> record_mark() override { return inner_->record_mark(); }
-  Result<uint64_t> elapsed_ns(uint32_t from, uint32_t to) override { return inner_->elapsed_ns(from, to); }
-
- private:
-  std::unique_ptr<device::Device> inner_;
-};
 
 struct Most {
   uint64_t launches, waits;
@@ -85,7 +28,7 @@ void expect_at_most(const char* name, const char* target, size_t rows, const Mos
   CountingDevice& device = *counting;
   bench.use(std::move(counting));
   call(bench);
-  device.launches = device.waits = device.instructions = device.sectors = 0;
+  device.start();
   call(bench);
   const double n = static_cast<double>(rows);
   const double instructions = 32 * static_cast<double>(device.instructions) / n,
