@@ -93,11 +93,18 @@ void declare_scan_memory(Emitter& e) {
   CHECK(e.block_size == 256, "eight warps per block");
   Builder& b = e.b;
   e.scan_shared = b.shared<U64>(e.code.name + "_scan", static_cast<uint64_t>(positions_of(e, e.scans.size())) / 8, 16);
+  e.lanes_below = b.special(ptx::SpecialRegister::lanemask_lt);
+}
+
+namespace {
+// The thread's place in the block: made where it is needed, or it would live through the loop over all elements.
+void locate(Emitter& e) {
+  Builder& b = e.b;
   e.lane = b.and_(e.tid, 31);
   e.warp = b.shr(e.tid, 5);
-  e.lanes_below = b.special(ptx::SpecialRegister::lanemask_lt);
   e.segment = b.mad_lo(e.warp, segment(e) * position_bytes, b.address_of_32(e.scan_shared));
 }
+}  // namespace
 
 void take_tile(Emitter& e) {
   Builder& b = e.b;
@@ -111,8 +118,10 @@ void take_tile(Emitter& e) {
   e.tile_number = b.ld<U32>(Space::shared, Address(e.scan_shared));
 }
 
-void start_scans(Emitter& e) {
+Reg<U32> start_scans(Emitter& e) {
+  locate(e);
   for (Scan& s : e.scans) s.cursor = e.b.mov(e.segment);
+  return e.b.mad_lo(e.warp, segment(e), e.lane);
 }
 
 namespace {
@@ -243,9 +252,11 @@ void store_selected(Emitter& e, size_t k, Reg<U32> at) {
   e.items = positions ? 1 : std::min(items_of(e, scan.wanted), 2u);
   e.item = 0;
   e.selected = true;
+  // Where the tile's elements begin: kept over the loop, unless there are so many that an address is better made for every element.
+  const bool keep = std::count_if(e.inputs.begin(), e.inputs.end(), [](const Input& in) { return in.wanted; }) <= 4;
   std::vector<Reg<U64>> from(e.inputs.size());
   for (size_t i = 0; i < e.inputs.size(); ++i)
-    if (const Input& in = e.inputs[i]; in.wanted)
+    if (const Input& in = e.inputs[i]; in.wanted && keep)
       from[i] = b.mad_wide(e.tile_number, tile(e) * width_of(in.type), b.ld_param(in.data));
   start_input_items(e, false);
   const ptx::LabelId loop = b.label(), done = b.label();
@@ -263,11 +274,14 @@ void store_selected(Emitter& e, size_t k, Reg<U32> at) {
     b.when(inside);
     b.emit(ptx::Opcode::ld, ptx::Type::u16, {.space = Space::shared}, {Builder::use(position)},
            {Address(position_at, positions_of(e, k) + int64_t{e.local_offset(item) * position_bytes}).operand});
-    if (positions) e.first_index = b.cvt<U64>(b.mad_lo(e.tile_number, tile(e), position));
+    Reg<U32> number;  // of the element
+    if (positions || !keep) number = b.mad_lo(e.tile_number, tile(e), position);
+    if (positions) e.first_index = b.cvt<U64>(number);
     for (size_t i = 0; i < e.inputs.size(); ++i) {
       Input& in = e.inputs[i];
       if (!in.wanted) continue;
-      in.pointer = b.mad_wide(position, width_of(in.type), from[i]);
+      in.pointer = keep ? b.mad_wide(position, width_of(in.type), from[i])
+                        : b.mad_wide(number, width_of(in.type), b.ld_param(in.data));
       load_input(e, in, item, 0, {});  // lanes that have none load the tile's first element, which is there
     }
   }
@@ -296,6 +310,7 @@ void store_selected(Emitter& e, size_t k, Reg<U32> at) {
 
 void store_selections(Emitter& e) {
   Builder& b = e.b;
+  locate(e);
   Reg<Pred> lane0 = b.setp(Compare::eq, e.lane, 0);
   Reg<U32> at = b.mad_lo(e.warp, 4, b.address_of_32(e.scan_shared));
   for (size_t k = 0; k < e.scans.size(); ++k) {

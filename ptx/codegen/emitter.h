@@ -133,7 +133,6 @@ struct Input {  // a vector (or list) parameter with one element per thread
   hir::VariableId variable{};
   BasicType type{};
   ptx::ParameterOf<U64> data{};
-  Reg<U64> start;                  // to this thread's first element of tile 0
   Reg<U64> pointer;                // to this thread's first element of the current tile
   bool wanted = true;              // by the loop that is being written
   InlineVector<Element, 4> items;  // loaded
@@ -147,7 +146,7 @@ struct Output {  // a result
   enum Kind : uint8_t { scalar, vector, compressed, reduced, cells, rows, scattered } kind = scalar;
   bool list = false;  // the result is a list: its size slot holds its cells
   ptx::ParameterOf<U64> data{}, size{};
-  Reg<U64> start, pointer;         // vector: as of an input
+  Reg<U64> pointer;                // vector: as of an input
   InlineVector<Element, 4> items;  // of what the loop that is being written stores: in storable form
 };
 
@@ -431,7 +430,7 @@ inline constexpr uint32_t scratch_fixed_bytes = 16;
 void plan_scans(Emitter& e);
 void declare_scan_memory(Emitter& e);
 void take_tile(Emitter& e);                          // sets tile_number to the next tile, which may lie beyond n
-void start_scans(Emitter& e);                        // of a tile
+Reg<U32> start_scans(Emitter& e);                    // of a tile; the thread's first element in it
 void note_selection(Emitter& e, Reg<U32> position);  // the current item, whose place in the tile is `position`
 void store_selections(Emitter& e);                   // all of the tile's, after its last item
 

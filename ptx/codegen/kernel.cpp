@@ -384,34 +384,20 @@ void write_loop(Emitter& e, const Pass& pass) {
     e.code.items_per_thread = std::max(e.code.items_per_thread, e.scans.empty() ? e.items : 1);
   const uint32_t tile = e.block_size * (pass.scans ? e.scan_items : e.items);
 
-  // Before the loop: where this thread's elements of tile 0 are, and registers for what is loaded.
-  Reg<U32> local = e.tid;
-  if (pass.scans) {
-    local = b.mad_lo(e.warp, 32 * e.scan_items, e.lane);
-    e.stride = 32;
-  }
-  const auto start = [&](ptx::ParameterOf<U64> data, BasicType type) {
-    return b.mad_wide(local, width_of(type), b.ld_param(data));
-  };
-  for (Input& in : e.inputs)
-    if (in.wanted) in.start = start(in.data, in.type);
-  for (Output& out : e.outputs)
-    if (pass.takes(out)) out.start = start(out.data, out.type);
-  Reg<U64> local_wide;
-  if (positions) local_wide = b.cvt<U64>(local);
+  if (pass.scans) e.stride = 32;
   // Those of a scan live within a tile only: what stores the tile's selection has need of registers too.
   if (!pass.scans) start_input_items(e, true);
   Reg<U32> tiles = b.shr(b.add(e.n32, tile - 1), std::countr_zero(tile));
   if (pass.scans) tiles = b.max(tiles, 1);  // without elements too, a tile's block stores the sizes
   const ptx::LabelId loop = b.label(), end = b.label();
-  Reg<U32> number;
+  Reg<U32> number, local = e.tid;  // this thread's first element within the tile
   if (pass.scans) {
     e.tiles = tiles;
     b.bind(loop);
     take_tile(e);
     number = e.tile_number;
     b.when(b.setp(Compare::ge, number, tiles)).bra_uni(end);
-    start_scans(e);
+    local = start_scans(e);
     start_input_items(e, true);
   } else {
     number = b.mov(e.ctaid);
@@ -419,15 +405,18 @@ void write_loop(Emitter& e, const Pass& pass) {
     b.bind(loop);
   }
 
+  // Addresses are made anew for every tile, from parameters: kept over the loop, they would take two registers each.
   e.in_loop = true;
-  Reg<U32> rest = b.mad_lo(number, -tile, e.n32);
-  e.room = b.sub(Builder::as<S32>(b.min(rest, tile)), Builder::as<S32>(local));
-  const auto pointer = [&](Reg<U64> from, BasicType type) { return b.mad_wide(number, tile * width_of(type), from); };
+  Reg<U32> begin = b.shl(number, std::countr_zero(tile)), first = b.add(begin, local);
+  e.room = b.sub(Builder::as<S32>(b.min(b.sub(e.n32, begin), tile)), Builder::as<S32>(local));
+  const auto pointer = [&](ptx::ParameterOf<U64> data, BasicType type) {
+    return b.mad_wide(first, width_of(type), b.ld_param(data));
+  };
   for (Input& in : e.inputs)
-    if (in.wanted) in.pointer = pointer(in.start, in.type);
+    if (in.wanted) in.pointer = pointer(in.data, in.type);
   for (Output& out : e.outputs)
-    if (pass.takes(out)) out.pointer = pointer(out.start, out.type);
-  if (positions) e.first_index = b.mad_wide(number, tile, local_wide);
+    if (pass.takes(out)) out.pointer = pointer(out.data, out.type);
+  if (positions) e.first_index = b.cvt<U64>(first);
   if (!pass.scans) {
     write_items(e, pass, wanted, {});
     b.add(number, e.nctaid, number);
