@@ -240,7 +240,7 @@ struct Region {
 struct GprUnit {
   uint32_t first = 0;      // unit number of the value's first unit
   uint8_t width = 1;       // units of the value: 1, 2, 4
-  bool temporary = false;  // lives within the expansion of one PTX instruction: a guarded write begins its life
+  bool temporary = false;  // a guarded write begins its life: within the expansion of one PTX instruction, or under one guard
   bool unspillable = false;
 };
 

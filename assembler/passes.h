@@ -44,6 +44,9 @@ struct Survey {
 Survey survey(Function& f);
 void list_units(Function& f);  // of all instructions, anew
 
+// --- guarded_values.cpp: values that live under one guard become temporaries
+void find_guarded_values(Function& f, const Survey& survey);
+
 // --- liveness.cpp
 // Live units (GPRs and predicates) at the block boundaries. Lives in the function's arena; sets are sorted.
 struct Liveness {

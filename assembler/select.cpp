@@ -273,7 +273,7 @@ Wide Selector::source64(const ptx::Operand& o) {
   switch (o.kind) {
     case OperandKind::reg: {
       const Alias& a = aliases_[o.id];
-      if (a.kind == Alias::value64) return {a.lo, a.hi};
+      if (a.kind == Alias::value64 || (a.kind == Alias::f64 && is_zero(a.lo))) return {a.lo, a.hi};
       uint32_t r = registers_[o.id];
       if (ptx::type_bytes(p_.registers[o.reg_id()].type) <= 4)
         return {a.kind == Alias::value32 ? a.lo : gpr(r), gpr(isa::RZ)};
