@@ -19,22 +19,28 @@ std::string number(double value, std::string_view unit) {
   return fmt::format("{:.{}f}", value, size >= 100 ? 1 : size >= 10 ? 2 : size >= 0.1 ? 3 : 4);
 }
 
-// Geometric mean of column / base over the rows that have both, or nothing.
-std::optional<double> mean_ratio(const std::map<std::pair<std::string, std::string>, std::vector<double>>& values,
-                                 const std::vector<std::string>& rows, const std::string& column,
-                                 const std::string& base) {
+// Column / base over the rows that have both.
+struct Ratios {
+  double mean = 0, least = 0, most = 0;  // mean: geometric
+};
+std::optional<Ratios> ratios(const std::map<std::pair<std::string, std::string>, std::vector<double>>& values,
+                             const std::vector<std::string>& rows, const std::string& column, const std::string& base) {
   double sum = 0;
   int n = 0;
+  Ratios r;
   for (const std::string& row : rows) {
     const auto a = values.find({row, column}), b = values.find({row, base});
     if (a == values.end() || b == values.end()) continue;
     const double x = spread_of(a->second).median, y = spread_of(b->second).median;
     if (!(x > 0) || !(y > 0)) continue;
+    r.least = n ? std::min(r.least, x / y) : x / y;
+    r.most = std::max(r.most, x / y);
     sum += std::log(x / y);
     ++n;
   }
   if (n == 0) return {};
-  return std::exp(sum / n);
+  r.mean = std::exp(sum / n);
+  return r;
 }
 
 }  // namespace
@@ -107,11 +113,13 @@ std::string Samples::markdown(std::span<const BenchTable> tables, const Facts& f
       }
       out += "\n";
     }
-    if (!shown.base.empty()) {
-      out += fmt::format("| geometric mean, relative to {} |", shown.base);
+    const std::pair<const char*, double Ratios::*> lines[] = {
+        {"geometric mean", &Ratios::mean}, {"least", &Ratios::least}, {"most", &Ratios::most}};
+    for (size_t l = 0; l < (shown.base.empty() ? 0u : shown.extremes ? 3u : 1u); ++l) {
+      out += fmt::format("| {}, relative to {} |", lines[l].first, shown.base);
       for (const std::string& c : t.columns) {
-        const auto ratio = mean_ratio(t.values, t.rows, c, std::string(shown.base));
-        out += ratio ? fmt::format(" {:.2f}x |", *ratio) : " – |";
+        const auto r = ratios(t.values, t.rows, c, std::string(shown.base));
+        out += r ? fmt::format(" {:.2f}x |", (*r).*lines[l].second) : " – |";
       }
       out += "\n";
     }
@@ -172,8 +180,8 @@ std::string Samples::html(std::span<const BenchTable> tables, const Facts& facts
     if (!shown.base.empty()) {
       out += fmt::format("<p>Geometric mean, relative to {}:", html_escape(shown.base));
       for (const std::string& c : t.columns)
-        if (const auto ratio = mean_ratio(t.values, t.rows, c, std::string(shown.base)))
-          out += fmt::format(" {} {:.2f}x;", html_escape(c), *ratio);
+        if (const auto r = ratios(t.values, t.rows, c, std::string(shown.base)))
+          out += fmt::format(" {} {:.2f}x;", html_escape(c), r->mean);
       out += "</p>\n";
     }
   }

@@ -29,6 +29,7 @@ struct BenchTable {
   std::string_view
       base;         // column that the last line compares with: geometric mean of column / base; empty: no such line
   bool sum = true;  // a line with the sums
+  bool extremes = false;  // lines with the least and the largest of column / base
 };
 
 class Samples {

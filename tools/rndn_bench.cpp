@@ -4,8 +4,9 @@
 //   compile    HorseIR text to loaded cubin: rndn beside NVIDIA's compilers (in process, in the driver, ptxas as a process) on the same PTX
 //   phases     where rndn's compile time goes
 //   execute    cached (columns on the device, compiled), uncached (columns on the host), kernels, and the bytes that must move at copy speed
-//   outline    kernels and kernel time by --outline none, flow, full
+//   outline    kernels, execution and compile time by --outline none, flow, full
 //   switches   cached time with one switch changed
+//   loops      cached time with --join loop and --member loop, at a scale of at most 0.1: loops read both sides for every row
 //   registers  per kernel, beside ptxas
 // Per value: warm-up runs that do not count, then the runs, of which highest and lowest are dropped (tools/bench_samples.h).
 #include <unistd.h>
@@ -39,14 +40,19 @@ constexpr BenchTable bench_tables[] = {
     {"phases", "Compile time by phase: rndn at -O3, one thread; last column: all of it, kernels assembled side by side",
      "ms", ""},
     {"execute",
-     "Execution: cached is a repeated run, uncached brings the columns to the device; kernels and library are parts of "
-     "cached; floor is the bytes that kernels must move at the speed of a copy on the device",
+     "Execution: cached is a repeated run, uncached brings the columns to the device, total also compiles the text, on "
+     "all "
+     "cores; kernels and library are parts of cached; floor is the bytes that both must move at the speed of a copy on "
+     "the "
+     "device",
      "ms", "cached"},
     {"kernel counts", "Outlined kernels: by --outline, library kernels apart", "", ""},
     {"outline", "Cached execution by fusion: --outline none, flow, full", "ms", "full"},
+    {"outline compile", "Compile time by fusion: --outline none, flow, full, one thread", "ms", "full"},
     {"backends", "Kernel time by compiler: outlined kernels, the same PTX", "ms", "rndn"},
     {"switches", "Cached execution with one switch changed", "ms", "default"},
-    {"registers", "Registers per thread: of outlined kernels", "", "ptxas", false},
+    {"loops", "Loops instead of hash tables: cached execution, at a scale of at most 0.1", "ms", "default"},
+    {"registers", "Registers per thread: of outlined kernels", "", "ptxas", false, true},
 };
 
 double milliseconds(uint64_t ns) { return static_cast<double>(ns) * 1e-6; }
@@ -65,9 +71,10 @@ class BenchCommand final : public Command {
     app = bench.add_subcommand("tpch", "the evaluation: compile and execution times of the queries, side by side");
     CLI::Option* scale = app->add_option("--scale", scale_, "scale factor (default 0.01)")->type_name("SF");
     app->add_option("--queries", queries_, "such as 1,6,10-14 (default: all)")->type_name("LIST");
-    app->add_option("--tables", wanted_, "of compile, phases, execute, outline, backends, switches, registers")
+    app->add_option("--tables", wanted_, "of compile, phases, execute, outline, backends, switches, loops, registers")
         ->delimiter(',')
-        ->check(CLI::IsMember({"compile", "phases", "execute", "outline", "backends", "switches", "registers"}))
+        ->check(
+            CLI::IsMember({"compile", "phases", "execute", "outline", "backends", "switches", "loops", "registers"}))
         ->type_name("LIST");
     app->add_option("--warm-up", warm_up_, "runs that do not count (default 5)")->check(CLI::Range(0u, 1000u));
     app->add_option("--runs", runs_, "runs that count (default 10)")->check(CLI::Range(1u, 1000u));
@@ -139,7 +146,10 @@ class BenchCommand final : public Command {
     double compile_ms = 0;
     Timings timings;
   };
-  using Change = std::function<void(Flags&)>;
+  struct Switch {
+    const char* name;
+    void (*change)(Flags&);
+  };
 
   // Compiles and plans once; compile_ms: text to loaded cubin.
   Result<Planned> plan(runtime::Engine& engine, const NamedSource& query, const Flags& flags, bool marks,
@@ -243,13 +253,7 @@ class BenchCommand final : public Command {
     Progress progress("measuring", queries.size());
     for (const NamedSource& q : queries) {
       progress.advance(1);
-      // Columns on the host, columns on the device and library modules ready: what repeats is what counts.
-      {
-        ASSIGN_OR_RETURN(Planned first, plan(engine, q, flags_, false));
-        Timings timings;
-        auto ran = engine.run(*first.plan, timings);
-        if (!ran) return ran.error();
-      }
+      RETURN_IF_ERROR(warm(engine, q));
       if (wanted("compile") || wanted("phases"))
         RETURN_IF_ERROR(compile_times(engine, q, linker.get(), has_ptxas, gpu));
       if (wanted("execute")) RETURN_IF_ERROR(execution(engine, q));
@@ -261,6 +265,10 @@ class BenchCommand final : public Command {
           samples_.add("kernel counts", q.name, mode, static_cast<double>(p.compiled->outlined.kernels.size()));
           const std::pair<std::string, Value> columns[] = {{mode, wall}};
           RETURN_IF_ERROR(run(engine, p, "outline", q.name, columns));
+          for (unsigned i = 0; i < warm_up_ + runs_; ++i) {
+            ASSIGN_OR_RETURN(Planned again, plan(engine, q, flags, false));
+            if (i >= warm_up_) samples_.add("outline compile", q.name, mode, again.compile_ms);
+          }
         }
       }
       if (wanted("backends")) {
@@ -276,7 +284,7 @@ class BenchCommand final : public Command {
         }
       }
       if (wanted("switches")) {
-        static const std::pair<const char*, Change> switches[] = {
+        static const Switch switches[] = {
             {"default", [](Flags&) {}},
             {"-O0", [](Flags& f) { f.level = 0; }},
             {"--scheduler linear", [](Flags& f) { f.scheduler = "linear"; }},
@@ -288,15 +296,50 @@ class BenchCommand final : public Command {
             {"--like cpu", [](Flags& f) { f.like = "cpu"; }},
             {"--alloc driver", [](Flags& f) { f.alloc = "driver"; }},
         };
-        for (const auto& [name, change] : switches) {
-          Flags flags = flags_;
-          change(flags);
-          ASSIGN_OR_RETURN(Planned p, plan(engine, q, flags, false));
-          const std::pair<std::string, Value> columns[] = {{name, wall}};
-          RETURN_IF_ERROR(run(engine, p, "switches", q.name, columns));
-        }
+        RETURN_IF_ERROR(switched(engine, q, "switches", switches));
       }
       if (wanted("registers")) RETURN_IF_ERROR(registers(engine, q, has_ptxas));
+    }
+    return wanted("loops") && flags_.data.empty() ? loops(queries) : Result<void>();
+  }
+
+  // Columns on the host, columns on the device and library modules ready: what repeats is what counts.
+  Result<void> warm(runtime::Engine& engine, const NamedSource& q) {
+    ASSIGN_OR_RETURN(Planned first, plan(engine, q, flags_, false));
+    Timings timings;
+    auto ran = engine.run(*first.plan, timings);
+    if (!ran) return ran.error();
+    return {};
+  }
+
+  // Cached runs with one switch changed.
+  Result<void> switched(runtime::Engine& engine, const NamedSource& q, std::string_view table,
+                        std::span<const Switch> switches) {
+    for (const Switch& s : switches) {
+      Flags flags = flags_;
+      s.change(flags);
+      ASSIGN_OR_RETURN(Planned p, plan(engine, q, flags, false));
+      const std::pair<std::string, Value> columns[] = {{s.name, wall}};
+      RETURN_IF_ERROR(run(engine, p, table, q.name, columns));
+    }
+    return {};
+  }
+
+  Result<void> loops(std::span<const NamedSource> queries) {
+    constexpr double largest_scale = 0.1;
+    static const Switch switches[] = {
+        {"default", [](Flags&) {}},
+        {"--join loop", [](Flags& f) { f.join = "loop"; }},
+        {"--member loop", [](Flags& f) { f.member = "loop"; }},
+    };
+    ASSIGN_OR_RETURN(source_, open_data(fmt::format("tpch:{}", std::min(scale_, largest_scale)), flags_));
+    tables_ = std::make_unique<runtime::SourceTables>(source_);
+    runtime::Engine engine(*device_, *tables_, nullptr, &pool_);
+    Progress progress("measuring loops", queries.size());
+    for (const NamedSource& q : queries) {
+      progress.advance(1);
+      RETURN_IF_ERROR(warm(engine, q));
+      RETURN_IF_ERROR(switched(engine, q, "loops", switches));
     }
     return {};
   }
@@ -395,6 +438,20 @@ class BenchCommand final : public Command {
       const std::pair<std::string, Value> columns[] = {{"uncached", wall}};
       RETURN_IF_ERROR(run(engine, p, "execute", q.name, columns));
     }
+    for (unsigned i = 0; i < warm_up_ + runs_; ++i) {  // from the text to the rows
+      Flags flags = flags_;
+      flags.no_cache = true;
+      double ms = 0;
+      const Result<void> done = timed(ms, [&]() -> Result<void> {
+        ASSIGN_OR_RETURN(Planned p, plan(engine, q, flags, false, &pool_));
+        Timings timings;
+        auto results = engine.run(*p.plan, timings);
+        if (!results) return results.error();
+        return {};
+      });
+      if (!done) return done.error();
+      if (i >= warm_up_) samples_.add("execute", q.name, "total", ms);
+    }
     ASSIGN_OR_RETURN(Planned p, plan(engine, q, flags_, true));
     const std::pair<std::string, Value> columns[] = {
         {"kernels", outlined_ms},
@@ -421,7 +478,7 @@ class BenchCommand final : public Command {
       auto results = engine.run(*p.plan, timings, nullptr, &kernels);
       if (!results) return results.error();
       for (const runtime::KernelReport& k : kernels)
-        if (k.kind != "library")
+        if (k.kind == "outlined")  // fused operators are made of the library's kernels, which are always our code
           samples_.add("registers", q.name + " " + k.name, backend.substr(0, backend.find(':')), k.registers);
     }
     return {};

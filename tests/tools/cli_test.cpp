@@ -612,8 +612,11 @@ TEST_F(Cli, BenchWritesItsTablesAndComparesWithEarlierOnes) {
   const std::string markdown = read(path("first/evaluation.md"));
   EXPECT_THAT(markdown, HasSubstr("| q06 | 13 | 4 | 1 |")) << "outlined kernels: none, flow, full";
   for (const char* title :
-       {"## Compile time\n", "## Execution\n", "## Kernel time by compiler\n", "## Registers per thread\n"})
+       {"## Compile time\n", "## Execution\n", "## Compile time by fusion\n", "## Kernel time by compiler\n",
+        "## Loops instead of hash tables\n", "## Registers per thread\n"})
     EXPECT_THAT(markdown, HasSubstr(title));
+  EXPECT_THAT(markdown, HasSubstr("| default | --join loop | --member loop |"));
+  EXPECT_THAT(markdown, HasSubstr("| cached | uncached | total | kernels |"));
   auto json = nlohmann::json::parse(read(path("first/evaluation.json")));
   EXPECT_EQ(json["facts"]["data"], "TPC-H, scale 0.01");
   EXPECT_THAT(read(path("first/evaluation.html")), StartsWith("<!DOCTYPE html>"));
