@@ -75,6 +75,7 @@ struct Node {
   bool unused = false;       // its value is read by nobody and it has no effects: not emitted
   uint8_t sync_in = 0;
   bool sync_out = false;
+  std::optional<hir::Builtin> builtin;  // that it calls
   // gpu and neutral: a vector with an element per thread, or a list whose cells' elements are shared among the threads
   ShapeId geometry = none<ShapeId>();
   // range, vector: the node `n = len(v)` that gives the length, where v is the same here as there. The node reads v in place of n, and the

@@ -146,14 +146,12 @@ bool take_length(Builder& b, Node& node) {
 void place_by_operands(Builder& b, uint32_t n) {
   Node& node = b.graph.nodes[n];
   if (node.place != Place::gpu) return;
-  const hir::Statement& s = b.function.statements[node.statement];
-  const std::optional<Builtin> builtin = called_builtin(b.function, s);
-  if (!builtin) return;
+  if (!node.builtin) return;
   const auto all_defined = [&](VariableId v, auto&& test) {
     const auto& d = b.accesses[v].definitions;
     return !d.empty() && std::all_of(d.begin(), d.end(), [&](uint32_t k) { return test(b.graph.nodes[k]); });
   };
-  switch (*builtin) {
+  switch (*node.builtin) {
     case Builtin::range:
     case Builtin::vector:
       if (!b.shapes.statements[node.statement].operands[0].constant && !take_length(b, node))
@@ -223,25 +221,27 @@ BlockGraph build_graph(const hir::Program& program, const hir::Function& functio
   BlockGraph& graph = b.graph;
   IdVector<VariableId, Accesses>& accesses = b.accesses;
   graph.nodes.reserve(function.blocks[block].statements.size());
+  graph.edges.reserve(4 * function.blocks[block].statements.size());
   const auto synchronised = [&](const Node& from, const Node& to, uint8_t argument) {
     // A copy passes on what its source is, and must be complete where its reader asks for that.
     if (from.place == Place::host || to.place == Place::host) return false;
-    if (from.reduction && called_builtin(function, function.statements[to.statement]) == Builtin::raze) return false;
+    if (from.reduction && to.builtin == Builtin::raze) return false;
     return from.sync_out || (to.sync_in >> argument & 1);
   };
 
   uint32_t last_ordered = none_node, last_barrier = none_node;
   for (StatementId id : function.blocks[block].statements) {
     const auto n = static_cast<uint32_t>(graph.nodes.size());
-    graph.nodes.push_back({.statement = id});
-    Node& node = graph.nodes.back();
+    Node& node = graph.nodes.emplace_back();
+    node.statement = id;
     collect(program, function, id, node);
+    node.builtin = called_builtin(function, function.statements[id]);
     const std::string_view why = place_statement(program, function, shapes.statements[id], table, options, node);
     const hir::Statement& s = function.statements[id];
     if (!why.empty() && s.kind == hir::Statement::assign && !s.targets.empty())
       decisions.push_back({.first = s.targets[0].name, .why = why, .first_at = id});
     place_by_operands(b, n);
-    if (s.targets.size() == 1 && !node.reads.empty() && called_builtin(function, s) == Builtin::len)
+    if (s.targets.size() == 1 && !node.reads.empty() && node.builtin == Builtin::len)
       b.measured.push_back({n, accesses[node.reads[0]].definitions});
     for (size_t r = 0; r < node.reads.size(); ++r) {
       Accesses& a = accesses[node.reads[r]];

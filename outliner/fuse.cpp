@@ -57,6 +57,7 @@ struct Fusion {
   uint32_t stamp = 0;
   std::vector<uint32_t> stack;   // of searches
   std::vector<uint32_t> shared;  // per group: merge_child's counts, zero in between
+  uint32_t merges = 0;           // so far
 
   NameId name(uint32_t group) const {
     const hir::Statement& s = function.statements[graph.nodes[p.groups[group].nodes.front()].statement];
@@ -202,7 +203,7 @@ Demand demand_of(const Fusion& f, std::initializer_list<uint32_t> groups) {
         const bool item = static_cast<int>(k) != whole && !is_scalar(f.table, facts.operands[k].shape);
         reads.push_back({v, from, item ? element_width(*f.program.types, f.function.variables[v].type) : 0});
       }
-      if (node.reduction) d.accumulators += called_builtin(f.function, s) == hir::Builtin::avg ? 2 : 1;
+      if (node.reduction) d.accumulators += node.builtin == hir::Builtin::avg ? 2 : 1;
       const std::span<const uint32_t> out = f.graph.successors[n];
       if (std::all_of(out.begin(), out.end(), [&](uint32_t edge) {
             return f.graph.edges[edge].kind != Edge::true_ || inside(f.graph.edges[edge].to);
@@ -249,6 +250,7 @@ void merge(Fusion& f, uint32_t into, uint32_t from, ShapeId geometry) {
   f.demand[into] = f.together;
   b.nodes.clear();
   b.geometry = none<ShapeId>();
+  ++f.merges;
 }
 
 // Step 1.
@@ -323,14 +325,14 @@ Kernels readers(Fusion& f, uint32_t g) {
       f.seen[to] = f.stamp;
       out.push_back(to);
     }
-  std::sort(out.begin(), out.end(),
-            [&](uint32_t a, uint32_t b) { return f.p.groups[a].nodes.front() < f.p.groups[b].nodes.front(); });
+  if (out.size() > 1)
+    std::sort(out.begin(), out.end(),
+              [&](uint32_t a, uint32_t b) { return f.p.groups[a].nodes.front() < f.p.groups[b].nodes.front(); });
   return out;
 }
 
-// Step 2 at group g. True when anything was merged.
-bool merge_siblings(Fusion& f, uint32_t g) {
-  const Kernels kernels = readers(f, g);
+// Step 2 at a group with these readers. True when anything was merged.
+bool merge_siblings(Fusion& f, const Kernels& kernels) {
   bool merged = false;
   for (size_t i = 0; i + 1 < kernels.size(); ++i) {
     const uint32_t a = kernels[i];
@@ -373,9 +375,8 @@ std::string_view refuse_child(Fusion& f, uint32_t parent, uint32_t child, ShapeI
   return {};
 }
 
-// Step 3 at group g: one merge, or false.
-bool merge_child(Fusion& f, uint32_t g) {
-  Kernels children = readers(f, g);
+// Step 3 at group g, whose readers these are: one merge, or false.
+bool merge_child(Fusion& f, uint32_t g, Kernels& children) {
   if (children.empty()) return false;
   if (children.size() > 1) {
     for (uint32_t n : f.p.groups[g].nodes)
@@ -397,16 +398,21 @@ bool merge_child(Fusion& f, uint32_t g) {
 }
 
 void siblings_and_children(Fusion& f) {
+  std::vector<uint32_t> looked(f.graph.nodes.size(),
+                               UINT32_MAX);  // f.merges when there was nothing to merge at the node
   for (bool changed = true; changed;) {
     changed = false;
     for (uint32_t n = 0; n < f.graph.nodes.size(); ++n) {
-      if (f.p.groups[f.p.group_of[n]].nodes.front() != n) continue;  // its group has had its turn
+      if (looked[n] == f.merges || f.p.groups[f.p.group_of[n]].nodes.front() != n)
+        continue;  // its group has had its turn
       for (bool again = true; again;) {
         again = false;
-        while (merge_siblings(f, f.p.group_of[n])) again = true;
-        if (f.p.groups[f.p.group_of[n]].kernel() && merge_child(f, f.p.group_of[n])) again = true;
+        Kernels kernels = readers(f, f.p.group_of[n]);
+        for (; merge_siblings(f, kernels); kernels = readers(f, f.p.group_of[n])) again = true;
+        if (f.p.groups[f.p.group_of[n]].kernel() && merge_child(f, f.p.group_of[n], kernels)) again = true;
         changed |= again;
       }
+      looked[n] = f.merges;
     }
   }
 }

@@ -7,8 +7,8 @@
 // The result is a program like any other: it prints, parses and checks.
 // Cost: O(statements x their operands). Leaves out: bodies of user functions, which stay on the host.
 #include <algorithm>
+#include <charconv>
 #include <map>
-#include <set>
 
 #include "libraries/base/check.h"
 #include "outliner/analysis.h"
@@ -32,6 +32,7 @@ template <class T>
 class ByVariable {
  public:
   explicit ByVariable(T none) : none_(none) {}
+  void clear(size_t variables) { facts_.assign(variables, none_); }
   T operator[](VariableId v) const { return index(v) < facts_.size() ? facts_[index(v)] : none_; }
   void set(VariableId v, T fact) {
     if (index(v) >= facts_.size()) facts_.resize(std::max<size_t>(index(v) + 1, 2 * facts_.size()), none_);
@@ -43,6 +44,29 @@ class ByVariable {
   T none_;
 };
 
+// What build_kernel needs for one kernel, kept for its memory.
+struct KernelScratch {
+  ByVariable<VariableId> map{none<VariableId>()};  // host variable -> kernel variable
+  ByVariable<uint8_t> renamed{0};                  // 1: a host variable that has had a kernel variable before
+  ByVariable<uint8_t> assigned{0};                 // 1: a host variable with a definition so far inside the kernel
+  ByVariable<uint8_t> escaping{0};                 // 1: a host variable that is read outside
+  ByVariable<uint32_t> last{none_node};            // host variable -> the node of the kernel that defines it last
+  std::vector<VariableId> parameters, arguments;   // of the kernel; host variables, parallel to them
+  std::vector<std::pair<VariableId, VariableId>> again;  // host variables that are further parameters, of other shapes
+  std::vector<VariableId> written, results;
+  std::vector<uint8_t> live;  // by node
+  std::vector<StatementId> body;
+  void clear(size_t variables, size_t nodes) {
+    map.clear(variables);
+    for (ByVariable<uint8_t>* facts : {&renamed, &assigned, &escaping}) facts->clear(variables);
+    last.clear(variables);
+    for (std::vector<VariableId>* list : {&parameters, &arguments, &written, &results}) list->clear();
+    again.clear();
+    body.clear();
+    live.assign(nodes, 0);
+  }
+};
+
 struct Rewriter {
   const Function& original;
   const Shapes& shapes;
@@ -51,6 +75,7 @@ struct Rewriter {
   Function host;                                     // becomes the new main
   std::vector<bool> function_names, variable_names;  // by name: taken
   std::map<LiteralId, VariableId> hoisted;
+  KernelScratch scratch;
   uint32_t kernels = 0;
 
   hir::Program& program() { return out.program; }
@@ -59,8 +84,13 @@ struct Rewriter {
     taken[index(name)] = true;
   }
   NameId unique(std::string_view stem, uint32_t& number, std::vector<bool>& taken) {
+    std::string text(stem);
+    text += '_';
+    const size_t digits = text.size();
     for (;;) {
-      const NameId name = program().names->intern(fmt::format("{}_{}", stem, ++number));
+      text.resize(digits + 10);
+      text.resize(static_cast<size_t>(std::to_chars(&text[digits], &text[digits] + 10, ++number).ptr - text.data()));
+      const NameId name = program().names->intern(text);
       if (index(name) < taken.size() && taken[index(name)]) continue;
       take(taken, name);
       return name;
@@ -93,7 +123,10 @@ Target host_target(Rewriter& r, BlockState& b, VariableId v) {
   return t;
 }
 
-void emit(Rewriter& r, BlockState& b, Statement s) { b.statements.push_back(r.host.statements.add(std::move(s))); }
+void emit(Rewriter& r, BlockState& b, Statement&& s) {
+  r.host.statements.raw().push_back(std::move(s));
+  b.statements.push_back(static_cast<StatementId>(r.host.statements.size() - 1));
+}
 
 // --- Kernels ------------------------------------------------------------------------------------------------------------------
 
@@ -127,14 +160,10 @@ bool is_unit(const Expression& e, size_t operand) {
 }
 
 // A kernel while it is built.
-struct KernelState {
+struct KernelState : KernelScratch {
+  explicit KernelState(KernelScratch&& scratch) : KernelScratch(std::move(scratch)) {}
   Function function;
   Kernel kernel;
-  ByVariable<VariableId> map{none<VariableId>()};  // host variable -> kernel variable
-  std::vector<VariableId> arguments;               // host variables, parallel to the parameters
-  ByVariable<uint8_t> renamed{0};                  // 1: a host variable that has had a kernel variable before
-  ByVariable<uint8_t> assigned{0};                 // 1: a host variable with a definition so far inside the kernel
-  std::vector<std::pair<VariableId, VariableId>> again;  // host variables that are further parameters, of other shapes
 
   VariableId variable(const Function& host, VariableId v, ShapeId shape, bool parameter) {
     VariableId own = map[v];
@@ -144,7 +173,7 @@ struct KernelState {
       map.set(v, own);
       kernel.shapes.resize(function.variables.size(), none<ShapeId>());
       if (parameter) {
-        function.parameters.push_back(own);
+        parameters.push_back(own);
         arguments.push_back(v);
       }
     }
@@ -185,18 +214,23 @@ VariableId hoist_literal(Rewriter& r, BlockState& b, const Operand& operand) {
 }
 
 using Operands = InlineVector<Operand, 2>;
-ExpressionId clone(const Function& from, Function& to, ExpressionId id, Operands operands) {
-  Expression e = from.expressions[id];
-  if (e.kind == Expression::cast) {
-    e.inner = clone(from, to, e.inner, std::move(operands));
-  } else {
-    e.operands = std::move(operands);
-  }
-  return to.expressions.add(std::move(e));
+ExpressionId clone(const Function& from, Function& to, ExpressionId id, Operands&& operands) {
+  const Expression& original = from.expressions[id];
+  const bool cast = original.kind == Expression::cast;
+  const ExpressionId inner = cast ? clone(from, to, original.inner, std::move(operands)) : original.inner;
+  Expression& e = to.expressions.raw().emplace_back();
+  e.kind = original.kind;
+  e.span = original.span;
+  if (!cast) e.operands = std::move(operands);
+  e.callee = original.callee;
+  e.inner = inner;
+  e.cast_type = original.cast_type;
+  e.types = original.types;
+  return static_cast<ExpressionId>(to.expressions.size() - 1);
 }
 
 ExpressionId copy_expression(const Function& from, Function& to, ExpressionId id) {
-  return clone(from, to, id, from.expressions[innermost(from, id)].operands);
+  return clone(from, to, id, Operands(from.expressions[innermost(from, id)].operands));
 }
 
 bool can_fail(const hir::Program& program, const Function& f, const Statement& s) {
@@ -212,7 +246,7 @@ bool can_fail(const hir::Program& program, const Function& f, const Statement& s
 }
 
 // The length that node n of the kernel asks for, in a variable of the kernel: `len` of a vector that the kernel has anyway, or gets as a parameter.
-Operand length_operand(Rewriter& r, BlockState& b, KernelState& k, std::vector<StatementId>& body, uint32_t n) {
+Operand length_operand(Rewriter& r, BlockState& b, KernelState& k, uint32_t n) {
   const Node& from = b.graph.nodes[b.graph.nodes[n].length_from];
   const Statement& s = r.original.statements[from.statement];
   const StatementFacts& facts = r.shapes.statements[from.statement];
@@ -226,48 +260,43 @@ Operand length_operand(Rewriter& r, BlockState& b, KernelState& k, std::vector<S
   t.span = s.targets[0].span;
   Statement copy{.kind = Statement::assign, .span = s.span, .targets = {t}};
   copy.value = clone(r.original, k.function, s.value, {variable_operand(k.function, local)});
-  body.push_back(k.function.statements.add(std::move(copy)));
+  k.body.push_back(k.function.statements.add(std::move(copy)));
   return variable_operand(k.function, made);
 }
 
-void build_kernel(Rewriter& r, BlockState& b, const Group& group) {
+void build_kernel(Rewriter& r, BlockState& b, const Group& group, KernelState& k) {
   const BlockGraph& graph = b.graph;
   const ShapeTable& shapes = r.out.shapes;
   const uint32_t own_group = b.partition.group_of[group.nodes.front()];
 
   // What is read outside: the last definition of each variable decides. What nobody reads is left out.
-  std::vector<VariableId> written, results;
-  ByVariable<uint32_t> last(none_node);  // variable -> defining node
   for (uint32_t n : group.nodes) {
     const VariableId v = r.original.statements[graph.nodes[n].statement].targets[0].variable_id();
-    if (last[v] == none_node) written.push_back(v);
-    last.set(v, n);
+    if (k.last[v] == none_node) k.written.push_back(v);
+    k.last.set(v, n);
   }
-  std::vector<bool> live(graph.nodes.size());
   bool any_live = false, only_scalars = true;
-  ByVariable<uint8_t> escaping(0);
   for (size_t i = group.nodes.size(); i-- > 0;) {
     const uint32_t n = group.nodes[i];
     const Statement& s = r.original.statements[graph.nodes[n].statement];
     const VariableId v = s.targets[0].variable_id();
-    bool escapes = last[v] == n && !b.own[v];
+    bool escapes = k.last[v] == n && !b.own[v];
     bool used = can_fail(r.program(), r.original, s) || r.shapes.statements[graph.nodes[n].statement].assumed != 0;
     for (uint32_t e : graph.successors[n]) {
       const Edge& edge = graph.edges[e];
       if (edge.kind != Edge::true_) continue;
       escapes |= b.partition.group_of[edge.to] != own_group;
-      used |= live[edge.to];
+      used |= k.live[edge.to] != 0;
     }
-    if (escapes) escaping.set(v, 1);
+    if (escapes) k.escaping.set(v, 1);
     if (!escapes && !used) continue;
-    live[n] = any_live = true;
+    k.live[n] = any_live = true;
     only_scalars = only_scalars && is_scalar(shapes, graph.nodes[n].geometry);
   }
   if (!any_live) return;
-  for (VariableId v : written)
-    if (escaping[v]) results.push_back(v);
+  for (VariableId v : k.written)
+    if (k.escaping[v]) k.results.push_back(v);
 
-  KernelState k;
   k.kernel.geometry = shapes[group.geometry].size;
   k.kernel.list = shapes[group.geometry].kind == Shape::list;
   k.kernel.geometry_variable = none<VariableId>();
@@ -277,9 +306,7 @@ void build_kernel(Rewriter& r, BlockState& b, const Group& group) {
   k.function.module = r.original.module;
   k.function.name = r.unique(r.program().text(r.original.name), r.kernels, r.function_names);
   k.function.body = k.function.blocks.add({});
-  std::vector<StatementId> body;
   const size_t most = group.nodes.size() + 1;
-  body.reserve(most);
   k.function.statements.raw().reserve(most);
   k.function.expressions.raw().reserve(most);
   k.function.variables.raw().reserve(2 * most);
@@ -287,7 +314,7 @@ void build_kernel(Rewriter& r, BlockState& b, const Group& group) {
   k.kernel.statements.reserve(most);
 
   for (uint32_t n : group.nodes) {
-    if (!live[n]) continue;
+    if (!k.live[n]) continue;
     const Statement& s = r.original.statements[graph.nodes[n].statement];
     const StatementFacts& facts = r.shapes.statements[graph.nodes[n].statement];
     const ExpressionId inner = innermost(r.original, s.value);
@@ -300,7 +327,7 @@ void build_kernel(Rewriter& r, BlockState& b, const Group& group) {
       if (sources[a].kind == Operand::variable) {
         const VariableId v = sources[a].variable_id();
         if (graph.nodes[n].length_from != none_node && a == 0) {
-          operands.push_back(length_operand(r, b, k, body, n));
+          operands.push_back(length_operand(r, b, k, n));
           continue;
         }
         if (!k.assigned[v] && static_cast<int>(a) != whole) {
@@ -332,20 +359,29 @@ void build_kernel(Rewriter& r, BlockState& b, const Group& group) {
       k.function.variables[local].name = r.unique(r.program().text(r.host.variables[v].name), number, r.variable_names);
     }
     k.assigned.set(v, 1);
-    Target t{.kind = Target::variable, .id = index(local), .name = k.function.variables[local].name};
+    Statement& copy = k.function.statements.raw().emplace_back();
+    k.body.push_back(static_cast<StatementId>(k.function.statements.size() - 1));
+    copy.kind = Statement::assign;
+    copy.span = s.span;
+    Target& t = copy.targets.emplace_back();
+    t.kind = Target::variable;
+    t.id = index(local);
+    t.name = k.function.variables[local].name;
     t.declares = declares;
     t.declared_type = k.function.variables[local].type;
     t.span = s.targets[0].span;
-    Statement copy{.kind = Statement::assign, .span = s.span, .targets = {t}};
     copy.value = clone(r.original, k.function, s.value, std::move(operands));
-    body.push_back(k.function.statements.add(std::move(copy)));
     k.kernel.statements.push_back(graph.nodes[n].statement);
   }
 
   Statement ret{.kind = Statement::return_};
   Statement call{.kind = Statement::assign};
   Expression invoke{.kind = Expression::call};
-  for (VariableId v : results) {
+  const size_t results = k.results.size();
+  ret.results.reserve(results);
+  k.function.result_types.reserve(results);
+  k.kernel.result_shapes.reserve(results);
+  for (VariableId v : k.results) {
     const VariableId local = k.map[v];
     ret.results.push_back(variable_operand(k.function, local));
     k.function.result_types.push_back(k.function.variables[local].type);
@@ -353,8 +389,9 @@ void build_kernel(Rewriter& r, BlockState& b, const Group& group) {
     invoke.types.push_back(k.function.variables[local].type);
     call.targets.push_back(host_target(r, b, v));
   }
-  if (!results.empty()) body.push_back(k.function.statements.add(std::move(ret)));
-  k.function.blocks[k.function.body].statements = std::move(body);
+  if (results > 0) k.body.push_back(k.function.statements.add(std::move(ret)));
+  k.function.blocks[k.function.body].statements = k.body;
+  k.function.parameters = k.parameters;
   for (VariableId p : k.function.parameters) {
     if (is_none(k.kernel.geometry_variable) && k.kernel.shapes[p] == group.geometry &&
         !is_scalar(shapes, group.geometry) && shapes[group.geometry].size == k.kernel.geometry)
@@ -366,7 +403,7 @@ void build_kernel(Rewriter& r, BlockState& b, const Group& group) {
   invoke.callee.function = r.program().functions.next_id();
   k.kernel.function = r.program().functions.add(std::move(k.function));
   r.program().modules[r.original.module].functions.push_back(k.kernel.function);
-  if (results.empty()) call.kind = Statement::expression;
+  if (results == 0) call.kind = Statement::expression;
   call.value = r.host.expressions.add(std::move(invoke));
   emit(r, b, std::move(call));
   r.out.kernels.push_back(std::move(k.kernel));
@@ -423,13 +460,19 @@ void rewrite_block(Rewriter& r, hir::BlockId block) {
       build_graph(r.program(), r.original, block, r.shapes, r.out.shapes, r.options, r.out.decisions);
   const Partition partition = fuse(r.program(), r.original, graph, r.shapes, r.out.shapes, r.options, r.out.decisions);
   BlockState b{graph, partition, {}};
+  b.own.clear(r.host.variables.size());
+  b.declared.clear(r.host.variables.size());
+  b.statements.reserve(partition.order.size());
   for (const Node& node : graph.nodes)
     for (const Target& t : r.original.statements[node.statement].targets)
       if (t.kind == Target::variable && t.declares) b.own.set(t.variable_id(), 1);
   for (uint32_t g : partition.order) {
     const Group& group = partition.groups[g];
     if (group.kernel()) {
-      build_kernel(r, b, group);
+      r.scratch.clear(r.host.variables.size(), graph.nodes.size());
+      KernelState state(std::move(r.scratch));
+      build_kernel(r, b, group, state);
+      r.scratch = std::move(state);
     } else {
       emit_host(r, b, graph.nodes[group.nodes.front()]);
     }
@@ -460,7 +503,7 @@ Function empty_host(const Function& original) {
 }  // namespace
 
 void outline(const Function& original, const Shapes& shapes, const Options& options, Outlined& out) {
-  Rewriter r{original, shapes, options, out, empty_host(original), {}, {}, {}, 0};
+  Rewriter r{original, shapes, options, out, empty_host(original), {}, {}, {}, {}, 0};
   for (const Function& f : out.program.functions) r.take(r.function_names, f.name);
   for (const hir::Variable& v : original.variables) r.take(r.variable_names, v.name);
   rewrite_block(r, original.body);

@@ -42,8 +42,14 @@ class ShapeTable {
   const Size& operator[](SizeId id) const { return sizes_[id]; }
   const Shape& operator[](ShapeId id) const { return shapes_[id]; }
   SizeId constant(int64_t n) { return intern(Size{.kind = Size::constant, .value = n}); }
-  ShapeId vector(SizeId size) { return intern(Shape{.kind = Shape::vector, .size = size, .parts = {}}); }
-  ShapeId scalar() { return vector(constant(1)); }
+  ShapeId vector(SizeId size) {
+    if (index(size) < vectors_.size() && !is_none(vectors_[size])) return vectors_[size];
+    return intern_vector(size);
+  }
+  ShapeId scalar() {
+    if (is_none(one_)) one_ = constant(1);
+    return vector(one_);
+  }
   // A new data object; `name` is the variable that first held it, for printing.
   ObjectId add_object(NameId name) { return objects_.add(name); }
   NameId object_name(ObjectId id) const { return objects_[id]; }
@@ -52,9 +58,13 @@ class ShapeTable {
   std::string text(ShapeId id, const hir::Program& program) const;  // "vector<data.lineitem.rows>"
 
  private:
+  ShapeId intern_vector(SizeId size);
+
   IdVector<SizeId, Size> sizes_;
   IdVector<ShapeId, Shape> shapes_;
   std::vector<uint32_t> size_slots_, shape_slots_;  // hash tables of ids, a power of two in size; UINT32_MAX: free
+  IdVector<SizeId, ShapeId> vectors_;               // of that size, as far as they were asked for
+  SizeId one_ = none<SizeId>();
   IdVector<ObjectId, NameId> objects_;
 };
 

@@ -10,6 +10,7 @@
 // Cost: O(statements x nesting depth). Leaves out: shapes across user functions (their results are dynamic).
 #include <algorithm>
 #include <map>
+#include <span>
 
 #include "libraries/base/check.h"
 #include "outliner/analysis.h"
@@ -49,7 +50,7 @@ struct Call {
   NameId name;  // of the first target, for printing
   Span span;
   const hir::Expression& expression;
-  InlineVector<Value, 2> args;
+  std::span<Value> args;  // an assumption about a size changes them
   uint32_t made = 0;
   bool in_cells = false;  // of an each form: lengths within cells are no sizes
   uint8_t assumed = 0;    // bit k: operand k is assumed to be as long as the one that it must match
@@ -64,7 +65,7 @@ struct Call {
     if (number >= few || is_none(statement))
       return a.more_objects.try_emplace({index(statement), number}, none<ObjectId>()).first->second;
     auto& own = a.objects[statement];
-    if (number >= own.size()) own.resize(number + 1, none<ObjectId>());
+    while (number >= own.size()) own.push_back(none<ObjectId>());
     return own[number];
   }
   SizeId dynamic(uint32_t tag = 0) {
@@ -367,7 +368,7 @@ ShapeId each(Call& c, unsigned cellwise) {
       parts.push_back(make_wild(c.a.table));
       continue;
     }
-    Call cell{c.a, c.statement, c.name, c.span, c.expression, {}, c.made, true};
+    InlineVector<Value, 2> args;
     for (size_t k = 1; k < c.args.size(); ++k) {
       Value v = c.args[k];
       if (const Shape x = c.shape(v); (cellwise >> k & 1) && x.kind == Shape::list)
@@ -375,8 +376,9 @@ ShapeId each(Call& c, unsigned cellwise) {
                                            : x.parts[x.parts.size() == 1 ? 0 : std::min(i, x.parts.size() - 1)]};
       v.constant.reset();
       v.size = none<SizeId>();
-      cell.args.push_back(v);
+      args.push_back(v);
     }
+    Call cell{c.a, c.statement, c.name, c.span, c.expression, args, c.made, true};
     parts.push_back(apply(cell, *f));
     c.made = cell.made;
   }
@@ -411,16 +413,19 @@ ShapeId rule_fetch(Call& c) {
   return x.kind == Shape::enumeration ? x.parts[1] : argument(c, 0);
 }
 
-SizeId symbol(Call& c, const std::string& name) {
-  return c.a.table.intern(Size{.kind = Size::symbol, .name = c.a.program.names->intern(name)});
+// "data.NAME.WHAT"
+SizeId symbol(Call& c, NameId of, std::string_view what) {
+  const std::string_view name = c.a.program.text(of);
+  std::string text;
+  text.reserve(6 + name.size() + what.size());
+  text.append("data.").append(name).append(".").append(what);
+  return c.a.table.intern(Size{.kind = Size::symbol, .name = c.a.program.names->intern(text)});
 }
 ShapeId rule_load_table(Call& c) {
   if (is_none(c.args[0].text))
     return c.a.table.intern(Shape{.kind = Shape::table, .size = c.dynamic(0), .size2 = c.dynamic(1)});
-  const std::string name(c.a.program.text(c.args[0].text));
-  return c.a.table.intern(Shape{.kind = Shape::table,
-                                .size = symbol(c, "data." + name + ".rows"),
-                                .size2 = symbol(c, "data." + name + ".columns")});
+  return c.a.table.intern(Shape{
+      .kind = Shape::table, .size = symbol(c, c.args[0].text, "rows"), .size2 = symbol(c, c.args[0].text, "columns")});
 }
 ShapeId rule_column_value(Call& c) {
   const Shape x = c.shape(c.args[0]);
@@ -433,8 +438,9 @@ ShapeId rule_column_value(Call& c) {
     if (c.a.function.expressions[e].kind == hir::Expression::cast)
       enumeration |= is_enum(c.a.function.expressions[e].cast_type);
   if (!enumeration) return rows;
-  const std::string column = is_none(c.args[1].text) ? std::string() : std::string(c.a.program.text(c.args[1].text));
-  const SizeId keys = column.empty() ? c.dynamic() : symbol(c, "data." + column + ".keys");
+  const NameId column = c.args[1].text;
+  const bool named = !is_none(column) && !c.a.program.text(column).empty();
+  const SizeId keys = named ? symbol(c, column, "keys") : c.dynamic();
   return c.a.table.intern(Shape{.kind = Shape::enumeration, .parts = {c.a.table.vector(keys), rows}});
 }
 ShapeId rule_table(Call& c) {
@@ -576,7 +582,8 @@ Value operand_value(Analysis& a, const Environment& env, const hir::Operand& ope
 void walk(Analysis& a, hir::BlockId block, Environment& env, bool& reachable);
 
 void walk_assignment(Analysis& a, StatementId id, const hir::Statement& s, Environment& env) {
-  StatementFacts facts;
+  StatementFacts& facts = a.out.statements[id];
+  facts = {};
   NameId name = s.targets.empty() ? none<NameId>() : s.targets[0].name;
   const ExpressionId inner = innermost(a.function, s.value);
   const hir::Expression& e = a.function.expressions[inner];
@@ -605,9 +612,6 @@ void walk_assignment(Analysis& a, StatementId id, const hir::Statement& s, Envir
     if (k < s.targets.size() && s.targets[k].kind == hir::Target::variable) env[s.targets[k].id] = v;
   }
   facts.assumed = call.assumed;
-  for (size_t k = 0; k < facts.operands.size() && k < call.args.size(); ++k)
-    if (call.assumed >> k & 1) facts.operands[k].shape = call.args[k].shape;
-  a.out.statements[id] = std::move(facts);
 }
 
 // Merges `from` into `into`, values that differ becoming new objects of statement `at`. True when `into` changed.
@@ -840,6 +844,12 @@ Id intern_in(IdVector<Id, T>& values, std::vector<uint32_t>& slots, const T& val
 
 SizeId ShapeTable::intern(const Size& size) { return intern_in(sizes_, size_slots_, size); }
 ShapeId ShapeTable::intern(const Shape& shape) { return intern_in(shapes_, shape_slots_, shape); }
+ShapeId ShapeTable::intern_vector(SizeId size) {
+  const ShapeId id = intern(Shape{.kind = Shape::vector, .size = size, .parts = {}});
+  if (is_none(size)) return id;
+  if (index(size) >= vectors_.size()) vectors_.resize(std::max<size_t>(64, 2 * index(size)), none<ShapeId>());
+  return vectors_[size] = id;
+}
 
 std::string ShapeTable::text(SizeId id, const hir::Program& program) const {
   if (is_none(id)) return "unassigned";

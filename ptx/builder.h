@@ -22,6 +22,7 @@
 // instruction. Nothing is checked at run time here: verify() (parse.h) says what is wrong, in debug builds and tests.
 #pragma once
 #include <bit>
+#include <charconv>
 #include <concepts>
 #include <initializer_list>
 #include <string>
@@ -220,7 +221,9 @@ class Builder {
   // ---- declarations
   template <MemoryTag T>
   ParameterOf<T> parameter(std::string name) {
-    f_.parameters.push_back({T::type, std::move(name), 0, 0});
+    Parameter& p = f_.parameters.emplace_back();
+    p.type = T::type;
+    p.name = std::move(name);
     return {static_cast<uint32_t>(f_.parameters.size() - 1)};
   }
   template <Tag T>
@@ -255,9 +258,10 @@ class Builder {
 
   // ---- control flow
   LabelId label() {
-    std::string name("$L");
-    append_number(name, static_cast<uint32_t>(f_.labels.size()));
-    return f_.labels.add({std::move(name)});
+    char name[12] = "$L";
+    const char* end = std::to_chars(name + 2, std::end(name), f_.labels.size()).ptr;
+    f_.labels.raw().emplace_back().name.assign(name, static_cast<size_t>(end - name));
+    return static_cast<LabelId>(f_.labels.size() - 1);
   }
   void bind(LabelId l) { f_.labels[l].at = static_cast<uint32_t>(f_.instructions.size()); }
   LabelId here() {
@@ -634,13 +638,6 @@ class Builder {
       return Type::u64;  // there is no atom.add.s64; the sum's bits are the same
     return T::type;
   }
-  static void append_number(std::string& out, uint32_t value) {
-    char digits[10];
-    char* p = digits + 10;
-    do *--p = static_cast<char>('0' + value % 10);
-    while (value /= 10);
-    out.append(p, digits + 10 - p);
-  }
   static Modifiers memory(Space space, Access a) {
     return {.space = space, .cache = a.cache, .semantics = a.semantics, .scope = a.scope};
   }
@@ -650,17 +647,16 @@ class Builder {
 
   void put(Opcode op, Type type, const Modifiers& mods, std::initializer_list<Operand> destinations,
            std::initializer_list<Operand> sources, Type type2 = Type::none) {
-    Instruction& i = f_.instructions.emplace_back();
-    i.op = op;
-    i.type = type;
-    i.type2 = type2;
-    i.mods = mods;
-    i.guard = guard_;
-    i.guard_negated = guard_negated_;
-    i.line = line_;
-    i.first_operand = static_cast<uint32_t>(f_.operands.size());
-    i.destination_count = static_cast<uint8_t>(destinations.size());
-    i.operand_count = static_cast<uint8_t>(destinations.size() + sources.size());
+    f_.instructions.push_back({.op = op,
+                               .type = type,
+                               .type2 = type2,
+                               .guard_negated = guard_negated_,
+                               .operand_count = static_cast<uint8_t>(destinations.size() + sources.size()),
+                               .destination_count = static_cast<uint8_t>(destinations.size()),
+                               .guard = guard_,
+                               .first_operand = static_cast<uint32_t>(f_.operands.size()),
+                               .mods = mods,
+                               .line = line_});
     for (const Operand& o : destinations) f_.operands.push_back(o);
     for (const Operand& o : sources) f_.operands.push_back(o);
     guard_ = none<RegisterId>();

@@ -4,7 +4,6 @@
 #include "runtime/fusion.h"
 
 #include <algorithm>
-#include <map>
 #include <optional>
 
 #include "frontend/builtins.h"
@@ -56,8 +55,15 @@ class Finder {
     out_.kernels.assign(outlined_.kernels.size(), false);
     if (is_none(program_.main)) return out_;
     main_ = &program_.functions[program_.main];
+    const bool groups = std::any_of(main_->expressions.begin(), main_->expressions.end(), [](const hir::Expression& e) {
+      return e.kind == hir::Expression::call && e.callee.kind == hir::FunctionRef::builtin &&
+             e.callee.builtin_id == Builtin::group;
+    });
+    if (is_none(main_->body) || !groups) return out_;
     uses_.resize(main_->variables.size());
-    if (is_none(main_->body) || !collect(main_->body)) return out_;
+    order_.reserve(main_->statements.size());
+    if (!collect(main_->body)) return out_;
+    kernel_of_.resize(program_.functions.size(), no_kernel);
     for (uint32_t k = 0; k < outlined_.kernels.size(); ++k) kernel_of_[outlined_.kernels[k].function] = k;
     for (size_t place = 0; place < order_.size(); ++place) group(place);
     return std::move(out_);
@@ -65,13 +71,14 @@ class Finder {
 
  private:
   struct Uses {
-    std::vector<size_t> written, read;  // places in order_
+    InlineVector<uint32_t, 2> written;  // places in order_
+    InlineVector<uint32_t, 4> read;
   };
 
   bool collect(hir::BlockId block) {
     for (hir::StatementId id : main_->blocks[block].statements) {
       const hir::Statement& s = main_->statements[id];
-      const size_t place = order_.size();
+      const auto place = static_cast<uint32_t>(order_.size());
       switch (s.kind) {
         case hir::Statement::declare: break;
         case hir::Statement::block:
@@ -96,7 +103,7 @@ class Finder {
     }
     return true;
   }
-  void read(const hir::Operand& o, size_t place) {
+  void read(const hir::Operand& o, uint32_t place) {
     if (o.kind == hir::Operand::variable) uses_[o.id].read.push_back(place);
   }
 
@@ -148,14 +155,14 @@ class Finder {
     }
     if (!rows || uses_[*rows].read.empty()) return;
     std::vector<uint32_t> kernels;
-    size_t last = 0, known = std::max(place, uses_[g.columns.id].written[0]);
+    size_t last = 0, known = std::max<size_t>(place, uses_[g.columns.id].written[0]);
     for (size_t user : uses_[*rows].read) {
       std::vector<Listed> lists;
       uint32_t kernel = 0;
       if (!launch(at(user), *rows, false, g, lists, kernel)) return;
       kernels.push_back(kernel);
       g.launches.push_back(order_[user]);
-      last = std::max(last, user);
+      last = std::max<size_t>(last, user);
       for (const Listed& list : lists) {
         if (!count_distinct(list, g, kernels, last)) return;
       }
@@ -168,12 +175,12 @@ class Finder {
     size_t asked = order_.size();  // the first that reads a result
     const auto note = [&](hir::VariableId v) {
       if (is_none(v)) return;
-      for (size_t user : uses_[index(v)].read) asked = std::min(asked, user);
+      for (size_t user : uses_[index(v)].read) asked = std::min<size_t>(asked, user);
     };
     note(g.first);
     for (const FusedGroup::Reduction& r : g.reductions) {
       note(r.target);
-      if (r.reduce != sql::Reduce::len) known = std::max(known, uses_[r.values.id].written[0]);
+      if (r.reduce != sql::Reduce::len) known = std::max<size_t>(known, uses_[r.values.id].written[0]);
     }
     const size_t where = std::min(last, asked);
     if (known >= where) return;
@@ -209,7 +216,7 @@ class Finder {
     kernels.push_back(kernel);
     g.launches.push_back(order_[uses.read[0]]);
     g.launches.push_back(order_[of_cells.read[0]]);
-    last = std::max(last, of_cells.read[0]);
+    last = std::max<size_t>(last, of_cells.read[0]);
     return true;
   }
 
@@ -229,9 +236,8 @@ class Finder {
     if (s.kind != hir::Statement::assign) return false;
     const hir::Expression& e = main_->expressions[s.value];
     if (e.kind != hir::Expression::call || e.callee.kind != hir::FunctionRef::user) return false;
-    auto known = kernel_of_.find(e.callee.function);
-    if (known == kernel_of_.end()) return false;
-    kernel = known->second;
+    kernel = kernel_of_[e.callee.function];
+    if (kernel == no_kernel) return false;
     const hir::Function& f = program_.functions[e.callee.function];
     if (e.operands.size() != f.parameters.size() || (alone && e.operands.size() != 1)) return false;
     // What the kernel's variables hold.
@@ -316,7 +322,8 @@ class Finder {
   const hir::Function* main_ = nullptr;
   std::vector<hir::StatementId> order_;  // of main, as they run
   std::vector<Uses> uses_;               // per variable of main
-  std::map<hir::FunctionId, uint32_t> kernel_of_;
+  static constexpr uint32_t no_kernel = UINT32_MAX;
+  IdVector<hir::FunctionId, uint32_t> kernel_of_;
   Fusions out_;
 };
 

@@ -47,7 +47,7 @@ struct Bundle {  // the reductions of one argument
   bool selected = false;                  // its elements are masked
   std::vector<Accumulator> accumulators;  // CellReduction::value and count are indices into them
   std::vector<const CellReduction*> reductions;
-  std::vector<bool> wanted, needed;  // steps and variables that make its elements
+  Marks wanted, needed;  // steps and variables that make its elements
 };
 struct Store {
   const CellReduction* reduction;
@@ -92,7 +92,7 @@ std::vector<Family> families_of(Emitter& e) {
         std::find_if(bundles.begin(), bundles.end(), [&](const Bundle& x) { return x.argument == r.argument; });
     if (bundle == bundles.end()) {
       bundle = bundles.insert(bundle, Bundle{.argument = r.argument, .selected = e.form(r.argument) == Form::selected});
-      bundle->needed.assign(e.function.variables.size(), false);
+      bundle->needed = marks(e.function.variables.size());
       bundle->needed[index(r.argument)] = true;
       bundle->wanted = steps_for(e, bundle->needed, false);
     }
@@ -351,8 +351,7 @@ void flush(Walk& w) {
 // Evaluates the elements of the tile that `wanted` makes, e.items of this thread at a time, and has each used. Elements lie a block apart. `whole`: all
 // are there. advance: what moves with the elements beside them.
 template <class Use, class Advance>
-void for_elements(Walk& w, const std::vector<bool>& wanted, const std::vector<bool>& needed, bool whole, Use&& use,
-                  Advance&& advance) {
+void for_elements(Walk& w, const Marks& wanted, const Marks& needed, bool whole, Use&& use, Advance&& advance) {
   Emitter& e = w.e;
   Builder& b = w.b;
   for (Input& in : e.inputs) in.wanted = needed[index(in.variable)];
@@ -408,7 +407,7 @@ void load_next_end(Walk& w) {
 void tile_without_ends(Walk& w) {
   Emitter& e = w.e;
   Builder& b = w.b;
-  std::vector<bool> wanted(e.steps.size()), needed(e.function.variables.size());
+  Marks wanted = marks(e.steps.size()), needed = marks(e.function.variables.size());
   for (const Family& f : w.families)
     for (const Bundle& m : f.members) {
       for (size_t s = 0; s < wanted.size(); ++s) wanted[s] = wanted[s] || m.wanted[s];

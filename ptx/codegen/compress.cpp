@@ -75,15 +75,12 @@ bool find_masks(const Emitter& e, const hir::Operand& o, std::vector<hir::Operan
 void plan_scans(Emitter& e) {
   while (e.scan_items > 1 && positions_of(e, e.scans.size()) > most_shared_bytes) e.scan_items /= 2;
   if (positions_of(e, e.scans.size()) > most_shared_bytes) refuse(e, "so many selections", none<hir::StatementId>());
-  std::vector<uint32_t> definitions(e.function.variables.size());
-  for (hir::VariableId v : e.function.parameters) ++definitions[index(v)];
-  for (const Step& s : e.steps) ++definitions[index(s.target)];
-  const bool single = std::all_of(definitions.begin(), definitions.end(), [](uint32_t n) { return n <= 1; });
+  const bool single = std::all_of(e.definitions.begin(), e.definitions.end(), [](uint8_t n) { return n <= 1; });
   for (Scan& scan : e.scans) {
     const hir::VariableId v = e.outputs[scan.outputs[0]].variable;
     scan.evaluate = !single || !find_masks(e, {.kind = hir::Operand::variable, .id = index(v)}, scan.masks);
     if (scan.evaluate) scan.masks.clear();
-    scan.needed.assign(e.function.variables.size(), false);
+    scan.needed = marks(e.function.variables.size());
     for (uint32_t o : scan.outputs) scan.needed[index(e.outputs[o].variable)] = true;
     scan.wanted = steps_for(e, scan.needed, true);
   }

@@ -10,13 +10,13 @@
 // Numbers of elements, tiles and rows are below 2^32 (data::longest_vector), so that an address is one wide multiply-add.
 #pragma once
 #include <array>
-#include <map>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "frontend/builtins.h"
+#include "libraries/base/flat_map.h"
 #include "ptx/builder.h"
 #include "ptx/codegen/codegen.h"
 
@@ -86,6 +86,14 @@ struct Element {
 bool fits_immediate(Rep rep, int64_t bits);
 
 struct Emitter;
+
+// Facts per step or variable; those of most kernels fit without an allocation.
+using Marks = InlineVector<uint8_t, 64>;
+inline Marks marks(size_t n) {
+  Marks m;
+  m.resize(n);
+  return m;
+}
 
 // Of one call.
 inline constexpr uint32_t most_arguments = 4;
@@ -201,10 +209,10 @@ struct CellReduction {
 struct Scan {
   outliner::SizeId size{};  // of the selected vector: equal sizes, equal mask
   std::vector<uint32_t> outputs;
-  std::vector<hir::Operand> masks;   // its elements are those where all of them hold; unused when `evaluate`
-  bool evaluate = false;             // the mask is known by evaluating the first output
-  std::vector<bool> wanted, needed;  // by step and by variable: evaluated, read for the selected elements
-  Reg<U32> cursor;                   // where the warp's next selected position goes
+  std::vector<hir::Operand> masks;  // its elements are those where all of them hold; unused when `evaluate`
+  bool evaluate = false;            // the mask is known by evaluating the first output
+  Marks wanted, needed;             // by step and by variable: evaluated, read for the selected elements
+  Reg<U32> cursor;                  // where the warp's next selected position goes
 };
 
 // What a variable of the kernel is to a thread.
@@ -259,17 +267,18 @@ struct Emitter {
   uint32_t local_offset(uint32_t item) const { return item * stride; }
 
   std::vector<Step> steps;
+  Marks definitions;            // by kernel variable: steps that define it, and 1 for a parameter; 2: or more
   std::vector<Form> forms;      // by kernel variable
   std::vector<Element> values;  // by kernel variable: scalars, and vectors for the current item
   std::vector<Input> inputs;
-  std::map<hir::VariableId, Gathered> gathered;
+  FlatMap<hir::VariableId, Gathered> gathered;
   std::vector<Output> outputs;
   std::vector<Accumulator> accumulators;
   std::vector<Reduction> reductions;
   std::vector<CellReduction> cell_reductions;
   uint32_t cell_slots = 0;  // accumulators of theirs
   std::vector<Scan> scans;
-  std::map<std::pair<Rep, int64_t>, RegisterId> constants;  // in registers since the prologue
+  FlatMap<std::pair<Rep, int64_t>, RegisterId> constants;  // in registers since the prologue
   ptx::ParameterOf<U64> scratch{}, error{};
   bool has_scratch = false, has_error = false;
   Reg<U64> n;                       // elements
@@ -331,20 +340,22 @@ void refuse(Emitter& e, std::string what, hir::StatementId at);  // the first pr
 
 void run_step(Emitter& e, const Step& step);  // for the current item, or in the prologue
 // Steps from which the variables marked in `needed` follow; marks those that they read. `selected`: of a selection's elements, for which no mask is read.
-std::vector<bool> steps_for(const Emitter& e, std::vector<bool>& needed, bool selected);
+Marks steps_for(const Emitter& e, Marks& needed, bool selected);
 // How many items a loop over them evaluates side by side.
-uint32_t items_of(const Emitter& e, const std::vector<bool>& steps);
-bool reads_positions(const Emitter& e, const std::vector<bool>& steps);
+uint32_t items_of(const Emitter& e, const Marks& steps);
+bool reads_positions(const Emitter& e, const Marks& steps);
 
 // --- items.cpp ----------------------------------------------------------------------------------------------------------------
 
+using EarlyResults = InlineVector<Element, 8>;  // of a variable, for every item
+
 // How the items of a tile are evaluated.
 struct ItemPlan {
-  std::vector<const Step*> late;                          // item by item
-  std::map<hir::VariableId, std::vector<Element>> early;  // already evaluated, for every item
+  InlineVector<const Step*, 32> late;            // item by item
+  FlatMap<hir::VariableId, EarlyResults> early;  // already evaluated
 };
 // Evaluates chains of gathers among the marked steps for all items of the tile, whose inputs are loaded.
-ItemPlan start_items(Emitter& e, const std::vector<bool>& wanted_steps);
+ItemPlan start_items(Emitter& e, const Marks& wanted_steps);
 void evaluate_item(Emitter& e, const ItemPlan& plan);  // the rest of the steps, for the current item
 
 // --- cells.cpp ----------------------------------------------------------------------------------------------------------------

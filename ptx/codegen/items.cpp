@@ -16,31 +16,17 @@ using hir::VariableId;
 
 constexpr uint32_t budget = 64;  // 32-bit registers of early results
 
-// Facts per step or variable; those of most kernels fit without an allocation.
-using Marks = InlineVector<uint8_t, 64>;
-
 // Which of the marked steps may and should run before all others.
-Marks early_steps(const Emitter& e, const std::vector<bool>& wanted) {
+Marks early_steps(const Emitter& e, const Marks& wanted) {
   const size_t count = e.steps.size();
   const auto gathers = [&](size_t k) {
     return wanted[k] && e.steps[k].call && e.steps[k].builtin == Builtin::index && !e.steps[k].scalar;
-  };
-  const auto marks = [](size_t n) {
-    Marks m;
-    m.resize(n);
-    return m;
   };
   Marks early = marks(count);
   size_t first = 0;
   while (first < count && !gathers(first)) ++first;
   if (first == count) return early;
-  Marks definitions = marks(e.function.variables.size());  // 2: more than one
-  const auto define = [&](VariableId v) {
-    uint8_t& n = definitions[index(v)];
-    n = std::min<uint8_t>(n + 1, 2);
-  };
-  for (VariableId v : e.function.parameters) define(v);
-  for (const Step& s : e.steps) define(s.target);
+  const Marks& definitions = e.definitions;
   Marks ready = marks(e.function.variables.size()), possible = marks(count);
   for (const Input& in : e.inputs) ready[index(in.variable)] = in.wanted && in.type != BasicType::boolean;
   for (size_t k = 0; k < count; ++k) {
@@ -103,7 +89,7 @@ void set_inputs(Emitter& e, bool booleans) {
 
 }  // namespace
 
-ItemPlan start_items(Emitter& e, const std::vector<bool>& wanted) {
+ItemPlan start_items(Emitter& e, const Marks& wanted) {
   ItemPlan plan;
   const Marks early = early_steps(e, wanted);
   const uint32_t items = e.items;
@@ -114,7 +100,7 @@ ItemPlan start_items(Emitter& e, const std::vector<bool>& wanted) {
       plan.late.push_back(&s);
       continue;
     }
-    std::vector<Element>& results = plan.early[s.target];
+    EarlyResults results;
     Reg<Pred> bad;
     for (uint32_t item = 0; item < items; ++item) {
       start_item(e, item);
@@ -133,6 +119,7 @@ ItemPlan start_items(Emitter& e, const std::vector<bool>& wanted) {
         results.push_back(e.values[index(s.target)]);
       }
     }
+    plan.early[s.target] = results;
     if (bad.valid()) report_error(e, bad, index(s.id), RuntimeError::index_out_of_range);
   }
   return plan;

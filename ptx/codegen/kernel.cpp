@@ -212,8 +212,8 @@ void run_step(Emitter& e, const Step& step) {
   if (step.call) note_comparison(e, step.target);
 }
 
-std::vector<bool> steps_for(const Emitter& e, std::vector<bool>& needed, bool selected) {
-  std::vector<bool> wanted(e.steps.size());
+Marks steps_for(const Emitter& e, Marks& needed, bool selected) {
+  Marks wanted = marks(e.steps.size());
   for (size_t s = e.steps.size(); s-- > 0;) {
     const Step& step = e.steps[s];
     if (step.scalar || step.reduction || e.form(step.target) == Form::cell || !needed[index(step.target)]) continue;
@@ -227,7 +227,7 @@ std::vector<bool> steps_for(const Emitter& e, std::vector<bool>& needed, bool se
 
 // So many items that about `wanted_bytes` are in flight per thread, what is gathered included. More would
 // only make more code.
-uint32_t items_of(const Emitter& e, const std::vector<bool>& wanted) {
+uint32_t items_of(const Emitter& e, const Marks& wanted) {
   uint32_t bytes = 0, steps = 0;
   bool calls = false;  // every item has a copy of what it calls
   for (const Input& in : e.inputs)
@@ -245,7 +245,7 @@ uint32_t items_of(const Emitter& e, const std::vector<bool>& wanted) {
   return std::min(items, steps <= 3 ? 8u : 4u);
 }
 
-bool reads_positions(const Emitter& e, const std::vector<bool>& wanted) {
+bool reads_positions(const Emitter& e, const Marks& wanted) {
   for (size_t s = 0; s < e.steps.size(); ++s)
     if (wanted[s] && e.steps[s].call &&
         (e.steps[s].builtin == Builtin::where || e.steps[s].builtin == Builtin::range ||
@@ -294,7 +294,7 @@ void declare_parameters(Emitter& e, std::vector<std::pair<ptx::ParameterOf<U64>,
     const VariableId v = e.function.parameters[k];
     auto& entry = data.emplace_back();
     entry.first = declare(ParameterRole::input_data, k, e.type_of(v), "in");
-    if (v == e.kernel.geometry_variable || e.gathered.count(v))
+    if (v == e.kernel.geometry_variable || e.gathered.contains(v))
       entry.second = declare(ParameterRole::input_size, k, e.type_of(v), "in_size");
     if (v == e.kernel.geometry_variable && e.kernel.list)
       e.offsets = declare(ParameterRole::input_offsets, k, BasicType::i64, "in_offsets");
@@ -320,8 +320,8 @@ struct Pass {
 };
 
 // The steps that the pass evaluates for all elements; marks the variables that they read, and the pass's results, in `needed`.
-std::vector<bool> steps_of(const Emitter& e, const Pass& pass, std::vector<bool>& needed) {
-  needed.assign(e.function.variables.size(), false);
+Marks steps_of(const Emitter& e, const Pass& pass, Marks& needed) {
+  needed = marks(e.function.variables.size());
   if (pass.accumulates)
     for (const Accumulator& a : e.accumulators) needed[index(a.argument)] = true;
   for (const Output& out : e.outputs)
@@ -333,7 +333,7 @@ std::vector<bool> steps_of(const Emitter& e, const Pass& pass, std::vector<bool>
         if (o.kind == hir::Operand::variable) needed[o.id] = true;
     }
   // What only reductions of cells read is evaluated with them.
-  std::vector<bool> elsewhere(e.function.variables.size());
+  Marks elsewhere = marks(e.function.variables.size());
   for (size_t s = e.steps.size(); s-- > 0;) {
     const Step& step = e.steps[s];
     if (!(step.reduction && e.form(step.target) == Form::cell) && !elsewhere[index(step.target)]) continue;
@@ -357,7 +357,7 @@ std::vector<bool> steps_of(const Emitter& e, const Pass& pass, std::vector<bool>
 }
 
 // Evaluates and uses the items of the tile (or of a part of it) whose pointers are set.
-void write_items(Emitter& e, const Pass& pass, const std::vector<bool>& wanted, Reg<U32> position) {
+void write_items(Emitter& e, const Pass& pass, const Marks& wanted, Reg<U32> position) {
   load_items(e);
   for (Output& out : e.outputs) out.items.clear();
   ItemPlan plan = start_items(e, wanted);
@@ -373,8 +373,8 @@ void write_items(Emitter& e, const Pass& pass, const std::vector<bool>& wanted, 
 
 void write_loop(Emitter& e, const Pass& pass) {
   Builder& b = e.b;
-  std::vector<bool> needed;
-  const std::vector<bool> wanted = steps_of(e, pass, needed);
+  Marks needed;
+  const Marks wanted = steps_of(e, pass, needed);
   const bool positions = reads_positions(e, wanted);
   for (Input& in : e.inputs) in.wanted = needed[index(in.variable)];
   e.items = items_of(e, wanted);
@@ -478,7 +478,7 @@ Result<KernelCode> generate_kernel(const outliner::Outlined& outlined, uint32_t 
   for (const Step& s : e.steps)
     for (const hir::Operand& o : s.operands)
       if (o.kind == hir::Operand::variable) ++e.reads[o.id];
-  std::vector<bool> read(function.variables.size());
+  Marks read = marks(function.variables.size());
   bool fails = false, loops = false, rows = false;
   for (const Step& s : e.steps) {
     fails |= can_fail(e, s);

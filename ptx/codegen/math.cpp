@@ -4,6 +4,7 @@
 // functions and variables that it needs, once per module. The assembler puts the bodies in the place of the calls.
 // Cost of a copy: O(size of the function).
 #include <algorithm>
+#include <map>
 
 #include "ptx/codegen/emitter.h"
 

@@ -123,12 +123,9 @@ bool same_operand(const hir::Operand& a, const hir::Operand& b) { return a.kind 
 
 // Makes steps copies of earlier ones that do the same, and has others read the earlier result.
 void share_results(Emitter& e) {
-  std::vector<uint32_t> definitions(e.function.variables.size());
+  if (std::any_of(e.definitions.begin(), e.definitions.end(), [](uint8_t n) { return n > 1; })) return;
   std::vector<VariableId> same(e.function.variables.size());
   for (uint32_t v = 0; v < same.size(); ++v) same[v] = static_cast<VariableId>(v);
-  for (VariableId v : e.function.parameters) ++definitions[index(v)];
-  for (const Step& s : e.steps) ++definitions[index(s.target)];
-  if (std::any_of(definitions.begin(), definitions.end(), [](uint32_t n) { return n > 1; })) return;
   for (size_t k = 0; k < e.steps.size(); ++k) {
     Step& s = e.steps[k];
     for (hir::Operand& o : s.operands)
@@ -167,7 +164,9 @@ bool plan_steps(Emitter& e) {
   for (StatementId id : e.function.blocks[e.function.body].statements) {
     const Statement& s = e.function.statements[id];
     if (s.kind == Statement::return_ || s.kind == Statement::declare) continue;
-    Step step{.id = id, .target = s.targets[0].variable_id()};
+    Step& step = e.steps.emplace_back();
+    step.id = id;
+    step.target = s.targets[0].variable_id();
     ExpressionId inner = s.value;
     for (; e.function.expressions[inner].kind == Expression::cast; inner = e.function.expressions[inner].inner)
       step.casts.insert(step.casts.begin(), e.basic(e.function.expressions[inner].cast_type));
@@ -211,9 +210,15 @@ bool plan_steps(Emitter& e) {
       form = Form::copy;
     }
     step.scalar = form == Form::scalar;
-    e.steps.push_back(std::move(step));
     if (!e.problem.empty()) return false;
   }
+  e.definitions = marks(e.function.variables.size());
+  const auto define = [&](VariableId v) {
+    uint8_t& n = e.definitions[index(v)];
+    n = std::min<uint8_t>(n + 1, 2);
+  };
+  for (VariableId v : e.function.parameters) define(v);
+  for (const Step& s : e.steps) define(s.target);
   share_results(e);
   return true;
 }
