@@ -22,6 +22,7 @@ struct Generator {
   std::vector<std::string> names;      // of variables and globals
   std::vector<std::string> callables;  // own functions
   size_t counter = 0;
+  size_t idioms = 0;  // of a hundred statements
 
   size_t pick(size_t n) { return random() % n; }
   bool chance(size_t percent) { return pick(100) < percent; }
@@ -124,6 +125,77 @@ struct Generator {
     }
   }
 
+  // Several values, or for 1 a single one. Long ones come from `range`, so that they fill more than one warp or block.
+  std::string numbers(std::vector<std::string>& lines, size_t n, std::string_view type) {
+    if (n > 6) {
+      const std::string whole = declare(lines, fmt::format("@range({}:i64)", n));
+      const std::string few = declare(lines, fmt::format("@mod({}, {}:i64)", whole, 1 + pick(40)));
+      return type == "i64" ? few : declare(lines, fmt::format("check_cast({}, {})", few, type));
+    }
+    std::string out;
+    for (size_t i = 0; i < n; ++i) out += (i ? ", " : "") + value(type);
+    return declare(lines, fmt::format("{}{}{}:{}", n == 1 ? "" : "(", out, n == 1 ? "" : ")", type));
+  }
+  std::string declare(std::vector<std::string>& lines, const std::string& value) {
+    std::string name = fmt::format("v{}", counter + lines.size());
+    lines.push_back(fmt::format("{}:? = {};", name, value));
+    return name;
+  }
+  std::string_view number_type() {
+    constexpr const char* numeric[] = {"i64", "i64", "f64", "f64", "i32"};
+    return numeric[pick(std::size(numeric))];
+  }
+  std::string element_wise(std::vector<std::string>& lines, const std::string& a, const std::string& b) {
+    constexpr const char* functions[] = {"plus", "minus", "mul", "lt", "geq", "eq"};
+    return declare(lines, fmt::format("@{}({}, {})", functions[pick(std::size(functions))], a, b));
+  }
+
+  // Two vectors of lengths that only the run knows, equal but for one time in eight, and what is made of them.
+  std::vector<std::string> lengths_of_the_run() {
+    std::vector<std::string> lines;
+    constexpr size_t sizes[] = {1, 2, 3, 6, 33, 300, 1030};
+    const std::string keys = numbers(lines, sizes[pick(std::size(sizes))], "i64");
+    const std::string unique = declare(lines, fmt::format("@unique({})", keys));
+    const std::string n = declare(lines, fmt::format("@len({})", unique));
+    const std::string_view type = number_type();
+    const std::string x = numbers(lines, 1 + pick(6), type), y = numbers(lines, 1 + pick(6), type);
+    const std::string other = chance(12) ? declare(lines, fmt::format("@plus({}, 1:i64)", n)) : n;
+    const std::string a = declare(lines, fmt::format("@take({}, {})", n, x)),
+                      b = declare(lines, fmt::format("@take({}, {})", other, y));
+    const std::string c = element_wise(lines, a, b);
+    if (chance(40)) element_wise(lines, a, c);
+    if (chance(40)) declare(lines, fmt::format("@{}({})", chance(50) ? "sum" : "max", chance(50) ? a : b));
+    if (chance(40)) {
+      const std::string mask = declare(lines, fmt::format("@lt({}, {})", a, b));
+      declare(lines, fmt::format("@compress({}, {})", mask, b));
+    }
+    return lines;
+  }
+
+  // Groups, reductions of their cells, and work on vectors with an element per group.
+  std::vector<std::string> groups() {
+    std::vector<std::string> lines;
+    constexpr size_t sizes[] = {1, 2, 5, 6, 33, 300, 1030};
+    const size_t n = sizes[pick(std::size(sizes))];
+    const std::string keys = numbers(lines, n, "i64");
+    const std::string values = numbers(lines, n, number_type());
+    const std::string dict = declare(lines, fmt::format("@group({})", keys));
+    const std::string first = declare(lines, fmt::format("@keys({})", dict));
+    const std::string rows = declare(lines, fmt::format("@values({})", dict));
+    const std::string cells = declare(lines, fmt::format("@each_right(@index, {}, {})", values, rows));
+    constexpr const char* reductions[] = {"sum", "min", "max", "avg", "len"};
+    const std::string reduced = declare(lines, fmt::format("@each(@{}, {})", reductions[pick(5)], cells));
+    declare(lines, fmt::format("@raze({})", reduced));
+    const std::string key = declare(lines, fmt::format("@index({}, {})", chance(50) ? keys : values, first));
+    const std::string made = element_wise(lines, key, chance(50) ? key : declare(lines, value("i64") + ":i64"));
+    if (chance(50)) element_wise(lines, key, made);
+    if (chance(30)) {
+      const std::string again = declare(lines, fmt::format("@each(@{}, {})", reductions[pick(5)], cells));
+      declare(lines, fmt::format("@raze({})", again));
+    }
+    return lines;
+  }
+
   // Tries what `change` does to the program; takes it back when it is not accepted.
   template <class F>
   bool attempt(F change) {
@@ -158,6 +230,12 @@ struct Generator {
         callables.push_back(name);
     }
     for (size_t tries = 0; body.size() < statements && tries < statements * 40; ++tries) {
+      if (idioms > 0 && chance(idioms)) {
+        const std::vector<std::string> lines = chance(50) ? lengths_of_the_run() : groups();
+        if (!attempt([&] { body.insert(body.end(), lines.begin(), lines.end()); })) continue;
+        for (size_t i = 0; i < lines.size(); ++i) names.push_back(fmt::format("v{}", counter++));
+        continue;
+      }
       std::string fresh, line = statement(fresh);
       if (!attempt([&] { body.push_back(line); })) continue;
       if (!fresh.empty()) names.push_back(fresh), ++counter;
@@ -190,8 +268,9 @@ struct Generator {
 
 }  // namespace
 
-std::string random_program(uint32_t seed, size_t statements, const std::function<bool(const std::string&)>& accept) {
-  Generator g{std::mt19937(seed), accept, {}, {}, {}, {}, {}, 0, {}};
+std::string random_program(uint32_t seed, size_t statements, const std::function<bool(const std::string&)>& accept,
+                           size_t idioms) {
+  Generator g{std::mt19937(seed), accept, {}, {}, {}, {}, {}, 0, idioms, {}};
   g.run(statements);
   return g.final;
 }

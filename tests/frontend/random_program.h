@@ -10,6 +10,9 @@ namespace rndn::hir {
 // family, casts, globals, if, while, repeat, several results. Each statement is drawn at random and kept when `accept` takes the
 // program that ends with it; so what is valid is the judgement of `accept` and not of the generator. The same seed and the same
 // judgements give the same program.
-std::string random_program(uint32_t seed, size_t statements, const std::function<bool(const std::string&)>& accept);
+// `idioms`: so many of a hundred statements are the first of several that go together, which statements drawn one by one hardly ever form: vectors whose
+// lengths only the run knows, combined element by element; groups, reductions of their cells, and work on vectors with an element per group.
+std::string random_program(uint32_t seed, size_t statements, const std::function<bool(const std::string&)>& accept,
+                           size_t idioms = 0);
 
 }  // namespace rndn::hir

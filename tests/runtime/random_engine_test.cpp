@@ -2,6 +2,7 @@
 // outline modes. RNDN_RANDOM_SEEDS=N: the seeds up to N, each on every target; RNDN_RANDOM_FIRST=N: from N on.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 
@@ -17,6 +18,15 @@ namespace rndn::runtime {
 namespace {
 
 using reference::testing::TinyTables;
+
+// A kernel of a list that also reads a vector with an element per cell.
+bool works_beside_cells(const outliner::Outlined& outlined, const outliner::Kernel& kernel) {
+  const hir::Function& f = outlined.program.functions[kernel.function];
+  return kernel.list && std::any_of(f.parameters.begin(), f.parameters.end(), [&](hir::VariableId v) {
+           const outliner::Shape& shape = outlined.shapes[kernel.shapes[v]];
+           return shape.kind == outliner::Shape::vector && shape.size == kernel.geometry;
+         });
+}
 
 // Equal but for numbers that differ in their last digits, and for the sign of what is no number.
 bool same_text(std::string a, std::string b) {
@@ -42,12 +52,13 @@ bool same_text(std::string a, std::string b) {
 }
 
 TEST(RandomEngine, AgreesWithTheReferenceInterpreter) {
-  size_t planned = 0, kernels = 0, programs = 0;
+  size_t planned = 0, kernels = 0, programs = 0, assuming = 0, beside_cells = 0;
   const char *seeds = std::getenv("RNDN_RANDOM_SEEDS"), *from = std::getenv("RNDN_RANDOM_FIRST");
   const uint32_t first = from ? static_cast<uint32_t>(std::atoi(from)) : 1,
                  last = seeds ? static_cast<uint32_t>(std::atoi(seeds)) : 150;
   constexpr const char* targets[] = {"sm_61", "sm_86", "sm_90"};
-  constexpr outliner::Mode modes[] = {outliner::Mode::full, outliner::Mode::flow, outliner::Mode::none};
+  constexpr outliner::Mode modes[] = {outliner::Mode::full, outliner::Mode::flow, outliner::Mode::full,
+                                      outliner::Mode::none};
   // Functions of libdevice stay on the host: their last digits differ from the C library's, and programs may make anything of that.
   libdevice::Math math({});
   for (uint32_t seed = first; seed <= last; ++seed) {
@@ -58,7 +69,7 @@ TEST(RandomEngine, AgreesWithTheReferenceInterpreter) {
         if (text.find(word, text.find("def main")) != std::string::npos) return false;
       return reference::testing::run_bounded(text).finished;
     };
-    const std::string text = hir::random_program(seed, 25, accept);
+    const std::string text = hir::random_program(seed, 25, accept, 15);
     for (uint32_t turn = seeds ? 0 : seed % 3; turn < (seeds ? 3 : seed % 3 + 1); ++turn) {
       const char* target = targets[turn];
       const std::string where = fmt::format("seed {} on {}", seed, target);
@@ -68,8 +79,8 @@ TEST(RandomEngine, AgreesWithTheReferenceInterpreter) {
       CompileOptions options;
       options.schema = &hir::test_schema();
       options.target = target;
-      options.outline = modes[(seed / 3 + turn) % 3];
-      options.fuse_operators = (seed / 9 + turn) % 2 == 0;
+      options.outline = modes[(seed / 3 + turn) % 4];
+      options.fuse_operators = (seed / 12 + turn) % 4 == 0;
       options.math = &math;
       auto compiled = compile(sources.add("r.hir", text), sources, options, sink, timings);
       ASSERT_TRUE(compiled.ok()) << where << compiled.error().message << render(sink, sources) << text;
@@ -81,6 +92,11 @@ TEST(RandomEngine, AgreesWithTheReferenceInterpreter) {
       auto plan = engine.plan(*compiled, sources, {}, timings);
       ASSERT_TRUE(plan.ok()) << plan.error().message << text;
       ++programs;
+      const auto& kernels_of_all = compiled->outlined.kernels;
+      assuming += std::any_of(kernels_of_all.begin(), kernels_of_all.end(),
+                              [](const outliner::Kernel& k) { return k.assumes; });
+      beside_cells += std::any_of(kernels_of_all.begin(), kernels_of_all.end(),
+                                  [&](const outliner::Kernel& k) { return works_beside_cells(compiled->outlined, k); });
       planned += (*plan)->device_kernels() > 0;
       kernels += (*plan)->device_kernels();
       for (int run = 0; run < 2; ++run) {
@@ -101,9 +117,12 @@ TEST(RandomEngine, AgreesWithTheReferenceInterpreter) {
     }
     if (HasFailure()) break;
   }
+  EXPECT_GE(5 * assuming, programs) << "programs whose kernels rely on lengths that only the run knows";
+  EXPECT_GE(5 * beside_cells, programs) << "programs with element-wise work in a kernel that reduces cells";
   EXPECT_GT(planned, programs / 3);
   EXPECT_GT(kernels, programs);
-  fmt::print("{} programs, {} kernels\n", programs, kernels);
+  fmt::print("{} programs, {} kernels; {} programs with assumed lengths, {} with work beside cells\n", programs,
+             kernels, assuming, beside_cells);
 }
 
 }  // namespace
