@@ -335,7 +335,7 @@ Result<void> Run::launch(const Step& s) {
     auto scope = timings_.measure(device_.info().is_simulator ? Phase::kernels : Phase::overhead, code.name);
     auto queued =
         device_.launch(state.handle, {g.grid, 1, 1}, {code.block_size, 1, 1}, 0, std::as_bytes(std::span(parameters)));
-    if (!queued) return launch_error(queued.error(), code.name);
+    if (!queued) return launch_error(queued.error(), code.name, place_of(s.function));
   }
   if (plan_.options.measure_kernels) {
     ASSIGN_OR_RETURN(launched.last_mark, device_.record_mark());

@@ -191,7 +191,7 @@ Result<void> Run::run_operator(const Step& s) {
     }
   }();
   note_library_launches();
-  if (!done) return launch_error(done.error(), hir::row(s.builtin).name);
+  if (!done) return launch_error(done.error(), hir::row(s.builtin).name, plan_.sources.describe(s.span));
   if (launched_.size() + library_launched_.size() >= most_marks / 2) return wait();
   return {};
 }

@@ -469,7 +469,7 @@ Result<void> Run::interpret(const Step& s) {
 Result<void> Run::wait() {
   if (!pending_) return {};
   pending_ = false;
-  RETURN_IF_ERROR(device_.synchronize());
+  RETURN_IF_ERROR(synchronize());
   until_wait_.clear();
   std::vector<Launched> launched = std::exchange(launched_, {});
   std::vector<LibraryLaunch> library = std::exchange(library_launched_, {});
@@ -547,10 +547,36 @@ Error Run::kernel_error(uint64_t word) const {
   return input_error("{}: error: `{}` {}", plan_.sources.describe(span), builtin, what);
 }
 
+// Where a kernel's code comes from: its first statement.
+std::string Run::place_of(hir::FunctionId function) const {
+  const hir::Function& f = program().functions[function];
+  for (hir::StatementId id : f.blocks[f.body].statements)
+    if (const Span span = f.statements[id].span; span.known()) return plan_.sources.describe(span);
+  return "no place";
+}
+
 // On the simulator a fault of a kernel is known at once, and the kernel is ours.
-Error Run::launch_error(Error e, std::string_view kernel) const {
-  if (!device_.info().is_simulator || e.fault != Fault::world) return e;
-  return {Fault::internal, fmt::format("kernel `{}`: {}", kernel, e.message)};
+Error Run::launch_error(Error e, std::string_view kernel, std::string_view place) const {
+  if (e.fault != Fault::world) return e;
+  return {device_.info().is_simulator ? Fault::internal : Fault::world,
+          fmt::format("kernel `{}` ({}): {}", kernel, place, e.message)};
+}
+
+// A GPU tells of a fault when it is waited for: it is one of the kernels launched since the last wait.
+Result<void> Run::synchronize() {
+  auto done = device_.synchronize();
+  if (done || done.error().fault != Fault::world) return done;
+  constexpr size_t most = 8;
+  std::vector<std::string> names;
+  for (const Launched& l : launched_)
+    names.push_back(fmt::format("`{}` ({})", l.state->report.name, place_of(l.function)));
+  for (const auto& [l, fused] : library_launched_) names.push_back(fmt::format("`{}`", l.kernel));
+  const size_t others = names.size() > most ? names.size() - most : 0;
+  names.resize(names.size() - others);
+  Error e = done.error();
+  if (!names.empty()) e.message += fmt::format("; kernels since the last wait: {}", fmt::join(names, ", "));
+  if (others) e.message += fmt::format(" and {} more", others);
+  return e;
 }
 
 std::vector<KernelReport> Run::take_library_reports() { return std::exchange(library_reports_, {}); }

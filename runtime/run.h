@@ -75,7 +75,9 @@ class Run {
   Error kernel_error(uint64_t word) const;
   // The interpreter's error when it meets one in this function, else `otherwise`.
   Error interpreted_error(hir::FunctionId function, const std::vector<ItemPtr>& inputs, Error otherwise);
-  Error launch_error(Error e, std::string_view kernel) const;
+  Error launch_error(Error e, std::string_view kernel, std::string_view place) const;
+  std::string place_of(hir::FunctionId function) const;
+  Result<void> synchronize();  // waits; names the kernels that may have failed
 
   // --- transfer.cpp ---
   Result<Value> to_host(Item& v);

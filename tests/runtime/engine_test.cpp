@@ -335,7 +335,7 @@ TEST_F(EngineTest, FaultOfAKernelOnTheSimulatorIsInternal) {
   auto got = engine.run(**plan, timings_);
   ASSERT_FALSE(got);
   EXPECT_EQ(got.error().exit_code(), 70);
-  EXPECT_EQ(got.error().message, "kernel `main_1`: address 0x10 is not mapped");
+  EXPECT_EQ(got.error().message, "kernel `main_1` (t.hir:3:3): address 0x10 is not mapped");
   device.faulty = false;
   EXPECT_TRUE(engine.run(**plan, timings_).ok()) << "the next run is not disturbed";
 }
@@ -693,8 +693,17 @@ TEST_F(EngineTest, AsksTheDriverForOneLaunchPerRunAndNoCopiesBack) {
   unsetenv("RNDN_FAKE_CUDA_FAIL");
   ASSERT_FALSE(got);
   EXPECT_EQ(got.error().exit_code(), 3);
-  EXPECT_EQ(got.error().message,
-            "cuStreamSynchronize failed: CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)");
+  EXPECT_EQ(
+      got.error().message,
+      "cuStreamSynchronize failed: CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered); kernels "
+      "since the last wait: `main_1` (t.hir:3:3)");
+  setenv("RNDN_FAKE_CUDA_FAIL", "cuLaunchKernel:701", 1);
+  got = engine.run(**plan, timings_);
+  unsetenv("RNDN_FAKE_CUDA_FAIL");
+  ASSERT_FALSE(got);
+  EXPECT_EQ(got.error().exit_code(), 3);
+  EXPECT_TRUE(got.error().message.starts_with("kernel `main_1` (t.hir:3:3): cuLaunchKernel with a grid of 24x1x1 and "))
+      << got.error().message;
 }
 
 }  // namespace
