@@ -49,8 +49,23 @@ bool Run::bound(const outliner::Kernel& kernel, const hir::Function& f, const st
   return false;
 }
 
+Result<bool> Run::same_cells(Item& a, Item& b) {
+  if (&a == &b || (a.offsets && a.offsets == b.offsets)) return true;
+  const auto are_vectors = [](const Item& list) {
+    return list.kind == Item::cells ? !list.parts.empty()
+                                    : std::all_of(list.parts.begin(), list.parts.end(),
+                                                  [](const ItemPtr& cell) { return cell->kind == Item::vector; });
+  };
+  if (!are_vectors(a) || !are_vectors(b)) return false;
+  if (a.kind == Item::cells && b.kind == Item::cells && !a.offsets && !b.offsets)
+    return true;  // their numbers of cells are compared as lengths are
+  ASSIGN_OR_RETURN(const std::vector<uint64_t> x, offsets_of(a));
+  ASSIGN_OR_RETURN(const std::vector<uint64_t> y, offsets_of(b));
+  return x == y;
+}
+
 // The code relies on it that scalars are scalars and that vectors of one size are equally long. What the analyses proved needs no look at lengths that
-// only the device knows; what they assumed does, and everything once an assumption has failed. Lists have the same cells when their offsets are the same.
+// only the device knows; what they assumed does, and everything once an assumption has failed.
 Result<Run::Sizes> Run::sizes_hold(const outliner::Kernel& kernel, const hir::Function& f,
                                    const std::vector<ItemPtr>& inputs) {
   const outliner::ShapeTable& shapes = plan_.compiled.outlined.shapes;
@@ -58,7 +73,7 @@ Result<Run::Sizes> Run::sizes_hold(const outliner::Kernel& kernel, const hir::Fu
     return v.kind == Item::list ? Result<uint64_t>(v.parts.size()) : size_of(v);
   };
   std::map<outliner::SizeId, Item*> first;
-  const Item* first_list = nullptr;
+  Item* first_list = nullptr;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const outliner::ShapeId shape = kernel.shapes[f.parameters[i]];
     if (is_none(shape)) return Sizes::no_vectors;
@@ -66,8 +81,10 @@ Result<Run::Sizes> Run::sizes_hold(const outliner::Kernel& kernel, const hir::Fu
     const bool list = shapes[shape].kind == outliner::Shape::list;
     if (list ? v.kind != Item::cells && v.kind != Item::list : v.kind != Item::vector) return Sizes::no_vectors;
     if (list && !first_list) first_list = &v;
-    if (list && &v != first_list && (v.kind != first_list->kind || v.offsets != first_list->offsets))
-      return Sizes::other_cells;
+    if (list) {
+      ASSIGN_OR_RETURN(const bool same, same_cells(*first_list, v));
+      if (!same) return Sizes::other_cells;
+    }
     const outliner::SizeId size = shapes[shape].size;
     if (is_none(size)) continue;
     const bool known = v.exact || v.kind == Item::list;

@@ -82,6 +82,7 @@ class Run {
   // --- transfer.cpp ---
   Result<Value> to_host(Item& v);
   Result<Value> cells_to_host(Item& v);
+  Result<std::vector<uint64_t>> offsets_of(Item& list);  // of its cells, in elements; one more than there are cells
   Result<void> bring_back(std::span<const ItemPtr> results);
   Result<uint64_t> size_of(Item& v);  // waits unless it is exact; then it is
   Result<void> to_device(const ItemPtr& v);
@@ -112,6 +113,8 @@ class Run {
     no_vectors
   };  // no_vectors: an argument is only on the host
   Result<Sizes> sizes_hold(const outliner::Kernel& kernel, const hir::Function& f, const std::vector<ItemPtr>& inputs);
+  // Do the lists have the same cells? Those that share their offsets do, which costs no look at them.
+  Result<bool> same_cells(Item& a, Item& b);
   Result<void> launch(const Step& s);
   Result<void> texts_to_one_domain(KernelState& state, const hir::Function& f, std::vector<ItemPtr>& inputs,
                                    std::vector<DomainPtr>& domains);

@@ -174,16 +174,30 @@ Result<Value> Run::to_host(Item& v) {
   return Error{Fault::internal, "a value is nowhere"};
 }
 
-Result<Value> Run::cells_to_host(Item& v) {
-  ASSIGN_OR_RETURN(Value elements, to_host(*v.parts[0]));
-  ASSIGN_OR_RETURN(uint64_t count, size_of(v));
-  std::vector<uint64_t> offsets(count + 1);
-  if (v.offsets) {
+Result<std::vector<uint64_t>> Run::offsets_of(Item& list) {
+  std::vector<uint64_t> offsets{0};
+  if (list.kind == Item::list) {
+    for (const ItemPtr& cell : list.parts) {
+      ASSIGN_OR_RETURN(const uint64_t length, size_of(*cell));
+      offsets.push_back(offsets.back() + length);
+    }
+    return offsets;
+  }
+  ASSIGN_OR_RETURN(const uint64_t count, size_of(list));
+  offsets.resize(count + 1);
+  if (list.offsets) {
     RETURN_IF_ERROR(wait());
-    RETURN_IF_ERROR(device_.copy_to_host(offsets.data(), v.offsets, offsets.size() * 8));
+    RETURN_IF_ERROR(device_.copy_to_host(offsets.data(), list.offsets, offsets.size() * 8));
   } else {
     for (uint64_t i = 0; i <= count; ++i) offsets[i] = i;
   }
+  return offsets;
+}
+
+Result<Value> Run::cells_to_host(Item& v) {
+  ASSIGN_OR_RETURN(Value elements, to_host(*v.parts[0]));
+  ASSIGN_OR_RETURN(const std::vector<uint64_t> offsets, offsets_of(v));
+  const uint64_t count = offsets.size() - 1;
   std::vector<Value> cells(count);
   const uint64_t width = data::plain_width(elements.type);
   for (uint64_t i = 0; i < count; ++i) {

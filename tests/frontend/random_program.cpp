@@ -150,7 +150,7 @@ struct Generator {
     return declare(lines, fmt::format("@{}({}, {})", functions[pick(std::size(functions))], a, b));
   }
 
-  // Two vectors of lengths that only the run knows, equal but for one time in eight, and what is made of them.
+  // Two vectors of lengths that only the run knows, equal or one of them a single value, and what is made of them.
   std::vector<std::string> lengths_of_the_run() {
     std::vector<std::string> lines;
     constexpr size_t sizes[] = {1, 2, 3, 6, 33, 300, 1030};
@@ -159,7 +159,9 @@ struct Generator {
     const std::string n = declare(lines, fmt::format("@len({})", unique));
     const std::string_view type = number_type();
     const std::string x = numbers(lines, 1 + pick(6), type), y = numbers(lines, 1 + pick(6), type);
-    const std::string other = chance(12) ? declare(lines, fmt::format("@plus({}, 1:i64)", n)) : n;
+    std::string other = n;  // or 1, which only the run knows: a single value repeats
+    if (chance(25))
+      other = declare(lines, fmt::format("@minus({}, {})", n, declare(lines, fmt::format("@minus({}, 1:i64)", n))));
     const std::string a = declare(lines, fmt::format("@take({}, {})", n, x)),
                       b = declare(lines, fmt::format("@take({}, {})", other, y));
     const std::string c = element_wise(lines, a, b);
