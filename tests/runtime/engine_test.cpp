@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <map>
 #include <sstream>
+#include <thread>
 
 #include "runtime/cuda/cuda_device.h"
 #include "runtime/print_result.h"
@@ -704,6 +705,74 @@ TEST_F(EngineTest, AsksTheDriverForOneLaunchPerRunAndNoCopiesBack) {
   EXPECT_EQ(got.error().exit_code(), 3);
   EXPECT_TRUE(got.error().message.starts_with("kernel `main_1` (t.hir:3:3): cuLaunchKernel with a grid of 24x1x1 and "))
       << got.error().message;
+}
+
+// Everything that is taken of the driver goes back to it: memory, modules, events, graphs; also after a run that failed.
+TEST_F(EngineTest, GivesEverythingBackToTheDriver) {
+  void* handle = dlopen(RNDN_FAKE_CUDA, RTLD_NOW);
+  ASSERT_NE(handle, nullptr) << dlerror();
+  reinterpret_cast<void (*)()>(dlsym(handle, "fake_cuda_reset"))();
+  ASSERT_NO_FATAL_FAILURE(compile_text(sum_of_large, "sm_90"));
+  {
+    auto preparation = cuda::prepare(0, RNDN_FAKE_CUDA);
+    auto device = cuda::open(*preparation);
+    ASSERT_TRUE(device) << device.error().message;
+    CountingTables tables(1000000);
+    Engine engine(**device, tables);
+    auto plan = engine.plan(compiled_, sources_, {}, timings_),
+         unmeasured = engine.plan(compiled_, sources_, {.measure_kernels = false}, timings_);
+    ASSERT_TRUE(plan && unmeasured);
+    for (int run = 0; run < 4; ++run) ASSERT_TRUE(engine.run(**unmeasured, timings_));
+    for (const char* call : {"cuLaunchKernel:701", "cuStreamSynchronize:700"}) {
+      setenv("RNDN_FAKE_CUDA_FAIL", call, 1);
+      auto got = engine.run(**plan, timings_);
+      unsetenv("RNDN_FAKE_CUDA_FAIL");
+      ASSERT_TRUE(engine.run(**plan, timings_)) << "after " << call;
+    }
+  }
+  std::map<std::string, size_t> calls;
+  std::istringstream text(reinterpret_cast<const char* (*)()>(dlsym(handle, "fake_cuda_log"))());
+  for (std::string line; std::getline(text, line);) ++calls[line.substr(0, line.find(':'))];
+  for (const auto& [taken, given] :
+       std::map<std::string, std::string>{{"cuMemAlloc", "cuMemFree"},
+                                          {"cuMemHostAlloc", "cuMemFreeHost"},
+                                          {"cuModuleLoadData", "cuModuleUnload"},
+                                          {"cuEventCreate", "cuEventDestroy"},
+                                          {"cuStreamCreate", "cuStreamDestroy"},
+                                          {"cuStreamEndCapture", "cuGraphDestroy"},
+                                          {"cuGraphInstantiateWithFlags", "cuGraphExecDestroy"},
+                                          {"cuDevicePrimaryCtxRetain", "cuDevicePrimaryCtxRelease"}}) {
+    EXPECT_GT(calls[taken], 0u) << taken;
+    EXPECT_EQ(calls[taken], calls[given]) << taken;
+  }
+}
+
+// Engines share nothing but what they are given: each thread has a device and an engine, and all run the same compiled program.
+TEST_F(EngineTest, EnginesInSeveralThreads) {
+  ASSERT_NO_FATAL_FAILURE(compile_text(R"(table { t:? = @load_table(`t:sym);
+  a:i32 = check_cast(@column_value(t, `a:sym), i32); x:f64 = check_cast(@column_value(t, `x:sym), f64);
+  b:? = @minus(a, 7:i32); m:? = @lt(b, 900:i32); k:? = @compress(m, b); y:? = @compress(m, x);
+  o:? = @order(y, 0:bool); k2:? = @index(k, o); u:? = @unique(k2); k3:? = @index(k2, u); c:? = @list(k3);
+  r:? = @table(`s:sym, c); return r; })"));
+  CountingTables tables(3000);
+  const std::string right = reference_csv(tables);
+  std::vector<std::string> got(4);
+  std::vector<std::thread> threads;
+  for (std::string& answer : got)
+    threads.emplace_back([&] {
+      CountingTables own(3000);
+      auto device = open_simulator("sm_86");
+      Engine engine(**device, own);
+      Timings timings;
+      auto plan = engine.plan(compiled_, sources_, {}, timings);
+      for (int run = 0; run < 5; ++run) {
+        auto result = plan ? engine.run(**plan, timings) : Result<std::vector<reference::Value>>(plan.error());
+        answer = result ? *print_result(*result, Format::csv) : result.error().message;
+        if (answer != right) return;
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  for (const std::string& answer : got) EXPECT_EQ(answer, right);
 }
 
 }  // namespace
