@@ -51,8 +51,13 @@ Result<void> Library::launch(const Kernel& kernel, uint32_t grid, const Argument
   if (measure) {
     ASSIGN_OR_RETURN(report.first_mark, device_.record_mark());
   }
-  RETURN_IF_ERROR(device_.launch(kernel.handle, {grid, 1, 1}, {kernel.block_size, 1, 1}, dynamic_shared,
-                                 std::as_bytes(std::span(arguments.words))));
+  auto queued = device_.launch(kernel.handle, {grid, 1, 1}, {kernel.block_size, 1, 1}, dynamic_shared,
+                               std::as_bytes(std::span(arguments.words)));
+  if (!queued) {  // on the simulator a fault of a kernel is known at once, and the kernel is ours
+    const Error& e = queued.error();
+    return Error{device_.info().is_simulator && e.fault == Fault::world ? Fault::internal : e.fault,
+                 fmt::format("kernel `{}`: {}", kernel.name, e.message)};
+  }
   if (measure) {
     ASSIGN_OR_RETURN(report.last_mark, device_.record_mark());
   }

@@ -341,6 +341,28 @@ TEST_F(EngineTest, FaultOfAKernelOnTheSimulatorIsInternal) {
   EXPECT_TRUE(engine.run(**plan, timings_).ok()) << "the next run is not disturbed";
 }
 
+// The same in an operator; and what an operator cannot have of a full device is the world's fault, with the sizes.
+TEST_F(EngineTest, FaultsWithinAnOperatorNameItAndItsKernel) {
+  CountingTables tables(20000);
+  auto simulator = open_simulator("sm_86");
+  ASSERT_NO_FATAL_FAILURE(compile_text(R"(table { t:? = @load_table(`t:sym);
+  x:f64 = check_cast(@column_value(t, `x:sym), f64);
+  o:? = @order(x, 0:bool); c:? = @list(o); r:? = @table(`s:sym, c); return r; })"));
+  for (bool faulty : {true, false}) {
+    SmallDevice device(**simulator, faulty ? 64 << 20 : 400000);
+    device.faulty = faulty;
+    Engine engine(device, tables);
+    auto plan = engine.plan(compiled_, sources_, {}, timings_);
+    ASSERT_TRUE(plan) << plan.error().message;
+    auto got = engine.run(**plan, timings_);
+    ASSERT_FALSE(got);
+    const std::string& what = got.error().message;
+    EXPECT_EQ(got.error().exit_code(), faulty ? 70 : 3) << what;
+    EXPECT_TRUE(what.starts_with("`order` (t.hir:3:3): ")) << what;
+    EXPECT_NE(what.find(faulty ? "kernel `" : "more bytes do not fit on simulator: "), what.npos) << what;
+  }
+}
+
 TEST_F(EngineTest, TimesOfARunAddUp) {
   ASSERT_NO_FATAL_FAILURE(compile_text(R"(table {
   t:? = @load_table(`t:sym); a:i32 = check_cast(@column_value(t, `a:sym), i32); x:f64 = check_cast(@column_value(t, `x:sym), f64);
