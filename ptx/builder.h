@@ -647,16 +647,17 @@ class Builder {
 
   void put(Opcode op, Type type, const Modifiers& mods, std::initializer_list<Operand> destinations,
            std::initializer_list<Operand> sources, Type type2 = Type::none) {
-    f_.instructions.push_back({.op = op,
-                               .type = type,
-                               .type2 = type2,
-                               .guard_negated = guard_negated_,
-                               .operand_count = static_cast<uint8_t>(destinations.size() + sources.size()),
-                               .destination_count = static_cast<uint8_t>(destinations.size()),
-                               .guard = guard_,
-                               .first_operand = static_cast<uint32_t>(f_.operands.size()),
-                               .mods = mods,
-                               .line = line_});
+    Instruction& i = f_.instructions.emplace_back();  // field by field in its place: a copy would wait for its parts
+    i.op = op;
+    i.type = type;
+    i.type2 = type2;
+    i.mods = mods;
+    i.guard = guard_;
+    i.guard_negated = guard_negated_;
+    i.line = line_;
+    i.first_operand = static_cast<uint32_t>(f_.operands.size());
+    i.destination_count = static_cast<uint8_t>(destinations.size());
+    i.operand_count = static_cast<uint8_t>(destinations.size() + sources.size());
     for (const Operand& o : destinations) f_.operands.push_back(o);
     for (const Operand& o : sources) f_.operands.push_back(o);
     guard_ = none<RegisterId>();
