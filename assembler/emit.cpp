@@ -35,7 +35,11 @@ struct Layout {
   std::vector<Fixup> fixups;
   bool volta = f.target->family == isa::Family::volta;
 
-  uint32_t barrier(RegionId r) const { return (f.regions[r].depth + (f.calls ? first_called_barrier : 0)) % 16; }
+  uint32_t barrier(RegionId r) const {
+    const uint32_t b = f.regions[r].depth + (f.calls ? first_called_barrier : 0);
+    CHECK(b < barrier_registers, "function {}: {} regions are open at once", f.source->name, b + 1);
+    return b;
+  }
   void place(InstId id) {
     code.order.push_back(id);
     code.targets.push_back(UINT32_MAX);

@@ -7,6 +7,8 @@
 //   mbarrier            a 64-bit object: arrivals still to come in bits 0..19, expected ones in 20..39, the phase's parity in bit 63. Tokens are
 //                       the object before the arrival. Copies of cp.async are complete at once (select_memory.cpp), so that their arrivals are too
 //   fns                 the manual's loop
+//   8-bit floats, relu, pack   conversions that only some targets have, in integers and in f16
+//   createpolicy        any value: accesses leave their policies out
 //   pairs and SIMD video  part by part in 32 bits
 #include "assembler/expansions.h"
 
@@ -134,6 +136,86 @@ std::string bfloat_set(const Instruction& i) {
   return t + "mov.b32 %d0, {%x, %y};\n";
 }
 
+// %f and %g to their function, in f32.
+std::string bfloat_approximation(const Instruction& i) {
+  const std::string_view name = i.op == Opcode::tanh ? "tanh.approx.f32" : "ex2.approx.ftz.f32";
+  std::string t = declare("f32", "%f, %g") + declare("b16", "%zero, %a, %b") + "mov.b16 %zero, 0;\n";
+  if (i.type == Type::bf16) return t + widen("%f", "%s0") + fmt::format("{} %g, %f;\ncvt.rn.bf16.f32 %d0, %g;\n", name);
+  return t + "mov.b32 {%a, %b}, %s0;\n" + widen("%f", "%a") + widen("%g", "%b") +
+         fmt::format("{0} %f, %f;\n{0} %g, %g;\ncvt.rn.bf16x2.f32 %d0, %g, %f;\n", name);
+}
+
+// ---- other conversions
+
+// cvt.relu: what is negative becomes 0, NaN canonical.
+std::string convert_without_negatives(const Instruction& i) {
+  const bool pair = i.type == Type::f16x2 || i.type == Type::bf16x2;
+  return declare(pair ? "b32" : "b16", "%x, %none") +
+         fmt::format("mov.{0} %none, 0;\ncvt.{1}.{2}.f32 %x, %s0{3};\nmax.NaN.{2} %d0, %x, %none;\n",
+                     pair ? "b32" : "b16", ptx::name(i.mods.rounding), ptx::type_name(i.type), pair ? ", %s1" : "");
+}
+
+// Two numbers of 8 bits: e4m3 (bias 7, no infinity) or e5m2 (bias 15). To them: those below the least normal number are rounded by adding
+// the power of two whose last place is their step, the others in their bits, to even; what is too large becomes the largest.
+std::string small_float_convert(const Instruction& i) {
+  const bool e5m2 = i.mods.mode & 1, relu = i.mods.mode & 2;
+  if (i.mods.mode >= 96) {
+    std::string t = declare("b32", "%x, %sign, %half, %sum") + declare("pred", "%p") + declare("b16", "%a, %b") +
+                    declare("b32", "%none, %scale") + "cvt.u32.u16 %x, %s0;\nmov.b32 %sum, 0;\n";
+    for (const int at : {0, 8}) {
+      t += fmt::format("bfe.u32 %half, %x, {}, 7;\nbfe.u32 %sign, %x, {}, 1;\nsetp.{} %p, %half, 0x{};\n", at, at + 7,
+                       e5m2 ? "gt.u32" : "eq.u32", e5m2 ? "7c" : "7f");
+      t += fmt::format("shl.b32 %half, %half, {};\nbfi.b32 %half, %sign, %half, 15, 1;\n", e5m2 ? 8 : 7);
+      if (!e5m2)  // the exponent's bias is 8 less
+        t += "cvt.u16.u32 %a, %half;\nmov.b16 %b, 0x5c00;\nmul.rn.f16 %a, %a, %b;\ncvt.u32.u16 %half, %a;\n";
+      t += fmt::format("selp.b32 %half, 0x7fff, %half, %p;\nbfi.b32 %sum, %half, %sum, {}, 16;\n", 2 * at);
+    }
+    return t + (relu ? "mov.b32 %none, 0;\nmax.NaN.f16x2 %d0, %sum, %none;\n" : "mov.b32 %d0, %sum;\n");
+  }
+  std::string t = declare("f32", "%f, %g, %small") + declare("b32", "%x, %abs, %step, %y, %sign, %sum") +
+                  declare("b16", "%a, %b") + declare("pred", "%p") + "mov.b32 %sum, 0;\n";
+  t += i.mods.mode < 64 ? "mov.b32 %f, %s0;\nmov.b32 %g, %s1;\n"
+                        : "mov.b32 {%b, %a}, %s0;\ncvt.f32.f16 %f, %a;\ncvt.f32.f16 %g, %b;\n";
+  const uint32_t cut = e5m2 ? 21 : 20, magic = e5m2 ? 0x43000000 : 0x46800000;
+  for (const char* from : {"%f", "%g"}) {
+    t += fmt::format("mov.b32 %x, {};\nand.b32 %abs, %x, 0x7fffffff;\nshr.u32 %sign, %x, 31;\n", from);
+    t += fmt::format(
+        "mov.b32 %small, %abs;\nadd.rn.f32 %small, %small, 0f{:08X};\nmov.b32 %step, %small;\n"
+        "sub.u32 %step, %step, {};\n",
+        magic, magic);
+    t += fmt::format(
+        "bfe.u32 %y, %abs, {0}, 1;\nadd.u32 %y, %y, %abs;\nadd.u32 %y, %y, {1};\nshr.u32 %y, %y, {0};\n"
+        "sub.u32 %y, %y, {2};\n",
+        cut, (1u << (cut - 1)) - 1, e5m2 ? 112 << 2 : 120 << 3);
+    t += fmt::format(
+        "setp.lt.u32 %p, %abs, {};\nselp.b32 %y, %step, %y, %p;\nmin.u32 %y, %y, {};\n"
+        "setp.gt.u32 %p, %abs, 0x7f800000;\n",
+        e5m2 ? 0x38800000u : 0x3c800000u, e5m2 ? 0x7b : 0x7e);
+    t += relu ? "setp.lt.s32 %q, %x, 0;\nselp.b32 %y, 0, %y, %q;\n" : "bfi.b32 %y, %sign, %y, 7, 1;\n";
+    t += "selp.b32 %y, 0x7f, %y, %p;\nshl.b32 %sum, %sum, 8;\nor.b32 %sum, %sum, %y;\n";
+  }
+  return (relu ? declare("pred", "%q") : "") + t + "cvt.u16.u32 %d0, %sum;\n";
+}
+
+// cvt.pack.sat: a and b clamped, b below a, and c above them.
+std::string pack_saturated(const Instruction& i) {
+  const bool bytes = i.mods.mode >= 160, is_signed = i.mods.mode & 1;
+  const int bits = bytes ? 8 : 16, most = (1 << (is_signed ? bits - 1 : bits)) - 1, least = is_signed ? -most - 1 : 0;
+  std::string t = declare("b32", "%x, %y");
+  for (const auto& [to, from] : {std::pair{"%x", "%s0"}, {"%y", "%s1"}})
+    t += fmt::format("max.s32 {0}, {1}, {2};\nmin.s32 {0}, {0}, {3};\n", to, from, least, most);
+  if (!bytes) return t + "bfi.b32 %d0, %x, %y, 16, 16;\n";
+  return t + "bfi.b32 %y, %x, %y, 8, 8;\nshl.b32 %x, %s2, 16;\nand.b32 %y, %y, 65535;\nor.b32 %d0, %x, %y;\n";
+}
+
+// ---- elect.sync: the lowest lane of the mask
+
+std::string elect_lane() {
+  return declare("b32", "%mask, %low, %lane") +
+         "mov.b32 %mask, %s0;\nbar.warp.sync %mask;\nbrev.b32 %low, %mask;\nclz.b32 %low, %low;\n"
+         "mov.u32 %lane, %laneid;\nsetp.eq.u32 %d1, %lane, %low;\nmov.b32 %d0, %low;\n";
+}
+
 // ---- mbarrier
 
 std::string memory_barrier(const Instruction& i) {
@@ -231,9 +313,15 @@ std::string simd_video_text(const Instruction& i) {
 
 bool is_expanded(const Instruction& i) {
   switch (i.op) {
+    case Opcode::createpolicy:
+    case Opcode::elect: return true;
+    case Opcode::mad24: return i.mods.sat;
+    case Opcode::tanh:
+    case Opcode::ex2: return is_bfloat(i.type);
     case Opcode::atom:
     case Opcode::red: return ptx::type_bytes(i.type) == 2 || is_bfloat(i.type);
     case Opcode::cvt:
+      if (i.type == Type::none || i.mods.mode != 0) return true;
       if (i.type == Type::bf16)
         return i.type2 != Type::f32 || (i.mods.rounding != ptx::Rounding::rn && i.mods.rounding != ptx::Rounding::rz);
       return i.type2 == Type::bf16 && i.type != Type::f32;
@@ -254,7 +342,14 @@ std::string expansion(const Instruction& i, std::span<const Type> types) {
   switch (i.op) {
     case Opcode::atom:
     case Opcode::red: return small_atomic(i, address);
-    case Opcode::cvt: return bfloat_convert(i);
+    case Opcode::createpolicy: return "mov.b64 %d0, 0;\n";  // what uses it leaves it out
+    case Opcode::elect: return elect_lane();
+    case Opcode::mad24: return declare("b32", "%x") + "mul24.hi.s32 %x, %s0, %s1;\nadd.sat.s32 %d0, %x, %s2;\n";
+    case Opcode::tanh:
+    case Opcode::ex2: return bfloat_approximation(i);
+    case Opcode::cvt:
+      if (i.type == Type::none) return i.mods.mode < 128 ? small_float_convert(i) : pack_saturated(i);
+      return i.mods.mode ? convert_without_negatives(i) : bfloat_convert(i);
     case Opcode::set: return bfloat_set(i);
     case Opcode::add:
     case Opcode::min:

@@ -30,6 +30,7 @@ inline constexpr uint32_t descriptor_register = 4;  // UR4, UR5
 inline constexpr uint32_t scratch_uniform = 6;      // UR6: of a few instructions that follow each other
 inline constexpr uint32_t called_descriptor_register =
     36;  // the same where functions of the driver are called: they keep UR36, UR37
+inline constexpr uint32_t barrier_registers = 16;    // B0 .. B15
 inline constexpr uint32_t first_called_barrier = 6;  // B registers that they keep
 inline constexpr uint32_t stack_register = 1;        // R1
 

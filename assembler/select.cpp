@@ -714,9 +714,11 @@ void Selector::statement(const ptx::Instruction& i) {
     case Opcode::cp: copy_to_shared(i); break;
     case Opcode::prefetch:
     case Opcode::prefetchu: prefetch(i); break;
+    case Opcode::applypriority:  // hints of which nothing is made: what is discarded may keep its value
+    case Opcode::discard: break;
     case Opcode::isspacep:
-      if (i.mods.space == ptx::Space::constant)
-        unsupported(i);
+      if (i.mods.space == ptx::Space::constant || i.mods.space == ptx::Space::param)
+        is_in_bank(i);
       else
         is_space(registers_[p_.operand(i, 0).id], source64(p_.operand(i, 1)), i.mods.space);
       break;

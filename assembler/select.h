@@ -280,6 +280,10 @@ class Selector {
   void compare(const ptx::Instruction& i);
   void convert(const ptx::Instruction& i);
   void convert_address(const ptx::Instruction& i);
+  Wide generic_base(ptx::Space space);
+  void is_in_bank(const ptx::Instruction& i);
+  void pack(uint32_t d, const ptx::Operand& elements, uint32_t bytes);
+  void unpack(const ptx::Operand& elements, const ptx::Operand& from, ptx::Type type);
   void saturate_float(uint32_t d, Op a, ptx::Type type, bool ftz);
   bool saturate_wide(const ptx::Instruction& i, uint32_t d);
   void memory(const ptx::Instruction& i);

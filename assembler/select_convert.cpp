@@ -9,44 +9,55 @@ using ptx::Opcode;
 using ptx::Type;
 using OperandKind = ptx::Operand;
 
+// `elements` side by side in the `bytes` (2, 4, 8) at d, which is none of them.
+void Selector::pack(uint32_t d, const ptx::Operand& elements, uint32_t bytes) {
+  const uint32_t size = bytes / elements.count, words = bytes == 8 ? 2 : 1, per_word = elements.count / words;
+  auto element = [&](uint32_t e) {
+    const Op o = source(p_.vector_elements[elements.id + e], size == 1 ? Type::b8 : size == 2 ? Type::b16 : Type::b32);
+    return size == 4 ? o : as_register(o);
+  };
+  for (uint32_t w = 0; w < words; ++w) {
+    const uint32_t e = w * per_word;
+    if (per_word == 1) {
+      mov(d + w, element(e));
+    } else if (per_word == 2) {
+      permute(d + w, element(e), element(e + 1), immediate(size == 1 ? 0x0040 : 0x5410), 0);
+    } else {
+      Op low = temp(), high = temp();
+      permute(low.reg, element(e), element(e + 1), immediate(0x0040), 0);
+      permute(high.reg, element(e + 2), element(e + 3), immediate(0x0040), 0);
+      permute(d + w, low, high, immediate(0x5410), 0);
+    }
+  }
+}
+
+void Selector::unpack(const ptx::Operand& elements, const ptx::Operand& from, Type type) {
+  const uint32_t bytes = ptx::type_bytes(type), size = bytes / elements.count;
+  Wide a{};
+  if (bytes == 8)
+    a = source64(from);
+  else
+    a.lo = source(from, type);
+  if (size < 4) a = {as_register(a.lo), bytes == 8 ? as_register(a.hi) : Op{}};
+  for (uint32_t e = 0; e < elements.count; ++e) {
+    const ptx::Operand& to = p_.vector_elements[elements.id + e];
+    if (to.kind != OperandKind::reg) continue;
+    const Op word = e * size < 4 ? a.lo : a.hi;
+    const uint32_t shift = 8 * (e * size % 4);
+    if (shift)
+      shift_right(destination(to), word, immediate(shift), false);
+    else
+      mov(destination(to), word);
+  }
+}
+
 void Selector::convert(const ptx::Instruction& i) {
   const ptx::Operand &o0 = p_.operand(i, 0), &o1 = p_.operand(i, 1);
   if (i.op == Opcode::cvta) return convert_address(i);
   if (i.op == Opcode::mov) {
     if (i.type == Type::pred) return predicate_logic(destination(o0), source_predicate(o1), predicate(isa::PT), '&');
-    if (o0.kind == OperandKind::vector) {  // unpack
-      Wide a{};
-      if (is_wide(i.type))
-        a = source64(o1);
-      else
-        a.lo = source(o1, i.type);
-      if (!is_wide(i.type) || o0.count != 2) {
-        if (is_wide(i.type) || o0.count != 2 || ptx::type_bytes(i.type) != 4) return unsupported(i);
-        Op low = as_register(a.lo), t = temp();
-        shift_right(t.reg, low, immediate(16), false);
-        const ptx::Operand &x = p_.vector_elements[o0.id], &y = p_.vector_elements[o0.id + 1];
-        if (x.kind == OperandKind::reg) mov(destination(x), low);
-        if (y.kind == OperandKind::reg) mov(destination(y), t);
-        return;
-      }
-      const ptx::Operand &x = p_.vector_elements[o0.id], &y = p_.vector_elements[o0.id + 1];
-      if (x.kind == OperandKind::reg) mov(destination(x), a.lo);
-      if (y.kind == OperandKind::reg) mov(destination(y), a.hi);
-      return;
-    }
-    if (o1.kind == OperandKind::vector) {  // pack
-      if (o1.count != 2) return unsupported(i);
-      const uint32_t d = destination(o0);
-      const ptx::Operand &x = p_.vector_elements[o1.id], &y = p_.vector_elements[o1.id + 1];
-      if (is_wide(i.type)) {
-        mov(d, source(x, Type::b32));
-        return mov(d + 1, source(y, Type::b32));
-      }
-      Op low = temp(), high = temp();
-      extend(low.reg, source(x, Type::b16), 16, false);
-      shift_left(high.reg, source(y, Type::b16), immediate(16));
-      return logic(d, low, high, 0xfc);
-    }
+    if (o0.kind == OperandKind::vector) return unpack(o0, o1, i.type);
+    if (o1.kind == OperandKind::vector) return pack(destination(o0), o1, ptx::type_bytes(i.type));
     const uint32_t d = destination(o0);
     if (is_wide(i.type)) {
       if (o1.kind == OperandKind::special) return special_register(d, static_cast<ptx::SpecialRegister>(o1.id));
@@ -270,7 +281,9 @@ bool Selector::saturate_wide(const ptx::Instruction& i, uint32_t d) {
 // Generic addresses: global ones are the same, shared and local ones are offset by the start of their window.
 void Selector::convert_address(const ptx::Instruction& i) {
   const uint32_t d = destination(p_.operand(i, 0));
-  if (i.mods.space == ptx::Space::constant) return unsupported(i, "constant variables have no generic address here");
+  ptx::Space space = i.mods.space;
+  // The parameters of functions are local variables by now.
+  if (space == ptx::Space::param && p_.operand(i, 1).kind == OperandKind::variable) space = ptx::Space::local;
   Wide a = source64(p_.operand(i, 1));
   if (i.mods.space == ptx::Space::global) {
     if (is_register(a.lo) && a.lo.reg == d) return;  // shares its source's register
@@ -278,7 +291,12 @@ void Selector::convert_address(const ptx::Instruction& i) {
     return mov(d + 1, a.hi);
   }
   Wide base;
-  family_cvta_base(i.mods.space, base);
+  if (space == ptx::Space::constant || space == ptx::Space::param) {
+    base = generic_base(space);
+    if (is_immediate(base.lo)) return unsupported(i, "parameters have no generic address");
+  } else {
+    family_cvta_base(space, base);
+  }
   Op t = temp(2);
   if (i.mods.to) {
     add64(t.reg, a, base, true);
@@ -287,6 +305,41 @@ void Selector::convert_address(const ptx::Instruction& i) {
   }
   mov(d, t);
   mov(d + 1, gpr(t.reg + 1));
+}
+
+// What turns addresses of a constant bank into generic ones (ptxas's code reads the same words); an immediate where there is nothing of the kind.
+Wide Selector::generic_base(ptx::Space space) {
+  const bool parameters = space == ptx::Space::param;
+  const uint32_t at = parameters ? t_.generic_parameters_offset : t_.generic_constants_offset;
+  if (at == 0) return {immediate(0), immediate(0)};
+  const Wide base{constant(0, at), constant(0, at + 4)};
+  if (!parameters || t_.generic_parameters_from == 0) return base;
+  Op t = temp(2);
+  add64(t.reg, {as_register(base.lo), as_register(base.hi)},
+        source64({OperandKind::immediate, false, 0, 0, -static_cast<int64_t>(t_.generic_parameters_from)}), false);
+  return {t, gpr(t.reg + 1)};
+}
+
+// isspacep of .const and .param: whether the distance from the start is within the bank's bytes.
+void Selector::is_in_bank(const ptx::Instruction& i) {
+  const bool parameters = i.mods.space == ptx::Space::param;
+  const Wide base = generic_base(i.mods.space);
+  if (is_immediate(base.lo)) return unsupported(i, "parameters have no generic address");
+  const Wide a = source64(p_.operand(i, 1));
+  Op distance = temp(2);
+  add64(distance.reg, {as_register(a.lo), as_register(a.hi)}, base, true);
+  uint32_t first = parameters ? t_.parameter_base : 0, bytes = 0x10000;
+  if (parameters) {
+    bytes = 0;
+    for (size_t k = 0; k < p_.parameters.size(); ++k)
+      bytes = std::max(
+          bytes, parameter_offsets_[k] + ptx::type_bytes(p_.parameters[k].type) * std::max(p_.parameters[k].count, 1u));
+  }
+  Op from = temp(2);
+  add64(from.reg, {distance, gpr(distance.reg + 1)},
+        source64({OperandKind::immediate, false, 0, 0, -static_cast<int64_t>(first)}), false);
+  setp64(registers_[p_.operand(i, 0).id], isa::PT, Cmp::LT, {from, gpr(from.reg + 1)},
+         source64({OperandKind::immediate, false, 0, 0, bytes}), false, 0, pt());
 }
 
 void Selector::variable_address(uint32_t d, ptx::VariableId v) {

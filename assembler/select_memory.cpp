@@ -112,23 +112,7 @@ void Selector::memory(const ptx::Instruction& i) {
     if (total > 16) return unsupported(i);
     if (bytes < 4) {  // fields of one word or two
       Op word = temp(total <= 4 ? 1 : 2);
-      auto element = [&](uint32_t e) {
-        return as_register(
-            source(p_.vector_elements[value.id + e], ptx::type_bytes(i.type) == 1 ? Type::b8 : Type::b16));
-      };
-      for (uint32_t e = 0; e < value.count; e += 4 / bytes) {
-        const uint32_t d = word.reg + e * bytes / 4;
-        if (bytes == 2) {
-          permute(d, element(e), element(e + 1), immediate(0x5410), 0);
-          continue;
-        }
-        Op low = value.count == 2 ? gpr(d) : temp();
-        permute(low.reg, element(e), element(e + 1), immediate(0x0040), 0);
-        if (value.count == 2) continue;
-        Op high = temp();
-        permute(high.reg, element(e + 2), element(e + 3), immediate(0x0040), 0);
-        permute(d, low, high, immediate(0x5410), 0);
-      }
+      pack(word.reg, value, total);
       return store(i, at, word, total == 2 ? 2 : total == 4 ? 4 : 5);
     }
     Op data = temp(total / 4);
@@ -316,7 +300,7 @@ void Selector::prefetch(const ptx::Instruction& i) {
   at.mods.space = ptx::Space::global;
   Op address = address_of(at, p_.operand(i, 0));
   address.descriptor = false, address.uniform = isa::URZ;
-  emit(Mnemonic::CCTL, {address}).mod(ModifierKind::E, 1).mod(ModifierKind::CacheOp, i.mods.mode == 2 ? 1 : 0);
+  emit(Mnemonic::CCTL, {address}).mod(ModifierKind::E, 1).mod(ModifierKind::CacheOp, i.mods.mode == 1 ? 0 : 1);
 }
 
 // An atomic at a generic address: the shared window is tested for, all else is global memory.

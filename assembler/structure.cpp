@@ -61,6 +61,15 @@ bool can_predicate(const ptx::Module& module, const ptx::Instruction& i, const i
   }
 }
 
+// How many regions may be open at once: Volta and later have B registers, of which the driver's functions keep some and the expansions of single
+// instructions (select_*.cpp) take up to two; Pascal has a stack.
+uint32_t deepest_region(const ptx::Function& f, const isa::Target& target) {
+  if (target.family != isa::Family::volta) return UINT32_MAX;
+  for (const ptx::Instruction& i : f.instructions)
+    if (i.op == Opcode::call) return barrier_registers - first_called_barrier - 2;
+  return barrier_registers - 2;
+}
+
 using Flags = std::vector<uint8_t>;  // a byte each: faster than bits
 
 // The blocks that lead to one block, in the order in which they were found; hardly ever more than two.
@@ -645,14 +654,45 @@ struct Builder {
     std::erase_if(candidates, [](const Candidate& c) { return c.blocks.empty(); });
     std::stable_sort(candidates.begin(), candidates.end(),
                      [](const Candidate& a, const Candidate& b) { return a.blocks.size() < b.blocks.size(); });
+    find_parents();
+    if (drop_needless()) find_parents();
+  }
+  void find_parents() {
     for (auto& list : holders) list.clear();
     for (uint32_t k = 0; k < candidates.size(); ++k)
       for (uint32_t b : candidates[k].blocks) holders[b].push_back(k);
     for (uint32_t k = 0; k < candidates.size(); ++k) {
       const std::vector<uint32_t>& chain = holders[candidates[k].blocks[0]];
       const auto next = std::upper_bound(chain.begin(), chain.end(), k);
-      if (next != chain.end()) candidates[k].parent = *next;
+      candidates[k].parent = next != chain.end() ? *next : UINT32_MAX;
     }
+  }
+  // Candidates that bring nothing: those that join where the one around them does (a || b || c ..), and those deeper than there are B registers,
+  // whose lanes meet at the join of one around them. All their blocks run apart anyway.
+  bool drop_needless() {
+    const uint32_t most = deepest_region(f, target);
+    std::vector<uint32_t> depth(candidates.size(), 0);
+    std::vector<uint8_t> needless(candidates.size(), false);
+    bool any = false;
+    for (uint32_t k = static_cast<uint32_t>(candidates.size()); k-- > 0;) {  // outer first
+      const uint32_t parent = candidates[k].parent;
+      if (parent == UINT32_MAX) continue;
+      needless[k] = candidates[parent].join == candidates[k].join || depth[parent] + 1 >= most;
+      depth[k] = depth[parent] + (needless[k] ? 0 : 1);
+      if (!needless[k]) continue;
+      any = true;
+      for (uint32_t b : candidates[k].ends)
+        if (auto& ends = candidates[parent].ends; std::find(ends.begin(), ends.end(), b) == ends.end())
+          ends.push_back(b);
+    }
+    size_t kept = 0;
+    for (size_t k = 0; k < candidates.size(); ++k)
+      if (!needless[k]) {
+        if (kept != k) candidates[kept] = std::move(candidates[k]);
+        ++kept;
+      }
+    candidates.resize(kept);
+    return any;
   }
   uint32_t innermost_holding(BlockId b) {
     return index(b) < holders.size() && !holders[index(b)].empty() ? holders[index(b)].front() : UINT32_MAX;

@@ -396,6 +396,8 @@ Type place_type(char kind, const Instruction& i) {
     case 'u': return Type::u32;
     case 'b': return Type::b32;
     case 'q': return Type::b64;
+    case 'h': return Type::b16;
+    case 'f': return Type::f32;
     case 'p':
     case 'P': return Type::pred;
     default: return Type::none;

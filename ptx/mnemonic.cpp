@@ -14,14 +14,12 @@ namespace {
 
 // Opcodes of the PTX manual that have no row.
 constexpr std::string_view unsupported_opcodes[] = {
-    "tex",        "tld4",         "txq",       "istypep",        "suld",
-    "sust",       "sured",        "suq",       "wmma",           "mma",
-    "ldmatrix",   "stmatrix",     "movmatrix", "vadd",           "vsub",
-    "vabsdiff",   "vmin",         "vmax",      "vshl",           "vshr",
-    "vmad",       "vset",         "vset2",     "vset4",          "alloca",
-    "stacksave",  "stackrestore", "discard",   "applypriority",  "createpolicy",
-    "getctarank", "mapa",         "elect",     "griddepcontrol", "setmaxnreg",
-    "wgmma",      "tcgen05",      "multimem",  "tensormap",      "clusterlaunchcontrol"};
+    "tex",        "tld4",      "txq",          "istypep",  "suld",           "sust",
+    "sured",      "suq",       "wmma",         "mma",      "ldmatrix",       "stmatrix",
+    "movmatrix",  "vadd",      "vsub",         "vabsdiff", "vmin",           "vmax",
+    "vshl",       "vshr",      "vmad",         "vset",     "vset2",          "vset4",
+    "alloca",     "stacksave", "stackrestore", "mapa",     "griddepcontrol", "setmaxnreg",
+    "getctarank", "wgmma",     "tcgen05",      "multimem", "tensormap",      "clusterlaunchcontrol"};
 
 enum class Field : uint8_t {
   rounding,
@@ -276,8 +274,17 @@ Mnemonic read_mnemonic(std::string_view text) {
       if (word.starts_with("L1::evict_") || word == "L1::no_allocate" || word == "L2::64B" || word == "L2::128B" ||
           word == "L2::256B")
         continue;
+      const bool accesses = i.op == Opcode::ld || i.op == Opcode::st;
+      if (word == "L2::cache_hint" && (accesses || i.op == Opcode::atom || i.op == Opcode::red || i.op == Opcode::cp)) {
+        result.policy = true;
+        continue;
+      }
+      if (word == "mmio" && accesses) continue;  // with .relaxed.sys, whose accesses are made as they are written
       return refuse("unsupported", fmt::format("unsupported modifier `.{}` of `{}`", word, base));
     }
+    // bar.cta.sync: the block's barrier, as opposed to a cluster's.
+    if (w->field == Field::scope && w->value == v(Scope::cta) && (i.op == Opcode::bar || i.op == Opcode::barrier))
+      continue;
     if (!apply(i.mods, *w))
       return refuse("bad-modifier", fmt::format("`.{}` does not go with the other modifiers of `{}`", word, text));
     if (i.mods.scope == Scope::cluster)

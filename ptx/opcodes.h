@@ -106,7 +106,8 @@ std::span<const Form> forms(Opcode op);
 std::span<const Mode> modes(Opcode op);
 std::string_view mode_text(Opcode op, uint8_t value);
 inline bool mode_follows_type(Opcode op) {  // prmt.b32.f4e, prefetch.global.L1, barrier.sync.aligned
-  return op == Opcode::prmt || op == Opcode::prefetch || op == Opcode::prefetchu || op == Opcode::barrier;
+  return op == Opcode::prmt || op == Opcode::prefetch || op == Opcode::prefetchu || op == Opcode::barrier ||
+         op == Opcode::applypriority || op == Opcode::discard;
 }
 
 // The modifiers that `m` carries, as a set; the group (mutually exclusive values) that a set touches.

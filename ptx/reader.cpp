@@ -779,9 +779,20 @@ bool Reader::call_instruction(Instruction& i) {
   return true;
 }
 
+bool Reader::drop_policy() {
+  const bool reg = raw_.size() > 2 && raw_.back().operand.kind == Operand::reg;
+  if (!reg || type_bytes(f_.registers[raw_.back().operand.reg_id()].type) != 8) {
+    error("bad-operand", reg ? raw_.back().at : opcode_at_, "expected a cache policy in a register of 64 bits");
+    return false;
+  }
+  raw_.pop_back();
+  return true;
+}
+
 void Reader::instruction(Range at) {
   if (bad_ || self_ == UINT32_MAX) return abandon();
   Mnemonic& m = mnemonics_[current_];
+  if (m.policy && !drop_policy()) return abandon();
   const uint32_t n = static_cast<uint32_t>(raw_.size());
   if (n > 255) {
     error("unsupported", at, "unsupported instruction of {} operands", n);

@@ -209,6 +209,7 @@ class Reader {
   bool literal(RawOperand& raw, Type type);
   bool resolve(std::string_view name, Operand& out, Range at);
   bool call_instruction(Instruction& i);
+  bool drop_policy();
   uint32_t declare_function();
   bool count_registers(uint64_t n, Range at);
   void add_operand(const RawOperand& raw) { (in_vector_ ? vector_raw_ : raw_).push_back(raw); }

@@ -228,7 +228,8 @@ class Checker {
 
   std::string operand(const Operand& o, Place place) {
     const Type type = place_type(place.kind, i_);
-    const bool relaxed = i_.op == Opcode::ld || i_.op == Opcode::st || i_.op == Opcode::ldu || i_.op == Opcode::cvt;
+    const bool relaxed = i_.op == Opcode::ld || i_.op == Opcode::st || i_.op == Opcode::ldu ||
+                         (i_.op == Opcode::cvt && i_.mods.mode == 0);
     if (o.negated && !(o.kind == Operand::reg && place.kind == 'P'))
       return "only a predicate source of setp, selp, vote, bar can be negated";
     switch (place.kind) {
@@ -253,10 +254,10 @@ class Checker {
       case 'm':
         if (o.kind == Operand::vector) {
           uint32_t size = o.count ? type_bytes(type) / o.count : 0;
-          Type element = size == 2 ? Type::b16 : size == 4 ? Type::b32 : Type::none;
+          Type element = size == 1 ? Type::b8 : size == 2 ? Type::b16 : size == 4 ? Type::b32 : Type::none;
           if (!is_bits(type) || element == Type::none || size * o.count != type_bytes(type))
             return fmt::format("a vector of {} does not make a .{}", o.count, type_name(type));
-          return vector(o, o.count, element, place, false);
+          return vector(o, o.count, element, place, size == 1);  // registers of 8 bits are kept as of 16
         }
         if (place.destination) break;
         if (o.kind == Operand::special) return special(o, type);
@@ -282,7 +283,9 @@ class Checker {
       if (place.kind == 'P' || (type == Type::pred && i_.op != Opcode::mov)) return "expected a predicate register";
       return constant(o, type);
     }
-    if (o.kind == Operand::sink && place.destination && (place.kind == 'p' || i_.op == Opcode::atom)) return "";
+    if (o.kind == Operand::sink && place.destination &&
+        (place.kind == 'p' || i_.op == Opcode::atom || i_.op == Opcode::elect))
+      return "";
     return place.destination || place.kind == 'P' ? "expected a register" : "expected a register or a constant";
   }
 

@@ -33,10 +33,12 @@ struct Target {
   uint32_t parameter_base;     // offset of the first kernel parameter in constant bank 0
   uint32_t descriptor_offset;  // of the memory descriptor in bank 0; 0: none (Pascal)
   uint32_t ntid_offset, nctaid_offset, stack_offset;  // in bank 0: block size x y z, grid size x y z, initial R1
-  uint32_t shared_base;                               // bytes reserved at the start of shared memory (sm_90: 0x400)
-  uint32_t max_registers;                             // usable per thread: 253 on Volta+, 255 on Pascal
-  uint32_t reported_registers_extra;                  // REGCOUNT = used + this (Volta+: 2)
-  uint32_t max_shared_bytes;                          // static, per block
+  // In bank 0: where constant bank 3 and (0: there is none) bank 0 lie for generic addresses; what the latter is counted from.
+  uint32_t generic_constants_offset, generic_parameters_offset, generic_parameters_from;
+  uint32_t shared_base;               // bytes reserved at the start of shared memory (sm_90: 0x400)
+  uint32_t max_registers;             // usable per thread: 253 on Volta+, 255 on Pascal
+  uint32_t reported_registers_extra;  // REGCOUNT = used + this (Volta+: 2)
+  uint32_t max_shared_bytes;          // static, per block
   uint32_t warps_per_sm, registers_per_sm;
   bool fp64_scoreboard;  // FP64 results need a scoreboard (all but sm_90)
 };

@@ -19,6 +19,9 @@ constexpr Target volta_target(std::string_view name, uint32_t sm, uint32_t bit, 
   t.ntid_offset = 0x0;
   t.nctaid_offset = 0xc;
   t.stack_offset = 0x28;
+  t.generic_constants_offset = sm >= 90 ? 0xd0 : 0x50;
+  t.generic_parameters_offset = sm >= 90 ? 0x198 : 0x40;
+  t.generic_parameters_from = sm >= 90 ? 0x210 : 0;
   t.shared_base = sm >= 90 ? 0x400 : 0;
   t.max_registers = 253;
   t.reported_registers_extra = 2;
@@ -41,6 +44,7 @@ constexpr Target pascal_target(std::string_view name, uint32_t sm, uint32_t bit)
   t.ntid_offset = 0x8;
   t.nctaid_offset = 0x14;
   t.stack_offset = 0x20;
+  t.generic_constants_offset = 0xd0;
   t.shared_base = 0;
   t.max_registers = 255;
   t.reported_registers_extra = 0;

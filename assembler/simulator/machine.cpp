@@ -238,6 +238,15 @@ void fill_bank0(Launch& launch, const isa::Target& t, uint32_t dynamic_shared, s
     put(bank, t.nctaid_offset + 4 * i, i == 0 ? launch.grid.x : i == 1 ? launch.grid.y : launch.grid.z);
   }
   put(bank, t.stack_offset, launch.local_bytes);
+  put(bank, t.generic_constants_offset, constant_window);
+  if (t.generic_parameters_offset) {
+    put(bank, t.generic_parameters_offset, parameter_window + t.generic_parameters_from);
+    // Where they end, for the isspacep.param of ptxas.
+    if (t.generic_parameters_from)
+      put(bank, t.generic_parameters_offset + 8, parameter_window + launch.bank_bytes[0]);
+    else
+      put(bank, 0x12c, launch.bank_bytes[0]);
+  }
   constexpr auto low = [](uint64_t v) { return static_cast<uint32_t>(v); };
   constexpr auto high = [](uint64_t v) { return static_cast<uint32_t>(v >> 32); };
   if (t.family == isa::Family::volta) {

@@ -3,7 +3,8 @@
 // Address map (the simulator's own choice; a driver's differs from run to run):
 //   device_base ..          allocations. It starts 4 MiB below a 4 GiB boundary, so that address arithmetic that loses carries shows
 //   mapped_base ..          host memory made visible by map()
-//   shared_window, local_window   16 MiB each: generic addresses of shared and local memory
+//   shared_window, local_window, constant_window, parameter_window   16 MiB each: generic addresses of shared and local memory and of the
+//                                 constant banks 3 and 0
 // Each 256-byte granule belongs to at most one allocation (guard gaps of 256 bytes and more between them); `valid_` holds how many of its
 // bytes are allocated, so that a bounds check is one table look-up.
 //
@@ -25,6 +26,8 @@ inline constexpr uint64_t device_base = 0x2'ffc0'0000;
 inline constexpr uint64_t mapped_base = 0x6000'0000'0000;
 inline constexpr uint64_t shared_window = 0x7f01'0100'0000;
 inline constexpr uint64_t local_window = 0x7f01'0200'0000;
+inline constexpr uint64_t constant_window = 0x7f01'0300'0000;
+inline constexpr uint64_t parameter_window = 0x7f01'0400'0000;
 inline constexpr uint64_t window_bytes = 0x100'0000;
 
 class Memory {

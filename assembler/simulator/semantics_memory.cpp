@@ -93,6 +93,14 @@ std::byte* locate(Warp& w, const Op& op, uint32_t l, uint64_t address, uint32_t 
     } else if (address - local_window < window_bytes) {
       space = Space::local;
       address -= local_window;
+    } else if (address - constant_window < 2 * window_bytes) {
+      const uint32_t bank = address >= parameter_window ? 0 : 3;
+      const uint64_t at = address - (bank ? constant_window : parameter_window);
+      if (touch == Touch::read && at + size <= w.launch->bank_bytes[bank]) return w.launch->banks[bank].data() + at;
+      fail(w, op, l,
+           fmt::format("out-of-bounds {} of {} bytes at {:#x}: constant bank {} has {} bytes and is only read", what,
+                       size, at, bank, w.launch->bank_bytes[bank]));
+      return nullptr;
     }
   }
   const auto reached = [&](std::byte* p) {
@@ -211,7 +219,7 @@ std::byte* contiguous(Warp& w, const Op& op, uint32_t mask, bool wide, uint64_t&
 // Whether weak memory has a say: not over shared and local memory.
 template <Space space>
 bool is_weak(const Warp& w, uint64_t address) {
-  return (space == Space::global || (space == Space::generic && address - shared_window >= 2 * window_bytes)) &&
+  return (space == Space::global || (space == Space::generic && address - shared_window >= 4 * window_bytes)) &&
          w.launch->weak;
 }
 

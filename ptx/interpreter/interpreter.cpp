@@ -23,7 +23,7 @@ namespace rndn::ptx {
 namespace {
 
 constexpr uint64_t shared_window = 0x7E00'0000'0000, local_window = 0x7D00'0000'0000,
-                   constant_window = 0x7C00'0000'0000;
+                   constant_window = 0x7C00'0000'0000, parameter_window = 0x7B00'0000'0000;
 constexpr uint64_t window_bytes = 1ull << 40;
 constexpr uint64_t unset = 0xBAAD'F00D'BAAD'F00D;
 constexpr uint32_t slice = 20000;  // instructions that a thread runs before the next one gets a turn (spin loops)
@@ -354,9 +354,20 @@ class Machine {
     }
     if (space == Space::generic) {
       space = Space::global;
-      for (auto [window, of] :
-           {std::pair{shared_window, Space::shared}, {local_window, Space::local}, {constant_window, Space::constant}})
+      for (auto [window, of] : {std::pair{shared_window, Space::shared},
+                                {local_window, Space::local},
+                                {constant_window, Space::constant},
+                                {parameter_window, Space::param}})
         if (address >= window && address - window < window_bytes) space = of, address -= window;
+      if (space == Space::param) {  // the kernel's, wherever its address went
+        if (store)
+          p.problem = "a kernel's parameters cannot be written";
+        else if (std::vector<std::byte>& bytes = t.frames.front().parameters; address + size <= bytes.size())
+          p.bytes = bytes.data() + address;
+        else
+          p.problem = fmt::format("address {:#x} is outside the {} bytes of parameters", address, bytes.size());
+        return p;
+      }
     }
     p.space = space;
     p.address = address;
@@ -461,6 +472,8 @@ class Machine {
       case Opcode::pmevent:
       case Opcode::membar:
       case Opcode::fence: break;
+      case Opcode::applypriority:
+      case Opcode::discard:
       case Opcode::prefetch:
       case Opcode::prefetchu: break;  // a hint, even for addresses that nothing lies at
       case Opcode::ld:
@@ -479,7 +492,7 @@ class Machine {
       case Opcode::isspacep: {
         uint64_t a = read(t, f.operand(i, 1)), w = window(i.mods.space);
         bool inside = a >= w && a - w < window_bytes;
-        if (i.mods.space == Space::global) inside = !(a >= constant_window && a < shared_window + window_bytes);
+        if (i.mods.space == Space::global) inside = !(a >= parameter_window && a < shared_window + window_bytes);
         write(t, f.operand(i, 0), inside, Type::pred);
         break;
       }
@@ -487,6 +500,7 @@ class Machine {
       case Opcode::vote:
       case Opcode::match:
       case Opcode::redux:
+      case Opcode::elect:
       case Opcode::activemask: return wait_for_warp(t, f, i);
       case Opcode::bar:
       case Opcode::barrier: return wait_at_barrier(t, f, i);
@@ -512,7 +526,10 @@ class Machine {
       if (to.kind == Operand::vector) {
         const uint32_t bits = 8 * type_bytes(i.type) / to.count;
         for (uint32_t k = 0; k < to.count; ++k)
-          write(t, f.vector_elements[to.id + k], v >> (k * bits), bits == 16 ? Type::b16 : Type::b32);
+          write(t, f.vector_elements[to.id + k], v >> (k * bits),
+                bits == 8    ? Type::b8
+                : bits == 16 ? Type::b16
+                             : Type::b32);
       } else {
         write(t, to, v, i.type);
       }
@@ -533,6 +550,7 @@ class Machine {
   static Type operand_type_of(const Instruction& i) {
     if (i.op == Opcode::setp || i.op == Opcode::testp) return Type::pred;
     if (i.op == Opcode::popc || i.op == Opcode::clz || i.op == Opcode::bfind) return Type::u32;
+    if (i.op == Opcode::cvt && i.type == Type::none) return i.mods.mode < 96 ? Type::b16 : Type::b32;
     if (i.op == Opcode::dp4a || i.op == Opcode::dp2a || i.type == Type::none) return Type::b32;
     return i.mods.part == MulPart::wide ? widened(i.type) : i.type;
   }
@@ -541,6 +559,7 @@ class Machine {
     return s == Space::shared     ? shared_window
            : s == Space::local    ? local_window
            : s == Space::constant ? constant_window
+           : s == Space::param    ? parameter_window
                                   : 0;
   }
 
@@ -817,13 +836,20 @@ class Machine {
         break;
       }
       case Opcode::activemask: each([&](uint32_t k) { results[k] = here; }); break;
+      case Opcode::elect:  // any lane may be chosen; the assembler takes the lowest too
+        each([&](uint32_t k) {
+          results[k] = static_cast<uint32_t>(std::countr_zero(here));
+          predicates[k] = k == results[k];
+        });
+        break;
       default: break;  // bar.warp.sync
     }
     each([&](uint32_t k) {
       Thread& t = lane(k);
       const Function& f = function(t);
       const Instruction& own = instruction(t);
-      if (own.destination_count) write(t, f.operand(own, 0), results[k], i.op == Opcode::match ? Type::u32 : i.type);
+      if (own.destination_count)
+        write(t, f.operand(own, 0), results[k], own.type == Type::none || i.op == Opcode::match ? Type::u32 : i.type);
       if (own.destination_count > 1) write(t, f.operand(own, 1), predicates[k], Type::pred);
       t.state = State::running;
       ++t.frames.back().pc;

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "ptx/interpreter/rounding.h"
+#include "ptx/interpreter/small_floats.h"
 
 namespace rndn::ptx {
 namespace {
@@ -217,6 +218,21 @@ s128 clamp(s128 v, Type t) { return v < lowest(t) ? lowest(t) : v > highest(t) ?
 bool convert(const Instruction& i, const uint64_t* s, uint64_t& out) {
   const Modifiers& m = i.mods;
   const Type to = i.type, from = i.type2;
+  if (to == Type::none) {
+    out = convert_pair(i.mods.mode, s);
+    return true;
+  }
+  if (m.mode == 1) {  // relu
+    Instruction plain = i;
+    plain.mods.mode = 0;
+    if (!convert(plain, s, out)) return false;
+    const bool pair = to == Type::f16x2 || to == Type::bf16x2;
+    const Format format = to == Type::f16 || to == Type::f16x2 ? format_f16 : format_bf16;
+    for (uint32_t shift = 0; shift < (pair ? 32u : 16u); shift += 16)
+      if (const uint64_t part = out >> shift & 0xFFFF; part >> 15 && !is_nan(part, format))
+        out &= ~(uint64_t{0xFFFF} << shift);
+    return true;
+  }
   if (to == Type::f16x2 || to == Type::bf16x2) {  // d = {a in the high half, b in the low half}
     Type part = to == Type::f16x2 ? Type::f16 : Type::bf16;
     out = convert_float(s[0], from, part, m.rounding) << 16 | convert_float(s[1], from, part, m.rounding);
@@ -564,6 +580,7 @@ bool compute(const Instruction& i, const uint64_t* s, uint32_t n, bool& carry, C
       out.value = first ? s[0] : s[1];
       return true;
     }
+    case Opcode::createpolicy: return true;  // any value will do
     case Opcode::mov: out.value = s[0]; return true;
     case Opcode::cvt: return convert(i, s, out.value);
     case Opcode::testp: {

@@ -50,6 +50,10 @@ bool has_own_statement(Opcode op) {
     case Opcode::st:
     case Opcode::prefetch:
     case Opcode::prefetchu:
+    case Opcode::applypriority:
+    case Opcode::discard:
+    case Opcode::createpolicy:  // whose value is the target's own
+    case Opcode::elect:
     case Opcode::atom:
     case Opcode::red:
     case Opcode::cp:
@@ -423,7 +427,8 @@ class Generator {
     i.operand_count = p.count;
     if (ptx::find_form(i) == nullptr) return;
     const bool brain = kind_of(i.type) == B || kind_of(i.type2) == B;
-    const bool wider = i.op == Opcode::cvt && !brain;  // ptxas 11.8 takes no wider registers beside bfloat16
+    // ptxas 11.8 takes no wider registers beside bfloat16, and none where a mode names the types.
+    const bool wider = i.op == Opcode::cvt && !brain && i.mods.mode == 0;
     // ptxas 11.8 guards only a part of what it makes of a testp and of a set to f32.
     const bool guarded = !uniform_only_ && i.op != Opcode::testp && i.op != Opcode::set && chance(7);
     Operands destinations, sources;

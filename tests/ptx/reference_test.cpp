@@ -76,8 +76,10 @@ struct Bench {
         case 'l': operands.push_back({.kind = Operand::label, .id = 0}); break;
         case 'x': operands.push_back({.kind = Operand::targets, .id = 0}); break;
         case 'i':
-          operands.push_back(
-              {.kind = Operand::immediate, .value = op == Opcode::cp ? (operand_count == 1 ? 0 : 16) : 4});
+          operands.push_back({.kind = Operand::immediate,
+                              .value = op == Opcode::cp ? (operand_count == 1 ? 0 : 16)
+                                       : op == Opcode::applypriority || op == Opcode::discard ? 128
+                                                                                              : 4});
           break;
         case 'v':
           if (mods.vector > 1) {

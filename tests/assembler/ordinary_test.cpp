@@ -1,0 +1,167 @@
+// What compilers and people write beside plain arithmetic: packing, hints, conversions of small types.
+#include <gmock/gmock.h>
+
+#include "tests/assembler/three_ways.h"
+
+namespace rndn::assembler::testing {
+namespace {
+
+using ::testing::AnyOf;
+
+const std::vector<std::string> both_families = {"sm_61", "sm_86", "sm_90"};
+
+// The message of the first diagnostic.
+std::string refusal(const std::string& text) {
+  SourceManager sources;
+  DiagnosticSink sink;
+  (void)ptx::parse(sources.add("refused.ptx", text), sources, sink);
+  return sink.diagnostics().empty() ? "" : sink.diagnostics().front().message;
+}
+
+TEST(Ordinary, RegistersArePackedAndUnpackedInEverySize) {
+  std::vector<std::string> statements = {
+      "mov.b64 %d0, {%h1, %h2, %h3, %h1}",
+      "mov.b64 {%h0, %h1, %h2, %h3}, %d1",
+      "mov.b64 {_, %h0, _, %h3}, %d2",
+      "mov.b64 {_, _, %h0, _}, %d2",
+      "mov.b32 {_, %h0}, %r1",
+      "mov.b32 %r0, {%h3, 7}",
+      "mov.b16 %h0, 0; mov.b16 {%b1, %b2}, %h2; mov.b16 %h0, {%b2, %b1}",
+      "mov.b32 %r0, 0; mov.b32 {%b1, %b2, %b3, %b4}, %r2; mov.b32 %r0, {%b4, %b1, %b3, %b2}",
+      "mov.b32 %r0, 0; mov.b32 {_, _, %b3, _}, %r3; mov.b32 %r0, {%b3, 0, 255, %b3}",
+      "mov.b64 %d0, {%r1, %r2}",
+      "mov.b64 {_, %r0}, %d1",
+      "@%p1 mov.b32 %r0, {%h1, %h2}",
+  };
+  std::string text = kernel("7.8", "sm_60", statements);
+  // The statements with two parts name their result last.
+  text.replace(text.find(".reg .b16 %u;"), 13, ".reg .b16 %u; .reg .b8 %b<5>;");
+  EXPECT_THAT(three_ways(text, both_families, true), AnyOf(-1, 3));
+}
+
+TEST(Ordinary, HintsOfTheCacheChangeNoValue) {
+  const std::string text =
+      ".version 7.8\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out)\n{\n"
+      ".reg .b32 %r<8>; .reg .b64 %d<8>; .reg .f32 %f; .reg .pred %p;\n.shared .align 16 .b8 s[1536];\n"
+      "ld.param.u64 %d0, [in]; ld.param.u64 %d1, [out]; mov.u32 %r0, %tid.x; mov.u32 %r1, %ctaid.x;\n"
+      "mov.u32 %r2, %ntid.x; mad.lo.u32 %r3, %r1, %r2, %r0; mad.wide.u32 %d2, %r3, 24, %d0; mad.wide.u32 %d3, %r3, "
+      "768, %d1;\nmov.f32 %f, 0f3F000000;\n"
+      "createpolicy.fractional.L2::evict_last.b64 %d4, 1.0;\n"
+      "createpolicy.fractional.L2::evict_last.L2::evict_unchanged.b64 %d4, %f;\n"
+      "createpolicy.fractional.L2::evict_first.b64 %d5;\n"
+      "createpolicy.range.global.L2::evict_last.L2::evict_first.b64 %d4, [%d2], 16, %r2;\n"
+      "ld.global.L1::evict_last.L2::cache_hint.L2::128B.v2.b32 {%r4, %r5}, [%d2], %d4;\n"
+      "ld.global.nc.L1::no_allocate.L2::256B.b32 %r6, [%d2+8];\n"
+      "st.global.L1::no_allocate.L2::cache_hint.v2.b32 [%d3], {%r4, %r5}, %d5;\n"
+      "prefetch.global.L2::evict_last [%d2];\napplypriority.global.L2::evict_normal [%d2], 128;\n"
+      "shl.b32 %r7, %r0, 4; cvt.u64.u32 %d6, %r7; mov.u64 %d7, s; add.u64 %d6, %d6, %d7; cvt.u32.u64 %r7, %d6;\n"
+      "st.shared.v4.b32 [%r7], {1, 2, 3, 4};\nsetp.gt.u32 %p, %r0, 40;\n"
+      "cp.async.ca.shared.global.L2::cache_hint [%r7], [%d2], 8, %d4;\ncp.async.wait_all;\n"
+      "ld.shared.b64 %d6, [%r7]; st.global.b64 [%d3+8], %d6;\n"
+      "cp.async.ca.shared.global [%r7], [%d2+8], 8, %r0;\ncp.async.wait_all;\n"
+      "ld.shared.b64 %d6, [%r7]; st.global.b64 [%d3+16], %d6;\n"
+      "atom.global.add.L2::cache_hint.u32 %r4, [%d3+24], %r6, %d4;\nred.global.or.L2::cache_hint.b32 [%d3+32], %r6, "
+      "%d4;\n"
+      "ret;\n}\n";
+  three_ways(text, newer, true);
+  EXPECT_THAT(refusal(".version 7.8\n.target sm_80\n.address_size 64\n.entry k()\n{\n.reg .b32 %r<3>; .reg .b64 %d;\n"
+                      "ld.global.L2::cache_hint.b32 %r1, [%d], %r2;\n}\n"),
+              ::testing::HasSubstr("expected a cache policy"));
+}
+
+TEST(Ordinary, ConversionsToSmallTypes) {
+  std::vector<std::string> statements;
+  for (const char* r : {"rn", "rz"}) {
+    for (const char* t : {"f16", "bf16"}) statements.push_back(fmt::format("cvt.{}.relu.{}.f32 %h0, %f1", r, t));
+    for (const char* t : {"f16x2", "bf16x2"})
+      statements.push_back(fmt::format("mov.b32 %r0, 0; mov.b32 %f2, %r2; cvt.{}.relu.{}.f32 %r0, %f1, %f2", r, t));
+  }
+  for (const char* t : {"u16", "s16"}) statements.push_back(fmt::format("cvt.pack.sat.{}.s32 %r0, %r1, %r2", t));
+  for (const char* t : {"u8", "s8"}) statements.push_back(fmt::format("cvt.pack.sat.{}.s32.b32 %r0, %r1, %r2, %r3", t));
+  statements.push_back("mad24.hi.sat.s32 %r0, %r1, %r2, %r3");
+  const auto with_float = [](std::string text) {
+    return text.replace(text.find(".reg .b16 %u;"), 13, ".reg .b16 %u; .reg .f32 %f2;");
+  };
+  three_ways(with_float(kernel("7.1", "sm_80", statements)), newer, true);
+  // The simulator does not know the instructions that ptxas makes of these.
+  statements.clear();
+  for (const char* relu : {"", ".relu"})
+    for (const char* t : {"e4m3x2", "e5m2x2"}) {
+      statements.push_back(
+          fmt::format("mov.b16 %h0, 0; mov.b32 %f2, %r2; cvt.rn.satfinite{}.{}.f32 %h0, %f1, %f2", relu, t));
+      // Numbers about the size of the type's own.
+      statements.push_back(
+          fmt::format("mov.b16 %h0, 0; and.b32 %r4, %r1, 0x87ffffff; or.b32 %r4, %r4, 0x38000000; mov.b32 %f2, %r4; "
+                      "and.b32 %r4, %r2, "
+                      "0x83ffffff; or.b32 %r4, %r4, 0x40000000; mov.b32 %f3, %r4; "
+                      "cvt.rn.satfinite{}.{}.f32 %h0, %f2, %f3",
+                      relu, t));
+      statements.push_back(fmt::format("cvt.rn.satfinite{}.{}.f16x2 %h0, %r3", relu, t));
+      statements.push_back(fmt::format("cvt.rn{}.f16x2.{} %r0, %h1", relu, t));
+    }
+  std::string text = with_float(kernel("8.1", "sm_89", statements));
+  three_ways(text.replace(text.find("%f2;"), 4, "%f2, %f3;"), {"sm_89", "sm_90"}, false);
+}
+
+TEST(Ordinary, OneLaneOfAWarpIsElected) {
+  std::vector<std::string> statements = {"elect.sync %r0|%p2, -1", "selp.b32 %r0, 1, 0, %p2", "mov.b32 %r4, %laneid"};
+  std::string text = kernel("8.0", "sm_90", {"mov.b32 %r0, 5"});
+  text.replace(text.find("ret;"), 4,
+               "elect.sync %r0|%p2, -1;\nst.global.u32 [%out+16], %r0;\nselp.b32 %r0, 1, 0, %p2;\n"
+               "st.global.u32 [%out+24], %r0;\nand.b32 %r4, %t, 4;\nsetp.ne.u32 %p1, %r4, 0;\n@%p1 bra L;\n"
+               "elect.sync _|%p2, 0x0f0f0f0f;\nselp.b32 %r0, 1, 0, %p2;\nst.global.u32 [%out+32], %r0;\nL: ret;");
+  three_ways(text, {"sm_90"}, false);
+}
+
+// Constant variables and parameters by generic address, from a function that does not know where they lie.
+TEST(Ordinary, ConstantBanksHaveGenericAddresses) {
+  const std::string body =
+      "ld.param.u64 %d0, [in]; ld.param.u64 %d1, [out]; mov.u32 %r0, %tid.x; mov.u32 %r1, %ctaid.x;\n"
+      "mov.u32 %r2, %ntid.x; mad.lo.u32 %r3, %r1, %r2, %r0; mad.wide.u32 %d2, %r3, 24, %d0; mad.wide.u32 %d3, %r3, "
+      "768, %d1;\nand.b32 %r4, %r0, 3; mul.wide.u32 %d4, %r4, 4;\n"
+      "mov.u64 %d5, c; cvta.const.u64 %d5, %d5; add.u64 %d6, %d5, %d4;\n"
+      "and.b32 %r5, %r0, 1; setp.eq.u32 %p, %r5, 0; cvta.to.global.u64 %d7, %d2; selp.b64 %d6, %d6, %d7, %p;\n"
+      "ld.u32 %r6, [%d6]; st.global.u32 [%d3], %r6;\nisspacep.const %p, %d6; selp.u32 %r6, 1, 2, %p; st.global.u32 "
+      "[%d3+8], %r6;\ncvta.to.const.u64 %d6, %d5; add.u64 %d6, %d6, %d4; ld.const.u32 %r6, [%d6+4]; st.global.u32 "
+      "[%d3+16], %r6;\n";
+  const std::string registers = "{\n.reg .b32 %r<8>; .reg .b64 %d<9>; .reg .pred %p;\n";
+  const std::string constants = ".const .align 16 .u32 c[8] = {11, 22, 33, 44, 55, 66, 77, 88};\n";
+  EXPECT_THAT(three_ways(".version 6.0\n.target sm_60\n.address_size 64\n" + constants +
+                             ".visible .entry k(.param .u64 in, .param .u64 out)\n" + registers + body + "ret;\n}\n",
+                         both_families, true),
+              AnyOf(-1, 3));
+  // The second parameter's own bytes: the low word of `out` differs between the witnesses, its alignment does not.
+  const std::string parameters =
+      "mov.b64 %d4, in; cvta.param.u64 %d5, %d4; and.b32 %r4, %r0, 1; mul.wide.u32 %d6, %r4, 8; add.u64 %d5, %d5, "
+      "%d6;\n"
+      "ld.u64 %d7, [%d5]; selp.b64 %d8, %d1, %d0, %p; setp.eq.u32 %p, %r4, 1; selp.b64 %d8, %d1, %d0, %p;\n"
+      "sub.u64 %d7, %d7, %d8; st.global.u64 [%d3+24], %d7;\nisspacep.param %p, %d5; selp.u32 %r6, 1, 2, %p;\n"
+      "st.global.u32 [%d3+32], %r6;\nisspacep.param %p, %d2; selp.u32 %r6, 1, 2, %p; st.global.u32 [%d3+40], %r6;\n"
+      "cvta.to.param.u64 %d5, %d5; ld.param.u64 %d7, [%d5]; sub.u64 %d7, %d7, %d8; st.global.u64 [%d3+48], %d7;\n";
+  three_ways(".version 7.8\n.target sm_80\n.address_size 64\n" + constants +
+                 ".visible .entry k(.param .u64 in, .param .u64 out)\n" + registers + body + parameters + "ret;\n}\n",
+             newer, true);
+}
+
+// More regions in each other than there are B registers, each with a join of its own; and a long chain of branches to one join.
+TEST(Ordinary, DeepNestsAndLongChainsOfBranches) {
+  std::string text = kernel("6.0", "sm_60", {"mov.b32 %r0, 1"});
+  std::string nest = "xor.b32 %r1, %r1, %t;\n", chain = "mov.b64 %d0, 0;\n";
+  for (int k = 0; k < 22; ++k)
+    nest +=
+        fmt::format("and.b32 %r4, %r1, {};\nsetp.eq.u32 %p2, %r4, 0;\n@%p2 bra J{};\nmad.lo.u32 %r0, %r0, 5, %r4;\n",
+                    1 << (k * 7 % 22), k);
+  for (int k = 22; k-- > 0;) nest += fmt::format("J{0}: mad.lo.u32 %r0, %r0, 3, {0};\n", k);
+  for (int k = 0; k < 40; ++k)
+    chain += fmt::format(
+        "shr.u64 %d4, %d2, {};\nand.b64 %d4, %d4, 3;\nsetp.eq.u64 %p2, %d4, 3;\n@%p2 bra OUT;\n"
+        "add.u64 %d0, %d0, %d4;\n",
+        k);
+  text.replace(text.find("ret;"), 4,
+               nest + "st.global.u32 [%out+8], %r0;\n" + chain + "OUT: st.global.u64 [%out+16], %d0;\nret;");
+  // ptxas saves B registers by instructions that the simulator does not know.
+  EXPECT_THAT(three_ways(text, both_families, true), AnyOf(-1, 1));
+}
+
+}  // namespace
+}  // namespace rndn::assembler::testing
