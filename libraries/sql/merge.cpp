@@ -53,6 +53,7 @@ uint32_t build_splits(ptx::Module& module, std::string_view name) {
   const Parameter right_at = b.parameter<U64>("right"), splits_at = b.parameter<U64>("splits");
   const Parameter ticket_at = b.parameter<U64>("ticket"), look_at = b.parameter<U64>("words");
   const Parameter tiles_at = b.parameter<U64>("tiles"), share_at = b.parameter<U64>("share");
+  const Parameter tile_at = b.parameter<U64>("elements");
   const Thread t = thread_of(b);
   Reg<U32> n = b.cvt<U32>(b.ld_param(n_at)), m = b.cvt<U32>(b.ld_param(m_at)), total = b.add(n, m);
   Reg<U32> tiles = b.cvt<U32>(b.ld_param(tiles_at));
@@ -64,7 +65,7 @@ uint32_t build_splits(ptx::Module& module, std::string_view name) {
   const At word = element_at(b, words, tile, 8), ticket(b.ld_param(ticket_at));
   store_if<U64>(b, is_tile, Space::global, word, 0);
   store_if<U64>(b, b.setp(Is::eq, tile, 0), Space::global, ticket, 0);
-  Reg<U32> diagonal = b.selp(b.mul_lo(tile, merge_tile), total, is_tile);
+  Reg<U32> diagonal = b.selp(b.mul_lo(tile, b.cvt<U32>(b.ld_param(tile_at))), total, is_tile);
   Reg<U32> lo = b.sub(diagonal, b.min(diagonal, m)), hi = b.min(diagonal, n);
   // The part of the left column in both, in units of 2^-32.
   Reg<U32> guess = b.mul_hi(diagonal, b.cvt<U32>(b.ld_param(share_at)));
@@ -84,9 +85,11 @@ bool is_mergeable(const Vector& column) {
          (type == Type::i32 || type == Type::u32 || type == Type::i64);
 }
 
-Result<MergePlan> find_splits(Library& library, const Vector& left, const Vector& right, Memory& memory) {
-  const uint64_t tiles = merge_tiles(left, right);
+Result<MergePlan> find_splits(Library& library, const Vector& left, const Vector& right, uint32_t tile,
+                              Memory& memory) {
+  const uint64_t tiles = tiles_for(left.capacity + right.capacity, tile);
   MergePlan plan;
+  plan.tiles = tiles;
   ASSIGN_OR_RETURN(plan.splits, memory.temporary((tiles + 1) * 4));
   ASSIGN_OR_RETURN(plan.ticket, memory.temporary(words_at + tiles * 8));
   plan.words = plan.ticket + words_at;
@@ -99,7 +102,7 @@ Result<MergePlan> find_splits(Library& library, const Vector& left, const Vector
   Arguments a;
   add(a, left, right, plan);
   const uint64_t share = (left.capacity << 32) / (left.capacity + right.capacity);
-  a.add(tiles).add(std::min<uint64_t>(share, UINT32_MAX));
+  a.add(tiles).add(std::min<uint64_t>(share, UINT32_MAX)).add(tile);
   RETURN_IF_ERROR(library.launch(*kernel, static_cast<uint32_t>(tiles_for(tiles + 1, split_threads)), a, tiles * 12));
   return plan;
 }

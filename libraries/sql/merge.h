@@ -15,19 +15,21 @@
 
 namespace rndn::sql {
 
-// Elements of a thread: odd, so that threads that advance evenly through a column read from different banks.
-inline constexpr uint32_t merge_items = 17;
-inline constexpr uint32_t merge_slots = block_threads * merge_items;  // elements in shared memory
-// Without those before and behind: of pieces of 16 bytes, so that they are up to four elements.
-inline constexpr uint32_t merge_tile = merge_slots - 16;
-// A thread with fewer elements than others steps on behind the last one, where something must be.
-inline constexpr uint32_t merge_spare = merge_items + 1;
+// A kernel's tiles, by how many elements are a thread's: an odd number, so that threads that advance evenly through a column read from different banks.
+// The more, the fewer tiles look back, which is a quarter of the time; as many as leave room for four blocks (`merge_registers`).
+template <uint32_t elements>
+struct MergeTile {
+  static constexpr uint32_t items = elements;
+  static constexpr uint32_t slots = block_threads * items;  // elements in shared memory
+  // Without those before and behind: of pieces of 16 bytes, so that they are up to four elements.
+  static constexpr uint32_t tile = slots - 16;
+  // A thread with fewer elements than others steps on behind the last one, where something must be.
+  static constexpr uint32_t spare = items + 1;
+};
+inline constexpr uint32_t merge_registers = 64;
 
 // Whether a column can be merged; its size is exact.
 bool is_mergeable(const Vector& column);
-inline uint64_t merge_tiles(const Vector& left, const Vector& right) {
-  return (left.capacity + right.capacity + merge_tile - 1) / merge_tile;
-}
 // Calls f.operator()<T>() with the type of a mergeable column.
 template <class F>
 decltype(auto) with_merge_type(Type type, F&& f) {
@@ -43,13 +45,16 @@ struct MergePlan {
   Address splits = 0;  // u32 per tile and one more: elements of the left column before the tile
   Address ticket = 0;  // of the tiles; zero
   Address words = 0;   // of the look-back, one per tile; zero
+  uint64_t tiles = 0;
 };
-Result<MergePlan> find_splits(Library& library, const Vector& left, const Vector& right, Memory& memory);
+// `tile`: elements of both columns in one.
+Result<MergePlan> find_splits(Library& library, const Vector& left, const Vector& right, uint32_t tile, Memory& memory);
 void add(Arguments& a, const Vector& left, const Vector& right, const MergePlan& plan);
 
 // In a kernel: the parameters, what the whole kernel keeps, a tile, and one thread's way through it.
-template <class T>
+template <class T, uint32_t elements_of_thread>
 struct MergeCode {
+  using Shape = MergeTile<elements_of_thread>;
   Parameter n_at, left_at, m_at, right_at, splits_at, ticket_at, words_at;
 
   // start(): how many tiles there are, and the first slot's shared address.
@@ -74,7 +79,7 @@ struct MergeCode {
     right_at = b.parameter<U64>("right"), splits_at = b.parameter<U64>("splits");
     ticket_at = b.parameter<U64>("ticket"), words_at = b.parameter<U64>("words");
   }
-  static constexpr uint64_t shared_bytes = (merge_slots + merge_spare) * T::size;
+  static constexpr uint64_t shared_bytes = (Shape::slots + Shape::spare) * T::size;
 
   // Parameters are read where they are needed: that costs nothing, and a register would be held while tiles are merged.
   Reg<U32> n(Builder& b) const { return b.cvt<U32>(b.ld_param(n_at)); }
@@ -97,9 +102,9 @@ struct MergeCode {
     pending = b.constant<U32>(none), pending_count = b.constant<U64>(0);
     take_ticket(b, t);
     // What threads with fewer elements than others read behind the last one.
-    const At behind(b.mad_lo(t.tid, T::size, slots), int64_t{merge_tile} * T::size);
+    const At behind(b.mad_lo(t.tid, T::size, slots), int64_t{Shape::tile} * T::size);
     Reg<T> filler = load_filler(b);
-    store_if<T>(b, b.setp(Is::lt, t.tid, merge_slots + merge_spare - merge_tile), Space::shared, behind, filler);
+    store_if<T>(b, b.setp(Is::lt, t.tid, Shape::slots + Shape::spare - Shape::tile), Space::shared, behind, filler);
     read_splits(b, t);
     pass_ticket(b, t, shared);
     b.bar_sync();
@@ -169,14 +174,14 @@ struct MergeCode {
 
   // Where the thread's elements begin: as many of left as are not greater than the element of right that they end before.
   void seek(Builder& b, const Thread& t) {
-    Reg<U32> diagonal = b.min(b.mul_lo(t.tid, merge_items), count);
-    own = b.min(b.sub(count, diagonal), merge_items);
+    Reg<U32> diagonal = b.min(b.mul_lo(t.tid, Shape::items), count);
+    own = b.min(b.sub(count, diagonal), Shape::items);
     Reg<U32> least = b.sub(diagonal, b.min(diagonal, b.sub(count, left_count)));
     // Bytes of left that are undecided; l rises and r falls as they are found to come before.
     Reg<U32> open = b.mul_lo(b.sub(b.min(diagonal, left_count), least), T::size);
     l = b.mad_lo(least, T::size, tile_left), r = b.mad_lo(b.sub(diagonal, least), T::size, tile_right);
     Reg<T> x = b.template constant<T>(0), y = b.template constant<T>(0);
-    static_assert(merge_tile / 2 < 1 << 12);  // neither column has more that is undecided
+    static_assert(Shape::tile / 2 < 1 << 12);  // neither column has more that is undecided
     for (int64_t half = 1 << 11; half > 0; half /= 2) {
       const int64_t bytes = half * T::size;
       Reg<Pred> within = b.setp(Is::ge, open, static_cast<uint32_t>(bytes));
@@ -234,7 +239,7 @@ struct MergeCode {
 
   static constexpr uint32_t piece = 16 / T::size;  // elements
 
-  static constexpr uint32_t rounds = (merge_items + piece - 1) / piece, last_round = (rounds - 1) * block_threads;
+  static constexpr uint32_t rounds = (Shape::items + piece - 1) / piece, last_round = (rounds - 1) * block_threads;
 
   Reg<U32> number, next_first, next_end;  // of the first thread: the next tile and its splits
   Reg<U64> left_base, right_base;         // of the tile: addresses and numbers of the elements that are loaded
@@ -258,8 +263,8 @@ struct MergeCode {
   }
   // What follows from the splits. Worked out before the tile is fetched and again before it is merged: registers are rarer than instructions.
   void locate(Builder& b, Reg<U32> tile) {
-    Reg<U32> first = b.mul_lo(tile, merge_tile);
-    count = b.min(b.sub(b.add(n(b), m(b)), first), merge_tile);
+    Reg<U32> first = b.mul_lo(tile, Shape::tile);
+    count = b.min(b.sub(b.add(n(b), m(b)), first), Shape::tile);
     left_count = b.sub(next_left, first_left);
     Reg<U32> first_right = b.sub(first, first_left);
     Reg<U32> next_right = b.add(first_right, b.sub(count, left_count));
@@ -344,7 +349,7 @@ struct MergeCode {
     Reg<T> filler = load_filler(b);
     Reg<U32> slot = b.mov(t.tid), total = b.add(left_size, right_size), to = b.mad_lo(t.tid, T::size, slots);
     b.bind(again);
-    b.when(b.setp(Is::ge, slot, merge_slots)).bra(over);
+    b.when(b.setp(Is::ge, slot, Shape::slots)).bra(over);
     Reg<Pred> in_left = b.setp(Is::lt, slot, left_size);
     Reg<Pred> in_right = b.setp(Is::lt, ptx::Combine::and_, slot, total, !in_left);
     Reg<T> element = b.mov(filler);
@@ -360,8 +365,8 @@ struct MergeCode {
   }
 
   static Reg<U32> tiles_of_merge(Builder& b, Reg<U32> elements) {
-    Reg<U32> whole = b.div(elements, merge_tile);
-    Reg<Pred> more = b.setp(Is::ne, b.mul_lo(whole, merge_tile), elements);
+    Reg<U32> whole = b.div(elements, Shape::tile);
+    Reg<Pred> more = b.setp(Is::ne, b.mul_lo(whole, Shape::tile), elements);
     return b.add(whole, b.select<U32>(1, 0, more));
   }
 };

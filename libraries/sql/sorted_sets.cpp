@@ -17,6 +17,8 @@ namespace {
 
 constexpr uint32_t warps = block_threads / 32;
 constexpr int64_t sums_at = 32, slots_at = 64;  // in shared memory, behind the header of a merge
+constexpr uint32_t items = 19;
+
 const char* operation_name(SetOperation operation) {
   static constexpr const char* names[] = {"union", "intersection", "difference"};
   return names[static_cast<size_t>(operation)];
@@ -26,17 +28,17 @@ template <class T>
 uint32_t build_set(ptx::Module& module, std::string_view name, SetOperation operation) {
   Builder b(module, std::string(name));
   b.set_block_size(block_threads);
-  MergeCode<T> merge;
+  MergeCode<T, items> merge;
   merge.declare(b);
   const Parameter total_at = b.parameter<U64>("total"), out_at = b.parameter<U64>("out");
   const ptx::SharedVariable shared =
-      b.shared<U64>(std::string(name) + "_shared", (slots_at + MergeCode<T>::shared_bytes + 7) / 8, 16);
+      b.shared<U64>(std::string(name) + "_shared", (slots_at + MergeCode<T, items>::shared_bytes + 7) / 8, 16);
   const Thread t = thread_of(b);
   merge.start(b, shared, slots_at);
   const auto merge_tile_of = [&] {
     std::vector<Reg<T>> keys;
     Reg<U32> kept = b.constant<U32>(0);
-    for (uint32_t k = 0; k < merge_items; ++k) {
+    for (uint32_t k = 0; k < items; ++k) {
       Reg<Pred> from_left = merge.takes_left(b);
       keys.push_back(b.selp(merge.left_value, merge.right_value, from_left));
       Reg<Pred> keeps;
@@ -51,7 +53,7 @@ uint32_t build_set(ptx::Module& module, std::string_view name, SetOperation oper
                               : b.setp(Is::ne, keys[k], keys[k - 1]);
       }
       b.when(keeps).or_(kept, 1u << k, kept);
-      if (k + 1 < merge_items) merge.advance(b, from_left);
+      if (k + 1 < items) merge.advance(b, from_left);
     }
     b.and_(kept, b.sub(b.shl(b.constant<U32>(1), merge.own), 1), kept);
     Reg<U32> number = b.popc(kept), inclusive = warp_sum(b, t, number);
@@ -59,7 +61,7 @@ uint32_t build_set(ptx::Module& module, std::string_view name, SetOperation oper
     const BlockSum sum = block_sum(b, t, inclusive, warps, shared, sums_at);  // and everything has been read
     merge.announce(b, t, b.cvt<U64>(sum.total));
     Reg<U32> to = b.mad_lo(b.add(sum.before, b.sub(inclusive, number)), T::size, merge.slots);
-    for (uint32_t k = 0; k < merge_items; ++k) {
+    for (uint32_t k = 0; k < items; ++k) {
       Reg<Pred> keeps = b.setp(Is::ne, b.and_(kept, 1u << k), 0);
       store_if<T>(b, keeps, Space::shared, At(to), keys[k]);
       b.when(keeps).add(to, T::size, to);
@@ -79,6 +81,7 @@ uint32_t build_set(ptx::Module& module, std::string_view name, SetOperation oper
   merge.for_all_tiles(b, t, shared, total_at, merge_tile_of, write_tile);
   b.ret();
   b.finish();
+  module.functions.back().max_registers = merge_registers;
   return block_threads;
 }
 
@@ -104,7 +107,7 @@ Result<Relation> sorted_set(Library& library, SetOperation operation, const Rela
   // The difference with nothing is the union with nothing: there is no element of the right column that could be compared.
   if (r.capacity == 0) operation = SetOperation::unite;
   ASSIGN_OR_RETURN(const device::Mapped total, memory.mapped(8));
-  ASSIGN_OR_RETURN(const MergePlan plan, find_splits(library, l, r, memory));
+  ASSIGN_OR_RETURN(const MergePlan plan, find_splits(library, l, r, MergeTile<items>::tile, memory));
   const std::string name = std::string("sorted_") + operation_name(operation) + "_" + type_name(l.type);
   ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel(name, [&](ptx::Module& to, std::string_view called) {
     return with_merge_type(l.type, [&]<class T>() { return build_set<T>(to, called, operation); });
@@ -113,7 +116,7 @@ Result<Relation> sorted_set(Library& library, SetOperation operation, const Rela
   add(a, l, r, plan);
   a.add(total.address).add(out.data);
   RETURN_IF_ERROR(
-      library.launch(*kernel, library.grid(*kernel, merge_tiles(l, r)), a, (l.capacity + r.capacity) * width(l.type)));
+      library.launch(*kernel, library.grid(*kernel, plan.tiles), a, (l.capacity + r.capacity) * width(l.type)));
   RETURN_IF_ERROR(library.device().synchronize());
   out.capacity = *static_cast<const volatile uint64_t*>(total.host);
   return Relation{out};

@@ -101,7 +101,7 @@ TEST_P(RelationsTest, OneColumnAndBounds) {
 }
 
 // Ascending columns are merged, and every result ascends: dense and sparse sides, runs of equal elements over several tiles, sizes at the edges of tiles
-// (4336 elements of both) and of threads (17), one side before the other, no element at all, and the extremes of the type.
+// (4848 elements of both) and of threads (19), one side before the other, no element at all, and the extremes of the type.
 template <class T>
 void check_sorted_sets(const char* target, Type type) {
   test::Bench bench(target);
@@ -132,11 +132,11 @@ void check_sorted_sets(const char* target, Type type) {
       {draw(4096, 1), draw(4097, 1)},
       {draw(100, 1), std::vector<T>(7000, 3)},
   };
-  for (size_t n : {1, 16, 17, 18, 31, 32, 33, 1023, 1025, 2168, 4335, 4336, 4337})
-    for (size_t m : {size_t{1}, size_t{2168}, 4336 - n % 4336, 4336 - n % 4336 + 1, 8672 - n})
+  for (size_t n : {1, 18, 19, 20, 31, 32, 33, 1023, 1025, 2424, 4847, 4848, 4849})
+    for (size_t m : {size_t{1}, size_t{2424}, 4848 - n % 4848, 4848 - n % 4848 + 1, 9696 - n})
       cases.emplace_back(draw(n, 2), draw(m, 2));
-  for (size_t n : {1, 2168, 4335, 4336, 4337}) {  // one side before the other, also half a tile each
-    std::vector<T> low = draw(n, 3), high = draw(n == 2168 ? n : 4500, 3);
+  for (size_t n : {1, 2424, 4847, 4848, 4849}) {  // one side before the other, also half a tile each
+    std::vector<T> low = draw(n, 3), high = draw(n == 2424 ? n : 5000, 3);
     for (T& v : high) v = static_cast<T>(v + low.back() + (n % 2 ? 1 : 0));
     cases.emplace_back(low, high);
     cases.emplace_back(high, low);
@@ -173,7 +173,7 @@ TEST_P(RelationsTest, SortedSetsAreMerged) {
 // More tiles than a block finds the splits of, where the guess that both columns alternate evenly is right, and where it is wrong everywhere.
 TEST_P(RelationsTest, SortedSetsOfManyTiles) {
   test::Bench bench(GetParam());
-  constexpr size_t n = 200000, m = 140000;  // 79 tiles
+  constexpr size_t n = 200000, m = 140000;  // 71 tiles
   for (int shape = 0; shape < 4; ++shape) {
     std::vector<int32_t> x(n), y(m);
     for (size_t i = 0; i < n; ++i) x[i] = static_cast<int32_t>(shape == 3 ? i * i / n / 3 : 7 * i);
