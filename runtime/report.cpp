@@ -69,8 +69,10 @@ std::string run_text(const RunReport& r) {
   return out;
 }
 
+unsigned hue(Phase phase) { return static_cast<unsigned>(phase) * 47 % 360; }
+
 // A flame chart of the run's events, one row per nesting depth, drawn as SVG rectangles with the phase and its time as
-// tooltip.
+// tooltip; the last row is what the device did.
 std::string flame_chart(const Timings& t) {
   uint64_t end = 1;
   uint16_t depth = 0;
@@ -83,22 +85,69 @@ std::string flame_chart(const Timings& t) {
   if (t.events().empty()) return "";
   constexpr double width = 1000;
   double scale = width / static_cast<double>(std::max<uint64_t>(1, end - begin));
-  std::string out = fmt::format("<svg viewBox=\"0 0 {} {}\" width=\"100%\">\n", width, 20 * (depth + 1));
-  for (const Timings::Event& e : t.events()) {
-    unsigned hue = static_cast<unsigned>(e.phase) * 47 % 360;
-    double x = static_cast<double>(e.start_ns - begin) * scale,
-           w = std::max(0.5, static_cast<double>(e.duration_ns) * scale);
-    std::string name(phase_name(e.phase));
-    if (!e.detail.empty()) name += " " + e.detail;
+  const bool device = !t.device_spans().empty();
+  std::string out =
+      fmt::format("<svg viewBox=\"0 0 {} {}\" width=\"100%\">\n", width, 20 * (depth + 1) + (device ? 24 : 0));
+  const auto box = [&](Phase phase, uint64_t start, uint64_t duration, int y, const std::string& name) {
+    double x = (static_cast<double>(start) - static_cast<double>(begin)) * scale,
+           w = std::max(0.5, static_cast<double>(duration) * scale);
     out += fmt::format(
         "<g><title>{0}: {1:.3f} ms</title><rect x=\"{2:.2f}\" y=\"{3}\" width=\"{4:.2f}\" height=\"18\" "
         "fill=\"hsl({5},60%,70%)\"/>",
-        html_escape(name), static_cast<double>(e.duration_ns) * 1e-6, x, 20 * e.depth, w, hue);
+        html_escape(name), static_cast<double>(duration) * 1e-6, x, y, w, hue(phase));
     if (w > 7.0 * static_cast<double>(name.size()))
-      out += fmt::format("<text x=\"{:.2f}\" y=\"{}\">{}</text>", x + 2, 20 * e.depth + 13, html_escape(name));
+      out += fmt::format("<text x=\"{:.2f}\" y=\"{}\">{}</text>", x + 2, y + 13, html_escape(name));
     out += "</g>\n";
+  };
+  for (const Timings::Event& e : t.events()) {
+    std::string name(phase_name(e.phase));
+    if (!e.detail.empty()) name += " " + e.detail;
+    box(e.phase, e.start_ns, e.duration_ns, 20 * e.depth, name);
   }
+  for (const Timings::DeviceSpan& s : t.device_spans())
+    box(s.phase, s.start_ns, s.duration_ns, 20 * (depth + 1) + 4, "device: " + s.name);
   return out + "</svg>\n";
+}
+
+// A bar per run, of the parts that its phases take; one scale for all, so that runs can be compared.
+std::string stacked_bars(std::span<const RunReport> runs, PhaseGroup group) {
+  constexpr double width = 800, left = 90;
+  uint64_t most = 0;
+  size_t shown = 0;
+  for (const RunReport& r : runs) {
+    const uint64_t total = r.timings.total_ns(group) + r.timings.overlap_ns(group);
+    most = std::max(most, total), shown += total > 0;
+  }
+  if (most == 0) return "";
+  std::string out = fmt::format("<h3>{}</h3>\n<svg viewBox=\"0 0 1000 {}\" width=\"100%\">\n",
+                                group == PhaseGroup::compile ? "Compile" : "Execute", 16 * shown);
+  size_t y = 0;
+  for (const RunReport& r : runs) {
+    const uint64_t total = r.timings.total_ns(group) + r.timings.overlap_ns(group);
+    if (total == 0) continue;
+    out += fmt::format("<text x=\"2\" y=\"{}\">{} run {}</text>", y + 11, html_escape(r.program), r.run);
+    double x = left;
+    for (size_t p = 0; p < phase_count; ++p) {
+      const Phase phase = static_cast<Phase>(p);
+      const uint64_t ns = r.timings.exclusive_ns(phase);
+      if (phase_group(phase) != group || ns == 0) continue;
+      const double w = static_cast<double>(ns) / static_cast<double>(most) * width;
+      out += fmt::format(
+          "<g><title>{}: {:.3f} ms</title><rect x=\"{:.2f}\" y=\"{}\" width=\"{:.2f}\" height=\"14\" "
+          "fill=\"hsl({},60%,70%)\"/></g>",
+          phase_name(phase), static_cast<double>(ns) * 1e-6, x, y, w, hue(phase));
+      x += w;
+    }
+    out +=
+        fmt::format("<text x=\"{:.2f}\" y=\"{}\">{:.3f} ms</text>\n", x + 4, y + 11, static_cast<double>(total) * 1e-6);
+    y += 16;
+  }
+  out += "</svg>\n<p>";
+  for (size_t p = 0; p < phase_count; ++p)
+    if (phase_group(static_cast<Phase>(p)) == group)
+      out += fmt::format("<span style=\"color:hsl({},60%,70%)\">&#9632;</span> {} &nbsp; ", hue(static_cast<Phase>(p)),
+                         phase_name(static_cast<Phase>(p)));
+  return out + "</p>\n";
 }
 
 std::string bars(const Timings& t, PhaseGroup group) {
@@ -127,6 +176,7 @@ std::string html(std::span<const RunReport> runs) {
       ".n{text-align:right;font-variant-numeric:tabular-nums}.b{width:300px}.b "
       "div{background:#6a9;height:12px}text{font:11px sans-serif}"
       "svg{border:1px solid #ccc}</style>\n";
+  if (runs.size() > 1) out += stacked_bars(runs, PhaseGroup::compile) + stacked_bars(runs, PhaseGroup::execute);
   for (const RunReport& r : runs) {
     out += fmt::format("<h2>{}</h2>\n", html_escape(title(r)));
     out += flame_chart(r.timings) + bars(r.timings, PhaseGroup::compile) + bars(r.timings, PhaseGroup::execute);
@@ -148,7 +198,7 @@ std::string html(std::span<const RunReport> runs) {
   return out + "</html>\n";
 }
 
-// Chrome's trace format: one process per run.
+// Chrome's trace format: one process per run; its first thread is the host, its second the device.
 std::string trace(std::span<const RunReport> runs) {
   std::string out = "{\"traceEvents\":[";
   bool first = true;
@@ -156,14 +206,27 @@ std::string trace(std::span<const RunReport> runs) {
     out += fmt::format("{}\n{{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":{},\"args\":{{\"name\":{}}}}}",
                        first ? "" : ",", i + 1, json_string(title(runs[i])));
     first = false;
+    const auto thread = [&](int id, const char* name) {
+      out +=
+          fmt::format(",\n{{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":{},\"tid\":{},\"args\":{{\"name\":\"{}\"}}}}",
+                      i + 1, id, name);
+    };
+    const auto event = [&](int id, const std::string& name, const char* category, uint64_t start, uint64_t duration) {
+      out += fmt::format(
+          ",\n{{\"name\":{},\"cat\":\"{}\",\"ph\":\"X\",\"pid\":{},\"tid\":{},\"ts\":{:.3f},\"dur\":{:.3f}}}",
+          json_string(name), category, i + 1, id, static_cast<double>(start) * 1e-3,
+          static_cast<double>(duration) * 1e-3);
+    };
+    thread(1, "host");
     for (const Timings::Event& e : runs[i].timings.events()) {
       std::string name(phase_name(e.phase));
       if (!e.detail.empty()) name += ' ' + e.detail;
-      out += fmt::format(
-          ",\n{{\"name\":{},\"cat\":\"{}\",\"ph\":\"X\",\"pid\":{},\"tid\":1,\"ts\":{:.3f},\"dur\":{:.3f}}}",
-          json_string(name), phase_group(e.phase) == PhaseGroup::compile ? "compile" : "execute", i + 1,
-          static_cast<double>(e.start_ns) * 1e-3, static_cast<double>(e.duration_ns) * 1e-3);
+      event(1, name, phase_group(e.phase) == PhaseGroup::compile ? "compile" : "execute", e.start_ns, e.duration_ns);
     }
+    if (runs[i].timings.device_spans().empty()) continue;
+    thread(2, "device");
+    for (const Timings::DeviceSpan& s : runs[i].timings.device_spans())
+      event(2, s.name, phase_name(s.phase).data(), s.start_ns, s.duration_ns);
   }
   return out + "\n]}\n";
 }

@@ -35,6 +35,10 @@ Run::~Run() {
 }
 
 Result<std::vector<Value>> Run::execute() {
+  if (plan_.options.measure_kernels) {
+    ASSIGN_OR_RETURN(clock_mark_, device_.record_mark());
+    clock_ns_ = timings_.now();
+  }
   if (plan_.replay && plan_.replay->evictions == engine_.evictions) return replay();
   plan_.drop_replay();
   if (may_record()) {
@@ -474,11 +478,21 @@ Result<void> Run::wait() {
   std::vector<Launched> launched = std::exchange(launched_, {});
   std::vector<LibraryLaunch> library = std::exchange(library_launched_, {});
   const bool measured = plan_.options.measure_kernels, simulated = device_.info().is_simulator;
+  uint32_t last_mark = clock_mark_;
+  uint64_t last_ns = clock_ns_;
+  // The device time of a launch, which counts in the phase and is put on the device's time line.
+  const auto time = [&](Phase phase, uint32_t first, uint32_t last, std::string_view name) -> Result<uint64_t> {
+    ASSIGN_OR_RETURN(const uint64_t ns, device_.elapsed_ns(first, last));
+    ASSIGN_OR_RETURN(const uint64_t start, device_.elapsed_ns(clock_mark_, first));
+    if (!simulated) timings_.credit(phase, ns);
+    timings_.on_device({phase, clock_ns_ + start, ns, std::string(name)});
+    if (last > last_mark) last_mark = last, last_ns = clock_ns_ + start + ns;
+    return ns;
+  };
   for (const Launched& l : launched) {
     if (!measured) break;
-    ASSIGN_OR_RETURN(uint64_t ns, device_.elapsed_ns(l.first_mark, l.last_mark));
+    ASSIGN_OR_RETURN(const uint64_t ns, time(Phase::kernels, l.first_mark, l.last_mark, l.state->report.name));
     l.state->report.ns += ns;
-    if (!simulated) timings_.credit(Phase::kernels, ns, l.state->report.name);
   }
   for (const auto& [l, fused] : library) {
     const std::string_view kind = fused ? "fused" : "library", kernel = l.kernel;
@@ -496,10 +510,10 @@ Result<void> Run::wait() {
     ++report->launches;
     report->floor_bytes = std::max(report->floor_bytes, l.floor_bytes);
     if (!measured) continue;
-    ASSIGN_OR_RETURN(uint64_t ns, device_.elapsed_ns(l.first_mark, l.last_mark));
+    ASSIGN_OR_RETURN(const uint64_t ns, time(Phase::library, l.first_mark, l.last_mark, l.kernel));
     report->ns += ns;
-    if (!simulated) timings_.credit(Phase::library, ns, l.kernel);
   }
+  clock_mark_ = last_mark, clock_ns_ = last_ns;  // marks are kept for some time only
   // All error words lie together; the first launch at fault counts.
   const auto* words = static_cast<const uint64_t*>(plan_.errors->host);
   const size_t kernels = plan_.kernels.size();

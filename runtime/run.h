@@ -201,6 +201,9 @@ class Run {
   OperatorMemory text_memory_;
   std::vector<BufferPtr> until_wait_;  // mapped memory that kernels may still write
   bool pending_ = false;               // launches since the last wait
+  // A mark on the device, and when that was by the clock of timings_; with measured kernels.
+  uint32_t clock_mark_ = 0;
+  uint64_t clock_ns_ = 0;
   // Vectors that the analyses assumed to be equally long need not be, which is no error when one is a single value: sizes prove nothing.
   bool sizes_unsure_ = false;
 };

@@ -46,7 +46,7 @@ void Timings::leave() {
   if (!open_.empty()) open_.back().resumed_ns = t;
 }
 
-void Timings::credit(Phase phase, uint64_t ns, std::string_view detail) {
+void Timings::credit(Phase phase, uint64_t ns) {
   CHECK(!open_.empty(), "credit needs an open phase to take the time from");
   uint64_t t = now();
   Open& top = open_.back();
@@ -56,7 +56,6 @@ void Timings::credit(Phase phase, uint64_t ns, std::string_view detail) {
   from -= moved;
   exclusive_[static_cast<size_t>(phase)] += moved;
   top.resumed_ns = t;
-  events_.push_back({phase, static_cast<uint16_t>(open_.size()), t - moved, moved, std::string(detail)});
 }
 
 void Timings::add_overlap(Phase phase, uint64_t ns) {
@@ -81,6 +80,7 @@ void Timings::reset() {
   exclusive_ = {};
   overlap_ = {};
   events_.clear();
+  device_spans_.clear();
   origin_ = Clock::now();
 }
 
@@ -102,25 +102,6 @@ std::string Timings::tree() const {
                          -ms(overlap_[static_cast<size_t>(group)]));
   }
   return out + fmt::format("{:<12} {:>12.3f} ms\n", "total", ms(all));
-}
-
-std::string Timings::chrome_trace() const {
-  std::string out = "{\"traceEvents\":[";
-  for (size_t i = 0; i < events_.size(); ++i) {
-    const Event& e = events_[i];
-    std::string name(phase_name(e.phase));
-    if (!e.detail.empty()) name += ' ' + e.detail;
-    std::string escaped;
-    for (char c : name) {
-      if (c == '"' || c == '\\') escaped += '\\';
-      escaped += static_cast<unsigned char>(c) < 32 ? ' ' : c;
-    }
-    out += fmt::format(
-        "{}\n{{\"name\":\"{}\",\"cat\":\"{}\",\"ph\":\"X\",\"pid\":1,\"tid\":1,\"ts\":{:.3f},\"dur\":{:.3f}}}",
-        i ? "," : "", escaped, phase_group(e.phase) == PhaseGroup::compile ? "compile" : "execute",
-        static_cast<double>(e.start_ns) * 1e-3, static_cast<double>(e.duration_ns) * 1e-3);
-  }
-  return out + "\n]}\n";
 }
 
 }  // namespace rndn

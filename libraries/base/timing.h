@@ -60,7 +60,14 @@ class Timings {
   Scope measure(Phase phase, std::string_view detail = {});
   // Time measured elsewhere (a device event): moves `ns` from the phase now open to `phase`, so that totals still add
   // up.
-  void credit(Phase phase, uint64_t ns, std::string_view detail = {});
+  void credit(Phase phase, uint64_t ns);
+  // What a device did by its own clock, beside the events: it adds to no phase.
+  struct DeviceSpan {
+    Phase phase;
+    uint64_t start_ns, duration_ns;  // as of an event
+    std::string name;                // of a kernel
+  };
+  void on_device(DeviceSpan span) { device_spans_.push_back(std::move(span)); }
   // Work that ran beside the measured thread: counts in `phase` and in the group's overlap.
   void add_overlap(Phase phase, uint64_t ns);
   void add_overlap(const Timings& beside);  // all its phases; its events stay its own
@@ -69,10 +76,11 @@ class Timings {
   uint64_t total_ns(PhaseGroup group) const;  // wall time: sum of phases minus overlap
   uint64_t overlap_ns(PhaseGroup group) const { return overlap_[static_cast<size_t>(group)]; }
   const std::vector<Event>& events() const { return events_; }
+  const std::vector<DeviceSpan>& device_spans() const { return device_spans_; }
+  uint64_t now() const;  // nanoseconds since the object was made
   void reset();
 
-  std::string tree() const;          // for people; ends with the total
-  std::string chrome_trace() const;  // chrome://tracing and Perfetto
+  std::string tree() const;  // for people; ends with the total
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -81,7 +89,6 @@ class Timings {
     uint32_t event;
     uint64_t resumed_ns;  // when this phase last became the innermost one
   };
-  uint64_t now() const;
   void leave();
 
   Clock::time_point origin_;
@@ -89,6 +96,7 @@ class Timings {
   std::array<uint64_t, 2> overlap_{};
   std::vector<Open> open_;
   std::vector<Event> events_;
+  std::vector<DeviceSpan> device_spans_;
 };
 
 }  // namespace rndn

@@ -263,7 +263,7 @@ TEST(Timings, CreditMovesTimeAndOverlapIsTakenOut) {
   {
     auto total = timings.measure(Phase::overhead);
     std::this_thread::sleep_for(std::chrono::milliseconds(3));
-    timings.credit(Phase::kernels, 2'000'000, "main_1");
+    timings.credit(Phase::kernels, 2'000'000);
     timings.credit(Phase::kernels, 1'000'000'000'000);  // more than passed: bounded by the wall clock
     timings.add_overlap(Phase::data, 500);
   }

@@ -37,7 +37,8 @@ RunReport sample(uint32_t run) {
       spin_us(100);
     }
     spin_us(60);
-    r.timings.credit(Phase::kernels, 40000, "main_1");
+    r.timings.credit(Phase::kernels, 40000);
+    r.timings.on_device({Phase::kernels, r.timings.now() - 50000, 40000, "main_1"});
     r.timings.add_overlap(Phase::data, 12345);
   }
   r.kernels.push_back({"main_1", "outlined", 32, 72, 210, 2, 40000, 1684000});
@@ -90,9 +91,20 @@ TEST(Report, JsonOfSeveralRunsIsAnArray) {
 TEST(Report, TraceIsChromeJsonWithEveryEvent) {
   std::vector<RunReport> runs = {sample(1), sample(2)};
   auto j = nlohmann::json::parse(report(runs, TimeFormat::trace));
-  size_t complete = 0;
-  for (const auto& e : j.at("traceEvents")) complete += e.at("ph") == "X" && e.at("dur").get<double>() > 0;
-  EXPECT_EQ(complete, runs[0].timings.events().size() + runs[1].timings.events().size());
+  size_t host = 0, device = 0, threads = 0;
+  for (const auto& e : j.at("traceEvents")) {
+    threads += e.at("name") == "thread_name";
+    if (e.at("ph") != "X") continue;
+    EXPECT_GT(e.at("dur").get<double>(), 0);
+    (e.at("tid") == 1 ? host : device) += 1;
+    if (e.at("tid") != 2) continue;
+    EXPECT_EQ(e.at("name"), "main_1");
+    EXPECT_EQ(e.at("cat"), "kernels");
+    EXPECT_DOUBLE_EQ(e.at("dur").get<double>(), 40);
+  }
+  EXPECT_EQ(host, runs[0].timings.events().size() + runs[1].timings.events().size());
+  EXPECT_EQ(device, 2u);
+  EXPECT_EQ(threads, 4u) << "host and device of either run";
 }
 
 TEST(Report, TextNamesTheRunAndItsKernels) {
@@ -114,6 +126,17 @@ TEST(Report, HtmlIsSelfContainedAndEscaped) {
   EXPECT_EQ(text.find("http"), std::string::npos);
   EXPECT_NE(text.find("&lt;script&gt; run 1"), std::string::npos);
   EXPECT_NE(text.find("main_1"), std::string::npos);
+  EXPECT_NE(text.find("<title>device: main_1: 0.040 ms</title>"), std::string::npos);
+  EXPECT_EQ(text.find("<h3>"), std::string::npos) << "bars of one run compare nothing";
+}
+
+TEST(Report, HtmlOfSeveralRunsBeginsWithABarForEach) {
+  std::vector<RunReport> runs = {sample(1), sample(2)};
+  const std::string text = report(runs, TimeFormat::html);
+  const std::string bars = text.substr(0, text.find("<h2>"));
+  for (const char* part : {"<h3>Compile</h3>", "<h3>Execute</h3>", "q&quot;6 run 1</text>", "q&quot;6 run 2</text>",
+                           "<title>kernels: 0.040 ms</title>", "</span> schedule"})
+    EXPECT_NE(bars.find(part), std::string::npos) << part;
 }
 
 }  // namespace
