@@ -274,14 +274,14 @@ Result<cubin::Kernel> emit(const ptx::Module& module, Function& f, Code& code) {
   k.local_bytes = f.uses_stack ? f.local_bytes : 0;
   k.uses_ctaid_z = f.uses_ctaid_z;
   if (!volta) {
-    uint32_t depth = 0;
+    // An entry per region that is open, and one per branch on the way that split the warp: its other lanes wait there. They are fewer than 32.
+    uint32_t depth = 0, branches = 0;
     bool loops = false;
     for (const Region& r : f.regions) depth = std::max(depth, r.depth + 1);
     for (const CodeBlock& b : code.blocks) loops |= b.loop_entry;
-    bool diverges = depth > 0;
-    for (InstId i : code.order) diverges |= f[i].sass.mnemonic == isa::Mnemonic::BRA && f[i].sass.guard != isa::PT;
-    diverges |= f.calls;
-    k.stack_bytes = diverges ? 16 * (depth + (loops ? 32 : std::min(std::max(depth, 1u), 32u))) : 0;
+    for (InstId i : code.order) branches += f[i].sass.mnemonic == isa::Mnemonic::BRA && f[i].sass.guard != isa::PT;
+    const bool diverges = depth > 0 || branches > 0 || f.calls;
+    k.stack_bytes = diverges ? 16 * (depth + (loops ? 32 : std::clamp(branches, 1u, 32u))) : 0;
   }
   uint32_t at = 0;
   for (const ptx::Parameter& p : f.source->parameters) {

@@ -44,10 +44,15 @@ void Selector::unpack(const ptx::Operand& elements, const ptx::Operand& from, Ty
     if (to.kind != OperandKind::reg) continue;
     const Op word = e * size < 4 ? a.lo : a.hi;
     const uint32_t shift = 8 * (e * size % 4);
-    if (shift)
+    if (size == 1) {  // registers of elements may be wider
+      Op t = shift ? temp() : word;
+      if (shift) shift_right(t.reg, word, immediate(shift), false);
+      logic(destination(to), t, immediate(0xff), 0xc0);
+    } else if (shift) {
       shift_right(destination(to), word, immediate(shift), false);
-    else
+    } else {
       mov(destination(to), word);
+    }
   }
 }
 

@@ -104,7 +104,6 @@ TEST(Ordinary, ConversionsToSmallTypes) {
 }
 
 TEST(Ordinary, OneLaneOfAWarpIsElected) {
-  std::vector<std::string> statements = {"elect.sync %r0|%p2, -1", "selp.b32 %r0, 1, 0, %p2", "mov.b32 %r4, %laneid"};
   std::string text = kernel("8.0", "sm_90", {"mov.b32 %r0, 5"});
   text.replace(text.find("ret;"), 4,
                "elect.sync %r0|%p2, -1;\nst.global.u32 [%out+16], %r0;\nselp.b32 %r0, 1, 0, %p2;\n"
@@ -161,6 +160,25 @@ TEST(Ordinary, DeepNestsAndLongChainsOfBranches) {
                nest + "st.global.u32 [%out+8], %r0;\n" + chain + "OUT: st.global.u64 [%out+16], %d0;\nret;");
   // ptxas saves B registers by instructions that the simulator does not know.
   EXPECT_THAT(three_ways(text, both_families, true), AnyOf(-1, 1));
+}
+
+// Pascal takes the taken side of a branch first and keeps the others on its stack, one more per branch that splits the warp.
+TEST(Ordinary, PascalsStackHoldsAChainOfArms) {
+  constexpr int arms = 20;
+  std::string text = kernel("6.0", "sm_60", {"mov.b32 %r0, 1"}), chain;
+  for (int k = 0; k < arms; ++k) {
+    chain += fmt::format("N{0}: setp.ne.u32 %p2, %t, {0};\n@%p2 bra N{1};\n", k, k + 1);
+    for (int step = 0; step < 8; ++step) chain += fmt::format("mad.lo.u32 %r0, %r0, {}, %r1;\n", 2 * step + 3);
+    chain += "bra OUT;\n";
+  }
+  chain += fmt::format("N{}: mov.b32 %r0, 77;\nOUT: st.global.u32 [%out+8], %r0;\nret;", arms);
+  text.replace(text.find("ret;"), 4, chain);
+  three_ways(text, both_families, true);
+  auto made = assemble_for(parse_text("arms.ptx", text), "sm_61");
+  ASSERT_TRUE(made.ok()) << made.error().message;
+  auto image = cubin::read(made->cubin);
+  ASSERT_TRUE(image.ok()) << image.error().message;
+  EXPECT_GE(image->kernels[0].stack_bytes, 16u * (arms + 1));
 }
 
 }  // namespace

@@ -749,6 +749,7 @@ TEST_F(EngineTest, GivesEverythingBackToTheDriver) {
       setenv("RNDN_FAKE_CUDA_FAIL", call, 1);
       auto got = engine.run(**plan, timings_);
       unsetenv("RNDN_FAKE_CUDA_FAIL");
+      EXPECT_FALSE(got) << call;
       ASSERT_TRUE(engine.run(**plan, timings_)) << "after " << call;
     }
   }
