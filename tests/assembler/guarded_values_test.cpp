@@ -1,5 +1,5 @@
 // Values that assembler/guarded_values.cpp takes for temporaries, and values that it must leave: our code against the PTX interpreter, on every target.
-#include "tests/assembler/support.h"
+#include "tests/assembler/three_ways.h"
 
 namespace rndn::assembler::testing {
 namespace {
@@ -80,14 +80,8 @@ TEST(GuardedValues, MeanWhatTheyMeant) {
     const ptx::Module module = parse_text("guarded.ptx", kernel(c.body));
     auto expected = run_interpreter(module, "k", in);
     ASSERT_TRUE(expected.ok()) << c.name << ": " << expected.error().message;
-    for (const std::string& target : targets)
-      for (int level : {0, 1, 3}) {
-        auto made = assemble_for(module, target, level);
-        ASSERT_TRUE(made.ok()) << c.name << ": " << made.error().message;
-        auto got = run_simulator(target, made->cubin, "k", in);
-        ASSERT_TRUE(got.ok()) << c.name << ", " << target << ": " << got.error().message;
-        EXPECT_EQ(difference(*expected, *got, 96), "") << c.name << ", " << target << " -O" << level;
-      }
+    SCOPED_TRACE(c.name);
+    our_code(module, targets, {0, 1, 3}, in, *expected);
   }
 }
 

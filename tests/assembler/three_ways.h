@@ -34,6 +34,22 @@ inline std::string kernel(const std::string& version, const std::string& target,
   return text + "ret;\n}\n";
 }
 
+// Our code at these levels against what the interpreter gives.
+inline void our_code(const ptx::Module& module, const std::vector<std::string>& on, const std::vector<int>& levels,
+                     const std::vector<uint64_t>& in, const std::vector<uint64_t>& expected) {
+  for (const std::string& target : on)
+    for (const int level : levels) {
+      auto made = assemble_for(module, target, level);
+      EXPECT_TRUE(made.ok()) << target << ": " << made.error().message;
+      if (!made.ok()) continue;
+      auto got = run_simulator(target, made->cubin, "k", in);
+      EXPECT_TRUE(got.ok()) << target << ": " << got.error().message;
+      if (got.ok()) {
+        EXPECT_EQ(difference(expected, *got, 96), "") << target << " -O" << level;
+      }
+    }
+}
+
 // Returns on how many of the targets the vendor's code was compared; -1: there is no ptxas.
 inline int three_ways(const std::string& text, const std::vector<std::string>& on, bool with_ptxas) {
   const ptx::Module module = parse_text("expand.ptx", text);
@@ -46,17 +62,8 @@ inline int three_ways(const std::string& text, const std::vector<std::string>& o
   const std::string ptxas = with_ptxas ? reference_tool("ptxas", why) : "", path = temporary(".ptx");
   EXPECT_TRUE(write_file(path, text).ok());
   int vendor = ptxas.empty() ? -1 : 0;
+  our_code(module, on, {0, 3}, in, *expected);
   for (const std::string& target : on) {
-    for (const int level : {0, 3}) {
-      auto ours = assemble_for(module, target, level);
-      EXPECT_TRUE(ours.ok()) << target << ": " << ours.error().message;
-      if (!ours.ok()) continue;
-      auto got = run_simulator(target, ours->cubin, "k", in);
-      EXPECT_TRUE(got.ok()) << target << ": " << got.error().message;
-      if (got.ok()) {
-        EXPECT_EQ(difference(*expected, *got, 96), "") << target << " -O" << level;
-      }
-    }
     if (ptxas.empty()) continue;
     std::string said;
     const std::vector<std::byte> cubin = assemble_with_ptxas(ptxas, path, target, said);

@@ -667,13 +667,24 @@ TEST_F(EngineTest, NoGraphWhereItIsNotWanted) {
   }
 }
 
+// The driver that only writes down what it is asked for, with an empty log; null when it cannot be opened.
+void* open_fake_driver() {
+  void* handle = dlopen(RNDN_FAKE_CUDA, RTLD_NOW);
+  if (handle) reinterpret_cast<void (*)()>(dlsym(handle, "fake_cuda_reset"))();
+  return handle;
+}
+// What it was asked for, a call per line.
+std::istringstream fake_driver_log(void* handle) {
+  return std::istringstream(reinterpret_cast<const char* (*)()>(dlsym(handle, "fake_cuda_log"))());
+}
+
 // The same plan on the CUDA wrapper: what it asks of the driver. Kernels do nothing there, so results are not looked at.
 TEST_F(EngineTest, AsksTheDriverForOneLaunchPerRunAndNoCopiesBack) {
-  void* handle = dlopen(RNDN_FAKE_CUDA, RTLD_NOW);
+  void* handle = open_fake_driver();
   ASSERT_NE(handle, nullptr) << dlerror();
   auto reset = reinterpret_cast<void (*)()>(dlsym(handle, "fake_cuda_reset"));
   auto log = [&](const std::string& prefix) {
-    std::istringstream text(reinterpret_cast<const char* (*)()>(dlsym(handle, "fake_cuda_log"))());
+    std::istringstream text = fake_driver_log(handle);
     std::vector<std::string> lines;
     for (std::string line; std::getline(text, line);)
       if (line.starts_with(prefix)) lines.push_back(line);
@@ -731,9 +742,8 @@ TEST_F(EngineTest, AsksTheDriverForOneLaunchPerRunAndNoCopiesBack) {
 
 // Everything that is taken of the driver goes back to it: memory, modules, events, graphs; also after a run that failed.
 TEST_F(EngineTest, GivesEverythingBackToTheDriver) {
-  void* handle = dlopen(RNDN_FAKE_CUDA, RTLD_NOW);
+  void* handle = open_fake_driver();
   ASSERT_NE(handle, nullptr) << dlerror();
-  reinterpret_cast<void (*)()>(dlsym(handle, "fake_cuda_reset"))();
   ASSERT_NO_FATAL_FAILURE(compile_text(sum_of_large, "sm_90"));
   {
     auto preparation = cuda::prepare(0, RNDN_FAKE_CUDA);
@@ -754,7 +764,7 @@ TEST_F(EngineTest, GivesEverythingBackToTheDriver) {
     }
   }
   std::map<std::string, size_t> calls;
-  std::istringstream text(reinterpret_cast<const char* (*)()>(dlsym(handle, "fake_cuda_log"))());
+  std::istringstream text = fake_driver_log(handle);
   for (std::string line; std::getline(text, line);) ++calls[line.substr(0, line.find(':'))];
   for (const auto& [taken, given] :
        std::map<std::string, std::string>{{"cuMemAlloc", "cuMemFree"},

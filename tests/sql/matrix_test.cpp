@@ -1,6 +1,6 @@
-// Every operator in every alternative, on every shape of data, with keys of one to five columns of mixed types, against its plain meaning.
+// The operators with key columns, in every alternative, on every shape of data, with one to five columns of mixed types, against their plain meaning.
 //
-// Other tests of this folder look for what is special to an operator; this one leaves no combination out.
+// Other tests of this folder look for what is special to an operator, and for `like`, selections, products and joins by other comparisons than `eq`.
 #include <array>
 #include <bit>
 
