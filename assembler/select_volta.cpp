@@ -546,8 +546,21 @@ class VoltaSelector final : public Selector {
       emit(Mnemonic::WARPSYNC_ALL, {});
       return;
     }
+    const Op outer = guard_;
+    if (is_immediate(mask) && static_cast<uint32_t>(mask.value) != 0xffffffffu && outer.reg == isa::PT) {
+      // Nothing to wait for when all lanes of the mask are here; WARPSYNC is an illegal instruction for a lane that its mask does not name, and
+      // programs run such operations with the whole warp (as ptxas, which jumps over the wait by BRA.CONV).
+      const Op here = temp(), missing = temp();
+      const uint32_t some = temp_predicate();
+      emit(Mnemonic::VOTE, {here, pt(), pt()}).mod(ModifierKind::VoteMode, 1);
+      f_.insts.back().cooperative = true;
+      logic(missing.reg, here, mask, 0x0c);
+      setp(some, isa::PT, Cmp::NE, missing, rz, false, 0, pt());
+      guard_ = predicate(some);
+    }
     if (!is_register(mask) && (sm90() || !is_immediate(mask))) mask = as_register(mask);
     emit(Mnemonic::WARPSYNC, {mask});
+    guard_ = outer;
   }
 };
 

@@ -21,6 +21,10 @@
 //
 // Cost: O(instructions + sum of the sizes of regions and loops * their depth), times the rounds of the closure (2 or 3 in practice).
 //
+// Lanes must not wait at a join for lanes that wait for them: a region that holds an operation of the whole warp (shfl.sync and its like with all
+// lanes in the mask) is none, on Volta and later, since lanes that left it may be meant to meet the others at another such operation (a loop of
+// shuffles that lanes leave at different times, and a shuffle behind it). What follows runs divergent.
+//
 // Left out: irreducible graphs (two entries into a cycle): Volta and later run them divergent, without regions; Pascal refuses them.
 // A branch that reaches itself before its join (several back edges to one header) gets no region either.
 #include "assembler/structure.h"
@@ -694,6 +698,61 @@ struct Builder {
     candidates.resize(kept);
     return any;
   }
+  // The member mask of an operation that waits for lanes; null: it is none.
+  const ptx::Operand* member_mask(const ptx::Instruction& i) const {
+    const bool waits = i.op == Opcode::shfl || i.op == Opcode::match || i.op == Opcode::redux ||
+                       (i.op == Opcode::vote && i.operand_count > 2u) || (i.op == Opcode::bar && i.mods.mode == 32);
+    return waits && i.operand_count != 0 ? &f.operand(i, i.operand_count - 1u) : nullptr;
+  }
+  static bool is_all_lanes(const ptx::Operand& o) {
+    return o.kind == ptx::Operand::immediate && static_cast<uint32_t>(o.value) == 0xffffffffu;
+  }
+  // By block: whether it waits for all lanes of the warp. A mask in a register counts when all that is ever written to it are all lanes.
+  Flags waiting_for_warp() {
+    Flags waits(flow.blocks.size(), false);
+    std::vector<ptx::RegisterId> masks;
+    for (BlockId b : flow.layout)
+      for (const FlowItem& item : block(b).items)
+        if (const ptx::Operand* mask = member_mask(f.instructions[item.inst])) {
+          if (is_all_lanes(*mask)) waits[index(b)] = true;
+          if (mask->kind == ptx::Operand::reg) masks.push_back(ptx::RegisterId{mask->id});
+        }
+    if (masks.empty()) return waits;
+    Flags wanted(f.registers.size(), false), other(f.registers.size(), false);
+    for (ptx::RegisterId r : masks) wanted[index(r)] = true;
+    for (const ptx::Instruction& i : f.instructions)
+      for (uint32_t k = 0; k < i.destination_count; ++k) {
+        const ptx::Operand& d = f.operand(i, k);
+        const bool constant = i.op == Opcode::mov && is_all_lanes(f.operand(i, 1));
+        if (d.kind == ptx::Operand::reg && wanted[d.id]) other[d.id] |= !constant;
+        if (d.kind == ptx::Operand::vector)
+          for (uint32_t e = 0; e < d.count; ++e)
+            if (const ptx::Operand& o = f.vector_elements[d.id + e]; o.kind == ptx::Operand::reg) other[o.id] = true;
+      }
+    for (BlockId b : flow.layout)
+      for (const FlowItem& item : block(b).items)
+        if (const ptx::Operand* mask = member_mask(f.instructions[item.inst]))
+          waits[index(b)] |= mask->kind == ptx::Operand::reg && !other[mask->id];
+    return waits;
+  }
+  // Drops the candidates that hold a wait for the whole warp. From their blocks on, lanes may run apart.
+  void drop_those_that_wait() {
+    if (target.family != isa::Family::volta) return;
+    const Flags waits = waiting_for_warp();
+    const auto drop = [&](const Candidate& c) {
+      return std::any_of(c.blocks.begin(), c.blocks.end(), [&](uint32_t b) { return waits[b] != 0; });
+    };
+    bool any = false;
+    for (const Candidate& c : candidates) {
+      if (!drop(c)) continue;
+      any = true;
+      for (uint32_t b : c.blocks)
+        for (uint32_t s : reach(BlockId{b}, UINT32_MAX, true)) block(BlockId{s}).convergent = false;
+    }
+    if (!any) return;
+    std::erase_if(candidates, drop);
+    find_parents();
+  }
   uint32_t innermost_holding(BlockId b) {
     return index(b) < holders.size() && !holders[index(b)].empty() ? holders[index(b)].front() : UINT32_MAX;
   }
@@ -824,6 +883,7 @@ struct Builder {
         for (uint32_t s : reach(b, UINT32_MAX, false)) block(BlockId{s}).convergent = false;
 
     nest();
+    drop_those_that_wait();
     for (size_t k = candidates.size(); k-- > 0;) {  // outer first
       Candidate& c = candidates[k];
       Region r;

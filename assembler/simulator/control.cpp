@@ -283,6 +283,10 @@ Status break_(Warp& w, const Op& op, uint32_t mask) {
   return Status::go;
 }
 Status warpsync(Warp& w, const Op& op, uint32_t mask) {
+  uint32_t strangers = 0;
+  for_lanes(mask, [&](uint32_t l) { strangers |= ~value(w, op.a, l) & 1u << l; });
+  if (strangers)  // as an H200
+    return fail(w, op, std::countr_zero(strangers), "illegal instruction: the mask does not name the lane itself");
   return wait_group(w, Wait::warpsync, value(w, op.a, std::countr_zero(mask)), mask, w.pc);
 }
 Status warpsync_all(Warp& w, const Op&, uint32_t mask) { return wait_group(w, Wait::all, all_lanes, mask, w.pc); }

@@ -162,6 +162,43 @@ TEST(Ordinary, DeepNestsAndLongChainsOfBranches) {
   EXPECT_THAT(three_ways(text, both_families, true), AnyOf(-1, 1));
 }
 
+// The halves of a warp leave the loop at different times: those that are behind it meet the others at another shuffle, not at the loop's end. The
+// inner branch is a region all the same.
+TEST(Ordinary, LanesThatLeftALoopMeetTheOthersBehindIt) {
+  const std::string loop =
+      "add.u32 %r5, %r4, %r1; shfl.sync.bfly.b32 %r5, %r5, 1, 31, {0}; add.u32 %r0, %r0, %r5; and.b32 %r5, %r1, 3;\n"
+      "setp.ne.u32 %p2, %r5, 0; @%p2 bra N{1}; mul.lo.u32 %r0, %r0, 7; st.global.u32 [%out+512], %r0;\n"
+      "ld.global.u32 %r0, [%out+512]; N{1}: add.u32 %r4, %r4, 1; shr.u32 %r6, %t, 4; and.b32 %r6, %r6, 1;\n"
+      "mad.lo.u32 %r6, %r6, 3, 2; setp.lt.u32 %p2, %r4, %r6; @%p2 bra L{1};\n"
+      "shfl.sync.bfly.b32 %r5, %r0, 1, 31, {0}; add.u32 %r0, %r0, %r5";
+  std::vector<std::string> statements;
+  for (const char* mask : {"-1", "%r7"})
+    statements.push_back(fmt::format("mov.u32 %r0, 0; mov.u32 %r4, 0; mov.u32 %r7, -1;\nL{0}: ", statements.size()) +
+                         fmt::format(fmt::runtime(loop), mask, statements.size()));
+  three_ways(kernel("7.8", "sm_80", statements), newer, false);
+}
+
+// All lanes run a shuffle whose mask names half of them, where the warp is not known to be whole: nothing is there to wait for. PTX says nothing of the
+// other lanes, so the interpreter is no witness.
+TEST(Ordinary, AMaskThatNamesOnlySomeOfTheLanesThatAreHere) {
+  const ptx::Module module =
+      parse_text("mask.ptx",
+                 kernel("7.8", "sm_80",
+                        {"mov.u32 %r0, 0; mov.u32 %r4, 0;\nL: shfl.sync.bfly.b32 %r5, %r1, 1, 31, 0xffff;\n"
+                         "add.u32 %r0, %r0, %r5; add.u32 %r4, %r4, 1; and.b32 %r6, %r1, 0; setp.lt.u32 %p2, %r4, %r6;\n"
+                         "@%p2 bra L"}));
+  const std::vector<uint64_t> in = input_words();
+  for (const std::string& target : newer)
+    for (const int level : {0, 3}) {
+      auto made = assemble_for(module, target, level);
+      ASSERT_TRUE(made.ok()) << made.error().message;
+      auto got = run_simulator(target, made->cubin, "k", in);
+      ASSERT_TRUE(got.ok()) << target << " -O" << level << ": " << got.error().message;
+      for (size_t lane = 0; lane < 16; ++lane)
+        EXPECT_EQ((*got)[96 * lane], in[3 * (lane ^ 1)] & 0xffffffffu) << target << " -O" << level;
+    }
+}
+
 // Pascal takes the taken side of a branch first and keeps the others on its stack, one more per branch that splits the warp.
 TEST(Ordinary, PascalsStackHoldsAChainOfArms) {
   constexpr int arms = 20;
