@@ -2,20 +2,25 @@
 // Look-back", NVIDIA technical report 2016), and late materialisation: only masks are evaluated for all elements.
 //
 // Blocks take tiles in order from a counter, never by their own number: whoever waits for an earlier tile waits for a block that runs. A tile is eight
-// segments of 512 elements (fewer when there are many scans), one per warp. The walk back over tiles bounds the speed: with tiles of 2048 elements a
-// selection of half of 6 * 10^7 f64 by another column took 0.447 ms on an H200, with 4096 0.362 (by a condition on the elements themselves 0.342 and 0.274),
-// with 8192 0.327 (and 0.314: the elements are no longer in the caches when they are read again; bench_codegen
-// --elements 60000000 --only compress, Emitter::scan_items of 8, 16, 32, four selected elements side by side where it is two now).
+// segments of 512 elements (fewer when there are many scans), one per warp. Fewer, larger tiles wait less, but their elements leave the caches before
+// they are read again: with tiles of 2048, 4096 and 8192 elements a selection of half of 6 * 10^7 f64 by another column took 0.447, 0.362 and 0.327 ms on an
+// H200, one by a condition on the elements themselves, when those were read again, 0.342, 0.274 and 0.314 (bench_codegen --only compress;
+// docs/measurements/cub.md has later figures).
 //   1. For all elements: the masks of all scans. A warp writes the positions of its selected elements, in order, to shared memory: a ballot tells
 //      every lane its place.
-//   2. The segments' counts meet in shared memory. Warp k publishes the tile's count of scan k, looks back over earlier tiles, 32 at a time, until it
-//      meets one whose inclusive position is known, publishes its own, and tells the warps where their segments' elements go.
+//   2. The segments' counts meet in shared memory. Warp k publishes the tile's count of scan k, looks back over earlier tiles, and tells the warps where
+//      their segments' elements go.
 //   3. For the selected elements: every warp walks its positions, some 32 at a time, loads what the results need, evaluates it and stores the results side
 //      by side. What is not selected is not loaded, and no lane is idle but at the end of a segment.
-// A status word is 64 bits, written and read as a whole: state and value of 32 bits each; state 0 = nothing yet, 1 = the tile's own count, 2 = the
-// count up to and including the tile. So no fence is needed between a value and its state. Volatile accesses keep them out of stale
-// cache lines. Waiting is by whole warps: no lane waits for another lane of its warp.
-// Scratch: one status word per scan and tile, zero between launches. Shared: per scan 8 counts, which become positions, and two bytes per element.
+//      A selection that reads nothing but what masks read is different: its elements themselves go to shared memory in step 1, and from there
+//      to their places.
+// The walk back has two levels. A tile's word is its count + 1. 32 tiles are a group, whose word collects by additions, in any order: their counts in its
+// low half; how many have counted, from bit 57 on, so that bit 62 says that all have; and, from its last tile, the count of everything before the group
+// together with bit 63. A tile reads the words of its group before it and those of 32 groups before that at once: 1024 tiles, where one level reads 32 and
+// the time from one reading to the next bounds the scan. Words are read and written as a whole, so that no fence is needed between a value and its
+// state; volatile loads keep them out of stale cache lines. Waiting is by whole warps: no lane waits for another lane of its warp.
+// Scratch: per scan a word per tile, behind them one per group, zero between launches. Shared: per scan 8 counts, which become positions, and two bytes
+// per element, or the element.
 #include <algorithm>
 #include <bit>
 
@@ -35,16 +40,23 @@ constexpr Access volatile_access{.semantics = Semantics::volatile_};
 uint32_t segment(const Emitter& e) { return 32 * e.scan_items; }  // elements of a warp per tile
 uint32_t tile(const Emitter& e) { return 8 * segment(e); }
 constexpr uint32_t position_bytes = 2;
+constexpr uint32_t most_early_steps = 8;
 constexpr uint32_t most_shared_bytes = 46 << 10;
 
-constexpr uint32_t counted = 1, located = 2;  // states of a tile
+// The high half of a group's word: a tile of it has counted, all 32 have, the count of everything before the group is in it too.
+constexpr uint32_t arrived = 1u << 25, complete = 1u << 30, located = 1u << 31;
 
 // Shared memory: [0] tile number; per scan 8 words of warps (u32): the counts, then the places of their first elements among all selected ones; then,
 // per scan, positions within the tile.
 constexpr int64_t scan_base = 16, scan_bytes = 32;
-int64_t positions_of(const Emitter& e, size_t scan) {
-  return scan_base + scan_bytes * static_cast<int64_t>(e.scans.size()) +
-         static_cast<int64_t>(scan * tile(e) * position_bytes);
+// Places the scans' parts; their end.
+int64_t place_scans(Emitter& e) {
+  int64_t at = scan_base + scan_bytes * static_cast<int64_t>(e.scans.size());
+  for (Scan& s : e.scans) {
+    s.shared_at = at;
+    at += int64_t{tile(e)} * s.unit;
+  }
+  return at;
 }
 
 // The masks that select v's elements; false when they cannot be told from the statements.
@@ -70,11 +82,44 @@ bool find_masks(const Emitter& e, const hir::Operand& o, std::vector<hir::Operan
   return false;
 }
 
+// The variables that are read for all elements, since masks are made of them.
+Marks read_by_masks(const Emitter& e) {
+  Marks read = marks(e.function.variables.size());
+  for (const Scan& scan : e.scans)
+    for (const hir::Operand& o : scan.masks)
+      if (o.kind == hir::Operand::variable) read[o.id] = true;
+  steps_for(e, read, false);
+  return read;
+}
+
+// Whether the scan's elements can be made, cheaply, of what masks read.
+bool can_be_early(const Emitter& e, const Scan& scan, const Marks& read) {
+  if (scan.evaluate || scan.outputs.size() != 1) return false;
+  const BasicType type = e.outputs[scan.outputs[0]].type;
+  if (type == BasicType::complex || width_of(type) > 8) return false;
+  bool reads = false;
+  for (const Input& in : e.inputs) {
+    if (!scan.needed[index(in.variable)]) continue;
+    if (!read[index(in.variable)]) return false;
+    reads = true;
+  }
+  uint32_t steps = 0;
+  for (size_t s = 0; s < e.steps.size(); ++s) {
+    if (!scan.wanted[s]) continue;
+    const Step& step = e.steps[s];
+    if (++steps > most_early_steps || can_fail(e, step) || (step.call && hir::needs_math(step.builtin, step.result)))
+      return false;
+    for (size_t k = 0; k < step.operands.size(); ++k)
+      if (reads_whole(step, k)) return false;
+  }
+  return reads;
+}
+
 }  // namespace
 
 void plan_scans(Emitter& e) {
-  while (e.scan_items > 1 && positions_of(e, e.scans.size()) > most_shared_bytes) e.scan_items /= 2;
-  if (positions_of(e, e.scans.size()) > most_shared_bytes) refuse(e, "so many selections", none<hir::StatementId>());
+  while (e.scan_items > 1 && place_scans(e) > most_shared_bytes) e.scan_items /= 2;
+  if (place_scans(e) > most_shared_bytes) refuse(e, "so many selections", none<hir::StatementId>());
   const bool single = std::all_of(e.definitions.begin(), e.definitions.end(), [](uint8_t n) { return n <= 1; });
   for (Scan& scan : e.scans) {
     const hir::VariableId v = e.outputs[scan.outputs[0]].variable;
@@ -84,12 +129,22 @@ void plan_scans(Emitter& e) {
     for (uint32_t o : scan.outputs) scan.needed[index(e.outputs[o].variable)] = true;
     scan.wanted = steps_for(e, scan.needed, true);
   }
+  const Marks read = read_by_masks(e);
+  for (Scan& scan : e.scans) {
+    if (!can_be_early(e, scan, read)) continue;
+    scan.early = true;
+    scan.unit = width_of(e.outputs[scan.outputs[0]].type);
+    if (place_scans(e) <= most_shared_bytes) continue;
+    scan.early = false;
+    scan.unit = position_bytes;
+  }
+  place_scans(e);
 }
 
 void declare_scan_memory(Emitter& e) {
   CHECK(e.block_size == 256, "eight warps per block");
   Builder& b = e.b;
-  e.scan_shared = b.shared<U64>(e.code.name + "_scan", static_cast<uint64_t>(positions_of(e, e.scans.size())) / 8, 16);
+  e.scan_shared = b.shared<U64>(e.code.name + "_scan", static_cast<uint64_t>(place_scans(e)) / 8, 16);
   e.lanes_below = b.special(ptx::SpecialRegister::lanemask_lt);
 }
 
@@ -100,6 +155,11 @@ void locate(Emitter& e) {
   e.lane = b.and_(e.tid, 31);
   e.warp = b.shr(e.tid, 5);
   e.segment = b.mad_lo(e.warp, segment(e) * position_bytes, b.address_of_32(e.scan_shared));
+}
+// Where the warp's part of the scan begins, less shared_at.
+Reg<U32> segment_of(Emitter& e, const Scan& s) {
+  if (s.unit == position_bytes) return e.segment;
+  return e.b.mad_lo(e.warp, segment(e) * s.unit, e.b.address_of_32(e.scan_shared));
 }
 }  // namespace
 
@@ -117,14 +177,14 @@ void take_tile(Emitter& e) {
 
 Reg<U32> start_scans(Emitter& e) {
   locate(e);
-  for (Scan& s : e.scans) s.cursor = e.b.mov(e.segment);
+  for (Scan& s : e.scans) s.cursor = e.b.mov(segment_of(e, s));
   return e.b.mad_lo(e.warp, segment(e), e.lane);
 }
 
 namespace {
 // Of the warp's segment.
 Reg<U32> selected_so_far(Emitter& e, const Scan& scan) {
-  return e.b.shr(e.b.sub(scan.cursor, e.segment), std::countr_zero(position_bytes));
+  return e.b.shr(e.b.sub(scan.cursor, segment_of(e, scan)), std::countr_zero(scan.unit));
 }
 }  // namespace
 
@@ -141,11 +201,16 @@ void note_selection(Emitter& e, Reg<U32> position) {
     }
     selected = active(e, selected);
     Reg<U32> votes = b.ballot(selected);
-    Reg<U32> to = b.mad_lo(b.popc(b.and_(votes, e.lanes_below)), position_bytes, s.cursor);
-    b.when(selected);
-    b.emit(ptx::Opcode::st, ptx::Type::u16, {.space = Space::shared}, {},
-           {Address(to, positions_of(e, k)).operand, Builder::use(position)});
-    b.mad_lo(b.popc(votes), position_bytes, s.cursor, s.cursor);
+    Reg<U32> to = b.mad_lo(b.popc(b.and_(votes, e.lanes_below)), s.unit, s.cursor);
+    if (s.early) {
+      const Output& out = e.outputs[s.outputs[0]];
+      store_shared(e, storable(e, convert(e, e.values[index(out.variable)], out.type)), to, s.shared_at, selected);
+    } else {
+      b.when(selected);
+      b.emit(ptx::Opcode::st, ptx::Type::u16, {.space = Space::shared}, {},
+             {Address(to, s.shared_at).operand, Builder::use(position)});
+    }
+    b.mad_lo(b.popc(votes), s.unit, s.cursor, s.cursor);
   }
 }
 
@@ -181,6 +246,7 @@ void look_back(Emitter& e) {
   const ptx::LabelId positioned = b.label(), window = b.label(), poll = b.label(), another = b.label();
   b.when(b.setp(Compare::ge, e.warp, scans)).bra_uni(positioned);
   Reg<U64> words = b.add(b.ld_param(e.scratch), scratch_fixed_bytes);
+  Reg<U64> groups = b.mad_wide(scans > 1 ? b.mul_lo(e.tiles, scans) : e.tiles, 8, words);
   Reg<Pred> lane0 = b.setp(Compare::eq, e.lane, 0);
   Reg<U32> scan = scans > 1 ? b.mov(e.warp) : Reg<U32>{};
   b.bind(another);
@@ -191,33 +257,41 @@ void look_back(Emitter& e) {
   b.when(of_warp).ld<U32>(Space::shared, Address(shared, scan_base), count);
   Reg<U32> up_to = sum_up_to(b, count);
   Reg<U32> total = b.shfl_sync(ShuffleMode::idx, up_to, 7, 31);
-  const auto word_at = [&](Reg<U32> number) {
-    return b.mad_wide(scans > 1 ? b.mad_lo(number, scans, scan) : number, 8, words);
+  const auto word_at = [&](Reg<U64> from, Reg<U32> number) {
+    return b.mad_wide(scans > 1 ? b.mad_lo(number, scans, scan) : number, 8, from);
   };
-  const auto publish = [&](Reg<U64> at, Reg<U32> value, uint32_t state) {
-    Reg<U64> word = b.pack<U64>(b.constant<U32>(state), value);
-    b.when(lane0).st<U64>(Space::global, volatile_access, Address(at), word);
-  };
-  Reg<U64> own = word_at(e.tile_number);
-  publish(own, total, counted);
-  Reg<U32> before = b.constant<U32>(0);
-  Reg<S32> number = b.sub(b.sub(Builder::as<S32>(e.tile_number), 1), Builder::as<S32>(e.lane));
+  Reg<U32> within = b.and_(e.tile_number, 31), group = b.shr(e.tile_number, 5);
+  Reg<U64> own = word_at(words, e.tile_number), own_group = word_at(groups, group);
+  Reg<U32> word = b.add(total, 1);
+  b.when(lane0).st<U32>(Space::global, volatile_access, Address(own), word);
+  Reg<U64> arrival = b.pack<U64>(total, b.constant<U32>(arrived));
+  b.when(lane0).red<U64>(ptx::AtomicOp::add, Space::global, Address(own_group), arrival);
+  Reg<Pred> in_group = b.setp(Compare::lt, e.lane, within);
+  Reg<U64> tile_at = word_at(words, b.add(b.sub(e.tile_number, within), e.lane));
+  Reg<U32> in_groups = b.constant<U32>(0), counted = b.constant<U32>(1);
+  Reg<S32> number = b.sub(b.sub(Builder::as<S32>(group), 1), Builder::as<S32>(e.lane));
   b.bind(window);
   Reg<Pred> exists = b.setp(Compare::ge, number, 0);
-  Reg<U64> at = word_at(Builder::as<U32>(number));
+  Reg<U64> at = word_at(groups, Builder::as<U32>(number));
   b.bind(poll);
-  Reg<U64> word = b.constant<U64>(located);  // before the first tile: position 0, known
-  b.when(exists).ld<U64>(Space::global, volatile_access, Address(at), word);
-  auto [state, value] = b.unpack(word);
-  b.unless(b.vote(VoteMode::all, b.setp(Compare::ne, state, 0))).bra_uni(poll);
-  Reg<U32> inclusive = b.ballot(b.setp(Compare::eq, state, located));
-  // The nearest tile whose position is known ends the sum: lanes behind it do not count.
+  Reg<U64> seen = b.constant<U64>(uint64_t{located | complete} << 32);  // before the first group: nothing, known
+  b.when(exists).ld<U64>(Space::global, volatile_access, Address(at), seen);
+  b.when(in_group).ld<U32>(Space::global, volatile_access, Address(tile_at), counted);
+  auto [value, state] = b.unpack(seen);
+  Reg<Pred> is_complete = b.setp(Compare::ne, b.and_(state, complete), 0);
+  b.unless(b.vote(VoteMode::all, b.setp(Compare::ne, ptx::Combine::and_, counted, 0, is_complete))).bra_uni(poll);
+  Reg<U32> inclusive = b.ballot(b.setp(Compare::lt, Builder::as<S32>(state), 0));
+  // The nearest group before whose end the count is known ends the sum: lanes behind it do not count.
   Reg<U32> nearest = b.clz(b.brev(inclusive));  // 32 when there is none
   b.when(b.setp(Compare::gt, e.lane, nearest)).constant<U32>(0, value);
-  b.add(before, sum_of_warp(e, value), before);
+  b.add(in_groups, value, in_groups);
   b.sub(number, 32, number);
   b.when(b.setp(Compare::eq, inclusive, 0)).bra_uni(window);
-  publish(own, b.add(before, total), located);
+  Reg<U32> before = sum_of_warp(e, in_groups);
+  Reg<U64> known = b.pack<U64>(before, b.constant<U32>(located));
+  Reg<Pred> last = b.setp(Compare::eq, ptx::Combine::and_, within, 31, lane0);
+  b.when(last).red<U64>(ptx::AtomicOp::add, Space::global, Address(own_group), known);
+  b.add(before, sum_of_warp(e, b.sub(counted, 1)), before);
   Reg<U32> first = b.sub(b.add(before, up_to), count);
   b.when(of_warp).st<U32>(Space::shared, Address(shared, scan_base), first);
   if (scans > 8) {
@@ -225,6 +299,27 @@ void look_back(Emitter& e) {
     b.when(b.setp(Compare::lt, scan, scans)).bra_uni(another);
   }
   b.bind(positioned);
+}
+
+// Of an early scan, from shared memory. own: how many, which go to `first` and the following places.
+void copy_selected(Emitter& e, const Scan& scan, Reg<U32> first, Reg<U32> own) {
+  Builder& b = e.b;
+  constexpr uint32_t unroll = 4;
+  const Output& out = e.outputs[scan.outputs[0]];
+  const ptx::LabelId loop = b.label(), done = b.label();
+  Reg<S32> left = b.sub(Builder::as<S32>(own), Builder::as<S32>(e.lane));
+  Reg<U32> from = b.mad_lo(e.lane, scan.unit, segment_of(e, scan));
+  Reg<U64> to = b.mad_wide(b.add(first, e.lane), scan.unit, b.ld_param(out.data));
+  b.bind(loop);
+  b.when(b.setp(Compare::le, left, 0)).bra(done);
+  for (uint32_t i = 0; i < unroll; ++i)
+    copy_element(e, out.type, Address(from, scan.shared_at + int64_t{32} * i * scan.unit),
+                 Address(to, int64_t{32} * i * scan.unit), b.setp(Compare::gt, left, static_cast<int32_t>(32 * i)));
+  b.add(from, 32 * unroll * scan.unit, from);
+  b.add(to, 32 * unroll * scan.unit, to);
+  b.sub(left, static_cast<int32_t>(32 * unroll), left);
+  b.bra(loop);
+  b.bind(done);
 }
 
 // Evaluates and stores the selected elements of the warp's segment: the emitter's items are these. at: the warp's word of scan 0.
@@ -241,6 +336,7 @@ void store_selected(Emitter& e, size_t k, Reg<U32> at) {
   for (uint32_t o : scan.outputs) b.st<U64>(Space::global, Address(b.ld_param(e.outputs[o].size)), size);
   b.bind(sized);
 
+  if (scan.early) return copy_selected(e, scan, first, own);
   const std::vector<Input> inputs = e.inputs;
   const uint32_t items = e.items;
   const bool positions = reads_positions(e, scan.wanted);
@@ -270,7 +366,7 @@ void store_selected(Emitter& e, size_t k, Reg<U32> at) {
     Reg<U32> position = b.constant<U32>(0);
     b.when(inside);
     b.emit(ptx::Opcode::ld, ptx::Type::u16, {.space = Space::shared}, {Builder::use(position)},
-           {Address(position_at, positions_of(e, k) + int64_t{e.local_offset(item) * position_bytes}).operand});
+           {Address(position_at, scan.shared_at + int64_t{e.local_offset(item) * position_bytes}).operand});
     Reg<U32> number;  // of the element
     if (positions || !keep) number = b.mad_lo(e.tile_number, tile(e), position);
     if (positions) e.first_index = b.cvt<U64>(number);

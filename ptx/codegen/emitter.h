@@ -212,7 +212,11 @@ struct Scan {
   std::vector<hir::Operand> masks;  // its elements are those where all of them hold; unused when `evaluate`
   bool evaluate = false;            // the mask is known by evaluating the first output
   Marks wanted, needed;             // by step and by variable: evaluated, read for the selected elements
-  Reg<U32> cursor;                  // where the warp's next selected position goes
+  // The elements themselves, not their positions, go to shared memory: all that the one output reads is there when the masks are evaluated.
+  bool early = false;
+  uint32_t unit = 2;      // bytes of a position, or of such an element
+  int64_t shared_at = 0;  // where the tile's begin in shared memory
+  Reg<U32> cursor;        // where the warp's next selected one goes, less shared_at
 };
 
 // What a variable of the kernel is to a thread.
@@ -406,9 +410,9 @@ Element storable(Emitter& e, Element x);      // bool as 0 or 1 in s32; immediat
 Element gather(Emitter& e, hir::VariableId vector, const Element& at, uint32_t statement, Reg<Pred>* bad = nullptr);
 Element load_scalar(Emitter& e, BasicType type, Reg<U64> address);
 void store_element(Emitter& e, const Element& x, Reg<U64> address, int64_t offset, Reg<Pred> guard);
-void store_shared(Emitter& e, const Element& x, Reg<U32> address, Reg<Pred> guard);  // x: storable
-// From shared to global memory, at the same byte offset of both.
-void copy_element(Emitter& e, BasicType type, Reg<U32> from, Reg<U64> to, int64_t offset, Reg<Pred> guard);
+void store_shared(Emitter& e, const Element& x, Reg<U32> address, int64_t offset, Reg<Pred> guard);  // x: storable
+// From shared to global memory.
+void copy_element(Emitter& e, BasicType type, Address from, Address to, Reg<Pred> guard);
 
 // The element there where `guard` holds (always when it is invalid), else zero.
 Element load_where(Emitter& e, BasicType type, Reg<U64> address, Reg<Pred> guard);

@@ -328,7 +328,7 @@ Marks steps_of(const Emitter& e, const Pass& pass, Marks& needed) {
     if (pass.takes(out) || (pass.stores && out.kind == Output::scattered)) needed[index(out.variable)] = true;
   if (pass.scans)
     for (const Scan& s : e.scans) {
-      if (s.evaluate) needed[index(e.outputs[s.outputs[0]].variable)] = true;
+      if (s.evaluate || s.early) needed[index(e.outputs[s.outputs[0]].variable)] = true;
       for (const hir::Operand& o : s.masks)
         if (o.kind == hir::Operand::variable) needed[o.id] = true;
     }
@@ -591,7 +591,7 @@ Result<KernelCode> generate_kernel(const outliner::Outlined& outlined, uint32_t 
   const bool keeps_state = !e.reductions.empty() || !e.scans.empty() || cells;
   if (keeps_state) {
     code.scratch_fixed_bytes = scratch_fixed_bytes;
-    code.scratch_bytes_per_tile = 8 * static_cast<uint32_t>(e.scans.size());
+    code.scratch_bytes_per_tile = 16 * static_cast<uint32_t>(e.scans.size());
     code.scratch_bytes_per_block = 8 * static_cast<uint32_t>(e.accumulators.size()) + cell_scratch_bytes(e);
   }
   declare_parameters(e, data, keeps_state, fails);

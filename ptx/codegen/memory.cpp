@@ -151,16 +151,16 @@ void store_element(Emitter& e, const Element& x, Reg<U64> address, int64_t offse
   store_word(e.b, Space::global, x, Address(address, offset), guard);
 }
 
-void store_shared(Emitter& e, const Element& x, Reg<U32> address, Reg<Pred> guard) {
-  store_word(e.b, Space::shared, x, Address(address), guard);
+void store_shared(Emitter& e, const Element& x, Reg<U32> address, int64_t offset, Reg<Pred> guard) {
+  store_word(e.b, Space::shared, x, Address(address, offset), guard);
 }
 
-void copy_element(Emitter& e, BasicType type, Reg<U32> from, Reg<U64> to, int64_t offset, Reg<Pred> guard) {
+void copy_element(Emitter& e, BasicType type, Address from, Address to, Reg<Pred> guard) {
   const Element x = storage(e.b, type);
   clear(e.b, x);  // set on every path, or it would count as live before
   e.b.when(guard);
-  load_element(e.b, Space::shared, x, Address(from, offset));
-  store_word(e.b, Space::global, x, Address(to, offset), guard);
+  load_element(e.b, Space::shared, x, from);
+  store_word(e.b, Space::global, x, to, guard);
 }
 
 void start_input_items(Emitter& e, bool zero) {

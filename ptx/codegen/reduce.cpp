@@ -166,7 +166,8 @@ void finish_kernel(Emitter& e) {
   Reg<U64> words_at = b.add(scratch, scratch_fixed_bytes), partials = words_at;
   Reg<U32> words;  // status words of all scans
   if (!e.scans.empty()) {
-    words = e.scans.size() > 1 ? b.mul_lo(e.tiles, static_cast<uint32_t>(e.scans.size())) : e.tiles;
+    words = b.add(e.tiles, b.shr(b.add(e.tiles, 31), 5));  // of tiles, then of groups of 32
+    if (e.scans.size() > 1) words = b.mul_lo(words, static_cast<uint32_t>(e.scans.size()));
     if (count > 0) partials = b.mad_wide(words, 8u, words_at);
   }
 

@@ -1,6 +1,7 @@
 // Runs generated kernels on the PTX interpreter and works out what they should give with the reference interpreter's builtins.
 #pragma once
 #include <cmath>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -43,6 +44,7 @@ struct LaunchOptions {
   uint64_t seed = 0;
   uint32_t launches = 1;  // with the same scratch memory
   std::string target;     // assembled for it and run on the simulator with all checks; empty: the PTX interpreter
+  std::function<void(std::vector<std::byte>&)> scratch;  // sets what the scratch memory holds at first; empty: zeros
 };
 
 // Codes of texts, in order of first occurrence.
@@ -196,8 +198,9 @@ inline KernelRun run_kernel(const Generated& g, size_t k, const Columns& columns
         break;
       case codegen::ParameterRole::scratch: {
         scratch_size = codegen::scratch_bytes(code, n, options.grid);
-        const std::vector<std::byte> zeros(scratch_size);
-        arguments.push_back(scratch = put(zeros.data(), scratch_size));
+        std::vector<std::byte> start(scratch_size);
+        if (options.scratch) options.scratch(start);
+        arguments.push_back(scratch = put(start.data(), scratch_size));
         break;
       }
       case codegen::ParameterRole::error: arguments.push_back(error = put64(0)); break;

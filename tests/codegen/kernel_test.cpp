@@ -354,6 +354,64 @@ TEST(Kernels, StoredSelections) {
   }
 }
 
+// A selection that reads nothing but what masks read: its elements wait in shared memory and are not loaded again.
+TEST(Kernels, SelectionsOfWhatTheirMasksRead) {
+  for (BasicType a : reals) {
+    if (a == BasicType::boolean || a == BasicType::character) continue;  // nothing to compare with a number
+    SCOPED_TRACE(basic_type_name(a));
+    Generated g;
+    generate(g, columns_program({{"x", a}, {"y", a}},
+                                "l:? = @gt(x, 1:i8); h:? = @lt(y, x); m:? = @and(l, h); p:? = @compress(m, x);"
+                                "s:? = @plus(x, y); q:? = @compress(l, s);",
+                                "p, q"));
+    ASSERT_EQ(g.outlined.kernels.size(), 1u);
+    // Two selections of 8 bytes per element are too much for shared memory: the second keeps positions.
+    EXPECT_EQ(g.text.find("ld.shared.u16") == std::string::npos, a != BasicType::i64 && a != BasicType::f64) << g.text;
+    for (uint64_t n : sizes)
+      check_program(g, {{"x", column(a, n, 22)}, {"y", column(a, n, 24)}}, {.seed = 7, .launches = 2});
+    for (const char* target : {"sm_61", "sm_86", "sm_90"})
+      check_program(g, {{"x", column(a, 20000, 22)}, {"y", column(a, 20000, 24)}},
+                    {.grid = 3, .launches = 2, .target = target});
+  }
+}
+
+// Tiles that find the counts of more than 1024 earlier ones, of which only the first 32 are known as a sum: two readings of 32 groups.
+TEST(Kernels, SelectionsLookBackFurtherThanOneReading) {
+  Generated g;
+  generate(g, columns_program({{"m", BasicType::boolean}}, "i:? = @where(m);", "i"));
+  ASSERT_EQ(g.outlined.kernels.size(), 1u);
+  const uint64_t tile = g.code.kernels[0].block_size * g.code.kernels[0].items_per_thread, tiles = 1123, taken = 1090;
+  const uint64_t n = (tiles - 1) * tile + 5;
+  std::vector<uint8_t> mask(n);
+  std::vector<int64_t> selected;
+  for (uint64_t i = taken * tile; i < n; ++i)
+    if ((mask[i] = i % 3 == 0)) selected.push_back(static_cast<int64_t>(i));
+  // compress.cpp says what the words mean. Tile k kept k % 7.
+  uint64_t before = 0;
+  const auto earlier = [&](std::vector<std::byte>& scratch) {
+    std::vector<uint64_t> groups(taken / 32 + 1);
+    for (uint64_t k = 0; k < taken; ++k) {
+      const uint32_t word = static_cast<uint32_t>(k % 7 + 1);
+      std::memcpy(&scratch[16 + 8 * k], &word, 4);
+      groups[k / 32] += k % 7 + (uint64_t{1} << 57);
+      before += k % 7;
+    }
+    groups[0] |= uint64_t{1} << 63;
+    std::memcpy(&scratch[16 + 8 * tiles], groups.data(), 8 * groups.size());
+    const uint32_t next = static_cast<uint32_t>(taken);
+    std::memcpy(&scratch[8], &next, 4);
+  };
+  for (const char* target : {"sm_61", "sm_90"}) {
+    before = 0;
+    const KernelRun run = run_kernel(g, 0, {{"m", reference::vector_of<uint8_t>(BasicType::boolean, mask)}},
+                                     {.grid = 4, .target = target, .scratch = earlier});
+    ASSERT_EQ(run.results.size(), 1u);
+    ASSERT_EQ(run.results[0].size, before + selected.size()) << target;
+    const int64_t* rows = run.results[0].as<int64_t>();
+    EXPECT_TRUE(std::equal(selected.begin(), selected.end(), rows + before)) << target;
+  }
+}
+
 // More masks than warps: a warp looks back for several of them.
 TEST(Kernels, ManySelections) {
   std::string body, results;
