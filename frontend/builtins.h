@@ -61,6 +61,7 @@ enum class ShapeRule : uint8_t {
   member,
   flip,
   dynamic_table,
+  dynamic_vector,
 };
 // Threads of a statement (horseir.md 5.5).
 enum class GeometryRule : uint8_t { none, result, uncompressed, argument0, argument1, each, list0, list_result };

@@ -750,6 +750,13 @@ TypeId gpu_library(const Call& c) {
     case Builtin::gpu_order_lib:
       if (data.size() == 2) return as(Builtin::order, 2);
       return as(Builtin::group, 1) == no_type ? no_type : basic(c, B::i64);
+    case Builtin::gpu_top_lib: {
+      if (kernels > 0 || !is_any(c, 2, is_integer))
+        return c.checker.mismatch(c, "what `order` takes, and a number of rows");
+      if (!scalar(c, 2)) return no_type;
+      data = data.first(2);
+      return as(Builtin::order, 2);
+    }
     case Builtin::gpu_group_lib: return as(Builtin::group, 1);
     case Builtin::gpu_unique_lib: return as(Builtin::unique, 1);
     case Builtin::gpu_hash_member_lib: return as(Builtin::member, 2);

@@ -53,6 +53,20 @@ struct Shapes {
 Shapes analyse_shapes(const hir::Program& program, const hir::Function& function, ShapeTable& table,
                       DiagnosticSink& sink);
 
+// --- top.cpp ------------------------------------------------------------------------------------------------------------------
+
+// An order of which first rows are taken.
+struct TopDecision {
+  hir::StatementId order{};
+  hir::StatementId reader = none<hir::StatementId>();  // what keeps it from being a top-k; none: it is one
+  std::string_view why;                                // then
+};
+
+// Rewrites the orders of main of which only the first rows are looked at, into `own`, which may be `main` itself. False: there are none, and `own` is
+// what it was. Shapes must be analysed again.
+bool find_tops(hir::Program& program, const hir::Function& main, const Shapes& shapes, const ShapeTable& table,
+               hir::Function& own, std::vector<TopDecision>& decisions);
+
 // --- dependencies.cpp ---------------------------------------------------------------------------------------------------------
 
 enum class Place : uint8_t {

@@ -31,6 +31,7 @@ struct Explainer {
   ShapeTable& table;
   std::map<StatementId, size_t> kernel_of;
   std::map<StatementId, std::string_view> host_because;
+  std::vector<TopDecision> tops;
   std::vector<std::pair<BlockGraph, int>> graphs;  // of every block, with its depth, outer blocks first
   std::string out;
 
@@ -239,6 +240,12 @@ void explain_statements(Explainer& x) {
           why != x.host_because.end() && kernel == x.kernel_of.end() && why->second != "a literal")
         x.out += node.unused ? "                  kernels have copies of it\n"
                              : fmt::format("                  on the host: {}\n", why->second);
+      for (const TopDecision& top : x.tops)
+        if (top.order == node.statement)
+          x.out += is_none(top.reader)
+                       ? std::string("                  top-k: only its first rows are read, nothing else is sorted\n")
+                       : fmt::format("                  no top-k: {} ({}, line {})\n", top.why, x.target(top.reader),
+                                     x.line(top.reader));
       std::set<std::string> told;
       for (uint32_t e : graph.predecessors[n]) {
         const Edge& edge = graph.edges[e];
@@ -356,11 +363,16 @@ Result<std::string> explain(const hir::Program& program, const SourceManager& so
   if (sink.has_errors()) return Error{Fault::input, ""};
   hir::Program inlined = program;
   (void)inline_calls(inlined);
-  const Function& main = inlined.functions[inlined.main];
+  Function& main = inlined.functions[inlined.main];
   ShapeTable table;
   DiagnosticSink again;
-  const Shapes shapes = analyse_shapes(inlined, main, table, again);
-  Explainer x{inlined, main, sources, outlined, how, shapes, table, {}, {}, {}, {}};
+  Shapes shapes = analyse_shapes(inlined, main, table, again);
+  std::vector<TopDecision> tops;
+  if (options.tops && find_tops(inlined, main, shapes, table, main, tops)) {
+    table = {};
+    shapes = analyse_shapes(inlined, main, table, again);
+  }
+  Explainer x{inlined, main, sources, outlined, how, shapes, table, {}, {}, std::move(tops), {}, {}};
   for (size_t k = 0; k < outlined.kernels.size(); ++k)
     for (StatementId id : outlined.kernels[k].statements) x.kernel_of[id] = k;
   find_graphs(x, main.body, 0, options);
@@ -380,6 +392,7 @@ Result<KernelCounts> count_kernels(const hir::Program& program, const Options& o
     Timings timings;
     Options o = options;
     o.mode = mode;
+    o.tops = false;  // the counts are of the program as it is written
     *count = run(program, o, sink, timings).kernels.size();
     if (sink.has_errors()) return Error{Fault::input, ""};
   }

@@ -121,6 +121,7 @@ struct Options {
   // A kernel that reduces the cells of a list also takes in what is done to vectors with an element per cell. Not wanted where an operator is to take
   // the place of such kernels.
   bool beside_cells = true;
+  bool tops = true;  // an order of which only the first rows are looked at becomes GPU.top_lib (top.cpp)
 };
 
 Outlined run(const hir::Program& program, const Options& options, DiagnosticSink& sink, Timings& timings);

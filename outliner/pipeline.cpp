@@ -11,10 +11,16 @@ Outlined run(const hir::Program& program, const Options& options, DiagnosticSink
     return out;
   }
   hir::Function inlined;
-  const hir::Function& main = take_main(program, out.program, inlined);
-  const Shapes shapes = analyse_shapes(out.program, main, out.shapes, sink);
-  if (!sink.has_errors())
-    outline(main, shapes, options, out);  // per block: dependencies.cpp with geometry.cpp, then fuse.cpp
+  const hir::Function* main = &take_main(program, out.program, inlined);
+  Shapes shapes = analyse_shapes(out.program, *main, out.shapes, sink);
+  if (sink.has_errors()) return out;
+  std::vector<TopDecision> tops;
+  if (options.tops && find_tops(out.program, *main, shapes, out.shapes, inlined, tops)) {
+    main = &inlined;
+    out.shapes = {};
+    shapes = analyse_shapes(out.program, *main, out.shapes, sink);
+  }
+  outline(*main, shapes, options, out);  // per block: dependencies.cpp with geometry.cpp, then fuse.cpp
   return out;
 }
 

@@ -524,6 +524,7 @@ Rule rule_of(ShapeRule rule) {
     case ShapeRule::member: return rule_argument0;
     case ShapeRule::flip: return rule_argument0;
     case ShapeRule::dynamic_table: return rule_dynamic_table;
+    case ShapeRule::dynamic_vector: return rule_dynamic_vector;
   }
   return rule_wild;
 }

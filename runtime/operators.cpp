@@ -2,6 +2,7 @@
 // because of its sizes (columns of different length) goes to the reference interpreter, which says what is wrong with it.
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "frontend/builtins.h"
 #include "runtime/fusion.h"
@@ -66,6 +67,15 @@ bool find_compare(Builtin builtin, sql::Compare& compare) {
 }
 
 bool is_number(BasicType type) { return type == BasicType::complex || hir::is_real(type); }
+
+// The value of an integer scalar.
+std::optional<int64_t> integer_of(const Value& v) {
+  if (v.kind != Value::vector || v.size != 1 || !hir::is_integer(v.type)) return std::nullopt;
+  const uint32_t unused = 64 - 8 * data::plain_width(v.type);
+  uint64_t bits = 0;
+  std::memcpy(&bits, v.bytes->data(), data::plain_width(v.type));
+  return static_cast<int64_t>(bits << unused) >> unused;
+}
 
 // The columns of a vector (itself) or of a list of vectors; empty: something else.
 std::vector<ItemPtr> columns_of(const ItemPtr& v) {
@@ -206,8 +216,14 @@ Result<void> Run::run_operator(const Step& s) {
 Result<void> Run::order(const Step& s) {
   ASSIGN_OR_RETURN(std::vector<ItemPtr> in, items(s.inputs));
   std::vector<ItemPtr> columns = columns_of(in[0]);
-  if (columns.empty() || in.size() != 2)
+  if (columns.empty() || in.size() < 2)
     return fall_back(s, "an argument is no vector and no list of vectors", Arguments::perhaps_wrong);
+  std::optional<int64_t> most;
+  if (in.size() == 3) {
+    ASSIGN_OR_RETURN(const Value number, to_host(*in[2]));
+    most = integer_of(number);
+    if (!most) return fall_back(s, "the number of rows is not one integer", Arguments::perhaps_wrong);
+  }
   ASSIGN_OR_RETURN(Value directions, to_host(*in[1]));
   if (directions.kind != Value::vector || directions.type != BasicType::boolean ||
       (directions.size != columns.size() && directions.size != 1))
@@ -226,10 +242,14 @@ Result<void> Run::order(const Step& s) {
   }
   OperatorMemory memory(*this, engine_.buffers);
   auto scope = timings_.measure(library_phase(), "order");
-  ASSIGN_OR_RETURN(sql::Vector made, sql_->order(keys, {ascending.get(), columns.size()}, memory));
+  const std::span<const bool> up(ascending.get(), columns.size());
+  ASSIGN_OR_RETURN(sql::Vector made,
+                   most ? sql_->top(keys, up, static_cast<uint64_t>(std::max<int64_t>(0, *most)), memory)
+                        : sql_->order(keys, up, memory));
   ItemPtr result = from_vector(made, BasicType::i64, memory);
-  if (!result->bounds.known()) result->bounds = {0, static_cast<int64_t>(std::max<uint64_t>(1, made.capacity)) - 1};
-  result->size_id = columns[0]->size_id;
+  if (!result->bounds.known())
+    result->bounds = {0, static_cast<int64_t>(std::max<uint64_t>(1, columns[0]->capacity)) - 1};
+  if (!most) result->size_id = columns[0]->size_id;
   assign_result(s, std::move(result));
   return {};
 }
@@ -534,12 +554,10 @@ Result<void> Run::part_of(const Step& s) {
   ASSIGN_OR_RETURN(std::vector<ItemPtr> in, items(s.inputs));
   ItemPtr x = in[1];
   ASSIGN_OR_RETURN(Value number, to_host(*in[0]));
-  if (x->kind != Item::vector || number.kind != Value::vector || number.size != 1 || !hir::is_integer(number.type))
+  const std::optional<int64_t> count = integer_of(number);
+  if (x->kind != Item::vector || !count)
     return fall_back(s, "an argument is no vector or no number", Arguments::perhaps_wrong);
-  const uint32_t unused = 64 - 8 * data::plain_width(number.type);
-  uint64_t bits = 0;
-  std::memcpy(&bits, number.bytes->data(), data::plain_width(number.type));
-  const int64_t k = static_cast<int64_t>(bits << unused) >> unused;
+  const int64_t k = *count;
   const uint64_t wanted = k < 0 ? 0 - static_cast<uint64_t>(k) : static_cast<uint64_t>(k);
   if (s.kind == Step::take && wanted > data::longest_vector)
     return fall_back(s, "too many elements", Arguments::perhaps_wrong);

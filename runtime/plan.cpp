@@ -445,7 +445,8 @@ class Planner {
       case Builtin::len: return Step::len;
       case Builtin::index:
         return argument(0) == TypeKind::list || argument(0) == TypeKind::tuple ? Step::index_list : Step::call;
-      case Builtin::order: return on_columns(Step::order, {0});
+      case Builtin::order:
+      case Builtin::gpu_top_lib: return on_columns(Step::order, {0});
       case Builtin::group: return on_columns(Step::group, {0});
       case Builtin::unique: return on_columns(Step::unique, {0});
       case Builtin::member: return on_columns(Step::member, {0, 1});

@@ -29,7 +29,7 @@ struct Step {
     length,      // a kernel that does nothing but @len: sizes are there already
     len,         // the builtin itself
     launch,      // a kernel
-    order,       // SQL operators
+    order,       // SQL operators; with a third input: only that many rows, top-k
     group,
     aggregate,  // a fused group (fusion.h); inputs: the columns, then values; outputs: the keys, then results
     unique,

@@ -41,6 +41,7 @@ struct Flags {
   uint32_t limit_registers = 0;           // --limit-regs
   unsigned threads = 0;                   // --threads; 0: all cores
   std::string sort, group, join, member;  // --sort .. --member; empty: by size
+  std::string top;                        // --top; empty: by size and number
   std::string like = "gpu-cached";        // --like
   bool ordered = false;                   // --ordered
   std::string alloc = "pages";            // --alloc

@@ -292,6 +292,7 @@ class BenchCommand final : public Command {
             {"--group hash", [](Flags& f) { f.group = "hash"; }},
             {"--branch-inlining off", [](Flags& f) { f.branch_inlining = "off"; }},
             {"--sort bitonic", [](Flags& f) { f.sort = "bitonic"; }},
+            {"--top sort", [](Flags& f) { f.top = "sort"; }},
             {"--like gpu", [](Flags& f) { f.like = "gpu"; }},
             {"--like cpu", [](Flags& f) { f.like = "cpu"; }},
             {"--alloc driver", [](Flags& f) { f.alloc = "driver"; }},

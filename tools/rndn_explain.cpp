@@ -62,7 +62,8 @@ class ExplainCommand final : public Command {
     const outliner::Options outline{.mode = options.outline,
                                     .text_codes = options.text_codes,
                                     .math = !compiled || compiled->no_math.empty(),
-                                    .beside_cells = counts_ || !options.fuse_operators};
+                                    .beside_cells = counts_ || !options.fuse_operators,
+                                    .tops = !counts_ && options.fuse_operators};
     Result<void> done;
     if (compiled) {
       if (counts_) {

@@ -103,6 +103,8 @@ void add_run_flags(CLI::App& command, Flags& flags) {
     command.add_option(name, to, text)->check(CLI::IsMember(std::move(values)))->type_name("NAME");
   };
   choice("--sort", flags.sort, "sorting: bitonic or radix (default: by size)", {"bitonic", "radix"});
+  choice("--top", flags.top, "first rows of an order: select or sort all (default: by size and number)",
+         {"select", "sort"});
   choice("--group", flags.group, "grouping: sort or hash (default: sort, or tables of few groups)", {"sort", "hash"});
   choice("--join", flags.join, "joins: loop or hash (default: by size; two ascending columns of integers are merged)",
          {"loop", "hash"});
@@ -167,10 +169,10 @@ Result<void> check_writable(const std::string& path) {
 }
 
 std::string code_flags(const Flags& f) {
-  return fmt::format("{} {} {} {} {} {} {} {} O{} r{} {} {} {} {} {} {} {}{}{}{}", f.arch, f.backend, f.branch_inlining,
-                     f.alloc, f.outline, f.fuse_operators, f.scheduler, f.dialect, f.level, f.limit_registers, f.sort,
-                     f.group, f.join, f.member, f.like, f.ordered, f.strict, f.no_fallback, f.no_cache,
-                     f.verify_passes);
+  return fmt::format("{} {} {} {} {} {} {} {} O{} r{} {} {} {} {} {} {} {} {}{}{}{}", f.arch, f.backend,
+                     f.branch_inlining, f.alloc, f.outline, f.fuse_operators, f.scheduler, f.dialect, f.level,
+                     f.limit_registers, f.sort, f.top, f.group, f.join, f.member, f.like, f.ordered, f.strict,
+                     f.no_fallback, f.no_cache, f.verify_passes);
 }
 
 Result<runtime::CompileOptions> compile_options(const Flags& flags) {
@@ -198,6 +200,7 @@ runtime::EngineOptions engine_options(const Flags& flags, bool measure_kernels) 
   using Alternatives = sql::Options;
   if (!flags.sort.empty())
     o.operators.sort = flags.sort == "bitonic" ? Alternatives::Sort::bitonic : Alternatives::Sort::radix;
+  if (!flags.top.empty()) o.operators.top = flags.top == "select" ? Alternatives::Top::select : Alternatives::Top::sort;
   if (!flags.group.empty())
     o.operators.group = flags.group == "sort" ? Alternatives::Group::sort : Alternatives::Group::hash;
   if (!flags.join.empty())

@@ -33,6 +33,10 @@ Operators::~Operators() = default;
 Result<Vector> Operators::order(std::span<const Vector> columns, std::span<const bool> ascending, Memory& memory) {
   return sql::order(state_->library, columns, ascending, memory);
 }
+Result<Vector> Operators::top(std::span<const Vector> columns, std::span<const bool> ascending, uint64_t most,
+                              Memory& memory) {
+  return sql::top(state_->library, columns, ascending, most, memory);
+}
 Result<Groups> Operators::group(std::span<const Vector> columns, Memory& memory) {
   return sql::group(state_->library, columns, memory);
 }

@@ -8,6 +8,8 @@ namespace rndn::sql {
 // order.cpp
 Result<Vector> order(Library& library, std::span<const Vector> columns, std::span<const bool> ascending,
                      Memory& memory);
+Result<Vector> top(Library& library, std::span<const Vector> columns, std::span<const bool> ascending, uint64_t most,
+                   Memory& memory);
 Result<Groups> group(Library& library, std::span<const Vector> columns, Memory& memory);
 Result<Vector> unique(Library& library, const Vector& column, Memory& memory);
 // aggregate.cpp

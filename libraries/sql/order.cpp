@@ -1,9 +1,10 @@
-// order, group, unique: sorts of rows and what is read off them (sql.h).
+// order, top, group, unique: sorts of rows and what is read off them (sql.h).
 //
 // Up to 2,048 rows: one launch (small_sort.cpp), and one wait where the host must know a size. Where the number of rows is on the device
 // that launch comes first and tells it, so that more rows cost one wait more. More than 2,048 rows:
 // order         bounds, pack, sweeps (radix_sort.cpp).
-// group         the same, then the runs of equal keys (runs.cpp); or rows by the numbers that a hash table gives their groups (hash_groups.cpp).
+// top           rows are selected (top.cpp), or the order of all is cut.
+// group         the same as order, then the runs of equal keys (runs.cpp); or rows by the numbers that a hash table gives their groups (hash_groups.cpp).
 // unique        as group; the rows that start runs are marked, and the marked rows gathered in row order.
 // unique_cells  unique of (cell, value); rows become positions in their cells.
 #include "libraries/base/check.h"
@@ -12,6 +13,7 @@
 #include "libraries/sql/operators.h"
 #include "libraries/sql/runs.h"
 #include "libraries/sql/small_sort.h"
+#include "libraries/sql/top.h"
 
 namespace rndn::sql {
 
@@ -120,32 +122,54 @@ Result<SmallSort> sort_few(Library& library, Small kind, Rows& rows, std::span<c
 
 Result<Vector> order(Library& library, std::span<const Vector> columns, std::span<const bool> ascending,
                      Memory& memory) {
+  return top(library, columns, ascending, UINT64_MAX, memory);
+}
+
+Result<Vector> top(Library& library, std::span<const Vector> columns, std::span<const bool> ascending, uint64_t most,
+                   Memory& memory) {
   CHECK(columns.size() == ascending.size());
   if (columns.empty()) return input_error("`order` needs at least one column");
   Rows rows = rows_of(columns);
   RETURN_IF_ERROR(check_rows(rows));
-  if (rows.capacity == 0) return empty_vector(memory);
+  if (rows.capacity == 0 || most == 0) return empty_vector(memory);
   std::vector<Part> parts = parts_of(columns, ascending);
-  if (try_small(library, rows, parts) && rows.capacity <= small_rows) {
+  const auto first = [&](Address data, uint64_t n) {
+    Vector out = rows_vector(data, n);
+    out.capacity = std::min(n, most);
+    return out;
+  };
+  const bool select_always = most < UINT64_MAX && library.options.top == Options::Top::select;
+  const bool small = try_small(library, rows, parts) && !select_always;
+  if (small && rows.capacity <= small_rows) {
     // Nothing to wait for: where the number of rows is on the device, it stays there.
-    SmallResults results;
+    SmallResults results{.most = most};
     ASSIGN_OR_RETURN(results.rows, memory.result(8 * rows.capacity));
     if (rows.size_slot) {
       ASSIGN_OR_RETURN(results.size_slot, memory.result(8));
     }
     RETURN_IF_ERROR(sort_small(library, Small::order, rows, parts, results));
-    Vector out = rows_vector(results.rows, rows.capacity);
+    Vector out = first(results.rows, rows.capacity);
     out.size_slot = results.size_slot;
     return out;
   }
-  if (try_small(library, rows, parts)) {
-    ASSIGN_OR_RETURN(SmallSort small, sort_few(library, Small::order, rows, parts, memory));
-    if (small.done) return rows_vector(small.results.rows, rows.capacity);
+  if (small) {
+    ASSIGN_OR_RETURN(SmallSort few, sort_few(library, Small::order, rows, parts, memory));
+    if (few.done) return first(few.results.rows, rows.capacity);
+  }
+  if (most < UINT64_MAX && library.options.top != Options::Top::sort && parts.size() <= small_parts) {
+    std::vector<Part> none;
+    ASSIGN_OR_RETURN(rows.capacity, find_bounds(library, rows, none, memory));
+    rows.size_slot = 0;
+    if (rows.capacity == 0) return empty_vector(memory);
+    if (most < rows.capacity) {
+      ASSIGN_OR_RETURN(const std::optional<Address> selected, select_top(library, parts, rows.capacity, most, memory));
+      if (selected) return first(*selected, rows.capacity);
+    }
   }
   ASSIGN_OR_RETURN(uint64_t n, find_bounds(library, rows, parts, memory));
   if (n == 0) return empty_vector(memory);
   ASSIGN_OR_RETURN(Sorted sorted, sort_rows(library, pack_words(parts), n, false, 0, memory));
-  return rows_vector(sorted.rows, n);
+  return first(sorted.rows, n);
 }
 
 Result<Groups> group(Library& library, std::span<const Vector> columns, Memory& memory) {

@@ -197,7 +197,7 @@ uint32_t build_small(ptx::Module& module, std::string_view name, Small kind, std
   Builder b(module, std::string(name));
   Param p_n = b.parameter<U64>("n"), p_slot = b.parameter<U64>("slot"), p_rows = b.parameter<U64>("rows"),
         p_first = b.parameter<U64>("first"), p_offsets = b.parameter<U64>("offsets"), p_size = b.parameter<U64>("size"),
-        p_found = b.parameter<U64>("found");
+        p_found = b.parameter<U64>("found"), p_most = b.parameter<U64>("most");
   std::vector<PartCode> parts;
   for (size_t k = 0; k < sources.size(); ++k) parts.push_back(declare_part(b, sources[k], static_cast<uint32_t>(k)));
   b.set_block_size(block);
@@ -209,7 +209,7 @@ uint32_t build_small(ptx::Module& module, std::string_view name, Small kind, std
   load_if<U64>(b, b.setp(Is::ne, slot, 0), Space::global, At(slot), n);
   Reg<Pred> wants_size = b.setp(Is::ne, ptx::Combine::and_, size, 0, thread0);
   Reg<Pred> wants_found = b.setp(Is::ne, ptx::Combine::and_, found, 0, thread0);
-  store_if<U64>(b, wants_size, Space::global, At(size), n);
+  store_if<U64>(b, wants_size, Space::global, At(size), b.min(n, b.ld_param(p_most)));
   store_if<U64>(b, wants_found, Space::global, At(found), n);
   const ptx::LabelId leave = b.label();
   b.when(b.setp(Is::gt, n, small_rows)).bra(leave);
@@ -328,7 +328,7 @@ Result<void> sort_small(Library& library, Small kind, const Rows& rows, std::spa
   std::vector<Source> sources;
   Arguments a;
   a.add(rows.capacity).add(rows.size_slot).add(results.rows).add(results.first).add(results.offsets);
-  a.add(results.size_slot).add(results.found);
+  a.add(results.size_slot).add(results.found).add(results.most);
   for (const Part& p : parts) {
     sources.push_back(p.source);
     add_part(a, p);

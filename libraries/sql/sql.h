@@ -117,6 +117,8 @@ struct Options {
   enum class Group : uint8_t { automatic, sort, hash } group = Group::automatic;
   uint64_t hash_slots = uint64_t{1} << 22;  // of the first table for groups: what a cache holds
   bool ordered = false;                     // groups ascend in any case; join pairs always come by right row
+  // sort: all rows are sorted; select: samples tell which rows can be among the first, where that pays; automatic: select
+  enum class Top : uint8_t { automatic, select, sort } top = Top::automatic;
   enum class Join : uint8_t { automatic, hash, loop } join = Join::automatic;
   enum class Member : uint8_t { automatic, hash, loop } member = Member::automatic;
   bool operator==(const Options&) const = default;
@@ -134,6 +136,8 @@ class Operators {
 
   // i64 permutation that sorts the rows, first column first. Stable, descending columns too. Floats: NaN after everything when ascending; -0 equals 0.
   Result<Vector> order(std::span<const Vector> columns, std::span<const bool> ascending, Memory& memory);
+  // The first `most` of that permutation, or all of it where there are fewer rows.
+  Result<Vector> top(std::span<const Vector> columns, std::span<const bool> ascending, uint64_t most, Memory& memory);
   Result<Groups> group(std::span<const Vector> columns, Memory& memory);
   // The same groups, and aggregates over their rows instead of the rows themselves: group, gathers and reductions as one.
   Result<Aggregates> aggregate(std::span<const Vector> keys, std::span<const Aggregate> wanted, Memory& memory);

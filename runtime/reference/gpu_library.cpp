@@ -49,6 +49,16 @@ Result<Value> order_lib(Context& context, Arguments a) {
   return invoke(context, Builtin::order, both);
 }
 
+// The first rows of an order.
+Result<Value> top_lib(Context& context, Arguments a) {
+  ASSIGN_OR_RETURN(const Value rows, invoke(context, Builtin::order, a.first(2)));
+  ASSIGN_OR_RETURN(const Value within,
+                   invoke(context, Builtin::range,
+                          std::array{vector_of<int64_t>(hir::BasicType::i64, {static_cast<int64_t>(rows.size)})}));
+  ASSIGN_OR_RETURN(const Value first, invoke(context, Builtin::lt, std::array{within, a[2]}));
+  return invoke(context, Builtin::compress, std::array{first, rows});
+}
+
 template <Builtin builtin, size_t arguments>
 Result<Value> plain_lib(Context& context, Arguments a) {
   Arguments data = data_of(a);
@@ -77,6 +87,7 @@ Result<Value> join_lib(Context& context, Arguments a) {
 std::span<const BuiltinEntry> gpu_library_builtins() {
   static constexpr BuiltinEntry entries[] = {
       {"GPU.order_lib", order_lib},
+      {"GPU.top_lib", top_lib},
       {"GPU.group_lib", plain_lib<Builtin::group, 1>},
       {"GPU.unique_lib", plain_lib<Builtin::unique, 1>},
       {"GPU.loop_join_lib", join_lib},

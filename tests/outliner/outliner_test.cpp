@@ -541,7 +541,8 @@ TEST(Outliner, LengthsAreSizes) {
     x:? = @index(w, top);
     c:? = @list(x);
     r:? = @table(`x:sym, c);
-    return r;)"));
+    return r;)"),
+          {.tops = false});
   ASSERT_EQ(c.errors, "");
   ASSERT_EQ(c.outlined.kernels.size(), 1u) << c.main();
   EXPECT_EQ(c.geometry(0), "data.t.rows");
@@ -1033,7 +1034,7 @@ TEST(KernelCounts, NoneAboveTheThesis) {
     size_t got[3];
     for (Mode mode : {Mode::none, Mode::flow, Mode::full}) {
       Compiled c;
-      compile(c, query((std::string(count.query) + ".hir").c_str()), {.mode = mode, .text_codes = true});
+      compile(c, query((std::string(count.query) + ".hir").c_str()), {.mode = mode, .text_codes = true, .tops = false});
       ASSERT_EQ(c.errors, "");
       got[static_cast<size_t>(mode)] = c.outlined.kernels.size();
       expect_round_trip(c);

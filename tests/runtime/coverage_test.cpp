@@ -409,6 +409,9 @@ void operators(std::vector<Case>& out) {
                    {t, BasicType::i32},
                    fmt::format("$l:? = @list({}, i32_a); $r:? = @order($l, (0,1):bool);", d),
                    {"r"}});
+    for (const char* most : {"0", "5", "1000000"})
+      out.push_back(
+          {Builtin::gpu_top_lib, {t}, fmt::format("$r:? = @GPU.top_lib({}, 0:bool, {}:i64);", x, most), {"r"}});
     out.push_back({Builtin::group, {t}, fmt::format("$r:? = @group({});", x), {"r"}});
     out.push_back(
         {Builtin::group, {t, BasicType::i32}, fmt::format("$l:? = @list({}, i32_d); $r:? = @group($l);", d), {"r"}});

@@ -201,6 +201,24 @@ constexpr Program programs[] = {
      "= @len(w); r4:? = @len(p);"
      "r5:? = @len(f); y:? = @compress(@gt(k, 2:i32), x); r6:? = @len(y); z:? = @plus(r6, 1:i64);",
      "r1, r2, r3, r4, r5, r6, z"},
+    {"top",
+     "o:? = @order(@list(x, few, d), (0,1,0):bool); n:? = @len(o); p:? = @range(n); m:? = @lt(p, 7:i64); w:? = "
+     "@where(m); q:? = @index(o, w); r1:? = @index(x, q); r2:? = @index(few, q); r3:? = @index(id, q);",
+     "r1, r2, r3"},
+    {"top_of_a_selection",
+     "z:? = @gt(k, 0:i32); y:? = @compress(z, x); i:? = @compress(z, id); o:? = @order(@list(y, i), (1,0):bool); "
+     "n:? = @len(o); p:? = @range(n); m:? = @lt(p, 7:i64); w:? = @where(m); q:? = @index(o, w); r1:? = @index(y, q); "
+     "r2:? = @index(i, q);",
+     "r1, r2"},
+    {"tops_of_a_number_that_the_run_knows",
+     "a:? = @max(k); o:? = @order(many, 0:bool); s:? = @index(many, o); n:? = @len(s); p:? = @range(n); m:? = @lt(p, a);"
+     "r1:? = @compress(m, s); w:? = @where(m); r2:? = @index(o, w);",
+     "r1, r2"},
+    {"tops_of_two_numbers",
+     "o:? = @order(d, 0:bool); n:? = @len(o); p:? = @range(n); m:? = @lt(p, 40:i64); w:? = @where(m);"
+     "q:? = @index(o, w); l:? = @leq(p, 2:i64); h:? = @compress(l, o); y:? = @sum(@index(x, h)); r1:? = @plus(@index(x, q), y); "
+     "t1:? = @take(40:i64, o); r2:? = @index(id, q);",
+     "r1, r2"},
     {"text_columns_kept",
      "m:? = @like(many, \"%2%\":str); r1:? = @compress(m, few); r2:? = @compress(m, many); r3:? = @compress(m, other);",
      "r1, r2, r3"},

@@ -15,6 +15,7 @@
 #include <cstring>
 #include <random>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "assembler/assemble.h"
@@ -168,6 +169,43 @@ Result<void> bench_order(Run& run, const std::string& name, Type type, uint64_t 
           if (a > z || (a == z && rows[i - 1] > rows[i])) return false;
         }
         return rows.size() == n;
+      });
+}
+
+// The first `most` rows by a descending f64 of so many values and an ascending i32, as queries 3 and 10 want them; 0: all of them.
+Result<void> bench_top(Run& run, uint64_t n, uint64_t most, uint64_t values) {
+  const std::string name = fmt::format("{} of f64, i32{}{}", most ? fmt::format("top {}", most) : "order",
+                                       values < 10000 ? ", few values" : "", n < 100000 ? ", few rows" : "");
+  if (!is_wanted(run, name)) return {};
+  run.memory.reset();
+  std::vector<double> prices(n);
+  std::vector<int32_t> days(n);
+  for (double& x : prices) x = static_cast<double>(run.random() % values) / 100;
+  for (int32_t& x : days) x = static_cast<int32_t>(run.random() % 2500);
+  ASSIGN_OR_RETURN(const Vector price, put(run, Type::f64, prices));
+  ASSIGN_OR_RETURN(const Vector day, put(run, Type::i32, days));
+  const Vector columns[] = {price, day};
+  const bool ascending[] = {false, true};
+  Vector got;
+  return measure(
+      run, name, n,
+      [&]() -> Result<uint64_t> {
+        ASSIGN_OR_RETURN(got, most ? run.sql.top(columns, ascending, most, run.memory)
+                                   : run.sql.order(columns, ascending, run.memory));
+        return n * (8 + (most ? 0 : 4 + 8)) + 8 * most;
+      },
+      [&]() -> Result<bool> {
+        ASSIGN_OR_RETURN(std::vector<int64_t> rows, get<int64_t>(run, got.data, got.capacity));
+        const uint64_t wanted = most ? std::min(most, n) : n;
+        std::vector<int64_t> right(n);
+        for (uint64_t i = 0; i < n; ++i) right[i] = static_cast<int64_t>(i);
+        const auto before = [&](int64_t a, int64_t z) {
+          const auto i = static_cast<uint64_t>(a), j = static_cast<uint64_t>(z);
+          return std::tuple(-prices[i], days[i], a) < std::tuple(-prices[j], days[j], z);
+        };
+        std::partial_sort(right.begin(), right.begin() + static_cast<std::ptrdiff_t>(wanted), right.end(), before);
+        right.resize(wanted);
+        return rows == right;
       });
 }
 
@@ -560,6 +598,10 @@ Result<void> run_all(const BenchArguments& arguments) {
   RETURN_IF_ERROR(
       run_case([&](Run& r) { return bench_order<int32_t>(r, "order 31-bit keys", Type::i32, n, uint64_t{1} << 31); }));
   RETURN_IF_ERROR(run_case([&](Run& r) { return bench_order<int32_t>(r, "order 12-bit keys", Type::i32, n, 4096); }));
+  for (uint64_t rows : {n, uint64_t{37967}, uint64_t{11620}})  // and as many as queries 10 and 3 have at scale 1
+    for (uint64_t most : {uint64_t{10}, uint64_t{100}, uint64_t{1000}, uint64_t{0}})
+      RETURN_IF_ERROR(run_case([&](Run& r) { return bench_top(r, rows, most, 60000000); }));
+  RETURN_IF_ERROR(run_case([&](Run& r) { return bench_top(r, n, 100, 20); }));
   for (uint64_t groups : {uint64_t{4}, uint64_t{1000}, uint64_t{100000}, uint64_t{10000000}})
     if (groups <= n)
       RETURN_IF_ERROR(run_case([&](Run& r) {

@@ -68,6 +68,15 @@ TEST(SortCounters, LaunchesInstructionsAndSectors) {
     expect_at_most("order 64 bits", target, 100000, {10, 1, room * (pascal ? 1152.5 : 985.2), 8.53}, order(wide, 0));
     expect_at_most("order 32 bits", target, 100000, {6, 1, room * (pascal ? 548.6 : 466.4), 3.08}, order(narrow, 0));
     expect_at_most("group 32 bits", target, 100000, {7, 2, room * (pascal ? 627.0 : 522.5), 4.43}, group(narrow, 0));
+    const auto top = [&](const Column& c, uint64_t most) {
+      return [&, most](test::Bench& bench) {
+        const Vector v = c.put(bench);
+        ASSERT_TRUE(bench.sql->top({&v, 1}, up, most, *bench.memory).ok());
+      };
+    };
+    // The sample in order, a filter, what is left in order.
+    expect_at_most("top 10, 64 bits", target, 100000, {3, 1, room * (pascal ? 488.6 : 460.4), 0.64}, top(wide, 10));
+    expect_at_most("top 100, 32 bits", target, 100000, {3, 1, room * (pascal ? 399.3 : 370.1), 0.52}, top(narrow, 100));
     expect_at_most("order 1000 of 5000", target, 1000, {1, 1, room * (pascal ? 449.0 : 436.7), 0.43}, order(few, 4000));
     expect_at_most("group 1000", target, 1000, {1, 1, room * (pascal ? 637.4 : 592.9), 1.60}, group(few, 0));
     expect_at_most("order 20 of 1000", target, 20, {1, 0, room * (pascal ? 12341 : 11309), 4.40}, order(tiny, 980));

@@ -22,11 +22,13 @@ const Alternatives alternatives[] = {
     {"radix, sort, hash",
      {.sort = Options::Sort::radix,
       .group = Options::Group::sort,
+      .top = Options::Top::select,
       .join = Options::Join::hash,
       .member = Options::Member::hash}},
     {"bitonic, hash, loop",
      {.sort = Options::Sort::bitonic,
       .group = Options::Group::hash,
+      .top = Options::Top::sort,
       .join = Options::Join::loop,
       .member = Options::Member::loop}},
 };
@@ -127,7 +129,7 @@ void expect_numbers(Bench& bench, const Result<Vector>& got, const std::vector<i
   ASSERT_EQ(read(bench, *got), expected) << what;
 }
 
-// order, group, aggregate and unique.
+// order, top, group, aggregate and unique.
 void check_sorting(Bench& bench, const Options& options, const Table& table, uint64_t spare) {
   const std::vector<Vector> columns = test::put_all(bench, table, spare);
   for (uint8_t first : {1, 0}) {
@@ -135,8 +137,12 @@ void check_sorting(Bench& bench, const Options& options, const Table& table, uin
     for (size_t c = 0; c < table.size(); ++c) ascending.push_back((c + first) % 2);
     const std::unique_ptr<bool[]> directions(new bool[table.size()]);
     std::copy(ascending.begin(), ascending.end(), directions.get());
-    expect_numbers(bench, bench.sql->order(columns, {directions.get(), table.size()}, *bench.memory),
-                   test::expected_order(table, ascending), "order");
+    const std::span<const bool> up(directions.get(), table.size());
+    std::vector<int64_t> rows = test::expected_order(table, ascending);
+    expect_numbers(bench, bench.sql->order(columns, up, *bench.memory), rows, "order");
+    constexpr size_t most = 40;
+    rows.resize(std::min(rows.size(), most));
+    expect_numbers(bench, bench.sql->top(columns, up, most, *bench.memory), rows, "top");
   }
   auto cells = test::expected_groups(table);
   std::vector<int64_t> first;

@@ -1,0 +1,16 @@
+// The first rows of an order without sorting the others. Private to this folder.
+#pragma once
+#include <optional>
+#include <span>
+
+#include "libraries/sql/keys.h"
+
+namespace rndn::sql {
+
+inline constexpr uint64_t most_candidates = 2048;  // that one launch puts in order
+
+// Row numbers (i64[most]) of the first `most` of n > most rows, or nothing where sorting all is better, or where the samples misled. Waits.
+Result<std::optional<Address>> select_top(Library& library, std::span<const Part> parts, uint64_t n, uint64_t most,
+                                          Memory& memory);
+
+}  // namespace rndn::sql
