@@ -202,10 +202,7 @@ Result<void> Run::run_operator(const Step& s) {
   }();
   note_library_launches();
   if (!done) {
-    Error e = done.error();
-    if (e.fault == Fault::world || e.fault == Fault::internal)
-      e.message = fmt::format("`{}` ({}): {}", hir::row(s.builtin).name, plan_.sources.describe(s.span), e.message);
-    return e;
+    return failed(fmt::format("`{}` ({})", hir::row(s.builtin).name, plan_.sources.describe(s.span)), done.error());
   }
   if (launched_.size() + library_launched_.size() >= most_marks / 2) return wait();
   return {};

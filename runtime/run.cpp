@@ -35,6 +35,12 @@ Run::~Run() {
 }
 
 Result<std::vector<Value>> Run::execute() {
+  auto results = execute_once();
+  if (!results) return blamed(results.error());
+  return results;
+}
+
+Result<std::vector<Value>> Run::execute_once() {
   if (plan_.options.measure_kernels) {
     ASSIGN_OR_RETURN(clock_mark_, device_.record_mark());
     clock_ns_ = timings_.now();
@@ -59,6 +65,7 @@ Result<std::vector<Value>> Run::execute() {
   until_wait_.clear();
   fallbacks_.clear();
   held_.clear();
+  failed_at_.clear();
   pending_ = false;
   return steps();
 }
@@ -473,7 +480,7 @@ Result<void> Run::interpret(const Step& s) {
 Result<void> Run::wait() {
   if (!pending_) return {};
   pending_ = false;
-  RETURN_IF_ERROR(synchronize());
+  RETURN_IF_ERROR(device_.synchronize());
   until_wait_.clear();
   std::vector<Launched> launched = std::exchange(launched_, {});
   std::vector<LibraryLaunch> library = std::exchange(library_launched_, {});
@@ -569,17 +576,33 @@ std::string Run::place_of(hir::FunctionId function) const {
   return "no place";
 }
 
-// On the simulator a fault of a kernel is known at once, and the kernel is ours.
-Error Run::launch_error(Error e, std::string_view kernel, std::string_view place) const {
-  if (e.fault != Fault::world) return e;
-  return {device_.info().is_simulator ? Fault::internal : Fault::world,
-          fmt::format("kernel `{}` ({}): {}", kernel, place, e.message)};
+// What `who` cannot do. On a GPU `blamed` says who is at fault.
+Error Run::failed(std::string who, Error e) {
+  if (e.fault == Fault::world && !device_.info().is_simulator) {
+    failed_at_ = std::move(who);
+    return e;
+  }
+  if (e.fault == Fault::world || e.fault == Fault::internal) e.message = fmt::format("{}: {}", who, e.message);
+  return e;
 }
 
-// A GPU tells of a fault when it is waited for: it is one of the kernels launched since the last wait.
-Result<void> Run::synchronize() {
-  auto done = device_.synchronize();
-  if (done || done.error().fault != Fault::world) return done;
+// On the simulator a fault of a kernel is known at once, and the kernel is ours.
+Error Run::launch_error(Error e, std::string_view kernel, std::string_view place) {
+  if (e.fault != Fault::world) return e;
+  if (device_.info().is_simulator) e.fault = Fault::internal;
+  return failed(fmt::format("kernel `{}` ({})", kernel, place), std::move(e));
+}
+
+// A GPU goes on after a launch. When a kernel faults, some later call fails, whatever it is for, and so does every one after it: a wait that
+// fails too tells such an error from what the call itself could not do. Then it is one of the kernels launched since the last wait.
+Error Run::blamed(Error e) {
+  if (e.fault != Fault::world || device_.info().is_simulator) return e;
+  const std::string at = std::exchange(failed_at_, {});
+  if (device_.synchronize()) {
+    if (!at.empty()) e.message = fmt::format("{}: {}", at, e.message);
+    return e;
+  }
+  if (!at.empty()) e.message += fmt::format("; noticed at {}", at);
   constexpr size_t most = 8;
   std::vector<std::string> names;
   for (const Launched& l : launched_)
@@ -587,7 +610,6 @@ Result<void> Run::synchronize() {
   for (const auto& [l, fused] : library_launched_) names.push_back(fmt::format("`{}`", l.kernel));
   const size_t others = names.size() > most ? names.size() - most : 0;
   names.resize(names.size() - others);
-  Error e = done.error();
   if (!names.empty()) e.message += fmt::format("; kernels since the last wait: {}", fmt::join(names, ", "));
   if (others) e.message += fmt::format(" and {} more", others);
   return e;

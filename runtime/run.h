@@ -43,6 +43,7 @@ class Run {
   void assign_result(const Step& s, ItemPtr value) {
     if (!s.outputs.empty()) assign(s.outputs[0], std::move(value));
   }
+  Result<std::vector<Value>> execute_once();
   Result<std::vector<Value>> steps();
   Result<void> step(const Step& s, std::vector<Value>& results);
   Result<void> finish(std::span<const ItemPtr> items, std::vector<Value>& results);  // the results, on the host
@@ -75,9 +76,10 @@ class Run {
   Error kernel_error(uint64_t word) const;
   // The interpreter's error when it meets one in this function, else `otherwise`.
   Error interpreted_error(hir::FunctionId function, const std::vector<ItemPtr>& inputs, Error otherwise);
-  Error launch_error(Error e, std::string_view kernel, std::string_view place) const;
+  Error failed(std::string who, Error e);
+  Error launch_error(Error e, std::string_view kernel, std::string_view place);
+  Error blamed(Error e);  // names the kernels that may be at fault
   std::string place_of(hir::FunctionId function) const;
-  Result<void> synchronize();  // waits; names the kernels that may have failed
 
   // --- transfer.cpp ---
   Result<Value> to_host(Item& v);
@@ -201,6 +203,7 @@ class Run {
   OperatorMemory text_memory_;
   std::vector<BufferPtr> until_wait_;  // mapped memory that kernels may still write
   bool pending_ = false;               // launches since the last wait
+  std::string failed_at_;              // what the call was for that failed on a GPU
   // A mark on the device, and when that was by the clock of timings_; with measured kernels.
   uint32_t clock_mark_ = 0;
   uint64_t clock_ns_ = 0;

@@ -92,7 +92,7 @@ Result<void> Run::bring_back(std::span<const ItemPtr> results) {
     sizes.push_back({v.get(), static_cast<const uint64_t*>(size->host)});
   }
   if (!sizes.empty()) {
-    RETURN_IF_ERROR(synchronize());
+    RETURN_IF_ERROR(device_.synchronize());
     for (const auto& [v, size] : sizes) {
       if (*size > v->capacity)
         return Error{Fault::internal,

@@ -740,6 +740,39 @@ TEST_F(EngineTest, AsksTheDriverForOneLaunchPerRunAndNoCopiesBack) {
       << got.error().message;
 }
 
+// A fault of a kernel shows in a call that comes later, here the wait of an operator or the launch behind it: the message names the kernels that
+// may be at fault, and not the caller as the one that is.
+TEST_F(EngineTest, FaultsThatShowLaterAreNotThoseOfTheCaller) {
+  ASSERT_TRUE(open_fake_driver());
+  ASSERT_NO_FATAL_FAILURE(compile_text(R"(table { t:? = @load_table(`t:sym);
+  x:f64 = check_cast(@column_value(t, `x:sym), f64); y:? = @neg(x);
+  o:? = @order(y, 0:bool); s:? = @index(x, o); c:? = @list(s); r:? = @table(`s:sym, c); return r; })",
+                                       "sm_90"));
+  auto preparation = cuda::prepare(0, RNDN_FAKE_CUDA);
+  auto device = cuda::open(*preparation);
+  ASSERT_TRUE(device) << device.error().message;
+  CountingTables tables(100000);
+  Engine engine(**device, tables);
+  auto plan = engine.plan(compiled_, sources_, {}, timings_);
+  ASSERT_TRUE(plan) << plan.error().message;
+  const auto message = [&](const char* fail) {
+    (void)open_fake_driver();  // it counts from here
+    setenv("RNDN_FAKE_CUDA_FAIL", fail, 1);
+    auto got = engine.run(**plan, timings_);
+    unsetenv("RNDN_FAKE_CUDA_FAIL");
+    EXPECT_FALSE(got);
+    if (got) return std::string();
+    EXPECT_EQ(got.error().exit_code(), 3);
+    return got.error().message;
+  };
+  EXPECT_EQ(
+      message("cuStreamSynchronize:700"),
+      "cuStreamSynchronize failed: CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered); noticed "
+      "at `order` (t.hir:3:3); kernels since the last wait: `main_1` (t.hir:2:54), `bounds_f`");
+  EXPECT_TRUE(
+      message("cuLaunchKernel:701").starts_with("kernel `main_1` (t.hir:2:54): cuLaunchKernel with a grid of "));
+}
+
 // Everything that is taken of the driver goes back to it: memory, modules, events, graphs; also after a run that failed.
 TEST_F(EngineTest, GivesEverythingBackToTheDriver) {
   void* handle = open_fake_driver();
