@@ -201,10 +201,13 @@ std::string Samples::json(const Facts& facts) const {
   return out.dump(1) + "\n";
 }
 
-Result<Samples> Samples::parse(const std::string& text, const std::string& name) {
+Result<Samples> Samples::parse(const std::string& text, const std::string& name, Facts* facts) {
   const auto json = nlohmann::json::parse(text, nullptr, false);
   if (json.is_discarded() || !json.contains("samples") || !json["samples"].is_array())
     return input_error("{}: no samples of `rndn bench`", name);
+  if (facts && json.contains("facts") && json["facts"].is_object())
+    for (const auto& [fact, value] : json["facts"].items())
+      if (value.is_string()) facts->emplace_back(fact, value.get<std::string>());
   Samples out;
   for (const auto& s : json["samples"]) {
     if (!s.is_object() || !s.contains("table") || !s["table"].is_string() || !s.contains("row") ||

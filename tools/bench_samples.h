@@ -42,8 +42,8 @@ class Samples {
   std::string markdown(std::span<const BenchTable> tables, const Facts& facts) const;
   std::string html(std::span<const BenchTable> tables, const Facts& facts) const;
   std::string json(const Facts& facts) const;
-  // Reads what json() wrote.
-  static Result<Samples> parse(const std::string& text, const std::string& name);
+  // Reads what json() wrote, the facts too.
+  static Result<Samples> parse(const std::string& text, const std::string& name, Facts* facts = nullptr);
   // Lines for every value that is worse than in `before` by more than 5 % and more than both spreads; larger is worse. Empty: none.
   std::string regressions(const Samples& before) const;
 

@@ -97,7 +97,7 @@ class BenchCommand final : public Command {
     if (!compare_.empty()) {
       auto text = read_file(compare_);
       if (!text) return fail(text.error());
-      auto parsed = Samples::parse(*text, compare_);
+      auto parsed = Samples::parse(*text, compare_, &facts_before_);
       if (!parsed) return fail(parsed.error());
       before = *std::move(parsed);
     }
@@ -241,6 +241,7 @@ class BenchCommand final : public Command {
     facts_.emplace_back("data", flags_.data.empty() ? fmt::format("TPC-H, scale {}", scale_) : flags_.data);
     facts_.emplace_back("runs",
                         fmt::format("{} after {} that do not count; highest and lowest dropped", runs_, warm_up_));
+    if (!compare_.empty()) RETURN_IF_ERROR(check_comparable());
     if (copy_speed_ > 0)
       facts_.emplace_back("copy on the device", fmt::format("{:.0f} GB/s, read and written", copy_speed_ * 1e-9));
     if (linker) facts_.emplace_back("NVIDIA's compiler in process", linker->name());
@@ -249,13 +250,37 @@ class BenchCommand final : public Command {
     else
       note(fmt::format("no `{}`: the columns of ptxas are left out", ptxas_));
 
+    RETURN_IF_ERROR(measure(queries, linker.get(), has_ptxas, gpu));
+    if (!wanted("loops")) return {};
+    if (flags_.data.empty()) return loops(queries);
+    note("loops: left out, with --data there is no smaller scale");
+    return {};
+  }
+
+  // Times are those of one device and of so many rows; another driver is what somebody may want to compare.
+  Result<void> check_comparable() const {
+    const auto fact = [](const Samples::Facts& facts, std::string_view name) {
+      for (const auto& [key, value] : facts)
+        if (key == name) {
+          const size_t driver = value.find(", driver "), end = value.find(", ", driver + 2);
+          return driver == value.npos || end == value.npos ? value : value.substr(0, driver) + value.substr(end);
+        }
+      return std::string("unknown");
+    };
+    for (const char* name : {"data", "device"})
+      if (const std::string then = fact(facts_before_, name), now = fact(facts_, name); then != now)
+        return input_error("{} was measured with another {}: {} there, {} here", compare_, name, then, now);
+    return {};
+  }
+
+  // The tables that need the data at the wanted scale.
+  Result<void> measure(std::span<const NamedSource> queries, const NvidiaLinker* linker, bool has_ptxas, bool gpu) {
     runtime::Engine engine(*device_, *tables_, nullptr, &pool_);
     Progress progress("measuring", queries.size());
     for (const NamedSource& q : queries) {
       progress.advance(1);
       RETURN_IF_ERROR(warm(engine, q));
-      if (wanted("compile") || wanted("phases"))
-        RETURN_IF_ERROR(compile_times(engine, q, linker.get(), has_ptxas, gpu));
+      if (wanted("compile") || wanted("phases")) RETURN_IF_ERROR(compile_times(engine, q, linker, has_ptxas, gpu));
       if (wanted("execute")) RETURN_IF_ERROR(execution(engine, q));
       if (wanted("outline")) {
         for (const char* mode : {"none", "flow", "full"}) {
@@ -301,9 +326,6 @@ class BenchCommand final : public Command {
       }
       if (wanted("registers")) RETURN_IF_ERROR(registers(engine, q, has_ptxas));
     }
-    if (!wanted("loops")) return {};
-    if (flags_.data.empty()) return loops(queries);
-    note("loops: left out, with --data there is no smaller scale");
     return {};
   }
 
@@ -532,7 +554,7 @@ class BenchCommand final : public Command {
   double copy_speed_ = 0;  // bytes per second, read plus written
   std::set<std::string> missing_;
   Samples samples_;
-  Samples::Facts facts_;
+  Samples::Facts facts_, facts_before_;
 };
 
 }  // namespace

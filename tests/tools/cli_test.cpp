@@ -636,6 +636,21 @@ TEST_F(Cli, BenchWritesItsTablesAndComparesWithEarlierOnes) {
   r = run(command + " --tables execute -o second --compare twice.json");
   EXPECT_EQ(r.exit_code, 0) << r.err;
   EXPECT_THAT(r.err, HasSubstr("nothing is slower than in twice.json"));
+  // Of other data or another device: they tell nothing.
+  const auto elsewhere = [&](const char* fact, const std::string& value) {
+    auto other = json;
+    other["facts"][fact] = value;
+    write("elsewhere.json", other.dump());
+    r = run(command + " --tables execute -o second --compare elsewhere.json");
+    EXPECT_EQ(r.exit_code, 1);
+    return r.err;
+  };
+  EXPECT_THAT(
+      elsewhere("data", "TPC-H, scale 10"),
+      HasSubstr(
+          "error: elsewhere.json was measured with another data: TPC-H, scale 10 there, TPC-H, scale 0.01 here\n"));
+  EXPECT_THAT(elsewhere("device", "NVIDIA H200, driver 12.4, sm_90"),
+              HasSubstr("error: elsewhere.json was measured with another device: NVIDIA H200, sm_90 there, simulator"));
   // Before a measurement: data that cannot be opened is the first thing that one needs.
   const std::string no_data = "rndn bench tpch --device sim --data no-data -o ";
   EXPECT_EQ(run(no_data + "third --compare no-file").err, "error: cannot read `no-file`: No such file or directory\n");
