@@ -24,16 +24,19 @@ struct Context {
   Description description;
   DeviceOrdinal device = 0;
   ContextPointer context = nullptr;
+  ContextKind kind = ContextKind::primary;
 
   Context() = default;
   Context(Context&& other) noexcept
       : driver(std::move(other.driver)),
         description(std::move(other.description)),
         device(other.device),
-        context(std::exchange(other.context, nullptr)) {}
+        context(std::exchange(other.context, nullptr)),
+        kind(other.kind) {}
   Context& operator=(Context&&) = delete;
   ~Context() {
-    if (context) (void)driver->cuDevicePrimaryCtxRelease(device);
+    if (!context) return;
+    (void)(kind == ContextKind::own ? driver->cuCtxDestroy(context) : driver->cuDevicePrimaryCtxRelease(device));
   }
 };
 
@@ -55,13 +58,19 @@ Result<Description> choose(const std::vector<Description>& devices, int ordinal)
                      devices.size(), d.name, d.major, d.minor, supported_targets());
 }
 
-Result<Context> make_context(int ordinal, const std::string& library) {
+Result<Context> make_context(int ordinal, const std::string& library, ContextKind kind) {
   Context c;
+  c.kind = kind;
   ASSIGN_OR_RETURN(c.driver, Driver::open(library));
   ASSIGN_OR_RETURN(std::vector<Description> devices, list_devices(*c.driver));
   ASSIGN_OR_RETURN(c.description, choose(devices, ordinal));
   RETURN_IF_ERROR(c.driver->check(c.driver->cuDeviceGet(&c.device, c.description.ordinal), "cuDeviceGet of GPU {}",
                                   c.description.ordinal));
+  if (kind == ContextKind::own) {
+    RETURN_IF_ERROR(c.driver->check(c.driver->cuCtxCreate(&c.context, 0, c.device), "cuCtxCreate of GPU {}",
+                                    c.description.ordinal));
+    return c;
+  }
   RETURN_IF_ERROR(c.driver->check(c.driver->cuDevicePrimaryCtxRetain(&c.context, c.device),
                                   "cuDevicePrimaryCtxRetain of GPU {}", c.description.ordinal));
   return c;
@@ -312,10 +321,11 @@ Preparation::~Preparation() {
   if (state_->thread.joinable()) state_->thread.join();
 }
 
-std::unique_ptr<Preparation> prepare(int ordinal, const std::string& library) {
+std::unique_ptr<Preparation> prepare(int ordinal, const std::string& library, ContextKind kind) {
   setenv("CUDA_MODULE_LOADING", "EAGER", 0);  // here, where no thread of ours reads the environment yet
   auto state = std::make_unique<Preparation::State>();
-  state->thread = std::thread([s = state.get(), ordinal, library] { s->made.emplace(make_context(ordinal, library)); });
+  state->thread =
+      std::thread([s = state.get(), ordinal, library, kind] { s->made.emplace(make_context(ordinal, library, kind)); });
   return std::make_unique<Preparation>(std::move(state));
 }
 

@@ -25,9 +25,13 @@ class Preparation {
   std::unique_ptr<State> state_;
 };
 
-// Starts opening the driver and the primary context of GPU `ordinal` (-1: the first supported one). Sets
+// Whose context: the primary one, which all of the process share, or one of the device's own beside it.
+enum class ContextKind : uint8_t { primary, own };
+
+// Starts opening the driver and a context of GPU `ordinal` (-1: the first supported one). Sets
 // CUDA_MODULE_LOADING (driver.h).
-std::unique_ptr<Preparation> prepare(int ordinal = -1, const std::string& library = "libcuda.so.1");
+std::unique_ptr<Preparation> prepare(int ordinal = -1, const std::string& library = "libcuda.so.1",
+                                     ContextKind kind = ContextKind::primary);
 
 // Waits for the preparation and hands out its device, once; it must be used by the calling thread alone.
 // Fails (fault world): no driver, no GPU, no such GPU, a GPU of an unsupported compute capability, or the driver's own

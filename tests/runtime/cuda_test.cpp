@@ -100,6 +100,18 @@ TEST_F(FakeDriver, OpensInOrderWithEagerLoading) {
   EXPECT_EQ(all[all.size() - 2], "cuStreamDestroy");
 }
 
+TEST_F(FakeDriver, OpensAContextOfItsOwn) {
+  {
+    auto preparation = prepare(0, RNDN_FAKE_CUDA, ContextKind::own);
+    auto d = open(*preparation);
+    ASSERT_TRUE(d) << d.error().message;
+  }
+  const auto all = calls();
+  EXPECT_EQ(std::count(all.begin(), all.end(), "cuCtxCreate:0,0"), 1);
+  EXPECT_EQ(std::count(all.begin(), all.end(), "cuDevicePrimaryCtxRetain:0"), 0);
+  EXPECT_EQ(all.back(), "cuCtxDestroy");
+}
+
 TEST_F(FakeDriver, RecordsAGraphAndRunsIt) {
   auto d = open_device();
   ASSERT_TRUE(d);

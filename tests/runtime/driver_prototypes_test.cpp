@@ -69,6 +69,8 @@ static_assert(!SameCall<int (*)(int), int (*)(int, int)>::value);
 #undef cuEventDestroy
 #undef cuEventElapsedTime
 #undef cuDevicePrimaryCtxRelease
+#undef cuCtxCreate
+#undef cuCtxDestroy
 #define DRIVER_FUNCTION(name, version, ...) \
   static_assert(SameCall<decltype(Functions::name), TYPEDEF_OF(name, version)>::value, #name " differs from cuda.h");
 #include "runtime/cuda/driver_functions.def"

@@ -104,6 +104,8 @@ static int f_cuDeviceGetAttribute(int* value, int attribute, int device) {
 }
 static int f_cuDevicePrimaryCtxRetain(void** c, int device) { ENTER(cuDevicePrimaryCtxRetain, "%d", device); *c = &handles[0]; return 0; }
 static int f_cuDevicePrimaryCtxRelease(int device) { ENTER(cuDevicePrimaryCtxRelease, "%d", device); return 0; }
+static int f_cuCtxCreate(void** c, unsigned flags, int device) { ENTER(cuCtxCreate, "%u,%d", flags, device); *c = &handles[0]; return 0; }
+static int f_cuCtxDestroy(void* c) { ENTER(cuCtxDestroy); return c == &handles[0] ? 0 : 1; }
 static int f_cuCtxSetCurrent(void* c) { ENTER(cuCtxSetCurrent); return c == &handles[0] ? 0 : 1; }
 static int f_cuStreamCreate(void** s, unsigned flags) { ENTER(cuStreamCreate, "%u", flags); *s = &handles[1]; return 0; }
 static int f_cuStreamDestroy(void* s) { ENTER(cuStreamDestroy); return s == &handles[1] ? 0 : 1; }

@@ -65,7 +65,7 @@ void check_all(const char* target, Type type) {
   checks.check_hazards = checks.check_uninitialised = true;
   checks.check_races = std::string_view(target) == "sm_90";  // the barriers are the same on all
   test::Bench bench(target);
-  bench.use(std::move(*runtime::open_simulator(target, checks)));
+  if (!test::on_gpu()) bench.use(std::move(*runtime::open_simulator(target, checks)));
   std::mt19937_64 random(7);
   const T least = std::numeric_limits<T>::min(), most = std::numeric_limits<T>::max();
   std::vector<Sides<T>> cases;

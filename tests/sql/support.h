@@ -1,11 +1,14 @@
-// Operators on the simulator, with its checks on: vectors go in from the host and come back.
+// Operators on the simulator, with its checks on: vectors go in from the host and come back. With RNDN_SQL_DEVICE=cuda, on the first GPU: the
+// tests that run on all targets then run there, and skip where there is none (gpu.cpp).
 #pragma once
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "assembler/assemble.h"
@@ -15,8 +18,15 @@
 
 namespace rndn::sql::test {
 
-// The targets that the tests of operators run on: one per family and generation.
-inline constexpr const char* targets[] = {"sm_61", "sm_86", "sm_90"};
+inline bool on_gpu() {
+  const char* device = std::getenv("RNDN_SQL_DEVICE");
+  return device && std::string_view(device) == "cuda";
+}
+// The targets that the tests of operators run on: one per family and generation; or the GPU, whatever it is.
+inline const std::vector<const char*> targets =
+    on_gpu() ? std::vector<const char*>{"cuda"} : std::vector<const char*>{"sm_61", "sm_86", "sm_90"};
+// gpu.cpp: a device of its own on the first GPU.
+Result<std::unique_ptr<device::Device>> open_gpu();
 
 // Frees everything at its end.
 class TestMemory final : public Memory {
@@ -51,6 +61,12 @@ struct Bench {
   std::unique_ptr<TestMemory> memory;
 
   explicit Bench(const std::string& target, const Options& options = {}) {
+    if (target == "cuda") {
+      auto opened = open_gpu();
+      EXPECT_TRUE(opened.ok()) << (opened.ok() ? "" : opened.error().message);
+      use(std::move(*opened), options);
+      return;
+    }
     sim::Options checks;
     checks.check_hazards = checks.check_races = true;
     checks.check_uninitialised = true;
