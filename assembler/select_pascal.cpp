@@ -73,21 +73,47 @@ class PascalSelector final : public Selector {
       return;
     }
     b = as_register(b);
-    Op t0 = temp(), t1 = temp();
-    emit(Mnemonic::XMAD, {t0, a, b, c});
-    emit(Mnemonic::XMAD, {t1, a, half(b), rz}).mod(ModifierKind::MRG, 1);
-    emit(Mnemonic::XMAD, {gpr(d), half(a), half(t1), t0}).mod(ModifierKind::PSL, 1).mod(ModifierKind::XmadC, 4);
+    Op low = temp();
+    emit(Mnemonic::XMAD, {low, a, b, c});
+    low_product(d, a, b, low);
   }
   void mul_hi(uint32_t d, Op a, Op b, bool is_signed) override {
-    a = as_register(plain(a)), b = as_register(plain(b));
-    Op t0 = temp(), t1 = temp(), t2 = temp(), t3 = temp();
-    emit(Mnemonic::XMAD, {t0, a, b, rz});
+    a = plain(a), b = plain(b);
+    if (!is_register(a)) std::swap(a, b);
+    a = as_register(a);
+    Op low = temp();
+    if (is_short(b)) {
+      emit(Mnemonic::XMAD, {low, a, b, rz});
+      shift_right(d, upper_product(a, b, low, is_signed), immediate(16), is_signed);
+      return;
+    }
+    b = as_register(b);
+    emit(Mnemonic::XMAD, {low, a, b, rz});
+    high_product(d, a, b, low, is_signed);
+  }
+  // In B's place of an XMAD.
+  static bool is_short(Op b) { return is_immediate(b) && b.value >= 0 && b.value < 0x10000; }
+  // Of the 48 bits of a * b, b short, the upper 32. low: the product of the low halves.
+  Op upper_product(Op a, Op b, Op low, bool is_signed) {
+    Op upper = temp();
+    emit(Mnemonic::XMAD, {upper, half(a), b, low}).mod(ModifierKind::SignedA, is_signed).mod(ModifierKind::XmadC, 2);
+    return upper;
+  }
+  // The low word of a * b.
+  void low_product(uint32_t d, Op a, Op b, Op low) {
+    Op cross = temp();
+    emit(Mnemonic::XMAD, {cross, a, half(b), rz}).mod(ModifierKind::MRG, 1);
+    emit(Mnemonic::XMAD, {gpr(d), half(a), half(cross), low}).mod(ModifierKind::PSL, 1).mod(ModifierKind::XmadC, 4);
+  }
+  // The high word of a * b.
+  void high_product(uint32_t d, Op a, Op b, Op low, bool is_signed) {
+    Op t1 = temp(), t2 = temp(), t3 = temp();
     emit(Mnemonic::XMAD, {t1, a, half(b), rz}).mod(ModifierKind::SignedB, is_signed);
     emit(Mnemonic::XMAD, {t2, half(a), half(b), rz})
         .mod(ModifierKind::SignedA, is_signed)
         .mod(ModifierKind::SignedB, is_signed)
         .mod(ModifierKind::XmadC, is_signed ? 3 : 0);
-    emit(Mnemonic::XMAD, {t3, half(a), b, t0}).mod(ModifierKind::SignedA, is_signed).mod(ModifierKind::XmadC, 2);
+    emit(Mnemonic::XMAD, {t3, half(a), b, low}).mod(ModifierKind::SignedA, is_signed).mod(ModifierKind::XmadC, 2);
     emit(Mnemonic::IADD3, {gpr(d), t3, t1, t2}).mod(ModifierKind::Add3Shift, 1);
   }
   void mad_wide(uint32_t d, Op a, Op b, Wide c, bool is_signed) override {
@@ -95,7 +121,8 @@ class PascalSelector final : public Selector {
     if (!is_register(a)) std::swap(a, b);
     a = as_register(a);
     const bool addend = !(is_register(c.lo) && c.lo.reg == isa::RZ && is_register(c.hi) && c.hi.reg == isa::RZ);
-    Op product = addend ? temp(2) : gpr(d);
+    const auto of_d = [&](Op o) { return is_register(o) && (o.reg == d || o.reg == d + 1); };
+    Op product = addend || of_d(a) || of_d(b) ? temp(2) : gpr(d);
     const uint32_t v = amount(b);
     if (is_immediate(b) && v != 0 && (v & (v - 1)) == 0 && v < 0x80000000u) {  // a power of two, as in addresses
       const uint32_t shift = static_cast<uint32_t>(__builtin_ctz(v));
@@ -103,26 +130,34 @@ class PascalSelector final : public Selector {
         mov(product.reg, a);
         is_signed ? shift_right(product.reg + 1, a, immediate(31), true) : mov(product.reg + 1, rz);
       } else {
-        Op high = temp();  // a may be the low word of d
-        shift_right(high.reg, a, immediate(32 - shift), is_signed);
+        shift_right(product.reg + 1, a, immediate(32 - shift), is_signed);
         shift_left(product.reg, a, immediate(shift));
-        mov(product.reg + 1, high);
       }
+    } else if (is_short(b)) {
+      Op low = temp();
+      emit(Mnemonic::XMAD, {low, a, b, rz});
+      Op upper = upper_product(a, b, low, is_signed);
+      emit(Mnemonic::XMAD, {product, half(a), b, low}).mod(ModifierKind::PSL, 1);
+      shift_right(product.reg + 1, upper, immediate(16), is_signed);
     } else {
       b = as_register(b);
-      Op lo = temp(), hi = temp();
-      mad(lo.reg, a, b, rz);
-      mul_hi(hi.reg, a, b, is_signed);
-      mov(product.reg, lo);
-      mov(product.reg + 1, hi);
+      Op low = temp();
+      emit(Mnemonic::XMAD, {low, a, b, rz});
+      low_product(product.reg, a, b, low);
+      high_product(product.reg + 1, a, b, low, is_signed);
     }
-    if (addend) add64(d, {product, gpr(product.reg + 1)}, c, false);
+    const Wide made{product, gpr(product.reg + 1)};
+    if (addend) return add64(d, made, c, false);
+    if (product.reg == d) return;
+    mov(d, made.lo);
+    mov(d + 1, made.hi);
   }
   void mul64(uint32_t d, Wide a, Wide b) override {
     Op al = as_register(a.lo), ah = as_register(a.hi), bl = as_register(b.lo), bh = as_register(b.hi);
-    Op h0 = temp(), h1 = temp();
-    mad(d, al, bl, rz);
-    mul_hi(h0.reg, al, bl, false);
+    Op low = temp(), h0 = temp(), h1 = temp();
+    emit(Mnemonic::XMAD, {low, al, bl, rz});
+    low_product(d, al, bl, low);
+    high_product(h0.reg, al, bl, low, false);
     mad(h1.reg, ah, bl, h0);
     mad(d + 1, al, bh, h1);
   }

@@ -26,6 +26,26 @@ TEST(Expand, SimdVideoInstructionsAndFns) {
   EXPECT_THAT(three_ways(kernel("6.0", "sm_60", statements), {"sm_61", "sm_86", "sm_90"}, true), AnyOf(-1, 3));
 }
 
+// Pascal makes products of 16-bit ones, and of fewer where a factor is short.
+TEST(Expand, ProductsByConstants) {
+  std::vector<std::string> statements;
+  for (const char* factor :
+       {"0", "1", "3", "24", "768", "65535", "65536", "65537", "2147483647", "-1", "-768", "-65537"}) {
+    for (const char* type : {"u32", "s32"}) {
+      if (type[0] == 'u' && factor[0] == '-') continue;
+      statements.push_back(fmt::format("mul.wide.{} %d4, %r1, {}", type, factor));
+      statements.push_back(fmt::format("mad.wide.{} %d4, %r2, {}, %d3", type, factor));
+      statements.push_back(fmt::format("mul.hi.{} %r4, %r1, {}", type, factor));
+    }
+    statements.push_back(fmt::format("mul.lo.u32 %r4, %r1, {}", factor));
+  }
+  statements.push_back("mul.wide.s32 %d4, %r1, %r2");
+  statements.push_back("mul.wide.u32 %d4, %r1, %r2");
+  statements.push_back("mul.lo.u64 %d4, %d1, %d2");
+  EXPECT_LE(statements.size(), 96u);
+  EXPECT_THAT(three_ways(kernel("6.0", "sm_60", statements), {"sm_61", "sm_86", "sm_90"}, true), AnyOf(-1, 3));
+}
+
 TEST(Expand, PairsOfShorts) {
   std::vector<std::string> statements;
   for (const char* op : {"add.u16x2", "add.s16x2", "min.u16x2", "min.s16x2", "max.u16x2", "max.s16x2", "min.s16x2.relu",
