@@ -58,7 +58,8 @@ TEST(Corpus, OurCodePtxasCodeAndThePtxAgree) {
       EXPECT_FALSE(theirs.empty()) << target << ": " << said;
       unlink(path.c_str());
     }
-    size_t kernels = 0;
+    size_t kernels = 0, compared = 0;
+    double log_cycles = 0;  // of issue cycles, ours to ptxas's
     for (const CorpusFile& f : files) {
       if (f.target > sm) continue;
       const ptx::Module& m = modules[f.name];
@@ -71,9 +72,10 @@ TEST(Corpus, OurCodePtxasCodeAndThePtxAgree) {
       EXPECT_TRUE(few.ok()) << f.name << " " << target << " with 24 registers: " << few.error().message;
       for (const std::string& kernel : entries(m)) {
         ++kernels;
+        sim::Counters our_counters, their_counters;
         for (const auto& made : {&ours, &few}) {
           if (!made->ok()) continue;
-          auto got = run_simulator(target, (*made)->cubin, kernel, in);
+          auto got = run_simulator(target, (*made)->cubin, kernel, in, true, made == &ours ? &our_counters : nullptr);
           const char* how = made == &few ? " (24 registers)" : "";
           if (!got.ok())
             ADD_FAILURE() << kernel << " " << target << how << ": " << got.error().message;
@@ -82,14 +84,26 @@ TEST(Corpus, OurCodePtxasCodeAndThePtxAgree) {
         }
         if (theirs.empty()) continue;
         // ptxas merges halves into registers that it has never written, and ignores what that gives.
-        auto reference = run_simulator(target, theirs, kernel, in, true, nullptr, false);
+        auto reference = run_simulator(target, theirs, kernel, in, true, &their_counters, false);
         if (!reference.ok())
           ADD_FAILURE() << kernel << " " << target << " (ptxas): " << reference.error().message;
         else
           EXPECT_EQ(difference_of(f, expected[kernel], *reference), "") << kernel << " " << target << " (ptxas)";
+        if (our_counters.issue_cycles == 0 || their_counters.issue_cycles == 0) continue;
+        const double ratio =
+            static_cast<double>(our_counters.issue_cycles) / static_cast<double>(their_counters.issue_cycles);
+        if (std::getenv("RNDN_CYCLES")) std::printf("%s %s: %.2f\n", target.c_str(), kernel.c_str(), ratio);
+        log_cycles += std::log(ratio);
+        ++compared;
       }
     }
-    std::printf("%s: %zu kernels\n", target.c_str(), kernels);
+    const double cycles = compared ? std::exp(log_cycles / static_cast<double>(compared)) : 0;
+    std::printf("%s: %zu kernels; issue cycles against ptxas's, geometric mean of %zu: %.3f\n", target.c_str(), kernels,
+                compared, cycles);
+    EXPECT_LE(cycles, 1.25) << target;
+    if (compared)
+      rndn::testing::record_status("count", "issue cycles of the corpus against ptxas's, geometric mean", target,
+                                   fmt::format("{:.2f}", cycles));
     if (!HasFailure())
       rndn::testing::record_status("count",
                                    "corpus kernels whose results agree with ptxas's code and the PTX interpreter",
