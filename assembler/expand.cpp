@@ -59,12 +59,12 @@ class Expander {
   uint32_t here() const { return static_cast<uint32_t>(to_.instructions.size()); }
   Operand fresh(Type type) {
     const std::string name = fmt::format("%expanded{}", to_.registers.size());
-    return {.kind = Operand::reg, .id = index(to_.registers.add({type, name}))};
+    return {.kind = Operand::reg, .id = index(to_.add_register(type, name))};
   }
   void add(ptx::Instruction i, std::initializer_list<Operand> operands) {
     i.first_operand = static_cast<uint32_t>(to_.operands.size());
     i.operand_count = static_cast<uint8_t>(operands.size());
-    to_.operands.insert(to_.operands.end(), operands.begin(), operands.end());
+    to_.operands.append({operands.begin(), operands.size()});
     to_.instructions.push_back(i);
   }
   Operand moved_to_register(const Operand& o, Type type, uint32_t line) {
@@ -148,7 +148,7 @@ class Expander {
       const ptx::Register& r = f.registers[ptx::RegisterId{k}];
       registers.push_back(UINT32_MAX);
       for (const auto& [name, o] : operands)
-        if (name == r.name) registers.back() = o.id;
+        if (r.named && name == f.register_names[r.number]) registers.back() = o.id;
       if (registers.back() == UINT32_MAX) registers.back() = fresh(r.type).id;
     }
     for (uint32_t k = 0; k < f.labels.size(); ++k)

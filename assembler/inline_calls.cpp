@@ -54,13 +54,13 @@ struct Body {
   void add(ptx::Instruction i, std::initializer_list<Operand> operands) {
     i.first_operand = static_cast<uint32_t>(f.operands.size());
     i.operand_count = static_cast<uint8_t>(operands.size());
-    f.operands.insert(f.operands.end(), operands.begin(), operands.end());
+    f.operands.append({operands.begin(), operands.size()});
     f.instructions.push_back(i);
   }
   ptx::LabelId label(std::string name) { return f.labels.add({std::move(name), UINT32_MAX}); }
   void place(ptx::LabelId l) { f.labels[l].at = static_cast<uint32_t>(f.instructions.size()); }
   Operand reg(Type type, std::string name) {
-    return {Operand::reg, false, 0, static_cast<uint32_t>(index(f.registers.add({type, std::move(name)}))), 0};
+    return {Operand::reg, false, 0, static_cast<uint32_t>(index(f.add_register(type, std::move(name)))), 0};
   }
   // op of type `type`, the first operand its destination.
   void compute(Opcode op, Type type, uint32_t line, std::initializer_list<Operand> operands, Type type2 = Type::none) {
@@ -206,8 +206,8 @@ class Inliner {
     entry_ = entry;
     const ptx::Function original = m_.functions[entry];
     body_.f = original;
-    body_.f.registers.clear(), body_.f.labels.clear(), body_.f.instructions.clear(), body_.f.operands.clear(),
-        body_.f.vector_elements.clear(), body_.f.prototypes.clear(), body_.f.targets.clear();
+    body_.f.registers.clear(), body_.f.register_names.clear(), body_.f.labels.clear(), body_.f.instructions.clear(),
+        body_.f.operands.clear(), body_.f.vector_elements.clear(), body_.f.prototypes.clear(), body_.f.targets.clear();
     RETURN_IF_ERROR(copy(entry, original, nullptr, nullptr, none<ptx::LabelId>(), nullptr));
     if (!bodies_.empty()) body_.plain(Opcode::exit, 0);
     for (size_t k = 0; k < bodies_.size(); ++k) RETURN_IF_ERROR(shared_body(k));  // grows
@@ -254,7 +254,8 @@ class Inliner {
     const bool inlined = call != nullptr, own_frame = frame && !call;
     const std::string suffix = inlined || own_frame ? fmt::format("_i{}", ++copies_) : std::string();
     const uint32_t first_register = static_cast<uint32_t>(body_.f.registers.size());
-    for (const ptx::Register& r : g.registers) body_.f.registers.add({r.type, ptx::register_name(r) + suffix});
+    for (uint32_t r = 0; r < g.registers.size(); ++r)
+      body_.f.add_register(g.registers[ptx::RegisterId{r}].type, ptx::register_name(g, ptx::RegisterId{r}) + suffix);
     const uint32_t first_label = static_cast<uint32_t>(body_.f.labels.size());
     for (const ptx::Label& l : g.labels) body_.f.labels.add({l.name + suffix, UINT32_MAX});
     // Labels by place, to set them as instructions come out.
@@ -337,7 +338,7 @@ class Inliner {
         for (const Operand& o : operands)
           if (o.kind == Operand::address_reg) i.mods.space = Space::local;
       i.first_operand = static_cast<uint32_t>(body_.f.operands.size());
-      body_.f.operands.insert(body_.f.operands.end(), operands.begin(), operands.end());
+      body_.f.operands.append(operands);
       body_.f.instructions.push_back(i);
     }
     stack_.pop_back();
@@ -455,7 +456,7 @@ class Inliner {
     c.op = Opcode::call, c.line = i.line, c.destination_count = static_cast<uint8_t>(results.size());
     c.operand_count = static_cast<uint8_t>(made.size());
     c.first_operand = static_cast<uint32_t>(body_.f.operands.size());
-    body_.f.operands.insert(body_.f.operands.end(), made.begin(), made.end());
+    body_.f.operands.append(made);
     body_.f.instructions.push_back(c);
     if (!returns) {
       body_.plain(Opcode::exit, i.line);
@@ -757,8 +758,7 @@ class Inliner {
                                  fmt::format("%param_{}", number++));
     }
     // Instructions that access registers become moves; labels follow.
-    std::vector<ptx::Instruction> old;
-    old.swap(body_.f.instructions);
+    const RawVector<ptx::Instruction> old = std::exchange(body_.f.instructions, {});
     std::vector<uint32_t> moved(old.size() + 1);
     for (uint32_t k = 0; k < old.size(); ++k) {
       moved[k] = static_cast<uint32_t>(body_.f.instructions.size());

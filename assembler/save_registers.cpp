@@ -113,7 +113,7 @@ void save_registers(ptx::Module& module, uint32_t entry, ptx::Function& f, const
     i.destination_count = static_cast<uint8_t>(destinations);
     i.operand_count = static_cast<uint8_t>(operands.size());
     i.first_operand = static_cast<uint32_t>(f.operands.size());
-    f.operands.insert(f.operands.end(), operands.begin(), operands.end());
+    f.operands.append({operands.begin(), operands.size()});
     return i;
   };
   for (const Site& s : sites) {
@@ -140,8 +140,8 @@ void save_registers(ptx::Module& module, uint32_t entry, ptx::Function& f, const
         }
         if (own == 0) {  // a predicate
           if (flag == UINT32_MAX) {
-            flag = static_cast<uint32_t>(index(f.registers.add({Type::b32, "%saved_flag"})));
-            bit = static_cast<uint32_t>(index(f.registers.add({Type::b32, "%saved_bit"})));
+            flag = static_cast<uint32_t>(index(f.add_register(Type::b32, "%saved_flag")));
+            bit = static_cast<uint32_t>(index(f.add_register(Type::b32, "%saved_bit")));
           }
           before.code.push_back(make(Opcode::selp, Type::b32, Space::generic, 1,
                                      {reg(flag), {Operand::immediate, false, 0, 0, 1}, {Operand::immediate}, reg(r)}));
@@ -171,8 +171,7 @@ void save_registers(ptx::Module& module, uint32_t entry, ptx::Function& f, const
   std::stable_sort(added.begin(), added.end(), [](const Added& a, const Added& b) {
     return std::pair(a.at, !a.behind) < std::pair(b.at, !b.behind);
   });
-  std::vector<ptx::Instruction> old;
-  old.swap(f.instructions);
+  const RawVector<ptx::Instruction> old = std::exchange(f.instructions, {});
   std::vector<uint32_t> moved(old.size() + 1);
   size_t next = 0;
   for (uint32_t k = 0; k <= old.size(); ++k) {

@@ -109,6 +109,11 @@ struct Builder {
   };
   std::vector<Length> measured;  // ascending
 
+  bool explain = false;  // decisions are wanted
+
+  void decide(const Decision& d) {
+    if (explain) decisions.push_back(d);
+  }
   const Length* length_at(uint32_t node) const {
     const auto at = std::lower_bound(measured.begin(), measured.end(), node,
                                      [](const Length& l, uint32_t n) { return l.node < n; });
@@ -120,8 +125,7 @@ struct Builder {
 void to_host(Builder& b, Node& node, std::string_view why) {
   node.place = Place::host;
   node.geometry = none<ShapeId>();
-  b.decisions.push_back(
-      {.first = b.function.statements[node.statement].targets[0].name, .why = why, .first_at = node.statement});
+  b.decide({.first = b.function.statements[node.statement].targets[0].name, .why = why, .first_at = node.statement});
 }
 
 // `range` and `vector`: the length is that of a vector at hand when its only definition is `len` of it. The node reads the vector instead.
@@ -178,16 +182,18 @@ void drop_unused(Builder& b, hir::BlockId block) {
   std::vector<Edge>& edges = b.graph.edges;  // still in the order of `to`
   std::vector<uint32_t> readers(b.graph.nodes.size());
   for (const Edge& e : edges) readers[e.from] += e.kind == Edge::true_;
+  bool any = false;
   size_t e = edges.size();
   for (size_t n = b.graph.nodes.size(); n-- > 0;) {
     Node& node = b.graph.nodes[n];
     const bool pure =
         node.place == Place::neutral || (node.place == Place::host && b.length_at(static_cast<uint32_t>(n)));
     node.unused = pure && !node.ordered && node.writes.size() == 1 && own[index(node.writes[0])] && readers[n] == 0;
+    any |= node.unused;
     for (; e > 0 && edges[e - 1].to == n; --e)
       if (node.unused && edges[e - 1].kind == Edge::true_) --readers[edges[e - 1].from];
   }
-  std::erase_if(edges, [&](const Edge& x) { return x.kind == Edge::true_ && b.graph.nodes[x.to].unused; });
+  if (any) std::erase_if(edges, [&](const Edge& x) { return x.kind == Edge::true_ && b.graph.nodes[x.to].unused; });
 }
 
 // By the nodes that they join, and the lists per node. The edges come in the order of `to`, so that counting by `from` sorts them.
@@ -217,7 +223,8 @@ BlockGraph build_graph(const hir::Program& program, const hir::Function& functio
                        const Shapes& shapes, ShapeTable& table, const Options& options,
                        std::vector<Decision>& decisions) {
   Builder b{program, function, shapes, table, decisions, {}, {}, {}};
-  b.accesses.resize(function.variables.size());
+  b.explain = options.explain;
+  b.accesses.raw().resize(function.variables.size());
   BlockGraph& graph = b.graph;
   IdVector<VariableId, Accesses>& accesses = b.accesses;
   graph.nodes.reserve(function.blocks[block].statements.size());
@@ -239,7 +246,7 @@ BlockGraph build_graph(const hir::Program& program, const hir::Function& functio
     const std::string_view why = place_statement(program, function, shapes.statements[id], table, options, node);
     const hir::Statement& s = function.statements[id];
     if (!why.empty() && s.kind == hir::Statement::assign && !s.targets.empty())
-      decisions.push_back({.first = s.targets[0].name, .why = why, .first_at = id});
+      b.decide({.first = s.targets[0].name, .why = why, .first_at = id});
     place_by_operands(b, n);
     if (s.targets.size() == 1 && !node.reads.empty() && node.builtin == Builtin::len)
       b.measured.push_back({n, accesses[node.reads[0]].definitions});

@@ -21,7 +21,6 @@
 // Cost: O(statements + kernels x edges): what a path joins with a kernel is found once for all that could be merged with it.
 // Leaves out: kernels that contain control flow (5.6, step 4).
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <tuple>
 
@@ -50,20 +49,23 @@ struct Fusion {
   const Shapes& shapes;
   const ShapeTable& table;
   std::vector<Decision>& decisions;
-  Partition p;
-  std::vector<Demand> demand;  // per group, an upper bound
-  Demand together;             // of the two groups that within_budget looked at last
-  std::vector<uint32_t> seen;  // per group: stamp of the last search that met it
+  Partition p = {};
+  std::vector<Demand> demand = {};  // per group, an upper bound
+  Demand together = {};             // of the two groups that within_budget looked at last
+  std::vector<uint32_t> seen = {};  // per group: stamp of the last search that met it
   uint32_t stamp = 0;
-  std::vector<uint32_t> stack;   // of searches
-  std::vector<uint32_t> shared;  // per group: merge_child's counts, zero in between
-  uint32_t merges = 0;           // so far
+  std::vector<uint32_t> after = {}, before = {};  // per group: stamp of the last Related that met it on that side
+  std::vector<uint32_t> stack = {};               // of searches
+  std::vector<uint32_t> shared = {};              // per group: merge_child's counts, zero in between
+  uint32_t merges = 0;                            // so far
+  bool explain = false;                           // decisions are wanted
 
   NameId name(uint32_t group) const {
     const hir::Statement& s = function.statements[graph.nodes[p.groups[group].nodes.front()].statement];
     return s.targets.empty() ? none<NameId>() : s.targets[0].name;
   }
   void decide(uint32_t a, uint32_t b, bool fused, std::string_view why) {
+    if (!explain) return;
     decisions.push_back({name(a), name(b), fused, why, graph.nodes[p.groups[a].nodes.front()].statement,
                          graph.nodes[p.groups[b].nodes.front()].statement});
   }
@@ -92,46 +94,41 @@ bool reaches(Fusion& f, uint32_t from, uint32_t to, bool skip_direct) {
 }
 
 // The groups that a path joins with group a, in either direction, as far as they can matter: paths run forward in the program, so only groups
-// between a and the candidates first..last (nodes) are met. Grows when a takes in other groups.
+// between a and the candidates first..last (nodes) are met. Grows when a takes in other groups. One at a time.
 struct Related {
   Fusion& f;
-  uint32_t a, first, last;
-  std::vector<bool> after, before;
-  std::vector<uint32_t> stack;
+  uint32_t a, first, last, stamp;
 
   Related(Fusion& fusion, uint32_t group, uint32_t first_node, uint32_t last_node)
-      : f(fusion),
-        a(group),
-        first(first_node),
-        last(last_node),
-        after(fusion.p.groups.size()),
-        before(fusion.p.groups.size()) {
+      : f(fusion), a(group), first(first_node), last(last_node), stamp(++fusion.stamp) {
     add(f.p.groups[a].nodes);
   }
-  bool joined(uint32_t g) const { return after[g] || before[g]; }
+  bool joined(uint32_t g) const { return f.after[g] == stamp || f.before[g] == stamp; }
   // `nodes` are about to be, or are, part of a.
   void add(std::span<const uint32_t> nodes) {
-    walk(nodes, f.graph.successors, after, true);
-    walk(nodes, f.graph.predecessors, before, false);
+    walk<true>(nodes, f.graph.successors, f.after);
+    walk<false>(nodes, f.graph.predecessors, f.before);
   }
 
  private:
-  void walk(std::span<const uint32_t> nodes, const EdgeLists& edges, std::vector<bool>& met, bool forward) {
+  template <bool forward>
+  void walk(std::span<const uint32_t> nodes, const EdgeLists& edges, std::vector<uint32_t>& met) {
     const auto from = [&](std::span<const uint32_t> at) {
       for (uint32_t n : at)
         for (uint32_t e : edges[n]) {
           const uint32_t g = f.p.group_of[forward ? f.graph.edges[e].to : f.graph.edges[e].from];
-          if (met[g] || g == a) continue;
+          if (met[g] == stamp || g == a) continue;
           const auto& there = f.p.groups[g].nodes;
           if (forward ? there.front() > last : there.back() < first) continue;
-          met[g] = true;
-          stack.push_back(g);
+          met[g] = stamp;
+          f.stack.push_back(g);
         }
     };
+    f.stack.clear();
     from(nodes);
-    while (!stack.empty()) {
-      const uint32_t g = stack.back();
-      stack.pop_back();
+    while (!f.stack.empty()) {
+      const uint32_t g = f.stack.back();
+      f.stack.pop_back();
       from(f.p.groups[g].nodes);
     }
   }
@@ -175,8 +172,8 @@ bool all_fit(const Fusion& f, uint32_t a, uint32_t b, ShapeId geometry) {
   return true;
 }
 
-// What the statements of the groups ask for together; exact but for values that nobody reads.
-Demand demand_of(const Fusion& f, std::initializer_list<uint32_t> groups) {
+// What the statements of groups a and b (or of one, twice) ask for together; exact but for values that nobody reads.
+Demand demand_of(const Fusion& f, uint32_t a, uint32_t b) {
   Demand d;
   struct Read {
     hir::VariableId variable;
@@ -184,8 +181,8 @@ Demand demand_of(const Fusion& f, std::initializer_list<uint32_t> groups) {
     uint32_t bytes;
   };
   InlineVector<Read, 16> reads;  // from outside
-  const auto inside = [&](uint32_t n) { return std::count(groups.begin(), groups.end(), f.p.group_of[n]) > 0; };
-  for (uint32_t g : groups)
+  const auto inside = [&](uint32_t n) { return f.p.group_of[n] == a || f.p.group_of[n] == b; };
+  for (uint32_t g = a;; g = b) {
     for (uint32_t n : f.p.groups[g].nodes) {
       const Node& node = f.graph.nodes[n];
       const hir::Statement& s = f.function.statements[node.statement];
@@ -213,9 +210,12 @@ Demand demand_of(const Fusion& f, std::initializer_list<uint32_t> groups) {
       if (!is_scalar(f.table, facts.results[0].shape))
         d.bytes += element_width(*f.program.types, f.function.variables[s.targets[0].variable_id()].type);
     }
+    if (g == b) break;
+  }
   // What is read several times counts once.
   const auto key = [](const Read& r) { return std::tuple(index(r.variable), r.from, ~r.bytes); };
-  std::sort(reads.begin(), reads.end(), [&](const Read& x, const Read& y) { return key(x) < key(y); });
+  if (reads.size() > 1)
+    std::sort(reads.begin(), reads.end(), [&](const Read& x, const Read& y) { return key(x) < key(y); });
   for (size_t k = 0; k < reads.size(); ++k) {
     if (k > 0 && reads[k].variable == reads[k - 1].variable && reads[k].from == reads[k - 1].from) continue;
     ++d.values;
@@ -227,7 +227,7 @@ Demand demand_of(const Fusion& f, std::initializer_list<uint32_t> groups) {
 // Before every merge.
 bool within_budget(Fusion& f, uint32_t a, uint32_t b) {
   f.together = f.demand[a] + f.demand[b];
-  if (!f.together.within_budget()) f.together = demand_of(f, {a, b});
+  if (!f.together.within_budget()) f.together = demand_of(f, a, b);
   return f.together.within_budget();
 }
 constexpr std::string_view over_budget = "one kernel would need too many registers or parameters";
@@ -243,9 +243,14 @@ void merge(Fusion& f, uint32_t into, uint32_t from, ShapeId geometry) {
   Group& a = f.p.groups[into];
   Group& b = f.p.groups[from];
   for (uint32_t n : b.nodes) f.p.group_of[n] = into;
-  const auto middle = static_cast<std::ptrdiff_t>(a.nodes.size());
-  a.nodes.insert(a.nodes.end(), b.nodes.begin(), b.nodes.end());
-  std::inplace_merge(a.nodes.begin(), a.nodes.begin() + middle, a.nodes.end());
+  if (b.nodes.back() < a.nodes.front()) {
+    a.nodes.insert(a.nodes.begin(), b.nodes.begin(), b.nodes.end());
+  } else {
+    const auto middle = static_cast<std::ptrdiff_t>(a.nodes.size());
+    a.nodes.insert(a.nodes.end(), b.nodes.begin(), b.nodes.end());
+    if (b.nodes.front() < a.nodes[static_cast<size_t>(middle) - 1])
+      std::inplace_merge(a.nodes.begin(), a.nodes.begin() + middle, a.nodes.end());
+  }
   a.geometry = geometry;
   f.demand[into] = f.together;
   b.nodes.clear();
@@ -419,25 +424,26 @@ void siblings_and_children(Fusion& f) {
 
 // Step 4.
 void neighbours(Fusion& f) {
-  std::map<ShapeId, std::vector<uint32_t>> kernels;  // by geometry, in program order
-  std::vector<bool> met(f.p.groups.size());
-  for (uint32_t g : f.p.group_of) {
-    if (met[g]) continue;
-    met[g] = true;
-    if (f.p.groups[g].kernel()) kernels[f.p.groups[g].geometry].push_back(g);
-  }
-  for (uint32_t n = 0; n < f.graph.nodes.size(); ++n) {
-    const uint32_t a = f.p.group_of[n];
-    if (!f.p.groups[a].kernel() || f.p.groups[a].nodes.front() != n) continue;
+  std::vector<uint32_t> kernels;  // in program order
+  for (uint32_t n = 0; n < f.graph.nodes.size(); ++n)
+    if (const Group& g = f.p.groups[f.p.group_of[n]]; g.kernel() && g.nodes.front() == n)
+      kernels.push_back(f.p.group_of[n]);
+  std::vector<uint32_t> alike;
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    const uint32_t a = kernels[i];
+    if (!f.p.groups[a].kernel()) continue;  // merged before
     const ShapeId geometry = f.p.groups[a].geometry;
-    std::vector<uint32_t>& alike = kernels[geometry];
-    std::erase_if(alike, [&](uint32_t g) { return !f.p.groups[g].kernel() || f.p.groups[g].nodes.front() < n; });
-    if (alike.size() < 2) continue;
     uint32_t last = 0;
-    for (uint32_t g : alike) last = std::max(last, f.p.groups[g].nodes.back());
-    Related related(f, a, n, last);
+    alike.clear();
+    for (size_t j = i + 1; j < kernels.size(); ++j) {
+      if (f.p.groups[kernels[j]].geometry != geometry) continue;
+      alike.push_back(kernels[j]);
+      last = std::max(last, f.p.groups[kernels[j]].nodes.back());
+    }
+    if (alike.empty()) continue;
+    Related related(f, a, f.p.groups[a].nodes.front(), last);
     for (uint32_t b : alike) {
-      if (b == a || related.joined(b) || !within_budget(f, a, b)) continue;
+      if (related.joined(b) || !within_budget(f, a, b)) continue;
       f.decide(a, b, true, "neighbours of one size");
       const auto nodes = f.p.groups[b].nodes;
       merge(f, a, b, geometry);
@@ -517,9 +523,9 @@ void order_groups(Fusion& f) {
 Partition fuse(const hir::Program& program, const hir::Function& function, const BlockGraph& graph,
                const Shapes& shapes, const ShapeTable& table, const Options& options,
                std::vector<Decision>& decisions) {
-  Fusion f{program,   function, graph, shapes, table,
-           decisions, {},       {},    {},     std::vector<uint32_t>(graph.nodes.size(), 0)};
-  f.shared.assign(graph.nodes.size(), 0);
+  Fusion f{program, function, graph, shapes, table, decisions};
+  f.explain = options.explain;
+  for (std::vector<uint32_t>* facts : {&f.seen, &f.after, &f.before, &f.shared}) facts->assign(graph.nodes.size(), 0);
   f.p.groups.resize(graph.nodes.size());
   f.p.group_of.resize(graph.nodes.size());
   for (uint32_t n = 0; n < graph.nodes.size(); ++n) {
@@ -532,14 +538,14 @@ Partition fuse(const hir::Program& program, const hir::Function& function, const
   } else {
     f.demand.resize(graph.nodes.size());
     for (uint32_t n = 0; n < graph.nodes.size(); ++n)
-      if (graph.nodes[n].place != Place::host) f.demand[n] = demand_of(f, {n});
+      if (graph.nodes[n].place != Place::host) f.demand[n] = demand_of(f, n, n);
     pipelines(f);
     if (options.mode == Mode::full) {
       siblings_and_children(f);
       neighbours(f);
       if (options.beside_cells) beside_cells(f);
     }
-    explain_refusals(f);
+    if (options.explain) explain_refusals(f);
   }
   order_groups(f);
   return std::move(f.p);

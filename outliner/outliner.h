@@ -109,7 +109,7 @@ struct Outlined {
   bool assumes_on_host =
       false;  // a statement of main that stays there has operands that are only assumed to be equally long
   ShapeTable shapes;
-  std::vector<Decision> decisions;
+  std::vector<Decision> decisions;  // with Options::explain
 };
 
 enum class Mode : uint8_t { none, flow, full };  // --outline: a kernel per statement; pipelines only; all fusions
@@ -122,6 +122,7 @@ struct Options {
   // the place of such kernels.
   bool beside_cells = true;
   bool tops = true;  // an order of which only the first rows are looked at becomes GPU.top_lib (top.cpp)
+  bool explain = true;  // Outlined::decisions are made
 };
 
 Outlined run(const hir::Program& program, const Options& options, DiagnosticSink& sink, Timings& timings);

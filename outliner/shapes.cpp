@@ -265,9 +265,9 @@ int whole_operand(const hir::Program& program, const hir::Expression& e) {
 Shapes analyse_shapes(const hir::Program& program, const hir::Function& function, ShapeTable& table,
                       DiagnosticSink& sink) {
   Shapes out;
-  out.statements.resize(function.statements.size());
+  out.statements.raw().resize(function.statements.size());
   Analysis a{program, function, table, sink, out, {}, {}, true, {}, {}};
-  a.objects.resize(function.statements.size());
+  a.objects.raw().resize(function.statements.size());
   Environment env(function.variables.size());
   for (VariableId p : function.parameters) {
     const hir::Variable& v = function.variables[p];

@@ -230,10 +230,7 @@ class Builder {
   Reg<T> reg() {
     static_assert(T::size != 1, "PTX has no 8-bit registers");
     constexpr uint32_t k = family<T>();
-    Register& r = f_.registers.raw().emplace_back();  // its name is made when somebody asks for it
-    r.type = family_type[k];
-    r.number = next_[k]++;
-    return {static_cast<RegisterId>(f_.registers.size() - 1)};
+    return {f_.registers.add({family_type[k], false, next_[k]++})};  // its name is made when somebody asks for it
   }
   // A variable in shared memory: `count` elements of T (0: a scalar).
   template <MemoryTag T>
@@ -610,7 +607,7 @@ class Builder {
     Operand o{.kind = Operand::vector,
               .count = static_cast<uint8_t>(elements.size()),
               .id = static_cast<uint32_t>(f_.vector_elements.size())};
-    f_.vector_elements.insert(f_.vector_elements.end(), elements);
+    f_.vector_elements.append({elements.begin(), elements.size()});
     return o;
   }
 
@@ -647,7 +644,12 @@ class Builder {
 
   void put(Opcode op, Type type, const Modifiers& mods, std::initializer_list<Operand> destinations,
            std::initializer_list<Operand> sources, Type type2 = Type::none) {
-    Instruction& i = f_.instructions.emplace_back();  // field by field in its place: a copy would wait for its parts
+    const size_t made = destinations.size(), count = made + sources.size();
+    const auto first = static_cast<uint32_t>(f_.operands.size());
+    Operand* const to = f_.operands.extend(count);
+    for (size_t k = 0; k < count; ++k)  // in one loop: compilers make a call of memcpy of each of two
+      to[k] = k < made ? destinations.begin()[k] : sources.begin()[k - made];
+    Instruction& i = f_.instructions.push();  // field by field in its place: a copy would wait for its parts
     i.op = op;
     i.type = type;
     i.type2 = type2;
@@ -655,11 +657,9 @@ class Builder {
     i.guard = guard_;
     i.guard_negated = guard_negated_;
     i.line = line_;
-    i.first_operand = static_cast<uint32_t>(f_.operands.size());
-    i.destination_count = static_cast<uint8_t>(destinations.size());
-    i.operand_count = static_cast<uint8_t>(destinations.size() + sources.size());
-    for (const Operand& o : destinations) f_.operands.push_back(o);
-    for (const Operand& o : sources) f_.operands.push_back(o);
+    i.first_operand = first;
+    i.destination_count = static_cast<uint8_t>(made);
+    i.operand_count = static_cast<uint8_t>(count);
     guard_ = none<RegisterId>();
     guard_negated_ = false;
   }

@@ -215,8 +215,9 @@ std::string_view register_prefix(Type type) {
   if (type == Type::f64) return "%fd";
   return type_bytes(type) == 8 ? "%rd" : type_bytes(type) == 4 ? "%r" : "%rs";
 }
-std::string register_name(const Register& r) {
-  return r.name.empty() ? std::string(register_prefix(r.type)) + std::to_string(r.number) : r.name;
+std::string register_name(const Function& f, RegisterId id) {
+  const Register& r = f.registers[id];
+  return r.named ? f.register_names[r.number] : std::string(register_prefix(r.type)) + std::to_string(r.number);
 }
 
 std::string_view type_name(Type t) { return pick(type_names, t); }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "libraries/base/id.h"
+#include "libraries/base/raw_vector.h"
 #include "libraries/base/source.h"
 
 namespace rndn::ptx {
@@ -181,11 +182,11 @@ struct Instruction {
 
 struct Register {
   Type type{};
-  std::string name;     // "%r12"; empty: the type's prefix and `number`
-  uint32_t number = 0;  // among those of one prefix, when it has no name of its own
+  bool named = false;   // has a name of its own: Function::register_names[number]
+  uint32_t number = 0;  // else among those of one prefix: its name is the type's prefix and this
 };
+static_assert(sizeof(Register) == 8, "most of a generated kernel's registers are written once and read once");
 std::string_view register_prefix(Type type);  // by width, as nvcc does: "%p", "%rs", "%r", "%rd", "%f", "%fd"
-std::string register_name(const Register& r);
 
 struct Label {
   std::string name;
@@ -261,16 +262,22 @@ struct Function {
   uint32_t min_blocks = 0;                                    // .minnctapersm
   uint32_t max_registers = 0;                                 // .maxnreg
   IdVector<RegisterId, Register> registers;
+  std::vector<std::string> register_names;  // of those that are named
   IdVector<LabelId, Label> labels;
-  std::vector<Instruction> instructions;
-  std::vector<Operand> operands;
-  std::vector<Operand> vector_elements;
+  RawVector<Instruction> instructions;
+  RawVector<Operand> operands;
+  RawVector<Operand> vector_elements;
   std::vector<Prototype> prototypes;
   std::vector<BranchTargets> targets;
   std::vector<Location> locations;
 
   const Operand& operand(const Instruction& i, uint32_t k) const { return operands[i.first_operand + k]; }
+  RegisterId add_register(Type type, std::string name) {
+    register_names.push_back(std::move(name));
+    return registers.add({type, true, static_cast<uint32_t>(register_names.size() - 1)});
+  }
 };
+std::string register_name(const Function& f, RegisterId id);  // "%r12"
 
 struct Module {
   uint32_t version = 60;  // 10 * major + minor

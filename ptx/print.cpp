@@ -233,7 +233,8 @@ class Printer {
     };
     std::vector<std::string> names;
     names.reserve(f_.registers.size());
-    for (const Register& r : f_.registers) names.push_back(ptx::register_name(r));
+    for (uint32_t r = 0; r < f_.registers.size(); ++r)
+      names.push_back(ptx::register_name(f_, static_cast<RegisterId>(r)));
     std::vector<Group> all;
     std::map<std::pair<std::string_view, Type>, size_t> by_prefix;
     size_t last = SIZE_MAX;
@@ -339,8 +340,8 @@ class Printer {
   void register_name(RegisterId r) {
     if (index(r) >= f_.registers.size()) {
       out_ += "<no register>";
-    } else if (const Register& known = f_.registers[r]; !known.name.empty()) {
-      out_ += known.name;
+    } else if (const Register& known = f_.registers[r]; known.named) {
+      out_ += f_.register_names[known.number];
     } else {
       out_ += register_prefix(known.type), append_number(out_, known.number);
     }

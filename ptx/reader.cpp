@@ -473,7 +473,7 @@ void Reader::register_name(Type type, const Token& name, Range at) {
   }
   if (!count_registers(1, at)) return;
   if (!define(name.text(), Kind::reg, static_cast<uint32_t>(f_.registers.size()), at)) return;
-  f_.registers.add({type, unique(name.text())});
+  f_.add_register(type, unique(name.text()));
 }
 
 void Reader::register_range(Type type, const Token& name, const Token& count, Range at) {
@@ -507,8 +507,8 @@ void Reader::register_range(Type type, const Token& name, const Token& count, Ra
   for (uint32_t k = 1;; ++k) {
     bool taken = used_prefixes_.get(prefix) != UINT32_MAX;
     if (!taken && depth() > 1)
-      for (const Register& r : f_.registers)
-        if (std::string_view(r.name).starts_with(prefix)) taken = true;
+      for (const std::string& known : f_.register_names)
+        if (known.starts_with(prefix)) taken = true;
     if (!taken) break;
     uint32_t& last = renamed_prefixes_[name.text()];  // skipping ahead, as in unique()
     if (last != UINT32_MAX) k = std::max(k, last + 1);
@@ -519,13 +519,14 @@ void Reader::register_range(Type type, const Token& name, const Token& count, Ra
   ranges_.push_back({name.text(), static_cast<uint32_t>(f_.registers.size()), n, depth(), last});
   last = static_cast<uint32_t>(ranges_.size() - 1);
   f_.registers.raw().reserve(f_.registers.size() + n);
+  f_.register_names.reserve(f_.registers.size() + n);
   char digits[10];
   for (uint32_t k = 0; k < n; ++k) {
     char* end = std::to_chars(digits, digits + 10, k).ptr;
     std::string text;
     text.reserve(prefix.size() + static_cast<size_t>(end - digits));
     text.append(prefix).append(digits, end);
-    f_.registers.add({type, std::move(text)});
+    f_.add_register(type, std::move(text));
   }
 }
 
@@ -798,7 +799,7 @@ void Reader::instruction(Range at) {
     error("unsupported", at, "unsupported instruction of {} operands", n);
     return abandon();
   }
-  Instruction& i = f_.instructions.emplace_back(m.instruction);
+  Instruction& i = f_.instructions.push() = m.instruction;
   auto drop = [&] {
     f_.instructions.pop_back();
     abandon();
@@ -810,7 +811,7 @@ void Reader::instruction(Range at) {
   i.line = line(opcode_at_.begin);
   if (n != m.operand_count) {
     m.operand_count = UINT32_MAX;
-    f_.operands.resize(f_.operands.size() + n);  // the check looks that they exist
+    std::fill_n(f_.operands.extend(n), n, Operand{});  // the check looks that they exist
     std::string problem = check_head(module_, f_, i, m.form);
     f_.operands.resize(i.first_operand);
     if (!problem.empty()) {

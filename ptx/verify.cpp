@@ -57,7 +57,7 @@ class Checker {
       if (index(i_.guard) >= f_.registers.size()) return "the guard is no register of the function";
       const Register& r = f_.registers[i_.guard];
       if (r.type != Type::pred)
-        return fmt::format("the guard `{}` is a .{} register, expected a predicate", register_name(r),
+        return fmt::format("the guard `{}` is a .{} register, expected a predicate", register_name(f_, i_.guard),
                            type_name(r.type));
     }
     if (i_.mods.scope == Scope::cluster) return "unsupported scope `cluster`";
@@ -161,7 +161,8 @@ class Checker {
     if (o.id >= f_.registers.size()) return "no register of the function";
     const Register& r = f_.registers[o.reg_id()];
     if (!agrees(r.type, type, relaxed))
-      return fmt::format("`{}` is a .{} register, expected .{}", register_name(r), type_name(r.type), type_name(type));
+      return fmt::format("`{}` is a .{} register, expected .{}", register_name(f_, o.reg_id()), type_name(r.type),
+                         type_name(type));
     return "";
   }
 
@@ -190,8 +191,8 @@ class Checker {
         const Register& r = f_.registers[o.reg_id()];
         uint32_t size = type_bytes(r.type);
         if ((size != 4 && size != 8) || is_floating(r.type))
-          return fmt::format("`{}` is a .{} register, expected an address of 32 or 64 bits", register_name(r),
-                             type_name(r.type));
+          return fmt::format("`{}` is a .{} register, expected an address of 32 or 64 bits",
+                             register_name(f_, o.reg_id()), type_name(r.type));
         return "";
       }
       case Operand::address_var:

@@ -64,7 +64,7 @@ std::string build_id() {
   return id;
 }
 
-void add_operands(Hash& h, const std::vector<ptx::Operand>& operands) {
+void add_operands(Hash& h, const RawVector<ptx::Operand>& operands) {
   h.add(operands.size());
   for (const ptx::Operand& o : operands) {
     h.add(uint64_t{o.kind} | uint64_t{o.negated} << 8 | uint64_t{o.count} << 16 | uint64_t{o.id} << 32);
@@ -194,8 +194,8 @@ CodeCache::Key CodeCache::key_of(const ptx::Module& m, const assembler::Options&
   }
   h.add(functions.size());
   for (const auto& [name, is_entry, visible, external, parameters, results, max_threads, required_threads, min_blocks,
-                    max_registers, registers, labels, instructions, operands, vector_elements, prototypes, targets,
-                    locations] : functions) {
+                    max_registers, registers, register_names, labels, instructions, operands, vector_elements,
+                    prototypes, targets, locations] : functions) {
     h.add(name);
     h.add(uint64_t{is_entry} | uint64_t{visible} << 1 | uint64_t{external} << 2);
     add_parameters(h, parameters);

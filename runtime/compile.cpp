@@ -149,7 +149,8 @@ Result<Compiled> compile(FileId file, const SourceManager& sources, const Compil
                                 .text_codes = options.text_codes,
                                 .math = c.no_math.empty(),
                                 .beside_cells = !options.fuse_operators,
-                                .tops = options.fuse_operators},
+                                .tops = options.fuse_operators,
+                                .explain = false},
                                sink, timings);
     if (sink.has_errors()) return in_sink;
     if (options.fuse_operators) c.fusions = find_fusions(c.outlined);

@@ -42,8 +42,12 @@ class IdVector {
   IdVector() = default;
   explicit IdVector(size_t n, const T& value = T()) : items_(n, value) {}
 
-  Id add(T value) {
+  Id add(T&& value) {
     items_.push_back(std::move(value));
+    return static_cast<Id>(items_.size() - 1);
+  }
+  Id add(const T& value) {
+    items_.push_back(value);
     return static_cast<Id>(items_.size() - 1);
   }
   typename std::vector<T>::reference operator[](Id id) { return items_[index(id)]; }

@@ -66,8 +66,12 @@ class InlineVector {
   const T& back() const { return data()[size_ - 1]; }
 
   void push_back(const T& x) {
+    if (size_ < capacity_) [[likely]] {
+      data()[size_++] = x;
+      return;
+    }
     const T copy = x;  // may be an element
-    if (size_ == capacity_) grow(size_ + 1);
+    grow(size_ + 1);
     data()[size_++] = copy;
   }
   T& emplace_back(const T& x = T()) {
@@ -78,7 +82,7 @@ class InlineVector {
   void clear() { size_ = 0; }
   void resize(size_t n, const T& x = T()) {
     if (n > capacity_) grow(n);
-    for (size_t k = size_; k < n; ++k) data()[k] = x;
+    if (n > size_) std::fill_n(data() + size_, n - size_, x);
     size_ = static_cast<uint32_t>(n);
   }
   template <std::forward_iterator I>

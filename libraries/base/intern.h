@@ -1,7 +1,9 @@
 // Interning: equal strings get equal ids, so that names compare in one instruction and print without copies.
 #pragma once
+#include <cstring>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "libraries/base/arena.h"
@@ -16,13 +18,13 @@ class Interner {
  public:
   NameId intern(std::string_view text) {
     if (2 * (texts_.size() + 1) > slots_.size()) grow();
-    const uint64_t hash = hash_of(text);
+    const uint32_t hash = hash_of(text);
     size_t at = hash & (slots_.size() - 1);
     for (; slots_[at].id != UINT32_MAX; at = (at + 1) & (slots_.size() - 1))
-      if (slots_[at].hash == static_cast<uint32_t>(hash >> 32) && texts_[static_cast<NameId>(slots_[at].id)] == text)
+      if (slots_[at].hash == hash && texts_[static_cast<NameId>(slots_[at].id)] == text)
         return static_cast<NameId>(slots_[at].id);
     const NameId id = texts_.add(arena_.copy(text));
-    slots_[at] = {index(id), static_cast<uint32_t>(hash >> 32)};
+    slots_[at] = {index(id), hash};
     return id;
   }
   std::string_view text(NameId id) const { return texts_[id]; }
@@ -31,21 +33,40 @@ class Interner {
  private:
   struct Slot {
     uint32_t id = UINT32_MAX;  // UINT32_MAX: free
-    uint32_t hash = 0;         // the upper half, so that few texts are compared
+    uint32_t hash = 0;         // so that few texts are compared, and none when the table grows
   };
-  // FNV-1a (Fowler, Noll, Vo), with a last step that brings the upper bits down to the slot's number.
-  static uint64_t hash_of(std::string_view text) {
-    uint64_t h = 0xcbf29ce484222325;
-    for (char c : text) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-    return h ^ h >> 32;
+  // Multiplications of words, the last of which overlaps the one before (as in wyhash, by Wang Yi): names are short.
+  static uint32_t hash_of(std::string_view text) {
+    constexpr uint64_t factor = 0x9E3779B97F4A7C15;
+    const size_t n = text.size();
+    uint64_t h = n * factor;
+    const auto mix = [&](uint64_t word) {
+      h = (h ^ word) * factor;
+      h ^= h >> 32;
+    };
+    const auto word = [&]<class T>(T, size_t at) {
+      T w;
+      std::memcpy(&w, text.data() + at, sizeof w);
+      return uint64_t{w};
+    };
+    if (n >= 8) {
+      for (size_t at = 0; at + 8 < n; at += 8) mix(word(uint64_t{}, at));
+      mix(word(uint64_t{}, n - 8));
+    } else if (n >= 4) {
+      mix(word(uint32_t{}, 0) << 32 | word(uint32_t{}, n - 4));
+    } else if (n > 0) {
+      mix(word(uint8_t{}, 0) << 16 | word(uint8_t{}, n / 2) << 8 | word(uint8_t{}, n - 1));
+    }
+    return static_cast<uint32_t>(h);
   }
   void grow() {
-    slots_.assign(slots_.empty() ? 256 : 2 * slots_.size(), {});
-    for (uint32_t i = 0; i < texts_.size(); ++i) {
-      const uint64_t hash = hash_of(texts_[static_cast<NameId>(i)]);
-      size_t at = hash & (slots_.size() - 1);
+    const std::vector<Slot> old = std::exchange(slots_, std::vector<Slot>(slots_.empty() ? 512 : 2 * slots_.size()));
+    texts_.raw().reserve(slots_.size() / 2);
+    for (const Slot& slot : old) {
+      if (slot.id == UINT32_MAX) continue;
+      size_t at = slot.hash & (slots_.size() - 1);
       while (slots_[at].id != UINT32_MAX) at = (at + 1) & (slots_.size() - 1);
-      slots_[at] = {i, static_cast<uint32_t>(hash >> 32)};
+      slots_[at] = slot;
     }
   }
 

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstring>
 #include <memory>
+#include <span>
 #include <type_traits>
 #include <utility>
 
@@ -65,10 +66,21 @@ class RawVector {
     const T copy = x;  // may be an element
     push() = copy;
   }
+  // n more elements, which the caller writes.
+  T* extend(size_t n) {
+    if (capacity_ - size_ < n) [[unlikely]]
+      grow(size_ + n);
+    T* const first = items_ + size_;
+    size_ += n;
+    return first;
+  }
+  void append(std::span<const T> from) {  // from elsewhere
+    if (!from.empty()) std::memcpy(static_cast<void*>(extend(from.size())), from.data(), from.size_bytes());
+  }
   void pop_back() { --size_; }
 
  private:
-  void grow(size_t wanted) {
+  [[gnu::noinline]] void grow(size_t wanted) {
     const size_t capacity = std::max(wanted, 2 * capacity_);
     T* larger = std::allocator<T>().allocate(capacity);
     if (size_) std::memcpy(static_cast<void*>(larger), items_, size_ * sizeof(T));

@@ -281,10 +281,10 @@ void declare_parameters(Emitter& e, std::vector<std::pair<ptx::ParameterOf<U64>,
                         bool keeps_state, bool fails) {
   const auto declare = [&](ParameterRole role, uint32_t ordinal, BasicType type, std::string_view what) {
     e.code.parameters.push_back({role, ordinal, type});
-    std::array<char, 24> name;
-    char* end = std::copy(what.begin(), what.end(), name.begin());
-    end = std::to_chars(end, name.end(), ordinal).ptr;
-    return e.b.parameter<U64>(std::string(name.data(), end));
+    std::array<char, 10> digits;
+    std::string name(what);
+    name.append(digits.data(), std::to_chars(digits.begin(), digits.end(), ordinal).ptr);
+    return e.b.parameter<U64>(std::move(name));
   };
   const size_t most = 3 * (e.function.parameters.size() + e.outputs.size()) + 2;
   e.b.function().parameters.reserve(most);
@@ -461,9 +461,9 @@ Result<KernelCode> generate_kernel(const outliner::Outlined& outlined, uint32_t 
   e.bytes_in_flight = options.bytes_in_flight;
   Builder& b = e.b;
   b.function().registers.raw().reserve(512);  // most kernels need no more
-  b.function().instructions.reserve(512);
+  b.function().instructions.reserve(1024);
   b.function().labels.raw().reserve(32);
-  b.function().operands.reserve(1536);
+  b.function().operands.reserve(3072);
   e.values.resize(function.variables.size());
   e.inputs.reserve(function.parameters.size());
   e.outputs.reserve(function.result_types.size());

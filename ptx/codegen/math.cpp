@@ -30,7 +30,7 @@ class Import {
     to_.functions.push_back(f);
     to_.functions[at].visible = false;
     std::map<VariableId, VariableId> own;  // variables of the function
-    for (std::vector<Operand> Function::*list : {&Function::operands, &Function::vector_elements})
+    for (RawVector<Operand> Function::*list : {&Function::operands, &Function::vector_elements})
       for (size_t k = 0; k < (to_.functions[at].*list).size(); ++k) {
         Operand o = (to_.functions[at].*list)[k];
         if (o.kind == Operand::variable || o.kind == Operand::address_var)

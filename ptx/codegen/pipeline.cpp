@@ -49,7 +49,7 @@ void append(ptx::Module&& own, ptx::Module& all) {
     if (functions[i] < first) continue;
     ptx::Function& f = own.functions[i];
     if (!own.variables.empty() || functions.size() > 1)
-      for (std::vector<ptx::Operand>* operands : {&f.operands, &f.vector_elements})
+      for (RawVector<ptx::Operand>* operands : {&f.operands, &f.vector_elements})
         for (ptx::Operand& o : *operands) {
           const bool of_variable = o.kind == ptx::Operand::variable || o.kind == ptx::Operand::address_var;
           if (of_variable) o.id = variables[o.id];

@@ -83,7 +83,7 @@ std::vector<Family> families_of(Emitter& e) {
 }
 
 void plan_cells(Emitter& e) {
-
+  if (!e.kernel.list) return;
   struct Origin {
     size_t reduction = SIZE_MAX;
     std::vector<BasicType> conversions;

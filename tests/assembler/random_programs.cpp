@@ -220,7 +220,7 @@ class Generator {
   uint32_t fresh(Type type) {
     const Type declared = type == Type::bf16 ? Type::b16 : type == Type::bf16x2 ? Type::b32 : type;
     const uint32_t n = numbers_[static_cast<size_t>(declared)]++;
-    return static_cast<uint32_t>(index(f_.registers.add({declared, fmt::format("%{}_{}", type_name(declared), n)})));
+    return static_cast<uint32_t>(index(f_.add_register(declared, fmt::format("%{}_{}", type_name(declared), n))));
   }
   Type declared_type(Kind k) {
     Type t = kind_type[k];
@@ -270,7 +270,7 @@ class Generator {
     Operand v{.kind = Operand::vector,
               .count = static_cast<uint8_t>(elements.size()),
               .id = static_cast<uint32_t>(f_.vector_elements.size())};
-    f_.vector_elements.insert(f_.vector_elements.end(), elements.begin(), elements.end());
+    f_.vector_elements.append({elements.begin(), elements.size()});
     return v;
   }
   uint32_t label() {

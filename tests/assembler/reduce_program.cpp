@@ -107,7 +107,7 @@ ptx::Module reduced(ptx::Module module, const std::string& kernel, const std::fu
   };
   const auto without = [&](const ptx::Function& f, size_t at, size_t count, bool zeros) {
     ptx::Function g = f;
-    g.instructions.assign(f.instructions.begin(), f.instructions.begin() + static_cast<ptrdiff_t>(at));
+    g.instructions.resize(at);
     for (size_t k = at; zeros && k < at + count; ++k) {
       const ptx::Instruction& i = f.instructions[k];
       for (uint32_t d = 0; d < i.destination_count; ++d) {
@@ -134,8 +134,7 @@ ptx::Module reduced(ptx::Module module, const std::string& kernel, const std::fu
       }
     }
     const size_t kept = g.instructions.size();
-    g.instructions.insert(g.instructions.end(), f.instructions.begin() + static_cast<ptrdiff_t>(at + count),
-                          f.instructions.end());
+    g.instructions.append(std::span(f.instructions).subspan(at + count));
     for (ptx::Label& l : g.labels)
       if (l.at >= at + count)
         l.at = static_cast<uint32_t>(l.at - (at + count) + kept);
@@ -221,14 +220,15 @@ ptx::Module tidy(const ptx::Module& module, const std::string& kernel) {
     }
     // Registers of ranges print shortest when they are few: name them anew.
     std::map<ptx::Type, uint32_t> numbers;
-    for (uint32_t r = 0; r < used.size(); ++r) {
-      ptx::Register& reg = f.registers[static_cast<ptx::RegisterId>(r)];
-      if (used[r]) reg.name = fmt::format("%{}_{}", ptx::type_name(reg.type), numbers[reg.type]++);
-    }
-    for (uint32_t r = 0; r < used.size(); ++r) {
-      ptx::Register& reg = f.registers[static_cast<ptx::RegisterId>(r)];
-      if (!used[r]) reg.name = fmt::format("%{}_{}", ptx::type_name(reg.type), numbers[reg.type]++);
-    }
+    f.register_names.clear();
+    for (bool first : {true, false})
+      for (uint32_t r = 0; r < used.size(); ++r) {
+        if (used[r] != first) continue;
+        ptx::Register& reg = f.registers[static_cast<ptx::RegisterId>(r)];
+        reg.named = true;
+        reg.number = static_cast<uint32_t>(f.register_names.size());
+        f.register_names.push_back(fmt::format("%{}_{}", ptx::type_name(reg.type), numbers[reg.type]++));
+      }
   }
   return out;
 }

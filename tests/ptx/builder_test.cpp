@@ -288,7 +288,7 @@ TEST(BuilderDeathTest, GuardedInstructionsMakeNoRegisters) {
     return b.function().instructions;
   };
   EXPECT_DEATH(load(true), "`mad` in k is guarded and makes a register");
-  const std::vector<Instruction> right = load(false);
+  const RawVector<Instruction> right = load(false);
   EXPECT_TRUE(is_none(right[right.size() - 2].guard));
   EXPECT_FALSE(is_none(right.back().guard));
   Module module;

@@ -29,7 +29,7 @@ struct Bench {
       Type type = static_cast<Type>(t);
       if (type_bytes(type) == 1 || type == Type::b128) continue;
       Type declared = type == Type::bf16 ? Type::b16 : type == Type::bf16x2 ? Type::b32 : type;
-      for (char c = 'a'; c <= 'd'; ++c) f.registers.add({declared, fmt::format("{}_{}", type_name(type), c)});
+      for (char c = 'a'; c <= 'd'; ++c) f.add_register(declared, fmt::format("{}_{}", type_name(type), c));
     }
     f.labels.add({"somewhere", 0});
     f.targets.push_back({"targets", {LabelId{0}, LabelId{0}}});
@@ -43,7 +43,7 @@ struct Bench {
     if (type_bytes(type) == 1) type = Type::u16;
     std::string want = fmt::format("{}_{}", type_name(type), which);
     for (uint32_t k = 0; k < f.registers.size(); ++k)
-      if (f.registers[static_cast<RegisterId>(k)].name == want) return {.kind = Operand::reg, .id = k};
+      if (f.register_names[k] == want) return {.kind = Operand::reg, .id = k};
     ADD_FAILURE() << "no register of type " << type_name(type);
     return {};
   }
@@ -95,7 +95,7 @@ struct Bench {
       }
     }
     i.first_operand = static_cast<uint32_t>(f.operands.size());
-    f.operands.insert(f.operands.end(), operands.begin(), operands.end());
+    f.operands.append(operands);
     f.instructions.push_back(i);
     return true;
   }
