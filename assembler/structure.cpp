@@ -676,17 +676,20 @@ struct Builder {
   bool drop_needless() {
     const uint32_t most = deepest_region(f, target);
     std::vector<uint32_t> depth(candidates.size(), 0);
+    std::vector<uint32_t> kept_by(candidates.size());  // itself, or the innermost around it that stays
     std::vector<uint8_t> needless(candidates.size(), false);
     bool any = false;
     for (uint32_t k = static_cast<uint32_t>(candidates.size()); k-- > 0;) {  // outer first
       const uint32_t parent = candidates[k].parent;
+      kept_by[k] = k;
       if (parent == UINT32_MAX) continue;
       needless[k] = candidates[parent].join == candidates[k].join || depth[parent] + 1 >= most;
       depth[k] = depth[parent] + (needless[k] ? 0 : 1);
       if (!needless[k]) continue;
       any = true;
+      kept_by[k] = kept_by[parent];
       for (uint32_t b : candidates[k].ends)
-        if (auto& ends = candidates[parent].ends; std::find(ends.begin(), ends.end(), b) == ends.end())
+        if (auto& ends = candidates[kept_by[k]].ends; std::find(ends.begin(), ends.end(), b) == ends.end())
           ends.push_back(b);
     }
     size_t kept = 0;
