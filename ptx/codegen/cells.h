@@ -28,6 +28,9 @@ struct Family {
   uint32_t stores() const { return static_cast<uint32_t>(stores_of(shape()).size()); }
 };
 
+// By variable: the reductions of cells evaluate it for every element, itself or on the way to their arguments.
+Marks evaluated_with_cells(const Emitter& e);
+
 // The bundles of all reductions that read their elements, in families; numbers the reductions' accumulators within their bundle.
 std::vector<Family> families_of(Emitter& e);
 

@@ -11,7 +11,7 @@
 #include <bit>
 #include <charconv>
 
-#include "ptx/codegen/emitter.h"
+#include "ptx/codegen/cells.h"
 
 namespace rndn::codegen {
 
@@ -332,14 +332,7 @@ Marks steps_of(const Emitter& e, const Pass& pass, Marks& needed) {
       for (const hir::Operand& o : s.masks)
         if (o.kind == hir::Operand::variable) needed[o.id] = true;
     }
-  // What only reductions of cells read is evaluated with them.
-  Marks elsewhere = marks(e.function.variables.size());
-  for (size_t s = e.steps.size(); s-- > 0;) {
-    const Step& step = e.steps[s];
-    if (!(step.reduction && e.form(step.target) == Form::cell) && !elsewhere[index(step.target)]) continue;
-    for (const hir::Operand& o : step.operands)
-      if (o.kind == hir::Operand::variable) elsewhere[o.id] = true;
-  }
+  const Marks elsewhere = evaluated_with_cells(e);
   // Statements that can fail run in the pass that stores or, without one, in the only pass; those of selected elements with their selection.
   if (pass.stores || pass.scans || e.scans.empty())
     for (size_t s = 0; s < e.steps.size(); ++s) {
@@ -575,6 +568,14 @@ Result<KernelCode> generate_kernel(const outliner::Outlined& outlined, uint32_t 
     if (kernel.list && (out.kind == Output::vector || out.kind == Output::compressed)) loops = true;
   }
   plan_cells(e);
+  // What can fail is evaluated though nothing may read it.
+  if (kernel.list && fails && !loops) {
+    const Marks elsewhere = evaluated_with_cells(e);
+    loops = std::any_of(e.steps.begin(), e.steps.end(), [&](const Step& s) {
+      return can_fail(e, s) && (e.form(s.target) == Form::element || e.form(s.target) == Form::selected) &&
+             !elsewhere[index(s.target)];
+    });
+  }
   const bool cells = cell_scratch_bytes(e) > 0;
   if (cells && !e.scans.empty()) {
     refuse(e, "a stored selection beside reductions of cells", none<StatementId>());

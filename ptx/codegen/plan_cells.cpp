@@ -82,6 +82,18 @@ std::vector<Family> families_of(Emitter& e) {
   return families;
 }
 
+Marks evaluated_with_cells(const Emitter& e) {
+  Marks evaluated = marks(e.function.variables.size());
+  for (const CellReduction& r : e.cell_reductions)
+    if (reduces(r)) evaluated[index(r.argument)] = true;
+  for (size_t s = e.steps.size(); s-- > 0;) {
+    if (!evaluated[index(e.steps[s].target)]) continue;
+    for (const hir::Operand& o : e.steps[s].operands)
+      if (o.kind == hir::Operand::variable) evaluated[o.id] = true;
+  }
+  return evaluated;
+}
+
 void plan_cells(Emitter& e) {
   if (!e.kernel.list) return;
   struct Origin {

@@ -348,21 +348,30 @@ TEST(Lists, FloatSumsRepeat) {
   }
 }
 
+// Whoever reads the elements: a reduction, one that needs only their number, nobody.
 TEST(Lists, RowsOutOfRangeAreReported) {
-  Generated g;
-  generate(g, Handmade{.parameters = "x:f64, rows:list<i64>",
-                       .results = "f64",
-                       .body = "c:list<f64> = @each_right(@index, x, rows); s1:list<f64> = @each(@sum, c);"
-                               "s:f64 = @raze(s1); return s;",
-                       .geometry = "rows"});
-  for (const std::vector<uint64_t>& lengths : {std::vector<uint64_t>{9000}, std::vector<uint64_t>(3000, 3)})
-    for (int64_t bad : {int64_t{-1}, int64_t{500}}) {
-      std::vector<int64_t> rows = positions(9000, 500, 22);
-      rows[8000] = bad;
-      const KernelRun run = run_kernel(
-          g, 0, {{"x", column(BasicType::f64, 500, 23)}, {"rows", cut(as_vector(BasicType::i64, rows), lengths)}}, {});
-      EXPECT_EQ(codegen::ErrorWord::of(run.error).code, codegen::RuntimeError::index_out_of_range);
-    }
+  for (const auto& [reduced, type] :
+       {std::pair{"@each(@sum, c)", "f64"}, {"@each(@len, c)", "i64"}, {"@each(@len, rows)", "i64"}}) {
+    SCOPED_TRACE(reduced);
+    Generated g;
+    generate(g, Handmade{.parameters = "x:f64, rows:list<i64>",
+                         .results = type,
+                         .body = fmt::format("c:list<f64> = @each_right(@index, x, rows); s1:list<{0}> = {1};"
+                                             "s:{0} = @raze(s1); return s;",
+                                             type, reduced),
+                         .geometry = "rows"});
+    ASSERT_EQ(g.code.kernels[0].refused, "");
+    for (const std::vector<uint64_t>& lengths : {std::vector<uint64_t>{9000}, std::vector<uint64_t>(3000, 3)})
+      for (int64_t bad : {int64_t{-1}, int64_t{499}, int64_t{500}}) {
+        std::vector<int64_t> rows = positions(9000, 500, 22);
+        rows[8000] = bad;
+        const KernelRun run = run_kernel(
+            g, 0, {{"x", column(BasicType::f64, 500, 23)}, {"rows", cut(as_vector(BasicType::i64, rows), lengths)}},
+            {});
+        EXPECT_EQ(codegen::ErrorWord::of(run.error).code,
+                  bad == 499 ? codegen::RuntimeError::none : codegen::RuntimeError::index_out_of_range);
+      }
+  }
 }
 
 }  // namespace
