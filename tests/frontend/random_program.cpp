@@ -198,6 +198,62 @@ struct Generator {
     return lines;
   }
 
+  // Statements of which the last but one, or the last, may fail in the run: it is then the only one.
+  std::vector<std::string> failure() {
+    std::vector<std::string> lines;
+    constexpr size_t sizes[] = {1, 2, 3, 6, 33, 300, 1030};
+    const size_t n = sizes[pick(std::size(sizes))];
+    const char* type = chance(70) ? "i64" : "i32";
+    std::string x = chance(30) ? operand() : numbers(lines, n, type), y = numbers(lines, n, type);
+    if (chance(30)) {  // of what a mask selects
+      const std::string mask =
+          declare(lines, fmt::format("@{}({}, {}:{})", chance(50) ? "leq" : "gt", y, pick(3), type));
+      x = declare(lines, fmt::format("@compress({}, {})", mask, x));
+      y = declare(lines, fmt::format("@compress({}, {})", mask, y));
+    }
+    const auto shifted = [&](int by) { return declare(lines, fmt::format("@minus({}, {}:{})", y, by, type)); };
+    std::string failed;
+    switch (pick(7)) {
+      case 0: failed = declare(lines, fmt::format("@{}({}, {})", chance(50) ? "div" : "mod", x, y)); break;
+      case 1: failed = declare(lines, fmt::format("@index({}, {})", x, shifted(chance(50) ? 1 : -1))); break;
+      case 2: failed = declare(lines, fmt::format("@index_a({}, {}, {})", x, shifted(chance(50) ? 1 : -1), y)); break;
+      case 3: failed = declare(lines, fmt::format("@fact({})", shifted(1))); break;
+      case 4: {  // lengths that only the run knows
+        const std::string unique = declare(lines, fmt::format("@unique({})", y));
+        const std::string length = declare(lines, fmt::format("@len({})", unique));
+        const std::string more = declare(lines, fmt::format("@plus({}, {}:i64)", length, 1 + pick(2)));
+        const std::string a = declare(lines, fmt::format("@take({}, {})", length, x));
+        const std::string b = declare(lines, fmt::format("@take({}, {})", more, y));
+        failed = element_wise(lines, a, b);
+        break;
+      }
+      case 5: {  // in the cells of a list
+        const std::string dict = declare(lines, fmt::format("@group({})", y));
+        const std::string rows = declare(lines, fmt::format("@values({})", dict));
+        const std::string fewer = declare(lines, fmt::format("@drop(1:i64, {})", x));
+        failed = declare(lines, fmt::format("@each_right(@index, {}, {})", fewer, rows));
+        break;
+      }
+      default: failed = declare(lines, expression()); break;
+    }
+    if (chance(40)) declare(lines, fmt::format("@{}({})", chance(50) ? "sum" : "len", failed));
+    return lines;
+  }
+
+  // Puts a failure somewhere into the program, if `fails` takes one.
+  void fail(const std::function<bool(const std::string&)>& fails) {
+    const std::vector<std::string> whole = body;
+    for (int tries = 0; tries < 200; ++tries) {
+      const std::vector<std::string> lines = failure();
+      body.insert(body.begin() + static_cast<ptrdiff_t>(pick(body.size() + 1)), lines.begin(), lines.end());
+      const std::string text = returning(results);
+      body = whole;
+      if (!fails(text)) continue;
+      final = text;
+      return;
+    }
+  }
+
   // Tries what `change` does to the program; takes it back when it is not accepted.
   template <class F>
   bool attempt(F change) {
@@ -243,7 +299,6 @@ struct Generator {
       if (!fresh.empty()) names.push_back(fresh), ++counter;
     }
     // The results: as many variables as may be returned, of whatever types.
-    std::vector<std::string> results;
     for (size_t i = names.size(); i-- > 0 && results.size() < 8;) {
       std::vector<std::string> more = results;
       more.push_back(names[i]);
@@ -252,12 +307,12 @@ struct Generator {
     final = returning(results);
   }
 
-  std::string returning(const std::vector<std::string>& results) const {
+  std::string returning(const std::vector<std::string>& values) const {
     std::string out = program();
-    if (results.empty()) return out;
+    if (values.empty()) return out;
     std::string list, signature;
-    for (size_t i = 0; i < results.size(); ++i) {
-      list += (i ? ", " : "") + results[i];
+    for (size_t i = 0; i < values.size(); ++i) {
+      list += (i ? ", " : "") + values[i];
       signature += i ? ", ?" : "?";
     }
     out.replace(out.find("main()"), 6, "main() : " + signature);
@@ -265,6 +320,7 @@ struct Generator {
     return out;
   }
 
+  std::vector<std::string> results;
   std::string final;
 };
 
@@ -272,8 +328,14 @@ struct Generator {
 
 std::string random_program(uint32_t seed, size_t statements, const std::function<bool(const std::string&)>& accept,
                            size_t idioms) {
-  Generator g{std::mt19937(seed), accept, {}, {}, {}, {}, {}, 0, idioms, {}};
+  return random_failure(seed, statements, accept, idioms, {});
+}
+
+std::string random_failure(uint32_t seed, size_t statements, const std::function<bool(const std::string&)>& accept,
+                           size_t idioms, const std::function<bool(const std::string&)>& fails) {
+  Generator g{std::mt19937(seed), accept, {}, {}, {}, {}, {}, 0, idioms, {}, {}};
   g.run(statements);
+  if (fails) g.fail(fails);
   return g.final;
 }
 

@@ -15,4 +15,10 @@ namespace rndn::hir {
 std::string random_program(uint32_t seed, size_t statements, const std::function<bool(const std::string&)>& accept,
                            size_t idioms = 0);
 
+// The same program with one more statement somewhere, at which it ends: a division by zero, an index out of range, the factorial of a negative number,
+// lengths that differ in the run, or any other that `fails` takes. What `accept` took finished, and the new statement assigns to a name of its own: so
+// it is the only one that can fail. The program as it was when `fails` took nothing.
+std::string random_failure(uint32_t seed, size_t statements, const std::function<bool(const std::string&)>& accept,
+                           size_t idioms, const std::function<bool(const std::string&)>& fails);
+
 }  // namespace rndn::hir

@@ -55,7 +55,10 @@ Ran run_bounded(const std::string& text) {
   Result<std::vector<Value>> results = run(program, TinyTables(), sources, &printed, &state);
   if (!results) {
     out.error = results.error().message;
-    if (size_t at = out.error.find(": error: "); at != std::string::npos) out.error.erase(0, at + 9);
+    if (size_t at = out.error.find(": error: "); at != std::string::npos) {
+      out.place = out.error.substr(0, at);
+      out.error.erase(0, at + 9);
+    }
     if (results.error().fault != Fault::input) out.complaint = "not the input's fault: " + out.error;
     return out;
   }

@@ -12,6 +12,7 @@ struct Ran {
   bool finished = false;   // and the program ended without a run-time error
   std::string results;     // in the notation of tests/reference/notation.h
   std::string error;       // of the run, without position
+  std::string place;       // its position: "r.hir:7:9"
   std::string complaint;   // what must not be: a result that is not of the type that the frontend inferred
   std::string typed_text;  // the program printed with all types
 };
