@@ -5,7 +5,7 @@
 // they are when o is cut behind its k-th. An order is rewritten when all uses of all its heads come to the same with the cut ones:
 //   len(head)                  whose only use is `range`, whose positions are only compared with k: lt(positions, k) and its mirror
 //                              images, which gives a mask that only `where` and `compress` read
-//   index(x, head)             another head, where x has the length of o, so that no index error is lost
+//   index(x, o)                another head, where x has the length of o, so that no index error is lost
 //   index(head, where(mask)), compress(mask, head), compress(mask, positions), take(k, head) with k >= 0
 //                              the first k themselves; what becomes of them does not matter
 // k is an integer literal, or a scalar that exists before the order; of several literals the largest counts. Where all have the one k, the
@@ -85,6 +85,7 @@ class Finder {
   bool follow(size_t place) {
     place_ = place;
     roles_ = {{facts(place).results[0].object, head}};
+    order_object_ = facts(place).results[0].object;
     shape_ = facts(place).results[0].shape;
     limits_.clear();
     cut_.clear();
@@ -148,7 +149,8 @@ class Finder {
         return !any;
       case Builtin::index:
         if (is(0, head) && is(1, selection)) return cut(at, 0);
-        if (is_free(0) && is(1, head) && f.operands[0].shape == shape_) return becomes(head);
+        // Rows of the order itself are no error; those of another vector, in the order's order, may be beyond the first.
+        if (is_free(0) && f.operands[1].object == order_object_ && f.operands[0].shape == shape_) return becomes(head);
         return !any;
       case Builtin::take: return is(1, head) && is_free(0) && limit(at, e, 0, 0) && *limits_.back().value >= 0;
       default: return !any;
@@ -228,6 +230,7 @@ class Finder {
   // Of the order that is looked at:
   size_t place_ = 0;
   std::map<ObjectId, Role> roles_;
+  ObjectId order_object_{};
   ShapeId shape_{};
   std::vector<Limit> limits_;
   std::vector<std::pair<StatementId, uint32_t>> cut_;

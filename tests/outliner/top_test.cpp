@@ -109,6 +109,8 @@ TEST(Top, IsNotWhatIsReadElsewhere) {
       {"positions", head_and + "z:? = @sum(p); r:? = @plus(top, z);"},
       {"a mask", head_and + "z:? = @sum(m); r:? = @plus(top, z);"},
       {"an index that may be out of range", "s:? = @index(other, o); m:? = @lt(p, 10:i64); r:? = @compress(m, s);"},
+      {"an index out of another vector",
+       "s:? = @index(p, o); z:? = @index(v, s); m:? = @lt(p, 10:i64); r:? = @compress(m, z);"},
       {"a number per position", "m:? = @lt(p, v); f:? = @where(m); r:? = @index(o, f);"},
       {"two numbers of the run",
        "a:? = @len(b); s:? = @max(v); i:? = @round(s); m:? = @lt(p, i); r:? = @compress(m, o);"},
