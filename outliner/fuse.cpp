@@ -24,6 +24,7 @@
 #include <optional>
 #include <tuple>
 
+#include "libraries/base/check.h"
 #include "outliner/analysis.h"
 
 namespace rndn::outliner {
@@ -59,6 +60,8 @@ struct Fusion {
   std::vector<uint32_t> shared = {};              // per group: merge_child's counts, zero in between
   uint32_t merges = 0;                            // so far
   bool explain = false;                           // decisions are wanted
+  // Per node: groups with nodes up to it and behind it. Edges run forward in the program, but paths of groups run back where a group spans a node.
+  std::vector<uint32_t> crossed = {};
 
   NameId name(uint32_t group) const {
     const hir::Statement& s = function.statements[graph.nodes[p.groups[group].nodes.front()].statement];
@@ -71,9 +74,21 @@ struct Fusion {
   }
 };
 
+// No path leads from groups that lie behind that node as a whole to groups with nodes up to `node`.
+uint32_t no_way_back(const Fusion& f, uint32_t node) {
+  while (f.crossed[node]) ++node;
+  return node;
+}
+// Nor from groups with nodes from `node` on to groups that lie before this one as a whole.
+uint32_t no_way_on(const Fusion& f, uint32_t node) {
+  while (node > 0 && f.crossed[node - 1]) --node;
+  return node;
+}
+
 // True when a path leads from group `from` to group `to`. skip_direct: only paths with another group between them count.
 bool reaches(Fusion& f, uint32_t from, uint32_t to, bool skip_direct) {
   std::vector<uint32_t>& stack = f.stack;
+  const uint32_t last = no_way_back(f, f.p.groups[to].nodes.back());
   stack.assign(1, from);
   f.seen[from] = ++f.stamp;
   while (!stack.empty()) {
@@ -84,7 +99,7 @@ bool reaches(Fusion& f, uint32_t from, uint32_t to, bool skip_direct) {
         const uint32_t next = f.p.group_of[f.graph.edges[e].to];
         if (next == to && !(skip_direct && g == from)) return true;
         if (next == to || f.seen[next] == f.stamp) continue;
-        if (f.p.groups[next].nodes.front() > f.p.groups[to].nodes.back()) continue;  // edges run forward
+        if (f.p.groups[next].nodes.front() > last) continue;
         f.seen[next] = f.stamp;
         stack.push_back(next);
       }
@@ -93,14 +108,18 @@ bool reaches(Fusion& f, uint32_t from, uint32_t to, bool skip_direct) {
   return false;
 }
 
-// The groups that a path joins with group a, in either direction, as far as they can matter: paths run forward in the program, so only groups
-// between a and the candidates first..last (nodes) are met. Grows when a takes in other groups. One at a time.
+// The groups that a path joins with group a, in either direction, as far as they can lead to the candidates, whose nodes are first..last.
+// Grows when a takes in other groups: they are candidates. One at a time.
 struct Related {
   Fusion& f;
   uint32_t a, first, last, stamp;
 
   Related(Fusion& fusion, uint32_t group, uint32_t first_node, uint32_t last_node)
-      : f(fusion), a(group), first(first_node), last(last_node), stamp(++fusion.stamp) {
+      : f(fusion),
+        a(group),
+        first(no_way_on(fusion, first_node)),
+        last(no_way_back(fusion, last_node)),
+        stamp(++fusion.stamp) {
     add(f.p.groups[a].nodes);
   }
   bool joined(uint32_t g) const { return f.after[g] == stamp || f.before[g] == stamp; }
@@ -242,6 +261,11 @@ bool scalar_only(const Fusion& f, uint32_t g) {
 void merge(Fusion& f, uint32_t into, uint32_t from, ShapeId geometry) {
   Group& a = f.p.groups[into];
   Group& b = f.p.groups[from];
+  const auto cross = [&](uint32_t first, uint32_t last, uint32_t by) {
+    for (uint32_t n = first; n < last; ++n) f.crossed[n] += by;
+  };
+  cross(a.nodes.front(), a.nodes.back(), UINT32_MAX);
+  cross(b.nodes.front(), b.nodes.back(), UINT32_MAX);
   for (uint32_t n : b.nodes) f.p.group_of[n] = into;
   if (b.nodes.back() < a.nodes.front()) {
     a.nodes.insert(a.nodes.begin(), b.nodes.begin(), b.nodes.end());
@@ -251,6 +275,7 @@ void merge(Fusion& f, uint32_t into, uint32_t from, ShapeId geometry) {
     if (b.nodes.front() < a.nodes[static_cast<size_t>(middle) - 1])
       std::inplace_merge(a.nodes.begin(), a.nodes.begin() + middle, a.nodes.end());
   }
+  cross(a.nodes.front(), a.nodes.back(), 1);
   a.geometry = geometry;
   f.demand[into] = f.together;
   b.nodes.clear();
@@ -516,6 +541,7 @@ void order_groups(Fusion& f) {
         std::push_heap(ready.begin(), ready.end(), later);
       }
   }
+  for (uint32_t w : waiting) CHECK(w == 0, "kernels that wait for each other");
 }
 
 }  // namespace
@@ -525,7 +551,8 @@ Partition fuse(const hir::Program& program, const hir::Function& function, const
                std::vector<Decision>& decisions) {
   Fusion f{program, function, graph, shapes, table, decisions};
   f.explain = options.explain;
-  for (std::vector<uint32_t>* facts : {&f.seen, &f.after, &f.before, &f.shared}) facts->assign(graph.nodes.size(), 0);
+  for (std::vector<uint32_t>* facts : {&f.seen, &f.after, &f.before, &f.shared, &f.crossed})
+    facts->assign(graph.nodes.size(), 0);
   f.p.groups.resize(graph.nodes.size());
   f.p.group_of.resize(graph.nodes.size());
   for (uint32_t n = 0; n < graph.nodes.size(); ++n) {

@@ -1046,6 +1046,35 @@ TEST(KernelCounts, NoneAboveTheThesis) {
   }
 }
 
+// A kernel's statements need not stand together: a path from one kernel to another may run through a third that begins before and ends behind it.
+// What was merged across such a path waited for itself, and the rest of main was gone.
+TEST(Outliner, PathsRunBackThroughKernelsThatSpanOthers) {
+  Compiled c;
+  compile(c,
+          program_text(R"(
+    x:i64 = 8:i64;
+    y:i64 = 5:i64;
+    k:? = @sum(x);
+    o:? = @order(y, 1:bool);
+    n:? = @len(o);
+    p:? = @range(n);
+    m:? = @lt(p, 0:i64);
+    w:? = @where(m);
+    v0:? = @plus(x, k);
+    v1:? = @range(k);
+    v2:? = @len(w);
+    v3:? = @index(w, w);
+    v4:? = @index(v3, x);
+    v5:? = @index(o, w);
+    r:? = @list(v5, v1);
+    return r;)",
+                       "list<?>"),
+          {.tops = false});
+  ASSERT_EQ(c.errors, "");
+  EXPECT_THAT(c.main(), HasSubstr("return r;"));
+  expect_round_trip(c);
+}
+
 TEST(Outliner, SameProgramSameText) {
   std::string first;
   for (int round = 0; round < 3; ++round) {
