@@ -138,8 +138,8 @@ uint32_t build_block(ptx::Module& module, std::string_view name, bool wide) {
     store(b, Space::shared, at_high, z);
   }
   b.shr(distance, 1u, distance);
-  b.when(b.setp(Is::ne, distance, 0u)).bra(round);
-  b.when(b.setp(Is::ge, size, last)).bra(done);
+  b.when(b.setp(Is::ne, distance, 0u)).bra_uni(round);
+  b.when(b.setp(Is::ge, size, last)).bra_uni(done);
   b.shl(size, 1u, size);
   b.min(b.shr(size, 1u), block, distance);
   b.bra(merge);

@@ -76,7 +76,7 @@ void publish_count(Builder& b, const Thread& t, Reg<U32> tile, Reg<U64> count, R
 static Reg<U64> look_back(Builder& b, const Thread& t, Reg<U32> tile, Reg<U64> count, Reg<U64> words, At shared,
                           bool published) {
   const ptx::LabelId known = b.label(), window = b.label(), poll = b.label();
-  b.when(b.setp(Is::ne, t.warp, 0u)).bra(known);
+  b.when(b.setp(Is::ne, t.warp, 0u)).bra_uni(known);
   Reg<Pred> lane0 = b.setp(Is::eq, t.lane, 0u);
   Reg<U64> own = element_address(b, words, tile, 8);
   if (!published) store_count(b, lane0, tile, count, own);
@@ -89,7 +89,7 @@ static Reg<U64> look_back(Builder& b, const Thread& t, Reg<U32> tile, Reg<U64> c
   b.bind(poll);
   load_if<U64>(b, exists, Space::global, At(at), seen, volatile_access);
   Reg<U32> state = b.and_(b.cvt<U32>(seen), 3u);
-  b.unless(b.vote(VoteMode::all, b.setp(Is::ne, state, 0u))).bra(poll);
+  b.unless(b.vote(VoteMode::all, b.setp(Is::ne, state, 0u))).bra_uni(poll);
   Reg<U32> inclusive = b.ballot(b.setp(Is::eq, state, 2u));
   Reg<U32> nearest = b.clz(b.brev(inclusive));  // 32 when there is none; lanes behind it do not count
   Reg<U64> value = b.shr(seen, 2u);
@@ -98,7 +98,7 @@ static Reg<U64> look_back(Builder& b, const Thread& t, Reg<U32> tile, Reg<U64> c
     b.add(value, b.shfl_sync_64(ShuffleMode::bfly, value, distance, 31u), value);
   b.add(before, value, before);
   b.sub(earlier, 32, earlier);
-  b.when(b.setp(Is::eq, inclusive, 0u)).bra(window);
+  b.when(b.setp(Is::eq, inclusive, 0u)).bra_uni(window);
   Reg<U64> final_word = b.add(b.shl(b.add(before, count), 2u), 2);
   store_if<U64>(b, lane0, Space::global, At(own), final_word, volatile_access);
   store_if<U64>(b, lane0, Space::shared, shared, before);

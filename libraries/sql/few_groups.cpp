@@ -97,7 +97,7 @@ uint32_t build_keys(ptx::Module& module, std::string_view name, std::span<const 
   Reg<U64> step = b.mul_wide(nctaid, keys_block * keys_items);
   const LabelId loop = b.label(), marked = b.label();
   b.bind(loop);
-  b.when(b.setp(Is::ge, tile, n)).bra(marked);
+  b.when(b.setp(Is::ge, tile, n)).bra_uni(marked);
   Reg<U64> first = b.add(tile, b.cvt<U64>(t.tid));
   std::vector<Reg<U32>> keys;
   for (uint32_t i = 0; i < keys_items; ++i)  // rows behind the end are the last one once more
@@ -123,7 +123,7 @@ uint32_t build_keys(ptx::Module& module, std::string_view name, std::span<const 
             b.atom<U32>(AtomicOp::add, Space::global, At(b.ld_param(p_ticket)), 1u));
   b.bind(arrived);
   b.bar_sync();
-  b.when(b.setp(Is::ne, b.ld<U32>(Space::shared, At(marks, taken_at)), b.sub(nctaid, 1u))).bra(leave);
+  b.when(b.setp(Is::ne, b.ld<U32>(Space::shared, At(marks, taken_at)), b.sub(nctaid, 1u))).bra_uni(leave);
   b.membar(ptx::Scope::gpu);
   // The last block: every thread numbers some neighbouring keys.
   constexpr uint32_t each = most_few_keys / keys_block;
@@ -233,7 +233,7 @@ uint32_t build_few(ptx::Module& module, std::string_view name, std::span<const S
   for (Param p : p_columns) columns.push_back(b.ld_param(p));
   const LabelId next_tile = b.label(), summed = b.label();
   b.bind(next_tile);
-  b.when(b.setp(Is::ge, tile, n)).bra(summed);
+  b.when(b.setp(Is::ge, tile, n)).bra_uni(summed);
   Reg<U64> first = b.add(tile, b.cvt<U64>(t.tid));
   std::vector<Reg<Pred>> inside;
   std::vector<Reg<U32>> rows, keys;
@@ -275,7 +275,7 @@ uint32_t build_few(ptx::Module& module, std::string_view name, std::span<const S
   Reg<U32> group = b.mov(t.warp);
   const LabelId next_group = b.label(), done = b.label();
   b.bind(next_group);
-  b.when(b.setp(Is::ge, group, groups)).bra(done);
+  b.when(b.setp(Is::ge, group, groups)).bra_uni(done);
   Reg<U32> place = b.mad_lo(group, threads, t.lane), to = b.mad_lo(group, nctaid, ctaid);
   for_accumulators(shape, [&]<class T>(size_t k, Accumulator::Op op, auto) {
     Reg<U32> at = b.mad_lo(place, T::size, starts[k]);
@@ -309,7 +309,7 @@ uint32_t build_finish(ptx::Module& module, std::string_view name, const Aggregat
   Reg<U32> blocks = b.cvt<U32>(b.ld_param(p_blocks));
   Reg<Pred> lane0 = b.setp(Is::eq, t.lane, 0u);
   const LabelId done = b.label();
-  b.when(b.setp(Is::ge, group, b.cvt<U32>(b.ld_param(p_groups)))).bra(done);
+  b.when(b.setp(Is::ge, group, b.cvt<U32>(b.ld_param(p_groups)))).bra_uni(done);
   Reg<U32> first = b.mul_lo(group, blocks);
   for_accumulators(shape, [&]<class T>(size_t k, Accumulator::Op op, auto identity) {
     Reg<T> x = b.constant<T>(identity);

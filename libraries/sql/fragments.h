@@ -83,7 +83,7 @@ void for_tiles(Builder& b, Reg<U32> tiles, Body&& body) {
   Reg<U32> step = b.special(ptx::SpecialRegister::nctaid_x);
   LabelId done = b.label(), loop = b.label();
   b.bind(loop);
-  b.when(b.setp(ptx::Compare::ge, tile, tiles)).bra(done);
+  b.when(b.setp(ptx::Compare::ge, tile, tiles)).bra_uni(done);
   body(tile);
   b.add(tile, step, tile);
   b.bra(loop);

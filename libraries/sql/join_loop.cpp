@@ -38,7 +38,7 @@ uint32_t build_loop(ptx::Module& module, std::string_view name, const JoinShape&
   const LabelId next = b.label(), done = b.label();
   b.bind(next);
   Reg<U32> tile = take_tile(b, shared, b.ld_param(ticket_at), t);
-  b.when(b.setp(Is::ge, b.cvt<U64>(tile), tiles)).bra(done);
+  b.when(b.setp(Is::ge, b.cvt<U64>(tile), tiles)).bra_uni(done);
   Reg<U64> first = b.add(b.mul_wide(tile, tile_candidates), b.mul_wide(t.warp, warp_candidates));
   Reg<U64> divisor = b.cvt<U64>(left.rows);
   Reg<U64> first_right = b.div(first, divisor);
@@ -57,7 +57,7 @@ uint32_t build_loop(ptx::Module& module, std::string_view name, const JoinShape&
     body(step, i, j, b.setp(Is::lt, j, right.rows));
     b.add(i, 32, i);
     b.add(step, 1, step);
-    b.when(b.setp(Is::lt, step, 32)).bra(loop);
+    b.when(b.setp(Is::lt, step, 32)).bra_uni(loop);
   };
   Reg<U32> kept = b.constant<U32>(0);
   Reg<U32> last_right = b.sub(right.rows, 1);
@@ -79,7 +79,7 @@ uint32_t build_loop(ptx::Module& module, std::string_view name, const JoinShape&
   Reg<U64> start = b.add(before, b.cvt<U64>(sum.before));
   Reg<U32> positions = b.sub(inclusive, own);
   Reg<U64> left_at = b.ld_param(out_left), right_at = b.ld_param(out_right);
-  b.when(b.setp(Is::eq, b.ballot(b.setp(Is::ne, own, 0)), 0)).bra(next);
+  b.when(b.setp(Is::eq, b.ballot(b.setp(Is::ne, own, 0)), 0)).bra_uni(next);
   walk([&](Reg<U32> step, Reg<U32> i, Reg<U32> j, Reg<Pred>) {
     Reg<U32> mask = b.shfl_sync(ShuffleMode::idx, kept, step, 31);
     Reg<U32> position = b.shfl_sync(ShuffleMode::idx, positions, step, 31);

@@ -58,13 +58,13 @@ uint32_t build_probe(ptx::Module& module, std::string_view name, const JoinShape
   store_if<U64>(b, first_thread, Space::global, At(answer, 8), duplicates64);
   store_if<U64>(b, first_thread, Space::global, At(answer, 16), left64);
   const LabelId next = b.label(), done = b.label();
-  b.when(b.setp(Is::ne, duplicates, 0)).bra(done);
+  b.when(b.setp(Is::ne, duplicates, 0)).bra_uni(done);
   Reg<U32> tiles = tiles_of(b, right.rows, tile_rows);
   Reg<U32> last = b.sub(right.rows, 1), before_lane = lanes_before(b, t);
   Reg<Pred> no_left = b.setp(Is::eq, left.rows, 0);
   b.bind(next);
   Reg<U32> tile = take_tile(b, shared, b.add(table.control_at, control_ticket), t);
-  b.when(b.setp(Is::ge, tile, tiles)).bra(done);
+  b.when(b.setp(Is::ge, tile, tiles)).bra_uni(done);
   // A warp's rows are neighbours, and so are those of its lanes.
   Reg<U32> first = b.add(b.mad_lo(tile, tile_rows, b.mul_lo(t.warp, 32 * items)), t.lane);
   std::vector<Reg<U32>> rows;
@@ -165,7 +165,7 @@ uint32_t build_sums(ptx::Module& module, std::string_view name) {
   const LabelId next = b.label(), done = b.label();
   b.bind(next);
   Reg<U32> tile = take_tile(b, shared, b.ld_param(ticket_at), t);
-  b.when(b.setp(Is::ge, tile, tiles)).bra(done);
+  b.when(b.setp(Is::ge, tile, tiles)).bra_uni(done);
   const At at = element_at(b, counts, b.mad_lo(tile, tile_rows, b.shl(t.tid, 2)), 4);
   const auto own = b.ld_v4<U32>(Space::global, at);
   Reg<U32> two = b.add(own[0], own[1]), three = b.add(two, own[2]), four = b.add(three, own[3]);
@@ -223,7 +223,7 @@ uint32_t build_ranges(ptx::Module& module, std::string_view name, const JoinShap
       const LabelId loop = b.label(), over = b.label();
       Reg<U64> base = b.constant<U64>(0);
       b.bind(loop);
-      b.when(b.setp(Is::ge, base, candidates)).bra(over);
+      b.when(b.setp(Is::ge, base, candidates)).bra_uni(over);
       // How many candidates from `base` on belong to this lane's row and those before it, at most 32.
       Reg<U64> ahead = b.sub(b.max(inclusive, base), base);
       Reg<U32> upto = b.cvt<U32>(b.min(ahead, 32));
@@ -290,7 +290,7 @@ uint32_t build_ranges(ptx::Module& module, std::string_view name, const JoinShap
     const LabelId next = b.label(), done = b.label();
     b.bind(next);
     Reg<U32> tile = take_tile(b, shared, b.ld_param(ticket_at), t);
-    b.when(b.setp(Is::ge, tile, tiles)).bra(done);
+    b.when(b.setp(Is::ge, tile, tiles)).bra_uni(done);
     tile_body(tile);
     b.bra(next);
     b.bind(done);

@@ -63,7 +63,7 @@ uint32_t build_bounds(ptx::Module& module, std::string_view name, std::span<cons
   // Uniform in the block: a tile is left as a whole.
   Reg<U64> tile = b.mul_wide(ctaid, bounds_block * bounds_unroll);
   b.bind(loop);
-  b.when(b.setp(Is::ge, tile, n)).bra(done);
+  b.when(b.setp(Is::ge, tile, n)).bra_uni(done);
   for (uint32_t u = 0; u < bounds_unroll; ++u) {
     Reg<U32> here = b.cvt<U32>(b.min(u ? b.add(row, bounds_block * u) : row, last));
     for (size_t k = 0; k < sources.size(); ++k) {
@@ -130,7 +130,7 @@ uint32_t build_bounds(ptx::Module& module, std::string_view name, std::span<cons
   b.bind(arrived);
   b.bar_sync();
   Reg<U32> ticket = b.ld<U32>(Space::shared, At(shared, ticket_at));
-  b.when(b.setp(Is::ne, ticket, b.sub(nctaid, 1u))).bra(leave);
+  b.when(b.setp(Is::ne, ticket, b.sub(nctaid, 1u))).bra_uni(leave);
   b.membar(ptx::Scope::gpu);
   Reg<U64> out = b.ld_param(p_out);
   if (figures > 0) {

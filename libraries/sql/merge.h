@@ -113,7 +113,7 @@ struct MergeCode {
     first_left = b.ld<U32>(Space::shared, At(shared, 4)), next_left = b.ld<U32>(Space::shared, At(shared, 16));
     locate(b, b.min(tile, b.sub(tiles, 1)));
     fetch(b, t);
-    b.when(b.setp(Is::eq, pending, none)).bra(nothing_yet);
+    b.when(b.setp(Is::eq, pending, none)).bra_uni(nothing_yet);
     Reg<U64> before = sum_before(b, t, pending, pending_count, b.ld_param(words_at), At(shared, 8));
     Reg<Pred> first_thread = b.setp(Is::eq, t.tid, 0);
     Reg<Pred> last = b.setp(Is::eq, ptx::Combine::and_, b.add(pending, 1), tiles, first_thread);
@@ -121,7 +121,7 @@ struct MergeCode {
     store_if<U64>(b, last, Space::global, At(total_to), all);
     write(before, b.cvt<U32>(pending_count));
     b.bind(nothing_yet);
-    b.when(b.setp(Is::ge, tile, tiles)).bra(done);
+    b.when(b.setp(Is::ge, tile, tiles)).bra_uni(done);
     b.mov(tile, pending);
     b.bar_sync();
     locate(b, tile);
@@ -293,7 +293,7 @@ struct MergeCode {
     const LabelId one_by_one = b.label(), fetched = b.label();
     if (elements.empty())
       for (uint32_t k = 0; k < rounds * piece; ++k) elements.push_back(b.reg<T>());
-    b.unless(whole).bra(one_by_one);
+    b.unless(whole).bra_uni(one_by_one);
     Reg<U64> right_from = b.sub(right_base, b.mul_wide(left_pieces, 16));
     Reg<U64> from_left = element_address(b, left_base, t.tid, 16),
              from_right = element_address(b, right_from, t.tid, 16);
@@ -317,7 +317,7 @@ struct MergeCode {
   // What was fetched, to the slots.
   void place(Builder& b, const Thread& t) {
     const LabelId one_by_one = b.label(), placed = b.label();
-    b.unless(whole).bra(one_by_one);
+    b.unless(whole).bra_uni(one_by_one);
     Reg<U32> to = b.mad_lo(t.tid, 16, slots);
     for (uint32_t k = 0; k < rounds; ++k) {
       At at(to, int64_t{k} * block_threads * 16);

@@ -81,7 +81,7 @@ uint32_t build_pack(ptx::Module& module, std::string_view name, const PackKind& 
   Reg<U64> last = b.sub(n, 1);
   const ptx::LabelId loop = b.label(), done = b.label();
   b.bind(loop);
-  b.when(b.setp(Is::ge, start, n)).bra(done);
+  b.when(b.setp(Is::ge, start, n)).bra_uni(done);
   Reg<U64> first = b.add(start, b.cvt<U64>(t.tid));
   // All loads of the tile, then what becomes of them. Rows beyond the end read the last one and write nothing.
   std::vector<Reg<U32>> row(pack_items), source_row(pack_items);
@@ -120,7 +120,7 @@ uint32_t build_pack(ptx::Module& module, std::string_view name, const PackKind& 
     if (kind.wide) std::tie(low, high) = b.unpack(key64);
     const ptx::LabelId counted = b.label();
     for (uint32_t d = 0; d < most_digits; ++d) {
-      b.when(b.setp(Is::le, digit_count, d)).bra(counted);
+      b.when(b.setp(Is::le, digit_count, d)).bra_uni(counted);
       Reg<U32> digit = b.bfe(d < 4 ? low : high, 8 * (d % 4), 8u);
       Reg<U32> at = b.mad_lo(digit, 4 * copies, own_copy);
       b.when(inside[i]).red<U32>(AtomicOp::add, Space::shared, At(at, row_bytes * d), 1u);
@@ -208,7 +208,7 @@ uint32_t build_sweep(ptx::Module& module, std::string_view name, const SweepKind
       key32[i] = b.reg<U32>();
     if (!kind.numbers) row[i] = b.reg<U32>();
   }
-  b.when(b.setp(Is::lt, left, tile_size)).bra(partial);
+  b.when(b.setp(Is::lt, left, tile_size)).bra_uni(partial);
   for (uint32_t i = 0; i < items; ++i) {
     if (kind.wide)
       b.ld<U64>(Space::global, At(key_at, 256 * i), key64[i]);
@@ -310,7 +310,7 @@ uint32_t build_sweep(ptx::Module& module, std::string_view name, const SweepKind
   {
     const ptx::LabelId look = b.label(), known = b.label();
     publish(b.add(place, count), 2, tile0);
-    b.when(tile0).bra(known);
+    b.when(tile0).bra_uni(known);
     constexpr uint32_t ahead = 4;
     Reg<S32> earlier = b.sub(Builder::as<S32>(tile), 1);
     Reg<U32> searching = b.constant<U32>(1u);
@@ -339,7 +339,7 @@ uint32_t build_sweep(ptx::Module& module, std::string_view name, const SweepKind
       b.when(complete).constant<U32>(0u, searching);
       going = b.setp(Is::ne, ptx::Combine::and_, searching, 0u, going);
     }
-    b.when(b.vote(VoteMode::any, b.setp(Is::ne, searching, 0u))).bra(look);
+    b.when(b.vote(VoteMode::any, b.setp(Is::ne, searching, 0u))).bra_uni(look);
     b.bind(known);
     publish(b.add(place, count), 2, !tile0);
   }

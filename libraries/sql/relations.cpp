@@ -48,7 +48,7 @@ uint32_t build_keep(ptx::Module& module, std::string_view name, const JoinShape&
   const LabelId next = b.label(), done = b.label();
   b.bind(next);
   Reg<U32> tile = take_tile(b, shared, b.ld_param(ticket_at), t);
-  b.when(b.setp(Is::ge, tile, tiles)).bra(done);
+  b.when(b.setp(Is::ge, tile, tiles)).bra_uni(done);
   Reg<U32> first = b.add(b.mad_lo(tile, tile_rows, b.mul_lo(t.warp, 32 * items)), t.lane);
   std::vector<Reg<U32>> rows;
   std::vector<Reg<Pred>> kept;

@@ -134,7 +134,7 @@ uint32_t build_flags(ptx::Module& module, std::string_view name, std::span<const
   Reg<U64> start = b.mul_wide(ctaid, block), step = b.mul_wide(nctaid, block);
   const ptx::LabelId loop = b.label(), done = b.label();
   b.bind(loop);
-  b.when(b.setp(Is::ge, start, n)).bra(done);
+  b.when(b.setp(Is::ge, start, n)).bra_uni(done);
   Reg<U64> at = b.add(start, b.cvt<U64>(t.tid));
   Reg<Pred> inside = b.setp(Is::lt, at, n);
   Reg<U32> position = b.cvt<U32>(b.min(at, last));

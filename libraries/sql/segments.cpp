@@ -254,7 +254,7 @@ uint32_t build_boundaries(ptx::Module& module, std::string_view name, const Aggr
   Reg<U64> words = b.ld_param(p_words);
   Reg<U32> before = b.mad_lo(b.special(SpecialRegister::ctaid_x), warps, t.warp);  // the last tile before the boundary
   const LabelId done = b.label(), window = b.label();
-  b.when(b.setp(Is::ge, before, tiles)).bra(done);
+  b.when(b.setp(Is::ge, before, tiles)).bra_uni(done);
   // Runs up to and including a tile.
   const auto runs = [&](Reg<U32> tile) {
     return b.cvt<U32>(b.shr(b.ld<U64>(Space::global, element_at(b, words, tile, 8)), 2u));
@@ -264,7 +264,7 @@ uint32_t build_boundaries(ptx::Module& module, std::string_view name, const Aggr
   Reg<Pred> at_end = b.setp(Is::eq, tile, tiles);
   Reg<U32> here = b.min(tile, b.sub(tiles, 1u));
   Reg<Pred> nothing = b.setp(Is::eq, runs(here), ended);  // no run begins in the tile
-  b.when(b.and_(nothing, b.not_(at_end))).bra(done);
+  b.when(b.and_(nothing, b.not_(at_end))).bra_uni(done);
 
   std::vector<RegisterId> sums;
   for (size_t k = 0; k < count; ++k) {
@@ -296,7 +296,7 @@ uint32_t build_boundaries(ptx::Module& module, std::string_view name, const Aggr
     });
   }
   b.sub(at, 32, at);
-  b.when(b.setp(Is::eq, votes, 0u)).bra(window);
+  b.when(b.setp(Is::eq, votes, 0u)).bra_uni(window);
   Reg<Pred> lane0 = b.setp(Is::eq, t.lane, 0u);
   for (size_t k = 0; k < count; ++k)
     with_held(shape.accumulators[k].held, [&]<class T>() {
@@ -325,7 +325,7 @@ uint32_t build_cells(ptx::Module& module, std::string_view name, const Aggregate
   Reg<Pred> lane0 = b.setp(Is::eq, t.lane, 0u);
   const LabelId next_cell = b.label(), done = b.label(), next_row = b.label(), end_of_cell = b.label();
   b.bind(next_cell);
-  b.when(b.setp(Is::ge, cell, cells)).bra(done);
+  b.when(b.setp(Is::ge, cell, cells)).bra_uni(done);
   const At bounds = element_at(b, offsets, cell, 8);
   Reg<U32> place = b.add(b.ld<U32>(Space::global, bounds), t.lane);  // the low halves
   Reg<U32> end = b.ld<U32>(Space::global, bounds.plus(8));

@@ -124,7 +124,7 @@ uint32_t build_select(ptx::Module& module, std::string_view name, std::span<cons
   Reg<U64> before = sum_of_earlier(b, t, b.ld_param(counts_at), block, shared);
   Reg<U32> first = b.mov(range.begin);
   b.bind(next);
-  b.when(b.setp(Is::ge, first, range.end)).bra(done);
+  b.when(b.setp(Is::ge, first, range.end)).bra_uni(done);
   Reg<U32> row = b.add(first, within);
   std::vector<Reg<U16>> flags;
   for (uint32_t k = 0; k < items; ++k) {

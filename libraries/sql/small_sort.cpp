@@ -76,7 +76,7 @@ void digit_pass(Emission& e, Reg<U32> shift) {
   std::vector<Reg<U32>> digit(items), rank(items);
   for (uint32_t i = 0; i < items; ++i) digit[i] = b.constant<U32>(0u), rank[i] = b.constant<U32>(0u);
   Reg<Pred> idle = b.setp(Is::ge, b.mul_lo(e.t.warp, 32 * items), e.n);
-  b.when(idle).bra(ranked);
+  b.when(idle).bra_uni(ranked);
   for (uint32_t i = 0; i < items; ++i) {
     Reg<T> key = b.ld<T>(Space::shared, At(key_address(e, e.row[i], bytes), keys_at));
     Reg<T> shifted = b.shr(key, shift);
@@ -104,7 +104,7 @@ void digit_pass(Emission& e, Reg<U32> shift) {
   std::vector<Reg<U32>> earlier_warps;
   {
     const ptx::LabelId no_digit = b.label();
-    b.unless(is_digit).bra(no_digit);
+    b.unless(is_digit).bra_uni(no_digit);
     std::vector<Reg<U32>> per_warp;
     for (uint32_t w = 0; w < warps; ++w)
       per_warp.push_back(b.ld<U32>(Space::shared, At(own, counts_at + 4 * digits * w)));
@@ -186,7 +186,7 @@ void sort_by(Emission& e, std::vector<Reg<T>> bits, bool is_float) {
   Reg<U32> done_bits = b.constant<U32>(0u);
   const ptx::LabelId pass = b.label(), sorted = b.label();
   b.bind(pass);
-  b.when(b.setp(Is::ge, done_bits, width)).bra(sorted);
+  b.when(b.setp(Is::ge, done_bits, width)).bra_uni(sorted);
   digit_pass<T>(e, done_bits);
   b.add(done_bits, 8u, done_bits);
   b.bra(pass);
@@ -212,7 +212,7 @@ uint32_t build_small(ptx::Module& module, std::string_view name, Small kind, std
   store_if<U64>(b, wants_size, Space::global, At(size), b.min(n, b.ld_param(p_most)));
   store_if<U64>(b, wants_found, Space::global, At(found), n);
   const ptx::LabelId leave = b.label();
-  b.when(b.setp(Is::gt, n, small_rows)).bra(leave);
+  b.when(b.setp(Is::gt, n, small_rows)).bra_uni(leave);
 
   e.n = b.cvt<U32>(n);
   e.position = b.mad_lo(e.t.warp, 32 * items, e.t.lane);
@@ -230,7 +230,7 @@ uint32_t build_small(ptx::Module& module, std::string_view name, Small kind, std
     return bits;
   };
   const ptx::LabelId sorted = b.label();
-  b.when(b.setp(Is::eq, e.n, 0u)).bra(sorted);
+  b.when(b.setp(Is::eq, e.n, 0u)).bra_uni(sorted);
   std::vector<Reg<U32>> here;
   for (uint32_t i = 0; i < items; ++i) here.push_back(b.selp(e.row[i], 0u, e.inside[i]));
   for (size_t k = parts.size(); k-- > 0;) {
@@ -271,7 +271,7 @@ uint32_t build_small(ptx::Module& module, std::string_view name, Small kind, std
       starts.push_back(b.setp(Is::eq, ptx::Combine::and_, b.add(e.position, 32 * i), 0u, e.inside[i]));
     }
     const ptx::LabelId compared = b.label();
-    b.when(b.setp(Is::eq, e.n, 0u)).bra(compared);
+    b.when(b.setp(Is::eq, e.n, 0u)).bra_uni(compared);
     for (const PartCode& part : parts) {
       const std::vector<Bits> x = bits_of(part, now), y = bits_of(part, before);
       for (uint32_t i = 0; i < items; ++i) {

@@ -66,7 +66,7 @@ uint32_t build_ranks(ptx::Module& module, std::string_view name, std::span<const
   Reg<U32> n = b.cvt<U32>(b.min(found, capacity));
   Reg<U32> first = b.mul_lo(b.special(ptx::SpecialRegister::ctaid_x), ranks_block);
   const LabelId leave = b.label();
-  b.when(b.setp(Is::ge, first, n)).bra(leave);
+  b.when(b.setp(Is::ge, first, n)).bra_uni(leave);
 
   Reg<U64> list = b.ld_param(p_list), population = b.ld_param(p_population);
   Reg<U32> shift = b.cvt<U32>(b.ld_param(p_shift));
@@ -135,9 +135,9 @@ uint32_t build_ranks(ptx::Module& module, std::string_view name, std::span<const
     }
     b.add(keys, 8 * ranks_unroll, keys);
     b.add(rows, 4 * ranks_unroll, rows);
-    b.when(b.setp(Is::lt, rows, end)).bra(inner);
+    b.when(b.setp(Is::lt, rows, end)).bra_uni(inner);
     b.add(start, ranks_block, start);
-    b.when(b.setp(Is::lt, start, n)).bra(loop);
+    b.when(b.setp(Is::lt, start, n)).bra_uni(loop);
   }
   b.bind(done);
   Reg<Pred> mine = b.setp(Is::lt, own_at, n);
@@ -194,7 +194,7 @@ uint32_t build_filter(ptx::Module& module, std::string_view name, std::span<cons
       tie = i ? b.or_(tie, ties[i]) : ties[i];
     }
     const LabelId compared = b.label();
-    b.unless(b.vote(VoteMode::any, tie)).bra(compared);
+    b.unless(b.vote(VoteMode::any, tie)).bra_uni(compared);
     for (uint32_t i = 0; i < filter_items; ++i) {
       Reg<Pred> in = b.setp(Is::le, row[i], last_row);
       for (size_t k = parts.size(); k-- > 1;) in = before(b, load_bits(b, parts[k], row[i]), bound[k], in);
