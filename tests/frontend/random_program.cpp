@@ -198,8 +198,8 @@ struct Generator {
     return lines;
   }
 
-  // Statements of which the last but one, or the last, may fail in the run: it is then the only one.
-  std::vector<std::string> failure() {
+  // Statements, and the number of the one among them that may fail in the run; what stands behind it only reads its result.
+  std::pair<std::vector<std::string>, size_t> failure() {
     std::vector<std::string> lines;
     constexpr size_t sizes[] = {1, 2, 3, 6, 33, 300, 1030};
     const size_t n = sizes[pick(std::size(sizes))];
@@ -236,18 +236,26 @@ struct Generator {
       }
       default: failed = declare(lines, expression()); break;
     }
+    const size_t at = lines.size() - 1;
     if (chance(40)) declare(lines, fmt::format("@{}({})", chance(50) ? "sum" : "len", failed));
-    return lines;
+    return {lines, at};
   }
 
   // Puts a failure somewhere into the program, if `fails` takes one.
   void fail(const std::function<bool(const std::string&)>& fails) {
     const std::vector<std::string> whole = body;
     for (int tries = 0; tries < 200; ++tries) {
-      const std::vector<std::string> lines = failure();
-      body.insert(body.begin() + static_cast<ptrdiff_t>(pick(body.size() + 1)), lines.begin(), lines.end());
-      const std::string text = returning(results);
-      body = whole;
+      const auto [lines, failing] = failure();
+      const auto at = static_cast<ptrdiff_t>(pick(body.size() + 1));
+      const auto with = [&](size_t count) {
+        body.insert(body.begin() + at, lines.begin(), lines.begin() + static_cast<ptrdiff_t>(count));
+        const std::string text = returning(results);
+        body = whole;
+        return text;
+      };
+      // What goes before must finish: of several statements that fail, any may be the one that is told of.
+      if (failing > 0 && !accept(with(failing))) continue;
+      const std::string text = with(lines.size());
       if (!fails(text)) continue;
       final = text;
       return;

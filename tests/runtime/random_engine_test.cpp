@@ -100,7 +100,9 @@ TEST(RandomEngine, AgreesWithTheReferenceInterpreter) {
         const auto error =
             std::find_if(all.begin(), all.end(), [](const Diagnostic& d) { return d.severity == Severity::error; });
         ASSERT_TRUE(error != all.end()) << where << compiled.error().message;
-        EXPECT_EQ(sources.describe(error->span), ran.place) << where << ": " << failure << "\n" << text;
+        // A diagnostic points at the call, an error of the run at its statement: on one line here.
+        const auto line = [](const std::string& place) { return place.substr(0, place.rfind(':')); };
+        EXPECT_EQ(line(sources.describe(error->span)), line(ran.place)) << where << ": " << failure << "\n" << text;
         ++known_before;
         continue;
       }
