@@ -103,7 +103,7 @@ uint32_t build_ranks(ptx::Module& module, std::string_view name, std::span<const
   const Entry own = load(own_at);
   Reg<U32> rank = b.constant<U32>(0u), start = b.constant<U32>(0u);
   Reg<U32> key_at = b.mad_lo(t.tid, 8u, base), row_at = b.mad_lo(t.tid, 4u, base);
-  const LabelId loop = b.label(), inner = b.label(), done = b.label();
+  const LabelId loop = b.label(), inner = b.label();
   b.bind(loop);
   {
     const Entry other = load(b.add(start, t.tid));
@@ -139,7 +139,6 @@ uint32_t build_ranks(ptx::Module& module, std::string_view name, std::span<const
     b.add(start, ranks_block, start);
     b.when(b.setp(Is::lt, start, n)).bra_uni(loop);
   }
-  b.bind(done);
   Reg<Pred> mine = b.setp(Is::lt, own_at, n);
   Reg<Pred> writes = b.setp(Is::lt, Combine::and_, b.cvt<U64>(rank), b.ld_param(p_most), mine);
   const At to(element_address(b, b.ld_param(p_out), rank, 8));
