@@ -309,11 +309,19 @@ std::string simd_video_text(const Instruction& i) {
   return t + "mov.b32 %d0, %z;\n";
 }
 
+// A float's upper 19 bits, ties away from zero; what is infinite or no number is cut off.
+std::string tensor_float() {
+  return declare("b32", "%a, %b") + declare("pred", "%p") +
+         "mov.b32 %a, %s0;\nand.b32 %b, %a, 0x7fffffff;\nsetp.lt.u32 %p, %b, 0x7f800000;\nadd.u32 %b, %a, 0x1000;\n"
+         "selp.b32 %a, %b, %a, %p;\nand.b32 %d0, %a, 0xffffe000;\n";
+}
+
 }  // namespace
 
 bool is_expanded(const Instruction& i) {
   switch (i.op) {
     case Opcode::createpolicy:
+    case Opcode::cvt_rna_tf32:
     case Opcode::elect: return true;
     case Opcode::mad24: return i.mods.sat;
     case Opcode::tanh:
@@ -344,6 +352,7 @@ std::string expansion(const Instruction& i, std::span<const Type> types) {
     case Opcode::red: return small_atomic(i, address);
     case Opcode::createpolicy: return "mov.b64 %d0, 0;\n";  // what uses it leaves it out
     case Opcode::elect: return elect_lane();
+    case Opcode::cvt_rna_tf32: return tensor_float();
     case Opcode::mad24: return declare("b32", "%x") + "mul24.hi.s32 %x, %s0, %s1;\nadd.sat.s32 %d0, %x, %s2;\n";
     case Opcode::tanh:
     case Opcode::ex2: return bfloat_approximation(i);

@@ -294,6 +294,7 @@ Result<Assembled> assemble(const ptx::Module& input, const Options& options, Tim
     }
     x.constant = v.space == ptx::Space::constant;
     x.visible = v.visible;
+    x.managed = v.managed;
     image.variables.push_back(std::move(x));
   }
   std::vector<const ptx::Function*> entries;  // the others are inlined where they are called

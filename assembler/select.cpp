@@ -734,6 +734,7 @@ void Selector::statement(const ptx::Instruction& i) {
     case Opcode::redux: reduce_warp(i); break;
     case Opcode::membar:
     case Opcode::fence:
+    case Opcode::griddepcontrol:
     case Opcode::bar:
     case Opcode::barrier:
     case Opcode::shfl:

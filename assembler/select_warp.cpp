@@ -12,7 +12,10 @@ using OperandKind = ptx::Operand;
 void Selector::cooperate(const ptx::Instruction& i) {
   switch (i.op) {
     case Opcode::membar: return fence(i.mods.scope, true);
-    case Opcode::fence: return fence(i.mods.scope, i.mods.semantics == ptx::Semantics::sc);
+    case Opcode::griddepcontrol: emit(i.mods.mode == 1 ? Mnemonic::PREEXIT : Mnemonic::ACQBULK, {}); return;
+    case Opcode::fence:
+      if (i.mods.mode == 1) return fence(ptx::Scope::sys, true);  // proxy.alias: ptxas fences likewise
+      return fence(i.mods.scope, i.mods.semantics == ptx::Semantics::sc);
     case Opcode::bar:
     case Opcode::barrier: {
       if (i.op == Opcode::bar && i.mods.mode == 32) {  // bar.warp.sync

@@ -218,6 +218,7 @@ struct Variable {
     bool operator==(const Address&) const = default;
   };
   std::vector<Address> addresses;  // ascending
+  bool managed = false;            // .attribute(.managed): memory that host and device share
 };
 
 // The signature of calls through a register (.callprototype).

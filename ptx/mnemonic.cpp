@@ -14,12 +14,11 @@ namespace {
 
 // Opcodes of the PTX manual that have no row.
 constexpr std::string_view unsupported_opcodes[] = {
-    "tex",        "tld4",      "txq",          "istypep",  "suld",           "sust",
-    "sured",      "suq",       "wmma",         "mma",      "ldmatrix",       "stmatrix",
-    "movmatrix",  "vadd",      "vsub",         "vabsdiff", "vmin",           "vmax",
-    "vshl",       "vshr",      "vmad",         "vset",     "vset2",          "vset4",
-    "alloca",     "stacksave", "stackrestore", "mapa",     "griddepcontrol", "setmaxnreg",
-    "getctarank", "wgmma",     "tcgen05",      "multimem", "tensormap",      "clusterlaunchcontrol"};
+    "tex",        "tld4",       "txq",   "istypep",  "suld",      "sust",         "sured",
+    "suq",        "wmma",       "mma",   "ldmatrix", "stmatrix",  "movmatrix",    "vadd",
+    "vsub",       "vabsdiff",   "vmin",  "vmax",     "vshl",      "vshr",         "vmad",
+    "vset",       "vset2",      "vset4", "alloca",   "stacksave", "stackrestore", "mapa",
+    "setmaxnreg", "getctarank", "wgmma", "tcgen05",  "multimem",  "tensormap",    "clusterlaunchcontrol"};
 
 enum class Field : uint8_t {
   rounding,

@@ -81,13 +81,14 @@ linkage:
   ;
 
 /* .shared .align 8 .b8 a[16], b; */
-variable: space attributes type attributes declarators ';' { r.attributes.align = 0; };
+variable: space attributes type attributes declarators ';' { r.clear_attributes(); };
 space: SPACE                               { r.attributes.space = $1.space; };
 type: TYPE                                 { r.attributes.type = $1.type; };
 attributes:
     %empty
   | attributes ALIGN CONSTANT              { r.align($3, @3); }
-  | attributes DIRECTIVE                   { r.unsupported("directive", $2.text(), @2); }
+  | attributes DIRECTIVE                   { r.attribute($2, @2); }
+  | attributes DIRECTIVE '(' DIRECTIVE ')' { r.attribute($2, $4, @2); }
   ;
 declarators: declarator | declarators ',' declarator;
 declarator:
@@ -164,10 +165,10 @@ statement:
     results prototype_name parameters prototype_attributes ';' { r.end_prototype($1, @1); }
   | IDENT ':' BRANCHTARGETS                { r.begin_targets(); }
     target_labels ';'                      { r.end_targets($1, @1); }
-  | IDENT ':' CALLTARGETS names ';'        { r.call_targets($1, @1); }
+  | IDENT ':' CALLTARGETS names ';'        { r.call_targets($1, $4, @1); }
   | REG type register_list ';'
   | variable
-  | parameter_space attributes type attributes declarators ';' { r.attributes.align = 0; }
+  | parameter_space attributes type attributes declarators ';' { r.clear_attributes(); }
   | '{'                                    { r.push_scope(); }
     statements '}'                         { r.pop_scope(); }
   | PRAGMA strings ';'
@@ -175,13 +176,13 @@ statement:
   | location
   | DIRECTIVE                              { r.unsupported("directive", $1.text(), @1); YYERROR; }
   | ';'
-  | error ';'                              { r.abandon(); r.clear_declarator(); r.attributes.align = 0; STOP_IF_HOPELESS; yyerrok; }
+  | error ';'                              { r.abandon(); r.clear_declarator(); r.clear_attributes(); STOP_IF_HOPELESS; yyerrok; }
   ;
 prototype_name: IDENT;
 prototype_attributes: %empty | prototype_attributes DIRECTIVE | prototype_attributes CONSTANT;
 target_labels: target_label | target_labels ',' target_label;
 target_label: IDENT                        { r.target_label($1, @1); };
-names: IDENT | names ',' IDENT;
+names: IDENT                               { $$ = $1; } | names ',' IDENT { $$ = $1; };  /* the first */
 parameter_space: PARAM                     { r.attributes.space = Space::param; };
 register_list: register | register_list ',' register;
 register:

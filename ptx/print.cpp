@@ -127,6 +127,7 @@ class Printer {
     else if (v.visible)
       out_ += ".visible ";
     dot(out_, name(v.space));
+    if (v.managed) out_ += " .attribute(.managed)";
     if (v.align) out_ += " .align ", append_number(out_, v.align);
     out_ += ' ';
     dot(out_, type_name(v.type));

@@ -99,6 +99,20 @@ void Reader::align(const Token& t, Range at) {
   attributes.align = static_cast<uint32_t>(t.value);
 }
 
+void Reader::attribute(const Token& t, Range at) {
+  if (t.text() == ".v2" || t.text() == ".v4")
+    attributes.vector = t.text() == ".v2" ? 2 : 4;
+  else
+    unsupported("directive", t.text(), at);
+}
+
+void Reader::attribute(const Token& t, const Token& value, Range at) {
+  if (t.text() == ".attribute" && value.text() == ".managed" && attributes.space == Space::global)
+    attributes.managed = true;
+  else
+    unsupported("directive", fmt::format("{}({})", t.text(), value.text()), at);
+}
+
 void Reader::dimension(const Token& t, Range at) {
   if (t.constant != Token::integer || t.value <= 0 || static_cast<uint64_t>(t.value) > max_variable_bytes ||
       static_cast<uint64_t>(t.value) * std::max<uint64_t>(attributes.count, 1) > max_variable_bytes) {
@@ -109,8 +123,15 @@ void Reader::dimension(const Token& t, Range at) {
 }
 
 void Reader::variable(Space space, Type type, const Token& name, Range at) {
-  const Attributes& a = attributes;
   uint32_t size = type_bytes(type);
+  // A vector is its elements, aligned as a whole.
+  const Attributes& a = attributes;
+  if (a.vector > 1) {
+    if (!a.unsized) attributes.count = std::max<uint64_t>(a.count, 1) * a.vector;
+    if (a.align == 0) attributes.align = size * a.vector;
+    if (size == 0 || size * a.vector > 16)
+      error("bad-type", at, "a vector of {} .{} cannot be a variable", a.vector, type_name(type));
+  }
   bool function_scope = self_ != UINT32_MAX;
   Variable v{
       space, type, std::string(), a.align, a.count, a.external, a.visible, {}, function_scope ? self_ : UINT32_MAX, {}};
@@ -181,6 +202,7 @@ void Reader::variable(Space space, Type type, const Token& name, Range at) {
   }
   uint32_t id = static_cast<uint32_t>(module_.variables.size());
   if (!define(name.text(), Kind::variable, id, at)) return;
+  v.managed = a.managed;
   v.name = function_scope ? unique(name.text()) : std::string(name.text());
   module_.variables.add(std::move(v));
 }
@@ -201,13 +223,17 @@ int Reader::address_byte(const Token& mask, Range at) {
 
 void Reader::parameter(Type type, const Token& name, Range at) {
   if (type_bytes(type) == 0 || type == Type::b128) error("bad-type", at, "a parameter cannot be .{}", type_name(type));
+  if (attributes.vector > 1) {
+    attributes.count = std::max<uint64_t>(attributes.count, 1) * attributes.vector;
+    if (attributes.align == 0) attributes.align = type_bytes(type) * attributes.vector;
+  }
   if (attributes.unsized) error("unsupported", at, "unsupported parameter `{}` without a size", name.text());
   // All parameters of an entry fit 32 KiB - 4; a little slack for later targets.
   if (attributes.count * type_bytes(type) > 65536)
     error("unsupported", at, "unsupported parameter `{}` of more than 64 KiB", name.text());
   pending_.push_back({type, std::string(name.text()), attributes.align, static_cast<uint32_t>(attributes.count)});
   pending_names_.push_back({name.text(), at});
-  attributes.align = 0;
+  clear_attributes();
   clear_declarator();
 }
 
@@ -368,8 +394,16 @@ void Reader::end_targets(const Token& name, Range at) {
   targets_.clear();
 }
 
-void Reader::call_targets(const Token& name, Range at) {
-  error("unsupported", at, "unsupported list of call targets `{}`, expected a .callprototype", name.text());
+// All of them have the signature of the first; the call may go to any function that has it.
+void Reader::call_targets(const Token& name, const Token& first, Range at) {
+  Operand o;
+  if (!resolve(first.text(), o, at)) return;
+  if (o.kind != Operand::function)
+    return void(error("bad-operand", at, "`{}` is no function that a call could go to", first.text()));
+  const Function& g = module_.functions[o.id];
+  const uint32_t id = static_cast<uint32_t>(f_.prototypes.size());
+  if (define(name.text(), Kind::prototype, id, at))
+    f_.prototypes.push_back({unique(name.text()), g.results, g.parameters});
 }
 
 // ---- scopes and names

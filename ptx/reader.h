@@ -51,6 +51,8 @@ class Reader {
     Space space = Space::generic;
     Type type = Type::none;
     uint32_t align = 0;
+    uint32_t vector = 1;   // .v2, .v4
+    bool managed = false;  // .attribute(.managed)
     uint64_t count = 0;    // product of the dimensions; 0: none
     bool unsized = false;  // []
     bool initialised = false, braces = false;
@@ -67,6 +69,8 @@ class Reader {
   void initial_address(const Token& name, bool generic, int byte, Range at);
   int address_byte(const Token& mask, Range at);  // 0xFF00 -> 1
   void align(const Token& t, Range at);
+  void attribute(const Token& t, Range at);                      // .v2, .v4
+  void attribute(const Token& t, const Token& value, Range at);  // .attribute(.managed)
   void dimension(const Token& t, Range at);
   void clear_declarator() {
     attributes.count = 0;
@@ -74,7 +78,11 @@ class Reader {
     attributes.initial.clear();
     attributes.addresses.clear();
   }
-  void clear_linkage() { attributes.external = attributes.visible = false, attributes.align = 0; }
+  void clear_attributes() { attributes.align = 0, attributes.vector = 1, attributes.managed = false; }
+  void clear_linkage() {
+    attributes.external = attributes.visible = false;
+    clear_attributes();
+  }
 
   void variable(Space space, Type type, const Token& name, Range at);
 
@@ -113,7 +121,7 @@ class Reader {
   void begin_targets() { targets_.clear(); }
   void target_label(const Token& name, Range at);
   void end_targets(const Token& name, Range at);
-  void call_targets(const Token& name, Range at);
+  void call_targets(const Token& name, const Token& first, Range at);
   void end_body(Range at);
 
   // ---- line tables (source_lines.cpp)
@@ -248,9 +256,9 @@ class Reader {
   StringTable used_names_;               // names that print in this function, to rename those of inner scopes
   StringTable used_prefixes_;            // prefixes of the registers that print as ranges -> how many registers
   StringTable renamed_prefixes_;         // prefix in the source -> number of its last renaming
-  Arena arena_;                        // names made by renaming
-  uint64_t registers_ = 0;             // of the module so far
-  bool range_shadowed_ = false;        // a name of an inner scope hides a register of an outer range
+  Arena arena_;                          // names made by renaming
+  uint64_t registers_ = 0;               // of the module so far
+  bool range_shadowed_ = false;          // a name of an inner scope hides a register of an outer range
   std::vector<uint32_t> label_alias_;  // label of an inner scope -> the outer label that it turned out to be, or itself
   bool aliased_ = false;
 

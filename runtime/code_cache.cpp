@@ -178,10 +178,11 @@ CodeCache::Key CodeCache::key_of(const ptx::Module& m, const assembler::Options&
   h.add(uint64_t{version} << 32 | target);
   h.add(address_size);
   h.add(variables.size());
-  for (const auto& [space, type, name, align, count, external, visible, initial, function, addresses] : variables) {
+  for (const auto& [space, type, name, align, count, external, visible, initial, function, addresses, managed] :
+       variables) {
     h.add(name);
     h.add(static_cast<uint64_t>(space) | static_cast<uint64_t>(type) << 8 | uint64_t{external} << 16 |
-          uint64_t{visible} << 17 | uint64_t{align} << 32);
+          uint64_t{visible} << 17 | uint64_t{managed} << 18 | uint64_t{align} << 32);
     h.add(count);
     h.add(function);
     h.add(std::string_view(reinterpret_cast<const char*>(initial.data()), initial.size()));

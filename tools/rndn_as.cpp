@@ -38,9 +38,7 @@ struct Ignored {
   std::string_view name;
   bool value;
 };
-constexpr Ignored ignored[] = {{"-c", false},
-                               {"--compile-only", false},
-                               {"-m64", false},
+constexpr Ignored ignored[] = {{"-m64", false},
                                {"--machine", true},
                                {"-m", true},
                                {"--fmad", true},
@@ -137,6 +135,10 @@ int run(int argc, char** argv) {
       ->check(CLI::Range(1u, 1024u))
       ->type_name("N");
   app.add_flag("--time", a.time, "phase times on standard error");
+  for (int k = 1; k < argc; ++k)
+    if (const std::string_view flag = argv[k]; flag == "-c" || flag == "--compile-only")
+      return tools::report(
+          usage_error("unsupported: {}; cubins are whole programs, there are no relocatable objects", flag));
   if (auto code = tools::parse_command_line(app, with_two_dashes({argv + 1, argv + argc}))) return *code;
   a.options.branch_inlining = !a.inlining_off;
   if (!a.arch.empty() && !isa::find_target(a.arch))

@@ -97,6 +97,7 @@ struct Variable {
   uint8_t bank =
       3;  // which one; 4 holds the addresses that the vendor's compiler 13 collects (one variable, `.nv.constant4`)
   bool visible = false;  // global symbol, so that the host finds it by name
+  bool managed = false;  // memory that host and device share
   uint64_t offset = 0;   // within its section; set by write and read
   std::vector<Relocation> relocations;
   bool operator==(const Variable&) const = default;

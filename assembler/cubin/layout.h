@@ -78,6 +78,7 @@ enum SymbolInfo : uint8_t {
   weak_function = 0x22
 };
 inline constexpr uint8_t entry_function = 0x10;  // st_other of a kernel
+inline constexpr uint8_t managed_variable = 4;   // st_other of a variable that host and device share
 
 // Records of .nv.info: format byte, attribute byte, then by format.
 enum Format : uint8_t { no_value = 1, byte_value = 2, half_value = 3, sized_value = 4 };

@@ -367,6 +367,7 @@ Result<void> Reader::variables() {
       if (found.size() * 16 > file_.size()) return input_error("damaged cubin: too many variables");
       if (y.size == 0 && !zero) return input_error("section {}: variable `{}` of no bytes", s.name, symbol_names_[i]);
       add(symbol_names_[i], y.value, y.size, (y.info >> 4) == 1);
+      found.back().managed = (y.other & managed_variable) != 0;
     }
     if (found.empty() && size) add(s.name, 0, size, false);
     // Variables of no bytes share their place with another one.

@@ -285,7 +285,8 @@ void Writer::make_symbols() {
   auto variable = [&](size_t i) {
     const Variable& v = image_.variables[i];
     uint32_t index = v.constant ? constant_sections_[v.bank] : v.initial.empty() ? zero_ : data_;
-    variable_symbols_[v.name] = symbol(v.name, v.visible ? global_object : local_object, index, offsets_[i], v.size);
+    variable_symbols_[v.name] = symbol(v.name, v.visible ? global_object : local_object, index, offsets_[i], v.size,
+                                       v.managed ? managed_variable : uint8_t{0});
   };
   for (size_t i = 0; i < image_.variables.size(); ++i)
     if (!image_.variables[i].visible) variable(i);

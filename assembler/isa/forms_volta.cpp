@@ -885,6 +885,8 @@ constexpr void memory_rows(Table<N>& t) {
   t.add(op(M::MEMBAR, "MEMBAR", 0x992, L::fence).mods(m(K::Fence, 79, 2, t_fence), m(K::Scope, 76, 3, t_scope)));
   t.add(op(M::ERRBAR, "ERRBAR", 0x9ab, L::fence));
   t.add(op(M::CGAERRBAR, "CGAERRBAR", 0x5ab, L::fence, sm_90));
+  t.add(op(M::ACQBULK, "ACQBULK", 0x82e, L::fence, sm_90));
+  t.add(op(M::PREEXIT, "PREEXIT", 0x82d, L::fence, sm_90));
   t.add(op(M::CCTL, "CCTL", 0x98f, L::fence)
             .slots(memory(32, 32).when(Show::optional))
             .mods(E, m(K::CacheOp, 87, 4, t_cctl)));

@@ -543,6 +543,8 @@ bool select_memory(Selector& s, Op& op) {
     case Mnemonic::CCTL: return with(m(K::CacheOp) == (s.volta() ? 4u : 6u) ? invalidate : nothing);
     case Mnemonic::ERRBAR:
     case Mnemonic::CGAERRBAR:
+    case Mnemonic::ACQBULK:  // one launch at a time
+    case Mnemonic::PREEXIT:
     case Mnemonic::LDGDEPBAR:
     case Mnemonic::DEPBAR: return with(nothing);
     case Mnemonic::QSPC:

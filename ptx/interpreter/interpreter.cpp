@@ -470,6 +470,7 @@ class Machine {
       case Opcode::brkpt:
       case Opcode::nanosleep:
       case Opcode::pmevent:
+      case Opcode::griddepcontrol:  // one kernel at a time
       case Opcode::membar:
       case Opcode::fence: break;
       case Opcode::applypriority:

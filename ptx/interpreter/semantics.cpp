@@ -583,6 +583,9 @@ bool compute(const Instruction& i, const uint64_t* s, uint32_t n, bool& carry, C
     case Opcode::createpolicy: return true;  // any value will do
     case Opcode::mov: out.value = s[0]; return true;
     case Opcode::cvt: return convert(i, s, out.value);
+    case Opcode::cvt_rna_tf32:  // 10 bits of significand, ties away from zero; what is infinite or no number is cut off
+      out.value = ((s[0] & 0x7FFFFFFF) < 0x7F800000 ? s[0] + 0x1000 : s[0]) & 0xFFFFE000;
+      return true;
     case Opcode::testp: {
       Format f = format_of(i.type);
       Decoded d = decode(s[0] & mask_of(width_of(i.type)), f);

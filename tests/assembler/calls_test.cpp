@@ -1,5 +1,5 @@
 // Functions of the driver, recursion and calls through registers: what the three-way tests over tests/assembler/ptx do not see.
-#include "tests/assembler/support.h"
+#include "tests/assembler/three_ways.h"
 
 namespace rndn::assembler::testing {
 namespace {
@@ -161,6 +161,22 @@ TEST(Calls, WhatCannotBeCalledTraps) {
       ASSERT_FALSE(got.ok()) << target;
       EXPECT_NE(got.error().message.find("trap"), std::string::npos) << got.error().message;
     }
+}
+
+TEST(Calls, AListOfTargetsIsASignature) {
+  std::string text =
+      kernel("7.8", "sm_60",
+             {"mov.b32 %r0, 0; and.b32 %r4, %r1, 1; setp.eq.u32 %p2, %r4, 0; mov.u64 %d4, twice; mov.u64 %d5, less; "
+              "selp.b64 %d4, %d4, %d5, "
+              "%p2; T: .calltargets twice, less;\n{\n.param .b32 a; .param .b32 r;\nst.param.b32 [a], %r2;\n"
+              "call (r), %d4, (a), T;\nld.param.b32 %r0, [r];\n}\nmov.b32 %r4, %r0"});
+  text.insert(
+      text.find(".visible .entry"),
+      ".func (.param .b32 r) twice(.param .b32 a)\n{\n.reg .b32 %r;\nld.param.b32 %r, [a];\nadd.u32 %r, %r, %r;\n"
+      "st.param.b32 [r], %r;\nret;\n}\n"
+      ".func (.param .b32 r) less(.param .b32 a)\n{\n.reg .b32 %r;\nld.param.b32 %r, [a];\nsub.u32 %r, %r, 9;\n"
+      "st.param.b32 [r], %r;\nret;\n}\n");
+  three_ways(text, {"sm_61", "sm_86", "sm_90"}, true);
 }
 
 TEST(Calls, OtherExternalFunctionsAreRefusedByName) {

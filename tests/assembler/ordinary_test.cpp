@@ -103,6 +103,62 @@ TEST(Ordinary, ConversionsToSmallTypes) {
   three_ways(text.replace(text.find("%f2;"), 4, "%f2, %f3;"), {"sm_89", "sm_90"}, false);
 }
 
+TEST(Ordinary, FloatsForTensorCores) {
+  std::vector<std::string> statements = {"cvt.rna.tf32.f32 %r0, %f1"};
+  for (const char* a : {"0f00000000", "0f80000000", "0f3f800fff", "0f3f801000", "0fbf801fff", "0f7f7fffff",
+                        "0f7f800000", "0fff800000", "0f7fc12345", "0f00000fff", "0f80001000"})
+    statements.push_back(fmt::format("mov.b32 %r0, 0; mov.b32 %f1, {}; cvt.rna.tf32.f32 %r0, %f1", a));
+  EXPECT_THAT(three_ways(kernel("7.8", "sm_80", statements), newer, true), AnyOf(-1, 4));
+}
+
+TEST(Ordinary, VectorsAreVariables) {
+  std::string text = kernel("7.8", "sm_60",
+                            {"mov.b32 %r0, 0; ld.global.v2.u32 {%r4, %r5}, [table+8]; add.u32 %r0, %r4, %r5",
+                             "mov.b32 %r0, 0; and.b32 %r4, %t, 1; mul.wide.u32 %d4, %r4, 2; mov.u64 %d5, bytes; "
+                             "add.u64 %d4, %d4, %d5; ld.const.v2.u8 {%h1, %h2}, [%d4]; mad.lo.u16 %h1, %h2, 256, %h1; "
+                             "cvt.u32.u16 %r0, %h1",
+                             "mov.b32 %r0, 0; mov.u64 %d4, odd; and.b64 %d4, %d4, 15; cvt.u32.u64 %r0, %d4",
+                             "mov.b32 %r0, 0; mov.u32 %r4, s; and.b32 %r0, %r4, 7"});
+  text.insert(
+      text.find(".visible .entry"),
+      ".global .b8 first;\n.global .v4 .u32 table = {11, 22, 33, 44};\n.const .v2 .u8 bytes[2] = {{1, 2}, {3, 4}};\n"
+      ".global .b8 second;\n.global .v2 .b64 odd;\n.extern .shared .v2 .f32 s[];\n");
+  three_ways(text, both_families, true);
+}
+
+// Host and device find such a variable by a bit of its symbol.
+TEST(Ordinary, VariablesCanBeManaged) {
+  const std::string text =
+      ".version 7.8\n.target sm_60\n.address_size 64\n.visible .global .attribute(.managed) .align 8 .b32 ours[3];\n"
+      ".global .b32 other;\n.visible .entry k()\n{\nst.global.b32 [ours+4], 1;\nst.global.b32 [other], 2;\nret;\n}\n";
+  const ptx::Module module = parse_text("managed.ptx", text);
+  EXPECT_EQ(ptx::print(parse_text("printed.ptx", ptx::print(module))), ptx::print(module));
+  std::string why, said;
+  const std::string ptxas = reference_tool("ptxas", why), path = temporary(".ptx");
+  ASSERT_TRUE(write_file(path, text).ok());
+  for (const std::string& target : both_families) {
+    auto made = assemble_for(module, target);
+    ASSERT_TRUE(made.ok()) << made.error().message;
+    std::vector<std::vector<std::byte>> cubins = {made->cubin};
+    if (!ptxas.empty()) cubins.push_back(assemble_with_ptxas(ptxas, path, target, said));
+    for (const auto& bytes : cubins) {
+      auto image = cubin::read(bytes);
+      ASSERT_TRUE(image.ok()) << image.error().message;
+      ASSERT_EQ(image->variables.size(), 2u);
+      for (const cubin::Variable& v : image->variables) EXPECT_EQ(v.managed, v.name == "ours") << v.name << said;
+    }
+  }
+  unlink(path.c_str());
+}
+
+// What is there for kernels that overlap: instructions of sm_90 that change no value.
+TEST(Ordinary, KernelsThatOverlap) {
+  const std::string text = kernel("7.8", "sm_90",
+                                  {"griddepcontrol.wait;\nfence.proxy.alias;\nadd.u32 %r0, %r1, %r2",
+                                   "griddepcontrol.launch_dependents;\nadd.u32 %r0, %r1, %r3"});
+  EXPECT_THAT(three_ways(text, {"sm_90"}, true), AnyOf(-1, 1));
+}
+
 TEST(Ordinary, OneLaneOfAWarpIsElected) {
   std::string text = kernel("8.0", "sm_90", {"mov.b32 %r0, 5"});
   text.replace(text.find("ret;"), 4,

@@ -106,6 +106,9 @@ TEST_F(Standalone, AssemblerRefuses) {
   EXPECT_EQ(run("rndn-as k.ptx other.ptx").exit_code, 2);
   EXPECT_EQ(run("rndn-as k.ptx --nonsense").exit_code, 2);
   EXPECT_EQ(run("rndn-as k.ptx -o").exit_code, 2);
+  for (const std::string flag : {"-c", "--compile-only"})
+    expect("rndn-as k.ptx -arch=sm_86 " + flag, 2, "",
+           "error: unsupported: " + flag + "; cubins are whole programs, there are no relocatable objects\n");
   expect("rndn-as k.ptx -O4", 2, "", "error: -O,--opt-level: expected a number from 0 to 3, got `4`" + see);
   for (const char* bad : {"256", "4294967297", "-1", "x", "1x"}) {
     expect(std::string("rndn-as k.ptx --maxrregcount='") + bad + "'", 2, "",
