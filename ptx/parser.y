@@ -36,6 +36,7 @@ void Grammar::error(const Range& at, const std::string& message) { r.syntax_erro
 %token VERSION ".version" TARGET ".target" ADDRESS_SIZE ".address_size" ENTRY ".entry" FUNC ".func" PARAM ".param" REG ".reg"
 %token CALLPROTOTYPE ".callprototype" BRANCHTARGETS ".branchtargets" CALLTARGETS ".calltargets"
 %token LOC ".loc" SOURCE_FILE ".file"
+%token ALIAS ".alias"
 %token ALIGN ".align" PTR ".ptr" EXTERN ".extern" VISIBLE ".visible" PRAGMA ".pragma"
 %token SPACE "state space" TYPE "type" DIRECTIVE "directive"
 %token IDENT "name" MNEMONIC "instruction" CONSTANT "constant" STRING "string"
@@ -49,6 +50,7 @@ item:
   | TARGET targets
   | ADDRESS_SIZE CONSTANT                  { r.address_size($2, @2); }
   | PRAGMA strings ';'
+  | ALIAS IDENT ',' IDENT ';'              { r.alias($2, $4, @2); }
   | source_file
   | location
   | DIRECTIVE                              { r.unsupported("directive", $1.text(), @1); YYERROR; }

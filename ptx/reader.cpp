@@ -87,6 +87,24 @@ void Reader::address_size(const Token& t, Range at) {
   if (t.value != 64) error("unsupported", at, "unsupported address size `{}`, expected 64", t.text());
 }
 
+// The name is a function declared before without a body; take() puts the other in its places.
+void Reader::alias(const Token& name, const Token& of, Range at) {
+  Operand from, to;
+  if (!resolve(name.text(), from, at) || !resolve(of.text(), to, at)) return;
+  const auto is_function = [&](const Operand& o) {
+    return o.kind == Operand::function && !module_.functions[o.id].is_entry;
+  };
+  if (!is_function(from) || !is_function(to))
+    return void(error("bad-directive", at, "`{}` and `{}` are not both functions", name.text(), of.text()));
+  const Function &f = module_.functions[from.id], &g = module_.functions[to.id];
+  if (!f.external || g.external)
+    return void(error("bad-directive", at, "expected a function without a body and one with it, got `{}` and `{}`",
+                      name.text(), of.text()));
+  if (f.parameters.size() != g.parameters.size() || f.results.size() != g.results.size())
+    return void(error("bad-directive", at, "`{}` and `{}` are declared differently", name.text(), of.text()));
+  aliases_.push_back({from.id, to.id});
+}
+
 void Reader::unsupported(std::string_view what, std::string_view name, Range at) {
   error("unsupported", at, "unsupported {} `{}`", what, name);
 }
@@ -346,6 +364,17 @@ Module Reader::take() {
     if (!has_target_) error("missing-directive", {0, 0}, "expected a `.target` directive, such as `.target sm_80`");
   }
   name_inlined_functions();
+  for (const Alias& a : aliases_) {
+    const auto replace = [&](uint32_t& id) {
+      if (id == a.name) id = a.of;
+    };
+    for (Function& f : module_.functions)
+      for (Operand& o : f.operands)
+        if (o.kind == Operand::function) replace(o.id);
+    for (Variable& v : module_.variables)
+      for (Variable::Address& x : v.addresses)
+        if (x.function) replace(x.id);
+  }
   // Functions without a body first, then the others in the order of their bodies: the order in which print() gives them.
   std::vector<uint32_t> place(module_.functions.size(), UINT32_MAX), order;
   for (uint32_t k = 0; k < module_.functions.size(); ++k)

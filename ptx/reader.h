@@ -43,6 +43,7 @@ class Reader {
   void version(const Token& t, Range at);
   void target(const Token& t, Range at);
   void address_size(const Token& t, Range at);
+  void alias(const Token& name, const Token& of, Range at);  // .alias name, of;
   void unsupported(std::string_view what, std::string_view name, Range at);
 
   // Attributes collected before a declaration is complete.
@@ -176,6 +177,10 @@ class Reader {
   uint32_t section_depth = 0, section_begin = 0;
 
  private:
+  struct Alias {
+    uint32_t name, of;  // functions
+  };
+  std::vector<Alias> aliases_;
   enum class Kind : uint8_t { reg, label, variable, parameter, function, prototype, targets };
   struct Symbol {
     std::string_view name;

@@ -179,6 +179,22 @@ TEST(Calls, AListOfTargetsIsASignature) {
   three_ways(text, {"sm_61", "sm_86", "sm_90"}, true);
 }
 
+TEST(Calls, AFunctionHasAnotherName) {
+  std::string text =
+      kernel("7.8", "sm_60",
+             {"mov.b32 %r0, 0;\n{\n.param .b32 a; .param .b32 r;\nst.param.b32 [a], %r2;\n"
+              "call.uni (r), also, (a);\nld.param.b32 %r0, [r];\n}\nmov.b32 %r4, %r0",
+              "mov.b32 %r0, 0; ld.global.u64 %d4, [place];\np: .callprototype (.param .b32 _) _ (.param .b32 "
+              "_);\n{\n.param .b32 a; .param .b32 r;\nst.param.b32 [a], %r3;\ncall (r), %d4, (a), p;\n"
+              "ld.param.b32 %r0, [r];\n}\nmov.b32 %r4, %r0"});
+  text.insert(
+      text.find(".visible .entry"),
+      ".visible .func (.param .b32 r) less(.param .b32 a)\n{\n.reg .b32 %r;\nld.param.b32 %r, [a];\n"
+      "sub.u32 %r, %r, 9;\nst.param.b32 [r], %r;\nret;\n}\n.visible .func (.param .b32 r) also(.param .b32 a);\n"
+      ".alias also, less;\n.global .u64 place = also;\n");
+  three_ways(text, {"sm_61", "sm_86", "sm_90"}, true);
+}
+
 TEST(Calls, OtherExternalFunctionsAreRefusedByName) {
   const ptx::Module module =
       parse_text("extern.ptx",

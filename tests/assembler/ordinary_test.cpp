@@ -103,6 +103,13 @@ TEST(Ordinary, ConversionsToSmallTypes) {
   three_ways(text.replace(text.find("%f2;"), 4, "%f2, %f3;"), {"sm_89", "sm_90"}, false);
 }
 
+// On every target that has bf16 at all.
+TEST(Ordinary, BfloatsWiden) {
+  std::vector<std::string> statements = {"mov.b32 %r0, 0; cvt.f32.bf16 %f1, %h1; mov.b32 %r0, %f1"};
+  for (const char* r : {"rm", "rp"}) statements.push_back(fmt::format("cvt.{}.bf16.f32 %h0, %f1", r));
+  EXPECT_THAT(three_ways(kernel("7.8", "sm_80", statements), newer, true), AnyOf(-1, 4));
+}
+
 TEST(Ordinary, FloatsForTensorCores) {
   std::vector<std::string> statements = {"cvt.rna.tf32.f32 %r0, %f1"};
   for (const char* a : {"0f00000000", "0f80000000", "0f3f800fff", "0f3f801000", "0fbf801fff", "0f7f7fffff",

@@ -400,6 +400,12 @@ TEST(Parser, RefusesAroundFunctions) {
   EXPECT_THAT(error(".func f(.param .u32 a); .func f() { ret; }"), HasSubstr("declared differently"));
   EXPECT_THAT(error(".func (.reg .u32 r) f() { ret; }"), HasSubstr("unsupported parameter in a register: `r`"));
   EXPECT_THAT(error(".entry k();"), HasSubstr("has no body"));
+  const std::string two = ".func f() { ret; }\n.func g();\n";
+  EXPECT_THAT(error(two + ".alias f, g;"),
+              HasSubstr("expected a function without a body and one with it, got `f` and `g`"));
+  EXPECT_THAT(error(two + ".alias h, f;"), HasSubstr("`h` is not defined"));
+  EXPECT_THAT(error(two + ".entry k() { ret; }\n.alias g, k;"), HasSubstr("`g` and `k` are not both functions"));
+  EXPECT_THAT(error(two + ".func h(.param .b32 a);\n.alias h, f;"), HasSubstr("`h` and `f` are declared differently"));
   EXPECT_THAT(error(".tex .u64 t;"), HasSubstr("unsupported directive `.tex`"));
   EXPECT_THAT(error(".global .texref t;"), HasSubstr("unsupported directive `.texref`"));
   EXPECT_THAT(error(".entry k(.param .pred p) { ret; }"), HasSubstr("a parameter cannot be .pred"));
