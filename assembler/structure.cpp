@@ -1,8 +1,8 @@
 // Recovers structured control flow from PTX labels and branches.
 //
-// What it does: splits the function into blocks, predicates small if-bodies (branch inlining), finds out which branches can split a warp, and
-// makes every piece of the graph in which lanes run apart a region: a set of blocks that all lead to one join, with a landing block of its own
-// in front of the join.
+// What it does: splits the function into blocks, predicates small if-bodies (branch inlining), makes branches to the end exits, finds out which
+// branches can split a warp, and makes every piece of the graph in which lanes run apart a region: a set of blocks that all lead to one join,
+// with a landing block of its own in front of the join.
 //
 // Output invariants: on every path a region is opened once and joined once, last opened first (Pascal keeps them on a stack, Volta and later in
 // B registers by depth). Hence every edge into a region opens it, at the end of the block that it comes from or, where that block's other
@@ -298,6 +298,40 @@ struct Builder {
       }
     }
     order();
+  }
+
+  // A branch to nothing but the thread's end becomes an exit under a guard: the lanes that are left stay together, and need no region. Not within
+  // cycles, whose only way out it may be. A cycle has a branch back in the order of the layout; what lies under one is left alone.
+  void exit_early() {
+    const auto leave = std::ranges::find_if(f.instructions, ends_thread);
+    if (leave == f.instructions.end()) return;
+    const uint32_t exit = static_cast<uint32_t>(leave - f.instructions.begin());
+    const size_t n = flow.layout.size();
+    std::vector<uint32_t> position(flow.blocks.size(), 0);
+    for (uint32_t k = 0; k < n; ++k) position[index(flow.layout[k])] = k;
+    std::vector<int32_t> cycles(n + 1, 0);  // differences of the number of branches back over a place
+    for (uint32_t k = 0; k < n; ++k)
+      successors(flow.layout[k], [&](BlockId s) {
+        if (position[index(s)] <= k) ++cycles[position[index(s)]], --cycles[k + 1];
+      });
+    const auto ends = [&](BlockId b) {
+      return block(b).items.empty() && is_none(block(b).predicate) && is_none(block(b).next);
+    };
+    bool any = false;
+    int32_t over = 0;
+    for (uint32_t k = 0; k < n; ++k) {
+      over += cycles[k];
+      FlowBlock& x = block(flow.layout[k]);
+      if (over || is_none(x.predicate) || ends(x.taken) == ends(x.next)) continue;
+      const bool taken = ends(x.taken);
+      x.items.push_back({exit, x.predicate, taken == x.negated});
+      if (!taken) x.next = x.taken;
+      x.predicate = none<ptx::RegisterId>(), x.taken = none<BlockId>(), x.uniform_branch = false;
+      any = true;
+    }
+    if (!any) return;
+    order();
+    merge();
   }
 
   // --- dominators -----------------------------------------------------------------------------------------------------------------
@@ -970,6 +1004,7 @@ Result<Flow> structure(const ptx::Module& module, const ptx::Function& function,
   b.order();
   b.merge();
   if (branch_inlining) b.inline_branches();
+  b.exit_early();
   b.analyse();
   b.diverge();
   RETURN_IF_ERROR(b.regions());

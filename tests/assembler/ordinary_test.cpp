@@ -103,6 +103,37 @@ TEST(Ordinary, ConversionsToSmallTypes) {
   three_ways(text.replace(text.find("%f2;"), 4, "%f2, %f3;"), {"sm_89", "sm_90"}, false);
 }
 
+// `if (i >= n) return;` and a loop whose only way out is such a branch: the first opens no region, the second and what lies in it do.
+TEST(Ordinary, BranchesToTheEndAreExits) {
+  constexpr uint32_t bssy = 0x945;
+  const auto regions = [&](const std::string& text) {
+    size_t n = 0;
+    auto made = assemble_for(parse_text("exits.ptx", text), "sm_86");
+    EXPECT_TRUE(made.ok()) << made.error().message;
+    auto image = cubin::read(made->cubin);
+    EXPECT_TRUE(image.ok()) << image.error().message;
+    const auto& code = image->kernels[0].code;
+    for (size_t at = 0; at + 16 <= code.size(); at += 16)
+      n += (std::to_integer<uint32_t>(code[at]) | (std::to_integer<uint32_t>(code[at + 1]) & 15) << 8) == bssy;
+    return n;
+  };
+  std::string work;
+  for (int k = 0; k < 12; ++k) work += fmt::format("mad.lo.u32 %r0, %r0, {}, %r1;\n", 2 * k + 3);
+  std::string early = kernel("6.0", "sm_60", {"mov.b32 %r0, 1"}), otherwise = early, loop = early;
+  const std::string store = "st.global.u32 [%out+8], %r0;\n";
+  early.replace(early.find("ret;"), 4, "setp.gt.u32 %p2, %t, 40;\n@%p2 bra END;\n" + work + store + "END: ret;");
+  otherwise.replace(otherwise.find("ret;"), 4,
+                    "setp.gt.u32 %p2, %t, 40;\n@!%p2 bra GO;\nret;\nGO: " + work + store + "ret;");
+  loop.replace(loop.find("ret;"), 4,
+               "mov.u32 %r4, 0;\nL: setp.gt.u32 %p2, %r4, %t;\n@%p2 bra END;\nand.b32 %r5, %r1, 1;\n"
+               "setp.eq.u32 %p2, %r5, 0;\n@%p2 bra N;\n" +
+                   work + "N: add.u32 %r4, %r4, 7;\n" + store + "bra L;\nEND: ret;");
+  for (const std::string& text : {early, otherwise, loop}) three_ways(text, both_families, true);
+  EXPECT_EQ(regions(early), 0u);
+  EXPECT_EQ(regions(otherwise), 0u);
+  EXPECT_EQ(regions(loop), 2u);
+}
+
 // On every target that has bf16 at all.
 TEST(Ordinary, BfloatsWiden) {
   std::vector<std::string> statements = {"mov.b32 %r0, 0; cvt.f32.bf16 %f1, %h1; mov.b32 %r0, %f1"};
