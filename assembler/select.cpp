@@ -396,6 +396,10 @@ void Selector::prepare() {
   aliases_.assign(n, {});
   derived_.assign(n, {});
   std::vector<uint8_t> pointer(n, false);
+  struct Converted {
+    uint32_t result, source;  // registers of a cvta
+  };
+  std::vector<Converted> converted;
   auto each_destination = [&](const ptx::Instruction& i, auto&& use) {
     for (const ptx::Operand *o = p_.operands.data() + i.first_operand, *end = o + i.destination_count; o < end; ++o) {
       if (o->kind == OperandKind::reg) use(*o);
@@ -408,11 +412,17 @@ void Selector::prepare() {
     for (const FlowItem& item : flow_.blocks[b].items) {
       const ptx::Instruction& i = p_.instructions[item.inst];
       each_destination(i, [&](const ptx::Operand& o) { ++definitions_[o.id]; });
-      const bool makes_addresses = i.op == Opcode::cvta || i.op == Opcode::mad;
+      const bool makes_addresses = i.op == Opcode::mad;
+      if (i.op == Opcode::cvta && p_.operand(i, 0).kind == OperandKind::reg &&
+          p_.operand(i, 1).kind == OperandKind::reg)
+        converted.push_back({p_.operand(i, 0).id, p_.operand(i, 1).id});
       for (const ptx::Operand *o = p_.operands.data() + i.first_operand, *end = o + i.operand_count; o < end; ++o)
         if (o->kind == OperandKind::address_reg || (makes_addresses && o->kind == OperandKind::reg))
           pointer[o->id] = true;
     }
+  // What only additions use after its conversion can stay in the constant bank.
+  for (size_t k = converted.size(); k-- > 0;)
+    if (pointer[converted[k].result]) pointer[converted[k].source] = true;
   // Parameters and local variables.
   uint32_t at = 0;
   for (const ptx::Parameter& x : p_.parameters) {
