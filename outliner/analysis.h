@@ -48,10 +48,15 @@ struct StatementFacts {
 
 struct Shapes {
   IdVector<hir::StatementId, StatementFacts> statements;
+  std::vector<SizeId> unseen;  // sizes that nothing may be assumed of; few
 };
 
 Shapes analyse_shapes(const hir::Program& program, const hir::Function& function, ShapeTable& table,
                       DiagnosticSink& sink);
+// The same for statements that were rewritten since, and all behind them. Of a function without parameters and control flow: `order` are its statements
+// as they run, `first` the first that is not what it was.
+void analyse_again(const hir::Program& program, const hir::Function& function, ShapeTable& table, DiagnosticSink& sink,
+                   std::span<const hir::StatementId> order, size_t first, Shapes& shapes);
 
 // --- top.cpp ------------------------------------------------------------------------------------------------------------------
 
@@ -62,10 +67,10 @@ struct TopDecision {
   std::string_view why;                                // then
 };
 
-// Rewrites the orders of main of which only the first rows are looked at, into `own`, which may be `main` itself. False: there are none, and `own` is
-// what it was. Shapes must be analysed again.
-bool find_tops(hir::Program& program, const hir::Function& main, const Shapes& shapes, const ShapeTable& table,
-               hir::Function& own, std::vector<TopDecision>& decisions);
+// Rewrites the orders of main of which only the first rows are looked at, into `own`, which may be `main` itself, and gives `shapes` what follows from
+// that. False: there are none, and `own` and `shapes` are what they were.
+bool find_tops(hir::Program& program, const hir::Function& main, ShapeTable& table, DiagnosticSink& sink,
+               Shapes& shapes, hir::Function& own, std::vector<TopDecision>& decisions);
 
 // --- dependencies.cpp ---------------------------------------------------------------------------------------------------------
 

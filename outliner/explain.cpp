@@ -368,10 +368,7 @@ Result<std::string> explain(const hir::Program& program, const SourceManager& so
   DiagnosticSink again;
   Shapes shapes = analyse_shapes(inlined, main, table, again);
   std::vector<TopDecision> tops;
-  if (options.tops && find_tops(inlined, main, shapes, table, main, tops)) {
-    table = {};
-    shapes = analyse_shapes(inlined, main, table, again);
-  }
+  if (options.tops) find_tops(inlined, main, table, again, shapes, main, tops);
   Explainer x{inlined, main, sources, outlined, how, shapes, table, {}, {}, std::move(tops), {}, {}};
   for (size_t k = 0; k < outlined.kernels.size(); ++k)
     for (StatementId id : outlined.kernels[k].statements) x.kernel_of[id] = k;

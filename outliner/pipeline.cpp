@@ -15,11 +15,7 @@ Outlined run(const hir::Program& program, const Options& options, DiagnosticSink
   Shapes shapes = analyse_shapes(out.program, *main, out.shapes, sink);
   if (sink.has_errors()) return out;
   std::vector<TopDecision> tops;
-  if (options.tops && find_tops(out.program, *main, shapes, out.shapes, inlined, tops)) {
-    main = &inlined;
-    out.shapes = {};
-    shapes = analyse_shapes(out.program, *main, out.shapes, sink);
-  }
+  if (options.tops && find_tops(out.program, *main, out.shapes, sink, shapes, inlined, tops)) main = &inlined;
   outline(*main, shapes, options, out);  // per block: dependencies.cpp with geometry.cpp, then fuse.cpp
   return out;
 }

@@ -25,7 +25,7 @@ SizeId merge_sizes(Call& c, SizeId x, SizeId y) {
   if (sx.kind == Size::compressed && sy.kind == Size::compressed && sx.base == sy.base)
     return c.a.table.intern(Size{.kind = Size::compressed, .object = c.object(), .base = sx.base});
   const SizeId merged = c.dynamic();
-  c.a.unseen.push_back(merged);
+  c.a.out.unseen.push_back(merged);
   return merged;
 }
 
@@ -94,7 +94,7 @@ void report_sizes(Call& c, size_t j, size_t k, int64_t n, int64_t m) {
 // the later size to be as long as the other. A known size wins. False: nothing may be assumed.
 bool assume_equal(Call& c, size_t j, size_t k) {
   const SizeId x = c.shape(c.args[j]).size, y = c.shape(c.args[k]).size;
-  const auto unseen = [&](SizeId size) { return std::count(c.a.unseen.begin(), c.a.unseen.end(), size) > 0; };
+  const auto unseen = [&](SizeId size) { return std::count(c.a.out.unseen.begin(), c.a.out.unseen.end(), size) > 0; };
   const int64_t n = constant_size(c.a.table, x), m = constant_size(c.a.table, y);
   if (c.in_cells || unseen(x) || unseen(y) || n == 1 || m == 1) return false;
   const bool known_x = n >= 0, known_y = m >= 0;

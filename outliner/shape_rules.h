@@ -21,7 +21,6 @@ struct Analysis {
   IdVector<hir::StatementId, InlineVector<ObjectId, 2>> objects;
   std::map<std::pair<uint64_t, uint32_t>, ObjectId> more_objects;
   bool report = true;          // only in the last walk of a loop body
-  std::vector<SizeId> unseen;  // few
   struct Loop {
     std::vector<Environment> breaks, continues;
   };
@@ -66,7 +65,7 @@ inline ShapeId make_wild(ShapeTable& t) { return t.intern(Shape{}); }
 // A size that is that of a single value as likely as any other: what the analysis cannot see into gave it.
 inline ShapeId unseen_vector(Call& c) {
   const SizeId size = c.dynamic();
-  c.a.unseen.push_back(size);
+  c.a.out.unseen.push_back(size);
   return c.a.table.vector(size);
 }
 using Parts = InlineVector<ShapeId, 2>;

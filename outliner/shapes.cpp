@@ -10,6 +10,8 @@
 
 #include <algorithm>
 
+#include "libraries/base/check.h"
+
 namespace rndn::outliner {
 
 using hir::Builtin;
@@ -53,7 +55,7 @@ Value operand_value(Analysis& a, const Environment& env, const hir::Operand& ope
       auto [it, fresh] = a.more_objects.try_emplace({(uint64_t{1} << 40) + a.more_objects.size(), 0}, none<ObjectId>());
       if (fresh) it->second = a.table.add_object(global.name);
       const SizeId size = a.table.intern(Size{.kind = Size::dynamic, .object = it->second});
-      a.unseen.push_back(size);
+      a.out.unseen.push_back(size);
       return Value{.shape = a.table.vector(size), .object = it->second, .origin = global.span};
     }
     case hir::Operand::unresolved: break;
@@ -266,7 +268,7 @@ Shapes analyse_shapes(const hir::Program& program, const hir::Function& function
                       DiagnosticSink& sink) {
   Shapes out;
   out.statements.raw().resize(function.statements.size());
-  Analysis a{program, function, table, sink, out, {}, {}, true, {}, {}};
+  Analysis a{program, function, table, sink, out, {}, {}, true, {}};
   a.objects.raw().resize(function.statements.size());
   Environment env(function.variables.size());
   for (VariableId p : function.parameters) {
@@ -283,6 +285,21 @@ Shapes analyse_shapes(const hir::Program& program, const hir::Function& function
   bool reachable = true;
   if (!is_none(function.body)) walk(a, function.body, env, reachable);
   return out;
+}
+
+void analyse_again(const hir::Program& program, const hir::Function& function, ShapeTable& table, DiagnosticSink& sink,
+                   std::span<const StatementId> order, size_t first, Shapes& shapes) {
+  DCHECK(function.parameters.empty());
+  Analysis a{program, function, table, sink, shapes, {}, {}, true, {}};
+  a.objects.raw().resize(function.statements.size());
+  Environment env(function.variables.size());
+  for (StatementId id : order.first(first)) {
+    const auto& targets = function.statements[id].targets;
+    for (size_t k = 0; k < targets.size(); ++k)
+      if (targets[k].kind == hir::Target::variable) env[targets[k].id] = shapes.statements[id].results[k];
+  }
+  bool reachable = true;
+  for (StatementId id : order.subspan(first)) walk_statement(a, id, env, reachable);
 }
 
 }  // namespace rndn::outliner

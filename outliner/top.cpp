@@ -43,11 +43,11 @@ bool flatten(const Function& f, hir::BlockId block, std::vector<StatementId>& ou
 
 class Finder {
  public:
-  Finder(hir::Program& program, const Function& main, const Shapes& shapes, const ShapeTable& table)
+  Finder(hir::Program& program, const Function& main, Shapes& shapes, ShapeTable& table)
       : program_(program), main_(main), shapes_(shapes), table_(table) {}
 
-  bool find(Function& own, std::vector<TopDecision>& decisions) {
-    if (!flatten(main_, main_.body, order_)) return false;
+  bool find(DiagnosticSink& sink, Function& own, std::vector<TopDecision>& decisions) {
+    if (!main_.parameters.empty() || !flatten(main_, main_.body, order_)) return false;
     for (size_t place = 0; place < order_.size(); ++place) {
       if (called_builtin(main_, statement(place)) != Builtin::order || facts(place).results.size() != 1) continue;
       if (follow(place)) found_.push_back(found());
@@ -56,6 +56,7 @@ class Finder {
     if (found_.empty()) return false;
     if (&own != &main_) own = main_;
     for (const Found& f : found_) rewrite(own, f);
+    analyse_again(program_, own, table_, sink, order_, found_.front().place, shapes_);
     return true;
   }
 
@@ -223,8 +224,8 @@ class Finder {
 
   hir::Program& program_;
   const Function& main_;
-  const Shapes& shapes_;
-  const ShapeTable& table_;
+  Shapes& shapes_;
+  ShapeTable& table_;
   std::vector<StatementId> order_;
   std::vector<Found> found_;
   // Of the order that is looked at:
@@ -241,13 +242,13 @@ class Finder {
 
 }  // namespace
 
-bool find_tops(hir::Program& program, const Function& main, const Shapes& shapes, const ShapeTable& table,
+bool find_tops(hir::Program& program, const Function& main, ShapeTable& table, DiagnosticSink& sink, Shapes& shapes,
                Function& own, std::vector<TopDecision>& decisions) {
   const bool orders = std::any_of(main.expressions.begin(), main.expressions.end(), [](const Expression& e) {
     return e.kind == Expression::call && e.callee.kind == hir::FunctionRef::builtin &&
            e.callee.builtin_id == Builtin::order;
   });
-  return orders && Finder(program, main, shapes, table).find(own, decisions);
+  return orders && Finder(program, main, shapes, table).find(sink, own, decisions);
 }
 
 }  // namespace rndn::outliner
