@@ -300,8 +300,10 @@ struct Builder {
     order();
   }
 
-  // A branch to nothing but the thread's end becomes an exit under a guard: the lanes that are left stay together, and need no region. Not within
-  // cycles, whose only way out it may be. A cycle has a branch back in the order of the layout; what lies under one is left alone.
+  // A branch to nothing but the thread's end becomes an exit under a guard: the lanes that are left stay together, and need no region. Where there
+  // are barriers of the block, a way that ends in the shared exit gets one of its own: its lanes must not wait at a join in front of the exit for
+  // others that wait at a barrier. Neither within cycles, whose only way out it may be. A cycle has a branch back in the order of the layout; what
+  // lies under one is left alone.
   void exit_early() {
     const auto leave = std::ranges::find_if(f.instructions, ends_thread);
     if (leave == f.instructions.end()) return;
@@ -315,14 +317,24 @@ struct Builder {
         if (position[index(s)] <= k) ++cycles[position[index(s)]], --cycles[k + 1];
       });
     const auto ends = [&](BlockId b) {
-      return block(b).items.empty() && is_none(block(b).predicate) && is_none(block(b).next);
+      const auto is_empty = [&] { return block(b).items.empty() && is_none(block(b).predicate); };
+      for (size_t steps = 0; steps < n && is_empty() && !is_none(block(b).next); ++steps) b = block(b).next;
+      return is_empty() && is_none(block(b).next);
     };
+    const bool has_barriers = std::ranges::any_of(f.instructions, [](const ptx::Instruction& i) {
+      return (i.op == Opcode::bar && i.mods.mode != 32) || i.op == Opcode::barrier;
+    });
     bool any = false;
     int32_t over = 0;
     for (uint32_t k = 0; k < n; ++k) {
       over += cycles[k];
       FlowBlock& x = block(flow.layout[k]);
-      if (over || is_none(x.predicate) || ends(x.taken) == ends(x.next)) continue;
+      if (over) continue;
+      if (is_none(x.predicate) && has_barriers && !x.items.empty() && !is_none(x.next) && ends(x.next)) {
+        x.next = none<BlockId>();
+        any = true;
+      }
+      if (is_none(x.predicate) || ends(x.taken) == ends(x.next)) continue;
       const bool taken = ends(x.taken);
       x.items.push_back({exit, x.predicate, taken == x.negated});
       if (!taken) x.next = x.taken;

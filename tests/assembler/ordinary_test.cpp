@@ -134,6 +134,34 @@ TEST(Ordinary, BranchesToTheEndAreExits) {
   EXPECT_EQ(regions(loop), 2u);
 }
 
+// Lanes that are done while others of their warp wait at a barrier of the block: they have left, and are not waited for.
+TEST(Ordinary, ReturnsInFrontOfBarriers) {
+  std::string work = "mov.b32 %r0, %t;\n";
+  for (int k = 0; k < 12; ++k) work += fmt::format("mad.lo.u32 %r0, %r0, {}, %t;\n", 2 * k + 3);
+  const std::string store = "st.global.u32 [%out+8], %r0;\n";
+  const std::string
+      before =
+          ".shared .b32 cells[96];\nmov.u32 %r5, cells;\nxor.b32 %r6, %t, 8;\nmad.lo.u32 %r6, %r6, 4, %r5;\n"
+          "mad.lo.u32 %r5, %t, 4, %r5;\nst.shared.u32 [%r5], %t;\nbar.sync 0;\n",
+      barrier = "st.shared.u32 [%r5], %r0;\nbar.sync 0;\nld.shared.u32 %r0, [%r6];\n";
+  // The work of those that leave; the exit that all share; a jump to it behind a branch around the jump.
+  const std::string ways[] = {
+      "setp.lt.u32 %p2, %t, 40;\n@%p2 bra GO;\n" + work + store + "bra END;\nGO: " + barrier + work + store +
+          "END: ret;",
+      "setp.gt.u32 %p2, %t, 40;\n@%p2 bra OUT;\n" + barrier + work + store + "bra END;\nOUT: " + work + store +
+          "END: ret;",
+      "setp.gt.u32 %p2, %t, 40;\n@%p2 bra A;\n" + work +
+          "bra B;\nA: setp.gt.u32 %p2, %t, 50;\n@!%p2 bra C;\nbra END;\nC: " + work + "B: " + barrier + store +
+          "mov.u32 %r4, 0;\nL: setp.gt.u32 %p2, %r4, %t;\n@%p2 bra END;\nadd.u32 %r4, %r4, 7;\n" + store +
+          "bra L;\nEND: ret;",
+  };
+  for (const std::string& way : ways) {
+    std::string text = kernel("6.0", "sm_60", {"mov.b32 %r0, 1"});
+    text.replace(text.find("ret;"), 4, before + way);
+    three_ways(text, both_families, true);
+  }
+}
+
 // On every target that has bf16 at all.
 TEST(Ordinary, BfloatsWiden) {
   std::vector<std::string> statements = {"mov.b32 %r0, 0; cvt.f32.bf16 %f1, %h1; mov.b32 %r0, %f1"};
