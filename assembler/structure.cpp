@@ -300,8 +300,24 @@ struct Builder {
     order();
   }
 
+  // By block: whether the last barrier of the block, in the order of the layout, leads there; empty: there is none.
+  Flags behind_last_barrier() {
+    const auto waits = [&](BlockId b) {
+      return std::ranges::any_of(block(b).items, [&](const FlowItem& item) {
+        const ptx::Instruction& i = f.instructions[item.inst];
+        return (i.op == Opcode::bar && i.mods.mode != 32) || i.op == Opcode::barrier;
+      });
+    };
+    for (size_t k = flow.layout.size(); k-- > 0;) {
+      if (!waits(flow.layout[k])) continue;
+      Flags behind(flow.blocks.size(), false);
+      for (uint32_t b : reach(flow.layout[k], UINT32_MAX, true)) behind[b] = true;
+      return behind;
+    }
+    return {};
+  }
   // A branch to nothing but the thread's end becomes an exit under a guard: the lanes that are left stay together, and need no region. Where there
-  // are barriers of the block, a way that ends in the shared exit gets one of its own: its lanes must not wait at a join in front of the exit for
+  // are barriers of the block, a way past the last one that ends in the shared exit gets one of its own: its lanes must not wait at a join in front of the exit for
   // others that wait at a barrier. Neither within cycles, whose only way out it may be. A cycle has a branch back in the order of the layout; what
   // lies under one is left alone.
   void exit_early() {
@@ -321,16 +337,15 @@ struct Builder {
       for (size_t steps = 0; steps < n && is_empty() && !is_none(block(b).next); ++steps) b = block(b).next;
       return is_empty() && is_none(block(b).next);
     };
-    const bool has_barriers = std::ranges::any_of(f.instructions, [](const ptx::Instruction& i) {
-      return (i.op == Opcode::bar && i.mods.mode != 32) || i.op == Opcode::barrier;
-    });
+    const Flags behind = behind_last_barrier();
     bool any = false;
     int32_t over = 0;
     for (uint32_t k = 0; k < n; ++k) {
       over += cycles[k];
       FlowBlock& x = block(flow.layout[k]);
       if (over) continue;
-      if (is_none(x.predicate) && has_barriers && !x.items.empty() && !is_none(x.next) && ends(x.next)) {
+      if (is_none(x.predicate) && !behind.empty() && !behind[index(flow.layout[k])] && !x.items.empty() &&
+          !is_none(x.next) && ends(x.next)) {
         x.next = none<BlockId>();
         any = true;
       }
@@ -468,12 +483,15 @@ struct Builder {
         if (inside != l) loops[inside].parent = l;
       }
 
-    // Post-dominators towards the last exit in source order.
+    // Post-dominators towards the last exit in source order; where there are barriers of the block, of those behind the last.
     ipdom.assign(n, UINT32_MAX);
     reaches_exit.assign(n, false);
     uint32_t last = UINT32_MAX;
+    const Flags behind = behind_last_barrier();
     for (BlockId b : flow.layout)
-      if (is_none(block(b).taken) && is_none(block(b).next)) last = index(b);
+      if (is_none(block(b).taken) && is_none(block(b).next) &&
+          (last == UINT32_MAX || behind.empty() || behind[index(b)] || !behind[last]))
+        last = index(b);
     if (last == UINT32_MAX) return;  // no exit: an endless loop, nothing to join
     auto back = reverse_postorder(n, last, [&](uint32_t b, uint32_t k) {
       const BlockList& p = predecessors[b];

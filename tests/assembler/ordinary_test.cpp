@@ -141,10 +141,11 @@ TEST(Ordinary, ReturnsInFrontOfBarriers) {
   const std::string store = "st.global.u32 [%out+8], %r0;\n";
   const std::string
       before =
-          ".shared .b32 cells[96];\nmov.u32 %r5, cells;\nxor.b32 %r6, %t, 8;\nmad.lo.u32 %r6, %r6, 4, %r5;\n"
+          ".shared .b32 cells[96];\nmov.u32 %r5, cells;\nxor.b32 %r6, %t, 9;\nmad.lo.u32 %r6, %r6, 4, %r5;\n"
           "mad.lo.u32 %r5, %t, 4, %r5;\nst.shared.u32 [%r5], %t;\nbar.sync 0;\n",
       barrier = "st.shared.u32 [%r5], %r0;\nbar.sync 0;\nld.shared.u32 %r0, [%r6];\n";
-  // The work of those that leave; the exit that all share; a jump to it behind a branch around the jump.
+  // The work of those that leave; the exit that all share; a jump to it behind a branch around the jump; those that stay
+  // part and meet before the barrier, those that leave stand last.
   const std::string ways[] = {
       "setp.lt.u32 %p2, %t, 40;\n@%p2 bra GO;\n" + work + store + "bra END;\nGO: " + barrier + work + store +
           "END: ret;",
@@ -154,6 +155,9 @@ TEST(Ordinary, ReturnsInFrontOfBarriers) {
           "bra B;\nA: setp.gt.u32 %p2, %t, 50;\n@!%p2 bra C;\nbra END;\nC: " + work + "B: " + barrier + store +
           "mov.u32 %r4, 0;\nL: setp.gt.u32 %p2, %r4, %t;\n@%p2 bra END;\nadd.u32 %r4, %r4, 7;\n" + store +
           "bra L;\nEND: ret;",
+      "setp.gt.u32 %p2, %t, 63;\n@%p2 bra OUT;\nand.b32 %r4, %t, 1;\nsetp.eq.u32 %p2, %r4, 0;\n@%p2 bra A;\n" + work +
+          "bra B;\nA: " + work + "add.u32 %r0, %r0, %t;\nB: " + barrier + store + "bra END;\nOUT: " + work + store +
+          "END: ret;",
   };
   for (const std::string& way : ways) {
     std::string text = kernel("6.0", "sm_60", {"mov.b32 %r0, 1"});
