@@ -15,10 +15,11 @@ namespace rndn::sql {
 namespace {
 
 constexpr uint32_t items = 16, tile_rows = block_threads * items, warps = block_threads / 32;
-constexpr uint32_t range_unit = 1024;             // ranges begin at multiples of it
-constexpr int64_t sums_at = 16, numbers_at = 64;  // in shared memory
-constexpr size_t most_columns = 16;               // of a launch; the mask is read again for the next ones
-constexpr uint32_t unroll = 4;                    // elements of a column that a thread copies at once
+constexpr uint32_t range_unit = 1024;                 // ranges begin at multiples of it
+constexpr int64_t sums_at = 16, numbers_at = 64;      // in shared memory
+constexpr size_t most_columns = 16;                   // of a launch; the mask is read again for the next ones
+constexpr uint32_t unroll = 4;                        // elements of a column that a thread copies at once
+constexpr uint64_t most_rows = max_rows - (1 << 15);  // so that places a step behind the last row do not wrap around
 
 // The rows of this block: [begin, end). Empty ones begin and end at n.
 struct Range {
@@ -201,6 +202,7 @@ Result<Relation> select(Library& library, const Relation& relation, const Vector
   if (mask.type != Type::u8 || m[0].capacity != n)
     return input_error("select expects a bool for each of {} rows, got {} of {}", n, type_name(mask.type),
                        m[0].capacity);
+  if (n > most_rows) return input_error("select takes at most {} rows, got {}", most_rows, n);
   ASSIGN_OR_RETURN(device::Mapped total, memory.mapped(8));
   Address counts = 0;
   uint32_t grid = 0;  // of all launches, which have the same ranges
