@@ -317,9 +317,9 @@ struct Builder {
     return {};
   }
   // A branch to nothing but the thread's end becomes an exit under a guard: the lanes that are left stay together, and need no region. Where there
-  // are barriers of the block, a way past the last one that ends in the shared exit gets one of its own: its lanes must not wait at a join in front of the exit for
-  // others that wait at a barrier. Neither within cycles, whose only way out it may be. A cycle has a branch back in the order of the layout; what
-  // lies under one is left alone.
+  // are barriers of the block, a way past the last one that ends in the shared exit gets one of its own: its lanes must not wait at a join in front
+  // of the exit for others that wait at a barrier. Neither within cycles, whose only way out it may be. A cycle has a branch back in the order of
+  // the layout; what lies under one is left alone.
   void exit_early() {
     const auto leave = std::ranges::find_if(f.instructions, ends_thread);
     if (leave == f.instructions.end()) return;

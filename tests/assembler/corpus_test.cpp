@@ -92,7 +92,6 @@ TEST(Corpus, OurCodePtxasCodeAndThePtxAgree) {
         if (our_counters.issue_cycles == 0 || their_counters.issue_cycles == 0) continue;
         const double ratio =
             static_cast<double>(our_counters.issue_cycles) / static_cast<double>(their_counters.issue_cycles);
-        if (std::getenv("RNDN_CYCLES")) std::printf("%s %s: %.2f\n", target.c_str(), kernel.c_str(), ratio);
         log_cycles += std::log(ratio);
         ++compared;
       }

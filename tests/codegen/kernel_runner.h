@@ -13,6 +13,7 @@
 #include "runtime/simulator_device.h"
 #include "tests/outliner/compile.h"
 #include "tests/queries/interpreter_device.h"
+#include "tests/support/no_tables.h"
 
 namespace rndn::test {
 
@@ -268,19 +269,6 @@ inline KernelRun run_kernel(const Generated& g, size_t k, const Columns& columns
   }
   return run;
 }
-
-class NoTables : public reference::Tables {
- public:
-  Result<void> open(std::string_view) const override { return input_error("no tables"); }
-  Result<std::vector<std::string>> column_names(std::string_view) const override { return input_error("no tables"); }
-  Result<uint64_t> rows(std::string_view) const override { return input_error("no tables"); }
-  Result<std::shared_ptr<const data::Column>> column(std::string_view, std::string_view) const override {
-    return input_error("no tables");
-  }
-  Result<std::shared_ptr<const data::Column>> key_column(std::string_view) const override {
-    return input_error("no tables");
-  }
-};
 
 struct Expected {
   std::vector<Value> results;

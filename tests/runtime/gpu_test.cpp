@@ -11,6 +11,7 @@
 #include "runtime/engine.h"
 #include "runtime/print_result.h"
 #include "tests/runtime/forwarding_device.h"
+#include "tests/support/no_tables.h"
 
 namespace rndn::runtime {
 namespace {
@@ -23,19 +24,6 @@ constexpr const char* program = R"(module m { import Builtin.*; def main() : tab
   sums:? = @raze(s); key:? = @index(x, k);
   o:? = @order(sums, 0:bool); r1:? = @index(key, o); r2:? = @index(sums, o);
   c:? = @list(r1, r2); r:? = @table((`a,`sum):sym, c); return r; } })";
-
-class NoTables final : public reference::Tables {
- public:
-  Result<void> open(std::string_view) const override { return input_error("there are no tables"); }
-  Result<std::vector<std::string>> column_names(std::string_view) const override { return std::vector<std::string>{}; }
-  Result<uint64_t> rows(std::string_view) const override { return uint64_t{0}; }
-  Result<std::shared_ptr<const data::Column>> column(std::string_view, std::string_view) const override {
-    return input_error("there are no tables");
-  }
-  Result<std::shared_ptr<const data::Column>> key_column(std::string_view) const override {
-    return input_error("there are no tables");
-  }
-};
 
 // Every launch gets a first parameter that no memory lies at.
 class MisleadingDevice final : public test::ForwardingDevice {
@@ -73,7 +61,7 @@ class Gpu : public testing::Test {
   }
   // Rows as text, or what is wrong: of the last of several runs, the later ones as graphs.
   std::string run(device::Device& device, int runs) const {
-    NoTables tables;
+    rndn::test::NoTables tables;
     Engine engine(device, tables);
     Timings timings;
     auto plan = engine.plan(compiled_, sources_, {.measure_kernels = false}, timings);
@@ -87,7 +75,7 @@ class Gpu : public testing::Test {
     return answer;
   }
 
-  NoTables tables_;
+  rndn::test::NoTables tables_;
   SourceManager sources_;
   Compiled compiled_;
   std::string right_;

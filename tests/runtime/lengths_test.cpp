@@ -6,22 +6,10 @@
 #include "runtime/engine.h"
 #include "runtime/print_result.h"
 #include "runtime/simulator_device.h"
+#include "tests/support/no_tables.h"
 
 namespace rndn::runtime {
 namespace {
-
-class NoTables final : public reference::Tables {
- public:
-  Result<void> open(std::string_view) const override { return input_error("there are no tables"); }
-  Result<std::vector<std::string>> column_names(std::string_view) const override { return std::vector<std::string>{}; }
-  Result<uint64_t> rows(std::string_view) const override { return uint64_t{0}; }
-  Result<std::shared_ptr<const data::Column>> column(std::string_view, std::string_view) const override {
-    return input_error("there are no tables");
-  }
-  Result<std::shared_ptr<const data::Column>> key_column(std::string_view) const override {
-    return input_error("there are no tables");
-  }
-};
 
 // What a run says: its result as csv, or its error. `met`: falls back of the run.
 struct Outcome {
@@ -48,7 +36,7 @@ Outcome run(const std::string& body, const char* target, outliner::Mode mode, in
   if (!compiled) return out;
   EXPECT_EQ(compiled->no_gpu_code, "");
   out.kernels = compiled->outlined.kernels.size();
-  NoTables tables;
+  rndn::test::NoTables tables;
   auto device = open_simulator(target);
   Engine engine(**device, tables);
   auto plan = engine.plan(*compiled, sources, {}, timings);
@@ -203,7 +191,7 @@ TEST(Lengths, ListsOfAKernelHaveTheSameCells) {
         ++replaced;
       }
     ASSERT_EQ(replaced, 1u);
-    NoTables tables;
+    rndn::test::NoTables tables;
     auto device = open_simulator("sm_86");
     Engine engine(**device, tables);
     auto plan = engine.plan(*compiled, sources, {}, timings);

@@ -1,5 +1,6 @@
 // Random programs through the engine on the simulator: the results of the reference interpreter, or its error. One of eight programs ends in an error:
-// every target and outline mode must say the same of the same place, at the latest when it runs. By turns on three targets in the three outline modes. RNDN_RANDOM_SEEDS=N: the seeds up to N, each on every target; RNDN_RANDOM_FIRST=N: from N on.
+// every target and outline mode must say the same of the same place, at the latest when it runs. By turns on three targets in the three outline
+// modes. RNDN_RANDOM_SEEDS=N: the seeds up to N, each on every target; RNDN_RANDOM_FIRST=N: from N on.
 #include <gtest/gtest.h>
 
 #include <algorithm>

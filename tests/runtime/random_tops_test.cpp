@@ -1,29 +1,17 @@
 // Random uses of an order, with and without top-k (outliner/top.cpp): the outlined programs give the same on the reference interpreter, or both fail.
-// Which uses keep an order whole is for tests/outliner/top_test.cpp; here nothing is known of the rules.
+// Which uses keep an order whole is for tests/outliner/top_test.cpp; here nothing is known of the rules. RNDN_RANDOM_SEEDS=N: so many programs.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <random>
 
 #include "frontend/frontend.h"
 #include "outliner/outliner.h"
 #include "runtime/print_result.h"
-#include "runtime/reference/reference.h"
+#include "tests/support/no_tables.h"
 
 namespace rndn::runtime {
 namespace {
-
-class Tables final : public reference::Tables {
- public:
-  Result<void> open(std::string_view) const override { return input_error("there are no tables"); }
-  Result<std::vector<std::string>> column_names(std::string_view) const override { return std::vector<std::string>{}; }
-  Result<uint64_t> rows(std::string_view) const override { return uint64_t{0}; }
-  Result<std::shared_ptr<const data::Column>> column(std::string_view, std::string_view) const override {
-    return input_error("there are no tables");
-  }
-  Result<std::shared_ptr<const data::Column>> key_column(std::string_view) const override {
-    return input_error("there are no tables");
-  }
-};
 
 // Statements over vectors, masks and single numbers, of which most come from an order.
 class Generator {
@@ -94,7 +82,9 @@ class Generator {
 
 TEST(RandomTops, GiveWhatWholeOrdersGive) {
   size_t programs = 0, tops = 0, failing = 0;
-  for (uint64_t seed = 0; seed < 6000; ++seed) {
+  const char* seeds = std::getenv("RNDN_RANDOM_SEEDS");
+  const uint64_t last = seeds ? std::strtoull(seeds, nullptr, 10) : 6000;
+  for (uint64_t seed = 0; seed < last; ++seed) {
     const std::string text = Generator(seed).make();
     std::string got[2];
     bool top = false, compiles = true;
@@ -108,7 +98,7 @@ TEST(RandomTops, GiveWhatWholeOrdersGive) {
       compiles = !sink.has_errors();
       if (!compiles) break;
       top = print(outlined.program, true).find("@GPU.top_lib") != std::string::npos;
-      auto result = reference::run(outlined.program, Tables(), sources, nullptr);
+      auto result = reference::run(outlined.program, rndn::test::NoTables(), sources, nullptr);
       got[with] = result ? *print_result(*result, Format::json) : "fails";
     }
     if (!compiles) continue;
@@ -118,8 +108,8 @@ TEST(RandomTops, GiveWhatWholeOrdersGive) {
     ASSERT_EQ(got[1], got[0]) << "seed " << seed << "\n" << text;
   }
   std::printf("%zu programs, %zu with a top-k, %zu that fail\n", programs, tops, failing);
-  EXPECT_GE(programs, 3000u);
-  EXPECT_GE(tops, 300u);
+  EXPECT_GE(programs, last / 2);
+  EXPECT_GE(tops, last / 20);
 }
 
 }  // namespace
