@@ -265,6 +265,16 @@ TEST_P(RelationsTest, SelectAllNoneAndRunsOfRows) {
     ASSERT_EQ(c % 2 ? numbers.size() : shorts.size(), (n + 2) / 3) << c;
     for (size_t i = 0; i < (n + 2) / 3; ++i) ASSERT_TRUE(c % 2 ? numbers[i] == y[3 * i] : shorts[i] == x[3 * i]) << c;
   }
+  // A mask that begins between two words is counted byte by byte.
+  mask.insert(mask.begin(), 1);
+  Vector unaligned = bench.put(Type::u8, mask);
+  ++unaligned.data;
+  --unaligned.capacity;
+  got = bench.sql->select(r, unaligned, *bench.memory);
+  ASSERT_TRUE(got.ok()) << got.error().message;
+  const std::vector<double> kept = bench.get<double>((*got)[1]);
+  ASSERT_EQ(kept.size(), (n + 2) / 3);
+  for (size_t i = 0; i < kept.size(); ++i) ASSERT_EQ(kept[i], y[3 * i]);
   EXPECT_FALSE(bench.sql->select(r, bench.put(Type::u8, std::vector<uint8_t>(n - 1)), *bench.memory).ok());
   EXPECT_FALSE(bench.sql->select(r, bench.put(Type::i16, x), *bench.memory).ok());
 }
