@@ -45,6 +45,11 @@ bool ends_thread(const ptx::Instruction& i) {
   return (i.op == Opcode::ret || i.op == Opcode::exit) && is_none(i.guard);
 }
 
+// Barriers of the block.
+bool waits_for_block(const ptx::Instruction& i) {
+  return (i.op == Opcode::bar && i.mods.mode != 32) || i.op == Opcode::barrier;
+}
+
 // Instructions that an inlined arm may hold: cheap under a false guard, and without meaning for other lanes.
 bool can_predicate(const ptx::Module& module, const ptx::Instruction& i, const isa::Target& target) {
   switch (i.op) {
@@ -74,7 +79,7 @@ uint32_t deepest_region(const ptx::Function& f, const isa::Target& target) {
   return barrier_registers - 2;
 }
 
-using Flags = std::vector<uint8_t>;  // a byte each: faster than bits
+using Flags = std::span<uint8_t>;  // in the arena; a byte each: faster than bits
 
 // The blocks that lead to one block, in the order in which they were found; hardly ever more than two.
 class BlockList {
@@ -111,11 +116,15 @@ struct Builder {
   const ptx::Module& module;
   const ptx::Function& f;
   const isa::Target& target;
+  Arena& arena;
   Flow flow;
   std::vector<BlockList> predecessors;
-  Flags dead;  // blocks that others have taken in
+  Flags dead;                 // blocks that others have taken in
+  bool has_barriers = false;  // of the block
 
   FlowBlock& block(BlockId b) { return flow.blocks[b]; }
+  Flags flags(size_t n) { return arena.make_span<uint8_t>(n, false); }
+  std::span<uint32_t> numbers(size_t n, uint32_t value) { return arena.make_span<uint32_t>(n, value); }
 
   template <class F>
   void successors(BlockId b, F&& use) {
@@ -127,10 +136,11 @@ struct Builder {
   // --- blocks -------------------------------------------------------------------------------------------------------------------
   void split() {
     const size_t n = f.instructions.size();
-    Flags leader(n + 1, false);
-    leader[0] = true;
+    const Flags leader = flags(n + 1);
+    leader[0] = leader[n] = true;
     for (size_t i = 0; i < n; ++i) {
       const ptx::Instruction& inst = f.instructions[i];
+      has_barriers |= waits_for_block(inst);
       if (inst.op == Opcode::bra) {
         leader[f.labels[f.operand(inst, 0).label_id()].at] = true;
         leader[i + 1] = true;
@@ -142,16 +152,17 @@ struct Builder {
     }
     // One block per leader, the end of the function included (falling off it ends the thread). A guarded instruction that needs a branch
     // becomes a branch block in front of the block that holds it.
-    std::vector<BlockId> at(n + 1, none<BlockId>());
+    const std::span<BlockId> at = arena.make_raw<BlockId>(n + 1);  // of leaders
     flow.blocks.raw().reserve(flow.blocks.size() + static_cast<size_t>(std::ranges::count(leader, true)) + 16);
     for (size_t i = 0; i <= n; ++i)
-      if (leader[i] || i == n) {
+      if (leader[i]) {
         at[i] = flow.blocks.add({});
         if (i < n && needs_branch(f.instructions[i])) flow.blocks.add({});
       }
+    FlowItem* next_item = arena.make_raw<FlowItem>(n).data();
     for (size_t i = 0; i < n;) {
       size_t last = i;
-      while (last + 1 <= n && !leader[last + 1] && last + 1 < n) ++last;
+      while (!leader[last + 1]) ++last;
       BlockId b = at[i];
       block(b).line = f.instructions[i].line, block(b).end_line = f.instructions[last].line;
       if (needs_branch(f.instructions[i])) {
@@ -159,31 +170,33 @@ struct Builder {
         const ptx::Instruction& inst = f.instructions[i];
         FlowBlock& x = block(b);
         x.predicate = inst.guard, x.negated = !inst.guard_negated, x.taken = at[i + 1], x.next = body;
-        block(body).items.push_back({static_cast<uint32_t>(i)});
+        *next_item = {static_cast<uint32_t>(i)};
+        block(body).items = FlowItems(next_item++, 1);
         block(body).next = at[i + 1];
         block(body).line = block(body).end_line = block(b).end_line = inst.line;
         i = i + 1;
         continue;
       }
-      block(b).items.reserve(last - i + 1);
-      for (size_t k = i; k <= last; ++k) {
+      FlowBlock& x = block(b);
+      const ptx::Instruction& end = f.instructions[last];
+      const bool leaves = ends_thread(end);
+      FlowItem* const first_item = next_item;
+      for (size_t k = i; k < last + (end.op != Opcode::bra && !leaves); ++k) {
         const ptx::Instruction& inst = f.instructions[k];
-        FlowBlock& x = block(b);
-        if (k == last && inst.op == Opcode::bra) {
-          BlockId to = at[f.labels[f.operand(inst, 0).label_id()].at];
-          if (is_none(inst.guard)) {
-            x.next = to;
-          } else {
-            x.predicate = inst.guard, x.negated = inst.guard_negated, x.taken = to, x.next = at[k + 1];
-            x.uniform_branch = inst.mods.uni;
-            if (x.taken == x.next) x.predicate = none<ptx::RegisterId>(), x.taken = none<BlockId>();
-          }
-        } else if (k == last && ends_thread(inst)) {
-          // no successors
+        *next_item++ = {static_cast<uint32_t>(k), inst.guard, inst.guard_negated};
+      }
+      x.items = FlowItems(first_item, static_cast<size_t>(next_item - first_item));
+      if (end.op == Opcode::bra) {
+        const BlockId to = at[f.labels[f.operand(end, 0).label_id()].at];
+        if (is_none(end.guard)) {
+          x.next = to;
         } else {
-          x.items.push_back({static_cast<uint32_t>(k), inst.guard, inst.guard_negated});
-          if (k == last) x.next = at[k + 1];
+          x.predicate = end.guard, x.negated = end.guard_negated, x.taken = to, x.next = at[last + 1];
+          x.uniform_branch = end.mods.uni;
+          if (x.taken == x.next) x.predicate = none<ptx::RegisterId>(), x.taken = none<BlockId>();
         }
+      } else if (!leaves) {
+        x.next = at[last + 1];
       }
       i = last + 1;
     }
@@ -195,36 +208,38 @@ struct Builder {
   // Reachable blocks in source order, with predecessors.
   void order() {
     const size_t n = flow.blocks.size();
-    Flags seen(n, false);
-    std::vector<BlockId> work{BlockId{0}};
+    ArenaScope scratch(arena);
+    const Flags seen = flags(n);
+    const std::span<BlockId> work = arena.make_raw<BlockId>(n);
+    size_t pending = 1;
+    work[0] = BlockId{0};
     seen[0] = true;
-    while (!work.empty()) {
-      BlockId b = work.back();
-      work.pop_back();
+    while (pending) {
+      const BlockId b = work[--pending];
       successors(b, [&](BlockId s) {
-        if (!seen[index(s)]) seen[index(s)] = true, work.push_back(s);
+        if (!seen[index(s)]) seen[index(s)] = true, work[pending++] = s;
       });
     }
-    if (flow.layout.empty())
+    if (flow.layout.empty()) {
+      flow.layout.reserve(n);
       for (uint32_t b = 0; b < n; ++b) flow.layout.push_back(BlockId{b});
+    }
     std::erase_if(flow.layout, [&](BlockId b) { return !seen[index(b)]; });
     predecessors.resize(n);
     for (BlockList& p : predecessors) p.clear();
     for (BlockId b : flow.layout) successors(b, [&](BlockId s) { predecessors[index(s)].push_back(b); });
   }
 
-  // Takes in the blocks that only b leads to: longer blocks schedule better.
-  void merge_chain(BlockId b) {
-    while (true) {
+  // Takes in the blocks that only b leads to: longer blocks schedule better. Returns whether there are any.
+  bool merge_chain(BlockId b) {
+    for (bool any = false;; any = true) {
       FlowBlock& x = block(b);
       BlockId n = x.next;
-      if (!is_none(x.predicate) || is_none(n) || n == b || index(n) == 0 || predecessors[index(n)].size() != 1) break;
+      if (!is_none(x.predicate) || is_none(n) || n == b || index(n) == 0 || predecessors[index(n)].size() != 1)
+        return any;
       FlowBlock y = std::move(block(n));
       if (y.items.empty() && x.items.empty()) x.line = y.line;
-      if (x.items.empty())
-        x.items = std::move(y.items);
-      else
-        x.items.insert(x.items.end(), y.items.begin(), y.items.end());
+      x.items.append(arena, y.items);
       x.predicate = y.predicate, x.negated = y.negated, x.uniform_branch = y.uniform_branch, x.taken = y.taken,
       x.next = y.next, x.end_line = y.end_line;
       block(n) = FlowBlock{};
@@ -235,10 +250,11 @@ struct Builder {
     }
   }
   void merge() {
-    dead.assign(flow.blocks.size(), false);
+    dead = flags(flow.blocks.size());
+    bool any = false;
     for (BlockId b : flow.layout)
-      if (!dead[index(b)]) merge_chain(b);
-    order();
+      if (!dead[index(b)]) any |= merge_chain(b);
+    if (any) order();
   }
 
   bool arm(BlockId a, BlockId from, ptx::RegisterId predicate) {
@@ -258,7 +274,8 @@ struct Builder {
     return true;
   }
   void take_arm(BlockId b, BlockId a, bool negated) {
-    for (const FlowItem& item : block(a).items) block(b).items.push_back({item.inst, block(b).predicate, negated});
+    for (FlowItem& item : block(a).items) item.guard = block(b).predicate, item.negated = negated;
+    block(b).items.append(arena, block(a).items);
   }
   // Removes the arm from the graph: the block that it leads to keeps one edge from b.
   void remove_arm(BlockId a, BlockId b) {
@@ -272,7 +289,8 @@ struct Builder {
     dead[index(a)] = true;
   }
   void inline_branches() {
-    dead.assign(flow.blocks.size(), false);
+    dead = flags(flow.blocks.size());
+    bool any = false;
     for (BlockId b : flow.layout) {
       while (!dead[index(b)]) {
         FlowBlock& x = block(b);
@@ -295,22 +313,22 @@ struct Builder {
         FlowBlock& y = block(b);
         y.predicate = none<ptx::RegisterId>(), y.taken = none<BlockId>(), y.next = join;
         merge_chain(b);
+        any = true;
       }
     }
-    order();
+    if (any) order();
   }
 
   // By block: whether the last barrier of the block, in the order of the layout, leads there; empty: there is none.
   Flags behind_last_barrier() {
+    if (!has_barriers) return {};
     const auto waits = [&](BlockId b) {
-      return std::ranges::any_of(block(b).items, [&](const FlowItem& item) {
-        const ptx::Instruction& i = f.instructions[item.inst];
-        return (i.op == Opcode::bar && i.mods.mode != 32) || i.op == Opcode::barrier;
-      });
+      return std::ranges::any_of(block(b).items,
+                                 [&](const FlowItem& item) { return waits_for_block(f.instructions[item.inst]); });
     };
     for (size_t k = flow.layout.size(); k-- > 0;) {
       if (!waits(flow.layout[k])) continue;
-      Flags behind(flow.blocks.size(), false);
+      const Flags behind = flags(flow.blocks.size());
       for (uint32_t b : reach(flow.layout[k], UINT32_MAX, true)) behind[b] = true;
       return behind;
     }
@@ -325,9 +343,9 @@ struct Builder {
     if (leave == f.instructions.end()) return;
     const uint32_t exit = static_cast<uint32_t>(leave - f.instructions.begin());
     const size_t n = flow.layout.size();
-    std::vector<uint32_t> position(flow.blocks.size(), 0);
+    const std::span<uint32_t> position = arena.make_raw<uint32_t>(flow.blocks.size());
     for (uint32_t k = 0; k < n; ++k) position[index(flow.layout[k])] = k;
-    std::vector<int32_t> cycles(n + 1, 0);  // differences of the number of branches back over a place
+    const std::span<int32_t> cycles = arena.make_span<int32_t>(n + 1);  // differences of the number of branches back over a place
     for (uint32_t k = 0; k < n; ++k)
       successors(flow.layout[k], [&](BlockId s) {
         if (position[index(s)] <= k) ++cycles[position[index(s)]], --cycles[k + 1];
@@ -351,7 +369,7 @@ struct Builder {
       }
       if (is_none(x.predicate) || ends(x.taken) == ends(x.next)) continue;
       const bool taken = ends(x.taken);
-      x.items.push_back({exit, x.predicate, taken == x.negated});
+      x.items.append(arena, FlowItem{exit, x.predicate, taken == x.negated});
       if (!taken) x.next = x.taken;
       x.predicate = none<ptx::RegisterId>(), x.taken = none<BlockId>(), x.uniform_branch = false;
       any = true;
@@ -364,8 +382,8 @@ struct Builder {
   // --- dominators -----------------------------------------------------------------------------------------------------------------
   // Immediate dominators over `order` (reverse postorder, root first). idom of the root is itself; unreached nodes: none.
   template <class Predecessors>
-  static std::vector<uint32_t> dominators(size_t n, const std::vector<uint32_t>& order, Predecessors&& preds) {
-    std::vector<uint32_t> position(n, UINT32_MAX), idom(n, UINT32_MAX);
+  std::span<uint32_t> dominators(size_t n, std::span<const uint32_t> order, Predecessors&& preds) {
+    const std::span<uint32_t> position = numbers(n, UINT32_MAX), idom = numbers(n, UINT32_MAX);
     for (uint32_t i = 0; i < order.size(); ++i) position[order[i]] = i;
     idom[order[0]] = order[0];
     for (bool changed = true; changed;) {
@@ -392,27 +410,31 @@ struct Builder {
   }
   // successor(v, k): the k-th successor of v, UINT32_MAX after the last.
   template <class Successor>
-  static std::vector<uint32_t> reverse_postorder(size_t n, uint32_t root, Successor&& successor) {
-    std::vector<uint32_t> post;
-    Flags seen(n, false);
-    std::vector<std::pair<uint32_t, uint32_t>> stack{{root, 0}};
+  std::span<uint32_t> reverse_postorder(size_t n, uint32_t root, Successor&& successor) {
+    struct Visit {
+      uint32_t block, next;  // successor to look at
+    };
+    const std::span<uint32_t> order = arena.make_raw<uint32_t>(n);
+    const std::span<Visit> stack = arena.make_raw<Visit>(n);
+    const Flags seen = flags(n);
+    size_t depth = 1, first = n;
+    stack[0] = {root, 0};
     seen[root] = true;
-    while (!stack.empty()) {
-      auto& [v, k] = stack.back();
-      const uint32_t w = successor(v, k++);
+    while (depth) {
+      Visit& v = stack[depth - 1];
+      const uint32_t w = successor(v.block, v.next++);
       if (w == UINT32_MAX) {
-        post.push_back(v);
-        stack.pop_back();
+        order[--first] = v.block;
+        --depth;
       } else if (!seen[w]) {
         seen[w] = true;
-        stack.push_back({w, 0});
+        stack[depth++] = {w, 0};
       }
     }
-    std::reverse(post.begin(), post.end());
-    return post;
+    return order.subspan(first);
   }
 
-  std::vector<uint32_t> idom, ipdom;  // by block; UINT32_MAX: none
+  std::span<uint32_t> idom, ipdom;    // by block; UINT32_MAX: none
   Flags reaches_exit;                 // reaches the last exit
   struct Loop {
     BlockId header;
@@ -421,7 +443,7 @@ struct Builder {
     uint32_t parent = UINT32_MAX;  // the loop around it
   };
   std::vector<Loop> loops;           // inner before outer
-  std::vector<uint32_t> inner_loop;  // by block: the innermost loop, UINT32_MAX: none
+  std::span<uint32_t> inner_loop;    // by block: the innermost loop, UINT32_MAX: none
   bool irreducible = false;
 
   bool in_loop(uint32_t loop, uint32_t b) const {
@@ -432,7 +454,7 @@ struct Builder {
 
   void analyse() {
     const size_t n = flow.blocks.size();
-    auto rpo = reverse_postorder(n, 0, [&](uint32_t b, uint32_t k) {
+    const std::span<uint32_t> rpo = reverse_postorder(n, 0, [&](uint32_t b, uint32_t k) {
       const FlowBlock& x = block(BlockId{b});
       const BlockId first = is_none(x.taken) ? x.next : x.taken, second = is_none(x.taken) ? x.taken : x.next;
       return k == 0                       ? index(second) != UINT32_MAX ? index(second) : index(first)
@@ -442,14 +464,14 @@ struct Builder {
     idom = dominators(n, rpo, [&](uint32_t b, auto&& use) {
       for (BlockId p : predecessors[b]) use(index(p));
     });
-    std::vector<uint32_t> position(n, 0);
+    const std::span<uint32_t> position = arena.make_raw<uint32_t>(n);
     for (uint32_t i = 0; i < rpo.size(); ++i) position[rpo[i]] = i;
     auto dominates = [&](uint32_t a, uint32_t b) {
       while (position[b] > position[a]) b = idom[b];
       return a == b;
     };
     // Natural loops; back edges to one header make one loop. Two loops nest or are apart: both headers dominate what they share.
-    std::vector<uint32_t> mark(n, UINT32_MAX);
+    const std::span<uint32_t> mark = numbers(n, UINT32_MAX);
     for (uint32_t h : rpo) {
       Loop loop{BlockId{h}, {}};
       for (BlockId p : predecessors[h]) {
@@ -471,7 +493,7 @@ struct Builder {
     }
     std::stable_sort(loops.begin(), loops.end(),
                      [](const Loop& a, const Loop& b) { return a.blocks.size() < b.blocks.size(); });
-    inner_loop.assign(n, UINT32_MAX);
+    inner_loop = numbers(n, UINT32_MAX);
     for (uint32_t l = 0; l < loops.size(); ++l)
       for (uint32_t b : loops[l].blocks) {
         uint32_t inside = inner_loop[b];
@@ -484,8 +506,8 @@ struct Builder {
       }
 
     // Post-dominators towards the last exit in source order; where there are barriers of the block, of those behind the last.
-    ipdom.assign(n, UINT32_MAX);
-    reaches_exit.assign(n, false);
+    ipdom = numbers(n, UINT32_MAX);
+    reaches_exit = flags(n);
     uint32_t last = UINT32_MAX;
     const Flags behind = behind_last_barrier();
     for (BlockId b : flow.layout)
@@ -493,7 +515,7 @@ struct Builder {
           (last == UINT32_MAX || behind.empty() || behind[index(b)] || !behind[last]))
         last = index(b);
     if (last == UINT32_MAX) return;  // no exit: an endless loop, nothing to join
-    auto back = reverse_postorder(n, last, [&](uint32_t b, uint32_t k) {
+    const std::span<uint32_t> back = reverse_postorder(n, last, [&](uint32_t b, uint32_t k) {
       const BlockList& p = predecessors[b];
       return k < p.size() ? index(p[p.size() - 1 - k]) : UINT32_MAX;
     });
@@ -506,13 +528,15 @@ struct Builder {
     ipdom[last] = UINT32_MAX;
   }
 
-  // Blocks reachable from the successors of `from` (or from `from` itself) without passing `stop`.
+  // Blocks reachable from the successors of `from` (or from `from` itself) without passing `stop`; until the next search.
   std::vector<uint32_t> reached_at;  // by block: number of the search that met it last
+  std::vector<uint32_t> found;       // by the last search
   uint32_t searches = 0;
-  std::vector<uint32_t> reach(BlockId from, uint32_t stop, bool include) {
+  std::span<const uint32_t> reach(BlockId from, uint32_t stop, bool include) {
     reached_at.resize(flow.blocks.size(), 0);
     ++searches;
-    std::vector<uint32_t> set;
+    std::vector<uint32_t>& set = found;
+    set.clear();
     auto visit = [&](BlockId s) {
       if (index(s) != stop && reached_at[index(s)] != searches)
         reached_at[index(s)] = searches, set.push_back(index(s));
@@ -588,17 +612,20 @@ struct Builder {
   Flags no_region;  // divergent branch without a region
   void diverge() {
     flow.divergent.assign(f.registers.size(), false);
-    apart.assign(flow.blocks.size(), false);
+    apart = flags(flow.blocks.size());
     // Items with a result that may still turn out divergent, in the order of the code; each round keeps those that did not.
     struct Undecided {
       uint32_t block;
       const FlowItem* item;
     };
-    std::vector<Undecided> undecided;
-    undecided.reserve(f.instructions.size());
+    size_t items = 0;
+    for (BlockId b : flow.layout) items += block(b).items.size();
+    std::span<Undecided> undecided = arena.make_raw<Undecided>(items);
+    items = 0;
     for (BlockId b : flow.layout)
       for (const FlowItem& item : block(b).items)
-        if (f.instructions[item.inst].destination_count != 0) undecided.push_back({index(b), &item});
+        if (f.instructions[item.inst].destination_count != 0) undecided[items++] = {index(b), &item};
+    undecided = undecided.first(items);
     for (bool changed = true; changed;) {
       changed = false;
       auto mark = [&](const ptx::Operand& o) {
@@ -623,8 +650,8 @@ struct Builder {
           }
         }
       }
-      undecided.resize(kept);
-      auto mark_blocks = [&](const std::vector<uint32_t>& set) {
+      undecided = undecided.first(kept);
+      auto mark_blocks = [&](std::span<const uint32_t> set) {
         for (uint32_t b : set)
           if (!apart[b]) apart[b] = true, changed = true;
       };
@@ -668,7 +695,7 @@ struct Builder {
     return b < holders.size() && std::find(holders[b].begin(), holders[b].end(), k) != holders[b].end();
   }
   bool holds(uint32_t k, BlockId b) const { return holds(k, index(b)); }
-  void add_candidate(uint32_t join, const std::vector<uint32_t>& set) {
+  void add_candidate(uint32_t join, std::span<const uint32_t> set) {
     Candidate c{join, {}, {}};
     for (uint32_t b : set) (reaches_exit[b] ? c.blocks : c.ends).push_back(b);
     if (!c.blocks.empty()) candidates.push_back(std::move(c));
@@ -776,7 +803,7 @@ struct Builder {
   }
   // By block: whether it waits for all lanes of the warp. A mask in a register counts when all that is ever written to it are all lanes.
   Flags waiting_for_warp() {
-    Flags waits(flow.blocks.size(), false);
+    const Flags waits = flags(flow.blocks.size());
     std::vector<ptx::RegisterId> masks;
     for (BlockId b : flow.layout)
       for (const FlowItem& item : block(b).items)
@@ -785,7 +812,7 @@ struct Builder {
           if (mask->kind == ptx::Operand::reg) masks.push_back(ptx::RegisterId{mask->id});
         }
     if (masks.empty()) return waits;
-    Flags wanted(f.registers.size(), false), other(f.registers.size(), false);
+    const Flags wanted = flags(f.registers.size()), other = flags(f.registers.size());
     for (ptx::RegisterId r : masks) wanted[index(r)] = true;
     for (const ptx::Instruction& i : f.instructions)
       for (uint32_t k = 0; k < i.destination_count; ++k) {
@@ -804,7 +831,7 @@ struct Builder {
   }
   // Drops the candidates that hold a wait for the whole warp. From their blocks on, lanes may run apart.
   void drop_those_that_wait() {
-    if (target.family != isa::Family::volta) return;
+    if (target.family != isa::Family::volta || candidates.empty()) return;
     const Flags waits = waiting_for_warp();
     const auto drop = [&](const Candidate& c) {
       return std::any_of(c.blocks.begin(), c.blocks.end(), [&](uint32_t b) { return waits[b] != 0; });
@@ -912,8 +939,8 @@ struct Builder {
     if (irreducible && target.family == isa::Family::pascal)
       return input_error("function {}: unsupported irreducible control flow (a cycle with two entries) on {}", f.name,
                          target.name);
-    Flags covered(n0, false), has(n0, false);  // has: a region opens behind the block
-    auto cover = [&](const std::vector<uint32_t>& set) {
+    const Flags covered = flags(n0), has = flags(n0);  // has: a region opens behind the block
+    auto cover = [&](std::span<const uint32_t> set) {
       for (uint32_t b : set) covered[b] = true;
     };
     if (!irreducible) {
@@ -923,7 +950,7 @@ struct Builder {
         bool by_loop = false;
         for (uint32_t l = inner_loop[index(b)]; l != UINT32_MAX; l = loops[l].parent) by_loop |= leaves_loop(l, b);
         if (j == UINT32_MAX || by_loop) continue;
-        const std::vector<uint32_t> set = reach(b, j, false);
+        const std::span<const uint32_t> set = reach(b, j, false);
         if (reached(index(b))) continue;
         has[index(b)] = true;
         cover(set);
@@ -933,7 +960,7 @@ struct Builder {
         const Loop& loop = loops[l];
         uint32_t j = loop.divergent ? loop_join(l) : UINT32_MAX;
         if (j == UINT32_MAX) continue;
-        const std::vector<uint32_t> set = reach(loop.header, j, true);
+        const std::span<const uint32_t> set = reach(loop.header, j, true);
         bool entered_again = false;
         for (BlockId p : predecessors[index(loop.header)])
           if (!in_loop(l, index(p)) && reached(index(p))) entered_again = true;
@@ -996,6 +1023,25 @@ struct Builder {
 
 }  // namespace
 
+void FlowItems::append(Arena& arena, const FlowItems& others) {
+  if (size_ == 0) {
+    *this = others;
+  } else if (items_ + size_ == others.items_) {
+    size_ += others.size_, capacity_ = size_;
+  } else {
+    make_room(arena, others.size_);
+    std::copy(others.begin(), others.end(), end());
+    size_ += others.size_;
+  }
+}
+void FlowItems::make_room(Arena& arena, size_t n) {
+  if (size_ + n <= capacity_) return;
+  capacity_ = 2 * (size_ + n);
+  FlowItem* larger = arena.make_raw<FlowItem>(capacity_).data();
+  std::copy(begin(), end(), larger);
+  items_ = larger;
+}
+
 bool expands_to_branches(const ptx::Module& module, const ptx::Instruction& i, const isa::Target& target) {
   (void)module;
   const bool volta = target.family == isa::Family::volta;
@@ -1022,8 +1068,8 @@ bool expands_to_branches(const ptx::Module& module, const ptx::Instruction& i, c
 }
 
 Result<Flow> structure(const ptx::Module& module, const ptx::Function& function, const isa::Target& target,
-                       bool branch_inlining) {
-  Builder b{module, function, target, {}, {}};
+                       bool branch_inlining, Arena& arena) {
+  Builder b{module, function, target, arena, {}, {}};
   for (const ptx::Label& l : function.labels)
     if (l.at > function.instructions.size())
       return input_error("function {}: label {} is not defined", function.name, l.name);

@@ -15,8 +15,30 @@ struct FlowItem {
   bool negated = false;
 };
 
+// The items of a block, in an arena. Those of neighbouring blocks lie behind each other, so that most blocks are joined without being copied.
+class FlowItems {
+ public:
+  FlowItems() = default;
+  FlowItems(FlowItem* items, size_t n) : items_(items), size_(n), capacity_(n) {}
+  size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  FlowItem* begin() const { return items_; }
+  FlowItem* end() const { return items_ + size_; }
+  // Takes the others in; they are nobody else's from then on.
+  void append(Arena& arena, const FlowItems& others);
+  void append(Arena& arena, FlowItem item) {
+    make_room(arena, 1);
+    items_[size_++] = item;
+  }
+
+ private:
+  void make_room(Arena& arena, size_t n);
+  FlowItem* items_ = nullptr;
+  size_t size_ = 0, capacity_ = 0;
+};
+
 struct FlowBlock {
-  std::vector<FlowItem> items;                          // without the branch that ends the block
+  FlowItems items;                                      // without the branch that ends the block
   ptx::RegisterId predicate = none<ptx::RegisterId>();  // none: the branch always goes to `next`
   bool negated = false;
   bool uniform_branch = false;
@@ -39,7 +61,8 @@ struct Flow {
 // True when selection expands the instruction into code with branches of its own: a guard becomes a branch around it.
 bool expands_to_branches(const ptx::Module& module, const ptx::Instruction& inst, const isa::Target& target);
 
+// The items lie in the arena.
 Result<Flow> structure(const ptx::Module& module, const ptx::Function& function, const isa::Target& target,
-                       bool branch_inlining);
+                       bool branch_inlining, Arena& arena);
 
 }  // namespace rndn::assembler
