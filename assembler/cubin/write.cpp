@@ -10,6 +10,8 @@
 #include "assembler/cubin/cubin.h"
 #include "assembler/cubin/layout.h"
 #include "assembler/cubin/lines.h"
+#include "libraries/base/arena.h"
+#include "libraries/base/intern.h"
 
 namespace rndn::cubin {
 namespace {
@@ -27,23 +29,31 @@ uint64_t align_up(uint64_t v, uint64_t alignment) {
   return alignment > 1 ? (v + alignment - 1) / alignment * alignment : v;
 }
 
+// A string table: each text once.
 struct Strings {
-  Bytes bytes{std::byte{0}};
-  std::map<std::string, uint32_t, std::less<>> offsets{{"", 0}};
-  uint32_t add(const std::string& s) {
-    auto [at, is_new] = offsets.emplace(s, static_cast<uint32_t>(bytes.size()));
-    if (is_new) {
-      const auto* p = reinterpret_cast<const std::byte*>(s.c_str());
-      bytes.insert(bytes.end(), p, p + s.size() + 1);
+  Interner names;
+  std::vector<uint32_t> offsets;  // by NameId
+  Bytes bytes;
+  Strings() { add(""); }
+  NameId intern(std::string_view s) {
+    const NameId id = names.intern(s);
+    if (index(id) == offsets.size()) {
+      offsets.push_back(static_cast<uint32_t>(bytes.size()));
+      const auto* p = reinterpret_cast<const std::byte*>(s.data());
+      bytes.insert(bytes.end(), p, p + s.size());
+      bytes.push_back(std::byte{0});
     }
-    return at->second;
+    return id;
   }
+  uint32_t add(std::string_view s) { return offsets[index(intern(s))]; }
 };
 
 struct Section {
-  std::string name;
+  std::string_view name;
   SectionHeader header;
-  Bytes bytes;
+  Bytes bytes;                       // made here
+  std::span<const std::byte> given;  // or the image's, or another table's
+  std::span<const std::byte> contents() const { return given.empty() ? std::span<const std::byte>(bytes) : given; }
 };
 
 // Records of one .nv.info section.
@@ -90,9 +100,14 @@ class Writer {
   Bytes run();
 
  private:
-  uint32_t add(std::string name, uint32_t type, uint64_t flags, uint64_t alignment, uint64_t entry_size = 0) {
+  std::string_view join(std::string_view a, std::string_view b) {
+    const std::span<char> both = arena_.make_raw<char>(a.size() + b.size());
+    std::copy(b.begin(), b.end(), std::copy(a.begin(), a.end(), both.begin()));
+    return {both.data(), both.size()};
+  }
+  uint32_t add(std::string_view name, uint32_t type, uint64_t flags, uint64_t alignment, uint64_t entry_size = 0) {
     Section s;
-    s.name = std::move(name);
+    s.name = name;
     s.header.type = type;
     s.header.flags = flags;
     s.header.alignment = alignment;
@@ -100,7 +115,7 @@ class Writer {
     sections_.push_back(std::move(s));
     return static_cast<uint32_t>(sections_.size() - 1);
   }
-  uint32_t symbol(const std::string& name, uint8_t info, uint32_t section, uint64_t value = 0, uint64_t size = 0,
+  uint32_t symbol(std::string_view name, uint8_t info, uint32_t section, uint64_t value = 0, uint64_t size = 0,
                   uint8_t other = 0) {
     Symbol s;
     s.name = strings_.add(name);
@@ -117,11 +132,12 @@ class Writer {
   void make_symbols();
   void relocations(uint32_t section, uint32_t target, const std::vector<std::pair<uint64_t, const Relocation*>>& list);
   void line_tables();
-  Bytes kernel_info(const Kernel& k, uint32_t constant_symbol) const;
+  Bytes kernel_info(const Kernel& k, uint32_t constant_symbol);
   Bytes assemble();
 
   const Image& image_;
   const Layout& layout_;
+  Arena arena_;  // names of sections
   std::vector<Section> sections_;
   std::vector<Symbol> symbols_;
   Strings strings_, section_names_;
@@ -136,7 +152,13 @@ class Writer {
            line_relocations_ = 0;
   std::map<uint8_t, uint32_t> constant_relocations_;
   std::vector<uint64_t> offsets_;  // of the variables
-  std::map<std::string, uint32_t, std::less<>> variable_symbols_;
+  uint32_t& symbol_named(std::string_view name) {
+    const uint32_t id = index(strings_.intern(name));
+    if (id >= named_.size()) named_.resize(id + 1, no_symbol);
+    return named_[id];
+  }
+  static constexpr uint32_t no_symbol = UINT32_MAX;
+  std::vector<uint32_t> named_;  // symbols of variables, kernels and functions of the driver, by NameId of strings_
   uint32_t first_global_ = 0;
 };
 
@@ -157,6 +179,7 @@ bool needs_addends(const Variable& v) {
 void Writer::plan() {
   const auto& kernels = image_.kernels;
   places_.resize(kernels.size());
+  sections_.reserve(7 * kernels.size() + 16);
   add("", 0, 0, 0);
   add(".shstrtab", sht_strtab, 0, 1);
   add(".strtab", sht_strtab, 0, 1);
@@ -166,31 +189,31 @@ void Writer::plan() {
     lines_ = add(".debug_line", sht_progbits, 0, 1);
     if (!image_.debug_strings.empty()) {
       strings_section_ = add(".debug_str", sht_progbits, 0, 1);
-      sections_[strings_section_].bytes = image_.debug_strings;
+      sections_[strings_section_].given = image_.debug_strings;
     }
   }
   info_ = add(".nv.info", sht_nv_info, 0, 4);
   auto backwards = [&](auto&& f) {
     for (size_t i = kernels.size(); i-- > 0;) f(kernels[i], places_[i]);
   };
-  backwards([&](const Kernel& k, Place& p) { p.info = add(".nv.info." + k.name, sht_nv_info, 0, 4); });
+  backwards([&](const Kernel& k, Place& p) { p.info = add(join(".nv.info.", k.name), sht_nv_info, 0, 4); });
   if (!layout_.rela) {
     actions_ = add(".nv.rel.action", sht_nv_rel_action, 0, 8, 8);
     sections_[actions_].bytes = relocation_actions();
   }
-  auto relocation_section = [&](const std::string& of, bool addends) {
+  auto relocation_section = [&](std::string_view of, bool addends) {
     bool rela = layout_.rela || addends;
-    return add((rela ? ".rela" : ".rel") + of, rela ? sht_rela : sht_rel, 0, 8, rela ? 24 : 16);
+    return add(join(rela ? ".rela" : ".rel", of), rela ? sht_rela : sht_rel, 0, 8, rela ? 24 : 16);
   };
   if (lines) line_relocations_ = relocation_section(".debug_line", false);
   backwards([&](const Kernel& k, Place& p) {
     if (std::any_of(k.relocations.begin(), k.relocations.end(), [](const Relocation& r) { return r.addend == 0; }))
-      p.relocation = relocation_section(".text." + k.name, false);
+      p.relocation = relocation_section(join(".text.", k.name), false);
     if (has_addend(k.relocations)) {
       if (layout_.rela && p.relocation)
         p.relocation_addend = p.relocation;
       else
-        p.relocation_addend = relocation_section(".text." + k.name, true);
+        p.relocation_addend = relocation_section(join(".text.", k.name), true);
     }
   });
   bool data = false, zero = false, data_addends = false, data_relocated = false;
@@ -210,32 +233,34 @@ void Writer::plan() {
   if (data_relocated) data_relocations_ = relocation_section(".nv.global.init", data_addends);
   for (auto [bank, present] : bank_relocated)
     if (present)
-      constant_relocations_[bank] = relocation_section(".nv.constant" + std::to_string(bank), bank_addends[bank]);
+      constant_relocations_[bank] =
+          relocation_section(join(".nv.constant", std::to_string(bank)), bank_addends[bank]);
   for (auto [bank, present] : banks)
-    constant_sections_[bank] = add(".nv.constant" + std::to_string(bank), sht_progbits, shf_alloc, 1);
+    constant_sections_[bank] = add(join(".nv.constant", std::to_string(bank)), sht_progbits, shf_alloc, 1);
   backwards([&](const Kernel& k, Place& p) {
     if (!k.constants.empty()) {
-      p.constant2 = add(".nv.constant2." + k.name, sht_progbits, shf_alloc, 8);
-      sections_[p.constant2].bytes = k.constants;
+      p.constant2 = add(join(".nv.constant2.", k.name), sht_progbits, shf_alloc, 8);
+      sections_[p.constant2].given = k.constants;
     }
-    if (!layout_.rela) p.constant0 = add(".nv.constant0." + k.name, sht_progbits, shf_alloc, 4);
+    if (!layout_.rela) p.constant0 = add(join(".nv.constant0.", k.name), sht_progbits, shf_alloc, 4);
   });
   backwards([&](const Kernel& k, Place& p) {
-    p.text = add(".text." + k.name, sht_progbits, shf_alloc | shf_execute | uint64_t{k.barriers} << 20,
+    p.text = add(join(".text.", k.name), sht_progbits, shf_alloc | shf_execute | uint64_t{k.barriers} << 20,
                  layout_.text_alignment);
-    sections_[p.text].bytes = k.code;
+    sections_[p.text].given = k.code;
   });
   if (data) data_ = add(".nv.global.init", sht_progbits, shf_alloc | shf_write, 1);
   backwards([&](const Kernel& k, Place& p) {
     if (k.uses_shared || k.shared_bytes) {
-      p.shared = add(".nv.shared." + k.name, sht_nobits, shf_alloc | shf_write, 16);
+      p.shared = add(join(".nv.shared.", k.name), sht_nobits, shf_alloc | shf_write, 16);
       sections_[p.shared].header.size = k.shared_bytes;
     }
   });
   if (zero) zero_ = add(".nv.global", sht_nobits, shf_alloc | shf_write, 1);
   if (layout_.rela)
-    backwards(
-        [&](const Kernel& k, Place& p) { p.constant0 = add(".nv.constant0." + k.name, sht_progbits, shf_alloc, 4); });
+    backwards([&](const Kernel& k, Place& p) {
+      p.constant0 = add(join(".nv.constant0.", k.name), sht_progbits, shf_alloc, 4);
+    });
   for (size_t i = 0; i < kernels.size(); ++i) {
     sections_[places_[i].constant0].bytes.resize(layout_.parameter_base + kernels[i].parameter_bytes);
     for (uint32_t s : {places_[i].info, places_[i].constant0, places_[i].constant2, places_[i].shared})
@@ -285,7 +310,7 @@ void Writer::make_symbols() {
   auto variable = [&](size_t i) {
     const Variable& v = image_.variables[i];
     uint32_t index = v.constant ? constant_sections_[v.bank] : v.initial.empty() ? zero_ : data_;
-    variable_symbols_[v.name] = symbol(v.name, v.visible ? global_object : local_object, index, offsets_[i], v.size,
+    symbol_named(v.name) = symbol(v.name, v.visible ? global_object : local_object, index, offsets_[i], v.size,
                                        v.managed ? managed_variable : uint8_t{0});
   };
   for (size_t i = 0; i < image_.variables.size(); ++i)
@@ -298,10 +323,11 @@ void Writer::make_symbols() {
         symbol(kernels[i].name, global_function, places_[i].text, 0, kernels[i].code.size(), entry_function);
   }
   for (const Kernel& k : kernels)
-    variable_symbols_.emplace(k.name, places_[static_cast<size_t>(&k - kernels.data())].symbol);
+    if (uint32_t& s = symbol_named(k.name); s == no_symbol)
+      s = places_[static_cast<size_t>(&k - kernels.data())].symbol;
   for (size_t i = kernels.size(); i-- > 0;)
     for (const std::string& name : kernels[i].externs)
-      if (!variable_symbols_.count(name)) variable_symbols_[name] = symbol(name, global_function, 0);
+      if (symbol_named(name) == no_symbol) symbol_named(name) = symbol(name, global_function, 0);
   for (size_t i = 0; i < image_.variables.size(); ++i)
     if (image_.variables[i].visible) variable(i);
 }
@@ -314,8 +340,8 @@ void Writer::relocations(uint32_t section, uint32_t target,
   s.header.info = target;
   for (size_t i = list.size(); i-- > 0;) {
     const Relocation& r = *list[i].second;
-    auto at = variable_symbols_.find(r.symbol);
-    CHECK(at != variable_symbols_.end(), "relocation against `{}`", r.symbol);
+    const uint32_t symbol = symbol_named(r.symbol);
+    CHECK(symbol != no_symbol, "relocation against `{}`", r.symbol);
     uint32_t type = r.kind == Relocation::generic_64        ? r_g64
                     : r.kind == Relocation::call            ? (layout_.pascal ? r_call_pascal
                                                                : layout_.rela ? r_call_90
@@ -323,7 +349,7 @@ void Writer::relocations(uint32_t section, uint32_t target,
                     : r.kind == Relocation::absolute_low_32 ? (layout_.pascal ? r_lo_20 : r_lo_32)
                                                             : (layout_.pascal ? r_hi_20 : r_hi_32);
     put(s.bytes, list[i].first + r.offset);
-    put(s.bytes, uint64_t{at->second} << 32 | type);
+    put(s.bytes, uint64_t{symbol} << 32 | type);
     if (s.header.type == sht_rela) put(s.bytes, r.addend);
   }
 }
@@ -342,7 +368,7 @@ void Writer::line_tables() {
   }
 }
 
-Bytes Writer::kernel_info(const Kernel& k, uint32_t constant_symbol) const {
+Bytes Writer::kernel_info(const Kernel& k, uint32_t constant_symbol) {
   Records r;
   r.sized(attr_api_version, {toolkit_118});
   for (uint16_t w : layout_.workaround)
@@ -364,7 +390,7 @@ Bytes Writer::kernel_info(const Kernel& k, uint32_t constant_symbol) const {
   r.half(attr_maxreg_count, k.max_registers);
   if (!k.externs.empty()) {
     std::vector<uint32_t> symbols;
-    for (const std::string& name : k.externs) symbols.push_back(variable_symbols_.at(name));
+    for (const std::string& name : k.externs) symbols.push_back(symbol_named(name));
     r.offsets(attr_externs, symbols);
   }
   if (layout_.pascal) {
@@ -387,16 +413,15 @@ Bytes Writer::kernel_info(const Kernel& k, uint32_t constant_symbol) const {
   }
   if (!words.empty()) r.sized(attr_indirect_targets, words);
   if (k.uses_ctaid_z) r.none(attr_ctaidz_used);
-  auto three = [](const std::array<uint32_t, 3>& v) { return std::vector<uint32_t>(v.begin(), v.end()); };
   const auto given = [](const std::array<uint32_t, 3>& v) { return v[0] || v[1] || v[2]; };
-  if (given(k.max_threads)) r.sized(attr_max_threads, three(k.max_threads));
-  if (given(k.required_threads)) r.sized(attr_reqntid, three(k.required_threads));
+  if (given(k.max_threads)) r.sized(attr_max_threads, k.max_threads);
+  if (given(k.required_threads)) r.sized(attr_reqntid, k.required_threads);
   if (k.has_crs_attribute || k.stack_bytes) r.sized(attr_crs_stack_size, {k.stack_bytes});
   if (layout_.rela) {
     size();
     bank();
   }
-  return r.bytes;
+  return std::move(r.bytes);
 }
 
 Bytes Writer::run() {
@@ -426,7 +451,7 @@ Bytes Writer::run() {
   }
   if (lines_) line_tables();
   sections_[info_].header.link = 3;
-  sections_[info_].bytes = info.bytes;
+  sections_[info_].bytes = std::move(info.bytes);
   std::map<uint32_t, std::vector<std::pair<uint64_t, const Relocation*>>> lists;  // by relocation section
   for (size_t i = 0; i < image_.variables.size(); ++i) {
     const Variable& v = image_.variables[i];
@@ -444,21 +469,26 @@ Bytes Writer::run() {
 
 Bytes Writer::assemble() {
   for (Section& s : sections_) s.header.name = section_names_.add(s.name);
-  sections_[1].bytes = section_names_.bytes;
-  sections_[2].bytes = strings_.bytes;
+  sections_[1].given = section_names_.bytes;
+  sections_[2].given = strings_.bytes;
   Section& table = sections_[3];
-  for (const Symbol& s : symbols_) put(table.bytes, s);
+  table.given = std::as_bytes(std::span(symbols_));
   table.header.link = 2;
   table.header.info = first_global_;
 
-  Bytes out(sizeof(FileHeader));
+  size_t most = sizeof(FileHeader) + 8 * sizeof(ProgramHeader);
+  for (const Section& s : sections_) most += s.contents().size() + s.header.alignment + sizeof(SectionHeader);
+  Bytes out;
+  out.reserve(most);
+  out.resize(sizeof(FileHeader));
   for (size_t i = 1; i < sections_.size(); ++i) {
     Section& s = sections_[i];
     pad(out, s.header.type == sht_nobits ? std::min<uint64_t>(s.header.alignment, 16) : s.header.alignment);
     s.header.offset = out.size();
     if (s.header.type == sht_nobits) continue;
-    s.header.size = s.bytes.size();
-    out.insert(out.end(), s.bytes.begin(), s.bytes.end());
+    const std::span<const std::byte> contents = s.contents();
+    s.header.size = contents.size();
+    out.insert(out.end(), contents.begin(), contents.end());
   }
   pad(out, 8);
   FileHeader h{};
@@ -500,7 +530,7 @@ Bytes Writer::assemble() {
   };
   auto writable = [](const Section& s) { return (s.header.flags & shf_write) != 0; };
   auto code = [](const Section& s) { return (s.header.flags & shf_execute) != 0; };
-  auto starts = [](const Section& s, const char* name) { return s.name.rfind(name, 0) == 0; };
+  auto starts = [](const Section& s, std::string_view name) { return s.name.starts_with(name); };
   if (layout_.rela) {
     segment([&](const Section& s) { return !writable(s) && !code(s) && !starts(s, ".nv.constant0."); }, 4);
     segment(code, 5);
