@@ -345,7 +345,8 @@ struct Builder {
     const size_t n = flow.layout.size();
     const std::span<uint32_t> position = arena.make_raw<uint32_t>(flow.blocks.size());
     for (uint32_t k = 0; k < n; ++k) position[index(flow.layout[k])] = k;
-    const std::span<int32_t> cycles = arena.make_span<int32_t>(n + 1);  // differences of the number of branches back over a place
+    const std::span<int32_t> cycles =
+        arena.make_span<int32_t>(n + 1);  // differences of the number of branches back over a place
     for (uint32_t k = 0; k < n; ++k)
       successors(flow.layout[k], [&](BlockId s) {
         if (position[index(s)] <= k) ++cycles[position[index(s)]], --cycles[k + 1];
@@ -434,16 +435,16 @@ struct Builder {
     return order.subspan(first);
   }
 
-  std::span<uint32_t> idom, ipdom;    // by block; UINT32_MAX: none
-  Flags reaches_exit;                 // reaches the last exit
+  std::span<uint32_t> idom, ipdom;  // by block; UINT32_MAX: none
+  Flags reaches_exit;               // reaches the last exit
   struct Loop {
     BlockId header;
     std::vector<uint32_t> blocks;
     bool divergent = false;
     uint32_t parent = UINT32_MAX;  // the loop around it
   };
-  std::vector<Loop> loops;           // inner before outer
-  std::span<uint32_t> inner_loop;    // by block: the innermost loop, UINT32_MAX: none
+  std::vector<Loop> loops;         // inner before outer
+  std::span<uint32_t> inner_loop;  // by block: the innermost loop, UINT32_MAX: none
   bool irreducible = false;
 
   bool in_loop(uint32_t loop, uint32_t b) const {

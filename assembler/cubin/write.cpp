@@ -233,8 +233,7 @@ void Writer::plan() {
   if (data_relocated) data_relocations_ = relocation_section(".nv.global.init", data_addends);
   for (auto [bank, present] : bank_relocated)
     if (present)
-      constant_relocations_[bank] =
-          relocation_section(join(".nv.constant", std::to_string(bank)), bank_addends[bank]);
+      constant_relocations_[bank] = relocation_section(join(".nv.constant", std::to_string(bank)), bank_addends[bank]);
   for (auto [bank, present] : banks)
     constant_sections_[bank] = add(join(".nv.constant", std::to_string(bank)), sht_progbits, shf_alloc, 1);
   backwards([&](const Kernel& k, Place& p) {
@@ -311,7 +310,7 @@ void Writer::make_symbols() {
     const Variable& v = image_.variables[i];
     uint32_t index = v.constant ? constant_sections_[v.bank] : v.initial.empty() ? zero_ : data_;
     symbol_named(v.name) = symbol(v.name, v.visible ? global_object : local_object, index, offsets_[i], v.size,
-                                       v.managed ? managed_variable : uint8_t{0});
+                                  v.managed ? managed_variable : uint8_t{0});
   };
   for (size_t i = 0; i < image_.variables.size(); ++i)
     if (!image_.variables[i].visible) variable(i);
