@@ -147,8 +147,9 @@ class Expander {
     for (uint32_t k = 0; k < f.registers.size(); ++k) {
       const ptx::Register& r = f.registers[ptx::RegisterId{k}];
       registers.push_back(UINT32_MAX);
+      const std::string own = ptx::register_name(f, ptx::RegisterId{k});
       for (const auto& [name, o] : operands)
-        if (r.named && name == f.register_names[r.number]) registers.back() = o.id;
+        if (name == own) registers.back() = o.id;
       if (registers.back() == UINT32_MAX) registers.back() = fresh(r.type).id;
     }
     for (uint32_t k = 0; k < f.labels.size(); ++k)

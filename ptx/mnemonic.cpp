@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "libraries/base/diagnostic.h"
+#include "ptx/string_table.h"
 
 namespace rndn::ptx {
 namespace {
@@ -153,10 +154,31 @@ const Word* find_word(std::span<const Word> table, std::string_view text) {
   return nullptr;
 }
 
-Type find_type(std::string_view text) {
-  for (uint32_t t = 1; t <= static_cast<uint32_t>(Type::f64); ++t)
-    if (type_name(static_cast<Type>(t)) == text) return static_cast<Type>(t);
-  return Type::none;
+// Opcodes, types and the words that all opcodes share, by their texts; made once, on first use.
+struct Vocabulary {
+  StringTable opcodes, types, shared;
+  std::vector<uint32_t> dotted;  // opcodes whose mnemonic has a dot
+  Vocabulary() {
+    for (uint32_t k = 0; k < opcode_count; ++k) {
+      const std::string_view name = opcode_name(static_cast<Opcode>(k));
+      opcodes[name] = k;
+      if (name.find('.') != std::string_view::npos) dotted.push_back(k);
+    }
+    for (uint32_t t = 1; t <= static_cast<uint32_t>(Type::f64); ++t) types[type_name(static_cast<Type>(t))] = t;
+    for (uint32_t k = 0; k < std::size(words); ++k) shared[words[k].text] = k;
+  }
+  Type type(std::string_view text) const {
+    const uint32_t t = types.get(text);
+    return t == UINT32_MAX ? Type::none : static_cast<Type>(t);
+  }
+  const Word* word(std::string_view text) const {
+    const uint32_t k = shared.get(text);
+    return k == UINT32_MAX ? nullptr : &words[k];
+  }
+};
+const Vocabulary& vocabulary() {
+  static const Vocabulary all;
+  return all;
 }
 
 // False when a modifier of that group is there already.
@@ -224,9 +246,9 @@ Mnemonic read_mnemonic(std::string_view text) {
   Mnemonic result;
   size_t end = text.find('.');
   std::string_view base = text.substr(0, end);
-  size_t op = 0;
-  while (op < opcode_count && opcode_name(static_cast<Opcode>(op)) != base) ++op;
-  for (size_t k = 0; k < opcode_count; ++k) {  // mbarrier.try_wait: what the row calls its mnemonic has a dot
+  const Vocabulary& known_words = vocabulary();
+  size_t op = std::min<size_t>(known_words.opcodes.get(base), opcode_count);
+  for (uint32_t k : known_words.dotted) {  // mbarrier.try_wait: what the row calls its mnemonic has a dot
     const std::string_view name = opcode_name(static_cast<Opcode>(k));
     if (name.size() > base.size() && text.starts_with(name) && (text.size() == name.size() || text[name.size()] == '.'))
       op = k, base = name, end = text.size() == name.size() ? std::string_view::npos : name.size();
@@ -257,7 +279,7 @@ Mnemonic read_mnemonic(std::string_view text) {
       i.mods.mode = mode->value;
       continue;
     }
-    if (Type t = find_type(word); t != Type::none) {
+    if (Type t = known_words.type(word); t != Type::none) {
       if (i.type == Type::none)
         i.type = t;
       else if (i.type2 == Type::none)
@@ -267,7 +289,7 @@ Mnemonic read_mnemonic(std::string_view text) {
       continue;
     }
     const Word* w = find_word(own_words(i.op), word);
-    if (!w) w = find_word(words, word);
+    if (!w) w = known_words.word(word);
     if (!w) {
       // Cache hints that change no value.
       if (word.starts_with("L1::evict_") || word == "L1::no_allocate" || word == "L2::64B" || word == "L2::128B" ||

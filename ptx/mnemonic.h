@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "ptx/opcodes.h"
+#include "ptx/verify.h"
 
 namespace rndn::ptx {
 
@@ -11,11 +11,12 @@ struct Mnemonic {
   Instruction instruction;  // op, type, type2 and mods; the rest is default
   std::string problem;      // not empty: what is wrong with it
   std::string_view kind;    // diagnostic kind of the problem
-  bool policy = false;      // .L2::cache_hint: the last operand is a cache policy, which changes no value and is left out
+  bool policy = false;  // .L2::cache_hint: the last operand is a cache policy, which changes no value and is left out
   // Form and places for the operand count last asked for.
   const Form* form = nullptr;
   uint32_t operand_count = UINT32_MAX;
   Places places;
+  PlainOperands plain;
 };
 Mnemonic read_mnemonic(std::string_view text);
 

@@ -2,13 +2,15 @@
 #include "ptx/parse.h"
 
 #include <cstring>
+#include <memory>
+#include <span>
 
 #include "ptx/reader.h"
 #include "ptx_grammar.h"
 
 namespace rndn::ptx {
 
-bool open_scanner(Reader& reader, std::vector<char>& buffer);  // lexer.l
+bool open_scanner(Reader& reader, std::span<char> buffer);  // lexer.l
 void close_scanner(Reader& reader);
 
 Module parse(FileId file, const SourceManager& sources, DiagnosticSink& sink) {
@@ -18,9 +20,11 @@ Module parse(FileId file, const SourceManager& sources, DiagnosticSink& sink) {
     return {};
   }
   Reader reader(file, text, sink);
-  std::vector<char> buffer(text.size() + 2);  // flex wants two NULs at the end
-  if (!text.empty()) std::memcpy(buffer.data(), text.data(), text.size());
-  if (!open_scanner(reader, buffer)) {
+  const size_t length = text.size() + 2;  // flex wants two NULs at the end
+  const auto buffer = std::make_unique_for_overwrite<char[]>(length);
+  if (!text.empty()) std::memcpy(buffer.get(), text.data(), text.size());
+  buffer[length - 2] = buffer[length - 1] = 0;
+  if (!open_scanner(reader, {buffer.get(), length})) {
     sink.error("internal", {file, 0, 0}, "cannot start the scanner");
     return {};
   }

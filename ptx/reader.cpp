@@ -570,8 +570,8 @@ void Reader::register_range(Type type, const Token& name, const Token& count, Ra
   for (uint32_t k = 1;; ++k) {
     bool taken = used_prefixes_.get(prefix) != UINT32_MAX;
     if (!taken && depth() > 1)
-      for (const std::string& known : f_.register_names)
-        if (known.starts_with(prefix)) taken = true;
+      for (uint32_t r = 0; r < f_.registers.size() && !taken; ++r)
+        taken = ptx::register_name(f_, RegisterId{r}).starts_with(prefix);
     if (!taken) break;
     uint32_t& last = renamed_prefixes_[name.text()];  // skipping ahead, as in unique()
     if (last != UINT32_MAX) k = std::max(k, last + 1);
@@ -581,8 +581,13 @@ void Reader::register_range(Type type, const Token& name, const Token& count, Ra
   used_prefixes_[arena_.copy(prefix)] = n;
   ranges_.push_back({name.text(), static_cast<uint32_t>(f_.registers.size()), n, depth(), last});
   last = static_cast<uint32_t>(ranges_.size() - 1);
-  f_.registers.raw().reserve(f_.registers.size() + n);
-  f_.register_names.reserve(f_.registers.size() + n);
+  std::vector<Register>& registers = f_.registers.raw();
+  registers.reserve(registers.size() + n);
+  if (prefix == register_prefix(type)) {  // they need no names of their own
+    for (uint32_t k = 0; k < n; ++k) registers.push_back({type, false, k});
+    return;
+  }
+  f_.register_names.reserve(f_.register_names.size() + n);
   char digits[10];
   for (uint32_t k = 0; k < n; ++k) {
     char* end = std::to_chars(digits, digits + 10, k).ptr;
@@ -882,7 +887,10 @@ void Reader::instruction(Range at) {
       return drop();
     }
     m.operand_count = n;
-    if (m.form->operands[0] != '*') places(*m.form, n, m.places);
+    if (m.form->operands[0] != '*') {
+      places(*m.form, n, m.places);
+      m.plain = plain_operands(i, m.places);
+    }
   }
   const bool call = m.form->operands[0] == '*';
   if (call) {
@@ -895,14 +903,16 @@ void Reader::instruction(Range at) {
       return drop();
     }
   }
+  bool plain = !call;
   for (uint32_t k = 0; k < n; ++k) {
     RawOperand& raw = raw_[k];
-    const Type type = call ? Type::none : place_type(m.places.at[k].kind, i);
-    if (raw.literal && !literal(raw, type)) {
+    if (raw.literal && !literal(raw, call ? Type::none : place_type(m.places.at[k].kind, i))) {
       f_.operands.resize(i.first_operand);
       return drop();
     }
+    plain = plain && m.plain.takes(k, f_, raw.operand);
     if (raw.operand.kind == Operand::vector) {
+      const Type type = call ? Type::none : place_type(m.places.at[k].kind, i);
       // The elements of a vector that mov packs or unpacks are parts of its type.
       Type element = type;
       if (!call && m.places.at[k].kind == 'm') {
@@ -922,7 +932,7 @@ void Reader::instruction(Range at) {
     }
     f_.operands.push_back(raw.operand);
   }
-  std::string problem = check_operands(module_, f_, i, *m.form, m.places);
+  std::string problem = plain ? std::string() : check_operands(module_, f_, i, *m.form, m.places);
   if (!problem.empty()) {
     // "operand 2: ..." underlines that operand.
     Range where = opcode_at_;

@@ -12,13 +12,15 @@
 namespace rndn::ptx {
 namespace {
 
-enum CharClass : uint8_t { name_first = 1, name_next = 2, digit = 4, hex_digit = 8, blank = 16 };
+enum CharClass : uint8_t { name_first = 1, name_next = 2, digit = 4, hex_digit = 8, blank = 16, suffix_next = 32 };
 constexpr std::array<uint8_t, 256> classes = [] {
   std::array<uint8_t, 256> t{};
   for (int c = 'a'; c <= 'z'; ++c) t[c] = t[c - 32] = name_first | name_next;
   t['_'] = t['$'] = name_first | name_next;
   for (int c = '0'; c <= '9'; ++c) t[c] = name_next | digit | hex_digit;
   for (int c = 'a'; c <= 'f'; ++c) t[c] |= hex_digit, t[c - 32] |= hex_digit;
+  for (uint8_t& c : t) c |= c & name_next ? suffix_next : 0;
+  t['$'] &= static_cast<uint8_t>(~suffix_next);
   for (int c : {' ', '\t', '\r', '\n', '\f', '\v'}) t[c] = blank;
   return t;
 }();
@@ -60,7 +62,7 @@ struct Splitter {
     while (p < end && is(*p, name_next)) ++p;
     while (peek() == '.') {
       const char* suffix = ++p;
-      while (p < end && ((is(*p, name_next) && *p != '$') || (*p == ':' && p + 1 < end && p[1] == ':' && ++p))) ++p;
+      while (p < end && (is(*p, suffix_next) || (*p == ':' && p + 1 < end && p[1] == ':' && ++p))) ++p;
       if (p == suffix || p[-1] == ':') return false;
     }
     words(t, at, begin);

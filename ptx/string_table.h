@@ -33,21 +33,29 @@ class StringTable {
     uint32_t hash = 0;
     uint32_t value = UINT32_MAX;
   };
-  // Eight bytes a step with a multiply (the constant is 2^64 / golden ratio); good enough for names, not for enemies: a flood of
-  // colliding names costs time quadratic in their number, as in any table without a secret.
+  // Eight bytes a step with a multiply (the constant is 2^64 / golden ratio), the last of which overlap those before; good enough for names, not
+  // for enemies: a flood of colliding names costs time quadratic in their number, as in any table without a secret.
   static uint32_t hash(std::string_view s) {
-    uint64_t h = s.size();
-    const char* p = s.data();
-    size_t n = s.size();
-    for (; n >= 8; n -= 8, p += 8) {
-      uint64_t w;
-      std::memcpy(&w, p, 8);
+    const char* const p = s.data();
+    const size_t n = s.size();
+    uint64_t h = n;
+    const auto mix = [&](uint64_t w) {
       h = (h ^ w) * 0x9E3779B97F4A7C15ull;
       h ^= h >> 29;
+    };
+    const auto load = [&]<class T>(T, size_t at) {
+      T w;
+      std::memcpy(&w, p + at, sizeof w);
+      return uint64_t{w};
+    };
+    if (n >= 8) {
+      for (size_t at = 0; at + 8 < n; at += 8) mix(load(uint64_t{}, at));
+      mix(load(uint64_t{}, n - 8));
+    } else if (n >= 4) {
+      mix(load(uint32_t{}, 0) << 32 | load(uint32_t{}, n - 4));
+    } else if (n > 0) {
+      mix(load(uint8_t{}, 0) << 16 | load(uint8_t{}, n / 2) << 8 | load(uint8_t{}, n - 1));
     }
-    uint64_t w = 0;
-    if (n) std::memcpy(&w, p, n);
-    h = (h ^ w) * 0x9E3779B97F4A7C15ull;
     return static_cast<uint32_t>(h >> 32);
   }
   Slot& find(std::string_view key, uint32_t h) {

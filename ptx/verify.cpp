@@ -32,6 +32,30 @@ bool agrees(Type reg, Type type, bool relaxed) {
   return true;
 }
 
+bool takes_wider(const Instruction& i) {
+  return i.op == Opcode::ld || i.op == Opcode::st || i.op == Opcode::ldu || (i.op == Opcode::cvt && i.mods.mode == 0);
+}
+// The types of registers that agree with a type; made once, on first use.
+TypeSet agreeing(Type type, bool relaxed) {
+  constexpr uint32_t count = static_cast<uint32_t>(Type::f64) + 1;
+  static const auto sets = [] {
+    std::array<std::array<TypeSet, count>, 2> all{};
+    for (const bool wider : {false, true})
+      for (uint32_t t = 0; t < count; ++t)
+        for (uint32_t r = 1; r < count; ++r)
+          if (agrees(static_cast<Type>(r), static_cast<Type>(t), wider))
+            all[wider][t] |= type_bit(static_cast<Type>(r));
+    return all;
+  }();
+  return sets[relaxed][static_cast<uint32_t>(type)];
+}
+// Registers that hold addresses: 32 or 64 bits.
+constexpr TypeSet address_types = type_bit(Type::b32) | type_bit(Type::b64) | type_bit(Type::u32) |
+                                  type_bit(Type::u64) | type_bit(Type::s32) | type_bit(Type::s64);
+bool takes_no_constant(Type type) {
+  return type == Type::f16 || type == Type::f16x2 || type == Type::bf16 || type == Type::bf16x2;
+}
+
 class Checker {
  public:
   Checker(const Module& m, const Function& f, const Instruction& i, bool labels_known = true)
@@ -168,8 +192,7 @@ class Checker {
 
   std::string constant(const Operand& o, Type type) {
     uint32_t size = type_bytes(type);
-    if (type == Type::f16 || type == Type::f16x2 || type == Type::bf16 || type == Type::bf16x2)
-      return fmt::format("a constant cannot be .{}", type_name(type));
+    if (takes_no_constant(type)) return fmt::format("a constant cannot be .{}", type_name(type));
     if (size > 0 && size < 8 && !is_floating(type)) {
       int64_t limit = int64_t{1} << (8 * size);
       if (o.value >= limit || o.value < -limit / 2) return fmt::format("{} does not fit .{}", o.value, type_name(type));
@@ -189,8 +212,7 @@ class Checker {
       case Operand::address_reg: {
         if (o.id >= f_.registers.size()) return "no register of the function";
         const Register& r = f_.registers[o.reg_id()];
-        uint32_t size = type_bytes(r.type);
-        if ((size != 4 && size != 8) || is_floating(r.type))
+        if (!(address_types & type_bit(r.type)))
           return fmt::format("`{}` is a .{} register, expected an address of 32 or 64 bits",
                              register_name(f_, o.reg_id()), type_name(r.type));
         return "";
@@ -229,8 +251,7 @@ class Checker {
 
   std::string operand(const Operand& o, Place place) {
     const Type type = place_type(place.kind, i_);
-    const bool relaxed = i_.op == Opcode::ld || i_.op == Opcode::st || i_.op == Opcode::ldu ||
-                         (i_.op == Opcode::cvt && i_.mods.mode == 0);
+    const bool relaxed = takes_wider(i_);
     if (o.negated && !(o.kind == Operand::reg && place.kind == 'P'))
       return "only a predicate source of setp, selp, vote, bar can be negated";
     switch (place.kind) {
@@ -315,6 +336,23 @@ std::string check_instruction(const Module& module, const Function& function, co
 std::string check_head(const Module& module, const Function& function, const Instruction& instruction,
                        const Form*& form) {
   return Checker(module, function, instruction).head(form);
+}
+
+PlainOperands plain_operands(const Instruction& instruction, const Places& places) {
+  PlainOperands plain;
+  for (uint32_t k = 0; k < places.count; ++k) {
+    const Place& place = places.at[k];
+    PlainOperands::Place& p = plain.at[k];
+    const Type type = place_type(place.kind, instruction);
+    if (std::string_view("lxiv").find(place.kind) != std::string_view::npos) continue;
+    p.kind = place.kind == 'a' ? Operand::address_reg : Operand::reg;
+    p.registers = place.kind == 'a' ? address_types : agreeing(type, takes_wider(instruction));
+    p.negated = place.kind == 'P';
+    // The parser has seen to it that the constant fits.
+    p.constants =
+        !place.destination && place.kind != 'a' && place.kind != 'P' && type != Type::pred && !takes_no_constant(type);
+  }
+  return plain;
 }
 
 std::string check_operands(const Module& module, const Function& function, const Instruction& instruction,

@@ -180,7 +180,10 @@ TEST(Parser, KeepsWhatTheTextSays) {
   EXPECT_EQ(m.variables[static_cast<VariableId>(2)].count, UINT64_MAX);
   // Registers of ranges, and those of blocks under names of their own.
   std::set<std::string> names;
-  for (const std::string& name : f.register_names) EXPECT_TRUE(names.insert(name).second) << name;
+  for (uint32_t r = 0; r < f.registers.size(); ++r) {
+    const std::string name = register_name(f, RegisterId{r});
+    EXPECT_TRUE(names.insert(name).second) << name;
+  }
   EXPECT_EQ(names.size(), f.registers.size());
   EXPECT_TRUE(names.count("p") && names.count("p_1"));
   // The line of the call's opcode.

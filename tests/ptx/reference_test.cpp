@@ -43,7 +43,7 @@ struct Bench {
     if (type_bytes(type) == 1) type = Type::u16;
     std::string want = fmt::format("{}_{}", type_name(type), which);
     for (uint32_t k = 0; k < f.registers.size(); ++k)
-      if (f.register_names[k] == want) return {.kind = Operand::reg, .id = k};
+      if (ptx::register_name(f, ptx::RegisterId{k}) == want) return {.kind = Operand::reg, .id = k};
     ADD_FAILURE() << "no register of type " << type_name(type);
     return {};
   }
