@@ -79,8 +79,10 @@ struct Layout {
       block_index[index(f.layout[k])] = k;
       total += b.code.size() + b.opens.size() + 3;
     }
-    code.order.reserve(total + 16);
-    code.targets.reserve(total + 16);
+    constexpr size_t padding = 64;  // of emit()
+    code.order.reserve(total + padding);
+    code.targets.reserve(total + padding);
+    fixups.reserve(2 * f.layout.size());
     code.blocks.resize(f.layout.size());
     for (uint32_t k = 0; k < f.layout.size(); ++k) {
       const Block& b = f.blocks[f.layout[k]];

@@ -229,8 +229,9 @@ Facts facts_of(const isa::Target& target, const Inst& inst) {
 }
 
 Survey survey(Function& f) {
-  f.facts.resize(f.insts.size());
+  f.facts.clear();
   f.facts.reserve(f.insts.size() + f.insts.size() / 4 + 64);
+  f.facts.resize(f.insts.size());
   Lister lister(f);
   lister.start();
   f.units.items.reserve(f.insts.size() * 8);

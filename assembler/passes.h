@@ -25,7 +25,7 @@ SharedLayout lay_out_shared(const ptx::Module& module);
 std::string symbol_of(const ptx::Module& module, ptx::VariableId variable);
 
 Result<Function> select(const ptx::Module& module, const ptx::Function& function, const Flow& flow,
-                        const SharedLayout& shared, const Options& options, isa::FormCache& forms,
+                        const SharedLayout& shared, const Options& options, isa::FormCache& forms, Arena& arena,
                         RawVector<Inst> room = {});  // room: instructions whose memory is used again
 
 // --- facts.cpp

@@ -105,8 +105,7 @@ Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Func
   Function f;
   {
     auto scope = timings.measure(Phase::select, p.name);
-    ASSIGN_OR_RETURN(f, select(module, p, flow, shared, o, memory.forms, std::move(memory.insts)));
-    f.arena = &arena;
+    ASSIGN_OR_RETURN(f, select(module, p, flow, shared, o, memory.forms, arena, std::move(memory.insts)));
     f.facts = std::move(memory.facts);
     f.units.begin = std::move(memory.unit_begin), f.units.items = std::move(memory.unit_items);
     f.registers = std::move(memory.registers);

@@ -71,8 +71,15 @@ SharedLayout lay_out_shared(const ptx::Module& module) {
 }
 
 Selector::Selector(const ptx::Module& module, const ptx::Function& function, const Flow& flow,
-                   const SharedLayout& shared, const Options& options, isa::FormCache& forms)
-    : m_(module), p_(function), flow_(flow), shared_(shared), options_(options), t_(*options.target), forms_(forms) {}
+                   const SharedLayout& shared, const Options& options, isa::FormCache& forms, Arena& arena)
+    : m_(module),
+      p_(function),
+      flow_(flow),
+      shared_(shared),
+      options_(options),
+      t_(*options.target),
+      forms_(forms),
+      arena_(arena) {}
 
 // --- services ---------------------------------------------------------------------------------------------------------------------
 
@@ -391,11 +398,12 @@ void Selector::join(BlockId landing, RegionId region) {
 
 void Selector::prepare() {
   const size_t n = p_.registers.size();
-  registers_.assign(n, UINT32_MAX);
-  definitions_.assign(n, 0);
-  aliases_.assign(n, {});
-  derived_.assign(n, {});
-  std::vector<uint8_t> pointer(n, false);
+  registers_ = arena_.make_span<uint32_t>(n, UINT32_MAX);
+  definitions_ = arena_.make_span<uint32_t>(n, 0);
+  aliases_ = arena_.make_raw<Alias>(n);
+  for (Alias& a : aliases_) a.kind = Alias::none;
+  derived_ = arena_.make_span<Derived>(n);
+  const std::span<uint8_t> pointer = arena_.make_span<uint8_t>(n, false);
   struct Converted {
     uint32_t result, source;  // registers of a cvta
   };
@@ -425,14 +433,16 @@ void Selector::prepare() {
     if (pointer[converted[k].result]) pointer[converted[k].source] = true;
   // Parameters and local variables.
   uint32_t at = 0;
-  for (const ptx::Parameter& x : p_.parameters) {
+  parameter_offsets_ = arena_.make_raw<uint32_t>(p_.parameters.size());
+  for (uint32_t k = 0; k < p_.parameters.size(); ++k) {
+    const ptx::Parameter& x = p_.parameters[k];
     uint32_t bytes = ptx::type_bytes(x.type), align = x.align ? x.align : bytes;
     at = (at + align - 1) / align * align;
-    parameter_offsets_.push_back(at);
+    parameter_offsets_[k] = at;
     at += bytes * (x.count ? x.count : 1);
   }
-  local_offsets_.assign(m_.variables.size(), 0);
-  constant_offsets_.assign(m_.variables.size(), 0);
+  local_offsets_ = arena_.make_span<uint32_t>(m_.variables.size(), 0);
+  constant_offsets_ = arena_.make_span<uint32_t>(m_.variables.size(), 0);
   uint64_t constants = 0;  // as cubin::write lays them out
   for (uint32_t v = 0; v < m_.variables.size(); ++v) {
     const ptx::Variable& x = m_.variables[ptx::VariableId{v}];
@@ -454,7 +464,7 @@ void Selector::prepare() {
   }
   f_.local_bytes = (f_.local_bytes + 15) / 16 * 16;
 
-  std::vector<uint32_t> copy_of(n, UINT32_MAX);
+  const std::span<uint32_t> copy_of = arena_.make_span<uint32_t>(n, UINT32_MAX);
   auto new_register = [&](uint32_t r) {
     Type type = p_.registers[ptx::RegisterId{r}].type;
     if (type == Type::pred) return new_predicate(f_, false);
@@ -539,6 +549,8 @@ void Selector::prepare() {
 Result<Function> Selector::run(RawVector<Inst> room) {
   f_.target = &t_;
   f_.source = &p_;
+  f_.arena = &arena_;
+  conditional_.reserve(32);
   room.clear();
   f_.insts = std::move(room);
   f_.insts.reserve(p_.instructions.size() * 3 + 16);
@@ -773,9 +785,9 @@ void Selector::statement(const ptx::Instruction& i) {
 }
 
 Result<Function> select(const ptx::Module& m, const ptx::Function& p, const Flow& flow, const SharedLayout& shared,
-                        const Options& o, isa::FormCache& forms, RawVector<Inst> room) {
-  return o.target->family == isa::Family::volta ? select_volta(m, p, flow, shared, o, forms, std::move(room))
-                                                : select_pascal(m, p, flow, shared, o, forms, std::move(room));
+                        const Options& o, isa::FormCache& forms, Arena& arena, RawVector<Inst> room) {
+  return o.target->family == isa::Family::volta ? select_volta(m, p, flow, shared, o, forms, arena, std::move(room))
+                                                : select_pascal(m, p, flow, shared, o, forms, arena, std::move(room));
 }
 
 }  // namespace rndn::assembler

@@ -96,7 +96,7 @@ struct Emitted {
 class Selector {
  public:
   Selector(const ptx::Module& module, const ptx::Function& function, const Flow& flow, const SharedLayout& shared,
-           const Options& options, isa::FormCache& forms);
+           const Options& options, isa::FormCache& forms, Arena& arena);
   virtual ~Selector() = default;
   // `room`: instructions whose memory is used again.
   Result<Function> run(RawVector<Inst> room);
@@ -223,6 +223,7 @@ class Selector {
   const Options& options_;
   const isa::Target& t_;
   isa::FormCache& forms_;
+  Arena& arena_;
   Function f_;
   BlockId block_{};
   const ptx::Instruction* current_ = nullptr;
@@ -306,27 +307,28 @@ class Selector {
 
   struct Alias {
     enum Kind : uint8_t { none, value32, value64, f64 } kind = none;
-    Op lo, hi;
+    Op lo, hi;  // of `none`: anything
   };
   struct Derived {  // register = base + offset
     ptx::RegisterId base = rndn::none<ptx::RegisterId>();
     int64_t offset = 0;
   };
   Op carry_;                           // PTX's CC.CF, once it is used
-  std::vector<uint32_t> registers_;    // PTX register -> first virtual register
-  std::vector<uint32_t> definitions_;  // static definitions per PTX register
-  std::vector<Alias> aliases_;
-  std::vector<Derived> derived_;
-  std::vector<uint32_t> parameter_offsets_;
-  std::vector<uint32_t> local_offsets_;     // by VariableId
-  std::vector<uint32_t> constant_offsets_;  // by VariableId: place in bank 3
+  // In the arena.
+  std::span<uint32_t> registers_;    // PTX register -> first virtual register
+  std::span<uint32_t> definitions_;  // static definitions per PTX register
+  std::span<Alias> aliases_;         // by PTX register
+  std::span<Derived> derived_;       // by PTX register
+  std::span<uint32_t> parameter_offsets_;
+  std::span<uint32_t> local_offsets_;     // by VariableId
+  std::span<uint32_t> constant_offsets_;  // by VariableId: place in bank 3
 };
 
 Result<Function> select_volta(const ptx::Module& m, const ptx::Function& p, const Flow& flow,
-                              const SharedLayout& shared, const Options& o, isa::FormCache& forms,
+                              const SharedLayout& shared, const Options& o, isa::FormCache& forms, Arena& arena,
                               RawVector<Inst> room);
 Result<Function> select_pascal(const ptx::Module& m, const ptx::Function& p, const Flow& flow,
-                               const SharedLayout& shared, const Options& o, isa::FormCache& forms,
+                               const SharedLayout& shared, const Options& o, isa::FormCache& forms, Arena& arena,
                                RawVector<Inst> room);
 
 }  // namespace rndn::assembler

@@ -588,9 +588,9 @@ class PascalSelector final : public Selector {
 }  // namespace
 
 Result<Function> select_pascal(const ptx::Module& m, const ptx::Function& p, const Flow& flow,
-                               const SharedLayout& shared, const Options& o, isa::FormCache& forms,
+                               const SharedLayout& shared, const Options& o, isa::FormCache& forms, Arena& arena,
                                RawVector<Inst> room) {
-  return PascalSelector(m, p, flow, shared, o, forms).run(std::move(room));
+  return PascalSelector(m, p, flow, shared, o, forms, arena).run(std::move(room));
 }
 
 }  // namespace rndn::assembler

@@ -567,9 +567,9 @@ class VoltaSelector final : public Selector {
 }  // namespace
 
 Result<Function> select_volta(const ptx::Module& m, const ptx::Function& p, const Flow& flow,
-                              const SharedLayout& shared, const Options& o, isa::FormCache& forms,
+                              const SharedLayout& shared, const Options& o, isa::FormCache& forms, Arena& arena,
                               RawVector<Inst> room) {
-  return VoltaSelector(m, p, flow, shared, o, forms).run(std::move(room));
+  return VoltaSelector(m, p, flow, shared, o, forms, arena).run(std::move(room));
 }
 
 }  // namespace rndn::assembler

@@ -178,14 +178,20 @@ void choose_conversion(Instruction& instruction, const Plan& plan) {
     if (uint8_t at = plan.position[static_cast<size_t>(k)]; at != no_position) wide |= instruction.modifiers[at] == 3;
   if (wide != plan.wide) instruction.form = plan.other_width;
 }
+// Apart from set_modifier, which needs no room for the message.
+[[gnu::noinline, gnu::cold]] void has_no_modifier(const Instruction& instruction, ModifierKind kind) {
+  CHECK(false, "{} has no modifier {}", form_row(instruction.form).name, static_cast<int>(kind));
+}
 }  // namespace
 
 void set_modifier(Instruction& instruction, ModifierKind kind, uint8_t value) {
   const Plan& plan = form_index().plan(instruction.form);
   const uint8_t at = plan.position[static_cast<size_t>(kind)];
-  CHECK(at != no_position, "{} has no modifier {}", form_row(instruction.form).name, static_cast<int>(kind));
+  if (at == no_position) [[unlikely]]
+    return has_no_modifier(instruction, kind);
   instruction.modifiers[at] = value;
-  if (!is_none(plan.other_width)) choose_conversion(instruction, plan);
+  if (!is_none(plan.other_width)) [[unlikely]]
+    choose_conversion(instruction, plan);
 }
 
 bool copy_modifiers(const Instruction& from, Instruction& to) {
@@ -471,10 +477,12 @@ namespace {
 uint64_t kind_of(const Operand& o) { return head_of(o); }
 bool decided_by_value(OperandKind k) { return k == OperandKind::immediate || k == OperandKind::constant; }
 
-// Notes what make() found, when no value could have led elsewhere: all earlier rows are out for the kinds of operand alone, and for whether an
-// address names a uniform register, which the row that is noted asks again.
-void remember(const Target& target, Mnemonic mnemonic, std::span<const Operand> operands, const Instruction& made,
-              FormCache::Entry& e) {
+// Notes the first row that takes operands of these kinds. It is the one that make() finds when it takes their values too: all earlier rows are out for
+// the kinds of operand alone, and for whether an address names a uniform register, which the row that is noted asks again. Nothing is noted when a
+// value can lead elsewhere, or when there is no such row.
+enum class Noted : uint8_t { yes, by_value, no_row };
+[[gnu::noinline]] Noted remember(const Target& target, Mnemonic mnemonic, std::span<const Operand> operands,
+                                 const uint64_t (&kinds)[2], FormCache::Entry& e) {
   const FormIndex& index = form_index();
   const auto takes_kind = [](const Plan::Slot& plan, const Slot& slot, const Operand& o) {
     if (!decided_by_value(o.kind)) return accepts(plan, slot, o);
@@ -507,7 +515,7 @@ void remember(const Target& target, Mnemonic mnemonic, std::span<const Operand> 
             in_order &= next == k;
           }
           if (decided_by_value(o.kind)) {
-            if (slot.optional) return;
+            if (slot.optional) return Noted::by_value;
             by_value |= bit;
           }
           if (o.kind == OperandKind::address) by_value |= bit;
@@ -518,11 +526,12 @@ void remember(const Target& target, Mnemonic mnemonic, std::span<const Operand> 
       fits = slot.optional;
     }
     if (!fits || next != operands.size()) continue;
-    if (static_cast<FormId>(id) != made.form) return;  // refused for a value
+    e.kinds[0] = kinds[0], e.kinds[1] = kinds[1];
     e.plan = &plan, e.source = source, e.by_value = by_value, e.defaults = defaults, e.in_order = in_order;
     e.mnemonic = static_cast<uint16_t>(mnemonic), e.count = static_cast<uint8_t>(operands.size());
-    return;
+    return Noted::yes;
   }
+  return Noted::no_row;
 }
 
 }  // namespace
@@ -541,31 +550,29 @@ bool make(const Target& target, Mnemonic mnemonic, std::span<const Operand> oper
   uint64_t hash = (kinds[0] + static_cast<uint64_t>(mnemonic)) * 0x9E3779B97F4A7C15ull;
   hash = (hash ^ hash >> 32 ^ kinds[1]) * 0x9E3779B97F4A7C15ull;
   FormCache::Entry& e = cache.at(hash >> 52);
-  if (e.mnemonic == static_cast<uint16_t>(mnemonic) && e.kinds[0] == kinds[0] && e.kinds[1] == kinds[1] &&
-      e.count == operands.size()) {
-    const Plan& plan = *e.plan;
-    for (uint32_t set = e.by_value; set; set &= set - 1) {
-      const uint32_t k = static_cast<uint32_t>(std::countr_zero(set));
-      if (!takes_value(plan.slots[k], plan.form->slots[k], begin[e.source[k]]))
-        return make(target, mnemonic, operands, instruction);
-    }
-    constexpr size_t head_size = offsetof(Instruction, operands);  // all but the operands
-    std::memcpy(static_cast<void*>(&instruction), &plan.initial, head_size);
-    Operand* const to = instruction.operands.data();
-    if (e.in_order) {
-      for (size_t k = 0; begin + k < end; ++k) to[k] = begin[k];
-    } else {
-      for (uint32_t k = 0, n = plan.initial.operand_count; k < n; ++k) to[k] = begin[e.source[k]];
-    }
-    for (uint32_t set = e.defaults; set; set &= set - 1) {
-      const uint32_t k = static_cast<uint32_t>(std::countr_zero(set));
-      to[k] = plan.initial.operands[k];
-    }
-    return true;
+  const bool known = e.mnemonic == static_cast<uint16_t>(mnemonic) && e.kinds[0] == kinds[0] &&
+                     e.kinds[1] == kinds[1] && e.count == operands.size();
+  if (!known) [[unlikely]]
+    if (const Noted noted = remember(target, mnemonic, operands, kinds, e); noted != Noted::yes)
+      return noted == Noted::by_value && make(target, mnemonic, operands, instruction);
+  const Plan& plan = *e.plan;
+  for (uint32_t set = e.by_value; set; set &= set - 1) {
+    const uint32_t k = static_cast<uint32_t>(std::countr_zero(set));
+    if (!takes_value(plan.slots[k], plan.form->slots[k], begin[e.source[k]])) [[unlikely]]
+      return make(target, mnemonic, operands, instruction);
   }
-  if (!make(target, mnemonic, operands, instruction)) return false;
-  e.kinds[0] = kinds[0], e.kinds[1] = kinds[1];
-  remember(target, mnemonic, operands, instruction, e);
+  constexpr size_t head_size = offsetof(Instruction, operands);  // all but the operands
+  std::memcpy(static_cast<void*>(&instruction), &plan.initial, head_size);
+  Operand* const to = instruction.operands.data();
+  if (e.in_order) {
+    for (size_t k = 0; begin + k < end; ++k) to[k] = begin[k];
+  } else {
+    for (uint32_t k = 0, n = plan.initial.operand_count; k < n; ++k) to[k] = begin[e.source[k]];
+  }
+  for (uint32_t set = e.defaults; set; set &= set - 1) {
+    const uint32_t k = static_cast<uint32_t>(std::countr_zero(set));
+    to[k] = plan.initial.operands[k];
+  }
   return true;
 }
 
