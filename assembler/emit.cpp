@@ -182,8 +182,9 @@ void pad_for_exits(Function& f, Code& code) {
 
 }  // namespace
 
-Code lay_out(Function& f, isa::FormCache& forms) {
-  Layout l{.f = f, .forms = forms, .code = {}, .block_index = {}, .fixups = {}};
+Code lay_out(Function& f, isa::FormCache& forms, Code room) {
+  room.clear();
+  Layout l{.f = f, .forms = forms, .code = std::move(room), .block_index = {}, .fixups = {}};
   l.run();
   return std::move(l.code);
 }
@@ -216,7 +217,7 @@ Result<cubin::Kernel> emit(const ptx::Module& module, Function& f, Code& code) {
 
   cubin::Kernel k;
   k.name = f.source->name;
-  std::vector<isa::Word> words(total);
+  const std::span<isa::Word> words = f.arena->make_raw<isa::Word>(total);
   code.addresses.resize(total);
   uint32_t registers = std::max(f.registers_used, stack_register + 1);  // at least two
   if (f.calls)                                                          // what the target's ABI names
@@ -286,6 +287,7 @@ Result<cubin::Kernel> emit(const ptx::Module& module, Function& f, Code& code) {
     k.stack_bytes = diverges ? 16 * (depth + (loops ? 32 : std::clamp(branches, 1u, 32u))) : 0;
   }
   uint32_t at = 0;
+  k.parameters.reserve(f.source->parameters.size());
   for (const ptx::Parameter& p : f.source->parameters) {
     uint32_t size = ptx::type_bytes(p.type), align = p.align ? p.align : size;
     at = (at + align - 1) / align * align;

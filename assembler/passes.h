@@ -24,9 +24,14 @@ SharedLayout lay_out_shared(const ptx::Module& module);
 // The symbol of a global or constant variable. Functions may have variables of one name: theirs get the number of the variable, as ptxas's do.
 std::string symbol_of(const ptx::Module& module, ptx::VariableId variable);
 
+// Memory that selection uses again.
+struct SelectionRoom {
+  RawVector<Inst> insts;
+  std::vector<std::vector<InstId>> code;  // of blocks
+};
 Result<Function> select(const ptx::Module& module, const ptx::Function& function, const Flow& flow,
                         const SharedLayout& shared, const Options& options, isa::FormCache& forms, Arena& arena,
-                        RawVector<Inst> room = {});  // room: instructions whose memory is used again
+                        SelectionRoom& room);
 
 // --- facts.cpp
 // What becomes of a unit in the function.
@@ -107,8 +112,10 @@ struct Code {
   std::vector<uint32_t> targets;    // per instruction: position of the instruction its label names; UINT32_MAX = none
   std::vector<CodeBlock> blocks;    // in order of the stream, without gaps
   std::vector<uint64_t> addresses;  // per instruction, after emit
+  void clear() { order.clear(), targets.clear(), blocks.clear(), addresses.clear(); }
 };
-Code lay_out(Function& f, isa::FormCache& forms);  // branches, reconvergence and exits become instructions
+// Branches, reconvergence and exits become instructions. `room`: code whose memory is used again.
+Code lay_out(Function& f, isa::FormCache& forms, Code room);
 void assign_barriers(Function& f, Code& code);     // fills Facts::control
 Result<cubin::Kernel> emit(const ptx::Module& module, Function& f, Code& code);
 

@@ -15,7 +15,8 @@ struct Workspace::Worker {
   Arena arena;
   isa::FormCache forms;
   const isa::Target* target = nullptr;  // of the forms
-  RawVector<Inst> insts;                // memory of the last kernel
+  SelectionRoom selection;              // memory of the last kernel
+  Code code;
   RawVector<Facts> facts;
   RawVector<uint32_t> unit_begin, unit_items;
   RegisterLists registers;
@@ -105,7 +106,7 @@ Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Func
   Function f;
   {
     auto scope = timings.measure(Phase::select, p.name);
-    ASSIGN_OR_RETURN(f, select(module, p, flow, shared, o, memory.forms, arena, std::move(memory.insts)));
+    ASSIGN_OR_RETURN(f, select(module, p, flow, shared, o, memory.forms, arena, memory.selection));
     f.facts = std::move(memory.facts);
     f.units.begin = std::move(memory.unit_begin), f.units.items = std::move(memory.unit_items);
     f.registers = std::move(memory.registers);
@@ -162,7 +163,7 @@ Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Func
   {
     auto scope = timings.measure(Phase::schedule, p.name);
     if (list) RETURN_IF_ERROR(reorder(f, o, [&] { schedule_allocated(f); }));
-    code = lay_out(f, memory.forms);
+    code = lay_out(f, memory.forms, std::move(memory.code));
     assign_barriers(f, code);
     if (o.stalls != Stalls::scheduled) lengthen_stalls(f, code, o);
   }
@@ -186,7 +187,9 @@ Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Func
   if (k.shared_bytes > o.target->max_shared_bytes + o.target->shared_base)
     return input_error("function {}: {} bytes of shared memory, {} allows {}", p.name, k.shared_bytes, o.target->name,
                        o.target->max_shared_bytes);
-  memory.insts = std::move(f.insts);
+  memory.selection.insts = std::move(f.insts);
+  for (Block& b : f.blocks) memory.selection.code.push_back(std::move(b.code));
+  memory.code = std::move(code);
   memory.facts = std::move(f.facts);
   memory.unit_begin = std::move(f.units.begin), memory.unit_items = std::move(f.units.items);
   memory.registers = std::move(f.registers);

@@ -546,13 +546,13 @@ void Selector::prepare() {
     if (registers_[r] == UINT32_MAX) registers_[r] = new_register(r);
 }
 
-Result<Function> Selector::run(RawVector<Inst> room) {
+Result<Function> Selector::run(SelectionRoom& room) {
   f_.target = &t_;
   f_.source = &p_;
   f_.arena = &arena_;
   conditional_.reserve(32);
-  room.clear();
-  f_.insts = std::move(room);
+  f_.insts = std::move(room.insts);
+  f_.insts.clear();
   f_.insts.reserve(p_.instructions.size() * 3 + 16);
   f_.blocks.raw().reserve(flow_.blocks.size() + 8);
   f_.layout.reserve(flow_.layout.size() + 8);
@@ -569,6 +569,11 @@ Result<Function> Selector::run(RawVector<Inst> room) {
     Block y;
     y.line = x.line, y.loop_depth = x.loop_depth, y.innermost = x.innermost, y.joins = x.joins;
     y.convergent = x.convergent;
+    if (!room.code.empty()) {
+      y.code = std::move(room.code.back());
+      y.code.clear();
+      room.code.pop_back();
+    }
     f_.blocks.add(std::move(y));
   }
   f_.regions = flow_.regions;
@@ -653,10 +658,9 @@ void Selector::finish() {
   current_ = nullptr;
   if (uses_descriptor_) {
     block_ = f_.layout[0];
-    std::vector<InstId> code;
-    code.swap(f_.blocks[block_].code);
     emit(Mnemonic::ULDC, {uniform(descriptor_), constant(0, t_.descriptor_offset)}).mod(ModifierKind::Size, 5);
-    f_.blocks[block_].code.insert(f_.blocks[block_].code.end(), code.begin(), code.end());
+    std::vector<InstId>& code = f_.blocks[block_].code;
+    std::rotate(code.begin(), code.end() - 1, code.end());
   }
 }
 
@@ -785,9 +789,9 @@ void Selector::statement(const ptx::Instruction& i) {
 }
 
 Result<Function> select(const ptx::Module& m, const ptx::Function& p, const Flow& flow, const SharedLayout& shared,
-                        const Options& o, isa::FormCache& forms, Arena& arena, RawVector<Inst> room) {
-  return o.target->family == isa::Family::volta ? select_volta(m, p, flow, shared, o, forms, arena, std::move(room))
-                                                : select_pascal(m, p, flow, shared, o, forms, arena, std::move(room));
+                        const Options& o, isa::FormCache& forms, Arena& arena, SelectionRoom& room) {
+  return o.target->family == isa::Family::volta ? select_volta(m, p, flow, shared, o, forms, arena, room)
+                                                : select_pascal(m, p, flow, shared, o, forms, arena, room);
 }
 
 }  // namespace rndn::assembler

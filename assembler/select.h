@@ -98,8 +98,7 @@ class Selector {
   Selector(const ptx::Module& module, const ptx::Function& function, const Flow& flow, const SharedLayout& shared,
            const Options& options, isa::FormCache& forms, Arena& arena);
   virtual ~Selector() = default;
-  // `room`: instructions whose memory is used again.
-  Result<Function> run(RawVector<Inst> room);
+  Result<Function> run(SelectionRoom& room);
 
  protected:
   // --- what the families fill in. d: first virtual register of the destination. Sources are any operand unless said.
@@ -326,9 +325,9 @@ class Selector {
 
 Result<Function> select_volta(const ptx::Module& m, const ptx::Function& p, const Flow& flow,
                               const SharedLayout& shared, const Options& o, isa::FormCache& forms, Arena& arena,
-                              RawVector<Inst> room);
+                              SelectionRoom& room);
 Result<Function> select_pascal(const ptx::Module& m, const ptx::Function& p, const Flow& flow,
                                const SharedLayout& shared, const Options& o, isa::FormCache& forms, Arena& arena,
-                               RawVector<Inst> room);
+                               SelectionRoom& room);
 
 }  // namespace rndn::assembler

@@ -589,8 +589,8 @@ class PascalSelector final : public Selector {
 
 Result<Function> select_pascal(const ptx::Module& m, const ptx::Function& p, const Flow& flow,
                                const SharedLayout& shared, const Options& o, isa::FormCache& forms, Arena& arena,
-                               RawVector<Inst> room) {
-  return PascalSelector(m, p, flow, shared, o, forms, arena).run(std::move(room));
+                               SelectionRoom& room) {
+  return PascalSelector(m, p, flow, shared, o, forms, arena).run(room);
 }
 
 }  // namespace rndn::assembler

@@ -568,8 +568,8 @@ class VoltaSelector final : public Selector {
 
 Result<Function> select_volta(const ptx::Module& m, const ptx::Function& p, const Flow& flow,
                               const SharedLayout& shared, const Options& o, isa::FormCache& forms, Arena& arena,
-                              RawVector<Inst> room) {
-  return VoltaSelector(m, p, flow, shared, o, forms, arena).run(std::move(room));
+                              SelectionRoom& room) {
+  return VoltaSelector(m, p, flow, shared, o, forms, arena).run(room);
 }
 
 }  // namespace rndn::assembler

@@ -479,8 +479,10 @@ struct Builder {
         if (position[index(p)] < position[h]) continue;
         if (!dominates(h, index(p)))
           irreducible = true;
-        else if (mark[index(p)] != h)
+        else if (mark[index(p)] != h) {
+          if (loop.blocks.empty()) loop.blocks.reserve(16);
           mark[index(p)] = h, loop.blocks.push_back(index(p));
+        }
       }
       if (loop.blocks.empty()) continue;
       if (mark[h] != h) mark[h] = h, loop.blocks.push_back(h);

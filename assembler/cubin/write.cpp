@@ -34,7 +34,10 @@ struct Strings {
   Interner names;
   std::vector<uint32_t> offsets;  // by NameId
   Bytes bytes;
-  Strings() { add(""); }
+  Strings() {
+    bytes.reserve(4096), offsets.reserve(256);
+    add("");
+  }
   NameId intern(std::string_view s) {
     const NameId id = names.intern(s);
     if (index(id) == offsets.size()) {
@@ -180,6 +183,7 @@ void Writer::plan() {
   const auto& kernels = image_.kernels;
   places_.resize(kernels.size());
   sections_.reserve(7 * kernels.size() + 16);
+  symbols_.reserve(6 * kernels.size() + 16);
   add("", 0, 0, 0);
   add(".shstrtab", sht_strtab, 0, 1);
   add(".strtab", sht_strtab, 0, 1);
