@@ -116,7 +116,7 @@ struct Code {
 };
 // Branches, reconvergence and exits become instructions. `room`: code whose memory is used again.
 Code lay_out(Function& f, isa::FormCache& forms, Code room);
-void assign_barriers(Function& f, Code& code);     // fills Facts::control
+void assign_barriers(Function& f, Code& code);  // fills Facts::control
 Result<cubin::Kernel> emit(const ptx::Module& module, Function& f, Code& code);
 
 // --- independent checkers: one message per violation, empty when all is well

@@ -312,7 +312,7 @@ class Selector {
     ptx::RegisterId base = rndn::none<ptx::RegisterId>();
     int64_t offset = 0;
   };
-  Op carry_;                           // PTX's CC.CF, once it is used
+  Op carry_;  // PTX's CC.CF, once it is used
   // In the arena.
   std::span<uint32_t> registers_;    // PTX register -> first virtual register
   std::span<uint32_t> definitions_;  // static definitions per PTX register

@@ -247,9 +247,9 @@ struct Mover {
           const uint32_t copy = new_gpr(f, r.width(), false);
           for (uint32_t w = 0; w < r.width(); ++w) {
             const uint32_t from = moved(r, w, index(b));
-            Inst inst = make_inst(
-                t, Mnemonic::MOV,
-                {gpr(copy + w), from == nobody ? gpr(r.reg() + w) : rndn::assembler::uniform(from)}, &forms);
+            Inst inst =
+                make_inst(t, Mnemonic::MOV,
+                          {gpr(copy + w), from == nobody ? gpr(r.reg() + w) : rndn::assembler::uniform(from)}, &forms);
             inst.line = f[i].line;
             code.push_back(add_inst(f, inst));
             list(code.back());
@@ -264,8 +264,8 @@ struct Mover {
             if (!is_gpr(r)) continue;
             const uint8_t c = units[unit_of(r) + w];
             if (c >= no_candidate || candidates[c].bad) continue;
-            Inst inst = make_inst(
-                t, Mnemonic::R2UR, {rndn::assembler::uniform(uniform[c]), isa::Operand{}, gpr(r.reg() + w)}, &forms);
+            Inst inst = make_inst(t, Mnemonic::R2UR,
+                                  {rndn::assembler::uniform(uniform[c]), isa::Operand{}, gpr(r.reg() + w)}, &forms);
             inst.line = f[i].line;
             code.push_back(add_inst(f, inst));
             list(code.back());

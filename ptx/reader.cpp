@@ -328,6 +328,9 @@ void Reader::begin_body() {
   place.results = header_.results;
   place.external = false;
   f_ = std::move(header_);
+  f_.instructions = std::move(instructions_), f_.instructions.clear();
+  f_.operands = std::move(operands_), f_.operands.clear();
+  f_.vector_elements = std::move(vector_elements_), f_.vector_elements.clear();
   self_ = id;
   defined_order_.push_back(id);
   used_names_ = used_prefixes_ = renamed_prefixes_ = StringTable();
@@ -352,6 +355,10 @@ void Reader::end_body(Range) {
   }
   pop_scope();
   if (aliased_) merge_labels();
+  // The function gets as much memory as it needs.
+  instructions_ = std::move(f_.instructions), f_.instructions = instructions_;
+  operands_ = std::move(f_.operands), f_.operands = operands_;
+  vector_elements_ = std::move(f_.vector_elements), f_.vector_elements = vector_elements_;
   if (self_ < module_.functions.size()) module_.functions[self_] = std::move(f_);
   f_ = Function();
   self_ = UINT32_MAX;
@@ -486,8 +493,14 @@ const Reader::RegisterRange* Reader::find_range(std::string_view name, uint32_t&
   size_t prefix;
   if (ranges_.empty() || !split_number(name, prefix, number)) return nullptr;
   std::string_view p = name.substr(0, prefix);
+  const auto is_prefix = [&](std::string_view q) {  // of a few characters
+    size_t same = 0;
+    while (same < p.size() && p[same] == q[same]) ++same;
+    return same == p.size();
+  };
   for (uint32_t k = last_range_[prefix_kind(p)]; k != UINT32_MAX; k = ranges_[k].shadows)
-    if (ranges_[k].count > number && ranges_[k].prefix == p) return &ranges_[k];
+    if (ranges_[k].count > number && ranges_[k].prefix.size() == p.size() && is_prefix(ranges_[k].prefix))
+      return &ranges_[k];
   return nullptr;
 }
 
@@ -679,7 +692,16 @@ void Reader::opcode(const Token& mnemonic, Range at) {
 bool Reader::resolve(std::string_view name, Operand& out, Range at) {
   uint32_t number;
   const RegisterRange* range = find_range(name, number);
-  uint32_t s = range && !range_shadowed_ ? UINT32_MAX : find(name);
+  if (!range || range_shadowed_) return resolve_symbol(name, range, number, out, at);
+  out.kind = Operand::reg;
+  out.id = range->first + number;
+  return true;
+}
+
+// What is not certainly `range`'s register of that number.
+bool Reader::resolve_symbol(std::string_view name, const RegisterRange* range, uint32_t number, Operand& out,
+                            Range at) {
+  const uint32_t s = find(name);
   if (range && (s == UINT32_MAX || symbols_[s].depth < range->depth)) {
     out.kind = Operand::reg;
     out.id = range->first + number;
@@ -720,6 +742,17 @@ bool Reader::resolve(std::string_view name, Operand& out, Range at) {
 }
 
 void Reader::operand_name(const Token& name, bool negated, int64_t offset, Range at) {
+  // Nearly all are registers of a range.
+  const bool label = !bad_ && mnemonics_[current_].instruction.op == Opcode::bra;
+  if (uint32_t number; !label && offset == 0 && !range_shadowed_)
+    if (const RegisterRange* range = find_range(name.text(), number)) {
+      add_operand({.operand = {.kind = Operand::reg, .negated = negated, .id = range->first + number}, .at = at});
+      return;
+    }
+  other_name(name, negated, offset, label, at);
+}
+
+void Reader::other_name(const Token& name, bool negated, int64_t offset, bool label, Range at) {
   RawOperand raw;
   raw.at = at;
   if (name.text() == "_") {
@@ -728,7 +761,7 @@ void Reader::operand_name(const Token& name, bool negated, int64_t offset, Range
     raw.operand.kind = Operand::immediate;
     raw.operand.value = 32;
     raw.literal = true;
-  } else if (!bad_ && mnemonics_[current_].instruction.op == Opcode::bra) {
+  } else if (label) {
     raw.operand.kind = Operand::label;
     raw.operand.id = label_id(name.text(), at);
     bad_ |= raw.operand.id == UINT32_MAX;
@@ -932,7 +965,8 @@ void Reader::instruction(Range at) {
     }
     f_.operands.push_back(raw.operand);
   }
-  std::string problem = plain ? std::string() : check_operands(module_, f_, i, *m.form, m.places);
+  if (plain) return abandon();
+  std::string problem = check_operands(module_, f_, i, *m.form, m.places);
   if (!problem.empty()) {
     // "operand 2: ..." underlines that operand.
     Range where = opcode_at_;

@@ -221,6 +221,8 @@ class Reader {
   uint32_t label_id(std::string_view name, Range at);
   bool literal(RawOperand& raw, Type type);
   bool resolve(std::string_view name, Operand& out, Range at);
+  bool resolve_symbol(std::string_view name, const RegisterRange* range, uint32_t number, Operand& out, Range at);
+  void other_name(const Token& name, bool negated, int64_t offset, bool label, Range at);
   bool call_instruction(Instruction& i);
   bool drop_policy();
   uint32_t declare_function();
@@ -256,6 +258,8 @@ class Reader {
   std::vector<NameAt> pending_names_, result_names_;
   std::vector<LabelId> targets_;         // of the .branchtargets being read
   Function f_;                           // whose body is being read
+  RawVector<Instruction> instructions_;  // memory for the next body
+  RawVector<Operand> operands_, vector_elements_;
   uint32_t self_ = UINT32_MAX;           // its place in module_.functions
   std::vector<uint32_t> defined_order_;  // functions in the order of their bodies
   StringTable used_names_;               // names that print in this function, to rename those of inner scopes
