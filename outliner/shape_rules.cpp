@@ -333,7 +333,7 @@ ShapeId rule_values(Call& c) {
 }
 ShapeId rule_fetch(Call& c) {
   const Shape x = c.shape(c.args[0]);
-  return x.kind == Shape::enumeration ? x.parts[1] : argument(c, 0);
+  return x.kind == Shape::enumeration && x.parts.size() == 2 ? x.parts[1] : argument(c, 0);
 }
 
 // "data.NAME.WHAT"

@@ -1,12 +1,12 @@
 // Selecting the first k rows: Floyd and Rivest, "Expected time bounds for selection", CACM 18(3), 1975, in its simplest form. A sample tells
 // a row behind which, almost surely, none of the first k lies; what does not lie behind it is few, and put in order.
 //
-// ranks   one thread per entry counts the entries that come before its own: the keys of a block's worth of entries after the other go through
+// ranks   a warp per entry counts the entries that come before its own: the keys of a block's worth of entries after the other go through
 //         shared memory. Who comes at place p < `most` is written there. For the sample: m rows, one at a random place of every m-th part.
 // filter  reads the rows once and writes the numbers of those that do not come after the sample's r-th, in any order: a block counts
 //         what it keeps of a tile by ballots and takes that much room by one atomic. Of the rows only the first column is read, and the
 //         others by warps that meet an equal one. The last block tells how many there are and leaves the counters zero.
-// ranks   again, of what is left; or the same again while that is more than most_candidates.
+// ranks   again, of what is left; or the same again while that is more than most_candidates and another round leaves fewer.
 //
 // Rows are compared by their sortable bits (keys.h), column after column, and then by their numbers: no two are equal, so that neither equal
 // keys nor sorted columns are special, and the order is the stable one. Random places are a hash of the place in the sample: runs repeat.
@@ -28,7 +28,8 @@ using ptx::Combine;
 
 namespace {
 
-constexpr uint32_t ranks_block = 128, ranks_unroll = 4;
+constexpr uint32_t ranks_block = 512, ranks_unroll = 4;
+constexpr uint32_t ranks_entries = ranks_block / 32;
 constexpr uint32_t filter_items = 8, filter_tile = block_threads * filter_items, filter_warps = block_threads / 32;
 // Places in Library::zeroed: blocks that are done, and rows that are kept.
 constexpr int64_t done_at = 0, kept_at = 8;
@@ -64,7 +65,7 @@ uint32_t build_ranks(ptx::Module& module, std::string_view name, std::span<const
   Reg<U64> capacity = b.ld_param(p_n), slot = b.ld_param(p_slot), found = b.mov(capacity);
   load_if<U64>(b, b.setp(Is::ne, slot, 0), Space::global, At(slot), found);
   Reg<U32> n = b.cvt<U32>(b.min(found, capacity));
-  Reg<U32> first = b.mul_lo(b.special(ptx::SpecialRegister::ctaid_x), ranks_block);
+  Reg<U32> first = b.mul_lo(b.special(ptx::SpecialRegister::ctaid_x), ranks_entries);
   const LabelId leave = b.label();
   b.when(b.setp(Is::ge, first, n)).bra_uni(leave);
 
@@ -99,7 +100,7 @@ uint32_t build_ranks(ptx::Module& module, std::string_view name, std::span<const
     b.unless(exists).constant<U32>(0xFFFFFFFFu, e.row);
     return e;
   };
-  Reg<U32> own_at = b.add(first, t.tid);
+  Reg<U32> own_at = b.add(first, t.warp);
   const Entry own = load(own_at);
   Reg<U32> rank = b.constant<U32>(0u), start = b.constant<U32>(0u);
   Reg<U32> key_at = b.mad_lo(t.tid, 8u, base), row_at = b.mad_lo(t.tid, 4u, base);
@@ -117,13 +118,14 @@ uint32_t build_ranks(ptx::Module& module, std::string_view name, std::span<const
     }
     b.st<U32>(Space::shared, At(row_at, rows_at), other.row);
     b.bar_sync();
-    Reg<U32> keys = b.mov(base), rows = b.mov(base);
-    Reg<U32> end = b.mad_lo(b.min(b.sub(n, start), ranks_block), 4u, base);
+    // A lane takes every 32nd. Behind the last entry are such as do not exist.
+    Reg<U32> keys = b.mad_lo(t.lane, 8u, base), rows = b.mad_lo(t.lane, 4u, base);
+    Reg<U32> end = b.mad_lo(b.min(b.sub(n, start), ranks_block), 4u, rows);
     b.bind(inner);
     for (uint32_t u = 0; u < ranks_unroll; ++u) {
-      Reg<Pred> less = b.setp(Is::lt, b.ld<U32>(Space::shared, At(rows, rows_at + 4 * u)), own.row);
+      Reg<Pred> less = b.setp(Is::lt, b.ld<U32>(Space::shared, At(rows, rows_at + 128 * u)), own.row);
       for (uint32_t k = count; k-- > 0;) {
-        const At at(keys, 8 * (ranks_block * k + u));
+        const At at(keys, 8 * (ranks_block * k + 32 * u));
         Bits x;
         if (own.bits[k].is_wide())
           x.wide = b.ld<U64>(Space::shared, at);
@@ -133,13 +135,15 @@ uint32_t build_ranks(ptx::Module& module, std::string_view name, std::span<const
       }
       b.when(less).add(rank, 1u, rank);
     }
-    b.add(keys, 8 * ranks_unroll, keys);
-    b.add(rows, 4 * ranks_unroll, rows);
+    b.add(keys, 256 * ranks_unroll, keys);
+    b.add(rows, 128 * ranks_unroll, rows);
     b.when(b.setp(Is::lt, rows, end)).bra_uni(inner);
     b.add(start, ranks_block, start);
     b.when(b.setp(Is::lt, start, n)).bra_uni(loop);
   }
-  Reg<Pred> mine = b.setp(Is::lt, own_at, n);
+  for (uint32_t distance = 16; distance > 0; distance /= 2)
+    b.add(rank, b.shfl_sync(ShuffleMode::bfly, rank, distance, 31u), rank);
+  Reg<Pred> mine = b.setp(Is::lt, Combine::and_, own_at, n, b.setp(Is::eq, t.lane, 0u));
   Reg<Pred> writes = b.setp(Is::lt, Combine::and_, b.cvt<U64>(rank), b.ld_param(p_most), mine);
   const At to(element_address(b, b.ld_param(p_out), rank, 8));
   store_if<U64>(b, writes, Space::global, to, b.cvt<U64>(own.row));
@@ -265,7 +269,7 @@ Result<void> rank_rows(Library& library, std::span<const Part> parts, const Some
   Arguments a;
   a.add(entries).add(rows.slot).add(rows.list).add(samples ? rows.n : 0).add(shift).add(most).add(out);
   for (const Part& p : parts) add_part(a, p);
-  const uint64_t blocks = (entries + ranks_block - 1) / ranks_block;
+  const uint64_t blocks = (entries + ranks_entries - 1) / ranks_entries;
   return library.launch(*kernel, static_cast<uint32_t>(blocks), a, entries * bytes_of(parts));
 }
 
@@ -312,27 +316,31 @@ Round plan_round(uint64_t n, uint64_t most) {
 Result<std::optional<Address>> select_top(Library& library, std::span<const Part> parts, uint64_t n, uint64_t most,
                                           Memory& memory) {
   const std::optional<Address> nothing;
-  Some rows{n};
   if (most > most_candidates / 2) return nothing;
   ASSIGN_OR_RETURN(const Address out, memory.result(8 * most));
-  if (n <= most_candidates) {
-    RETURN_IF_ERROR(rank_rows(library, parts, rows, false, 0, most, out));
-    return std::optional(out);
-  }
-  ASSIGN_OR_RETURN(const device::Mapped found, memory.mapped(8));
-  ASSIGN_OR_RETURN(const Address slot, memory.temporary(8));
+  Some rows{n};
+  std::optional<device::Mapped> found;
+  Address slot = 0;
   while (true) {
-    const Round round = plan_round(rows.n, most);
-    if (round.rank == 0) return nothing;
+    const Round round = rows.n > most_candidates ? plan_round(rows.n, most) : Round{};
+    if (round.rank == 0) {  // no round is worth it
+      if (rows.n > most_ranked) return nothing;
+      RETURN_IF_ERROR(rank_rows(library, parts, rows, false, 0, most, out));
+      return std::optional(out);
+    }
+    if (!found) {
+      ASSIGN_OR_RETURN(found, memory.mapped(8));
+      ASSIGN_OR_RETURN(slot, memory.temporary(8));
+    }
     ASSIGN_OR_RETURN(const Address sample, memory.temporary(8 * round.rank));
     ASSIGN_OR_RETURN(const Address kept, memory.temporary(4 * round.room));
     RETURN_IF_ERROR(rank_rows(library, parts, rows, true, round.shift, round.rank, sample));
     RETURN_IF_ERROR(
-        filter_rows(library, parts, rows, sample + 8 * (round.rank - 1), kept, round.room, slot, found.address));
+        filter_rows(library, parts, rows, sample + 8 * (round.rank - 1), kept, round.room, slot, found->address));
     const bool last = round.room <= most_candidates;
     if (last) RETURN_IF_ERROR(rank_rows(library, parts, {round.room, kept, slot}, false, 0, most, out));
     RETURN_IF_ERROR(library.device().synchronize());
-    const uint64_t count = *static_cast<const volatile uint64_t*>(found.host);
+    const uint64_t count = *static_cast<const volatile uint64_t*>(found->host);
     if (count < most || count > round.room) return nothing;
     if (last) return std::optional(out);
     rows = {count, kept};

@@ -49,7 +49,8 @@ TEST_P(TopTest, EverySizeShapeAndNumber) {
     for (const size_t n : {0, 1, 90, 2049, 4500})
       for (const Shape shape : test::shapes) {
         bench.memory = std::make_unique<test::TestMemory>(*bench.device);
-        const Column c = test::make(++seed % 2 ? Type::f64 : Type::i32, shape, n, seed);
+        ++seed;
+        const Column c = test::make(seed % 2 ? Type::f64 : Type::i32, shape, n, seed);
         for (const uint64_t most : {uint64_t{seed % 2}, uint64_t{10}, uint64_t{n} + 2})
           expect_top(bench, {c}, {static_cast<uint8_t>(most % 2)}, most, seed % 3 ? 0 : 700);
         if (HasFailure()) return;
@@ -79,7 +80,7 @@ TEST_P(TopTest, SeveralColumns) {
 // Few samples tell too little of many rows: a second round selects among what the first left.
 TEST_P(TopTest, Rounds) {
   Bench bench(GetParam());
-  for (const auto& [n, most, rounds] : {std::tuple{20000, 10, 1}, {20000, 400, 1}, {300000, 10, 2}, {300000, 100, 2}}) {
+  for (const auto& [n, most, rounds] : {std::tuple{20000, 10, 1}, {20000, 400, 1}, {700000, 10, 2}, {700000, 100, 2}}) {
     const Kernels kernels = expect_top(bench, {test::make(Type::i64, Shape::random, static_cast<size_t>(n), 7)}, {1},
                                        static_cast<uint64_t>(most));
     EXPECT_FALSE(sorted_all(kernels)) << n << " " << most;
@@ -87,6 +88,13 @@ TEST_P(TopTest, Rounds) {
   }
   EXPECT_TRUE(sorted_all(expect_top(bench, {test::make(Type::i64, Shape::random, 5000, 8)}, {1}, 1500)))
       << "too many to be put in order by one launch";
+  // Another round would not leave fewer: of 3,000 rows, and of about as many that a first one leaves.
+  for (const size_t n : {size_t{3000}, size_t{150000}}) {
+    const Kernels kernels = expect_top(bench, {test::make(Type::i64, Shape::random, n, 9)}, {1}, 1000);
+    EXPECT_FALSE(sorted_all(kernels)) << n;
+    EXPECT_EQ(kernels.count("top_filter"), n > 3000 ? 1u : 0u) << n;
+    EXPECT_EQ(kernels.count("top_filter_list"), 0u) << n;
+  }
   Bench other(GetParam(), {.top = Options::Top::sort});
   EXPECT_TRUE(sorted_all(expect_top(other, {test::make(Type::i64, Shape::random, 20000, 8)}, {1}, 10)));
 }
