@@ -234,7 +234,7 @@ TEST_P(RelationsTest, SelectAndProject) {
 TEST_P(RelationsTest, SelectAllNoneAndRunsOfRows) {
   test::Bench bench(GetParam());
   std::mt19937_64 random(5);
-  const size_t n = 3 * 4096 + 77;  // tiles of 4096 rows
+  const size_t n = 3 * 4096 + 77;
   std::vector<int16_t> x(n);
   std::vector<double> y(n);
   for (size_t i = 0; i < n; ++i) x[i] = static_cast<int16_t>(random()), y[i] = static_cast<double>(i);
@@ -265,7 +265,7 @@ TEST_P(RelationsTest, SelectAllNoneAndRunsOfRows) {
     ASSERT_EQ(c % 2 ? numbers.size() : shorts.size(), (n + 2) / 3) << c;
     for (size_t i = 0; i < (n + 2) / 3; ++i) ASSERT_TRUE(c % 2 ? numbers[i] == y[3 * i] : shorts[i] == x[3 * i]) << c;
   }
-  // A mask that begins between two words is counted byte by byte.
+  // A mask that does not begin at a multiple of 16 bytes is read byte by byte.
   mask.insert(mask.begin(), 1);
   Vector unaligned = bench.put(Type::u8, mask);
   ++unaligned.data;
@@ -277,6 +277,23 @@ TEST_P(RelationsTest, SelectAllNoneAndRunsOfRows) {
   for (size_t i = 0; i < kept.size(); ++i) ASSERT_EQ(kept[i], y[3 * i]);
   EXPECT_FALSE(bench.sql->select(r, bench.put(Type::u8, std::vector<uint8_t>(n - 1)), *bench.memory).ok());
   EXPECT_FALSE(bench.sql->select(r, bench.put(Type::i16, x), *bench.memory).ok());
+}
+
+// So many rows that every warp walks its range in several steps, the last of them not whole.
+TEST_P(RelationsTest, SelectInSeveralSteps) {
+  test::Bench bench(GetParam());
+  std::mt19937_64 random(6);
+  const size_t n = 700001;
+  std::vector<uint8_t> mask(n);
+  std::vector<uint32_t> x(n), kept;
+  for (size_t i = 0; i < n; ++i) {
+    mask[i] = i / 50000 % 3 == 1 ? random() % 2 : i / 50000 % 3 == 2;
+    x[i] = static_cast<uint32_t>(i);
+    if (mask[i]) kept.push_back(x[i]);
+  }
+  auto got = bench.sql->select({bench.put(Type::u32, x)}, bench.put(Type::u8, mask), *bench.memory);
+  ASSERT_TRUE(got.ok()) << got.error().message;
+  EXPECT_TRUE(bench.get<uint32_t>((*got)[0]) == kept);
 }
 
 TEST_P(RelationsTest, ProductAndJoin) {
