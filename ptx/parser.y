@@ -234,6 +234,7 @@ constant:
 simple:
     CONSTANT
   | '-' CONSTANT                           { $$ = Reader::negate($2); }
+  | '!' CONSTANT                           { $$ = r.invert($2, @2); }
   ;
 
 %%

@@ -996,6 +996,12 @@ Token Reader::negate(Token a) {
   return a;
 }
 
+Token Reader::invert(Token a, Range at) {
+  if (a.constant != Token::integer) error("bad-operand", at, "only an integer has a logical complement");
+  a.value = a.value == 0, a.huge = false, a.constant = Token::integer;
+  return a;
+}
+
 Token Reader::offset(const Token& name, const Token& by, bool minus, Range at) {
   Token r = fold({.value = name.value}, by, minus, at);
   r.begin = name.begin;

@@ -166,6 +166,7 @@ class Reader {
   Token fold(const Token& a, const Token& b, bool minus, Range at);  // a + b, a - b
   Token offset(const Token& name, const Token& by, bool minus, Range at);
   static Token negate(Token a);
+  Token invert(Token a, Range at);  // !a
   void syntax_error(Range at, const std::string& message) { error("syntax", at, "{}", message); }
   void bad_token(Range at);
   bool too_many_errors() const { return sink_.error_count() >= 50; }

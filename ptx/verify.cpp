@@ -252,8 +252,8 @@ class Checker {
   std::string operand(const Operand& o, Place place) {
     const Type type = place_type(place.kind, i_);
     const bool relaxed = takes_wider(i_);
-    if (o.negated && !(o.kind == Operand::reg && place.kind == 'P'))
-      return "only a predicate source of setp, selp, vote, bar can be negated";
+    if (o.negated && (o.kind != Operand::reg || place.destination || type != Type::pred))
+      return "only a predicate that is read can be negated";
     switch (place.kind) {
       case 'a': return address(o);
       case 'l':
@@ -302,13 +302,13 @@ class Checker {
     }
     if (o.kind == Operand::reg) return reg(o, type, relaxed);
     if (o.kind == Operand::immediate && !place.destination) {
-      if (place.kind == 'P' || (type == Type::pred && i_.op != Opcode::mov)) return "expected a predicate register";
+      if (type == Type::pred && (o.value & 1) != o.value) return "a constant predicate is 0 or 1";  // the parser's work
       return constant(o, type);
     }
     if (o.kind == Operand::sink && place.destination &&
         (place.kind == 'p' || i_.op == Opcode::atom || i_.op == Opcode::elect))
       return "";
-    return place.destination || place.kind == 'P' ? "expected a register" : "expected a register or a constant";
+    return place.destination ? "expected a register" : "expected a register or a constant";
   }
 
   std::string special(const Operand& o, Type type) {

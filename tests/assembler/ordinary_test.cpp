@@ -238,6 +238,25 @@ TEST(Ordinary, OneLaneOfAWarpIsElected) {
   three_ways(text, {"sm_90"}, false);
 }
 
+// Wherever a predicate is read, a constant may stand; true is what is not zero. A kernel for each constant: ptxas takes two setp that differ in nothing
+// but such a constant for one.
+TEST(Ordinary, PredicatesAreConstants) {
+  for (const char* c : {"1", "0"}) {
+    std::vector<std::string> statements;
+    for (const char* s :
+         {"mov.u32 %r0, 0; vote.sync.ballot.b32 %r0, {}, -1", "vote.sync.all.pred %p2, {}, -1",
+          "selp.b32 %r0, %r1, %r2, {}", "selp.f64 %e1, 0d3ff0000000000000, 0d4000000000000000, {}",
+          "setp.lt.and.u32 %p2, %r1, %r2, {}", "setp.lt.xor.s64 %p2, %d1, %d2, {}", "setp.gt.or.f32 %p2, %f1, %f1, {}",
+          "set.lt.xor.u32.s32 %r0, %r1, %r2, {}", "mov.pred %p2, {}", "and.pred %p2, %p1, {}", "or.pred %p2, {}, %p1",
+          "xor.pred %p2, !%p1, {}", "not.pred %p2, {}", "bar.red.popc.u32 %r0, 0, {}", "bar.red.or.pred %p2, 0, {}",
+          "mov.pred %p2, !%p1", "not.pred %p2, !%p1", "and.pred %p2, !%p1, !%p1"})
+      statements.push_back(fmt::format(fmt::runtime(s), c));
+    for (const char* other : {"2", "-1", "!1", "!0", "0x100000000"})
+      statements.push_back(fmt::format("or.pred %p2, %p1, {}", other));
+    EXPECT_THAT(three_ways(kernel("6.0", "sm_60", statements), both_families, true), AnyOf(-1, 3));
+  }
+}
+
 // Constant variables and parameters by generic address, from a function that does not know where they lie.
 TEST(Ordinary, ConstantBanksHaveGenericAddresses) {
   const std::string body =

@@ -233,6 +233,15 @@ TEST(Parser, ConstantsInAllBases) {
   EXPECT_EQ(printed_body("mov.u32 %r1, WARP_SZ;"), "mov.u32 %r1, 32;\n");
 }
 
+TEST(Parser, ConstantPredicates) {
+  EXPECT_EQ(printed_body("selp.b32 %r1, %r2, %r3, -2;"), "selp.b32 %r1, %r2, %r3, 1;\n");
+  EXPECT_EQ(printed_body("selp.b32 %r1, %r2, %r3, !0x100000000;"), "selp.b32 %r1, %r2, %r3, 0;\n");
+  EXPECT_EQ(printed_body("vote.sync.ballot.b32 %r1, 1, -1;"), "vote.sync.ballot.b32 %r1, 1, 4294967295;\n");
+  EXPECT_EQ(printed_body("mov.pred %p1, !0;"), "mov.pred %p1, 1;\n");
+  EXPECT_EQ(printed_body("and.pred %p1, !%p0, 0;"), "and.pred %p1, !%p0, 0;\n");
+  EXPECT_EQ(printed_body("mov.u32 %r1, !7;"), "mov.u32 %r1, 0;\n");
+}
+
 TEST(Parser, Addresses) {
   EXPECT_EQ(printed_body("ld.global.u32 %r1, [%rd1];"), "ld.global.u32 %r1, [%rd1];\n");
   EXPECT_EQ(printed_body("ld.global.u32 %r1, [%rd1+8];"), "ld.global.u32 %r1, [%rd1+8];\n");
@@ -324,8 +333,11 @@ const Refusal refusals[] = {
     {"and.b32 %r1, %r1, 99999999999999999999;", "syntax",
      "the constant has more than 64 bits or a digit that its base lacks", "99999999999999999999"},
     {"and.b32 %r1, %r1, 08;", "syntax", "the constant has more than 64 bits or a digit that its base lacks", "08"},
-    {"setp.lt.s32 %p1, !%p0, 3;", "bad-operand",
-     "setp: only a predicate source of setp, selp, vote, bar can be negated", "%p0"},
+    {"setp.lt.s32 %p1, !%p0, 3;", "bad-operand", "setp: only a predicate that is read can be negated", "%p0"},
+    {"setp.lt.s32 !%p1, %r1, 3;", "bad-operand", "setp: only a predicate that is read can be negated", "%p1"},
+    {"mov.pred 1, %p1;", "bad-operand", "mov: expected a register", "1"},
+    {"selp.b32 %r1, %r1, %r1, 1.0;", "bad-operand", "expected a .pred constant, got one of .f64", "1.0"},
+    {"mov.b32 %r1, !1.0;", "bad-operand", "only an integer has a logical complement", "1.0"},
     {"ld.global.f32 %f1, [%f2];", "bad-operand", "ld: `%f2` is a .f32 register, expected an address of 32 or 64 bits",
      "%f2"},
     {"ld.global.f32 %f1, [a];", "bad-operand", "ld: a parameter needs .param", "a"},
