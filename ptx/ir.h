@@ -180,6 +180,20 @@ struct Instruction {
   uint32_t line = 0;  // of the PTX text, 0 = unknown
 };
 
+// What threads wait for (opcodes.def has the numbers of the modes).
+inline bool is_warp_barrier(const Instruction& i) { return i.op == Opcode::bar && i.mods.mode == 32; }  // bar.warp.sync
+inline bool is_block_barrier(const Instruction& i) {
+  return i.op == Opcode::barrier || (i.op == Opcode::bar && !is_warp_barrier(i));
+}
+// All threads of the warp that have not exited come to it together.
+inline bool is_aligned_barrier(const Instruction& i) {
+  return is_block_barrier(i) && (i.op == Opcode::bar || i.mods.mode == 1);
+}
+inline bool is_warp_operation(const Instruction& i) {
+  return i.op == Opcode::shfl || i.op == Opcode::vote || i.op == Opcode::match || i.op == Opcode::redux ||
+         i.op == Opcode::elect || i.op == Opcode::activemask || is_warp_barrier(i);
+}
+
 struct Register {
   Type type{};
   bool named = false;   // has a name of its own: Function::register_names[number]

@@ -5,6 +5,8 @@
 // Waiting. A thread that reaches a cooperative instruction stops there. When no thread of the block can run, warps whose waiting lanes
 // are complete proceed, then barriers; when nothing proceeds, the block is deadlocked and that is an error. Lanes that have exited are
 // not waited for, as on the hardware.
+// Branches that say .uni. Threads of a warp are surely together where they have come the same way since the warp last met: such threads must go the
+// same way again. Each thread hashes the ways that it takes, and the first that comes to a place by a way leaves there where it went.
 // Registers start with a pattern that is not zero, so that programs that read one unset differ from machines that start with zeros.
 // Left out: weak memory (every access is seen at once), timing, textures, calls of external functions but those of the device runtime that
 // `call_external` names.
@@ -73,6 +75,7 @@ struct Thread {
   bool carry = false;
   uint32_t index = 0;  // within the block
   uint64_t steps = 0;
+  uint64_t way = 0;  // hash of the branches taken since the warp last met
   std::vector<Frame> frames;
   std::vector<std::byte> local;
   // While waiting:
@@ -193,12 +196,14 @@ class Machine {
     threads_.resize(count);
     live_ = count;
     barriers_.fill({});
+    ++meetings_;
     for (uint32_t k = 0; k < count; ++k) {
       Thread& t = threads_[k];
       t.state = State::running;
       t.carry = false;
       t.index = k;
       t.steps = 0;
+      t.way = meetings_;
       t.frames.clear();
       t.local.assign(module_local_bytes_, std::byte{0});
       enter(t, kernel_);
@@ -437,6 +442,32 @@ class Machine {
     return {};
   }
 
+  // ---- the ways of threads
+  static uint64_t mixed(uint64_t a, uint64_t b) {
+    a = (a ^ b) * 0x9E3779B97F4A7C15ull;
+    a = (a ^ a >> 29) * 0xBF58476D1CE4E5B9ull;
+    return a ^ a >> 32;
+  }
+  // A branch or call that the thread takes, and where to: threads of the warp that have come the same way may not go another when it says .uni.
+  Result<void> follow(Thread& t, const Function& f, const Instruction& i, bool skipped) {
+    const Operand& to = f.operand(i, i.op == Opcode::call ? i.destination_count : 0);
+    if (is_none(i.guard) && to.kind != Operand::reg) return {};
+    const uint64_t place = uint64_t{t.frames.back().function} << 32 | t.frames.back().pc;
+    const uint64_t direction = skipped ? 0 : 1 + (to.kind == Operand::reg ? read(t, to) : 0);
+    if (i.mods.uni) {
+      const uint64_t key = mixed(mixed(t.way, place), t.index / 32);
+      Way& first = ways_[key % ways_.size()];  // what another place has taken is forgotten
+      if (first.key == key && first.direction != direction)
+        return fail(t, i,
+                    "undefined: threads of the warp that have come here together go different ways, against .uni");
+      first = {key, direction};
+    }
+    t.way = mixed(mixed(t.way, place), direction);
+    return {};
+  }
+  // The thread stands where all that it waited for are; all those at one instruction go on together.
+  void met(Thread& t) { t.way = mixed(meetings_, uint64_t{t.frames.back().function} << 32 | t.frames.back().pc); }
+
   // ---- one instruction of one thread
   Result<void> step(Thread& t) {
     if (++stats_.instructions > launch_.max_instructions)
@@ -450,7 +481,9 @@ class Machine {
       return {};
     }
     const Instruction& i = f.instructions[frame.pc];
-    if (!is_none(i.guard) && static_cast<bool>(reg(t, index(i.guard)) & 1) == i.guard_negated) {
+    const bool skipped = !is_none(i.guard) && static_cast<bool>(reg(t, index(i.guard)) & 1) == i.guard_negated;
+    if (i.op == Opcode::bra || i.op == Opcode::brx || i.op == Opcode::call) RETURN_IF_ERROR(follow(t, f, i, skipped));
+    if (skipped) {
       ++frame.pc;
       return {};
     }
@@ -845,10 +878,12 @@ class Machine {
         break;
       default: break;  // bar.warp.sync
     }
+    ++meetings_;
     each([&](uint32_t k) {
       Thread& t = lane(k);
       const Function& f = function(t);
       const Instruction& own = instruction(t);
+      if (i.op != Opcode::activemask) met(t);
       if (own.destination_count)
         write(t, f.operand(own, 0), results[k], own.type == Type::none || i.op == Opcode::match ? Type::u32 : i.type);
       if (own.destination_count > 1) write(t, f.operand(own, 1), predicates[k], Type::pred);
@@ -867,7 +902,7 @@ class Machine {
     const uint32_t d = i.destination_count;
     const bool arrive = (i.op == Opcode::bar && i.mods.mode == 1) || (i.op == Opcode::barrier && i.mods.mode == 32);
     const bool reduce = i.op == Opcode::bar && i.mods.mode >= 64;
-    if (i.op == Opcode::bar && i.mods.mode == 32) {
+    if (is_warp_barrier(i)) {
       t.mask = static_cast<uint32_t>(read(t, f.operand(i, d)));
       return enter_warp_wait(t, i);
     }
@@ -903,6 +938,7 @@ class Machine {
       if (expected && threads_.size() % 32 && need > threads_.size()) need = static_cast<uint32_t>(threads_.size());
       if (total < need) continue;
       barriers_[b] = {};
+      ++meetings_;
       for (Thread& t : threads_) {
         if (t.state != State::barrier_wait || t.barrier != b) continue;
         const Function& f = function(t);
@@ -910,6 +946,7 @@ class Machine {
         if (i.op == Opcode::bar && i.mods.mode == 64) write(t, f.operand(i, 0), votes, Type::u32);
         if (i.op == Opcode::bar && i.mods.mode == 96) write(t, f.operand(i, 0), votes == waiting, Type::pred);
         if (i.op == Opcode::bar && i.mods.mode == 97) write(t, f.operand(i, 0), votes != 0, Type::pred);
+        if (is_aligned_barrier(i)) met(t);
         t.state = State::running;
         ++t.frames.back().pc;
       }
@@ -939,6 +976,11 @@ class Machine {
   std::vector<std::byte> shared_;
   std::vector<Thread> threads_;  // of the block at hand
   std::array<Barrier, 16> barriers_{};
+  struct Way {
+    uint64_t key = 0, direction = 0;
+  };
+  std::vector<Way> ways_ = std::vector<Way>(1 << 14);
+  uint64_t meetings_ = 0;
   uint32_t live_ = 0;  // threads that have not exited
   InterpreterStats stats_;
 };

@@ -233,6 +233,28 @@ TEST(Kernels, Barriers) {
   expect_words("bar.warp.sync -1; mov.u32 %v, 3;", 48, [](uint32_t) { return 3u; });
 }
 
+TEST(Kernels, BranchesOfUniAreTakenByAllOrNone) {
+  auto runs = [](const std::string& body) {
+    auto out = run<uint32_t>(parsed(prologue + body + " ret;"), {}, 1, 0, {.block = {64, 1, 1}});
+    return out ? "" : out.error().message;
+  };
+  const std::string differs = "threads of the warp that have come here together go different ways, against .uni";
+  EXPECT_THAT(runs("setp.eq.u32 %p, %tid, 37; @%p bra.uni L; mov.u32 %v, 1; L:"),
+              ::testing::AllOf(HasSubstr("thread (37,0,0)"), HasSubstr("`@%p bra.uni L;`"), HasSubstr(differs)));
+  EXPECT_EQ(runs("setp.lt.u32 %p, %tid, 32; @%p bra.uni L; mov.u32 %v, 1; L:"), "");
+  // Those of odd number come by another way: nothing says that they are together with the others, until all have met.
+  const std::string apart = "and.b32 %v, %tid, 1; setp.eq.u32 %p, %v, 0; @%p bra A; add.u32 %v, %v, 1; A: ",
+                    branch = "@%p bra.uni L; mov.u32 %v, 1; L:";
+  EXPECT_EQ(runs(apart + branch), "");
+  for (const char* meeting : {"bar.sync 0;", "bar.warp.sync -1;", "vote.sync.ballot.b32 %w, %p, -1;"})
+    EXPECT_THAT(runs(apart + meeting + branch), HasSubstr(differs)) << meeting;
+  // A loop that each thread leaves in a round of its own; a uniform loop.
+  const std::string loop = "mov.u32 %v, 0; B: add.u32 %v, %v, 1; setp.lt.u32 %p, %v, ";
+  EXPECT_THAT(runs(loop + "%tid; @%p bra.uni B;"), HasSubstr(differs));
+  EXPECT_EQ(runs(loop + "%tid; @%p bra B; setp.lt.u32 %p, %tid, 30; @%p bra.uni C; C:"), "");
+  EXPECT_EQ(runs(loop + "70; @%p bra.uni B;"), "");
+}
+
 TEST(Kernels, DeadlocksAreErrors) {
   Module m = parsed(std::string(prologue) + "setp.eq.u32 %p, %tid, 0; @%p bra L; bar.sync 1; L: bar.sync 2; ret;");
   auto out = run<uint32_t>(m, {}, 1, 0, {.block = {2, 1, 1}});
