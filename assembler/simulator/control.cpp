@@ -5,8 +5,10 @@
 // went on behind a BSYNC, or that opened the region anew, is waited for no more by groups that it opened it with earlier (programs in
 // which lanes come to one region at different times, made by us and by ptxas, end on an H200).
 // Groups at the same pc are joined only there, at WARPSYNC and at BAR, as nothing else promises it.
-// Nor does BSYNC wait for lanes that stand at WARPSYNC.ALL (sm_90), which waits for all lanes itself: for that one, and for no other way to wait,
-// ptxas leaves out BREAK where a branch leaves a region (`for (..) { if (a) { ..; if (b) break; } } __syncthreads();` does so).
+// Nor does BSYNC wait for lanes that stand at a WARPSYNC of all lanes, which waits for all lanes itself: for that one, and for no other way to wait,
+// ptxas leaves out BREAK where a branch leaves a region (`for (..) { if (a) { ..; if (b) break; } } __syncthreads();` does so). Its code for sm_86 of
+// random programs whose lanes end early (tests/assembler/flow_test.cpp) ends so, and never without: whether the mask is the instruction's or a register's.
+// Options::joins_wait_for_all takes that back: our code needs none of it.
 // sm_90 gathers lanes in two more ways (both seen on an H200): WARPSYNC.EXCLUSIVE splits the group by the lanes' masks, and each part goes
 // on with the lanes of its mask and no others. WARPSYNC.COLLECTIVE does the same, but lanes may come from different places: those of the
 // last group to arrive are where all of them go on, as one, until ENDCOLLECTIVE sends every lane to the target that its own WARPSYNC named.
@@ -43,6 +45,12 @@ void leave_barrier(Warp& w, uint32_t barrier, uint32_t mask) {
   for (uint32_t& members : w.barriers[barrier]) members &= ~mask;
 }
 
+// Whether the group stands at a WARPSYNC of any kind for all lanes, and BSYNC does not wait for it.
+bool waits_for_all(const Warp& w, const Group& g) {
+  return (g.wait == Wait::warpsync || g.wait == Wait::collective || g.wait == Wait::exclusive) && g.sync == all_lanes &&
+         !w.launch->options.joins_wait_for_all;
+}
+
 // Joins waiting groups whose condition holds; called whenever lanes arrive, break or exit.
 void join_groups(Warp& w) {
   for (bool changed = true; changed;) {
@@ -51,14 +59,13 @@ void join_groups(Warp& w) {
       if (g.wait == Wait::ready || g.wait == Wait::barrier) continue;
       const bool convergence = g.wait == Wait::convergence, collective = g.wait == Wait::collective,
                  by_mask = collective || g.wait == Wait::exclusive;
-      const auto kind = [](Wait wait) { return wait == Wait::all ? Wait::warpsync : wait; };
       const auto together = [&](const Group& other, const Group& with) {
-        if (kind(other.wait) != kind(with.wait)) return false;
+        if (other.wait != with.wait) return false;
         return convergence ? other.pc == with.pc && other.sync == with.sync : !by_mask || other.sync == with.sync;
       };
       uint32_t arrived = 0;
       for (const Group& other : w.groups)
-        if (together(other, g) || (convergence && other.wait == Wait::all)) arrived |= other.mask;
+        if (together(other, g) || (convergence && waits_for_all(w, other))) arrived |= other.mask;
       const uint32_t needed = (convergence ? w.barriers[g.sync][std::countr_zero(g.mask)] : g.sync) & w.alive;
       if ((needed & ~arrived) != 0) continue;
       // All have come. Groups that stand at one pc go on as one.
@@ -289,7 +296,7 @@ Status warpsync(Warp& w, const Op& op, uint32_t mask) {
     return fail(w, op, std::countr_zero(strangers), "illegal instruction: the mask does not name the lane itself");
   return wait_group(w, Wait::warpsync, value(w, op.a, std::countr_zero(mask)), mask, w.pc);
 }
-Status warpsync_all(Warp& w, const Op&, uint32_t mask) { return wait_group(w, Wait::all, all_lanes, mask, w.pc); }
+Status warpsync_all(Warp& w, const Op&, uint32_t mask) { return wait_group(w, Wait::warpsync, all_lanes, mask, w.pc); }
 // Waits apart for each mask among the lanes.
 Status wait_by_mask(Warp& w, const Op& op, uint32_t mask, Wait wait) {
   const uint32_t* wanted = row(w, op.a);
@@ -465,6 +472,7 @@ bool select_control(Selector& s, Op& op) {
       op.target = target();
       if (s.operand(find(Kind::uniform)).kind != Kind::uniform) return with(bra_together);  // sm_75
       op.a = s.source(find(Kind::uniform), 1);
+      if (s.operand(find(Kind::uniform)).negated) op.a.flip ^= all_lanes;  // ~URZ: all lanes
       return with(mnemonic == Mnemonic::BRA_DIV ? bra_mask<false> : bra_mask<true>);
     case Mnemonic::CALL_ABS: return s.unsupported("a call of nothing that a relocation names");
     case Mnemonic::BRX:

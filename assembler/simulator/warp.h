@@ -137,12 +137,12 @@ struct Program {
   uint32_t index_of(uint64_t address) const;
 };
 
-enum class Wait : uint8_t { ready, convergence, warpsync, all, exclusive, collective, barrier };
+enum class Wait : uint8_t { ready, convergence, warpsync, exclusive, collective, barrier };
 
 struct Group {
   uint32_t pc = 0, mask = 0;
   Wait wait = Wait::ready;
-  uint32_t sync = 0;  // convergence: Bn; warpsync, all, exclusive, collective: lanes to wait for; barrier: its number
+  uint32_t sync = 0;  // convergence: Bn; warpsync, exclusive, collective: lanes to wait for; barrier: its number
 };
 
 // Pascal: why an entry was pushed.

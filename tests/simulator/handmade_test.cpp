@@ -432,20 +432,69 @@ TEST(Hopper, ExclusiveWarpsyncSplitsByMask) {
   }
 }
 
-// Lanes that stand at WARPSYNC.ALL hold up no convergence barrier: lanes 0..15 leave the region without BREAK. R16 = lanes together at its end.
-TEST(Hopper, ConvergenceDoesNotWaitForWarpsyncAll) {
-  Code c("sm_90");
-  c.add(Mnemonic::ISETP, {P(0), PT, R(0), I(16), PT}, {{ModifierKind::Compare, 1}});
-  const uint32_t start = c.next();
-  c.add(Mnemonic::BSSY, {B(0), c.label(start + 3)});
-  Code::guard(c.add(Mnemonic::BRA, {c.label(start + 4)}), 0);
-  c.add(Mnemonic::BSYNC, {B(0)});
-  vote_into(c, 16);
-  c.add(Mnemonic::WARPSYNC_ALL, {});
-  vote_into(c, 17);
-  std::vector<Row> rows(32, Row{{0, 0, 0}, {0, everybody, 0, 0}});
-  for (size_t i = 16; i < 32; ++i) rows[i].out[0] = 0xffff0000;
-  expect_rows("sm_90", c, rows);
+// Lanes that stand at a WARPSYNC of all lanes hold up no convergence barrier: lanes 0..15 leave the region without BREAK. R16 = lanes together at its end.
+// They do where the options say so.
+TEST(Volta, ConvergenceDoesNotWaitForWarpsyncOfAllLanes) {
+  struct Case {
+    std::string target;
+    bool in_register, holds_up;
+  };
+  for (const Case& k : {Case{"sm_90", false, false},
+                        {"sm_86", false, false},
+                        {"sm_86", true, false},
+                        {"sm_90", true, false},
+                        {"sm_90", false, true},
+                        {"sm_86", false, true}}) {
+    Code c(k.target);
+    c.add(Mnemonic::ISETP, {P(0), PT, R(0), I(16), PT}, {{ModifierKind::Compare, 1}});
+    const uint32_t start = c.next();
+    c.add(Mnemonic::BSSY, {B(0), c.label(start + 3)});
+    Code::guard(c.add(Mnemonic::BRA, {c.label(start + 4)}), 0);
+    c.add(Mnemonic::BSYNC, {B(0)});
+    vote_into(c, 16);
+    if (k.in_register)
+      c.add(Mnemonic::WARPSYNC, {R(8)});
+    else if (k.target == "sm_90")
+      c.add(Mnemonic::WARPSYNC_ALL, {});
+    else
+      c.add(Mnemonic::WARPSYNC, {I(-1)});
+    vote_into(c, 17);
+    std::vector<Row> rows(32, Row{{everybody, 0, 0}, {0, everybody, 0, 0}});
+    for (size_t i = 16; i < 32; ++i) rows[i].out[0] = 0xffff0000;
+    if (!k.holds_up) {
+      expect_rows(k.target, c, rows);
+      continue;
+    }
+    Machine m(k.target, 1 << 20);
+    const auto module = m.load(c.cubin());
+    ASSERT_TRUE(module.ok());
+    Options options;
+    options.joins_wait_for_all = true;
+    const std::vector<uint32_t> in(128);
+    const uint64_t a = upload(m, in), b = upload(m, in);
+    const auto result = m.launch(*module, "k", {1, 1, 1}, {32, 1, 1}, 0, Parameters().add(a).add(b).bytes(), options);
+    ASSERT_FALSE(result.ok());
+    EXPECT_NE(result.error().message.find("deadlock"), std::string::npos) << result.error().message;
+  }
+}
+
+// BRA.CONV ~URZ, as ptxas asks whether the warp is whole. R16 = 1: it is.
+TEST(Volta, BranchWhenAllLanesAreHere) {
+  for (const uint32_t here : {everybody, 0x0000ffffu}) {
+    Code c("sm_86");
+    c.add(Mnemonic::ISETP, {P(0), R(8), RZ}, {{ModifierKind::Compare, 2}});
+    const uint32_t start = c.next();
+    c.add(Mnemonic::BSSY, {B(0), c.label(start + 6)});
+    Code::guard(c.add(Mnemonic::BRA, {c.label(start + 5)}), 0);
+    Operand all{.kind = OperandKind::uniform, .negated = true, .reg = 63};
+    c.add(Mnemonic::BRA_CONV, {all, c.label(start + 4)});
+    c.add(Mnemonic::BRA, {c.label(start + 5)});
+    c.add(Mnemonic::MOV, {R(16), I(1)});
+    c.add(Mnemonic::BSYNC, {B(0)});
+    std::vector<Row> rows;
+    for (uint32_t i = 0; i < 32; ++i) rows.push_back({{here >> i & 1, 0, 0}, {here == everybody, 0, 0, 0}});
+    expect_rows("sm_86", c, rows);
+  }
 }
 
 // Lanes with an even second word take one region, the others another one. R16 = whose body ran, R18 = lanes together in it, R17 = after it,
