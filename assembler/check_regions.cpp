@@ -5,6 +5,8 @@
 // What must hold: a block has the same state whichever way it is reached, a SYNC finds an entry, a BSYNC finds its own region open, a BSSY
 // finds its register free, and at the last exit nothing is open. A state that differs between paths is no fault where the paths only lead to
 // other exits, since exited lanes take part in nothing; there the state is unknown, and to close what is unknown is a fault.
+// Lanes may leave open regions for good, for their end, where nobody waits any more (no barrier of the block, no operation of the warp), by a branch whose
+// other way leads to such waits. Behind it, what is open may differ, and may stay open.
 //
 // Algorithm: forward data flow to a fixed point; the lattice of a block's state is unreached, known, unknown. The last exit is the last EXIT of
 // the stream that is reached. Where an EXIT without a way to it follows (its block was copied into its branches), which exit is meant is not
@@ -95,6 +97,38 @@ struct RegionCheck {
     return std::any_of(s.begin(), s.end(), [](uint32_t x) { return x != closed; });
   }
 
+  static bool is_wait(isa::Mnemonic m) {
+    using M = isa::Mnemonic;
+    return m == M::BAR || m == M::SHFL || m == M::VOTE || m == M::MATCH || m == M::REDUX || m == M::WARPSYNC ||
+           m == M::WARPSYNC_ALL;
+  }
+  // By instruction: whether it leads to one for which `is` holds, or is one.
+  template <class F>
+  std::vector<bool> leading_to(F&& is) {
+    std::vector<bool> leads(count, false);
+    for (uint32_t k = 0; k < count; ++k) leads[k] = reached[k] && is(k);
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (uint32_t k = count; k-- > 0;)
+        for (uint32_t to : edges[k])
+          if (leads[to] && !leads[k]) leads[k] = true, changed = true;
+    }
+    return leads;
+  }
+  // By instruction: whether lanes may have come to it by leaving others that go on to a wait.
+  std::vector<bool> behind_leaving(const std::vector<bool>& waits) {
+    std::vector<bool> left(count, false);
+    std::vector<uint32_t> work;
+    for (uint32_t k = 0; k < count; ++k)
+      if (edges[k].size() > 1 && waits[k])
+        for (uint32_t to : edges[k])
+          if (!waits[to] && !left[to]) left[to] = true, work.push_back(to);
+    for (size_t at = 0; at < work.size(); ++at)
+      for (uint32_t to : edges[work[at]])
+        if (!left[to]) left[to] = true, work.push_back(to);
+    return left;
+  }
+
   void run() {
     count = static_cast<uint32_t>(code.size());
     if (count == 0) return;
@@ -127,7 +161,13 @@ struct RegionCheck {
         }
         State merged = s;
         if (pascal) {
-          if (s != in[to]) merged = {unknown}, differs[to] = true;
+          if (s != in[to]) {
+            size_t same = 0;  // from the top
+            while (same < std::min(s.size(), in[to].size()) && s.rbegin()[same] == in[to].rbegin()[same]) ++same;
+            merged.assign(1, unknown), differs[to] = true;
+            merged.insert(merged.end(), s.end() - static_cast<ptrdiff_t>(same), s.end());
+            if (same && merged[1] == unknown) merged.erase(merged.begin());
+          }
         } else {
           for (uint32_t b = 0; b < b_registers; ++b)
             if (s[b] != in[to][b]) merged[b] = unknown, differs[to] = true;
@@ -137,13 +177,14 @@ struct RegionCheck {
     }
     // The last exit, and what leads to it.
     uint32_t last = UINT32_MAX;
-    bool copied = false, level = false;
+    bool copied = false, level = false, ends = false;  // ends: by an exit without a guard
     for (uint32_t k = 0; k < count; ++k) {
       if (code[k].mnemonic != isa::Mnemonic::EXIT) continue;
       copied = !reached[k];
       if (!reached[k]) continue;
       last = k;
       level |= !open(in[k]);
+      ends |= code[k].guard == isa::PT;
     }
     reporting = true;
     for (uint32_t k = 0; k < count; ++k)
@@ -153,17 +194,14 @@ struct RegionCheck {
       if (!level) report(last, "no exit has all regions joined");
       return;
     }
-    std::vector<bool> leads(count, false);
-    leads[last] = true;
-    for (bool changed = true; changed;) {
-      changed = false;
-      for (uint32_t k = count; k-- > 0;)
-        for (uint32_t to : edges[k])
-          if (leads[to] && !leads[k]) leads[k] = true, changed = true;
-    }
+    const std::vector<bool> leads = leading_to([&](uint32_t k) { return k == last; }),
+                            waits = leading_to([&](uint32_t k) { return is_wait(code[k].mnemonic); }),
+                            left = behind_leaving(waits);
     for (uint32_t k = 0; k < count; ++k)
-      if (differs[k] && leads[k]) report(k, "the open regions differ between the paths that lead here");
-    if (open(in[last])) report(last, "the last exit has a region open");
+      if (differs[k] && leads[k] && !left[k]) report(k, "the open regions differ between the paths that lead here");
+    // Behind a guarded exit others go on: to a wait, or round a loop to an exit where nothing is open, or that there is none.
+    const bool leaves = code[last].guard != isa::PT && (waits[last] || level || !ends);
+    if (open(in[last]) && !left[last] && !leaves) report(last, "the last exit has a region open");
   }
 };
 

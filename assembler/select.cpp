@@ -583,7 +583,7 @@ Result<Function> Selector::run(SelectionRoom& room) {
     const FlowBlock& x = flow_.blocks[b];
     block_ = b;
     f_.layout.push_back(b);
-    convergent_ = x.convergent;
+    convergent_ = x.convergent, split_ = x.split;
     conditional_.clear();
     f_.blocks[b].code.reserve(x.items.size() + x.items.size() / 2 + 4);
     for (const FlowItem& item : x.items) {

@@ -226,7 +226,7 @@ class Selector {
   Function f_;
   BlockId block_{};
   const ptx::Instruction* current_ = nullptr;
-  bool convergent_ = true;
+  bool convergent_ = true, split_ = false;
   std::string error_;
   Op guard_ = predicate(isa::PT);
   bool uses_descriptor_ = false;

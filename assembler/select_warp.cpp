@@ -18,7 +18,7 @@ void Selector::cooperate(const ptx::Instruction& i) {
       return fence(i.mods.scope, i.mods.semantics == ptx::Semantics::sc);
     case Opcode::bar:
     case Opcode::barrier: {
-      if (i.op == Opcode::bar && i.mods.mode == 32) {  // bar.warp.sync
+      if (is_warp_barrier(i)) {
         if (!convergent_)
           converge(source(p_.operand(i, 0), Type::u32));
         else if (t_.family == isa::Family::volta)
@@ -88,6 +88,7 @@ void Selector::block_barrier(const ptx::Instruction& i) {
       id = count = packed;
     }
   }
+  if (split_) converge(immediate(-1));  // a barrier counts whole warps (ptxas gathers them likewise)
   if (arrive) return barrier_arrive(id, count);
   if (!reduce) return barrier(id, count);
   const uint32_t reduction = i.mods.mode - 64 == 0 ? 0 : i.mods.mode == 96 ? 1 : 2;

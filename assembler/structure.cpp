@@ -45,11 +45,6 @@ bool ends_thread(const ptx::Instruction& i) {
   return (i.op == Opcode::ret || i.op == Opcode::exit) && is_none(i.guard);
 }
 
-// Barriers of the block.
-bool waits_for_block(const ptx::Instruction& i) {
-  return (i.op == Opcode::bar && i.mods.mode != 32) || i.op == Opcode::barrier;
-}
-
 // Instructions that an inlined arm may hold: cheap under a false guard, and without meaning for other lanes.
 bool can_predicate(const ptx::Module& module, const ptx::Instruction& i, const isa::Target& target) {
   switch (i.op) {
@@ -119,8 +114,8 @@ struct Builder {
   Arena& arena;
   Flow flow;
   std::vector<BlockList> predecessors;
-  Flags dead;                 // blocks that others have taken in
-  bool has_barriers = false;  // of the block
+  Flags dead;              // blocks that others have taken in
+  bool has_waits = false;  // barriers of the block or operations of the warp
 
   FlowBlock& block(BlockId b) { return flow.blocks[b]; }
   Flags flags(size_t n) { return arena.make_span<uint8_t>(n, false); }
@@ -140,7 +135,7 @@ struct Builder {
     leader[0] = leader[n] = true;
     for (size_t i = 0; i < n; ++i) {
       const ptx::Instruction& inst = f.instructions[i];
-      has_barriers |= waits_for_block(inst);
+      has_waits |= is_block_barrier(inst) || is_warp_operation(inst);
       if (inst.op == Opcode::bra) {
         leader[f.labels[f.operand(inst, 0).label_id()].at] = true;
         leader[i + 1] = true;
@@ -319,25 +314,52 @@ struct Builder {
     if (any) order();
   }
 
-  // By block: whether the last barrier of the block, in the order of the layout, leads there; empty: there is none.
-  Flags behind_last_barrier() {
-    if (!has_barriers) return {};
-    const auto waits = [&](BlockId b) {
-      return std::ranges::any_of(block(b).items,
-                                 [&](const FlowItem& item) { return waits_for_block(f.instructions[item.inst]); });
-    };
-    for (size_t k = flow.layout.size(); k-- > 0;) {
-      if (!waits(flow.layout[k])) continue;
-      const Flags behind = flags(flow.blocks.size());
-      for (uint32_t b : reach(flow.layout[k], UINT32_MAX, true)) behind[b] = true;
-      return behind;
+  // --- who waits for whom ---------------------------------------------------------------------------------------------------------
+  struct Waits {
+    bool barrier = false;    // has a barrier of the block,
+    bool unaligned = false;  // even one that the lanes of a warp may come to apart
+    bool warp = false;       // has an operation of the warp
+  };
+  std::span<Waits> waits;  // by block
+  bool any_barrier = false, any_operation = false;
+  void find_waits() {
+    waits = arena.make_span<Waits>(flow.blocks.size());
+    any_barrier = any_operation = false;
+    if (!has_waits) return;
+    for (BlockId b : flow.layout) {
+      Waits& w = waits[index(b)];
+      for (const FlowItem& item : block(b).items) {
+        const ptx::Instruction& i = f.instructions[item.inst];
+        w.barrier |= is_block_barrier(i);
+        w.unaligned |= is_block_barrier(i) && !is_aligned_barrier(i);
+        w.warp |= is_warp_operation(i);
+      }
+      any_barrier |= w.barrier, any_operation |= w.warp;
     }
-    return {};
   }
-  // A branch to nothing but the thread's end becomes an exit under a guard: the lanes that are left stay together, and need no region. Where there
-  // are barriers of the block, a way past the last one that ends in the shared exit gets one of its own: its lanes must not wait at a join in front
-  // of the exit for others that wait at a barrier. Neither within cycles, whose only way out it may be. A cycle has a branch back in the order of
-  // the layout; what lies under one is left alone.
+  // Blocks that lead to those for which `is` holds, which are among them.
+  template <class F>
+  Flags leading_to(F&& is) {
+    const Flags leads = flags(flow.blocks.size());
+    std::vector<uint32_t> work;
+    for (BlockId b : flow.layout)
+      if (is(index(b))) leads[index(b)] = true, work.push_back(index(b));
+    for (size_t at = 0; at < work.size(); ++at)
+      for (BlockId p : predecessors[work[at]])
+        if (!leads[index(p)]) leads[index(p)] = true, work.push_back(index(p));
+    return leads;
+  }
+  bool ends_at_once(BlockId b) {
+    const auto is_empty = [&] { return block(b).items.empty() && is_none(block(b).predicate); };
+    for (size_t steps = 0; steps < flow.layout.size() && is_empty() && !is_none(block(b).next); ++steps)
+      b = block(b).next;
+    return is_empty() && is_none(block(b).next);
+  }
+
+  // Ends of threads. A branch to nothing but the end becomes an exit under a guard: the lanes that are left stay together, and need no region.
+  // Not within cycles, whose only way out it may be. A cycle has a branch back in the order of the layout; what lies under one is left alone.
+  // Where lanes wait for others (at barriers of the block, in operations of the warp), a way past the last wait that ends in the shared exit gets one
+  // of its own, so that its lanes are waited for at no join in front of the others' waits.
   void exit_early() {
     const auto leave = std::ranges::find_if(f.instructions, ends_thread);
     if (leave == f.instructions.end()) return;
@@ -351,33 +373,61 @@ struct Builder {
       successors(flow.layout[k], [&](BlockId s) {
         if (position[index(s)] <= k) ++cycles[position[index(s)]], --cycles[k + 1];
       });
-    const auto ends = [&](BlockId b) {
-      const auto is_empty = [&] { return block(b).items.empty() && is_none(block(b).predicate); };
-      for (size_t steps = 0; steps < n && is_empty() && !is_none(block(b).next); ++steps) b = block(b).next;
-      return is_empty() && is_none(block(b).next);
-    };
-    const Flags behind = behind_last_barrier();
+    find_waits();
+    Flags behind;  // by block: the last wait in the order of the layout leads there
+    for (size_t k = has_waits ? n : 0; k-- > 0 && behind.empty();) {
+      const Waits& w = waits[index(flow.layout[k])];
+      if (!w.barrier && !w.warp) continue;
+      behind = flags(flow.blocks.size());
+      for (uint32_t b : reach(flow.layout[k], UINT32_MAX, true)) behind[b] = true;
+    }
     bool any = false;
     int32_t over = 0;
     for (uint32_t k = 0; k < n; ++k) {
       over += cycles[k];
       FlowBlock& x = block(flow.layout[k]);
-      if (over) continue;
       if (is_none(x.predicate) && !behind.empty() && !behind[index(flow.layout[k])] && !x.items.empty() &&
-          !is_none(x.next) && ends(x.next)) {
+          !is_none(x.next) && ends_at_once(x.next)) {
         x.next = none<BlockId>();
         any = true;
       }
-      if (is_none(x.predicate) || ends(x.taken) == ends(x.next)) continue;
-      const bool taken = ends(x.taken);
+      if (over || is_none(x.predicate) || ends_at_once(x.taken) == ends_at_once(x.next)) continue;
+      const bool taken = ends_at_once(x.taken);
       x.items.append(arena, FlowItem{exit, x.predicate, taken == x.negated});
       if (!taken) x.next = x.taken;
       x.predicate = none<ptx::RegisterId>(), x.taken = none<BlockId>(), x.uniform_branch = false;
       any = true;
     }
-    if (!any) return;
-    order();
-    merge();
+    if (any) {
+      order();
+      merge();
+    }
+    if (any_barrier) own_exit();
+  }
+  // Lanes that leave for the end while others go to a barrier of the block share no exit with lanes behind the last barrier that do more.
+  void own_exit() {
+    find_waits();
+    const Flags meets = leading_to([&](uint32_t b) { return waits[b].barrier; });
+    const Flags operates = leading_to([&](uint32_t b) { return waits[b].warp; });
+    BlockId own = none<BlockId>();
+    const size_t n = flow.layout.size();
+    for (size_t k = 0; k < n; ++k) {
+      if (!meets[index(flow.layout[k])]) continue;
+      for (BlockId FlowBlock::*way : {&FlowBlock::taken, &FlowBlock::next}) {
+        const BlockId to = block(flow.layout[k]).*way;
+        if (is_none(to) || !ends_at_once(to)) continue;
+        if (std::ranges::none_of(predecessors[index(to)],
+                                 [&](BlockId p) { return !meets[index(p)] && operates[index(p)]; }))
+          continue;
+        if (is_none(own)) {
+          own = flow.blocks.add({});
+          block(own).line = block(own).end_line = block(to).line;
+          flow.layout.push_back(own);
+        }
+        block(flow.layout[k]).*way = own;
+      }
+    }
+    if (!is_none(own)) order();
   }
 
   // --- dominators -----------------------------------------------------------------------------------------------------------------
@@ -435,8 +485,7 @@ struct Builder {
     return order.subspan(first);
   }
 
-  std::span<uint32_t> idom, ipdom;  // by block; UINT32_MAX: none
-  Flags reaches_exit;               // reaches the last exit
+  std::span<uint32_t> idom;  // by block; UINT32_MAX: none
   struct Loop {
     BlockId header;
     std::vector<uint32_t> blocks;
@@ -508,27 +557,140 @@ struct Builder {
         if (inside != l) loops[inside].parent = l;
       }
 
-    // Post-dominators towards the last exit in source order; where there are barriers of the block, of those behind the last.
-    ipdom = numbers(n, UINT32_MAX);
-    reaches_exit = flags(n);
-    uint32_t last = UINT32_MAX;
-    const Flags behind = behind_last_barrier();
+    find_levels();
+  }
+
+  // Levels. The blocks that lead to one root are a level, in which all joins lie: a branch's join is its immediate post-dominator towards the root. Lanes
+  // that go from a level to another never come back. Lanes that leave for their end, with no wait of any kind before it, while others go on to
+  // a barrier of the block, are a level of their own, too: nobody may wait for the others at their joins.
+  std::span<uint32_t> level, ipdom;  // by block; UINT32_MAX: none
+  std::span<uint32_t> join;          // by block: where its lanes meet behind its branch
+  Flags meets, leaves;  // by block: leads to a barrier of the block; is what such blocks are left for, for good
+
+  bool stays(BlockId b, BlockId s) const { return !(meets[index(b)] && leaves[index(s)]); }
+  // The block that the lanes of from's level lead to: the last exit behind the last wait; where there is none, the last block whose lanes all leave; where there is none
+  // either, the header of an outermost loop that nobody gets out of but by leaving.
+  uint32_t root_of(BlockId from) {
+    Flags met;
+    std::vector<BlockId> found;
+    const auto forward = [&](BlockId start) {
+      met = flags(flow.blocks.size()), found.assign(1, start), met[index(start)] = true;
+      for (size_t at = 0; at < found.size(); ++at)
+        successors(found[at], [&](BlockId s) {
+          if (!met[index(s)] && stays(found[at], s)) met[index(s)] = true, found.push_back(s);
+        });
+    };
+    forward(from);
     for (BlockId b : flow.layout)
-      if (is_none(block(b).taken) && is_none(block(b).next) &&
-          (last == UINT32_MAX || behind.empty() || behind[index(b)] || !behind[last]))
-        last = index(b);
-    if (last == UINT32_MAX) return;  // no exit: an endless loop, nothing to join
-    const std::span<uint32_t> back = reverse_postorder(n, last, [&](uint32_t b, uint32_t k) {
-      const BlockList& p = predecessors[b];
-      return k < p.size() ? index(p[p.size() - 1 - k]) : UINT32_MAX;
-    });
-    for (uint32_t b : back) reaches_exit[b] = true;
-    ipdom = dominators(n, back, [&](uint32_t b, auto&& use) {
-      successors(BlockId{b}, [&](BlockId s) {
-        if (reaches_exit[index(s)]) use(index(s));
+      if (met[index(b)] && (waits[index(b)].barrier || waits[index(b)].warp)) from = b;
+    forward(from);
+    uint32_t last = UINT32_MAX, terminal = UINT32_MAX;
+    for (BlockId b : flow.layout) {
+      if (!met[index(b)]) continue;
+      bool goes_on = false, any = false;
+      successors(b, [&](BlockId s) { any = true, goes_on |= stays(b, s); });
+      if (!any) last = index(b);
+      if (!goes_on) terminal = index(b);
+    }
+    if (last != UINT32_MAX) return last;
+    if (terminal != UINT32_MAX) return terminal;
+    for (bool again = true; again;) {  // to a cycle that leads to nothing else
+      again = false;
+      forward(from);
+      const Flags back = leading_to([&](uint32_t b) { return b == index(from); });
+      for (BlockId b : found)
+        if (!back[index(b)]) {
+          from = b, again = true;
+          break;
+        }
+    }
+    uint32_t l = inner_loop[index(from)];
+    while (l != UINT32_MAX && loops[l].parent != UINT32_MAX) l = loops[l].parent;
+    return l != UINT32_MAX ? index(loops[l].header) : index(from);
+  }
+
+  void find_levels() {
+    const size_t n = flow.blocks.size();
+    find_waits();
+    meets = any_barrier ? leading_to([&](uint32_t b) { return waits[b].barrier; }) : flags(n);
+    leaves = flags(n);
+    if (any_barrier) {
+      const Flags operates = leading_to([&](uint32_t b) { return waits[b].warp; });
+      const Flags shared = flags(n);  // where lanes come to that have not left others at a barrier
+      std::vector<BlockId> work;
+      for (BlockId b : flow.layout)
+        if (!meets[index(b)] && operates[index(b)]) shared[index(b)] = true, work.push_back(b);
+      while (!work.empty()) {
+        const BlockId b = work.back();
+        work.pop_back();
+        successors(b, [&](BlockId s) {
+          if (!shared[index(s)]) shared[index(s)] = true, work.push_back(s);
+        });
+      }
+      for (BlockId b : flow.layout) leaves[index(b)] = !meets[index(b)] && !operates[index(b)] && !shared[index(b)];
+    }
+    level = numbers(n, UINT32_MAX), ipdom = numbers(n, UINT32_MAX), join = numbers(n, UINT32_MAX);
+    uint32_t count = 0;
+    bool to_exit = false;
+    const auto last_free = [&](auto&& is) {
+      uint32_t last = UINT32_MAX;
+      for (BlockId b : flow.layout)
+        if (level[index(b)] == UINT32_MAX && is(index(b))) last = index(b);
+      return last;
+    };
+    const auto add_level = [&](uint32_t root) {
+      const uint32_t l = count++;
+      to_exit |= is_none(block(BlockId{root}).taken) && is_none(block(BlockId{root}).next);
+      level[root] = l;
+      const std::span<uint32_t> members = arena.make_raw<uint32_t>(n);
+      size_t size = 0;
+      members[size++] = root;
+      for (size_t at = 0; at < size; ++at)
+        for (BlockId p : predecessors[members[at]])
+          if (level[index(p)] == UINT32_MAX && stays(p, BlockId{members[at]}))
+            level[index(p)] = l, members[size++] = index(p);
+      const std::span<uint32_t> back = reverse_postorder(n, root, [&](uint32_t b, uint32_t k) {
+        const BlockList& p = predecessors[b];
+        for (size_t at = p.size(); at-- > 0;)
+          if (level[index(p[at])] == l && k-- == 0) return index(p[at]);
+        return UINT32_MAX;
       });
-    });
-    ipdom[last] = UINT32_MAX;
+      const std::span<uint32_t> towards = dominators(n, back, [&](uint32_t b, auto&& use) {
+        successors(BlockId{b}, [&](BlockId s) {
+          if (level[index(s)] == l) use(index(s));
+        });
+      });
+      towards[root] = UINT32_MAX;
+      for (uint32_t b : back) ipdom[b] = join[b] = towards[b];
+      // The root's lanes may go on too: to the first block that all of them come to.
+      const std::span<uint32_t> position = arena.make_raw<uint32_t>(n);
+      for (uint32_t k = 0; k < back.size(); ++k) position[back[k]] = k;
+      successors(BlockId{root}, [&](BlockId s) {
+        if (level[index(s)] != l) return;
+        uint32_t a = index(s), c = join[root] == UINT32_MAX ? a : join[root];
+        while (a != c) {
+          uint32_t& further = position[a] > position[c] ? a : c;
+          further = ipdom[further];
+        }
+        join[root] = a;
+      });
+    };
+    for (uint32_t b; (b = last_free([&](uint32_t x) { return waits[x].barrier; })) != UINT32_MAX;)
+      add_level(root_of(BlockId{b}));
+    const auto is_exit = [&](uint32_t x) {
+      return is_none(block(BlockId{x}).taken) && is_none(block(BlockId{x}).next);
+    };
+    if (!to_exit) {
+      uint32_t b = any_operation ? last_free([&](uint32_t x) { return waits[x].warp; }) : UINT32_MAX;
+      if (b != UINT32_MAX) b = root_of(BlockId{b});
+      if (b == UINT32_MAX) b = last_free(is_exit);
+      if (b != UINT32_MAX) add_level(b);
+    }
+    // Pascal's operations of the warp mean the lanes that the stack has brought together.
+    if (target.family == isa::Family::pascal)
+      for (uint32_t b; (b = last_free([&](uint32_t x) { return waits[x].warp; })) != UINT32_MAX;)
+        add_level(root_of(BlockId{b}));
+    if (count == 0) add_level(root_of(flow.layout.back()));
   }
 
   // Blocks reachable from the successors of `from` (or from `from` itself) without passing `stop`; until the next search.
@@ -659,7 +821,7 @@ struct Builder {
           if (!apart[b]) apart[b] = true, changed = true;
       };
       for (BlockId b : flow.layout)
-        if (diverges(b)) mark_blocks(reach(b, ipdom[index(b)], false));
+        if (diverges(b)) mark_blocks(reach(b, join[index(b)], false));
       for (uint32_t l = 0; l < loops.size(); ++l) {
         Loop& loop = loops[l];
         bool leaves = false;
@@ -673,7 +835,7 @@ struct Builder {
     return !is_none(x.predicate) && !x.uniform_branch && flow.divergent[index(x.predicate)];
   }
   bool leaves_loop(uint32_t loop, BlockId b) {
-    uint32_t j = ipdom[index(b)];
+    uint32_t j = join[index(b)];
     return j == UINT32_MAX || !in_loop(loop, j);
   }
   uint32_t loop_join(uint32_t loop) {
@@ -686,7 +848,7 @@ struct Builder {
   struct Candidate {
     uint32_t join;
     std::vector<uint32_t> blocks;  // all lead to the join
-    std::vector<uint32_t> ends;    // reachable from the entries too, but only lead to other exits: in no region
+    std::vector<uint32_t> ends;    // reachable from the entries too, but of another level: in no region
     uint32_t parent = UINT32_MAX;  // the smallest candidate that holds all blocks
     BlockId landing = none<BlockId>();
     RegionId id = none<RegionId>();
@@ -700,7 +862,7 @@ struct Builder {
   bool holds(uint32_t k, BlockId b) const { return holds(k, index(b)); }
   void add_candidate(uint32_t join, std::span<const uint32_t> set) {
     Candidate c{join, {}, {}};
-    for (uint32_t b : set) (reaches_exit[b] ? c.blocks : c.ends).push_back(b);
+    for (uint32_t b : set) (level[b] == level[join] ? c.blocks : c.ends).push_back(b);
     if (!c.blocks.empty()) candidates.push_back(std::move(c));
   }
   void take_in(uint32_t outer, uint32_t inner) {
@@ -798,7 +960,7 @@ struct Builder {
   // The member mask of an operation that waits for lanes; null: it is none.
   const ptx::Operand* member_mask(const ptx::Instruction& i) const {
     const bool waits = i.op == Opcode::shfl || i.op == Opcode::match || i.op == Opcode::redux ||
-                       (i.op == Opcode::vote && i.operand_count > 2u) || (i.op == Opcode::bar && i.mods.mode == 32);
+                       (i.op == Opcode::vote && i.operand_count > 2u) || is_warp_barrier(i);
     return waits && i.operand_count != 0 ? &f.operand(i, i.operand_count - 1u) : nullptr;
   }
   static bool is_all_lanes(const ptx::Operand& o) {
@@ -832,24 +994,29 @@ struct Builder {
           waits[index(b)] |= mask->kind == ptx::Operand::reg && !other[mask->id];
     return waits;
   }
-  // Drops the candidates that hold a wait for the whole warp. From their blocks on, lanes may run apart.
-  void drop_those_that_wait() {
-    if (target.family != isa::Family::volta || candidates.empty()) return;
-    const Flags waits = waiting_for_warp();
+  void run_apart(uint32_t b) { block(BlockId{b}).convergent = false, block(BlockId{b}).split = true; }
+  // Drops the candidates whose lanes may wait for some that are at the join: for the whole warp; at a barrier of the block, when those at the join may end
+  // without coming to one; at one that lanes of a warp may come to apart. From their blocks on, lanes may run apart.
+  void drop_those_that_wait(const Flags& for_warp) {
+    if (target.family != isa::Family::volta) return;
     const auto drop = [&](const Candidate& c) {
-      return std::any_of(c.blocks.begin(), c.blocks.end(), [&](uint32_t b) { return waits[b] != 0; });
+      const auto waits_apart = [&](uint32_t b) { return for_warp[b] || waits[b].unaligned; };
+      return std::ranges::any_of(c.ends, waits_apart) || std::ranges::any_of(c.blocks, [&](uint32_t b) {
+               return waits_apart(b) || (waits[b].barrier && !meets[c.join]);
+             });
     };
     bool any = false;
     for (const Candidate& c : candidates) {
       if (!drop(c)) continue;
       any = true;
       for (uint32_t b : c.blocks)
-        for (uint32_t s : reach(BlockId{b}, UINT32_MAX, true)) block(BlockId{s}).convergent = false;
+        for (uint32_t s : reach(BlockId{b}, UINT32_MAX, true)) run_apart(s);
     }
     if (!any) return;
     std::erase_if(candidates, drop);
     find_parents();
   }
+  bool same_level(BlockId b, BlockId s) const { return level[index(b)] == level[index(s)]; }
   uint32_t innermost_holding(BlockId b) {
     return index(b) < holders.size() && !holders[index(b)].empty() ? holders[index(b)].front() : UINT32_MAX;
   }
@@ -860,7 +1027,7 @@ struct Builder {
     uint32_t open = inside;
     std::vector<uint32_t> entered;  // those that hold a successor, outer before inner
     successors(b, [&](BlockId s) {
-      if (reaches_exit[index(s)] && index(s) < holders.size())
+      if (same_level(b, s) && index(s) < holders.size())
         entered.insert(entered.end(), holders[index(s)].begin(), holders[index(s)].end());
     });
     std::sort(entered.begin(), entered.end(), std::greater<>());
@@ -869,7 +1036,7 @@ struct Builder {
       if (holds(k, b) || candidates[k].parent != open) continue;
       bool all = true;
       successors(b, [&](BlockId s) {
-        if (reaches_exit[index(s)] && !holds(k, s) && index(s) != candidates[k].join) all = false;
+        if (same_level(b, s) && !holds(k, s) && index(s) != candidates[k].join) all = false;
       });
       if (all) opens.push_back(k), open = k;
     }
@@ -907,7 +1074,7 @@ struct Builder {
   std::vector<std::vector<Entrance>> entrances;  // by block
   // Where lanes with candidate `open` innermost go to reach s: out of the regions that s is not in, then into those that it is in.
   BlockId route(uint32_t open, BlockId s, uint32_t loop_depth) {
-    if (!reaches_exit[index(s)]) return s;
+    if (level[index(s)] == UINT32_MAX) return s;
     if (open != UINT32_MAX && !holds(open, s)) {
       CHECK(candidates[open].join == index(s), "a region is left, but not to its join");
       if (!is_none(candidates[open].landing)) return candidates[open].landing;
@@ -923,7 +1090,7 @@ struct Builder {
     std::vector<uint32_t> enter;  // innermost first
     for (uint32_t k = innermost_holding(s); k != open; k = candidates[k].parent) enter.push_back(k);
     if (enter.empty()) return s;
-    entrances.resize(reaches_exit.size());
+    entrances.resize(level.size());
     for (const Entrance& e : entrances[index(s)])
       if (e.outermost == enter.back()) return e.block;
     const BlockId e = flow.blocks.add({});
@@ -937,11 +1104,75 @@ struct Builder {
     return e;
   }
 
+  // Regions of the candidates. Lanes that come from a level to another have left regions of the one open: those of the other lie deeper.
+  void number() {
+    std::vector<uint32_t> deepest;                  // by level
+    for (size_t k = candidates.size(); k-- > 0;) {  // outer first
+      Candidate& c = candidates[k];
+      Region r;
+      if (c.parent != UINT32_MAX) r.parent = candidates[c.parent].id, r.depth = flow.regions[r.parent].depth + 1;
+      c.id = flow.regions.add(r);
+      deepest.resize(std::max<size_t>(deepest.size(), level[c.join] + 1));
+      deepest[level[c.join]] = std::max(deepest[level[c.join]], r.depth + 1);
+    }
+    uint32_t base = 0;
+    const uint32_t most = deepest_region(f, target);
+    for (uint32_t l = 0; l < deepest.size(); base += deepest[l++]) {
+      if (deepest[l] >= most - std::min(base, most)) base = 0;
+      for (const Candidate& c : candidates)
+        if (level[c.join] == l) flow.regions[c.id].depth += base;
+    }
+  }
+  // The blocks of the barriers that lanes at `from` may come to first, without passing `stop`.
+  std::vector<uint32_t> first_barriers(BlockId from, uint32_t stop) {
+    std::vector<uint32_t> work{index(from)}, found;
+    const Flags met = flags(flow.blocks.size());
+    met[index(from)] = true;
+    for (size_t at = 0; at < work.size(); ++at) {
+      if (work[at] == stop) continue;
+      if (waits[work[at]].barrier) {
+        found.push_back(work[at]);
+        continue;
+      }
+      successors(BlockId{work[at]}, [&](BlockId s) {
+        if (!met[index(s)]) met[index(s)] = true, work.push_back(index(s));
+      });
+    }
+    return found;
+  }
+  // Pascal counts a warp at a barrier as soon as some of its lanes are there. Refuses barriers that lanes come to first by both ways behind a branch that
+  // may split the warp, before they meet. (If by one way only, the branch splits no warp but into those that go on and those that end.)
+  Result<void> check_barriers() {
+    if (target.family != isa::Family::pascal || !any_barrier) return {};
+    for (BlockId b : flow.layout) {
+      const BlockId taken = block(b).taken, next = block(b).next;
+      if (!diverges(b) || !same_level(b, taken) || !same_level(b, next)) continue;
+      uint32_t stop = join[index(b)];
+      for (uint32_t l = inner_loop[index(b)]; l != UINT32_MAX; l = loops[l].parent)
+        if (leaves_loop(l, b)) stop = loop_join(l);
+      ArenaScope scratch(arena);
+      const Flags by_taken = flags(flow.blocks.size());
+      for (uint32_t x : first_barriers(taken, stop)) by_taken[x] = true;
+      for (uint32_t x : first_barriers(next, stop))
+        if (by_taken[x])
+          for (const FlowItem& item : block(BlockId{x}).items)
+            if (const ptx::Instruction& i = f.instructions[item.inst]; is_block_barrier(i))
+              return input_error(
+                  "function {}, line {}: unsupported barrier: parts of a warp may come to it one after another behind "
+                  "the branch in "
+                  "line {}, and {} would count the first for all",
+                  f.name, i.line, block(b).end_line, target.name);
+    }
+    return {};
+  }
+
   Result<void> regions() {
     const size_t n0 = flow.blocks.size();
     if (irreducible && target.family == isa::Family::pascal)
       return input_error("function {}: unsupported irreducible control flow (a cycle with two entries) on {}", f.name,
                          target.name);
+    RETURN_IF_ERROR(check_barriers());
+    const Flags for_warp = any_operation && target.family == isa::Family::volta ? waiting_for_warp() : flags(n0);
     const Flags covered = flags(n0), has = flags(n0);  // has: a region opens behind the block
     auto cover = [&](std::span<const uint32_t> set) {
       for (uint32_t b : set) covered[b] = true;
@@ -949,7 +1180,7 @@ struct Builder {
     if (!irreducible) {
       for (BlockId b : flow.layout) {
         if (!diverges(b)) continue;
-        uint32_t j = ipdom[index(b)];
+        uint32_t j = join[index(b)];
         bool by_loop = false;
         for (uint32_t l = inner_loop[index(b)]; l != UINT32_MAX; l = loops[l].parent) by_loop |= leaves_loop(l, b);
         if (j == UINT32_MAX || by_loop) continue;
@@ -977,16 +1208,20 @@ struct Builder {
     // A divergent branch that no region covers leaves everything after it divergent.
     for (BlockId b : flow.layout)
       if (diverges(b) && !covered[index(b)] && !has[index(b)])
-        for (uint32_t s : reach(b, UINT32_MAX, false)) block(BlockId{s}).convergent = false;
+        for (uint32_t s : reach(b, UINT32_MAX, false)) run_apart(s);
+
+    // Lanes that have left for good may wait for the whole warp somewhere else.
+    if (target.family == isa::Family::volta && any_operation)
+      for (BlockId b : flow.layout) {
+        if (!diverges(b)) continue;
+        const std::span<const uint32_t> set = reach(b, join[index(b)], false);
+        if (std::ranges::any_of(set, [&](uint32_t s) { return level[s] != level[index(b)] && for_warp[s]; }))
+          for (uint32_t s : reach(b, UINT32_MAX, false)) run_apart(s);
+      }
 
     nest();
-    drop_those_that_wait();
-    for (size_t k = candidates.size(); k-- > 0;) {  // outer first
-      Candidate& c = candidates[k];
-      Region r;
-      if (c.parent != UINT32_MAX) r.parent = candidates[c.parent].id, r.depth = flow.regions[r.parent].depth + 1;
-      c.id = flow.regions.add(r);
-    }
+    drop_those_that_wait(for_warp);
+    number();
     // The innermost region of a block: the deepest; an exit's lanes leave its register alone.
     for (const Candidate& c : candidates)
       for (const std::vector<uint32_t>* set : {&c.blocks, &c.ends})
@@ -997,17 +1232,17 @@ struct Builder {
     const std::vector<BlockId> order = flow.layout;
     start_insertion();
     for (BlockId b : order) {
-      if (!reaches_exit[index(b)]) continue;
+      if (level[index(b)] == UINT32_MAX) continue;
       std::vector<uint32_t> opens;
       const uint32_t open = open_behind(b, opens);
       for (uint32_t k : opens) block(b).opens.push_back(candidates[k].id);
       const uint32_t depth = block(b).loop_depth;
       if (BlockId s = block(b).taken; !is_none(s)) {
-        BlockId to = route(open, s, depth);
+        BlockId to = route(same_level(b, s) ? open : UINT32_MAX, s, depth);
         block(b).taken = to;
       }
       if (BlockId s = block(b).next; !is_none(s)) {
-        BlockId to = route(open, s, depth);
+        BlockId to = route(same_level(b, s) ? open : UINT32_MAX, s, depth);
         block(b).next = to;
       }
     }

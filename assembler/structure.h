@@ -48,6 +48,7 @@ struct FlowBlock {
   RegionId joins = none<RegionId>();
   RegionId innermost = none<RegionId>();
   bool convergent = true;  // every live lane of the warp runs it together
+  bool split = false;      // lanes that come to it in the same round may come one after another
   uint32_t loop_depth = 0;
 };
 

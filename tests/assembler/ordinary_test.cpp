@@ -166,6 +166,47 @@ TEST(Ordinary, ReturnsInFrontOfBarriers) {
   }
 }
 
+// Lanes that leave a loop with barriers of the block for their end, each in a round of its own: the others meet at the barriers without them.
+TEST(Ordinary, EndsInLoopsWithBarriers) {
+  std::string work;
+  for (int k = 0; k < 12; ++k) work += fmt::format("mad.lo.u32 %r0, %r0, {}, %r1;\n", 2 * k + 3);
+  const std::string store = "st.global.u32 [%out+8], %r0;\n", again = "st.global.u32 [%out+16], %r4;\n";
+  const std::string before =
+      ".shared .b32 cells[96];\nmov.u32 %r5, cells;\nxor.b32 %r6, %t, 9;\nmad.lo.u32 %r6, %r6, 4, %r5;\n"
+      "mad.lo.u32 %r5, %t, 4, %r5;\nst.shared.u32 [%r5], %t;\nand.b32 %r7, %t, 7;\nmov.b32 %r0, %t;\n"
+      "mov.u32 %r4, 0;\nbar.sync 0;\n";
+  const std::string exchange =
+      "st.shared.u32 [%r5], %r0;\nbar.sync 0;\nld.shared.u32 %r1, [%r6];\nadd.u32 %r0, %r0, %r1;\nadd.u32 %r4, %r4, "
+      "1;\n"
+      "bar.sync 0;\n";
+  const std::string part = "and.b32 %r2, %r0, 1;\nsetp.eq.u32 %p2, %r2, 0;\n@%p2 bra N;\n" + work + "N: ";
+  const std::string done = "setp.gt.u32 %p2, %r4, %r7;\n";
+  const std::string ways[] = {
+      // At the head and at the foot of the loop.
+      "L: setp.gt.u32 %p2, %r4, %r7;\n@%p2 bra OUT;\n" + exchange + "setp.lt.u32 %p2, %r4, 5;\n@%p2 bra L;\n" + store +
+          "bra DONE;\nOUT: " + store + again + "DONE: ret;",
+      // What is behind the loop has a branch and a loop of its own.
+      "L: " + part + exchange + done + "@%p2 bra OUT;\nbra L;\nOUT: setp.gt.u32 %p2, %r7, 3;\n@%p2 bra M;\n" + work +
+          "M: " + store + "add.u32 %r4, %r4, 1;\nsetp.lt.u32 %p2, %r4, 9;\n@%p2 bra M;\nret;",
+      // No way out but a guarded end; one in an arm, too.
+      "L: " + part + exchange + done + "@%p2 st.global.u32 [%out+8], %r0;\n@%p2 ret;\nbra L;\nret;",
+      "L: " + part + exchange + store + "setp.gt.u32 %p1, %t, 40;\n@%p1 bra A;\n" + work + done +
+          "@%p2 exit;\nbra B;\nA: " + done + "@%p2 exit;\n" + again + "B: bra L;",
+      // An arm of a branch that ends there with work of its own, or goes on to the barrier.
+      "L: and.b32 %r2, %r0, 1;\nsetp.eq.u32 %p2, %r2, 0;\n@%p2 bra A;\n" + work + "bra B;\nA: " + done +
+          "@%p2 bra OUT;\nadd.u32 %r0, %r0, 5;\n" + again + "B: " + exchange + "bra L;\nOUT: " + work + store + "ret;",
+      // The loop lies in an arm, and behind the barriers some do more before they end.
+      "setp.gt.u32 %p2, %t, 63;\n@%p2 bra E;\nL: " + part + exchange + done + "@!%p2 bra L;\n" + store +
+          "and.b32 %r2, %t, 1;\nsetp.eq.u32 %p2, %r2, 0;\n@%p2 bra E;\n" + work + again + "E: " + work + store + "ret;",
+  };
+  for (const std::string& way : ways) {
+    std::string text = kernel("6.0", "sm_60", {"mov.b32 %r0, 1"});
+    text.replace(text.find("ret;"), 4, before + way);
+    SCOPED_TRACE(way);
+    three_ways(text, both_families, true);
+  }
+}
+
 // On every target that has bf16 at all.
 TEST(Ordinary, BfloatsWiden) {
   std::vector<std::string> statements = {"mov.b32 %r0, 0; cvt.f32.bf16 %f1, %h1; mov.b32 %r0, %f1"};

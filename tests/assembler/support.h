@@ -208,6 +208,7 @@ inline Result<std::vector<uint64_t>> run_simulator(const std::string& target, st
   o.check_memory = true;
   o.check_hazards = hazards;
   o.check_uninitialised = uninitialised;
+  o.joins_wait_for_all = uninitialised;  // not for the vendor's code
   o.deterministic = true;
   o.max_warp_instructions = 3'000'000;
   return run_simulator(target, cubin, kernel, in, o, 64 << 20, counters);
