@@ -13,6 +13,7 @@
 #include "assembler/isa/latencies.h"
 #include "assembler/passes.h"
 #include "libraries/base/check.h"
+#include "libraries/base/lazy_table.h"
 
 namespace rndn::assembler {
 
@@ -107,20 +108,23 @@ void facts_of_form(isa::FormId id, const isa::Target& target, FormFacts& form) {
   }
 }
 
-// By FormId, those of the target's family; made once, on first use.
-template <isa::Family family>
-const FormFacts* form_facts(const isa::Target& target) {
-  static const std::vector<FormFacts> forms = [&] {
-    std::vector<FormFacts> all(isa::form_count());
-    for (uint32_t id = 0; id < all.size(); ++id)
-      if (isa::form_family(isa::FormId{id}) == family) facts_of_form(isa::FormId{id}, target, all[id]);
-    return all;
-  }();
-  return forms.data();
-}
-const FormFacts* form_facts(const isa::Target& target) {
-  return target.family == isa::Family::volta ? form_facts<isa::Family::volta>(target)
-                                             : form_facts<isa::Family::pascal>(target);
+// By FormId; a form is of one family.
+class AllFormFacts {
+ public:
+  const FormFacts& get(isa::FormId form, const isa::Target& target) const {
+    return made_.get(index(form), [&] {
+      FormFacts facts;
+      facts_of_form(form, target, facts);
+      return facts;
+    });
+  }
+
+ private:
+  LazyTable<FormFacts> made_{isa::form_count()};
+};
+const AllFormFacts& form_facts() {
+  static const AllFormFacts all;
+  return all;
 }
 
 inline Facts facts_of(const isa::Target& target, const Inst& inst, const FormFacts& form) {
@@ -225,7 +229,7 @@ class Lister {
 }  // namespace
 
 Facts facts_of(const isa::Target& target, const Inst& inst) {
-  return facts_of(target, inst, form_facts(target)[index(inst.sass.form)]);
+  return facts_of(target, inst, form_facts().get(inst.sass.form, target));
 }
 
 Survey survey(Function& f) {
@@ -237,11 +241,11 @@ Survey survey(Function& f) {
   f.units.items.reserve(f.insts.size() * 8);
   f.units.count = f.units.first_gpr + static_cast<uint32_t>(f.gprs.size());
   Survey survey{.units = f.arena->make_span<UnitUse>(f.units.count, UnitUse{})};
-  const FormFacts* const forms = form_facts(*f.target);
+  const AllFormFacts& forms = form_facts();
   for (BlockId b : f.layout) {
     const uint32_t block = index(b);
     for (InstId i : f.blocks[b].code) {
-      Facts& x = *new (&f.facts[index(i)]) Facts(facts_of(*f.target, f[i], forms[index(f[i].sass.form)]));
+      Facts& x = *new (&f.facts[index(i)]) Facts(facts_of(*f.target, f[i], forms.get(f[i].sass.form, *f.target)));
       bool crosses = false;
       lister.add(i, x, [&](uint32_t unit, bool written) {
         UnitUse& u = survey.units[unit];

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "assembler/isa/form.h"
+#include "libraries/base/lazy_table.h"
 
 namespace rndn::isa {
 
@@ -71,25 +72,33 @@ struct Candidate {
   FormId form;
 };
 
-// What making and encoding ask. Built once, on first use; immutable afterwards.
+// What making and encoding ask. Built on first use, row by row; immutable afterwards.
 class FormIndex {
  public:
   FormIndex();
-  const Plan& plan(FormId form) const { return plans_[static_cast<uint32_t>(form)]; }
-  const FormEncoding& encoding(FormId form) const { return encodings_[static_cast<uint32_t>(form)]; }
-  size_t size() const { return encodings_.size(); }
-  const RowFacts& facts(FormId form) const { return facts_[static_cast<uint32_t>(form)]; }
+  const Plan& plan(FormId form) const { return row(form).plan; }
+  const FormEncoding& encoding(FormId form) const { return row(form).encoding; }
+  size_t size() const { return rows_.size(); }
+  const RowFacts& facts(FormId form) const { return row(form).facts; }
   std::span<const uint32_t> by_mnemonic(Family family, Mnemonic m) const {
     const uint32_t* begin = &first_row_[family == Family::pascal][static_cast<size_t>(m)];
     return {rows_.data() + begin[0], rows_.data() + begin[1]};
   }
 
  private:
+  struct Row {
+    Plan plan;
+    RowFacts facts;
+    FormEncoding encoding;
+  };
+  const Row& row(FormId form) const {
+    return made_.get(static_cast<uint32_t>(form), [&] { return make(form); });
+  }
+  Row make(FormId form) const;
+
   std::array<std::array<uint32_t, mnemonic_count + 1>, 2> first_row_{};  // of a mnemonic in rows_
   std::vector<uint32_t> rows_;
-  std::vector<Plan> plans_;
-  std::vector<RowFacts> facts_;
-  std::vector<FormEncoding> encodings_;
+  LazyTable<Row> made_;  // by form
 };
 inline const FormIndex& form_index() {
   static const FormIndex index;

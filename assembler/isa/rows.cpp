@@ -588,16 +588,13 @@ uint32_t begin_groups(Families& families) {
 }
 }  // namespace
 
-FormIndex::FormIndex() {
+FormIndex::FormIndex() : made_(form_count()) {
   const uint32_t n = static_cast<uint32_t>(form_count());
-  plans_.reserve(n), facts_.reserve(n), encodings_.reserve(n), rows_.resize(n);
+  rows_.resize(n);
   // Rows by mnemonic, sorted by counting.
   for (uint32_t i = 0; i < n; ++i) {
     const Form& f = form_row(static_cast<FormId>(i));
     ++first_row_[f.pascal][static_cast<size_t>(f.mnemonic)];
-    plans_.push_back(plan_of(f, static_cast<FormId>(i)));
-    facts_.push_back(facts_of(static_cast<FormId>(i)));
-    encodings_.push_back(encoding_of(f));
   }
   begin_groups(first_row_);
   auto next_row = first_row_;
@@ -605,20 +602,22 @@ FormIndex::FormIndex() {
     const Form& f = form_row(static_cast<FormId>(i));
     rows_[next_row[f.pascal][static_cast<size_t>(f.mnemonic)]++] = i;
   }
-  for (uint32_t i = 0; i < n; ++i) {
-    const Form& f = form_row(static_cast<FormId>(i));
-    Plan& plan = plans_[i];
-    if (!f.pascal && (f.mnemonic == Mnemonic::F2F || f.mnemonic == Mnemonic::F2I || f.mnemonic == Mnemonic::I2F ||
-                      f.mnemonic == Mnemonic::FRND)) {
-      const uint64_t opcode = f.match.lo & 0xfff;
-      plan.wide = (opcode & 0x10) != 0;
-      plan.other_width = static_cast<FormId>(i);
-      for (uint32_t other : by_mnemonic(Family::volta, f.mnemonic))
-        if (const Form& o = form_row(static_cast<FormId>(other));
-            o.targets == f.targets && (o.match.lo & 0xfff) == (plan.wide ? opcode - 12 : opcode + 12))
-          plan.other_width = static_cast<FormId>(other);
-    }
+}
+
+FormIndex::Row FormIndex::make(FormId id) const {
+  const Form& f = form_row(id);
+  Row row{plan_of(f, id), facts_of(id), encoding_of(f)};
+  if (!f.pascal && (f.mnemonic == Mnemonic::F2F || f.mnemonic == Mnemonic::F2I || f.mnemonic == Mnemonic::I2F ||
+                    f.mnemonic == Mnemonic::FRND)) {
+    const uint64_t opcode = f.match.lo & 0xfff;
+    row.plan.wide = (opcode & 0x10) != 0;
+    row.plan.other_width = id;
+    for (uint32_t other : by_mnemonic(Family::volta, f.mnemonic))
+      if (const Form& o = form_row(static_cast<FormId>(other));
+          o.targets == f.targets && (o.match.lo & 0xfff) == (row.plan.wide ? opcode - 12 : opcode + 12))
+        row.plan.other_width = static_cast<FormId>(other);
   }
+  return row;
 }
 
 WordIndex::WordIndex() {

@@ -19,6 +19,7 @@
 #include "libraries/base/guarded_main.h"
 #include "libraries/base/id.h"
 #include "libraries/base/intern.h"
+#include "libraries/base/lazy_table.h"
 #include "libraries/base/parallel.h"
 #include "libraries/base/progress.h"
 #include "libraries/base/raw_vector.h"
@@ -106,6 +107,28 @@ TEST(RawVector, GrowsCopiesAndMovesWithItsElements) {
   EXPECT_EQ(moved.size(), 3u);
   moved.clear();
   EXPECT_TRUE(moved.empty());
+}
+
+TEST(LazyTable, MakesAnEntryOnceWhoeverAsks) {
+  struct Square {
+    size_t of, value;
+  };
+  constexpr size_t entries = 100;
+  const LazyTable<Square> table(entries);
+  std::atomic<size_t> made = 0;
+  std::vector<std::vector<const Square*>> found(4);
+  std::vector<std::thread> threads;
+  for (auto& mine : found)
+    threads.emplace_back([&] {
+      for (size_t k = 0; k < entries; ++k) mine.push_back(&table.get(k, [&] { return ++made, Square{k, k * k}; }));
+    });
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(made, entries);
+  for (size_t k = 0; k < entries; ++k) {
+    EXPECT_EQ(found[0][k]->of, k);
+    EXPECT_EQ(found[0][k]->value, k * k);
+    for (const auto& other : found) EXPECT_EQ(other[k], found[0][k]);
+  }
 }
 
 TEST(Interner, GivesEqualTextsEqualIdsForever) {
