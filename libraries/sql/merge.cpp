@@ -1,8 +1,9 @@
 // Where the tiles of two merged columns begin in either: a thread per tile searches along its diagonal.
 //
-// A search is a chain of loads that miss every cache, each of a sector of its own: their number costs more than their depth. So it starts from a guess:
-// that the columns' elements alternate evenly. Where that is right, the elements on both sides of it say so, and they lie in one sector or two of either
-// column. Else it looks left and right at distances that grow 32-fold, and then in quarters: four steps more than without a guess.
+// A search is a chain of loads that miss every cache, each of a sector of its own: their number costs more than their depth. So it starts from a guess. The
+// lanes of a warp find the split of their middle tile together, 32 elements at a time, around where it would be if the columns alternated evenly; their own
+// ones lie about as far from it as their tiles do. Where that is right, the elements on both sides of the guess say so, and they lie in one sector or two
+// of either column. Else a lane looks left and right at distances that grow 32-fold, and then in quarters: four steps more than without a guess.
 // The launch also clears the counters of the kernel that comes after it.
 #include "libraries/sql/merge.h"
 
@@ -45,6 +46,34 @@ void search_diagonal(Builder& b, Reg<U64> left, Reg<U64> right, Reg<U32> diagona
   b.bind(found);
 }
 
+// Of all lanes: the split of one diagonal between lo and hi, `guess` or near it.
+template <class T>
+Reg<U32> search_together(Builder& b, const Thread& t, Reg<U64> left, Reg<U64> right, Reg<U32> diagonal, Reg<U32> lo,
+                         Reg<U32> hi, Reg<U32> guess) {
+  constexpr uint32_t first_step = 2048;
+  const LabelId again = b.label(), found = b.label();
+  Reg<U32> last = b.sub(diagonal, 1);
+  Reg<U32> step = b.constant<U32>(first_step), base = b.min(b.max(guess, lo), hi);
+  b.sub(base, b.min(b.sub(base, lo), 16 * first_step), base);
+  b.bind(again);
+  b.when(b.setp(Is::ge, lo, hi)).bra_uni(found);
+  Reg<U32> at = b.mad_lo(t.lane, step, base);
+  Reg<Pred> exists = b.setp(Is::lt, at, hi);
+  Reg<T> x = b.template constant<T>(1), y = b.template constant<T>(0);
+  const At left_at = element_at(b, left, at, T::size), right_at = element_at(b, right, b.sub(last, at), T::size);
+  load_if<T>(b, exists, Space::global, left_at, x, {.cache = ptx::Cache::nc});
+  load_if<T>(b, exists, Space::global, right_at, y, {.cache = ptx::Cache::nc});
+  Reg<U32> before = b.popc(b.ballot(b.setp(Is::le, x, y)));  // of the elements looked at, the first ones
+  Reg<U32> end = b.mad_lo(before, step, base), last_before = b.sub(end, step);
+  b.when(b.setp(Is::ne, before, 0)).add(last_before, 1, lo);
+  b.when(b.setp(Is::ne, before, 32)).min(hi, end, hi);
+  b.add(b.shr(b.sub(hi, b.min(lo, hi)), 5u), 1, step);
+  b.mov(lo, base);
+  b.bra(again);
+  b.bind(found);
+  return lo;
+}
+
 template <class T>
 uint32_t build_splits(ptx::Module& module, std::string_view name) {
   Builder b(module, std::string(name));
@@ -58,18 +87,28 @@ uint32_t build_splits(ptx::Module& module, std::string_view name) {
   Reg<U32> n = b.cvt<U32>(b.ld_param(n_at)), m = b.cvt<U32>(b.ld_param(m_at)), total = b.add(n, m);
   Reg<U32> tiles = b.cvt<U32>(b.ld_param(tiles_at));
   Reg<U64> left = b.ld_param(left_at), right = b.ld_param(right_at), words = b.ld_param(look_at);
+  Reg<U32> elements = b.cvt<U32>(b.ld_param(tile_at)), share = b.cvt<U32>(b.ld_param(share_at));
   const LabelId done = b.label();
   Reg<U32> tile = b.mad_lo(b.special(ptx::SpecialRegister::ctaid_x), split_threads, t.tid);
+  const auto diagonal_of = [&](Reg<U32> k) { return b.selp(b.mul_lo(k, elements), total, b.setp(Is::lt, k, tiles)); };
+  const auto lowest = [&](Reg<U32> diagonal) { return b.sub(diagonal, b.min(diagonal, m)); };
+  // `share`: the part of the left column in both, in units of 2^-32.
+  Reg<U32> middle = diagonal_of(b.add(b.sub(tile, t.lane), 16));
+  Reg<U32> even = b.mul_hi(middle, share);
+  Reg<U32> found = search_together<T>(b, t, left, right, middle, lowest(middle), b.min(middle, n), even);
   b.when(b.setp(Is::gt, tile, tiles)).bra(done);
   Reg<Pred> is_tile = b.setp(Is::lt, tile, tiles);
   const At word = element_at(b, words, tile, 8), ticket(b.ld_param(ticket_at));
   store_if<U64>(b, is_tile, Space::global, word, 0);
   store_if<U64>(b, b.setp(Is::eq, tile, 0), Space::global, ticket, 0);
-  Reg<U32> diagonal = b.selp(b.mul_lo(tile, b.cvt<U32>(b.ld_param(tile_at))), total, is_tile);
-  Reg<U32> lo = b.sub(diagonal, b.min(diagonal, m)), hi = b.min(diagonal, n);
-  // The part of the left column in both, in units of 2^-32.
-  Reg<U32> guess = b.mul_hi(diagonal, b.cvt<U32>(b.ld_param(share_at)));
-  search_diagonal<T>(b, left, right, diagonal, lo, hi, guess, b.constant<U32>(1));
+  Reg<U32> diagonal = diagonal_of(tile), lo = lowest(diagonal), hi = b.min(diagonal, n);
+  Reg<U32> behind = b.add(found, b.mul_hi(b.sub(diagonal, middle), share));
+  Reg<U32> in_front = b.sub(found, b.min(found, b.mul_hi(b.sub(middle, diagonal), share)));
+  Reg<U32> guess = b.selp(behind, in_front, b.setp(Is::ge, diagonal, middle));
+  // Where the middle tile's guess was right, this one's may be as well.
+  Reg<U32> off = b.sub(b.max(found, even), b.min(found, even));
+  Reg<U32> distance = b.select<U32>(1, 256, b.setp(Is::le, off, 4));
+  search_diagonal<T>(b, left, right, diagonal, lo, hi, guess, distance);
   b.st<U32>(Space::global, element_at(b, b.ld_param(splits_at), tile, 4), lo);
   b.bind(done);
   b.ret();

@@ -41,7 +41,12 @@ uint32_t segment(const Emitter& e) { return 32 * e.scan_items; }  // elements of
 uint32_t tile(const Emitter& e) { return 8 * segment(e); }
 constexpr uint32_t position_bytes = 2;
 constexpr uint32_t most_early_steps = 8;
-constexpr uint32_t most_shared_bytes = 46 << 10;
+// What a block has on every target, without what reductions leave there for its last warp (reduce.cpp: 8 bytes per accumulator and warp, and a flag).
+uint32_t room_for_scans(const Emitter& e) {
+  constexpr size_t most = 46 << 10, all = 48 << 10, flag = 64;
+  const size_t partials = e.accumulators.size() * (e.block_size / 32) * 8 + flag;
+  return static_cast<uint32_t>(std::min(most, all - std::min(all, partials)));
+}
 
 // The high half of a group's word: a tile of it has counted, all 32 have, the count of everything before the group is in it too.
 constexpr uint32_t arrived = 1u << 25, complete = 1u << 30, located = 1u << 31;
@@ -118,8 +123,9 @@ bool can_be_early(const Emitter& e, const Scan& scan, const Marks& read) {
 }  // namespace
 
 void plan_scans(Emitter& e) {
-  while (e.scan_items > 1 && place_scans(e) > most_shared_bytes) e.scan_items /= 2;
-  if (place_scans(e) > most_shared_bytes) refuse(e, "so many selections", none<hir::StatementId>());
+  const uint32_t room = room_for_scans(e);
+  while (e.scan_items > 1 && place_scans(e) > room) e.scan_items /= 2;
+  if (place_scans(e) > room) refuse(e, "so many selections", none<hir::StatementId>());
   const bool single = std::all_of(e.definitions.begin(), e.definitions.end(), [](uint8_t n) { return n <= 1; });
   for (Scan& scan : e.scans) {
     const hir::VariableId v = e.outputs[scan.outputs[0]].variable;
@@ -134,7 +140,7 @@ void plan_scans(Emitter& e) {
     if (!can_be_early(e, scan, read)) continue;
     scan.early = true;
     scan.unit = width_of(e.outputs[scan.outputs[0]].type);
-    if (place_scans(e) <= most_shared_bytes) continue;
+    if (place_scans(e) <= room) continue;
     scan.early = false;
     scan.unit = position_bytes;
   }
