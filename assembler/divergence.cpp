@@ -1,0 +1,375 @@
+// Where the lanes of a warp run apart, and where they meet again (structure.cpp).
+//
+// What it finds: loops; levels, and in each the join of every branch; which values may differ between the lanes of a warp, and which blocks run
+// with some of its lanes missing.
+//
+// Algorithm. Post-dominators (Cooper, Harvey, Kennedy, "A Simple, Fast Dominance Algorithm", 2001) over the blocks of a level, towards its root. The
+// join of a branch is its immediate post-dominator. Threads that end early are no reason to meet late: levels keep their ways apart from those of
+// the threads that go on to barriers of the block.
+// Uniformity is an optimistic closure over registers (flow-insensitive): a value is divergent when it comes from a divergent source, or is
+// written where lanes run apart.
+//
+// Cost: O(instructions + sum of the sizes of loops * their depth) for each level (one, hardly ever more than two), times the rounds of the closure (2 or 3
+// in practice).
+#include <algorithm>
+#include <utility>
+
+#include "assembler/flow_graph.h"
+
+namespace rndn::assembler {
+
+using ptx::Opcode;
+
+namespace {
+
+bool divergent_source(ptx::SpecialRegister r) {
+  using S = ptx::SpecialRegister;
+  switch (r) {
+    case S::ntid_x:
+    case S::ntid_y:
+    case S::ntid_z:
+    case S::ctaid_x:
+    case S::ctaid_y:
+    case S::ctaid_z:
+    case S::nctaid_x:
+    case S::nctaid_y:
+    case S::nctaid_z:
+    case S::nsmid:
+    case S::gridid:
+    case S::nwarpid:
+    case S::dynamic_smem_size:
+    case S::total_smem_size: return false;
+    default: return true;  // clocks too: the lanes of a split warp read them at different times
+  }
+}
+
+}  // namespace
+
+// Immediate dominators over `order` (reverse postorder, root first). idom of the root is itself; unreached nodes: none.
+template <class Predecessors>
+std::span<uint32_t> Divergence::dominators(size_t n, std::span<const uint32_t> order, Predecessors&& preds) {
+  const std::span<uint32_t> position = numbers(n, UINT32_MAX), idom = numbers(n, UINT32_MAX);
+  for (uint32_t i = 0; i < order.size(); ++i) position[order[i]] = i;
+  idom[order[0]] = order[0];
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (size_t i = 1; i < order.size(); ++i) {
+      uint32_t d = UINT32_MAX;
+      preds(order[i], [&](uint32_t p) {
+        if (position[p] == UINT32_MAX || idom[p] == UINT32_MAX) return;
+        if (d == UINT32_MAX) {
+          d = p;
+          return;
+        }
+        uint32_t a = p, c = d;
+        while (a != c) {
+          while (position[a] > position[c]) a = idom[a];
+          while (position[c] > position[a]) c = idom[c];
+        }
+        d = a;
+      });
+      if (d != UINT32_MAX && idom[order[i]] != d) idom[order[i]] = d, changed = true;
+    }
+  }
+  return idom;
+}
+// successor(v, k): the k-th successor of v, UINT32_MAX after the last.
+template <class Successor>
+std::span<uint32_t> Divergence::reverse_postorder(size_t n, uint32_t root, Successor&& successor) {
+  struct Visit {
+    uint32_t block, next;  // successor to look at
+  };
+  const std::span<uint32_t> order = arena.make_raw<uint32_t>(n);
+  const std::span<Visit> stack = arena.make_raw<Visit>(n);
+  const Flags seen = flags(n);
+  size_t depth = 1, first = n;
+  stack[0] = {root, 0};
+  seen[root] = true;
+  while (depth) {
+    Visit& v = stack[depth - 1];
+    const uint32_t w = successor(v.block, v.next++);
+    if (w == UINT32_MAX) {
+      order[--first] = v.block;
+      --depth;
+    } else if (!seen[w]) {
+      seen[w] = true;
+      stack[depth++] = {w, 0};
+    }
+  }
+  return order.subspan(first);
+}
+
+void Divergence::analyse() {
+  const size_t n = flow.blocks.size();
+  const std::span<uint32_t> rpo = reverse_postorder(n, 0, [&](uint32_t b, uint32_t k) {
+    const FlowBlock& x = block(BlockId{b});
+    const BlockId first = is_none(x.taken) ? x.next : x.taken, second = is_none(x.taken) ? x.taken : x.next;
+    return k == 0                       ? index(second) != UINT32_MAX ? index(second) : index(first)
+                                 : k == 1 && !is_none(second) ? index(first)
+                                        : UINT32_MAX;
+  });
+  idom = dominators(n, rpo, [&](uint32_t b, auto&& use) {
+    for (BlockId p : predecessors[b]) use(index(p));
+  });
+  const std::span<uint32_t> position = arena.make_raw<uint32_t>(n);
+  for (uint32_t i = 0; i < rpo.size(); ++i) position[rpo[i]] = i;
+  auto dominates = [&](uint32_t a, uint32_t b) {
+    while (position[b] > position[a]) b = idom[b];
+    return a == b;
+  };
+  // Natural loops; back edges to one header make one loop. Two loops nest or are apart: both headers dominate what they share.
+  const std::span<uint32_t> mark = numbers(n, UINT32_MAX);
+  for (uint32_t h : rpo) {
+    Loop loop{BlockId{h}, {}};
+    for (BlockId p : predecessors[h]) {
+      if (position[index(p)] < position[h]) continue;
+      if (!dominates(h, index(p)))
+        irreducible = true;
+      else if (mark[index(p)] != h) {
+        if (loop.blocks.empty()) loop.blocks.reserve(16);
+        mark[index(p)] = h, loop.blocks.push_back(index(p));
+      }
+    }
+    if (loop.blocks.empty()) continue;
+    if (mark[h] != h) mark[h] = h, loop.blocks.push_back(h);
+    for (size_t at = 0; at < loop.blocks.size(); ++at) {
+      if (loop.blocks[at] == h) continue;
+      for (BlockId p : predecessors[loop.blocks[at]])
+        if (mark[index(p)] != h) mark[index(p)] = h, loop.blocks.push_back(index(p));
+    }
+    for (uint32_t b : loop.blocks) ++block(BlockId{b}).loop_depth;
+    loops.push_back(std::move(loop));
+  }
+  std::stable_sort(loops.begin(), loops.end(),
+                   [](const Loop& a, const Loop& b) { return a.blocks.size() < b.blocks.size(); });
+  inner_loop = numbers(n, UINT32_MAX);
+  for (uint32_t l = 0; l < loops.size(); ++l)
+    for (uint32_t b : loops[l].blocks) {
+      uint32_t inside = inner_loop[b];
+      if (inside == UINT32_MAX) {
+        inner_loop[b] = l;
+        continue;
+      }
+      while (loops[inside].parent != UINT32_MAX) inside = loops[inside].parent;
+      if (inside != l) loops[inside].parent = l;
+    }
+
+  find_levels();
+}
+
+// The block that the lanes of from's level lead to: the last exit behind the last wait; where there is none, the last block whose lanes all leave; where there is none
+// either, the header of an outermost loop that nobody gets out of but by leaving.
+uint32_t Divergence::root_of(BlockId from) {
+  Flags met;
+  std::vector<BlockId> found;
+  const auto forward = [&](BlockId start) {
+    met = flags(flow.blocks.size()), found.assign(1, start), met[index(start)] = true;
+    for (size_t at = 0; at < found.size(); ++at)
+      successors(found[at], [&](BlockId s) {
+        if (!met[index(s)] && stays(found[at], s)) met[index(s)] = true, found.push_back(s);
+      });
+  };
+  forward(from);
+  for (BlockId b : flow.layout)
+    if (met[index(b)] && (waits[index(b)].barrier || waits[index(b)].warp)) from = b;
+  forward(from);
+  uint32_t last = UINT32_MAX, terminal = UINT32_MAX;
+  for (BlockId b : flow.layout) {
+    if (!met[index(b)]) continue;
+    bool goes_on = false, any = false;
+    successors(b, [&](BlockId s) { any = true, goes_on |= stays(b, s); });
+    if (!any) last = index(b);
+    if (!goes_on) terminal = index(b);
+  }
+  if (last != UINT32_MAX) return last;
+  if (terminal != UINT32_MAX) return terminal;
+  for (bool again = true; again;) {  // to a cycle that leads to nothing else
+    again = false;
+    forward(from);
+    const Flags back = leading_to([&](uint32_t b) { return b == index(from); });
+    for (BlockId b : found)
+      if (!back[index(b)]) {
+        from = b, again = true;
+        break;
+      }
+  }
+  uint32_t l = inner_loop[index(from)];
+  while (l != UINT32_MAX && loops[l].parent != UINT32_MAX) l = loops[l].parent;
+  return l != UINT32_MAX ? index(loops[l].header) : index(from);
+}
+
+void Divergence::find_levels() {
+  const size_t n = flow.blocks.size();
+  find_waits();
+  meets = any_barrier ? leading_to([&](uint32_t b) { return waits[b].barrier; }) : flags(n);
+  leaves = flags(n);
+  if (any_barrier) {
+    const Flags operates = leading_to([&](uint32_t b) { return waits[b].warp; });
+    const Flags shared = flags(n);  // where lanes come to that have not left others at a barrier
+    std::vector<BlockId> work;
+    for (BlockId b : flow.layout)
+      if (!meets[index(b)] && operates[index(b)]) shared[index(b)] = true, work.push_back(b);
+    while (!work.empty()) {
+      const BlockId b = work.back();
+      work.pop_back();
+      successors(b, [&](BlockId s) {
+        if (!shared[index(s)]) shared[index(s)] = true, work.push_back(s);
+      });
+    }
+    for (BlockId b : flow.layout) leaves[index(b)] = !meets[index(b)] && !operates[index(b)] && !shared[index(b)];
+  }
+  level = numbers(n, UINT32_MAX), ipdom = numbers(n, UINT32_MAX), join = numbers(n, UINT32_MAX);
+  uint32_t count = 0;
+  bool to_exit = false;
+  const auto last_free = [&](auto&& is) {
+    uint32_t last = UINT32_MAX;
+    for (BlockId b : flow.layout)
+      if (level[index(b)] == UINT32_MAX && is(index(b))) last = index(b);
+    return last;
+  };
+  const auto add_level = [&](uint32_t root) {
+    const uint32_t l = count++;
+    to_exit |= is_none(block(BlockId{root}).taken) && is_none(block(BlockId{root}).next);
+    level[root] = l;
+    const std::span<uint32_t> members = arena.make_raw<uint32_t>(n);
+    size_t size = 0;
+    members[size++] = root;
+    for (size_t at = 0; at < size; ++at)
+      for (BlockId p : predecessors[members[at]])
+        if (level[index(p)] == UINT32_MAX && stays(p, BlockId{members[at]}))
+          level[index(p)] = l, members[size++] = index(p);
+    const std::span<uint32_t> back = reverse_postorder(n, root, [&](uint32_t b, uint32_t k) {
+      const BlockList& p = predecessors[b];
+      for (size_t at = p.size(); at-- > 0;)
+        if (level[index(p[at])] == l && k-- == 0) return index(p[at]);
+      return UINT32_MAX;
+    });
+    const std::span<uint32_t> towards = dominators(n, back, [&](uint32_t b, auto&& use) {
+      successors(BlockId{b}, [&](BlockId s) {
+        if (level[index(s)] == l) use(index(s));
+      });
+    });
+    towards[root] = UINT32_MAX;
+    for (uint32_t b : back) ipdom[b] = join[b] = towards[b];
+    // The root's lanes may go on too: to the first block that all of them come to.
+    const std::span<uint32_t> position = arena.make_raw<uint32_t>(n);
+    for (uint32_t k = 0; k < back.size(); ++k) position[back[k]] = k;
+    successors(BlockId{root}, [&](BlockId s) {
+      if (level[index(s)] != l) return;
+      uint32_t a = index(s), c = join[root] == UINT32_MAX ? a : join[root];
+      while (a != c) {
+        uint32_t& further = position[a] > position[c] ? a : c;
+        further = ipdom[further];
+      }
+      join[root] = a;
+    });
+  };
+  for (uint32_t b; (b = last_free([&](uint32_t x) { return waits[x].barrier; })) != UINT32_MAX;)
+    add_level(root_of(BlockId{b}));
+  const auto is_exit = [&](uint32_t x) { return is_none(block(BlockId{x}).taken) && is_none(block(BlockId{x}).next); };
+  if (!to_exit) {
+    uint32_t b = any_operation ? last_free([&](uint32_t x) { return waits[x].warp; }) : UINT32_MAX;
+    if (b != UINT32_MAX) b = root_of(BlockId{b});
+    if (b == UINT32_MAX) b = last_free(is_exit);
+    if (b != UINT32_MAX) add_level(b);
+  }
+  // Pascal's operations of the warp mean the lanes that the stack has brought together.
+  if (target.family == isa::Family::pascal)
+    for (uint32_t b; (b = last_free([&](uint32_t x) { return waits[x].warp; })) != UINT32_MAX;)
+      add_level(root_of(BlockId{b}));
+  if (count == 0) add_level(root_of(flow.layout.back()));
+}
+
+bool Divergence::divergent_operand(const ptx::Operand& o) {
+  switch (o.kind) {
+    case ptx::Operand::reg:
+    case ptx::Operand::address_reg: return flow.divergent[o.id];
+    case ptx::Operand::special: return divergent_source(static_cast<ptx::SpecialRegister>(o.id));
+    case ptx::Operand::vector:
+      for (uint32_t k = 0; k < o.count; ++k)
+        if (divergent_operand(f.vector_elements[o.id + k])) return true;
+      return false;
+    default: return false;
+  }
+}
+bool Divergence::divergent_result(const ptx::Instruction& i) {
+  switch (i.op) {
+    case Opcode::ld:
+      if (i.mods.space != ptx::Space::param && i.mods.space != ptx::Space::constant) return true;
+      break;
+    case Opcode::atom:
+    case Opcode::shfl:
+    case Opcode::vote:
+    case Opcode::match:
+    case Opcode::activemask:
+    case Opcode::redux:
+    case Opcode::call:
+    case Opcode::bar:
+    case Opcode::barrier: return true;
+    case Opcode::addc:  // the condition code is not followed
+    case Opcode::subc:
+    case Opcode::madc: return true;
+    default: break;
+  }
+  for (uint32_t k = i.destination_count; k < i.operand_count; ++k)
+    if (divergent_operand(f.operand(i, k))) return true;
+  return false;
+}
+
+void Divergence::diverge() {
+  flow.divergent.assign(f.registers.size(), false);
+  apart = flags(flow.blocks.size());
+  // Items with a result that may still turn out divergent, in the order of the code; each round keeps those that did not.
+  struct Undecided {
+    uint32_t block;
+    const FlowItem* item;
+  };
+  size_t items = 0;
+  for (BlockId b : flow.layout) items += block(b).items.size();
+  std::span<Undecided> undecided = arena.make_raw<Undecided>(items);
+  items = 0;
+  for (BlockId b : flow.layout)
+    for (const FlowItem& item : block(b).items)
+      if (f.instructions[item.inst].destination_count != 0) undecided[items++] = {index(b), &item};
+  undecided = undecided.first(items);
+  for (bool changed = true; changed;) {
+    changed = false;
+    auto mark = [&](const ptx::Operand& o) {
+      if (o.kind == ptx::Operand::reg && !flow.divergent[o.id]) flow.divergent[o.id] = true, changed = true;
+    };
+    size_t kept = 0;
+    for (const Undecided& u : undecided) {
+      const ptx::Instruction& i = f.instructions[u.item->inst];
+      const ptx::Operand& d = f.operand(i, 0);
+      if (i.destination_count == 1 && d.kind == ptx::Operand::reg && flow.divergent[d.id]) continue;
+      if (!apart[u.block] && !(!is_none(u.item->guard) && flow.divergent[index(u.item->guard)]) &&
+          !divergent_result(i)) {
+        undecided[kept++] = u;
+        continue;
+      }
+      for (uint32_t k = 0; k < i.destination_count; ++k) {
+        const ptx::Operand& o = f.operand(i, k);
+        if (o.kind == ptx::Operand::vector) {
+          for (uint32_t e = 0; e < o.count; ++e) mark(f.vector_elements[o.id + e]);
+        } else {
+          mark(o);
+        }
+      }
+    }
+    undecided = undecided.first(kept);
+    auto mark_blocks = [&](std::span<const uint32_t> set) {
+      for (uint32_t b : set)
+        if (!apart[b]) apart[b] = true, changed = true;
+    };
+    for (BlockId b : flow.layout)
+      if (diverges(b)) mark_blocks(reach(b, join[index(b)], false));
+    for (uint32_t l = 0; l < loops.size(); ++l) {
+      Loop& loop = loops[l];
+      bool leaves = false;
+      for (uint32_t b : loop.blocks) leaves |= diverges(BlockId{b}) && leaves_loop(l, BlockId{b});
+      if (leaves) loop.divergent = true, mark_blocks(reach(loop.header, loop_join(l), true));
+    }
+  }
+}
+
+}  // namespace rndn::assembler

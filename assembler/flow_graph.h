@@ -1,0 +1,211 @@
+// The graph of blocks of one function that the passes of structure() work on one after another: structure.cpp makes it, divergence.cpp finds out where
+// lanes run apart and where they meet, regions.cpp makes regions of that.
+#pragma once
+#include <algorithm>
+#include <array>
+#include <span>
+#include <vector>
+
+#include "assembler/structure.h"
+
+namespace rndn::assembler {
+
+using Flags = std::span<uint8_t>;  // in the arena; a byte each: faster than bits
+
+// The blocks that lead to one block, in the order in which they were found; hardly ever more than two.
+class BlockList {
+ public:
+  size_t size() const { return size_; }
+  BlockId* begin() { return more_.empty() ? own_.data() : more_.data(); }
+  const BlockId* begin() const { return more_.empty() ? own_.data() : more_.data(); }
+  BlockId* end() { return begin() + size_; }
+  const BlockId* end() const { return begin() + size_; }
+  BlockId operator[](size_t k) const { return begin()[k]; }
+  void clear() { size_ = 0, more_.clear(); }
+  void push_back(BlockId b) {
+    if (more_.empty() && size_ < own_.size()) {
+      own_[size_++] = b;
+      return;
+    }
+    if (more_.empty()) more_.assign(own_.begin(), own_.end());
+    more_.push_back(b);
+    ++size_;
+  }
+  void erase(BlockId* at) {
+    std::copy(at + 1, end(), at);
+    --size_;
+    if (!more_.empty()) more_.pop_back();
+  }
+
+ private:
+  std::array<BlockId, 2> own_{};
+  uint32_t size_ = 0;
+  std::vector<BlockId> more_;  // all of them, once there are more
+};
+
+struct FlowGraph {
+  const ptx::Module& module;
+  const ptx::Function& f;
+  const isa::Target& target;
+  Arena& arena;
+  Flow flow;
+  std::vector<BlockList> predecessors;
+  bool has_waits = false;  // barriers of the block or operations of the warp
+
+  FlowBlock& block(BlockId b) { return flow.blocks[b]; }
+  Flags flags(size_t n) { return arena.make_span<uint8_t>(n, false); }
+  std::span<uint32_t> numbers(size_t n, uint32_t value) { return arena.make_span<uint32_t>(n, value); }
+
+  template <class F>
+  void successors(BlockId b, F&& use) {
+    FlowBlock& x = block(b);
+    if (!is_none(x.taken)) use(x.taken);
+    if (!is_none(x.next) && x.next != x.taken) use(x.next);
+  }
+
+  // Reachable blocks in source order, with predecessors.
+  void order() {
+    const size_t n = flow.blocks.size();
+    ArenaScope scratch(arena);
+    const Flags seen = flags(n);
+    const std::span<BlockId> work = arena.make_raw<BlockId>(n);
+    size_t pending = 1;
+    work[0] = BlockId{0};
+    seen[0] = true;
+    while (pending) {
+      const BlockId b = work[--pending];
+      successors(b, [&](BlockId s) {
+        if (!seen[index(s)]) seen[index(s)] = true, work[pending++] = s;
+      });
+    }
+    if (flow.layout.empty()) {
+      flow.layout.reserve(n);
+      for (uint32_t b = 0; b < n; ++b) flow.layout.push_back(BlockId{b});
+    }
+    std::erase_if(flow.layout, [&](BlockId b) { return !seen[index(b)]; });
+    predecessors.resize(n);
+    for (BlockList& p : predecessors) p.clear();
+    for (BlockId b : flow.layout) successors(b, [&](BlockId s) { predecessors[index(s)].push_back(b); });
+  }
+
+  struct Waits {
+    bool barrier = false;    // has a barrier of the block,
+    bool unaligned = false;  // even one that the lanes of a warp may come to apart
+    bool warp = false;       // has an operation of the warp
+  };
+  std::span<Waits> waits;  // by block
+  bool any_barrier = false, any_operation = false;
+  void find_waits() {
+    waits = arena.make_span<Waits>(flow.blocks.size());
+    any_barrier = any_operation = false;
+    if (!has_waits) return;
+    for (BlockId b : flow.layout) {
+      Waits& w = waits[index(b)];
+      for (const FlowItem& item : block(b).items) {
+        const ptx::Instruction& i = f.instructions[item.inst];
+        w.barrier |= is_block_barrier(i);
+        w.unaligned |= is_block_barrier(i) && !is_aligned_barrier(i);
+        w.warp |= is_warp_operation(i);
+      }
+      any_barrier |= w.barrier, any_operation |= w.warp;
+    }
+  }
+  // Blocks that lead to those for which `is` holds, which are among them.
+  template <class F>
+  Flags leading_to(F&& is) {
+    const Flags leads = flags(flow.blocks.size());
+    std::vector<uint32_t> work;
+    for (BlockId b : flow.layout)
+      if (is(index(b))) leads[index(b)] = true, work.push_back(index(b));
+    for (size_t at = 0; at < work.size(); ++at)
+      for (BlockId p : predecessors[work[at]])
+        if (!leads[index(p)]) leads[index(p)] = true, work.push_back(index(p));
+    return leads;
+  }
+  // Blocks reachable from the successors of `from` (or from `from` itself) without passing `stop`; until the next search.
+  std::vector<uint32_t> reached_at;  // by block: number of the search that met it last
+  std::vector<uint32_t> found;       // by the last search
+  uint32_t searches = 0;
+  std::span<const uint32_t> reach(BlockId from, uint32_t stop, bool include) {
+    reached_at.resize(flow.blocks.size(), 0);
+    ++searches;
+    std::vector<uint32_t>& set = found;
+    set.clear();
+    auto visit = [&](BlockId s) {
+      if (index(s) != stop && reached_at[index(s)] != searches)
+        reached_at[index(s)] = searches, set.push_back(index(s));
+    };
+    if (include)
+      visit(from);
+    else
+      successors(from, visit);
+    for (size_t at = 0; at < set.size(); ++at) successors(BlockId{set[at]}, visit);
+    return set;
+  }
+  // Whether the last search met the block.
+  bool reached(uint32_t b) const { return reached_at[b] == searches; }
+};
+
+// Where the lanes of a warp run apart, and where they meet again (divergence.cpp).
+struct Divergence : FlowGraph {
+  explicit Divergence(FlowGraph graph) : FlowGraph(std::move(graph)) {}
+  void analyse();  // loops, levels and joins
+  void diverge();  // which values and blocks are not the same for all lanes
+
+  std::span<uint32_t> idom;  // by block; UINT32_MAX: none
+  struct Loop {
+    BlockId header;
+    std::vector<uint32_t> blocks;
+    bool divergent = false;
+    uint32_t parent = UINT32_MAX;  // the loop around it
+  };
+  std::vector<Loop> loops;         // inner before outer
+  std::span<uint32_t> inner_loop;  // by block: the innermost loop, UINT32_MAX: none
+  bool irreducible = false;
+
+  bool in_loop(uint32_t loop, uint32_t b) const {
+    uint32_t l = inner_loop[b];
+    while (l != UINT32_MAX && l != loop) l = loops[l].parent;
+    return l == loop;
+  }
+
+  // Levels. The blocks that lead to one root are a level, in which all joins lie: a branch's join is its immediate post-dominator towards the root. Lanes
+  // that go from a level to another never come back. Lanes that leave for their end, with no wait of any kind before it, while others go on to
+  // a barrier of the block, are a level of their own, too: nobody may wait for the others at their joins.
+  std::span<uint32_t> level, ipdom;  // by block; UINT32_MAX: none
+  std::span<uint32_t> join;          // by block: where its lanes meet behind its branch
+  Flags meets, leaves;  // by block: leads to a barrier of the block; is what such blocks are left for, for good
+
+  bool stays(BlockId b, BlockId s) const { return !(meets[index(b)] && leaves[index(s)]); }
+  bool same_level(BlockId b, BlockId s) const { return level[index(b)] == level[index(s)]; }
+
+  Flags apart;  // block runs with some lanes missing
+  bool diverges(BlockId b) {
+    const FlowBlock& x = block(b);
+    return !is_none(x.predicate) && !x.uniform_branch && flow.divergent[index(x.predicate)];
+  }
+  bool leaves_loop(uint32_t loop, BlockId b) {
+    uint32_t j = join[index(b)];
+    return j == UINT32_MAX || !in_loop(loop, j);
+  }
+  uint32_t loop_join(uint32_t loop) {
+    uint32_t j = ipdom[index(loops[loop].header)];
+    while (j != UINT32_MAX && in_loop(loop, j)) j = ipdom[j];
+    return j;
+  }
+
+ private:
+  template <class Predecessors>
+  std::span<uint32_t> dominators(size_t n, std::span<const uint32_t> order, Predecessors&& preds);
+  template <class Successor>
+  std::span<uint32_t> reverse_postorder(size_t n, uint32_t root, Successor&& successor);
+  uint32_t root_of(BlockId from);
+  void find_levels();
+  bool divergent_operand(const ptx::Operand& o);
+  bool divergent_result(const ptx::Instruction& i);
+};
+
+// Makes the regions; refuses what the target cannot run (regions.cpp).
+Result<Flow> make_regions(Divergence graph);
+
+}  // namespace rndn::assembler

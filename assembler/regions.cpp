@@ -1,0 +1,467 @@
+// Makes every piece of the graph in which lanes run apart a region: a set of blocks that all lead to one join, with a landing block of its own in front of
+// the join (structure.cpp).
+//
+// Output invariants: on every path a region is opened once and joined once, last opened first (Pascal keeps them on a stack, Volta and later in
+// B registers by depth). Hence every edge into a region opens it, at the end of the block that it comes from or, where that block's other
+// branch goes elsewhere, in an entrance block on the edge; every edge out leads through the landing; regions nest or are apart; regions with the
+// same blocks and the same join are one. Where several regions join at the same block, their landings follow each other, inner to outer, and
+// a path takes those of the regions that it is in. Paths to another level, which never come back, leave regions as they are: exited lanes take part in
+// nothing. check_regions proves all this on the final code.
+//
+// Algorithm. The region of a divergent branch is what can be reached before its join. When the join lies outside the innermost loop, lanes leave the loop
+// at different times: then the loop as a whole is the region, up to the first post-dominator outside.
+// Such regions can share blocks without nesting (a goto into an arm, a || b): then the one that joins later takes in the other's blocks, and two
+// with the same join become one. Nothing else is needed for that: a region may be entered by any number of edges.
+//
+// Cost: O(sum of the sizes of regions and loops * their depth).
+//
+// Lanes must not wait at a join for lanes that wait for them, on Volta and later: a region that holds an operation of the whole warp (shfl.sync and its
+// like with all lanes in the mask) is none, since lanes that left it may be meant to meet the others at another such operation (a loop of
+// shuffles that lanes leave at different times, and a shuffle behind it); nor one with a barrier of the block whose join may lead to the end without
+// one. What follows runs divergent. On Pascal lanes at a join count as come to a barrier.
+//
+// Left out: irreducible graphs (two entries into a cycle): Volta and later run them divergent, without regions; Pascal refuses them.
+// A branch that reaches itself before its join (several back edges to one header) gets no region either.
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "assembler/flow_graph.h"
+
+namespace rndn::assembler {
+namespace {
+
+using ptx::Opcode;
+
+// How many regions may be open at once: Volta and later have B registers, of which the driver's functions keep some and the expansions of single
+// instructions (select_*.cpp) take up to two; Pascal has a stack.
+uint32_t deepest_region(const ptx::Function& f, const isa::Target& target) {
+  if (target.family != isa::Family::volta) return UINT32_MAX;
+  for (const ptx::Instruction& i : f.instructions)
+    if (i.op == Opcode::call) return barrier_registers - first_called_barrier - 2;
+  return barrier_registers - 2;
+}
+
+struct Builder : Divergence {
+  struct Candidate {
+    uint32_t join;
+    std::vector<uint32_t> blocks;  // all lead to the join
+    std::vector<uint32_t> ends;    // reachable from the entries too, but of another level: in no region
+    uint32_t parent = UINT32_MAX;  // the smallest candidate that holds all blocks
+    BlockId landing = none<BlockId>();
+    RegionId id = none<RegionId>();
+  };
+  std::vector<Candidate> candidates;           // inner before outer
+  std::vector<std::vector<uint32_t>> holders;  // by block: the candidates that hold it; after nest() inner before outer
+
+  bool holds(uint32_t k, uint32_t b) const {
+    return b < holders.size() && std::find(holders[b].begin(), holders[b].end(), k) != holders[b].end();
+  }
+  bool holds(uint32_t k, BlockId b) const { return holds(k, index(b)); }
+  void add_candidate(uint32_t join, std::span<const uint32_t> set) {
+    Candidate c{join, {}, {}};
+    for (uint32_t b : set) (level[b] == level[join] ? c.blocks : c.ends).push_back(b);
+    if (!c.blocks.empty()) candidates.push_back(std::move(c));
+  }
+  void take_in(uint32_t outer, uint32_t inner) {
+    Candidate &x = candidates[outer], &y = candidates[inner];
+    for (uint32_t b : y.blocks)
+      if (!holds(outer, b)) x.blocks.push_back(b), holders[b].push_back(outer);
+    for (uint32_t b : y.ends)
+      if (std::find(x.ends.begin(), x.ends.end(), b) == x.ends.end()) x.ends.push_back(b);
+  }
+  // Until any two candidates nest or are apart: the one that joins later takes in the blocks of one that joins inside it; candidates with the
+  // same join become one. Two candidates are looked at together only when they share a block.
+  void nest() {
+    holders.assign(flow.blocks.size(), {});
+    for (uint32_t k = 0; k < candidates.size(); ++k)
+      for (uint32_t b : candidates[k].blocks) holders[b].push_back(k);
+    std::vector<uint32_t> shared(candidates.size(), 0), others;
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (uint32_t a = 0; a < candidates.size(); ++a) {
+        bool again = true;
+        while (again) {
+          again = false;
+          others.clear();
+          for (uint32_t b : candidates[a].blocks)
+            for (uint32_t k : holders[b])
+              if (k > a && shared[k]++ == 0) others.push_back(k);
+          std::sort(others.begin(), others.end());
+          for (uint32_t k : others) {
+            const uint32_t common = std::exchange(shared[k], 0);
+            if (again) continue;  // the sets have changed: count anew
+            Candidate &x = candidates[a], &y = candidates[k];
+            const bool in = common == x.blocks.size(), holds_it = common == y.blocks.size();
+            const bool same = x.join == y.join && in && holds_it;
+            if (!same && (in || holds_it)) continue;
+            changed = again = true;
+            if (x.join == y.join) {
+              take_in(a, k);
+              for (uint32_t b : y.blocks) std::erase(holders[b], k);
+              y.blocks.clear();
+            } else {
+              const bool y_outer = holds(k, x.join);
+              CHECK(y_outer || holds(a, y.join), "a block leads to two joins of which neither leads to the other");
+              y_outer ? take_in(k, a) : take_in(a, k);
+            }
+          }
+        }
+      }
+    }
+    std::erase_if(candidates, [](const Candidate& c) { return c.blocks.empty(); });
+    std::stable_sort(candidates.begin(), candidates.end(),
+                     [](const Candidate& a, const Candidate& b) { return a.blocks.size() < b.blocks.size(); });
+    find_parents();
+    if (drop_needless()) find_parents();
+  }
+  void find_parents() {
+    for (auto& list : holders) list.clear();
+    for (uint32_t k = 0; k < candidates.size(); ++k)
+      for (uint32_t b : candidates[k].blocks) holders[b].push_back(k);
+    for (uint32_t k = 0; k < candidates.size(); ++k) {
+      const std::vector<uint32_t>& chain = holders[candidates[k].blocks[0]];
+      const auto next = std::upper_bound(chain.begin(), chain.end(), k);
+      candidates[k].parent = next != chain.end() ? *next : UINT32_MAX;
+    }
+  }
+  // Candidates that bring nothing: those that join where the one around them does (a || b || c ..), and those deeper than there are B registers,
+  // whose lanes meet at the join of one around them. All their blocks run apart anyway.
+  bool drop_needless() {
+    const uint32_t most = deepest_region(f, target);
+    std::vector<uint32_t> depth(candidates.size(), 0);
+    std::vector<uint32_t> kept_by(candidates.size());  // itself, or the innermost around it that stays
+    std::vector<uint8_t> needless(candidates.size(), false);
+    bool any = false;
+    for (uint32_t k = static_cast<uint32_t>(candidates.size()); k-- > 0;) {  // outer first
+      const uint32_t parent = candidates[k].parent;
+      kept_by[k] = k;
+      if (parent == UINT32_MAX) continue;
+      needless[k] = candidates[parent].join == candidates[k].join || depth[parent] + 1 >= most;
+      depth[k] = depth[parent] + (needless[k] ? 0 : 1);
+      if (!needless[k]) continue;
+      any = true;
+      kept_by[k] = kept_by[parent];
+      for (uint32_t b : candidates[k].ends)
+        if (auto& ends = candidates[kept_by[k]].ends; std::find(ends.begin(), ends.end(), b) == ends.end())
+          ends.push_back(b);
+    }
+    size_t kept = 0;
+    for (size_t k = 0; k < candidates.size(); ++k)
+      if (!needless[k]) {
+        if (kept != k) candidates[kept] = std::move(candidates[k]);
+        ++kept;
+      }
+    candidates.resize(kept);
+    return any;
+  }
+  // The member mask of an operation that waits for lanes; null: it is none.
+  const ptx::Operand* member_mask(const ptx::Instruction& i) const {
+    const bool waits = i.op == Opcode::shfl || i.op == Opcode::match || i.op == Opcode::redux ||
+                       (i.op == Opcode::vote && i.operand_count > 2u) || is_warp_barrier(i);
+    return waits && i.operand_count != 0 ? &f.operand(i, i.operand_count - 1u) : nullptr;
+  }
+  static bool is_all_lanes(const ptx::Operand& o) {
+    return o.kind == ptx::Operand::immediate && static_cast<uint32_t>(o.value) == 0xffffffffu;
+  }
+  // By block: whether it waits for all lanes of the warp. A mask in a register counts when all that is ever written to it are all lanes.
+  Flags waiting_for_warp() {
+    const Flags waits = flags(flow.blocks.size());
+    std::vector<ptx::RegisterId> masks;
+    for (BlockId b : flow.layout)
+      for (const FlowItem& item : block(b).items)
+        if (const ptx::Operand* mask = member_mask(f.instructions[item.inst])) {
+          if (is_all_lanes(*mask)) waits[index(b)] = true;
+          if (mask->kind == ptx::Operand::reg) masks.push_back(ptx::RegisterId{mask->id});
+        }
+    if (masks.empty()) return waits;
+    const Flags wanted = flags(f.registers.size()), other = flags(f.registers.size());
+    for (ptx::RegisterId r : masks) wanted[index(r)] = true;
+    for (const ptx::Instruction& i : f.instructions)
+      for (uint32_t k = 0; k < i.destination_count; ++k) {
+        const ptx::Operand& d = f.operand(i, k);
+        const bool constant = i.op == Opcode::mov && is_all_lanes(f.operand(i, 1));
+        if (d.kind == ptx::Operand::reg && wanted[d.id]) other[d.id] |= !constant;
+        if (d.kind == ptx::Operand::vector)
+          for (uint32_t e = 0; e < d.count; ++e)
+            if (const ptx::Operand& o = f.vector_elements[d.id + e]; o.kind == ptx::Operand::reg) other[o.id] = true;
+      }
+    for (BlockId b : flow.layout)
+      for (const FlowItem& item : block(b).items)
+        if (const ptx::Operand* mask = member_mask(f.instructions[item.inst]))
+          waits[index(b)] |= mask->kind == ptx::Operand::reg && !other[mask->id];
+    return waits;
+  }
+  void run_apart(uint32_t b) { block(BlockId{b}).convergent = false, block(BlockId{b}).split = true; }
+  // Drops the candidates whose lanes may wait for some that are at the join: for the whole warp; at a barrier of the block, when those at the join may end
+  // without coming to one; at one that lanes of a warp may come to apart. From their blocks on, lanes may run apart.
+  void drop_those_that_wait(const Flags& for_warp) {
+    if (target.family != isa::Family::volta) return;
+    const auto drop = [&](const Candidate& c) {
+      const auto waits_apart = [&](uint32_t b) { return for_warp[b] || waits[b].unaligned; };
+      return std::ranges::any_of(c.ends, waits_apart) || std::ranges::any_of(c.blocks, [&](uint32_t b) {
+               return waits_apart(b) || (waits[b].barrier && !meets[c.join]);
+             });
+    };
+    bool any = false;
+    for (const Candidate& c : candidates) {
+      if (!drop(c)) continue;
+      any = true;
+      for (uint32_t b : c.blocks)
+        for (uint32_t s : reach(BlockId{b}, UINT32_MAX, true)) run_apart(s);
+    }
+    if (!any) return;
+    std::erase_if(candidates, drop);
+    find_parents();
+  }
+  uint32_t innermost_holding(BlockId b) {
+    return index(b) < holders.size() && !holders[index(b)].empty() ? holders[index(b)].front() : UINT32_MAX;
+  }
+  // The innermost candidate that is open behind the end of b, with those that b opens: lanes enter them from b, and whichever way they go from
+  // b, they enter or are at the join. None that b's branch enters while it leaves another.
+  uint32_t open_behind(BlockId b, std::vector<uint32_t>& opens) {
+    const uint32_t inside = innermost_holding(b);
+    uint32_t open = inside;
+    std::vector<uint32_t> entered;  // those that hold a successor, outer before inner
+    successors(b, [&](BlockId s) {
+      if (same_level(b, s) && index(s) < holders.size())
+        entered.insert(entered.end(), holders[index(s)].begin(), holders[index(s)].end());
+    });
+    std::sort(entered.begin(), entered.end(), std::greater<>());
+    entered.erase(std::unique(entered.begin(), entered.end()), entered.end());
+    for (uint32_t k : entered) {
+      if (holds(k, b) || candidates[k].parent != open) continue;
+      bool all = true;
+      successors(b, [&](BlockId s) {
+        if (same_level(b, s) && !holds(k, s) && index(s) != candidates[k].join) all = false;
+      });
+      if (all) opens.push_back(k), open = k;
+    }
+    return open;
+  }
+
+  // Fresh blocks go in front of blocks of the layout, a list until the end.
+  std::vector<uint32_t> after, before;  // by block: its neighbours, UINT32_MAX = none
+  void start_insertion() {
+    after.assign(flow.blocks.size(), UINT32_MAX);
+    before.assign(flow.blocks.size(), UINT32_MAX);
+    for (size_t k = 1; k < flow.layout.size(); ++k) {
+      after[index(flow.layout[k - 1])] = index(flow.layout[k]);
+      before[index(flow.layout[k])] = index(flow.layout[k - 1]);
+    }
+  }
+  void insert_before(BlockId at, BlockId fresh) {
+    after.resize(flow.blocks.size(), UINT32_MAX);
+    before.resize(flow.blocks.size(), UINT32_MAX);
+    const uint32_t a = index(at), x = index(fresh), p = before[a];
+    before[x] = p, after[x] = a, before[a] = x;
+    if (p != UINT32_MAX) after[p] = x;
+  }
+  void finish_insertion() {
+    uint32_t first = index(flow.layout[0]);
+    while (before[first] != UINT32_MAX) first = before[first];
+    flow.layout.clear();
+    for (; first != UINT32_MAX; first = after[first]) flow.layout.push_back(BlockId{first});
+  }
+
+  struct Entrance {
+    uint32_t outermost;  // candidate that it opens first
+    BlockId block;
+  };
+  std::vector<std::vector<Entrance>> entrances;  // by block
+  // Where lanes with candidate `open` innermost go to reach s: out of the regions that s is not in, then into those that it is in.
+  BlockId route(uint32_t open, BlockId s, uint32_t loop_depth) {
+    if (level[index(s)] == UINT32_MAX) return s;
+    if (open != UINT32_MAX && !holds(open, s)) {
+      CHECK(candidates[open].join == index(s), "a region is left, but not to its join");
+      if (!is_none(candidates[open].landing)) return candidates[open].landing;
+      const BlockId next = route(candidates[open].parent, s, loop_depth);
+      const BlockId l = flow.blocks.add({});
+      candidates[open].landing = l;
+      FlowBlock &x = block(l), &join = block(s);
+      x.next = next, x.line = x.end_line = join.line, x.loop_depth = std::min(join.loop_depth, loop_depth);
+      x.convergent = candidates[open].parent == UINT32_MAX && join.convergent;
+      insert_before(next, l);
+      return l;
+    }
+    std::vector<uint32_t> enter;  // innermost first
+    for (uint32_t k = innermost_holding(s); k != open; k = candidates[k].parent) enter.push_back(k);
+    if (enter.empty()) return s;
+    entrances.resize(level.size());
+    for (const Entrance& e : entrances[index(s)])
+      if (e.outermost == enter.back()) return e.block;
+    const BlockId e = flow.blocks.add({});
+    FlowBlock &x = block(e), &to = block(s);
+    x.next = s, x.line = x.end_line = to.line, x.loop_depth = std::min(to.loop_depth, loop_depth);
+    x.convergent = open == UINT32_MAX && to.convergent;
+    for (size_t k = enter.size(); k-- > 0;) x.opens.push_back(candidates[enter[k]].id);
+    if (open != UINT32_MAX) x.innermost = candidates[open].id;
+    entrances[index(s)].push_back({enter.back(), e});
+    insert_before(s, e);
+    return e;
+  }
+
+  // Regions of the candidates. Lanes that come from a level to another have left regions of the one open: those of the other lie deeper.
+  void number() {
+    std::vector<uint32_t> deepest;                  // by level
+    for (size_t k = candidates.size(); k-- > 0;) {  // outer first
+      Candidate& c = candidates[k];
+      Region r;
+      if (c.parent != UINT32_MAX) r.parent = candidates[c.parent].id, r.depth = flow.regions[r.parent].depth + 1;
+      c.id = flow.regions.add(r);
+      deepest.resize(std::max<size_t>(deepest.size(), level[c.join] + 1));
+      deepest[level[c.join]] = std::max(deepest[level[c.join]], r.depth + 1);
+    }
+    uint32_t base = 0;
+    const uint32_t most = deepest_region(f, target);
+    for (uint32_t l = 0; l < deepest.size(); base += deepest[l++]) {
+      if (deepest[l] >= most - std::min(base, most)) base = 0;
+      for (const Candidate& c : candidates)
+        if (level[c.join] == l) flow.regions[c.id].depth += base;
+    }
+  }
+  // The blocks of the barriers that lanes at `from` may come to first, without passing `stop`.
+  std::vector<uint32_t> first_barriers(BlockId from, uint32_t stop) {
+    std::vector<uint32_t> work{index(from)}, found;
+    const Flags met = flags(flow.blocks.size());
+    met[index(from)] = true;
+    for (size_t at = 0; at < work.size(); ++at) {
+      if (work[at] == stop) continue;
+      if (waits[work[at]].barrier) {
+        found.push_back(work[at]);
+        continue;
+      }
+      successors(BlockId{work[at]}, [&](BlockId s) {
+        if (!met[index(s)]) met[index(s)] = true, work.push_back(index(s));
+      });
+    }
+    return found;
+  }
+  // Pascal counts a warp at a barrier as soon as some of its lanes are there. Refuses barriers that lanes come to first by both ways behind a branch that
+  // may split the warp, before they meet. (If by one way only, the branch splits no warp but into those that go on and those that end.)
+  Result<void> check_barriers() {
+    if (target.family != isa::Family::pascal || !any_barrier) return {};
+    for (BlockId b : flow.layout) {
+      const BlockId taken = block(b).taken, next = block(b).next;
+      if (!diverges(b) || !same_level(b, taken) || !same_level(b, next)) continue;
+      uint32_t stop = join[index(b)];
+      for (uint32_t l = inner_loop[index(b)]; l != UINT32_MAX; l = loops[l].parent)
+        if (leaves_loop(l, b)) stop = loop_join(l);
+      ArenaScope scratch(arena);
+      const Flags by_taken = flags(flow.blocks.size());
+      for (uint32_t x : first_barriers(taken, stop)) by_taken[x] = true;
+      for (uint32_t x : first_barriers(next, stop))
+        if (by_taken[x])
+          for (const FlowItem& item : block(BlockId{x}).items)
+            if (const ptx::Instruction& i = f.instructions[item.inst]; is_block_barrier(i))
+              return input_error(
+                  "function {}, line {}: unsupported barrier: parts of a warp may come to it one after another behind "
+                  "the branch in "
+                  "line {}, and {} would count the first for all",
+                  f.name, i.line, block(b).end_line, target.name);
+    }
+    return {};
+  }
+
+  Result<void> regions() {
+    const size_t n0 = flow.blocks.size();
+    if (irreducible && target.family == isa::Family::pascal)
+      return input_error("function {}: unsupported irreducible control flow (a cycle with two entries) on {}", f.name,
+                         target.name);
+    RETURN_IF_ERROR(check_barriers());
+    const Flags for_warp = any_operation && target.family == isa::Family::volta ? waiting_for_warp() : flags(n0);
+    const Flags covered = flags(n0), has = flags(n0);  // has: a region opens behind the block
+    auto cover = [&](std::span<const uint32_t> set) {
+      for (uint32_t b : set) covered[b] = true;
+    };
+    if (!irreducible) {
+      for (BlockId b : flow.layout) {
+        if (!diverges(b)) continue;
+        uint32_t j = join[index(b)];
+        bool by_loop = false;
+        for (uint32_t l = inner_loop[index(b)]; l != UINT32_MAX; l = loops[l].parent) by_loop |= leaves_loop(l, b);
+        if (j == UINT32_MAX || by_loop) continue;
+        const std::span<const uint32_t> set = reach(b, j, false);
+        if (reached(index(b))) continue;
+        has[index(b)] = true;
+        cover(set);
+        add_candidate(j, set);
+      }
+      for (uint32_t l = 0; l < loops.size(); ++l) {
+        const Loop& loop = loops[l];
+        uint32_t j = loop.divergent ? loop_join(l) : UINT32_MAX;
+        if (j == UINT32_MAX) continue;
+        const std::span<const uint32_t> set = reach(loop.header, j, true);
+        bool entered_again = false;
+        for (BlockId p : predecessors[index(loop.header)])
+          if (!in_loop(l, index(p)) && reached(index(p))) entered_again = true;
+        if (entered_again) continue;
+        cover(set);
+        add_candidate(j, set);
+      }
+    }
+    // Convergence: apart and covered by a region, or apart for good.
+    for (BlockId b : flow.layout) block(b).convergent = !apart[index(b)];
+    // A divergent branch that no region covers leaves everything after it divergent.
+    for (BlockId b : flow.layout)
+      if (diverges(b) && !covered[index(b)] && !has[index(b)])
+        for (uint32_t s : reach(b, UINT32_MAX, false)) run_apart(s);
+
+    // Lanes that have left for good may wait for the whole warp somewhere else.
+    if (target.family == isa::Family::volta && any_operation)
+      for (BlockId b : flow.layout) {
+        if (!diverges(b)) continue;
+        const std::span<const uint32_t> set = reach(b, join[index(b)], false);
+        if (std::ranges::any_of(set, [&](uint32_t s) { return level[s] != level[index(b)] && for_warp[s]; }))
+          for (uint32_t s : reach(b, UINT32_MAX, false)) run_apart(s);
+      }
+
+    nest();
+    drop_those_that_wait(for_warp);
+    number();
+    // The innermost region of a block: the deepest; an exit's lanes leave its register alone.
+    for (const Candidate& c : candidates)
+      for (const std::vector<uint32_t>* set : {&c.blocks, &c.ends})
+        for (uint32_t b : *set) {
+          RegionId& in = block(BlockId{b}).innermost;
+          if (is_none(in) || flow.regions[in].depth < flow.regions[c.id].depth) in = c.id;
+        }
+    const std::vector<BlockId> order = flow.layout;
+    start_insertion();
+    for (BlockId b : order) {
+      if (level[index(b)] == UINT32_MAX) continue;
+      std::vector<uint32_t> opens;
+      const uint32_t open = open_behind(b, opens);
+      for (uint32_t k : opens) block(b).opens.push_back(candidates[k].id);
+      const uint32_t depth = block(b).loop_depth;
+      if (BlockId s = block(b).taken; !is_none(s)) {
+        BlockId to = route(same_level(b, s) ? open : UINT32_MAX, s, depth);
+        block(b).taken = to;
+      }
+      if (BlockId s = block(b).next; !is_none(s)) {
+        BlockId to = route(same_level(b, s) ? open : UINT32_MAX, s, depth);
+        block(b).next = to;
+      }
+    }
+    finish_insertion();
+    for (Candidate& c : candidates) {
+      CHECK(!is_none(c.landing), "a region without a way out");
+      block(c.landing).joins = c.id;
+      flow.regions[c.id].join = c.landing;
+      block(c.landing).innermost = flow.regions[c.id].parent;
+    }
+    for (BlockId b : flow.layout)
+      for (RegionId r : block(b).opens) flow.regions[r].entry = b;
+    return {};
+  }
+};
+
+}  // namespace
+
+Result<Flow> make_regions(Divergence graph) {
+  Builder b{std::move(graph)};
+  RETURN_IF_ERROR(b.regions());
+  return std::move(b.flow);
+}
+
+}  // namespace rndn::assembler
