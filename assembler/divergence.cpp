@@ -9,8 +9,8 @@
 // Uniformity is an optimistic closure over registers (flow-insensitive): a value is divergent when it comes from a divergent source, or is
 // written where lanes run apart.
 //
-// Cost: O(instructions + sum of the sizes of loops * their depth) for each level (one, hardly ever more than two), times the rounds of the closure (2 or 3
-// in practice).
+// Cost: O(instructions + sum of the sizes of loops * their depth) for each level (one, hardly ever more than two), times the rounds of the closure (2
+// or 3 in practice).
 #include <algorithm>
 #include <utility>
 
@@ -157,8 +157,9 @@ void Divergence::analyse() {
   find_levels();
 }
 
-// The block that the lanes of from's level lead to: the last exit behind the last wait; where there is none, the last block whose lanes all leave; where there is none
-// either, the header of an outermost loop that nobody gets out of but by leaving.
+// The block that the lanes of from's level lead to: the last exit behind the last wait; where there is none, the last block whose lanes all leave.
+// Where there is none either, nobody gets out of an outermost loop but by leaving: a block that waits and that all lanes pass that go back to its
+// header from somewhere, else the header.
 uint32_t Divergence::root_of(BlockId from) {
   Flags met;
   std::vector<BlockId> found;
@@ -195,7 +196,15 @@ uint32_t Divergence::root_of(BlockId from) {
   }
   uint32_t l = inner_loop[index(from)];
   while (l != UINT32_MAX && loops[l].parent != UINT32_MAX) l = loops[l].parent;
-  return l != UINT32_MAX ? index(loops[l].header) : index(from);
+  if (l == UINT32_MAX) return index(from);
+  const uint32_t header = index(loops[l].header);
+  uint32_t root = header;
+  for (BlockId p : predecessors[header]) {
+    if (!in_loop(l, index(p))) continue;
+    for (uint32_t b = index(p); b != header; b = idom[b])
+      if (waits[b].barrier || (waits[b].warp && !waits[root].barrier)) root = b;
+  }
+  return root;
 }
 
 void Divergence::find_levels() {

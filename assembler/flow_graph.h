@@ -1,5 +1,5 @@
-// The graph of blocks of one function that the passes of structure() work on one after another: structure.cpp makes it, divergence.cpp finds out where
-// lanes run apart and where they meet, regions.cpp makes regions of that.
+// The graph of blocks of one function that the passes of structure() work on one after another: structure.cpp makes it, divergence.cpp finds out
+// where lanes run apart and where they meet, regions.cpp makes regions of that.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -169,8 +169,8 @@ struct Divergence : FlowGraph {
     return l == loop;
   }
 
-  // Levels. The blocks that lead to one root are a level, in which all joins lie: a branch's join is its immediate post-dominator towards the root. Lanes
-  // that go from a level to another never come back. Lanes that leave for their end, with no wait of any kind before it, while others go on to
+  // Levels. The blocks that lead to one root are a level, in which all joins lie: a branch's join is its immediate post-dominator towards the root.
+  // Lanes that go from a level to another never come back. Lanes that leave for their end, with no wait of any kind before it, while others go on to
   // a barrier of the block, are a level of their own, too: nobody may wait for the others at their joins.
   std::span<uint32_t> level, ipdom;  // by block; UINT32_MAX: none
   std::span<uint32_t> join;          // by block: where its lanes meet behind its branch

@@ -1,27 +1,27 @@
-// Makes every piece of the graph in which lanes run apart a region: a set of blocks that all lead to one join, with a landing block of its own in front of
-// the join (structure.cpp).
+// Makes every piece of the graph in which lanes run apart a region: a set of blocks that all lead to one join, with a landing block of its own in
+// front of the join (structure.cpp).
 //
 // Output invariants: on every path a region is opened once and joined once, last opened first (Pascal keeps them on a stack, Volta and later in
 // B registers by depth). Hence every edge into a region opens it, at the end of the block that it comes from or, where that block's other
 // branch goes elsewhere, in an entrance block on the edge; every edge out leads through the landing; regions nest or are apart; regions with the
 // same blocks and the same join are one. Where several regions join at the same block, their landings follow each other, inner to outer, and
-// a path takes those of the regions that it is in. Paths to another level, which never come back, leave regions as they are: exited lanes take part in
-// nothing. check_regions proves all this on the final code.
+// a path takes those of the regions that it is in. Paths to another level, which never come back, leave regions as they are: exited lanes take part
+// in nothing. check_regions proves all this on the final code.
 //
-// Algorithm. The region of a divergent branch is what can be reached before its join. When the join lies outside the innermost loop, lanes leave the loop
-// at different times: then the loop as a whole is the region, up to the first post-dominator outside.
-// Such regions can share blocks without nesting (a goto into an arm, a || b): then the one that joins later takes in the other's blocks, and two
-// with the same join become one. Nothing else is needed for that: a region may be entered by any number of edges.
+// Algorithm. The region of a divergent branch is what can be reached before its join. When the join lies outside the innermost loop, lanes leave the
+// loop at different times: then the loop as a whole is the region, up to the first post-dominator outside. Such regions can share blocks without
+// nesting (a goto into an arm, a || b): then the one that joins later takes in the other's blocks, and two with the same join become one. Nothing
+// else is needed for that: a region may be entered by any number of edges.
 //
 // Cost: O(sum of the sizes of regions and loops * their depth).
 //
-// Lanes must not wait at a join for lanes that wait for them, on Volta and later: a region that holds an operation of the whole warp (shfl.sync and its
-// like with all lanes in the mask) is none, since lanes that left it may be meant to meet the others at another such operation (a loop of
-// shuffles that lanes leave at different times, and a shuffle behind it); nor one with a barrier of the block whose join may lead to the end without
-// one. What follows runs divergent. On Pascal lanes at a join count as come to a barrier.
+// Lanes must not wait at a join for lanes that wait for them, on Volta and later: a region that holds an operation of the whole warp (shfl.sync and
+// its like with all lanes in the mask; in a loop, with any mask but that of activemask) is none, since lanes that left it may be meant to meet the
+// others at another such operation (a loop of shuffles that lanes leave at different times, and a shuffle behind it); nor one with a barrier of the
+// block whose join may lead to the end without one. What follows runs divergent. On Pascal lanes at a join count as come to a barrier.
 //
 // Left out: irreducible graphs (two entries into a cycle): Volta and later run them divergent, without regions; Pascal refuses them.
-// A branch that reaches itself before its join (several back edges to one header) gets no region either.
+// A branch that reaches itself before its join (several back edges to one header) gets no region either, but on Pascal where lanes wait for others.
 #include <algorithm>
 #include <functional>
 #include <utility>
@@ -45,6 +45,7 @@ uint32_t deepest_region(const ptx::Function& f, const isa::Target& target) {
 struct Builder : Divergence {
   struct Candidate {
     uint32_t join;
+    bool repeats;                  // lanes come to the join after different numbers of rounds
     std::vector<uint32_t> blocks;  // all lead to the join
     std::vector<uint32_t> ends;    // reachable from the entries too, but of another level: in no region
     uint32_t parent = UINT32_MAX;  // the smallest candidate that holds all blocks
@@ -58,13 +59,14 @@ struct Builder : Divergence {
     return b < holders.size() && std::find(holders[b].begin(), holders[b].end(), k) != holders[b].end();
   }
   bool holds(uint32_t k, BlockId b) const { return holds(k, index(b)); }
-  void add_candidate(uint32_t join, std::span<const uint32_t> set) {
-    Candidate c{join, {}, {}};
+  void add_candidate(uint32_t join, std::span<const uint32_t> set, bool repeats) {
+    Candidate c{.join = join, .repeats = repeats, .blocks = {}, .ends = {}};
     for (uint32_t b : set) (level[b] == level[join] ? c.blocks : c.ends).push_back(b);
     if (!c.blocks.empty()) candidates.push_back(std::move(c));
   }
   void take_in(uint32_t outer, uint32_t inner) {
     Candidate &x = candidates[outer], &y = candidates[inner];
+    x.repeats |= y.repeats;
     for (uint32_t b : y.blocks)
       if (!holds(outer, b)) x.blocks.push_back(b), holders[b].push_back(outer);
     for (uint32_t b : y.ends)
@@ -164,43 +166,52 @@ struct Builder : Divergence {
   static bool is_all_lanes(const ptx::Operand& o) {
     return o.kind == ptx::Operand::immediate && static_cast<uint32_t>(o.value) == 0xffffffffu;
   }
-  // By block: whether it waits for all lanes of the warp. A mask in a register counts when all that is ever written to it are all lanes.
-  Flags waiting_for_warp() {
+  // By block: what it waits for. A mask in a register means all lanes when nothing else is ever written to it; and it names no lane that is elsewhere
+  // when nothing but activemask is.
+  enum : uint8_t { nobody, some_lanes, all_lanes };
+  Flags waiting_for_lanes() {
     const Flags waits = flags(flow.blocks.size());
     std::vector<ptx::RegisterId> masks;
+    const auto add = [&](BlockId b, uint8_t what) { waits[index(b)] = std::max(waits[index(b)], what); };
     for (BlockId b : flow.layout)
       for (const FlowItem& item : block(b).items)
         if (const ptx::Operand* mask = member_mask(f.instructions[item.inst])) {
-          if (is_all_lanes(*mask)) waits[index(b)] = true;
+          if (mask->kind == ptx::Operand::immediate) add(b, is_all_lanes(*mask) ? all_lanes : some_lanes);
           if (mask->kind == ptx::Operand::reg) masks.push_back(ptx::RegisterId{mask->id});
         }
     if (masks.empty()) return waits;
-    const Flags wanted = flags(f.registers.size()), other = flags(f.registers.size());
+    // Of registers that are masks: whether anything but all lanes is written to it, and anything but the lanes that are here.
+    const Flags wanted = flags(f.registers.size()), not_all = flags(f.registers.size()),
+                not_here = flags(f.registers.size());
     for (ptx::RegisterId r : masks) wanted[index(r)] = true;
     for (const ptx::Instruction& i : f.instructions)
       for (uint32_t k = 0; k < i.destination_count; ++k) {
         const ptx::Operand& d = f.operand(i, k);
         const bool constant = i.op == Opcode::mov && is_all_lanes(f.operand(i, 1));
-        if (d.kind == ptx::Operand::reg && wanted[d.id]) other[d.id] |= !constant;
+        if (d.kind == ptx::Operand::reg && wanted[d.id])
+          not_all[d.id] |= !constant, not_here[d.id] |= i.op != Opcode::activemask;
         if (d.kind == ptx::Operand::vector)
           for (uint32_t e = 0; e < d.count; ++e)
-            if (const ptx::Operand& o = f.vector_elements[d.id + e]; o.kind == ptx::Operand::reg) other[o.id] = true;
+            if (const ptx::Operand& o = f.vector_elements[d.id + e]; o.kind == ptx::Operand::reg)
+              not_all[o.id] = not_here[o.id] = true;
       }
     for (BlockId b : flow.layout)
       for (const FlowItem& item : block(b).items)
-        if (const ptx::Operand* mask = member_mask(f.instructions[item.inst]))
-          waits[index(b)] |= mask->kind == ptx::Operand::reg && !other[mask->id];
+        if (const ptx::Operand* mask = member_mask(f.instructions[item.inst]); mask && mask->kind == ptx::Operand::reg)
+          add(b, !not_all[mask->id] ? all_lanes : not_here[mask->id] ? some_lanes : nobody);
     return waits;
   }
   void run_apart(uint32_t b) { block(BlockId{b}).convergent = false, block(BlockId{b}).split = true; }
-  // Drops the candidates whose lanes may wait for some that are at the join: for the whole warp; at a barrier of the block, when those at the join may end
-  // without coming to one; at one that lanes of a warp may come to apart. From their blocks on, lanes may run apart.
-  void drop_those_that_wait(const Flags& for_warp) {
+  // Drops the candidates whose lanes may wait for some that are at the join: for the whole warp; in a loop, for some lanes, of which others may have
+  // left it; at a barrier of the block, when those at the join may end without coming to one; at one that lanes of a warp may come to apart. From
+  // their blocks on, lanes may run apart.
+  void drop_those_that_wait(const Flags& for_lanes) {
     if (target.family != isa::Family::volta) return;
     const auto drop = [&](const Candidate& c) {
-      const auto waits_apart = [&](uint32_t b) { return for_warp[b] || waits[b].unaligned; };
+      const auto waits_apart = [&](uint32_t b) { return for_lanes[b] == all_lanes || waits[b].unaligned; };
       return std::ranges::any_of(c.ends, waits_apart) || std::ranges::any_of(c.blocks, [&](uint32_t b) {
-               return waits_apart(b) || (waits[b].barrier && !meets[c.join]);
+               return waits_apart(b) || (c.repeats && for_lanes[b] == some_lanes) ||
+                      (waits[b].barrier && !meets[c.join]);
              });
     };
     bool any = false;
@@ -337,8 +348,8 @@ struct Builder : Divergence {
     }
     return found;
   }
-  // Pascal counts a warp at a barrier as soon as some of its lanes are there. Refuses barriers that lanes come to first by both ways behind a branch that
-  // may split the warp, before they meet. (If by one way only, the branch splits no warp but into those that go on and those that end.)
+  // Pascal counts a warp at a barrier as soon as some of its lanes are there. Refuses barriers that lanes come to first by both ways behind a branch
+  // that may split the warp, before they meet. (If by one way only, the branch splits no warp but into those that go on and those that end.)
   Result<void> check_barriers() {
     if (target.family != isa::Family::pascal || !any_barrier) return {};
     for (BlockId b : flow.layout) {
@@ -369,7 +380,9 @@ struct Builder : Divergence {
       return input_error("function {}: unsupported irreducible control flow (a cycle with two entries) on {}", f.name,
                          target.name);
     RETURN_IF_ERROR(check_barriers());
-    const Flags for_warp = any_operation && target.family == isa::Family::volta ? waiting_for_warp() : flags(n0);
+    const Flags for_lanes = any_operation && target.family == isa::Family::volta ? waiting_for_lanes() : flags(n0);
+    // Where a branch reaches itself before its join.
+    const bool joins_rounds = target.family == isa::Family::pascal && (any_barrier || any_operation);
     const Flags covered = flags(n0), has = flags(n0);  // has: a region opens behind the block
     auto cover = [&](std::span<const uint32_t> set) {
       for (uint32_t b : set) covered[b] = true;
@@ -382,10 +395,11 @@ struct Builder : Divergence {
         for (uint32_t l = inner_loop[index(b)]; l != UINT32_MAX; l = loops[l].parent) by_loop |= leaves_loop(l, b);
         if (j == UINT32_MAX || by_loop) continue;
         const std::span<const uint32_t> set = reach(b, j, false);
-        if (reached(index(b))) continue;
+        const bool repeats = reached(index(b));
+        if (repeats && !joins_rounds) continue;
         has[index(b)] = true;
         cover(set);
-        add_candidate(j, set);
+        add_candidate(j, set, repeats);
       }
       for (uint32_t l = 0; l < loops.size(); ++l) {
         const Loop& loop = loops[l];
@@ -395,9 +409,9 @@ struct Builder : Divergence {
         bool entered_again = false;
         for (BlockId p : predecessors[index(loop.header)])
           if (!in_loop(l, index(p)) && reached(index(p))) entered_again = true;
-        if (entered_again) continue;
+        if (entered_again && !joins_rounds) continue;
         cover(set);
-        add_candidate(j, set);
+        add_candidate(j, set, true);
       }
     }
     // Convergence: apart and covered by a region, or apart for good.
@@ -412,12 +426,13 @@ struct Builder : Divergence {
       for (BlockId b : flow.layout) {
         if (!diverges(b)) continue;
         const std::span<const uint32_t> set = reach(b, join[index(b)], false);
-        if (std::ranges::any_of(set, [&](uint32_t s) { return level[s] != level[index(b)] && for_warp[s]; }))
+        if (std::ranges::any_of(set,
+                                [&](uint32_t s) { return level[s] != level[index(b)] && for_lanes[s] == all_lanes; }))
           for (uint32_t s : reach(b, UINT32_MAX, false)) run_apart(s);
       }
 
     nest();
-    drop_those_that_wait(for_warp);
+    drop_those_that_wait(for_lanes);
     number();
     // The innermost region of a block: the deepest; an exit's lanes leave its register alone.
     for (const Candidate& c : candidates)

@@ -200,6 +200,17 @@ class RandomProgram {
       case 4:
       case 5: {  // loop: of the head, of the foot or endless but for a break
         const uint32_t counter = ++counters_;
+        if (ends_ &&
+            pick(4) ==
+                0) {  // two loops with one head: each lane goes round the inner one as often as it likes, all round the outer one
+          const std::string head = label();
+          s += fmt::format("mov.u32 %c{}, 0;\n{}:\n", counter, head);
+          s += block({.meet = false, .floor = static_cast<uint32_t>(loops_.size())}, depth + 1);
+          s += condition(false) + fuel() + fmt::format("@%p1 bra {};\n", head);
+          if (place.meet) s += block({.meet = true, .floor = static_cast<uint32_t>(loops_.size())}, depth + 1);
+          s += fmt::format("add.u32 %c{0}, %c{0}, 1;\nsetp.lt.u32 %p1, %c{0}, {1};\n", counter, 2 + pick(3));
+          return s + fmt::format("@%p1 bra {};\n", head);
+        }
         Loop loop{label(), label()};
         const std::string head = pick(2) ? label() : loop.again;
         const uint32_t kind = pick(3);

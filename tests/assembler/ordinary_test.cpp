@@ -364,6 +364,28 @@ TEST(Ordinary, LanesThatLeftALoopMeetTheOthersBehindIt) {
   three_ways(kernel("7.8", "sm_80", statements), newer, false);
 }
 
+// The same with masks of half a warp, whose lanes leave at different times: they meet behind the loop, or those that left end.
+TEST(Ordinary, LanesOfAMaskThatLeftALoopMeetTheOthersBehindItOrEnd) {
+  const std::string loop =
+      "mov.u32 %r0, 0; mov.u32 %r4, 0; and.b32 %r7, %t, 16; mov.u32 %r6, 0xffff; shl.b32 %r7, %r6, %r7;\n"
+      "L: add.u32 %r5, %r4, %r1; shfl.sync.bfly.b32 %r5, %r5, 1, 31, %r7; add.u32 %r0, %r0, %r5; add.u32 %r4, %r4, 1;\n"
+      "shr.u32 %r6, %t, 3; and.b32 %r6, %r6, 1; mad.lo.u32 %r6, %r6, 3, 2; setp.lt.u32 %p2, %r4, %r6; @%p2 bra L";
+  for (const char* behind : {";\nshfl.sync.bfly.b32 %r5, %r0, 1, 31, %r7; add.u32 %r0, %r0, %r5", ""})
+    three_ways(kernel("7.8", "sm_80", {loop + behind}), newer, false);
+}
+
+// Each lane goes round the inner loop as often as it likes, all go round the outer one; both begin at one label.
+TEST(Ordinary, TwoLoopsWithOneHead) {
+  three_ways(
+      kernel(
+          "6.0", "sm_60",
+          {"mov.u32 %r0, %t; mov.u32 %r4, 0; and.b32 %r7, %t, 3;\nL: mad.lo.u32 %r0, %r0, 5, %r7;\n"
+           "sub.u32 %r7, %r7, 1; setp.lt.s32 %p2, %r7, 0; @!%p2 bra L; and.b32 %r5, %r0, 1; setp.ne.u32 %p2, %r5, 0;\n"
+           "vote.sync.ballot.b32 %r5, %p2, -1; xor.b32 %r0, %r0, %r5; and.b32 %r7, %r0, 3; bar.sync 0;\n"
+           "add.u32 %r4, %r4, 1; setp.lt.u32 %p2, %r4, 5; @%p2 bra L"}),
+      both_families, true);
+}
+
 // All lanes run a shuffle whose mask names half of them, where the warp is not known to be whole: nothing is there to wait for. PTX says nothing of the
 // other lanes, so the interpreter is no witness.
 TEST(Ordinary, AMaskThatNamesOnlySomeOfTheLanesThatAreHere) {
