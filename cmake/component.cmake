@@ -53,6 +53,9 @@ set(test_headers <gtest/gtest.h> <gmock/gmock.h> ${common_headers} <map> <set> <
 
 # precompiled(TARGET KIND HEADERS ..): the first target of a kind makes the header, the others of that kind reuse it.
 function(precompiled target kind)
+  if(NOT CMAKE_BUILD_TYPE STREQUAL "Release")  # GCC 12 crashes on some files with -g and a precompiled header
+    return()
+  endif()
   get_property(first GLOBAL PROPERTY RNDN_PRECOMPILED_${kind})
   if(first)
     target_precompile_headers(${target} REUSE_FROM ${first})
