@@ -46,15 +46,17 @@ void search_diagonal(Builder& b, Reg<U64> left, Reg<U64> right, Reg<U32> diagona
   b.bind(found);
 }
 
-// Of all lanes: the split of one diagonal between lo and hi, `guess` or near it.
+// Of all lanes: the split of one diagonal between lo and hi, `guess` or near it. They look at the elements next to the guess, then at some that lie further
+// apart, then at 32 of those that are left.
 template <class T>
 Reg<U32> search_together(Builder& b, const Thread& t, Reg<U64> left, Reg<U64> right, Reg<U32> diagonal, Reg<U32> lo,
                          Reg<U32> hi, Reg<U32> guess) {
-  constexpr uint32_t first_step = 2048;
+  constexpr uint32_t far = 2048;
   const LabelId again = b.label(), found = b.label();
   Reg<U32> last = b.sub(diagonal, 1);
-  Reg<U32> step = b.constant<U32>(first_step), base = b.min(b.max(guess, lo), hi);
-  b.sub(base, b.min(b.sub(base, lo), 16 * first_step), base);
+  Reg<U32> step = b.constant<U32>(1), middle = b.min(b.max(guess, lo), hi);
+  Reg<U32> base = b.max(b.sub(middle, b.min(middle, 16)), lo), next_base = b.sub(middle, b.min(middle, 16 * far));
+  Reg<U32> next_step = b.constant<U32>(far);
   b.bind(again);
   b.when(b.setp(Is::ge, lo, hi)).bra_uni(found);
   Reg<U32> at = b.mad_lo(t.lane, step, base);
@@ -67,8 +69,11 @@ Reg<U32> search_together(Builder& b, const Thread& t, Reg<U64> left, Reg<U64> ri
   Reg<U32> end = b.mad_lo(before, step, base), last_before = b.sub(end, step);
   b.when(b.setp(Is::ne, before, 0)).add(last_before, 1, lo);
   b.when(b.setp(Is::ne, before, 32)).min(hi, end, hi);
-  b.add(b.shr(b.sub(hi, b.min(lo, hi)), 5u), 1, step);
-  b.mov(lo, base);
+  // The second time far apart; from the third on from lo, a 32nd of what is left at a time.
+  Reg<U32> fraction = b.add(b.shr(b.sub(hi, b.min(lo, hi)), 5u), 1);
+  b.selp(next_step, fraction, b.setp(Is::ne, next_step, 0), step);
+  b.max(next_base, lo, base);
+  b.constant<U32>(0, next_step), b.constant<U32>(0, next_base);
   b.bra(again);
   b.bind(found);
   return lo;
@@ -107,7 +112,7 @@ uint32_t build_splits(ptx::Module& module, std::string_view name) {
   Reg<U32> guess = b.selp(behind, in_front, b.setp(Is::ge, diagonal, middle));
   // Where the middle tile's guess was right, this one's may be as well.
   Reg<U32> off = b.sub(b.max(found, even), b.min(found, even));
-  Reg<U32> distance = b.select<U32>(1, 256, b.setp(Is::le, off, 4));
+  Reg<U32> distance = b.select<U32>(1, 64, b.setp(Is::le, off, 4));
   search_diagonal<T>(b, left, right, diagonal, lo, hi, guess, distance);
   b.st<U32>(Space::global, element_at(b, b.ld_param(splits_at), tile, 4), lo);
   b.bind(done);
