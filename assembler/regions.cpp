@@ -202,16 +202,39 @@ struct Builder : Divergence {
     return waits;
   }
   void run_apart(uint32_t b) { block(BlockId{b}).convergent = false, block(BlockId{b}).split = true; }
+  // By block: lanes that come to its beginning may end before they come to a barrier of the block. Ends under a guard are no edges of the graph.
+  Flags ending() {
+    const Flags ends = flags(flow.blocks.size()), stops = flags(flow.blocks.size());
+    std::vector<uint32_t> work;
+    for (BlockId b : flow.layout) {
+      bool first = true;  // no barrier yet that all lanes come to
+      for (const FlowItem& item : block(b).items) {
+        const ptx::Instruction& i = f.instructions[item.inst];
+        if (is_block_barrier(i) && is_none(item.guard)) first = false;
+        if (first && (i.op == Opcode::ret || i.op == Opcode::exit)) ends[index(b)] = true;
+      }
+      bool leads_on = false;
+      successors(b, [&](BlockId) { leads_on = true; });
+      stops[index(b)] = !first;
+      ends[index(b)] |= first && !leads_on;
+      if (ends[index(b)]) work.push_back(index(b));
+    }
+    for (size_t at = 0; at < work.size(); ++at)
+      for (BlockId p : predecessors[work[at]])
+        if (!ends[index(p)] && !stops[index(p)]) ends[index(p)] = true, work.push_back(index(p));
+    return ends;
+  }
   // Drops the candidates whose lanes may wait for some that are at the join: for the whole warp; in a loop, for some lanes, of which others may have
   // left it; at a barrier of the block, when those at the join may end without coming to one; at one that lanes of a warp may come to apart. From
   // their blocks on, lanes may run apart.
   void drop_those_that_wait(const Flags& for_lanes) {
-    if (target.family != isa::Family::volta) return;
+    if (target.family != isa::Family::volta || candidates.empty()) return;
+    const Flags ends = any_barrier ? ending() : flags(flow.blocks.size());
     const auto drop = [&](const Candidate& c) {
       const auto waits_apart = [&](uint32_t b) { return for_lanes[b] == all_lanes || waits[b].unaligned; };
       return std::ranges::any_of(c.ends, waits_apart) || std::ranges::any_of(c.blocks, [&](uint32_t b) {
                return waits_apart(b) || (c.repeats && for_lanes[b] == some_lanes) ||
-                      (waits[b].barrier && !meets[c.join]);
+                      (waits[b].barrier && ends[c.join]);
              });
     };
     bool any = false;

@@ -364,6 +364,7 @@ Op Selector::extended(const ptx::Operand& o, Type type) {
 
 BlockId Selector::new_block() {
   Block b;
+  take_room(b.code);
   b.loop_depth = f_.blocks[block_].loop_depth;
   b.line = b.end_line = current_ ? current_->line : f_.blocks[block_].line;
   b.innermost = f_.blocks[block_].innermost;
@@ -546,7 +547,15 @@ void Selector::prepare() {
     if (registers_[r] == UINT32_MAX) registers_[r] = new_register(r);
 }
 
+void Selector::take_room(std::vector<InstId>& code) {
+  if (room_->code.empty()) return;
+  code = std::move(room_->code.back());
+  code.clear();
+  room_->code.pop_back();
+}
+
 Result<Function> Selector::run(SelectionRoom& room) {
+  room_ = &room;
   f_.target = &t_;
   f_.source = &p_;
   f_.arena = &arena_;
@@ -569,11 +578,7 @@ Result<Function> Selector::run(SelectionRoom& room) {
     Block y;
     y.line = x.line, y.loop_depth = x.loop_depth, y.innermost = x.innermost, y.joins = x.joins;
     y.convergent = x.convergent;
-    if (!room.code.empty()) {
-      y.code = std::move(room.code.back());
-      y.code.clear();
-      room.code.pop_back();
-    }
+    take_room(y.code);
     f_.blocks.add(std::move(y));
   }
   f_.regions = flow_.regions;

@@ -209,6 +209,9 @@ class Selector {
 
   // Control flow inside an expansion. `branch_out`: the current block ends; its lanes with p go to `to`.
   BlockId new_block();
+  SelectionRoom* room_ = nullptr;
+  // Memory of a block of an earlier kernel, where there is some left.
+  void take_room(std::vector<InstId>& code);
   void seal(BlockId next);  // current block goes on to `next`
   void seal_branch(Op p, BlockId taken, BlockId next);
   RegionId open_region(BlockId landing);  // at the end of the current block

@@ -1,9 +1,9 @@
 // Selection: the rows of a relation that a mask keeps, four columns in a pass.
 //
-// Reduce, then scan (Blelloch, "Prefix Sums and Their Applications", 1990), in two launches of as many blocks as run at once, without a barrier on the way:
-// every warp has a range of rows of its own. The first launch packs the mask into bits and counts them. In the second a warp sums the counts before its
-// range and walks it, 32 words of bits at a time: lane i of word w has row 32 w + i, whose place is the number of set bits before it. It reads the element
-// where its bit is set and writes it there; the warp's writes of one word are neighbours.
+// Reduce, then scan (Blelloch, "Prefix Sums and Their Applications", 1990), in two launches of as many blocks as run at once, without a barrier while rows
+// are read: every warp has a range of its own. The first launch packs the mask into bits and counts them. In the second a block sums the counts of earlier
+// blocks, and its warps walk their ranges, 32 words of bits at a time: lane i of word w has row 32 w + i, whose place is the number of set bits before it.
+// It reads the element where its bit is set and writes it there; the warp's writes of one word are neighbours.
 // Bytes per row: the mask once, its bits twice, every column once, and what is kept of it once.
 // On an H200, half of 100 million rows of one column of 8 bytes kept, a look-back over the tiles took 0.44 ms: docs/measurements/cub.md.
 // Leaves out: results of the kept rows' size (the count is not waited for, so that room is made for all rows).

@@ -195,6 +195,9 @@ TEST(Ordinary, EndsInLoopsWithBarriers) {
       // An arm of a branch that ends there with work of its own, or goes on to the barrier.
       "L: and.b32 %r2, %r0, 1;\nsetp.eq.u32 %p2, %r2, 0;\n@%p2 bra A;\n" + work + "bra B;\nA: " + done +
           "@%p2 bra OUT;\nadd.u32 %r0, %r0, 5;\n" + again + "B: " + exchange + "bra L;\nOUT: " + work + store + "ret;",
+      // Where the loop is left some end under a guard, the others come to a barrier.
+      "L: " + exchange + "and.b32 %r2, %t, 1;\n" + done + "setp.ne.and.u32 %p2, %r2, 0, %p2;\n@%p2 bra J;\n" + store +
+          "setp.gt.u32 %p1, %r4, 10;\n@!%p1 bra L;\nJ: @%p2 ret;\nbar.sync 0;\n" + again + "ret;",
       // The loop lies in an arm, and behind the barriers some do more before they end.
       "setp.gt.u32 %p2, %t, 63;\n@%p2 bra E;\nL: " + part + exchange + done + "@!%p2 bra L;\n" + store +
           "and.b32 %r2, %t, 1;\nsetp.eq.u32 %p2, %r2, 0;\n@%p2 bra E;\n" + work + again + "E: " + work + store + "ret;",
