@@ -103,10 +103,8 @@ void Divergence::analyse() {
   const size_t n = flow.blocks.size();
   const std::span<uint32_t> rpo = reverse_postorder(n, 0, [&](uint32_t b, uint32_t k) {
     const FlowBlock& x = block(BlockId{b});
-    const BlockId first = is_none(x.taken) ? x.next : x.taken, second = is_none(x.taken) ? x.taken : x.next;
-    return k == 0                       ? index(second) != UINT32_MAX ? index(second) : index(first)
-                                 : k == 1 && !is_none(second) ? index(first)
-                                        : UINT32_MAX;
+    if (is_none(x.next)) ++k;
+    return k == 0 ? index(x.next) : k == 1 ? index(x.taken) : UINT32_MAX;
   });
   idom = dominators(n, rpo, [&](uint32_t b, auto&& use) {
     for (BlockId p : predecessors[b]) use(index(p));
@@ -230,6 +228,7 @@ void Divergence::find_levels() {
   level = numbers(n, UINT32_MAX), ipdom = numbers(n, UINT32_MAX), join = numbers(n, UINT32_MAX);
   uint32_t count = 0;
   bool to_exit = false;
+  const auto is_exit = [&](uint32_t x) { return is_none(block(BlockId{x}).taken) && is_none(block(BlockId{x}).next); };
   const auto last_free = [&](auto&& is) {
     uint32_t last = UINT32_MAX;
     for (BlockId b : flow.layout)
@@ -238,7 +237,7 @@ void Divergence::find_levels() {
   };
   const auto add_level = [&](uint32_t root) {
     const uint32_t l = count++;
-    to_exit |= is_none(block(BlockId{root}).taken) && is_none(block(BlockId{root}).next);
+    to_exit |= is_exit(root);
     level[root] = l;
     const std::span<uint32_t> members = arena.make_raw<uint32_t>(n);
     size_t size = 0;
@@ -275,7 +274,6 @@ void Divergence::find_levels() {
   };
   for (uint32_t b; (b = last_free([&](uint32_t x) { return waits[x].barrier; })) != UINT32_MAX;)
     add_level(root_of(BlockId{b}));
-  const auto is_exit = [&](uint32_t x) { return is_none(block(BlockId{x}).taken) && is_none(block(BlockId{x}).next); };
   if (!to_exit) {
     uint32_t b = any_operation ? last_free([&](uint32_t x) { return waits[x].warp; }) : UINT32_MAX;
     if (b != UINT32_MAX) b = root_of(BlockId{b});

@@ -6,7 +6,7 @@
 // branch goes elsewhere, in an entrance block on the edge; every edge out leads through the landing; regions nest or are apart; regions with the
 // same blocks and the same join are one. Where several regions join at the same block, their landings follow each other, inner to outer, and
 // a path takes those of the regions that it is in. Paths to another level, which never come back, leave regions as they are: exited lanes take part
-// in nothing. check_regions proves all this on the final code.
+// in nothing. check_regions proves all this on the final code, but where lanes may have come by leaving others that go on to a wait.
 //
 // Algorithm. The region of a divergent branch is what can be reached before its join. When the join lies outside the innermost loop, lanes leave the
 // loop at different times: then the loop as a whole is the region, up to the first post-dominator outside. Such regions can share blocks without

@@ -383,7 +383,7 @@ void Selector::round_directed(Op q, Op a, Op b, bool wide, ptx::Rounding roundin
 
 // div, rcp, sqrt rounded as IEEE 754 says; rsqrt of f64, as the reciprocal of the root. False when the instruction is another.
 bool Selector::divide_or_root(const ptx::Instruction& i) {
-  if (!expands_to_branches(m_, i, t_) || !ptx::is_floating(i.type)) return false;
+  if (!expands_to_branches(i) || !ptx::is_floating(i.type)) return false;
   const uint32_t d = destination(p_.operand(i, 0));
   if (d == isa::RZ) return true;
   const bool wide = i.type == ptx::Type::f64, directed = i.mods.rounding != ptx::Rounding::rn && !i.mods.approx,

@@ -24,7 +24,7 @@ bool ends_thread(const ptx::Instruction& i) {
 }
 
 // Instructions that an inlined arm may hold: cheap under a false guard, and without meaning for other lanes.
-bool can_predicate(const ptx::Module& module, const ptx::Instruction& i, const isa::Target& target) {
+bool can_predicate(const ptx::Instruction& i) {
   switch (i.op) {
     case Opcode::bar:
     case Opcode::barrier:
@@ -39,7 +39,7 @@ bool can_predicate(const ptx::Module& module, const ptx::Instruction& i, const i
     case Opcode::ret:
     case Opcode::exit:
     case Opcode::trap: return false;
-    default: return is_none(i.guard) && !expands_to_branches(module, i, target);
+    default: return is_none(i.guard) && !expands_to_branches(i);
   }
 }
 
@@ -58,7 +58,7 @@ struct Builder : FlowGraph {
         leader[i + 1] = true;
       } else if (ends_thread(inst)) {
         leader[i + 1] = true;
-      } else if (!is_none(inst.guard) && expands_to_branches(module, inst, target)) {
+      } else if (!is_none(inst.guard) && expands_to_branches(inst)) {
         leader[i] = leader[i + 1] = true;
       }
     }
@@ -114,7 +114,7 @@ struct Builder : FlowGraph {
     }
   }
   bool needs_branch(const ptx::Instruction& i) {
-    return !is_none(i.guard) && i.op != Opcode::bra && expands_to_branches(module, i, target);
+    return !is_none(i.guard) && i.op != Opcode::bra && expands_to_branches(i);
   }
 
   // Takes in the blocks that only b leads to: longer blocks schedule better. Returns whether there are any.
@@ -152,7 +152,7 @@ struct Builder : FlowGraph {
     if (x.items.size() > inline_limit) return false;
     for (const FlowItem& item : x.items) {
       const ptx::Instruction& i = f.instructions[item.inst];
-      if (!is_none(item.guard) || !can_predicate(module, i, target)) return false;
+      if (!is_none(item.guard) || !can_predicate(i)) return false;
       for (uint32_t k = 0; k < i.destination_count; ++k) {
         const ptx::Operand& o = f.operand(i, k);
         if (o.kind == ptx::Operand::reg && o.reg_id() == predicate) return false;
@@ -309,9 +309,7 @@ void FlowItems::make_room(Arena& arena, size_t n) {
   items_ = larger;
 }
 
-bool expands_to_branches(const ptx::Module& module, const ptx::Instruction& i, const isa::Target& target) {
-  (void)module;
-  const bool volta = target.family == isa::Family::volta;
+bool expands_to_branches(const ptx::Instruction& i) {
   switch (i.op) {
     case Opcode::atom:
     case Opcode::red: {
@@ -330,7 +328,7 @@ bool expands_to_branches(const ptx::Module& module, const ptx::Instruction& i, c
     case Opcode::bar:
     case Opcode::barrier: return true;  // a guarded barrier
     case Opcode::call: return true;
-    default: return (void)volta, false;
+    default: return false;
   }
 }
 

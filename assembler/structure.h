@@ -60,7 +60,7 @@ struct Flow {
 };
 
 // True when selection expands the instruction into code with branches of its own: a guard becomes a branch around it.
-bool expands_to_branches(const ptx::Module& module, const ptx::Instruction& inst, const isa::Target& target);
+bool expands_to_branches(const ptx::Instruction& inst);
 
 // The items lie in the arena.
 Result<Flow> structure(const ptx::Module& module, const ptx::Function& function, const isa::Target& target,

@@ -26,8 +26,7 @@ struct Range {
   Reg<U32> begin, end;
 };
 Range range_of(Builder& b, Reg<U32> n, Reg<U32> warp) {
-  Reg<U32> units = tiles_of(b, n, range_unit), all = b.shl(b.special(ptx::SpecialRegister::nctaid_x), 3u);
-  static_assert(warps == 8);
+  Reg<U32> units = tiles_of(b, n, range_unit), all = b.mul_lo(b.special(ptx::SpecialRegister::nctaid_x), warps);
   Reg<U32> each = b.div(units, all), more = b.sub(units, b.mul_lo(each, all));
   const auto bound = [&](Reg<U32> k) {
     Reg<U32> unit = b.mad_lo(k, each, b.min(k, more));

@@ -203,12 +203,12 @@ inline Result<std::vector<uint64_t>> run_simulator(const std::string& target, st
 inline Result<std::vector<uint64_t>> run_simulator(const std::string& target, std::span<const std::byte> cubin,
                                                    const std::string& kernel, const std::vector<uint64_t>& in,
                                                    bool hazards = true, sim::Counters* counters = nullptr,
-                                                   bool uninitialised = true) {
+                                                   bool ours = true) {
   sim::Options o;
   o.check_memory = true;
   o.check_hazards = hazards;
-  o.check_uninitialised = uninitialised;
-  o.joins_wait_for_all = uninitialised;  // not for the vendor's code
+  o.check_uninitialised = ours;  // what the vendor's code does not keep to
+  o.joins_wait_for_all = ours;
   o.deterministic = true;
   o.max_warp_instructions = 3'000'000;
   return run_simulator(target, cubin, kernel, in, o, 64 << 20, counters);
