@@ -818,6 +818,13 @@ void Reader::end_vector(Range at) {
     error("unsupported", at, "unsupported vector of {} elements", n);
     bad_ = true;
   }
+  using enum Opcode;  // Triton writes a single register so
+  if (const Opcode op = mnemonics_[current_].instruction.op;
+      n == 1 && (op == ld || op == ldu || op == st || op == mov)) {
+    raw_.push_back(vector_raw_.back());
+    vector_raw_.pop_back();
+    return;
+  }
   raw_.push_back(
       {.operand = {.kind = Operand::vector, .count = static_cast<uint8_t>(n), .id = vector_begin_}, .at = at});
 }

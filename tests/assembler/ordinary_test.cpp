@@ -39,6 +39,22 @@ TEST(Ordinary, RegistersArePackedAndUnpackedInEverySize) {
   EXPECT_THAT(three_ways(text, both_families, true), AnyOf(-1, 3));
 }
 
+// Triton's loads and stores name single registers so.
+TEST(Ordinary, VectorsOfOneElementAreThatElement) {
+  const std::vector<std::string> statements = {
+      "mov.u32 %r0, 0x0;\n@%p1 ld.global.b32 { %r0 }, [ %in + 4 ]",
+      "mov.u32 %r0, 0; st.global.b32 [ %out + 512 ], { %r2 }; ld.global.b32 {%r0}, [%out+512]",
+      "mov.b64 %d0, 0; mov.b64 {%d0}, %d2",
+      "mov.b64 %d0, {%d1}; ld.volatile.global.b64 { %d0 }, [ %in + 0 ]",
+      "mov.u32 %r0, %r3; @!%p1 st.global.b32 [ %out + 520 ], { 77 }; @!%p1 ld.global.L1::evict_last.b32 { %r0 }, "
+      "[ %out + 520 ]",
+  };
+  EXPECT_THAT(three_ways(kernel("7.4", "sm_80", statements), newer, true), AnyOf(-1, 4));
+  EXPECT_THAT(refusal(".version 7.8\n.target sm_80\n.address_size 64\n.entry k()\n{\n.reg .b32 %r<3>;\n"
+                      "add.u32 {%r1}, %r2, %r2;\n}\n"),
+              ::testing::HasSubstr("expected a register"));
+}
+
 TEST(Ordinary, HintsOfTheCacheChangeNoValue) {
   const std::string text =
       ".version 7.8\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out)\n{\n"
