@@ -1,7 +1,7 @@
 // Expansions: what an instruction means, written as PTX text (expansions.cpp), takes its place before anything else is done.
 //
 // The text names the operands %d0 (destination) and %s0, %s1, .. (sources; an address is %at without its offset), and declares what else it
-// needs. It is parsed once per kind of instruction and module. In the copy, operands are the instruction's own registers, everything else is
+// needs; %constant is the value of an operand that must be one. It is parsed once per kind of instruction and module. In the copy, operands are the instruction's own registers, everything else is
 // fresh; a text reads no source after it has written the destination, which may be the same register. An immediate operand is moved to a
 // register first, the guard becomes a branch around the copy, and the copy has the instruction's line.
 // Invariant: the result passes the PTX verifier. Cost: linear in the result; a module without such instructions is only looked through.
@@ -101,10 +101,15 @@ class Expander {
       add(branch, {{.kind = Operand::label, .id = index(skip)}});
     }
     uint32_t source = 0;
+    std::string constant;  // of an operand that must be one
+    ptx::Places places;
+    if (const ptx::Form* form = ptx::find_form(i)) ptx::places(*form, i.operand_count, places);
     for (uint32_t k = 0; k < i.operand_count; ++k) {
       const Operand& o = from_.operand(i, k);
       const Type type = ptx::operand_type(i, k);
-      if (k < i.destination_count) {
+      if (places.at[k].kind == 'i') {
+        constant = std::to_string(o.value);
+      } else if (k < i.destination_count) {
         operands.push_back({fmt::format("%d{}", k), o.kind == Operand::reg ? o : fresh(bits_of(type))});
       } else if (o.kind == Operand::address_reg || o.kind == Operand::address_var || o.kind == Operand::address_imm) {
         if (o.kind == Operand::address_var) plain.mods.space = m_.variables[o.variable_id()].space;
@@ -120,7 +125,8 @@ class Expander {
       types.push_back(bits_of(to_.registers[o.reg_id()].type));
       declared += fmt::format(".reg .{} {};\n", ptx::type_name(types.back()), name);
     }
-    const std::string body = expansion(plain, types);
+    std::string body = expansion(plain, types);
+    for (size_t at; (at = body.find("%constant")) != std::string::npos;) body.replace(at, 9, constant);
     if (body.empty())
       return input_error("function {}, line {}: unsupported instruction `{}`", from_.name, i.line,
                          ptx::print(m_, from_, i));

@@ -268,6 +268,54 @@ std::string find_set_bit() {
          "add.u32 %at, %at, %step;\nbra L0;\nL1:\nmov.b32 %found, -1;\nL2:\nmov.b32 %d0, %found;\n";
 }
 
+// ---- comparisons of pairs; logic with a predicate
+
+std::string compare_pairs(const Instruction& i) {
+  const bool combined = i.operand_count > i.destination_count + 2;
+  std::string t =
+      declare("b16", "%a, %b, %c, %d") + declare("pred", "%p, %q") + "mov.b32 {%a, %b}, %s0;\nmov.b32 {%c, %d}, %s1;\n";
+  for (const char* half : {"%p, %a, %c", "%q, %b, %d"})
+    t += fmt::format("setp.{}{}{}{}.{} {}{};\n", ptx::name(i.mods.compare), combined ? "." : "",
+                     ptx::name(i.mods.combine), i.mods.ftz ? ".ftz" : "", i.type == Type::f16x2 ? "f16" : "bf16", half,
+                     combined ? ", %s2" : "");
+  return t + "mov.pred %d0, %p;\nmov.pred %d1, %q;\n";
+}
+
+std::string logic_with_predicate(const Instruction& i) {
+  return declare("b32", "%x") + declare("pred", "%p") +
+         fmt::format(
+             "lop3.b32 %x, %s0, %s1, %s2, %constant;\nsetp.ne.{}.b32 %p, %x, 0, %s3;\nmov.b32 %d0, %x;\n"
+             "mov.pred %d1, %p;\n",
+             i.mods.mode == 1 ? "or" : "and");
+}
+
+// ---- minimum and maximum of absolute values, with the sign of the product; no number is canonical
+
+std::string extreme_with_signs(const Instruction& i) {
+  const bool pair = i.type == Type::f16x2 || i.type == Type::bf16x2, half = ptx::type_bytes(i.type) == 2;
+  const std::string_view type = ptx::type_name(i.type), bits = half ? "b16" : "b32";
+  const uint32_t sign = half ? 0x8000 : pair ? 0x80008000 : 0x80000000;
+  std::string t = declare(bits, "%a, %b, %signs, %x") +
+                  fmt::format("xor.{0} %signs, %s0, %s1;\nand.{0} %a, %s0, {1};\nand.{0} %b, %s1, {1};\n", bits,
+                              half ? 0x7fff : ~sign);
+  t += fmt::format("{}{}{}.{} %x, %a, %b;\n", ptx::opcode_name(i.op), i.mods.ftz ? ".ftz" : "",
+                   i.mods.mode == 97 ? ".NaN" : "", type);
+  // Canonical ones, which keep their bits, are the only results above infinity.
+  const bool bfloat = is_bfloat(i.type);
+  if (pair) {
+    t += declare("b16", "%l, %h") + declare("pred", "%p, %q") + declare("b32", "%m") + declare("b16", "%sl, %sh") +
+         "mov.b32 {%l, %h}, %x;\nand.b32 %signs, %signs, 0x80008000;\nmov.b32 {%sl, %sh}, %signs;\n" +
+         fmt::format("setp.gt.u16 %p, %l, {0};\nsetp.gt.u16 %q, %h, {0};\n", bfloat ? 0x7f80 : 0x7c00) +
+         "selp.b16 %sl, 0, %sl, %p;\nselp.b16 %sh, 0, %sh, %q;\nmov.b32 %m, {%sl, %sh};\nor.b32 %d0, %x, %m;\n";
+    return t;
+  }
+  t += declare("pred", "%p") +
+       fmt::format("and.{} %signs, %signs, {};\n", bits, half ? -0x8000 : static_cast<int32_t>(sign)) +
+       fmt::format("setp.gt.u{} %p, %x, {};\nselp.{} %signs, 0, %signs, %p;\nor.{} %d0, %x, %signs;\n", half ? 16 : 32,
+                   half ? (bfloat ? 0x7f80u : 0x7c00u) : 0x7f800000u, bits, bits);
+  return t;
+}
+
 // ---- pairs of 16-bit integers, minimum and maximum with relu
 
 std::string short_pairs(const Instruction& i) {
@@ -334,6 +382,8 @@ bool is_expanded(const Instruction& i) {
         return i.type2 != Type::f32 || (i.mods.rounding != ptx::Rounding::rn && i.mods.rounding != ptx::Rounding::rz);
       return i.type2 == Type::bf16 && i.type != Type::f32;
     case Opcode::set: return is_bfloat(i.type2);
+    case Opcode::setp: return i.type == Type::f16x2 || i.type == Type::bf16x2;
+    case Opcode::lop3: return i.mods.mode != 0;
     case Opcode::add: return i.type == Type::none;
     case Opcode::min:
     case Opcode::max: return i.mods.mode >= 32;
@@ -360,9 +410,13 @@ std::string expansion(const Instruction& i, std::span<const Type> types) {
       if (i.type == Type::none) return i.mods.mode < 128 ? small_float_convert(i) : pack_saturated(i);
       return i.mods.mode ? convert_without_negatives(i) : bfloat_convert(i);
     case Opcode::set: return bfloat_set(i);
-    case Opcode::add:
+    case Opcode::setp: return compare_pairs(i);
+    case Opcode::lop3: return logic_with_predicate(i);
     case Opcode::min:
-    case Opcode::max: return short_pairs(i);
+    case Opcode::max:
+      if (i.mods.mode >= 96) return extreme_with_signs(i);
+      [[fallthrough]];
+    case Opcode::add: return short_pairs(i);
     case Opcode::fns: return find_set_bit();
     case Opcode::mbarrier:
     case Opcode::mbarrier_try_wait:

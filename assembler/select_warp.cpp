@@ -15,6 +15,7 @@ void Selector::cooperate(const ptx::Instruction& i) {
     case Opcode::griddepcontrol: emit(i.mods.mode == 1 ? Mnemonic::PREEXIT : Mnemonic::ACQBULK, {}); return;
     case Opcode::fence:
       if (i.mods.mode == 1) return fence(ptx::Scope::sys, true);  // proxy.alias: ptxas fences likewise
+      if (i.mods.mode >= 32) return fence(ptx::Scope::gpu, false);
       return fence(i.mods.scope, i.mods.semantics == ptx::Semantics::sc);
     case Opcode::bar:
     case Opcode::barrier: {
@@ -62,8 +63,8 @@ void Selector::cooperate(const ptx::Instruction& i) {
 
 // bar.sync, bar.arrive, bar.red and their barrier forms. Without a mask, all of the block's threads that have not exited.
 void Selector::block_barrier(const ptx::Instruction& i) {
-  const bool bar = i.op == Opcode::bar, reduce = bar && i.mods.mode >= 64;
-  const bool arrive = bar ? i.mods.mode == 1 : i.mods.mode == 32;
+  const bool reduce = i.mods.mode >= 64;
+  const bool arrive = i.op == Opcode::bar ? i.mods.mode == 1 : i.mods.mode == 32;
   const uint32_t first = i.destination_count;
   const uint32_t numbers = i.operand_count - first - (reduce ? 1 : 0);
   Op id = plain(source(p_.operand(i, first), Type::u32)), count;

@@ -240,10 +240,30 @@ Mnemonic refuse(std::string_view kind, std::string problem) {
   return r;
 }
 
+// Barriers of a block have two names and may say that they are of the block: barrier.cta.sync, and barrier.red.and.aligned.pred for
+// bar.red.and.pred. Empty when there is no other name.
+std::string block_barrier_name(std::string_view text) {
+  if (!text.starts_with("bar")) return {};
+  std::string name(text);
+  const auto drop = [&](std::string_view what) {
+    const size_t at = name.find(what);
+    if (at == std::string::npos || (at + what.size() < name.size() && name[at + what.size()] != '.')) return false;
+    name.erase(at, what.size());
+    return true;
+  };
+  const bool is_barrier = text.starts_with("barrier.");
+  if (is_barrier || text.starts_with("bar.")) drop(".cta");
+  if (is_barrier && (name.starts_with("barrier.red.") || name.starts_with("barrier.arrive.")) && drop(".aligned"))
+    name.erase(3, 4);
+  return name;
+}
+
 }  // namespace
 
-Mnemonic read_mnemonic(std::string_view text) {
+Mnemonic read_mnemonic(std::string_view text, uint32_t target) {
   Mnemonic result;
+  const std::string other = block_barrier_name(text);
+  if (!other.empty()) text = other;
   size_t end = text.find('.');
   std::string_view base = text.substr(0, end);
   const Vocabulary& known_words = vocabulary();
@@ -303,14 +323,19 @@ Mnemonic read_mnemonic(std::string_view text) {
       if (word == "mmio" && accesses) continue;  // with .relaxed.sys, whose accesses are made as they are written
       return refuse("unsupported", fmt::format("unsupported modifier `.{}` of `{}`", word, base));
     }
-    // bar.cta.sync: the block's barrier, as opposed to a cluster's.
-    if (w->field == Field::scope && w->value == v(Scope::cta) && (i.op == Opcode::bar || i.op == Opcode::barrier))
-      continue;
     if (!apply(i.mods, *w))
       return refuse("bad-modifier", fmt::format("`.{}` does not go with the other modifiers of `{}`", word, text));
+    // Of accesses to memory, a cluster is no more than the GPU.
+    if (i.mods.scope == Scope::cluster && target >= 90 &&
+        (i.op == Opcode::ld || i.op == Opcode::st || i.op == Opcode::atom || i.op == Opcode::red ||
+         i.op == Opcode::fence))
+      i.mods.scope = Scope::gpu;
     if (i.mods.scope == Scope::cluster)
       return refuse("unsupported", fmt::format("unsupported modifier `.cluster` of `{}`", base));
   }
+  if ((i.op == Opcode::shfl || i.op == Opcode::vote) && !i.mods.sync) i.mods.sync = result.rewritten = true;
+  if (i.op == Opcode::mov && i.mods.vector == 4) i.mods.vector = 1, result.rewritten = true;
+  result.rewritten |= i.op == Opcode::cp && i.mods.mode < 32;
   return result;
 }
 

@@ -12,12 +12,13 @@ struct Mnemonic {
   std::string problem;      // not empty: what is wrong with it
   std::string_view kind;    // diagnostic kind of the problem
   bool policy = false;  // .L2::cache_hint: the last operand is a cache policy, which changes no value and is left out
+  bool rewritten = false;  // rewrite.cpp has another form of the same meaning
   // Form and places for the operand count last asked for.
   const Form* form = nullptr;
   uint32_t operand_count = UINT32_MAX;
   Places places;
   PlainOperands plain;
 };
-Mnemonic read_mnemonic(std::string_view text);
+Mnemonic read_mnemonic(std::string_view text, uint32_t target);  // target: 60 of sm_60
 
 }  // namespace rndn::ptx

@@ -678,7 +678,7 @@ void Reader::opcode(const Token& mnemonic, Range at) {
   uint32_t& slot = mnemonic_index_[mnemonic.text()];
   if (slot == UINT32_MAX) {
     slot = static_cast<uint32_t>(mnemonics_.size());
-    mnemonics_.push_back(read_mnemonic(mnemonic.text()));
+    mnemonics_.push_back(read_mnemonic(mnemonic.text(), module_.target));
   }
   current_ = slot;
   opcode_at_ = at;
@@ -721,9 +721,16 @@ bool Reader::resolve_symbol(std::string_view name, const RegisterRange* range, u
     }
     return true;
   }
+  if (name == "%tid.w" || name == "%ntid.w" || name == "%ctaid.w" || name == "%nctaid.w") {
+    out.kind = Operand::immediate;
+    return true;
+  }
+  // %tid of mov.v4: rewrite.cpp
+  const std::string first =
+      !mnemonics_.empty() && mnemonics_[current_].rewritten ? std::string(name) + ".x" : std::string();
   if (name.starts_with('%'))
     for (uint32_t k = 1; k < special_register_count; ++k)
-      if (special_register_name(static_cast<SpecialRegister>(k)) == name) {
+      if (const std::string_view r = special_register_name(static_cast<SpecialRegister>(k)); r == name || r == first) {
         out.kind = Operand::special;
         out.id = k;
         return true;
@@ -819,8 +826,7 @@ void Reader::end_vector(Range at) {
     bad_ = true;
   }
   using enum Opcode;  // Triton writes a single register so
-  if (const Opcode op = mnemonics_[current_].instruction.op;
-      n == 1 && (op == ld || op == ldu || op == st || op == mov)) {
+  if (const Opcode op = mnemonics_[current_].instruction.op; n == 1 && (op == ld || op == ldu || op == st)) {
     raw_.push_back(vector_raw_.back());
     vector_raw_.pop_back();
     return;
@@ -902,6 +908,7 @@ void Reader::instruction(Range at) {
   if (bad_ || self_ == UINT32_MAX) return abandon();
   Mnemonic& m = mnemonics_[current_];
   if (m.policy && !drop_policy()) return abandon();
+  if (m.rewritten && !rewrite(m.instruction)) return abandon();
   const uint32_t n = static_cast<uint32_t>(raw_.size());
   if (n > 255) {
     error("unsupported", at, "unsupported instruction of {} operands", n);

@@ -1,6 +1,7 @@
 // What the grammar's actions do: symbol tables, scopes, and the making of instructions. parser.y only hands over what bison knows.
 #pragma once
 #include <array>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -228,6 +229,9 @@ class Reader {
   bool drop_policy();
   uint32_t declare_function();
   bool count_registers(uint64_t n, Range at);
+  Operand fresh_register(Type type);  // rewrite.cpp
+  void add_before(Instruction i, std::initializer_list<Operand> operands);
+  bool rewrite(const Instruction& i);
   void add_operand(const RawOperand& raw) { (in_vector_ ? vector_raw_ : raw_).push_back(raw); }
   uint32_t line(uint32_t offset);
   void merge_labels();

@@ -901,7 +901,7 @@ class Machine {
   Result<void> wait_at_barrier(Thread& t, const Function& f, const Instruction& i) {
     const uint32_t d = i.destination_count;
     const bool arrive = (i.op == Opcode::bar && i.mods.mode == 1) || (i.op == Opcode::barrier && i.mods.mode == 32);
-    const bool reduce = i.op == Opcode::bar && i.mods.mode >= 64;
+    const bool reduce = i.mods.mode >= 64;
     if (is_warp_barrier(i)) {
       t.mask = static_cast<uint32_t>(read(t, f.operand(i, d)));
       return enter_warp_wait(t, i);
@@ -943,9 +943,9 @@ class Machine {
         if (t.state != State::barrier_wait || t.barrier != b) continue;
         const Function& f = function(t);
         const Instruction& i = instruction(t);
-        if (i.op == Opcode::bar && i.mods.mode == 64) write(t, f.operand(i, 0), votes, Type::u32);
-        if (i.op == Opcode::bar && i.mods.mode == 96) write(t, f.operand(i, 0), votes == waiting, Type::pred);
-        if (i.op == Opcode::bar && i.mods.mode == 97) write(t, f.operand(i, 0), votes != 0, Type::pred);
+        if (i.mods.mode == 64) write(t, f.operand(i, 0), votes, Type::u32);
+        if (i.mods.mode == 96) write(t, f.operand(i, 0), votes == waiting, Type::pred);
+        if (i.mods.mode == 97) write(t, f.operand(i, 0), votes != 0, Type::pred);
         if (is_aligned_barrier(i)) met(t);
         t.state = State::running;
         ++t.frames.back().pc;

@@ -101,7 +101,14 @@ bool compute_float(const Instruction& i, Type type, const uint64_t* s, uint64_t&
     case Opcode::neg: out = a ^ sign; break;
     case Opcode::copysign: out = (a & sign) | (b & ~sign); return true;
     case Opcode::min:
-    case Opcode::max: out = extreme(i.op == Opcode::max, a, b, type, m.mode != 0); break;
+    case Opcode::max:
+      if (m.mode >= 96) {  // .xorsign.abs
+        out = extreme(i.op == Opcode::max, a & ~sign, b & ~sign, type, m.mode == 97);
+        if (!is_nan(out, f)) out |= (a ^ b) & sign;
+        break;
+      }
+      out = extreme(i.op == Opcode::max, a, b, type, m.mode != 0);
+      break;
     case Opcode::add:
     case Opcode::sub:
     case Opcode::mul:
@@ -536,6 +543,14 @@ bool compute(const Instruction& i, const uint64_t* s, uint32_t n, bool& carry, C
   const Modifiers& m = i.mods;
   switch (i.op) {
     case Opcode::setp: {
+      if (i.type == Type::f16x2 || i.type == Type::bf16x2) {
+        const Type half = i.type == Type::f16x2 ? Type::f16 : Type::bf16;
+        const bool low = compare(m, s[0] & 0xFFFF, s[1] & 0xFFFF, half);
+        const bool high = compare(m, s[0] >> 16 & 0xFFFF, s[1] >> 16 & 0xFFFF, half);
+        out.value = combine(m.combine, low, n > 2 && (s[2] & 1));
+        out.second = combine(m.combine, high, n > 2 && (s[2] & 1));
+        return true;
+      }
       bool t = compare(m, s[0], s[1], i.type), p = n > 2 && (s[2] & 1);
       out.value = combine(m.combine, t, p);
       out.second = combine(m.combine, !t, p);
@@ -587,6 +602,11 @@ bool compute(const Instruction& i, const uint64_t* s, uint32_t n, bool& carry, C
     case Opcode::createpolicy: return true;  // any value will do
     case Opcode::mov: out.value = s[0]; return true;
     case Opcode::cvt: return convert(i, s, out.value);
+    case Opcode::lop3:
+      if (!compute_integer(i, s, n, carry, out.value)) return false;
+      if (m.mode)
+        out.second = combine(m.mode == 1 ? Combine::or_ : Combine::and_, (out.value & 0xFFFFFFFF) != 0, s[4] & 1);
+      return true;
     case Opcode::cvt_rna_tf32:  // 10 bits of significand, ties away from zero; what is infinite or no number is cut off
       out.value = ((s[0] & 0x7FFFFFFF) < 0x7F800000 ? s[0] + 0x1000 : s[0]) & 0xFFFFE000;
       return true;

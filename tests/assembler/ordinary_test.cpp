@@ -44,8 +44,7 @@ TEST(Ordinary, VectorsOfOneElementAreThatElement) {
   const std::vector<std::string> statements = {
       "mov.u32 %r0, 0x0;\n@%p1 ld.global.b32 { %r0 }, [ %in + 4 ]",
       "mov.u32 %r0, 0; st.global.b32 [ %out + 512 ], { %r2 }; ld.global.b32 {%r0}, [%out+512]",
-      "mov.b64 %d0, 0; mov.b64 {%d0}, %d2",
-      "mov.b64 %d0, {%d1}; ld.volatile.global.b64 { %d0 }, [ %in + 0 ]",
+      "mov.b64 %d0, 0; ld.volatile.global.b64 { %d0 }, [ %in + 0 ]",
       "mov.u32 %r0, %r3; @!%p1 st.global.b32 [ %out + 520 ], { 77 }; @!%p1 ld.global.L1::evict_last.b32 { %r0 }, "
       "[ %out + 520 ]",
   };

@@ -132,7 +132,7 @@ TEST(Parser, StatementsReadByHandMeanWhatTheGrammarSays) {
                             "add.u32 %r1, , %r2",
                             "add.u32 %r1 %r2",
                             "add.u32 %r1, %r2, 1.5",
-                            "mov.u32 %r1, %tid.w",
+                            "mov.u32 %r1, %laneid.w",
                             "mov.u32 %r1, %clusterid.x",
                             "add.u32. %r1, %r2, %r3",
                             "add.u32 %r1, %r2, 08",
