@@ -8,6 +8,7 @@
 //                       the object before the arrival. Copies of cp.async are complete at once (select_memory.cpp), so that their arrivals are too
 //   fns                 the manual's loop
 //   8-bit floats, relu, pack   conversions that only some targets have, in integers and in f16
+//   ldmatrix, stmatrix  addresses of rows are shuffled, each lane reads or writes its two elements of each matrix
 //   createpolicy        any value: accesses leave their policies out
 //   pairs and SIMD video  part by part in 32 bits
 #include "assembler/expansions.h"
@@ -216,6 +217,42 @@ std::string elect_lane() {
          "mov.u32 %lane, %laneid;\nsetp.eq.u32 %d1, %lane, %low;\nmov.b32 %d0, %low;\n";
 }
 
+// ---- matrices: of each, a lane has two elements beside each other in a row or, transposed, in a column
+
+std::string move_matrices(const Instruction& i, Type address) {
+  const bool loads = i.op == Opcode::ldmatrix, transposed = i.mods.mode % 32 != (i.mods.mode < 32 ? 1 : 0);
+  const bool wide = address == Type::b64, generic = i.mods.space != ptx::Space::shared;
+  std::string t = declare("b32", "%row, %lane, %four, %rest, %from, %here, %next, %x0, %x1, %x2, %x3") +
+                  declare("b16", "%low, %high") + declare("b64", "%shared");
+  if (!wide)
+    t += "mov.b32 %row, %at;\n";
+  else
+    t += (generic ? "cvta.to.shared.u64 %shared, %at;\n" : "mov.b64 %shared, %at;\n") +
+         std::string("cvt.u32.u64 %row, %shared;\n");
+  t += "mov.u32 %lane, %laneid;\nshr.u32 %four, %lane, 2;\nand.b32 %rest, %lane, 3;\n";
+  for (uint32_t m = 0; m < ptx::matrix_count(i); ++m) {
+    if (!loads) t += fmt::format("mov.b32 %x{0}, %s{0};\n", m);
+    if (!transposed) {
+      t += fmt::format(
+          "add.u32 %from, %four, {};\nshfl.sync.idx.b32 %here, %row, %from, 31, -1;\nmad.lo.u32 %here, %rest, 4, "
+          "%here;\n",
+          8 * m);
+      t += loads ? fmt::format("ld.shared.b32 %x{}, [%here];\n", m) : fmt::format("st.shared.b32 [%here], %x{};\n", m);
+      continue;
+    }
+    t += fmt::format("mad.lo.u32 %from, %rest, 2, {};\nshfl.sync.idx.b32 %here, %row, %from, 31, -1;\n", 8 * m);
+    t += "add.u32 %from, %from, 1;\nshfl.sync.idx.b32 %next, %row, %from, 31, -1;\n"
+         "mad.lo.u32 %here, %four, 2, %here;\nmad.lo.u32 %next, %four, 2, %next;\n";
+    t += loads
+             ? fmt::format(
+                   "ld.shared.b16 %low, [%here];\nld.shared.b16 %high, [%next];\nmov.b32 %x{}, {{%low, %high}};\n", m)
+             : fmt::format(
+                   "mov.b32 {{%low, %high}}, %x{};\nst.shared.b16 [%here], %low;\nst.shared.b16 [%next], %high;\n", m);
+  }
+  for (uint32_t m = 0; loads && m < ptx::matrix_count(i); ++m) t += fmt::format("mov.b32 %d{0}, %x{0};\n", m);
+  return t;
+}
+
 // ---- mbarrier
 
 std::string memory_barrier(const Instruction& i) {
@@ -370,6 +407,8 @@ bool is_expanded(const Instruction& i) {
   switch (i.op) {
     case Opcode::createpolicy:
     case Opcode::cvt_rna_tf32:
+    case Opcode::ldmatrix:
+    case Opcode::stmatrix:
     case Opcode::elect: return true;
     case Opcode::mad24: return i.mods.sat;
     case Opcode::tanh:
@@ -402,6 +441,8 @@ std::string expansion(const Instruction& i, std::span<const Type> types) {
     case Opcode::red: return small_atomic(i, address);
     case Opcode::createpolicy: return "mov.b64 %d0, 0;\n";  // what uses it leaves it out
     case Opcode::elect: return elect_lane();
+    case Opcode::ldmatrix:
+    case Opcode::stmatrix: return move_matrices(i, address);
     case Opcode::cvt_rna_tf32: return tensor_float();
     case Opcode::mad24: return declare("b32", "%x") + "mul24.hi.s32 %x, %s0, %s1;\nadd.sat.s32 %d0, %x, %s2;\n";
     case Opcode::tanh:

@@ -189,8 +189,10 @@ inline bool is_block_barrier(const Instruction& i) {
 inline bool is_aligned_barrier(const Instruction& i) {
   return is_block_barrier(i) && (i.op == Opcode::bar || i.mods.mode == 1);
 }
+inline bool moves_matrices(const Instruction& i) { return i.op == Opcode::ldmatrix || i.op == Opcode::stmatrix; }
+inline uint32_t matrix_count(const Instruction& i) { return 1u << (i.mods.mode / 32); }  // of those
 inline bool is_warp_operation(const Instruction& i) {
-  return i.op == Opcode::shfl || i.op == Opcode::vote || i.op == Opcode::match || i.op == Opcode::redux ||
+  return moves_matrices(i) || i.op == Opcode::shfl || i.op == Opcode::vote || i.op == Opcode::match || i.op == Opcode::redux ||
          i.op == Opcode::elect || i.op == Opcode::activemask || is_warp_barrier(i);
 }
 

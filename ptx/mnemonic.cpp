@@ -14,12 +14,17 @@ namespace rndn::ptx {
 namespace {
 
 // Opcodes of the PTX manual that have no row.
-constexpr std::string_view unsupported_opcodes[] = {
-    "tex",        "tld4",       "txq",   "istypep",  "suld",      "sust",         "sured",
-    "suq",        "wmma",       "mma",   "ldmatrix", "stmatrix",  "movmatrix",    "vadd",
-    "vsub",       "vabsdiff",   "vmin",  "vmax",     "vshl",      "vshr",         "vmad",
-    "vset",       "vset2",      "vset4", "alloca",   "stacksave", "stackrestore", "mapa",
-    "setmaxnreg", "getctarank", "wgmma", "tcgen05",  "multimem",  "tensormap",    "clusterlaunchcontrol"};
+constexpr std::string_view unsupported_opcodes[] = {"tex",          "tld4",      "txq",
+                                                    "istypep",      "suld",      "sust",
+                                                    "sured",        "suq",       "wmma",
+                                                    "mma",          "movmatrix", "vadd",
+                                                    "vsub",         "vabsdiff",  "vmin",
+                                                    "vmax",         "vshl",      "vshr",
+                                                    "vmad",         "vset",      "vset2",
+                                                    "vset4",        "alloca",    "stacksave",
+                                                    "stackrestore", "mapa",      "setmaxnreg",
+                                                    "getctarank",   "wgmma",     "tcgen05",
+                                                    "multimem",     "tensormap", "clusterlaunchcontrol"};
 
 enum class Field : uint8_t {
   rounding,
@@ -335,6 +340,7 @@ Mnemonic read_mnemonic(std::string_view text, uint32_t target) {
   }
   if ((i.op == Opcode::shfl || i.op == Opcode::vote) && !i.mods.sync) i.mods.sync = result.rewritten = true;
   if (i.op == Opcode::mov && i.mods.vector == 4) i.mods.vector = 1, result.rewritten = true;
+  result.rewritten |= moves_matrices(i);
   result.rewritten |= i.op == Opcode::cp && i.mods.mode < 32;
   return result;
 }

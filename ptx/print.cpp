@@ -190,7 +190,10 @@ class Printer {
         out_ += ' ';
       else
         out_ += place.bar ? "|" : ", ";
+      const bool in_vector = moves_matrices(i) && place.kind == 'b';
+      if (in_vector && (k == 0 || p.at[k - 1].kind != 'b')) out_ += '{';
       operand(i, f_.operand(i, k), place);
+      if (in_vector && (k + 1u == i.operand_count || p.at[k + 1].kind != 'b')) out_ += '}';
     }
     out_ += ';';
   }

@@ -2,6 +2,7 @@
 //
 //   shfl, vote without .sync (before PTX 6.4)   .sync of the lanes that are there: activemask
 //   cp.async with a predicate, ignore-src       a source of no bytes where it is true
+//   ldmatrix, stmatrix                          the elements of their vector are operands of their own
 //   mov.v4 of %tid, %ntid, %ctaid, %nctaid      a move per component, of which the fourth is 0
 #include "ptx/reader.h"
 
@@ -43,6 +44,15 @@ bool Reader::rewrite(const Instruction& i) {
         {.op = Opcode::selp, .type = Type::b32},
         {bytes, {.kind = Operand::immediate}, {.kind = Operand::immediate, .value = raw_[2].operand.value}, ignore});
     raw_[3].operand = bytes;
+  } else if (moves_matrices(i)) {
+    const size_t at = i.op == Opcode::ldmatrix ? 0 : 1;
+    if (raw_.size() != 2 || raw_[at].operand.kind != Operand::vector || raw_[at].operand.count != matrix_count(i)) {
+      error("bad-operand", opcode_at_, "expected a vector of {} and an address", matrix_count(i));
+      return false;
+    }
+    const auto first = vector_raw_.begin() + raw_[at].operand.id;
+    raw_.erase(raw_.begin() + static_cast<ptrdiff_t>(at));
+    raw_.insert(raw_.begin() + static_cast<ptrdiff_t>(at), first, first + matrix_count(i));
   } else if (i.op == Opcode::mov) {
     const bool fits = raw_.size() == 2 && raw_[0].operand.kind == Operand::vector && raw_[0].operand.count == 4 &&
                       raw_[1].operand.kind == Operand::special;

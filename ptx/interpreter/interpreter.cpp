@@ -80,7 +80,7 @@ struct Thread {
   std::vector<std::byte> local;
   // While waiting:
   uint32_t mask = 0;        // warp_wait: lanes that take part
-  uint64_t inputs[4] = {};  // warp_wait: this lane's operands
+  uint64_t inputs[5] = {};  // warp_wait: this lane's operands; of ldmatrix and stmatrix, where its row lies here
   uint32_t barrier = 0, expected = 0;
   bool predicate = false;  // bar.red
 };
@@ -535,6 +535,8 @@ class Machine {
       case Opcode::match:
       case Opcode::redux:
       case Opcode::elect:
+      case Opcode::ldmatrix:
+      case Opcode::stmatrix:
       case Opcode::activemask: return wait_for_warp(t, f, i);
       case Opcode::bar:
       case Opcode::barrier: return wait_at_barrier(t, f, i);
@@ -762,6 +764,17 @@ class Machine {
   Result<void> wait_for_warp(Thread& t, const Function& f, const Instruction& i) {
     const uint32_t d = i.destination_count;
     uint32_t n = 0;
+    if (moves_matrices(i)) {
+      if (t.index % 32 < 8 * matrix_count(i)) {
+        const Place row = locate(t, f.operand(i, d), i.mods.space, 16, d == 0);
+        if (!row.bytes) return fail(t, i, row.problem);
+        if (row.space != Space::shared) return fail(t, i, "matrices lie in shared memory");
+        t.inputs[0] = reinterpret_cast<uint64_t>(row.bytes);
+      }
+      for (uint32_t k = d + 1; k < i.operand_count; ++k) t.inputs[k - d] = read(t, f.operand(i, k));
+      t.mask = 0xFFFFFFFF;
+      return enter_warp_wait(t, i);
+    }
     for (uint32_t k = d; k < i.operand_count; ++k) t.inputs[n++] = read(t, f.operand(i, k));
     // The member mask is the last operand; activemask takes whoever is there.
     t.mask = i.op == Opcode::activemask ? 0 : static_cast<uint32_t>(t.inputs[n - 1]);
@@ -870,6 +883,29 @@ class Machine {
         break;
       }
       case Opcode::activemask: each([&](uint32_t k) { results[k] = here; }); break;
+      case Opcode::ldmatrix:
+      case Opcode::stmatrix:
+        // Of matrix m, lane k has the elements 2 * (k % 4) and the next of row k / 4, or with .trans of that column.
+        each([&](uint32_t k) {
+          for (uint32_t m = 0; m < matrix_count(i); ++m) {
+            uint32_t both = 0;
+            for (uint32_t e = 0; e < 2; ++e) {
+              const uint32_t along = 2 * (k % 4) + e, across = k / 4;
+              const bool transposed = i.mods.mode % 32 != (i.mods.mode < 32 ? 1 : 0);
+              const uint32_t row = 8 * m + (transposed ? along : across), column = transposed ? across : along;
+              if (!(here >> row & 1)) continue;
+              std::byte* at = reinterpret_cast<std::byte*>(lane(row).inputs[0]) + 2 * column;
+              const uint16_t half = static_cast<uint16_t>(lane(k).inputs[1 + m] >> (16 * e));
+              if (i.op == Opcode::stmatrix)
+                std::memcpy(at, &half, 2);
+              else
+                both |= static_cast<uint32_t>(load(at, 2)) << (16 * e);
+            }
+            const Instruction& own = instruction(lane(k));
+            if (i.op == Opcode::ldmatrix) write(lane(k), function(lane(k)).operand(own, m), both, Type::b32);
+          }
+        });
+        break;
       case Opcode::elect:  // any lane may be chosen; the assembler takes the lowest too
         each([&](uint32_t k) {
           results[k] = static_cast<uint32_t>(std::countr_zero(here));
@@ -884,9 +920,9 @@ class Machine {
       const Function& f = function(t);
       const Instruction& own = instruction(t);
       if (i.op != Opcode::activemask) met(t);
-      if (own.destination_count)
+      if (own.destination_count && !moves_matrices(i))
         write(t, f.operand(own, 0), results[k], own.type == Type::none || i.op == Opcode::match ? Type::u32 : i.type);
-      if (own.destination_count > 1) write(t, f.operand(own, 1), predicates[k], Type::pred);
+      if (own.destination_count > 1 && !moves_matrices(i)) write(t, f.operand(own, 1), predicates[k], Type::pred);
       t.state = State::running;
       ++t.frames.back().pc;
     });

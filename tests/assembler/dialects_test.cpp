@@ -142,6 +142,48 @@ TEST(Dialects, SpecialRegistersInFours) {
   EXPECT_THAT(three_ways(kernel("6.0", "sm_60", statements), both_families, true), AnyOf(-1, 3));
 }
 
+// Matrices of 8 x 8 halves, from rows that lanes name in any order. The simulator does not know LDSM and STSM of ptxas's code, so the third witness is
+// written out here: the element of row r and column c is 8 * r + c + 64 * matrix.
+TEST(Dialects, MatricesMoveBetweenSharedMemoryAndLanes) {
+  const std::string fill =
+      ".shared .align 16 .b8 cells[3072];\nand.b32 %r4, %t, 31; sub.u32 %r5, %t, %r4; mad.lo.u32 %r5, %r5, 32, 0;\n"
+      "mov.u32 %r6, cells; add.u32 %r5, %r5, %r6; xor.b32 %r6, %r4, 5; mad.lo.u32 %r5, %r6, 16, %r5;\n"
+      "mad.lo.u32 %r6, %r4, 0x00080008, 0x00010000;\n";  // the row's first two elements; the next two are 0x20002 more
+  std::string rows;
+  for (int k = 0; k < 4; ++k)
+    rows += fmt::format("st.shared.b32 [%r5+{}], %r6; add.u32 %r6, %r6, 0x00020002;\n", 4 * k);
+  for (const bool transposed : {false, true})
+    for (const uint32_t count : {1u, 2u, 4u}) {
+      const std::string to = count == 1 ? "{%r0}" : count == 2 ? "{%r0, %r4}" : "{%r0, %r4, %r6, %r7}";
+      const std::string mode = fmt::format("sync.aligned.m8n8.x{}{}.shared.b16", count, transposed ? ".trans" : "");
+      std::string text = kernel("7.8", "sm_90", {"mov.u32 %r0, 0; mov.u32 %r4, 0; mov.u32 %r6, 0; mov.u32 %r7, 0"});
+      text.replace(
+          text.find("ret;"), 4,
+          fill + rows + "bar.sync 0;\nldmatrix." + mode + " " + to +
+              ", [%r5];\nst.global.v2.b32 [%out+16], {%r0, %r4}; st.global.v2.b32 [%out+24], {%r6, %r7};\n"
+              "bar.sync 0;\nstmatrix." +
+              mode + " [%r5], " + to +
+              ";\nbar.sync 0;\nld.shared.v2.b64 {%d0, %d4}, [%r5]; st.global.v2.b64 [%out+32], {%d0, %d4};\nret;");
+      three_ways(text, {"sm_90"}, false);
+      text.replace(text.find("stmatrix."), text.find(";", text.find("stmatrix.")) - text.find("stmatrix."),
+                   "bar.sync 0");
+      text.replace(text.find(".target sm_90"), 13, ".target sm_80");
+      three_ways(text, newer, false);
+      const auto got = run_interpreter(parse_text("matrices.ptx", text), "k", input_words());
+      ASSERT_TRUE(got.ok()) << got.error().message;
+      for (uint32_t lane = 0; lane < 32; ++lane)
+        for (uint32_t m = 0; m < count; ++m) {
+          const uint32_t along = 2 * (lane % 4), across = lane / 4;
+          uint32_t expected = 0;
+          for (uint32_t e = 0; e < 2; ++e) {
+            const uint32_t row = transposed ? along + e : across, column = transposed ? across : along + e;
+            expected |= (8 * (8 * m + row) + column) << (16 * e);
+          }
+          EXPECT_EQ(static_cast<uint32_t>((*got)[96 * lane + 2 + m / 2] >> (m % 2 * 32)), expected) << lane << " " << m;
+        }
+    }
+}
+
 // cp.async with a predicate: zeros come where it is true.
 TEST(Dialects, CopiesThatIgnoreTheirSource) {
   std::string text = kernel("7.8", "sm_80", {"mov.b32 %r0, 5"});
