@@ -1,9 +1,11 @@
 // Where the tiles of two merged columns begin in either: a thread per tile searches along its diagonal.
 //
-// A search is a chain of loads that miss every cache, each of a sector of its own: their number costs more than their depth. So it starts from a guess. The
-// lanes of a warp find the split of their middle tile together, 32 elements at a time, around where it would be if the columns alternated evenly; their own
-// ones lie about as far from it as their tiles do. Where that is right, the elements on both sides of the guess say so, and they lie in one sector or two
-// of either column. Else a lane looks left and right at distances that grow 32-fold, and then in quarters: four steps more than without a guess.
+// A search is a chain of loads that miss every cache, each of a sector of its own: their number costs more than their depth. So it starts from a guess and
+// goes on by interpolation (four steps of both elements on either side of the guess, which lie in one sector or two of either column): what they differ by,
+// and how fast keys rise, says how far off the guess is. All lanes of a warp find the split of their middle tile first, from where it would be if the columns
+// alternated evenly, with the rise of whole columns; what is left is searched by all of them, 32 elements at a time. Their own splits lie about as far from
+// it as their tiles do, and between the two keys rise as evenly as can be known. What is left of those is searched around the last guess at distances that
+// grow 32-fold, and then in quarters.
 // The launch also clears the counters of the kernel that comes after it.
 #include "libraries/sql/merge.h"
 
@@ -15,7 +17,7 @@ namespace {
 
 constexpr uint64_t words_at = 256;  // in the counters, behind the ticket
 
-constexpr uint32_t split_threads = 64;  // of a block; few, for there are not many tiles
+constexpr uint32_t split_threads = 256;  // of a block: neighbouring tiles lie in the same pages of memory, which an SM finds once
 
 // Moves lo to the first of lo .. hi whose element of left is greater than the one of right that it meets on the diagonal, hi if there is none before.
 // Starts at `guess`, which may be anything, looking `distance` around it.
@@ -44,6 +46,36 @@ void search_diagonal(Builder& b, Reg<U64> left, Reg<U64> right, Reg<U32> diagona
   for (size_t k = 3; k-- > 0;) b.unless(before[k]).mov(at[k], hi);
   b.bra(again);
   b.bind(found);
+}
+
+// The same in at most so many steps by interpolation, each of the elements on both sides of the guess; what is left lies between lo and hi, and next to the
+// guess if keys rise evenly. `per_key`: how much further the split is for each by which the element of right exceeds that of left, about.
+template <class T>
+void interpolate(Builder& b, Reg<U64> left, Reg<U64> right, Reg<U32> diagonal, Reg<U32> lo, Reg<U32> hi,
+                 Reg<U32> guess, Reg<F32> per_key, uint32_t steps) {
+  const LabelId again = b.label(), over = b.label();
+  Reg<U32> last = b.sub(diagonal, 1), step = b.constant<U32>(0);
+  b.bind(again);
+  b.when(b.setp(Is::ge, lo, hi)).bra(over);
+  b.when(b.setp(Is::ge, step, steps)).bra(over);
+  // Two neighbours, but where the guess is the first or the last one.
+  const Reg<U32> at[] = {b.sub(b.max(guess, b.add(lo, 1)), 1), b.min(guess, b.sub(hi, 1))};
+  std::vector<Reg<T>> x, y;
+  for (Reg<U32> k : at) {
+    x.push_back(b.ld_nc<T>(element_at(b, left, k, T::size)));
+    y.push_back(b.ld_nc<T>(element_at(b, right, b.sub(last, k), T::size)));
+  }
+  const Reg<Pred> before[] = {b.setp(Is::le, x[0], y[0]), b.setp(Is::le, x[1], y[1])};
+  for (size_t k = 0; k < 2; ++k) b.when(before[k]).add(at[k], 1, lo);
+  for (size_t k = 2; k-- > 0;) b.unless(before[k]).mov(at[k], hi);
+  Reg<F32> distance = b.mul(b.template cvt<F32>(b.sub(y[1], x[1])), per_key);
+  Reg<S32> further = b.cvt<S32>(ptx::Rounding::rni, distance);
+  const auto to = [&](Reg<U32> end) { return Builder::as<S32>(b.sub(end, at[1])); };
+  Reg<S32> within = b.max(b.min(further, to(hi)), to(lo));
+  b.add(at[1], Builder::as<U32>(within), guess);
+  b.add(step, 1, step);
+  b.bra(again);
+  b.bind(over);
 }
 
 // Of all lanes: the split of one diagonal between lo and hi, `guess` or near it. They look at the elements next to the guess, then at some that lie further
@@ -100,7 +132,20 @@ uint32_t build_splits(ptx::Module& module, std::string_view name) {
   // `share`: the part of the left column in both, in units of 2^-32.
   Reg<U32> middle = diagonal_of(b.add(b.sub(tile, t.lane), 16));
   Reg<U32> even = b.mul_hi(middle, share);
-  Reg<U32> found = search_together<T>(b, t, left, right, middle, lowest(middle), b.min(middle, n), even);
+  const auto key_at = [&](Reg<U64> column, Reg<U32> k, Reg<U32> size) {
+    Reg<T> key = b.template constant<T>(0);
+    const At at = element_at(b, column, b.min(k, b.sub(b.max(size, 1), 1)), T::size);
+    load_if<T>(b, b.setp(Is::ne, size, 0), Space::global, at, key, {.cache = ptx::Cache::nc});
+    return key;
+  };
+  // By how much a key of the column exceeds the one before it, about.
+  const auto rise_of = [&](Reg<U64> column, Reg<U32> size) {
+    Reg<T> rise = b.sub(key_at(column, b.sub(size, 1), size), key_at(column, b.constant<U32>(0), size));
+    return b.mul(b.template cvt<F32>(rise), b.rcp_rn(b.cvt<F32>(size)));
+  };
+  Reg<U32> found = lowest(middle), most = b.min(middle, n), near = b.min(b.max(even, found), most);
+  interpolate<T>(b, left, right, middle, found, most, near, b.rcp_rn(b.add(rise_of(left, n), rise_of(right, m))), 4);
+  found = search_together<T>(b, t, left, right, middle, found, most, near);
   b.when(b.setp(Is::gt, tile, tiles)).bra(done);
   Reg<Pred> is_tile = b.setp(Is::lt, tile, tiles);
   const At word = element_at(b, words, tile, 8), ticket(b.ld_param(ticket_at));
@@ -110,10 +155,14 @@ uint32_t build_splits(ptx::Module& module, std::string_view name) {
   Reg<U32> behind = b.add(found, b.mul_hi(b.sub(diagonal, middle), share));
   Reg<U32> in_front = b.sub(found, b.min(found, b.mul_hi(b.sub(middle, diagonal), share)));
   Reg<U32> guess = b.selp(behind, in_front, b.setp(Is::ge, diagonal, middle));
-  // Where the middle tile's guess was right, this one's may be as well.
-  Reg<U32> off = b.sub(b.max(found, even), b.min(found, even));
-  Reg<U32> distance = b.select<U32>(1, 64, b.setp(Is::le, off, 4));
-  search_diagonal<T>(b, left, right, diagonal, lo, hi, guess, distance);
+  b.min(b.max(guess, lo), hi, guess);
+  // From the middle to here the keys rise by `rise` in so many elements of left, and so many others of right.
+  const auto signed_difference = [&](Reg<U32> x, Reg<U32> y) { return b.cvt<F32>(Builder::as<S32>(b.sub(x, y))); };
+  Reg<F32> here = signed_difference(guess, found), all = signed_difference(diagonal, middle), others = b.sub(all, here);
+  Reg<T> rise = b.sub(key_at(left, guess, n), key_at(left, found, n));
+  Reg<F32> per_key = b.mul(b.mul(here, others), b.rcp_rn(b.mul(all, b.template cvt<F32>(rise))));
+  interpolate<T>(b, left, right, diagonal, lo, hi, guess, per_key, 4);
+  search_diagonal<T>(b, left, right, diagonal, lo, hi, guess, b.constant<U32>(8));
   b.st<U32>(Space::global, element_at(b, b.ld_param(splits_at), tile, 4), lo);
   b.bind(done);
   b.ret();

@@ -170,11 +170,12 @@ TEST_P(RelationsTest, SortedSetsAreMerged) {
   check_sorted_sets<uint32_t>(GetParam(), Type::u32);
 }
 
-// More tiles than a block finds the splits of, where the guess that both columns alternate evenly is right, and where it is wrong everywhere.
+// More tiles than a block finds the splits of, where the guess that both columns alternate evenly is right, and where it is wrong everywhere; last with keys
+// whose differences are no numbers of their type.
 TEST_P(RelationsTest, SortedSetsOfManyTiles) {
   test::Bench bench(GetParam());
   constexpr size_t n = 200000, m = 140000;  // 71 tiles
-  for (int shape = 0; shape < 4; ++shape) {
+  for (int shape = 0; shape < 5; ++shape) {
     std::vector<int32_t> x(n), y(m);
     for (size_t i = 0; i < n; ++i) x[i] = static_cast<int32_t>(shape == 3 ? i * i / n / 3 : 7 * i);
     for (size_t i = 0; i < m; ++i)
@@ -182,6 +183,10 @@ TEST_P(RelationsTest, SortedSetsOfManyTiles) {
                                   : shape == 1 ? 7 * n + i
                                   : shape == 2 ? i * i / 14000
                                                : (m - i < 9000 ? 7 * i : i / 5));
+    if (shape == 4) {
+      for (size_t i = 0; i < n; ++i) x[i] = static_cast<int32_t>(int64_t{INT32_MIN} + static_cast<int64_t>(21470 * i));
+      for (size_t i = 0; i < m; ++i) y[i] = static_cast<int32_t>(int64_t{INT32_MIN} + static_cast<int64_t>(30670 * i));
+    }
     Vector left = bench.put(Type::i32, x), right = bench.put(Type::i32, y);
     left.ascending = right.ascending = true;
     x.erase(std::unique(x.begin(), x.end()), x.end());
