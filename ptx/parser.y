@@ -85,7 +85,7 @@ linkage:
 /* .shared .align 8 .b8 a[16], b; */
 variable: space attributes type attributes declarators ';' { r.clear_attributes(); };
 space: SPACE                               { r.attributes.space = $1.space; };
-type: TYPE                                 { r.attributes.type = $1.type; };
+type: TYPE                                 { if ($1.type == Type::none) r.unsupported("directive", $1.text(), @1); r.attributes.type = $1.type; };
 attributes:
     %empty
   | attributes ALIGN CONSTANT              { r.align($3, @3); }
@@ -141,6 +141,8 @@ parameter_list: parameter | parameter_list ',' parameter;
 parameter:
     PARAM attributes type pointer IDENT dimensions { r.parameter(r.attributes.type, $5, @5); }
   | REG TYPE IDENT                         { r.unsupported("parameter in a register:", $3.text(), @3); }
+  /* .param .u64 .ptr .texref t */
+  | PARAM attributes type PTR TYPE IDENT   { r.unsupported("directive", $5.text(), @5); r.parameter(r.attributes.type, $6, @6); }
   ;
 /* .ptr and what follows it describe what the parameter points to. */
 pointer: %empty | PTR pointees | ALIGN CONSTANT { r.align($2, @2); };
@@ -207,10 +209,18 @@ item_of_list:
     operand
   | '[' offset ']'                         { r.address_name($2, $2.value, @2); }
   | '[' constant ']'                       { r.address_constant($2, @2); }
+  | '[' offset ',' coordinates ']'         { r.coordinates(@$); }
   | '{'                                    { r.begin_vector(); }
     elements '}'                           { r.end_vector(@$); }
   | '('                                    { r.begin_group(); }
     group ')'                              { r.end_group(); }
+  ;
+/* of a texture, surface or tensor */
+coordinates: coordinate | coordinates ',' coordinate;
+coordinate:
+    operand
+  | '{'                                    { r.begin_vector(); }
+    elements '}'                           { r.end_vector(@$); }
   ;
 elements: operand | elements ',' operand;
 group: %empty | group_items;

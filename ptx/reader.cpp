@@ -153,7 +153,9 @@ void Reader::variable(Space space, Type type, const Token& name, Range at) {
   bool function_scope = self_ != UINT32_MAX;
   Variable v{
       space, type, std::string(), a.align, a.count, a.external, a.visible, {}, function_scope ? self_ : UINT32_MAX, {}};
-  if (size == 0 || type == Type::b128) {
+  if (type == Type::none) {  // said already
+    size = 1;
+  } else if (size == 0 || type == Type::b128) {
     error("bad-type", at, "a variable cannot be .{}", type_name(type));
     size = 1;
   }
@@ -240,7 +242,8 @@ int Reader::address_byte(const Token& mask, Range at) {
 // ---- functions
 
 void Reader::parameter(Type type, const Token& name, Range at) {
-  if (type_bytes(type) == 0 || type == Type::b128) error("bad-type", at, "a parameter cannot be .{}", type_name(type));
+  if (type != Type::none && (type_bytes(type) == 0 || type == Type::b128))
+    error("bad-type", at, "a parameter cannot be .{}", type_name(type));
   if (attributes.vector > 1) {
     attributes.count = std::max<uint64_t>(attributes.count, 1) * attributes.vector;
     if (attributes.align == 0) attributes.align = type_bytes(type) * attributes.vector;
@@ -816,6 +819,11 @@ void Reader::address_constant(const Token& t, Range at) {
     bad_ = true;
   }
   add_operand({.operand = {.kind = Operand::address_imm, .value = t.value}, .at = at});
+}
+
+void Reader::coordinates(Range at) {
+  if (!bad_) error("unsupported", at, "unsupported address with coordinates");
+  bad_ = true;
 }
 
 void Reader::end_vector(Range at) {

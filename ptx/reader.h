@@ -145,6 +145,7 @@ class Reader {
   void operand_constant(const Token& t, Range at);
   void address_name(const Token& name, int64_t offset, Range at);
   void address_constant(const Token& t, Range at);
+  void coordinates(Range at);
   void begin_vector() {
     in_vector_ = true;
     vector_begin_ = static_cast<uint32_t>(vector_raw_.size());

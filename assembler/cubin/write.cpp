@@ -393,7 +393,10 @@ Bytes Writer::kernel_info(const Kernel& k, uint32_t constant_symbol) {
   r.half(attr_maxreg_count, k.max_registers);
   if (!k.externs.empty()) {
     std::vector<uint32_t> symbols;
-    for (const std::string& name : k.externs) symbols.push_back(symbol_named(name));
+    for (const std::string& name : k.externs) {
+      symbols.push_back(symbol_named(name));
+      CHECK(symbols.back() != no_symbol, "kernel `{}`: no symbol for `{}`", k.name, name);
+    }
     r.offsets(attr_externs, symbols);
   }
   if (layout_.pascal) {
