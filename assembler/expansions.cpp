@@ -4,8 +4,8 @@
 //   bf16                through f32, whose upper half it is; results are rounded once: what does not fit f32 first becomes odd there, so that the
 //                       second rounding sees on which side of a tie it lies (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums:
 //                       proved algorithms using rounding to odd", 2008)
-//   mbarrier            a 64-bit object: arrivals still to come in bits 0..19, expected ones in 20..39, the phase's parity in bit 63. Tokens are
-//                       the object before the arrival. Copies of cp.async are complete at once (select_memory.cpp), so that their arrivals are too
+//   mbarrier            a 64-bit object: arrivals still to come in bits 0..19, expected ones in 20..39, bytes still to come in 40..61, as two's
+//                       complement, the phase's parity in bit 63. Tokens are the object before the arrival. Copies of cp.async are complete at once (select_memory.cpp), so that their arrivals are too
 //   fns                 the manual's loop
 //   8-bit floats, relu, pack   conversions that only some targets have, in integers and in f16
 //   ldmatrix, stmatrix  addresses of rows are shuffled, each lane reads or writes its two elements of each matrix
@@ -256,11 +256,15 @@ std::string move_matrices(const Instruction& i, Type address) {
 // ---- mbarrier
 
 std::string memory_barrier(const Instruction& i) {
-  const uint8_t mode = i.op == Opcode::cp                  ? 32
+  const bool expects = i.op == Opcode::mbarrier_arrive_expect_tx || i.op == Opcode::mbarrier_drop_expect_tx;
+  const bool bytes = expects || i.op == Opcode::mbarrier_expect_tx || i.op == Opcode::mbarrier_complete_tx;
+  const uint8_t mode = i.op == Opcode::cp || i.op == Opcode::mbarrier_arrive_expect_tx ? 32
+                       : i.op == Opcode::mbarrier_drop_expect_tx                       ? 33
                        : i.op == Opcode::mbarrier_try_wait ? (i.mods.mode ? 128 : 96)  // it need not wait
                                                            : i.mods.mode;
   const std::string space(space_suffix(i));
-  if (i.op == Opcode::cp && i.mods.mode == 96) return "membar.cta;\n";  // expected and arrived at once
+  const char* fence = i.mods.scope == ptx::Scope::gpu ? "membar.gl;\n" : "membar.cta;\n";
+  if (i.op == Opcode::cp && i.mods.mode == 96) return fence;  // expected and arrived at once
   std::string t =
       declare("b64", "%old, %new, %count, %left") + declare("b64", "%seen, %expected") + declare("pred", "%p");
   switch (mode) {
@@ -275,16 +279,23 @@ std::string memory_barrier(const Instruction& i) {
       const bool parity = mode == 128;
       t += fmt::format("ld.volatile{}.b64 %old, [%at];\n", space);
       t += parity ? "cvt.u64.u32 %seen, %s0;\nshl.b64 %seen, %seen, 63;\n" : "mov.b64 %seen, %s0;\n";
-      return t + "xor.b64 %new, %old, %seen;\nmembar.cta;\nsetp.lt.s64 %d0, %new, 0;\n";
+      return t + "xor.b64 %new, %old, %seen;\n" + fence + "setp.lt.s64 %d0, %new, 0;\n";
     }
     default: break;
   }
-  CHECK(mode / 32 == 1 || mode / 32 == 2, "mode {} of mbarrier", mode);
-  // Pending and expected arrivals less by the count; the last one starts the next phase with those that are expected then.
-  t += i.operand_count > i.destination_count + 1 ? "cvt.u64.u32 %count, %s0;\n" : "mov.b64 %count, 1;\n";
-  t += fmt::format("membar.cta;\nld.volatile{}.b64 %old, [%at];\nL0:\nsub.u64 %new, %old, %count;\n", space);
+  CHECK(bytes || mode / 32 == 1 || mode / 32 == 2, "mode {} of mbarrier", mode);
+  // Pending and expected arrivals less by the count; the last one, when no bytes are to come either, starts the next phase with those that are
+  // expected then.
+  const bool counted = !bytes && i.operand_count > i.destination_count + 1;
+  t += counted ? "cvt.u64.u32 %count, %s0;\n" : mode ? "mov.b64 %count, 1;\n" : "mov.b64 %count, 0;\n";
+  if (bytes) {
+    t += declare("b64", "%bytes, %come") + "cvt.u64.u32 %bytes, %s0;\n";
+    if (i.op == Opcode::mbarrier_complete_tx) t += "neg.s64 %bytes, %bytes;\n";
+  }
+  t += fmt::format("{}ld.volatile{}.b64 %old, [%at];\nL0:\nsub.u64 %new, %old, %count;\n", fence, space);
   if (mode & 1) t += "shl.b64 %left, %count, 20;\nsub.u64 %new, %new, %left;\n";
-  t += "and.b64 %left, %new, 0xfffff;\nsetp.ne.u64 %p, %left, 0;\n@%p bra L1;\n"
+  if (bytes) t += "shr.u64 %come, %new, 40;\nadd.u64 %come, %come, %bytes;\nbfi.b64 %new, %come, %new, 40, 22;\n";
+  t += "and.b64 %left, %new, 0x3fffff00000fffff;\nsetp.ne.u64 %p, %left, 0;\n@%p bra L1;\n"
        "shr.u64 %expected, %new, 20;\nand.b64 %expected, %expected, 0xfffff;\nor.b64 %new, %new, %expected;\n"
        "xor.b64 %new, %new, 0x8000000000000000;\nL1:\n";
   t += fmt::format(
@@ -426,11 +437,8 @@ bool is_expanded(const Instruction& i) {
     case Opcode::add: return i.type == Type::none;
     case Opcode::min:
     case Opcode::max: return i.mods.mode >= 32;
-    case Opcode::fns:
-    case Opcode::mbarrier:
-    case Opcode::mbarrier_try_wait: return true;
-    case Opcode::cp: return i.mods.mode >= 96;
-    default: return simd_video(i.op);
+    case Opcode::fns: return true;
+    default: return simd_video(i.op) || ptx::is_barrier_object(i);
   }
 }
 
@@ -459,10 +467,8 @@ std::string expansion(const Instruction& i, std::span<const Type> types) {
       [[fallthrough]];
     case Opcode::add: return short_pairs(i);
     case Opcode::fns: return find_set_bit();
-    case Opcode::mbarrier:
-    case Opcode::mbarrier_try_wait:
-    case Opcode::cp: return memory_barrier(i);
-    default: return simd_video(i.op) ? simd_video_text(i) : std::string();
+    default:
+      return simd_video(i.op) ? simd_video_text(i) : ptx::is_barrier_object(i) ? memory_barrier(i) : std::string();
   }
 }
 

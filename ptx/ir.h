@@ -185,6 +185,10 @@ inline bool is_warp_barrier(const Instruction& i) { return i.op == Opcode::bar &
 inline bool is_block_barrier(const Instruction& i) {
   return i.op == Opcode::barrier || (i.op == Opcode::bar && !is_warp_barrier(i));
 }
+inline bool is_barrier_object(const Instruction& i) {  // works on one
+  return (i.op >= Opcode::mbarrier && i.op <= Opcode::mbarrier_drop_expect_tx) ||
+         (i.op == Opcode::cp && i.mods.mode >= 96);
+}
 // All threads of the warp that have not exited come to it together.
 inline bool is_aligned_barrier(const Instruction& i) {
   return is_block_barrier(i) && (i.op == Opcode::bar || i.mods.mode == 1);
@@ -192,8 +196,8 @@ inline bool is_aligned_barrier(const Instruction& i) {
 inline bool moves_matrices(const Instruction& i) { return i.op == Opcode::ldmatrix || i.op == Opcode::stmatrix; }
 inline uint32_t matrix_count(const Instruction& i) { return 1u << (i.mods.mode / 32); }  // of those
 inline bool is_warp_operation(const Instruction& i) {
-  return moves_matrices(i) || i.op == Opcode::shfl || i.op == Opcode::vote || i.op == Opcode::match || i.op == Opcode::redux ||
-         i.op == Opcode::elect || i.op == Opcode::activemask || is_warp_barrier(i);
+  return moves_matrices(i) || i.op == Opcode::shfl || i.op == Opcode::vote || i.op == Opcode::match ||
+         i.op == Opcode::redux || i.op == Opcode::elect || i.op == Opcode::activemask || is_warp_barrier(i);
 }
 
 struct Register {

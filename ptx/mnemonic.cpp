@@ -333,7 +333,7 @@ Mnemonic read_mnemonic(std::string_view text, uint32_t target) {
     // Of accesses to memory, a cluster is no more than the GPU.
     if (i.mods.scope == Scope::cluster && target >= 90 &&
         (i.op == Opcode::ld || i.op == Opcode::st || i.op == Opcode::atom || i.op == Opcode::red ||
-         i.op == Opcode::fence))
+         i.op == Opcode::fence || is_barrier_object(i)))
       i.mods.scope = Scope::gpu;
     if (i.mods.scope == Scope::cluster)
       return refuse("unsupported", fmt::format("unsupported modifier `.cluster` of `{}`", base));

@@ -306,7 +306,7 @@ class Checker {
       return constant(o, type);
     }
     if (o.kind == Operand::sink && place.destination &&
-        (place.kind == 'p' || i_.op == Opcode::atom || i_.op == Opcode::elect))
+        (place.kind == 'p' || i_.op == Opcode::atom || i_.op == Opcode::elect || is_barrier_object(i_)))
       return "";
     return place.destination ? "expected a register" : "expected a register or a constant";
   }

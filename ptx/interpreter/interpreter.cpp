@@ -521,6 +521,10 @@ class Machine {
           RETURN_IF_ERROR(memory_barrier(t, f, i));  // arrives; without .noinc it was also expected
         break;
       case Opcode::mbarrier:
+      case Opcode::mbarrier_expect_tx:
+      case Opcode::mbarrier_complete_tx:
+      case Opcode::mbarrier_arrive_expect_tx:
+      case Opcode::mbarrier_drop_expect_tx:
       case Opcode::mbarrier_try_wait: RETURN_IF_ERROR(memory_barrier(t, f, i)); break;
       case Opcode::cvta: convert_address(t, f, i); break;
       case Opcode::isspacep: {
@@ -617,37 +621,50 @@ class Machine {
     return {};
   }
 
-  // mbarrier, an object of 64 bits: the phase's number from bit 40 on, the arrivals that it expects from bit 20 on, those that it has had.
-  // A token is the object as it was at the arrival.
+  // mbarrier, an object of 64 bits: the phase's number in bits 62 and 63, the bytes that are still to come (which may be fewer than none) from bit
+  // 40 on, the arrivals that it expects from bit 20 on, those that it has had. A token is the object as it was at the arrival.
   Result<void> memory_barrier(Thread& t, const Function& f, const Instruction& i) {
     constexpr uint64_t most = (1u << 20) - 1;
     const uint32_t d = i.destination_count;
-    const uint8_t mode = i.op == Opcode::cp                  ? 32
-                         : i.op == Opcode::mbarrier_try_wait ? (i.mods.mode ? 128 : 96)
-                                                             : i.mods.mode;
+    const bool expects = i.op == Opcode::mbarrier_arrive_expect_tx || i.op == Opcode::mbarrier_drop_expect_tx;
+    const uint8_t mode = i.op == Opcode::cp                          ? 32
+                         : i.op == Opcode::mbarrier_try_wait         ? (i.mods.mode ? 128 : 96)
+                         : i.op == Opcode::mbarrier_drop_expect_tx   ? 33
+                         : i.op == Opcode::mbarrier_arrive_expect_tx ? 32
+                                                                     : i.mods.mode;
     Place p = locate(t, f.operand(i, d), i.mods.space, 8, true);
     if (!p.bytes) return fail(t, i, p.problem);
     if (p.space != Space::shared) return fail(t, i, "a barrier object lies in shared memory");
     const uint64_t old = load(p.bytes, 8), last = i.operand_count > d + 1 ? read(t, f.operand(i, d + 1)) : 1;
-    uint64_t phase = old >> 40, expected = old >> 20 & most, had = old & most;
+    uint64_t phase = old >> 62, expected = old >> 20 & most, had = old & most;
+    int64_t bytes = static_cast<int64_t>(old << 2) >> 42;
+    const auto end_of_phase = [&] {
+      if (had == expected && bytes == 0) phase = (phase + 1) & 3, had = 0;
+    };
+    if (expects || i.op == Opcode::mbarrier_expect_tx || i.op == Opcode::mbarrier_complete_tx) {
+      bytes += static_cast<int64_t>(last & 0xFFFFFFFF) * (i.op == Opcode::mbarrier_complete_tx ? -1 : 1);
+      if (bytes > static_cast<int64_t>(most) || -bytes > static_cast<int64_t>(most))
+        return fail(t, i, fmt::format("{} bytes are to come at a barrier object", bytes));
+    }
     switch (mode) {
-      case 1: phase = 0, expected = last & 0xFFFFFFFF, had = 0; break;
-      case 160: phase = expected = had = 0; break;
-      case 96: write(t, f.operand(i, 0), phase != last >> 40, Type::pred); return {};
+      case 0: end_of_phase(); break;  // expect_tx and complete_tx
+      case 1: phase = 0, bytes = 0, expected = last & 0xFFFFFFFF, had = 0; break;
+      case 160: phase = expected = had = 0, bytes = 0; break;
+      case 96: write(t, f.operand(i, 0), phase != last >> 62, Type::pred); return {};
       case 128: write(t, f.operand(i, 0), (phase & 1) != (last & 1), Type::pred); return {};
       default: {
-        const uint64_t count = last & 0xFFFFFFFF;
+        const uint64_t count = expects ? 1 : last & 0xFFFFFFFF;
         if (count == 0 || had + count > expected || expected > most)
           return fail(t, i, fmt::format("{} arrivals at a barrier object that has had {} of {}", count, had, expected));
         if (mode & 1)
           expected -= count;  // arrive_drop
         else
           had += count;
-        if (had == expected) phase = (phase + 1) & 0xFFFFFF, had = 0;
+        end_of_phase();
         if (d) write(t, f.operand(i, 0), old, Type::b64);
       }
     }
-    const uint64_t now = phase << 40 | expected << 20 | had;
+    const uint64_t now = phase << 62 | (static_cast<uint64_t>(bytes) & 0x3FFFFF) << 40 | expected << 20 | had;
     std::memcpy(p.bytes, &now, 8);
     return {};
   }

@@ -181,5 +181,38 @@ TEST(Expand, ArrivalsWithCountsAndTryWait) {
   three_ways(t, {"sm_90"}, false);
 }
 
+// Bytes that are to come hold a phase open, whoever tells of them first: threads of one half complete what those of the other half expect. Their
+// copies are plain stores here. With order and scope, as libcu++ writes it.
+TEST(Expand, PhasesWaitForBytes) {
+  const std::string text =
+      ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out)\n{\n"
+      ".reg .b32 %r<12>; .reg .b64 %d<6>; .reg .pred %p<4>;\n.shared .align 8 .b64 a;\n.shared .b32 s[96];\n"
+      "ld.param.u64 %d1, [out]; mov.u32 %r0, %tid.x; mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ntid.x;\n"
+      "mad.lo.u32 %r3, %r1, %r2, %r0; mad.wide.u32 %d1, %r3, 768, %d1; setp.ne.u32 %p0, %r0, 0;\n"
+      "mov.u32 %r5, s; mad.lo.u32 %r6, %r0, 4, %r5; sub.u32 %r7, %r2, 1; sub.u32 %r7, %r7, %r0;\n"
+      "mad.lo.u32 %r7, %r7, 4, %r5; shr.u32 %r8, %r2, 1; setp.lt.u32 %p1, %r0, %r8;\n"
+      "@!%p0 mbarrier.init.shared::cta.b64 [a], %r8;\nbar.sync 0;\nmov.u32 %r4, 0; mov.u32 %r9, 0;\nROUND:\n"
+      "@%p1 bra EXPECT;\nmad.lo.u32 %r10, %r0, 3, %r4; st.shared.b32 [%r6], %r10;\n"
+      "mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [a], 1000;\n"
+      "mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [a], 996;\nbra WAIT;\n"
+      "EXPECT: mad.lo.u32 %r10, %r0, 5, %r4; st.shared.b32 [%r6], %r10;\n"
+      "mbarrier.arrive.expect_tx.release.cluster.shared::cta.b64 %d2, [a], 4;\n"
+      "WAIT: and.b32 %r11, %r4, 1;\n"
+      "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %p2, [a], %r11;\n@!%p2 bra WAIT;\n"
+      "ld.shared.b32 %r10, [%r7]; mad.lo.u32 %r9, %r9, 31, %r10; bar.sync 0;\n"
+      "add.u32 %r4, %r4, 1; setp.lt.u32 %p2, %r4, 4;\n@%p2 bra ROUND;\nst.global.u32 [%d1], %r9;\n"
+      // A third of those that arrive leave for good, bytes and all; the others' next phase needs them no more.
+      "@!%p1 bra OUT;\nsetp.lt.u32 %p3, %r0, 16;\n@%p3 mbarrier.arrive_drop.expect_tx.release.cta.shared::cta.b64 %d2, "
+      "[a], "
+      "8;\n"
+      "@%p3 mbarrier.complete_tx.shared.b64 [a], 8;\n@%p3 bra OUT;\n"
+      "mbarrier.arrive.release.cta.shared::cta.b64 %d2, [a];\n"
+      "W2: mbarrier.test_wait.acquire.cta.shared::cta.b64 %p2, [a], %d2;\n@!%p2 bra W2;\n"
+      "mbarrier.arrive.relaxed.cta.shared.b64 %d2, [a], 1;\n"
+      "W3: mbarrier.test_wait.parity.shared::cta.b64 %p2, [a], 1;\n@!%p2 bra W3;\n"
+      "st.global.u32 [%d1+8], %r0;\nOUT: ret;\n}\n";
+  three_ways(text, {"sm_90"}, false);
+}
+
 }  // namespace
 }  // namespace rndn::assembler::testing
