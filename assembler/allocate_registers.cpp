@@ -186,6 +186,7 @@ struct Allocator {
     uint32_t now = 0;
     std::array<uint32_t, 2> limit{};  // by file: registers to hand out
     std::array<uint32_t, 2> high{};   // ... registers below have been used
+    bool both_ends = false;           // single registers are taken from the last one down
   };
   struct End {
     uint32_t reg, next;
@@ -270,7 +271,8 @@ struct Allocator {
     return true;
   }
   // A hint's register if it is free, else one that splits no group of free registers that a wider value could take: first what is left of a
-  // pair, then of a quad, and only then what has not been used.
+  // pair, then of a quad, and only then what has not been used. With both ends, values of one register come from the last one that is wanted down, and
+  // leave the first ones to wider values.
   uint32_t choose(const Scan& s, uint32_t v, const Interval& i) const {
     const uint32_t file = file_of(v), limit = s.limit[file], high = s.high[file], width = i.width;
     if (i.hint != nobody && intervals[i.hint].reg != nobody && !intervals[i.hint].spilled) {
@@ -278,6 +280,13 @@ struct Allocator {
       if (wish >= 0 && wish % width == 0 && wish + width <= limit && fits(s, v, i, static_cast<uint32_t>(wish)))
         return static_cast<uint32_t>(wish);
     }
+    if (s.both_ends && width == 1 && file == gpr_file)
+      for (uint32_t word = (limit + 63) / 64; word-- > 0;)
+        for (uint64_t m = s.free[word]; m;) {
+          const uint32_t bit = 63 - static_cast<uint32_t>(std::countl_zero(m));
+          m ^= uint64_t{1} << bit;
+          if (fits(s, v, i, 64 * word + bit)) return 64 * word + bit;
+        }
     for (uint32_t pass = width == 2 ? 1 : 0; pass < (width == 4 ? 1 : 3); ++pass) {
       for (uint32_t word = 0; 64 * word < high; ++word) {
         const uint64_t free = s.free[first_register[file] / 64 + word];
@@ -310,8 +319,9 @@ struct Allocator {
   // Assigns registers to all intervals by the beginning of their lives: GPRs below `limit` without `reserved`, predicates below PT. Returns
   // whether nothing was spilled; `failed`: not even spilling gives everything a place. With `wanted`, stops with false at the first interval
   // that would take a GPR beyond, or would spill.
-  bool scan(uint32_t limit, uint32_t wanted, uint32_t reserved, bool& failed) {
+  bool scan(uint32_t limit, uint32_t wanted, uint32_t reserved, bool both_ends, bool& failed) {
     Scan s;
+    s.both_ends = both_ends;
     s.limit = {limit, isa::PT};
     for (uint32_t r = 0; r < limit; r += 64)
       s.free[r / 64] = limit - r >= 64 ? ~uint64_t{0} : (uint64_t{1} << (limit - r)) - 1;
@@ -375,6 +385,10 @@ struct Allocator {
       }
     }
     return complete;
+  }
+
+  void forget_places() {
+    for (Interval& i : intervals) i.reg = nobody;
   }
 
   void weigh() {
@@ -558,17 +572,25 @@ struct Allocator {
 
 }  // namespace
 
-Result<bool> allocate_registers(Function& f, const Liveness& live, uint32_t wanted) {
+Result<bool> allocate_registers(Function& f, const Liveness& live, uint32_t wanted, bool only_wanted) {
   const uint32_t limit = std::min(f.max_registers, f.target->max_registers);
+  wanted = std::min(wanted, limit);
   for (int round = 0; round < 60; ++round) {
     ArenaScope scope(*f.arena);
     if (round > 0) list_units(f);
     Allocator a{f, round == 0 ? live : compute_liveness(f)};
-    const uint32_t most = round == 0 ? wanted : 0;
-    if (!a.build(most ? most : UINT32_MAX)) return false;
+    if (!a.build(only_wanted ? wanted : UINT32_MAX)) return false;
     const bool stack = f.local_bytes > 0;
-    bool failed = false;
-    const bool complete = a.scan(limit, most, stack ? stack_register : nobody, failed);
+    const uint32_t reserved = stack ? stack_register : nobody;
+    bool failed = false, complete = false;
+    if (round == 0 && a.pressure <= wanted)
+      for (const bool both_ends : {false, true})
+        if (!complete) a.forget_places(), complete = a.scan(wanted, wanted, reserved, both_ends, failed);
+    if (!complete) {
+      if (only_wanted) return false;
+      a.forget_places();
+      complete = a.scan(limit, 0, reserved, false, failed);
+    }
     if (failed && std::none_of(a.intervals.begin(), a.intervals.end(), [](const Interval& i) { return i.spilled; }))
       break;
     if (complete) {
@@ -583,7 +605,6 @@ Result<bool> allocate_registers(Function& f, const Liveness& live, uint32_t want
       }
       return true;
     }
-    if (most) return false;
     a.spill();
   }
   return input_error("function {}: needs more registers than the limit of {} even with spilling", f.source->name,

@@ -234,40 +234,43 @@ Liveness compute_liveness(Function& f) {
   return Solver(f).run();
 }
 
+PressureOf::PressureOf(const Function& f, const Liveness& live)
+    : units_(f.units), live_(live), alive_(f.arena->make_span<uint32_t>(f.units.count)) {}
+
+uint32_t PressureOf::block(BlockId b, std::span<const InstId> code) {
+  ++number_;
+  uint32_t most = 0, now = 0;
+  const auto begin = [&](uint32_t u) {
+    if (!units_.is_gpr(u)) return;
+    now += alive_[u] != number_;
+    alive_[u] = number_;
+  };
+  for (uint32_t u : live_.out(b)) begin(u);
+  most = now;
+  for (size_t k = code.size(); k-- > 0;) {
+    const auto [reads, writes, end] = units_.of(code[k]);
+    uint32_t ended = 0;  // units whose lives begin here
+    for (const uint32_t* w = writes; w != end; ++w) {
+      if (*w & Units::lasts) {
+        begin(*w & ~Units::lasts);
+      } else if (units_.is_gpr(*w)) {
+        now -= alive_[*w] == number_;
+        alive_[*w] = 0;
+        ++ended;
+      }
+    }
+    most = std::max(most, now + ended);
+    for (const uint32_t* u = reads; u != writes; ++u) begin(*u);
+    most = std::max(most, now);
+  }
+  return most;
+}
+
 uint32_t register_pressure(const Function& f, const Liveness& live) {
   ArenaScope scope(*f.arena);
-  const Units& units = f.units;
-  // By unit: number of the block in which it is alive.
-  std::span<uint32_t> alive = f.arena->make_span<uint32_t>(units.count);
-  uint32_t most = 0, block = 0;
-  for (BlockId b : f.layout) {
-    ++block;
-    uint32_t now = 0;
-    auto begin = [&](uint32_t u) {
-      if (!units.is_gpr(u)) return;
-      now += alive[u] != block;
-      alive[u] = block;
-    };
-    for (uint32_t u : live.out(b)) begin(u);
-    most = std::max(most, now);
-    const std::vector<InstId>& code = f.blocks[b].code;
-    for (size_t k = code.size(); k-- > 0;) {
-      const auto [reads, writes, end] = units.of(code[k]);
-      uint32_t ended = 0;  // units whose lives begin here
-      for (const uint32_t* w = writes; w != end; ++w) {
-        if (*w & Units::lasts) {
-          begin(*w & ~Units::lasts);
-        } else if (units.is_gpr(*w)) {
-          now -= alive[*w] == block;
-          alive[*w] = 0;
-          ++ended;
-        }
-      }
-      most = std::max(most, now + ended);
-      for (const uint32_t* u = reads; u != writes; ++u) begin(*u);
-      most = std::max(most, now);
-    }
-  }
+  PressureOf pressure(f, live);
+  uint32_t most = 0;
+  for (BlockId b : f.layout) most = std::max(most, pressure.block(b, f.blocks[b].code));
   return most;
 }
 

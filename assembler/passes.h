@@ -69,6 +69,18 @@ struct Liveness {
 Liveness compute_liveness(Function& f);
 // The largest number of GPRs alive at once in the order of the code.
 uint32_t register_pressure(const Function& f, const Liveness& live);
+// The same of single blocks, with their code in any order. Lives in the function's arena.
+class PressureOf {
+ public:
+  PressureOf(const Function& f, const Liveness& live);
+  uint32_t block(BlockId b, std::span<const InstId> code);
+
+ private:
+  const Units& units_;
+  const Liveness& live_;
+  std::span<uint32_t> alive_;  // by unit: number of the block in which it is alive
+  uint32_t number_ = 0;
+};
 
 // --- peephole.cpp
 void remove_dead_code(Function& f, Survey& survey);  // over virtual registers
@@ -84,6 +96,10 @@ bool move_uniform_values(Function& f, Survey& survey, isa::FormCache& forms);
 // moves, and of no new units.
 bool rematerialise(Function& f, Survey& survey);
 
+// --- order_for_registers.cpp: another order of blocks with more than `enough` GPRs alive at once, if then at most `wanted` are alive at once in the
+// function, else nothing changes. Returns how many are, UINT32_MAX: unchanged.
+uint32_t order_for_registers(Function& f, const Liveness& live, uint32_t enough, uint32_t wanted);
+
 // --- schedule.cpp: new order of each block's code
 // What scheduling before allocation knows of a function apart from the limit on registers; lives in the function's arena.
 struct SchedulePlan {
@@ -95,9 +111,9 @@ SchedulePlan plan_schedule(const Function& f);
 uint32_t schedule(Function& f, const SchedulePlan& plan, const Liveness& live, uint32_t pressure_limit);
 void schedule_allocated(Function& f);  // over physical registers
 
-// --- allocate_registers.cpp: virtual to physical registers. Fails when even spilling does not help. False, and nothing is changed, when more
-// than `wanted` registers would be used (0: any number will do).
-Result<bool> allocate_registers(Function& f, const Liveness& live, uint32_t wanted);
+// --- allocate_registers.cpp: virtual to physical registers. At most `wanted` if that can be (0: any number); with only_wanted false is returned else, and
+// nothing is changed. Fails when even spilling does not help.
+Result<bool> allocate_registers(Function& f, const Liveness& live, uint32_t wanted, bool only_wanted);
 
 // --- emit.cpp, assign_barriers.cpp: the final stream of one kernel
 struct CodeBlock {

@@ -61,6 +61,14 @@ bool relieve(Function& f, Survey& survey, isa::FormCache& forms) {
   const bool moved = !f.calls && move_uniform_values(f, survey, forms);
   return rematerialise(f, survey) || moved;
 }
+// Puts blocks into another order where that makes a step of occupancy, or spills less; returns how many registers are alive at once.
+uint32_t lower_pressure(Function& f, const Liveness& live, uint32_t pressure) {
+  const uint32_t extra = f.target->reported_registers_extra;
+  const uint32_t enough = std::min(full_occupancy_registers(*f.target), f.max_registers + extra) - extra;
+  if (pressure <= enough) return pressure;
+  const uint32_t wanted = std::max(enough, (pressure + extra - 1) / 8 * 8 - extra);
+  return std::min(pressure, order_for_registers(f, live, enough, wanted));
+}
 constexpr uint32_t last_attempt = 1;  // takes what it gets
 
 std::string first_of(const std::vector<std::string>& problems) {
@@ -133,6 +141,7 @@ Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Func
       live = compute_liveness(f);
       pressure = register_pressure(f, live);
     }
+    if (list) RETURN_IF_ERROR(reorder(f, o, [&] { pressure = lower_pressure(f, live, pressure); }));
   }
   // Scheduled once more, with less room for early loads, when the registers exceed the occupancy step that the code can reach.
   const uint32_t extra = o.target->reported_registers_extra, step = (pressure + extra + 7) / 8 * 8;
@@ -148,7 +157,7 @@ Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Func
     auto scope = timings.measure(Phase::allocate, p.name);
     Function before;
     if (o.verify_passes) before = f;
-    ASSIGN_OR_RETURN(const bool within, allocate_registers(f, live, attempt < last_attempt ? step - extra : 0));
+    ASSIGN_OR_RETURN(const bool within, allocate_registers(f, live, list ? step - extra : 0, attempt < last_attempt));
     if (!within) continue;
     if (o.verify_passes)
       if (auto problems = check_allocation(before, f); !problems.empty())

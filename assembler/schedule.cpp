@@ -23,6 +23,7 @@
 #include <bit>
 
 #include "assembler/latency.h"
+#include "assembler/memory_order.h"
 #include "assembler/passes.h"
 
 namespace rndn::assembler {
@@ -110,62 +111,33 @@ class Slots {
 class MemoryOrder {
  public:
   uint32_t from(const Facts& x) const {
-    if (is_fence(x)) return std::max(fence_, any_);
-    if (is_free(x)) return 0;
+    const MemoryUse use = MemoryUse::of(x);
+    if (use.fence) return std::max(fence_, any_);
+    if (use.passes) return 0;
     uint32_t slot = fence_;
-    switch (x.memory) {
-      case Memory::global_load:
-        slot = std::max(slot, x.pinned ? global_.both() : global_.store);
-        if (x.generic) slot = std::max({slot, shared_.store, local_.store});
-        break;
-      case Memory::global_store:
-        slot = std::max(slot, global_.both());
-        if (x.generic) slot = std::max({slot, shared_.both(), local_.both()});
-        break;
-      case Memory::shared_load: slot = std::max(slot, x.pinned ? shared_.both() : shared_.store); break;
-      case Memory::shared_store: slot = std::max(slot, shared_.both()); break;
-      case Memory::local_load: slot = std::max(slot, local_.store); break;
-      case Memory::local_store: slot = std::max(slot, local_.both()); break;
-      default: break;
+    for (uint32_t s = 0; s < MemoryUse::spaces; ++s) {
+      if ((use.loads | use.stores) >> s & 1) slot = std::max(slot, store_[s]);
+      if (use.stores >> s & 1) slot = std::max(slot, load_[s]);
     }
     return slot;
   }
   void place(const Facts& x, uint32_t slot) {
-    if (is_free(x) && !is_fence(x)) return;
+    const MemoryUse use = MemoryUse::of(x);
+    if (use.passes) return;
     const uint32_t after = slot + 1;
-    if (is_fence(x)) {
+    if (use.fence) {
       fence_ = std::max(fence_, after);
       return;
     }
     any_ = std::max(any_, after);
-    auto add = [&](Space& s, bool store) { (store ? s.store : s.load) = std::max(store ? s.store : s.load, after); };
-    switch (x.memory) {
-      case Memory::global_load:
-        add(global_, x.pinned);
-        if (x.generic) add(shared_, false), add(local_, false);
-        break;
-      case Memory::global_store:
-        add(global_, true);
-        if (x.generic) add(shared_, true), add(local_, true);
-        break;
-      case Memory::shared_load: add(shared_, x.pinned); break;
-      case Memory::shared_store: add(shared_, true); break;
-      case Memory::local_load: add(local_, false); break;
-      case Memory::local_store: add(local_, true); break;
-      default: break;
+    for (uint32_t s = 0; s < MemoryUse::spaces; ++s) {
+      if (use.loads >> s & 1) load_[s] = std::max(load_[s], after);
+      if (use.stores >> s & 1) store_[s] = std::max(store_[s], after);
     }
   }
 
  private:
-  struct Space {
-    uint32_t load = 0, store = 0;  // one beyond the furthest
-    uint32_t both() const { return std::max(load, store); }
-  };
-  static bool is_fence(const Facts& x) { return x.memory == Memory::fence || (x.pinned && x.memory == Memory::none); }
-  static bool is_free(const Facts& x) {
-    return x.memory == Memory::none && !x.cooperative && x.latency != isa::LatencyClass::vote;
-  }
-  Space global_, shared_, local_;
+  std::array<uint32_t, MemoryUse::spaces> load_{}, store_{};  // by space: one beyond the furthest
   uint32_t fence_ = 0, any_ = 0;
 };
 
