@@ -1,6 +1,6 @@
 // Expansions: what an instruction means, written as PTX text (expansions.cpp), takes its place before anything else is done.
 //
-// The text names the operands %d0 (destination) and %s0, %s1, .. (sources; an address is %at without its offset), and declares what else it
+// The text names the operands %d0 (destination) and %s0, %s1, .. (sources; an address is %at without its offset, further ones %at1, ..), and declares what else it
 // needs; %constant is the value of an operand that must be one. It is parsed once per kind of instruction and module. In the copy, operands are the instruction's own registers, everything else is
 // fresh; a text reads no source after it has written the destination, which may be the same register. An immediate operand is moved to a
 // register first, the guard becomes a branch around the copy, and the copy has the instruction's line.
@@ -100,7 +100,7 @@ class Expander {
       ptx::Instruction branch{.op = Opcode::bra, .guard_negated = !i.guard_negated, .guard = i.guard, .line = i.line};
       add(branch, {{.kind = Operand::label, .id = index(skip)}});
     }
-    uint32_t source = 0;
+    uint32_t source = 0, addresses = 0;
     std::string constant;  // of an operand that must be one
     ptx::Places places;
     if (const ptx::Form* form = ptx::find_form(i)) ptx::places(*form, i.operand_count, places);
@@ -113,7 +113,8 @@ class Expander {
         operands.push_back({fmt::format("%d{}", k), o.kind == Operand::reg ? o : fresh(bits_of(type))});
       } else if (o.kind == Operand::address_reg || o.kind == Operand::address_var || o.kind == Operand::address_imm) {
         if (o.kind == Operand::address_var) plain.mods.space = m_.variables[o.variable_id()].space;
-        operands.push_back({"%at", address(o, i.line)});
+        operands.push_back({addresses ? fmt::format("%at{}", addresses) : "%at", address(o, i.line)});
+        ++addresses;
       } else {
         const bool direct = o.kind == Operand::reg && !o.negated;
         operands.push_back({fmt::format("%s{}", source++), direct ? o : moved_to_register(o, type, i.line)});

@@ -6,6 +6,7 @@
 //                       proved algorithms using rounding to odd", 2008)
 //   mbarrier            a 64-bit object: arrivals still to come in bits 0..19, expected ones in 20..39, bytes still to come in 40..61, as two's
 //                       complement, the phase's parity in bit 63. Tokens are the object before the arrival. Copies of cp.async are complete at once (select_memory.cpp), so that their arrivals are too
+//   cp.async.bulk       complete at once, too
 //   fns                 the manual's loop
 //   8-bit floats, relu, pack   conversions that only some targets have, in integers and in f16
 //   ldmatrix, stmatrix  addresses of rows are shuffled, each lane reads or writes its two elements of each matrix
@@ -16,6 +17,8 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cstring>
+#include <tuple>
 
 #include "libraries/base/check.h"
 #include "ptx/opcodes.h"
@@ -305,6 +308,31 @@ std::string memory_barrier(const Instruction& i) {
   return i.destination_count ? t + "mov.b64 %d0, %old;\n" : t;
 }
 
+// ---- cp.async.bulk: one lane copies 16 bytes at a time, then tells the barrier object
+
+std::string copy_in_bulk(const Instruction& i, std::span<const Type> types) {
+  if (i.mods.mode >= 64) return "membar.cta;\n";
+  const bool to_shared = i.mods.mode < 32;
+  std::string t = declare("b32", "%x, %y, %z, %w, %rest") + declare("pred", "%end") + "mov.b32 %rest, %s0;\n";
+  for (const auto& [name, from, type] : {std::tuple{"%to", "%at", types[0]}, {"%from", "%at1", types[1]}})
+    t += declare(ptx::type_name(type), name) + fmt::format("mov.{} {}, {};\n", ptx::type_name(type), name, from);
+  t += fmt::format(
+      "L0:\nsetp.eq.u32 %end, %rest, 0;\n@%end bra L1;\nld.{}.v4.b32 {{%x, %y, %z, %w}}, [%from];\n"
+      "st.{}.v4.b32 [%to], {{%x, %y, %z, %w}};\nadd.u{} %to, %to, 16;\nadd.u{} %from, %from, 16;\n"
+      "sub.u32 %rest, %rest, 16;\nbra L0;\nL1:\n",
+      to_shared ? "global" : "shared", to_shared ? "shared" : "global", 8 * ptx::type_bytes(types[0]),
+      8 * ptx::type_bytes(types[1]));
+  if (!to_shared) return t;
+  std::string told = memory_barrier({.op = Opcode::mbarrier_complete_tx,
+                                     .type = Type::b64,
+                                     .operand_count = 2,
+                                     .mods = {.space = ptx::Space::shared}});
+  for (const auto& [name, other] : {std::pair{"%at", "%at2"}, {"L0", "L2"}, {"L1", "L3"}})
+    for (size_t at = 0; (at = told.find(name, at)) != std::string::npos; at += std::strlen(other))
+      told.replace(at, std::strlen(name), other);
+  return t + told;
+}
+
 // ---- fns: the manual's loop from bit %s1 on, up or down
 
 std::string find_set_bit() {
@@ -420,6 +448,7 @@ bool is_expanded(const Instruction& i) {
     case Opcode::cvt_rna_tf32:
     case Opcode::ldmatrix:
     case Opcode::stmatrix:
+    case Opcode::cp_async_bulk:
     case Opcode::elect: return true;
     case Opcode::mad24: return i.mods.sat;
     case Opcode::tanh:
@@ -443,7 +472,7 @@ bool is_expanded(const Instruction& i) {
 }
 
 std::string expansion(const Instruction& i, std::span<const Type> types) {
-  const Type address = i.operand_count > i.destination_count ? types[i.destination_count] : Type::none;
+  const Type address = types.size() > i.destination_count ? types[i.destination_count] : Type::none;
   switch (i.op) {
     case Opcode::atom:
     case Opcode::red: return small_atomic(i, address);
@@ -451,6 +480,7 @@ std::string expansion(const Instruction& i, std::span<const Type> types) {
     case Opcode::elect: return elect_lane();
     case Opcode::ldmatrix:
     case Opcode::stmatrix: return move_matrices(i, address);
+    case Opcode::cp_async_bulk: return copy_in_bulk(i, types);
     case Opcode::cvt_rna_tf32: return tensor_float();
     case Opcode::mad24: return declare("b32", "%x") + "mul24.hi.s32 %x, %s0, %s1;\nadd.sat.s32 %d0, %x, %s2;\n";
     case Opcode::tanh:

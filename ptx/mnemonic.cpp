@@ -313,6 +313,9 @@ Mnemonic read_mnemonic(std::string_view text, uint32_t target) {
         return refuse("bad-modifier", fmt::format("`{}` has more than two types", text));
       continue;
     }
+    // No address in another block's shared memory can be had: mapa is refused.
+    if (word == "shared::cluster" && target >= 90 && (i.op == Opcode::isspacep || i.op == Opcode::cvta))
+      word = "shared";
     const Word* w = find_word(own_words(i.op), word);
     if (!w) w = known_words.word(word);
     if (!w) {
@@ -321,7 +324,8 @@ Mnemonic read_mnemonic(std::string_view text, uint32_t target) {
           word == "L2::256B")
         continue;
       const bool accesses = i.op == Opcode::ld || i.op == Opcode::st;
-      if (word == "L2::cache_hint" && (accesses || i.op == Opcode::atom || i.op == Opcode::red || i.op == Opcode::cp)) {
+      if (word == "L2::cache_hint" && (accesses || i.op == Opcode::atom || i.op == Opcode::red || i.op == Opcode::cp ||
+                                       i.op == Opcode::cp_async_bulk)) {
         result.policy = true;
         continue;
       }

@@ -23,6 +23,10 @@ namespace rndn::ptx::grammar {
 static int yylex(Token* value, Range* range, Reader& r) {
   if (r.statement_begins) skip_statements(r);
   const int token = rndn_ptx_token(value, range, r, r.scanner);
+  if (token == Grammar::token::MNEMONIC || token == Grammar::token::IDENT)
+    r.in_call |= value->text() == "call" || value->text().starts_with("call.");
+  else if (token == ';')
+    r.in_call = false;
   // Not behind a label: the grammar looks one token further before it places it.
   r.statement_begins = token == ';' || token == '{' || token == '}';
   return token;

@@ -156,6 +156,7 @@ class Reader {
   void instruction(Range at);
   // Reads simple statements of a body from the offset on by hand (statements.cpp); returns the offset behind the last of them.
   uint32_t statements(uint32_t from);
+  bool in_call = false;  // nvcc -G writes locations between the parts of a call; the one before it holds
   bool statement_begins = false;  // the last token was one that a statement follows
   void abandon() {                // forget the statement, at its end or after a syntax error
     raw_.clear();

@@ -520,6 +520,7 @@ class Machine {
         if (i.mods.mode == 97)
           RETURN_IF_ERROR(memory_barrier(t, f, i));  // arrives; without .noinc it was also expected
         break;
+      case Opcode::cp_async_bulk: RETURN_IF_ERROR(copy_in_bulk(t, f, i)); break;
       case Opcode::mbarrier:
       case Opcode::mbarrier_expect_tx:
       case Opcode::mbarrier_complete_tx:
@@ -621,28 +622,47 @@ class Machine {
     return {};
   }
 
+  Result<void> copy_in_bulk(Thread& t, const Function& f, const Instruction& i) {
+    if (i.mods.mode >= 64) return {};  // commit_group, wait_group: nothing is under way
+    const bool to_shared = i.mods.mode < 32;
+    const uint64_t size = read(t, f.operand(i, 2)) & 0xFFFFFFFF;
+    if (size % 16) return fail(t, i, fmt::format("a copy of {} bytes, expected a multiple of 16", size));
+    for (uint64_t k = 0; k < size; k += 16) {
+      Operand a = f.operand(i, 0), b = f.operand(i, 1);
+      a.value += static_cast<int64_t>(k), b.value += static_cast<int64_t>(k);
+      const Place to = locate(t, a, to_shared ? Space::shared : Space::global, 16, true);
+      if (!to.bytes) return fail(t, i, to.problem);
+      const Place from = locate(t, b, to_shared ? Space::global : Space::shared, 16, false);
+      if (!from.bytes) return fail(t, i, from.problem);
+      std::memcpy(to.bytes, from.bytes, 16);
+    }
+    return to_shared ? memory_barrier(t, f, i) : Result<void>();
+  }
+
   // mbarrier, an object of 64 bits: the phase's number in bits 62 and 63, the bytes that are still to come (which may be fewer than none) from bit
   // 40 on, the arrivals that it expects from bit 20 on, those that it has had. A token is the object as it was at the arrival.
   Result<void> memory_barrier(Thread& t, const Function& f, const Instruction& i) {
     constexpr uint64_t most = (1u << 20) - 1;
     const uint32_t d = i.destination_count;
     const bool expects = i.op == Opcode::mbarrier_arrive_expect_tx || i.op == Opcode::mbarrier_drop_expect_tx;
-    const uint8_t mode = i.op == Opcode::cp                          ? 32
+    const bool bulk = i.op == Opcode::cp_async_bulk, completes = bulk || i.op == Opcode::mbarrier_complete_tx;
+    const uint8_t mode = bulk                                        ? 0
+                         : i.op == Opcode::cp                        ? 32
                          : i.op == Opcode::mbarrier_try_wait         ? (i.mods.mode ? 128 : 96)
                          : i.op == Opcode::mbarrier_drop_expect_tx   ? 33
                          : i.op == Opcode::mbarrier_arrive_expect_tx ? 32
                                                                      : i.mods.mode;
-    Place p = locate(t, f.operand(i, d), i.mods.space, 8, true);
+    Place p = locate(t, f.operand(i, bulk ? 3 : d), bulk ? Space::shared : i.mods.space, 8, true);
     if (!p.bytes) return fail(t, i, p.problem);
     if (p.space != Space::shared) return fail(t, i, "a barrier object lies in shared memory");
-    const uint64_t old = load(p.bytes, 8), last = i.operand_count > d + 1 ? read(t, f.operand(i, d + 1)) : 1;
+    const uint64_t old = load(p.bytes, 8), last = i.operand_count > d + 1 ? read(t, f.operand(i, bulk ? 2 : d + 1)) : 1;
     uint64_t phase = old >> 62, expected = old >> 20 & most, had = old & most;
     int64_t bytes = static_cast<int64_t>(old << 2) >> 42;
     const auto end_of_phase = [&] {
       if (had == expected && bytes == 0) phase = (phase + 1) & 3, had = 0;
     };
-    if (expects || i.op == Opcode::mbarrier_expect_tx || i.op == Opcode::mbarrier_complete_tx) {
-      bytes += static_cast<int64_t>(last & 0xFFFFFFFF) * (i.op == Opcode::mbarrier_complete_tx ? -1 : 1);
+    if (expects || i.op == Opcode::mbarrier_expect_tx || completes) {
+      bytes += static_cast<int64_t>(last & 0xFFFFFFFF) * (completes ? -1 : 1);
       if (bytes > static_cast<int64_t>(most) || -bytes > static_cast<int64_t>(most))
         return fail(t, i, fmt::format("{} bytes are to come at a barrier object", bytes));
     }

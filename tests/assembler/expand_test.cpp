@@ -214,5 +214,30 @@ TEST(Expand, PhasesWaitForBytes) {
   three_ways(text, {"sm_90"}, false);
 }
 
+// Copies in bulk, from global memory and back; a barrier object counts the bytes of the former.
+TEST(Expand, CopiesInBulk) {
+  const std::string text =
+      ".version 8.6\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out)\n{\n"
+      ".reg .b32 %r<12>; .reg .b64 %d<6>; .reg .pred %p<4>;\n.shared .align 8 .b64 a;\n.shared .align 128 .b8 "
+      "s[4096];\n"
+      "ld.param.u64 %d0, [in]; ld.param.u64 %d1, [out]; mov.u32 %r0, %tid.x; mov.u32 %r1, %ctaid.x; mov.u32 %r2, "
+      "%ntid.x;\n"
+      "mad.lo.u32 %r3, %r1, %r2, %r0; mad.wide.u32 %d3, %r3, 768, %d1; setp.ne.u32 %p0, %r0, 0;\n"
+      "mul.lo.u32 %r4, %r1, %r2; mad.wide.u32 %d2, %r4, 24, %d0;\n"
+      "@!%p0 mbarrier.init.shared.b64 [a], 1;\nbar.sync 0;\nmov.u32 %r5, a; mov.u32 %r6, s; mov.u32 %r8, 512;\n"
+      "@%p0 bra WAIT;\n"
+      "mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 %d4, [%r5], 1024;\n"
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r6], [%d2], %r8, [%r5];\n"
+      "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [s+512], [%d2+512], 512, [a];\n"
+      "WAIT: mbarrier.try_wait.parity.shared::cta.b64 %p2, [a], 0;\n@!%p2 bra WAIT;\n"
+      "mad.lo.u32 %r7, %r0, 8, %r6; ld.shared.b64 %d5, [%r7]; st.global.b64 [%d3], %d5; ld.shared.b32 %r9, [%r7+4];\n"
+      "add.u32 %r9, %r9, 1; st.shared.b32 [%r7+4], %r9; fence.proxy.async.shared::cta; bar.sync 0; mul.lo.u32 %r10, "
+      "%r0, 16; "
+      "add.u32 %r10, %r10, %r6;\n"
+      "setp.lt.u32 %p3, %r0, 40;\n@%p3 cp.async.bulk.global.shared::cta.bulk_group [%d3+16], [%r10], 16;\n"
+      "cp.async.bulk.commit_group; cp.async.bulk.wait_group.read 0; cp.async.bulk.wait_group 0;\nret;\n}\n";
+  three_ways(text, {"sm_90"}, false);
+}
+
 }  // namespace
 }  // namespace rndn::assembler::testing

@@ -391,6 +391,19 @@ const Refusal refusals[] = {
     {".section .debug { ", "syntax", "", ""},
 };
 
+TEST(Parser, LocationsMayStandWithinACall) {
+  Parsed p(
+      ".version 7.8\n.target sm_60\n.address_size 64\n.file 1 \"a.cu\"\n.func (.param .b32 r) f(.param .b32 a) { ret; "
+      "}\n"
+      ".entry k()\n{\n.reg .b32 %r;\n.loc 1 2 3\n{\n.param .b32 x, y;\ncall.uni (x),\n.loc 1 5 0\nf,\n.loc 1 6 0\n(\n"
+      ".loc 1 7 0, function_name $L1, inlined_at 1 2 3\ny\n.loc 1 8 0\n);\n.loc 1 9 0\n}\nret;\n}\n");
+  EXPECT_FALSE(p.sink.has_errors()) << p.errors();
+  ASSERT_EQ(p.module.functions.size(), 2u);
+  ASSERT_EQ(p.module.functions[1].locations.size(), 2u);
+  EXPECT_EQ(p.module.functions[1].locations[0].line, 2u);
+  EXPECT_EQ(p.module.functions[1].locations[1].line, 9u);
+}
+
 TEST(Parser, RefusesWithAPosition) {
   for (const Refusal& r : refusals) {
     Parsed p(kernel(r.body));
