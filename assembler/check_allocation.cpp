@@ -15,6 +15,7 @@
 #include <map>
 
 #include "assembler/passes.h"
+#include "libraries/base/bitset.h"
 
 namespace rndn::assembler {
 namespace {
@@ -217,17 +218,18 @@ std::vector<std::string> check_allocation(const Function& before, const Function
   IdVector<BlockId, std::vector<BlockId>> predecessors(after.blocks.size());
   for (BlockId b : after.layout) for_each_successor(after.blocks[b], [&](BlockId n) { predecessors[n].push_back(b); });
   // What each block or some way from it reads before it writes it, and so what is worth following.
-  IdVector<BlockId, std::vector<bool>> wanted(after.blocks.size());
+  IdVector<BlockId, Bitset> wanted(after.blocks.size());
   auto scan = [&](BlockId b) {  // backwards through the block
-    std::vector<bool> live(symbols, false);
+    Bitset live(symbols);
     for_each_successor(before.blocks[b], [&](BlockId n) {
-      for (size_t k = 0; k < wanted[n].size(); ++k)
-        if (wanted[n][k]) live[k] = true;
+      if (wanted[n].size()) live.merge(wanted[n]);
     });
     auto mark = [&](uint32_t v, uint32_t width, RegisterFile file, bool value) {
       if (v < isa::first_virtual || (file != RegisterFile::gpr && file != RegisterFile::predicate)) return;
-      for (uint32_t w = 0; w < width; ++w)
-        live[position((v - isa::first_virtual + w + 1) | (file == RegisterFile::gpr ? 0 : predicate_bit))] = value;
+      for (uint32_t w = 0; w < width; ++w) {
+        const size_t at = position((v - isa::first_virtual + w + 1) | (file == RegisterFile::gpr ? 0 : predicate_bit));
+        value ? live.set(at) : live.reset(at);
+      }
     };
     mark(before.blocks[b].predicate, 1, RegisterFile::predicate, true);
     for (size_t at = before.blocks[b].code.size(); at-- > 0;) {
@@ -245,7 +247,7 @@ std::vector<std::string> check_allocation(const Function& before, const Function
     changed = false;
     for (size_t at = after.layout.size(); at-- > 0;) {
       const BlockId b = after.layout[at];
-      if (std::vector<bool> live = scan(b); live != wanted[b]) wanted[b] = std::move(live), changed = true;
+      if (Bitset live = scan(b); live != wanted[b]) wanted[b] = std::move(live), changed = true;
     }
   }
   IdVector<BlockId, State> out(after.blocks.size());
@@ -256,7 +258,7 @@ std::vector<std::string> check_allocation(const Function& before, const Function
       if (const Cell* c = out[p].reached ? cell(out[p]) : nullptr; c && !c->nothing) {
         all.nothing = false;
         for (uint32_t k = 0; k < c->count; ++k) {
-          bool everywhere = wanted[n][position(c->symbols[k])];
+          bool everywhere = wanted[n].test(position(c->symbols[k]));
           for (BlockId q : predecessors[n]) {
             if (!out[q].reached) continue;
             const Cell* other = cell(out[q]);
