@@ -317,9 +317,9 @@ struct Allocator {
   }
 
   // Assigns registers to all intervals by the beginning of their lives: GPRs below `limit` without `reserved`, predicates below PT. Returns
-  // whether nothing was spilled; `failed`: not even spilling gives everything a place. With `wanted`, stops with false at the first interval
-  // that would take a GPR beyond, or would spill.
-  bool scan(uint32_t limit, uint32_t wanted, uint32_t reserved, bool both_ends, bool& failed) {
+  // whether nothing was spilled; `failed`: not even spilling gives everything a place. Stops with false at the first interval
+  // that would spill, where nothing may.
+  bool scan(uint32_t limit, bool may_spill, uint32_t reserved, bool both_ends, bool& failed) {
     Scan s;
     s.both_ends = both_ends;
     s.limit = {limit, isa::PT};
@@ -365,7 +365,7 @@ struct Allocator {
         Interval& i = intervals[v];
         uint32_t best = choose(s, v, i);
         while (best == nobody) {
-          if (wanted) return false;
+          if (!may_spill) return false;
           complete = false;
           if (!weighted) weigh();
           const uint32_t victim = cheapest(order.first(done), v);
@@ -381,7 +381,6 @@ struct Allocator {
         if (i.spilled) continue;
         i.reg = best;
         place(s, v);
-        if (wanted && s.high[gpr_file] > wanted) return false;
       }
     }
     return complete;
@@ -583,13 +582,16 @@ Result<bool> allocate_registers(Function& f, const Liveness& live, uint32_t want
     const bool stack = f.local_bytes > 0;
     const uint32_t reserved = stack ? stack_register : nobody;
     bool failed = false, complete = false;
-    if (round == 0 && a.pressure <= wanted)
-      for (const bool both_ends : {false, true})
-        if (!complete) a.forget_places(), complete = a.scan(wanted, wanted, reserved, both_ends, failed);
+    if (round == 0 && wanted && a.pressure <= wanted) {
+      complete = a.scan(wanted, false, reserved, false, failed);
+      // Moves are saved by equal registers, so they are taken from both ends only where one more would cost a step of occupancy.
+      if (!complete && wanted + f.target->reported_registers_extra >= full_occupancy_registers(*f.target))
+        a.forget_places(), complete = a.scan(wanted, false, reserved, true, failed);
+    }
     if (!complete) {
       if (only_wanted) return false;
       a.forget_places();
-      complete = a.scan(limit, 0, reserved, false, failed);
+      complete = a.scan(limit, true, reserved, false, failed);
     }
     if (failed && std::none_of(a.intervals.begin(), a.intervals.end(), [](const Interval& i) { return i.spilled; }))
       break;

@@ -1,8 +1,9 @@
 // Expansions: what an instruction means, written as PTX text (expansions.cpp), takes its place before anything else is done.
 //
-// The text names the operands %d0 (destination) and %s0, %s1, .. (sources; an address is %at without its offset, further ones %at1, ..), and declares what else it
-// needs; %constant is the value of an operand that must be one. It is parsed once per kind of instruction and module. In the copy, operands are the instruction's own registers, everything else is
-// fresh; a text reads no source after it has written the destination, which may be the same register. An immediate operand is moved to a
+// The text names the operands %d0 (destination) and %s0, %s1, .. (sources; an address is %at without its offset, further ones %at1, ..), and declares what else
+// it needs; %constant is the value of an operand that must be one. It is parsed once per kind of instruction and module. In the copy, operands are the
+// instruction's own registers, everything else is fresh; a text reads no source after it has written the destination, which may be the same register. An
+// immediate operand is moved to a
 // register first, the guard becomes a branch around the copy, and the copy has the instruction's line.
 // Invariant: the result passes the PTX verifier. Cost: linear in the result; a module without such instructions is only looked through.
 #include "assembler/expand.h"

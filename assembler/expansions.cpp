@@ -5,7 +5,8 @@
 //                       second rounding sees on which side of a tie it lies (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums:
 //                       proved algorithms using rounding to odd", 2008)
 //   mbarrier            a 64-bit object: arrivals still to come in bits 0..19, expected ones in 20..39, bytes still to come in 40..61, as two's
-//                       complement, the phase's parity in bit 63. Tokens are the object before the arrival. Copies of cp.async are complete at once (select_memory.cpp), so that their arrivals are too
+//                       complement, the phase's parity in bit 63. Tokens are the object before the arrival. Copies of cp.async are complete at once
+//                       (select_memory.cpp), so that their arrivals are too
 //   cp.async.bulk       complete at once, too
 //   fns                 the manual's loop
 //   8-bit floats, relu, pack   conversions that only some targets have, in integers and in f16

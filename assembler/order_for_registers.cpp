@@ -6,12 +6,15 @@
 //
 // Algorithm: list scheduling from the last instruction to the first (bottom up, as Goodman and Hsu's for registers in "Code Scheduling and Register
 // Allocation in Large Basic Blocks", 1988). Of the instructions all of whose successors are placed, the next is the one that leaves the fewest registers
-// alive in front of it; of equals the one that opens the fewest values whose own definition must still wait for other readers; of those the one whose
-// result has been asked for last, which follows one expression down to its leaves before the next; then the last one in the program.
+// alive in front of it; values that more than `few_readers` others will still read are alive anyway and do not count, predicates beyond most_predicates
+// count more. Of equals the one that opens the fewest values whose own definition must still wait for other readers; of those the one whose result has been
+// asked for last, then the one with the shortest chain of results before it: both follow one expression down to its leaves before the next. Then the last
+// one in the program. Of the ready ones only the `window` that became ready last are compared, about: the one taken leaves its place to the last.
 // Blocks whose program needs no more than `enough` stay as they are, and so does one that would need as many or more in its new order.
-// Cost: O(instructions x ready instructions) in blocks that are ordered; of the ready ones only the first `window` are compared.
+// Cost: O(instructions x (operands x window + dependences)) in blocks that are ordered.
 //
-// Left out: rows of registers for pairs and quads, what values of other blocks could be made again.
+// Left out: rows of registers for pairs and quads; values that are written several times, whose writes keep their order; predicates when it is decided
+// whether an order is better; that blocks between `enough` and `wanted` could stay.
 #include <algorithm>
 #include <array>
 #include <compare>
@@ -198,7 +201,8 @@ class BlockOrder {
   std::span<bool> alive_ = f_.arena->make_span<bool>(units_.count);
   // Of the block.
   std::span<const InstId> code_;
-  std::span<uint32_t> edges_of_, successors_, depth_;  // by instruction: edges to what comes before; how many that come later are not placed; chain of results before it
+  // By instruction: edges to what comes before; how many that come later are not placed; the longest chain of results before it.
+  std::span<uint32_t> edges_of_, successors_, depth_;
   ArenaList<Edge>* edges_ = nullptr;
   uint32_t predicates_ = 0;  // alive
 };

@@ -111,8 +111,11 @@ SchedulePlan plan_schedule(const Function& f);
 uint32_t schedule(Function& f, const SchedulePlan& plan, const Liveness& live, uint32_t pressure_limit);
 void schedule_allocated(Function& f);  // over physical registers
 
-// --- allocate_registers.cpp: virtual to physical registers. At most `wanted` if that can be (0: any number); with only_wanted false is returned else, and
-// nothing is changed. Fails when even spilling does not help.
+// Registers per thread with which every warp of a multiprocessor can be resident.
+inline uint32_t full_occupancy_registers(const isa::Target& t) { return t.registers_per_sm / (32 * t.warps_per_sm); }
+
+// --- allocate_registers.cpp: virtual to physical registers. Takes at most `wanted` of them if it can (0: any number); if it cannot, as few as it can, or,
+// with only_wanted, none: then it returns false, and nothing is changed. Fails when even spilling does not help.
 Result<bool> allocate_registers(Function& f, const Liveness& live, uint32_t wanted, bool only_wanted);
 
 // --- emit.cpp, assign_barriers.cpp: the final stream of one kernel

@@ -42,9 +42,6 @@ uint32_t register_limit(const ptx::Function& p, const Options& o) {
   return std::max(limit, 16u) - o.target->reported_registers_extra;
 }
 
-// Registers per thread with which every warp of a multiprocessor can be resident.
-uint32_t full_occupancy_registers(const isa::Target& t) { return t.registers_per_sm / (32 * t.warps_per_sm); }
-
 // Up to how many live registers the scheduler may start loads early: those of the occupancy step, less what alignment costs the allocator.
 uint32_t pressure_limit(const Function& f, uint32_t step) {
   const uint32_t extra = f.target->reported_registers_extra, slack = 8;

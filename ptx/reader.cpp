@@ -724,13 +724,13 @@ bool Reader::resolve_symbol(std::string_view name, const RegisterRange* range, u
     }
     return true;
   }
-  if (name == "%tid.w" || name == "%ntid.w" || name == "%ctaid.w" || name == "%nctaid.w") {
+  const bool moves = !mnemonics_.empty() && mnemonics_[current_].instruction.op == Opcode::mov;
+  if (moves && (name == "%tid.w" || name == "%ntid.w" || name == "%ctaid.w" || name == "%nctaid.w")) {
     out.kind = Operand::immediate;
     return true;
   }
   // %tid of mov.v4: rewrite.cpp
-  const std::string first =
-      !mnemonics_.empty() && mnemonics_[current_].rewritten ? std::string(name) + ".x" : std::string();
+  const std::string first = moves && mnemonics_[current_].rewritten ? std::string(name) + ".x" : std::string();
   if (name.starts_with('%'))
     for (uint32_t k = 1; k < special_register_count; ++k)
       if (const std::string_view r = special_register_name(static_cast<SpecialRegister>(k)); r == name || r == first) {

@@ -54,12 +54,27 @@ bool Reader::rewrite(const Instruction& i) {
     raw_.erase(raw_.begin() + static_cast<ptrdiff_t>(at));
     raw_.insert(raw_.begin() + static_cast<ptrdiff_t>(at), first, first + matrix_count(i));
   } else if (i.op == Opcode::mov) {
-    const bool fits = raw_.size() == 2 && raw_[0].operand.kind == Operand::vector && raw_[0].operand.count == 4 &&
-                      raw_[1].operand.kind == Operand::special;
-    if (!fits) {
+    using S = SpecialRegister;
+    const auto has_components = [&](const RawOperand& x) {  // and is named without one
+      if (x.operand.kind != Operand::special || text_.substr(x.at.begin, x.at.end - x.at.begin).find('.') != text_.npos)
+        return false;
+      const S r = static_cast<S>(x.operand.id);
+      return r == S::tid_x || r == S::ntid_x || r == S::ctaid_x || r == S::nctaid_x;
+    };
+    const auto takes_word = [&](const Operand& to) {
+      return to.kind == Operand::sink ||
+             (to.kind == Operand::reg && type_bytes(f_.registers[to.reg_id()].type) == 4);
+    };
+    if (raw_.size() != 2 || raw_[0].operand.kind != Operand::vector || raw_[0].operand.count != 4 ||
+        type_bytes(i.type) != 4 || !has_components(raw_[1])) {
       error("unsupported", opcode_at_, "unsupported mov.v4 of what is no special register of four components");
       return false;
     }
+    for (uint32_t k = 0; k < 4; ++k)
+      if (const RawOperand& to = vector_raw_[raw_[0].operand.id + k]; !takes_word(to.operand)) {
+        error("bad-operand", to.at, "expected a register of 32 bits");
+        return false;
+      }
     const uint32_t first = raw_[0].operand.id;
     for (uint32_t k = 0; k < 3; ++k)
       if (const Operand& to = vector_raw_[first + k].operand; to.kind == Operand::reg)

@@ -48,6 +48,15 @@ void search_diagonal(Builder& b, Reg<U64> left, Reg<U64> right, Reg<U32> diagona
   b.bind(found);
 }
 
+// x - y as a number with a sign, whatever the type; wrong where it is larger than half of the type's range, which costs time only.
+template <class T>
+Reg<F32> signed_difference(Builder& b, Reg<T> x, Reg<T> y) {
+  if constexpr (T::size == 8)
+    return b.cvt<F32>(Builder::as<S64>(b.sub(x, y)));
+  else
+    return b.cvt<F32>(Builder::as<S32>(b.sub(x, y)));
+}
+
 // The same in at most so many steps by interpolation, each of the elements on both sides of the guess; what is left lies between lo and hi, and next to the
 // guess if keys rise evenly. `per_key`: how much further the split is for each by which the element of right exceeds that of left, about.
 template <class T>
@@ -68,7 +77,7 @@ void interpolate(Builder& b, Reg<U64> left, Reg<U64> right, Reg<U32> diagonal, R
   const Reg<Pred> before[] = {b.setp(Is::le, x[0], y[0]), b.setp(Is::le, x[1], y[1])};
   for (size_t k = 0; k < 2; ++k) b.when(before[k]).add(at[k], 1, lo);
   for (size_t k = 2; k-- > 0;) b.unless(before[k]).mov(at[k], hi);
-  Reg<F32> distance = b.mul(b.template cvt<F32>(b.sub(y[1], x[1])), per_key);
+  Reg<F32> distance = b.mul(signed_difference(b, y[1], x[1]), per_key);
   Reg<S32> further = b.cvt<S32>(ptx::Rounding::rni, distance);
   const auto to = [&](Reg<U32> end) { return Builder::as<S32>(b.sub(end, at[1])); };
   Reg<S32> within = b.max(b.min(further, to(hi)), to(lo));
@@ -141,7 +150,10 @@ uint32_t build_splits(ptx::Module& module, std::string_view name) {
   // By how much a key of the column exceeds the one before it, about.
   const auto rise_of = [&](Reg<U64> column, Reg<U32> size) {
     Reg<T> rise = b.sub(key_at(column, b.sub(size, 1), size), key_at(column, b.constant<U32>(0), size));
-    return b.mul(b.template cvt<F32>(rise), b.rcp_rn(b.cvt<F32>(size)));
+    if constexpr (T::size == 8)  // never negative
+      return b.mul(b.cvt<F32>(Builder::as<U64>(rise)), b.rcp_rn(b.cvt<F32>(size)));
+    else
+      return b.mul(b.cvt<F32>(Builder::as<U32>(rise)), b.rcp_rn(b.cvt<F32>(size)));
   };
   Reg<U32> found = lowest(middle), most = b.min(middle, n), near = b.min(b.max(even, found), most);
   interpolate<T>(b, left, right, middle, found, most, near, b.rcp_rn(b.add(rise_of(left, n), rise_of(right, m))), 4);
@@ -157,10 +169,9 @@ uint32_t build_splits(ptx::Module& module, std::string_view name) {
   Reg<U32> guess = b.selp(behind, in_front, b.setp(Is::ge, diagonal, middle));
   b.min(b.max(guess, lo), hi, guess);
   // From the middle to here the keys rise by `rise` in so many elements of left, and so many others of right.
-  const auto signed_difference = [&](Reg<U32> x, Reg<U32> y) { return b.cvt<F32>(Builder::as<S32>(b.sub(x, y))); };
-  Reg<F32> here = signed_difference(guess, found), all = signed_difference(diagonal, middle), others = b.sub(all, here);
-  Reg<T> rise = b.sub(key_at(left, guess, n), key_at(left, found, n));
-  Reg<F32> per_key = b.mul(b.mul(here, others), b.rcp_rn(b.mul(all, b.template cvt<F32>(rise))));
+  Reg<F32> here = signed_difference(b, guess, found), all = signed_difference(b, diagonal, middle);
+  Reg<F32> rise = signed_difference(b, key_at(left, guess, n), key_at(left, found, n));
+  Reg<F32> per_key = b.mul(b.mul(here, b.sub(all, here)), b.rcp_rn(b.mul(all, rise)));
   interpolate<T>(b, left, right, diagonal, lo, hi, guess, per_key, 4);
   search_diagonal<T>(b, left, right, diagonal, lo, hi, guess, b.constant<U32>(8));
   b.st<U32>(Space::global, element_at(b, b.ld_param(splits_at), tile, 4), lo);

@@ -161,10 +161,19 @@ TEST(Dialects, MatricesMoveBetweenSharedMemoryAndLanes) {
           text.find("ret;"), 4,
           fill + rows + "bar.sync 0;\nldmatrix." + mode + " " + to +
               ", [%r5];\nst.global.v2.b32 [%out+16], {%r0, %r4}; st.global.v2.b32 [%out+24], {%r6, %r7};\n"
-              "bar.sync 0;\nstmatrix." +
+              "bar.sync 0;\nxor.b32 %r0, %r0, 0x5a5a5a5a; xor.b32 %r4, %r4, 0x5a5a5a5a; xor.b32 %r6, %r6, 0x5a5a5a5a;\n"
+              "xor.b32 %r7, %r7, 0x5a5a5a5a;\nstmatrix." +
               mode + " [%r5], " + to +
               ";\nbar.sync 0;\nld.shared.v2.b64 {%d0, %d4}, [%r5]; st.global.v2.b64 [%out+32], {%d0, %d4};\nret;");
       three_ways(text, {"sm_90"}, false);
+      // Stored, every element comes back to its place, changed.
+      const auto stored = run_interpreter(parse_text("matrices.ptx", text), "k", input_words());
+      ASSERT_TRUE(stored.ok()) << stored.error().message;
+      for (uint32_t lane = 0; lane < 32; ++lane)
+        for (uint32_t c = 0; c < 8; ++c)
+          EXPECT_EQ(static_cast<uint16_t>((*stored)[96 * lane + 4 + c / 4] >> (c % 4 * 16)),
+                    (8 * lane + c) ^ (lane < 8 * count ? 0x5a5a : 0))
+              << lane << " " << c;
       text.replace(text.find("stmatrix."), text.find(";", text.find("stmatrix.")) - text.find("stmatrix."),
                    "bar.sync 0");
       text.replace(text.find(".target sm_90"), 13, ".target sm_80");

@@ -11,7 +11,7 @@ std::string kernel(const std::string& made, const std::string& use) {
     body += made.empty() ? fmt::format("ld.global.nc.u32 %v{}, [%d3+{}];\n", k, k % 6 * 4)
                          : fmt::format(fmt::runtime(made), k, 2 * k + 3);
   return ".version 7.0\n.target sm_60\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out)\n{\n"
-         ".reg .b32 %a, %b, %t, %n, %y, %v<64>, %w<64>;\n.reg .b64 %d<8>, %e<64>, %g<64>;\n.reg .pred %p, %q<64>;\n"
+         ".reg .b32 %a, %b, %t, %n, %y, %e0_, %v<64>, %w<64>;\n.reg .b64 %d<8>, %e<64>, %g<64>;\n.reg .pred %p, %q<64>;\n"
          ".shared .align 8 .b8 tile[768];\n"
          "ld.param.u64 %d1, [in];\nld.param.u64 %d2, [out];\nmov.u32 %t, %tid.x;\nmov.u32 %a, %ctaid.x;\n"
          "mad.lo.u32 %n, %a, 96, %t;\nmad.wide.u32 %d3, %n, 24, %d1;\nmad.wide.u32 %d4, %n, 768, %d2;\n"
@@ -39,12 +39,11 @@ const Case cases[] = {
     {"guarded writes", kernel(computed, for_all("mov.u32 %w{0}, %v{2};\n@%p add.u32 %w{0}, %v{0}, 9;\n") +
                                             for_all("mad.lo.u32 %y, %y, 3, %w{0};\n"))},
     {"carries", kernel(computed, for_all("add.cc.u32 %w{0}, %v{0}, %v{2};\naddc.u32 %y, %y, %w{0};\n"))},
-    // A store among them that some of the loads must follow, and others come before.
-    {"loads and stores", kernel("ld.global.u32 %v{0}, [%d3+16];\nst.global.u32 [%d4+8], %v{0};\nld.global.u32 %w{0}, [%d4+8];\n"
-                                "add.u32 %v{0}, %w{0}, {1};\nst.global.u32 [%d4+16], %v{0};\n",
-                                for_all("ld.global.u32 %w{0}, [%d4+16];\nmad.lo.u32 %y, %y, %v{0}, %w{0};\n"))},
+    // Values that could come late, and accesses whose order they must not change: each load sees the store before it, each store follows the load of the last.
+    {"loads and stores", kernel(computed, for_all("st.global.u32 [%d4+8], %v{0};\nld.global.u32 %w{0}, [%d4+8];\nst.global.u32 [%d4+8], %a;\n"
+                                                  "ld.volatile.global.u32 %e0_, [%d4+8];\nmad.lo.u32 %y, %y, %e0_, %w{0};\n"))},
     {"shared memory and barriers",
-     "" + kernel("mad.lo.u32 %v{0}, %a, {1}, %b;\n",
+     kernel("mad.lo.u32 %v{0}, %a, {1}, %b;\n",
                  "mov.u32 %n, tile;\nmad.lo.u32 %n, %t, 8, %n;\n" +
                      for_all("st.shared.u32 [%n], %v{0};\nbar.sync 0;\nld.shared.u32 %w{0}, [%n];\nbar.sync 0;\nadd.u32 %y, %y, %w{0};\n", 6) +
                      for_all("mad.lo.u32 %y, %y, 3, %v{0};\n"))},
@@ -61,9 +60,10 @@ TEST(OrderForRegisters, MeansTheSame) {
 // are written into one register one after the other.
 TEST(OrderForRegisters, FullOccupancy) {
   for (const std::string& target : targets)
-    for (const Case& c : {cases[0], cases[1], cases[2], cases[3]}) {
+    for (const Case& c : cases) {
       const isa::Target& t = *isa::find_target(target);
       if (t.family == isa::Family::pascal && std::string_view(c.name) == "pairs") continue;
+      if (std::string_view(c.name).starts_with("shared memory")) continue;  // all values are made in front of the barriers
       auto made = assemble_for(parse_text("order.ptx", c.text), target);
       ASSERT_TRUE(made.ok()) << made.error().message;
       EXPECT_LE(made->kernels[0].registers, t.registers_per_sm / (32 * t.warps_per_sm)) << c.name << ", " << target;
