@@ -10,6 +10,7 @@
 #include "libraries/sql/merge.h"
 
 #include <algorithm>
+#include <type_traits>
 
 namespace rndn::sql {
 
@@ -51,10 +52,8 @@ void search_diagonal(Builder& b, Reg<U64> left, Reg<U64> right, Reg<U32> diagona
 // x - y as a number with a sign, whatever the type; wrong where it is larger than half of the type's range, which costs time only.
 template <class T>
 Reg<F32> signed_difference(Builder& b, Reg<T> x, Reg<T> y) {
-  if constexpr (T::size == 8)
-    return b.cvt<F32>(Builder::as<S64>(b.sub(x, y)));
-  else
-    return b.cvt<F32>(Builder::as<S32>(b.sub(x, y)));
+  using Signed = std::conditional_t<T::size == 8, S64, S32>;
+  return b.cvt<F32>(Builder::as<Signed>(b.sub(x, y)));
 }
 
 // The same in at most so many steps by interpolation, each of the elements on both sides of the guess; what is left lies between lo and hi, and next to the
@@ -150,10 +149,8 @@ uint32_t build_splits(ptx::Module& module, std::string_view name) {
   // By how much a key of the column exceeds the one before it, about.
   const auto rise_of = [&](Reg<U64> column, Reg<U32> size) {
     Reg<T> rise = b.sub(key_at(column, b.sub(size, 1), size), key_at(column, b.constant<U32>(0), size));
-    if constexpr (T::size == 8)  // never negative
-      return b.mul(b.cvt<F32>(Builder::as<U64>(rise)), b.rcp_rn(b.cvt<F32>(size)));
-    else
-      return b.mul(b.cvt<F32>(Builder::as<U32>(rise)), b.rcp_rn(b.cvt<F32>(size)));
+    using Unsigned = std::conditional_t<T::size == 8, U64, U32>;  // keys ascend
+    return b.mul(b.cvt<F32>(Builder::as<Unsigned>(rise)), b.rcp_rn(b.cvt<F32>(size)));
   };
   Reg<U32> found = lowest(middle), most = b.min(middle, n), near = b.min(b.max(even, found), most);
   interpolate<T>(b, left, right, middle, found, most, near, b.rcp_rn(b.add(rise_of(left, n), rise_of(right, m))), 4);

@@ -114,8 +114,8 @@ TEST(ProbeCountersTest, SortedColumns) {
       return c.bench.sql->join(compare, {&left, 1}, {&right, 1}, *c.bench.memory);
     });
   }
-  // Of the searches for splits, which come first: both elements on both sides of a right guess, and what is stored; per warp 32 elements around its middle
-  // tile's guess.
+  // Of the searches for splits, which come first: both elements on both sides of a right guess, and what is stored; per warp those of its middle tile
+  // and the ends of the columns.
   EXPECT_LE(c.device->first_sectors, 1380u);
   {
     SCOPED_TRACE("by chance");
