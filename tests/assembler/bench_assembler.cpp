@@ -1,7 +1,7 @@
 // Assembler speed. Per file and phase: nanoseconds per emitted instruction; PTX lines per second from memory and from text.
-//   bench_assembler [--arch A] [--repeats N] FILE.ptx...   files (all repeats in one process, the first tenth not counted)
-//   bench_assembler [--arch A] [--repeats N] --scale       fixed cost (an empty kernel) and kernels of 1,000 to 100,000 PTX instructions
-//   bench_assembler --generate N                           prints such a kernel of N instructions
+//   bench_assembler [--arch A] [--level 0..3] [--repeats N] FILE.ptx...   files (all repeats in one process, the first tenth not counted)
+//   bench_assembler [--arch A] [--level 0..3] [--repeats N] --scale       fixed cost (an empty kernel) and kernels of 1,000 to 100,000 PTX instructions
+//   bench_assembler --generate N                                          prints such a kernel of N instructions
 // Figures are processor time, the best of the repeats; `spread` is how much slower the median total was.
 #include <fmt/format.h>
 #include <time.h>
@@ -86,6 +86,7 @@ double quantile(std::vector<double> v, double q) {
 struct Bench {
   const isa::Target* target = isa::find_target("sm_90");
   int repeats = 100;
+  int level = 3;
 
   void heading() const {
     fmt::print("{:<14}{:>8}{:>8}{:>8} |", "ns/instruction", "kernels", "lines", "instr");
@@ -115,6 +116,7 @@ struct Bench {
       assembler::Options o;
       o.target = target;
       o.workspace = &workspace;
+      o.level = level;
       Timings timings;
       auto t2 = now();
       auto result = assembler::assemble(module, o, timings);
@@ -154,6 +156,8 @@ int main(int argc, char** argv) {
       bench.target = isa::find_target(value), ++k;
     else if (a == "--repeats")
       bench.repeats = std::max(1, std::atoi(value)), ++k;
+    else if (a == "--level")
+      bench.level = std::atoi(value), ++k;
     else if (a == "--scale")
       scale = true;
     else if (a == "--generate")
@@ -162,7 +166,7 @@ int main(int argc, char** argv) {
       files.push_back(a);
   }
   if (!bench.target || (files.empty() && !scale))
-    return std::fputs("usage: bench_assembler [--arch A] [--repeats N] [--scale] [--generate N] [FILE.ptx...]\n",
+    return std::fputs("usage: bench_assembler [--arch A] [--level 0..3] [--repeats N] [--scale] [--generate N] [FILE.ptx...]\n",
                       stderr),
            2;
   bench.heading();
