@@ -96,6 +96,9 @@ bool move_uniform_values(Function& f, Survey& survey, isa::FormCache& forms);
 // moves, and of no new units.
 bool rematerialise(Function& f, Survey& survey);
 
+// --- partly_dead_code.cpp: what only instructions under one guard need gets this guard, what nobody needs goes; returns whether anything changed
+bool remove_partly_dead_code(Function& f, const Liveness& live);
+
 // --- order_for_registers.cpp: another order of blocks with more than `enough` GPRs alive at once, if then at most `wanted` are alive at once in the
 // function, else nothing changes. Returns how many are, UINT32_MAX: unchanged.
 uint32_t order_for_registers(Function& f, const Liveness& live, uint32_t enough, uint32_t wanted);

@@ -129,15 +129,18 @@ Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Func
   uint32_t pressure = 0;
   {
     auto scope = timings.measure(Phase::allocate, p.name);
+    const auto measure = [&] {
+      live = compute_liveness(f);
+      if (list) pressure = register_pressure(f, live);
+    };
+    const auto loses_a_step = [&] {
+      return pressure + o.target->reported_registers_extra > full_occupancy_registers(*o.target);
+    };
     const bool exceeds = list && surely_exceeds(f, known.crossing);
     if (exceeds) relieve(f, known, memory.forms);
-    live = compute_liveness(f);
-    if (list) pressure = register_pressure(f, live);
-    if (list && !exceeds && pressure + o.target->reported_registers_extra > full_occupancy_registers(*o.target) &&
-        relieve(f, known, memory.forms)) {
-      live = compute_liveness(f);
-      pressure = register_pressure(f, live);
-    }
+    measure();
+    if (!exceeds && loses_a_step() && relieve(f, known, memory.forms)) measure();
+    if (loses_a_step() && remove_partly_dead_code(f, live)) measure();
     if (list) RETURN_IF_ERROR(reorder(f, o, [&] { pressure = lower_pressure(f, live, pressure); }));
   }
   // Scheduled once more, with less room for early loads, when the registers exceed the occupancy step that the code can reach.
