@@ -237,32 +237,32 @@ Liveness compute_liveness(Function& f) {
 PressureOf::PressureOf(const Function& f, const Liveness& live)
     : units_(f.units), live_(live), alive_(f.arena->make_span<uint32_t>(f.units.count)) {}
 
-uint32_t PressureOf::block(BlockId b, std::span<const InstId> code) {
-  ++number_;
-  uint32_t most = 0, now = 0;
-  const auto begin = [&](uint32_t u) {
-    if (!units_.is_gpr(u)) return;
-    now += alive_[u] != number_;
-    alive_[u] = number_;
-  };
+uint32_t PressureOf::start(BlockId b) {
+  ++number_, now_ = 0;
   for (uint32_t u : live_.out(b)) begin(u);
-  most = now;
-  for (size_t k = code.size(); k-- > 0;) {
-    const auto [reads, writes, end] = units_.of(code[k]);
-    uint32_t ended = 0;  // units whose lives begin here
-    for (const uint32_t* w = writes; w != end; ++w) {
-      if (*w & Units::lasts) {
-        begin(*w & ~Units::lasts);
-      } else if (units_.is_gpr(*w)) {
-        now -= alive_[*w] == number_;
-        alive_[*w] = 0;
-        ++ended;
-      }
+  return now_;
+}
+
+uint32_t PressureOf::before(InstId i) {
+  const auto [reads, writes, end] = units_.of(i);
+  uint32_t ended = 0;  // units whose lives begin here
+  for (const uint32_t* w = writes; w != end; ++w) {
+    if (*w & Units::lasts) {
+      begin(*w & ~Units::lasts);
+    } else if (units_.is_gpr(*w)) {
+      now_ -= alive_[*w] == number_;
+      alive_[*w] = 0;
+      ++ended;
     }
-    most = std::max(most, now + ended);
-    for (const uint32_t* u = reads; u != writes; ++u) begin(*u);
-    most = std::max(most, now);
   }
+  const uint32_t with_results = now_ + ended;
+  for (const uint32_t* u = reads; u != writes; ++u) begin(*u);
+  return std::max(with_results, now_);
+}
+
+uint32_t PressureOf::block(BlockId b, std::span<const InstId> code) {
+  uint32_t most = start(b);
+  for (size_t k = code.size(); k-- > 0;) most = std::max(most, before(code[k]));
   return most;
 }
 

@@ -10,7 +10,8 @@
 // count more. Of equals the one that opens the fewest values whose own definition must still wait for other readers; of those the one whose result has been
 // asked for last, then the one with the shortest chain of results before it: both follow one expression down to its leaves before the next. Then the last
 // one in the program. Of the ready ones only the `window` that became ready last are compared, about: the one taken leaves its place to the last.
-// Blocks whose program needs no more than `enough` stay as they are, and so does one that would need as many or more in its new order.
+// Blocks whose program needs no more than `enough` stay as they are, and so does one that would need as many or more in its new order. The block that
+// needs most comes first, and an order is given up where it needs too many: mostly one block, and its end, tell that nothing helps.
 // Cost: O(instructions x (operands x window + dependences)) in blocks that are ordered.
 //
 // Left out: rows of registers for pairs and quads; values that are written several times, whose writes keep their order; predicates when it is decided
@@ -18,6 +19,7 @@
 #include <algorithm>
 #include <array>
 #include <compare>
+#include <functional>
 
 #include "assembler/memory_order.h"
 #include "assembler/passes.h"
@@ -33,11 +35,14 @@ constexpr uint32_t most_predicates = 5;  // of 7, as scheduling: some are needed
 
 class BlockOrder {
  public:
-  explicit BlockOrder(const Function& f) : f_(f), units_(f.units) {}
+  BlockOrder(const Function& f, const Liveness& live, PressureOf& pressure)
+      : f_(f), live_(live), pressure_(pressure), units_(f.units) {}
 
-  // The block's instructions in their new order.
-  void run(const Block& block, std::span<const uint32_t> live_out, std::span<InstId> out) {
+  // The block's instructions in their new order. Returns how many GPRs are alive at once in it; more than `most`: it is not complete.
+  uint32_t run(BlockId b, uint32_t most, std::span<InstId> out) {
     ArenaScope scope(*f_.arena);
+    const Block& block = f_.blocks[b];
+    const auto live_out = live_.out(b);
     code_ = block.code;
     edges_of_ = f_.arena->make_span<uint32_t>(code_.size(), nobody);
     successors_ = f_.arena->make_span<uint32_t>(code_.size(), 0);
@@ -53,7 +58,8 @@ class BlockOrder {
     for (uint32_t k = 0; k < code_.size(); ++k)
       if (successors_[k] == 0) ready.push(k);
     size_t left = code_.size();
-    for (uint32_t time = 1; !ready.empty(); ++time) {
+    uint32_t needed = pressure_.start(b);
+    for (uint32_t time = 1; !ready.empty() && needed <= most; ++time) {
       size_t best = ready.size() - 1;
       Price least = price(ready[best]);
       for (size_t r = best, end = ready.size() > window ? ready.size() - window : 0; r-- > end;)
@@ -62,13 +68,15 @@ class BlockOrder {
       ready[best] = ready[ready.size() - 1];
       ready.resize_down(ready.size() - 1);
       out[--left] = code_[k];
+      needed = std::max(needed, pressure_.before(code_[k]));
       place(k, time);
       for (uint32_t e = edges_of_[k]; e != nobody; e = edges[e].next)
         if (--successors_[edges[e].from] == 0) ready.push(edges[e].from);
     }
-    CHECK(left == 0, "{} instructions wait for each other", left);
+    CHECK(left == 0 || needed > most, "{} instructions wait for each other", left);
     forget(live_out);
     if (p != nobody) alive_[p] = false;
+    return needed;
   }
 
  private:
@@ -196,6 +204,8 @@ class BlockOrder {
   }
 
   const Function& f_;
+  const Liveness& live_;
+  PressureOf& pressure_;
   const Units& units_;
   std::span<Unit> unit_ = f_.arena->make_span<Unit>(units_.count);
   std::span<bool> alive_ = f_.arena->make_span<bool>(units_.count);
@@ -216,24 +226,30 @@ uint32_t order_for_registers(Function& f, const Liveness& live, uint32_t enough,
   };
   for (BlockId b : f.layout)  // what no order changes
     if (std::max(gprs(live.in(b)), gprs(live.out(b))) > wanted) return nobody;
-  BlockOrder order(f);
   PressureOf pressure(f, live);
+  BlockOrder order(f, live, pressure);
+  struct Needed {
+    uint32_t alive;  // at once
+    BlockId block;
+  };
+  const std::span<Needed> blocks = f.arena->make_raw<Needed>(f.layout.size());
+  for (size_t k = 0; k < blocks.size(); ++k)
+    blocks[k] = {pressure.block(f.layout[k], f.blocks[f.layout[k]].code), f.layout[k]};
+  std::ranges::sort(blocks, std::greater(), &Needed::alive);
   struct Changed {
     BlockId block;
     std::span<InstId> code;
   };
   ArenaList<Changed> changed(*f.arena, 16);
   uint32_t most = 0;
-  for (BlockId b : f.layout) {
-    const Block& block = f.blocks[b];
-    uint32_t alive = pressure.block(b, block.code);
+  for (auto [alive, b] : blocks) {
     if (alive > enough) {
-      const std::span<InstId> code = f.arena->make_raw<InstId>(block.code.size());
-      order.run(block, live.out(b), code);
-      if (const uint32_t then = pressure.block(b, code); then < alive) alive = then, changed.push({b, code});
+      const std::span<InstId> code = f.arena->make_raw<InstId>(f.blocks[b].code.size());
+      const uint32_t useful = std::min(alive - 1, wanted);
+      if (const uint32_t then = order.run(b, useful, code); then <= useful) alive = then, changed.push({b, code});
     }
+    if (alive > wanted) return nobody;
     most = std::max(most, alive);
-    if (most > wanted) return nobody;
   }
   for (const Changed& x : changed.all()) std::ranges::copy(x.code, f.blocks[x.block].code.begin());
   return most;

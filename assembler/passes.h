@@ -69,17 +69,25 @@ struct Liveness {
 Liveness compute_liveness(Function& f);
 // The largest number of GPRs alive at once in the order of the code.
 uint32_t register_pressure(const Function& f, const Liveness& live);
-// The same of single blocks, with their code in any order. Lives in the function's arena.
+// The same of single blocks, with their code in any order: of a whole block, or step by step from its end. Lives in the function's arena.
 class PressureOf {
  public:
   PressureOf(const Function& f, const Liveness& live);
   uint32_t block(BlockId b, std::span<const InstId> code);
+  uint32_t start(BlockId b);   // alive at its end
+  uint32_t before(InstId i);  // ... at once at the instruction in front of the last one
 
  private:
+  void begin(uint32_t u) {
+    if (!units_.is_gpr(u)) return;
+    now_ += alive_[u] != number_;
+    alive_[u] = number_;
+  }
+
   const Units& units_;
   const Liveness& live_;
   std::span<uint32_t> alive_;  // by unit: number of the block in which it is alive
-  uint32_t number_ = 0;
+  uint32_t number_ = 0, now_ = 0;
 };
 
 // --- peephole.cpp
