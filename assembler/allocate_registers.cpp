@@ -9,8 +9,8 @@
 // (accesses weighted by loop depth, per unit of length) is put in local memory everywhere, and the scan starts again with loads and stores around
 // its accesses. Predicates go to GPRs through SEL and ISETP. One scan serves both files. With a wanted number of registers, the pass ends when
 // the values alive at once, and again when the scan, need more.
-// Positions are dense, so ends and beginnings of segments, and of values, wait in lists per position: which registers are free is a bit set that is brought up to
-// date while the scan moves on.
+// Positions are dense, so ends and beginnings of segments, and of values, wait in lists per position: which registers are free is a bit set that is
+// brought up to date while the scan moves on. Most units live in one segment, which they hold themselves.
 // Cost: O(positions + segments + values * holes that share a register).
 //
 // Left out: interval splitting and rematerialisation.
@@ -34,16 +34,16 @@ struct Segment {
 
 // The life of one unit of a value: a register, or a predicate.
 struct Unit {
-  uint32_t first = nobody;  // segment
-  uint32_t end = 0;         // of the last segment
-  uint32_t open = 0;        // while lives are built: end of the current segment, 0: dead
-  uint32_t place = nobody;  // the register, in the end
+  Segment first{nobody, 0, nobody};  // begin nobody: it never lives
+  uint32_t end = 0;                  // of the last segment
+  uint32_t open = 0;                 // while lives are built: end of the current segment, 0: dead
+  uint32_t place = nobody;           // the register, in the end
+  bool lives() const { return first.begin != nobody; }
 };
 
 // One value: a GPR group (1, 2 or 4 units) or a predicate. Its units get neighbouring registers, but each is taken only while that unit lives.
 struct Interval {
-  uint32_t begin = nobody, end = 0;  // of all units together
-  uint32_t hint = nobody;            // interval whose register would be best
+  uint32_t hint = nobody;  // interval whose register would be best
   uint32_t reg = nobody;
   uint32_t next = nobody;  // the next interval with the same beginning
   float weight = 0;        // accesses weighted by loop depth; filled in when something must be spilled
@@ -60,44 +60,55 @@ struct Allocator {
   std::span<Interval> intervals;  // by unit (of GPRs only a value's first)
   std::span<Unit> units;
   uint32_t positions = 0;
-  uint32_t pressure = 0;  // GPRs alive at once
-  bool weighted = false;  // intervals have their weights
-  ArenaList<Segment> segments{*f.arena, f.facts.size() * 2};
+  uint32_t pressure = 0;        // GPRs alive at once
+  uint32_t registers_used = 0;  // by the last scan
+  bool weighted = false;        // intervals have their weights
+  ArenaList<Segment> segments{*f.arena, 256};  // but the first of each unit
 
   uint32_t of(uint32_t reg, Range::File file) const {
     const uint32_t v = reg - isa::first_virtual;
     return file == Range::gpr ? lists.first_gpr + f.gprs[v].first : v;
   }
 
+  // The segment of a unit that is open begins here.
+  void close(Unit& u, uint32_t begin) {
+    if (u.first.begin <= u.open) {  // the one behind it continues it
+      u.first.begin = begin;
+    } else if (!u.lives()) {
+      u.first = {begin, u.open, nobody};
+      u.end = u.open;
+    } else {
+      u.first = {begin, u.open, segments.push(u.first)};
+    }
+    u.open = 0;
+  }
+
   // Lives from one backward walk. False, and they are not complete, when more than `most` GPRs are alive at once.
   bool build(uint32_t most) {
-    intervals = f.arena->make_span<Interval>(lists.count);
-    units = f.arena->make_span<Unit>(lists.count);
+    intervals = f.arena->make_span<Interval>(lists.count, Interval{});
+    units = f.arena->make_span<Unit>(lists.count, Unit{});
+    // What is not allocated is always open, so that reading it opens nothing.
+    for (Unit& u : units.subspan(lists.predicates, Units::others)) u.open = nobody;
     positions = 0;
     for (BlockId b : f.layout) positions += 2 * static_cast<uint32_t>(f.blocks[b].code.size()) + 2;
-    ArenaList<uint32_t> opened(*f.arena, 256);  // units that came to life in the block
     uint32_t alive = 0;
-    auto close = [&](Unit& u, uint32_t begin) {
-      if (u.end == 0) u.end = u.open;
-      if (u.first != nobody && segments[u.first].begin <= u.open)
-        segments[u.first].begin = begin;
-      else
-        u.first = segments.push({begin, u.open, u.first});
-      u.open = 0;
+    const auto close_block = [&](uint32_t x, uint32_t begin) {
+      alive -= lists.is_gpr(x);
+      close(units[x], begin);
     };
-    auto begin_life = [&](uint32_t x, uint32_t end) {
-      if (units[x].open) return false;
-      units[x].open = end;
-      opened.push(x);
-      return true;
-    };
-    uint32_t start = positions;
+    LiveSet behind;  // alive where the block behind begins
+    uint32_t at = positions;
     for (size_t k = f.layout.size(); k-- > 0;) {
-      const Block& b = f.blocks[f.layout[k]];
-      start -= 2 * static_cast<uint32_t>(b.code.size()) + 2;
-      uint32_t at = start + 2 * static_cast<uint32_t>(b.code.size());
-      for (uint32_t x : live.out(f.layout[k])) alive += begin_life(x, at + 2) && lists.is_gpr(x);
-      if (b.predicate >= isa::first_virtual) begin_life(of(b.predicate, Range::predicate), at + 1);
+      const BlockId id = f.layout[k];
+      const Block& b = f.blocks[id];
+      LiveSet::for_each_difference(behind, live.out(id), [&](uint32_t x) {
+        if (units[x].open) return close_block(x, at);
+        alive += lists.is_gpr(x);
+        units[x].open = at;
+      });
+      at -= 2;
+      if (b.predicate >= isa::first_virtual)
+        if (Unit& u = units[of(b.predicate, Range::predicate)]; u.open == 0) u.open = at + 1;
       pressure = std::max(pressure, alive);
       for (size_t c = b.code.size(); c-- > 0;) {
         at -= 2;
@@ -109,30 +120,31 @@ struct Allocator {
           const bool is_gpr = lists.is_gpr(x);
           Unit& u = units[x];
           if (*w & Units::lasts) {
-            alive += begin_life(x, at + 2) && is_gpr;
+            alive += u.open == 0 && is_gpr;
+            u.open = u.open ? u.open : at + 2;
           } else {
-            if (u.open)
-              alive -= is_gpr;
-            else
-              u.open = at + 2;
+            alive -= u.open != 0 && is_gpr;
+            u.open = u.open ? u.open : at + 2;
             dead += is_gpr;
             close(u, at + 1);
           }
         }
         pressure = std::max(pressure, alive + dead);
-        for (const uint32_t* u = reads; u != writes; ++u)
-          if (lists.is_allocated(*u)) alive += begin_life(*u, at + 1) && lists.is_gpr(*u);
+        for (const uint32_t* r = reads; r != writes; ++r) {  // whether this is the last read follows no pattern: no branches
+          uint32_t& open = units[*r].open;
+          alive += static_cast<uint32_t>(open == 0) & static_cast<uint32_t>(lists.is_gpr(*r));
+          open = open ? open : at + 1;
+        }
         if (const Facts& facts = f.facts[index(b.code[c])]; facts.copies) hint(facts);
-        if (alive > most) return false;
       }
-      // What is still alive began before the block, or was never defined on any path.
-      for (uint32_t x : opened.all())
-        if (units[x].open) close(units[x], start);
-      opened.clear();
       pressure = std::max(pressure, alive);
-      alive = 0;
+      if (pressure > most) return false;
+      for (uint32_t x : live.undefined(id))
+        if (units[x].open) close_block(x, at);
+      behind = live.in(id);
     }
-    return pressure <= most;
+    for (uint32_t x : behind) close_block(x, at);
+    return true;
   }
 
   // A copy wants its source's register.
@@ -147,86 +159,86 @@ struct Allocator {
     if (intervals[sv].hint == nobody) intervals[sv].hint = dv, intervals[sv].hint_offset = static_cast<int8_t>(-offset);
   }
 
-  bool overlap(uint32_t a, uint32_t b) const {
-    while (a != nobody && b != nobody) {
-      if (segments[a].end <= segments[b].begin)
-        a = segments[a].next;
-      else if (segments[b].end <= segments[a].begin)
-        b = segments[b].next;
-      else
-        return true;
-    }
-    return false;
-  }
+  std::span<const Unit> units_of(uint32_t v) const { return units.subspan(v, intervals[v].width); }
 
-  bool overlap(uint32_t v, const Interval& a, uint32_t w, const Interval& b) const {
-    if (a.end <= b.begin || b.end <= a.begin) return false;
-    for (uint32_t x = 0; x < a.width; ++x)
-      for (uint32_t y = 0; y < b.width; ++y)
-        if (overlap(units[v + x].first, units[w + y].first)) return true;
+  // Segments from these on, of two units.
+  bool overlap(Segment a, Segment b) const {
+    for (;;) {
+      if (a.end <= b.begin) {
+        if (a.next == nobody) return false;
+        a = segments[a.next];
+      } else if (b.end <= a.begin) {
+        if (b.next == nobody) return false;
+        b = segments[b.next];
+      } else {
+        return true;
+      }
+    }
+  }
+  bool overlap(uint32_t v, uint32_t w) const {
+    for (const Unit& x : units_of(v))
+      for (const Unit& y : units_of(w))
+        if (x.lives() && y.lives() && overlap(x.first, y.first)) return true;
     return false;
   }
 
   // --- the scan, of both register files together
   // A segment of a unit with a register that begins later; in the lists of its position and of its register.
   struct Waiting {
-    uint32_t unit, value, segment, next_at, next_of;
-  };
-  // What happens at a position: (lists of) registers to free, segments that begin after a hole, intervals that begin.
-  struct Events {
-    uint32_t ends = nobody, begins = nobody, starts = nobody;
+    Segment segment;
+    uint32_t unit, value, next_at, next_of;
   };
   static constexpr size_t tables = 256 + 8;
   struct Scan {
     std::array<uint64_t, 5> free{};          // registers that no segment covers at `now`; the last word: predicates
-    std::array<uint32_t, tables> until{};    // end of the segment that covers the register, when it is not free
+    std::array<uint32_t, tables> until{};    // end of the segment that covers the register, 0: free
+    std::array<uint32_t, tables> next_end;   // the next register whose segment ends at the same position
     std::array<uint32_t, tables> waiting{};  // per register: units that begin (again) later
     std::array<uint32_t, tables> next{};     // ... where the first of them does
-    std::span<Events> events;                // by position
+    // By position, lists of what happens: registers that become free, segments that begin after a hole, intervals that begin.
+    std::span<uint32_t> ends, begins, starts;
     uint32_t now = 0;
     std::array<uint32_t, 2> limit{};  // by file: registers to hand out
     std::array<uint32_t, 2> high{};   // ... registers below have been used
     bool both_ends = false;           // single registers are taken from the last one down
   };
-  struct End {
-    uint32_t reg, next;
-  };
   ArenaList<Waiting> holes{*f.arena, 256};
-  ArenaList<End> end_list{*f.arena, f.facts.size() + 16};
 
   uint32_t file_of(uint32_t v) const { return lists.is_gpr(v) ? gpr_file : predicate_file; }
   static bool is_free(const Scan& s, uint32_t r) { return s.free[r / 64] >> (r % 64) & 1; }
-  static void set_free(Scan& s, uint32_t r, bool value) {
-    const uint64_t bit = uint64_t{1} << (r % 64);
-    s.free[r / 64] = value ? s.free[r / 64] | bit : s.free[r / 64] & ~bit;
+  static void cover(Scan& s, uint32_t r, uint32_t end) {
+    s.free[r / 64] &= ~(uint64_t{1} << (r % 64));
+    s.until[r] = end;
+    s.next_end[r] = s.ends[end];
+    s.ends[end] = r;
   }
-  void wait_for(Scan& s, uint32_t unit, uint32_t v, uint32_t segment, uint32_t r) {
-    if (segment == nobody) return;
-    const uint32_t begin = segments[segment].begin;
-    s.waiting[r] = holes.push({unit, v, segment, s.events[begin].begins, s.waiting[r]});
-    s.events[begin].begins = s.waiting[r];
-    s.next[r] = std::min(s.next[r], begin);
+  static void uncover(Scan& s, uint32_t r) {
+    s.free[r / 64] |= uint64_t{1} << (r % 64);
+    s.until[r] = 0;
+  }
+  void wait_for(Scan& s, uint32_t unit, uint32_t v, const Segment& segment, uint32_t r) {
+    s.waiting[r] = holes.push({segment, unit, v, s.begins[segment.begin], s.waiting[r]});
+    s.begins[segment.begin] = s.waiting[r];
+    s.next[r] = std::min(s.next[r], segment.begin);
   }
   // The unit's segment that begins now.
-  void occupy(Scan& s, uint32_t unit, uint32_t v, uint32_t segment, uint32_t r) {
-    const Segment x = segments[segment];
-    set_free(s, r, false);
-    s.until[r] = x.end;
-    s.events[x.end].ends = end_list.push({r, s.events[x.end].ends});
-    wait_for(s, unit, v, x.next, r);
+  void occupy(Scan& s, uint32_t unit, uint32_t v, const Segment& segment, uint32_t r) {
+    cover(s, r, segment.end);
+    if (segment.next != nobody) wait_for(s, unit, v, segments[segment.next], r);
   }
   void place(Scan& s, uint32_t v) {
     const Interval& i = intervals[v];
     const uint32_t file = file_of(v);
     for (uint32_t w = 0; w < i.width; ++w) {
-      units[v + w].place = i.reg + w;
-      const uint32_t first = units[v + w].first, r = first_register[file] + i.reg + w;
-      if (first == nobody) continue;
+      Unit& u = units[v + w];
+      u.place = i.reg + w;
+      if (!u.lives()) continue;
+      const uint32_t r = first_register[file] + i.reg + w;
       s.high[file] = std::max(s.high[file], i.reg + w + 1);
-      if (segments[first].begin <= s.now)
-        occupy(s, v + w, v, first, r);
+      if (u.first.begin <= s.now)
+        occupy(s, v + w, v, u.first, r);
       else
-        wait_for(s, v + w, v, first, r);
+        wait_for(s, v + w, v, u.first, r);
     }
   }
   void leave_hole(Scan& s, uint32_t unit, uint32_t r) {
@@ -237,16 +249,13 @@ struct Allocator {
         *link = w.next_of;
         continue;
       }
-      s.next[r] = std::min(s.next[r], segments[w.segment].begin);
+      s.next[r] = std::min(s.next[r], w.segment.begin);
       link = &w.next_of;
     }
   }
-  // Ends and beginnings of segments at `now`.
-  void settle(Scan& s) {
-    const Events x = s.events[s.now];
-    for (uint32_t e = x.ends; e != nobody; e = end_list[e].next)
-      if (const uint32_t r = end_list[e].reg; s.until[r] == s.now) set_free(s, r, true), s.until[r] = 0;
-    for (uint32_t h = x.begins; h != nobody;) {
+  // Segments that begin at `now` after a hole.
+  void end_holes(Scan& s) {
+    for (uint32_t h = s.begins[s.now]; h != nobody;) {
       const Waiting w = holes[h];
       h = w.next_at;
       const Interval& i = intervals[w.value];
@@ -257,63 +266,63 @@ struct Allocator {
     }
   }
   // No unit that has or will have one of these registers lives at the same time.
-  bool fits(const Scan& s, uint32_t v, const Interval& i, uint32_t r) const {
-    r += first_register[file_of(v)];
-    for (uint32_t w = 0; w < i.width; ++w) {
-      const Unit& l = units[v + w];
-      if (l.first == nobody) continue;
-      if (!is_free(s, r + w) && s.until[r + w] == 0) return false;  // not to be handed out
-      if (s.until[r + w] > segments[l.first].begin) return false;
-      if (s.next[r + w] >= l.end) continue;
+  bool fits(const Scan& s, uint32_t v, uint32_t width, uint32_t r) const {
+    for (uint32_t w = 0; w < width; ++w) {
+      const Unit& u = units[v + w];
+      if (!u.lives()) continue;
+      if (s.until[r + w] > u.first.begin) return false;
+      if (s.next[r + w] >= u.end) continue;
       for (uint32_t h = s.waiting[r + w]; h != nobody; h = holes[h].next_of)
-        if (overlap(holes[h].segment, l.first)) return false;
+        if (overlap(holes[h].segment, u.first)) return false;
     }
     return true;
   }
   // A hint's register if it is free, else one that splits no group of free registers that a wider value could take: first what is left of a
   // pair, then of a quad, and only then what has not been used. With both ends, values of one register come from the last one that is wanted down, and
   // leave the first ones to wider values.
-  uint32_t choose(const Scan& s, uint32_t v, const Interval& i) const {
-    const uint32_t file = file_of(v), limit = s.limit[file], high = s.high[file], width = i.width;
+  template <uint32_t width>
+  uint32_t choose(const Scan& s, uint32_t v) const {
+    constexpr uint64_t firsts_of_pairs = 0x5555555555555555, firsts_of_quads = 0x1111111111111111, pairs_of_quads = 0x3333333333333333;
+    const Interval& i = intervals[v];
+    const uint32_t file = file_of(v), limit = s.limit[file], high = s.high[file], first = first_register[file];
+    const auto fits_in = [&](uint32_t r) { return r + width <= limit && fits(s, v, width, first + r); };
     if (i.hint != nobody && intervals[i.hint].reg != nobody && !intervals[i.hint].spilled) {
       const int64_t wish = static_cast<int64_t>(intervals[i.hint].reg) + i.hint_offset;
-      if (wish >= 0 && wish % width == 0 && wish + width <= limit && fits(s, v, i, static_cast<uint32_t>(wish)))
-        return static_cast<uint32_t>(wish);
+      if (wish >= 0 && wish % width == 0 && fits_in(static_cast<uint32_t>(wish))) return static_cast<uint32_t>(wish);
     }
-    if (s.both_ends && width == 1 && file == gpr_file)
+    if (width == 1 && s.both_ends && file == gpr_file)
       for (uint32_t word = (limit + 63) / 64; word-- > 0;)
         for (uint64_t m = s.free[word]; m;) {
           const uint32_t bit = 63 - static_cast<uint32_t>(std::countl_zero(m));
           m ^= uint64_t{1} << bit;
-          if (fits(s, v, i, 64 * word + bit)) return 64 * word + bit;
+          if (fits_in(64 * word + bit)) return 64 * word + bit;
         }
-    for (uint32_t pass = width == 2 ? 1 : 0; pass < (width == 4 ? 1 : 3); ++pass) {
+    const uint64_t* const words = &s.free[first / 64];
+    for (uint32_t pass = width == 2 ? 1 : 0; pass < (width == 4 ? 1 : 3); ++pass)
       for (uint32_t word = 0; 64 * word < high; ++word) {
-        const uint64_t free = s.free[first_register[file] / 64 + word];
+        const uint64_t free = words[word];
         uint64_t m = high < 64 * word + 64 ? free & ((uint64_t{1} << high % 64) - 1) : free;
-        if (width == 2) m &= 0x5555555555555555;
-        if (width == 4) m &= 0x1111111111111111;
+        m &= width == 4 ? firsts_of_quads : width == 2 ? firsts_of_pairs : ~uint64_t{0};
         if (m == 0) continue;
         for (uint32_t w = 1; w < width; ++w)
-          if (units[v + w].first != nobody && segments[units[v + w].first].begin <= s.now) m &= free >> w;
+          if (units[v + w].first.begin <= s.now) m &= free >> w;
         if (width != 4) {
-          const uint64_t pairs = free & ((free >> 1 & 0x5555555555555555) | (free & 0x5555555555555555) << 1);
-          if (pass == 0) {
-            m &= ~pairs;
-          } else {
-            const uint64_t quads = pairs & ((pairs >> 2 & 0x3333333333333333) | (pairs & 0x3333333333333333) << 2);
-            m &= pass == 1 ? pairs & ~quads : quads;
-          }
+          const uint64_t pairs = free & ((free >> 1 & firsts_of_pairs) | (free & firsts_of_pairs) << 1);
+          const uint64_t quads = pairs & ((pairs >> 2 & pairs_of_quads) | (pairs & pairs_of_quads) << 2);
+          m &= pass == 0 ? ~pairs : pass == 1 ? pairs & ~quads : quads;
         }
         for (; m; m &= m - 1) {
           const uint32_t r = 64 * word + static_cast<uint32_t>(std::countr_zero(m));
-          if (r + width <= limit && fits(s, v, i, r)) return r;
+          if (fits_in(r)) return r;
         }
       }
-    }
     for (uint32_t r = (high + width - 1) / width * width; r + width <= limit; r += width)
-      if (fits(s, v, i, r)) return r;
+      if (fits_in(r)) return r;
     return nobody;
+  }
+  uint32_t choose(const Scan& s, uint32_t v) const {
+    const uint32_t width = intervals[v].width;
+    return width == 1 ? choose<1>(s, v) : width == 2 ? choose<2>(s, v) : choose<4>(s, v);
   }
 
   // Assigns registers to all intervals by the beginning of their lives: GPRs below `limit` without `reserved`, predicates below PT. Returns
@@ -321,49 +330,45 @@ struct Allocator {
   // that would spill, where nothing may.
   bool scan(uint32_t limit, bool may_spill, uint32_t reserved, bool both_ends, bool& failed) {
     Scan s;
+    for (std::span<uint32_t>* list : {&s.ends, &s.begins, &s.starts})
+      *list = f.arena->make_span<uint32_t>(positions + 3, nobody);
     s.both_ends = both_ends;
     s.limit = {limit, isa::PT};
     for (uint32_t r = 0; r < limit; r += 64)
       s.free[r / 64] = limit - r >= 64 ? ~uint64_t{0} : (uint64_t{1} << (limit - r)) - 1;
     s.free[4] = (uint64_t{1} << isa::PT) - 1;
-    if (reserved != nobody) set_free(s, reserved, false);
+    std::fill(s.until.begin() + limit, s.until.begin() + first_register[predicate_file], nobody);
+    s.until.back() = nobody;  // PT
+    if (reserved != nobody) cover(s, reserved, positions + 2);
     s.waiting.fill(nobody);
     s.next.fill(nobody);
-    s.events = f.arena->make_span<Events>(positions + 3);
     holes.clear();
-    end_list.clear();
     uint32_t count = 0;
-    auto start = [&](uint32_t v, Interval& i) {
-      i.next = s.events[i.begin].starts;
-      s.events[i.begin].starts = v;
+    const auto start = [&](uint32_t v, uint32_t begin) {
+      if (begin == nobody) return;
+      intervals[v].next = s.starts[begin];
+      s.starts[begin] = v;
       ++count;
     };
-    for (uint32_t v = lists.predicates; v-- > 0;)
-      if (const Unit& u = units[v]; u.first != nobody) {
-        Interval& i = intervals[v];
-        i.begin = segments[u.first].begin, i.end = u.end;
-        start(v, i);
-      }
-    for (uint32_t x = lists.count; x-- > lists.first_gpr;) {
-      const GprUnit& g = f.gprs[x - lists.first_gpr];
-      const uint32_t first = lists.first_gpr + g.first;
-      Interval& i = intervals[first];
-      if (units[x].first != nobody)
-        i.begin = std::min(i.begin, segments[units[x].first].begin), i.end = std::max(i.end, units[x].end);
-      if (first != x || i.begin == nobody) continue;
-      i.width = g.width, i.unspillable = g.unspillable;
-      start(x, i);
+    for (uint32_t v = lists.predicates; v-- > 0;) start(v, units[v].first.begin);
+    for (uint32_t v = static_cast<uint32_t>(f.gprs.size()); v-- > 0;) {
+      const GprUnit& g = f.gprs[v];
+      if (g.first != v) continue;
+      const uint32_t x = lists.first_gpr + v;
+      uint32_t begin = units[x].first.begin;
+      for (uint32_t w = 1; w < g.width; ++w) begin = std::min(begin, units[x + w].first.begin);
+      intervals[x].width = g.width, intervals[x].unspillable = g.unspillable;
+      start(x, begin);
     }
-    std::span<uint32_t> order = f.arena->make_span<uint32_t>(count);
+    const std::span<uint32_t> order = f.arena->make_raw<uint32_t>(count);
     size_t done = 0;
     bool complete = true;
     for (; done < count; ++s.now) {
-      const Events& here = s.events[s.now];
-      if ((here.ends & here.begins & here.starts) == nobody) continue;  // each is nobody: nothing happens
-      settle(s);
-      for (uint32_t v = s.events[s.now].starts; v != nobody; v = intervals[v].next) {
+      for (uint32_t r = s.ends[s.now]; r != nobody; r = s.next_end[r]) uncover(s, r);
+      if (s.begins[s.now] != nobody) end_holes(s);
+      for (uint32_t v = s.starts[s.now]; v != nobody; v = intervals[v].next) {
         Interval& i = intervals[v];
-        uint32_t best = choose(s, v, i);
+        uint32_t best = choose(s, v);
         while (best == nobody) {
           if (!may_spill) return false;
           complete = false;
@@ -375,7 +380,7 @@ struct Allocator {
             break;
           }
           evict(s, order.first(done), victim);
-          best = choose(s, v, i);
+          best = choose(s, v);
         }
         order[done++] = v;
         if (i.spilled) continue;
@@ -383,6 +388,7 @@ struct Allocator {
         place(s, v);
       }
     }
+    registers_used = s.high[gpr_file];
     return complete;
   }
 
@@ -403,17 +409,18 @@ struct Allocator {
   }
   // The value to put in memory so that v finds a place: the cheapest of those that overlap with it, nobody: v itself.
   uint32_t cheapest(std::span<const uint32_t> before, uint32_t v) const {
-    const Interval& i = intervals[v];
-    auto cost = [&](const Interval& x) {
+    const auto cost = [&](uint32_t o) {
+      const Interval& x = intervals[o];
+      uint32_t begin = nobody, end = 0;  // of all units together
+      for (const Unit& u : units_of(o)) begin = std::min(begin, u.first.begin), end = std::max(end, u.end);
       return x.unspillable ? 1e30f
-                           : x.weight / static_cast<float>(x.end - x.begin + 1) * (x.width > i.width ? 0.5f : 1.0f);
+                           : x.weight / static_cast<float>(end - begin + 1) * (x.width > intervals[v].width ? 0.5f : 1.0f);
     };
     uint32_t victim = nobody;
-    float least = cost(i);
+    float least = cost(v);
     for (uint32_t o : before) {
-      const Interval& x = intervals[o];
-      if (x.spilled || file_of(o) != file_of(v) || cost(x) >= least || !overlap(o, x, v, i)) continue;
-      least = cost(x), victim = o;
+      if (intervals[o].spilled || file_of(o) != file_of(v)) continue;
+      if (const float x = cost(o); x < least && overlap(o, v)) least = x, victim = o;
     }
     return victim;
   }
@@ -424,21 +431,24 @@ struct Allocator {
     for (uint32_t w = 0; w < x.width; ++w) {
       const uint32_t r = base + x.reg + w;
       leave_hole(s, victim + w, r);
-      set_free(s, r, true);
-      s.until[r] = 0;
+      if (is_free(s, r)) continue;
+      uint32_t* link = &s.ends[s.until[r]];
+      while (*link != r) link = &s.next_end[*link];
+      *link = s.next_end[r];
+      uncover(s, r);
     }
     // Others may cover the registers at this point where the victim does not.
     for (uint32_t o : before) {
       const Interval& y = intervals[o];
-      if (y.spilled || file_of(o) != file_of(victim) || y.end <= s.now || y.reg >= x.reg + x.width ||
-          x.reg >= y.reg + y.width)
-        continue;
-      for (uint32_t w = 0; w < y.width; ++w)
-        for (uint32_t k = units[o + w].first; k != nobody; k = segments[k].next)
-          if (segments[k].begin <= s.now && s.now < segments[k].end) {
-            set_free(s, base + y.reg + w, false);
-            s.until[base + y.reg + w] = segments[k].end;
-          }
+      if (y.spilled || file_of(o) != file_of(victim) || y.reg >= x.reg + x.width || x.reg >= y.reg + y.width) continue;
+      for (uint32_t w = 0; w < y.width; ++w) {
+        const uint32_t r = base + y.reg + w;
+        if (!units[o + w].lives() || !is_free(s, r)) continue;
+        for (Segment k = units[o + w].first; k.begin <= s.now; k = segments[k.next]) {
+          if (s.now < k.end) cover(s, r, k.end);
+          if (k.next == nobody) break;
+        }
+      }
     }
   }
 
@@ -552,7 +562,7 @@ struct Allocator {
       for (InstId id : block.code) {
         isa::Instruction& sass = f[id].sass;
         f.registers.set(id, f.facts[index(id)], [&](Range& r) {
-          if (r.reg() < isa::first_virtual || !r.allocated()) return;
+          if (r.reg() < isa::first_virtual) return;  // so are all that are not allocated
           const uint32_t place = units[r.reg() + base[r.file()]].place;
           CHECK(place != nobody, "register {} has no place", r.reg());
           r.set_reg(place);
@@ -562,9 +572,7 @@ struct Allocator {
       if (block.predicate >= isa::first_virtual)
         block.predicate = units[lists.of(Range::predicate, block.predicate)].place;
     }
-    f.registers_used = 0;
-    for (uint32_t x = lists.first_gpr; x < lists.count; ++x)
-      if (units[x].first != nobody) f.registers_used = std::max(f.registers_used, units[x].place + 1);
+    f.registers_used = registers_used;
     f.allocated = true;
   }
 };

@@ -255,8 +255,8 @@ Survey survey(Function& f) {
           return;
         }
         ++u.readers;
-        if (u.block == block || !f.units.is_gpr(unit)) return;
-        survey.crossing += !u.crosses;
+        if (u.block == block || !f.units.is_allocated(unit)) return;
+        survey.crossing += f.units.is_gpr(unit) && !u.crosses;
         u.crosses = crosses = true;
       });
       x.crosses = crosses;

@@ -8,7 +8,9 @@
 // Uniform registers: only UR4, UR5 are used, for the memory descriptor of Volta and later; written once at entry, never allocated.
 #pragma once
 #include <array>
+#include <bit>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <string>
 #include <vector>
@@ -112,7 +114,7 @@ struct Facts {
   bool late_carry : 1 = false;        // its condition code takes longer (IMNMX)
   bool writes_elsewhere : 1 = false;  // writes a file that is not allocated
   bool ordered : 1 = false;           // has to do with memory or other lanes: scheduling keeps its order
-  bool crosses : 1 = true;            // before allocation: may read a GPR that its block has not written before it
+  bool crosses : 1 = true;            // before allocation: may read a register that its block has not written before it
   uint8_t least_stall = 1;            // issue cycles before the next instruction
   isa::Control control;               // filled by assign_barriers
 
@@ -127,6 +129,8 @@ static_assert(sizeof(Facts) <= 64);
 // What the instructions of an allocated function read and write, register by register, for the passes that follow each register: faster than
 // ranges. Pascal's condition code is left out.
 class RegisterLists {
+  static_assert(std::endian::native == std::endian::little);
+
  public:
   // Numbers: GPRs, predicates, uniform registers, uniform predicates.
   static constexpr std::array<uint16_t, 4> base = {0, 256, 272, 336};
@@ -169,11 +173,10 @@ class RegisterLists {
       if (r == first_write) writes = next;
       if (r == end) break;
       settle(*r);
-      uint32_t number = base[r->file()] + r->reg();
-      for (const uint32_t last = number + r->width() - 1;; ++number) {
-        *next++ = static_cast<uint16_t>(number);
-        if (number == last) break;
-      }
+      // Its registers and those behind them, four at once; the list goes on behind the last of its own.
+      const uint64_t number = base[r->file()] + r->reg(), four = number * 0x0001000100010001u + 0x0003000200010000u;
+      std::memcpy(next, &four, sizeof four);
+      next += r->width();
     }
     *list = static_cast<uint16_t>((writes - list - 1) | (next - writes) << 8);
     used_ = static_cast<size_t>(next - items_.data());

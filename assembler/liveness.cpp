@@ -3,7 +3,7 @@
 // Registers that some block reads before it writes them are numbered; the others live in one block, cost nothing and appear in no set. The
 // numbered ones go 64 at a time, a word per block, backwards from the blocks that read them along predecessors, until a block writes them:
 // path exploration by use (Boissinot, Darte, Rastello, Dupont de Dinechin, Guillon, "Revisiting Out-of-SSA Translation", 2009), for many
-// registers at once. Neighbouring numbers live in the same blocks, so that a word is seldom nearly empty.
+// registers at once. Neighbouring numbers, given by first use, live in the same blocks, so that a word is seldom nearly empty.
 // A guarded write does not end a life. A guarded write to a temporary of one expansion does: its readers run under the same guard. A register
 // that is alive at the function's entry is not defined on some path; it is kept to the blocks that some definition reaches, or a register that
 // is only ever written under guards would seem alive from the entry.
@@ -32,9 +32,11 @@ struct Register {
 
 // Live registers of 64 neighbouring numbers where a block begins.
 struct Word {
-  uint64_t bits;
-  uint32_t chunk;
+  LiveSet::Word set;
   uint32_t next;  // of the block
+};
+struct Words {
+  uint32_t first = nobody, last = nobody;
 };
 
 // The words of a chunk while it is solved, by block.
@@ -49,34 +51,12 @@ class Solver {
   explicit Solver(const Function& f) : f_(f), units_(f.units) {}
 
   Liveness run() {
-    Arena& arena = *f_.arena;
     scan();
     predecessors();
     for (uint32_t first = 0; first < numbered_.size(); first += 64)
       solve(first, std::min<uint32_t>(64, static_cast<uint32_t>(numbered_.size()) - first));
-    Liveness result;
-    const size_t n = f_.blocks.size();
-    size_t in = 0, out = 0;
-    for (const Word& w : words_.all()) in += static_cast<size_t>(std::popcount(w.bits));
-    for (BlockId b : f_.layout)
-      for_each_out(b, [&](uint64_t bits, uint32_t) { out += static_cast<size_t>(std::popcount(bits)); });
-    std::span<uint32_t> in_begin = arena.make_raw<uint32_t>(n + 1), in_values = arena.make_raw<uint32_t>(in),
-                        out_begin = arena.make_raw<uint32_t>(n + 1), out_values = arena.make_raw<uint32_t>(out);
-    uint32_t *in_at = in_values.data(), *out_at = out_values.data();
-    const auto list = [&](uint64_t bits, uint32_t chunk, uint32_t*& at) {
-      for (; bits; bits &= bits - 1) *at++ = numbered_[64 * chunk + static_cast<uint32_t>(std::countr_zero(bits))];
-    };
-    for (uint32_t b = 0; b < n; ++b) {
-      in_begin[b] = static_cast<uint32_t>(in_at - in_values.data());
-      out_begin[b] = static_cast<uint32_t>(out_at - out_values.data());
-      if (!reached_[b]) continue;
-      for (uint32_t w = first_word_[b]; w != nobody; w = words_[w].next) list(words_[w].bits, words_[w].chunk, in_at);
-      for_each_out(BlockId{b}, [&](uint64_t bits, uint32_t chunk) { list(bits, chunk, out_at); });
-    }
-    in_begin[n] = static_cast<uint32_t>(in), out_begin[n] = static_cast<uint32_t>(out);
-    result.in_begin = in_begin, result.in_values = in_values;
-    result.out_begin = out_begin, result.out_values = out_values;
-    return result;
+    const Liveness::Sets in = gather(in_);
+    return {numbered_.all().data(), in, at_ends(in), gather(undefined_)};
   }
 
  private:
@@ -87,17 +67,18 @@ class Solver {
     Register* const registers = registers_.data();
     for (BlockId b : f_.layout) {
       const uint32_t block = index(b);
-      reached_[block] = true;
       const auto expose = [&](uint32_t u) {
         Register& r = registers[u];
         if (r.killed == block || r.seen == block) return;
         r.seen = block;
+        if (r.uses == nobody) numbered_.push(u);
         push(r.uses, block);
       };
       for (InstId i : f_.blocks[b].code) {
         const auto [reads, writes, end] = units_.of(i);
-        for (const uint32_t* u = reads; u != writes; ++u)
-          if (units_.is_allocated(*u)) expose(*u);
+        if (f_.facts[index(i)].crosses)
+          for (const uint32_t* u = reads; u != writes; ++u)
+            if (units_.is_allocated(*u)) expose(*u);
         for (const uint32_t* w = writes; w != end; ++w) {
           const uint32_t u = *w & ~Units::lasts;
           if (!units_.is_allocated(u)) continue;
@@ -112,8 +93,6 @@ class Solver {
       }
       if (const uint32_t p = f_.blocks[b].predicate; p >= isa::first_virtual) expose(units_.of(Range::predicate, p));
     }
-    for (uint32_t u = 0; u < units_.count; ++u)
-      if (registers[u].uses != nobody) numbered_.push(u);
   }
 
   void predecessors() {
@@ -161,11 +140,7 @@ class Solver {
     const uint64_t undefined = at_[index(f_.layout[0])].in;
     if (undefined) keep_defined(first, undefined);
     for (uint32_t b : touched_.all()) {
-      if (at_[b].in) {
-        const uint32_t w = words_.push({at_[b].in, first / 64, nobody});
-        (first_word_[b] == nobody ? first_word_[b] : words_[last_word_[b]].next) = w;
-        last_word_[b] = w;
-      }
+      if (at_[b].in) append(in_[b], {at_[b].in, first / 64});
       at_[b].in = 0;
     }
     for (uint32_t k = 0; k < count; ++k)
@@ -191,41 +166,91 @@ class Solver {
       at_[b].queued = false;
       reach(b, at_[b].defined);
     }
-    for (uint32_t b : touched_.all()) at_[b].in &= ~set | at_[b].defined;
+    for (uint32_t b : touched_.all())
+      if (const uint64_t without = at_[b].in & set & ~at_[b].defined) {
+        if (undefined_.empty()) undefined_ = f_.arena->make_span<Words>(n_, Words{});
+        append(undefined_[b], {without, first / 64});
+        at_[b].in ^= without;
+      }
     for (BlockId b : f_.layout) at_[index(b)].defined = 0;
   }
 
-  // The words of what is alive where the block ends: of its successors, by chunk.
-  template <class F>
-  void for_each_out(BlockId b, F&& use) const {
-    const Block& x = f_.blocks[b];
-    uint32_t l = is_none(x.taken) ? nobody : first_word_[index(x.taken)],
-             r = is_none(x.next) ? nobody : first_word_[index(x.next)];
-    while (l != nobody || r != nobody) {
-      const uint32_t a = l == nobody ? nobody : words_[l].chunk, c = r == nobody ? nobody : words_[r].chunk;
-      const uint32_t chunk = std::min(a, c);
-      uint64_t bits = 0;
-      if (a == chunk) bits |= words_[l].bits, l = words_[l].next;
-      if (c == chunk) bits |= words_[r].bits, r = words_[r].next;
-      use(bits, chunk);
+  void append(Words& list, LiveSet::Word set) {
+    const uint32_t w = words_.push({set, nobody});
+    (list.first == nobody ? list.first : words_[list.last].next) = w;
+    list.last = w;
+  }
+
+  // The words of all blocks one after another.
+  Liveness::Sets gather(std::span<const Words> lists) const {
+    if (lists.empty()) return {};
+    const std::span<uint32_t> begin = f_.arena->make_raw<uint32_t>(n_ + 1);
+    const std::span<LiveSet::Word> words = f_.arena->make_raw<LiveSet::Word>(words_.size());
+    uint32_t at = 0;
+    for (size_t b = 0; b < n_; ++b) {
+      begin[b] = at;
+      for (uint32_t w = lists[b].first; w != nobody; w = words_[w].next) words[at++] = words_[w].set;
     }
+    begin[n_] = at;
+    return {begin, words.first(at)};
+  }
+
+  // What is alive where blocks end: where one of their successors begins.
+  Liveness::Sets at_ends(const Liveness::Sets& in) const {
+    const auto of = [&](BlockId b) {
+      if (is_none(b)) return std::span<const LiveSet::Word>();
+      return in.words.subspan(in.begin[index(b)], in.begin[index(b) + 1] - in.begin[index(b)]);
+    };
+    const std::span<uint32_t> begin = f_.arena->make_raw<uint32_t>(n_ + 1);
+    ArenaList<LiveSet::Word> words(*f_.arena, 2 * in.words.size());
+    for (size_t b = 0; b < n_; ++b) {
+      begin[b] = static_cast<uint32_t>(words.size());
+      const Block& x = f_.blocks[BlockId{static_cast<uint32_t>(b)}];
+      LiveSet::for_each_word(of(x.taken), of(x.next), [&](uint64_t taken, uint64_t next, uint32_t chunk) {
+        words.push({taken | next, chunk});
+      });
+    }
+    begin[n_] = static_cast<uint32_t>(words.size());
+    return {begin, words.all()};
   }
 
   const Function& f_;
   const Units& units_;
   const size_t n_ = f_.blocks.size();
   ArenaList<Node> nodes_{*f_.arena, f_.layout.size() * 4 + 64};
-  ArenaList<uint32_t> numbered_{*f_.arena, units_.count};
+  ArenaList<uint32_t> numbered_{*f_.arena, 256};
   ArenaList<uint32_t> touched_{*f_.arena, n_};
   ArenaList<Word> words_{*f_.arena, n_ * 2};
   std::span<Register> registers_ = f_.arena->make_span<Register>(units_.count, Register{});
   std::span<Solving> at_ = f_.arena->make_span<Solving>(n_, Solving{});
   std::span<uint32_t> work_ = f_.arena->make_raw<uint32_t>(n_);
-  std::span<uint32_t> first_word_ = f_.arena->make_span<uint32_t>(n_, nobody),
-                      last_word_ = f_.arena->make_raw<uint32_t>(n_);
-  std::span<bool> reached_ = f_.arena->make_span<bool>(n_, false);
+  std::span<Words> in_ = f_.arena->make_span<Words>(n_, Words{});
+  std::span<Words> undefined_;  // of what is not defined on any path; empty until there is some
   std::span<uint32_t> before_, edges_;  // predecessors of block b: edges_[before_[b]] .. edges_[before_[b + 1]]
 };
+
+// How many GPRs are alive at once at an instruction; `now` are behind it, then in front of it. Where lives begin and end follows no pattern: no branches.
+inline uint32_t step(const Units& units, InstId i, uint32_t* alive, uint32_t number, uint32_t& now) {
+  const auto [reads, writes, end] = units.of(i);
+  uint32_t results = 0;  // also those that nobody reads
+  for (const uint32_t* w = writes; w != end; ++w) {
+    const uint32_t u = *w & ~Units::lasts, is_gpr = units.is_gpr(u), was_alive = alive[u] == number;
+    if (*w & Units::lasts) {
+      now += is_gpr & ~was_alive;
+      alive[u] = number;
+    } else {
+      now -= is_gpr & was_alive;
+      results += is_gpr;
+      alive[u] = 0;
+    }
+  }
+  const uint32_t with_results = now + results;
+  for (const uint32_t* u = reads; u != writes; ++u) {
+    now += static_cast<uint32_t>(units.is_gpr(*u)) & static_cast<uint32_t>(alive[*u] != number);
+    alive[*u] = number;
+  }
+  return std::max(with_results, now);
+}
 
 }  // namespace
 
@@ -239,30 +264,16 @@ PressureOf::PressureOf(const Function& f, const Liveness& live)
 
 uint32_t PressureOf::start(BlockId b) {
   ++number_, now_ = 0;
-  for (uint32_t u : live_.out(b)) begin(u);
+  for (uint32_t u : live_.out(b)) alive_[u] = number_, now_ += units_.is_gpr(u);
   return now_;
 }
 
-uint32_t PressureOf::before(InstId i) {
-  const auto [reads, writes, end] = units_.of(i);
-  uint32_t ended = 0;  // units whose lives begin here
-  for (const uint32_t* w = writes; w != end; ++w) {
-    if (*w & Units::lasts) {
-      begin(*w & ~Units::lasts);
-    } else if (units_.is_gpr(*w)) {
-      now_ -= alive_[*w] == number_;
-      alive_[*w] = 0;
-      ++ended;
-    }
-  }
-  const uint32_t with_results = now_ + ended;
-  for (const uint32_t* u = reads; u != writes; ++u) begin(*u);
-  return std::max(with_results, now_);
-}
+uint32_t PressureOf::before(InstId i) { return step(units_, i, alive_.data(), number_, now_); }
 
 uint32_t PressureOf::block(BlockId b, std::span<const InstId> code) {
-  uint32_t most = start(b);
-  for (size_t k = code.size(); k-- > 0;) most = std::max(most, before(code[k]));
+  uint32_t most = start(b), now = now_;
+  for (size_t k = code.size(); k-- > 0;)
+    most = std::max(most, step(units_, code[k], alive_.data(), number_, now));
   return most;
 }
 

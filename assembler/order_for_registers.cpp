@@ -42,7 +42,7 @@ class BlockOrder {
   uint32_t run(BlockId b, uint32_t most, std::span<InstId> out) {
     ArenaScope scope(*f_.arena);
     const Block& block = f_.blocks[b];
-    const auto live_out = live_.out(b);
+    const LiveSet live_out = live_.out(b);
     code_ = block.code;
     edges_of_ = f_.arena->make_span<uint32_t>(code_.size(), nobody);
     successors_ = f_.arena->make_span<uint32_t>(code_.size(), 0);
@@ -195,7 +195,7 @@ class BlockOrder {
   }
 
   // What is known of units, for the next block.
-  void forget(std::span<const uint32_t> live_out) {
+  void forget(const LiveSet& live_out) {
     for (uint32_t u : live_out) alive_[u] = false;
     for (InstId i : code_) {
       const auto [reads, writes, end] = units_.of(i);
@@ -221,8 +221,10 @@ class BlockOrder {
 
 uint32_t order_for_registers(Function& f, const Liveness& live, uint32_t enough, uint32_t wanted) {
   ArenaScope scope(*f.arena);
-  const auto gprs = [&](std::span<const uint32_t> units) {
-    return static_cast<uint32_t>(std::ranges::count_if(units, [&](uint32_t u) { return f.units.is_gpr(u); }));
+  const auto gprs = [&](const LiveSet& units) {
+    uint32_t n = 0;
+    for (uint32_t u : units) n += f.units.is_gpr(u);
+    return n;
   };
   for (BlockId b : f.layout)  // what no order changes
     if (std::max(gprs(live.in(b)), gprs(live.out(b))) > wanted) return nobody;

@@ -240,8 +240,8 @@ struct PressureScheduler {
     }
     most = std::max(most, gprs(pressure));
   }
-  void run(std::span<const InstId> program, const uint32_t* late, std::span<const uint32_t> live_in,
-           std::span<const uint32_t> live_out, std::vector<InstId>& code) {
+  void run(std::span<const InstId> program, const uint32_t* late, const LiveSet& live_in, const LiveSet& live_out,
+           std::vector<InstId>& code) {
     const uint32_t n = static_cast<uint32_t>(program.size());
     pressure = 0;
     for (uint32_t u : live_in) left[u] = alive_flag, pressure += weight(u);
