@@ -110,7 +110,7 @@ class PartlyDeadCode {
 
   // From the end of the block to its beginning. With a list of candidates it is what becomes of them: the instructions that are needed are moved to the
   // end of the code. Returns where they begin.
-  size_t walk(Block& block, std::span<const uint32_t> live_out, ArenaList<Candidate>* candidates) {
+  size_t walk(Block& block, const LiveSet& live_out, ArenaList<Candidate>* candidates) {
     std::vector<InstId>& code = block.code;
     for (uint32_t u : live_out)
       if (!unit_[u].hidden) unit_[u].need = everybody;
@@ -153,7 +153,7 @@ class PartlyDeadCode {
   }
 
   // What is known of units in the block; returns how many turn out to be needed from before it.
-  size_t forget(const Block& block, std::span<const uint32_t> live_out) {
+  size_t forget(const Block& block, const LiveSet& live_out) {
     size_t shown = 0;
     const auto settle = [&](uint32_t u) {
       Unit& x = unit_[u];
