@@ -9,7 +9,6 @@ namespace {
 constexpr std::string_view type_names[] = {"",    "pred", "b8",    "b16",  "b32",    "b64", "b128",
                                            "u8",  "u16",  "u32",   "u64",  "s8",     "s16", "s32",
                                            "s64", "f16",  "f16x2", "bf16", "bf16x2", "f32", "f64"};
-constexpr uint8_t type_sizes[] = {0, 0, 1, 2, 4, 8, 16, 1, 2, 4, 8, 1, 2, 4, 8, 2, 4, 2, 4, 4, 8};
 
 constexpr std::string_view opcode_names[] = {
 #define OPCODE(name, text) text,
@@ -221,9 +220,6 @@ std::string register_name(const Function& f, RegisterId id) {
 }
 
 std::string_view type_name(Type t) { return pick(type_names, t); }
-uint32_t type_bytes(Type t) {
-  return static_cast<size_t>(t) < std::size(type_sizes) ? type_sizes[static_cast<size_t>(t)] : 0;
-}
 std::string_view opcode_name(Opcode op) { return pick(opcode_names, op); }
 std::string_view special_register_name(SpecialRegister r) { return pick(special_names, r); }
 

@@ -38,8 +38,11 @@ enum class Type : uint8_t {
   f32,
   f64
 };
-std::string_view type_name(Type type);  // "u32"
-uint32_t type_bytes(Type type);         // pred and none: 0
+std::string_view type_name(Type type);   // "u32"
+inline uint32_t type_bytes(Type type) {  // pred and none: 0
+  constexpr uint8_t sizes[] = {0, 0, 1, 2, 4, 8, 16, 1, 2, 4, 8, 1, 2, 4, 8, 2, 4, 2, 4, 4, 8};
+  return static_cast<size_t>(type) < sizeof sizes ? sizes[static_cast<size_t>(type)] : 0;
+}
 inline bool is_signed(Type t) { return t >= Type::s8 && t <= Type::s64; }
 inline bool is_unsigned(Type t) { return t >= Type::u8 && t <= Type::u64; }
 inline bool is_bits(Type t) { return t >= Type::b8 && t <= Type::b128; }
@@ -136,6 +139,10 @@ enum class SpecialRegister : uint8_t {
 };
 inline constexpr uint32_t special_register_count = static_cast<uint32_t>(SpecialRegister::envreg31) + 1;
 std::string_view special_register_name(SpecialRegister r);  // "%tid.x"
+inline uint32_t special_register_bytes(SpecialRegister r) {
+  using enum SpecialRegister;
+  return r == clock64 || r == globaltimer || r == gridid ? 8 : 4;
+}
 
 struct Operand {
   enum Kind : uint8_t {

@@ -265,6 +265,8 @@ std::string block_barrier_name(std::string_view text) {
 
 }  // namespace
 
+Type type_named(std::string_view name) { return vocabulary().type(name); }
+
 Mnemonic read_mnemonic(std::string_view text, uint32_t target) {
   Mnemonic result;
   const std::string other = block_barrier_name(text);
@@ -346,6 +348,7 @@ Mnemonic read_mnemonic(std::string_view text, uint32_t target) {
   if (i.op == Opcode::mov && i.mods.vector == 4) i.mods.vector = 1, result.rewritten = true;
   result.rewritten |= moves_matrices(i);
   result.rewritten |= i.op == Opcode::cp && i.mods.mode < 32;
+  result.simple = !result.policy && !result.rewritten && i.op != Opcode::call;
   return result;
 }
 

@@ -13,12 +13,14 @@ struct Mnemonic {
   std::string_view kind;    // diagnostic kind of the problem
   bool policy = false;  // .L2::cache_hint: the last operand is a cache policy, which changes no value and is left out
   bool rewritten = false;  // rewrite.cpp has another form of the same meaning
+  bool simple = false;     // none of these, and no call: statements.cpp may write its operands as they stand
   // Form and places for the operand count last asked for.
   const Form* form = nullptr;
   uint32_t operand_count = UINT32_MAX;
   Places places;
   PlainOperands plain;
 };
+Type type_named(std::string_view name);                          // "u32"; none when there is no such type
 Mnemonic read_mnemonic(std::string_view text, uint32_t target);  // target: 60 of sm_60
 
 }  // namespace rndn::ptx

@@ -1,5 +1,5 @@
 /* The grammar of PTX. Instructions have one rule: a mnemonic and operands; which ones are right is in opcodes.def. Actions only hand
-   over to the Reader. Errors recover at the next semicolon. Simple statements do not come here: statements.cpp. */
+   over to the Reader. Errors recover at the next semicolon. Simple statements and parameters do not come here: statements.cpp. */
 %skeleton "lalr1.cc"
 %require "3.8"
 %define api.namespace {rndn::ptx::grammar}
@@ -17,18 +17,22 @@
 int rndn_ptx_token(rndn::ptx::Token* value, rndn::ptx::Range* range, rndn::ptx::Reader& reader, void* scanner);
 
 namespace rndn::ptx {
-void skip_statements(Reader& reader);  // lexer.l
+void skip_simple(Reader& reader);  // lexer.l
 }
 namespace rndn::ptx::grammar {
 static int yylex(Token* value, Range* range, Reader& r) {
-  if (r.statement_begins) skip_statements(r);
+  if (r.statement_begins || r.parameter_begins) skip_simple(r);
   const int token = rndn_ptx_token(value, range, r, r.scanner);
   if (token == Grammar::token::MNEMONIC || token == Grammar::token::IDENT)
     r.in_call |= value->text() == "call" || value->text().starts_with("call.");
   else if (token == ';')
     r.in_call = false;
   // Not behind a label: the grammar looks one token further before it places it.
-  r.statement_begins = token == ';' || token == '{' || token == '}';
+  r.in_initial = token == '=' || (r.in_initial && token != ';');
+  r.statement_begins = token == ';' || ((token == '{' || token == '}') && !r.in_initial);
+  if (token == '(' && r.in_parameters) r.in_header = false;  // of an attribute
+  if (token == '(' || token == ')') r.in_parameters = r.in_header && token == '(';
+  r.parameter_begins = r.in_parameters && (token == '(' || token == ',');
   return token;
 }
 void Grammar::error(const Range& at, const std::string& message) { r.syntax_error(at, message); }

@@ -1,7 +1,7 @@
 // Symbol tables, scopes and the making of instructions for the parser.
 //
-// Names. Registers of a range (%r<100>) are found by splitting the name into prefix and number; ranges whose prefixes have the same length and
-// last letter are in one list, innermost first. All other names are in one table of symbols with scopes as a stack. The IR has no scopes: a name that an inner block declares again is renamed (t, t_1), so
+// Names. Registers of a range (%r<100>) are found by splitting the name into prefix and number; ranges whose prefixes have the same hash
+// are in one list, innermost first. All other names are in one table of symbols with scopes as a stack. The IR has no scopes: a name that an inner block declares again is renamed (t, t_1), so
 // that it prints as a different register. A label that an inner block only mentions belongs to the block around it: it gets a label of
 // its own at first, which is merged with the outer one when the block ends.
 // Instructions. Operands are collected raw, since constants take their bits from the type of their place: `instruction` looks up the
@@ -309,6 +309,7 @@ uint32_t Reader::declare_function() {
 }
 
 void Reader::prototype() {
+  in_header = false;
   if (header_.is_entry) error("bad-directive", header_name_.at, "the entry `{}` has no body", header_name_.name);
   uint32_t id = declare_function();
   Function& f = module_.functions[id];
@@ -321,6 +322,7 @@ void Reader::prototype() {
 }
 
 void Reader::begin_body() {
+  in_header = false;
   uint32_t id = declare_function();
   Function& place = module_.functions[id];
   if (!place.external) error("redefined", header_name_.at, "`{}` has a body already", header_name_.name);
@@ -336,7 +338,7 @@ void Reader::begin_body() {
   f_.vector_elements = std::move(vector_elements_), f_.vector_elements.clear();
   self_ = id;
   defined_order_.push_back(id);
-  used_names_ = used_prefixes_ = renamed_prefixes_ = StringTable();
+  for (StringTable* t : {&used_names_, &used_prefixes_, &renamed_prefixes_}) t->clear();
   label_alias_.clear();
   aliased_ = range_shadowed_ = false;
   push_scope();
@@ -460,7 +462,7 @@ void Reader::pop_scope() {
     symbols_.pop_back();
   }
   for (; ranges_.size() > scope.ranges; ranges_.pop_back())
-    last_range_[prefix_kind(ranges_.back().prefix)] = ranges_.back().shadows;
+    last_range_[prefix_slot(ranges_.back().key)] = ranges_.back().shadows;
   scopes_.pop_back();
   for (const Symbol& s : unresolved) {
     uint32_t outer = label_id(s.name, s.at);
@@ -493,18 +495,13 @@ bool Reader::define(std::string_view name, Kind kind, uint32_t id, Range at) {
 }
 
 const Reader::RegisterRange* Reader::find_range(std::string_view name, uint32_t& number) const {
-  size_t prefix;
-  if (ranges_.empty() || !split_number(name, prefix, number)) return nullptr;
-  std::string_view p = name.substr(0, prefix);
-  const auto is_prefix = [&](std::string_view q) {  // of a few characters
-    size_t same = 0;
-    while (same < p.size() && p[same] == q[same]) ++same;
-    return same == p.size();
-  };
-  for (uint32_t k = last_range_[prefix_kind(p)]; k != UINT32_MAX; k = ranges_[k].shadows)
-    if (ranges_[k].count > number && ranges_[k].prefix.size() == p.size() && is_prefix(ranges_[k].prefix))
-      return &ranges_[k];
-  return nullptr;
+  size_t length;
+  if (ranges_.empty() || !split_number(name, length, number)) return nullptr;
+  const std::string_view prefix = name.substr(0, length);
+  const uint64_t key = prefix_key(prefix);
+  const RegisterRange* r = last_range(key);
+  while (r && (r->key != key || r->count <= number || (length > 7 && r->prefix != prefix))) r = outer_range(*r);
+  return r;
 }
 
 // `name`, or `name_1`, `name_2`, ... when the function prints that name already.
@@ -567,7 +564,8 @@ void Reader::register_range(Type type, const Token& name, const Token& count, Ra
   }
   if (!count_registers(static_cast<uint64_t>(count.value), at)) return;
   uint32_t n = static_cast<uint32_t>(count.value), number;
-  uint32_t& last = last_range_[prefix_kind(name.text())];
+  const uint64_t key = prefix_key(name.text());
+  uint32_t& last = last_range_[prefix_slot(key)];
   for (uint32_t k = last; k != UINT32_MAX; k = ranges_[k].shadows)
     if (ranges_[k].prefix == name.text() && ranges_[k].depth == depth()) {
       error("redefined", at, "`{}<..>` is defined twice", name.text());
@@ -595,7 +593,7 @@ void Reader::register_range(Type type, const Token& name, const Token& count, Ra
     prefix = fmt::format("{}_{}_", name.text(), k);
   }
   used_prefixes_[arena_.copy(prefix)] = n;
-  ranges_.push_back({name.text(), static_cast<uint32_t>(f_.registers.size()), n, depth(), last});
+  ranges_.push_back({name.text(), key, type, static_cast<uint32_t>(f_.registers.size()), n, depth(), last});
   last = static_cast<uint32_t>(ranges_.size() - 1);
   std::vector<Register>& registers = f_.registers.raw();
   registers.reserve(registers.size() + n);
@@ -677,12 +675,14 @@ void Reader::guard(const Token& name, bool negated, Range at) {
   guard_negated_ = negated;
 }
 
+uint32_t Reader::add_mnemonic(std::string_view text) {
+  mnemonics_.push_back(read_mnemonic(text, module_.target));
+  return static_cast<uint32_t>(mnemonics_.size() - 1);
+}
+
 void Reader::opcode(const Token& mnemonic, Range at) {
   uint32_t& slot = mnemonic_index_[mnemonic.text()];
-  if (slot == UINT32_MAX) {
-    slot = static_cast<uint32_t>(mnemonics_.size());
-    mnemonics_.push_back(read_mnemonic(mnemonic.text(), module_.target));
-  }
+  if (slot == UINT32_MAX) slot = add_mnemonic(mnemonic.text());
   current_ = slot;
   opcode_at_ = at;
   const Mnemonic& m = mnemonics_[current_];
@@ -692,19 +692,17 @@ void Reader::opcode(const Token& mnemonic, Range at) {
   }
 }
 
-bool Reader::resolve(std::string_view name, Operand& out, Range at) {
+// What the name stands for: a register, a symbol, or a special register. False when it is none of them.
+bool Reader::lookup(std::string_view name, Operand& out) const {
+  static const StringTable special_registers = [] {
+    StringTable all;
+    for (uint32_t k = 1; k < special_register_count; ++k)
+      all[special_register_name(static_cast<SpecialRegister>(k))] = k;
+    return all;
+  }();
   uint32_t number;
   const RegisterRange* range = find_range(name, number);
-  if (!range || range_shadowed_) return resolve_symbol(name, range, number, out, at);
-  out.kind = Operand::reg;
-  out.id = range->first + number;
-  return true;
-}
-
-// What is not certainly `range`'s register of that number.
-bool Reader::resolve_symbol(std::string_view name, const RegisterRange* range, uint32_t number, Operand& out,
-                            Range at) {
-  const uint32_t s = find(name);
+  const uint32_t s = range && !range_shadowed_ ? UINT32_MAX : find(name);
   if (range && (s == UINT32_MAX || symbols_[s].depth < range->depth)) {
     out.kind = Operand::reg;
     out.id = range->first + number;
@@ -724,20 +722,23 @@ bool Reader::resolve_symbol(std::string_view name, const RegisterRange* range, u
     }
     return true;
   }
+  const uint32_t special = special_registers.get(name);
+  if (special == UINT32_MAX) return false;
+  out.kind = Operand::special;
+  out.id = special;
+  return true;
+}
+
+bool Reader::resolve(std::string_view name, Operand& out, Range at) {
+  if (lookup(name, out)) return true;
   const bool moves = !mnemonics_.empty() && mnemonics_[current_].instruction.op == Opcode::mov;
   if (moves && (name == "%tid.w" || name == "%ntid.w" || name == "%ctaid.w" || name == "%nctaid.w")) {
     out.kind = Operand::immediate;
     return true;
   }
   // %tid of mov.v4: rewrite.cpp
-  const std::string first = moves && mnemonics_[current_].rewritten ? std::string(name) + ".x" : std::string();
-  if (name.starts_with('%'))
-    for (uint32_t k = 1; k < special_register_count; ++k)
-      if (const std::string_view r = special_register_name(static_cast<SpecialRegister>(k)); r == name || r == first) {
-        out.kind = Operand::special;
-        out.id = k;
-        return true;
-      }
+  if (moves && mnemonics_[current_].rewritten && lookup(std::string(name) + ".x", out) && out.kind == Operand::special)
+    return true;
   bool special = name.starts_with("%pm") || name.starts_with("%cluster") || name.starts_with("%nclusterid") ||
                  name == "%is_explicit_cluster" || name.starts_with("%aggr_smem") ||
                  name.starts_with("%reserved_smem") || name == "%current_graph_exec" || name == "%nwarpid_max";
@@ -752,17 +753,7 @@ bool Reader::resolve_symbol(std::string_view name, const RegisterRange* range, u
 }
 
 void Reader::operand_name(const Token& name, bool negated, int64_t offset, Range at) {
-  // Nearly all are registers of a range.
   const bool label = !bad_ && mnemonics_[current_].instruction.op == Opcode::bra;
-  if (uint32_t number; !label && offset == 0 && !range_shadowed_)
-    if (const RegisterRange* range = find_range(name.text(), number)) {
-      add_operand({.operand = {.kind = Operand::reg, .negated = negated, .id = range->first + number}, .at = at});
-      return;
-    }
-  other_name(name, negated, offset, label, at);
-}
-
-void Reader::other_name(const Token& name, bool negated, int64_t offset, bool label, Range at) {
   RawOperand raw;
   raw.at = at;
   if (name.text() == "_") {
@@ -843,46 +834,44 @@ void Reader::end_vector(Range at) {
       {.operand = {.kind = Operand::vector, .count = static_cast<uint8_t>(n), .id = vector_begin_}, .at = at});
 }
 
-// Turns a constant's text value into the bits that its place takes. False, and reported, when it does not fit.
-bool Reader::literal(RawOperand& raw, Type type) {
-  int64_t& v = raw.operand.value;
-  uint32_t size = type_bytes(type);
-  if (raw.constant == Token::integer) {
-    if (is_floating(type)) {
-      error("bad-operand", raw.at, "expected a .{} constant such as 1.0 or 0{}.., got an integer", type_name(type),
-            size == 8 ? "d" : "f");
-      return false;
-    }
+// Turns a constant's text value into the bits that a place of that type takes. False when it does not fit.
+bool Reader::fit(int64_t& v, Token::Constant constant, bool huge, Type type) {
+  const uint32_t size = type_bytes(type);
+  if (constant == Token::integer) {
+    if (is_floating(type)) return false;
     if (type == Type::pred) {
       v = v != 0;
     } else if (size > 0 && size < 8) {
-      int64_t limit = int64_t{1} << (8 * size);
-      if (raw.huge || v >= limit || v < -limit / 2) {
-        error("bad-operand", raw.at, "{} does not fit .{}", raw.huge ? static_cast<uint64_t>(v) : v, type_name(type));
-        return false;
-      }
+      const int64_t limit = int64_t{1} << (8 * size);
+      if (huge || v >= limit || v < -limit / 2) return false;
       v = static_cast<int64_t>(static_cast<uint64_t>(v) << (64 - 8 * size)) >> (64 - 8 * size);
     }
     return true;
   }
-  if (raw.constant == Token::single) {
+  if (constant == Token::single) {
     if (type == Type::f64)
       v = std::bit_cast<int64_t>(static_cast<double>(std::bit_cast<float>(static_cast<uint32_t>(v))));
     else if (type == Type::b32)
       v = static_cast<int32_t>(v);
-    else if (type != Type::f32) {
-      error("bad-operand", raw.at, "expected a .{} constant, got one of .f32", type_name(type));
-      return false;
-    }
-    return true;
+    return type == Type::f64 || type == Type::b32 || type == Type::f32;
   }
-  if (type == Type::f32)
-    v = std::bit_cast<uint32_t>(static_cast<float>(std::bit_cast<double>(v)));
-  else if (type != Type::f64 && type != Type::b64) {
-    error("bad-operand", raw.at, "expected a .{} constant, got one of .f64", type_name(type));
-    return false;
-  }
-  return true;
+  if (type == Type::f32) v = std::bit_cast<uint32_t>(static_cast<float>(std::bit_cast<double>(v)));
+  return type == Type::f32 || type == Type::f64 || type == Type::b64;
+}
+
+// The same, and reports it.
+bool Reader::literal(RawOperand& raw, Type type) {
+  const int64_t v = raw.operand.value;
+  if (fit(raw.operand.value, raw.constant, raw.huge, type)) return true;
+  if (raw.constant != Token::integer)
+    error("bad-operand", raw.at, "expected a .{} constant, got one of .{}", type_name(type),
+          raw.constant == Token::single ? "f32" : "f64");
+  else if (is_floating(type))
+    error("bad-operand", raw.at, "expected a .{} constant such as 1.0 or 0{}.., got an integer", type_name(type),
+          type_bytes(type) == 8 ? "d" : "f");
+  else
+    error("bad-operand", raw.at, "{} does not fit .{}", raw.huge ? static_cast<uint64_t>(v) : v, type_name(type));
+  return false;
 }
 
 bool Reader::call_instruction(Instruction& i) {
@@ -912,6 +901,24 @@ bool Reader::drop_policy() {
   return true;
 }
 
+// Remembers what an instruction of that many operands is made of; or says why there is none.
+std::string Reader::expect(Mnemonic& m, uint32_t operand_count) {
+  Instruction i = m.instruction;
+  i.operand_count = static_cast<uint8_t>(operand_count);
+  i.first_operand = static_cast<uint32_t>(f_.operands.size());
+  m.operand_count = UINT32_MAX;
+  f_.operands.extend(operand_count);  // the check looks that they exist
+  std::string problem = check_head(module_, f_, i, m.form);
+  f_.operands.resize(i.first_operand);
+  if (!problem.empty()) return problem;
+  m.operand_count = operand_count;
+  if (m.form->operands[0] != '*') {
+    places(*m.form, operand_count, m.places);
+    m.plain = plain_operands(i, m.places);
+  }
+  return problem;
+}
+
 void Reader::instruction(Range at) {
   if (bad_ || self_ == UINT32_MAX) return abandon();
   Mnemonic& m = mnemonics_[current_];
@@ -932,21 +939,11 @@ void Reader::instruction(Range at) {
   i.guard = guard_;
   i.guard_negated = guard_negated_;
   i.line = line(opcode_at_.begin);
-  if (n != m.operand_count) {
-    m.operand_count = UINT32_MAX;
-    std::fill_n(f_.operands.extend(n), n, Operand{});  // the check looks that they exist
-    std::string problem = check_head(module_, f_, i, m.form);
-    f_.operands.resize(i.first_operand);
-    if (!problem.empty()) {
+  if (n != m.operand_count)
+    if (const std::string problem = expect(m, n); !problem.empty()) {
       error(problem.starts_with("unsupported") ? "unsupported" : "bad-instruction", opcode_at_, "{}", problem);
       return drop();
     }
-    m.operand_count = n;
-    if (m.form->operands[0] != '*') {
-      places(*m.form, n, m.places);
-      m.plain = plain_operands(i, m.places);
-    }
-  }
   const bool call = m.form->operands[0] == '*';
   if (call) {
     m.places = {};
@@ -965,7 +962,7 @@ void Reader::instruction(Range at) {
       f_.operands.resize(i.first_operand);
       return drop();
     }
-    plain = plain && m.plain.takes(k, f_, raw.operand);
+    plain = plain && m.plain.at[k].takes(module_, f_, raw.operand);
     if (raw.operand.kind == Operand::vector) {
       const Type type = call ? Type::none : place_type(m.places.at[k].kind, i);
       // The elements of a vector that mov packs or unpacks are parts of its type.

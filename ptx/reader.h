@@ -98,6 +98,7 @@ class Reader {
     pending_.clear();
     pending_names_.clear();
     result_names_.clear();
+    in_header = true;
   }
   void parameter(Type type, const Token& name, Range at);
   void results_end() {
@@ -156,9 +157,14 @@ class Reader {
   void instruction(Range at);
   // Reads simple statements of a body from the offset on by hand (statements.cpp); returns the offset behind the last of them.
   uint32_t statements(uint32_t from);
-  bool in_call = false;  // nvcc -G writes locations between the parts of a call; the one before it holds
+  // Likewise all but the last of a list of parameters.
+  uint32_t parameters(uint32_t from);
+  bool in_call = false;           // nvcc -G writes locations between the parts of a call; the one before it holds
   bool statement_begins = false;  // the last token was one that a statement follows
-  void abandon() {                // forget the statement, at its end or after a syntax error
+  bool in_initial = false;        // of a variable, with braces of its own
+  bool in_header = false, in_parameters = false;  // of a function
+  bool parameter_begins = false;                  // the last token was one that a parameter follows
+  void abandon() {                                // forget the statement, at its end or after a syntax error
     raw_.clear();
     vector_raw_.clear();
     groups_.clear();
@@ -196,8 +202,10 @@ class Reader {
   };
   struct RegisterRange {
     std::string_view prefix;
+    uint64_t key;  // prefix_key(prefix)
+    Type type;
     uint32_t first, count, depth;
-    uint32_t shadows;  // range before it whose prefix is of the same kind, or UINT32_MAX
+    uint32_t shadows;  // range before it whose prefix has the same slot, or UINT32_MAX
   };
   struct Scope {
     size_t symbols, ranges;  // how many there were when it was opened
@@ -217,23 +225,47 @@ class Reader {
   uint32_t depth() const { return static_cast<uint32_t>(scopes_.size()) - 1; }
   bool define(std::string_view name, Kind kind, uint32_t id, Range at);
   uint32_t find(std::string_view name) const;  // index of the innermost symbol, or UINT32_MAX
-  static size_t prefix_kind(std::string_view prefix) {
-    return prefix.empty() ? 0 : (static_cast<unsigned char>(prefix.back()) * 8 + prefix.size()) % 256;
+  // The last eight bytes of a prefix: all of one that has up to seven, and of no other.
+  static uint64_t prefix_key(std::string_view prefix) {
+    uint64_t key = 0;
+    for (char c : prefix) key = key << 8 | static_cast<unsigned char>(c);
+    return key;
   }
+  static size_t prefix_slot(uint64_t key) { return key * 0x9E3779B97F4A7C15 >> 56; }
+  // The ranges whose prefixes have the key's slot, innermost first.
+  const RegisterRange* last_range(uint64_t key) const { return range_at(last_range_[prefix_slot(key)]); }
+  const RegisterRange* outer_range(const RegisterRange& r) const { return range_at(r.shadows); }
+  const RegisterRange* range_at(uint32_t k) const { return k == UINT32_MAX ? nullptr : &ranges_[k]; }
   const RegisterRange* find_range(std::string_view name, uint32_t& number) const;
   std::string unique(std::string_view name);
   uint32_t label_id(std::string_view name, Range at);
+  static bool fit(int64_t& value, Token::Constant constant, bool huge, Type type);
   bool literal(RawOperand& raw, Type type);
+  bool lookup(std::string_view name, Operand& out) const;
   bool resolve(std::string_view name, Operand& out, Range at);
-  bool resolve_symbol(std::string_view name, const RegisterRange* range, uint32_t number, Operand& out, Range at);
-  void other_name(const Token& name, bool negated, int64_t offset, bool label, Range at);
   bool call_instruction(Instruction& i);
+  uint32_t add_mnemonic(std::string_view text);
+  std::string expect(Mnemonic& m, uint32_t operand_count);
   bool drop_policy();
   uint32_t declare_function();
   bool count_registers(uint64_t n, Range at);
   Operand fresh_register(Type type);  // rewrite.cpp
   void add_before(Instruction i, std::initializer_list<Operand> operands);
   bool rewrite(const Instruction& i);
+  // statements.cpp; false: the grammar must look at it
+  struct Cursor;
+  bool simple_location(Cursor& s);
+  bool simple_registers(Cursor& s);
+  bool simple_statement(Cursor& s);
+  bool simple_label(Cursor& s, std::string_view name);
+  static uint32_t simple_count(Cursor s);
+  bool simple_guard(Cursor& s, RegisterId& guard) const;
+  bool simple_operands(Cursor& s, const Mnemonic& m);
+  bool simple_operand(Cursor& s, const Mnemonic& m, uint32_t k, Operand& o, bool& plain);
+  bool simple_value(Cursor& s, const PlainOperands::Place& place, Operand& o, bool& plain) const;
+  bool simple_address(Cursor& s, const PlainOperands::Place& place, Operand& o, bool& plain) const;
+  bool simple_target(Cursor& s, Operand& o);
+  const RegisterRange* simple_register(const char*& p, uint32_t& id) const;
   void add_operand(const RawOperand& raw) { (in_vector_ ? vector_raw_ : raw_).push_back(raw); }
   uint32_t line(uint32_t offset);
   void merge_labels();
@@ -248,7 +280,7 @@ class Reader {
   std::vector<Symbol> symbols_;
   StringTable names_;  // name -> index of the innermost symbol
   std::vector<RegisterRange> ranges_;
-  std::array<uint32_t, 256> last_range_ = [] {  // by kind of prefix
+  std::array<uint32_t, 256> last_range_ = [] {  // by slot of the prefix
     std::array<uint32_t, 256> none;
     none.fill(UINT32_MAX);
     return none;

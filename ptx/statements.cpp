@@ -1,8 +1,11 @@
-// Reads simple statements without scanner and grammar: labels, and instructions whose operands are names, constants, addresses and vectors.
+// Reads simple statements without scanner and grammar: labels, locations, declarations of registers, and instructions whose operands are names,
+// constants, addresses and vectors; and simple parameters of functions.
 //
-// The grammar (parser.y) says what a statement is and what is done about it. This is the same for the statements that nearly all lines are
-// made of: a statement is first split into tokens, without any effect; when something is unusual (directives, comments inside, expressions,
-// calls, octal numbers, anything wrong) it is left to the grammar, else the actions of the grammar run in the order in which it runs them.
+// The grammar (parser.y) says what a statement is and what is done about it. This is the same for the statements that nearly all lines are made
+// of: one pass over the bytes writes the operands where they belong in the function and asks of each whether its place in the mnemonic's form
+// takes it, which is remembered from the last time (mnemonic.h). Registers of ranges are found by prefix and number as they are read.
+// When something is unusual (directives, comments inside, expressions, calls, octal numbers) or wrong, the statement is taken back and left to the
+// grammar, from its beginning on. Nothing is reported here but by what is done about statements that are not instructions, as the grammar does it.
 // Cost: linear, a few operations per character.
 #include <array>
 #include <cstring>
@@ -12,241 +15,440 @@
 namespace rndn::ptx {
 namespace {
 
-enum CharClass : uint8_t { name_first = 1, name_next = 2, digit = 4, hex_digit = 8, blank = 16, suffix_next = 32 };
+enum CharClass : uint8_t { letter = 1, digit = 2, hex_digit = 4, blank = 8, suffix_next = 16, dot = 32 };
+constexpr uint8_t name_next = letter | digit;
 constexpr std::array<uint8_t, 256> classes = [] {
   std::array<uint8_t, 256> t{};
-  for (int c = 'a'; c <= 'z'; ++c) t[c] = t[c - 32] = name_first | name_next;
-  t['_'] = t['$'] = name_first | name_next;
-  for (int c = '0'; c <= '9'; ++c) t[c] = name_next | digit | hex_digit;
+  for (int c = 'a'; c <= 'z'; ++c) t[c] = t[c - 32] = letter | suffix_next;
+  t['_'] = letter | suffix_next;
+  t['$'] = letter;
+  for (int c = '0'; c <= '9'; ++c) t[c] = digit | hex_digit | suffix_next;
   for (int c = 'a'; c <= 'f'; ++c) t[c] |= hex_digit, t[c - 32] |= hex_digit;
-  for (uint8_t& c : t) c |= c & name_next ? suffix_next : 0;
-  t['$'] &= static_cast<uint8_t>(~suffix_next);
   for (int c : {' ', '\t', '\r', '\n', '\f', '\v'}) t[c] = blank;
+  t['.'] = dot;
   return t;
 }();
 bool is(char c, uint8_t set) { return classes[static_cast<uint8_t>(c)] & set; }
 
-// Reads tokens from p on; every function returns false, with p anywhere, when the grammar must look at it.
-struct Splitter {
-  const char* text;  // of the file
-  const char* p;
-  const char* end;
-
-  char peek() const { return p < end ? *p : '\0'; }
-  uint32_t offset(const char* at) const { return static_cast<uint32_t>(at - text); }
-  void blanks() {
-    while (p < end && is(*p, blank)) ++p;
+// {IDENT}{SUFFIX}* of lexer.l, of a text that begins with a letter.
+bool is_mnemonic(std::string_view text) {
+  size_t at = 0;
+  const auto word = [&](uint8_t set) {
+    const size_t begin = at;
+    while (at < text.size() && is(text[at], set)) ++at;
+    return at > begin;
+  };
+  bool good = word(name_next), suffix = false;
+  while (good && at < text.size()) {
+    const size_t separator = text[at] == '.' ? 1 : suffix && text.substr(at).starts_with("::") ? 2 : 0;
+    at += separator;
+    good = separator != 0 && word(suffix_next);
+    suffix = true;
   }
-  void words(Token& t, Range& at, const char* begin) const {
-    t.begin = begin, t.length = static_cast<uint32_t>(p - begin);
-    at = {offset(begin), offset(p)};
-  }
-  // A register, special register, label, variable or parameter.
-  bool name(Token& t, Range& at) {
-    const char* begin = p;
-    const bool percent = peek() == '%';
-    p += percent;
-    if (!is(peek(), name_first)) return false;
-    while (p < end && is(*p, name_next)) ++p;
-    if (peek() == '.') {
-      if (!percent || end - p < 2 || p[1] < 'w' || p[1] > 'z') return false;
-      p += 2;
-      if (is(peek(), name_next) || peek() == '.') return false;
-    }
-    words(t, at, begin);
-    return true;
-  }
-  bool mnemonic(Token& t, Range& at) {
-    const char* begin = p;
-    if (!is(peek(), name_first)) return false;
-    while (p < end && is(*p, name_next)) ++p;
-    while (peek() == '.') {
-      const char* suffix = ++p;
-      while (p < end && (is(*p, suffix_next) || (*p == ':' && p + 1 < end && p[1] == ':' && ++p))) ++p;
-      if (p == suffix || p[-1] == ':') return false;
-    }
-    words(t, at, begin);
-    return true;
-  }
-  bool constant(Token& t, Range& at) {
-    const char* begin = p;
-    const bool minus = peek() == '-';
-    p += minus;
-    const char* number = p;
-    if (!is(peek(), digit)) return false;
-    uint64_t v = 0;
-    t.constant = Token::integer;
-    if (*p == '0' && end - p > 1 && is(p[1], name_next)) {
-      const char kind = p[1] | 32;
-      const size_t most = kind == 'f' ? 8 : 16;
-      if (kind != 'x' && kind != 'f' && kind != 'd') return false;
-      p += 2;
-      const char* first = p;
-      for (; p < end && is(*p, hex_digit); ++p)
-        v = v << 4 | static_cast<uint64_t>(*p <= '9' ? *p - '0' : (*p | 32) - 'a' + 10);
-      const size_t digits = static_cast<size_t>(p - first);
-      if (digits == 0 || digits > most || (kind != 'x' && digits != most)) return false;
-      if (kind != 'x') t.constant = kind == 'f' ? Token::single : Token::real;
-    } else {
-      for (; p < end && is(*p, digit); ++p) v = v * 10 + static_cast<uint64_t>(*p - '0');
-      if (p - number > 18) return false;
-    }
-    if (is(peek(), name_next) || peek() == '.') return false;
-    t.value = static_cast<int64_t>(v);
-    t.huge = t.constant == Token::integer && v > INT64_MAX;
-    words(t, at, number);
-    if (minus) t = Reader::negate(t), at.begin = offset(begin);
-    return true;
-  }
-};
-
-struct Piece {
-  enum Kind : uint8_t { name, negated, constant, address, address_constant, vector_begin, vector_end } kind = name;
-  Token token;
-  Range at;
-};
+  return good;
+}
 
 }  // namespace
 
+// A place in the text. What returns false may leave it anywhere.
+struct Reader::Cursor {
+  const char* text;  // of the file; a NUL follows it
+  const char* p;
+  uint32_t line;
+
+  uint32_t offset(const char* at) const { return static_cast<uint32_t>(at - text); }
+  Range from(const char* begin) const { return {offset(begin), offset(p)}; }
+  void blanks() {  // mostly none or one
+    if (*p == ' ') ++p;
+    for (; is(*p, blank); ++p) line += *p == '\n';
+  }
+  void blanks_and_comments() {  // to the ends of lines
+    for (blanks(); p[0] == '/' && p[1] == '/'; blanks())
+      while (*p != '\n' && *p != '\0') ++p;
+  }
+  // That directive and the white space behind it.
+  bool word(std::string_view directive) {
+    for (char c : directive)
+      if (*p++ != c) return false;
+    const char* const end = p;
+    blanks();
+    return p > end;
+  }
+  // The same of a type.
+  bool type(Type& t) {
+    if (*p++ != '.') return false;
+    const char* const begin = p;
+    while (is(*p, name_next)) ++p;
+    t = type_named({begin, p});
+    const char* const end = p;
+    blanks();
+    return t != Type::none && p > end;
+  }
+  // A register, special register, label, variable or parameter.
+  bool name(Token& t) {
+    std::string_view text;
+    if (!name(text)) return false;
+    t.begin = text.data(), t.length = static_cast<uint32_t>(text.size());
+    return true;
+  }
+  bool name(std::string_view& t) {
+    const char* begin = p;
+    const bool percent = *p == '%';
+    p += percent;
+    if (!is(*p, letter)) return false;
+    while (is(*p, name_next)) ++p;
+    if (*p == '.') {
+      if (!percent || p[1] < 'w' || p[1] > 'z') return false;
+      p += 2;
+      if (is(*p, name_next | dot)) return false;
+    }
+    t = {begin, p};
+    return true;
+  }
+  bool constant(Token& t) {
+    const bool minus = *p == '-';
+    p += minus;
+    const char* number = p;
+    if (!is(*p, digit)) return false;
+    uint64_t v = 0;
+    t.constant = Token::integer;
+    if (*p == '0' && is(p[1], name_next)) {
+      const char kind = p[1] | 32;
+      const ptrdiff_t most = kind == 'f' ? 8 : 16;
+      if (kind != 'x' && kind != 'f' && kind != 'd') return false;
+      p += 2;
+      const char* first = p;
+      for (; is(*p, hex_digit); ++p) v = v << 4 | static_cast<uint64_t>(*p <= '9' ? *p - '0' : (*p | 32) - 'a' + 10);
+      if (p == first || p - first > most || (kind != 'x' && p - first != most)) return false;
+      if (kind != 'x') t.constant = kind == 'f' ? Token::single : Token::real;
+    } else {
+      for (; is(*p, digit); ++p) v = v * 10 + static_cast<uint64_t>(*p - '0');
+      if (p - number > 18) return false;
+    }
+    if (is(*p, name_next | dot)) return false;
+    t.value = static_cast<int64_t>(v);
+    t.huge = t.constant == Token::integer && v > INT64_MAX;
+    t.begin = number, t.length = static_cast<uint32_t>(p - number);
+    if (minus) t = negate(t);
+    return true;
+  }
+};
+
+// A register of a range whose prefix is short, such as %r12. The name is left where it is when it is none.
+inline const Reader::RegisterRange* Reader::simple_register(const char*& p, uint32_t& id) const {
+  const char* at = p;
+  if (*at != '%' || range_shadowed_) return nullptr;
+  uint64_t key = '%';
+  while (is(*++at, letter)) key = key << 8 | static_cast<unsigned char>(*at);
+  const char* const digits = at;
+  uint32_t number = 0;
+  for (; is(*at, digit); ++at) number = number * 10 + static_cast<uint32_t>(*at - '0');
+  const ptrdiff_t count = at - digits;
+  if (is(*at, letter | dot) || count < 1 || count > 7 || digits - p > 7 || (*digits == '0' && count > 1))
+    return nullptr;
+  const RegisterRange* range = last_range(key);
+  while (range && (range->key != key || number >= range->count)) range = outer_range(*range);
+  if (!range) return nullptr;
+  id = range->first + number;
+  p = at;
+  return range;
+}
+
 uint32_t Reader::statements(uint32_t from) {
-  if (self_ == UINT32_MAX || in_vector_ || sink_.error_count() != errors_before_) return from;
-  Splitter s{text_.data(), text_.data() + from, text_.data() + text_.size()};
-  std::array<Piece, 24> pieces;
+  // The braces of a vector are within a statement.
+  if (self_ == UINT32_MAX || in_vector_ || !raw_.empty() || sink_.error_count() != errors_before_) return from;
+  Cursor s{text_.data(), text_.data() + from, line(from)};
   while (true) {
-    s.blanks();
-    while (s.end - s.p >= 2 && s.p[0] == '/' && s.p[1] == '/') {
-      const void* line = std::memchr(s.p, '\n', static_cast<size_t>(s.end - s.p));
-      if (!line) return from;
-      s.p = static_cast<const char*>(line);
-      s.blanks();
-    }
-    if (s.peek() == '.') {  // .loc 1 23 4; what tells of inlined functions is the grammar's
-      Range at{s.offset(s.p), 0};
-      if (s.end - s.p < 5 || std::memcmp(s.p, ".loc", 4) != 0 || !is(s.p[4], blank)) return from;
-      s.p += 4;
-      std::array<Token, 3> numbers;
-      for (Token& t : numbers) {
-        s.blanks();
-        Range number;
-        if (!s.constant(t, number) || t.constant != Token::integer || t.value < 0) return from;
-        at.end = number.end;
-      }
-      s.blanks();
-      if (s.peek() == ',') return from;
-      location(numbers[0], numbers[1], numbers[2], at);
-      if (sink_.error_count() != errors_before_) return s.offset(s.p);
-      from = s.offset(s.p);
-      continue;
-    }
-    const uint32_t begin = s.offset(s.p);
-    Token guard_name, op;
-    Range guard_at, op_at;
-    bool guarded = false, guard_negated = false;
-    if (s.peek() == '@') {
-      guarded = true;
-      ++s.p;
-      if (s.peek() == '!') guard_negated = true, ++s.p;
-      if (!s.name(guard_name, guard_at)) return from;
-      s.blanks();
-    }
-    if (!s.mnemonic(op, op_at)) return from;
-    s.blanks();
-    if (s.peek() == ':') {
-      if (guarded || op.text().find('.') != std::string_view::npos) return from;
-      ++s.p;
-      Splitter after = s;
-      after.blanks();
-      if (after.end - after.p >= 2 && *after.p == '.' && (after.p[1] == 'c' || after.p[1] == 'b'))
-        return from;  // .callprototype, .branchtargets
-      label(op, op_at);
-      from = s.offset(s.p);
-      if (sink_.error_count() != errors_before_) return from;
-      continue;
-    }
-    // The operands, until the semicolon.
-    size_t count = 0;
-    bool in_vector = false, ready = s.peek() != ';';
-    uint32_t last = op_at.end;
-    while (ready) {
-      if (count + 2 > pieces.size()) return from;
-      Piece& x = pieces[count++];
-      x.token = Token();
-      const char c = s.peek();
-      if (c == '[') {
-        if (in_vector) return from;
-        ++s.p;
-        s.blanks();
-        if (is(s.peek(), digit) || s.peek() == '-') {
-          x.kind = Piece::address_constant;
-          if (!s.constant(x.token, x.at)) return from;
-        } else {
-          x.kind = Piece::address;
-          if (!s.name(x.token, x.at)) return from;
-          s.blanks();
-          if (s.peek() == '+' || s.peek() == '-') {
-            const bool minus = *s.p++ == '-';
-            Token by;
-            Range by_at;
-            if (!s.constant(by, by_at) || by.constant != Token::integer || by.huge) return from;
-            x.token.value = minus ? static_cast<int64_t>(-static_cast<uint64_t>(by.value)) : by.value;
-            x.at.end = by_at.end;
-          }
-        }
-        s.blanks();
-        if (s.peek() != ']') return from;
-        last = s.offset(++s.p);
-      } else if (c == '{') {
-        if (in_vector) return from;
-        in_vector = true;
-        x.kind = Piece::vector_begin;
-        x.at = {s.offset(s.p), 0};
-        ++s.p;
-        s.blanks();
-        continue;
-      } else if (is(c, digit) || c == '-') {
-        x.kind = Piece::constant;
-        if (!s.constant(x.token, x.at)) return from;
-        last = x.at.end;
-      } else {
-        x.kind = c == '!' ? Piece::negated : Piece::name;
-        const char* first = s.p;
-        s.p += c == '!';
-        if (!s.name(x.token, x.at)) return from;
-        if (c == '!') x.at.begin = s.offset(first) + 1;
-        last = x.at.end;
-      }
-      s.blanks();
-      if (in_vector && s.peek() == '}') {
-        in_vector = false;
-        last = s.offset(++s.p);
-        pieces[count++] = {Piece::vector_end, {}, {0, last}};
-        s.blanks();
-      }
-      ready = s.peek() == ',' || (s.peek() == '|' && !in_vector);
-      if (ready) ++s.p, s.blanks();
-    }
-    if (in_vector || s.peek() != ';') return from;
-    ++s.p;
-    from = s.offset(s.p);
-    // Nothing is unusual: what the grammar does.
-    if (guarded) guard(guard_name, guard_negated, guard_at);
-    opcode(op, op_at);
-    Range vector_at;
-    for (size_t k = 0; k < count; ++k) {
-      const Piece& x = pieces[k];
-      switch (x.kind) {
-        case Piece::name: operand_name(x.token, false, 0, x.at); break;
-        case Piece::negated: operand_name(x.token, true, 0, x.at); break;
-        case Piece::constant: operand_constant(x.token, x.at); break;
-        case Piece::address: address_name(x.token, x.token.value, x.at); break;
-        case Piece::address_constant: address_constant(x.token, x.at); break;
-        case Piece::vector_begin: vector_at = x.at, begin_vector(); break;
-        case Piece::vector_end: end_vector({vector_at.begin, x.at.end}); break;
-      }
-    }
-    instruction({begin, last});
+    s.blanks_and_comments();
+    if (!(*s.p != '.' ? simple_statement(s) : s.p[1] == 'r' ? simple_registers(s) : simple_location(s))) return from;
+    from = line_at_ = s.offset(s.p);
+    line_ = s.line;
     if (sink_.error_count() != errors_before_) return from;
   }
+}
+
+// .param .u64 a, and so on: all but the last, so that a parameter is left for the grammar.
+uint32_t Reader::parameters(uint32_t from) {
+  if (sink_.error_count() != errors_before_) return from;
+  Cursor s{text_.data(), text_.data() + from, line(from)};
+  while (true) {
+    s.blanks();
+    Type type;
+    Token name;
+    if (!s.word(".param") || !s.type(type) || !s.name(name)) return from;
+    const Range at = s.from(name.begin);
+    s.blanks();
+    if (*s.p++ != ',') return from;
+    s.blanks();
+    if (Cursor next = s; !next.word(".param")) return from;
+    parameter(type, name, at);
+    from = line_at_ = s.offset(s.p);
+    line_ = s.line;
+    if (sink_.error_count() != errors_before_) return from;
+  }
+}
+
+// .reg .b32 %r<10>; and .reg .pred p;
+bool Reader::simple_registers(Cursor& s) {
+  Type type;
+  Token name, count;
+  if (!s.word(".reg") || !s.type(type) || !s.name(name)) return false;
+  const Range at = s.from(name.begin);
+  s.blanks();
+  const bool range = *s.p == '<';
+  if (range) {
+    ++s.p, s.blanks();
+    if (*s.p == '-' || !s.constant(count)) return false;
+    s.blanks();
+    if (*s.p++ != '>') return false;
+    s.blanks();
+  }
+  if (*s.p++ != ';') return false;
+  attributes.type = type;
+  if (range)
+    register_range(type, name, count, at);
+  else
+    register_name(type, name, at);
+  return true;
+}
+
+// .loc 1 23 4; what tells of inlined functions is the grammar's.
+bool Reader::simple_location(Cursor& s) {
+  const char* const begin = s.p;
+  if (!s.word(".loc")) return false;
+  std::array<Token, 3> numbers;
+  const char* end = s.p;
+  for (Token& t : numbers) {
+    s.blanks();
+    if (!s.constant(t) || t.constant != Token::integer || t.value < 0) return false;
+    end = s.p;
+  }
+  Cursor after = s;
+  after.blanks_and_comments();
+  if (*after.p == ',' || *after.p == '/') return false;
+  location(numbers[0], numbers[1], numbers[2], {s.offset(begin), s.offset(end)});
+  return true;
+}
+
+bool Reader::simple_statement(Cursor& s) {
+  RegisterId guard = none<RegisterId>();
+  bool guard_negated = false;
+  const bool guarded = *s.p == '@';
+  if (guarded) {
+    guard_negated = *++s.p == '!';
+    s.p += guard_negated;
+    if (!simple_guard(s, guard)) return false;
+    s.blanks();
+  }
+  const char* const begin = s.p;
+  const uint32_t line = s.line;
+  if (!is(*s.p, letter)) return false;
+  while (is(*s.p, name_next | dot) || (s.p[0] == ':' && s.p[1] == ':' && ++s.p)) ++s.p;
+  const std::string_view text(begin, s.p);
+  s.blanks();
+  if (*s.p == ':') return !guarded && simple_label(s, text);
+  uint32_t& known = mnemonic_index_[text];
+  if (known == UINT32_MAX && is_mnemonic(text)) known = add_mnemonic(text);
+  if (known == UINT32_MAX || !mnemonics_[known].simple) return false;
+  Mnemonic& m = mnemonics_[known];
+  const Cursor operands = s;
+  if (m.operand_count == UINT32_MAX || !simple_operands(s, m)) {
+    // A mnemonic that is new, or may have another number of operands.
+    s = operands;
+    if (const uint32_t n = simple_count(s); n == m.operand_count || !expect(m, n).empty()) return false;
+    if (!simple_operands(s, m)) return false;
+  }
+  Instruction& i = f_.instructions.back();
+  i.guard = guard;
+  i.guard_negated = guard_negated;
+  i.line = line;
+  current_ = known;
+  return true;
+}
+
+bool Reader::simple_guard(Cursor& s, RegisterId& guard) const {
+  Operand o;
+  if (const RegisterRange* range = simple_register(s.p, o.id)) {
+    guard = o.reg_id();
+    return range->type == Type::pred;
+  }
+  std::string_view name;
+  if (!s.name(name) || !lookup(name, o) || o.kind != Operand::reg) return false;
+  guard = o.reg_id();
+  return f_.registers[guard].type == Type::pred;
+}
+
+bool Reader::simple_label(Cursor& s, std::string_view name) {
+  if (name.find_first_of(".:") != std::string_view::npos) return false;
+  Cursor after = s;
+  ++after.p;
+  after.blanks_and_comments();
+  // .callprototype, .branchtargets, .calltargets; or one behind a comment
+  if (*after.p == '/' || (*after.p == '.' && (after.p[1] == 'c' || after.p[1] == 'b'))) return false;
+  ++s.p;
+  Token t;
+  t.begin = name.data(), t.length = static_cast<uint32_t>(name.size());
+  label(t, {s.offset(name.data()), s.offset(name.data() + name.size())});
+  return true;
+}
+
+// How many operands stand before the semicolon, if they are simple.
+uint32_t Reader::simple_count(Cursor s) {
+  if (*s.p == ';') return 0;
+  uint32_t n = 1;
+  for (bool inside = false; *s.p && *s.p != ';'; ++s.p) {
+    if (*s.p == '{' || *s.p == '}') inside = *s.p == '{';
+    n += !inside && (*s.p == ',' || *s.p == '|');
+  }
+  return std::min(n, 255u);
+}
+
+// Writes the operands, to the semicolon, and an instruction that has them.
+bool Reader::simple_operands(Cursor& s, const Mnemonic& m) {
+  const size_t first = f_.operands.size(), first_element = f_.vector_elements.size();
+  const uint32_t count = m.operand_count;
+  Instruction& i = f_.instructions.push() = m.instruction;
+  i.first_operand = static_cast<uint32_t>(first);
+  i.operand_count = static_cast<uint8_t>(count);
+  i.destination_count = m.places.destinations;
+  Operand* const operands = f_.operands.extend(count);
+  bool plain = true, good = true;
+  for (uint32_t k = 0; k < count; ++k) {
+    if (k > 0) {
+      if (*s.p != ',' && *s.p != '|') {
+        good = false;
+        break;
+      }
+      ++s.p;
+      s.blanks();
+    }
+    Operand& o = operands[k];
+    // Nearly all are registers of a range.
+    if (uint32_t id; const RegisterRange* range = simple_register(s.p, id)) {
+      o = {.kind = Operand::reg, .id = id};
+      plain = plain && m.plain.at[k].takes_register(Operand::reg, range->type);
+    } else if (!simple_operand(s, m, k, o, plain)) {
+      good = false;
+      break;
+    }
+    s.blanks();
+  }
+  if (good && *s.p == ';' && (plain || check_operands(module_, f_, i, *m.form, m.places).empty())) {
+    ++s.p;
+    return true;
+  }
+  f_.instructions.pop_back();
+  f_.operands.resize(first);
+  f_.vector_elements.resize(first_element);
+  return false;
+}
+
+// `plain` turns false where check_operands shall look.
+bool Reader::simple_operand(Cursor& s, const Mnemonic& m, uint32_t k, Operand& o, bool& plain) {
+  const PlainOperands::Place& place = m.plain.at[k];
+  if (m.instruction.op == Opcode::bra) return simple_target(s, o);
+  if (*s.p == '[') return simple_address(s, place, o, plain);
+  if (*s.p != '{') return simple_value(s, place, o, plain);
+  // A vector. The elements of one that mov packs or unpacks have parts of its type: constants there are the grammar's.
+  const bool packed = m.places.at[k].kind == 'm';
+  if (!packed && m.places.at[k].kind != 'v') return false;
+  const PlainOperands::Place& part = packed ? place : m.plain.element;
+  const uint32_t first = static_cast<uint32_t>(f_.vector_elements.size());
+  uint32_t count = 0;
+  do {
+    ++s.p, s.blanks();
+    Operand element;
+    if (++count > 8 || !simple_value(s, part, element, plain) || (packed && element.kind == Operand::immediate))
+      return false;
+    f_.vector_elements.push_back(element);
+    s.blanks();
+  } while (*s.p == ',');
+  if (*s.p++ != '}') return false;
+  plain = plain && !packed && m.instruction.mods.vector == count;
+  o = {.kind = Operand::vector, .count = static_cast<uint8_t>(count), .id = first};
+  if (count > 1) return true;
+  o = f_.vector_elements[first];  // a single one is no vector: see end_vector()
+  f_.vector_elements.resize(first);
+  return m.instruction.op == Opcode::ld || m.instruction.op == Opcode::ldu || m.instruction.op == Opcode::st;
+}
+
+// A name or a constant.
+bool Reader::simple_value(Cursor& s, const PlainOperands::Place& place, Operand& o, bool& plain) const {
+  uint32_t id;
+  if (const RegisterRange* range = simple_register(s.p, id)) {
+    o = {.kind = Operand::reg, .id = id};
+    plain = plain && place.takes_register(Operand::reg, range->type);
+    return true;
+  }
+  if (is(*s.p, digit) || *s.p == '-') {
+    Token t;
+    if (!s.constant(t) || !fit(t.value, t.constant, t.huge, place.type)) return false;
+    o = {.kind = Operand::immediate, .value = t.value};
+  } else {
+    const bool negated = *s.p == '!';
+    s.p += negated;
+    std::string_view name;
+    if (!s.name(name) || name == "WARP_SZ") return false;
+    o = {.kind = Operand::sink};
+    if (name != "_" && !lookup(name, o)) return false;
+    o.negated = negated;
+  }
+  plain = plain && place.takes(module_, f_, o);
+  return true;
+}
+
+// [name], [name+4], [16]
+bool Reader::simple_address(Cursor& s, const PlainOperands::Place& place, Operand& o, bool& plain) const {
+  ++s.p;
+  s.blanks();
+  uint32_t id;
+  const RegisterRange* const range = simple_register(s.p, id);
+  const bool named = range || !(is(*s.p, digit) || *s.p == '-');
+  if (range) {
+    o = {.kind = Operand::address_reg, .id = id};
+    plain = plain && place.takes_register(Operand::address_reg, range->type);
+  } else if (named) {
+    o = {};
+    std::string_view name;
+    if (!s.name(name) || !lookup(name, o)) return false;
+    if (o.kind == Operand::reg || o.kind == Operand::variable)
+      o.kind = o.kind == Operand::reg ? Operand::address_reg : Operand::address_var;
+    else if (o.kind != Operand::parameter)
+      return false;
+    plain = plain && place.takes(module_, f_, o);
+  } else {
+    o = {.kind = Operand::address_imm};
+    plain = plain && place.takes(module_, f_, o);
+  }
+  s.blanks();
+  if (!named || *s.p == '+' || *s.p == '-') {
+    const bool minus = named && *s.p == '-';
+    if (named) ++s.p, s.blanks();
+    Token t;
+    if (!s.constant(t) || t.constant != Token::integer) return false;
+    o.value = minus ? static_cast<int64_t>(-static_cast<uint64_t>(t.value)) : t.value;
+    s.blanks();
+  }
+  return *s.p++ == ']';
+}
+
+// The label of a branch, which is made when it is new: so nothing but the semicolon may follow.
+bool Reader::simple_target(Cursor& s, Operand& o) {
+  const char* const begin = s.p;
+  std::string_view name;
+  if (!s.name(name) || name == "_" || name == "WARP_SZ") return false;
+  const Range at = s.from(begin);
+  s.blanks();
+  if (*s.p != ';') return false;
+  const uint32_t known = find(name);
+  if (known != UINT32_MAX && symbols_[known].depth == depth()) {
+    o = {.kind = Operand::label, .id = symbols_[known].id};
+    return symbols_[known].kind == Kind::label;
+  }
+  uint32_t number;
+  if (const RegisterRange* r = find_range(name, number); r && r->depth == depth()) return false;
+  o = {.kind = Operand::label, .id = label_id(name, at)};
+  return true;
 }
 
 }  // namespace rndn::ptx

@@ -314,10 +314,9 @@ class Checker {
   std::string special(const Operand& o, Type type) {
     if (o.id == 0 || o.id >= special_register_count) return "no special register";
     auto r = static_cast<SpecialRegister>(o.id);
-    bool wide = r == SpecialRegister::clock64 || r == SpecialRegister::globaltimer || r == SpecialRegister::gridid;
-    if (is_floating(type) || type_bytes(type) != (wide ? 8 : 4))
-      return fmt::format("`{}` has {} bits, the instruction .{}", special_register_name(r), wide ? 64 : 32,
-                         type_name(type));
+    const uint32_t size = special_register_bytes(r);
+    if (is_floating(type) || type_bytes(type) != size)
+      return fmt::format("`{}` has {} bits, the instruction .{}", special_register_name(r), 8 * size, type_name(type));
     return "";
   }
 
@@ -338,19 +337,45 @@ std::string check_head(const Module& module, const Function& function, const Ins
   return Checker(module, function, instruction).head(form);
 }
 
-PlainOperands plain_operands(const Instruction& instruction, const Places& places) {
+PlainOperands plain_operands(const Instruction& i, const Places& places) {
+  const auto kinds = [](std::initializer_list<Operand::Kind> list) {
+    uint16_t set = 0;
+    for (Operand::Kind k : list) set |= static_cast<uint16_t>(1u << k);
+    return set;
+  };
   PlainOperands plain;
   for (uint32_t k = 0; k < places.count; ++k) {
     const Place& place = places.at[k];
     PlainOperands::Place& p = plain.at[k];
-    const Type type = place_type(place.kind, instruction);
-    if (std::string_view("lxiv").find(place.kind) != std::string_view::npos) continue;
-    p.kind = place.kind == 'a' ? Operand::address_reg : Operand::reg;
-    p.registers = place.kind == 'a' ? address_types : agreeing(type, takes_wider(instruction));
-    p.negated = place.kind == 'P';
-    // The parser has seen to it that the constant fits.
-    p.constants =
-        !place.destination && place.kind != 'a' && place.kind != 'P' && type != Type::pred && !takes_no_constant(type);
+    const Type type = p.type = place_type(place.kind, i);
+    const bool read = !place.destination, constants = read && !takes_no_constant(type);
+    if (place.kind == 'a') {
+      p.kinds = kinds({Operand::address_reg, Operand::address_var, Operand::address_imm});
+      if (i.mods.space == Space::param) p.kinds |= kinds({Operand::parameter});
+      p.registers = address_types;
+      p.space = i.mods.space;
+    } else if (place.kind == 'l') {
+      p.kinds = kinds({Operand::label});
+    } else if (place.kind == 'i') {
+      if (constants) p.kinds = kinds({Operand::immediate});
+    } else if (place.kind != 'x') {
+      p.kinds = kinds({Operand::reg});
+      if (constants) p.kinds |= kinds({Operand::immediate});
+      p.registers = agreeing(type, takes_wider(i));
+      p.negated = read && type == Type::pred;
+      if (place.kind == 'm' && read && type_bytes(type) >= 4 && !is_floating(type)) {
+        p.kinds |= kinds({Operand::special});
+        if (i.op != Opcode::cvta) p.kinds |= kinds({Operand::variable});
+      }
+      if (place.kind == 'm' && read) p.kinds |= kinds({Operand::parameter});
+      if (place.kind == 'v') {
+        plain.element = p;
+        if (i.mods.vector == 1) continue;
+        p.kinds = 0;
+        plain.element.registers = agreeing(type, true);
+        if (place.destination) plain.element.kinds |= kinds({Operand::sink});
+      }
+    }
   }
   return plain;
 }

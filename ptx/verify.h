@@ -16,19 +16,30 @@ std::string check_instruction(const Module& module, const Function& function, co
 std::string check_head(const Module& module, const Function& function, const Instruction& instruction,
                        const Form*& form);
 // Operands that are right whatever else the instruction has, for a parser that remembers them likewise: registers of a fitting type, constants
-// that fit their place. check_operands says more of all others.
+// (which the parser makes fit their place), what has an address in the right space. check_operands says more of all others.
 struct PlainOperands {
   struct Place {
-    TypeSet registers = 0;  // types
-    Operand::Kind kind = Operand::none;
-    bool negated = false, constants = false;
+    uint16_t kinds = 0;      // bits of Operand::Kind
+    bool negated = false;    // predicates, too
+    Type type = Type::none;  // of constants
+    TypeSet registers = 0;   // types
+    Space space = Space::generic;
+    bool takes_register(Operand::Kind kind, Type register_type) const {
+      return (kinds >> kind & 1) && (registers & type_bit(register_type));
+    }
+    bool takes(const Module& m, const Function& f, const Operand& o) const {
+      if (!(kinds >> o.kind & 1) || (o.negated && !(negated && o.kind == Operand::reg))) return false;
+      switch (o.kind) {
+        case Operand::reg:
+        case Operand::address_reg: return registers & type_bit(f.registers[o.reg_id()].type);
+        case Operand::special: return special_register_bytes(static_cast<SpecialRegister>(o.id)) == type_bytes(type);
+        case Operand::address_var: return space == Space::generic || m.variables[o.variable_id()].space == space;
+        default: return true;
+      }
+    }
   };
   std::array<Place, 8> at;
-  bool takes(uint32_t k, const Function& f, const Operand& o) const {
-    const Place& p = at[k];
-    if (o.kind == Operand::immediate) return p.constants && !o.negated;
-    return o.kind == p.kind && (p.registers & type_bit(f.registers[o.reg_id()].type)) && (!o.negated || p.negated);
-  }
+  Place element;  // of a vector
 };
 PlainOperands plain_operands(const Instruction& instruction, const Places& places);
 std::string check_operands(const Module& module, const Function& function, const Instruction& instruction,

@@ -1,6 +1,5 @@
 // Interning: equal strings get equal ids, so that names compare in one instruction and print without copies.
 #pragma once
-#include <cstring>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -8,6 +7,7 @@
 
 #include "libraries/base/arena.h"
 #include "libraries/base/id.h"
+#include "libraries/base/text_hash.h"
 
 namespace rndn {
 
@@ -18,10 +18,10 @@ class Interner {
  public:
   NameId intern(std::string_view text) {
     if (2 * (texts_.size() + 1) > slots_.size()) grow();
-    const uint32_t hash = hash_of(text);
+    const uint32_t hash = text_hash(text);
     size_t at = hash & (slots_.size() - 1);
     for (; slots_[at].id != UINT32_MAX; at = (at + 1) & (slots_.size() - 1))
-      if (slots_[at].hash == hash && texts_[static_cast<NameId>(slots_[at].id)] == text)
+      if (slots_[at].hash == hash && same_text(texts_[static_cast<NameId>(slots_[at].id)], text))
         return static_cast<NameId>(slots_[at].id);
     const NameId id = texts_.add(arena_.copy(text));
     slots_[at] = {index(id), hash};
@@ -35,30 +35,6 @@ class Interner {
     uint32_t id = UINT32_MAX;  // UINT32_MAX: free
     uint32_t hash = 0;         // so that few texts are compared, and none when the table grows
   };
-  // Multiplications of words, the last of which overlaps the one before (as in wyhash, by Wang Yi): names are short.
-  static uint32_t hash_of(std::string_view text) {
-    constexpr uint64_t factor = 0x9E3779B97F4A7C15;
-    const size_t n = text.size();
-    uint64_t h = n * factor;
-    const auto mix = [&](uint64_t word) {
-      h = (h ^ word) * factor;
-      h ^= h >> 32;
-    };
-    const auto word = [&]<class T>(T, size_t at) {
-      T w;
-      std::memcpy(&w, text.data() + at, sizeof w);
-      return uint64_t{w};
-    };
-    if (n >= 8) {
-      for (size_t at = 0; at + 8 < n; at += 8) mix(word(uint64_t{}, at));
-      mix(word(uint64_t{}, n - 8));
-    } else if (n >= 4) {
-      mix(word(uint32_t{}, 0) << 32 | word(uint32_t{}, n - 4));
-    } else if (n > 0) {
-      mix(word(uint8_t{}, 0) << 16 | word(uint8_t{}, n / 2) << 8 | word(uint8_t{}, n - 1));
-    }
-    return static_cast<uint32_t>(h);
-  }
   void grow() {
     const std::vector<Slot> old = std::exchange(slots_, std::vector<Slot>(slots_.empty() ? 512 : 2 * slots_.size()));
     texts_.raw().reserve(slots_.size() / 2);

@@ -30,7 +30,7 @@ class SourceManager {
  public:
   FileId add(std::string name, std::string text);
   std::string_view name(FileId file) const { return files_[file]->name; }
-  std::string_view text(FileId file) const { return files_[file]->text; }
+  std::string_view text(FileId file) const { return files_[file]->text; }  // a NUL follows it
   std::string_view text(Span span) const { return text(span.file).substr(span.begin, span.end - span.begin); }
   LineColumn position(FileId file, uint32_t offset) const;
   LineColumn position(Span span) const { return position(span.file, span.begin); }

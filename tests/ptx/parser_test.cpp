@@ -107,12 +107,37 @@ TEST(Parser, StatementsReadByHandMeanWhatTheGrammarSays) {
       "- 0x10 ]; ld.param.u64 %rd1, [a]; st.global.v4.b32 [%rd1], {%r1,%r2,3,-4};\n ld.global.b32 %r1, [64]; $1x: // a "
       "label\n\tbra.uni $1x; mov.b64 {%r1, %r2}, %rd1; mov.b32 %r1, 017; mov.b32 %r1, 0b101; mov.b64 %rd1, a; bar.sync "
       "0;"));
+  // Declarations in scopes, names that are no registers of ranges, other numbers of operands, what a place takes beside registers.
+  texts.push_back(
+      kernel(".reg .pred q; .reg .b32 n ; .reg .f32 %long_prefix_<3>,%r1x, x<2>;.shared .b32 s[4];\n{\t.reg .b64 %r < "
+             "2 >; .reg .b32 %r3; mov.u64 %r1, %r0; "
+             "mov.u32 %r2, %r3; }\n"
+             "bar.sync 0; bar.sync 1, 64; bar.sync n; bar.sync 2, %r1; @q ret; @!q bra $2; atom.shared.add.u32 _, [s], "
+             "1; mov.f32 x1, %long_prefix_2;\n"
+             "mov.f32 %r1x, x0;$2:\nmov.u32 n, s; mov.b64 %rd1, s; mov.u64 %rd1, %globaltimer; cvta.shared.u64 %rd1, "
+             "%rd2; ld.shared.f32 %f1, [s + 4];"
+             "ld.shared.v2.b32 {%r1,n},[s+8]; st.shared.b32 [s-0], {5}; ld.global.f32 {%f1}, [%rd1+0]; mov.b64 {n, "
+             "%r2}, %rd1; mov.b32 %r1, {%rs1, %rs2};\n"
+             "and.pred %p1, !%p0, 1; mov.pred q, !0; selp.b32 %r1, 1, 2, !q; shfl.sync.idx.b32 %r1|q, %r2, 0, 31, "
+             "-1;\n\nadd.u64 %rd1, %rd1,\n -1;"
+             "st.global.v2.f32 [%rd1], {0f3F800000, %f1}; mov.u16 %rs1, 0xFFFF; mov.b32 %r1, 0f3F800000; add.f64 %fd, "
+             "%fd, 0d3FF0000000000000;\n"
+             "cvt.u32.u16 %r1, %rs1; st.global.u8 [%rd1], %r2; prmt.b32 %r1, %r2, %r3, 0x5410; ld.param.b32 %r1, "
+             "[a+4]; .loc 1 2 3 // a.cu:2\n .loc 1 3 1 ret; $3: // one\n// two\n ret; .loc 1 4 1\n//"));
+  texts.back().insert(texts.back().find("{\n") + 2, ".reg .f64 %fd;\n");
+  texts.push_back(
+      ".version 7.8\n.target sm_80\n.address_size 64\n.func (.param .b32 r) f(.param .u32 a, .param .align 8 .b8 "
+      "b[16],\n\n.param .f64 "
+      "c , .param .u8 d)\n{\nret;\n}\n.entry k(.param.u64 a,.param .u64 .ptr .global .align 8 b, .param\n.u64 "
+      "c)\n.reqntid 32, 1, "
+      "1\n{\nret;\n}\n");
   for (const std::string& text : texts)
-    for (const char mark : {';', ':'}) {
+    for (const char mark : {';', ':', ','}) {
       Parsed fast(text), slow(through_grammar(text, mark));
       ASSERT_FALSE(slow.sink.has_errors()) << slow.errors();
       ASSERT_FALSE(fast.sink.has_errors()) << fast.errors();
       EXPECT_EQ(print(fast.module), print(slow.module));
+      EXPECT_THAT(verify(fast.module), ::testing::IsEmpty());
       for (size_t f = 0; f < fast.module.functions.size(); ++f) {
         const auto &x = fast.module.functions[f].instructions, &y = slow.module.functions[f].instructions;
         ASSERT_EQ(x.size(), y.size());
@@ -141,7 +166,55 @@ TEST(Parser, StatementsReadByHandMeanWhatTheGrammarSays) {
                             "st.global.v2.b32 [%rd1], {%r1, %r2, %r3}",
                             "mov.f32 %f1, 1",
                             "add.u32 %r1, %r2, !%r3",
-                            "tex.2d %r1, %r2"}) {
+                            "tex.2d %r1, %r2",
+                            "bra %r1, %r2",
+                            "%r2: ret",
+                            "L: L: ret",
+                            "L: .reg .b32 L",
+                            "foo.bar: ret",
+                            "ret 5",
+                            "bar.sync",
+                            "@%p5 ret",
+                            "@5 ret",
+                            "add.u32 %r1, %r01, 1",
+                            "add.u32 %r1, %r2.x, 1",
+                            "add.u32 %r1, %r99999999999, 1",
+                            "add.u32 _, %r1, 1",
+                            "add.s16 %rs1, %rs2, 65536",
+                            "add.u32 %r1, %r2, -2147483649",
+                            "add.u32 %r1, %r2, [%rd1]",
+                            "mov.u16 %rs1, %tid.x",
+                            "mov.u64 %rd1, %laneid",
+                            "mov.u32 %r1, %globaltimer",
+                            "mov.u32 %tid.x, %r1",
+                            "mov.pred %p1, !a",
+                            "mov.u32 %r1, !%r2",
+                            "setp.lt.s32 !%p1, %r1, 3",
+                            ".shared .b32 s; ld.global.b32 %r1, [s]",
+                            ".shared .b32 s; cvta.global.u64 %rd1, s",
+                            ".shared .b32 s; mov.u16 %rs1, s",
+                            "ld.global.b32 %r1, [a]",
+                            "ld.global.b32 %r1, [%rd1+1.5]",
+                            "ld.global.v2.b32 %r1, [%rd1]",
+                            "ld.global.v2.b32 {%r1}, [%rd1]",
+                            "ld.global.v2.b32 {%r1, 5}, [%rd1]",
+                            "ld.global.b32 {%r1, %r2}, [%rd1]",
+                            "st.global.v2.b32 [%rd1], {%r1, 1.5}",
+                            "st.global.v2.b32 [%rd1], {%r1, _}",
+                            "st.global.v2.b32 [%rd1], {%r1, %rs1}",
+                            "mov.b64 {%r1, 5}, %rd1",
+                            "ld.global.v2.b32 {%r1, %r2} ret",
+                            ".global .b32 g[2] = {1, 2} ret",
+                            ".global .b32 g[2] = {1 ret 2}",
+                            "add.u32 {%r1}, %r2, %r3",
+                            "add.u32 %r1, {%r2 %r3}",
+                            ".reg .b128 x",
+                            ".reg .b33 x",
+                            ".reg .u32 %r<3>",
+                            ".reg .u32 %r2",
+                            ".reg .u32 x<1.5>",
+                            ".reg .u32 x<-1>",
+                            ".reg .u32 x<3 4>"}) {
     Parsed fast(kernel(std::string(wrong) + ";")), slow(kernel(std::string(wrong) + "/**/;"));
     ASSERT_TRUE(slow.sink.has_errors()) << wrong;
     ASSERT_EQ(fast.sink.diagnostics().size(), slow.sink.diagnostics().size()) << wrong << fast.errors();
@@ -150,6 +223,27 @@ TEST(Parser, StatementsReadByHandMeanWhatTheGrammarSays) {
       EXPECT_EQ(x.message, y.message) << wrong;
       EXPECT_EQ(x.kind, y.kind) << wrong;
       EXPECT_EQ(x.span.begin, y.span.begin) << wrong;
+    }
+  }
+  for (const char* wrong :
+       {".entry k(.param .pred p, .param .u32 q) { ret; }",
+        ".entry k(.param .u32 p, .param .b128 q, .param .u32 p) { ret; }",
+        ".entry k(.param .u33 p, .param .u32 q) { ret; }", ".entry k(.param .u32 p, ) { ret; }",
+        ".entry k(.param .u32 p, .param .u32 q, .param .u33 r) { ret; }",
+        ".entry k(.param .u32 p, .param .u32 q, .param) { ret; }",
+        ".entry k(.param .u32 p, .param .u32 p, .param .u32 q) { ret; }",
+        ".entry k .reqntid 32, .param .pred p, (.param .pred q, .param .u32 r) { ret; }",
+        ".entry k(.param .attribute(.param .u32 p, .param .u32 q) .u32 r) { ret; }",
+        ".global .u64 g[2] = {generic(k), .param .pred p, 5};",
+        ".func f(.param .u32 a, .param .u32 b); .func f(.param .u32 a) { call f, (.param .pred p, .param .u32 q); }"}) {
+    const std::string text = std::string(".version 7.8\n.target sm_80\n") + wrong;
+    Parsed fast(text), slow(through_grammar(text, ','));
+    ASSERT_TRUE(slow.sink.has_errors()) << wrong;
+    ASSERT_EQ(fast.sink.diagnostics().size(), slow.sink.diagnostics().size()) << wrong << fast.errors();
+    for (size_t k = 0; k < slow.sink.diagnostics().size(); ++k) {
+      const auto &x = fast.sink.diagnostics()[k], &y = slow.sink.diagnostics()[k];
+      EXPECT_EQ(x.message, y.message) << wrong;
+      EXPECT_EQ(fast.sources.text(x.span), slow.sources.text(y.span)) << wrong;
     }
   }
 }
