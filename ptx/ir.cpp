@@ -321,7 +321,8 @@ ModifierSet modifier_groups(ModifierSet set) {
   return all;
 }
 
-bool places(const Form& form, uint32_t operand_count, Places& out) {
+// False when the form cannot have that many operands; else how many of its optional places they fill.
+static bool counts(const Form& form, uint32_t operand_count, uint32_t& keep) {
   uint32_t fixed = 0, optional = 0;
   for (const char* c = form.operands; *c; ++c) {
     if (*c == '?')
@@ -329,8 +330,13 @@ bool places(const Form& form, uint32_t operand_count, Places& out) {
     else if (*c != ':' && *c != '|')
       ++fixed;
   }
-  if (operand_count < fixed || operand_count > fixed + optional) return false;
-  uint32_t keep = operand_count - fixed;  // optional places present: the first ones
+  keep = operand_count - fixed;
+  return operand_count >= fixed && operand_count <= fixed + optional;
+}
+
+bool places(const Form& form, uint32_t operand_count, Places& out) {
+  uint32_t keep;  // optional places present: the first ones
+  if (!counts(form, operand_count, keep)) return false;
   out = {};
   bool destination = true, bar = false;
   for (const char* c = form.operands; *c; ++c) {
@@ -357,11 +363,12 @@ const Form* find_form(const Instruction& i) {
   for (const Form& f : forms(i.op)) {
     if (!(f.types & type_bit(i.type)) || !(f.types2 & type_bit(i.type2)) || (present & ~f.allowed)) continue;
     bool complete = true;
-    for (ModifierSet g : groups)
-      if ((f.required & g) && !(present & f.required & g)) complete = false;
+    if (f.required & ~present)
+      for (ModifierSet g : groups)
+        if ((f.required & g) && !(present & f.required & g)) complete = false;
     if (!complete) continue;
-    Places p;
-    if (f.operands[0] == '*' || places(f, i.operand_count, p)) return &f;
+    uint32_t optional;
+    if (f.operands[0] == '*' || counts(f, i.operand_count, optional)) return &f;
   }
   return nullptr;
 }

@@ -163,11 +163,13 @@ const Word* find_word(std::span<const Word> table, std::string_view text) {
 struct Vocabulary {
   StringTable opcodes, types, shared;
   std::vector<uint32_t> dotted;  // opcodes whose mnemonic has a dot
+  StringTable dotted_bases;      // what stands before it
   Vocabulary() {
     for (uint32_t k = 0; k < opcode_count; ++k) {
       const std::string_view name = opcode_name(static_cast<Opcode>(k));
       opcodes[name] = k;
-      if (name.find('.') != std::string_view::npos) dotted.push_back(k);
+      const size_t dot = name.find('.');
+      if (dot != std::string_view::npos) dotted.push_back(k), dotted_bases[name.substr(0, dot)] = 1;
     }
     for (uint32_t t = 1; t <= static_cast<uint32_t>(Type::f64); ++t) types[type_name(static_cast<Type>(t))] = t;
     for (uint32_t k = 0; k < std::size(words); ++k) shared[words[k].text] = k;
@@ -275,7 +277,8 @@ Mnemonic read_mnemonic(std::string_view text, uint32_t target) {
   std::string_view base = text.substr(0, end);
   const Vocabulary& known_words = vocabulary();
   size_t op = std::min<size_t>(known_words.opcodes.get(base), opcode_count);
-  for (uint32_t k : known_words.dotted) {  // mbarrier.try_wait: what the row calls its mnemonic has a dot
+  const bool dotted = known_words.dotted_bases.get(base) != UINT32_MAX;
+  for (uint32_t k : dotted ? known_words.dotted : std::vector<uint32_t>()) {  // mbarrier.try_wait: a row's whole name
     const std::string_view name = opcode_name(static_cast<Opcode>(k));
     if (name.size() > base.size() && text.starts_with(name) && (text.size() == name.size() || text[name.size()] == '.'))
       op = k, base = name, end = text.size() == name.size() ? std::string_view::npos : name.size();

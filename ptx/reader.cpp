@@ -593,12 +593,12 @@ void Reader::register_range(Type type, const Token& name, const Token& count, Ra
     prefix = fmt::format("{}_{}_", name.text(), k);
   }
   used_prefixes_[arena_.copy(prefix)] = n;
-  ranges_.push_back({name.text(), key, type, static_cast<uint32_t>(f_.registers.size()), n, depth(), last});
+  ranges_.push_back({name.text(), key, type_bit(type), static_cast<uint32_t>(f_.registers.size()), n, depth(), last});
   last = static_cast<uint32_t>(ranges_.size() - 1);
-  std::vector<Register>& registers = f_.registers.raw();
-  registers.reserve(registers.size() + n);
   if (prefix == register_prefix(type)) {  // they need no names of their own
-    for (uint32_t k = 0; k < n; ++k) registers.push_back({type, false, k});
+    std::vector<Register>& registers = f_.registers.raw();
+    registers.resize(registers.size() + n, {type, false, 0});
+    for (uint32_t k = 0; k < n; ++k) registers[registers.size() - n + k].number = k;
     return;
   }
   f_.register_names.reserve(f_.register_names.size() + n);

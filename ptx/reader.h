@@ -37,6 +37,7 @@ class Reader {
  public:
   Reader(FileId file, std::string_view text, DiagnosticSink& sink) : file_(file), text_(text), sink_(sink) {
     scopes_.push_back({0, 0});
+    mnemonics_.reserve(64);
   }
   Module take();  // at the end: looks for what is missing, orders functions, gives the module away
 
@@ -202,8 +203,8 @@ class Reader {
   };
   struct RegisterRange {
     std::string_view prefix;
-    uint64_t key;  // prefix_key(prefix)
-    Type type;
+    uint64_t key;   // prefix_key(prefix)
+    TypeSet types;  // of the registers: one
     uint32_t first, count, depth;
     uint32_t shadows;  // range before it whose prefix has the same slot, or UINT32_MAX
   };
@@ -225,11 +226,11 @@ class Reader {
   uint32_t depth() const { return static_cast<uint32_t>(scopes_.size()) - 1; }
   bool define(std::string_view name, Kind kind, uint32_t id, Range at);
   uint32_t find(std::string_view name) const;  // index of the innermost symbol, or UINT32_MAX
-  // The last eight bytes of a prefix: all of one that has up to seven, and of no other.
+  // A prefix of up to seven bytes in one number; 1 of all others.
   static uint64_t prefix_key(std::string_view prefix) {
     uint64_t key = 0;
     for (char c : prefix) key = key << 8 | static_cast<unsigned char>(c);
-    return key;
+    return prefix.size() < 8 ? key : 1;
   }
   static size_t prefix_slot(uint64_t key) { return key * 0x9E3779B97F4A7C15 >> 56; }
   // The ranges whose prefixes have the key's slot, innermost first.
@@ -260,7 +261,8 @@ class Reader {
   bool simple_label(Cursor& s, std::string_view name);
   static uint32_t simple_count(Cursor s);
   bool simple_guard(Cursor& s, RegisterId& guard) const;
-  bool simple_operands(Cursor& s, const Mnemonic& m);
+  bool simple_instruction(Cursor& s, const Mnemonic& m);
+  bool simple_operands(Cursor& s, const Mnemonic& m, Operand* o, bool& plain);
   bool simple_operand(Cursor& s, const Mnemonic& m, uint32_t k, Operand& o, bool& plain);
   bool simple_value(Cursor& s, const PlainOperands::Place& place, Operand& o, bool& plain) const;
   bool simple_address(Cursor& s, const PlainOperands::Place& place, Operand& o, bool& plain) const;

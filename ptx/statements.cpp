@@ -58,9 +58,10 @@ struct Reader::Cursor {
 
   uint32_t offset(const char* at) const { return static_cast<uint32_t>(at - text); }
   Range from(const char* begin) const { return {offset(begin), offset(p)}; }
-  void blanks() {  // mostly none or one
-    if (*p == ' ') ++p;
-    for (; is(*p, blank); ++p) line += *p == '\n';
+  void blanks() {
+    const char* at = p;
+    for (; is(*at, blank); ++at) line += *at == '\n';
+    p = at;
   }
   void blanks_and_comments() {  // to the ends of lines
     for (blanks(); p[0] == '/' && p[1] == '/'; blanks())
@@ -122,7 +123,9 @@ struct Reader::Cursor {
       if (p == first || p - first > most || (kind != 'x' && p - first != most)) return false;
       if (kind != 'x') t.constant = kind == 'f' ? Token::single : Token::real;
     } else {
-      for (; is(*p, digit); ++p) v = v * 10 + static_cast<uint64_t>(*p - '0');
+      const char* at = p;
+      for (; is(*at, digit); ++at) v = v * 10 + static_cast<uint64_t>(*at - '0');
+      p = at;
       if (p - number > 18) return false;
     }
     if (is(*p, name_next | dot)) return false;
@@ -143,9 +146,8 @@ inline const Reader::RegisterRange* Reader::simple_register(const char*& p, uint
   const char* const digits = at;
   uint32_t number = 0;
   for (; is(*at, digit); ++at) number = number * 10 + static_cast<uint32_t>(*at - '0');
-  const ptrdiff_t count = at - digits;
-  if (is(*at, letter | dot) || count < 1 || count > 7 || digits - p > 7 || (*digits == '0' && count > 1))
-    return nullptr;
+  const size_t more = static_cast<size_t>(at - digits) - 1;  // than one digit
+  if (is(*at, letter | dot) || more > 6 || (*digits == '0' && more > 0)) return nullptr;
   const RegisterRange* range = last_range(key);
   while (range && (range->key != key || number >= range->count)) range = outer_range(*range);
   if (!range) return nullptr;
@@ -240,11 +242,12 @@ bool Reader::simple_statement(Cursor& s) {
     if (!simple_guard(s, guard)) return false;
     s.blanks();
   }
-  const char* const begin = s.p;
+  const char *const begin = s.p, *p = begin;
   const uint32_t line = s.line;
-  if (!is(*s.p, letter)) return false;
-  while (is(*s.p, name_next | dot) || (s.p[0] == ':' && s.p[1] == ':' && ++s.p)) ++s.p;
-  const std::string_view text(begin, s.p);
+  if (!is(*p, letter)) return false;
+  while (is(*p, name_next | dot) || (p[0] == ':' && p[1] == ':' && ++p)) ++p;
+  const std::string_view text(begin, p);
+  s.p = p;
   s.blanks();
   if (*s.p == ':') return !guarded && simple_label(s, text);
   uint32_t& known = mnemonic_index_[text];
@@ -252,11 +255,11 @@ bool Reader::simple_statement(Cursor& s) {
   if (known == UINT32_MAX || !mnemonics_[known].simple) return false;
   Mnemonic& m = mnemonics_[known];
   const Cursor operands = s;
-  if (m.operand_count == UINT32_MAX || !simple_operands(s, m)) {
+  if (m.operand_count == UINT32_MAX || !simple_instruction(s, m)) {
     // A mnemonic that is new, or may have another number of operands.
     s = operands;
     if (const uint32_t n = simple_count(s); n == m.operand_count || !expect(m, n).empty()) return false;
-    if (!simple_operands(s, m)) return false;
+    if (!simple_instruction(s, m)) return false;
   }
   Instruction& i = f_.instructions.back();
   i.guard = guard;
@@ -270,7 +273,7 @@ bool Reader::simple_guard(Cursor& s, RegisterId& guard) const {
   Operand o;
   if (const RegisterRange* range = simple_register(s.p, o.id)) {
     guard = o.reg_id();
-    return range->type == Type::pred;
+    return range->types == type_bit(Type::pred);
   }
   std::string_view name;
   if (!s.name(name) || !lookup(name, o) || o.kind != Operand::reg) return false;
@@ -304,39 +307,17 @@ uint32_t Reader::simple_count(Cursor s) {
 }
 
 // Writes the operands, to the semicolon, and an instruction that has them.
-bool Reader::simple_operands(Cursor& s, const Mnemonic& m) {
+bool Reader::simple_instruction(Cursor& s, const Mnemonic& m) {
   const size_t first = f_.operands.size(), first_element = f_.vector_elements.size();
-  const uint32_t count = m.operand_count;
   Instruction& i = f_.instructions.push() = m.instruction;
   i.first_operand = static_cast<uint32_t>(first);
-  i.operand_count = static_cast<uint8_t>(count);
+  i.operand_count = static_cast<uint8_t>(m.operand_count);
   i.destination_count = m.places.destinations;
-  Operand* const operands = f_.operands.extend(count);
-  bool plain = true, good = true;
-  for (uint32_t k = 0; k < count; ++k) {
-    if (k > 0) {
-      if (*s.p != ',' && *s.p != '|') {
-        good = false;
-        break;
-      }
-      ++s.p;
-      s.blanks();
-    }
-    Operand& o = operands[k];
-    // Nearly all are registers of a range.
-    if (uint32_t id; const RegisterRange* range = simple_register(s.p, id)) {
-      o = {.kind = Operand::reg, .id = id};
-      plain = plain && m.plain.at[k].takes_register(Operand::reg, range->type);
-    } else if (!simple_operand(s, m, k, o, plain)) {
-      good = false;
-      break;
-    }
-    s.blanks();
-  }
-  if (good && *s.p == ';' && (plain || check_operands(module_, f_, i, *m.form, m.places).empty())) {
-    ++s.p;
+  Operand* const operands = f_.operands.extend(m.operand_count);
+  bool plain = true;
+  if (simple_operands(s, m, operands, plain) && *s.p++ == ';' &&
+      (plain || check_operands(module_, f_, i, *m.form, m.places).empty()))
     return true;
-  }
   f_.instructions.pop_back();
   f_.operands.resize(first);
   f_.vector_elements.resize(first_element);
@@ -344,6 +325,31 @@ bool Reader::simple_operands(Cursor& s, const Mnemonic& m) {
 }
 
 // `plain` turns false where check_operands shall look.
+inline bool Reader::simple_operands(Cursor& s, const Mnemonic& m, Operand* o, bool& plain) {
+  const char* p = s.p;
+  const auto blanks = [&] {
+    for (; is(*p, blank); ++p) s.line += *p == '\n';
+  };
+  for (uint32_t k = 0; k < m.operand_count; ++k, ++o) {
+    if (k > 0) {
+      if (*p != ',' && *p != '|') return false;
+      ++p;
+      blanks();
+    }
+    if (uint32_t id; const RegisterRange* range = simple_register(p, id)) {  // nearly all
+      *o = {.kind = Operand::reg, .id = id};
+      plain &= (m.plain.at[k].registers & range->types) != 0;
+    } else {
+      s.p = p;
+      if (!simple_operand(s, m, k, *o, plain)) return false;
+      p = s.p;
+    }
+    blanks();
+  }
+  s.p = p;
+  return true;
+}
+
 bool Reader::simple_operand(Cursor& s, const Mnemonic& m, uint32_t k, Operand& o, bool& plain) {
   const PlainOperands::Place& place = m.plain.at[k];
   if (m.instruction.op == Opcode::bra) return simple_target(s, o);
@@ -377,7 +383,7 @@ bool Reader::simple_value(Cursor& s, const PlainOperands::Place& place, Operand&
   uint32_t id;
   if (const RegisterRange* range = simple_register(s.p, id)) {
     o = {.kind = Operand::reg, .id = id};
-    plain = plain && place.takes_register(Operand::reg, range->type);
+    plain &= (place.registers & range->types) != 0;
     return true;
   }
   if (is(*s.p, digit) || *s.p == '-') {
@@ -406,7 +412,7 @@ bool Reader::simple_address(Cursor& s, const PlainOperands::Place& place, Operan
   const bool named = range || !(is(*s.p, digit) || *s.p == '-');
   if (range) {
     o = {.kind = Operand::address_reg, .id = id};
-    plain = plain && place.takes_register(Operand::address_reg, range->type);
+    plain &= (place.addresses & range->types) != 0;
   } else if (named) {
     o = {};
     std::string_view name;

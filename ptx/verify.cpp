@@ -352,7 +352,7 @@ PlainOperands plain_operands(const Instruction& i, const Places& places) {
     if (place.kind == 'a') {
       p.kinds = kinds({Operand::address_reg, Operand::address_var, Operand::address_imm});
       if (i.mods.space == Space::param) p.kinds |= kinds({Operand::parameter});
-      p.registers = address_types;
+      p.addresses = address_types;
       p.space = i.mods.space;
     } else if (place.kind == 'l') {
       p.kinds = kinds({Operand::label});
@@ -371,7 +371,7 @@ PlainOperands plain_operands(const Instruction& i, const Places& places) {
       if (place.kind == 'v') {
         plain.element = p;
         if (i.mods.vector == 1) continue;
-        p.kinds = 0;
+        p.kinds = 0, p.registers = 0;
         plain.element.registers = agreeing(type, true);
         if (place.destination) plain.element.kinds |= kinds({Operand::sink});
       }

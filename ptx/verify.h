@@ -23,15 +23,13 @@ struct PlainOperands {
     bool negated = false;    // predicates, too
     Type type = Type::none;  // of constants
     TypeSet registers = 0;   // types
+    TypeSet addresses = 0;   // types of registers in brackets
     Space space = Space::generic;
-    bool takes_register(Operand::Kind kind, Type register_type) const {
-      return (kinds >> kind & 1) && (registers & type_bit(register_type));
-    }
     bool takes(const Module& m, const Function& f, const Operand& o) const {
       if (!(kinds >> o.kind & 1) || (o.negated && !(negated && o.kind == Operand::reg))) return false;
       switch (o.kind) {
-        case Operand::reg:
-        case Operand::address_reg: return registers & type_bit(f.registers[o.reg_id()].type);
+        case Operand::reg: return registers & type_bit(f.registers[o.reg_id()].type);
+        case Operand::address_reg: return addresses & type_bit(f.registers[o.reg_id()].type);
         case Operand::special: return special_register_bytes(static_cast<SpecialRegister>(o.id)) == type_bytes(type);
         case Operand::address_var: return space == Space::generic || m.variables[o.variable_id()].space == space;
         default: return true;
