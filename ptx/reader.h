@@ -38,6 +38,7 @@ class Reader {
   Reader(FileId file, std::string_view text, DiagnosticSink& sink) : file_(file), text_(text), sink_(sink) {
     scopes_.push_back({0, 0});
     mnemonics_.reserve(64);
+    instructions_.reserve(text.size() / 32), operands_.reserve(text.size() / 16);  // about as many as there will be
   }
   Module take();  // at the end: looks for what is missing, orders functions, gives the module away
 

@@ -232,6 +232,50 @@ bool Reader::simple_location(Cursor& s) {
   return true;
 }
 
+// `plain` turns false where check_operands shall look.
+inline bool Reader::simple_operands(Cursor& s, const Mnemonic& m, Operand* o, bool& plain) {
+  const char* p = s.p;
+  const auto blanks = [&] {
+    for (; is(*p, blank); ++p) s.line += *p == '\n';
+  };
+  for (uint32_t k = 0; k < m.operand_count; ++k, ++o) {
+    if (k > 0) {
+      if (*p != ',' && *p != '|') return false;
+      ++p;
+      blanks();
+    }
+    if (uint32_t id; const RegisterRange* range = simple_register(p, id)) {  // nearly all
+      *o = {.kind = Operand::reg, .id = id};
+      plain &= (m.plain.at[k].registers & range->types) != 0;
+    } else {
+      s.p = p;
+      if (!simple_operand(s, m, k, *o, plain)) return false;
+      p = s.p;
+    }
+    blanks();
+  }
+  s.p = p;
+  return true;
+}
+
+// Writes the operands, to the semicolon, and an instruction that has them.
+inline bool Reader::simple_instruction(Cursor& s, const Mnemonic& m) {
+  const size_t first = f_.operands.size(), first_element = f_.vector_elements.size();
+  Instruction& i = f_.instructions.push() = m.instruction;
+  i.first_operand = static_cast<uint32_t>(first);
+  i.operand_count = static_cast<uint8_t>(m.operand_count);
+  i.destination_count = m.places.destinations;
+  Operand* const operands = f_.operands.extend(m.operand_count);
+  bool plain = true;
+  if (simple_operands(s, m, operands, plain) && *s.p++ == ';' &&
+      (plain || check_operands(module_, f_, i, *m.form, m.places).empty()))
+    return true;
+  f_.instructions.pop_back();
+  f_.operands.resize(first);
+  f_.vector_elements.resize(first_element);
+  return false;
+}
+
 bool Reader::simple_statement(Cursor& s) {
   RegisterId guard = none<RegisterId>();
   bool guard_negated = false;
@@ -255,11 +299,12 @@ bool Reader::simple_statement(Cursor& s) {
   if (known == UINT32_MAX || !mnemonics_[known].simple) return false;
   Mnemonic& m = mnemonics_[known];
   const Cursor operands = s;
-  if (m.operand_count == UINT32_MAX || !simple_instruction(s, m)) {
-    // A mnemonic that is new, or may have another number of operands.
+  bool ready = m.operand_count != UINT32_MAX;
+  while (!ready || !simple_instruction(s, m)) {  // a mnemonic that is new, or may have another number of operands
     s = operands;
-    if (const uint32_t n = simple_count(s); n == m.operand_count || !expect(m, n).empty()) return false;
-    if (!simple_instruction(s, m)) return false;
+    const uint32_t n = simple_count(s);
+    if (n == m.operand_count || !expect(m, n).empty()) return false;
+    ready = true;
   }
   Instruction& i = f_.instructions.back();
   i.guard = guard;
@@ -304,50 +349,6 @@ uint32_t Reader::simple_count(Cursor s) {
     n += !inside && (*s.p == ',' || *s.p == '|');
   }
   return std::min(n, 255u);
-}
-
-// Writes the operands, to the semicolon, and an instruction that has them.
-bool Reader::simple_instruction(Cursor& s, const Mnemonic& m) {
-  const size_t first = f_.operands.size(), first_element = f_.vector_elements.size();
-  Instruction& i = f_.instructions.push() = m.instruction;
-  i.first_operand = static_cast<uint32_t>(first);
-  i.operand_count = static_cast<uint8_t>(m.operand_count);
-  i.destination_count = m.places.destinations;
-  Operand* const operands = f_.operands.extend(m.operand_count);
-  bool plain = true;
-  if (simple_operands(s, m, operands, plain) && *s.p++ == ';' &&
-      (plain || check_operands(module_, f_, i, *m.form, m.places).empty()))
-    return true;
-  f_.instructions.pop_back();
-  f_.operands.resize(first);
-  f_.vector_elements.resize(first_element);
-  return false;
-}
-
-// `plain` turns false where check_operands shall look.
-inline bool Reader::simple_operands(Cursor& s, const Mnemonic& m, Operand* o, bool& plain) {
-  const char* p = s.p;
-  const auto blanks = [&] {
-    for (; is(*p, blank); ++p) s.line += *p == '\n';
-  };
-  for (uint32_t k = 0; k < m.operand_count; ++k, ++o) {
-    if (k > 0) {
-      if (*p != ',' && *p != '|') return false;
-      ++p;
-      blanks();
-    }
-    if (uint32_t id; const RegisterRange* range = simple_register(p, id)) {  // nearly all
-      *o = {.kind = Operand::reg, .id = id};
-      plain &= (m.plain.at[k].registers & range->types) != 0;
-    } else {
-      s.p = p;
-      if (!simple_operand(s, m, k, *o, plain)) return false;
-      p = s.p;
-    }
-    blanks();
-  }
-  s.p = p;
-  return true;
 }
 
 bool Reader::simple_operand(Cursor& s, const Mnemonic& m, uint32_t k, Operand& o, bool& plain) {

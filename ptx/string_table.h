@@ -38,7 +38,7 @@ class StringTable {
     const size_t mask = slots_.size() - 1;
     for (size_t i = hash & mask;; i = (i + 1) & mask) {
       Slot& s = slots_[i];
-      if (s.key.data() == nullptr || (s.hash == hash && same_text(s.key, key))) return s;
+      if ((s.hash == hash && same_text(s.key, key)) || s.key.data() == nullptr) return s;
     }
   }
   void grow() {
