@@ -7,7 +7,7 @@
 // join of a branch is its immediate post-dominator. Threads that end early are no reason to meet late: levels keep their ways apart from those of
 // the threads that go on to barriers of the block.
 // Uniformity is an optimistic closure over registers (flow-insensitive): a value is divergent when it comes from a divergent source, or is
-// written where lanes run apart.
+// written where lanes run apart. Only of what branches are decided by, directly or not, is it asked.
 //
 // Cost: O(instructions + sum of the sizes of loops * their depth) for each level (one, hardly ever more than two), times the rounds of the closure (2
 // or 3 in practice).
@@ -287,96 +287,107 @@ void Divergence::find_levels() {
   if (count == 0) add_level(root_of(flow.layout.back()));
 }
 
-bool Divergence::divergent_operand(const ptx::Operand& o) {
-  switch (o.kind) {
-    case ptx::Operand::reg:
-    case ptx::Operand::address_reg: return flow.divergent[o.id];
-    case ptx::Operand::special: return divergent_source(static_cast<ptx::SpecialRegister>(o.id));
-    case ptx::Operand::vector:
-      for (uint32_t k = 0; k < o.count; ++k)
-        if (divergent_operand(f.vector_elements[o.id + k])) return true;
-      return false;
-    default: return false;
-  }
+// The operand, or the elements of a vector.
+std::span<const ptx::Operand> Divergence::parts(const ptx::Operand& o) const {
+  return o.kind == ptx::Operand::vector ? std::span(f.vector_elements.data() + o.id, o.count) : std::span(&o, 1);
 }
-bool Divergence::divergent_result(const ptx::Instruction& i) {
-  switch (i.op) {
-    case Opcode::ld:
-      if (i.mods.space != ptx::Space::param && i.mods.space != ptx::Space::constant) return true;
-      break;
-    case Opcode::atom:
-    case Opcode::shfl:
-    case Opcode::vote:
-    case Opcode::match:
-    case Opcode::activemask:
-    case Opcode::redux:
-    case Opcode::call:
-    case Opcode::bar:
-    case Opcode::barrier: return true;
-    case Opcode::addc:  // the condition code is not followed
-    case Opcode::subc:
-    case Opcode::madc: return true;
-    default: break;
-  }
-  for (uint32_t k = i.destination_count; k < i.operand_count; ++k)
-    if (divergent_operand(f.operand(i, k))) return true;
+template <class F>
+void Divergence::each_register(const ptx::Operand& o, F&& use) {
+  for (const ptx::Operand& part : parts(o))
+    if (part.kind == ptx::Operand::reg || part.kind == ptx::Operand::address_reg) use(part.id);
+}
+std::span<const ptx::Operand> Divergence::sources(const ptx::Instruction& i) const {
+  return {f.operands.data() + i.first_operand + i.destination_count,
+          f.operands.data() + i.first_operand + i.operand_count};
+}
+// The result may differ between lanes whatever is in the registers that it is made of.
+bool Divergence::differs_anyway(const ptx::Instruction& i) {
+  if (traits_of(i) & differs) return true;
+  if (i.op == Opcode::ld && i.mods.space != ptx::Space::param && i.mods.space != ptx::Space::constant) return true;
+  for (const ptx::Operand& o : sources(i))
+    for (const ptx::Operand& part : parts(o))
+      if (part.kind == ptx::Operand::special && divergent_source(static_cast<ptx::SpecialRegister>(part.id)))
+        return true;
   return false;
 }
 
 void Divergence::diverge() {
-  flow.divergent.assign(f.registers.size(), false);
+  divergent = flags(f.registers.size());
   apart = flags(flow.blocks.size());
-  // Items with a result that may still turn out divergent, in the order of the code; each round keeps those that did not.
-  struct Undecided {
-    uint32_t block;
+  const auto decides = [&](const FlowBlock& x) { return !is_none(x.predicate) && !x.uniform_branch; };
+  if (std::ranges::none_of(flow.layout, [&](BlockId b) { return decides(block(b)); })) return;
+
+  struct Definition {
     const FlowItem* item;
+    uint32_t block, next;  // of the register, UINT32_MAX: none
   };
-  size_t items = 0;
-  for (BlockId b : flow.layout) items += block(b).items.size();
-  std::span<Undecided> undecided = arena.make_raw<Undecided>(items);
-  items = 0;
+  ArenaList<Definition> definitions(arena, f.instructions.size());
+  const std::span<uint32_t> first_definition = numbers(f.registers.size(), UINT32_MAX);
   for (BlockId b : flow.layout)
-    for (const FlowItem& item : block(b).items)
-      if (f.instructions[item.inst].destination_count != 0) undecided[items++] = {index(b), &item};
-  undecided = undecided.first(items);
-  for (bool changed = true; changed;) {
-    changed = false;
-    auto mark = [&](const ptx::Operand& o) {
-      if (o.kind == ptx::Operand::reg && !flow.divergent[o.id]) flow.divergent[o.id] = true, changed = true;
-    };
-    size_t kept = 0;
-    for (const Undecided& u : undecided) {
-      const ptx::Instruction& i = f.instructions[u.item->inst];
-      const ptx::Operand& d = f.operand(i, 0);
-      if (i.destination_count == 1 && d.kind == ptx::Operand::reg && flow.divergent[d.id]) continue;
-      if (!apart[u.block] && !(!is_none(u.item->guard) && flow.divergent[index(u.item->guard)]) &&
-          !divergent_result(i)) {
-        undecided[kept++] = u;
+    for (const FlowItem& item : block(b).items) {
+      const ptx::Instruction& i = f.instructions[item.inst];
+      for (uint32_t k = 0; k < i.destination_count; ++k)
+        each_register(f.operand(i, k), [&](uint32_t reg) {
+          first_definition[reg] = definitions.push({&item, index(b), first_definition[reg]});
+        });
+    }
+
+  // Backwards from the branches: the definitions of what decides them. Those that differ anyway end the search.
+  bool changed = false;
+  const auto mark_results = [&](const ptx::Instruction& i) {
+    for (uint32_t k = 0; k < i.destination_count; ++k)
+      each_register(f.operand(i, k), [&](uint32_t reg) { changed |= !divergent[reg], divergent[reg] = true; });
+  };
+  const Flags wanted = flags(f.registers.size()), met = flags(f.instructions.size());
+  ArenaList<uint32_t> work(arena, 64);
+  ArenaList<Definition> undecided(arena, 64);  // whose results may still turn out divergent
+  const auto want = [&](uint32_t reg) {
+    if (!wanted[reg]) wanted[reg] = true, work.push(reg);
+  };
+  for (BlockId b : flow.layout)
+    if (decides(block(b))) want(index(block(b).predicate));
+  for (size_t at = 0; at < work.size(); ++at)
+    for (uint32_t d = first_definition[work[at]]; d != UINT32_MAX; d = definitions[d].next) {
+      const FlowItem& item = *definitions[d].item;
+      const ptx::Instruction& i = f.instructions[item.inst];
+      if (met[item.inst]) continue;
+      met[item.inst] = true;
+      if (differs_anyway(i)) {
+        mark_results(i);
         continue;
       }
-      for (uint32_t k = 0; k < i.destination_count; ++k) {
-        const ptx::Operand& o = f.operand(i, k);
-        if (o.kind == ptx::Operand::vector) {
-          for (uint32_t e = 0; e < o.count; ++e) mark(f.vector_elements[o.id + e]);
-        } else {
-          mark(o);
-        }
-      }
+      undecided.push(definitions[d]);
+      if (!is_none(item.guard)) want(index(item.guard));
+      for (const ptx::Operand& o : sources(i)) each_register(o, want);
     }
-    undecided = undecided.first(kept);
-    auto mark_blocks = [&](std::span<const uint32_t> set) {
+
+  const Flags spread = flags(flow.blocks.size());  // the branch has split all blocks that it can
+  do {
+    changed = false;
+    const auto mark_blocks = [&](std::span<const uint32_t> set) {
       for (uint32_t b : set)
         if (!apart[b]) apart[b] = true, changed = true;
     };
     for (BlockId b : flow.layout)
-      if (diverges(b)) mark_blocks(reach(b, join[index(b)], false));
+      if (!spread[index(b)] && diverges(b)) spread[index(b)] = true, mark_blocks(reach(b, join[index(b)], false));
     for (uint32_t l = 0; l < loops.size(); ++l) {
       Loop& loop = loops[l];
-      bool leaves = false;
-      for (uint32_t b : loop.blocks) leaves |= diverges(BlockId{b}) && leaves_loop(l, BlockId{b});
-      if (leaves) loop.divergent = true, mark_blocks(reach(loop.header, loop_join(l), true));
+      if (loop.divergent) continue;
+      for (uint32_t b : loop.blocks) loop.divergent |= diverges(BlockId{b}) && leaves_loop(l, BlockId{b});
+      if (loop.divergent) mark_blocks(reach(loop.header, loop_join(l), true));
     }
-  }
+    size_t kept = 0;
+    for (const Definition& d : undecided.all()) {
+      const ptx::Instruction& i = f.instructions[d.item->inst];
+      bool differs = apart[d.block] || (!is_none(d.item->guard) && divergent[index(d.item->guard)]);
+      for (const ptx::Operand& o : sources(i)) each_register(o, [&](uint32_t reg) { differs |= divergent[reg]; });
+      if (differs)
+        mark_results(i);
+      else
+        undecided[kept++] = d;
+    }
+    undecided.resize_down(kept);
+  } while (changed);
 }
 
 }  // namespace rndn::assembler

@@ -3,14 +3,44 @@
 #pragma once
 #include <algorithm>
 #include <array>
+#include <initializer_list>
 #include <span>
 #include <vector>
 
 #include "assembler/structure.h"
+#include "ptx/opcodes.h"
 
 namespace rndn::assembler {
 
 using Flags = std::span<uint8_t>;  // in the arena; a byte each: faster than bits
+
+// What an opcode may have to do with control flow. Most have nothing: one look says so.
+enum Trait : uint8_t {
+  branches = 1,
+  ends = 2,       // threads
+  waits_for = 4,  // other lanes: barriers of the block, operations of the warp
+  expands = 8,    // to code with branches of its own, perhaps
+  calls = 16,
+  differs = 32,  // its result may differ between lanes whatever it is given
+};
+inline constexpr auto traits = [] {
+  using O = ptx::Opcode;
+  std::array<uint8_t, ptx::opcode_count> table{};
+  const auto set = [&](uint8_t trait, std::initializer_list<O> opcodes) {
+    for (O op : opcodes) table[static_cast<size_t>(op)] |= trait;
+  };
+  set(branches, {O::bra});
+  set(ends, {O::ret, O::exit});
+  set(waits_for,
+      {O::bar, O::barrier, O::ldmatrix, O::stmatrix, O::shfl, O::vote, O::match, O::redux, O::elect, O::activemask});
+  set(expands, {O::atom, O::red, O::div, O::sqrt, O::rcp, O::rsqrt, O::match, O::redux, O::bar, O::barrier, O::call});
+  set(calls, {O::call});
+  // addc, subc, madc: the condition code is not followed.
+  set(differs, {O::atom, O::shfl, O::vote, O::match, O::activemask, O::redux, O::call, O::bar, O::barrier, O::addc,
+                O::subc, O::madc});
+  return table;
+}();
+inline uint8_t traits_of(const ptx::Instruction& i) { return traits[static_cast<size_t>(i.op)]; }
 
 // The blocks that lead to one block, in the order in which they were found; hardly ever more than two.
 class BlockList {
@@ -50,7 +80,8 @@ struct FlowGraph {
   Arena& arena;
   Flow flow;
   std::vector<BlockList> predecessors;
-  bool has_waits = false;  // barriers of the block or operations of the warp
+  bool has_waits = false;            // barriers of the block or operations of the warp
+  uint32_t first_exit = UINT32_MAX;  // an instruction that ends the thread
 
   FlowBlock& block(BlockId b) { return flow.blocks[b]; }
   Flags flags(size_t n) { return arena.make_span<uint8_t>(n, false); }
@@ -100,9 +131,11 @@ struct FlowGraph {
     any_barrier = any_operation = false;
     if (!has_waits) return;
     for (BlockId b : flow.layout) {
+      if (!block(b).waits) continue;
       Waits& w = waits[index(b)];
       for (const FlowItem& item : block(b).items) {
         const ptx::Instruction& i = f.instructions[item.inst];
+        if (!(traits_of(i) & waits_for)) continue;
         w.barrier |= is_block_barrier(i);
         w.unaligned |= is_block_barrier(i) && !is_aligned_barrier(i);
         w.warp |= is_warp_operation(i);
@@ -179,10 +212,11 @@ struct Divergence : FlowGraph {
   bool stays(BlockId b, BlockId s) const { return !(meets[index(b)] && leaves[index(s)]); }
   bool same_level(BlockId b, BlockId s) const { return level[index(b)] == level[index(s)]; }
 
-  Flags apart;  // block runs with some lanes missing
+  Flags divergent;  // by PTX register that decides a branch, directly or not: it may differ between the lanes of a warp
+  Flags apart;      // block runs with some lanes missing
   bool diverges(BlockId b) {
     const FlowBlock& x = block(b);
-    return !is_none(x.predicate) && !x.uniform_branch && flow.divergent[index(x.predicate)];
+    return !is_none(x.predicate) && !x.uniform_branch && divergent[index(x.predicate)];
   }
   bool leaves_loop(uint32_t loop, BlockId b) {
     uint32_t j = join[index(b)];
@@ -201,8 +235,11 @@ struct Divergence : FlowGraph {
   std::span<uint32_t> reverse_postorder(size_t n, uint32_t root, Successor&& successor);
   uint32_t root_of(BlockId from);
   void find_levels();
-  bool divergent_operand(const ptx::Operand& o);
-  bool divergent_result(const ptx::Instruction& i);
+  std::span<const ptx::Operand> parts(const ptx::Operand& o) const;
+  template <class F>
+  void each_register(const ptx::Operand& o, F&& use);
+  std::span<const ptx::Operand> sources(const ptx::Instruction& i) const;
+  bool differs_anyway(const ptx::Instruction& i);
 };
 
 // Makes the regions; refuses what the target cannot run (regions.cpp).

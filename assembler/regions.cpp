@@ -35,11 +35,9 @@ using ptx::Opcode;
 
 // How many regions may be open at once: Volta and later have B registers, of which the driver's functions keep some and the expansions of single
 // instructions (select_*.cpp) take up to two; Pascal has a stack.
-uint32_t deepest_region(const ptx::Function& f, const isa::Target& target) {
+uint32_t deepest_region(bool calls, const isa::Target& target) {
   if (target.family != isa::Family::volta) return UINT32_MAX;
-  for (const ptx::Instruction& i : f.instructions)
-    if (i.op == Opcode::call) return barrier_registers - first_called_barrier - 2;
-  return barrier_registers - 2;
+  return calls ? barrier_registers - first_called_barrier - 2 : barrier_registers - 2;
 }
 
 struct Builder : Divergence {
@@ -130,7 +128,7 @@ struct Builder : Divergence {
   // Candidates that bring nothing: those that join where the one around them does (a || b || c ..), and those deeper than there are B registers,
   // whose lanes meet at the join of one around them. All their blocks run apart anyway.
   bool drop_needless() {
-    const uint32_t most = deepest_region(f, target);
+    const uint32_t most = deepest_region(flow.calls, target);
     std::vector<uint32_t> depth(candidates.size(), 0);
     std::vector<uint32_t> kept_by(candidates.size());  // itself, or the innermost around it that stays
     std::vector<uint8_t> needless(candidates.size(), false);
@@ -173,12 +171,14 @@ struct Builder : Divergence {
     const Flags waits = flags(flow.blocks.size());
     std::vector<ptx::RegisterId> masks;
     const auto add = [&](BlockId b, uint8_t what) { waits[index(b)] = std::max(waits[index(b)], what); };
-    for (BlockId b : flow.layout)
+    for (BlockId b : flow.layout) {
+      if (!block(b).waits) continue;
       for (const FlowItem& item : block(b).items)
         if (const ptx::Operand* mask = member_mask(f.instructions[item.inst])) {
           if (mask->kind == ptx::Operand::immediate) add(b, is_all_lanes(*mask) ? all_lanes : some_lanes);
           if (mask->kind == ptx::Operand::reg) masks.push_back(ptx::RegisterId{mask->id});
         }
+    }
     if (masks.empty()) return waits;
     // Of registers that are masks: whether anything but all lanes is written to it, and anything but the lanes that are here.
     const Flags wanted = flags(f.registers.size()), not_all = flags(f.registers.size()),
@@ -210,6 +210,7 @@ struct Builder : Divergence {
       bool first = true;  // no barrier yet that all lanes come to
       for (const FlowItem& item : block(b).items) {
         const ptx::Instruction& i = f.instructions[item.inst];
+        if (!(traits_of(i) & (waits_for | Trait::ends))) continue;
         if (is_block_barrier(i) && is_none(item.guard)) first = false;
         if (first && (i.op == Opcode::ret || i.op == Opcode::exit)) ends[index(b)] = true;
       }
@@ -233,8 +234,7 @@ struct Builder : Divergence {
     const auto drop = [&](const Candidate& c) {
       const auto waits_apart = [&](uint32_t b) { return for_lanes[b] == all_lanes || waits[b].unaligned; };
       return std::ranges::any_of(c.ends, waits_apart) || std::ranges::any_of(c.blocks, [&](uint32_t b) {
-               return waits_apart(b) || (c.repeats && for_lanes[b] == some_lanes) ||
-                      (waits[b].barrier && ends[c.join]);
+               return waits_apart(b) || (c.repeats && for_lanes[b] == some_lanes) || (waits[b].barrier && ends[c.join]);
              });
     };
     bool any = false;
@@ -347,7 +347,7 @@ struct Builder : Divergence {
       deepest[level[c.join]] = std::max(deepest[level[c.join]], r.depth + 1);
     }
     uint32_t base = 0;
-    const uint32_t most = deepest_region(f, target);
+    const uint32_t most = deepest_region(flow.calls, target);
     for (uint32_t l = 0; l < deepest.size(); base += deepest[l++]) {
       if (deepest[l] >= most - std::min(base, most)) base = 0;
       for (const Candidate& c : candidates)
@@ -454,6 +454,7 @@ struct Builder : Divergence {
           for (uint32_t s : reach(b, UINT32_MAX, false)) run_apart(s);
       }
 
+    if (candidates.empty()) return {};
     nest();
     drop_those_that_wait(for_lanes);
     number();

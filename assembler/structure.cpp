@@ -52,12 +52,16 @@ struct Builder : FlowGraph {
     leader[0] = leader[n] = true;
     for (size_t i = 0; i < n; ++i) {
       const ptx::Instruction& inst = f.instructions[i];
-      has_waits |= is_block_barrier(inst) || is_warp_operation(inst);
-      if (inst.op == Opcode::bra) {
+      const uint8_t t = traits_of(inst) & (branches | ends | waits_for | expands | calls);
+      if (!t) continue;
+      has_waits |= (t & waits_for) != 0;
+      flow.calls |= (t & calls) != 0;
+      if (t & branches) {
         leader[f.labels[f.operand(inst, 0).label_id()].at] = true;
         leader[i + 1] = true;
       } else if (ends_thread(inst)) {
         leader[i + 1] = true;
+        first_exit = std::min(first_exit, static_cast<uint32_t>(i));
       } else if (!is_none(inst.guard) && expands_to_branches(inst)) {
         leader[i] = leader[i + 1] = true;
       }
@@ -84,6 +88,7 @@ struct Builder : FlowGraph {
         x.predicate = inst.guard, x.negated = !inst.guard_negated, x.taken = at[i + 1], x.next = body;
         *next_item = {static_cast<uint32_t>(i)};
         block(body).items = FlowItems(next_item++, 1);
+        block(body).waits = (traits_of(inst) & waits_for) != 0;
         block(body).next = at[i + 1];
         block(body).line = block(body).end_line = block(b).end_line = inst.line;
         i = i + 1;
@@ -96,6 +101,7 @@ struct Builder : FlowGraph {
       for (size_t k = i; k < last + (end.op != Opcode::bra && !leaves); ++k) {
         const ptx::Instruction& inst = f.instructions[k];
         *next_item++ = {static_cast<uint32_t>(k), inst.guard, inst.guard_negated};
+        x.waits |= (traits_of(inst) & waits_for) != 0;
       }
       x.items = FlowItems(first_item, static_cast<size_t>(next_item - first_item));
       if (end.op == Opcode::bra) {
@@ -114,7 +120,7 @@ struct Builder : FlowGraph {
     }
   }
   bool needs_branch(const ptx::Instruction& i) {
-    return !is_none(i.guard) && i.op != Opcode::bra && expands_to_branches(i);
+    return !is_none(i.guard) && (traits_of(i) & expands) && expands_to_branches(i);
   }
 
   // Takes in the blocks that only b leads to: longer blocks schedule better. Returns whether there are any.
@@ -127,6 +133,7 @@ struct Builder : FlowGraph {
       FlowBlock y = std::move(block(n));
       if (y.items.empty() && x.items.empty()) x.line = y.line;
       x.items.append(arena, y.items);
+      x.waits |= y.waits;
       x.predicate = y.predicate, x.negated = y.negated, x.uniform_branch = y.uniform_branch, x.taken = y.taken,
       x.next = y.next, x.end_line = y.end_line;
       block(n) = FlowBlock{};
@@ -163,6 +170,7 @@ struct Builder : FlowGraph {
   void take_arm(BlockId b, BlockId a, bool negated) {
     for (FlowItem& item : block(a).items) item.guard = block(b).predicate, item.negated = negated;
     block(b).items.append(arena, block(a).items);
+    block(b).waits |= block(a).waits;
   }
   // Removes the arm from the graph: the block that it leads to keeps one edge from b.
   void remove_arm(BlockId a, BlockId b) {
@@ -218,9 +226,7 @@ struct Builder : FlowGraph {
   // Where lanes wait for others (at barriers of the block, in operations of the warp), a way past the last wait that ends in the shared exit gets one
   // of its own, so that its lanes are waited for at no join in front of the others' waits.
   void exit_early() {
-    const auto leave = std::ranges::find_if(f.instructions, ends_thread);
-    if (leave == f.instructions.end()) return;
-    const uint32_t exit = static_cast<uint32_t>(leave - f.instructions.begin());
+    if (first_exit == UINT32_MAX) return;
     const size_t n = flow.layout.size();
     const std::span<uint32_t> position = arena.make_raw<uint32_t>(flow.blocks.size());
     for (uint32_t k = 0; k < n; ++k) position[index(flow.layout[k])] = k;
@@ -250,7 +256,7 @@ struct Builder : FlowGraph {
       }
       if (over || is_none(x.predicate) || ends_at_once(x.taken) == ends_at_once(x.next)) continue;
       const bool taken = ends_at_once(x.taken);
-      x.items.append(arena, FlowItem{exit, x.predicate, taken == x.negated});
+      x.items.append(arena, FlowItem{first_exit, x.predicate, taken == x.negated});
       if (!taken) x.next = x.taken;
       x.predicate = none<ptx::RegisterId>(), x.taken = none<BlockId>(), x.uniform_branch = false;
       any = true;

@@ -42,6 +42,7 @@ struct FlowBlock {
   ptx::RegisterId predicate = none<ptx::RegisterId>();  // none: the branch always goes to `next`
   bool negated = false;
   bool uniform_branch = false;
+  bool waits = false;                                       // has instructions that wait for other lanes
   BlockId taken = none<BlockId>(), next = none<BlockId>();  // both none: ends the thread
   uint32_t line = 0, end_line = 0;  // of the first instruction and of the branch or exit at the end
   std::vector<RegionId> opens;      // outermost first
@@ -56,7 +57,7 @@ struct Flow {
   IdVector<BlockId, FlowBlock> blocks;
   std::vector<BlockId> layout;  // reachable blocks, entry first
   IdVector<RegionId, Region> regions;
-  std::vector<uint8_t> divergent;  // by PTX register: whether it may differ between the lanes of a warp
+  bool calls = false;  // functions of the driver
 };
 
 // True when selection expands the instruction into code with branches of its own: a guard becomes a branch around it.
