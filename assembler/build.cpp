@@ -3,6 +3,8 @@
 
 #include <new>
 
+#include "assembler/isa/make.h"
+
 namespace rndn::assembler {
 
 using isa::Mnemonic;
@@ -18,9 +20,12 @@ isa::Operand address(uint32_t reg, int64_t offset, bool wide, bool descriptor) {
 uint32_t new_gpr(Function& f, uint32_t width, bool temporary) {
   CHECK(f.gprs.size() < Range::max_register - isa::first_virtual - 4, "too many registers");
   // Units of a wide value are numbered from a multiple of its width, so that the same arithmetic works before and after allocation.
-  while (f.gprs.size() & (width - 1)) f.gprs.push_back({static_cast<uint32_t>(f.gprs.size()), 1, true, false});
+  while (f.gprs.size() & (width - 1))
+    f.gprs.emplace_back(static_cast<uint32_t>(f.gprs.size()), uint8_t{1}, true, false);
   const uint32_t first = static_cast<uint32_t>(f.gprs.size());
-  for (uint32_t w = 0; w < width; ++w) f.gprs.push_back({first, static_cast<uint8_t>(width), temporary, false});
+  uint32_t units = width;
+  do f.gprs.emplace_back(first, static_cast<uint8_t>(width), temporary, false);
+  while (--units);
   return isa::first_virtual + first;
 }
 uint32_t new_predicate(Function& f, bool temporary) {
@@ -40,8 +45,8 @@ Inst make_inst(const isa::Target& target, Mnemonic mnemonic, std::initializer_li
                isa::FormCache* forms) {
   Inst inst;
   const std::span<const isa::Operand> list(operands.begin(), operands.size());
-  const bool made =
-      forms ? isa::make(target, mnemonic, list, inst.sass, *forms) : isa::make(target, mnemonic, list, inst.sass);
+  const bool made = forms ? isa::make(target, mnemonic, list, inst.sass, *forms) != nullptr
+                          : isa::make(target, mnemonic, list, inst.sass);
   if (!made) {
     std::string kinds;
     for (const isa::Operand& o : operands) kinds += fmt::format(" {}", static_cast<int>(o.kind));

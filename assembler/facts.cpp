@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <new>
 #include <vector>
 
 #include "assembler/build.h"
@@ -52,19 +51,17 @@ constexpr std::array<ClassFacts, isa::latency_class_count> class_facts = [] {
 struct FormFacts {
   // An operand that names registers.
   struct Named {
-    Range range;  // of register 0, and of one register where modifiers decide about the width
+    Range range;  // of register 0, and of one register where the width varies
+    isa::RowFacts::Width width;
     uint8_t operand = 0;
     uint8_t left_out = 0;  // the zero or true register
-    bool asks = false;     // modifiers decide about the width
   };
   Facts prototype;                // what holds for all
   std::array<Named, 10> named{};  // reads, then writes; no row names more
   uint8_t reads = 0, count = 0;
   uint8_t addresses = 0;  // operands that may name a uniform register too
   Range guard;
-  bool asks_target = false;     // who announces its results, and reads late
-  bool asks_modifiers = false;  // its latency, or whether it touches the condition code
-  bool writes_uniform = false;
+  bool asks = false;  // the instruction decides about its latency, the condition code or what is written elsewhere
 };
 
 // `target`: any of the form's family.
@@ -76,17 +73,17 @@ void facts_of_form(isa::FormId id, const isa::Target& target, FormFacts& form) {
         "a row names more registers than there is room for");
   for (uint32_t k = 0; k < row.named_count; ++k) {
     const isa::RowFacts::Named& x = row.named[k];
-    form.named[k] = {.range = Range(0, x.width ? x.width : 1, static_cast<Range::File>(x.file), x.operand),
+    const isa::RowFacts::Width width = row.widths[x.operand];
+    form.named[k] = {.range = Range(0, width.varies ? 1 : width.of({}), static_cast<Range::File>(x.file), x.operand),
+                     .width = width,
                      .operand = x.operand,
-                     .left_out = left_out[x.file],
-                     .asks = x.width == 0};
-    form.writes_uniform |= k >= row.named_reads && x.file >= Range::uniform;
+                     .left_out = left_out[x.file]};
+    form.asks |= k >= row.named_reads && x.file >= Range::uniform;
   }
   form.reads = row.named_reads, form.count = row.named_count;
   form.addresses = row.addresses;
   form.guard = Range(0, 1, row.uniform_guard ? Range::uniform_predicate : Range::predicate, Range::guard_operand);
-  form.asks_modifiers = row.latency == L::cs2r || row.carry;
-  form.asks_target = row.latency == L::fp64 || row.latency == L::register_to_uniform;
+  form.asks |= row.latency == L::cs2r || row.carry || row.latency == L::fp64 || row.latency == L::register_to_uniform;
   Facts& facts = form.prototype;
   const ClassFacts& c = class_facts[static_cast<size_t>(row.latency)];
   const isa::Scoreboards scoreboards = isa::scoreboards(target, row.latency);
@@ -127,158 +124,180 @@ const AllFormFacts& form_facts() {
   return all;
 }
 
-inline Facts facts_of(const isa::Target& target, const Inst& inst, const FormFacts& form) {
+// Facts of the instruction; what it reads and writes in the order of lists: carry(), range(r), writes() between.
+template <class List>
+inline void gather(const isa::Target& target, const Inst& inst, const FormFacts& form, Facts& facts, List& list) {
   const isa::Instruction& s = inst.sass;
-  Facts facts = form.prototype;
+  facts = form.prototype;
+  if (form.asks) [[unlikely]] {
+    if (facts.latency == L::cs2r) facts.latency = isa::latency_class(s);
+    facts.reads_carry = isa::reads_carry(s), facts.writes_carry = isa::writes_carry(s);
+    const isa::Scoreboards scoreboards = isa::scoreboards(target, facts.latency);
+    facts.announced = scoreboards.write, facts.late = scoreboards.read || facts.latency == L::fence;
+    if (facts.reads_carry) list.carry();
+  }
   Range* at = facts.ranges.data();
-  const auto add_named = [&](const FormFacts::Named* x, const FormFacts::Named* end) {
+  const auto add = [&](Range r) { *at++ = r, list.range(r); };
+  const auto named = [&](const FormFacts::Named* x, const FormFacts::Named* end) {
     for (; x < end; ++x) {
       const uint32_t reg = s.operands[x->operand].reg;
-      *at = x->range.of_register(reg);
-      if (x->asks) *at = at->of_width(std::max(1u, isa::register_count(s, x->operand)));
-      at += reg != x->left_out;
+      if (reg == x->left_out) continue;
+      Range r = x->range.of_register(reg);
+      if (x->width.varies) r = r.of_width(x->width.ask ? isa::register_count(s, x->operand) : x->width.of(s));
+      add(r);
     }
   };
-  const FormFacts::Named* const named = form.named.data();
-  add_named(named, named + form.reads);
+  const FormFacts::Named *const first = form.named.data(), *const first_write = first + form.reads;
+  named(first, first_write);
   for (uint32_t set = form.addresses; set; set &= set - 1) {
     const uint32_t k = static_cast<uint32_t>(std::countr_zero(set));
     if (const isa::Operand& o = s.operands[k]; o.uniform != isa::URZ)
-      *at++ = Range(o.uniform, o.descriptor ? 2 : 1, Range::uniform, k);
+      add(Range(o.uniform, o.descriptor ? 2 : 1, Range::uniform, k));
   }
-  *at = form.guard.of_register(s.guard);
   facts.guarded = s.guard != isa::PT;
-  at += facts.guarded;
+  if (facts.guarded) add(form.guard.of_register(s.guard));
   facts.read_count = static_cast<uint8_t>(at - facts.ranges.data());
-  add_named(named + form.reads, named + form.count);
+  list.writes();
+  if (facts.writes_carry) list.carry();
+  named(first_write, first + form.count);
   facts.count = static_cast<uint8_t>(at - facts.ranges.data());
+  facts.announced &= facts.count > facts.read_count;
   if (inst.pinned | inst.cooperative)
     facts.pinned |= inst.pinned, facts.cooperative = inst.cooperative, facts.ordered = true;
-  if (form.writes_uniform)
+  if (form.asks) [[unlikely]]
     for (Range r : facts.writes()) facts.writes_elsewhere |= !r.allocated();
-  if (form.asks_modifiers) {
-    if (facts.latency == L::cs2r) facts.latency = isa::latency_class(s);
-    facts.reads_carry = isa::reads_carry(s), facts.writes_carry = isa::writes_carry(s);
-  }
-  if (form.asks_target) {
-    const isa::Scoreboards scoreboards = isa::scoreboards(target, facts.latency);
-    facts.announced = scoreboards.write, facts.late = scoreboards.read;
-  }
-  facts.announced &= facts.count > facts.read_count;
-  return facts;
 }
 
-// Appends the lists of instructions.
-class Lister {
- public:
-  explicit Lister(Function& f) : f_(f), u_(f.units) {}
-  // Numbers all units anew and forgets all lists.
-  void start() {
-    u_.predicates = static_cast<uint32_t>(f_.temporary_predicate.size());
-    u_.first_gpr = u_.predicates + Units::others;
-    u_.items.clear();
-    u_.begin.resize(f_.insts.size());
-    number();
-  }
-  void number() {
-    base_ = {u_.first_gpr - isa::first_virtual, 0u - isa::first_virtual, u_.predicates, u_.predicates + isa::URZ};
-    carry_ = u_.first_gpr - 1;
-  }
-  // use(unit, written) for each.
-  template <class F>
-  void add(InstId i, const Facts& x, F&& use) {
-    RawVector<uint32_t>& items = u_.items;
-    const size_t used = items.size();
-    items.resize(used + x.most_units());
-    uint32_t *const list = items.data() + used, *at = list + 1;
-    u_.begin[index(i)] = static_cast<uint32_t>(used);
-    if (x.reads_carry) *at++ = carry_;
-    uint32_t* writes = nullptr;
-    const Range* r = x.ranges.data();
-    const Range *const first_write = r + x.read_count, *const end = r + x.count;
-    for (;; ++r) {
-      if (r == first_write) {
-        writes = at;
-        if (x.writes_carry) *at++ = carry_;
-      }
-      if (r == end) break;
-      if (r->allocated() && r->reg() < isa::first_virtual) continue;
-      uint32_t u = r->reg() + base_[r->file()];
-      for (const uint32_t last = u + r->width() - 1;; ++u) {
-        *at++ = u;
-        use(u, writes != nullptr);
-        if (u == last) break;
-      }
-    }
-    if (x.guarded)
-      for (uint32_t* w = writes; w < at; ++w)
-        if (u_.is_allocated(*w) &&
-            !(u_.is_gpr(*w) ? f_.gprs[*w - u_.first_gpr].temporary : bool{f_.temporary_predicate[*w]}))
-          *w |= Units::lasts;
-    *list = static_cast<uint32_t>(writes - list - 1) | static_cast<uint32_t>(at - writes) << 16;
-    items.resize(static_cast<size_t>(at - items.data()));
-  }
-
- private:
-  Function& f_;
-  Units& u_;
-  std::array<uint32_t, 4> base_{};  // by file
-  uint32_t carry_ = 0;
+// How units are numbered.
+struct Numbering {
+  explicit Numbering(const Units& u)
+      : base{u.first_gpr - isa::first_virtual, 0u - isa::first_virtual, u.predicates, u.predicates + isa::URZ},
+        carry(u.first_gpr - 1) {}
+  std::array<uint32_t, 4> base;  // of units of registers, by file
+  uint32_t carry;
 };
+
+// The list of an instruction as it is made.
+struct List {
+  const Numbering& numbering;
+  uint32_t *const begin, *at = begin + 1, *first_write = nullptr;
+  void carry() { *at++ = numbering.carry; }
+  void writes() { first_write = at; }
+  void range(Range r) {
+    if (r.allocated() && r.reg() < isa::first_virtual) [[unlikely]]
+      return;
+    const uint32_t u = r.reg() + numbering.base[r.file()];
+    for (uint32_t w = 0; w < 4; ++w) at[w] = u + w;  // what is too much is written over
+    at += r.width();
+  }
+};
+// For those who want facts alone.
+struct NoList {
+  void carry() {}
+  void writes() {}
+  void range(Range) {}
+};
+
+// Numbers all units anew and forgets all lists.
+void start_lists(Function& f) {
+  Units& u = f.units;
+  u.predicates = static_cast<uint32_t>(f.temporary_predicate.size());
+  u.first_gpr = u.predicates + Units::others;
+  u.items.clear();
+  u.begin.resize(f.insts.size());
+}
+// Room for a list at the end, with so many words.
+inline List begin_list(Function& f, const Numbering& numbering, InstId i, size_t words) {
+  const size_t used = f.units.items.size();
+  f.units.begin[index(i)] = static_cast<uint32_t>(used);
+  return {numbering, f.units.items.extend(words)};
+}
+// Ends the list that was begun last. Guarded writes whose old values live on are marked.
+inline void end_list(Function& f, const List& list, bool guarded) {
+  const Units& u = f.units;
+  if (guarded)
+    for (uint32_t* w = list.first_write; w < list.at; ++w)
+      if (u.is_allocated(*w) && !(u.is_gpr(*w) ? f.gprs[*w - u.first_gpr].temporary : bool{f.temporary_predicate[*w]}))
+        *w |= Units::lasts;
+  *list.begin = static_cast<uint32_t>(list.first_write - list.begin - 1) |
+                static_cast<uint32_t>(list.at - list.first_write) << 16;
+  f.units.items.resize(static_cast<size_t>(list.at - f.units.items.data()));
+}
+void append_list(Function& f, const Numbering& numbering, InstId i) {
+  const Facts& x = f.facts[index(i)];
+  List list = begin_list(f, numbering, i, x.most_units());
+  if (x.reads_carry) list.carry();
+  for (Range r : x.reads()) list.range(r);
+  list.writes();
+  if (x.writes_carry) list.carry();
+  for (Range r : x.writes()) list.range(r);
+  end_list(f, list, x.guarded);
+}
 
 }  // namespace
 
 Facts facts_of(const isa::Target& target, const Inst& inst) {
-  return facts_of(target, inst, form_facts().get(inst.sass.form, target));
+  Facts facts;
+  NoList none;
+  gather(target, inst, form_facts().get(inst.sass.form, target), facts, none);
+  return facts;
 }
 
 Survey survey(Function& f) {
   f.facts.clear();
   f.facts.reserve(f.insts.size() + f.insts.size() / 4 + 64);
   f.facts.resize(f.insts.size());
-  Lister lister(f);
-  lister.start();
-  f.units.items.reserve(f.insts.size() * 8);
+  start_lists(f);
+  f.units.items.reserve(f.insts.size() * 8 + 64);
   f.units.count = f.units.first_gpr + static_cast<uint32_t>(f.gprs.size());
   Survey survey{.units = f.arena->make_span<UnitUse>(f.units.count, UnitUse{})};
   const AllFormFacts& forms = form_facts();
+  const Numbering numbering(f.units);
+  const Inst* const insts = f.insts.data();
+  Facts* const all_facts = f.facts.data();
+  UnitUse* const uses = survey.units.data();
+  const uint32_t first_gpr = f.units.first_gpr;
+  uint32_t crossing = 0;
   for (BlockId b : f.layout) {
     const uint32_t block = index(b);
-    for (InstId i : f.blocks[b].code) {
-      Facts& x = *new (&f.facts[index(i)]) Facts(facts_of(*f.target, f[i], forms.get(f[i].sass.form, *f.target)));
+    for (InstId id : f.blocks[b].code) {
+      const uint32_t i = index(id);
+      Facts& x = all_facts[i];
+      List list = begin_list(f, numbering, id, 4 * x.ranges.size() + 3);
+      gather(*f.target, insts[i], forms.get(insts[i].sass.form, *f.target), x, list);
       bool crosses = false;
-      lister.add(i, x, [&](uint32_t unit, bool written) {
-        UnitUse& u = survey.units[unit];
-        if (written) {
-          u.several |= u.inst != UINT32_MAX;
-          u.inst = index(i), u.block = block;
-          return;
-        }
-        ++u.readers;
-        if (u.block == block || !f.units.is_allocated(unit)) return;
-        survey.crossing += f.units.is_gpr(unit) && !u.crosses;
-        u.crosses = crosses = true;
-      });
+      for (const uint32_t* u = list.begin + 1; u < list.first_write; ++u) {
+        UnitUse& use = uses[*u];
+        ++use.readers;
+        if (use.block == block || !f.units.is_allocated(*u)) continue;
+        crossing += *u >= first_gpr && !use.crosses;
+        use.crosses = crosses = true;
+      }
+      for (const uint32_t* w = list.first_write; w < list.at; ++w) {
+        UnitUse& use = uses[*w];
+        use.several |= use.inst != UINT32_MAX;
+        use.inst = i, use.block = block;
+      }
       x.crosses = crosses;
+      end_list(f, list, x.guarded);
     }
     if (f.blocks[b].predicate >= isa::first_virtual)
-      ++survey.units[f.units.of(Range::predicate, f.blocks[b].predicate)].readers;
+      ++uses[f.units.of(Range::predicate, f.blocks[b].predicate)].readers;
   }
+  survey.crossing = crossing;
   return survey;
 }
 
 void list_units(Function& f) {
-  Lister lister(f);
-  lister.start();
+  start_lists(f);
+  const Numbering numbering(f.units);
   for (BlockId b : f.layout)
-    for (InstId i : f.blocks[b].code) lister.add(i, f.facts[index(i)], [](uint32_t, bool) {});
+    for (InstId i : f.blocks[b].code) append_list(f, numbering, i);
 }
 
 void list_units(Function& f, InstId i) {
-  Lister lister(f);
-  lister.number();
   if (f.units.begin.size() <= index(i)) f.units.begin.resize(index(i) + 1);
-  lister.add(i, f.facts[index(i)], [](uint32_t, bool) {});
+  append_list(f, Numbering(f.units), i);
 }
 
 }  // namespace rndn::assembler

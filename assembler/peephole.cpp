@@ -18,13 +18,14 @@ void remove_dead_code(Function& f, Survey& survey) {
     for (size_t c = code.size(); c-- > 0;) {
       const Facts& facts = f.facts[index(code[c])];
       bool needed = facts.pinned || facts.writes_elsewhere || (facts.writes_carry && carry_needed);
-      const Units::List list = units.of(code[c]);
       if (!needed) {
-        for (Range r : facts.writes()) needed |= r.reg() < isa::first_virtual;  // a physical register
+        const Units::List list = units.of(code[c]);
         for (const uint32_t* w = list.writes; w != list.end; ++w) {
           const uint32_t u = *w & ~Units::lasts;
           needed |= uses[u].readers != 0 && units.is_allocated(u);
         }
+        if (!needed)
+          for (Range r : facts.writes()) needed |= r.reg() < isa::first_virtual;  // a physical register
         if (!needed) {
           for (const uint32_t* u = list.reads; u != list.writes; ++u) --uses[*u].readers;
           for (const uint32_t* w = list.writes; w != list.end; ++w) uses[*w & ~Units::lasts].inst = UINT32_MAX;

@@ -4,6 +4,7 @@
 
 #include "assembler/expand.h"
 #include "assembler/inline_calls.h"
+#include "assembler/isa/make.h"
 #include "assembler/line_tables.h"
 #include "assembler/passes.h"
 #include "libraries/base/parallel.h"

@@ -83,26 +83,8 @@ Selector::Selector(const ptx::Module& module, const ptx::Function& function, con
 
 // --- services ---------------------------------------------------------------------------------------------------------------------
 
-// Appends an instruction that says nothing yet.
-inline isa::Instruction& Selector::add_blank() {
-  Inst& inst = f_.insts.push();
-  constexpr Inst blank;
-  static_assert(offsetof(Inst, sass) == 0);
-  constexpr size_t own = sizeof(isa::Instruction);  // behind the instruction itself
-  std::memcpy(reinterpret_cast<std::byte*>(&inst) + own, reinterpret_cast<const std::byte*>(&blank) + own,
-              sizeof(Inst) - own);
-  return inst.sass;
-}
-
-Emitted Selector::emit(Mnemonic m, std::initializer_list<Op> operands) {
-  if (isa::make(t_, m, {operands.begin(), operands.size()}, add_blank(), forms_)) [[likely]]
-    return place();
-  f_.insts.pop_back();
-  return emit_with_copies(m, operands);
-}
-
 // An immediate that the form has no room for goes to a register, but for a move's: that register would be filled by the same move.
-Emitted Selector::emit_with_copies(Mnemonic m, std::initializer_list<Op> operands) {
+Emitted Selector::emit_with_copies(Mnemonic m, std::span<const Op> operands) {
   isa::Instruction made;
   const bool move = m == Mnemonic::MOV || m == Mnemonic::MOV32I;
   std::array<Op, isa::max_operands> copy{};
@@ -120,31 +102,38 @@ Emitted Selector::emit_with_copies(Mnemonic m, std::initializer_list<Op> operand
     }
   }
   if (found) {
-    add_blank() = made;
-    return place();
+    Inst& inst = add_blank();
+    inst.sass = made;
+    return place(inst, isa::row_facts(made.form));
   }
   std::string kinds;
   for (const Op& o : operands) kinds += fmt::format(" {}", static_cast<int>(o.kind));
   if (error_.empty())
     unsupported_here(fmt::format("{} has no form of {} with operand kinds{}", t_.name, isa::mnemonic_name(m), kinds));
-  return {nullptr};
+  return {};
 }
 
-// Puts the instruction made last into the block.
-Emitted Selector::place() {
-  Inst& inst = f_.insts.back();
+// Gives the instruction made last what it has of the statement.
+Emitted Selector::place(Inst& inst, const isa::RowFacts& row) {
   inst.line = current_ ? current_->line : 0;
   if (f_.calls)
     for (uint32_t k = 0; k < inst.sass.operand_count; ++k)
       if (inst.sass.operands[k].descriptor) inst.sass.operands[k].uniform = descriptor_;
-  if (guard_.reg != isa::PT) guard(inst);
-  f_.blocks[block_].code.push_back(static_cast<InstId>(f_.insts.size() - 1));
-  return {&inst.sass};
+  if (guard_.reg != isa::PT) guard(inst, row);
+  return {&inst.sass, &row};
+}
+
+void Selector::enter(BlockId b) {
+  std::vector<InstId>& code = f_.blocks[block_].code;
+  const size_t made = f_.insts.size() - placed_, before = code.size();
+  code.resize(before + made);
+  for (size_t k = 0; k < made; ++k) code[before + k] = static_cast<InstId>(placed_ + k);
+  placed_ += static_cast<uint32_t>(made);
+  block_ = b;
 }
 
 // Gives the instruction the guard of the statement, unless it computes temporaries alone.
-void Selector::guard(Inst& inst) {
-  const isa::RowFacts& row = isa::row_facts(inst.sass.form);
+void Selector::guard(Inst& inst, const isa::RowFacts& row) {
   const auto each = [](uint32_t set, auto&& use) {
     for (; set; set &= set - 1) use(static_cast<uint32_t>(std::countr_zero(set)));
   };
@@ -169,8 +158,8 @@ void Selector::guard(Inst& inst) {
       const uint32_t r = inst.sass.operands[k].reg, bit = 1u << k;
       if (r < isa::first_virtual) return;
       const bool p = (row.predicates & bit) != 0;
-      const uint32_t n = p ? 1 : row.modified_widths & bit ? isa::register_count(inst.sass, k) : row.widths[k];
-      for (uint32_t w = 0; w < std::max(1u, n); ++w) use(2 * (r + w) + p);
+      const uint32_t n = p ? 1 : row.widths[k].ask ? isa::register_count(inst.sass, k) : row.widths[k].of(inst.sass);
+      for (uint32_t w = 0; w < n; ++w) use(2 * (r + w) + p);
     });
   };
   const bool memory = row.addresses != 0;
@@ -188,8 +177,7 @@ Op Selector::plain(Op o) {
   if (is_immediate(o) && o.negated) o.negated = false, o.value = static_cast<int32_t>(-static_cast<uint32_t>(o.value));
   return o;
 }
-Op Selector::as_register(Op o) {
-  if (is_register(o)) return o;
+Op Selector::copied(Op o) {
   if (is_zero(o)) return gpr(isa::RZ);
   Op source = is_immediate(o) ? plain(o) : o;
   source.negated = source.absolute = false;
@@ -235,16 +223,11 @@ void Selector::unsupported_here(std::string_view why) {
 
 uint32_t Selector::destination(const ptx::Operand& o) {
   if (o.kind == OperandKind::sink) return isa::RZ;
-  return registers_[o.id];
+  return registers_[o.id].first;
 }
 
-Op Selector::source(const ptx::Operand& o, Type type) {
+Op Selector::other_source(const ptx::Operand& o, Type type) {
   switch (o.kind) {
-    case OperandKind::reg: {
-      const Alias& a = aliases_[o.id];
-      if (a.kind != Alias::none) return a.lo;
-      return gpr(registers_[o.id]);
-    }
     case OperandKind::immediate: {
       uint64_t v = static_cast<uint64_t>(o.value);
       if (ptx::type_bytes(type) == 2 && !ptx::is_signed(type)) v &= 0xffff;
@@ -276,16 +259,8 @@ Op Selector::source(const ptx::Operand& o, Type type) {
   return gpr(isa::RZ);
 }
 
-Wide Selector::source64(const ptx::Operand& o) {
+Wide Selector::other_source64(const ptx::Operand& o) {
   switch (o.kind) {
-    case OperandKind::reg: {
-      const Alias& a = aliases_[o.id];
-      if (a.kind == Alias::value64 || (a.kind == Alias::f64 && is_zero(a.lo))) return {a.lo, a.hi};
-      uint32_t r = registers_[o.id];
-      if (ptx::type_bytes(p_.registers[o.reg_id()].type) <= 4)
-        return {a.kind == Alias::value32 ? a.lo : gpr(r), gpr(isa::RZ)};
-      return {gpr(r), gpr(r + 1)};
-    }
     case OperandKind::immediate: {
       auto half = [](uint32_t v) { return v == 0 ? gpr(isa::RZ) : immediate(static_cast<int32_t>(v)); };
       return {half(static_cast<uint32_t>(o.value)), half(static_cast<uint32_t>(static_cast<uint64_t>(o.value) >> 32))};
@@ -336,7 +311,7 @@ Op Selector::source_f64(const ptx::Operand& o) {
     if (narrow) return immediate(static_cast<int32_t>(bits >> 32));
     return constant(2, bank2(bits, 8));
   }
-  if (o.kind == OperandKind::reg && aliases_[o.id].kind == Alias::f64) return aliases_[o.id].lo;
+  if (o.kind == OperandKind::reg && registers_[o.id].alias == Register::f64) return registers_[o.id].lo;
   Wide w = source64(o);
   if (w.lo.kind == isa::OperandKind::constant) return w.lo;
   if (is_immediate(w.lo) || is_immediate(w.hi)) return pair_register(w);
@@ -349,12 +324,12 @@ Op Selector::source_predicate(const ptx::Operand& o) {
     unsupported_here("predicate operand");
     return predicate(isa::PT);
   }
-  return predicate(registers_[o.id], o.negated);
+  return predicate(registers_[o.id].first, o.negated);
 }
 
-Op Selector::extended(const ptx::Operand& o, Type type) {
+Op Selector::extended_narrow(const ptx::Operand& o, Type type) {
   Op a = source(o, type);
-  if (ptx::type_bytes(type) >= 4 || is_immediate(a)) return a;
+  if (is_immediate(a)) return a;
   Op t = temp();
   extend(t.reg, a, 8 * ptx::type_bytes(type), ptx::is_signed(type));
   return t;
@@ -386,52 +361,56 @@ RegionId Selector::open_region(BlockId landing) {
 void Selector::start(BlockId b, RegionId innermost) {
   f_.layout.push_back(b);
   f_.blocks[b].innermost = innermost;
-  block_ = b;
+  enter(b);
 }
 void Selector::join(BlockId landing, RegionId region) {
   f_.layout.push_back(landing);
   f_.blocks[landing].joins = region;
   f_.blocks[landing].innermost = f_.regions[region].parent;
-  block_ = landing;
+  enter(landing);
 }
 
 // --- the walk -------------------------------------------------------------------------------------------------------------------------
 
 void Selector::prepare() {
   const size_t n = p_.registers.size();
-  registers_ = arena_.make_span<uint32_t>(n, UINT32_MAX);
-  definitions_ = arena_.make_span<uint32_t>(n, 0);
-  aliases_ = arena_.make_raw<Alias>(n);
-  for (Alias& a : aliases_) a.kind = Alias::none;
-  derived_ = arena_.make_span<Derived>(n);
-  const std::span<uint8_t> pointer = arena_.make_span<uint8_t>(n, false);
+  registers_ = arena_.make_raw<Register>(n);
+  Register* const registers = registers_.data();
+  constexpr Register blank;
+  const ptx::Register* const declared = p_.registers.raw().data();
+  for (uint32_t r = 0; r < n; ++r) {
+    std::memcpy(static_cast<void*>(&registers[r]), &blank, offsetof(Register, lo));
+    registers[r].bytes = static_cast<uint8_t>(ptx::type_bytes(declared[r].type));
+  }
   struct Converted {
     uint32_t result, source;  // registers of a cvta
   };
   std::vector<Converted> converted;
-  auto each_destination = [&](const ptx::Instruction& i, auto&& use) {
-    for (const ptx::Operand *o = p_.operands.data() + i.first_operand, *end = o + i.destination_count; o < end; ++o) {
-      if (o->kind == OperandKind::reg) use(*o);
-      if (o->kind == OperandKind::vector)
-        for (uint32_t e = 0; e < o->count; ++e)
-          if (p_.vector_elements[o->id + e].kind == OperandKind::reg) use(p_.vector_elements[o->id + e]);
-    }
-  };
   for (BlockId b : flow_.layout)
     for (const FlowItem& item : flow_.blocks[b].items) {
       const ptx::Instruction& i = p_.instructions[item.inst];
-      each_destination(i, [&](const ptx::Operand& o) { ++definitions_[o.id]; });
-      const bool makes_addresses = i.op == Opcode::mad;
-      if (i.op == Opcode::cvta && p_.operand(i, 0).kind == OperandKind::reg &&
-          p_.operand(i, 1).kind == OperandKind::reg)
-        converted.push_back({p_.operand(i, 0).id, p_.operand(i, 1).id});
-      for (const ptx::Operand *o = p_.operands.data() + i.first_operand, *end = o + i.operand_count; o < end; ++o)
-        if (o->kind == OperandKind::address_reg || (makes_addresses && o->kind == OperandKind::reg))
-          pointer[o->id] = true;
+      const ptx::Operand* const first = p_.operands.data() + i.first_operand;
+      const ptx::Operand *const sources = first + i.destination_count, *const end = first + i.operand_count;
+      const ptx::Operand* o = first;
+      for (; o < sources; ++o) {
+        if (o->kind == OperandKind::reg)
+          ++registers[o->id].definitions;
+        else if (o->kind == OperandKind::vector)
+          for (uint32_t e = 0; e < o->count; ++e)
+            if (p_.vector_elements[o->id + e].kind == OperandKind::reg)
+              ++registers[p_.vector_elements[o->id + e].id].definitions;
+      }
+      for (; o < end; ++o)
+        if (o->kind == OperandKind::address_reg) registers[o->id].pointer = true;
+      if (i.op == Opcode::mad)
+        for (o = first; o < end; ++o)
+          if (o->kind == OperandKind::reg) registers[o->id].pointer = true;
+      if (i.op == Opcode::cvta && first[0].kind == OperandKind::reg && first[1].kind == OperandKind::reg)
+        converted.push_back({first[0].id, first[1].id});
     }
   // What only additions use after its conversion can stay in the constant bank.
   for (size_t k = converted.size(); k-- > 0;)
-    if (pointer[converted[k].result]) pointer[converted[k].source] = true;
+    if (registers[converted[k].result].pointer) registers[converted[k].source].pointer = true;
   // Parameters and local variables.
   uint32_t at = 0;
   parameter_offsets_ = arena_.make_raw<uint32_t>(p_.parameters.size());
@@ -465,86 +444,121 @@ void Selector::prepare() {
   }
   f_.local_bytes = (f_.local_bytes + 15) / 16 * 16;
 
-  const std::span<uint32_t> copy_of = arena_.make_span<uint32_t>(n, UINT32_MAX);
-  auto new_register = [&](uint32_t r) {
-    Type type = p_.registers[ptx::RegisterId{r}].type;
-    if (type == Type::pred) return new_predicate(f_, false);
-    uint32_t bytes = ptx::type_bytes(type);
-    return new_gpr(f_, bytes <= 4 ? 1 : bytes / 4, false);
-  };
-  auto bytes_of = [&](uint32_t r) { return ptx::type_bytes(p_.registers[ptx::RegisterId{r}].type); };
   for (BlockId b : flow_.layout)
     for (const FlowItem& item : flow_.blocks[b].items) {
-      if (!is_none(item.guard)) continue;
       const ptx::Instruction& i = p_.instructions[item.inst];
-      if (i.destination_count != 1) continue;
-      const ptx::Operand& d = p_.operand(i, 0);
-      if (d.kind == OperandKind::vector && i.op == Opcode::ld && d.count * ptx::type_bytes(i.type) <= 16 &&
-          ptx::type_bytes(i.type) >= 4) {
-        // Name the results inside the loaded group.
-        bool fresh = i.mods.space != ptx::Space::param && i.mods.space != ptx::Space::constant;
-        const uint32_t words = ptx::type_bytes(i.type) / 4;
-        for (uint32_t e = 0; e < d.count; ++e) {
-          const ptx::Operand& o = p_.vector_elements[d.id + e];
-          fresh &= o.kind == OperandKind::reg && copy_of[o.id] == UINT32_MAX && aliases_[o.id].kind == Alias::none &&
-                   bytes_of(o.id) == 4 * words && registers_[o.id] == UINT32_MAX;
-        }
-        if (!fresh) continue;
-        uint32_t first = new_gpr(f_, d.count * words, false);
-        for (uint32_t e = 0; e < d.count; ++e) registers_[p_.vector_elements[d.id + e].id] = first + e * words;
-        continue;
-      }
-      if (d.kind != OperandKind::reg || definitions_[d.id] != 1 || i.operand_count < 2) continue;
-      const ptx::Operand& s = p_.operand(i, 1);
-      const uint32_t bytes = bytes_of(d.id);
-      if (i.op == Opcode::mov && s.kind == OperandKind::immediate && i.type != Type::pred) {
-        if (bytes <= 4) {
-          aliases_[d.id] = {Alias::value32, source(s, i.type), {}};
-        } else if (bytes == 8 && i.type != Type::f64) {
-          Wide w = source64(s);
-          aliases_[d.id] = {Alias::value64, w.lo, w.hi};
-        } else if (i.type == Type::f64 && static_cast<uint32_t>(s.value) == 0 &&
-                   (static_cast<uint64_t>(s.value) & 0x00000fffffffffff) == 0) {
-          Wide w = source64(s);
-          aliases_[d.id] = {
-              Alias::f64,
-              s.value == 0 ? gpr(isa::RZ) : immediate(static_cast<int32_t>(static_cast<uint64_t>(s.value) >> 32)),
-              w.hi};
-        } else if (i.type == Type::f64) {
-          aliases_[d.id] = {Alias::f64, constant(2, bank2(static_cast<uint64_t>(s.value), 8)), {}};
-        }
-      } else if (i.op == Opcode::ld && i.mods.space == ptx::Space::param && s.kind == OperandKind::parameter &&
-                 ptx::type_bytes(i.type) >= 4 && bytes == ptx::type_bytes(i.type)) {
-        uint32_t offset = t_.parameter_base + parameter_offsets_[s.id] + static_cast<uint32_t>(s.value);
-        if (bytes == 4) aliases_[d.id] = {Alias::value32, constant(0, offset), {}};
-        if (bytes == 8 && offset % 8 == 0 && (i.type == Type::f64 || !pointer[d.id]))
-          aliases_[d.id] = {Alias::value64, constant(0, offset), constant(0, offset + 4)};
-      } else if (((i.op == Opcode::mov && s.kind == OperandKind::reg) ||
-                  (i.op == Opcode::cvta && i.mods.space == ptx::Space::global && s.kind == OperandKind::reg)) &&
-                 definitions_[s.id] == 1 && bytes_of(s.id) == bytes && p_.registers[s.reg_id()].type != Type::pred) {
-        copy_of[d.id] = s.id;
-      } else if (i.op == Opcode::add && bytes == 8 && !ptx::is_floating(i.type) && s.kind == OperandKind::reg &&
-                 definitions_[s.id] == 1 && !i.mods.carry_out) {
-        const ptx::Operand& c = p_.operand(i, 2);
-        if (c.kind == OperandKind::immediate) derived_[d.id] = {s.reg_id(), c.value};
-      }
+      const bool forwards = i.op == Opcode::mov || i.op == Opcode::ld || i.op == Opcode::add || i.op == Opcode::cvta;
+      if (forwards && is_none(item.guard) && i.destination_count == 1) forward(i);
     }
-  for (uint32_t r = 0; r < n; ++r) {
-    if (definitions_[r] == 0 && copy_of[r] == UINT32_MAX && registers_[r] == UINT32_MAX) continue;
-    uint32_t root = r;
-    for (int steps = 0; copy_of[root] != UINT32_MAX && steps < 1000; ++steps) root = copy_of[root];
-    if (root != r) {
-      aliases_[r] = aliases_[root];
-      if (is_none(derived_[r].base)) derived_[r] = derived_[root];
-      if (registers_[root] == UINT32_MAX) registers_[root] = new_register(root);
-      registers_[r] = registers_[root];
-    } else if (registers_[r] == UINT32_MAX) {
-      registers_[r] = new_register(r);
+  place_registers();
+}
+
+// What the unguarded instruction's result can be where it is read, so that perhaps nobody needs the instruction.
+void Selector::forward(const ptx::Instruction& i) {
+  const ptx::Operand& to = p_.operand(i, 0);
+  const uint32_t type_bytes = ptx::type_bytes(i.type);
+  if (to.kind == OperandKind::vector) {
+    // Names the results inside the loaded group.
+    if (i.op != Opcode::ld || i.mods.space == ptx::Space::param || i.mods.space == ptx::Space::constant ||
+        to.count * type_bytes > 16 || type_bytes < 4)
+      return;
+    const std::span<const ptx::Operand> results(&p_.vector_elements[to.id], to.count);
+    for (const ptx::Operand& o : results) {
+      if (o.kind != OperandKind::reg) return;
+      const Register& r = registers_[o.id];
+      if (r.copy_of != UINT32_MAX || r.alias != Register::none || r.bytes != type_bytes || r.first != UINT32_MAX)
+        return;
     }
+    const uint32_t words = type_bytes / 4, first = new_gpr(f_, to.count * words, false);
+    for (uint32_t e = 0; e < to.count; ++e) registers_[results[e].id].first = first + e * words;
+    return;
+  }
+  if (to.kind != OperandKind::reg || i.operand_count < 2) return;
+  Register& d = registers_[to.id];
+  if (d.definitions != 1) return;
+  const ptx::Operand& s = p_.operand(i, 1);
+  const auto is_alias = [&](Register::Alias kind, Op lo, Op hi) { d.alias = kind, d.lo = lo, d.hi = hi; };
+  // Another register that has but one value, of the same size.
+  const auto copies = [&] {
+    if (s.kind == OperandKind::reg && registers_[s.id].definitions == 1 && registers_[s.id].bytes == d.bytes &&
+        p_.registers[s.reg_id()].type != Type::pred)
+      d.copy_of = s.id;
+  };
+  switch (i.op) {
+    case Opcode::mov: {
+      if (s.kind != OperandKind::immediate || i.type == Type::pred) return copies();
+      const uint64_t bits = static_cast<uint64_t>(s.value);
+      if (d.bytes <= 4) return is_alias(Register::value32, source(s, i.type), rz);
+      if (i.type == Type::f64) {
+        if (bits == 0) return is_alias(Register::value64, rz, rz);
+        if ((bits & 0x00000fffffffffff) == 0)
+          return is_alias(Register::f64, immediate(static_cast<int32_t>(bits >> 32)), rz);
+        return is_alias(Register::f64, constant(2, bank2(bits, 8)), rz);
+      }
+      if (d.bytes == 8) {
+        const Wide w = source64(s);
+        is_alias(Register::value64, w.lo, w.hi);
+      }
+      return;
+    }
+    case Opcode::ld: {
+      if (i.mods.space != ptx::Space::param || s.kind != OperandKind::parameter || type_bytes < 4 ||
+          d.bytes != type_bytes)
+        return;
+      const uint32_t offset = t_.parameter_base + parameter_offsets_[s.id] + static_cast<uint32_t>(s.value);
+      if (d.bytes == 4) is_alias(Register::value32, constant(0, offset), rz);
+      if (d.bytes == 8 && offset % 8 == 0 && (i.type == Type::f64 || !d.pointer))
+        is_alias(Register::value64, constant(0, offset), constant(0, offset + 4));
+      return;
+    }
+    case Opcode::cvta:
+      if (i.mods.space == ptx::Space::global) copies();
+      return;
+    case Opcode::add:
+      if (d.bytes == 8 && !ptx::is_floating(i.type) && s.kind == OperandKind::reg &&
+          registers_[s.id].definitions == 1 && !i.mods.carry_out)
+        if (const ptx::Operand& c = p_.operand(i, 2); c.kind == OperandKind::immediate)
+          d.base = s.reg_id(), d.offset = c.value;
+      return;
+    default: return;
+  }
+}
+
+// Gives every PTX register its virtual registers: those of copies are their source's.
+void Selector::place_registers() {
+  Register* const registers = registers_.data();
+  const ptx::Register* const declared = p_.registers.raw().data();
+  const uint32_t n = static_cast<uint32_t>(registers_.size());
+  const auto place = [&](uint32_t id) {
+    Register& r = registers[id];
+    if (r.first != UINT32_MAX) return;
+    r.first =
+        declared[id].type == Type::pred ? new_predicate(f_, false) : new_gpr(f_, r.bytes <= 4 ? 1 : r.bytes / 4, false);
+  };
+  bool all = true;
+  for (uint32_t id = 0; id < n; ++id) {
+    Register& r = registers[id];
+    if (r.definitions == 0 && r.copy_of == UINT32_MAX && r.first == UINT32_MAX) {
+      all = false;
+      continue;
+    }
+    if (r.copy_of == UINT32_MAX) {
+      place(id);
+      continue;
+    }
+    uint32_t root = id;
+    for (int steps = 0; registers[root].copy_of != UINT32_MAX && steps < 1000; ++steps) root = registers[root].copy_of;
+    place(root);
+    if (root == id) continue;
+    const Register& from = registers[root];
+    r.first = from.first, r.alias = from.alias, r.lo = from.lo, r.hi = from.hi;
+    if (is_none(r.base)) r.base = from.base, r.offset = from.offset;
   }
   // Never defined: any value will do, but it must have a place.
-  for (uint32_t r = 0; r < n; ++r)
-    if (registers_[r] == UINT32_MAX) registers_[r] = new_register(r);
+  for (uint32_t id = 0; id < n && !all; ++id) place(id);
+  for (uint32_t id = 0; id < n; ++id)
+    if (Register& r = registers[id]; r.alias == Register::none)
+      r.lo = gpr(r.first), r.hi = r.bytes <= 4 ? rz : gpr(r.first + 1);
 }
 
 void Selector::take_room(std::vector<InstId>& code) {
@@ -567,7 +581,7 @@ Result<Function> Selector::run(SelectionRoom& room) {
   f_.layout.reserve(flow_.layout.size() + 8);
   f_.gprs.reserve(p_.registers.size() * 2 + p_.instructions.size() + 16);
   const size_t self = static_cast<size_t>(&p_ - m_.functions.data());
-  for (const ptx::Instruction& i : p_.instructions) f_.calls |= i.op == Opcode::call;
+  f_.calls = flow_.calls;
   if (f_.calls) descriptor_ = called_descriptor_register;
   f_.shared_bytes = shared_.bytes[self];
   f_.uses_shared = shared_.any[self];
@@ -586,21 +600,20 @@ Result<Function> Selector::run(SelectionRoom& room) {
   prepare();
   for (BlockId b : flow_.layout) {
     const FlowBlock& x = flow_.blocks[b];
-    block_ = b;
+    enter(b);
     f_.layout.push_back(b);
     convergent_ = x.convergent, split_ = x.split;
     conditional_.clear();
-    f_.blocks[b].code.reserve(x.items.size() + x.items.size() / 2 + 4);
     for (const FlowItem& item : x.items) {
       const ptx::Instruction& i = p_.instructions[item.inst];
       current_ = &i;
-      guard_ = is_none(item.guard) ? predicate(isa::PT) : predicate(registers_[index(item.guard)], item.negated);
+      guard_ = is_none(item.guard) ? predicate(isa::PT) : predicate(registers_[index(item.guard)].first, item.negated);
       statement(i);
       if (!error_.empty()) return Error{Fault::input, error_};
     }
     guard_ = predicate(isa::PT);
     Block& y = f_.blocks[block_];
-    if (!is_none(x.predicate)) y.predicate = registers_[index(x.predicate)], y.negated = x.negated;
+    if (!is_none(x.predicate)) y.predicate = registers_[index(x.predicate)].first, y.negated = x.negated;
     y.uniform_branch = x.uniform_branch;
     y.taken = x.taken, y.next = x.next, y.end_line = x.end_line;
     for (RegionId r : x.opens) f_.regions[r].entry = block_;
@@ -662,11 +675,13 @@ void Selector::call_driver(const ptx::Instruction& i) {
 void Selector::finish() {
   current_ = nullptr;
   if (uses_descriptor_) {
-    block_ = f_.layout[0];
+    enter(f_.layout[0]);
     emit(Mnemonic::ULDC, {uniform(descriptor_), constant(0, t_.descriptor_offset)}).mod(ModifierKind::Size, 5);
+    enter(block_);
     std::vector<InstId>& code = f_.blocks[block_].code;
     std::rotate(code.begin(), code.end() - 1, code.end());
   }
+  enter(block_);
 }
 
 void Selector::statement(const ptx::Instruction& i) {
@@ -751,7 +766,7 @@ void Selector::statement(const ptx::Instruction& i) {
       if (i.mods.space == ptx::Space::constant || i.mods.space == ptx::Space::param)
         is_in_bank(i);
       else
-        is_space(registers_[p_.operand(i, 0).id], source64(p_.operand(i, 1)), i.mods.space);
+        is_space(registers_[p_.operand(i, 0).id].first, source64(p_.operand(i, 1)), i.mods.space);
       break;
     case Opcode::testp: test_class(i); break;
     case Opcode::bmsk:
@@ -786,7 +801,7 @@ void Selector::statement(const ptx::Instruction& i) {
         emit(Mnemonic::PMTRIG, {immediate(int64_t{1} << (p_.operand(i, 0).value & 15))}), f_.insts.back().pinned = true;
       break;  // Pascal: nobody counts
     case Opcode::ret:
-    case Opcode::exit: emit(Mnemonic::EXIT, {}); break;
+    case Opcode::exit: emit(Mnemonic::EXIT); break;
     case Opcode::brkpt:
     case Opcode::trap: emit(Mnemonic::BPT, {immediate(1)}).mod(ModifierKind::TrapMode, 3); break;
     default: unsupported(i);

@@ -1,10 +1,13 @@
 // Instruction selection: PTX to SASS over virtual registers. What both families share is in select.cpp; what differs is a table of primitives
 // (virtual functions of Selector) that select_volta.cpp and select_pascal.cpp fill.
 #pragma once
+#include <cstddef>
+#include <cstring>
 #include <string>
 #include <vector>
 
 #include "assembler/build.h"
+#include "assembler/isa/make.h"
 #include "assembler/passes.h"
 
 namespace rndn::assembler {
@@ -86,9 +89,10 @@ inline Op high_word(const Op& pair) { return gpr(pair.reg == isa::RZ ? isa::RZ :
 
 // An instruction just emitted, for setting its modifiers.
 struct Emitted {
-  isa::Instruction* i;
+  isa::Instruction* i = nullptr;  // null: there was no form, and an error is set
+  const isa::RowFacts* row = nullptr;
   Emitted& mod(ModifierKind kind, uint32_t value) {
-    if (i) isa::set_modifier(*i, kind, static_cast<uint8_t>(value));  // null: there was no form, and an error is set
+    if (i) isa::set_modifier(*i, *row, kind, static_cast<uint8_t>(value));
     return *this;
   }
 };
@@ -169,6 +173,8 @@ class Selector {
   bool shift_right_words(uint32_t d, Wide a, Op n, bool is_signed);
 
   // --- services
+  static bool is_register(const Op& o) { return o.kind == isa::OperandKind::gpr; }
+  static bool is_immediate(const Op& o) { return o.kind == isa::OperandKind::immediate; }
   static Op none() { return {}; }
   static Op pt(bool negated = false) { return predicate(isa::PT, negated); }
   const Op rz = gpr(isa::RZ);
@@ -176,19 +182,24 @@ class Selector {
   static bool literal(Op n) { return is_immediate(n) || (is_register(n) && n.reg == isa::RZ); }
   static uint32_t atom_op(ptx::AtomicOp op);  // code of ATOM, RED, ATOMS
   Op keep_register(Op o);                     // a register, with its sign; constants and immediates are copied
-  Emitted emit(Mnemonic m, std::initializer_list<Op> operands);
+  template <size_t N>
+  Emitted emit(Mnemonic m, const Op (&operands)[N]) {
+    return emit_list(m, std::span<const Op, N>(operands));
+  }
+  Emitted emit(Mnemonic m) { return emit_list(m, std::span<const Op, 0>()); }
   Op temp(uint32_t width = 1) { return gpr(new_gpr(f_, width, true)); }
   uint32_t temp_predicate() { return new_predicate(f_, true); }
-  isa::Instruction& add_blank();
-  Emitted emit_with_copies(Mnemonic m, std::initializer_list<Op> operands);
-  Emitted place();
-  void guard(Inst& inst);
+  Inst& add_blank();
+  template <size_t N>
+  Emitted emit_list(Mnemonic m, std::span<const Op, N> operands);
+  Emitted emit_with_copies(Mnemonic m, std::span<const Op> operands);
+  Emitted place(Inst& inst, const isa::RowFacts& row);
+  void guard(Inst& inst, const isa::RowFacts& row);
   void split_atomic(const ptx::Instruction& i, uint32_t d, Op at, Op data, Op swap);
   void compare_and_swap_loop(const ptx::Instruction& i, uint32_t d, Op at, Op data);
   void combine(const ptx::Instruction& i, uint32_t d, Op a, Op b);
-  Op as_register(Op o);  // a GPR with the same value; keeps negation and absolute value
-  static bool is_register(const Op& o) { return o.kind == isa::OperandKind::gpr; }
-  static bool is_immediate(const Op& o) { return o.kind == isa::OperandKind::immediate; }
+  Op as_register(Op o) { return is_register(o) ? o : copied(o); }  // a GPR with the same value; keeps its sign
+  Op copied(Op o);
   static bool is_zero(const Op& o) {
     return (is_immediate(o) && static_cast<uint32_t>(o.value) == 0) || (is_register(o) && o.reg == isa::RZ);
   }
@@ -197,21 +208,49 @@ class Selector {
   void unsupported(const ptx::Instruction& i, std::string_view why = {});
   void unsupported_here(std::string_view why);
 
+  // A PTX register: where it lies, and what stands for it where it is read.
+  struct Register {
+    uint32_t first = UINT32_MAX;                           // virtual register; of a wide value the first
+    uint32_t definitions = 0;                              // in the code
+    uint32_t copy_of = UINT32_MAX;                         // PTX register
+    ptx::RegisterId base = rndn::none<ptx::RegisterId>();  // this one = base + offset
+    int64_t offset = 0;
+    enum Alias : uint8_t { none, value32, value64, f64 } alias = none;  // what lo, hi are, when not the register itself
+    uint8_t bytes = 0;
+    bool pointer = false;  // an address, or a factor: not from the constant bank
+    Op lo, hi;             // its words; of f64: as its instructions take it
+  };
+
   // Source operands of the PTX instruction.
-  Op source(const ptx::Operand& o, ptx::Type type);  // 32 bits or less; immediates as 32-bit patterns
-  Wide source64(const ptx::Operand& o);
+  Op source(const ptx::Operand& o, ptx::Type type) {  // 32 bits or less; immediates as 32-bit patterns
+    return o.kind == ptx::Operand::reg ? registers_[o.id].lo : other_source(o, type);
+  }
+  Op other_source(const ptx::Operand& o, ptx::Type type);
+  static Wide words_of(const Register& r) {
+    return r.alias == Register::f64 ? Wide{gpr(r.first), gpr(r.first + 1)} : Wide{r.lo, r.hi};
+  }
+  Wide source64(const ptx::Operand& o) {
+    return o.kind == ptx::Operand::reg ? words_of(registers_[o.id]) : other_source64(o);
+  }
+  Wide other_source64(const ptx::Operand& o);
   Op source_f64(const ptx::Operand& o);  // pair register, immediate (high word) or constant
   Op source_predicate(const ptx::Operand& o);
-  Op extended(const ptx::Operand& o, ptx::Type type);  // 16-bit sources extended to 32 bits
-  uint32_t destination(const ptx::Operand& o);         // RZ / PT for `_`
+  Op extended(const ptx::Operand& o, ptx::Type type) {  // 16-bit sources extended to 32 bits
+    return ptx::type_bytes(type) >= 4 ? source(o, type) : extended_narrow(o, type);
+  }
+  Op extended_narrow(const ptx::Operand& o, ptx::Type type);
+  uint32_t destination(const ptx::Operand& o);  // RZ / PT for `_`
 
   uint32_t bank2(uint64_t bits, uint32_t bytes);  // offset of a literal in constant bank 2
+
+  std::span<Register> registers_;  // by PTX register; in the arena
 
   // Control flow inside an expansion. `branch_out`: the current block ends; its lanes with p go to `to`.
   BlockId new_block();
   SelectionRoom* room_ = nullptr;
   // Memory of a block of an earlier kernel, where there is some left.
   void take_room(std::vector<InstId>& code);
+  void enter(BlockId b);    // makes it the current block
   void seal(BlockId next);  // current block goes on to `next`
   void seal_branch(Op p, BlockId taken, BlockId next);
   RegionId open_region(BlockId landing);  // at the end of the current block
@@ -234,6 +273,7 @@ class Selector {
   Op guard_ = predicate(isa::PT);
   bool uses_descriptor_ = false;
   uint32_t descriptor_ = descriptor_register;
+  uint32_t placed_ = 0;  // instructions that are in the code of a block; the others are the current block's
   std::vector<uint32_t>
       conditional_;  // registers of the block that were written under a guard: 2 r, predicates 2 p + 1
 
@@ -305,26 +345,37 @@ class Selector {
   void exclusively(const ptx::Operand& mask, F&& body);
   Op address_of(const ptx::Instruction& i, const ptx::Operand& o);
   void prepare();
+  void forward(const ptx::Instruction& i);
+  void place_registers();
   void finish();
 
-  struct Alias {
-    enum Kind : uint8_t { none, value32, value64, f64 } kind = none;
-    Op lo, hi;  // of `none`: anything
-  };
-  struct Derived {  // register = base + offset
-    ptx::RegisterId base = rndn::none<ptx::RegisterId>();
-    int64_t offset = 0;
-  };
   Op carry_;  // PTX's CC.CF, once it is used
   // In the arena.
-  std::span<uint32_t> registers_;    // PTX register -> first virtual register
-  std::span<uint32_t> definitions_;  // static definitions per PTX register
-  std::span<Alias> aliases_;         // by PTX register
-  std::span<Derived> derived_;       // by PTX register
   std::span<uint32_t> parameter_offsets_;
   std::span<uint32_t> local_offsets_;     // by VariableId
   std::span<uint32_t> constant_offsets_;  // by VariableId: place in bank 3
 };
+
+// Appends an instruction that says nothing yet.
+inline Inst& Selector::add_blank() {
+  Inst& inst = f_.insts.push();
+  constexpr Inst blank;
+  static_assert(offsetof(Inst, sass) == 0);
+  constexpr size_t own = sizeof(isa::Instruction);  // behind the instruction itself
+  std::memcpy(reinterpret_cast<std::byte*>(&inst) + own, reinterpret_cast<const std::byte*>(&blank) + own,
+              sizeof(Inst) - own);
+  return inst;
+}
+template <size_t N>
+Emitted Selector::emit_list(Mnemonic m, std::span<const Op, N> operands) {
+  Inst& inst = add_blank();
+  const isa::RowFacts* const row = isa::make(t_, m, operands, inst.sass, forms_);
+  if (!row) [[unlikely]] {
+    f_.insts.pop_back();
+    return emit_with_copies(m, operands);
+  }
+  return place(inst, *row);
+}
 
 Result<Function> select_volta(const ptx::Module& m, const ptx::Function& p, const Flow& flow,
                               const SharedLayout& shared, const Options& o, isa::FormCache& forms, Arena& arena,

@@ -343,7 +343,7 @@ void Selector::is_in_bank(const ptx::Instruction& i) {
   Op from = temp(2);
   add64(from.reg, {distance, gpr(distance.reg + 1)},
         source64({OperandKind::immediate, false, 0, 0, -static_cast<int64_t>(first)}), false);
-  setp64(registers_[p_.operand(i, 0).id], isa::PT, Cmp::LT, {from, gpr(from.reg + 1)},
+  setp64(registers_[p_.operand(i, 0).id].first, isa::PT, Cmp::LT, {from, gpr(from.reg + 1)},
          source64({OperandKind::immediate, false, 0, 0, bytes}), false, 0, pt());
 }
 

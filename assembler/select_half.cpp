@@ -95,13 +95,13 @@ void Selector::half_compare(const ptx::Instruction& i) {
       wide[k] = temp();
       shift_left(wide[k].reg, as_register(source(p_.operand(i, first + k), Type::b16)), immediate(16));
     }
-    emit(Mnemonic::FSETP, {predicate(registers_[p_.operand(i, 0).id]), pt(), wide[0], wide[1], with})
+    emit(Mnemonic::FSETP, {predicate(registers_[p_.operand(i, 0).id].first), pt(), wide[0], wide[1], with})
         .mod(ModifierKind::FloatCompare, static_cast<uint32_t>(comparison(i.mods.compare)))
         .mod(ModifierKind::Bool, combine);
     return;
   }
   Op a = half_source(p_.operand(i, first), type), b = half_source(p_.operand(i, first + 1), type);
-  Emitted e{nullptr};
+  Emitted e;
   const bool masks = is_set && !is_half(i.type);  // set.u32: all ones, in each half of a pair
   const uint32_t flag = masks && !is_pair(type) ? temp_predicate() : isa::PT;
   if (flag != isa::PT) {
@@ -111,7 +111,7 @@ void Selector::half_compare(const ptx::Instruction& i) {
   } else if (is_set) {
     e = emit(Mnemonic::HSET2, {gpr(destination(p_.operand(i, 0))), a, b, with}).mod(ModifierKind::BF, 1);
   } else {
-    e = emit(Mnemonic::HSETP2, {predicate(registers_[p_.operand(i, 0).id]), pt(), a, b, with});
+    e = emit(Mnemonic::HSETP2, {predicate(registers_[p_.operand(i, 0).id].first), pt(), a, b, with});
   }
   e.mod(ModifierKind::FloatCompare, static_cast<uint32_t>(comparison(i.mods.compare))).mod(ModifierKind::Bool, combine);
   if (i.mods.ftz) e.mod(ModifierKind::FTZ, 1);

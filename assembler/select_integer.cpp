@@ -143,7 +143,7 @@ void Selector::multiply(const ptx::Instruction& i) {
 
 // testp on the bits: exponent and mantissa fields.
 void Selector::test_class(const ptx::Instruction& i) {
-  const uint32_t d = registers_[p_.operand(i, 0).id];
+  const uint32_t d = registers_[p_.operand(i, 0).id].first;
   const bool wide = i.type == Type::f64;
   Op high, low = rz;
   if (wide) {
@@ -404,8 +404,8 @@ void Selector::compare(const ptx::Instruction& i) {
   if (is_set) {
     p = temp_predicate();
   } else {
-    if (p_.operand(i, 0).kind == OperandKind::reg) p = registers_[p_.operand(i, 0).id];
-    if (i.destination_count > 1 && p_.operand(i, 1).kind == OperandKind::reg) q = registers_[p_.operand(i, 1).id];
+    if (p_.operand(i, 0).kind == OperandKind::reg) p = registers_[p_.operand(i, 0).id].first;
+    if (i.destination_count > 1 && p_.operand(i, 1).kind == OperandKind::reg) q = registers_[p_.operand(i, 1).id].first;
   }
   uint32_t combine = 0;
   Op with = predicate(isa::PT);

@@ -34,15 +34,12 @@ Op Selector::address_of(const ptx::Instruction& i, const ptx::Operand& o) {
     case OperandKind::address_reg: {
       uint32_t r = o.id;
       int64_t offset = o.value;
-      while (wide && !is_none(derived_[r].base) && std::abs(offset + derived_[r].offset) <= reach) {
-        offset += derived_[r].offset;
-        r = index(derived_[r].base);
+      while (wide && !is_none(registers_[r].base) && std::abs(offset + registers_[r].offset) <= reach) {
+        offset += registers_[r].offset;
+        r = index(registers_[r].base);
       }
-      const Alias& alias = aliases_[r];
-      ptx::Operand reg{OperandKind::reg, false, 0, r, 0};
       if (wide) {
-        Wide base = source64(reg);
-        Op pair = pair_register(base);
+        Op pair = pair_register(words_of(registers_[r]));
         if (std::abs(offset) > reach) {
           Op t = temp(2);
           add64(t.reg, {pair, high_word(pair)}, source64({OperandKind::immediate, false, 0, 0, offset}), false);
@@ -50,9 +47,8 @@ Op Selector::address_of(const ptx::Instruction& i, const ptx::Operand& o) {
         }
         return address(pair.reg, offset, true, descriptor);
       }
-      if (alias.kind != Alias::none && is_immediate(alias.lo))
-        return address(isa::RZ, alias.lo.value + offset, false, false);
-      Op base = as_register(source(reg, Type::u32));
+      if (const Op& lo = registers_[r].lo; is_immediate(lo)) return address(isa::RZ, lo.value + offset, false, false);
+      Op base = as_register(registers_[r].lo);
       if (std::abs(offset) > reach) {
         Op t = temp();
         add(t.reg, base, immediate(offset));
@@ -147,11 +143,12 @@ void Selector::memory(const ptx::Instruction& i) {
     const uint32_t words = bytes / 4, width = total / 4;
     bool grouped = true;  // prepare() gave the results consecutive registers
     for (uint32_t k = 0; k < o0.count; ++k)
-      grouped &= e[k].kind == OperandKind::reg && registers_[e[k].id] == registers_[e[0].id] + k * words &&
+      grouped &= e[k].kind == OperandKind::reg && registers_[e[k].id].first == registers_[e[0].id].first + k * words &&
                  ptx::type_bytes(p_.registers[e[k].reg_id()].type) == bytes;
-    grouped = grouped && f_.gprs[registers_[e[0].id] - isa::first_virtual].width == width &&
-              (registers_[e[0].id] - isa::first_virtual) == f_.gprs[registers_[e[0].id] - isa::first_virtual].first;
-    if (grouped) return load(i, registers_[e[0].id], width == 2 ? 5 : 6, at);
+    grouped = grouped && f_.gprs[registers_[e[0].id].first - isa::first_virtual].width == width &&
+              (registers_[e[0].id].first - isa::first_virtual) ==
+                  f_.gprs[registers_[e[0].id].first - isa::first_virtual].first;
+    if (grouped) return load(i, registers_[e[0].id].first, width == 2 ? 5 : 6, at);
     Op t = temp(width);
     load(i, t.reg, width == 2 ? 5 : 6, at);
     for (uint32_t k = 0; k < o0.count; ++k)
@@ -227,7 +224,7 @@ void Selector::load_bank(const ptx::Instruction& i) {
   for (uint32_t e = 0; e < (vector ? o0.count : 1u); ++e) {
     const ptx::Operand& o = vector ? p_.vector_elements[o0.id + e] : o0;
     if (o.kind != OperandKind::reg) continue;
-    if (!vector && aliases_[o.id].kind != Alias::none) return;
+    if (!vector && registers_[o.id].alias != Register::none) return;
     const uint32_t d = destination(o), register_bytes = ptx::type_bytes(p_.registers[o.reg_id()].type);
     const uint32_t at = static_cast<uint32_t>(offset) + e * bytes;
     Op low = bytes < 4 && register_bytes == 8 ? temp() : gpr(d);

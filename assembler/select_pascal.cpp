@@ -521,24 +521,24 @@ class PascalSelector final : public Selector {
   }
   void fence(ptx::Scope scope, bool) override {
     const uint32_t code = scope == ptx::Scope::cta ? 0 : scope == ptx::Scope::sys ? 2 : 1;
-    emit(Mnemonic::MEMBAR, {}).mod(ModifierKind::Scope, code).mod(ModifierKind::Fence, code ? 1 : 0);
+    emit(Mnemonic::MEMBAR).mod(ModifierKind::Scope, code).mod(ModifierKind::Fence, code ? 1 : 0);
   }
   void barrier(Op id, Op count) override {
     if (count.kind == isa::OperandKind::none)
       emit(Mnemonic::BAR, {id});
     else
       emit(Mnemonic::BAR, {id, count});
-    emit(Mnemonic::MEMBAR, {}).mod(ModifierKind::Scope, 0);
+    emit(Mnemonic::MEMBAR).mod(ModifierKind::Scope, 0);
   }
   void barrier_arrive(Op id, Op count) override {
     emit(Mnemonic::BAR, {id, count}).mod(ModifierKind::BarMode, 1);
-    emit(Mnemonic::MEMBAR, {}).mod(ModifierKind::Scope, 0);
+    emit(Mnemonic::MEMBAR).mod(ModifierKind::Scope, 0);
   }
   void barrier_reduce(uint32_t d, uint32_t p, Op id, Op count, Op value, uint32_t reduction) override {
     Emitted e = count.kind == isa::OperandKind::none ? emit(Mnemonic::BAR, {id, none(), value})
                                                      : emit(Mnemonic::BAR, {id, count, value});
     e.mod(ModifierKind::BarMode, 2).mod(ModifierKind::BarReduction, reduction);
-    emit(Mnemonic::MEMBAR, {}).mod(ModifierKind::Scope, 0);
+    emit(Mnemonic::MEMBAR).mod(ModifierKind::Scope, 0);
     emit(Mnemonic::B2R, {gpr(d), predicate(p)});
     if (error_.empty()) f_.insts.back().pinned = true;  // before the next barrier
   }

@@ -17,8 +17,8 @@ class VoltaSelector final : public Selector {
  private:
   bool sm90() const { return t_.sm >= 90; }
 
-  // An operand for a slot that takes registers, immediates and constants: signs of immediates are folded.
-  Op any(Op o) { return plain(o); }
+  // The carry that a sum without one names. Operands that the row would fill in itself are given where an instruction is common: that is quicker.
+  const Op no_carry = predicate(isa::PT, true);
 
   void mov(uint32_t d, Op a) override {
     if (a.negated || a.absolute) return add(d, a, rz);
@@ -39,7 +39,7 @@ class VoltaSelector final : public Selector {
       Selector::mov64(d, a);
     }
   }
-  void add3(uint32_t d, Op a, Op b, Op c) { emit(Mnemonic::IADD3, {gpr(d), none(), none(), a, b, c, none(), none()}); }
+  void add3(uint32_t d, Op a, Op b, Op c) { emit(Mnemonic::IADD3, {gpr(d), pt(), pt(), a, b, c, no_carry, no_carry}); }
   void add(uint32_t d, Op a, Op b) override {
     a = plain(a), b = plain(b);
     if (!is_register(a)) std::swap(a, b);
@@ -57,8 +57,8 @@ class VoltaSelector final : public Selector {
     alo = keep_register(alo), ahi = keep_register(ahi);
     uint32_t carry = temp_predicate();
     // d's low word may be a source's low word only, so that writing it first is harmless.
-    emit(Mnemonic::IADD3, {gpr(d), predicate(carry), none(), alo, blo, rz, none(), none()});
-    emit(Mnemonic::IADD3, {gpr(d + 1), none(), none(), ahi, bhi, rz, predicate(carry), none()}).mod(ModifierKind::X, 1);
+    emit(Mnemonic::IADD3, {gpr(d), predicate(carry), pt(), alo, blo, rz, no_carry, no_carry});
+    emit(Mnemonic::IADD3, {gpr(d + 1), pt(), pt(), ahi, bhi, rz, predicate(carry), no_carry}).mod(ModifierKind::X, 1);
   }
   static bool is_immediate_pair(Wide w) {
     auto literal = [](Op o) { return is_immediate(o) || (is_register(o) && o.reg == isa::RZ); };
@@ -80,7 +80,7 @@ class VoltaSelector final : public Selector {
     if (!is_register(a)) std::swap(a, b);
     a = as_register(a);
     if (!is_register(b) && !is_register(c)) c = as_register(c);
-    emit(Mnemonic::IMAD, {gpr(d), a, b, c, none()});
+    emit(Mnemonic::IMAD, {gpr(d), a, b, c, no_carry});
   }
   void mad_wide(uint32_t d, Op a, Op b, Wide c, bool is_signed) override {
     a = plain(a), b = plain(b);
@@ -93,7 +93,7 @@ class VoltaSelector final : public Selector {
       else
         addend = pair_register(c);
     }
-    emit(Mnemonic::IMAD_WIDE, {gpr(d), none(), a, b, addend, none()}).mod(ModifierKind::Signed, is_signed);
+    emit(Mnemonic::IMAD_WIDE, {gpr(d), pt(), a, b, addend, no_carry}).mod(ModifierKind::Signed, is_signed);
   }
   void mul_hi(uint32_t d, Op a, Op b, bool is_signed) override {
     a = plain(a), b = plain(b);
@@ -110,7 +110,7 @@ class VoltaSelector final : public Selector {
   void logic(uint32_t d, Op a, Op b, uint8_t lut) override {
     a = plain(a), b = plain(b);
     if (!is_register(a)) std::swap(a, b);  // and, or, xor commute
-    emit(Mnemonic::LOP3, {none(), gpr(d), as_register(a), b, rz, immediate(lut), none()});
+    emit(Mnemonic::LOP3, {pt(), gpr(d), as_register(a), b, rz, immediate(lut), pt(true)});
   }
   void logic3(uint32_t d, Op a, Op b, Op c, uint8_t lut) override {
     a = as_register(plain(a)), c = as_register(plain(c));
@@ -161,7 +161,7 @@ class VoltaSelector final : public Selector {
   void setp(uint32_t p, uint32_t q, Cmp c, Op a, Op b, bool is_signed, uint32_t combine, Op with) override {
     a = plain(a), b = plain(b);
     if (!is_register(a) && is_register(b)) std::swap(a, b), c = mirrored(c);
-    emit(Mnemonic::ISETP, {predicate(p), predicate(q), as_register(a), b, with, none()})
+    emit(Mnemonic::ISETP, {predicate(p), predicate(q), as_register(a), b, with, pt()})
         .mod(ModifierKind::Compare, static_cast<uint32_t>(c))
         .mod(ModifierKind::Signed, is_signed)
         .mod(ModifierKind::Bool, combine);
@@ -393,7 +393,7 @@ class VoltaSelector final : public Selector {
                                i.mods.semantics == Semantics::relaxed;
     if (i.mods.semantics == Semantics::acquire) {
       if (i.mods.space != ptx::Space::shared && i.mods.scope != ptx::Scope::cta)
-        emit(Mnemonic::CCTL, {}).mod(ModifierKind::E, 0).mod(ModifierKind::CacheOp, 4);
+        emit(Mnemonic::CCTL).mod(ModifierKind::E, 0).mod(ModifierKind::CacheOp, 4);
     }
   }
   void store(const ptx::Instruction& i, Op at, Op data, uint32_t size) override {
@@ -456,7 +456,7 @@ class VoltaSelector final : public Selector {
             .mod(ModifierKind::Order, order);
     }
     if (i.mods.semantics == ptx::Semantics::acq_rel || i.mods.semantics == ptx::Semantics::acquire)
-      emit(Mnemonic::CCTL, {}).mod(ModifierKind::E, 0).mod(ModifierKind::CacheOp, 4);
+      emit(Mnemonic::CCTL).mod(ModifierKind::E, 0).mod(ModifierKind::CacheOp, 4);
   }
   void shared_atomic(const ptx::Instruction& i, uint32_t d, Op at, Op data, Op swap) {
     const bool wide = ptx::type_bytes(i.type) == 8;
@@ -482,16 +482,14 @@ class VoltaSelector final : public Selector {
   void fence(ptx::Scope scope, bool sequential, bool invalidate) {
     const uint32_t kind = sequential ? 0 : 1;
     if (scope == ptx::Scope::cta) {
-      emit(Mnemonic::MEMBAR, {}).mod(ModifierKind::Fence, kind).mod(ModifierKind::Scope, 0);
+      emit(Mnemonic::MEMBAR).mod(ModifierKind::Fence, kind).mod(ModifierKind::Scope, 0);
       return;
     }
-    if (sm90()) emit(Mnemonic::MEMBAR, {}).mod(ModifierKind::Fence, 2).mod(ModifierKind::Scope, 0);
-    emit(Mnemonic::MEMBAR, {})
-        .mod(ModifierKind::Fence, kind)
-        .mod(ModifierKind::Scope, scope == ptx::Scope::sys ? 3 : 2);
-    emit(Mnemonic::ERRBAR, {});
-    if (sm90()) emit(Mnemonic::CGAERRBAR, {});
-    if (invalidate) emit(Mnemonic::CCTL, {}).mod(ModifierKind::E, 0).mod(ModifierKind::CacheOp, 4);
+    if (sm90()) emit(Mnemonic::MEMBAR).mod(ModifierKind::Fence, 2).mod(ModifierKind::Scope, 0);
+    emit(Mnemonic::MEMBAR).mod(ModifierKind::Fence, kind).mod(ModifierKind::Scope, scope == ptx::Scope::sys ? 3 : 2);
+    emit(Mnemonic::ERRBAR);
+    if (sm90()) emit(Mnemonic::CGAERRBAR);
+    if (invalidate) emit(Mnemonic::CCTL).mod(ModifierKind::E, 0).mod(ModifierKind::CacheOp, 4);
   }
   void barrier(Op id, Op count) override {
     if (count.kind == isa::OperandKind::none)
@@ -538,12 +536,12 @@ class VoltaSelector final : public Selector {
         .mod(ModifierKind::AtomType, ptx::is_signed(i.type) ? 1 : 0)
         .mod(ModifierKind::Order, scope_order(i.mods.scope));
     if (i.mods.semantics == ptx::Semantics::acq_rel || i.mods.semantics == ptx::Semantics::acquire)
-      emit(Mnemonic::CCTL, {}).mod(ModifierKind::E, 0).mod(ModifierKind::CacheOp, 4);
+      emit(Mnemonic::CCTL).mod(ModifierKind::E, 0).mod(ModifierKind::CacheOp, 4);
   }
   void converge(Op mask) override {
     mask = plain(mask);
     if (sm90() && is_immediate(mask) && static_cast<uint32_t>(mask.value) == 0xffffffffu) {
-      emit(Mnemonic::WARPSYNC_ALL, {});
+      emit(Mnemonic::WARPSYNC_ALL);
       return;
     }
     const Op outer = guard_;

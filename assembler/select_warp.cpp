@@ -12,7 +12,7 @@ using OperandKind = ptx::Operand;
 void Selector::cooperate(const ptx::Instruction& i) {
   switch (i.op) {
     case Opcode::membar: return fence(i.mods.scope, true);
-    case Opcode::griddepcontrol: emit(i.mods.mode == 1 ? Mnemonic::PREEXIT : Mnemonic::ACQBULK, {}); return;
+    case Opcode::griddepcontrol: emit(i.mods.mode == 1 ? Mnemonic::PREEXIT : Mnemonic::ACQBULK); return;
     case Opcode::fence:
       if (i.mods.mode == 1) return fence(ptx::Scope::sys, true);  // proxy.alias: ptxas fences likewise
       if (i.mods.mode >= 32) return fence(ptx::Scope::gpu, false);
@@ -23,7 +23,7 @@ void Selector::cooperate(const ptx::Instruction& i) {
         if (!convergent_)
           converge(source(p_.operand(i, 0), Type::u32));
         else if (t_.family == isa::Family::volta)
-          emit(Mnemonic::NOP, {});  // as ptxas: nothing to wait for, but memory accesses stay on their sides
+          emit(Mnemonic::NOP);  // as ptxas: nothing to wait for, but memory accesses stay on their sides
         return;
       }
       return block_barrier(i);
@@ -31,7 +31,8 @@ void Selector::cooperate(const ptx::Instruction& i) {
     case Opcode::shfl: {
       const uint32_t d = destination(p_.operand(i, 0));
       uint32_t p = isa::PT, first = i.destination_count;
-      if (i.destination_count > 1 && p_.operand(i, 1).kind == OperandKind::reg) p = registers_[p_.operand(i, 1).id];
+      if (i.destination_count > 1 && p_.operand(i, 1).kind == OperandKind::reg)
+        p = registers_[p_.operand(i, 1).id].first;
       Op a = as_register(source(p_.operand(i, first), Type::b32));
       Op lane = source(p_.operand(i, first + 1), Type::u32), clamp = source(p_.operand(i, first + 2), Type::u32);
       if (is_zero(lane)) lane = immediate(0);
@@ -94,7 +95,7 @@ void Selector::block_barrier(const ptx::Instruction& i) {
   if (!reduce) return barrier(id, count);
   const uint32_t reduction = i.mods.mode - 64 == 0 ? 0 : i.mods.mode == 96 ? 1 : 2;
   const ptx::Operand& o = p_.operand(i, 0);
-  const uint32_t d = o.kind == OperandKind::reg ? registers_[o.id] : reduction ? isa::PT : isa::RZ;
+  const uint32_t d = o.kind == OperandKind::reg ? registers_[o.id].first : reduction ? isa::PT : isa::RZ;
   barrier_reduce(reduction ? isa::RZ : d, reduction ? d : isa::PT, id, count,
                  source_predicate(p_.operand(i, i.operand_count - 1)), reduction);
 }
@@ -121,7 +122,8 @@ void Selector::exclusively(const ptx::Operand& mask, F&& body) {
 void Selector::match(const ptx::Instruction& i) {
   const uint32_t d = destination(p_.operand(i, 0)), first = i.destination_count;
   const bool wide = is_wide(i.type), all = i.mods.mode == 32;
-  const uint32_t p = first > 1 && p_.operand(i, 1).kind == OperandKind::reg ? registers_[p_.operand(i, 1).id] : isa::PT;
+  const uint32_t p =
+      first > 1 && p_.operand(i, 1).kind == OperandKind::reg ? registers_[p_.operand(i, 1).id].first : isa::PT;
   Op a = wide ? pair_register(source64(p_.operand(i, first))) : as_register(source(p_.operand(i, first), Type::b32));
   a = lasting(a, wide ? 2 : 1);
   exclusively(p_.operand(i, first + 1), [&] {

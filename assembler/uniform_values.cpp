@@ -14,6 +14,7 @@
 #include <bit>
 
 #include "assembler/build.h"
+#include "assembler/isa/make.h"
 #include "assembler/passes.h"
 
 namespace rndn::assembler {
@@ -58,7 +59,8 @@ bool with_uniform(const isa::Target& target, isa::FormCache& forms, const isa::I
   operands[k].kind = isa::OperandKind::uniform;
   operands[k].reg = uniform;
   bool mirror = false;
-  auto make = [&] { return isa::make(target, s.mnemonic, {operands.data(), s.operand_count}, made, forms); };
+  const std::span<const isa::Operand> list(operands.data(), s.operand_count);
+  auto make = [&] { return isa::make(target, s.mnemonic, list, made, forms) != nullptr; };
   bool found = make();
   if (!found) {
     // The other source of a sum, product or comparison.

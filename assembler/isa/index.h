@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "assembler/isa/form.h"
+#include "assembler/isa/make.h"
 #include "libraries/base/lazy_table.h"
 
 namespace rndn::isa {
@@ -14,11 +15,6 @@ inline constexpr size_t mnemonic_count = 0
 #define MNEMONIC(name) +1
 #include "assembler/isa/mnemonics.def"
 #undef MNEMONIC
-    ;
-inline constexpr size_t modifier_kinds = 0
-#define MODIFIER(name, text) +1
-#include "assembler/isa/modifiers.def"
-#undef MODIFIER
     ;
 
 // A row as make() sees it.
@@ -57,13 +53,6 @@ struct FormEncoding {
   std::array<uint8_t, max_modifiers> modifiers{};  // initial values
   std::array<Register, max_operands> registers{};  // by slot
 };
-
-// The first two bytes of an operand: kind, then sign and the like.
-inline uint16_t head_of(const Operand& o) {
-  uint16_t head;
-  std::memcpy(&head, &o, sizeof head);
-  return head;
-}
 
 // A row that a word may match.
 struct Candidate {

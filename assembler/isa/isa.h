@@ -76,6 +76,11 @@ enum class ModifierKind : uint8_t {
 #include "assembler/isa/modifiers.def"
 #undef MODIFIER
 };
+inline constexpr size_t modifier_kinds = 0
+#define MODIFIER(name, text) +1
+#include "assembler/isa/modifiers.def"
+#undef MODIFIER
+    ;
 
 enum class FormId : uint32_t {};
 
@@ -156,16 +161,27 @@ struct RowFacts {
   // Operands that name registers of the four files above, those that are read, then those that are written.
   struct Named {
     uint8_t operand = 0, file = 0;  // file: 0 GPR, 1 predicate, 2 uniform, 3 uniform predicate
-    uint8_t width = 0;              // 0: ask register_count
   };
   std::array<Named, 2 * max_operands> named{};
   uint8_t named_reads = 0, named_count = 0;
-  uint8_t modified_widths = 0;                 // slots whose register count depends on modifiers: ask register_count
-  std::array<uint8_t, max_operands> widths{};  // register counts of the others
+  // The register count of an operand: less one, two bits for each value of one modifier.
+  struct Width {
+    uint8_t modifier = 0;  // its place in Instruction::modifiers
+    bool varies = false;   // with modifiers
+    bool ask = false;      // with several: ask register_count
+    uint32_t by_value = 0;
+    uint32_t of(const Instruction& instruction) const {
+      return 1 + (by_value >> (2 * instruction.modifiers[modifier] & 31) & 3);
+    }
+  };
+  std::array<Width, max_operands> widths{};
   Mnemonic mnemonic{};
   LatencyClass latency{};  // CS2R.32 differs: ask latency_class when it is cs2r
   bool uniform_guard = false;
   bool carry = false;  // may read or write Pascal's condition code: ask reads_carry, writes_carry
+  // By kind: the place in Instruction::modifiers of one that says nothing about others; others: ask set_modifier.
+  static constexpr uint8_t ask = 255;
+  std::array<uint8_t, modifier_kinds> modifier_places{};
 };
 const RowFacts& row_facts(FormId form);
 
@@ -190,6 +206,13 @@ bool has_modifier(FormId form, ModifierKind kind);
 uint8_t modifier(const Instruction& instruction, ModifierKind kind);  // 0 (or the row's default) when the form has none
 // CHECKs that the form has it. May change the form: Volta's conversions have an opcode of their own for 64-bit operands.
 void set_modifier(Instruction& instruction, ModifierKind kind, uint8_t value);
+// The same where the instruction's row is at hand.
+inline void set_modifier(Instruction& instruction, const RowFacts& row, ModifierKind kind, uint8_t value) {
+  const uint8_t at = row.modifier_places[static_cast<size_t>(kind)];
+  if (at == RowFacts::ask) [[unlikely]]
+    return set_modifier(instruction, kind, value);
+  instruction.modifiers[at] = value;
+}
 // Gives `to` the guard and all modifiers of `from`; false when its form lacks one of them.
 bool copy_modifiers(const Instruction& from, Instruction& to);
 
@@ -201,33 +224,7 @@ bool copy_modifiers(const Instruction& from, Instruction& to);
 // selects the form with a uniform register.
 bool make(const Target& target, Mnemonic mnemonic, std::span<const Operand> operands, Instruction& instruction);
 
-// What make() found for the operand kinds it was asked with, direct-mapped: whoever makes many instructions keeps one, for one target.
-struct Plan;
-class FormCache {
- public:
-  struct Entry {
-    uint64_t kinds[2];                         // of up to eight operands, with their signs and parts
-    const Plan* plan;                          // of the form
-    uint16_t mnemonic;                         // none: nothing is known
-    uint8_t count;                             // of operands
-    uint8_t by_value;                          // slots whose operands' values decide whether the form takes them
-    uint8_t defaults;                          // slots that the row's own operands fill
-    bool in_order;                             // operand k goes to slot k, where that is not filled by the row
-    std::array<uint8_t, max_operands> source;  // by slot: the operand
-  };
-  static constexpr uint16_t none = 0xffff;
-  FormCache() { clear(); }
-  Entry& at(uint64_t hash) { return entries_[hash % entries_.size()]; }
-  void clear() {
-    for (Entry& e : entries_) e.mnemonic = none;
-  }
-
- private:
-  std::array<Entry, 256> entries_;
-};
-// The same, by the cache. Operands beyond the form's stay as they are.
-bool make(const Target& target, Mnemonic mnemonic, std::span<const Operand> operands, Instruction& instruction,
-          FormCache& cache);
+class FormCache;  // for those who make many instructions (make.h)
 
 // False when a field does not fit (an immediate, an offset, a virtual register): the caller takes another form.
 // `address`: byte address of the instruction, for relative branches.

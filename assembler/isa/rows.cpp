@@ -99,33 +99,47 @@ uint32_t vector_registers(uint8_t type) {  // sm_90 float atomics
 }
 }  // namespace
 
+namespace {
+// How many registers a slot names, by the value of one modifier (0 where the row has none).
+struct Count {
+  ModifierKind by;
+  uint32_t (*of)(const Form& form, uint8_t value);
+};
+Count count_of(const Slot& slot) {
+  using K = ModifierKind;
+  constexpr auto two_if_3 = [](const Form&, uint8_t v) { return v == 3 ? 2u : 1u; };
+  if (slot.style == Style::base_32) return {K::E, [](const Form&, uint8_t) { return 1u; }};
+  switch (slot.span) {
+    case Span_::one:
+      if (slot.kind == SlotKind::address) return {K::E, [](const Form&, uint8_t v) { return v ? 2u : 1u; }};
+      break;
+    case Span_::two: return {K::E, [](const Form&, uint8_t) { return 2u; }};
+    case Span_::four: return {K::E, [](const Form&, uint8_t) { return 4u; }};
+    case Span_::size: return {K::Size, [](const Form&, uint8_t v) { return v >= 6 ? 4u : v == 5 ? 2u : 1u; }};
+    case Span_::atom: return {K::AtomType, atom_registers};
+    case Span_::vector: return {K::AtomType, [](const Form&, uint8_t v) { return vector_registers(v); }};
+    case Span_::dest: return {K::DestSize, two_if_3};
+    case Span_::source: return {K::SourceSize, two_if_3};
+    case Span_::f64_dest: return {K::DestFormat, two_if_3};
+    case Span_::f64_source: return {K::SourceFormat, two_if_3};
+    case Span_::wide: return {K::Wide, [](const Form&, uint8_t v) { return v ? 2u : 1u; }};
+    case Span_::cas_result: return {K::AtomType, [](const Form&, uint8_t v) { return v ? 2u : 1u; }};
+    case Span_::cas: return {K::AtomType, [](const Form&, uint8_t v) { return v ? 4u : 2u; }};
+  }
+  return {K::E, [](const Form&, uint8_t) { return 1u; }};
+}
+// Compare-and-swap is of 64 bits by its mode, too.
+bool also_by_mode(const Slot& slot) { return slot.span == Span_::cas_result || slot.span == Span_::cas; }
+}  // namespace
+
 uint32_t register_count(const Instruction& instruction, uint32_t k) {
-  const Plan& plan = form_index().plan(instruction.form);
-  const Form& form = *plan.form;
+  const Form& form = form_row(instruction.form);
   if (register_file(form, k) == RegisterFile::none) return 0;
   const Slot& slot = form.slots[k];
-  auto value = [&](ModifierKind kind) -> uint8_t {
-    const uint8_t at = plan.position[static_cast<size_t>(kind)];
-    return at == no_position ? 0 : instruction.modifiers[at];
-  };
-  if (slot.style == Style::base_32) return 1;
-  if (slot.kind == SlotKind::address && slot.span == Span_::one) return value(ModifierKind::E) ? 2 : 1;
-  switch (slot.span) {
-    case Span_::one: return 1;
-    case Span_::two: return 2;
-    case Span_::four: return 4;
-    case Span_::size: return value(ModifierKind::Size) >= 6 ? 4 : value(ModifierKind::Size) == 5 ? 2 : 1;
-    case Span_::atom: return atom_registers(form, value(ModifierKind::AtomType));
-    case Span_::vector: return vector_registers(value(ModifierKind::AtomType));
-    case Span_::dest: return value(ModifierKind::DestSize) == 3 ? 2 : 1;
-    case Span_::source: return value(ModifierKind::SourceSize) == 3 ? 2 : 1;
-    case Span_::f64_dest: return value(ModifierKind::DestFormat) == 3 ? 2 : 1;
-    case Span_::f64_source: return value(ModifierKind::SourceFormat) == 3 ? 2 : 1;
-    case Span_::wide: return value(ModifierKind::Wide) ? 2 : 1;
-    case Span_::cas_result: return value(ModifierKind::AtomType) || (value(ModifierKind::CasMode) & 1) ? 2 : 1;
-    case Span_::cas: return value(ModifierKind::AtomType) || (value(ModifierKind::CasMode) & 1) ? 4 : 2;
-  }
-  return 1;
+  const Count count = count_of(slot);
+  uint8_t value = modifier(instruction, count.by);
+  if (also_by_mode(slot)) value |= modifier(instruction, ModifierKind::CasMode) & 1;
+  return count.of(form, value);
 }
 
 bool reads_carry(const Instruction& instruction) {
@@ -404,9 +418,19 @@ FormEncoding encoding_of(const Form& form) {
   return e;
 }
 
+// Volta's conversions: another row has their other operand width.
+bool has_two_widths(const Form& f) {
+  return !f.pascal && (f.mnemonic == Mnemonic::F2F || f.mnemonic == Mnemonic::F2I || f.mnemonic == Mnemonic::I2F ||
+                       f.mnemonic == Mnemonic::FRND);
+}
+
 RowFacts facts_of(FormId id) {
   const Form& form = form_row(id);
   RowFacts facts;
+  facts.modifier_places.fill(RowFacts::ask);
+  if (!has_two_widths(form))
+    for (uint32_t i = form.mod_count; i-- > 0;)
+      facts.modifier_places[static_cast<size_t>(form.mods[i].kind)] = static_cast<uint8_t>(i);
   Instruction probe;
   probe.form = id;
   for (uint32_t k = 0; k < form.slot_count; ++k) {
@@ -423,15 +447,15 @@ RowFacts facts_of(FormId id) {
     const Access a = access(probe, k);
     if (a == Access::read || a == Access::read_write) facts.reads |= bit;
     if (a == Access::write || a == Access::read_write) facts.writes |= bit;
-    switch (form.slots[k].span) {
-      case Span_::one:
-        if (form.slots[k].kind == SlotKind::address) facts.modified_widths |= bit;
-        facts.widths[k] = 1;
-        break;
-      case Span_::two: facts.widths[k] = 2; break;
-      case Span_::four: facts.widths[k] = 4; break;
-      default: facts.modified_widths |= bit; break;
-    }
+    const Count count = count_of(form.slots[k]);
+    RowFacts::Width& width = facts.widths[k];
+    uint32_t place = 0;
+    while (place < form.mod_count && form.mods[place].kind != count.by) ++place;
+    const bool depends = place < form.mod_count;
+    if (depends) width.modifier = static_cast<uint8_t>(place);
+    for (uint8_t v = 0; v < 16; ++v) width.by_value |= (count.of(form, depends ? v : 0) - 1) << 2 * v;
+    width.ask = also_by_mode(form.slots[k]);
+    width.varies = width.ask || width.by_value != (width.by_value & 3) * 0x55555555u;
   }
   for (const bool writes : {false, true}) {
     if (writes) facts.named_reads = facts.named_count;
@@ -439,12 +463,10 @@ RowFacts facts_of(FormId id) {
     for (uint8_t k = 0; k < form.slot_count; ++k) {
       const uint8_t bit = static_cast<uint8_t>(1u << k);
       if (!(set & bit & (facts.gprs | facts.predicates | facts.uniforms | facts.uniform_predicates))) continue;
-      facts.named[facts.named_count++] = {k,
-                                          static_cast<uint8_t>(facts.gprs & bit         ? 0
-                                                               : facts.predicates & bit ? 1
-                                                               : facts.uniforms & bit   ? 2
-                                                                                        : 3),
-                                          static_cast<uint8_t>(facts.modified_widths & bit ? 0 : facts.widths[k])};
+      facts.named[facts.named_count++] = {k, static_cast<uint8_t>(facts.gprs & bit         ? 0
+                                                                  : facts.predicates & bit ? 1
+                                                                  : facts.uniforms & bit   ? 2
+                                                                                           : 3)};
     }
   }
   facts.mnemonic = form.mnemonic;
@@ -471,23 +493,30 @@ bool make(const Target& target, Mnemonic mnemonic, std::span<const Operand> oper
   return false;
 }
 
-namespace {
+const RowFacts* make_anew(const Target& target, Mnemonic mnemonic, std::span<const Operand> operands,
+                          Instruction& instruction) {
+  return make(target, mnemonic, operands, instruction) ? &row_facts(instruction.form) : nullptr;
+}
 
-// What of an operand decides which rows take it, its value apart: kind, signs, part.
-uint64_t kind_of(const Operand& o) { return head_of(o); }
+namespace {
 bool decided_by_value(OperandKind k) { return k == OperandKind::immediate || k == OperandKind::constant; }
+}  // namespace
 
 // Notes the first row that takes operands of these kinds. It is the one that make() finds when it takes their values too: all earlier rows are out for
-// the kinds of operand alone, and for whether an address names a uniform register, which the row that is noted asks again. Nothing is noted when a
-// value can lead elsewhere, or when there is no such row.
-enum class Noted : uint8_t { yes, by_value, no_row };
-[[gnu::noinline]] Noted remember(const Target& target, Mnemonic mnemonic, std::span<const Operand> operands,
-                                 const uint64_t (&kinds)[2], FormCache::Entry& e) {
+// the kinds of operand alone, and for whether an address names a uniform register, which the row that is noted asks again. That there is no such
+// row is noted, too. Nothing is noted when a value can lead elsewhere.
+bool remember(const Target& target, Mnemonic mnemonic, std::span<const Operand> operands, const uint64_t (&kinds)[2],
+              FormCache::Entry& e) {
   const FormIndex& index = form_index();
   const auto takes_kind = [](const Plan::Slot& plan, const Slot& slot, const Operand& o) {
     if (!decided_by_value(o.kind)) return accepts(plan, slot, o);
     return (plan.kinds & kind_bit(o.kind)) && (!o.negated || plan.negatable) && (!o.absolute || plan.absolute) &&
            (!o.part || plan.part);
+  };
+  const auto note = [&](const RowFacts* row) {
+    e.kinds[0] = kinds[0], e.kinds[1] = kinds[1], e.row = row;
+    e.mnemonic = static_cast<uint16_t>(mnemonic), e.count = static_cast<uint8_t>(operands.size());
+    return true;
   };
   e.mnemonic = FormCache::none;
   for (uint32_t id : index.by_mnemonic(target.family, mnemonic)) {
@@ -515,10 +544,10 @@ enum class Noted : uint8_t { yes, by_value, no_row };
             in_order &= next == k;
           }
           if (decided_by_value(o.kind)) {
-            if (slot.optional) return Noted::by_value;
+            if (slot.optional) return false;
             by_value |= bit;
           }
-          if (o.kind == OperandKind::address) by_value |= bit;
+          if (o.kind == OperandKind::address && !o.descriptor) by_value |= bit;  // by its uniform register
           ++next;
           continue;
         }
@@ -526,52 +555,20 @@ enum class Noted : uint8_t { yes, by_value, no_row };
       fits = slot.optional;
     }
     if (!fits || next != operands.size()) continue;
-    e.kinds[0] = kinds[0], e.kinds[1] = kinds[1];
-    e.plan = &plan, e.source = source, e.by_value = by_value, e.defaults = defaults, e.in_order = in_order;
-    e.mnemonic = static_cast<uint16_t>(mnemonic), e.count = static_cast<uint8_t>(operands.size());
-    return Noted::yes;
+    e.plan = &plan, e.initial = &plan.initial;
+    e.source = source, e.by_value = by_value, e.defaults = defaults, e.in_order = in_order;
+    return note(&index.facts(static_cast<FormId>(id)));
   }
-  return Noted::no_row;
+  const auto by_value = [](const Operand& o) { return o.kind == OperandKind::address && !o.descriptor; };
+  e.by_value = 0;
+  return std::none_of(operands.begin(), operands.end(), by_value) && note(nullptr);
 }
 
-}  // namespace
-
-bool make(const Target& target, Mnemonic mnemonic, std::span<const Operand> operands, Instruction& instruction,
-          FormCache& cache) {
-  if (operands.size() > max_operands) return make(target, mnemonic, operands, instruction);
-  const auto kinds_of = [](const Operand* begin, const Operand* end) {
-    uint64_t kinds = 0;
-    while (end > begin) kinds = kinds << 16 | kind_of(*--end);
-    return kinds;
-  };
-  const Operand *const begin = operands.data(), *const end = begin + operands.size();
-  const Operand* const half = begin + std::min<size_t>(operands.size(), 4);
-  const uint64_t kinds[2] = {kinds_of(begin, half), kinds_of(half, end)};
-  uint64_t hash = (kinds[0] + static_cast<uint64_t>(mnemonic)) * 0x9E3779B97F4A7C15ull;
-  hash = (hash ^ hash >> 32 ^ kinds[1]) * 0x9E3779B97F4A7C15ull;
-  FormCache::Entry& e = cache.at(hash >> 52);
-  const bool known = e.mnemonic == static_cast<uint16_t>(mnemonic) && e.kinds[0] == kinds[0] &&
-                     e.kinds[1] == kinds[1] && e.count == operands.size();
-  if (!known) [[unlikely]]
-    if (const Noted noted = remember(target, mnemonic, operands, kinds, e); noted != Noted::yes)
-      return noted == Noted::by_value && make(target, mnemonic, operands, instruction);
-  const Plan& plan = *e.plan;
+bool takes_values(const FormCache::Entry& e, const Operand* operands) {
   for (uint32_t set = e.by_value; set; set &= set - 1) {
     const uint32_t k = static_cast<uint32_t>(std::countr_zero(set));
-    if (!takes_value(plan.slots[k], plan.form->slots[k], begin[e.source[k]])) [[unlikely]]
-      return make(target, mnemonic, operands, instruction);
-  }
-  constexpr size_t head_size = offsetof(Instruction, operands);  // all but the operands
-  std::memcpy(static_cast<void*>(&instruction), &plan.initial, head_size);
-  Operand* const to = instruction.operands.data();
-  if (e.in_order) {
-    for (size_t k = 0; begin + k < end; ++k) to[k] = begin[k];
-  } else {
-    for (uint32_t k = 0, n = plan.initial.operand_count; k < n; ++k) to[k] = begin[e.source[k]];
-  }
-  for (uint32_t set = e.defaults; set; set &= set - 1) {
-    const uint32_t k = static_cast<uint32_t>(std::countr_zero(set));
-    to[k] = plan.initial.operands[k];
+    if (!takes_value(e.plan->slots[k], e.plan->form->slots[k], operands[e.source[k]])) [[unlikely]]
+      return false;
   }
   return true;
 }
@@ -607,8 +604,7 @@ FormIndex::FormIndex() : made_(form_count()) {
 FormIndex::Row FormIndex::make(FormId id) const {
   const Form& f = form_row(id);
   Row row{plan_of(f, id), facts_of(id), encoding_of(f)};
-  if (!f.pascal && (f.mnemonic == Mnemonic::F2F || f.mnemonic == Mnemonic::F2I || f.mnemonic == Mnemonic::I2F ||
-                    f.mnemonic == Mnemonic::FRND)) {
+  if (has_two_widths(f)) {
     const uint64_t opcode = f.match.lo & 0xfff;
     row.plan.wide = (opcode & 0x10) != 0;
     row.plan.other_width = id;

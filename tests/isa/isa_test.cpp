@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "assembler/isa/latencies.h"
+#include "assembler/isa/make.h"
 
 namespace rndn::isa {
 namespace {
@@ -199,6 +200,46 @@ TEST(Make, ConversionsTakeTheOpcodeOfTheirFormats) {
   EXPECT_EQ(hex(t, narrow), "000fc00000301000_0000000200077310");
 }
 
+// One cache sees operands of every row, as they are and with one changed: in its value, its kind, its sign, an address in its uniform register, or left out.
+// What it knows of kinds of operands from one list must not mislead it with another.
+TEST(Make, TheCacheFindsWhatASearchFinds) {
+  std::mt19937_64 random(20261123);
+  for (const Target& t : known_targets()) {
+    FormCache cache;
+    size_t found = 0, refused = 0;
+    for (int round = 0; round < 8; ++round)
+      for (uint32_t f = 0; f < form_count(); ++f) {
+        const auto form = static_cast<FormId>(f);
+        if (!(form_targets(form) & t.bit)) continue;
+        const Instruction in = random_instruction(form, random());
+        std::vector<Operand> operands(in.operands.begin(), in.operands.begin() + in.operand_count);
+        if (!operands.empty()) {
+          Operand& o = operands[random() % operands.size()];
+          switch (random() % 7) {
+            case 0: o.value = static_cast<int64_t>(random()) >> random() % 63; break;
+            case 1: o = imm(static_cast<int32_t>(random())); break;
+            case 2: o = gpr(random() % 255); break;
+            case 3: o.negated = !o.negated; break;
+            case 4: o.uniform = random() % 2 ? URZ : 4; break;
+            case 5: o = {}; break;
+            default: break;
+          }
+        }
+        Instruction searched, made;
+        const bool any = make(t, in.mnemonic, operands, searched);
+        const RowFacts* row = make(t, in.mnemonic, std::span<const Operand>(operands), made, cache);
+        ASSERT_EQ(row != nullptr, any) << form_name(form) << " on " << t.name;
+        ++(any ? found : refused);
+        if (!any) continue;
+        ASSERT_TRUE(same(made, searched))
+            << form_name(form) << " on " << t.name << ": " << text(t, searched) << ", not " << text(t, made);
+        ASSERT_EQ(row, &row_facts(made.form));
+      }
+    EXPECT_GT(found, 1000u) << t.name;
+    EXPECT_GT(refused, 300u) << t.name;
+  }
+}
+
 // nvdisasm 11.8's text of the same words: the literal is a half, or the upper half of a double.
 TEST(Text, LiteralsOfPascalsConversions) {
   const Target& t = target("sm_61");
@@ -282,6 +323,25 @@ TEST(Access, WidthsFollowModifiers) {
   EXPECT_EQ(register_count(wide, 4), 2u);
   Instruction r2p = built(t, Mnemonic::R2P, {gpr(4), imm(5)});
   EXPECT_EQ(implicit_predicate_writes(r2p), 5u);
+}
+
+TEST(Access, RowsTellWidthsAsInstructionsDo) {
+  std::mt19937_64 random(20261124);
+  size_t varying = 0;
+  for (uint32_t f = 0; f < form_count(); ++f)
+    for (int round = 0; round < 40; ++round) {
+      const Instruction in = random_instruction(static_cast<FormId>(f), random());
+      const RowFacts& row = row_facts(in.form);
+      for (uint32_t k = 0; k < in.operand_count; ++k) {
+        if (register_file(in, k) == RegisterFile::none || row.widths[k].ask) continue;
+        ASSERT_EQ(row.widths[k].of(in), register_count(in, k)) << form_name(in.form) << ", operand " << k;
+        varying += row.widths[k].varies;
+        if (!row.widths[k].varies) {
+          ASSERT_EQ(row.widths[k].of({}), register_count(in, k));
+        }
+      }
+    }
+  EXPECT_GT(varying, 1000u);
 }
 
 TEST(Latencies, AgreeWithTheMeasurements) {
