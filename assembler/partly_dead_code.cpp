@@ -26,8 +26,8 @@ class PartlyDeadCode {
  public:
   PartlyDeadCode(Function& f, const Liveness& live) : f_(f), live_(live), units_(f.units) {}
 
-  bool run() {
-    if (!find_hidden()) return false;
+  bool run(uint32_t worth) {
+    if (!find_hidden(worth)) return false;
     for (BlockId b : f_.layout) {
       ArenaScope scope(*f_.arena);
       ArenaList<Candidate> candidates(*f_.arena, 64);
@@ -87,23 +87,38 @@ class PartlyDeadCode {
     return x.writes().empty() || std::ranges::any_of(x.writes(), [](Range r) { return r.reg() < isa::first_virtual; });
   }
 
-  // Units that no block needs from before it, though guarded writes make them seem alive there. False: there are none, or to find them takes long.
-  bool find_hidden() {
-    size_t count = 0;
+  // Units that are alive where blocks begin for guarded writes alone. False: they are fewer GPRs than what makes the pass worth its time, or to find them
+  // takes long.
+  bool find_hidden(uint32_t worth) {
+    std::span<bool> crosses = f_.arena->make_span<bool>(units_.count);
+    for (BlockId b : f_.layout)
+      for (uint32_t u : live_.in(b)) crosses[u] = true;
+    ArenaList<uint32_t> found(*f_.arena, 64);
+    uint32_t gprs = 0;
     for (BlockId b : f_.layout)
       for (InstId i : f_.blocks[b].code) {
         if (!f_.facts[index(i)].guarded) continue;
         const auto [reads, writes, end] = units_.of(i);
-        for (const uint32_t* w = writes; w != end; ++w)
-          if (Unit& u = unit_[*w & ~Units::lasts]; (*w & Units::lasts) && !u.hidden) u.hidden = true, ++count;
+        for (const uint32_t* w = writes; w != end; ++w) {
+          const uint32_t u = *w & ~Units::lasts;
+          if (!(*w & Units::lasts) || !crosses[u]) continue;
+          crosses[u] = false;
+          found.push(u), gprs += units_.is_gpr(u);
+        }
       }
-    for (int round = 0; round < most_rounds && count > 0; ++round) {
-      const size_t before = count;
+    if (gprs < worth) return false;
+    unit_ = f_.arena->make_span<Unit>(units_.count);
+    for (uint32_t u : found.all()) unit_[u].hidden = true;
+    for (int round = 0; round < most_rounds; ++round) {
+      bool shown = false;
       for (BlockId b : f_.layout) {
         walk(f_.blocks[b], live_.out(b), nullptr);
-        count -= forget(f_.blocks[b], live_.out(b));
+        shown |= forget(f_.blocks[b], live_.out(b));
       }
-      if (count == before) return true;
+      if (!shown) return true;
+      gprs = 0;
+      for (uint32_t u : found.all()) gprs += unit_[u].hidden && units_.is_gpr(u);
+      if (gprs < worth) return false;
     }
     return false;
   }
@@ -152,12 +167,12 @@ class PartlyDeadCode {
     return kept;
   }
 
-  // What is known of units in the block; returns how many turn out to be needed from before it.
-  size_t forget(const Block& block, const LiveSet& live_out) {
-    size_t shown = 0;
+  // What is known of units in the block; returns whether some turn out to be needed from before it.
+  bool forget(const Block& block, const LiveSet& live_out) {
+    bool shown = false;
     const auto settle = [&](uint32_t u) {
       Unit& x = unit_[u];
-      if (x.hidden && x.need != nobody) x.hidden = false, ++shown;
+      if (x.hidden && x.need != nobody) x.hidden = false, shown = true;
       x.need = x.guarded_for = nobody;
     };
     for (uint32_t u : live_out) settle(u);
@@ -189,14 +204,14 @@ class PartlyDeadCode {
   const Liveness& live_;
   const Units& units_;
   bool changed_ = false;
-  std::span<Unit> unit_ = f_.arena->make_span<Unit>(units_.count);
+  std::span<Unit> unit_;
 };
 
 }  // namespace
 
-bool remove_partly_dead_code(Function& f, const Liveness& live) {
+bool remove_partly_dead_code(Function& f, const Liveness& live, uint32_t worth) {
   ArenaScope scope(*f.arena);
-  return PartlyDeadCode(f, live).run();
+  return PartlyDeadCode(f, live).run(worth);
 }
 
 }  // namespace rndn::assembler

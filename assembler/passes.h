@@ -165,12 +165,21 @@ bool move_uniform_values(Function& f, Survey& survey, isa::FormCache& forms);
 // moves, and of no new units.
 bool rematerialise(Function& f, Survey& survey);
 
-// --- partly_dead_code.cpp: what only instructions under one guard need gets this guard, what nobody needs goes; returns whether anything changed
-bool remove_partly_dead_code(Function& f, const Liveness& live);
+// --- partly_dead_code.cpp: what only instructions under one guard need gets this guard, what nobody needs goes, if about `worth` GPRs then live around
+// fewer blocks; returns whether anything changed
+bool remove_partly_dead_code(Function& f, const Liveness& live, uint32_t worth);
 
 // --- order_for_registers.cpp: another order of blocks with more than `enough` GPRs alive at once, if then at most `wanted` are alive at once in the
 // function, else nothing changes. Returns how many are, UINT32_MAX: unchanged.
 uint32_t order_for_registers(Function& f, const Liveness& live, uint32_t enough, uint32_t wanted);
+
+// --- split_values.cpp: what a block writes several times becomes several values. The answer lives in the function's arena.
+struct Renamed {
+  InstId inst;
+  uint32_t range, reg;  // index of the range in its facts; the register that it named
+};
+std::span<const Renamed> split_values(Function& f, const Liveness& live);
+void join_values(Function& f, std::span<const Renamed> renamed);  // takes the names back
 
 // --- schedule.cpp: new order of each block's code
 // What scheduling before allocation knows of a function apart from the limit on registers; lives in the function's arena.

@@ -59,10 +59,14 @@ bool relieve(Function& f, Survey& survey, isa::FormCache& forms) {
   const bool moved = !f.calls && move_uniform_values(f, survey, forms);
   return rematerialise(f, survey) || moved;
 }
+// So many may be alive at once without losing a step of occupancy, or spilling.
+uint32_t enough_registers(const Function& f) {
+  const uint32_t extra = f.target->reported_registers_extra;
+  return std::min(full_occupancy_registers(*f.target), f.max_registers + extra) - extra;
+}
 // Puts blocks into another order where that makes a step of occupancy, or spills less; returns how many registers are alive at once.
 uint32_t lower_pressure(Function& f, const Liveness& live, uint32_t pressure) {
-  const uint32_t extra = f.target->reported_registers_extra;
-  const uint32_t enough = std::min(full_occupancy_registers(*f.target), f.max_registers + extra) - extra;
+  const uint32_t extra = f.target->reported_registers_extra, enough = enough_registers(f);
   if (pressure <= enough) return pressure;
   const uint32_t wanted = std::max(enough, (pressure + extra - 1) / 8 * 8 - extra);
   return std::min(pressure, order_for_registers(f, live, enough, wanted));
@@ -141,8 +145,16 @@ Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Func
     if (exceeds) relieve(f, known, memory.forms);
     measure();
     if (!exceeds && loses_a_step() && relieve(f, known, memory.forms)) measure();
-    if (loses_a_step() && remove_partly_dead_code(f, live)) measure();
-    if (list) RETURN_IF_ERROR(reorder(f, o, [&] { pressure = lower_pressure(f, live, pressure); }));
+    const uint32_t to_the_step = (pressure + o.target->reported_registers_extra - 1) % 8 + 1;
+    if (loses_a_step() && remove_partly_dead_code(f, live, to_the_step)) measure();
+    const auto lower = [&] { return reorder(f, o, [&] { pressure = lower_pressure(f, live, pressure); }); };
+    if (list) RETURN_IF_ERROR(lower());
+    if (pressure > enough_registers(f)) {  // values that are written several times may have bound the order
+      const std::span<const Renamed> renamed = split_values(f, live);
+      const uint32_t before = pressure;
+      if (!renamed.empty()) RETURN_IF_ERROR(lower());
+      if (pressure == before) join_values(f, renamed);
+    }
   }
   // Scheduled once more, with less room for early loads, when the registers exceed the occupancy step that the code can reach.
   const uint32_t extra = o.target->reported_registers_extra, step = (pressure + extra + 7) / 8 * 8;

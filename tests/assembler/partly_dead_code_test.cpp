@@ -7,8 +7,8 @@ namespace {
 constexpr int values = 48;  // more than the registers with which all warps are resident, if all are alive at once
 
 // A kernel of the tests' shape: a loop of six iterations, %i counts them, with the guards %p0 to %p3 of which some hold, around `body`, once for each
-// value: {0} is its number, {1} that of its guard, {2} a constant, {3} the value before with the same guard, {4} the number of another guard, {5} an offset. The %v are
-// set under guards; %x, %y and %z are stored after the loop and `behind`.
+// value: {0} is its number, {1} that of its guard, {2} a constant, {3} the value before with the same guard, {4} the number of another guard,
+// {5} an offset. The %v are set under guards; %x, %y and %z are stored after the loop and `behind`.
 std::string kernel(const std::string& body, const std::string& at_the_end = "", const std::string& behind = "") {
   std::string zeros, text;
   for (int k = 0; k < values; ++k) {
