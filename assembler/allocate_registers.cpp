@@ -608,10 +608,15 @@ Result<bool> allocate_registers(Function& f, const Liveness& live, uint32_t want
       if (stack) {
         f.uses_stack = true;
         f.local_bytes = (f.local_bytes + 15) / 16 * 16;  // quads spill whole
-        std::vector<InstId> code;
-        for (Inst& inst : stack_prologue(*f.target, f.local_bytes)) code.push_back(add_inst(f, std::move(inst)));
-        std::vector<InstId>& entry = f.blocks[f.layout[0]].code;
-        entry.insert(entry.begin(), code.begin(), code.end());
+        const auto set_stack_register = [&](std::vector<InstId>& code, size_t at) {
+          for (Inst& inst : stack_prologue(*f.target, f.local_bytes))
+            code.insert(code.begin() + static_cast<ptrdiff_t>(at++), add_inst(f, std::move(inst)));
+        };
+        if (f.calls && f.dynamic_stack)  // which moved it down for the callee
+          for (const BlockId b : f.layout)
+            if (std::vector<InstId>& code = f.blocks[b].code; !code.empty() && f[code.back()].call == Call::function)
+              set_stack_register(code, code.size());
+        set_stack_register(f.blocks[f.layout[0]].code, 0);
       }
       return true;
     }

@@ -275,6 +275,7 @@ Result<cubin::Kernel> emit(const ptx::Module& module, Function& f, Code& code) {
   k.uses_shared = f.uses_shared;
   k.shared_bytes = f.uses_shared ? f.shared_bytes + t.shared_base : 0;
   k.local_bytes = f.uses_stack ? f.local_bytes : 0;
+  k.dynamic_stack = f.dynamic_stack;
   k.uses_ctaid_z = f.uses_ctaid_z;
   if (!volta) {
     // An entry per region that is open, and one per branch on the way that split the warp: its other lanes wait there. They are fewer than 32.

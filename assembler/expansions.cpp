@@ -152,12 +152,22 @@ std::string bfloat_approximation(const Instruction& i) {
 
 // ---- other conversions
 
-// cvt.relu: what is negative becomes 0, NaN canonical.
-std::string convert_without_negatives(const Instruction& i) {
-  const bool pair = i.type == Type::f16x2 || i.type == Type::bf16x2;
-  return declare(pair ? "b32" : "b16", "%x, %none") +
-         fmt::format("mov.{0} %none, 0;\ncvt.{1}.{2}.f32 %x, %s0{3};\nmax.NaN.{2} %d0, %x, %none;\n",
-                     pair ? "b32" : "b16", ptx::name(i.mods.rounding), ptx::type_name(i.type), pair ? ", %s1" : "");
+// cvt.relu: what is negative becomes 0, NaN canonical. cvt.satfinite: what is beyond the largest number becomes that before it is rounded.
+std::string convert_within_bounds(const Instruction& i) {
+  const bool pair = i.type == Type::f16x2 || i.type == Type::bf16x2, relu = i.mods.mode & 1, finite = i.mods.mode >= 96;
+  const uint32_t most = is_bfloat(i.type) ? 0x7f7f0000 : 0x477fe000;
+  std::string t = declare(pair ? "b32" : "b16", "%x, %none") + declare("f32", "%f, %g");
+  for (const auto& [to, from] : {std::pair{"%f", "%s0"}, {"%g", "%s1"}}) {
+    if (to[1] == 'g' && !pair) continue;
+    t += fmt::format("mov.b32 {}, {};\n", to, from);
+    if (finite)
+      t += fmt::format("min.NaN.f32 {0}, {0}, 0f{1:08X};\nmax.NaN.f32 {0}, {0}, 0f{2:08X};\n", to, most,
+                       most | 1u << 31);
+  }
+  t += fmt::format("cvt.{}.{}.f32 %x, %f{};\n", ptx::name(i.mods.rounding), ptx::type_name(i.type), pair ? ", %g" : "");
+  const char* bits = pair ? "b32" : "b16";
+  return t + (relu ? fmt::format("mov.{} %none, 0;\nmax.NaN.{} %d0, %x, %none;\n", bits, ptx::type_name(i.type))
+                   : fmt::format("mov.{} %d0, %x;\n", bits));
 }
 
 // Two numbers of 8 bits: e4m3 (bias 7, no infinity) or e5m2 (bias 15). To them: those below the least normal number are rounded by adding
@@ -260,44 +270,39 @@ std::string move_matrices(const Instruction& i, Type address) {
 // ---- mbarrier
 
 std::string memory_barrier(const Instruction& i) {
-  const bool expects = i.op == Opcode::mbarrier_arrive_expect_tx || i.op == Opcode::mbarrier_drop_expect_tx;
-  const bool bytes = expects || i.op == Opcode::mbarrier_expect_tx || i.op == Opcode::mbarrier_complete_tx;
-  const uint8_t mode = i.op == Opcode::cp || i.op == Opcode::mbarrier_arrive_expect_tx ? 32
-                       : i.op == Opcode::mbarrier_drop_expect_tx                       ? 33
-                       : i.op == Opcode::mbarrier_try_wait ? (i.mods.mode ? 128 : 96)  // it need not wait
-                                                           : i.mods.mode;
+  using S = ptx::BarrierStep;
+  const S step = ptx::barrier_step(i);
   const std::string space(space_suffix(i));
   const char* fence = i.mods.scope == ptx::Scope::gpu ? "membar.gl;\n" : "membar.cta;\n";
   if (i.op == Opcode::cp && i.mods.mode == 96) return fence;  // expected and arrived at once
   std::string t =
       declare("b64", "%old, %new, %count, %left") + declare("b64", "%seen, %expected") + declare("pred", "%p");
-  switch (mode) {
-    case 1:
+  switch (step.what) {
+    case S::init:
       return t + fmt::format(
                      "cvt.u64.u32 %count, %s0;\nshl.b64 %new, %count, 20;\nor.b64 %new, %new, %count;\n"
                      "st{}.b64 [%at], %new;\n",
                      space);
-    case 160: return t + fmt::format("mov.b64 %new, 0;\nst{}.b64 [%at], %new;\n", space);
-    case 96:
-    case 128: {
-      const bool parity = mode == 128;
+    case S::invalidate: return t + fmt::format("mov.b64 %new, 0;\nst{}.b64 [%at], %new;\n", space);
+    case S::test:
       t += fmt::format("ld.volatile{}.b64 %old, [%at];\n", space);
-      t += parity ? "cvt.u64.u32 %seen, %s0;\nshl.b64 %seen, %seen, 63;\n" : "mov.b64 %seen, %s0;\n";
+      t += step.parity ? "cvt.u64.u32 %seen, %s0;\nshl.b64 %seen, %seen, 63;\n" : "mov.b64 %seen, %s0;\n";
       return t + "xor.b64 %new, %old, %seen;\n" + fence + "setp.lt.s64 %d0, %new, 0;\n";
-    }
-    default: break;
+    case S::nothing:
+    case S::arrive:
+    case S::count_bytes: break;
   }
-  CHECK(bytes || mode / 32 == 1 || mode / 32 == 2, "mode {} of mbarrier", mode);
+  const bool bytes = step.expects || step.completes, arrives = step.what == S::arrive;
   // Pending and expected arrivals less by the count; the last one, when no bytes are to come either, starts the next phase with those that are
   // expected then.
   const bool counted = !bytes && i.operand_count > i.destination_count + 1;
-  t += counted ? "cvt.u64.u32 %count, %s0;\n" : mode ? "mov.b64 %count, 1;\n" : "mov.b64 %count, 0;\n";
+  t += counted ? "cvt.u64.u32 %count, %s0;\n" : arrives ? "mov.b64 %count, 1;\n" : "mov.b64 %count, 0;\n";
   if (bytes) {
     t += declare("b64", "%bytes, %come") + "cvt.u64.u32 %bytes, %s0;\n";
-    if (i.op == Opcode::mbarrier_complete_tx) t += "neg.s64 %bytes, %bytes;\n";
+    if (step.completes) t += "neg.s64 %bytes, %bytes;\n";
   }
   t += fmt::format("{}ld.volatile{}.b64 %old, [%at];\nL0:\nsub.u64 %new, %old, %count;\n", fence, space);
-  if (mode & 1) t += "shl.b64 %left, %count, 20;\nsub.u64 %new, %new, %left;\n";
+  if (step.drops) t += "shl.b64 %left, %count, 20;\nsub.u64 %new, %new, %left;\n";
   if (bytes) t += "shr.u64 %come, %new, 40;\nadd.u64 %come, %come, %bytes;\nbfi.b64 %new, %come, %new, 40, 22;\n";
   t += "and.b64 %left, %new, 0x3fffff00000fffff;\nsetp.ne.u64 %p, %left, 0;\n@%p bra L1;\n"
        "shr.u64 %expected, %new, 20;\nand.b64 %expected, %expected, 0xfffff;\nor.b64 %new, %new, %expected;\n"
@@ -434,11 +439,26 @@ std::string simd_video_text(const Instruction& i) {
   return t + "mov.b32 %d0, %z;\n";
 }
 
-// A float's upper 19 bits, ties away from zero; what is infinite or no number is cut off.
-std::string tensor_float() {
-  return declare("b32", "%a, %b") + declare("pred", "%p") +
-         "mov.b32 %a, %s0;\nand.b32 %b, %a, 0x7fffffff;\nsetp.lt.u32 %p, %b, 0x7f800000;\nadd.u32 %b, %a, 0x1000;\n"
-         "selp.b32 %a, %b, %a, %p;\nand.b32 %d0, %a, 0xffffe000;\n";
+// A float's upper 19 bits. Ties away from zero: what is infinite or no number is cut off; else what is no number is canonical.
+std::string tensor_float(const Instruction& i) {
+  const bool away = i.op == Opcode::cvt_rna_tf32 || i.op == Opcode::cvt_rna_satfinite_tf32;
+  const bool zero = i.op == Opcode::cvt_rz_tf32 || i.op == Opcode::cvt_rz_relu_tf32;
+  const bool relu = i.op == Opcode::cvt_rn_relu_tf32 || i.op == Opcode::cvt_rz_relu_tf32;
+  std::string t = declare("b32", "%a, %b") + declare("pred", "%p, %q") +
+                  "mov.b32 %a, %s0;\nand.b32 %b, %a, 0x7fffffff;\nsetp.lt.u32 %p, %b, 0x7f800000;\n"
+                  "setp.gt.u32 %q, %b, 0x7f800000;\n";
+  if (away)
+    t += "add.u32 %b, %a, 0x1000;\n";
+  else if (!zero)  // to even
+    t += "bfe.u32 %b, %a, 13, 1;\nadd.u32 %b, %b, %a;\nadd.u32 %b, %b, 0xfff;\n";
+  if (!zero) t += "selp.b32 %a, %b, %a, %p;\n";
+  t += "and.b32 %a, %a, 0xffffe000;\n";
+  if (i.op == Opcode::cvt_rna_satfinite_tf32)  // infinities alone, not what is no number
+    t += "and.b32 %b, %a, 0x7fffffff;\nsetp.eq.u32 %p, %b, 0x7f800000;\nsub.u32 %b, %a, 0x2000;\nselp.b32 %a, %b, %a, "
+         "%p;\n";
+  if (relu) t += "max.s32 %a, %a, 0;\n";
+  if (!away) t += "selp.b32 %a, 0x7fffffff, %a, %q;\n";
+  return t + "mov.b32 %d0, %a;\n";
 }
 
 }  // namespace
@@ -447,6 +467,12 @@ bool is_expanded(const Instruction& i) {
   switch (i.op) {
     case Opcode::createpolicy:
     case Opcode::cvt_rna_tf32:
+    case Opcode::cvt_rna_satfinite_tf32:
+    case Opcode::cvt_rn_tf32:
+    case Opcode::cvt_rz_tf32:
+    case Opcode::cvt_rn_relu_tf32:
+    case Opcode::cvt_rz_relu_tf32:
+    case Opcode::mbarrier_pending_count:
     case Opcode::ldmatrix:
     case Opcode::stmatrix:
     case Opcode::cp_async_bulk:
@@ -482,13 +508,20 @@ std::string expansion(const Instruction& i, std::span<const Type> types) {
     case Opcode::ldmatrix:
     case Opcode::stmatrix: return move_matrices(i, address);
     case Opcode::cp_async_bulk: return copy_in_bulk(i, types);
-    case Opcode::cvt_rna_tf32: return tensor_float();
+    case Opcode::cvt_rna_tf32:
+    case Opcode::cvt_rna_satfinite_tf32:
+    case Opcode::cvt_rn_tf32:
+    case Opcode::cvt_rz_tf32:
+    case Opcode::cvt_rn_relu_tf32:
+    case Opcode::cvt_rz_relu_tf32: return tensor_float(i);
+    case Opcode::mbarrier_pending_count:  // of the token
+      return declare("b32", "%low") + "cvt.u32.u64 %low, %s0;\nand.b32 %d0, %low, 0xfffff;\n";
     case Opcode::mad24: return declare("b32", "%x") + "mul24.hi.s32 %x, %s0, %s1;\nadd.sat.s32 %d0, %x, %s2;\n";
     case Opcode::tanh:
     case Opcode::ex2: return bfloat_approximation(i);
     case Opcode::cvt:
       if (i.type == Type::none) return i.mods.mode < 128 ? small_float_convert(i) : pack_saturated(i);
-      return i.mods.mode ? convert_without_negatives(i) : bfloat_convert(i);
+      return i.mods.mode ? convert_within_bounds(i) : bfloat_convert(i);
     case Opcode::set: return bfloat_set(i);
     case Opcode::setp: return compare_pairs(i);
     case Opcode::lop3: return logic_with_predicate(i);

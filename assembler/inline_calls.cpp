@@ -14,6 +14,8 @@
 // Functions of the driver (vprintf, malloc, free, __assertfail) stay calls: their operands are .local variables made for them, which selection
 // takes to the registers of the ABI; what is alive across them is kept in local memory.
 // brx.idx: a tree of comparisons.
+// alloca: memory below the kernel's frame. A word at the frame's beginning, the .extern .local variable $top, says how far down it reaches; a function
+// that takes some puts the word back when it is left. Only such kernels have the word.
 //
 // Invariant: the result has the meaning of the input, and passes the PTX verifier.
 // Cost: linear in the size of the result, which is limited (`max_instructions`).
@@ -27,6 +29,7 @@
 #include <optional>
 #include <span>
 
+#include "assembler/call_graph.h"
 #include "assembler/save_registers.h"
 #include "ptx/opcodes.h"
 
@@ -101,102 +104,8 @@ struct Body {
 
 Operand immediate(int64_t value) { return {Operand::immediate, false, 0, 0, value}; }
 Operand at_register(const Operand& base, int64_t offset) { return {Operand::address_reg, false, 0, base.id, offset}; }
-uint64_t bytes_of(const ptx::Parameter& p) { return uint64_t{ptx::type_bytes(p.type)} * std::max(p.count, 1u); }
 uint32_t align_of(const ptx::Parameter& p) { return std::max(p.align, ptx::type_bytes(p.type)); }
 uint64_t align_up(uint64_t v, uint64_t a) { return a ? (v + a - 1) / a * a : v; }
-bool driver_resolves(const ptx::Function& f) {
-  return f.name == "vprintf" || f.name == "malloc" || f.name == "free" || f.name == "__assertfail";
-}
-
-// What the functions of a module call, seen once for all entries.
-struct CallGraph {
-  explicit CallGraph(const ptx::Module& m) : calls(m.functions.size()), recursive(m.functions.size()) {
-    auto take = [&](uint32_t f) {
-      if (f < m.functions.size() && !m.functions[f].is_entry) taken.push_back(f);
-    };
-    for (const ptx::Variable& v : m.variables)
-      for (const ptx::Variable::Address& a : v.addresses)
-        if (a.function) take(a.id);
-    for (const ptx::Function& f : m.functions)
-      for (const ptx::Instruction& i : f.instructions)
-        if (i.op == Opcode::mov && i.operand_count == 2 && f.operand(i, 1).kind == Operand::function)
-          take(f.operand(i, 1).id);
-    std::sort(taken.begin(), taken.end());
-    taken.erase(std::unique(taken.begin(), taken.end()), taken.end());
-    for (uint32_t k = 0; k < m.functions.size(); ++k)
-      for (const ptx::Instruction& i : m.functions[k].instructions) {
-        if (i.op != Opcode::call) continue;
-        const Operand& callee = m.functions[k].operand(i, i.destination_count);
-        if (callee.kind == Operand::function)
-          calls[k].push_back(callee.id);
-        else
-          for (uint32_t c : candidates(m, m.functions[k], i)) calls[k].push_back(c);
-      }
-    components();
-  }
-
-  // Functions that a call through a register can mean.
-  std::vector<uint32_t> candidates(const ptx::Module& m, const ptx::Function& f, const ptx::Instruction& i) const {
-    std::vector<uint32_t> out;
-    const ptx::Prototype& p = f.prototypes[f.operand(i, i.operand_count - 1u).id];
-    auto same = [](const std::vector<ptx::Parameter>& a, const std::vector<ptx::Parameter>& b) {
-      return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                        [](const ptx::Parameter& x, const ptx::Parameter& y) { return bytes_of(x) == bytes_of(y); });
-    };
-    for (uint32_t k : taken) {
-      const ptx::Function& g = m.functions[k];
-      if ((!g.external || driver_resolves(g)) && same(g.parameters, p.parameters) && same(g.results, p.results))
-        out.push_back(k);
-    }
-    return out;
-  }
-
-  std::vector<uint32_t> taken;               // functions whose address is taken
-  std::vector<std::vector<uint32_t>> calls;  // by function
-  std::vector<bool> recursive;               // can reach itself
-
- private:
-  // Tarjan's strongly connected components, without recursion.
-  void components() {
-    const uint32_t n = static_cast<uint32_t>(calls.size());
-    std::vector<uint32_t> number(n, 0), low(n, 0), stack;
-    std::vector<bool> on_stack(n, false);
-    uint32_t count = 0;
-    struct Visit {
-      uint32_t function;
-      size_t next;
-    };
-    std::vector<Visit> visits;
-    for (uint32_t root = 0; root < n; ++root) {
-      if (number[root]) continue;
-      visits.push_back({root, 0});
-      while (!visits.empty()) {
-        const uint32_t f = visits.back().function;
-        if (visits.back().next == 0) number[f] = low[f] = ++count, stack.push_back(f), on_stack[f] = true;
-        if (visits.back().next < calls[f].size()) {
-          const uint32_t g = calls[f][visits.back().next++];
-          if (g == f) recursive[f] = true;
-          if (!number[g])
-            visits.push_back({g, 0});
-          else if (on_stack[g])
-            low[f] = std::min(low[f], number[g]);
-          continue;
-        }
-        visits.pop_back();
-        if (!visits.empty()) low[visits.back().function] = std::min(low[visits.back().function], low[f]);
-        if (low[f] != number[f]) continue;
-        const bool several = stack.back() != f;
-        while (true) {
-          const uint32_t g = stack.back();
-          stack.pop_back();
-          on_stack[g] = false;
-          if (several) recursive[g] = true;
-          if (g == f) break;
-        }
-      }
-    }
-  }
-};
 
 class Inliner {
  public:
@@ -208,6 +117,13 @@ class Inliner {
     body_.f = original;
     body_.f.registers.clear(), body_.f.register_names.clear(), body_.f.labels.clear(), body_.f.instructions.clear(),
         body_.f.operands.clear(), body_.f.vector_elements.clear(), body_.f.prototypes.clear(), body_.f.targets.clear();
+    if (graph_.reaches_allocation(entry)) {
+      top_ = add_variable(Type::b32, 0, 16, "$top");
+      m_.variables[ptx::VariableId{top_}].external = true;
+      const Operand below = reg(Type::b32, "%top");
+      body_.compute(Opcode::mov, Type::u32, 0, {below, {Operand::variable, false, 0, top_, 0}});
+      set_top(0, below);
+    }
     RETURN_IF_ERROR(copy(entry, original, nullptr, nullptr, none<ptx::LabelId>(), nullptr));
     if (!bodies_.empty()) body_.plain(Opcode::exit, 0);
     for (size_t k = 0; k < bodies_.size(); ++k) RETURN_IF_ERROR(shared_body(k));  // grows
@@ -263,6 +179,9 @@ class Inliner {
     for (uint32_t k = 0; k < g.labels.size(); ++k) labels.push_back({g.labels[ptx::LabelId{k}].at, k});
     std::sort(labels.begin(), labels.end());
     size_t next_label = 0;
+    const bool gives_back = (inlined || own_frame) && graph_.allocates[function];
+    const Operand taken = gives_back ? top(0) : Operand();
+    const ptx::LabelId left = gives_back ? body_.label(fmt::format("$left_{}", ++labels_)) : end;
 
     auto map = [&](Operand o) {
       switch (o.kind) {
@@ -299,7 +218,7 @@ class Inliner {
       ptx::Instruction i = g.instructions[k];
       if (!is_none(i.guard)) i.guard = ptx::RegisterId{static_cast<uint32_t>(index(i.guard)) + first_register};
       if ((inlined || own_frame) && i.op == Opcode::ret) {
-        body_.branch(end, i.line, i.guard, i.guard_negated);
+        body_.branch(left, i.line, i.guard, i.guard_negated);
         continue;
       }
       if (body_.f.instructions.size() > max_instructions)
@@ -333,6 +252,10 @@ class Inliner {
         RETURN_IF_ERROR(expand(g, i, operands, frame));
         continue;
       }
+      if (ptx::uses_stack(i)) {
+        change_top(i, operands);
+        continue;
+      }
       // Through a register, a .func reaches its parameters where the caller put them.
       if ((inlined || own_frame) && (i.op == Opcode::ld || i.op == Opcode::st) && i.mods.space == Space::param)
         for (const Operand& o : operands)
@@ -341,8 +264,55 @@ class Inliner {
       body_.f.operands.append(operands);
       body_.f.instructions.push_back(i);
     }
+    if (gives_back) {
+      body_.place(left);
+      set_top(0, taken);
+    }
     stack_.pop_back();
     return {};
+  }
+
+  // --- the stack's top
+
+  Operand top_address() const { return {Operand::address_var, false, 0, top_, 0}; }
+  Operand top(uint32_t line) {
+    const Operand here = reg(Type::b32, "%top");
+    body_.load(Type::u32, Space::local, line, here, top_address());
+    return here;
+  }
+  void set_top(uint32_t line, Operand to) { body_.store(Type::u32, Space::local, line, top_address(), to); }
+
+  // alloca, stacksave, stackrestore. Addresses in local memory have 32 bits, sizes of 64 count their low half.
+  void change_top(const ptx::Instruction& i, const std::vector<Operand>& operands) {
+    const ptx::LabelId skip = body_.label(fmt::format("$skip_{}", ++labels_));
+    if (!is_none(i.guard)) body_.branch(skip, i.line, i.guard, !i.guard_negated);
+    const bool wide = ptx::type_bytes(i.type) == 8;
+    const auto narrow = [&](Operand o) {
+      if (o.kind != Operand::reg || !wide) {
+        o.value = static_cast<int32_t>(o.value);
+        return o;
+      }
+      const Operand low = reg(Type::b32, "%low");
+      body_.compute(Opcode::cvt, Type::u32, i.line, {low, o}, Type::u64);
+      return low;
+    };
+    if (i.op == Opcode::stackrestore) {
+      set_top(i.line, narrow(operands[0]));
+    } else {
+      Operand place = top(i.line);
+      if (i.op == Opcode::alloca_) {
+        const Operand below = reg(Type::b32, "%below"), aligned = reg(Type::b32, "%taken");
+        body_.compute(Opcode::sub, Type::u32, i.line, {below, place, narrow(operands[1])});
+        body_.compute(Opcode::and_, Type::b32, i.line,
+                      {aligned, below, immediate(operands.size() > 2 ? -operands[2].value : -8)});
+        set_top(i.line, place = aligned);
+      }
+      if (wide)
+        body_.compute(Opcode::cvt, Type::u64, i.line, {operands[0], place}, Type::u32);
+      else
+        body_.compute(Opcode::mov, Type::b32, i.line, {operands[0], place});
+    }
+    body_.place(skip);
   }
 
   Result<void> expand(const ptx::Function& caller, const ptx::Instruction& i, std::vector<Operand>& operands,
@@ -830,7 +800,7 @@ class Inliner {
   std::vector<std::unique_ptr<SharedBody>> bodies_;
   std::vector<std::unique_ptr<Group>> groups_;
   Operand frame_register_, where_;  // where_: number of the place to go on at
-  uint32_t stack_variable_ = 0;
+  uint32_t stack_variable_ = 0, top_ = 0;
   std::vector<std::pair<uint32_t, SharedBody*>> frame_sizes_;  // operands that are the size of a frame
   std::vector<uint32_t> stack_limits_;                         // operands that are the place of the last frame
   std::vector<Site> sites_;
@@ -848,7 +818,7 @@ bool has_calls(const ptx::Module& module) {
   for (const ptx::Function& f : module.functions) {
     if (!f.is_entry) continue;
     for (const ptx::Instruction& i : f.instructions)
-      if (i.op == Opcode::call || i.op == Opcode::brx ||
+      if (i.op == Opcode::call || i.op == Opcode::brx || ptx::uses_stack(i) ||
           (i.op == Opcode::mov && i.operand_count == 2 && f.operand(i, 1).kind == Operand::function))
         return true;
   }

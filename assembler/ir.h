@@ -265,6 +265,7 @@ struct Function {
   uint32_t registers_used = 0;  // R0 .. of values, after allocation
 
   uint32_t local_bytes = 0;  // .local variables, then spill slots
+  bool dynamic_stack = false;  // the thread takes memory below them; the first word says how far down
   uint32_t spill_bytes = 0;
   bool uses_stack = false;    // R1 holds the frame
   uint32_t shared_bytes = 0;  // static, without the target's reserved bytes

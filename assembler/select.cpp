@@ -434,9 +434,14 @@ void Selector::prepare() {
   }
   if (constants > 65536) unsupported_here(fmt::format("{} bytes of .const variables, at most 65536", constants));
   uint32_t me = static_cast<uint32_t>(&p_ - m_.functions.data());
+  const auto is_local = [&](const ptx::Variable& x) {
+    return x.space == ptx::Space::local && (x.function == me || x.function == UINT32_MAX);
+  };
+  for (const ptx::Variable& x : m_.variables) f_.dynamic_stack |= is_local(x) && x.external;
+  if (f_.dynamic_stack) f_.local_bytes = 16;  // the top of the stack stands at the frame's beginning (inline_calls.cpp)
   for (uint32_t v = 0; v < m_.variables.size(); ++v) {
     const ptx::Variable& x = m_.variables[ptx::VariableId{v}];
-    if (x.space != ptx::Space::local || (x.function != me && x.function != UINT32_MAX)) continue;
+    if (!is_local(x) || x.external) continue;
     uint32_t align = std::max<uint32_t>(x.align ? x.align : ptx::type_bytes(x.type), 4);
     f_.local_bytes = (f_.local_bytes + align - 1) / align * align;
     local_offsets_[v] = f_.local_bytes;
@@ -662,6 +667,11 @@ void Selector::call_driver(const ptx::Instruction& i) {
         f_.insts.back().call = w ? Call::return_high : Call::return_low;
         f_.insts.back().pinned = true;
       });
+  if (f_.dynamic_stack)  // the callee's frame lies below what the thread has taken; allocate_registers sets R1 back
+    step([&] {
+      emit(Mnemonic::LDL, {gpr(stack_register), address(stack_register, 0, false, false)}).mod(ModifierKind::Size, 4);
+      f_.insts.back().pinned = true;
+    });
   step([&] {
     call_absolute();
     f_.insts.back().call = Call::function;
@@ -798,7 +808,9 @@ void Selector::statement(const ptx::Instruction& i) {
     case Opcode::vabsdiff4: byte_differences(i); break;
     case Opcode::pmevent:
       if (t_.family == isa::Family::volta)
-        emit(Mnemonic::PMTRIG, {immediate(int64_t{1} << (p_.operand(i, 0).value & 15))}), f_.insts.back().pinned = true;
+        emit(Mnemonic::PMTRIG,
+             {immediate(i.mods.mode ? p_.operand(i, 0).value : int64_t{1} << p_.operand(i, 0).value)}),
+            f_.insts.back().pinned = true;
       break;  // Pascal: nobody counts
     case Opcode::ret:
     case Opcode::exit: emit(Mnemonic::EXIT); break;

@@ -380,7 +380,10 @@ class PascalSelector final : public Selector {
         f_.insts.back().pinned = true;
         return;
       case S::nwarpid: return mov(d, immediate(t_.warps_per_sm));
-      case S::gridid: mov(d, constant(0, 0x28)); return mov(d + 1, constant(0, 0x2c));
+      case S::gridid:
+        mov(d, constant(0, 0x28));
+        if (ptx::type_bytes(current_->type) == 8) mov(d + 1, constant(0, 0x2c));
+        return;
       case S::clock64: return wide_counter(d, 0x50);
       case S::globaltimer: return wide_counter(d, 0x52);
       case S::globaltimer_lo:

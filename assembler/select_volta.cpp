@@ -335,7 +335,10 @@ class VoltaSelector final : public Selector {
         f_.insts.back().pinned = true;
         return;
       case S::nwarpid: return mov(d, immediate(t_.warps_per_sm));
-      case S::gridid: mov(d, constant(0, 0x30)); return mov(d + 1, constant(0, 0x34));
+      case S::gridid:
+        mov(d, constant(0, 0x30));
+        if (ptx::type_bytes(current_->type) == 8) mov(d + 1, constant(0, 0x34));
+        return;
       case S::clock_hi:
       case S::globaltimer_hi:
         emit(Mnemonic::CS2R, {gpr(d), special(r == S::clock_hi ? 0x51 : 0x53)}).mod(ModifierKind::Wide, 0);

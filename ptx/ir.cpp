@@ -220,6 +220,38 @@ std::string register_name(const Function& f, RegisterId id) {
 }
 
 std::string_view type_name(Type t) { return pick(type_names, t); }
+
+BarrierStep barrier_step(const Instruction& i) {
+  using S = BarrierStep;
+  static constexpr struct {
+    Opcode op;
+    uint8_t mode;
+    S step;
+  } rows[] = {
+      {Opcode::mbarrier, 1, {.what = S::init}},
+      {Opcode::mbarrier, 32, {.what = S::arrive}},
+      {Opcode::mbarrier, 33, {.what = S::arrive, .drops = true}},
+      {Opcode::mbarrier, 64, {.what = S::arrive}},  // .noComplete: what does not complete a phase anyway
+      {Opcode::mbarrier, 65, {.what = S::arrive, .drops = true}},
+      {Opcode::mbarrier, 96, {.what = S::test}},
+      {Opcode::mbarrier, 128, {.what = S::test, .parity = true}},
+      {Opcode::mbarrier, 160, {.what = S::invalidate}},
+      {Opcode::mbarrier_try_wait, 0, {.what = S::test}},  // it need not wait
+      {Opcode::mbarrier_try_wait, 1, {.what = S::test, .parity = true}},
+      {Opcode::mbarrier_expect_tx, 0, {.what = S::count_bytes, .expects = true}},
+      {Opcode::mbarrier_complete_tx, 0, {.what = S::count_bytes, .completes = true}},
+      {Opcode::mbarrier_arrive_expect_tx, 0, {.what = S::arrive, .expects = true}},
+      {Opcode::mbarrier_drop_expect_tx, 0, {.what = S::arrive, .drops = true, .expects = true}},
+      {Opcode::cp, 96, {.what = S::count_bytes}},  // cp.async.mbarrier.arrive: expected and arrived at once
+      {Opcode::cp, 97, {.what = S::arrive}},
+      {Opcode::cp_async_bulk, 1, {.what = S::count_bytes, .completes = true}},
+      {Opcode::cp_async_bulk, 2, {.what = S::count_bytes, .completes = true}},
+  };
+  for (const auto& row : rows)
+    if (row.op == i.op && row.mode == i.mods.mode) return row.step;
+  return {};
+}
+
 std::string_view opcode_name(Opcode op) { return pick(opcode_names, op); }
 std::string_view special_register_name(SpecialRegister r) { return pick(special_names, r); }
 

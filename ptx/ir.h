@@ -192,9 +192,26 @@ inline bool is_warp_barrier(const Instruction& i) { return i.op == Opcode::bar &
 inline bool is_block_barrier(const Instruction& i) {
   return i.op == Opcode::barrier || (i.op == Opcode::bar && !is_warp_barrier(i));
 }
-inline bool is_barrier_object(const Instruction& i) {  // works on one
-  return (i.op >= Opcode::mbarrier && i.op <= Opcode::mbarrier_drop_expect_tx) ||
-         (i.op == Opcode::cp && i.mods.mode >= 96);
+// What an instruction does to a barrier object, which counts arrivals and bytes.
+struct BarrierStep {
+  enum What : uint8_t { nothing, init, invalidate, arrive, test, count_bytes } what = nothing;
+  bool drops = false;      // arrive: nobody is expected in its place from the next phase on
+  bool parity = false;     // test: of a phase's parity, not of a token
+  bool expects = false;    // bytes to come
+  bool completes = false;  // bytes that have come
+};
+BarrierStep barrier_step(const Instruction& i);
+inline bool is_barrier_object(const Instruction& i) {  // works on one, and does nothing else
+  switch (i.op) {
+    case Opcode::mbarrier:
+    case Opcode::mbarrier_try_wait:
+    case Opcode::mbarrier_expect_tx:
+    case Opcode::mbarrier_complete_tx:
+    case Opcode::mbarrier_arrive_expect_tx:
+    case Opcode::mbarrier_drop_expect_tx: return true;
+    case Opcode::cp: return i.mods.mode >= 96;
+    default: return false;
+  }
 }
 // All threads of the warp that have not exited come to it together.
 inline bool is_aligned_barrier(const Instruction& i) {
@@ -202,6 +219,9 @@ inline bool is_aligned_barrier(const Instruction& i) {
 }
 inline bool moves_matrices(const Instruction& i) { return i.op == Opcode::ldmatrix || i.op == Opcode::stmatrix; }
 inline uint32_t matrix_count(const Instruction& i) { return 1u << (i.mods.mode / 32); }  // of those
+inline bool uses_stack(const Instruction& i) {
+  return i.op == Opcode::alloca_ || i.op == Opcode::stacksave || i.op == Opcode::stackrestore;
+}
 inline bool is_warp_operation(const Instruction& i) {
   return moves_matrices(i) || i.op == Opcode::shfl || i.op == Opcode::vote || i.op == Opcode::match ||
          i.op == Opcode::redux || i.op == Opcode::elect || i.op == Opcode::activemask || is_warp_barrier(i);

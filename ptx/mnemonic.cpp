@@ -14,17 +14,12 @@ namespace rndn::ptx {
 namespace {
 
 // Opcodes of the PTX manual that have no row.
-constexpr std::string_view unsupported_opcodes[] = {"tex",          "tld4",      "txq",
-                                                    "istypep",      "suld",      "sust",
-                                                    "sured",        "suq",       "wmma",
-                                                    "mma",          "movmatrix", "vadd",
-                                                    "vsub",         "vabsdiff",  "vmin",
-                                                    "vmax",         "vshl",      "vshr",
-                                                    "vmad",         "vset",      "vset2",
-                                                    "vset4",        "alloca",    "stacksave",
-                                                    "stackrestore", "mapa",      "setmaxnreg",
-                                                    "getctarank",   "wgmma",     "tcgen05",
-                                                    "multimem",     "tensormap", "clusterlaunchcontrol"};
+constexpr std::string_view unsupported_opcodes[] = {
+    "tex",        "tld4",     "txq",     "istypep",  "suld",      "sust",
+    "sured",      "suq",      "wmma",    "mma",      "movmatrix", "vadd",
+    "vsub",       "vabsdiff", "vmin",    "vmax",     "vshl",      "vshr",
+    "vmad",       "vset",     "vset2",   "vset4",    "mapa",      "setmaxnreg",
+    "getctarank", "wgmma",    "tcgen05", "multimem", "tensormap", "clusterlaunchcontrol"};
 
 enum class Field : uint8_t {
   rounding,
@@ -348,6 +343,13 @@ Mnemonic read_mnemonic(std::string_view text, uint32_t target) {
       return refuse("unsupported", fmt::format("unsupported modifier `.cluster` of `{}`", base));
   }
   if ((i.op == Opcode::shfl || i.op == Opcode::vote) && !i.mods.sync) i.mods.sync = result.rewritten = true;
+  const bool accesses = i.op == Opcode::ld || i.op == Opcode::ldu || i.op == Opcode::st;
+  if (i.type == Type::b128 && i.mods.vector == 1 && (accesses || i.op == Opcode::mov)) {
+    i.type = Type::b64, i.mods.vector = accesses ? 2 : 1;
+    result.rewritten = true;
+  }
+  if (i.type == Type::b128 && i.op == Opcode::atom) return refuse("unsupported", "unsupported type .b128 of `atom`");
+  result.rewritten |= i.op == Opcode::call || i.op == Opcode::ret;
   if (i.op == Opcode::mov && i.mods.vector == 4) i.mods.vector = 1, result.rewritten = true;
   result.rewritten |= moves_matrices(i);
   result.rewritten |= i.op == Opcode::cp && i.mods.mode < 32;

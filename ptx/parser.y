@@ -25,7 +25,7 @@ static int yylex(Token* value, Range* range, Reader& r) {
   const int token = rndn_ptx_token(value, range, r, r.scanner);
   if (token == Grammar::token::MNEMONIC || token == Grammar::token::IDENT)
     r.in_call |= value->text() == "call" || value->text().starts_with("call.");
-  else if (token == ';')
+  else if (token == ';' || token == ':' || token == '{')  // ':' and '{': a label or a function of that name
     r.in_call = false;
   // Not behind a label: the grammar looks one token further before it places it.
   r.in_initial = token == '=' || (r.in_initial && token != ';');
@@ -48,6 +48,22 @@ void Grammar::error(const Range& at, const std::string& message) { r.syntax_erro
 %token ALIGN ".align" PTR ".ptr" EXTERN ".extern" VISIBLE ".visible" PRAGMA ".pragma"
 %token SPACE "state space" TYPE "type" DIRECTIVE "directive"
 %token IDENT "name" MNEMONIC "instruction" CONSTANT "constant" STRING "string"
+%token OR "||" AND "&&" EQUAL "==" DIFFERENT "!=" AT_MOST "<=" AT_LEAST ">=" LEFT "<<" RIGHT ">>"
+
+/* Constant expressions, as in C. */
+%precedence OPERAND
+%right '?' ':'
+%left "||"
+%left "&&"
+%left '|'
+%left '^'
+%left '&'
+%left "==" "!="
+%left '<' "<=" '>' ">="
+%left "<<" ">>"
+%left '+' '-'
+%left '*' '/' '%'
+%precedence ')'
 
 %%
 
@@ -148,7 +164,7 @@ parameters: %empty | '(' ')' | '(' parameter_list ')';
 parameter_list: parameter | parameter_list ',' parameter;
 parameter:
     PARAM attributes type pointer IDENT dimensions { r.parameter(r.attributes.type, $5, @5); }
-  | REG TYPE IDENT                         { r.unsupported("parameter in a register:", $3.text(), @3); }
+  | REG type IDENT                         { r.register_parameter(r.attributes.type, $3, @3); }
   /* .param .u64 .ptr .texref t */
   | PARAM attributes type PTR TYPE IDENT   { r.unsupported("directive", $5.text(), @5); r.parameter(r.attributes.type, $6, @6); }
   ;
@@ -220,8 +236,8 @@ item_of_list:
   | '[' offset ',' coordinates ']'         { r.coordinates(@$); }
   | '{'                                    { r.begin_vector(); }
     elements '}'                           { r.end_vector(@$); }
-  | '('                                    { r.begin_group(); }
-    group ')'                              { r.end_group(); }
+  | '(' ')'                                { r.begin_group(0); r.end_group(); }
+  | '(' group ')'                          { r.end_group(); }
   ;
 /* of a texture, surface or tensor */
 coordinates: coordinate | coordinates ',' coordinate;
@@ -231,28 +247,51 @@ coordinate:
     elements '}'                           { r.end_vector(@$); }
   ;
 elements: operand | elements ',' operand;
-group: %empty | group_items;
-group_items: operand | group_items ',' operand;
+group: operand                             { r.begin_group(1); } | group ',' operand;
 operand:
     offset                                 { r.operand_name($1, false, $1.value, @1); }
   | '!' IDENT                              { r.operand_name($2, true, 0, @2); }
-  | constant                               { r.operand_constant($1, @1); }
+  | constant %prec OPERAND                 { r.operand_constant($1, @1); }
   ;
 /* name, name+4, name+-4 */
 offset:
     IDENT
-  | offset '+' simple                      { $$ = r.offset($1, $3, false, @3); }
-  | offset '-' simple                      { $$ = r.offset($1, $3, true, @3); }
+  | offset '+' product                     { $$ = r.offset($1, $3, false, @3); }
+  | offset '-' product                     { $$ = r.offset($1, $3, true, @3); }
   ;
 constant:
+    product
+  | constant '+' constant                  { $$ = r.fold($1, "+", $3, @3); }
+  | constant '-' constant                  { $$ = r.fold($1, "-", $3, @3); }
+  | constant "<<" constant                 { $$ = r.fold($1, "<<", $3, @3); }
+  | constant ">>" constant                 { $$ = r.fold($1, ">>", $3, @3); }
+  | constant '<' constant                  { $$ = r.fold($1, "<", $3, @3); }
+  | constant "<=" constant                 { $$ = r.fold($1, "<=", $3, @3); }
+  | constant '>' constant                  { $$ = r.fold($1, ">", $3, @3); }
+  | constant ">=" constant                 { $$ = r.fold($1, ">=", $3, @3); }
+  | constant "==" constant                 { $$ = r.fold($1, "==", $3, @3); }
+  | constant "!=" constant                 { $$ = r.fold($1, "!=", $3, @3); }
+  | constant '&' constant                  { $$ = r.fold($1, "&", $3, @3); }
+  | constant '^' constant                  { $$ = r.fold($1, "^", $3, @3); }
+  | constant '|' constant                  { $$ = r.fold($1, "|", $3, @3); }
+  | constant "&&" constant                 { $$ = r.fold($1, "&&", $3, @3); }
+  | constant "||" constant                 { $$ = r.fold($1, "||", $3, @3); }
+  | constant '?' constant ':' constant     { $$ = r.truth($1, @1) ? $3 : $5; }
+  ;
+product:
     simple
-  | constant '+' simple                    { $$ = r.fold($1, $3, false, @3); }
-  | constant '-' simple                    { $$ = r.fold($1, $3, true, @3); }
+  | product '*' simple                     { $$ = r.fold($1, "*", $3, @3); }
+  | product '/' simple                     { $$ = r.fold($1, "/", $3, @3); }
+  | product '%' simple                     { $$ = r.fold($1, "%", $3, @3); }
   ;
 simple:
     CONSTANT
-  | '-' CONSTANT                           { $$ = Reader::negate($2); }
-  | '!' CONSTANT                           { $$ = r.invert($2, @2); }
+  | '-' simple                             { $$ = Reader::negate($2); }
+  | '+' simple                             { $$ = $2; }
+  | '!' simple                             { $$ = r.invert($2, @2); }
+  | '~' simple                             { $$ = r.fold($2, "^", {.value = -1}, @2); }
+  | '(' constant ')'                       { $$ = $2; }
+  | '(' TYPE ')' simple                    { $$ = r.cast($2.type, $4, @$); }
   ;
 
 %%

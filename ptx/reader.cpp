@@ -141,6 +141,8 @@ void Reader::dimension(const Token& t, Range at) {
 }
 
 void Reader::variable(Space space, Type type, const Token& name, Range at) {
+  if (type == Type::b128 && attributes.vector == 1 && !attributes.initialised && has_registers(type, at))
+    type = Type::b64, attributes.vector = 2;
   uint32_t size = type_bytes(type);
   // A vector is its elements, aligned as a whole.
   const Attributes& a = attributes;
@@ -248,7 +250,9 @@ void Reader::parameter(Type type, const Token& name, Range at) {
     attributes.count = std::max<uint64_t>(attributes.count, 1) * attributes.vector;
     if (attributes.align == 0) attributes.align = type_bytes(type) * attributes.vector;
   }
-  if (attributes.unsized) error("unsupported", at, "unsupported parameter `{}` without a size", name.text());
+  if (attributes.unsized)
+    error("unsupported", at, "unsupported function of any number of arguments: its parameter `{}` has no size",
+          name.text());
   // All parameters of an entry fit 32 KiB - 4; a little slack for later targets.
   if (attributes.count * type_bytes(type) > 65536)
     error("unsupported", at, "unsupported parameter `{}` of more than 64 KiB", name.text());
@@ -344,15 +348,17 @@ void Reader::begin_body() {
   push_scope();
   uint32_t n = static_cast<uint32_t>(f_.parameters.size());
   for (uint32_t k = 0; k < n && k < pending_names_.size(); ++k)
-    define(pending_names_[k].name, Kind::parameter, k, pending_names_[k].at);
+    if (!pending_names_[k].in_register) define(pending_names_[k].name, Kind::parameter, k, pending_names_[k].at);
   for (uint32_t k = 0; k < f_.results.size() && k < result_names_.size(); ++k)
-    define(result_names_[k].name, Kind::parameter, n + k, result_names_[k].at);
+    if (!result_names_[k].in_register) define(result_names_[k].name, Kind::parameter, n + k, result_names_[k].at);
   clear_linkage();
   clear_declarator();
   abandon();
+  define_register_parameters();
 }
 
 void Reader::end_body(Range) {
+  if (f_.instructions.empty() || f_.instructions.back().op != Opcode::ret) store_register_results();
   for (size_t k = scopes_.back().symbols; k < symbols_.size(); ++k) {
     const Symbol& s = symbols_[k];
     if (s.kind == Kind::label && f_.labels[static_cast<LabelId>(s.id)].at == UINT32_MAX)
@@ -541,12 +547,19 @@ static Type register_type(Type type) {
   return type == Type::u8 ? Type::u16 : type == Type::s8 ? Type::s16 : type == Type::b8 ? Type::b16 : type;
 }
 
+bool Reader::has_registers(Type type, Range at) {
+  if (type == Type::bf16 || type == Type::bf16x2)
+    error("unsupported", at, "unsupported register type .{}", type_name(type));
+  else if (type == Type::b128 && (module_.version < 83 || module_.target < 70))
+    error("bad-type", at, "a register of type .b128 needs .version 8.3 and .target sm_70");
+  else
+    return true;
+  return false;
+}
+
 void Reader::register_name(Type type, const Token& name, Range at) {
   type = register_type(type);
-  if (type == Type::b128 || type == Type::bf16 || type == Type::bf16x2) {
-    error("unsupported", at, "unsupported register type .{}", type_name(type));
-    return;
-  }
+  if (!has_registers(type, at)) return;
   if (!count_registers(1, at)) return;
   if (!define(name.text(), Kind::reg, static_cast<uint32_t>(f_.registers.size()), at)) return;
   f_.add_register(type, unique(name.text()));
@@ -554,10 +567,7 @@ void Reader::register_name(Type type, const Token& name, Range at) {
 
 void Reader::register_range(Type type, const Token& name, const Token& count, Range at) {
   type = register_type(type);
-  if (type == Type::b128 || type == Type::bf16 || type == Type::bf16x2) {
-    error("unsupported", at, "unsupported register type .{}", type_name(type));
-    return;
-  }
+  if (!has_registers(type, at)) return;
   if (count.constant != Token::integer || count.value < 0 || count.huge) {
     error("bad-directive", at, "expected a number of registers, got `{}`", count.text());
     return;
@@ -1002,42 +1012,10 @@ void Reader::instruction(Range at) {
     f_.operands.resize(i.first_operand);
     return drop();
   }
+  for (const auto& [to, from] : results_)
+    add_before({.op = Opcode::ld, .type = module_.variables[from.variable_id()].type, .mods = {.space = Space::param}},
+               {to, {.kind = Operand::address_var, .id = from.id}});
   abandon();
-}
-
-Token Reader::negate(Token a) {
-  if (a.constant == Token::integer)
-    a.value = static_cast<int64_t>(-static_cast<uint64_t>(a.value)), a.huge = false;
-  else if (a.constant == Token::single)
-    a.value ^= int64_t{1} << 31;
-  else
-    a.value = static_cast<int64_t>(static_cast<uint64_t>(a.value) ^ uint64_t{1} << 63);
-  return a;
-}
-
-Token Reader::invert(Token a, Range at) {
-  if (a.constant != Token::integer) error("bad-operand", at, "only an integer has a logical complement");
-  a.value = a.value == 0, a.huge = false, a.constant = Token::integer;
-  return a;
-}
-
-Token Reader::offset(const Token& name, const Token& by, bool minus, Range at) {
-  Token r = fold({.value = name.value}, by, minus, at);
-  r.begin = name.begin;
-  r.length = name.length;
-  return r;
-}
-
-Token Reader::fold(const Token& a, const Token& b, bool minus, Range at) {
-  Token r = a;
-  if (a.constant != Token::integer || b.constant != Token::integer) {
-    error("unsupported", at, "unsupported constant expression of floating constants");
-    return r;
-  }
-  uint64_t x = static_cast<uint64_t>(a.value), y = static_cast<uint64_t>(b.value);
-  r.value = static_cast<int64_t>(minus ? x - y : x + y);
-  r.huge = false;
-  return r;
 }
 
 }  // namespace rndn::ptx

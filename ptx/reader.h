@@ -2,6 +2,7 @@
 #pragma once
 #include <array>
 #include <initializer_list>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -103,6 +104,7 @@ class Reader {
     in_header = true;
   }
   void parameter(Type type, const Token& name, Range at);
+  void register_parameter(Type type, const Token& name, Range at);  // of a .func (rewrite.cpp)
   void results_end() {
     header_.results.swap(pending_);
     result_names_.swap(pending_names_);
@@ -154,7 +156,9 @@ class Reader {
     vector_begin_ = static_cast<uint32_t>(vector_raw_.size());
   }
   void end_vector(Range at);
-  void begin_group() { groups_.push_back({static_cast<uint32_t>(raw_.size()), static_cast<uint32_t>(raw_.size())}); }
+  void begin_group(uint32_t read) {  // so many of its operands have been read
+    groups_.push_back({static_cast<uint32_t>(raw_.size()) - read, static_cast<uint32_t>(raw_.size())});
+  }
   void end_group() { groups_.back().end = static_cast<uint32_t>(raw_.size()); }
   void instruction(Range at);
   // Reads simple statements of a body from the offset on by hand (statements.cpp); returns the offset behind the last of them.
@@ -168,13 +172,16 @@ class Reader {
   bool parameter_begins = false;                  // the last token was one that a parameter follows
   void abandon() {                                // forget the statement, at its end or after a syntax error
     raw_.clear();
+    results_.clear();
     vector_raw_.clear();
     groups_.clear();
     in_vector_ = bad_ = guard_negated_ = false;
     guard_ = none<RegisterId>();
   }
 
-  Token fold(const Token& a, const Token& b, bool minus, Range at);  // a + b, a - b
+  Token fold(const Token& a, std::string_view op, const Token& b, Range at);  // a + b, a == b, ..
+  bool truth(const Token& a, Range at);
+  Token cast(Type to, Token a, Range at);  // (.u64)a
   Token offset(const Token& name, const Token& by, bool minus, Range at);
   static Token negate(Token a);
   Token invert(Token a, Range at);  // !a
@@ -251,9 +258,20 @@ class Reader {
   bool drop_policy();
   uint32_t declare_function();
   bool count_registers(uint64_t n, Range at);
-  Operand fresh_register(Type type);  // rewrite.cpp
-  void add_before(Instruction i, std::initializer_list<Operand> operands);
+  bool has_registers(Type type, Range at);
+  // rewrite.cpp
+  struct Halves {
+    Operand low, high;
+  };
+  Operand fresh_register(Type type);
+  bool add_before(Instruction i, std::initializer_list<Operand> operands);
   bool rewrite(const Instruction& i);
+  bool is_wide(const Operand& o) const;  // a register of 128 bits
+  Halves halves(const Operand& o);
+  bool rewrite_wide(const Instruction& i);
+  bool rewrite_call();
+  void define_register_parameters();
+  bool store_register_results();
   // statements.cpp; false: the grammar must look at it
   struct Cursor;
   bool simple_location(Cursor& s);
@@ -293,6 +311,7 @@ class Reader {
   struct NameAt {
     std::string_view name;
     Range at;
+    bool in_register = false;  // a parameter or result in a register
   };
   Function header_;  // of the function being declared
   NameAt header_name_;
@@ -341,6 +360,10 @@ class Reader {
     uint32_t begin, end;
   };
   std::vector<Group> groups_;  // parenthesised lists of a call, as ranges of raw_
+  std::vector<std::pair<Operand, Operand>>
+      results_;                        // of the call being read: registers, and the .param variables that they come in
+  std::map<uint32_t, Halves> halves_;  // of the function's registers of 128 bits
+  std::vector<Operand> register_results_;  // of the function
   bool in_vector_ = false;
   uint32_t vector_begin_ = 0;
   uint32_t line_ = 1, line_at_ = 0;  // line number at offset line_at_

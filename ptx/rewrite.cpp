@@ -4,28 +4,190 @@
 //   cp.async with a predicate, ignore-src       a source of no bytes where it is true
 //   ldmatrix, stmatrix                          the elements of their vector are operands of their own
 //   mov.v4 of %tid, %ntid, %ctaid, %nctaid      a move per component, of which the fourth is 0
+//   registers of 128 bits                       two registers of 64; ld and st of .b128 access them as a vector, which is one access too
+//   parameters and results in registers         .param ones, loaded where the function begins and stored where it returns
+//   arguments and results that are registers    .param variables around the call
 #include "ptx/reader.h"
+#include "ptx/verify.h"
 
 namespace rndn::ptx {
-
 Operand Reader::fresh_register(Type type) {
   return {.kind = Operand::reg, .id = index(f_.add_register(type, unique("%rewritten")))};
 }
 
-// An instruction with one result before the one being read, under its guard.
-void Reader::add_before(Instruction i, std::initializer_list<Operand> operands) {
+// An instruction before the one being read, under its guard, with one result or none (st). False, and reported, when it is not right.
+bool Reader::add_before(Instruction i, std::initializer_list<Operand> operands) {
   i.operand_count = static_cast<uint8_t>(operands.size());
-  i.destination_count = 1;
+  i.destination_count = i.op == Opcode::st ? 0 : 1;
   i.first_operand = static_cast<uint32_t>(f_.operands.size());
   i.guard = guard_;
   i.guard_negated = guard_negated_;
   i.line = line(opcode_at_.begin);
   f_.operands.append({operands.begin(), operands.size()});
+  if (const std::string problem = check_instruction(module_, f_, i); !problem.empty()) {
+    error("bad-operand", opcode_at_, "{}: {}", opcode_name(i.op), problem);
+    return false;
+  }
   f_.instructions.push_back(i);
+  return true;
+}
+
+// ---- registers of 128 bits
+
+bool Reader::is_wide(const Operand& o) const {
+  return o.kind == Operand::reg && f_.registers[o.reg_id()].type == Type::b128;
+}
+
+Reader::Halves Reader::halves(const Operand& o) {
+  if (o.kind == Operand::immediate) return {o, {.kind = Operand::immediate}};  // constants have 64 bits, without a sign
+  const auto [at, fresh] = halves_.try_emplace(o.id);
+  if (fresh) {
+    const std::string name = ptx::register_name(f_, o.reg_id());
+    for (Operand* half : {&at->second.low, &at->second.high})
+      *half = {.kind = Operand::reg,
+               .id = index(f_.add_register(Type::b64, unique(name + (half == &at->second.low ? "_low" : "_high"))))};
+  }
+  return at->second;
+}
+
+// ld, ldu, st and mov of .b128, whose type has become .b64 (mnemonic.cpp).
+bool Reader::rewrite_wide(const Instruction& i) {
+  if (!has_registers(Type::b128, opcode_at_)) return false;
+  const auto expected = [&](Range at) {
+    error("bad-operand", at, "{}: expected a register of type .b128", opcode_name(i.op));
+    return false;
+  };
+  if (raw_.size() != 2) return expected(opcode_at_);
+  const auto is_small = [](const RawOperand& x) { return x.literal && x.constant == Token::integer && !x.huge; };
+  if (i.op != Opcode::mov) {
+    RawOperand& data = raw_[i.op == Opcode::st ? 1 : 0];
+    if (!is_wide(data.operand) && !(i.op == Opcode::st && is_small(data))) return expected(data.at);
+    const Halves h = halves(data.operand);
+    data.operand = {.kind = Operand::vector, .count = 2, .id = static_cast<uint32_t>(vector_raw_.size())};
+    vector_raw_.push_back({.operand = h.low, .at = data.at});
+    vector_raw_.push_back({.operand = h.high, .at = data.at});
+    return true;
+  }
+  // A half of an operand: of a register, or one or two elements of a vector.
+  const auto half = [&](const RawOperand& x, uint32_t k, Operand& out) {
+    if (is_wide(x.operand) || (&x == &raw_[1] && is_small(x))) {
+      const Halves h = halves(x.operand);
+      out = k ? h.high : h.low;
+      return true;
+    }
+    if (x.operand.kind != Operand::vector || (x.operand.count != 2 && x.operand.count != 4)) return false;
+    const uint32_t elements = x.operand.count / 2u, first = x.operand.id + k * elements;
+    out = vector_raw_[first].operand;
+    if (elements == 1) return true;
+    out = {.kind = Operand::vector, .count = 2, .id = static_cast<uint32_t>(f_.vector_elements.size())};
+    for (uint32_t e = 0; e < 2; ++e) f_.vector_elements.push_back(vector_raw_[first + e].operand);
+    return true;
+  };
+  if (!is_wide(raw_[0].operand) && !is_wide(raw_[1].operand)) return expected(raw_[0].at);
+  Operand to[2], from[2];
+  for (uint32_t k = 0; k < 2; ++k)
+    if (!half(raw_[0], k, to[k]) || !half(raw_[1], k, from[k]))
+      return expected(raw_[!half(raw_[0], k, to[k]) ? 0 : 1].at);
+  // The last one takes the place of the instruction being read.
+  const uint32_t last = to[1].kind == Operand::sink ? 0 : 1;
+  if (last == 1 && to[0].kind != Operand::sink && !add_before({.op = Opcode::mov, .type = Type::b64}, {to[0], from[0]}))
+    return false;
+  raw_[0] = {.operand = to[last], .at = raw_[0].at};
+  raw_[1] = {.operand = from[last], .at = raw_[1].at};
+  for (RawOperand& x : raw_)
+    if (x.operand.kind == Operand::vector) {  // as the statement's own
+      const uint32_t first = x.operand.id;
+      x.operand.id = static_cast<uint32_t>(vector_raw_.size());
+      for (uint32_t e = 0; e < x.operand.count; ++e)
+        vector_raw_.push_back({.operand = f_.vector_elements[first + e], .at = x.at});
+    }
+  return true;
+}
+
+// ---- parameters, arguments and results in registers
+
+void Reader::register_parameter(Type type, const Token& name, Range at) {
+  if (header_.is_entry) error("bad-directive", at, "the parameter `{}` of an entry cannot be a register", name.text());
+  if (type == Type::pred) error("unsupported", at, "unsupported predicate as a parameter: `{}`", name.text());
+  parameter(type, name, at);
+  std::string& printed = pending_.back().name;
+  printed.erase(0, printed.starts_with('%'));
+  printed += "_parameter";
+  pending_names_.back().in_register = true;
+}
+
+void Reader::define_register_parameters() {
+  halves_.clear();
+  register_results_.assign(f_.results.size(), {});
+  const auto define_one = [&](const NameAt& n, const Parameter& p) {
+    const Operand reg{.kind = Operand::reg, .id = static_cast<uint32_t>(f_.registers.size())};
+    if (define(n.name, Kind::reg, reg.id, n.at)) f_.add_register(p.type, unique(n.name));
+    return reg.id < f_.registers.size() ? reg : Operand();
+  };
+  for (uint32_t k = 0; k < f_.results.size() && k < result_names_.size(); ++k)
+    if (result_names_[k].in_register) register_results_[k] = define_one(result_names_[k], f_.results[k]);
+  for (uint32_t k = 0; k < f_.parameters.size() && k < pending_names_.size(); ++k)
+    if (pending_names_[k].in_register) {
+      opcode_at_ = pending_names_[k].at;
+      if (const Operand reg = define_one(pending_names_[k], f_.parameters[k]); reg.kind == Operand::reg)
+        add_before({.op = Opcode::ld, .type = f_.parameters[k].type, .mods = {.space = Space::param}},
+                   {reg, {.kind = Operand::parameter, .id = k}});
+    }
+}
+
+// Where the function returns.
+bool Reader::store_register_results() {
+  for (uint32_t k = 0; k < register_results_.size(); ++k)
+    if (register_results_[k].kind == Operand::reg &&
+        !add_before({.op = Opcode::st, .type = f_.results[k].type, .mods = {.space = Space::param}},
+                    {{.kind = Operand::parameter, .id = static_cast<uint32_t>(f_.parameters.size()) + k},
+                     register_results_[k]}))
+      return false;
+  return true;
+}
+
+bool Reader::rewrite_call() {
+  // A constant alone in parentheses has been read as a constant.
+  const uint32_t n = static_cast<uint32_t>(raw_.size());
+  const uint32_t callee = !groups_.empty() && groups_[0].begin == 0 ? groups_[0].end : 0;
+  if (callee >= n) return true;
+  if (n == callee + 2 && raw_[n - 1].literal) groups_.push_back({n - 1, n});
+  const std::vector<Parameter>*results = nullptr, *parameters = nullptr;
+  if (const Operand& o = raw_[callee].operand; o.kind == Operand::function && o.id < module_.functions.size())
+    results = &module_.functions[o.id].results, parameters = &module_.functions[o.id].parameters;
+  else if (const Operand& last = raw_[n - 1].operand; last.kind == Operand::prototype && last.id < f_.prototypes.size())
+    results = &f_.prototypes[last.id].results, parameters = &f_.prototypes[last.id].parameters;
+  if (!results) return true;
+  for (const Group& g : groups_)
+    for (uint32_t k = g.begin; k < g.end; ++k) {
+      RawOperand& x = raw_[k];
+      const bool result = k < callee;
+      if (x.operand.kind != Operand::reg && !x.literal) continue;
+      const std::vector<Parameter>& list = result ? *results : *parameters;
+      if (k - g.begin >= list.size() || (result && x.operand.kind != Operand::reg))
+        return true;  // the check says what is wrong
+      const Type type = list[k - g.begin].type;
+      const uint32_t id = static_cast<uint32_t>(module_.variables.size());
+      Variable v{.space = Space::param, .type = type, .name = unique("argument"), .function = self_};
+      if (result)
+        results_.push_back({x.operand, {.kind = Operand::variable, .id = id}});
+      else if (x.literal && !literal(x, type))
+        return false;
+      module_.variables.add(std::move(v));
+      if (!result && !add_before({.op = Opcode::st, .type = type, .mods = {.space = Space::param}},
+                                 {{.kind = Operand::address_var, .id = id}, x.operand}))
+        return false;
+      x = {.operand = {.kind = Operand::variable, .id = id}, .at = x.at};
+    }
+  return true;
 }
 
 // Changes the operands of the statement being read, whose mnemonic is marked.
 bool Reader::rewrite(const Instruction& i) {
+  if (i.op == Opcode::call) return rewrite_call();
+  if (i.op == Opcode::ret) return store_register_results();
+  const bool accesses = i.op == Opcode::ld || i.op == Opcode::ldu || i.op == Opcode::st;
+  if (accesses || (i.op == Opcode::mov && type_bytes(i.type) == 8)) return rewrite_wide(i);
   if (i.op == Opcode::shfl || i.op == Opcode::vote) {
     if (module_.version >= 64 && module_.target >= 70) {
       error("bad-instruction", opcode_at_, "`{}` without .sync needs .version below 6.4 or .target below sm_70",
@@ -34,15 +196,18 @@ bool Reader::rewrite(const Instruction& i) {
     }
     module_.version = std::max(module_.version, 62u);  // which has activemask
     const Operand lanes = fresh_register(Type::b32);
-    add_before({.op = Opcode::activemask, .type = Type::b32}, {lanes});
+    if (!add_before({.op = Opcode::activemask, .type = Type::b32}, {lanes})) return false;
     raw_.push_back({.operand = lanes, .at = opcode_at_});
   } else if (i.op == Opcode::cp && raw_.size() == 4) {
     const Operand ignore = raw_[3].operand;
     if (ignore.kind != Operand::reg || f_.registers[ignore.reg_id()].type != Type::pred) return true;
     const Operand bytes = fresh_register(Type::b32);
-    add_before(
-        {.op = Opcode::selp, .type = Type::b32},
-        {bytes, {.kind = Operand::immediate}, {.kind = Operand::immediate, .value = raw_[2].operand.value}, ignore});
+    if (!add_before({.op = Opcode::selp, .type = Type::b32},
+                    {bytes,
+                     {.kind = Operand::immediate},
+                     {.kind = Operand::immediate, .value = raw_[2].operand.value},
+                     ignore}))
+      return false;
     raw_[3].operand = bytes;
   } else if (moves_matrices(i)) {
     const size_t at = i.op == Opcode::ldmatrix ? 0 : 1;
@@ -62,8 +227,7 @@ bool Reader::rewrite(const Instruction& i) {
       return r == S::tid_x || r == S::ntid_x || r == S::ctaid_x || r == S::nctaid_x;
     };
     const auto takes_word = [&](const Operand& to) {
-      return to.kind == Operand::sink ||
-             (to.kind == Operand::reg && type_bytes(f_.registers[to.reg_id()].type) == 4);
+      return to.kind == Operand::sink || (to.kind == Operand::reg && type_bytes(f_.registers[to.reg_id()].type) == 4);
     };
     if (raw_.size() != 2 || raw_[0].operand.kind != Operand::vector || raw_[0].operand.count != 4 ||
         type_bytes(i.type) != 4 || !has_components(raw_[1])) {
@@ -77,8 +241,10 @@ bool Reader::rewrite(const Instruction& i) {
       }
     const uint32_t first = raw_[0].operand.id;
     for (uint32_t k = 0; k < 3; ++k)
-      if (const Operand& to = vector_raw_[first + k].operand; to.kind == Operand::reg)
-        add_before({.op = Opcode::mov, .type = i.type}, {to, {.kind = Operand::special, .id = raw_[1].operand.id + k}});
+      if (const Operand& to = vector_raw_[first + k].operand;
+          to.kind == Operand::reg && !add_before({.op = Opcode::mov, .type = i.type},
+                                                 {to, {.kind = Operand::special, .id = raw_[1].operand.id + k}}))
+        return false;
     raw_[0] = vector_raw_[first + 3];
     raw_[1] = {.operand = {.kind = Operand::immediate}, .literal = true, .at = raw_[1].at};
   }

@@ -23,6 +23,7 @@ namespace {
 
 // Where ld, st and cvt read or write a register, it may be wider than the type.
 bool agrees(Type reg, Type type, bool relaxed) {
+  if (reg == Type::b128) return false;  // the parser's: rewrite.cpp
   if (reg == Type::pred || type == Type::pred) return reg == type;
   uint32_t have = type_bytes(reg), want = type_bytes(type);
   if (have < want || (have > want && !relaxed)) return false;
@@ -112,6 +113,12 @@ class Checker {
       std::string problem = operand(f_.operand(i_, k), p.at[k]);
       if (!problem.empty()) return fmt::format("operand {}: {}", k + 1, problem);
     }
+    if (i_.op == Opcode::alloca_ && p.count == 3)
+      if (const int64_t align = f_.operand(i_, 2).value; align < 1 || align > 1 << 23 || (align & (align - 1)))
+        return fmt::format("operand 3: expected a power of two up to 2^23, got {}", align);
+    if (i_.op == Opcode::pmevent)
+      if (const int64_t v = f_.operand(i_, 0).value, most = i_.mods.mode ? 0xffff : 15; v < 0 || v > most)
+        return fmt::format("operand 1: expected a number from 0 to {}, got {}", most, v);
     return "";
   }
 
@@ -314,6 +321,7 @@ class Checker {
   std::string special(const Operand& o, Type type) {
     if (o.id == 0 || o.id >= special_register_count) return "no special register";
     auto r = static_cast<SpecialRegister>(o.id);
+    if (r == SpecialRegister::gridid && type_bytes(type) == 4 && !is_floating(type)) return "";  // as before PTX 3.0
     const uint32_t size = special_register_bytes(r);
     if (is_floating(type) || type_bytes(type) != size)
       return fmt::format("`{}` has {} bits, the instruction .{}", special_register_name(r), 8 * size, type_name(type));

@@ -69,6 +69,7 @@ struct Kernel {
   uint32_t barriers = 0;              // highest named barrier + 1
   uint32_t shared_bytes = 0;          // static, with the target's reserved bytes
   uint32_t local_bytes = 0;           // stack frame per thread
+  bool dynamic_stack = false;         // and more, unknown (alloca)
   uint32_t stack_bytes = 0;           // CRS stack (Pascal)
   bool uses_shared = false;           // a .nv.shared section exists (even of size 0)
   bool has_crs_attribute = false;     // Volta+: BSSY or CALL present

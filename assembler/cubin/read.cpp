@@ -223,7 +223,9 @@ Result<void> Reader::kernels() {
         Kernel& k = image_.kernels[at->second];
         if (attribute == attr_regcount)
           k.registers = value;
-        else if (value != UINT32_MAX)  // unknown: it has recursive functions
+        else if (value == UINT32_MAX)
+          k.dynamic_stack = true;
+        else
           k.local_bytes = std::max(k.local_bytes, value);
         return {};
       }));

@@ -444,7 +444,7 @@ Bytes Writer::run() {
     sections_[p.text].header.info = (layout_.rela ? 0 : k.registers << 24) | p.symbol;
     info.sized(attr_regcount, {p.symbol, k.registers});
     info.sized(attr_max_stack_size, {p.symbol, 0});
-    info.sized(attr_min_stack_size, {p.symbol, k.local_bytes});
+    info.sized(attr_min_stack_size, {p.symbol, k.dynamic_stack ? UINT32_MAX : k.local_bytes});
     info.sized(attr_frame_size, {p.symbol, k.local_bytes});
     for (const bool addends : {false, true}) {
       const uint32_t section = addends ? p.relocation_addend : p.relocation;

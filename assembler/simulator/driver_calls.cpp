@@ -53,7 +53,9 @@ Status driver_call(Warp& w, const Op& op, uint32_t mask) {
   const Program& program = *launch.program;
   const bool volta = program.target->family == isa::Family::volta;
   const uint32_t results = op.x == allocate ? 2 : op.x == print ? 1 : 0;
-  if (program.registers < (volta ? 22u : 16u))
+  // R4 and up; on Volta and later the place to return to lies in R20 and R21.
+  const uint32_t named = volta ? 22u : op.x == print ? 8u : op.x == allocate || op.x == release ? 6u : 14u;
+  if (program.registers < named)
     return fail(w, op, static_cast<uint32_t>(std::countr_zero(mask)), "a call with fewer registers than the ABI names");
   std::array<uint64_t, lanes> result{};
   Status status = Status::go;
@@ -105,7 +107,7 @@ Status driver_call(Warp& w, const Op& op, uint32_t mask) {
     }
   });
   if (status != Status::go) return status;
-  for (uint32_t r = 0; r < 16; ++r) {
+  for (uint32_t r = 0; r < std::min(16u, program.registers); ++r) {
     if (r == 1 || r == 2 || r == 4 || r == 5) continue;
     for_lanes(mask, [&](uint32_t l) { reg(w, r, l) = 0xdeadbeefu; });
   }

@@ -16,7 +16,8 @@
 namespace rndn::sim {
 
 namespace {
-constexpr uint32_t call_stack_bytes = 1024;  // local memory on top of a kernel's own, for functions that it calls
+constexpr uint32_t call_stack_bytes =
+    1024;  // local memory on top of a kernel's own, for functions that it calls, and alloca
 constexpr uint64_t descriptor_value = 0x0003'ffff'0c0d'e000;
 
 struct Module {
@@ -179,6 +180,7 @@ Result<ModuleId> Machine::load(std::span<const std::byte> cubin) {
     program->shared_bytes = k.shared_bytes;
     if (k.uses_shared) program->shared_bytes = std::max(program->shared_bytes, target->shared_base);
     program->local_bytes = k.local_bytes;
+    program->dynamic_stack = k.dynamic_stack;
     program->parameter_bytes = k.parameter_bytes;
     program->constants2 = std::move(k.constants);
     program->reported_registers = k.registers;
@@ -312,7 +314,7 @@ Result<Counters> Machine::launch(ModuleId id, std::string_view kernel, Dim3 grid
   launch.grid = grid;
   launch.block = block;
   launch.shared_bytes = dynamic_shared ? static_cast<uint32_t>(shared) : program->shared_bytes;
-  bool calls = false;
+  bool calls = program->dynamic_stack;
   for (const isa::Instruction& in : program->instructions)
     calls |= in.mnemonic == isa::Mnemonic::CALL_REL || in.mnemonic == isa::Mnemonic::CALL_REL_R ||
              in.mnemonic == isa::Mnemonic::CAL || in.mnemonic == isa::Mnemonic::PRET;

@@ -261,8 +261,8 @@ Status dsetp_select(Warp& w, const Op& op, uint32_t mask) {
   return Status::go;
 }
 
-// FMNMX: x flags, y bit 0 NaN wins, bit 1 the sign is the product of the signs that the operands have before |..|, which ptxas writes beside it for
-// min.xorsign.abs; what is no number keeps its bits (PTX ISA 8.x, "Floating Point Instructions: min").
+// FMNMX: x flags, y bit 0 NaN wins, bit 1 the sign is the product of the signs that the operands, negated or not, have before |..|, which ptxas writes beside
+// it for min.xorsign.abs (negated operands it has in registers of their own); what is no number keeps its bits (PTX ISA 8.x, "Floating Point Instructions: min").
 Status fmnmx(Warp& w, const Op& op, uint32_t mask) {
   const uint32_t *a = row(w, op.a), *b = row(w, op.b);
   uint32_t p[lanes], r[lanes];
@@ -270,7 +270,7 @@ Status fmnmx(Warp& w, const Op& op, uint32_t mask) {
   for (uint32_t l = 0; l < lanes; ++l) {
     uint32_t x = (a[l] & op.a.keep) ^ op.a.flip, y = (b[l] & op.b.keep) ^ op.b.flip;
     if (op.x & ftz) x = flush(x), y = flush(y);
-    const uint32_t sign = (a[l] ^ b[l]) & 0x80000000;
+    const uint32_t sign = (a[l] ^ op.a.flip ^ b[l] ^ op.b.flip) & 0x80000000;
     if (op.y & 2) x &= 0x7fffffff, y &= 0x7fffffff;
     const float fx = as_float(x), fy = as_float(y);
     const bool nx = fx != fx, ny = fy != fy;

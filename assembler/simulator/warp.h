@@ -118,6 +118,7 @@ struct Program {
   std::vector<PoolEntry> pool;
   uint32_t registers = 0, uniform_registers = 0;  // rows needed
   uint32_t shared_bytes = 0, local_bytes = 0, parameter_bytes = 0;
+  bool dynamic_stack = false;  // as of cubin::Kernel
   std::vector<std::byte> constants2;
   std::vector<std::string>
       errors;  // of instructions without meaning, indexed by Op::x of the handler that reports them

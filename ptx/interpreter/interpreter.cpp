@@ -528,6 +528,9 @@ class Machine {
       case Opcode::mbarrier_drop_expect_tx:
       case Opcode::mbarrier_try_wait: RETURN_IF_ERROR(memory_barrier(t, f, i)); break;
       case Opcode::cvta: convert_address(t, f, i); break;
+      case Opcode::alloca_: RETURN_IF_ERROR(allocate(t, f, i)); break;
+      case Opcode::stacksave: write(t, f.operand(i, 0), t.local.size(), i.type); break;
+      case Opcode::stackrestore: t.local.resize(std::min<uint64_t>(t.local.size(), read(t, f.operand(i, 0)))); break;
       case Opcode::isspacep: {
         uint64_t a = read(t, f.operand(i, 1)), w = window(i.mods.space);
         bool inside = a >= w && a - w < window_bytes;
@@ -592,6 +595,7 @@ class Machine {
     if (i.op == Opcode::setp || i.op == Opcode::testp) return Type::pred;
     if (i.op == Opcode::popc || i.op == Opcode::clz || i.op == Opcode::bfind) return Type::u32;
     if (i.op == Opcode::cvt && i.type == Type::none) return i.mods.mode < 96 ? Type::b16 : Type::b32;
+    if (i.op == Opcode::mbarrier_pending_count) return Type::u32;
     if (i.op == Opcode::dp4a || i.op == Opcode::dp2a || i.type == Type::none) return Type::b32;
     return i.mods.part == MulPart::wide ? widened(i.type) : i.type;
   }
@@ -607,6 +611,17 @@ class Machine {
   void convert_address(Thread& t, const Function& f, const Instruction& i) {
     uint64_t v = read(t, f.operand(i, 1)), w = window(i.mods.space);
     write(t, f.operand(i, 0), i.mods.to ? v - w : v + w, i.type);
+  }
+
+  // On top of the frame, which return_from takes away with it.
+  Result<void> allocate(Thread& t, const Function& f, const Instruction& i) {
+    const uint64_t align = i.operand_count > 2 ? static_cast<uint64_t>(f.operand(i, 2).value) : 8;
+    const uint64_t at = align_up(t.local.size(), align), bytes = read(t, f.operand(i, 1));
+    if (at > max_local_bytes || bytes > max_local_bytes - at)
+      return fail(t, i, fmt::format("more than {} bytes of local memory", max_local_bytes));
+    t.local.resize(at + bytes);
+    write(t, f.operand(i, 0), at, i.type);
+    return {};
   }
 
   Result<void> copy(Thread& t, const Function& f, const Instruction& i) {
@@ -644,14 +659,8 @@ class Machine {
   Result<void> memory_barrier(Thread& t, const Function& f, const Instruction& i) {
     constexpr uint64_t most = (1u << 20) - 1;
     const uint32_t d = i.destination_count;
-    const bool expects = i.op == Opcode::mbarrier_arrive_expect_tx || i.op == Opcode::mbarrier_drop_expect_tx;
-    const bool bulk = i.op == Opcode::cp_async_bulk, completes = bulk || i.op == Opcode::mbarrier_complete_tx;
-    const uint8_t mode = bulk                                        ? 0
-                         : i.op == Opcode::cp                        ? 32
-                         : i.op == Opcode::mbarrier_try_wait         ? (i.mods.mode ? 128 : 96)
-                         : i.op == Opcode::mbarrier_drop_expect_tx   ? 33
-                         : i.op == Opcode::mbarrier_arrive_expect_tx ? 32
-                                                                     : i.mods.mode;
+    const bool bulk = i.op == Opcode::cp_async_bulk;
+    const BarrierStep step = barrier_step(i);
     Place p = locate(t, f.operand(i, bulk ? 3 : d), bulk ? Space::shared : i.mods.space, 8, true);
     if (!p.bytes) return fail(t, i, p.problem);
     if (p.space != Space::shared) return fail(t, i, "a barrier object lies in shared memory");
@@ -661,23 +670,25 @@ class Machine {
     const auto end_of_phase = [&] {
       if (had == expected && bytes == 0) phase = (phase + 1) & 3, had = 0;
     };
-    if (expects || i.op == Opcode::mbarrier_expect_tx || completes) {
-      bytes += static_cast<int64_t>(last & 0xFFFFFFFF) * (completes ? -1 : 1);
+    if (step.expects || step.completes) {
+      bytes += static_cast<int64_t>(last & 0xFFFFFFFF) * (step.completes ? -1 : 1);
       if (bytes > static_cast<int64_t>(most) || -bytes > static_cast<int64_t>(most))
         return fail(t, i, fmt::format("{} bytes are to come at a barrier object", bytes));
     }
-    switch (mode) {
-      case 0: end_of_phase(); break;  // expect_tx and complete_tx
-      case 1: phase = 0, bytes = 0, expected = last & 0xFFFFFFFF, had = 0; break;
-      case 160: phase = expected = had = 0, bytes = 0; break;
-      case 96: write(t, f.operand(i, 0), phase != last >> 62, Type::pred); return {};
-      case 128: write(t, f.operand(i, 0), (phase & 1) != (last & 1), Type::pred); return {};
-      default: {
-        const uint64_t count = expects ? 1 : last & 0xFFFFFFFF;
+    switch (step.what) {
+      case BarrierStep::nothing: return {};
+      case BarrierStep::count_bytes: end_of_phase(); break;
+      case BarrierStep::init: phase = 0, bytes = 0, expected = last & 0xFFFFFFFF, had = 0; break;
+      case BarrierStep::invalidate: phase = expected = had = 0, bytes = 0; break;
+      case BarrierStep::test:
+        write(t, f.operand(i, 0), step.parity ? (phase & 1) != (last & 1) : phase != last >> 62, Type::pred);
+        return {};
+      case BarrierStep::arrive: {
+        const uint64_t count = step.expects ? 1 : last & 0xFFFFFFFF;
         if (count == 0 || had + count > expected || expected > most)
           return fail(t, i, fmt::format("{} arrivals at a barrier object that has had {} of {}", count, had, expected));
-        if (mode & 1)
-          expected -= count;  // arrive_drop
+        if (step.drops)
+          expected -= count;
         else
           had += count;
         end_of_phase();

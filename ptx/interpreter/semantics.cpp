@@ -233,6 +233,16 @@ bool convert(const Instruction& i, const uint64_t* s, uint64_t& out) {
     out = (s[0] & 0xFFFF) << 16;
     return true;
   }
+  if (m.mode >= 96) {  // satfinite
+    Instruction plain = i;
+    plain.mods.mode = m.mode & 1;  // relu
+    if (!convert(plain, s, out)) return false;
+    const bool pair = to == Type::f16x2 || to == Type::bf16x2;
+    const uint64_t infinite = to == Type::f16 || to == Type::f16x2 ? 0x7C00 : 0x7F80;
+    for (uint32_t shift = 0; shift < (pair ? 32u : 16u); shift += 16)
+      if ((out >> shift & 0x7FFF) == infinite) out -= uint64_t{1} << shift;  // the largest number stands before it
+    return true;
+  }
   if (m.mode == 1) {  // relu
     Instruction plain = i;
     plain.mods.mode = 0;
@@ -608,7 +618,27 @@ bool compute(const Instruction& i, const uint64_t* s, uint32_t n, bool& carry, C
         out.second = combine(m.mode == 1 ? Combine::or_ : Combine::and_, (out.value & 0xFFFFFFFF) != 0, s[4] & 1);
       return true;
     case Opcode::cvt_rna_tf32:  // 10 bits of significand, ties away from zero; what is infinite or no number is cut off
+    case Opcode::cvt_rna_satfinite_tf32:
       out.value = ((s[0] & 0x7FFFFFFF) < 0x7F800000 ? s[0] + 0x1000 : s[0]) & 0xFFFFE000;
+      if (i.op == Opcode::cvt_rna_satfinite_tf32 && (out.value & 0x7FFFFFFF) == 0x7F800000) out.value -= 0x2000;
+      return true;
+    case Opcode::cvt_rn_tf32:
+    case Opcode::cvt_rn_relu_tf32:
+    case Opcode::cvt_rz_tf32:
+    case Opcode::cvt_rz_relu_tf32: {
+      const bool nearest = i.op == Opcode::cvt_rn_tf32 || i.op == Opcode::cvt_rn_relu_tf32;
+      const bool relu = i.op == Opcode::cvt_rn_relu_tf32 || i.op == Opcode::cvt_rz_relu_tf32;
+      const uint64_t v = s[0] & 0xFFFFFFFF, cut = v & 0x1FFF, kept = v - cut;
+      if ((v & 0x7FFFFFFF) > 0x7F800000)
+        out.value = 0x7FFFFFFF;
+      else if (relu && v >> 31)
+        out.value = 0;
+      else
+        out.value = kept + (nearest && (cut > 0x1000 || (cut == 0x1000 && kept & 0x2000)) ? 0x2000 : 0);
+      return true;
+    }
+    case Opcode::mbarrier_pending_count:  // interpreter.cpp says what a token is
+      out.value = ((s[0] >> 20) - s[0]) & 0xFFFFF;
       return true;
     case Opcode::testp: {
       Format f = format_of(i.type);

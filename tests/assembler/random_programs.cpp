@@ -76,7 +76,9 @@ bool has_own_statement(Opcode op) {
     case Opcode::addc:
     case Opcode::subc:
     case Opcode::madc:
-    case Opcode::fns: return true;
+    case Opcode::fns:
+    case Opcode::alloca_:
+    case Opcode::stacksave: return true;
     default: return false;
   }
 }

@@ -19,7 +19,7 @@ struct Case {
 
 std::string kernel(const char* text) {
   std::string k =
-      ".version 7.8\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out)\n{\n";
+      ".version 8.1\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out)\n{\n";
   k += ".reg .b64 %in, %out;\nld.param.u64 %in, [in];\nld.param.u64 %out, [out];\n";
   const char* names[] = {"a", "b", "c", "e", "d"};
   for (int n = 0; n < 5; ++n) {
@@ -413,6 +413,18 @@ TEST(Opcodes, Conversions) {
       {"cvt.rn.bf16.f32 %d16, %af;", {0x3F808000}, 0x3F80},
       {"cvt.rn.bf16.f32 %d16, %af;", {0x3F818000}, 0x3F82},
       {"cvt.rn.f16x2.f32 %d32, %af, %bf;", {0x3F800000, 0x40000000}, 0x3C004000},
+      {"cvt.rn.satfinite.f16.f32 %d16, %af;", {0x477FF000}, 0x7BFF},
+      {"cvt.rn.satfinite.f16.f32 %d16, %af;", {0xFF800000}, 0xFBFF},
+      {"cvt.rn.satfinite.f16.f32 %d16, %af;", {0x7FC00000}, 0x7FFF},  // NaN
+      {"cvt.rz.satfinite.relu.f16.f32 %d16, %af;", {0xC7800000}, 0},
+      {"cvt.rn.satfinite.bf16.f32 %d16, %af;", {0x7F7FFFFF}, 0x7F7F},
+      {"cvt.rn.satfinite.bf16x2.f32 %d32, %af, %bf;", {0xFF800000, 0x3F800000}, 0xFF7F3F80},
+      {"cvt.rn.tf32.f32 %d32, %af;", {0x3F801000}, 0x3F800000},  // ties to even
+      {"cvt.rn.tf32.f32 %d32, %af;", {0x3F803000}, 0x3F804000},
+      {"cvt.rz.tf32.f32 %d32, %af;", {0xBF803FFF}, 0xBF802000},
+      {"cvt.rz.relu.tf32.f32 %d32, %af;", {0xBF803FFF}, 0},
+      {"cvt.rna.satfinite.tf32.f32 %d32, %af;", {0x7F7FFFFF}, 0x7F7FE000},
+      {"mbarrier.pending_count.b64 %d32, %a64;", {(uint64_t{7} << 20) | 2}, 5},
       {"cvt.f32.bf16 %df, %a16;", {0x4040}, 0x40400000},
       {"mov.b64 %d64, {%a32, %b32};", {0x11111111, 0x22222222}, 0x2222222211111111},
       {"{ .reg .b32 lo; mov.b64 {lo, %d32}, %a64; }", {0x2222222211111111}, 0x22222222},

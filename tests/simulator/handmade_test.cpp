@@ -200,6 +200,27 @@ TEST(Volta, LogicTables) {
   }
 }
 
+// The signs of both operands, negated or not, before |..| (min.xorsign.abs, PTX ISA 8.x).
+TEST(Volta, ExtremesWithTheProductOfTheSigns) {
+  for (const std::string& t : {std::string("sm_86"), std::string("sm_90")}) {
+    Code c(t);
+    const auto size = [](uint32_t reg, bool negated = false) {
+      Operand o = R(reg, negated);
+      o.absolute = true;
+      return o;
+    };
+    c.add(Mnemonic::FMNMX, {R(16), size(8), size(9), PT}, {{ModifierKind::XorSign, 1}});
+    c.add(Mnemonic::FMNMX, {R(17), R(8, true), size(9), PT}, {{ModifierKind::XorSign, 1}});
+    c.add(Mnemonic::FMNMX, {R(18), size(8), R(9, true), P(7, true)}, {{ModifierKind::XorSign, 1}});
+    c.add(Mnemonic::FMNMX, {R(19), R(8, true), R(9, true), PT}, {{ModifierKind::XorSign, 1}});
+    const uint32_t one = 0x3f800000, two = 0x40000000, minus = 0x80000000;
+    expect_rows(t, c,
+                {{{one, two, 0}, {one, one | minus, two | minus, one}},
+                 {{one | minus, two, 0}, {one | minus, one, two, one | minus}},
+                 {{two | minus, one | minus, 0}, {one, one | minus, two | minus, one}}});
+  }
+}
+
 TEST(Volta, Shifts) {
   for (const std::string& t : volta_targets) {
     Code c(t);
