@@ -365,7 +365,8 @@ PlainOperands plain_operands(const Instruction& i, const Places& places) {
     } else if (place.kind == 'l') {
       p.kinds = kinds({Operand::label});
     } else if (place.kind == 'i') {
-      if (constants) p.kinds = kinds({Operand::immediate});
+      const bool bounded = i.op == Opcode::alloca_ || i.op == Opcode::pmevent;  // beyond what the type takes
+      if (constants && !bounded) p.kinds = kinds({Operand::immediate});
     } else if (place.kind != 'x') {
       p.kinds = kinds({Operand::reg});
       if (constants) p.kinds |= kinds({Operand::immediate});
