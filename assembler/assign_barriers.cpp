@@ -348,6 +348,10 @@ struct Assigner {
       Facts& x = f.facts[index(i)];
       isa::Control& c = x.control;
       if (f.calls && f[i].call == Call::function) c.wait_mask = 0x3f;  // the callee knows nothing of what is under way
+      if (f.collective && x.latency == L::convergence)                   // nor does code that another place runs
+        if (const isa::Mnemonic m = f[i].sass.mnemonic;
+            m == isa::Mnemonic::WARPSYNC_COLLECTIVE || m == isa::Mnemonic::ENDCOLLECTIVE)
+          c.wait_mask = 0x3f;
       if (t.family == isa::Family::volta)
         // Stalls of 12 and more leave no room for the flag: nvdisasm knows no such words.
         c.yield = c.stall == 1 || (c.stall < 12 && (x.latency == L::branch || x.latency == L::barrier));

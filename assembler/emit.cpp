@@ -90,7 +90,12 @@ struct Layout {
       out.begin = static_cast<uint32_t>(code.order.size());
       if (volta && !is_none(b.joins))
         add(isa::Mnemonic::BSYNC, {isa::Operand{.kind = isa::OperandKind::barrier, .reg = barrier(b.joins)}}, b.line);
-      for (InstId i : b.code) place(i);
+      for (InstId i : b.code) {
+        place(i);
+        if (!f.collective || f[i].sass.mnemonic != isa::Mnemonic::WARPSYNC_COLLECTIVE) continue;
+        const isa::Operand& behind = f[i].sass.operands[f[i].sass.operand_count - 1u];
+        fix_up(block_index[static_cast<size_t>(behind.value)], false);
+      }
       for (RegionId r : b.opens) {
         const Region& region = f.regions[r];
         if (volta)

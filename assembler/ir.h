@@ -272,7 +272,8 @@ struct Function {
   bool uses_shared = false;
   uint32_t barriers = 0;  // named barriers used
   bool uses_ctaid_z = false;
-  bool calls = false;  // functions of the driver
+  bool calls = false;       // functions of the driver
+  bool collective = false;  // lanes meet by WARPSYNC.COLLECTIVE (select_warp.cpp)
   uint32_t max_registers = 255;
   std::vector<std::byte> constants;  // bank 2
 

@@ -16,8 +16,8 @@
 // Cost: O(sum of the sizes of regions and loops * their depth).
 //
 // Lanes must not wait at a join for lanes that wait for them, on Volta and later: a region that holds an operation of the whole warp (shfl.sync and
-// its like with all lanes in the mask; in a loop, with any mask but that of activemask) is none, since lanes that left it may be meant to meet the
-// others at another such operation (a loop of shuffles that lanes leave at different times, and a shuffle behind it); nor one with a barrier of the
+// its like with any mask but that of activemask) is none, since lanes that left it may be meant to meet the others at another such operation
+// (a loop of shuffles that lanes leave at different times, and a shuffle behind it); nor one with a barrier of the
 // block whose join may lead to the end without one. What follows runs divergent. On Pascal lanes at a join count as come to a barrier.
 //
 // Left out: irreducible graphs (two entries into a cycle): Volta and later run them divergent, without regions; Pascal refuses them.
@@ -157,48 +157,37 @@ struct Builder : Divergence {
   }
   // The member mask of an operation that waits for lanes; null: it is none.
   const ptx::Operand* member_mask(const ptx::Instruction& i) const {
-    const bool waits = i.op == Opcode::shfl || i.op == Opcode::match || i.op == Opcode::redux ||
-                       (i.op == Opcode::vote && i.operand_count > 2u) || is_warp_barrier(i);
-    return waits && i.operand_count != 0 ? &f.operand(i, i.operand_count - 1u) : nullptr;
+    return names_members(i) ? &f.operand(i, i.operand_count - 1u) : nullptr;
   }
-  static bool is_all_lanes(const ptx::Operand& o) {
-    return o.kind == ptx::Operand::immediate && static_cast<uint32_t>(o.value) == 0xffffffffu;
-  }
-  // By block: what it waits for. A mask in a register means all lanes when nothing else is ever written to it; and it names no lane that is elsewhere
-  // when nothing but activemask is.
-  enum : uint8_t { nobody, some_lanes, all_lanes };
+  // By block: whether it waits for lanes that may be elsewhere. A mask in a register names none when nothing but activemask is ever written to it.
   Flags waiting_for_lanes() {
     const Flags waits = flags(flow.blocks.size());
     std::vector<ptx::RegisterId> masks;
-    const auto add = [&](BlockId b, uint8_t what) { waits[index(b)] = std::max(waits[index(b)], what); };
     for (BlockId b : flow.layout) {
       if (!block(b).waits) continue;
       for (const FlowItem& item : block(b).items)
         if (const ptx::Operand* mask = member_mask(f.instructions[item.inst])) {
-          if (mask->kind == ptx::Operand::immediate) add(b, is_all_lanes(*mask) ? all_lanes : some_lanes);
+          if (mask->kind == ptx::Operand::immediate) waits[index(b)] = true;
           if (mask->kind == ptx::Operand::reg) masks.push_back(ptx::RegisterId{mask->id});
         }
     }
     if (masks.empty()) return waits;
-    // Of registers that are masks: whether anything but all lanes is written to it, and anything but the lanes that are here.
-    const Flags wanted = flags(f.registers.size()), not_all = flags(f.registers.size()),
-                not_here = flags(f.registers.size());
+    // Of registers that are masks: whether anything but the lanes that are here is written to it.
+    const Flags wanted = flags(f.registers.size()), elsewhere = flags(f.registers.size());
     for (ptx::RegisterId r : masks) wanted[index(r)] = true;
     for (const ptx::Instruction& i : f.instructions)
       for (uint32_t k = 0; k < i.destination_count; ++k) {
         const ptx::Operand& d = f.operand(i, k);
-        const bool constant = i.op == Opcode::mov && is_all_lanes(f.operand(i, 1));
-        if (d.kind == ptx::Operand::reg && wanted[d.id])
-          not_all[d.id] |= !constant, not_here[d.id] |= i.op != Opcode::activemask;
+        if (d.kind == ptx::Operand::reg && wanted[d.id]) elsewhere[d.id] |= i.op != Opcode::activemask;
         if (d.kind == ptx::Operand::vector)
           for (uint32_t e = 0; e < d.count; ++e)
             if (const ptx::Operand& o = f.vector_elements[d.id + e]; o.kind == ptx::Operand::reg)
-              not_all[o.id] = not_here[o.id] = true;
+              elsewhere[o.id] = true;
       }
     for (BlockId b : flow.layout)
       for (const FlowItem& item : block(b).items)
         if (const ptx::Operand* mask = member_mask(f.instructions[item.inst]); mask && mask->kind == ptx::Operand::reg)
-          add(b, !not_all[mask->id] ? all_lanes : not_here[mask->id] ? some_lanes : nobody);
+          waits[index(b)] |= elsewhere[mask->id];
     return waits;
   }
   void run_apart(uint32_t b) { block(BlockId{b}).convergent = false, block(BlockId{b}).split = true; }
@@ -225,16 +214,15 @@ struct Builder : Divergence {
         if (!ends[index(p)] && !stops[index(p)]) ends[index(p)] = true, work.push_back(index(p));
     return ends;
   }
-  // Drops the candidates whose lanes may wait for some that are at the join: for the whole warp; in a loop, for some lanes, of which others may have
-  // left it; at a barrier of the block, when those at the join may end without coming to one; at one that lanes of a warp may come to apart. From
-  // their blocks on, lanes may run apart.
+  // Drops the candidates whose lanes may wait for some that are at the join: at an operation of the warp; at a barrier of the block, when those at
+  // the join may end without coming to one; at one that lanes of a warp may come to apart. From their blocks on, lanes may run apart.
   void drop_those_that_wait(const Flags& for_lanes) {
     if (target.family != isa::Family::volta || candidates.empty()) return;
     const Flags ends = any_barrier ? ending() : flags(flow.blocks.size());
     const auto drop = [&](const Candidate& c) {
-      const auto waits_apart = [&](uint32_t b) { return for_lanes[b] == all_lanes || waits[b].unaligned; };
+      const auto waits_apart = [&](uint32_t b) { return for_lanes[b] || waits[b].unaligned; };
       return std::ranges::any_of(c.ends, waits_apart) || std::ranges::any_of(c.blocks, [&](uint32_t b) {
-               return waits_apart(b) || (c.repeats && for_lanes[b] == some_lanes) || (waits[b].barrier && ends[c.join]);
+               return waits_apart(b) || (waits[b].barrier && ends[c.join]);
              });
     };
     bool any = false;
@@ -444,13 +432,12 @@ struct Builder : Divergence {
       if (diverges(b) && !covered[index(b)] && !has[index(b)])
         for (uint32_t s : reach(b, UINT32_MAX, false)) run_apart(s);
 
-    // Lanes that have left for good may wait for the whole warp somewhere else.
+    // Lanes that have left for good may wait for the others somewhere else.
     if (target.family == isa::Family::volta && any_operation)
       for (BlockId b : flow.layout) {
         if (!diverges(b)) continue;
         const std::span<const uint32_t> set = reach(b, join[index(b)], false);
-        if (std::ranges::any_of(set,
-                                [&](uint32_t s) { return level[s] != level[index(b)] && for_lanes[s] == all_lanes; }))
+        if (std::ranges::any_of(set, [&](uint32_t s) { return level[s] != level[index(b)] && for_lanes[s]; }))
           for (uint32_t s : reach(b, UINT32_MAX, false)) run_apart(s);
       }
 

@@ -603,6 +603,7 @@ Result<Function> Selector::run(SelectionRoom& room) {
   f_.regions = flow_.regions;
   block_ = flow_.layout[0];
   prepare();
+  find_meetings();
   for (BlockId b : flow_.layout) {
     const FlowBlock& x = flow_.blocks[b];
     enter(b);

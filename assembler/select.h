@@ -339,6 +339,28 @@ class Selector {
   void prefetch(const ptx::Instruction& i);
   void test_class(const ptx::Instruction& i);
   void integer_extras(const ptx::Instruction& i);
+  // select_warp.cpp
+  // Operations of one kind that lanes of one mask may come to at different places, and the registers over which all places do them.
+  struct Meeting {
+    const ptx::Instruction* kind = nullptr;  // one of them
+    uint32_t places = 0;
+    Op members;  // the mask
+    std::array<Op, 3> sources{};
+    uint32_t condition = 0;             // a predicate source
+    uint32_t result = 0, p_result = 0;  // 0: not made yet
+  };
+  std::vector<Meeting> meetings_;
+  void find_meetings();
+  Meeting* same_kind(const ptx::Instruction& i);
+  Meeting* meeting(const ptx::Instruction& i);
+  struct Brought {
+    std::initializer_list<Op> sources;
+    uint32_t width = 1;  // of the sources
+    Op condition;        // a predicate source
+  };
+  template <class F>
+  void meet(Meeting& m, const ptx::Operand& mask, Op guard, const Brought& brought, uint32_t d, uint32_t p,
+            F&& operate);
   void match(const ptx::Instruction& i);
   void reduce_warp(const ptx::Instruction& i);
   template <class F>

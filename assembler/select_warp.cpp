@@ -1,6 +1,14 @@
 // What threads do together (selection, both families): fences, barriers, shuffles, votes.
 //
 // In code that may be divergent every .sync operation carries its own WARPSYNC on Volta and later; Pascal's lanes meet only where the stack says so.
+//
+// On sm_90 a WARPSYNC waits for its lanes at its own place (measured), but lanes of one mask may come to operations of one kind at different places (a
+// loop of shuffles that lanes leave at different times, and a shuffle behind it). Where such code has several operations of a kind, lanes whose
+// mask is not whole meet the others by WARPSYNC.COLLECTIVE: whoever comes last does the operation for all of them, over registers that are the same
+// at every place, the mask's too (an H200 hangs otherwise), and ENDCOLLECTIVE sends every lane back to its own. The blocks between are for nothing
+// else, so that no pass puts anything there; everything under way is waited for before and behind (assign_barriers.cpp), since another place's
+// code runs in between.
+// Open: before sm_90, where nothing was measured, each operation waits at its own place.
 #include "assembler/select.h"
 
 namespace rndn::assembler {
@@ -9,7 +17,95 @@ using ptx::Opcode;
 using ptx::Type;
 using OperandKind = ptx::Operand;
 
+void Selector::find_meetings() {
+  if (t_.sm < 90) return;
+  for (BlockId b : flow_.layout) {
+    if (flow_.blocks[b].convergent || !flow_.blocks[b].waits) continue;
+    for (const FlowItem& item : flow_.blocks[b].items)
+      if (const ptx::Instruction& i = p_.instructions[item.inst]; ptx::names_members(i)) {
+        if (Meeting* m = same_kind(i))
+          ++m->places;
+        else
+          meetings_.push_back({.kind = &i, .places = 1});
+      }
+  }
+}
+Selector::Meeting* Selector::same_kind(const ptx::Instruction& i) {
+  for (Meeting& m : meetings_)
+    if (m.kind->op == i.op && m.kind->type == i.type && m.kind->mods == i.mods) return &m;
+  return nullptr;
+}
+// Of an operation whose lanes may have to meet others elsewhere; null: it waits, if at all, where it is.
+Selector::Meeting* Selector::meeting(const ptx::Instruction& i) {
+  if (convergent_ || meetings_.empty()) return nullptr;
+  Meeting* m = same_kind(i);
+  return m && m->places > 1 ? m : nullptr;
+}
+
+// d, p = operate(d, p, sources, condition), at once where the mask's lanes are all here, else where the last of them is. The operands were
+// prepared without the guard, for lanes that it leaves out, too.
+template <class F>
+void Selector::meet(Meeting& m, const ptx::Operand& mask, Op guard, const Brought& brought, uint32_t d, uint32_t p,
+                    F&& operate) {
+  const RegionId region = f_.blocks[block_].innermost;
+  const Op members = lasting(as_register(plain(source(mask, Type::u32))), 1);
+  std::array<Op, 3> own{};
+  size_t sources = 0;
+  for (const Op& o : brought.sources) own[sources++] = is_register(o) ? lasting(o, brought.width) : o;
+  const Op here = temp(), missing = temp();
+  const uint32_t apart = new_predicate(f_, false);
+  emit(Mnemonic::VOTE, {here, pt(), guard}).mod(ModifierKind::VoteMode, 1);
+  f_.insts.back().cooperative = true;
+  logic(missing.reg, here, members, 0x0c);
+  setp(apart, isa::PT, Cmp::NE, missing, rz, false, 0, guard);
+  const BlockId bring = new_block(), alone = new_block(), after = new_block();
+  seal_branch(predicate(apart), bring, alone);
+  start(alone, region);
+  guard_ = guard;
+  operate(d, p, own, brought.condition, true);
+  guard_ = predicate(isa::PT);
+  seal(after);
+
+  const auto fixed = [&](uint32_t width) {
+    const uint32_t r = new_gpr(f_, width, false);
+    for (uint32_t w = 0; w < width; ++w) f_.gprs[r - isa::first_virtual + w].unspillable = true;
+    return r;
+  };
+  if (!m.result) {
+    m.members = gpr(fixed(1));
+    for (size_t k = 0; k < sources; ++k) m.sources[k] = gpr(fixed(brought.width));
+    m.condition = new_predicate(f_, false), m.result = fixed(1), m.p_result = new_predicate(f_, false);
+  }
+  start(bring, region);
+  mov(m.members.reg, members);
+  for (size_t k = 0; k < sources; ++k)
+    for (uint32_t w = 0; w < brought.width; ++w) {
+      Op word = own[k];
+      if (w) word = high_word(word);
+      mov(m.sources[k].reg + w, word);
+    }
+  const bool conditional = brought.condition.kind == isa::OperandKind::predicate;
+  if (conditional) predicate_logic(m.condition, brought.condition, pt(), '&');
+  const BlockId enter = new_block(), inside = new_block(), leave = new_block(), back = new_block();
+  const auto next = [&](BlockId b) { seal(b), start(b, region); };
+  next(enter);
+  emit(Mnemonic::WARPSYNC_COLLECTIVE, {m.members, {.kind = isa::OperandKind::label, .value = index(back)}});
+  next(inside);
+  operate(m.result, m.p_result, m.sources, conditional ? predicate(m.condition) : none(), false);
+  next(leave);
+  emit(Mnemonic::ENDCOLLECTIVE);
+  next(back);
+  if (d != isa::RZ) mov(d, gpr(m.result));
+  if (p != isa::PT) predicate_logic(p, predicate(m.p_result), pt(), '&');
+  next(after);
+  f_.collective = true;
+}
+
 void Selector::cooperate(const ptx::Instruction& i) {
+  Meeting* const m = ptx::names_members(i) ? meeting(i) : nullptr;
+  const Op guard = guard_;
+  if (m) guard_ = predicate(isa::PT);
+  using Sources = std::array<Op, 3>;
   switch (i.op) {
     case Opcode::membar: return fence(i.mods.scope, true);
     case Opcode::griddepcontrol: emit(i.mods.mode == 1 ? Mnemonic::PREEXIT : Mnemonic::ACQBULK); return;
@@ -20,7 +116,10 @@ void Selector::cooperate(const ptx::Instruction& i) {
     case Opcode::bar:
     case Opcode::barrier: {
       if (is_warp_barrier(i)) {
-        if (!convergent_)
+        if (m)
+          meet(*m, p_.operand(i, 0), guard, {}, isa::RZ, isa::PT,
+               [&](uint32_t, uint32_t, const Sources&, const Op&, bool) { emit(Mnemonic::NOP); });
+        else if (!convergent_)
           converge(source(p_.operand(i, 0), Type::u32));
         else if (t_.family == isa::Family::volta)
           emit(Mnemonic::NOP);  // as ptxas: nothing to wait for, but memory accesses stay on their sides
@@ -41,19 +140,28 @@ void Selector::cooperate(const ptx::Instruction& i) {
       if (clamp.kind == isa::OperandKind::constant) clamp = as_register(clamp);
       if (is_immediate(lane)) lane.value &= 31;
       if (is_immediate(clamp)) clamp.value &= 0x1fff;
-      if (!convergent_) converge(source(p_.operand(i, first + 3), Type::u32));
       using S = ptx::ShuffleMode;
       const uint32_t mode = i.mods.shuffle == S::idx    ? 0
                             : i.mods.shuffle == S::up   ? 1
                             : i.mods.shuffle == S::down ? 2
                                                         : 3;
-      shuffle(d, p, a, lane, clamp, mode);
-      f_.insts.back().cooperative = true;
-      return;
+      const auto operate = [&](uint32_t to, uint32_t in_range, const Sources& x, const Op&, bool) {
+        shuffle(to, in_range, x[0], x[1], x[2], mode);
+        f_.insts.back().cooperative = true;
+      };
+      if (m) return meet(*m, p_.operand(i, first + 3), guard, {{a, lane, clamp}}, d, p, operate);
+      if (!convergent_) converge(source(p_.operand(i, first + 3), Type::u32));
+      return operate(d, p, {a, lane, clamp}, {}, true);
     }
     case Opcode::vote: {
       const uint32_t d = destination(p_.operand(i, 0));
       Op p = source_predicate(p_.operand(i, 1));
+      const bool ballot = i.mods.vote == ptx::VoteMode::ballot;
+      if (m)
+        return meet(*m, p_.operand(i, 2), guard, {.sources = {}, .condition = p}, ballot ? d : isa::RZ,
+                    ballot ? isa::PT : d, [&](uint32_t to, uint32_t p_to, const Sources&, const Op& condition, bool) {
+                      vote(i, ballot ? to : p_to, condition);
+                    });
       if (!convergent_ && i.operand_count > 2) converge(source(p_.operand(i, 2), Type::u32));
       return vote(i, d, p);
     }
@@ -126,23 +234,32 @@ void Selector::match(const ptx::Instruction& i) {
       first > 1 && p_.operand(i, 1).kind == OperandKind::reg ? registers_[p_.operand(i, 1).id].first : isa::PT;
   Op a = wide ? pair_register(source64(p_.operand(i, first))) : as_register(source(p_.operand(i, first), Type::b32));
   a = lasting(a, wide ? 2 : 1);
-  exclusively(p_.operand(i, first + 1), [&] {
+  const auto find = [&](uint32_t to, uint32_t p_to, Op from) {
     if (all && t_.sm >= 90) {
-      emit(Mnemonic::MATCH, {predicate(p), gpr(d), a}).mod(ModifierKind::MatchMode, 0).mod(ModifierKind::Wide, wide);
+      emit(Mnemonic::MATCH, {predicate(p_to), gpr(to), from})
+          .mod(ModifierKind::MatchMode, 0)
+          .mod(ModifierKind::Wide, wide);
       return;
     }
     if (!all) {
-      emit(Mnemonic::MATCH, {none(), gpr(d), a}).mod(ModifierKind::MatchMode, 1).mod(ModifierKind::Wide, wide);
+      emit(Mnemonic::MATCH, {none(), gpr(to), from}).mod(ModifierKind::MatchMode, 1).mod(ModifierKind::Wide, wide);
       return;
     }
     Op same = temp(), here = temp();
     uint32_t equal = temp_predicate();
     emit(Mnemonic::VOTE, {here, pt(), pt()}).mod(ModifierKind::VoteMode, 1);
-    emit(Mnemonic::MATCH, {none(), same, a}).mod(ModifierKind::MatchMode, 1).mod(ModifierKind::Wide, wide);
+    emit(Mnemonic::MATCH, {none(), same, from}).mod(ModifierKind::MatchMode, 1).mod(ModifierKind::Wide, wide);
     setp(equal, isa::PT, Cmp::EQ, same, here, false, 0, pt());
-    select(d, here, rz, predicate(equal));
-    if (p != isa::PT) predicate_logic(p, predicate(equal), pt(), '&');
-  });
+    select(to, here, rz, predicate(equal));
+    if (p_to != isa::PT) predicate_logic(p_to, predicate(equal), pt(), '&');
+  };
+  const ptx::Operand& mask = p_.operand(i, first + 1);
+  Meeting* const m = meeting(i);
+  if (!m) return exclusively(mask, [&] { find(d, p, a); });
+  meet(*m, mask, guard_, {{a}, wide ? 2u : 1u}, d, p,
+       [&](uint32_t to, uint32_t p_to, const std::array<Op, 3>& x, const Op&, bool here) {
+         here ? exclusively(mask, [&] { find(to, p_to, x[0]); }) : find(to, p_to, x[0]);
+       });
 }
 
 void Selector::reduce_warp(const ptx::Instruction& i) {
@@ -158,13 +275,20 @@ void Selector::reduce_warp(const ptx::Instruction& i) {
     case A::max: op = 5; break;
     default: break;  // and
   }
-  exclusively(p_.operand(i, 2), [&] {
+  const auto reduce = [&](uint32_t to, Op from) {
     const Op result = uniform(scratch_uniform);
-    emit(Mnemonic::REDUX, {result, a})
+    emit(Mnemonic::REDUX, {result, from})
         .mod(ModifierKind::ReduceOp, op)
         .mod(ModifierKind::Signed, ptx::is_signed(i.type));
-    emit(Mnemonic::MOV, {gpr(d), result});
-  });
+    emit(Mnemonic::MOV, {gpr(to), result});
+  };
+  const ptx::Operand& mask = p_.operand(i, 2);
+  Meeting* const m = meeting(i);
+  if (!m) return exclusively(mask, [&] { reduce(d, a); });
+  meet(*m, mask, guard_, {{a}}, d, isa::PT,
+       [&](uint32_t to, uint32_t, const std::array<Op, 3>& x, const Op&, bool here) {
+         here ? exclusively(mask, [&] { reduce(to, x[0]); }) : reduce(to, x[0]);
+       });
 }
 
 void Selector::shuffle(uint32_t d, uint32_t p, Op a, Op lane, Op clamp, uint32_t mode) {

@@ -217,6 +217,11 @@ inline bool is_barrier_object(const Instruction& i) {  // works on one, and does
 inline bool is_aligned_barrier(const Instruction& i) {
   return is_block_barrier(i) && (i.op == Opcode::bar || i.mods.mode == 1);
 }
+// Waits for the lanes that its last operand names.
+inline bool names_members(const Instruction& i) {
+  return i.operand_count != 0 && (i.op == Opcode::shfl || i.op == Opcode::match || i.op == Opcode::redux ||
+                                  (i.op == Opcode::vote && i.operand_count > 2) || is_warp_barrier(i));
+}
 inline bool moves_matrices(const Instruction& i) { return i.op == Opcode::ldmatrix || i.op == Opcode::stmatrix; }
 inline uint32_t matrix_count(const Instruction& i) { return 1u << (i.mods.mode / 32); }  // of those
 inline bool uses_stack(const Instruction& i) {

@@ -5,13 +5,16 @@
 // went on behind a BSYNC, or that opened the region anew, is waited for no more by groups that it opened it with earlier (programs in
 // which lanes come to one region at different times, made by us and by ptxas, end on an H200).
 // Groups at the same pc are joined only there, at WARPSYNC and at BAR, as nothing else promises it.
-// Nor does BSYNC wait for lanes that stand at a WARPSYNC of all lanes, which waits for all lanes itself: for that one, and for no other way to wait,
-// ptxas leaves out BREAK where a branch leaves a region (`for (..) { if (a) { ..; if (b) break; } } __syncthreads();` does so). Its code for sm_86 of
-// random programs whose lanes end early (tests/assembler/flow_test.cpp) ends so, and never without: whether the mask is the instruction's or a register's.
+// Nor does BSYNC wait for lanes that stand at a WARPSYNC of any kind and mask (measured on an H200; ptxas's code for sm_86 ends only so, too: for lanes on
+// the way to a WARPSYNC it leaves out BREAK where a branch leaves a region, `for (..) { if (a) { ..; if (b) break; } } __syncthreads();`).
 // Options::joins_wait_for_all takes that back: our code needs none of it.
+// On sm_90 lanes at WARPSYNCs of different places do not meet: one waits for its lanes at its own address (measured on an H200 for all lanes, for those of
+// a register and for .EXCLUSIVE; it hangs otherwise). Before sm_90, where nothing was measured, they meet here; ptxas keeps one place in a
+// function of its own for masks of some lanes, and none for all lanes.
 // sm_90 gathers lanes in two more ways (both seen on an H200): WARPSYNC.EXCLUSIVE splits the group by the lanes' masks, and each part goes
 // on with the lanes of its mask and no others. WARPSYNC.COLLECTIVE does the same, but lanes may come from different places: those of the
-// last group to arrive are where all of them go on, as one, until ENDCOLLECTIVE sends every lane to the target that its own WARPSYNC named.
+// last group to arrive are where all of them go on, as one, until ENDCOLLECTIVE sends every lane to the target that its own WARPSYNC named. They must
+// name the mask by one register: with two an H200 hangs.
 // Pascal (pascal.md, section 5): a stack per warp. SSY, PBK, PCNT, CAL and PRET push a target with the active lanes; a divergent branch
 // pushes its other side. Lanes that SYNC, BRK, CONT or RET wait; when none is active, the top entry is resumed with those of its lanes
 // that have not left it.
@@ -45,14 +48,16 @@ void leave_barrier(Warp& w, uint32_t barrier, uint32_t mask) {
   for (uint32_t& members : w.barriers[barrier]) members &= ~mask;
 }
 
-// Whether the group stands at a WARPSYNC of any kind for all lanes, and BSYNC does not wait for it.
-bool waits_for_all(const Warp& w, const Group& g) {
-  return (g.wait == Wait::warpsync || g.wait == Wait::collective || g.wait == Wait::exclusive) && g.sync == all_lanes &&
+// Whether the group stands at a WARPSYNC of any kind, and BSYNC does not wait for it.
+bool waits_for_others(const Warp& w, const Group& g) {
+  return (g.wait == Wait::warpsync || g.wait == Wait::collective || g.wait == Wait::exclusive) &&
          !w.launch->options.joins_wait_for_all;
 }
 
 // Joins waiting groups whose condition holds; called whenever lanes arrive, break or exit.
 void join_groups(Warp& w) {
+  const bool one_place = w.launch->program->target->sm >= 90;
+  const auto mask_of = [&](const Group& g) { return w.launch->program->ops[g.pc - 1].a.offset; };  // of its register
   for (bool changed = true; changed;) {
     changed = false;
     for (const Group& g : w.groups) {
@@ -61,11 +66,14 @@ void join_groups(Warp& w) {
                  by_mask = collective || g.wait == Wait::exclusive;
       const auto together = [&](const Group& other, const Group& with) {
         if (other.wait != with.wait) return false;
-        return convergence ? other.pc == with.pc && other.sync == with.sync : !by_mask || other.sync == with.sync;
+        const bool here = other.pc == with.pc;
+        if (convergence) return here && other.sync == with.sync;
+        if (by_mask && other.sync != with.sync) return false;
+        return here || (collective ? mask_of(other) == mask_of(with) : !one_place);
       };
       uint32_t arrived = 0;
       for (const Group& other : w.groups)
-        if (together(other, g) || (convergence && waits_for_all(w, other))) arrived |= other.mask;
+        if (together(other, g) || (convergence && waits_for_others(w, other))) arrived |= other.mask;
       const uint32_t needed = (convergence ? w.barriers[g.sync][std::countr_zero(g.mask)] : g.sync) & w.alive;
       if ((needed & ~arrived) != 0) continue;
       // All have come. Groups that stand at one pc go on as one.

@@ -25,7 +25,7 @@ struct Options {
   bool count_classes = false;        // the counts that cost time: by class, and bank conflicts
   bool weak_memory = false;          // stores arrive late and out of order, plain loads may be old, but for fences
   bool deterministic = false;        // weak_memory implies it
-  bool joins_wait_for_all = false;   // BSYNC waits for lanes at a WARPSYNC of all lanes, too (control.cpp)
+  bool joins_wait_for_all = false;   // BSYNC waits for lanes at a WARPSYNC, too (control.cpp)
   uint64_t seed = 1;
   unsigned threads = 0;                // 0: all cores; deterministic: 1
   std::string* output = nullptr;       // what vprintf prints is appended to it

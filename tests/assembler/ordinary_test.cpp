@@ -392,6 +392,29 @@ TEST(Ordinary, LanesOfAMaskThatLeftALoopMeetTheOthersBehindItOrEnd) {
     three_ways(kernel("7.8", "sm_80", {loop + behind}), newer, false);
 }
 
+// Lanes of one mask come to operations of one kind at different places, and exchange values there: in the arms of a branch, the whole warp or its halves;
+// a lane's guard leaves the others out. Before sm_90 ours do not exchange.
+TEST(Ordinary, LanesMeetAtOperationsOfDifferentPlaces) {
+  std::vector<std::string> statements;
+  for (const std::string operation :
+       {"shfl.sync.bfly.b32 %r0, %r5, 3, 31, %r7;",
+        "shfl.sync.idx.b32 %r0|%p0, %r5, 5, %r6, %r7; @%p0 add.u32 %r0, %r0, 9;",
+        "vote.sync.ballot.b32 %r0, %p1, %r7; and.b32 %r0, %r0, %r7;",
+        "vote.sync.any.pred %p0, %p1, %r7; selp.b32 %r0, 5, 6, %p0;", "redux.sync.add.s32 %r0, %r5, %r7;",
+        "match.any.sync.b32 %r0, %r5, %r7;", "match.all.sync.b64 %r0|%p0, %d1, %r7; @%p0 add.u32 %r0, %r0, 9;",
+        "bar.warp.sync %r7; mov.u32 %r0, %r5;"})
+    for (const bool halves : {false, true}) {
+      const size_t k = statements.size();
+      statements.push_back(fmt::format(
+          "mov.u32 %r0, 0; mov.u32 %r7, {1}; and.b32 %r4, %t, 16;\n{2} and.b32 %r4, %t, 1; setp.eq.u32 %p2, %r4, 0;\n"
+          "and.b32 %r6, %t, 3; mad.lo.u32 %r6, %r6, 0x400, 0x101f; and.b32 %r5, %r1, 1; @%p2 bra A{0};\n"
+          "add.u32 %r5, %r5, 1; {3} mul.lo.u32 %r0, %r0, 3; bra B{0};\n"
+          "A{0}: add.u32 %r5, %r5, 2; mul.lo.u32 %r4, %r5, %r1; {3} add.u32 %r0, %r0, %r4;\nB{0}: mov.u32 %r4, 0",
+          k, halves ? "0xffff" : "-1", halves ? "shl.b32 %r7, %r7, %r4;" : "", operation));
+    }
+  three_ways(kernel("7.8", "sm_80", statements), {"sm_90"}, false);
+}
+
 // Each lane goes round the inner loop as often as it likes, all go round the outer one; both begin at one label.
 TEST(Ordinary, TwoLoopsWithOneHead) {
   three_ways(

@@ -499,6 +499,79 @@ TEST(Volta, ConvergenceDoesNotWaitForWarpsyncOfAllLanes) {
   }
 }
 
+// What an H200 does with lanes that wait for others by WARPSYNC, in all forms and for all lanes or half of them. R17, R18 = 1: the lane went through.
+TEST(Hopper, WarpsyncWaitsAtItsOwnPlaceAndHoldsUpNoJoin) {
+  enum Form { all, of_register, exclusive, collective };
+  enum Shape { behind_the_end, two_places, one_place };
+  for (const Form form : {all, of_register, exclusive, collective})
+    for (const Shape shape : {behind_the_end, two_places, one_place})
+      for (const uint32_t members : {everybody, 0xffffu}) {
+        if (form == all && members != everybody) continue;
+        Code c("sm_90");
+        const auto wait = [&] {
+          if (form == all) c.add(Mnemonic::WARPSYNC_ALL, {});
+          if (form == of_register) c.add(Mnemonic::WARPSYNC, {R(8)});
+          if (form == exclusive) c.add(Mnemonic::WARPSYNC, {R(8)}, {{ModifierKind::Exclusive, 1}});
+          if (form == collective) {
+            c.add(Mnemonic::WARPSYNC_COLLECTIVE, {R(8), c.label(c.next() + 2)});
+            c.add(Mnemonic::ENDCOLLECTIVE, {});
+          }
+        };
+        const uint32_t n = form == collective ? 2 : 1;
+        // P0: lanes 0 to 7; P1: the mask names the lane.
+        c.add(Mnemonic::ISETP, {P(0), PT, R(0), I(8), PT}, {{ModifierKind::Compare, 1}});
+        c.add(Mnemonic::ISETP, {P(1), PT, R(9), I(0), PT}, {{ModifierKind::Compare, 5}});
+        if (shape == behind_the_end) {  // lanes 0 to 7 wait for the others at the join, then end; these wait for them
+          c.add(Mnemonic::BSSY, {B(0), c.label(7 + n)});
+          Code::guard(c.add(Mnemonic::BRA, {c.label(6 + n)}), 0);
+          Code::guard(c.add(Mnemonic::BRA, {c.label(6 + n)}), 1, true);
+          wait();
+          c.add(Mnemonic::MOV, {R(17), I(1)});
+          c.add(Mnemonic::BSYNC, {B(0)});
+        } else if (shape == two_places) {
+          Code::guard(c.add(Mnemonic::BRA, {c.label(6 + n)}), 0);
+          Code::guard(c.add(Mnemonic::BRA, {c.label(7 + 2 * n)}), 1, true);
+          wait();
+          c.add(Mnemonic::MOV, {R(17), I(1)});
+          c.add(Mnemonic::BRA, {c.label(7 + 2 * n)});
+          wait();
+          c.add(Mnemonic::MOV, {R(18), I(1)});
+        } else {  // lanes 0 to 7 wait at the join, the others for them behind it, and come back to the join
+          c.add(Mnemonic::BSSY, {B(0), c.label(8)});
+          Code::guard(c.add(Mnemonic::BRA, {c.label(7)}), 0);
+          Code::guard(c.add(Mnemonic::BRA, {c.label(7)}), 1, true);
+          c.add(Mnemonic::BRA, {c.label(9)});
+          c.add(Mnemonic::MOV, {R(17), I(1)});
+          c.add(Mnemonic::BSYNC, {B(0)});
+          Code::guard(c.add(Mnemonic::BRA, {c.label(11 + n)}), 0, true);
+          wait();
+          Code::guard(c.add(Mnemonic::BRA, {c.label(6)}), 0, true);
+          c.add(Mnemonic::MOV, {R(18), I(1)});
+        }
+        c.add(Mnemonic::MOV, {R(16), I(7)});
+        std::vector<Row> rows;
+        for (uint32_t i = 0; i < 32; ++i) {
+          const uint32_t named = members >> i & 1, early = i < 8;
+          rows.push_back({{members, named, 0}, {7, named & ~early, shape == behind_the_end ? 0 : named & early, 0}});
+        }
+        SCOPED_TRACE(
+            fmt::format("form {} shape {} members {:#x}", static_cast<int>(form), static_cast<int>(shape), members));
+        if (shape != two_places || form == collective) {
+          expect_rows("sm_90", c, rows);
+          continue;
+        }
+        Machine m("sm_90", 1 << 20);
+        const auto module = m.load(c.cubin());
+        ASSERT_TRUE(module.ok());
+        std::vector<uint32_t> in;
+        for (const Row& r : rows) in.insert(in.end(), {r.in[0], r.in[1], r.in[2], 0});
+        const uint64_t a = upload(m, in), b = upload(m, in);
+        const auto result = m.launch(*module, "k", {1, 1, 1}, {32, 1, 1}, 0, Parameters().add(a).add(b).bytes(), {});
+        ASSERT_FALSE(result.ok());
+        EXPECT_NE(result.error().message.find("deadlock"), std::string::npos) << result.error().message;
+      }
+}
+
 // BRA.CONV ~URZ, as ptxas asks whether the warp is whole. R16 = 1: it is.
 TEST(Volta, BranchWhenAllLanesAreHere) {
   for (const uint32_t here : {everybody, 0x0000ffffu}) {
@@ -572,6 +645,28 @@ TEST(Hopper, CollectiveRegionsOfTwoPlacesMeet) {
   std::vector<Row> rows;
   for (uint32_t i = 0; i < 32; ++i) rows.push_back({{everybody, i & 1, 0}, {0, 0, everybody, i & 1 ? 0u : 1u}});
   expect_rows("sm_90", c, rows);
+}
+
+// Masks of one value in two registers: the lanes do not meet.
+TEST(Hopper, CollectiveRegionsNameTheirMaskByOneRegister) {
+  Code c("sm_90");
+  c.add(Mnemonic::MOV, {R(20), R(8)});
+  c.add(Mnemonic::ISETP, {P(1), R(9), RZ}, {{ModifierKind::Compare, 5}});
+  Code::guard(c.add(Mnemonic::BRA, {c.label(6)}), 1);
+  c.add(Mnemonic::WARPSYNC_COLLECTIVE, {R(8), c.label(5)});
+  c.add(Mnemonic::ENDCOLLECTIVE, {});
+  c.add(Mnemonic::BRA, {c.label(8)});
+  c.add(Mnemonic::WARPSYNC_COLLECTIVE, {R(20), c.label(8)});
+  c.add(Mnemonic::ENDCOLLECTIVE, {});
+  Machine m("sm_90", 1 << 20);
+  const auto module = m.load(c.cubin());
+  ASSERT_TRUE(module.ok());
+  std::vector<uint32_t> in;
+  for (uint32_t i = 0; i < 32; ++i) in.insert(in.end(), {everybody, i & 1, 0, 0});
+  const uint64_t a = upload(m, in), b = upload(m, in);
+  const auto result = m.launch(*module, "k", {1, 1, 1}, {32, 1, 1}, 0, Parameters().add(a).add(b).bytes(), {});
+  ASSERT_FALSE(result.ok());
+  EXPECT_NE(result.error().message.find("deadlock"), std::string::npos) << result.error().message;
 }
 
 TEST(Hopper, EndOfACollectiveRegionWithoutItsBeginning) {
