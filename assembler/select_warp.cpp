@@ -92,6 +92,7 @@ void Selector::meet(Meeting& m, const ptx::Operand& mask, Op guard, const Brough
   emit(Mnemonic::WARPSYNC_COLLECTIVE, {m.members, {.kind = isa::OperandKind::label, .value = index(back)}});
   next(inside);
   operate(m.result, m.p_result, m.sources, conditional ? predicate(m.condition) : none(), false);
+  for (InstId i : f_.blocks[inside].code) f_[i].pinned = true;  // for lanes of other places, whoever needs the result here
   next(leave);
   emit(Mnemonic::ENDCOLLECTIVE);
   next(back);
