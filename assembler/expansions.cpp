@@ -439,9 +439,9 @@ std::string simd_video_text(const Instruction& i) {
   return t + "mov.b32 %d0, %z;\n";
 }
 
-// A float's upper 19 bits. Ties away from zero: what is infinite or no number is cut off; else what is no number is canonical.
+// A float's upper 19 bits. Ties away from zero: what is infinite or no number is cut off; else, or where infinities become finite, what is no number is canonical.
 std::string tensor_float(const Instruction& i) {
-  const bool away = i.op == Opcode::cvt_rna_tf32 || i.op == Opcode::cvt_rna_satfinite_tf32;
+  const bool finite = i.op == Opcode::cvt_rna_satfinite_tf32, away = i.op == Opcode::cvt_rna_tf32 || finite;
   const bool zero = i.op == Opcode::cvt_rz_tf32 || i.op == Opcode::cvt_rz_relu_tf32;
   const bool relu = i.op == Opcode::cvt_rn_relu_tf32 || i.op == Opcode::cvt_rz_relu_tf32;
   std::string t = declare("b32", "%a, %b") + declare("pred", "%p, %q") +
@@ -453,11 +453,11 @@ std::string tensor_float(const Instruction& i) {
     t += "bfe.u32 %b, %a, 13, 1;\nadd.u32 %b, %b, %a;\nadd.u32 %b, %b, 0xfff;\n";
   if (!zero) t += "selp.b32 %a, %b, %a, %p;\n";
   t += "and.b32 %a, %a, 0xffffe000;\n";
-  if (i.op == Opcode::cvt_rna_satfinite_tf32)  // infinities alone, not what is no number
+  if (finite)
     t += "and.b32 %b, %a, 0x7fffffff;\nsetp.eq.u32 %p, %b, 0x7f800000;\nsub.u32 %b, %a, 0x2000;\nselp.b32 %a, %b, %a, "
          "%p;\n";
   if (relu) t += "max.s32 %a, %a, 0;\n";
-  if (!away) t += "selp.b32 %a, 0x7fffffff, %a, %q;\n";
+  if (!away || finite) t += "selp.b32 %a, 0x7fffffff, %a, %q;\n";
   return t + "mov.b32 %d0, %a;\n";
 }
 

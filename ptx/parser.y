@@ -289,8 +289,8 @@ simple:
   | '-' simple                             { $$ = Reader::negate($2); }
   | '+' simple                             { $$ = $2; }
   | '!' simple                             { $$ = r.invert($2, @2); }
-  | '~' simple                             { $$ = r.fold($2, "^", {.value = -1}, @2); }
-  | '(' constant ')'                       { $$ = $2; }
+  | '~' simple                             { $$ = r.fold($2, "^", {.value = -1, .is_unsigned = true}, @2); }
+  | '(' constant ')'                       { $$ = $2; r.parentheses = @$; }
   | '(' TYPE ')' simple                    { $$ = r.cast($2.type, $4, @$); }
   ;
 

@@ -6,7 +6,7 @@
 // its own at first, which is merged with the outer one when the block ends.
 // Instructions. Operands are collected raw, since constants take their bits from the type of their place: `instruction` looks up the
 // form for the mnemonic and operand count (remembered from the last time), writes the operands and checks them (verify.h).
-// Cost: linear in the text, but for blocks that redeclare names.
+// Cost: linear in the text, but for ranges times names of one block.
 #include "ptx/reader.h"
 
 #include <algorithm>
@@ -153,6 +153,8 @@ void Reader::variable(Space space, Type type, const Token& name, Range at) {
       error("bad-type", at, "a vector of {} .{} cannot be a variable", a.vector, type_name(type));
   }
   bool function_scope = self_ != UINT32_MAX;
+  if (space == Space::local && a.external)  // the assembler's own top of the stack is one (inline_calls.cpp)
+    error("bad-directive", at, "`{}` in .local cannot be .extern", name.text());
   Variable v{
       space, type, std::string(), a.align, a.count, a.external, a.visible, {}, function_scope ? self_ : UINT32_MAX, {}};
   if (type == Type::none) {  // said already
@@ -215,7 +217,6 @@ void Reader::variable(Space space, Type type, const Token& name, Range at) {
     for (size_t k = 0; k < a.initial.size() && !v.initial.empty(); ++k) {
       RawOperand raw{.operand = {.kind = Operand::immediate, .value = a.initial[k].value},
                      .literal = true,
-                     .huge = a.initial[k].huge,
                      .constant = a.initial[k].constant,
                      .at = at};
       if (!literal(raw, type)) break;
@@ -342,7 +343,7 @@ void Reader::begin_body() {
   f_.vector_elements = std::move(vector_elements_), f_.vector_elements.clear();
   self_ = id;
   defined_order_.push_back(id);
-  for (StringTable* t : {&used_names_, &used_prefixes_, &renamed_prefixes_}) t->clear();
+  for (StringTable* t : {&used_names_, &used_prefixes_, &renamed_prefixes_, &least_number_}) t->clear();
   label_alias_.clear();
   aliased_ = range_shadowed_ = false;
   push_scope();
@@ -523,7 +524,13 @@ std::string Reader::unique(std::string_view name) {
     uint32_t& used = used_names_[candidate];
     const bool fresh = used == UINT32_MAX && count == 0;
     if (used == UINT32_MAX) used = 0;
-    if (fresh) return std::string(candidate);
+    if (fresh) {
+      if (split_number(candidate, prefix, number)) {
+        uint32_t& least = least_number_[candidate.substr(0, prefix)];
+        least = std::min(least, number);
+      }
+      return std::string(candidate);
+    }
     // Skipping ahead keeps many redeclarations of one name linear, and a name beside the registers `name_0`, `name_1`, ... short.
     if (count != 0 && prefix == name.size() + 1 && candidate.size() > name.size()) k = std::max(k, count);
     uint32_t& last = used_names_[name];
@@ -568,7 +575,7 @@ void Reader::register_name(Type type, const Token& name, Range at) {
 void Reader::register_range(Type type, const Token& name, const Token& count, Range at) {
   type = register_type(type);
   if (!has_registers(type, at)) return;
-  if (count.constant != Token::integer || count.value < 0 || count.huge) {
+  if (count.constant != Token::integer || count.value < 0) {
     error("bad-directive", at, "expected a number of registers, got `{}`", count.text());
     return;
   }
@@ -576,8 +583,8 @@ void Reader::register_range(Type type, const Token& name, const Token& count, Ra
   uint32_t n = static_cast<uint32_t>(count.value), number;
   const uint64_t key = prefix_key(name.text());
   uint32_t& last = last_range_[prefix_slot(key)];
-  for (uint32_t k = last; k != UINT32_MAX; k = ranges_[k].shadows)
-    if (ranges_[k].prefix == name.text() && ranges_[k].depth == depth()) {
+  for (uint32_t k = last; k != UINT32_MAX && ranges_[k].depth == depth(); k = ranges_[k].shadows)
+    if (ranges_[k].prefix == name.text()) {
       error("redefined", at, "`{}<..>` is defined twice", name.text());
       return;
     }
@@ -592,11 +599,8 @@ void Reader::register_range(Type type, const Token& name, const Token& count, Ra
   // The prefix that prints: another one when an outer or an earlier block has used it.
   std::string prefix(name.text());
   for (uint32_t k = 1;; ++k) {
-    bool taken = used_prefixes_.get(prefix) != UINT32_MAX;
-    if (!taken && depth() > 1)
-      for (uint32_t r = 0; r < f_.registers.size() && !taken; ++r)
-        taken = ptx::register_name(f_, RegisterId{r}).starts_with(prefix);
-    if (!taken) break;
+    const uint32_t least = least_number_.get(prefix);
+    if (used_prefixes_.get(prefix) == UINT32_MAX && (least == UINT32_MAX || least >= n)) break;
     uint32_t& last = renamed_prefixes_[name.text()];  // skipping ahead, as in unique()
     if (last != UINT32_MAX) k = std::max(k, last + 1);
     last = k;
@@ -611,7 +615,6 @@ void Reader::register_range(Type type, const Token& name, const Token& count, Ra
     for (uint32_t k = 0; k < n; ++k) registers[registers.size() - n + k].number = k;
     return;
   }
-  f_.register_names.reserve(f_.register_names.size() + n);
   char digits[10];
   for (uint32_t k = 0; k < n; ++k) {
     char* end = std::to_chars(digits, digits + 10, k).ptr;
@@ -768,10 +771,6 @@ void Reader::operand_name(const Token& name, bool negated, int64_t offset, Range
   raw.at = at;
   if (name.text() == "_") {
     raw.operand.kind = Operand::sink;
-  } else if (name.text() == "WARP_SZ") {
-    raw.operand.kind = Operand::immediate;
-    raw.operand.value = 32;
-    raw.literal = true;
   } else if (label) {
     raw.operand.kind = Operand::label;
     raw.operand.id = label_id(name.text(), at);
@@ -781,8 +780,7 @@ void Reader::operand_name(const Token& name, bool negated, int64_t offset, Range
   }
   raw.operand.negated = negated;
   raw.operand.value += offset;
-  if (offset != 0 && raw.operand.kind != Operand::variable && raw.operand.kind != Operand::parameter && !raw.literal &&
-      !bad_) {
+  if (offset != 0 && raw.operand.kind != Operand::variable && raw.operand.kind != Operand::parameter && !bad_) {
     error("bad-operand", at, "an offset needs brackets or a variable");
     bad_ = true;
   }
@@ -792,7 +790,7 @@ void Reader::operand_name(const Token& name, bool negated, int64_t offset, Range
 void Reader::operand_constant(const Token& t, Range at) {
   add_operand({.operand = {.kind = Operand::immediate, .value = t.value},
                .literal = true,
-               .huge = t.huge,
+               .parenthesised = at.begin == parentheses.begin && at.end == parentheses.end,
                .constant = t.constant,
                .at = at});
 }
@@ -844,18 +842,15 @@ void Reader::end_vector(Range at) {
       {.operand = {.kind = Operand::vector, .count = static_cast<uint8_t>(n), .id = vector_begin_}, .at = at});
 }
 
-// Turns a constant's text value into the bits that a place of that type takes. False when it does not fit.
-bool Reader::fit(int64_t& v, Token::Constant constant, bool huge, Type type) {
+// Turns a constant's text value into the bits that a place of that type takes: of an integer the lowest ones, as ptxas does. False when it is of another kind.
+bool Reader::fit(int64_t& v, Token::Constant constant, Type type) {
   const uint32_t size = type_bytes(type);
   if (constant == Token::integer) {
     if (is_floating(type)) return false;
-    if (type == Type::pred) {
+    if (type == Type::pred)
       v = v != 0;
-    } else if (size > 0 && size < 8) {
-      const int64_t limit = int64_t{1} << (8 * size);
-      if (huge || v >= limit || v < -limit / 2) return false;
+    else if (size > 0 && size < 8)
       v = static_cast<int64_t>(static_cast<uint64_t>(v) << (64 - 8 * size)) >> (64 - 8 * size);
-    }
     return true;
   }
   if (constant == Token::single) {
@@ -871,16 +866,13 @@ bool Reader::fit(int64_t& v, Token::Constant constant, bool huge, Type type) {
 
 // The same, and reports it.
 bool Reader::literal(RawOperand& raw, Type type) {
-  const int64_t v = raw.operand.value;
-  if (fit(raw.operand.value, raw.constant, raw.huge, type)) return true;
+  if (fit(raw.operand.value, raw.constant, type)) return true;
   if (raw.constant != Token::integer)
     error("bad-operand", raw.at, "expected a .{} constant, got one of .{}", type_name(type),
           raw.constant == Token::single ? "f32" : "f64");
-  else if (is_floating(type))
+  else
     error("bad-operand", raw.at, "expected a .{} constant such as 1.0 or 0{}.., got an integer", type_name(type),
           type_bytes(type) == 8 ? "d" : "f");
-  else
-    error("bad-operand", raw.at, "{} does not fit .{}", raw.huge ? static_cast<uint64_t>(v) : v, type_name(type));
   return false;
 }
 

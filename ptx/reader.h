@@ -27,7 +27,7 @@ struct Token {
   int64_t value = 0;  // constants: the integer, or IEEE bits; names: the offset added to them
   uint32_t length = 0;
   Constant constant = integer;
-  bool huge = false;             // an integer of 2^63 and more: value holds its 64 bits
+  bool is_unsigned = false;      // an integer with a suffix U, or of 2^63 and more
   Type type = Type::none;        // TYPE
   Space space = Space::generic;  // SPACE
   std::string_view text() const { return {begin, length}; }
@@ -180,8 +180,10 @@ class Reader {
   }
 
   Token fold(const Token& a, std::string_view op, const Token& b, Range at);  // a + b, a == b, ..
+  Token fold_real(const Token& a, std::string_view op, const Token& b, Range at);
   bool truth(const Token& a, Range at);
   Token cast(Type to, Token a, Range at);  // (.u64)a
+  Range parentheses;                       // the last ones read
   Token offset(const Token& name, const Token& by, bool minus, Range at);
   static Token negate(Token a);
   Token invert(Token a, Range at);  // !a
@@ -221,8 +223,8 @@ class Reader {
   };
   struct RawOperand {
     Operand operand;
-    bool literal = false;  // a constant whose bits depend on the type of its place
-    bool huge = false;
+    bool literal = false;        // a constant whose bits depend on the type of its place
+    bool parenthesised = false;  // (5), which may be a call's list
     Token::Constant constant = Token::integer;
     Range at;
   };
@@ -248,7 +250,7 @@ class Reader {
   const RegisterRange* find_range(std::string_view name, uint32_t& number) const;
   std::string unique(std::string_view name);
   uint32_t label_id(std::string_view name, Range at);
-  static bool fit(int64_t& value, Token::Constant constant, bool huge, Type type);
+  static bool fit(int64_t& value, Token::Constant constant, Type type);
   bool literal(RawOperand& raw, Type type);
   bool lookup(std::string_view name, Operand& out) const;
   bool resolve(std::string_view name, Operand& out, Range at);
@@ -325,6 +327,7 @@ class Reader {
   std::vector<uint32_t> defined_order_;  // functions in the order of their bodies
   StringTable used_names_;               // names that print in this function, to rename those of inner scopes
   StringTable used_prefixes_;            // prefixes of the registers that print as ranges -> how many registers
+  StringTable least_number_;             // prefix -> the least number of a name that prints alone: t_3
   StringTable renamed_prefixes_;         // prefix in the source -> number of its last renaming
   Arena arena_;                          // names made by renaming
   uint64_t registers_ = 0;               // of the module so far

@@ -45,7 +45,8 @@ Reader::Halves Reader::halves(const Operand& o) {
     const std::string name = ptx::register_name(f_, o.reg_id());
     for (Operand* half : {&at->second.low, &at->second.high})
       *half = {.kind = Operand::reg,
-               .id = index(f_.add_register(Type::b64, unique(name + (half == &at->second.low ? "_low" : "_high"))))};
+               .id = index(f_.add_register(Type::b64,
+                                           unique(arena_.copy(name + (half == &at->second.low ? "_low" : "_high")))))};
   }
   return at->second;
 }
@@ -58,7 +59,7 @@ bool Reader::rewrite_wide(const Instruction& i) {
     return false;
   };
   if (raw_.size() != 2) return expected(opcode_at_);
-  const auto is_small = [](const RawOperand& x) { return x.literal && x.constant == Token::integer && !x.huge; };
+  const auto is_small = [](const RawOperand& x) { return x.literal && x.constant == Token::integer; };
   if (i.op != Opcode::mov) {
     RawOperand& data = raw_[i.op == Opcode::st ? 1 : 0];
     if (!is_wide(data.operand) && !(i.op == Opcode::st && is_small(data))) return expected(data.at);
@@ -147,11 +148,10 @@ bool Reader::store_register_results() {
 }
 
 bool Reader::rewrite_call() {
-  // A constant alone in parentheses has been read as a constant.
   const uint32_t n = static_cast<uint32_t>(raw_.size());
   const uint32_t callee = !groups_.empty() && groups_[0].begin == 0 ? groups_[0].end : 0;
   if (callee >= n) return true;
-  if (n == callee + 2 && raw_[n - 1].literal) groups_.push_back({n - 1, n});
+  if (callee + 1 < n && raw_[callee + 1].parenthesised) groups_.push_back({callee + 1, callee + 2});
   const std::vector<Parameter>*results = nullptr, *parameters = nullptr;
   if (const Operand& o = raw_[callee].operand; o.kind == Operand::function && o.id < module_.functions.size())
     results = &module_.functions[o.id].results, parameters = &module_.functions[o.id].parameters;

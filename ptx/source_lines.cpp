@@ -33,7 +33,7 @@ bool number(std::string_view word, uint64_t& value) {
   return failure == std::errc() && end == word.data() + word.size();
 }
 
-bool fits(const Token& t) { return t.constant == Token::integer && !t.huge && t.value >= 0 && t.value <= INT32_MAX; }
+bool fits(const Token& t) { return t.constant == Token::integer && t.value >= 0 && t.value <= INT32_MAX; }
 
 }  // namespace
 

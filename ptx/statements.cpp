@@ -130,7 +130,7 @@ struct Reader::Cursor {
     }
     if (is(*p, name_next | dot)) return false;
     t.value = static_cast<int64_t>(v);
-    t.huge = t.constant == Token::integer && v > INT64_MAX;
+    t.is_unsigned = t.constant == Token::integer && v > INT64_MAX;
     t.begin = number, t.length = static_cast<uint32_t>(p - number);
     if (minus) t = negate(t);
     return true;
@@ -389,13 +389,13 @@ bool Reader::simple_value(Cursor& s, const PlainOperands::Place& place, Operand&
   }
   if (is(*s.p, digit) || *s.p == '-') {
     Token t;
-    if (!s.constant(t) || !fit(t.value, t.constant, t.huge, place.type)) return false;
+    if (!s.constant(t) || !fit(t.value, t.constant, place.type)) return false;
     o = {.kind = Operand::immediate, .value = t.value};
   } else {
     const bool negated = *s.p == '!';
     s.p += negated;
     std::string_view name;
-    if (!s.name(name) || name == "WARP_SZ") return false;
+    if (!s.name(name)) return false;
     o = {.kind = Operand::sink};
     if (name != "_" && !lookup(name, o)) return false;
     o.negated = negated;
@@ -443,7 +443,7 @@ bool Reader::simple_address(Cursor& s, const PlainOperands::Place& place, Operan
 bool Reader::simple_target(Cursor& s, Operand& o) {
   const char* const begin = s.p;
   std::string_view name;
-  if (!s.name(name) || name == "_" || name == "WARP_SZ") return false;
+  if (!s.name(name) || name == "_") return false;
   const Range at = s.from(begin);
   s.blanks();
   if (*s.p != ';') return false;

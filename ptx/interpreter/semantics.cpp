@@ -618,10 +618,14 @@ bool compute(const Instruction& i, const uint64_t* s, uint32_t n, bool& carry, C
         out.second = combine(m.mode == 1 ? Combine::or_ : Combine::and_, (out.value & 0xFFFFFFFF) != 0, s[4] & 1);
       return true;
     case Opcode::cvt_rna_tf32:  // 10 bits of significand, ties away from zero; what is infinite or no number is cut off
-    case Opcode::cvt_rna_satfinite_tf32:
       out.value = ((s[0] & 0x7FFFFFFF) < 0x7F800000 ? s[0] + 0x1000 : s[0]) & 0xFFFFE000;
-      if (i.op == Opcode::cvt_rna_satfinite_tf32 && (out.value & 0x7FFFFFFF) == 0x7F800000) out.value -= 0x2000;
       return true;
+    case Opcode::cvt_rna_satfinite_tf32: {
+      const uint64_t size = s[0] & 0x7FFFFFFF, largest = 0x7F7FE000;
+      out.value =
+          size > 0x7F800000 ? 0x7FFFFFFF : (s[0] & 0x80000000) | std::min((size + 0x1000) & ~uint64_t{0x1FFF}, largest);
+      return true;
+    }
     case Opcode::cvt_rn_tf32:
     case Opcode::cvt_rn_relu_tf32:
     case Opcode::cvt_rz_tf32:

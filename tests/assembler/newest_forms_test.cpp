@@ -90,6 +90,9 @@ TEST(Newest, ConversionsToTensorFloats) {
   const std::string values = "mov.b32 %r0, 0; mov.b32 %f2, %r2; ";
   std::vector<std::string> statements = {values + "cvt.rna.satfinite.tf32.f32 %r0, %f1",
                                          values + "cvt.rna.satfinite.tf32.f32 %r0, %f2"};
+  for (const char* from :
+       {"0f7F800001", "0fFF801FFF", "0f7F802000", "0f7FC00000", "0fFF800000", "0f7F7FEFFF", "0fFF7FF000"})
+    statements.push_back(values + fmt::format("cvt.rna.satfinite.tf32.f32 %r0, {}", from));
   three_ways(with(kernel("8.1", "sm_80", statements), ".reg .f32 %f2;"), newer, false);
   statements.clear();
   for (const char* r : {"rn", "rz"})
@@ -144,8 +147,25 @@ TEST(Newest, ParametersInRegisters) {
   std::string text = with(kernel("6.0", "sm_60", statements), ".reg .f32 %f2;");
   EXPECT_THAT(three_ways(text.insert(text.find(".visible .entry"), functions), both_families, true),
               AnyOf(-1, 0, 1, 2, 3));
+  // Of a call through a register, a constant alone in parentheses.
+  text = kernel(
+      "6.0", "sm_60",
+      {"mov.u32 %r0, 0; mov.u64 %d4, more; P: .callprototype (.param .b32 _) _ (.param .b32 _); call (%r0), %d4, (4), "
+       "P; add.u32 %r0, %r0, %r1"});
+  three_ways(text.insert(
+                 text.find(".visible .entry"),
+                 ".func (.param .b32 r) more(.param .b32 a)\n{\n.reg .b32 %a; ld.param.b32 %a, [a]; add.u32 %a, %a, 3; "
+                 "st.param.b32 [r], %a; ret;\n}\n"),
+             both_families, true);
   EXPECT_THAT(refusal(".version 7.8\n.target sm_80\n.address_size 64\n.entry k(.reg .u32 %a)\n{\nret;\n}\n"),
               HasSubstr("of an entry cannot be a register"));
+  EXPECT_THAT(
+      refusal(
+          ".version 7.8\n.target sm_80\n.address_size 64\n.func f(.reg .u32 %a)\n{\nret;\n}\n.entry k()\n{\ncall f, "
+          "5;\nret;\n}\n"),
+      HasSubstr("unsupported form of `call`"));
+  EXPECT_THAT(refusal(".version 7.8\n.target sm_80\n.address_size 64\n.extern .local .b32 a[4];\n"),
+              HasSubstr("`a` in .local cannot be .extern"));
   EXPECT_THAT(refusal(".version 7.8\n.target sm_80\n.address_size 64\n.func f(.reg .pred %a)\n{\nret;\n}\n"),
               HasSubstr("predicate as a parameter"));
   EXPECT_THAT(
