@@ -9,8 +9,7 @@
 // Uniformity is an optimistic closure over registers (flow-insensitive): a value is divergent when it comes from a divergent source, or is
 // written where lanes run apart. Only of what branches are decided by, directly or not, is it asked.
 //
-// Cost: O(instructions + sum of the sizes of loops * their depth) for each level (one, hardly ever more than two), times the rounds of the closure (2
-// or 3 in practice).
+// Cost: O(instructions + sum of the sizes of loops) for each level (one, hardly ever more than two), times the rounds of the closure (2 or 3 in practice).
 #include <algorithm>
 #include <utility>
 
@@ -107,17 +106,31 @@ void Divergence::analyse() {
     return k == 0 ? index(x.next) : k == 1 ? index(x.taken) : UINT32_MAX;
   });
   idom = dominators(n, rpo, [&](uint32_t b, auto&& use) {
-    for (BlockId p : predecessors[b]) use(index(p));
+    for (size_t k = predecessors[b].size(); k-- > 0;) use(index(predecessors[b][k]));  // of many the last lie next to each other
   });
+  number_dominators(rpo);
+  find_loops(rpo);
+  find_levels();
+}
+
+// In a walk over the tree of dominators, what a block dominates follows it.
+void Divergence::number_dominators(std::span<const uint32_t> order) {
+  tree_number = numbers(flow.blocks.size(), 0), tree_size = numbers(flow.blocks.size(), 1);
+  for (size_t k = order.size(); k-- > 1;) tree_size[idom[order[k]]] += tree_size[order[k]];
+  const std::span<uint32_t> next = numbers(flow.blocks.size(), 1);  // number of the next child
+  for (uint32_t b : order.subspan(1)) {
+    tree_number[b] = next[idom[b]];
+    next[idom[b]] += tree_size[b], next[b] = tree_number[b] + 1;
+  }
+}
+
+// Natural loops; back edges to one header make one loop. Two loops nest or are apart: both headers dominate what they share.
+void Divergence::find_loops(std::span<const uint32_t> order) {
+  const size_t n = flow.blocks.size();
   const std::span<uint32_t> position = arena.make_raw<uint32_t>(n);
-  for (uint32_t i = 0; i < rpo.size(); ++i) position[rpo[i]] = i;
-  auto dominates = [&](uint32_t a, uint32_t b) {
-    while (position[b] > position[a]) b = idom[b];
-    return a == b;
-  };
-  // Natural loops; back edges to one header make one loop. Two loops nest or are apart: both headers dominate what they share.
+  for (uint32_t i = 0; i < order.size(); ++i) position[order[i]] = i;
   const std::span<uint32_t> mark = numbers(n, UINT32_MAX);
-  for (uint32_t h : rpo) {
+  for (uint32_t h : order) {
     Loop loop{BlockId{h}, {}};
     for (BlockId p : predecessors[h]) {
       if (position[index(p)] < position[h]) continue;
@@ -135,24 +148,17 @@ void Divergence::analyse() {
       for (BlockId p : predecessors[loop.blocks[at]])
         if (mark[index(p)] != h) mark[index(p)] = h, loop.blocks.push_back(index(p));
     }
-    for (uint32_t b : loop.blocks) ++block(BlockId{b}).loop_depth;
     loops.push_back(std::move(loop));
   }
   std::stable_sort(loops.begin(), loops.end(),
                    [](const Loop& a, const Loop& b) { return a.blocks.size() < b.blocks.size(); });
   inner_loop = numbers(n, UINT32_MAX);
-  for (uint32_t l = 0; l < loops.size(); ++l)
-    for (uint32_t b : loops[l].blocks) {
-      uint32_t inside = inner_loop[b];
-      if (inside == UINT32_MAX) {
-        inner_loop[b] = l;
-        continue;
-      }
-      while (loops[inside].parent != UINT32_MAX) inside = loops[inside].parent;
-      if (inside != l) loops[inside].parent = l;
-    }
-
-  find_levels();
+  for (uint32_t l = static_cast<uint32_t>(loops.size()); l-- > 0;) {  // outer first
+    Loop& loop = loops[l];
+    loop.parent = inner_loop[index(loop.header)];
+    if (loop.parent != UINT32_MAX) loop.depth = loops[loop.parent].depth + 1;
+    for (uint32_t b : loop.blocks) inner_loop[b] = l, block(BlockId{b}).loop_depth = loop.depth + 1;
+  }
 }
 
 // The block that the lanes of from's level lead to: the last exit behind the last wait; where there is none, the last block whose lanes all leave.
@@ -225,7 +231,7 @@ void Divergence::find_levels() {
     }
     for (BlockId b : flow.layout) leaves[index(b)] = !meets[index(b)] && !operates[index(b)] && !shared[index(b)];
   }
-  level = numbers(n, UINT32_MAX), ipdom = numbers(n, UINT32_MAX), join = numbers(n, UINT32_MAX);
+  level = numbers(n, UINT32_MAX), ipdom = numbers(n, UINT32_MAX), join = numbers(n, UINT32_MAX), ipdom_depth = numbers(n, 0);
   uint32_t count = 0;
   bool to_exit = false;
   const auto is_exit = [&](uint32_t x) { return is_none(block(BlockId{x}).taken) && is_none(block(BlockId{x}).next); };
@@ -248,9 +254,9 @@ void Divergence::find_levels() {
           level[index(p)] = l, members[size++] = index(p);
     const std::span<uint32_t> back = reverse_postorder(n, root, [&](uint32_t b, uint32_t k) {
       const BlockList& p = predecessors[b];
-      for (size_t at = p.size(); at-- > 0;)
-        if (level[index(p[at])] == l && k-- == 0) return index(p[at]);
-      return UINT32_MAX;
+      if (k == p.size()) return UINT32_MAX;
+      const uint32_t x = index(p[p.size() - 1 - k]);
+      return level[x] == l ? x : b;  // itself: none
     });
     const std::span<uint32_t> towards = dominators(n, back, [&](uint32_t b, auto&& use) {
       successors(BlockId{b}, [&](BlockId s) {
@@ -258,7 +264,10 @@ void Divergence::find_levels() {
       });
     });
     towards[root] = UINT32_MAX;
-    for (uint32_t b : back) ipdom[b] = join[b] = towards[b];
+    for (uint32_t b : back) {
+      ipdom[b] = join[b] = towards[b];
+      ipdom_depth[b] = b == root ? 1 : ipdom_depth[towards[b]] + 1;
+    }
     // The root's lanes may go on too: to the first block that all of them come to.
     const std::span<uint32_t> position = arena.make_raw<uint32_t>(n);
     for (uint32_t k = 0; k < back.size(); ++k) position[back[k]] = k;
@@ -361,21 +370,47 @@ void Divergence::diverge() {
       for (const ptx::Operand& o : sources(i)) each_register(o, want);
     }
 
-  const Flags spread = flags(flow.blocks.size());  // the branch has split all blocks that it can
+  // A branch splits what is reached before its join, from its successors on; a loop what is reached from its header before the loop's join.
+  struct Split {
+    uint32_t from, join, depth;  // of the join
+    bool whole;                  // `from` runs apart too
+  };
+  std::vector<Split> splits;
+  std::vector<uint32_t> found;
+  // By block: the depth of the join up to which all behind it runs apart; 0: to the end. What follows a block up to a join nearer to the root (both
+  // post-dominate the block) holds what follows it up to the other, so a block is looked at again only for a join nearer to the root.
+  const std::span<uint32_t> apart_to = numbers(flow.blocks.size(), UINT32_MAX);
+  const auto split = [&](const Split& x) {
+    found.clear();
+    const auto visit = [&](BlockId s) {
+      if (index(s) == x.join) return;
+      const uint32_t depth = level[index(s)] == level[x.from] ? x.depth : 0;
+      if (apart_to[index(s)] <= depth) return;
+      apart_to[index(s)] = depth, found.push_back(index(s));
+      changed |= !apart[index(s)], apart[index(s)] = true;
+    };
+    x.whole ? visit(BlockId{x.from}) : successors(BlockId{x.from}, visit);
+    for (size_t at = 0; at < found.size(); ++at) successors(BlockId{found[at]}, visit);
+  };
+  const auto add_split = [&](uint32_t from, uint32_t j, bool whole) {
+    splits.push_back({from, j, j == UINT32_MAX ? 0 : ipdom_depth[j], whole});
+  };
+  const Flags known = flags(flow.blocks.size());  // the branch has split what it can
   do {
     changed = false;
-    const auto mark_blocks = [&](std::span<const uint32_t> set) {
-      for (uint32_t b : set)
-        if (!apart[b]) apart[b] = true, changed = true;
-    };
-    for (BlockId b : flow.layout)
-      if (!spread[index(b)] && diverges(b)) spread[index(b)] = true, mark_blocks(reach(b, join[index(b)], false));
-    for (uint32_t l = 0; l < loops.size(); ++l) {
-      Loop& loop = loops[l];
-      if (loop.divergent) continue;
-      for (uint32_t b : loop.blocks) loop.divergent |= diverges(BlockId{b}) && leaves_loop(l, BlockId{b});
-      if (loop.divergent) mark_blocks(reach(loop.header, loop_join(l), true));
+    splits.clear();
+    for (BlockId b : flow.layout) {
+      if (known[index(b)] || !diverges(b)) continue;
+      known[index(b)] = true;
+      add_split(index(b), join[index(b)], false);
+      for (uint32_t l = inner_loop[index(b)]; l != UINT32_MAX && leaves_loop(l, b); l = loops[l].parent) {
+        if (loops[l].divergent) continue;
+        loops[l].divergent = true;
+        add_split(index(loops[l].header), loop_join(l), true);
+      }
     }
+    std::ranges::stable_sort(splits, {}, &Split::depth);
+    for (const Split& x : splits) split(x);
     size_t kept = 0;
     for (const Definition& d : undecided.all()) {
       const ptx::Instruction& i = f.instructions[d.item->inst];

@@ -186,11 +186,13 @@ struct Divergence : FlowGraph {
   void diverge();  // which values and blocks are not the same for all lanes
 
   std::span<uint32_t> idom;  // by block; UINT32_MAX: none
+  bool dominates(uint32_t a, uint32_t b) const { return tree_number[b] - tree_number[a] < tree_size[a]; }
   struct Loop {
     BlockId header;
     std::vector<uint32_t> blocks;
     bool divergent = false;
     uint32_t parent = UINT32_MAX;  // the loop around it
+    uint32_t depth = 0;            // loops around it
   };
   std::vector<Loop> loops;         // inner before outer
   std::span<uint32_t> inner_loop;  // by block: the innermost loop, UINT32_MAX: none
@@ -198,7 +200,7 @@ struct Divergence : FlowGraph {
 
   bool in_loop(uint32_t loop, uint32_t b) const {
     uint32_t l = inner_loop[b];
-    while (l != UINT32_MAX && l != loop) l = loops[l].parent;
+    while (l != UINT32_MAX && loops[l].depth > loops[loop].depth) l = loops[l].parent;
     return l == loop;
   }
 
@@ -206,6 +208,7 @@ struct Divergence : FlowGraph {
   // Lanes that go from a level to another never come back. Lanes that leave for their end, with no wait of any kind before it, while others go on to
   // a barrier of the block, are a level of their own, too: nobody may wait for the others at their joins.
   std::span<uint32_t> level, ipdom;  // by block; UINT32_MAX: none
+  std::span<uint32_t> ipdom_depth;   // by block: how many steps towards the root; 0: none
   std::span<uint32_t> join;          // by block: where its lanes meet behind its branch
   Flags meets, leaves;  // by block: leads to a barrier of the block; is what such blocks are left for, for good
 
@@ -233,6 +236,9 @@ struct Divergence : FlowGraph {
   std::span<uint32_t> dominators(size_t n, std::span<const uint32_t> order, Predecessors&& preds);
   template <class Successor>
   std::span<uint32_t> reverse_postorder(size_t n, uint32_t root, Successor&& successor);
+  std::span<uint32_t> tree_number, tree_size;  // by block: its place in a walk over the tree of dominators, and how many it dominates
+  void number_dominators(std::span<const uint32_t> order);
+  void find_loops(std::span<const uint32_t> order);
   uint32_t root_of(BlockId from);
   void find_levels();
   std::span<const ptx::Operand> parts(const ptx::Operand& o) const;

@@ -13,7 +13,7 @@
 // nesting (a goto into an arm, a || b): then the one that joins later takes in the other's blocks, and two with the same join become one. Nothing
 // else is needed for that: a region may be entered by any number of edges.
 //
-// Cost: O(sum of the sizes of regions and loops * their depth).
+// Cost: O(sum of the sizes of regions and loops * their depth). Branches that join at one place, however many, are looked at together.
 //
 // Lanes must not wait at a join for lanes that wait for them, on Volta and later: a region that holds an operation of the whole warp (shfl.sync and
 // its like with any mask but that of activemask) is none, since lanes that left it may be meant to meet the others at another such operation
@@ -43,7 +43,6 @@ uint32_t deepest_region(bool calls, const isa::Target& target) {
 struct Builder : Divergence {
   struct Candidate {
     uint32_t join;
-    bool repeats;                  // lanes come to the join after different numbers of rounds
     std::vector<uint32_t> blocks;  // all lead to the join
     std::vector<uint32_t> ends;    // reachable from the entries too, but of another level: in no region
     uint32_t parent = UINT32_MAX;  // the smallest candidate that holds all blocks
@@ -57,14 +56,13 @@ struct Builder : Divergence {
     return b < holders.size() && std::find(holders[b].begin(), holders[b].end(), k) != holders[b].end();
   }
   bool holds(uint32_t k, BlockId b) const { return holds(k, index(b)); }
-  void add_candidate(uint32_t join, std::span<const uint32_t> set, bool repeats) {
-    Candidate c{.join = join, .repeats = repeats, .blocks = {}, .ends = {}};
+  void add_candidate(uint32_t join, std::span<const uint32_t> set) {
+    Candidate c{.join = join, .blocks = {}, .ends = {}};
     for (uint32_t b : set) (level[b] == level[join] ? c.blocks : c.ends).push_back(b);
     if (!c.blocks.empty()) candidates.push_back(std::move(c));
   }
   void take_in(uint32_t outer, uint32_t inner) {
     Candidate &x = candidates[outer], &y = candidates[inner];
-    x.repeats |= y.repeats;
     for (uint32_t b : y.blocks)
       if (!holds(outer, b)) x.blocks.push_back(b), holders[b].push_back(outer);
     for (uint32_t b : y.ends)
@@ -190,7 +188,20 @@ struct Builder : Divergence {
           waits[index(b)] |= elsewhere[mask->id];
     return waits;
   }
-  void run_apart(uint32_t b) { block(BlockId{b}).convergent = false, block(BlockId{b}).split = true; }
+  // Lanes run apart behind the block for good, in the block too if it is `included`.
+  void run_apart(BlockId from, bool included) {
+    std::vector<BlockId> work;
+    const auto visit = [&](BlockId b) {
+      if (block(b).split) return;  // so is all behind it
+      block(b).convergent = false, block(b).split = true, work.push_back(b);
+    };
+    included ? visit(from) : successors(from, visit);
+    while (!work.empty()) {
+      const BlockId b = work.back();
+      work.pop_back();
+      successors(b, visit);
+    }
+  }
   // By block: lanes that come to its beginning may end before they come to a barrier of the block. Ends under a guard are no edges of the graph.
   Flags ending() {
     const Flags ends = flags(flow.blocks.size()), stops = flags(flow.blocks.size());
@@ -229,8 +240,7 @@ struct Builder : Divergence {
     for (const Candidate& c : candidates) {
       if (!drop(c)) continue;
       any = true;
-      for (uint32_t b : c.blocks)
-        for (uint32_t s : reach(BlockId{b}, UINT32_MAX, true)) run_apart(s);
+      for (uint32_t b : c.blocks) run_apart(BlockId{b}, true);
     }
     if (!any) return;
     std::erase_if(candidates, drop);
@@ -385,6 +395,73 @@ struct Builder : Divergence {
     return {};
   }
 
+  // Whether lanes may go from a level to another.
+  bool has_way_off() {
+    bool any = false;
+    for (BlockId b : flow.layout) successors(b, [&](BlockId s) { any |= !same_level(b, s); });
+    return any;
+  }
+
+  struct Branch {
+    uint32_t join, block;
+  };
+  // What is reached from behind branches of one join, before it, in pieces that share no block: regions of this join that overlap are one. The
+  // regions of the single branches would be as large as all of it, each, where many branches have one join.
+  template <class F>
+  void for_each_piece(std::span<const Branch> branches, F&& use) {
+    std::vector<uint32_t> piece_of;  // by branch: its piece, or a branch whose piece is the same
+    const auto piece = [&](uint32_t k) {
+      while (piece_of[k] != k) k = piece_of[k] = piece_of[piece_of[k]];
+      return k;
+    };
+    piece_met.resize(flow.blocks.size());
+    found.clear();
+    ++searches;
+    reached_at.resize(flow.blocks.size(), 0);
+    for (const Branch& b : branches) {
+      const uint32_t k = static_cast<uint32_t>(piece_of.size());
+      piece_of.push_back(k);
+      size_t at = found.size();
+      const auto visit = [&](BlockId s) {
+        if (index(s) == b.join) return;
+        if (reached(index(s))) return void(piece_of[piece(piece_met[index(s)])] = piece(k));
+        reached_at[index(s)] = searches, piece_met[index(s)] = k, found.push_back(index(s));
+      };
+      successors(BlockId{b.block}, visit);
+      for (; at < found.size(); ++at) successors(BlockId{found[at]}, visit);
+    }
+    std::vector<std::vector<uint32_t>> sets(branches.size());
+    for (uint32_t b : found) sets[piece(piece_met[b])].push_back(b);
+    for (const std::vector<uint32_t>& set : sets)
+      if (!set.empty()) use(set);
+  }
+  std::vector<uint32_t> piece_met;  // by block that the last search met: branch from which
+
+  // A branch reaches itself before its join only around a loop that holds it: by way of the loop's header, from which the join is not the only way.
+  // Surely: its own edge leads there.
+  bool goes_back(BlockId b) {
+    const uint32_t j = join[index(b)];
+    bool back = false;
+    successors(b, [&](BlockId s) { back |= index(s) != j && dominates(index(s), index(b)); });
+    return back && !dominates(j, index(b));
+  }
+  std::span<Branch> without_those_that_repeat(std::span<Branch> branches) {
+    if (std::ranges::all_of(branches, [&](const Branch& b) { return inner_loop[b.block] == UINT32_MAX; })) return branches;
+    for_each_piece(branches, [](auto) {});
+    std::vector<uint8_t> repeats(branches.size(), false);
+    for (size_t k = 0; k < branches.size(); ++k) {
+      if (dominates(branches[k].join, branches[k].block)) continue;
+      for (uint32_t l = inner_loop[branches[k].block]; l != UINT32_MAX; l = loops[l].parent)
+        repeats[k] |= reached(index(loops[l].header));
+    }
+    size_t kept = 0;
+    for (size_t k = 0; k < branches.size(); ++k) {
+      if (repeats[k]) reach(BlockId{branches[k].block}, branches[k].join, false), repeats[k] = reached(branches[k].block);
+      if (!repeats[k]) branches[kept++] = branches[k];
+    }
+    return branches.first(kept);
+  }
+
   Result<void> regions() {
     const size_t n0 = flow.blocks.size();
     if (irreducible && target.family == isa::Family::pascal)
@@ -399,18 +476,30 @@ struct Builder : Divergence {
       for (uint32_t b : set) covered[b] = true;
     };
     if (!irreducible) {
+      std::vector<Branch> branches;
       for (BlockId b : flow.layout) {
-        if (!diverges(b)) continue;
-        uint32_t j = join[index(b)];
-        bool by_loop = false;
-        for (uint32_t l = inner_loop[index(b)]; l != UINT32_MAX; l = loops[l].parent) by_loop |= leaves_loop(l, b);
-        if (j == UINT32_MAX || by_loop) continue;
-        const std::span<const uint32_t> set = reach(b, j, false);
-        const bool repeats = reached(index(b));
-        if (repeats && !joins_rounds) continue;
-        has[index(b)] = true;
-        cover(set);
-        add_candidate(j, set, repeats);
+        if (!diverges(b) || join[index(b)] == UINT32_MAX) continue;
+        const uint32_t l = inner_loop[index(b)];
+        if (l != UINT32_MAX && (leaves_loop(l, b) || (!joins_rounds && goes_back(b)))) continue;
+        branches.push_back({join[index(b)], index(b)});
+      }
+      std::ranges::stable_sort(branches, {}, &Branch::join);
+      for (size_t at = 0; at < branches.size();) {
+        size_t end = at;
+        while (end < branches.size() && branches[end].join == branches[at].join) ++end;
+        std::span<Branch> with_join = std::span(branches).subspan(at, end - at);
+        const auto add = [&](std::span<const uint32_t> set) { cover(set), add_candidate(with_join[0].join, set); };
+        at = end;
+        if (with_join.size() == 1) {
+          const std::span<const uint32_t> set = reach(BlockId{with_join[0].block}, with_join[0].join, false);
+          if (reached(with_join[0].block) && !joins_rounds) continue;
+          has[with_join[0].block] = true;
+          add(set);
+        } else {
+          if (!joins_rounds) with_join = without_those_that_repeat(with_join);
+          for (const Branch& b : with_join) has[b.block] = true;
+          for_each_piece(with_join, add);
+        }
       }
       for (uint32_t l = 0; l < loops.size(); ++l) {
         const Loop& loop = loops[l];
@@ -422,23 +511,22 @@ struct Builder : Divergence {
           if (!in_loop(l, index(p)) && reached(index(p))) entered_again = true;
         if (entered_again && !joins_rounds) continue;
         cover(set);
-        add_candidate(j, set, true);
+        add_candidate(j, set);
       }
     }
     // Convergence: apart and covered by a region, or apart for good.
     for (BlockId b : flow.layout) block(b).convergent = !apart[index(b)];
     // A divergent branch that no region covers leaves everything after it divergent.
     for (BlockId b : flow.layout)
-      if (diverges(b) && !covered[index(b)] && !has[index(b)])
-        for (uint32_t s : reach(b, UINT32_MAX, false)) run_apart(s);
+      if (diverges(b) && !covered[index(b)] && !has[index(b)]) run_apart(b, false);
 
     // Lanes that have left for good may wait for the others somewhere else.
-    if (target.family == isa::Family::volta && any_operation)
+    if (target.family == isa::Family::volta && any_operation && has_way_off())
       for (BlockId b : flow.layout) {
         if (!diverges(b)) continue;
         const std::span<const uint32_t> set = reach(b, join[index(b)], false);
         if (std::ranges::any_of(set, [&](uint32_t s) { return level[s] != level[index(b)] && for_lanes[s]; }))
-          for (uint32_t s : reach(b, UINT32_MAX, false)) run_apart(s);
+          run_apart(b, false);
       }
 
     if (candidates.empty()) return {};
