@@ -101,14 +101,15 @@ std::string bfloat_convert(const Instruction& i) {
   std::string t = declare("f32", "%f, %g") + declare("b16", "%zero, %rest") + "mov.b16 %zero, 0;\n";
   if (from == Type::bf16) {
     t += widen("%f", "%s0");
+    if (to == Type::f32) return t + fmt::format("cvt{}.f32.f32 %d0, %f;\n", i.mods.ftz ? ".ftz" : "");
     if (to == Type::bf16) return t + fmt::format("cvt{}.f32.f32 %g, %f;\nmov.b32 {{%rest, %d0}}, %g;\n", dot);
     if (to == Type::f64) return t + "cvt.f64.f32 %d0, %f;\n";
-    if (to == Type::f16) return t + fmt::format("cvt{}.f16.f32 %d0, %f;\n", dot);
+    if (to == Type::f16) return t + fmt::format("cvt{}.f16.f32 %d0, %f;\n", dot.empty() ? ".rn" : dot);
     return t + fmt::format("cvt{}.{}.f32 %d0, %f;\n", dot, ptx::type_name(to));
   }
   const std::string_view name = ptx::type_name(from);
   if (from == Type::f32)
-    t += "mov.b32 %f, %s0;\n";
+    t += i.mods.ftz ? "cvt.ftz.f32.f32 %f, %s0;\n" : "mov.b32 %f, %s0;\n";
   else if (from == Type::f16)
     t += "cvt.f32.f16 %f, %s0;\n";
   else if (ptx::type_bytes(from) <= 2)
@@ -122,23 +123,6 @@ std::string bfloat_convert(const Instruction& i) {
              name, back, name);
   }
   return t + round_to_bfloat(i.mods.rounding);
-}
-
-std::string bfloat_set(const Instruction& i) {
-  const bool pair = i.type2 == Type::bf16x2, ones = is_bfloat(i.type);
-  const std::string_view compare = ptx::name(i.mods.compare);
-  std::string t = declare("f32", "%f, %g") + declare("b16", "%zero, %a, %b, %c, %d, %yes, %x, %y") +
-                  declare("pred", "%p") +
-                  fmt::format("mov.b16 %zero, 0;\nmov.b16 %yes, {};\n", ones ? "0x3f80" : "0xffff");
-  if (!pair) {
-    t += widen("%f", "%s0") + widen("%g", "%s1") + fmt::format("setp.{}.f32 %p, %f, %g;\n", compare);
-    return t + (ones ? "selp.b16 %d0, %yes, %zero, %p;\n" : "selp.b32 %d0, -1, 0, %p;\n");
-  }
-  t += "mov.b32 {%a, %b}, %s0;\nmov.b32 {%c, %d}, %s1;\n";
-  for (const std::array<const char*, 3>& part : {std::array{"%a", "%c", "%x"}, std::array{"%b", "%d", "%y"}})
-    t += widen("%f", part[0]) + widen("%g", part[1]) +
-         fmt::format("setp.{}.f32 %p, %f, %g;\nselp.b16 {}, %yes, %zero, %p;\n", compare, part[2]);
-  return t + "mov.b32 %d0, {%x, %y};\n";
 }
 
 // %f and %g to their function, in f32.
@@ -214,13 +198,15 @@ std::string small_float_convert(const Instruction& i) {
 
 // cvt.pack.sat: a and b clamped, b below a, and c above them.
 std::string pack_saturated(const Instruction& i) {
-  const bool bytes = i.mods.mode >= 160, is_signed = i.mods.mode & 1;
-  const int bits = bytes ? 8 : 16, most = (1 << (is_signed ? bits - 1 : bits)) - 1, least = is_signed ? -most - 1 : 0;
+  const bool is_signed = i.mods.mode & 1;
+  const int bits = i.mods.mode < 160 ? 16 : 8 >> (i.mods.mode - 160) / 2,
+            most = (1 << (is_signed ? bits - 1 : bits)) - 1, least = is_signed ? -most - 1 : 0;
   std::string t = declare("b32", "%x, %y");
   for (const auto& [to, from] : {std::pair{"%x", "%s0"}, {"%y", "%s1"}})
     t += fmt::format("max.s32 {0}, {1}, {2};\nmin.s32 {0}, {0}, {3};\n", to, from, least, most);
-  if (!bytes) return t + "bfi.b32 %d0, %x, %y, 16, 16;\n";
-  return t + "bfi.b32 %y, %x, %y, 8, 8;\nshl.b32 %x, %s2, 16;\nand.b32 %y, %y, 65535;\nor.b32 %d0, %x, %y;\n";
+  if (bits == 16) return t + "bfi.b32 %d0, %x, %y, 16, 16;\n";
+  return t + fmt::format("bfi.b32 %y, %x, %y, {}, {};\nbfi.b32 %d0, %s2, %y, {}, {};\n", bits, bits, 2 * bits,
+                         32 - 2 * bits);
 }
 
 // ---- elect.sync: the lowest lane of the mask
@@ -351,6 +337,26 @@ std::string find_set_bit() {
 }
 
 // ---- comparisons of pairs; logic with a predicate
+
+// set to halves, or of them with another predicate: a mask or 1.0 for each half.
+std::string set_halves(const Instruction& i) {
+  const Type part = i.type2 == Type::f16x2 ? Type::f16 : i.type2 == Type::bf16x2 ? Type::bf16 : i.type2;
+  const bool pair = part != i.type2, word = !pair && ptx::type_bytes(i.type) == 4;
+  const int yes = is_bfloat(i.type) ? 0x3f80 : ptx::is_floating(i.type) ? 0x3c00 : -1;
+  const std::string_view combined = ptx::name(i.mods.combine);
+  std::string t = declare("b16", "%a, %b, %c, %d, %x, %y") + declare("pred", "%p");
+  if (pair) t += "mov.b32 {%a, %b}, %s0;\nmov.b32 {%c, %d}, %s1;\n";
+  const auto one = [&](std::string_view a, std::string_view b, std::string_view to) {
+    t += fmt::format("setp.{}{}{}{}.{} %p, {}, {}{};\nselp.b{} {}, {}, 0, %p;\n", ptx::name(i.mods.compare),
+                     combined.empty() ? "" : ".", combined, i.mods.ftz ? ".ftz" : "", ptx::type_name(part), a, b,
+                     combined.empty() ? "" : ", %s2", word ? 32 : 16, to, yes);
+  };
+  if (!pair)
+    one("%s0", "%s1", "%d0");
+  else
+    one("%a", "%c", "%x"), one("%b", "%d", "%y"), t += "mov.b32 %d0, {%x, %y};\n";
+  return t;
+}
 
 std::string compare_pairs(const Instruction& i) {
   const bool combined = i.operand_count > i.destination_count + 2;
@@ -485,9 +491,13 @@ bool is_expanded(const Instruction& i) {
     case Opcode::cvt:
       if (i.type == Type::none || i.mods.mode != 0) return true;
       if (i.type == Type::bf16)
-        return i.type2 != Type::f32 || (i.mods.rounding != ptx::Rounding::rn && i.mods.rounding != ptx::Rounding::rz);
-      return i.type2 == Type::bf16 && i.type != Type::f32;
-    case Opcode::set: return is_bfloat(i.type2);
+        return i.type2 != Type::f32 || i.mods.ftz ||
+               (i.mods.rounding != ptx::Rounding::rn && i.mods.rounding != ptx::Rounding::rz);
+      return i.type2 == Type::bf16 && (i.type != Type::f32 || i.mods.ftz);
+    case Opcode::set:
+      return is_bfloat(i.type2) || is_bfloat(i.type) || i.type == Type::u16 || i.type == Type::s16 ||
+             (i.type == Type::f16 && i.type2 != Type::f16) ||
+             ((i.type2 == Type::f16 || i.type2 == Type::f16x2) && i.mods.combine != ptx::Combine::none);
     case Opcode::setp: return i.type == Type::f16x2 || i.type == Type::bf16x2;
     case Opcode::lop3: return i.mods.mode != 0;
     case Opcode::add: return i.type == Type::none;
@@ -522,7 +532,7 @@ std::string expansion(const Instruction& i, std::span<const Type> types) {
     case Opcode::cvt:
       if (i.type == Type::none) return i.mods.mode < 128 ? small_float_convert(i) : pack_saturated(i);
       return i.mods.mode ? convert_within_bounds(i) : bfloat_convert(i);
-    case Opcode::set: return bfloat_set(i);
+    case Opcode::set: return set_halves(i);
     case Opcode::setp: return compare_pairs(i);
     case Opcode::lop3: return logic_with_predicate(i);
     case Opcode::min:

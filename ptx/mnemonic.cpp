@@ -314,8 +314,7 @@ Mnemonic read_mnemonic(std::string_view text, uint32_t target) {
       continue;
     }
     // No address in another block's shared memory can be had: mapa is refused.
-    if (word == "shared::cluster" && target >= 90 && (i.op == Opcode::isspacep || i.op == Opcode::cvta))
-      word = "shared";
+    if (word == "shared::cluster" && target >= 90) word = "shared";
     const Word* w = find_word(own_words(i.op), word);
     if (!w) w = known_words.word(word);
     if (!w) {
@@ -349,6 +348,13 @@ Mnemonic read_mnemonic(std::string_view text, uint32_t target) {
     result.rewritten = true;
   }
   if (i.type == Type::b128 && i.op == Opcode::atom) return refuse("unsupported", "unsupported type .b128 of `atom`");
+  if (i.op == Opcode::fence && i.mods.scope != Scope::none && i.mods.semantics == Semantics::none)
+    i.mods.semantics = Semantics::acq_rel;
+  if ((i.op == Opcode::atom || i.op == Opcode::red) && i.mods.vector > 1 && i.mods.space != Space::shared &&
+      is_floating(i.type) && target >= 90) {
+    result.elements = i.mods.vector, i.mods.vector = 1;
+    result.rewritten = true;
+  }
   result.rewritten |= i.op == Opcode::call || i.op == Opcode::ret;
   if (i.op == Opcode::mov && i.mods.vector == 4) i.mods.vector = 1, result.rewritten = true;
   result.rewritten |= moves_matrices(i);

@@ -13,6 +13,7 @@ struct Mnemonic {
   std::string_view kind;    // diagnostic kind of the problem
   bool policy = false;  // .L2::cache_hint: the last operand is a cache policy, which changes no value and is left out
   bool rewritten = false;  // rewrite.cpp has another form of the same meaning
+  uint8_t elements = 1;    // of an atomic operation's vectors, which are rewritten
   bool simple = false;     // none of these, and no call: statements.cpp may write its operands as they stand
   // Form and places for the operand count last asked for.
   const Form* form = nullptr;

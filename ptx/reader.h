@@ -271,6 +271,7 @@ class Reader {
   bool is_wide(const Operand& o) const;  // a register of 128 bits
   Halves halves(const Operand& o);
   bool rewrite_wide(const Instruction& i);
+  bool rewrite_atomic(const Instruction& i, uint32_t elements);
   bool rewrite_call();
   void define_register_parameters();
   bool store_register_results();

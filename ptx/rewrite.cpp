@@ -4,6 +4,7 @@
 //   cp.async with a predicate, ignore-src       a source of no bytes where it is true
 //   ldmatrix, stmatrix                          the elements of their vector are operands of their own
 //   mov.v4 of %tid, %ntid, %ctaid, %nctaid      a move per component, of which the fourth is 0
+//   atom and red of vectors                     an operation per element, which is all that is atomic
 //   registers of 128 bits                       two registers of 64; ld and st of .b128 access them as a vector, which is one access too
 //   parameters and results in registers         .param ones, loaded where the function begins and stored where it returns
 //   arguments and results that are registers    .param variables around the call
@@ -18,7 +19,7 @@ Operand Reader::fresh_register(Type type) {
 // An instruction before the one being read, under its guard, with one result or none (st). False, and reported, when it is not right.
 bool Reader::add_before(Instruction i, std::initializer_list<Operand> operands) {
   i.operand_count = static_cast<uint8_t>(operands.size());
-  i.destination_count = i.op == Opcode::st ? 0 : 1;
+  i.destination_count = i.op == Opcode::st || i.op == Opcode::red ? 0 : 1;
   i.first_operand = static_cast<uint32_t>(f_.operands.size());
   i.guard = guard_;
   i.guard_negated = guard_negated_;
@@ -147,6 +148,42 @@ bool Reader::store_register_results() {
   return true;
 }
 
+// The values are taken before the first result is written, which may be among them.
+bool Reader::rewrite_atomic(const Instruction& i, uint32_t elements) {
+  if (module_.version < 81) {
+    error("bad-instruction", opcode_at_, "`{}` of a vector needs .version 8.1", opcode_name(i.op));
+    return false;
+  }
+  const size_t address = i.op == Opcode::atom ? 1 : 0;
+  const auto is_vector = [&](const RawOperand& x) {
+    return x.operand.kind == Operand::vector && x.operand.count == elements;
+  };
+  if (raw_.size() != address + 2 || !is_vector(raw_.back()) || (address && !is_vector(raw_[0]))) {
+    error("bad-operand", opcode_at_, "{}: expected an address and vectors of {}", opcode_name(i.op), elements);
+    return false;
+  }
+  const Type bits = type_bytes(i.type) == 2 ? Type::b16 : Type::b32;
+  std::vector<Operand> values;
+  for (uint32_t e = 0; e < elements; ++e) {
+    RawOperand& x = vector_raw_[raw_.back().operand.id + e];
+    if (x.literal && !literal(x, i.type)) return false;
+    values.push_back(fresh_register(bits));
+    if (!add_before({.op = Opcode::mov, .type = bits}, {values.back(), x.operand})) return false;
+  }
+  for (uint32_t e = 0; e < elements; ++e) {
+    Operand to = address ? vector_raw_[raw_[0].operand.id + e].operand : Operand(), at = raw_[address].operand;
+    at.value += e * type_bytes(i.type);
+    if (e + 1 == elements) {
+      raw_.back() = {.operand = values[e], .at = opcode_at_};
+      raw_[address].operand = at;
+      if (address) raw_[0].operand = to;
+    } else if (!(address ? add_before(i, {to, at, values[e]}) : add_before(i, {at, values[e]}))) {
+      return false;
+    }
+  }
+  return true;
+}
+
 bool Reader::rewrite_call() {
   const uint32_t n = static_cast<uint32_t>(raw_.size());
   const uint32_t callee = !groups_.empty() && groups_[0].begin == 0 ? groups_[0].end : 0;
@@ -186,6 +223,7 @@ bool Reader::rewrite_call() {
 bool Reader::rewrite(const Instruction& i) {
   if (i.op == Opcode::call) return rewrite_call();
   if (i.op == Opcode::ret) return store_register_results();
+  if (i.op == Opcode::atom || i.op == Opcode::red) return rewrite_atomic(i, mnemonics_[current_].elements);
   const bool accesses = i.op == Opcode::ld || i.op == Opcode::ldu || i.op == Opcode::st;
   if (accesses || (i.op == Opcode::mov && type_bytes(i.type) == 8)) return rewrite_wide(i);
   if (i.op == Opcode::shfl || i.op == Opcode::vote) {

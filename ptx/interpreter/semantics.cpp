@@ -231,6 +231,7 @@ bool convert(const Instruction& i, const uint64_t* s, uint64_t& out) {
   }
   if (to == Type::f32 && from == Type::bf16) {  // its upper half, for a NaN too (ptxas shifts on every target)
     out = (s[0] & 0xFFFF) << 16;
+    if (m.ftz) out = flush(out, format_f32);
     return true;
   }
   if (m.mode >= 96) {  // satfinite
@@ -567,16 +568,17 @@ bool compute(const Instruction& i, const uint64_t* s, uint32_t n, bool& carry, C
       return true;
     }
     case Opcode::set: {
-      const bool pair = i.type2 == Type::f16x2 || i.type2 == Type::bf16x2;
-      if (const bool ones = ptx::is_floating(i.type) && i.type != Type::f32; pair || ones) {
-        const Type part = i.type2 == Type::bf16 || i.type2 == Type::bf16x2 ? Type::bf16 : Type::f16;
-        const uint64_t yes = !ones ? 0xFFFF : part == Type::bf16 ? 0x3F80 : 0x3C00;  // a mask or 1.0 per half
-        for (uint32_t shift = 0; shift < (pair ? 32 : 16); shift += 16)
-          if (compare(m, s[0] >> shift & 0xFFFF, s[1] >> shift & 0xFFFF, part)) out.value |= yes << shift;
-        return true;
+      const bool bfloats = i.type2 == Type::bf16x2, pair = bfloats || i.type2 == Type::f16x2;
+      const Type part = !pair ? i.type2 : bfloats ? Type::bf16 : Type::f16;
+      const uint64_t yes = i.type == Type::f32                              ? bits_of(1.0f)
+                           : i.type == Type::f16 || i.type == Type::f16x2   ? 0x3C00
+                           : i.type == Type::bf16 || i.type == Type::bf16x2 ? 0x3F80
+                                                                            : mask_of(pair ? 16 : width_of(i.type));
+      for (uint32_t shift = 0; shift < (pair ? 32 : 16); shift += 16) {
+        const uint64_t mask = pair ? 0xFFFF : ~uint64_t{0};
+        if (combine(m.combine, compare(m, s[0] >> shift & mask, s[1] >> shift & mask, part), n > 2 && (s[2] & 1)))
+          out.value |= yes << shift;
       }
-      bool t = combine(m.combine, compare(m, s[0], s[1], i.type2), n > 2 && (s[2] & 1));
-      out.value = !t ? 0 : i.type == Type::f32 ? bits_of(1.0f) : 0xFFFFFFFF;
       return true;
     }
     case Opcode::vadd2:

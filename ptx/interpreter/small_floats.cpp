@@ -40,14 +40,14 @@ double as_double(uint64_t bits, Type type) {
 uint64_t convert_pair(uint8_t mode, const uint64_t* s) {
   const bool low_bit = mode & 1, relu = mode & 2;
   if (mode >= 128) {  // pack.sat
-    const uint32_t bits = mode >= 160 ? 8 : 16;
+    const uint32_t bits = mode >= 164 ? 2 : mode >= 162 ? 4 : mode >= 160 ? 8 : 16;
     const int64_t most = (int64_t{1} << (low_bit ? bits - 1 : bits)) - 1, least = low_bit ? -most - 1 : 0;
     auto part = [&](uint64_t v) {
       return static_cast<uint64_t>(std::clamp<int64_t>(static_cast<int32_t>(v), least, most)) &
              ((uint64_t{1} << bits) - 1);
     };
     const uint64_t both = part(s[0]) << bits | part(s[1]);
-    return (bits == 8 ? s[2] << 16 | both : both) & 0xFFFFFFFF;
+    return (bits < 16 ? s[2] << 2 * bits | both : both) & 0xFFFFFFFF;
   }
   if (mode < 64)
     return to_small_float(as_double(s[0], Type::f32), low_bit, relu) << 8 |

@@ -111,8 +111,11 @@ TEST(Dialects, OrderWithinAClusterIsThatOfTheGpu) {
       "mov.u32 %r0, 2",
       "mov.u32 %r0, 0; st.release.cluster.global.u32 [%out+512], %r1; ld.acquire.cluster.global.u32 %r0, [%out+512]",
       "mov.u32 %r0, 0; atom.global.acq_rel.cluster.add.u32 %r0, [%out+512], 5",
+      // A block's own shared memory is all of the cluster's that it has the address of.
+      "mov.u32 %r0, 0; mov.u32 %r4, cells; mad.lo.u32 %r4, %t, 4, %r4; st.shared::cluster.u32 [%r4], %r1; "
+      "red.release.cluster.shared::cluster.add.u32 [%r4], 3; ld.acquire.cluster.shared::cluster.u32 %r0, [%r4]",
   };
-  three_ways(with(kernel("8.6", "sm_90", statements), ""), {"sm_90"}, false);
+  three_ways(with(kernel("8.6", "sm_90", statements), ".shared .b32 cells[96];"), {"sm_90"}, false);
 }
 
 // Before Volta, lanes exchanged values with those that happened to be there.

@@ -70,12 +70,22 @@ TEST(Expand, Bfloats) {
     statements.push_back(fmt::format("cvt.{}.bf16.f32 %h0, %f1", r));
     statements.push_back(fmt::format("cvt.{}.bf16.f64 %h0, %e1", r));
     statements.push_back(fmt::format("cvt.{}.f16.bf16 %h0, %h1", r));
+    statements.push_back(fmt::format("cvt.{}.ftz.bf16.f32 %h0, %f1", r));
+    statements.push_back(
+        fmt::format("mov.b16 %h0, 0; and.b16 %h3, %h1, 0x80ff; cvt.{}.ftz.f32.bf16 %f2, %h3; mov.b32 %r4, %f2; "
+                    "cvt.u16.u32 %h0, %r4; shr.u32 %r4, %r4, 16; cvt.u16.u32 %h3, %r4; xor.b16 %h0, %h0, %h3",
+                    r));
+    statements.push_back(
+        fmt::format("mov.b16 %h0, 0; and.b32 %r4, %r1, 0x80ffffff; mov.b32 %f2, %r4; cvt.{}.ftz.bf16.f32 %h0, %f2", r));
   }
+  statements.push_back("cvt.f16.bf16 %h0, %h1");
+  statements.push_back("cvt.bf16.f16 %h0, %h1");
   // PTX leaves open which NaN of 64 bits comes out.
   statements.push_back(
       "mov.b64 %d0, 0; cvt.f64.bf16 %d4, %h1; testp.notanumber.f64 %p2, %d4; selp.b64 %d0, 5, %d4, %p2");
   // ptxas's code for these has conversions that the simulator does not know, as its barrier objects below.
-  three_ways(kernel("7.8", "sm_90", statements), {"sm_90"}, false);
+  std::string text = kernel("7.8", "sm_90", statements);
+  three_ways(text.insert(text.find(".reg .pred"), ".reg .f32 %f2; "), {"sm_90"}, false);
   statements.clear();
   for (const char* c : {"eq", "ne", "lt", "ge", "equ", "ltu", "geu", "num", "nan"}) {
     for (const char* to : {"u32", "s32"}) {
@@ -87,6 +97,62 @@ TEST(Expand, Bfloats) {
     statements.push_back(fmt::format("setp.{}.and.bf16 %p2, %h1, %h2, %p1", c));
   }
   EXPECT_THAT(three_ways(kernel("7.8", "sm_90", statements), {"sm_90"}, true), AnyOf(-1, 1));
+}
+
+// Of every operand, and with another predicate.
+TEST(Expand, SetOfHalves) {
+  struct Source {
+    const char *type, *operands, *compares[2];
+  };
+  const Source sources[] = {{"b16", "%h1, %h2", {"eq", "ne"}},
+                            {"u32", "%r1, 77", {"lo", "ge"}},
+                            {"s64", "%d1, %d2", {"lt", "ne"}},
+                            {"f32", "%f1, %f2", {"ltu", "num"}},
+                            {"f64", "%e1, 0d3FF0000000000000", {"gt", "nan"}}};
+  std::vector<std::string> halves, bfloats;
+  for (const char* combined : {"", ".and", ".or", ".xor"}) {
+    const std::string end = combined[0] ? ", !%p1" : "";
+    for (const Source& s : sources)
+      for (const char* c : s.compares) {
+        const bool single = std::string(s.type) == "f32";
+        const std::string before = "mov.b16 %h0, 0; mov.b32 %f2, %r2; ";
+        halves.push_back(fmt::format("{}set.{}{}{}.f16.{} %h0, {}{}", before, c, combined, single ? ".ftz" : "", s.type,
+                                     s.operands, end));
+        bfloats.push_back(fmt::format("{}set.{}{}.bf16.{} %h0, {}{}", before, c, combined, s.type, s.operands, end));
+      }
+    for (const char* to : {"u16", "s16", "f16"})
+      halves.push_back(fmt::format("set.le{}.ftz.{}.f16 %h0, %h1, %h2{}", combined, to, end));
+    for (const char* to : {"u32", "s32"})
+      for (const char* from : {"f16 %r0, %h1, %h2", "f16x2 %r0, %r1, %r2"})
+        halves.push_back(fmt::format("set.neu{}.{}.{}{}", combined, to, from, end));
+    halves.push_back(fmt::format("set.lt{}.f16x2.f16x2 %r0, %r1, %r2{}", combined, end));
+    for (const char* to : {"u16", "s16", "bf16"})
+      bfloats.push_back(fmt::format("set.le{}.{}.bf16 %h0, %h1, %h2{}", combined, to, end));
+    bfloats.push_back(fmt::format("set.ne{}.bf16.f16 %h0, %h1, %h2{}", combined, end));
+    for (const char* from : {"bf16 %r0, %h1, %h2", "bf16x2 %r0, %r1, %r2"})
+      bfloats.push_back(fmt::format("set.geu{}.u32.{}{}", combined, from, end));
+    bfloats.push_back(fmt::format("set.lt{}.bf16x2.bf16x2 %r0, %r1, %r2{}", combined, end));
+  }
+  const auto with = [](std::string text) { return text.insert(text.find(".reg .pred"), ".reg .f32 %f2; "); };
+  while (!halves.empty()) {  // no more than a thread has room for
+    const size_t n = std::min<size_t>(halves.size(), 40);
+    EXPECT_THAT(three_ways(with(kernel("6.5", "sm_60", {halves.end() - static_cast<ptrdiff_t>(n), halves.end()})),
+                           {"sm_61", "sm_86", "sm_90"}, true),
+                AnyOf(-1, 3));
+    halves.resize(halves.size() - n);
+  }
+  EXPECT_THAT(three_ways(with(kernel("7.8", "sm_90", bfloats)), {"sm_90"}, true), AnyOf(-1, 1));
+}
+
+TEST(Expand, PacksOfFewBits) {
+  std::vector<std::string> statements;
+  for (const char* t : {"u8", "s8", "u4", "s4", "u2", "s2"})
+    for (const char* operands : {"%r1, %r2, %r3", "%r4, %r5, %r3", "%r4, -1, %r0", "1, %r5, 0"})
+      statements.push_back(
+          fmt::format("mov.b32 %r0, %r2; shr.s32 %r4, %r1, 28; shr.s32 %r5, %r2, 27; cvt.pack.sat.{}.s32.b32 %r0, {}",
+                      t, operands));
+  three_ways(kernel("7.0", "sm_80", statements), newer,
+             false);  // the simulator does not know ptxas's instruction for it
 }
 
 // Halves that all threads of a block add to, in shared and global memory and by generic addresses; and swaps of neighbouring halves.

@@ -102,6 +102,29 @@ TEST(Newest, ConversionsToTensorFloats) {
   three_ways(with(kernel("7.8", "sm_90", statements), ".reg .f32 %f2;"), {"sm_90"}, true);
 }
 
+// An operation per element; the values are those from before the first.
+TEST(Newest, AtomicsOfVectors) {
+  const std::vector<std::string> statements = {
+      "mov.b32 %r0, 0; mov.f32 %f2, 0f3FC00000; mov.f32 %f3, 0f40100000; st.global.v4.f32 [%out+512], {%f2, %f3, %f2, "
+      "%f3}; "
+      "atom.global.v2.f32.add {%f2, %f3}, [%out+516], {%f3, %f2}; mov.b32 %r4, %f2; ld.global.b32 %r5, [%out+516]; "
+      "add.u32 %r0, %r4, "
+      "%r5; mov.b32 %r4, %f3; ld.global.b32 %r5, [%out+520]; xor.b32 %r0, %r0, %r4; add.u32 %r0, %r0, %r5",
+      "mov.b32 %r0, 0; red.relaxed.gpu.global.v4.f32.add [%out+512], {%f2, 1.0, %f3, 0f40000000}; ld.global.b32 %r0, "
+      "[%out+524]",
+      "mov.b32 %r0, 0; mov.b32 %r4, 0x3c004000; st.global.b64 [%out+536], 0; @%p1 atom.add.noftz.v2.f16x2 {_, %r0}, "
+      "[%out+536], {%r4, "
+      "%r4}; @%p1 red.global.add.noftz.v2.bf16 [%out+536], {%h1, %h2}; ld.global.b32 %r4, [%out+536]; and.b32 %r4, "
+      "%r4, 0x7fff7fff; "
+      "add.u32 %r0, %r0, %r4",
+  };
+  std::string text = kernel("8.1", "sm_90", statements);
+  three_ways(text.insert(text.find(".reg .pred"), ".reg .f32 %f2, %f3; "), {"sm_90"}, false);
+  EXPECT_THAT(refused_statement("red.global.v2.f32.add [%d0], {%r1, %r1};", "8.0", "sm_90"),
+              HasSubstr("needs .version 8.1"));
+  EXPECT_THAT(refused_statement("red.global.v4.f32.add [%d0], {%r1, %r1};", "8.1", "sm_90"), HasSubstr("vectors of 4"));
+}
+
 TEST(Newest, PendingArrivalsOfAToken) {
   const std::string text =
       ".version 7.1\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out)\n{\n"

@@ -408,6 +408,9 @@ TEST(Parser, ModifiersInAnyOrderAndHints) {
   EXPECT_EQ(printed_body("ld.global.L2::128B.u32 %r1, [%rd1];"), "ld.global.u32 %r1, [%rd1];\n");
   EXPECT_EQ(printed_body("vote.ballot.sync.b32 %r1, %p1, -1;"), "vote.sync.ballot.b32 %r1, %p1, 4294967295;\n");
   EXPECT_EQ(printed_body("ld.shared::cta.u32 %r1, [%r2];"), "ld.shared.u32 %r1, [%r2];\n");
+  EXPECT_EQ(printed_body("fence.gpu; fence.sys.sc;"), "fence.acq_rel.gpu;\nfence.sc.sys;\n");
+  EXPECT_EQ(printed_body("ld.weak.param.u32 %r1, [a]; ld.const.ca.u32 %r1, [%rd1]; prefetch.L2::evict_last [%rd1];"),
+            "ld.weak.param.u32 %r1, [a];\nld.const.ca.u32 %r1, [%rd1];\nprefetch.L2::evict_last [%rd1];\n");
 }
 
 TEST(Parser, ScopesRenameAndMergeLabels) {
