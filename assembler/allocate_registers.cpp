@@ -350,7 +350,10 @@ struct Allocator {
       s.starts[begin] = v;
       ++count;
     };
-    for (uint32_t v = lists.predicates; v-- > 0;) start(v, units[v].first.begin);
+    for (uint32_t v = lists.predicates; v-- > 0;) {
+      intervals[v].unspillable = f.predicates[v].unspillable;
+      start(v, units[v].first.begin);
+    }
     for (uint32_t v = static_cast<uint32_t>(f.gprs.size()); v-- > 0;) {
       const GprUnit& g = f.gprs[v];
       if (g.first != v) continue;

@@ -29,8 +29,8 @@ uint32_t new_gpr(Function& f, uint32_t width, bool temporary) {
   return isa::first_virtual + first;
 }
 uint32_t new_predicate(Function& f, bool temporary) {
-  f.temporary_predicate.push_back(temporary);
-  return isa::first_virtual + static_cast<uint32_t>(f.temporary_predicate.size() - 1);
+  f.predicates.push_back({.temporary = temporary});
+  return isa::first_virtual + static_cast<uint32_t>(f.predicates.size() - 1);
 }
 
 InstId add_inst(Function& f, const Inst& inst) {

@@ -74,6 +74,29 @@ Uses uses_of(const isa::Instruction& s) {
   return uses;
 }
 
+// Lanes that meet by WARPSYNC.COLLECTIVE run the code of one of their places: it must be the same at all places of one mask, registers too.
+void check_meetings(const Function& before, const Function& after, auto&& report) {
+  const auto mask = [](const Inst& inst) {
+    uint32_t k = 0;
+    while (isa::register_file(inst.sass, k) != RegisterFile::gpr) ++k;
+    return inst.sass.operands[k].reg;
+  };
+  std::map<uint32_t, std::string> code;  // by the mask's virtual register
+  for (size_t k = 0; k < after.layout.size(); ++k) {
+    const std::vector<InstId>& entered = after.blocks[after.layout[k]].code;
+    if (entered.empty() || after[entered.back()].sass.mnemonic != isa::Mnemonic::WARPSYNC_COLLECTIVE) continue;
+    const InstId enter = entered.back();
+    std::string text = fmt::format("R{}:", mask(after[enter]));
+    for (bool ended = false; !ended && ++k < after.layout.size();)
+      for (InstId id : after.blocks[after.layout[k]].code) {
+        if (ended = after[id].sass.mnemonic == isa::Mnemonic::ENDCOLLECTIVE; ended) break;
+        text += " " + isa::text(*after.target, after[id].sass) + ";";
+      }
+    const std::string& first = code.try_emplace(mask(before[enter]), text).first->second;
+    if (first != text) report(after[enter], fmt::format("lanes meet to do `{}`, elsewhere `{}`", text, first));
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> check_allocation(const Function& before, const Function& after) {
@@ -91,7 +114,7 @@ std::vector<std::string> check_allocation(const Function& before, const Function
   auto content = [&](const Cell& c) {
     return c.nothing ? "nothing" : c.count == 0 ? "different values" : name(c.symbols[0]);
   };
-  const size_t units = before.gprs.size() + 2, symbols = units + before.temporary_predicate.size() + 2;
+  const size_t units = before.gprs.size() + 2, symbols = units + before.predicates.size() + 2;
   auto position = [&](uint32_t symbol) { return symbol & predicate_bit ? units + (symbol & ~predicate_bit) : symbol; };
   auto step = [&](InstId id, State& s, bool reporting) {
     const Inst& now = after[id];
@@ -147,7 +170,7 @@ std::vector<std::string> check_allocation(const Function& before, const Function
           bool starts = sass.guard == isa::PT;
           if (!starts)
             starts = file == RegisterFile::gpr ? before.gprs[v - isa::first_virtual].temporary
-                                               : before.temporary_predicate[v - isa::first_virtual];
+                                               : before.predicates[v - isa::first_virtual].temporary;
           // One place per value: copies elsewhere are stale from here on.
           if (starts)
             for (Cell& other : file_state) other.remove(symbol);
@@ -303,6 +326,7 @@ std::vector<std::string> check_allocation(const Function& before, const Function
   }
   for (BlockId b : after.layout)
     if (in[b].reached) run_block(b, true);
+  if (after.collective) check_meetings(before, after, report);
   return problems;
 }
 

@@ -201,7 +201,7 @@ struct NoList {
 // Numbers all units anew and forgets all lists.
 void start_lists(Function& f) {
   Units& u = f.units;
-  u.predicates = static_cast<uint32_t>(f.temporary_predicate.size());
+  u.predicates = static_cast<uint32_t>(f.predicates.size());
   u.first_gpr = u.predicates + Units::others;
   u.items.clear();
   u.begin.resize(f.insts.size());
@@ -217,7 +217,7 @@ inline void end_list(Function& f, const List& list, bool guarded) {
   const Units& u = f.units;
   if (guarded)
     for (uint32_t* w = list.first_write; w < list.at; ++w)
-      if (u.is_allocated(*w) && !(u.is_gpr(*w) ? f.gprs[*w - u.first_gpr].temporary : bool{f.temporary_predicate[*w]}))
+      if (u.is_allocated(*w) && !(u.is_gpr(*w) ? f.gprs[*w - u.first_gpr].temporary : f.predicates[*w].temporary))
         *w |= Units::lasts;
   *list.begin = static_cast<uint32_t>(list.first_write - list.begin - 1) |
                 static_cast<uint32_t>(list.at - list.first_write) << 16;

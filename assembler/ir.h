@@ -248,6 +248,10 @@ struct GprUnit {
   bool unspillable = false;
 };
 
+struct PredicateUnit {
+  bool temporary = false, unspillable = false;  // as a GPR's
+};
+
 struct Function {
   const isa::Target* target = nullptr;
   const ptx::Function* source = nullptr;
@@ -260,7 +264,7 @@ struct Function {
   std::vector<BlockId> layout;  // order of emission; layout[0] is the entry
   IdVector<RegionId, Region> regions;
   std::vector<GprUnit> gprs;              // by unit number
-  std::vector<bool> temporary_predicate;  // by virtual predicate number
+  std::vector<PredicateUnit> predicates;  // by virtual predicate number
   bool allocated = false;
   uint32_t registers_used = 0;  // R0 .. of values, after allocation
 

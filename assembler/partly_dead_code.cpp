@@ -45,7 +45,7 @@ class PartlyDeadCode {
       changed_ = true;
     }
     for (uint32_t p = 0; p < units_.predicates; ++p)
-      if (begins_lives(p, 1)) f_.temporary_predicate[p] = changed_ = true;
+      if (begins_lives(p, 1)) f_.predicates[p].temporary = changed_ = true;
     if (changed_) list_units(f_);
     return changed_;
   }

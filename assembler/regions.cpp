@@ -521,11 +521,13 @@ struct Builder : Divergence {
       if (diverges(b) && !covered[index(b)] && !has[index(b)]) run_apart(b, false);
 
     // Lanes that have left for good may wait for the others somewhere else.
-    if (target.family == isa::Family::volta && any_operation && has_way_off())
+    const bool any_unaligned = std::ranges::any_of(waits, &Waits::unaligned);
+    if (target.family == isa::Family::volta && (any_operation || any_unaligned) && has_way_off())
       for (BlockId b : flow.layout) {
         if (!diverges(b)) continue;
         const std::span<const uint32_t> set = reach(b, join[index(b)], false);
-        if (std::ranges::any_of(set, [&](uint32_t s) { return level[s] != level[index(b)] && for_lanes[s]; }))
+        if (std::ranges::any_of(
+                set, [&](uint32_t s) { return level[s] != level[index(b)] && (for_lanes[s] || waits[s].unaligned); }))
           run_apart(b, false);
       }
 

@@ -149,7 +149,7 @@ void Selector::guard(Inst& inst, const isa::RowFacts& row) {
     const uint32_t r = inst.sass.operands[k].reg;
     if (r == isa::PT) return;
     writes = true;
-    if (r < isa::first_virtual || !f_.temporary_predicate[r - isa::first_virtual]) only_temporaries = false;
+    if (r < isa::first_virtual || !f_.predicates[r - isa::first_virtual].temporary) only_temporaries = false;
   });
   // What such a computation reads may have been written under this guard alone: then it has no value for the other lanes.
   bool conditional = false;

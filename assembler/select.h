@@ -346,10 +346,10 @@ class Selector {
     uint32_t places = 0;
     Op members;  // the mask
     std::array<Op, 3> sources{};
-    uint32_t condition = 0;             // a predicate source
-    uint32_t result = 0, p_result = 0;  // 0: not made yet
+    uint32_t result = 0;  // 0: not made yet
   };
   std::vector<Meeting> meetings_;
+  uint32_t meeting_condition_ = 0, meeting_result_ = 0;  // predicates of every kind, since a lane is at one at a time
   void find_meetings();
   Meeting* same_kind(const ptx::Instruction& i);
   Meeting* meeting(const ptx::Instruction& i);
@@ -359,8 +359,7 @@ class Selector {
     Op condition;        // a predicate source
   };
   template <class F>
-  void meet(Meeting& m, const ptx::Operand& mask, Op guard, const Brought& brought, uint32_t d, uint32_t p,
-            F&& operate);
+  void meet(Meeting& m, Op members, Op guard, const Brought& brought, uint32_t d, uint32_t p, F&& operate);
   void match(const ptx::Instruction& i);
   void reduce_warp(const ptx::Instruction& i);
   template <class F>

@@ -5,9 +5,9 @@
 // On sm_90 a WARPSYNC waits for its lanes at its own place (measured), but lanes of one mask may come to operations of one kind at different places (a
 // loop of shuffles that lanes leave at different times, and a shuffle behind it). Where such code has several operations of a kind, lanes whose
 // mask is not whole meet the others by WARPSYNC.COLLECTIVE: whoever comes last does the operation for all of them, over registers that are the same
-// at every place, the mask's too (an H200 hangs otherwise), and ENDCOLLECTIVE sends every lane back to its own. The blocks between are for nothing
-// else, so that no pass puts anything there; everything under way is waited for before and behind (assign_barriers.cpp), since another place's
-// code runs in between.
+// at every place, the mask's too (an H200 hangs otherwise), and ENDCOLLECTIVE sends every lane back to its own. So do all lanes of the warp for barriers
+// of the block, which count warps, where they may come to several of them apart. The blocks between are for nothing else, so that no pass puts
+// anything there; everything under way is waited for before and behind (assign_barriers.cpp), since another place's code runs in between.
 // Open: before sm_90, where nothing was measured, each operation waits at its own place.
 #include "assembler/select.h"
 
@@ -21,8 +21,10 @@ void Selector::find_meetings() {
   if (t_.sm < 90) return;
   for (BlockId b : flow_.layout) {
     if (flow_.blocks[b].convergent || !flow_.blocks[b].waits) continue;
+    const bool split = flow_.blocks[b].split;
     for (const FlowItem& item : flow_.blocks[b].items)
-      if (const ptx::Instruction& i = p_.instructions[item.inst]; ptx::names_members(i)) {
+      if (const ptx::Instruction& i = p_.instructions[item.inst];
+          ptx::names_members(i) || (split && ptx::is_block_barrier(i) && !ptx::is_aligned_barrier(i))) {
         if (Meeting* m = same_kind(i))
           ++m->places;
         else
@@ -45,10 +47,10 @@ Selector::Meeting* Selector::meeting(const ptx::Instruction& i) {
 // d, p = operate(d, p, sources, condition), at once where the mask's lanes are all here, else where the last of them is. The operands were
 // prepared without the guard, for lanes that it leaves out, too.
 template <class F>
-void Selector::meet(Meeting& m, const ptx::Operand& mask, Op guard, const Brought& brought, uint32_t d, uint32_t p,
-                    F&& operate) {
+void Selector::meet(Meeting& m, Op members, Op guard, const Brought& brought, uint32_t d, uint32_t p, F&& operate) {
+  guard_ = predicate(isa::PT);
   const RegionId region = f_.blocks[block_].innermost;
-  const Op members = lasting(as_register(plain(source(mask, Type::u32))), 1);
+  members = lasting(as_register(plain(members)), 1);
   std::array<Op, 3> own{};
   size_t sources = 0;
   for (const Op& o : brought.sources) own[sources++] = is_register(o) ? lasting(o, brought.width) : o;
@@ -71,11 +73,17 @@ void Selector::meet(Meeting& m, const ptx::Operand& mask, Op guard, const Brough
     for (uint32_t w = 0; w < width; ++w) f_.gprs[r - isa::first_virtual + w].unspillable = true;
     return r;
   };
+  const auto fixed_predicate = [&] {
+    const uint32_t r = new_predicate(f_, false);
+    f_.predicates[r - isa::first_virtual].unspillable = true;
+    return r;
+  };
   if (!m.result) {
     m.members = gpr(fixed(1));
     for (size_t k = 0; k < sources; ++k) m.sources[k] = gpr(fixed(brought.width));
-    m.condition = new_predicate(f_, false), m.result = fixed(1), m.p_result = new_predicate(f_, false);
+    m.result = fixed(1);
   }
+  if (!meeting_condition_) meeting_condition_ = fixed_predicate(), meeting_result_ = fixed_predicate();
   start(bring, region);
   mov(m.members.reg, members);
   for (size_t k = 0; k < sources; ++k)
@@ -85,19 +93,19 @@ void Selector::meet(Meeting& m, const ptx::Operand& mask, Op guard, const Brough
       mov(m.sources[k].reg + w, word);
     }
   const bool conditional = brought.condition.kind == isa::OperandKind::predicate;
-  if (conditional) predicate_logic(m.condition, brought.condition, pt(), '&');
+  if (conditional) predicate_logic(meeting_condition_, brought.condition, pt(), '&');
   const BlockId enter = new_block(), inside = new_block(), leave = new_block(), back = new_block();
   const auto next = [&](BlockId b) { seal(b), start(b, region); };
   next(enter);
   emit(Mnemonic::WARPSYNC_COLLECTIVE, {m.members, {.kind = isa::OperandKind::label, .value = index(back)}});
   next(inside);
-  operate(m.result, m.p_result, m.sources, conditional ? predicate(m.condition) : none(), false);
+  operate(m.result, meeting_result_, m.sources, conditional ? predicate(meeting_condition_) : none(), false);
   for (InstId i : f_.blocks[inside].code) f_[i].pinned = true;  // for lanes of other places, whoever needs the result here
   next(leave);
   emit(Mnemonic::ENDCOLLECTIVE);
   next(back);
   if (d != isa::RZ) mov(d, gpr(m.result));
-  if (p != isa::PT) predicate_logic(p, predicate(m.p_result), pt(), '&');
+  if (p != isa::PT) predicate_logic(p, predicate(meeting_result_), pt(), '&');
   next(after);
   f_.collective = true;
 }
@@ -118,7 +126,7 @@ void Selector::cooperate(const ptx::Instruction& i) {
     case Opcode::barrier: {
       if (is_warp_barrier(i)) {
         if (m)
-          meet(*m, p_.operand(i, 0), guard, {}, isa::RZ, isa::PT,
+          meet(*m, source(p_.operand(i, 0), Type::u32), guard, {}, isa::RZ, isa::PT,
                [&](uint32_t, uint32_t, const Sources&, const Op&, bool) { emit(Mnemonic::NOP); });
         else if (!convergent_)
           converge(source(p_.operand(i, 0), Type::u32));
@@ -150,7 +158,7 @@ void Selector::cooperate(const ptx::Instruction& i) {
         shuffle(to, in_range, x[0], x[1], x[2], mode);
         f_.insts.back().cooperative = true;
       };
-      if (m) return meet(*m, p_.operand(i, first + 3), guard, {{a, lane, clamp}}, d, p, operate);
+      if (m) return meet(*m, source(p_.operand(i, first + 3), Type::u32), guard, {{a, lane, clamp}}, d, p, operate);
       if (!convergent_) converge(source(p_.operand(i, first + 3), Type::u32));
       return operate(d, p, {a, lane, clamp}, {}, true);
     }
@@ -159,7 +167,7 @@ void Selector::cooperate(const ptx::Instruction& i) {
       Op p = source_predicate(p_.operand(i, 1));
       const bool ballot = i.mods.vote == ptx::VoteMode::ballot;
       if (m)
-        return meet(*m, p_.operand(i, 2), guard, {.sources = {}, .condition = p}, ballot ? d : isa::RZ,
+        return meet(*m, source(p_.operand(i, 2), Type::u32), guard, {.sources = {}, .condition = p}, ballot ? d : isa::RZ,
                     ballot ? isa::PT : d, [&](uint32_t to, uint32_t p_to, const Sources&, const Op& condition, bool) {
                       vote(i, ballot ? to : p_to, condition);
                     });
@@ -190,23 +198,48 @@ void Selector::block_barrier(const ptx::Instruction& i) {
     count = plain(source(p_.operand(i, first + 1), Type::u32));
     if (is_zero(count)) return unsupported(i, "a barrier for no threads");
     if (!is_immediate(count)) count = as_register(count);
-    if (!is_immediate(id) && !is_immediate(count)) {  // both in one register: count << 16 | id
-      Op packed = temp(), high = temp();
-      shift_left(high.reg, count, immediate(16));
-      Op number = temp();
-      logic(number.reg, id, immediate(15), 0xc0);
-      logic(packed.reg, high, number, 0xfc);
-      id = count = packed;
-    }
   }
-  if (split_) converge(immediate(-1));  // a barrier counts whole warps (ptxas gathers them likewise)
-  if (arrive) return barrier_arrive(id, count);
-  if (!reduce) return barrier(id, count);
-  const uint32_t reduction = i.mods.mode - 64 == 0 ? 0 : i.mods.mode == 96 ? 1 : 2;
-  const ptx::Operand& o = p_.operand(i, 0);
-  const uint32_t d = o.kind == OperandKind::reg ? registers_[o.id].first : reduction ? isa::PT : isa::RZ;
-  barrier_reduce(reduction ? isa::RZ : d, reduction ? d : isa::PT, id, count,
-                 source_predicate(p_.operand(i, i.operand_count - 1)), reduction);
+  const auto packed = [&] {  // both in one register
+    Op number = id, threads = count.kind == isa::OperandKind::none ? immediate(0) : count;
+    if (is_immediate(number) && is_immediate(threads)) return immediate(threads.value << 16 | number.value);
+    if (is_register(number)) number = temp(), logic(number.reg, id, immediate(15), 0xc0);
+    if (is_immediate(threads))
+      threads.value <<= 16;
+    else
+      threads = temp(), shift_left(threads.reg, count, immediate(16));
+    const Op both = temp();
+    if (is_register(number))
+      logic(both.reg, number, threads, 0xfc);
+    else
+      logic(both.reg, threads, number, 0xfc);
+    return both;
+  };
+  const uint32_t reduction = !reduce || i.mods.mode == 64 ? 0 : i.mods.mode == 96 ? 1 : 2;
+  uint32_t d = isa::RZ, p = isa::PT;
+  if (const ptx::Operand& o = p_.operand(i, 0); reduce && o.kind == OperandKind::reg)
+    (reduction ? p : d) = registers_[o.id].first;
+  const Op value = reduce ? source_predicate(p_.operand(i, i.operand_count - 1)) : Op{};
+  const auto run = [&](uint32_t to, uint32_t p_to, Op number, Op threads, const Op& condition) {
+    if (arrive)
+      barrier_arrive(number, threads);
+    else if (reduce)
+      barrier_reduce(to, p_to, number, threads, condition, reduction);
+    else
+      barrier(number, threads);
+  };
+  // A barrier counts whole warps (ptxas gathers them likewise).
+  Meeting* const m = split_ && !ptx::is_aligned_barrier(i) ? meeting(i) : nullptr;
+  if (m) {
+    const Op number = as_register(packed());
+    return meet(*m, immediate(-1), guard_, {.sources = {number}, .condition = value}, d, p,
+                [&](uint32_t to, uint32_t p_to, const std::array<Op, 3>& x, const Op& condition, bool here) {
+                  const bool fixed = here && is_immediate(id) && !is_register(count);
+                  fixed ? run(to, p_to, id, count, condition) : run(to, p_to, x[0], x[0], condition);
+                });
+  }
+  if (is_register(id) && is_register(count)) id = count = packed();
+  if (split_) converge(immediate(-1));
+  run(d, p, id, count, value);
 }
 
 // Runs `body` for the lanes of the mask alone, all of them together. Where the warp is known to be whole, that is all of it. Else the lanes meet at
@@ -257,7 +290,7 @@ void Selector::match(const ptx::Instruction& i) {
   const ptx::Operand& mask = p_.operand(i, first + 1);
   Meeting* const m = meeting(i);
   if (!m) return exclusively(mask, [&] { find(d, p, a); });
-  meet(*m, mask, guard_, {{a}, wide ? 2u : 1u}, d, p,
+  meet(*m, source(mask, Type::u32), guard_, {{a}, wide ? 2u : 1u}, d, p,
        [&](uint32_t to, uint32_t p_to, const std::array<Op, 3>& x, const Op&, bool here) {
          here ? exclusively(mask, [&] { find(to, p_to, x[0]); }) : find(to, p_to, x[0]);
        });
@@ -286,7 +319,7 @@ void Selector::reduce_warp(const ptx::Instruction& i) {
   const ptx::Operand& mask = p_.operand(i, 2);
   Meeting* const m = meeting(i);
   if (!m) return exclusively(mask, [&] { reduce(d, a); });
-  meet(*m, mask, guard_, {{a}}, d, isa::PT,
+  meet(*m, source(mask, Type::u32), guard_, {{a}}, d, isa::PT,
        [&](uint32_t to, uint32_t, const std::array<Op, 3>& x, const Op&, bool here) {
          here ? exclusively(mask, [&] { reduce(to, x[0]); }) : reduce(to, x[0]);
        });

@@ -392,27 +392,71 @@ TEST(Ordinary, LanesOfAMaskThatLeftALoopMeetTheOthersBehindItOrEnd) {
     three_ways(kernel("7.8", "sm_80", {loop + behind}), newer, false);
 }
 
-// Lanes of one mask come to operations of one kind at different places, and exchange values there: in the arms of a branch, the whole warp or its halves;
-// a lane's guard leaves the others out. Before sm_90 ours do not exchange.
+// Lanes of one mask come to operations of one kind at different places, and exchange values there: in the arms of a branch, the whole warp, its halves,
+// or those that a guard leaves in; with more predicates alive than there are, and where one place alone wants the result. Before sm_90 ours do not
+// exchange.
 TEST(Ordinary, LanesMeetAtOperationsOfDifferentPlaces) {
+  struct Operation {
+    std::string text, use, without;  // after it, where its result is wanted; without a result
+  };
+  const Operation operations[] = {
+      {"shfl.sync.bfly.b32 %r0, %r5, 3, 31, %r7;", "", ""},
+      {"shfl.sync.idx.b32 %r0|%p0, %r5, 5, %r6, %r7;", "@%p0 add.u32 %r0, %r0, 9;", ""},
+      {"vote.sync.ballot.b32 %r0, %p1, %r7;", "and.b32 %r0, %r0, %r7;", ""},
+      {"vote.sync.any.pred %p0, %p1, %r7;", "selp.b32 %r0, 5, 6, %p0;", ""},
+      {"vote.sync.all.pred %p0, !%p1, %r7;", "selp.b32 %r0, 5, 6, %p0;", ""},
+      {"redux.sync.add.s32 %r0, %r5, %r7;", "", ""},
+      {"match.any.sync.b32 %r0, %r5, %r7;", "", ""},
+      {"match.all.sync.b64 %r0|%p0, %d1, %r7;", "@%p0 add.u32 %r0, %r0, 9;", "match.all.sync.b64 %r0|_, %d1, %r7;"},
+      {"bar.warp.sync %r7;", "mov.u32 %r0, %r5;", ""}};
+  enum Shape { whole, halves, guarded, pressed, unused, shapes };
+  std::vector<std::string> statements;
+  for (const Operation& o : operations)
+    for (int shape = whole; shape < shapes; ++shape) {
+      const size_t k = statements.size();
+      std::string first = o.text + " " + o.use, then = first, before, after;
+      if (shape == halves) before = "and.b32 %r4, %t, 16; mov.u32 %r7, 0xffff; shl.b32 %r7, %r7, %r4;";
+      if (shape == guarded) {
+        before = ".reg .pred %g; and.b32 %r4, %t, 4; setp.ne.u32 %g, %r4, 0; mov.u32 %r7, 0xf0f0f0f0; setp.lt.s32 %p0, %r1, 0;";
+        first = then = "@%g " + o.text + " " + o.use;
+      }
+      if (shape == pressed) {
+        before = ".reg .pred %q<9>;";
+        for (int q = 0; q < 9; ++q) {
+          before += fmt::format(" and.b32 %r4, %r1, {}; setp.ne.u32 %q{}, %r4, 0;", 1 << q, q);
+          after += fmt::format(" @%q{} add.u32 %r0, %r0, {};", q, 3 << q);
+        }
+      }
+      if (shape == unused) then = (o.without.empty() ? o.text : o.without) + " mov.u32 %r0, 7;";
+      statements.push_back(fmt::format(
+          "mov.u32 %r0, 0; mov.u32 %r7, -1;\n{{ {1}\nand.b32 %r4, %t, 1; setp.eq.u32 %p2, %r4, 0;\n"
+          "and.b32 %r6, %t, 3; mad.lo.u32 %r6, %r6, 0x400, 0x101f; and.b32 %r5, %r1, 1; @%p2 bra ARM{0};\n"
+          "add.u32 %r5, %r5, 1; {2} mul.lo.u32 %r0, %r0, 3; bra OUT{0};\n"
+          "ARM{0}: add.u32 %r5, %r5, 2; mul.lo.u32 %r4, %r5, %r1; {3} add.u32 %r0, %r0, %r4;\nOUT{0}: {4} }} mov.u32 %r4, 0",
+          k, before, first, then, after));
+    }
+  three_ways(kernel("7.8", "sm_80", statements), {"sm_90"}, true);
+}
+
+// Barriers that the lanes of a warp come to by both arms: they meet, since a barrier counts warps. Half of the lanes store before one, the others
+// load behind another.
+TEST(Ordinary, LanesMeetAtBarriersOfDifferentPlaces) {
   std::vector<std::string> statements;
   for (const std::string operation :
-       {"shfl.sync.bfly.b32 %r0, %r5, 3, 31, %r7;",
-        "shfl.sync.idx.b32 %r0|%p0, %r5, 5, %r6, %r7; @%p0 add.u32 %r0, %r0, 9;",
-        "vote.sync.ballot.b32 %r0, %p1, %r7; and.b32 %r0, %r0, %r7;",
-        "vote.sync.any.pred %p0, %p1, %r7; selp.b32 %r0, 5, 6, %p0;", "redux.sync.add.s32 %r0, %r5, %r7;",
-        "match.any.sync.b32 %r0, %r5, %r7;", "match.all.sync.b64 %r0|%p0, %d1, %r7; @%p0 add.u32 %r0, %r0, 9;",
-        "bar.warp.sync %r7; mov.u32 %r0, %r5;"})
-    for (const bool halves : {false, true}) {
-      const size_t k = statements.size();
-      statements.push_back(fmt::format(
-          "mov.u32 %r0, 0; mov.u32 %r7, {1}; and.b32 %r4, %t, 16;\n{2} and.b32 %r4, %t, 1; setp.eq.u32 %p2, %r4, 0;\n"
-          "and.b32 %r6, %t, 3; mad.lo.u32 %r6, %r6, 0x400, 0x101f; and.b32 %r5, %r1, 1; @%p2 bra A{0};\n"
-          "add.u32 %r5, %r5, 1; {3} mul.lo.u32 %r0, %r0, 3; bra B{0};\n"
-          "A{0}: add.u32 %r5, %r5, 2; mul.lo.u32 %r4, %r5, %r1; {3} add.u32 %r0, %r0, %r4;\nB{0}: mov.u32 %r4, 0",
-          k, halves ? "0xffff" : "-1", halves ? "shl.b32 %r7, %r7, %r4;" : "", operation));
-    }
-  three_ways(kernel("7.8", "sm_80", statements), {"sm_90"}, false);
+       {"barrier.sync 0;", "barrier.sync 3, 96;", "barrier.sync %r6;", "barrier.sync %r6, %n;", "barrier.sync 2, %n;",
+        "barrier.red.popc.u32 %r5, 1, %p1;", "barrier.red.or.pred %p0, %r6, !%p1; selp.b32 %r5, 4, 5, %p0;",
+        "barrier.red.and.pred %p0, 4, 96, %p1; selp.b32 %r5, 4, 5, %p0;"}) {
+    const size_t k = statements.size();
+    statements.push_back(fmt::format(
+        "mov.u32 %r0, s; and.b32 %r4, %t, 126; shl.b32 %r4, %r4, 2; add.u32 %r0, %r0, %r4; mov.u32 %r5, 0;\n"
+        "mov.u32 %r6, 5; mov.u32 %n, %ntid.x; and.b32 %r4, %t, 1; setp.eq.u32 %p2, %r4, 0; @%p2 bra ARM{0};\n"
+        "st.shared.u32 [%r0], %r1; {1} mul.lo.u32 %r0, %r5, 3; bra OUT{0};\n"
+        "ARM{0}: {1} ld.shared.u32 %r0, [%r0]; add.u32 %r0, %r0, %r5;\nOUT{0}: bar.sync 0",
+        k, operation));
+  }
+  std::string text = kernel("7.8", "sm_80", statements);
+  text.insert(text.find(".reg"), ".shared .b32 s[96];\n");
+  three_ways(text, {"sm_90"}, true);
 }
 
 // Each lane goes round the inner loop as often as it likes, all go round the outer one; both begin at one label.
