@@ -363,8 +363,8 @@ struct Allocator {
       intervals[x].width = g.width, intervals[x].unspillable = g.unspillable;
       start(x, begin);
     }
-    const std::span<uint32_t> order = f.arena->make_raw<uint32_t>(count);
-    size_t done = 0;
+    const std::span<uint32_t> order = f.arena->make_raw<uint32_t>(count);  // those with registers, but what a spill has found to live no more
+    size_t done = 0, kept = 0;
     bool complete = true;
     for (; done < count; ++s.now) {
       for (uint32_t r = s.ends[s.now]; r != nobody; r = s.next_end[r]) uncover(s, r);
@@ -376,17 +376,21 @@ struct Allocator {
           if (!may_spill) return false;
           complete = false;
           if (!weighted) weigh();
-          const uint32_t victim = cheapest(order.first(done), v);
+          kept = static_cast<size_t>(std::remove_if(order.begin(), order.begin() + static_cast<ptrdiff_t>(kept), [&](uint32_t o) {
+                   return intervals[o].spilled || std::ranges::all_of(units_of(o), [&](const Unit& u) { return u.end <= s.now; });
+                 }) - order.begin());
+          const uint32_t victim = cheapest(order.first(kept), v);
           if (victim == nobody) {
             if (i.unspillable) return failed = true, false;
             i.spilled = true;
             break;
           }
-          evict(s, order.first(done), victim);
+          evict(s, order.first(kept), victim);
           best = choose(s, v);
         }
-        order[done++] = v;
+        ++done;
         if (i.spilled) continue;
+        order[kept++] = v;
         i.reg = best;
         place(s, v);
       }
@@ -410,7 +414,7 @@ struct Allocator {
           if (r.reg() >= isa::first_virtual && r.allocated()) intervals[of(r.reg(), r.file())].weight += weight;
     }
   }
-  // The value to put in memory so that v finds a place: the cheapest of those that overlap with it, nobody: v itself.
+  // The value to put in memory so that v finds a place: the cheapest of those before it that overlap with it, nobody: v itself.
   uint32_t cheapest(std::span<const uint32_t> before, uint32_t v) const {
     const auto cost = [&](uint32_t o) {
       const Interval& x = intervals[o];

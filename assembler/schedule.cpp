@@ -110,19 +110,15 @@ class Slots {
 // The order of memory operations, in either direction: the slot from which an operation may be placed, given those placed before it.
 class MemoryOrder {
  public:
-  uint32_t from(const Facts& x) const {
-    const MemoryUse use = MemoryUse::of(x);
+  uint32_t from(MemoryUse use) const {
     if (use.fence) return std::max(fence_, any_);
     if (use.passes) return 0;
     uint32_t slot = fence_;
-    for (uint32_t s = 0; s < MemoryUse::spaces; ++s) {
-      if ((use.loads | use.stores) >> s & 1) slot = std::max(slot, store_[s]);
-      if (use.stores >> s & 1) slot = std::max(slot, load_[s]);
-    }
+    each(use.loads | use.stores, [&](uint32_t s) { slot = std::max(slot, store_[s]); });
+    each(use.stores, [&](uint32_t s) { slot = std::max(slot, load_[s]); });
     return slot;
   }
-  void place(const Facts& x, uint32_t slot) {
-    const MemoryUse use = MemoryUse::of(x);
+  void place(MemoryUse use, uint32_t slot) {
     if (use.passes) return;
     const uint32_t after = slot + 1;
     if (use.fence) {
@@ -130,13 +126,15 @@ class MemoryOrder {
       return;
     }
     any_ = std::max(any_, after);
-    for (uint32_t s = 0; s < MemoryUse::spaces; ++s) {
-      if (use.loads >> s & 1) load_[s] = std::max(load_[s], after);
-      if (use.stores >> s & 1) store_[s] = std::max(store_[s], after);
-    }
+    each(use.loads, [&](uint32_t s) { load_[s] = std::max(load_[s], after); });
+    each(use.stores, [&](uint32_t s) { store_[s] = std::max(store_[s], after); });
   }
 
  private:
+  template <class F>
+  static void each(uint32_t spaces, F&& use) {
+    for (; spaces; spaces &= spaces - 1) use(static_cast<uint32_t>(std::countr_zero(spaces)));
+  }
   std::array<uint32_t, MemoryUse::spaces> load_{}, store_{};  // by space: one beyond the furthest
   uint32_t fence_ = 0, any_ = 0;
 };
@@ -187,9 +185,10 @@ struct LateScheduler {
         from = std::max({from, w.next_write, w.need + latency});
       }
       for (const uint32_t* u = reads; u != writes; ++u) from = std::max(from, units[*u].next_write);
-      if (x.ordered) from = std::max(from, memory.from(x));
+      MemoryUse use;
+      if (x.ordered) use = MemoryUse::of(x), from = std::max(from, memory.from(use));
       const uint32_t slot = slots.take(from, k);
-      if (x.ordered) memory.place(x, slot);
+      if (x.ordered) memory.place(use, slot);
       for (const uint32_t* u = writes; u != end; ++u) units[*u & ~Units::lasts] = {0, slot + 1};
       for (const uint32_t* u = reads; u != writes; ++u) units[*u].need = std::max(units[*u].need, slot);
       if (x.guarded) units[writes[-1]].need = std::max(units[writes[-1]].need, slot + guard_delay);
@@ -278,9 +277,8 @@ struct EarlyScheduler {
   const ExpectedLatencies expected{*f.target};
   static constexpr uint32_t carry = RegisterLists::condition_code;
   struct Register {
-    uint32_t ready = 0;    // slot in which its value can be read
-    uint32_t written = 0;  // one beyond the slot of the last write
-    uint32_t read = 0;     // one beyond the slot of the last read since
+    uint32_t ready = 0;       // slot in which its value can be read
+    uint32_t next_write = 0;  // one beyond the slots of the last write and of all reads since
   };
   std::array<Register, RegisterLists::count> registers{};
   Slots slots{arena};
@@ -307,14 +305,15 @@ struct EarlyScheduler {
         for (uint32_t r : list.all_reads()) read_late(r);
       if (x.guarded) read_late(list.writes[-1]);
       if (x.reads_carry) from = std::max(from, registers[carry].ready);
-      for (uint32_t r : list.all_writes()) from = std::max({from, registers[r].read, registers[r].written});
-      if (x.writes_carry) from = std::max({from, registers[carry].read, registers[carry].written});
-      if (x.ordered) from = std::max(from, memory.from(x));
+      for (uint32_t r : list.all_writes()) from = std::max(from, registers[r].next_write);
+      if (x.writes_carry) from = std::max(from, registers[carry].next_write);
+      MemoryUse use;
+      if (x.ordered) use = MemoryUse::of(x), from = std::max(from, memory.from(use));
       const uint32_t slot = slots.take(from, inst), after = slot + 1;
-      if (x.ordered) memory.place(x, slot);
-      for (uint32_t r : list.all_reads()) registers[r].read = std::max(registers[r].read, after);
-      if (x.reads_carry) registers[carry].read = std::max(registers[carry].read, after);
-      const Register result{slot + std::min<uint32_t>(expected(x), longest), after, 0};
+      if (x.ordered) memory.place(use, slot);
+      for (uint32_t r : list.all_reads()) registers[r].next_write = std::max(registers[r].next_write, after);
+      if (x.reads_carry) registers[carry].next_write = std::max(registers[carry].next_write, after);
+      const Register result{slot + std::min<uint32_t>(expected(x), longest), after};
       for (uint32_t r : list.all_writes()) registers[r] = result;
       if (x.writes_carry) registers[carry] = result;
     }

@@ -164,12 +164,14 @@ void Selector::guard(Inst& inst, const isa::RowFacts& row) {
   };
   const bool memory = row.addresses != 0;
   if (writes && only_temporaries && !memory && !conditional_.empty())
-    ranges(row.reads, [&](uint32_t r) {
-      conditional |= std::find(conditional_.begin(), conditional_.end(), r) != conditional_.end();
-    });
+    ranges(row.reads, [&](uint32_t r) { conditional |= r / 64 < is_conditional_.size() && (is_conditional_[r / 64] >> r % 64 & 1); });
   if (!writes || !only_temporaries || memory || conditional) {
     inst.sass.guard = guard_.reg, inst.sass.guard_negated = guard_.negated;
-    ranges(row.writes, [&](uint32_t r) { conditional_.push_back(r); });
+    ranges(row.writes, [&](uint32_t r) {
+      if (r / 64 >= is_conditional_.size()) is_conditional_.resize(r / 32 + 1);
+      is_conditional_[r / 64] |= uint64_t{1} << r % 64;
+      conditional_.push_back(r);
+    });
   }
 }
 
@@ -609,6 +611,7 @@ Result<Function> Selector::run(SelectionRoom& room) {
     enter(b);
     f_.layout.push_back(b);
     convergent_ = x.convergent, split_ = x.split;
+    for (uint32_t r : conditional_) is_conditional_[r / 64] = 0;
     conditional_.clear();
     for (const FlowItem& item : x.items) {
       const ptx::Instruction& i = p_.instructions[item.inst];

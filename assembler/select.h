@@ -274,8 +274,9 @@ class Selector {
   bool uses_descriptor_ = false;
   uint32_t descriptor_ = descriptor_register;
   uint32_t placed_ = 0;  // instructions that are in the code of a block; the others are the current block's
-  std::vector<uint32_t>
-      conditional_;  // registers of the block that were written under a guard: 2 r, predicates 2 p + 1
+  // Registers of the block that were written under a guard: 2 r, predicates 2 p + 1.
+  std::vector<uint32_t> conditional_;
+  std::vector<uint64_t> is_conditional_;  // the same as a set of bits; grows with what is in it
 
  private:
   void statement(const ptx::Instruction& i);
