@@ -424,8 +424,9 @@ TEST(Ordinary, LanesMeetAtOperationsOfDifferentPlaces) {
         before = ".reg .pred %q<9>;";
         for (int q = 0; q < 9; ++q) {
           before += fmt::format(" and.b32 %r4, %r1, {}; setp.ne.u32 %q{}, %r4, 0;", 1 << q, q);
-          after += fmt::format(" @%q{} add.u32 %r0, %r0, {};", q, 3 << q);
+          after += fmt::format(" @%q{} mad.lo.u32 %r0, %r0, 5, {};", q, 3 << q);
         }
+        after = fmt::format("mov.u32 %r4, 0;\nROUND{0}:{1} add.u32 %r4, %r4, 1; setp.lt.u32 %p2, %r4, 5; @%p2 bra ROUND{0};", k, after);
       }
       if (shape == unused) then = (o.without.empty() ? o.text : o.without) + " mov.u32 %r0, 7;";
       statements.push_back(fmt::format(
