@@ -37,7 +37,8 @@ bool divergent_source(ptx::SpecialRegister r) {
     case S::gridid:
     case S::nwarpid:
     case S::dynamic_smem_size:
-    case S::total_smem_size: return false;
+    case S::total_smem_size:
+    case S::reserved_smem_offset_1: return false;
     default: return true;  // clocks too: the lanes of a split warp read them at different times
   }
 }

@@ -317,6 +317,7 @@ class VoltaSelector final : public Selector {
       case S::smid: return s2r(0x43);
       case S::nsmid: return bank(0x10c);
       case S::dynamic_smem_size: return bank(0x2c);
+      case S::reserved_smem_offset_1: return bank(t_.sm >= 90 ? 0x6c : 0x124);
       case S::warpid: {
         Op t = temp();
         emit(Mnemonic::S2R, {t, special(0x03)});

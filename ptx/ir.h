@@ -134,6 +134,7 @@ enum class SpecialRegister : uint8_t {
   globaltimer_hi,
   dynamic_smem_size,
   total_smem_size,
+  reserved_smem_offset_1,  // of shared memory that cooperative groups use
   envreg0,  // %envreg0 .. %envreg31: constants that the driver gives
   envreg31 = envreg0 + 31,
 };

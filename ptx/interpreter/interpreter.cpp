@@ -188,11 +188,17 @@ class Machine {
     }
     static_shared_ = shared_bytes_;
     if (launch_.dynamic_shared) shared_bytes_ = dynamic_base_ + launch_.dynamic_shared;
+    const auto reserved = [](const Operand& o) {
+      return o.kind == Operand::special &&
+             static_cast<SpecialRegister>(o.id) == SpecialRegister::reserved_smem_offset_1;
+    };
+    for (const Function& f : m_.functions)
+      if (std::any_of(f.operands.begin(), f.operands.end(), reserved)) reserved_bytes_ = 1024;
   }
 
   // ---- scheduling
   Result<void> run_block(uint32_t count) {
-    shared_.assign(shared_bytes_, std::byte{0xA5});
+    shared_.assign(reserved_bytes_ ? align_up(shared_bytes_, 16) + reserved_bytes_ : shared_bytes_, std::byte{0xA5});
     threads_.resize(count);
     live_ = count;
     barriers_.fill({});
@@ -328,7 +334,8 @@ class Machine {
       case SpecialRegister::clock_hi:
       case SpecialRegister::globaltimer_hi: return t.steps >> 32;
       case SpecialRegister::dynamic_smem_size: return launch_.dynamic_shared;
-      case SpecialRegister::total_smem_size: return shared_.size();
+      case SpecialRegister::total_smem_size: return shared_bytes_;
+      case SpecialRegister::reserved_smem_offset_1: return align_up(shared_bytes_, 16);
       case SpecialRegister::none: break;
       default: break;  // %envreg: nothing is passed in them
     }
@@ -1055,7 +1062,7 @@ class Machine {
   std::vector<ParameterLayout> layouts_;  // per function
   std::vector<uint64_t> places_;          // per variable: address within its space (local: within its frame)
   std::vector<uint64_t> local_bytes_, argument_bytes_;  // per function
-  uint64_t shared_bytes_ = 0, static_shared_ = 0, dynamic_base_ = 0, module_local_bytes_ = 0;
+  uint64_t shared_bytes_ = 0, static_shared_ = 0, dynamic_base_ = 0, reserved_bytes_ = 0, module_local_bytes_ = 0;
   std::array<uint32_t, 3> ctaid_{};
   std::vector<std::byte> shared_;
   std::vector<Thread> threads_;  // of the block at hand

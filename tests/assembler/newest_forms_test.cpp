@@ -125,6 +125,23 @@ TEST(Newest, AtomicsOfVectors) {
   EXPECT_THAT(refused_statement("red.global.v4.f32.add [%d0], {%r1, %r1};", "8.1", "sm_90"), HasSubstr("vectors of 4"));
 }
 
+// What cooperative groups keep for tiles of several warps; the kernel's own memory lies beside it.
+TEST(Newest, ReservedSharedMemory) {
+  const std::vector<std::string> statements = {
+      "mov.u32 %r0, 0; mov.u32 %r4, cells; mad.lo.u32 %r4, %t, 4, %r4; st.shared.u32 [%r4], %r1; mov.u32 %r5, "
+      "%reserved_smem_offset_1; "
+      "cvt.u64.u32 %d4, %r5; cvta.shared.u64 %d4, %d4; mad.wide.u32 %d4, %t, 4, %d4; st.u32 [%d4], %r2; bar.sync 0; "
+      "xor.b32 %r6, %t, 32; "
+      "mad.lo.u32 %r5, %r6, 4, %r5; setp.lt.u32 %p2, %r6, 96; @%p2 ld.shared.u32 %r0, [%r5]; atom.add.u32 %r6, [%d4], "
+      "0; ld.shared.u32 %r4, "
+      "[%r4]; sub.u32 %r0, %r0, %r4",
+      "mov.u32 %r0, %total_smem_size"};
+  for (const std::string cells : {".shared .b32 cells[96];", ".shared .b32 cells[97]; .shared .b64 more[3];"})
+    three_ways(with(kernel("7.6", "sm_80", statements), cells), newer, true);
+  EXPECT_THAT(refused_statement("mov.u32 %r0, %reserved_smem_offset_end;", "7.8", "sm_80"),
+              HasSubstr("unsupported special register"));
+}
+
 TEST(Newest, PendingArrivalsOfAToken) {
   const std::string text =
       ".version 7.1\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out)\n{\n"
