@@ -1,6 +1,7 @@
 // Assembler speed. Per file and phase: nanoseconds per emitted instruction; PTX lines per second from memory and from text.
 //   bench_assembler [--arch A] [--level 0..3] [--repeats N] FILE.ptx...   files (all repeats in one process, the first tenth not counted)
-//   bench_assembler [--arch A] [--level 0..3] [--repeats N] --scale       fixed cost (an empty kernel) and kernels of 1,000 to 100,000 PTX instructions
+//   bench_assembler [--arch A] [--level 0..3] [--repeats N] --scale       fixed cost (an empty kernel), kernels of 1,000 to 100,000 PTX instructions, and
+//                                                                         shapes of control flow, each with 600 and 2,400 pieces: costs that grow are seen
 //   bench_assembler --generate N                                          prints such a kernel of N instructions
 // Figures are processor time, the best of the repeats; `spread` is how much slower the median total was.
 #include <fmt/format.h>
@@ -81,6 +82,35 @@ constexpr Phase phases[] = {Phase::structure, Phase::select,   Phase::peephole,
 double quantile(std::vector<double> v, double q) {
   std::sort(v.begin(), v.end());
   return v[static_cast<size_t>(q * static_cast<double>(v.size() - 1) + 0.5)];
+}
+
+// Functions of many pieces, in several shapes. {0}: number of the piece, {1}: of the next.
+struct Shape {
+  const char* name;
+  std::string before, piece, after;
+};
+const std::string work =
+    "ld.global.u32 %x{0}, [%in+8];\nmad.lo.u32 %s, %s, 3, %x{0};\nsetp.eq.u32 %p{0}, %x{0}, {0};\nxor.b32 %s, %s, {0};\n";
+const std::string a_case =
+    "setp.eq.u32 %p{0}, %n, {0};\n@!%p{0} bra N{0};\n" + work + work + "bra OUT;\nN{0}:\n";
+const Shape shapes[] = {
+    {"straight", "", work + "@%p{0} add.u32 %s, %s, 7;\n", ""},
+    {"arms", "", work + "@%p{0} bra J{0};\n" + work + work + "st.global.u32 [%in], %s;\nJ{0}:\n", ""},
+    {"loops", "", "L{0}:\n" + work + "@%p{0} bra L{0};\n", ""},
+    {"to one", "", work + "@%p{0} bra FAIL;\n", "ret;\nFAIL: st.global.u32 [%in], %s;\nst.global.u32 [%in+4], %s;\n"},
+    {"choice", "", a_case, "OUT:\n"},
+    {"in a loop", "AGAIN:\n", a_case, "OUT:\nadd.u32 %n, %n, 1;\nsetp.lt.u32 %p0, %n, %s;\n@%p0 bra AGAIN;\n"},
+    {"ways out", "AGAIN:\n", work + "@%p{0} bra OUT;\n", "bra AGAIN;\nOUT:\n"},
+    {"barrier", "", work + "@%p{0} bra FAIL;\n", "bar.sync 0;\nret;\nFAIL: st.global.u32 [%in], %s;\ntrap;\n"},
+};
+std::string many(const Shape& shape, int pieces) {
+  std::string s = fmt::format(
+      ".version 7.0\n.target sm_60\n.address_size 64\n.visible .entry k(.param .u64 in)\n{{\n.reg .b32 %n, %s, %x<{0}>;\n"
+      ".reg .b64 %in;\n.reg .pred %p<{0}>;\nld.param.u64 %in, [in];\nld.global.u32 %n, [%in];\nmov.u32 %s, %tid.x;\n",
+      pieces);
+  s += shape.before;
+  for (int k = 0; k < pieces; ++k) s += fmt::format(fmt::runtime(shape.piece), k, k + 1);
+  return s + shape.after + "st.global.u32 [%in], %s;\nret;\n}\n";
 }
 
 struct Bench {
@@ -183,4 +213,7 @@ int main(int argc, char** argv) {
     b.repeats = std::max(3, bench.repeats / static_cast<int>(n / 1000));
     if (int code = b.run(fmt::format("synthetic {}", n), synthetic(n))) return code;
   }
+  for (const Shape& shape : shapes)
+    for (const int pieces : {600, 2400})
+      if (int code = bench.run(fmt::format("{} {}", shape.name, pieces), many(shape, pieces))) return code;
 }
