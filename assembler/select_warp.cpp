@@ -164,15 +164,20 @@ void Selector::cooperate(const ptx::Instruction& i) {
     }
     case Opcode::vote: {
       const uint32_t d = destination(p_.operand(i, 0));
-      Op p = source_predicate(p_.operand(i, 1));
+      const Op p = source_predicate(p_.operand(i, 1));
       const bool ballot = i.mods.vote == ptx::VoteMode::ballot;
-      if (m)
-        return meet(*m, source(p_.operand(i, 2), Type::u32), guard, {.sources = {}, .condition = p}, ballot ? d : isa::RZ,
-                    ballot ? isa::PT : d, [&](uint32_t to, uint32_t p_to, const Sources&, const Op& condition, bool) {
-                      vote(i, ballot ? to : p_to, condition);
+      if (i.operand_count < 3) return vote(i, d, p);
+      Op members = plain(source(p_.operand(i, 2), Type::u32));
+      if (m) {
+        members = lasting(as_register(members), 1);
+        return meet(*m, members, guard, {.sources = {}, .condition = p}, ballot ? d : isa::RZ, ballot ? isa::PT : d,
+                    [&](uint32_t to, uint32_t p_to, const Sources&, const Op& condition, bool here) {
+                      const uint32_t result = ballot ? to : p_to;
+                      here ? vote_of(members, i, result, condition) : vote(i, result, condition);
                     });
-      if (!convergent_ && i.operand_count > 2) converge(source(p_.operand(i, 2), Type::u32));
-      return vote(i, d, p);
+      }
+      if (!convergent_) converge(members);
+      return vote_of(members, i, d, p);
     }
     case Opcode::activemask: return vote(i, destination(p_.operand(i, 0)), predicate(isa::PT));
     default: unsupported(i);
@@ -339,6 +344,35 @@ void Selector::vote(const ptx::Instruction& i, uint32_t d, Op p) {
     default: return unsupported(i);
   }
   if (error_.empty()) f_.insts.back().cooperative = true;
+}
+
+// A vote of the lanes that the mask names; VOTE asks all that are here, among them those of other masks (tiles of a warp).
+void Selector::vote_of(Op members, const ptx::Instruction& i, uint32_t d, Op p) {
+  using V = ptx::VoteMode;
+  if (is_immediate(members) && static_cast<uint32_t>(members.value) == 0xffffffffu) return vote(i, d, p);
+  const auto those_for = [&](Op condition, uint32_t to) {
+    const Op here = temp();
+    emit(Mnemonic::VOTE, {here, pt(), condition}).mod(ModifierKind::VoteMode, 1);
+    f_.insts.back().cooperative = true;
+    logic(to, here, members, 0xc0);
+    return gpr(to);
+  };
+  const auto none_for = [&](Op condition, uint32_t to, Cmp compare) {
+    setp(to, isa::PT, compare, those_for(condition, temp().reg), rz, false, 0, pt());
+    return predicate(to);
+  };
+  Op against = p;
+  against.negated = !against.negated;
+  switch (i.mods.vote) {
+    case V::ballot: those_for(p, d); return;
+    case V::any: none_for(p, d, Cmp::NE); return;
+    case V::all: none_for(against, d, Cmp::EQ); return;
+    case V::uni: {
+      const Op nobody = none_for(p, temp_predicate(), Cmp::EQ);
+      return predicate_logic(d, nobody, none_for(against, temp_predicate(), Cmp::EQ), '|');
+    }
+    default: return unsupported(i);
+  }
 }
 
 void Selector::special_register(uint32_t d, ptx::SpecialRegister r) {

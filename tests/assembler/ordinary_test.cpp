@@ -460,6 +460,21 @@ TEST(Ordinary, LanesMeetAtBarriersOfDifferentPlaces) {
   three_ways(text, {"sm_90"}, true);
 }
 
+// Tiles of a warp vote at once, each for itself: the mask is the lane's own.
+TEST(Ordinary, VotesOfTilesCountTheirOwnLanes) {
+  std::vector<std::string> statements;
+  for (const std::string vote : {"vote.sync.any.pred %p0, %p2, %r7; selp.b32 %r0, 1, 2, %p0",
+                                 "vote.sync.all.pred %p0, %p2, %r7; selp.b32 %r0, 1, 2, %p0",
+                                 "vote.sync.all.pred %p0, !%p2, %r7; selp.b32 %r0, 1, 2, %p0",
+                                 "vote.sync.uni.pred %p0, %p2, %r7; selp.b32 %r0, 1, 2, %p0",
+                                 "vote.sync.ballot.b32 %r0, !%p2, %r7", "vote.sync.ballot.b32 %r0, %p2, %r7"})
+    for (const int lanes : {4, 8, 16, 32})
+      for (const std::string among : {"setp.lt.s32 %p2, %r1, %r2;", "and.b32 %r4, %t, 8; setp.ne.u32 %p2, %r4, 0;"})
+        statements.push_back(fmt::format("mov.u32 %r0, 0; mov.u32 %r7, {}; and.b32 %r4, %t, {}; shl.b32 %r7, %r7, %r4; {} {}",
+                                         static_cast<int32_t>((uint64_t{1} << lanes) - 1), 32 - lanes, among, vote));
+  three_ways(kernel("6.0", "sm_60", statements), both_families, true);
+}
+
 // Each lane goes round the inner loop as often as it likes, all go round the outer one; both begin at one label.
 TEST(Ordinary, TwoLoopsWithOneHead) {
   three_ways(
