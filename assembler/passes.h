@@ -15,14 +15,13 @@
 
 namespace rndn::assembler {
 
-// Static shared memory of a module: offset of each shared variable (by VariableId), without the target's reserved bytes. Entries never run
-// together: the variables of each begin where those of the module (and of its .func) end.
+// Static shared memory of an entry: the variables that its code names, of the module and its own, in the order of the module.
 struct SharedLayout {
-  std::vector<uint32_t> offsets;
-  std::vector<uint32_t> bytes;  // of sized variables, by function
-  std::vector<bool> any;        // by function
+  std::vector<uint32_t> offsets;  // by VariableId, without the target's reserved bytes
+  uint32_t bytes = 0;             // of sized variables
+  bool any = false;
 };
-SharedLayout lay_out_shared(const ptx::Module& module);
+SharedLayout lay_out_shared(const ptx::Module& module, const ptx::Function& function);
 // The symbol of a global or constant variable. Functions may have variables of one name: theirs get the number of the variable, as ptxas's do.
 std::string symbol_of(const ptx::Module& module, ptx::VariableId variable);
 

@@ -102,9 +102,9 @@ void lengthen_stalls(Function& f, const Code& code, const Options& o) {
   }
 }
 
-Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Function& p, const SharedLayout& shared,
-                                      const SourceLines& lines, const Options& o, Workspace::Worker& memory,
-                                      Timings& timings, KernelReport& report) {
+Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Function& p, const SourceLines& lines,
+                                      const Options& o, Workspace::Worker& memory, Timings& timings,
+                                      KernelReport& report) {
   Arena& arena = memory.arena;
   ArenaScope scratch(arena);
   const bool list = o.level >= 2 && o.scheduler == Scheduler::list;
@@ -116,7 +116,7 @@ Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Func
   Function f;
   {
     auto scope = timings.measure(Phase::select, p.name);
-    ASSIGN_OR_RETURN(f, select(module, p, flow, shared, o, memory.forms, arena, memory.selection));
+    ASSIGN_OR_RETURN(f, select(module, p, flow, lay_out_shared(module, p), o, memory.forms, arena, memory.selection));
     f.facts = std::move(memory.facts);
     f.units.begin = std::move(memory.unit_begin), f.units.items = std::move(memory.unit_items);
     f.registers = std::move(memory.registers);
@@ -237,15 +237,14 @@ std::span<const std::unique_ptr<Workspace::Worker>> workers(const Options& optio
 
 // All kernels in their order; side by side with a pool, the longest first.
 Result<void> assemble_kernels(const ptx::Module& module, std::span<const ptx::Function* const> entries,
-                              const SharedLayout& shared, const SourceLines& lines, const Options& options,
-                              Timings& timings, std::vector<cubin::Kernel>& kernels, std::span<KernelReport> reports) {
+                              const SourceLines& lines, const Options& options, Timings& timings,
+                              std::vector<cubin::Kernel>& kernels, std::span<KernelReport> reports) {
   kernels.resize(entries.size());
   Workspace own;
   if (!options.pool || options.pool->threads() == 1 || entries.size() < 2) {
     Workspace::Worker& worker = *workers(options, own, 1).front();
     for (size_t i = 0; i < entries.size(); ++i) {
-      ASSIGN_OR_RETURN(kernels[i],
-                       assemble_kernel(module, *entries[i], shared, lines, options, worker, timings, reports[i]));
+      ASSIGN_OR_RETURN(kernels[i], assemble_kernel(module, *entries[i], lines, options, worker, timings, reports[i]));
     }
     return {};
   }
@@ -260,7 +259,7 @@ Result<void> assemble_kernels(const ptx::Module& module, std::span<const ptx::Fu
   auto waiting = timings.measure(Phase::encode);
   options.pool->run(entries.size(), [&](size_t n, unsigned worker) {
     const uint32_t i = order[n];
-    auto made = assemble_kernel(module, *entries[i], shared, lines, options, *memory[worker],
+    auto made = assemble_kernel(module, *entries[i], lines, options, *memory[worker],
                                 worker ? overlap[worker] : timings, reports[i]);
     if (made)
       kernels[i] = *std::move(made);
@@ -297,7 +296,6 @@ Result<Assembled> assemble(const ptx::Module& input, const Options& options, Tim
   cubin::Image image;
   image.sm = options.target->sm;
   image.ptx_target = module.target;
-  SharedLayout shared = lay_out_shared(module);
   for (uint32_t id = 0; id < module.variables.size(); ++id) {
     const ptx::Variable& v = module.variables[ptx::VariableId{id}];
     if (v.space != ptx::Space::global && v.space != ptx::Space::constant) continue;
@@ -327,7 +325,7 @@ Result<Assembled> assemble(const ptx::Module& input, const Options& options, Tim
   result.kernels.resize(entries.size());
   SourceLines lines;
   if (options.line_tables) lines = SourceLines(input, image);
-  RETURN_IF_ERROR(assemble_kernels(module, entries, shared, lines, options, timings, image.kernels, result.kernels));
+  RETURN_IF_ERROR(assemble_kernels(module, entries, lines, options, timings, image.kernels, result.kernels));
   auto scope = timings.measure(Phase::encode);
   result.cubin = cubin::write(image);
   return result;

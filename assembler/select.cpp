@@ -28,45 +28,40 @@ std::string symbol_of(const ptx::Module& module, ptx::VariableId variable) {
   return v.function == UINT32_MAX || v.external ? v.name : fmt::format("$__{}__{}", v.name, index(variable));
 }
 
-SharedLayout lay_out_shared(const ptx::Module& module) {
+SharedLayout lay_out_shared(const ptx::Module& module, const ptx::Function& function) {
   SharedLayout layout;
-  layout.offsets.assign(module.variables.size(), 0);
-  const auto align_up = [](uint64_t x, uint64_t a) { return a ? (x + a - 1) / a * a : x; };
-  const auto entry_of = [&](const ptx::Variable& x) {  // the entry that has the variable to itself, or none
-    return x.function < module.functions.size() && module.functions[x.function].is_entry ? x.function : UINT32_MAX;
+  const auto& variables = module.variables;
+  const auto is_shared = [&](const ptx::Variable& x) { return x.space == ptx::Space::shared; };
+  if (std::ranges::none_of(variables, is_shared)) return layout;
+  std::vector<bool> used(variables.size());
+  for (const auto* operands : {&function.operands, &function.vector_elements})
+    for (const ptx::Operand& o : *operands)
+      if ((o.kind == OperandKind::variable || o.kind == OperandKind::address_var) &&
+          is_shared(variables[o.variable_id()]))
+        used[o.id] = layout.any = true;
+  if (!layout.any) return layout;
+  layout.offsets.resize(variables.size());
+  const auto align_up = [](uint64_t x, uint64_t a) { return (x + a - 1) / a * a; };
+  const auto alignment = [](const ptx::Variable& x) {
+    return x.align ? x.align : std::max(1u, ptx::type_bytes(x.type));
   };
-  bool any = false, dynamic = false;
-  // Lays out the variables of one owner behind `at`.
-  const auto place = [&](uint32_t owner, uint64_t at, bool& found) {
-    for (uint32_t v = 0; v < module.variables.size(); ++v) {
-      const ptx::Variable& x = module.variables[ptx::VariableId{v}];
-      if (x.space != ptx::Space::shared || x.count == UINT64_MAX || entry_of(x) != owner) continue;
-      found = true;
-      const uint64_t bytes = ptx::type_bytes(x.type) * (x.count ? x.count : 1);
-      at = align_up(at, x.align ? x.align : ptx::type_bytes(x.type));
-      layout.offsets[v] = static_cast<uint32_t>(at);
-      at = std::min<uint64_t>(at + bytes, UINT32_MAX / 2);
+  // The arrays of unknown size all begin where the others end, and what the launch adds to these has no place for a gap.
+  uint64_t end = 0, dynamic_align = 0;
+  for (uint32_t v = 0; v < variables.size(); ++v) {
+    const ptx::Variable& x = variables[ptx::VariableId{v}];
+    if (!used[v]) continue;
+    if (x.count == UINT64_MAX) {
+      dynamic_align = std::max<uint64_t>({dynamic_align, alignment(x), 16});
+      continue;
     }
-    return at;
-  };
-  for (const ptx::Variable& x : module.variables)
-    if (x.space == ptx::Space::shared && x.count == UINT64_MAX) any = dynamic = true;
-  const uint64_t common = place(UINT32_MAX, 0, any);
-  uint64_t most = common;
-  for (uint32_t f = 0; f < module.functions.size(); ++f) {
-    bool own = any;
-    layout.bytes.push_back(static_cast<uint32_t>(place(f, common, own)));
-    layout.any.push_back(own);
-    most = std::max<uint64_t>(most, layout.bytes.back());
+    end = align_up(end, alignment(x));
+    layout.offsets[v] = static_cast<uint32_t>(end);
+    end = std::min<uint64_t>(end + ptx::type_bytes(x.type) * (x.count ? x.count : 1), UINT32_MAX / 2);
   }
-  if (dynamic) {  // extern arrays start after the sized variables, of whichever entry
-    for (uint32_t& bytes : layout.bytes) bytes = static_cast<uint32_t>(most);
-    for (uint32_t v = 0; v < module.variables.size(); ++v) {
-      const ptx::Variable& x = module.variables[ptx::VariableId{v}];
-      if (x.space == ptx::Space::shared && x.count == UINT64_MAX)
-        layout.offsets[v] = static_cast<uint32_t>(align_up(most, 16));
-    }
-  }
+  if (dynamic_align) end = align_up(end, dynamic_align);
+  for (uint32_t v = 0; v < variables.size(); ++v)
+    if (used[v] && variables[ptx::VariableId{v}].count == UINT64_MAX) layout.offsets[v] = static_cast<uint32_t>(end);
+  layout.bytes = static_cast<uint32_t>(end);
   return layout;
 }
 
@@ -587,11 +582,10 @@ Result<Function> Selector::run(SelectionRoom& room) {
   f_.blocks.raw().reserve(flow_.blocks.size() + 8);
   f_.layout.reserve(flow_.layout.size() + 8);
   f_.gprs.reserve(p_.registers.size() * 2 + p_.instructions.size() + 16);
-  const size_t self = static_cast<size_t>(&p_ - m_.functions.data());
   f_.calls = flow_.calls;
   if (f_.calls) descriptor_ = called_descriptor_register;
-  f_.shared_bytes = shared_.bytes[self];
-  f_.uses_shared = shared_.any[self];
+  f_.shared_bytes = shared_.bytes;
+  f_.uses_shared = shared_.any;
   if (!p_.is_entry) return input_error("function {}: unsupported .func: only entries are assembled", p_.name);
   // Blocks with the ids of the flow graph; expansions add more.
   for (uint32_t b = 0; b < flow_.blocks.size(); ++b) {

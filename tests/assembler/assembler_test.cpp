@@ -386,25 +386,6 @@ TEST(Assembler, CheckerCatchesAReadBeforeItsDefinition) {
   }
 }
 
-// Each entry has room for its own shared variables and the module's, not for those of its neighbours.
-TEST(Assembler, SharedMemoryIsPerEntry) {
-  ptx::Module module =
-      parse_text("x.ptx",
-                 ".version 6.0\n.target sm_60\n.address_size 64\n.shared .align 4 .b8 common[16];\n"
-                 ".visible .entry a()\n{\n .shared .align 8 .b8 x[1000];\n .reg .b32 %r<2>;\n mov.u32 %r0, 1;\n"
-                 " st.shared.u32 [x+8], %r0;\n st.shared.u32 [common], %r0;\n ret;\n}\n"
-                 ".visible .entry b()\n{\n .shared .align 8 .b8 y[40000];\n .reg .b32 %r<2>;\n mov.u32 %r0, 1;\n"
-                 " st.shared.u32 [y], %r0;\n ret;\n}\n");
-  for (const std::string& name : targets) {
-    auto result = assemble_for(module, name);
-    ASSERT_TRUE(result.ok()) << result.error().message;
-    const uint32_t reserved = isa::find_target(name)->shared_base;
-    ASSERT_EQ(result->kernels.size(), 2u);
-    EXPECT_EQ(result->kernels[0].shared_bytes, 1016 + reserved) << name;
-    EXPECT_EQ(result->kernels[1].shared_bytes, 40016 + reserved) << name;
-  }
-}
-
 // A guarded write may leave what an earlier, slower instruction wrote: who reads the register waits for both. The checker of schedules knows.
 TEST(Assembler, GuardedWritesLeaveOlderOnesInFlight) {
   std::string text =

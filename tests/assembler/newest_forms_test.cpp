@@ -136,7 +136,7 @@ TEST(Newest, ReservedSharedMemory) {
       "0; ld.shared.u32 %r4, "
       "[%r4]; sub.u32 %r0, %r0, %r4",
       "mov.u32 %r0, %total_smem_size"};
-  for (const std::string cells : {".shared .b32 cells[96];", ".shared .b32 cells[97]; .shared .b64 more[3];"})
+  for (const std::string cells : {".shared .b32 cells[96];", ".shared .b32 cells[100];"})
     three_ways(with(kernel("7.6", "sm_80", statements), cells), newer, true);
   EXPECT_THAT(refused_statement("mov.u32 %r0, %reserved_smem_offset_end;", "7.8", "sm_80"),
               HasSubstr("unsupported special register"));

@@ -1,6 +1,8 @@
 // What compilers and people write beside plain arithmetic: packing, hints, conversions of small types.
 #include <gmock/gmock.h>
 
+#include <map>
+
 #include "tests/assembler/three_ways.h"
 
 namespace rndn::assembler::testing {
@@ -253,6 +255,47 @@ TEST(Ordinary, VectorsAreVariables) {
       ".global .b8 first;\n.global .v4 .u32 table = {11, 22, 33, 44};\n.const .v2 .u8 bytes[2] = {{1, 2}, {3, 4}};\n"
       ".global .b8 second;\n.global .v2 .b64 odd;\n.extern .shared .v2 .f32 s[];\n");
   three_ways(text, both_families, true);
+}
+
+// An entry has the shared memory of the variables that it names, not that of all entries of its module, which may be more than a launch can have with what
+// it adds; and this begins where the sized variables end, aligned as it says.
+TEST(Ordinary, EntriesHaveTheSharedMemoryThatTheyName) {
+  const std::string begin = "(.param .u64 in, .param .u64 out)\n{\n.reg .b32 %r<4>;\n.reg .b64 %d;\nld.param.u64 %d, [out];\n";
+  const std::string both = "mov.u32 %r0, dynamic;\nmov.u32 %r1, mine;\nmov.u32 %r2, second;\nst.global.v2.u32 [%d], {%r0, %r1};\n"
+                           "st.global.u32 [%d+8], %r2;\nret;\n}\n";
+  for (const uint32_t align : {4u, 128u, 1024u}) {
+    const std::string text =
+        fmt::format(".version 7.8\n.target sm_60\n.address_size 64\n.extern .shared .align {} .b8 dynamic[];\n", align) +
+        ".shared .b8 first[100];\n.shared .align 4 .b8 second[52];\n.visible .entry k" + begin + ".shared .align 4 .b8 mine[44];\n" + both +
+        ".visible .entry large" + begin + ".shared .b8 mine[40000];\nst.shared.u8 [mine+39999], 1;\nret;\n}\n.visible .entry alone" + begin +
+        "mov.u32 %r0, dynamic;\nst.global.u32 [%d], %r0;\nret;\n}\n.visible .entry nothing" + begin + "ret;\n}\n";
+    const ptx::Module module = parse_text("shared.ptx", text);
+    std::string why, said;
+    const std::string ptxas = reference_tool("ptxas", why), path = temporary(".ptx");
+    ASSERT_TRUE(write_file(path, text).ok());
+    for (const std::string& target : targets) {
+      auto made = assemble_for(module, target);
+      ASSERT_TRUE(made.ok()) << made.error().message;
+      const uint32_t base = isa::find_target(target)->shared_base, end = std::max(96u, align);
+      const std::map<std::string, uint32_t> expected = {{"k", base + end}, {"large", base + 40000}, {"alone", base}, {"nothing", 0}};
+      auto image = cubin::read(made->cubin);
+      ASSERT_TRUE(image.ok()) << image.error().message;
+      for (const cubin::Kernel& k : image->kernels) EXPECT_EQ(k.shared_bytes, expected.at(k.name)) << target << " " << k.name;
+      auto got = run_simulator(target, made->cubin, "k", input_words());
+      ASSERT_TRUE(got.ok()) << got.error().message;
+      EXPECT_EQ(static_cast<uint32_t>((*got)[0]), base + end);
+      EXPECT_EQ((*got)[0] >> 32, base + 52);
+      EXPECT_EQ((*got)[1], base);
+      if (ptxas.empty()) continue;
+      auto theirs = cubin::read(assemble_with_ptxas(ptxas, path, target, said));
+      ASSERT_TRUE(theirs.ok()) << said;
+      for (const cubin::Kernel& k : theirs->kernels)
+        if (k.name == "k" || k.name == "alone") {
+          EXPECT_EQ(k.shared_bytes, expected.at(k.name)) << target << " " << k.name << " (ptxas)";
+        }
+    }
+    unlink(path.c_str());
+  }
 }
 
 // Host and device find such a variable by a bit of its symbol.
