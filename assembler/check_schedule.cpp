@@ -446,6 +446,12 @@ uint64_t observe(const isa::Instruction& i, uint64_t id, Contents& c) {
     case L::shared_atomic: touch(1, true); break;
     case L::local_load: touch(2, false); break;
     case L::local_store: touch(2, true); break;
+    case L::vote:
+    case L::shuffle:
+    case L::to_uniform:  // of all lanes that are here: they stay between the same waits
+      seen = mix(seen, c.fence);
+      c.since_fence += mix(id, 2);
+      break;
     case L::barrier:
     case L::fence:
     case L::branch:

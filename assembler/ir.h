@@ -36,6 +36,12 @@ inline constexpr uint32_t barrier_registers = 16;    // B0 .. B15
 inline constexpr uint32_t first_called_barrier = 6;  // B registers that they keep
 inline constexpr uint32_t stack_register = 1;        // R1
 
+// Votes, shuffles, MATCH, REDUX: of all lanes that are here, so that they stay between the waits that bring the lanes together.
+constexpr bool is_of_lanes(isa::LatencyClass x) {
+  using L = isa::LatencyClass;
+  return x == L::vote || x == L::shuffle || x == L::to_uniform;
+}
+
 // What memory an instruction touches, for the order of memory operations.
 enum class Memory : uint8_t {
   none,

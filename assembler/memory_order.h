@@ -17,7 +17,7 @@ struct MemoryUse {
   static MemoryUse of(const Facts& x) {
     MemoryUse u;
     u.fence = x.memory == Memory::fence || (x.pinned && x.memory == Memory::none);
-    u.passes = !u.fence && x.memory == Memory::none && !x.cooperative && x.latency != isa::LatencyClass::vote;
+    u.passes = !u.fence && x.memory == Memory::none && !is_of_lanes(x.latency);
     const uint8_t generic = x.generic ? shared | local : 0;
     switch (x.memory) {
       case Memory::global_load: (x.pinned ? u.stores : u.loads) = global, u.loads |= generic; break;

@@ -10,11 +10,12 @@
 // Options::joins_wait_for_all takes that back: our code needs none of it.
 // On sm_90 lanes at WARPSYNCs of different places do not meet: one waits for its lanes at its own address (measured on an H200 for all lanes, for those of
 // a register and for .EXCLUSIVE; it hangs otherwise). Before sm_90, where nothing was measured, they meet here; ptxas keeps one place in a
-// function of its own for masks of some lanes, and none for all lanes.
-// sm_90 gathers lanes in two more ways (both seen on an H200): WARPSYNC.EXCLUSIVE splits the group by the lanes' masks, and each part goes
-// on with the lanes of its mask and no others. WARPSYNC.COLLECTIVE does the same, but lanes may come from different places: those of the
-// last group to arrive are where all of them go on, as one, until ENDCOLLECTIVE sends every lane to the target that its own WARPSYNC named. They must
-// name the mask by one register: with two an H200 hangs.
+// function of its own for masks of some lanes, and none for all lanes. Each lane waits for those of its own mask.
+// Lanes are gathered in two more ways (seen on an H200; before sm_90 there is the first alone, and ptxas's code relies on it). WARPSYNC.EXCLUSIVE splits the
+// group by the lanes' masks; each part goes on with the lanes of its mask and no others, and no other group of the warp runs before its next wait.
+// WARPSYNC.COLLECTIVE does the same, but lanes may come from different places: those of the last group to arrive are where all of them go on, as
+// one, until ENDCOLLECTIVE sends every lane to the target that its own WARPSYNC named. They must name the mask by one register: with two an
+// H200 hangs.
 // Pascal (pascal.md, section 5): a stack per warp. SSY, PBK, PCNT, CAL and PRET push a target with the active lanes; a divergent branch
 // pushes its other side. Lanes that SYNC, BRK, CONT or RET wait; when none is active, the top entry is resumed with those of its lanes
 // that have not left it.
@@ -34,6 +35,7 @@ bool pick_group(Warp& w) {
     if (w.groups[i].wait != Wait::ready) continue;
     w.pc = w.groups[i].pc;
     w.active = w.groups[i].mask;
+    w.alone = w.groups[i].sync != 0;
     w.groups.erase(w.groups.begin() + static_cast<ptrdiff_t>(i));
     return true;
   }
@@ -54,6 +56,8 @@ bool waits_for_others(const Warp& w, const Group& g) {
          !w.launch->options.joins_wait_for_all;
 }
 
+bool goes_on_alone(Wait wait) { return wait == Wait::exclusive || wait == Wait::collective; }
+
 // Joins waiting groups whose condition holds; called whenever lanes arrive, break or exit.
 void join_groups(Warp& w) {
   const bool one_place = w.launch->program->target->sm >= 90;
@@ -62,14 +66,12 @@ void join_groups(Warp& w) {
     changed = false;
     for (const Group& g : w.groups) {
       if (g.wait == Wait::ready || g.wait == Wait::barrier) continue;
-      const bool convergence = g.wait == Wait::convergence, collective = g.wait == Wait::collective,
-                 by_mask = collective || g.wait == Wait::exclusive;
+      const bool convergence = g.wait == Wait::convergence, collective = g.wait == Wait::collective;
       const auto together = [&](const Group& other, const Group& with) {
         if (other.wait != with.wait) return false;
         const bool here = other.pc == with.pc;
-        if (convergence) return here && other.sync == with.sync;
-        if (by_mask && other.sync != with.sync) return false;
-        return here || (collective ? mask_of(other) == mask_of(with) : !one_place);
+        if (other.sync != with.sync) return false;
+        return here || (!convergence && (collective ? mask_of(other) == mask_of(with) : !one_place));
       };
       uint32_t arrived = 0;
       for (const Group& other : w.groups)
@@ -80,15 +82,14 @@ void join_groups(Warp& w) {
       const Group key = g;
       std::vector<Group> ready, rest;
       for (const Group& other : w.groups) {
-        const bool mine = together(other, key) && (convergence || by_mask || (other.mask & (needed | key.mask)) != 0);
-        if (!mine) {
+        if (!together(other, key)) {
           rest.push_back(other);
           continue;
         }
         const auto same =
             std::find_if(ready.begin(), ready.end(), [&](const Group& r) { return collective || r.pc == other.pc; });
         if (same == ready.end()) {
-          ready.push_back({other.pc, other.mask, Wait::ready, 0});
+          ready.push_back({other.pc, other.mask, Wait::ready, goes_on_alone(key.wait)});
         } else {
           same->mask |= other.mask;
           same->pc = other.pc;  // groups stand in the order in which they came
@@ -125,6 +126,7 @@ Status wait_group(Warp& w, Wait wait, uint32_t sync, uint32_t mask, uint32_t pc)
           w.block->races->synchronise(w, mask);
         w.active = mask;
         w.pc = pc;
+        w.alone = goes_on_alone(wait);
         return Status::go;
       }
     }
@@ -297,14 +299,6 @@ Status break_(Warp& w, const Op& op, uint32_t mask) {
   if (!w.groups.empty()) join_groups(w);
   return Status::go;
 }
-Status warpsync(Warp& w, const Op& op, uint32_t mask) {
-  uint32_t strangers = 0;
-  for_lanes(mask, [&](uint32_t l) { strangers |= ~value(w, op.a, l) & 1u << l; });
-  if (strangers)  // as an H200
-    return fail(w, op, std::countr_zero(strangers), "illegal instruction: the mask does not name the lane itself");
-  return wait_group(w, Wait::warpsync, value(w, op.a, std::countr_zero(mask)), mask, w.pc);
-}
-Status warpsync_all(Warp& w, const Op&, uint32_t mask) { return wait_group(w, Wait::warpsync, all_lanes, mask, w.pc); }
 // Waits apart for each mask among the lanes.
 Status wait_by_mask(Warp& w, const Op& op, uint32_t mask, Wait wait) {
   const uint32_t* wanted = row(w, op.a);
@@ -319,6 +313,18 @@ Status wait_by_mask(Warp& w, const Op& op, uint32_t mask, Wait wait) {
   }
   return status;
 }
+Status warpsync(Warp& w, const Op& op, uint32_t mask) {
+  uint32_t strangers = 0, waiting = 0;  // a lane whose mask is all here goes on, with others like it
+  for_lanes(mask, [&](uint32_t l) {
+    const uint32_t members = value(w, op.a, l);
+    strangers |= ~members & 1u << l;
+    if (members & w.alive & ~mask) waiting |= 1u << l;
+  });
+  if (strangers)  // as an H200
+    return fail(w, op, std::countr_zero(strangers), "illegal instruction: the mask does not name the lane itself");
+  return wait_by_mask(w, op, waiting, Wait::warpsync);
+}
+Status warpsync_all(Warp& w, const Op&, uint32_t mask) { return wait_group(w, Wait::warpsync, all_lanes, mask, w.pc); }
 Status warpsync_exclusive(Warp& w, const Op& op, uint32_t mask) { return wait_by_mask(w, op, mask, Wait::exclusive); }
 Status warpsync_collective(Warp& w, const Op& op, uint32_t mask) {
   if (op.target >= w.launch->program->size())
@@ -515,7 +521,7 @@ bool select_control(Selector& s, Op& op) {
     }
     case Mnemonic::WARPSYNC:
       op.a = s.source(find(Kind::gpr, Kind::immediate), 1);
-      return with(s.target.sm >= 90 && s.modifier(ModifierKind::Exclusive) ? warpsync_exclusive : warpsync);
+      return with(s.modifier(ModifierKind::Exclusive) ? warpsync_exclusive : warpsync);
     case Mnemonic::WARPSYNC_COLLECTIVE:
       op.a = s.source(find(Kind::gpr), 1);
       op.target = target();

@@ -195,7 +195,7 @@ End run_slice(Warp& w) {
     pass_time(w);
   }
   if (w.launch->weak) w.launch->weak->drift();
-  if (end == End::preempted && has_ready_group(w)) rotate_group(w);
+  if (end == End::preempted && !w.alone && has_ready_group(w)) rotate_group(w);
   spins.stop();
   w.tally->counters.warp_instructions += instructions - spins.instructions();
   w.tally->counters.thread_instructions += threads - spins.threads();

@@ -143,7 +143,8 @@ enum class Wait : uint8_t { ready, convergence, warpsync, exclusive, collective,
 struct Group {
   uint32_t pc = 0, mask = 0;
   Wait wait = Wait::ready;
-  uint32_t sync = 0;  // convergence: Bn; warpsync, exclusive, collective: lanes to wait for; barrier: its number
+  uint32_t sync = 0;  // convergence: Bn; warpsync, exclusive, collective: lanes to wait for; barrier: its number;
+                      // ready: 1 if it goes on alone
 };
 
 // Pascal: why an entry was pushed.
@@ -172,6 +173,7 @@ struct Warp {
   std::vector<Group> groups;
   std::vector<StackEntry> stack;
   uint32_t barriers[16][lanes] = {};
+  bool alone = false;               // no other group runs: from WARPSYNC.EXCLUSIVE and .COLLECTIVE to the next wait or ENDCOLLECTIVE
   uint32_t collective[lanes] = {};  // where ENDCOLLECTIVE sends the lane; all ones when it is in no collective region
   uint32_t barrier_count = 0, barrier_predicate = 0;  // result of the last BAR.RED
   uint32_t tid[3][lanes] = {};

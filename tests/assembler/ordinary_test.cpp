@@ -518,6 +518,29 @@ TEST(Ordinary, VotesOfTilesCountTheirOwnLanes) {
   three_ways(kernel("6.0", "sm_60", statements), both_families, true);
 }
 
+// Tiles go round a loop as often as their lanes want, and do what tiles do in it.
+TEST(Ordinary, TilesOfAWarpInLoopsOfTheirOwn) {
+  const std::string in_loop[] = {"shfl.sync.bfly.b32 %r6, %r0, 1, 31, %r7; xor.b32 %r0, %r0, %r6;",
+                                 "shfl.sync.bfly.b32 %r6, %r0, 2, 31, %r7; add.u32 %r0, %r0, %r6; bar.warp.sync %r7;",
+                                 "and.b32 %r6, %r0, 3; match.any.sync.b32 %r6, %r6, %r7; xor.b32 %r0, %r0, %r6;",
+                                 "redux.sync.add.u32 %r6, %r0, %r7; xor.b32 %r0, %r0, %r6;",
+                                 "vote.sync.ballot.b32 %r6, %p1, %r7; add.u32 %r0, %r0, %r6;"};
+  std::vector<std::string> any, newest;
+  for (const std::string& step : in_loop)
+    for (const int lanes : {4, 16})
+      for (const bool by_lane : {false, true}) {
+        const bool young = step.starts_with("redux") || step.find("match") != step.npos;
+        std::vector<std::string>& to = young ? newest : any;
+        const size_t k = to.size();
+        to.push_back(fmt::format(
+            "mov.u32 %r0, %r1; mov.u32 %r7, {0}; and.b32 %r4, %t, {1}; shl.b32 %r7, %r7, %r4; and.b32 %r5, %r1, 7; {2}\n"
+            "AGAIN{3}: {4} sub.u32 %r5, %r5, 1; setp.gt.s32 %p0, %r5, 0; vote.sync.any.pred %p2, %p0, %r7; @%p2 bra AGAIN{3}",
+            static_cast<int32_t>((uint64_t{1} << lanes) - 1), 32 - lanes, by_lane ? "" : "shr.u32 %r5, %t, 2;", k, step));
+      }
+  three_ways(kernel("7.0", "sm_70", any), newer, true);
+  three_ways(kernel("7.0", "sm_80", newest), newer, true);
+}
+
 // Each lane goes round the inner loop as often as it likes, all go round the outer one; both begin at one label.
 TEST(Ordinary, TwoLoopsWithOneHead) {
   three_ways(
