@@ -489,6 +489,8 @@ struct Allocator {
           uint32_t to = is_gpr ? new_gpr(f, intervals[v].width, true) : new_predicate(f, true);
           if (is_gpr)
             for (uint32_t w = 0; w < intervals[v].width; ++w) f.gprs[to - isa::first_virtual + w].unspillable = true;
+          else
+            f.predicates[to - isa::first_virtual].unspillable = true;
           replaced.push_back({v, to});
           return to;
         };
@@ -555,6 +557,7 @@ struct Allocator {
       }
       if (uint32_t& p = f.blocks[b].predicate; p != isa::PT && intervals[of(p, Range::predicate)].spilled) {
         uint32_t t = new_predicate(f, true);
+        f.predicates[t - isa::first_virtual].unspillable = true;
         add(predicate_from_gpr(*f.target, t, holder[of(p, Range::predicate)]));
         p = t;
       }

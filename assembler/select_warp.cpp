@@ -99,8 +99,10 @@ void Selector::meet(Meeting& m, Op members, Op guard, const Brought& brought, ui
   next(enter);
   emit(Mnemonic::WARPSYNC_COLLECTIVE, {m.members, {.kind = isa::OperandKind::label, .value = index(back)}});
   next(inside);
+  const size_t first = f_.insts.size();
   operate(m.result, meeting_result_, m.sources, conditional ? predicate(meeting_condition_) : none(), false);
-  for (InstId i : f_.blocks[inside].code) f_[i].pinned = true;  // for lanes of other places, whoever needs the result here
+  for (size_t i = first; i < f_.insts.size(); ++i)
+    f_.insts[i].pinned = true;  // for lanes of other places, whoever needs the result here
   next(leave);
   emit(Mnemonic::ENDCOLLECTIVE);
   next(back);

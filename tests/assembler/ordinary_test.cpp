@@ -298,6 +298,29 @@ TEST(Ordinary, EntriesHaveTheSharedMemoryThatTheyName) {
   }
 }
 
+// As many predicates as the machine has are needed in loops, others between these: what takes the place of a spilled one at an instruction is not the next
+// to be spilled, and again.
+TEST(Ordinary, PredicatesBetweenLoopsThatNeedAll) {
+  constexpr int hot = 7, all = 11;
+  std::string statement = "mov.u64 %d4, %d2;\n";
+  for (int k = 0; k < all; ++k) statement += fmt::format("and.b32 %r4, %r1, {};\nsetp.ne.u32 %g{}, %r4, 0;\n", 1 << k, k);
+  const auto loops = [&](const std::string& name) {
+    std::string text, ends;
+    for (int depth = 0; depth < 3; ++depth) {
+      text += fmt::format("mov.u32 %i{1}, 0;\n{0}{1}:\n", name, depth);
+      ends = fmt::format("add.u32 %i{1}, %i{1}, 1;\nsetp.lt.u32 %p2, %i{1}, 2;\n@%p2 bra {0}{1};\n", name, depth) + ends;
+    }
+    for (int k = 0; k < hot; ++k) text += fmt::format("@%g{} add.u64 %d4, %d4, %d{};\n", k, 1 + k % 3);
+    return text + ends;
+  };
+  statement += loops("A") + "@%g7 setp.lt.and.s32 %g8|%g9, %r2, %r3, %g10;\n" + loops("B");
+  for (int k = 0; k < all; ++k) statement += fmt::format("@%g{} add.u64 %d4, %d4, {};\n", k, 1 << k);
+  std::string text = kernel("7.0", "sm_60", {"mov.b32 %r0, 5"});
+  text.replace(text.find("ret;"), 4, statement + "st.global.u64 [%out+16], %d4;\nret;");
+  text.insert(text.find(".reg .b64 %in"), fmt::format(".reg .pred %g<{}>; .reg .b32 %i<3>;\n", all));
+  three_ways(text, both_families, true);
+}
+
 // Host and device find such a variable by a bit of its symbol.
 TEST(Ordinary, VariablesCanBeManaged) {
   const std::string text =

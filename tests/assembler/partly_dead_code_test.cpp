@@ -81,6 +81,18 @@ TEST(PartlyDeadCode, MeansTheSame) {
   }
 }
 
+// What lanes do where they meet is for lanes of other places, too: of a vote that nobody reads, these need the result.
+TEST(PartlyDeadCode, LeavesWhatOtherLanesNeed) {
+  const ptx::Module module = parse_text(
+      "meet.ptx", kernel(set + sum + used,
+                         "and.b32 %m, %t1, 1;\nsetp.ne.u32 %s, %m, 0;\nsetp.lt.u32 %l, %a, %b;\n@%s bra ARM;\nvote.sync.ballot.b32 %w63, %p0, -1;\n"
+                         "mul.lo.u32 %y, %y, 3;\nbra OUT;\nARM:\nvote.sync.ballot.b32 %n, %l, -1;\nxor.b32 %y, %y, %n;\nOUT:\n"));
+  const std::vector<uint64_t> in = input_words();
+  auto expected = run_interpreter(module, "k", in);
+  ASSERT_TRUE(expected.ok()) << expected.error().message;
+  our_code(module, {"sm_90"}, {0, 3}, in, *expected);
+}
+
 // What the pass is for: elements that are set under guards take no registers around the loop, nor instructions that set them before it.
 TEST(PartlyDeadCode, TakesNoRegisterAroundTheLoop) {
   for (const char* name : {"a sum", "a negated guard", "through predicates", "two writes under the guard", "pairs", "quotients"}) {
