@@ -160,6 +160,17 @@ void Divergence::find_loops(std::span<const uint32_t> order) {
     if (loop.parent != UINT32_MAX) loop.depth = loops[loop.parent].depth + 1;
     for (uint32_t b : loop.blocks) inner_loop[b] = l, block(BlockId{b}).loop_depth = loop.depth + 1;
   }
+  for (const Loop& loop : loops)  // inner first
+    if (loop.parent != UINT32_MAX) loops[loop.parent].within += loop.within;
+  uint32_t next = 0;  // number of the next outermost loop
+  const std::span<uint32_t> next_in = arena.make_raw<uint32_t>(loops.size());  // by loop: that of the next loop in it
+  for (uint32_t l = static_cast<uint32_t>(loops.size()); l-- > 0;) {
+    Loop& loop = loops[l];
+    uint32_t& number = loop.parent == UINT32_MAX ? next : next_in[loop.parent];
+    loop.number = number;
+    number += loop.within;
+    next_in[l] = loop.number + 1;
+  }
 }
 
 // The block that the lanes of from's level lead to: the last exit behind the last wait; where there is none, the last block whose lanes all leave.

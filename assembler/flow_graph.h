@@ -193,15 +193,15 @@ struct Divergence : FlowGraph {
     bool divergent = false;
     uint32_t parent = UINT32_MAX;  // the loop around it
     uint32_t depth = 0;            // loops around it
+    uint32_t number = 0, within = 1;  // its place in a walk over the tree of loops, and how many loops it holds with itself
   };
   std::vector<Loop> loops;         // inner before outer
   std::span<uint32_t> inner_loop;  // by block: the innermost loop, UINT32_MAX: none
   bool irreducible = false;
 
   bool in_loop(uint32_t loop, uint32_t b) const {
-    uint32_t l = inner_loop[b];
-    while (l != UINT32_MAX && loops[l].depth > loops[loop].depth) l = loops[l].parent;
-    return l == loop;
+    const uint32_t l = inner_loop[b];
+    return l != UINT32_MAX && loops[l].number - loops[loop].number < loops[loop].within;
   }
 
   // Levels. The blocks that lead to one root are a level, in which all joins lie: a branch's join is its immediate post-dominator towards the root.

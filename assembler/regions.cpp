@@ -24,6 +24,7 @@
 // A branch that reaches itself before its join (several back edges to one header) gets no region either, but on Pascal where lanes wait for others.
 #include <algorithm>
 #include <functional>
+#include <numeric>
 #include <utility>
 
 #include "assembler/flow_graph.h"
@@ -68,9 +69,35 @@ struct Builder : Divergence {
     for (uint32_t b : y.ends)
       if (std::find(x.ends.begin(), x.ends.end(), b) == x.ends.end()) x.ends.push_back(b);
   }
+  // Whether any two candidates nest or are apart, and those with the same join have different blocks: each, the larger ones first, must lie in what
+  // only the same ones of them hold. O(sum of their sizes).
+  bool nested() const {
+    std::vector<uint32_t> larger_first(candidates.size()), innermost(flow.blocks.size(), UINT32_MAX),
+        around(candidates.size());
+    std::iota(larger_first.begin(), larger_first.end(), 0u);
+    std::ranges::stable_sort(larger_first, std::greater<>(), [&](uint32_t k) { return candidates[k].blocks.size(); });
+    for (uint32_t k : larger_first) {
+      const Candidate& c = candidates[k];
+      around[k] = innermost[c.blocks[0]];
+      for (uint32_t b : c.blocks)
+        if (std::exchange(innermost[b], k) != around[k]) return false;
+      for (uint32_t o = around[k]; o != UINT32_MAX && candidates[o].blocks.size() == c.blocks.size(); o = around[o])
+        if (candidates[o].join == c.join) return false;
+    }
+    return true;
+  }
   // Until any two candidates nest or are apart: the one that joins later takes in the blocks of one that joins inside it; candidates with the
   // same join become one. Two candidates are looked at together only when they share a block.
   void nest() {
+    if (!nested()) make_nested();
+    std::erase_if(candidates, [](const Candidate& c) { return c.blocks.empty(); });
+    std::stable_sort(candidates.begin(), candidates.end(),
+                     [](const Candidate& a, const Candidate& b) { return a.blocks.size() < b.blocks.size(); });
+    holders.resize(flow.blocks.size());
+    find_parents();
+    if (drop_needless()) find_parents();
+  }
+  void make_nested() {
     holders.assign(flow.blocks.size(), {});
     for (uint32_t k = 0; k < candidates.size(); ++k)
       for (uint32_t b : candidates[k].blocks) holders[b].push_back(k);
@@ -107,11 +134,6 @@ struct Builder : Divergence {
         }
       }
     }
-    std::erase_if(candidates, [](const Candidate& c) { return c.blocks.empty(); });
-    std::stable_sort(candidates.begin(), candidates.end(),
-                     [](const Candidate& a, const Candidate& b) { return a.blocks.size() < b.blocks.size(); });
-    find_parents();
-    if (drop_needless()) find_parents();
   }
   void find_parents() {
     for (auto& list : holders) list.clear();

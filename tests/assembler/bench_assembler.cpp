@@ -84,10 +84,10 @@ double quantile(std::vector<double> v, double q) {
   return v[static_cast<size_t>(q * static_cast<double>(v.size() - 1) + 0.5)];
 }
 
-// Functions of many pieces, in several shapes. {0}: number of the piece, {1}: of the next.
+// Functions of many pieces, in several shapes. {0}: number of the piece, {1}: of the next. Behind the pieces their ends, the last piece's first.
 struct Shape {
   const char* name;
-  std::string before, piece, after;
+  std::string before, piece, after, end = {};
 };
 const std::string work =
     "ld.global.u32 %x{0}, [%in+8];\nmad.lo.u32 %s, %s, 3, %x{0};\nsetp.eq.u32 %p{0}, %x{0}, {0};\nxor.b32 %s, %s, {0};\n";
@@ -102,6 +102,8 @@ const Shape shapes[] = {
     {"in a loop", "AGAIN:\n", a_case, "OUT:\nadd.u32 %n, %n, 1;\nsetp.lt.u32 %p0, %n, %s;\n@%p0 bra AGAIN;\n"},
     {"ways out", "AGAIN:\n", work + "@%p{0} bra OUT;\n", "bra AGAIN;\nOUT:\n"},
     {"barrier", "", work + "@%p{0} bra FAIL;\n", "bar.sync 0;\nret;\nFAIL: st.global.u32 [%in], %s;\ntrap;\n"},
+    {"nested ifs", "", work + "@%p{0} bra E{0};\n", "", "E{0}:\nadd.u32 %s, %s, {0};\n"},
+    {"nested loops", "", "L{0}:\n" + work, "", "add.u32 %s, %s, {0};\n@%p{0} bra L{0};\n"},
 };
 std::string many(const Shape& shape, int pieces) {
   std::string s = fmt::format(
@@ -110,6 +112,7 @@ std::string many(const Shape& shape, int pieces) {
       pieces);
   s += shape.before;
   for (int k = 0; k < pieces; ++k) s += fmt::format(fmt::runtime(shape.piece), k, k + 1);
+  for (int k = pieces; k-- > 0;) s += fmt::format(fmt::runtime(shape.end), k);
   return s + shape.after + "st.global.u32 [%in], %s;\nret;\n}\n";
 }
 
