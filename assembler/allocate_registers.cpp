@@ -12,10 +12,12 @@
 // Positions are dense, so ends and beginnings of segments, and of values, wait in lists per position: which registers are free is a bit set that is
 // brought up to date while the scan moves on. Most units live in one segment, which they hold themselves.
 // Cost: O(positions + segments + values * holes that share a register).
+// Where two scans need more than a step of occupancy though fewer are alive at once, the widest values are placed first (place_widest_first).
 //
 // Left out: interval splitting and rematerialisation.
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "assembler/build.h"
 #include "assembler/passes.h"
@@ -87,6 +89,12 @@ struct Allocator {
   bool build(uint32_t most) {
     intervals = f.arena->make_span<Interval>(lists.count, Interval{});
     units = f.arena->make_span<Unit>(lists.count, Unit{});
+    for (uint32_t v = 0; v < lists.predicates; ++v) intervals[v].unspillable = f.predicates[v].unspillable;
+    for (uint32_t v = 0; v < f.gprs.size(); ++v)
+      if (const GprUnit& g = f.gprs[v]; g.first == v) {
+        Interval& i = intervals[lists.first_gpr + v];
+        i.width = g.width, i.unspillable = g.unspillable;
+      }
     // What is not allocated is always open, so that reading it opens nothing.
     for (Unit& u : units.subspan(lists.predicates, Units::others)) u.open = nobody;
     positions = 0;
@@ -277,6 +285,12 @@ struct Allocator {
     }
     return true;
   }
+  // The register that the hint gives, nobody: none.
+  uint32_t wish_of(const Interval& i, uint32_t width) const {
+    if (i.hint == nobody || intervals[i.hint].reg == nobody || intervals[i.hint].spilled) return nobody;
+    const int64_t wish = static_cast<int64_t>(intervals[i.hint].reg) + i.hint_offset;
+    return wish >= 0 && wish % width == 0 ? static_cast<uint32_t>(wish) : nobody;
+  }
   // A hint's register if it is free, else one that splits no group of free registers that a wider value could take: first what is left of a
   // pair, then of a quad, and only then what has not been used. With both ends, values of one register come from the last one that is wanted down, and
   // leave the first ones to wider values.
@@ -286,10 +300,7 @@ struct Allocator {
     const Interval& i = intervals[v];
     const uint32_t file = file_of(v), limit = s.limit[file], high = s.high[file], first = first_register[file];
     const auto fits_in = [&](uint32_t r) { return r + width <= limit && fits(s, v, width, first + r); };
-    if (i.hint != nobody && intervals[i.hint].reg != nobody && !intervals[i.hint].spilled) {
-      const int64_t wish = static_cast<int64_t>(intervals[i.hint].reg) + i.hint_offset;
-      if (wish >= 0 && wish % width == 0 && fits_in(static_cast<uint32_t>(wish))) return static_cast<uint32_t>(wish);
-    }
+    if (const uint32_t wish = wish_of(i, width); wish != nobody && fits_in(wish)) return wish;
     if (width == 1 && s.both_ends && file == gpr_file)
       for (uint32_t word = (limit + 63) / 64; word-- > 0;)
         for (uint64_t m = s.free[word]; m;) {
@@ -350,17 +361,13 @@ struct Allocator {
       s.starts[begin] = v;
       ++count;
     };
-    for (uint32_t v = lists.predicates; v-- > 0;) {
-      intervals[v].unspillable = f.predicates[v].unspillable;
-      start(v, units[v].first.begin);
-    }
+    for (uint32_t v = lists.predicates; v-- > 0;) start(v, units[v].first.begin);
     for (uint32_t v = static_cast<uint32_t>(f.gprs.size()); v-- > 0;) {
       const GprUnit& g = f.gprs[v];
       if (g.first != v) continue;
       const uint32_t x = lists.first_gpr + v;
       uint32_t begin = units[x].first.begin;
       for (uint32_t w = 1; w < g.width; ++w) begin = std::min(begin, units[x + w].first.begin);
-      intervals[x].width = g.width, intervals[x].unspillable = g.unspillable;
       start(x, begin);
     }
     const std::span<uint32_t> order = f.arena->make_raw<uint32_t>(count);  // those with registers, but what a spill has found to live no more
@@ -401,6 +408,61 @@ struct Allocator {
 
   void forget_places() {
     for (Interval& i : intervals) i.reg = nobody;
+  }
+
+  // Registers without a scan: the widest values first, which find the fewest places, those of one width by the beginnings of their lives; each
+  // takes its hint's register, or the first one whose values live at other times. Returns whether all have found one.
+  // O(values * registers * values of a register).
+  bool place_widest_first(uint32_t limit, uint32_t reserved) {
+    constexpr uint32_t most_units = 4096;  // beyond, it would take longer than all else
+    if (lists.count > most_units) return false;
+    struct Value {
+      uint32_t v, width, begin;
+    };
+    ArenaList<Value> values(*f.arena, 256);
+    const auto add = [&](uint32_t v) {
+      uint32_t begin = nobody;
+      for (const Unit& u : units_of(v)) begin = std::min(begin, u.first.begin);
+      if (begin != nobody) values.push({v, intervals[v].width, begin});
+    };
+    for (uint32_t v = 0; v < lists.predicates; ++v) add(v);
+    for (uint32_t v = 0; v < f.gprs.size(); ++v)
+      if (f.gprs[v].first == v) add(lists.first_gpr + v);
+    std::ranges::stable_sort(values.all(), [](const Value& a, const Value& b) {
+      return a.width != b.width ? a.width > b.width : a.begin < b.begin;
+    });
+    std::array<uint32_t, tables> placed;  // by register: a unit that has it, the others behind
+    placed.fill(nobody);
+    const std::span<uint32_t> behind = f.arena->make_raw<uint32_t>(lists.count);
+    registers_used = 0;
+    for (const Value& x : values.all()) {
+      Interval& i = intervals[x.v];
+      const uint32_t file = file_of(x.v), first = first_register[file], last = file == gpr_file ? limit : isa::PT;
+      const auto fits_at = [&](uint32_t r) {
+        if (r + x.width > last) return false;
+        for (uint32_t w = 0; w < x.width; ++w) {
+          const Unit& a = units[x.v + w];
+          if (!a.lives()) continue;
+          if (first + r + w == reserved) return false;
+          for (uint32_t o = placed[first + r + w]; o != nobody; o = behind[o])
+            if (const Unit& b = units[o]; a.first.begin < b.end && b.first.begin < a.end && overlap(a.first, b.first))
+              return false;
+        }
+        return true;
+      };
+      i.reg = wish_of(i, x.width);
+      if (i.reg == nobody || !fits_at(i.reg))
+        for (i.reg = 0; !fits_at(i.reg); i.reg += x.width)
+          if (i.reg >= last) return false;
+      for (uint32_t w = 0; w < x.width; ++w) {
+        Unit& u = units[x.v + w];
+        u.place = i.reg + w;
+        if (!u.lives()) continue;
+        behind[x.v + w] = std::exchange(placed[first + i.reg + w], x.v + w);
+        if (file == gpr_file) registers_used = std::max(registers_used, i.reg + w + 1);
+      }
+    }
+    return true;
   }
 
   void weigh() {
@@ -602,9 +664,11 @@ Result<bool> allocate_registers(Function& f, const Liveness& live, uint32_t want
     bool failed = false, complete = false;
     if (round == 0 && wanted && a.pressure <= wanted) {
       complete = a.scan(wanted, false, reserved, false, failed);
-      // Moves are saved by equal registers, so they are taken from both ends only where one more would cost a step of occupancy.
-      if (!complete && wanted + f.target->reported_registers_extra >= full_occupancy_registers(*f.target))
+      // Moves are saved by equal registers, so they are chosen otherwise only where one more would cost a step of occupancy.
+      if (!complete && wanted + f.target->reported_registers_extra >= full_occupancy_registers(*f.target)) {
         a.forget_places(), complete = a.scan(wanted, false, reserved, true, failed);
+        if (!complete) a.forget_places(), complete = a.place_widest_first(wanted, reserved);
+      }
     }
     if (!complete) {
       if (only_wanted) return false;
