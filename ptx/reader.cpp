@@ -110,8 +110,8 @@ void Reader::unsupported(std::string_view what, std::string_view name, Range at)
 }
 
 void Reader::align(const Token& t, Range at) {
-  if (t.constant != Token::integer || t.value <= 0 || t.value > 4096 || (t.value & (t.value - 1))) {
-    error("bad-directive", at, "expected a power of two up to 4096, got `{}`", t.text());
+  if (t.constant != Token::integer || t.value <= 0 || t.value > int64_t{1} << 31 || (t.value & (t.value - 1))) {
+    error("bad-directive", at, "expected a power of two up to 2^31, got `{}`", t.text());
     return;
   }
   attributes.align = static_cast<uint32_t>(t.value);

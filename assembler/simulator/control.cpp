@@ -15,7 +15,7 @@
 // group by the lanes' masks; each part goes on with the lanes of its mask and no others, and no other group of the warp runs before its next wait.
 // WARPSYNC.COLLECTIVE does the same, but lanes may come from different places: those of the last group to arrive are where all of them go on, as
 // one, until ENDCOLLECTIVE sends every lane to the target that its own WARPSYNC named. They must name the mask by one register: with two an
-// H200 hangs.
+// H200 hangs. WARPSYNC.COLLECTIVE.ALL waits for all lanes (those of two places meet on an H100).
 // Pascal (pascal.md, section 5): a stack per warp. SSY, PBK, PCNT, CAL and PRET push a target with the active lanes; a divergent branch
 // pushes its other side. Lanes that SYNC, BRK, CONT or RET wait; when none is active, the top entry is resumed with those of its lanes
 // that have not left it.
@@ -326,11 +326,19 @@ Status warpsync(Warp& w, const Op& op, uint32_t mask) {
 }
 Status warpsync_all(Warp& w, const Op&, uint32_t mask) { return wait_group(w, Wait::warpsync, all_lanes, mask, w.pc); }
 Status warpsync_exclusive(Warp& w, const Op& op, uint32_t mask) { return wait_by_mask(w, op, mask, Wait::exclusive); }
-Status warpsync_collective(Warp& w, const Op& op, uint32_t mask) {
+Status enter_collective(Warp& w, const Op& op, uint32_t mask) {
   if (op.target >= w.launch->program->size())
     return fail(w, op, std::countr_zero(mask), "the region ends at an address that holds no instruction");
   for_lanes(mask, [&](uint32_t l) { w.collective[l] = op.target; });
-  return wait_by_mask(w, op, mask, Wait::collective);
+  return Status::go;
+}
+Status warpsync_collective(Warp& w, const Op& op, uint32_t mask) {
+  const Status entered = enter_collective(w, op, mask);
+  return entered == Status::go ? wait_by_mask(w, op, mask, Wait::collective) : entered;
+}
+Status warpsync_collective_all(Warp& w, const Op& op, uint32_t mask) {
+  const Status entered = enter_collective(w, op, mask);
+  return entered == Status::go ? wait_group(w, Wait::collective, all_lanes, mask, w.pc) : entered;
 }
 Status end_collective(Warp& w, const Op& op, uint32_t mask) {
   while (mask) {
@@ -526,6 +534,10 @@ bool select_control(Selector& s, Op& op) {
       op.a = s.source(find(Kind::gpr), 1);
       op.target = target();
       return with(warpsync_collective);
+    case Mnemonic::WARPSYNC_COLLECTIVE_ALL:
+      op.a.offset = all_lanes;  // of no register, so that it meets its like alone
+      op.target = target();
+      return with(warpsync_collective_all);
     case Mnemonic::ENDCOLLECTIVE: return with(end_collective);
     case Mnemonic::WARPSYNC_ALL: return with(warpsync_all);
     case Mnemonic::YIELD:

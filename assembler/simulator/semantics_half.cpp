@@ -116,7 +116,7 @@ Status hset2(Warp& w, const Op& op, uint32_t mask) {
   commit(row(w, op.d), r, mask);
   return Status::go;
 }
-// z: NaN wins.
+// z: bit 0 NaN wins, bit 1 .XORSIGN, as in FMNMX.
 Status hmnmx2(Warp& w, const Op& op, uint32_t mask) {
   const uint32_t *a = row(w, op.a), *b = row(w, op.b);
   uint32_t p[lanes], r[lanes];
@@ -127,13 +127,16 @@ Status hmnmx2(Warp& w, const Op& op, uint32_t mask) {
       uint32_t ha = choose((a[l] & op.a.keep) ^ op.a.flip, op.y & 3, i),
                hb = choose((b[l] & op.b.keep) ^ op.b.flip, op.y >> 2 & 3, i), h;
       if (op.x & ftz) ha = flush_half(ha), hb = flush_half(hb);
+      const uint32_t sign = (choose(a[l] ^ op.a.flip, op.y & 3, i) ^ choose(b[l] ^ op.b.flip, op.y >> 2 & 3, i)) & 0x8000;
+      if (op.z & 2) ha &= 0x7fff, hb &= 0x7fff;
       const double x = to_double(ha, op.x), y = to_double(hb, op.x);
       if (x != x || y != y) {
-        h = op.z || (x != x && y != y) ? 0x7fff : x != x ? hb : ha;
+        h = (op.z & 1) || (x != x && y != y) ? 0x7fff : x != x ? hb : ha;
       } else {
         const bool less = x < y || (x == y && (ha >> 15) > (hb >> 15));
         h = less == (p[l] != 0) ? ha : hb;
       }
+      if ((op.z & 2) && to_double(h, op.x) == to_double(h, op.x)) h |= sign;
       r[l] |= h << 16 * i;
     }
   }
@@ -251,8 +254,7 @@ bool select_half(Selector& s, Op& op) {
       op.b = literal ? immediate(first + 1) : half(first + 1, 1);
       op.ps = s.predicate(first + (literal ? 3 : 2));
       if (s.in->mnemonic == Mnemonic::HMNMX2) {
-        if (m(K::XorSign)) return s.unsupported("HMNMX2.XORSIGN");
-        op.z = m(K::NaN);
+        op.z = m(K::NaN) | m(K::XorSign) << 1;
         return with(hmnmx2);
       }
       op.z = m(K::FloatCompare) | m(K::Bool) << 4 | m(K::BF) << 6 | m(K::High) << 7;

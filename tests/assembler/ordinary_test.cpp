@@ -616,5 +616,12 @@ TEST(Ordinary, PascalsStackHoldsAChainOfArms) {
   EXPECT_GE(image->kernels[0].stack_bytes, 16u * (arms + 1));
 }
 
+// `__align__(16384)`, as tiles of shared memory have it whose addresses are put together by bits.
+TEST(Ordinary, VariablesAlignedToManyPages) {
+  std::string text = kernel("6.0", "sm_60", {"mov.u32 %r0, large; and.b32 %r0, %r0, 16383; st.shared.u32 [small], %r0"});
+  text.insert(text.find(".reg .b16 %u;"), ".shared .b8 small[4]; .shared .align 16384 .b8 large[8];\n");
+  three_ways(text, {"sm_61", "sm_86"}, true);
+}
+
 }  // namespace
 }  // namespace rndn::assembler::testing

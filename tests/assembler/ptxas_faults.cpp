@@ -197,6 +197,10 @@ constexpr Rule rules[] = {
          if (f.operand(i, k).kind != Operand::reg || same[f.operand(i, k).id]) return true;
        return false;
      }},
+    {"takes the ballot of each tile of a warp for that of all of them, in a uniform register", 80, 90, Seen::difference,
+     [](const Function& f, const Instruction& i) {
+       return i.op == Opcode::vote && i.operand_count > 2 && f.operand(i, 2).kind == Operand::reg;
+     }},
     {"gives 0xff or 0xffff for a NaN of 64 bits as an unsigned number of 8 or 16, where the manual says 0x80 and "
      "0x8000",
      60, 61, Seen::nothing,

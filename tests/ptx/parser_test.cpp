@@ -532,7 +532,7 @@ const Refusal refusals[] = {
      "mov: operand 2: `%tid.x` has 32 bits, the instruction .f32", "mov.v4.f32"},
     {".reg .u32 x<99999999999>;", "unsupported", "unsupported module of more than", "x"},
     {".reg .u32 x<1.5>;", "bad-directive", "expected a number of registers, got `1.5`", "x"},
-    {".shared .align 3 .b8 s[4];", "bad-directive", "expected a power of two up to 4096, got `3`", "3"},
+    {".shared .align 3 .b8 s[4];", "bad-directive", "expected a power of two up to 2^31, got `3`", "3"},
     {".shared .b8 s[0];", "bad-directive", "expected a number of elements from 1 to", "0"},
     {".shared .b8 s[70000][70000];", "bad-directive", "expected a number of elements from 1 to", "70000"},
     {".shared .b8 s[];", "bad-directive", "`s` needs a size: only .extern arrays may go without", "s"},

@@ -629,22 +629,28 @@ TEST(Hopper, CollectiveRegionsRunOnceForAllTheirLanes) {
 
 // Two places, one mask: one body runs for all (which of the two is the scheduler's choice); each lane goes on at its own place.
 TEST(Hopper, CollectiveRegionsOfTwoPlacesMeet) {
-  Code c("sm_90");
-  c.add(Mnemonic::ISETP, {P(1), R(9), RZ}, {{ModifierKind::Compare, 5}});
-  c.add(Mnemonic::BSSY, {B(0), c.label(12)});
-  Code::guard(c.add(Mnemonic::BRA, {c.label(8)}), 1);
-  c.add(Mnemonic::WARPSYNC_COLLECTIVE, {R(8), c.label(6)});
-  vote_into(c, 18);
-  c.add(Mnemonic::ENDCOLLECTIVE, {});
-  c.add(Mnemonic::MOV, {R(19), I(1)});
-  c.add(Mnemonic::BRA, {c.label(11)});
-  c.add(Mnemonic::WARPSYNC_COLLECTIVE, {R(8), c.label(11)});
-  vote_into(c, 18);
-  c.add(Mnemonic::ENDCOLLECTIVE, {});
-  c.add(Mnemonic::BSYNC, {B(0)});
-  std::vector<Row> rows;
-  for (uint32_t i = 0; i < 32; ++i) rows.push_back({{everybody, i & 1, 0}, {0, 0, everybody, i & 1 ? 0u : 1u}});
-  expect_rows("sm_90", c, rows);
+  for (const bool all : {false, true}) {
+    Code c("sm_90");
+    const auto enter = [&](uint32_t back) {
+      all ? c.add(Mnemonic::WARPSYNC_COLLECTIVE_ALL, {c.label(back)})
+          : c.add(Mnemonic::WARPSYNC_COLLECTIVE, {R(8), c.label(back)});
+    };
+    c.add(Mnemonic::ISETP, {P(1), R(9), RZ}, {{ModifierKind::Compare, 5}});
+    c.add(Mnemonic::BSSY, {B(0), c.label(12)});
+    Code::guard(c.add(Mnemonic::BRA, {c.label(8)}), 1);
+    enter(6);
+    vote_into(c, 18);
+    c.add(Mnemonic::ENDCOLLECTIVE, {});
+    c.add(Mnemonic::MOV, {R(19), I(1)});
+    c.add(Mnemonic::BRA, {c.label(11)});
+    enter(11);
+    vote_into(c, 18);
+    c.add(Mnemonic::ENDCOLLECTIVE, {});
+    c.add(Mnemonic::BSYNC, {B(0)});
+    std::vector<Row> rows;
+    for (uint32_t i = 0; i < 32; ++i) rows.push_back({{everybody, i & 1, 0}, {0, 0, everybody, i & 1 ? 0u : 1u}});
+    expect_rows("sm_90", c, rows);
+  }
 }
 
 // Masks of one value in two registers: the lanes do not meet.
