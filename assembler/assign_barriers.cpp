@@ -347,7 +347,8 @@ struct Assigner {
     for (InstId i : code.order) {
       Facts& x = f.facts[index(i)];
       isa::Control& c = x.control;
-      if (f.calls && f[i].call == Call::function) c.wait_mask = 0x3f;  // the callee knows nothing of what is under way
+      // The callee knows nothing of what is under way, nor does who has called.
+      if (x.latency == L::branch && f[i].call != Call::none) c.wait_mask = 0x3f;
       if (f.collective && x.latency == L::convergence)                   // nor does code that another place runs
         if (const isa::Mnemonic m = f[i].sass.mnemonic;
             m == isa::Mnemonic::WARPSYNC_COLLECTIVE || m == isa::Mnemonic::ENDCOLLECTIVE)

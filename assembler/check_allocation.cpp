@@ -116,7 +116,14 @@ std::vector<std::string> check_allocation(const Function& before, const Function
   };
   const size_t units = before.gprs.size() + 2, symbols = units + before.predicates.size() + 2;
   auto position = [&](uint32_t symbol) { return symbol & predicate_bit ? units + (symbol & ~predicate_bit) : symbol; };
-  auto step = [&](InstId id, State& s, bool reporting) {
+  // A call of a subroutine runs its code: what its places bring, read and need again is followed through it at each of them.
+  const auto code_of_subroutine = [](const Function& f, uint32_t subroutine) {
+    std::vector<InstId> code;
+    for (BlockId b = f.subroutines[subroutine].body; !is_none(b); b = f.blocks[b].next)
+      code.insert(code.end(), f.blocks[b].code.begin(), f.blocks[b].code.end());
+    return code;
+  };
+  const auto step = [&](auto&& self, InstId id, State& s, bool reporting) -> void {
     const Inst& now = after[id];
     const isa::Instruction& sass = now.sass;
     if (index(id) < originals) {
@@ -182,6 +189,8 @@ std::vector<std::string> check_allocation(const Function& before, const Function
         for (Cell& c : s.gpr) c = Cell::garbage();
         for (Cell& c : s.predicate) c = Cell::garbage();
       }
+      if (was.call == Call::subroutine)
+        for (InstId i : code_of_subroutine(after, was.callee)) self(self, i, s, reporting);
       return;
     }
     // Inserted.
@@ -225,7 +234,7 @@ std::vector<std::string> check_allocation(const Function& before, const Function
         if (reporting && (original >= was.size() || was[original] != i)) report(after[i], "moved or duplicated");
         ++original;
       }
-      step(i, s, reporting);
+      step(step, i, s, reporting);
     }
     if (reporting && original != was.size())
       problems.push_back(fmt::format("allocation dropped {} instructions of a block", was.size() - original));
@@ -255,8 +264,15 @@ std::vector<std::string> check_allocation(const Function& before, const Function
       }
     };
     mark(before.blocks[b].predicate, 1, RegisterFile::predicate, true);
-    for (size_t at = before.blocks[b].code.size(); at-- > 0;) {
-      const Inst& i = before[before.blocks[b].code[at]];
+    std::vector<InstId> code;
+    for (InstId id : before.blocks[b].code) {
+      code.push_back(id);
+      if (before[id].call != Call::subroutine) continue;
+      const std::vector<InstId> called = code_of_subroutine(before, before[id].callee);
+      code.insert(code.end(), called.begin(), called.end());
+    }
+    for (size_t at = code.size(); at-- > 0;) {
+      const Inst& i = before[code[at]];
       const Uses uses = uses_of(i.sass);
       for (int pass = 0; pass < 2; ++pass)
         for (uint32_t k = 0; k < i.sass.operand_count; ++k)

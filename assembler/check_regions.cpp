@@ -8,11 +8,14 @@
 // Lanes may leave open regions for good, for their end, where nobody waits any more (no barrier of the block, no operation of the warp), by a branch whose
 // other way leads to such waits. Behind it, what is open may differ, and may stay open.
 //
+// A call of a subroutine of the kernel changes nothing of it: what is called leads straight to its return, which on Volta and later goes to the place
+// that the caller has put into a register.
+//
 // Algorithm: forward data flow to a fixed point; the lattice of a block's state is unreached, known, unknown. The last exit is the last EXIT of
 // the stream that is reached. Where an EXIT without a way to it follows (its block was copied into its branches), which exit is meant is not
 // known: then some exit must have nothing open. Cost: O(instructions * depth), times the rounds (2 or 3).
 //
-// Left out: BREAK, BMOV and the other stack operations of Pascal (PBK, PCNT, CAL), which selection never makes; irreducible paths may differ.
+// Left out: BREAK, BMOV and the other stack operations of Pascal (PBK, PCNT), which selection never makes; irreducible paths may differ.
 #include <algorithm>
 #include <map>
 
@@ -88,9 +91,47 @@ struct RegionCheck {
         }
         break;
       }
+      case M::CALL_REL:
+      case M::CAL: check_call(k); break;
       default: break;
     }
     if (k + 1 < count) edge(k + 1, s);
+  }
+
+  void check_call(uint32_t k) {
+    using M = isa::Mnemonic;
+    const auto moves_control = [&](uint32_t i) {
+      const isa::LatencyClass c = isa::latency_class(code[i]);
+      return c == isa::LatencyClass::branch || c == isa::LatencyClass::convergence || c == isa::LatencyClass::barrier;
+    };
+    if (code[k].guard != isa::PT) report(k, "calls under a guard");
+    uint32_t end = targets[k];
+    while (end < count && !moves_control(end)) ++end;
+    const M back = pascal ? M::RET : M::RET_REL;
+    if (end >= count || code[end].mnemonic != back || code[end].guard != isa::PT)
+      return report(k, "calls what does not lead straight to a return");
+    if (pascal) return;
+    // The return's operands: a predicate, the register of the place, from the kernel's beginning, and its beginning.
+    const uint32_t place = code[end].operands[1].reg;
+    if (code[end].operands[2].value != 0) report(end, "returns to a place that does not count from the beginning");
+    const auto writes = [&](uint32_t i, uint32_t reg) {
+      for (uint32_t o = 0; o < code[i].operand_count; ++o)
+        if (isa::register_file(code[i], o) == isa::RegisterFile::gpr && isa::access(code[i], o) != isa::Access::read &&
+            isa::access(code[i], o) != isa::Access::none && reg - code[i].operands[o].reg < isa::register_count(code[i], o))
+          return true;
+      return false;
+    };
+    uint32_t set = k, high = end;
+    while (set > 0 && !moves_control(set - 1) && !writes(set - 1, place)) --set;
+    const isa::Instruction& move = code[set > 0 ? set - 1 : 0];
+    if (set == 0 || move.mnemonic != M::MOV || move.guard != isa::PT || move.operands[1].kind != isa::OperandKind::immediate ||
+        move.operands[1].value != static_cast<int64_t>(addresses[k] + 16))
+      report(k, "has not said where to return to");
+    for (uint32_t i = targets[k]; i < end; ++i)
+      if (writes(i, place)) report(i, "loses the place to return to");
+    while (high > targets[k] && !writes(high - 1, place + 1)) --high;
+    if (high == targets[k] || code[high - 1].mnemonic != M::MOV || code[high - 1].operands[1].reg != isa::RZ)
+      report(end, "returns to a place of more than 32 bits");
   }
 
   bool open(const State& s) {

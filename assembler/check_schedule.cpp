@@ -14,6 +14,8 @@
 // check_order compares the code before and after a reordering: every instruction reads what the same instructions wrote, of every register and
 // of memory.
 //
+// A call of a subroutine of the kernel goes through its code in the state of each place.
+//
 // Independence: reads isa.h's facts about operands, but neither latency.h nor anything that the assigner computed. The distances below were
 // written from the mined tables (volta notes 4.2 and 4.3, pascal notes 4.1).
 // Algorithm: forward data flow over blocks cut at branches and targets. Per register: the smallest age of a result of each kind, and the set of
@@ -32,6 +34,8 @@ using L = isa::LatencyClass;
 
 constexpr uint32_t predicates = 256, carry_flag = 264, uniforms = 272, registers = 336;
 constexpr uint8_t old_age = 31;
+
+bool is_call(isa::Mnemonic m) { return m == isa::Mnemonic::CALL_REL || m == isa::Mnemonic::CAL; }
 
 enum Kind : uint8_t {
   k_alu,
@@ -324,7 +328,7 @@ struct Checker {
     for (uint32_t k = 0; k < n; ++k) {
       using M = isa::Mnemonic;
       M m = code[k].mnemonic;
-      if (m == M::BRA || m == M::EXIT || m == M::SYNC) leader[k + 1] = true;
+      if (m == M::BRA || m == M::EXIT || m == M::SYNC || is_call(m)) leader[k + 1] = true;
       if (uint32_t to = target(k); to != UINT32_MAX) leader[to] = true;
     }
     std::vector<uint32_t> block_of(n), begin;
@@ -352,6 +356,11 @@ struct Checker {
       const bool always = i.guard == isa::PT;
       using M = isa::Mnemonic;
       if (i.mnemonic == M::BRA) edge(target(last), s, open);
+      if (is_call(i.mnemonic))  // a straight way to its return (check_regions)
+        for (uint32_t k = target(last); k < n; ++k) {
+          step(k, s);
+          if (code[k].mnemonic == M::RET_REL || code[k].mnemonic == M::RET) break;
+        }
       if (i.mnemonic == M::SYNC) {
         if (open.empty() || open.back() == UINT32_MAX) {
           report(last, "joins no region");

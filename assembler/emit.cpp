@@ -92,6 +92,7 @@ struct Layout {
         add(isa::Mnemonic::BSYNC, {isa::Operand{.kind = isa::OperandKind::barrier, .reg = barrier(b.joins)}}, b.line);
       for (InstId i : b.code) {
         place(i);
+        if (f[i].call == Call::subroutine) fix_up(block_index[index(f.subroutines[f[i].callee].body)], false);
         if (!f.collective || f[i].sass.mnemonic != isa::Mnemonic::WARPSYNC_COLLECTIVE) continue;
         const isa::Operand& behind = f[i].sass.operands[f[i].sass.operand_count - 1u];
         fix_up(block_index[static_cast<size_t>(behind.value)], false);
@@ -108,7 +109,7 @@ struct Layout {
       BlockId following = k + 1 < f.layout.size() ? f.layout[k + 1] : none<BlockId>();
       auto falls_to = [&](BlockId to) { return to == following && (volta || is_none(f.blocks[to].joins)); };
       if (is_none(b.taken) && is_none(b.next)) {
-        add(isa::Mnemonic::EXIT, {}, b.end_line);
+        if (b.code.empty() || f[b.code.back()].call != Call::back) add(isa::Mnemonic::EXIT, {}, b.end_line);
       } else if (b.predicate == isa::PT || is_none(b.taken)) {
         if (falls_to(b.next))
           add_successor(out, k + 1);
@@ -153,7 +154,8 @@ void pad_for_exits(Function& f, Code& code) {
         if (since < 49) padding[k] = 49 - since, since = 49;
       }
       since += f.facts[index(code.order[k])].control.stall;
-      if (m == isa::Mnemonic::BAR || m == isa::Mnemonic::EXIT || m == isa::Mnemonic::JCAL) since = 0;
+      if (m == isa::Mnemonic::BAR || m == isa::Mnemonic::EXIT || m == isa::Mnemonic::JCAL || m == isa::Mnemonic::CAL)
+        since = 0;
     }
   }
   Code out;
@@ -229,6 +231,11 @@ Result<cubin::Kernel> emit(const ptx::Module& module, Function& f, Code& code) {
     for (InstId i : code.order)
       for (uint32_t r : f.registers.of(i).all())
         if (RegisterLists::file_of(r) == Range::gpr) registers = std::max(registers, r + 1);
+  const auto next_call = [&](uint32_t i) {
+    const auto calls = [&](Call c) { return c == Call::function || c == Call::subroutine; };
+    while (i + 1 < total && !calls(f[code.order[i]].call)) ++i;
+    return i;
+  };
   for (uint32_t i = 0; i < total; ++i) {
     if (i > n) {  // one NOP like the other
       words[i] = words[n];
@@ -244,12 +251,14 @@ Result<cubin::Kernel> emit(const ptx::Module& module, Function& f, Code& code) {
       for (uint32_t o = 0; o < inst.sass.operand_count; ++o)
         if (inst.sass.operands[o].kind == isa::OperandKind::label)
           inst.sass.operands[o].value = static_cast<int64_t>(isa::instruction_address(t, code.targets[i]));
+    if (inst.call == Call::behind) inst.sass.operands[1].value = static_cast<int64_t>(isa::instruction_address(t, next_call(i) + 1));
     if (!isa::encode(t, inst.sass, at, words[i]))
       return input_error("function {}, line {}: internal limit: `{}` cannot be encoded on {}", f.source->name,
                          inst.line, isa::text(t, inst.sass), t.name);
     switch (inst.sass.mnemonic) {
       case isa::Mnemonic::EXIT: k.exit_offsets.push_back(static_cast<uint32_t>(at)); break;
-      case isa::Mnemonic::BSSY: k.has_crs_attribute = true; break;
+      case isa::Mnemonic::BSSY:
+      case isa::Mnemonic::CALL_REL: k.has_crs_attribute = true; break;
       case isa::Mnemonic::S2R:
         if (inst.sass.operands[1].value >= 0x25 && inst.sass.operands[1].value <= 0x27)
           k.ctaid_offsets.push_back(static_cast<uint32_t>(at));
@@ -262,12 +271,10 @@ Result<cubin::Kernel> emit(const ptx::Module& module, Function& f, Code& code) {
       k.relocations.push_back({cubin::Relocation::call, at, callee, 0});
       if (std::find(k.externs.begin(), k.externs.end(), callee) == k.externs.end()) k.externs.push_back(callee);
       k.has_crs_attribute = true;
-    } else if (inst.call != Call::none) {
-      uint32_t call = i;
-      while (call + 1 < total && f[code.order[call]].call != Call::function) ++call;
+    } else if (inst.call == Call::return_low || inst.call == Call::return_high) {
       k.relocations.push_back(
           {inst.call == Call::return_high ? cubin::Relocation::absolute_high_32 : cubin::Relocation::absolute_low_32,
-           at, k.name, static_cast<int64_t>(isa::instruction_address(t, call + 1))});
+           at, k.name, static_cast<int64_t>(isa::instruction_address(t, next_call(i) + 1))});
     }
     if (!is_none(inst.symbol))
       k.relocations.push_back(
@@ -289,6 +296,7 @@ Result<cubin::Kernel> emit(const ptx::Module& module, Function& f, Code& code) {
     for (const Region& r : f.regions) depth = std::max(depth, r.depth + 1);
     for (const CodeBlock& b : code.blocks) loops |= b.loop_entry;
     for (InstId i : code.order) branches += f[i].sass.mnemonic == isa::Mnemonic::BRA && f[i].sass.guard != isa::PT;
+    if (!f.subroutines.empty()) ++depth;  // the place to return to
     const bool diverges = depth > 0 || branches > 0 || f.calls;
     k.stack_bytes = diverges ? 16 * (depth + (loops ? 32 : std::clamp(branches, 1u, 32u))) : 0;
   }

@@ -223,14 +223,28 @@ inline void end_list(Function& f, const List& list, bool guarded) {
                 static_cast<uint32_t>(list.at - list.first_write) << 16;
   f.units.items.resize(static_cast<size_t>(list.at - f.units.items.data()));
 }
+// What a subroutine's call and return read and write besides their operands, of which they write none.
+size_t words_of_subroutine(const Function& f, const Inst& inst) {
+  return inst.call < Call::subroutine ? 0 : f.subroutines[inst.callee].words();
+}
+void add_subroutine(const Function& f, const Inst& inst, List& list) {
+  if (inst.call < Call::subroutine) return;
+  const Subroutine& s = f.subroutines[inst.callee];
+  const bool calls = inst.call == Call::subroutine;
+  for (Range r : calls ? s.reads : s.results) list.range(r);
+  list.writes();
+  if (calls)
+    for (Range r : s.writes) list.range(r);
+}
 void append_list(Function& f, const Numbering& numbering, InstId i) {
   const Facts& x = f.facts[index(i)];
-  List list = begin_list(f, numbering, i, x.most_units());
+  List list = begin_list(f, numbering, i, x.most_units() + words_of_subroutine(f, f[i]));
   if (x.reads_carry) list.carry();
   for (Range r : x.reads()) list.range(r);
   list.writes();
   if (x.writes_carry) list.carry();
   for (Range r : x.writes()) list.range(r);
+  add_subroutine(f, f[i], list);
   end_list(f, list, x.guarded);
 }
 
@@ -263,8 +277,9 @@ Survey survey(Function& f) {
     for (InstId id : f.blocks[b].code) {
       const uint32_t i = index(id);
       Facts& x = all_facts[i];
-      List list = begin_list(f, numbering, id, 4 * x.ranges.size() + 3);
+      List list = begin_list(f, numbering, id, 4 * x.ranges.size() + 3 + words_of_subroutine(f, insts[i]));
       gather(*f.target, insts[i], forms.get(insts[i].sass.form, *f.target), x, list);
+      add_subroutine(f, insts[i], list);
       bool crosses = false;
       for (const uint32_t* u = list.begin + 1; u < list.first_write; ++u) {
         UnitUse& use = uses[*u];

@@ -33,7 +33,7 @@ inline constexpr auto traits = [] {
   set(ends, {O::ret, O::exit});
   set(waits_for,
       {O::bar, O::barrier, O::ldmatrix, O::stmatrix, O::shfl, O::vote, O::match, O::redux, O::elect, O::activemask});
-  set(expands, {O::atom, O::red, O::div, O::sqrt, O::rcp, O::rsqrt, O::match, O::redux, O::bar, O::barrier, O::call});
+  set(expands, {O::atom, O::red, O::div, O::rem, O::sqrt, O::rcp, O::rsqrt, O::match, O::redux, O::bar, O::barrier, O::call});
   set(calls, {O::call});
   // addc, subc, madc: the condition code is not followed.
   set(differs, {O::atom, O::shfl, O::vote, O::match, O::activemask, O::redux, O::call, O::bar, O::barrier, O::addc,

@@ -55,15 +55,16 @@ enum class Memory : uint8_t {
   fence
 };
 
-// Parts of a call of a function that the driver has (Selector::call_driver): what a relocation fills in.
-enum class Call : uint8_t { none, return_low, return_high, function };
+// Parts of a call of a function that the driver has (Selector::call_driver), which a relocation fills in; parts of a call of a subroutine
+// (select_subroutine.cpp): the move of the place behind the call, the call, and the return at its end.
+enum class Call : uint8_t { none, return_low, return_high, function, behind, subroutine, back };
 
 struct Inst {
   isa::Instruction sass;  // operands beyond the form's are undefined
   uint32_t line = 0;      // of the PTX source
   ptx::VariableId symbol =
       none<ptx::VariableId>();  // its immediate is the low or high word of this variable's address, set by the loader
-  uint32_t callee = 0;          // of Call::function: index into Module::functions
+  uint32_t callee = 0;  // of Call::function: index into Module::functions; of Call::subroutine and back: into Function::subroutines
   bool symbol_high = false;
   bool pinned = false;       // has an effect besides its registers: never removed
   bool cooperative = false;  // comes from a .sync operation of PTX (attribute COOP_GROUP_INSTR_OFFSETS)
@@ -247,6 +248,14 @@ struct Region {
   uint32_t depth = 0;  // nesting, 0 = outermost: the B register on Volta and later
 };
 
+// Code that several places of a function call (select_subroutine.cpp): its blocks follow each other from `body` on and branch nowhere. No register of it is
+// a value of the places': a call reads and writes what is listed here.
+struct Subroutine {
+  BlockId body = none<BlockId>();
+  std::vector<Range> reads, writes, results;  // results: of the writes, what is read behind the call
+  size_t words() const { return 4 * (reads.size() + writes.size() + results.size()); }  // at least as many as their units
+};
+
 struct GprUnit {
   uint32_t first = 0;      // unit number of the value's first unit
   uint8_t width = 1;       // units of the value: 1, 2, 4
@@ -268,6 +277,7 @@ struct Function {
   RegisterLists registers;  // from the end of allocation on
   IdVector<BlockId, Block> blocks;
   std::vector<BlockId> layout;  // order of emission; layout[0] is the entry
+  std::vector<Subroutine> subroutines;
   IdVector<RegionId, Region> regions;
   std::vector<GprUnit> gprs;              // by unit number
   std::vector<PredicateUnit> predicates;  // by virtual predicate number

@@ -25,6 +25,10 @@ SharedLayout lay_out_shared(const ptx::Module& module, const ptx::Function& func
 // The symbol of a global or constant variable. Functions may have variables of one name: theirs get the number of the variable, as ptxas's do.
 std::string symbol_of(const ptx::Module& module, ptx::VariableId variable);
 
+// --- pipeline.cpp
+// Registers that a block of the function's declared size leaves to each thread, in steps of 8.
+uint32_t register_limit(const ptx::Function& p, const Options& o);
+
 // Memory that selection uses again.
 struct SelectionRoom {
   RawVector<Inst> insts;

@@ -27,9 +27,6 @@ Workspace::~Workspace() = default;
 Workspace::Workspace(Workspace&&) noexcept = default;
 Workspace& Workspace::operator=(Workspace&&) noexcept = default;
 
-namespace {
-
-// Registers that a block of the function's declared size leaves to each thread, in steps of 8.
 uint32_t register_limit(const ptx::Function& p, const Options& o) {
   uint32_t limit = o.max_registers ? o.max_registers : o.target->max_registers;
   if (p.max_registers) limit = std::min(limit, p.max_registers);
@@ -42,6 +39,8 @@ uint32_t register_limit(const ptx::Function& p, const Options& o) {
   limit = std::min(limit, o.target->max_registers + o.target->reported_registers_extra);
   return std::max(limit, 16u) - o.target->reported_registers_extra;
 }
+
+namespace {
 
 // Up to how many live registers the scheduler may start loads early: those of the occupancy step, less what alignment costs the allocator.
 uint32_t pressure_limit(const Function& f, uint32_t step) {
@@ -121,7 +120,6 @@ Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Func
     f.units.begin = std::move(memory.unit_begin), f.units.items = std::move(memory.unit_items);
     f.registers = std::move(memory.registers);
   }
-  f.max_registers = register_limit(p, o);
   Survey known;
   {
     auto scope = timings.measure(Phase::peephole, p.name);

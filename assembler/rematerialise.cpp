@@ -45,7 +45,7 @@ bool rematerialise(Function& f, Survey& survey) {
   std::span<bool> is_candidate = f.arena->make_span<bool>(units, false);
   ArenaList<uint32_t> candidates(*f.arena, 64);
   for (uint32_t v = 0; v < units; ++v) {
-    if (f.gprs[v].first != v || !repeatable(definitions[v])) continue;
+    if (f.gprs[v].first != v || f.gprs[v].unspillable || !repeatable(definitions[v])) continue;
     bool all = true;
     for (uint32_t w = 1; w < f.gprs[v].width; ++w)
       all = all && repeatable(definitions[v + w]) && definitions[v + w].block == definitions[v].block;

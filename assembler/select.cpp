@@ -582,6 +582,7 @@ Result<Function> Selector::run(SelectionRoom& room) {
   f_.blocks.raw().reserve(flow_.blocks.size() + 8);
   f_.layout.reserve(flow_.layout.size() + 8);
   f_.gprs.reserve(p_.registers.size() * 2 + p_.instructions.size() + 16);
+  f_.max_registers = register_limit(p_, options_);
   f_.calls = flow_.calls;
   if (f_.calls) descriptor_ = called_descriptor_register;
   f_.shared_bytes = shared_.bytes;
@@ -600,6 +601,7 @@ Result<Function> Selector::run(SelectionRoom& room) {
   block_ = flow_.layout[0];
   prepare();
   find_meetings();
+  find_shared_code();
   for (BlockId b : flow_.layout) {
     const FlowBlock& x = flow_.blocks[b];
     enter(b);
@@ -622,6 +624,7 @@ Result<Function> Selector::run(SelectionRoom& room) {
     for (RegionId r : x.opens) f_.regions[r].entry = block_;
     y.opens = x.opens;
   }
+  make_subroutines();
   finish();
   if (!error_.empty()) return Error{Fault::input, error_};
   return std::move(f_);

@@ -154,6 +154,8 @@ class Selector {
   virtual void barrier(Op id, Op count) = 0;
   virtual void converge(Op mask) = 0;                               // before a .sync operation in divergent code
   virtual void call_absolute() = 0;                                 // to a place that a relocation fills in
+  virtual void call_subroutine() = 0;                               // to a place that lay_out fills in
+  virtual void return_from_subroutine(Op place) = 0;                // a pair: to this offset in the kernel's code
   virtual void mov_symbol(uint32_t d) = 0;                          // MOV of an immediate that a relocation fills in
   virtual void family_cvta_base(ptx::Space space, Wide& base) = 0;  // start of the generic window of .shared or .local
   virtual void is_space(uint32_t p, Wide a, ptx::Space space) = 0;  // generic address to predicate
@@ -286,7 +288,7 @@ class Selector {
   void multiply(const ptx::Instruction& i);
   void divide(const ptx::Instruction& i);
   void divide32(uint32_t quotient, uint32_t remainder, Op a, Op b, bool is_signed);
-  void divide64(uint32_t quotient, uint32_t remainder, Wide a, Wide b, bool is_signed);
+  void divide64(Op result, Op a, Op b, bool remainder, bool is_signed);
   void add_saturated(uint32_t d, Op a, Op b);
   void mul_hi64(uint32_t d, Wide a, Wide b, bool is_signed);
   // select_extended.cpp
@@ -303,6 +305,11 @@ class Selector {
   bool divide_or_root(const ptx::Instruction& i);
   void divide_f64(uint32_t d, Op a, Op b);
   void divide_f64_slow(Op q, Op a, Op b);
+  void divide_f32_slow(Op q, Op a, Op b, bool ftz);
+  void root_f64(Op root, Op x);
+  void root_f64_slow(Op root, Op x);
+  void root_f32(Op root, Op x);
+  void root_f32_slow(Op root, Op x, bool ftz);
   void divide_f32(uint32_t d, Op a, Op b, bool ftz);
   void sqrt_f64(uint32_t d, Op x);
   void sqrt_f32(uint32_t d, Op x, bool ftz);
@@ -315,6 +322,44 @@ class Selector {
   Op source_pair(const ptx::Operand& o);
   Op f64_literal(uint32_t high);
   Op f64_addend(uint32_t high);
+  // select_subroutine.cpp
+  // Long code that several places may need.
+  enum class Shared : uint8_t {
+    divide_f64,
+    root_f64,
+    divide_f32,
+    divide_f32_ftz,
+    root_f32,
+    root_f32_ftz,
+    quotient_u64,
+    quotient_s64,
+    remainder_u64,
+    remainder_s64,
+    none
+  };
+  struct SharedCode {
+    uint32_t places = 0;
+    uint32_t subroutine = UINT32_MAX;         // once it is called
+    const ptx::Instruction* first = nullptr;  // that calls it
+  };
+  std::array<SharedCode, static_cast<size_t>(Shared::none)> shared_code_;
+  std::vector<uint32_t> fixed_pairs_, fixed_predicates_;  // registers of all subroutines
+  static bool is_wide_shared(Shared x) { return x < Shared::divide_f32 || x > Shared::root_f32_ftz; }
+  static bool has_two_operands(Shared x) { return x != Shared::root_f64 && x != Shared::root_f32 && x != Shared::root_f32_ftz; }
+  static bool is_flushing(const ptx::Instruction& i) {  // directed roundings flush for themselves
+    return i.mods.ftz && (i.mods.rounding == ptx::Rounding::rn || i.mods.approx);
+  }
+  static Shared integer_division(bool remainder, bool is_signed) {
+    if (remainder) return is_signed ? Shared::remainder_s64 : Shared::remainder_u64;
+    return is_signed ? Shared::quotient_s64 : Shared::quotient_u64;
+  }
+  void find_shared_code();
+  void shared_code(Shared what, Op result, Op a, Op b);  // b: none() where there is but one operand
+  void make_subroutines();
+  void write_code(Shared what, Op result, Op a, Op b);
+  void share_registers(size_t inst, size_t gprs, size_t predicates, Subroutine& s);
+  Op fixed_pair(uint32_t k);
+  Op operand_register(Shared what, uint32_t k);
   void bits(const ptx::Instruction& i);
   // select_half.cpp
   Op half_source(const ptx::Operand& o, ptx::Type type);

@@ -1,6 +1,7 @@
 // Division, reciprocal and square root of floating-point numbers, rounded as IEEE 754 says for all operands (selection, both families).
 //
-// Each is inline code for operands whose exponents keep every step in the normal range, and a branch to code for all other operands.
+// Each is inline code for operands whose exponents keep every step in the normal range, and a branch to code for all other operands, which stands once in
+// the kernel where several places need it (select_subroutine.cpp).
 //   Fast paths: an estimate from the function unit, Newton's iteration, and a last step with the exact remainder (fma), after Markstein, "Computation of
 //   elementary functions on the IBM RISC System/6000 processor", 1990, and Cornea, Harrison and Tang, "Scientific computing on Itanium-based
 //   systems", chapter 8.
@@ -97,25 +98,60 @@ void Selector::divide_f64(uint32_t d, Op a0, Op b0) {
   exponent_outside(slow, high_word(a), 513u << 21, 1022u << 21, false);
   exponent_outside(slow, high_word(b), 513u << 21, 1022u << 21, true);
   quotient_f64(q, a, b);
-  only_where(slow, [&] { divide_f64_slow(q, a, b); });
+  only_where(slow, [&] { shared_code(Shared::divide_f64, q, a, b); });
   mov(d, q);
   mov(d + 1, gpr(q.reg + 1));
 }
 
+// What is needed again is little at a time: places that call it keep so many registers free.
 void Selector::divide_f64_slow(Op q, Op a, Op b) {
-  const Op rz = gpr(isa::RZ), pt = predicate(isa::PT);
-  struct Scaled {
-    Op significand, exponent;
-    uint32_t special;
+  const Op pt = predicate(isa::PT);
+  const auto compare = [&](uint32_t code, Op u, Op v) {
+    const uint32_t p = temp_predicate();
+    emit(Mnemonic::DSETP, {predicate(p), pt, u, v, pt}).mod(ModifierKind::FloatCompare, code);
+    return p;
   };
-  auto split = [&](Op x) {
-    Scaled s{temp(2), temp(), temp_predicate()};
-    Op high = temp(), any = temp(), scaled = temp(2), word = temp(), raw = temp(), less54 = temp();
-    uint32_t zero = temp_predicate(), small = temp_predicate();
+  const auto choose = [&](Op u, Op v, uint32_t p) {  // p ? u : v
+    Op t = temp(2);
+    select(t.reg, u, v, predicate(p));
+    select(t.reg + 1, high_word(u), high_word(v), predicate(p));
+    return t;
+  };
+  const auto magnitude = [&](Op x) {  // its high word
+    Op high = temp();
     logic(high.reg, high_word(x), immediate(0x7fffffff), 0xc0);
+    return high;
+  };
+  // Zero, infinity, NaN.
+  const auto is_special = [&](Op x, Op high) {
+    Op any = temp();
+    const uint32_t zero = temp_predicate(), p = temp_predicate();
     logic(any.reg, high, gpr(x.reg), 0xfc);
     setp(zero, isa::PT, Cmp::EQ, any, rz, false, 0, pt);
-    setp(s.special, isa::PT, Cmp::GE, high, immediate(0x7ff00000), false, 1, predicate(zero));
+    setp(p, isa::PT, Cmp::GE, high, immediate(0x7ff00000), false, 1, predicate(zero));
+    return p;
+  };
+  const Op b_high = magnitude(b);
+  const uint32_t b_special = is_special(b, b_high), any_special = temp_predicate();
+  Op one = temp(), divisor = temp(), inverse = temp(2), product = temp(2), sum_nan = temp(2);
+  logic3(one.reg, high_word(b), immediate(INT32_MIN), immediate(0x3ff00000), 0xea);
+  select(divisor.reg, high_word(b), one, predicate(b_special));
+  mov(inverse.reg, rz);
+  emit(Mnemonic::MUFU, {high_word(inverse), divisor}).mod(ModifierKind::Function, rcp64h);
+  emit(Mnemonic::DMUL, {product, a, inverse});
+  // The unit sees the high word only: a NaN whose payload is in the low word looks like an infinity.
+  emit(Mnemonic::DADD, {sum_nan, a, b});
+  const Op special = choose(sum_nan, product, compare(8, b, b));
+  const Op a_high = magnitude(a);
+  predicate_logic(any_special, predicate(is_special(a, a_high)), predicate(b_special), '|');
+  // Significands in [1, 2), and exponents.
+  struct Scaled {
+    Op significand, exponent;
+  };
+  const auto split = [&](Op x, Op high) {
+    Scaled s{temp(2), temp()};
+    Op scaled = temp(2), word = temp(), raw = temp(), less54 = temp();
+    const uint32_t small = temp_predicate();
     setp(small, isa::PT, Cmp::LT, high, immediate(0x00100000), false, 0, pt);
     emit(Mnemonic::DMUL, {scaled, x, immediate(0x43500000)});  // 2^54
     select(s.significand.reg, scaled, x, predicate(small));
@@ -126,79 +162,55 @@ void Selector::divide_f64_slow(Op q, Op a, Op b) {
     logic3(s.significand.reg + 1, word, immediate(0x000fffff), immediate(0x3ff00000), 0xea);
     return s;
   };
-  Scaled x = split(a), y = split(b);
+  const Scaled x = split(a, a_high), y = split(b, b_high);
   Op m = temp(2), k0 = temp(), k1 = temp(), k = temp();
-  quotient_f64(m, x.significand, y.significand);
   add(k0.reg, x.exponent, negate(y.exponent));
   min_max(k1.reg, k0, immediate(-1100), true, true);
   min_max(k.reg, k1, immediate(1100), false, true);
+  quotient_f64(m, x.significand, y.significand);
   // Below `least` = 2^(-1022 - k) the result is subnormal; its grid is least * 2^-52.
-  auto power = [&](Op field) {  // the number with this exponent field
+  const auto power = [&](Op field) {  // the number with this exponent field
     Op t = temp(2);
     mov(t.reg, rz);
     shift_left(t.reg + 1, field, immediate(20));
     return t;
   };
-  Op f0 = temp(), f = temp(), f_grid = temp(), f_half = temp();
+  Op f0 = temp(), f = temp();
   add(f0.reg, immediate(1), negate(k));
   min_max(f.reg, f0, immediate(1), true, true);
-  add(f_grid.reg, f, immediate(-52));
-  add(f_half.reg, f, immediate(-53));
-  Op least = power(f), grid = power(f_grid), half = power(f_half);
-  Op sum = temp(2), z = temp(2), rest = temp(2), bound = temp(2), above = temp(2), below = temp(2);
+  const auto least_times = [&](int exponent) {
+    Op scaled = temp();
+    add(scaled.reg, f, immediate(exponent));
+    return power(scaled);
+  };
+  const Op least = power(f), sum = temp(2), z = temp(2), rest = temp(2), bound = temp(2), above = temp(2), below = temp(2);
+  const uint32_t normal = compare(greater_equal, m, least);
   emit(Mnemonic::DADD, {sum, m, least});
   emit(Mnemonic::DADD, {z, sum, negate(least)});
   emit(Mnemonic::DFMA, {rest, z, negate(y.significand), x.significand});
-  emit(Mnemonic::DMUL, {bound, y.significand, half});
+  emit(Mnemonic::DMUL, {bound, y.significand, least_times(-53)});
+  const uint32_t up = compare(greater, rest, bound), down = compare(less, rest, negate(bound));
+  const Op grid = least_times(-52);
   emit(Mnemonic::DADD, {above, z, grid});
   emit(Mnemonic::DADD, {below, z, negate(grid)});
-  uint32_t up = temp_predicate(), down = temp_predicate(), normal = temp_predicate();
-  auto compare = [&](uint32_t p, uint32_t code, Op u, Op v) {
-    emit(Mnemonic::DSETP, {predicate(p), pt, u, v, pt}).mod(ModifierKind::FloatCompare, code);
-  };
-  auto choose = [&](Op u, Op v, uint32_t p) {  // p ? u : v
-    Op t = temp(2);
-    select(t.reg, u, v, predicate(p));
-    select(t.reg + 1, gpr(u.reg + 1), gpr(v.reg + 1), predicate(p));
-    return t;
-  };
-  compare(up, greater, rest, bound);
-  compare(down, less, rest, negate(bound));
-  compare(normal, greater_equal, m, least);
-  Op rounded = choose(m, choose(above, choose(below, z, down), up), normal);
-  // Times 2^k in two steps, the second with the sign; only overflow rounds.
-  Op half_k = temp(), other_k = temp(), e1 = temp(), e2 = temp(), sign = temp(), first = temp(2), finite = temp(2);
+  const Op rounded = choose(m, choose(above, choose(below, z, down), up), normal);
+  // Times 2^k in two steps, the second with the sign, which the product for zeros has too; only overflow rounds.
+  Op half_k = temp(), other_k = temp(), e1 = temp(), e2 = temp(), first = temp(2), finite = temp(2);
   shift_right(half_k.reg, k, immediate(1), true);
   add(other_k.reg, k, negate(half_k));
   add(e1.reg, half_k, immediate(1023));
+  emit(Mnemonic::DMUL, {first, rounded, power(e1)});
   add(e2.reg, other_k, immediate(1023));
-  Op s1 = power(e1), s2 = power(e2), signed_s2 = temp(2);
-  logic(sign.reg, high_word(a), high_word(b), 0x3c);
+  const Op s2 = power(e2), signed_s2 = temp(2);
   mov(signed_s2.reg, rz);
-  logic3(signed_s2.reg + 1, sign, immediate(INT32_MIN), gpr(s2.reg + 1), 0xea);
-  emit(Mnemonic::DMUL, {first, rounded, s1});
+  logic3(signed_s2.reg + 1, high_word(special), immediate(INT32_MIN), high_word(s2), 0xea);
   emit(Mnemonic::DMUL, {finite, first, signed_s2});
-  // Zero, infinity, NaN.
-  Op one = temp(), divisor = temp(), inverse = temp(2), special = temp(2);
-  logic3(one.reg, high_word(b), immediate(INT32_MIN), immediate(0x3ff00000), 0xea);
-  select(divisor.reg, high_word(b), one, predicate(y.special));
-  mov(inverse.reg, rz);
-  emit(Mnemonic::MUFU, {gpr(inverse.reg + 1), divisor}).mod(ModifierKind::Function, rcp64h);
-  // The unit sees the high word only: a NaN whose payload is in the low word looks like an infinity.
-  uint32_t nan = temp_predicate(), is_special = temp_predicate();
-  emit(Mnemonic::DMUL, {special, a, inverse});
-  emit(Mnemonic::DSETP, {predicate(nan), pt, b, b, pt}).mod(ModifierKind::FloatCompare, 8);
-  Op sum_nan = temp(2);
-  emit(Mnemonic::DADD, {sum_nan, a, b});
-  predicate_logic(is_special, predicate(x.special), predicate(y.special), '|');
-  Op result = choose(sum_nan, choose(special, finite, is_special), nan);
-  mov(q.reg, result);
-  mov(q.reg + 1, gpr(result.reg + 1));
+  select(q.reg, special, finite, predicate(any_special));
+  select(q.reg + 1, high_word(special), high_word(finite), predicate(any_special));
 }
 
 void Selector::divide_f32(uint32_t d, Op a0, Op b0, bool ftz) {
   Op a = lasting(a0, 1), b = lasting(b0, 1), q = gpr(new_gpr(f_, 1, false));
-  const Op pt = predicate(isa::PT);
   const uint32_t slow = new_predicate(f_, false);
   // Exponent fields 64 .. 189: the quotient's exponent is in -126 .. 125, and remainders are normal.
   exponent_outside(slow, a, 64u << 24, 126u << 24, false);
@@ -216,125 +228,138 @@ void Selector::divide_f32(uint32_t d, Op a0, Op b0, bool ftz) {
   emit(Mnemonic::FFMA, {q1, r1, rest, q0});
   emit(Mnemonic::FFMA, {rest1, q1, negate(b), a});
   emit(Mnemonic::FFMA, {q, r1, rest1, q1});
-  only_where(slow, [&] {
-    Op x = a, y = b;
-    auto flushed = [&](Op o) {
-      Op t = temp();
-      emit(Mnemonic::FADD, {t, o, negate(gpr(isa::RZ))}).mod(ModifierKind::FTZ, 1);
-      return t;
-    };
-    if (ftz) x = flushed(x), y = flushed(y);
-    Op wide_x = temp(2), wide_y = temp(2), wide_q = temp(2), finite = temp();
-    float_to_float(wide_x.reg, 64, x, 32, 0, false);
-    float_to_float(wide_y.reg, 64, y, 32, 0, false);
-    quotient_f64(wide_q, wide_x, wide_y);
-    float_to_float(finite.reg, 32, wide_q, 64, 0, false);
-    auto special = [&](Op o) {  // |bits| - 1 wraps around for zero
-      uint32_t p = temp_predicate();
-      Op bits = temp(), less_one = temp();
-      logic(bits.reg, o, immediate(0x7fffffff), 0xc0);
-      add(less_one.reg, bits, immediate(-1));
-      setp(p, isa::PT, Cmp::GE, less_one, immediate(0x7f7fffff), false, 0, pt);
-      return p;
-    };
-    uint32_t sx = special(x), sy = special(y), any = temp_predicate();
-    predicate_logic(any, predicate(sx), predicate(sy), '|');
-    Op unit = temp(), divisor = temp(), inverse = temp(), product = temp(), result = temp();
-    logic3(unit.reg, y, immediate(INT32_MIN), immediate(0x3f800000), 0xea);
-    select(divisor.reg, y, unit, predicate(sy));
-    emit(Mnemonic::MUFU, {inverse, divisor}).mod(ModifierKind::Function, rcp);
-    emit(Mnemonic::FMUL, {product, x, inverse});
-    select(result.reg, product, finite, predicate(any));
-    mov(q.reg, ftz ? flushed(result) : result);
-  });
+  only_where(slow, [&] { shared_code(ftz ? Shared::divide_f32_ftz : Shared::divide_f32, q, a, b); });
   mov(d, q);
+}
+
+void Selector::divide_f32_slow(Op q, Op a, Op b, bool ftz) {
+  const Op pt = predicate(isa::PT);
+  Op x = a, y = b;
+  auto flushed = [&](Op o) {
+    Op t = temp();
+    emit(Mnemonic::FADD, {t, o, negate(gpr(isa::RZ))}).mod(ModifierKind::FTZ, 1);
+    return t;
+  };
+  if (ftz) x = flushed(x), y = flushed(y);
+  auto special = [&](Op o) {  // |bits| - 1 wraps around for zero
+    uint32_t p = temp_predicate();
+    Op bits = temp(), less_one = temp();
+    logic(bits.reg, o, immediate(0x7fffffff), 0xc0);
+    add(less_one.reg, bits, immediate(-1));
+    setp(p, isa::PT, Cmp::GE, less_one, immediate(0x7f7fffff), false, 0, pt);
+    return p;
+  };
+  uint32_t sx = special(x), sy = special(y), any = temp_predicate();
+  predicate_logic(any, predicate(sx), predicate(sy), '|');
+  Op unit = temp(), divisor = temp(), inverse = temp(), product = temp(), result = temp();
+  logic3(unit.reg, y, immediate(INT32_MIN), immediate(0x3f800000), 0xea);
+  select(divisor.reg, y, unit, predicate(sy));
+  emit(Mnemonic::MUFU, {inverse, divisor}).mod(ModifierKind::Function, rcp);
+  emit(Mnemonic::FMUL, {product, x, inverse});
+  Op wide_x = temp(2), wide_y = temp(2), wide_q = temp(2), finite = temp();
+  float_to_float(wide_x.reg, 64, x, 32, 0, false);
+  float_to_float(wide_y.reg, 64, y, 32, 0, false);
+  quotient_f64(wide_q, wide_x, wide_y);
+  float_to_float(finite.reg, 32, wide_q, 64, 0, false);
+  select(result.reg, product, finite, predicate(any));
+  mov(q.reg, ftz ? flushed(result) : result);
+}
+
+// s = the root of v, rounded to nearest, for operands that keep all steps normal.
+void Selector::root_f64(Op s, Op v) {
+  Op y0 = temp(2), yy = temp(2), e = temp(2), c = temp(2), ye = temp(2), y = temp(2), s0 = temp(2), h = temp(2),
+     rest = temp(2);
+  mov(y0.reg, rz);
+  emit(Mnemonic::MUFU, {high_word(y0), high_word(v)}).mod(ModifierKind::Function, rsq64h);
+  emit(Mnemonic::DMUL, {yy, y0, y0});
+  emit(Mnemonic::DFMA, {e, yy, negate(v), f64_addend(0x3ff00000)});
+  emit(Mnemonic::DFMA, {c, e, f64_literal(0x3fd80000), f64_literal(0x3fe00000)});
+  emit(Mnemonic::DMUL, {ye, y0, e});
+  emit(Mnemonic::DFMA, {y, c, ye, y0});
+  emit(Mnemonic::DMUL, {s0, v, y});
+  emit(Mnemonic::DMUL, {h, y, immediate(0x3fe00000)});
+  emit(Mnemonic::DFMA, {rest, s0, negate(s0), v});
+  emit(Mnemonic::DFMA, {s, rest, h, s0});
 }
 
 void Selector::sqrt_f64(uint32_t d, Op x0) {
   Op x = lasting(x0, 2), root = gpr(new_gpr(f_, 2, false));
-  const Op pt = predicate(isa::PT), rz = gpr(isa::RZ);
+  const Op pt = predicate(isa::PT);
   const uint32_t slow = new_predicate(f_, false);
-  auto core = [&](Op s, Op v) {
-    Op y0 = temp(2), yy = temp(2), e = temp(2), c = temp(2), ye = temp(2), y = temp(2), s0 = temp(2), h = temp(2),
-       rest = temp(2);
-    mov(y0.reg, rz);
-    emit(Mnemonic::MUFU, {high_word(y0), high_word(v)}).mod(ModifierKind::Function, rsq64h);
-    emit(Mnemonic::DMUL, {yy, y0, y0});
-    emit(Mnemonic::DFMA, {e, yy, negate(v), f64_addend(0x3ff00000)});
-    emit(Mnemonic::DFMA, {c, e, f64_literal(0x3fd80000), f64_literal(0x3fe00000)});
-    emit(Mnemonic::DMUL, {ye, y0, e});
-    emit(Mnemonic::DFMA, {y, c, ye, y0});
-    emit(Mnemonic::DMUL, {s0, v, y});
-    emit(Mnemonic::DMUL, {h, y, immediate(0x3fe00000)});
-    emit(Mnemonic::DFMA, {rest, s0, negate(s0), v});
-    emit(Mnemonic::DFMA, {s, rest, h, s0});
-  };
   // Positive, exponent field 54 .. 2046.
   Op shifted = temp();
   add(shifted.reg, high_word(x), immediate(-0x03600000));
   setp(slow, isa::PT, Cmp::GE, shifted, immediate(0x7ff00000 - 0x03600000), false, 0, pt);
-  core(root, x);
-  only_where(slow, [&] {
-    Op scaled = temp(2), s = temp(2), finite = temp(2), other = temp(2), shift2 = temp();
-    uint32_t positive = temp_predicate(), negative = temp_predicate(), infinite = temp_predicate();
-    emit(Mnemonic::DMUL, {scaled, x, immediate(0x46b00000)});  // 2^108
-    core(s, scaled);
-    emit(Mnemonic::DMUL, {finite, s, immediate(0x3c900000)});  // 2^-54
-    emit(Mnemonic::DADD, {other, x, negate(rz)});              // zero, infinity, a quiet NaN
-    emit(Mnemonic::DSETP, {predicate(positive), pt, x, rz, pt}).mod(ModifierKind::FloatCompare, greater);
-    setp(infinite, isa::PT, Cmp::LT, high_word(x), immediate(0x7ff00000), false, 0, predicate(positive));
-    emit(Mnemonic::DSETP, {predicate(negative), pt, x, rz, pt}).mod(ModifierKind::FloatCompare, less);
-    Op t = temp(2);
-    select(t.reg, finite, other, predicate(infinite));
-    select(t.reg + 1, gpr(finite.reg + 1), gpr(other.reg + 1), predicate(infinite));
-    select(root.reg, rz, t, predicate(negative));
-    mov(shift2.reg, immediate(0x7ff80000));
-    select(root.reg + 1, shift2, gpr(t.reg + 1), predicate(negative));
-  });
+  root_f64(root, x);
+  only_where(slow, [&] { shared_code(Shared::root_f64, root, x, none()); });
   mov(d, root);
   mov(d + 1, gpr(root.reg + 1));
 }
 
+void Selector::root_f64_slow(Op root, Op x) {
+  const Op pt = predicate(isa::PT);
+  Op scaled = temp(2), s = temp(2), finite = temp(2), other = temp(2), shift2 = temp();
+  uint32_t positive = temp_predicate(), negative = temp_predicate(), infinite = temp_predicate();
+  emit(Mnemonic::DMUL, {scaled, x, immediate(0x46b00000)});  // 2^108
+  root_f64(s, scaled);
+  emit(Mnemonic::DMUL, {finite, s, immediate(0x3c900000)});  // 2^-54
+  emit(Mnemonic::DADD, {other, x, negate(rz)});              // zero, infinity, a quiet NaN
+  emit(Mnemonic::DSETP, {predicate(positive), pt, x, rz, pt}).mod(ModifierKind::FloatCompare, greater);
+  setp(infinite, isa::PT, Cmp::LT, high_word(x), immediate(0x7ff00000), false, 0, predicate(positive));
+  emit(Mnemonic::DSETP, {predicate(negative), pt, x, rz, pt}).mod(ModifierKind::FloatCompare, less);
+  Op t = temp(2);
+  select(t.reg, finite, other, predicate(infinite));
+  select(t.reg + 1, gpr(finite.reg + 1), gpr(other.reg + 1), predicate(infinite));
+  select(root.reg, rz, t, predicate(negative));
+  mov(shift2.reg, immediate(0x7ff80000));
+  select(root.reg + 1, shift2, gpr(t.reg + 1), predicate(negative));
+}
+
+// s = the root of v, rounded to nearest, for operands that keep all steps normal.
+void Selector::root_f32(Op s, Op v) {
+  Op half = temp(), y = temp(), g = temp(), h = temp(), r = temp(), g1 = temp(), h1 = temp(), rest = temp();
+  mov(half.reg, immediate(0x3f000000));
+  emit(Mnemonic::MUFU, {y, v}).mod(ModifierKind::Function, rsq);
+  emit(Mnemonic::FMUL, {g, v, y});
+  emit(Mnemonic::FMUL, {h, y, half});
+  emit(Mnemonic::FFMA, {r, h, negate(g), half});
+  emit(Mnemonic::FFMA, {g1, g, r, g});
+  emit(Mnemonic::FFMA, {h1, h, r, h});
+  emit(Mnemonic::FFMA, {rest, g1, negate(g1), v});
+  emit(Mnemonic::FFMA, {s, rest, h1, g1});
+}
+
 void Selector::sqrt_f32(uint32_t d, Op x0, bool ftz) {
   Op x = lasting(x0, 1), root = gpr(new_gpr(f_, 1, false));
-  const Op pt = predicate(isa::PT), rz = gpr(isa::RZ);
+  const Op pt = predicate(isa::PT);
   const uint32_t slow = new_predicate(f_, false);
-  auto core = [&](uint32_t s, Op v) {
-    Op half = temp(), y = temp(), g = temp(), h = temp(), r = temp(), g1 = temp(), h1 = temp(), rest = temp();
-    mov(half.reg, immediate(0x3f000000));
-    emit(Mnemonic::MUFU, {y, v}).mod(ModifierKind::Function, rsq);
-    emit(Mnemonic::FMUL, {g, v, y});
-    emit(Mnemonic::FMUL, {h, y, half});
-    emit(Mnemonic::FFMA, {r, h, negate(g), half});
-    emit(Mnemonic::FFMA, {g1, g, r, g});
-    emit(Mnemonic::FFMA, {h1, h, r, h});
-    emit(Mnemonic::FFMA, {rest, g1, negate(g1), v});
-    emit(Mnemonic::FFMA, {gpr(s), rest, h1, g1});
-  };
   Op shifted = temp();
   add(shifted.reg, x, immediate(-0x0d000000));
   setp(slow, isa::PT, Cmp::GE, shifted, immediate(0x7f800000 - 0x0d000000), false, 0, pt);
-  core(root.reg, x);
-  only_where(slow, [&] {
-    Op v = x;
-    if (ftz) {
-      v = temp();
-      emit(Mnemonic::FADD, {v, x, negate(rz)}).mod(ModifierKind::FTZ, 1);
-    }
-    Op scaled = temp(), s = temp(), finite = temp(), other = temp(), t = temp(), nan = temp();
-    uint32_t positive = temp_predicate(), in_range = temp_predicate(), negative = temp_predicate();
-    emit(Mnemonic::FMUL, {scaled, v, immediate(0x5f800000)});  // 2^64
-    core(s.reg, scaled);
-    emit(Mnemonic::FMUL, {finite, s, immediate(0x2f800000)});  // 2^-32
-    emit(Mnemonic::FADD, {other, v, negate(rz)});
-    emit(Mnemonic::FSETP, {predicate(positive), pt, v, rz, pt}).mod(ModifierKind::FloatCompare, greater);
-    setp(in_range, isa::PT, Cmp::LT, v, immediate(0x7f800000), false, 0, predicate(positive));
-    emit(Mnemonic::FSETP, {predicate(negative), pt, v, rz, pt}).mod(ModifierKind::FloatCompare, less);
-    select(t.reg, finite, other, predicate(in_range));
-    mov(nan.reg, immediate(0x7fffffff));
-    select(root.reg, nan, t, predicate(negative));
-  });
+  root_f32(root, x);
+  only_where(slow, [&] { shared_code(ftz ? Shared::root_f32_ftz : Shared::root_f32, root, x, none()); });
   mov(d, root);
+}
+
+void Selector::root_f32_slow(Op root, Op x, bool ftz) {
+  const Op pt = predicate(isa::PT);
+  Op v = x;
+  if (ftz) {
+    v = temp();
+    emit(Mnemonic::FADD, {v, x, negate(rz)}).mod(ModifierKind::FTZ, 1);
+  }
+  Op scaled = temp(), s = temp(), finite = temp(), other = temp(), t = temp(), nan = temp();
+  uint32_t positive = temp_predicate(), in_range = temp_predicate(), negative = temp_predicate();
+  emit(Mnemonic::FMUL, {scaled, v, immediate(0x5f800000)});  // 2^64
+  root_f32(s, scaled);
+  emit(Mnemonic::FMUL, {finite, s, immediate(0x2f800000)});  // 2^-32
+  emit(Mnemonic::FADD, {other, v, negate(rz)});
+  emit(Mnemonic::FSETP, {predicate(positive), pt, v, rz, pt}).mod(ModifierKind::FloatCompare, greater);
+  setp(in_range, isa::PT, Cmp::LT, v, immediate(0x7f800000), false, 0, predicate(positive));
+  emit(Mnemonic::FSETP, {predicate(negative), pt, v, rz, pt}).mod(ModifierKind::FloatCompare, less);
+  select(t.reg, finite, other, predicate(in_range));
+  mov(nan.reg, immediate(0x7fffffff));
+  select(root.reg, nan, t, predicate(negative));
 }
 
 // q is a / b rounded to nearest, or the root of a (then b is q). Rounds it as wanted instead: the sign of the remainder a - q * b, which an fma

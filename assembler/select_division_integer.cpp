@@ -47,9 +47,12 @@ void Selector::divide(const ptx::Instruction& i) {
   }
   const bool is_signed = ptx::is_signed(i.type);
   if (is_wide(i.type)) {
-    Op t = temp(2);
-    divide64(rem ? isa::RZ : t.reg, rem ? t.reg : isa::RZ, source64(p_.operand(i, 1)), source64(p_.operand(i, 2)),
-             is_signed);
+    const auto pair = [&](uint32_t k) {
+      const Wide w = source64(p_.operand(i, k));
+      return pair_register({as_register(w.lo), as_register(w.hi)});
+    };
+    const Op a = pair(1), b = pair(2), t = gpr(new_gpr(f_, 2, false));
+    shared_code(integer_division(rem, is_signed), t, a, b);
     mov(d, t);
     return mov(d + 1, gpr(t.reg + 1));
   }
@@ -126,15 +129,15 @@ void Selector::divide32(uint32_t quotient, uint32_t remainder, Op a0, Op b0, boo
 }
 
 // 64 bits, the same method: the reciprocal from the single-precision unit as a 64-bit integer, two Newton steps, two corrections.
-void Selector::divide64(uint32_t quotient, uint32_t remainder, Wide a0, Wide b0, bool is_signed) {
+void Selector::divide64(Op result, Op a0, Op b0, bool remainder, bool is_signed) {
   const Op zero = gpr(isa::RZ);
   auto pair_of = [&](Op t) { return Wide{gpr(t.reg), high_word(t)}; };
   auto select64 = [&](uint32_t d, Wide x, Wide y, Op p) { select(d, x.lo, y.lo, p), select(d + 1, x.hi, y.hi, p); };
-  Wide a = pair_of(pair_register({as_register(a0.lo), as_register(a0.hi)})),
-       b = pair_of(pair_register({as_register(b0.lo), as_register(b0.hi)}));
+  const Wide a = pair_of(a0), b = pair_of(b0);
   Wide ua = a, ub = b;
-  Op sign_a, sign_b;
+  const Op sign = temp();
   if (is_signed) {
+    remainder ? mov(sign.reg, a.hi) : logic(sign.reg, a.hi, b.hi, 0x3c);
     auto magnitude = [&](Wide x) {
       Op t = temp(2), r = temp(2);
       uint32_t p = temp_predicate();
@@ -181,39 +184,32 @@ void Selector::divide64(uint32_t quotient, uint32_t remainder, Wide a0, Wide b0,
   add(bumped.reg, r, immediate(0x1ffffffe));
   float_to_int(q0.reg, 64, false, bumped, 32, 3, false);
   Wide x = pair_of(q0);
-  Wide minus_b = negated(ub);
-  for (int step = 0; step < 2; ++step) x = sum(x, mul_high(x, product(minus_b, x)), false);
+  for (int step = 0; step < 2; ++step) x = sum(x, mul_high(x, negated(product(ub, x))), false);
   Wide q = mul_high(x, ua);
-  Wide rest = sum(ua, product(minus_b, q), false);
+  Wide rest = sum(ua, product(ub, q), true);
   for (int step = 0; step < 2; ++step) {
     uint32_t p = temp_predicate();
     setp64(p, isa::PT, Cmp::GE, rest, ub, false, 0, predicate(isa::PT));
-    Wide less = sum(rest, ub, true), more = sum(q, {immediate(1), zero}, false);
-    Op nr = temp(2), nq = temp(2);
-    select64(nr.reg, less, rest, predicate(p));
-    select64(nq.reg, more, q, predicate(p));
-    rest = pair_of(nr), q = pair_of(nq);
+    const auto corrected = [&](Wide v, Wide next) {
+      Op n = temp(2);
+      select64(n.reg, next, v, predicate(p));
+      return pair_of(n);
+    };
+    if (!remainder) q = corrected(q, sum(q, {immediate(1), zero}, false));
+    if (remainder || step == 0) rest = corrected(rest, sum(rest, ub, true));
   }
-  uint32_t by_zero = temp_predicate();
-  setp64(by_zero, isa::PT, Cmp::EQ, ub, {zero, zero}, false, 0, predicate(isa::PT));
-  auto with_sign = [&](Wide v, Op sign_word) {
+  const auto with_sign = [&](Wide v) {
     if (!is_signed) return v;
     uint32_t p = temp_predicate();
     Op s = temp(2);
-    setp(p, isa::PT, Cmp::LT, sign_word, zero, true, 0, predicate(isa::PT));
+    setp(p, isa::PT, Cmp::LT, sign, zero, true, 0, predicate(isa::PT));
     select64(s.reg, negated(v), v, predicate(p));
     return pair_of(s);
   };
-  if (quotient != isa::RZ) {
-    Op sign = temp();
-    if (is_signed) logic(sign.reg, a.hi, b.hi, 0x3c);
-    Wide v = with_sign(q, sign);
-    select64(quotient, v, {immediate(-1), immediate(-1)}, predicate(by_zero, true));
-  }
-  if (remainder != isa::RZ) {
-    Wide v = with_sign(rest, a.hi);
-    select64(remainder, v, a, predicate(by_zero, true));
-  }
+  if (remainder) return mov64(result.reg, with_sign(rest));  // by zero nothing is taken off the dividend
+  uint32_t by_zero = temp_predicate();
+  setp64(by_zero, isa::PT, Cmp::EQ, ub, {zero, zero}, false, 0, predicate(isa::PT));
+  select64(result.reg, with_sign(q), {immediate(-1), immediate(-1)}, predicate(by_zero, true));
 }
 
 }  // namespace rndn::assembler

@@ -548,6 +548,10 @@ class PascalSelector final : public Selector {
   void call_absolute() override {
     emit(Mnemonic::JCAL, {Op{.kind = isa::OperandKind::label, .value = 0}}).mod(ModifierKind::NoInc, 1);
   }
+  void call_subroutine() override {
+    emit(Mnemonic::CAL, {Op{.kind = isa::OperandKind::label}}).mod(ModifierKind::NoInc, 1);
+  }
+  void return_from_subroutine(Op) override { emit(Mnemonic::RET); }
   void mov_symbol(uint32_t d) override { emit(Mnemonic::MOV32I, {gpr(d), immediate(0)}); }
   void family_cvta_base(ptx::Space space, Wide& base) override {
     const int64_t at = space == ptx::Space::local ? 4 : 0;

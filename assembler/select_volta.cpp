@@ -510,6 +510,12 @@ class VoltaSelector final : public Selector {
     if (error_.empty()) f_.insts.back().pinned = true;  // before the next barrier
   }
   void call_absolute() override { emit(Mnemonic::CALL_ABS, {none(), immediate(0)}).mod(ModifierKind::NoInc, 1); }
+  void call_subroutine() override {
+    emit(Mnemonic::CALL_REL, {none(), {.kind = isa::OperandKind::label}}).mod(ModifierKind::NoInc, 1);
+  }
+  void return_from_subroutine(Op place) override {
+    emit(Mnemonic::RET_REL, {none(), place, {.kind = isa::OperandKind::label}}).mod(ModifierKind::NoInc, 1);
+  }
   void mov_symbol(uint32_t d) override { emit(Mnemonic::MOV, {gpr(d), immediate(0)}); }
   void family_cvta_base(ptx::Space space, Wide& base) override {
     if (space == ptx::Space::local) {

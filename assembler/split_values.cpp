@@ -82,6 +82,7 @@ class Splitter {
         if (*w & Units::lasts || !units_.is_gpr(*w)) continue;
         const uint32_t v = value_of(*w);
         if ((w != writes && units_.is_gpr(w[-1]) && value_of(w[-1]) == v) || is_alive(v) || updates(x, v)) continue;
+        if (f_.gprs[v].unspillable) continue;  // other places name this register
         if (names) {
           value_[v].name = nobody;
           if (--value_[v].webs > 0) begin_name(v);

@@ -325,7 +325,8 @@ bool expands_to_branches(const ptx::Instruction& i) {
       if (i.mods.atomic == ptx::AtomicOp::exch || i.mods.atomic == ptx::AtomicOp::cas) return false;
       return wide || ptx::is_floating(i.type);
     }
-    case Opcode::div: return ptx::is_floating(i.type) && !i.mods.approx && !i.mods.full;
+    case Opcode::div: return ptx::is_floating(i.type) ? !i.mods.approx && !i.mods.full : ptx::type_bytes(i.type) == 8;
+    case Opcode::rem: return ptx::type_bytes(i.type) == 8;
     case Opcode::sqrt:
     case Opcode::rcp: return !i.mods.approx;
     case Opcode::rsqrt: return i.type == ptx::Type::f64 && !i.mods.ftz;
