@@ -77,7 +77,7 @@ class Splitter {
       const Facts& x = f_.facts[index(code[c])];
       const auto [reads, writes, end] = units_.of(code[c]);
       if (names) give_names(code[c], x.read_count, x.count);
-      for (const uint32_t* w = writes; w != end; ++w) alive_[*w & ~Units::lasts] &= (*w & Units::lasts) != 0;
+      for (const uint32_t* w = writes; w != end; ++w) alive_[*w & ~Units::lasts] = (*w & Units::lasts) != 0;  // as compute_liveness says
       for (const uint32_t* w = writes; w != end; ++w) {
         if (*w & Units::lasts || !units_.is_gpr(*w)) continue;
         const uint32_t v = value_of(*w);

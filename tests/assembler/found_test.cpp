@@ -286,6 +286,29 @@ const Fault faults[] = {
      "mov.b64 %e1, 0x7ff8000000000000;\ncvt.rzi.s8.f64 %r6, %e1;\nst.global.u32 [%d4], %r6;\n"},
 };
 
+// The second web of %e0 is written by halves, and last under a guard. That write counted as none, so the web began behind the first write of its low
+// half, and this half had no life: its register was another's.
+TEST(FoundByRandomPrograms, GuardedWritesBelongToTheWebOfTheWritesBefore) {
+  const ptx::Module module = parse_text(
+      "web.ptx",
+      ".version 7.8\n.target sm_61\n.visible .entry k( .param .u64 b, .param .align 8 .b8 f[16] ) { .reg .u64 %d<25>; .reg .u32 %r<46>;\n"
+      ".reg .u16 %h<6>; .reg .b32 %x<18>; .reg .b64 %e<4>; .reg .pred %p<19>; .reg .b16 %g<17>; .reg .s32 %s<5>; .local .align 16 .b8 array[64];\n"
+      "ld.param.u64 %d2, [b]; mad.wide.u32 %d5, %r4, 1024, %d4; and.b32 %x0, %r4, 127; mad.wide.u32 %d6, %x0, 32, %d3; ld.global.u32 %r5, [%d6+28];\n"
+      "mov.b32 %r6, 0; mov.b64 %e0, 0; ld.global.u16 %h1, [%d6+26]; cvt.u16.u32 %h2, %r6; cvt.u16.u32 %h3, %r6; setp.gt.s32 %p0, %r6, 512;\n"
+      "st.local.b64 [array+8], %e0; mov.b32 %r6, 0; cvt.sat.u64.s8 %e0, %r5; @!%p1 dp2a.hi.u32.s32 %r10, %r6, %r7, %s2;\n"
+      "@%p0 and.b64 %e0, 16850275037885158, %d2; ld.shared.u64 %d9, [%d7+24]; st.global.b16 [%d5+12], %h1; cvt.u32.u16 %r17, %h2;\n"
+      "mad.lo.u32 %r18, %r16, 31, %r17; mov.b32 %r19, %r18; mov.b32 %r20, %r19; cvt.u32.u16 %r21, %h3; mad.lo.u32 %r22, %r20, 31, %r21;\n"
+      "mov.b32 %r23, %r22; mad.lo.u32 %r24, %r23, 31, %r3; mad.lo.u32 %r25, %r24, 31, %r2; mad.lo.u32 %r26, %r25, 31, %r5; mov.b32 %r27, %r26;\n"
+      "st.global.b32 [%d5+24], %r8; mad.lo.u32 %r28, %r27, 31, %r9; st.global.b32 [%d5+28], %r10; mov.b32 %r29, %r28; st.global.b32 [%d5+32], %s0;\n"
+      "st.global.b32 [%d5+36], %s1; mov.b32 %r30, %r29; st.global.b32 [%d5+44], %x4; mov.b32 %r31, %r30; st.global.b32 [%d5+48], %r14;\n"
+      "st.global.b32 [%d5+52], %x5; mul.hi.u64 %d12, %d8, 11400714819323198485; cvt.u32.u64 %r32, %d12; mad.lo.u32 %r33, %r31, 31, %r32;\n"
+      "st.global.b64 [%d5+64], %d9; mov.b32 %r34, %r33; mov.b32 %x7, { %g3, %g5}; mad.lo.u32 %r35, %r34, 31, %x7; mov.b32 %r36, %r35;\n"
+      "mov.b32 %r37, %r36; mul.hi.u64 %d13, %e2, 11400714819323198485; cvt.u32.u64 %r38, %d13; mad.lo.u32 %r39, %r37, 31, %r38;\n"
+      "st.global.b32 [%d5+636], %r39; }\n");
+  const Result<Assembled> made = assemble_for(module, "sm_90");
+  EXPECT_TRUE(made.ok()) << made.error().message;
+}
+
 // Each rule is needed, and is no wider than it must be: ptxas gets the one piece of code wrong and the other one right.
 TEST(PtxasFaults, AreThereAndNoMore) {
   std::string why;
