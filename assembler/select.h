@@ -417,7 +417,7 @@ class Selector {
   void place_registers();
   void finish();
 
-  Op carry_;  // PTX's CC.CF, once it is used
+  Op carry_, borrow_;  // PTX's CC.CF, once it is used, and its opposite
   // In the arena.
   std::span<uint32_t> parameter_offsets_;
   std::span<uint32_t> local_offsets_;     // by VariableId

@@ -1,9 +1,11 @@
 // Integer operations that no single instruction does (selection, both families): additions with carry, 24-bit products, sums of absolute differences,
 // dot products of bytes, bit fields of 64 bits.
 //
-// PTX's condition code CC.CF, which no register names, lives in a 32-bit register of the function: 0 or 1, the carry of an addition or the borrow of
-// a subtraction (PTX ISA, 9.7.2). A carry out of a + b + c is found by comparison: a sum that wraps around is less than its addend. That costs
-// two more instructions than a carry chain in hardware, and survives whatever the assembler puts between the links.
+// PTX's condition code CC.CF, which no register names, lives in a 32-bit register of the function: 0 or 1. Its second one holds the opposite, the borrow:
+// a subtraction leaves no borrow as carry and takes a carry for no borrow, so that sums and differences may stand in one chain (the manual speaks of
+// "carry-in/carry-out or borrow-in/borrow-out", PTX ISA, 9.7.2; ptxas's code for sm_61 to sm_90 does so and CGBN's negation rests on it). Whichever of the two
+// nobody reads goes as dead code. A carry out of a + b + c is found by comparison: a sum that wraps around is less than its addend. That
+// costs two more instructions than a carry chain in hardware, and survives whatever the assembler puts between the links.
 #include "assembler/select.h"
 
 namespace rndn::assembler {
@@ -30,10 +32,11 @@ void Selector::add_with_carry(const ptx::Instruction& i) {
   const Op rz = gpr(isa::RZ), pt = predicate(isa::PT);
   if (i.mods.sat || i.mods.part == ptx::MulPart::wide) return unsupported(i);
   if (carry_.kind == isa::OperandKind::none) {
-    carry_ = gpr(new_gpr(f_, 1, false));
-    // Read before any write of it in the text: PTX leaves its value open, but the register must have one.
-    if (carry_in) mov(carry_.reg, rz);
+    carry_ = gpr(new_gpr(f_, 1, false)), borrow_ = gpr(new_gpr(f_, 1, false));
+    // Read before any write of it in the text: PTX leaves its value open, but the registers must have one.
+    if (carry_in) mov(carry_.reg, rz), mov(borrow_.reg, as_register(immediate(1)));
   }
+  const Op link = subtract ? borrow_ : carry_;
   const bool wide = ptx::type_bytes(i.type) == 8;
   auto pair = [](Op o) { return Wide{o, high_word(o)}; };
   Op x, y, sum, total;
@@ -56,7 +59,7 @@ void Selector::add_with_carry(const ptx::Instruction& i) {
       setp64(first, isa::PT, Cmp::LT, subtract ? pair(x) : pair(sum), subtract ? pair(y) : pair(x), false, 0, pt);
     if (carry_in) {
       Op c = temp(2);
-      mov(c.reg, carry_), mov(c.reg + 1, rz);
+      mov(c.reg, link), mov(c.reg + 1, rz);
       add64(total.reg, pair(sum), pair(c), subtract);
       if (i.mods.carry_out)
         setp64(second, isa::PT, Cmp::LT, subtract ? pair(sum) : pair(total), subtract ? pair(c) : pair(sum), false, 0,
@@ -80,9 +83,9 @@ void Selector::add_with_carry(const ptx::Instruction& i) {
     add(sum.reg, x, subtract ? negate(y) : y);
     if (i.mods.carry_out) setp(first, isa::PT, Cmp::LT, subtract ? x : sum, subtract ? y : x, false, 0, pt);
     if (carry_in) {
-      add(total.reg, sum, subtract ? negate(carry_) : carry_);
+      add(total.reg, sum, subtract ? negate(link) : link);
       if (i.mods.carry_out)
-        setp(second, isa::PT, Cmp::LT, subtract ? sum : total, subtract ? carry_ : sum, false, 0, pt);
+        setp(second, isa::PT, Cmp::LT, subtract ? sum : total, subtract ? link : sum, false, 0, pt);
     } else {
       total = sum;
     }
@@ -90,7 +93,9 @@ void Selector::add_with_carry(const ptx::Instruction& i) {
   if (i.mods.carry_out) {
     uint32_t any = first;
     if (carry_in) any = temp_predicate(), predicate_logic(any, predicate(first), predicate(second), '|');
-    select(carry_.reg, as_register(immediate(1)), rz, predicate(any));
+    const Op one = as_register(immediate(1));
+    select((subtract ? borrow_ : carry_).reg, one, rz, predicate(any));
+    select((subtract ? carry_ : borrow_).reg, rz, one, predicate(any));
   }
   if (d == isa::RZ) return;
   mov(d, total);

@@ -362,8 +362,8 @@ bool compute_integer(const Instruction& i, const uint64_t* s, uint32_t n, bool& 
         out = static_cast<uint64_t>(clamp(wide(a, t) - wide(b, t), t));
         return true;
       }
-      u128 difference = u128{a & mask} - (b & mask) - (i.op == Opcode::subc && carry);
-      if (m.carry_out) carry = difference >> width & 1;  // borrow
+      u128 difference = u128{a & mask} - (b & mask) - (i.op == Opcode::subc && !carry);
+      if (m.carry_out) carry = !(difference >> width & 1);  // no borrow, as ptxas's code has it
       out = static_cast<uint64_t>(difference);
       return true;
     }

@@ -239,7 +239,14 @@ TEST(Operations, CarryChains) {
          {"u64", "u64", "add.cc.u64 %d, %x, %y; addc.u64 %d, %y, %z;"},
          {"u64", "u64", "sub.cc.u64 %d, %x, %y; subc.cc.u64 %d, %y, %z; subc.u64 %d, %x, %d;"},
          {"u64", "u64", "mad.lo.cc.u64 %d, %x, %y, %z; madc.hi.u64 %d, %x, %y, %z;"},
-         {"s64", "s64", "mad.hi.cc.s64 %d, %x, %y, %z; madc.lo.cc.s64 %d, %z, %y, %x; addc.s64 %d, %d, 0;"}},
+         {"s64", "s64", "mad.hi.cc.s64 %d, %x, %y, %z; madc.lo.cc.s64 %d, %z, %y, %x; addc.s64 %d, %d, 0;"},
+         // A difference leaves no borrow as carry, and takes a carry for no borrow.
+         {"u32", "u32", "add.cc.u32 %d, %x, %y; subc.u32 %d, %y, %z;"},
+         {"u32", "u32", "sub.cc.u32 %d, %x, %y; addc.u32 %d, %y, %z;"},
+         {"u32", "u32", "add.cc.u32 %d, %x, -1; subc.cc.u32 %d, 0, %y; addc.u32 %d, %d, 0;"},
+         {"s32", "s32", "mad.lo.cc.s32 %d, %x, %y, %z; subc.cc.s32 %d, %y, %x; madc.hi.s32 %d, %d, %y, %z;"},
+         {"u64", "u64", "add.cc.u64 %d, %x, %y; subc.cc.u64 %d, %y, %z; addc.u64 %d, %x, %d;"},
+         {"u64", "u64", "sub.cc.u64 %d, %x, %y; addc.cc.u64 %d, %y, %z; subc.u64 %d, %x, %d;"}},
         true);
 }
 
