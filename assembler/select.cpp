@@ -326,7 +326,12 @@ Op Selector::source_predicate(const ptx::Operand& o) {
 
 Op Selector::extended_narrow(const ptx::Operand& o, Type type) {
   Op a = source(o, type);
-  if (is_immediate(a)) return a;
+  if (is_immediate(a)) {  // of a register with another sign, too: `mov.b16 %a, 0xffb9; setp.lt.s16 ..`
+    const uint32_t unused = 64 - 8 * ptx::type_bytes(type);
+    const uint64_t high = static_cast<uint64_t>(a.value) << unused;
+    a.value = ptx::is_signed(type) ? static_cast<int64_t>(high) >> unused : static_cast<int64_t>(high >> unused);
+    return a;
+  }
   Op t = temp();
   extend(t.reg, a, 8 * ptx::type_bytes(type), ptx::is_signed(type));
   return t;

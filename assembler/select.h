@@ -293,6 +293,7 @@ class Selector {
   void mul_hi64(uint32_t d, Wide a, Wide b, bool is_signed);
   // select_extended.cpp
   void extended_arithmetic(const ptx::Instruction& i);
+  bool mixes_carries() const;
   void add_with_carry(const ptx::Instruction& i);
   void multiply24(const ptx::Instruction& i);
   void sum_absolute_difference(const ptx::Instruction& i);
@@ -418,6 +419,7 @@ class Selector {
   void finish();
 
   Op carry_, borrow_;  // PTX's CC.CF, once it is used, and its opposite
+  bool mixes_carries_ = false;
   // In the arena.
   std::span<uint32_t> parameter_offsets_;
   std::span<uint32_t> local_offsets_;     // by VariableId

@@ -3,8 +3,8 @@
 //
 // PTX's condition code CC.CF, which no register names, lives in a 32-bit register of the function: 0 or 1. Its second one holds the opposite, the borrow:
 // a subtraction leaves no borrow as carry and takes a carry for no borrow, so that sums and differences may stand in one chain (the manual speaks of
-// "carry-in/carry-out or borrow-in/borrow-out", PTX ISA, 9.7.2; ptxas's code for sm_61 to sm_90 does so and CGBN's negation rests on it). Whichever of the two
-// nobody reads goes as dead code. A carry out of a + b + c is found by comparison: a sum that wraps around is less than its addend. That
+// "carry-in/carry-out or borrow-in/borrow-out", PTX ISA, 9.7.2; ptxas's code for sm_61 to sm_90 does so and CGBN's negation rests on it). A link writes its own
+// form, and the other one where some chain of the function mixes them. A carry out of a + b + c is found by comparison: a sum that wraps around is less than its addend. That
 // costs two more instructions than a carry chain in hardware, and survives whatever the assembler puts between the links.
 #include "assembler/select.h"
 
@@ -23,6 +23,22 @@ void Selector::extended_arithmetic(const ptx::Instruction& i) {
   }
 }
 
+// Whether a sum may take what a difference has left, or a difference what a sum has. What comes from another block may be either.
+bool Selector::mixes_carries() const {
+  enum { unknown, sum, difference };
+  for (BlockId b : flow_.layout) {
+    int left = unknown;
+    for (const FlowItem& item : flow_.blocks[b].items) {
+      const ptx::Instruction& i = p_.instructions[item.inst];
+      const bool takes = i.op == Opcode::addc || i.op == Opcode::subc || i.op == Opcode::madc;
+      const int own = i.op == Opcode::sub || i.op == Opcode::subc ? difference : sum;
+      if (takes && left != own) return true;
+      if (i.mods.carry_out) left = is_none(i.guard) || left == own ? own : unknown;
+    }
+  }
+  return false;
+}
+
 // add.cc, addc, sub.cc, subc, mad.cc, madc.
 void Selector::add_with_carry(const ptx::Instruction& i) {
   const uint32_t d = destination(p_.operand(i, 0));
@@ -33,6 +49,7 @@ void Selector::add_with_carry(const ptx::Instruction& i) {
   if (i.mods.sat || i.mods.part == ptx::MulPart::wide) return unsupported(i);
   if (carry_.kind == isa::OperandKind::none) {
     carry_ = gpr(new_gpr(f_, 1, false)), borrow_ = gpr(new_gpr(f_, 1, false));
+    mixes_carries_ = mixes_carries();
     // Read before any write of it in the text: PTX leaves its value open, but the registers must have one.
     if (carry_in) mov(carry_.reg, rz), mov(borrow_.reg, as_register(immediate(1)));
   }
@@ -94,8 +111,8 @@ void Selector::add_with_carry(const ptx::Instruction& i) {
     uint32_t any = first;
     if (carry_in) any = temp_predicate(), predicate_logic(any, predicate(first), predicate(second), '|');
     const Op one = as_register(immediate(1));
-    select((subtract ? borrow_ : carry_).reg, one, rz, predicate(any));
-    select((subtract ? carry_ : borrow_).reg, rz, one, predicate(any));
+    select(link.reg, one, rz, predicate(any));
+    if (mixes_carries_) select((subtract ? carry_ : borrow_).reg, rz, one, predicate(any));
   }
   if (d == isa::RZ) return;
   mov(d, total);

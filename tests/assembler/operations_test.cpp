@@ -250,6 +250,39 @@ TEST(Operations, CarryChains) {
         true);
 }
 
+// A constant in a register of 16 bits is extended by the sign of its reader, not by that of the move.
+TEST(Operations, ConstantsOfSixteenBitsHaveTheirReadersSign) {
+  const char* statements[] = {
+      "setp.lt.{0} %p, %h, %k; selp.b32 %d, 1, 2, %p;",
+      "setp.lt.{0} %p, 16106, %k; selp.b32 %d, 1, 2, %p;",
+      "setp.ge.{0} %p, %k, %h; selp.b32 %d, 1, 2, %p;",
+      "set.gt.u32.{0} %d, %h, %k;",
+      "max.{0} %h, %h, %k; cvt.u32.u16 %d, %h;",
+      "min.{0} %h, %k, 3; cvt.u32.u16 %d, %h;",
+      "div.{0} %h, %k, %h; cvt.u32.u16 %d, %h;",
+      "rem.{0} %h, %h, %k; cvt.u32.u16 %d, %h;",
+      "shr.{0} %h, %k, 3; cvt.u32.u16 %d, %h;",
+      "shr.{0} %h, %k, %x; cvt.u32.u16 %d, %h;",
+      "mul.hi.{0} %h, %h, %k; cvt.u32.u16 %d, %h;",
+      "mul.wide.{0} %d, %h, %k;",
+      "mad.wide.{0} %d, %k, %h, %y;",
+      "sad.{0} %h, %h, %k, 5; cvt.u32.u16 %d, %h;",
+      "cvt.s32.{0} %d, %k;",
+      "cvt.rn.f32.{0} %f, %k; mov.b32 %d, %f;",
+      "cvt.s64.{0} %l, %k; shr.u64 %l, %l, 8; cvt.u32.u64 %d, %l;",
+      "cvt.sat.u8.{0} %d, %k;",
+      "setp.eq.{0} %p, %h, %k; @%p mov.b16 %h, 7; cvt.u32.u16 %d, %h;"};
+  std::vector<std::string> texts;
+  for (const auto& [type, move] : {std::pair{"s16", "mov.b16 %k, 0xffb9;"}, std::pair{"s16", "mov.u16 %k, 0xffb9;"},
+                                   std::pair{"u16", "mov.s16 %k, -71;"}, std::pair{"u16", "mov.b16 %k, -32768;"}})
+    for (const char* statement : statements)
+      texts.push_back(fmt::format(".reg .b16 %h, %k; .reg .b32 %f; .reg .b64 %l; {} cvt.u16.u32 %h, %x; {}", move,
+                                  fmt::format(fmt::runtime(statement), type)));
+  std::vector<Operation> operations;
+  for (const std::string& t : texts) operations.push_back({"b32", "b32", t.c_str()});
+  check(operations, true);
+}
+
 TEST(Operations, SaturatedSums) {
   check({{"s32", "s32", "add.sat.s32 %d, %x, %y;"},
          {"s32", "s32", "sub.sat.s32 %d, %x, %y;"},

@@ -639,18 +639,21 @@ void Statements::count() {
 void Statements::carry_chain() {
   const Type type = any({Type::u32, Type::s32, Type::u64, Type::s64});
   const Kind kind = kind_of(type);
-  const bool subtract = chance(3);
+  const bool mixed = chance(3), differences = chance(3);
   const uint32_t steps = 1 + pick(3);
   Modifiers m;
   m.carry_out = true;
   std::vector<Operands> of;
   for (uint32_t k = 0; k <= steps; ++k)
     of.push_back({value(type, k > 0, false), reg(source(kind)), value(type, true, false)});
-  std::vector<bool> products;
-  for (uint32_t k = 0; k <= steps; ++k) products.push_back(!subtract && chance(3));
+  std::vector<bool> products, subtracts;
+  for (uint32_t k = 0; k <= steps; ++k) {
+    subtracts.push_back(mixed ? chance(2) : differences);
+    products.push_back(!subtracts.back() && chance(3));
+  }
   for (uint32_t k = 0; k <= steps; ++k) {
     Modifiers now = k < steps ? m : Modifiers{};
-    Opcode op = k == 0 ? (subtract ? Opcode::sub : Opcode::add) : subtract ? Opcode::subc : Opcode::addc;
+    Opcode op = k == 0 ? (subtracts[k] ? Opcode::sub : Opcode::add) : subtracts[k] ? Opcode::subc : Opcode::addc;
     Operands sources = of[k];
     if (products[k]) {
       op = k == 0 ? Opcode::mad : Opcode::madc;

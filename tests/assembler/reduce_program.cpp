@@ -14,7 +14,7 @@ namespace rndn::testing {
 
 // Whether some way through the function reads a register that it has not set. (A guarded instruction sets nothing for sure.)
 bool reads_unset(const ptx::Function& f) {
-  const size_t n = f.instructions.size(), carry = f.registers.size(), borrow = carry + 1, registers = borrow + 1;
+  const size_t n = f.instructions.size(), carry = f.registers.size(), registers = carry + 1;
   using Set = std::vector<bool>;
   std::vector<Set> at(n + 1);  // set for sure, where instructions begin that a jump reaches; empty: not reached yet
   std::vector<bool> target(n + 1);
@@ -50,12 +50,10 @@ bool reads_unset(const ptx::Function& f) {
           }
       };
       if (!is_none(i.guard) && !now[index(i.guard)]) unset = true;
-      // A carry is for the next instruction of its chain only: sums and differences disagree on what it means.
+      // A carry is for the next instruction of its chain only.
       const bool takes = i.op == ptx::Opcode::addc || i.op == ptx::Opcode::subc || i.op == ptx::Opcode::madc;
-      const bool minus = i.op == ptx::Opcode::sub || i.op == ptx::Opcode::subc;
-      if (takes && !now[minus ? borrow : carry]) unset = true;
-      now[carry] = now[borrow] = false;
-      if (i.mods.carry_out) now[minus ? borrow : carry] = true;
+      if (takes && !now[carry]) unset = true;
+      now[carry] = i.mods.carry_out;
       for (uint32_t o = i.destination_count; o < i.operand_count; ++o) read(f.operand(i, o));
       for (uint32_t o = 0; o < i.destination_count && is_none(i.guard); ++o) {
         const ptx::Operand& d = f.operand(i, o);
