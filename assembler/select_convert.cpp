@@ -118,21 +118,17 @@ void Selector::convert(const ptx::Instruction& i) {
     const bool wide_result = register_bytes == 8;
     // The value modulo 2^to_bits, extended to the register by the destination's signedness.
     Op low = a.lo;
-    bool extended_already = false;
-    if (from_bits < 32 && to_bits > from_bits) {
-      if (!wide_result) return extend(d, low, from_bits, ptx::is_signed(from));
-      Op t = temp();
-      extend(t.reg, low, from_bits, ptx::is_signed(from));
-      low = t, extended_already = true;
-    }
-    (void)extended_already;
-    if (to_bits < 32 && to_bits <= from_bits && register_bytes * 8 > to_bits) {
-      if (!wide_result) return extend(d, low, to_bits, ptx::is_signed(to));
-      Op t = temp();
-      extend(t.reg, low, to_bits, ptx::is_signed(to));
+    // The narrower type's sign fills the destination's bits; those of a wider register are the destination's own (`cvt.u16.s8` of -1 is 0xffff there).
+    const bool widens = from_bits < 32 && to_bits > from_bits;
+    const bool narrows = to_bits < 32 && register_bytes * 8 > to_bits && (!widens || (ptx::is_signed(from) && !ptx::is_signed(to)));
+    auto extend_low = [&](uint32_t bits, Type type, bool last) {
+      const Op t = last ? gpr(d) : temp();
+      extend(t.reg, low, bits, ptx::is_signed(type));
       low = t;
-    }
-    if (!wide_result) return mov(d, low);
+    };
+    if (widens) extend_low(from_bits, from, !wide_result && !narrows);
+    if (narrows) extend_low(to_bits, to, !wide_result);
+    if (!wide_result) return widens || narrows ? void() : mov(d, low);
     if (to_bits == 64 && from_bits == 64) {
       mov(d, a.lo);
       return mov(d + 1, a.hi);

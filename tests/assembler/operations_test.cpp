@@ -321,6 +321,13 @@ TEST(Operations, ProductsDifferencesAndBitFields) {
 // What random programs found.
 TEST(Operations, RegistersWiderThanTheType) {
   check({{"b64", "b32", "cvt.sat.u32.s8 %d, %x;"},
+         {"b32", "b32", "cvt.u16.s8 %d, %x;"},
+         {"b64", "b32", "cvt.u16.s8 %d, %x;"},
+         {"b32", "b32", "cvt.s16.s8 %d, %x;"},
+         {"b64", "b32", "cvt.s16.s8 %d, %x;"},
+         {"b64", "b32", "cvt.u32.s8 %d, %x;"},
+         {"b64", "b32", "cvt.s16.u8 %d, %x;"},
+         {"b64", "b32", "cvt.s64.s8 %d, %x;"},
          {"b64", "b32", "cvt.sat.s8.u32 %d, %x;"},
          {"b64", "b32", "cvt.sat.s16.s32 %d, %x;"},
          {"b64", "f32", "cvt.rzi.s32.f32 %d, %x;"},
