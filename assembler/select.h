@@ -345,8 +345,17 @@ class Selector {
   };
   std::array<SharedCode, static_cast<size_t>(Shared::none)> shared_code_;
   std::vector<uint32_t> fixed_pairs_, fixed_predicates_;  // registers of all subroutines
-  static bool is_wide_shared(Shared x) { return x < Shared::divide_f32 || x > Shared::root_f32_ftz; }
-  static bool has_two_operands(Shared x) { return x != Shared::root_f64 && x != Shared::root_f32 && x != Shared::root_f32_ftz; }
+  struct SharedShape {
+    uint32_t words, operands;  // of each operand and of the result; how many operands
+  };
+  static constexpr SharedShape shared_shapes[static_cast<size_t>(Shared::none)] = {
+      {2, 2},                          // divide_f64
+      {2, 1},                          // root_f64
+      {1, 2}, {1, 2},                  // divide_f32, divide_f32_ftz
+      {1, 1}, {1, 1},                  // root_f32, root_f32_ftz
+      {2, 2}, {2, 2}, {2, 2}, {2, 2},  // quotients and remainders of 64 bits
+  };
+  static SharedShape shape(Shared x) { return shared_shapes[static_cast<size_t>(x)]; }
   static bool is_flushing(const ptx::Instruction& i) {  // directed roundings flush for themselves
     return i.mods.ftz && (i.mods.rounding == ptx::Rounding::rn || i.mods.approx);
   }

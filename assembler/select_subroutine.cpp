@@ -74,7 +74,7 @@ constexpr uint32_t place_pair = 2;  // of the fixed pairs; the operands are in 0
 
 // Words are in the halves of one pair.
 Op Selector::operand_register(Shared what, uint32_t k) {
-  if (is_wide_shared(what)) return fixed_pair(k);
+  if (shape(what).words == 2) return fixed_pair(k);
   return gpr(fixed_pair(0).reg + k);
 }
 
@@ -82,7 +82,7 @@ Op Selector::operand_register(Shared what, uint32_t k) {
 void Selector::shared_code(Shared what, Op result, Op a, Op b) {
   SharedCode& code = shared_code_[static_cast<size_t>(what)];
   if (code.places <= 1) return write_code(what, result, a, b);
-  const bool wide = is_wide_shared(what);
+  const bool wide = shape(what).words == 2;
   if (code.subroutine == UINT32_MAX) {
     code.subroutine = static_cast<uint32_t>(f_.subroutines.size());
     code.first = current_;
@@ -94,7 +94,7 @@ void Selector::shared_code(Shared what, Op result, Op a, Op b) {
     if (wide) mov(to.reg + 1, high_word(o));
   };
   bring(operand_register(what, 0), a);
-  if (has_two_operands(what)) bring(operand_register(what, 1), b);
+  if (shape(what).operands == 2) bring(operand_register(what, 1), b);
   if (t_.family == isa::Family::volta) {
     mov_symbol(fixed_pair(place_pair).reg);
     f_.insts.back().call = Call::behind;
@@ -124,7 +124,7 @@ void Selector::make_subroutines() {
     const Shared what = static_cast<Shared>(k);
     const bool volta = t_.family == isa::Family::volta;
     current_ = code.first;
-    const uint32_t width = is_wide_shared(what) ? 2 : 1;
+    const uint32_t width = shape(what).words;
     const Op a = operand_register(what, 0), b = operand_register(what, 1), place = fixed_pair(place_pair);
     const BlockId body = f_.subroutines[code.subroutine].body, back = new_block();
     for (BlockId x : {body, back}) f_.blocks[x].loop_depth = 0;
@@ -139,7 +139,7 @@ void Selector::make_subroutines() {
     const auto range = [&](Op o) { return Range(o.reg, width, Range::gpr, 0); };
     s.results = {range(a)};
     s.reads = {range(a)};
-    if (has_two_operands(what)) s.reads.push_back(range(b));
+    if (shape(what).operands == 2) s.reads.push_back(range(b));
     if (volta) s.reads.push_back(Range(place.reg, 1, Range::gpr, 0));
     share_registers(inst, gprs, predicates, s);
     seal(back);

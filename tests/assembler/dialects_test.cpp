@@ -10,23 +10,9 @@ namespace {
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
-const std::vector<std::string> both_families = {"sm_61", "sm_86", "sm_90"};
-
-// A kernel of the tests' shape with more registers of halves and predicates.
-std::string with(std::string text, const std::string& more) {
-  return text.insert(text.find(".reg .b16 %u;"), more + " ");
-}
-
-// The message of the first diagnostic.
-std::string refusal(const std::string& body, const std::string& head = ".version 7.8\n.target sm_80\n") {
-  SourceManager sources;
-  DiagnosticSink sink;
-  (void)ptx::parse(sources.add("refused.ptx", head +
-                                                  ".address_size 64\n.entry k()\n{\n.reg .b32 %r<4>; .reg .b64 %d<4>; "
-                                                  ".reg .pred %p<4>;\n" +
-                                                  body + "\n}\n"),
-                   sources, sink);
-  return sink.diagnostics().empty() ? "" : sink.diagnostics().front().message;
+// The message of the first diagnostic of a kernel with the statements.
+std::string refused(const std::string& body, const std::string& head = ".version 7.8\n.target sm_80\n") {
+  return refusal(head + ".address_size 64\n.entry k()\n{\n.reg .b32 %r<4>; .reg .b64 %d<4>; .reg .pred %p<4>;\n" + body + "\n}\n");
 }
 
 // Both halves are compared, each with a result of its own.
@@ -105,8 +91,8 @@ TEST(Dialects, BarriersByTheirOtherName) {
       "barrier.red.or.pred %p2, 2, %p1",
   };
   EXPECT_THAT(three_ways(kernel("7.8", "sm_60", statements), both_families, true), AnyOf(-1, 3));
-  EXPECT_EQ(refusal("barrier.cta.arrive.aligned 3, 64; bar.cta.red.popc.u32 %r0, 0, %p1;"), "");
-  EXPECT_THAT(refusal("barrier.cluster.arrive.aligned;"), HasSubstr("unsupported"));
+  EXPECT_EQ(refused("barrier.cta.arrive.aligned 3, 64; bar.cta.red.popc.u32 %r0, 0, %p1;"), "");
+  EXPECT_THAT(refused("barrier.cluster.arrive.aligned;"), HasSubstr("unsupported"));
 }
 
 TEST(Dialects, OrderWithinAClusterIsThatOfTheGpu) {
@@ -137,7 +123,7 @@ TEST(Dialects, ShufflesAndVotesWithoutAMask) {
       "vote.ballot.b32 %r0, %p1",
   };
   EXPECT_THAT(three_ways(kernel("6.0", "sm_60", statements), {"sm_61", "sm_86"}, true), AnyOf(-1, 2));
-  EXPECT_THAT(refusal("shfl.bfly.b32 %r0, %r1, 3, 31;"), HasSubstr("without .sync"));
+  EXPECT_THAT(refused("shfl.bfly.b32 %r0, %r1, 3, 31;"), HasSubstr("without .sync"));
 }
 
 TEST(Dialects, SpecialRegistersInFours) {

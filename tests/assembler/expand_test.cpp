@@ -133,15 +133,15 @@ TEST(Expand, SetOfHalves) {
       bfloats.push_back(fmt::format("set.geu{}.u32.{}{}", combined, from, end));
     bfloats.push_back(fmt::format("set.lt{}.bf16x2.bf16x2 %r0, %r1, %r2{}", combined, end));
   }
-  const auto with = [](std::string text) { return text.insert(text.find(".reg .pred"), ".reg .f32 %f2; "); };
+  const auto with_float = [](std::string text) { return text.insert(text.find(".reg .pred"), ".reg .f32 %f2; "); };
   while (!halves.empty()) {  // no more than a thread has room for
     const size_t n = std::min<size_t>(halves.size(), 40);
-    EXPECT_THAT(three_ways(with(kernel("6.5", "sm_60", {halves.end() - static_cast<ptrdiff_t>(n), halves.end()})),
+    EXPECT_THAT(three_ways(with_float(kernel("6.5", "sm_60", {halves.end() - static_cast<ptrdiff_t>(n), halves.end()})),
                            {"sm_61", "sm_86", "sm_90"}, true),
                 AnyOf(-1, 3));
     halves.resize(halves.size() - n);
   }
-  EXPECT_THAT(three_ways(with(kernel("7.8", "sm_90", bfloats)), {"sm_90"}, true), AnyOf(-1, 1));
+  EXPECT_THAT(three_ways(with_float(kernel("7.8", "sm_90", bfloats)), {"sm_90"}, true), AnyOf(-1, 1));
 }
 
 TEST(Expand, PacksOfFewBits) {

@@ -10,18 +10,6 @@ namespace {
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
-const std::vector<std::string> both_families = {"sm_61", "sm_86", "sm_90"};
-
-std::string with(std::string text, const std::string& more) {
-  return text.insert(text.find(".reg .b16 %u;"), more + " ");
-}
-
-std::string refusal(const std::string& text) {
-  SourceManager sources;
-  DiagnosticSink sink;
-  (void)ptx::parse(sources.add("refused.ptx", text), sources, sink);
-  return sink.diagnostics().empty() ? "" : sink.diagnostics().front().message;
-}
 std::string refused_statement(const std::string& body, const std::string& version, const std::string& target) {
   return refusal(".version " + version + "\n.target " + target +
                  "\n.address_size 64\n.entry k()\n{\n.reg .b32 %r<4>; .reg .b64 %d<4>;\n" + body + "\n}\n");

@@ -10,16 +10,6 @@ namespace {
 
 using ::testing::AnyOf;
 
-const std::vector<std::string> both_families = {"sm_61", "sm_86", "sm_90"};
-
-// The message of the first diagnostic.
-std::string refusal(const std::string& text) {
-  SourceManager sources;
-  DiagnosticSink sink;
-  (void)ptx::parse(sources.add("refused.ptx", text), sources, sink);
-  return sink.diagnostics().empty() ? "" : sink.diagnostics().front().message;
-}
-
 TEST(Ordinary, RegistersArePackedAndUnpackedInEverySize) {
   std::vector<std::string> statements = {
       "mov.b64 %d0, {%h1, %h2, %h3, %h1}",

@@ -230,20 +230,28 @@ uint32_t Statements::source(Kind k) {
     if (tries < 50) continue;
     for (const Var& u : pool)
       if (u.uniform) return u.reg;
-    return uniform_value(k);
+    return constant_register(k);
   }
 }
-// A new value that all lanes share, when there is none of the kind.
-uint32_t Statements::uniform_value(Kind k) {
-  const uint32_t r = fresh(kind_type[k]);
-  if (k == P)
+// A register with a constant, moved there by any type of its bits. The selection of instructions knows what is in it and puts it where it is read.
+uint32_t Statements::constant_register(Kind k) {
+  const uint32_t r = fresh(declared_type(k));
+  const auto kept = std::pair(guard_, guard_negated_);
+  guard_ = rndn::none<RegisterId>(), guard_negated_ = false;
+  if (k == P) {
     emit(Opcode::setp, Type::u32, {.compare = Compare::lt}, {reg(r)}, {reg(a_), imm(static_cast<int64_t>(pick(9)))});
-  else if (k == H || k == B)
-    emit(Opcode::mov, Type::b16, {}, {reg(r)}, {imm(pick(0x7c00))});
-  else if (k == H2 || k == B2)
-    emit(Opcode::mov, Type::b32, {}, {reg(r)}, {imm(int64_t{pick(0x7c00)} << 16 | pick(0x7c00))});
-  else
-    emit(Opcode::mov, kind_type[k], {}, {reg(r)}, {constant(kind_type[k])});
+  } else if (k == H || k == B) {
+    emit(Opcode::mov, Type::b16, {}, {reg(r)}, {imm(pick(0x7c00) | pick(2) << 15)});
+  } else if (k == H2 || k == B2) {
+    emit(Opcode::mov, Type::b32, {}, {reg(r)}, {imm(int64_t{pick(0x7c00)} << 16 | pick(0x7c00) | pick(2) << 15)});
+  } else {
+    Type type = kind_type[k];
+    if (k == I16) type = any({Type::b16, Type::u16, Type::s16});
+    if (k == I32) type = any({Type::b32, Type::u32, Type::s32});
+    if (k == I64) type = any({Type::b64, Type::u64, Type::s64});
+    emit(Opcode::mov, type, {}, {reg(r)}, {constant(type)});
+  }
+  std::tie(guard_, guard_negated_) = kept;
   return r;
 }
 Operand Statements::constant(Type type) {
@@ -280,7 +288,7 @@ Operand Statements::value(Type type, bool constants, bool wider) {
     k = type_bytes(type) == 1 ? any({I16, I32}) : chance(4) ? static_cast<Kind>(std::min<int>(k + 1, I64)) : k;
   const bool can = k != P && k != H && k != H2 && k != B && k != B2;
   if (constants && can && chance(5)) return constant(type);
-  return reg(source(k));
+  return reg(k != P && chance(12) ? constant_register(k) : source(k));
 }
 // Where a result of the kind goes: a variable that lives on, or a new one that add() makes known.
 uint32_t Statements::target(Kind k, bool must_live) {

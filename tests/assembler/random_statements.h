@@ -103,8 +103,8 @@ class Statements {
 
   // ---- values
   uint32_t source(Kind k);
-  // A new value that all lanes share, when there is none of the kind.
-  uint32_t uniform_value(Kind k);
+  // A new register with a constant, or of predicates one that is the same in all lanes.
+  uint32_t constant_register(Kind k);
   Operand constant(Type type);
   // A source of the type; in ld, st and cvt (`wider`) the register may be wider.
   Operand value(Type type, bool constants, bool wider);

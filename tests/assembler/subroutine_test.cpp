@@ -9,8 +9,6 @@ namespace {
 
 using ::testing::AnyOf;
 
-const std::vector<std::string> both_families = {"sm_61", "sm_86", "sm_90"};
-
 struct Long {
   std::string type, text;  // of the result; %0, %1 the operands
 };

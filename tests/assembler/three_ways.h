@@ -5,6 +5,7 @@
 namespace rndn::assembler::testing {
 
 inline const std::vector<std::string> newer = {"sm_80", "sm_86", "sm_89", "sm_90"};
+inline const std::vector<std::string> both_families = {"sm_61", "sm_86", "sm_90"};
 
 // A kernel of the tests' shape. Each statement reads %r1..3, %d1..3, %h1..3 (low halves), %f1, %e1 and sets the register that it names first.
 inline std::string kernel(const std::string& version, const std::string& target,
@@ -32,6 +33,19 @@ inline std::string kernel(const std::string& version, const std::string& target,
     text += value + fmt::format(" st.global.b64 [%out+{}], %x;\n", 8 * k);
   }
   return text + "ret;\n}\n";
+}
+
+// The kernel with more registers.
+inline std::string with(std::string text, const std::string& more) {
+  return text.insert(text.find(".reg .b16 %u;"), more + " ");
+}
+
+// The message of the first diagnostic of the module; empty: it is taken.
+inline std::string refusal(const std::string& text) {
+  SourceManager sources;
+  DiagnosticSink sink;
+  (void)ptx::parse(sources.add("refused.ptx", text), sources, sink);
+  return sink.diagnostics().empty() ? "" : sink.diagnostics().front().message;
 }
 
 // Our code at these levels against what the interpreter gives.
