@@ -3,9 +3,10 @@
 //
 // PTX's condition code CC.CF, which no register names, lives in a 32-bit register of the function: 0 or 1. Its second one holds the opposite, the borrow:
 // a subtraction leaves no borrow as carry and takes a carry for no borrow, so that sums and differences may stand in one chain (the manual speaks of
-// "carry-in/carry-out or borrow-in/borrow-out", PTX ISA, 9.7.2; ptxas's code for sm_61 to sm_90 does so and CGBN's negation rests on it). A link writes its own
-// form, and the other one where some chain of the function mixes them. A carry out of a + b + c is found by comparison: a sum that wraps around is less than its addend. That
-// costs two more instructions than a carry chain in hardware, and survives whatever the assembler puts between the links.
+// "carry-in/carry-out or borrow-in/borrow-out", PTX ISA, 9.7.2; ptxas's code for sm_61 to sm_90 does so and CGBN's negation rests on it). A link
+// writes its own form, and the other one where some chain of the function mixes them. A carry out of a + b + c is found by comparison: a sum that wraps
+// around is less than its addend. That costs two more instructions than a carry chain in hardware, and survives whatever the assembler puts between
+// the links.
 #include "assembler/select.h"
 
 namespace rndn::assembler {
