@@ -21,10 +21,10 @@ uint32_t new_gpr(Function& f, uint32_t width, bool temporary) {
   CHECK(f.gprs.size() < Range::max_register - isa::first_virtual - 4, "too many registers");
   // Units of a wide value are numbered from a multiple of its width, so that the same arithmetic works before and after allocation.
   while (f.gprs.size() & (width - 1))
-    f.gprs.emplace_back(static_cast<uint32_t>(f.gprs.size()), uint8_t{1}, true, false);
+    f.gprs.push_back({static_cast<uint32_t>(f.gprs.size()), 1, true, false});
   const uint32_t first = static_cast<uint32_t>(f.gprs.size());
   uint32_t units = width;
-  do f.gprs.emplace_back(first, static_cast<uint8_t>(width), temporary, false);
+  do f.gprs.push_back({first, static_cast<uint8_t>(width), temporary, false});
   while (--units);
   return isa::first_virtual + first;
 }

@@ -13,6 +13,7 @@ find_package(fmt REQUIRED)
 find_package(Threads REQUIRED)
 
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)  # tools/check-clang and editors read them
 option(RNDN_WERROR "Treat warnings as errors" OFF)
 option(RNDN_STATIC "Link programs statically, so that they run where nothing is installed" OFF)
 set(RNDN_SANITIZE "" CACHE STRING "Sanitizers to build with, as -fsanitize= takes them")

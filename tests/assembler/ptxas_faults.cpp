@@ -17,11 +17,11 @@ struct Rule {
 };
 
 // Whether ptxas can compute the instruction's result in the uniform datapath: integers, made from parameters, constants and special registers of the
-// block. What memory holds never is uniform to it.
+// block. What memory holds is uniform to it at a variable's own address only (seen of .global in random program 25582).
 bool in_uniform_datapath(const Instruction& i) {
   if (is_floating(i.type) || is_floating(i.type2)) return false;
   switch (i.op) {
-    case Opcode::ld: return i.mods.space == Space::param || i.mods.space == Space::constant;
+    case Opcode::ld: return i.mods.space == Space::param || i.mods.space == Space::constant || i.mods.space == Space::global;
     case Opcode::ldu:
     case Opcode::atom:
     case Opcode::shfl:
@@ -58,7 +58,9 @@ std::vector<bool> maybe_uniform(const Function& f) {
             use(o);
         }
       };
-      each(i.destination_count, i.operand_count, [&](const Operand& o) { all &= source_is(o); });
+      const bool from_memory = i.op == Opcode::ld && i.mods.space == Space::global;
+      each(i.destination_count, i.operand_count,
+           [&](const Operand& o) { all &= source_is(o) && !(from_memory && o.kind == Operand::address_reg); });
       if (all) continue;
       each(0, i.destination_count, [&](const Operand& o) {
         if (o.kind == Operand::reg && same[o.id]) same[o.id] = false, changed = true;

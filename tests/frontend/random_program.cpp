@@ -247,7 +247,7 @@ struct Generator {
     for (int tries = 0; tries < 200; ++tries) {
       const auto [lines, failing] = failure();
       const auto at = static_cast<ptrdiff_t>(pick(body.size() + 1));
-      const auto with = [&](size_t count) {
+      const auto with = [&, &lines = lines](size_t count) {
         body.insert(body.begin() + at, lines.begin(), lines.begin() + static_cast<ptrdiff_t>(count));
         const std::string text = returning(results);
         body = whole;

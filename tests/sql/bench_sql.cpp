@@ -510,7 +510,7 @@ Result<void> bench_set(Run& run, const std::string& name, uint64_t n, bool even,
   run.memory.reset();
   const auto [x, y] = sorted_columns(run, n, even);
   std::vector<int64_t> expected;
-  const auto compute = [&](auto&& set_operation) {
+  const auto compute = [&, &x = x, &y = y](auto&& set_operation) {
     set_operation(x.begin(), x.end(), y.begin(), y.end(), std::back_inserter(expected));
   };
   if (name.starts_with("intersection"))

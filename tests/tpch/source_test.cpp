@@ -12,7 +12,7 @@
 namespace rndn::tpch {
 namespace {
 
-constexpr SourceOptions quiet{.threads = 2, .progress = false};
+const SourceOptions quiet{.threads = 2, .progress = false};
 
 void expect_equal(const data::Column& a, const data::Column& b, const std::string& name) {
   ASSERT_EQ(a.type, b.type) << name;
