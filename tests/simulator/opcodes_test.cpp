@@ -333,10 +333,11 @@ void simulate(const Suite& s, const std::string& target) {
   check(s, simulator(target, cubin, true), target, cubin, "ptxas's", "simulated");
 }
 // Our code for all kernels of the suite.
-std::vector<std::byte> ours(const Suite& s, int level) {
+std::vector<std::byte> ours(const Suite& s, int level, uint32_t registers) {
   assembler::Options options;
   options.target = isa::find_target("sm_90");
   options.level = level;
+  options.max_registers = registers;
   options.verify_passes = true;
   Timings timings;
   auto made = assembler::assemble(*s.module, options, timings);
@@ -345,14 +346,15 @@ std::vector<std::byte> ours(const Suite& s, int level) {
 }
 constexpr struct {
   int level;
+  uint32_t registers;  // that a kernel may have, 0: the target's limit
   const char* whose;
-} our_levels[] = {{0, "our -O0"}, {3, "our -O3"}};
+} our_levels[] = {{0, 0, "our -O0"}, {3, 0, "our -O3"}, {3, 24, "our -O3 with 24 registers"}};
 
 TEST(OurCode, GivesWhatTheInterpreterGives) {
   for (const Suite& s : {opcode_suite(90), operand_suite(), corpus_suite(90)})
-    for (const auto& [level, whose] : our_levels) {
+    for (const auto& [level, registers, whose] : our_levels) {
       ASSERT_TRUE(s.module);
-      const auto cubin = ours(s, level);
+      const auto cubin = ours(s, level, registers);
       check(s, simulator("sm_90", cubin, true), "sm_90", cubin, whose, "simulated");
     }
 }
@@ -374,9 +376,9 @@ class Gpu : public ::testing::Test {
 
 TEST_F(Gpu, OurCodeGivesWhatTheInterpreterGives) {
   for (const Suite& s : {opcode_suite(90), operand_suite(), corpus_suite(90)})
-    for (const auto& [level, whose] : our_levels) {
+    for (const auto& [level, registers, whose] : our_levels) {
       ASSERT_TRUE(s.module);
-      const auto cubin = ours(s, level);
+      const auto cubin = ours(s, level, registers);
       check(s, gpu(*device_, cubin), "sm_90", cubin, whose, "H200");
     }
 }
