@@ -189,10 +189,12 @@ void join_values(Function& f, std::span<const Renamed> renamed);  // takes the n
 struct SchedulePlan {
   std::span<InstId> program;  // the code of all blocks in the order of the program
   std::span<uint32_t> late;   // the same as late as possible: places within the block
+  std::span<uint32_t> most;   // by place in the layout: GPRs alive at once in the block's last schedule, 0 before the first
 };
 SchedulePlan plan_schedule(const Function& f);
-// Orders the code so that about pressure_limit GPRs are alive at once; returns how many are. Can be repeated with another limit.
-uint32_t schedule(Function& f, const SchedulePlan& plan, const Liveness& live, uint32_t pressure_limit);
+// Orders the code so that about `limit` GPRs are alive at once, about `crowded` in blocks where the last schedule had more than `limit`. Returns whether
+// now some blocks have more than the limit while others keep within it. Can be repeated.
+bool schedule(Function& f, const SchedulePlan& plan, const Liveness& live, uint32_t limit, uint32_t crowded);
 void schedule_allocated(Function& f);  // over physical registers
 
 // Registers per thread with which every warp of a multiprocessor can be resident.

@@ -70,8 +70,6 @@ uint32_t lower_pressure(Function& f, const Liveness& live, uint32_t pressure) {
   const uint32_t wanted = std::max(enough, (pressure + extra - 1) / 8 * 8 - extra);
   return std::min(pressure, order_for_registers(f, live, enough, wanted));
 }
-constexpr uint32_t last_attempt = 1;  // takes what it gets
-
 std::string first_of(const std::vector<std::string>& problems) {
   return problems.size() == 1 ? problems[0] : fmt::format("{} (and {} more)", problems[0], problems.size() - 1);
 }
@@ -154,22 +152,27 @@ Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Func
       if (pressure == before) join_values(f, renamed);
     }
   }
-  // Scheduled once more, with less room for early loads, when the registers exceed the occupancy step that the code can reach.
+  // Scheduled again when the registers exceed the occupancy step that the code can reach: with less room for early loads in the blocks that took more than
+  // they were to, if only some did, then with less everywhere.
   const uint32_t extra = o.target->reported_registers_extra, step = (pressure + extra + 7) / 8 * 8;
-  uint32_t limit = pressure_limit(f, step);
+  const uint32_t limit = pressure_limit(f, step), tight = limit > 24 ? limit - 24 : 0;
   SchedulePlan plan;
-  for (uint32_t attempt = list ? 0 : last_attempt;; ++attempt) {
+  enum class Room { as_planned, less_where_crowded, less_everywhere } room = list ? Room::as_planned : Room::less_everywhere;
+  for (bool uneven = false;;) {
     if (list) {
       auto scope = timings.measure(Phase::schedule, p.name);
-      if (attempt == 0) plan = plan_schedule(f);
-      RETURN_IF_ERROR(reorder(f, o, [&] { schedule(f, plan, live, limit); }));
-      limit = limit > 24 ? limit - 24 : 0;
+      if (room == Room::as_planned) plan = plan_schedule(f);
+      const uint32_t most = room == Room::less_everywhere ? tight : limit, crowded = room == Room::as_planned ? limit : tight;
+      RETURN_IF_ERROR(reorder(f, o, [&] { uneven = schedule(f, plan, live, most, crowded); }));
     }
     auto scope = timings.measure(Phase::allocate, p.name);
     Function before;
     if (o.verify_passes) before = f;
-    ASSIGN_OR_RETURN(const bool within, allocate_registers(f, live, list ? step - extra : 0, attempt < last_attempt));
-    if (!within) continue;
+    ASSIGN_OR_RETURN(const bool within, allocate_registers(f, live, list ? step - extra : 0, room != Room::less_everywhere));
+    if (!within) {
+      room = room == Room::as_planned && uneven ? Room::less_where_crowded : Room::less_everywhere;
+      continue;
+    }
     if (o.verify_passes)
       if (auto problems = check_allocation(before, f); !problems.empty())
         return Error{Fault::internal, first_of(problems)};

@@ -200,12 +200,12 @@ struct LateScheduler {
 // Puts the instructions of a block into their late order, or into that of the program where too many registers are alive.
 struct PressureScheduler {
   const Units& units;
-  const uint32_t limit;
+  uint32_t limit = 0;
   // By unit: readers to come (the end of the block counts as one when the value lives on), and whether it is alive now. All zero between blocks.
   static constexpr uint32_t alive_flag = 1u << 31;
   std::span<uint32_t> left;
   std::span<bool> issued;
-  uint32_t pressure = 0, most = 0;  // GPRs, and predicates in units of `predicate`
+  uint32_t pressure = 0, most = 0;  // GPRs, and predicates in units of `predicate`; most: GPRs of the block
   static constexpr uint32_t predicate = 1u << 20;
 
   uint32_t weight(uint32_t u) const { return units.is_gpr(u) ? 1 : u < units.predicates ? predicate : 0; }
@@ -249,7 +249,7 @@ struct PressureScheduler {
       const auto [reads, writes, end] = units.of(i);
       for (const uint32_t* u = reads; u != writes; ++u) ++left[*u];
     }
-    most = std::max(most, gprs(pressure));
+    most = gprs(pressure);
     std::fill_n(issued.begin(), n, false);
     const uint32_t* next_late = late;
     uint32_t next = 0;  // of the program
@@ -330,6 +330,7 @@ SchedulePlan plan_schedule(const Function& f) {
   for (BlockId b : f.layout) n += f.blocks[b].code.size();
   plan.program = f.arena->make_raw<InstId>(n);
   plan.late = f.arena->make_raw<uint32_t>(n);
+  plan.most = f.arena->make_span<uint32_t>(f.layout.size(), 0);
   ArenaScope scope(*f.arena);
   LateScheduler s{.f = f};
   size_t at = 0;
@@ -343,21 +344,25 @@ SchedulePlan plan_schedule(const Function& f) {
   return plan;
 }
 
-uint32_t schedule(Function& f, const SchedulePlan& plan, const Liveness& live, uint32_t pressure_limit) {
+bool schedule(Function& f, const SchedulePlan& plan, const Liveness& live, uint32_t limit, uint32_t crowded) {
   ArenaScope scope(*f.arena);
   size_t largest = 0;
   for (BlockId b : f.layout) largest = std::max(largest, f.blocks[b].code.size());
   PressureScheduler s{.units = f.units,
-                      .limit = pressure_limit,
                       .left = f.arena->make_span<uint32_t>(f.units.count),
                       .issued = f.arena->make_span<bool>(largest)};
   size_t at = 0;
-  for (BlockId b : f.layout) {
+  bool some_above = false, some_within = false;
+  for (size_t k = 0; k < f.layout.size(); ++k) {
+    const BlockId b = f.layout[k];
     std::vector<InstId>& code = f.blocks[b].code;
+    s.limit = plan.most[k] > limit ? crowded : limit;
     s.run(plan.program.subspan(at, code.size()), plan.late.data() + at, live.in(b), live.out(b), code);
+    plan.most[k] = s.most;
+    if (!code.empty()) (s.most > limit ? some_above : some_within) = true;
     at += code.size();
   }
-  return s.most;
+  return some_above && some_within;
 }
 
 void schedule_allocated(Function& f) {
