@@ -152,9 +152,11 @@ Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Func
       if (pressure == before) join_values(f, renamed);
     }
   }
-  // Scheduled again when the registers exceed the occupancy step that the code can reach: with less room for early loads in the blocks that took more than
-  // they were to, if only some did, then with less everywhere.
-  const uint32_t extra = o.target->reported_registers_extra, step = (pressure + extra + 7) / 8 * 8;
+  // Registers of full occupancy are free: values may live longer in them, so that more loads are under way. Scheduled again when the registers exceed
+  // the occupancy step that the code can reach: with less room for early loads in the blocks that took more than they were to, if only some did, then
+  // with less everywhere.
+  const uint32_t extra = o.target->reported_registers_extra, free_of_cost = (enough_registers(f) + extra) / 8 * 8,
+                 step = std::max((pressure + extra + 7) / 8 * 8, free_of_cost);
   const uint32_t limit = pressure_limit(f, step), tight = limit > 24 ? limit - 24 : 0;
   SchedulePlan plan;
   enum class Room { as_planned, less_where_crowded, less_everywhere } room = list ? Room::as_planned : Room::less_everywhere;
