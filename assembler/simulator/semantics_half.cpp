@@ -24,12 +24,15 @@ double to_double(uint32_t h, uint32_t flags = 0) {
 constexpr double least_normal = 0x1p-14 - 0x1p-26;
 uint32_t flush_half(uint32_t h) { return h & 0x7c00 ? h : h & 0x8000; }
 
-// a * b + c rounded once: the product is exact as a double, and the last bit remembers what the sum lost.
+// a * b + c rounded to odd: the product is exact as a double, and of the two doubles beside an inexact sum the one with an odd last place
+// stands for it, which no number of the format and no middle of two has. Source: Boldo and Melquiond, Emulation of a FMA and correctly
+// rounded sums: proved algorithms using rounding to odd, IEEE Transactions on Computers 57(4), 2008; what the sum lost: Knuth's TwoSum.
 double fused(double a, double b, double c) {
   const double p = a * b, s = p + c;
   if (!std::isfinite(s)) return s;
   const double t = s - p, lost = (p - (s - t)) + (c - t);
-  return lost == 0 ? s : std::nextafter(s, lost > 0 ? HUGE_VAL : -HUGE_VAL);
+  if (lost == 0 || as_bits(s) & 1) return s;
+  return std::nextafter(s, lost > 0 ? HUGE_VAL : -HUGE_VAL);
 }
 uint32_t finish(double v, uint32_t flags) {
   if (flags & sat) v = v > 0 ? (v < 1 ? v : 1) : 0;
