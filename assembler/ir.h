@@ -68,6 +68,7 @@ struct Inst {
   bool symbol_high = false;
   bool pinned = false;       // has an effect besides its registers: never removed
   bool cooperative = false;  // comes from a .sync operation of PTX (attribute COOP_GROUP_INSTR_OFFSETS)
+  bool contractible = false;  // of floats: PTX lets a product and a sum be one operation with one rounding
   Call call = Call::none;
 };
 
@@ -122,6 +123,7 @@ struct Facts {
   bool writes_elsewhere : 1 = false;  // writes a file that is not allocated
   bool ordered : 1 = false;           // has to do with memory or other lanes: scheduling keeps its order
   bool crosses : 1 = true;            // before allocation: may read a register that its block has not written before it
+  bool combines = false;              // combine.cpp looks at it
   uint8_t least_stall = 1;            // issue cycles before the next instruction
   isa::Control control;               // filled by assign_barriers
 

@@ -161,6 +161,9 @@ void peephole_allocated(Function& f);                // MOV R, R; loads to RZ
 // --- copies.cpp: over virtual registers; copies within a block
 void join_copies(Function& f, Survey& survey);
 
+// --- combine.cpp: over virtual registers; one instruction for two of a block
+void combine(Function& f, Survey& survey, isa::FormCache& forms);
+
 // --- uniform_values.cpp: loop invariants to uniform registers; returns whether anything changed
 bool move_uniform_values(Function& f, Survey& survey, isa::FormCache& forms);
 

@@ -125,6 +125,7 @@ Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Func
     find_guarded_values(f, known);
     remove_dead_code(f, known);
     if (o.level >= 1 && o.target->family == isa::Family::volta) join_copies(f, known);
+    if (o.level >= 1) combine(f, known, memory.forms);
   }
   Liveness live;
   uint32_t pressure = 0;

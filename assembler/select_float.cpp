@@ -14,7 +14,11 @@ using OperandKind = ptx::Operand;
 void Selector::float_arithmetic(const ptx::Instruction& i) {
   const uint32_t d = destination(p_.operand(i, 0));
   const uint32_t rounding = float_rounding(i.mods.rounding);
+  const auto may_contract = [&] {
+    if (options_.contract && i.mods.rounding == ptx::Rounding::none) f_.insts.back().contractible = true;
+  };
   auto finish = [&](Emitted e) {
+    may_contract();
     e.mod(ModifierKind::Rounding, rounding);
     if (i.mods.ftz) e.mod(ModifierKind::FTZ, 1);
     if (i.mods.sat) e.mod(ModifierKind::SAT, 1);
@@ -100,9 +104,9 @@ void Selector::float_arithmetic(const ptx::Instruction& i) {
     return emit(m, {gpr(d), pair(a), b}).mod(ModifierKind::Rounding, rounding);
   };
   switch (i.op) {
-    case Opcode::add: two(Mnemonic::DADD, src(1), src(2)); return;
-    case Opcode::sub: two(Mnemonic::DADD, src(1), negated(src(2))); return;
-    case Opcode::mul: two(Mnemonic::DMUL, src(1), src(2)); return;
+    case Opcode::add: two(Mnemonic::DADD, src(1), src(2)); return may_contract();
+    case Opcode::sub: two(Mnemonic::DADD, src(1), negated(src(2))); return may_contract();
+    case Opcode::mul: two(Mnemonic::DMUL, src(1), src(2)); return may_contract();
     case Opcode::fma:
     case Opcode::mad: {
       Op a = src(1), b = src(2), c = src(3);

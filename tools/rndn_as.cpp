@@ -32,8 +32,7 @@ struct Arguments {
   bool verbose = false, time = false, inlining_off = false;
 };
 
-// Flags of ptxas that change nothing here: what they ask for is so anyway, or is a hint. Products and sums are never contracted, so that --fmad
-// may say either.
+// Flags of ptxas that change nothing here: what they ask for is so anyway, or is a hint.
 struct Ignored {
   std::string_view name;
   bool value;
@@ -41,8 +40,6 @@ struct Ignored {
 constexpr Ignored ignored[] = {{"-m64", false},
                                {"--machine", true},
                                {"-m", true},
-                               {"--fmad", true},
-                               {"-fmad", true},
                                {"--def-load-cache", true},
                                {"-dlcm", true},
                                {"--def-store-cache", true},
@@ -75,7 +72,7 @@ constexpr Ignored ignored[] = {{"-m64", false},
 // ptxas writes some long flags with one dash, and `=` behind short ones.
 std::vector<std::string> with_two_dashes(const std::vector<std::string>& given) {
   static constexpr std::string_view long_flags[] = {"-arch",    "-gpu-name",  "-maxrregcount",       "-lineinfo",
-                                                    "-verbose", "-opt-level", "-generate-line-info", "-output-file"};
+                                                    "-verbose", "-opt-level", "-generate-line-info", "-output-file", "-fmad"};
   std::vector<std::string> out;
   for (size_t i = 0; i < given.size(); ++i) {
     const std::string& s = given[i];
@@ -123,6 +120,10 @@ int run(int argc, char** argv) {
                     "0: linear schedule, no peepholes; 1: peepholes; 2: list schedule; 3 (default): all");
   tools::add_number(app, "--maxrregcount", a.options.max_registers, 0u, 255u,
                     "at most N registers per thread; 0: the target's limit");
+  a.options.contract = true;
+  app.add_option("--fmad", a.options.contract,
+                 "true (default): products and sums of floats without a rounding of their own become fma, from -O1 on")
+      ->type_name("BOOL");
   app.add_flag("-v,--verbose", a.verbose, "registers, spills and memory of each kernel, on standard error");
   app.add_flag("--lineinfo,--generate-line-info", a.options.line_tables, "line tables from .loc and .file");
   app.add_flag("-g,--device-debug", a.debug, "accepted; code is optimised as without it, and has no debug information");

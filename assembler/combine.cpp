@@ -1,0 +1,462 @@
+// One instruction for two: an operation joins the one that reads its result.
+//
+// Input and output: functions over virtual registers without dead code, with their survey, which is kept up to date. Selection makes the instructions
+// of every PTX statement for itself; here
+//   a sum takes in a product (IMAD), a shift to the left by a literal (LEA), or another sum (IADD3 has three operands);
+//   a sum of 64 bits, two additions, takes in a product of 32-bit factors (IMAD.WIDE) or a shift (LEA, LEA.HI.X): the addresses of arrays;
+//   a logical operation takes in another while their operands are three at most (LOP3);
+//   a sum of floats takes in a product where PTX leaves it free (Inst::contractible): FFMA, DFMA.
+// What is taken in has one definition, in the reader's block and at most `reach` instructions before it, without a guard or under the reader's, and what
+// it reads is not written in between. It goes when nobody else reads it: so other readers forbid all but the sums of 64 bits, which lose an instruction
+// in any case, and products of floats whose readers are all such sums, as in the vendor's code.
+// One walk forward over each block, so that chains join from their beginnings. Cost: O(instructions) and `reach` per pair that joins.
+//
+// Left out: pairs in different blocks, halves, products that Pascal makes of 16-bit ones.
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "assembler/build.h"
+#include "assembler/isa/make.h"
+#include "assembler/passes.h"
+
+namespace rndn::assembler {
+namespace {
+
+using isa::Mnemonic;
+using isa::ModifierKind;
+using Op = isa::Operand;
+
+constexpr size_t reach = 64;
+constexpr uint32_t nobody = UINT32_MAX;
+constexpr InstId gone = none<InstId>();
+
+bool is_register(const Op& o) { return o.kind == isa::OperandKind::gpr; }
+bool is_immediate(const Op& o) { return o.kind == isa::OperandKind::immediate; }
+bool is_zero(const Op& o) { return is_register(o) && o.reg == isa::RZ; }
+bool is_true(const Op& o) { return o.reg == isa::PT && !o.negated; }
+bool is_false(const Op& o) { return o.reg == isa::PT && o.negated; }
+// The integer with the other sign.
+Op minus(Op o) {
+  if (is_immediate(o))
+    o.value = static_cast<int32_t>(0u - static_cast<uint32_t>(o.value));
+  else
+    o.negated = !o.negated;
+  return o;
+}
+
+class Combiner {
+ public:
+  Combiner(Function& f, Survey& survey, isa::FormCache& forms) : f_(f), uses_(survey.units), forms_(forms) {}
+
+  void run() {
+    for (BlockId b : f_.layout) {
+      std::vector<InstId>& code = f_.blocks[b].code;
+      code_ = code, block_ = index(b), holes_ = false, literal_count_ = 0;
+      for (at_ = 0; at_ < code.size(); ++at_)
+        if (f_.facts[index(code[at_])].combines) combine();
+      if (holes_) std::erase(code, gone);
+    }
+  }
+
+ private:
+  // The instruction that may join, by its place in the block.
+  struct Maker {
+    size_t place;
+    const isa::Instruction& sass;
+    const Inst& inst;
+  };
+
+  void combine() {
+    switch (sass().mnemonic) {
+      case Mnemonic::IADD3:
+        if (f_.target->family == isa::Family::volta) isa::modifier(sass(), ModifierKind::X) ? wide_sum() : sum();
+        return;
+      case Mnemonic::LOP3:
+        if (f_.target->family == isa::Family::volta)
+          while (logic()) {
+          }
+        return;
+      case Mnemonic::FADD: return float_sum(Mnemonic::FMUL, Mnemonic::FFMA, 1);
+      case Mnemonic::DADD: return float_sum(Mnemonic::DMUL, Mnemonic::DFMA, 2);
+      default: return;
+    }
+  }
+
+  InstId here() const { return code_[at_]; }
+  const isa::Instruction& sass() const { return f_[here()].sass; }
+  uint32_t unit(uint32_t reg) const { return f_.units.of(Range::gpr, reg); }
+  // How often the words of a register value are read; more than once each counts for all.
+  uint32_t readers(const Op& o, uint32_t words) const {
+    uint32_t most = 0;
+    for (uint32_t w = 0; w < words; ++w) most = std::max(most, uses_[unit(o.reg) + w].readers);
+    return most;
+  }
+  bool writes(InstId i, uint32_t u) const {
+    const Units::List list = f_.units.of(i);
+    return std::any_of(list.writes, list.end, [&](uint32_t w) { return (w & ~Units::lasts) == u; });
+  }
+
+  // Who alone makes the words of a value, if that may be done here as well. `behind`: the last place before which nothing may write what it reads.
+  std::optional<Maker> maker(const Op& o, uint32_t words, size_t behind) const {
+    if (!is_register(o) || o.reg < isa::first_virtual) return {};
+    const uint32_t u = unit(o.reg);
+    if (u + words > uses_.size()) return {};
+    const UnitUse& use = uses_[u];
+    for (uint32_t w = 0; w < words; ++w)
+      if (uses_[u + w].several || uses_[u + w].inst != use.inst) return {};
+    if (use.inst == nobody || use.block != block_) return {};
+    const InstId made = static_cast<InstId>(use.inst);
+    const isa::Instruction &p = f_[made].sass, &x = sass();
+    if (p.guard != isa::PT && (p.guard != x.guard || p.guard_negated != x.guard_negated)) return {};
+    const Units::List list = f_.units.of(made);
+    const size_t end = behind > reach ? behind - reach : 0;
+    for (size_t k = behind; k-- > end;) {
+      const InstId i = code_[k];
+      if (i == gone) continue;
+      if (i == made) return Maker{k, p, f_[made]};
+      const Units::List between = f_.units.of(i);
+      for (const uint32_t* w = between.writes; w != between.end; ++w)
+        if (std::find(list.reads, list.writes, *w & ~Units::lasts) != list.writes) return {};
+    }
+    return {};
+  }
+
+  void count_readers(InstId i, uint32_t change) {
+    const Units::List list = f_.units.of(i);
+    for (const uint32_t* r = list.reads; r != list.writes; ++r)
+      if (*r < uses_.size()) uses_[*r].readers += change;
+  }
+  void drop(size_t place) {
+    const InstId i = code_[place];
+    count_readers(i, 0u - 1);
+    code_[place] = gone, holes_ = true;
+  }
+  // The instruction at the place becomes another, with its guard; false, and nothing changes, if the target has none for these operands.
+  template <class Modify>
+  bool become(size_t place, const Maker& joined, Mnemonic m, std::span<const Op> operands, Modify&& modify) {
+    isa::Instruction made;
+    const isa::RowFacts* const row = isa::make(*f_.target, m, operands, made, forms_);
+    if (!row) return false;
+    const InstId i = code_[place];
+    made.guard = f_[i].sass.guard, made.guard_negated = f_[i].sass.guard_negated;
+    modify(made, *row);
+    count_readers(i, 0u - 1);
+    f_[i].sass = made, f_[i].contractible = false;
+    Facts& facts = f_.facts[index(i)];
+    const bool crosses = facts.crosses || f_.facts[index(code_[joined.place])].crosses;
+    facts = facts_of(*f_.target, f_[i]);
+    facts.crosses = crosses;
+    list_units(f_, i);
+    count_readers(i, 1);
+    return true;
+  }
+  bool become(size_t place, const Maker& joined, Mnemonic m, std::initializer_list<Op> operands) {
+    return become(place, joined, m, {operands.begin(), operands.size()}, [](isa::Instruction&, const isa::RowFacts&) {});
+  }
+  // The maker goes if nobody reads it any more.
+  void release(const Maker& p) {
+    const InstId i = code_[p.place];
+    const Units::List list = f_.units.of(i);
+    const auto is_read = [&](uint32_t w) { return uses_[w & ~Units::lasts].readers != 0; };
+    if (std::any_of(list.writes, list.end, is_read)) return;
+    for (const uint32_t* w = list.writes; w != list.end; ++w) uses_[*w & ~Units::lasts] = {};
+    drop(p.place);
+  }
+
+  // --- integers
+  // A sum without carries.
+  static bool is_sum(const isa::Instruction& s) {
+    return s.mnemonic == Mnemonic::IADD3 && is_true(s.operands[1]) && is_true(s.operands[2]) && is_false(s.operands[6]) &&
+           is_false(s.operands[7]) && isa::modifier(s, ModifierKind::X) == 0;
+  }
+  struct Terms {
+    std::array<Op, 3> terms;
+    uint32_t count = 0;
+    void add(const Op& o) {
+      if (!is_zero(o)) terms[count++] = o;
+    }
+  };
+  static Terms terms_of(const isa::Instruction& s) {
+    Terms t;
+    for (uint32_t k = 3; k < 6; ++k) t.add(s.operands[k]);
+    return t;
+  }
+  static bool is_product(const isa::Instruction& s, Mnemonic m, uint32_t first) {
+    return s.mnemonic == m && is_zero(s.operands[first + 2]) && is_false(s.operands[first + 3]) &&
+           isa::modifier(s, ModifierKind::X) == 0 && !s.operands[first].negated && !s.operands[first + 1].negated;
+  }
+  static bool is_left_shift(const isa::Instruction& s) {
+    return s.mnemonic == Mnemonic::SHF && is_immediate(s.operands[2]) && s.operands[2].value > 0 && s.operands[2].value < 32 &&
+           is_register(s.operands[1]) && isa::modifier(s, ModifierKind::Right) == 0;
+  }
+
+  void sum() {
+    if (!is_sum(sass())) return;
+    const Terms t = terms_of(sass());
+    if (t.count != 2) return;
+    for (uint32_t k = 0; k < 2; ++k) {
+      const Op s = t.terms[k], other = t.terms[1 - k];
+      const std::optional<Maker> p = maker(s, 1, at_);
+      if (p && readers(s, 1) == 1 && joins_sum(*p, s, other)) return release(*p);
+    }
+  }
+  bool joins_sum(const Maker& p, const Op& s, const Op& other) {
+    const Op d = sass().operands[0];
+    const auto& o = p.sass.operands;
+    if (is_product(p.sass, Mnemonic::IMAD, 1)) {
+      if (s.negated && !is_immediate(o[2])) return false;
+      return become(at_, p, Mnemonic::IMAD, {d, o[1], s.negated ? minus(o[2]) : o[2], other, predicate(isa::PT, true)});
+    }
+    if (is_left_shift(p.sass) && is_zero(o[3]) && isa::modifier(p.sass, ModifierKind::High) == 0)
+      return !s.negated &&
+             become(at_, p, Mnemonic::LEA, {d, predicate(isa::PT), o[1], other, o[2], predicate(isa::PT, true)});
+    if (!is_sum(p.sass)) return false;
+    Terms all = terms_of(p.sass);
+    if (all.count != 2) return false;
+    for (uint32_t k = 0; k < 2; ++k)
+      if (s.negated) all.terms[k] = minus(all.terms[k]);
+    all.add(other);
+    // What is no register stands in the middle.
+    const auto first = std::partition(all.terms.begin(), all.terms.end(), [](const Op& x) { return !is_register(x); });
+    if (first - all.terms.begin() > 1) return false;
+    const auto& [b, a, c] = all.terms;
+    const Op yes = predicate(isa::PT), no = predicate(isa::PT, true);
+    return become(at_, p, Mnemonic::IADD3, {d, yes, yes, a, b, c, no, no});
+  }
+
+  // Two words of one value that an instruction may name as a pair.
+  bool is_pair(const Op& lo, const Op& hi) const {
+    if (lo.negated || hi.negated) return false;
+    if (!is_register(lo) || lo.reg < isa::first_virtual || hi.reg != lo.reg + 1 || !is_register(hi)) return false;
+    const uint32_t u = lo.reg - isa::first_virtual;
+    return u % 2 == 0 && f_.gprs[u].width >= 2;
+  }
+  static bool is_constant_pair(const Op& lo, const Op& hi) {
+    return lo.kind == isa::OperandKind::constant && hi.kind == lo.kind && lo.bank == hi.bank && lo.reg == isa::RZ &&
+           hi.reg == isa::RZ && lo.value % 8 == 0 && hi.value == lo.value + 4 && !lo.negated && !hi.negated;
+  }
+
+  // At the high words of a sum of 64 bits.
+  void wide_sum() {
+    const auto& high = sass().operands;
+    if (!is_true(high[1]) || !is_true(high[2]) || !is_zero(high[5]) || !is_false(high[7])) return;
+    const Op carry = high[6];
+    if (carry.negated || carry.reg < isa::first_virtual) return;
+    const UnitUse& use = uses_[f_.units.of(Range::predicate, carry.reg)];
+    if (use.several || use.readers != 1 || use.block != block_) return;
+    size_t low_place = at_;
+    do {
+      if (low_place-- == 0) return;
+    } while (code_[low_place] == gone);
+    const InstId low_inst = code_[low_place];
+    if (index(low_inst) != use.inst) return;
+    const isa::Instruction& x = f_[low_inst].sass;
+    const auto& low = x.operands;
+    if (x.mnemonic != Mnemonic::IADD3 || x.guard != sass().guard || x.guard_negated != sass().guard_negated ||
+        isa::modifier(x, ModifierKind::X) || !is_true(low[2]) || !is_zero(low[5]) || !is_false(low[6]) || !is_false(low[7]) ||
+        !is_pair(low[0], high[0]))
+      return;
+    for (uint32_t k = 3; k < 5; ++k) {
+      const Op lo = low[k], hi = high[k];
+      if (!is_register(lo) || lo.negated || hi.negated || hi.kind != lo.kind || hi.reg != lo.reg + 1) continue;
+      if (product_joins(low_place, lo, {low[7 - k], high[7 - k]}) || shift_joins(low_place, lo, {low[7 - k], high[7 - k]}))
+        return;
+    }
+  }
+  // The product at `factor` (its low word) and an addend, two words, make the sum whose low word is made at low_place.
+  bool product_joins(size_t low_place, const Op& factor, std::array<Op, 2> addend) {
+    const std::optional<Maker> p = maker(factor, 2, low_place);
+    if (!p || !is_product(p->sass, Mnemonic::IMAD_WIDE, 2) || p->sass.operands[0].reg != factor.reg) return false;
+    const isa::Instruction product = p->sass;
+    const Op d = f_[code_[low_place]].sass.operands[0], x = product.operands[2];
+    Op y = product.operands[3];
+    const bool in_bank = is_constant_pair(addend[0], addend[1]);
+    if (!in_bank && !is_pair(addend[0], addend[1])) return false;
+    if (!is_register(x) || (in_bank && !is_register(y) && !is_immediate(y))) return false;
+    // A literal beside a constant has to be in a register: it gets the place of the lower sum.
+    const bool needs_register = in_bank && is_immediate(y);
+    std::optional<Inst> move;
+    if (needs_register) {
+      if (std::optional<uint32_t> reg = literal(y.value)) {
+        y = gpr(*reg);
+      } else {
+        const uint32_t fresh = new_gpr(f_, 1, false);
+        move = make_inst(*f_.target, Mnemonic::MOV, {gpr(fresh), y}, &forms_);
+        move->line = f_[here()].line;
+        literals_[literal_count_++ % literals_.size()] = {y.value, fresh};
+        y = gpr(fresh);
+      }
+    }
+    const uint8_t is_signed = isa::modifier(product, ModifierKind::Signed);
+    const std::array<Op, 6> operands = {d, predicate(isa::PT), x, y, addend[0], predicate(isa::PT, true)};
+    const bool made = become(at_, *p, Mnemonic::IMAD_WIDE, operands, [&](isa::Instruction& i, const isa::RowFacts& row) {
+      isa::set_modifier(i, row, ModifierKind::Signed, is_signed);
+    });
+    CHECK(made, "no IMAD.WIDE with this addend");
+    const InstId low = code_[low_place];
+    uses_[unit(d.reg)].inst = index(here());
+    f_.facts[index(here())].crosses |= f_.facts[index(low)].crosses;
+    drop(low_place);
+    if (move) {
+      const InstId id = add_inst(f_, *move);
+      list_units(f_, id);
+      code_[low_place] = id;
+    }
+    release(*p);
+    return true;
+  }
+  // A register of this block that holds the literal.
+  std::optional<uint32_t> literal(int64_t value) const {
+    for (size_t k = 0; k < std::min(literal_count_, literals_.size()); ++k)
+      if (literals_[k].value == value) return literals_[k].reg;
+    return {};
+  }
+  // A shift to the left of 64 bits: its low and its high word.
+  bool shift_joins(size_t low_place, const Op& shifted, std::array<Op, 2> addend) {
+    const std::optional<Maker> low = maker(shifted, 1, low_place), high = maker(gpr(shifted.reg + 1), 1, low_place);
+    if (!low || !high || !is_left_shift(low->sass) || !is_left_shift(high->sass)) return false;
+    const isa::Instruction &l = low->sass, &h = high->sass;
+    const Op x = l.operands[1], y = h.operands[3], n = l.operands[2];
+    if (!is_zero(l.operands[3]) || isa::modifier(l, ModifierKind::High) || !isa::modifier(h, ModifierKind::High) ||
+        isa::modifier(h, ModifierKind::ShiftType) != 1 || h.operands[1] != x || h.operands[2] != n || !is_register(y))
+      return false;
+    const InstId sum = code_[low_place];
+    const Op d = f_[sum].sass.operands[0], e = sass().operands[0];
+    if (x.reg == d.reg || y.reg == d.reg) return false;  // the high word is made after the low one
+    const Op carry = sass().operands[6], no = predicate(isa::PT, true);
+    if (!become(low_place, *low, Mnemonic::LEA, {d, carry, x, addend[0], n, no})) return false;
+    const std::array<Op, 7> operands = {e, predicate(isa::PT), x, addend[1], y, n, carry};
+    const bool made = become(at_, *high, Mnemonic::LEA_HI, operands, [](isa::Instruction& i, const isa::RowFacts& row) {
+      isa::set_modifier(i, row, ModifierKind::X, 1);
+    });
+    CHECK(made, "no LEA.HI beside the LEA");
+    release(*low), release(*high);
+    return true;
+  }
+
+  // --- logic
+  struct Logic {
+    std::array<Op, 3> sources;
+    uint32_t lut;
+    bool plain = true;  // no signs
+  };
+  static Logic logic_of(const isa::Instruction& s) {
+    Logic l{{s.operands[2], s.operands[3], s.operands[4]}, static_cast<uint32_t>(s.operands[5].value)};
+    for (const Op& o : l.sources) l.plain &= !o.negated && !o.absolute;
+    return l;
+  }
+  // Whether an operand joined.
+  bool logic() {
+    const Logic x = logic_of(sass());
+    if (!x.plain || !is_false(sass().operands[6])) return false;
+    for (const Op& s : x.sources) {
+      if (is_zero(s)) continue;
+      const std::optional<Maker> p = maker(s, 1, at_);
+      if (!p || p->sass.mnemonic != Mnemonic::LOP3 || !is_true(p->sass.operands[0]) || !is_false(p->sass.operands[6])) continue;
+      const Logic made = logic_of(p->sass);
+      const auto reads = std::count(x.sources.begin(), x.sources.end(), s);
+      if (made.plain && readers(s, 1) == static_cast<uint32_t>(reads) && logic_joins(*p, x, made, s)) {
+        release(*p);
+        return true;
+      }
+    }
+    return false;
+  }
+  bool logic_joins(const Maker& p, const Logic& x, const Logic& made, const Op& s) {
+    std::array<Op, 3> in;
+    uint32_t count = 0;
+    const auto gather = [&](const Op& o) {
+      if (is_zero(o) || o == s || std::find(in.begin(), in.begin() + count, o) != in.begin() + count) return true;
+      if (count == 3) return false;
+      in[count++] = o;
+      return true;
+    };
+    for (const Op& o : made.sources)
+      if (!gather(o)) return false;
+    for (const Op& o : x.sources)
+      if (!gather(o)) return false;
+    std::fill(in.begin() + count, in.end(), gpr(isa::RZ));
+    // What is no register stands in the middle.
+    if (std::count_if(in.begin(), in.end(), is_register) < 2) return false;
+    if (!is_register(in[0])) std::swap(in[0], in[1]);
+    if (!is_register(in[2])) std::swap(in[2], in[1]);
+    uint32_t lut = 0;
+    for (uint32_t v = 0; v < 8; ++v) {
+      const auto value = [&](const Op& o) -> uint32_t {
+        for (uint32_t k = 0; k < 3; ++k)
+          if (!is_zero(o) && o == in[k]) return v >> (2 - k) & 1;
+        return 0;
+      };
+      const auto of = [&](const Logic& l, auto&& bit) {
+        return l.lut >> (bit(l.sources[0]) << 2 | bit(l.sources[1]) << 1 | bit(l.sources[2])) & 1;
+      };
+      const uint32_t inner = of(made, value);
+      lut |= of(x, [&](const Op& o) { return o == s ? inner : value(o); }) << v;
+    }
+    const auto& o = sass().operands;
+    return become(at_, p, Mnemonic::LOP3, {o[0], o[1], in[0], in[1], in[2], immediate(lut), o[6]});
+  }
+
+  // --- floats
+  void float_sum(Mnemonic multiply, Mnemonic fuse, uint32_t words) {
+    if (!f_[here()].contractible) return;
+    const isa::Instruction x = sass();
+    const auto flag = [](const isa::Instruction& s, ModifierKind kind) -> uint8_t {
+      return isa::has_modifier(s.form, kind) ? isa::modifier(s, kind) : 0;
+    };
+    for (uint32_t k = 1; k < 3; ++k) {
+      const Op s = x.operands[k], other = x.operands[3 - k];
+      if (s.absolute || other.absolute) continue;
+      const std::optional<Maker> p = maker(s, words, at_);
+      if (!p || p->sass.mnemonic != multiply || !p->inst.contractible || flag(p->sass, ModifierKind::SAT) ||
+          flag(p->sass, ModifierKind::FTZ) != flag(x, ModifierKind::FTZ) || !all_sums(s, words, x.mnemonic))
+        continue;
+      Op a = p->sass.operands[1], b = p->sass.operands[2];
+      if (a.absolute || b.absolute) continue;
+      if (s.negated && is_immediate(b))  // its sign is in its bits
+        b.value = static_cast<int32_t>(static_cast<uint32_t>(b.value) ^ 0x80000000u);
+      else if (s.negated)
+        a.negated = !a.negated;
+      const std::array<Op, 4> operands = {x.operands[0], a, b, other};
+      if (become(at_, *p, fuse, operands, [&](isa::Instruction& i, const isa::RowFacts& row) {
+            for (ModifierKind kind : {ModifierKind::FTZ, ModifierKind::SAT})
+              if (const uint8_t value = flag(x, kind)) isa::set_modifier(i, row, kind, value);
+          }))
+        return release(*p);
+    }
+  }
+  // Whether all that read the product are sums that may take it in, from here on.
+  bool all_sums(const Op& s, uint32_t words, Mnemonic add) const {
+    const uint32_t u = unit(s.reg), all = readers(s, words);
+    uint32_t found = 0;
+    for (size_t k = at_; found < all && k < std::min(code_.size(), at_ + reach); ++k) {
+      const InstId i = code_[k];
+      const Units::List list = f_.units.of(i);
+      const auto reads = std::count(list.reads, list.writes, u);
+      if (reads && (f_[i].sass.mnemonic != add || !f_[i].contractible || reads > 1)) return false;
+      found += static_cast<uint32_t>(reads);
+    }
+    return found == all;
+  }
+
+  Function& f_;
+  const std::span<UnitUse> uses_;
+  isa::FormCache& forms_;
+  std::span<InstId> code_;  // of the block; what is gone leaves a hole until the block is done
+  uint32_t block_ = 0;
+  size_t at_ = 0;
+  bool holes_ = false;
+  struct Literal {
+    int64_t value;
+    uint32_t reg;
+  };
+  std::array<Literal, 8> literals_{};  // that the block has in registers, the last ones
+  size_t literal_count_ = 0;
+};
+
+}  // namespace
+
+void combine(Function& f, Survey& survey, isa::FormCache& forms) { Combiner(f, survey, forms).run(); }
+
+}  // namespace rndn::assembler
