@@ -78,6 +78,12 @@ Selector::Selector(const ptx::Module& module, const ptx::Function& function, con
 
 // --- services ---------------------------------------------------------------------------------------------------------------------
 
+// Literals of these are the high words of doubles.
+static bool is_wide_float(Mnemonic m) {
+  return m == Mnemonic::DADD || m == Mnemonic::DMUL || m == Mnemonic::DFMA || m == Mnemonic::DSETP || m == Mnemonic::DMNMX ||
+         m == Mnemonic::DSET;
+}
+
 // An immediate that the form has no room for goes to a register, but for a move's: that register would be filled by the same move.
 Emitted Selector::emit_with_copies(Mnemonic m, std::span<const Op> operands) {
   isa::Instruction made;
@@ -88,6 +94,15 @@ Emitted Selector::emit_with_copies(Mnemonic m, std::span<const Op> operands) {
   for (size_t k = move ? 0 : operands.size(); k-- > 0 && !found;) {
     if (!is_immediate(copy[k]) && copy[k].kind != isa::OperandKind::constant) continue;
     Op original = copy[k];
+    // Pascal's literals of 32 bits that the form has no room for stay in the constant bank.
+    if (t_.family == isa::Family::pascal && is_immediate(original) && !is_wide_float(m)) {
+      copy[k] = constant(2, 0);
+      if (isa::make(t_, m, {copy.data(), operands.size()}, made)) {
+        copy[k].value = bank2(static_cast<uint32_t>(plain(original).value), 4);
+        found = isa::make(t_, m, {copy.data(), operands.size()}, made);
+        continue;
+      }
+    }
     copy[k] = gpr(isa::RZ);
     if (isa::make(t_, m, {copy.data(), operands.size()}, made)) {
       copy[k] = as_register(original);
@@ -493,6 +508,9 @@ void Selector::forward(const ptx::Instruction& i) {
   };
   switch (i.op) {
     case Opcode::mov: {
+      if (s.kind == OperandKind::special && d.bytes == 4 && type_bytes == 4)
+        if (const uint32_t at = bank_of(static_cast<ptx::SpecialRegister>(s.id)); at != no_bank)
+          return is_alias(Register::value32, constant(0, at), rz);
       if (s.kind != OperandKind::immediate || i.type == Type::pred) return copies();
       const uint64_t bits = static_cast<uint64_t>(s.value);
       if (d.bytes <= 4) return is_alias(Register::value32, source(s, i.type), rz);

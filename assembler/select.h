@@ -165,6 +165,8 @@ class Selector {
 
   // --- the same on both families, made of the above
   void min_max64(uint32_t d, Wide a, Wide b, bool max, bool is_signed);  // d is none of the sources
+  static constexpr uint32_t no_bank = UINT32_MAX;
+  uint32_t bank_of(ptx::SpecialRegister r) const;  // its offset in bank 0, or no_bank
   void special_register(uint32_t d, ptx::SpecialRegister r);
   void shuffle(uint32_t d, uint32_t p, Op a, Op lane, Op clamp, uint32_t mode);
   void vote(const ptx::Instruction& i, uint32_t d, Op p);
@@ -207,6 +209,10 @@ class Selector {
     return (is_immediate(o) && static_cast<uint32_t>(o.value) == 0) || (is_register(o) && o.reg == isa::RZ);
   }
   static Op plain(Op o);     // folds a negation into an immediate
+  // Whether the comparison with b asks for the sign alone.
+  static bool is_sign(Cmp c, const Wide& b, bool is_signed) {
+    return is_signed && is_zero(b.lo) && is_zero(b.hi) && (c == Cmp::LT || c == Cmp::GE);
+  }
   Op pair_register(Wide w);  // as one register pair
   void unsupported(const ptx::Instruction& i, std::string_view why = {});
   void unsupported_here(std::string_view why);
@@ -316,9 +322,10 @@ class Selector {
   void sqrt_f32(uint32_t d, Op x, bool ftz);
   void quotient_f64(Op q, Op a, Op b);
   void round_directed(Op q, Op a, Op b, bool wide, ptx::Rounding rounding, bool root);
-  void exponent_outside(uint32_t p, Op high, uint32_t low, uint32_t range, bool or_p);
+  void reciprocal_f32(uint32_t d, Op b, bool ftz);
+  void reciprocal_f64(uint32_t d, Op b);
   template <class F>
-  void only_where(uint32_t p, F&& body);
+  void only_where(Op p, F&& body);
   Op lasting(Op o, uint32_t width);
   Op source_pair(const ptx::Operand& o);
   Op f64_literal(uint32_t high);
@@ -390,6 +397,8 @@ class Selector {
   void cooperate(const ptx::Instruction& i);
   void block_barrier(const ptx::Instruction& i);
   void transcendental(const ptx::Instruction& i);
+  Op changeable(Op o);
+  void only_if(Op p);
   void load_bank(const ptx::Instruction& i);
   void call_driver(const ptx::Instruction& i);
   void copy_to_shared(const ptx::Instruction& i);

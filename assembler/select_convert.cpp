@@ -195,6 +195,7 @@ void Selector::convert(const ptx::Instruction& i) {
   // Float to float.
   Op a = float_source();
   const bool integral = i.mods.rounding >= ptx::Rounding::rni;
+  if (i.mods.sat && to == from && !integral) return saturate_float(d, a, to, i.mods.ftz);
   uint32_t target = d;
   if (i.mods.sat) target = temp(to_bits == 64 ? 2 : 1).reg;
   if (to == from) {

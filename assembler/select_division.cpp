@@ -18,7 +18,7 @@ namespace rndn::assembler {
 
 namespace {
 constexpr uint32_t rcp = 4, rsq = 5, rcp64h = 6, rsq64h = 7;  // functions of MUFU
-constexpr uint32_t less = 1, greater = 4, greater_equal = 6;  // comparison codes
+constexpr uint32_t less = 1, greater = 4, greater_equal = 6, greater_or_nan = 12, not_less = 14;  // comparison codes
 }  // namespace
 
 // A value that later blocks read: no temporary.
@@ -49,7 +49,7 @@ Op Selector::f64_literal(uint32_t high) {
 }
 
 Op Selector::f64_addend(uint32_t high) {  // Pascal's addend is no literal
-  return t_.family == isa::Family::volta ? immediate(static_cast<int32_t>(high)) : f64_literal(high);
+  return t_.family == isa::Family::volta ? immediate(static_cast<int32_t>(high)) : constant(2, bank2(uint64_t{high} << 32, 8));
 }
 
 // q = a / b, rounded to nearest, for operands that keep all steps normal.
@@ -68,22 +68,13 @@ void Selector::quotient_f64(Op q, Op a, Op b) {
   emit(Mnemonic::DFMA, {q, r2, rest, q0});
 }
 
-// The predicate of operands outside of the fast path: 2 * high word - low >= range, which drops the sign.
-void Selector::exponent_outside(uint32_t p, Op high, uint32_t low, uint32_t range, bool or_p) {
-  Op twice = temp(), x = temp();
-  shift_left(twice.reg, high, immediate(1));
-  add(x.reg, twice, immediate(static_cast<int32_t>(0u - low)));
-  setp(p, isa::PT, Cmp::GE, x, immediate(static_cast<int32_t>(range)), false, or_p ? 1 : 0,
-       predicate(or_p ? p : isa::PT));
-}
-
 // Code that only the lanes with p run; ends in a landing block where all go on.
 template <class F>
-void Selector::only_where(uint32_t p, F&& body) {
+void Selector::only_where(Op p, F&& body) {
   const RegionId outer = f_.blocks[block_].innermost;
   BlockId slow = new_block(), landing = new_block();
   RegionId region = open_region(landing);
-  seal_branch(predicate(p, true), landing, slow);
+  seal_branch(negate(p), landing, slow);
   start(slow, region);
   body();
   seal(landing);
@@ -92,13 +83,17 @@ void Selector::only_where(uint32_t p, F&& body) {
 }
 
 void Selector::divide_f64(uint32_t d, Op a0, Op b0) {
-  Op a = lasting(a0, 2), b = lasting(b0, 2), q = gpr(new_gpr(f_, 2, false));
-  const uint32_t slow = new_predicate(f_, false);
-  // Exponent fields 513 .. 1534: the quotient's exponent is in -1022 .. 1021.
-  exponent_outside(slow, high_word(a), 513u << 21, 1022u << 21, false);
-  exponent_outside(slow, high_word(b), 513u << 21, 1022u << 21, true);
+  Op a = lasting(a0, 2), b = lasting(b0, 2), q = gpr(new_gpr(f_, 2, false)), safe = temp();
+  const uint32_t large = temp_predicate(), quick = new_predicate(f_, false);
   quotient_f64(q, a, b);
-  only_where(slow, [&] { shared_code(Shared::divide_f64, q, a, b); });
+  // The vendor's test, on high words as f32: the quotient is normal and no NaN, nor is the divisor one or infinite (zero times it would be NaN),
+  // and the dividend is large enough for the remainder to be normal.
+  emit(Mnemonic::FFMA, {safe, rz, high_word(b), high_word(q)});
+  emit(Mnemonic::FSETP, {predicate(large), pt(), absolute(high_word(a)), immediate(0x03600000), pt()})
+      .mod(ModifierKind::FloatCompare, greater_or_nan);
+  emit(Mnemonic::FSETP, {predicate(quick), pt(), absolute(safe), immediate(0x00100000), predicate(large)})
+      .mod(ModifierKind::FloatCompare, greater);
+  only_where(predicate(quick, true), [&] { shared_code(Shared::divide_f64, q, a, b); });
   mov(d, q);
   mov(d + 1, gpr(q.reg + 1));
 }
@@ -212,24 +207,59 @@ void Selector::divide_f64_slow(Op q, Op a, Op b) {
 void Selector::divide_f32(uint32_t d, Op a0, Op b0, bool ftz) {
   Op a = lasting(a0, 1), b = lasting(b0, 1), q = gpr(new_gpr(f_, 1, false));
   const uint32_t slow = new_predicate(f_, false);
-  // Exponent fields 64 .. 189: the quotient's exponent is in -126 .. 125, and remainders are normal.
-  exponent_outside(slow, a, 64u << 24, 126u << 24, false);
-  exponent_outside(slow, b, 64u << 24, 126u << 24, true);
-  Op one = temp(), r = temp(), e = temp(), r1 = temp(), q0 = temp(), rest = temp(), q1 = temp(), rest1 = temp();
-  if (t_.family == isa::Family::volta)
-    one = immediate(0x3f800000);
-  else
-    mov(one.reg, immediate(0x3f800000));
+  emit(Mnemonic::FCHK, {predicate(slow), a, b});  // whether a step may leave the normal range
+  Op r = temp(), e = temp(), r1 = temp(), q0 = temp(), rest = temp();
   emit(Mnemonic::MUFU, {r, b}).mod(ModifierKind::Function, rcp);
-  emit(Mnemonic::FFMA, {e, r, negate(b), one});
+  emit(Mnemonic::FFMA, {e, r, negate(b), immediate(0x3f800000)});
   emit(Mnemonic::FFMA, {r1, r, e, r});
   emit(Mnemonic::FMUL, {q0, a, r1});
   emit(Mnemonic::FFMA, {rest, q0, negate(b), a});
-  emit(Mnemonic::FFMA, {q1, r1, rest, q0});
-  emit(Mnemonic::FFMA, {rest1, q1, negate(b), a});
-  emit(Mnemonic::FFMA, {q, r1, rest1, q1});
-  only_where(slow, [&] { shared_code(ftz ? Shared::divide_f32_ftz : Shared::divide_f32, q, a, b); });
+  emit(Mnemonic::FFMA, {q, r1, rest, q0});
+  only_where(predicate(slow), [&] { shared_code(ftz ? Shared::divide_f32_ftz : Shared::divide_f32, q, a, b); });
   mov(d, q);
+}
+
+// The quotient of one, with a step less: the estimate's error is known exactly.
+void Selector::reciprocal_f32(uint32_t d, Op b0, bool ftz) {
+  Op b = lasting(b0, 1), q = gpr(new_gpr(f_, 1, false));
+  const uint32_t slow = new_predicate(f_, false);
+  // Exponent fields 1 .. 252: neither the divisor nor its reciprocal is subnormal, nor the products on the way.
+  Op shifted = temp(), exponent = temp(), r = temp(), e = temp();
+  add(shifted.reg, b, immediate(0x01800000));
+  logic(exponent.reg, shifted, immediate(0x7f800000), 0xc0);
+  setp(slow, isa::PT, Cmp::LT, exponent, immediate(0x02000000), false, 0, pt());
+  emit(Mnemonic::MUFU, {r, b}).mod(ModifierKind::Function, rcp);
+  emit(Mnemonic::FFMA, {e, r, negate(b), immediate(0x3f800000)});
+  emit(Mnemonic::FFMA, {q, r, e, r});
+  only_where(predicate(slow), [&] {
+    const Op one = gpr(new_gpr(f_, 1, false));
+    mov(one.reg, immediate(0x3f800000));
+    shared_code(ftz ? Shared::divide_f32_ftz : Shared::divide_f32, q, one, b);
+  });
+  mov(d, q);
+}
+
+void Selector::reciprocal_f64(uint32_t d, Op b0) {
+  Op b = lasting(b0, 2), q = gpr(new_gpr(f_, 2, false)), r = temp(2), e = temp(2), e2 = temp(2), r1 = temp(2), e3 = temp(2);
+  const uint32_t quick = new_predicate(f_, false);
+  // The vendor's test: neither the divisor nor its reciprocal is subnormal. Any low word will do for the estimate.
+  add(r.reg, high_word(b), immediate(0x00300402));
+  emit(Mnemonic::FSETP, {predicate(quick), pt(), absolute(gpr(r.reg)), immediate(0x00400402), pt()})
+      .mod(ModifierKind::FloatCompare, not_less);
+  emit(Mnemonic::MUFU, {high_word(r), high_word(b)}).mod(ModifierKind::Function, rcp64h);
+  emit(Mnemonic::DFMA, {e, r, negate(b), f64_addend(0x3ff00000)});
+  emit(Mnemonic::DFMA, {e2, e, e, e});
+  emit(Mnemonic::DFMA, {r1, r, e2, r});
+  emit(Mnemonic::DFMA, {e3, r1, negate(b), f64_addend(0x3ff00000)});
+  emit(Mnemonic::DFMA, {q, r1, e3, r1});
+  only_where(predicate(quick, true), [&] {
+    const Op one = gpr(new_gpr(f_, 2, false));
+    mov(one.reg, rz);
+    mov(one.reg + 1, immediate(0x3ff00000));
+    shared_code(Shared::divide_f64, q, one, b);
+  });
+  mov(d, q);
+  mov(d + 1, gpr(q.reg + 1));
 }
 
 void Selector::divide_f32_slow(Op q, Op a, Op b, bool ftz) {
@@ -273,7 +303,7 @@ void Selector::root_f64(Op s, Op v) {
   emit(Mnemonic::MUFU, {high_word(y0), high_word(v)}).mod(ModifierKind::Function, rsq64h);
   emit(Mnemonic::DMUL, {yy, y0, y0});
   emit(Mnemonic::DFMA, {e, yy, negate(v), f64_addend(0x3ff00000)});
-  emit(Mnemonic::DFMA, {c, e, f64_literal(0x3fd80000), f64_literal(0x3fe00000)});
+  emit(Mnemonic::DFMA, {c, e, f64_literal(0x3fd80000), f64_addend(0x3fe00000)});
   emit(Mnemonic::DMUL, {ye, y0, e});
   emit(Mnemonic::DFMA, {y, c, ye, y0});
   emit(Mnemonic::DMUL, {s0, v, y});
@@ -291,7 +321,7 @@ void Selector::sqrt_f64(uint32_t d, Op x0) {
   add(shifted.reg, high_word(x), immediate(-0x03600000));
   setp(slow, isa::PT, Cmp::GE, shifted, immediate(0x7ff00000 - 0x03600000), false, 0, pt);
   root_f64(root, x);
-  only_where(slow, [&] { shared_code(Shared::root_f64, root, x, none()); });
+  only_where(predicate(slow), [&] { shared_code(Shared::root_f64, root, x, none()); });
   mov(d, root);
   mov(d + 1, gpr(root.reg + 1));
 }
@@ -317,16 +347,12 @@ void Selector::root_f64_slow(Op root, Op x) {
 
 // s = the root of v, rounded to nearest, for operands that keep all steps normal.
 void Selector::root_f32(Op s, Op v) {
-  Op half = temp(), y = temp(), g = temp(), h = temp(), r = temp(), g1 = temp(), h1 = temp(), rest = temp();
-  mov(half.reg, immediate(0x3f000000));
+  Op y = temp(), g = temp(), h = temp(), rest = temp();
   emit(Mnemonic::MUFU, {y, v}).mod(ModifierKind::Function, rsq);
   emit(Mnemonic::FMUL, {g, v, y});
-  emit(Mnemonic::FMUL, {h, y, half});
-  emit(Mnemonic::FFMA, {r, h, negate(g), half});
-  emit(Mnemonic::FFMA, {g1, g, r, g});
-  emit(Mnemonic::FFMA, {h1, h, r, h});
-  emit(Mnemonic::FFMA, {rest, g1, negate(g1), v});
-  emit(Mnemonic::FFMA, {s, rest, h1, g1});
+  emit(Mnemonic::FMUL, {h, y, immediate(0x3f000000)});
+  emit(Mnemonic::FFMA, {rest, g, negate(g), v});
+  emit(Mnemonic::FFMA, {s, rest, h, g});
 }
 
 void Selector::sqrt_f32(uint32_t d, Op x0, bool ftz) {
@@ -337,7 +363,7 @@ void Selector::sqrt_f32(uint32_t d, Op x0, bool ftz) {
   add(shifted.reg, x, immediate(-0x0d000000));
   setp(slow, isa::PT, Cmp::GE, shifted, immediate(0x7f800000 - 0x0d000000), false, 0, pt);
   root_f32(root, x);
-  only_where(slow, [&] { shared_code(ftz ? Shared::root_f32_ftz : Shared::root_f32, root, x, none()); });
+  only_where(predicate(slow), [&] { shared_code(ftz ? Shared::root_f32_ftz : Shared::root_f32, root, x, none()); });
   mov(d, root);
 }
 
@@ -428,14 +454,19 @@ bool Selector::divide_or_root(const ptx::Instruction& i) {
     wide ? divide_f64(q, a, b) : divide_f32(q, a, b, flushes && !directed);
   };
   const auto root = [&](uint32_t q, Op x) { wide ? sqrt_f64(q, x) : sqrt_f32(q, x, flushes && !directed); };
+  const auto invert = [&](uint32_t q, Op b) { wide ? reciprocal_f64(q, b) : reciprocal_f32(q, b, flushes && !directed); };
   if (i.op == ptx::Opcode::rsqrt) {
     Op x = src(1), y = gpr(new_gpr(f_, 2, false));
     root(y.reg, x);
-    divide(d, one(), y);
+    invert(d, y);
     return true;
   }
   if (i.op != ptx::Opcode::div && i.op != ptx::Opcode::rcp && i.op != ptx::Opcode::sqrt) return false;
   const bool is_root = i.op == ptx::Opcode::sqrt;
+  if (i.op == ptx::Opcode::rcp && !directed) {
+    invert(d, src(1));
+    return true;
+  }
   Op a = i.op == ptx::Opcode::rcp ? one() : src(1), b = is_root ? Op{} : src(i.op == ptx::Opcode::rcp ? 1 : 2);
   if (!directed) {
     is_root ? root(d, a) : divide(d, a, b);

@@ -24,6 +24,23 @@ void Selector::divide(const ptx::Instruction& i) {
         emit(Mnemonic::FMUL, {gpr(d), r, a}).mod(ModifierKind::FTZ, 1);
         return;
       }
+      if (guard_.reg == isa::PT) {
+        const uint32_t large = new_predicate(f_, false), usual = new_predicate(f_, false);
+        const auto compare = [&](uint32_t p, int32_t bound, uint32_t code) {
+          emit(Mnemonic::FSETP, {predicate(p), pt(), absolute(b), immediate(bound), pt()}).mod(ModifierKind::FloatCompare, code);
+        };
+        compare(large, 0x7e800000, 4);
+        compare(usual, 0x00800000, 14);
+        const Op x = changeable(a), y = changeable(b), r = temp();
+        for (const auto& [p, factor] : {std::pair{predicate(large), 0x3e800000}, {predicate(usual, true), 0x4b800000}})
+          for (const Op o : {x, y}) {
+            emit(Mnemonic::FMUL, {o, o, immediate(factor)}).mod(ModifierKind::FTZ, i.mods.ftz);
+            only_if(p);
+          }
+        emit(Mnemonic::MUFU, {r, y}).mod(ModifierKind::Function, 4);
+        emit(Mnemonic::FMUL, {gpr(d), r, x}).mod(ModifierKind::FTZ, i.mods.ftz);
+        return;
+      }
       Op x = as_register(a), scale = temp(), sa = temp(), sb = temp(), r = temp();
       uint32_t large = temp_predicate(), small = temp_predicate();
       emit(Mnemonic::FSETP,

@@ -146,6 +146,18 @@ void Selector::float_arithmetic(const ptx::Instruction& i) {
   }
 }
 
+// A copy of the value that a guarded instruction may change.
+Op Selector::changeable(Op o) {
+  const Op x = gpr(new_gpr(f_, 1, false));
+  mov(x.reg, o);
+  return x;
+}
+// Puts the instruction made last, of an unguarded statement, under a guard.
+void Selector::only_if(Op p) {
+  isa::Instruction& s = f_.insts.back().sass;
+  s.guard = p.reg, s.guard_negated = p.negated;
+}
+
 void Selector::transcendental(const ptx::Instruction& i) {
   const uint32_t d = destination(p_.operand(i, 0));
   if (divide_or_root(i)) return;
@@ -178,9 +190,27 @@ void Selector::transcendental(const ptx::Instruction& i) {
     return;
   }
   // The unit flushes subnormal arguments: scale them up and the result back.
+  const bool ex2 = i.op == Opcode::ex2;
+  if (guard_.reg == isa::PT) {
+    const uint32_t small = new_predicate(f_, false);
+    emit(Mnemonic::FSETP, {predicate(small), pt(), ex2 ? a : absolute(a),
+                           immediate(ex2 ? static_cast<int32_t>(0xc2fc0000) : 0x00800000), pt()})
+        .mod(ModifierKind::FloatCompare, 1);
+    const Op x = changeable(a), y = gpr(d);
+    emit(Mnemonic::FMUL, {x, x, immediate(ex2 ? 0x3f000000 : 0x4b800000)});
+    only_if(predicate(small));
+    emit(Mnemonic::MUFU, {y, mufu_argument(x, function)}).mod(ModifierKind::Function, function);
+    switch (i.op) {
+      case Opcode::rcp: emit(Mnemonic::FMUL, {y, y, immediate(0x4b800000)}); break;    // 1/x = 2^24 / (2^24 x)
+      case Opcode::sqrt: emit(Mnemonic::FMUL, {y, y, immediate(0x39800000)}); break;   // 2^-12
+      case Opcode::rsqrt: emit(Mnemonic::FMUL, {y, y, immediate(0x45800000)}); break;  // 2^12
+      case Opcode::lg2: emit(Mnemonic::FADD, {y, y, immediate(static_cast<int32_t>(0xc1c00000))}); break;  // - 24
+      default: emit(Mnemonic::FMUL, {y, y, y}); break;  // ex2: squared
+    }
+    return only_if(predicate(small));
+  }
   uint32_t small = temp_predicate();
   Op scaled = temp(), x = temp(), y = temp(), fixed = temp();
-  const bool ex2 = i.op == Opcode::ex2;
   Emitted test =
       emit(Mnemonic::FSETP, {predicate(small), predicate(isa::PT), ex2 ? a : absolute(a),
                              immediate(ex2 ? static_cast<int32_t>(0xc2fc0000) : 0x00800000), predicate(isa::PT)});

@@ -265,7 +265,15 @@ void Selector::bits(const ptx::Instruction& i) {
                                i.op == Opcode::and_  ? '&'
                                : i.op == Opcode::or_ ? '|'
                                                      : '^');
-      if (bytes == 8) return halves([&](uint32_t r, Op a, Op b) { logic(r, a, b, lut); });
+      // A literal of 64 bits often leaves a half alone, or says what it is.
+      const auto half = [&](uint32_t r, Op a, Op b) {
+        if (is_zero(a)) std::swap(a, b);
+        const bool ones = is_immediate(b) && static_cast<uint32_t>(b.value) == UINT32_MAX;
+        if (is_zero(b)) return mov(r, i.op == Opcode::and_ ? rz : a);
+        if (ones && i.op == Opcode::and_) return mov(r, a);
+        logic(r, a, b, lut);
+      };
+      if (bytes == 8) return halves(half);
       return logic(d, source(o1, i.type), source(p_.operand(i, 2), i.type), lut);
     }
     case Opcode::not_:

@@ -58,9 +58,11 @@ class PascalSelector final : public Selector {
       b = {immediate(static_cast<int32_t>(v)), immediate(static_cast<int32_t>(v >> 32))};
       subtract = false;
     }
+    if (subtract) b = {negate(b.lo), negate(b.hi)};
+    if (!(is_register(a.lo) && is_register(a.hi)) && is_register(b.lo) && is_register(b.hi)) std::swap(a, b);
     Op alo = keep_register(a.lo), ahi = keep_register(a.hi);
-    iadd(gpr(d), alo, subtract ? negate(b.lo) : b.lo).mod(ModifierKind::CC, 1);
-    iadd(gpr(d + 1), ahi, subtract ? negate(b.hi) : b.hi).mod(ModifierKind::X, 1);
+    iadd(gpr(d), alo, b.lo).mod(ModifierKind::CC, 1);
+    iadd(gpr(d + 1), ahi, b.hi).mod(ModifierKind::X, 1);
   }
   void mad(uint32_t d, Op a, Op b, Op c) override {
     a = plain(a), b = plain(b);
@@ -225,6 +227,7 @@ class PascalSelector final : public Selector {
   void setp64(uint32_t p, uint32_t q, Cmp c, Wide a, Wide b, bool is_signed, uint32_t combine, Op with) override {
     if ((!is_register(a.lo) || !is_register(a.hi)) && is_register(b.lo) && is_register(b.hi))
       std::swap(a, b), c = mirrored(c);
+    if (is_sign(c, b, is_signed)) return setp(p, q, c, a.hi, rz, true, combine, with);
     Op alo = as_register(a.lo), ahi = as_register(a.hi);
     Op blo = is_immediate(b.lo) ? as_register(b.lo) : b.lo, bhi = source_b(b.hi);
     emit(Mnemonic::IADD, {rz, alo, negate(blo)}).mod(ModifierKind::CC, 1);
@@ -236,6 +239,7 @@ class PascalSelector final : public Selector {
   }
   void select(uint32_t d, Op a, Op b, Op p) override {
     a = plain(a), b = plain(b);
+    if (a == b) return mov(d, a);
     if (!is_register(a)) std::swap(a, b), p = negate(p);
     emit(Mnemonic::SEL, {gpr(d), as_register(a), source_b(b), p});
   }

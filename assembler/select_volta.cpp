@@ -169,6 +169,7 @@ class VoltaSelector final : public Selector {
   void setp64(uint32_t p, uint32_t q, Cmp c, Wide a, Wide b, bool is_signed, uint32_t combine, Op with) override {
     if ((!is_register(a.lo) || !is_register(a.hi)) && is_register(b.lo) && is_register(b.hi))
       std::swap(a, b), c = mirrored(c);
+    if (is_sign(c, b, is_signed)) return setp(p, q, c, a.hi, rz, true, combine, with);
     uint32_t low = temp_predicate();
     setp(low, isa::PT, c, as_register(a.lo), b.lo, false, 0, pt());
     emit(Mnemonic::ISETP, {predicate(p), predicate(q), as_register(a.hi), plain(b.hi), with, predicate(low)})
@@ -179,6 +180,7 @@ class VoltaSelector final : public Selector {
   }
   void select(uint32_t d, Op a, Op b, Op p) override {
     a = plain(a), b = plain(b);
+    if (a == b) return mov(d, a);
     if (!is_register(a)) std::swap(a, b), p = negate(p);
     emit(Mnemonic::SEL, {gpr(d), as_register(a), b, p});
   }

@@ -377,10 +377,24 @@ void Selector::vote_of(Op members, const ptx::Instruction& i, uint32_t d, Op p) 
   }
 }
 
+// Where bank 0 has the sizes of block and grid.
+uint32_t Selector::bank_of(ptx::SpecialRegister r) const {
+  using S = ptx::SpecialRegister;
+  switch (r) {
+    case S::ntid_x: return t_.ntid_offset;
+    case S::ntid_y: return t_.ntid_offset + 4;
+    case S::ntid_z: return t_.ntid_offset + 8;
+    case S::nctaid_x: return t_.nctaid_offset;
+    case S::nctaid_y: return t_.nctaid_offset + 4;
+    case S::nctaid_z: return t_.nctaid_offset + 8;
+    default: return no_bank;
+  }
+}
+
 void Selector::special_register(uint32_t d, ptx::SpecialRegister r) {
   using S = ptx::SpecialRegister;
   auto s2r = [&](uint32_t number) { emit(Mnemonic::S2R, {gpr(d), special(number)}); };
-  auto bank = [&](uint32_t offset) { mov(d, constant(0, offset)); };
+  if (const uint32_t at = bank_of(r); at != no_bank) return mov(d, constant(0, at));
   switch (r) {
     case S::tid_x: return s2r(0x21);
     case S::tid_y: return s2r(0x22);
@@ -388,12 +402,6 @@ void Selector::special_register(uint32_t d, ptx::SpecialRegister r) {
     case S::ctaid_x: return s2r(0x25);
     case S::ctaid_y: return s2r(0x26);
     case S::ctaid_z: f_.uses_ctaid_z = true; return s2r(0x27);
-    case S::ntid_x: return bank(t_.ntid_offset);
-    case S::ntid_y: return bank(t_.ntid_offset + 4);
-    case S::ntid_z: return bank(t_.ntid_offset + 8);
-    case S::nctaid_x: return bank(t_.nctaid_offset);
-    case S::nctaid_y: return bank(t_.nctaid_offset + 4);
-    case S::nctaid_z: return bank(t_.nctaid_offset + 8);
     case S::laneid: return s2r(0x00);
     case S::lanemask_eq: return s2r(0x38);
     case S::lanemask_lt: return s2r(0x39);

@@ -420,8 +420,8 @@ constexpr void float_rows(Table<N>& t) {
   cmp.immediate = Fb;
   alu(t, M::FCMP, "FCMP", {0x5ba0, 0x4ba0, 0x36a0, 0x53a0}, cmp,
       [&](const Builder& b) { return b.mods(m(K::FloatCompare, 48, 4, t_fcmp), m(K::FTZ, 47, 1, t_ftz)); });
-  for (unsigned top : {0x5c88u, 0x4c88u, 0x3888u})
-    t.add(op(M::FCHK, "FCHK.DIVIDE", top, L::sfu)
+  for (unsigned top : {0x5c88u, 0x4c88u, 0x3888u})  // no scoreboard announces it, as it does on Volta and later
+    t.add(op(M::FCHK, "FCHK.DIVIDE", top, L::alu)
               .slots(Pd, f.a,
                      top == 0x5c88u   ? B.n(45).a(49)
                      : top == 0x4c88u ? Cb.n(45).a(49)
