@@ -2,9 +2,10 @@
 //
 // Input and output: functions over virtual registers without dead code, with their survey, which is kept up to date. Selection makes the instructions
 // of every PTX statement for itself; here
-//   a sum takes in a product (IMAD), a shift to the left by a literal (LEA), or another sum (IADD3 has three operands);
+//   a sum takes in a product (IMAD), a shift to the left by a literal (LEA, ISCADD), or another sum (IADD3 has three operands);
 //   a sum of 64 bits, two additions, takes in a product of 32-bit factors (IMAD.WIDE) or a shift (LEA, LEA.HI.X): the addresses of arrays;
 //   a logical operation takes in another while their operands are three at most (LOP3);
+//   a conjunction, disjunction or difference of predicates becomes part of the comparison that makes one of them;
 //   a sum of floats takes in a product where PTX leaves it free (Inst::contractible): FFMA, DFMA.
 // What is taken in has one definition, in the reader's block and at most `reach` instructions before it, without a guard or under the reader's, and what
 // it reads is not written in between. It goes when nobody else reads it: so other readers forbid all but the sums of 64 bits, which lose an instruction
@@ -47,7 +48,8 @@ Op minus(Op o) {
 
 class Combiner {
  public:
-  Combiner(Function& f, Survey& survey, isa::FormCache& forms) : f_(f), uses_(survey.units), forms_(forms) {}
+  Combiner(Function& f, Survey& survey, isa::FormCache& forms)
+      : f_(f), uses_(survey.units), forms_(forms), volta_(f.target->family == isa::Family::volta) {}
 
   void run() {
     for (BlockId b : f_.layout) {
@@ -70,13 +72,16 @@ class Combiner {
   void combine() {
     switch (sass().mnemonic) {
       case Mnemonic::IADD3:
-        if (f_.target->family == isa::Family::volta) isa::modifier(sass(), ModifierKind::X) ? wide_sum() : sum();
+        if (volta_) isa::modifier(sass(), ModifierKind::X) ? wide_sum() : sum();
         return;
+      case Mnemonic::IADD: return sum();
+      case Mnemonic::LOP:
       case Mnemonic::LOP3:
-        if (f_.target->family == isa::Family::volta)
-          while (logic()) {
-          }
+        while (logic()) {
+        }
         return;
+      case Mnemonic::PLOP3:
+      case Mnemonic::PSETP: return condition();
       case Mnemonic::FADD: return float_sum(Mnemonic::FMUL, Mnemonic::FFMA, 1);
       case Mnemonic::DADD: return float_sum(Mnemonic::DMUL, Mnemonic::DFMA, 2);
       default: return;
@@ -97,10 +102,12 @@ class Combiner {
     return std::any_of(list.writes, list.end, [&](uint32_t w) { return (w & ~Units::lasts) == u; });
   }
 
-  // Who alone makes the words of a value, if that may be done here as well. `behind`: the last place before which nothing may write what it reads.
+  // Who alone makes the words of a value, if that may be done here as well: nothing before the place `behind` writes what it reads.
   std::optional<Maker> maker(const Op& o, uint32_t words, size_t behind) const {
     if (!is_register(o) || o.reg < isa::first_virtual) return {};
-    const uint32_t u = unit(o.reg);
+    return maker_of(unit(o.reg), words, behind);
+  }
+  std::optional<Maker> maker_of(uint32_t u, uint32_t words, size_t behind) const {
     if (u + words > uses_.size()) return {};
     const UnitUse& use = uses_[u];
     for (uint32_t w = 0; w < words; ++w)
@@ -141,6 +148,11 @@ class Combiner {
     const InstId i = code_[place];
     made.guard = f_[i].sass.guard, made.guard_negated = f_[i].sass.guard_negated;
     modify(made, *row);
+    put(place, joined, made);
+    return true;
+  }
+  void put(size_t place, const Maker& joined, const isa::Instruction& made) {
+    const InstId i = code_[place];
     count_readers(i, 0u - 1);
     f_[i].sass = made, f_[i].contractible = false;
     Facts& facts = f_.facts[index(i)];
@@ -149,7 +161,6 @@ class Combiner {
     facts.crosses = crosses;
     list_units(f_, i);
     count_readers(i, 1);
-    return true;
   }
   bool become(size_t place, const Maker& joined, Mnemonic m, std::initializer_list<Op> operands) {
     return become(place, joined, m, {operands.begin(), operands.size()}, [](isa::Instruction&, const isa::RowFacts&) {});
@@ -165,9 +176,13 @@ class Combiner {
   }
 
   // --- integers
+  static bool is_plain(const isa::Instruction& s, std::initializer_list<ModifierKind> kinds) {
+    return std::ranges::all_of(kinds, [&](ModifierKind kind) { return isa::modifier(s, kind) == 0; });
+  }
   // A sum without carries.
   static bool is_sum(const isa::Instruction& s) {
-    return s.mnemonic == Mnemonic::IADD3 && is_true(s.operands[1]) && is_true(s.operands[2]) && is_false(s.operands[6]) &&
+    if (s.mnemonic == Mnemonic::IADD) return is_plain(s, {ModifierKind::X, ModifierKind::CC, ModifierKind::SAT});
+    return s.mnemonic == Mnemonic::IADD3 && s.operand_count == 8 && is_true(s.operands[1]) && is_true(s.operands[2]) && is_false(s.operands[6]) &&
            is_false(s.operands[7]) && isa::modifier(s, ModifierKind::X) == 0;
   }
   struct Terms {
@@ -179,7 +194,8 @@ class Combiner {
   };
   static Terms terms_of(const isa::Instruction& s) {
     Terms t;
-    for (uint32_t k = 3; k < 6; ++k) t.add(s.operands[k]);
+    const uint32_t first = s.mnemonic == Mnemonic::IADD ? 1 : 3, last = s.mnemonic == Mnemonic::IADD ? 3 : 6;
+    for (uint32_t k = first; k < last; ++k) t.add(s.operands[k]);
     return t;
   }
   static bool is_product(const isa::Instruction& s, Mnemonic m, uint32_t first) {
@@ -211,6 +227,8 @@ class Combiner {
     if (is_left_shift(p.sass) && is_zero(o[3]) && isa::modifier(p.sass, ModifierKind::High) == 0)
       return !s.negated &&
              become(at_, p, Mnemonic::LEA, {d, predicate(isa::PT), o[1], other, o[2], predicate(isa::PT, true)});
+    if (p.sass.mnemonic == Mnemonic::SHL && is_immediate(o[2]) && o[2].value > 0 && o[2].value < 32 && is_plain(p.sass, {ModifierKind::X, ModifierKind::CC}))
+      return !s.negated && become(at_, p, Mnemonic::ISCADD, {d, o[1], other, o[2]});
     if (!is_sum(p.sass)) return false;
     Terms all = terms_of(p.sass);
     if (all.count != 2) return false;
@@ -222,7 +240,8 @@ class Combiner {
     if (first - all.terms.begin() > 1) return false;
     const auto& [b, a, c] = all.terms;
     const Op yes = predicate(isa::PT), no = predicate(isa::PT, true);
-    return become(at_, p, Mnemonic::IADD3, {d, yes, yes, a, b, c, no, no});
+    return volta_ ? become(at_, p, Mnemonic::IADD3, {d, yes, yes, a, b, c, no, no})
+                  : become(at_, p, Mnemonic::IADD3, {d, a, b, c});
   }
 
   // Two words of one value that an instruction may name as a pair.
@@ -337,26 +356,43 @@ class Combiner {
 
   // --- logic
   struct Logic {
+    Op result, predicate;
     std::array<Op, 3> sources;
-    uint32_t lut;
-    bool plain = true;  // no signs
+    uint32_t lut;  // as LOP3's: bit 4 a + 2 b + c
   };
-  static Logic logic_of(const isa::Instruction& s) {
-    Logic l{{s.operands[2], s.operands[3], s.operands[4]}, static_cast<uint32_t>(s.operands[5].value)};
-    for (const Op& o : l.sources) l.plain &= !o.negated && !o.absolute;
+  std::optional<Logic> logic_of(const isa::Instruction& s) const {
+    const auto& o = s.operands;
+    const uint32_t d = o[0].kind == isa::OperandKind::predicate ? 1 : 0;
+    Logic l{o[d], d ? o[0] : predicate(isa::PT), {o[d + 1], o[d + 2], gpr(isa::RZ)}, 0};
+    if (s.mnemonic == Mnemonic::LOP3) {
+      l.sources[2] = o[d + 3], l.lut = static_cast<uint32_t>(o[d + 4].value);
+      if (volta_ ? !is_false(o[6]) : !is_plain(s, {ModifierKind::X, ModifierKind::CC})) return {};
+    } else if (s.mnemonic == Mnemonic::LOP) {
+      if (!is_plain(s, {ModifierKind::X, ModifierKind::CC})) return {};
+      constexpr std::array<uint32_t, 4> luts = {0xc0, 0xfc, 0x3c, 0xcc};  // and, or, xor, the second
+      uint32_t inverted = 0;
+      for (uint32_t k = 0; k < 2; ++k)
+        if (l.sources[k].negated) inverted |= 4u >> k, l.sources[k].negated = false;
+      for (uint32_t v = 0; v < 8; ++v) l.lut |= (luts[isa::modifier(s, ModifierKind::LogicOp)] >> (v ^ inverted) & 1) << v;
+    } else {
+      return {};
+    }
+    if (!volta_ && l.predicate.reg != isa::PT) return {};
+    for (const Op& x : l.sources)
+      if (x.negated || x.absolute) return {};
     return l;
   }
   // Whether an operand joined.
   bool logic() {
-    const Logic x = logic_of(sass());
-    if (!x.plain || !is_false(sass().operands[6])) return false;
-    for (const Op& s : x.sources) {
+    const std::optional<Logic> x = logic_of(sass());
+    if (!x) return false;
+    for (const Op& s : x->sources) {
       if (is_zero(s)) continue;
       const std::optional<Maker> p = maker(s, 1, at_);
-      if (!p || p->sass.mnemonic != Mnemonic::LOP3 || !is_true(p->sass.operands[0]) || !is_false(p->sass.operands[6])) continue;
-      const Logic made = logic_of(p->sass);
-      const auto reads = std::count(x.sources.begin(), x.sources.end(), s);
-      if (made.plain && readers(s, 1) == static_cast<uint32_t>(reads) && logic_joins(*p, x, made, s)) {
+      const std::optional<Logic> made = p ? logic_of(p->sass) : std::nullopt;
+      if (!made || made->predicate.reg != isa::PT) continue;
+      const auto reads = std::count(x->sources.begin(), x->sources.end(), s);
+      if (readers(s, 1) == static_cast<uint32_t>(reads) && logic_joins(*p, *x, *made, s)) {
         release(*p);
         return true;
       }
@@ -394,8 +430,52 @@ class Combiner {
       const uint32_t inner = of(made, value);
       lut |= of(x, [&](const Op& o) { return o == s ? inner : value(o); }) << v;
     }
-    const auto& o = sass().operands;
-    return become(at_, p, Mnemonic::LOP3, {o[0], o[1], in[0], in[1], in[2], immediate(lut), o[6]});
+    return volta_ ? become(at_, p, Mnemonic::LOP3, {x.predicate, x.result, in[0], in[1], in[2], immediate(lut), predicate(isa::PT, true)})
+                  : become(at_, p, Mnemonic::LOP3, {Op{}, x.result, in[0], in[1], in[2], immediate(lut)});
+  }
+
+  // --- predicates
+  // A comparison that gives one predicate, of nothing else.
+  static bool is_comparison(const isa::Instruction& s) {
+    return (s.mnemonic == Mnemonic::ISETP || s.mnemonic == Mnemonic::FSETP || s.mnemonic == Mnemonic::DSETP) &&
+           is_true(s.operands[1]) && is_true(s.operands[4]) && isa::modifier(s, ModifierKind::Bool) == 0;
+  }
+  void condition() {
+    const isa::Instruction x = sass();
+    if (!is_true(x.operands[1]) || !is_true(x.operands[4]) || x.operands[2].kind != isa::OperandKind::predicate) return;
+    uint32_t operation = 0;  // and, or, xor
+    if (volta_) {
+      const int64_t lut = x.operands[5].value;
+      operation = lut == 0xc0 ? 0 : lut == 0xfc ? 1 : lut == 0x3c ? 2 : 3;
+    } else {
+      operation = isa::modifier(x, ModifierKind::Bool2);
+      if (isa::modifier(x, ModifierKind::Bool) != 0) return;
+    }
+    if (operation > 2) return;
+    for (uint32_t k = 2; k < 4; ++k) {
+      const Op s = x.operands[k], other = x.operands[5 - k];
+      if (s.reg < isa::first_virtual || s.reg == other.reg) continue;
+      const uint32_t u = f_.units.of(Range::predicate, s.reg);
+      if (u >= uses_.size() || uses_[u].readers != 1) continue;
+      const std::optional<Maker> p = maker_of(u, 1, at_);
+      if (!p || !is_comparison(p->sass) || p->sass.operands[0].reg != s.reg) continue;
+      isa::Instruction made = p->sass;
+      if (s.negated) {  // the opposite comparison
+        if (made.mnemonic != Mnemonic::ISETP) {
+          isa::set_modifier(made, ModifierKind::FloatCompare, 15 - isa::modifier(made, ModifierKind::FloatCompare));
+        } else if (volta_ ? isa::modifier(made, ModifierKind::EX) : isa::modifier(made, ModifierKind::X)) {
+          continue;
+        } else {
+          isa::set_modifier(made, ModifierKind::Compare, 7 - isa::modifier(made, ModifierKind::Compare));
+        }
+      }
+      if (!volta_ && made.mnemonic == Mnemonic::ISETP && isa::modifier(made, ModifierKind::X)) continue;  // reads the condition code
+      made.operands[0] = x.operands[0], made.operands[4] = other;
+      made.guard = x.guard, made.guard_negated = x.guard_negated;
+      isa::set_modifier(made, ModifierKind::Bool, static_cast<uint8_t>(operation));
+      put(at_, *p, made);
+      return release(*p);
+    }
   }
 
   // --- floats
@@ -443,6 +523,7 @@ class Combiner {
   Function& f_;
   const std::span<UnitUse> uses_;
   isa::FormCache& forms_;
+  const bool volta_;
   std::span<InstId> code_;  // of the block; what is gone leaves a hole until the block is done
   uint32_t block_ = 0;
   size_t at_ = 0;

@@ -94,7 +94,8 @@ void facts_of_form(isa::FormId id, const isa::Target& target, FormFacts& form) {
   facts.announced = scoreboards.write;
   facts.late = scoreboards.read || row.latency == L::fence;  // CCTL has an address
   facts.copies = row.mnemonic == Mnemonic::MOV && (row.gprs & 2);
-  constexpr Mnemonic combining[] = {Mnemonic::IADD3, Mnemonic::LOP3, Mnemonic::FADD, Mnemonic::DADD};
+  constexpr Mnemonic combining[] = {Mnemonic::IADD3, Mnemonic::IADD,  Mnemonic::LOP3, Mnemonic::LOP,
+                                    Mnemonic::PLOP3, Mnemonic::PSETP, Mnemonic::FADD, Mnemonic::DADD};
   facts.combines = std::ranges::find(combining, row.mnemonic) != std::end(combining);
   facts.ordered = c.memory != Memory::none || c.pinned || is_of_lanes(row.latency);
   facts.late_carry = row.carry && row.mnemonic == Mnemonic::IMNMX;

@@ -470,13 +470,33 @@ void Selector::prepare() {
     for (const FlowItem& item : flow_.blocks[b].items) {
       const ptx::Instruction& i = p_.instructions[item.inst];
       const bool forwards = i.op == Opcode::mov || i.op == Opcode::ld || i.op == Opcode::add || i.op == Opcode::cvta;
-      if (forwards && is_none(item.guard) && i.destination_count == 1) forward(i);
+      if (forwards && is_none(item.guard) && i.destination_count == 1) forward(i, b);
     }
   place_registers();
 }
 
+// Of a thread, so that one read will do.
+static bool never_changes(ptx::SpecialRegister r) {
+  using S = ptx::SpecialRegister;
+  switch (r) {
+    case S::tid_x:
+    case S::tid_y:
+    case S::tid_z:
+    case S::ctaid_x:
+    case S::ctaid_y:
+    case S::ctaid_z:
+    case S::laneid:
+    case S::lanemask_eq:
+    case S::lanemask_lt:
+    case S::lanemask_le:
+    case S::lanemask_gt:
+    case S::lanemask_ge: return true;
+    default: return false;
+  }
+}
+
 // What the unguarded instruction's result can be where it is read, so that perhaps nobody needs the instruction.
-void Selector::forward(const ptx::Instruction& i) {
+void Selector::forward(const ptx::Instruction& i, BlockId block) {
   const ptx::Operand& to = p_.operand(i, 0);
   const uint32_t type_bytes = ptx::type_bytes(i.type);
   if (to.kind == OperandKind::vector) {
@@ -511,6 +531,15 @@ void Selector::forward(const ptx::Instruction& i) {
       if (s.kind == OperandKind::special && d.bytes == 4 && type_bytes == 4)
         if (const uint32_t at = bank_of(static_cast<ptx::SpecialRegister>(s.id)); at != no_bank)
           return is_alias(Register::value32, constant(0, at), rz);
+      if (s.kind == OperandKind::special && d.bytes == 4 && type_bytes == 4 && s.id < first_reader_.size() &&
+          never_changes(static_cast<ptx::SpecialRegister>(s.id))) {
+        Reader& first = first_reader_[s.id];
+        if (first.reg != UINT32_MAX && (first.block == flow_.layout[0] || first.block == block))
+          d.copy_of = first.reg;
+        else
+          first = {to.id, block};
+        return;
+      }
       if (s.kind != OperandKind::immediate || i.type == Type::pred) return copies();
       const uint64_t bits = static_cast<uint64_t>(s.value);
       if (d.bytes <= 4) return is_alias(Register::value32, source(s, i.type), rz);

@@ -253,6 +253,12 @@ class Selector {
   uint32_t bank2(uint64_t bits, uint32_t bytes);  // offset of a literal in constant bank 2
 
   std::span<Register> registers_;  // by PTX register; in the arena
+  // Who reads a special register first, in the order of the code.
+  struct Reader {
+    uint32_t reg = UINT32_MAX;  // PTX register
+    BlockId block{};
+  };
+  std::array<Reader, 64> first_reader_;
 
   // Control flow inside an expansion. `branch_out`: the current block ends; its lanes with p go to `to`.
   BlockId new_block();
@@ -432,7 +438,7 @@ class Selector {
   void exclusively(const ptx::Operand& mask, F&& body);
   Op address_of(const ptx::Instruction& i, const ptx::Operand& o);
   void prepare();
-  void forward(const ptx::Instruction& i);
+  void forward(const ptx::Instruction& i, BlockId block);
   void place_registers();
   void finish();
 

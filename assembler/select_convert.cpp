@@ -70,7 +70,10 @@ void Selector::convert(const ptx::Instruction& i) {
       if (is_register(a.lo) && a.lo.reg == d) return;
       return mov64(d, a);
     }
-    if (o1.kind == OperandKind::special) return special_register(d, static_cast<ptx::SpecialRegister>(o1.id));
+    if (o1.kind == OperandKind::special) {
+      if (o0.kind == OperandKind::reg && registers_[o0.id].copy_of != UINT32_MAX) return;
+      return special_register(d, static_cast<ptx::SpecialRegister>(o1.id));
+    }
     Op a = source(o1, i.type);
     if (is_register(a) && a.reg == d) return;
     return mov(d, a);
