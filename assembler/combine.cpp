@@ -163,7 +163,8 @@ class Combiner {
     count_readers(i, 1);
   }
   bool become(size_t place, const Maker& joined, Mnemonic m, std::initializer_list<Op> operands) {
-    return become(place, joined, m, {operands.begin(), operands.size()}, [](isa::Instruction&, const isa::RowFacts&) {});
+    return become(place, joined, m, {operands.begin(), operands.size()},
+                  [](isa::Instruction&, const isa::RowFacts&) {});
   }
   // The maker goes if nobody reads it any more.
   void release(const Maker& p) {
@@ -182,8 +183,8 @@ class Combiner {
   // A sum without carries.
   static bool is_sum(const isa::Instruction& s) {
     if (s.mnemonic == Mnemonic::IADD) return is_plain(s, {ModifierKind::X, ModifierKind::CC, ModifierKind::SAT});
-    return s.mnemonic == Mnemonic::IADD3 && s.operand_count == 8 && is_true(s.operands[1]) && is_true(s.operands[2]) && is_false(s.operands[6]) &&
-           is_false(s.operands[7]) && isa::modifier(s, ModifierKind::X) == 0;
+    return s.mnemonic == Mnemonic::IADD3 && s.operand_count == 8 && is_true(s.operands[1]) && is_true(s.operands[2]) &&
+           is_false(s.operands[6]) && is_false(s.operands[7]) && isa::modifier(s, ModifierKind::X) == 0;
   }
   struct Terms {
     std::array<Op, 3> terms;
@@ -203,8 +204,8 @@ class Combiner {
            isa::modifier(s, ModifierKind::X) == 0 && !s.operands[first].negated && !s.operands[first + 1].negated;
   }
   static bool is_left_shift(const isa::Instruction& s) {
-    return s.mnemonic == Mnemonic::SHF && is_immediate(s.operands[2]) && s.operands[2].value > 0 && s.operands[2].value < 32 &&
-           is_register(s.operands[1]) && isa::modifier(s, ModifierKind::Right) == 0;
+    return s.mnemonic == Mnemonic::SHF && is_immediate(s.operands[2]) && s.operands[2].value > 0 &&
+           s.operands[2].value < 32 && is_register(s.operands[1]) && isa::modifier(s, ModifierKind::Right) == 0;
   }
 
   void sum() {
@@ -227,7 +228,8 @@ class Combiner {
     if (is_left_shift(p.sass) && is_zero(o[3]) && isa::modifier(p.sass, ModifierKind::High) == 0)
       return !s.negated &&
              become(at_, p, Mnemonic::LEA, {d, predicate(isa::PT), o[1], other, o[2], predicate(isa::PT, true)});
-    if (p.sass.mnemonic == Mnemonic::SHL && is_immediate(o[2]) && o[2].value > 0 && o[2].value < 32 && is_plain(p.sass, {ModifierKind::X, ModifierKind::CC}))
+    if (p.sass.mnemonic == Mnemonic::SHL && is_immediate(o[2]) && o[2].value > 0 && o[2].value < 32 &&
+        is_plain(p.sass, {ModifierKind::X, ModifierKind::CC}))
       return !s.negated && become(at_, p, Mnemonic::ISCADD, {d, o[1], other, o[2]});
     if (!is_sum(p.sass)) return false;
     Terms all = terms_of(p.sass);
@@ -273,13 +275,14 @@ class Combiner {
     const isa::Instruction& x = f_[low_inst].sass;
     const auto& low = x.operands;
     if (x.mnemonic != Mnemonic::IADD3 || x.guard != sass().guard || x.guard_negated != sass().guard_negated ||
-        isa::modifier(x, ModifierKind::X) || !is_true(low[2]) || !is_zero(low[5]) || !is_false(low[6]) || !is_false(low[7]) ||
-        !is_pair(low[0], high[0]))
+        isa::modifier(x, ModifierKind::X) || !is_true(low[2]) || !is_zero(low[5]) || !is_false(low[6]) ||
+        !is_false(low[7]) || !is_pair(low[0], high[0]))
       return;
     for (uint32_t k = 3; k < 5; ++k) {
       const Op lo = low[k], hi = high[k];
       if (!is_register(lo) || lo.negated || hi.negated || hi.kind != lo.kind || hi.reg != lo.reg + 1) continue;
-      if (product_joins(low_place, lo, {low[7 - k], high[7 - k]}) || shift_joins(low_place, lo, {low[7 - k], high[7 - k]}))
+      if (product_joins(low_place, lo, {low[7 - k], high[7 - k]}) ||
+          shift_joins(low_place, lo, {low[7 - k], high[7 - k]}))
         return;
     }
   }
@@ -309,9 +312,10 @@ class Combiner {
     }
     const uint8_t is_signed = isa::modifier(product, ModifierKind::Signed);
     const std::array<Op, 6> operands = {d, predicate(isa::PT), x, y, addend[0], predicate(isa::PT, true)};
-    const bool made = become(at_, *p, Mnemonic::IMAD_WIDE, operands, [&](isa::Instruction& i, const isa::RowFacts& row) {
-      isa::set_modifier(i, row, ModifierKind::Signed, is_signed);
-    });
+    const bool made =
+        become(at_, *p, Mnemonic::IMAD_WIDE, operands, [&](isa::Instruction& i, const isa::RowFacts& row) {
+          isa::set_modifier(i, row, ModifierKind::Signed, is_signed);
+        });
     CHECK(made, "no IMAD.WIDE with this addend");
     const InstId low = code_[low_place];
     uses_[unit(d.reg)].inst = index(here());
@@ -373,7 +377,8 @@ class Combiner {
       uint32_t inverted = 0;
       for (uint32_t k = 0; k < 2; ++k)
         if (l.sources[k].negated) inverted |= 4u >> k, l.sources[k].negated = false;
-      for (uint32_t v = 0; v < 8; ++v) l.lut |= (luts[isa::modifier(s, ModifierKind::LogicOp)] >> (v ^ inverted) & 1) << v;
+      for (uint32_t v = 0; v < 8; ++v)
+        l.lut |= (luts[isa::modifier(s, ModifierKind::LogicOp)] >> (v ^ inverted) & 1) << v;
     } else {
       return {};
     }
@@ -430,7 +435,8 @@ class Combiner {
       const uint32_t inner = of(made, value);
       lut |= of(x, [&](const Op& o) { return o == s ? inner : value(o); }) << v;
     }
-    return volta_ ? become(at_, p, Mnemonic::LOP3, {x.predicate, x.result, in[0], in[1], in[2], immediate(lut), predicate(isa::PT, true)})
+    return volta_ ? become(at_, p, Mnemonic::LOP3,
+                           {x.predicate, x.result, in[0], in[1], in[2], immediate(lut), predicate(isa::PT, true)})
                   : become(at_, p, Mnemonic::LOP3, {Op{}, x.result, in[0], in[1], in[2], immediate(lut)});
   }
 
@@ -469,7 +475,8 @@ class Combiner {
           isa::set_modifier(made, ModifierKind::Compare, 7 - isa::modifier(made, ModifierKind::Compare));
         }
       }
-      if (!volta_ && made.mnemonic == Mnemonic::ISETP && isa::modifier(made, ModifierKind::X)) continue;  // reads the condition code
+      if (!volta_ && made.mnemonic == Mnemonic::ISETP && isa::modifier(made, ModifierKind::X))
+        continue;  // reads the condition code
       made.operands[0] = x.operands[0], made.operands[4] = other;
       made.guard = x.guard, made.guard_negated = x.guard_negated;
       isa::set_modifier(made, ModifierKind::Bool, static_cast<uint8_t>(operation));
@@ -492,12 +499,13 @@ class Combiner {
       if (!p || p->sass.mnemonic != multiply || !p->inst.contractible || flag(p->sass, ModifierKind::SAT) ||
           flag(p->sass, ModifierKind::FTZ) != flag(x, ModifierKind::FTZ) || !all_sums(s, words, x.mnemonic))
         continue;
-      Op a = p->sass.operands[1], b = p->sass.operands[2];
+      const Op a = p->sass.operands[1];
+      Op b = p->sass.operands[2];
       if (a.absolute || b.absolute) continue;
       if (s.negated && is_immediate(b))  // its sign is in its bits
         b.value = static_cast<int32_t>(static_cast<uint32_t>(b.value) ^ 0x80000000u);
-      else if (s.negated)
-        a.negated = !a.negated;
+      else if (s.negated)  // Pascal's products have the sign of both there
+        b.negated = !b.negated;
       const std::array<Op, 4> operands = {x.operands[0], a, b, other};
       if (become(at_, *p, fuse, operands, [&](isa::Instruction& i, const isa::RowFacts& row) {
             for (ModifierKind kind : {ModifierKind::FTZ, ModifierKind::SAT})

@@ -80,8 +80,8 @@ Selector::Selector(const ptx::Module& module, const ptx::Function& function, con
 
 // Literals of these are the high words of doubles.
 static bool is_wide_float(Mnemonic m) {
-  return m == Mnemonic::DADD || m == Mnemonic::DMUL || m == Mnemonic::DFMA || m == Mnemonic::DSETP || m == Mnemonic::DMNMX ||
-         m == Mnemonic::DSET;
+  return m == Mnemonic::DADD || m == Mnemonic::DMUL || m == Mnemonic::DFMA || m == Mnemonic::DSETP ||
+         m == Mnemonic::DMNMX || m == Mnemonic::DSET;
 }
 
 // An immediate that the form has no room for goes to a register, but for a move's: that register would be filled by the same move.
@@ -174,7 +174,9 @@ void Selector::guard(Inst& inst, const isa::RowFacts& row) {
   };
   const bool memory = row.addresses != 0;
   if (writes && only_temporaries && !memory && !conditional_.empty())
-    ranges(row.reads, [&](uint32_t r) { conditional |= r / 64 < is_conditional_.size() && (is_conditional_[r / 64] >> r % 64 & 1); });
+    ranges(row.reads, [&](uint32_t r) {
+      conditional |= r / 64 < is_conditional_.size() && (is_conditional_[r / 64] >> r % 64 & 1);
+    });
   if (!writes || !only_temporaries || memory || conditional) {
     inst.sass.guard = guard_.reg, inst.sass.guard_negated = guard_.negated;
     ranges(row.writes, [&](uint32_t r) {

@@ -123,7 +123,8 @@ void Selector::convert(const ptx::Instruction& i) {
     Op low = a.lo;
     // The narrower type's sign fills the destination's bits; those of a wider register are the destination's own (`cvt.u16.s8` of -1 is 0xffff there).
     const bool widens = from_bits < 32 && to_bits > from_bits;
-    const bool narrows = to_bits < 32 && register_bytes * 8 > to_bits && (!widens || (ptx::is_signed(from) && !ptx::is_signed(to)));
+    const bool narrows =
+        to_bits < 32 && register_bytes * 8 > to_bits && (!widens || (ptx::is_signed(from) && !ptx::is_signed(to)));
     auto extend_low = [&](uint32_t bits, Type type, bool last) {
       const Op t = last ? gpr(d) : temp();
       extend(t.reg, low, bits, ptx::is_signed(type));

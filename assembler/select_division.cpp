@@ -17,7 +17,7 @@
 namespace rndn::assembler {
 
 namespace {
-constexpr uint32_t rcp = 4, rsq = 5, rcp64h = 6, rsq64h = 7;  // functions of MUFU
+constexpr uint32_t rcp = 4, rsq = 5, rcp64h = 6, rsq64h = 7;                                      // functions of MUFU
 constexpr uint32_t less = 1, greater = 4, greater_equal = 6, greater_or_nan = 12, not_less = 14;  // comparison codes
 }  // namespace
 
@@ -49,7 +49,8 @@ Op Selector::f64_literal(uint32_t high) {
 }
 
 Op Selector::f64_addend(uint32_t high) {  // Pascal's addend is no literal
-  return t_.family == isa::Family::volta ? immediate(static_cast<int32_t>(high)) : constant(2, bank2(uint64_t{high} << 32, 8));
+  return t_.family == isa::Family::volta ? immediate(static_cast<int32_t>(high))
+                                         : constant(2, bank2(uint64_t{high} << 32, 8));
 }
 
 // q = a / b, rounded to nearest, for operands that keep all steps normal.
@@ -178,7 +179,8 @@ void Selector::divide_f64_slow(Op q, Op a, Op b) {
     add(scaled.reg, f, immediate(exponent));
     return power(scaled);
   };
-  const Op least = power(f), sum = temp(2), z = temp(2), rest = temp(2), bound = temp(2), above = temp(2), below = temp(2);
+  const Op least = power(f), sum = temp(2), z = temp(2), rest = temp(2), bound = temp(2), above = temp(2),
+           below = temp(2);
   const uint32_t normal = compare(greater_equal, m, least);
   emit(Mnemonic::DADD, {sum, m, least});
   emit(Mnemonic::DADD, {z, sum, negate(least)});
@@ -240,7 +242,8 @@ void Selector::reciprocal_f32(uint32_t d, Op b0, bool ftz) {
 }
 
 void Selector::reciprocal_f64(uint32_t d, Op b0) {
-  Op b = lasting(b0, 2), q = gpr(new_gpr(f_, 2, false)), r = temp(2), e = temp(2), e2 = temp(2), r1 = temp(2), e3 = temp(2);
+  Op b = lasting(b0, 2), q = gpr(new_gpr(f_, 2, false)), r = temp(2), e = temp(2), e2 = temp(2), r1 = temp(2),
+     e3 = temp(2);
   const uint32_t quick = new_predicate(f_, false);
   // The vendor's test: neither the divisor nor its reciprocal is subnormal. Any low word will do for the estimate.
   add(r.reg, high_word(b), immediate(0x00300402));
@@ -454,7 +457,9 @@ bool Selector::divide_or_root(const ptx::Instruction& i) {
     wide ? divide_f64(q, a, b) : divide_f32(q, a, b, flushes && !directed);
   };
   const auto root = [&](uint32_t q, Op x) { wide ? sqrt_f64(q, x) : sqrt_f32(q, x, flushes && !directed); };
-  const auto invert = [&](uint32_t q, Op b) { wide ? reciprocal_f64(q, b) : reciprocal_f32(q, b, flushes && !directed); };
+  const auto invert = [&](uint32_t q, Op b) {
+    wide ? reciprocal_f64(q, b) : reciprocal_f32(q, b, flushes && !directed);
+  };
   if (i.op == ptx::Opcode::rsqrt) {
     Op x = src(1), y = gpr(new_gpr(f_, 2, false));
     root(y.reg, x);

@@ -27,7 +27,8 @@ void Selector::divide(const ptx::Instruction& i) {
       if (guard_.reg == isa::PT) {
         const uint32_t large = new_predicate(f_, false), usual = new_predicate(f_, false);
         const auto compare = [&](uint32_t p, int32_t bound, uint32_t code) {
-          emit(Mnemonic::FSETP, {predicate(p), pt(), absolute(b), immediate(bound), pt()}).mod(ModifierKind::FloatCompare, code);
+          emit(Mnemonic::FSETP, {predicate(p), pt(), absolute(b), immediate(bound), pt()})
+              .mod(ModifierKind::FloatCompare, code);
         };
         compare(large, 0x7e800000, 4);
         compare(usual, 0x00800000, 14);

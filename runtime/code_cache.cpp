@@ -165,13 +165,13 @@ CodeCache::Key CodeCache::key_of(const ptx::Module& m, const assembler::Options&
   h.add(rndn::version());
   h.add(commit());
   h.add(build_id());
-  const auto& [wanted, level, scheduler, most_registers, verify, branch_inlining, line_tables, stalls, stall_seed, pool,
-               workspace] = o;
+  const auto& [wanted, level, scheduler, most_registers, verify, branch_inlining, contract, line_tables, stalls,
+               stall_seed, pool, workspace] = o;
   static_cast<void>(pool), static_cast<void>(workspace);  // the code is the same with and without
   h.add(wanted->name);
   h.add(uint64_t{static_cast<uint32_t>(level)} | uint64_t{static_cast<uint8_t>(scheduler)} << 32 |
         uint64_t{verify} << 40 | uint64_t{branch_inlining} << 41 | uint64_t{line_tables} << 42 |
-        uint64_t{static_cast<uint8_t>(stalls)} << 48);
+        uint64_t{contract} << 43 | uint64_t{static_cast<uint8_t>(stalls)} << 48);
   h.add(stall_seed);
   h.add(most_registers);
   const auto& [version, target, address_size, variables, functions, files, inlined] = m;

@@ -400,5 +400,85 @@ TEST_F(Gpu, PtxasCodeGivesWhatTheInterpreterGives) {
   }
 }
 
+// Divisions, roots and approximations begin with an estimate of the function unit, which the simulator has exact: only a GPU shows whether the steps
+// behind it round right. Of one operand all 2^32 are tried, of two or of doubles 2^32 random ones, every second with an exponent near 0; NaNs are one.
+// Each thread's sum of all results is what ptxas's code gives.
+TEST_F(Gpu, DivisionsRootsAndApproximationsAreThoseOfPtxas) {
+  struct Operation {
+    const char* name;
+    const char* type;
+    int operands;
+  };
+  const Operation operations[] = {
+      {"sqrt.rn.f32", "f32", 1},      {"sqrt.rn.ftz.f32", "f32", 1}, {"rcp.rn.f32", "f32", 1},
+      {"rcp.rn.ftz.f32", "f32", 1},   {"rcp.approx.f32", "f32", 1},  {"sqrt.approx.f32", "f32", 1},
+      {"rsqrt.approx.f32", "f32", 1}, {"lg2.approx.f32", "f32", 1},  {"ex2.approx.f32", "f32", 1},
+      {"div.rn.f32", "f32", 2},       {"div.rn.ftz.f32", "f32", 2},  {"div.full.f32", "f32", 2},
+      {"rcp.rz.f32", "f32", 1},       {"sqrt.rp.f32", "f32", 1},     {"sqrt.rn.f64", "f64", 1},
+      {"rcp.rn.f64", "f64", 1},       {"div.rn.f64", "f64", 2},      {"div.rm.f64", "f64", 2}};
+  std::string text = ".version 7.8\n.target sm_60\n.address_size 64\n";
+  for (size_t k = 0; k < std::size(operations); ++k) {
+    const auto& [name, type, operands] = operations[k];
+    const bool wide = type[1] == '6', all = !wide && operands == 1;
+    text += fmt::format(
+        ".visible .entry k{}(.param .u64 in, .param .u64 out) {{\n.reg .b64 %a, %i, %n, %x, %y, %s, %out;\n"
+        ".reg .b32 %t, %g, %b, %xl, %xh, %yl, %yh, %o;\n.reg .f32 %f32a, %f32b, %f32d;\n.reg .f64 %f64a, %f64b, "
+        "%f64d;\n.reg .pred %p, %q;\n"
+        "ld.param.u64 %out, [out];\nmov.u32 %t, %ctaid.x;\nmov.u32 %g, %ntid.x;\nmov.u32 %b, %tid.x;\nmad.lo.u32 %t, "
+        "%t, %g, %b;\n"
+        "mov.u32 %b, %nctaid.x;\nmul.lo.u32 %g, %g, %b;\nmul.wide.u32 %a, %t, 8;\nadd.u64 %out, %out, %a;\n"
+        "cvt.u64.u32 %i, %t;\ncvt.u64.u32 %n, %g;\nmov.u64 %s, 0;\n"
+        "L: setp.ge.u64 %p, %i, 0x100000000;\n@%p bra E;\n",
+        k);
+    if (all) {
+      text += "cvt.u32.u64 %xl, %i;\nmov.b32 %f32a, %xl;\n";
+    } else {  // two mixed words, and two more
+      text +=
+          "mul.lo.u64 %x, %i, 0x9E3779B97F4A7C15;\nshr.u64 %y, %x, 29;\nxor.b64 %x, %x, %y;\nmul.lo.u64 %x, %x, "
+          "0xBF58476D1CE4E5B9;\n"
+          "shr.u64 %y, %x, 32;\nxor.b64 %x, %x, %y;\nadd.u64 %y, %x, %i;\nmul.lo.u64 %y, %y, "
+          "0x94D049BB133111EB;\nmov.b64 {%xl, %xh}, %x;\n"
+          "mov.b64 {%yl, %yh}, %y;\nand.b64 %a, %i, 1;\nsetp.ne.u64 %q, %a, 0;\n";
+      for (const char* word : {"xl", "xh", "yh"})
+        text += fmt::format("@%q and.b32 %{0}, %{0}, {1};\n@%q or.b32 %{0}, %{0}, {2};\n", word,
+                            wide ? "0x80ffffff" : "0x87ffffff", wide ? "0x3f000000" : "0x38000000");
+      text += wide ? "mov.b64 %f64a, {%xl, %xh};\nmov.b64 %f64b, {%yl, %yh};\n"
+                   : "mov.b32 %f32a, %xl;\nmov.b32 %f32b, %yh;\n";
+    }
+    text += fmt::format(
+        "{0} %{1}d, %{1}a{2};\nmov.b{3} %{4}, %{1}d;\nsetp.nan.{1} %q, %{1}d, %{1}d;\n@%q mov.b{3} %{4}, 0x7f;\n", name,
+        type, operands == 2 ? fmt::format(", %{}b", type) : "", wide ? 64 : 32, wide ? "x" : "o");
+    if (!wide) text += "cvt.u64.u32 %x, %o;\n";
+    text +=
+        "xor.b64 %x, %x, %i;\nmad.lo.u64 %s, %x, 0x9E3779B97F4A7C15, %s;\nadd.u64 %i, %i, %n;\nbra L;\nE: "
+        "st.global.u64 [%out], %s;\nret;\n}\n";
+  }
+  std::string error;
+  const auto module = parsed(text, error);
+  ASSERT_TRUE(module) << error;
+  const std::vector<std::byte> theirs = assemble_with_ptxas("ptxas", text, "sm_90", "--fmad=false");
+  ASSERT_FALSE(theirs.empty());
+  assembler::Options options;
+  options.target = isa::find_target("sm_90");
+  options.verify_passes = true;
+  Timings timings;
+  const auto our = assembler::assemble(*module, options, timings);
+  ASSERT_TRUE(our.ok()) << our.error().message;
+  const Words in(1);
+  constexpr uint32_t blocks = 1056, threads = 256;
+  for (size_t k = 0; k < std::size(operations); ++k) {
+    const struct Run run {
+      fmt::format("k{}", k), blocks, threads, &in, blocks* threads, {}
+    };
+    const Result<Words> got = gpu(*device_, our->cubin)(run), expected = gpu(*device_, theirs)(run);
+    ASSERT_TRUE(got.ok()) << operations[k].name << ": " << got.error().message;
+    ASSERT_TRUE(expected.ok()) << operations[k].name << ": " << expected.error().message;
+    size_t different = 0;
+    for (size_t t = 0; t < got->size(); ++t) different += (*got)[t] != (*expected)[t];
+    EXPECT_EQ(different, 0u) << operations[k].name << ": so many of " << got->size() << " sums";
+    std::printf("%s: 2^32 operands, %zu sums differ\n", operations[k].name, different);
+  }
+}
+
 }  // namespace
 }  // namespace rndn::sim
