@@ -237,10 +237,14 @@ class Combiner {
     for (uint32_t k = 0; k < 2; ++k)
       if (s.negated) all.terms[k] = minus(all.terms[k]);
     all.add(other);
-    // What is no register stands in the middle.
+    // What is no register stands in the middle. Volta and later take two signs, but not on the first two (an illegal instruction on an H100; ptxas
+    // never has them); on Pascal two were not seen.
     const auto first = std::partition(all.terms.begin(), all.terms.end(), [](const Op& x) { return !is_register(x); });
     if (first - all.terms.begin() > 1) return false;
-    const auto& [b, a, c] = all.terms;
+    auto& [b, a, c] = all.terms;
+    const int signs = a.negated + b.negated + c.negated;
+    if (signs > (volta_ ? 2 : 1)) return false;
+    if (signs == 2 && !c.negated) std::swap(a, c);
     const Op yes = predicate(isa::PT), no = predicate(isa::PT, true);
     return volta_ ? become(at_, p, Mnemonic::IADD3, {d, yes, yes, a, b, c, no, no})
                   : become(at_, p, Mnemonic::IADD3, {d, a, b, c});

@@ -197,13 +197,25 @@ void Selector::transcendental(const ptx::Instruction& i) {
                            immediate(ex2 ? static_cast<int32_t>(0xc2fc0000) : 0x00800000), pt()})
         .mod(ModifierKind::FloatCompare, 1);
     const Op x = changeable(a), y = gpr(d);
-    emit(Mnemonic::FMUL, {x, x, immediate(ex2 ? 0x3f000000 : 0x4b800000)});
-    only_if(predicate(small));
+    const auto scale = [&](Op o, int32_t factor, uint32_t p) {
+      emit(Mnemonic::FMUL, {o, o, immediate(factor)});
+      only_if(predicate(p));
+    };
+    scale(x, ex2 ? 0x3f000000 : 0x4b800000, small);
+    uint32_t large = isa::PT;
+    if (i.op == Opcode::rcp) {  // and makes no subnormal results
+      large = new_predicate(f_, false);
+      emit(Mnemonic::FSETP, {predicate(large), pt(), absolute(a), immediate(0x7e800000), pt()})
+          .mod(ModifierKind::FloatCompare, 4);
+      scale(x, 0x3e800000, large);
+    }
     emit(Mnemonic::MUFU, {y, mufu_argument(x, function)}).mod(ModifierKind::Function, function);
     switch (i.op) {
-      case Opcode::rcp: emit(Mnemonic::FMUL, {y, y, immediate(0x4b800000)}); break;    // 1/x = 2^24 / (2^24 x)
-      case Opcode::sqrt: emit(Mnemonic::FMUL, {y, y, immediate(0x39800000)}); break;   // 2^-12
-      case Opcode::rsqrt: emit(Mnemonic::FMUL, {y, y, immediate(0x45800000)}); break;  // 2^12
+      case Opcode::rcp:  // 1/x = 2^24 / (2^24 x)
+        scale(y, 0x4b800000, small);
+        return scale(y, 0x3e800000, large);
+      case Opcode::sqrt: return scale(y, 0x39800000, small);                                               // 2^-12
+      case Opcode::rsqrt: return scale(y, 0x45800000, small);                                              // 2^12
       case Opcode::lg2: emit(Mnemonic::FADD, {y, y, immediate(static_cast<int32_t>(0xc1c00000))}); break;  // - 24
       default: emit(Mnemonic::FMUL, {y, y, y}); break;  // ex2: squared
     }
@@ -211,6 +223,22 @@ void Selector::transcendental(const ptx::Instruction& i) {
   }
   uint32_t small = temp_predicate();
   Op scaled = temp(), x = temp(), y = temp(), fixed = temp();
+  if (i.op == Opcode::rcp) {
+    const Op one = as_register(immediate(0x3f800000)), up = temp(), factor = temp();
+    const uint32_t large = temp_predicate();
+    const auto compare = [&](uint32_t p, int32_t bound, uint32_t code) {
+      emit(Mnemonic::FSETP, {predicate(p), pt(), absolute(a), immediate(bound), pt()})
+          .mod(ModifierKind::FloatCompare, code);
+    };
+    compare(small, 0x00800000, 1);
+    compare(large, 0x7e800000, 4);
+    select(up.reg, one, immediate(0x4b800000), predicate(small, true));
+    select(factor.reg, up, immediate(0x3e800000), predicate(large, true));
+    emit(Mnemonic::FMUL, {x, a, factor});
+    emit(Mnemonic::MUFU, {y, x}).mod(ModifierKind::Function, function);
+    emit(Mnemonic::FMUL, {gpr(d), y, factor});
+    return;
+  }
   Emitted test =
       emit(Mnemonic::FSETP, {predicate(small), predicate(isa::PT), ex2 ? a : absolute(a),
                              immediate(ex2 ? static_cast<int32_t>(0xc2fc0000) : 0x00800000), predicate(isa::PT)});
@@ -219,9 +247,8 @@ void Selector::transcendental(const ptx::Instruction& i) {
   select(x.reg, scaled, a, predicate(small));
   emit(Mnemonic::MUFU, {y, mufu_argument(x, function)}).mod(ModifierKind::Function, function);
   switch (i.op) {
-    case Opcode::rcp: emit(Mnemonic::FMUL, {fixed, y, immediate(0x4b800000)}); break;    // 1/x = 2^24 / (2^24 x)
-    case Opcode::sqrt: emit(Mnemonic::FMUL, {fixed, y, immediate(0x39800000)}); break;   // 2^-12
-    case Opcode::rsqrt: emit(Mnemonic::FMUL, {fixed, y, immediate(0x45800000)}); break;  // 2^12
+    case Opcode::sqrt: emit(Mnemonic::FMUL, {fixed, y, immediate(0x39800000)}); break;                       // 2^-12
+    case Opcode::rsqrt: emit(Mnemonic::FMUL, {fixed, y, immediate(0x45800000)}); break;                      // 2^12
     case Opcode::lg2: emit(Mnemonic::FADD, {fixed, y, immediate(static_cast<int32_t>(0xc1c00000))}); break;  // - 24
     default: emit(Mnemonic::FMUL, {fixed, y, y}); break;  // ex2: squared
   }

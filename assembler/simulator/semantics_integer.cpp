@@ -488,6 +488,7 @@ bool select_integer(Selector& s, Op& op) {
       op.d = s.destination(0);
       op.pd = s.predicate_destination(1), op.pq = s.predicate_destination(2);
       op.a = s.integer(3), op.b = s.integer(4), op.c = s.integer(5);
+      if (s.operand(3).negated && s.operand(4).negated) return s.unsupported("A and B both negated: illegal (H100)");
       if (mnemonic == Mnemonic::UIADD3 && m(K::Wide)) return s.unsupported("64-bit UIADD3");
       op.y = m(K::X);
       op.x = op.y ? 0 : s.negations;

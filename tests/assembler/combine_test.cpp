@@ -50,6 +50,13 @@ const Case cases[] = {
      "add.u32 %t1, %a, 70000;\nadd.u32 %x, %t1, %c;\nsub.u32 %t2, %a, 9;\nadd.u32 %y, %t2, 1000000;\n"},
     {"four terms",
      "add.u32 %t1, %a, %b;\nadd.u32 %t2, %t1, %c;\nadd.u32 %x, %t2, %a;\nneg.s32 %t3, %a;\nadd.u32 %y, %t3, %b;\n"},
+    {"terms with signs", "sub.u32 %t1, %c, %a;\nsub.u32 %x, %t1, %b;\nneg.s32 %t2, %a;\nsub.u32 %y, %t2, %b;\n"},
+    {"signs beside a constant",
+     "mov.u32 %t3, %ntid.x;\nsub.u32 %t1, %a, %t3;\nsub.u32 %x, %t1, %b;\nsub.u32 %t2, %t3, %a;\nsub.u32 %y, %t2, "
+     "%b;\n"},
+    {"signs before a constant",
+     "mov.u32 %t3, %ntid.x;\nadd.u32 %t1, %a, %b;\nsub.u32 %x, %t3, %t1;\nadd.u32 %t2, %a, %t3;\nsub.u32 %y, %b, "
+     "%t2;\n"},
     {"carries stay", "add.cc.u32 %t1, %a, %b;\naddc.u32 %x, %a, %c;\nadd.u32 %y, %t1, %c;\n"},
     {"saturation stays",
      "add.sat.s32 %t1, %a, %b;\nadd.s32 %x, %t1, %c;\nadd.s32 %t2, %a, %b;\nadd.sat.s32 %y, %t2, %c;\n"},
