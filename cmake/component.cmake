@@ -1,4 +1,4 @@
-# component(name FOLDER .. SOURCES .. HEADERS .. DEPS .. [LINK ..])
+# component(name FOLDER .. SOURCES .. HEADERS .. DEPS .. [LINK ..] [SHARED ..])
 #
 # Declares one component of the project: a static library `rndn_<name>`.
 #   FOLDER   where its files live, relative to the project's root
@@ -6,6 +6,8 @@
 #   HEADERS  the headers that other components may include; all others in the folder are private
 #   DEPS     the other components that its files may include: tests/structure checks every #include
 #   LINK     outside libraries (fmt::fmt, ...)
+#   SHARED   a name: the component is the shared library build/lib/lib<name>.so instead, for programs that are not the project's. It has what it depends on
+#            inside, exports what <name>.map lists, and its headers are included without a folder.
 #
 # Sources include headers by their path from the project's root: #include "libraries/base/arena.h".
 
@@ -14,6 +16,10 @@ find_package(Threads REQUIRED)
 
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)  # tools/check-clang and editors read them
+# Components go into a shared library, too. Hidden symbols keep their code what it would be in a program: calls and addresses without detours.
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
 option(RNDN_WERROR "Treat warnings as errors" OFF)
 option(RNDN_STATIC "Link programs statically, so that they run where nothing is installed" OFF)
 set(RNDN_SANITIZE "" CACHE STRING "Sanitizers to build with, as -fsanitize= takes them")
@@ -67,9 +73,16 @@ function(precompiled target kind)
 endfunction()
 
 function(component name)
-  cmake_parse_arguments(C "" "FOLDER" "SOURCES;HEADERS;DEPS;LINK" ${ARGN})
+  cmake_parse_arguments(C "" "FOLDER;SHARED" "SOURCES;HEADERS;DEPS;LINK" ${ARGN})
   set(target rndn_${name})
-  if(C_SOURCES)
+  if(C_SHARED)
+    set(exports ${CMAKE_CURRENT_SOURCE_DIR}/${C_SHARED}.map)
+    add_library(${target} SHARED ${C_SOURCES})
+    set_target_properties(${target} PROPERTIES OUTPUT_NAME ${C_SHARED} LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib LINK_DEPENDS ${exports})
+    target_link_options(${target} PRIVATE -Wl,--version-script=${exports})
+    target_include_directories(${target} INTERFACE ${CMAKE_CURRENT_SOURCE_DIR})
+    set(scope PRIVATE)
+  elseif(C_SOURCES)
     add_library(${target} STATIC ${C_SOURCES})
     precompiled(${target} component ${common_headers})
     set(scope PUBLIC)

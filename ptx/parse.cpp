@@ -10,7 +10,7 @@
 
 namespace rndn::ptx {
 
-bool open_scanner(Reader& reader, std::span<char> buffer);  // lexer.l
+void open_scanner(Reader& reader, std::span<char> buffer);  // lexer.l
 void close_scanner(Reader& reader);
 
 Module parse(FileId file, const SourceManager& sources, DiagnosticSink& sink) {
@@ -24,13 +24,13 @@ Module parse(FileId file, const SourceManager& sources, DiagnosticSink& sink) {
   const auto buffer = std::make_unique_for_overwrite<char[]>(length);
   if (!text.empty()) std::memcpy(buffer.get(), text.data(), text.size());
   buffer[length - 2] = buffer[length - 1] = 0;
-  if (!open_scanner(reader, {buffer.get(), length})) {
-    sink.error("internal", {file, 0, 0}, "cannot start the scanner");
-    return {};
-  }
+  struct Closing {
+    Reader& reader;
+    ~Closing() { close_scanner(reader); }
+  } closing{reader};  // also when memory runs out
+  open_scanner(reader, {buffer.get(), length});
   grammar::Grammar grammar(reader);
   grammar.parse();
-  close_scanner(reader);
   return reader.take();
 }
 

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <set>
 
@@ -69,6 +70,25 @@ TEST(Parser, PrintIsAFixedPoint) {
     }
     EXPECT_TRUE(first.module.files == second.module.files) << name;
     EXPECT_EQ(first.module.inlined, second.module.inlined) << name;
+  }
+}
+
+// A point, whatever the locale of the process has; what no double holds is infinite or 0.
+TEST(Parser, DecimalsAreReadAsStrtodReadsThem) {
+  const std::string zeros(400, '0');
+  std::vector<std::string> texts = {"1" + zeros + ".0", "0." + zeros + "1", "0." + zeros + "1e401", "1" + zeros + "e-400",
+                                    "1" + zeros + ".e-1000"};
+  for (const char* text : {"0.0", "1.", "1.5", "0.1", "2E3", "1.25e-3", "17e+4", "4.9e-324", "1.7976931348623157e308",
+                           "1e309", "1e-400", "1e99999999999999999999", "1e-99999999999999999999", "0e99999999999999999999"})
+    texts.push_back(text);
+  for (const std::string& text : texts) {
+    Parsed p(".version 7.8\n.target sm_80\n.global .f64 v = " + text + ";\n");
+    ASSERT_FALSE(p.sink.has_errors()) << text << p.errors();
+    double value = -1;
+    const auto& initial = p.module.variables[VariableId{0}].initial;
+    ASSERT_EQ(initial.size(), sizeof value) << text;
+    std::memcpy(&value, initial.data(), sizeof value);
+    EXPECT_EQ(value, std::strtod(text.c_str(), nullptr)) << text;
   }
 }
 

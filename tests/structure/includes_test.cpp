@@ -115,6 +115,7 @@ TEST(Structure, DependenciesStayWithinTheArchitecture) {
       {"isa", {"base"}},
       {"cubin", {"base"}},
       {"assembler", {"base", "ptx", "isa", "cubin"}},
+      {"assembler_c", {"base", "ptx", "isa", "assembler"}},
       {"simulator", {"base", "isa", "cubin"}},  // never the passes that it is meant to check
       {"device", {"base"}},
       {"cuda", {"base", "device"}},
