@@ -356,7 +356,7 @@ struct Assigner {
           c.wait_mask = 0x3f;
       if (t.family == isa::Family::volta)
         // Stalls of 12 and more leave no room for the flag: nvdisasm knows no such words.
-        c.yield = c.stall == 1 || (c.stall < 12 && (x.latency == L::branch || x.latency == L::barrier));
+        c.yield = (c.stall == 1) | ((c.stall < 12) & ((x.latency == L::branch) | (x.latency == L::barrier)));  // no branches
       else
         c.yield = c.stall != 12 && x.latency != L::nop;
     }
