@@ -140,8 +140,9 @@ struct Allocator {
         pressure = std::max(pressure, alive + dead);
         for (const uint32_t* r = reads; r != writes; ++r) {  // whether this is the last read follows no pattern: no branches
           uint32_t& open = units[*r].open;
-          alive += static_cast<uint32_t>(open == 0) & static_cast<uint32_t>(lists.is_gpr(*r));
-          open = open ? open : at + 1;
+          const uint32_t last = open == 0;
+          alive += last & static_cast<uint32_t>(lists.is_gpr(*r));
+          open |= (at + 1) & (0u - last);
         }
         if (const Facts& facts = f.facts[index(b.code[c])]; facts.copies) hint(facts);
       }

@@ -107,6 +107,7 @@ struct Assigner {
   // the oldest settles before the youngest issues.
   struct Write {
     uint32_t time = 0, inst = 0, older_time = 0, older_inst = 0;
+    const uint8_t* distances = Distances::nothing.data();  // of the instruction
   };
   std::span<Write> last = arena.make_raw<Write>(resource_count);
   uint32_t time = most_cycles;
@@ -163,7 +164,7 @@ struct Assigner {
     Write& w = last[r];
     w.older_time = x.guarded ? w.time : 0;
     w.older_inst = w.inst;
-    w.time = time, w.inst = inst;
+    w.time = time, w.inst = inst, w.distances = distances.of(x);
   }
 
   void walk(const CodeBlock& b) {
@@ -180,17 +181,17 @@ struct Assigner {
       isa::Control& c = x.control;
       uint32_t earliest = time;
       uint8_t pending = 0;  // scoreboards to wait for
-      for (const uint16_t* u = list.reads; u != list.writes; ++u) {
-        pending |= state.writes(*u);
-        const Write& w = last[*u];
-        if (w.time + most_cycles <= time) continue;
-        const Range::File file = Lists::file_of(*u);
-        const bool guard = x.guarded && u + 1 == list.writes;
-        earliest = std::max(earliest, w.time + distances.read_after_write(f.facts[w.inst], file, guard, x));
-        if (w.older_time + most_cycles > time)
-          earliest =
-              std::max(earliest, w.older_time + distances.read_after_write(f.facts[w.older_inst], file, guard, x));
-      }
+      // Whether a source is young follows no pattern: no branch. What an old one needs has passed.
+      const auto read = [&](uint32_t u, bool guard) {
+        pending |= state.writes(u);
+        const Write& w = last[u];
+        const uint32_t place = Distances::place(Lists::file_of(u), guard, x);
+        earliest = std::max(earliest, w.time + w.distances[place]);
+        if (w.older_time + most_cycles > time) [[unlikely]]
+          earliest = std::max(earliest, w.older_time + distances.of(f.facts[w.older_inst])[place]);
+      };
+      for (uint32_t u : list.sources(x)) read(u, false);
+      if (x.guarded) read(list.writes[-1], true);
       for (uint32_t u : list.all_writes()) {
         pending |= state.accesses(u);
         const Write& w = last[u];
@@ -349,13 +350,13 @@ struct Assigner {
       isa::Control& c = x.control;
       // The callee knows nothing of what is under way, nor does who has called.
       if (x.latency == L::branch && f[i].call != Call::none) c.wait_mask = 0x3f;
-      if (f.collective && x.latency == L::convergence)                   // nor does code that another place runs
+      if (f.collective && x.latency == L::convergence)  // nor does code that another place runs
         if (const isa::Mnemonic m = f[i].sass.mnemonic;
             m == isa::Mnemonic::WARPSYNC_COLLECTIVE || m == isa::Mnemonic::ENDCOLLECTIVE)
           c.wait_mask = 0x3f;
       if (t.family == isa::Family::volta)
         // Stalls of 12 and more leave no room for the flag: nvdisasm knows no such words.
-        c.yield = c.stall == 1 || (c.stall < 12 && (x.latency == L::branch || x.latency == L::barrier));
+        c.yield = (c.stall == 1) | ((c.stall < 12) & ((x.latency == L::branch) | (x.latency == L::barrier)));  // no branches
       else
         c.yield = c.stall != 12 && x.latency != L::nop;
     }

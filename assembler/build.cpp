@@ -29,6 +29,7 @@ uint32_t new_gpr(Function& f, uint32_t width, bool temporary) {
   return isa::first_virtual + first;
 }
 uint32_t new_predicate(Function& f, bool temporary) {
+  if (f.predicates.empty()) f.predicates.reserve(64);
   f.predicates.push_back({.temporary = temporary});
   return isa::first_virtual + static_cast<uint32_t>(f.predicates.size() - 1);
 }

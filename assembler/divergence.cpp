@@ -149,10 +149,12 @@ void Divergence::find_loops(std::span<const uint32_t> order) {
       for (BlockId p : predecessors[loop.blocks[at]])
         if (mark[index(p)] != h) mark[index(p)] = h, loop.blocks.push_back(index(p));
     }
+    if (loops.empty()) loops.reserve(8);
     loops.push_back(std::move(loop));
   }
-  std::stable_sort(loops.begin(), loops.end(),
-                   [](const Loop& a, const Loop& b) { return a.blocks.size() < b.blocks.size(); });
+  if (loops.size() > 1)
+    std::stable_sort(loops.begin(), loops.end(),
+                     [](const Loop& a, const Loop& b) { return a.blocks.size() < b.blocks.size(); });
   inner_loop = numbers(n, UINT32_MAX);
   for (uint32_t l = static_cast<uint32_t>(loops.size()); l-- > 0;) {  // outer first
     Loop& loop = loops[l];
@@ -178,12 +180,12 @@ void Divergence::find_loops(std::span<const uint32_t> order) {
 // header from somewhere, else the header.
 uint32_t Divergence::root_of(BlockId from) {
   Flags met;
-  std::vector<BlockId> found;
+  ArenaList<BlockId> found(arena, flow.layout.size());
   const auto forward = [&](BlockId start) {
-    met = flags(flow.blocks.size()), found.assign(1, start), met[index(start)] = true;
+    met = flags(flow.blocks.size()), found.clear(), found.push(start), met[index(start)] = true;
     for (size_t at = 0; at < found.size(); ++at)
       successors(found[at], [&](BlockId s) {
-        if (!met[index(s)] && stays(found[at], s)) met[index(s)] = true, found.push_back(s);
+        if (!met[index(s)] && stays(found[at], s)) met[index(s)] = true, found.push(s);
       });
   };
   forward(from);
@@ -204,7 +206,7 @@ uint32_t Divergence::root_of(BlockId from) {
     again = false;
     forward(from);
     const Flags back = leading_to([&](uint32_t b) { return b == index(from); });
-    for (BlockId b : found)
+    for (BlockId b : found.all())
       if (!back[index(b)]) {
         from = b, again = true;
         break;
@@ -231,16 +233,13 @@ void Divergence::find_levels() {
   if (any_barrier) {
     const Flags operates = leading_to([&](uint32_t b) { return waits[b].warp; });
     const Flags shared = flags(n);  // where lanes come to that have not left others at a barrier
-    std::vector<BlockId> work;
+    ArenaList<BlockId> work(arena, flow.layout.size());
     for (BlockId b : flow.layout)
-      if (!meets[index(b)] && operates[index(b)]) shared[index(b)] = true, work.push_back(b);
-    while (!work.empty()) {
-      const BlockId b = work.back();
-      work.pop_back();
-      successors(b, [&](BlockId s) {
-        if (!shared[index(s)]) shared[index(s)] = true, work.push_back(s);
+      if (!meets[index(b)] && operates[index(b)]) shared[index(b)] = true, work.push(b);
+    for (size_t at = 0; at < work.size(); ++at)
+      successors(work[at], [&](BlockId s) {
+        if (!shared[index(s)]) shared[index(s)] = true, work.push(s);
       });
-    }
     for (BlockId b : flow.layout) leaves[index(b)] = !meets[index(b)] && !operates[index(b)] && !shared[index(b)];
   }
   level = numbers(n, UINT32_MAX), ipdom = numbers(n, UINT32_MAX), join = numbers(n, UINT32_MAX), ipdom_depth = numbers(n, 0);
@@ -387,8 +386,8 @@ void Divergence::diverge() {
     uint32_t from, join, depth;  // of the join
     bool whole;                  // `from` runs apart too
   };
-  std::vector<Split> splits;
-  std::vector<uint32_t> found;
+  ArenaList<Split> splits(arena, flow.layout.size());
+  ArenaList<uint32_t> found(arena, flow.layout.size());
   // By block: the depth of the join up to which all behind it runs apart; 0: to the end. What follows a block up to a join nearer to the root (both
   // post-dominate the block) holds what follows it up to the other, so a block is looked at again only for a join nearer to the root.
   const std::span<uint32_t> apart_to = numbers(flow.blocks.size(), UINT32_MAX);
@@ -398,14 +397,14 @@ void Divergence::diverge() {
       if (index(s) == x.join) return;
       const uint32_t depth = level[index(s)] == level[x.from] ? x.depth : 0;
       if (apart_to[index(s)] <= depth) return;
-      apart_to[index(s)] = depth, found.push_back(index(s));
+      apart_to[index(s)] = depth, found.push(index(s));
       changed |= !apart[index(s)], apart[index(s)] = true;
     };
     x.whole ? visit(BlockId{x.from}) : successors(BlockId{x.from}, visit);
     for (size_t at = 0; at < found.size(); ++at) successors(BlockId{found[at]}, visit);
   };
   const auto add_split = [&](uint32_t from, uint32_t j, bool whole) {
-    splits.push_back({from, j, j == UINT32_MAX ? 0 : ipdom_depth[j], whole});
+    splits.push({from, j, j == UINT32_MAX ? 0 : ipdom_depth[j], whole});
   };
   const Flags known = flags(flow.blocks.size());  // the branch has split what it can
   do {
@@ -421,8 +420,8 @@ void Divergence::diverge() {
         add_split(index(loops[l].header), loop_join(l), true);
       }
     }
-    std::ranges::stable_sort(splits, {}, &Split::depth);
-    for (const Split& x : splits) split(x);
+    if (splits.size() > 1) std::ranges::stable_sort(splits.all(), {}, &Split::depth);
+    for (const Split& x : splits.all()) split(x);
     size_t kept = 0;
     for (const Definition& d : undecided.all()) {
       const ptx::Instruction& i = f.instructions[d.item->inst];

@@ -32,7 +32,7 @@ using ptx::Opcode;
 using ptx::Type;
 
 bool is_bfloat(Type t) { return t == Type::bf16 || t == Type::bf16x2; }
-bool simd_video(Opcode op) { return op >= Opcode::vadd2 && op <= Opcode::vmax4; }
+constexpr bool simd_video(Opcode op) { return op >= Opcode::vadd2 && op <= Opcode::vmax4; }
 
 std::string_view space_suffix(const Instruction& i) {
   return i.mods.space == ptx::Space::global ? ".global" : i.mods.space == ptx::Space::shared ? ".shared" : "";
@@ -467,9 +467,54 @@ std::string tensor_float(const Instruction& i) {
   return t + "mov.b32 %d0, %a;\n";
 }
 
+// Of which types instructions of an opcode may be expanded: of nearly all there are none, and is_expanded() has no more to ask.
+constexpr auto types_to_ask = [] {
+  using O = Opcode;
+  std::array<ptx::TypeSet, ptx::opcode_count> table{};
+  const auto set = [&](std::initializer_list<Type> types, std::initializer_list<O> opcodes) {
+    for (O op : opcodes)
+      for (Type t : types) table[static_cast<size_t>(op)] |= ptx::type_bit(t);
+  };
+  set({Type::none}, {O::add});
+  set({Type::f16x2, Type::bf16x2}, {O::setp});
+  set({Type::bf16, Type::bf16x2}, {O::tanh, O::ex2});
+  set({Type::b16, Type::u16, Type::s16, Type::f16, Type::bf16, Type::bf16x2}, {O::atom, O::red});
+  for (O op : {O::createpolicy,
+               O::cvt_rna_tf32,
+               O::cvt_rna_satfinite_tf32,
+               O::cvt_rn_tf32,
+               O::cvt_rz_tf32,
+               O::cvt_rn_relu_tf32,
+               O::cvt_rz_relu_tf32,
+               O::mbarrier_pending_count,
+               O::ldmatrix,
+               O::stmatrix,
+               O::cp_async_bulk,
+               O::elect,
+               O::mad24,
+               O::cvt,
+               O::set,
+               O::lop3,
+               O::min,
+               O::max,
+               O::fns,
+               O::mbarrier,
+               O::mbarrier_try_wait,
+               O::mbarrier_expect_tx,
+               O::mbarrier_complete_tx,
+               O::mbarrier_arrive_expect_tx,
+               O::mbarrier_drop_expect_tx,
+               O::cp})
+    table[static_cast<size_t>(op)] = ~ptx::TypeSet{0};
+  for (size_t op = 0; op < table.size(); ++op)
+    if (simd_video(static_cast<O>(op))) table[op] = ~ptx::TypeSet{0};
+  return table;
+}();
+
 }  // namespace
 
 bool is_expanded(const Instruction& i) {
+  if (!(types_to_ask[static_cast<size_t>(i.op)] & ptx::type_bit(i.type))) return false;
   switch (i.op) {
     case Opcode::createpolicy:
     case Opcode::cvt_rna_tf32:

@@ -287,9 +287,9 @@ Survey survey(Function& f) {
       for (const uint32_t* u = list.begin + 1; u < list.first_write; ++u) {
         UnitUse& use = uses[*u];
         ++use.readers;
-        if (use.block == block || !f.units.is_allocated(*u)) continue;
-        crossing += *u >= first_gpr && !use.crosses;
-        use.crosses = crosses = true;
+        const bool from_elsewhere = (use.block != block) & f.units.is_allocated(*u);  // follows no pattern: no branches
+        crossing += from_elsewhere & (*u >= first_gpr) & !use.crosses;
+        use.crosses |= from_elsewhere, crosses |= from_elsewhere;
       }
       for (const uint32_t* w = list.first_write; w < list.at; ++w) {
         UnitUse& use = uses[*w];

@@ -147,12 +147,12 @@ struct FlowGraph {
   template <class F>
   Flags leading_to(F&& is) {
     const Flags leads = flags(flow.blocks.size());
-    std::vector<uint32_t> work;
+    ArenaList<uint32_t> work(arena, flow.layout.size());
     for (BlockId b : flow.layout)
-      if (is(index(b))) leads[index(b)] = true, work.push_back(index(b));
+      if (is(index(b))) leads[index(b)] = true, work.push(index(b));
     for (size_t at = 0; at < work.size(); ++at)
       for (BlockId p : predecessors[work[at]])
-        if (!leads[index(p)]) leads[index(p)] = true, work.push_back(index(p));
+        if (!leads[index(p)]) leads[index(p)] = true, work.push(index(p));
     return leads;
   }
   // Blocks reachable from the successors of `from` (or from `from` itself) without passing `stop`; until the next search.

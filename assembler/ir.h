@@ -144,11 +144,8 @@ class RegisterLists {
   // Numbers: GPRs, predicates, uniform registers, uniform predicates.
   static constexpr std::array<uint16_t, 4> base = {0, 256, 272, 336};
   static constexpr uint32_t condition_code = 264, count = 344;
-  static constexpr Range::File file_of(uint32_t number) {
-    return number < base[1]   ? Range::gpr
-           : number < base[2] ? Range::predicate
-           : number < base[3] ? Range::uniform
-                              : Range::uniform_predicate;
+  static constexpr Range::File file_of(uint32_t number) {  // without branches
+    return static_cast<Range::File>((number >= base[1]) + (number >= base[2]) + (number >= base[3]));
   }
   struct List {
     const uint16_t *reads, *writes, *end;  // the guard is the last read

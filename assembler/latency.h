@@ -18,9 +18,17 @@ class Distances {
   // From a producer to a consumer that reads its result, as a guard or not. For producers with a scoreboard: the distance that is kept in addition
   // (0: none).
   uint32_t read_after_write(const Facts& producer, Range::File file, bool guard, const Facts& consumer) const {
-    if (only_scoreboard(producer)) return 0;
-    return look_up(producer.latency, consumer.latency, role_of(file, consumer.latency, guard));
+    return of(producer)[place(file, guard, consumer)];
   }
+  // The two parts of that, for those who ask about one producer or consumer several times.
+  const uint8_t* of(const Facts& producer) const {
+    return only_scoreboard(producer) ? nothing.data() : cycles_ + static_cast<size_t>(producer.latency) * nothing.size();
+  }
+  static uint32_t place(Range::File file, bool guard, const Facts& consumer) {
+    return static_cast<uint32_t>(consumer.latency) * uint32_t{isa::role_count} +
+           static_cast<uint32_t>(role_of(file, consumer.latency, guard));
+  }
+  static constexpr std::array<uint8_t, isa::latency_class_count * isa::role_count> nothing{};  // of a producer
   // The same for Pascal's condition code.
   uint32_t carry(const Facts& producer, const Facts& consumer) const {
     if (only_scoreboard(producer)) return 0;
@@ -73,10 +81,11 @@ class Distances {
     constexpr uint64_t deciding =
         uint64_t{1} << static_cast<unsigned>(L::branch) | uint64_t{1} << static_cast<unsigned>(L::vote) |
         uint64_t{1} << static_cast<unsigned>(L::barrier) | uint64_t{1} << static_cast<unsigned>(L::convergence);
-    if (file == Range::gpr) return isa::Role::gpr;
-    if (file == Range::uniform) return isa::Role::uniform;
-    if (file == Range::uniform_predicate) return guard ? isa::Role::uniform_guard : isa::Role::uniform_predicate;
-    return guard || (deciding >> static_cast<unsigned>(consumer) & 1) ? isa::Role::guard : isa::Role::predicate;
+    using R = isa::Role;
+    static constexpr R roles[3][4] = {{R::gpr, R::predicate, R::uniform, R::uniform_predicate},  // by file
+                                      {R::gpr, R::guard, R::uniform, R::uniform_predicate},      // of deciding classes
+                                      {R::gpr, R::guard, R::uniform, R::uniform_guard}};         // as a guard
+    return roles[guard ? 2 : deciding >> static_cast<unsigned>(consumer) & 1][file];
   }
   uint32_t look_up(isa::LatencyClass producer, isa::LatencyClass consumer, isa::Role role) const {
     return cycles_[(static_cast<size_t>(producer) * isa::latency_class_count + static_cast<size_t>(consumer)) *

@@ -59,6 +59,7 @@ struct Builder : Divergence {
   bool holds(uint32_t k, BlockId b) const { return holds(k, index(b)); }
   void add_candidate(uint32_t join, std::span<const uint32_t> set) {
     Candidate c{.join = join, .blocks = {}, .ends = {}};
+    c.blocks.reserve(set.size());
     for (uint32_t b : set) (level[b] == level[join] ? c.blocks : c.ends).push_back(b);
     if (!c.blocks.empty()) candidates.push_back(std::move(c));
   }
@@ -72,8 +73,10 @@ struct Builder : Divergence {
   // Whether any two candidates nest or are apart, and those with the same join have different blocks: each, the larger ones first, must lie in what
   // only the same ones of them hold. O(sum of their sizes).
   bool nested() const {
-    std::vector<uint32_t> larger_first(candidates.size()), innermost(flow.blocks.size(), UINT32_MAX),
-        around(candidates.size());
+    if (candidates.size() < 2) return true;
+    const std::span<uint32_t> larger_first = arena.make_raw<uint32_t>(candidates.size()),
+                              around = arena.make_raw<uint32_t>(candidates.size()),
+                              innermost = arena.make_span<uint32_t>(flow.blocks.size(), UINT32_MAX);
     std::iota(larger_first.begin(), larger_first.end(), 0u);
     std::ranges::stable_sort(larger_first, std::greater<>(), [&](uint32_t k) { return candidates[k].blocks.size(); });
     for (uint32_t k : larger_first) {
@@ -91,8 +94,9 @@ struct Builder : Divergence {
   void nest() {
     if (!nested()) make_nested();
     std::erase_if(candidates, [](const Candidate& c) { return c.blocks.empty(); });
-    std::stable_sort(candidates.begin(), candidates.end(),
-                     [](const Candidate& a, const Candidate& b) { return a.blocks.size() < b.blocks.size(); });
+    if (candidates.size() > 1)
+      std::stable_sort(candidates.begin(), candidates.end(),
+                       [](const Candidate& a, const Candidate& b) { return a.blocks.size() < b.blocks.size(); });
     holders.resize(flow.blocks.size());
     find_parents();
     if (drop_needless()) find_parents();
@@ -227,7 +231,7 @@ struct Builder : Divergence {
   // By block: lanes that come to its beginning may end before they come to a barrier of the block. Ends under a guard are no edges of the graph.
   Flags ending() {
     const Flags ends = flags(flow.blocks.size()), stops = flags(flow.blocks.size());
-    std::vector<uint32_t> work;
+    ArenaList<uint32_t> work(arena, flow.layout.size());
     for (BlockId b : flow.layout) {
       bool first = true;  // no barrier yet that all lanes come to
       for (const FlowItem& item : block(b).items) {
@@ -240,11 +244,11 @@ struct Builder : Divergence {
       successors(b, [&](BlockId) { leads_on = true; });
       stops[index(b)] = !first;
       ends[index(b)] |= first && !leads_on;
-      if (ends[index(b)]) work.push_back(index(b));
+      if (ends[index(b)]) work.push(index(b));
     }
     for (size_t at = 0; at < work.size(); ++at)
       for (BlockId p : predecessors[work[at]])
-        if (!ends[index(p)] && !stops[index(p)]) ends[index(p)] = true, work.push_back(index(p));
+        if (!ends[index(p)] && !stops[index(p)]) ends[index(p)] = true, work.push(index(p));
     return ends;
   }
   // Drops the candidates whose lanes may wait for some that are at the join: at an operation of the warp; at a barrier of the block, when those at

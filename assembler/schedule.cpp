@@ -139,6 +139,9 @@ class MemoryOrder {
   uint32_t fence_ = 0, any_ = 0;
 };
 
+// A mask for choices that follow no pattern: compilers would make branches of them.
+constexpr uint32_t all_bits(bool b) { return 0u - uint32_t{b}; }
+
 bool is_deciding(isa::LatencyClass consumer) {
   using L = isa::LatencyClass;
   constexpr auto bit = [](L c) { return uint64_t{1} << static_cast<unsigned>(c); };
@@ -208,7 +211,7 @@ struct PressureScheduler {
   uint32_t pressure = 0, most = 0;  // GPRs, and predicates in units of `predicate`; most: GPRs of the block
   static constexpr uint32_t predicate = 1u << 20;
 
-  uint32_t weight(uint32_t u) const { return units.is_gpr(u) ? 1 : u < units.predicates ? predicate : 0; }
+  uint32_t weight(uint32_t u) const { return uint32_t{units.is_gpr(u)} + uint32_t{u < units.predicates} * predicate; }
   static uint32_t gprs(uint32_t pressure) { return pressure % predicate; }
 
   // Whether issuing the instruction leaves more GPRs alive.
@@ -226,16 +229,12 @@ struct PressureScheduler {
   // Whether a value ends or begins its life here follows no pattern: no branches.
   void issue(InstId i) {
     const auto [reads, writes, end] = units.of(i);
-    for (const uint32_t* u = reads; u != writes; ++u) {
-      const uint32_t rest = left[*u] - 1, ends = rest == alive_flag;
-      left[*u] = ends ? 0 : rest;
-      pressure -= ends ? weight(*u) : 0;
-    }
-    for (const uint32_t* w = writes; w != end; ++w) {
-      const uint32_t u = *w & ~Units::lasts, rest = left[u];
-      const bool begins = rest - 1 < alive_flag - 1;
-      left[u] = begins ? rest | alive_flag : rest;
-      pressure += begins ? weight(u) : 0;
+    for (const uint32_t* p = reads; p != end; ++p) {
+      const uint32_t u = *p & ~Units::lasts, written = p >= writes, rest = left[u] - (1 - written);
+      const uint32_t ends = uint32_t{rest == alive_flag} & (1 - written),
+                     begins = uint32_t{rest - 1 < alive_flag - 1} & written;
+      left[u] = (rest & (ends - 1)) | begins * alive_flag;
+      pressure += weight(u) * (begins - ends);
     }
     most = std::max(most, gprs(pressure));
   }
@@ -296,7 +295,11 @@ struct EarlyScheduler {
       const Facts& x = f.facts[inst];
       const RegisterLists::List list = f.registers.of(id);
       uint32_t from = slots.base();
-      for (uint32_t r : list.all_reads()) from = std::max(from, registers[r].ready);
+      // Sources and results in one loop: how many there are of each follows no pattern.
+      for (const uint16_t* r = list.reads; r != list.end; ++r) {
+        const Register& x = registers[*r];
+        from = std::max(from, x.ready ^ ((x.ready ^ x.next_write) & all_bits(r >= list.writes)));
+      }
       // Predicates that decide whether something happens are read later than data; on Pascal all are.
       const auto read_late = [&](uint32_t r) {
         if (RegisterLists::file_of(r) == Range::predicate) from = std::max(from, registers[r].ready + guard_delay);
@@ -305,16 +308,18 @@ struct EarlyScheduler {
         for (uint32_t r : list.all_reads()) read_late(r);
       if (x.guarded) read_late(list.writes[-1]);
       if (x.reads_carry) from = std::max(from, registers[carry].ready);
-      for (uint32_t r : list.all_writes()) from = std::max(from, registers[r].next_write);
       if (x.writes_carry) from = std::max(from, registers[carry].next_write);
       MemoryUse use;
       if (x.ordered) use = MemoryUse::of(x), from = std::max(from, memory.from(use));
       const uint32_t slot = slots.take(from, inst), after = slot + 1;
       if (x.ordered) memory.place(use, slot);
-      for (uint32_t r : list.all_reads()) registers[r].next_write = std::max(registers[r].next_write, after);
-      if (x.reads_carry) registers[carry].next_write = std::max(registers[carry].next_write, after);
       const Register result{slot + std::min<uint32_t>(expected(x), longest), after};
-      for (uint32_t r : list.all_writes()) registers[r] = result;
+      for (const uint16_t* r = list.reads; r != list.end; ++r) {
+        Register& x = registers[*r];
+        x.ready ^= (x.ready ^ result.ready) & all_bits(r >= list.writes);
+        x.next_write = std::max(x.next_write, after);
+      }
+      if (x.reads_carry) registers[carry].next_write = std::max(registers[carry].next_write, after);
       if (x.writes_carry) registers[carry] = result;
     }
     uint32_t count = 0;

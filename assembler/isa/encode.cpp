@@ -15,10 +15,14 @@ bool fits_signed(int64_t value, unsigned width) {
   return value >= -limit && value < limit;
 }
 
-// A word under construction.
+// A word under construction. Both halves change without an index, so that they stay in registers.
 struct Bits {
-  uint64_t half[2];
-  void put(unsigned lo, uint64_t value) { half[lo / 64] |= value << lo % 64; }
+  uint64_t low, high;
+  void flip(unsigned lo, uint64_t value) {
+    const uint64_t shifted = value << lo % 64;
+    low ^= lo < 64 ? shifted : 0, high ^= lo < 64 ? 0 : shifted;
+  }
+  void put(unsigned lo, uint64_t value) { flip(lo, value); }  // where all bits are zero
   void put(unsigned lo, unsigned width, uint64_t value) { put(lo, value & bits_mask(width)); }
 };
 
@@ -216,9 +220,9 @@ bool encode_operand(const Slot& slot, const Operand& o, uint64_t address, Bits& 
 }  // namespace
 
 bool encode_immediate(const Slot& slot, int64_t value, Word& w) {
-  Bits bits{{w.lo, w.hi}};
+  Bits bits{w.lo, w.hi};
   if (!put_immediate(slot, value, bits)) return false;
-  w = {bits.half[0], bits.half[1]};
+  w = {bits.low, bits.high};
   return true;
 }
 
@@ -228,53 +232,51 @@ bool encode(const Target& target, const Instruction& instruction, uint64_t addre
   const FormIndex& rows = form_index();
   if (index(instruction.form) >= rows.size()) return false;  // none, too
   const FormEncoding& encoding = rows.encoding(instruction.form);
-  const Form& form = *encoding.form;
-  if (!(form.targets & target.bit) || instruction.operand_count != form.slot_count || instruction.guard > 7)
+  if (!(encoding.targets & target.bit) || instruction.operand_count != encoding.slot_count || instruction.guard > 7)
     return false;
-  Bits w{{encoding.bits.lo, encoding.bits.hi}};
+  Bits w{encoding.bits.lo, encoding.bits.hi};
   const Control& c = instruction.control;
-  static_assert(sizeof(Control) == 6);
-  uint64_t fields = 0;
-  std::memcpy(&fields, &c, sizeof c);
-  constexpr uint64_t room = 0x0f'3f'07'07'01'0f;  // reuse, wait mask, read and write barrier, yield, stall
-  if (fields & ~room) return false;
+  if ((c.stall & ~0x0f) | (c.write_barrier & ~0x07) | (c.read_barrier & ~0x07) | (c.wait_mask & ~0x3f) |
+      (c.reuse & ~0x0f))
+    return false;
   // Control fields and guard lie alike in both families, at different places.
   const uint64_t control = uint64_t{c.stall} | uint64_t{c.yield} << 4 | uint64_t{c.write_barrier} << 5 |
                            uint64_t{c.read_barrier} << 8 | uint64_t{c.wait_mask} << 11 | uint64_t{c.reuse} << 17;
-  w.half[1] |= control << (form.pascal ? 64 - 64 : 105 - 64);
-  if (form.no_guard) {
+  w.high |= control << (encoding.pascal ? 64 - 64 : 105 - 64);
+  if (encoding.no_guard) {
     if (instruction.guard != PT || instruction.guard_negated) return false;
   } else {
-    w.half[0] |= (instruction.guard | uint64_t{instruction.guard_negated} << 3) << (form.pascal ? 16 : 12);
+    w.low |= (instruction.guard | uint64_t{instruction.guard_negated} << 3) << (encoding.pascal ? 16 : 12);
   }
   // The modifiers that differ from the row's own.
-  for (uint32_t first = 0; first < form.mod_count; first += 4) {
+  for (uint32_t first = 0; first < encoding.mod_count; first += 4) {
     uint32_t given, initial;
     std::memcpy(&given, instruction.modifiers.data() + first, 4);
     std::memcpy(&initial, encoding.modifiers.data() + first, 4);
     for (uint32_t differ = given ^ initial; differ;) {
       const uint32_t at = static_cast<uint32_t>(std::countr_zero(differ)) & ~7u, i = first + at / 8;
       differ &= ~(0xffu << at);
-      if (i >= form.mod_count) continue;
-      const Mod& m = form.mods[i];
-      const uint32_t value = given >> at & 0xff, change = value ^ encoding.modifiers[i];
+      if (i >= encoding.mod_count) continue;
+      const Mod& m = encoding.form->mods[i];
+      const uint32_t value = given >> at & 0xff, change = value ^ (initial >> at & 0xff);
       if (value >> (m.width + (m.second != no_bit)) || !m.texts[value]) return false;
-      w.half[m.lo / 64] ^= (change & bits_mask(m.width)) << m.lo % 64;
-      if (m.second != no_bit) w.half[m.second / 64] ^= uint64_t{change} >> m.width << m.second % 64;
+      w.flip(m.lo, change & bits_mask(m.width));
+      if (m.second != no_bit) w.flip(m.second, change >> m.width);
     }
   }
   const FormEncoding::Register* r = encoding.registers.data();
   const Operand* o = instruction.operands.data();
-  for (const Operand* const end = o + form.slot_count; o < end; ++o, ++r) {
+  for (const Operand* const end = o + encoding.slot_count; o < end; ++o, ++r) {
     const uint32_t head = head_of(*o), sign = head & r->sign;
     if ((head ^ sign) == r->head && o->reg <= r->highest) {
-      w.half[r->half] |= uint64_t{o->reg ^ r->flip} << r->shift;
-      if (sign) w.put(r->negation, 1);
-    } else if (!encode_operand(form.slots[static_cast<size_t>(r - encoding.registers.data())], *o, address, w)) {
+      w.put(r->lo, o->reg ^ r->flip);
+      w.put(r->negation, uint64_t{sign != 0});
+    } else if (!encode_operand(encoding.form->slots[static_cast<size_t>(r - encoding.registers.data())], *o, address,
+                               w)) {
       return false;
     }
   }
-  word = {w.half[0], w.half[1]};
+  word = {w.low, w.high};
   return true;
 }
 

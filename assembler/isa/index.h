@@ -38,17 +38,20 @@ struct Plan {
   bool wide = false;                               // ... which of the two this one is
 };
 
-// What encode() needs of a row, apart from the slots that hold no plain register.
-struct FormEncoding {
+// What encode() needs of a row, apart from the slots that hold no plain register and the modifiers that differ from the row's own: two cache lines.
+struct alignas(64) FormEncoding {
   // A slot that holds nothing but a register and perhaps its sign: its number goes into the word, with the bits of `flip` inverted.
   struct Register {
     uint16_t head =
         0xffff;  // the first two bytes of an operand that fits, its sign apart; no operand begins so: ask the slot
     uint16_t sign = 0;            // the bit of `head` that may be set: the sign, which goes to `negation`
-    uint8_t half = 0, shift = 0;  // of the word, where the number goes
+    uint8_t lo = 0;               // of the word, where the number goes
     uint8_t highest = 0, flip = 0, negation = 0;
   };
   const Form* form = nullptr;
+  uint32_t targets = 0;  // and so on, as the form has them
+  uint8_t slot_count = 0, mod_count = 0;
+  bool pascal = false, no_guard = false;
   Word bits;                                       // fixed bits, and the initial modifiers
   std::array<uint8_t, max_modifiers> modifiers{};  // initial values
   std::array<Register, max_operands> registers{};  // by slot

@@ -388,7 +388,13 @@ Plan plan_of(const Form& form, FormId id) {
 }
 
 FormEncoding encoding_of(const Form& form) {
-  FormEncoding e{.form = &form, .bits = form.match};
+  FormEncoding e{.form = &form,
+                 .targets = form.targets,
+                 .slot_count = form.slot_count,
+                 .mod_count = form.mod_count,
+                 .pascal = form.pascal,
+                 .no_guard = form.no_guard,
+                 .bits = form.match};
   for (uint32_t i = 0; i < form.mod_count; ++i) {
     const Mod& m = form.mods[i];
     CHECK(m.initial <= bits_mask(m.width + (m.second != no_bit)) && m.texts[m.initial],
@@ -403,7 +409,7 @@ FormEncoding encoding_of(const Form& form) {
       FormEncoding::Register& r = e.registers[k];
       r.head = head_of({.kind = kind});
       if (slot.neg != no_bit) r.sign = head_of({.negated = true}), r.negation = slot.neg;
-      r.half = slot.lo / 64, r.shift = slot.lo % 64;
+      r.lo = slot.lo;
       r.highest = static_cast<uint8_t>(highest), r.flip = flip;
     };
     switch (slot.kind) {

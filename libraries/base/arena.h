@@ -11,6 +11,7 @@
 #include <span>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace rndn {
@@ -20,15 +21,20 @@ class Arena {
   Arena() = default;
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
-  Arena(Arena&&) = default;
-  Arena& operator=(Arena&&) = default;
+  Arena(Arena&& o) noexcept { *this = std::move(o); }
+  Arena& operator=(Arena&& o) noexcept {
+    slabs_ = std::move(o.slabs_);
+    current_ = std::exchange(o.current_, 0), next_ = std::exchange(o.next_, 0), end_ = std::exchange(o.end_, 0);
+    return *this;
+  }
 
   // `bytes` bytes aligned to `alignment` (a power of two); contents undefined. Lives as long as the arena.
   void* allocate(size_t bytes, size_t alignment) {
-    if (slabs_.empty() || aligned(alignment) + bytes > slabs_[current_].size) grow(bytes + alignment);
-    size_t at = aligned(alignment);
-    used_ = at + bytes;
-    return slabs_[current_].memory.get() + at;
+    uintptr_t at = (next_ + alignment - 1) & ~(alignment - 1);
+    if (at + bytes >= end_) [[unlikely]]
+      at = grow(bytes, alignment);
+    next_ = at + bytes;
+    return reinterpret_cast<void*>(at);
   }
 
   template <class T>
@@ -69,15 +75,20 @@ class Arena {
 
   // A point to go back to: what was allocated after `mark` is forgotten by `rewind`, its slabs stay for what comes.
   struct Mark {
-    size_t slab = 0, used = 0;
+    size_t slab = 0;
+    uintptr_t next = 0;  // 0: of an arena without slabs
   };
-  Mark mark() const { return {current_, used_}; }
-  void rewind(Mark m) { current_ = m.slab, used_ = m.used; }
+  Mark mark() const { return {current_, next_}; }
+  void rewind(Mark m) {
+    if (slabs_.empty()) return;
+    if (m.slab != current_ || m.next == 0) enter(m.slab);
+    if (m.next) next_ = m.next;
+  }
 
   // Forgets every object.
   void reset() {
     if (slabs_.size() > 1) slabs_.erase(slabs_.begin(), slabs_.end() - 1);
-    current_ = used_ = 0;
+    if (!slabs_.empty()) enter(0);
   }
 
  private:
@@ -86,26 +97,27 @@ class Arena {
     size_t size;
   };
 
-  // The first offset of the current slab that is free and whose address has this alignment.
-  size_t aligned(size_t alignment) const {
-    uintptr_t base = reinterpret_cast<uintptr_t>(slabs_[current_].memory.get());
-    return ((base + used_ + alignment - 1) & ~(alignment - 1)) - base;
+  void enter(size_t slab) {
+    current_ = slab;
+    next_ = reinterpret_cast<uintptr_t>(slabs_[slab].memory.get()), end_ = next_ + slabs_[slab].size;
   }
-
-  void grow(size_t at_least) {
-    used_ = 0;
-    if (!slabs_.empty())
-      while (++current_ < slabs_.size())
-        if (slabs_[current_].size >= at_least) return;
-    const size_t last = slabs_.empty() ? 0 : slabs_.back().size;
-    const size_t size = std::max(at_least, last == 0 ? size_t{16} << 10 : std::min<size_t>(last * 2, 1 << 20));
-    slabs_.push_back({std::make_unique_for_overwrite<std::byte[]>(size), size});
-    current_ = slabs_.size() - 1;
+  // Goes on to a slab with room; returns where there is.
+  [[gnu::noinline]] uintptr_t grow(size_t bytes, size_t alignment) {
+    const size_t at_least = bytes + alignment;
+    size_t slab = slabs_.empty() ? 0 : current_ + 1;
+    while (slab < slabs_.size() && slabs_[slab].size < at_least) ++slab;
+    if (slab == slabs_.size()) {
+      const size_t last = slabs_.empty() ? 0 : slabs_.back().size;
+      const size_t size = std::max(at_least, last == 0 ? size_t{16} << 10 : std::min<size_t>(last * 2, 1 << 20));
+      slabs_.push_back({std::make_unique_for_overwrite<std::byte[]>(size), size});
+    }
+    enter(slab);
+    return (next_ + alignment - 1) & ~(alignment - 1);
   }
 
   std::vector<Slab> slabs_;  // those after `current_` are free
   size_t current_ = 0;
-  size_t used_ = 0;  // bytes of the current slab in use
+  uintptr_t next_ = 0, end_ = 0;  // what is free of the current slab
 };
 
 // A growing array in an arena; what it outgrows stays behind until the arena is rewound.
