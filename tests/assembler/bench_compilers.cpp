@@ -93,6 +93,7 @@ int run(int argc, char** argv) {
       if (sink.has_errors()) return input_error("{}", render(sink, sources));
       assembler::Options o;
       o.target = target;
+      o.contract = true;  // as the other side does
       o.workspace = &workspace;
       Timings timings;
       ASSIGN_OR_RETURN(const assembler::Assembled made, assembler::assemble(module, o, timings));

@@ -104,6 +104,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   options.target = isa::find_target(targets[hash % 6]);
   options.level = hash / 6 % 2 ? 3 : 0;
   options.max_registers = hash / 12 % 4 ? 0 : 24;
+  options.contract = hash / 48 % 2;
   options.verify_passes = true;
   Timings timings;
   const auto made = assembler::assemble(module, options, timings);

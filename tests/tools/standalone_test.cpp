@@ -14,6 +14,7 @@ namespace rndn {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 namespace fs = std::filesystem;
 
@@ -92,6 +93,20 @@ TEST_F(Standalone, AssemblerTakesThePtxasSpellings) {
   EXPECT_NE(*read_file(folder_ + "/k.cubin"), want);  // the file's own target, sm_60
   Ran verbose = run("rndn-as k.ptx -v -o got");
   EXPECT_THAT(verbose.err, HasSubstr("compiling entry function 'add' for 'sm_60'"));
+}
+
+TEST_F(Standalone, AssemblerContractsUnlessToldNotTo) {
+  ASSERT_TRUE(write_file(folder_ + "/f.ptx",
+                         ".version 7.0\n.target sm_60\n.address_size 64\n.visible .entry f(.param .u64 p) {\n.reg .b64 "
+                         "%p;\n.reg .f32 %x, %y, %z;\n"
+                         "ld.param.u64 %p, [p];\nld.global.f32 %x, [%p];\nld.global.f32 %y, [%p+4];\n"
+                         "mul.f32 %z, %x, %x;\nadd.f32 %y, %z, %y;\n"
+                         "st.global.f32 [%p], %y;\nret;\n}\n")
+                  .ok());
+  for (const char* flag : {"", "--fmad=true", "--fmad true", "-fmad=true", "-fmad true"})
+    EXPECT_THAT(run(std::string("rndn-as f.ptx -o f ") + flag + " && rndn-dis f").out, HasSubstr("FFMA")) << flag;
+  for (const char* flag : {"--fmad=false", "--fmad false", "-fmad=false", "-fmad false", "-O0"})
+    EXPECT_THAT(run(std::string("rndn-as f.ptx -o f ") + flag + " && rndn-dis f").out, Not(HasSubstr("FFMA"))) << flag;
 }
 
 TEST_F(Standalone, AssemblerWarnsOfWhatItDoesNotDo) {
