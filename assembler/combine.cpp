@@ -129,6 +129,7 @@ class Combiner {
     return {};
   }
 
+  bool crosses_of(const Maker& p) const { return f_.facts[index(code_[p.place])].crosses; }
   void count_readers(InstId i, uint32_t change) {
     const Units::List list = f_.units.of(i);
     for (const uint32_t* r = list.reads; r != list.writes; ++r)
@@ -141,29 +142,30 @@ class Combiner {
   }
   // The instruction at the place becomes another, with its guard; false, and nothing changes, if the target has none for these operands.
   template <class Modify>
-  bool become(size_t place, const Maker& joined, Mnemonic m, std::span<const Op> operands, Modify&& modify) {
+  bool become(size_t place, bool crosses, Mnemonic m, std::span<const Op> operands, Modify&& modify) {
     isa::Instruction made;
     const isa::RowFacts* const row = isa::make(*f_.target, m, operands, made, forms_);
     if (!row) return false;
     const InstId i = code_[place];
     made.guard = f_[i].sass.guard, made.guard_negated = f_[i].sass.guard_negated;
     modify(made, *row);
-    put(place, joined, made);
+    put(place, crosses, made);
     return true;
   }
-  void put(size_t place, const Maker& joined, const isa::Instruction& made) {
+  // `crosses`: of what joins it.
+  void put(size_t place, bool crosses, const isa::Instruction& made) {
     const InstId i = code_[place];
     count_readers(i, 0u - 1);
     f_[i].sass = made, f_[i].contractible = false;
     Facts& facts = f_.facts[index(i)];
-    const bool crosses = facts.crosses || f_.facts[index(code_[joined.place])].crosses;
+    crosses |= facts.crosses;
     facts = facts_of(*f_.target, f_[i]);
     facts.crosses = crosses;
     list_units(f_, i);
     count_readers(i, 1);
   }
-  bool become(size_t place, const Maker& joined, Mnemonic m, std::initializer_list<Op> operands) {
-    return become(place, joined, m, {operands.begin(), operands.size()},
+  bool become(size_t place, bool crosses, Mnemonic m, std::initializer_list<Op> operands) {
+    return become(place, crosses, m, {operands.begin(), operands.size()},
                   [](isa::Instruction&, const isa::RowFacts&) {});
   }
   // The maker goes if nobody reads it any more.
@@ -223,14 +225,15 @@ class Combiner {
     const auto& o = p.sass.operands;
     if (is_product(p.sass, Mnemonic::IMAD, 1)) {
       if (s.negated && !is_immediate(o[2])) return false;
-      return become(at_, p, Mnemonic::IMAD, {d, o[1], s.negated ? minus(o[2]) : o[2], other, predicate(isa::PT, true)});
+      return become(at_, crosses_of(p), Mnemonic::IMAD,
+                    {d, o[1], s.negated ? minus(o[2]) : o[2], other, predicate(isa::PT, true)});
     }
     if (is_left_shift(p.sass) && is_zero(o[3]) && isa::modifier(p.sass, ModifierKind::High) == 0)
-      return !s.negated &&
-             become(at_, p, Mnemonic::LEA, {d, predicate(isa::PT), o[1], other, o[2], predicate(isa::PT, true)});
+      return !s.negated && become(at_, crosses_of(p), Mnemonic::LEA,
+                                  {d, predicate(isa::PT), o[1], other, o[2], predicate(isa::PT, true)});
     if (p.sass.mnemonic == Mnemonic::SHL && is_immediate(o[2]) && o[2].value > 0 && o[2].value < 32 &&
         is_plain(p.sass, {ModifierKind::X, ModifierKind::CC}))
-      return !s.negated && become(at_, p, Mnemonic::ISCADD, {d, o[1], other, o[2]});
+      return !s.negated && become(at_, crosses_of(p), Mnemonic::ISCADD, {d, o[1], other, o[2]});
     if (!is_sum(p.sass)) return false;
     Terms all = terms_of(p.sass);
     if (all.count != 2) return false;
@@ -246,8 +249,8 @@ class Combiner {
     if (signs > (volta_ ? 2 : 1)) return false;
     if (signs == 2 && !c.negated) std::swap(a, c);
     const Op yes = predicate(isa::PT), no = predicate(isa::PT, true);
-    return volta_ ? become(at_, p, Mnemonic::IADD3, {d, yes, yes, a, b, c, no, no})
-                  : become(at_, p, Mnemonic::IADD3, {d, a, b, c});
+    return volta_ ? become(at_, crosses_of(p), Mnemonic::IADD3, {d, yes, yes, a, b, c, no, no})
+                  : become(at_, crosses_of(p), Mnemonic::IADD3, {d, a, b, c});
   }
 
   // Two words of one value that an instruction may name as a pair.
@@ -284,26 +287,46 @@ class Combiner {
       return;
     for (uint32_t k = 3; k < 5; ++k) {
       const Op lo = low[k], hi = high[k];
-      if (!is_register(lo) || lo.negated || hi.negated || hi.kind != lo.kind || hi.reg != lo.reg + 1) continue;
-      if (product_joins(low_place, lo, {low[7 - k], high[7 - k]}) ||
-          shift_joins(low_place, lo, {low[7 - k], high[7 - k]}))
+      const std::array<Op, 2> addend = {low[7 - k], high[7 - k]};
+      if (!is_register(lo) || !is_register(hi) || lo.negated || hi.negated || is_zero(lo)) continue;
+      if (product_joins(low_place, lo, hi, addend) || shift_joins(low_place, lo, hi, addend)) return;
+      if (const std::optional<Extended> x = extended(lo, hi, low_place); x && fuse(low_place, *x, immediate(1), addend))
         return;
     }
   }
-  // The product at `factor` (its low word) and an addend, two words, make the sum whose low word is made at low_place.
-  bool product_joins(size_t low_place, const Op& factor, std::array<Op, 2> addend) {
-    const std::optional<Maker> p = maker(factor, 2, low_place);
-    if (!p || !is_product(p->sass, Mnemonic::IMAD_WIDE, 2) || p->sass.operands[0].reg != factor.reg) return false;
-    const isa::Instruction product = p->sass;
-    const Op d = f_[code_[low_place]].sass.operands[0], x = product.operands[2];
-    Op y = product.operands[3];
+  // A value of 64 bits that extends one of 32. `makers`: of its words, as far as they have any.
+  struct Extended {
+    Op value;
+    bool is_signed = false;
+    std::array<std::optional<Maker>, 2> makers;
+  };
+  std::optional<Extended> extended(const Op& lo, const Op& hi, size_t behind) const {
+    if (!is_register(lo) || lo.negated) return {};
+    if (is_zero(hi)) return Extended{lo};
+    const std::optional<Maker> sign = maker(hi, 1, behind);
+    if (!sign || sign->sass.mnemonic != Mnemonic::SHF || !is_zero(sign->sass.operands[1]) ||
+        sign->sass.operands[2] != immediate(31) || isa::modifier(sign->sass, ModifierKind::ShiftType) != 2 ||
+        !isa::modifier(sign->sass, ModifierKind::Right) || !isa::modifier(sign->sass, ModifierKind::High))
+      return {};
+    const Op of = sign->sass.operands[3];
+    if (of == lo) return Extended{lo, true, {sign}};
+    const std::optional<Maker> copy = maker(lo, 1, behind);
+    if (!copy || copy->sass.mnemonic != Mnemonic::MOV || copy->sass.operands[1] != of) return {};
+    return Extended{of, true, {sign, copy}};
+  }
+  // The 32-bit value times y, and an addend of two words, make the sum whose low word is made at low_place.
+  bool fuse(size_t low_place, const Extended& x, Op y, std::array<Op, 2> addend) {
     const bool in_bank = is_constant_pair(addend[0], addend[1]);
     if (!in_bank && !is_pair(addend[0], addend[1])) return false;
-    if (!is_register(x) || (in_bank && !is_register(y) && !is_immediate(y))) return false;
+    if (!is_register(x.value) || (in_bank && !is_register(y) && !is_immediate(y))) return false;
+    if (in_bank && is_immediate(y) && !x.makers[0] && !literal(y.value))
+      return false;  // would take as many instructions
+    const Op d = f_[code_[low_place]].sass.operands[0];
+    bool crosses = f_.facts[index(code_[low_place])].crosses;
+    for (const std::optional<Maker>& m : x.makers) crosses |= m && crosses_of(*m);
     // A literal beside a constant has to be in a register: it gets the place of the lower sum.
-    const bool needs_register = in_bank && is_immediate(y);
     std::optional<Inst> move;
-    if (needs_register) {
+    if (in_bank && is_immediate(y)) {
       if (std::optional<uint32_t> reg = literal(y.value)) {
         y = gpr(*reg);
       } else {
@@ -314,24 +337,30 @@ class Combiner {
         y = gpr(fresh);
       }
     }
-    const uint8_t is_signed = isa::modifier(product, ModifierKind::Signed);
-    const std::array<Op, 6> operands = {d, predicate(isa::PT), x, y, addend[0], predicate(isa::PT, true)};
+    const std::array<Op, 6> operands = {d, predicate(isa::PT), x.value, y, addend[0], predicate(isa::PT, true)};
     const bool made =
-        become(at_, *p, Mnemonic::IMAD_WIDE, operands, [&](isa::Instruction& i, const isa::RowFacts& row) {
-          isa::set_modifier(i, row, ModifierKind::Signed, is_signed);
+        become(at_, crosses, Mnemonic::IMAD_WIDE, operands, [&](isa::Instruction& i, const isa::RowFacts& row) {
+          isa::set_modifier(i, row, ModifierKind::Signed, x.is_signed);
         });
     CHECK(made, "no IMAD.WIDE with this addend");
-    const InstId low = code_[low_place];
     uses_[unit(d.reg)].inst = index(here());
-    f_.facts[index(here())].crosses |= f_.facts[index(low)].crosses;
     drop(low_place);
     if (move) {
       const InstId id = add_inst(f_, *move);
       list_units(f_, id);
       code_[low_place] = id;
     }
-    release(*p);
+    for (const std::optional<Maker>& m : x.makers)
+      if (m) release(*m);
     return true;
+  }
+  // The product whose words are lo and hi.
+  bool product_joins(size_t low_place, const Op& lo, const Op& hi, std::array<Op, 2> addend) {
+    if (hi.reg != lo.reg + 1) return false;
+    const std::optional<Maker> p = maker(lo, 2, low_place);
+    if (!p || !is_product(p->sass, Mnemonic::IMAD_WIDE, 2) || p->sass.operands[0].reg != lo.reg) return false;
+    return fuse(low_place, {p->sass.operands[2], isa::modifier(p->sass, ModifierKind::Signed) != 0, {p}},
+                p->sass.operands[3], addend);
   }
   // A register of this block that holds the literal.
   std::optional<uint32_t> literal(int64_t value) const {
@@ -340,25 +369,45 @@ class Combiner {
     return {};
   }
   // A shift to the left of 64 bits: its low and its high word.
-  bool shift_joins(size_t low_place, const Op& shifted, std::array<Op, 2> addend) {
-    const std::optional<Maker> low = maker(shifted, 1, low_place), high = maker(gpr(shifted.reg + 1), 1, low_place);
+  bool shift_joins(size_t low_place, const Op& lo, const Op& hi, std::array<Op, 2> addend) {
+    const std::optional<Maker> low = maker(lo, 1, low_place), high = maker(hi, 1, low_place);
     if (!low || !high || !is_left_shift(low->sass) || !is_left_shift(high->sass)) return false;
     const isa::Instruction &l = low->sass, &h = high->sass;
     const Op x = l.operands[1], y = h.operands[3], n = l.operands[2];
     if (!is_zero(l.operands[3]) || isa::modifier(l, ModifierKind::High) || !isa::modifier(h, ModifierKind::High) ||
         isa::modifier(h, ModifierKind::ShiftType) != 1 || h.operands[1] != x || h.operands[2] != n || !is_register(y))
       return false;
+    // Of a value of 32 bits it is a product.
+    if (std::optional<Extended> narrow =
+            n.value < 31 ? extended(x, y, std::min(low->place, high->place)) : std::nullopt;
+        narrow && stays(narrow->value, std::min(low->place, high->place), low_place)) {
+      const bool crosses = crosses_of(*low) || crosses_of(*high);
+      if (fuse(low_place, *narrow, immediate(int64_t{1} << n.value), addend)) {
+        f_.facts[index(here())].crosses |= crosses;
+        release(*high), release(*low);
+        for (const std::optional<Maker>& m : narrow->makers)
+          if (m && code_[m->place] != gone) release(*m);
+        return true;
+      }
+    }
     const InstId sum = code_[low_place];
     const Op d = f_[sum].sass.operands[0], e = sass().operands[0];
     if (x.reg == d.reg || y.reg == d.reg) return false;  // the high word is made after the low one
     const Op carry = sass().operands[6], no = predicate(isa::PT, true);
-    if (!become(low_place, *low, Mnemonic::LEA, {d, carry, x, addend[0], n, no})) return false;
+    if (!become(low_place, crosses_of(*low), Mnemonic::LEA, {d, carry, x, addend[0], n, no})) return false;
     const std::array<Op, 7> operands = {e, predicate(isa::PT), x, addend[1], y, n, carry};
-    const bool made = become(at_, *high, Mnemonic::LEA_HI, operands, [](isa::Instruction& i, const isa::RowFacts& row) {
-      isa::set_modifier(i, row, ModifierKind::X, 1);
-    });
+    const bool made =
+        become(at_, crosses_of(*high), Mnemonic::LEA_HI, operands,
+               [](isa::Instruction& i, const isa::RowFacts& row) { isa::set_modifier(i, row, ModifierKind::X, 1); });
     CHECK(made, "no LEA.HI beside the LEA");
     release(*low), release(*high);
+    return true;
+  }
+  // Whether the value is not written between two places.
+  bool stays(const Op& o, size_t from, size_t to) const {
+    if (!is_register(o) || o.reg < isa::first_virtual) return true;
+    for (size_t k = from; k < to; ++k)
+      if (code_[k] != gone && writes(code_[k], unit(o.reg))) return false;
     return true;
   }
 
@@ -439,9 +488,9 @@ class Combiner {
       const uint32_t inner = of(made, value);
       lut |= of(x, [&](const Op& o) { return o == s ? inner : value(o); }) << v;
     }
-    return volta_ ? become(at_, p, Mnemonic::LOP3,
+    return volta_ ? become(at_, crosses_of(p), Mnemonic::LOP3,
                            {x.predicate, x.result, in[0], in[1], in[2], immediate(lut), predicate(isa::PT, true)})
-                  : become(at_, p, Mnemonic::LOP3, {Op{}, x.result, in[0], in[1], in[2], immediate(lut)});
+                  : become(at_, crosses_of(p), Mnemonic::LOP3, {Op{}, x.result, in[0], in[1], in[2], immediate(lut)});
   }
 
   // --- predicates
@@ -484,7 +533,7 @@ class Combiner {
       made.operands[0] = x.operands[0], made.operands[4] = other;
       made.guard = x.guard, made.guard_negated = x.guard_negated;
       isa::set_modifier(made, ModifierKind::Bool, static_cast<uint8_t>(operation));
-      put(at_, *p, made);
+      put(at_, crosses_of(*p), made);
       return release(*p);
     }
   }
@@ -511,7 +560,7 @@ class Combiner {
       else if (s.negated)  // Pascal's products have the sign of both there
         b.negated = !b.negated;
       const std::array<Op, 4> operands = {x.operands[0], a, b, other};
-      if (become(at_, *p, fuse, operands, [&](isa::Instruction& i, const isa::RowFacts& row) {
+      if (become(at_, crosses_of(*p), fuse, operands, [&](isa::Instruction& i, const isa::RowFacts& row) {
             for (ModifierKind kind : {ModifierKind::FTZ, ModifierKind::SAT})
               if (const uint8_t value = flag(x, kind)) isa::set_modifier(i, row, kind, value);
           }))

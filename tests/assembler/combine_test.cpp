@@ -112,6 +112,40 @@ const Case cases[] = {
      "shl.b64 %s1, %u, 5;\nadd.s64 %s2, %v, %s1;\nadd.s64 %s3, %w, %s1;\nxor.b64 %z, %s2, %s3;\nxor.b64 %z, %z, "
      "%s1;\n"},
     {"wide shift less", "shl.b64 %s1, %u, 3;\nsub.s64 %s2, %v, %s1;\nsub.s64 %s3, %s1, %w;\nxor.b64 %z, %s2, %s3;\n"},
+    {"extended and added",
+     "cvt.s64.s32 %s1, %a;\nadd.s64 %z, %u, %s1;\ncvt.u64.u32 %s2, %b;\nadd.s64 %s3, %s2, %w;\nmov.b64 {%x, %y}, "
+     "%s3;\n"},
+    {"extended, shifted and added",
+     "cvt.s64.s32 %s1, %a;\nshl.b64 %s2, %s1, 4;\nadd.s64 %z, %u, %s2;\ncvt.u64.u32 %s3, %b;\nshl.b64 %s4, %s3, "
+     "30;\nadd.s64 %s5, %s4, %w;\n"
+     "mov.b64 {%x, %y}, %s5;\n"},
+    {"extended and shifted far",
+     "cvt.s64.s32 %s1, %a;\nshl.b64 %s2, %s1, 31;\nadd.s64 %z, %u, %s2;\ncvt.u64.u32 %s3, %b;\nshl.b64 %s4, %s3, "
+     "31;\nadd.s64 %s5, %s4, %w;\n"
+     "mov.b64 {%x, %y}, %s5;\n"},
+    {"extended, shifted and read again",
+     "cvt.s64.s32 %s1, %a;\nshl.b64 %s2, %s1, 4;\nadd.s64 %s3, %u, %s2;\nadd.s64 %s4, %v, %s2;\nxor.b64 %z, %s3, "
+     "%s4;\nxor.b64 %z, %z, %s1;\n"
+     "xor.b64 %z, %z, %s2;\n"},
+    {"extended in the constant bank",
+     "cvt.s64.s32 %s1, %a;\nadd.s64 %s2, %d1, %s1;\nshl.b64 %s3, %s1, 3;\nadd.s64 %s4, %d1, %s3;\nsub.s64 %z, %s4, "
+     "%s2;\n"
+     "cvt.u64.u32 %s5, %b;\nadd.s64 %s5, %d1, %s5;\nsub.s64 %s5, %s5, %d1;\nmov.b64 {%x, %y}, %s5;\n"},
+    {"the extended value changes",
+     "cvt.s64.s32 %s1, %a;\nshl.b64 %s2, %s1, 4;\nadd.s32 %a, %a, 9;\nadd.s64 %z, %u, %s2;\ncvt.s64.s32 %s3, "
+     "%b;\nxor.b32 %b, %b, %c;\n"
+     "add.s64 %s4, %w, %s3;\nmov.b64 {%x, %y}, %s4;\n"},
+    {"extended into itself",
+     "cvt.s64.s32 %s1, %a;\nadd.s64 %s1, %s1, %u;\nmov.b64 %z, %s1;\ncvt.u64.u32 %u, %b;\nadd.s64 %u, %u, %v;\nmov.b64 "
+     "{%x, %y}, %u;\n"},
+    {"the sign of another",
+     "shr.s32 %t1, %b, 31;\nmov.b64 %s1, {%a, %t1};\nadd.s64 %z, %u, %s1;\nshr.u32 %t2, %a, 31;\nmov.b64 %s2, {%a, "
+     "%t2};\nadd.s64 %s3, %s2, %w;\n"
+     "mov.b64 {%x, %y}, %s3;\n"},
+    {"the sign by hand",
+     "shr.s32 %t1, %a, 31;\nmov.b64 %s1, {%a, %t1};\nadd.s64 %z, %u, %s1;\nshr.s32 %t2, %b, 30;\nmov.b64 %s2, {%b, "
+     "%t2};\nadd.s64 %s3, %s2, %w;\n"
+     "mov.b64 {%x, %y}, %s3;\n"},
     {"a sum of halves that are no pair",
      "mov.b64 %s1, {%a, %b};\nmul.wide.u32 %s2, %b, %c;\nadd.s64 %s3, %s1, %s2;\nmov.b64 {%x, %y}, %s3;\n"},
     {"logic of three", "and.b32 %t1, %a, %b;\nxor.b32 %x, %t1, %c;\nor.b32 %t2, %a, 0xf0f0;\nand.b32 %y, %t2, %b;\n"},
@@ -192,6 +226,8 @@ TEST(Combine, IsOneInstruction) {
       {"mul.wide.s32 %s1, %a, 4;\nadd.s64 %z, %u, %s1;\n", "mad.wide.s32 %z, %a, 4, %u;\n", false},
       {"mul.wide.s32 %s1, %a, 4;\nadd.s64 %z, %u, %s1;\nadd.s64 %w, %v, %s1;\ncvt.u32.u64 %x, %w;\n",
        "mad.wide.s32 %z, %a, 4, %u;\nmad.wide.s32 %w, %a, 4, %v;\ncvt.u32.u64 %x, %w;\n", false},
+      {"cvt.s64.s32 %s1, %a;\nshl.b64 %s2, %s1, 4;\nadd.s64 %z, %u, %s2;\n", "mad.wide.s32 %z, %a, 16, %u;\n", false},
+      {"cvt.s64.s32 %s1, %a;\nadd.s64 %z, %u, %s1;\n", "mad.wide.s32 %z, %a, 1, %u;\n", false},
       {"shl.b64 %s1, %u, 3;\nadd.s64 %z, %v, %s1;\n", "add.s64 %z, %v, %u;\n", false},
       {"setp.lt.s32 %q, %a, %b;\nand.pred %k, %q, %p;\nselp.u32 %x, 1, 2, %k;\n",
        "setp.lt.and.s32 %k, %a, %b, %p;\nselp.u32 %x, 1, 2, %k;\n", true},
