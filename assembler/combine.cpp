@@ -12,7 +12,8 @@
 // in any case, and products of floats whose readers are all such sums, as in the vendor's code.
 // One walk forward over each block, so that chains join from their beginnings. Cost: O(instructions) and `reach` per pair that joins.
 //
-// Left out: pairs in different blocks, halves, products that Pascal makes of 16-bit ones.
+// Left out: pairs in different blocks, halves, products that Pascal makes of 16-bit ones, products of floats behind a negation or with a literal beside
+// a literal sum.
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -49,7 +50,12 @@ Op minus(Op o) {
 class Combiner {
  public:
   Combiner(Function& f, Survey& survey, isa::FormCache& forms)
-      : f_(f), uses_(survey.units), forms_(forms), volta_(f.target->family == isa::Family::volta) {}
+      : f_(f),
+        survey_(survey),
+        uses_(survey.units),
+        forms_(forms),
+        volta_(f.target->family == isa::Family::volta),
+        made_(*f.arena, 16) {}
 
   void run() {
     for (BlockId b : f_.layout) {
@@ -59,6 +65,11 @@ class Combiner {
         if (f_.facts[index(code[at_])].combines) combine();
       if (holes_) std::erase(code, gone);
     }
+    if (made_.empty()) return;
+    const std::span<UnitUse> all = f_.arena->make_raw<UnitUse>(uses_.size() + made_.size());
+    std::copy(uses_.begin(), uses_.end(), all.begin());
+    std::ranges::copy(made_.all(), all.begin() + static_cast<std::ptrdiff_t>(uses_.size()));
+    survey_.units = all;
   }
 
  private:
@@ -115,6 +126,7 @@ class Combiner {
     if (use.inst == nobody || use.block != block_) return {};
     const InstId made = static_cast<InstId>(use.inst);
     const isa::Instruction &p = f_[made].sass, &x = sass();
+    if (f_[made].pinned) return {};
     if (p.guard != isa::PT && (p.guard != x.guard || p.guard_negated != x.guard_negated)) return {};
     const Units::List list = f_.units.of(made);
     const size_t end = behind > reach ? behind - reach : 0;
@@ -228,7 +240,7 @@ class Combiner {
       return become(at_, crosses_of(p), Mnemonic::IMAD,
                     {d, o[1], s.negated ? minus(o[2]) : o[2], other, predicate(isa::PT, true)});
     }
-    if (is_left_shift(p.sass) && is_zero(o[3]) && isa::modifier(p.sass, ModifierKind::High) == 0)
+    if (volta_ && is_left_shift(p.sass) && is_zero(o[3]) && isa::modifier(p.sass, ModifierKind::High) == 0)
       return !s.negated && become(at_, crosses_of(p), Mnemonic::LEA,
                                   {d, predicate(isa::PT), o[1], other, o[2], predicate(isa::PT, true)});
     if (p.sass.mnemonic == Mnemonic::SHL && is_immediate(o[2]) && o[2].value > 0 && o[2].value < 32 &&
@@ -327,15 +339,16 @@ class Combiner {
     // A literal beside a constant has to be in a register: it gets the place of the lower sum.
     std::optional<Inst> move;
     if (in_bank && is_immediate(y)) {
-      if (std::optional<uint32_t> reg = literal(y.value)) {
-        y = gpr(*reg);
-      } else {
-        const uint32_t fresh = new_gpr(f_, 1, false);
-        move = make_inst(*f_.target, Mnemonic::MOV, {gpr(fresh), y}, &forms_);
+      std::optional<uint32_t> reg = literal(y.value);
+      if (!reg) {
+        reg = new_gpr(f_, 1, false);
+        move = make_inst(*f_.target, Mnemonic::MOV, {gpr(*reg), y}, &forms_);
         move->line = f_[here()].line;
-        literals_[literal_count_++ % literals_.size()] = {y.value, fresh};
-        y = gpr(fresh);
+        literals_[literal_count_++ % literals_.size()] = {y.value, *reg};
+        made_.push({.block = block_});
       }
+      y = gpr(*reg);
+      ++made_[unit(*reg) - uses_.size()].readers;
     }
     const std::array<Op, 6> operands = {d, predicate(isa::PT), x.value, y, addend[0], predicate(isa::PT, true)};
     const bool made =
@@ -349,6 +362,7 @@ class Combiner {
       const InstId id = add_inst(f_, *move);
       list_units(f_, id);
       code_[low_place] = id;
+      made_[made_.size() - 1].inst = index(id);
     }
     for (const std::optional<Maker>& m : x.makers)
       if (m) release(*m);
@@ -488,9 +502,12 @@ class Combiner {
       const uint32_t inner = of(made, value);
       lut |= of(x, [&](const Op& o) { return o == s ? inner : value(o); }) << v;
     }
-    return volta_ ? become(at_, crosses_of(p), Mnemonic::LOP3,
-                           {x.predicate, x.result, in[0], in[1], in[2], immediate(lut), predicate(isa::PT, true)})
-                  : become(at_, crosses_of(p), Mnemonic::LOP3, {Op{}, x.result, in[0], in[1], in[2], immediate(lut)});
+    if (volta_)
+      return become(at_, crosses_of(p), Mnemonic::LOP3,
+                    {x.predicate, x.result, in[0], in[1], in[2], immediate(lut), predicate(isa::PT, true)});
+    if (is_register(in[1]))
+      return become(at_, crosses_of(p), Mnemonic::LOP3, {Op{}, x.result, in[0], in[1], in[2], immediate(lut)});
+    return become(at_, crosses_of(p), Mnemonic::LOP3, {x.result, in[0], in[1], in[2], immediate(lut)});
   }
 
   // --- predicates
@@ -519,17 +536,16 @@ class Combiner {
       const std::optional<Maker> p = maker_of(u, 1, at_);
       if (!p || !is_comparison(p->sass) || p->sass.operands[0].reg != s.reg) continue;
       isa::Instruction made = p->sass;
-      if (s.negated) {  // the opposite comparison
-        if (made.mnemonic != Mnemonic::ISETP) {
+      const bool of_floats = made.mnemonic != Mnemonic::ISETP;
+      if (!volta_ && !of_floats && isa::modifier(made, ModifierKind::X)) continue;  // reads the condition code
+      if (s.negated) {                                                              // the opposite comparison
+        if (of_floats)
           isa::set_modifier(made, ModifierKind::FloatCompare, 15 - isa::modifier(made, ModifierKind::FloatCompare));
-        } else if (volta_ ? isa::modifier(made, ModifierKind::EX) : isa::modifier(made, ModifierKind::X)) {
+        else if (volta_ && isa::modifier(made, ModifierKind::EX))
           continue;
-        } else {
+        else
           isa::set_modifier(made, ModifierKind::Compare, 7 - isa::modifier(made, ModifierKind::Compare));
-        }
       }
-      if (!volta_ && made.mnemonic == Mnemonic::ISETP && isa::modifier(made, ModifierKind::X))
-        continue;  // reads the condition code
       made.operands[0] = x.operands[0], made.operands[4] = other;
       made.guard = x.guard, made.guard_negated = x.guard_negated;
       isa::set_modifier(made, ModifierKind::Bool, static_cast<uint8_t>(operation));
@@ -582,10 +598,12 @@ class Combiner {
   }
 
   Function& f_;
-  const std::span<UnitUse> uses_;
+  Survey& survey_;
+  const std::span<UnitUse> uses_;  // of the units that were there before
   isa::FormCache& forms_;
   const bool volta_;
-  std::span<InstId> code_;  // of the block; what is gone leaves a hole until the block is done
+  ArenaList<UnitUse> made_;  // units that were made: registers of literals
+  std::span<InstId> code_;   // of the block; what is gone leaves a hole until the block is done
   uint32_t block_ = 0;
   size_t at_ = 0;
   bool holes_ = false;

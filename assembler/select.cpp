@@ -477,7 +477,7 @@ void Selector::prepare() {
   place_registers();
 }
 
-// Of a thread, so that one read will do.
+// Of a thread, so that one read will do (rematerialise.cpp has the same of machine instructions).
 static bool never_changes(ptx::SpecialRegister r) {
   using S = ptx::SpecialRegister;
   switch (r) {
@@ -533,7 +533,7 @@ void Selector::forward(const ptx::Instruction& i, BlockId block) {
       if (s.kind == OperandKind::special && d.bytes == 4 && type_bytes == 4)
         if (const uint32_t at = bank_of(static_cast<ptx::SpecialRegister>(s.id)); at != no_bank)
           return is_alias(Register::value32, constant(0, at), rz);
-      if (s.kind == OperandKind::special && d.bytes == 4 && type_bytes == 4 && s.id < first_reader_.size() &&
+      if (s.kind == OperandKind::special && d.bytes == 4 && type_bytes == 4 &&
           never_changes(static_cast<ptx::SpecialRegister>(s.id))) {
         Reader& first = first_reader_[s.id];
         if (first.reg != UINT32_MAX && (first.block == flow_.layout[0] || first.block == block))

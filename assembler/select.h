@@ -208,7 +208,7 @@ class Selector {
   static bool is_zero(const Op& o) {
     return (is_immediate(o) && static_cast<uint32_t>(o.value) == 0) || (is_register(o) && o.reg == isa::RZ);
   }
-  static Op plain(Op o);     // folds a negation into an immediate
+  static Op plain(Op o);  // folds a negation into an immediate
   // Whether the comparison with b asks for the sign alone.
   static bool is_sign(Cmp c, const Wide& b, bool is_signed) {
     return is_signed && is_zero(b.lo) && is_zero(b.hi) && (c == Cmp::LT || c == Cmp::GE);
@@ -258,7 +258,7 @@ class Selector {
     uint32_t reg = UINT32_MAX;  // PTX register
     BlockId block{};
   };
-  std::array<Reader, 64> first_reader_;
+  std::array<Reader, ptx::special_register_count> first_reader_;  // of those that never change
 
   // Control flow inside an expansion. `branch_out`: the current block ends; its lanes with p go to `to`.
   BlockId new_block();
@@ -403,6 +403,11 @@ class Selector {
   void cooperate(const ptx::Instruction& i);
   void block_barrier(const ptx::Instruction& i);
   void transcendental(const ptx::Instruction& i);
+  // f32 numbers that keep the function unit's operands and results normal, as bits; comparison codes.
+  static constexpr int32_t least_normal = 0x00800000, most_inverted = 0x7e800000 /* 2^126 */, two_24 = 0x4b800000,
+                           quarter = 0x3e800000;
+  static constexpr uint32_t code_less = 1, code_greater = 4, code_not_less = 14;
+  void compare_magnitude(uint32_t p, Op a, uint32_t code, int32_t bound);  // p = |a| code bound
   Op changeable(Op o);
   void only_if(Op p);
   void load_bank(const ptx::Instruction& i);

@@ -26,34 +26,30 @@ void Selector::divide(const ptx::Instruction& i) {
       }
       if (guard_.reg == isa::PT) {
         const uint32_t large = new_predicate(f_, false), usual = new_predicate(f_, false);
-        const auto compare = [&](uint32_t p, int32_t bound, uint32_t code) {
-          emit(Mnemonic::FSETP, {predicate(p), pt(), absolute(b), immediate(bound), pt()})
-              .mod(ModifierKind::FloatCompare, code);
-        };
-        compare(large, 0x7e800000, 4);
-        compare(usual, 0x00800000, 14);
+        if (i.mods.full)
+          compare_magnitude(large, b, code_greater,
+                            most_inverted);  // what is approximate gives zero for these (PTX ISA, div.approx)
+        compare_magnitude(usual, b, code_not_less, least_normal);
         const Op x = changeable(a), y = changeable(b), r = temp();
-        for (const auto& [p, factor] : {std::pair{predicate(large), 0x3e800000}, {predicate(usual, true), 0x4b800000}})
+        for (const auto& [p, factor] : {std::pair{predicate(large), quarter}, {predicate(usual, true), two_24}}) {
+          if (p.reg == large && !i.mods.full) continue;
           for (const Op o : {x, y}) {
             emit(Mnemonic::FMUL, {o, o, immediate(factor)}).mod(ModifierKind::FTZ, i.mods.ftz);
             only_if(p);
           }
+        }
         emit(Mnemonic::MUFU, {r, y}).mod(ModifierKind::Function, 4);
         emit(Mnemonic::FMUL, {gpr(d), r, x}).mod(ModifierKind::FTZ, i.mods.ftz);
         return;
       }
       Op x = as_register(a), scale = temp(), sa = temp(), sb = temp(), r = temp();
       uint32_t large = temp_predicate(), small = temp_predicate();
-      emit(Mnemonic::FSETP,
-           {predicate(large), predicate(isa::PT), absolute(b), immediate(0x7e800000), predicate(isa::PT)})
-          .mod(ModifierKind::FloatCompare, 4);
-      emit(Mnemonic::FSETP,
-           {predicate(small), predicate(isa::PT), absolute(b), immediate(0x00800000), predicate(isa::PT)})
-          .mod(ModifierKind::FloatCompare, 1);
+      compare_magnitude(large, b, code_greater, most_inverted);
+      compare_magnitude(small, b, code_less, least_normal);
       Op one = temp(), s1 = temp();
       mov(one.reg, immediate(0x3f800000));
-      select(s1.reg, one, immediate(0x4b800000), predicate(small, true));
-      select(scale.reg, s1, immediate(0x3e800000), predicate(large, true));
+      select(s1.reg, one, immediate(two_24), predicate(small, true));
+      i.mods.full ? select(scale.reg, s1, immediate(quarter), predicate(large, true)) : mov(scale.reg, s1);
       emit(Mnemonic::FMUL, {sa, x, scale}).mod(ModifierKind::FTZ, i.mods.ftz);
       emit(Mnemonic::FMUL, {sb, b, scale}).mod(ModifierKind::FTZ, i.mods.ftz);
       emit(Mnemonic::MUFU, {r, sb}).mod(ModifierKind::Function, 4);

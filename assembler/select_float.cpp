@@ -146,6 +146,10 @@ void Selector::float_arithmetic(const ptx::Instruction& i) {
   }
 }
 
+void Selector::compare_magnitude(uint32_t p, Op a, uint32_t code, int32_t bound) {
+  emit(Mnemonic::FSETP, {predicate(p), pt(), absolute(a), immediate(bound), pt()})
+      .mod(ModifierKind::FloatCompare, code);
+}
 // A copy of the value that a guarded instruction may change.
 Op Selector::changeable(Op o) {
   const Op x = gpr(new_gpr(f_, 1, false));
@@ -201,19 +205,18 @@ void Selector::transcendental(const ptx::Instruction& i) {
       emit(Mnemonic::FMUL, {o, o, immediate(factor)});
       only_if(predicate(p));
     };
-    scale(x, ex2 ? 0x3f000000 : 0x4b800000, small);
+    scale(x, ex2 ? 0x3f000000 : two_24, small);
     uint32_t large = isa::PT;
     if (i.op == Opcode::rcp) {  // and makes no subnormal results
       large = new_predicate(f_, false);
-      emit(Mnemonic::FSETP, {predicate(large), pt(), absolute(a), immediate(0x7e800000), pt()})
-          .mod(ModifierKind::FloatCompare, 4);
-      scale(x, 0x3e800000, large);
+      compare_magnitude(large, a, code_greater, most_inverted);
+      scale(x, quarter, large);
     }
     emit(Mnemonic::MUFU, {y, mufu_argument(x, function)}).mod(ModifierKind::Function, function);
     switch (i.op) {
       case Opcode::rcp:  // 1/x = 2^24 / (2^24 x)
-        scale(y, 0x4b800000, small);
-        return scale(y, 0x3e800000, large);
+        scale(y, two_24, small);
+        return scale(y, quarter, large);
       case Opcode::sqrt: return scale(y, 0x39800000, small);                                               // 2^-12
       case Opcode::rsqrt: return scale(y, 0x45800000, small);                                              // 2^12
       case Opcode::lg2: emit(Mnemonic::FADD, {y, y, immediate(static_cast<int32_t>(0xc1c00000))}); break;  // - 24
@@ -222,23 +225,20 @@ void Selector::transcendental(const ptx::Instruction& i) {
     return only_if(predicate(small));
   }
   uint32_t small = temp_predicate();
-  Op scaled = temp(), x = temp(), y = temp(), fixed = temp();
+  Op x = temp(), y = temp();
   if (i.op == Opcode::rcp) {
     const Op one = as_register(immediate(0x3f800000)), up = temp(), factor = temp();
     const uint32_t large = temp_predicate();
-    const auto compare = [&](uint32_t p, int32_t bound, uint32_t code) {
-      emit(Mnemonic::FSETP, {predicate(p), pt(), absolute(a), immediate(bound), pt()})
-          .mod(ModifierKind::FloatCompare, code);
-    };
-    compare(small, 0x00800000, 1);
-    compare(large, 0x7e800000, 4);
-    select(up.reg, one, immediate(0x4b800000), predicate(small, true));
-    select(factor.reg, up, immediate(0x3e800000), predicate(large, true));
+    compare_magnitude(small, a, code_less, least_normal);
+    compare_magnitude(large, a, code_greater, most_inverted);
+    select(up.reg, one, immediate(two_24), predicate(small, true));
+    select(factor.reg, up, immediate(quarter), predicate(large, true));
     emit(Mnemonic::FMUL, {x, a, factor});
     emit(Mnemonic::MUFU, {y, x}).mod(ModifierKind::Function, function);
     emit(Mnemonic::FMUL, {gpr(d), y, factor});
     return;
   }
+  Op scaled = temp(), fixed = temp();
   Emitted test =
       emit(Mnemonic::FSETP, {predicate(small), predicate(isa::PT), ex2 ? a : absolute(a),
                              immediate(ex2 ? static_cast<int32_t>(0xc2fc0000) : 0x00800000), predicate(isa::PT)});

@@ -211,6 +211,33 @@ TEST(Combine, MeansWhatItMeant) {
   }
 }
 
+// Registers of literals that the pass makes are values like others for the passes that take values out of registers: a loop with more alive than full
+// occupancy has registers for, literals beside addresses in the constant bank.
+TEST(Combine, LiteralsOfAddressesUnderPressure) {
+  std::string text =
+      ".version 7.0\n.target sm_60\n.address_size 64\n.visible .entry k(.param .u64 p, .param .u64 q)\n{\n"
+      ".reg .b32 %r<9>, %a<48>, %v<9>, %n, %m;\n.reg .b64 %d<20>;\n.reg .pred %p;\nld.param.u64 %d1, "
+      "[p];\nld.param.u64 %d2, [q];\n"
+      "mov.u32 %r3, %tid.x;\nmov.u32 %r5, %ctaid.x;\nmad.lo.u32 %r3, %r5, 96, %r3;\nmov.u32 %n, %ntid.x;\nmul.lo.u32 "
+      "%r7, %n, 77;\nxor.b32 %r4, %r7, 9;\n"
+      "mov.u32 %r6, 0;\n";
+  for (int i = 0; i < 48; ++i) text += fmt::format("add.u32 %a{}, %r3, {};\n", i, 3 * i);
+  text += "L:\n";
+  for (const auto& [k, literal] : {std::pair{0, 12}, {1, 20}, {2, 28}})
+    text += fmt::format("mul.wide.u32 %d{0}, %r6, {1};\nadd.s64 %d{2}, %d{0}, %d1;\nld.global.u32 %v{3}, [%d{2}];\n",
+                        3 + k, literal, 9 + k, k);
+  for (int i = 0; i < 48; ++i) text += fmt::format("mad.lo.u32 %a{0}, %a{0}, %v{1}, %r4;\n", i, i % 3);
+  text +=
+      "add.u32 %r6, %r6, 1;\nsetp.lt.u32 %p, %r6, 5;\n@%p bra L;\nmul.wide.u32 %d18, %r3, 768;\nadd.s64 %d19, %d2, "
+      "%d18;\n";
+  for (int i = 0; i < 48; ++i) text += fmt::format("st.global.u32 [%d19+{}], %a{};\n", 8 * i, i);
+  const ptx::Module module = parse_text("pressure.ptx", text + "ret;\n}\n");
+  const std::vector<uint64_t> in = input_words();
+  auto expected = run_interpreter(module, "k", in);
+  ASSERT_TRUE(expected.ok()) << expected.error().message;
+  our_code(module, targets, {1, 2, 3}, in, *expected);
+}
+
 // What the pass is for: the pair takes no more instructions than the other statement.
 TEST(Combine, IsOneInstruction) {
   struct Pair {
@@ -223,6 +250,7 @@ TEST(Combine, IsOneInstruction) {
       {"shl.b32 %t1, %a, 3;\nadd.u32 %x, %t1, %b;\n", "add.u32 %x, %a, %b;\n", true},
       {"add.u32 %t1, %a, %b;\nsub.u32 %x, %t1, %c;\n", "add.u32 %x, %a, %b;\n", true},
       {"and.b32 %t1, %a, %b;\nnot.b32 %t2, %t1;\nxor.b32 %x, %t2, %c;\n", "and.b32 %x, %a, %b;\n", true},
+      {"and.b32 %t1, %a, 0xff00;\nor.b32 %t2, %t1, %b;\nxor.b32 %x, %t2, %a;\n", "and.b32 %x, %a, 0xff00;\n", true},
       {"mul.wide.s32 %s1, %a, 4;\nadd.s64 %z, %u, %s1;\n", "mad.wide.s32 %z, %a, 4, %u;\n", false},
       {"mul.wide.s32 %s1, %a, 4;\nadd.s64 %z, %u, %s1;\nadd.s64 %w, %v, %s1;\ncvt.u32.u64 %x, %w;\n",
        "mad.wide.s32 %z, %a, 4, %u;\nmad.wide.s32 %w, %a, 4, %v;\ncvt.u32.u64 %x, %w;\n", false},

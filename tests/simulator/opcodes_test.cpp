@@ -414,8 +414,9 @@ TEST_F(Gpu, DivisionsRootsAndApproximationsAreThoseOfPtxas) {
       {"rcp.rn.ftz.f32", "f32", 1},   {"rcp.approx.f32", "f32", 1},  {"sqrt.approx.f32", "f32", 1},
       {"rsqrt.approx.f32", "f32", 1}, {"lg2.approx.f32", "f32", 1},  {"ex2.approx.f32", "f32", 1},
       {"div.rn.f32", "f32", 2},       {"div.rn.ftz.f32", "f32", 2},  {"div.full.f32", "f32", 2},
-      {"rcp.rz.f32", "f32", 1},       {"sqrt.rp.f32", "f32", 1},     {"sqrt.rn.f64", "f64", 1},
-      {"rcp.rn.f64", "f64", 1},       {"div.rn.f64", "f64", 2},      {"div.rm.f64", "f64", 2}};
+      {"div.approx.f32", "f32", 2},   {"rcp.rz.f32", "f32", 1},      {"sqrt.rp.f32", "f32", 1},
+      {"sqrt.rn.f64", "f64", 1},      {"rcp.rn.f64", "f64", 1},      {"div.rn.f64", "f64", 2},
+      {"div.rm.f64", "f64", 2}};
   std::string text = ".version 7.8\n.target sm_60\n.address_size 64\n";
   for (size_t k = 0; k < std::size(operations); ++k) {
     const auto& [name, type, operands] = operations[k];
