@@ -441,6 +441,10 @@ void Statements::define(const Instruction& i, Operands& sources) {
         sources[k] = reg(make(Opcode::and_, Type::b32, {}, {sources[k], imm(any({31, 63, 127, 255}))}));
   if (i.op == Opcode::copysign && sources[0].kind == Operand::reg)
     sources[0] = reg(bits_of(kind_of(i.type), sources[0].id));
+  if ((i.op == Opcode::min || i.op == Opcode::max) && is_floating(i.type) &&
+      i.mods.mode >= 96)  // .xorsign.abs sees the sign of a NaN
+    for (Operand& o : sources)
+      if (o.kind == Operand::reg) o = reg(bits_of(kind_of(i.type), o.id));
 }
 
 // ---- moves between kinds
