@@ -3,7 +3,8 @@
 // What it does: walks the blocks that structure.cpp made and emits SASS over virtual registers for every PTX instruction. A PTX register is a
 // value of 1, 2 or 4 units (8- and 16-bit registers take a whole unit whose upper bits are undefined: readers extend).
 //
-// Cheap forwarding while walking, all on registers with a single unguarded definition: copies share their source's register, constants and
+// Cheap forwarding while walking, all on registers with a single unguarded definition: copies share their source's register, as do reads of a special
+// register that one in the entry or before in the block has read; constants, sizes of block and grid and
 // 32-bit or f64 parameters become operands of their users (constant bank or immediate), `base + constant` becomes an address offset, and the
 // results of vector loads are named inside the loaded quad. Definitions that lose all their users this way are removed as dead code.
 //

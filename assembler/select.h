@@ -403,10 +403,11 @@ class Selector {
   void cooperate(const ptx::Instruction& i);
   void block_barrier(const ptx::Instruction& i);
   void transcendental(const ptx::Instruction& i);
-  // f32 numbers that keep the function unit's operands and results normal, as bits; comparison codes.
+  // f32 numbers that keep the function unit's operands and results normal, as bits.
   static constexpr int32_t least_normal = 0x00800000, most_inverted = 0x7e800000 /* 2^126 */, two_24 = 0x4b800000,
                            quarter = 0x3e800000;
-  static constexpr uint32_t code_less = 1, code_greater = 4, code_not_less = 14;
+  // Values of FloatCompare.
+  static constexpr uint32_t less = 1, greater = 4, greater_equal = 6, greater_or_nan = 12, not_less = 14;
   void compare_magnitude(uint32_t p, Op a, uint32_t code, int32_t bound);  // p = |a| code bound
   Op changeable(Op o);
   void only_if(Op p);

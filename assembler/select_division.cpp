@@ -11,14 +11,13 @@
 //   rounding to 53 bits to matter.
 //   Slow paths of square roots: scaled by an even power of two; results are never subnormal.
 //   Zero, infinity, NaN: the dividend times the reciprocal of the divisor's class (infinity, zero, NaN, one), whose rules are the same.
-// A reciprocal is the quotient of one. A NaN's payload is the unit's. Roundings other than to nearest correct its result by its remainder.
+// A reciprocal is the quotient of one, with a fast path of its own. A NaN's payload is the unit's. Roundings other than to nearest correct its result by its remainder.
 #include "assembler/select.h"
 
 namespace rndn::assembler {
 
 namespace {
-constexpr uint32_t rcp = 4, rsq = 5, rcp64h = 6, rsq64h = 7;                                      // functions of MUFU
-constexpr uint32_t less = 1, greater = 4, greater_equal = 6, greater_or_nan = 12, not_less = 14;  // comparison codes
+constexpr uint32_t rcp = 4, rsq = 5, rcp64h = 6, rsq64h = 7;  // functions of MUFU
 }  // namespace
 
 // A value that later blocks read: no temporary.

@@ -26,10 +26,9 @@ void Selector::divide(const ptx::Instruction& i) {
       }
       if (guard_.reg == isa::PT) {
         const uint32_t large = new_predicate(f_, false), usual = new_predicate(f_, false);
-        if (i.mods.full)
-          compare_magnitude(large, b, code_greater,
-                            most_inverted);  // what is approximate gives zero for these (PTX ISA, div.approx)
-        compare_magnitude(usual, b, code_not_less, least_normal);
+        // Divisors beyond 2^126 give zero where the quotient is approximate (PTX ISA, div.approx).
+        if (i.mods.full) compare_magnitude(large, b, greater, most_inverted);
+        compare_magnitude(usual, b, not_less, least_normal);
         const Op x = changeable(a), y = changeable(b), r = temp();
         for (const auto& [p, factor] : {std::pair{predicate(large), quarter}, {predicate(usual, true), two_24}}) {
           if (p.reg == large && !i.mods.full) continue;
@@ -44,8 +43,8 @@ void Selector::divide(const ptx::Instruction& i) {
       }
       Op x = as_register(a), scale = temp(), sa = temp(), sb = temp(), r = temp();
       uint32_t large = temp_predicate(), small = temp_predicate();
-      compare_magnitude(large, b, code_greater, most_inverted);
-      compare_magnitude(small, b, code_less, least_normal);
+      if (i.mods.full) compare_magnitude(large, b, greater, most_inverted);
+      compare_magnitude(small, b, less, least_normal);
       Op one = temp(), s1 = temp();
       mov(one.reg, immediate(0x3f800000));
       select(s1.reg, one, immediate(two_24), predicate(small, true));

@@ -198,8 +198,8 @@ void Selector::transcendental(const ptx::Instruction& i) {
   if (guard_.reg == isa::PT) {
     const uint32_t small = new_predicate(f_, false);
     emit(Mnemonic::FSETP, {predicate(small), pt(), ex2 ? a : absolute(a),
-                           immediate(ex2 ? static_cast<int32_t>(0xc2fc0000) : 0x00800000), pt()})
-        .mod(ModifierKind::FloatCompare, 1);
+                           immediate(ex2 ? static_cast<int32_t>(0xc2fc0000) : least_normal), pt()})
+        .mod(ModifierKind::FloatCompare, less);
     const Op x = changeable(a), y = gpr(d);
     const auto scale = [&](Op o, int32_t factor, uint32_t p) {
       emit(Mnemonic::FMUL, {o, o, immediate(factor)});
@@ -209,7 +209,7 @@ void Selector::transcendental(const ptx::Instruction& i) {
     uint32_t large = isa::PT;
     if (i.op == Opcode::rcp) {  // and makes no subnormal results
       large = new_predicate(f_, false);
-      compare_magnitude(large, a, code_greater, most_inverted);
+      compare_magnitude(large, a, greater, most_inverted);
       scale(x, quarter, large);
     }
     emit(Mnemonic::MUFU, {y, mufu_argument(x, function)}).mod(ModifierKind::Function, function);
@@ -229,8 +229,8 @@ void Selector::transcendental(const ptx::Instruction& i) {
   if (i.op == Opcode::rcp) {
     const Op one = as_register(immediate(0x3f800000)), up = temp(), factor = temp();
     const uint32_t large = temp_predicate();
-    compare_magnitude(small, a, code_less, least_normal);
-    compare_magnitude(large, a, code_greater, most_inverted);
+    compare_magnitude(small, a, less, least_normal);
+    compare_magnitude(large, a, greater, most_inverted);
     select(up.reg, one, immediate(two_24), predicate(small, true));
     select(factor.reg, up, immediate(quarter), predicate(large, true));
     emit(Mnemonic::FMUL, {x, a, factor});
