@@ -7,7 +7,7 @@
 // join of a branch is its immediate post-dominator. Threads that end early are no reason to meet late: levels keep their ways apart from those of
 // the threads that go on to barriers of the block.
 // Uniformity is an optimistic closure over registers (flow-insensitive): a value is divergent when it comes from a divergent source, or is
-// written where lanes run apart. Only of what branches are decided by, directly or not, is it asked.
+// written where lanes run apart. Only of what branches are decided by, and of the addresses of atomics, directly or not, is it asked.
 //
 // Cost: O(instructions + sum of the sizes of loops) for each level (one, hardly ever more than two), times the rounds of the closure (2 or 3 in practice).
 #include <algorithm>
@@ -107,7 +107,8 @@ void Divergence::analyse() {
     return k == 0 ? index(x.next) : k == 1 ? index(x.taken) : UINT32_MAX;
   });
   idom = dominators(n, rpo, [&](uint32_t b, auto&& use) {
-    for (size_t k = predecessors[b].size(); k-- > 0;) use(index(predecessors[b][k]));  // of many the last lie next to each other
+    for (size_t k = predecessors[b].size(); k-- > 0;)
+      use(index(predecessors[b][k]));  // of many the last lie next to each other
   });
   number_dominators(rpo);
   find_loops(rpo);
@@ -164,7 +165,7 @@ void Divergence::find_loops(std::span<const uint32_t> order) {
   }
   for (const Loop& loop : loops)  // inner first
     if (loop.parent != UINT32_MAX) loops[loop.parent].within += loop.within;
-  uint32_t next = 0;  // number of the next outermost loop
+  uint32_t next = 0;                                                           // number of the next outermost loop
   const std::span<uint32_t> next_in = arena.make_raw<uint32_t>(loops.size());  // by loop: that of the next loop in it
   for (uint32_t l = static_cast<uint32_t>(loops.size()); l-- > 0;) {
     Loop& loop = loops[l];
@@ -242,7 +243,8 @@ void Divergence::find_levels() {
       });
     for (BlockId b : flow.layout) leaves[index(b)] = !meets[index(b)] && !operates[index(b)] && !shared[index(b)];
   }
-  level = numbers(n, UINT32_MAX), ipdom = numbers(n, UINT32_MAX), join = numbers(n, UINT32_MAX), ipdom_depth = numbers(n, 0);
+  level = numbers(n, UINT32_MAX), ipdom = numbers(n, UINT32_MAX), join = numbers(n, UINT32_MAX),
+  ipdom_depth = numbers(n, 0);
   uint32_t count = 0;
   bool to_exit = false;
   const auto is_exit = [&](uint32_t x) { return is_none(block(BlockId{x}).taken) && is_none(block(BlockId{x}).next); };
@@ -335,7 +337,18 @@ void Divergence::diverge() {
   divergent = flags(f.registers.size());
   apart = flags(flow.blocks.size());
   const auto decides = [&](const FlowBlock& x) { return !is_none(x.predicate) && !x.uniform_branch; };
-  if (std::ranges::none_of(flow.layout, [&](BlockId b) { return decides(block(b)); })) return;
+  ArenaList<FlowItem*> atomics(arena, 8);
+  bool any_branch = false;
+  for (BlockId b : flow.layout) {
+    any_branch |= decides(block(b));
+    for (FlowItem& item : block(b).items)
+      if (const Opcode op = f.instructions[item.inst].op; op == Opcode::atom || op == Opcode::red) atomics.push(&item);
+  }
+  if (!any_branch && atomics.empty()) return;
+  const auto address = [&](const FlowItem& item) -> const ptx::Operand& {
+    const ptx::Instruction& i = f.instructions[item.inst];
+    return f.operand(i, i.destination_count);
+  };
 
   struct Definition {
     const FlowItem* item;
@@ -366,6 +379,7 @@ void Divergence::diverge() {
   };
   for (BlockId b : flow.layout)
     if (decides(block(b))) want(index(block(b).predicate));
+  for (const FlowItem* item : atomics.all()) each_register(address(*item), want);
   for (size_t at = 0; at < work.size(); ++at)
     for (uint32_t d = first_definition[work[at]]; d != UINT32_MAX; d = definitions[d].next) {
       const FlowItem& item = *definitions[d].item;
@@ -434,6 +448,18 @@ void Divergence::diverge() {
     }
     undecided.resize_down(kept);
   } while (changed);
+  // Of a guard that asks for equality, with the number of a thread as a rule: one lane has it.
+  const auto picks_a_lane = [&](const FlowItem& item) {
+    if (is_none(item.guard)) return false;
+    const uint32_t d = first_definition[index(item.guard)];
+    if (d == UINT32_MAX) return false;
+    const ptx::Instruction& i = f.instructions[definitions[d].item->inst];
+    return i.op == Opcode::setp && i.mods.compare == (item.negated ? ptx::Compare::ne : ptx::Compare::eq);
+  };
+  for (FlowItem* item : atomics.all()) {
+    item->one_address = !picks_a_lane(*item);
+    each_register(address(*item), [&](uint32_t reg) { item->one_address &= !divergent[reg]; });
+  }
 }
 
 }  // namespace rndn::assembler

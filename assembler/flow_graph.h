@@ -33,7 +33,8 @@ inline constexpr auto traits = [] {
   set(ends, {O::ret, O::exit});
   set(waits_for,
       {O::bar, O::barrier, O::ldmatrix, O::stmatrix, O::shfl, O::vote, O::match, O::redux, O::elect, O::activemask});
-  set(expands, {O::atom, O::red, O::div, O::rem, O::sqrt, O::rcp, O::rsqrt, O::match, O::redux, O::bar, O::barrier, O::call});
+  set(expands,
+      {O::atom, O::red, O::div, O::rem, O::sqrt, O::rcp, O::rsqrt, O::match, O::redux, O::bar, O::barrier, O::call});
   set(calls, {O::call});
   // addc, subc, madc: the condition code is not followed.
   set(differs, {O::atom, O::shfl, O::vote, O::match, O::activemask, O::redux, O::call, O::bar, O::barrier, O::addc,
@@ -193,7 +194,8 @@ struct Divergence : FlowGraph {
     bool divergent = false;
     uint32_t parent = UINT32_MAX;  // the loop around it
     uint32_t depth = 0;            // loops around it
-    uint32_t number = 0, within = 1;  // its place in a walk over the tree of loops, and how many loops it holds with itself
+    uint32_t number = 0,
+             within = 1;  // its place in a walk over the tree of loops, and how many loops it holds with itself
   };
   std::vector<Loop> loops;         // inner before outer
   std::span<uint32_t> inner_loop;  // by block: the innermost loop, UINT32_MAX: none
@@ -215,8 +217,9 @@ struct Divergence : FlowGraph {
   bool stays(BlockId b, BlockId s) const { return !(meets[index(b)] && leaves[index(s)]); }
   bool same_level(BlockId b, BlockId s) const { return level[index(b)] == level[index(s)]; }
 
-  Flags divergent;  // by PTX register that decides a branch, directly or not: it may differ between the lanes of a warp
-  Flags apart;      // block runs with some lanes missing
+  // By PTX register that decides a branch or is the address of an atomic, directly or not: it may differ between the lanes of a warp.
+  Flags divergent;
+  Flags apart;  // block runs with some lanes missing
   bool diverges(BlockId b) {
     const FlowBlock& x = block(b);
     return !is_none(x.predicate) && !x.uniform_branch && divergent[index(x.predicate)];
@@ -236,7 +239,8 @@ struct Divergence : FlowGraph {
   std::span<uint32_t> dominators(size_t n, std::span<const uint32_t> order, Predecessors&& preds);
   template <class Successor>
   std::span<uint32_t> reverse_postorder(size_t n, uint32_t root, Successor&& successor);
-  std::span<uint32_t> tree_number, tree_size;  // by block: its place in a walk over the tree of dominators, and how many it dominates
+  std::span<uint32_t> tree_number,
+      tree_size;  // by block: its place in a walk over the tree of dominators, and how many it dominates
   void number_dominators(std::span<const uint32_t> order);
   void find_loops(std::span<const uint32_t> order);
   uint32_t root_of(BlockId from);

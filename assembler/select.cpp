@@ -406,8 +406,10 @@ void Selector::prepare() {
     uint32_t result, source;  // registers of a cvta
   };
   std::vector<Converted> converted;
-  for (BlockId b : flow_.layout)
+  for (BlockId b : flow_.layout) {
+    if (!is_none(flow_.blocks[b].predicate)) registers[index(flow_.blocks[b].predicate)].read = true;
     for (const FlowItem& item : flow_.blocks[b].items) {
+      if (!is_none(item.guard)) registers[index(item.guard)].read = true;
       const ptx::Instruction& i = p_.instructions[item.inst];
       const ptx::Operand* const first = p_.operands.data() + i.first_operand;
       const ptx::Operand *const sources = first + i.destination_count, *const end = first + i.operand_count;
@@ -421,13 +423,21 @@ void Selector::prepare() {
               ++registers[p_.vector_elements[o->id + e].id].definitions;
       }
       for (; o < end; ++o)
-        if (o->kind == OperandKind::address_reg) registers[o->id].pointer = true;
+        if (o->kind == OperandKind::reg)
+          registers[o->id].read = true;
+        else if (o->kind == OperandKind::address_reg)
+          registers[o->id].pointer = registers[o->id].read = true;
+        else if (o->kind == OperandKind::vector)
+          for (uint32_t e = 0; e < o->count; ++e)
+            if (p_.vector_elements[o->id + e].kind == OperandKind::reg)
+              registers[p_.vector_elements[o->id + e].id].read = true;
       if (i.op == Opcode::mad)
         for (o = first; o < end; ++o)
           if (o->kind == OperandKind::reg) registers[o->id].pointer = true;
       if (i.op == Opcode::cvta && first[0].kind == OperandKind::reg && first[1].kind == OperandKind::reg)
         converted.push_back({first[0].id, first[1].id});
     }
+  }
   // What only additions use after its conversion can stay in the constant bank.
   for (size_t k = converted.size(); k-- > 0;)
     if (registers[converted[k].result].pointer) registers[converted[k].source].pointer = true;
@@ -667,6 +677,7 @@ Result<Function> Selector::run(SelectionRoom& room) {
     for (const FlowItem& item : x.items) {
       const ptx::Instruction& i = p_.instructions[item.inst];
       current_ = &i;
+      one_address_ = item.one_address;
       guard_ = is_none(item.guard) ? predicate(isa::PT) : predicate(registers_[index(item.guard)].first, item.negated);
       statement(i);
       if (!error_.empty()) return Error{Fault::input, error_};

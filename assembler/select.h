@@ -227,6 +227,7 @@ class Selector {
     enum Alias : uint8_t { none, value32, value64, f64 } alias = none;  // what lo, hi are, when not the register itself
     uint8_t bytes = 0;
     bool pointer = false;  // an address, or a factor: not from the constant bank
+    bool read = false;     // by some instruction, guard or branch
     Op lo, hi;             // its words; of f64: as its instructions take it
   };
 
@@ -283,7 +284,8 @@ class Selector {
   Function f_;
   BlockId block_{};
   const ptx::Instruction* current_ = nullptr;
-  bool convergent_ = true, split_ = false;
+  bool convergent_ = true, split_ = false;  // of the block
+  bool one_address_ = false;                // of the current instruction (FlowItem)
   std::string error_;
   Op guard_ = predicate(isa::PT);
   bool uses_descriptor_ = false;
@@ -400,6 +402,8 @@ class Selector {
   void saturate_float(uint32_t d, Op a, ptx::Type type, bool ftz);
   bool saturate_wide(const ptx::Instruction& i, uint32_t d);
   void memory(const ptx::Instruction& i);
+  bool is_read(const ptx::Operand& o) const { return o.kind == ptx::Operand::reg && registers_[o.id].read; }
+  bool atomic_of_warp(const ptx::Instruction& i, uint32_t d, const ptx::Operand& place, const ptx::Operand& operand);
   void cooperate(const ptx::Instruction& i);
   void block_barrier(const ptx::Instruction& i);
   void transcendental(const ptx::Instruction& i);
@@ -440,6 +444,7 @@ class Selector {
   void meet(Meeting& m, Op members, Op guard, const Brought& brought, uint32_t d, uint32_t p, F&& operate);
   void match(const ptx::Instruction& i);
   void reduce_warp(const ptx::Instruction& i);
+  void reduce_lanes(uint32_t to, Op from, ptx::AtomicOp op, bool is_signed);
   template <class F>
   void exclusively(const ptx::Operand& mask, F&& body);
   Op address_of(const ptx::Instruction& i, const ptx::Operand& o);

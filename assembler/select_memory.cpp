@@ -1,6 +1,8 @@
 // Loads, stores and atomics (selection, both families): addresses, vectors, parameters, and the loop for atomics that the target lacks.
 //
 // An address is a register and an offset of 24 bits; larger offsets are added first. Vectors of small elements are one access and shifts.
+#include <utility>
+
 #include "assembler/select.h"
 
 namespace rndn::assembler {
@@ -83,9 +85,13 @@ void Selector::memory(const ptx::Instruction& i) {
   const uint32_t bytes = ptx::type_bytes(i.type);
   if (i.op == Opcode::atom || i.op == Opcode::red) {
     if (bytes == 2) return unsupported(i, "atomics of 16 bits");
-    const bool result = i.op == Opcode::atom && p_.operand(i, 0).kind == OperandKind::reg;
+    // What nobody reads need not come back; but an acquiring one is to have happened before what follows.
+    const bool result = i.op == Opcode::atom && p_.operand(i, 0).kind == OperandKind::reg &&
+                        (is_read(p_.operand(i, 0)) || i.mods.semantics == ptx::Semantics::acq_rel ||
+                         i.mods.semantics == ptx::Semantics::acquire);
     const uint32_t d = result ? destination(p_.operand(i, 0)) : isa::RZ;
     const uint32_t first = i.op == Opcode::atom ? 1 : 0;
+    if (one_address_ && atomic_of_warp(i, d, p_.operand(i, first), p_.operand(i, first + 1))) return;
     auto data = [&](uint32_t k) -> Op {
       if (k >= i.operand_count) return Op{};
       return bytes == 8 ? pair_register(source64(p_.operand(i, k))) : as_register(source(p_.operand(i, k), i.type));
@@ -298,6 +304,81 @@ void Selector::prefetch(const ptx::Instruction& i) {
   Op address = address_of(at, p_.operand(i, 0));
   address.descriptor = false, address.uniform = isa::URZ;
   emit(Mnemonic::CCTL, {address}).mod(ModifierKind::E, 1).mod(ModifierKind::CacheOp, i.mods.mode == 1 ? 0 : 1);
+}
+
+// An atomic of all lanes that are here, at one address: one lane does it for all, as in the vendor's code. Sums of one literal are the literal times
+// the number of lanes, and a lane's result is the leader's and the literal times the lanes before it; other operands are reduced (REDUX), where
+// nobody asks for results. Lanes that a guard leaves out bring nothing. False: each lane for itself.
+bool Selector::atomic_of_warp(const ptx::Instruction& i, uint32_t d, const ptx::Operand& place,
+                              const ptx::Operand& operand) {
+  using A = ptx::AtomicOp;
+  const bool wide = ptx::type_bytes(i.type) == 8, sums = i.mods.atomic == A::add;
+  if (options_.level < 2 || ptx::is_floating(i.type) || ptx::type_bytes(i.type) < 4) return false;
+  if (i.mods.semantics != ptx::Semantics::none && i.mods.semantics != ptx::Semantics::relaxed) return false;
+  if (i.mods.space != ptx::Space::global && (i.mods.space != ptx::Space::shared || wide)) return false;
+  const Wide value = wide ? source64(operand) : Wide{source(operand, i.type), rz};
+  const bool counts = sums && literal(value.lo) && literal(value.hi) && is_zero(value.hi) &&
+                      (!wide || amount(value.lo) < uint32_t{1} << 31);
+  const bool reduces = !wide && t_.sm >= 80 && d == isa::RZ &&
+                       (sums || i.mods.atomic == A::min || i.mods.atomic == A::max || i.mods.atomic == A::and_ ||
+                        i.mods.atomic == A::or_ || i.mods.atomic == A::xor_);
+  if (!counts && !reduces) return false;
+
+  const Op guard = std::exchange(guard_, predicate(isa::PT));
+  const Op at = address_of(i, place);
+  const Op here = temp(), lane = temp(), leader = temp(), total = temp(wide ? 2 : 1);
+  const uint32_t leads = temp_predicate();
+  const auto times_literal = [&](uint32_t to, Op lanes, const Wide& base) {
+    if (wide)
+      mad_wide(to, lanes, value.lo, base, false);
+    else if (amount(value.lo) == 1)
+      is_zero(base.lo) ? mov(to, lanes) : add(to, lanes, base.lo);
+    else
+      mad(to, lanes, value.lo, base.lo);
+  };
+  emit(Mnemonic::VOTE, {here, pt(), guard}).mod(ModifierKind::VoteMode, 1);
+  if (counts) {
+    const Op lanes = temp();
+    popc(lanes.reg, here);
+    times_literal(total.reg, lanes, {rz, rz});
+  } else {
+    Op brought = as_register(value.lo);
+    if (guard.reg != isa::PT) {
+      const bool is_signed = ptx::is_signed(i.type);
+      const uint32_t neutral = i.mods.atomic == A::and_  ? UINT32_MAX
+                               : i.mods.atomic == A::min ? (is_signed ? INT32_MAX : UINT32_MAX)
+                               : i.mods.atomic == A::max ? (is_signed ? uint32_t{1} << 31 : 0)
+                                                         : 0;
+      const Op own = brought;
+      brought = gpr(new_gpr(f_, 1, false));
+      mov(brought.reg, neutral ? immediate(static_cast<int32_t>(neutral)) : rz);
+      guard_ = guard;
+      mov(brought.reg, own);
+      guard_ = predicate(isa::PT);
+    }
+    reduce_lanes(total.reg, brought, i.mods.atomic, ptx::is_signed(i.type));
+  }
+  special_register(lane.reg, ptx::SpecialRegister::laneid);
+  find_leading(leader.reg, here, false, false);
+  setp(leads, isa::PT, Cmp::EQ, lane, leader, false, 0, pt());
+  const uint32_t width = wide ? 2 : 1;
+  const Op old = d == isa::RZ ? rz : gpr(new_gpr(f_, width, false));
+  if (d != isa::RZ)
+    for (uint32_t w = 0; w < width; ++w) mov(old.reg + w, rz);  // of the lanes that do nothing
+  guard_ = predicate(leads);
+  atomic(i, old.reg, at, total, {});
+  guard_ = predicate(isa::PT);
+  if (d != isa::RZ) {
+    const Op first = temp(width), before = temp(), lanes = temp(), mask = temp();
+    for (uint32_t w = 0; w < width; ++w) shuffle(first.reg + w, isa::PT, gpr(old.reg + w), leader, immediate(31), 0);
+    special_register(mask.reg, ptx::SpecialRegister::lanemask_gt);  // the leader is the last lane
+    logic(before.reg, here, mask, 0xc0);
+    popc(lanes.reg, before);
+    guard_ = guard;
+    times_literal(d, lanes, {first, wide ? high_word(first) : rz});
+  }
+  guard_ = guard;
+  return true;
 }
 
 // An atomic at a generic address: the shared window is tested for, all else is global memory.

@@ -141,7 +141,7 @@ void Selector::cooperate(const ptx::Instruction& i) {
     case Opcode::shfl: {
       const uint32_t d = destination(p_.operand(i, 0));
       uint32_t p = isa::PT, first = i.destination_count;
-      if (i.destination_count > 1 && p_.operand(i, 1).kind == OperandKind::reg)
+      if (i.destination_count > 1 && is_read(p_.operand(i, 1)))  // else shuffles would wait for each other
         p = registers_[p_.operand(i, 1).id].first;
       Op a = as_register(source(p_.operand(i, first), Type::b32));
       Op lane = source(p_.operand(i, first + 1), Type::u32), clamp = source(p_.operand(i, first + 2), Type::u32);
@@ -303,26 +303,27 @@ void Selector::match(const ptx::Instruction& i) {
        });
 }
 
-void Selector::reduce_warp(const ptx::Instruction& i) {
+// Of all lanes that are here (sm_80 and later).
+void Selector::reduce_lanes(uint32_t to, Op from, ptx::AtomicOp op, bool is_signed) {
   using A = ptx::AtomicOp;
-  const uint32_t d = destination(p_.operand(i, 0));
-  Op a = lasting(as_register(source(p_.operand(i, 1), i.type)), 1);
-  uint32_t op = 0;
-  switch (i.mods.atomic) {
-    case A::or_: op = 1; break;
-    case A::xor_: op = 2; break;
-    case A::add: op = 3; break;
-    case A::min: op = 4; break;
-    case A::max: op = 5; break;
+  uint32_t code = 0;
+  switch (op) {
+    case A::or_: code = 1; break;
+    case A::xor_: code = 2; break;
+    case A::add: code = 3; break;
+    case A::min: code = 4; break;
+    case A::max: code = 5; break;
     default: break;  // and
   }
-  const auto reduce = [&](uint32_t to, Op from) {
-    const Op result = uniform(scratch_uniform);
-    emit(Mnemonic::REDUX, {result, from})
-        .mod(ModifierKind::ReduceOp, op)
-        .mod(ModifierKind::Signed, ptx::is_signed(i.type));
-    emit(Mnemonic::MOV, {gpr(to), result});
-  };
+  const Op result = uniform(scratch_uniform);
+  emit(Mnemonic::REDUX, {result, from}).mod(ModifierKind::ReduceOp, code).mod(ModifierKind::Signed, is_signed);
+  emit(Mnemonic::MOV, {gpr(to), result});
+}
+
+void Selector::reduce_warp(const ptx::Instruction& i) {
+  const uint32_t d = destination(p_.operand(i, 0));
+  Op a = lasting(as_register(source(p_.operand(i, 1), i.type)), 1);
+  const auto reduce = [&](uint32_t to, Op from) { reduce_lanes(to, from, i.mods.atomic, ptx::is_signed(i.type)); };
   const ptx::Operand& mask = p_.operand(i, 2);
   Meeting* const m = meeting(i);
   if (!m) return exclusively(mask, [&] { reduce(d, a); });

@@ -13,6 +13,7 @@ struct FlowItem {
   uint32_t inst = 0;  // index in ptx::Function::instructions
   ptx::RegisterId guard = none<ptx::RegisterId>();
   bool negated = false;
+  bool one_address = false;  // an atomic, at the same address for all lanes that run it together
 };
 
 // The items of a block, in an arena. Those of neighbouring blocks lie behind each other, so that most blocks are joined without being copied.
