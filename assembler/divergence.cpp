@@ -322,10 +322,17 @@ std::span<const ptx::Operand> Divergence::sources(const ptx::Instruction& i) con
   return {f.operands.data() + i.first_operand + i.destination_count,
           f.operands.data() + i.first_operand + i.operand_count};
 }
+// A load that gives lanes which run it together the same at one address: nobody writes there while the kernel runs, or, in shared memory, all of
+// them are served by one read of the word.
+static bool reads_for_all(const ptx::Instruction& i) {
+  using S = ptx::Space;
+  return i.mods.space == S::param || i.mods.space == S::constant || i.mods.space == S::shared ||
+         (i.mods.space == S::global && i.mods.cache == ptx::Cache::nc);
+}
 // The result may differ between lanes whatever is in the registers that it is made of.
 bool Divergence::differs_anyway(const ptx::Instruction& i) {
   if (traits_of(i) & differs) return true;
-  if (i.op == Opcode::ld && i.mods.space != ptx::Space::param && i.mods.space != ptx::Space::constant) return true;
+  if (i.op == Opcode::ld && !reads_for_all(i)) return true;
   for (const ptx::Operand& o : sources(i))
     for (const ptx::Operand& part : parts(o))
       if (part.kind == ptx::Operand::special && divergent_source(static_cast<ptx::SpecialRegister>(part.id)))

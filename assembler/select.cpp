@@ -180,10 +180,17 @@ void Selector::guard(Inst& inst, const isa::RowFacts& row) {
     });
   if (!writes || !only_temporaries || memory || conditional) {
     inst.sass.guard = guard_.reg, inst.sass.guard_negated = guard_.negated;
-    ranges(row.writes, [&](uint32_t r) {
+    const auto mark = [&](uint32_t r) {
       if (r / 64 >= is_conditional_.size()) is_conditional_.resize(r / 32 + 1);
       is_conditional_[r / 64] |= uint64_t{1} << r % 64;
       conditional_.push_back(r);
+    };
+    ranges(row.writes, mark);
+    // Modifiers are set after this, that of a load's width, too: the whole value, then.
+    each(row.writes & row.gprs, [&](uint32_t k) {
+      const uint32_t r = inst.sass.operands[k].reg - isa::first_virtual;
+      if (r >= f_.gprs.size()) return;
+      for (uint32_t w = r + 1; w < f_.gprs[r].first + f_.gprs[r].width; ++w) mark(2 * (w + isa::first_virtual));
     });
   }
 }
@@ -674,12 +681,12 @@ Result<Function> Selector::run(SelectionRoom& room) {
     convergent_ = x.convergent, split_ = x.split;
     for (uint32_t r : conditional_) is_conditional_[r / 64] = 0;
     conditional_.clear();
-    for (const FlowItem& item : x.items) {
-      const ptx::Instruction& i = p_.instructions[item.inst];
-      current_ = &i;
-      one_address_ = item.one_address;
-      guard_ = is_none(item.guard) ? predicate(isa::PT) : predicate(registers_[index(item.guard)].first, item.negated);
-      statement(i);
+    const std::span<const FlowItem> items(x.items.begin(), x.items.size());
+    for (size_t k = 0; k < items.size(); ++k) {
+      if (const size_t n = meet_as_one(items.subspan(k)); n != 0)
+        meet_once(items.subspan(k, n)), k += n - 1;
+      else
+        statement(items[k]);
       if (!error_.empty()) return Error{Fault::input, error_};
     }
     guard_ = predicate(isa::PT);
@@ -761,6 +768,13 @@ void Selector::finish() {
   enter(block_);
 }
 
+void Selector::statement(const FlowItem& item) {
+  const ptx::Instruction& i = p_.instructions[item.inst];
+  current_ = &i;
+  one_address_ = item.one_address;
+  guard_ = is_none(item.guard) ? predicate(isa::PT) : predicate(registers_[index(item.guard)].first, item.negated);
+  statement(i);
+}
 void Selector::statement(const ptx::Instruction& i) {
   switch (i.op) {
     case Opcode::add:

@@ -284,8 +284,9 @@ class Selector {
   Function f_;
   BlockId block_{};
   const ptx::Instruction* current_ = nullptr;
-  bool convergent_ = true, split_ = false;  // of the block
-  bool one_address_ = false;                // of the current instruction (FlowItem)
+  bool convergent_ = true, split_ = false;    // of the block
+  BlockId together_ = rndn::none<BlockId>();  // its lanes have come together in it
+  bool one_address_ = false;                  // of the current instruction (FlowItem)
   std::string error_;
   Op guard_ = predicate(isa::PT);
   bool uses_descriptor_ = false;
@@ -296,6 +297,7 @@ class Selector {
   std::vector<uint64_t> is_conditional_;  // the same as a set of bits; grows with what is in it
 
  private:
+  void statement(const FlowItem& item);
   void statement(const ptx::Instruction& i);
   void arithmetic(const ptx::Instruction& i);
   void float_arithmetic(const ptx::Instruction& i);
@@ -402,6 +404,13 @@ class Selector {
   void saturate_float(uint32_t d, Op a, ptx::Type type, bool ftz);
   bool saturate_wide(const ptx::Instruction& i, uint32_t d);
   void memory(const ptx::Instruction& i);
+  struct Leader {
+    BlockId block = rndn::none<BlockId>();
+    Op here, lane;       // the lanes as a mask; the leader's number
+    uint32_t leads = 0;  // a predicate of the leader
+  };
+  Leader leader_;
+  Leader leader_of(Op guard);
   bool is_read(const ptx::Operand& o) const { return o.kind == ptx::Operand::reg && registers_[o.id].read; }
   bool atomic_of_warp(const ptx::Instruction& i, uint32_t d, const ptx::Operand& place, const ptx::Operand& operand);
   void cooperate(const ptx::Instruction& i);
@@ -440,6 +449,10 @@ class Selector {
     uint32_t width = 1;  // of the sources
     Op condition;        // a predicate source
   };
+  void come_together(Op members);
+  size_t meet_as_one(std::span<const FlowItem> items);
+  void meet_once(std::span<const FlowItem> items);
+  uint32_t absent(Op members, Op guard);
   template <class F>
   void meet(Meeting& m, Op members, Op guard, const Brought& brought, uint32_t d, uint32_t p, F&& operate);
   void match(const ptx::Instruction& i);

@@ -224,6 +224,11 @@ void Selector::byte_differences(const ptx::Instruction& i) {
   const Op a = as_register(source(p_.operand(i, 1), ptx::Type::b32)),
            b = as_register(source(p_.operand(i, 2), ptx::Type::b32));
   Op result = add_up ? as_register(source(p_.operand(i, 3), ptx::Type::b32)) : rz;
+  if (!is_signed || t_.family == isa::Family::volta) {
+    Emitted e = emit(Mnemonic::VABSDIFF4, {gpr(d), a, b, result}).mod(ModifierKind::ACC, add_up);
+    if (is_signed) e.mod(ModifierKind::Signed, 1);
+    return;
+  }
   for (uint32_t k = 0; k < 4; ++k) {
     Op x = temp(), y = temp(), high = temp(), low = temp(), difference = temp();
     bit_extract(x.reg, a, immediate(8 * k), immediate(8), is_signed);

@@ -306,6 +306,21 @@ void Selector::prefetch(const ptx::Instruction& i) {
   emit(Mnemonic::CCTL, {address}).mod(ModifierKind::E, 1).mod(ModifierKind::CacheOp, i.mods.mode == 1 ? 0 : 1);
 }
 
+// The last of the lanes that are here and that the guard takes. Without a guard it is the same for all of a straight piece of code.
+Selector::Leader Selector::leader_of(Op guard) {
+  const bool all = guard.reg == isa::PT;
+  if (all && leader_.block == block_) return leader_;
+  const auto word = [&] { return gpr(new_gpr(f_, 1, !all)); };
+  const Leader x = {block_, word(), word(), new_predicate(f_, !all)};
+  const Op own = temp();
+  emit(Mnemonic::VOTE, {x.here, pt(), guard}).mod(ModifierKind::VoteMode, 1);
+  special_register(own.reg, ptx::SpecialRegister::laneid);
+  find_leading(x.lane.reg, x.here, false, false);
+  setp(x.leads, isa::PT, Cmp::EQ, own, x.lane, false, 0, pt());
+  if (all) leader_ = x;
+  return x;
+}
+
 // An atomic of all lanes that are here, at one address: one lane does it for all, as in the vendor's code. Sums of one literal are the literal times
 // the number of lanes, and a lane's result is the leader's and the literal times the lanes before it; other operands are reduced (REDUX), where
 // nobody asks for results. Lanes that a guard leaves out bring nothing. False: each lane for itself.
@@ -326,8 +341,8 @@ bool Selector::atomic_of_warp(const ptx::Instruction& i, uint32_t d, const ptx::
 
   const Op guard = std::exchange(guard_, predicate(isa::PT));
   const Op at = address_of(i, place);
-  const Op here = temp(), lane = temp(), leader = temp(), total = temp(wide ? 2 : 1);
-  const uint32_t leads = temp_predicate();
+  const Leader x = leader_of(guard);
+  const Op total = temp(wide ? 2 : 1);
   const auto times_literal = [&](uint32_t to, Op lanes, const Wide& base) {
     if (wide)
       mad_wide(to, lanes, value.lo, base, false);
@@ -336,10 +351,9 @@ bool Selector::atomic_of_warp(const ptx::Instruction& i, uint32_t d, const ptx::
     else
       mad(to, lanes, value.lo, base.lo);
   };
-  emit(Mnemonic::VOTE, {here, pt(), guard}).mod(ModifierKind::VoteMode, 1);
   if (counts) {
     const Op lanes = temp();
-    popc(lanes.reg, here);
+    popc(lanes.reg, x.here);
     times_literal(total.reg, lanes, {rz, rz});
   } else {
     Op brought = as_register(value.lo);
@@ -358,21 +372,18 @@ bool Selector::atomic_of_warp(const ptx::Instruction& i, uint32_t d, const ptx::
     }
     reduce_lanes(total.reg, brought, i.mods.atomic, ptx::is_signed(i.type));
   }
-  special_register(lane.reg, ptx::SpecialRegister::laneid);
-  find_leading(leader.reg, here, false, false);
-  setp(leads, isa::PT, Cmp::EQ, lane, leader, false, 0, pt());
   const uint32_t width = wide ? 2 : 1;
   const Op old = d == isa::RZ ? rz : gpr(new_gpr(f_, width, false));
   if (d != isa::RZ)
     for (uint32_t w = 0; w < width; ++w) mov(old.reg + w, rz);  // of the lanes that do nothing
-  guard_ = predicate(leads);
+  guard_ = predicate(x.leads);
   atomic(i, old.reg, at, total, {});
   guard_ = predicate(isa::PT);
   if (d != isa::RZ) {
     const Op first = temp(width), before = temp(), lanes = temp(), mask = temp();
-    for (uint32_t w = 0; w < width; ++w) shuffle(first.reg + w, isa::PT, gpr(old.reg + w), leader, immediate(31), 0);
+    for (uint32_t w = 0; w < width; ++w) shuffle(first.reg + w, isa::PT, gpr(old.reg + w), x.lane, immediate(31), 0);
     special_register(mask.reg, ptx::SpecialRegister::lanemask_gt);  // the leader is the last lane
-    logic(before.reg, here, mask, 0xc0);
+    logic(before.reg, x.here, mask, 0xc0);
     popc(lanes.reg, before);
     guard_ = guard;
     times_literal(d, lanes, {first, wide ? high_word(first) : rz});

@@ -7,7 +7,9 @@
 // mask is not whole meet the others by WARPSYNC.COLLECTIVE: whoever comes last does the operation for all of them, over registers that are the same
 // at every place, the mask's too (an H200 hangs otherwise), and ENDCOLLECTIVE sends every lane back to its own. So do all lanes of the warp for barriers
 // of the block, which count warps, where they may come to several of them apart. The blocks between are for nothing else, so that no pass puts
-// anything there; everything under way is waited for before and behind (assign_barriers.cpp), since another place's code runs in between.
+// anything there; everything under way is waited for before and behind (assign_barriers.cpp), since another place's code runs in between. Several such
+// operations in a straight piece of code ask once whether all lanes are here, and stand in it twice (as in the vendor's code): plain, and each with its
+// meeting.
 // Open: before sm_90, where nothing was measured, each operation waits at its own place.
 #include "assembler/select.h"
 
@@ -44,6 +46,72 @@ Selector::Meeting* Selector::meeting(const ptx::Instruction& i) {
   return m && m->places > 1 ? m : nullptr;
 }
 
+// Waits for the lanes of the mask, unless all have come together before in this straight piece of code: nothing takes them apart in it.
+void Selector::come_together(Op members) {
+  members = plain(members);
+  const bool all = is_immediate(members) && static_cast<uint32_t>(members.value) == 0xffffffffu;
+  if (all && together_ == block_) return;
+  converge(members);
+  if (all && guard_.reg == isa::PT) together_ = block_;
+}
+
+// How many statements from the first on have one test of whether their lanes are all here: the first and the last of them meet others, of one mask, and
+// nothing between takes lanes apart. 0: there is no second one.
+size_t Selector::meet_as_one(std::span<const FlowItem> items) {
+  const auto members = [&](const ptx::Instruction& i) -> const ptx::Operand& {
+    return p_.operand(i, is_warp_barrier(i) ? 0 : i.operand_count - 1);
+  };
+  const ptx::Instruction& first = p_.instructions[items[0].inst];
+  if (convergent_ || meetings_.empty() || !ptx::names_members(first) || !meeting(first)) return 0;
+  const ptx::Operand& mask = members(first);
+  if (mask.kind == OperandKind::reg && registers_[mask.id].definitions > 1) return 0;
+  size_t last = 0;
+  for (size_t k = 1; k < items.size(); ++k) {
+    const ptx::Instruction& i = p_.instructions[items[k].inst];
+    if (ptx::names_members(i) && meeting(i)) {
+      const ptx::Operand& own = members(i);
+      if (own.kind != mask.kind || own.id != mask.id || own.value != mask.value) break;
+      last = k;
+    } else if (expands_to_branches(i)) {
+      break;
+    }
+  }
+  return last ? last + 1 : 0;
+}
+
+// The statements of meet_as_one: where all lanes of the mask are here, as in code that all of them run together, else each with its own meeting.
+void Selector::meet_once(std::span<const FlowItem> items) {
+  const ptx::Instruction& first = p_.instructions[items[0].inst];
+  current_ = &first;
+  guard_ = predicate(isa::PT);
+  const RegionId region = f_.blocks[block_].innermost;
+  const Op members =
+      as_register(plain(source(p_.operand(first, is_warp_barrier(first) ? 0 : first.operand_count - 1), Type::u32)));
+  const uint32_t apart = absent(members, guard_);
+  const BlockId together = new_block(), alone = new_block(), after = new_block();
+  seal_branch(predicate(apart), alone, together);
+  start(together, region);
+  convergent_ = true;
+  for (const FlowItem& item : items) statement(item);
+  seal(after);
+  start(alone, region);
+  convergent_ = false;
+  for (const FlowItem& item : items) statement(item);
+  seal(after);
+  start(after, region);
+}
+
+// A predicate of the lanes here that the guard takes: lanes of the mask are elsewhere.
+uint32_t Selector::absent(Op members, Op guard) {
+  const Op here = temp(), missing = temp();
+  const uint32_t apart = new_predicate(f_, false);
+  emit(Mnemonic::VOTE, {here, pt(), guard}).mod(ModifierKind::VoteMode, 1);
+  f_.insts.back().cooperative = true;
+  logic(missing.reg, here, members, 0x0c);
+  setp(apart, isa::PT, Cmp::NE, missing, rz, false, 0, guard);
+  return apart;
+}
+
 // d, p = operate(d, p, sources, condition), at once where the mask's lanes are all here, else where the last of them is. The operands were
 // prepared without the guard, for lanes that it leaves out, too.
 template <class F>
@@ -54,12 +122,7 @@ void Selector::meet(Meeting& m, Op members, Op guard, const Brought& brought, ui
   std::array<Op, 3> own{};
   size_t sources = 0;
   for (const Op& o : brought.sources) own[sources++] = is_register(o) ? lasting(o, brought.width) : o;
-  const Op here = temp(), missing = temp();
-  const uint32_t apart = new_predicate(f_, false);
-  emit(Mnemonic::VOTE, {here, pt(), guard}).mod(ModifierKind::VoteMode, 1);
-  f_.insts.back().cooperative = true;
-  logic(missing.reg, here, members, 0x0c);
-  setp(apart, isa::PT, Cmp::NE, missing, rz, false, 0, guard);
+  const uint32_t apart = absent(members, guard);
   const BlockId bring = new_block(), alone = new_block(), after = new_block();
   seal_branch(predicate(apart), bring, alone);
   start(alone, region);
@@ -131,7 +194,7 @@ void Selector::cooperate(const ptx::Instruction& i) {
           meet(*m, source(p_.operand(i, 0), Type::u32), guard, {}, isa::RZ, isa::PT,
                [&](uint32_t, uint32_t, const Sources&, const Op&, bool) { emit(Mnemonic::NOP); });
         else if (!convergent_)
-          converge(source(p_.operand(i, 0), Type::u32));
+          come_together(source(p_.operand(i, 0), Type::u32));
         else if (t_.family == isa::Family::volta)
           emit(Mnemonic::NOP);  // as ptxas: nothing to wait for, but memory accesses stay on their sides
         return;
@@ -161,7 +224,7 @@ void Selector::cooperate(const ptx::Instruction& i) {
         f_.insts.back().cooperative = true;
       };
       if (m) return meet(*m, source(p_.operand(i, first + 3), Type::u32), guard, {{a, lane, clamp}}, d, p, operate);
-      if (!convergent_) converge(source(p_.operand(i, first + 3), Type::u32));
+      if (!convergent_) come_together(source(p_.operand(i, first + 3), Type::u32));
       return operate(d, p, {a, lane, clamp}, {}, true);
     }
     case Opcode::vote: {
@@ -178,7 +241,7 @@ void Selector::cooperate(const ptx::Instruction& i) {
                       here ? vote_of(members, i, result, condition) : vote(i, result, condition);
                     });
       }
-      if (!convergent_) converge(members);
+      if (!convergent_) come_together(members);
       return vote_of(members, i, d, p);
     }
     case Opcode::activemask: return vote(i, destination(p_.operand(i, 0)), predicate(isa::PT));
