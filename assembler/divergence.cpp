@@ -340,39 +340,43 @@ bool Divergence::differs_anyway(const ptx::Instruction& i) {
   return false;
 }
 
+// An atomic that one lane may do for others (Selector::atomic_of_warp).
+static bool joins_lanes(const ptx::Instruction& i) {
+  using A = ptx::AtomicOp;
+  return (i.op == Opcode::atom || i.op == Opcode::red) && !ptx::is_floating(i.type) && i.mods.atomic != A::cas &&
+         i.mods.atomic != A::exch && i.mods.atomic != A::inc && i.mods.atomic != A::dec &&
+         (i.mods.space == ptx::Space::global || i.mods.space == ptx::Space::shared);
+}
+
 void Divergence::diverge() {
   divergent = flags(f.registers.size());
   apart = flags(flow.blocks.size());
   const auto decides = [&](const FlowBlock& x) { return !is_none(x.predicate) && !x.uniform_branch; };
-  ArenaList<FlowItem*> atomics(arena, 8);
-  bool any_branch = false;
-  for (BlockId b : flow.layout) {
-    any_branch |= decides(block(b));
-    for (FlowItem& item : block(b).items)
-      if (const Opcode op = f.instructions[item.inst].op; op == Opcode::atom || op == Opcode::red) atomics.push(&item);
-  }
-  if (!any_branch && atomics.empty()) return;
-  const auto address = [&](const FlowItem& item) -> const ptx::Operand& {
-    const ptx::Instruction& i = f.instructions[item.inst];
-    return f.operand(i, i.destination_count);
-  };
-
+  const bool any_branch = std::ranges::any_of(flow.layout, [&](BlockId b) { return decides(block(b)); });
   struct Definition {
     const FlowItem* item;
     uint32_t block, next;  // of the register, UINT32_MAX: none
   };
+  ArenaList<FlowItem*> atomics(arena, 8);
   ArenaList<Definition> definitions(arena, f.instructions.size());
   const std::span<uint32_t> first_definition = numbers(f.registers.size(), UINT32_MAX);
   for (BlockId b : flow.layout)
-    for (const FlowItem& item : block(b).items) {
+    for (FlowItem& item : block(b).items) {
       const ptx::Instruction& i = f.instructions[item.inst];
+      if (joins_lanes(i)) atomics.push(&item);
       for (uint32_t k = 0; k < i.destination_count; ++k)
         each_register(f.operand(i, k), [&](uint32_t reg) {
           first_definition[reg] = definitions.push({&item, index(b), first_definition[reg]});
         });
     }
 
-  // Backwards from the branches: the definitions of what decides them. Those that differ anyway end the search.
+  if (!any_branch && atomics.empty()) return;
+  const auto address = [&](const FlowItem& item) -> const ptx::Operand& {
+    const ptx::Instruction& i = f.instructions[item.inst];
+    return f.operand(i, i.destination_count);
+  };
+
+  // Backwards from the branches and the atomics: the definitions of what decides them, and of their addresses. Those that differ anyway end the search.
   bool changed = false;
   const auto mark_results = [&](const ptx::Instruction& i) {
     for (uint32_t k = 0; k < i.destination_count; ++k)
