@@ -401,16 +401,29 @@ struct Checker {
   }
 };
 
-// What one block's registers and memory hold, as hashes of the instructions that wrote them in turn.
-struct Contents {
-  std::map<uint64_t, uint64_t> registers;  // file << 32 | register
-  std::array<uint64_t, 4> memory{};        // global, shared, local; all of them
-  uint64_t since_fence = 0, fence = 0;
-};
 uint64_t mix(uint64_t a, uint64_t b) { return (a ^ (b + 0x9e3779b97f4a7c15)) * 0xff51afd7ed558ccd + (a >> 29); }
 
+// An access to memory: which bytes, behind what is in the registers of its address.
+struct MemoryAccess {
+  uint64_t id = 0, base = 0;  // base: as a hash
+  int64_t first = 0, last = 0;
+  uint32_t space = 0;
+  bool store = false, anywhere = false;
+};
+bool may_meet(const MemoryAccess& a, const MemoryAccess& b) {
+  if (a.space != b.space || !(a.store || b.store)) return false;
+  return a.anywhere || b.anywhere || a.base != b.base || (a.first <= b.last && b.first <= a.last);
+}
+
+// What one block's registers hold, as hashes of the instructions that wrote them in turn, and its accesses to memory.
+struct Contents {
+  std::map<uint64_t, uint64_t> registers;  // file << 32 | register
+  std::vector<MemoryAccess> accesses;      // in order
+  uint64_t since_fence = 0, fence = 0;
+};
+
 // What the instruction sees; then its effects.
-uint64_t observe(const isa::Instruction& i, uint64_t id, Contents& c) {
+uint64_t observe(const isa::Instruction& i, uint64_t id, bool in_order, Contents& c) {
   uint64_t seen = 0;
   auto at = [&](RegisterFile file, uint32_t reg) -> uint64_t& {
     return c.registers[static_cast<uint64_t>(file) << 32 | reg];
@@ -425,6 +438,25 @@ uint64_t observe(const isa::Instruction& i, uint64_t id, Contents& c) {
       for (uint32_t w = 0; w < isa::register_count(i, k); ++w)
         seen = mix(seen, at(isa::register_file(i, k), o.reg + w));
   }
+  MemoryAccess access;
+  access.anywhere = in_order;
+  uint32_t words = 0, addresses = 0;
+  for (uint32_t k = 0; k < i.operand_count; ++k) {
+    const isa::Operand& o = i.operands[k];
+    if (o.kind == isa::OperandKind::address) {
+      ++addresses;
+      access.first = o.value;
+      access.base = o.reg;
+      if (o.reg != isa::RZ)
+        for (uint32_t w = 0; w < isa::register_count(i, k); ++w)
+          access.base = mix(access.base, at(RegisterFile::gpr, o.reg + w));
+      access.anywhere |= o.uniform != isa::URZ && !o.descriptor;
+    } else if (o.kind == isa::OperandKind::gpr && o.reg != isa::RZ) {
+      words = std::max(words, isa::register_count(i, k));
+    }
+  }
+  access.anywhere |= addresses != 1;
+  access.last = access.first + 4 * (words ? words : 4) - 1;
   if (i.guard != isa::PT)
     seen = mix(seen,
                at(isa::guard_is_uniform(i.form) ? RegisterFile::uniform_predicate : RegisterFile::predicate, i.guard));
@@ -442,9 +474,10 @@ uint64_t observe(const isa::Instruction& i, uint64_t id, Contents& c) {
   }
   if (isa::writes_carry(i)) write(RegisterFile::none, 0);
   auto touch = [&](uint32_t space, bool store) {
-    seen = mix(seen, mix(c.memory[space], c.fence));
-    if (store) c.memory[space] = mix(c.memory[space], id);
+    seen = mix(seen, c.fence);
     c.since_fence += mix(id, 2);  // in any order
+    access.id = id, access.space = space, access.store = store;
+    c.accesses.push_back(access);
   };
   switch (isa::latency_class(i)) {
     case L::global_load: touch(0, false); break;
@@ -482,12 +515,18 @@ std::vector<std::string> check_order(const Function& before, const Function& aft
   for (BlockId b : before.layout) {
     Contents was, is;
     std::map<uint32_t, uint64_t> seen;
-    for (InstId i : before.blocks[b].code) seen[index(i)] = observe(before[i].sass, index(i), was);
+    const auto in_order = [](const Inst& i) {
+      using M = isa::Mnemonic;
+      const L x = isa::latency_class(i.sass);
+      return i.pinned || x == L::global_atomic || x == L::shared_atomic || i.sass.mnemonic == M::LD ||
+             i.sass.mnemonic == M::ST;
+    };
+    for (InstId i : before.blocks[b].code) seen[index(i)] = observe(before[i].sass, index(i), in_order(before[i]), was);
     if (before.blocks[b].code.size() != after.blocks[b].code.size())
       problems.push_back("scheduling changed the number of a block's instructions");
     for (InstId i : after.blocks[b].code) {
       auto it = seen.find(index(i));
-      const uint64_t now = observe(after[i].sass, index(i), is);
+      const uint64_t now = observe(after[i].sass, index(i), in_order(after[i]), is);
       if (it == seen.end())
         problems.push_back("scheduling moved or duplicated an instruction");
       else if (it->second != now)
@@ -497,7 +536,15 @@ std::vector<std::string> check_order(const Function& before, const Function& aft
     }
     std::erase_if(was.registers, [](const auto& x) { return x.second == 0; });
     std::erase_if(is.registers, [](const auto& x) { return x.second == 0; });
-    if (was.registers != is.registers || was.memory != is.memory || was.since_fence != is.since_fence)
+    // Accesses that have changed places.
+    std::map<uint64_t, size_t> place;
+    for (size_t k = 0; k < is.accesses.size(); ++k) place[is.accesses[k].id] = k;
+    for (size_t k = 0; k < was.accesses.size(); ++k)
+      for (size_t j = 0; j < k; ++j)
+        if (place[was.accesses[j].id] > place[was.accesses[k].id] && may_meet(was.accesses[j], was.accesses[k]))
+          problems.push_back(fmt::format("line {}: an access to memory passes one that may be of the same bytes",
+                                         after[static_cast<InstId>(was.accesses[k].id)].line));
+    if (was.registers != is.registers || was.since_fence != is.since_fence)
       problems.push_back("scheduling changed what a block leaves behind");
   }
   return problems;

@@ -18,7 +18,7 @@
 // blocks decides nothing and needs no clearing.
 // Cost: O(operands) per instruction, and O(slots / 64) per block.
 //
-// Left out: alias analysis beyond the state space, scheduling across blocks.
+// Left out: alias analysis beyond the state space and places behind one base (memory_order.h), scheduling across blocks.
 #include <algorithm>
 #include <bit>
 
@@ -107,18 +107,19 @@ class Slots {
   std::span<uint32_t> node_;  // by slot, where taken
 };
 
-// The order of memory operations, in either direction: the slot from which an operation may be placed, given those placed before it.
+// The order of memory operations, in either direction: the slot from which an operation may be placed, given those placed before it. The last few of each
+// space are told apart by their places; of those before them only the furthest slot is known.
 class MemoryOrder {
  public:
-  uint32_t from(MemoryUse use) const {
+  uint32_t from(MemoryUse use, const MemoryPlace& place) const {
     if (use.fence) return std::max(fence_, any_);
     if (use.passes) return 0;
     uint32_t slot = fence_;
-    each(use.loads | use.stores, [&](uint32_t s) { slot = std::max(slot, store_[s]); });
-    each(use.stores, [&](uint32_t s) { slot = std::max(slot, load_[s]); });
+    each(use.loads | use.stores, [&](uint32_t s) { slot = std::max(slot, store_[s].from(place)); });
+    each(use.stores, [&](uint32_t s) { slot = std::max(slot, load_[s].from(place)); });
     return slot;
   }
-  void place(MemoryUse use, uint32_t slot) {
+  void place(MemoryUse use, const MemoryPlace& place, uint32_t slot) {
     if (use.passes) return;
     const uint32_t after = slot + 1;
     if (use.fence) {
@@ -126,8 +127,8 @@ class MemoryOrder {
       return;
     }
     any_ = std::max(any_, after);
-    each(use.loads, [&](uint32_t s) { load_[s] = std::max(load_[s], after); });
-    each(use.stores, [&](uint32_t s) { store_[s] = std::max(store_[s], after); });
+    each(use.loads, [&](uint32_t s) { load_[s].add(place, after); });
+    each(use.stores, [&](uint32_t s) { store_[s].add(place, after); });
   }
 
  private:
@@ -135,7 +136,32 @@ class MemoryOrder {
   static void each(uint32_t spaces, F&& use) {
     for (; spaces; spaces &= spaces - 1) use(static_cast<uint32_t>(std::countr_zero(spaces)));
   }
-  std::array<uint32_t, MemoryUse::spaces> load_{}, store_{};  // by space: one beyond the furthest
+  // Operations of one kind on a space, by what comes one beyond their slots.
+  class Placed {
+   public:
+    uint32_t from(const MemoryPlace& place) const {
+      uint32_t slot = others_;
+      for (uint32_t k = 0; k < std::min(count_, remembered); ++k)
+        if (!places_[k].apart(place)) slot = std::max(slot, after_[k]);
+      return slot;
+    }
+    void add(const MemoryPlace& place, uint32_t after) {
+      if (place.base == MemoryPlace::unknown) {
+        others_ = std::max(others_, after);
+        return;
+      }
+      const uint32_t k = count_++ % remembered;
+      if (count_ > remembered) others_ = std::max(others_, after_[k]);
+      places_[k] = place, after_[k] = after;
+    }
+
+   private:
+    static constexpr uint32_t remembered = 16;
+    uint32_t count_ = 0, others_ = 0;
+    std::array<MemoryPlace, remembered> places_;
+    std::array<uint32_t, remembered> after_;
+  };
+  std::array<Placed, MemoryUse::spaces> load_, store_;  // by space
   uint32_t fence_ = 0, any_ = 0;
 };
 
@@ -168,6 +194,20 @@ struct LateScheduler {
   std::span<Unit> units = arena.make_span<Unit>(lists.count);
   Slots slots{arena};
 
+  // Accesses above one write of the base and below another are of one version: that of the write below, which comes first here.
+  MemoryPlace place_of(const Facts& x, const Inst& inst) const {
+    MemoryPlace p = MemoryPlace::of(x, inst);
+    if (p.base == MemoryPlace::unknown || p.base == isa::RZ) return p;
+    if (p.base < isa::first_virtual) {
+      return f.dynamic_stack ? MemoryPlace() : p;
+    }
+    const uint32_t u = lists.of(Range::gpr, p.base), width = f.gprs[p.base - isa::first_virtual].width;
+    p.version = units[u].next_write;
+    if (width > 1) p.version |= uint64_t{units[u + 1].next_write} << 32;
+    for (Range r : x.writes())  // a load of its own base, which it reads before
+      if (r.file() == Range::gpr && r.reg() < p.base + 2 && p.base < r.reg() + r.width()) p.base = MemoryPlace::unknown;
+    return p;
+  }
   // The block's instructions as late as possible, as places in its code, to `late`.
   void run(const Block& block, uint32_t* late) {
     const std::vector<InstId>& code = block.code;
@@ -189,9 +229,13 @@ struct LateScheduler {
       }
       for (const uint32_t* u = reads; u != writes; ++u) from = std::max(from, units[*u].next_write);
       MemoryUse use;
-      if (x.ordered) use = MemoryUse::of(x), from = std::max(from, memory.from(use));
+      MemoryPlace place;
+      if (x.ordered) {
+        use = MemoryUse::of(x), place = place_of(x, f[code[k]]);
+        from = std::max(from, memory.from(use, place));
+      }
       const uint32_t slot = slots.take(from, k);
-      if (x.ordered) memory.place(use, slot);
+      if (x.ordered) memory.place(use, place, slot);
       for (const uint32_t* u = writes; u != end; ++u) units[*u & ~Units::lasts] = {0, slot + 1};
       for (const uint32_t* u = reads; u != writes; ++u) units[*u].need = std::max(units[*u].need, slot);
       if (x.guarded) units[writes[-1]].need = std::max(units[writes[-1]].need, slot + guard_delay);
@@ -278,11 +322,23 @@ struct EarlyScheduler {
   struct Register {
     uint32_t ready = 0;       // slot in which its value can be read
     uint32_t next_write = 0;  // one beyond the slots of the last write and of all reads since
+    uint32_t written = 0;     // the slot of the last write
   };
   std::array<Register, RegisterLists::count> registers{};
   Slots slots{arena};
 
   const bool pascal = f.target->family == isa::Family::pascal;
+
+  // A version of a base is its last write.
+  MemoryPlace place_of(const Facts& x, const Inst& inst) const {
+    MemoryPlace p = MemoryPlace::of(x, inst);
+    if (p.base == MemoryPlace::unknown || p.base == isa::RZ) return p;
+    if (p.base == stack_register && f.dynamic_stack) return {};
+    p.version = registers[p.base].written;
+    if (x.memory == Memory::global_load || x.memory == Memory::global_store)
+      p.version |= uint64_t{registers[p.base + 1].written} << 32;
+    return p;
+  }
 
   void run(std::vector<InstId>& code) {
     const uint32_t n = static_cast<uint32_t>(code.size());
@@ -310,14 +366,19 @@ struct EarlyScheduler {
       if (x.reads_carry) from = std::max(from, registers[carry].ready);
       if (x.writes_carry) from = std::max(from, registers[carry].next_write);
       MemoryUse use;
-      if (x.ordered) use = MemoryUse::of(x), from = std::max(from, memory.from(use));
+      MemoryPlace place;
+      if (x.ordered) {
+        use = MemoryUse::of(x), place = place_of(x, f[id]);
+        from = std::max(from, memory.from(use, place));
+      }
       const uint32_t slot = slots.take(from, inst), after = slot + 1;
-      if (x.ordered) memory.place(use, slot);
-      const Register result{slot + std::min<uint32_t>(expected(x), longest), after};
+      if (x.ordered) memory.place(use, place, slot);
+      const Register result{slot + std::min<uint32_t>(expected(x), longest), after, after};
       for (const uint16_t* r = list.reads; r != list.end; ++r) {
         Register& x = registers[*r];
         x.ready ^= (x.ready ^ result.ready) & all_bits(r >= list.writes);
         x.next_write = std::max(x.next_write, after);
+        x.written ^= (x.written ^ after) & all_bits(r >= list.writes);
       }
       if (x.reads_carry) registers[carry].next_write = std::max(registers[carry].next_write, after);
       if (x.writes_carry) registers[carry] = result;

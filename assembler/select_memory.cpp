@@ -104,18 +104,23 @@ void Selector::memory(const ptx::Instruction& i) {
   }
   if (i.op == Opcode::st) {
     const ptx::Operand& value = p_.operand(i, 1);
+    const auto put = [&](Op at, Op data, uint32_t size) {
+      store(i, at, data, size);
+      using S = ptx::Semantics;
+      if (error_.empty()) f_.insts.back().pinned = i.mods.semantics != S::none && i.mods.semantics != S::weak;
+    };
     if (i.mods.space == ptx::Space::param || i.mods.space == ptx::Space::constant) return unsupported(i);
     Op at = address_of(i, p_.operand(i, 0));
     if (value.kind != OperandKind::vector) {
       Op data = bytes == 8 ? pair_register(source64(value)) : as_register(source(value, i.type));
-      return store(i, at, data, size_code(i.type));
+      return put(at, data, size_code(i.type));
     }
     const uint32_t total = bytes * value.count;
     if (total > 16) return unsupported(i);
     if (bytes < 4) {  // fields of one word or two
       Op word = temp(total <= 4 ? 1 : 2);
       pack(word.reg, value, total);
-      return store(i, at, word, total == 2 ? 2 : total == 4 ? 4 : 5);
+      return put(at, word, total == 2 ? 2 : total == 4 ? 4 : 5);
     }
     Op data = temp(total / 4);
     for (uint32_t e = 0; e < value.count; ++e) {
@@ -128,7 +133,7 @@ void Selector::memory(const ptx::Instruction& i) {
         mov(data.reg + 2 * e + 1, w.hi);
       }
     }
-    return store(i, at, data, total == 8 ? 5 : 6);
+    return put(at, data, total == 8 ? 5 : 6);
   }
   // Loads.
   const ptx::Operand &o0 = p_.operand(i, 0), &from = p_.operand(i, 1);
