@@ -45,85 +45,19 @@ bool divergent_source(ptx::SpecialRegister r) {
 
 }  // namespace
 
-// Immediate dominators over `order` (reverse postorder, root first). idom of the root is itself; unreached nodes: none.
-template <class Predecessors>
-std::span<uint32_t> Divergence::dominators(size_t n, std::span<const uint32_t> order, Predecessors&& preds) {
-  const std::span<uint32_t> position = numbers(n, UINT32_MAX), idom = numbers(n, UINT32_MAX);
-  for (uint32_t i = 0; i < order.size(); ++i) position[order[i]] = i;
-  idom[order[0]] = order[0];
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (size_t i = 1; i < order.size(); ++i) {
-      uint32_t d = UINT32_MAX;
-      preds(order[i], [&](uint32_t p) {
-        if (position[p] == UINT32_MAX || idom[p] == UINT32_MAX) return;
-        if (d == UINT32_MAX) {
-          d = p;
-          return;
-        }
-        uint32_t a = p, c = d;
-        while (a != c) {
-          while (position[a] > position[c]) a = idom[a];
-          while (position[c] > position[a]) c = idom[c];
-        }
-        d = a;
-      });
-      if (d != UINT32_MAX && idom[order[i]] != d) idom[order[i]] = d, changed = true;
-    }
-  }
-  return idom;
-}
-// successor(v, k): the k-th successor of v, UINT32_MAX after the last.
-template <class Successor>
-std::span<uint32_t> Divergence::reverse_postorder(size_t n, uint32_t root, Successor&& successor) {
-  struct Visit {
-    uint32_t block, next;  // successor to look at
-  };
-  const std::span<uint32_t> order = arena.make_raw<uint32_t>(n);
-  const std::span<Visit> stack = arena.make_raw<Visit>(n);
-  const Flags seen = flags(n);
-  size_t depth = 1, first = n;
-  stack[0] = {root, 0};
-  seen[root] = true;
-  while (depth) {
-    Visit& v = stack[depth - 1];
-    const uint32_t w = successor(v.block, v.next++);
-    if (w == UINT32_MAX) {
-      order[--first] = v.block;
-      --depth;
-    } else if (!seen[w]) {
-      seen[w] = true;
-      stack[depth++] = {w, 0};
-    }
-  }
-  return order.subspan(first);
-}
-
 void Divergence::analyse() {
   const size_t n = flow.blocks.size();
-  const std::span<uint32_t> rpo = reverse_postorder(n, 0, [&](uint32_t b, uint32_t k) {
+  const std::span<uint32_t> rpo = reverse_postorder(arena, n, 0, [&](uint32_t b, uint32_t k) {
     const FlowBlock& x = block(BlockId{b});
     if (is_none(x.next)) ++k;
     return k == 0 ? index(x.next) : k == 1 ? index(x.taken) : UINT32_MAX;
   });
-  idom = dominators(n, rpo, [&](uint32_t b, auto&& use) {
-    for (size_t k = predecessors[b].size(); k-- > 0;)
-      use(index(predecessors[b][k]));  // of many the last lie next to each other
+  idom = immediate_dominators(arena, n, rpo, [&](uint32_t b, auto&& use) {
+    for (size_t k = predecessors[b].size(); k-- > 0;) use(index(predecessors[b][k]));  // of many the last lie next to each other
   });
-  number_dominators(rpo);
+  tree = DominatorTree(arena, n, rpo, idom);
   find_loops(rpo);
   find_levels();
-}
-
-// In a walk over the tree of dominators, what a block dominates follows it.
-void Divergence::number_dominators(std::span<const uint32_t> order) {
-  tree_number = numbers(flow.blocks.size(), 0), tree_size = numbers(flow.blocks.size(), 1);
-  for (size_t k = order.size(); k-- > 1;) tree_size[idom[order[k]]] += tree_size[order[k]];
-  const std::span<uint32_t> next = numbers(flow.blocks.size(), 1);  // number of the next child
-  for (uint32_t b : order.subspan(1)) {
-    tree_number[b] = next[idom[b]];
-    next[idom[b]] += tree_size[b], next[b] = tree_number[b] + 1;
-  }
 }
 
 // Natural loops; back edges to one header make one loop. Two loops nest or are apart: both headers dominate what they share.
@@ -265,13 +199,13 @@ void Divergence::find_levels() {
       for (BlockId p : predecessors[members[at]])
         if (level[index(p)] == UINT32_MAX && stays(p, BlockId{members[at]}))
           level[index(p)] = l, members[size++] = index(p);
-    const std::span<uint32_t> back = reverse_postorder(n, root, [&](uint32_t b, uint32_t k) {
+    const std::span<uint32_t> back = reverse_postorder(arena, n, root, [&](uint32_t b, uint32_t k) {
       const BlockList& p = predecessors[b];
       if (k == p.size()) return UINT32_MAX;
       const uint32_t x = index(p[p.size() - 1 - k]);
       return level[x] == l ? x : b;  // itself: none
     });
-    const std::span<uint32_t> towards = dominators(n, back, [&](uint32_t b, auto&& use) {
+    const std::span<uint32_t> towards = immediate_dominators(arena, n, back, [&](uint32_t b, auto&& use) {
       successors(BlockId{b}, [&](BlockId s) {
         if (level[index(s)] == l) use(index(s));
       });

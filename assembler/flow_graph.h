@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "assembler/dominators.h"
 #include "assembler/structure.h"
 #include "ptx/opcodes.h"
 
@@ -187,7 +188,7 @@ struct Divergence : FlowGraph {
   void diverge();  // which values and blocks are not the same for all lanes
 
   std::span<uint32_t> idom;  // by block; UINT32_MAX: none
-  bool dominates(uint32_t a, uint32_t b) const { return tree_number[b] - tree_number[a] < tree_size[a]; }
+  bool dominates(uint32_t a, uint32_t b) const { return tree.dominates(a, b); }
   struct Loop {
     BlockId header;
     std::vector<uint32_t> blocks;
@@ -235,13 +236,7 @@ struct Divergence : FlowGraph {
   }
 
  private:
-  template <class Predecessors>
-  std::span<uint32_t> dominators(size_t n, std::span<const uint32_t> order, Predecessors&& preds);
-  template <class Successor>
-  std::span<uint32_t> reverse_postorder(size_t n, uint32_t root, Successor&& successor);
-  std::span<uint32_t> tree_number,
-      tree_size;  // by block: its place in a walk over the tree of dominators, and how many it dominates
-  void number_dominators(std::span<const uint32_t> order);
+  DominatorTree tree;
   void find_loops(std::span<const uint32_t> order);
   uint32_t root_of(BlockId from);
   void find_levels();

@@ -164,6 +164,9 @@ void join_copies(Function& f, Survey& survey);
 // --- combine.cpp: over virtual registers; one instruction for two of a block
 void combine(Function& f, Survey& survey, isa::FormCache& forms);
 
+// --- common_values.cpp: over virtual registers; what has been computed already is not computed again, invariants in front of loops
+void share_values(Function& f, Survey& survey);
+
 // --- uniform_values.cpp: loop invariants to uniform registers; returns whether anything changed
 bool move_uniform_values(Function& f, Survey& survey, isa::FormCache& forms);
 

@@ -141,6 +141,7 @@ Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Func
     remove_dead_code(f, known);
     if (o.level >= 1 && o.target->family == isa::Family::volta) join_copies(f, known);
     if (o.level >= 1) combine(f, known, memory.forms);
+    if (o.level >= 2) share_values(f, known);
   }
   Liveness live;
   uint32_t pressure = 0;

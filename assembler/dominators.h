@@ -1,0 +1,85 @@
+// Dominators of a graph of blocks: Cooper, Harvey, Kennedy, "A Simple, Fast Dominance Algorithm" (2001). Cost: O(edges), twice in practice.
+//
+// Blocks are numbers below n; answers live in the arena.
+#pragma once
+#include <span>
+
+#include "libraries/base/arena.h"
+
+namespace rndn::assembler {
+
+// Of the blocks that `root` leads to. successor(v, k): the k-th successor of v, UINT32_MAX after the last.
+template <class Successor>
+std::span<uint32_t> reverse_postorder(Arena& arena, size_t n, uint32_t root, Successor&& successor) {
+  struct Visit {
+    uint32_t block, next;  // successor to look at
+  };
+  const std::span<uint32_t> order = arena.make_raw<uint32_t>(n);
+  const std::span<Visit> stack = arena.make_raw<Visit>(n);
+  const std::span<uint8_t> seen = arena.make_span<uint8_t>(n, 0);
+  size_t depth = 1, first = n;
+  stack[0] = {root, 0};
+  seen[root] = true;
+  while (depth) {
+    Visit& v = stack[depth - 1];
+    const uint32_t w = successor(v.block, v.next++);
+    if (w == UINT32_MAX) {
+      order[--first] = v.block;
+      --depth;
+    } else if (!seen[w]) {
+      seen[w] = true;
+      stack[depth++] = {w, 0};
+    }
+  }
+  return order.subspan(first);
+}
+
+// Immediate dominators over `order` (reverse postorder, root first), by block: that of the root is itself; of unreached blocks: UINT32_MAX.
+// predecessors(b, use): use(p) for all that lead to b.
+template <class Predecessors>
+std::span<uint32_t> immediate_dominators(Arena& arena, size_t n, std::span<const uint32_t> order,
+                                         Predecessors&& predecessors) {
+  const std::span<uint32_t> position = arena.make_span<uint32_t>(n, UINT32_MAX),
+                            idom = arena.make_span<uint32_t>(n, UINT32_MAX);
+  for (uint32_t i = 0; i < order.size(); ++i) position[order[i]] = i;
+  idom[order[0]] = order[0];
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (size_t i = 1; i < order.size(); ++i) {
+      uint32_t d = UINT32_MAX;
+      predecessors(order[i], [&](uint32_t p) {
+        if (position[p] == UINT32_MAX || idom[p] == UINT32_MAX) return;
+        if (d == UINT32_MAX) {
+          d = p;
+          return;
+        }
+        uint32_t a = p, c = d;
+        while (a != c) {
+          while (position[a] > position[c]) a = idom[a];
+          while (position[c] > position[a]) c = idom[c];
+        }
+        d = a;
+      });
+      if (d != UINT32_MAX && idom[order[i]] != d) idom[order[i]] = d, changed = true;
+    }
+  }
+  return idom;
+}
+
+// Which block dominates which, by their numbers in a walk over the tree of dominators: what a block dominates follows it.
+struct DominatorTree {
+  std::span<uint32_t> number, size;  // by block: its place in the walk, and how many it dominates
+  DominatorTree() = default;
+  DominatorTree(Arena& arena, size_t n, std::span<const uint32_t> order, std::span<const uint32_t> idom)
+      : number(arena.make_span<uint32_t>(n, 0)), size(arena.make_span<uint32_t>(n, 1)) {
+    for (size_t k = order.size(); k-- > 1;) size[idom[order[k]]] += size[order[k]];
+    const std::span<uint32_t> next = arena.make_span<uint32_t>(n, 1);  // number of the next child
+    for (uint32_t b : order.subspan(1)) {
+      number[b] = next[idom[b]];
+      next[idom[b]] += size[b], next[b] = number[b] + 1;
+    }
+  }
+  bool dominates(uint32_t a, uint32_t b) const { return number[b] - number[a] < size[a]; }
+};
+
+}  // namespace rndn::assembler
