@@ -7,6 +7,7 @@
 #include "assembler/isa/make.h"
 #include "assembler/line_tables.h"
 #include "assembler/passes.h"
+#include "assembler/unroll.h"
 #include "libraries/base/parallel.h"
 #include "ptx/parse.h"
 
@@ -160,18 +161,24 @@ Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Func
                  step = std::max((pressure + extra + 7) / 8 * 8, free_of_cost);
   const uint32_t limit = pressure_limit(f, step), tight = limit > 24 ? limit - 24 : 0;
   SchedulePlan plan;
-  enum class Room { as_planned, less_where_crowded, less_everywhere } room = list ? Room::as_planned : Room::less_everywhere;
+  enum class Room {
+    as_planned,
+    less_where_crowded,
+    less_everywhere
+  } room = list ? Room::as_planned : Room::less_everywhere;
   for (bool uneven = false;;) {
     if (list) {
       auto scope = timings.measure(Phase::schedule, p.name);
       if (room == Room::as_planned) plan = plan_schedule(f);
-      const uint32_t most = room == Room::less_everywhere ? tight : limit, crowded = room == Room::as_planned ? limit : tight;
+      const uint32_t most = room == Room::less_everywhere ? tight : limit,
+                     crowded = room == Room::as_planned ? limit : tight;
       RETURN_IF_ERROR(reorder(f, o, [&] { uneven = schedule(f, plan, live, most, crowded); }));
     }
     auto scope = timings.measure(Phase::allocate, p.name);
     Function before;
     if (o.verify_passes) before = f;
-    ASSIGN_OR_RETURN(const bool within, allocate_registers(f, live, list ? step - extra : 0, room != Room::less_everywhere));
+    ASSIGN_OR_RETURN(const bool within,
+                     allocate_registers(f, live, list ? step - extra : 0, room != Room::less_everywhere));
     if (!within) {
       room = room == Room::as_planned && uneven ? Room::less_where_crowded : Room::less_everywhere;
       continue;
@@ -227,8 +234,11 @@ struct Rewriting {
   std::string_view name;
   bool (*concerns)(const ptx::Module&);
   Result<ptx::Module> (*run)(const ptx::Module&);
+  bool Options::*wanted = nullptr;  // from -O2 on; none: always
 };
-constexpr Rewriting rewritings[] = {{"expansion", has_expansions, expand}, {"inlining", has_calls, inline_calls}};
+constexpr Rewriting rewritings[] = {{"expansion", has_expansions, expand},
+                                    {"inlining", has_calls, inline_calls},
+                                    {"unrolling", has_loops_to_unroll, unroll, &Options::unrolling}};
 
 // Memory for so many threads.
 std::span<const std::unique_ptr<Workspace::Worker>> workers(const Options& options, Workspace& own, size_t threads) {
@@ -287,8 +297,9 @@ Result<Assembled> assemble(const ptx::Module& input, const Options& options, Tim
   const ptx::Module* simplest = &input;
   ptx::Module rewritten;
   for (const Rewriting& r : rewritings) {
-    if (!r.concerns(*simplest)) continue;
+    if (r.wanted && !(options.level >= 2 && options.*r.wanted)) continue;
     auto scope = timings.measure(Phase::structure);
+    if (!r.concerns(*simplest)) continue;
     ASSIGN_OR_RETURN(rewritten, r.run(*simplest));
     simplest = &rewritten;
     if (options.verify_passes)
