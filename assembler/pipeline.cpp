@@ -161,24 +161,18 @@ Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Func
                  step = std::max((pressure + extra + 7) / 8 * 8, free_of_cost);
   const uint32_t limit = pressure_limit(f, step), tight = limit > 24 ? limit - 24 : 0;
   SchedulePlan plan;
-  enum class Room {
-    as_planned,
-    less_where_crowded,
-    less_everywhere
-  } room = list ? Room::as_planned : Room::less_everywhere;
+  enum class Room { as_planned, less_where_crowded, less_everywhere } room = list ? Room::as_planned : Room::less_everywhere;
   for (bool uneven = false;;) {
     if (list) {
       auto scope = timings.measure(Phase::schedule, p.name);
       if (room == Room::as_planned) plan = plan_schedule(f);
-      const uint32_t most = room == Room::less_everywhere ? tight : limit,
-                     crowded = room == Room::as_planned ? limit : tight;
+      const uint32_t most = room == Room::less_everywhere ? tight : limit, crowded = room == Room::as_planned ? limit : tight;
       RETURN_IF_ERROR(reorder(f, o, [&] { uneven = schedule(f, plan, live, most, crowded); }));
     }
     auto scope = timings.measure(Phase::allocate, p.name);
     Function before;
     if (o.verify_passes) before = f;
-    ASSIGN_OR_RETURN(const bool within,
-                     allocate_registers(f, live, list ? step - extra : 0, room != Room::less_everywhere));
+    ASSIGN_OR_RETURN(const bool within, allocate_registers(f, live, list ? step - extra : 0, room != Room::less_everywhere));
     if (!within) {
       room = room == Room::as_planned && uneven ? Room::less_where_crowded : Room::less_everywhere;
       continue;

@@ -143,6 +143,11 @@ int64_t sum(int64_t a, int64_t b, uint32_t bytes) {
   return wrapped(static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b)), bytes);
 }
 
+// n * a mod 2^64
+int64_t times(int64_t n, int64_t a) {
+  return static_cast<int64_t>(static_cast<uint64_t>(n) * static_cast<uint64_t>(a));
+}
+
 // How the loop goes on: `counter` `compare` `bound`, of `type`.
 struct Loop {
   uint32_t begin = 0, branch = 0, test = 0;  // instructions: the first, the branch back, the comparison
@@ -344,7 +349,7 @@ class Analysis {
       const Operand* other = &f_.operand(i, 2);
       if (add && from->kind == Operand::immediate) std::swap(from, other);
       if (other->kind != Operand::immediate) return std::nullopt;
-      literal = add ? other->value : static_cast<int64_t>(-static_cast<uint64_t>(other->value));
+      literal = times(add ? 1 : -1, other->value);
     }
     if (to.kind != Operand::reg || from->kind != Operand::reg) return std::nullopt;
     const Type type = f_.registers[to.reg_id()].type;
@@ -551,14 +556,14 @@ class Unroller {
     line_ = from_.instructions[loop.test].line;
     for (const RegisterId r : a_.written())
       if (const Facts& x = a_.facts(r); x.induction && x.step != 0)
-        shifted(r, r, wrapped(copies * x.step, ptx::type_bytes(from_.registers[r].type)));
+        shifted(r, r, wrapped(times(copies, x.step), ptx::type_bytes(from_.registers[r].type)));
     ask(loop, q, bound);
     branch_if(q, false, main);
     for (const RegisterId r : a_.written()) {
       const Facts& x = a_.facts(r);
       if (!a_.is_implied(r) || x.induction || !a_.read_outside(r)) continue;
       const uint32_t bytes = ptx::type_bytes(from_.registers[r].type);
-      shifted(r, x.value.root, sum(x.value.offset, -a_.facts(x.value.root).step, bytes));
+      shifted(r, x.value.root, sum(x.value.offset, times(-1, a_.facts(x.value.root).step), bytes));
     }
     const Operand counter = reg(loop.counter);
     const ptx::Instruction& test = from_.instructions[loop.test];
@@ -670,7 +675,7 @@ class Unroller {
       return o;
     }
     const uint32_t bytes = ptx::type_bytes(from_.registers[x.root].type);
-    const int64_t offset = sum(x.offset, copy_ * a_.facts(x.root).step, bytes);
+    const int64_t offset = sum(x.offset, times(copy_, a_.facts(x.root).step), bytes);
     const int64_t from_root = sum(o.value, offset, bytes);
     if (o.kind == Operand::address_reg && from_root > -longest_offset && from_root < longest_offset) {
       o.id = index(x.root), o.value = from_root;

@@ -371,6 +371,11 @@ const Case cases[] = {
      "%t2, [%s2];\nadd.u32 %x, %x, %t2;\n"},
     {"far addresses", "ld.global.u32 %t1, [%s1+8388604];\nadd.u32 %x, %x, %t1;\nadd.s64 %s1, %s1, 4;\n",
      "sub.s64 %s1, %in, 8388604;\n"},
+    {"steps as long as the type",
+     "add.s64 %s1, %s1, 0x7fffffffffffff11;\nxor.b64 %z, %z, %s1;\nmul.lo.u64 %z, %z, 77;\nsub.s64 %s2, %s2, "
+     "0x8000000000000000;\nxor.b64 %z, %z, %s2;\nadd.u32 %t1, %t1, 0x80000000;\nxor.b32 %x, %x, %t1;\nmul.lo.u32 %x, "
+     "%x, 5;\n",
+     "mov.u64 %s1, 1;\nmov.u64 %s2, 2;\nmov.u32 %t1, 3;\n", "xor.b64 %z, %z, %s1;\nadd.u32 %y, %t1, 1;\n"},
     {"a step that is the result", "sub.u32 %t1, %t1, -5;\nmad.lo.u32 %x, %x, 3, %t1;\nadd.u32 %t1, 2, %t1;\n",
      "mov.u32 %t1, 3;\n", "xor.b32 %y, %t1, %y;\n"},
     {"what only the next iteration reads under a guard",
