@@ -479,9 +479,10 @@ class Analysis {
 
 class Unroller {
  public:
-  Unroller(const ptx::Function& from, Analysis& analysis) : from_(from), to_(from), a_(analysis) {}
+  // `to` is a copy of `from`.
+  Unroller(const ptx::Function& from, ptx::Function& to, Analysis& analysis) : from_(from), to_(to), a_(analysis) {}
 
-  ptx::Function run(const std::vector<Loop>& loops) {
+  void run(const std::vector<Loop>& loops) {
     const uint32_t n = static_cast<uint32_t>(from_.instructions.size());
     to_.instructions.clear();
     std::vector<uint32_t> moved(n + 1);  // index of an instruction -> its new one; of a loop's first, of the guard
@@ -494,17 +495,20 @@ class Unroller {
         unroll(*loop, rest, exit);
         place(rest);
       }
-      to_.instructions.push_back(from_.instructions[k]);
-      if (loop == loops.end() || k != loop->branch) continue;
-      to_.instructions.pop_back();
-      branch(rest, from_.instructions[k]);
-      place(exit);
-      ++loop;
+      const ptx::Instruction& i = from_.instructions[k];
+      if (loop == loops.end() || k < loop->begin || i.op != Opcode::bra) {
+        to_.instructions.push_back(i);
+      } else if (k < loop->branch) {
+        branch(from_.operand(i, 0).label_id(), i);
+      } else {
+        branch(rest, i);
+        place(exit);
+        ++loop;
+      }
     }
     moved[n] = here();
     for (uint32_t k = 0; k < from_.labels.size(); ++k) to_.labels[LabelId{k}].at = moved[from_.labels[LabelId{k}].at];
     for (size_t k = 0; k < from_.locations.size(); ++k) to_.locations[k].at = moved[from_.locations[k].at];
-    return std::move(to_);
   }
 
  private:
@@ -520,8 +524,10 @@ class Unroller {
     to_.operands.append({operands.begin(), operands.size()});
     to_.instructions.push_back(i);
   }
-  // The branch like `i`, or with the opposite sense.
+  // The branch like `i`, or with the opposite sense. That lanes agreed (.uni) in an iteration tells nothing where they may be in different ones: `main` and the
+  // loop for the rest have lanes of different bounds.
   void branch(LabelId to, ptx::Instruction i, bool opposite = false) {
+    i.mods.uni &= is_none(i.guard);
     i.guard_negated ^= opposite;
     add(i, {{.kind = Operand::label, .id = index(to)}});
   }
@@ -703,7 +709,7 @@ class Unroller {
   };
 
   const ptx::Function& from_;
-  ptx::Function to_;
+  ptx::Function& to_;
   Analysis& a_;
   std::vector<Computed> computed_;  // in `main`
   uint32_t line_ = 0, copy_ = 0;
@@ -723,7 +729,7 @@ Result<ptx::Module> unroll(const ptx::Module& module) {
     if (!f.is_entry) continue;
     const ptx::Function& from = module.functions[static_cast<size_t>(&f - result.functions.data())];
     Analysis analysis(from);
-    if (const std::vector<Loop> loops = analysis.run(); !loops.empty()) f = Unroller(from, analysis).run(loops);
+    if (const std::vector<Loop> loops = analysis.run(); !loops.empty()) Unroller(from, f, analysis).run(loops);
   }
   return result;
 }

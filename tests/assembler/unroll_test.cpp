@@ -539,6 +539,25 @@ TEST(Unroll, WhatIsLeftAlone) {
   EXPECT_TRUE(unrolls(head + stores.substr(stores.size() / 4) + body + tail));
 }
 
+// Lanes of one iteration count agree to go on, but where a counter wraps in one of them, they come to the loop for the rest at different times.
+TEST(Unroll, AgreementEndsWithTheIteration) {
+  const std::string text = kernel(
+      "TOP:\nand.b32 %t1, %y, 3;\nadd.u32 %y, %y, 1;\nsetp.eq.u32 %r, %t1, 3;\n@%r bra.uni SKIP;\nadd.u32 %x, %x, "
+      "1;\nbra.uni SKIP;\nSKIP:\nmad.lo.u32 %x, %x, 5, %b;\nadd.u32 %a, %a, 3;\nsetp.lt.u32 %p, %a, %b;\n@%p bra.uni "
+      "TOP;\nsetp.ne.u32 %r, %y, 19;\n@%r bra.uni END;\nadd.u32 %x, %x, 1;\nEND:\n");
+  // Ten iterations each; where the counter passes the end of the type, all of them by the loop for the rest. The interpreter sees lanes that do not agree.
+  same(text, words_of({{1, 31}, {0xfffffffe, 27}, {2, 32}, {0xfffffffd, 26}}), true);
+  const auto unrolled = unroll(parse_text("loop.ptx", text));
+  ASSERT_TRUE(unrolled.ok());
+  size_t agreed = 0, with_guard = 0;
+  for (const ptx::Instruction& i : unrolled->functions[0].instructions) {
+    agreed += i.op == ptx::Opcode::bra && i.mods.uni;
+    with_guard += i.op == ptx::Opcode::bra && i.mods.uni && !is_none(i.guard);
+  }
+  EXPECT_EQ(agreed, 6u);      // without guards in the five copies, and the one behind the loop
+  EXPECT_EQ(with_guard, 1u);  // behind the loop
+}
+
 // The pass is on from -O2 on, and can be switched off.
 TEST(Unroll, Options) {
   const ptx::Module module =
