@@ -21,7 +21,8 @@ struct Rule {
 bool in_uniform_datapath(const Instruction& i) {
   if (is_floating(i.type) || is_floating(i.type2)) return false;
   switch (i.op) {
-    case Opcode::ld: return i.mods.space == Space::param || i.mods.space == Space::constant || i.mods.space == Space::global;
+    case Opcode::ld:
+      return i.mods.space == Space::param || i.mods.space == Space::constant || i.mods.space == Space::global;
     case Opcode::ldu:
     case Opcode::atom:
     case Opcode::shfl:
@@ -170,6 +171,19 @@ constexpr Rule rules[] = {
                                                 : i.op == Opcode::atom ? 2u
                                                                        : 1u),
                                    [&](const Instruction& by) { return is_cancelling_difference(f, by); });
+     }},
+    {"negates (x - y) - x twice as a factor of a product that is added with a carry (random program 70186)", 60, 61,
+     Seen::nothing,
+     [](const Function& f, const Instruction& i) {
+       const auto cancels = [&](uint32_t k) {
+         return made_by(f, f.operand(i, k), [&](const Instruction& by) {
+           return by.op == Opcode::sub && is_integer_sum(by) &&
+                  made_by(f, f.operand(by, 1), [&](const Instruction& first) {
+                    return first.op == Opcode::sub && is_integer_sum(first) && f.operand(first, 1) == f.operand(by, 2);
+                  });
+         });
+       };
+       return i.op == Opcode::madc && i.mods.part == MulPart::lo && i.mods.carry_out && (cancels(1) || cancels(2));
      }},
     {"gives the high word of a product for its low word, where the high word gives a carry and is not used itself", 80,
      90, Seen::nothing,
