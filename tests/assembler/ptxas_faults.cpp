@@ -21,8 +21,7 @@ struct Rule {
 bool in_uniform_datapath(const Instruction& i) {
   if (is_floating(i.type) || is_floating(i.type2)) return false;
   switch (i.op) {
-    case Opcode::ld:
-      return i.mods.space == Space::param || i.mods.space == Space::constant || i.mods.space == Space::global;
+    case Opcode::ld: return i.mods.space == Space::param || i.mods.space == Space::constant || i.mods.space == Space::global;
     case Opcode::ldu:
     case Opcode::atom:
     case Opcode::shfl:
@@ -216,6 +215,14 @@ constexpr Rule rules[] = {
     {"takes the ballot of each tile of a warp for that of all of them, in a uniform register", 80, 90, Seen::difference,
      [](const Function& f, const Instruction& i) {
        return i.op == Opcode::vote && i.operand_count > 2 && f.operand(i, 2).kind == Operand::reg;
+     }},
+    {"takes the lanes of each tile of a warp for those of all of them, where all match a uniform value (random program "
+     "70127)",
+     80, 90, Seen::difference,
+     [](const Function& f, const Instruction& i) {
+       if (i.op != Opcode::match || f.operand(i, i.operand_count - 1u).kind != Operand::reg) return false;
+       const Operand& value = f.operand(i, i.operand_count - 2u);
+       return value.kind != Operand::reg || maybe_uniform(f)[value.id];
      }},
     {"gives 0xff or 0xffff for a NaN of 64 bits as an unsigned number of 8 or 16, where the manual says 0x80 and "
      "0x8000",
