@@ -54,7 +54,7 @@ using ptx::Type;
 
 // ptxas 13.0 unrolls the loops of ordinary programs by four up to about this many PTX instructions in the copies. Loads of one copy mostly cannot go
 // before stores of another: what there is to gain from loops that write memory is their overhead.
-constexpr uint32_t copies = 4, most_instructions = 192, most_with_stores = 96;
+constexpr uint32_t copies = 4, most_instructions = 192, most_with_stores = 128;
 constexpr int64_t longest_step = int64_t{1} << 24;  // steps of counters: sums of a few of them do not overflow
 constexpr int64_t longest_offset = 1 << 23;         // of addresses
 

@@ -532,7 +532,7 @@ TEST(Unroll, WhatIsLeftAlone) {
   // Long loops, and shorter ones that write memory.
   std::string sums, stores;
   for (int k = 0; k < 44; ++k) sums += "add.u32 %x, %x, %t1;\n";
-  for (int k = 0; k < 20; ++k) stores += "st.global.u32 [%out+64], %x;\n";
+  for (int k = 0; k < 32; ++k) stores += "st.global.u32 [%out+64], %x;\n";
   EXPECT_FALSE(unrolls(head + sums + body + tail));
   EXPECT_TRUE(unrolls(head + sums.substr(sums.size() / 4) + body + tail));
   EXPECT_FALSE(unrolls(head + stores + body + tail));
