@@ -39,6 +39,7 @@ struct Options {
   uint32_t max_registers = 0;  // --maxrregcount; 0: the target's limit
   bool verify_passes = false;  // independent checkers after each pass
   bool branch_inlining = true;
+  bool unrolling = true;  // of small counted loops, from -O2 on
   bool contract = false;  // --fmad: products and sums of floats that PTX leaves free become fma, from -O1 on
   bool line_tables = false;  // -lineinfo: says of each machine instruction which .loc it comes from
   Stalls stalls = Stalls::scheduled;

@@ -173,7 +173,7 @@ class Inliner {
     for (uint32_t r = 0; r < g.registers.size(); ++r)
       body_.f.add_register(g.registers[ptx::RegisterId{r}].type, ptx::register_name(g, ptx::RegisterId{r}) + suffix);
     const uint32_t first_label = static_cast<uint32_t>(body_.f.labels.size());
-    for (const ptx::Label& l : g.labels) body_.f.labels.add({l.name + suffix, UINT32_MAX});
+    for (const ptx::Label& l : g.labels) body_.f.labels.add({l.name + suffix, UINT32_MAX, l.nounroll});
     // Labels by place, to set them as instructions come out.
     std::vector<std::pair<uint32_t, uint32_t>> labels;
     for (uint32_t k = 0; k < g.labels.size(); ++k) labels.push_back({g.labels[ptx::LabelId{k}].at, k});

@@ -7,6 +7,7 @@
 #include "assembler/isa/make.h"
 #include "assembler/line_tables.h"
 #include "assembler/passes.h"
+#include "assembler/unroll.h"
 #include "libraries/base/parallel.h"
 #include "ptx/parse.h"
 
@@ -262,8 +263,11 @@ struct Rewriting {
   std::string_view name;
   bool (*concerns)(const ptx::Module&);
   Result<ptx::Module> (*run)(const ptx::Module&);
+  bool Options::*wanted = nullptr;  // from -O2 on; none: always
 };
-constexpr Rewriting rewritings[] = {{"expansion", has_expansions, expand}, {"inlining", has_calls, inline_calls}};
+constexpr Rewriting rewritings[] = {{"expansion", has_expansions, expand},
+                                    {"inlining", has_calls, inline_calls},
+                                    {"unrolling", has_loops_to_unroll, unroll, &Options::unrolling}};
 
 // Memory for so many threads.
 std::span<const std::unique_ptr<Workspace::Worker>> workers(const Options& options, Workspace& own, size_t threads) {
@@ -322,8 +326,9 @@ Result<Assembled> assemble(const ptx::Module& input, const Options& options, Tim
   const ptx::Module* simplest = &input;
   ptx::Module rewritten;
   for (const Rewriting& r : rewritings) {
-    if (!r.concerns(*simplest)) continue;
+    if (r.wanted && !(options.level >= 2 && options.*r.wanted)) continue;
     auto scope = timings.measure(Phase::structure);
+    if (!r.concerns(*simplest)) continue;
     ASSIGN_OR_RETURN(rewritten, r.run(*simplest));
     simplest = &rewritten;
     if (options.verify_passes)

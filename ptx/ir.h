@@ -244,6 +244,7 @@ std::string_view register_prefix(Type type);  // by width, as nvcc does: "%p", "
 struct Label {
   std::string name;
   uint32_t at = UINT32_MAX;  // index of the instruction it precedes (may be the number of instructions)
+  bool nounroll = false;     // .pragma "nounroll": the loop that begins here stays as it is
 };
 
 struct Parameter {

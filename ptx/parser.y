@@ -73,7 +73,7 @@ item:
     VERSION CONSTANT                       { r.version($2, @2); }
   | TARGET targets
   | ADDRESS_SIZE CONSTANT                  { r.address_size($2, @2); }
-  | PRAGMA strings ';'
+  | PRAGMA strings ';'                   { r.module_pragma(); }
   | ALIAS IDENT ',' IDENT ';'              { r.alias($2, $4, @2); }
   | source_file
   | location
@@ -98,7 +98,7 @@ location:
 
 targets: target | targets ',' target;
 target: IDENT                              { r.target($1, @1); };
-strings: STRING | strings ',' STRING;
+strings: STRING { r.pragma($1); } | strings ',' STRING { r.pragma($3); };
 
 linkage:
     %empty
@@ -175,7 +175,7 @@ pointees: %empty | pointees SPACE | pointees ALIGN CONSTANT;
 bounds: %empty | bounds bound;
 bound:
     DIRECTIVE numbers                      { r.bound($1.text(), @1); }
-  | PRAGMA strings ';'
+  | PRAGMA strings ';'                   { r.function_pragma(); }
   ;
 numbers: %empty | number_list;
 number_list: number | number_list ',' number;
@@ -199,7 +199,7 @@ statement:
   | parameter_space attributes type attributes declarators ';' { r.clear_attributes(); }
   | '{'                                    { r.push_scope(); }
     statements '}'                         { r.pop_scope(); }
-  | PRAGMA strings ';'
+  | PRAGMA strings ';'                   { r.block_pragma(); }
   | source_file
   | location
   | DIRECTIVE                              { r.unsupported("directive", $1.text(), @1); YYERROR; }

@@ -88,8 +88,13 @@ class Printer {
     size_t next = 0, place = 0;
     for (uint32_t k = 0; k <= f_.instructions.size(); ++k) {
       for (; place < f_.locations.size() && f_.locations[place].at == k; ++place) location(f_.locations[place]);
-      for (; next < order.size() && at(order[next]) == k; ++next)
-        out_ += f_.labels[static_cast<LabelId>(order[next])].name, out_ += ":\n";
+      bool nounroll = false;
+      for (; next < order.size() && at(order[next]) == k; ++next) {
+        const Label& l = f_.labels[static_cast<LabelId>(order[next])];
+        out_ += l.name, out_ += ":\n";
+        nounroll |= l.nounroll;
+      }
+      if (nounroll) out_ += "\t.pragma \"nounroll\";\n";
       if (k == f_.instructions.size()) break;
       out_ += '\t';
       instruction(f_.instructions[k]);

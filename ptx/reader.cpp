@@ -315,6 +315,7 @@ uint32_t Reader::declare_function() {
 
 void Reader::prototype() {
   in_header = false;
+  function_nounroll_ = false;
   if (header_.is_entry) error("bad-directive", header_name_.at, "the entry `{}` has no body", header_name_.name);
   uint32_t id = declare_function();
   Function& f = module_.functions[id];
@@ -367,6 +368,8 @@ void Reader::end_body(Range) {
   }
   pop_scope();
   if (aliased_) merge_labels();
+  if (std::exchange(function_nounroll_, false) || module_nounroll_)
+    for (Label& l : f_.labels) l.nounroll = true;
   // The function gets as much memory as it needs.
   instructions_ = std::move(f_.instructions), f_.instructions = instructions_;
   operands_ = std::move(f_.operands), f_.operands = operands_;
@@ -634,6 +637,12 @@ uint32_t Reader::label_id(std::string_view name, Range at) {
   label_alias_.push_back(id);
   f_.labels.add({std::string(name)});
   return id;
+}
+
+// In a loop's first block, before its instructions (PTX ISA, "Pragma Strings").
+void Reader::block_pragma() {
+  if (!std::exchange(nounroll_, false)) return;
+  for (Label& l : f_.labels) l.nounroll |= l.at == f_.instructions.size();
 }
 
 void Reader::label(const Token& name, Range at) {

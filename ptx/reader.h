@@ -116,6 +116,11 @@ class Reader {
     header_name_ = {name.text(), at};
   }
   void bound(std::string_view directive, Range at);
+  // .pragma: each of its strings, then where it stands. One is heeded, "nounroll".
+  void pragma(const Token& t) { nounroll_ |= t.text() == "\"nounroll\""; }
+  void module_pragma() { module_nounroll_ |= std::exchange(nounroll_, false); }
+  void function_pragma() { function_nounroll_ |= std::exchange(nounroll_, false); }
+  void block_pragma();
   std::vector<Token> numbers;  // of the directive being read
   void prototype();
   void begin_body();
@@ -334,6 +339,7 @@ class Reader {
   uint64_t registers_ = 0;               // of the module so far
   bool range_shadowed_ = false;          // a name of an inner scope hides a register of an outer range
   std::vector<uint32_t> label_alias_;  // label of an inner scope -> the outer label that it turned out to be, or itself
+  bool nounroll_ = false, module_nounroll_ = false, function_nounroll_ = false;  // .pragma
   bool aliased_ = false;
 
   std::vector<Mnemonic> mnemonics_;

@@ -165,13 +165,13 @@ CodeCache::Key CodeCache::key_of(const ptx::Module& m, const assembler::Options&
   h.add(rndn::version());
   h.add(commit());
   h.add(build_id());
-  const auto& [wanted, level, scheduler, most_registers, verify, branch_inlining, contract, line_tables, stalls,
-               stall_seed, pool, workspace] = o;
+  const auto& [wanted, level, scheduler, most_registers, verify, branch_inlining, unrolling, contract, line_tables,
+               stalls, stall_seed, pool, workspace] = o;
   static_cast<void>(pool), static_cast<void>(workspace);  // the code is the same with and without
   h.add(wanted->name);
   h.add(uint64_t{static_cast<uint32_t>(level)} | uint64_t{static_cast<uint8_t>(scheduler)} << 32 |
         uint64_t{verify} << 40 | uint64_t{branch_inlining} << 41 | uint64_t{line_tables} << 42 |
-        uint64_t{contract} << 43 | uint64_t{static_cast<uint8_t>(stalls)} << 48);
+        uint64_t{contract} << 43 | uint64_t{unrolling} << 44 | uint64_t{static_cast<uint8_t>(stalls)} << 48);
   h.add(stall_seed);
   h.add(most_registers);
   const auto& [version, target, address_size, variables, functions, files, inlined] = m;
@@ -206,7 +206,7 @@ CodeCache::Key CodeCache::key_of(const ptx::Module& m, const assembler::Options&
     h.add(registers.size());  // of registers only the types are in the code
     for (const ptx::Register& r : registers) h.add(static_cast<uint64_t>(r.type));
     h.add(labels.size());
-    for (const ptx::Label& l : labels) h.add(l.at);
+    for (const ptx::Label& l : labels) h.add(l.at | uint64_t{l.nounroll} << 32);
     h.add(instructions.size());
     for (const auto& [op, type, type2, negated, operand_count, destination_count, guard, first_operand, mods, line] :
          instructions) {

@@ -29,7 +29,7 @@ struct Arguments {
   assembler::Options options;
   unsigned threads = 0;
   bool quiet = false, strict = false, debug = false;
-  bool verbose = false, time = false, inlining_off = false;
+  bool verbose = false, time = false, inlining_off = false, unrolling_off = false;
 };
 
 // Flags of ptxas that change nothing here: what they ask for is so anyway, or is a hint.
@@ -131,6 +131,7 @@ int run(int argc, char** argv) {
   app.add_flag("--Werror,--warning-as-error", a.strict, "warnings are errors");
   app.add_flag("--verify-passes", a.options.verify_passes, "run the independent checkers after each pass");
   app.add_flag("--no-branch-inlining", a.inlining_off, "keep small if-bodies as branches");
+  app.add_flag("--no-unrolling", a.unrolling_off, "keep loops as they are");
   app.add_option("--threads,--split-compile", a.threads,
                  "threads that assemble entries side by side (default: all cores)")
       ->check(CLI::Range(1u, 1024u))
@@ -142,6 +143,7 @@ int run(int argc, char** argv) {
           usage_error("unsupported: {}; cubins are whole programs, there are no relocatable objects", flag));
   if (auto code = tools::parse_command_line(app, with_two_dashes({argv + 1, argv + argc}))) return *code;
   a.options.branch_inlining = !a.inlining_off;
+  a.options.unrolling = !a.unrolling_off;
   if (!a.arch.empty() && !isa::find_target(a.arch))
     return tools::report(usage_error("unknown target `{}`; targets are{}", a.arch, targets));
   size_t warnings = 0;

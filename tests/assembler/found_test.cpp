@@ -274,6 +274,12 @@ const Fault faults[] = {
      "redux.sync.add.s32 %r8, %r8, -1;\nst.global.u32 [%d4+4], %r8;\n",
      "sub.u32 %r7, %v0, %r1;\nsub.u32 %r8, %r7, %r4;\nst.global.u32 [%d4], %r7;\n"
      "redux.sync.add.s32 %r8, %r8, -1;\nst.global.u32 [%d4+4], %r8;\n"},
+    {"a product with a difference that cancels, added with a carry",
+     {"sm_61"},
+     "sub.u32 %r6, %v0, %r1;\nsub.u32 %r7, %r6, %v0;\nadd.cc.u32 %r8, %r4, %r2;\nmadc.lo.cc.s32 %r8, 16777216, %r7, 65535;\n"
+     "st.global.u32 [%d4], %r8;\n",
+     "sub.u32 %r6, %v0, %r1;\nsub.u32 %r7, %r6, %r4;\nadd.cc.u32 %r8, %r4, %r2;\nmadc.lo.cc.s32 %r8, 16777216, %r7, 65535;\n"
+     "st.global.u32 [%d4], %r8;\n"},
     {"a product's low word whose high word gives a carry",
      {"sm_86", "sm_90"},
      "mad.lo.cc.u32 %r6, %v0, %r4, %r1;\nmadc.hi.cc.u32 %r7, %v0, %r4, %r2;\naddc.u32 %r8, %r1, %r2;\n"

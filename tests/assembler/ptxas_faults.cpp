@@ -171,6 +171,19 @@ constexpr Rule rules[] = {
                                                                        : 1u),
                                    [&](const Instruction& by) { return is_cancelling_difference(f, by); });
      }},
+    {"negates (x - y) - x twice as a factor of a product that is added with a carry (random program 70186)", 60, 61,
+     Seen::nothing,
+     [](const Function& f, const Instruction& i) {
+       const auto cancels = [&](uint32_t k) {
+         return made_by(f, f.operand(i, k), [&](const Instruction& by) {
+           return by.op == Opcode::sub && is_integer_sum(by) &&
+                  made_by(f, f.operand(by, 1), [&](const Instruction& first) {
+                    return first.op == Opcode::sub && is_integer_sum(first) && f.operand(first, 1) == f.operand(by, 2);
+                  });
+         });
+       };
+       return i.op == Opcode::madc && i.mods.part == MulPart::lo && i.mods.carry_out && (cancels(1) || cancels(2));
+     }},
     {"gives the high word of a product for its low word, where the high word gives a carry and is not used itself", 80,
      90, Seen::nothing,
      [](const Function& f, const Instruction& i) {
@@ -202,6 +215,14 @@ constexpr Rule rules[] = {
     {"takes the ballot of each tile of a warp for that of all of them, in a uniform register", 80, 90, Seen::difference,
      [](const Function& f, const Instruction& i) {
        return i.op == Opcode::vote && i.operand_count > 2 && f.operand(i, 2).kind == Operand::reg;
+     }},
+    {"takes the lanes of each tile of a warp for those of all of them, where all match a uniform value (random program "
+     "70127)",
+     80, 90, Seen::difference,
+     [](const Function& f, const Instruction& i) {
+       if (i.op != Opcode::match || f.operand(i, i.operand_count - 1u).kind != Operand::reg) return false;
+       const Operand& value = f.operand(i, i.operand_count - 2u);
+       return value.kind != Operand::reg || maybe_uniform(f)[value.id];
      }},
     {"gives 0xff or 0xffff for a NaN of 64 bits as an unsigned number of 8 or 16, where the manual says 0x80 and "
      "0x8000",

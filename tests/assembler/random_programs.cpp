@@ -211,9 +211,38 @@ class Generator : Statements {
     const uint32_t few = decision(deciders, any({1, 3, 3, 7}));
     return compare(any({Compare::eq, Compare::ne, Compare::lt, Compare::ge}), Type::s32, reg(few), imm(pick(3)));
   }
+  // A few statements in a loop of up to 16 iterations, whose counter takes literal steps from anywhere to what is so many of them away.
+  void counted_loop(uint32_t together) {
+    if (weight_ > 10) return operation();
+    const int64_t step = any({1, 1, -1, 3, -4, 4});
+    const bool ordered = chance(2);
+    const Operand from = ordered ? imm(pick(100)) : reg(source(I32));
+    const uint32_t trips = make(Opcode::add, Type::u32, {}, {reg(decision(together, any({3, 7, 15}))), imm(1)});
+    const uint32_t bound = make(Opcode::mad, Type::s32, {.part = MulPart::lo}, {reg(trips), imm(step), from});
+    const uint32_t counter = fresh(Type::u32), head = label();
+    emit(Opcode::mov, Type::u32, {}, {reg(counter)}, {from});
+    place(head);
+    {
+      Scope_ scope(*this);
+      narrow(together);
+      weight_ *= 8;
+      know(I32, counter, true);
+      for (uint32_t n = 1 + pick(4); n > 0; --n) switch (f_.is_entry ? pick(6) : 0) {
+          case 3:
+          case 4: load(); break;
+          case 5: store(); break;
+          default: operation();
+        }
+    }
+    emit(Opcode::add, Type::s32, {}, {reg(counter)}, {reg(counter), imm(step)});
+    const bool goes_on = chance(2);
+    const Compare in_order = step > 0 ? Compare::lt : Compare::gt, against = step > 0 ? Compare::ge : Compare::le;
+    const Compare c = ordered ? (goes_on ? in_order : against) : goes_on ? Compare::ne : Compare::eq;
+    branch(head, compare(c, Type::s32, reg(counter), reg(bound)), !goes_on);
+  }
   void control(uint32_t depth) {
     const uint32_t together = deciders();
-    switch (pick(9)) {
+    switch (pick(11)) {
       case 0:
       case 1: {  // if
         const uint32_t out = label();
@@ -289,6 +318,8 @@ class Generator : Statements {
         block(depth + 1);
         return place(out);
       }
+      case 8:
+      case 9: return counted_loop(together);
       default: {  // switch
         const uint32_t x = decision(together, 3);
         const uint32_t cases = 2 + pick(3), out = label();

@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 
+#include "assembler/unroll.h"
 #include "ptx/verify.h"
 #include "tests/assembler/ptxas_faults.h"
 #include "tests/assembler/random_programs.h"
@@ -252,7 +253,7 @@ void run_variant(const Programs& p, const Variant& v, const Setting& s, Totals& 
 
 // `count` programs from `first` on, of what the lowest target has; on each of the targets.
 void run_programs(uint64_t first, uint64_t count, uint32_t sm, const std::vector<std::string>& on,
-                  const std::string& ptxas, std::map<std::string, Totals>& totals) {
+                  const std::string& ptxas, std::map<std::string, Totals>& totals, size_t& unrolled) {
   constexpr uint64_t per_module = 100;
   const Words in = program_input(77);
   size_t shown = 0;
@@ -268,6 +269,7 @@ void run_programs(uint64_t first, uint64_t count, uint32_t sm, const std::vector
     }
     for (const ptx::Function& f : p.module.functions) EXPECT_FALSE(reads_unset(f)) << at << " " << f.name;
     for (uint64_t k = 0; k < p.n; ++k) {
+      unrolled += has_loops_to_unroll(p.of({k}));
       auto out = interpreted(p.module, p.name(k), in);
       if (!out.ok()) ADD_FAILURE() << p.title(k) << ": " << out.error().message;
       p.expected.push_back(out.ok() ? std::optional(*std::move(out)) : std::nullopt);
@@ -290,12 +292,17 @@ TEST(RandomPrograms, DoWhatThePtxMeans) {
   const std::string ptxas = reference_tool("ptxas", why);
   if (ptxas.empty()) std::printf("our code and the PTX interpreter only: %s\n", why.c_str());
   std::map<std::string, Totals> totals;
+  size_t unrolled = 0;
   // A third of the programs each of what every target has, of sm_80's and of sm_90's operations.
   for (uint32_t sm : {61u, 80u, 90u}) {
     std::vector<std::string> on;
     for (const char* t : {"sm_61", "sm_86", "sm_90"})
       if (contains(only, t) && isa::find_target(t)->sm >= sm) on.push_back(t);
-    if (!on.empty()) run_programs(first, count / 3, sm, on, ptxas, totals);
+    if (!on.empty()) run_programs(first, count / 3, sm, on, ptxas, totals, unrolled);
+  }
+  std::printf("%zu of %zu programs have loops that are unrolled\n", unrolled, size_t{count} / 3 * 3);
+  if (count >= 60) {
+    EXPECT_GT(unrolled, count / 20);
   }
   for (const auto& [target, t] : totals) {
     std::printf(

@@ -325,6 +325,31 @@ TEST(Parser, LocationsHoldForWhatFollows) {
       << print(p.module);
 }
 
+// Of the loop whose first block holds it, of a function's loops, or of a module's.
+TEST(Parser, NounrollBelongsToLoops) {
+  const auto marked = [](const std::string& text) {
+    Parsed p(text);
+    EXPECT_FALSE(p.sink.has_errors()) << p.errors();
+    std::string names;
+    for (const Function& f : p.module.functions)
+      for (const Label& l : f.labels)
+        if (l.nounroll) names += l.name + " ";
+    EXPECT_EQ(print(Parsed(print(p.module)).module), print(p.module));
+    return names;
+  };
+  const std::string pragma = ".pragma \"nounroll\";\n", other = ".pragma \"something\";\n", loop = "add.u32 %r1, %r1, 1;\n";
+  EXPECT_EQ(marked(kernel("A:\n" + pragma + loop + "B:\n" + loop)), "A ");
+  EXPECT_EQ(marked(kernel("A:\nB:\n" + pragma + loop + "C:\n" + loop)), "A B ");
+  EXPECT_EQ(marked(kernel("A:\n" + loop + pragma + "B:\n" + loop)), "");
+  EXPECT_EQ(marked(kernel("A:\n" + other + loop)), "");
+  EXPECT_EQ(marked(kernel("A:\n.pragma \"something\", \"nounroll\";\n" + loop)), "A ");
+  std::string two = kernel("A:\n" + loop);
+  two += ".visible .entry second()\n" + pragma + "{\n.reg .b32 %r<2>;\nB:\n" + loop + "ret;\n}\n.visible .entry third()\n{\n.reg .b32 %r<2>;\nC:\n" +
+         loop + "ret;\n}\n";
+  EXPECT_EQ(marked(two), "B ");
+  EXPECT_EQ(marked(two.insert(two.find(".visible"), pragma)), "A B C ");
+}
+
 TEST(Parser, ConstantsInAllBases) {
   EXPECT_EQ(printed_body("mov.u32 %r1, 0x1F;"), "mov.u32 %r1, 31;\n");
   EXPECT_EQ(printed_body("mov.u32 %r1, 0b101;"), "mov.u32 %r1, 5;\n");

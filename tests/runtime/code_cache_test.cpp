@@ -112,7 +112,7 @@ TEST_F(CodeCacheTest, EveryDifferenceIsAnotherKey) {
        {+[](assembler::Options& o) { o.target = isa::find_target("sm_80"); },
         +[](assembler::Options& o) { o.level = 0; }, +[](assembler::Options& o) { o.max_registers = 32; },
         +[](assembler::Options& o) { o.scheduler = assembler::Scheduler::linear; },
-        +[](assembler::Options& o) { o.branch_inlining = false; },
+        +[](assembler::Options& o) { o.branch_inlining = false; }, +[](assembler::Options& o) { o.unrolling = false; },
         +[](assembler::Options& o) { o.verify_passes = true; }, +[](assembler::Options& o) { o.line_tables = true; },
         +[](assembler::Options& o) { o.stalls = assembler::Stalls::random; },
         +[](assembler::Options& o) { o.stall_seed = 2; }}) {
