@@ -77,17 +77,24 @@ std::string first_of(const std::vector<std::string>& problems) {
 
 // Registers for results that are under way together, beyond those that are alive anyway, where some block waits for several: loads, shuffles. What a
 // warp has under way grows with them faster than the number of warps falls (Volkov, "Better Performance at Lower Occupancy", 2010; measured on an H100
-// with ordinary programs, docs/notes/ordinary-programs.md). None where occupancy is full.
+// with ordinary programs, docs/notes/ordinary-programs.md). Where occupancy is full, it is given up by one step for loops of many loads alone.
 uint32_t room_under_way(const Function& f, uint32_t pressure, uint32_t free_of_cost) {
-  constexpr uint32_t several = 3;
+  constexpr uint32_t several = 3, many = 8, one_step = 8, little = 12;
+  const uint32_t extra = f.target->reported_registers_extra, left = std::max(f.max_registers, pressure) - pressure;
+  const bool full = pressure + extra <= free_of_cost;
   const bool waits = std::ranges::any_of(f.layout, [&](BlockId b) {
-    uint32_t announced = 0;
-    for (InstId i : f.blocks[b].code) announced += f.facts[index(i)].announced;
-    return announced >= several;
+    if (full && f.blocks[b].loop_depth == 0) return false;
+    uint32_t count = 0;
+    for (InstId i : f.blocks[b].code) {
+      const Facts& x = f.facts[index(i)];
+      count += full ? x.memory == Memory::global_load : x.announced;
+    }
+    return count >= (full ? many : several);
   });
-  const uint32_t extra = f.target->reported_registers_extra;
-  if (!waits || pressure + extra <= free_of_cost) return 0;
-  return std::min(std::max(f.max_registers, pressure) - pressure, 24 + pressure / 8);
+  if (!waits) return 0;
+  if (!full) return std::min(left, 24 + pressure / 8);
+  const uint32_t within = free_of_cost - extra - pressure;
+  return within < little ? std::min(left, within + one_step) : 0;
 }
 
 // Runs a scheduling pass, checked when asked for.
