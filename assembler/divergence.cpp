@@ -53,7 +53,8 @@ void Divergence::analyse() {
     return k == 0 ? index(x.next) : k == 1 ? index(x.taken) : UINT32_MAX;
   });
   idom = immediate_dominators(arena, n, rpo, [&](uint32_t b, auto&& use) {
-    for (size_t k = predecessors[b].size(); k-- > 0;) use(index(predecessors[b][k]));  // of many the last lie next to each other
+    for (size_t k = predecessors[b].size(); k-- > 0;)
+      use(index(predecessors[b][k]));  // of many the last lie next to each other
   });
   tree = DominatorTree(arena, n, rpo, idom);
   find_loops(rpo);
@@ -260,7 +261,8 @@ std::span<const ptx::Operand> Divergence::sources(const ptx::Instruction& i) con
 // them are served by one read of the word.
 static bool reads_for_all(const ptx::Instruction& i) {
   using S = ptx::Space;
-  return i.mods.space == S::param || i.mods.space == S::constant || i.mods.space == S::shared ||
+  const bool weak = i.mods.semantics == ptx::Semantics::none || i.mods.semantics == ptx::Semantics::weak;
+  return i.mods.space == S::param || i.mods.space == S::constant || (i.mods.space == S::shared && weak) ||
          (i.mods.space == S::global && i.mods.cache == ptx::Cache::nc);
 }
 // The result may differ between lanes whatever is in the registers that it is made of.
@@ -316,6 +318,7 @@ void Divergence::diverge() {
     for (uint32_t k = 0; k < i.destination_count; ++k)
       each_register(f.operand(i, k), [&](uint32_t reg) { changed |= !divergent[reg], divergent[reg] = true; });
   };
+  bool shared_read = false;
   const Flags wanted = flags(f.registers.size()), met = flags(f.instructions.size());
   ArenaList<uint32_t> work(arena, 64);
   ArenaList<Definition> undecided(arena, 64);  // whose results may still turn out divergent
@@ -335,6 +338,7 @@ void Divergence::diverge() {
         mark_results(i);
         continue;
       }
+      shared_read |= i.op == Opcode::ld && i.mods.space == ptx::Space::shared;
       undecided.push(definitions[d]);
       if (!is_none(item.guard)) want(index(item.guard));
       for (const ptx::Operand& o : sources(i)) each_register(o, want);
@@ -402,7 +406,7 @@ void Divergence::diverge() {
     return i.op == Opcode::setp && i.mods.compare == (item.negated ? ptx::Compare::ne : ptx::Compare::eq);
   };
   for (FlowItem* item : atomics.all()) {
-    item->one_address = !picks_a_lane(*item);
+    item->one_address = !picks_a_lane(*item), item->one_read = shared_read;
     each_register(address(*item), [&](uint32_t reg) { item->one_address &= !divergent[reg]; });
   }
 }

@@ -420,15 +420,7 @@ void Selector::prepare() {
       const ptx::Instruction& i = p_.instructions[item.inst];
       const ptx::Operand* const first = p_.operands.data() + i.first_operand;
       const ptx::Operand *const sources = first + i.destination_count, *const end = first + i.operand_count;
-      const ptx::Operand* o = first;
-      for (; o < sources; ++o) {
-        if (o->kind == OperandKind::reg)
-          ++registers[o->id].definitions;
-        else if (o->kind == OperandKind::vector)
-          for (uint32_t e = 0; e < o->count; ++e)
-            if (p_.vector_elements[o->id + e].kind == OperandKind::reg)
-              ++registers[p_.vector_elements[o->id + e].id].definitions;
-      }
+      const ptx::Operand* o = sources;
       for (; o < end; ++o)
         if (o->kind == OperandKind::reg)
           registers[o->id].read = true;
@@ -438,6 +430,16 @@ void Selector::prepare() {
           for (uint32_t e = 0; e < o->count; ++e)
             if (p_.vector_elements[o->id + e].kind == OperandKind::reg)
               registers[p_.vector_elements[o->id + e].id].read = true;
+      const auto define = [&](uint32_t id) {
+        ++registers[id].definitions, registers[id].read_early |= registers[id].read;
+      };
+      for (o = first; o < sources; ++o) {
+        if (o->kind == OperandKind::reg)
+          define(o->id);
+        else if (o->kind == OperandKind::vector)
+          for (uint32_t e = 0; e < o->count; ++e)
+            if (p_.vector_elements[o->id + e].kind == OperandKind::reg) define(p_.vector_elements[o->id + e].id);
+      }
       if (i.op == Opcode::mad)
         for (o = first; o < end; ++o)
           if (o->kind == OperandKind::reg) registers[o->id].pointer = true;
@@ -540,9 +542,12 @@ void Selector::forward(const ptx::Instruction& i, BlockId block) {
   if (d.definitions != 1) return;
   const ptx::Operand& s = p_.operand(i, 1);
   const auto is_alias = [&](Register::Alias kind, Op lo, Op hi) { d.alias = kind, d.lo = lo, d.hi = hi; };
-  // Another register that has but one value, of the same size.
+  // Another register that has but one value, of the same size; neither is read where it still has that of the round of a loop before.
+  const auto stands = [&] {
+    return registers_[s.id].definitions == 1 && !registers_[s.id].read_early && !d.read_early;
+  };
   const auto copies = [&] {
-    if (s.kind == OperandKind::reg && registers_[s.id].definitions == 1 && registers_[s.id].bytes == d.bytes &&
+    if (s.kind == OperandKind::reg && stands() && registers_[s.id].bytes == d.bytes &&
         p_.registers[s.reg_id()].type != Type::pred)
       d.copy_of = s.id;
   };
@@ -589,8 +594,7 @@ void Selector::forward(const ptx::Instruction& i, BlockId block) {
       if (i.mods.space == ptx::Space::global) copies();
       return;
     case Opcode::add:
-      if (d.bytes == 8 && !ptx::is_floating(i.type) && s.kind == OperandKind::reg &&
-          registers_[s.id].definitions == 1 && !i.mods.carry_out)
+      if (d.bytes == 8 && !ptx::is_floating(i.type) && s.kind == OperandKind::reg && stands() && !i.mods.carry_out)
         if (const ptx::Operand& c = p_.operand(i, 2); c.kind == OperandKind::immediate)
           d.base = s.reg_id(), d.offset = c.value;
       return;
@@ -771,9 +775,13 @@ void Selector::finish() {
 void Selector::statement(const FlowItem& item) {
   const ptx::Instruction& i = p_.instructions[item.inst];
   current_ = &i;
-  one_address_ = item.one_address;
+  one_address_ = item.one_address && (convergent_ || !item.one_read);
   guard_ = is_none(item.guard) ? predicate(isa::PT) : predicate(registers_[index(item.guard)].first, item.negated);
   statement(i);
+  // Lanes may have left, or come.
+  if (i.op == Opcode::exit || i.op == Opcode::ret || i.op == Opcode::trap || ptx::is_block_barrier(i) ||
+      ptx::is_warp_operation(i))
+    leader_ = {};
 }
 void Selector::statement(const ptx::Instruction& i) {
   switch (i.op) {

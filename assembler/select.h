@@ -226,9 +226,10 @@ class Selector {
     int64_t offset = 0;
     enum Alias : uint8_t { none, value32, value64, f64 } alias = none;  // what lo, hi are, when not the register itself
     uint8_t bytes = 0;
-    bool pointer = false;  // an address, or a factor: not from the constant bank
-    bool read = false;     // by some instruction, guard or branch
-    Op lo, hi;             // its words; of f64: as its instructions take it
+    bool pointer = false;     // an address, or a factor: not from the constant bank
+    bool read = false;        // by some instruction, guard or branch
+    bool read_early = false;  // before it is written, in the order of the code: what a round of a loop before left
+    Op lo, hi;                // its words; of f64: as its instructions take it
   };
 
   // Source operands of the PTX instruction.
@@ -449,7 +450,7 @@ class Selector {
     uint32_t width = 1;  // of the sources
     Op condition;        // a predicate source
   };
-  void come_together(Op members);
+  bool come_together(Op members);
   size_t meet_as_one(std::span<const FlowItem> items);
   void meet_once(std::span<const FlowItem> items);
   uint32_t absent(Op members, Op guard);

@@ -46,13 +46,15 @@ Selector::Meeting* Selector::meeting(const ptx::Instruction& i) {
   return m && m->places > 1 ? m : nullptr;
 }
 
-// Waits for the lanes of the mask, unless all have come together before in this straight piece of code: nothing takes them apart in it.
-void Selector::come_together(Op members) {
+// Waits for the lanes of the mask, unless all have come together before in this straight piece of code: nothing takes them apart in it. False: there was
+// nothing to wait for.
+bool Selector::come_together(Op members) {
   members = plain(members);
   const bool all = is_immediate(members) && static_cast<uint32_t>(members.value) == 0xffffffffu;
-  if (all && together_ == block_) return;
+  if (all && together_ == block_) return false;
   converge(members);
   if (all && guard_.reg == isa::PT) together_ = block_;
+  return t_.family == isa::Family::volta;
 }
 
 // How many statements from the first on have one test of whether their lanes are all here: the first and the last of them meet others, of one mask, and
@@ -193,9 +195,7 @@ void Selector::cooperate(const ptx::Instruction& i) {
         if (m)
           meet(*m, source(p_.operand(i, 0), Type::u32), guard, {}, isa::RZ, isa::PT,
                [&](uint32_t, uint32_t, const Sources&, const Op&, bool) { emit(Mnemonic::NOP); });
-        else if (!convergent_)
-          come_together(source(p_.operand(i, 0), Type::u32));
-        else if (t_.family == isa::Family::volta)
+        else if (convergent_ || !come_together(source(p_.operand(i, 0), Type::u32)))
           emit(Mnemonic::NOP);  // as ptxas: nothing to wait for, but memory accesses stay on their sides
         return;
       }

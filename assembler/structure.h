@@ -14,6 +14,7 @@ struct FlowItem {
   ptx::RegisterId guard = none<ptx::RegisterId>();
   bool negated = false;
   bool one_address = false;  // an atomic, at the same address for all lanes that run it together
+  bool one_read = false;     // .. as far as what they have read of shared memory was read at once
 };
 
 // The items of a block, in an arena. Those of neighbouring blocks lie behind each other, so that most blocks are joined without being copied.

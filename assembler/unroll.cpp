@@ -414,7 +414,13 @@ class Analysis {
       x.induction = !x.computed && x.value.root == r;
       x.step = x.value.offset;
     }
-    for (const auto& [r, root] : linear_writes_) facts(r).computed |= !facts(root).induction;
+    // What is linear in a register that is none of them is computed, and is then none of them either.
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (const auto& [r, root] : linear_writes_)
+        if (!facts(root).induction && (!facts(r).computed || facts(r).induction))
+          facts(r).computed = true, facts(r).induction = false, changed = true;
+    }
     if (tests != 1 || facts(back.guard).reads != 1 || copies * weight > (stores ? most_with_stores : most_instructions))
       return std::nullopt;
     if (!counted(loop, compared)) return std::nullopt;
