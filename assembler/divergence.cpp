@@ -53,8 +53,7 @@ void Divergence::analyse() {
     return k == 0 ? index(x.next) : k == 1 ? index(x.taken) : UINT32_MAX;
   });
   idom = immediate_dominators(arena, n, rpo, [&](uint32_t b, auto&& use) {
-    for (size_t k = predecessors[b].size(); k-- > 0;)
-      use(index(predecessors[b][k]));  // of many the last lie next to each other
+    for (size_t k = predecessors[b].size(); k-- > 0;) use(index(predecessors[b][k]));  // of many the last lie next to each other
   });
   tree = DominatorTree(arena, n, rpo, idom);
   find_loops(rpo);
@@ -100,7 +99,7 @@ void Divergence::find_loops(std::span<const uint32_t> order) {
   }
   for (const Loop& loop : loops)  // inner first
     if (loop.parent != UINT32_MAX) loops[loop.parent].within += loop.within;
-  uint32_t next = 0;                                                           // number of the next outermost loop
+  uint32_t next = 0;  // number of the next outermost loop
   const std::span<uint32_t> next_in = arena.make_raw<uint32_t>(loops.size());  // by loop: that of the next loop in it
   for (uint32_t l = static_cast<uint32_t>(loops.size()); l-- > 0;) {
     Loop& loop = loops[l];
@@ -178,8 +177,7 @@ void Divergence::find_levels() {
       });
     for (BlockId b : flow.layout) leaves[index(b)] = !meets[index(b)] && !operates[index(b)] && !shared[index(b)];
   }
-  level = numbers(n, UINT32_MAX), ipdom = numbers(n, UINT32_MAX), join = numbers(n, UINT32_MAX),
-  ipdom_depth = numbers(n, 0);
+  level = numbers(n, UINT32_MAX), ipdom = numbers(n, UINT32_MAX), join = numbers(n, UINT32_MAX), ipdom_depth = numbers(n, 0);
   uint32_t count = 0;
   bool to_exit = false;
   const auto is_exit = [&](uint32_t x) { return is_none(block(BlockId{x}).taken) && is_none(block(BlockId{x}).next); };

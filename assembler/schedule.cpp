@@ -111,6 +111,11 @@ class Slots {
 // space are told apart by their places; of those before them only the furthest slot is known.
 class MemoryOrder {
  public:
+  // A new block. What is remembered stays where it is: to set it up again for every block would cost more than to look at it.
+  void clear() {
+    for (uint32_t s = 0; s < MemoryUse::spaces; ++s) load_[s].clear(), store_[s].clear();
+    fence_ = any_ = 0;
+  }
   uint32_t from(MemoryUse use, const MemoryPlace& place) const {
     if (use.fence) return std::max(fence_, any_);
     if (use.passes) return 0;
@@ -139,6 +144,7 @@ class MemoryOrder {
   // Operations of one kind on a space, by what comes one beyond their slots.
   class Placed {
    public:
+    void clear() { count_ = others_ = 0; }
     uint32_t from(const MemoryPlace& place) const {
       uint32_t slot = others_;
       for (uint32_t k = 0; k < std::min(count_, remembered); ++k)
@@ -193,17 +199,16 @@ struct LateScheduler {
   };
   std::span<Unit> units = arena.make_span<Unit>(lists.count);
   Slots slots{arena};
+  MemoryOrder memory;
 
   // Accesses above one write of the base and below another are of one version: that of the write below, which comes first here.
   MemoryPlace place_of(const Facts& x, const Inst& inst) const {
     MemoryPlace p = MemoryPlace::of(x, inst);
     if (p.base == MemoryPlace::unknown || p.base == isa::RZ) return p;
-    if (p.base < isa::first_virtual) {
-      return f.dynamic_stack ? MemoryPlace() : p;
-    }
+    if (p.base < isa::first_virtual) return f.dynamic_stack ? MemoryPlace() : p;
     const uint32_t u = lists.of(Range::gpr, p.base), width = f.gprs[p.base - isa::first_virtual].width;
     p.version = units[u].next_write;
-    if (width > 1) p.version |= uint64_t{units[u + 1].next_write} << 32;
+    if (width > 1 && u + 1 < units.size()) p.version |= uint64_t{units[u + 1].next_write} << 32;
     for (Range r : x.writes())  // a load of its own base, which it reads before
       if (r.file() == Range::gpr && r.reg() < p.base + 2 && p.base < r.reg() + r.width()) p.base = MemoryPlace::unknown;
     return p;
@@ -214,7 +219,7 @@ struct LateScheduler {
     const uint32_t n = static_cast<uint32_t>(code.size());
     const uint32_t longest = longest_latency(n);
     slots.next_block(most_latency + guard_delay);
-    MemoryOrder memory;
+    memory.clear();
     // The branch at the end waits for its predicate.
     if (block.predicate != isa::PT && !block.uniform_branch && block.predicate >= isa::first_virtual)
       units[lists.of(Range::predicate, block.predicate)].need = slots.base() + guard_delay;
@@ -322,10 +327,11 @@ struct EarlyScheduler {
   struct Register {
     uint32_t ready = 0;       // slot in which its value can be read
     uint32_t next_write = 0;  // one beyond the slots of the last write and of all reads since
-    uint32_t written = 0;     // the slot of the last write
+    uint32_t written = 0;     // one beyond the slot of the last write
   };
   std::array<Register, RegisterLists::count> registers{};
   Slots slots{arena};
+  MemoryOrder memory;
 
   const bool pascal = f.target->family == isa::Family::pascal;
 
@@ -345,7 +351,7 @@ struct EarlyScheduler {
     if (n < 2) return;
     const uint32_t longest = longest_latency(n);
     slots.next_block(most_latency + guard_delay);
-    MemoryOrder memory;
+    memory.clear();
     for (InstId id : code) {
       const uint32_t inst = index(id);
       const Facts& x = f.facts[inst];

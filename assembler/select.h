@@ -451,6 +451,7 @@ class Selector {
     Op condition;        // a predicate source
   };
   bool come_together(Op members);
+  const ptx::Operand& members_of(const ptx::Instruction& i) const;
   size_t meet_as_one(std::span<const FlowItem> items);
   void meet_once(std::span<const FlowItem> items);
   uint32_t absent(Op members, Op guard);

@@ -328,20 +328,18 @@ Selector::Leader Selector::leader_of(Op guard) {
 
 // An atomic of all lanes that are here, at one address: one lane does it for all, as in the vendor's code. Sums of one literal are the literal times
 // the number of lanes, and a lane's result is the leader's and the literal times the lanes before it; other operands are reduced (REDUX), where
-// nobody asks for results. Lanes that a guard leaves out bring nothing. False: each lane for itself.
+// nobody asks for results. Lanes that a guard leaves out bring nothing. False: each lane for itself. Types, spaces and operations are those of
+// joins_lanes (divergence.cpp).
 bool Selector::atomic_of_warp(const ptx::Instruction& i, uint32_t d, const ptx::Operand& place,
                               const ptx::Operand& operand) {
   using A = ptx::AtomicOp;
   const bool wide = ptx::type_bytes(i.type) == 8, sums = i.mods.atomic == A::add;
-  if (options_.level < 2 || ptx::is_floating(i.type) || ptx::type_bytes(i.type) < 4) return false;
+  if (options_.level < 2 || (wide && i.mods.space == ptx::Space::shared)) return false;
   if (i.mods.semantics != ptx::Semantics::none && i.mods.semantics != ptx::Semantics::relaxed) return false;
-  if (i.mods.space != ptx::Space::global && (i.mods.space != ptx::Space::shared || wide)) return false;
   const Wide value = wide ? source64(operand) : Wide{source(operand, i.type), rz};
   const bool counts = sums && literal(value.lo) && literal(value.hi) && is_zero(value.hi) &&
                       (!wide || amount(value.lo) < uint32_t{1} << 31);
-  const bool reduces = !wide && t_.sm >= 80 && d == isa::RZ &&
-                       (sums || i.mods.atomic == A::min || i.mods.atomic == A::max || i.mods.atomic == A::and_ ||
-                        i.mods.atomic == A::or_ || i.mods.atomic == A::xor_);
+  const bool reduces = !wide && t_.sm >= 80 && d == isa::RZ;
   if (!counts && !reduces) return false;
 
   const Op guard = std::exchange(guard_, predicate(isa::PT));

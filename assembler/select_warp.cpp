@@ -57,21 +57,23 @@ bool Selector::come_together(Op members) {
   return t_.family == isa::Family::volta;
 }
 
+// The mask of an operation that names its lanes.
+const ptx::Operand& Selector::members_of(const ptx::Instruction& i) const {
+  return p_.operand(i, is_warp_barrier(i) ? 0 : i.operand_count - 1);
+}
+
 // How many statements from the first on have one test of whether their lanes are all here: the first and the last of them meet others, of one mask, and
 // nothing between takes lanes apart. 0: there is no second one.
 size_t Selector::meet_as_one(std::span<const FlowItem> items) {
-  const auto members = [&](const ptx::Instruction& i) -> const ptx::Operand& {
-    return p_.operand(i, is_warp_barrier(i) ? 0 : i.operand_count - 1);
-  };
   const ptx::Instruction& first = p_.instructions[items[0].inst];
   if (convergent_ || meetings_.empty() || !ptx::names_members(first) || !meeting(first)) return 0;
-  const ptx::Operand& mask = members(first);
+  const ptx::Operand& mask = members_of(first);
   if (mask.kind == OperandKind::reg && registers_[mask.id].definitions > 1) return 0;
   size_t last = 0;
   for (size_t k = 1; k < items.size(); ++k) {
     const ptx::Instruction& i = p_.instructions[items[k].inst];
     if (ptx::names_members(i) && meeting(i)) {
-      const ptx::Operand& own = members(i);
+      const ptx::Operand& own = members_of(i);
       if (own.kind != mask.kind || own.id != mask.id || own.value != mask.value) break;
       last = k;
     } else if (expands_to_branches(i)) {
@@ -87,8 +89,7 @@ void Selector::meet_once(std::span<const FlowItem> items) {
   current_ = &first;
   guard_ = predicate(isa::PT);
   const RegionId region = f_.blocks[block_].innermost;
-  const Op members =
-      as_register(plain(source(p_.operand(first, is_warp_barrier(first) ? 0 : first.operand_count - 1), Type::u32)));
+  const Op members = as_register(plain(source(members_of(first), Type::u32)));
   const uint32_t apart = absent(members, guard_);
   const BlockId together = new_block(), alone = new_block(), after = new_block();
   seal_branch(predicate(apart), alone, together);
