@@ -77,24 +77,33 @@ std::string first_of(const std::vector<std::string>& problems) {
 
 // Registers for results that are under way together, beyond those that are alive anyway, where some block waits for several: loads, shuffles. What a
 // warp has under way grows with them faster than the number of warps falls (Volkov, "Better Performance at Lower Occupancy", 2010; measured on an H100
-// with ordinary programs, docs/notes/ordinary-programs.md). Where occupancy is full, it is given up by one step for loops of many loads alone.
-uint32_t room_under_way(const Function& f, uint32_t pressure, uint32_t free_of_cost) {
-  constexpr uint32_t several = 3, many = 8, one_step = 8, little = 12;
+// with ordinary programs, docs/notes/ordinary-programs.md). No more than if all that such a block waits for were under way at its begin or its end.
+// Where occupancy is full, it is given up by one step for loops of many loads alone that have no room without.
+uint32_t room_under_way(const Function& f, const Liveness& live, uint32_t pressure, uint32_t free_of_cost) {
+  constexpr uint32_t several = 3, many = 8, one_step = 8, little = 12, lacking = 4;
   const uint32_t extra = f.target->reported_registers_extra, left = std::max(f.max_registers, pressure) - pressure;
   const bool full = pressure + extra <= free_of_cost;
-  const bool waits = std::ranges::any_of(f.layout, [&](BlockId b) {
-    if (full && f.blocks[b].loop_depth == 0) return false;
+  const auto alive = [&](const LiveSet& set) {
     uint32_t count = 0;
+    for (uint32_t u : set) count += f.units.is_gpr(u);
+    return count;
+  };
+  uint32_t most = 0;  // alive with all that is under way
+  for (BlockId b : f.layout) {
+    if (full && f.blocks[b].loop_depth == 0) continue;
+    uint32_t count = 0, results = 0;
     for (InstId i : f.blocks[b].code) {
       const Facts& x = f.facts[index(i)];
-      count += full ? x.memory == Memory::global_load : x.announced;
+      if (!(full ? x.memory == Memory::global_load : x.announced)) continue;
+      ++count;
+      for (Range r : x.writes()) results += r.file() == Range::gpr ? r.width() : 0;
     }
-    return count >= (full ? many : several);
-  });
-  if (!waits) return 0;
-  if (!full) return std::min(left, 24 + pressure / 8);
+    if (count >= (full ? many : several)) most = std::max(most, std::max(alive(live.in(b)), alive(live.out(b))) + results);
+  }
+  if (most <= pressure) return 0;
+  if (!full) return std::min({left, most - pressure, 24 + pressure / 8});
   const uint32_t within = free_of_cost - extra - pressure;
-  return within < little ? std::min(left, within + one_step) : 0;
+  return within < little && most >= pressure + within + lacking ? std::min(left, within + one_step) : 0;
 }
 
 // Runs a scheduling pass, checked when asked for.
@@ -181,11 +190,12 @@ Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Func
   // the occupancy step that the code can reach: with less room for early loads in the blocks that took more than they were to, if only some did, then
   // with less everywhere.
   const uint32_t extra = o.target->reported_registers_extra, free_of_cost = (enough_registers(f) + extra) / 8 * 8,
-                 room = room_under_way(f, pressure, free_of_cost),
-                 step = std::max((pressure + extra + room + 7) / 8 * 8, free_of_cost);
+                 room = room_under_way(f, live, pressure, free_of_cost);
+  uint32_t step = std::max((pressure + extra + room + 7) / 8 * 8, free_of_cost);
   // Little is left for what alignment costs at first, where that decides about full occupancy.
   const uint32_t ample = std::max<uint32_t>(8, step / 10), close = 3;
   uint32_t slack = step == free_of_cost ? close : ample;
+  bool settled = !list || room == 0 || step == free_of_cost;  // the step
   const uint32_t tight = std::max<uint32_t>(24, pressure_limit(f, step, ample)) - 24;
   SchedulePlan plan;
   enum class Early {
@@ -200,6 +210,15 @@ Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Func
       const uint32_t limit = pressure_limit(f, step, slack), most = early == Early::less_everywhere ? tight : limit,
                      crowded = early == Early::as_planned ? limit : tight;
       RETURN_IF_ERROR(reorder(f, o, [&] { uneven = schedule(f, plan, live, most, crowded); }));
+      // What is under way is not worth a step of occupancy for its last register or two.
+      if (!settled) {
+        settled = true;
+        const uint32_t used = register_pressure(f, live) + extra, lower = used / 8 * 8;
+        if (used > lower && used <= lower + 2 && lower >= pressure + extra + close) {
+          step = lower, slack = close;
+          continue;
+        }
+      }
     }
     auto scope = timings.measure(Phase::allocate, p.name);
     Function before;
