@@ -5,20 +5,25 @@
 //   a sum takes in a product (IMAD), a shift to the left by a literal (LEA, ISCADD), or another sum (IADD3 has three operands);
 //   a sum of 64 bits, two additions, takes in a product of 32-bit factors (IMAD.WIDE) or a shift (LEA, LEA.HI.X): the addresses of arrays;
 //   a logical operation takes in another while their operands are three at most (LOP3);
+//   such a sum takes in the extension of a signed 32-bit value (IMAD.WIDE by one), also that of another block;
 //   a conjunction, disjunction or difference of predicates becomes part of the comparison that makes one of them;
 //   a sum of floats takes in a product where PTX leaves it free (Inst::contractible): FFMA, DFMA.
 // What is taken in has one definition, in the reader's block and at most `reach` instructions before it, without a guard or under the reader's, and what
 // it reads is not written in between. It goes when nobody else reads it: so other readers forbid all but the sums of 64 bits, which lose an instruction
 // in any case, and products of floats whose readers are all such sums, as in the vendor's code.
 // One walk forward over each block, so that chains join from their beginnings. Cost: O(instructions) and `reach` per pair that joins.
+// Extensions of other blocks, in front of a loop as a rule, keep a pair alive where the value alone would do. They join in a second walk, if all that read the
+// pair are such sums. Value and extension have one write each, and the value's dominates the extension's, which dominates the sum: so the value is still the
+// one that was extended, since nobody comes from its write to the sum but by the extension.
 //
-// Left out: pairs in different blocks, halves, products that Pascal makes of 16-bit ones, products of floats behind a negation or with a literal beside
+// Left out: other pairs in different blocks, halves, products that Pascal makes of 16-bit ones, products of floats behind a negation or with a literal beside
 // a literal sum.
 #include <algorithm>
 #include <array>
 #include <optional>
 
 #include "assembler/build.h"
+#include "assembler/dominators.h"
 #include "assembler/isa/make.h"
 #include "assembler/passes.h"
 
@@ -55,21 +60,22 @@ class Combiner {
         uses_(survey.units),
         forms_(forms),
         volta_(f.target->family == isa::Family::volta),
-        made_(*f.arena, 16) {}
+        made_(*f.arena, 16),
+        far_(*f.arena, 16) {}
 
   void run() {
-    for (BlockId b : f_.layout) {
-      std::vector<InstId>& code = f_.blocks[b].code;
-      code_ = code, block_ = index(b), holes_ = false, literal_count_ = 0;
-      for (at_ = 0; at_ < code.size(); ++at_)
-        if (f_.facts[index(code[at_])].combines) combine();
-      if (holes_) std::erase(code, gone);
+    for (BlockId b : f_.layout)
+      each_of(b, [&] {
+        if (f_.facts[index(here())].combines) combine();
+      });
+    const bool dead = !far_.empty() && join_far_extensions();
+    if (!made_.empty()) {
+      const std::span<UnitUse> all = f_.arena->make_raw<UnitUse>(uses_.size() + made_.size());
+      std::copy(uses_.begin(), uses_.end(), all.begin());
+      std::ranges::copy(made_.all(), all.begin() + static_cast<std::ptrdiff_t>(uses_.size()));
+      survey_.units = all;
     }
-    if (made_.empty()) return;
-    const std::span<UnitUse> all = f_.arena->make_raw<UnitUse>(uses_.size() + made_.size());
-    std::copy(uses_.begin(), uses_.end(), all.begin());
-    std::ranges::copy(made_.all(), all.begin() + static_cast<std::ptrdiff_t>(uses_.size()));
-    survey_.units = all;
+    if (dead) remove_dead_code(f_, survey_);
   }
 
  private:
@@ -79,6 +85,15 @@ class Combiner {
     const isa::Instruction& sass;
     const Inst& inst;
   };
+
+  // Looks at the instructions of a block, `here()`, in their order.
+  template <class F>
+  void each_of(BlockId b, F&& look) {
+    std::vector<InstId>& code = f_.blocks[b].code;
+    code_ = code, block_ = index(b), holes_ = false, literal_count_ = 0;
+    for (at_ = 0; at_ < code.size(); ++at_) look();
+    if (holes_) std::erase(code, gone);
+  }
 
   void combine() {
     switch (sass().mnemonic) {
@@ -277,34 +292,42 @@ class Combiner {
            hi.reg == isa::RZ && lo.value % 8 == 0 && hi.value == lo.value + 4 && !lo.negated && !hi.negated;
   }
 
-  // At the high words of a sum of 64 bits.
-  void wide_sum() {
+  // The place of the low words of the sum of 64 bits whose high words are here.
+  std::optional<size_t> low_words() const {
     const auto& high = sass().operands;
-    if (!is_true(high[1]) || !is_true(high[2]) || !is_zero(high[5]) || !is_false(high[7])) return;
+    if (!is_true(high[1]) || !is_true(high[2]) || !is_zero(high[5]) || !is_false(high[7])) return {};
     const Op carry = high[6];
-    if (carry.negated || carry.reg < isa::first_virtual) return;
+    if (carry.negated || carry.reg < isa::first_virtual) return {};
     const UnitUse& use = uses_[f_.units.of(Range::predicate, carry.reg)];
-    if (use.several || use.readers != 1 || use.block != block_) return;
-    size_t low_place = at_;
+    if (use.several || use.readers != 1 || use.block != block_) return {};
+    size_t place = at_;
     do {
-      if (low_place-- == 0) return;
-    } while (code_[low_place] == gone);
-    const InstId low_inst = code_[low_place];
-    if (index(low_inst) != use.inst) return;
-    const isa::Instruction& x = f_[low_inst].sass;
+      if (place-- == 0) return {};
+    } while (code_[place] == gone);
+    const InstId inst = code_[place];
+    if (index(inst) != use.inst) return {};
+    const isa::Instruction& x = f_[inst].sass;
     const auto& low = x.operands;
     if (x.mnemonic != Mnemonic::IADD3 || x.guard != sass().guard || x.guard_negated != sass().guard_negated ||
         isa::modifier(x, ModifierKind::X) || !is_true(low[2]) || !is_zero(low[5]) || !is_false(low[6]) ||
         !is_false(low[7]) || !is_pair(low[0], high[0]))
-      return;
+      return {};
+    return place;
+  }
+  void wide_sum() {
+    const std::optional<size_t> low_place = low_words();
+    if (!low_place) return;
+    const auto &low = f_[code_[*low_place]].sass.operands, &high = sass().operands;
     for (uint32_t k = 3; k < 5; ++k) {
       const Op lo = low[k], hi = high[k];
       const std::array<Op, 2> addend = {low[7 - k], high[7 - k]};
       if (!is_register(lo) || !is_register(hi) || lo.negated || hi.negated || is_zero(lo)) continue;
-      if (product_joins(low_place, lo, hi, addend) || shift_joins(low_place, lo, hi, addend)) return;
-      if (const std::optional<Extended> x = extended(lo, hi, low_place); x && fuse(low_place, *x, immediate(1), addend))
+      if (product_joins(*low_place, lo, hi, addend) || shift_joins(*low_place, lo, hi, addend)) return;
+      if (const std::optional<Extended> x = extended(lo, hi, *low_place); x && fuse(*low_place, *x, immediate(1), addend))
         return;
     }
+    for (uint32_t k = 3; k < 5; ++k)
+      if (is_pair(low[7 - k], high[7 - k]) && far_extension(low[k], high[k])) return note_far(low[k], high[k]);
   }
   // A value of 64 bits that extends one of 32. `makers`: of its words, as far as they have any.
   struct Extended {
@@ -312,19 +335,94 @@ class Combiner {
     bool is_signed = false;
     std::array<std::optional<Maker>, 2> makers;
   };
+  // Whether the instruction gives the sign of a value, as a word.
+  static bool is_sign(const isa::Instruction& s) {
+    return s.mnemonic == Mnemonic::SHF && is_zero(s.operands[1]) && s.operands[2] == immediate(31) &&
+           isa::modifier(s, ModifierKind::ShiftType) == 2 && isa::modifier(s, ModifierKind::Right) &&
+           isa::modifier(s, ModifierKind::High);
+  }
   std::optional<Extended> extended(const Op& lo, const Op& hi, size_t behind) const {
     if (!is_register(lo) || lo.negated) return {};
     if (is_zero(hi)) return Extended{lo};
     const std::optional<Maker> sign = maker(hi, 1, behind);
-    if (!sign || sign->sass.mnemonic != Mnemonic::SHF || !is_zero(sign->sass.operands[1]) ||
-        sign->sass.operands[2] != immediate(31) || isa::modifier(sign->sass, ModifierKind::ShiftType) != 2 ||
-        !isa::modifier(sign->sass, ModifierKind::Right) || !isa::modifier(sign->sass, ModifierKind::High))
-      return {};
+    if (!sign || !is_sign(sign->sass)) return {};
     const Op of = sign->sass.operands[3];
     if (of == lo) return Extended{lo, true, {sign}};
     const std::optional<Maker> copy = maker(lo, 1, behind);
     if (!copy || copy->sass.mnemonic != Mnemonic::MOV || copy->sass.operands[1] != of) return {};
     return Extended{of, true, {sign, copy}};
+  }
+
+  // --- extensions of other blocks
+  // A sum of 64 bits with one.
+  struct Far {
+    InstId high;  // of its high words
+    BlockId block;
+    Op lo, hi;  // words of the extension
+  };
+  // Where a register is written, if that is one place, without a guard.
+  const UnitUse* one_write(const Op& o) const {
+    if (!is_register(o) || o.reg < isa::first_virtual || o.negated || unit(o.reg) >= uses_.size()) return nullptr;
+    const UnitUse& use = uses_[unit(o.reg)];
+    if (use.several || use.inst == nobody) return nullptr;
+    const Inst& made = f_.insts[use.inst];
+    return made.sass.guard == isa::PT && !made.pinned ? &use : nullptr;
+  }
+  // The value of which lo and hi are the extension, made in another block.
+  std::optional<Op> far_extension(const Op& lo, const Op& hi) const {
+    const UnitUse* const sign = one_write(hi);
+    if (!sign || sign->block == block_ || !is_sign(f_.insts[sign->inst].sass)) return {};
+    const Op of = f_.insts[sign->inst].sass.operands[3];
+    if (of.reg < isa::first_virtual || of.negated || of.reg == hi.reg) return {};
+    if (of == lo) return of;
+    const UnitUse* const copy = one_write(lo);
+    if (!copy || f_.insts[copy->inst].sass.mnemonic != Mnemonic::MOV || f_.insts[copy->inst].sass.operands[1] != of)
+      return {};
+    return of;
+  }
+  void note_far(const Op& lo, const Op& hi) {
+    if (far_.empty()) far_sums_ = f_.arena->make_span<uint32_t>(uses_.size(), 0);
+    far_.push({here(), BlockId{block_}, lo, hi});
+    ++far_sums_[unit(hi.reg)];
+  }
+  // Returns whether any have joined. Extensions are left without readers.
+  bool join_far_extensions() {
+    const Dominators dominators(f_);
+    // Whether the write comes before the instruction on every way to it.
+    const auto precedes = [&](const UnitUse& write, uint32_t inst, uint32_t block) {
+      return write.block == block ? !f_.facts[inst].crosses : dominators.tree.dominates(write.block, block);
+    };
+    const auto joins = [&](const Far& x) {
+      const UnitUse &sign = uses_[unit(x.hi.reg)], &low = uses_[unit(x.lo.reg)];
+      const Op of = f_.insts[sign.inst].sass.operands[3];
+      const UnitUse* const value = one_write(of);
+      if (!value || sign.readers != far_sums_[unit(x.hi.reg)]) return false;
+      if (!precedes(*value, sign.inst, sign.block) || !dominators.tree.dominates(sign.block, index(x.block))) return false;
+      return of == x.lo || (low.readers == sign.readers && precedes(*value, low.inst, low.block) &&
+                            low.block != index(x.block) && dominators.tree.dominates(low.block, index(x.block)));
+    };
+    for (const Far& x : far_.all())
+      if (!joins(x)) far_sums_[unit(x.hi.reg)] = nobody;
+    size_t kept = 0, next = 0;
+    for (const Far& x : far_.all())
+      if (far_sums_[unit(x.hi.reg)] != nobody) far_[kept++] = x;
+    while (next < kept)
+      each_of(far_[next].block, [&] {
+        if (next < kept && here() == far_[next].high) join_far_extension(far_[next++]);
+      });
+    return kept != 0;
+  }
+  void join_far_extension(const Far& x) {
+    const std::optional<size_t> low_place = low_words();
+    CHECK(low_place.has_value(), "no sum of 64 bits");
+    const auto &low = f_[code_[*low_place]].sass.operands, &high = sass().operands;
+    const uint32_t k = low[3] == x.lo && high[3] == x.hi ? 3 : 4;
+    const Op of = f_.insts[uses_[unit(x.hi.reg)].inst].sass.operands[3];
+    const bool made = fuse(*low_place, {of, true, {}}, immediate(1), {low[7 - k], high[7 - k]});
+    CHECK(made, "no sum with the extension of a register");
+    f_.facts[index(here())].crosses = true;
+    UnitUse& use = uses_[unit(of.reg)];
+    survey_.crossing += !use.crosses, use.crosses = true;
   }
   // The 32-bit value times y, and an addend of two words, make the sum whose low word is made at low_place.
   bool fuse(size_t low_place, const Extended& x, Op y, std::array<Op, 2> addend) {
@@ -603,6 +701,8 @@ class Combiner {
   isa::FormCache& forms_;
   const bool volta_;
   ArenaList<UnitUse> made_;  // units that were made: registers of literals
+  ArenaList<Far> far_;
+  std::span<uint32_t> far_sums_;  // by unit: how many of them have it as their extension's high word; nobody: they stay
   std::span<InstId> code_;   // of the block; what is gone leaves a hole until the block is done
   uint32_t block_ = 0;
   size_t at_ = 0;

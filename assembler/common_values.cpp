@@ -98,24 +98,11 @@ class CommonValues {
 
   // The blocks in the order of the walk, which their numbers are from here on.
   void number_blocks() {
-    const size_t n = f_.blocks.size();
     Arena& arena = *f_.arena;
-    const auto order = reverse_postorder(arena, n, index(f_.layout[0]), [&](uint32_t b, uint32_t k) {
-      const Block& x = f_.blocks[BlockId{b}];
-      if (is_none(x.next)) ++k;
-      return k == 0 ? index(x.next) : k == 1 ? index(x.taken) : UINT32_MAX;
-    });
-    const std::span<uint32_t> begin = arena.make_span<uint32_t>(n + 2, 0);
-    for (uint32_t b : order) for_each_successor(f_.blocks[BlockId{b}], [&](BlockId s) { ++begin[index(s) + 2]; });
-    for (size_t k = 2; k < begin.size(); ++k) begin[k] += begin[k - 1];
-    const std::span<uint32_t> edges = arena.make_raw<uint32_t>(begin[n + 1]);
-    for (uint32_t b : order)
-      for_each_successor(f_.blocks[BlockId{b}], [&](BlockId s) { edges[begin[index(s) + 1]++] = b; });
-    const auto idom = immediate_dominators(arena, n, order, [&](uint32_t b, auto&& use) {
-      for (uint32_t e = begin[b]; e < begin[b + 1]; ++e) use(edges[e]);
-    });
-    const DominatorTree tree(arena, n, order, idom);
-    begin_ = begin, edges_ = edges;
+    const Dominators known(f_);
+    const std::span<const uint32_t> order = known.order;
+    const DominatorTree& tree = known.tree;
+    begin_ = known.begin, edges_ = known.before;
     places_ = tree.number;
     walk_ = arena.make_raw<uint32_t>(order.size());
     dominated_ = arena.make_raw<uint32_t>(order.size());

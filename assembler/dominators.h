@@ -4,7 +4,7 @@
 #pragma once
 #include <span>
 
-#include "libraries/base/arena.h"
+#include "assembler/ir.h"
 
 namespace rndn::assembler {
 
@@ -80,6 +80,33 @@ struct DominatorTree {
     }
   }
   bool dominates(uint32_t a, uint32_t b) const { return number[b] - number[a] < size[a]; }
+};
+
+// Of a machine function.
+struct Dominators {
+  std::span<uint32_t> order;          // reverse postorder
+  std::span<uint32_t> begin, before;  // the predecessors of block b: before[begin[b]] .. before[begin[b + 1]]
+  DominatorTree tree;
+
+  explicit Dominators(const Function& f) {
+    const size_t n = f.blocks.size();
+    Arena& arena = *f.arena;
+    order = reverse_postorder(arena, n, index(f.layout[0]), [&](uint32_t b, uint32_t k) {
+      const Block& x = f.blocks[BlockId{b}];
+      if (is_none(x.next)) ++k;
+      return k == 0 ? index(x.next) : k == 1 ? index(x.taken) : UINT32_MAX;
+    });
+    begin = arena.make_span<uint32_t>(n + 2, 0);
+    for (uint32_t b : order) for_each_successor(f.blocks[BlockId{b}], [&](BlockId s) { ++begin[index(s) + 2]; });
+    for (size_t k = 2; k < begin.size(); ++k) begin[k] += begin[k - 1];
+    before = arena.make_raw<uint32_t>(begin[n + 1]);
+    for (uint32_t b : order)
+      for_each_successor(f.blocks[BlockId{b}], [&](BlockId s) { before[begin[index(s) + 1]++] = b; });
+    const auto idom = immediate_dominators(arena, n, order, [&](uint32_t b, auto&& use) {
+      for (uint32_t e = begin[b]; e < begin[b + 1]; ++e) use(before[e]);
+    });
+    tree = DominatorTree(arena, n, order, idom);
+  }
 };
 
 }  // namespace rndn::assembler

@@ -148,6 +148,28 @@ const Case cases[] = {
      "mov.b64 {%x, %y}, %s3;\n"},
     {"a sum of halves that are no pair",
      "mov.b64 %s1, {%a, %b};\nmul.wide.u32 %s2, %b, %c;\nadd.s64 %s3, %s1, %s2;\nmov.b64 {%x, %y}, %s3;\n"},
+    {"extended in front of a loop",
+     "cvt.s64.s32 %s1, %a;\ncvt.s64.s32 %s2, %b;\nmov.u32 %t1, 0;\nAGAIN:\nadd.s64 %z, %z, %s1;\nadd.s64 %s3, %s1, "
+     "%s2;\nxor.b64 %z, %z, %s3;\n@%p add.s64 %u, %s2, %u;\nadd.u32 %t1, %t1, 1;\nsetp.lt.u32 %k, %t1, 5;\n@%k bra "
+     "AGAIN;\nadd.s64 %v, %v, %s1;\nadd.s64 %w, %w, %s2;\n"},
+    {"extended in front of a loop and read otherwise",
+     "cvt.s64.s32 %s1, %a;\ncvt.s64.s32 %s2, %b;\nmov.u32 %t1, 0;\nAGAIN:\nadd.s64 %z, %z, %s1;\nsub.s64 %v, %v, "
+     "%s2;\nadd.s64 %u, %u, %s2;\nadd.u32 %t1, %t1, 1;\nsetp.lt.u32 %k, %t1, 5;\n@%k bra AGAIN;\nxor.b64 %w, %s1, %w;\n"},
+    {"extended in front of a loop, the value changes there",
+     "cvt.s64.s32 %s1, %a;\nadd.s32 %t2, %b, 3;\ncvt.s64.s32 %s2, %t2;\nmov.u32 %t1, 0;\nAGAIN:\nadd.s64 %z, %z, "
+     "%s1;\nadd.s64 %u, %u, %s2;\nadd.s32 %a, %a, %c;\nadd.u32 %t1, %t1, 1;\nsetp.lt.u32 %k, %t1, 5;\n@%k bra "
+     "AGAIN;\nadd.s32 %t2, %t2, 1;\nmov.u32 %x, %t2;\n"},
+    {"a value of the round before extended",
+     "mov.u32 %t1, 0;\nAGAIN:\nsetp.eq.u32 %q, %t1, 0;\n@%q bra FIRST;\ncvt.s64.s32 %s1, %t2;\nFIRST:\nmad.lo.u32 "
+     "%t2, %t1, %a, %b;\n@%q bra NOT;\nadd.s64 %z, %z, %s1;\nNOT:\nadd.u32 %t1, %t1, 1;\nsetp.lt.u32 %k, %t1, 5;\n@%k "
+     "bra AGAIN;\n"},
+    {"extended in each round",
+     "mov.u32 %t1, 0;\nAGAIN:\nmad.lo.u32 %t2, %t1, %a, %b;\ncvt.s64.s32 %s1, %t2;\n@%p bra ODD;\nadd.s64 %z, %z, "
+     "%s1;\nbra NEXT;\nODD:\nadd.s64 %u, %s1, %u;\nadd.s64 %z, %z, %u;\nNEXT:\nadd.u32 %t1, %t1, 1;\nsetp.lt.u32 %k, "
+     "%t1, 5;\n@%k bra AGAIN;\n"},
+    {"extended under a guard",
+     "mov.u64 %s2, 3;\n@%p cvt.s64.s32 %s1, %a;\n@%p cvt.s64.s32 %s2, %b;\nmov.u32 %t1, 0;\nAGAIN:\n@%p add.s64 %z, %z, "
+     "%s1;\nadd.s64 %u, %u, %s2;\nadd.u32 %t1, %t1, 1;\nsetp.lt.u32 %k, %t1, 5;\n@%k bra AGAIN;\n"},
     {"logic of three", "and.b32 %t1, %a, %b;\nxor.b32 %x, %t1, %c;\nor.b32 %t2, %a, 0xf0f0;\nand.b32 %y, %t2, %b;\n"},
     {"logic of one", "not.b32 %t1, %a;\nand.b32 %x, %t1, %b;\nxor.b32 %t2, %b, -1;\nor.b32 %y, %c, %t2;\n"},
     {"logic of four",
@@ -257,6 +279,8 @@ TEST(Combine, IsOneInstruction) {
       {"cvt.s64.s32 %s1, %a;\nshl.b64 %s2, %s1, 4;\nadd.s64 %z, %u, %s2;\n", "mad.wide.s32 %z, %a, 16, %u;\n", false},
       {"cvt.s64.s32 %s1, %a;\nadd.s64 %z, %u, %s1;\n", "mad.wide.s32 %z, %a, 1, %u;\n", false},
       {"shl.b64 %s1, %u, 3;\nadd.s64 %z, %v, %s1;\n", "add.s64 %z, %v, %u;\n", false},
+      {"cvt.s64.s32 %s1, %a;\nAGAIN:\nadd.s64 %z, %z, %s1;\nsetp.lt.s64 %k, %z, %u;\n@%k bra AGAIN;\n",
+       "AGAIN:\nmad.wide.s32 %z, %a, 1, %z;\nsetp.lt.s64 %k, %z, %u;\n@%k bra AGAIN;\n", false},
       {"setp.lt.s32 %q, %a, %b;\nand.pred %k, %q, %p;\nselp.u32 %x, 1, 2, %k;\n",
        "setp.lt.and.s32 %k, %a, %b, %p;\nselp.u32 %x, 1, 2, %k;\n", true},
       {"setp.lt.f32 %q, %f, %g;\nnot.pred %k, %q;\nor.pred %r, %k, %p;\nselp.u32 %x, 1, 2, %r;\n",
