@@ -18,7 +18,8 @@
 // Lanes must not wait at a join for lanes that wait for them, on Volta and later: a region that holds an operation of the whole warp (shfl.sync and
 // its like with any mask but that of activemask) is none, since lanes that left it may be meant to meet the others at another such operation
 // (a loop of shuffles that lanes leave at different times, and a shuffle behind it); nor one with a barrier of the
-// block whose join may lead to the end without one. What follows runs divergent. On Pascal lanes at a join count as come to a barrier.
+// block whose join may lead to the end without one. What follows runs divergent, but for branches that join there with nothing that waits before it: in
+// a loop of such operations, an `if` at the end of a round. On Pascal lanes at a join count as come to a barrier.
 //
 // Left out: irreducible graphs (two entries into a cycle): Volta and later run them divergent, without regions; Pascal refuses them.
 // A branch that reaches itself before its join (several back edges to one header) gets no region either, but on Pascal where lanes wait for others.
@@ -49,6 +50,9 @@ struct Builder : Divergence {
     uint32_t parent = UINT32_MAX;  // the smallest candidate that holds all blocks
     BlockId landing = none<BlockId>();
     RegionId id = none<RegionId>();
+  };
+  struct Branch {
+    uint32_t join, block;
   };
   std::vector<Candidate> candidates;           // inner before outer
   std::vector<std::vector<uint32_t>> holders;  // by block: the candidates that hold it; after nest() inner before outer
@@ -99,7 +103,6 @@ struct Builder : Divergence {
                        [](const Candidate& a, const Candidate& b) { return a.blocks.size() < b.blocks.size(); });
     holders.resize(flow.blocks.size());
     find_parents();
-    if (drop_needless()) find_parents();
   }
   void make_nested() {
     holders.assign(flow.blocks.size(), {});
@@ -251,16 +254,18 @@ struct Builder : Divergence {
         if (!ends[index(p)] && !stops[index(p)]) ends[index(p)] = true, work.push(index(p));
     return ends;
   }
-  // Drops the candidates whose lanes may wait for some that are at the join: at an operation of the warp; at a barrier of the block, when those at
-  // the join may end without coming to one; at one that lanes of a warp may come to apart. From their blocks on, lanes may run apart.
-  void drop_those_that_wait(const Flags& for_lanes) {
+  Flags for_lanes, may_end;  // by block: it waits for lanes that may be elsewhere; its lanes may end before they come to a barrier
+  // Whether lanes may wait in the block for some that are at the join: at an operation of the warp; at a barrier of the block, when those at the join may
+  // end without coming to one; at one that lanes of a warp may come to apart.
+  bool waits_elsewhere(uint32_t b, uint32_t j) const {
+    return for_lanes[b] || waits[b].unaligned || (waits[b].barrier && level[b] == level[j] && may_end[j]);
+  }
+  // Drops the candidates with such blocks, from which on lanes may run apart.
+  void drop_those_that_wait() {
     if (target.family != isa::Family::volta || candidates.empty()) return;
-    const Flags ends = any_barrier ? ending() : flags(flow.blocks.size());
     const auto drop = [&](const Candidate& c) {
-      const auto waits_apart = [&](uint32_t b) { return for_lanes[b] || waits[b].unaligned; };
-      return std::ranges::any_of(c.ends, waits_apart) || std::ranges::any_of(c.blocks, [&](uint32_t b) {
-               return waits_apart(b) || (waits[b].barrier && ends[c.join]);
-             });
+      const auto waits_there = [&](uint32_t b) { return waits_elsewhere(b, c.join); };
+      return std::ranges::any_of(c.ends, waits_there) || std::ranges::any_of(c.blocks, waits_there);
     };
     bool any = false;
     for (const Candidate& c : candidates) {
@@ -271,6 +276,32 @@ struct Builder : Divergence {
     if (!any) return;
     std::erase_if(candidates, drop);
     find_parents();
+  }
+  // Behind a search for all that is reached before the join of these branches, if something waits there: the branches behind which nothing does.
+  std::span<Branch> that_need_not_wait(std::span<Branch> branches) {
+    if (target.family != isa::Family::volta) return {};
+    const uint32_t j = branches[0].join;
+    const Flags leads_to_wait = flags(flow.blocks.size());
+    std::vector<uint32_t> work;
+    const auto mark = [&](uint32_t b) {
+      if (!leads_to_wait[b]) leads_to_wait[b] = true, work.push_back(b);
+    };
+    for (uint32_t b : found)
+      if (waits_elsewhere(b, j)) mark(b);
+    if (work.empty()) return {};
+    while (!work.empty()) {
+      const uint32_t b = work.back();
+      work.pop_back();
+      for (BlockId p : predecessors[b])
+        if (reached(index(p))) mark(index(p));
+    }
+    size_t kept = 0;
+    for (const Branch& x : branches) {
+      bool waits_behind = false;
+      successors(BlockId{x.block}, [&](BlockId s) { waits_behind |= index(s) != j && leads_to_wait[index(s)]; });
+      if (!waits_behind) branches[kept++] = x;
+    }
+    return branches.first(kept);
   }
   uint32_t innermost_holding(BlockId b) {
     return index(b) < holders.size() && !holders[index(b)].empty() ? holders[index(b)].front() : UINT32_MAX;
@@ -428,9 +459,6 @@ struct Builder : Divergence {
     return any;
   }
 
-  struct Branch {
-    uint32_t join, block;
-  };
   // What is reached from behind branches of one join, before it, in pieces that share no block: regions of this join that overlap are one. The
   // regions of the single branches would be as large as all of it, each, where many branches have one join.
   template <class F>
@@ -494,7 +522,8 @@ struct Builder : Divergence {
       return input_error("function {}: unsupported irreducible control flow (a cycle with two entries) on {}", f.name,
                          target.name);
     RETURN_IF_ERROR(check_barriers());
-    const Flags for_lanes = any_operation && target.family == isa::Family::volta ? waiting_for_lanes() : flags(n0);
+    for_lanes = any_operation && target.family == isa::Family::volta ? waiting_for_lanes() : flags(n0);
+    may_end = any_barrier && target.family == isa::Family::volta ? ending() : flags(n0);
     // Where a branch reaches itself before its join.
     const bool joins_rounds = target.family == isa::Family::pascal && (any_barrier || any_operation);
     const Flags covered = flags(n0), has = flags(n0);  // has: a region opens behind the block
@@ -525,6 +554,7 @@ struct Builder : Divergence {
           if (!joins_rounds) with_join = without_those_that_repeat(with_join);
           for (const Branch& b : with_join) has[b.block] = true;
           for_each_piece(with_join, add);
+          if (const std::span<Branch> apart = that_need_not_wait(with_join); !apart.empty()) for_each_piece(apart, add);
         }
       }
       for (uint32_t l = 0; l < loops.size(); ++l) {
@@ -559,7 +589,8 @@ struct Builder : Divergence {
 
     if (candidates.empty()) return {};
     nest();
-    drop_those_that_wait(for_lanes);
+    drop_those_that_wait();
+    if (drop_needless()) find_parents();
     number();
     // The innermost region of a block: the deepest; an exit's lanes leave its register alone.
     for (const Candidate& c : candidates)

@@ -62,6 +62,21 @@ const Case cases[] = {
     {"accesses on both sides of a meeting of all",
      "and.b32 %r12, %t, 31; setp.lt.u32 %p2, %r12, 31; st.shared.u32 [%s], %a; bar.warp.sync -1; @%p2 ld.shared.u32 "
      "%r9, [%s+8]; @%p2 st.global.u32 [%at], %r9;\n"},
+    {"lanes do something each at the end of a round of votes",
+     "mov.u32 %r1, 0; mov.u32 %r9, 0; and.b32 %r12, %t, 31; setp.ne.u32 %p1, %r12, 1; setp.lt.u32 %p3, %r1, 5; "
+     "rem.u32 %r13, %t, 5;\n"
+     "T: vote.sync.ballot.b32 %r2, %p3, -1; setp.eq.u32 %p4, %r2, 0; @%p4 bra E; shfl.sync.idx.b32 %r3, %a, %r1, 31, -1; "
+     "add.u32 %r9, %r9, %r3; add.u32 %r1, %r1, 1; add.u32 %r14, %r13, 3; setp.lt.u32 %p3, %r1, %r14;\n"
+     "setp.eq.u32 %p5, %r13, 2; @%p5 bra F; @%p1 bra T;\nld.global.u32 %r5, [%in]; st.global.u32 [%at+8], %r5; red.global.add.u32 "
+     "[%all+16], 1; bra T;\n"
+     "F: setp.lt.u32 %p6, %r3, %a; @%p6 bra T; shl.b32 %r7, 1, %r12; shfl.sync.idx.b32 %r6, %r9, %r12, 31, %r7; mad.lo.u32 %r9, %r9, 3, 1; bra T;\n"
+     "E: st.global.u32 [%at], %r9;\n"},
+    {"lanes meet in a round of a loop around a loop of votes",
+     "mov.u32 %r1, 0; mov.u32 %r9, 0; and.b32 %r12, %t, 31;\nT: mov.u32 %r2, 0;\nU: add.u32 %r3, %r12, %r2; setp.lt.u32 %p1, %r3, 33; "
+     "vote.sync.all.pred %p2, %p1, -1; add.u32 %r2, %r2, 1; @%p2 bra U;\n"
+     "add.u32 %r9, %r9, %r2; add.u32 %r1, %r1, 1; setp.gt.u32 %p3, %r1, 3; shfl.sync.idx.b32 %r5, %r9, 3, 31, -1; @%p3 bra E; "
+     "setp.lt.u32 %p4, %r12, 7; @%p4 bra T; xor.b32 %r9, %r9, %r5; setp.lt.u32 %p4, %r12, 11; @%p4 bra T; st.global.u32 [%at+8], %r1; bra T;\n"
+     "E: st.global.u32 [%at], %r9;\n"},
 };
 
 TEST(RoundsAndLanes, AreThoseOfThePtx) {
@@ -72,6 +87,25 @@ TEST(RoundsAndLanes, AreThoseOfThePtx) {
     auto expected = run_interpreter(module, "k", in);
     ASSERT_TRUE(expected.ok()) << expected.error().message;
     our_code(module, both_families, {0, 1, 2, 3}, in, *expected);
+  }
+}
+
+// Lanes that do something of their own at the end of a round are waited for before the next one, where shuffles would have to bring all together again.
+TEST(RoundsAndLanes, MeetBeforeTheNextRound) {
+  const ptx::Module module = parse_text(
+      "rounds.ptx",
+      kernel("mov.u32 %r1, 0; mov.u32 %r5, -1; and.b32 %r12, %t, 31; setp.ne.u32 %p1, %r12, 1;\n"
+             "T: activemask.b32 %r4; and.b32 %r5, %r5, %r4; shfl.sync.idx.b32 %r2, %r1, 3, 31, -1; setp.gt.u32 %p4, %r2, 4; "
+             "@%p4 bra E; add.u32 %r1, %r1, 1; setp.eq.u32 %p3, %r2, 3; @%p3 bra T; shfl.sync.idx.b32 %r3, %r1, 5, 31, -1; @%p1 bra "
+             "T; red.global.add.u32 [%all+16], 1; ld.global.u32 %r6, [%in]; "
+             "ld.global.u32 %r7, [%in+4]; ld.global.u32 %r8, [%in+8]; mad.lo.u32 %r6, %r6, %r7, %r8; rem.u32 %r6, %r6, %r8; "
+             "st.global.u32 [%at+8], %r6; bra T;\nE: st.global.u32 [%at], %r5;\n"));
+  for (const std::string target : {"sm_86", "sm_90"}) {
+    auto made = assemble_for(module, target);
+    ASSERT_TRUE(made.ok()) << made.error().message;
+    auto got = run_simulator(target, made->cubin, "k", input_words());
+    ASSERT_TRUE(got.ok()) << got.error().message;
+    for (size_t thread = 0; thread < 96; ++thread) EXPECT_EQ((*got)[thread * 96] & 0xffffffff, 0xffffffffu) << target << ", thread " << thread;
   }
 }
 
