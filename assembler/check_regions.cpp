@@ -130,7 +130,14 @@ struct RegionCheck {
     for (uint32_t i = targets[k]; i < end; ++i)
       if (writes(i, place)) report(i, "loses the place to return to");
     while (high > targets[k] && !writes(high - 1, place + 1)) --high;
-    if (high == targets[k] || code[high - 1].mnemonic != M::MOV || code[high - 1].operands[1].reg != isa::RZ)
+    // A move of zero, or zero times zero and zero.
+    const auto is_zero = [&](uint32_t operand) {
+      const isa::Operand& o = code[high - 1].operands[operand];
+      return o.kind == isa::OperandKind::gpr && o.reg == isa::RZ;
+    };
+    if (high == targets[k] || !(code[high - 1].mnemonic == M::MOV    ? is_zero(1)
+                                : code[high - 1].mnemonic == M::IMAD ? is_zero(1) && is_zero(2) && is_zero(3)
+                                                                     : false))
       report(end, "returns to a place of more than 32 bits");
   }
 

@@ -158,6 +158,9 @@ class PressureOf {
 void remove_dead_code(Function& f, Survey& survey);  // over virtual registers
 void peephole_allocated(Function& f);                // MOV R, R; loads to RZ
 
+// --- balance_pipes.cpp: over physical registers; sums, shifts and moves become products where the ALU has more to do than the multiplier
+void balance_pipes(Function& f, isa::FormCache& forms);
+
 // --- copies.cpp: over virtual registers; copies within a block
 void join_copies(Function& f, Survey& survey);
 

@@ -246,6 +246,7 @@ Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Func
   {
     auto scope = timings.measure(Phase::peephole, p.name);
     if (o.level >= 1) peephole_allocated(f);
+    if (list && o.target->family == isa::Family::volta) balance_pipes(f, memory.forms);
   }
   Code code;
   {
