@@ -2,7 +2,7 @@
 //
 // Input and output: functions over virtual registers without dead code, with their survey, which is kept up to date. Selection makes the instructions
 // of every PTX statement for itself; here
-//   a sum takes in a product (IMAD), a shift to the left by a literal (LEA, ISCADD), or another sum (IADD3 has three operands);
+//   a sum takes in a product (IMAD), a shift or a rotation to the left by a literal (LEA, LEA.HI, ISCADD), or another sum (IADD3 has three operands);
 //   a sum of 64 bits, two additions, takes in a product of 32-bit factors (IMAD.WIDE) or a shift (LEA, LEA.HI.X): the addresses of arrays;
 //   a logical operation takes in another while their operands are three at most (LOP3);
 //   such a sum takes in the extension of a signed 32-bit value (IMAD.WIDE by one), also that of another block;
@@ -258,6 +258,10 @@ class Combiner {
     if (volta_ && is_left_shift(p.sass) && is_zero(o[3]) && isa::modifier(p.sass, ModifierKind::High) == 0)
       return !s.negated && become(at_, crosses_of(p), Mnemonic::LEA,
                                   {d, predicate(isa::PT), o[1], other, o[2], predicate(isa::PT, true)});
+    // The upper word of a pair that is shifted to the left: a rotation, where both words are one.
+    if (volta_ && is_left_shift(p.sass) && is_register(o[3]) && isa::modifier(p.sass, ModifierKind::High))
+      return !s.negated && become(at_, crosses_of(p), Mnemonic::LEA_HI,
+                                  {d, predicate(isa::PT), o[1], other, o[3], o[2], predicate(isa::PT, true)});
     if (p.sass.mnemonic == Mnemonic::SHL && is_immediate(o[2]) && o[2].value > 0 && o[2].value < 32 &&
         is_plain(p.sass, {ModifierKind::X, ModifierKind::CC}))
       return !s.negated && become(at_, crosses_of(p), Mnemonic::ISCADD, {d, o[1], other, o[2]});

@@ -8,7 +8,7 @@
 // 1996) that needs no relation between predicates.
 // Cost: O(guarded instructions + units).
 //
-// Left out: several writes, guards that imply each other, predicates as values.
+// Left out: several writes, guards that imply each other.
 #include "assembler/passes.h"
 
 namespace rndn::assembler {
@@ -21,7 +21,7 @@ void find_guarded_values(Function& f, const Survey& survey) {
   ArenaList<uint32_t> candidates(*f.arena, 64);  // the first units of values
   const auto has_one_guarded_write = [&](uint32_t u) {
     const UnitUse& x = survey.units[u];
-    return f.units.is_gpr(u) && x.inst != UINT32_MAX && !x.several && !x.crosses && f.facts[x.inst].guarded;
+    return f.units.is_allocated(u) && x.inst != UINT32_MAX && !x.several && !x.crosses && f.facts[x.inst].guarded;
   };
   const auto same_guard = [&](uint32_t a, uint32_t b) {
     return f.units.of(static_cast<InstId>(a)).writes[-1] == f.units.of(static_cast<InstId>(b)).writes[-1] &&
@@ -35,10 +35,11 @@ void find_guarded_values(Function& f, const Survey& survey) {
         if (has_one_guarded_write(*u)) readers[*u] += same_guard(survey.units[*u].inst, index(i));
       for (const uint32_t* w = writes; w != end; ++w)
         if (const uint32_t u = *w & ~Units::lasts; (*w & Units::lasts) && has_one_guarded_write(u))
-          if (f.gprs[u - first_gpr].first == u - first_gpr) candidates.push(u);
+          if (!f.units.is_gpr(u) || f.gprs[u - first_gpr].first == u - first_gpr) candidates.push(u);
     }
   for (uint32_t first : candidates.all()) {
-    const uint32_t width = f.gprs[first - first_gpr].width, write = survey.units[first].inst;
+    const bool is_gpr = f.units.is_gpr(first);
+    const uint32_t width = is_gpr ? f.gprs[first - first_gpr].width : 1, write = survey.units[first].inst;
     bool all = true;
     for (uint32_t u = first; all && u < first + width; ++u) {
       const UnitUse& x = survey.units[u];
@@ -50,7 +51,7 @@ void find_guarded_values(Function& f, const Survey& survey) {
     }
     if (!all) continue;
     for (uint32_t u = first; u < first + width; ++u) {
-      f.gprs[u - first_gpr].temporary = true;
+      (is_gpr ? f.gprs[u - first_gpr].temporary : f.predicates[u].temporary) = true;
       const auto [reads, writes, end] = f.units.of(static_cast<InstId>(survey.units[u].inst));
       for (uint32_t* w = const_cast<uint32_t*>(writes); w != end; ++w)
         if ((*w & ~Units::lasts) == u) *w = u;

@@ -263,17 +263,23 @@ struct PressureScheduler {
   uint32_t weight(uint32_t u) const { return uint32_t{units.is_gpr(u)} + uint32_t{u < units.predicates} * predicate; }
   static uint32_t gprs(uint32_t pressure) { return pressure % predicate; }
 
-  // Whether issuing the instruction leaves more GPRs alive.
-  bool needs_registers(InstId i) const {
+  // Whether issuing the instruction leaves more values alive, of those that `counts`.
+  template <class F>
+  bool needs(InstId i, F&& counts) const {
     const auto [reads, writes, end] = units.of(i);
     int change = 0;
     for (const uint32_t* w = writes; w != end; ++w) {
       const uint32_t u = *w & ~Units::lasts;
-      change += units.is_gpr(u) && left[u] < alive_flag;
+      change += counts(u) && left[u] < alive_flag;
     }
     if (change == 0) return false;
-    for (const uint32_t* u = reads; u != writes; ++u) change -= units.is_gpr(*u) && left[*u] == (alive_flag | 1);
+    for (const uint32_t* u = reads; u != writes; ++u) change -= counts(*u) && left[*u] == (alive_flag | 1);
     return change > 0;
+  }
+  // Whether that is too much: in need of what there is too much of already.
+  bool too_much(InstId i) const {
+    return (gprs(pressure) > limit && needs(i, [&](uint32_t u) { return units.is_gpr(u); })) ||
+           (pressure > predicate * (predicate_limit + 1) && needs(i, [&](uint32_t u) { return u < units.predicates; }));
   }
   // Whether a value ends or begins its life here follows no pattern: no branches.
   void issue(InstId i) {
@@ -304,11 +310,10 @@ struct PressureScheduler {
     for (uint32_t done = 0; done < n; ++done) {
       while (issued[*next_late]) ++next_late;
       uint32_t k = *next_late;
-      if (pressure > limit && (gprs(pressure) > limit || pressure > predicate * (predicate_limit + 1)))
-        if (pressure > predicate * (predicate_limit + 1) || needs_registers(program[k])) {
-          while (issued[next]) ++next;
-          k = next;
-        }
+      if (pressure > limit && too_much(program[k])) {
+        while (issued[next]) ++next;
+        k = next;
+      }
       issued[k] = true;
       code[done] = program[k];
       issue(program[k]);

@@ -357,6 +357,7 @@ Op Selector::extended_narrow(const ptx::Operand& o, Type type) {
     a.value = ptx::is_signed(type) ? static_cast<int64_t>(high) >> unused : static_cast<int64_t>(high >> unused);
     return a;
   }
+  if (is_zero(a)) return a;
   Op t = temp();
   extend(t.reg, a, 8 * ptx::type_bytes(type), ptx::is_signed(type));
   return t;

@@ -4,7 +4,8 @@
 // branches can split a warp (divergence.cpp), and makes every piece of the graph in which lanes run apart a region (regions.cpp).
 //
 // Algorithm: a block begins at each label that is branched to and behind each branch; chains of blocks become one. An arm of at most 6 instructions
-// that may run under a guard goes into the block that branches to it (the thesis's rule).
+// that may run under a guard goes into the block that branches to it (the thesis's rule), one of at most 12 if they are cheap and leave memory alone: loads
+// of several such pieces in a row are under way together then, and lanes have no place to meet at.
 // Cost: O(instructions).
 #include "assembler/structure.h"
 
@@ -17,7 +18,8 @@ namespace {
 
 using ptx::Opcode;
 
-constexpr size_t inline_limit = 6;  // PTX instructions in an arm that is predicated (the thesis's figure)
+constexpr size_t inline_limit = 6;         // PTX instructions in an arm that is predicated (the thesis's figure)
+constexpr size_t cheap_inline_limit = 12;  // if all are cheap
 
 bool ends_thread(const ptx::Instruction& i) {
   return (i.op == Opcode::ret || i.op == Opcode::exit) && is_none(i.guard);
@@ -40,6 +42,34 @@ bool can_predicate(const ptx::Instruction& i) {
     case Opcode::exit:
     case Opcode::trap: return false;
     default: return is_none(i.guard) && !expands_to_branches(i);
+  }
+}
+
+// An instruction of one cycle or two, that touches registers only.
+bool is_cheap(const ptx::Instruction& i) {
+  switch (i.op) {
+    case Opcode::add:
+    case Opcode::sub:
+    case Opcode::mul:
+    case Opcode::mad:
+    case Opcode::fma: return i.type != ptx::Type::f64;
+    case Opcode::mov:
+    case Opcode::abs:
+    case Opcode::neg:
+    case Opcode::min:
+    case Opcode::max:
+    case Opcode::and_:
+    case Opcode::or_:
+    case Opcode::xor_:
+    case Opcode::not_:
+    case Opcode::lop3:
+    case Opcode::shl:
+    case Opcode::shr:
+    case Opcode::shf:
+    case Opcode::prmt:
+    case Opcode::setp:
+    case Opcode::selp: return i.type != ptx::Type::f64;
+    default: return false;
   }
 }
 
@@ -156,10 +186,11 @@ struct Builder : FlowGraph {
     if (predecessors[index(a)].size() != 1 || predecessors[index(a)][0] != from || !is_none(x.predicate) ||
         is_none(x.next))
       return false;
-    if (x.items.size() > inline_limit) return false;
+    if (x.items.size() > cheap_inline_limit) return false;
+    const bool is_long = x.items.size() > inline_limit;
     for (const FlowItem& item : x.items) {
       const ptx::Instruction& i = f.instructions[item.inst];
-      if (!is_none(item.guard) || !can_predicate(i)) return false;
+      if (!is_none(item.guard) || !can_predicate(i) || (is_long && !is_cheap(i))) return false;
       for (uint32_t k = 0; k < i.destination_count; ++k) {
         const ptx::Operand& o = f.operand(i, k);
         if (o.kind == ptx::Operand::reg && o.reg_id() == predicate) return false;

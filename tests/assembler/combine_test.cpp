@@ -45,6 +45,12 @@ const Case cases[] = {
     {"shift less", "shl.b32 %t1, %a, 3;\nsub.u32 %x, %b, %t1;\nshl.b32 %t2, %a, 0;\nadd.u32 %y, %t2, %c;\n"},
     {"shift by a register", "shl.b32 %t1, %a, %b;\nadd.u32 %x, %t1, %c;\nshl.b32 %t2, %a, 32;\nadd.u32 %y, %t2, %c;\n"},
     {"shift to the right", "shr.u32 %t1, %a, 3;\nadd.u32 %x, %t1, %b;\nshr.s32 %t2, %a, 3;\nadd.u32 %y, %t2, %b;\n"},
+    {"rotation and sum",
+     "shf.l.wrap.b32 %t1, %a, %a, 7;\nadd.u32 %x, %t1, %b;\nshf.l.wrap.b32 %t2, %b, %c, 31;\nadd.u32 %y, 77, %t2;\nshf.l.clamp.b32 %t3, "
+     "%a, %c, 1;\nadd.u32 %t4, %c, %t3;\nmov.b64 %z, {%t4, %t2};\n"},
+    {"rotation less, to the right and by a register",
+     "shf.l.wrap.b32 %t1, %a, %b, 9;\nsub.u32 %x, %c, %t1;\nshf.r.wrap.b32 %t2, %a, %b, 9;\nadd.u32 %y, %t2, %c;\nshf.l.wrap.b32 %t3, %a, "
+     "%b, %c;\nadd.u32 %t3, %t3, %a;\nshf.l.wrap.b32 %t4, %a, %b, 32;\nadd.u32 %t4, %t4, %c;\nmov.b64 %z, {%t3, %t4};\n"},
     {"three terms", "add.u32 %t1, %a, %b;\nadd.u32 %x, %t1, %c;\nsub.u32 %t2, %a, %b;\nsub.u32 %y, %c, %t2;\n"},
     {"terms and literals",
      "add.u32 %t1, %a, 70000;\nadd.u32 %x, %t1, %c;\nsub.u32 %t2, %a, 9;\nadd.u32 %y, %t2, 1000000;\n"},
@@ -271,6 +277,7 @@ TEST(Combine, IsOneInstruction) {
       {"mul.lo.u32 %t1, %a, 77;\nsub.u32 %x, %c, %t1;\n", "mad.lo.u32 %x, %a, 77, %c;\n", false},
       {"shl.b32 %t1, %a, 3;\nadd.u32 %x, %t1, %b;\n", "add.u32 %x, %a, %b;\n", true},
       {"add.u32 %t1, %a, %b;\nsub.u32 %x, %t1, %c;\n", "add.u32 %x, %a, %b;\n", true},
+      {"shf.l.wrap.b32 %t1, %a, %a, 7;\nadd.u32 %x, %t1, %b;\n", "add.u32 %x, %a, %b;\n", false},
       {"and.b32 %t1, %a, %b;\nnot.b32 %t2, %t1;\nxor.b32 %x, %t2, %c;\n", "and.b32 %x, %a, %b;\n", true},
       {"and.b32 %t1, %a, 0xff00;\nor.b32 %t2, %t1, %b;\nxor.b32 %x, %t2, %a;\n", "and.b32 %x, %a, 0xff00;\n", true},
       {"mul.wide.s32 %s1, %a, 4;\nadd.s64 %z, %u, %s1;\n", "mad.wide.s32 %z, %a, 4, %u;\n", false},

@@ -13,8 +13,7 @@ std::string kernel(const std::string& body) {
   for (int k = 1; k < 15; ++k) many += fmt::format("xor.b32 %y, %y, %n{};\n", k);
   return ".version 7.0\n.target sm_60\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out)\n{\n"
          ".reg .b32 %a, %b, %c, %x, %y, %z, %i, %t<8>, %n<20>;\n.reg .b32 %j<4>;\n.reg .b64 %d<8>, %w;\n.reg .pred %p, "
-         "%q, "
-         "%g, %l;\n"
+         "%q, %g, %h, %l, %o<6>;\n"
          "ld.param.u64 %d1, [in];\nld.param.u64 %d2, [out];\nmov.u32 %j1, %tid.x;\nmov.u32 %j2, %ctaid.x;\n"
          "mad.lo.u32 %j3, %j2, 96, %j1;\nmad.wide.u32 %d3, %j3, 24, %d1;\nmad.wide.u32 %d4, %j3, 768, %d2;\n"
          "ld.global.u32 %a, [%d3];\nld.global.u32 %b, [%d3+8];\nld.global.u32 %c, [%d3+16];\n"
@@ -33,6 +32,14 @@ const std::string busy = [] {
   return text;
 }();
 
+// Takes predicates.
+const std::string busy_predicates = [] {
+  std::string text;
+  for (int k = 0; k < 6; ++k) text += fmt::format("setp.lt.u32 %o{0}, %c, {1};\n", k, 77777 * k + 5);
+  for (int k = 0; k < 6; ++k) text += fmt::format("selp.u32 %t7, %y, {1}, %o{0};\nadd.u32 %y, %y, %t7;\n", k, k);
+  return text;
+}();
+
 struct Case {
   const char* name;
   std::string body;
@@ -45,6 +52,19 @@ const Case cases[] = {
     {"both arms",
      "@%p bra ELSE;\nadd.u32 %t1, %a, %i;\nxor.b32 %x, %x, %t1;\nbra JOIN;\n"
      "ELSE:\nmul.lo.u32 %t2, %b, %i;\nadd.u32 %x, %x, %t2;\nJOIN:\n"},
+    // The same of predicates. What takes seven of them would lose one that dies too early.
+    {"a predicate under one guard", "@%p setp.lt.u32 %g, %a, %b;\n@%p selp.u32 %x, %x, 5, %g;\n" + busy_predicates},
+    {"a predicate of an arm, in a loop",
+     "@%p bra SKIP;\nsetp.lt.u32 %g, %a, %b;\nselp.u32 %t1, %a, %c, %g;\nsetp.gt.u32 %h, %t1, %i;\nselp.u32 %x, %x, %t1, %h;\nSKIP:\n" +
+         busy_predicates},
+    {"a predicate with a reader without guard", "@%q setp.lt.u32 %g, %a, %b;\n" + busy_predicates + "selp.u32 %x, %x, 5, %g;\n"},
+    {"a predicate with a reader under the opposite guard",
+     "@%q setp.lt.u32 %g, %a, %b;\n" + busy_predicates + "@!%q selp.u32 %x, %x, 5, %g;\n"},
+    {"a predicate that is another's guard", "@%q setp.lt.u32 %g, %a, %b;\n" + busy_predicates + "@%g add.u32 %x, %x, %i;\n"},
+    {"a predicate that a branch reads",
+     "@%q setp.lt.u32 %g, %a, %b;\n" + busy_predicates + "@%g bra OVER;\n" + busy + "OVER:\n"},
+    {"a predicate whose guard changes",
+     "setp.eq.u32 %h, %i, 0;\n@%h setp.lt.u32 %g, %a, %b;\n" + busy_predicates + "setp.ne.u32 %h, %i, 1;\n@%h selp.u32 %x, %x, 5, %g;\n"},
     // What an earlier iteration wrote is read in a later one.
     {"a reader without guard", "@%q add.u32 %t1, %a, %b;\nadd.u32 %x, %x, %t1;\n"},
     {"a reader under the opposite guard", "@%q add.u32 %t1, %a, %b;\n@!%q add.u32 %x, %x, %t1;\n"},

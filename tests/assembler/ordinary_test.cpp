@@ -125,7 +125,7 @@ TEST(Ordinary, BranchesToTheEndAreExits) {
     return n;
   };
   std::string work;
-  for (int k = 0; k < 12; ++k) work += fmt::format("mad.lo.u32 %r0, %r0, {}, %r1;\n", 2 * k + 3);
+  for (int k = 0; k < 14; ++k) work += fmt::format("mad.lo.u32 %r0, %r0, {}, %r1;\n", 2 * k + 3);
   std::string early = kernel("6.0", "sm_60", {"mov.b32 %r0, 1"}), otherwise = early, loop = early;
   const std::string store = "st.global.u32 [%out+8], %r0;\n";
   early.replace(early.find("ret;"), 4, "setp.gt.u32 %p2, %t, 40;\n@%p2 bra END;\n" + work + store + "END: ret;");
@@ -593,7 +593,7 @@ TEST(Ordinary, PascalsStackHoldsAChainOfArms) {
   std::string text = kernel("6.0", "sm_60", {"mov.b32 %r0, 1"}), chain;
   for (int k = 0; k < arms; ++k) {
     chain += fmt::format("N{0}: setp.ne.u32 %p2, %t, {0};\n@%p2 bra N{1};\n", k, k + 1);
-    for (int step = 0; step < 8; ++step) chain += fmt::format("mad.lo.u32 %r0, %r0, {}, %r1;\n", 2 * step + 3);
+    for (int step = 0; step < 14; ++step) chain += fmt::format("mad.lo.u32 %r0, %r0, {}, %r1;\n", 2 * step + 3);
     chain += "bra OUT;\n";
   }
   chain += fmt::format("N{}: mov.b32 %r0, 77;\nOUT: st.global.u32 [%out+8], %r0;\nret;", arms);
