@@ -11,12 +11,10 @@
 // Read barriers: instructions that read their sources late get one when a source may be overwritten before the instruction is known to be done:
 // stores always, others when the block shows such a write or ends first.
 // Scoreboards by use: 0..2 global memory, 3 shared memory and other lanes, 4 FP64 and function units, 5 late reads; a busy one gives way to a
-// free one of the first five. In blocks with more results under way at once than that, the five are shared out by how many of each kind there are, and
-// each takes as many results that follow each other as go round: who needs the first results does not wait for the last ones, as it would
-// if these all had the scoreboard that was left.
+// free one of the first five.
 // All of this is done in one walk over each block. What a branch back leaves pending is followed then, through the blocks that it reaches, until
 // something waits for it. Times run on from block to block, so that what is remembered of earlier blocks has always settled and is never cleared.
-// Cost: O(operands) per instruction, twice in blocks with many results; what is followed goes a few instructions far.
+// Cost: O(operands) per instruction; what is followed goes a few instructions far.
 //
 // Left out: reuse flags, dual issue, DEPBAR's partial waits.
 #include <algorithm>
@@ -123,6 +121,7 @@ struct Assigner {
   uint32_t first_link = 0;
   ArenaList<uint32_t> late{arena, 64};  // announced late readers of the block without a read barrier
   std::array<uint32_t, 8> waited{};     // by scoreboard: place in the stream of the last wait in the block
+  uint8_t last_global = 0;
 
   Facts& at(uint32_t k) { return f.facts[index(code.order[k])]; }
   uint64_t present() {  // latency classes of the kernel
@@ -142,85 +141,23 @@ struct Assigner {
     return waited[late_read_scoreboard] <= p;
   }
 
-  // --- results and their scoreboards
-  enum Kind : uint8_t { from_memory, from_lanes, from_units, kinds };
-  static Kind kind_of(L latency) {
-    switch (latency) {
+  // For results: global memory takes the first free of three; others have a favourite.
+  uint8_t choose(const Facts& x) {
+    auto is_free = [&](uint8_t s) { return !(state.any() >> s & 1); };
+    switch (x.latency) {
       case L::global_load:
       case L::global_atomic:
-      case L::local_load: return from_memory;
-      case L::fp64:
-      case L::sfu: return from_units;
-      default: return from_lanes;
+      case L::local_load:
+        for (uint8_t s : {0, 1, 2})
+          if (is_free(s)) return last_global = s;
+        return last_global;  // joins the youngest: it returns last
+      default: break;
     }
-  }
-  static constexpr uint32_t for_results = late_read_scoreboard;  // scoreboards
-  struct Share {
-    uint8_t first, count, current;  // scoreboards
-    uint32_t each, has;             // how many results one of them takes, and the current one has
-  };
-  static constexpr std::array<Share, kinds> usual_shares = {{{0, 3, 0, 1, 0}, {3, 1, 3, 1, 0}, {4, 1, 4, 1, 0}}};
-  std::array<Share, kinds> shares;
-  std::span<uint32_t> maker;  // by register: one more than the place of the instruction whose result is under way; 0: none
-
-  // How many results of each kind are under way at once in the block: made, and not touched yet.
-  std::array<uint32_t, kinds> under_way(const CodeBlock& b) {
-    if (maker.empty()) maker = arena.make_span<uint32_t>(resource_count, 0);
-    std::array<uint32_t, kinds> now{}, most{};
-    const auto touch = [&](uint32_t r) {
-      const uint32_t m = maker[r];
-      if (m <= b.begin || m > b.end) return;
-      for (uint32_t w : f.registers.of(code.order[m - 1]).all_writes())
-        if (maker[w] == m) maker[w] = 0;
-      --now[kind_of(at(m - 1).latency)];
-    };
-    for (uint32_t k = b.begin; k < b.end; ++k) {
-      const Lists::List list = f.registers.of(code.order[k]);
-      for (uint32_t r : list.all()) touch(r);
-      const Facts& x = at(k);
-      if (!x.announced) continue;
-      const Kind kind = kind_of(x.latency);
-      most[kind] = std::max(most[kind], now[kind] + 1);
-      if (list.writes == list.end) continue;
-      ++now[kind];
-      for (uint32_t w : list.all_writes()) maker[w] = k + 1;
-    }
-    return most;
-  }
-  void share_out(const CodeBlock& b) {
-    shares = usual_shares;
-    uint32_t results = 0;
-    for (uint32_t k = b.begin; k < b.end; ++k) results += at(k).announced;
-    if (results <= for_results) return;
-    const std::array<uint32_t, kinds> most = under_way(b);
-    if (most[from_memory] + most[from_lanes] + most[from_units] <= for_results) return;
-    uint32_t left = for_results;
-    for (uint32_t k = 0; k < kinds; ++k) shares[k].count = most[k] != 0, left -= most[k] != 0;
-    for (; left > 0; --left) {
-      uint32_t busiest = 0;
-      for (uint32_t k = 1; k < kinds; ++k)
-        if (most[k] * std::max<uint32_t>(shares[busiest].count, 1) > most[busiest] * std::max<uint32_t>(shares[k].count, 1)) busiest = k;
-      ++shares[busiest].count;
-    }
-    uint8_t first = 0;
-    for (uint32_t k = 0; k < kinds; ++k) {
-      Share& s = shares[k];
-      s.first = s.current = first, first += s.count;
-      if (s.count) s.each = (most[k] + s.count - 1) / s.count;
-    }
-  }
-  bool is_free(uint8_t s) const { return !(state.any() >> s & 1); }
-  uint8_t choose(const Facts& x) {
-    const Kind kind = kind_of(x.latency);
-    Share& s = shares[kind];
-    if (s.has < s.each && s.each > 1 && !is_free(s.current)) return ++s.has, s.current;
-    const auto take = [&](uint8_t scoreboard) { return s.has = 1, s.current = scoreboard; };
-    for (uint8_t k = 0; k < s.count; ++k)
-      if (is_free(s.first + k)) return take(s.first + k);
-    if (kind != from_memory && s.each == 1)
-      for (uint8_t free : {3, 4, 2, 1, 0})
-        if (is_free(free)) return free;
-    return s.current;  // joins the youngest: it returns last
+    const uint8_t want = x.latency == L::fp64 || x.latency == L::sfu ? 4 : 3;
+    if (is_free(want)) return want;
+    for (uint8_t s : {3, 4, 2, 1, 0})
+      if (is_free(s)) return s;
+    return want;
   }
 
   void write(uint32_t r, uint32_t inst, const Facts& x) {
@@ -232,7 +169,6 @@ struct Assigner {
 
   void walk(const CodeBlock& b) {
     if (b.begin == b.end) return;
-    share_out(b);
     time += most_cycles;
     first_link = static_cast<uint32_t>(links.size());
     late.clear();

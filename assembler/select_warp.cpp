@@ -46,11 +46,14 @@ Selector::Meeting* Selector::meeting(const ptx::Instruction& i) {
   return m && m->places > 1 ? m : nullptr;
 }
 
+static bool names_all(const Op& members) {
+  return members.kind == isa::OperandKind::immediate && static_cast<uint32_t>(members.value) == 0xffffffffu;
+}
 // Waits for the lanes of the mask, unless all have come together before in this straight piece of code: nothing takes them apart in it. False: there was
 // nothing to wait for.
 bool Selector::come_together(Op members) {
   members = plain(members);
-  const bool all = is_immediate(members) && static_cast<uint32_t>(members.value) == 0xffffffffu;
+  const bool all = names_all(members);
   if (all && together_ == block_) return false;
   converge(members);
   if (all && guard_.reg == isa::PT) together_ = block_;
@@ -89,7 +92,7 @@ void Selector::meet_once(std::span<const FlowItem> items) {
   current_ = &first;
   guard_ = predicate(isa::PT);
   const RegionId region = f_.blocks[block_].innermost;
-  const Op members = as_register(plain(source(members_of(first), Type::u32)));
+  const Op members = plain(source(members_of(first), Type::u32));
   const uint32_t apart = absent(members, guard_);
   const BlockId together = new_block(), alone = new_block(), after = new_block();
   seal_branch(predicate(apart), alone, together);
@@ -110,8 +113,12 @@ uint32_t Selector::absent(Op members, Op guard) {
   const uint32_t apart = new_predicate(f_, false);
   emit(Mnemonic::VOTE, {here, pt(), guard}).mod(ModifierKind::VoteMode, 1);
   f_.insts.back().cooperative = true;
-  logic(missing.reg, here, members, 0x0c);
-  setp(apart, isa::PT, Cmp::NE, missing, rz, false, 0, guard);
+  if (names_all(members)) {
+    setp(apart, isa::PT, Cmp::NE, here, members, false, 0, guard);
+  } else {
+    logic(missing.reg, here, members, 0x0c);
+    setp(apart, isa::PT, Cmp::NE, missing, rz, false, 0, guard);
+  }
   return apart;
 }
 
@@ -121,7 +128,8 @@ template <class F>
 void Selector::meet(Meeting& m, Op members, Op guard, const Brought& brought, uint32_t d, uint32_t p, F&& operate) {
   guard_ = predicate(isa::PT);
   const RegionId region = f_.blocks[block_].innermost;
-  members = lasting(as_register(plain(members)), 1);
+  members = plain(members);
+  if (!is_immediate(members)) members = lasting(as_register(members), 1);
   std::array<Op, 3> own{};
   size_t sources = 0;
   for (const Op& o : brought.sources) own[sources++] = is_register(o) ? lasting(o, brought.width) : o;
@@ -235,7 +243,7 @@ void Selector::cooperate(const ptx::Instruction& i) {
       if (i.operand_count < 3) return vote(i, d, p);
       Op members = plain(source(p_.operand(i, 2), Type::u32));
       if (m) {
-        members = lasting(as_register(members), 1);
+        if (!is_immediate(members)) members = lasting(as_register(members), 1);
         return meet(*m, members, guard, {.sources = {}, .condition = p}, ballot ? d : isa::RZ, ballot ? isa::PT : d,
                     [&](uint32_t to, uint32_t p_to, const Sources&, const Op& condition, bool here) {
                       const uint32_t result = ballot ? to : p_to;
@@ -318,7 +326,7 @@ void Selector::block_barrier(const ptx::Instruction& i) {
 template <class F>
 void Selector::exclusively(const ptx::Operand& mask, F&& body) {
   Op m = plain(source(mask, Type::u32));
-  if (convergent_ && is_immediate(m) && static_cast<uint32_t>(m.value) == 0xffffffffu) return body();
+  if (convergent_ && names_all(m)) return body();
   const RegionId outer = f_.blocks[block_].innermost;
   m = lasting(as_register(m), 1);
   BlockId alone = new_block(), landing = new_block();
@@ -416,7 +424,7 @@ void Selector::vote(const ptx::Instruction& i, uint32_t d, Op p) {
 // A vote of the lanes that the mask names; VOTE asks all that are here, among them those of other masks (tiles of a warp).
 void Selector::vote_of(Op members, const ptx::Instruction& i, uint32_t d, Op p) {
   using V = ptx::VoteMode;
-  if (is_immediate(members) && static_cast<uint32_t>(members.value) == 0xffffffffu) return vote(i, d, p);
+  if (names_all(members)) return vote(i, d, p);
   const auto those_for = [&](Op condition, uint32_t to) {
     const Op here = temp();
     emit(Mnemonic::VOTE, {here, pt(), condition}).mod(ModifierKind::VoteMode, 1);
