@@ -28,11 +28,6 @@ using L = isa::LatencyClass;
 
 constexpr int32_t furthest = 8;  // cycles
 
-bool is_register(const Op& o) { return o.kind == isa::OperandKind::gpr; }
-bool is_zero(const Op& o) { return is_register(o) && o.reg == isa::RZ; }
-bool is_true(const Op& o) { return o.reg == isa::PT && !o.negated; }
-bool is_false(const Op& o) { return o.reg == isa::PT && o.negated; }
-
 // Cycles of the ALU (positive) and of the multiplier (negative) that an instruction takes. Floats have a second pipe besides it.
 int32_t cycles(const Facts& x, Mnemonic m) {
   switch (x.latency) {

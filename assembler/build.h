@@ -27,6 +27,12 @@ inline isa::Operand absolute(isa::Operand o) {
   o.negated = false;
   return o;
 }
+inline bool is_register(const isa::Operand& o) { return o.kind == isa::OperandKind::gpr; }
+inline bool is_immediate(const isa::Operand& o) { return o.kind == isa::OperandKind::immediate; }
+inline bool is_zero(const isa::Operand& o) { return is_register(o) && o.reg == isa::RZ; }  // the register
+// Of a predicate operand that decides nothing.
+inline bool is_true(const isa::Operand& o) { return o.reg == isa::PT && !o.negated; }
+inline bool is_false(const isa::Operand& o) { return o.reg == isa::PT && o.negated; }
 // [reg + offset]; `wide`: reg is a pair. `descriptor`: through the memory descriptor of Volta and later.
 isa::Operand address(uint32_t reg, int64_t offset, bool wide, bool descriptor);
 

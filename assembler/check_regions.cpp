@@ -98,6 +98,14 @@ struct RegionCheck {
     if (k + 1 < count) edge(k + 1, s);
   }
 
+  // A move of zero, as a product too.
+  static bool makes_zero(const isa::Instruction& s) {
+    const auto all_zero = [&](uint32_t first, uint32_t count) {
+      return std::all_of(&s.operands[first], &s.operands[first + count],
+                         [](const isa::Operand& o) { return o.kind == isa::OperandKind::gpr && o.reg == isa::RZ; });
+    };
+    return s.mnemonic == isa::Mnemonic::MOV ? all_zero(1, 1) : s.mnemonic == isa::Mnemonic::IMAD && all_zero(1, 3);
+  }
   void check_call(uint32_t k) {
     using M = isa::Mnemonic;
     const auto moves_control = [&](uint32_t i) {
@@ -130,14 +138,7 @@ struct RegionCheck {
     for (uint32_t i = targets[k]; i < end; ++i)
       if (writes(i, place)) report(i, "loses the place to return to");
     while (high > targets[k] && !writes(high - 1, place + 1)) --high;
-    // A move of zero, or zero times zero and zero.
-    const auto is_zero = [&](uint32_t operand) {
-      const isa::Operand& o = code[high - 1].operands[operand];
-      return o.kind == isa::OperandKind::gpr && o.reg == isa::RZ;
-    };
-    if (high == targets[k] || !(code[high - 1].mnemonic == M::MOV    ? is_zero(1)
-                                : code[high - 1].mnemonic == M::IMAD ? is_zero(1) && is_zero(2) && is_zero(3)
-                                                                     : false))
+    if (high == targets[k] || !makes_zero(code[high - 1]))
       report(end, "returns to a place of more than 32 bits");
   }
 

@@ -4,8 +4,8 @@
 // of every PTX statement for itself; here
 //   a sum takes in a product (IMAD), a shift or a rotation to the left by a literal (LEA, LEA.HI, ISCADD), or another sum (IADD3 has three operands);
 //   a sum of 64 bits, two additions, takes in a product of 32-bit factors (IMAD.WIDE) or a shift (LEA, LEA.HI.X): the addresses of arrays;
+//   it also takes in the extension of a signed 32-bit value (IMAD.WIDE by one), also that of another block;
 //   a logical operation takes in another while their operands are three at most (LOP3);
-//   such a sum takes in the extension of a signed 32-bit value (IMAD.WIDE by one), also that of another block;
 //   a conjunction, disjunction or difference of predicates becomes part of the comparison that makes one of them;
 //   a sum of floats takes in a product where PTX leaves it free (Inst::contractible): FFMA, DFMA.
 // What is taken in has one definition, in the reader's block and at most `reach` instructions before it, without a guard or under the reader's, and what
@@ -38,11 +38,6 @@ constexpr size_t reach = 64;
 constexpr uint32_t nobody = UINT32_MAX;
 constexpr InstId gone = none<InstId>();
 
-bool is_register(const Op& o) { return o.kind == isa::OperandKind::gpr; }
-bool is_immediate(const Op& o) { return o.kind == isa::OperandKind::immediate; }
-bool is_zero(const Op& o) { return is_register(o) && o.reg == isa::RZ; }
-bool is_true(const Op& o) { return o.reg == isa::PT && !o.negated; }
-bool is_false(const Op& o) { return o.reg == isa::PT && o.negated; }
 // The integer with the other sign.
 Op minus(Op o) {
   if (is_immediate(o))

@@ -82,7 +82,7 @@ struct DominatorTree {
   bool dominates(uint32_t a, uint32_t b) const { return number[b] - number[a] < size[a]; }
 };
 
-// Of a machine function.
+// Of a machine function. Blocks that its first does not reach, bodies of subroutines, have no place in the tree: nothing is to be asked of them.
 struct Dominators {
   std::span<uint32_t> order;          // reverse postorder
   std::span<uint32_t> begin, before;  // the predecessors of block b: before[begin[b]] .. before[begin[b + 1]]

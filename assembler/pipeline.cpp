@@ -214,7 +214,7 @@ Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Func
       if (!settled) {
         settled = true;
         const uint32_t used = register_pressure(f, live) + extra, lower = used / 8 * 8;
-        if (used > lower && used <= lower + 2 && lower >= pressure + extra + close) {
+        if (used > lower && used <= lower + 2 && lower >= std::max(pressure + extra + close, free_of_cost)) {
           step = lower, slack = close;
           continue;
         }

@@ -21,7 +21,8 @@
 // block whose join may lead to the end without one. What follows runs divergent, but for branches that join there with nothing that waits before it: in
 // a loop of such operations, an `if` at the end of a round. On Pascal lanes at a join count as come to a barrier.
 //
-// Left out: irreducible graphs (two entries into a cycle): Volta and later run them divergent, without regions; Pascal refuses them.
+// Left out: lanes that spin, in a loop, on what lanes write that wait for them at a join: only branches to a loop's head behind which something may spin get no
+// region of their own. Irreducible graphs (two entries into a cycle): Volta and later run them divergent, without regions; Pascal refuses them.
 // A branch that reaches itself before its join (several back edges to one header) gets no region either, but on Pascal where lanes wait for others.
 #include <algorithm>
 #include <functional>
@@ -56,6 +57,7 @@ struct Builder : Divergence {
   };
   std::vector<Candidate> candidates;           // inner before outer
   std::vector<std::vector<uint32_t>> holders;  // by block: the candidates that hold it; after nest() inner before outer
+  Flags for_lanes, may_end;  // by block: it waits for lanes that may be elsewhere; its lanes may end before they come to a barrier
 
   bool holds(uint32_t k, uint32_t b) const {
     return b < holders.size() && std::find(holders[b].begin(), holders[b].end(), k) != holders[b].end();
@@ -254,7 +256,6 @@ struct Builder : Divergence {
         if (!ends[index(p)] && !stops[index(p)]) ends[index(p)] = true, work.push(index(p));
     return ends;
   }
-  Flags for_lanes, may_end;  // by block: it waits for lanes that may be elsewhere; its lanes may end before they come to a barrier
   // Whether lanes may wait in the block for some that are at the join: at an operation of the warp; at a barrier of the block, when those at the join may
   // end without coming to one; at one that lanes of a warp may come to apart.
   bool waits_elsewhere(uint32_t b, uint32_t j) const {
@@ -277,18 +278,32 @@ struct Builder : Divergence {
     std::erase_if(candidates, drop);
     find_parents();
   }
-  // Behind a search for all that is reached before the join of these branches, if something waits there: the branches behind which nothing does.
+  // Whether the block may spin, in a loop that does not hold the join, on what other lanes write. Those at the join may be the ones that are to write it.
+  bool may_spin(uint32_t b, uint32_t j) {
+    const uint32_t l = inner_loop[b];
+    if (l == UINT32_MAX || in_loop(l, j)) return false;
+    return std::ranges::any_of(block(BlockId{b}).items, [&](const FlowItem& item) {
+      const ptx::Instruction& i = f.instructions[item.inst];
+      using S = ptx::Space;
+      return i.op == Opcode::atom || (i.op == Opcode::ld && i.mods.space != S::param && i.mods.space != S::constant &&
+                                      i.mods.space != S::local && i.mods.cache != ptx::Cache::nc);
+    });
+  }
+  Flags leads_to_wait;  // by block, while branches of one join are looked at
+  // Of the branches whose pieces for_each_piece has just found (`found`, `reached`): those behind which nothing waits before their join, if something does
+  // in the pieces. They take the first places of the span.
   std::span<Branch> that_need_not_wait(std::span<Branch> branches) {
-    if (target.family != isa::Family::volta) return {};
+    if (target.family != isa::Family::volta || branches.empty()) return {};
     const uint32_t j = branches[0].join;
-    const Flags leads_to_wait = flags(flow.blocks.size());
     std::vector<uint32_t> work;
     const auto mark = [&](uint32_t b) {
       if (!leads_to_wait[b]) leads_to_wait[b] = true, work.push_back(b);
     };
+    const auto waits_there = [&](uint32_t b) { return waits_elsewhere(b, j); };
+    if (std::ranges::none_of(found, waits_there)) return {};
+    if (leads_to_wait.empty()) leads_to_wait = flags(flow.blocks.size());
     for (uint32_t b : found)
-      if (waits_elsewhere(b, j)) mark(b);
-    if (work.empty()) return {};
+      if (waits_there(b) || may_spin(b, j)) mark(b);
     while (!work.empty()) {
       const uint32_t b = work.back();
       work.pop_back();
@@ -301,6 +316,7 @@ struct Builder : Divergence {
       successors(BlockId{x.block}, [&](BlockId s) { waits_behind |= index(s) != j && leads_to_wait[index(s)]; });
       if (!waits_behind) branches[kept++] = x;
     }
+    for (uint32_t b : found) leads_to_wait[b] = false;
     return branches.first(kept);
   }
   uint32_t innermost_holding(BlockId b) {

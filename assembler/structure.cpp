@@ -45,19 +45,21 @@ bool can_predicate(const ptx::Instruction& i) {
   }
 }
 
-// An instruction of one cycle or two, that touches registers only.
-bool is_cheap(const ptx::Instruction& i) {
+// One or two machine instructions, of registers only.
+bool is_cheap(const ptx::Instruction& i, isa::Family family) {
+  if (i.type == ptx::Type::f64 || i.mods.carry_out || i.mods.sat) return false;
+  const bool wide = ptx::type_bytes(i.type) == 8;
   switch (i.op) {
-    case Opcode::add:
-    case Opcode::sub:
     case Opcode::mul:
-    case Opcode::mad:
-    case Opcode::fma: return i.type != ptx::Type::f64;
-    case Opcode::mov:
-    case Opcode::abs:
-    case Opcode::neg:
+    case Opcode::mad: return family == isa::Family::volta && !wide && i.mods.part != ptx::MulPart::hi;
     case Opcode::min:
     case Opcode::max:
+    case Opcode::abs: return !wide;
+    case Opcode::fma:
+    case Opcode::add:
+    case Opcode::sub:
+    case Opcode::neg:
+    case Opcode::mov:
     case Opcode::and_:
     case Opcode::or_:
     case Opcode::xor_:
@@ -68,7 +70,7 @@ bool is_cheap(const ptx::Instruction& i) {
     case Opcode::shf:
     case Opcode::prmt:
     case Opcode::setp:
-    case Opcode::selp: return i.type != ptx::Type::f64;
+    case Opcode::selp: return true;
     default: return false;
   }
 }
@@ -190,7 +192,7 @@ struct Builder : FlowGraph {
     const bool is_long = x.items.size() > inline_limit;
     for (const FlowItem& item : x.items) {
       const ptx::Instruction& i = f.instructions[item.inst];
-      if (!is_none(item.guard) || !can_predicate(i) || (is_long && !is_cheap(i))) return false;
+      if (!is_none(item.guard) || !can_predicate(i) || (is_long && !is_cheap(i, target.family))) return false;
       for (uint32_t k = 0; k < i.destination_count; ++k) {
         const ptx::Operand& o = f.operand(i, k);
         if (o.kind == ptx::Operand::reg && o.reg_id() == predicate) return false;

@@ -77,6 +77,10 @@ const Case cases[] = {
      "add.u32 %r9, %r9, %r2; add.u32 %r1, %r1, 1; setp.gt.u32 %p3, %r1, 3; shfl.sync.idx.b32 %r5, %r9, 3, 31, -1; @%p3 bra E; "
      "setp.lt.u32 %p4, %r12, 7; @%p4 bra T; xor.b32 %r9, %r9, %r5; setp.lt.u32 %p4, %r12, 11; @%p4 bra T; st.global.u32 [%at+8], %r1; bra T;\n"
      "E: st.global.u32 [%at], %r9;\n"},
+    {"branches to one head of which none gets a region",
+     "and.b32 %r1, %t, 3; mov.u32 %r3, 0;\nT: setp.gt.u32 %p0, %r1, 3; @%p0 bra X; setp.eq.u32 %p1, %r1, 1; @%p1 bra X; setp.eq.u32 %p2, "
+     "%r1, 2; add.u32 %r1, %r1, 3; @%p2 bra T;\nX: add.u32 %r1, %r1, 1; add.u32 %r3, %r3, 1; activemask.b32 %r4; setp.lt.u32 %p3, %r3, 7; "
+     "@%p3 bra T; st.global.u32 [%at], %r1;\n"},
 };
 
 TEST(RoundsAndLanes, AreThoseOfThePtx) {
@@ -88,6 +92,21 @@ TEST(RoundsAndLanes, AreThoseOfThePtx) {
     ASSERT_TRUE(expected.ok()) << expected.error().message;
     our_code(module, both_families, {0, 1, 2, 3}, in, *expected);
   }
+}
+
+// Lanes of Volta and later make progress each for itself: none waits at the head of a loop for one that spins on what it does behind it.
+TEST(RoundsAndLanes, DoNotWaitForOneThatSpins) {
+  const ptx::Module module = parse_text(
+      "spins.ptx", kernel(
+     "and.b32 %r2, %t, 31; shr.u32 %r8, %t, 5; mad.wide.u32 %d1, %r8, 24576, %all; mov.u32 %r1, 0;\n"
+     "T: setp.gt.u32 %p1, %r1, 3; @%p1 bra E; add.u32 %r1, %r1, 1; setp.eq.u32 %p5, %r2, 1; @%p5 red.global.add.u32 [%d1+8], 1;\n"
+     "setp.gt.u32 %p2, %r2, 15; @%p2 bra H; setp.ne.u32 %p3, %r2, 0; @%p3 bra T; add.u32 %r7, %r1, 1; min.u32 %r7, %r7, 4;\n"
+     "S: ld.volatile.global.u32 %r4, [%d1+8]; setp.lt.u32 %p4, %r4, %r7; @%p4 bra S; bra T;\n"
+     "H: shfl.sync.bfly.b32 %r5, %r1, 1, 31, 0xffff0000; bra T;\nE: st.global.u32 [%at], %r1;\n"));
+  const std::vector<uint64_t> in = input_words();
+  auto expected = run_interpreter(module, "k", in);
+  ASSERT_TRUE(expected.ok()) << expected.error().message;
+  our_code(module, {"sm_86", "sm_90"}, {0, 1, 2, 3}, in, *expected);
 }
 
 // Lanes that do something of their own at the end of a round are waited for before the next one, where shuffles would have to bring all together again.
