@@ -29,10 +29,13 @@ using L = isa::LatencyClass;
 constexpr int32_t furthest = 8;  // cycles
 
 // Cycles of the ALU (positive) and of the multiplier (negative) that an instruction takes. Floats have a second pipe besides it.
-int32_t cycles(const Facts& x, Mnemonic m) {
-  switch (x.latency) {
+int32_t cycles(const Function& f, InstId i) {
+  switch (f.facts[index(i)].latency) {
     case L::alu: return 2;
-    case L::fma: return m == Mnemonic::IMAD || m == Mnemonic::IMAD_HI ? -2 : -1;
+    case L::fma: {
+      const Mnemonic m = f[i].sass.mnemonic;
+      return m == Mnemonic::IMAD || m == Mnemonic::IMAD_HI ? -2 : -1;
+    }
     case L::wide: return -4;
     default: return 0;
   }
@@ -86,27 +89,30 @@ bool product_of(const isa::Instruction& s, Product& p) {
   }
 }
 
+// Makes it one, if it can be.
+bool becomes_product(Function& f, InstId i, isa::FormCache& forms) {
+  Inst& inst = f[i];
+  Product p;
+  if (inst.call != Call::none || !is_none(inst.symbol) || inst.pinned || !product_of(inst.sass, p)) return false;
+  isa::Instruction made;
+  const std::array<Op, 5> operands = {inst.sass.operands[0], p.a, p.b, p.c, p.carry};
+  const isa::RowFacts* const row = isa::make(*f.target, Mnemonic::IMAD, std::span<const Op, 5>(operands), made, forms);
+  if (!row) return false;
+  if (p.extended) isa::set_modifier(made, *row, ModifierKind::X, 1);
+  made.guard = inst.sass.guard, made.guard_negated = inst.sass.guard_negated;
+  inst.sass = made;
+  f.facts[index(i)] = facts_of(*f.target, inst);
+  return true;
+}
+
 }  // namespace
 
 void balance_pipes(Function& f, isa::FormCache& forms) {
   for (const BlockId b : f.layout) {
     int32_t ahead = 0;  // of the multiplier
     for (const InstId i : f.blocks[b].code) {
-      Facts& facts = f.facts[index(i)];
-      Inst& inst = f[i];
-      int32_t more = cycles(facts, inst.sass.mnemonic);
-      Product p;
-      if (more > 0 && ahead > 0 && inst.call == Call::none && is_none(inst.symbol) && !inst.pinned && product_of(inst.sass, p)) {
-        isa::Instruction made;
-        const std::array<Op, 5> operands = {inst.sass.operands[0], p.a, p.b, p.c, p.carry};
-        if (const isa::RowFacts* const row = isa::make(*f.target, Mnemonic::IMAD, std::span<const Op, 5>(operands), made, forms)) {
-          if (p.extended) isa::set_modifier(made, *row, ModifierKind::X, 1);
-          made.guard = inst.sass.guard, made.guard_negated = inst.sass.guard_negated;
-          inst.sass = made;
-          facts = facts_of(*f.target, inst);
-          more = -2;
-        }
-      }
+      int32_t more = cycles(f, i);
+      if (more > 0 && ahead > 0 && becomes_product(f, i, forms)) more = -2;
       ahead = std::clamp(ahead + more, -furthest, furthest);
     }
   }
