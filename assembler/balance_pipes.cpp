@@ -12,7 +12,6 @@
 // Cost: O(instructions).
 #include <algorithm>
 #include <array>
-#include <bit>
 
 #include "assembler/build.h"
 #include "assembler/isa/make.h"

@@ -326,7 +326,9 @@ class Combiner {
         return;
     }
     for (uint32_t k = 3; k < 5; ++k)
-      if (is_pair(low[7 - k], high[7 - k]) && far_extension(low[k], high[k])) return note_far(low[k], high[k]);
+      if (is_pair(low[7 - k], high[7 - k]))
+        if (const std::optional<Op> value = far_extension(low[k], high[k]))
+          return note_far({here(), BlockId{block_}, low[k], high[k], *value, k});
   }
   // A value of 64 bits that extends one of 32. `makers`: of its words, as far as they have any.
   struct Extended {
@@ -357,7 +359,9 @@ class Combiner {
   struct Far {
     InstId high;  // of its high words
     BlockId block;
-    Op lo, hi;  // words of the extension
+    Op lo, hi;      // words of the extension
+    Op value;       // that is extended
+    uint32_t term;  // operand of the sum, of either half
   };
   // Where a register is written, if that is one place, without a guard.
   const UnitUse* one_write(const Op& o) const {
@@ -379,10 +383,10 @@ class Combiner {
       return {};
     return of;
   }
-  void note_far(const Op& lo, const Op& hi) {
+  void note_far(const Far& x) {
     if (far_.empty()) far_sums_ = f_.arena->make_span<uint32_t>(uses_.size(), 0);
-    far_.push({here(), BlockId{block_}, lo, hi});
-    ++far_sums_[unit(hi.reg)];
+    far_.push(x);
+    ++far_sums_[unit(x.hi.reg)];
   }
   // Returns whether any have joined. Extensions are left without readers.
   bool join_far_extensions() {
@@ -393,12 +397,11 @@ class Combiner {
     };
     const auto joins = [&](const Far& x) {
       const UnitUse &sign = uses_[unit(x.hi.reg)], &low = uses_[unit(x.lo.reg)];
-      const Op of = f_.insts[sign.inst].sass.operands[3];
-      const UnitUse* const value = one_write(of);
+      const UnitUse* const value = one_write(x.value);
       if (!value || sign.readers != far_sums_[unit(x.hi.reg)]) return false;
       if (!precedes(*value, sign.inst, sign.block) || !dominators.tree.dominates(sign.block, index(x.block))) return false;
-      return of == x.lo || (low.readers == sign.readers && precedes(*value, low.inst, low.block) &&
-                            low.block != index(x.block) && dominators.tree.dominates(low.block, index(x.block)));
+      return x.value == x.lo || (low.readers == sign.readers && precedes(*value, low.inst, low.block) &&
+                                 low.block != index(x.block) && dominators.tree.dominates(low.block, index(x.block)));
     };
     for (const Far& x : far_.all())
       if (!joins(x)) far_sums_[unit(x.hi.reg)] = nobody;
@@ -415,12 +418,10 @@ class Combiner {
     const std::optional<size_t> low_place = low_words();
     CHECK(low_place.has_value(), "no sum of 64 bits");
     const auto &low = f_[code_[*low_place]].sass.operands, &high = sass().operands;
-    const uint32_t k = low[3] == x.lo && high[3] == x.hi ? 3 : 4;
-    const Op of = f_.insts[uses_[unit(x.hi.reg)].inst].sass.operands[3];
-    const bool made = fuse(*low_place, {of, true, {}}, immediate(1), {low[7 - k], high[7 - k]});
+    const bool made = fuse(*low_place, {x.value, true, {}}, immediate(1), {low[7 - x.term], high[7 - x.term]});
     CHECK(made, "no sum with the extension of a register");
     f_.facts[index(here())].crosses = true;
-    UnitUse& use = uses_[unit(of.reg)];
+    UnitUse& use = uses_[unit(x.value.reg)];
     survey_.crossing += !use.crosses, use.crosses = true;
   }
   // The 32-bit value times y, and an addend of two words, make the sum whose low word is made at low_place.
@@ -702,7 +703,7 @@ class Combiner {
   ArenaList<UnitUse> made_;  // units that were made: registers of literals
   ArenaList<Far> far_;
   std::span<uint32_t> far_sums_;  // by unit: how many of them have it as their extension's high word; nobody: they stay
-  std::span<InstId> code_;   // of the block; what is gone leaves a hole until the block is done
+  std::span<InstId> code_;        // of the block; what is gone leaves a hole until the block is done
   uint32_t block_ = 0;
   size_t at_ = 0;
   bool holes_ = false;

@@ -15,7 +15,7 @@ namespace rndn::assembler {
 
 using Flags = std::span<uint8_t>;  // in the arena; a byte each: faster than bits
 
-// What an opcode may have to do with control flow. Most have nothing: one look says so.
+// What an opcode may have to do with control flow. Most have nothing, or are cheap: one look says so.
 enum Trait : uint8_t {
   branches = 1,
   ends = 2,       // threads
@@ -23,6 +23,7 @@ enum Trait : uint8_t {
   expands = 8,    // to code with branches of its own, perhaps
   calls = 16,
   differs = 32,  // its result may differ between lanes whatever it is given
+  cheap = 64,    // to run for nothing, where a branch around it is the other choice (most types: structure.cpp)
 };
 inline constexpr auto traits = [] {
   using O = ptx::Opcode;
@@ -40,6 +41,8 @@ inline constexpr auto traits = [] {
   // addc, subc, madc: the condition code is not followed.
   set(differs, {O::atom, O::shfl, O::vote, O::match, O::activemask, O::redux, O::call, O::bar, O::barrier, O::addc,
                 O::subc, O::madc});
+  set(cheap, {O::mul, O::mad, O::fma, O::add, O::sub, O::min, O::max, O::abs, O::neg, O::mov, O::and_, O::or_, O::xor_,
+              O::not_, O::lop3, O::shl, O::shr, O::shf, O::prmt, O::setp, O::selp});
   return table;
 }();
 inline uint8_t traits_of(const ptx::Instruction& i) { return traits[static_cast<size_t>(i.op)]; }

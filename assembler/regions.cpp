@@ -57,7 +57,9 @@ struct Builder : Divergence {
   };
   std::vector<Candidate> candidates;           // inner before outer
   std::vector<std::vector<uint32_t>> holders;  // by block: the candidates that hold it; after nest() inner before outer
-  Flags for_lanes, may_end;  // by block: it waits for lanes that may be elsewhere; its lanes may end before they come to a barrier
+  Flags for_lanes;      // by block: it waits for lanes that may be elsewhere
+  Flags ends;           // .. its lanes may end before they come to a barrier; empty until somebody asks
+  Flags leads_to_wait;  // .. while branches of one join are looked at
 
   bool holds(uint32_t k, uint32_t b) const {
     return b < holders.size() && std::find(holders[b].begin(), holders[b].end(), k) != holders[b].end();
@@ -235,7 +237,7 @@ struct Builder : Divergence {
   }
   // By block: lanes that come to its beginning may end before they come to a barrier of the block. Ends under a guard are no edges of the graph.
   Flags ending() {
-    const Flags ends = flags(flow.blocks.size()), stops = flags(flow.blocks.size());
+    const Flags may_end = flags(flow.blocks.size()), stops = flags(flow.blocks.size());
     ArenaList<uint32_t> work(arena, flow.layout.size());
     for (BlockId b : flow.layout) {
       bool first = true;  // no barrier yet that all lanes come to
@@ -243,23 +245,26 @@ struct Builder : Divergence {
         const ptx::Instruction& i = f.instructions[item.inst];
         if (!(traits_of(i) & (waits_for | Trait::ends))) continue;
         if (is_block_barrier(i) && is_none(item.guard)) first = false;
-        if (first && (i.op == Opcode::ret || i.op == Opcode::exit)) ends[index(b)] = true;
+        if (first && (i.op == Opcode::ret || i.op == Opcode::exit)) may_end[index(b)] = true;
       }
       bool leads_on = false;
       successors(b, [&](BlockId) { leads_on = true; });
       stops[index(b)] = !first;
-      ends[index(b)] |= first && !leads_on;
-      if (ends[index(b)]) work.push(index(b));
+      may_end[index(b)] |= first && !leads_on;
+      if (may_end[index(b)]) work.push(index(b));
     }
     for (size_t at = 0; at < work.size(); ++at)
       for (BlockId p : predecessors[work[at]])
-        if (!ends[index(p)] && !stops[index(p)]) ends[index(p)] = true, work.push(index(p));
-    return ends;
+        if (!may_end[index(p)] && !stops[index(p)]) may_end[index(p)] = true, work.push(index(p));
+    return may_end;
   }
   // Whether lanes may wait in the block for some that are at the join: at an operation of the warp; at a barrier of the block, when those at the join may
   // end without coming to one; at one that lanes of a warp may come to apart.
-  bool waits_elsewhere(uint32_t b, uint32_t j) const {
-    return for_lanes[b] || waits[b].unaligned || (waits[b].barrier && level[b] == level[j] && may_end[j]);
+  bool waits_elsewhere(uint32_t b, uint32_t j) {
+    if (for_lanes[b] || waits[b].unaligned) return true;
+    if (!waits[b].barrier || level[b] != level[j]) return false;
+    if (ends.empty()) ends = ending();
+    return ends[j];
   }
   // Drops the candidates with such blocks, from which on lanes may run apart.
   void drop_those_that_wait() {
@@ -289,7 +294,6 @@ struct Builder : Divergence {
                                       i.mods.space != S::local && i.mods.cache != ptx::Cache::nc);
     });
   }
-  Flags leads_to_wait;  // by block, while branches of one join are looked at
   // Of the branches whose pieces for_each_piece has just found (`found`, `reached`): those behind which nothing waits before their join, if something does
   // in the pieces. They take the first places of the span.
   std::span<Branch> that_need_not_wait(std::span<Branch> branches) {
@@ -539,7 +543,6 @@ struct Builder : Divergence {
                          target.name);
     RETURN_IF_ERROR(check_barriers());
     for_lanes = any_operation && target.family == isa::Family::volta ? waiting_for_lanes() : flags(n0);
-    may_end = any_barrier && target.family == isa::Family::volta ? ending() : flags(n0);
     // Where a branch reaches itself before its join.
     const bool joins_rounds = target.family == isa::Family::pascal && (any_barrier || any_operation);
     const Flags covered = flags(n0), has = flags(n0);  // has: a region opens behind the block

@@ -10,7 +10,7 @@
 //
 // Before allocation instructions are taken from the last to the first and placed as late as possible, so that values do not live longer than
 // needed; slots count from the end of the block. Loads count with their expected latency, so they rise above independent work: a tile's loads are
-// all under way before the first use. While more registers are alive than the limit (or almost all predicates), instructions come in the order of the
+// all under way before the first use. While more registers are alive than the limit (or almost all predicates), one that needs another comes in the order of the
 // program instead: the first one in either order that has not been issued can always issue, since both orders respect the dependences.
 // After allocation instructions are taken in their order and placed as early as possible: later ones fill the gaps of earlier ones. The exact
 // distances are kept by assign_barriers; what counts here is which instructions can stand between.

@@ -178,8 +178,6 @@ class Selector {
   bool shift_right_words(uint32_t d, Wide a, Op n, bool is_signed);
 
   // --- services
-  static bool is_register(const Op& o) { return o.kind == isa::OperandKind::gpr; }
-  static bool is_immediate(const Op& o) { return o.kind == isa::OperandKind::immediate; }
   static Op none() { return {}; }
   static Op pt(bool negated = false) { return predicate(isa::PT, negated); }
   const Op rz = gpr(isa::RZ);
@@ -454,6 +452,7 @@ class Selector {
   const ptx::Operand& members_of(const ptx::Instruction& i) const;
   size_t meet_as_one(std::span<const FlowItem> items);
   void meet_once(std::span<const FlowItem> items);
+  Op lasting_members(Op members);
   uint32_t absent(Op members, Op guard);
   template <class F>
   void meet(Meeting& m, Op members, Op guard, const Brought& brought, uint32_t d, uint32_t p, F&& operate);

@@ -107,15 +107,21 @@ void Selector::meet_once(std::span<const FlowItem> items) {
   start(after, region);
 }
 
+// The mask for several blocks: a literal, or a register that stays.
+Op Selector::lasting_members(Op members) {
+  members = plain(members);
+  return is_immediate(members) ? members : lasting(as_register(members), 1);
+}
 // A predicate of the lanes here that the guard takes: lanes of the mask are elsewhere.
 uint32_t Selector::absent(Op members, Op guard) {
-  const Op here = temp(), missing = temp();
+  const Op here = temp();
   const uint32_t apart = new_predicate(f_, false);
   emit(Mnemonic::VOTE, {here, pt(), guard}).mod(ModifierKind::VoteMode, 1);
   f_.insts.back().cooperative = true;
   if (names_all(members)) {
     setp(apart, isa::PT, Cmp::NE, here, members, false, 0, guard);
   } else {
+    const Op missing = temp();
     logic(missing.reg, here, members, 0x0c);
     setp(apart, isa::PT, Cmp::NE, missing, rz, false, 0, guard);
   }
@@ -128,8 +134,7 @@ template <class F>
 void Selector::meet(Meeting& m, Op members, Op guard, const Brought& brought, uint32_t d, uint32_t p, F&& operate) {
   guard_ = predicate(isa::PT);
   const RegionId region = f_.blocks[block_].innermost;
-  members = plain(members);
-  if (!is_immediate(members)) members = lasting(as_register(members), 1);
+  members = lasting_members(members);
   std::array<Op, 3> own{};
   size_t sources = 0;
   for (const Op& o : brought.sources) own[sources++] = is_register(o) ? lasting(o, brought.width) : o;
@@ -243,7 +248,7 @@ void Selector::cooperate(const ptx::Instruction& i) {
       if (i.operand_count < 3) return vote(i, d, p);
       Op members = plain(source(p_.operand(i, 2), Type::u32));
       if (m) {
-        if (!is_immediate(members)) members = lasting(as_register(members), 1);
+        members = lasting_members(members);
         return meet(*m, members, guard, {.sources = {}, .condition = p}, ballot ? d : isa::RZ, ballot ? isa::PT : d,
                     [&](uint32_t to, uint32_t p_to, const Sources&, const Op& condition, bool here) {
                       const uint32_t result = ballot ? to : p_to;

@@ -45,9 +45,9 @@ bool can_predicate(const ptx::Instruction& i) {
   }
 }
 
-// One or two machine instructions, of registers only.
+// One or two machine instructions, of registers only: `cheap` opcodes but for the types of which they take more.
 bool is_cheap(const ptx::Instruction& i, isa::Family family) {
-  if (i.type == ptx::Type::f64 || i.mods.carry_out || i.mods.sat) return false;
+  if (!(traits_of(i) & cheap) || i.type == ptx::Type::f64 || i.mods.carry_out || i.mods.sat) return false;
   const bool wide = ptx::type_bytes(i.type) == 8;
   switch (i.op) {
     case Opcode::mul:
@@ -55,23 +55,7 @@ bool is_cheap(const ptx::Instruction& i, isa::Family family) {
     case Opcode::min:
     case Opcode::max:
     case Opcode::abs: return !wide;
-    case Opcode::fma:
-    case Opcode::add:
-    case Opcode::sub:
-    case Opcode::neg:
-    case Opcode::mov:
-    case Opcode::and_:
-    case Opcode::or_:
-    case Opcode::xor_:
-    case Opcode::not_:
-    case Opcode::lop3:
-    case Opcode::shl:
-    case Opcode::shr:
-    case Opcode::shf:
-    case Opcode::prmt:
-    case Opcode::setp:
-    case Opcode::selp: return true;
-    default: return false;
+    default: return true;
   }
 }
 

@@ -661,12 +661,12 @@ class Unroller {
            a_.is_implied(from_.operand(i, 0).reg_id());
   }
   void copy(ptx::Instruction i) {
-    operands_.clear();
+    std::vector<Operand> operands;
     for (uint32_t k = 0; k < i.operand_count; ++k)
-      operands_.push_back(mapped(from_.operand(i, k), k < i.destination_count));
+      operands.push_back(mapped(from_.operand(i, k), k < i.destination_count));
     if (!is_none(i.guard)) i.guard = renamed(i.guard);
     i.first_operand = static_cast<uint32_t>(to_.operands.size());
-    to_.operands.append(operands_);
+    to_.operands.append(operands);
     to_.instructions.push_back(i);
   }
   RegisterId renamed(RegisterId r) {
@@ -675,10 +675,10 @@ class Unroller {
   }
   Operand mapped(Operand o, bool destination) {
     if (o.kind == Operand::vector) {
-      elements_.clear();
-      for (uint32_t e = 0; e < o.count; ++e) elements_.push_back(mapped(from_.vector_elements[o.id + e], destination));
+      std::vector<Operand> elements;
+      for (uint32_t e = 0; e < o.count; ++e) elements.push_back(mapped(from_.vector_elements[o.id + e], destination));
       o.id = static_cast<uint32_t>(to_.vector_elements.size());
-      to_.vector_elements.append(elements_);
+      to_.vector_elements.append(elements);
     }
     if (o.kind != Operand::reg && o.kind != Operand::address_reg) return o;
     const Linear x = a_.facts(o.reg_id()).value;
@@ -717,8 +717,7 @@ class Unroller {
   const ptx::Function& from_;
   ptx::Function& to_;
   Analysis& a_;
-  std::vector<Computed> computed_;            // in `main`
-  std::vector<Operand> operands_, elements_;  // of the instruction that is copied, and of its vector
+  std::vector<Computed> computed_;  // in `main`
   uint32_t line_ = 0, copy_ = 0;
   bool always_ = true;  // the present place is one that every iteration comes by
 };

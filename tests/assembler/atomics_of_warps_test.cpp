@@ -100,13 +100,9 @@ const Case cases[] = {
 };
 
 TEST(AtomicsOfWarps, AreThoseOfEveryLane) {
-  const std::vector<uint64_t> in = input_words();
   for (const Case& c : cases) {
     SCOPED_TRACE(c.name);
-    const ptx::Module module = parse_text("atomics.ptx", kernel(c.body));
-    auto expected = run_interpreter(module, "k", in);
-    ASSERT_TRUE(expected.ok()) << expected.error().message;
-    our_code(module, both_families, {0, 2, 3}, in, *expected);
+    our_code_agrees(kernel(c.body), both_families, {0, 2, 3});
   }
 }
 

@@ -229,13 +229,9 @@ const Case cases[] = {
 };
 
 TEST(Combine, MeansWhatItMeant) {
-  const std::vector<uint64_t> in = input_words();
   for (const Case& c : cases) {
-    const ptx::Module module = parse_text("combine.ptx", kernel(c.body));
-    auto expected = run_interpreter(module, "k", in);
-    ASSERT_TRUE(expected.ok()) << c.name << ": " << expected.error().message;
     SCOPED_TRACE(c.name);
-    our_code(module, targets, {1, 3}, in, *expected);
+    our_code_agrees(kernel(c.body), targets, {1, 3});
   }
 }
 
@@ -259,11 +255,7 @@ TEST(Combine, LiteralsOfAddressesUnderPressure) {
       "add.u32 %r6, %r6, 1;\nsetp.lt.u32 %p, %r6, 5;\n@%p bra L;\nmul.wide.u32 %d18, %r3, 768;\nadd.s64 %d19, %d2, "
       "%d18;\n";
   for (int i = 0; i < 48; ++i) text += fmt::format("st.global.u32 [%d19+{}], %a{};\n", 8 * i, i);
-  const ptx::Module module = parse_text("pressure.ptx", text + "ret;\n}\n");
-  const std::vector<uint64_t> in = input_words();
-  auto expected = run_interpreter(module, "k", in);
-  ASSERT_TRUE(expected.ok()) << expected.error().message;
-  our_code(module, targets, {1, 2, 3}, in, *expected);
+  our_code_agrees(text + "ret;\n}\n", targets, {1, 2, 3});
 }
 
 // What the pass is for: the pair takes no more instructions than the other statement.

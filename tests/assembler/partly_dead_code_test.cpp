@@ -71,26 +71,18 @@ const Case cases[] = {
 };
 
 TEST(PartlyDeadCode, MeansTheSame) {
-  const std::vector<uint64_t> in = input_words();
   for (const Case& c : cases) {
     SCOPED_TRACE(c.name);
-    const ptx::Module module = parse_text("partly_dead.ptx", c.text);
-    auto expected = run_interpreter(module, "k", in);
-    ASSERT_TRUE(expected.ok()) << expected.error().message;
-    our_code(module, targets, {0, 3}, in, *expected);
+    our_code_agrees(c.text, targets, {0, 3});
   }
 }
 
 // What lanes do where they meet is for lanes of other places, too: of a vote that nobody reads, these need the result.
 TEST(PartlyDeadCode, LeavesWhatOtherLanesNeed) {
-  const ptx::Module module = parse_text(
-      "meet.ptx", kernel(set + sum + used,
+  our_code_agrees(kernel(set + sum + used,
                          "and.b32 %m, %t1, 1;\nsetp.ne.u32 %s, %m, 0;\nsetp.lt.u32 %l, %a, %b;\n@%s bra ARM;\nvote.sync.ballot.b32 %w63, %p0, -1;\n"
-                         "mul.lo.u32 %y, %y, 3;\nbra OUT;\nARM:\nvote.sync.ballot.b32 %n, %l, -1;\nxor.b32 %y, %y, %n;\nOUT:\n"));
-  const std::vector<uint64_t> in = input_words();
-  auto expected = run_interpreter(module, "k", in);
-  ASSERT_TRUE(expected.ok()) << expected.error().message;
-  our_code(module, {"sm_90"}, {0, 3}, in, *expected);
+                         "mul.lo.u32 %y, %y, 3;\nbra OUT;\nARM:\nvote.sync.ballot.b32 %n, %l, -1;\nxor.b32 %y, %y, %n;\nOUT:\n"),
+                  {"sm_90"}, {0, 3});
 }
 
 // What the pass is for: elements that are set under guards take no registers around the loop, nor instructions that set them before it.

@@ -1,6 +1,6 @@
-// Registers and instructions of the kernels in tests/assembler/ptx and tests/corpus: none may become worse than recorded in quality.tsv,
-// together they stay within the target against ptxas, and none has fewer warps resident than ptxas's code. Kernels that became better, and new ones, are recorded by running the test with
-// RNDN_RECORD=1.
+// Registers and instructions of the kernels in tests/assembler/ptx and tests/corpus: none may become worse than recorded
+// in quality.tsv, together they stay within the target against ptxas, and none has fewer warps resident than ptxas's
+// code. Kernels that became better, and new ones, are recorded by running the test with RNDN_RECORD=1.
 #include <cmath>
 #include <map>
 #include <sstream>

@@ -84,29 +84,21 @@ const Case cases[] = {
 };
 
 TEST(RoundsAndLanes, AreThoseOfThePtx) {
-  const std::vector<uint64_t> in = input_words();
   for (const Case& c : cases) {
     SCOPED_TRACE(c.name);
-    const ptx::Module module = parse_text("rounds.ptx", kernel(c.body));
-    auto expected = run_interpreter(module, "k", in);
-    ASSERT_TRUE(expected.ok()) << expected.error().message;
-    our_code(module, both_families, {0, 1, 2, 3}, in, *expected);
+    our_code_agrees(kernel(c.body), both_families, {0, 1, 2, 3});
   }
 }
 
 // Lanes of Volta and later make progress each for itself: none waits at the head of a loop for one that spins on what it does behind it.
 TEST(RoundsAndLanes, DoNotWaitForOneThatSpins) {
-  const ptx::Module module = parse_text(
-      "spins.ptx", kernel(
-     "and.b32 %r2, %t, 31; shr.u32 %r8, %t, 5; mad.wide.u32 %d1, %r8, 24576, %all; mov.u32 %r1, 0;\n"
-     "T: setp.gt.u32 %p1, %r1, 3; @%p1 bra E; add.u32 %r1, %r1, 1; setp.eq.u32 %p5, %r2, 1; @%p5 red.global.add.u32 [%d1+8], 1;\n"
-     "setp.gt.u32 %p2, %r2, 15; @%p2 bra H; setp.ne.u32 %p3, %r2, 0; @%p3 bra T; add.u32 %r7, %r1, 1; min.u32 %r7, %r7, 4;\n"
-     "S: ld.volatile.global.u32 %r4, [%d1+8]; setp.lt.u32 %p4, %r4, %r7; @%p4 bra S; bra T;\n"
-     "H: shfl.sync.bfly.b32 %r5, %r1, 1, 31, 0xffff0000; bra T;\nE: st.global.u32 [%at], %r1;\n"));
-  const std::vector<uint64_t> in = input_words();
-  auto expected = run_interpreter(module, "k", in);
-  ASSERT_TRUE(expected.ok()) << expected.error().message;
-  our_code(module, {"sm_86", "sm_90"}, {0, 1, 2, 3}, in, *expected);
+  our_code_agrees(
+      kernel("and.b32 %r2, %t, 31; shr.u32 %r8, %t, 5; mad.wide.u32 %d1, %r8, 24576, %all; mov.u32 %r1, 0;\n"
+             "T: setp.gt.u32 %p1, %r1, 3; @%p1 bra E; add.u32 %r1, %r1, 1; setp.eq.u32 %p5, %r2, 1; @%p5 red.global.add.u32 [%d1+8], 1;\n"
+             "setp.gt.u32 %p2, %r2, 15; @%p2 bra H; setp.ne.u32 %p3, %r2, 0; @%p3 bra T; add.u32 %r7, %r1, 1; min.u32 %r7, %r7, 4;\n"
+             "S: ld.volatile.global.u32 %r4, [%d1+8]; setp.lt.u32 %p4, %r4, %r7; @%p4 bra S; bra T;\n"
+             "H: shfl.sync.bfly.b32 %r5, %r1, 1, 31, 0xffff0000; bra T;\nE: st.global.u32 [%at], %r1;\n"),
+      {"sm_86", "sm_90"}, {0, 1, 2, 3});
 }
 
 // Lanes that do something of their own at the end of a round are waited for before the next one, where shuffles would have to bring all together again.

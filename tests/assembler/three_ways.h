@@ -64,6 +64,15 @@ inline void our_code(const ptx::Module& module, const std::vector<std::string>& 
     }
 }
 
+// The same from the kernel's text on.
+inline void our_code_agrees(const std::string& text, const std::vector<std::string>& on, const std::vector<int>& levels) {
+  const ptx::Module module = parse_text("kernel.ptx", text);
+  const std::vector<uint64_t> in = input_words();
+  auto expected = run_interpreter(module, "k", in);
+  ASSERT_TRUE(expected.ok()) << expected.error().message;
+  our_code(module, on, levels, in, *expected);
+}
+
 // Returns on how many of the targets the vendor's code was compared; -1: there is no ptxas.
 inline int three_ways(const std::string& text, const std::vector<std::string>& on, bool with_ptxas) {
   const ptx::Module module = parse_text("expand.ptx", text);
