@@ -585,6 +585,7 @@ struct Allocator {
                                                            slot[v] + 4 * (lists.of(Range::gpr, r) - v))
                                               : predicate_from_gpr(*f.target, renamed(r, Range::predicate), holder[v]);
           if (guarded) x.sass.guard = guard, x.sass.guard_negated = inst.sass.guard_negated;
+          if (range.file() == Range::gpr) f.spill_load_bytes += 4 * range.width();
           before.push_back(std::move(x));
         };
         for (Range range : facts.reads()) {
@@ -602,6 +603,7 @@ struct Allocator {
           Inst store = file == Range::gpr ? spill_store(*f.target, renamed(r, file), width,
                                                         slot[v] + 4 * (lists.of(Range::gpr, r) - v))
                                           : gpr_from_predicate(*f.target, holder[v], renamed(r, file));
+          if (file == Range::gpr) f.spill_store_bytes += 4 * width;
           store.sass.guard = own_guard ? isa::PT : guard;
           store.sass.guard_negated = !own_guard && inst.sass.guard_negated;
           after.push_back(store);

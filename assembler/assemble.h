@@ -52,8 +52,9 @@ struct KernelReport {
   std::string name;
   uint32_t registers = 0;     // as reported to the driver
   uint32_t instructions = 0;  // without padding
-  uint32_t spill_bytes = 0;
+  uint32_t spill_bytes = 0;  // per thread, of local memory
   uint32_t shared_bytes = 0;
+  uint32_t spill_store_bytes = 0, spill_load_bytes = 0;  // what instructions move between them and registers, each counted once
 };
 
 struct Assembled {

@@ -422,6 +422,15 @@ struct Contents {
   uint64_t since_fence = 0, fence = 0;
 };
 
+// LDG.CONSTANT of Volta and later, LDG.CI of Pascal, by what their rows print for these values of Order (t_order_load) and Cache (t_cache_load).
+bool reads_what_nothing_writes(const isa::Instruction& i) {
+  using K = isa::ModifierKind;
+  constexpr uint8_t order_constant = 4, cache_ci = 2;
+  if (i.mnemonic != isa::Mnemonic::LDG) return false;
+  return isa::has_modifier(i.form, K::Order) ? isa::modifier(i, K::Order) == order_constant
+                                             : isa::has_modifier(i.form, K::Cache) && isa::modifier(i, K::Cache) == cache_ci;
+}
+
 // What the instruction sees; then its effects.
 uint64_t observe(const isa::Instruction& i, uint64_t id, bool in_order, Contents& c) {
   uint64_t seen = 0;
@@ -480,7 +489,14 @@ uint64_t observe(const isa::Instruction& i, uint64_t id, bool in_order, Contents
     c.accesses.push_back(access);
   };
   switch (isa::latency_class(i)) {
-    case L::global_load: touch(0, false); break;
+    case L::global_load:
+      if (reads_what_nothing_writes(i)) {
+        seen = mix(seen, c.fence);
+        c.since_fence += mix(id, 2);
+      } else {
+        touch(0, false);
+      }
+      break;
     case L::global_store:
     case L::global_atomic: touch(0, true); break;
     case L::shared_load: touch(1, false); break;

@@ -7,7 +7,8 @@
 //   it also takes in the extension of a signed 32-bit value (IMAD.WIDE by one), also that of another block;
 //   a logical operation takes in another while their operands are three at most (LOP3);
 //   a conjunction, disjunction or difference of predicates becomes part of the comparison that makes one of them;
-//   a sum of floats takes in a product where PTX leaves it free (Inst::contractible): FFMA, DFMA.
+//   a sum of floats takes in a product where PTX leaves it free (Inst::contractible): FFMA, DFMA;
+//   what is saturated takes in the saturation.
 // What is taken in has one definition, in the reader's block and at most `reach` instructions before it, without a guard or under the reader's, and what
 // it reads is not written in between. It goes when nobody else reads it: so other readers forbid all but the sums of 64 bits, which lose an instruction
 // in any case, and products of floats whose readers are all such sums, as in the vendor's code.
@@ -103,7 +104,9 @@ class Combiner {
         return;
       case Mnemonic::PLOP3:
       case Mnemonic::PSETP: return condition();
-      case Mnemonic::FADD: return float_sum(Mnemonic::FMUL, Mnemonic::FFMA, 1);
+      case Mnemonic::FADD:
+        if (!saturation()) float_sum(Mnemonic::FMUL, Mnemonic::FFMA, 1);
+        return;
       case Mnemonic::DADD: return float_sum(Mnemonic::DMUL, Mnemonic::DFMA, 2);
       default: return;
     }
@@ -653,6 +656,27 @@ class Combiner {
   }
 
   // --- floats
+  // Of a value that nobody else reads: what makes it saturates.
+  bool saturation() {
+    const isa::Instruction x = sass();
+    const Op &s = x.operands[1], &zero = x.operands[2];
+    if (!isa::modifier(x, ModifierKind::SAT) || s.negated || s.absolute || !is_register(zero) || zero.reg != isa::RZ ||
+        !zero.negated)
+      return false;
+    const std::optional<Maker> p = maker(s, 1, at_);
+    if (!p || readers(s, 1) != 1 ||
+        (p->sass.mnemonic != Mnemonic::FADD && p->sass.mnemonic != Mnemonic::FMUL && p->sass.mnemonic != Mnemonic::FFMA) ||
+        !isa::has_modifier(p->sass.form, ModifierKind::SAT) ||  // Pascal's with a literal of 32 bits
+        isa::modifier(p->sass, ModifierKind::FTZ) != isa::modifier(x, ModifierKind::FTZ))
+      return false;
+    isa::Instruction made = p->sass;
+    made.operands[0] = x.operands[0];
+    made.guard = x.guard, made.guard_negated = x.guard_negated;
+    isa::set_modifier(made, ModifierKind::SAT, 1);
+    put(at_, crosses_of(*p), made);
+    release(*p);
+    return true;
+  }
   void float_sum(Mnemonic multiply, Mnemonic fuse, uint32_t words) {
     if (!f_[here()].contractible) return;
     const isa::Instruction x = sass();

@@ -167,6 +167,7 @@ inline void gather(const isa::Target& target, const Inst& inst, const FormFacts&
   facts.announced &= facts.count > facts.read_count;
   if (inst.pinned | inst.cooperative)
     facts.pinned |= inst.pinned, facts.cooperative = inst.cooperative, facts.ordered = true;
+  facts.read_only = inst.read_only;
   if (form.asks) [[unlikely]]
     for (Range r : facts.writes()) facts.writes_elsewhere |= !r.allocated();
 }

@@ -68,6 +68,7 @@ struct Inst {
   bool symbol_high = false;
   bool pinned = false;       // has an effect besides its registers: never removed
   bool cooperative = false;  // comes from a .sync operation of PTX (attribute COOP_GROUP_INSTR_OFFSETS)
+  bool read_only = false;     // a load of what nothing writes while the kernel runs (ld.global.nc)
   bool contractible = false;  // of floats: PTX lets a product and a sum be one operation with one rounding
   Call call = Call::none;
 };
@@ -123,7 +124,8 @@ struct Facts {
   bool writes_elsewhere : 1 = false;  // writes a file that is not allocated
   bool ordered : 1 = false;           // has to do with memory or other lanes: scheduling keeps its order
   bool crosses : 1 = true;            // before allocation: may read a register that its block has not written before it
-  bool combines = false;              // combine.cpp looks at it
+  bool combines : 1 = false;          // combine.cpp looks at it
+  bool read_only : 1 = false;         // a load of what nothing writes while the kernel runs
   uint8_t least_stall = 1;            // issue cycles before the next instruction
   isa::Control control;               // filled by assign_barriers
 
@@ -285,7 +287,8 @@ struct Function {
 
   uint32_t local_bytes = 0;  // .local variables, then spill slots
   bool dynamic_stack = false;  // the thread takes memory below them; the first word says how far down
-  uint32_t spill_bytes = 0;
+  uint32_t spill_bytes = 0;                              // of them: slots
+  uint32_t spill_store_bytes = 0, spill_load_bytes = 0;  // what the instructions that spilling adds move, each once
   bool uses_stack = false;    // R1 holds the frame
   uint32_t shared_bytes = 0;  // static, without the target's reserved bytes
   bool uses_shared = false;

@@ -1,5 +1,6 @@
 // Which memory operations keep their order, for the passes that move instructions within a block: loads pass loads, nothing passes a store to its space
-// but what has another place in it, and nothing that touches memory or other lanes passes a fence.
+// but what has another place in it and loads of what nothing writes (PTX ISA, ld.global.nc: read-only for the lifetime of the kernel), and nothing that
+// touches memory or other lanes passes a fence.
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -23,7 +24,10 @@ struct MemoryUse {
     u.passes = !u.fence && x.memory == Memory::none && !is_of_lanes(x.latency);
     const uint8_t generic = x.generic ? shared | local : 0;
     switch (x.memory) {
-      case Memory::global_load: (x.pinned ? u.stores : u.loads) = global, u.loads |= generic; break;
+      case Memory::global_load:
+        if (x.read_only) break;
+        (x.pinned ? u.stores : u.loads) = global, u.loads |= generic;
+        break;
       case Memory::global_store: u.stores = global | generic; break;
       case Memory::shared_load: (x.pinned ? u.stores : u.loads) = shared; break;
       case Memory::shared_store: u.stores = shared; break;

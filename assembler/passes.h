@@ -22,6 +22,13 @@ struct SharedLayout {
   bool any = false;
 };
 SharedLayout lay_out_shared(const ptx::Module& module, const ptx::Function& function);
+// Its local memory: the variables of the module and its own, in the order of the module.
+struct LocalLayout {
+  std::vector<uint32_t> offsets;  // by VariableId, from the stack register
+  uint32_t bytes = 0;
+  bool dynamic = false;  // and more below, by alloca
+};
+LocalLayout lay_out_local(const ptx::Module& module, const ptx::Function& function);
 // The symbol of a global or constant variable. Functions may have variables of one name: theirs get the number of the variable, as ptxas's do.
 std::string symbol_of(const ptx::Module& module, ptx::VariableId variable);
 

@@ -5,6 +5,7 @@
 #include "assembler/expand.h"
 #include "assembler/inline_calls.h"
 #include "assembler/isa/make.h"
+#include "assembler/join_words.h"
 #include "assembler/line_tables.h"
 #include "assembler/passes.h"
 #include "assembler/unroll.h"
@@ -273,6 +274,7 @@ Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Func
   report.registers = k.registers;
   report.spill_bytes = f.spill_bytes;
   report.shared_bytes = k.shared_bytes;
+  report.spill_store_bytes = f.spill_store_bytes, report.spill_load_bytes = f.spill_load_bytes;
   if (k.shared_bytes > o.target->max_shared_bytes + o.target->shared_base)
     return input_error("function {}: {} bytes of shared memory, {} allows {}", p.name, k.shared_bytes, o.target->name,
                        o.target->max_shared_bytes);
@@ -290,11 +292,13 @@ struct Rewriting {
   std::string_view name;
   bool (*concerns)(const ptx::Module&);
   Result<ptx::Module> (*run)(const ptx::Module&);
-  bool Options::*wanted = nullptr;  // from -O2 on; none: always
+  int from_level = 0;
+  bool Options::*wanted = nullptr;  // none: always
 };
 constexpr Rewriting rewritings[] = {{"expansion", has_expansions, expand},
                                     {"inlining", has_calls, inline_calls},
-                                    {"unrolling", has_loops_to_unroll, unroll, &Options::unrolling}};
+                                    {"unrolling", has_loops_to_unroll, unroll, 2, &Options::unrolling},
+                                    {"joining of words", has_words_to_join, join_words, 2}};
 
 // Memory for so many threads.
 std::span<const std::unique_ptr<Workspace::Worker>> workers(const Options& options, Workspace& own, size_t threads) {
@@ -353,7 +357,7 @@ Result<Assembled> assemble(const ptx::Module& input, const Options& options, Tim
   const ptx::Module* simplest = &input;
   ptx::Module rewritten;
   for (const Rewriting& r : rewritings) {
-    if (r.wanted && !(options.level >= 2 && options.*r.wanted)) continue;
+    if (options.level < r.from_level || (r.wanted && !(options.*r.wanted))) continue;
     auto scope = timings.measure(Phase::structure);
     if (!r.concerns(*simplest)) continue;
     ASSIGN_OR_RETURN(rewritten, r.run(*simplest));

@@ -6,7 +6,9 @@
 // Cheap forwarding while walking, all on registers with a single unguarded definition: copies share their source's register, as do reads of a special
 // register that one in the entry or before in the block has read; constants, sizes of block and grid and
 // 32-bit or f64 parameters become operands of their users (constant bank or immediate), `base + constant` becomes an address offset, and the
-// results of vector loads are named inside the loaded quad. Definitions that lose all their users this way are removed as dead code.
+// results of vector loads are named inside the loaded quad. The negative and the magnitude of a float are the float with a sign where its reader has
+// room. Definitions that lose all their users this way are removed as dead code. In loops the definition must dominate its readers, so that none reads the
+// value of the round before (find_stale_reads).
 //
 // Invariant: an expansion writes its destination last, or only after it has read the sources that the destination may be; what it writes before
 // are temporaries. Temporaries are computed without the guard, so that their lives stay short; memory operations and final writes carry it.
@@ -17,6 +19,8 @@
 #include <bit>
 #include <cstddef>
 #include <cstring>
+
+#include "assembler/dominators.h"
 
 namespace rndn::assembler {
 
@@ -63,6 +67,28 @@ SharedLayout lay_out_shared(const ptx::Module& module, const ptx::Function& func
   for (uint32_t v = 0; v < variables.size(); ++v)
     if (used[v] && variables[ptx::VariableId{v}].count == UINT64_MAX) layout.offsets[v] = static_cast<uint32_t>(end);
   layout.bytes = static_cast<uint32_t>(end);
+  return layout;
+}
+
+LocalLayout lay_out_local(const ptx::Module& module, const ptx::Function& function) {
+  LocalLayout layout;
+  const auto& variables = module.variables;
+  const uint32_t me = static_cast<uint32_t>(&function - module.functions.data());
+  const auto is_local = [&](const ptx::Variable& x) {
+    return x.space == ptx::Space::local && (x.function == me || x.function == UINT32_MAX);
+  };
+  for (const ptx::Variable& x : variables) layout.dynamic |= is_local(x) && x.external;
+  if (layout.dynamic) layout.bytes = 16;  // the top of the stack stands at the frame's beginning (inline_calls.cpp)
+  layout.offsets.resize(variables.size());
+  for (uint32_t v = 0; v < variables.size(); ++v) {
+    const ptx::Variable& x = variables[ptx::VariableId{v}];
+    if (!is_local(x) || x.external) continue;
+    const uint32_t align = std::max<uint32_t>(x.align ? x.align : ptx::type_bytes(x.type), 4);
+    layout.bytes = (layout.bytes + align - 1) / align * align;
+    layout.offsets[v] = layout.bytes;
+    layout.bytes += ptx::type_bytes(x.type) * static_cast<uint32_t>(x.count ? x.count : 1);
+  }
+  layout.bytes = (layout.bytes + 15) / 16 * 16;
   return layout;
 }
 
@@ -340,6 +366,26 @@ Op Selector::source_f64(const ptx::Operand& o) {
   return w.lo;
 }
 
+Op Selector::source_float(const ptx::Operand& o, Type type, bool flushes, bool absolute) {
+  if (o.kind == OperandKind::reg) {
+    bool negates = false, is_absolute = false;
+    uint32_t id = o.id;
+    for (int steps = 0; registers_[id].sign_of != UINT32_MAX && steps < 8; ++steps) {
+      const Register& r = registers_[id];
+      if ((r.flushes && !flushes) || (r.absolute && !absolute)) break;
+      negates ^= r.negates && !is_absolute, is_absolute |= r.absolute;  // what is below an absolute value has no sign
+      id = r.sign_of;
+    }
+    const Register& of = registers_[id];
+    if (id != o.id && of.alias == Register::none) {
+      Op x = gpr(of.first);
+      x.negated = negates, x.absolute = is_absolute;
+      return x;
+    }
+  }
+  return type == Type::f64 ? source_f64(o) : source(o, type);
+}
+
 Op Selector::source_predicate(const ptx::Operand& o) {
   if (o.kind == OperandKind::immediate) return predicate(isa::PT, o.value == 0 ? !o.negated : o.negated);
   if (o.kind != OperandKind::reg) {
@@ -433,6 +479,7 @@ void Selector::prepare() {
               registers[p_.vector_elements[o->id + e].id].read = true;
       const auto define = [&](uint32_t id) {
         ++registers[id].definitions, registers[id].read_early |= registers[id].read;
+        registers[id].defined_in = index(b);
       };
       for (o = first; o < sources; ++o) {
         if (o->kind == OperandKind::reg)
@@ -448,6 +495,7 @@ void Selector::prepare() {
         converted.push_back({first[0].id, first[1].id});
     }
   }
+  find_stale_reads();
   // What only additions use after its conversion can stay in the constant bank.
   for (size_t k = converted.size(); k-- > 0;)
     if (registers[converted[k].result].pointer) registers[converted[k].source].pointer = true;
@@ -461,7 +509,6 @@ void Selector::prepare() {
     parameter_offsets_[k] = at;
     at += bytes * (x.count ? x.count : 1);
   }
-  local_offsets_ = arena_.make_span<uint32_t>(m_.variables.size(), 0);
   constant_offsets_ = arena_.make_span<uint32_t>(m_.variables.size(), 0);
   uint64_t constants = 0;  // as cubin::write lays them out
   for (uint32_t v = 0; v < m_.variables.size(); ++v) {
@@ -473,29 +520,69 @@ void Selector::prepare() {
     constants += size * (x.count ? x.count : 1);
   }
   if (constants > 65536) unsupported_here(fmt::format("{} bytes of .const variables, at most 65536", constants));
-  uint32_t me = static_cast<uint32_t>(&p_ - m_.functions.data());
-  const auto is_local = [&](const ptx::Variable& x) {
-    return x.space == ptx::Space::local && (x.function == me || x.function == UINT32_MAX);
-  };
-  for (const ptx::Variable& x : m_.variables) f_.dynamic_stack |= is_local(x) && x.external;
-  if (f_.dynamic_stack) f_.local_bytes = 16;  // the top of the stack stands at the frame's beginning (inline_calls.cpp)
-  for (uint32_t v = 0; v < m_.variables.size(); ++v) {
-    const ptx::Variable& x = m_.variables[ptx::VariableId{v}];
-    if (!is_local(x) || x.external) continue;
-    uint32_t align = std::max<uint32_t>(x.align ? x.align : ptx::type_bytes(x.type), 4);
-    f_.local_bytes = (f_.local_bytes + align - 1) / align * align;
-    local_offsets_[v] = f_.local_bytes;
-    f_.local_bytes += ptx::type_bytes(x.type) * static_cast<uint32_t>(x.count ? x.count : 1);
-  }
-  f_.local_bytes = (f_.local_bytes + 15) / 16 * 16;
+  const LocalLayout local = lay_out_local(m_, p_);
+  local_offsets_ = arena_.make_raw<uint32_t>(local.offsets.size());
+  std::ranges::copy(local.offsets, local_offsets_.begin());
+  f_.local_bytes = local.bytes, f_.dynamic_stack = local.dynamic;
 
   for (BlockId b : flow_.layout)
     for (const FlowItem& item : flow_.blocks[b].items) {
       const ptx::Instruction& i = p_.instructions[item.inst];
-      const bool forwards = i.op == Opcode::mov || i.op == Opcode::ld || i.op == Opcode::add || i.op == Opcode::cvta;
+      const bool forwards = i.op == Opcode::mov || i.op == Opcode::ld || i.op == Opcode::add || i.op == Opcode::cvta ||
+                            i.op == Opcode::neg || i.op == Opcode::abs;
       if (forwards && is_none(item.guard) && i.destination_count == 1) forward(i, b);
     }
   place_registers();
+}
+
+// In a loop, a read that the only definition does not dominate may still see the value of the round before: such registers count as read early, too.
+void Selector::find_stale_reads() {
+  const size_t n = flow_.blocks.size();
+  const auto successor = [&](uint32_t b, uint32_t k) {
+    const FlowBlock& x = flow_.blocks[BlockId{b}];
+    if (is_none(x.next)) ++k;
+    return k == 0 ? index(x.next) : k == 1 ? index(x.taken) : UINT32_MAX;
+  };
+  ArenaScope scratch(arena_);
+  const std::span<uint32_t> place = arena_.make_span<uint32_t>(n, 0);
+  for (uint32_t k = 0; k < flow_.layout.size(); ++k) place[index(flow_.layout[k])] = k;
+  bool loops = false;
+  for (BlockId b : flow_.layout)
+    for (uint32_t k = 0;; ++k) {
+      const uint32_t s = successor(index(b), k);
+      if (s == UINT32_MAX) break;
+      loops |= place[s] <= place[index(b)];
+    }
+  if (!loops) return;
+  const std::span<uint32_t> order = reverse_postorder(arena_, n, index(flow_.layout[0]), successor);
+  const std::span<uint32_t> begin = arena_.make_span<uint32_t>(n + 2, 0);
+  const auto each_edge = [&](auto&& use) {
+    for (uint32_t b : order)
+      for (uint32_t k = 0; successor(b, k) != UINT32_MAX; ++k) use(b, successor(b, k));
+  };
+  each_edge([&](uint32_t, uint32_t to) { ++begin[to + 2]; });
+  for (size_t k = 2; k < begin.size(); ++k) begin[k] += begin[k - 1];
+  const std::span<uint32_t> before = arena_.make_raw<uint32_t>(begin[n + 1]);
+  each_edge([&](uint32_t from, uint32_t to) { before[begin[to + 1]++] = from; });
+  const DominatorTree tree(arena_, n, order, immediate_dominators(arena_, n, order, [&](uint32_t b, auto&& use) {
+                             for (uint32_t e = begin[b]; e < begin[b + 1]; ++e) use(before[e]);
+                           }));
+  for (BlockId b : flow_.layout) {
+    const auto read = [&](const ptx::Operand& o) {
+      if (o.kind != OperandKind::reg && o.kind != OperandKind::address_reg) return;
+      Register& r = registers_[o.id];
+      if (r.definitions == 1 && r.defined_in != index(b)) r.read_early |= !tree.dominates(r.defined_in, index(b));
+    };
+    for (const FlowItem& item : flow_.blocks[b].items) {
+      const ptx::Instruction& i = p_.instructions[item.inst];
+      for (uint32_t k = i.destination_count; k < i.operand_count; ++k) {
+        const ptx::Operand& o = p_.operand(i, k);
+        read(o);
+        if (o.kind == OperandKind::vector)
+          for (uint32_t e = 0; e < o.count; ++e) read(p_.vector_elements[o.id + e]);
+      }
+    }
+  }
 }
 
 // Of a thread, so that one read will do (rematerialise.cpp has the same of machine instructions).
@@ -594,6 +681,12 @@ void Selector::forward(const ptx::Instruction& i, BlockId block) {
     case Opcode::cvta:
       if (i.mods.space == ptx::Space::global) copies();
       return;
+    case Opcode::neg:
+    case Opcode::abs:
+      if ((i.type == Type::f32 || i.type == Type::f64) && s.kind == OperandKind::reg && stands() &&
+          registers_[s.id].bytes == d.bytes)
+        d.sign_of = s.id, d.negates = i.op == Opcode::neg, d.absolute = !d.negates, d.flushes = i.mods.ftz;
+      return;
     case Opcode::add:
       if (d.bytes == 8 && !ptx::is_floating(i.type) && s.kind == OperandKind::reg && stands() && !i.mods.carry_out)
         if (const ptx::Operand& c = p_.operand(i, 2); c.kind == OperandKind::immediate)
@@ -632,6 +725,7 @@ void Selector::place_registers() {
     const Register& from = registers[root];
     r.first = from.first, r.alias = from.alias, r.lo = from.lo, r.hi = from.hi;
     if (is_none(r.base)) r.base = from.base, r.offset = from.offset;
+    r.sign_of = from.sign_of, r.negates = from.negates, r.absolute = from.absolute, r.flushes = from.flushes;
   }
   // Never defined: any value will do, but it must have a place.
   for (uint32_t id = 0; id < n && !all; ++id) place(id);

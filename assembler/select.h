@@ -226,7 +226,10 @@ class Selector {
     uint8_t bytes = 0;
     bool pointer = false;     // an address, or a factor: not from the constant bank
     bool read = false;        // by some instruction, guard or branch
-    bool read_early = false;  // before it is written, in the order of the code: what a round of a loop before left
+    bool read_early = false;  // somewhere it may still be what a round of a loop before left
+    uint32_t defined_in = 0;  // block of the last definition
+    uint32_t sign_of = UINT32_MAX;  // PTX register of which this is the negative, the absolute value, as a float of this size
+    bool negates = false, absolute = false, flushes = false;  // flushes: subnormal numbers become zero
     Op lo, hi;                // its words; of f64: as its instructions take it
   };
 
@@ -243,6 +246,9 @@ class Selector {
   }
   Wide other_source64(const ptx::Operand& o);
   Op source_f64(const ptx::Operand& o);  // pair register, immediate (high word) or constant
+  // The same of a float (f32, f64) where the instruction has room for signs: a register that is the negative (or, if wanted, the absolute value) of
+  // another is the other with a sign. `flushes`: so does the instruction.
+  Op source_float(const ptx::Operand& o, ptx::Type type, bool flushes, bool absolute = false);
   Op source_predicate(const ptx::Operand& o);
   Op extended(const ptx::Operand& o, ptx::Type type) {  // 16-bit sources extended to 32 bits
     return ptx::type_bytes(type) >= 4 ? source(o, type) : extended_narrow(o, type);
@@ -463,6 +469,7 @@ class Selector {
   void exclusively(const ptx::Operand& mask, F&& body);
   Op address_of(const ptx::Instruction& i, const ptx::Operand& o);
   void prepare();
+  void find_stale_reads();
   void forward(const ptx::Instruction& i, BlockId block);
   void place_registers();
   void finish();

@@ -23,8 +23,19 @@ void Selector::float_arithmetic(const ptx::Instruction& i) {
     if (i.mods.ftz) e.mod(ModifierKind::FTZ, 1);
     if (i.mods.sat) e.mod(ModifierKind::SAT, 1);
   };
+  // A product has one sign, at its second factor (Pascal has room for it nowhere else).
+  const auto one_sign = [](Op& a, Op& b) {
+    if (!a.negated) return;
+    a.negated = false;
+    if (is_immediate(b))
+      b.value = static_cast<int32_t>(static_cast<uint32_t>(b.value) ^ 0x80000000u);
+    else
+      b.negated = !b.negated;
+  };
   if (i.type == Type::f32) {
-    auto src = [&](uint32_t k) { return source(p_.operand(i, k), Type::f32); };
+    auto src = [&](uint32_t k, bool absolute = false) {
+      return source_float(p_.operand(i, k), Type::f32, i.mods.ftz, absolute);
+    };
     auto negated = [](Op o) {  // an immediate's sign is in its bits
       if (is_immediate(o)) return immediate(static_cast<int32_t>(static_cast<uint32_t>(o.value) ^ 0x80000000u));
       return negate(o);
@@ -35,27 +46,34 @@ void Selector::float_arithmetic(const ptx::Instruction& i) {
       return emit(m, {gpr(d), as_register(a), b});
     };
     switch (i.op) {
-      case Opcode::add: return finish(two(Mnemonic::FADD, src(1), src(2)));
-      case Opcode::sub: return finish(two(Mnemonic::FADD, src(1), negated(src(2))));
-      case Opcode::mul: return finish(two(Mnemonic::FMUL, src(1), src(2)));
+      case Opcode::add: return finish(two(Mnemonic::FADD, src(1, true), src(2, true)));
+      case Opcode::sub: return finish(two(Mnemonic::FADD, src(1, true), negated(src(2, true))));
+      case Opcode::mul: {
+        Op a = src(1), b = src(2);
+        if (!is_register(a)) std::swap(a, b);
+        a = as_register(a);
+        one_sign(a, b);
+        return finish(emit(Mnemonic::FMUL, {gpr(d), a, b}));
+      }
       case Opcode::fma:
       case Opcode::mad: {
         Op a = src(1), b = src(2), c = src(3);
         if (!is_register(a)) std::swap(a, b);
         a = as_register(a);
         if (!is_register(b) && !is_register(c)) c = as_register(c);
+        one_sign(a, b);
         return finish(emit(Mnemonic::FFMA, {gpr(d), a, b, c}));
       }
       case Opcode::neg:
       case Opcode::abs: {
-        Op a = as_register(src(1));
+        Op a = as_register(source(p_.operand(i, 1), Type::f32));
         Emitted e = emit(Mnemonic::FADD, {gpr(d), i.op == Opcode::neg ? negate(a) : absolute(a), negate(gpr(isa::RZ))});
         if (i.mods.ftz) e.mod(ModifierKind::FTZ, 1);
         return;
       }
       case Opcode::min:
       case Opcode::max: {
-        Op a = src(1), b = src(2);
+        Op a = src(1, true), b = src(2, true);
         if (!is_register(a)) std::swap(a, b);
         Emitted e = emit(Mnemonic::FMNMX, {gpr(d), as_register(a), b, predicate(isa::PT, i.op == Opcode::max)});
         if (i.mods.ftz) e.mod(ModifierKind::FTZ, 1);
@@ -67,9 +85,9 @@ void Selector::float_arithmetic(const ptx::Instruction& i) {
       }
       case Opcode::copysign: {  // the sign of the first, the rest of the second
         Op t = temp();
-        logic(t.reg, as_register(src(1)), immediate(INT32_MIN), 0xc0);
+        logic(t.reg, as_register(source(p_.operand(i, 1), Type::f32)), immediate(INT32_MIN), 0xc0);
         Op u = temp();
-        logic(u.reg, as_register(src(2)), immediate(0x7fffffff), 0xc0);
+        logic(u.reg, as_register(source(p_.operand(i, 2), Type::f32)), immediate(0x7fffffff), 0xc0);
         return logic(d, t, u, 0xfc);
       }
       default: return unsupported(i);
@@ -77,6 +95,9 @@ void Selector::float_arithmetic(const ptx::Instruction& i) {
   }
   if (i.type != Type::f64) return unsupported(i);
   auto src = [&](uint32_t k) { return source_f64(p_.operand(i, k)); };
+  auto with_sign = [&](uint32_t k, bool absolute = false) {
+    return source_float(p_.operand(i, k), Type::f64, false, absolute);
+  };
   // FP64 sources: a pair, or in one slot a constant or the high word of a literal.
   auto pair = [&](Op o) {
     if (is_register(o)) return o;
@@ -104,14 +125,22 @@ void Selector::float_arithmetic(const ptx::Instruction& i) {
     return emit(m, {gpr(d), pair(a), b}).mod(ModifierKind::Rounding, rounding);
   };
   switch (i.op) {
-    case Opcode::add: two(Mnemonic::DADD, src(1), src(2)); return may_contract();
-    case Opcode::sub: two(Mnemonic::DADD, src(1), negated(src(2))); return may_contract();
-    case Opcode::mul: two(Mnemonic::DMUL, src(1), src(2)); return may_contract();
-    case Opcode::fma:
-    case Opcode::mad: {
-      Op a = src(1), b = src(2), c = src(3);
+    case Opcode::add: two(Mnemonic::DADD, with_sign(1, true), with_sign(2, true)); return may_contract();
+    case Opcode::sub: two(Mnemonic::DADD, with_sign(1, true), negated(with_sign(2, true))); return may_contract();
+    case Opcode::mul: {
+      Op a = with_sign(1), b = with_sign(2);
       if (!is_register(a)) std::swap(a, b);
       a = pair(a);
+      one_sign(a, b);
+      emit(Mnemonic::DMUL, {gpr(d), a, b}).mod(ModifierKind::Rounding, rounding);
+      return may_contract();
+    }
+    case Opcode::fma:
+    case Opcode::mad: {
+      Op a = with_sign(1), b = with_sign(2), c = with_sign(3);
+      if (!is_register(a)) std::swap(a, b);
+      a = pair(a);
+      one_sign(a, b);
       if (!is_register(b) && !is_register(c)) c = pair(c);
       if (t_.family == isa::Family::pascal && is_immediate(c)) c = pair(c);  // Pascal's addend: register or constant
       emit(Mnemonic::DFMA, {gpr(d), a, b, c}).mod(ModifierKind::Rounding, rounding);

@@ -427,14 +427,14 @@ void Selector::compare(const ptx::Instruction& i) {
                          i.mods.compare != ptx::Compare::hs;
   const ptx::Operand &oa = p_.operand(i, first), &ob = p_.operand(i, first + 1);
   if (type == Type::f32) {
-    Op a = source(oa, type), b = source(ob, type);
+    Op a = source_float(oa, type, i.mods.ftz, true), b = source_float(ob, type, i.mods.ftz, true);
     if (!is_register(a) && is_register(b)) std::swap(a, b), c = mirrored(c);
     emit(Mnemonic::FSETP, {predicate(p), predicate(q), as_register(a), b, with})
         .mod(ModifierKind::FloatCompare, static_cast<uint32_t>(c))
         .mod(ModifierKind::Bool, combine)
         .mod(ModifierKind::FTZ, i.mods.ftz);
   } else if (type == Type::f64) {
-    Op a = source_f64(oa), b = source_f64(ob);
+    Op a = source_float(oa, type, false, true), b = source_float(ob, type, false, true);
     if (!is_register(a) && is_register(b)) std::swap(a, b), c = mirrored(c);
     if (!is_register(a)) {
       Op t = temp(2);

@@ -451,7 +451,8 @@ void Selector::load_constant(uint32_t d, uint32_t bank, uint32_t offset, Op inde
 
 // --- atomics that the target lacks ----------------------------------------------------------------------------------------------------------
 
-// old = [at]; do new = op(old); while another thread came between. No lane waits for another.
+// do old = [at], new = op(old); while another thread came between. No lane waits for another. From Volta on the swap tells whether it was done
+// (ATOMS.CAST.SPIN): all lanes at one address are answered together, where what each of them found (ATOMS.CAS) takes as many steps as there are lanes.
 void Selector::compare_and_swap_loop(const ptx::Instruction& i, uint32_t d, Op at, Op data) {
   const bool wide = ptx::type_bytes(i.type) == 8;
   const uint32_t width = wide ? 2 : 1;
@@ -461,7 +462,9 @@ void Selector::compare_and_swap_loop(const ptx::Instruction& i, uint32_t d, Op a
   if (at.reg != isa::RZ && at.reg >= isa::first_virtual)
     base = gpr(new_gpr(f_, 1, false)), mov(base.reg, gpr(at.reg)), at.reg = base.reg;
   for (uint32_t w = 0; w < width; ++w) mov(value.reg + w, gpr(data.reg == isa::RZ ? isa::RZ : data.reg + w));
-  emit(Mnemonic::LDS, {old, at}).mod(ModifierKind::Size, wide ? 5 : 4);
+  const bool tells = f_.target->family == isa::Family::volta;
+  const auto load = [&] { emit(Mnemonic::LDS, {old, at}).mod(ModifierKind::Size, wide ? 5 : 4); };
+  if (!tells) load();
   const RegionId outer = f_.blocks[block_].innermost;
   BlockId loop = new_block(), landing = new_block(), after = landing;
   RegionId region = open_region(landing);
@@ -469,13 +472,15 @@ void Selector::compare_and_swap_loop(const ptx::Instruction& i, uint32_t d, Op a
   start(loop, region);
   ++f_.blocks[loop].loop_depth;
   Op next = gpr(new_gpr(f_, width, false)), seen = gpr(new_gpr(f_, width, false));
+  if (tells) load();
   combine(i, next.reg, old, value);
   shared_compare_and_swap(seen.reg, at, old, next, wide);
+  const Op low = tells ? immediate(1) : old, high = tells ? gpr(isa::RZ) : gpr(old.reg + 1);  // `seen` of who has swapped
   if (wide)
-    setp64(done, isa::PT, Cmp::EQ, {seen, gpr(seen.reg + 1)}, {old, gpr(old.reg + 1)}, false, 0, predicate(isa::PT));
+    setp64(done, isa::PT, Cmp::EQ, {seen, gpr(seen.reg + 1)}, {low, high}, false, 0, predicate(isa::PT));
   else
-    setp(done, isa::PT, Cmp::EQ, seen, old, false, 0, predicate(isa::PT));
-  for (uint32_t w = 0; w < width; ++w) mov(old.reg + w, gpr(seen.reg + w));
+    setp(done, isa::PT, Cmp::EQ, seen, low, false, 0, predicate(isa::PT));
+  for (uint32_t w = 0; w < width && !tells; ++w) mov(old.reg + w, gpr(seen.reg + w));
   seal_branch(predicate(done, true), loop, landing);
   join(landing, region);
   f_.blocks[after].innermost = outer;

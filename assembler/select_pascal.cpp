@@ -440,7 +440,10 @@ class PascalSelector final : public Selector {
       default: return unsupported(i);
     }
     if (i.mods.semantics == Semantics::acquire || i.mods.semantics == Semantics::relaxed) return unsupported(i);
-    if (error_.empty()) f_.insts.back().pinned = i.mods.semantics == Semantics::volatile_;
+    if (error_.empty()) {
+      f_.insts.back().pinned = i.mods.semantics == Semantics::volatile_;
+      f_.insts.back().read_only = i.mods.cache == Cache::nc;
+    }
   }
   void store(const ptx::Instruction& i, Op at, Op data, uint32_t size) override {
     using ptx::Cache;

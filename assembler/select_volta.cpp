@@ -249,6 +249,11 @@ class VoltaSelector final : public Selector {
   static uint32_t integer_size(uint32_t bits) { return bits == 8 ? 0 : format(bits); }
   void int_to_float(uint32_t d, uint32_t float_bits, Op a, uint32_t int_bits, bool is_signed,
                     uint32_t rounding) override {
+    // From sm_86 on the ALU has this one, of nearest and towards zero; the others are the function unit's, which takes a warp four times as long.
+    if (t_.sm >= 86 && float_bits == 32 && int_bits != 64 && (rounding == 0 || rounding == 3)) {
+      emit(Mnemonic::I2FP, {gpr(d), a}).mod(ModifierKind::Signed, is_signed).mod(ModifierKind::Rounding, rounding);
+      return;
+    }
     Emitted e = emit(Mnemonic::I2F, {gpr(d), a});
     e.mod(ModifierKind::DestFormat, format(float_bits))
         .mod(ModifierKind::SourceSize, int_bits == 64 ? 3 : 2)
@@ -394,9 +399,12 @@ class VoltaSelector final : public Selector {
       }
       default: return unsupported(i);
     }
-    if (error_.empty())
-      f_.insts.back().pinned = i.mods.semantics == Semantics::volatile_ || i.mods.semantics == Semantics::acquire ||
-                               i.mods.semantics == Semantics::relaxed;
+    if (error_.empty()) {
+      Inst& load = f_.insts.back();
+      load.pinned = i.mods.semantics == Semantics::volatile_ || i.mods.semantics == Semantics::acquire ||
+                    i.mods.semantics == Semantics::relaxed;
+      load.read_only = i.mods.cache == Cache::nc;
+    }
     if (i.mods.semantics == Semantics::acquire) {
       if (i.mods.space != ptx::Space::shared && i.mods.scope != ptx::Scope::cta)
         emit(Mnemonic::CCTL).mod(ModifierKind::E, 0).mod(ModifierKind::CacheOp, 4);
@@ -482,7 +490,9 @@ class VoltaSelector final : public Selector {
     compare_and_swap_loop(i, d, at, data);
   }
   void shared_compare_and_swap(uint32_t d, Op at, Op compare, Op swap, bool wide) override {
-    emit(Mnemonic::ATOMS_CAS, {gpr(d), at, compare, swap}).mod(ModifierKind::AtomType, wide ? 2 : 0);
+    emit(Mnemonic::ATOMS_CAS, {gpr(d), at, compare, swap})
+        .mod(ModifierKind::AtomType, wide ? 2 : 0)
+        .mod(ModifierKind::CasMode, 3);
   }
   void fence(ptx::Scope scope, bool sequential) override { fence(scope, sequential, true); }
   void fence(ptx::Scope scope, bool sequential, bool invalidate) {

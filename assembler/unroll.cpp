@@ -58,83 +58,6 @@ constexpr uint32_t copies = 4, most_instructions = 192, most_with_stores = 128;
 constexpr int64_t longest_step = int64_t{1} << 24;  // steps of counters: sums of a few of them do not overflow
 constexpr int64_t longest_offset = 1 << 23;         // of addresses
 
-// What may run in copies next to each other: nothing that knows of other lanes, the time or where it stands in the code, and nothing that becomes long code.
-bool may_be_copied(const ptx::Function& f, const ptx::Instruction& i) {
-  if (expands_to_branches(i)) return false;
-  switch (i.op) {
-    case Opcode::add:
-    case Opcode::sub:
-    case Opcode::addc:
-    case Opcode::subc:
-    case Opcode::mul:
-    case Opcode::mad:
-    case Opcode::mul24:
-    case Opcode::mad24:
-    case Opcode::sad:
-    case Opcode::fma:
-    case Opcode::abs:
-    case Opcode::neg:
-    case Opcode::min:
-    case Opcode::max:
-    case Opcode::rcp:
-    case Opcode::sqrt:
-    case Opcode::rsqrt:
-    case Opcode::sin:
-    case Opcode::cos:
-    case Opcode::lg2:
-    case Opcode::ex2:
-    case Opcode::tanh:
-    case Opcode::testp:
-    case Opcode::copysign:
-    case Opcode::and_:
-    case Opcode::or_:
-    case Opcode::xor_:
-    case Opcode::not_:
-    case Opcode::cnot:
-    case Opcode::lop3:
-    case Opcode::shl:
-    case Opcode::shr:
-    case Opcode::shf:
-    case Opcode::prmt:
-    case Opcode::popc:
-    case Opcode::clz:
-    case Opcode::brev:
-    case Opcode::bfind:
-    case Opcode::fns:
-    case Opcode::bfe:
-    case Opcode::bfi:
-    case Opcode::bmsk:
-    case Opcode::szext:
-    case Opcode::dp4a:
-    case Opcode::dp2a:
-    case Opcode::setp:
-    case Opcode::set:
-    case Opcode::selp:
-    case Opcode::slct:
-    case Opcode::cvt:
-    case Opcode::cvta:
-    case Opcode::isspacep:
-    case Opcode::ld:
-    case Opcode::ldu:
-    case Opcode::st:
-    case Opcode::prefetch:
-    case Opcode::prefetchu:
-    case Opcode::atom:
-    case Opcode::red: return true;
-    case Opcode::div:
-    case Opcode::rem: return ptx::is_floating(i.type) || f.operand(i, 2).kind == Operand::immediate;
-    case Opcode::mov:
-      for (uint32_t k = 0; k < i.operand_count; ++k) {
-        const Operand& o = f.operand(i, k);
-        if (o.kind != Operand::special) continue;
-        const auto r = static_cast<ptx::SpecialRegister>(o.id);
-        if (r >= ptx::SpecialRegister::clock && r <= ptx::SpecialRegister::globaltimer_hi) return false;
-      }
-      return true;
-    default: return false;
-  }
-}
-
 int64_t wrapped(int64_t v, uint32_t bytes) {
   const uint32_t unused = 64 - 8 * bytes;
   return static_cast<int64_t>(static_cast<uint64_t>(v) << unused) >> unused;
@@ -723,6 +646,82 @@ class Unroller {
 };
 
 }  // namespace
+
+bool may_be_copied(const ptx::Function& f, const ptx::Instruction& i) {
+  if (expands_to_branches(i)) return false;
+  switch (i.op) {
+    case Opcode::add:
+    case Opcode::sub:
+    case Opcode::addc:
+    case Opcode::subc:
+    case Opcode::mul:
+    case Opcode::mad:
+    case Opcode::mul24:
+    case Opcode::mad24:
+    case Opcode::sad:
+    case Opcode::fma:
+    case Opcode::abs:
+    case Opcode::neg:
+    case Opcode::min:
+    case Opcode::max:
+    case Opcode::rcp:
+    case Opcode::sqrt:
+    case Opcode::rsqrt:
+    case Opcode::sin:
+    case Opcode::cos:
+    case Opcode::lg2:
+    case Opcode::ex2:
+    case Opcode::tanh:
+    case Opcode::testp:
+    case Opcode::copysign:
+    case Opcode::and_:
+    case Opcode::or_:
+    case Opcode::xor_:
+    case Opcode::not_:
+    case Opcode::cnot:
+    case Opcode::lop3:
+    case Opcode::shl:
+    case Opcode::shr:
+    case Opcode::shf:
+    case Opcode::prmt:
+    case Opcode::popc:
+    case Opcode::clz:
+    case Opcode::brev:
+    case Opcode::bfind:
+    case Opcode::fns:
+    case Opcode::bfe:
+    case Opcode::bfi:
+    case Opcode::bmsk:
+    case Opcode::szext:
+    case Opcode::dp4a:
+    case Opcode::dp2a:
+    case Opcode::setp:
+    case Opcode::set:
+    case Opcode::selp:
+    case Opcode::slct:
+    case Opcode::cvt:
+    case Opcode::cvta:
+    case Opcode::isspacep:
+    case Opcode::ld:
+    case Opcode::ldu:
+    case Opcode::st:
+    case Opcode::prefetch:
+    case Opcode::prefetchu:
+    case Opcode::atom:
+    case Opcode::red: return true;
+    case Opcode::div:
+    case Opcode::rem: return ptx::is_floating(i.type) || f.operand(i, 2).kind == Operand::immediate;
+    case Opcode::mov:
+      for (uint32_t k = 0; k < i.operand_count; ++k) {
+        const Operand& o = f.operand(i, k);
+        if (o.kind != Operand::special) continue;
+        const auto r = static_cast<ptx::SpecialRegister>(o.id);
+        if (r >= ptx::SpecialRegister::clock && r <= ptx::SpecialRegister::globaltimer_hi) return false;
+      }
+      return true;
+    default: return false;
+  }
+}
 
 bool has_loops_to_unroll(const ptx::Module& module) {
   return std::ranges::any_of(module.functions,

@@ -5,6 +5,10 @@
 
 namespace rndn::assembler {
 
+// What does the same wherever it runs and however often: nothing that knows of other lanes, the time or where it stands in the code, and nothing that becomes
+// long code. Memory it may touch.
+bool may_be_copied(const ptx::Function& f, const ptx::Instruction& i);
+
 // True when some loop of an entry is to be unrolled.
 bool has_loops_to_unroll(const ptx::Module& module);
 

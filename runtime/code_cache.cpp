@@ -122,7 +122,8 @@ std::string write(const CodeCache::Key& key, const assembler::Assembled& code) {
   put(body, code.kernels.size());
   for (const assembler::KernelReport& k : code.kernels) {
     put(body, k.name);
-    for (uint64_t x : {k.registers, k.instructions, k.spill_bytes, k.shared_bytes}) put(body, x);
+    for (uint64_t x : {k.registers, k.instructions, k.spill_bytes, k.shared_bytes, k.spill_store_bytes, k.spill_load_bytes})
+      put(body, x);
   }
   put(body, std::string_view(reinterpret_cast<const char*>(code.cubin.data()), code.cubin.size()));
   std::string out(magic);
@@ -139,12 +140,13 @@ std::optional<assembler::Assembled> read(std::string_view in, const CodeCache::K
   assembler::Assembled code;
   for (uint64_t i = 0; i < count; ++i) {
     std::string_view name;
-    uint64_t numbers[4];
+    uint64_t numbers[6];
     if (!take(in, name)) return {};
     for (uint64_t& x : numbers)
       if (!take(in, x)) return {};
     code.kernels.push_back({std::string(name), static_cast<uint32_t>(numbers[0]), static_cast<uint32_t>(numbers[1]),
-                            static_cast<uint32_t>(numbers[2]), static_cast<uint32_t>(numbers[3])});
+                            static_cast<uint32_t>(numbers[2]), static_cast<uint32_t>(numbers[3]),
+                            static_cast<uint32_t>(numbers[4]), static_cast<uint32_t>(numbers[5])});
   }
   std::string_view cubin;
   if (!take(in, cubin) || !in.empty()) return {};

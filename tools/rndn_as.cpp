@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "assembler/assemble.h"
+#include "assembler/cubin/cubin.h"
 #include "libraries/base/diagnostic.h"
 #include "libraries/base/files.h"
 #include "libraries/base/guarded_main.h"
@@ -104,13 +105,41 @@ std::vector<std::string> with_two_dashes(const std::vector<std::string>& given) 
   return out;
 }
 
+// What the cubin takes, in the words of ptxas 13's -v, which scripts read. Registers and memory are read back from what is written.
+Result<void> print_resources(const assembler::Assembled& made, const isa::Target& target, std::string_view arch) {
+  ASSIGN_OR_RETURN(const cubin::Image image, cubin::read(made.cubin));
+  uint64_t set = 0, zero = 0, constant = 0;  // bytes of global memory with and without initial values, of constant memory
+  for (const cubin::Variable& v : image.variables) {
+    uint64_t& bytes = v.constant ? constant : v.initial.empty() ? zero : set;
+    bytes = std::max(bytes, v.offset + v.size);
+  }
+  const auto say = [](std::string_view text) { fmt::print(stderr, "ptxas info    : {}\n", text); };
+  say(fmt::format("{} bytes gmem{}", set + zero, constant ? fmt::format(", {} bytes cmem[3]", constant) : ""));
+  for (const assembler::KernelReport& report : made.kernels) {
+    const cubin::Kernel& k = *std::ranges::find(image.kernels, report.name, &cubin::Kernel::name);
+    say(fmt::format("Compiling entry function '{}' for '{}'", k.name, arch));
+    say(fmt::format("Function properties for {}", k.name));
+    fmt::print(stderr, "    {} bytes stack frame, {} bytes spill stores, {} bytes spill loads\n", k.local_bytes,
+               report.spill_store_bytes, report.spill_load_bytes);
+    std::string line = fmt::format("Used {} registers, used {} barriers", k.registers, k.barriers);
+    if (const uint32_t shared = k.shared_bytes - (k.uses_shared ? target.shared_base : 0))
+      line += fmt::format(", {} bytes smem", shared);
+    line += fmt::format(", {} bytes cmem[0]", target.parameter_base + k.parameter_bytes);
+    if (!k.constants.empty()) line += fmt::format(", {} bytes cmem[2]", k.constants.size());
+    say(line);
+  }
+  return {};
+}
+
 int run(int argc, char** argv) {
   Arguments a;
   std::string targets;
   for (const isa::Target& t : isa::targets()) targets += " " + std::string(t.name);
   CLI::App app("Assembles PTX for NVIDIA GPUs. Takes the common flags of ptxas, also in its spelling (-arch=sm_86).",
                "rndn-as");
-  app.set_version_flag("--version", fmt::format("rndn-as {}, targets{}", version(), targets));
+  // Programs that call ptxas look for its release here, to know what PTX it takes.
+  app.set_version_flag("--version",
+                       fmt::format("rndn-as {}, targets{}\nTakes the PTX of CUDA release 13.0", version(), targets));
   app.add_option("FILE.ptx", a.input, "the input; - reads standard input")->required();
   app.add_option("--arch,--gpu-name", a.arch, "target:" + targets + "; default: the file's .target")->type_name("A");
   app.add_option("-o,--output-file", a.output,
@@ -124,7 +153,7 @@ int run(int argc, char** argv) {
   app.add_option("--fmad", a.options.contract,
                  "true (default): products and sums of floats without a rounding of their own become fma, from -O1 on")
       ->type_name("BOOL");
-  app.add_flag("-v,--verbose", a.verbose, "registers, spills and memory of each kernel, on standard error");
+  app.add_flag("-v,--verbose", a.verbose, "registers, spills and memory of each kernel as ptxas prints them, on standard error");
   app.add_flag("--lineinfo,--generate-line-info", a.options.line_tables, "line tables from .loc and .file");
   app.add_flag("-g,--device-debug", a.debug, "accepted; code is optimised as without it, and has no debug information");
   app.add_flag("-w,--disable-warnings", a.quiet, "no warnings");
@@ -177,16 +206,9 @@ int run(int argc, char** argv) {
   Timings timings;
   Result<assembler::Assembled> result = assembler::assemble(module, a.options, timings);
   if (!result) return tools::report({result.error().fault, fmt::format("{}: {}", a.input, result.error().message)});
-  if (a.verbose) {
-    for (const assembler::KernelReport& k : result->kernels) {
-      std::fprintf(stderr, "info: compiling entry function '%s' for '%s'\n", k.name.c_str(), a.arch.c_str());
-      std::fprintf(stderr, "info: function properties for %s\n    %u bytes spilled, %u instructions\n", k.name.c_str(),
-                   k.spill_bytes, k.instructions);
-      std::fprintf(stderr, "info: used %u registers", k.registers);
-      if (k.shared_bytes) std::fprintf(stderr, ", %u bytes smem", k.shared_bytes);
-      std::fputc('\n', stderr);
-    }
-  }
+  if (a.verbose)
+    if (Result<void> printed = print_resources(*result, *a.options.target, a.arch); !printed)
+      return tools::report(printed.error());
   if (a.time) std::fputs(timings.tree().c_str(), stderr);
   if (a.output.empty()) {
     size_t dot = a.input.rfind('.'), slash = a.input.rfind('/');

@@ -44,7 +44,8 @@ struct Target {
 };
 std::span<const Target> targets();                 // those that the assembler makes code for
 std::span<const Target> known_targets();           // and sm_75, whose code is read, printed and simulated only
-const Target* find_target(std::string_view name);  // of those known; null: none
+// Of those known; null: none. sm_90a is sm_90: what the suffix adds is tensor instructions, which are refused where they stand.
+const Target* find_target(std::string_view name);
 
 // One instruction word. Volta+: all 128 bits. Pascal: lo = the instruction, hi = its 21-bit control field.
 struct Word {

@@ -68,6 +68,7 @@ std::span<const Target> known_targets() { return all_targets; }
 std::span<const Target> targets() { return std::span(all_targets).first(6); }
 
 const Target* find_target(std::string_view name) {
+  if (name == "sm_90a") name = "sm_90";
   for (const Target& t : all_targets)
     if (t.name == name) return &t;
   return nullptr;

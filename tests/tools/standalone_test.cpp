@@ -5,14 +5,20 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <fmt/format.h>
+
 #include <cstdlib>
 #include <filesystem>
+#include <regex>
 
 #include "libraries/base/files.h"
+#include "tests/support/reference_tools.h"
 
 namespace rndn {
 namespace {
 
+using test::reference_tool;
+using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
@@ -91,8 +97,58 @@ TEST_F(Standalone, AssemblerTakesThePtxasSpellings) {
   EXPECT_EQ(*read_file(folder_ + "/k.cubin"), want);
   expect("rndn-as k.ptx", 0, "", "");
   EXPECT_NE(*read_file(folder_ + "/k.cubin"), want);  // the file's own target, sm_60
-  Ran verbose = run("rndn-as k.ptx -v -o got");
-  EXPECT_THAT(verbose.err, HasSubstr("compiling entry function 'add' for 'sm_60'"));
+}
+
+// As ptxas 13 says it: what memory and barriers a kernel takes is the same with its code, registers are our own.
+TEST_F(Standalone, AssemblerSaysWhatKernelsTake) {
+  ASSERT_TRUE(write_file(folder_ + "/v.ptx",
+                         ".version 7.8\n.target sm_60\n.address_size 64\n.global .align 4 .b8 g[100];\n.global .align 8 .b64 h = 5;\n"
+                         ".const .align 4 .b32 c[4] = {1, 2, 3, 4};\n"
+                         ".visible .entry k(.param .u64 a, .param .u32 n)\n{\n.shared .align 4 .b8 s[128];\n.reg .b64 %p, %q;\n.reg .b32 %r, %t;\n"
+                         "ld.param.u64 %p, [a];\nmov.u32 %r, %tid.x;\nst.shared.u32 [s+4], %r;\nbar.sync 3;\nld.shared.u32 %r, [s+8];\n"
+                         "ld.const.u32 %t, [c+4];\nadd.u32 %r, %r, %t;\nld.global.u32 %t, [g];\nadd.u32 %r, %r, %t;\nld.global.u32 %t, [h];\n"
+                         "add.u32 %r, %r, %t;\nst.global.u32 [%p], %r;\nret;\n}\n")
+                  .ok());
+  const auto lines = [&](const std::string& program, const std::string& target) {
+    std::string said = run(program + " -v -arch=" + target + " v.ptx -o v.cubin").err, out;
+    for (const char* own : {"Used [0-9]* registers", "ptxas info    : Compile time.*\n", ", used [0-9]* barriers"})  // 11.8 does not count barriers
+      said = std::regex_replace(said, std::regex(own), "");
+    return said;
+  };
+  const Ran ours = run("rndn-as -v -arch=sm_86 v.ptx -o v.cubin");
+  EXPECT_EQ(ours.exit_code, 0);
+  EXPECT_EQ(std::regex_replace(ours.err, std::regex("Used [0-9]+"), "Used N"),
+            "ptxas info    : 108 bytes gmem, 16 bytes cmem[3]\nptxas info    : Compiling entry function 'k' for 'sm_86'\n"
+            "ptxas info    : Function properties for k\n    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n"
+            "ptxas info    : Used N registers, used 4 barriers, 128 bytes smem, 364 bytes cmem[0]\n");
+  std::string why;
+  if (const std::string ptxas = reference_tool("ptxas", why); !ptxas.empty())
+    for (const char* target : {"sm_61", "sm_86"}) EXPECT_EQ(lines("rndn-as", target), lines(ptxas, target)) << target;
+  // Spills: what each of the instructions moves.
+  std::string pressure = ".version 7.0\n.target sm_60\n.address_size 64\n.visible .entry k(.param .u64 a)\n{\n.reg .b64 %p;\n.reg .b32 %r<40>;\nld.param.u64 %p, [a];\n";
+  for (int k = 0; k < 40; ++k) pressure += fmt::format("ld.volatile.global.u32 %r{}, [%p+{}];\n", k, 4 * k);
+  for (int k = 0; k < 40; ++k) pressure += fmt::format("st.volatile.global.u32 [%p+{}], %r{};\n", 4 * k, k);
+  ASSERT_TRUE(write_file(folder_ + "/v.ptx", pressure + "ret;\n}\n").ok());
+  std::smatch found;
+  const std::string spills = run("rndn-as -v -arch=sm_86 -maxrregcount 24 v.ptx -o v.cubin && rndn-dis v.cubin > v.sass").err;
+  ASSERT_TRUE(std::regex_search(spills, found, std::regex("([0-9]+) bytes stack frame, ([0-9]+) bytes spill stores, ([0-9]+) bytes spill loads"))) << spills;
+  const auto count = [&](const char* mnemonic) {
+    const std::string sass = *read_file(folder_ + "/v.sass");
+    const std::regex r(std::string(" ") + mnemonic + " ");
+    return std::distance(std::sregex_iterator(sass.begin(), sass.end(), r), std::sregex_iterator());
+  };
+  EXPECT_GT(std::stol(found[2]), 0);
+  EXPECT_EQ(std::stol(found[2]), 4 * count("STL"));
+  EXPECT_EQ(std::stol(found[3]), 4 * count("LDL"));
+}
+
+// Programs that call ptxas for themselves ask for Hopper by this name, and for a release (Triton, by TRITON_PTXAS_PATH).
+TEST_F(Standalone, AssemblerStandsInForPtxas) {
+  ASSERT_EQ(run("rndn-as k.ptx -arch=sm_90 -o want").exit_code, 0);
+  expect("rndn-as -lineinfo -v --gpu-name=sm_90a k.ptx -o got 2> /dev/null", 0, "", "");
+  ASSERT_EQ(run("rndn-as k.ptx -lineinfo -arch=sm_90 -o want").exit_code, 0);
+  EXPECT_EQ(*read_file(folder_ + "/got"), *read_file(folder_ + "/want"));
+  EXPECT_THAT(run("rndn-as --version").out, ContainsRegex("release [0-9]+\\.[0-9]"));
 }
 
 TEST_F(Standalone, AssemblerContractsUnlessToldNotTo) {
