@@ -8,6 +8,13 @@
 
 namespace rndn::assembler {
 
+// The k-th successor of a block of machine code or of the flow graph, `next` first; UINT32_MAX after the last.
+template <class Block>
+uint32_t successor_of(const Block& x, uint32_t k) {
+  const uint32_t first = is_none(x.next), taken = x.taken == x.next ? UINT32_MAX : index(x.taken);
+  return k + first == 0 ? index(x.next) : k + first == 1 ? taken : UINT32_MAX;
+}
+
 // Of the blocks that `root` leads to. successor(v, k): the k-th successor of v, UINT32_MAX after the last.
 template <class Successor>
 std::span<uint32_t> reverse_postorder(Arena& arena, size_t n, uint32_t root, Successor&& successor) {
@@ -82,31 +89,32 @@ struct DominatorTree {
   bool dominates(uint32_t a, uint32_t b) const { return number[b] - number[a] < size[a]; }
 };
 
-// Of a machine function. Blocks that its first does not reach, bodies of subroutines, have no place in the tree: nothing is to be asked of them.
+// Of the blocks that `root` leads to; successor(v, k) as above. Others, bodies of subroutines, have no place in the tree: nothing is to be asked of them.
 struct Dominators {
   std::span<uint32_t> order;          // reverse postorder
   std::span<uint32_t> begin, before;  // the predecessors of block b: before[begin[b]] .. before[begin[b + 1]]
   DominatorTree tree;
 
-  explicit Dominators(const Function& f) {
-    const size_t n = f.blocks.size();
-    Arena& arena = *f.arena;
-    order = reverse_postorder(arena, n, index(f.layout[0]), [&](uint32_t b, uint32_t k) {
-      const Block& x = f.blocks[BlockId{b}];
-      if (is_none(x.next)) ++k;
-      return k == 0 ? index(x.next) : k == 1 ? index(x.taken) : UINT32_MAX;
-    });
+  template <class Successor>
+  Dominators(Arena& arena, size_t n, uint32_t root, Successor&& successor) {
+    order = reverse_postorder(arena, n, root, successor);
     begin = arena.make_span<uint32_t>(n + 2, 0);
-    for (uint32_t b : order) for_each_successor(f.blocks[BlockId{b}], [&](BlockId s) { ++begin[index(s) + 2]; });
+    const auto each_edge = [&](auto&& use) {
+      for (uint32_t b : order)
+        for (uint32_t k = 0, s; (s = successor(b, k)) != UINT32_MAX; ++k) use(b, s);
+    };
+    each_edge([&](uint32_t, uint32_t to) { ++begin[to + 2]; });
     for (size_t k = 2; k < begin.size(); ++k) begin[k] += begin[k - 1];
     before = arena.make_raw<uint32_t>(begin[n + 1]);
-    for (uint32_t b : order)
-      for_each_successor(f.blocks[BlockId{b}], [&](BlockId s) { before[begin[index(s) + 1]++] = b; });
+    each_edge([&](uint32_t from, uint32_t to) { before[begin[to + 1]++] = from; });
     const auto idom = immediate_dominators(arena, n, order, [&](uint32_t b, auto&& use) {
       for (uint32_t e = begin[b]; e < begin[b + 1]; ++e) use(before[e]);
     });
     tree = DominatorTree(arena, n, order, idom);
   }
+  // Of a machine function.
+  explicit Dominators(const Function& f)
+      : Dominators(*f.arena, f.blocks.size(), index(f.layout[0]), [&](uint32_t b, uint32_t k) { return successor_of(f.blocks[BlockId{b}], k); }) {}
 };
 
 }  // namespace rndn::assembler

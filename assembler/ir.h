@@ -68,7 +68,7 @@ struct Inst {
   bool symbol_high = false;
   bool pinned = false;       // has an effect besides its registers: never removed
   bool cooperative = false;  // comes from a .sync operation of PTX (attribute COOP_GROUP_INSTR_OFFSETS)
-  bool read_only = false;     // a load of what nothing writes while the kernel runs (ld.global.nc)
+  bool read_only = false;    // a load of what nothing writes while the kernel runs (ld.global.nc)
   bool contractible = false;  // of floats: PTX lets a product and a sum be one operation with one rounding
   Call call = Call::none;
 };
@@ -287,7 +287,7 @@ struct Function {
 
   uint32_t local_bytes = 0;  // .local variables, then spill slots
   bool dynamic_stack = false;  // the thread takes memory below them; the first word says how far down
-  uint32_t spill_bytes = 0;                              // of them: slots
+  uint32_t spill_bytes = 0;    // of them: slots
   uint32_t spill_store_bytes = 0, spill_load_bytes = 0;  // what the instructions that spilling adds move, each once
   bool uses_stack = false;    // R1 holds the frame
   uint32_t shared_bytes = 0;  // static, without the target's reserved bytes

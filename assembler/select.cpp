@@ -77,6 +77,7 @@ LocalLayout lay_out_local(const ptx::Module& module, const ptx::Function& functi
   const auto is_local = [&](const ptx::Variable& x) {
     return x.space == ptx::Space::local && (x.function == me || x.function == UINT32_MAX);
   };
+  if (std::ranges::none_of(variables, is_local)) return layout;
   for (const ptx::Variable& x : variables) layout.dynamic |= is_local(x) && x.external;
   if (layout.dynamic) layout.bytes = 16;  // the top of the stack stands at the frame's beginning (inline_calls.cpp)
   layout.offsets.resize(variables.size());
@@ -295,7 +296,7 @@ Op Selector::other_source(const ptx::Operand& o, Type type) {
       }
       if (v.space == ptx::Space::local) {
         Op t = temp();
-        add(t.reg, gpr(stack_register), immediate(local_offsets_[o.id] + o.value));
+        add(t.reg, gpr(stack_register), immediate(local_.offsets[o.id] + o.value));
         return t;
       }
       break;
@@ -520,10 +521,8 @@ void Selector::prepare() {
     constants += size * (x.count ? x.count : 1);
   }
   if (constants > 65536) unsupported_here(fmt::format("{} bytes of .const variables, at most 65536", constants));
-  const LocalLayout local = lay_out_local(m_, p_);
-  local_offsets_ = arena_.make_raw<uint32_t>(local.offsets.size());
-  std::ranges::copy(local.offsets, local_offsets_.begin());
-  f_.local_bytes = local.bytes, f_.dynamic_stack = local.dynamic;
+  local_ = lay_out_local(m_, p_);
+  f_.local_bytes = local_.bytes, f_.dynamic_stack = local_.dynamic;
 
   for (BlockId b : flow_.layout)
     for (const FlowItem& item : flow_.blocks[b].items) {
@@ -538,35 +537,15 @@ void Selector::prepare() {
 // In a loop, a read that the only definition does not dominate may still see the value of the round before: such registers count as read early, too.
 void Selector::find_stale_reads() {
   const size_t n = flow_.blocks.size();
-  const auto successor = [&](uint32_t b, uint32_t k) {
-    const FlowBlock& x = flow_.blocks[BlockId{b}];
-    if (is_none(x.next)) ++k;
-    return k == 0 ? index(x.next) : k == 1 ? index(x.taken) : UINT32_MAX;
-  };
+  const auto successor = [&](uint32_t b, uint32_t k) { return successor_of(flow_.blocks[BlockId{b}], k); };
   ArenaScope scratch(arena_);
   const std::span<uint32_t> place = arena_.make_span<uint32_t>(n, 0);
   for (uint32_t k = 0; k < flow_.layout.size(); ++k) place[index(flow_.layout[k])] = k;
   bool loops = false;
   for (BlockId b : flow_.layout)
-    for (uint32_t k = 0;; ++k) {
-      const uint32_t s = successor(index(b), k);
-      if (s == UINT32_MAX) break;
-      loops |= place[s] <= place[index(b)];
-    }
+    for (uint32_t k = 0, s; (s = successor(index(b), k)) != UINT32_MAX; ++k) loops |= place[s] <= place[index(b)];
   if (!loops) return;
-  const std::span<uint32_t> order = reverse_postorder(arena_, n, index(flow_.layout[0]), successor);
-  const std::span<uint32_t> begin = arena_.make_span<uint32_t>(n + 2, 0);
-  const auto each_edge = [&](auto&& use) {
-    for (uint32_t b : order)
-      for (uint32_t k = 0; successor(b, k) != UINT32_MAX; ++k) use(b, successor(b, k));
-  };
-  each_edge([&](uint32_t, uint32_t to) { ++begin[to + 2]; });
-  for (size_t k = 2; k < begin.size(); ++k) begin[k] += begin[k - 1];
-  const std::span<uint32_t> before = arena_.make_raw<uint32_t>(begin[n + 1]);
-  each_edge([&](uint32_t from, uint32_t to) { before[begin[to + 1]++] = from; });
-  const DominatorTree tree(arena_, n, order, immediate_dominators(arena_, n, order, [&](uint32_t b, auto&& use) {
-                             for (uint32_t e = begin[b]; e < begin[b + 1]; ++e) use(before[e]);
-                           }));
+  const DominatorTree tree = Dominators(arena_, n, index(flow_.layout[0]), successor).tree;
   for (BlockId b : flow_.layout) {
     const auto read = [&](const ptx::Operand& o) {
       if (o.kind != OperandKind::reg && o.kind != OperandKind::address_reg) return;
@@ -818,7 +797,7 @@ void Selector::call_driver(const ptx::Instruction& i) {
   auto access = [&](const ptx::Operand& o, uint32_t reg, uint32_t words, bool load) {
     for (uint32_t w = 0; w < words; ++w)
       step([&] {
-        const Op at = address(stack_register, local_offsets_[o.id] + o.value + 4 * w, false, false);
+        const Op at = address(stack_register, local_.offsets[o.id] + o.value + 4 * w, false, false);
         if (load)
           emit(Mnemonic::LDL, {gpr(reg + w), at}).mod(ModifierKind::Size, 4);
         else

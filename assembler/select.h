@@ -478,7 +478,7 @@ class Selector {
   bool mixes_carries_ = false;
   // In the arena.
   std::span<uint32_t> parameter_offsets_;
-  std::span<uint32_t> local_offsets_;     // by VariableId
+  LocalLayout local_;
   std::span<uint32_t> constant_offsets_;  // by VariableId: place in bank 3
 };
 

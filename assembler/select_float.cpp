@@ -23,22 +23,17 @@ void Selector::float_arithmetic(const ptx::Instruction& i) {
     if (i.mods.ftz) e.mod(ModifierKind::FTZ, 1);
     if (i.mods.sat) e.mod(ModifierKind::SAT, 1);
   };
+  const auto negated = [](Op o) {  // an immediate's sign is in its bits
+    if (is_immediate(o)) return immediate(static_cast<int32_t>(static_cast<uint32_t>(o.value) ^ 0x80000000u));
+    return negate(o);
+  };
   // A product has one sign, at its second factor (Pascal has room for it nowhere else).
-  const auto one_sign = [](Op& a, Op& b) {
-    if (!a.negated) return;
-    a.negated = false;
-    if (is_immediate(b))
-      b.value = static_cast<int32_t>(static_cast<uint32_t>(b.value) ^ 0x80000000u);
-    else
-      b.negated = !b.negated;
+  const auto one_sign = [&](Op& a, Op& b) {
+    if (a.negated) a.negated = false, b = negated(b);
   };
   if (i.type == Type::f32) {
     auto src = [&](uint32_t k, bool absolute = false) {
       return source_float(p_.operand(i, k), Type::f32, i.mods.ftz, absolute);
-    };
-    auto negated = [](Op o) {  // an immediate's sign is in its bits
-      if (is_immediate(o)) return immediate(static_cast<int32_t>(static_cast<uint32_t>(o.value) ^ 0x80000000u));
-      return negate(o);
     };
     // The second operand may be anything, the first is a register.
     auto two = [&](Mnemonic m, Op a, Op b, bool commutes = true) {
@@ -115,10 +110,6 @@ void Selector::float_arithmetic(const ptx::Instruction& i) {
       t.negated = o.negated, t.absolute = o.absolute;
     }
     return t;
-  };
-  auto negated = [](Op o) {
-    if (is_immediate(o)) return immediate(static_cast<int32_t>(static_cast<uint32_t>(o.value) ^ 0x80000000u));
-    return negate(o);
   };
   auto two = [&](Mnemonic m, Op a, Op b) {
     if (!is_register(a)) std::swap(a, b);

@@ -64,7 +64,7 @@ Op Selector::address_of(const ptx::Instruction& i, const ptx::Operand& o) {
       if (v.space == ptx::Space::shared && i.mods.space == ptx::Space::shared)
         return address(isa::RZ, t_.shared_base + shared_.offsets[o.id] + o.value, false, false);
       if (v.space == ptx::Space::local && i.mods.space == ptx::Space::local)
-        return address(stack_register, local_offsets_[o.id] + o.value, false, false);
+        return address(stack_register, local_.offsets[o.id] + o.value, false, false);
       if (v.space == ptx::Space::global && wide) {
         const bool far = std::abs(o.value) > reach;
         Wide at = source64({OperandKind::variable, false, 0, o.id, far ? o.value : 0});

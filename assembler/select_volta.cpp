@@ -249,7 +249,7 @@ class VoltaSelector final : public Selector {
   static uint32_t integer_size(uint32_t bits) { return bits == 8 ? 0 : format(bits); }
   void int_to_float(uint32_t d, uint32_t float_bits, Op a, uint32_t int_bits, bool is_signed,
                     uint32_t rounding) override {
-    // From sm_86 on the ALU has this one, of nearest and towards zero; the others are the function unit's, which takes a warp four times as long.
+    // From sm_86 on the ALU has this one, of nearest and towards zero; the others are the function unit's.
     if (t_.sm >= 86 && float_bits == 32 && int_bits != 64 && (rounding == 0 || rounding == 3)) {
       emit(Mnemonic::I2FP, {gpr(d), a}).mod(ModifierKind::Signed, is_signed).mod(ModifierKind::Rounding, rounding);
       return;

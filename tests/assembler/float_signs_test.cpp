@@ -1,5 +1,5 @@
-// Signs, magnitudes and saturation that become part of the instructions that read or make a float, loads of what nothing writes, and conversions by the ALU: our
-// code against the PTX interpreter, on every target, and that it is what was meant.
+// Signs, magnitudes and saturation that become part of the instructions that read or make a float, and what else an instruction is chosen by: loads of what
+// nothing writes, conversions by the ALU, shared sums that ask whether they swapped. Our code against the PTX interpreter, on every target, and that it is what was meant.
 #include "assembler/isa/isa.h"
 #include "tests/assembler/three_ways.h"
 
@@ -87,16 +87,9 @@ const Case cases[] = {
 };
 
 std::vector<isa::Instruction> code_of(const std::string& text, const std::string& name) {
-  std::vector<isa::Instruction> code;
   auto made = assemble_for(parse_text("signs.ptx", text), name);
   EXPECT_TRUE(made.ok()) << made.error().message;
-  if (!made.ok()) return code;
-  const isa::Target& target = *isa::find_target(name);
-  for (const isa::Located& l : isa::unpack(target, cubin::read(made->cubin)->kernels[0].code)) {
-    isa::Instruction i;
-    if (isa::decode(target, l.word, l.address, i)) code.push_back(i);
-  }
-  return code;
+  return made.ok() ? instructions_of(made->cubin, name) : std::vector<isa::Instruction>();
 }
 int count(const std::vector<isa::Instruction>& code, Mnemonic m) { return static_cast<int>(std::ranges::count(code, m, &isa::Instruction::mnemonic)); }
 
@@ -160,11 +153,12 @@ TEST(SharedAtomics, AskWhetherTheySwapped) {
       "%f1;\natom.shared.add.f64 %e2, [sum+8], %e1;\nbar.sync 0;\nld.shared.f32 %f3, [sum];\nld.shared.f64 %e3, [sum+8];\nst.global.f32 [%d4], %f3;\nst.global.f64 "
       "[%d4+8], %e3;\nret;\n}\n";
   our_code_agrees(text, targets, {0, 3});
-  for (const std::string name : {"sm_86", "sm_90"})
+  for (const std::string name : {"sm_86", "sm_90"}) {
+    int tell = 0;
     for (const isa::Instruction& i : code_of(text, name))
-      if (i.mnemonic == Mnemonic::ATOMS_CAS) {
-        EXPECT_EQ(isa::modifier(i, isa::ModifierKind::CasMode), 3) << name;
-      }
+      tell += i.mnemonic == Mnemonic::ATOMS_CAS && isa::modifier(i, isa::ModifierKind::CasMode) == 3;
+    EXPECT_EQ(tell, 2) << name;
+  }
 }
 
 }  // namespace

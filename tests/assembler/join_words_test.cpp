@@ -109,11 +109,9 @@ const Case cases[] = {
 };
 
 // Accesses of shared and local memory, loads and stores.
-std::pair<int, int> accesses(const std::vector<std::byte>& cubin, const isa::Target& target) {
+std::pair<int, int> accesses(const std::vector<std::byte>& cubin, const std::string& target) {
   int loads = 0, stores = 0;
-  for (const isa::Located& l : isa::unpack(target, cubin::read(cubin)->kernels[0].code)) {
-    isa::Instruction i;
-    if (!isa::decode(target, l.word, l.address, i)) continue;
+  for (const isa::Instruction& i : instructions_of(cubin, target)) {
     loads += i.mnemonic == isa::Mnemonic::LDS || i.mnemonic == isa::Mnemonic::LDL;
     stores += i.mnemonic == isa::Mnemonic::STS || i.mnemonic == isa::Mnemonic::STL;
   }
@@ -129,11 +127,10 @@ TEST(JoinWords, MeanWhatTheyMeant) {
 
 TEST(JoinWords, AreJoinedWhereTheyMayBe) {
   for (const std::string& name : both_families) {
-    const isa::Target& target = *isa::find_target(name);
     const auto of = [&](const std::string& body) {
       auto made = assemble_for(parse_text("join.ptx", kernel(body)), name);
       EXPECT_TRUE(made.ok()) << made.error().message;
-      return made.ok() ? accesses(made->cubin, target) : std::pair(-1, -1);
+      return made.ok() ? accesses(made->cubin, name) : std::pair(-1, -1);
     };
     const auto [loads, stores] = of("");
     for (const Case& c : cases) {
@@ -189,11 +186,10 @@ TEST(JoinWords, AtRandomMeanWhatTheyMeant) {
     const std::string text = kernel(body);
     our_code_agrees(text, both_families, {1, 3});
     if (HasFailure()) return;
-    const isa::Target& target = *isa::find_target("sm_90");
     auto all = assemble_for(parse_text("join.ptx", text), "sm_90"), none = assemble_for(parse_text("join.ptx", text), "sm_90", 1);
     ASSERT_TRUE(all.ok() && none.ok());
-    const auto [l, s] = accesses(all->cubin, target);
-    const auto [m, t] = accesses(none->cubin, target);
+    const auto [l, s] = accesses(all->cubin, "sm_90");
+    const auto [m, t] = accesses(none->cubin, "sm_90");
     joined += m + t - l - s;
   }
   EXPECT_GT(joined, 100);
@@ -207,7 +203,7 @@ TEST(JoinWords, StayOnTheirSidesOfAcquireAndRelease) {
     text.replace(text.find("sm_60"), 5, "sm_70");
     auto made = assemble_for(parse_text("join.ptx", text), "sm_90");
     EXPECT_TRUE(made.ok()) << made.error().message;
-    return made.ok() ? accesses(made->cubin, *isa::find_target("sm_90")) : std::pair(-1, -1);
+    return made.ok() ? accesses(made->cubin, "sm_90") : std::pair(-1, -1);
   };
   const auto [loads, stores] = accesses_of("");
   for (const char* between : {"st.release.gpu.global.u32 [%d4+72], %a;\n", "ld.acquire.gpu.global.u32 %t1, [%d3];\n", "atom.acq_rel.gpu.global.add.u32 %t1, [%d4+72], %a;\n",
@@ -227,8 +223,7 @@ TEST(JoinWords, ConcernsWhereVariablesLie) {
     our_code_agrees(text, both_families, {0, 3});
     auto made = assemble_for(parse_text("join.ptx", text), "sm_86"), none = assemble_for(parse_text("join.ptx", text), "sm_86", 1);
     ASSERT_TRUE(made.ok() && none.ok());
-    const isa::Target& target = *isa::find_target("sm_86");
-    EXPECT_EQ(accesses(none->cubin, target).first - accesses(made->cubin, target).first, first ? 0 : 3);
+    EXPECT_EQ(accesses(none->cubin, "sm_86").first - accesses(made->cubin, "sm_86").first, first ? 0 : 3);
   }
 }
 

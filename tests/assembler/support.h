@@ -46,6 +46,17 @@ inline ptx::Module parse_file(const std::string& path) {
   return parse_text(path, *text);
 }
 
+// The machine instructions of a cubin's first kernel, in order.
+inline std::vector<isa::Instruction> instructions_of(const std::vector<std::byte>& cubin, const std::string& target) {
+  std::vector<isa::Instruction> code;
+  const isa::Target& t = *isa::find_target(target);
+  for (const isa::Located& l : isa::unpack(t, cubin::read(cubin)->kernels[0].code)) {
+    code.emplace_back();
+    EXPECT_TRUE(isa::decode(t, l.word, l.address, code.back())) << target << " at " << l.address;
+  }
+  return code;
+}
+
 inline Result<Assembled> assemble_for(const ptx::Module& module, const std::string& target, int level = 3,
                                       uint32_t max_registers = 0, bool line_tables = false) {
   Options o;

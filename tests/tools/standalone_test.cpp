@@ -110,7 +110,7 @@ TEST_F(Standalone, AssemblerSaysWhatKernelsTake) {
                          "add.u32 %r, %r, %t;\nst.global.u32 [%p], %r;\nret;\n}\n")
                   .ok());
   const auto lines = [&](const std::string& program, const std::string& target) {
-    std::string said = run(program + " -v -arch=" + target + " v.ptx -o v.cubin").err, out;
+    std::string said = run(program + " -v -arch=" + target + " v.ptx -o v.cubin").err;
     for (const char* own : {"Used [0-9]* registers", "ptxas info    : Compile time.*\n", ", used [0-9]* barriers"})  // 11.8 does not count barriers
       said = std::regex_replace(said, std::regex(own), "");
     return said;
