@@ -116,8 +116,34 @@ std::vector<std::string> check_allocation(const Function& before, const Function
   };
   const size_t units = before.gprs.size() + 2, symbols = units + before.predicates.size() + 2;
   auto position = [&](uint32_t symbol) { return symbol & predicate_bit ? units + (symbol & ~predicate_bit) : symbol; };
+  // The branch of a block reads its predicate.
+  const auto check_branch = [&](BlockId b, const State& s) {
+    if (before.blocks[b].predicate < isa::first_virtual) return;
+    const uint32_t want = (before.blocks[b].predicate - isa::first_virtual + 1) | predicate_bit;
+    const Cell& have = s.predicate[after.blocks[b].predicate];
+    if (!have.has(want) && s.written[position(want)])
+      problems.push_back(fmt::format("allocation: the branch of a block reads P{}, which holds {}",
+                                     after.blocks[b].predicate, content(have)));
+  };
+  // What holds whichever of two ways was taken; neither has touched a slot.
+  const auto either = [&](State s, const State& other) {
+    const auto join = [&](Cell& a, const Cell& b) {
+      Cell all;
+      all.nothing = a.nothing && b.nothing;
+      const auto take = [&](const Cell& of, const Cell& across, const State& way) {
+        for (uint32_t k = 0; k < of.count; ++k)
+          if (across.has(of.symbols[k]) || !way.written[position(of.symbols[k])]) all.add(of.symbols[k]);
+      };
+      take(a, b, other), take(b, a, s);
+      a = all;
+    };
+    for (size_t r = 0; r < s.gpr.size(); ++r) join(s.gpr[r], other.gpr[r]);
+    for (size_t r = 0; r < s.predicate.size(); ++r) join(s.predicate[r], other.predicate[r]);
+    for (size_t k = 0; k < s.written.size(); ++k) s.written[k] = s.written[k] || other.written[k];
+    return s;
+  };
   // A call of a subroutine runs its code: what its places bring, read and need again is followed through it at each of them.
-  const auto code_of_subroutine = [](const Function& f, uint32_t subroutine) {
+  const auto code_of_subroutine = [](const Function& f, uint32_t subroutine) {  // nothing is passed over
     std::vector<InstId> code;
     for (BlockId b = f.subroutines[subroutine].body; !is_none(b); b = f.blocks[b].next)
       code.insert(code.end(), f.blocks[b].code.begin(), f.blocks[b].code.end());
@@ -189,8 +215,17 @@ std::vector<std::string> check_allocation(const Function& before, const Function
         for (Cell& c : s.gpr) c = Cell::garbage();
         for (Cell& c : s.predicate) c = Cell::garbage();
       }
-      if (was.call == Call::subroutine)
-        for (InstId i : code_of_subroutine(after, was.callee)) self(self, i, s, reporting);
+      if (was.call == Call::subroutine) {
+        std::map<BlockId, State> passed;  // over pieces: by where that leads
+        for (BlockId b = after.subroutines[was.callee].body; !is_none(b); b = after.blocks[b].next) {
+          if (const auto it = passed.find(b); it != passed.end()) s = either(std::move(s), it->second);
+          for (InstId i : after.blocks[b].code) self(self, i, s, reporting);
+          if (is_none(after.blocks[b].taken)) continue;
+          if (reporting) check_branch(b, s);
+          if (const auto [it, first] = passed.try_emplace(after.blocks[b].taken, s); !first)
+            it->second = either(it->second, s);
+        }
+      }
       return;
     }
     // Inserted.
@@ -238,13 +273,7 @@ std::vector<std::string> check_allocation(const Function& before, const Function
     }
     if (reporting && original != was.size())
       problems.push_back(fmt::format("allocation dropped {} instructions of a block", was.size() - original));
-    if (reporting && before.blocks[b].predicate >= isa::first_virtual) {
-      const uint32_t want = (before.blocks[b].predicate - isa::first_virtual + 1) | predicate_bit;
-      const Cell& have = s.predicate[after.blocks[b].predicate];
-      if (!have.has(want) && s.written[position(want)])
-        problems.push_back(fmt::format("allocation: the branch of a block reads P{}, which holds {}",
-                                       after.blocks[b].predicate, content(have)));
-    }
+    if (reporting) check_branch(b, s);
     return s;
   };
   IdVector<BlockId, std::vector<BlockId>> predecessors(after.blocks.size());

@@ -9,7 +9,7 @@
 // other way leads to such waits. Behind it, what is open may differ, and may stay open.
 //
 // A call of a subroutine of the kernel changes nothing of it: what is called leads straight to its return, which on Volta and later goes to the place
-// that the caller has put into a register.
+// that the caller has put into a register. On its way it branches at most forward, and only by a vote, on which all lanes that run it agree.
 //
 // Algorithm: forward data flow to a fixed point; the lattice of a block's state is unreached, known, unknown. The last exit is the last EXIT of
 // the stream that is reached. Where an EXIT without a way to it follows (its block was copied into its branches), which exit is meant is not
@@ -113,10 +113,24 @@ struct RegionCheck {
       return c == isa::LatencyClass::branch || c == isa::LatencyClass::convergence || c == isa::LatencyClass::barrier;
     };
     if (code[k].guard != isa::PT) report(k, "calls under a guard");
-    uint32_t end = targets[k];
-    while (end < count && !moves_control(end)) ++end;
+    const auto voted = [&](uint32_t branch) {  // the branch's guard is what the vote before it says
+      for (uint32_t i = branch; i-- > targets[k];)
+        for (uint32_t o = 0; o < code[i].operand_count; ++o)
+          if (isa::register_file(code[i], o) == isa::RegisterFile::predicate &&
+              isa::access(code[i], o) == isa::Access::write && code[i].operands[o].reg == code[branch].guard)
+            return code[i].mnemonic == M::VOTE && code[i].guard == isa::PT;
+      return false;
+    };
+    uint32_t end = targets[k], passed = end;  // up to where a branch may have passed over
+    for (; end < count; ++end) {
+      if (!moves_control(end)) continue;
+      if (code[end].mnemonic != M::BRA || code[end].guard == isa::PT || targets[end] == UINT32_MAX ||
+          targets[end] <= end || !voted(end))
+        break;
+      passed = std::max(passed, targets[end]);
+    }
     const M back = pascal ? M::RET : M::RET_REL;
-    if (end >= count || code[end].mnemonic != back || code[end].guard != isa::PT)
+    if (end >= count || code[end].mnemonic != back || code[end].guard != isa::PT || passed > end)
       return report(k, "calls what does not lead straight to a return");
     if (pascal) return;
     // The return's operands: a predicate, the register of the place, from the kernel's beginning, and its beginning.
@@ -125,21 +139,22 @@ struct RegionCheck {
     const auto writes = [&](uint32_t i, uint32_t reg) {
       for (uint32_t o = 0; o < code[i].operand_count; ++o)
         if (isa::register_file(code[i], o) == isa::RegisterFile::gpr && isa::access(code[i], o) != isa::Access::read &&
-            isa::access(code[i], o) != isa::Access::none && reg - code[i].operands[o].reg < isa::register_count(code[i], o))
+            isa::access(code[i], o) != isa::Access::none &&
+            reg - code[i].operands[o].reg < isa::register_count(code[i], o))
           return true;
       return false;
     };
     uint32_t set = k, high = end;
     while (set > 0 && !moves_control(set - 1) && !writes(set - 1, place)) --set;
     const isa::Instruction& move = code[set > 0 ? set - 1 : 0];
-    if (set == 0 || move.mnemonic != M::MOV || move.guard != isa::PT || move.operands[1].kind != isa::OperandKind::immediate ||
+    if (set == 0 || move.mnemonic != M::MOV || move.guard != isa::PT ||
+        move.operands[1].kind != isa::OperandKind::immediate ||
         move.operands[1].value != static_cast<int64_t>(addresses[k] + 16))
       report(k, "has not said where to return to");
     for (uint32_t i = targets[k]; i < end; ++i)
       if (writes(i, place)) report(i, "loses the place to return to");
     while (high > targets[k] && !writes(high - 1, place + 1)) --high;
-    if (high == targets[k] || !makes_zero(code[high - 1]))
-      report(end, "returns to a place of more than 32 bits");
+    if (high <= passed || !makes_zero(code[high - 1])) report(end, "returns to a place of more than 32 bits");
   }
 
   bool open(const State& s) {

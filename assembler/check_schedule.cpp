@@ -356,11 +356,16 @@ struct Checker {
       const bool always = i.guard == isa::PT;
       using M = isa::Mnemonic;
       if (i.mnemonic == M::BRA) edge(target(last), s, open);
-      if (is_call(i.mnemonic))  // a straight way to its return (check_regions)
+      if (is_call(i.mnemonic)) {  // a straight way to its return, with branches forward (check_regions)
+        std::map<uint32_t, State> passed;
         for (uint32_t k = target(last); k < n; ++k) {
+          if (const auto it = passed.find(k); it != passed.end()) s.merge(it->second);
           step(k, s);
           if (code[k].mnemonic == M::RET_REL || code[k].mnemonic == M::RET) break;
+          if (code[k].mnemonic != M::BRA || target(k) == UINT32_MAX) continue;
+          if (const auto [it, first] = passed.try_emplace(target(k), s); !first) it->second.merge(s);
         }
+      }
       if (i.mnemonic == M::SYNC) {
         if (open.empty() || open.back() == UINT32_MAX) {
           report(last, "joins no region");

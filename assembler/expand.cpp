@@ -202,19 +202,13 @@ bool has_expansions(const ptx::Function& f) {
 
 }  // namespace
 
-bool has_expansions(const ptx::Module& module) {
-  for (const ptx::Function& f : module.functions)
-    if (has_expansions(f)) return true;
-  return false;
-}
-
-Result<ptx::Module> expand(const ptx::Module& module) {
-  ptx::Module result = module;
+Result<std::optional<ptx::Module>> expand(const ptx::Module& module) {
+  std::optional<ptx::Module> result;
   std::map<std::string, ptx::Function> texts;
-  for (ptx::Function& f : result.functions) {
-    if (!has_expansions(f)) continue;
-    ASSIGN_OR_RETURN(f,
-                     Expander(module, module.functions[static_cast<size_t>(&f - result.functions.data())]).run(texts));
+  for (size_t k = 0; k < module.functions.size(); ++k) {
+    if (!has_expansions(module.functions[k])) continue;
+    if (!result) result = module;
+    ASSIGN_OR_RETURN(result->functions[k], Expander(module, module.functions[k]).run(texts));
   }
   return result;
 }

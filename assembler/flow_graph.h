@@ -2,50 +2,16 @@
 // where lanes run apart and where they meet, regions.cpp makes regions of that.
 #pragma once
 #include <algorithm>
-#include <array>
-#include <initializer_list>
 #include <span>
 #include <vector>
 
 #include "assembler/dominators.h"
 #include "assembler/structure.h"
-#include "ptx/opcodes.h"
+#include "assembler/traits.h"
 
 namespace rndn::assembler {
 
 using Flags = std::span<uint8_t>;  // in the arena; a byte each: faster than bits
-
-// What an opcode may have to do with control flow. Most have nothing, or are cheap: one look says so.
-enum Trait : uint8_t {
-  branches = 1,
-  ends = 2,       // threads
-  waits_for = 4,  // other lanes: barriers of the block, operations of the warp
-  expands = 8,    // to code with branches of its own, perhaps
-  calls = 16,
-  differs = 32,  // its result may differ between lanes whatever it is given
-  cheap = 64,    // to run for nothing, where a branch around it is the other choice (most types: structure.cpp)
-};
-inline constexpr auto traits = [] {
-  using O = ptx::Opcode;
-  std::array<uint8_t, ptx::opcode_count> table{};
-  const auto set = [&](uint8_t trait, std::initializer_list<O> opcodes) {
-    for (O op : opcodes) table[static_cast<size_t>(op)] |= trait;
-  };
-  set(branches, {O::bra});
-  set(ends, {O::ret, O::exit});
-  set(waits_for,
-      {O::bar, O::barrier, O::ldmatrix, O::stmatrix, O::shfl, O::vote, O::match, O::redux, O::elect, O::activemask});
-  set(expands,
-      {O::atom, O::red, O::div, O::rem, O::sqrt, O::rcp, O::rsqrt, O::match, O::redux, O::bar, O::barrier, O::call});
-  set(calls, {O::call});
-  // addc, subc, madc: the condition code is not followed.
-  set(differs, {O::atom, O::shfl, O::vote, O::match, O::activemask, O::redux, O::call, O::bar, O::barrier, O::addc,
-                O::subc, O::madc});
-  set(cheap, {O::mul, O::mad, O::fma, O::add, O::sub, O::min, O::max, O::abs, O::neg, O::mov, O::and_, O::or_, O::xor_,
-              O::not_, O::lop3, O::shl, O::shr, O::shf, O::prmt, O::setp, O::selp});
-  return table;
-}();
-inline uint8_t traits_of(const ptx::Instruction& i) { return traits[static_cast<size_t>(i.op)]; }
 
 // The blocks that lead to one block, in the order in which they were found; hardly ever more than two.
 class BlockList {

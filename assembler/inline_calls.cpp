@@ -810,8 +810,7 @@ class Inliner {
   std::map<uint32_t, uint32_t> variables_;                           // of callees -> the entry's copies
 };
 
-}  // namespace
-
+// Whether some entry calls a function, or has variables for arguments.
 bool has_calls(const ptx::Module& module) {
   for (const ptx::Variable& v : module.variables)
     if (v.space == Space::param) return true;  // where calls put their arguments
@@ -825,12 +824,15 @@ bool has_calls(const ptx::Module& module) {
   return false;
 }
 
-Result<ptx::Module> inline_calls(const ptx::Module& module) {
+}  // namespace
+
+Result<std::optional<ptx::Module>> inline_calls(const ptx::Module& module) {
+  if (!has_calls(module)) return std::optional<ptx::Module>();
   ptx::Module out = module;
   const CallGraph graph(out);
   for (uint32_t k = 0; k < out.functions.size(); ++k)
     if (out.functions[k].is_entry && !out.functions[k].external) RETURN_IF_ERROR(Inliner(out, graph).run(k));
-  return out;
+  return std::optional(std::move(out));
 }
 
 }  // namespace rndn::assembler

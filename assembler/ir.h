@@ -249,8 +249,8 @@ struct Region {
   uint32_t depth = 0;  // nesting, 0 = outermost: the B register on Volta and later
 };
 
-// Code that several places of a function call (select_subroutine.cpp): its blocks follow each other from `body` on and branch nowhere. No register of it is
-// a value of the places': a call reads and writes what is listed here.
+// Code that several places of a function call (select_subroutine.cpp): its blocks follow each other from `body` on by `next`, and branch at most to a later
+// one of them. No register of it is a value of the places': a call reads and writes what is listed here.
 struct Subroutine {
   BlockId body = none<BlockId>();
   std::vector<Range> reads, writes, results;  // results: of the writes, what is read behind the call

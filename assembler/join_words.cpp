@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "assembler/passes.h"
-#include "assembler/unroll.h"
+#include "assembler/traits.h"
 
 namespace rndn::assembler {
 namespace {
@@ -337,25 +337,18 @@ void apply(const ptx::Function& from, const std::vector<Group>& groups, ptx::Fun
     if (l.at < place.size()) l.at = place[l.at];
 }
 
-// Groups of each function.
-std::vector<std::vector<Group>> plan(const ptx::Module& m) {
-  std::vector<std::vector<Group>> all(m.functions.size());
-  for (size_t n = 0; n < m.functions.size(); ++n)
-    if (m.functions[n].is_entry) all[n] = Planner(m, m.functions[n]).run();
-  return all;
-}
-
 }  // namespace
 
-bool has_words_to_join(const ptx::Module& module) {
-  return std::ranges::any_of(module.functions, [&](const ptx::Function& f) { return f.is_entry && !Planner(module, f).run().empty(); });
-}
-
-Result<ptx::Module> join_words(const ptx::Module& module) {
-  ptx::Module result = module;
-  const std::vector<std::vector<Group>> groups = plan(module);
-  for (size_t n = 0; n < groups.size(); ++n)
-    if (!groups[n].empty()) apply(module.functions[n], groups[n], result.functions[n]);
+Result<std::optional<ptx::Module>> join_words(const ptx::Module& module) {
+  std::optional<ptx::Module> result;
+  for (size_t n = 0; n < module.functions.size(); ++n) {
+    const ptx::Function& f = module.functions[n];
+    if (!f.is_entry) continue;
+    const std::vector<Group> groups = Planner(module, f).run();
+    if (groups.empty()) continue;
+    if (!result) result = module;
+    apply(f, groups, result->functions[n]);
+  }
   return result;
 }
 

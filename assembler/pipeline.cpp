@@ -290,15 +290,14 @@ Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Func
 // What turns modules into simpler ones before their functions are assembled one by one.
 struct Rewriting {
   std::string_view name;
-  bool (*concerns)(const ptx::Module&);
-  Result<ptx::Module> (*run)(const ptx::Module&);
+  Result<std::optional<ptx::Module>> (*run)(const ptx::Module&);  // none: nothing to do
   int from_level = 0;
   bool Options::*wanted = nullptr;  // none: always
 };
-constexpr Rewriting rewritings[] = {{"expansion", has_expansions, expand},
-                                    {"inlining", has_calls, inline_calls},
-                                    {"unrolling", has_loops_to_unroll, unroll, 2, &Options::unrolling},
-                                    {"joining of words", has_words_to_join, join_words, 2}};
+constexpr Rewriting rewritings[] = {{"expansion", expand},
+                                    {"inlining", inline_calls},
+                                    {"unrolling", unroll, 2, &Options::unrolling},
+                                    {"joining of words", join_words, 2}};
 
 // Memory for so many threads.
 std::span<const std::unique_ptr<Workspace::Worker>> workers(const Options& options, Workspace& own, size_t threads) {
@@ -359,8 +358,9 @@ Result<Assembled> assemble(const ptx::Module& input, const Options& options, Tim
   for (const Rewriting& r : rewritings) {
     if (options.level < r.from_level || (r.wanted && !(options.*r.wanted))) continue;
     auto scope = timings.measure(Phase::structure);
-    if (!r.concerns(*simplest)) continue;
-    ASSIGN_OR_RETURN(rewritten, r.run(*simplest));
+    ASSIGN_OR_RETURN(std::optional<ptx::Module> made, r.run(*simplest));
+    if (!made) continue;
+    rewritten = *std::move(made);
     simplest = &rewritten;
     if (options.verify_passes)
       if (auto problems = ptx::verify(rewritten); !problems.empty())

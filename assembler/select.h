@@ -341,6 +341,8 @@ class Selector {
   void reciprocal_f64(uint32_t d, Op b);
   template <class F>
   void only_where(Op p, F&& body);
+  template <class F>
+  void where_any(Op p, F&& body);
   Op lasting(Op o, uint32_t width);
   Op source_pair(const ptx::Operand& o);
   Op f64_literal(uint32_t high);
@@ -389,7 +391,7 @@ class Selector {
   void shared_code(Shared what, Op result, Op a, Op b);  // b: none() where there is but one operand
   void make_subroutines();
   void write_code(Shared what, Op result, Op a, Op b);
-  void share_registers(size_t inst, size_t gprs, size_t predicates, Subroutine& s);
+  void share_registers(size_t inst, size_t gprs, size_t predicates, size_t blocks, Subroutine& s);
   Op fixed_pair(uint32_t k);
   Op operand_register(Shared what, uint32_t k);
   void bits(const ptx::Instruction& i);

@@ -10,7 +10,8 @@
 //   Slow path of f32 division: in f64. A quotient of two 24-bit significands is never close enough to a midpoint of 25 bits or less for the
 //   rounding to 53 bits to matter.
 //   Slow paths of square roots: scaled by an even power of two; results are never subnormal.
-//   Zero, infinity, NaN: the dividend times the reciprocal of the divisor's class (infinity, zero, NaN, one), whose rules are the same.
+//   Zero, infinity, NaN: the dividend times the reciprocal of the divisor's class (infinity, zero, NaN, one), whose rules are the same. They come first,
+//   and where no lane has other operands, the rest is passed over: zeros are what slow paths meet most (gradients, sparse data).
 // A reciprocal is the quotient of one, with a fast path of its own. A NaN's payload is the unit's. Roundings other than to nearest correct its result by its remainder.
 #include "assembler/select.h"
 
@@ -82,6 +83,21 @@ void Selector::only_where(Op p, F&& body) {
   f_.blocks[landing].innermost = outer;
 }
 
+// Code that is passed over where none of the lanes that run it together has p. All go the same way, so that no lane has to be met behind it.
+template <class F>
+void Selector::where_any(Op p, F&& body) {
+  const RegionId region = f_.blocks[block_].innermost;
+  const uint32_t any = new_predicate(f_, false);
+  emit(Mnemonic::VOTE, {none(), predicate(any), p}).mod(ModifierKind::VoteMode, 1);
+  f_.insts.back().cooperative = true;
+  const BlockId some = new_block(), behind = new_block();
+  seal_branch(predicate(any, true), behind, some);
+  start(some, region);
+  body();
+  seal(behind);
+  start(behind, region);
+}
+
 void Selector::divide_f64(uint32_t d, Op a0, Op b0) {
   Op a = lasting(a0, 2), b = lasting(b0, 2), q = gpr(new_gpr(f_, 2, false)), safe = temp();
   const uint32_t large = temp_predicate(), quick = new_predicate(f_, false);
@@ -113,7 +129,7 @@ void Selector::divide_f64_slow(Op q, Op a, Op b) {
     return t;
   };
   const auto magnitude = [&](Op x) {  // its high word
-    Op high = temp();
+    Op high = gpr(new_gpr(f_, 1, false));
     logic(high.reg, high_word(x), immediate(0x7fffffff), 0xc0);
     return high;
   };
@@ -127,7 +143,7 @@ void Selector::divide_f64_slow(Op q, Op a, Op b) {
     return p;
   };
   const Op b_high = magnitude(b);
-  const uint32_t b_special = is_special(b, b_high), any_special = temp_predicate();
+  const uint32_t b_special = is_special(b, b_high), any_special = new_predicate(f_, false);
   Op one = temp(), divisor = temp(), inverse = temp(2), product = temp(2), sum_nan = temp(2);
   logic3(one.reg, high_word(b), immediate(INT32_MIN), immediate(0x3ff00000), 0xea);
   select(divisor.reg, high_word(b), one, predicate(b_special));
@@ -136,73 +152,77 @@ void Selector::divide_f64_slow(Op q, Op a, Op b) {
   emit(Mnemonic::DMUL, {product, a, inverse});
   // The unit sees the high word only: a NaN whose payload is in the low word looks like an infinity.
   emit(Mnemonic::DADD, {sum_nan, a, b});
-  const Op special = choose(sum_nan, product, compare(8, b, b));
+  const uint32_t b_nan = compare(8, b, b);
+  select(q.reg, sum_nan, product, predicate(b_nan));
+  select(q.reg + 1, high_word(sum_nan), high_word(product), predicate(b_nan));
   const Op a_high = magnitude(a);
   predicate_logic(any_special, predicate(is_special(a, a_high)), predicate(b_special), '|');
-  // Significands in [1, 2), and exponents.
-  struct Scaled {
-    Op significand, exponent;
-  };
-  const auto split = [&](Op x, Op high) {
-    Scaled s{temp(2), temp()};
-    Op scaled = temp(2), word = temp(), raw = temp(), less54 = temp();
-    const uint32_t small = temp_predicate();
-    setp(small, isa::PT, Cmp::LT, high, immediate(0x00100000), false, 0, pt);
-    emit(Mnemonic::DMUL, {scaled, x, immediate(0x43500000)});  // 2^54
-    select(s.significand.reg, scaled, x, predicate(small));
-    select(word.reg, high_word(scaled), high_word(x), predicate(small));
-    bit_extract(raw.reg, word, immediate(20), immediate(11), false);
-    add(less54.reg, raw, immediate(-54));
-    select(s.exponent.reg, less54, raw, predicate(small));
-    logic3(s.significand.reg + 1, word, immediate(0x000fffff), immediate(0x3ff00000), 0xea);
-    return s;
-  };
-  const Scaled x = split(a, a_high), y = split(b, b_high);
-  Op m = temp(2), k0 = temp(), k1 = temp(), k = temp();
-  add(k0.reg, x.exponent, negate(y.exponent));
-  min_max(k1.reg, k0, immediate(-1100), true, true);
-  min_max(k.reg, k1, immediate(1100), false, true);
-  quotient_f64(m, x.significand, y.significand);
-  // Below `least` = 2^(-1022 - k) the result is subnormal; its grid is least * 2^-52.
-  const auto power = [&](Op field) {  // the number with this exponent field
-    Op t = temp(2);
-    mov(t.reg, rz);
-    shift_left(t.reg + 1, field, immediate(20));
-    return t;
-  };
-  Op f0 = temp(), f = temp();
-  add(f0.reg, immediate(1), negate(k));
-  min_max(f.reg, f0, immediate(1), true, true);
-  const auto least_times = [&](int exponent) {
-    Op scaled = temp();
-    add(scaled.reg, f, immediate(exponent));
-    return power(scaled);
-  };
-  const Op least = power(f), sum = temp(2), z = temp(2), rest = temp(2), bound = temp(2), above = temp(2),
-           below = temp(2);
-  const uint32_t normal = compare(greater_equal, m, least);
-  emit(Mnemonic::DADD, {sum, m, least});
-  emit(Mnemonic::DADD, {z, sum, negate(least)});
-  emit(Mnemonic::DFMA, {rest, z, negate(y.significand), x.significand});
-  emit(Mnemonic::DMUL, {bound, y.significand, least_times(-53)});
-  const uint32_t up = compare(greater, rest, bound), down = compare(less, rest, negate(bound));
-  const Op grid = least_times(-52);
-  emit(Mnemonic::DADD, {above, z, grid});
-  emit(Mnemonic::DADD, {below, z, negate(grid)});
-  const Op rounded = choose(m, choose(above, choose(below, z, down), up), normal);
-  // Times 2^k in two steps, the second with the sign, which the product for zeros has too; only overflow rounds.
-  Op half_k = temp(), other_k = temp(), e1 = temp(), e2 = temp(), first = temp(2), finite = temp(2);
-  shift_right(half_k.reg, k, immediate(1), true);
-  add(other_k.reg, k, negate(half_k));
-  add(e1.reg, half_k, immediate(1023));
-  emit(Mnemonic::DMUL, {first, rounded, power(e1)});
-  add(e2.reg, other_k, immediate(1023));
-  const Op s2 = power(e2), signed_s2 = temp(2);
-  mov(signed_s2.reg, rz);
-  logic3(signed_s2.reg + 1, high_word(special), immediate(INT32_MIN), high_word(s2), 0xea);
-  emit(Mnemonic::DMUL, {finite, first, signed_s2});
-  select(q.reg, special, finite, predicate(any_special));
-  select(q.reg + 1, high_word(special), high_word(finite), predicate(any_special));
+  where_any(predicate(any_special, true), [&] {
+    // Significands in [1, 2), and exponents.
+    struct Scaled {
+      Op significand, exponent;
+    };
+    const auto split = [&](Op x, Op high) {
+      Scaled s{temp(2), temp()};
+      Op scaled = temp(2), word = temp(), raw = temp(), less54 = temp();
+      const uint32_t small = temp_predicate();
+      setp(small, isa::PT, Cmp::LT, high, immediate(0x00100000), false, 0, pt);
+      emit(Mnemonic::DMUL, {scaled, x, immediate(0x43500000)});  // 2^54
+      select(s.significand.reg, scaled, x, predicate(small));
+      select(word.reg, high_word(scaled), high_word(x), predicate(small));
+      bit_extract(raw.reg, word, immediate(20), immediate(11), false);
+      add(less54.reg, raw, immediate(-54));
+      select(s.exponent.reg, less54, raw, predicate(small));
+      logic3(s.significand.reg + 1, word, immediate(0x000fffff), immediate(0x3ff00000), 0xea);
+      return s;
+    };
+    const Scaled x = split(a, a_high), y = split(b, b_high);
+    Op m = temp(2), k0 = temp(), k1 = temp(), k = temp();
+    add(k0.reg, x.exponent, negate(y.exponent));
+    min_max(k1.reg, k0, immediate(-1100), true, true);
+    min_max(k.reg, k1, immediate(1100), false, true);
+    quotient_f64(m, x.significand, y.significand);
+    // Below `least` = 2^(-1022 - k) the result is subnormal; its grid is least * 2^-52.
+    const auto power = [&](Op field) {  // the number with this exponent field
+      Op t = temp(2);
+      mov(t.reg, rz);
+      shift_left(t.reg + 1, field, immediate(20));
+      return t;
+    };
+    Op f0 = temp(), f = temp();
+    add(f0.reg, immediate(1), negate(k));
+    min_max(f.reg, f0, immediate(1), true, true);
+    const auto least_times = [&](int exponent) {
+      Op scaled = temp();
+      add(scaled.reg, f, immediate(exponent));
+      return power(scaled);
+    };
+    const Op least = power(f), sum = temp(2), z = temp(2), rest = temp(2), bound = temp(2), above = temp(2),
+             below = temp(2);
+    const uint32_t normal = compare(greater_equal, m, least);
+    emit(Mnemonic::DADD, {sum, m, least});
+    emit(Mnemonic::DADD, {z, sum, negate(least)});
+    emit(Mnemonic::DFMA, {rest, z, negate(y.significand), x.significand});
+    emit(Mnemonic::DMUL, {bound, y.significand, least_times(-53)});
+    const uint32_t up = compare(greater, rest, bound), down = compare(less, rest, negate(bound));
+    const Op grid = least_times(-52);
+    emit(Mnemonic::DADD, {above, z, grid});
+    emit(Mnemonic::DADD, {below, z, negate(grid)});
+    const Op rounded = choose(m, choose(above, choose(below, z, down), up), normal);
+    // Times 2^k in two steps, the second with the sign, which the product for zeros has too; only overflow rounds.
+    Op half_k = temp(), other_k = temp(), e1 = temp(), e2 = temp(), first = temp(2), finite = temp(2);
+    shift_right(half_k.reg, k, immediate(1), true);
+    add(other_k.reg, k, negate(half_k));
+    add(e1.reg, half_k, immediate(1023));
+    emit(Mnemonic::DMUL, {first, rounded, power(e1)});
+    add(e2.reg, other_k, immediate(1023));
+    const Op s2 = power(e2), signed_s2 = temp(2);
+    mov(signed_s2.reg, rz);
+    logic3(signed_s2.reg + 1, high_word(q), immediate(INT32_MIN), high_word(s2), 0xea);
+    emit(Mnemonic::DMUL, {finite, first, signed_s2});
+    select(q.reg, q, finite, predicate(any_special));
+    select(q.reg + 1, high_word(q), high_word(finite), predicate(any_special));
+  });
 }
 
 void Selector::divide_f32(uint32_t d, Op a0, Op b0, bool ftz) {
@@ -268,7 +288,7 @@ void Selector::divide_f32_slow(Op q, Op a, Op b, bool ftz) {
   const Op pt = predicate(isa::PT);
   Op x = a, y = b;
   auto flushed = [&](Op o) {
-    Op t = temp();
+    Op t = gpr(new_gpr(f_, 1, false));
     emit(Mnemonic::FADD, {t, o, negate(gpr(isa::RZ))}).mod(ModifierKind::FTZ, 1);
     return t;
   };
@@ -281,20 +301,21 @@ void Selector::divide_f32_slow(Op q, Op a, Op b, bool ftz) {
     setp(p, isa::PT, Cmp::GE, less_one, immediate(0x7f7fffff), false, 0, pt);
     return p;
   };
-  uint32_t sx = special(x), sy = special(y), any = temp_predicate();
-  predicate_logic(any, predicate(sx), predicate(sy), '|');
-  Op unit = temp(), divisor = temp(), inverse = temp(), product = temp(), result = temp();
+  const uint32_t sx = special(x), sy = special(y), any_special = new_predicate(f_, false);
+  predicate_logic(any_special, predicate(sx), predicate(sy), '|');
+  Op unit = temp(), divisor = temp(), inverse = temp();
   logic3(unit.reg, y, immediate(INT32_MIN), immediate(0x3f800000), 0xea);
   select(divisor.reg, y, unit, predicate(sy));
   emit(Mnemonic::MUFU, {inverse, divisor}).mod(ModifierKind::Function, rcp);
-  emit(Mnemonic::FMUL, {product, x, inverse});
-  Op wide_x = temp(2), wide_y = temp(2), wide_q = temp(2), finite = temp();
-  float_to_float(wide_x.reg, 64, x, 32, 0, false);
-  float_to_float(wide_y.reg, 64, y, 32, 0, false);
-  quotient_f64(wide_q, wide_x, wide_y);
-  float_to_float(finite.reg, 32, wide_q, 64, 0, false);
-  select(result.reg, product, finite, predicate(any));
-  mov(q.reg, ftz ? flushed(result) : result);
+  emit(Mnemonic::FMUL, {q, x, inverse});
+  where_any(predicate(any_special, true), [&] {
+    Op wide_x = temp(2), wide_y = temp(2), wide_q = temp(2), finite = temp();
+    float_to_float(wide_x.reg, 64, x, 32, 0, false);
+    float_to_float(wide_y.reg, 64, y, 32, 0, false);
+    quotient_f64(wide_q, wide_x, wide_y);
+    float_to_float(finite.reg, 32, wide_q, 64, 0, false);
+    select(q.reg, q, ftz ? flushed(finite) : finite, predicate(any_special));
+  });
 }
 
 // s = the root of v, rounded to nearest, for operands that keep all steps normal.
@@ -330,21 +351,23 @@ void Selector::sqrt_f64(uint32_t d, Op x0) {
 
 void Selector::root_f64_slow(Op root, Op x) {
   const Op pt = predicate(isa::PT);
-  Op scaled = temp(2), s = temp(2), finite = temp(2), other = temp(2), shift2 = temp();
-  uint32_t positive = temp_predicate(), negative = temp_predicate(), infinite = temp_predicate();
-  emit(Mnemonic::DMUL, {scaled, x, immediate(0x46b00000)});  // 2^108
-  root_f64(s, scaled);
-  emit(Mnemonic::DMUL, {finite, s, immediate(0x3c900000)});  // 2^-54
-  emit(Mnemonic::DADD, {other, x, negate(rz)});              // zero, infinity, a quiet NaN
+  Op other = temp(2), nan = temp();
+  const uint32_t positive = temp_predicate(), negative = temp_predicate(), finite = new_predicate(f_, false);
+  emit(Mnemonic::DADD, {other, x, negate(rz)});  // zero, infinity, a quiet NaN
   emit(Mnemonic::DSETP, {predicate(positive), pt, x, rz, pt}).mod(ModifierKind::FloatCompare, greater);
-  setp(infinite, isa::PT, Cmp::LT, high_word(x), immediate(0x7ff00000), false, 0, predicate(positive));
+  setp(finite, isa::PT, Cmp::LT, high_word(x), immediate(0x7ff00000), false, 0, predicate(positive));
   emit(Mnemonic::DSETP, {predicate(negative), pt, x, rz, pt}).mod(ModifierKind::FloatCompare, less);
-  Op t = temp(2);
-  select(t.reg, finite, other, predicate(infinite));
-  select(t.reg + 1, gpr(finite.reg + 1), gpr(other.reg + 1), predicate(infinite));
-  select(root.reg, rz, t, predicate(negative));
-  mov(shift2.reg, immediate(0x7ff80000));
-  select(root.reg + 1, shift2, gpr(t.reg + 1), predicate(negative));
+  select(root.reg, rz, other, predicate(negative));
+  mov(nan.reg, immediate(0x7ff80000));
+  select(root.reg + 1, nan, high_word(other), predicate(negative));
+  where_any(predicate(finite), [&] {
+    Op scaled = temp(2), s = temp(2), small = temp(2);
+    emit(Mnemonic::DMUL, {scaled, x, immediate(0x46b00000)});  // 2^108
+    root_f64(s, scaled);
+    emit(Mnemonic::DMUL, {small, s, immediate(0x3c900000)});  // 2^-54
+    select(root.reg, small, root, predicate(finite));
+    select(root.reg + 1, high_word(small), high_word(root), predicate(finite));
+  });
 }
 
 // s = the root of v, rounded to nearest, for operands that keep all steps normal.

@@ -2,7 +2,7 @@
 //
 // What is called, where several places need it: the slow paths of division and square root (select_division.cpp), and division of 64-bit integers
 // (select_division_integer.cpp). All of it is straight code, so that whatever lanes come, from wherever, run it together and return together: no region, no
-// loop, nothing else is called.
+// loop, nothing else is called. Pieces may be passed over where all lanes that came together agree on it (where_any).
 //
 // Convention: a subroutine works on registers of its own, which are the same for all subroutines of a kernel: pairs of operands (words: halves of one), of which
 // the first takes the result; on Volta and later a pair for the place to return to (the caller writes the low word, the subroutine the high one, zero;
@@ -59,7 +59,9 @@ void Selector::find_shared_code() {
       if (!expands_to_branches(i)) continue;
       const bool root = i.op == O::sqrt || i.op == O::rsqrt, is_signed = ptx::is_signed(i.type);
       if (i.type == ptx::Type::f32)
-        count(is_flushing(i) ? root ? Shared::root_f32_ftz : Shared::divide_f32_ftz : root ? Shared::root_f32 : Shared::divide_f32);
+        count(is_flushing(i) ? root ? Shared::root_f32_ftz : Shared::divide_f32_ftz
+              : root         ? Shared::root_f32
+                             : Shared::divide_f32);
       else if (i.type != ptx::Type::f64)
         count(integer_division(i.op == O::rem, is_signed));
       else if (root)
@@ -129,7 +131,8 @@ void Selector::make_subroutines() {
     const BlockId body = f_.subroutines[code.subroutine].body, back = new_block();
     for (BlockId x : {body, back}) f_.blocks[x].loop_depth = 0;
     start(body, rndn::none<RegionId>());
-    const size_t inst = f_.insts.size(), gprs = f_.gprs.size(), predicates = f_.predicates.size();
+    const size_t inst = f_.insts.size(), gprs = f_.gprs.size(), predicates = f_.predicates.size(),
+                 blocks = f_.blocks.size();
     const Op result = temp(width);
     write_code(what, result, a, b);
     mov(a.reg, result);  // all else is dead by now
@@ -141,7 +144,7 @@ void Selector::make_subroutines() {
     s.reads = {range(a)};
     if (shape(what).operands == 2) s.reads.push_back(range(b));
     if (volta) s.reads.push_back(Range(place.reg, 1, Range::gpr, 0));
-    share_registers(inst, gprs, predicates, s);
+    share_registers(inst, gprs, predicates, blocks, s);
     seal(back);
     start(back, rndn::none<RegionId>());
     return_from_subroutine(place);
@@ -152,8 +155,9 @@ void Selector::make_subroutines() {
 }
 
 // Gives what the straight code from `inst` on has of its own the fixed registers, and lists what it writes: linear scan, in which half a pair goes before a
-// whole one. Operands give up theirs when they have been read for the last time, but not the place to return to.
-void Selector::share_registers(size_t inst, size_t gprs, size_t predicates, Subroutine& s) {
+// whole one. Operands give up theirs when they have been read for the last time, but not the place to return to. Ways that pass over a piece are no
+// others: a life goes from the first instruction to the last that names it. Branches, at the ends of its blocks from `blocks` on, read what was written last.
+void Selector::share_registers(size_t inst, size_t gprs, size_t predicates, size_t blocks, Subroutine& s) {
   struct Value {
     size_t last = 0;              // instruction that names it
     uint32_t place = UINT32_MAX;  // 2 * pair + half; number of a predicate
@@ -166,14 +170,16 @@ void Selector::share_registers(size_t inst, size_t gprs, size_t predicates, Subr
     return unit < gprs ? nullptr : &values[f_.gprs[unit].first - gprs];
   };
   std::vector<Facts> facts;
-  std::vector<size_t> last_read(2 * fixed_pairs_.size(), 0);  // of operands, by half
+  std::vector<size_t> last_read(2 * fixed_pairs_.size(), 0);        // of operands, by half
   std::vector<uint8_t> pairs(fixed_pairs_.size(), 0), used, taken;  // halves that are taken; predicates
   const auto fixed_half = [&](uint32_t reg) {
-    const size_t k = static_cast<size_t>(std::find(fixed_pairs_.begin(), fixed_pairs_.end(), reg & ~1u) - fixed_pairs_.begin());
+    const size_t k =
+        static_cast<size_t>(std::find(fixed_pairs_.begin(), fixed_pairs_.end(), reg & ~1u) - fixed_pairs_.begin());
     return 2 * k + (reg & 1);
   };
   for (Range r : s.reads)
-    for (uint32_t w = 0; w < r.width(); ++w) pairs[fixed_half(r.reg() + w) / 2] |= static_cast<uint8_t>(1 << ((r.reg() + w) & 1));
+    for (uint32_t w = 0; w < r.width(); ++w)
+      pairs[fixed_half(r.reg() + w) / 2] |= static_cast<uint8_t>(1 << ((r.reg() + w) & 1));
   used = pairs;
   for (size_t i = inst; i < f_.insts.size(); ++i) {
     facts.push_back(facts_of(t_, f_.insts[i]));
@@ -207,7 +213,8 @@ void Selector::share_registers(size_t inst, size_t gprs, size_t predicates, Subr
     if (r.file() == Range::predicate)
       taken[v.place] = 0;
     else
-      pairs[v.place / 2] &= f_.gprs[r.reg() - isa::first_virtual].width == 2 ? uint8_t{0} : static_cast<uint8_t>(~(1 << v.place % 2));
+      pairs[v.place / 2] &=
+          f_.gprs[r.reg() - isa::first_virtual].width == 2 ? uint8_t{0} : static_cast<uint8_t>(~(1 << v.place % 2));
   };
   for (size_t i = inst; i < f_.insts.size(); ++i) {
     const Facts& x = facts[i - inst];
@@ -216,7 +223,8 @@ void Selector::share_registers(size_t inst, size_t gprs, size_t predicates, Subr
         if (v->last == i) release(r, *v);
       } else if (r.file() == Range::gpr && r.reg() >= isa::first_virtual) {
         for (uint32_t w = 0; w < r.width(); ++w)
-          if (const size_t h = fixed_half(r.reg() + w); last_read[h] == i) pairs[h / 2] &= static_cast<uint8_t>(~(1 << h % 2));
+          if (const size_t h = fixed_half(r.reg() + w); last_read[h] == i)
+            pairs[h / 2] &= static_cast<uint8_t>(~(1 << h % 2));
       }
     for (Range r : x.writes())
       if (Value* v = value_of(r); v && v->place == UINT32_MAX) v->place = take(r);
@@ -227,7 +235,8 @@ void Selector::share_registers(size_t inst, size_t gprs, size_t predicates, Subr
   for (size_t unit = gprs; unit < f_.gprs.size(); ++unit) first[unit - gprs] = f_.gprs[unit].first;
   f_.gprs.resize(gprs), f_.predicates.resize(predicates);
   for (Range r : s.results)
-    for (uint32_t w = 0; w < r.width(); ++w) used[fixed_half(r.reg() + w) / 2] |= static_cast<uint8_t>(1 << ((r.reg() + w) & 1));
+    for (uint32_t w = 0; w < r.width(); ++w)
+      used[fixed_half(r.reg() + w) / 2] |= static_cast<uint8_t>(1 << ((r.reg() + w) & 1));
   if (t_.family == isa::Family::volta) used[place_pair] = 3;
   for (uint32_t k = 0; k < used.size(); ++k)
     for (uint32_t w = 0; w < 2; ++w)
@@ -237,6 +246,12 @@ void Selector::share_registers(size_t inst, size_t gprs, size_t predicates, Subr
     f_.predicates.back().unspillable = true;
   }
   for (uint32_t k = 0; k < taken.size(); ++k) s.writes.emplace_back(fixed_predicates_[k], 1, Range::predicate, 0);
+  const auto fix_predicate = [&](uint32_t& reg) {
+    if (reg >= isa::first_virtual && reg - isa::first_virtual >= predicates)
+      reg = fixed_predicates_[bits[reg - isa::first_virtual - predicates].place];
+  };
+  fix_predicate(f_.blocks[s.body].predicate);
+  for (size_t b = blocks; b < f_.blocks.size(); ++b) fix_predicate(f_.blocks.raw()[b].predicate);
   for (size_t i = inst; i < f_.insts.size(); ++i) {
     isa::Instruction& sass = f_.insts[i].sass;
     for (Range r : facts[i - inst].all()) {
@@ -244,7 +259,7 @@ void Selector::share_registers(size_t inst, size_t gprs, size_t predicates, Subr
       const size_t unit = r.reg() - isa::first_virtual;
       uint32_t& reg = r.guard() ? sass.guard : sass.operands[r.operand()].reg;
       if (r.file() == Range::predicate) {
-        if (unit >= predicates) reg = fixed_predicates_[bits[unit - predicates].place];
+        fix_predicate(reg);
       } else if (unit >= gprs) {
         const uint32_t value = first[unit - gprs], place = values[value - gprs].place;
         reg = fixed_pairs_[place / 2] + place % 2 + static_cast<uint32_t>(unit - value);

@@ -39,7 +39,7 @@
 #include <optional>
 #include <vector>
 
-#include "assembler/structure.h"
+#include "assembler/traits.h"
 #include "ptx/opcodes.h"
 
 namespace rndn::assembler {
@@ -647,94 +647,16 @@ class Unroller {
 
 }  // namespace
 
-bool may_be_copied(const ptx::Function& f, const ptx::Instruction& i) {
-  if (expands_to_branches(i)) return false;
-  switch (i.op) {
-    case Opcode::add:
-    case Opcode::sub:
-    case Opcode::addc:
-    case Opcode::subc:
-    case Opcode::mul:
-    case Opcode::mad:
-    case Opcode::mul24:
-    case Opcode::mad24:
-    case Opcode::sad:
-    case Opcode::fma:
-    case Opcode::abs:
-    case Opcode::neg:
-    case Opcode::min:
-    case Opcode::max:
-    case Opcode::rcp:
-    case Opcode::sqrt:
-    case Opcode::rsqrt:
-    case Opcode::sin:
-    case Opcode::cos:
-    case Opcode::lg2:
-    case Opcode::ex2:
-    case Opcode::tanh:
-    case Opcode::testp:
-    case Opcode::copysign:
-    case Opcode::and_:
-    case Opcode::or_:
-    case Opcode::xor_:
-    case Opcode::not_:
-    case Opcode::cnot:
-    case Opcode::lop3:
-    case Opcode::shl:
-    case Opcode::shr:
-    case Opcode::shf:
-    case Opcode::prmt:
-    case Opcode::popc:
-    case Opcode::clz:
-    case Opcode::brev:
-    case Opcode::bfind:
-    case Opcode::fns:
-    case Opcode::bfe:
-    case Opcode::bfi:
-    case Opcode::bmsk:
-    case Opcode::szext:
-    case Opcode::dp4a:
-    case Opcode::dp2a:
-    case Opcode::setp:
-    case Opcode::set:
-    case Opcode::selp:
-    case Opcode::slct:
-    case Opcode::cvt:
-    case Opcode::cvta:
-    case Opcode::isspacep:
-    case Opcode::ld:
-    case Opcode::ldu:
-    case Opcode::st:
-    case Opcode::prefetch:
-    case Opcode::prefetchu:
-    case Opcode::atom:
-    case Opcode::red: return true;
-    case Opcode::div:
-    case Opcode::rem: return ptx::is_floating(i.type) || f.operand(i, 2).kind == Operand::immediate;
-    case Opcode::mov:
-      for (uint32_t k = 0; k < i.operand_count; ++k) {
-        const Operand& o = f.operand(i, k);
-        if (o.kind != Operand::special) continue;
-        const auto r = static_cast<ptx::SpecialRegister>(o.id);
-        if (r >= ptx::SpecialRegister::clock && r <= ptx::SpecialRegister::globaltimer_hi) return false;
-      }
-      return true;
-    default: return false;
-  }
-}
-
-bool has_loops_to_unroll(const ptx::Module& module) {
-  return std::ranges::any_of(module.functions,
-                             [](const ptx::Function& f) { return f.is_entry && !Analysis(f).run().empty(); });
-}
-
-Result<ptx::Module> unroll(const ptx::Module& module) {
-  ptx::Module result = module;
-  for (ptx::Function& f : result.functions) {
-    if (!f.is_entry) continue;
-    const ptx::Function& from = module.functions[static_cast<size_t>(&f - result.functions.data())];
+Result<std::optional<ptx::Module>> unroll(const ptx::Module& module) {
+  std::optional<ptx::Module> result;
+  for (size_t k = 0; k < module.functions.size(); ++k) {
+    const ptx::Function& from = module.functions[k];
+    if (!from.is_entry) continue;
     Analysis analysis(from);
-    if (const std::vector<Loop> loops = analysis.run(); !loops.empty()) Unroller(from, f, analysis).run(loops);
+    const std::vector<Loop> loops = analysis.run();
+    if (loops.empty()) continue;
+    if (!result) result = module;
+    Unroller(from, result->functions[k], analysis).run(loops);
   }
   return result;
 }

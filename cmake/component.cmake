@@ -99,10 +99,11 @@ function(component name)
   set_property(GLOBAL APPEND PROPERTY RNDN_COMPONENTS "${name} ${C_FOLDER} ${deps} ${headers}")
 endfunction()
 
-# component_test(name DEPS .. SOURCES .. [LABELS ..] [LINK ..]): a GoogleTest program `test_<name>`, its cases registered with CTest.
+# component_test(name DEPS .. SOURCES .. [LABELS ..] [LINK ..] [TOGETHER ..]): a GoogleTest program `test_<name>`, its cases registered with CTest, each a
+# process of its own; those of the suites TOGETHER (as --gtest_filter has them), whose set-up takes longer than they do, are one process.
 # Tests read their data below RNDN_SOURCE_DIR and find the built programs in RNDN_BIN_DIR.
 function(component_test name)
-  cmake_parse_arguments(T "" "" "SOURCES;DEPS;LABELS;LINK" ${ARGN})
+  cmake_parse_arguments(T "" "" "SOURCES;DEPS;LABELS;LINK;TOGETHER" ${ARGN})
   find_package(GTest REQUIRED)
   include(GoogleTest)
   add_executable(test_${name} ${T_SOURCES})
@@ -113,7 +114,13 @@ function(component_test name)
     target_link_libraries(test_${name} PRIVATE rndn_${dep})
   endforeach()
   target_compile_definitions(test_${name} PRIVATE RNDN_SOURCE_DIR="${CMAKE_SOURCE_DIR}" RNDN_BIN_DIR="${CMAKE_BINARY_DIR}/bin")
-  gtest_discover_tests(test_${name} TEST_PREFIX ${name}. DISCOVERY_MODE PRE_TEST PROPERTIES LABELS "${T_LABELS}" TIMEOUT 300)
+  string(REPLACE ";" ":" together "${T_TOGETHER}")
+  gtest_discover_tests(test_${name} TEST_PREFIX ${name}. TEST_FILTER -${together} DISCOVERY_MODE PRE_TEST PROPERTIES LABELS "${T_LABELS}" TIMEOUT 300)
+  foreach(suite ${T_TOGETHER})
+    string(REPLACE "*" "" suite_name ${suite})
+    add_test(NAME ${name}.${suite_name}all COMMAND test_${name} --gtest_filter=${suite})
+    set_tests_properties(${name}.${suite_name}all PROPERTIES LABELS "${T_LABELS}" TIMEOUT 600 COST 100)
+  endforeach()
 endfunction()
 
 # fuzz_target(name SOURCES .. DEPS ..): a libFuzzer program in build/fuzz/bin, where RNDN_FUZZ is on.

@@ -269,7 +269,7 @@ void run_programs(uint64_t first, uint64_t count, uint32_t sm, const std::vector
     }
     for (const ptx::Function& f : p.module.functions) EXPECT_FALSE(reads_unset(f)) << at << " " << f.name;
     for (uint64_t k = 0; k < p.n; ++k) {
-      unrolled += has_loops_to_unroll(p.of({k}));
+      unrolled += unroll(p.of({k}))->has_value();
       auto out = interpreted(p.module, p.name(k), in);
       if (!out.ok()) ADD_FAILURE() << p.title(k) << ": " << out.error().message;
       p.expected.push_back(out.ok() ? std::optional(*std::move(out)) : std::nullopt);

@@ -127,11 +127,7 @@ TEST(Subroutines, StandOnce) {
         for (size_t k = 0; k < places; ++k) body += use(x, "%d1", "%d2") + "add.u64 %d1, %d1, %sum;\n";
         auto made = assemble_for(parse_text("once.ptx", head + summing(body)), target);
         ASSERT_TRUE(made.ok()) << made.error().message;
-        auto image = cubin::read(made->cubin);
-        ASSERT_TRUE(image.ok());
-        for (const isa::Located& l : isa::unpack(*isa::find_target(target), image->kernels[0].code)) {
-          isa::Instruction i;
-          ASSERT_TRUE(isa::decode(*isa::find_target(target), l.word, l.address, i));
+        for (const isa::Instruction& i : instructions_of(made->cubin, target)) {
           calls[places > 1] += i.mnemonic == M::CALL_REL || i.mnemonic == M::CAL;
           returns[places > 1] += i.mnemonic == M::RET_REL || i.mnemonic == M::RET;
         }
@@ -142,7 +138,44 @@ TEST(Subroutines, StandOnce) {
     }
 }
 
-// A call that does not say where it returns to, code that does not return, and waits that its code lacks are noticed.
+// Zeros, which are what slow paths meet most, pass over all that other operands need, unless a lane beside them has such.
+TEST(Subroutines, ZerosPassOverTheRest) {
+  struct Case {
+    size_t code;             // of long_code
+    uint64_t zero, other, divisor;  // operands on slow paths
+    uint64_t passed;         // instructions at least
+  };
+  const uint64_t least = 1, one = 0x3ff0000000000000, one_f32 = 0x3f800000;
+  for (const Case& x : {Case{0, 0, least, one, 40}, Case{1, 0, least, one, 10}, Case{3, 0, least, one_f32, 10}, Case{4, 0, 0x7f7fffff, 0x00800000, 10}})
+    for (const size_t places : {1, 3})
+      for (const std::string& target : both_families) {
+        SCOPED_TRACE(fmt::format("{} {}, {} places", target, long_code[x.code].text, places));
+        std::string body;
+        for (size_t k = 0; k < places; ++k) body += use(long_code[x.code], "%d1", "%d2");
+        const ptx::Module module = parse_text("zeros.ptx", head + summing(body));
+        auto made = assemble_for(module, target);
+        ASSERT_TRUE(made.ok()) << made.error().message;
+        enum { zeros, others, one_other };
+        std::array<uint64_t, 3> executed{};
+        for (const int what : {zeros, others, one_other}) {
+          std::vector<uint64_t> in(blocks * threads * 3, x.divisor);
+          for (size_t lane = 0; lane < blocks * threads; ++lane)
+            in[3 * lane] = what == others || (what == one_other && lane % 32 == 7) ? x.other : x.zero;
+          auto expected = run_interpreter(module, "k", in);
+          sim::Counters counters;
+          auto got = run_simulator(target, made->cubin, "k", in, true, &counters);
+          ASSERT_TRUE(expected.ok() && got.ok());
+          EXPECT_EQ(difference(*expected, *got, 96), "");
+          executed[what] = counters.warp_instructions;
+        }
+        const uint64_t warps = blocks * threads / 32;
+        EXPECT_LE(executed[zeros] + x.passed * places * warps, executed[others]);
+        EXPECT_EQ(executed[one_other], executed[others]);
+      }
+}
+
+// A call that does not say where it returns to, code that does not return, branches in it on which lanes may differ, that go back or too far, and waits
+// that its code lacks are noticed.
 TEST(Subroutines, CheckersCatchFaults) {
   using M = isa::Mnemonic;
   for (const std::string& name : both_families) {
@@ -151,13 +184,9 @@ TEST(Subroutines, CheckersCatchFaults) {
     ASSERT_TRUE(made.ok()) << made.error().message;
     auto image = cubin::read(made->cubin);
     ASSERT_TRUE(image.ok());
-    std::vector<isa::Instruction> code;
+    const std::vector<isa::Instruction> code = instructions_of(made->cubin, name);
     std::vector<uint64_t> addresses;
-    for (const isa::Located& l : isa::unpack(target, image->kernels[0].code)) {
-      isa::Instruction i;
-      ASSERT_TRUE(isa::decode(target, l.word, l.address, i));
-      code.push_back(i), addresses.push_back(l.address);
-    }
+    for (const isa::Located& l : isa::unpack(target, image->kernels[0].code)) addresses.push_back(l.address);
     ASSERT_TRUE(check_regions(target, code, addresses).empty());
     ASSERT_TRUE(check_schedule(target, code, addresses).empty());
     const auto find = [&](auto&& is) {
@@ -179,6 +208,17 @@ TEST(Subroutines, CheckersCatchFaults) {
     };
     EXPECT_TRUE(noticed(returns[0], code[plain[0]])) << name;
     EXPECT_TRUE(noticed(returns[0] - 5, code[calls[0]])) << name;
+    size_t branch = returns[0];
+    while (code[branch].mnemonic != M::BRA) --branch;
+    size_t vote = branch;
+    while (code[vote].mnemonic != M::VOTE) --vote;
+    EXPECT_TRUE(noticed(vote, code[plain[0]])) << name;
+    const size_t label_of_branch = code[branch].operand_count - 1u;
+    for (const uint64_t to : {addresses[branch], addresses[returns[0]] + (addresses[1] - addresses[0])}) {
+      isa::Instruction elsewhere = code[branch];
+      elsewhere.operands[label_of_branch].value = static_cast<int64_t>(to);
+      EXPECT_TRUE(noticed(branch, elsewhere)) << name << fmt::format(" {:#x}", to);
+    }
     if (target.family == isa::Family::volta)
       for (size_t call : calls) {
         size_t move = call;

@@ -139,12 +139,18 @@ Ran interpret(const ptx::Module& module, const std::vector<uint64_t>& in) {
   return ran;
 }
 
+// None where there is nothing to unroll.
+std::optional<ptx::Module> unrolled_of(const ptx::Module& module) {
+  auto made = unroll(module);
+  EXPECT_TRUE(made.ok());
+  return made.ok() ? *std::move(made) : std::nullopt;
+}
+
 // The module unrolled, right as PTX and with the same results; on_targets: our code, too.
 void same(const std::string& text, const std::vector<uint64_t>& in, bool on_targets, uint64_t* saved = nullptr) {
   const ptx::Module module = parse_text("loop.ptx", text);
-  ASSERT_TRUE(has_loops_to_unroll(module)) << text;
-  const auto unrolled = unroll(module);
-  ASSERT_TRUE(unrolled.ok());
+  const auto unrolled = unrolled_of(module);
+  ASSERT_TRUE(unrolled) << text;
   const auto problems = ptx::verify(*unrolled);
   ASSERT_TRUE(problems.empty()) << problems[0] << "\n" << ptx::print(*unrolled);
   EXPECT_EQ(ptx::print(parse_text("printed.ptx", ptx::print(*unrolled))), ptx::print(*unrolled));
@@ -260,7 +266,7 @@ TEST(Unroll, LiteralBounds) {
       const uint64_t as_literal = c.bits() == 32 ? static_cast<uint64_t>(static_cast<int32_t>(bound)) : bound;
       const std::string text = kernel(loop(c, accumulate, literal_bound, as_literal));
       SCOPED_TRACE(fmt::format("{} {} {} to {}", c.goes_on, c.type, c.step, static_cast<int64_t>(as_literal)));
-      if (!has_loops_to_unroll(parse_text("loop.ptx", text))) {
+      if (!unrolled_of(parse_text("loop.ptx", text))) {
         ++left;
         continue;
       }
@@ -418,8 +424,8 @@ TEST(Unroll, LoopsAmongLoops) {
       "FOURTH;\nadd.u32 %y, %y, %t6;\n";
   same(kernel(outer), words_of({{0, 0}}), true);
   const ptx::Module module = parse_text("loop.ptx", kernel(outer));
-  const auto unrolled = unroll(module);
-  ASSERT_TRUE(unrolled.ok());
+  const auto unrolled = unrolled_of(module);
+  ASSERT_TRUE(unrolled);
   // Each of the three innermost loops has two branches back behind it, and four times its multiplications beside its own.
   size_t back = 0, products = 0;
   const ptx::Function& f = unrolled->functions[0];
@@ -444,8 +450,8 @@ TEST(Unroll, LinesAndLabelsOfCopies) {
       "TOP:\nld.global.u32 %t1, [%in];\nadd.u32 %x, %x, %t1;\nadd.s64 %in, %in, 4;\nadd.s32 %a, %a, -1;\nsetp.ne.s32 "
       "%p, %a, 0;\n@%p bra TOP;\n");
   const ptx::Module module = parse_text("loop.ptx", text);
-  const auto unrolled = unroll(module);
-  ASSERT_TRUE(unrolled.ok());
+  const auto unrolled = unrolled_of(module);
+  ASSERT_TRUE(unrolled);
   uint32_t line = 0;
   for (const ptx::Instruction& i : module.functions[0].instructions)
     if (i.op == ptx::Opcode::ld && i.type == ptx::Type::u32) line = i.line;
@@ -472,13 +478,11 @@ TEST(Unroll, WhatIsLeftAlone) {
     text.replace(text.find(".version 7.0\n.target sm_60"), 26, ".version 7.8\n.target sm_80");
     text.insert(text.find(".visible"), in_front);
     const ptx::Module module = parse_text("loop.ptx", text);
-    const bool found = has_loops_to_unroll(module);
-    const auto unrolled = unroll(module);
-    EXPECT_TRUE(unrolled.ok());
-    if (unrolled.ok()) {
-      EXPECT_EQ(ptx::print(*unrolled) != ptx::print(module), found);
+    const auto unrolled = unrolled_of(module);
+    if (unrolled) {
+      EXPECT_NE(ptx::print(*unrolled), ptx::print(module));
     }
-    return found;
+    return unrolled.has_value();
   };
   EXPECT_TRUE(unrolls(std::string(head) + body + tail));
   for (const char* statement : {"bar.sync 0;\n",
@@ -547,8 +551,8 @@ TEST(Unroll, AgreementEndsWithTheIteration) {
       "TOP;\nsetp.ne.u32 %r, %y, 19;\n@%r bra.uni END;\nadd.u32 %x, %x, 1;\nEND:\n");
   // Ten iterations each; where the counter passes the end of the type, all of them by the loop for the rest. The interpreter sees lanes that do not agree.
   same(text, words_of({{1, 31}, {0xfffffffe, 27}, {2, 32}, {0xfffffffd, 26}}), true);
-  const auto unrolled = unroll(parse_text("loop.ptx", text));
-  ASSERT_TRUE(unrolled.ok());
+  const auto unrolled = unrolled_of(parse_text("loop.ptx", text));
+  ASSERT_TRUE(unrolled);
   size_t agreed = 0, with_guard = 0;
   for (const ptx::Instruction& i : unrolled->functions[0].instructions) {
     agreed += i.op == ptx::Opcode::bra && i.mods.uni;
