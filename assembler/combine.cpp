@@ -8,7 +8,9 @@
 //   a logical operation takes in another while their operands are three at most (LOP3);
 //   a conjunction, disjunction or difference of predicates becomes part of the comparison that makes one of them;
 //   a sum of floats takes in a product where PTX leaves it free (Inst::contractible): FFMA, DFMA;
-//   what is saturated takes in the saturation.
+//   what is saturated takes in the saturation;
+//   a float that was rounded to an integral value and becomes an integer is converted by that rounding at once (FRND, F2I: Volta and later), even where the
+//   rounded one is needed too: the two then do not wait for each other.
 // What is taken in has one definition, in the reader's block and at most `reach` instructions before it, without a guard or under the reader's, and what
 // it reads is not written in between. It goes when nobody else reads it: so other readers forbid all but the sums of 64 bits, which lose an instruction
 // in any case, and products of floats whose readers are all such sums, as in the vendor's code.
@@ -108,6 +110,7 @@ class Combiner {
         if (!saturation()) float_sum(Mnemonic::FMUL, Mnemonic::FFMA, 1);
         return;
       case Mnemonic::DADD: return float_sum(Mnemonic::DMUL, Mnemonic::DFMA, 2);
+      case Mnemonic::F2I: return conversion();
       default: return;
     }
   }
@@ -325,7 +328,8 @@ class Combiner {
       const std::array<Op, 2> addend = {low[7 - k], high[7 - k]};
       if (!is_register(lo) || !is_register(hi) || lo.negated || hi.negated || is_zero(lo)) continue;
       if (product_joins(*low_place, lo, hi, addend) || shift_joins(*low_place, lo, hi, addend)) return;
-      if (const std::optional<Extended> x = extended(lo, hi, *low_place); x && fuse(*low_place, *x, immediate(1), addend))
+      if (const std::optional<Extended> x = extended(lo, hi, *low_place);
+          x && fuse(*low_place, *x, immediate(1), addend))
         return;
     }
     for (uint32_t k = 3; k < 5; ++k)
@@ -402,7 +406,8 @@ class Combiner {
       const UnitUse &sign = uses_[unit(x.hi.reg)], &low = uses_[unit(x.lo.reg)];
       const UnitUse* const value = one_write(x.value);
       if (!value || sign.readers != far_sums_[unit(x.hi.reg)]) return false;
-      if (!precedes(*value, sign.inst, sign.block) || !dominators.tree.dominates(sign.block, index(x.block))) return false;
+      if (!precedes(*value, sign.inst, sign.block) || !dominators.tree.dominates(sign.block, index(x.block)))
+        return false;
       return x.value == x.lo || (low.readers == sign.readers && precedes(*value, low.inst, low.block) &&
                                  low.block != index(x.block) && dominators.tree.dominates(low.block, index(x.block)));
     };
@@ -665,7 +670,8 @@ class Combiner {
       return false;
     const std::optional<Maker> p = maker(s, 1, at_);
     if (!p || readers(s, 1) != 1 ||
-        (p->sass.mnemonic != Mnemonic::FADD && p->sass.mnemonic != Mnemonic::FMUL && p->sass.mnemonic != Mnemonic::FFMA) ||
+        (p->sass.mnemonic != Mnemonic::FADD && p->sass.mnemonic != Mnemonic::FMUL &&
+         p->sass.mnemonic != Mnemonic::FFMA) ||
         !isa::has_modifier(p->sass.form, ModifierKind::SAT) ||  // Pascal's with a literal of 32 bits
         isa::modifier(p->sass, ModifierKind::FTZ) != isa::modifier(x, ModifierKind::FTZ))
       return false;
@@ -676,6 +682,23 @@ class Combiner {
     put(at_, crosses_of(*p), made);
     release(*p);
     return true;
+  }
+  void conversion() {
+    isa::Instruction made = sass();
+    Op& s = made.operands[1];
+    const std::optional<Maker> p = maker(s, isa::register_count(made, 1), at_);
+    if (!p || p->sass.mnemonic != Mnemonic::FRND || s.negated || s.absolute || s.part != 0) return;
+    const Op& from = p->sass.operands[1];
+    if (!is_register(from) || from.part != 0) return;
+    const uint8_t format = isa::modifier(made, ModifierKind::SourceFormat);
+    if (isa::modifier(p->sass, ModifierKind::SourceFormat) != format ||
+        isa::modifier(p->sass, ModifierKind::DestFormat) != format)
+      return;
+    s = from;
+    for (ModifierKind kind : {ModifierKind::Rounding, ModifierKind::FTZ})
+      isa::set_modifier(made, kind, isa::modifier(p->sass, kind));
+    put(at_, crosses_of(*p), made);
+    release(*p);
   }
   void float_sum(Mnemonic multiply, Mnemonic fuse, uint32_t words) {
     if (!f_[here()].contractible) return;

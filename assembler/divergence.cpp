@@ -7,7 +7,9 @@
 // join of a branch is its immediate post-dominator. Threads that end early are no reason to meet late: levels keep their ways apart from those of
 // the threads that go on to barriers of the block.
 // Uniformity is an optimistic closure over registers (flow-insensitive): a value is divergent when it comes from a divergent source, or is
-// written where lanes run apart. Only of what branches are decided by, and of the addresses of atomics, directly or not, is it asked.
+// written where lanes run apart. Lanes that leave a loop at different times (grid-stride loops, as a rule) make no difference to those that are still in it:
+// they run each round together, so that what is written in the loop and read nowhere else is the same for them. Of what branches are decided by, and of the
+// addresses of atomics, directly or not, is it asked; one lane's atomic for others takes what is the same for all, whatever round they are in.
 //
 // Cost: O(instructions + sum of the sizes of loops) for each level (one, hardly ever more than two), times the rounds of the closure (2 or 3 in practice).
 #include <algorithm>
@@ -53,7 +55,8 @@ void Divergence::analyse() {
     return k == 0 ? index(x.next) : k == 1 ? index(x.taken) : UINT32_MAX;
   });
   idom = immediate_dominators(arena, n, rpo, [&](uint32_t b, auto&& use) {
-    for (size_t k = predecessors[b].size(); k-- > 0;) use(index(predecessors[b][k]));  // of many the last lie next to each other
+    for (size_t k = predecessors[b].size(); k-- > 0;)
+      use(index(predecessors[b][k]));  // of many the last lie next to each other
   });
   tree = DominatorTree(arena, n, rpo, idom);
   find_loops(rpo);
@@ -99,7 +102,7 @@ void Divergence::find_loops(std::span<const uint32_t> order) {
   }
   for (const Loop& loop : loops)  // inner first
     if (loop.parent != UINT32_MAX) loops[loop.parent].within += loop.within;
-  uint32_t next = 0;  // number of the next outermost loop
+  uint32_t next = 0;                                                           // number of the next outermost loop
   const std::span<uint32_t> next_in = arena.make_raw<uint32_t>(loops.size());  // by loop: that of the next loop in it
   for (uint32_t l = static_cast<uint32_t>(loops.size()); l-- > 0;) {
     Loop& loop = loops[l];
@@ -177,7 +180,8 @@ void Divergence::find_levels() {
       });
     for (BlockId b : flow.layout) leaves[index(b)] = !meets[index(b)] && !operates[index(b)] && !shared[index(b)];
   }
-  level = numbers(n, UINT32_MAX), ipdom = numbers(n, UINT32_MAX), join = numbers(n, UINT32_MAX), ipdom_depth = numbers(n, 0);
+  level = numbers(n, UINT32_MAX), ipdom = numbers(n, UINT32_MAX), join = numbers(n, UINT32_MAX),
+  ipdom_depth = numbers(n, 0);
   uint32_t count = 0;
   bool to_exit = false;
   const auto is_exit = [&](uint32_t x) { return is_none(block(BlockId{x}).taken) && is_none(block(BlockId{x}).next); };
@@ -283,7 +287,7 @@ static bool joins_lanes(const ptx::Instruction& i) {
 }
 
 void Divergence::diverge() {
-  divergent = flags(f.registers.size());
+  variation = flags(f.registers.size());
   apart = flags(flow.blocks.size());
   const auto decides = [&](const FlowBlock& x) { return !is_none(x.predicate) && !x.uniform_branch; };
   const bool any_branch = std::ranges::any_of(flow.layout, [&](BlockId b) { return decides(block(b)); });
@@ -312,9 +316,11 @@ void Divergence::diverge() {
 
   // Backwards from the branches and the atomics: the definitions of what decides them, and of their addresses. Those that differ anyway end the search.
   bool changed = false;
-  const auto mark_results = [&](const ptx::Instruction& i) {
+  const auto mark_results = [&](const ptx::Instruction& i, Variation as) {
     for (uint32_t k = 0; k < i.destination_count; ++k)
-      each_register(f.operand(i, k), [&](uint32_t reg) { changed |= !divergent[reg], divergent[reg] = true; });
+      each_register(f.operand(i, k), [&](uint32_t reg) {
+        changed |= variation[reg] < as, variation[reg] = std::max<uint8_t>(variation[reg], as);
+      });
   };
   bool shared_read = false;
   const Flags wanted = flags(f.registers.size()), met = flags(f.instructions.size());
@@ -333,7 +339,7 @@ void Divergence::diverge() {
       if (met[item.inst]) continue;
       met[item.inst] = true;
       if (differs_anyway(i)) {
-        mark_results(i);
+        mark_results(i, differing);
         continue;
       }
       shared_read |= i.op == Opcode::ld && i.mods.space == ptx::Space::shared;
@@ -345,53 +351,119 @@ void Divergence::diverge() {
   // A branch splits what is reached before its join, from its successors on; a loop what is reached from its header before the loop's join.
   struct Split {
     uint32_t from, join, depth;  // of the join
-    bool whole;                  // `from` runs apart too
+    enum : uint8_t {
+      branch,
+      loop,
+      ways_out
+    } of;  // from: a block, a loop's header, which runs apart too, or a loop: what its blocks lead to outside of it
   };
-  ArenaList<Split> splits(arena, flow.layout.size());
+  ArenaList<Split> splits(arena, flow.layout.size()), of_values(arena, flow.layout.size());
   ArenaList<uint32_t> found(arena, flow.layout.size());
-  // By block: the depth of the join up to which all behind it runs apart; 0: to the end. What follows a block up to a join nearer to the root (both
-  // post-dominate the block) holds what follows it up to the other, so a block is looked at again only for a join nearer to the root.
-  const std::span<uint32_t> apart_to = numbers(flow.blocks.size(), UINT32_MAX);
-  const auto split = [&](const Split& x) {
+  // Marks blocks. `to`: by block, the depth of the join up to which all behind it is marked; 0: to the end. What follows a block up to a join nearer to the
+  // root (both post-dominate the block) holds what follows it up to the other, so a block is looked at again only for a join nearer to the root.
+  const auto split = [&](const Split& x, Flags marked, std::span<uint32_t> to) {
     found.clear();
+    const uint32_t home = x.of == Split::ways_out ? index(loops[x.from].header) : x.from;
     const auto visit = [&](BlockId s) {
       if (index(s) == x.join) return;
-      const uint32_t depth = level[index(s)] == level[x.from] ? x.depth : 0;
-      if (apart_to[index(s)] <= depth) return;
-      apart_to[index(s)] = depth, found.push(index(s));
-      changed |= !apart[index(s)], apart[index(s)] = true;
+      const uint32_t depth = level[index(s)] == level[home] ? x.depth : 0;
+      if (to[index(s)] <= depth) return;
+      to[index(s)] = depth, found.push(index(s));
+      changed |= !marked[index(s)], marked[index(s)] = true;
     };
-    x.whole ? visit(BlockId{x.from}) : successors(BlockId{x.from}, visit);
+    if (x.of == Split::branch) successors(BlockId{x.from}, visit);
+    if (x.of == Split::loop) visit(BlockId{x.from});
+    if (x.of == Split::ways_out)
+      for (uint32_t b : loops[x.from].blocks)
+        successors(BlockId{b}, [&](BlockId s) {
+          if (!in_loop(x.from, index(s))) visit(s);
+        });
     for (size_t at = 0; at < found.size(); ++at) successors(BlockId{found[at]}, visit);
   };
-  const auto add_split = [&](uint32_t from, uint32_t j, bool whole) {
-    splits.push({from, j, j == UINT32_MAX ? 0 : ipdom_depth[j], whole});
+  const auto split_all = [&](ArenaList<Split>& all, Flags marked, std::span<uint32_t> to) {
+    if (all.size() > 1) std::ranges::stable_sort(all.all(), {}, &Split::depth);
+    for (const Split& x : all.all()) split(x, marked, to);
+    all.clear();
   };
+  const auto depth_of = [&](uint32_t j) { return j == UINT32_MAX ? 0 : ipdom_depth[j]; };
+  // The lanes that a branch leaves in the innermost loop run on together; all others are out of it.
+  const auto only_leaves = [&](BlockId b) {
+    const uint32_t l = inner_loop[index(b)];
+    if (l == UINT32_MAX || !leaves_loop(l, b)) return false;
+    uint32_t stay = 0;
+    successors(b, [&](BlockId s) { stay += in_loop(l, index(s)); });
+    return stay == 1;
+  };
+  // By register: the innermost loop in which all its readers are; UINT32_MAX: none. Known once some loop is left by one lane after the other.
+  constexpr uint32_t nobody = UINT32_MAX - 1;
+  std::span<uint32_t> readers;
+  const auto find_readers = [&] {
+    readers = numbers(f.registers.size(), nobody);
+    const auto read = [&](uint32_t reg, uint32_t l) {
+      uint32_t& r = readers[reg];
+      if (r == nobody) r = l;
+      while (r != l && r != UINT32_MAX && l != UINT32_MAX) {  // the loop around both
+        uint32_t& inner = loops[r].depth >= loops[l].depth ? r : l;
+        inner = loops[inner].parent;
+      }
+      if (l == UINT32_MAX) r = UINT32_MAX;
+    };
+    for (BlockId b : flow.layout) {
+      const FlowBlock& x = block(b);
+      const uint32_t l = inner_loop[index(b)];
+      for (const FlowItem& item : x.items) {
+        if (!is_none(item.guard)) read(index(item.guard), l);
+        for (const ptx::Operand& o : sources(f.instructions[item.inst]))
+          each_register(o, [&](uint32_t reg) { read(reg, l); });
+      }
+      if (!is_none(x.predicate)) read(index(x.predicate), l);
+    }
+  };
+  // Of a register that is written in the block, by what lanes do there.
+  const Flags values_apart =
+      flags(flow.blocks.size());  // block runs without some lanes that go on to read what it writes
+  const auto written_in = [&](uint32_t b, uint32_t reg) {
+    if (values_apart[b]) return differing;
+    Variation v = same;
+    for (uint32_t l = inner_loop[b]; l != UINT32_MAX; l = loops[l].parent) {
+      if (!loops[l].divergent) continue;
+      const uint32_t r = readers[reg];
+      if (r != nobody && (r == UINT32_MAX || loops[r].number - loops[l].number >= loops[l].within)) return differing;
+      v = same_in_round;
+    }
+    return v;
+  };
+  const std::span<uint32_t> apart_to = numbers(flow.blocks.size(), UINT32_MAX),
+                            values_to = numbers(flow.blocks.size(), UINT32_MAX);
   const Flags known = flags(flow.blocks.size());  // the branch has split what it can
   do {
     changed = false;
-    splits.clear();
     for (BlockId b : flow.layout) {
       if (known[index(b)] || !diverges(b)) continue;
       known[index(b)] = true;
-      add_split(index(b), join[index(b)], false);
+      const Split branch{index(b), join[index(b)], depth_of(join[index(b)]), Split::branch};
+      splits.push(branch);
+      if (!only_leaves(b)) of_values.push(branch);
       for (uint32_t l = inner_loop[index(b)]; l != UINT32_MAX && leaves_loop(l, b); l = loops[l].parent) {
         if (loops[l].divergent) continue;
         loops[l].divergent = true;
-        add_split(index(loops[l].header), loop_join(l), true);
+        if (readers.empty()) find_readers();
+        const uint32_t j = loop_join(l);
+        splits.push({index(loops[l].header), j, depth_of(j), Split::loop});
+        of_values.push({l, j, depth_of(j), Split::ways_out});
       }
     }
-    if (splits.size() > 1) std::ranges::stable_sort(splits.all(), {}, &Split::depth);
-    for (const Split& x : splits.all()) split(x);
+    split_all(splits, apart, apart_to);
+    split_all(of_values, values_apart, values_to);
     size_t kept = 0;
     for (const Definition& d : undecided.all()) {
       const ptx::Instruction& i = f.instructions[d.item->inst];
-      bool differs = apart[d.block] || (!is_none(d.item->guard) && divergent[index(d.item->guard)]);
-      for (const ptx::Operand& o : sources(i)) each_register(o, [&](uint32_t reg) { differs |= divergent[reg]; });
-      if (differs)
-        mark_results(i);
-      else
-        undecided[kept++] = d;
+      uint8_t v = is_none(d.item->guard) ? same : variation[index(d.item->guard)];
+      for (const ptx::Operand& o : sources(i)) each_register(o, [&](uint32_t reg) { v = std::max(v, variation[reg]); });
+      for (uint32_t k = 0; k < i.destination_count && v != differing; ++k)
+        each_register(f.operand(i, k), [&](uint32_t reg) { v = std::max<uint8_t>(v, written_in(d.block, reg)); });
+      if (v != same) mark_results(i, static_cast<Variation>(v));
+      if (v != differing) undecided[kept++] = d;
     }
     undecided.resize_down(kept);
   } while (changed);
@@ -405,7 +477,7 @@ void Divergence::diverge() {
   };
   for (FlowItem* item : atomics.all()) {
     item->one_address = !picks_a_lane(*item), item->one_read = shared_read;
-    each_register(address(*item), [&](uint32_t reg) { item->one_address &= !divergent[reg]; });
+    each_register(address(*item), [&](uint32_t reg) { item->one_address &= variation[reg] == same; });
   }
 }
 

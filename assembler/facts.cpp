@@ -95,7 +95,7 @@ void facts_of_form(isa::FormId id, const isa::Target& target, FormFacts& form) {
   facts.late = scoreboards.read || row.latency == L::fence;  // CCTL has an address
   facts.copies = row.mnemonic == Mnemonic::MOV && (row.gprs & 2);
   constexpr Mnemonic combining[] = {Mnemonic::IADD3, Mnemonic::IADD,  Mnemonic::LOP3, Mnemonic::LOP,
-                                    Mnemonic::PLOP3, Mnemonic::PSETP, Mnemonic::FADD, Mnemonic::DADD};
+                                    Mnemonic::PLOP3, Mnemonic::PSETP, Mnemonic::FADD, Mnemonic::DADD, Mnemonic::F2I};
   facts.combines = std::ranges::find(combining, row.mnemonic) != std::end(combining);
   facts.ordered = c.memory != Memory::none || c.pinned || is_of_lanes(row.latency);
   facts.late_carry = row.carry && row.mnemonic == Mnemonic::IMNMX;

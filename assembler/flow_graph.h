@@ -187,12 +187,17 @@ struct Divergence : FlowGraph {
   bool stays(BlockId b, BlockId s) const { return !(meets[index(b)] && leaves[index(s)]); }
   bool same_level(BlockId b, BlockId s) const { return level[index(b)] == level[index(s)]; }
 
-  // By PTX register that decides a branch or is the address of an atomic, directly or not: it may differ between the lanes of a warp.
-  Flags divergent;
-  Flags apart;  // block runs with some lanes missing
+  // Of a PTX register that decides a branch or is the address of an atomic, directly or not.
+  enum Variation : uint8_t {
+    same,           // for all lanes of a warp
+    same_in_round,  // for those that run the same round of the loops around its writes together, as all do that still do
+    differing       // perhaps
+  };
+  Flags variation;  // by register
+  Flags apart;      // block runs with some lanes missing
   bool diverges(BlockId b) {
     const FlowBlock& x = block(b);
-    return !is_none(x.predicate) && !x.uniform_branch && divergent[index(x.predicate)];
+    return !is_none(x.predicate) && !x.uniform_branch && variation[index(x.predicate)] == differing;
   }
   bool leaves_loop(uint32_t loop, BlockId b) {
     uint32_t j = join[index(b)];

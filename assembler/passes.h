@@ -168,6 +168,9 @@ void peephole_allocated(Function& f);                // MOV R, R; loads to RZ
 // --- balance_pipes.cpp: over physical registers; sums, shifts and moves become products where the ALU has more to do than the multiplier
 void balance_pipes(Function& f, isa::FormCache& forms);
 
+// --- place_blocks.cpp: after scheduling; another order of blocks, where it has fewer jumps
+void place_blocks(Function& f);
+
 // --- copies.cpp: over virtual registers; copies within a block
 void join_copies(Function& f, Survey& survey);
 

@@ -253,6 +253,7 @@ Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Func
   {
     auto scope = timings.measure(Phase::schedule, p.name);
     if (list) RETURN_IF_ERROR(reorder(f, o, [&] { schedule_allocated(f); }));
+    if (o.level >= 1) place_blocks(f);
     code = lay_out(f, memory.forms, std::move(memory.code));
     assign_barriers(f, code);
     if (o.stalls != Stalls::scheduled) lengthen_stalls(f, code, o);

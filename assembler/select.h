@@ -417,6 +417,13 @@ class Selector {
     uint32_t leads = 0;  // a predicate of the leader
   };
   Leader leader_;
+  // The angle whose argument for the function unit was made last, in this block.
+  struct Reduced {
+    BlockId block = rndn::none<BlockId>();
+    uint32_t angle = 0;  // PTX register
+    Op argument;
+  };
+  Reduced reduced_;
   Leader leader_of(Op guard);
   bool is_read(const ptx::Operand& o) const { return o.kind == ptx::Operand::reg && registers_[o.id].read; }
   bool atomic_of_warp(const ptx::Instruction& i, uint32_t d, const ptx::Operand& place, const ptx::Operand& operand);

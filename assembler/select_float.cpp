@@ -205,8 +205,18 @@ void Selector::transcendental(const ptx::Instruction& i) {
     default: return unsupported(i);
   }
   Op a = as_register(source(p_.operand(i, 1), i.type));
-  if (i.op == Opcode::sin || i.op == Opcode::cos) {
-    emit(Mnemonic::MUFU, {gpr(d), mufu_argument(a, function)}).mod(ModifierKind::Function, function);
+  if (i.op == Opcode::sin || i.op == Opcode::cos) {  // both of one angle as a rule: it is reduced once
+    const ptx::Operand& angle = p_.operand(i, 1);
+    const bool stays =
+        angle.kind == ptx::Operand::reg && registers_[angle.id].definitions == 1 && !registers_[angle.id].read_early;
+    if (!stays || reduced_.block != block_ || reduced_.angle != angle.id) {
+      const Op argument = mufu_argument(a, function);
+      if (!stays || guard_.reg != isa::PT)
+        return void(emit(Mnemonic::MUFU, {gpr(d), argument}).mod(ModifierKind::Function, function));
+      f_.gprs[argument.reg - isa::first_virtual].temporary = false;
+      reduced_ = {block_, angle.id, argument};
+    }
+    emit(Mnemonic::MUFU, {gpr(d), reduced_.argument}).mod(ModifierKind::Function, function);
     return;
   }
   if (i.mods.ftz || i.op == Opcode::tanh) {

@@ -33,6 +33,18 @@ struct Case {
 const Case cases[] = {
     {"product and sum",
      "mul.lo.u32 %t1, %a, %b;\nadd.u32 %x, %t1, %c;\nmul.lo.u32 %t2, %a, 77;\nsub.u32 %y, %c, %t2;\n"},
+    {"rounded, then an integer",
+     "cvt.rni.f32.f32 %m, %f;\ncvt.rzi.s32.f32 %x, %m;\ncvt.rpi.f32.f32 %n, %g;\ncvt.rni.u32.f32 %y, %n;\nmov.b32 %t1, %n;\ncvt.rmi.f32.f32 %o, %h;\n"
+     "cvt.rpi.s16.f32 %t2, %o;\nmov.b64 %z, {%t1, %t2};\n"},
+    {"rounded with a sign, flushed",
+     "neg.f32 %m, %f;\ncvt.rmi.ftz.f32.f32 %n, %m;\ncvt.rzi.s32.f32 %x, %n;\nabs.f32 %m, %g;\ncvt.rpi.f32.f32 %o, %m;\nneg.f32 %o, %o;\n"
+     "cvt.rni.s32.f32 %y, %o;\ncvt.rpi.ftz.f32.f32 %m, %h;\ncvt.rzi.u64.f32 %z, %m;\n"},
+    {"rounded, and changed",
+     "cvt.rni.f32.f32 %m, %f;\nadd.f32 %f, %f, 0f40A00000;\ncvt.rzi.s32.f32 %x, %m;\ncvt.rni.f32.f32 %n, %g;\nadd.f32 %n, %n, 0f3F000000;\n"
+     "cvt.rzi.s32.f32 %y, %n;\n@%p cvt.rni.f32.f32 %o, %h;\n@!%p mov.f32 %o, %g;\ncvt.rzi.s64.f32 %z, %o;\n"},
+    {"doubles rounded, then integers",
+     "cvt.rni.f64.f64 %dm, %dd;\ncvt.rzi.s32.f64 %x, %dm;\ncvt.rpi.f64.f64 %dn, %de;\ncvt.rmi.u32.f64 %y, %dn;\ncvt.rmi.f64.f64 %dm, %de;\n"
+     "cvt.rzi.s64.f64 %z, %dm;\n"},
     {"product less a sum",
      "mul.lo.u32 %t1, %a, %b;\nsub.u32 %x, %t1, %c;\nmul.lo.u32 %t2, %a, %c;\nsub.u32 %y, %b, %t2;\n"},
     {"product and literal",
@@ -285,6 +297,9 @@ TEST(Combine, IsOneInstruction) {
       {"setp.lt.f32 %q, %f, %g;\nnot.pred %k, %q;\nor.pred %r, %k, %p;\nselp.u32 %x, 1, 2, %r;\n",
        "setp.lt.f32 %q, %f, %g;\nnot.pred %k, %q;\nselp.u32 %x, 1, 2, %k;\n", true},
       {"setp.lt.s64 %q, %u, 0;\nselp.u32 %x, 1, 2, %q;\n", "setp.lt.s32 %q, %a, 0;\nselp.u32 %x, 1, 2, %q;\n", true},
+      {"cvt.rni.f32.f32 %m, %f;\ncvt.rzi.s32.f32 %x, %m;\n", "cvt.rni.s32.f32 %x, %f;\n", false},
+      {"sin.approx.f32 %m, %f;\ncos.approx.f32 %n, %f;\nmov.b32 %x, %m;\nmov.b32 %y, %n;\n",
+       "sin.approx.f32 %m, %f;\nrsqrt.approx.ftz.f32 %n, %g;\nmov.b32 %x, %m;\nmov.b32 %y, %n;\n", true},
       {"mov.u32 %t1, %tid.x;\nmov.u32 %t2, %tid.x;\nadd.u32 %x, %t1, %t2;\n", "add.u32 %x, %i1, %a;\n", true},
   };
   for (const Pair& p : pairs)
@@ -297,6 +312,32 @@ TEST(Combine, IsOneInstruction) {
       };
       EXPECT_LE(size(p.pair), size(p.one)) << target << ": " << p.pair;
     }
+}
+
+// The reduction that sine and cosine have in common is of the angle as it is at both.
+TEST(Combine, AnglesAreReducedOnce) {
+  const std::string store = "mov.b32 %x, %m;\nmov.b32 %y, %n;\n";
+  const std::pair<std::string, std::string> same[] = {
+      {"sin.approx.f32 %m, %f;\ncos.approx.f32 %n, %f;\n", "sin.approx.f32 %m, %f;\nmov.f32 %o, %f;\n@%p mov.f32 %o, %f;\ncos.approx.f32 %n, %o;\n"},
+      {"sin.approx.f32 %m, %f;\nadd.f32 %f, %f, 0f3F800000;\ncos.approx.f32 %n, %f;\n",
+       "add.f32 %o, %f, 0f3F800000;\nsin.approx.f32 %m, %f;\ncos.approx.f32 %n, %o;\n"},
+      {"mov.f32 %n, 0f00000000;\nmov.f32 %m, %n;\n@%p sin.approx.f32 %m, %f;\n@!%p cos.approx.f32 %n, %f;\n",
+       "sin.approx.f32 %m, %f;\ncos.approx.f32 %n, %f;\nselp.f32 %m, %m, 0f00000000, %p;\nselp.f32 %n, 0f00000000, %n, %p;\n"},
+      {"mov.u32 %t1, 0;\nAGAIN:\nsin.approx.f32 %m, %g;\nadd.f32 %o, %g, %h;\ncos.approx.f32 %n, %o;\nadd.u32 %t1, %t1, 1;\nsetp.lt.u32 %q, %t1, 3;\n"
+       "mov.f32 %g, %m;\n@%q bra AGAIN;\n",
+       "sin.approx.f32 %g, %g;\nsin.approx.f32 %g, %g;\nadd.f32 %o, %g, %h;\ncos.approx.f32 %n, %o;\nsin.approx.f32 %m, %g;\n"}};
+  for (const auto& [one, other] : same)
+    for (const std::string& target : both_families)
+      for (int level : {0, 3}) {
+        const auto ran = [&](const std::string& body) {
+          auto made = assemble_for(parse_text("angles.ptx", kernel(body + store)), target, level);
+          EXPECT_TRUE(made.ok()) << made.error().message;
+          return run_simulator(target, made->cubin, "k", input_words());
+        };
+        auto expected = ran(other), got = ran(one);
+        ASSERT_TRUE(expected.ok() && got.ok()) << (got.ok() ? expected.error().message : got.error().message);
+        EXPECT_EQ(difference(*expected, *got, 96), "") << target << " -O" << level << ": " << one;
+      }
 }
 
 // --fmad: what PTX leaves free is one operation with one rounding, as an fma; what has a rounding of its own is not, nor is anything without --fmad.

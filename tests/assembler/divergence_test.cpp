@@ -1,0 +1,124 @@
+// Which branches split a warp: those around which lanes have to be brought together have a region (BSSY, SSY), and no others.
+#include "tests/assembler/three_ways.h"
+
+namespace rndn::assembler::testing {
+namespace {
+
+// %t: the thread's number; %a: a word of its input; %u: a number that is the same for all, up to 7; %x is stored.
+std::string kernel(const std::string& body) {
+  return ".version 7.0\n.target sm_60\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out)\n{\n"
+         ".reg .b32 %a, %t, %c, %n, %u, %x, %i, %j, %k, %r<9>; .reg .b64 %in, %at; .reg .pred %p<9>;\n"
+         "ld.param.u64 %in, [in]; ld.param.u64 %at, [out]; mov.u32 %t, %tid.x; mov.u32 %c, %ctaid.x; mad.lo.u32 %n, "
+         "%c, 96, %t;\n"
+         "mad.wide.u32 %in, %n, 24, %in; mad.wide.u32 %at, %n, 768, %at; ld.global.u32 %a, [%in]; and.b32 %a, %a, "
+         "0xffff;\n"
+         "mov.u32 %u, %nctaid.x; add.u32 %u, %u, 4; mov.u32 %x, %t; mov.u32 %i, %t; mov.u32 %j, 3; mov.u32 %k, 0;\n" +
+         body + "st.global.u32 [%at], %x;\nret;\n}\n";
+}
+// A loop that lanes leave at different times around the body, which may change %x, %k and %r.
+std::string strided(const std::string& body, const std::string& way_out = "", const std::string& behind = "") {
+  return "ROUND:\n" + body + "add.u32 %i, %i, 13;\nsetp.lt.u32 %p0, %i, 200;\n" + way_out + "@%p0 bra ROUND;\n" +
+         behind;
+}
+// Code that no branch around it becomes a guard for.
+const std::string work =
+    "mad.lo.u32 %x, %x, 31, %a; st.global.u32 [%at+8], %x; mad.lo.u32 %x, %x, 17, %j; st.global.u32 [%at+16], %x; "
+    "shr.u32 %r8, %x, 3;"
+    " xor.b32 %x, %x, %r8; st.global.u32 [%at+24], %x; mad.lo.u32 %x, %x, 5, 7;\n";
+
+struct Case {
+  const char* name;
+  std::string body;
+  size_t regions;
+};
+const std::vector<Case> cases = {
+    {"a loop of as many rounds for all",
+     strided("mov.u32 %j, 0;\nINNER:\n" + work + "add.u32 %j, %j, 1; setp.lt.u32 %p1, %j, %u;\n@%p1 bra INNER;\n"), 1},
+    {"a count of rounds",
+     strided("and.b32 %r1, %k, 1; setp.eq.u32 %p1, %r1, 0;\n@%p1 bra SKIP;\n" + work + "SKIP:\nadd.u32 %k, %k, 1;\n"),
+     1},
+    {"a count of rounds, behind the loop",
+     strided("add.u32 %k, %k, 1;\n" + work, "",
+             "and.b32 %r1, %k, 1; setp.eq.u32 %p1, %r1, 0;\n@%p1 bra SKIP;\n" + work + "SKIP:\n"),
+     2},
+    {"what the round before has left",
+     strided("setp.gt.u32 %p1, %k, 2;\n@%p1 bra SKIP;\n" + work +
+             "SKIP:\nmul.lo.u32 %k, %k, 3; add.u32 %k, %k, 1; and.b32 %k, %k, 7;\n"),
+     1},
+    {"what some lanes have changed",
+     strided("setp.gt.u32 %p1, %a, 0x7fff;\n@%p1 bra ARM;\n" + work +
+             "add.u32 %k, %k, 1;\nARM:\nsetp.gt.u32 %p2, %k, 2;\n@%p2 bra SKIP;\n" + work + "SKIP:\n"),
+     3},
+    {"what some lanes have changed under a guard",
+     strided("setp.gt.u32 %p1, %a, 0x7fff;\n@%p1 add.u32 %k, %k, 1;\nsetp.gt.u32 %p2, %k, 2;\n@%p2 bra SKIP;\n" + work +
+             "SKIP:\n"),
+     2},
+    {"rounds of an inner loop that differ, counted for the outer one",
+     strided("and.b32 %j, %a, 3;\nINNER:\n" + work +
+             "add.u32 %k, %k, 1; add.u32 %j, %j, 1; setp.lt.u32 %p1, %j, 5;\n@%p1 bra INNER;\nand.b32 %r1, %k, 1;\n"
+             "setp.eq.u32 %p2, %r1, 0;\n@%p2 bra SKIP;\n" +
+             work + "SKIP:\n"),
+     3},
+    {"rounds of an inner loop that differ, counted for itself",
+     strided("and.b32 %j, %a, 3; mov.u32 %k, 0;\nINNER:\nadd.u32 %k, %k, 1; and.b32 %r1, %k, 1; setp.eq.u32 %p2, %r1, "
+             "0;\n@%p2 bra SKIP;\n" +
+             work + "SKIP:\nadd.u32 %j, %j, 1; setp.lt.u32 %p1, %j, 5;\n@%p1 bra INNER;\n"),
+     2},
+    {"an arm out of the middle of which some leave, and what it has changed",
+     strided("setp.gt.u32 %p1, %a, 0x7fff;\n@%p1 bra ARM;\n" + work +
+             "add.u32 %k, %k, 1; setp.eq.u32 %p3, %r8, 5;\n@%p3 bra OUT;\n" + work +
+             "ARM:\nsetp.gt.u32 %p2, %k, 2;\n@%p2 bra SKIP;\n" + work + "SKIP:\n") +
+         "OUT:\n",
+     2},  // the arm's lanes meet the others behind the loop
+    {"set on the way out",
+     strided("mov.u32 %r2, 1; setp.eq.u32 %p3, %i, 60;\n@%p3 bra LEFT;\n" + work) + "bra OUT;\nLEFT:\n" + work + work +
+         "mov.u32 %r2, 2;\nOUT:\n" + "setp.eq.u32 %p1, %r2, 1;\n@%p1 bra SKIP;\n" + work + "SKIP:\n",
+     2},
+};
+
+TEST(Divergence, RegionsWhereLanesMayPart) {
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.name);
+    const std::string text = kernel(c.body);
+    our_code_agrees(text, targets, {0, 1, 3});
+    for (const std::string target : {"sm_61", "sm_90"}) {
+      Options o;
+      o.target = isa::find_target(target);
+      o.unrolling = false;
+      o.verify_passes = true;
+      Timings timings;
+      auto made = assemble(parse_text("kernel.ptx", text), o, timings);
+      ASSERT_TRUE(made.ok()) << made.error().message;
+      const std::vector<isa::Instruction> code = instructions_of(made->cubin, target);
+      EXPECT_EQ(static_cast<size_t>(std::ranges::count_if(code,
+                                                          [](const isa::Instruction& i) {
+                                                            return i.mnemonic == isa::Mnemonic::BSSY ||
+                                                                   i.mnemonic == isa::Mnemonic::SSY;
+                                                          })),
+                c.regions)
+          << target;
+    }
+  }
+}
+
+// One lane's atomic for others is for those that have the same address whatever round they are in.
+TEST(Divergence, AtomicsOfDifferentRoundsStayApart) {
+  for (const std::string target : {"sm_61", "sm_90"})
+    for (const bool strides : {false, true}) {
+      const std::string add =
+          "and.b32 %r1, %k, 3; mul.wide.u32 %in, %r1, 4; ld.param.u64 %at, [out]; add.u64 %at, %at, %in; "
+          "red.global.add.u32 [%at], 1;\n"
+          "add.u32 %k, %k, 1;\n";
+      const std::string body =
+          strides ? strided(add) : "ROUND:\n" + add + "setp.lt.u32 %p0, %k, %u;\n@%p0 bra ROUND;\n";
+      auto made = assemble_for(parse_text("kernel.ptx", kernel(body)), target);
+      ASSERT_TRUE(made.ok()) << made.error().message;
+      const std::vector<isa::Instruction> code = instructions_of(made->cubin, target);
+      const bool votes =
+          std::ranges::any_of(code, [](const isa::Instruction& i) { return i.mnemonic == isa::Mnemonic::VOTE; });
+      EXPECT_EQ(votes, !strides) << target;
+    }
+}
+
+}  // namespace
+}  // namespace rndn::assembler::testing
