@@ -1,6 +1,7 @@
 // Joins loads and stores of neighbouring words of shared and local memory: four of 32 bits or two of 64 at an address that is a multiple of 16, or two of 32
 // bits at a multiple of 8, become one of a vector. An access of a warp takes as many cycles as there are banks in conflict, and structures of four words that
-// lanes read next to each other, word by word, have four in each.
+// lanes read next to each other, word by word, have four in each. Likewise two words of constant memory, where the code has to load them: at places that are
+// known they are operands.
 //
 // Loads take place where the first of them stood, stores where the last stood, within a piece of code without branches. Loads of a space wait for no store to
 // it, nor for anything that threads or lanes do together; stores also wait for no load. Addresses are one register with one value, or one variable, and an offset.
@@ -32,17 +33,22 @@ using ptx::RegisterId;
 using ptx::Space;
 using ptx::Type;
 
-constexpr uint32_t widest = 16;        // bytes of an access
-constexpr uint32_t reach = 96;         // instructions between the first and the last
-constexpr size_t most_pending = 64;    // accesses that wait for their neighbours
-constexpr uint32_t most_rounds = 16;   // over the definitions
+constexpr uint32_t widest = 16;       // bytes of an access
+constexpr uint32_t reach = 96;        // instructions between the first and the last
+constexpr size_t most_pending = 64;   // accesses that wait for their neighbours
+constexpr uint32_t most_rounds = 16;  // over the definitions
 
 // By how many zeros addresses end.
 class Alignment {
  public:
   static constexpr uint8_t most = std::countr_zero(widest);
   Alignment(const ptx::Module& m, const ptx::Function& f)
-      : m_(m), f_(f), shared_(lay_out_shared(m, f)), local_(lay_out_local(m, f)), zeros_(f.registers.size(), most) {
+      : m_(m),
+        f_(f),
+        shared_(lay_out_shared(m, f)),
+        local_(lay_out_local(m, f)),
+        constants_(lay_out_constants(m)),
+        zeros_(f.registers.size(), most) {
     uint32_t rounds = 0;
     for (bool again = true; again;) {
       again = false;
@@ -62,7 +68,7 @@ class Alignment {
   }
   // Of the address without its offset.
   uint8_t of_base(const Operand& address) const {
-    return address.kind == Operand::address_var ? of_variable(address.variable_id()) : zeros_[address.id];
+    return address.kind == Operand::address_var ? of_variable(address.variable_id(), 0) : zeros_[address.id];
   }
 
  private:
@@ -71,18 +77,22 @@ class Alignment {
     zeros_[to.id] = zeros;
     return true;
   }
-  static uint8_t of_number(int64_t v) { return v ? static_cast<uint8_t>(std::min<int>(most, std::countr_zero(static_cast<uint64_t>(v)))) : most; }
-  uint8_t of_variable(ptx::VariableId id) const {
+  static uint8_t of_number(int64_t v) {
+    return v ? static_cast<uint8_t>(std::min<int>(most, std::countr_zero(static_cast<uint64_t>(v)))) : most;
+  }
+  // Of so many bytes into a variable.
+  uint8_t of_variable(ptx::VariableId id, int64_t at) const {
     const ptx::Variable& v = m_.variables[id];
-    if (v.space == Space::shared) return of_number(shared_.offsets[index(id)]);
-    if (v.space == Space::local && !v.external) return of_number(local_.offsets[index(id)]);
-    return of_number(v.align ? v.align : std::max(1u, ptx::type_bytes(v.type)));
+    if (v.space == Space::shared) return of_number(shared_.offsets[index(id)] + at);
+    if (v.space == Space::constant) return of_number(constants_.offsets[index(id)] + at);
+    if (v.space == Space::local && !v.external) return of_number(local_.offsets[index(id)] + at);
+    return std::min(of_number(v.align ? v.align : std::max(1u, ptx::type_bytes(v.type))), of_number(at));
   }
   uint8_t of(const Operand& o) const {
     switch (o.kind) {
       case Operand::reg: return zeros_[o.id];
       case Operand::immediate: return of_number(o.value);
-      case Operand::variable: return std::min(of_variable(o.variable_id()), of_number(o.value));
+      case Operand::variable: return of_variable(o.variable_id(), o.value);
       default: return 0;
     }
   }
@@ -107,7 +117,9 @@ class Alignment {
       case Opcode::mul: return low ? sum(s(1), s(2)) : 0;
       case Opcode::mad: return low && !i.mods.carry_out ? std::min(sum(s(1), s(2)), s(3)) : 0;
       case Opcode::shl:
-        return f_.operand(i, 2).kind == Operand::immediate ? sum(s(1), static_cast<int>(std::clamp<int64_t>(f_.operand(i, 2).value, 0, most))) : s(1);
+        return f_.operand(i, 2).kind == Operand::immediate
+                   ? sum(s(1), static_cast<int>(std::clamp<int64_t>(f_.operand(i, 2).value, 0, most)))
+                   : s(1);
       default: return 0;
     }
   }
@@ -116,6 +128,7 @@ class Alignment {
   const ptx::Function& f_;
   const SharedLayout shared_;
   const LocalLayout local_;
+  const ConstantLayout constants_;
   std::vector<uint8_t> zeros_;  // by register
 };
 
@@ -159,33 +172,60 @@ class Planner {
     uint32_t touched;  // loads: one beyond where what it writes was named before
     RegisterId value;
   };
-  static uint32_t number(Space s) { return s == Space::local; }
+  static constexpr uint32_t spaces = 3;
+  static uint32_t number(Space s) { return s == Space::shared ? 0 : s == Space::local ? 1 : 2; }
 
-  // Of shared or local memory, of words, nothing special; its address and what moves.
-  std::optional<Access> access(uint32_t k, const ptx::Instruction& i) const {
-    const bool load = i.op == Opcode::ld;
-    if ((!load && i.op != Opcode::st) || (i.mods.space != Space::shared && i.mods.space != Space::local)) return {};
+  // Whether the register's value is known before the kernel runs.
+  bool is_known(uint32_t reg, int steps = 8) {
+    constexpr uint32_t none = UINT32_MAX, several = UINT32_MAX - 1;
+    if (definition_.empty()) {
+      definition_.assign(f_.registers.size(), none);
+      for (uint32_t k = 0; k < f_.instructions.size(); ++k)
+        for (uint32_t n = 0; n < f_.instructions[k].destination_count; ++n)
+          if (const Operand& o = f_.operand(f_.instructions[k], n); o.kind == Operand::reg)
+            definition_[o.id] = definition_[o.id] == none ? k : several;
+    }
+    const uint32_t at = definition_[reg];
+    if (at >= several || steps == 0) return false;
+    const ptx::Instruction& i = f_.instructions[at];
+    if (i.op != Opcode::mov && i.op != Opcode::cvta && i.op != Opcode::add) return false;
+    for (uint32_t n = 1; n < i.operand_count; ++n) {
+      const Operand& o = f_.operand(i, n);
+      if (o.kind == Operand::reg ? !is_known(o.id, steps - 1)
+                                 : o.kind != Operand::immediate && o.kind != Operand::variable)
+        return false;
+    }
+    return true;
+  }
+
+  // Of shared, local or constant memory, of words, nothing special; its address and what moves.
+  std::optional<Access> access(uint32_t k, const ptx::Instruction& i) {
+    const bool load = i.op == Opcode::ld, constant = i.mods.space == Space::constant;
+    if ((!load && i.op != Opcode::st) || (i.mods.space != Space::shared && i.mods.space != Space::local && !constant))
+      return {};
     const uint32_t bytes = ptx::type_bytes(i.type);
     if ((bytes != 4 && bytes != 8) || !is_none(i.guard) || i.mods.vector != 1 || i.mods.cache != ptx::Cache::none ||
         (i.mods.semantics != ptx::Semantics::none && i.mods.semantics != ptx::Semantics::weak) || i.operand_count != 2)
       return {};
     const Operand &value = f_.operand(i, load ? 0 : 1), &address = f_.operand(i, load ? 1 : 0);
     if (value.kind != Operand::reg || ptx::type_bytes(f_.registers[value.reg_id()].type) != bytes) return {};
-    if (address.kind == Operand::address_var) return Access{k, bytes, address, 0, 0, value.reg_id()};
+    if (address.kind == Operand::address_var && !constant) return Access{k, bytes, address, 0, 0, value.reg_id()};
     if (address.kind != Operand::address_reg || address.id == value.id) return {};
+    if (constant && (bytes != 4 || is_known(address.id))) return {};
     return Access{k, bytes, address, 0, 0, value.reg_id()};
   }
   static bool same_base(const Operand& a, const Operand& b) { return a.kind == b.kind && a.id == b.id; }
 
   // Whether two accesses of a kind follow each other that are not of one place: most functions have none.
-  bool has_neighbours() const {
-    std::optional<Access> last[2][2];
+  bool has_neighbours() {
+    std::optional<Access> last[2][spaces];
     for (uint32_t k = 0; k < f_.instructions.size(); ++k) {
       const ptx::Instruction& i = f_.instructions[k];
       std::optional<Access> x = access(k, i);
       if (!x) continue;
       std::optional<Access>& before = last[i.op == Opcode::st][number(i.mods.space)];
-      if (before && k - before->at <= reach && before->bytes == x->bytes && !(before->address == x->address)) return true;
+      if (before && k - before->at <= reach && before->bytes == x->bytes && !(before->address == x->address))
+        return true;
       before = x;
     }
     return false;
@@ -238,7 +278,7 @@ class Planner {
   }
 
   void flush_all() {
-    for (uint32_t s = 0; s < 2; ++s) flush(loads_[s], true), flush(stores_[s], false);
+    for (uint32_t s = 0; s < spaces; ++s) flush(loads_[s], true), flush(stores_[s], false);
   }
   void flush(std::vector<Access>& list, bool load) {
     if (!load)
@@ -256,14 +296,16 @@ class Planner {
     });
     for (size_t k = 0; k < list.size();) {
       size_t taken = 1;
-      for (uint32_t width = widest; width > list[k].bytes && taken == 1; width /= 2)
+      const bool constant = f_.instructions[list[k].at].mods.space == Space::constant;
+      for (uint32_t width = constant ? widest / 2 : widest; width > list[k].bytes && taken == 1; width /= 2)
         if (const uint32_t n = width / list[k].bytes; fits(std::span(list).subspan(k), n, width, load)) {
           Group g;
           for (uint32_t e = 0; e < n; ++e) g.at.push_back(list[k + e].at);
           g.place = load ? std::ranges::min(g.at) : std::ranges::max(g.at);
           for (uint32_t e = 0; e < n && !load; ++e) {  // they are read there
             read_[index(list[k + e].value)] = std::max(read_[index(list[k + e].value)], g.place + 1);
-            if (list[k].address.kind == Operand::address_reg) read_[list[k].address.id] = std::max(read_[list[k].address.id], g.place + 1);
+            if (list[k].address.kind == Operand::address_reg)
+              read_[list[k].address.id] = std::max(read_[list[k].address.id], g.place + 1);
           }
           groups_.push_back(std::move(g));
           taken = n;
@@ -293,10 +335,11 @@ class Planner {
   const ptx::Module& m_;
   const ptx::Function& f_;
   std::optional<Alignment> alignment_;
-  std::vector<uint32_t> read_, written_;  // by register: one beyond the last instruction that did
-  std::vector<bool> in_vector_;               // by register: has its place beside others already
-  std::vector<bool> awaited_;                 // by register: a pending store reads it
-  std::vector<Access> loads_[2], stores_[2];  // pending; of shared, of local memory
+  std::vector<uint32_t> read_, written_;                // by register: one beyond the last instruction that did
+  std::vector<bool> in_vector_;                         // by register: has its place beside others already
+  std::vector<bool> awaited_;                           // by register: a pending store reads it
+  std::vector<uint32_t> definition_;                    // by register: the instruction; see is_known
+  std::vector<Access> loads_[spaces], stores_[spaces];  // pending; of shared, local, constant memory
   std::vector<Group> groups_;
 };
 
@@ -317,7 +360,9 @@ void apply(const ptx::Function& from, const std::vector<Group>& groups, ptx::Fun
       const Group& g = groups[fate[k]];
       const bool load = i.op == Opcode::ld;
       Operand address = from.operand(from.instructions[g.at[0]], load ? 1 : 0);
-      Operand values{.kind = Operand::vector, .count = static_cast<uint8_t>(g.at.size()), .id = static_cast<uint32_t>(to.vector_elements.size())};
+      Operand values{.kind = Operand::vector,
+                     .count = static_cast<uint8_t>(g.at.size()),
+                     .id = static_cast<uint32_t>(to.vector_elements.size())};
       for (uint32_t at : g.at) {
         const ptx::Instruction& x = from.instructions[at];
         to.vector_elements.push_back(from.operand(x, load ? 0 : 1));

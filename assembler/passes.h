@@ -22,6 +22,12 @@ struct SharedLayout {
   bool any = false;
 };
 SharedLayout lay_out_shared(const ptx::Module& module, const ptx::Function& function);
+// The .const variables in bank 3, as cubin::write lays them out.
+struct ConstantLayout {
+  std::vector<uint32_t> offsets;  // by VariableId
+  uint64_t bytes = 0;
+};
+ConstantLayout lay_out_constants(const ptx::Module& module);
 // Its local memory: the variables of the module and its own, in the order of the module.
 struct LocalLayout {
   std::vector<uint32_t> offsets;  // by VariableId, from the stack register

@@ -70,6 +70,22 @@ SharedLayout lay_out_shared(const ptx::Module& module, const ptx::Function& func
   return layout;
 }
 
+ConstantLayout lay_out_constants(const ptx::Module& module) {
+  ConstantLayout layout;
+  const auto is_constant = [](const ptx::Variable& x) { return x.space == ptx::Space::constant; };
+  if (std::ranges::none_of(module.variables, is_constant)) return layout;
+  layout.offsets.resize(module.variables.size());
+  for (uint32_t v = 0; v < module.variables.size(); ++v) {
+    const ptx::Variable& x = module.variables[ptx::VariableId{v}];
+    if (!is_constant(x)) continue;
+    const uint64_t size = ptx::type_bytes(x.type), align = x.align ? x.align : std::max<uint64_t>(size, 1);
+    layout.bytes = (layout.bytes + align - 1) / align * align;
+    layout.offsets[v] = static_cast<uint32_t>(layout.bytes);
+    layout.bytes += size * (x.count ? x.count : 1);
+  }
+  return layout;
+}
+
 LocalLayout lay_out_local(const ptx::Module& module, const ptx::Function& function) {
   LocalLayout layout;
   const auto& variables = module.variables;
@@ -291,7 +307,7 @@ Op Selector::other_source(const ptx::Operand& o, Type type) {
       const ptx::Variable& v = m_.variables[o.variable_id()];
       if (v.space == ptx::Space::shared) return immediate(t_.shared_base + shared_.offsets[o.id] + o.value);
       if (v.space == ptx::Space::constant) {
-        const int64_t at = constant_offsets_[o.id] + o.value;
+        const int64_t at = constants_.offsets[o.id] + o.value;
         return at ? immediate(at) : gpr(isa::RZ);
       }
       if (v.space == ptx::Space::local) {
@@ -510,17 +526,9 @@ void Selector::prepare() {
     parameter_offsets_[k] = at;
     at += bytes * (x.count ? x.count : 1);
   }
-  constant_offsets_ = arena_.make_span<uint32_t>(m_.variables.size(), 0);
-  uint64_t constants = 0;  // as cubin::write lays them out
-  for (uint32_t v = 0; v < m_.variables.size(); ++v) {
-    const ptx::Variable& x = m_.variables[ptx::VariableId{v}];
-    if (x.space != ptx::Space::constant) continue;
-    const uint64_t size = ptx::type_bytes(x.type), align = x.align ? x.align : std::max<uint64_t>(size, 1);
-    constants = (constants + align - 1) / align * align;
-    constant_offsets_[v] = static_cast<uint32_t>(constants);
-    constants += size * (x.count ? x.count : 1);
-  }
-  if (constants > 65536) unsupported_here(fmt::format("{} bytes of .const variables, at most 65536", constants));
+  constants_ = lay_out_constants(m_);
+  if (constants_.bytes > 65536)
+    unsupported_here(fmt::format("{} bytes of .const variables, at most 65536", constants_.bytes));
   local_ = lay_out_local(m_, p_);
   f_.local_bytes = local_.bytes, f_.dynamic_stack = local_.dynamic;
 
@@ -632,6 +640,10 @@ void Selector::forward(const ptx::Instruction& i, BlockId block) {
           first = {to.id, block};
         return;
       }
+      if (s.kind == OperandKind::variable && m_.variables[s.variable_id()].space == ptx::Space::constant &&
+          d.bytes == type_bytes && type_bytes >= 4)
+        if (const int64_t at = constants_.offsets[s.id] + s.value; at >= 0)
+          return is_alias(d.bytes == 8 ? Register::value64 : Register::value32, at ? immediate(at) : rz, rz);
       if (s.kind != OperandKind::immediate || i.type == Type::pred) return copies();
       const uint64_t bits = static_cast<uint64_t>(s.value);
       if (d.bytes <= 4) return is_alias(Register::value32, source(s, i.type), rz);

@@ -488,7 +488,7 @@ class Selector {
   // In the arena.
   std::span<uint32_t> parameter_offsets_;
   LocalLayout local_;
-  std::span<uint32_t> constant_offsets_;  // by VariableId: place in bank 3
+  ConstantLayout constants_;
 };
 
 // Appends an instruction that says nothing yet.

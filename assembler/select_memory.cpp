@@ -208,10 +208,12 @@ void Selector::load_bank(const ptx::Instruction& i) {
     case OperandKind::address_var:
     case OperandKind::variable:
       if (m_.variables[from.variable_id()].space != ptx::Space::constant || param) return unsupported(i, "address");
-      offset += constant_offsets_[from.id];
+      offset += constants_.offsets[from.id];
       break;
     case OperandKind::address_reg: {
-      Op base = source({OperandKind::reg, false, 0, from.id, 0}, Type::u32);
+      uint32_t id = from.id;
+      for (; !is_none(registers_[id].base); id = rndn::index(registers_[id].base)) offset += registers_[id].offset;
+      Op base = source({OperandKind::reg, false, 0, id, 0}, Type::u32);
       if (is_immediate(base))
         offset += base.value;
       else
@@ -232,7 +234,24 @@ void Selector::load_bank(const ptx::Instruction& i) {
     index = t, offset = 0;
   }
   const bool vector = o0.kind == OperandKind::vector;
+  if (vector && index.reg != isa::RZ) {  // which an element may overwrite before the last is loaded
+    const Op t = temp();
+    mov(t.reg, index);
+    index = t;
+  }
   for (uint32_t e = 0; e < (vector ? o0.count : 1u); ++e) {
+    const auto is_word = [&](uint32_t k) {
+      const ptx::Operand& o = p_.vector_elements[o0.id + k];
+      return o.kind == OperandKind::reg && ptx::type_bytes(p_.registers[o.reg_id()].type) == 4;
+    };
+    if (vector && bytes == 4 && index.reg != isa::RZ && e % 2 == 0 && is_word(e) &&
+        is_word(e + 1)) {  // two words at once
+      const Op pair = temp(2);
+      load_constant(pair.reg, bank, static_cast<uint32_t>(offset) + e * bytes, index, 5);
+      for (uint32_t w = 0; w < 2; ++w) mov(destination(p_.vector_elements[o0.id + e + w]), gpr(pair.reg + w));
+      ++e;
+      continue;
+    }
     const ptx::Operand& o = vector ? p_.vector_elements[o0.id + e] : o0;
     if (o.kind != OperandKind::reg) continue;
     if (!vector && registers_[o.id].alias != Register::none) return;
@@ -475,7 +494,8 @@ void Selector::compare_and_swap_loop(const ptx::Instruction& i, uint32_t d, Op a
   if (tells) load();
   combine(i, next.reg, old, value);
   shared_compare_and_swap(seen.reg, at, old, next, wide);
-  const Op low = tells ? immediate(1) : old, high = tells ? gpr(isa::RZ) : gpr(old.reg + 1);  // `seen` of who has swapped
+  const Op low = tells ? immediate(1) : old,
+           high = tells ? gpr(isa::RZ) : gpr(old.reg + 1);  // `seen` of who has swapped
   if (wide)
     setp64(done, isa::PT, Cmp::EQ, {seen, gpr(seen.reg + 1)}, {low, high}, false, 0, predicate(isa::PT));
   else
