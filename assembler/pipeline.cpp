@@ -99,12 +99,26 @@ uint32_t room_under_way(const Function& f, const Liveness& live, uint32_t pressu
       ++count;
       for (Range r : x.writes()) results += r.file() == Range::gpr ? r.width() : 0;
     }
-    if (count >= (full ? many : several)) most = std::max(most, std::max(alive(live.in(b)), alive(live.out(b))) + results);
+    if (count >= (full ? many : several))
+      most = std::max(most, std::max(alive(live.in(b)), alive(live.out(b))) + results);
   }
   if (most <= pressure) return 0;
   if (!full) return std::min({left, most - pressure, 24 + pressure / 8});
   const uint32_t within = free_of_cost - extra - pressure;
   return within < little && most >= pressure + within + lacking ? std::min(left, within + one_step) : 0;
+}
+
+// Whether a multiprocessor holds more blocks with the lower number of registers. Where their size is open, those of 256 and of 512 threads decide: with 40 and
+// 64 registers it holds more of both than with the next step (`minimod` of HeCBench).
+bool holds_more_blocks(const Function& f, uint32_t lower, uint32_t registers) {
+  const auto blocks = [&](uint32_t of, uint64_t threads) {
+    return f.target->registers_per_sm / ((of + 7) / 8 * 8 * ((threads + 31) / 32 * 32));
+  };
+  const auto more = [&](uint64_t threads) { return blocks(lower, threads) > blocks(registers, threads); };
+  const ptx::Function& p = *f.source;
+  const auto& size = p.required_threads[0] ? p.required_threads : p.max_threads;
+  if (size[0]) return more(uint64_t{size[0]} * std::max(1u, size[1]) * std::max(1u, size[2]));
+  return more(256) && more(512);
 }
 
 // Runs a scheduling pass, checked when asked for.
@@ -196,6 +210,8 @@ Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Func
   // Little is left for what alignment costs at first, where that decides about full occupancy.
   const uint32_t ample = std::max<uint32_t>(8, step / 10), close = 3;
   uint32_t slack = step == free_of_cost ? close : ample;
+  uint32_t as_it_was =
+      0;  // the step before it was lowered for more blocks, which is given up where only less under way everywhere would do
   bool settled = !list || room == 0 || step == free_of_cost;  // the step
   const uint32_t tight = std::max<uint32_t>(24, pressure_limit(f, step, ample)) - 24;
   SchedulePlan plan;
@@ -211,11 +227,16 @@ Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Func
       const uint32_t limit = pressure_limit(f, step, slack), most = early == Early::less_everywhere ? tight : limit,
                      crowded = early == Early::as_planned ? limit : tight;
       RETURN_IF_ERROR(reorder(f, o, [&] { uneven = schedule(f, plan, live, most, crowded); }));
-      // What is under way is not worth a step of occupancy for its last register or two.
+      // What is under way is not worth a step of occupancy for its last register or two, nor a block for a quarter of the registers (`crc64` of HeCBench, where
+      // it is half of them, took 1.25 times as long with more blocks).
       if (!settled) {
         settled = true;
-        const uint32_t used = register_pressure(f, live) + extra, lower = used / 8 * 8;
-        if (used > lower && used <= lower + 2 && lower >= std::max(pressure + extra + close, free_of_cost)) {
+        const uint32_t used = register_pressure(f, live) + extra, lower = (used - 1) / 8 * 8;
+        const bool little = used <= lower + 2 && lower >= pressure + extra + close,
+                   for_blocks = lower > free_of_cost && lower >= pressure + extra &&
+                                used - (pressure + extra) <= used / 4 && holds_more_blocks(f, lower, used);
+        if (lower >= free_of_cost && (little || for_blocks)) {
+          if (!little) as_it_was = step;
           step = lower, slack = close;
           continue;
         }
@@ -227,7 +248,7 @@ Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Func
     const bool settles = early == Early::less_everywhere;
     ASSIGN_OR_RETURN(bool within, allocate_registers(f, live, list ? step - extra : 0, !settles));
     // Pairs and quads leave gaps. Where occupancy is less than full anyway, rather more registers than less under way.
-    if (!within && step > free_of_cost) {
+    if (!within && step > free_of_cost && !as_it_was) {
       ASSIGN_OR_RETURN(within,
                        allocate_registers(f, live, std::min(step + step / 5, f.max_registers + extra) - extra, true));
     }
@@ -237,6 +258,8 @@ Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Func
     }
     if (!within) {
       early = early == Early::as_planned && uneven ? Early::less_where_crowded : Early::less_everywhere;
+      if (early == Early::less_everywhere && as_it_was)
+        step = as_it_was, slack = ample, as_it_was = 0, early = Early::as_planned;
       continue;
     }
     if (o.verify_passes)
