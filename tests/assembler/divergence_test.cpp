@@ -7,7 +7,7 @@ namespace {
 // %t: the thread's number; %a: a word of its input; %u: a number that is the same for all, up to 7; %x is stored.
 std::string kernel(const std::string& body) {
   return ".version 7.0\n.target sm_60\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out)\n{\n"
-         ".reg .b32 %a, %t, %c, %n, %u, %x, %i, %j, %k, %r<9>; .reg .b64 %in, %at; .reg .pred %p<9>;\n"
+         ".reg .b32 %a, %t, %c, %n, %u, %x, %i, %j, %k, %r<9>; .reg .b64 %in, %at; .reg .pred %p<64>;\n"
          "ld.param.u64 %in, [in]; ld.param.u64 %at, [out]; mov.u32 %t, %tid.x; mov.u32 %c, %ctaid.x; mad.lo.u32 %n, "
          "%c, 96, %t;\n"
          "mad.wide.u32 %in, %n, 24, %in; mad.wide.u32 %at, %n, 768, %at; ld.global.u32 %a, [%in]; and.b32 %a, %a, "
@@ -118,6 +118,109 @@ TEST(Divergence, AtomicsOfDifferentRoundsStayApart) {
           std::ranges::any_of(code, [](const isa::Instruction& i) { return i.mnemonic == isa::Mnemonic::VOTE; });
       EXPECT_EQ(votes, !strides) << target;
     }
+}
+
+// Nests of loops and arms by values that are the same for all lanes, for those of a round, or for none, with ways out of one loop or two, and back to a head.
+class Nest {
+ public:
+  explicit Nest(uint32_t seed) : random_(seed) {}
+  std::string run() {
+    std::string text =
+        ".reg .b32 %v<30>, %w<4>, %m<64>, %h<64>, %y<400>; .reg .pred %q<400>;\n";
+    for (uint32_t k = 0; k < 30; ++k) text += fmt::format("mov.u32 %v{}, {};\n", k, k);
+    text += "mov.u32 %w0, %t; mov.u32 %w1, %a; and.b32 %w2, %t, 3; shr.u32 %w3, %a, 5;\n";
+    text += block(3, 6);
+    for (int k = 0; k < 30; ++k)
+      text += fmt::format("st.global.u32 [%at+{}], %v{};\nmad.lo.u32 %x, %x, 31, %v{};\n", 8 * k + 8, k, k);
+    return text;
+  }
+
+ private:
+  uint32_t pick(uint32_t n) { return static_cast<uint32_t>(random_() % n); }
+  // Numbers that differ by what lanes do at most, and those that do anyway.
+  std::string alike() { return fmt::format("%v{}", pick(30)); }
+  std::string unlike() { return fmt::format("%w{}", pick(4)); }
+  std::string any() { return pick(4) ? alike() : unlike(); }
+  // A question of its own: what one register is in several places would be one to the analysis.
+  std::string test() {
+    static constexpr std::array compare = {"lt.u32", "eq.u32", "ne.s32", "gt.s32", "ge.u32"};
+    q_ = fmt::format("%q{}", ++tests_);
+    return fmt::format("and.b32 %y{0}, {1}, 7; setp.{2} {3}, %y{0}, {4};\n", tests_, any(),
+                       compare[pick(compare.size())], q_, pick(6));
+  }
+  std::string assign(const std::string& guard) {
+    static constexpr std::array op = {"add.u32", "xor.b32", "and.b32", "min.u32", "mul.lo.u32", "sub.u32"};
+    const bool differs = pick(5) == 0;
+    return fmt::format("{}{} {}, {}, {};\n", guard, op[pick(op.size())], differs ? unlike() : alike(),
+                       differs ? any() : alike(), pick(2) ? alike() : fmt::format("{}", pick(7)));
+  }
+  std::string block(uint32_t depth, uint32_t most) {
+    std::string text;
+    for (uint32_t n = 1 + pick(most); n > 0; --n) text += statement(depth);
+    return text;
+  }
+  std::string statement(uint32_t depth) {
+    switch (pick(depth ? 10 : 5)) {
+      case 0: {
+        const std::string text = test();
+        return text + assign("@" + q_ + " ");
+      }
+      case 1:
+      case 2: return assign("");
+      case 3: return fmt::format("st.global.u32 [%at+{}], {};\n", 320 + 8 * pick(8), any());
+      case 4: {  // out of a loop, or back to where it counts
+        if (loops_.empty()) return assign("");
+        const uint32_t l =
+            loops_[loops_.size() - 1 - pick(std::min<uint32_t>(2, static_cast<uint32_t>(loops_.size())))];
+        const std::string text = test();
+        return text + fmt::format("@{}{} bra {}{};\n", pick(2) ? "!" : "", q_, pick(2) ? "OUT" : "COUNT", l);
+      }
+      case 5:
+      case 6:
+      case 7: {
+        const uint32_t l = labels_++;
+        std::string text = test();
+        text += fmt::format("@{} bra ELSE{};\n", q_, l);
+        text += block(depth - 1, 3);
+        if (pick(2)) {
+          text += fmt::format("bra END{};\nELSE{}:\n", l, l);
+          text += block(depth - 1, 3) + fmt::format("END{}:\n", l);
+        } else
+          text += fmt::format("ELSE{}:\n", l);
+        return text;
+      }
+      default: {
+        const uint32_t l = labels_++;
+        if (l >= 64) return assign("");
+        std::string text =
+            fmt::format("mov.u32 %m{0}, 0; and.b32 %h{0}, {1}, 3;\nTOP{0}:\n", l,
+                        pick(3) ? any() : fmt::format("{}", pick(4)));
+        loops_.push_back(l);
+        text += block(depth - 1, 4);
+        loops_.pop_back();
+        return text + fmt::format(
+                          "COUNT{0}:\nadd.u32 %m{0}, %m{0}, 1; setp.le.u32 %p{0}, %m{0}, %h{0};\n@%p{0} bra "
+                          "TOP{0};\nOUT{0}:\n",
+                          l);
+      }
+    }
+  }
+
+  std::mt19937 random_;
+  uint32_t labels_ = 0, tests_ = 0;
+  std::string q_;  // of the last test
+  std::vector<uint32_t> loops_;
+};
+
+TEST(Divergence, NestsMeanTheSame) {
+  const char* count = std::getenv("RNDN_NESTS");  // more of them than each time
+  const uint32_t last = count ? static_cast<uint32_t>(std::atoi(count)) : 60;
+  for (uint32_t seed = 0; seed < last; ++seed) {
+    const std::string text = kernel(Nest(seed).run());
+    SCOPED_TRACE(fmt::format("nest {}\n{}", seed, text));
+    our_code_agrees(text, {"sm_61", "sm_90"}, {0, 3});
+    if (HasFailure()) return;
+  }
 }
 
 }  // namespace
