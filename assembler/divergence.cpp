@@ -394,12 +394,13 @@ void Divergence::diverge() {
     successors(b, [&](BlockId s) { stay += in_loop(l, index(s)); });
     return stay == 1;
   };
-  // By register: the innermost loop in which all its readers are; UINT32_MAX: none. Known once some loop is left by one lane after the other.
+  // By register that is wanted: the innermost loop in which all its readers are; UINT32_MAX: none. Known once some loop is left by one lane after the other.
   constexpr uint32_t nobody = UINT32_MAX - 1;
   std::span<uint32_t> readers;
   const auto find_readers = [&] {
     readers = numbers(f.registers.size(), nobody);
     const auto read = [&](uint32_t reg, uint32_t l) {
+      if (!wanted[reg]) return;
       uint32_t& r = readers[reg];
       if (r == nobody) r = l;
       while (r != l && r != UINT32_MAX && l != UINT32_MAX) {  // the loop around both
