@@ -459,7 +459,8 @@ void Divergence::diverge() {
     size_t kept = 0;
     for (const Definition& d : undecided.all()) {
       const ptx::Instruction& i = f.instructions[d.item->inst];
-      uint8_t v = is_none(d.item->guard) ? same : variation[index(d.item->guard)];
+      uint8_t v = same;
+      if (!is_none(d.item->guard)) v = variation[index(d.item->guard)];
       for (const ptx::Operand& o : sources(i)) each_register(o, [&](uint32_t reg) { v = std::max(v, variation[reg]); });
       for (uint32_t k = 0; k < i.destination_count && v != differing; ++k)
         each_register(f.operand(i, k), [&](uint32_t reg) { v = std::max<uint8_t>(v, written_in(d.block, reg)); });

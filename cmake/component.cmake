@@ -25,8 +25,8 @@ option(RNDN_STATIC "Link programs statically, so that they run where nothing is 
 set(RNDN_SANITIZE "" CACHE STRING "Sanitizers to build with, as -fsanitize= takes them")
 
 # Options of every target of the project; carried by the targets, not set globally. GCC 12 warns falsely about std::string (its bug
-# 105651): by -Wrestrict, and by the other two behind the precompiled headers of Release.
-set(false_warnings -Wno-restrict $<$<CONFIG:Release>:-Wno-stringop-overflow> $<$<CONFIG:Release>:-Wno-array-bounds>)
+# 105651): by -Wrestrict, and by the other three behind the precompiled headers of Release.
+set(false_warnings -Wno-restrict $<$<CONFIG:Release>:-Wno-stringop-overflow> $<$<CONFIG:Release>:-Wno-stringop-overread> $<$<CONFIG:Release>:-Wno-array-bounds>)
 add_library(rndn_options INTERFACE)
 target_compile_features(rndn_options INTERFACE cxx_std_20)
 target_compile_options(rndn_options INTERFACE -Wall -Wextra -Wno-missing-field-initializers "$<$<CXX_COMPILER_ID:GNU>:${false_warnings}>" -fno-math-errno -ffp-contract=off)

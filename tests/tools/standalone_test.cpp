@@ -123,7 +123,9 @@ TEST_F(Standalone, AssemblerSaysWhatKernelsTake) {
             "ptxas info    : Used N registers, used 4 barriers, 128 bytes smem, 364 bytes cmem[0]\n");
   std::string why;
   if (const std::string ptxas = reference_tool("ptxas", why); !ptxas.empty())
-    for (const char* target : {"sm_61", "sm_86"}) EXPECT_EQ(lines("rndn-as", target), lines(ptxas, target)) << target;
+    for (const char* target : {"sm_61", "sm_86"}) {
+      EXPECT_EQ(lines("rndn-as", target), lines(ptxas, target)) << target;
+    }
   // Spills: what each of the instructions moves.
   std::string pressure = ".version 7.0\n.target sm_60\n.address_size 64\n.visible .entry k(.param .u64 a)\n{\n.reg .b64 %p;\n.reg .b32 %r<40>;\nld.param.u64 %p, [a];\n";
   for (int k = 0; k < 40; ++k) pressure += fmt::format("ld.volatile.global.u32 %r{}, [%p+{}];\n", k, 4 * k);
