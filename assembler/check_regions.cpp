@@ -113,19 +113,20 @@ struct RegionCheck {
       return c == isa::LatencyClass::branch || c == isa::LatencyClass::convergence || c == isa::LatencyClass::barrier;
     };
     if (code[k].guard != isa::PT) report(k, "calls under a guard");
-    const auto voted = [&](uint32_t branch) {  // the branch's guard is what the vote before it says
+    const auto voted = [&](uint32_t branch,
+                           uint32_t passed) {  // the branch's guard is what the vote before it says, on every way to it
       for (uint32_t i = branch; i-- > targets[k];)
         for (uint32_t o = 0; o < code[i].operand_count; ++o)
           if (isa::register_file(code[i], o) == isa::RegisterFile::predicate &&
               isa::access(code[i], o) == isa::Access::write && code[i].operands[o].reg == code[branch].guard)
-            return code[i].mnemonic == M::VOTE && code[i].guard == isa::PT;
+            return code[i].mnemonic == M::VOTE && code[i].guard == isa::PT && passed <= i;
       return false;
     };
     uint32_t end = targets[k], passed = end;  // up to where a branch may have passed over
     for (; end < count; ++end) {
       if (!moves_control(end)) continue;
       if (code[end].mnemonic != M::BRA || code[end].guard == isa::PT || targets[end] == UINT32_MAX ||
-          targets[end] <= end || !voted(end))
+          targets[end] <= end || !voted(end, passed))
         break;
       passed = std::max(passed, targets[end]);
     }

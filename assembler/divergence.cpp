@@ -8,7 +8,8 @@
 // the threads that go on to barriers of the block.
 // Uniformity is an optimistic closure over registers (flow-insensitive): a value is divergent when it comes from a divergent source, or is
 // written where lanes run apart. Lanes that leave a loop at different times (grid-stride loops, as a rule) make no difference to those that are still in it:
-// they run each round together, so that what is written in the loop and read nowhere else is the same for them. Of what branches are decided by, and of the
+// they run each round together, so that what is written in the loop and read nowhere else is the same for them, if the loop is not run again: then they would
+// bring with them what their last rounds have left. Of what branches are decided by, and of the
 // addresses of atomics, directly or not, is it asked; one lane's atomic for others takes what is the same for all, whatever round they are in.
 //
 // Cost: O(instructions + sum of the sizes of loops) for each level (one, hardly ever more than two), times the rounds of the closure (2 or 3 in practice).
@@ -429,7 +430,9 @@ void Divergence::diverge() {
     for (uint32_t l = inner_loop[b]; l != UINT32_MAX; l = loops[l].parent) {
       if (!loops[l].divergent) continue;
       const uint32_t r = readers[reg];
-      if (r != nobody && (r == UINT32_MAX || loops[r].number - loops[l].number >= loops[l].within)) return differing;
+      const bool runs_again = loops[l].parent != UINT32_MAX || irreducible;
+      if (r != nobody && (runs_again || r == UINT32_MAX || loops[r].number - loops[l].number >= loops[l].within))
+        return differing;
       v = same_in_round;
     }
     return v;

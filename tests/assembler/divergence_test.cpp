@@ -63,6 +63,17 @@ const std::vector<Case> cases = {
      strided("and.b32 %j, %a, 3; mov.u32 %k, 0;\nINNER:\nadd.u32 %k, %k, 1; and.b32 %r1, %k, 1; setp.eq.u32 %p2, %r1, "
              "0;\n@%p2 bra SKIP;\n" +
              work + "SKIP:\nadd.u32 %j, %j, 1; setp.lt.u32 %p1, %j, 5;\n@%p1 bra INNER;\n"),
+     3},  // 2 would do: the loop runs again, and that nothing is left of its last run is not asked
+    {"rounds of an inner loop that differ, brought into its next run",
+     strided("and.b32 %j, %a, 3;\nINNER:\nadd.u32 %k, %k, 1; and.b32 %r1, %k, 1; setp.eq.u32 %p2, %r1, 0;\n@%p2 bra "
+             "SKIP;\n" +
+             work + "SKIP:\nadd.u32 %j, %j, 1; setp.lt.u32 %p1, %j, 5;\n@%p1 bra INNER;\n"),
+     3},
+    {"the same in a loop of as many rounds for all",
+     "mov.u32 %r6, 0;\nOUTER:\nand.b32 %j, %t, 3;\nINNER:\nadd.u32 %k, %k, 1; and.b32 %r1, %k, 1; setp.eq.u32 %p2, %r1, "
+     "0;\n@%p2 bra SKIP;\n" +
+         work + "SKIP:\nadd.u32 %j, %j, 1; setp.lt.u32 %p1, %j, 5;\n@%p1 bra INNER;\n" +
+         "add.u32 %r6, %r6, 1; setp.lt.u32 %p0, %r6, %u;\n@%p0 bra OUTER;\n",
      2},
     {"an arm out of the middle of which some leave, and what it has changed",
      strided("setp.gt.u32 %p1, %a, 0x7fff;\n@%p1 bra ARM;\n" + work +
@@ -125,8 +136,7 @@ class Nest {
  public:
   explicit Nest(uint32_t seed) : random_(seed) {}
   std::string run() {
-    std::string text =
-        ".reg .b32 %v<30>, %w<4>, %m<64>, %h<64>, %y<400>; .reg .pred %q<400>;\n";
+    std::string text = ".reg .b32 %v<30>, %w<4>, %m<64>, %h<64>, %y<400>; .reg .pred %q<400>;\n";
     for (uint32_t k = 0; k < 30; ++k) text += fmt::format("mov.u32 %v{}, {};\n", k, k);
     text += "mov.u32 %w0, %t; mov.u32 %w1, %a; and.b32 %w2, %t, 3; shr.u32 %w3, %a, 5;\n";
     text += block(3, 6);
@@ -192,9 +202,8 @@ class Nest {
       default: {
         const uint32_t l = labels_++;
         if (l >= 64) return assign("");
-        std::string text =
-            fmt::format("mov.u32 %m{0}, 0; and.b32 %h{0}, {1}, 3;\nTOP{0}:\n", l,
-                        pick(3) ? any() : fmt::format("{}", pick(4)));
+        std::string text = fmt::format("mov.u32 %m{0}, 0; and.b32 %h{0}, {1}, 3;\nTOP{0}:\n", l,
+                                       pick(3) ? any() : fmt::format("{}", pick(4)));
         loops_.push_back(l);
         text += block(depth - 1, 4);
         loops_.pop_back();
