@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <span>
 
 #include "assembler/passes.h"
 #include "libraries/base/bitset.h"
@@ -125,21 +126,43 @@ std::vector<std::string> check_allocation(const Function& before, const Function
       problems.push_back(fmt::format("allocation: the branch of a block reads P{}, which holds {}",
                                      after.blocks[b].predicate, content(have)));
   };
+  // A register may be read as a value when it may be so behind each of the ways on which, as far as they are known, the value is written. cell(state): null if
+  // there is none; wanted(symbol): whether the value is worth following.
+  const auto join = [&](std::span<const State* const> ways, auto&& cell, auto&& wanted) {
+    Cell all;
+    for (const State* way : ways)
+      if (const Cell* c = cell(*way); c && !c->nothing) {
+        all.nothing = false;
+        for (uint32_t k = 0; k < c->count; ++k) {
+          bool everywhere = wanted(c->symbols[k]);
+          for (const State* w : ways) {
+            const Cell* other = cell(*w);
+            everywhere &= (other && other->has(c->symbols[k])) || !w->written[position(c->symbols[k])];
+          }
+          if (everywhere) all.add(c->symbols[k]);
+        }
+      }
+    return all;
+  };
+  const auto join_registers = [&](std::span<const State* const> ways, State& s, auto&& wanted) {
+    s.reached = true;
+    s.written.assign(symbols, false);
+    for (const State* way : ways)
+      for (size_t k = 0; k < symbols; ++k)
+        if (way->written[k]) s.written[k] = true;
+    for (uint32_t r = 0; r < s.gpr.size(); ++r)
+      s.gpr[r] = join(
+          ways, [&](const State& o) { return &o.gpr[r]; }, wanted);
+    for (uint32_t r = 0; r < s.predicate.size(); ++r)
+      s.predicate[r] = join(
+          ways, [&](const State& o) { return &o.predicate[r]; }, wanted);
+  };
   // What holds whichever of two ways was taken; neither has touched a slot.
-  const auto either = [&](State s, const State& other) {
-    const auto join = [&](Cell& a, const Cell& b) {
-      Cell all;
-      all.nothing = a.nothing && b.nothing;
-      const auto take = [&](const Cell& of, const Cell& across, const State& way) {
-        for (uint32_t k = 0; k < of.count; ++k)
-          if (across.has(of.symbols[k]) || !way.written[position(of.symbols[k])]) all.add(of.symbols[k]);
-      };
-      take(a, b, other), take(b, a, s);
-      a = all;
-    };
-    for (size_t r = 0; r < s.gpr.size(); ++r) join(s.gpr[r], other.gpr[r]);
-    for (size_t r = 0; r < s.predicate.size(); ++r) join(s.predicate[r], other.predicate[r]);
-    for (size_t k = 0; k < s.written.size(); ++k) s.written[k] = s.written[k] || other.written[k];
+  const auto either = [&](const State& a, const State& b) {
+    State s;
+    s.slots = a.slots;
+    const State* const ways[] = {&a, &b};
+    join_registers(ways, s, [](uint32_t) { return true; });
     return s;
   };
   // A call of a subroutine runs its code: what its places bring, read and need again is followed through it at each of them.
@@ -218,7 +241,7 @@ std::vector<std::string> check_allocation(const Function& before, const Function
       if (was.call == Call::subroutine) {
         std::map<BlockId, State> passed;  // over pieces: by where that leads
         for (BlockId b = after.subroutines[was.callee].body; !is_none(b); b = after.blocks[b].next) {
-          if (const auto it = passed.find(b); it != passed.end()) s = either(std::move(s), it->second);
+          if (const auto it = passed.find(b); it != passed.end()) s = either(s, it->second);
           for (InstId i : after.blocks[b].code) self(self, i, s, reporting);
           if (is_none(after.blocks[b].taken)) continue;
           if (reporting) check_branch(b, s);
@@ -319,24 +342,6 @@ std::vector<std::string> check_allocation(const Function& before, const Function
     }
   }
   IdVector<BlockId, State> out(after.blocks.size());
-  // A register may be read as a value when it may be so behind each predecessor on whose ways, as far as they are known, the value is written.
-  auto join = [&](BlockId n, auto&& cell) {
-    Cell all;
-    for (BlockId p : predecessors[n])
-      if (const Cell* c = out[p].reached ? cell(out[p]) : nullptr; c && !c->nothing) {
-        all.nothing = false;
-        for (uint32_t k = 0; k < c->count; ++k) {
-          bool everywhere = wanted[n].test(position(c->symbols[k]));
-          for (BlockId q : predecessors[n]) {
-            if (!out[q].reached) continue;
-            const Cell* other = cell(out[q]);
-            everywhere &= (other && other->has(c->symbols[k])) || !out[q].written[position(c->symbols[k])];
-          }
-          if (everywhere) all.add(c->symbols[k]);
-        }
-      }
-    return all;
-  };
   size_t rounds = 2 * after.layout.size() + 16;
   for (bool changed = true; changed && rounds > 0; --rounds) {
     changed = false;
@@ -345,19 +350,20 @@ std::vector<std::string> check_allocation(const Function& before, const Function
       queued[index(b)] = false;
       if (!predecessors[b].empty()) {
         State s;
-        s.reached = true;
-        s.written.assign(symbols, false);
+        std::vector<const State*> ways;
         for (BlockId p : predecessors[b])
-          for (size_t k = 0; k < out[p].written.size(); ++k)
-            if (out[p].written[k]) s.written[k] = true;
-        for (uint32_t r = 0; r < 256; ++r) s.gpr[r] = join(b, [&](const State& o) { return &o.gpr[r]; });
-        for (uint32_t r = 0; r < 8; ++r) s.predicate[r] = join(b, [&](const State& o) { return &o.predicate[r]; });
-        for (BlockId p : predecessors[b])
-          for (const auto& [offset, unused] : out[p].slots)
-            s.slots.try_emplace(offset, join(b, [&, at = offset](const State& o) {
-                                  auto it = o.slots.find(at);
-                                  return it == o.slots.end() ? nullptr : &it->second;
-                                }));
+          if (out[p].reached) ways.push_back(&out[p]);
+        const auto is_wanted = [&](uint32_t symbol) { return wanted[b].test(position(symbol)); };
+        join_registers(ways, s, is_wanted);
+        for (const State* way : ways)
+          for (const auto& [offset, unused] : way->slots)
+            s.slots.try_emplace(offset, join(
+                                            ways,
+                                            [&, at = offset](const State& o) {
+                                              auto it = o.slots.find(at);
+                                              return it == o.slots.end() ? nullptr : &it->second;
+                                            },
+                                            is_wanted));
         in[b] = std::move(s);
       }
       State s = run_block(b, false);

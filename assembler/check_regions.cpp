@@ -113,8 +113,8 @@ struct RegionCheck {
       return c == isa::LatencyClass::branch || c == isa::LatencyClass::convergence || c == isa::LatencyClass::barrier;
     };
     if (code[k].guard != isa::PT) report(k, "calls under a guard");
-    const auto voted = [&](uint32_t branch,
-                           uint32_t passed) {  // the branch's guard is what the vote before it says, on every way to it
+    // Whether the branch's guard is what the vote before it says, on every way to it: none passes over up to behind the vote.
+    const auto voted = [&](uint32_t branch, uint32_t passed) {
       for (uint32_t i = branch; i-- > targets[k];)
         for (uint32_t o = 0; o < code[i].operand_count; ++o)
           if (isa::register_file(code[i], o) == isa::RegisterFile::predicate &&

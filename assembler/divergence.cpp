@@ -352,11 +352,8 @@ void Divergence::diverge() {
   // A branch splits what is reached before its join, from its successors on; a loop what is reached from its header before the loop's join.
   struct Split {
     uint32_t from, join, depth;  // of the join
-    enum : uint8_t {
-      branch,
-      loop,
-      ways_out
-    } of;  // from: a block, a loop's header, which runs apart too, or a loop: what its blocks lead to outside of it
+    // What `from` is: a block with a branch, a loop's header, which runs apart too, or a loop: what its blocks lead to outside of it.
+    enum : uint8_t { branch, loop, ways_out } of;
   };
   ArenaList<Split> splits(arena, flow.layout.size()), of_values(arena, flow.layout.size());
   ArenaList<uint32_t> found(arena, flow.layout.size());
@@ -395,24 +392,18 @@ void Divergence::diverge() {
     successors(b, [&](BlockId s) { stay += in_loop(l, index(s)); });
     return stay == 1;
   };
-  // By register that is wanted: the innermost loop in which all its readers are; UINT32_MAX: none. Known once some loop is left by one lane after the other.
+  // By register: the outermost loop in which all its readers are; UINT32_MAX: none. Known once some loop is left by one lane after the other.
   constexpr uint32_t nobody = UINT32_MAX - 1;
   std::span<uint32_t> readers;
   const auto find_readers = [&] {
     readers = numbers(f.registers.size(), nobody);
     const auto read = [&](uint32_t reg, uint32_t l) {
-      if (!wanted[reg]) return;
-      uint32_t& r = readers[reg];
-      if (r == nobody) r = l;
-      while (r != l && r != UINT32_MAX && l != UINT32_MAX) {  // the loop around both
-        uint32_t& inner = loops[r].depth >= loops[l].depth ? r : l;
-        inner = loops[inner].parent;
-      }
-      if (l == UINT32_MAX) r = UINT32_MAX;
+      readers[reg] = readers[reg] == nobody || readers[reg] == l ? l : UINT32_MAX;
     };
     for (BlockId b : flow.layout) {
       const FlowBlock& x = block(b);
-      const uint32_t l = inner_loop[index(b)];
+      uint32_t l = inner_loop[index(b)];
+      while (l != UINT32_MAX && loops[l].parent != UINT32_MAX) l = loops[l].parent;
       for (const FlowItem& item : x.items) {
         if (!is_none(item.guard)) read(index(item.guard), l);
         for (const ptx::Operand& o : sources(f.instructions[item.inst]))
@@ -422,17 +413,14 @@ void Divergence::diverge() {
     }
   };
   // Of a register that is written in the block, by what lanes do there.
-  const Flags values_apart =
-      flags(flow.blocks.size());  // block runs without some lanes that go on to read what it writes
+  const Flags values_apart = flags(flow.blocks.size());  // block runs without lanes that go on to read what it writes
   const auto written_in = [&](uint32_t b, uint32_t reg) {
     if (values_apart[b]) return differing;
     Variation v = same;
     for (uint32_t l = inner_loop[b]; l != UINT32_MAX; l = loops[l].parent) {
       if (!loops[l].divergent) continue;
-      const uint32_t r = readers[reg];
       const bool runs_again = loops[l].parent != UINT32_MAX || irreducible;
-      if (r != nobody && (runs_again || r == UINT32_MAX || loops[r].number - loops[l].number >= loops[l].within))
-        return differing;
+      if (readers[reg] != nobody && (runs_again || readers[reg] != l)) return differing;
       v = same_in_round;
     }
     return v;

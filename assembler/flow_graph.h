@@ -190,7 +190,7 @@ struct Divergence : FlowGraph {
   // Of a PTX register that decides a branch or is the address of an atomic, directly or not.
   enum Variation : uint8_t {
     same,           // for all lanes of a warp
-    same_in_round,  // for those that run the same round of the loops around its writes together, as all do that still do
+    same_in_round,  // for those that are still in the loops around its writes: they run each round together
     differing       // perhaps
   };
   Flags variation;  // by register

@@ -210,8 +210,8 @@ Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Func
   // Little is left for what alignment costs at first, where that decides about full occupancy.
   const uint32_t ample = std::max<uint32_t>(8, step / 10), close = 3;
   uint32_t slack = step == free_of_cost ? close : ample;
-  uint32_t as_it_was =
-      0;  // the step before it was lowered for more blocks, which is given up where only less under way everywhere would do
+  // The step before it was lowered for more blocks, which is given up where only less under way everywhere would do; 0: it was not.
+  uint32_t as_it_was = 0;
   bool settled = !list || room == 0 || step == free_of_cost;  // the step
   const uint32_t tight = std::max<uint32_t>(24, pressure_limit(f, step, ample)) - 24;
   SchedulePlan plan;
@@ -228,7 +228,7 @@ Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Func
                      crowded = early == Early::as_planned ? limit : tight;
       RETURN_IF_ERROR(reorder(f, o, [&] { uneven = schedule(f, plan, live, most, crowded); }));
       // What is under way is not worth a step of occupancy for its last register or two, nor a block for a quarter of the registers (`crc64` of HeCBench, where
-      // it is half of them, took 1.25 times as long with more blocks).
+      // it is half of them, took 1.27 times as long with more blocks: docs/notes/ordinary-programs.md).
       if (!settled) {
         settled = true;
         const uint32_t used = register_pressure(f, live) + extra, lower = (used - 1) / 8 * 8;

@@ -1,7 +1,7 @@
 // The order of blocks in the stream: what follows a block is what it goes on to, as often as one order can have it so.
 //
 // Compilers leave blocks in orders that are nobody's business but ptxas's: nvcc places the common way through a loop in front of its head, or behind its end.
-// Each jump there and back takes a warp some ten cycles, and breaks what it fetches ahead.
+// Each jump there and back is an instruction that issues, and one that warps wait behind.
 //
 // Input and output: the same blocks over physical registers, after scheduling. Nothing but the order changes, the first block stays the first, and the last exit,
 // which all lanes come to, becomes the last; what must stand together (calls and what they return to, code that lanes run together, bodies of subroutines) stays together.
@@ -125,8 +125,7 @@ struct Placer {
     if (order.size() != ways.size()) return;
     for (BlockId b : f.layout)
       if (position[index(b)] == UINT32_MAX) order.push_back(b);
-    if (order.size() == f.layout.size() && jumps(order) < jumps(f.layout))
-      std::copy(order.begin(), order.end(), f.layout.begin());
+    if (jumps(order) < jumps(f.layout)) f.layout = std::move(order);
   }
 };
 

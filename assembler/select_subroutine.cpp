@@ -156,7 +156,8 @@ void Selector::make_subroutines() {
 
 // Gives what the straight code from `inst` on has of its own the fixed registers, and lists what it writes: linear scan, in which half a pair goes before a
 // whole one. Operands give up theirs when they have been read for the last time, but not the place to return to. Ways that pass over a piece are no
-// others: a life goes from the first instruction to the last that names it. Branches, at the ends of its blocks from `blocks` on, read what was written last.
+// others: a life goes from the first instruction to the last that names it, or to the end of a block whose branch it decides. `blocks`: its blocks, but for
+// the body's first, from there on.
 void Selector::share_registers(size_t inst, size_t gprs, size_t predicates, size_t blocks, Subroutine& s) {
   struct Value {
     size_t last = 0;              // instruction that names it
@@ -189,6 +190,14 @@ void Selector::share_registers(size_t inst, size_t gprs, size_t predicates, size
       if (r.file() == Range::gpr && r.reg() >= isa::first_virtual && !value_of(r))
         for (uint32_t w = 0; w < r.width(); ++w) last_read[fixed_half(r.reg() + w)] = i;
   }
+  const auto each_block = [&](auto&& use) {
+    use(f_.blocks[s.body]);
+    for (size_t b = blocks; b < f_.blocks.size(); ++b) use(f_.blocks.raw()[b]);
+  };
+  each_block([&](const Block& b) {
+    if (Value* v = b.predicate == isa::PT ? nullptr : value_of(Range(b.predicate, 1, Range::predicate, 0)))
+      v->last = std::max<size_t>(v->last, index(b.code.back()));
+  });
   const auto find = [](std::vector<uint8_t>& list, auto&& suits) {
     const size_t k = static_cast<size_t>(std::find_if(list.begin(), list.end(), suits) - list.begin());
     if (k == list.size()) list.push_back(0);
@@ -250,8 +259,7 @@ void Selector::share_registers(size_t inst, size_t gprs, size_t predicates, size
     if (reg >= isa::first_virtual && reg - isa::first_virtual >= predicates)
       reg = fixed_predicates_[bits[reg - isa::first_virtual - predicates].place];
   };
-  fix_predicate(f_.blocks[s.body].predicate);
-  for (size_t b = blocks; b < f_.blocks.size(); ++b) fix_predicate(f_.blocks.raw()[b].predicate);
+  each_block([&](Block& b) { fix_predicate(b.predicate); });
   for (size_t i = inst; i < f_.insts.size(); ++i) {
     isa::Instruction& sass = f_.insts[i].sass;
     for (Range r : facts[i - inst].all()) {
