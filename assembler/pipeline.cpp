@@ -405,8 +405,10 @@ Result<Assembled> assemble(const ptx::Module& input, const Options& options, Tim
     x.initial.assign(v.initial.begin(), v.initial.end());
     if (!x.initial.empty()) x.initial.resize(x.size);
     for (const ptx::Variable::Address& a : v.addresses) {
-      if (a.function) {
-        const uint64_t value = ptx::function_address(a.id) + static_cast<uint64_t>(a.addend);
+      const bool in_bank = !a.function && module.variables[ptx::VariableId{a.id}].space == ptx::Space::constant;
+      if (a.function || in_bank) {
+        const uint64_t base = a.function ? ptx::function_address(a.id) : lay_out_constants(module).offsets[a.id];
+        const uint64_t value = base + static_cast<uint64_t>(a.addend);
         std::memcpy(x.initial.data() + a.offset, &value, 8);
       } else {
         x.relocations.push_back(

@@ -96,7 +96,7 @@ constexpr TypeSet MEM = B8 | B16 | B32 | B64 | INT8 | INT16 | INT32 | INT64 | F3
 constexpr ModifierSet bit(uint32_t n) { return ModifierSet{1} << n; }
 constexpr ModifierSet RN = bit(modifier::rn), RZ = bit(modifier::rz), RM = bit(modifier::rm), RP = bit(modifier::rp),
                       RND = RN | RZ | RM | RP;
-constexpr ModifierSet RNDI = bit(modifier::rni) | bit(modifier::rzi) | bit(modifier::rmi) | bit(modifier::rpi);
+constexpr ModifierSet RNDI = bit(modifier::to_integer);
 constexpr ModifierSet APPROX = bit(modifier::approx), FULL = bit(modifier::full), FTZ = bit(modifier::ftz);
 constexpr ModifierSet SAT = bit(modifier::sat), CC = bit(modifier::cc), SYNC = bit(modifier::sync),
                       UNI = bit(modifier::uni);
@@ -124,6 +124,7 @@ constexpr ModifierSet V2 = bit(modifier::v2), V4 = bit(modifier::v4);
 constexpr ModifierSet MODES = bit(modifier::mode0), MODES_32 = bit(modifier::mode1);
 constexpr ModifierSet MODES_64 = bit(modifier::mode2), MODES_96 = bit(modifier::mode3);
 constexpr ModifierSet MODES_128 = bit(modifier::mode4), MODES_160 = bit(modifier::mode5);
+constexpr ModifierSet MODES_192 = bit(modifier::mode6);
 
 // Values of one group exclude each other.
 constexpr ModifierSet groups[] = {RND | RNDI | APPROX | FULL,
@@ -140,7 +141,7 @@ constexpr ModifierSet groups[] = {RND | RNDI | APPROX | FULL,
                                   VOTE_PRED | VOTE_BALLOT,
                                   WRAP | CLAMP,
                                   V2 | V4,
-                                  MODES | MODES_32 | MODES_64 | MODES_96 | MODES_128 | MODES_160,
+                                  MODES | MODES_32 | MODES_64 | MODES_96 | MODES_128 | MODES_160 | MODES_192,
                                   FTZ,
                                   SAT,
                                   CC,
@@ -286,7 +287,8 @@ std::string_view mode_text(Opcode op, uint8_t value) {
 ModifierSet modifier_set(const Modifiers& m) {
   ModifierSet s = 0;
   auto from = [&](uint32_t first, uint32_t value) { s |= bit(first + value); };
-  if (m.rounding != Rounding::none) from(modifier::rn, static_cast<uint32_t>(m.rounding) - 1);
+  if (m.rounding != Rounding::none)
+    from(modifier::rn, std::min(static_cast<uint32_t>(m.rounding) - 1, modifier::to_integer - modifier::rn));
   if (m.approx) s |= APPROX;
   if (m.full) s |= FULL;
   if (m.ftz) s |= FTZ;
@@ -391,9 +393,10 @@ bool places(const Form& form, uint32_t operand_count, Places& out) {
   return true;
 }
 
-const Form* find_form(const Instruction& i) {
+const Form* find_form(const Instruction& i, const Form* after) {
   const ModifierSet present = modifier_set(i.mods);
-  for (const Form& f : forms(i.op)) {
+  const std::span<const Form> all = forms(i.op);
+  for (const Form& f : after ? all.subspan(static_cast<size_t>(after - all.data()) + 1) : all) {
     if (!(f.types & type_bit(i.type)) || !(f.types2 & type_bit(i.type2)) || (present & ~f.allowed)) continue;
     bool complete = true;
     if (f.required & ~present)

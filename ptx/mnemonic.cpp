@@ -260,11 +260,24 @@ std::string block_barrier_name(std::string_view text) {
   return name;
 }
 
+// What old modules leave unsaid (PTX ISA, "mad" and "Semantics of floating-point instructions for sm_1x"; measured with ptxas 11.8):
+// mad.f32 without a rounding, before PTX 4.0 or for sm_1x, fuses and rounds as .rn does; for sm_1x f32 has no subnormal numbers,
+// but where PTX 1.4 converts to 64 bits or from f64.
+void add_implied(Instruction& i, uint32_t version, uint32_t target) {
+  if (i.op == Opcode::mad && i.type == Type::f32 && i.mods.rounding == Rounding::none && (version < 40 || target < 20))
+    i.mods.rounding = Rounding::rn;
+  if (target >= 20 || (i.type != Type::f32 && i.type2 != Type::f32) || i.mods.ftz) return;
+  if (version < 20 && i.op == Opcode::cvt && (type_bytes(i.type) == 8 || i.type2 == Type::f64)) return;
+  i.mods.ftz = std::ranges::any_of(forms(i.op), [&](const Form& f) {
+    return (f.types & type_bit(i.type)) && (f.types2 & type_bit(i.type2)) && (f.allowed >> modifier::ftz & 1);
+  });
+}
+
 }  // namespace
 
 Type type_named(std::string_view name) { return vocabulary().type(name); }
 
-Mnemonic read_mnemonic(std::string_view text, uint32_t target) {
+Mnemonic read_mnemonic(std::string_view text, uint32_t version, uint32_t target) {
   Mnemonic result;
   const std::string other = block_barrier_name(text);
   if (!other.empty()) text = other;
@@ -341,6 +354,7 @@ Mnemonic read_mnemonic(std::string_view text, uint32_t target) {
     if (i.mods.scope == Scope::cluster)
       return refuse("unsupported", fmt::format("unsupported modifier `.cluster` of `{}`", base));
   }
+  add_implied(i, version, target);
   if ((i.op == Opcode::shfl || i.op == Opcode::vote) && !i.mods.sync) i.mods.sync = result.rewritten = true;
   const bool accesses = i.op == Opcode::ld || i.op == Opcode::ldu || i.op == Opcode::st;
   if (i.type == Type::b128 && i.mods.vector == 1 && (accesses || i.op == Opcode::mov)) {
@@ -356,7 +370,7 @@ Mnemonic read_mnemonic(std::string_view text, uint32_t target) {
     result.rewritten = true;
   }
   result.rewritten |= i.op == Opcode::call || i.op == Opcode::ret;
-  if (i.op == Opcode::mov && i.mods.vector == 4) i.mods.vector = 1, result.rewritten = true;
+  if (i.op == Opcode::mov && i.mods.vector > 1) i.mods.vector = 1, result.rewritten = true;
   result.rewritten |= moves_matrices(i);
   result.rewritten |= i.op == Opcode::cp && i.mods.mode < 32;
   result.simple = !result.policy && !result.rewritten && i.op != Opcode::call;

@@ -21,7 +21,8 @@ struct Mnemonic {
   Places places;
   PlainOperands plain;
 };
-Type type_named(std::string_view name);                          // "u32"; none when there is no such type
-Mnemonic read_mnemonic(std::string_view text, uint32_t target);  // target: 60 of sm_60
+Type type_named(std::string_view name);  // "u32"; none when there is no such type
+// version, target: what the module names, 78 of 7.8 and 60 of sm_60. Old ones mean other things by the same words.
+Mnemonic read_mnemonic(std::string_view text, uint32_t version, uint32_t target);
 
 }  // namespace rndn::ptx

@@ -20,10 +20,7 @@ enum : uint32_t {
   rz,
   rm,
   rp,
-  rni,
-  rzi,
-  rmi,
-  rpi,  // rounding
+  to_integer,  // rounding: rni rzi rmi rpi
   approx,
   full,  // share a group with rounding
   ftz,
@@ -79,7 +76,8 @@ enum : uint32_t {
   mode2,
   mode3,
   mode4,
-  mode5,  // Modifiers::mode / 32
+  mode5,
+  mode6,  // Modifiers::mode / 32
   count
 };
 }  // namespace modifier
@@ -115,8 +113,8 @@ ModifierSet modifier_set(const Modifiers& m);
 ModifierSet modifier_groups(ModifierSet set);
 
 // The form that an instruction's types, modifiers and operand count select, or null. Operand kinds are the verifier's
-// matter.
-const Form* find_form(const Instruction& i);
+// matter. `after`: the next one that they select.
+const Form* find_form(const Instruction& i, const Form* after = nullptr);
 
 // One operand place of a form, after leaving out optional places that an instruction with `operand_count` operands does
 // not have.

@@ -9,6 +9,7 @@
 %define parse.error detailed
 %locations
 %param {rndn::ptx::Reader& r}
+%expect 4  /* a directive or pragma behind a function without a body belongs to it (.entry, .func) */
 
 %code requires {
 #include "ptx/reader.h"
@@ -181,7 +182,7 @@ numbers: %empty | number_list;
 number_list: number | number_list ',' number;
 number: CONSTANT                           { r.numbers.push_back($1); };
 
-function_end: body | ';'                   { r.prototype(); };
+function_end: body | %empty                { r.prototype(); };  /* without a semicolon, too: CUDA before 5 */
 body: '{'                                  { r.begin_body(); }
       statements '}'                       { r.end_body(@4); };
 
@@ -194,7 +195,7 @@ statement:
   | IDENT ':' BRANCHTARGETS                { r.begin_targets(); }
     target_labels ';'                      { r.end_targets($1, @1); }
   | IDENT ':' CALLTARGETS names ';'        { r.call_targets($1, $4, @1); }
-  | REG type register_list ';'
+  | REG vector type register_list ';'      { r.clear_attributes(); }
   | variable
   | parameter_space attributes type attributes declarators ';' { r.clear_attributes(); }
   | '{'                                    { r.push_scope(); }
@@ -212,6 +213,7 @@ target_labels: target_label | target_labels ',' target_label;
 target_label: IDENT                        { r.target_label($1, @1); };
 names: IDENT                               { $$ = $1; } | names ',' IDENT { $$ = $1; };  /* the first */
 parameter_space: PARAM                     { r.attributes.space = Space::param; };
+vector: %empty | DIRECTIVE                 { r.attribute($1, @1); };
 register_list: register | register_list ',' register;
 register:
     IDENT                                  { r.register_name(r.attributes.type, $1, @1); }
@@ -256,6 +258,7 @@ operand:
 /* name, name+4, name+-4 */
 offset:
     IDENT
+  | MNEMONIC  /* v.x */
   | offset '+' product                     { $$ = r.offset($1, $3, false, @3); }
   | offset '-' product                     { $$ = r.offset($1, $3, true, @3); }
   ;

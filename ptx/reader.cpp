@@ -64,7 +64,7 @@ void Reader::version(const Token& t, Range at) {
     error("bad-directive", at, "expected a version such as 7.8, got `{}`", t.text());
     return;
   }
-  module_.version = 10 * major + minor;
+  module_.version = version_ = 10 * major + minor;
 }
 
 void Reader::target(const Token& t, Range at) {
@@ -80,7 +80,7 @@ void Reader::target(const Token& t, Range at) {
     error("unsupported", at, "unsupported target `{}`", t.text());
     return;
   }
-  module_.target = number;
+  module_.target = target_ = number;
 }
 
 void Reader::address_size(const Token& t, Range at) {
@@ -200,8 +200,8 @@ void Reader::variable(Space space, Type type, const Token& name, Range at) {
              a.addresses[k + bytes].index == x.index + bytes && a.addresses[k + bytes].name.text() == x.name.text() &&
              a.addresses[k + bytes].name.value == x.name.value)
         ++bytes;
-      if (o.kind != Operand::function &&
-          (o.kind != Operand::variable || module_.variables[o.variable_id()].space != Space::global)) {
+      const Space in = o.kind == Operand::variable ? module_.variables[o.variable_id()].space : Space::generic;
+      if (o.kind != Operand::function && in != Space::global && (in != Space::constant || x.generic)) {
         error("unsupported", x.at, "unsupported address in an initial value: `{}` is no .global variable or function",
               x.name.text());
         break;
@@ -346,6 +346,7 @@ void Reader::begin_body() {
   defined_order_.push_back(id);
   for (StringTable* t : {&used_names_, &used_prefixes_, &renamed_prefixes_, &least_number_}) t->clear();
   label_alias_.clear();
+  vector_registers_.clear();
   aliased_ = range_shadowed_ = false;
   push_scope();
   uint32_t n = static_cast<uint32_t>(f_.parameters.size());
@@ -567,9 +568,20 @@ bool Reader::has_registers(Type type, Range at) {
   return false;
 }
 
+// A vector is a register per component, which prints as such.
+void Reader::vector_register(Type type, std::string_view name, Range at) {
+  const uint32_t first = static_cast<uint32_t>(f_.registers.size());
+  if (!count_registers(attributes.vector, at)) return;
+  if (!define(name, Kind::vector, static_cast<uint32_t>(vector_registers_.size()), at)) return;
+  vector_registers_.push_back({first, static_cast<uint8_t>(attributes.vector)});
+  for (uint32_t k = 0; k < attributes.vector; ++k)
+    f_.add_register(type, unique(arena_.copy(fmt::format("{}_{}", name, "xyzw"[k]))));
+}
+
 void Reader::register_name(Type type, const Token& name, Range at) {
   type = register_type(type);
   if (!has_registers(type, at)) return;
+  if (attributes.vector > 1) return vector_register(type, name.text(), at);
   if (!count_registers(1, at)) return;
   if (!define(name.text(), Kind::reg, static_cast<uint32_t>(f_.registers.size()), at)) return;
   f_.add_register(type, unique(name.text()));
@@ -584,6 +596,10 @@ void Reader::register_range(Type type, const Token& name, const Token& count, Ra
   }
   if (!count_registers(static_cast<uint64_t>(count.value), at)) return;
   uint32_t n = static_cast<uint32_t>(count.value), number;
+  if (attributes.vector > 1) {
+    for (uint32_t k = 0; k < n; ++k) vector_register(type, arena_.copy(fmt::format("{}{}", name.text(), k)), at);
+    return;
+  }
   const uint64_t key = prefix_key(name.text());
   uint32_t& last = last_range_[prefix_slot(key)];
   for (uint32_t k = last; k != UINT32_MAX && ranges_[k].depth == depth(); k = ranges_[k].shadows)
@@ -698,7 +714,7 @@ void Reader::guard(const Token& name, bool negated, Range at) {
 }
 
 uint32_t Reader::add_mnemonic(std::string_view text) {
-  mnemonics_.push_back(read_mnemonic(text, module_.target));
+  mnemonics_.push_back(read_mnemonic(text, version_, target_));
   return static_cast<uint32_t>(mnemonics_.size() - 1);
 }
 
@@ -735,6 +751,7 @@ bool Reader::lookup(std::string_view name, Operand& out) const {
     out.id = symbol.id;
     switch (symbol.kind) {
       case Kind::reg: out.kind = Operand::reg; break;
+      case Kind::vector: out.kind = Operand::vector; break;  // its place among vector_registers_
       case Kind::label: out.kind = Operand::label; break;
       case Kind::variable: out.kind = Operand::variable; break;
       case Kind::parameter: out.kind = Operand::parameter; break;
@@ -745,9 +762,23 @@ bool Reader::lookup(std::string_view name, Operand& out) const {
     return true;
   }
   const uint32_t special = special_registers.get(name);
-  if (special == UINT32_MAX) return false;
+  if (special == UINT32_MAX) return component(name, out);
   out.kind = Operand::special;
   out.id = special;
+  return true;
+}
+
+// v.x, or v.r: of a register that is a vector.
+bool Reader::component(std::string_view name, Operand& out) const {
+  const size_t dot = name.rfind('.');
+  if (dot == std::string_view::npos || dot + 2 != name.size()) return false;
+  const uint32_t s = find(name.substr(0, dot));
+  const size_t letter = std::string_view("xyzwrgba").find(name.back()), k = letter % 4;
+  if (letter == std::string_view::npos || s == UINT32_MAX || symbols_[s].kind != Kind::vector ||
+      k >= vector_registers_[symbols_[s].id].count)
+    return false;
+  out.kind = Operand::reg;
+  out.id = vector_registers_[symbols_[s].id].first + static_cast<uint32_t>(k);
   return true;
 }
 
@@ -787,10 +818,23 @@ void Reader::operand_name(const Token& name, bool negated, int64_t offset, Range
   } else {
     resolve(name.text(), raw.operand, at);
   }
+  if (raw.operand.kind == Operand::vector && !bad_) {
+    if (in_vector_ || negated || offset != 0) {
+      error("bad-operand", at, "`{}` is a vector", name.text());
+      bad_ = true;
+      return;
+    }
+    const VectorRegister v = vector_registers_[raw.operand.id];
+    begin_vector();
+    for (uint32_t k = 0; k < v.count; ++k)
+      add_operand({.operand = {.kind = Operand::reg, .id = v.first + k}, .at = at});
+    return end_vector(at);
+  }
   raw.operand.negated = negated;
   raw.operand.value += offset;
-  if (offset != 0 && raw.operand.kind != Operand::variable && raw.operand.kind != Operand::parameter && !bad_) {
-    error("bad-operand", at, "an offset needs brackets or a variable");
+  const bool sum = raw.operand.kind == Operand::reg && !in_vector_ && !mnemonics_[current_].rewritten;  // rewrite.cpp
+  if (offset != 0 && raw.operand.kind != Operand::variable && raw.operand.kind != Operand::parameter && !sum && !bad_) {
+    error("bad-operand", at, "an offset needs brackets, a variable or a register");
     bad_ = true;
   }
   add_operand(raw);
@@ -940,6 +984,14 @@ void Reader::instruction(Range at) {
     error("unsupported", at, "unsupported instruction of {} operands", n);
     return abandon();
   }
+  if (n != m.operand_count)
+    if (const std::string problem = expect(m, n); !problem.empty()) {
+      error(problem.starts_with("unsupported") ? "unsupported" : "bad-instruction", opcode_at_, "{}", problem);
+      return abandon();
+    }
+  const bool call = m.form->operands[0] == '*';
+  if (call) m.places = {};
+  if (!rewrite_operands(m)) return abandon();
   Instruction& i = f_.instructions.push() = m.instruction;
   auto drop = [&] {
     f_.instructions.pop_back();
@@ -950,14 +1002,8 @@ void Reader::instruction(Range at) {
   i.guard = guard_;
   i.guard_negated = guard_negated_;
   i.line = line(opcode_at_.begin);
-  if (n != m.operand_count)
-    if (const std::string problem = expect(m, n); !problem.empty()) {
-      error(problem.starts_with("unsupported") ? "unsupported" : "bad-instruction", opcode_at_, "{}", problem);
-      return drop();
-    }
-  const bool call = m.form->operands[0] == '*';
+  take_space_of_name(i);
   if (call) {
-    m.places = {};
     if (!call_instruction(i)) return drop();
   } else {
     i.destination_count = m.places.destinations;

@@ -207,7 +207,7 @@ class Reader {
     uint32_t name, of;  // functions
   };
   std::vector<Alias> aliases_;
-  enum class Kind : uint8_t { reg, label, variable, parameter, function, prototype, targets };
+  enum class Kind : uint8_t { reg, vector, label, variable, parameter, function, prototype, targets };
   struct Symbol {
     std::string_view name;
     Kind kind;
@@ -254,6 +254,8 @@ class Reader {
   const RegisterRange* range_at(uint32_t k) const { return k == UINT32_MAX ? nullptr : &ranges_[k]; }
   const RegisterRange* find_range(std::string_view name, uint32_t& number) const;
   std::string unique(std::string_view name);
+  void vector_register(Type type, std::string_view name, Range at);
+  bool component(std::string_view name, Operand& out) const;
   uint32_t label_id(std::string_view name, Range at);
   static bool fit(int64_t& value, Token::Constant constant, Type type);
   bool literal(RawOperand& raw, Type type);
@@ -278,6 +280,9 @@ class Reader {
   bool rewrite_wide(const Instruction& i);
   bool rewrite_atomic(const Instruction& i, uint32_t elements);
   bool rewrite_call();
+  bool rewrite_vector_move(const Instruction& i);
+  bool rewrite_operands(const Mnemonic& m);
+  void take_space_of_name(Instruction& i) const;
   void define_register_parameters();
   bool store_register_results();
   // statements.cpp; false: the grammar must look at it
@@ -372,12 +377,18 @@ class Reader {
   std::vector<Group> groups_;  // parenthesised lists of a call, as ranges of raw_
   std::vector<std::pair<Operand, Operand>>
       results_;                        // of the call being read: registers, and the .param variables that they come in
+  struct VectorRegister {  // .reg .v2 .u32 v: one per component
+    uint32_t first;
+    uint8_t count;
+  };
+  std::vector<VectorRegister> vector_registers_;
   std::map<uint32_t, Halves> halves_;  // of the function's registers of 128 bits
   std::vector<Operand> register_results_;  // of the function
   bool in_vector_ = false;
   uint32_t vector_begin_ = 0;
   uint32_t line_ = 1, line_at_ = 0;  // line number at offset line_at_
   bool has_version_ = false, has_target_ = false;
+  uint32_t version_ = 0, target_ = 0;  // as written: what is rewritten may raise the module's
   size_t errors_before_ = sink_.error_count();
 };
 

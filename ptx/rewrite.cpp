@@ -3,11 +3,14 @@
 //   shfl, vote without .sync (before PTX 6.4)   .sync of the lanes that are there: activemask
 //   cp.async with a predicate, ignore-src       a source of no bytes where it is true
 //   ldmatrix, stmatrix                          the elements of their vector are operands of their own
-//   mov.v4 of %tid, %ntid, %ctaid, %nctaid      a move per component, of which the fourth is 0
+//   mov.v2, .v4 of vectors; of %tid, ..         a move per component; the fourth of %tid, %ntid, %ctaid and %nctaid is 0
 //   atom and red of vectors                     an operation per element, which is all that is atomic
 //   registers of 128 bits                       two registers of 64; ld and st of .b128 access them as a vector, which is one access too
 //   parameters and results in registers         .param ones, loaded where the function begins and stored where it returns
 //   arguments and results that are registers    .param variables around the call
+//   cvt of a special register, half of one      a move of it before that
+//   r + 1, a register and a constant            a sum before that
+//   ld, st, atom, red of a name, without space  the name's space
 #include "ptx/reader.h"
 #include "ptx/verify.h"
 
@@ -199,14 +202,17 @@ bool Reader::rewrite_call() {
     for (uint32_t k = g.begin; k < g.end; ++k) {
       RawOperand& x = raw_[k];
       const bool result = k < callee;
-      if (x.operand.kind != Operand::reg && !x.literal) continue;
+      const bool nowhere = result && x.operand.kind == Operand::sink;
+      if (x.operand.kind != Operand::reg && !x.literal && !nowhere) continue;
       const std::vector<Parameter>& list = result ? *results : *parameters;
-      if (k - g.begin >= list.size() || (result && x.operand.kind != Operand::reg))
+      if (k - g.begin >= list.size() || (result && x.operand.kind != Operand::reg && !nowhere))
         return true;  // the check says what is wrong
       const Type type = list[k - g.begin].type;
       const uint32_t id = static_cast<uint32_t>(module_.variables.size());
       Variable v{.space = Space::param, .type = type, .name = unique("argument"), .function = self_};
-      if (result)
+      if (nowhere)
+        v.count = list[k - g.begin].count, v.align = list[k - g.begin].align;
+      else if (result)
         results_.push_back({x.operand, {.kind = Operand::variable, .id = id}});
       else if (x.literal && !literal(x, type))
         return false;
@@ -216,6 +222,74 @@ bool Reader::rewrite_call() {
         return false;
       x = {.operand = {.kind = Operand::variable, .id = id}, .at = x.at};
     }
+  return true;
+}
+
+// Operands that any instruction may have, once its form is known.
+bool Reader::rewrite_operands(const Mnemonic& m) {
+  const Instruction& i = m.instruction;
+  for (uint32_t k = 0; k < raw_.size(); ++k) {
+    RawOperand& x = raw_[k];
+    const bool read = i.op != Opcode::call && !m.places.at[k].destination;
+    if (x.operand.kind == Operand::reg && x.operand.value != 0) {
+      const Type type = f_.registers[x.operand.reg_id()].type;
+      if (!read || is_floating(type) || type_bytes(type) < 2 || type_bytes(type) > 8) {
+        error("bad-operand", x.at, "an offset needs brackets, a variable or a register of integers that is read");
+        return false;
+      }
+      const Operand sum = fresh_register(type), offset{.kind = Operand::immediate, .value = x.operand.value};
+      const Type plain = type_bytes(type) == 2 ? Type::u16 : type_bytes(type) == 4 ? Type::u32 : Type::u64;
+      x.operand.value = 0;
+      if (!add_before({.op = Opcode::add, .type = plain}, {sum, x.operand, offset})) return false;
+      x.operand = sum;
+    } else if (x.operand.kind == Operand::special && read) {
+      const uint32_t bytes = special_register_bytes(static_cast<SpecialRegister>(x.operand.id));
+      const bool converts =
+          i.op == Opcode::cvt && i.mods.mode == 0 && !is_floating(i.type2) && type_bytes(i.type2) <= bytes;
+      const bool halves = i.op == Opcode::mov && !is_floating(i.type) && type_bytes(i.type) == 2 && bytes == 4;
+      if (!converts && !halves) continue;
+      const Operand whole = fresh_register(bytes == 4 ? Type::b32 : Type::b64);
+      if (!add_before({.op = Opcode::mov, .type = bytes == 4 ? Type::b32 : Type::b64}, {whole, x.operand}))
+        return false;
+      x.operand = halves ? fresh_register(Type::b16) : whole;
+      if (halves && !add_before({.op = Opcode::cvt, .type = Type::u16, .type2 = Type::u32}, {x.operand, whole}))
+        return false;
+    }
+  }
+  return true;
+}
+
+// A name as the address may tell the space. What only this thread sees need not be .volatile.
+void Reader::take_space_of_name(Instruction& i) const {
+  using enum Opcode;
+  if (i.mods.space != Space::generic || (i.op != ld && i.op != st && i.op != atom && i.op != red)) return;
+  for (const RawOperand& x : raw_)
+    if (x.operand.kind == Operand::address_var) i.mods.space = module_.variables[x.operand.variable_id()].space;
+  if (i.mods.space == Space::local && i.mods.semantics == Semantics::volatile_) i.mods.semantics = Semantics::none;
+}
+
+// All elements are taken before the first is written, which may be among them.
+bool Reader::rewrite_vector_move(const Instruction& i) {
+  const uint32_t n = raw_[0].operand.count, to = raw_[0].operand.id, from = raw_[1].operand.id;
+  if (n != raw_[1].operand.count) {
+    error("bad-operand", raw_[1].at, "expected a vector of {}", n);
+    return false;
+  }
+  std::vector<Operand> values;
+  for (uint32_t k = 0; k < n; ++k) {
+    RawOperand& x = vector_raw_[from + k];
+    if (x.literal && !literal(x, i.type)) return false;
+    values.push_back(fresh_register(i.type));
+    if (!add_before(i, {values.back(), x.operand})) return false;
+  }
+  for (uint32_t k = 0; k < n; ++k) {
+    Operand x = vector_raw_[to + k].operand;
+    if (x.kind == Operand::sink) x = fresh_register(i.type);
+    if (k + 1 == n)
+      raw_[0] = {.operand = x, .at = raw_[0].at}, raw_[1] = {.operand = values[k], .at = raw_[1].at};
+    else if (!add_before(i, {x, values[k]}))
+      return false;
+  }
   return true;
 }
 
@@ -232,7 +306,8 @@ bool Reader::rewrite(const Instruction& i) {
             opcode_name(i.op));
       return false;
     }
-    module_.version = std::max(module_.version, 62u);  // which has activemask
+    module_.version = std::max(module_.version, 62u);  // which have activemask
+    module_.target = std::max(module_.target, 30u);
     const Operand lanes = fresh_register(Type::b32);
     if (!add_before({.op = Opcode::activemask, .type = Type::b32}, {lanes})) return false;
     raw_.push_back({.operand = lanes, .at = opcode_at_});
@@ -256,6 +331,9 @@ bool Reader::rewrite(const Instruction& i) {
     const auto first = vector_raw_.begin() + raw_[at].operand.id;
     raw_.erase(raw_.begin() + static_cast<ptrdiff_t>(at));
     raw_.insert(raw_.begin() + static_cast<ptrdiff_t>(at), first, first + matrix_count(i));
+  } else if (i.op == Opcode::mov && raw_.size() == 2 && raw_[0].operand.kind == Operand::vector &&
+             raw_[1].operand.kind == Operand::vector) {
+    return rewrite_vector_move(i);
   } else if (i.op == Opcode::mov) {
     using S = SpecialRegister;
     const auto has_components = [&](const RawOperand& x) {  // and is named without one

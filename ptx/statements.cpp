@@ -397,7 +397,7 @@ bool Reader::simple_value(Cursor& s, const PlainOperands::Place& place, Operand&
     std::string_view name;
     if (!s.name(name)) return false;
     o = {.kind = Operand::sink};
-    if (name != "_" && !lookup(name, o)) return false;
+    if (name != "_" && (!lookup(name, o) || o.kind == Operand::vector)) return false;
     o.negated = negated;
   }
   plain = plain && place.takes(module_, f_, o);
@@ -422,6 +422,7 @@ bool Reader::simple_address(Cursor& s, const PlainOperands::Place& place, Operan
       o.kind = o.kind == Operand::reg ? Operand::address_reg : Operand::address_var;
     else if (o.kind != Operand::parameter)
       return false;
+    if (o.kind == Operand::address_var && place.space == Space::generic) return false;  // it tells the space
     plain = plain && place.takes(module_, f_, o);
   } else {
     o = {.kind = Operand::address_imm};

@@ -90,7 +90,14 @@ class Checker {
       return fmt::format("unsupported vector .v{}", i_.mods.vector);
     if (i_.mods.vector * type_bytes(i_.type) > 16) return "a vector has at most 128 bits";
     form = find_form(i_);
-    return form ? requirements(*form) : explain();
+    if (!form) return explain();
+    const std::string problem = requirements(*form);
+    for (const Form* other = problem.empty() ? nullptr : find_form(i_, form); other; other = find_form(i_, other))
+      if (requirements(*other).empty()) {
+        form = other;
+        return "";
+      }
+    return problem;
   }
 
   std::string requirements(const Form& form_of) {

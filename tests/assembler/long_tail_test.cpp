@@ -56,7 +56,7 @@ std::string kernel_with(std::string_view opcode, const ptx::Instruction& i, uint
 
 enum class Verdict { taken, unsupported, broken };
 Verdict judge(std::string_view opcode, const std::string& target, std::string& why) {
-  const ptx::Mnemonic m = ptx::read_mnemonic(opcode, 90);
+  const ptx::Mnemonic m = ptx::read_mnemonic(opcode, 80, 90);
   if (!m.problem.empty()) {
     why = m.problem;
     return m.kind == "unsupported" ? Verdict::unsupported : Verdict::broken;

@@ -76,10 +76,11 @@ TEST(Parser, PrintIsAFixedPoint) {
 // A point, whatever the locale of the process has; what no double holds is infinite or 0.
 TEST(Parser, DecimalsAreReadAsStrtodReadsThem) {
   const std::string zeros(400, '0');
-  std::vector<std::string> texts = {"1" + zeros + ".0", "0." + zeros + "1", "0." + zeros + "1e401", "1" + zeros + "e-400",
-                                    "1" + zeros + ".e-1000"};
-  for (const char* text : {"0.0", "1.", "1.5", "0.1", "2E3", "1.25e-3", "17e+4", "4.9e-324", "1.7976931348623157e308",
-                           "1e309", "1e-400", "1e99999999999999999999", "1e-99999999999999999999", "0e99999999999999999999"})
+  std::vector<std::string> texts = {"1" + zeros + ".0", "0." + zeros + "1", "0." + zeros + "1e401",
+                                    "1" + zeros + "e-400", "1" + zeros + ".e-1000"};
+  for (const char* text :
+       {"0.0", "1.", "1.5", "0.1", "2E3", "1.25e-3", "17e+4", "4.9e-324", "1.7976931348623157e308", "1e309", "1e-400",
+        "1e99999999999999999999", "1e-99999999999999999999", "0e99999999999999999999"})
     texts.push_back(text);
   for (const std::string& text : texts) {
     Parsed p(".version 7.8\n.target sm_80\n.global .f64 v = " + text + ";\n");
@@ -200,7 +201,15 @@ TEST(Parser, StatementsReadByHandMeanWhatTheGrammarSays) {
                             "add.u32 %r1, %r99999999999, 1",
                             "add.u32 _, %r1, 1",
                             "add.u32 %r1, %r2, [%rd1]",
-                            "mov.u16 %rs1, %tid.x",
+                            "mov.u16 %rs1, %globaltimer",
+                            "cvt.u32.u64 %r1, %tid.x",
+                            "add.u32 %r1 + 1, %r2, 3",
+                            "add.u32 %r1, %r2 + 1.5, 3",
+                            ".reg .v2 .u32 v; mov.u32 %r1, v",
+                            ".reg .v2 .u32 v; ld.global.u32 %r1, [v]",
+                            ".reg .v2 .u32 v; mov.u32 %r1, v.z",
+                            ".reg .v2 .u32 v; @v bra L; L: ret",
+                            ".reg .v3 .u32 v",
                             "mov.u64 %rd1, %laneid",
                             "mov.u32 %r1, %globaltimer",
                             "mov.u32 %tid.x, %r1",
@@ -337,15 +346,16 @@ TEST(Parser, NounrollBelongsToLoops) {
     EXPECT_EQ(print(Parsed(print(p.module)).module), print(p.module));
     return names;
   };
-  const std::string pragma = ".pragma \"nounroll\";\n", other = ".pragma \"something\";\n", loop = "add.u32 %r1, %r1, 1;\n";
+  const std::string pragma = ".pragma \"nounroll\";\n", other = ".pragma \"something\";\n",
+                    loop = "add.u32 %r1, %r1, 1;\n";
   EXPECT_EQ(marked(kernel("A:\n" + pragma + loop + "B:\n" + loop)), "A ");
   EXPECT_EQ(marked(kernel("A:\nB:\n" + pragma + loop + "C:\n" + loop)), "A B ");
   EXPECT_EQ(marked(kernel("A:\n" + loop + pragma + "B:\n" + loop)), "");
   EXPECT_EQ(marked(kernel("A:\n" + other + loop)), "");
   EXPECT_EQ(marked(kernel("A:\n.pragma \"something\", \"nounroll\";\n" + loop)), "A ");
   std::string two = kernel("A:\n" + loop);
-  two += ".visible .entry second()\n" + pragma + "{\n.reg .b32 %r<2>;\nB:\n" + loop + "ret;\n}\n.visible .entry third()\n{\n.reg .b32 %r<2>;\nC:\n" +
-         loop + "ret;\n}\n";
+  two += ".visible .entry second()\n" + pragma + "{\n.reg .b32 %r<2>;\nB:\n" + loop +
+         "ret;\n}\n.visible .entry third()\n{\n.reg .b32 %r<2>;\nC:\n" + loop + "ret;\n}\n";
   EXPECT_EQ(marked(two), "B ");
   EXPECT_EQ(marked(two.insert(two.find(".visible"), pragma)), "A B C ");
 }
@@ -555,7 +565,8 @@ const Refusal refusals[] = {
     {"ld.global.v4.f64 {%rd1, %rd1, %rd1, %rd1}, [%rd1];", "bad-instruction", "a vector has at most 128 bits",
      "ld.global.v4.f64"},
     {"add.s32 %r1, (%r1), 2;", "bad-operand", "only a call has operands in parentheses", ""},
-    {"add.s32 %r1+4, %r1, 2;", "bad-operand", "an offset needs brackets or a variable", "%r1+4"},
+    {"add.s32 %r1+4, %r1, 2;", "bad-operand",
+     "an offset needs brackets, a variable or a register of integers that is read", "%r1+4"},
     {"ld.global.u32 %r1, [L]; L:", "undefined", "`L` is not defined", "L"},
     {"ld.global.u32 %r1, [1.5];", "bad-operand", "`1.5` cannot be an address", "1.5"},
     {"call %rd1;", "bad-operand", "expected a .callprototype after the operands", ""},

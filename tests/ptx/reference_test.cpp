@@ -255,5 +255,64 @@ TEST(Rows, ReferenceAssemblerAcceptsThemWhereTheyBegin) {
   }
 }
 
+// What the rows refuse for a module's .version and .target, ptxas refuses there too: no row begins later than it must.
+TEST(Rows, ReferenceAssemblerRefusesThemBefore) {
+  std::string why, ptxas = test::find_ptxas(why);
+  if (ptxas.empty()) GTEST_SKIP() << "skipped: " << why;
+  size_t least = 0, asked = 0;
+  Bench all = all_rows(least, nullptr, 90);
+  const std::pair<uint32_t, uint32_t> modules[] = {{14, 13}, {20, 20}, {30, 30}, {43, 52}, {50, 61},
+                                                   {60, 70}, {74, 80}, {78, 20}, {78, 52}, {78, 60},
+                                                   {78, 75}, {78, 80}, {78, 89}, {78, 90}};
+  for (const auto& [version, target] : modules) {
+    Bench bench;
+    Module& m = all.module = bench.module;
+    m.version = version, m.target = target;
+    const auto fits = [&](const Instruction& i) {
+      for (const Form* f = find_form(i); f; f = find_form(i, f))
+        if (f->ptx <= version && f->sm <= target) return true;
+      return false;
+    };
+    std::vector<std::string> early;
+    for (const Instruction& i : all.f.instructions)
+      if (!fits(i)) early.push_back(print(m, all.f, i));
+    // The kernel, without what old modules cannot declare.
+    bench.f.instructions.clear();
+    m.functions.push_back(bench.f);
+    std::string text = print(m);
+    const auto drop_lines = [&](std::string_view with) {
+      for (size_t at; (at = text.find(with)) != std::string::npos;) {
+        const size_t begin = text.rfind('\n', at) + 1;
+        text.erase(begin, text.find('\n', at) + 1 - begin);
+      }
+    };
+    if (version < 23) drop_lines(".address_size");
+    if (version < 60 || target < 30) drop_lines(".branchtargets");
+    if (version < 20) drop_lines("in_param");
+    if (target < 53) drop_lines(".reg .f16x2");
+    const size_t brace = text.rfind('}'),
+                 first =
+                     static_cast<size_t>(std::count(text.begin(), text.begin() + static_cast<ptrdiff_t>(brace), '\n')) +
+                     1;
+    // It does not name all that is wrong at once: what it names is taken out until nothing is left.
+    std::set<size_t> refused;
+    for (size_t before = SIZE_MAX; refused.size() != before && refused.size() < early.size();) {
+      before = refused.size();
+      std::string lines, messages;
+      for (size_t k = 0; k < early.size(); ++k) lines += (refused.contains(first + k) ? "" : early[k]) + "\n";
+      test::ptxas_accepts(ptxas, std::string(text).insert(brace, lines), "sm_90", messages);
+      for (size_t at = 0; (at = messages.find(", line ", at)) != std::string::npos; at += 7)
+        if (const size_t n = std::strtoul(messages.c_str() + at + 7, nullptr, 10);
+            n >= first && n < first + early.size())
+          refused.insert(n);
+    }
+    asked += early.size();
+    for (size_t k = 0; k < early.size(); ++k)
+      EXPECT_TRUE(refused.contains(first + k))
+          << early[k] << " is taken with .version " << version << " .target sm_" << target;
+  }
+  EXPECT_GT(asked, 20000u);
+}
+
 }  // namespace
 }  // namespace rndn::ptx

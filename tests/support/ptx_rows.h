@@ -16,8 +16,11 @@ inline std::vector<ptx::Modifiers> settings(uint32_t bit) {
     out.push_back(m);
   };
   using namespace modifier;
-  if (bit <= rpi)
+  if (bit < to_integer)
     add([&](Modifiers& m) { m.rounding = static_cast<Rounding>(bit - rn + 1); });
+  else if (bit == to_integer)
+    for (auto r : {Rounding::rni, Rounding::rzi, Rounding::rmi, Rounding::rpi})
+      add([&](Modifiers& m) { m.rounding = r; });
   else if (bit == approx)
     add([](Modifiers& m) { m.approx = true; });
   else if (bit == full)
