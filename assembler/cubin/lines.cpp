@@ -287,8 +287,9 @@ Result<std::vector<LineSequence>> read_lines(std::span<const std::byte> section,
       }
       if (c.damaged()) return input_error("section .debug_line: the opcode at offset {} is damaged", at);
       if (!adds) continue;
-      if (file == 0 || file > h.files)
+      if (file == 0 || file > 0xffff)
         return input_error("section .debug_line, offset {}: file {} of {}", at, file, h.files);
+      for (; h.files < file; ++h.files) image.files.push_back({.name = fmt::format("<file {}>", h.files + 1)});
       if (row.caller > sequence.rows.size())
         return input_error("section .debug_line, offset {}: the call of row {} in row {}", at, row.caller,
                            sequence.rows.size() + 1);

@@ -95,7 +95,7 @@ Result<void> Reader::sections() {
     return input_error("not a cubin: an ELF file for another machine ({})", h.machine);
   if (h.type != 2)
     return input_error("not an executable cubin (ELF type {}); relocatable ones have to be linked first", h.type);
-  if (h.ident[8] == 7) {
+  if (h.ident[8] == 7 || h.ident[8] == 2) {  // 2: without the ABI, as ptxas makes of modules that do not keep to it
     image_.sm = h.flags & 0xff;
     image_.ptx_target = h.flags >> 16 & 0xff;
   } else if (h.ident[8] == 8) {

@@ -102,6 +102,40 @@ TEST(LineTables, NvdisasmReadsTheLinesThatPtxasWrites) {
   }
 }
 
+// Both take a .loc of a file that no .file names: it is called by its number.
+TEST(LineTables, FilesWithoutNames) {
+  std::string why;
+  const std::string nvdisasm = reference_tool("nvdisasm", why), ptxas = reference_tool("ptxas", why);
+  if (nvdisasm.empty() || ptxas.empty()) GTEST_SKIP() << why;
+  const std::string
+      path = temporary(".ptx"),
+      text =
+          ".version 7.8\n.target sm_60\n.address_size 64\n.entry k(.param .u64 p)\n{\n.reg .b64 %a; .reg .b32 %r;\n"
+          ".loc 28 7 0\nld.param.u64 %a, [p];\nmov.u32 %r, 1;\nst.global.u32 [%a], %r;\nret;\n}\n";
+  ASSERT_TRUE(write_file(path, text).ok());
+  for (const std::string& target : targets) {
+    std::string said;
+    const std::vector<std::byte> vendor = assemble_with_ptxas(ptxas, path, target + " -lineinfo", said);
+    ASSERT_FALSE(vendor.empty()) << said;
+    auto ours = assemble_with_lines(parse_text("x.ptx", text), target, 3);
+    ASSERT_TRUE(ours.ok()) << ours.error().message;
+    for (const std::vector<std::byte>& cubin : {vendor, ours->cubin}) {
+      auto image = cubin::read(cubin);
+      ASSERT_TRUE(image.ok()) << image.error().message;
+      for (uint64_t address = 0; address < 64; address += 16)
+        EXPECT_EQ(places_at(*image, image->kernels.at(0), address), std::vector<std::string>{"<file 28>:7"}) << target;
+    }
+    size_t stores = 0;
+    for (const Printed& p : disassemble(nvdisasm, ours->cubin)) {  // which crashes on ptxas's
+      if (!std::regex_match(p.text, effects)) continue;
+      ++stores;
+      EXPECT_EQ(p.places, std::vector<std::string>{"<file 28>:7"}) << target;
+    }
+    EXPECT_EQ(stores, 1u);
+  }
+  unlink(path.c_str());
+}
+
 // Stores tell by their offset which statement they are; loops and calls are between them. Jumps and exits have lines of their own.
 TEST(LineTables, EveryStoreJumpAndExitIsUnderItsLine) {
   std::string text =

@@ -216,6 +216,7 @@ TEST(Read, NamesWhatIsWrong) {
   EXPECT_EQ(changed(0, 'X'), "not a cubin: no ELF file");
   EXPECT_EQ(changed(18, 62), "not a cubin: an ELF file for another machine (62)");
   EXPECT_EQ(changed(16, 1), "not an executable cubin (ELF type 1); relocatable ones have to be linked first");
+  EXPECT_EQ(changed(8, 2), "accepted");  // without the ABI
   EXPECT_EQ(changed(8, 9), "cubin of unknown ELF ABI version 9");
   EXPECT_EQ(changed(48, 70), "cubin for sm_70, which is not supported");
 }
