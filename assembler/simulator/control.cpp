@@ -280,6 +280,7 @@ Status indirect(Warp& w, const Op& op, uint32_t mask) {
 Status exit_(Warp& w, const Op& op, uint32_t mask) {
   const uint32_t leaving = mask & lane_mask(w, op.ps);
   if (!leaving) return Status::go;
+  w.tally->counters.partial_exits += leaving != w.alive;
   exit_lanes(w, leaving);
   if (w.active) return Status::go;
   return on_stack(w) ? pop_stack(w) : Status::reschedule;

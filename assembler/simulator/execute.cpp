@@ -49,6 +49,7 @@ void add(Counts& to, const Counts& from) {
   to.global_store_sectors += from.global_store_sectors;
   to.shared_accesses += from.shared_accesses;
   to.divergent_branches += from.divergent_branches;
+  to.partial_exits += from.partial_exits;
 }
 void add(Counters& to, const Counters& from) {
   add(static_cast<Counts&>(to), from);

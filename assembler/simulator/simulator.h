@@ -53,6 +53,7 @@ struct Counts {
   uint64_t global_load_bytes = 0, global_store_bytes = 0;      // that threads asked for
   uint64_t shared_accesses = 0;
   uint64_t divergent_branches = 0;
+  uint64_t partial_exits = 0;  // of lanes of a warp while others in it go on
   // With Options::count_classes.
   std::array<uint64_t, instruction_classes> warp_by_class{}, thread_by_class{};
   // Times that a shared load or store took beyond the first, and beyond those that its width needs: different words of one of the 32 banks. Atomics

@@ -26,6 +26,13 @@ const std::string work =
     "shr.u32 %r8, %x, 3;"
     " xor.b32 %x, %x, %r8; st.global.u32 [%at+24], %x; mad.lo.u32 %x, %x, 5, 7;\n";
 
+size_t regions_of(const Assembled& made, const std::string& target) {
+  const std::vector<isa::Instruction> code = instructions_of(made.cubin, target);
+  return static_cast<size_t>(std::ranges::count_if(code, [](const isa::Instruction& i) {
+    return i.mnemonic == isa::Mnemonic::BSSY || i.mnemonic == isa::Mnemonic::SSY;
+  }));
+}
+
 struct Case {
   const char* name;
   std::string body;
@@ -70,7 +77,8 @@ const std::vector<Case> cases = {
              work + "SKIP:\nadd.u32 %j, %j, 1; setp.lt.u32 %p1, %j, 5;\n@%p1 bra INNER;\n"),
      3},
     {"the same in a loop of as many rounds for all",
-     "mov.u32 %r6, 0;\nOUTER:\nand.b32 %j, %t, 3;\nINNER:\nadd.u32 %k, %k, 1; and.b32 %r1, %k, 1; setp.eq.u32 %p2, %r1, "
+     "mov.u32 %r6, 0;\nOUTER:\nand.b32 %j, %t, 3;\nINNER:\nadd.u32 %k, %k, 1; and.b32 %r1, %k, 1; setp.eq.u32 %p2, "
+     "%r1, "
      "0;\n@%p2 bra SKIP;\n" +
          work + "SKIP:\nadd.u32 %j, %j, 1; setp.lt.u32 %p1, %j, 5;\n@%p1 bra INNER;\n" +
          "add.u32 %r6, %r6, 1; setp.lt.u32 %p0, %r6, %u;\n@%p0 bra OUTER;\n",
@@ -100,14 +108,7 @@ TEST(Divergence, RegionsWhereLanesMayPart) {
       Timings timings;
       auto made = assemble(parse_text("kernel.ptx", text), o, timings);
       ASSERT_TRUE(made.ok()) << made.error().message;
-      const std::vector<isa::Instruction> code = instructions_of(made->cubin, target);
-      EXPECT_EQ(static_cast<size_t>(std::ranges::count_if(code,
-                                                          [](const isa::Instruction& i) {
-                                                            return i.mnemonic == isa::Mnemonic::BSSY ||
-                                                                   i.mnemonic == isa::Mnemonic::SSY;
-                                                          })),
-                c.regions)
-          << target;
+      EXPECT_EQ(regions_of(*made, target), c.regions) << target;
     }
   }
 }
@@ -135,8 +136,10 @@ TEST(Divergence, AtomicsOfDifferentRoundsStayApart) {
 class Nest {
  public:
   explicit Nest(uint32_t seed) : random_(seed) {}
-  std::string run() {
-    std::string text = ".reg .b32 %v<30>, %w<4>, %m<64>, %h<64>, %y<400>; .reg .pred %q<400>;\n";
+  // apart: to the analysis, all branches split the warp.
+  std::string run(bool apart = false) {
+    std::string text = ".reg .b32 %v<30>, %w<4>, %m<64>, %h<64>, %y<400>, %zero; .reg .pred %q<400>;\n";
+    text += apart ? "ld.global.u32 %zero, [%at+760];\n" : "mov.u32 %zero, %nctaid.y; sub.u32 %zero, %zero, 1;\n";
     for (uint32_t k = 0; k < 30; ++k) text += fmt::format("mov.u32 %v{}, {};\n", k, k);
     text += "mov.u32 %w0, %t; mov.u32 %w1, %a; and.b32 %w2, %t, 3; shr.u32 %w3, %a, 5;\n";
     text += block(3, 6);
@@ -155,7 +158,7 @@ class Nest {
   std::string test() {
     static constexpr std::array compare = {"lt.u32", "eq.u32", "ne.s32", "gt.s32", "ge.u32"};
     q_ = fmt::format("%q{}", ++tests_);
-    return fmt::format("and.b32 %y{0}, {1}, 7; setp.{2} {3}, %y{0}, {4};\n", tests_, any(),
+    return fmt::format("and.b32 %y{0}, {1}, 7; add.u32 %y{0}, %y{0}, %zero; setp.{2} {3}, %y{0}, {4};\n", tests_, any(),
                        compare[pick(compare.size())], q_, pick(6));
   }
   std::string assign(const std::string& guard) {
@@ -224,12 +227,30 @@ class Nest {
 TEST(Divergence, NestsMeanTheSame) {
   const char* count = std::getenv("RNDN_NESTS");  // more of them than each time
   const uint32_t last = count ? static_cast<uint32_t>(std::atoi(count)) : 60;
+  std::array<size_t, 2> regions{};
   for (uint32_t seed = 0; seed < last; ++seed) {
     const std::string text = kernel(Nest(seed).run());
     SCOPED_TRACE(fmt::format("nest {}\n{}", seed, text));
     our_code_agrees(text, {"sm_61", "sm_90"}, {0, 3});
+    // Where lanes part without a region for it, they make the stores behind one after the other: more than with a region for every branch.
+    for (const std::string target : {"sm_61", "sm_90"}) {
+      std::array<uint64_t, 2> stores{};
+      for (const bool apart : {false, true}) {
+        auto made = assemble_for(parse_text("nest.ptx", kernel(Nest(seed).run(apart))), target);
+        ASSERT_TRUE(made.ok()) << made.error().message;
+        sim::Options o;
+        o.deterministic = o.count_classes = true;
+        sim::Counters counters;
+        ASSERT_TRUE(run_simulator(target, made->cubin, "k", input_words(), o, 64 << 20, &counters).ok());
+        regions[apart] += regions_of(*made, target);
+        stores[apart] = counters.warp_by_class[static_cast<size_t>(isa::LatencyClass::global_store)];
+        EXPECT_EQ(counters.partial_exits, 0u) << target;
+      }
+      EXPECT_EQ(stores[0], stores[1]) << target;
+    }
     if (HasFailure()) return;
   }
+  EXPECT_LT(10 * regions[0], 9 * regions[1]);
 }
 
 }  // namespace
