@@ -67,6 +67,9 @@ struct Survey {
 Survey survey(Function& f);
 void list_units(Function& f);  // of all instructions, anew
 
+// --- zero_words.cpp: words that are zero are read as RZ; returns whether any was
+bool spread_zeros(Function& f, Survey& survey);
+
 // --- guarded_values.cpp: values that live under one guard become temporaries
 void find_guarded_values(Function& f, const Survey& survey);
 

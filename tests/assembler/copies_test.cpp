@@ -80,5 +80,32 @@ TEST(Copies, AreGone) {
   }
 }
 
+// Words that are zero: by a move that always runs they are RZ, by others they are registers.
+TEST(Copies, ZeroWords) {
+  const std::string sums =
+      "add.s64 %d6, %d3, %w;\nld.global.u8 %t1, [%d6];\nadd.s64 %d7, %d4, %w;\nst.global.u8 [%d7+16], %t1;\n"
+      "shl.b64 %d5, %w, 3;\nsub.s64 %d5, %d5, %w;\nmov.b64 {%x, %y}, %d5;\n";
+  const Case zeros[] = {
+      {"extended", "and.b32 %t1, %a, 7;\ncvt.u64.u32 %w, %t1;\n"},
+      {"a part", "cvt.u64.u32 %w, %a;\nand.b64 %w, %w, 7;\n"},
+      {"written twice", "and.b32 %t1, %a, 7;\ncvt.u64.u32 %w, %t1;\n@%p mov.b64 %w, {%t1, %t1};\nand.b64 %w, %w, 7;\n"},
+      {"guarded", "mov.b64 %w, {%i1, %a};\n@%p mov.u64 %w, 0;\nand.b64 %w, %w, 5;\n"},
+      {"round a loop",
+       "mov.u64 %w, 0;\nmov.u32 %t2, 0;\nAGAIN:\nadd.u64 %w, %w, 1;\nadd.u32 %t2, %t2, 1;\nsetp.lt.u32 %g, %t2, "
+       "5;\n@%g bra AGAIN;\n"}};
+  for (const Case& c : zeros) {
+    SCOPED_TRACE(c.name);
+    our_code_agrees(kernel(c.body + sums), targets, {0, 1, 3});
+  }
+  for (const std::string target : {"sm_61", "sm_90"}) {
+    auto made = assemble_for(parse_text("zeros.ptx", kernel(zeros[1].body + sums.substr(0, sums.find("shl")))), target);
+    ASSERT_TRUE(made.ok()) << made.error().message;
+    EXPECT_TRUE(std::ranges::none_of(instructions_of(made->cubin, target), [](const isa::Instruction& i) {
+      return i.mnemonic == isa::Mnemonic::MOV && i.operands[1].kind == isa::OperandKind::gpr &&
+             i.operands[1].reg == isa::RZ;
+    })) << target;
+  }
+}
+
 }  // namespace
 }  // namespace rndn::assembler::testing
