@@ -108,7 +108,7 @@ struct Dominators {
     before = arena.make_raw<uint32_t>(begin[n + 1]);
     each_edge([&](uint32_t from, uint32_t to) { before[begin[to + 1]++] = from; });
     const auto idom = immediate_dominators(arena, n, order, [&](uint32_t b, auto&& use) {
-      for (uint32_t e = begin[b]; e < begin[b + 1]; ++e) use(before[e]);
+      for (uint32_t e = begin[b + 1]; e-- > begin[b];) use(before[e]);  // of many the last lie next to each other
     });
     tree = DominatorTree(arena, n, order, idom);
   }
