@@ -9,8 +9,8 @@
 // Uniformity is an optimistic closure over registers (flow-insensitive): a value is divergent when it comes from a divergent source, or is
 // written where lanes run apart. Lanes that leave a loop at different times (grid-stride loops, as a rule) make no difference to those that are still in it:
 // they run each round together, so that what is written in the loop and read nowhere else is the same for them, if the loop is not run again: then they would
-// bring with them what their last rounds have left. Of what branches are decided by, and of the
-// addresses of atomics, directly or not, is it asked; one lane's atomic for others takes what is the same for all, whatever round they are in.
+// bring with them what their last rounds have left. The closure begins with a walk over the code in its order, which leaves few instructions undecided: these are
+// asked again, in the same order, as long as anything changes. One lane's atomic for others takes what is the same for all, whatever round they are in.
 //
 // Cost: O(instructions + sum of the sizes of loops) for each level (one, hardly ever more than two), times the rounds of the closure (2 or 3 in practice).
 #include <algorithm>
@@ -247,14 +247,12 @@ void Divergence::find_levels() {
   if (count == 0) add_level(root_of(flow.layout.back()));
 }
 
-// The operand, or the elements of a vector.
-std::span<const ptx::Operand> Divergence::parts(const ptx::Operand& o) const {
-  return o.kind == ptx::Operand::vector ? std::span(f.vector_elements.data() + o.id, o.count) : std::span(&o, 1);
-}
 template <class F>
-void Divergence::each_register(const ptx::Operand& o, F&& use) {
-  for (const ptx::Operand& part : parts(o))
-    if (part.kind == ptx::Operand::reg || part.kind == ptx::Operand::address_reg) use(part.id);
+void Divergence::each_register(const ptx::Operand& o, F&& use) const {
+  if (o.kind == ptx::Operand::reg || o.kind == ptx::Operand::address_reg) return use(o.id);
+  if (o.kind != ptx::Operand::vector) return;
+  for (const ptx::Operand& part : std::span(f.vector_elements.data() + o.id, o.count))
+    if (part.kind == ptx::Operand::reg) use(part.id);
 }
 std::span<const ptx::Operand> Divergence::sources(const ptx::Instruction& i) const {
   return {f.operands.data() + i.first_operand + i.destination_count,
@@ -268,17 +266,6 @@ static bool reads_for_all(const ptx::Instruction& i) {
   return i.mods.space == S::param || i.mods.space == S::constant || (i.mods.space == S::shared && weak) ||
          (i.mods.space == S::global && i.mods.cache == ptx::Cache::nc);
 }
-// The result may differ between lanes whatever is in the registers that it is made of.
-bool Divergence::differs_anyway(const ptx::Instruction& i) {
-  if (traits_of(i) & differs) return true;
-  if (i.op == Opcode::ld && !reads_for_all(i)) return true;
-  for (const ptx::Operand& o : sources(i))
-    for (const ptx::Operand& part : parts(o))
-      if (part.kind == ptx::Operand::special && divergent_source(static_cast<ptx::SpecialRegister>(part.id)))
-        return true;
-  return false;
-}
-
 // An atomic that one lane may do for others (Selector::atomic_of_warp).
 static bool joins_lanes(const ptx::Instruction& i) {
   using A = ptx::AtomicOp;
@@ -287,67 +274,81 @@ static bool joins_lanes(const ptx::Instruction& i) {
          (i.mods.space == ptx::Space::global || i.mods.space == ptx::Space::shared);
 }
 
+// The result may differ between lanes whatever the sources are.
+static bool differs_anyway(const ptx::Instruction& i) {
+  return (traits_of(i) & differs) || (i.op == Opcode::ld && !reads_for_all(i));
+}
+
+// Of what the instruction makes of its sources, wherever it runs.
+Divergence::Variation Divergence::of_sources(const FlowItem& item) const {
+  const ptx::Instruction& i = f.instructions[item.inst];
+  if (differs_anyway(i)) return differing;
+  uint8_t v = is_none(item.guard) ? uint8_t{same} : variation[index(item.guard)];
+  for (const ptx::Operand& o : sources(i)) {
+    each_register(o, [&](uint32_t reg) { v = std::max(v, variation[reg]); });
+    if (o.kind == ptx::Operand::special && divergent_source(static_cast<ptx::SpecialRegister>(o.id))) return differing;
+  }
+  return static_cast<Variation>(v);
+}
+template <class F>
+void Divergence::each_result(const ptx::Instruction& i, F&& use) const {
+  for (uint32_t k = 0; k < i.destination_count; ++k) each_register(f.operand(i, k), use);
+}
+
+// By register, of the results of instructions that are not divergent: it holds what was read of shared memory, or is made of it.
+Flags Divergence::made_of_shared(std::span<const Undecided> undecided) {
+  const Flags made = flags(f.registers.size());
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (const Undecided& d : undecided) {
+      const ptx::Instruction& i = f.instructions[d.item->inst];
+      bool is = i.op == Opcode::ld && i.mods.space == ptx::Space::shared;
+      if (!is_none(d.item->guard)) is |= made[index(d.item->guard)];
+      for (const ptx::Operand& o : sources(i)) each_register(o, [&](uint32_t reg) { is |= made[reg]; });
+      if (is) each_result(i, [&](uint32_t reg) { changed |= !made[reg], made[reg] = true; });
+    }
+  }
+  return made;
+}
+
+// Under a guard that asks for equality, with the number of a thread as a rule, one lane does the atomic, and none for others.
+void Divergence::except_those_of_a_lane(std::span<FlowItem* const> atomics) {
+  // By register: its last definition in the order of the layout.
+  const std::span<const FlowItem*> definition = arena.make_span<const FlowItem*>(f.registers.size(), nullptr);
+  for (BlockId b : flow.layout)
+    for (const FlowItem& item : block(b).items)
+      each_result(f.instructions[item.inst], [&](uint32_t reg) { definition[reg] = &item; });
+  for (FlowItem* item : atomics) {
+    const FlowItem* const d = is_none(item->guard) ? nullptr : definition[index(item->guard)];
+    if (!d) continue;
+    const ptx::Instruction& i = f.instructions[d->inst];
+    if (i.op == Opcode::setp && i.mods.compare == (item->negated ? ptx::Compare::ne : ptx::Compare::eq)) item->one_address = false;
+  }
+}
+
 void Divergence::diverge() {
   variation = flags(f.registers.size());
   apart = flags(flow.blocks.size());
   const auto decides = [&](const FlowBlock& x) { return !is_none(x.predicate) && !x.uniform_branch; };
   const bool any_branch = std::ranges::any_of(flow.layout, [&](BlockId b) { return decides(block(b)); });
-  struct Definition {
-    const FlowItem* item;
-    uint32_t block, next;  // of the register, UINT32_MAX: none
+  if (!any_branch && !has_atomics) return;
+
+  bool changed = false;
+  const auto mark_results = [&](const ptx::Instruction& i, uint8_t as) {
+    each_result(i, [&](uint32_t reg) { changed |= variation[reg] < as, variation[reg] = std::max(variation[reg], as); });
   };
+  ArenaList<Undecided> undecided(arena, f.instructions.size());
   ArenaList<FlowItem*> atomics(arena, 8);
-  ArenaList<Definition> definitions(arena, f.instructions.size());
-  const std::span<uint32_t> first_definition = numbers(f.registers.size(), UINT32_MAX);
   for (BlockId b : flow.layout)
     for (FlowItem& item : block(b).items) {
       const ptx::Instruction& i = f.instructions[item.inst];
-      if (joins_lanes(i)) atomics.push(&item);
-      for (uint32_t k = 0; k < i.destination_count; ++k)
-        each_register(f.operand(i, k), [&](uint32_t reg) {
-          first_definition[reg] = definitions.push({&item, index(b), first_definition[reg]});
-        });
+      if (has_atomics && joins_lanes(i)) atomics.push(&item);
+      if (i.destination_count == 0) continue;
+      const Variation v = of_sources(item);
+      if (v != same) mark_results(i, v);
+      if (v != differing) undecided.push({&item, index(b)});
     }
-
   if (!any_branch && atomics.empty()) return;
-  const auto address = [&](const FlowItem& item) -> const ptx::Operand& {
-    const ptx::Instruction& i = f.instructions[item.inst];
-    return f.operand(i, i.destination_count);
-  };
-
-  // Backwards from the branches and the atomics: the definitions of what decides them, and of their addresses. Those that differ anyway end the search.
-  bool changed = false;
-  const auto mark_results = [&](const ptx::Instruction& i, Variation as) {
-    for (uint32_t k = 0; k < i.destination_count; ++k)
-      each_register(f.operand(i, k), [&](uint32_t reg) {
-        changed |= variation[reg] < as, variation[reg] = std::max<uint8_t>(variation[reg], as);
-      });
-  };
-  bool shared_read = false;
-  const Flags wanted = flags(f.registers.size()), met = flags(f.instructions.size());
-  ArenaList<uint32_t> work(arena, 64);
-  ArenaList<Definition> undecided(arena, 64);  // whose results may still turn out divergent
-  const auto want = [&](uint32_t reg) {
-    if (!wanted[reg]) wanted[reg] = true, work.push(reg);
-  };
-  for (BlockId b : flow.layout)
-    if (decides(block(b))) want(index(block(b).predicate));
-  for (const FlowItem* item : atomics.all()) each_register(address(*item), want);
-  for (size_t at = 0; at < work.size(); ++at)
-    for (uint32_t d = first_definition[work[at]]; d != UINT32_MAX; d = definitions[d].next) {
-      const FlowItem& item = *definitions[d].item;
-      const ptx::Instruction& i = f.instructions[item.inst];
-      if (met[item.inst]) continue;
-      met[item.inst] = true;
-      if (differs_anyway(i)) {
-        mark_results(i, differing);
-        continue;
-      }
-      shared_read |= i.op == Opcode::ld && i.mods.space == ptx::Space::shared;
-      undecided.push(definitions[d]);
-      if (!is_none(item.guard)) want(index(item.guard));
-      for (const ptx::Operand& o : sources(i)) each_register(o, want);
-    }
 
   // A branch splits what is reached before its join, from its successors on; a loop what is reached from its header before the loop's join.
   struct Split {
@@ -448,30 +449,31 @@ void Divergence::diverge() {
     split_all(splits, apart, apart_to);
     split_all(of_values, values_apart, values_to);
     size_t kept = 0;
-    for (const Definition& d : undecided.all()) {
+    for (const Undecided& d : undecided.all()) {
       const ptx::Instruction& i = f.instructions[d.item->inst];
-      uint8_t v = same;
-      if (!is_none(d.item->guard)) v = variation[index(d.item->guard)];
-      for (const ptx::Operand& o : sources(i)) each_register(o, [&](uint32_t reg) { v = std::max(v, variation[reg]); });
-      for (uint32_t k = 0; k < i.destination_count && v != differing; ++k)
-        each_register(f.operand(i, k), [&](uint32_t reg) { v = std::max<uint8_t>(v, written_in(d.block, reg)); });
-      if (v != same) mark_results(i, static_cast<Variation>(v));
+      uint8_t v = of_sources(*d.item);
+      each_result(i, [&](uint32_t reg) { v = std::max<uint8_t>(v, written_in(d.block, reg)); });
+      if (v != same) mark_results(i, v);
       if (v != differing) undecided[kept++] = d;
     }
     undecided.resize_down(kept);
   } while (changed);
-  // Of a guard that asks for equality, with the number of a thread as a rule: one lane has it.
-  const auto picks_a_lane = [&](const FlowItem& item) {
-    if (is_none(item.guard)) return false;
-    const uint32_t d = first_definition[index(item.guard)];
-    if (d == UINT32_MAX) return false;
-    const ptx::Instruction& i = f.instructions[definitions[d].item->inst];
-    return i.op == Opcode::setp && i.mods.compare == (item.negated ? ptx::Compare::ne : ptx::Compare::eq);
+  const auto each_address_register = [&](const FlowItem& item, auto&& use) {
+    const ptx::Instruction& i = f.instructions[item.inst];
+    each_register(f.operand(i, i.destination_count), use);
   };
+  bool any_address = false, any_guard = false;  // the same for all lanes; of such an atomic
   for (FlowItem* item : atomics.all()) {
-    item->one_address = !picks_a_lane(*item), item->one_read = shared_read;
-    each_register(address(*item), [&](uint32_t reg) { item->one_address &= variation[reg] == same; });
+    item->one_address = true;
+    each_address_register(*item, [&](uint32_t reg) { item->one_address &= variation[reg] == same; });
+    any_address |= item->one_address, any_guard |= item->one_address && !is_none(item->guard);
   }
+  if (any_guard) except_those_of_a_lane(atomics.all());
+  if (!any_address) return;
+  const Flags made = made_of_shared(undecided.all());
+  bool shared_read = std::ranges::any_of(flow.layout, [&](BlockId b) { return decides(block(b)) && made[index(block(b).predicate)]; });
+  for (const FlowItem* item : atomics.all()) each_address_register(*item, [&](uint32_t reg) { shared_read |= made[reg]; });
+  for (FlowItem* item : atomics.all()) item->one_read = shared_read;
 }
 
 }  // namespace rndn::assembler

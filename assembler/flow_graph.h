@@ -52,6 +52,7 @@ struct FlowGraph {
   Flow flow;
   std::vector<BlockList> predecessors;
   bool has_waits = false;            // barriers of the block or operations of the warp
+  bool has_atomics = false;
   uint32_t first_exit = UINT32_MAX;  // an instruction that ends the thread
 
   FlowBlock& block(BlockId b) { return flow.blocks[b]; }
@@ -187,7 +188,7 @@ struct Divergence : FlowGraph {
   bool stays(BlockId b, BlockId s) const { return !(meets[index(b)] && leaves[index(s)]); }
   bool same_level(BlockId b, BlockId s) const { return level[index(b)] == level[index(s)]; }
 
-  // Of a PTX register that decides a branch or is the address of an atomic, directly or not.
+  // Of a PTX register.
   enum Variation : uint8_t {
     same,           // for all lanes of a warp
     same_in_round,  // for those that are still in the loops around its writes: they run each round together
@@ -214,11 +215,18 @@ struct Divergence : FlowGraph {
   void find_loops(std::span<const uint32_t> order);
   uint32_t root_of(BlockId from);
   void find_levels();
-  std::span<const ptx::Operand> parts(const ptx::Operand& o) const;
   template <class F>
-  void each_register(const ptx::Operand& o, F&& use);
+  void each_register(const ptx::Operand& o, F&& use) const;
   std::span<const ptx::Operand> sources(const ptx::Instruction& i) const;
-  bool differs_anyway(const ptx::Instruction& i);
+  Variation of_sources(const FlowItem& item) const;
+  template <class F>
+  void each_result(const ptx::Instruction& i, F&& use) const;
+  struct Undecided {  // an instruction whose results may still turn out divergent
+    const FlowItem* item;
+    uint32_t block;
+  };
+  Flags made_of_shared(std::span<const Undecided> undecided);
+  void except_those_of_a_lane(std::span<FlowItem* const> atomics);
 };
 
 // Makes the regions; refuses what the target cannot run (regions.cpp).

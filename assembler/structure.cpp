@@ -72,6 +72,7 @@ struct Builder : FlowGraph {
       if (!t) continue;
       has_waits |= (t & waits_for) != 0;
       flow.calls |= (t & calls) != 0;
+      has_atomics |= inst.op == Opcode::atom || inst.op == Opcode::red;
       if (t & branches) {
         leader[f.labels[f.operand(inst, 0).label_id()].at] = true;
         leader[i + 1] = true;
