@@ -14,6 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "libraries/base/huge_pages.h"
+
 namespace rndn {
 
 class Arena {
@@ -110,6 +112,7 @@ class Arena {
       const size_t last = slabs_.empty() ? 0 : slabs_.back().size;
       const size_t size = std::max(at_least, last == 0 ? size_t{16} << 10 : std::min<size_t>(last * 2, 1 << 20));
       slabs_.push_back({std::make_unique_for_overwrite<std::byte[]>(size), size});
+      prefer_huge_pages(slabs_.back().memory.get(), size);
     }
     enter(slab);
     return (next_ + alignment - 1) & ~(alignment - 1);

@@ -11,6 +11,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "libraries/base/huge_pages.h"
+
 namespace rndn {
 
 template <class T>
@@ -83,6 +85,7 @@ class RawVector {
   [[gnu::noinline]] void grow(size_t wanted) {
     const size_t capacity = std::max(wanted, 2 * capacity_);
     T* larger = std::allocator<T>().allocate(capacity);
+    prefer_huge_pages(larger, capacity * sizeof(T));
     if (size_) std::memcpy(static_cast<void*>(larger), items_, size_ * sizeof(T));
     std::allocator<T>().deallocate(items_, capacity_);
     items_ = larger;
