@@ -79,6 +79,7 @@ struct Layout {
       block_index[index(f.layout[k])] = k;
       total += b.code.size() + b.opens.size() + 3;
     }
+    const bool names_places = f.collective || !f.subroutines.empty();  // in instructions that are no branches
     constexpr size_t padding = 64;  // of emit()
     code.order.reserve(total + padding);
     code.targets.reserve(total + padding);
@@ -92,6 +93,7 @@ struct Layout {
         add(isa::Mnemonic::BSYNC, {isa::Operand{.kind = isa::OperandKind::barrier, .reg = barrier(b.joins)}}, b.line);
       for (InstId i : b.code) {
         place(i);
+        if (!names_places) continue;
         if (f[i].call == Call::subroutine) fix_up(block_index[index(f.subroutines[f[i].callee].body)], false);
         if (!f.collective || f[i].sass.mnemonic != isa::Mnemonic::WARPSYNC_COLLECTIVE) continue;
         const isa::Operand& behind = f[i].sass.operands[f[i].sass.operand_count - 1u];

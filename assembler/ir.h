@@ -60,7 +60,6 @@ enum class Memory : uint8_t {
 enum class Call : uint8_t { none, return_low, return_high, function, behind, subroutine, back };
 
 struct Inst {
-  isa::Instruction sass;  // operands beyond the form's are undefined
   uint32_t line = 0;      // of the PTX source
   ptx::VariableId symbol =
       none<ptx::VariableId>();  // its immediate is the low or high word of this variable's address, set by the loader
@@ -71,6 +70,7 @@ struct Inst {
   bool read_only = false;    // a load of what nothing writes while the kernel runs (ld.global.nc)
   bool contractible = false;  // of floats: PTX lets a product and a sum be one operation with one rounding
   Call call = Call::none;
+  isa::Instruction sass;  // last, since its last operands are hardly ever used; those beyond the form's are undefined
 };
 
 // A range of registers that an instruction reads or writes, in one word.

@@ -206,7 +206,7 @@ Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Func
   // the occupancy step that the code can reach: with less room for early loads in the blocks that took more than they were to, if only some did, then
   // with less everywhere.
   const uint32_t extra = o.target->reported_registers_extra, free_of_cost = (enough_registers(f) + extra) / 8 * 8,
-                 room = room_under_way(f, live, pressure, free_of_cost);
+                 room = list ? room_under_way(f, live, pressure, free_of_cost) : 0;
   uint32_t step = std::max((pressure + extra + room + 7) / 8 * 8, free_of_cost);
   // Little is left for what alignment costs at first, where that decides about full occupancy.
   const uint32_t ample = std::max<uint32_t>(8, step / 10), close = 3;

@@ -495,10 +495,9 @@ class Selector {
 inline Inst& Selector::add_blank() {
   Inst& inst = f_.insts.push();
   constexpr Inst blank;
-  static_assert(offsetof(Inst, sass) == 0);
-  constexpr size_t own = sizeof(isa::Instruction);  // behind the instruction itself
-  std::memcpy(reinterpret_cast<std::byte*>(&inst) + own, reinterpret_cast<const std::byte*>(&blank) + own,
-              sizeof(Inst) - own);
+  constexpr size_t own = offsetof(Inst, sass);  // in front of the instruction itself
+  static_assert(own + sizeof(isa::Instruction) == sizeof(Inst));
+  std::memcpy(static_cast<void*>(&inst), &blank, own);
   return inst;
 }
 template <size_t N>
