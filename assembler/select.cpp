@@ -8,7 +8,7 @@
 // 32-bit or f64 parameters become operands of their users (constant bank or immediate), `base + constant` becomes an address offset, and the
 // results of vector loads are named inside the loaded quad. The negative and the magnitude of a float are the float with a sign where its reader has
 // room. Definitions that lose all their users this way are removed as dead code. In loops the definition must dominate its readers, so that none reads the
-// value of the round before (find_stale_reads).
+// value of the round before.
 //
 // Invariant: an expansion writes its destination last, or only after it has read the sources that the destination may be; what it writes before
 // are temporaries. Temporaries are computed without the guard, so that their lives stay short; memory operations and final writes carry it.
@@ -19,8 +19,6 @@
 #include <bit>
 #include <cstddef>
 #include <cstring>
-
-#include "assembler/dominators.h"
 
 namespace rndn::assembler {
 
@@ -477,7 +475,14 @@ void Selector::prepare() {
     uint32_t result, source;  // registers of a cvta
   };
   std::vector<Converted> converted;
+  const std::optional<DominatorTree> tree = dominators_of_loops();
   for (BlockId b : flow_.layout) {
+    // In a loop, a read that the only definition does not dominate may still see the value of the round before.
+    const auto read = [&](uint32_t id) {
+      Register& r = registers[id];
+      r.read = true;
+      if (tree && r.definitions && r.defined_in != index(b)) r.read_early |= !tree->dominates(r.defined_in, index(b));
+    };
     if (!is_none(flow_.blocks[b].predicate)) registers[index(flow_.blocks[b].predicate)].read = true;
     for (const FlowItem& item : flow_.blocks[b].items) {
       if (!is_none(item.guard)) registers[index(item.guard)].read = true;
@@ -487,16 +492,17 @@ void Selector::prepare() {
       const ptx::Operand* o = sources;
       for (; o < end; ++o)
         if (o->kind == OperandKind::reg)
-          registers[o->id].read = true;
+          read(o->id);
         else if (o->kind == OperandKind::address_reg)
-          registers[o->id].pointer = registers[o->id].read = true;
+          read(o->id), registers[o->id].pointer = true;
         else if (o->kind == OperandKind::vector)
           for (uint32_t e = 0; e < o->count; ++e)
-            if (p_.vector_elements[o->id + e].kind == OperandKind::reg)
-              registers[p_.vector_elements[o->id + e].id].read = true;
+            if (p_.vector_elements[o->id + e].kind == OperandKind::reg) read(p_.vector_elements[o->id + e].id);
       const auto define = [&](uint32_t id) {
-        ++registers[id].definitions, registers[id].read_early |= registers[id].read;
-        registers[id].defined_in = index(b);
+        Register& r = registers[id];
+        r.definitions += r.definitions < 2;
+        r.read_early |= r.read;
+        r.defined_in = index(b);
       };
       for (o = first; o < sources; ++o) {
         if (o->kind == OperandKind::reg)
@@ -512,7 +518,6 @@ void Selector::prepare() {
         converted.push_back({first[0].id, first[1].id});
     }
   }
-  find_stale_reads();
   // What only additions use after its conversion can stay in the constant bank.
   for (size_t k = converted.size(); k-- > 0;)
     if (registers[converted[k].result].pointer) registers[converted[k].source].pointer = true;
@@ -542,34 +547,17 @@ void Selector::prepare() {
   place_registers();
 }
 
-// In a loop, a read that the only definition does not dominate may still see the value of the round before: such registers count as read early, too.
-void Selector::find_stale_reads() {
+// Which block dominates which; nothing where there is no loop.
+std::optional<DominatorTree> Selector::dominators_of_loops() {
   const size_t n = flow_.blocks.size();
   const auto successor = [&](uint32_t b, uint32_t k) { return successor_of(flow_.blocks[BlockId{b}], k); };
-  ArenaScope scratch(arena_);
   const std::span<uint32_t> place = arena_.make_span<uint32_t>(n, 0);
   for (uint32_t k = 0; k < flow_.layout.size(); ++k) place[index(flow_.layout[k])] = k;
   bool loops = false;
   for (BlockId b : flow_.layout)
     for (uint32_t k = 0, s; (s = successor(index(b), k)) != UINT32_MAX; ++k) loops |= place[s] <= place[index(b)];
-  if (!loops) return;
-  const DominatorTree tree = Dominators(arena_, n, index(flow_.layout[0]), successor).tree;
-  for (BlockId b : flow_.layout) {
-    const auto read = [&](const ptx::Operand& o) {
-      if (o.kind != OperandKind::reg && o.kind != OperandKind::address_reg) return;
-      Register& r = registers_[o.id];
-      if (r.definitions == 1 && r.defined_in != index(b)) r.read_early |= !tree.dominates(r.defined_in, index(b));
-    };
-    for (const FlowItem& item : flow_.blocks[b].items) {
-      const ptx::Instruction& i = p_.instructions[item.inst];
-      for (uint32_t k = i.destination_count; k < i.operand_count; ++k) {
-        const ptx::Operand& o = p_.operand(i, k);
-        read(o);
-        if (o.kind == OperandKind::vector)
-          for (uint32_t e = 0; e < o.count; ++e) read(p_.vector_elements[o.id + e]);
-      }
-    }
-  }
+  if (!loops) return {};
+  return Dominators(arena_, n, index(flow_.layout[0]), successor).tree;
 }
 
 // Of a thread, so that one read will do (rematerialise.cpp has the same of machine instructions).
@@ -680,8 +668,9 @@ void Selector::forward(const ptx::Instruction& i, BlockId block) {
       return;
     case Opcode::add:
       if (d.bytes == 8 && !ptx::is_floating(i.type) && s.kind == OperandKind::reg && stands() && !i.mods.carry_out)
-        if (const ptx::Operand& c = p_.operand(i, 2); c.kind == OperandKind::immediate)
-          d.base = s.reg_id(), d.offset = c.value;
+        if (const ptx::Operand& c = p_.operand(i, 2);
+            c.kind == OperandKind::immediate && c.value == static_cast<int32_t>(c.value))
+          d.base = s.reg_id(), d.offset = static_cast<int32_t>(c.value);
       return;
     default: return;
   }

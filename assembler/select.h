@@ -3,10 +3,12 @@
 #pragma once
 #include <cstddef>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "assembler/build.h"
+#include "assembler/dominators.h"
 #include "assembler/isa/make.h"
 #include "assembler/passes.h"
 
@@ -216,22 +218,23 @@ class Selector {
   void unsupported_here(std::string_view why);
 
   // A PTX register: where it lies, and what stands for it where it is read.
-  struct Register {
+  struct alignas(64) Register {
     uint32_t first = UINT32_MAX;                           // virtual register; of a wide value the first
-    uint32_t definitions = 0;                              // in the code
     uint32_t copy_of = UINT32_MAX;                         // PTX register
     ptx::RegisterId base = rndn::none<ptx::RegisterId>();  // this one = base + offset
-    int64_t offset = 0;
+    int32_t offset = 0;
+    uint32_t sign_of = UINT32_MAX;  // PTX register of which this is the negative, the absolute value, as a float of this size
+    uint32_t defined_in = 0;        // block of the last definition
     enum Alias : uint8_t { none, value32, value64, f64 } alias = none;  // what lo, hi are, when not the register itself
     uint8_t bytes = 0;
-    bool pointer = false;     // an address, or a factor: not from the constant bank
-    bool read = false;        // by some instruction, guard or branch
-    bool read_early = false;  // somewhere it may still be what a round of a loop before left
-    uint32_t defined_in = 0;  // block of the last definition
-    uint32_t sign_of = UINT32_MAX;  // PTX register of which this is the negative, the absolute value, as a float of this size
-    bool negates = false, absolute = false, flushes = false;  // flushes: subnormal numbers become zero
-    Op lo, hi;                // its words; of f64: as its instructions take it
+    uint8_t definitions = 0;      // in the code; 2: or more
+    bool pointer = false;         // an address, or a factor: not from the constant bank
+    bool read = false;            // by some instruction, guard or branch
+    bool read_early = false;      // of one with a single definition: somewhere it may still be what a round of a loop before left
+    bool negates : 1 = false, absolute : 1 = false, flushes : 1 = false;  // of sign_of; flushes: subnormal numbers become zero
+    Op lo, hi;                                                            // its words; of f64: as its instructions take it
   };
+  static_assert(sizeof(Register) == 64);  // a cache line: operands ask for them in any order
 
   // Source operands of the PTX instruction.
   Op source(const ptx::Operand& o, ptx::Type type) {  // 32 bits or less; immediates as 32-bit patterns
@@ -478,7 +481,7 @@ class Selector {
   void exclusively(const ptx::Operand& mask, F&& body);
   Op address_of(const ptx::Instruction& i, const ptx::Operand& o);
   void prepare();
-  void find_stale_reads();
+  std::optional<DominatorTree> dominators_of_loops();
   void forward(const ptx::Instruction& i, BlockId block);
   void place_registers();
   void finish();
