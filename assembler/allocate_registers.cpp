@@ -198,14 +198,17 @@ struct Allocator {
     uint32_t unit, value, next_at, next_of;
   };
   static constexpr size_t tables = 256 + 8;
+  // Lists of what happens at a position: registers that become free, segments that begin after a hole, intervals that begin.
+  struct Event {
+    uint32_t end = nobody, hole = nobody, start = nobody;
+  };
   struct Scan {
     std::array<uint64_t, 5> free{};          // registers that no segment covers at `now`; the last word: predicates
     std::array<uint32_t, tables> until{};    // end of the segment that covers the register, 0: free
     std::array<uint32_t, tables> next_end;   // the next register whose segment ends at the same position
     std::array<uint32_t, tables> waiting{};  // per register: units that begin (again) later
     std::array<uint32_t, tables> next{};     // ... where the first of them does
-    // By position, lists of what happens: registers that become free, segments that begin after a hole, intervals that begin.
-    std::span<uint32_t> ends, begins, starts;
+    std::span<Event> events;  // by position
     uint32_t now = 0;
     std::array<uint32_t, 2> limit{};  // by file: registers to hand out
     std::array<uint32_t, 2> high{};   // ... registers below have been used
@@ -218,16 +221,16 @@ struct Allocator {
   static void cover(Scan& s, uint32_t r, uint32_t end) {
     s.free[r / 64] &= ~(uint64_t{1} << (r % 64));
     s.until[r] = end;
-    s.next_end[r] = s.ends[end];
-    s.ends[end] = r;
+    s.next_end[r] = s.events[end].end;
+    s.events[end].end = r;
   }
   static void uncover(Scan& s, uint32_t r) {
     s.free[r / 64] |= uint64_t{1} << (r % 64);
     s.until[r] = 0;
   }
   void wait_for(Scan& s, uint32_t unit, uint32_t v, const Segment& segment, uint32_t r) {
-    s.waiting[r] = holes.push({segment, unit, v, s.begins[segment.begin], s.waiting[r]});
-    s.begins[segment.begin] = s.waiting[r];
+    s.waiting[r] = holes.push({segment, unit, v, s.events[segment.begin].hole, s.waiting[r]});
+    s.events[segment.begin].hole = s.waiting[r];
     s.next[r] = std::min(s.next[r], segment.begin);
   }
   // The unit's segment that begins now.
@@ -264,7 +267,7 @@ struct Allocator {
   }
   // Segments that begin at `now` after a hole.
   void end_holes(Scan& s) {
-    for (uint32_t h = s.begins[s.now]; h != nobody;) {
+    for (uint32_t h = s.events[s.now].hole; h != nobody;) {
       const Waiting w = holes[h];
       h = w.next_at;
       const Interval& i = intervals[w.value];
@@ -309,25 +312,27 @@ struct Allocator {
           m ^= uint64_t{1} << bit;
           if (fits_in(64 * word + bit)) return 64 * word + bit;
         }
-    const uint64_t* const words = &s.free[first / 64];
+    // Of those that have been used: the firsts of free groups that begin now, what is left of pairs, of quads, and the rest.
+    const uint32_t words = (high + 63) / 64;
+    std::array<std::array<uint64_t, 4>, 3> groups;
+    for (uint32_t word = 0; word < words; ++word) {
+      const uint64_t free = s.free[first / 64 + word];
+      uint64_t m = high < 64 * word + 64 ? free & ((uint64_t{1} << high % 64) - 1) : free;
+      m &= width == 4 ? firsts_of_quads : width == 2 ? firsts_of_pairs : ~uint64_t{0};
+      for (uint32_t w = 1; w < width; ++w)
+        if (units[v + w].first.begin <= s.now) m &= free >> w;
+      const uint64_t pairs = free & ((free >> 1 & firsts_of_pairs) | (free & firsts_of_pairs) << 1);
+      const uint64_t quads = pairs & ((pairs >> 2 & pairs_of_quads) | (pairs & pairs_of_quads) << 2);
+      groups[0][word] = width == 4 ? m : m & ~pairs;
+      groups[1][word] = m & pairs & ~quads;
+      groups[2][word] = m & quads;
+    }
     for (uint32_t pass = width == 2 ? 1 : 0; pass < (width == 4 ? 1 : 3); ++pass)
-      for (uint32_t word = 0; 64 * word < high; ++word) {
-        const uint64_t free = words[word];
-        uint64_t m = high < 64 * word + 64 ? free & ((uint64_t{1} << high % 64) - 1) : free;
-        m &= width == 4 ? firsts_of_quads : width == 2 ? firsts_of_pairs : ~uint64_t{0};
-        if (m == 0) continue;
-        for (uint32_t w = 1; w < width; ++w)
-          if (units[v + w].first.begin <= s.now) m &= free >> w;
-        if (width != 4) {
-          const uint64_t pairs = free & ((free >> 1 & firsts_of_pairs) | (free & firsts_of_pairs) << 1);
-          const uint64_t quads = pairs & ((pairs >> 2 & pairs_of_quads) | (pairs & pairs_of_quads) << 2);
-          m &= pass == 0 ? ~pairs : pass == 1 ? pairs & ~quads : quads;
-        }
-        for (; m; m &= m - 1) {
+      for (uint32_t word = 0; word < words; ++word)
+        for (uint64_t m = groups[pass][word]; m; m &= m - 1) {
           const uint32_t r = 64 * word + static_cast<uint32_t>(std::countr_zero(m));
           if (fits_in(r)) return r;
         }
-      }
     for (uint32_t r = (high + width - 1) / width * width; r + width <= limit; r += width)
       if (fits_in(r)) return r;
     return nobody;
@@ -342,8 +347,7 @@ struct Allocator {
   // that would spill, where nothing may.
   bool scan(uint32_t limit, bool may_spill, uint32_t reserved, bool both_ends, bool& failed) {
     Scan s;
-    for (std::span<uint32_t>* list : {&s.ends, &s.begins, &s.starts})
-      *list = f.arena->make_span<uint32_t>(positions + 3, nobody);
+    s.events = f.arena->make_span<Event>(positions + 3, Event{});
     s.both_ends = both_ends;
     s.limit = {limit, isa::PT};
     for (uint32_t r = 0; r < limit; r += 64)
@@ -358,8 +362,7 @@ struct Allocator {
     uint32_t count = 0;
     const auto start = [&](uint32_t v, uint32_t begin) {
       if (begin == nobody) return;
-      intervals[v].next = s.starts[begin];
-      s.starts[begin] = v;
+      intervals[v].next = std::exchange(s.events[begin].start, v);
       ++count;
     };
     for (uint32_t v = lists.predicates; v-- > 0;) start(v, units[v].first.begin);
@@ -375,9 +378,10 @@ struct Allocator {
     size_t done = 0, kept = 0;
     bool complete = true;
     for (; done < count; ++s.now) {
-      for (uint32_t r = s.ends[s.now]; r != nobody; r = s.next_end[r]) uncover(s, r);
-      if (s.begins[s.now] != nobody) end_holes(s);
-      for (uint32_t v = s.starts[s.now]; v != nobody; v = intervals[v].next) {
+      const Event& event = s.events[s.now];
+      for (uint32_t r = event.end; r != nobody; r = s.next_end[r]) uncover(s, r);
+      if (event.hole != nobody) end_holes(s);
+      for (uint32_t v = event.start; v != nobody; v = intervals[v].next) {
         Interval& i = intervals[v];
         uint32_t best = choose(s, v);
         while (best == nobody) {
@@ -502,7 +506,7 @@ struct Allocator {
       const uint32_t r = base + x.reg + w;
       leave_hole(s, victim + w, r);
       if (is_free(s, r)) continue;
-      uint32_t* link = &s.ends[s.until[r]];
+      uint32_t* link = &s.events[s.until[r]].end;
       while (*link != r) link = &s.next_end[*link];
       *link = s.next_end[r];
       uncover(s, r);
@@ -667,15 +671,16 @@ Result<bool> allocate_registers(Function& f, const Liveness& live, uint32_t want
     bool failed = false, complete = false;
     if (round == 0 && wanted && a.pressure <= wanted) {
       complete = a.scan(wanted, false, reserved, false, failed);
+      if (!complete) a.forget_places();
       // Moves are saved by equal registers, so they are chosen otherwise only where one more would cost a step of occupancy.
       if (!complete && wanted + f.target->reported_registers_extra >= full_occupancy_registers(*f.target)) {
-        a.forget_places(), complete = a.scan(wanted, false, reserved, true, failed);
+        complete = a.scan(wanted, false, reserved, true, failed);
         if (!complete) a.forget_places(), complete = a.place_widest_first(wanted, reserved);
+        if (!complete) a.forget_places();
       }
     }
     if (!complete) {
       if (only_wanted) return false;
-      a.forget_places();
       complete = a.scan(limit, true, reserved, false, failed);
     }
     if (failed && std::none_of(a.intervals.begin(), a.intervals.end(), [](const Interval& i) { return i.spilled; }))

@@ -225,7 +225,7 @@ struct Assigner {
       }
       if (x.late) {
         bool sources = false;
-        for (uint32_t r : list.all_reads()) sources |= Lists::file_of(r) == Range::gpr;
+        for (uint32_t r : list.all_reads()) sources |= r < Lists::base[Range::predicate];
         if (!x.announced && sources) c.read_barrier = late_read_scoreboard;
         if (c.read_barrier != no_scoreboard) {
           for (uint32_t r : list.sources(x)) state.set_read(r, c.read_barrier);

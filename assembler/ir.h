@@ -146,9 +146,13 @@ class RegisterLists {
   // Numbers: GPRs, predicates, uniform registers, uniform predicates.
   static constexpr std::array<uint16_t, 4> base = {0, 256, 272, 336};
   static constexpr uint32_t condition_code = 264, count = 344;
-  static constexpr Range::File file_of(uint32_t number) {  // without branches
-    return static_cast<Range::File>((number >= base[1]) + (number >= base[2]) + (number >= base[3]));
-  }
+  static constexpr std::array<uint8_t, count> files = [] {  // by number
+    std::array<uint8_t, count> table{};
+    for (uint32_t number = 0; number < count; ++number)
+      table[number] = static_cast<uint8_t>((number >= base[1]) + (number >= base[2]) + (number >= base[3]));
+    return table;
+  }();
+  static Range::File file_of(uint32_t number) { return static_cast<Range::File>(files[number]); }
   struct List {
     const uint16_t *reads, *writes, *end;  // the guard is the last read
     std::span<const uint16_t> all_reads() const { return {reads, writes}; }

@@ -236,9 +236,11 @@ bool encode(const Target& target, const Instruction& instruction, uint64_t addre
     return false;
   Bits w{encoding.bits.lo, encoding.bits.hi};
   const Control& c = instruction.control;
-  if ((c.stall & ~0x0f) | (c.write_barrier & ~0x07) | (c.read_barrier & ~0x07) | (c.wait_mask & ~0x3f) |
-      (c.reuse & ~0x0f))
-    return false;
+  constexpr uint64_t control_bits = 0x0f'3f'07'07'01'0f;  // of the fields, the first one lowest
+  static_assert(sizeof(Control) == 6 && std::endian::native == std::endian::little);
+  uint64_t fields = 0;
+  std::memcpy(&fields, &c, sizeof c);
+  if (fields & ~control_bits) return false;
   // Control fields and guard lie alike in both families, at different places.
   const uint64_t control = uint64_t{c.stall} | uint64_t{c.yield} << 4 | uint64_t{c.write_barrier} << 5 |
                            uint64_t{c.read_barrier} << 8 | uint64_t{c.wait_mask} << 11 | uint64_t{c.reuse} << 17;
@@ -270,7 +272,7 @@ bool encode(const Target& target, const Instruction& instruction, uint64_t addre
     const uint32_t head = head_of(*o), sign = head & r->sign;
     if ((head ^ sign) == r->head && o->reg <= r->highest) {
       w.put(r->lo, o->reg ^ r->flip);
-      w.put(r->negation, uint64_t{sign != 0});
+      if (sign) w.put(r->negation, 1);
     } else if (!encode_operand(encoding.form->slots[static_cast<size_t>(r - encoding.registers.data())], *o, address,
                                w)) {
       return false;
