@@ -465,7 +465,7 @@ void Selector::prepare() {
   const size_t n = p_.registers.size();
   registers_ = arena_.make_raw<Register>(n);
   Register* const registers = registers_.data();
-  constexpr Register blank;
+  static constexpr Register blank;
   const ptx::Register* const declared = p_.registers.raw().data();
   for (uint32_t r = 0; r < n; ++r) {
     std::memcpy(static_cast<void*>(&registers[r]), &blank, offsetof(Register, lo));

@@ -497,7 +497,7 @@ class Selector {
 // Appends an instruction that says nothing yet.
 inline Inst& Selector::add_blank() {
   Inst& inst = f_.insts.push();
-  constexpr Inst blank;
+  static constexpr Inst blank;
   constexpr size_t own = offsetof(Inst, sass);  // in front of the instruction itself
   static_assert(own + sizeof(isa::Instruction) == sizeof(Inst));
   std::memcpy(static_cast<void*>(&inst), &blank, own);

@@ -40,7 +40,7 @@ enum class Type : uint8_t {
 };
 std::string_view type_name(Type type);   // "u32"
 inline uint32_t type_bytes(Type type) {  // pred and none: 0
-  constexpr uint8_t sizes[] = {0, 0, 1, 2, 4, 8, 16, 1, 2, 4, 8, 1, 2, 4, 8, 2, 4, 2, 4, 4, 8};
+  static constexpr uint8_t sizes[] = {0, 0, 1, 2, 4, 8, 16, 1, 2, 4, 8, 1, 2, 4, 8, 2, 4, 2, 4, 4, 8};
   return static_cast<size_t>(type) < sizeof sizes ? sizes[static_cast<size_t>(type)] : 0;
 }
 inline bool is_signed(Type t) { return t >= Type::s8 && t <= Type::s64; }
