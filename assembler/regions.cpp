@@ -46,7 +46,7 @@ uint32_t deepest_region(bool calls, const isa::Target& target) {
 struct Builder : Divergence {
   struct Candidate {
     uint32_t join;
-    std::vector<uint32_t> blocks;  // all lead to the join
+    std::vector<uint32_t> blocks;  // all lead to the join; not empty
     std::vector<uint32_t> ends;    // reachable from the entries too, but of another level: in no region
     uint32_t parent = UINT32_MAX;  // the smallest candidate that holds all blocks
     BlockId landing = none<BlockId>();
@@ -56,27 +56,22 @@ struct Builder : Divergence {
     uint32_t join, block;
   };
   std::vector<Candidate> candidates;           // inner before outer
-  std::vector<std::vector<uint32_t>> holders;  // by block: the candidates that hold it; after nest() inner before outer
+  std::span<uint32_t> innermost;               // by block: the innermost candidate that holds it; from nest() on
   Flags for_lanes;      // by block: it waits for lanes that may be elsewhere
   Flags ends;           // .. its lanes may end before they come to a barrier; empty until somebody asks
   Flags leads_to_wait;  // .. while branches of one join are looked at
 
-  bool holds(uint32_t k, uint32_t b) const {
-    return b < holders.size() && std::find(holders[b].begin(), holders[b].end(), k) != holders[b].end();
+  uint32_t innermost_holding(BlockId b) const { return index(b) < innermost.size() ? innermost[index(b)] : UINT32_MAX; }
+  bool holds(uint32_t k, BlockId b) const {
+    uint32_t c = innermost_holding(b);
+    while (c < k) c = candidates[c].parent;
+    return c == k;
   }
-  bool holds(uint32_t k, BlockId b) const { return holds(k, index(b)); }
   void add_candidate(uint32_t join, std::span<const uint32_t> set) {
     Candidate c{.join = join, .blocks = {}, .ends = {}};
     c.blocks.reserve(set.size());
     for (uint32_t b : set) (level[b] == level[join] ? c.blocks : c.ends).push_back(b);
     if (!c.blocks.empty()) candidates.push_back(std::move(c));
-  }
-  void take_in(uint32_t outer, uint32_t inner) {
-    Candidate &x = candidates[outer], &y = candidates[inner];
-    for (uint32_t b : y.blocks)
-      if (!holds(outer, b)) x.blocks.push_back(b), holders[b].push_back(outer);
-    for (uint32_t b : y.ends)
-      if (std::find(x.ends.begin(), x.ends.end(), b) == x.ends.end()) x.ends.push_back(b);
   }
   // Whether any two candidates nest or are apart, and those with the same join have different blocks: each, the larger ones first, must lie in what
   // only the same ones of them hold. O(sum of their sizes).
@@ -84,14 +79,14 @@ struct Builder : Divergence {
     if (candidates.size() < 2) return true;
     const std::span<uint32_t> larger_first = arena.make_raw<uint32_t>(candidates.size()),
                               around = arena.make_raw<uint32_t>(candidates.size()),
-                              innermost = arena.make_span<uint32_t>(flow.blocks.size(), UINT32_MAX);
+                              inner = arena.make_span<uint32_t>(flow.blocks.size(), UINT32_MAX);
     std::iota(larger_first.begin(), larger_first.end(), 0u);
     std::ranges::stable_sort(larger_first, std::greater<>(), [&](uint32_t k) { return candidates[k].blocks.size(); });
     for (uint32_t k : larger_first) {
       const Candidate& c = candidates[k];
-      around[k] = innermost[c.blocks[0]];
+      around[k] = inner[c.blocks[0]];
       for (uint32_t b : c.blocks)
-        if (std::exchange(innermost[b], k) != around[k]) return false;
+        if (std::exchange(inner[b], k) != around[k]) return false;
       for (uint32_t o = around[k]; o != UINT32_MAX && candidates[o].blocks.size() == c.blocks.size(); o = around[o])
         if (candidates[o].join == c.join) return false;
     }
@@ -105,13 +100,20 @@ struct Builder : Divergence {
     if (candidates.size() > 1)
       std::stable_sort(candidates.begin(), candidates.end(),
                        [](const Candidate& a, const Candidate& b) { return a.blocks.size() < b.blocks.size(); });
-    holders.resize(flow.blocks.size());
     find_parents();
   }
   void make_nested() {
-    holders.assign(flow.blocks.size(), {});
+    std::vector<std::vector<uint32_t>> holders(flow.blocks.size());  // by block: the candidates that hold it
     for (uint32_t k = 0; k < candidates.size(); ++k)
       for (uint32_t b : candidates[k].blocks) holders[b].push_back(k);
+    const auto holds = [&](uint32_t k, uint32_t b) { return std::ranges::find(holders[b], k) != holders[b].end(); };
+    const auto take_in = [&](uint32_t outer, uint32_t inner) {
+      Candidate &x = candidates[outer], &y = candidates[inner];
+      for (uint32_t b : y.blocks)
+        if (!holds(outer, b)) x.blocks.push_back(b), holders[b].push_back(outer);
+      for (uint32_t b : y.ends)
+        if (std::ranges::find(x.ends, b) == x.ends.end()) x.ends.push_back(b);
+    };
     std::vector<uint32_t> shared(candidates.size(), 0), others;
     for (bool changed = true; changed;) {
       changed = false;
@@ -147,13 +149,10 @@ struct Builder : Divergence {
     }
   }
   void find_parents() {
-    for (auto& list : holders) list.clear();
-    for (uint32_t k = 0; k < candidates.size(); ++k)
-      for (uint32_t b : candidates[k].blocks) holders[b].push_back(k);
-    for (uint32_t k = 0; k < candidates.size(); ++k) {
-      const std::vector<uint32_t>& chain = holders[candidates[k].blocks[0]];
-      const auto next = std::upper_bound(chain.begin(), chain.end(), k);
-      candidates[k].parent = next != chain.end() ? *next : UINT32_MAX;
+    innermost = numbers(flow.blocks.size(), UINT32_MAX);
+    for (uint32_t k = static_cast<uint32_t>(candidates.size()); k-- > 0;) {  // outer first
+      candidates[k].parent = innermost[candidates[k].blocks[0]];
+      for (uint32_t b : candidates[k].blocks) innermost[b] = k;
     }
   }
   // Candidates that bring nothing: those that join where the one around them does (a || b || c ..), and those deeper than there are B registers,
@@ -323,23 +322,22 @@ struct Builder : Divergence {
     for (uint32_t b : found) leads_to_wait[b] = false;
     return branches.first(kept);
   }
-  uint32_t innermost_holding(BlockId b) {
-    return index(b) < holders.size() && !holders[index(b)].empty() ? holders[index(b)].front() : UINT32_MAX;
-  }
   // The innermost candidate that is open behind the end of b, with those that b opens: lanes enter them from b, and whichever way they go from
   // b, they enter or are at the join. None that b's branch enters while it leaves another.
   uint32_t open_behind(BlockId b, std::vector<uint32_t>& opens) {
     const uint32_t inside = innermost_holding(b);
     uint32_t open = inside;
-    std::vector<uint32_t> entered;  // those that hold a successor, outer before inner
+    std::vector<uint32_t> entered;  // those that hold a successor, but not b, outer before inner
     successors(b, [&](BlockId s) {
-      if (same_level(b, s) && index(s) < holders.size())
-        entered.insert(entered.end(), holders[index(s)].begin(), holders[index(s)].end());
+      if (!same_level(b, s)) return;
+      for (uint32_t k = innermost_holding(s); k != inside && k != UINT32_MAX && !holds(k, b); k = candidates[k].parent)
+        entered.push_back(k);
     });
+    if (entered.empty()) return open;
     std::sort(entered.begin(), entered.end(), std::greater<>());
     entered.erase(std::unique(entered.begin(), entered.end()), entered.end());
     for (uint32_t k : entered) {
-      if (holds(k, b) || candidates[k].parent != open) continue;
+      if (candidates[k].parent != open) continue;
       bool all = true;
       successors(b, [&](BlockId s) {
         if (same_level(b, s) && !holds(k, s) && index(s) != candidates[k].join) all = false;
