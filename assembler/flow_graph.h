@@ -8,41 +8,14 @@
 #include "assembler/dominators.h"
 #include "assembler/structure.h"
 #include "assembler/traits.h"
+#include "libraries/base/inline_vector.h"
 
 namespace rndn::assembler {
 
 using Flags = std::span<uint8_t>;  // in the arena; a byte each: faster than bits
 
 // The blocks that lead to one block, in the order in which they were found; hardly ever more than two.
-class BlockList {
- public:
-  size_t size() const { return size_; }
-  BlockId* begin() { return more_.empty() ? own_.data() : more_.data(); }
-  const BlockId* begin() const { return more_.empty() ? own_.data() : more_.data(); }
-  BlockId* end() { return begin() + size_; }
-  const BlockId* end() const { return begin() + size_; }
-  BlockId operator[](size_t k) const { return begin()[k]; }
-  void clear() { size_ = 0, more_.clear(); }
-  void push_back(BlockId b) {
-    if (more_.empty() && size_ < own_.size()) {
-      own_[size_++] = b;
-      return;
-    }
-    if (more_.empty()) more_.assign(own_.begin(), own_.end());
-    more_.push_back(b);
-    ++size_;
-  }
-  void erase(BlockId* at) {
-    std::copy(at + 1, end(), at);
-    --size_;
-    if (!more_.empty()) more_.pop_back();
-  }
-
- private:
-  std::array<BlockId, 2> own_{};
-  uint32_t size_ = 0;
-  std::vector<BlockId> more_;  // all of them, once there are more
-};
+using BlockList = InlineVector<BlockId, 2>;
 
 struct FlowGraph {
   const ptx::Module& module;

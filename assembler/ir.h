@@ -19,6 +19,7 @@
 #include "libraries/base/arena.h"
 #include "libraries/base/bitset.h"
 #include "libraries/base/id.h"
+#include "libraries/base/inline_vector.h"
 #include "libraries/base/raw_vector.h"
 #include "ptx/ir.h"
 
@@ -228,6 +229,8 @@ struct Units {
   }
 };
 
+using RegionList = InlineVector<RegionId, 2>;  // hardly ever more
+
 // A block of machine code. Branches are not instructions until emission: they are the block's terminator.
 struct Block {
   std::vector<InstId> code;  // in order of execution
@@ -239,7 +242,7 @@ struct Block {
   BlockId next = none<BlockId>();
   uint32_t line = 0, end_line = 0;  // of the first instruction and of the branch or exit at the end
   // Reconvergence: regions opened (outermost first) after `code`, before the branch; the region that this block joins before `code`.
-  std::vector<RegionId> opens;
+  RegionList opens;
   RegionId joins = none<RegionId>();
   RegionId innermost = none<RegionId>();  // open region inside which the block runs
   uint32_t loop_depth = 0;

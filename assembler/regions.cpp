@@ -44,10 +44,11 @@ uint32_t deepest_region(bool calls, const isa::Target& target) {
 }
 
 struct Builder : Divergence {
+  using Blocks = InlineVector<uint32_t, 4>;
   struct Candidate {
     uint32_t join;
-    std::vector<uint32_t> blocks;  // all lead to the join; not empty
-    std::vector<uint32_t> ends;    // reachable from the entries too, but of another level: in no region
+    Blocks blocks;                 // all lead to the join; not empty
+    Blocks ends;                   // reachable from the entries too, but of another level: in no region
     uint32_t parent = UINT32_MAX;  // the smallest candidate that holds all blocks
     BlockId landing = none<BlockId>();
     RegionId id = none<RegionId>();
@@ -69,7 +70,6 @@ struct Builder : Divergence {
   }
   void add_candidate(uint32_t join, std::span<const uint32_t> set) {
     Candidate c{.join = join, .blocks = {}, .ends = {}};
-    c.blocks.reserve(set.size());
     for (uint32_t b : set) (level[b] == level[join] ? c.blocks : c.ends).push_back(b);
     if (!c.blocks.empty()) candidates.push_back(std::move(c));
   }
@@ -611,7 +611,7 @@ struct Builder : Divergence {
     number();
     // The innermost region of a block: the deepest; an exit's lanes leave its register alone.
     for (const Candidate& c : candidates)
-      for (const std::vector<uint32_t>* set : {&c.blocks, &c.ends})
+      for (const Blocks* set : {&c.blocks, &c.ends})
         for (uint32_t b : *set) {
           RegionId& in = block(BlockId{b}).innermost;
           if (is_none(in) || flow.regions[in].depth < flow.regions[c.id].depth) in = c.id;

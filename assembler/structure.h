@@ -47,7 +47,7 @@ struct FlowBlock {
   bool waits = false;                                       // has instructions that wait for other lanes
   BlockId taken = none<BlockId>(), next = none<BlockId>();  // both none: ends the thread
   uint32_t line = 0, end_line = 0;  // of the first instruction and of the branch or exit at the end
-  std::vector<RegionId> opens;      // outermost first
+  RegionList opens;                 // outermost first
   RegionId joins = none<RegionId>();
   RegionId innermost = none<RegionId>();
   bool convergent = true;  // every live lane of the warp runs it together
