@@ -274,14 +274,16 @@ class CommonValues {
         keep_if(gone());
       }
     }
-    hold(0u - 1);
-    remove_dead_code(f_, survey_);
+    if (hold(0u - 1)) remove_dead_code(f_, survey_);
   }
   // Whether a gain of so many issue cycles is worth the liveness that its measurement takes.
   bool is_much(size_t gain) const { return gain * 128 >= f_.insts.size(); }
-  void hold(uint32_t change) {
+  // Returns whether nobody reads some of them.
+  bool hold(uint32_t change) {
+    bool unread = false;
     for (uint32_t u : shared_.all())
-      if (values_[u].same != nobody) uses_[values_[u].same].readers += change;
+      if (values_[u].same != nobody) unread |= (uses_[values_[u].same].readers += change) == 0;
+    return unread;
   }
 
   // Of what was to be shared, what cannot be is not.

@@ -59,8 +59,9 @@ void Divergence::analyse() {
     for (size_t k = predecessors[b].size(); k-- > 0;)
       use(index(predecessors[b][k]));  // of many the last lie next to each other
   });
-  tree = DominatorTree(arena, n, rpo, idom);
+  flow.dominators = DominatorTree(arena, n, rpo, idom);
   find_loops(rpo);
+  flow.loops = !loops.empty() || irreducible;
   find_levels();
 }
 

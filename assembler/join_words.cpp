@@ -221,7 +221,8 @@ class Planner {
     std::optional<Access> last[2][spaces];
     for (uint32_t k = 0; k < f_.instructions.size(); ++k) {
       const ptx::Instruction& i = f_.instructions[k];
-      std::optional<Access> x = access(k, i);
+      if (i.op != Opcode::ld && i.op != Opcode::st) continue;
+      const std::optional<Access> x = access(k, i);
       if (!x) continue;
       std::optional<Access>& before = last[i.op == Opcode::st][number(i.mods.space)];
       if (before && k - before->at <= reach && before->bytes == x->bytes && !(before->address == x->address))

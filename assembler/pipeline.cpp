@@ -155,7 +155,7 @@ Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Func
   Flow flow;
   {
     auto scope = timings.measure(Phase::structure, p.name);
-    ASSIGN_OR_RETURN(flow, structure(module, p, *o.target, o.branch_inlining && o.level >= 1, arena));
+    ASSIGN_OR_RETURN(flow, structure(module, p, *o.target, o.level >= 1, o.branch_inlining && o.level >= 1, arena));
   }
   Function f;
   {

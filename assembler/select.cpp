@@ -475,13 +475,13 @@ void Selector::prepare() {
     uint32_t result, source;  // registers of a cvta
   };
   std::vector<Converted> converted;
-  const std::optional<DominatorTree> tree = dominators_of_loops();
   for (BlockId b : flow_.layout) {
     // In a loop, a read that the only definition does not dominate may still see the value of the round before.
     const auto read = [&](uint32_t id) {
       Register& r = registers[id];
       r.read = true;
-      if (tree && r.definitions && r.defined_in != index(b)) r.read_early |= !tree->dominates(r.defined_in, index(b));
+      if (flow_.loops && r.definitions == 1 && r.defined_in != index(b))
+        r.read_early |= !flow_.dominators.dominates(r.defined_in, index(b));
     };
     if (!is_none(flow_.blocks[b].predicate)) registers[index(flow_.blocks[b].predicate)].read = true;
     for (const FlowItem& item : flow_.blocks[b].items) {
@@ -545,19 +545,6 @@ void Selector::prepare() {
       if (forwards && is_none(item.guard) && i.destination_count == 1) forward(i, b);
     }
   place_registers();
-}
-
-// Which block dominates which; nothing where there is no loop.
-std::optional<DominatorTree> Selector::dominators_of_loops() {
-  const size_t n = flow_.blocks.size();
-  const auto successor = [&](uint32_t b, uint32_t k) { return successor_of(flow_.blocks[BlockId{b}], k); };
-  const std::span<uint32_t> place = arena_.make_span<uint32_t>(n, 0);
-  for (uint32_t k = 0; k < flow_.layout.size(); ++k) place[index(flow_.layout[k])] = k;
-  bool loops = false;
-  for (BlockId b : flow_.layout)
-    for (uint32_t k = 0, s; (s = successor(index(b), k)) != UINT32_MAX; ++k) loops |= place[s] <= place[index(b)];
-  if (!loops) return {};
-  return Dominators(arena_, n, index(flow_.layout[0]), successor).tree;
 }
 
 // Of a thread, so that one read will do (rematerialise.cpp has the same of machine instructions).

@@ -3,12 +3,10 @@
 #pragma once
 #include <cstddef>
 #include <cstring>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "assembler/build.h"
-#include "assembler/dominators.h"
 #include "assembler/isa/make.h"
 #include "assembler/passes.h"
 
@@ -481,7 +479,6 @@ class Selector {
   void exclusively(const ptx::Operand& mask, F&& body);
   Op address_of(const ptx::Instruction& i, const ptx::Operand& o);
   void prepare();
-  std::optional<DominatorTree> dominators_of_loops();
   void forward(const ptx::Instruction& i, BlockId block);
   void place_registers();
   void finish();

@@ -1,6 +1,6 @@
 // Recovers structured control flow from PTX labels and branches.
 //
-// What it does: splits the function into blocks, predicates small if-bodies (branch inlining), makes branches to the end exits, finds out which
+// What it does: splits the function into blocks, leaves out dead code (dead_code.cpp), predicates small if-bodies (branch inlining), makes branches to the end exits, finds out which
 // branches can split a warp (divergence.cpp), and makes every piece of the graph in which lanes run apart a region (regions.cpp).
 //
 // Algorithm: a block begins at each label that is branched to and behind each branch; chains of blocks become one. An arm of at most 6 instructions
@@ -68,11 +68,11 @@ struct Builder : FlowGraph {
     leader[0] = leader[n] = true;
     for (size_t i = 0; i < n; ++i) {
       const ptx::Instruction& inst = f.instructions[i];
-      const uint8_t t = traits_of(inst) & (branches | ends | waits_for | expands | calls);
+      const uint16_t t = traits_of(inst) & (branches | ends | waits_for | expands | calls);
       if (!t) continue;
       has_waits |= (t & waits_for) != 0;
-      flow.calls |= (t & calls) != 0;
       has_atomics |= inst.op == Opcode::atom || inst.op == Opcode::red;
+      flow.calls |= (t & calls) != 0;
       if (t & branches) {
         leader[f.labels[f.operand(inst, 0).label_id()].at] = true;
         leader[i + 1] = true;
@@ -166,6 +166,33 @@ struct Builder : FlowGraph {
     for (BlockId b : flow.layout)
       if (!dead[index(b)]) any |= merge_chain(b);
     if (any) order();
+  }
+
+  void remove_dead_statements() {
+    find_definitions();
+    while (FlowGraph::remove_dead_code() && remove_empty_branches()) find_definitions();
+  }
+  // Where both ways of a branch come to one block without doing anything. Returns whether there are any.
+  bool remove_empty_branches() {
+    const auto leads_to = [&](BlockId b) {
+      for (size_t steps = 0; steps < flow.layout.size(); ++steps) {
+        const FlowBlock& x = block(b);
+        if (!x.items.empty() || !is_none(x.predicate) || is_none(x.next)) break;
+        b = x.next;
+      }
+      return b;
+    };
+    bool any = false;
+    for (BlockId b : flow.layout) {
+      FlowBlock& x = block(b);
+      if (is_none(x.predicate)) continue;
+      const BlockId to = leads_to(x.next);
+      if (leads_to(x.taken) != to) continue;
+      x.predicate = none<ptx::RegisterId>(), x.taken = none<BlockId>(), x.next = to;
+      any = true;
+    }
+    if (any) order(), merge();
+    return any;
   }
 
   bool arm(BlockId a, BlockId from, ptx::RegisterId predicate) {
@@ -358,7 +385,7 @@ bool expands_to_branches(const ptx::Instruction& i) {
 }
 
 Result<Flow> structure(const ptx::Module& module, const ptx::Function& function, const isa::Target& target,
-                       bool branch_inlining, Arena& arena) {
+                       bool optimise, bool branch_inlining, Arena& arena) {
   Builder b{{module, function, target, arena, {}, {}}};
   for (const ptx::Label& l : function.labels)
     if (l.at > function.instructions.size())
@@ -369,6 +396,7 @@ Result<Flow> structure(const ptx::Module& module, const ptx::Function& function,
   b.block(BlockId{0}).next = BlockId{1};
   b.order();
   b.merge();
+  if (optimise) b.remove_dead_statements();
   if (branch_inlining) b.inline_branches();
   b.exit_early();
   Divergence d(std::move(b));

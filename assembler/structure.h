@@ -2,7 +2,7 @@
 #pragma once
 #include <vector>
 
-#include "assembler/ir.h"
+#include "assembler/dominators.h"
 #include "libraries/base/result.h"
 #include "ptx/ir.h"
 
@@ -60,13 +60,15 @@ struct Flow {
   std::vector<BlockId> layout;  // reachable blocks, entry first
   IdVector<RegionId, Region> regions;
   bool calls = false;  // functions of the driver
+  bool loops = false;
+  DominatorTree dominators;  // of blocks with items
 };
 
 // True when selection expands the instruction into code with branches of its own: a guard becomes a branch around it.
 bool expands_to_branches(const ptx::Instruction& inst);
 
-// The items lie in the arena.
+// The items lie in the arena. optimise: without dead code; branch_inlining: small arms under guards.
 Result<Flow> structure(const ptx::Module& module, const ptx::Function& function, const isa::Target& target,
-                       bool branch_inlining, Arena& arena);
+                       bool optimise, bool branch_inlining, Arena& arena);
 
 }  // namespace rndn::assembler

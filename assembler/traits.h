@@ -9,20 +9,21 @@
 namespace rndn::assembler {
 
 // What an opcode is to the passes that look at PTX: most have nothing to do with control flow, which one look says.
-enum Trait : uint8_t {
+enum Trait : uint16_t {
   branches = 1,
   ends = 2,       // threads
   waits_for = 4,  // other lanes: barriers of the block, operations of the warp
   expands = 8,    // to code with branches of its own, perhaps
   calls = 16,
-  differs = 32,    // its result may differ between lanes whatever it is given
-  cheap = 64,      // to run for nothing, where a branch around it is the other choice (most types: structure.cpp)
-  copyable = 128,  // does the same wherever it runs and however often (most operands: may_be_copied)
+  differs = 32,     // its result may differ between lanes whatever it is given
+  cheap = 64,       // to run for nothing, where a branch around it is the other choice (most types: structure.cpp)
+  copyable = 128,   // does the same wherever it runs and however often (most operands: may_be_copied)
+  removable = 256,  // has no effect but its results (most modifiers: dead_code.cpp)
 };
 inline constexpr auto traits = [] {
   using O = ptx::Opcode;
-  std::array<uint8_t, ptx::opcode_count> table{};
-  const auto set = [&](uint8_t trait, std::initializer_list<O> opcodes) {
+  std::array<uint16_t, ptx::opcode_count> table{};
+  const auto set = [&](uint16_t trait, std::initializer_list<O> opcodes) {
     for (O op : opcodes) table[static_cast<size_t>(op)] |= trait;
   };
   set(branches, {O::bra});
@@ -44,9 +45,18 @@ inline constexpr auto traits = [] {
                  O::brev, O::bfind,    O::fns,       O::bfe,  O::bfi,   O::bmsk,     O::szext,    O::dp4a,  O::dp2a,
                  O::setp, O::set,      O::selp,      O::slct, O::cvt,   O::cvta,     O::isspacep, O::ld,    O::ldu,
                  O::st,   O::prefetch, O::prefetchu, O::atom, O::red,   O::div,      O::rem,      O::mov});
+  for (uint16_t& t : table) t |= t & copyable ? removable : 0;
+  for (O op : {O::st, O::prefetch, O::prefetchu, O::atom, O::red})
+    table[static_cast<size_t>(op)] &= static_cast<uint16_t>(~removable);
   return table;
 }();
-inline uint8_t traits_of(const ptx::Instruction& i) { return traits[static_cast<size_t>(i.op)]; }
+inline uint16_t traits_of(const ptx::Instruction& i) { return traits[static_cast<size_t>(i.op)]; }
+
+inline bool tells_time(const ptx::Operand& o) {
+  const auto r = static_cast<ptx::SpecialRegister>(o.id);
+  return o.kind == ptx::Operand::special && r >= ptx::SpecialRegister::clock &&
+         r <= ptx::SpecialRegister::globaltimer_hi;
+}
 
 // What does the same wherever it runs and however often: nothing that knows of other lanes, the time or where it stands in the code, and nothing that becomes
 // long code. Memory it may touch.
@@ -55,10 +65,7 @@ inline bool may_be_copied(const ptx::Function& f, const ptx::Instruction& i) {
   if (i.op == ptx::Opcode::div || i.op == ptx::Opcode::rem)
     return ptx::is_floating(i.type) || f.operand(i, 2).kind == ptx::Operand::immediate;
   for (uint32_t k = 0; k < i.operand_count; ++k) {
-    const ptx::Operand& o = f.operand(i, k);
-    if (o.kind != ptx::Operand::special) continue;
-    const auto r = static_cast<ptx::SpecialRegister>(o.id);
-    if (r >= ptx::SpecialRegister::clock && r <= ptx::SpecialRegister::globaltimer_hi) return false;
+    if (tells_time(f.operand(i, k))) return false;
   }
   return true;
 }
