@@ -500,7 +500,7 @@ void Selector::prepare() {
             if (p_.vector_elements[o->id + e].kind == OperandKind::reg) read(p_.vector_elements[o->id + e].id);
       const auto define = [&](uint32_t id) {
         Register& r = registers[id];
-        r.definitions += r.definitions < 2;
+        if (r.definitions < 2) ++r.definitions;
         r.read_early |= r.read;
         r.defined_in = index(b);
       };
@@ -541,7 +541,8 @@ void Selector::prepare() {
     for (const FlowItem& item : flow_.blocks[b].items) {
       const ptx::Instruction& i = p_.instructions[item.inst];
       const bool forwards = i.op == Opcode::mov || i.op == Opcode::ld || i.op == Opcode::add || i.op == Opcode::cvta ||
-                            i.op == Opcode::neg || i.op == Opcode::abs;
+                            i.op == Opcode::neg || i.op == Opcode::abs || i.op == Opcode::cvt || i.op == Opcode::and_ ||
+                            i.op == Opcode::shr;
       if (forwards && is_none(item.guard) && i.destination_count == 1) forward(i, b);
     }
   place_registers();
@@ -564,6 +565,24 @@ static bool never_changes(ptx::SpecialRegister r) {
     case S::lanemask_gt:
     case S::lanemask_ge: return true;
     default: return false;
+  }
+}
+
+// How the result of 64 bits extends its low word: Extensions. The register has this value alone.
+uint8_t Selector::extension_of(const ptx::Instruction& i) const {
+  const auto narrow = [](Type t) -> uint8_t {
+    return ptx::is_floating(t) || ptx::type_bytes(t) > 4 ? 0 : ptx::is_signed(t) ? by_sign : by_zeros;
+  };
+  const auto literal = [&](int64_t least) {
+    const ptx::Operand& o = p_.operand(i, 2);
+    return o.kind == OperandKind::immediate && o.value >= least;
+  };
+  switch (i.op) {
+    case Opcode::ld: return narrow(i.type);
+    case Opcode::cvt: return ptx::is_floating(i.type) || i.mods.sat ? 0 : narrow(i.type2);
+    case Opcode::and_: return literal(0) && p_.operand(i, 2).value <= UINT32_MAX ? by_zeros : 0;
+    case Opcode::shr: return !literal(32) ? 0 : ptx::is_signed(i.type) ? by_sign : by_zeros;
+    default: return 0;
   }
 }
 
@@ -601,7 +620,13 @@ void Selector::forward(const ptx::Instruction& i, BlockId block) {
         p_.registers[s.reg_id()].type != Type::pred)
       d.copy_of = s.id;
   };
+  if (d.bytes == 8) d.extends = extension_of(i);
   switch (i.op) {
+    case Opcode::cvt:
+      if (d.extends && s.kind == OperandKind::reg && ptx::type_bytes(i.type2) == 4 && registers_[s.id].bytes == 4 &&
+          stands())
+        d.low_word = s.id;
+      return;
     case Opcode::mov: {
       if (s.kind == OperandKind::special && d.bytes == 4 && type_bytes == 4)
         if (const uint32_t at = bank_of(static_cast<ptx::SpecialRegister>(s.id)); at != no_bank)
@@ -692,6 +717,7 @@ void Selector::place_registers() {
     const Register& from = registers[root];
     r.first = from.first, r.alias = from.alias, r.lo = from.lo, r.hi = from.hi;
     if (is_none(r.base)) r.base = from.base, r.offset = from.offset;
+    r.extends = from.extends, r.low_word = from.low_word;
     r.sign_of = from.sign_of, r.negates = from.negates, r.absolute = from.absolute, r.flushes = from.flushes;
   }
   // Never defined: any value will do, but it must have a place.

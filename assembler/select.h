@@ -112,8 +112,8 @@ class Selector {
   virtual void add64(uint32_t d, Wide a, Wide b, bool subtract) = 0;
   virtual void mad(uint32_t d, Op a, Op b, Op c) = 0;                         // low 32 bits of a * b + c
   virtual void mad_wide(uint32_t d, Op a, Op b, Wide c, bool is_signed) = 0;  // 64 bits
+  virtual void multiply_words(uint32_t d, Wide a, Wide b) = 0;                // low 64 bits; d is none of the sources
   virtual void mul_hi(uint32_t d, Op a, Op b, bool is_signed) = 0;
-  virtual void mul64(uint32_t d, Wide a, Wide b) = 0;           // low 64 bits; d is none of the sources
   virtual void logic(uint32_t d, Op a, Op b, uint8_t lut) = 0;  // lut as LOP3 with C = 0: 0xc0 and, 0xfc or, 0x3c xor
   virtual void logic3(uint32_t d, Op a, Op b, Op c, uint8_t lut) = 0;
   virtual void invert(uint32_t d, Op a) = 0;
@@ -215,6 +215,7 @@ class Selector {
   void unsupported(const ptx::Instruction& i, std::string_view why = {});
   void unsupported_here(std::string_view why);
 
+  enum Extension : uint8_t { by_zeros = 1, by_sign = 2 };
   // A PTX register: where it lies, and what stands for it where it is read.
   struct alignas(64) Register {
     uint32_t first = UINT32_MAX;                           // virtual register; of a wide value the first
@@ -225,11 +226,13 @@ class Selector {
     uint32_t defined_in = 0;        // block of the last definition
     enum Alias : uint8_t { none, value32, value64, f64 } alias = none;  // what lo, hi are, when not the register itself
     uint8_t bytes = 0;
-    uint8_t definitions = 0;      // in the code; 2: or more
-    bool pointer = false;         // an address, or a factor: not from the constant bank
-    bool read = false;            // by some instruction, guard or branch
-    bool read_early = false;      // of one with a single definition: somewhere it may still be what a round of a loop before left
+    uint8_t extends = 0;             // of 64 bits, its low word: by zeros, by the sign, or 0
+    uint8_t definitions : 2 = 0;     // in the code; 2: or more
+    bool pointer : 1 = false;        // an address, or a factor: not from the constant bank
+    bool read : 1 = false;           // by some instruction, guard or branch
+    bool read_early : 1 = false;     // of one with a single definition: somewhere it may still be what a round of a loop before left
     bool negates : 1 = false, absolute : 1 = false, flushes : 1 = false;  // of sign_of; flushes: subnormal numbers become zero
+    uint32_t low_word = UINT32_MAX;  // of one that extends a word: a PTX register that is this word
     Op lo, hi;                                                            // its words; of f64: as its instructions take it
   };
   static_assert(sizeof(Register) == 64);  // a cache line: operands ask for them in any order
@@ -308,6 +311,13 @@ class Selector {
   void arithmetic(const ptx::Instruction& i);
   void float_arithmetic(const ptx::Instruction& i);
   void multiply(const ptx::Instruction& i);
+  void mul64(uint32_t d, Wide a, Wide b);  // low 64 bits; d is none of the sources
+  // The low word of a value of 64 bits, and how the value extends it: Extensions.
+  struct Factor {
+    Op low;
+    uint32_t extends = 0;
+  };
+  Factor factor(const ptx::Operand& o);
   void divide(const ptx::Instruction& i);
   void divide32(uint32_t quotient, uint32_t remainder, Op a, Op b, bool is_signed);
   void divide64(Op result, Op a, Op b, bool remainder, bool is_signed);
@@ -480,6 +490,7 @@ class Selector {
   Op address_of(const ptx::Instruction& i, const ptx::Operand& o);
   void prepare();
   void forward(const ptx::Instruction& i, BlockId block);
+  uint8_t extension_of(const ptx::Instruction& i) const;
   void place_registers();
   void finish();
 

@@ -1,6 +1,8 @@
 // Integer arithmetic, bits, comparison and selection (selection, both families): add to max, products, logic, shifts, bit fields, setp, set, selp, slct.
 //
 // 64-bit operations work on the halves of a pair; 8- and 16-bit sources are extended first, since the upper bits of their registers are undefined.
+#include <bit>
+
 #include "assembler/select.h"
 
 namespace rndn::assembler {
@@ -101,6 +103,10 @@ void Selector::multiply(const ptx::Instruction& i) {
   const uint32_t bytes = ptx::type_bytes(i.type);
   using ptx::MulPart;
   if (bytes == 8) {
+    // Of two that are one word extended likewise it is one of words.
+    if (i.mods.part == MulPart::lo)
+      if (const Factor a = factor(oa), b = factor(ob); const uint32_t both = a.extends & b.extends)
+        return mad_wide(d, a.low, b.low, has_addend ? source64(p_.operand(i, 3)) : Wide{rz, rz}, !(both & by_zeros));
     Wide a = source64(oa), b = source64(ob);
     Op product = temp(2);
     if (i.mods.part == MulPart::lo) {
@@ -139,6 +145,29 @@ void Selector::multiply(const ptx::Instruction& i) {
     return add(d, u, source(p_.operand(i, 3), i.type));
   }
   mad(d, a, b, has_addend ? source(p_.operand(i, 3), i.mods.part == MulPart::wide ? Type::u32 : i.type) : gpr(isa::RZ));
+}
+
+Selector::Factor Selector::factor(const ptx::Operand& o) {
+  if (o.kind == OperandKind::immediate) {
+    uint32_t extends = 0;
+    if (o.value >= 0 && o.value <= UINT32_MAX) extends |= by_zeros;
+    if (o.value >= INT32_MIN && o.value <= INT32_MAX) extends |= by_sign;
+    return {o.value == 0 ? rz : immediate(static_cast<int32_t>(o.value)), extends};
+  }
+  if (o.kind != OperandKind::reg) return {};
+  const Register& r = registers_[o.id];
+  return {r.low_word != UINT32_MAX ? registers_[r.low_word].lo : r.lo, r.extends};
+}
+
+void Selector::mul64(uint32_t d, Wide a, Wide b) {
+  if (literal(a.lo) && literal(a.hi)) std::swap(a, b);
+  if (literal(b.lo) && literal(b.hi))
+    if (const uint64_t v = uint64_t{amount(b.hi)} << 32 | amount(b.lo); std::has_single_bit(v))
+      return v == 1 ? mov64(d, a) : shift_left64(d, a, immediate(std::countr_zero(v)));
+  if (!is_register(a.lo) || !is_register(a.hi)) std::swap(a, b);
+  if (!is_zero(b.lo)) return multiply_words(d, a, b);
+  mov(d, rz);
+  mad(d + 1, a.lo, b.hi, rz);
 }
 
 // testp on the bits: exponent and mantissa fields.

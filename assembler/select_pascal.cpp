@@ -2,6 +2,8 @@
 //
 // Sources of the sequences: what ptxas 11.8 emits for sm_61 (docs/isa notes, section 3). 32-bit products are made of 16-bit ones (XMAD), 64-bit
 // arithmetic goes through the condition code (.CC, .X), which scheduling keeps in order. Immediates have 20 bits, or 32 in the 32I forms.
+#include <bit>
+
 #include "assembler/select.h"
 
 namespace rndn::assembler {
@@ -66,9 +68,16 @@ class PascalSelector final : public Selector {
   }
   void mad(uint32_t d, Op a, Op b, Op c) override {
     a = plain(a), b = plain(b);
+    if (is_zero(a) || is_zero(b)) return mov(d, c);
     if (!is_register(a)) std::swap(a, b);
-    a = as_register(a), c = as_register(c);
-    if (is_immediate(b) && static_cast<uint64_t>(b.value) < 0x10000) {
+    a = as_register(a);
+    if (is_power_of_two(b)) {
+      Op t = is_zero(c) ? gpr(d) : temp();
+      shift_left(t.reg, a, immediate(std::countr_zero(amount(b))));
+      return is_zero(c) ? void() : add(d, t, c);
+    }
+    c = as_register(c);
+    if (is_short(b)) {
       Op t = temp();
       emit(Mnemonic::XMAD, {t, a, b, c});
       emit(Mnemonic::XMAD, {gpr(d), half(a), b, t}).mod(ModifierKind::PSL, 1);
@@ -93,6 +102,7 @@ class PascalSelector final : public Selector {
     emit(Mnemonic::XMAD, {low, a, b, rz});
     high_product(d, a, b, low, is_signed);
   }
+  static bool is_power_of_two(Op b) { return is_immediate(b) && std::has_single_bit(amount(b)); }
   // In B's place of an XMAD.
   static bool is_short(Op b) { return is_immediate(b) && b.value >= 0 && b.value < 0x10000; }
   // Of the 48 bits of a * b, b short, the upper 32. low: the product of the low halves.
@@ -118,6 +128,48 @@ class PascalSelector final : public Selector {
     emit(Mnemonic::XMAD, {t3, half(a), b, low}).mod(ModifierKind::SignedA, is_signed).mod(ModifierKind::XmadC, 2);
     emit(Mnemonic::IADD3, {gpr(d), t3, t1, t2}).mod(ModifierKind::Add3Shift, 1);
   }
+  // Both words of a * b, into registers that neither is.
+  void product_words(uint32_t d, uint32_t high, Op a, Op b, bool is_signed) {
+    if (is_power_of_two(b) && amount(b) < 0x80000000u) {  // as in addresses
+      const int shift = std::countr_zero(amount(b));
+      if (shift == 0) {
+        mov(d, a);
+        is_signed ? shift_right(high, a, immediate(31), true) : mov(high, rz);
+      } else {
+        shift_right(high, a, immediate(32 - shift), is_signed);
+        shift_left(d, a, immediate(shift));
+      }
+    } else if (is_short(b)) {
+      Op low = temp();
+      emit(Mnemonic::XMAD, {low, a, b, rz});
+      Op upper = upper_product(a, b, low, is_signed);
+      emit(Mnemonic::XMAD, {gpr(d), half(a), b, low}).mod(ModifierKind::PSL, 1);
+      shift_right(high, upper, immediate(16), is_signed);
+    } else {
+      b = as_register(b);
+      Op low = temp();
+      emit(Mnemonic::XMAD, {low, a, b, rz});
+      low_product(d, a, b, low);
+      high_product(high, a, b, low, is_signed);
+    }
+  }
+  void multiply_words(uint32_t d, Wide a, Wide b) override {
+    a.lo = as_register(a.lo);
+    if (!is_short(b.lo)) b.lo = as_register(b.lo);
+    const bool by_a = !is_zero(a.hi), by_b = !is_zero(b.hi);
+    Op high = by_a || by_b ? temp() : gpr(d + 1);
+    product_words(d, high.reg, a.lo, b.lo, false);
+    if (by_a) {
+      const Op sum = by_b ? temp() : gpr(d + 1);
+      mad(sum.reg, a.hi, b.lo, high);
+      high = sum;
+    }
+    if (!by_b) return;
+    if (is_immediate(b.hi) && amount(b.hi) == UINT32_MAX)
+      add(d + 1, high, negate(a.lo));
+    else
+      mad(d + 1, a.lo, b.hi, high);
+  }
   void mad_wide(uint32_t d, Op a, Op b, Wide c, bool is_signed) override {
     a = plain(a), b = plain(b);
     if (!is_register(a)) std::swap(a, b);
@@ -125,43 +177,12 @@ class PascalSelector final : public Selector {
     const bool addend = !(is_register(c.lo) && c.lo.reg == isa::RZ && is_register(c.hi) && c.hi.reg == isa::RZ);
     const auto of_d = [&](Op o) { return is_register(o) && (o.reg == d || o.reg == d + 1); };
     Op product = addend || of_d(a) || of_d(b) ? temp(2) : gpr(d);
-    const uint32_t v = amount(b);
-    if (is_immediate(b) && v != 0 && (v & (v - 1)) == 0 && v < 0x80000000u) {  // a power of two, as in addresses
-      const uint32_t shift = static_cast<uint32_t>(__builtin_ctz(v));
-      if (shift == 0) {
-        mov(product.reg, a);
-        is_signed ? shift_right(product.reg + 1, a, immediate(31), true) : mov(product.reg + 1, rz);
-      } else {
-        shift_right(product.reg + 1, a, immediate(32 - shift), is_signed);
-        shift_left(product.reg, a, immediate(shift));
-      }
-    } else if (is_short(b)) {
-      Op low = temp();
-      emit(Mnemonic::XMAD, {low, a, b, rz});
-      Op upper = upper_product(a, b, low, is_signed);
-      emit(Mnemonic::XMAD, {product, half(a), b, low}).mod(ModifierKind::PSL, 1);
-      shift_right(product.reg + 1, upper, immediate(16), is_signed);
-    } else {
-      b = as_register(b);
-      Op low = temp();
-      emit(Mnemonic::XMAD, {low, a, b, rz});
-      low_product(product.reg, a, b, low);
-      high_product(product.reg + 1, a, b, low, is_signed);
-    }
+    product_words(product.reg, product.reg + 1, a, b, is_signed);
     const Wide made{product, gpr(product.reg + 1)};
     if (addend) return add64(d, made, c, false);
     if (product.reg == d) return;
     mov(d, made.lo);
     mov(d + 1, made.hi);
-  }
-  void mul64(uint32_t d, Wide a, Wide b) override {
-    Op al = as_register(a.lo), ah = as_register(a.hi), bl = as_register(b.lo), bh = as_register(b.hi);
-    Op low = temp(), h0 = temp(), h1 = temp();
-    emit(Mnemonic::XMAD, {low, al, bl, rz});
-    low_product(d, al, bl, low);
-    high_product(h0.reg, al, bl, low, false);
-    mad(h1.reg, ah, bl, h0);
-    mad(d + 1, al, bh, h1);
   }
   void logic(uint32_t d, Op a, Op b, uint8_t lut) override {
     a = plain(a), b = plain(b);

@@ -95,17 +95,16 @@ class VoltaSelector final : public Selector {
     }
     emit(Mnemonic::IMAD_WIDE, {gpr(d), pt(), a, b, addend, no_carry}).mod(ModifierKind::Signed, is_signed);
   }
+  void multiply_words(uint32_t d, Wide a, Wide b) override {
+    a.lo = as_register(a.lo);
+    mad_wide(d, a.lo, b.lo, {rz, rz}, false);
+    if (!is_zero(a.hi)) mad(d + 1, as_register(a.hi), b.lo, gpr(d + 1));
+    if (!is_zero(b.hi)) mad(d + 1, a.lo, b.hi, gpr(d + 1));
+  }
   void mul_hi(uint32_t d, Op a, Op b, bool is_signed) override {
     a = plain(a), b = plain(b);
     if (!is_register(a)) std::swap(a, b);
     emit(Mnemonic::IMAD_HI, {gpr(d), none(), as_register(a), b, rz, none()}).mod(ModifierKind::Signed, is_signed);
-  }
-  void mul64(uint32_t d, Wide a, Wide b) override {
-    if (!is_register(a.lo) || !is_register(a.hi)) std::swap(a, b);
-    Op al = as_register(a.lo), ah = as_register(a.hi);
-    mad_wide(d, al, b.lo, {rz, rz}, false);
-    mad(d + 1, ah, b.lo, gpr(d + 1));
-    mad(d + 1, al, b.hi, gpr(d + 1));
   }
   void logic(uint32_t d, Op a, Op b, uint8_t lut) override {
     a = plain(a), b = plain(b);
