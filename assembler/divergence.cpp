@@ -323,7 +323,8 @@ void Divergence::except_those_of_a_lane(std::span<FlowItem* const> atomics) {
     const FlowItem* const d = is_none(item->guard) ? nullptr : definition[index(item->guard)];
     if (!d) continue;
     const ptx::Instruction& i = f.instructions[d->inst];
-    if (i.op == Opcode::setp && i.mods.compare == (item->negated ? ptx::Compare::ne : ptx::Compare::eq)) item->one_address = false;
+    if (i.op == Opcode::setp && i.mods.compare == (item->negated ? ptx::Compare::ne : ptx::Compare::eq))
+      item->one_address = false;
   }
 }
 
@@ -336,7 +337,8 @@ void Divergence::diverge() {
 
   bool changed = false;
   const auto mark_results = [&](const ptx::Instruction& i, uint8_t as) {
-    each_result(i, [&](uint32_t reg) { changed |= variation[reg] < as, variation[reg] = std::max(variation[reg], as); });
+    each_result(i,
+                [&](uint32_t reg) { changed |= variation[reg] < as, variation[reg] = std::max(variation[reg], as); });
   };
   ArenaList<Undecided> undecided(arena, f.instructions.size());
   ArenaList<FlowItem*> atomics(arena, 8);
@@ -472,8 +474,10 @@ void Divergence::diverge() {
   if (any_guard) except_those_of_a_lane(atomics.all());
   if (!any_address) return;
   const Flags made = made_of_shared(undecided.all());
-  bool shared_read = std::ranges::any_of(flow.layout, [&](BlockId b) { return decides(block(b)) && made[index(block(b).predicate)]; });
-  for (const FlowItem* item : atomics.all()) each_address_register(*item, [&](uint32_t reg) { shared_read |= made[reg]; });
+  bool shared_read =
+      std::ranges::any_of(flow.layout, [&](BlockId b) { return decides(block(b)) && made[index(block(b).predicate)]; });
+  for (const FlowItem* item : atomics.all())
+    each_address_register(*item, [&](uint32_t reg) { shared_read |= made[reg]; });
   for (FlowItem* item : atomics.all()) item->one_read = shared_read;
 }
 

@@ -94,8 +94,8 @@ void facts_of_form(isa::FormId id, const isa::Target& target, FormFacts& form) {
   facts.announced = scoreboards.write;
   facts.late = scoreboards.read || row.latency == L::fence;  // CCTL has an address
   facts.copies = row.mnemonic == Mnemonic::MOV && (row.gprs & 2);
-  constexpr Mnemonic combining[] = {Mnemonic::IADD3, Mnemonic::IADD,  Mnemonic::LOP3, Mnemonic::LOP,
-                                    Mnemonic::PLOP3, Mnemonic::PSETP, Mnemonic::FADD, Mnemonic::DADD, Mnemonic::F2I};
+  constexpr Mnemonic combining[] = {Mnemonic::IADD3, Mnemonic::IADD, Mnemonic::LOP3, Mnemonic::LOP, Mnemonic::PLOP3,
+                                    Mnemonic::PSETP, Mnemonic::FADD, Mnemonic::DADD, Mnemonic::F2I};
   facts.combines = std::ranges::find(combining, row.mnemonic) != std::end(combining);
   facts.ordered = c.memory != Memory::none || c.pinned || is_of_lanes(row.latency);
   facts.late_carry = row.carry && row.mnemonic == Mnemonic::IMNMX;
@@ -292,8 +292,11 @@ Survey survey(Function& f) {
         crossing += from_elsewhere & (*u >= first_gpr) & !use.crosses;
         use.crosses |= from_elsewhere, crosses |= from_elsewhere;
       }
+      const bool zero = x.copies & (x.read_count == x.guarded);  // of RZ
+      survey.zeros |= zero;
       for (const uint32_t* w = list.first_write; w < list.at; ++w) {
         UnitUse& use = uses[*w];
+        use.zero = zero & (use.zero | (use.inst == UINT32_MAX));
         use.several |= use.inst != UINT32_MAX;
         use.inst = i, use.block = block;
       }

@@ -49,7 +49,7 @@ struct FlowGraph {
   Arena& arena;
   Flow flow;
   std::vector<BlockList> predecessors;
-  bool has_waits = false;            // barriers of the block or operations of the warp
+  bool has_waits = false;  // barriers of the block or operations of the warp
   bool has_atomics = false;
   uint32_t first_exit = UINT32_MAX;  // an instruction that ends the thread
 

@@ -35,7 +35,11 @@ uint32_t register_limit(const ptx::Function& p, const Options& o) {
   uint64_t threads = 1;
   for (int d = 0; d < 3; ++d) threads *= std::max(1u, p.required_threads[d] ? p.required_threads[d] : p.max_threads[d]);
   if (p.required_threads[0] || p.max_threads[0]) {
-    uint64_t per_thread = o.target->registers_per_sm / ((threads + 31) / 32 * 32) / std::max(1u, p.min_blocks);
+    // More blocks than there can be ask for nothing, as with ptxas (measured).
+    const bool possible =
+        threads * p.min_blocks <= uint64_t{o.target->warps_per_sm} * 32 && p.min_blocks <= o.target->blocks_per_sm;
+    const uint64_t per_thread =
+        o.target->registers_per_sm / ((threads + 31) / 32 * 32) / (possible ? std::max(1u, p.min_blocks) : 1);
     limit = std::min<uint64_t>(limit, std::max<uint64_t>(16, per_thread / 8 * 8));
   }
   limit = std::min(limit, o.target->max_registers + o.target->reported_registers_extra);
@@ -174,7 +178,7 @@ Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Func
     remove_dead_code(f, known);
     if (o.level >= 1 && o.target->family == isa::Family::volta) join_copies(f, known);
     if (o.level >= 1) combine(f, known, memory.forms);
-    if (o.level >= 2) share_values(f, known);
+    if (o.level >= 2 && !f.calls) share_values(f, known);  // calls of the driver keep what PTX has alive, and no more
   }
   Liveness live;
   uint32_t pressure = 0;

@@ -56,11 +56,11 @@ struct Builder : Divergence {
   struct Branch {
     uint32_t join, block;
   };
-  std::vector<Candidate> candidates;           // inner before outer
-  std::span<uint32_t> innermost;               // by block: the innermost candidate that holds it; from nest() on
-  Flags for_lanes;      // by block: it waits for lanes that may be elsewhere
-  Flags ends;           // .. its lanes may end before they come to a barrier; empty until somebody asks
-  Flags leads_to_wait;  // .. while branches of one join are looked at
+  std::vector<Candidate> candidates;  // inner before outer
+  std::span<uint32_t> innermost;      // by block: the innermost candidate that holds it; from nest() on
+  Flags for_lanes;                    // by block: it waits for lanes that may be elsewhere
+  Flags ends;                         // .. its lanes may end before they come to a barrier; empty until somebody asks
+  Flags leads_to_wait;                // .. while branches of one join are looked at
 
   uint32_t innermost_holding(BlockId b) const { return index(b) < innermost.size() ? innermost[index(b)] : UINT32_MAX; }
   bool holds(uint32_t k, BlockId b) const {
@@ -518,7 +518,8 @@ struct Builder : Divergence {
     return back && !dominates(j, index(b));
   }
   std::span<Branch> without_those_that_repeat(std::span<Branch> branches) {
-    if (std::ranges::all_of(branches, [&](const Branch& b) { return inner_loop[b.block] == UINT32_MAX; })) return branches;
+    if (std::ranges::all_of(branches, [&](const Branch& b) { return inner_loop[b.block] == UINT32_MAX; }))
+      return branches;
     for_each_piece(branches, [](auto) {});
     std::vector<uint8_t> repeats(branches.size(), false);
     for (size_t k = 0; k < branches.size(); ++k) {
@@ -528,7 +529,8 @@ struct Builder : Divergence {
     }
     size_t kept = 0;
     for (size_t k = 0; k < branches.size(); ++k) {
-      if (repeats[k]) reach(BlockId{branches[k].block}, branches[k].join, false), repeats[k] = reached(branches[k].block);
+      if (repeats[k])
+        reach(BlockId{branches[k].block}, branches[k].join, false), repeats[k] = reached(branches[k].block);
       if (!repeats[k]) branches[kept++] = branches[k];
     }
     return branches.first(kept);

@@ -634,7 +634,8 @@ void Selector::forward(const ptx::Instruction& i, BlockId block) {
       if (s.kind == OperandKind::special && d.bytes == 4 && type_bytes == 4 &&
           never_changes(static_cast<ptx::SpecialRegister>(s.id))) {
         Reader& first = first_reader_[s.id];
-        if (first.reg != UINT32_MAX && (first.block == flow_.layout[0] || first.block == block))
+        // Nothing but memory lives across a call of a function of the driver, and nobody has saved this.
+        if (first.reg != UINT32_MAX && !flow_.calls && (first.block == flow_.layout[0] || first.block == block))
           d.copy_of = first.reg;
         else
           first = {to.id, block};

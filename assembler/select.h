@@ -222,18 +222,21 @@ class Selector {
     uint32_t copy_of = UINT32_MAX;                         // PTX register
     ptx::RegisterId base = rndn::none<ptx::RegisterId>();  // this one = base + offset
     int32_t offset = 0;
-    uint32_t sign_of = UINT32_MAX;  // PTX register of which this is the negative, the absolute value, as a float of this size
-    uint32_t defined_in = 0;        // block of the last definition
+    uint32_t sign_of =
+        UINT32_MAX;           // PTX register of which this is the negative, the absolute value, as a float of this size
+    uint32_t defined_in = 0;  // block of the last definition
     enum Alias : uint8_t { none, value32, value64, f64 } alias = none;  // what lo, hi are, when not the register itself
     uint8_t bytes = 0;
-    uint8_t extends = 0;             // of 64 bits, its low word: by zeros, by the sign, or 0
-    uint8_t definitions : 2 = 0;     // in the code; 2: or more
-    bool pointer : 1 = false;        // an address, or a factor: not from the constant bank
-    bool read : 1 = false;           // by some instruction, guard or branch
-    bool read_early : 1 = false;     // of one with a single definition: somewhere it may still be what a round of a loop before left
-    bool negates : 1 = false, absolute : 1 = false, flushes : 1 = false;  // of sign_of; flushes: subnormal numbers become zero
-    uint32_t low_word = UINT32_MAX;  // of one that extends a word: a PTX register that is this word
-    Op lo, hi;                                                            // its words; of f64: as its instructions take it
+    uint8_t extends = 0;          // of 64 bits, its low word: by zeros, by the sign, or 0
+    uint8_t definitions : 2 = 0;  // in the code; 2: or more
+    bool pointer : 1 = false;     // an address, or a factor: not from the constant bank
+    bool read : 1 = false;        // by some instruction, guard or branch
+    bool read_early : 1 =
+        false;  // of one with a single definition: somewhere it may still be what a round of a loop before left
+    bool negates : 1 = false, absolute : 1 = false,
+                   flushes : 1 = false;  // of sign_of; flushes: subnormal numbers become zero
+    uint32_t low_word = UINT32_MAX;      // of one that extends a word: a PTX register that is this word
+    Op lo, hi;                           // its words; of f64: as its instructions take it
   };
   static_assert(sizeof(Register) == 64);  // a cache line: operands ask for them in any order
 

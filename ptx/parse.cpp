@@ -15,6 +15,8 @@ void close_scanner(Reader& reader);
 
 Module parse(FileId file, const SourceManager& sources, DiagnosticSink& sink) {
   std::string_view text = sources.text(file);
+  // Sizes that count the NUL behind a text come with it (nvrtc's).
+  while (!text.empty() && text.back() == 0) text.remove_suffix(1);
   if (text.size() >= INT32_MAX) {  // flex and our offsets count in 32 bits
     sink.error("unsupported", {file, 0, 0}, "unsupported file of 2 GB and more");
     return {};

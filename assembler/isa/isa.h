@@ -39,7 +39,7 @@ struct Target {
   uint32_t max_registers;             // usable per thread: 253 on Volta+, 255 on Pascal
   uint32_t reported_registers_extra;  // REGCOUNT = used + this (Volta+: 2)
   uint32_t max_shared_bytes;          // static, per block
-  uint32_t warps_per_sm, registers_per_sm;
+  uint32_t warps_per_sm, blocks_per_sm, registers_per_sm;
   bool fp64_scoreboard;  // FP64 results need a scoreboard (all but sm_90)
 };
 std::span<const Target> targets();                 // those that the assembler makes code for

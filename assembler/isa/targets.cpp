@@ -27,6 +27,7 @@ constexpr Target volta_target(std::string_view name, uint32_t sm, uint32_t bit, 
   t.reported_registers_extra = 2;
   t.max_shared_bytes = 0xc000;
   t.warps_per_sm = warps;
+  t.blocks_per_sm = sm == 86 || sm == 75 ? 16 : sm == 89 ? 24 : 32;
   t.registers_per_sm = 65536;
   t.fp64_scoreboard = sm < 90;
   return t;
@@ -50,6 +51,7 @@ constexpr Target pascal_target(std::string_view name, uint32_t sm, uint32_t bit)
   t.reported_registers_extra = 0;
   t.max_shared_bytes = 0xc000;
   t.warps_per_sm = 64;
+  t.blocks_per_sm = 32;
   t.registers_per_sm = 65536;
   t.fp64_scoreboard = true;
   return t;

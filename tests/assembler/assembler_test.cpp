@@ -518,5 +518,39 @@ TEST(Assembler, NvdisasmReadsWhatWeMean) {
   }
 }
 
+// .minnctapersm asks for no more than a multiprocessor can hold: beyond, it says nothing, as with ptxas.
+TEST(Assembler, MoreBlocksThanThereCanBeLimitNoRegisters) {
+  const auto registers = [](const std::string& target, uint32_t threads, uint32_t blocks) {
+    std::string text = fmt::format(
+        ".version 7.8\n.target sm_61\n.address_size 64\n.visible .entry k(.param .u64 p)\n.maxntid {}, 1, "
+        "1\n.minnctapersm {}\n{{\n"
+        ".reg .b64 %d; .reg .f32 %f<101>;\nld.param.u64 %d, [p];\n",
+        threads, blocks);
+    for (int k = 0; k < 100; ++k) text += fmt::format("ld.volatile.global.f32 %f{}, [%d+{}];\n", k, 4 * k);
+    for (int k = 0; k < 100; ++k) text += fmt::format("st.volatile.global.f32 [%d+{}], %f{};\n", 4 * k, 99 - k);
+    auto made = assemble_for(parse_text("bounds.ptx", text + "ret;\n}\n"), target);
+    EXPECT_TRUE(made.ok());
+    return made.ok() ? made->kernels[0].registers : 0;
+  };
+  struct Bounds {
+    uint32_t threads, blocks;
+    std::array<uint32_t, 3> most;  // of sm_61, sm_86, sm_90; 255: no limit of its own
+  };
+  for (const Bounds& b : {Bounds{1024, 2, {32, 64, 32}},
+                          {256, 8, {32, 255, 32}},
+                          {256, 6, {40, 40, 40}},
+                          {640, 3, {32, 96, 32}},
+                          {32, 16, {128, 128, 128}},
+                          {32, 24, {80, 255, 80}},
+                          {32, 33, {255, 255, 255}}}) {
+    const std::array<std::string, 3> on = {"sm_61", "sm_86", "sm_90"};
+    for (size_t k = 0; k < on.size(); ++k) {
+      const uint32_t used = registers(on[k], b.threads, b.blocks);
+      EXPECT_LE(used, b.most[k]) << on[k] << " " << b.threads << " " << b.blocks;
+      EXPECT_GE(used, std::min(b.most[k], 101u) - 3) << on[k] << " " << b.threads << " " << b.blocks;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace rndn::assembler::testing

@@ -61,6 +61,40 @@ TEST(Calls, WhatIsPrintedIsWhatPtxasCodePrints) {
   }
 }
 
+// What can be read anew, or made of such, before a call and behind it is not kept across it: nobody saves it.
+TEST(Calls, WhatIsReadAgainBehindACall) {
+  std::string body;
+  for (int k = 0; k < 12; ++k)
+    body += fmt::format(
+        "div.u32 %q, %n, {0}; xor.b32 %x, %x, %q; rem.u64 %d5, %d4, {1}; cvt.u32.u64 %q, %d5; add.u32 %x, %x, %q;\n",
+        "%c" + std::to_string(k % 3), "%e" + std::to_string(k % 3));
+  const std::string constants =
+      "mov.u32 %n, %ntid.x; mov.u32 %c0, %nctaid.x; mov.u32 %c1, %tid.x; add.u32 %c1, %c1, 1; mov.u32 %c2, %ctaid.x; "
+      "add.u32 %c2, %c2, 7;\n"
+      "cvt.u64.u32 %d4, %n; mul.lo.u64 %d4, %d4, %d4; cvt.u64.u32 %e0, %c0; cvt.u64.u32 %e1, %c1; cvt.u64.u32 %e2, "
+      "%c2;\n";
+  std::string other = constants + body;  // the same of registers of its own
+  for (const char* r : {"%n", "%c", "%d4", "%e", "%q", "%d5"})
+    for (size_t at = 0; (at = other.find(r, at)) != std::string::npos; at += 3)
+      if (!std::isalpha(static_cast<unsigned char>(other[at + 2]))) other.insert(at + 1, "z");
+  const std::string text =
+      ".version 7.1\n.target sm_61\n.address_size 64\n.extern .func (.param .b32 r) vprintf(.param .b64 a, .param .b64 "
+      "b);\n"
+      ".global .align 1 .b8 text[3] = {104, 10, 0};\n.visible .entry k(.param .u64 in, .param .u64 out)\n{\n"
+      ".reg .b32 %t, %s, %n, %c<3>, %q, %x, %y, %r, %zn, %zc<3>, %zq; .reg .b64 %p, %o, %d<8>, %e<3>, %zd<8>, %ze<3>; "
+      ".reg .pred %g;\n"
+      "mov.u32 %t, %tid.x; setp.ne.u32 %g, %t, 33; mov.u32 %x, 0;\n" +
+      constants + body +
+      "mov.u32 %y, %x; @%g bra BEHIND;\n"
+      "mov.u64 %p, text; { .param .b64 a; .param .b64 b; .param .b32 c; st.param.b64 [a], %p; st.param.b64 [b], 0;\n"
+      "call.uni (c), vprintf, (a, b); ld.param.b32 %r, [c]; }\nBEHIND:\n" +
+      other +
+      "mov.u32 %s, %tid.x; mov.u32 %r, %ctaid.x; mad.lo.u32 %r, %r, 96, %s; ld.param.u64 %o, [out];\n"
+      "mad.wide.u32 %o, %r, 768, %o; st.global.u32 [%o], %s; st.global.u32 [%o+8], %x; st.global.u32 [%o+16], "
+      "%y;\nret;\n}\n";
+  three_ways(text, {"sm_61", "sm_86", "sm_90"}, true);
+}
+
 // The tables that the driver resolves calls by are those of ptxas: names, kinds and order.
 TEST(Calls, CubinNamesItsExterns) {
   const ptx::Module module = parse_file(path);

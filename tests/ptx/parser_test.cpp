@@ -770,6 +770,7 @@ TEST(ParserErrors, BytesThatAreNoTextAreNamedOnceAndNotRepeated) {
   EXPECT_EQ(Parsed(start + "\xe7").errors(), "test.ptx:3:1: error: byte 0xe7 is no PTX\n  ?\n  ^\n");
   EXPECT_EQ(Parsed(start + std::string(5000, '\x9b')).errors(),
             "test.ptx:3:1: error: byte 0x9b and the 4999 after it are no PTX\n");
+  EXPECT_EQ(Parsed(start + std::string(3, '\0')).errors(), "");  // what nvrtc counts as part of its text
   EXPECT_EQ(Parsed(start + std::string("\0\x1b\x7f", 3)).errors(),
             "test.ptx:3:1: error: byte 0x00 and the 2 after it are no PTX\n  ???\n  ^~~\n");
   EXPECT_EQ(Parsed(start + "##'").errors(), "test.ptx:3:1: error: `##'` is no PTX\n  ##'\n  ^~~\n");
