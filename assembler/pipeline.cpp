@@ -174,10 +174,10 @@ Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Func
     auto scope = timings.measure(Phase::peephole, p.name);
     known = survey(f);
     find_guarded_values(f, known);
-    if (o.level >= 1) spread_zeros(f, known);
     remove_dead_code(f, known);
     if (o.level >= 1 && o.target->family == isa::Family::volta) join_copies(f, known);
     if (o.level >= 1) combine(f, known, memory.forms);
+    if (o.level >= 1 && spread_zeros(f, known)) remove_dead_code(f, known);
     if (o.level >= 2 && !f.calls) share_values(f, known);  // calls of the driver keep what PTX has alive, and no more
   }
   Liveness live;

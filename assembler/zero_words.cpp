@@ -2,7 +2,8 @@
 //
 // Input and output: functions over virtual registers, with their survey, which is kept up to date. PTX that extends an unsigned value to 64 bits makes
 // the upper word a register of its own, which holds zero as long as the value lives; here whoever reads that word alone reads RZ. Where pairs are
-// read as a whole, as addresses and by double precision, the word stays. All that writes it are moves of zero.
+// read as a whole, as addresses and by double precision, the word stays. All that writes it are moves of zero. Behind combine.cpp:
+// before it, sums take in more, and pairs that they then need cost `adam` of HeCBench its occupancy.
 // Cost: O(instructions) where there are such words, which the survey tells.
 //
 // Left out: other literals, which few places of an instruction take; words that are zero by other instructions.
