@@ -1002,7 +1002,7 @@ void Reader::instruction(Range at) {
   i.guard = guard_;
   i.guard_negated = guard_negated_;
   i.line = line(opcode_at_.begin);
-  take_space_of_name(i);
+  if (!take_space_of_name(i)) return drop();
   if (call) {
     if (!call_instruction(i)) return drop();
   } else {

@@ -282,7 +282,7 @@ class Reader {
   bool rewrite_call();
   bool rewrite_vector_move(const Instruction& i);
   bool rewrite_operands(const Mnemonic& m);
-  void take_space_of_name(Instruction& i) const;
+  bool take_space_of_name(Instruction& i);
   void define_register_parameters();
   bool store_register_results();
   // statements.cpp; false: the grammar must look at it

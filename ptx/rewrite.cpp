@@ -260,12 +260,21 @@ bool Reader::rewrite_operands(const Mnemonic& m) {
 }
 
 // A name as the address may tell the space. What only this thread sees need not be .volatile.
-void Reader::take_space_of_name(Instruction& i) const {
+bool Reader::take_space_of_name(Instruction& i) {
   using enum Opcode;
-  if (i.mods.space != Space::generic || (i.op != ld && i.op != st && i.op != atom && i.op != red)) return;
-  for (const RawOperand& x : raw_)
-    if (x.operand.kind == Operand::address_var) i.mods.space = module_.variables[x.operand.variable_id()].space;
+  if (i.mods.space != Space::generic || (i.op != ld && i.op != st && i.op != atom && i.op != red)) return true;
+  for (const RawOperand& x : raw_) {
+    if (x.operand.kind != Operand::address_var) continue;
+    const Variable& v = module_.variables[x.operand.variable_id()];
+    if (v.space == Space::constant || v.space == Space::param) {
+      error("bad-operand", x.at, "{}: `{}` lies in .{}, which the instruction does not name", opcode_name(i.op), v.name,
+            name(v.space));
+      return false;
+    }
+    i.mods.space = v.space;
+  }
   if (i.mods.space == Space::local && i.mods.semantics == Semantics::volatile_) i.mods.semantics = Semantics::none;
+  return true;
 }
 
 // All elements are taken before the first is written, which may be among them.

@@ -112,6 +112,15 @@ TEST(OldModules, NamesTellTheirSpace) {
   EXPECT_THAT(three_ways(text, both_families, true), AnyOf(-1, 3));
 }
 
+TEST(OldModules, NamesOfOtherSpacesAreRefused) {
+  for (const char* s : {"ld.u32 %r0, [c]", "mov.u32 %r0, 0; st.u32 [c], %r0", "atom.add.u32 %r0, [c], 1",
+                        "mov.u32 %r0, 0; { .param .b32 q; st.b32 [q], %r0; }"}) {
+    std::string text = kernel("7.8", "sm_60", {s});
+    text.insert(text.find(".visible"), ".const .u32 c = 9;\n");
+    EXPECT_THAT(refusal(text), HasSubstr("which the instruction does not name")) << s;
+  }
+}
+
 TEST(OldModules, ConstantAddressesInInitialValues) {
   std::string text = kernel("7.8", "sm_60",
                             {"ld.const.u64 %d0, [where+8]; ld.const.u32 %d0, [%d0]",
