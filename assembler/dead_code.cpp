@@ -31,12 +31,82 @@ bool has_effects(const ptx::Instruction& i, const Operand* operands) {
   return i.op == Opcode::mov && tells_time(operands[1]);
 }
 
+// Which items write the registers of PTX: places in the order of the layout.
+struct Definitions {
+  static constexpr uint32_t several = 1u << 31, nowhere = UINT32_MAX;
+  struct Place {
+    uint32_t inst, block;
+  };
+  struct List {
+    uint32_t begin, end;  // of `writes`
+  };
+  std::span<const Place> places;
+  std::span<const uint32_t>
+      of;  // by register: the place of its only write, or several | its list, or nowhere; at the end the condition code
+  std::span<const List> lists;       // of registers that are written several times
+  std::span<const uint32_t> writes;  // places, ascending in each list
+
+  size_t condition_code() const { return of.size() - 1; }
+  std::span<const uint32_t> writes_of(uint32_t list) const {
+    return writes.subspan(lists[list].begin, lists[list].end - lists[list].begin);
+  }
+};
+
+Definitions find_definitions(FlowGraph& g) {
+  const ptx::Function& f = g.f;
+  size_t n = 0;
+  for (BlockId b : g.flow.layout) n += g.block(b).items.size();
+  const std::span<Definitions::Place> places = g.arena.make_raw<Definitions::Place>(n);
+  const std::span<uint32_t> of = g.numbers(f.registers.size() + 1, Definitions::nowhere);
+  struct Again {
+    uint32_t list, place;
+  };
+  ArenaList<Again> again(g.arena, 64);
+  ArenaList<uint32_t> ends(g.arena, 16);  // by list: how many writes it has; then where they end
+  uint32_t place = 0;
+  const auto define = [&](uint32_t reg) {
+    uint32_t& d = of[reg];
+    if (d == Definitions::nowhere) {
+      d = place;
+      return;
+    }
+    if (d < Definitions::several) {
+      const uint32_t list = ends.push(1);
+      again.push({list, d});
+      d = list | Definitions::several;
+    }
+    const uint32_t list = d - Definitions::several;
+    again.push({list, place}), ++ends[list];
+  };
+  for (BlockId b : g.flow.layout)
+    for (const FlowItem& item : g.block(b).items) {
+      const ptx::Instruction& i = f.instructions[item.inst];
+      places[place] = {item.inst, index(b)};
+      const ptx::Operand *o = f.operands.data() + i.first_operand, *const end = o + i.destination_count;
+      for (; o != end; ++o)
+        if (o->kind == ptx::Operand::reg) {
+          define(o->id);
+        } else if (o->kind == ptx::Operand::vector) {
+          for (uint32_t e = 0; e < o->count; ++e)
+            if (const ptx::Operand& part = f.vector_elements[o->id + e]; part.kind == ptx::Operand::reg)
+              define(part.id);
+        }
+      if (i.mods.carry_out) define(static_cast<uint32_t>(f.registers.size()));
+      ++place;
+    }
+  const std::span<Definitions::List> lists = g.arena.make_raw<Definitions::List>(ends.size());
+  for (uint32_t l = 0, at = 0; l < ends.size(); ++l) lists[l] = {at, at}, at += ends[l];
+  const std::span<uint32_t> writes = g.arena.make_raw<uint32_t>(again.size());
+  for (const Again& a : again.all()) writes[lists[a.list].end++] = a.place;
+  return {places, of, lists, writes};
+}
+
 class Marking {
  public:
   explicit Marking(FlowGraph& g)
       : g_(g),
         f_(g.f),
-        definitions_(g.definitions),
+        definitions_(find_definitions(g)),
         state_(g.arena.make_span<State>(definitions_.places.size(), unseen)),
         begin_(g.arena.make_raw<uint32_t>(g.flow.blocks.size())),
         end_(g.arena.make_raw<uint32_t>(g.flow.blocks.size())),
@@ -174,54 +244,6 @@ class Marking {
 };
 
 }  // namespace
-
-void FlowGraph::find_definitions() {
-  size_t n = 0;
-  for (BlockId b : flow.layout) n += block(b).items.size();
-  const std::span<Definitions::Place> places = arena.make_raw<Definitions::Place>(n);
-  const std::span<uint32_t> of = numbers(f.registers.size() + 1, Definitions::nowhere);
-  struct Again {
-    uint32_t list, place;
-  };
-  ArenaList<Again> again(arena, 64);
-  ArenaList<uint32_t> ends(arena, 16);  // by list: how many writes it has; then where they end
-  uint32_t place = 0;
-  const auto define = [&](uint32_t reg) {
-    uint32_t& d = of[reg];
-    if (d == Definitions::nowhere) {
-      d = place;
-      return;
-    }
-    if (d < Definitions::several) {
-      const uint32_t list = ends.push(1);
-      again.push({list, d});
-      d = list | Definitions::several;
-    }
-    const uint32_t list = d - Definitions::several;
-    again.push({list, place}), ++ends[list];
-  };
-  for (BlockId b : flow.layout)
-    for (const FlowItem& item : block(b).items) {
-      const ptx::Instruction& i = f.instructions[item.inst];
-      places[place] = {item.inst, index(b)};
-      const ptx::Operand *o = f.operands.data() + i.first_operand, *const end = o + i.destination_count;
-      for (; o != end; ++o)
-        if (o->kind == ptx::Operand::reg) {
-          define(o->id);
-        } else if (o->kind == ptx::Operand::vector) {
-          for (uint32_t e = 0; e < o->count; ++e)
-            if (const ptx::Operand& part = f.vector_elements[o->id + e]; part.kind == ptx::Operand::reg)
-              define(part.id);
-        }
-      if (i.mods.carry_out) define(static_cast<uint32_t>(f.registers.size()));
-      ++place;
-    }
-  const std::span<Definitions::List> lists = arena.make_raw<Definitions::List>(ends.size());
-  for (uint32_t l = 0, at = 0; l < ends.size(); ++l) lists[l] = {at, at}, at += ends[l];
-  const std::span<uint32_t> writes = arena.make_raw<uint32_t>(again.size());
-  for (const Again& a : again.all()) writes[lists[a.list].end++] = a.place;
-  definitions = {places, of, lists, writes};
-}
 
 bool FlowGraph::remove_dead_code() {
   ArenaScope scope(arena);

@@ -16,32 +16,6 @@ using Flags = std::span<uint8_t>;  // in the arena; a byte each: faster than bit
 // The blocks that lead to one block, in the order in which they were found; hardly ever more than two.
 using BlockList = InlineVector<BlockId, 2>;
 
-// Which items write the registers of PTX: places in the order of the layout, when they were gathered.
-struct Definitions {
-  static constexpr uint32_t several = 1u << 31, nowhere = UINT32_MAX;
-  struct Place {
-    uint32_t inst, block;
-  };
-  struct List {
-    uint32_t begin, end;  // of `writes`
-  };
-  std::span<const Place> places;
-  std::span<const uint32_t>
-      of;  // by register: the place of its only write, or several | its list, or nowhere; at the end the condition code
-  std::span<const List> lists;       // of registers that are written several times
-  std::span<const uint32_t> writes;  // places, ascending in each list
-
-  size_t condition_code() const { return of.size() - 1; }
-  std::span<const uint32_t> writes_of(uint32_t list) const {
-    return writes.subspan(lists[list].begin, lists[list].end - lists[list].begin);
-  }
-  // The places of all writes of a register.
-  std::span<const uint32_t> all_of(uint32_t reg) const {
-    if (of[reg] < several) return of.subspan(reg, 1);
-    return of[reg] == nowhere ? std::span<const uint32_t>() : writes_of(of[reg] - several);
-  }
-};
-
 struct FlowGraph {
   const ptx::Module& module;
   const ptx::Function& f;
@@ -89,11 +63,7 @@ struct FlowGraph {
     for (BlockId b : flow.layout) successors(b, [&](BlockId s) { predecessors[index(s)].push_back(b); });
   }
 
-  // dead_code.cpp
-  Definitions definitions;
-  void find_definitions();
-  // Of blocks as they were when definitions were found. Returns whether there was any; then the definitions hold what is gone, too.
-  bool remove_dead_code();
+  bool remove_dead_code();  // dead_code.cpp; whether there was any
 
   struct Waits {
     bool barrier = false;    // has a barrier of the block,

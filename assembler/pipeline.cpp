@@ -400,6 +400,7 @@ Result<Assembled> assemble(const ptx::Module& input, const Options& options, Tim
   cubin::Image image;
   image.sm = options.target->sm;
   image.ptx_target = module.target;
+  ConstantLayout constants;  // once an initial value has an address in it
   for (uint32_t id = 0; id < module.variables.size(); ++id) {
     const ptx::Variable& v = module.variables[ptx::VariableId{id}];
     if (v.space != ptx::Space::global && v.space != ptx::Space::constant) continue;
@@ -411,8 +412,9 @@ Result<Assembled> assemble(const ptx::Module& input, const Options& options, Tim
     if (!x.initial.empty()) x.initial.resize(x.size);
     for (const ptx::Variable::Address& a : v.addresses) {
       const bool in_bank = !a.function && module.variables[ptx::VariableId{a.id}].space == ptx::Space::constant;
+      if (in_bank && constants.offsets.empty()) constants = lay_out_constants(module);
       if (a.function || in_bank) {
-        const uint64_t base = a.function ? ptx::function_address(a.id) : lay_out_constants(module).offsets[a.id];
+        const uint64_t base = a.function ? ptx::function_address(a.id) : constants.offsets[a.id];
         const uint64_t value = base + static_cast<uint64_t>(a.addend);
         std::memcpy(x.initial.data() + a.offset, &value, 8);
       } else {

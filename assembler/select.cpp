@@ -568,7 +568,7 @@ static bool never_changes(ptx::SpecialRegister r) {
   }
 }
 
-// How the result of 64 bits extends its low word: Extensions. The register has this value alone.
+// How the result of 64 bits extends its low word: a set of Extension. The register has this value alone.
 uint8_t Selector::extension_of(const ptx::Instruction& i) const {
   const auto narrow = [](Type t) -> uint8_t {
     return ptx::is_floating(t) || ptx::type_bytes(t) > 4 ? 0 : ptx::is_signed(t) ? by_sign : by_zeros;

@@ -315,7 +315,7 @@ class Selector {
   void float_arithmetic(const ptx::Instruction& i);
   void multiply(const ptx::Instruction& i);
   void mul64(uint32_t d, Wide a, Wide b);  // low 64 bits; d is none of the sources
-  // The low word of a value of 64 bits, and how the value extends it: Extensions.
+  // The low word of a value of 64 bits, and how the value extends it: a set of Extension.
   struct Factor {
     Op low;
     uint32_t extends = 0;

@@ -169,8 +169,8 @@ struct Builder : FlowGraph {
   }
 
   void remove_dead_statements() {
-    find_definitions();
-    while (FlowGraph::remove_dead_code() && remove_empty_branches()) find_definitions();
+    while (remove_dead_code() && remove_empty_branches()) {
+    }
   }
   // Where both ways of a branch come to one block without doing anything. Returns whether there are any.
   bool remove_empty_branches() {
