@@ -21,6 +21,10 @@ enum class Scheduler : uint8_t { linear, list };
 // Issue cycles between instructions: as scheduled, or longer (for tests: whatever is right must stay right).
 enum class Stalls : uint8_t { scheduled, maximal, random };
 
+// Whether functions are made of stencils at -O0 (stencils.h), where they can be. Making a stencil takes as long as assembling some ten instructions
+// otherwise, so it pays for those who keep a workspace, in which stencils stay.
+enum class Stencils : uint8_t { off, with_workspace, always };
+
 // Memory that compilations take again, one after the other: whoever assembles often keeps one. Not for two threads at once.
 class Workspace {
  public:
@@ -41,6 +45,7 @@ struct Options {
   bool branch_inlining = true;
   bool unrolling = true;  // of small counted loops, from -O2 on
   bool contract = false;  // --fmad: products and sums of floats that PTX leaves free become fma, from -O1 on
+  Stencils stencils = Stencils::with_workspace;
   bool line_tables = false;  // -lineinfo: says of each machine instruction which .loc it comes from
   Stalls stalls = Stalls::scheduled;
   uint64_t stall_seed = 1;     // of Stalls::random

@@ -125,6 +125,7 @@ struct Assigner {
 
   Facts& at(uint32_t k) { return f.facts[index(code.order[k])]; }
   uint64_t present() {  // latency classes of the kernel
+    if (f.alone) return (uint64_t{1} << isa::latency_class_count) - 1;
     uint64_t classes = 0;
     for (InstId i : code.order) classes |= uint64_t{1} << static_cast<unsigned>(f.facts[index(i)].latency);
     return classes;

@@ -225,7 +225,7 @@ Result<cubin::Kernel> emit(const ptx::Module& module, Function& f, Code& code) {
   while (code.order.size() < total) code.order.push_back(nop), code.targets.push_back(UINT32_MAX);
 
   cubin::Kernel k;
-  k.name = f.source->name;
+  declare(k, *f.source);
   const std::span<isa::Word> words = f.arena->make_raw<isa::Word>(total);
   code.addresses.resize(total);
   uint32_t registers = std::max(f.registers_used, stack_register + 1);  // at least two
@@ -292,7 +292,6 @@ Result<cubin::Kernel> emit(const ptx::Module& module, Function& f, Code& code) {
   k.dynamic_stack = f.dynamic_stack;
   k.uses_ctaid_z = f.uses_ctaid_z;
   if (!volta) {
-    // An entry per region that is open, and one per branch on the way that split the warp: its other lanes wait there. They are fewer than 32.
     uint32_t depth = 0, branches = 0;
     bool loops = false;
     for (const Region& r : f.regions) depth = std::max(depth, r.depth + 1);
@@ -300,21 +299,29 @@ Result<cubin::Kernel> emit(const ptx::Module& module, Function& f, Code& code) {
     for (InstId i : code.order) branches += f[i].sass.mnemonic == isa::Mnemonic::BRA && f[i].sass.guard != isa::PT;
     if (!f.subroutines.empty()) ++depth;  // the place to return to
     const bool diverges = depth > 0 || branches > 0 || f.calls;
-    k.stack_bytes = diverges ? 16 * (depth + (loops ? 32 : std::clamp(branches, 1u, 32u))) : 0;
+    k.stack_bytes = diverges ? divergence_stack_bytes(depth, branches, loops) : 0;
   }
+  k.constants.assign(f.constants.begin(), f.constants.end());
+  return k;
+}
+
+uint32_t divergence_stack_bytes(uint32_t depth, uint32_t branches, bool loops) {
+  // An entry per region that is open, and one per branch on the way that split the warp: its other lanes wait there. They are fewer than 32.
+  return 16 * (depth + (loops ? 32 : std::clamp(branches, 1u, 32u)));
+}
+
+void declare(cubin::Kernel& k, const ptx::Function& p) {
+  k.name = p.name;
   uint32_t at = 0;
-  k.parameters.reserve(f.source->parameters.size());
-  for (const ptx::Parameter& p : f.source->parameters) {
-    uint32_t size = ptx::type_bytes(p.type), align = p.align ? p.align : size;
+  k.parameters.reserve(p.parameters.size());
+  for (const ptx::Parameter& x : p.parameters) {
+    const uint32_t size = ptx::type_bytes(x.type), align = x.align ? x.align : size;
     at = (at + align - 1) / align * align;
-    k.parameters.push_back({at, size * (p.count ? p.count : 1)});
+    k.parameters.push_back({at, size * (x.count ? x.count : 1)});
     at += k.parameters.back().size;
   }
   k.parameter_bytes = at;
-  k.constants.assign(f.constants.begin(), f.constants.end());
-  k.max_threads = f.source->max_threads;
-  k.required_threads = f.source->required_threads;
-  return k;
+  k.max_threads = p.max_threads, k.required_threads = p.required_threads;
 }
 
 }  // namespace rndn::assembler

@@ -302,6 +302,7 @@ struct Function {
   uint32_t barriers = 0;  // named barriers used
   bool uses_ctaid_z = false;
   bool calls = false;       // functions of the driver
+  bool alone = false;       // other code goes before and behind it (make_stencil.cpp)
   bool collective = false;  // lanes meet by WARPSYNC.COLLECTIVE (select_warp.cpp)
   uint32_t max_registers = 255;
   std::vector<std::byte> constants;  // bank 2

@@ -253,6 +253,10 @@ struct Code {
 Code lay_out(Function& f, isa::FormCache& forms, Code room);
 void assign_barriers(Function& f, Code& code);  // fills Facts::control
 Result<cubin::Kernel> emit(const ptx::Module& module, Function& f, Code& code);
+// What the kernel takes from its declaration in PTX.
+void declare(cubin::Kernel& kernel, const ptx::Function& function);
+// Pascal's stack of code with regions so deep, so many guarded branches, and perhaps loops.
+uint32_t divergence_stack_bytes(uint32_t depth, uint32_t branches, bool loops);
 
 // --- independent checkers: one message per violation, empty when all is well
 std::vector<std::string> check_allocation(const Function& before, const Function& after);

@@ -8,6 +8,7 @@
 #include "assembler/join_words.h"
 #include "assembler/line_tables.h"
 #include "assembler/passes.h"
+#include "assembler/stencils.h"
 #include "assembler/unroll.h"
 #include "libraries/base/parallel.h"
 #include "ptx/parse.h"
@@ -23,6 +24,7 @@ struct Workspace::Worker {
   RawVector<Facts> facts;
   RawVector<uint32_t> unit_begin, unit_items;
   RegisterLists registers;
+  StencilCache stencils;
 };
 Workspace::Workspace() = default;
 Workspace::~Workspace() = default;
@@ -150,6 +152,12 @@ void lengthen_stalls(Function& f, const Code& code, const Options& o) {
   }
 }
 
+Result<void> check_shared(const cubin::Kernel& k, const Options& o) {
+  if (k.shared_bytes <= o.target->max_shared_bytes + o.target->shared_base) return {};
+  return input_error("function {}: {} bytes of shared memory, {} allows {}", k.name, k.shared_bytes, o.target->name,
+                     o.target->max_shared_bytes);
+}
+
 Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Function& p, const SourceLines& lines,
                                       const Options& o, Workspace::Worker& memory, Timings& timings,
                                       KernelReport& report) {
@@ -160,6 +168,16 @@ Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Func
   {
     auto scope = timings.measure(Phase::structure, p.name);
     ASSIGN_OR_RETURN(flow, structure(module, p, *o.target, o.level >= 1, o.branch_inlining && o.level >= 1, arena));
+  }
+  if (o.level == 0 && !o.line_tables && o.stalls == Stalls::scheduled &&
+      (o.stencils == Stencils::always || (o.stencils == Stencils::with_workspace && o.workspace))) {
+    auto scope = timings.measure(Phase::select, p.name);
+    ASSIGN_OR_RETURN(std::optional<cubin::Kernel> k, copy_and_patch(module, p, flow, o, memory.forms, arena,
+                                                                    memory.selection, memory.stencils, report));
+    if (k) {
+      RETURN_IF_ERROR(check_shared(*k, o));
+      return *std::move(k);
+    }
   }
   Function f;
   {
@@ -304,9 +322,7 @@ Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Func
   report.spill_bytes = f.spill_bytes;
   report.shared_bytes = k.shared_bytes;
   report.spill_store_bytes = f.spill_store_bytes, report.spill_load_bytes = f.spill_load_bytes;
-  if (k.shared_bytes > o.target->max_shared_bytes + o.target->shared_base)
-    return input_error("function {}: {} bytes of shared memory, {} allows {}", p.name, k.shared_bytes, o.target->name,
-                       o.target->max_shared_bytes);
+  RETURN_IF_ERROR(check_shared(k, o));
   memory.selection.insts = std::move(f.insts);
   for (Block& b : f.blocks) memory.selection.code.push_back(std::move(b.code));
   memory.code = std::move(code);

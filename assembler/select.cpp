@@ -537,6 +537,10 @@ void Selector::prepare() {
   local_ = lay_out_local(m_, p_);
   f_.local_bytes = local_.bytes, f_.dynamic_stack = local_.dynamic;
 
+  if (flow_.alone) {
+    for (Register& r : registers_) r.definitions = 2, r.read = true;
+    return place_registers();
+  }
   for (BlockId b : flow_.layout)
     for (const FlowItem& item : flow_.blocks[b].items) {
       const ptx::Instruction& i = p_.instructions[item.inst];
@@ -749,6 +753,7 @@ Result<Function> Selector::run(SelectionRoom& room) {
   f_.gprs.reserve(p_.registers.size() * 2 + p_.instructions.size() + 16);
   f_.max_registers = register_limit(p_, options_);
   f_.calls = flow_.calls;
+  f_.alone = flow_.alone;
   if (f_.calls) descriptor_ = called_descriptor_register;
   f_.shared_bytes = shared_.bytes;
   f_.uses_shared = shared_.any;
@@ -774,6 +779,15 @@ Result<Function> Selector::run(SelectionRoom& room) {
     convergent_ = x.convergent, split_ = x.split;
     for (uint32_t r : conditional_) is_conditional_[r / 64] = 0;
     conditional_.clear();
+    if (flow_.alone)  // any register may have been written under this guard alone
+      for (const Register& r : registers_) {
+        const uint32_t first = 2 * r.first + (r.bytes == 0);
+        for (uint32_t w = 0; w < std::max(r.bytes / 4u, 1u); ++w) {
+          if ((first + 2 * w) / 64 >= is_conditional_.size()) is_conditional_.resize((first + 2 * w) / 32 + 1);
+          is_conditional_[(first + 2 * w) / 64] |= uint64_t{1} << (first + 2 * w) % 64;
+          conditional_.push_back(first + 2 * w);
+        }
+      }
     const std::span<const FlowItem> items(x.items.begin(), x.items.size());
     for (size_t k = 0; k < items.size(); ++k) {
       if (const size_t n = meet_as_one(items.subspan(k)); n != 0)

@@ -61,6 +61,7 @@ struct Flow {
   IdVector<RegionId, Region> regions;
   bool calls = false;  // functions of the driver
   bool loops = false;
+  bool alone = false;        // one statement without the code around it: nothing is known of its registers (make_stencil.cpp)
   DominatorTree dominators;  // of blocks with items
 };
 

@@ -30,7 +30,7 @@ struct Arguments {
   assembler::Options options;
   unsigned threads = 0;
   bool quiet = false, strict = false, debug = false;
-  bool verbose = false, time = false, inlining_off = false, unrolling_off = false;
+  bool verbose = false, time = false, inlining_off = false, unrolling_off = false, stencils = false;
 };
 
 // Flags of ptxas that change nothing here: what they ask for is so anyway, or is a hint.
@@ -146,7 +146,7 @@ int run(int argc, char** argv) {
                  "output; - is standard output; default: FILE.cubin, or elf.o for standard input")
       ->type_name("FILE");
   tools::add_number(app, "-O,--opt-level", a.options.level, 0, 3,
-                    "0: linear schedule, no peepholes; 1: peepholes; 2: list schedule; 3 (default): all");
+                    "0: quickly; 1: linear schedule, peepholes; 2: list schedule; 3 (default): all");
   tools::add_number(app, "--maxrregcount", a.options.max_registers, 0u, 255u,
                     "at most N registers per thread; 0: the target's limit");
   a.options.contract = true;
@@ -159,6 +159,7 @@ int run(int argc, char** argv) {
   app.add_flag("-w,--disable-warnings", a.quiet, "no warnings");
   app.add_flag("--Werror,--warning-as-error", a.strict, "warnings are errors");
   app.add_flag("--verify-passes", a.options.verify_passes, "run the independent checkers after each pass");
+  app.add_flag("--stencils", a.stencils, "at -O0: code copied from finished pieces, as for those who assemble again and again");
   app.add_flag("--no-branch-inlining", a.inlining_off, "keep small if-bodies as branches");
   app.add_flag("--no-unrolling", a.unrolling_off, "keep loops as they are");
   app.add_option("--threads,--split-compile", a.threads,
@@ -173,6 +174,7 @@ int run(int argc, char** argv) {
   if (auto code = tools::parse_command_line(app, with_two_dashes({argv + 1, argv + argc}))) return *code;
   a.options.branch_inlining = !a.inlining_off;
   a.options.unrolling = !a.unrolling_off;
+  if (a.stencils) a.options.stencils = assembler::Stencils::always;
   if (!a.arch.empty() && !isa::find_target(a.arch))
     return tools::report(usage_error("unknown target `{}`; targets are{}", a.arch, targets));
   size_t warnings = 0;

@@ -137,6 +137,16 @@ class ArenaList {
     items_[count_] = x;
     return static_cast<uint32_t>(count_++);
   }
+  // Room for n behind the last, to be written before take(), which makes as many of them elements as are worth it.
+  T* more(size_t n) {
+    if (count_ + n > items_.size()) {
+      std::span<T> larger = arena_->make_raw<T>(count_ * 2 + n);
+      std::copy(items_.begin(), items_.begin() + static_cast<std::ptrdiff_t>(count_), larger.begin());
+      items_ = larger;
+    }
+    return items_.data() + count_;
+  }
+  void take(size_t n) { count_ += n; }
   T& operator[](size_t k) { return items_[k]; }
   const T& operator[](size_t k) const { return items_[k]; }
   size_t size() const { return count_; }

@@ -105,6 +105,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   options.level = hash / 6 % 2 ? 3 : 0;
   options.max_registers = hash / 12 % 4 ? 0 : 24;
   options.contract = hash / 48 % 2;
+  options.stencils = hash / 96 % 2 ? assembler::Stencils::always : assembler::Stencils::off;
   options.verify_passes = true;
   Timings timings;
   const auto made = assembler::assemble(module, options, timings);

@@ -98,6 +98,7 @@ Result<std::vector<std::byte>> ours(const ptx::Module& m, const std::string& tar
   o.target = isa::find_target(target);
   if (!o.target) return input_error("no target {}", target);
   o.level = level;
+  o.stencils = Stencils::always;  // at -O0
   o.max_registers = registers;
   o.verify_passes = true;
   o.stalls = stalls;

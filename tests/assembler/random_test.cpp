@@ -76,10 +76,11 @@ std::string where(const Words& expected, const Words& got) {
 }
 
 struct Variant {
-  std::string name;  // "-O3", "-O0", "ptxas"
+  std::string name;  // "-O3", "-O0", "ptxas"; -O0 by stencils unless said
   int level = 0;
   uint32_t registers = 0;
   bool ptxas = false;
+  Stencils stencils = Stencils::always;
 };
 
 // What all runs share.
@@ -91,7 +92,7 @@ struct Setting {
 
 Result<std::vector<std::byte>> code(const Variant& v, const ptx::Module& module, const Setting& s) {
   if (v.ptxas) return rndn::test::ptxas_cubin(s.ptxas, ptx::print(module), s.target);
-  ASSIGN_OR_RETURN(Assembled made, assemble_for(module, s.target, v.level, v.registers));
+  ASSIGN_OR_RETURN(Assembled made, assemble_for(module, s.target, v.level, v.registers, false, v.stencils));
   return made.cubin;
 }
 
@@ -277,7 +278,10 @@ void run_programs(uint64_t first, uint64_t count, uint32_t sm, const std::vector
     for (const std::string& target : on) {
       totals[target].programs += p.n;
       std::vector<Variant> variants = {{"-O3", 3}, {"-O0", 0}};
-      if (at / per_module % 2 == 0) variants.push_back({"-O3 with 24 registers", 3, 24});
+      if (at / per_module % 2 == 0)
+        variants.push_back({"-O3 with 24 registers", 3, 24});
+      else
+        variants.push_back({"-O0 without stencils", 0, 0, false, Stencils::off});
       if (!ptxas.empty()) variants.push_back({"ptxas", 3, 0, true});
       for (const Variant& v : variants) run_variant(p, v, {ptxas, target, in}, totals[target], shown);
     }

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 #include <random>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -57,13 +58,19 @@ inline std::vector<isa::Instruction> instructions_of(const std::vector<std::byte
   return code;
 }
 
+// At -O0 by stencils where there are any, and by the passes on every other target of a family.
+inline Stencils stencils_of(const std::string& target) {
+  return target == "sm_60" || target == "sm_80" || target == "sm_89" ? Stencils::off : Stencils::always;
+}
 inline Result<Assembled> assemble_for(const ptx::Module& module, const std::string& target, int level = 3,
-                                      uint32_t max_registers = 0, bool line_tables = false) {
+                                      uint32_t max_registers = 0, bool line_tables = false,
+                                      std::optional<Stencils> stencils = {}) {
   Options o;
   o.target = isa::find_target(target);
   o.level = level;
   o.max_registers = max_registers;
   o.line_tables = line_tables;
+  o.stencils = stencils.value_or(stencils_of(target));
   o.verify_passes = true;
   Timings timings;
   return assemble(module, o, timings);

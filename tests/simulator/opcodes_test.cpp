@@ -337,6 +337,7 @@ std::vector<std::byte> ours(const Suite& s, int level, uint32_t registers) {
   assembler::Options options;
   options.target = isa::find_target("sm_90");
   options.level = level;
+  options.stencils = assembler::Stencils::always;  // at -O0
   options.max_registers = registers;
   options.verify_passes = true;
   Timings timings;
