@@ -9,8 +9,9 @@
 // Uniformity is an optimistic closure over registers (flow-insensitive): a value is divergent when it comes from a divergent source, or is
 // written where lanes run apart. Lanes that leave a loop at different times (grid-stride loops, as a rule) make no difference to those that are still in it:
 // they run each round together, so that what is written in the loop and read nowhere else is the same for them, if the loop is not run again: then they would
-// bring with them what their last rounds have left. The closure begins with a walk over the code in its order, which leaves few instructions undecided: these are
-// asked again, in the same order, as long as anything changes. One lane's atomic for others takes what is the same for all, whatever round they are in.
+// bring with them what their last rounds have left. Asked for are the predicates of branches, and the addresses of atomics that one lane may do for others,
+// so that the closure is over the instructions that these are made of, few as a rule: back to those that differ whatever they are given. They are asked in
+// the order of the code, as long as anything changes. One lane's atomic for others takes what is the same for all, whatever round they are in.
 //
 // Cost: O(instructions + sum of the sizes of loops) for each level (one, hardly ever more than two), times the rounds of the closure (2 or 3 in practice).
 #include <algorithm>
@@ -275,20 +276,19 @@ static bool joins_lanes(const ptx::Instruction& i) {
          (i.mods.space == ptx::Space::global || i.mods.space == ptx::Space::shared);
 }
 
-// The result may differ between lanes whatever the sources are.
-static bool differs_anyway(const ptx::Instruction& i) {
-  return (traits_of(i) & differs) || (i.op == Opcode::ld && !reads_for_all(i));
+// The result may differ between lanes whatever the registers hold that are its sources.
+bool Divergence::differs_anyway(const ptx::Instruction& i) const {
+  return (traits_of(i) & differs) || (i.op == Opcode::ld && !reads_for_all(i)) ||
+         std::ranges::any_of(sources(i), [](const ptx::Operand& o) {
+           return o.kind == ptx::Operand::special && divergent_source(static_cast<ptx::SpecialRegister>(o.id));
+         });
 }
 
-// Of what the instruction makes of its sources, wherever it runs.
+// Of what the instruction makes of its sources, wherever it runs; of one that does not differ anyway.
 Divergence::Variation Divergence::of_sources(const FlowItem& item) const {
-  const ptx::Instruction& i = f.instructions[item.inst];
-  if (differs_anyway(i)) return differing;
   uint8_t v = is_none(item.guard) ? uint8_t{same} : variation[index(item.guard)];
-  for (const ptx::Operand& o : sources(i)) {
+  for (const ptx::Operand& o : sources(f.instructions[item.inst]))
     each_register(o, [&](uint32_t reg) { v = std::max(v, variation[reg]); });
-    if (o.kind == ptx::Operand::special && divergent_source(static_cast<ptx::SpecialRegister>(o.id))) return differing;
-  }
   return static_cast<Variation>(v);
 }
 template <class F>
@@ -312,22 +312,6 @@ Flags Divergence::made_of_shared(std::span<const Undecided> undecided) {
   return made;
 }
 
-// Under a guard that asks for equality, with the number of a thread as a rule, one lane does the atomic, and none for others.
-void Divergence::except_those_of_a_lane(std::span<FlowItem* const> atomics) {
-  // By register: its last definition in the order of the layout.
-  const std::span<const FlowItem*> definition = arena.make_span<const FlowItem*>(f.registers.size(), nullptr);
-  for (BlockId b : flow.layout)
-    for (const FlowItem& item : block(b).items)
-      each_result(f.instructions[item.inst], [&](uint32_t reg) { definition[reg] = &item; });
-  for (FlowItem* item : atomics) {
-    const FlowItem* const d = is_none(item->guard) ? nullptr : definition[index(item->guard)];
-    if (!d) continue;
-    const ptx::Instruction& i = f.instructions[d->inst];
-    if (i.op == Opcode::setp && i.mods.compare == (item->negated ? ptx::Compare::ne : ptx::Compare::eq))
-      item->one_address = false;
-  }
-}
-
 void Divergence::diverge() {
   variation = flags(f.registers.size());
   apart = flags(flow.blocks.size());
@@ -335,23 +319,64 @@ void Divergence::diverge() {
   const bool any_branch = std::ranges::any_of(flow.layout, [&](BlockId b) { return decides(block(b)); });
   if (!any_branch && !has_atomics) return;
 
-  bool changed = false;
-  const auto mark_results = [&](const ptx::Instruction& i, uint8_t as) {
-    each_result(i,
-                [&](uint32_t reg) { changed |= variation[reg] < as, variation[reg] = std::max(variation[reg], as); });
+  // Writes of registers, in the order of the layout; those of one register are a list, the last one first.
+  struct Write {
+    FlowItem* item;
+    uint32_t block, before;  // 1 + the place of the one before
+    bool asked_for;
   };
-  ArenaList<Undecided> undecided(arena, f.instructions.size());
+  ArenaList<Write> writes(arena, f.instructions.size());
+  const std::span<uint32_t> last_write = numbers(f.registers.size(), 0);  // 1 + its place
   ArenaList<FlowItem*> atomics(arena, 8);
   for (BlockId b : flow.layout)
     for (FlowItem& item : block(b).items) {
       const ptx::Instruction& i = f.instructions[item.inst];
       if (has_atomics && joins_lanes(i)) atomics.push(&item);
-      if (i.destination_count == 0) continue;
-      const Variation v = of_sources(item);
-      if (v != same) mark_results(i, v);
-      if (v != differing) undecided.push({&item, index(b)});
+      each_result(i, [&](uint32_t reg) {
+        last_write[reg] = writes.push({&item, index(b), last_write[reg], false}) + 1;
+      });
     }
   if (!any_branch && atomics.empty()) return;
+
+  bool changed = false;
+  const auto mark_results = [&](const ptx::Instruction& i, uint8_t as) {
+    each_result(i,
+                [&](uint32_t reg) { changed |= variation[reg] < as, variation[reg] = std::max(variation[reg], as); });
+  };
+  const auto each_address_register = [&](const FlowItem& item, auto&& use) {
+    const ptx::Instruction& i = f.instructions[item.inst];
+    each_register(f.operand(i, i.destination_count), use);
+  };
+  const Flags asked = flags(f.registers.size());
+  ArenaList<uint32_t> asking(arena, 32);
+  const auto ask = [&](uint32_t reg) {
+    if (!asked[reg]) asked[reg] = true, asking.push(reg);
+  };
+  for (BlockId b : flow.layout)
+    if (decides(block(b))) ask(index(block(b).predicate));
+  for (const FlowItem* item : atomics.all()) each_address_register(*item, ask);
+  uint32_t first_asked = UINT32_MAX, end_asked = 0;  // of `writes`: those asked for lie between
+  for (size_t at = 0; at < asking.size(); ++at)
+    for (uint32_t k = last_write[asking[at]]; k != 0; k = writes[k - 1].before) {
+      Write& w = writes[k - 1];
+      const ptx::Instruction& i = f.instructions[w.item->inst];
+      if (differs_anyway(i)) {
+        mark_results(i, differing);
+        continue;
+      }
+      w.asked_for = true;
+      first_asked = std::min(first_asked, k - 1), end_asked = std::max(end_asked, k);
+      if (!is_none(w.item->guard)) ask(index(w.item->guard));
+      for (const ptx::Operand& o : sources(i)) each_register(o, ask);
+    }
+  ArenaList<Undecided> undecided(arena, 32);
+  for (uint32_t k = first_asked; k < end_asked; ++k) {
+    const Write& w = writes[k];
+    if (!w.asked_for) continue;
+    const Variation v = of_sources(*w.item);
+    if (v != same) mark_results(f.instructions[w.item->inst], v);
+    if (v != differing) undecided.push({w.item, w.block});
+  }
 
   // A branch splits what is reached before its join, from its successors on; a loop what is reached from its header before the loop's join.
   struct Split {
@@ -396,7 +421,7 @@ void Divergence::diverge() {
     successors(b, [&](BlockId s) { stay += in_loop(l, index(s)); });
     return stay == 1;
   };
-  // By register: the outermost loop in which all its readers are; UINT32_MAX: none. Known once some loop is left by one lane after the other.
+  // By register: the outermost loop in which all its readers are; UINT32_MAX: none. Found once it is asked for.
   constexpr uint32_t nobody = UINT32_MAX - 1;
   std::span<uint32_t> readers;
   const auto find_readers = [&] {
@@ -423,6 +448,7 @@ void Divergence::diverge() {
     Variation v = same;
     for (uint32_t l = inner_loop[b]; l != UINT32_MAX; l = loops[l].parent) {
       if (!loops[l].divergent) continue;
+      if (readers.empty()) find_readers();
       const bool runs_again = loops[l].parent != UINT32_MAX || irreducible;
       if (readers[reg] != nobody && (runs_again || readers[reg] != l)) return differing;
       v = same_in_round;
@@ -443,7 +469,6 @@ void Divergence::diverge() {
       for (uint32_t l = inner_loop[index(b)]; l != UINT32_MAX && leaves_loop(l, b); l = loops[l].parent) {
         if (loops[l].divergent) continue;
         loops[l].divergent = true;
-        if (readers.empty()) find_readers();
         const uint32_t j = loop_join(l);
         splits.push({index(loops[l].header), j, depth_of(j), Split::loop});
         of_values.push({l, j, depth_of(j), Split::ways_out});
@@ -461,17 +486,20 @@ void Divergence::diverge() {
     }
     undecided.resize_down(kept);
   } while (changed);
-  const auto each_address_register = [&](const FlowItem& item, auto&& use) {
-    const ptx::Instruction& i = f.instructions[item.inst];
-    each_register(f.operand(i, i.destination_count), use);
-  };
   bool any_address = false, any_guard = false;  // the same for all lanes; of such an atomic
   for (FlowItem* item : atomics.all()) {
     item->one_address = true;
     each_address_register(*item, [&](uint32_t reg) { item->one_address &= variation[reg] == same; });
     any_address |= item->one_address, any_guard |= item->one_address && !is_none(item->guard);
   }
-  if (any_guard) except_those_of_a_lane(atomics.all());
+  // Under a guard that asks for equality, with the number of a thread as a rule, one lane does the atomic, and none for others.
+  for (FlowItem* item : any_guard ? atomics.all() : std::span<FlowItem*>()) {
+    const uint32_t k = is_none(item->guard) ? 0 : last_write[index(item->guard)];
+    if (!k) continue;
+    const ptx::Instruction& i = f.instructions[writes[k - 1].item->inst];
+    if (i.op == Opcode::setp && i.mods.compare == (item->negated ? ptx::Compare::ne : ptx::Compare::eq))
+      item->one_address = false;
+  }
   if (!any_address) return;
   const Flags made = made_of_shared(undecided.all());
   bool shared_read =

@@ -162,7 +162,7 @@ struct Divergence : FlowGraph {
   bool stays(BlockId b, BlockId s) const { return !(meets[index(b)] && leaves[index(s)]); }
   bool same_level(BlockId b, BlockId s) const { return level[index(b)] == level[index(s)]; }
 
-  // Of a PTX register.
+  // Of a PTX register; of those alone that branches and atomics ask for.
   enum Variation : uint8_t {
     same,           // for all lanes of a warp
     same_in_round,  // for those that are still in the loops around its writes: they run each round together
@@ -191,6 +191,7 @@ struct Divergence : FlowGraph {
   template <class F>
   void each_register(const ptx::Operand& o, F&& use) const;
   std::span<const ptx::Operand> sources(const ptx::Instruction& i) const;
+  bool differs_anyway(const ptx::Instruction& i) const;
   Variation of_sources(const FlowItem& item) const;
   template <class F>
   void each_result(const ptx::Instruction& i, F&& use) const;
@@ -199,7 +200,6 @@ struct Divergence : FlowGraph {
     uint32_t block;
   };
   Flags made_of_shared(std::span<const Undecided> undecided);
-  void except_those_of_a_lane(std::span<FlowItem* const> atomics);
 };
 
 // Makes the regions; refuses what the target cannot run (regions.cpp).
