@@ -72,30 +72,28 @@ void Divergence::find_loops(std::span<const uint32_t> order) {
   const std::span<uint32_t> position = arena.make_raw<uint32_t>(n);
   for (uint32_t i = 0; i < order.size(); ++i) position[order[i]] = i;
   const std::span<uint32_t> mark = numbers(n, UINT32_MAX);
+  ArenaList<Loop> found_loops(arena, 8);
+  ArenaList<uint32_t> blocks(arena, n);
   for (uint32_t h : order) {
-    Loop loop{BlockId{h}, {}};
+    blocks.clear();
     for (BlockId p : predecessors[h]) {
       if (position[index(p)] < position[h]) continue;
       if (!dominates(h, index(p)))
         irreducible = true;
-      else if (mark[index(p)] != h) {
-        if (loop.blocks.empty()) loop.blocks.reserve(16);
-        mark[index(p)] = h, loop.blocks.push_back(index(p));
-      }
+      else if (mark[index(p)] != h)
+        mark[index(p)] = h, blocks.push(index(p));
     }
-    if (loop.blocks.empty()) continue;
-    if (mark[h] != h) mark[h] = h, loop.blocks.push_back(h);
-    for (size_t at = 0; at < loop.blocks.size(); ++at) {
-      if (loop.blocks[at] == h) continue;
-      for (BlockId p : predecessors[loop.blocks[at]])
-        if (mark[index(p)] != h) mark[index(p)] = h, loop.blocks.push_back(index(p));
+    if (blocks.empty()) continue;
+    if (mark[h] != h) mark[h] = h, blocks.push(h);
+    for (size_t at = 0; at < blocks.size(); ++at) {
+      if (blocks[at] == h) continue;
+      for (BlockId p : predecessors[blocks[at]])
+        if (mark[index(p)] != h) mark[index(p)] = h, blocks.push(index(p));
     }
-    if (loops.empty()) loops.reserve(8);
-    loops.push_back(std::move(loop));
+    found_loops.push({.header = BlockId{h}, .blocks = arena.copy(std::span<const uint32_t>(blocks.all()))});
   }
-  if (loops.size() > 1)
-    std::stable_sort(loops.begin(), loops.end(),
-                     [](const Loop& a, const Loop& b) { return a.blocks.size() < b.blocks.size(); });
+  loops = found_loops.all();
+  if (loops.size() > 1) std::ranges::stable_sort(loops, {}, [](const Loop& l) { return l.blocks.size(); });
   inner_loop = numbers(n, UINT32_MAX);
   for (uint32_t l = static_cast<uint32_t>(loops.size()); l-- > 0;) {  // outer first
     Loop& loop = loops[l];
@@ -131,7 +129,7 @@ uint32_t Divergence::root_of(BlockId from) {
   };
   forward(from);
   for (BlockId b : flow.layout)
-    if (met[index(b)] && (waits[index(b)].barrier || waits[index(b)].warp)) from = b;
+    if (met[index(b)] && (waits(index(b)).barrier || waits(index(b)).warp)) from = b;
   forward(from);
   uint32_t last = UINT32_MAX, terminal = UINT32_MAX;
   for (BlockId b : flow.layout) {
@@ -161,7 +159,7 @@ uint32_t Divergence::root_of(BlockId from) {
   for (BlockId p : predecessors[header]) {
     if (!in_loop(l, index(p))) continue;
     for (uint32_t b = index(p); b != header; b = idom[b])
-      if (waits[b].barrier || (waits[b].warp && !waits[root].barrier)) root = b;
+      if (waits(b).barrier || (waits(b).warp && !waits(root).barrier)) root = b;
   }
   return root;
 }
@@ -169,10 +167,10 @@ uint32_t Divergence::root_of(BlockId from) {
 void Divergence::find_levels() {
   const size_t n = flow.blocks.size();
   find_waits();
-  meets = any_barrier ? leading_to([&](uint32_t b) { return waits[b].barrier; }) : flags(n);
+  meets = any_barrier ? leading_to([&](uint32_t b) { return waits(b).barrier; }) : flags(n);
   leaves = flags(n);
   if (any_barrier) {
-    const Flags operates = leading_to([&](uint32_t b) { return waits[b].warp; });
+    const Flags operates = leading_to([&](uint32_t b) { return waits(b).warp; });
     const Flags shared = flags(n);  // where lanes come to that have not left others at a barrier
     ArenaList<BlockId> work(arena, flow.layout.size());
     for (BlockId b : flow.layout)
@@ -234,17 +232,17 @@ void Divergence::find_levels() {
       join[root] = a;
     });
   };
-  for (uint32_t b; (b = last_free([&](uint32_t x) { return waits[x].barrier; })) != UINT32_MAX;)
+  for (uint32_t b; (b = last_free([&](uint32_t x) { return waits(x).barrier; })) != UINT32_MAX;)
     add_level(root_of(BlockId{b}));
   if (!to_exit) {
-    uint32_t b = any_operation ? last_free([&](uint32_t x) { return waits[x].warp; }) : UINT32_MAX;
+    uint32_t b = any_operation ? last_free([&](uint32_t x) { return waits(x).warp; }) : UINT32_MAX;
     if (b != UINT32_MAX) b = root_of(BlockId{b});
     if (b == UINT32_MAX) b = last_free(is_exit);
     if (b != UINT32_MAX) add_level(b);
   }
   // Pascal's operations of the warp mean the lanes that the stack has brought together.
   if (target.family == isa::Family::pascal)
-    for (uint32_t b; (b = last_free([&](uint32_t x) { return waits[x].warp; })) != UINT32_MAX;)
+    for (uint32_t b; (b = last_free([&](uint32_t x) { return waits(x).warp; })) != UINT32_MAX;)
       add_level(root_of(BlockId{b}));
   if (count == 0) add_level(root_of(flow.layout.back()));
 }
@@ -328,13 +326,20 @@ void Divergence::diverge() {
   ArenaList<Write> writes(arena, f.instructions.size());
   const std::span<uint32_t> last_write = numbers(f.registers.size(), 0);  // 1 + its place
   ArenaList<FlowItem*> atomics(arena, 8);
+  const ptx::Instruction* const instructions = f.instructions.data();
+  const ptx::Operand* const operands = f.operands.data();
   for (BlockId b : flow.layout)
     for (FlowItem& item : block(b).items) {
-      const ptx::Instruction& i = f.instructions[item.inst];
-      if (has_atomics && joins_lanes(i)) atomics.push(&item);
-      each_result(i, [&](uint32_t reg) {
+      const ptx::Instruction& i = instructions[item.inst];
+      const ptx::Operand* const results = operands + i.first_operand;
+      const auto write = [&](uint32_t reg) {
         last_write[reg] = writes.push({&item, index(b), last_write[reg], false}) + 1;
-      });
+      };
+      if (i.destination_count == 1 && results->kind == ptx::Operand::reg) [[likely]]
+        write(results->id);
+      else
+        each_result(i, write);
+      if (has_atomics && joins_lanes(i)) atomics.push(&item);
     }
   if (!any_branch && atomics.empty()) return;
 
@@ -435,8 +440,10 @@ void Divergence::diverge() {
       while (l != UINT32_MAX && loops[l].parent != UINT32_MAX) l = loops[l].parent;
       for (const FlowItem& item : x.items) {
         if (!is_none(item.guard)) read(index(item.guard), l);
-        for (const ptx::Operand& o : sources(f.instructions[item.inst]))
-          each_register(o, [&](uint32_t reg) { read(reg, l); });
+        const ptx::Instruction& i = instructions[item.inst];
+        const ptx::Operand *o = operands + i.first_operand + i.destination_count,
+                           *const end = operands + i.first_operand + i.operand_count;
+        for (; o != end; ++o) each_register(*o, [&](uint32_t reg) { read(reg, l); });
       }
       if (!is_none(x.predicate)) read(index(x.predicate), l);
     }

@@ -3,18 +3,16 @@
 #pragma once
 #include <algorithm>
 #include <span>
-#include <vector>
 
 #include "assembler/structure.h"
 #include "assembler/traits.h"
-#include "libraries/base/inline_vector.h"
 
 namespace rndn::assembler {
 
 using Flags = std::span<uint8_t>;  // in the arena; a byte each: faster than bits
 
-// The blocks that lead to one block, in the order in which they were found; hardly ever more than two.
-using BlockList = InlineVector<BlockId, 2>;
+// The blocks that lead to one block, in the order of the layout.
+using BlockList = std::span<BlockId>;
 
 struct FlowGraph {
   const ptx::Module& module;
@@ -22,7 +20,8 @@ struct FlowGraph {
   const isa::Target& target;
   Arena& arena;
   Flow flow;
-  std::vector<BlockList> predecessors;
+  std::span<BlockList> predecessors;  // by block; all lie in `edges`
+  std::span<BlockId> edges;
   bool has_waits = false;  // barriers of the block or operations of the warp
   bool has_atomics = false;
   uint32_t first_exit = UINT32_MAX;  // an instruction that ends the thread
@@ -41,53 +40,52 @@ struct FlowGraph {
   // Reachable blocks in source order, with predecessors.
   void order() {
     const size_t n = flow.blocks.size();
+    if (predecessors.size() < n) predecessors = arena.make_raw<BlockList>(n), edges = arena.make_raw<BlockId>(2 * n);
+    if (flow.layout.empty()) {
+      flow.layout = arena.make_raw<BlockId>(n + 1).first(n);  // one more may come (own_exit)
+      for (uint32_t b = 0; b < n; ++b) flow.layout[b] = BlockId{b};
+    }
     ArenaScope scratch(arena);
-    const Flags seen = flags(n);
+    const std::span<uint32_t> count = numbers(n, 0);  // of edges that lead there
     const std::span<BlockId> work = arena.make_raw<BlockId>(n);
     size_t pending = 1;
-    work[0] = BlockId{0};
-    seen[0] = true;
-    while (pending) {
-      const BlockId b = work[--pending];
-      successors(b, [&](BlockId s) {
-        if (!seen[index(s)]) seen[index(s)] = true, work[pending++] = s;
+    work[0] = BlockId{0};  // where nothing leads to
+    while (pending)
+      successors(work[--pending], [&](BlockId s) {
+        if (count[index(s)]++ == 0) work[pending++] = s;
       });
-    }
-    if (flow.layout.empty()) {
-      flow.layout.reserve(n);
-      for (uint32_t b = 0; b < n; ++b) flow.layout.push_back(BlockId{b});
-    }
-    std::erase_if(flow.layout, [&](BlockId b) { return !seen[index(b)]; });
-    predecessors.resize(n);
-    for (BlockList& p : predecessors) p.clear();
-    for (BlockId b : flow.layout) successors(b, [&](BlockId s) { predecessors[index(s)].push_back(b); });
+    drop_from_layout([&](BlockId b) { return index(b) != 0 && count[index(b)] == 0; });
+    size_t begin = 0;
+    for (size_t b = 0; b < n; begin += count[b++]) predecessors[b] = edges.subspan(begin, 0);
+    for (BlockId b : flow.layout) successors(b, [&](BlockId s) { add_predecessor(s, b); });
+  }
+  template <class F>
+  void drop_from_layout(F&& drops) {
+    size_t kept = 0;
+    for (BlockId b : flow.layout)
+      if (!drops(b)) flow.layout[kept++] = b;
+    flow.layout = flow.layout.first(kept);
+  }
+  void add_predecessor(BlockId b, BlockId p) {
+    BlockList& list = predecessors[index(b)];
+    list = {list.data(), list.size() + 1};
+    list.back() = p;
+  }
+  // Where `from` led to b, `to` does.
+  void replace_predecessor(BlockId b, BlockId from, BlockId to) {
+    const BlockList list = predecessors[index(b)];
+    std::ranges::replace(list, from, to);
+    if (list.size() > 1) std::ranges::sort(list);
   }
 
   bool remove_dead_code();  // dead_code.cpp; whether there was any
 
-  struct Waits {
-    bool barrier = false;    // has a barrier of the block,
-    bool unaligned = false;  // even one that the lanes of a warp may come to apart
-    bool warp = false;       // has an operation of the warp
-  };
-  std::span<Waits> waits;  // by block
+  const Waits& waits(uint32_t b) { return block(BlockId{b}).waits; }
   bool any_barrier = false, any_operation = false;
   void find_waits() {
-    waits = arena.make_span<Waits>(flow.blocks.size());
     any_barrier = any_operation = false;
     if (!has_waits) return;
-    for (BlockId b : flow.layout) {
-      if (!block(b).waits) continue;
-      Waits& w = waits[index(b)];
-      for (const FlowItem& item : block(b).items) {
-        const ptx::Instruction& i = f.instructions[item.inst];
-        if (!(traits_of(i) & waits_for)) continue;
-        w.barrier |= is_block_barrier(i);
-        w.unaligned |= is_block_barrier(i) && !is_aligned_barrier(i);
-        w.warp |= is_warp_operation(i);
-      }
-      any_barrier |= w.barrier, any_operation |= w.warp;
-    }
+    for (BlockId b : flow.layout) any_barrier |= block(b).waits.barrier, any_operation |= block(b).waits.warp;
   }
   // Blocks that lead to those for which `is` holds, which are among them.
   template <class F>
@@ -102,24 +100,25 @@ struct FlowGraph {
     return leads;
   }
   // Blocks reachable from the successors of `from` (or from `from` itself) without passing `stop`; until the next search.
-  std::vector<uint32_t> reached_at;  // by block: number of the search that met it last
-  std::vector<uint32_t> found;       // by the last search
+  std::span<uint32_t> reached_at;      // by block: number of the search that met it last
+  ArenaList<uint32_t> found{arena, 0};  // by the last search
   uint32_t searches = 0;
-  std::span<const uint32_t> reach(BlockId from, uint32_t stop, bool include) {
-    reached_at.resize(flow.blocks.size(), 0);
+  void start_search() {
+    if (reached_at.size() < flow.blocks.size()) reached_at = numbers(flow.blocks.size(), 0);
     ++searches;
-    std::vector<uint32_t>& set = found;
-    set.clear();
+    found.clear();
+  }
+  std::span<const uint32_t> reach(BlockId from, uint32_t stop, bool include) {
+    start_search();
     auto visit = [&](BlockId s) {
-      if (index(s) != stop && reached_at[index(s)] != searches)
-        reached_at[index(s)] = searches, set.push_back(index(s));
+      if (index(s) != stop && !reached(index(s))) reached_at[index(s)] = searches, found.push(index(s));
     };
     if (include)
       visit(from);
     else
       successors(from, visit);
-    for (size_t at = 0; at < set.size(); ++at) successors(BlockId{set[at]}, visit);
-    return set;
+    for (size_t at = 0; at < found.size(); ++at) successors(BlockId{found[at]}, visit);
+    return found.all();
   }
   // Whether the last search met the block.
   bool reached(uint32_t b) const { return reached_at[b] == searches; }
@@ -135,14 +134,14 @@ struct Divergence : FlowGraph {
   bool dominates(uint32_t a, uint32_t b) const { return flow.dominators.dominates(a, b); }
   struct Loop {
     BlockId header;
-    std::vector<uint32_t> blocks;
+    std::span<const uint32_t> blocks;
     bool divergent = false;
     uint32_t parent = UINT32_MAX;  // the loop around it
     uint32_t depth = 0;            // loops around it
     uint32_t number = 0,
              within = 1;  // its place in a walk over the tree of loops, and how many loops it holds with itself
   };
-  std::vector<Loop> loops;         // inner before outer
+  std::span<Loop> loops;           // inner before outer
   std::span<uint32_t> inner_loop;  // by block: the innermost loop, UINT32_MAX: none
   bool irreducible = false;
 

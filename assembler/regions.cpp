@@ -44,11 +44,11 @@ uint32_t deepest_region(bool calls, const isa::Target& target) {
 }
 
 struct Builder : Divergence {
-  using Blocks = InlineVector<uint32_t, 4>;
+  using Blocks = ArenaList<uint32_t>;
   struct Candidate {
     uint32_t join;
-    Blocks blocks;                 // all lead to the join; not empty
-    Blocks ends;                   // reachable from the entries too, but of another level: in no region
+    Blocks blocks;  // all lead to the join; not empty
+    Blocks ends;    // reachable from the entries too, but of another level: in no region
     uint32_t parent = UINT32_MAX;  // the smallest candidate that holds all blocks
     BlockId landing = none<BlockId>();
     RegionId id = none<RegionId>();
@@ -56,7 +56,7 @@ struct Builder : Divergence {
   struct Branch {
     uint32_t join, block;
   };
-  std::vector<Candidate> candidates;  // inner before outer
+  ArenaList<Candidate> candidates{arena, 8};  // inner before outer
   std::span<uint32_t> innermost;      // by block: the innermost candidate that holds it; from nest() on
   Flags for_lanes;                    // by block: it waits for lanes that may be elsewhere
   Flags ends;                         // .. its lanes may end before they come to a barrier; empty until somebody asks
@@ -69,9 +69,17 @@ struct Builder : Divergence {
     return c == k;
   }
   void add_candidate(uint32_t join, std::span<const uint32_t> set) {
-    Candidate c{.join = join, .blocks = {}, .ends = {}};
-    for (uint32_t b : set) (level[b] == level[join] ? c.blocks : c.ends).push_back(b);
-    if (!c.blocks.empty()) candidates.push_back(std::move(c));
+    Candidate c{.join = join, .blocks = Blocks(arena, set.size()), .ends = Blocks(arena, 0)};
+    for (uint32_t b : set) (level[b] == level[join] ? c.blocks : c.ends).push(b);
+    if (!c.blocks.empty()) candidates.push(c);
+  }
+  static void add_end(Candidate& c, uint32_t b) {
+    if (const auto ends = c.ends.all(); std::ranges::find(ends, b) == ends.end()) c.ends.push(b);
+  }
+  template <class F>
+  void erase_candidates(F&& needless) {
+    const auto rest = std::ranges::remove_if(candidates.all(), needless);
+    candidates.resize_down(candidates.size() - rest.size());
   }
   // Whether any two candidates nest or are apart, and those with the same join have different blocks: each, the larger ones first, must lie in what
   // only the same ones of them hold. O(sum of their sizes).
@@ -85,7 +93,7 @@ struct Builder : Divergence {
     for (uint32_t k : larger_first) {
       const Candidate& c = candidates[k];
       around[k] = inner[c.blocks[0]];
-      for (uint32_t b : c.blocks)
+      for (uint32_t b : c.blocks.all())
         if (std::exchange(inner[b], k) != around[k]) return false;
       for (uint32_t o = around[k]; o != UINT32_MAX && candidates[o].blocks.size() == c.blocks.size(); o = around[o])
         if (candidates[o].join == c.join) return false;
@@ -95,24 +103,24 @@ struct Builder : Divergence {
   // Until any two candidates nest or are apart: the one that joins later takes in the blocks of one that joins inside it; candidates with the
   // same join become one. Two candidates are looked at together only when they share a block.
   void nest() {
-    if (!nested()) make_nested();
-    std::erase_if(candidates, [](const Candidate& c) { return c.blocks.empty(); });
+    if (!nested()) {
+      make_nested();
+      erase_candidates([](const Candidate& c) { return c.blocks.empty(); });
+    }
     if (candidates.size() > 1)
-      std::stable_sort(candidates.begin(), candidates.end(),
-                       [](const Candidate& a, const Candidate& b) { return a.blocks.size() < b.blocks.size(); });
+      std::ranges::stable_sort(candidates.all(), {}, [](const Candidate& c) { return c.blocks.size(); });
     find_parents();
   }
   void make_nested() {
     std::vector<std::vector<uint32_t>> holders(flow.blocks.size());  // by block: the candidates that hold it
     for (uint32_t k = 0; k < candidates.size(); ++k)
-      for (uint32_t b : candidates[k].blocks) holders[b].push_back(k);
+      for (uint32_t b : candidates[k].blocks.all()) holders[b].push_back(k);
     const auto holds = [&](uint32_t k, uint32_t b) { return std::ranges::find(holders[b], k) != holders[b].end(); };
     const auto take_in = [&](uint32_t outer, uint32_t inner) {
       Candidate &x = candidates[outer], &y = candidates[inner];
-      for (uint32_t b : y.blocks)
-        if (!holds(outer, b)) x.blocks.push_back(b), holders[b].push_back(outer);
-      for (uint32_t b : y.ends)
-        if (std::ranges::find(x.ends, b) == x.ends.end()) x.ends.push_back(b);
+      for (uint32_t b : y.blocks.all())
+        if (!holds(outer, b)) x.blocks.push(b), holders[b].push_back(outer);
+      for (uint32_t b : y.ends.all()) add_end(x, b);
     };
     std::vector<uint32_t> shared(candidates.size(), 0), others;
     for (bool changed = true; changed;) {
@@ -122,7 +130,7 @@ struct Builder : Divergence {
         while (again) {
           again = false;
           others.clear();
-          for (uint32_t b : candidates[a].blocks)
+          for (uint32_t b : candidates[a].blocks.all())
             for (uint32_t k : holders[b])
               if (k > a && shared[k]++ == 0) others.push_back(k);
           std::sort(others.begin(), others.end());
@@ -136,7 +144,7 @@ struct Builder : Divergence {
             changed = again = true;
             if (x.join == y.join) {
               take_in(a, k);
-              for (uint32_t b : y.blocks) std::erase(holders[b], k);
+              for (uint32_t b : y.blocks.all()) std::erase(holders[b], k);
               y.blocks.clear();
             } else {
               const bool y_outer = holds(k, x.join);
@@ -152,16 +160,16 @@ struct Builder : Divergence {
     innermost = numbers(flow.blocks.size(), UINT32_MAX);
     for (uint32_t k = static_cast<uint32_t>(candidates.size()); k-- > 0;) {  // outer first
       candidates[k].parent = innermost[candidates[k].blocks[0]];
-      for (uint32_t b : candidates[k].blocks) innermost[b] = k;
+      for (uint32_t b : candidates[k].blocks.all()) innermost[b] = k;
     }
   }
   // Candidates that bring nothing: those that join where the one around them does (a || b || c ..), and those deeper than there are B registers,
   // whose lanes meet at the join of one around them. All their blocks run apart anyway.
   bool drop_needless() {
     const uint32_t most = deepest_region(flow.calls, target);
-    std::vector<uint32_t> depth(candidates.size(), 0);
-    std::vector<uint32_t> kept_by(candidates.size());  // itself, or the innermost around it that stays
-    std::vector<uint8_t> needless(candidates.size(), false);
+    const std::span<uint32_t> depth = numbers(candidates.size(), 0),
+                              kept_by = arena.make_raw<uint32_t>(candidates.size());  // itself, or the innermost around it that stays
+    const Flags needless = flags(candidates.size());
     bool any = false;
     for (uint32_t k = static_cast<uint32_t>(candidates.size()); k-- > 0;) {  // outer first
       const uint32_t parent = candidates[k].parent;
@@ -172,17 +180,15 @@ struct Builder : Divergence {
       if (!needless[k]) continue;
       any = true;
       kept_by[k] = kept_by[parent];
-      for (uint32_t b : candidates[k].ends)
-        if (auto& ends = candidates[kept_by[k]].ends; std::find(ends.begin(), ends.end(), b) == ends.end())
-          ends.push_back(b);
+      for (uint32_t b : candidates[k].ends.all())
+        add_end(candidates[kept_by[k]], b);
     }
-    size_t kept = 0;
-    for (size_t k = 0; k < candidates.size(); ++k)
-      if (!needless[k]) {
-        if (kept != k) candidates[kept] = std::move(candidates[k]);
-        ++kept;
-      }
-    candidates.resize(kept);
+    if (any) {
+      size_t kept = 0;
+      for (size_t k = 0; k < candidates.size(); ++k)
+        if (!needless[k]) candidates[kept++] = candidates[k];
+      candidates.resize_down(kept);
+    }
     return any;
   }
   // The member mask of an operation that waits for lanes; null: it is none.
@@ -260,8 +266,8 @@ struct Builder : Divergence {
   // Whether lanes may wait in the block for some that are at the join: at an operation of the warp; at a barrier of the block, when those at the join may
   // end without coming to one; at one that lanes of a warp may come to apart.
   bool waits_elsewhere(uint32_t b, uint32_t j) {
-    if (for_lanes[b] || waits[b].unaligned) return true;
-    if (!waits[b].barrier || level[b] != level[j]) return false;
+    if (for_lanes[b] || waits(b).unaligned) return true;
+    if (!waits(b).barrier || level[b] != level[j]) return false;
     if (ends.empty()) ends = ending();
     return ends[j];
   }
@@ -270,16 +276,16 @@ struct Builder : Divergence {
     if (target.family != isa::Family::volta || candidates.empty()) return;
     const auto drop = [&](const Candidate& c) {
       const auto waits_there = [&](uint32_t b) { return waits_elsewhere(b, c.join); };
-      return std::ranges::any_of(c.ends, waits_there) || std::ranges::any_of(c.blocks, waits_there);
+      return std::ranges::any_of(c.ends.all(), waits_there) || std::ranges::any_of(c.blocks.all(), waits_there);
     };
     bool any = false;
-    for (const Candidate& c : candidates) {
+    for (const Candidate& c : candidates.all()) {
       if (!drop(c)) continue;
       any = true;
-      for (uint32_t b : c.blocks) run_apart(BlockId{b}, true);
+      for (uint32_t b : c.blocks.all()) run_apart(BlockId{b}, true);
     }
     if (!any) return;
-    std::erase_if(candidates, drop);
+    erase_candidates(drop);
     find_parents();
   }
   // Whether the block may spin, in a loop that does not hold the join, on what other lanes write. Those at the join may be the ones that are to write it.
@@ -303,9 +309,9 @@ struct Builder : Divergence {
       if (!leads_to_wait[b]) leads_to_wait[b] = true, work.push_back(b);
     };
     const auto waits_there = [&](uint32_t b) { return waits_elsewhere(b, j); };
-    if (std::ranges::none_of(found, waits_there)) return {};
+    if (std::ranges::none_of(found.all(), waits_there)) return {};
     if (leads_to_wait.empty()) leads_to_wait = flags(flow.blocks.size());
-    for (uint32_t b : found)
+    for (uint32_t b : found.all())
       if (waits_there(b) || may_spin(b, j)) mark(b);
     while (!work.empty()) {
       const uint32_t b = work.back();
@@ -319,63 +325,70 @@ struct Builder : Divergence {
       successors(BlockId{x.block}, [&](BlockId s) { waits_behind |= index(s) != j && leads_to_wait[index(s)]; });
       if (!waits_behind) branches[kept++] = x;
     }
-    for (uint32_t b : found) leads_to_wait[b] = false;
+    for (uint32_t b : found.all()) leads_to_wait[b] = false;
     return branches.first(kept);
   }
+  ArenaList<uint32_t> entered{arena, 8};  // by a block: candidates that hold a successor, but not the block, outer before inner
   // The innermost candidate that is open behind the end of b, with those that b opens: lanes enter them from b, and whichever way they go from
   // b, they enter or are at the join. None that b's branch enters while it leaves another.
-  uint32_t open_behind(BlockId b, std::vector<uint32_t>& opens) {
+  uint32_t open_behind(BlockId b, ArenaList<uint32_t>& opens) {
     const uint32_t inside = innermost_holding(b);
     uint32_t open = inside;
-    std::vector<uint32_t> entered;  // those that hold a successor, but not b, outer before inner
+    entered.clear();
     successors(b, [&](BlockId s) {
       if (!same_level(b, s)) return;
       for (uint32_t k = innermost_holding(s); k != inside && k != UINT32_MAX && !holds(k, b); k = candidates[k].parent)
-        entered.push_back(k);
+        entered.push(k);
     });
     if (entered.empty()) return open;
-    std::sort(entered.begin(), entered.end(), std::greater<>());
-    entered.erase(std::unique(entered.begin(), entered.end()), entered.end());
-    for (uint32_t k : entered) {
+    std::ranges::sort(entered.all(), std::greater<>());
+    for (uint32_t k : entered.all()) {  // one again is not inside of itself
       if (candidates[k].parent != open) continue;
       bool all = true;
       successors(b, [&](BlockId s) {
         if (same_level(b, s) && !holds(k, s) && index(s) != candidates[k].join) all = false;
       });
-      if (all) opens.push_back(k), open = k;
+      if (all) opens.push(k), open = k;
     }
     return open;
   }
 
   // Fresh blocks go in front of blocks of the layout, a list until the end.
-  std::vector<uint32_t> after, before;  // by block: its neighbours, UINT32_MAX = none
+  struct Neighbours {
+    uint32_t after = UINT32_MAX, before = UINT32_MAX;  // UINT32_MAX: none
+  };
+  ArenaList<Neighbours> neighbours{arena, 0};  // by block
   void start_insertion() {
-    after.assign(flow.blocks.size(), UINT32_MAX);
-    before.assign(flow.blocks.size(), UINT32_MAX);
+    neighbours = ArenaList<Neighbours>(arena, flow.blocks.size() + 4 * candidates.size());
+    while (neighbours.size() < flow.blocks.size()) neighbours.push({});
     for (size_t k = 1; k < flow.layout.size(); ++k) {
-      after[index(flow.layout[k - 1])] = index(flow.layout[k]);
-      before[index(flow.layout[k])] = index(flow.layout[k - 1]);
+      neighbours[index(flow.layout[k - 1])].after = index(flow.layout[k]);
+      neighbours[index(flow.layout[k])].before = index(flow.layout[k - 1]);
     }
   }
+  // The last block that was made.
   void insert_before(BlockId at, BlockId fresh) {
-    after.resize(flow.blocks.size(), UINT32_MAX);
-    before.resize(flow.blocks.size(), UINT32_MAX);
-    const uint32_t a = index(at), x = index(fresh), p = before[a];
-    before[x] = p, after[x] = a, before[a] = x;
-    if (p != UINT32_MAX) after[p] = x;
+    const uint32_t a = index(at), x = index(fresh), p = neighbours[a].before;
+    neighbours.push({.after = a, .before = p});
+    neighbours[a].before = x;
+    if (p != UINT32_MAX) neighbours[p].after = x;
   }
   void finish_insertion() {
     uint32_t first = index(flow.layout[0]);
-    while (before[first] != UINT32_MAX) first = before[first];
-    flow.layout.clear();
-    for (; first != UINT32_MAX; first = after[first]) flow.layout.push_back(BlockId{first});
+    while (neighbours[first].before != UINT32_MAX) first = neighbours[first].before;
+    const std::span<BlockId> layout = arena.make_raw<BlockId>(flow.blocks.size());
+    size_t size = 0;
+    for (; first != UINT32_MAX; first = neighbours[first].after) layout[size++] = BlockId{first};
+    flow.layout = layout.first(size);
   }
 
   struct Entrance {
     uint32_t outermost;  // candidate that it opens first
     BlockId block;
+    uint32_t before;  // the one of the same block before it, UINT32_MAX: none
   };
-  std::vector<std::vector<Entrance>> entrances;  // by block
+  ArenaList<Entrance> entrances{arena, 8};
+  std::span<uint32_t> last_entrance;  // by block; empty: there is none yet
   // Where lanes with candidate `open` innermost go to reach s: out of the regions that s is not in, then into those that it is in.
   BlockId route(uint32_t open, BlockId s, uint32_t loop_depth) {
     if (level[index(s)] == UINT32_MAX) return s;
@@ -383,7 +396,7 @@ struct Builder : Divergence {
       CHECK(candidates[open].join == index(s), "a region is left, but not to its join");
       if (!is_none(candidates[open].landing)) return candidates[open].landing;
       const BlockId next = route(candidates[open].parent, s, loop_depth);
-      const BlockId l = flow.blocks.add({});
+      const BlockId l = flow.blocks.add(arena);
       candidates[open].landing = l;
       FlowBlock &x = block(l), &join = block(s);
       x.next = next, x.line = x.end_line = join.line, x.loop_depth = std::min(join.loop_depth, loop_depth);
@@ -391,39 +404,43 @@ struct Builder : Divergence {
       insert_before(next, l);
       return l;
     }
-    std::vector<uint32_t> enter;  // innermost first
-    for (uint32_t k = innermost_holding(s); k != open; k = candidates[k].parent) enter.push_back(k);
-    if (enter.empty()) return s;
-    entrances.resize(level.size());
-    for (const Entrance& e : entrances[index(s)])
-      if (e.outermost == enter.back()) return e.block;
-    const BlockId e = flow.blocks.add({});
+    const uint32_t inside = innermost_holding(s);
+    if (inside == open) return s;
+    uint32_t outermost = inside, count = 1;
+    for (; candidates[outermost].parent != open; ++count) outermost = candidates[outermost].parent;
+    if (last_entrance.empty()) last_entrance = numbers(level.size(), UINT32_MAX);
+    for (uint32_t k = last_entrance[index(s)]; k != UINT32_MAX; k = entrances[k].before)
+      if (entrances[k].outermost == outermost) return entrances[k].block;
+    const BlockId e = flow.blocks.add(arena);
     FlowBlock &x = block(e), &to = block(s);
     x.next = s, x.line = x.end_line = to.line, x.loop_depth = std::min(to.loop_depth, loop_depth);
     x.convergent = open == UINT32_MAX && to.convergent;
-    for (size_t k = enter.size(); k-- > 0;) x.opens.push_back(candidates[enter[k]].id);
+    x.opens = arena.make_raw<RegionId>(count);
+    for (uint32_t k = inside; count-- > 0; k = candidates[k].parent) x.opens[count] = candidates[k].id;
     if (open != UINT32_MAX) x.innermost = candidates[open].id;
-    entrances[index(s)].push_back({enter.back(), e});
+    last_entrance[index(s)] = entrances.push({outermost, e, last_entrance[index(s)]});
     insert_before(s, e);
     return e;
   }
 
   // Regions of the candidates. Lanes that come from a level to another have left regions of the one open: those of the other lie deeper.
   void number() {
-    std::vector<uint32_t> deepest;                  // by level
+    flow.regions.raw().reserve(candidates.size());
+    uint32_t levels = 0;
+    for (const Candidate& c : candidates.all()) levels = std::max(levels, level[c.join] + 1);
+    const std::span<uint32_t> deepest = numbers(levels, 0);  // by level
     for (size_t k = candidates.size(); k-- > 0;) {  // outer first
       Candidate& c = candidates[k];
       Region r;
       if (c.parent != UINT32_MAX) r.parent = candidates[c.parent].id, r.depth = flow.regions[r.parent].depth + 1;
       c.id = flow.regions.add(r);
-      deepest.resize(std::max<size_t>(deepest.size(), level[c.join] + 1));
       deepest[level[c.join]] = std::max(deepest[level[c.join]], r.depth + 1);
     }
     uint32_t base = 0;
     const uint32_t most = deepest_region(flow.calls, target);
     for (uint32_t l = 0; l < deepest.size(); base += deepest[l++]) {
       if (deepest[l] >= most - std::min(base, most)) base = 0;
-      for (const Candidate& c : candidates)
+      for (const Candidate& c : candidates.all())
         if (level[c.join] == l) flow.regions[c.id].depth += base;
     }
   }
@@ -434,7 +451,7 @@ struct Builder : Divergence {
     met[index(from)] = true;
     for (size_t at = 0; at < work.size(); ++at) {
       if (work[at] == stop) continue;
-      if (waits[work[at]].barrier) {
+      if (waits(work[at]).barrier) {
         found.push_back(work[at]);
         continue;
       }
@@ -487,9 +504,7 @@ struct Builder : Divergence {
       return k;
     };
     piece_met.resize(flow.blocks.size());
-    found.clear();
-    ++searches;
-    reached_at.resize(flow.blocks.size(), 0);
+    start_search();
     for (const Branch& b : branches) {
       const uint32_t k = static_cast<uint32_t>(piece_of.size());
       piece_of.push_back(k);
@@ -497,13 +512,13 @@ struct Builder : Divergence {
       const auto visit = [&](BlockId s) {
         if (index(s) == b.join) return;
         if (reached(index(s))) return void(piece_of[piece(piece_met[index(s)])] = piece(k));
-        reached_at[index(s)] = searches, piece_met[index(s)] = k, found.push_back(index(s));
+        reached_at[index(s)] = searches, piece_met[index(s)] = k, found.push(index(s));
       };
       successors(BlockId{b.block}, visit);
       for (; at < found.size(); ++at) successors(BlockId{found[at]}, visit);
     }
     std::vector<std::vector<uint32_t>> sets(branches.size());
-    for (uint32_t b : found) sets[piece(piece_met[b])].push_back(b);
+    for (uint32_t b : found.all()) sets[piece(piece_met[b])].push_back(b);
     for (const std::vector<uint32_t>& set : sets)
       if (!set.empty()) use(set);
   }
@@ -550,18 +565,19 @@ struct Builder : Divergence {
       for (uint32_t b : set) covered[b] = true;
     };
     if (!irreducible) {
-      std::vector<Branch> branches;
+      ArenaList<Branch> found_branches(arena, 16);
       for (BlockId b : flow.layout) {
         if (!diverges(b) || join[index(b)] == UINT32_MAX) continue;
         const uint32_t l = inner_loop[index(b)];
         if (l != UINT32_MAX && (leaves_loop(l, b) || (!joins_rounds && goes_back(b)))) continue;
-        branches.push_back({join[index(b)], index(b)});
+        found_branches.push({join[index(b)], index(b)});
       }
-      std::ranges::stable_sort(branches, {}, &Branch::join);
+      const std::span<Branch> branches = found_branches.all();
+      std::ranges::sort(branches, {}, [](const Branch& x) { return uint64_t{x.join} << 32 | x.block; });
       for (size_t at = 0; at < branches.size();) {
         size_t end = at;
         while (end < branches.size() && branches[end].join == branches[at].join) ++end;
-        std::span<Branch> with_join = std::span(branches).subspan(at, end - at);
+        std::span<Branch> with_join = branches.subspan(at, end - at);
         const auto add = [&](std::span<const uint32_t> set) { cover(set), add_candidate(with_join[0].join, set); };
         at = end;
         if (with_join.size() == 1) {
@@ -596,13 +612,13 @@ struct Builder : Divergence {
       if (diverges(b) && !covered[index(b)] && !has[index(b)]) run_apart(b, false);
 
     // Lanes that have left for good may wait for the others somewhere else.
-    const bool any_unaligned = std::ranges::any_of(waits, &Waits::unaligned);
+    const bool any_unaligned = std::ranges::any_of(flow.layout, [&](BlockId b) { return block(b).waits.unaligned; });
     if (target.family == isa::Family::volta && (any_operation || any_unaligned) && has_way_off())
       for (BlockId b : flow.layout) {
         if (!diverges(b)) continue;
         const std::span<const uint32_t> set = reach(b, join[index(b)], false);
         if (std::ranges::any_of(
-                set, [&](uint32_t s) { return level[s] != level[index(b)] && (for_lanes[s] || waits[s].unaligned); }))
+                set, [&](uint32_t s) { return level[s] != level[index(b)] && (for_lanes[s] || waits(s).unaligned); }))
           run_apart(b, false);
       }
 
@@ -612,19 +628,20 @@ struct Builder : Divergence {
     if (drop_needless()) find_parents();
     number();
     // The innermost region of a block: the deepest; an exit's lanes leave its register alone.
-    for (const Candidate& c : candidates)
+    for (const Candidate& c : candidates.all())
       for (const Blocks* set : {&c.blocks, &c.ends})
-        for (uint32_t b : *set) {
+        for (uint32_t b : set->all()) {
           RegionId& in = block(BlockId{b}).innermost;
           if (is_none(in) || flow.regions[in].depth < flow.regions[c.id].depth) in = c.id;
         }
-    const std::vector<BlockId> order = flow.layout;
     start_insertion();
-    for (BlockId b : order) {
+    ArenaList<uint32_t> opens(arena, 8);
+    for (BlockId b : flow.layout) {
       if (level[index(b)] == UINT32_MAX) continue;
-      std::vector<uint32_t> opens;
+      opens.clear();
       const uint32_t open = open_behind(b, opens);
-      for (uint32_t k : opens) block(b).opens.push_back(candidates[k].id);
+      block(b).opens = arena.make_raw<RegionId>(opens.size());
+      std::ranges::transform(opens.all(), block(b).opens.begin(), [&](uint32_t k) { return candidates[k].id; });
       const uint32_t depth = block(b).loop_depth;
       if (BlockId s = block(b).taken; !is_none(s)) {
         BlockId to = route(same_level(b, s) ? open : UINT32_MAX, s, depth);
@@ -636,7 +653,7 @@ struct Builder : Divergence {
       }
     }
     finish_insertion();
-    for (Candidate& c : candidates) {
+    for (Candidate& c : candidates.all()) {
       CHECK(!is_none(c.landing), "a region without a way out");
       block(c.landing).joins = c.id;
       flow.regions[c.id].join = c.landing;

@@ -802,7 +802,7 @@ Result<Function> Selector::run(SelectionRoom& room) {
     y.uniform_branch = x.uniform_branch;
     y.taken = x.taken, y.next = x.next, y.end_line = x.end_line;
     for (RegionId r : x.opens) f_.regions[r].entry = block_;
-    y.opens = x.opens;
+    y.opens.assign(x.opens.begin(), x.opens.end());
   }
   make_subroutines();
   finish();

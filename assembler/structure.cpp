@@ -62,78 +62,89 @@ bool is_cheap(const ptx::Instruction& i, isa::Family family) {
 struct Builder : FlowGraph {
   Flags dead;  // blocks that others have taken in
 
+  // Items are made of all instructions on the way, but of those that end a block.
   void split() {
     const size_t n = f.instructions.size();
+    const ptx::Instruction* const instructions = f.instructions.data();
     const Flags leader = flags(n + 1);
     leader[0] = leader[n] = true;
-    for (size_t i = 0; i < n; ++i) {
-      const ptx::Instruction& inst = f.instructions[i];
+    FlowItem* const items = arena.make_raw<FlowItem>(n).data();
+    FlowItem* next_item = items;
+    ArenaList<uint32_t> waiting(arena, 8);
+    for (uint32_t i = 0; i < n; ++i) {
+      const ptx::Instruction& inst = instructions[i];
+      *next_item++ = {i, inst.guard, inst.guard_negated};
       const uint16_t t = traits_of(inst) & (branches | ends | waits_for | expands | calls);
-      if (!t) continue;
-      has_waits |= (t & waits_for) != 0;
+      if (!t) [[likely]]
+        continue;
+      if (t & waits_for) waiting.push(i);
       has_atomics |= inst.op == Opcode::atom || inst.op == Opcode::red;
       flow.calls |= (t & calls) != 0;
       if (t & branches) {
         leader[f.labels[f.operand(inst, 0).label_id()].at] = true;
         leader[i + 1] = true;
+        --next_item;
       } else if (ends_thread(inst)) {
         leader[i + 1] = true;
-        first_exit = std::min(first_exit, static_cast<uint32_t>(i));
+        first_exit = std::min(first_exit, i);
+        --next_item;
       } else if (!is_none(inst.guard) && expands_to_branches(inst)) {
         leader[i] = leader[i + 1] = true;
       }
     }
+    has_waits = !waiting.empty();
     // One block per leader, the end of the function included (falling off it ends the thread). A guarded instruction that needs a branch
     // becomes a branch block in front of the block that holds it.
     const std::span<BlockId> at = arena.make_raw<BlockId>(n + 1);  // of leaders
-    flow.blocks.raw().reserve(flow.blocks.size() + static_cast<size_t>(std::ranges::count(leader, true)) + 16);
-    for (size_t i = 0; i <= n; ++i)
-      if (leader[i]) {
-        at[i] = flow.blocks.add({});
-        if (i < n && needs_branch(f.instructions[i])) flow.blocks.add({});
+    ArenaList<uint32_t> leaders(arena, n / 4 + 8);
+    for (uint32_t i = 0; i <= n; ++i)
+      if (leader[i]) leaders.push(i);
+    flow.blocks.reserve(arena, flow.blocks.size() + 2 * leaders.size() + 16);
+    for (const uint32_t i : leaders.all()) {
+      at[i] = flow.blocks.add(arena);
+      if (i < n && needs_branch(instructions[i])) flow.blocks.add(arena);
+    }
+    next_item = items;
+    size_t next_waiting = 0;
+    for (size_t k = 0; k + 1 < leaders.size(); ++k) {
+      const uint32_t first = leaders[k], behind = leaders[k + 1];
+      const ptx::Instruction& end = instructions[behind - 1];
+      FlowBlock& x = block(at[first]);
+      x.line = instructions[first].line, x.end_line = end.line;
+      Waits waits;
+      for (; next_waiting < waiting.size() && waiting[next_waiting] < behind; ++next_waiting) {
+        const ptx::Instruction& i = instructions[waiting[next_waiting]];
+        const bool barrier = is_block_barrier(i);
+        waits |= {barrier, barrier && !is_aligned_barrier(i), is_warp_operation(i)};
       }
-    FlowItem* next_item = arena.make_raw<FlowItem>(n).data();
-    for (size_t i = 0; i < n;) {
-      size_t last = i;
-      while (!leader[last + 1]) ++last;
-      BlockId b = at[i];
-      block(b).line = f.instructions[i].line, block(b).end_line = f.instructions[last].line;
-      if (needs_branch(f.instructions[i])) {
-        BlockId body = static_cast<BlockId>(index(b) + 1);
-        const ptx::Instruction& inst = f.instructions[i];
-        FlowBlock& x = block(b);
-        x.predicate = inst.guard, x.negated = !inst.guard_negated, x.taken = at[i + 1], x.next = body;
-        *next_item = {static_cast<uint32_t>(i)};
-        block(body).items = FlowItems(next_item++, 1);
-        block(body).waits = (traits_of(inst) & waits_for) != 0;
-        block(body).next = at[i + 1];
-        block(body).line = block(body).end_line = block(b).end_line = inst.line;
-        i = i + 1;
+      if (needs_branch(end)) {
+        const BlockId body = static_cast<BlockId>(index(at[first]) + 1);
+        x.predicate = end.guard, x.negated = !end.guard_negated, x.taken = at[behind], x.next = body;
+        FlowBlock& y = block(body);
+        *next_item = {first};
+        y.items = FlowItems(next_item++, 1);
+        y.waits = waits;
+        y.next = at[behind];
+        y.line = y.end_line = end.line;
         continue;
       }
-      FlowBlock& x = block(b);
-      const ptx::Instruction& end = f.instructions[last];
-      const bool leaves = ends_thread(end);
-      FlowItem* const first_item = next_item;
-      for (size_t k = i; k < last + (end.op != Opcode::bra && !leaves); ++k) {
-        const ptx::Instruction& inst = f.instructions[k];
-        *next_item++ = {static_cast<uint32_t>(k), inst.guard, inst.guard_negated};
-        x.waits |= (traits_of(inst) & waits_for) != 0;
-      }
-      x.items = FlowItems(first_item, static_cast<size_t>(next_item - first_item));
-      if (end.op == Opcode::bra) {
+      const bool leaves = ends_thread(end), branch = end.op == Opcode::bra;
+      const size_t size = behind - first - (branch || leaves);
+      x.items = FlowItems(next_item, size);
+      next_item += size;
+      x.waits = waits;
+      if (branch) {
         const BlockId to = at[f.labels[f.operand(end, 0).label_id()].at];
         if (is_none(end.guard)) {
           x.next = to;
         } else {
-          x.predicate = end.guard, x.negated = end.guard_negated, x.taken = to, x.next = at[last + 1];
+          x.predicate = end.guard, x.negated = end.guard_negated, x.taken = to, x.next = at[behind];
           x.uniform_branch = end.mods.uni;
           if (x.taken == x.next) x.predicate = none<ptx::RegisterId>(), x.taken = none<BlockId>();
         }
       } else if (!leaves) {
-        x.next = at[last + 1];
+        x.next = at[behind];
       }
-      i = last + 1;
     }
   }
   bool needs_branch(const ptx::Instruction& i) {
@@ -147,16 +158,15 @@ struct Builder : FlowGraph {
       BlockId n = x.next;
       if (!is_none(x.predicate) || is_none(n) || n == b || index(n) == 0 || predecessors[index(n)].size() != 1)
         return any;
-      FlowBlock y = std::move(block(n));
+      const FlowBlock y = block(n);
       if (y.items.empty() && x.items.empty()) x.line = y.line;
       x.items.append(arena, y.items);
       x.waits |= y.waits;
       x.predicate = y.predicate, x.negated = y.negated, x.uniform_branch = y.uniform_branch, x.taken = y.taken,
       x.next = y.next, x.end_line = y.end_line;
       block(n) = FlowBlock{};
-      successors(b,
-                 [&](BlockId s) { std::replace(predecessors[index(s)].begin(), predecessors[index(s)].end(), n, b); });
-      predecessors[index(n)].clear();
+      successors(b, [&](BlockId s) { replace_predecessor(s, n, b); });
+      predecessors[index(n)] = {};
       dead[index(n)] = true;
     }
   }
@@ -165,7 +175,10 @@ struct Builder : FlowGraph {
     bool any = false;
     for (BlockId b : flow.layout)
       if (!dead[index(b)]) any |= merge_chain(b);
-    if (any) order();
+    if (any) drop_dead();
+  }
+  void drop_dead() {
+    drop_from_layout([&](BlockId b) { return dead[index(b)]; });
   }
 
   void remove_dead_statements() {
@@ -219,12 +232,13 @@ struct Builder : FlowGraph {
   }
   // Removes the arm from the graph: the block that it leads to keeps one edge from b.
   void remove_arm(BlockId a, BlockId b) {
-    BlockList& p = predecessors[index(block(a).next)];
-    if (std::find(p.begin(), p.end(), b) == p.end())
-      std::replace(p.begin(), p.end(), a, b);
+    const BlockId join = block(a).next;
+    BlockList& p = predecessors[index(join)];
+    if (std::ranges::find(p, b) == p.end())
+      replace_predecessor(join, a, b);
     else
-      p.erase(std::find(p.begin(), p.end(), a));
-    predecessors[index(a)].clear();
+      p = {p.begin(), std::remove(p.begin(), p.end(), a)};
+    predecessors[index(a)] = {};
     block(a) = FlowBlock{};
     dead[index(a)] = true;
   }
@@ -256,7 +270,7 @@ struct Builder : FlowGraph {
         any = true;
       }
     }
-    if (any) order();
+    if (any) drop_dead();
   }
 
   bool ends_at_once(BlockId b) {
@@ -284,7 +298,7 @@ struct Builder : FlowGraph {
     find_waits();
     Flags behind;  // by block: the last wait in the order of the layout leads there
     for (size_t k = has_waits ? n : 0; k-- > 0 && behind.empty();) {
-      const Waits& w = waits[index(flow.layout[k])];
+      const Waits& w = waits(index(flow.layout[k]));
       if (!w.barrier && !w.warp) continue;
       behind = flags(flow.blocks.size());
       for (uint32_t b : reach(flow.layout[k], UINT32_MAX, true)) behind[b] = true;
@@ -315,8 +329,8 @@ struct Builder : FlowGraph {
   // Lanes that leave for the end while others go to a barrier of the block share no exit with lanes behind the last barrier that do more.
   void own_exit() {
     find_waits();
-    const Flags meets = leading_to([&](uint32_t b) { return waits[b].barrier; });
-    const Flags operates = leading_to([&](uint32_t b) { return waits[b].warp; });
+    const Flags meets = leading_to([&](uint32_t b) { return waits(b).barrier; });
+    const Flags operates = leading_to([&](uint32_t b) { return waits(b).warp; });
     BlockId own = none<BlockId>();
     const size_t n = flow.layout.size();
     for (size_t k = 0; k < n; ++k) {
@@ -328,9 +342,10 @@ struct Builder : FlowGraph {
                                  [&](BlockId p) { return !meets[index(p)] && operates[index(p)]; }))
           continue;
         if (is_none(own)) {
-          own = flow.blocks.add({});
+          own = flow.blocks.add(arena);
           block(own).line = block(own).end_line = block(to).line;
-          flow.layout.push_back(own);
+          flow.layout = {flow.layout.data(), flow.layout.size() + 1};
+          flow.layout.back() = own;
         }
         block(flow.layout[k]).*way = own;
       }
@@ -386,12 +401,12 @@ bool expands_to_branches(const ptx::Instruction& i) {
 
 Result<Flow> structure(const ptx::Module& module, const ptx::Function& function, const isa::Target& target,
                        bool optimise, bool branch_inlining, Arena& arena) {
-  Builder b{{module, function, target, arena, {}, {}}};
+  Builder b{{module, function, target, arena}};
   for (const ptx::Label& l : function.labels)
     if (l.at > function.instructions.size())
       return input_error("function {}: label {} is not defined", function.name, l.name);
   // An empty block in front: the entry never has predecessors.
-  b.flow.blocks.add({});
+  b.flow.blocks.add(arena);
   b.split();
   b.block(BlockId{0}).next = BlockId{1};
   b.order();

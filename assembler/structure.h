@@ -1,6 +1,7 @@
 // Control flow of one PTX function, recovered: blocks, structured divergent regions, uniform values.
 #pragma once
-#include <vector>
+#include <algorithm>
+#include <span>
 
 #include "assembler/dominators.h"
 #include "libraries/base/result.h"
@@ -39,15 +40,24 @@ class FlowItems {
   size_t size_ = 0, capacity_ = 0;
 };
 
+// What a block has that waits for other lanes.
+struct Waits {
+  bool barrier = false;    // a barrier of the block,
+  bool unaligned = false;  // even one that the lanes of a warp may come to apart
+  bool warp = false;       // an operation of the warp
+  explicit operator bool() const { return barrier || warp; }
+  void operator|=(const Waits& o) { barrier |= o.barrier, unaligned |= o.unaligned, warp |= o.warp; }
+};
+
 struct FlowBlock {
   FlowItems items;                                      // without the branch that ends the block
   ptx::RegisterId predicate = none<ptx::RegisterId>();  // none: the branch always goes to `next`
   bool negated = false;
   bool uniform_branch = false;
-  bool waits = false;                                       // has instructions that wait for other lanes
+  Waits waits;
   BlockId taken = none<BlockId>(), next = none<BlockId>();  // both none: ends the thread
   uint32_t line = 0, end_line = 0;  // of the first instruction and of the branch or exit at the end
-  RegionList opens;                 // outermost first
+  std::span<RegionId> opens;        // outermost first; in the arena
   RegionId joins = none<RegionId>();
   RegionId innermost = none<RegionId>();
   bool convergent = true;  // every live lane of the warp runs it together
@@ -55,9 +65,33 @@ struct FlowBlock {
   uint32_t loop_depth = 0;
 };
 
+// In the arena.
+class FlowBlocks {
+ public:
+  size_t size() const { return blocks_.size(); }
+  FlowBlock& operator[](BlockId b) const { return blocks_[index(b)]; }
+  void reserve(Arena& arena, size_t n) {
+    if (n <= capacity_) return;
+    const std::span<FlowBlock> larger = arena.make_raw<FlowBlock>(capacity_ = n);
+    std::copy(blocks_.begin(), blocks_.end(), larger.begin());
+    blocks_ = larger.first(blocks_.size());
+  }
+  // Moves the others when there is no room.
+  BlockId add(Arena& arena) {
+    if (blocks_.size() == capacity_) reserve(arena, 2 * capacity_ + 16);
+    blocks_ = {blocks_.data(), blocks_.size() + 1};
+    blocks_.back() = {};
+    return static_cast<BlockId>(blocks_.size() - 1);
+  }
+
+ private:
+  std::span<FlowBlock> blocks_;
+  size_t capacity_ = 0;
+};
+
 struct Flow {
-  IdVector<BlockId, FlowBlock> blocks;
-  std::vector<BlockId> layout;  // reachable blocks, entry first
+  FlowBlocks blocks;
+  std::span<BlockId> layout;  // reachable blocks, entry first, otherwise as they are numbered until regions are made; in the arena
   IdVector<RegionId, Region> regions;
   bool calls = false;  // functions of the driver
   bool loops = false;
