@@ -321,25 +321,27 @@ void Divergence::diverge() {
   struct Write {
     FlowItem* item;
     uint32_t block, before;  // 1 + the place of the one before
-    bool asked_for;
   };
-  ArenaList<Write> writes(arena, f.instructions.size());
+  Write* const writes = arena.make_raw<Write>(f.operands.size() + f.vector_elements.size()).data();
+  uint32_t count = 0;
   const std::span<uint32_t> last_write = numbers(f.registers.size(), 0);  // 1 + its place
   ArenaList<FlowItem*> atomics(arena, 8);
   const ptx::Instruction* const instructions = f.instructions.data();
   const ptx::Operand* const operands = f.operands.data();
+  const bool atomic = has_atomics;
   for (BlockId b : flow.layout)
     for (FlowItem& item : block(b).items) {
       const ptx::Instruction& i = instructions[item.inst];
-      const ptx::Operand* const results = operands + i.first_operand;
+      const ptx::Operand& result = operands[i.first_operand];
       const auto write = [&](uint32_t reg) {
-        last_write[reg] = writes.push({&item, index(b), last_write[reg], false}) + 1;
+        writes[count] = {&item, index(b), last_write[reg]};
+        last_write[reg] = ++count;
       };
-      if (i.destination_count == 1 && results->kind == ptx::Operand::reg) [[likely]]
-        write(results->id);
+      if (i.destination_count == 1 && result.kind == ptx::Operand::reg) [[likely]]
+        write(result.id);
       else
         each_result(i, write);
-      if (has_atomics && joins_lanes(i)) atomics.push(&item);
+      if (atomic && joins_lanes(i)) atomics.push(&item);
     }
   if (!any_branch && atomics.empty()) return;
 
@@ -360,24 +362,25 @@ void Divergence::diverge() {
   for (BlockId b : flow.layout)
     if (decides(block(b))) ask(index(block(b).predicate));
   for (const FlowItem* item : atomics.all()) each_address_register(*item, ask);
-  uint32_t first_asked = UINT32_MAX, end_asked = 0;  // of `writes`: those asked for lie between
+  const Flags asked_for = flags(count);
+  uint32_t first_asked = UINT32_MAX, end_asked = 0;  // what is asked for lies between
   for (size_t at = 0; at < asking.size(); ++at)
     for (uint32_t k = last_write[asking[at]]; k != 0; k = writes[k - 1].before) {
-      Write& w = writes[k - 1];
+      const Write& w = writes[k - 1];
       const ptx::Instruction& i = f.instructions[w.item->inst];
       if (differs_anyway(i)) {
         mark_results(i, differing);
         continue;
       }
-      w.asked_for = true;
+      asked_for[k - 1] = true;
       first_asked = std::min(first_asked, k - 1), end_asked = std::max(end_asked, k);
       if (!is_none(w.item->guard)) ask(index(w.item->guard));
       for (const ptx::Operand& o : sources(i)) each_register(o, ask);
     }
   ArenaList<Undecided> undecided(arena, 32);
   for (uint32_t k = first_asked; k < end_asked; ++k) {
+    if (!asked_for[k]) continue;
     const Write& w = writes[k];
-    if (!w.asked_for) continue;
     const Variation v = of_sources(*w.item);
     if (v != same) mark_results(f.instructions[w.item->inst], v);
     if (v != differing) undecided.push({w.item, w.block});

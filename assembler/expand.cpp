@@ -194,12 +194,6 @@ class Expander {
   ptx::Function to_;
 };
 
-bool has_expansions(const ptx::Function& f) {
-  for (const ptx::Instruction& i : f.instructions)
-    if (is_expanded(i)) return true;
-  return false;
-}
-
 }  // namespace
 
 Result<std::optional<ptx::Module>> expand(const ptx::Module& module) {

@@ -510,11 +510,17 @@ constexpr auto types_to_ask = [] {
     if (simd_video(static_cast<O>(op))) table[op] = ~ptx::TypeSet{0};
   return table;
 }();
+bool may_be_expanded(const Instruction& i) { return types_to_ask[static_cast<size_t>(i.op)] & ptx::type_bit(i.type); }
 
 }  // namespace
 
+bool has_expansions(const ptx::Function& f) {
+  for (const Instruction& i : f.instructions)
+    if (may_be_expanded(i) && is_expanded(i)) return true;
+  return false;
+}
 bool is_expanded(const Instruction& i) {
-  if (!(types_to_ask[static_cast<size_t>(i.op)] & ptx::type_bit(i.type))) return false;
+  if (!may_be_expanded(i)) return false;
   switch (i.op) {
     case Opcode::createpolicy:
     case Opcode::cvt_rna_tf32:

@@ -9,6 +9,7 @@ namespace rndn::assembler {
 
 // True for instructions that are expanded on every target.
 bool is_expanded(const ptx::Instruction& i);
+bool has_expansions(const ptx::Function& f);
 
 // PTX over %d0, %s0, %s1, .., %at, whose registers have these types (bits of the instruction's registers, operands in order); labels L0, L1, ..
 // Empty: there is none for these operands.

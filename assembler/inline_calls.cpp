@@ -24,6 +24,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <memory>
 #include <optional>
@@ -810,6 +811,12 @@ class Inliner {
   std::map<uint32_t, uint32_t> variables_;                           // of callees -> the entry's copies
 };
 
+constexpr auto may_call = [] {
+  std::array<bool, ptx::opcode_count> table{};
+  for (Opcode op : {Opcode::call, Opcode::brx, Opcode::alloca_, Opcode::stacksave, Opcode::stackrestore, Opcode::mov})
+    table[static_cast<size_t>(op)] = true;
+  return table;
+}();
 // Whether some entry calls a function, or has variables for arguments.
 bool has_calls(const ptx::Module& module) {
   for (const ptx::Variable& v : module.variables)
@@ -817,8 +824,8 @@ bool has_calls(const ptx::Module& module) {
   for (const ptx::Function& f : module.functions) {
     if (!f.is_entry) continue;
     for (const ptx::Instruction& i : f.instructions)
-      if (i.op == Opcode::call || i.op == Opcode::brx || ptx::uses_stack(i) ||
-          (i.op == Opcode::mov && i.operand_count == 2 && f.operand(i, 1).kind == Operand::function))
+      if (may_call[static_cast<size_t>(i.op)] &&
+          (i.op != Opcode::mov || (i.operand_count == 2 && f.operand(i, 1).kind == Operand::function)))
         return true;
   }
   return false;

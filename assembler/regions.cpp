@@ -200,7 +200,7 @@ struct Builder : Divergence {
     const Flags waits = flags(flow.blocks.size());
     std::vector<ptx::RegisterId> masks;
     for (BlockId b : flow.layout) {
-      if (!block(b).waits) continue;
+      if (!block(b).waits.warp) continue;
       for (const FlowItem& item : block(b).items)
         if (const ptx::Operand* mask = member_mask(f.instructions[item.inst])) {
           if (mask->kind == ptx::Operand::immediate) waits[index(b)] = true;
@@ -220,10 +220,12 @@ struct Builder : Divergence {
             if (const ptx::Operand& o = f.vector_elements[d.id + e]; o.kind == ptx::Operand::reg)
               elsewhere[o.id] = true;
       }
-    for (BlockId b : flow.layout)
+    for (BlockId b : flow.layout) {
+      if (!block(b).waits.warp) continue;
       for (const FlowItem& item : block(b).items)
         if (const ptx::Operand* mask = member_mask(f.instructions[item.inst]); mask && mask->kind == ptx::Operand::reg)
           waits[index(b)] |= elsewhere[mask->id];
+    }
     return waits;
   }
   // Lanes run apart behind the block for good, in the block too if it is `included`.

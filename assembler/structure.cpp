@@ -10,6 +10,7 @@
 #include "assembler/structure.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "assembler/flow_graph.h"
 
@@ -66,8 +67,9 @@ struct Builder : FlowGraph {
   void split() {
     const size_t n = f.instructions.size();
     const ptx::Instruction* const instructions = f.instructions.data();
-    const Flags leader = flags(n + 1);
-    leader[0] = leader[n] = true;
+    const std::span<uint64_t> leader_bits = arena.make_span<uint64_t>(n / 64 + 1, 0);
+    const auto lead = [&](uint32_t i) { leader_bits[i / 64] |= uint64_t{1} << i % 64; };
+    lead(0), lead(static_cast<uint32_t>(n));
     FlowItem* const items = arena.make_raw<FlowItem>(n).data();
     FlowItem* next_item = items;
     ArenaList<uint32_t> waiting(arena, 8);
@@ -81,15 +83,15 @@ struct Builder : FlowGraph {
       has_atomics |= inst.op == Opcode::atom || inst.op == Opcode::red;
       flow.calls |= (t & calls) != 0;
       if (t & branches) {
-        leader[f.labels[f.operand(inst, 0).label_id()].at] = true;
-        leader[i + 1] = true;
+        lead(f.labels[f.operand(inst, 0).label_id()].at);
+        lead(i + 1);
         --next_item;
       } else if (ends_thread(inst)) {
-        leader[i + 1] = true;
+        lead(i + 1);
         first_exit = std::min(first_exit, i);
         --next_item;
       } else if (!is_none(inst.guard) && expands_to_branches(inst)) {
-        leader[i] = leader[i + 1] = true;
+        lead(i), lead(i + 1);
       }
     }
     has_waits = !waiting.empty();
@@ -97,8 +99,9 @@ struct Builder : FlowGraph {
     // becomes a branch block in front of the block that holds it.
     const std::span<BlockId> at = arena.make_raw<BlockId>(n + 1);  // of leaders
     ArenaList<uint32_t> leaders(arena, n / 4 + 8);
-    for (uint32_t i = 0; i <= n; ++i)
-      if (leader[i]) leaders.push(i);
+    for (uint32_t w = 0; w < leader_bits.size(); ++w)
+      for (uint64_t bits = leader_bits[w]; bits != 0; bits &= bits - 1)
+        leaders.push(64 * w + static_cast<uint32_t>(std::countr_zero(bits)));
     flow.blocks.reserve(arena, flow.blocks.size() + 2 * leaders.size() + 16);
     for (const uint32_t i : leaders.all()) {
       at[i] = flow.blocks.add(arena);
