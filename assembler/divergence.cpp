@@ -15,6 +15,7 @@
 //
 // Cost: O(instructions + sum of the sizes of loops) for each level (one, hardly ever more than two), times the rounds of the closure (2 or 3 in practice).
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "assembler/flow_graph.h"
@@ -93,7 +94,8 @@ void Divergence::find_loops(std::span<const uint32_t> order) {
     found_loops.push({.header = BlockId{h}, .blocks = arena.copy(std::span<const uint32_t>(blocks.all()))});
   }
   loops = found_loops.all();
-  if (loops.size() > 1) std::ranges::stable_sort(loops, {}, [](const Loop& l) { return l.blocks.size(); });
+  const auto size = [](const Loop& l) { return l.blocks.size(); };
+  if (!std::ranges::is_sorted(loops, {}, size)) std::ranges::stable_sort(loops, {}, size);
   inner_loop = numbers(n, UINT32_MAX);
   for (uint32_t l = static_cast<uint32_t>(loops.size()); l-- > 0;) {  // outer first
     Loop& loop = loops[l];
@@ -333,14 +335,17 @@ void Divergence::diverge() {
     for (FlowItem& item : block(b).items) {
       const ptx::Instruction& i = instructions[item.inst];
       const ptx::Operand& result = operands[i.first_operand];
-      const auto write = [&](uint32_t reg) {
-        writes[count] = {&item, index(b), last_write[reg]};
-        last_write[reg] = ++count;
+      const auto write = [&](uint32_t reg, uint32_t place) {
+        writes[place] = {&item, index(b), last_write[reg]};
+        return last_write[reg] = place + 1;
       };
-      if (i.destination_count == 1 && result.kind == ptx::Operand::reg) [[likely]]
-        write(result.id);
-      else
-        each_result(i, write);
+      if (i.destination_count == 1 && result.kind == ptx::Operand::reg) [[likely]] {
+        count = write(result.id, count);
+      } else {
+        uint32_t place = count;  // so that `count` can be in a register
+        each_result(i, [&](uint32_t reg) { place = write(reg, place); });
+        count = place;
+      }
       if (atomic && joins_lanes(i)) atomics.push(&item);
     }
   if (!any_branch && atomics.empty()) return;
@@ -362,8 +367,7 @@ void Divergence::diverge() {
   for (BlockId b : flow.layout)
     if (decides(block(b))) ask(index(block(b).predicate));
   for (const FlowItem* item : atomics.all()) each_address_register(*item, ask);
-  const Flags asked_for = flags(count);
-  uint32_t first_asked = UINT32_MAX, end_asked = 0;  // what is asked for lies between
+  const std::span<uint64_t> asked_for = arena.make_span<uint64_t>(count / 64 + 1, 0);  // bits of writes
   for (size_t at = 0; at < asking.size(); ++at)
     for (uint32_t k = last_write[asking[at]]; k != 0; k = writes[k - 1].before) {
       const Write& w = writes[k - 1];
@@ -372,19 +376,18 @@ void Divergence::diverge() {
         mark_results(i, differing);
         continue;
       }
-      asked_for[k - 1] = true;
-      first_asked = std::min(first_asked, k - 1), end_asked = std::max(end_asked, k);
+      asked_for[(k - 1) / 64] |= uint64_t{1} << (k - 1) % 64;
       if (!is_none(w.item->guard)) ask(index(w.item->guard));
       for (const ptx::Operand& o : sources(i)) each_register(o, ask);
     }
   ArenaList<Undecided> undecided(arena, 32);
-  for (uint32_t k = first_asked; k < end_asked; ++k) {
-    if (!asked_for[k]) continue;
-    const Write& w = writes[k];
-    const Variation v = of_sources(*w.item);
-    if (v != same) mark_results(f.instructions[w.item->inst], v);
-    if (v != differing) undecided.push({w.item, w.block});
-  }
+  for (size_t k = 0; k < asked_for.size(); ++k)
+    for (uint64_t bits = asked_for[k]; bits != 0; bits &= bits - 1) {
+      const Write& w = writes[64 * k + static_cast<size_t>(std::countr_zero(bits))];
+      const Variation v = of_sources(*w.item);
+      if (v != same) mark_results(instructions[w.item->inst], v);
+      if (v != differing) undecided.push({w.item, w.block});
+    }
 
   // A branch splits what is reached before its join, from its successors on; a loop what is reached from its header before the loop's join.
   struct Split {
@@ -416,7 +419,7 @@ void Divergence::diverge() {
     for (size_t at = 0; at < found.size(); ++at) successors(BlockId{found[at]}, visit);
   };
   const auto split_all = [&](ArenaList<Split>& all, Flags marked, std::span<uint32_t> to) {
-    if (all.size() > 1) std::ranges::stable_sort(all.all(), {}, &Split::depth);
+    if (all.size() > 1) std::ranges::sort(all.all(), {}, &Split::depth);
     for (const Split& x : all.all()) split(x, marked, to);
     all.clear();
   };

@@ -89,7 +89,7 @@ struct Builder : Divergence {
                               around = arena.make_raw<uint32_t>(candidates.size()),
                               inner = arena.make_span<uint32_t>(flow.blocks.size(), UINT32_MAX);
     std::iota(larger_first.begin(), larger_first.end(), 0u);
-    std::ranges::stable_sort(larger_first, std::greater<>(), [&](uint32_t k) { return candidates[k].blocks.size(); });
+    std::ranges::sort(larger_first, {}, [&](uint32_t k) { return std::pair(~candidates[k].blocks.size(), k); });
     for (uint32_t k : larger_first) {
       const Candidate& c = candidates[k];
       around[k] = inner[c.blocks[0]];
@@ -107,8 +107,8 @@ struct Builder : Divergence {
       make_nested();
       erase_candidates([](const Candidate& c) { return c.blocks.empty(); });
     }
-    if (candidates.size() > 1)
-      std::ranges::stable_sort(candidates.all(), {}, [](const Candidate& c) { return c.blocks.size(); });
+    const auto size = [](const Candidate& c) { return c.blocks.size(); };
+    if (!std::ranges::is_sorted(candidates.all(), {}, size)) std::ranges::stable_sort(candidates.all(), {}, size);
     find_parents();
   }
   void make_nested() {

@@ -154,13 +154,17 @@ struct Builder : FlowGraph {
     return !is_none(i.guard) && (traits_of(i) & expands) && expands_to_branches(i);
   }
 
-  // Takes in the blocks that only b leads to: longer blocks schedule better. Returns whether there are any.
-  bool merge_chain(BlockId b) {
-    for (bool any = false;; any = true) {
+  // Whether b leads to a block that nothing else leads to.
+  bool leads_alone(BlockId b) {
+    const FlowBlock& x = block(b);
+    return is_none(x.predicate) && !is_none(x.next) && x.next != b && index(x.next) != 0 &&
+           predecessors[index(x.next)].size() == 1;
+  }
+  // Takes in the blocks that only b leads to: longer blocks schedule better.
+  void merge_chain(BlockId b) {
+    while (leads_alone(b)) {
       FlowBlock& x = block(b);
-      BlockId n = x.next;
-      if (!is_none(x.predicate) || is_none(n) || n == b || index(n) == 0 || predecessors[index(n)].size() != 1)
-        return any;
+      const BlockId n = x.next;
       const FlowBlock y = block(n);
       if (y.items.empty() && x.items.empty()) x.line = y.line;
       x.items.append(arena, y.items);
@@ -177,7 +181,7 @@ struct Builder : FlowGraph {
     dead = flags(flow.blocks.size());
     bool any = false;
     for (BlockId b : flow.layout)
-      if (!dead[index(b)]) any |= merge_chain(b);
+      if (!dead[index(b)] && leads_alone(b)) merge_chain(b), any = true;
     if (any) drop_dead();
   }
   void drop_dead() {
