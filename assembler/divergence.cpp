@@ -57,21 +57,28 @@ void Divergence::analyse() {
     if (is_none(x.next)) ++k;
     return k == 0 ? index(x.next) : k == 1 ? index(x.taken) : UINT32_MAX;
   });
-  idom = immediate_dominators(arena, n, rpo, [&](uint32_t b, auto&& use) {
-    for (size_t k = predecessors[b].size(); k-- > 0;)
-      use(index(predecessors[b][k]));  // of many the last lie next to each other
-  });
-  flow.dominators = DominatorTree(arena, n, rpo, idom);
-  find_loops(rpo);
+  const std::span<uint32_t> position = arena.make_raw<uint32_t>(n);
+  for (uint32_t k = 0; k < rpo.size(); ++k) position[rpo[k]] = k;
+  const auto is_entered_from_behind = [&](uint32_t b) {
+    return std::ranges::any_of(predecessors[b], [&](BlockId p) { return position[index(p)] >= position[b]; });
+  };
+  if (std::ranges::any_of(rpo, is_entered_from_behind)) {
+    idom = immediate_dominators(arena, n, rpo, [&](uint32_t b, auto&& use) {
+      for (size_t k = predecessors[b].size(); k-- > 0;)
+        use(index(predecessors[b][k]));  // of many the last lie next to each other
+    });
+    flow.dominators = DominatorTree(arena, n, rpo, idom);
+    find_loops(rpo, position);
+  } else {
+    inner_loop = numbers(n, UINT32_MAX);
+  }
   flow.loops = !loops.empty() || irreducible;
   find_levels();
 }
 
 // Natural loops; back edges to one header make one loop. Two loops nest or are apart: both headers dominate what they share.
-void Divergence::find_loops(std::span<const uint32_t> order) {
+void Divergence::find_loops(std::span<const uint32_t> order, std::span<const uint32_t> position) {
   const size_t n = flow.blocks.size();
-  const std::span<uint32_t> position = arena.make_raw<uint32_t>(n);
-  for (uint32_t i = 0; i < order.size(); ++i) position[order[i]] = i;
   const std::span<uint32_t> mark = numbers(n, UINT32_MAX);
   ArenaList<Loop> found_loops(arena, 8);
   ArenaList<uint32_t> blocks(arena, n);

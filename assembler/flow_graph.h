@@ -130,6 +130,7 @@ struct Divergence : FlowGraph {
   void analyse();  // loops, levels and joins
   void diverge();  // which values and blocks are not the same for all lanes
 
+  // What dominates is known where there are cycles, and asked there alone.
   std::span<uint32_t> idom;  // by block; UINT32_MAX: none
   bool dominates(uint32_t a, uint32_t b) const { return flow.dominators.dominates(a, b); }
   struct Loop {
@@ -184,7 +185,7 @@ struct Divergence : FlowGraph {
   }
 
  private:
-  void find_loops(std::span<const uint32_t> order);
+  void find_loops(std::span<const uint32_t> order, std::span<const uint32_t> position);
   uint32_t root_of(BlockId from);
   void find_levels();
   template <class F>

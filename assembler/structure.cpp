@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "assembler/flow_graph.h"
 
@@ -79,7 +80,7 @@ struct Builder : FlowGraph {
       const uint16_t t = traits_of(inst) & (branches | ends | waits_for | expands | calls);
       if (!t) [[likely]]
         continue;
-      if (t & waits_for) waiting.push(i);
+      if (t & waits_for) waiting.push(uint32_t{i});  // a copy, so that `i` can be in a register
       has_atomics |= inst.op == Opcode::atom || inst.op == Opcode::red;
       flow.calls |= (t & calls) != 0;
       if (t & branches) {
@@ -88,7 +89,7 @@ struct Builder : FlowGraph {
         --next_item;
       } else if (ends_thread(inst)) {
         lead(i + 1);
-        first_exit = std::min(first_exit, i);
+        if (first_exit == UINT32_MAX) first_exit = i;
         --next_item;
       } else if (!is_none(inst.guard) && expands_to_branches(inst)) {
         lead(i), lead(i + 1);
@@ -310,6 +311,7 @@ struct Builder : FlowGraph {
       behind = flags(flow.blocks.size());
       for (uint32_t b : reach(flow.layout[k], UINT32_MAX, true)) behind[b] = true;
     }
+    dead = flags(flow.blocks.size());
     bool any = false;
     int32_t over = 0;
     for (uint32_t k = 0; k < n; ++k) {
@@ -317,21 +319,28 @@ struct Builder : FlowGraph {
       FlowBlock& x = block(flow.layout[k]);
       if (is_none(x.predicate) && !behind.empty() && !behind[index(flow.layout[k])] && !x.items.empty() &&
           !is_none(x.next) && ends_at_once(x.next)) {
-        x.next = none<BlockId>();
+        remove_way_out(flow.layout[k], std::exchange(x.next, none<BlockId>()));
         any = true;
       }
       if (over || is_none(x.predicate) || ends_at_once(x.taken) == ends_at_once(x.next)) continue;
       const bool taken = ends_at_once(x.taken);
       x.items.append(arena, FlowItem{first_exit, x.predicate, taken == x.negated});
+      remove_way_out(flow.layout[k], taken ? x.taken : x.next);
       if (!taken) x.next = x.taken;
       x.predicate = none<ptx::RegisterId>(), x.taken = none<BlockId>(), x.uniform_branch = false;
       any = true;
     }
-    if (any) {
-      order();
-      merge();
-    }
+    if (any) drop_dead(), merge();
     if (any_barrier) own_exit();
+  }
+  // An edge to a block that ends at once, and the blocks that nothing else leads to.
+  void remove_way_out(BlockId from, BlockId to) {
+    for (; !is_none(to); from = std::exchange(to, block(to).next)) {
+      BlockList& p = predecessors[index(to)];
+      p = {p.begin(), std::remove(p.begin(), p.end(), from)};
+      if (!p.empty()) return;
+      dead[index(to)] = true;
+    }
   }
   // Lanes that leave for the end while others go to a barrier of the block share no exit with lanes behind the last barrier that do more.
   void own_exit() {

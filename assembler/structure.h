@@ -95,8 +95,8 @@ struct Flow {
   IdVector<RegionId, Region> regions;
   bool calls = false;  // functions of the driver
   bool loops = false;
-  bool alone = false;        // one statement without the code around it: nothing is known of its registers (make_stencil.cpp)
-  DominatorTree dominators;  // of blocks with items
+  bool alone = false;  // one statement without the code around it: nothing is known of its registers (make_stencil.cpp)
+  DominatorTree dominators;  // of blocks with items; where there are loops
 };
 
 // True when selection expands the instruction into code with branches of its own: a guard becomes a branch around it.
