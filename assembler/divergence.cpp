@@ -293,10 +293,10 @@ bool Divergence::differs_anyway(const ptx::Instruction& i) const {
 
 // Of what the instruction makes of its sources, wherever it runs; of one that does not differ anyway.
 Divergence::Variation Divergence::of_sources(const FlowItem& item) const {
-  uint8_t v = is_none(item.guard) ? uint8_t{same} : variation[index(item.guard)];
+  Variation v = is_none(item.guard) ? same : variation[index(item.guard)];
   for (const ptx::Operand& o : sources(f.instructions[item.inst]))
     each_register(o, [&](uint32_t reg) { v = std::max(v, variation[reg]); });
-  return static_cast<Variation>(v);
+  return v;
 }
 template <class F>
 void Divergence::each_result(const ptx::Instruction& i, F&& use) const {
@@ -320,7 +320,7 @@ Flags Divergence::made_of_shared(std::span<const Undecided> undecided) {
 }
 
 void Divergence::diverge() {
-  variation = flags(f.registers.size());
+  variation = arena.make_span<Variation>(f.registers.size(), same);
   apart = flags(flow.blocks.size());
   const auto decides = [&](const FlowBlock& x) { return !is_none(x.predicate) && !x.uniform_branch; };
   const bool any_branch = std::ranges::any_of(flow.layout, [&](BlockId b) { return decides(block(b)); });
@@ -358,7 +358,7 @@ void Divergence::diverge() {
   if (!any_branch && atomics.empty()) return;
 
   bool changed = false;
-  const auto mark_results = [&](const ptx::Instruction& i, uint8_t as) {
+  const auto mark_results = [&](const ptx::Instruction& i, Variation as) {
     each_result(i,
                 [&](uint32_t reg) { changed |= variation[reg] < as, variation[reg] = std::max(variation[reg], as); });
   };
@@ -499,8 +499,8 @@ void Divergence::diverge() {
     size_t kept = 0;
     for (const Undecided& d : undecided.all()) {
       const ptx::Instruction& i = f.instructions[d.item->inst];
-      uint8_t v = of_sources(*d.item);
-      each_result(i, [&](uint32_t reg) { v = std::max<uint8_t>(v, written_in(d.block, reg)); });
+      Variation v = of_sources(*d.item);
+      each_result(i, [&](uint32_t reg) { v = std::max(v, written_in(d.block, reg)); });
       if (v != same) mark_results(i, v);
       if (v != differing) undecided[kept++] = d;
     }

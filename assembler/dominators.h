@@ -23,7 +23,7 @@ std::span<uint32_t> reverse_postorder(Arena& arena, size_t n, uint32_t root, Suc
   };
   const std::span<uint32_t> order = arena.make_raw<uint32_t>(n);
   const std::span<Visit> stack = arena.make_raw<Visit>(n);
-  const std::span<uint8_t> seen = arena.make_span<uint8_t>(n, 0);
+  const std::span<bool> seen = arena.make_span<bool>(n, false);
   size_t depth = 1, first = n;
   stack[0] = {root, 0};
   seen[root] = true;

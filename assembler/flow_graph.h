@@ -9,7 +9,7 @@
 
 namespace rndn::assembler {
 
-using Flags = std::span<uint8_t>;  // in the arena; a byte each: faster than bits
+using Flags = std::span<bool>;  // in the arena; a byte each: faster than bits
 
 // The blocks that lead to one block, in the order of the layout.
 using BlockList = std::span<BlockId>;
@@ -27,7 +27,7 @@ struct FlowGraph {
   uint32_t first_exit = UINT32_MAX;  // an instruction that ends the thread
 
   FlowBlock& block(BlockId b) { return flow.blocks[b]; }
-  Flags flags(size_t n) { return arena.make_span<uint8_t>(n, false); }
+  Flags flags(size_t n) { return arena.make_span<bool>(n, false); }
   std::span<uint32_t> numbers(size_t n, uint32_t value) { return arena.make_span<uint32_t>(n, value); }
 
   template <class F>
@@ -168,8 +168,8 @@ struct Divergence : FlowGraph {
     same_in_round,  // for those that are still in the loops around its writes: they run each round together
     differing       // perhaps
   };
-  Flags variation;  // by register
-  Flags apart;      // block runs with some lanes missing
+  std::span<Variation> variation;  // by register
+  Flags apart;                     // block runs with some lanes missing
   bool diverges(BlockId b) {
     const FlowBlock& x = block(b);
     return !is_none(x.predicate) && !x.uniform_branch && variation[index(x.predicate)] == differing;
