@@ -371,22 +371,27 @@ void Divergence::diverge() {
   const auto ask = [&](uint32_t reg) {
     if (!asked[reg]) asked[reg] = true, asking.push(reg);
   };
-  for (BlockId b : flow.layout)
-    if (decides(block(b))) ask(index(block(b).predicate));
-  for (const FlowItem* item : atomics.all()) each_address_register(*item, ask);
   const std::span<uint64_t> asked_for = arena.make_span<uint64_t>(count / 64 + 1, 0);  // bits of writes
-  for (size_t at = 0; at < asking.size(); ++at)
-    for (uint32_t k = last_write[asking[at]]; k != 0; k = writes[k - 1].before) {
-      const Write& w = writes[k - 1];
-      const ptx::Instruction& i = f.instructions[w.item->inst];
-      if (differs_anyway(i)) {
-        mark_results(i, differing);
-        continue;
+  const auto answer = [&] {  // one question after another: what a value is made of is near, as a rule
+    while (!asking.empty()) {
+      const uint32_t reg = asking[asking.size() - 1];
+      asking.resize_down(asking.size() - 1);
+      for (uint32_t k = last_write[reg]; k != 0; k = writes[k - 1].before) {
+        const Write& w = writes[k - 1];
+        const ptx::Instruction& i = instructions[w.item->inst];
+        if (differs_anyway(i)) {
+          mark_results(i, differing);
+          continue;
+        }
+        asked_for[(k - 1) / 64] |= uint64_t{1} << (k - 1) % 64;
+        if (!is_none(w.item->guard)) ask(index(w.item->guard));
+        for (const ptx::Operand& o : sources(i)) each_register(o, ask);
       }
-      asked_for[(k - 1) / 64] |= uint64_t{1} << (k - 1) % 64;
-      if (!is_none(w.item->guard)) ask(index(w.item->guard));
-      for (const ptx::Operand& o : sources(i)) each_register(o, ask);
     }
+  };
+  for (BlockId b : flow.layout)
+    if (decides(block(b))) ask(index(block(b).predicate)), answer();
+  for (const FlowItem* item : atomics.all()) each_address_register(*item, ask), answer();
   ArenaList<Undecided> undecided(arena, 32);
   for (size_t k = 0; k < asked_for.size(); ++k)
     for (uint64_t bits = asked_for[k]; bits != 0; bits &= bits - 1) {
