@@ -292,9 +292,9 @@ bool Divergence::differs_anyway(const ptx::Instruction& i) const {
 }
 
 // Of what the instruction makes of its sources, wherever it runs; of one that does not differ anyway.
-Divergence::Variation Divergence::of_sources(const FlowItem& item) const {
-  Variation v = is_none(item.guard) ? same : variation[index(item.guard)];
-  for (const ptx::Operand& o : sources(f.instructions[item.inst]))
+Divergence::Variation Divergence::of_sources(const Undecided& x) const {
+  Variation v = is_none(x.guard) ? same : variation[index(x.guard)];
+  for (const ptx::Operand& o : sources(f.instructions[x.inst]))
     each_register(o, [&](uint32_t reg) { v = std::max(v, variation[reg]); });
   return v;
 }
@@ -309,9 +309,9 @@ Flags Divergence::made_of_shared(std::span<const Undecided> undecided) {
   for (bool changed = true; changed;) {
     changed = false;
     for (const Undecided& d : undecided) {
-      const ptx::Instruction& i = f.instructions[d.item->inst];
+      const ptx::Instruction& i = f.instructions[d.inst];
       bool is = i.op == Opcode::ld && i.mods.space == ptx::Space::shared;
-      if (!is_none(d.item->guard)) is |= made[index(d.item->guard)];
+      if (!is_none(d.guard)) is |= made[index(d.guard)];
       for (const ptx::Operand& o : sources(i)) each_register(o, [&](uint32_t reg) { is |= made[reg]; });
       if (is) each_result(i, [&](uint32_t reg) { changed |= !made[reg], made[reg] = true; });
     }
@@ -328,8 +328,8 @@ void Divergence::diverge() {
 
   // Writes of registers, in the order of the layout; those of one register are a list, the last one first.
   struct Write {
-    FlowItem* item;
-    uint32_t block, before;  // 1 + the place of the one before
+    Undecided by;
+    uint32_t before;  // 1 + the place of the one before
   };
   Write* const writes = arena.make_raw<Write>(f.operands.size() + f.vector_elements.size()).data();
   uint32_t count = 0;
@@ -343,7 +343,7 @@ void Divergence::diverge() {
       const ptx::Instruction& i = instructions[item.inst];
       const ptx::Operand& result = operands[i.first_operand];
       const auto write = [&](uint32_t reg, uint32_t place) {
-        writes[place] = {&item, index(b), last_write[reg]};
+        writes[place] = {{item.inst, item.guard, index(b)}, last_write[reg]};
         return last_write[reg] = place + 1;
       };
       if (i.destination_count == 1 && result.kind == ptx::Operand::reg) [[likely]] {
@@ -378,13 +378,13 @@ void Divergence::diverge() {
       asking.resize_down(asking.size() - 1);
       for (uint32_t k = last_write[reg]; k != 0; k = writes[k - 1].before) {
         const Write& w = writes[k - 1];
-        const ptx::Instruction& i = instructions[w.item->inst];
+        const ptx::Instruction& i = instructions[w.by.inst];
         if (differs_anyway(i)) {
           mark_results(i, differing);
           continue;
         }
         asked_for[(k - 1) / 64] |= uint64_t{1} << (k - 1) % 64;
-        if (!is_none(w.item->guard)) ask(index(w.item->guard));
+        if (!is_none(w.by.guard)) ask(index(w.by.guard));
         for (const ptx::Operand& o : sources(i)) each_register(o, ask);
       }
     }
@@ -395,10 +395,10 @@ void Divergence::diverge() {
   ArenaList<Undecided> undecided(arena, 32);
   for (size_t k = 0; k < asked_for.size(); ++k)
     for (uint64_t bits = asked_for[k]; bits != 0; bits &= bits - 1) {
-      const Write& w = writes[64 * k + static_cast<size_t>(std::countr_zero(bits))];
-      const Variation v = of_sources(*w.item);
-      if (v != same) mark_results(instructions[w.item->inst], v);
-      if (v != differing) undecided.push({w.item, w.block});
+      const Undecided& x = writes[64 * k + static_cast<size_t>(std::countr_zero(bits))].by;
+      const Variation v = of_sources(x);
+      if (v != same) mark_results(instructions[x.inst], v);
+      if (v != differing) undecided.push(x);
     }
 
   // A branch splits what is reached before its join, from its successors on; a loop what is reached from its header before the loop's join.
@@ -503,8 +503,8 @@ void Divergence::diverge() {
     split_all(of_values, values_apart, values_to);
     size_t kept = 0;
     for (const Undecided& d : undecided.all()) {
-      const ptx::Instruction& i = f.instructions[d.item->inst];
-      Variation v = of_sources(*d.item);
+      const ptx::Instruction& i = instructions[d.inst];
+      Variation v = of_sources(d);
       each_result(i, [&](uint32_t reg) { v = std::max(v, written_in(d.block, reg)); });
       if (v != same) mark_results(i, v);
       if (v != differing) undecided[kept++] = d;
@@ -521,7 +521,7 @@ void Divergence::diverge() {
   for (FlowItem* item : any_guard ? atomics.all() : std::span<FlowItem*>()) {
     const uint32_t k = is_none(item->guard) ? 0 : last_write[index(item->guard)];
     if (!k) continue;
-    const ptx::Instruction& i = f.instructions[writes[k - 1].item->inst];
+    const ptx::Instruction& i = instructions[writes[k - 1].by.inst];
     if (i.op == Opcode::setp && i.mods.compare == (item->negated ? ptx::Compare::ne : ptx::Compare::eq))
       item->one_address = false;
   }

@@ -191,14 +191,15 @@ struct Divergence : FlowGraph {
   template <class F>
   void each_register(const ptx::Operand& o, F&& use) const;
   std::span<const ptx::Operand> sources(const ptx::Instruction& i) const;
-  bool differs_anyway(const ptx::Instruction& i) const;
-  Variation of_sources(const FlowItem& item) const;
-  template <class F>
-  void each_result(const ptx::Instruction& i, F&& use) const;
   struct Undecided {  // an instruction whose results may still turn out divergent
-    const FlowItem* item;
+    uint32_t inst;
+    ptx::RegisterId guard;
     uint32_t block;
   };
+  bool differs_anyway(const ptx::Instruction& i) const;
+  Variation of_sources(const Undecided& x) const;
+  template <class F>
+  void each_result(const ptx::Instruction& i, F&& use) const;
   Flags made_of_shared(std::span<const Undecided> undecided);
 };
 
