@@ -459,8 +459,9 @@ void Divergence::diverge() {
       for (const FlowItem& item : x.items) {
         if (!is_none(item.guard)) read(index(item.guard), l);
         const ptx::Instruction& i = instructions[item.inst];
-        const ptx::Operand *o = operands + i.first_operand + i.destination_count,
-                           *const end = operands + i.first_operand + i.operand_count;
+        const ptx::Operand *o = operands + i.first_operand + i.destination_count, *const end = operands +
+                                                                                               i.first_operand +
+                                                                                               i.operand_count;
         for (; o != end; ++o) each_register(*o, [&](uint32_t reg) { read(reg, l); });
       }
       if (!is_none(x.predicate)) read(index(x.predicate), l);

@@ -100,7 +100,7 @@ struct FlowGraph {
     return leads;
   }
   // Blocks reachable from the successors of `from` (or from `from` itself) without passing `stop`; until the next search.
-  std::span<uint32_t> reached_at;      // by block: number of the search that met it last
+  std::span<uint32_t> reached_at;       // by block: number of the search that met it last
   ArenaList<uint32_t> found{arena, 0};  // by the last search
   uint32_t searches = 0;
   void start_search() {

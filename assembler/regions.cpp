@@ -47,8 +47,8 @@ struct Builder : Divergence {
   using Blocks = ArenaList<uint32_t>;
   struct Candidate {
     uint32_t join;
-    Blocks blocks;  // all lead to the join; not empty
-    Blocks ends;    // reachable from the entries too, but of another level: in no region
+    Blocks blocks;                 // all lead to the join; not empty
+    Blocks ends;                   // reachable from the entries too, but of another level: in no region
     uint32_t parent = UINT32_MAX;  // the smallest candidate that holds all blocks
     BlockId landing = none<BlockId>();
     RegionId id = none<RegionId>();
@@ -57,10 +57,10 @@ struct Builder : Divergence {
     uint32_t join, block;
   };
   ArenaList<Candidate> candidates{arena, 8};  // inner before outer
-  std::span<uint32_t> innermost;      // by block: the innermost candidate that holds it; from nest() on
-  Flags for_lanes;                    // by block: it waits for lanes that may be elsewhere
-  Flags ends;                         // .. its lanes may end before they come to a barrier; empty until somebody asks
-  Flags leads_to_wait;                // .. while branches of one join are looked at
+  std::span<uint32_t> innermost;              // by block: the innermost candidate that holds it; from nest() on
+  Flags for_lanes;                            // by block: it waits for lanes that may be elsewhere
+  Flags ends;           // .. its lanes may end before they come to a barrier; empty until somebody asks
+  Flags leads_to_wait;  // .. while branches of one join are looked at
 
   uint32_t innermost_holding(BlockId b) const { return index(b) < innermost.size() ? innermost[index(b)] : UINT32_MAX; }
   bool holds(uint32_t k, BlockId b) const {
@@ -168,7 +168,8 @@ struct Builder : Divergence {
   bool drop_needless() {
     const uint32_t most = deepest_region(flow.calls, target);
     const std::span<uint32_t> depth = numbers(candidates.size(), 0),
-                              kept_by = arena.make_raw<uint32_t>(candidates.size());  // itself, or the innermost around it that stays
+                              kept_by = arena.make_raw<uint32_t>(
+                                  candidates.size());  // itself, or the innermost around it that stays
     const Flags needless = flags(candidates.size());
     bool any = false;
     for (uint32_t k = static_cast<uint32_t>(candidates.size()); k-- > 0;) {  // outer first
@@ -180,8 +181,7 @@ struct Builder : Divergence {
       if (!needless[k]) continue;
       any = true;
       kept_by[k] = kept_by[parent];
-      for (uint32_t b : candidates[k].ends.all())
-        add_end(candidates[kept_by[k]], b);
+      for (uint32_t b : candidates[k].ends.all()) add_end(candidates[kept_by[k]], b);
     }
     if (any) {
       size_t kept = 0;
@@ -330,7 +330,8 @@ struct Builder : Divergence {
     for (uint32_t b : found.all()) leads_to_wait[b] = false;
     return branches.first(kept);
   }
-  ArenaList<uint32_t> entered{arena, 8};  // by a block: candidates that hold a successor, but not the block, outer before inner
+  ArenaList<uint32_t> entered{
+      arena, 8};  // by a block: candidates that hold a successor, but not the block, outer before inner
   // The innermost candidate that is open behind the end of b, with those that b opens: lanes enter them from b, and whichever way they go from
   // b, they enter or are at the join. None that b's branch enters while it leaves another.
   uint32_t open_behind(BlockId b, ArenaList<uint32_t>& opens) {
@@ -431,7 +432,7 @@ struct Builder : Divergence {
     uint32_t levels = 0;
     for (const Candidate& c : candidates.all()) levels = std::max(levels, level[c.join] + 1);
     const std::span<uint32_t> deepest = numbers(levels, 0);  // by level
-    for (size_t k = candidates.size(); k-- > 0;) {  // outer first
+    for (size_t k = candidates.size(); k-- > 0;) {           // outer first
       Candidate& c = candidates[k];
       Region r;
       if (c.parent != UINT32_MAX) r.parent = candidates[c.parent].id, r.depth = flow.regions[r.parent].depth + 1;

@@ -91,7 +91,8 @@ class FlowBlocks {
 
 struct Flow {
   FlowBlocks blocks;
-  std::span<BlockId> layout;  // reachable blocks, entry first, otherwise as they are numbered until regions are made; in the arena
+  std::span<BlockId>
+      layout;  // reachable blocks, entry first, otherwise as they are numbered until regions are made; in the arena
   IdVector<RegionId, Region> regions;
   bool calls = false;  // functions of the driver
   bool loops = false;
