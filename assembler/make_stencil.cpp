@@ -35,7 +35,8 @@ struct Trial {
   std::array<uint32_t, most_operands> registers{};  // of operands: of the function
   Function f;
 
-  void build(const ptx::Module& from, const ptx::Function& function, const Shape& shape, const Literals& literals) {
+  void build(const ptx::Module& from, const ptx::Function& function, const Shape& shape, const Literals& literals,
+             Arena& arena) {
     module.version = from.version, module.target = from.target, module.address_size = from.address_size;
     module.functions.resize(1);
     ptx::Function& p = module.functions[0];
@@ -91,12 +92,13 @@ struct Trial {
     p.instructions.push_back(i);
     item.one_address = shape.one_address;
     flow.alone = true;
-    flow.blocks.add({}), flow.blocks.add({});
+    flow.blocks.add(arena), flow.blocks.add(arena);
     FlowBlock& block = flow.blocks[BlockId{0}];
     block.items = FlowItems(&item, 1);
     block.convergent = shape.convergent;
     block.next = BlockId{1};
-    flow.layout = {BlockId{0}, BlockId{1}};
+    static constexpr std::array<BlockId, 2> layout = {BlockId{0}, BlockId{1}};
+    flow.layout = arena.copy(std::span<const BlockId>(layout));
   }
 };
 
@@ -556,7 +558,7 @@ const Stencil* make_stencil(const ptx::Module& module, const ptx::Function& func
   std::array<Trial, 2> trials;
   for (uint32_t n = 0; n < (open ? 2 : 1); ++n) {
     Trial& trial = trials[n];
-    trial.build(module, function, shape, literals[n]);
+    trial.build(module, function, shape, literals[n], scratch);
     Result<Function> f = select(trial.module, trial.module.functions[0], trial.flow, SharedLayout{}, options, forms, scratch, room);
     if (!f) return nullptr;
     trial.f = *std::move(f);
