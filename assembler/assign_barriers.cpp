@@ -11,12 +11,13 @@
 // Read barriers: instructions that read their sources late get one when a source may be overwritten before the instruction is known to be done:
 // stores always, others when the block shows such a write or ends first.
 // Scoreboards by use: 0..2 global memory, 3 shared memory and other lanes, 4 FP64 and function units, 5 late reads; a busy one gives way to a
-// free one of the first five.
+// free one of the first five. Where copies to shared memory are waited for in groups, scoreboard 0 counts these alone, as in ptxas's code:
+// LDGDEPBAR raises it, DEPBAR.LE waits until few enough are left.
 // All of this is done in one walk over each block. What a branch back leaves pending is followed then, through the blocks that it reaches, until
 // something waits for it. Times run on from block to block, so that what is remembered of earlier blocks has always settled and is never cleared.
 // Cost: O(operands) per instruction; what is followed goes a few instructions far.
 //
-// Left out: reuse flags, dual issue, DEPBAR's partial waits.
+// Left out: reuse flags, dual issue, DEPBAR's partial waits for anything but copies.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -32,7 +33,7 @@ using L = isa::LatencyClass;
 
 using Lists = RegisterLists;
 constexpr uint32_t carry = Lists::condition_code, resource_count = Lists::count;
-constexpr uint8_t no_scoreboard = 7, late_read_scoreboard = 5;
+constexpr uint8_t no_scoreboard = 7, late_read_scoreboard = 5, copy_scoreboard = 0;
 constexpr uint32_t most_cycles = 16;  // no distance is longer
 
 uint8_t bit(uint8_t scoreboard) {
@@ -121,7 +122,8 @@ struct Assigner {
   uint32_t first_link = 0;
   ArenaList<uint32_t> late{arena, 64};  // announced late readers of the block without a read barrier
   std::array<uint32_t, 8> waited{};     // by scoreboard: place in the stream of the last wait in the block
-  uint8_t last_global = 0;
+  const uint8_t kept = present() >> static_cast<unsigned>(L::async_copy) & 1 ? bit(copy_scoreboard) : 0;  // for copies
+  uint8_t last_global = kept ? 1 : 0;
 
   Facts& at(uint32_t k) { return f.facts[index(code.order[k])]; }
   uint64_t present() {  // latency classes of the kernel
@@ -144,7 +146,7 @@ struct Assigner {
 
   // For results: global memory takes the first free of three; others have a favourite.
   uint8_t choose(const Facts& x) {
-    auto is_free = [&](uint8_t s) { return !(state.any() >> s & 1); };
+    auto is_free = [&](uint8_t s) { return !((state.any() | kept) >> s & 1); };
     switch (x.latency) {
       case L::global_load:
       case L::global_atomic:
@@ -224,6 +226,8 @@ struct Assigner {
         if (c.write_barrier == no_scoreboard) c.write_barrier = choose(x);
         for (uint32_t r : list.all_writes()) state.set_write(r, c.write_barrier);
       }
+      if (x.latency == L::async_copy && f[code.order[k]].sass.mnemonic == isa::Mnemonic::LDGDEPBAR)
+        c.write_barrier = copy_scoreboard;
       if (x.late) {
         bool sources = false;
         for (uint32_t r : list.all_reads()) sources |= r < Lists::base[Range::predicate];

@@ -9,7 +9,8 @@
 //   4. two cycles lie between setting a scoreboard and the next instruction, when that waits for it;
 //   5. Pascal: an EXIT or BAR keeps 49 cycles from the kernel's start along the straight path;
 //   6. of two results of fixed latency for one register the later arrives later;
-//   7. a uniform register or the condition code is written on every path before it is read (the assembler alone defines these; general registers
+//   7. the scoreboard of the groups of copies (LDGDEPBAR), which DEPBAR.LE counts down, is set by nothing else;
+//   8. a uniform register or the condition code is written on every path before it is read (the assembler alone defines these; general registers
 //      and predicates may be undefined in the PTX itself).
 // check_order compares the code before and after a reordering: every instruction reads what the same instructions wrote, of every register and
 // of memory.
@@ -173,8 +174,8 @@ struct Checker {
     }
     const bool memory = consumer == L::global_load || consumer == L::global_store || consumer == L::global_atomic ||
                         consumer == L::shared_load || consumer == L::shared_store || consumer == L::shared_atomic ||
-                        consumer == L::local_load || consumer == L::local_store || consumer == L::shuffle ||
-                        consumer == L::barrier;
+                        consumer == L::local_load || consumer == L::local_store || consumer == L::async_copy ||
+                        consumer == L::shuffle || consumer == L::barrier;
     if (r >= uniforms) return p != k_uniform ? 2 : memory ? 9 : consumer == L::uniform ? 4 : 6;
     if (predicate) {
       const bool control = guard || consumer == L::branch || consumer == L::vote || consumer == L::barrier || memory;
@@ -309,6 +310,23 @@ struct Checker {
           if (a != old_age) a = a + c.stall >= old_age ? old_age : static_cast<uint8_t>(a + c.stall);
   }
 
+  // Whoever else set it would have to be done, too, before few enough groups are left.
+  void check_groups_of_copies() {
+    using M = isa::Mnemonic;
+    uint32_t groups = 0, others = 0;  // sets of scoreboards
+    const auto bit = [](uint32_t s) { return s < 6 ? 1u << s : 0; };
+    for (const isa::Instruction& i : code) {
+      const isa::Control& c = i.control;
+      (i.mnemonic == M::LDGDEPBAR ? groups : others) |= bit(c.write_barrier) | bit(c.read_barrier);
+    }
+    for (uint32_t k = 0; k < code.size(); ++k) {
+      if (code[k].mnemonic == M::LDGDEPBAR && (groups & others)) report(k, "its scoreboard is set by others too");
+      if (code[k].mnemonic == M::LDGDEPBAR && code[k].control.write_barrier > 5) report(k, "sets no scoreboard");
+      if (code[k].mnemonic == M::DEPBAR && groups && !(groups >> code[k].operands[0].value & 1))
+        report(k, "waits for no group of copies");
+    }
+  }
+
   void run() {
     pascal = t.family == isa::Family::pascal;
     const uint32_t n = static_cast<uint32_t>(code.size());
@@ -393,6 +411,7 @@ struct Checker {
       }
     }
     reporting = true;
+    if (!pascal) check_groups_of_copies();
     for (uint32_t b = 0; b < blocks; ++b)
       if (in[b].reached) flow(b, [](uint32_t, const State&, const std::vector<uint32_t>&) {});
     if (pascal) {
@@ -509,6 +528,11 @@ uint64_t observe(const isa::Instruction& i, uint64_t id, bool in_order, Contents
     case L::shared_atomic: touch(1, true); break;
     case L::local_load: touch(2, false); break;
     case L::local_store: touch(2, true); break;
+    case L::async_copy:  // a copy, or the end of a group of them, which stays among them
+      if (i.mnemonic == isa::Mnemonic::LDGSTS) touch(0, false);
+      access.anywhere = true;
+      touch(1, true);
+      break;
     case L::vote:
     case L::shuffle:
     case L::to_uniform:  // of all lanes that are here: they stay between the same waits

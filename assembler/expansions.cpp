@@ -5,8 +5,8 @@
 //                       second rounding sees on which side of a tie it lies (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums:
 //                       proved algorithms using rounding to odd", 2008)
 //   mbarrier            a 64-bit object: arrivals still to come in bits 0..19, expected ones in 20..39, bytes still to come in 40..61, as two's
-//                       complement, the phase's parity in bit 63. Tokens are the object before the arrival. Copies of cp.async are complete at once
-//                       (select_memory.cpp), so that their arrivals are too
+//                       complement, the phase's parity in bit 63. Tokens are the object before the arrival. Arrivals for copies of
+//                       cp.async wait for them first
 //   cp.async.bulk       complete at once, too
 //   fns                 the manual's loop
 //   8-bit floats, relu, pack   conversions that only some targets have, in integers and in f16
@@ -259,7 +259,9 @@ std::string memory_barrier(const Instruction& i) {
   using S = ptx::BarrierStep;
   const S step = ptx::barrier_step(i);
   const std::string space(space_suffix(i));
-  const char* fence = i.mods.scope == ptx::Scope::gpu ? "membar.gl;\n" : "membar.cta;\n";
+  // Copies are there before their arrival.
+  const std::string fence = std::string(i.op == Opcode::cp ? "cp.async.wait_all;\n" : "") +
+                            (i.mods.scope == ptx::Scope::gpu ? "membar.gl;\n" : "membar.cta;\n");
   if (i.op == Opcode::cp && i.mods.mode == 96) return fence;  // expected and arrived at once
   std::string t =
       declare("b64", "%old, %new, %count, %left") + declare("b64", "%seen, %expected") + declare("pred", "%p");

@@ -41,8 +41,8 @@ constexpr std::array<ClassFacts, isa::latency_class_count> class_facts = [] {
   set(L::local_store, Memory::local_store, true);
   set(L::constant_load, Memory::constant_load, false);
   set(L::shuffle, Memory::none, true);
-  for (L c : {L::barrier, L::fence, L::branch, L::convergence, L::wait, L::async_copy, L::nop})
-    set(c, Memory::fence, true);
+  set(L::async_copy, Memory::copy, true);
+  for (L c : {L::barrier, L::fence, L::branch, L::convergence, L::wait, L::nop}) set(c, Memory::fence, true);
   for (L c : {L::branch, L::barrier, L::fence, L::wait}) table[static_cast<size_t>(c)].stalls = true;
   return table;
 }();
@@ -89,6 +89,8 @@ void facts_of_form(isa::FormId id, const isa::Target& target, FormFacts& form) {
   const isa::Scoreboards scoreboards = isa::scoreboards(target, row.latency);
   facts.latency = row.latency;
   facts.memory = c.memory;
+  // Ends a group of copies: it stays behind them, and before those of the next, as they are among themselves.
+  if (row.mnemonic == Mnemonic::LDGDEPBAR) facts.memory = Memory::shared_store;
   facts.pinned = c.pinned;
   facts.generic = row.mnemonic == Mnemonic::LD || row.mnemonic == Mnemonic::ST || row.mnemonic == Mnemonic::ATOM;
   facts.announced = scoreboards.write;

@@ -50,6 +50,7 @@ enum class Memory : uint8_t {
   global_store,
   shared_load,
   shared_store,
+  copy,  // from global to shared memory, at some time
   local_load,
   local_store,
   constant_load,

@@ -31,6 +31,7 @@ struct MemoryUse {
       case Memory::global_store: u.stores = global | generic; break;
       case Memory::shared_load: (x.pinned ? u.stores : u.loads) = shared; break;
       case Memory::shared_store: u.stores = shared; break;
+      case Memory::copy: u.loads = global, u.stores = shared; break;
       case Memory::local_load: u.loads = local; break;
       case Memory::local_store: u.stores = local; break;
       case Memory::none:

@@ -1,6 +1,8 @@
 // Loads, stores and atomics (selection, both families): addresses, vectors, parameters, and the loop for atomics that the target lacks.
 //
 // An address is a register and an offset of 24 bits; larger offsets are added first. Vectors of small elements are one access and shifts.
+// Copies to shared memory (cp.async) are asynchronous.
+#include <algorithm>
 #include <utility>
 
 #include "assembler/select.h"
@@ -282,43 +284,121 @@ void Selector::load_bank(const ptx::Instruction& i) {
   }
 }
 
-// cp.async as a load and a store: a copy may be complete before anything waits for it (PTX ISA, cp.async).
+// cp.async: LDGSTS copies, LDGDEPBAR ends a group of copies, DEPBAR.LE waits until at most n groups are under way (scoreboard 0: assign_barriers.cpp).
+//
+// Ends and waits run for all lanes, as ptxas takes branches around them and knows no guards: a group more that ends, or a wait more, only makes what is
+// waited for more. Of a copy of n bytes the predicate says whether there are any at all, else all become zero; where n lies in between, .ZFILL
+// takes the number of bytes that become zero from the lowest bits of the address, which is a multiple of the size otherwise.
 void Selector::copy_to_shared(const ptx::Instruction& i) {
-  if (i.mods.mode >= 32) return;  // groups of copies that are complete
-  const uint32_t bytes = static_cast<uint32_t>(p_.operand(i, 2).value);
+  if (i.mods.mode >= 32) {
+    const Op guard = std::exchange(guard_, predicate(isa::PT));
+    if (i.mods.mode != 64) emit(Mnemonic::LDGDEPBAR);
+    if (i.mods.mode != 32) {
+      const int64_t groups = i.mods.mode == 64 ? p_.operand(i, 0).value : 0;
+      emit(Mnemonic::DEPBAR, {Op{.kind = isa::OperandKind::scoreboard},
+                              immediate(std::clamp<int64_t>(groups, 0, 63)), immediate(0)});
+    }
+    guard_ = guard;
+    return;
+  }
+  const int64_t bytes = p_.operand(i, 2).value;
   if (bytes != 4 && bytes != 8 && bytes != 16) return unsupported(i, "the size is 4, 8 or 16 bytes");
   ptx::Instruction from = i, to = i;
-  from.type = to.type = bytes == 4 ? Type::b32 : Type::b64;
-  from.mods = to.mods = {};
-  from.mods.space = ptx::Space::global;
-  from.mods.cache = i.mods.mode == 2 ? ptx::Cache::cg : ptx::Cache::none;
-  to.mods.space = ptx::Space::shared;
-  const uint32_t code = bytes == 4 ? 4 : bytes == 8 ? 5 : 6;
-  Op data = temp(bytes / 4);
-  if (i.operand_count > 3) {  // only the first bytes are copied, the rest is zero; what is left out need not be there
-    const Op copied = as_register(source(p_.operand(i, 3), Type::u32));
-    const Op at = address_of(from, p_.operand(i, 1));
-    from.type = Type::b32;
-    for (uint32_t w = 0; w < bytes / 4; ++w) {
-      const uint32_t some = temp_predicate();
-      Op word = gpr(new_gpr(f_, 1, false)), left = temp(), bits = temp(), rest = temp(), mask = temp();
-      setp(some, isa::PT, Cmp::GT, copied, immediate(4 * w), false, 0, pt());
-      if (guard_.reg != isa::PT) predicate_logic(some, predicate(some), guard_, '&');
-      mov(word.reg, rz);
-      Op part = at;
-      part.value += 4 * w;
-      load(from, word.reg, 4, part);
-      f_.insts.back().sass.guard = some, f_.insts.back().sass.guard_negated = false;
-      add(left.reg, copied, immediate(-4 * static_cast<int64_t>(w)));
-      min_max(bits.reg, left, immediate(4), false, true);
-      shift_left(rest.reg, bits, immediate(3));
-      shift_left(mask.reg, as_register(immediate(-1)), rest);
-      logic(data.reg + w, word, mask, 0x30);  // word and not mask
+  from.mods.space = ptx::Space::global, to.mods.space = ptx::Space::shared;
+  Op at = address_of(from, p_.operand(i, 1)), any = pt();
+  bool fills = false;
+  if (i.operand_count > 3) {
+    if (const ptx::Instruction* choice = choice_for(i)) {
+      any = source_predicate(p_.operand(*choice, 3));
+      any.negated ^= p_.operand(*choice, 1).value == 0;
+    } else if (Op copied = source(p_.operand(i, 3), Type::u32); literal(copied)) {
+      any = pt(is_zero(copied));
+      fills = !is_zero(copied) && copied.value < bytes;
+      if (fills) at.value += bytes - copied.value;
+    } else {
+      const Op left_out = temp(), pair = temp(2);
+      copied = as_register(copied);
+      any = predicate(temp_predicate());
+      add(left_out.reg, immediate(bytes), negate(copied));
+      logic(left_out.reg, left_out, immediate(bytes - 1), 0xc0);
+      setp(any.reg, isa::PT, Cmp::NE, copied, immediate(0), false, 0, pt());
+      add64(pair.reg, {gpr(at.reg), high_word(gpr(at.reg))}, {left_out, rz}, false);
+      at.reg = pair.reg;
+      fills = true;
     }
-  } else {
-    load(from, data.reg, code, address_of(from, p_.operand(i, 1)));
   }
-  store(to, address_of(to, p_.operand(i, 0)), data, code);
+  // The instruction has room for offsets of 12 and of 20 bits.
+  if (const int64_t near = ((at.value + 2048) & 4095) - 2048; near != at.value) {
+    const Op pair = temp(2);
+    add64(pair.reg, {gpr(at.reg), high_word(gpr(at.reg))},
+          source64({OperandKind::immediate, false, 0, 0, at.value - near}), false);
+    at.reg = pair.reg, at.value = near;
+  }
+  Op place = address_of(to, p_.operand(i, 0));
+  if (std::abs(place.value) >= int64_t{1} << 19) {
+    const Op sum = temp();
+    add(sum.reg, gpr(place.reg), immediate(place.value));
+    place.reg = sum.reg, place.value = 0;
+  }
+  part_from_shared();
+  emit(Mnemonic::LDGSTS, {place, at, any})
+      .mod(ModifierKind::Bypass, i.mods.mode == 2 ? 0 : 1)
+      .mod(ModifierKind::Size, bytes == 4 ? 4 : bytes == 8 ? 5 : 6)
+      .mod(ModifierKind::ZFill, fills);
+}
+
+// The selp that chooses between no bytes and all of the copy's; null: there may be any number of them.
+const ptx::Instruction* Selector::choice_for(const ptx::Instruction& copy) {
+  if (!knows_choices_)
+    for (BlockId b : flow_.layout)
+      for (const FlowItem& item : flow_.blocks[b].items)
+        if (const ptx::Instruction& i = p_.instructions[item.inst];
+            i.op == Opcode::selp && p_.operand(i, 1).kind == OperandKind::immediate &&
+            p_.operand(i, 2).kind == OperandKind::immediate)
+          choices_.push_back(&i);
+  knows_choices_ = true;
+  const auto found = std::ranges::find_if(choices_, [&](const ptx::Instruction* x) { return chooses(*x, copy); });
+  return found == choices_.end() ? nullptr : *found;
+}
+
+// Whether the copy's number of bytes is what the selp has chosen, and none or all.
+bool Selector::chooses(const ptx::Instruction& selp, const ptx::Instruction& copy) const {
+  const ptx::Operand &bytes = p_.operand(copy, 3), &result = p_.operand(selp, 0), &by = p_.operand(selp, 3);
+  if (bytes.kind != OperandKind::reg || result.id != bytes.id || by.kind != OperandKind::reg) return false;
+  const int64_t x = p_.operand(selp, 1).value, y = p_.operand(selp, 2).value;
+  if ((x != 0 || y != p_.operand(copy, 2).value) && (y != 0 || x != p_.operand(copy, 2).value)) return false;
+  // The predicate is still what it was then: it has but one value, or there was no time to change it.
+  const Register &r = registers_[result.id], &p = registers_[by.id];
+  if (r.definitions != 1 || r.read_early) return false;
+  if (p.definitions == 1 && !p.read_early) return true;
+  const auto at = static_cast<uint32_t>(&copy - p_.instructions.data());
+  return &selp + 1 == &copy && std::ranges::none_of(p_.labels.raw(), [&](const ptx::Label& l) { return l.at == at; });
+}
+
+// A copy may pass accesses to shared memory that are under way, of this warp or before a barrier, and write what they are yet to read: ptxas puts three
+// loads that no lane does between (sm_90: behind loads of constants, too), unless the copy follows another.
+void Selector::part_from_shared() {
+  using L = isa::LatencyClass;
+  const Block& block = f_.blocks[block_];
+  bool parted = block_ == flow_.layout[0] && block.code.empty() && block.loop_depth == 0 && t_.sm < 90;
+  for (size_t k = f_.insts.size(); k-- > placed_;) {  // of the block
+    const isa::Instruction& before = f_.insts[static_cast<uint32_t>(k)].sass;
+    if (before.mnemonic == Mnemonic::LDGSTS) return;
+    const L x = isa::latency_class(before);
+    if (x == L::shared_load || x == L::shared_store || x == L::shared_atomic || x == L::barrier ||
+        before.mnemonic == Mnemonic::LD || before.mnemonic == Mnemonic::ST || before.mnemonic == Mnemonic::ATOM) {
+      parted = false;
+      break;
+    }
+  }
+  if (parted) return;
+  const Op guard = std::exchange(guard_, predicate(isa::PT));
+  for (uint32_t k = 0; k < 3; ++k) {
+    emit(Mnemonic::LDS, {rz, address(isa::RZ, 0, false, false)});
+    Inst& none = f_.insts.back();
+    none.sass.guard_negated = none.pinned = true;
+  }
+  guard_ = guard;
 }
 
 void Selector::prefetch(const ptx::Instruction& i) {

@@ -182,7 +182,7 @@ uint8_t minimum_stall(const Target& target, const Instruction& instruction) {
     case L::fence:
       if (instruction.mnemonic == Mnemonic::CCTL) return pascal_family ? 15 : 11;
       return pascal_family ? 15 : 6;
-    case L::wait: return pascal_family ? 3 : 1;
+    case L::wait: return pascal_family ? 3 : 4;  // ptxas: 4 behind every DEPBAR.LE
     default: return 1;
   }
 }

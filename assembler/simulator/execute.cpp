@@ -310,6 +310,9 @@ void start_block(Block& block, Launch& launch, Tally& tally, std::vector<Timing>
     w.tally = &tally;
     w.groups.clear();
     w.stack.clear();
+    w.copies.clear();
+    w.copy_groups.clear();
+    w.groups_ended = 0;
     std::fill(std::begin(w.collective), std::end(w.collective), all_lanes);
     for (uint32_t l = 0; l < lanes; ++l) {
       const uint32_t t = i * lanes + l;

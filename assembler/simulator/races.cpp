@@ -17,7 +17,7 @@
 // and of 64-bit atomics); stores that write what is there (threads that set one flag).
 // What is volatile in the generic space keeps that in SASS (LD.STRONG, LD.CV), and counts like the loads of such a loop.
 // Left out: locks and flags in shared memory order nothing (SASS does not tell ld.volatile.shared from ld.shared), so what they guard is reported; an
-// asynchronous copy counts as a store of its thread when it is issued; memory of other blocks of a cluster.
+// asynchronous copy counts as a store of its thread when it is issued (its bytes arrive later, semantics_memory.cpp); memory of other blocks of a cluster.
 // Cost: O(threads of the block) per barrier and warp; per lane and word O(entries), and O(lanes) for each that it conflicts with.
 #include "assembler/simulator/races.h"
 

@@ -395,7 +395,8 @@ Status ldc(Warp& w, const Op& op, uint32_t mask) {
   return Status::go;
 }
 
-// Asynchronous copy from global to shared memory, done at once. size: bytes; y: row of the predicate source.
+// Asynchronous copy from global to shared memory. It reads at once, and the bytes arrive as late as can be: when the warp waits for the copy's group, or
+// never. size: bytes; y: added to the shared address; target: the lowest bits of the global address tell how many of the last bytes are zero (.ZFILL).
 Status ldgsts(Warp& w, const Op& op, uint32_t mask) {
   const uint32_t* shared = row(w, Source{op.d2});
   const uint32_t copying = mask & lane_mask(w, op.ps);
@@ -405,19 +406,45 @@ Status ldgsts(Warp& w, const Op& op, uint32_t mask) {
     std::byte* to = locate(w, op, l, (shared[l] + op.y) & 0xffffffff, op.size, static_cast<uint32_t>(Space::shared),
                            Touch::write, "asynchronous store");
     if (!to) return Status::fault;
-    constexpr std::byte zeros[16] = {};
-    if (!(copying >> l & 1)) {
-      if (w.block->races) note_access(w, op, l, to, op.size, Races::Kind::write, zeros);
-      std::memset(to, 0, op.size);
-      continue;
+    Copy copy{.to = to, .size = op.size, .group = w.groups_ended};
+    if (copying >> l & 1) {
+      uint64_t address = lane_address(w, op, l, op.x);
+      const uint32_t left_out = op.target ? address & (op.size - 1u) : 0;
+      address -= left_out;
+      const uint32_t count = op.size - left_out, step = left_out ? 1 : op.size;  // what is left out need not be there
+      for (uint32_t at = 0; at < count; at += step) {
+        const std::byte* from = locate(w, op, l, address + at, step, static_cast<uint32_t>(Space::global), Touch::read,
+                                       "asynchronous load");
+        if (!from) return Status::fault;
+        if (w.launch->weak) w.launch->weak->settle(w.block, from, step);
+        std::memcpy(copy.bytes.data() + at, from, step);
+      }
     }
-    const std::byte* from = locate(w, op, l, lane_address(w, op, l, op.x), op.size,
-                                   static_cast<uint32_t>(Space::global), Touch::read, "asynchronous load");
-    if (!from) return Status::fault;
-    if (w.launch->weak) w.launch->weak->settle(w.block, from, op.size);
-    if (w.block->races) note_access(w, op, l, to, op.size, Races::Kind::write, from);
-    std::memcpy(to, from, op.size);
+    if (w.block->races) note_access(w, op, l, to, op.size, Races::Kind::write, copy.bytes.data());
+    w.copies.push_back(copy);
   }
+  return Status::go;
+}
+// x: the scoreboard that says when all copies so far are there.
+Status end_copies(Warp& w, const Op& op, uint32_t) {
+  w.copy_groups.push_back({w.groups_ended++, op.x});
+  return Status::go;
+}
+// Waits until at most y groups of scoreboard x are under way, and for all groups of the set z of scoreboards.
+Status await_copies(Warp& w, const Op& op, uint32_t) {
+  const auto concerns = [&](const Warp::CopyGroup& g) { return g.scoreboard == op.x || (op.z >> g.scoreboard & 1); };
+  auto left = static_cast<uint32_t>(std::ranges::count_if(w.copy_groups, concerns));
+  uint32_t complete = 0;  // groups from the first on
+  for (const Warp::CopyGroup& g : w.copy_groups) {
+    if (!concerns(g)) continue;
+    if (left > op.y || (op.z >> g.scoreboard & 1)) complete = g.number + 1;
+    --left;
+  }
+  std::erase_if(w.copy_groups, [&](const Warp::CopyGroup& g) { return g.number < complete; });
+  std::erase_if(w.copies, [&](const Copy& c) {
+    if (c.group < complete) std::memcpy(c.to, c.bytes.data(), c.size);
+    return c.group < complete;
+  });
   return Status::go;
 }
 
@@ -537,6 +564,7 @@ bool select_memory(Selector& s, Op& op) {
       op.y = static_cast<uint32_t>(shared.value);
       op.ps = s.predicate(2);
       op.size = static_cast<uint8_t>(m(K::Size) == 6 ? 16 : m(K::Size) == 5 ? 8 : 4);
+      op.target = m(K::ZFill);
       return with(ldgsts);
     }
     case Mnemonic::MEMBAR: op.x = s.volta() ? m(K::Scope) >= 2 : m(K::Scope) >= 1; return with(fence);
@@ -544,9 +572,12 @@ bool select_memory(Selector& s, Op& op) {
     case Mnemonic::ERRBAR:
     case Mnemonic::CGAERRBAR:
     case Mnemonic::ACQBULK:  // one launch at a time
-    case Mnemonic::PREEXIT:
-    case Mnemonic::LDGDEPBAR:
-    case Mnemonic::DEPBAR: return with(nothing);
+    case Mnemonic::PREEXIT: return with(nothing);
+    case Mnemonic::LDGDEPBAR: op.x = s.in->control.write_barrier; return with(end_copies);
+    case Mnemonic::DEPBAR:
+      op.x = m(K::LessEqual) ? static_cast<uint32_t>(s.operand(0).value) : 7;
+      op.y = static_cast<uint32_t>(s.operand(1).value), op.z = static_cast<uint32_t>(s.operand(2).value);
+      return with(await_copies);
     case Mnemonic::QSPC:
       op.pd = s.predicate_destination(0);
       s.address(op, 2);

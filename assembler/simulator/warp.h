@@ -158,6 +158,13 @@ struct Tally {
   Counters counters;
 };
 
+// An asynchronous copy to shared memory that is under way.
+struct Copy {
+  std::byte* to = nullptr;
+  uint32_t size = 0, group = 0;  // groups that had ended when it began
+  std::array<std::byte, 16> bytes{};
+};
+
 struct Warp {
   uint32_t* rows[2] = {};  // own registers, the launch's pool
   uint32_t pred[17] = {};
@@ -176,6 +183,12 @@ struct Warp {
   bool alone = false;               // no other group runs: from WARPSYNC.EXCLUSIVE and .COLLECTIVE to the next wait or ENDCOLLECTIVE
   uint32_t collective[lanes] = {};  // where ENDCOLLECTIVE sends the lane; all ones when it is in no collective region
   uint32_t barrier_count = 0, barrier_predicate = 0;  // result of the last BAR.RED
+  std::vector<Copy> copies;                           // oldest first
+  struct CopyGroup {
+    uint32_t number = 0, scoreboard = 7;
+  };
+  std::vector<CopyGroup> copy_groups;  // that have ended and are not known to be complete, oldest first
+  uint32_t groups_ended = 0;
   uint32_t tid[3][lanes] = {};
   std::vector<std::byte> local;         // [lane][local_bytes]
   std::vector<uint16_t> local_written;  // a bit per byte of `local`, empty unless check_uninitialised

@@ -65,7 +65,7 @@ TEST(Ordinary, HintsOfTheCacheChangeNoValue) {
       "st.shared.v4.b32 [%r7], {1, 2, 3, 4};\nsetp.gt.u32 %p, %r0, 40;\n"
       "cp.async.ca.shared.global.L2::cache_hint [%r7], [%d2], 8, %d4;\ncp.async.wait_all;\n"
       "ld.shared.b64 %d6, [%r7]; st.global.b64 [%d3+8], %d6;\n"
-      "cp.async.ca.shared.global [%r7], [%d2+8], 8, %r0;\ncp.async.wait_all;\n"
+      "min.u32 %r4, %r0, 8; cp.async.ca.shared.global [%r7], [%d2+8], 8, %r4;\ncp.async.wait_all;\n"
       "ld.shared.b64 %d6, [%r7]; st.global.b64 [%d3+16], %d6;\n"
       "atom.global.add.L2::cache_hint.u32 %r4, [%d3+24], %r6, %d4;\nred.global.or.L2::cache_hint.b32 [%d3+32], %r6, "
       "%d4;\n"
