@@ -454,7 +454,7 @@ class Selector {
   void only_if(Op p);
   void load_bank(const ptx::Instruction& i);
   void call_driver(const ptx::Instruction& i);
-  std::vector<const ptx::Instruction*> choices_;  // selp of two literals, once a copy has asked for them
+  std::vector<const ptx::Instruction*> choices_;  // all selp, once a copy has asked for them
   bool knows_choices_ = false;
   void copy_to_shared(const ptx::Instruction& i);
   const ptx::Instruction* choice_for(const ptx::Instruction& copy);

@@ -290,13 +290,14 @@ void Selector::load_bank(const ptx::Instruction& i) {
 // waited for more. Of a copy of n bytes the predicate says whether there are any at all, else all become zero; where n lies in between, .ZFILL
 // takes the number of bytes that become zero from the lowest bits of the address, which is a multiple of the size otherwise.
 void Selector::copy_to_shared(const ptx::Instruction& i) {
-  if (i.mods.mode >= 32) {
+  const uint32_t mode = i.mods.mode;
+  if (!is_copy(i)) {
     const Op guard = std::exchange(guard_, predicate(isa::PT));
-    if (i.mods.mode != 64) emit(Mnemonic::LDGDEPBAR);
-    if (i.mods.mode != 32) {
-      const int64_t groups = i.mods.mode == 64 ? p_.operand(i, 0).value : 0;
-      emit(Mnemonic::DEPBAR, {Op{.kind = isa::OperandKind::scoreboard},
-                              immediate(std::clamp<int64_t>(groups, 0, 63)), immediate(0)});
+    constexpr uint32_t commit_group = 32, wait_group = 64;
+    if (mode != wait_group) emit(Mnemonic::LDGDEPBAR);
+    if (mode != commit_group) {
+      const int64_t groups = mode == wait_group ? std::clamp<int64_t>(p_.operand(i, 0).value, 0, 63) : 0;
+      emit(Mnemonic::DEPBAR, {Op{.kind = isa::OperandKind::scoreboard}, immediate(groups), immediate(0)});
     }
     guard_ = guard;
     return;
@@ -342,8 +343,9 @@ void Selector::copy_to_shared(const ptx::Instruction& i) {
   }
   part_from_shared();
   emit(Mnemonic::LDGSTS, {place, at, any})
-      .mod(ModifierKind::Bypass, i.mods.mode == 2 ? 0 : 1)
-      .mod(ModifierKind::Size, bytes == 4 ? 4 : bytes == 8 ? 5 : 6)
+      .mod(ModifierKind::Bypass, mode != 2 && (mode < 128 || mode % 2 == 0))  // modes 2, 129, 131, 133: .cg
+      .mod(ModifierKind::Prefetch, mode < 128 ? 0 : (mode - 128) / 2 + 1)
+      .mod(ModifierKind::Size, size_code(bytes == 4 ? Type::b32 : bytes == 8 ? Type::b64 : Type::b128))
       .mod(ModifierKind::ZFill, fills);
 }
 
@@ -352,10 +354,7 @@ const ptx::Instruction* Selector::choice_for(const ptx::Instruction& copy) {
   if (!knows_choices_)
     for (BlockId b : flow_.layout)
       for (const FlowItem& item : flow_.blocks[b].items)
-        if (const ptx::Instruction& i = p_.instructions[item.inst];
-            i.op == Opcode::selp && p_.operand(i, 1).kind == OperandKind::immediate &&
-            p_.operand(i, 2).kind == OperandKind::immediate)
-          choices_.push_back(&i);
+        if (p_.instructions[item.inst].op == Opcode::selp) choices_.push_back(&p_.instructions[item.inst]);
   knows_choices_ = true;
   const auto found = std::ranges::find_if(choices_, [&](const ptx::Instruction* x) { return chooses(*x, copy); });
   return found == choices_.end() ? nullptr : *found;
@@ -365,8 +364,10 @@ const ptx::Instruction* Selector::choice_for(const ptx::Instruction& copy) {
 bool Selector::chooses(const ptx::Instruction& selp, const ptx::Instruction& copy) const {
   const ptx::Operand &bytes = p_.operand(copy, 3), &result = p_.operand(selp, 0), &by = p_.operand(selp, 3);
   if (bytes.kind != OperandKind::reg || result.id != bytes.id || by.kind != OperandKind::reg) return false;
-  const int64_t x = p_.operand(selp, 1).value, y = p_.operand(selp, 2).value;
-  if ((x != 0 || y != p_.operand(copy, 2).value) && (y != 0 || x != p_.operand(copy, 2).value)) return false;
+  const ptx::Operand &x = p_.operand(selp, 1), &y = p_.operand(selp, 2);
+  if (x.kind != OperandKind::immediate || y.kind != OperandKind::immediate) return false;
+  const int64_t all = p_.operand(copy, 2).value;
+  if ((x.value != 0 || y.value != all) && (y.value != 0 || x.value != all)) return false;
   // The predicate is still what it was then: it has but one value, or there was no time to change it.
   const Register &r = registers_[result.id], &p = registers_[by.id];
   if (r.definitions != 1 || r.read_early) return false;

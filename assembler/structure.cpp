@@ -43,6 +43,7 @@ bool can_predicate(const ptx::Instruction& i) {
     case Opcode::ret:
     case Opcode::exit:
     case Opcode::trap: return false;
+    case Opcode::cp: return is_none(i.guard) && is_copy(i);  // ends of groups and waits run for all lanes
     default: return is_none(i.guard) && !expands_to_branches(i);
   }
 }

@@ -193,6 +193,8 @@ inline bool is_warp_barrier(const Instruction& i) { return i.op == Opcode::bar &
 inline bool is_block_barrier(const Instruction& i) {
   return i.op == Opcode::barrier || (i.op == Opcode::bar && !is_warp_barrier(i));
 }
+// cp.async that copies; others end groups of copies, wait, or arrive at a barrier object.
+inline bool is_copy(const Instruction& i) { return i.op == Opcode::cp && (i.mods.mode < 32 || i.mods.mode >= 128); }
 // What an instruction does to a barrier object, which counts arrivals and bytes.
 struct BarrierStep {
   enum What : uint8_t { nothing, init, invalidate, arrive, test, count_bytes } what = nothing;
@@ -210,7 +212,7 @@ inline bool is_barrier_object(const Instruction& i) {  // works on one, and does
     case Opcode::mbarrier_complete_tx:
     case Opcode::mbarrier_arrive_expect_tx:
     case Opcode::mbarrier_drop_expect_tx: return true;
-    case Opcode::cp: return i.mods.mode >= 96;
+    case Opcode::cp: return i.mods.mode >= 96 && i.mods.mode < 128;
     default: return false;
   }
 }

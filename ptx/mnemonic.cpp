@@ -275,6 +275,9 @@ void add_implied(Instruction& i, uint32_t version, uint32_t target) {
 
 }  // namespace
 
+// Modes 128 and up of cp.async, by twos.
+static constexpr std::string_view prefetched[] = {"L2::64B", "L2::128B", "L2::256B"};
+
 Type type_named(std::string_view name) { return vocabulary().type(name); }
 
 Mnemonic read_mnemonic(std::string_view text, uint32_t version, uint32_t target) {
@@ -331,6 +334,12 @@ Mnemonic read_mnemonic(std::string_view text, uint32_t version, uint32_t target)
     const Word* w = find_word(own_words(i.op), word);
     if (!w) w = known_words.word(word);
     if (!w) {
+      // Behind .L2::cache_hint or .shared::cta, which is what cp.async of the same name without them does.
+      if (const size_t size = std::ranges::find(prefetched, word) - std::begin(prefetched);
+          is_copy(i) && size < std::size(prefetched) && (i.mods.mode == 1 || i.mods.mode == 2)) {
+        i.mods.mode = static_cast<uint8_t>(128 + 2 * size + i.mods.mode - 1);
+        continue;
+      }
       // Cache hints that change no value.
       if (word.starts_with("L1::evict_") || word == "L1::no_allocate" || word == "L2::64B" || word == "L2::128B" ||
           word == "L2::256B")
@@ -372,7 +381,7 @@ Mnemonic read_mnemonic(std::string_view text, uint32_t version, uint32_t target)
   result.rewritten |= i.op == Opcode::call || i.op == Opcode::ret;
   if (i.op == Opcode::mov && i.mods.vector > 1) i.mods.vector = 1, result.rewritten = true;
   result.rewritten |= moves_matrices(i);
-  result.rewritten |= i.op == Opcode::cp && i.mods.mode < 32;
+  result.rewritten |= is_copy(i);
   result.simple = !result.policy && !result.rewritten && i.op != Opcode::call;
   return result;
 }

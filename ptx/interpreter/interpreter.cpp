@@ -523,7 +523,7 @@ class Machine {
       case Opcode::atom:
       case Opcode::red: RETURN_IF_ERROR(atomic(t, f, i)); break;
       case Opcode::cp:
-        if (i.mods.mode < 32) RETURN_IF_ERROR(copy(t, f, i));
+        if (is_copy(i)) RETURN_IF_ERROR(copy(t, f, i));
         if (i.mods.mode == 97)
           RETURN_IF_ERROR(memory_barrier(t, f, i));  // arrives; without .noinc it was also expected
         break;

@@ -461,6 +461,12 @@ TEST(Parser, ModifiersInAnyOrderAndHints) {
             "atom.relaxed.gpu.global.add.u32 %r1, [%rd1], 1;\n");
   EXPECT_EQ(printed_body("atom.add.release.gpu.u32 %r1, [%rd1], 1;"), "atom.release.gpu.add.u32 %r1, [%rd1], 1;\n");
   EXPECT_EQ(printed_body("ld.global.L2::128B.u32 %r1, [%rd1];"), "ld.global.u32 %r1, [%rd1];\n");
+  EXPECT_EQ(printed_body(".shared .b8 s[16]; cp.async.cg.shared.global.L2::128B [s], [%rd1], 16;"),
+            "cp.async.cg.shared.global.L2::128B [s], [%rd1], 16;\n");
+  EXPECT_EQ(printed_body(".shared .b8 s[16]; cp.async.ca.shared::cta.global.L2::256B [s], [%rd1], 8;"),
+            "cp.async.ca.shared.global.L2::256B [s], [%rd1], 8;\n");
+  EXPECT_EQ(printed_body(".shared .b8 s[16]; cp.async.ca.shared.global.L2::cache_hint.L2::64B [s], [%rd1], 8, %rd1;"),
+            "cp.async.ca.shared.global.L2::64B [s], [%rd1], 8;\n");
   EXPECT_EQ(printed_body("vote.ballot.sync.b32 %r1, %p1, -1;"), "vote.sync.ballot.b32 %r1, %p1, 4294967295;\n");
   EXPECT_EQ(printed_body("ld.shared::cta.u32 %r1, [%r2];"), "ld.shared.u32 %r1, [%r2];\n");
   EXPECT_EQ(printed_body("fence.gpu; fence.sys.sc;"), "fence.acq_rel.gpu;\nfence.sc.sys;\n");
