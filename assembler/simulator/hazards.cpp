@@ -85,6 +85,8 @@ Unit unit_of(Mnemonic m, bool volta) {
     case Mnemonic::RED_FLOAT:
     case Mnemonic::LDGSTS:
     case Mnemonic::CCTL: return {1, false, true};
+    // Done when all copies before it are: what went before them has been read by then (ptxas: no read barrier for the data of a STG before them).
+    case Mnemonic::LDGDEPBAR: return {1, true, false};
     case Mnemonic::LDS:
     case Mnemonic::ATOMS:
     case Mnemonic::ATOMS_CAS:

@@ -426,7 +426,11 @@ Status ldgsts(Warp& w, const Op& op, uint32_t mask) {
   return Status::go;
 }
 // x: the scoreboard that says when all copies so far are there.
-Status end_copies(Warp& w, const Op& op, uint32_t) {
+Status end_copies(Warp& w, const Op& op, uint32_t mask) {
+  if (w.timing && op.x > 5) {  // nobody can wait for it
+    ++w.tally->counters.hazards;
+    report(w, op, std::countr_zero(mask), "hazard: ends a group of copies, which no scoreboard announces");
+  }
   w.copy_groups.push_back({w.groups_ended++, op.x});
   return Status::go;
 }
