@@ -459,6 +459,7 @@ class Selector {
   void copy_to_shared(const ptx::Instruction& i);
   const ptx::Instruction* choice_for(const ptx::Instruction& copy);
   bool chooses(const ptx::Instruction& selp, const ptx::Instruction& copy) const;
+  bool copies_since_group() const;
   void part_from_shared();
   void prefetch(const ptx::Instruction& i);
   void test_class(const ptx::Instruction& i);

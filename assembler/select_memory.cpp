@@ -293,8 +293,8 @@ void Selector::copy_to_shared(const ptx::Instruction& i) {
   const uint32_t mode = i.mods.mode;
   if (!is_copy(i)) {
     const Op guard = std::exchange(guard_, predicate(isa::PT));
-    constexpr uint32_t commit_group = 32, wait_group = 64;
-    if (mode != wait_group) emit(Mnemonic::LDGDEPBAR);
+    constexpr uint32_t commit_group = 32, wait_all = 33, wait_group = 64;
+    if (mode == commit_group || (mode == wait_all && copies_since_group())) emit(Mnemonic::LDGDEPBAR);
     if (mode != commit_group) {
       const int64_t groups = mode == wait_group ? std::clamp<int64_t>(p_.operand(i, 0).value, 0, 63) : 0;
       emit(Mnemonic::DEPBAR, {Op{.kind = isa::OperandKind::scoreboard}, immediate(groups), immediate(0)});
@@ -345,8 +345,19 @@ void Selector::copy_to_shared(const ptx::Instruction& i) {
   emit(Mnemonic::LDGSTS, {place, at, any})
       .mod(ModifierKind::Bypass, mode != 2 && (mode < 128 || mode % 2 == 0))  // modes 2, 129, 131, 133: .cg
       .mod(ModifierKind::Prefetch, mode < 128 ? 0 : (mode - 128) / 2 + 1)
-      .mod(ModifierKind::Size, size_code(bytes == 4 ? Type::b32 : bytes == 8 ? Type::b64 : Type::b128))
+      .mod(ModifierKind::Size, size_code(bytes == 4   ? Type::b32
+                                         : bytes == 8 ? Type::b64
+                                                      : Type::b128))
       .mod(ModifierKind::ZFill, fills);
+}
+
+// Whether there may be copies that are in no group yet: none behind one that ended in the block.
+bool Selector::copies_since_group() const {
+  for (size_t k = f_.insts.size(); k-- > placed_;) {
+    const Mnemonic m = f_.insts[k].sass.mnemonic;
+    if (m == Mnemonic::LDGSTS || m == Mnemonic::LDGDEPBAR) return m == Mnemonic::LDGSTS;
+  }
+  return true;
 }
 
 // The selp that chooses between no bytes and all of the copy's; null: there may be any number of them.
@@ -383,7 +394,7 @@ void Selector::part_from_shared() {
   const Block& block = f_.blocks[block_];
   bool parted = block_ == flow_.layout[0] && block.code.empty() && block.loop_depth == 0 && t_.sm < 90;
   for (size_t k = f_.insts.size(); k-- > placed_;) {  // of the block
-    const isa::Instruction& before = f_.insts[static_cast<uint32_t>(k)].sass;
+    const isa::Instruction& before = f_.insts[k].sass;
     if (before.mnemonic == Mnemonic::LDGSTS) return;
     const L x = isa::latency_class(before);
     if (x == L::shared_load || x == L::shared_store || x == L::shared_atomic || x == L::barrier ||
