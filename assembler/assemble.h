@@ -53,6 +53,10 @@ struct Options {
   Workspace* workspace = nullptr;  // memory to use; none: its own
 };
 
+inline bool uses_stencils(const Options& o) {
+  return o.level == 0 && (o.stencils == Stencils::always || (o.stencils == Stencils::with_workspace && o.workspace));
+}
+
 struct KernelReport {
   std::string name;
   uint32_t registers = 0;     // as reported to the driver
@@ -60,6 +64,7 @@ struct KernelReport {
   uint32_t spill_bytes = 0;  // per thread, of local memory
   uint32_t shared_bytes = 0;
   uint32_t spill_store_bytes = 0, spill_load_bytes = 0;  // what instructions move between them and registers, each counted once
+  bool of_stencils = false;  // made of stencils (-O0)
 };
 
 struct Assembled {

@@ -25,25 +25,31 @@ void StencilCache::start(const ptx::Module& module, const isa::Target& target) {
   if (target_ == &target && version_ == module.version && ptx_target_ == module.target && count_ < most) return;
   target_ = &target, version_ = module.version, ptx_target_ = module.target;
   slots_.assign(256, {}), mask_ = 255, count_ = 0;
+  records_.assign(1, 0);
   bring = keep = nullptr;
   branches = {};
   arena_.reset();
 }
 void StencilCache::add(const Key& key, Entry entry) {
-  const auto put = [&](const Slot& x) {
-    size_t at = x.hash & mask_;
-    while (slots_[at].known) at = (at + 1) & mask_;
-    slots_[at] = x;
+  const auto put = [&](uint32_t record, uint64_t hash) {
+    size_t at = hash & mask_;
+    while (slots_[at].record) at = (at + 1) & mask_;
+    slots_[at] = {tag(hash), record};
   };
   if (2 * ++count_ > slots_.size()) {
-    const std::vector<Slot> old = std::exchange(slots_, std::vector<Slot>(slots_.size() * 2));
+    slots_.assign(slots_.size() * 2, {});
     mask_ = slots_.size() - 1;
-    for (const Slot& x : old)
-      if (x.known) put(x);
+    for (size_t at = 1; at < records_.size(); at += 3 + static_cast<uint32_t>(records_[at]))
+      put(static_cast<uint32_t>(at), records_[at + 2 + static_cast<uint32_t>(records_[at])]);
   }
-  Known& known = arena_.make_span<Known>(1)[0];
-  known = {entry, key.size, arena_.copy(std::span<const uint64_t>(key.words.data(), key.size)).data()};
-  put({key.hash, &known});
+  const uint32_t record = static_cast<uint32_t>(records_.size());
+  uint64_t made = 0;
+  std::memcpy(&made, &entry.made, sizeof entry.made);
+  records_.push_back(key.size | uint64_t{entry.exact} << 32);
+  records_.push_back(made);
+  records_.insert(records_.end(), key.words.begin(), key.words.begin() + key.size);
+  records_.push_back(key.hash);
+  put(record, key.hash);
 }
 
 namespace {
@@ -75,9 +81,9 @@ bool takes_any_literal(const ptx::Instruction& i) {
       case Opcode::st: return true;
       default: return false;
     }
-  if (bytes == 8 && !floats) switch (i.op) {
+  if (bytes == 8 && !floats)
+    switch (i.op) {  // not sub: the high word of a literal's negative depends on whether the low word is zero
       case Opcode::add:
-      case Opcode::sub:
       case Opcode::and_:
       case Opcode::or_:
       case Opcode::xor_:
@@ -109,20 +115,30 @@ struct Patcher {
     ptx::VariableId symbol;
   };
   ArenaList<Statement> statements{arena, p.instructions.size() + 8};
-  ArenaList<Use> uses{arena, p.operands.size() + p.vector_elements.size() + p.instructions.size() + 8};
-  struct Value {
+  ArenaList<Use> uses{arena, p.operands.size() + p.vector_elements.size() + p.instructions.size() + most_operands};
+  // A register of the function, in three parts: what step 1 asks at every operand, what step 3 asks there, and what is asked now and then.
+  struct alignas(32) Value {
     uint32_t start = nowhere, end = 0;                    // positions
     uint32_t defined_in = nowhere, exposed_in = nowhere;  // the last such block
-    uint32_t definitions = nowhere, exposures = nowhere;  // lists of blocks; the last definition is not among them
-    uint32_t next_end = nowhere, next_born = nowhere;     // of those that end, or are born, at one place
     uint32_t statement = nowhere;                         // the last that names it
     uint16_t word = 0;                                    // how keys know it: Shape::reg and its type
+    uint8_t operand = 0;                                  // of that statement: the first that is this register
+    uint8_t units = 0;                                    // 0: a predicate
+  };
+  struct Home {
     uint16_t place = unplaced;
-    uint8_t units = 0;    // 0: a predicate
-    uint8_t operand = 0;  // of that statement: the first that is this register
-    bool kept = false;    // a predicate in a general register
+    uint16_t row = 0;             // the first of its rows of what is under way
+    uint8_t units = 0;            // 0: a predicate
+    bool kept = false;            // a predicate in a general register
+    uint32_t next_end = nowhere;  // of the values that end at one place
+  };
+  struct Blocks {
+    uint32_t definitions = nowhere, exposures = nowhere;  // lists; the last definition is not among them
+    uint32_t next_born = nowhere;                         // of the values that are born at one place
   };
   std::span<Value> values;
+  std::span<Home> homes;
+  std::span<Blocks> blocks_of;
   struct Listed {
     uint32_t block, next;
   };
@@ -130,9 +146,9 @@ struct Patcher {
   ArenaList<uint32_t> exposed{arena, 64};  // values with exposures
   struct Extent {
     uint32_t first_statement, begin, end;  // positions
-    uint32_t born = nowhere;               // values that are alive where it begins, and were not before in the order of the code
+    uint32_t born = nowhere;  // values that are alive where it begins, and were not before in the order of the code
   };
-  std::span<Extent> extents;  // by place in the layout
+  std::span<Extent> extents;     // by place in the layout
   std::span<uint32_t> place_of;  // by block: its place in the layout
   std::span<uint32_t> ends;      // by position: values that end there
   uint32_t positions = 0;
@@ -144,7 +160,8 @@ struct Patcher {
   uint32_t use_count = 0;
   ptx::VariableId symbol = none<ptx::VariableId>();
 
-  uint32_t scratch_units = 0, scratch_predicates = 0, most_words = 0, barriers = 0, inner_depth = 0, inner_branches = 0, guarded_branches = 0;
+  uint32_t scratch_units = 0, scratch_predicates = 0, most_words = 0, barriers = 0, inner_depth = 0, inner_branches = 0,
+           guarded_branches = 0;
   bool descriptor = false, crs = false, block_z = false;
 
   // --- 1. Statements
@@ -157,7 +174,9 @@ struct Patcher {
   };
   static Literal literal(const ptx::Instruction& i, uint64_t v, bool any, bool is_address) {
     const uint32_t low = static_cast<uint32_t>(v), high = static_cast<uint32_t>(v >> 32);
-    if (is_address) return {v < uint64_t{instruction_reach} ? Shape::literal : Shape::exact, v < uint64_t{instruction_reach}, low, high};
+    if (is_address)
+      return {v < uint64_t{instruction_reach} ? Shape::literal : Shape::exact, v < uint64_t{instruction_reach}, low,
+              high};
     if (!any) return {Shape::exact, false, low, high};
     if (ptx::type_bytes(i.type) != 8) return {Shape::literal, false, low, 0};
     return {high == 0 || high == UINT32_MAX ? Shape::literal : Shape::exact, false, low, high};
@@ -184,91 +203,103 @@ struct Patcher {
     return is_atomic(i) && item.one_address && (block.convergent || !item.one_read);
   }
 
-  // The statement's key and its uses, in one go; false: stencils are not for it. `exact`: with all literals. Says what look_at says of it.
-  bool make_key(const FlowItem& item, const FlowBlock& block, bool exact) {
+  // The statement's key and its uses, in one go, and where its registers are read and written; false: stencils are not for it. `exact`: with all
+  // literals. Says what look_at says of it.
+  //
+  // A key is the statement's head and its modifiers, a word per operand, and literals that are shown behind theirs.
+  bool make_key(const FlowItem& item, const FlowBlock& block, uint32_t place, uint32_t position, bool exact) {
     const ptx::Instruction& i = p.instructions[item.inst];
-    uint64_t* w = key.words.data();
-    static_assert(sizeof i.mods == 15 && offsetof(ptx::Instruction, mods) == 16 && offsetof(ptx::Instruction, destination_count) == 6);
+    static_assert(sizeof i.mods == 15 && offsetof(ptx::Instruction, mods) == 16 &&
+                  offsetof(ptx::Instruction, destination_count) == 6);
     // Whole words at once: what lies behind them is masked.
     uint64_t head, mods[2];
     std::memcpy(&head, &i, sizeof head);
     std::memcpy(mods, reinterpret_cast<const char*>(&i) + offsetof(ptx::Instruction, mods), sizeof mods);
-    constexpr uint64_t negation = uint64_t{0xff} << 8 * offsetof(ptx::Instruction, guard_negated), seven_bytes = ~uint64_t{0} >> 8;
-    mods[1] &= seven_bytes;
-    w[0] = (head & ~negation & seven_bytes) | uint64_t{!is_atomic(i) || block.convergent} << 56 | uint64_t{is_one_address(item, block, i)} << 57 | uint64_t{exact} << 58;
-    w[1] = mods[0], w[2] = mods[1];
+    constexpr uint64_t negation = uint64_t{0xff} << 8 * offsetof(ptx::Instruction, guard_negated),
+                       seven_bytes = ~uint64_t{0} >> 8;
+    const bool guarded = !is_none(item.guard);
+    uint64_t flags = uint64_t{guarded} << 56 | uint64_t{exact} << 57 | uint64_t{1} << 58;
+    if (is_atomic(i)) [[unlikely]]
+      flags ^= uint64_t{!block.convergent} << 58 | uint64_t{is_one_address(item, block, i)} << 59;
+    key.words[0] = (head & ~negation & seven_bytes) | flags;
+    key.words[1] = mods[0], key.words[2] = mods[1] & seven_bytes;
     // Each word by a factor of its own, side by side.
     constexpr uint64_t first_factor = 0x9E3779B97F4A7C15ull, next_factor = 0x3C6EF372FE94F82Aull;
-    uint64_t sum = w[0] * first_factor + w[1] * (first_factor + next_factor) + w[2] * (first_factor + 2 * next_factor);
+    uint64_t sum = key.words[0] * first_factor + key.words[1] * (first_factor + next_factor) +
+                   key.words[2] * (first_factor + 2 * next_factor);
     uint64_t factor = first_factor + 3 * next_factor;
-    w += 3;
+    uint64_t* word = key.words.data() + 3;
+    const auto put = [&](uint64_t x) {
+      *word++ = x;
+      sum += x * factor, factor += next_factor;
+    };
     const uint32_t statement = static_cast<uint32_t>(statements.size());
-    const auto put = [&](uint64_t word) {
-      *w++ = word;
-      sum += word * factor;
-      factor += next_factor;
-    };
-    Use* const uses_before = uses.more(most_operands);
-    Use* use = uses_before;
+    Use* const first_use = uses.more(most_operands);
+    Use* use = first_use;
+    uint32_t written[most_operands];
+    uint32_t written_count = 0;
     // A register; `more`: what else the key knows of the operand.
-    const auto reg = [&](uint32_t id, uint64_t more, uint32_t high) {
+    const auto reg = [&](uint32_t id, uint64_t more, uint32_t high, bool is_read) {
       Value& v = values[id];
-      const uint32_t count = static_cast<uint32_t>(use - uses_before);
-      if (v.statement != statement) v.statement = statement, v.operand = static_cast<uint8_t>(count);
-      put(v.word + (more | uint64_t{v.operand} << 12));
+      if (v.statement != statement) v.statement = statement, v.operand = static_cast<uint8_t>(use - first_use);
+      put(v.word + (more | uint32_t{v.operand} << 12));
       *use++ = {id, high};
+      if (is_read)
+        read(v, id, place, position);
+      else
+        written[written_count++] = id;
     };
-    if (is_none(item.guard)) {
-      put(Shape::none);
+    if (guarded)
+      reg(index(item.guard), uint32_t{item.negated} << 10, 0, true);
+    else
       *use++ = {0, 0};
-    } else {
-      reg(index(item.guard), uint64_t{item.negated} << 10, 0);
-    }
     symbol = none<ptx::VariableId>();
     const ptx::Operand* const operands = p.operands.data() + i.first_operand;
-    for (uint32_t k = 0; k < i.operand_count; ++k) {
+    const uint32_t operand_count = i.operand_count,
+                   destinations = guarded ? 0 : i.destination_count;  // under a guard they are read, too
+    for (uint32_t k = 0; k < operand_count; ++k) {
       const ptx::Operand& o = operands[k];
       if (o.kind == OperandKind::reg) {
-        reg(o.id, uint64_t{o.negated} << 10, 0);
+        reg(o.id, uint32_t{o.negated} << 10, 0, k >= destinations);
         continue;
       }
       const bool vector = o.kind == OperandKind::vector;
       const ptx::Operand* const first = vector ? p.vector_elements.data() + o.id : &o;
       const uint32_t count = vector ? o.count : 1;
-      if (static_cast<uint32_t>(use - uses_before) + count + i.operand_count - k > most_operands) return false;
-      uint64_t group = vector ? uint64_t{o.count} << 17 : 0;
+      if (static_cast<uint32_t>(use - first_use) + count + operand_count - k > most_operands) return false;
+      uint32_t group = vector ? uint32_t{o.count} << 17 : 0;
       for (const ptx::Operand& x : std::span(first, count)) {
         const auto number = [&](uint64_t v, bool is_address) {
           const Literal l = literal(i, v, takes_any_literal(i) && !is_predicate_literal(i, k), is_address);
           const bool shown = exact || l.kind == Shape::exact;
-          put(static_cast<uint64_t>(l.kind) | uint64_t{x.negated} << 10 | uint64_t{l.near} << 11 | group | uint64_t{shown} << 22 |
-              uint64_t{shown || l.near ? 0 : l.high} << 32);
+          const uint64_t high = shown || l.near ? 0 : l.high;
+          put(l.kind | uint32_t{x.negated} << 10 | uint32_t{l.near} << 11 | group | uint32_t{shown} << 22 | high << 32);
           if (shown) put(uint64_t{l.high} << 32 | l.low);
           *use++ = {l.low, l.high};
         };
+        const auto other = [&](Shape::Kind kind, uint32_t shown, uint32_t low, uint32_t high) {
+          put(kind | group | uint64_t{shown} << 32);
+          *use++ = {low, high};
+        };
         switch (x.kind) {
-          case OperandKind::reg: reg(x.id, uint64_t{x.negated} << 10 | group, 0); break;
+          case OperandKind::reg: reg(x.id, uint32_t{x.negated} << 10 | group, 0, k >= destinations); break;
           case OperandKind::address_reg: {
             if (x.value != static_cast<int32_t>(x.value)) return false;
             const uint32_t at = static_cast<uint32_t>(x.value);
             const Shape::Kind kind = offset(x.value);
-            reg(x.id, static_cast<uint64_t>(kind - Shape::reg) + (group | uint64_t{exact || kind == Shape::offset_exact ? at : 0} << 32), at);
+            const uint64_t shown = exact || kind == Shape::offset_exact ? at : 0;
+            reg(x.id, static_cast<uint32_t>(kind - Shape::reg) + group + (shown << 32), at, true);
             break;
           }
           case OperandKind::immediate: number(static_cast<uint64_t>(x.value), false); break;
-          case OperandKind::address_imm: number(static_cast<uint64_t>(x.value), i.mods.space == ptx::Space::shared); break;
-          case OperandKind::sink:
-            put(Shape::sink | group);
-            *use++ = {0, 0};
+          case OperandKind::address_imm:
+            number(static_cast<uint64_t>(x.value), i.mods.space == ptx::Space::shared);
             break;
-          case OperandKind::special:
-            put(Shape::special | group | uint64_t{x.id} << 32);
-            *use++ = {x.id, 0};
-            break;
+          case OperandKind::sink: other(Shape::sink, 0, 0, 0); break;
+          case OperandKind::special: other(Shape::special, x.id, x.id, 0); break;
           case OperandKind::parameter: {
             const uint32_t at = parameter_offsets[x.id] + static_cast<uint32_t>(x.value);
-            put(Shape::parameter | group | uint64_t{at} << 32);
-            *use++ = {at, 0};
+            other(Shape::parameter, at, at, 0);
             break;
           }
           case OperandKind::variable:
@@ -279,23 +310,25 @@ struct Patcher {
             }
             if (!is_symbol(x) || !is_none(symbol)) return false;
             symbol = x.variable_id();
-            put(Shape::symbol | group | uint64_t{static_cast<uint32_t>(x.value)} << 32);
-            *use++ = {x.id, static_cast<uint32_t>(x.value)};
+            other(Shape::symbol, static_cast<uint32_t>(x.value), x.id, static_cast<uint32_t>(x.value));
             break;
           default: return false;
         }
         group = 0;
       }
     }
-    key.size = static_cast<uint32_t>(w - key.words.data());
+    for (uint32_t n = 0; n < written_count; ++n) write(written[n], place, position);
+    key.size = static_cast<uint32_t>(word - key.words.data());
     key.hash = sum ^ sum >> 32;
-    use_count = static_cast<uint32_t>(use - uses_before);
+    use_count = static_cast<uint32_t>(use - first_use);
     return true;
   }
+  // Not where statements have to do with each other: carries; lanes that meet in divergent code; asynchronous copies, which keep a scoreboard.
   bool may_have_stencil(const ptx::Instruction& i, const FlowBlock& block) const {
-    const uint16_t traits = traits_of(i);
-    return !(traits & (calls | waits_for)) ? !i.mods.carry_out && i.op != Opcode::addc && i.op != Opcode::subc && i.op != Opcode::madc
-                                           : !(traits & calls) && block.convergent;
+    if (i.mods.carry_out | (i.op == Opcode::addc) | (i.op == Opcode::subc) | (i.op == Opcode::madc) |
+        (i.op == Opcode::cp))
+      return false;
+    return block.convergent || !(traits_of(i) & waits_for);
   }
   // The shape of a statement of which make_key has said that it has one.
   Shape look_at(const FlowItem& item, const FlowBlock& block, bool exact) const {
@@ -306,7 +339,8 @@ struct Patcher {
     shape.one_address = is_one_address(item, block, i);
     shape.count = 1;
     if (!is_none(item.guard))
-      shape.operands[0] = {.kind = Shape::reg, .type = ptx::Type::pred, .negated = item.negated, .low = index(item.guard)};
+      shape.operands[0] = {
+          .kind = Shape::reg, .type = ptx::Type::pred, .negated = item.negated, .low = index(item.guard)};
     const bool any = takes_any_literal(i);
     const auto take = [&](const ptx::Operand& x, uint32_t operand) {
       const uint32_t k = shape.count++;
@@ -331,7 +365,8 @@ struct Patcher {
           y.high = static_cast<uint32_t>(x.value);
           return;
         case OperandKind::immediate: return number(static_cast<uint64_t>(x.value), false);
-        case OperandKind::address_imm: return number(static_cast<uint64_t>(x.value), i.mods.space == ptx::Space::shared);
+        case OperandKind::address_imm:
+          return number(static_cast<uint64_t>(x.value), i.mods.space == ptx::Space::shared);
         case OperandKind::sink: y.kind = Shape::sink; return;
         case OperandKind::special: y.kind = Shape::special, y.low = x.id; return;
         case OperandKind::parameter:
@@ -353,48 +388,52 @@ struct Patcher {
     return shape;
   }
   // Null: there is none. Its uses are the last ones.
-  const Stencil* stencil(const FlowItem& item, const FlowBlock& block) {
+  const Stencil* stencil(const FlowItem& item, const FlowBlock& block, uint32_t place, uint32_t position) {
     for (const bool exact : {false, true}) {
-      if (!make_key(item, block, exact)) return nullptr;
-      const StencilCache::Entry* known = cache.find(key);
-      StencilCache::Entry made;
-      if (!known) [[unlikely]] {
-        made.made = make_stencil(m, p, look_at(item, block, exact), o, forms, arena, room, cache, made.exact);
-        cache.add(key, made);
-        known = &made;
+      if (!make_key(item, block, place, position, exact)) return nullptr;
+      StencilCache::Entry known;
+      if (!cache.find(key, known)) [[unlikely]] {
+        known.made = make_stencil(m, p, look_at(item, block, exact), o, forms, arena, room, cache, known.exact);
+        cache.add(key, known);
       }
-      if (known->made || !known->exact) return known->made;
+      if (known.made || !known.exact) return known.made;
     }
     return nullptr;
   }
 
-  void expose(uint32_t id, uint32_t block) {
-    Value& v = values[id];
-    if (v.exposed_in == block) return;
-    v.exposed_in = block;
-    if (v.exposures == nowhere) exposed.push(id);
-    v.exposures = lists.push({block, v.exposures});
+  // Of value number `id` in the block at `place` of the layout.
+  void read(Value& v, uint32_t id, uint32_t place, uint32_t position) {
+    v.start = std::min(v.start, position), v.end = position;
+    if (v.defined_in == place || v.exposed_in == place) return;
+    v.exposed_in = place;
+    uint32_t& exposures = blocks_of[id].exposures;
+    if (exposures == nowhere) exposed.push(id);
+    exposures = lists.push({place, exposures});
   }
-  void read(uint32_t id, uint32_t block, uint32_t at) {
+  void write(uint32_t id, uint32_t place, uint32_t position) {
     Value& v = values[id];
-    v.start = std::min(v.start, at), v.end = at;
-    if (v.defined_in != block) expose(id, block);
+    v.start = std::min(v.start, position), v.end = position;
+    if (v.defined_in == place) return;
+    if (v.defined_in != nowhere) blocks_of[id].definitions = lists.push({v.defined_in, blocks_of[id].definitions});
+    v.defined_in = place;
   }
-  void write(uint32_t id, uint32_t block, uint32_t at) {
-    Value& v = values[id];
-    v.start = std::min(v.start, at), v.end = at;
-    if (v.defined_in == block) return;
-    if (v.defined_in != nowhere) v.definitions = lists.push({v.defined_in, v.definitions});
-    v.defined_in = block;
+  // What the function needs for the stencil, which has not been met in it before.
+  void meet(const Stencil& s) {
+    scratch_units = std::max<uint32_t>(scratch_units, s.scratch_units);
+    scratch_predicates = std::max<uint32_t>(scratch_predicates, s.scratch_predicates);
+    barriers = std::max<uint32_t>(barriers, s.barriers), inner_depth = std::max<uint32_t>(inner_depth, s.depth);
+    descriptor |= s.descriptor, crs |= s.crs, block_z |= s.block_z;
   }
 
   bool find_stencils() {
     const uint32_t n = static_cast<uint32_t>(p.registers.size());
-    values = arena.make_span<Value>(n);
+    values = arena.make_span<Value>(n), homes = arena.make_span<Home>(n), blocks_of = arena.make_span<Blocks>(n);
+    const ptx::Register* const declared = p.registers.raw().data();
     for (uint32_t r = 0; r < n; ++r) {
-      const ptx::Type type = p.registers[ptx::RegisterId{r}].type;
+      const ptx::Type type = declared[r].type;
       values[r].word = static_cast<uint16_t>(Shape::reg | static_cast<uint32_t>(type) << 4);
-      values[r].units = static_cast<uint8_t>(type == ptx::Type::pred ? 0 : std::max(ptx::type_bytes(type) / 4, 1u));
+      homes[r].units = values[r].units =
+          static_cast<uint8_t>(type == ptx::Type::pred ? 0 : std::max(ptx::type_bytes(type) / 4, 1u));
     }
     uint32_t at = 0;
     parameter_offsets = arena.make_raw<uint32_t>(p.parameters.size());
@@ -416,26 +455,15 @@ struct Patcher {
       extents[k].begin = position++;
       for (const FlowItem& item : block.items) {
         if (!may_have_stencil(p.instructions[item.inst], block)) return false;
-        const Stencil* s = stencil(item, block);
+        const Stencil* s = stencil(item, block, k, position);
         if (!s) return false;
-        const uint32_t first = static_cast<uint32_t>(uses.size());
+        statements.push({s, static_cast<uint32_t>(uses.size()), position++, symbol});
         uses.take(use_count);
-        const Use* const use = &uses[first];
-        for (uint32_t set = s->reads; set; set &= set - 1) read(use[std::countr_zero(set)].low, k, position);
-        const bool guarded = s->reads & 1;
-        for (uint32_t set = s->writes; set; set &= set - 1) {
-          const uint32_t id = use[std::countr_zero(set)].low;
-          guarded ? read(id, k, position) : write(id, k, position);
-        }
-        statements.push({s, first, position++, symbol});
-        scratch_units = std::max<uint32_t>(scratch_units, s->scratch_units);
-        scratch_predicates = std::max<uint32_t>(scratch_predicates, s->scratch_predicates);
-        barriers = std::max<uint32_t>(barriers, s->barriers), inner_depth = std::max<uint32_t>(inner_depth, s->depth);
-        descriptor |= s->descriptor, crs |= s->crs, block_z |= s->block_z;
+        if (s->met_in != cache.functions) s->met_in = cache.functions, meet(*s);
         inner_branches += s->guarded_branches;
-        most_words += static_cast<uint32_t>(s->words.size()) + (s->ends_slowly ? 4 : 0);
+        most_words += s->size + (s->ends_slowly ? 4u : 0u);
       }
-      if (!is_none(block.predicate)) read(index(block.predicate), k, position);
+      if (!is_none(block.predicate)) read(values[index(block.predicate)], index(block.predicate), k, position);
       extents[k].end = position++;
       most_words += static_cast<uint32_t>(block.opens.size()) + 20;
     }
@@ -464,16 +492,18 @@ struct Patcher {
       for (uint32_t k = 0, sum = 0; k <= n; ++k) sum += begin[k], begin[k] = sum;
       const std::span<uint32_t> from = arena.make_raw<uint32_t>(edges);
       each_edge([&](uint32_t k, uint32_t to) { from[--begin[to]] = k; });
-      const std::span<uint32_t> defines = arena.make_span<uint32_t>(n, nowhere),  // by place: the last value asked about that it writes
+      const std::span<uint32_t> defines = arena.make_span<uint32_t>(
+                                    n, nowhere),  // by place: the last value asked about that it writes
           met = arena.make_span<uint32_t>(n, nowhere);
       const std::span<uint32_t> work = arena.make_raw<uint32_t>(n);
       size_t budget = 64 * (statements.size() + n) + 4096;
       for (uint32_t id : exposed.all()) {
         Value& v = values[id];
         if (v.defined_in != nowhere) defines[v.defined_in] = id;
-        for (uint32_t e = v.definitions; e != nowhere; e = lists[e].next) defines[lists[e].block] = id;
+        for (uint32_t e = blocks_of[id].definitions; e != nowhere; e = lists[e].next) defines[lists[e].block] = id;
         uint32_t count = 0, first = nowhere;
-        for (uint32_t e = v.exposures; e != nowhere; e = lists[e].next) met[lists[e].block] = id, work[count++] = lists[e].block;
+        for (uint32_t e = blocks_of[id].exposures; e != nowhere; e = lists[e].next)
+          met[lists[e].block] = id, work[count++] = lists[e].block;
         while (count) {
           const uint32_t b = work[--count];
           if (extents[b].begin < v.start) v.start = extents[b].begin, first = b;
@@ -486,12 +516,12 @@ struct Patcher {
           }
           if (budget-- == 0) return false;
         }
-        if (first != nowhere) v.next_born = std::exchange(extents[first].born, id);
+        if (first != nowhere) blocks_of[id].next_born = std::exchange(extents[first].born, id);
       }
     }
     ends = arena.make_span<uint32_t>(positions, nowhere);
     for (uint32_t id = 0; id < values.size(); ++id)
-      if (Value& v = values[id]; v.start != nowhere) v.next_end = std::exchange(ends[v.end], id);
+      if (const Value& v = values[id]; v.start != nowhere) homes[id].next_end = std::exchange(ends[v.end], id);
     return true;
   }
 
@@ -509,7 +539,8 @@ struct Patcher {
         const uint64_t x = free[w], pairs = x & x >> 1 & even;
         const uint64_t fit = n == 1 ? x & ~(pairs | pairs << 1) : n == 2 ? pairs : pairs & pairs >> 2 & fourth;
         // A single one breaks no pair while there are others.
-        if (n == 1 && whole == unplaced && x) whole = static_cast<uint16_t>(64 * w + static_cast<uint32_t>(std::countr_zero(x)));
+        if (n == 1 && whole == unplaced && x)
+          whole = static_cast<uint16_t>(64 * w + static_cast<uint32_t>(std::countr_zero(x)));
         if (!fit) continue;
         return get(static_cast<uint16_t>(64 * w + static_cast<uint32_t>(std::countr_zero(fit))), n);
       }
@@ -526,34 +557,35 @@ struct Patcher {
   Registers gprs;
   uint32_t free_predicates = 0;
 
-  bool place(Value& v) {
-    if (v.units == 0 && !free_predicates && carriers) {
-      v.place = gprs.take(1), v.kept = true;
+  bool place(Home& v) {
+    if (v.units) {
+      v.row = v.place = gprs.take(v.units);
       return v.place != unplaced;
     }
-    if (v.units == 0) {
-      if (!free_predicates) return false;
+    if (free_predicates) {
       v.place = static_cast<uint16_t>(std::countr_zero(free_predicates));
+      v.row = static_cast<uint16_t>(predicate_row + v.place);
       free_predicates &= free_predicates - 1;
       return true;
     }
-    v.place = gprs.take(v.units);
+    if (!carriers) return false;
+    v.row = v.place = gprs.take(1), v.kept = true;
     return v.place != unplaced;
   }
 
-  // Scoreboards under way, by GPR, then by predicate, then of scratch registers.
-  static constexpr uint32_t predicate_row = 256, scratch_row = 264, rows = 265;
-  std::array<uint8_t, 2 * rows> under_way{};  // writes, then reads
-  std::array<std::array<uint16_t, 64>, 6> named;  // by scoreboard: entries that name it
+  // Scoreboards under way, by GPR, then by predicate, then of scratch registers: of any access, and of writes alone.
+  static constexpr uint32_t predicate_row = 256, scratch_row = 264, rows = 268;
+  std::array<uint8_t, rows> under_way{}, writes_under_way{};
+  std::array<std::array<uint16_t, 64>, 6> named;  // by scoreboard: rows that name it
   std::array<uint32_t, 6> named_count{};
   uint8_t any_under_way = 0, waits_behind = 0;
   void note_under_way(uint32_t row, uint8_t scoreboard, bool reads) {
-    const uint32_t entry = row + (reads ? rows : 0);
     const uint8_t bit = static_cast<uint8_t>(1u << scoreboard);
-    if (under_way[entry] & bit) return;
-    under_way[entry] |= bit, any_under_way |= bit;
+    if (!reads) writes_under_way[row] |= bit;
+    if (under_way[row] & bit) return;
+    under_way[row] |= bit, any_under_way |= bit;
     uint32_t& count = named_count[scoreboard];
-    if (count < named[0].size()) named[scoreboard][count] = static_cast<uint16_t>(entry);
+    if (count < named[0].size()) named[scoreboard][count] = static_cast<uint16_t>(row);
     ++count;
   }
   void settle(uint8_t scoreboards) {
@@ -561,10 +593,14 @@ struct Patcher {
     for (uint32_t set = scoreboards; set; set &= set - 1) {
       const uint32_t s = static_cast<uint32_t>(std::countr_zero(set));
       const uint8_t keep = static_cast<uint8_t>(~(1u << s));
-      if (named_count[s] > named[0].size())
-        for (uint8_t& x : under_way) x &= keep;
-      else
-        for (uint32_t k = 0; k < named_count[s]; ++k) under_way[named[s][k]] &= keep;
+      if (named_count[s] > named[0].size()) {
+        for (uint32_t row = 0; row < rows; ++row) under_way[row] &= keep, writes_under_way[row] &= keep;
+      } else {
+        for (uint32_t n = 0; n < named_count[s]; ++n) {
+          const uint32_t row = named[s][n];
+          under_way[row] &= keep, writes_under_way[row] &= keep;
+        }
+      }
       named_count[s] = 0;
     }
   }
@@ -650,70 +686,98 @@ struct Patcher {
     since = 49;
   }
 
-  // Where an operand lies: its first register, and the row of what is under way.
+  // Where an operand lies: its first register, and its rows of what is under way.
   struct Place {
-    uint32_t reg, row, units;
+    uint32_t reg, row, bytes;
   };
-  Place place_of_value(const Value& v) const {
-    if (v.units) return {v.place, v.place, v.units};
-    return {v.place, predicate_row + v.place, 1};
-  }
+  static constexpr uint32_t one_row = 0xff, bytes_of_rows[] = {one_row, one_row, 0xffff, 0, 0xffffffff};  // by units
   // Copies the stencil and patches it. Its registers lie at `places`.
   void paste(const Stencil& x, const Use* use, const Place* places, ptx::VariableId symbol) {
     std::array<uint32_t, Stencil::slot_count> slots;
-    uint8_t waits = waits_behind;
-    for (uint32_t n = 0; n < x.operands; ++n)
-      std::memcpy(&slots[Stencil::first_operand + 2 * n], &use[n], sizeof(Use));
+    // Mostly there are no more than four; there is room to read as many.
+    std::memcpy(&slots[Stencil::first_operand], use, 4 * sizeof(Use));
+    for (uint32_t n = 4; n < x.operands; ++n) std::memcpy(&slots[Stencil::first_operand + 2 * n], &use[n], sizeof(Use));
+    uint32_t touched = 0;
     for (uint32_t set = x.registers; set; set &= set - 1) {
       const uint32_t n = static_cast<uint32_t>(std::countr_zero(set));
       slots[Stencil::first_operand + 2 * n] = places[n].reg;
+      uint32_t rows;
+      std::memcpy(&rows, &under_way[places[n].row], sizeof rows);
+      touched |= rows & places[n].bytes;
     }
-    if (any_under_way) {
-      for (uint32_t set = x.registers; set; set &= set - 1) {
-        const uint32_t n = static_cast<uint32_t>(std::countr_zero(set));
-        const uint8_t* const row = &under_way[places[n].row];
-        const bool writes = x.writes >> n & 1;
-        for (uint32_t u = 0; u < places[n].units; ++u) waits |= static_cast<uint8_t>(row[u] | (writes ? row[rows + u] : 0));
-      }
-      if (x.scratch_units | x.scratch_predicates) waits |= under_way[scratch_row] | under_way[rows + scratch_row];
-    }
-    if (x.ends_slowly) pad();
+    slots[Stencil::scratch] = scratch_gpr, slots[Stencil::scratch_predicate] = scratch_predicate;
     if (x.unusual) {
       slots[Stencil::barrier] = depth;
       if (!x.literals.empty()) slots[Stencil::literal_pool] = pool(x) / 4;
+      if (x.ends_slowly) pad();
     }
-    slots[Stencil::scratch] = scratch_gpr, slots[Stencil::scratch_predicate] = scratch_predicate;
-    const uint32_t first = static_cast<uint32_t>(words.size()), size = static_cast<uint32_t>(x.words.size());
+    const uint32_t first = static_cast<uint32_t>(words.size()), size = x.size;
     words.resize(first + size);
-    uint64_t* const to = &words[first].lo;
-    static_assert(sizeof(isa::Word) == 2 * sizeof(uint64_t));
-    for (uint32_t n = 0; n < size; ++n) std::memcpy(to + 2 * n, &x.words[n], sizeof(isa::Word));
-    for (const Stencil::Patch& y : x.patches)
-      to[y.half] ^= uint64_t{((slots[y.slot] ^ y.flip) + y.add) & y.mask} << y.shift;
-    if (size) {
-      if (waits) add_waits(words[first], waits), settle(waits);
-      waits_behind = x.waits_behind;
+    const auto number = [&](const Stencil::Patch& y) {
+      return uint64_t{((slots[y.slot] ^ y.flip) + y.add) & y.mask} << y.shift;
+    };
+    static_assert(Stencil::patches_at_once == 4 && sizeof(isa::Word) == 2 * sizeof(uint64_t));
+    if (size == 1) {  // most of them: in registers
+      isa::Word w = x.words[0];
+      const auto patch = [&](const Stencil::Patch& y) {
+        const uint64_t n = number(y), high = 0 - uint64_t{y.half};
+        w.lo ^= n & ~high, w.hi ^= n & high;
+      };
+      for (const Stencil::Patch *y = x.patches, *end = y + x.patch_count; y != end; y += 4)
+        patch(y[0]), patch(y[1]), patch(y[2]), patch(y[3]);
+      words[first] = w;
+    } else if (size) {
+      uint64_t* const to = &words[first].lo;
+      std::memcpy(to, x.words, size * sizeof(isa::Word));
+      for (const Stencil::Patch *y = x.patches, *end = y + x.patch_count; y != end; ++y) to[y->half] ^= number(*y);
     }
+    if (touched | waits_behind | (under_way[scratch_row] & x.scratch_mask)) wait(x, places, first);
+    if (x.leaves_behind) leave_behind(x, places, first, symbol);
+    since += x.cycles;
+  }
+  // The first instruction of the stencil waits for what its operands are under way in.
+  void wait(const Stencil& x, const Place* places, uint32_t first) {
+    uint8_t waits = waits_behind;
+    for (uint32_t set = x.registers; set; set &= set - 1) {
+      const uint32_t n = static_cast<uint32_t>(std::countr_zero(set));
+      for (uint32_t u = 0; places[n].bytes >> 8 * u & 0xff; ++u) {
+        const uint32_t row = places[n].row + u;
+        waits |= writes_under_way[row];
+        if (x.writes >> n & 1) waits |= under_way[row];
+        if (u == 3) break;
+      }
+    }
+    waits |= static_cast<uint8_t>(under_way[scratch_row] & x.scratch_mask);
+    if (x.size == 0 || waits == 0) return;
+    add_waits(words[first], waits);
+    settle(waits);
+    waits_behind = 0;
+  }
+  // What is under way, or to be told of, behind the stencil.
+  void leave_behind(const Stencil& x, const Place* places, uint32_t first, ptx::VariableId symbol) {
+    waits_behind |= x.waits_behind;
     for (const Stencil::Pending& y : x.pending) {
       if (y.operand == Stencil::no_operand) {
         note_under_way(scratch_row, y.scoreboard, y.reads);
         continue;
       }
       const Place& z = places[y.operand];
-      for (uint32_t u = 0; u < z.units; ++u) note_under_way(z.row + u, y.scoreboard, y.reads);
+      for (uint32_t u = 0; u < 4 && z.bytes >> 8 * u; ++u) note_under_way(z.row + u, y.scoreboard, y.reads);
     }
-    since = x.restarts ? 0 : since + x.cycles;
+    if (x.restarts) since = 0 - x.cycles;
     for (const Stencil::Note& y : x.notes) note(y, first, symbol);
   }
   // A predicate that lies in a general register, as 0 or 1, comes to a predicate register, and back.
-  void bring(const Value& v, uint32_t predicate) {
+  void bring(const Home& v, uint32_t predicate) {
     const std::array<Use, 4> use{};
-    const std::array<Place, 4> places{Place{}, Place{predicate, predicate_row + predicate, 1}, Place{v.place, v.place, 1}, Place{}};
+    const std::array<Place, 4> places{Place{}, Place{predicate, predicate_row + predicate, one_row},
+                                      Place{v.place, v.row, one_row}, Place{}};
     paste(*cache.bring, use.data(), places.data(), none<ptx::VariableId>());
   }
-  void keep(const Value& v, uint32_t predicate) {
+  void keep(const Home& v, uint32_t predicate) {
     const std::array<Use, 5> use{};
-    const std::array<Place, 5> places{Place{}, Place{v.place, v.place, 1}, Place{}, Place{}, Place{predicate, predicate_row + predicate, 1}};
+    const std::array<Place, 5> places{Place{}, Place{v.place, v.row, one_row}, Place{}, Place{},
+                                      Place{predicate, predicate_row + predicate, one_row}};
     paste(*cache.keep, use.data(), places.data(), none<ptx::VariableId>());
   }
   // False: there are not enough registers.
@@ -721,12 +785,12 @@ struct Patcher {
     const Stencil& x = *s.stencil;
     const Use* const use = &uses[s.first_use];
     std::array<Place, most_operands> places;  // of registers
-    uint32_t kept = 0;  // operands that lie in general registers though they are predicates
+    uint32_t kept = 0;                        // operands that lie in general registers though they are predicates
     for (uint32_t set = x.registers; set; set &= set - 1) {
       const uint32_t n = static_cast<uint32_t>(std::countr_zero(set));
-      Value& v = values[use[n].low];
+      Home& v = homes[use[n].low];
       if (v.place == unplaced && !place(v)) return false;
-      places[n] = place_of_value(v);
+      places[n] = {v.place, v.row, bytes_of_rows[v.units]};
       kept |= uint32_t{v.kept} << n;
     }
     if (kept == 0) {
@@ -744,17 +808,17 @@ struct Patcher {
       else if (used == carriers)
         return false;
       else
-        places[n] = {first_carrier + used, predicate_row + first_carrier + used, 1}, ++used;
-      if (guarded || x.reads >> n & 1) bring(values[use[n].low], places[n].reg);
+        places[n] = {first_carrier + used, predicate_row + first_carrier + used, one_row}, ++used;
+      if (guarded || x.reads >> n & 1) bring(homes[use[n].low], places[n].reg);
     }
     paste(x, use, places.data(), s.symbol);
     for (uint32_t set = kept & x.writes; set; set &= set - 1) {
       const uint32_t n = static_cast<uint32_t>(std::countr_zero(set));
-      keep(values[use[n].low], places[n].reg);
+      keep(homes[use[n].low], places[n].reg);
     }
     return true;
   }
-  uint32_t depth = 0;                         // regions open
+  uint32_t depth = 0;                        // regions open
   uint32_t carriers = 0, first_carrier = 0;  // predicates for those that lie in general registers
   void note(const Stencil::Note& y, uint32_t first, ptx::VariableId symbol) {
     const uint64_t at = address(first + y.at);
@@ -794,8 +858,8 @@ struct Patcher {
     since = 0;
     return put(branch_of(StencilCache::Branch::exit, guard, negated), at, *push());
   }
-  void branch(StencilCache::Branch which, uint32_t block, bool behind_first, uint32_t guard, bool negated, uint32_t barrier,
-              uint8_t waits) {
+  void branch(StencilCache::Branch which, uint32_t block, bool behind_first, uint32_t guard, bool negated,
+              uint32_t barrier, uint8_t waits) {
     fixups.push({static_cast<uint32_t>(words.size()), block, behind_first, which, guard, negated, barrier, waits});
     *push() = {};
   }
@@ -820,8 +884,7 @@ struct Patcher {
   Result<void> leave(const FlowBlock& b, uint32_t at) {
     for (RegionId r : b.opens) {
       crs |= volta;
-      branch(StencilCache::Branch::open, place_of[index(flow.regions[r].join)], volta, isa::PT, false,
-             barrier(r), 0);
+      branch(StencilCache::Branch::open, place_of[index(flow.regions[r].join)], volta, isa::PT, false, barrier(r), 0);
     }
     const BlockId following = at + 1 < flow.layout.size() ? flow.layout[at + 1] : none<BlockId>();
     const auto falls_to = [&](BlockId to) { return to == following && (volta || is_none(flow.blocks[to].joins)); };
@@ -830,7 +893,7 @@ struct Patcher {
       if (!falls_to(b.next)) return jump(b.next, at, isa::PT, false);
       return {};
     }
-    const Value& v = values[index(b.predicate)];
+    const Home& v = homes[index(b.predicate)];
     const uint32_t guard = v.kept ? first_carrier : v.place;
     if (v.kept) bring(v, guard);
     if (falls_to(b.taken)) return jump(b.next, at, guard, !b.negated);
@@ -839,8 +902,8 @@ struct Patcher {
     return {};
   }
   void expire(uint32_t position) {
-    for (uint32_t id = ends[position]; id != nowhere; id = values[id].next_end) {
-      const Value& v = values[id];
+    for (uint32_t id = ends[position]; id != nowhere; id = homes[id].next_end) {
+      const Home& v = homes[id];
       if (v.place == unplaced) continue;
       if (v.units || v.kept)
         gprs.give_back(v.place, std::max<uint32_t>(v.units, 1));
@@ -857,7 +920,8 @@ struct Patcher {
     gprs = {}, free_predicates = 0;
     for (uint32_t w = 0; w < gprs.free.size() && 64 * w < limit; ++w)
       gprs.free[w] = limit - 64 * w >= 64 ? ~uint64_t{0} : (uint64_t{1} << (limit - 64 * w)) - 1;
-    for (uint32_t r = first_scratch; r < first_scratch + scratch_units; ++r) gprs.free[r / 64] &= ~(uint64_t{1} << r % 64);
+    for (uint32_t r = first_scratch; r < first_scratch + scratch_units; ++r)
+      gprs.free[r / 64] &= ~(uint64_t{1} << r % 64);
     gprs.free[0] &= ~(uint64_t{1} << stack_register);
     scratch_gpr = first_scratch;
     if (scratch_units) gprs.used = first_scratch + scratch_units;
@@ -873,8 +937,8 @@ struct Patcher {
       const Extent& extent = extents[at];
       first_word[at] = static_cast<uint32_t>(words.size());
       since = 0;
-      for (uint32_t id = extent.born; id != nowhere; id = values[id].next_born)
-        if (!place(values[id])) return false;
+      for (uint32_t id = extent.born; id != nowhere; id = blocks_of[id].next_born)
+        if (!place(homes[id])) return false;
       if (at == 0 && descriptor) {
         isa::Instruction inst = make(Mnemonic::ULDC, {uniform(descriptor_register), constant(0, t.descriptor_offset)});
         isa::set_modifier(inst, isa::ModifierKind::Size, 5);
@@ -892,7 +956,8 @@ struct Patcher {
         if (!copy(statements[n])) return false;
         expire(statements[n].at);
       }
-      if (!is_none(b.predicate) && values[index(b.predicate)].place == unplaced && !place(values[index(b.predicate)])) return false;
+      if (!is_none(b.predicate) && homes[index(b.predicate)].place == unplaced && !place(homes[index(b.predicate)]))
+        return false;
       RETURN_IF_ERROR(leave(b, at));
       expire(extent.end);
     }
@@ -902,10 +967,13 @@ struct Patcher {
   bool prepare_carriers() {
     if (!cache.bring) {
       ptx::Function f;
-      const ptx::RegisterId predicate = f.registers.add({ptx::Type::pred}), word = f.registers.add({ptx::Type::u32, false, 1});
+      const ptx::RegisterId predicate = f.registers.add({ptx::Type::pred}),
+                            word = f.registers.add({ptx::Type::u32, false, 1});
       const auto reg = [](ptx::RegisterId r) { return OperandKind{OperandKind::reg, false, 0, index(r)}; };
       const auto literal = [](int64_t v) { return OperandKind{OperandKind::immediate, false, 0, 0, v}; };
-      for (const OperandKind& x : {reg(predicate), reg(word), literal(0), reg(word), literal(1), literal(0), reg(predicate)}) f.operands.push_back(x);
+      for (const OperandKind& x :
+           {reg(predicate), reg(word), literal(0), reg(word), literal(1), literal(0), reg(predicate)})
+        f.operands.push_back(x);
       ptx::Instruction test, choose;
       test.op = Opcode::setp, test.mods.compare = ptx::Compare::ne, test.operand_count = 3;
       choose.op = Opcode::selp, choose.operand_count = 4, choose.first_operand = 3;
@@ -918,7 +986,8 @@ struct Patcher {
           Shape::Operand& y = s.operands[k + 1u];
           y.kind = x.kind == OperandKind::reg ? Shape::reg : Shape::exact;
           y.low = x.kind == OperandKind::reg ? x.id : static_cast<uint32_t>(x.value);
-          y.same = static_cast<uint8_t>(k + 1), y.type = x.kind == OperandKind::reg ? f.registers[x.reg_id()].type : ptx::Type::none;
+          y.same = static_cast<uint8_t>(k + 1),
+          y.type = x.kind == OperandKind::reg ? f.registers[x.reg_id()].type : ptx::Type::none;
         }
         bool exact = false;
         return make_stencil(m, f, s, o, forms, arena, room, cache, exact);
@@ -927,12 +996,13 @@ struct Patcher {
     }
     constexpr uint32_t most_carriers = 3;
     carriers = most_carriers;
-    return cache.bring && cache.keep && !cache.bring->scratch_units && !cache.keep->scratch_units && !cache.bring->scratch_predicates && !cache.keep->scratch_predicates;
+    return cache.bring && cache.keep && !cache.bring->scratch_units && !cache.keep->scratch_units &&
+           !cache.bring->scratch_predicates && !cache.keep->scratch_predicates;
   }
   void forget_places() {
-    for (Value& v : values) v.place = unplaced, v.kept = false;
+    for (Home& v : homes) v.place = unplaced, v.kept = false;
     fixups.clear();
-    under_way.fill(0), named_count.fill(0), any_under_way = waits_behind = 0;
+    under_way.fill(0), writes_under_way.fill(0), named_count.fill(0), any_under_way = waits_behind = 0;
     k = {}, literals.clear(), pools.clear(), loops = false;
   }
   isa::Operand label(uint32_t at) const {
@@ -941,7 +1011,8 @@ struct Patcher {
   Result<void> write_branches() {
     for (const Fixup& x : fixups.all()) {
       isa::Instruction inst = branch_of(x.which, x.guard, x.negated);
-      inst.operands[inst.operand_count - 1u].value = static_cast<int64_t>(address(first_word[x.block] + x.behind_first));
+      inst.operands[inst.operand_count - 1u].value =
+          static_cast<int64_t>(address(first_word[x.block] + x.behind_first));
       if (volta && x.which == StencilCache::Branch::open) name_barrier(inst, x.barrier);
       inst.control.wait_mask = x.waits;
       RETURN_IF_ERROR(put(inst, x.at, words[x.at]));
@@ -980,7 +1051,7 @@ struct Patcher {
 
   Result<std::optional<cubin::Kernel>> run(KernelReport& report) {
     const std::optional<cubin::Kernel> nothing;
-    if (flow.calls || flow.layout.empty()) return nothing;
+    if (flow.calls) return nothing;
     if (!find_stencils() || !find_lives()) return nothing;
     ASSIGN_OR_RETURN(bool placed, write_code());
     if (!placed && !free_predicates && prepare_carriers()) {
@@ -1011,6 +1082,7 @@ struct Patcher {
     report.name = p.name;
     report.registers = k.registers;
     report.shared_bytes = k.shared_bytes;
+    report.of_stencils = true;
     return std::optional<cubin::Kernel>(std::move(k));
   }
 };
@@ -1023,6 +1095,7 @@ Result<std::optional<cubin::Kernel>> copy_and_patch(const ptx::Module& module, c
                                                     KernelReport& report) {
   ArenaScope scope(arena);
   cache.start(module, *options.target);
+  ++cache.functions;
   Patcher patcher{module, function, flow, options, forms, arena, room, cache};
   return patcher.run(report);
 }

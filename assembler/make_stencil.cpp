@@ -74,7 +74,8 @@ struct Trial {
     };
     ptx::Instruction i = *shape.inst;
     if (shape.operands[0].kind == Shape::reg)
-      item.guard = static_cast<ptx::RegisterId>(register_of(shape.operands[0])), item.negated = shape.operands[0].negated;
+      item.guard = static_cast<ptx::RegisterId>(register_of(shape.operands[0])),
+      item.negated = shape.operands[0].negated;
     i.guard = item.guard, i.guard_negated = item.negated;
     i.first_operand = 0;
     for (uint32_t n = 0; n < i.operand_count; ++n) {
@@ -85,8 +86,7 @@ struct Trial {
       }
       const uint32_t first = o.id;
       o.id = static_cast<uint32_t>(p.vector_elements.size());
-      for (uint32_t e = 0; e < o.count; ++e)
-        p.vector_elements.push_back(operand(function.vector_elements[first + e]));
+      for (uint32_t e = 0; e < o.count; ++e) p.vector_elements.push_back(operand(function.vector_elements[first + e]));
       p.operands.push_back(o);
     }
     p.instructions.push_back(i);
@@ -179,14 +179,15 @@ struct Maker {
   isa::FormCache& forms;
   Function& f = trial.f;
   Stencil s{};
-  std::vector<uint32_t> places = {};                // by GPR unit
-  std::vector<uint32_t> predicate_places = {};      // by virtual predicate
-  std::array<Owner, 8> predicate_owners = {};       // by place
+  std::vector<uint32_t> places = {};            // by GPR unit
+  std::vector<uint32_t> predicate_places = {};  // by virtual predicate
+  std::array<Owner, 8> predicate_owners = {};   // by place
   // Scratch registers by offset: until which place in the code they are taken, at least; of predicates by place.
   std::array<uint32_t, scratch_end - scratch_base> taken_until = {};
   std::array<uint32_t, 8> predicate_taken_until = {};
-  std::vector<uint32_t> last_use = {}, last_predicate_use = {};  // by unit of the value's first, by virtual predicate: place in the code
-  uint32_t now = 0;                                              // place in the code, from 1 on
+  std::vector<uint32_t> last_use = {}, last_predicate_use =
+                                           {};  // by unit of the value's first, by virtual predicate: place in the code
+  uint32_t now = 0;                             // place in the code, from 1 on
   uint32_t scratch_used = 0, predicates_used = 0, operand_predicates = 0;
   std::vector<Stencil::Patch> patches = {};
 
@@ -247,7 +248,8 @@ struct Maker {
         }
       }
       ++at;
-      if (f.blocks[b].predicate >= isa::first_virtual) last_predicate_use[f.blocks[b].predicate - isa::first_virtual] = at;
+      if (f.blocks[b].predicate >= isa::first_virtual)
+        last_predicate_use[f.blocks[b].predicate - isa::first_virtual] = at;
     }
   }
   bool place_scratch(uint32_t unit) {
@@ -327,7 +329,8 @@ struct Maker {
   static bool hole(const isa::Word& a, const isa::Word& b, uint32_t at, uint32_t ones, Stencil::Patch& patch) {
     const uint64_t low = a.lo ^ b.lo, high = a.hi ^ b.hi, bits = low | high;
     if (!low == !high || bits == 0) return false;
-    const uint32_t shift = static_cast<uint32_t>(std::countr_zero(bits)), width = 64 - shift - static_cast<uint32_t>(std::countl_zero(bits));
+    const uint32_t shift = static_cast<uint32_t>(std::countr_zero(bits)),
+                   width = 64 - shift - static_cast<uint32_t>(std::countl_zero(bits));
     if (static_cast<uint32_t>(std::popcount(bits)) != width || width > 32 || (ones && width != ones)) return false;
     patch.half = static_cast<uint16_t>(2 * at + (low == 0)), patch.shift = static_cast<uint8_t>(shift);
     patch.mask = width == 32 ? UINT32_MAX : (1u << width) - 1;
@@ -444,7 +447,9 @@ struct Maker {
             of = predicate_owners[r - RegisterLists::base[Range::predicate]];
           else
             continue;
-          const uint8_t operand = of.slot < Stencil::first_operand ? Stencil::no_operand : static_cast<uint8_t>((of.slot - Stencil::first_operand) / 2);
+          const uint8_t operand = of.slot < Stencil::first_operand
+                                      ? Stencil::no_operand
+                                      : static_cast<uint8_t>((of.slot - Stencil::first_operand) / 2);
           const Stencil::Pending p{operand, scoreboard, reads};
           if (std::ranges::none_of(pending, [&](const Stencil::Pending& q) {
                 return q.operand == p.operand && q.scoreboard == p.scoreboard && q.reads == p.reads;
@@ -516,12 +521,18 @@ struct Maker {
       s.registers |= 1u << k;
       (k > 0 && k <= shape.destinations ? s.writes : s.reads) |= 1u << k;
     }
-    s.unusual = !f.constants.empty() || s.depth;
     s.operands = static_cast<uint8_t>(shape.count);
     s.barriers = static_cast<uint8_t>(f.barriers), s.block_z = f.uses_ctaid_z;
     Arena& arena = cache.arena();
-    s.words = arena.copy(std::span<const isa::Word>(words));
-    s.patches = arena.copy(std::span<const Stencil::Patch>(patches));
+    s.words = arena.copy(std::span<const isa::Word>(words)).data(), s.size = static_cast<uint16_t>(n);
+    if (n)
+      patches.resize((patches.size() + Stencil::patches_at_once - 1) / Stencil::patches_at_once *
+                     Stencil::patches_at_once);
+    s.patches = arena.copy(std::span<const Stencil::Patch>(patches)).data();
+    s.patch_count = static_cast<uint16_t>(patches.size());
+    s.scratch_mask = s.scratch_units || s.scratch_predicates ? 0xff : 0;
+    s.unusual = !f.constants.empty() || s.depth || s.ends_slowly;
+    s.leaves_behind = !pending.empty() || !notes.empty() || s.waits_behind || s.restarts;
     s.notes = arena.copy(std::span<const Stencil::Note>(notes));
     s.literals = arena.copy(std::span<const std::byte>(f.constants));
     s.pending = arena.copy(std::span<const Stencil::Pending>(pending));
@@ -539,8 +550,9 @@ const Stencil* make_stencil(const ptx::Module& module, const ptx::Function& func
   bool open = false;
   for (uint32_t k = 0; k < shape.count; ++k) {
     const Shape::Operand& o = shape.operands[k];
-    const int64_t own = o.kind == Shape::offset_exact || o.kind == Shape::symbol ? static_cast<int32_t>(o.high)
-                                                      : static_cast<int64_t>(uint64_t{o.high} << 32 | o.low);
+    const int64_t own = o.kind == Shape::offset_exact || o.kind == Shape::symbol
+                            ? static_cast<int32_t>(o.high)
+                            : static_cast<int64_t>(uint64_t{o.high} << 32 | o.low);
     const bool is_open = o.kind == Shape::literal || o.kind == Shape::address;
     open |= is_open;
     // Two numbers of which nothing is known; of the class of the shape. Their difference tells operands apart.
@@ -559,7 +571,8 @@ const Stencil* make_stencil(const ptx::Module& module, const ptx::Function& func
   for (uint32_t n = 0; n < (open ? 2 : 1); ++n) {
     Trial& trial = trials[n];
     trial.build(module, function, shape, literals[n], scratch);
-    Result<Function> f = select(trial.module, trial.module.functions[0], trial.flow, SharedLayout{}, options, forms, scratch, room);
+    Result<Function> f =
+        select(trial.module, trial.module.functions[0], trial.flow, SharedLayout{}, options, forms, scratch, room);
     if (!f) return nullptr;
     trial.f = *std::move(f);
   }

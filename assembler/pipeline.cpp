@@ -169,8 +169,7 @@ Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Func
     auto scope = timings.measure(Phase::structure, p.name);
     ASSIGN_OR_RETURN(flow, structure(module, p, *o.target, o.level >= 1, o.branch_inlining && o.level >= 1, arena));
   }
-  if (o.level == 0 && !o.line_tables && o.stalls == Stalls::scheduled &&
-      (o.stencils == Stencils::always || (o.stencils == Stencils::with_workspace && o.workspace))) {
+  if (uses_stencils(o) && !o.line_tables && o.stalls == Stalls::scheduled) {
     auto scope = timings.measure(Phase::select, p.name);
     ASSIGN_OR_RETURN(std::optional<cubin::Kernel> k, copy_and_patch(module, p, flow, o, memory.forms, arena,
                                                                     memory.selection, memory.stencils, report));

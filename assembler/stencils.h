@@ -49,6 +49,7 @@ struct Shape {
 struct Stencil {
   // Numbers that the statement fills in. Of operand k: its register or low word in 2k + first_operand, its high word or offset behind it.
   enum Slot : uint8_t { scratch, scratch_predicate, barrier, literal_pool, first_operand };
+  static constexpr uint32_t patches_at_once = 4;
   static constexpr uint8_t no_operand = UINT8_MAX;
   static constexpr uint32_t slot_count = first_operand + 2 * most_operands;
   // half word ^= (((slot ^ flip) + add) & mask) << shift; flip: all ones and add one more for the negative
@@ -67,25 +68,29 @@ struct Stencil {
     uint8_t scoreboard;
     bool reads;
   };
-  std::span<const isa::Word> words;
-  std::span<const Patch> patches;
-  std::span<const Pending> pending;
-  std::span<const Note> notes;
-  std::span<const std::byte> literals;  // of bank 2
-  uint32_t registers = 0, reads = 0, writes = 0;  // sets of operands
+  const isa::Word* words = nullptr;
+  const Patch* patches = nullptr;      // a multiple of patches_at_once; what is too many changes nothing
+  uint16_t size = 0, patch_count = 0;  // of words, patches
   uint8_t operands = 0;
+  uint8_t scratch_mask = 0;                       // all ones: it has scratch registers
+  bool unusual = false;                           // has literals, or regions inside, or ends_slowly
+  bool leaves_behind = false;                     // something under way, or notes, or restarts
+  uint32_t registers = 0, writes = 0, reads = 0;  // sets of operands
+  uint32_t cycles = 0;                            // at least, from its first instruction to what follows
+  mutable uint32_t met_in = 0;                    // number of the last function that has it (StencilCache::functions)
+  uint32_t guarded_branches = 0;
+  bool ends_slowly = false;  // Pascal: begins with what must come late (emit.cpp)
+  bool restarts = false;     // .. and what may be such again counts from its end
   uint8_t scratch_units = 0, scratch_predicates = 0;
   uint8_t waits_behind = 0;  // scoreboards that whatever follows waits for
   uint8_t barriers = 0;      // named barriers
   uint8_t depth = 0;         // regions open at once inside
-  bool unusual = false;      // literals, or regions inside
   bool descriptor = false;   // memory by the descriptor
   bool crs = false;          // BSSY
   bool block_z = false;      // reads %ctaid.z
-  bool ends_slowly = false;  // Pascal: begins with what must come late (emit.cpp)
-  bool restarts = false;     // .. and what may be such again counts from its end
-  uint32_t guarded_branches = 0;
-  uint32_t cycles = 0;  // at least, from its first instruction to what follows
+  std::span<const Pending> pending;
+  std::span<const Note> notes;
+  std::span<const std::byte> literals;  // of bank 2
 };
 
 // Stencils by the shapes of statements; for one target, one PTX version and one thread.
@@ -94,7 +99,7 @@ class StencilCache {
   struct Key {
     uint64_t hash = 0;
     uint32_t size = 0;
-    std::array<uint64_t, 4 + 2 * most_operands> words;
+    std::array<uint64_t, 3 + 2 * most_operands> words;
   };
   // What is known of a shape; `made` null: no stencil can be made of it; `exact`: only with its literals as they are.
   struct Entry {
@@ -102,11 +107,19 @@ class StencilCache {
     bool exact = false;
   };
   void start(const ptx::Module& module, const isa::Target& target);
-  const Entry* find(const Key& key) const {
+  bool find(const Key& key, Entry& entry) const {
     for (size_t at = key.hash & mask_;; at = (at + 1) & mask_) {
-      const Slot& x = slots_[at];
-      if (!x.known) return nullptr;
-      if (x.hash == key.hash && same(*x.known, key)) return &x.known->entry;
+      const Slot x = slots_[at];
+      if (x.record == 0) return false;
+      if (x.tag != tag(key.hash)) continue;
+      const uint64_t* const record = records_.data() + x.record;
+      if (record[0] != (key.size | uint64_t{1} << 32) && record[0] != key.size) continue;
+      bool same = true;
+      for (uint32_t k = 0; k < key.size && same; ++k) same = record[2 + k] == key.words[k];
+      if (!same) continue;
+      std::memcpy(&entry.made, record + 1, sizeof entry.made);
+      entry.exact = record[0] >> 32;
+      return true;
     }
   }
   void add(const Key& key, Entry entry);
@@ -119,29 +132,20 @@ class StencilCache {
   enum class Branch : uint8_t { go, open, join, exit, nothing, count };
   std::array<std::optional<isa::Instruction>, static_cast<size_t>(Branch::count)> branches;
 
+  uint32_t functions = 0;  // made, or tried
   // Memory of the last function.
   RawVector<isa::Word> words;
 
  private:
-  struct Known {
-    Entry entry;
-    uint32_t size;           // of the key
-    const uint64_t* words;  // right behind this
-  };
   struct Slot {
-    uint64_t hash = 0;
-    const Known* known = nullptr;
+    uint32_t tag = 0, record = 0;  // index of the record; 0: none
   };
-  static bool same(const Known& known, const Key& key) {
-    if (known.size != key.size) return false;
-    for (uint32_t k = 0; k < key.size; ++k)
-      if (known.words[k] != key.words[k]) return false;
-    return true;
-  }
-  void grow();
+  static uint32_t tag(uint64_t hash) { return static_cast<uint32_t>(hash >> 32); }
   Arena arena_;
   std::vector<Slot> slots_ = std::vector<Slot>(256);  // open addressing, a power of two
   size_t mask_ = 255, count_ = 0;
+  // Records: the key's size, and whether `exact`, in its high half; the stencil; the words of the key; its hash.
+  std::vector<uint64_t> records_ = std::vector<uint64_t>(1);
   const isa::Target* target_ = nullptr;
   uint32_t version_ = 0, ptx_target_ = 0;
 };

@@ -122,7 +122,8 @@ std::string write(const CodeCache::Key& key, const assembler::Assembled& code) {
   put(body, code.kernels.size());
   for (const assembler::KernelReport& k : code.kernels) {
     put(body, k.name);
-    for (uint64_t x : {k.registers, k.instructions, k.spill_bytes, k.shared_bytes, k.spill_store_bytes, k.spill_load_bytes})
+    for (uint64_t x : {k.registers, k.instructions, k.spill_bytes, k.shared_bytes, k.spill_store_bytes,
+                       k.spill_load_bytes, uint32_t{k.of_stencils}})
       put(body, x);
   }
   put(body, std::string_view(reinterpret_cast<const char*>(code.cubin.data()), code.cubin.size()));
@@ -140,13 +141,13 @@ std::optional<assembler::Assembled> read(std::string_view in, const CodeCache::K
   assembler::Assembled code;
   for (uint64_t i = 0; i < count; ++i) {
     std::string_view name;
-    uint64_t numbers[6];
+    uint64_t numbers[7];
     if (!take(in, name)) return {};
     for (uint64_t& x : numbers)
       if (!take(in, x)) return {};
     code.kernels.push_back({std::string(name), static_cast<uint32_t>(numbers[0]), static_cast<uint32_t>(numbers[1]),
                             static_cast<uint32_t>(numbers[2]), static_cast<uint32_t>(numbers[3]),
-                            static_cast<uint32_t>(numbers[4]), static_cast<uint32_t>(numbers[5])});
+                            static_cast<uint32_t>(numbers[4]), static_cast<uint32_t>(numbers[5]), numbers[6] != 0});
   }
   std::string_view cubin;
   if (!take(in, cubin) || !in.empty()) return {};
@@ -167,13 +168,15 @@ CodeCache::Key CodeCache::key_of(const ptx::Module& m, const assembler::Options&
   h.add(rndn::version());
   h.add(commit());
   h.add(build_id());
-  const auto& [wanted, level, scheduler, most_registers, verify, branch_inlining, unrolling, contract, line_tables,
-               stalls, stall_seed, pool, workspace] = o;
-  static_cast<void>(pool), static_cast<void>(workspace);  // the code is the same with and without
+  const auto& [wanted, level, scheduler, most_registers, verify, branch_inlining, unrolling, contract, stencils,
+               line_tables, stalls, stall_seed, pool, workspace] = o;
+  static_cast<void>(pool);                                    // the code is the same with and without
+  static_cast<void>(stencils), static_cast<void>(workspace);  // they count together
   h.add(wanted->name);
   h.add(uint64_t{static_cast<uint32_t>(level)} | uint64_t{static_cast<uint8_t>(scheduler)} << 32 |
         uint64_t{verify} << 40 | uint64_t{branch_inlining} << 41 | uint64_t{line_tables} << 42 |
-        uint64_t{contract} << 43 | uint64_t{unrolling} << 44 | uint64_t{static_cast<uint8_t>(stalls)} << 48);
+        uint64_t{contract} << 43 | uint64_t{unrolling} << 44 | uint64_t{assembler::uses_stencils(o)} << 45 |
+        uint64_t{static_cast<uint8_t>(stalls)} << 48);
   h.add(stall_seed);
   h.add(most_registers);
   const auto& [version, target, address_size, variables, functions, files, inlined] = m;

@@ -163,7 +163,8 @@ TEST(CApi, EveryOptionDoesWhatItDoesInCxx) {
   };
   static constexpr Case cases[] = {
       {"nothing", [](auto&) {}, [](auto&) {}, false},
-      {"-O0", [](auto& o) { o.level = RNDN_ASSEMBLER_LEVEL_0; }, [](auto& o) { o.level = 0; }},
+      {"-O0", [](auto& o) { o.level = RNDN_ASSEMBLER_LEVEL_0; },
+       [](auto& o) { o.level = 0, o.stencils = assembler::Stencils::always; }},
       {"-O1", [](auto& o) { o.level = 1; }, [](auto& o) { o.level = 1; }},
       {"-O2", [](auto& o) { o.level = 2; }, [](auto& o) { o.level = 2; }, false},
       {"-O3", [](auto& o) { o.level = 3; }, [](auto& o) { o.level = 3; }, false},

@@ -1,0 +1,178 @@
+// Code made of stencils (assembler/stencils.h): most kernels are, what is made does not depend on what was made before, and it does what the PTX
+// interpreter does where stencils are put together: literals of every size, values alive around loops and in more places than there are registers,
+// results under way. Every other test at -O0 runs such code, too (stencils_of), with the checkers of schedules and regions on.
+#include "tests/assembler/three_ways.h"
+#include "tests/support/corpus.h"
+
+namespace rndn::assembler::testing {
+namespace {
+
+using ::testing::AnyOf;
+
+Assembled by_stencils(const std::string& text, const std::string& target, Workspace* workspace = nullptr) {
+  const ptx::Module module = parse_text("stencils.ptx", text);
+  Options o;
+  o.target = isa::find_target(target);
+  o.level = 0;
+  o.stencils = Stencils::always;
+  o.workspace = workspace;
+  Timings timings;
+  auto made = assemble(module, o, timings);
+  EXPECT_TRUE(made.ok()) << made.error().message;
+  return made.ok() ? *std::move(made) : Assembled{};
+}
+bool all_of_stencils(const std::string& text, const std::string& target) {
+  const Assembled made = by_stencils(text, target);
+  return !made.kernels.empty() && std::ranges::all_of(made.kernels, &KernelReport::of_stencils);
+}
+// Three ways, and by stencils indeed.
+void agrees(const std::string& text, const std::vector<std::string>& on = both_families) {
+  for (const std::string& target : on) EXPECT_TRUE(all_of_stencils(text, target)) << target;
+  EXPECT_THAT(three_ways(text, on, true), AnyOf(-1, static_cast<int>(on.size())));
+}
+
+TEST(Stencils, MostKernelsAreMadeOfThem) {
+  for (const std::string& target : both_families) {
+    size_t kernels = 0, made = 0;
+    const uint32_t sm = isa::find_target(target)->sm;
+    for (const rndn::testing::CorpusFile& f : rndn::testing::corpus()) {
+      if (f.target > sm) continue;
+      for (const KernelReport& k : by_stencils(f.text, target).kernels) ++kernels, made += k.of_stencils;
+    }
+    std::printf("%s: %zu of %zu kernels of the corpus are made of stencils\n", target.c_str(), made, kernels);
+    EXPECT_GE(made * 100, kernels * 75);
+  }
+}
+
+// What is made of a module is the same whatever the workspace has seen before.
+TEST(Stencils, WhatWasMadeBeforeChangesNothing) {
+  const std::vector<rndn::testing::CorpusFile> files = rndn::testing::corpus();
+  for (const std::string& target : both_families) {
+    const uint32_t sm = isa::find_target(target)->sm;
+    Workspace workspace;
+    for (size_t k = 0; k < files.size(); k += 3) {
+      const rndn::testing::CorpusFile &f = files[k], &other = files[files.size() - 1 - k];
+      if (f.target > sm || other.target > sm) continue;
+      const std::vector<std::byte> alone = by_stencils(f.text, target).cubin;
+      by_stencils(other.text, target, &workspace);
+      EXPECT_EQ(by_stencils(f.text, target, &workspace).cubin, alone) << f.name << " " << target;
+      EXPECT_EQ(by_stencils(f.text, target, &workspace).cubin, alone) << f.name << " " << target << ", again";
+    }
+  }
+}
+
+// One stencil for many literals: those of which nothing is known, and those that selection would have taken another way.
+TEST(Stencils, LiteralsOfEverySize) {
+  const std::vector<int64_t> words = {0,     1,       -1,      2,        -2,         7,           16,
+                                      31,    32,      255,     256,      4095,       -5,          65535,
+                                      65536, 0x7ffff, 0x80000, -0x80000, 0x7fffffff, -2147483648, 0x12345677};
+  for (const char* op :
+       {"add.u32 %r0, %r1, {}", "sub.s32 %r0, %r1, {}", "mul.lo.s32 %r0, %r1, {}", "mad.lo.u32 %r0, %r1, {}, %r2",
+        "and.b32 %r0, %r1, {}", "xor.b32 %r0, %r1, {}", "setp.lt.s32 %p2, %r1, {}", "setp.ge.u32 %p2, %r1, {}",
+        "selp.b32 %r0, %r1, {}, %p1", "mov.u32 %r0, {}", "@%p1 add.s32 %r3, %r3, {}", "shl.b32 %r0, %r1, {}",
+        "mul.wide.s32 %d0, %r1, {}", "sub.u32 %r0, {}, %r1"}) {
+    std::vector<std::string> statements;
+    for (const int64_t w : words) statements.push_back(fmt::format(fmt::runtime(op), w));
+    agrees(kernel("6.0", "sm_60", statements));
+  }
+  const std::vector<int64_t> longs = {0,          1,          -1,          8,           -8,          0x7fffffff,
+                                      0x80000000, 0xffffffff, 0x100000000, -0x80000000, -0x80000001, 0x123456789abcdef,
+                                      INT64_MAX,  INT64_MIN};
+  for (const char* op : {"add.s64 %d0, %d1, {}", "sub.u64 %d0, %d1, {}", "and.b64 %d0, %d1, {}", "or.b64 %d0, %d1, {}",
+                         "mov.b64 %d0, {}", "mul.lo.s64 %d0, %d1, {}", "setp.lt.s64 %p2, %d1, {}",
+                         "setp.gt.u64 %p2, %d1, {}", "@!%p1 xor.b64 %d3, %d3, {}"}) {
+    std::vector<std::string> statements;
+    for (const int64_t w : longs) statements.push_back(fmt::format(fmt::runtime(op), w));
+    agrees(kernel("6.0", "sm_60", statements));
+  }
+  // Doubles, some with a low word: literals of the constant bank, those of several stencils side by side.
+  std::vector<std::string> doubles;
+  for (const char* d :
+       {"0d0000000000000000", "0d3ff0000000000000", "0dbff0000000000001", "0d400921fb54442d18", "0d3fd5555555555555"})
+    for (const char* op :
+         {"add.rn.f64 %e1, %e1, {}", "fma.rn.f64 %e1, %e1, {}, %e1", "mov.f64 %e1, {}", "mul.rn.f64 %e1, %e1, {}"})
+      doubles.push_back(fmt::format(fmt::runtime(op), d));
+  agrees(kernel("6.0", "sm_60", doubles));
+}
+
+// The same register several times in a statement, as its result, too.
+TEST(Stencils, OneRegisterInSeveralPlaces) {
+  agrees(kernel(
+      "6.0", "sm_60",
+      {"add.u32 %r1, %r1, %r1", "mad.lo.u32 %r2, %r2, %r2, %r2", "mul.lo.u64 %d1, %d1, %d1",
+       "mad.lo.u64 %d2, %d2, %d1, %d2", "mul.hi.u64 %d2, %d2, %d2", "div.u64 %d1, %d1, %d2", "rem.s64 %d2, %d1, %d2",
+       "mul.wide.u32 %d1, %r1, %r1", "shf.l.wrap.b32 %r1, %r1, %r2, %r1", "setp.lt.and.u32 %p1, %r1, %r1, %p1",
+       "@%p1 not.pred %p1, %p1", "max.s64 %d3, %d3, %d1", "shr.s64 %d3, %d3, %r2"}));
+}
+
+// More values than there are predicates: they lie in general registers, under guards, too. And wide values where they leave gaps.
+TEST(Stencils, MorePredicatesThanThereAre) {
+  std::vector<std::string> statements;
+  std::string declared = ".reg .pred %q<40>;";
+  for (int k = 0; k < 40; ++k)
+    statements.push_back(fmt::format("mov.u32 %r0, {0}; setp.gt.u32 %q{0}, %r1, {1}", k, k * 53687091));
+  for (int k = 0; k < 36; ++k)
+    statements.push_back(fmt::format(
+        fmt::runtime(k % 3 == 0 ? "xor.pred %p2, %q{}, %q{}"
+                     : k % 3 == 1
+                         ? "mov.u32 %r0, 1; @%q{} mov.u32 %r0, 2; @!%q{} add.u32 %r0, %r0, 5"
+                         : "mov.pred %p2, %q{}; @%q{} setp.lt.and.u32 %q39, %r2, %r1, %p2; xor.pred %p2, %p2, %q39"),
+        k, 39 - k));
+  agrees(with(kernel("6.0", "sm_60", statements), declared));
+}
+
+// In loops: what one arm writes and another reads in the next round, counters, and what lives around all of it.
+TEST(Stencils, ValuesAliveAroundLoops) {
+  const std::string head =
+      ".version 6.0\n.target sm_60\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out)\n{\n"
+      ".reg .b32 %t, %c, %n, %a, %b, %i, %x, %y, %z<9>, %w<60>; .reg .b64 %in, %out, %d<4>; .reg .pred %p<6>;\n"
+      "ld.param.u64 %in, [in]; ld.param.u64 %out, [out]; mov.u32 %t, %tid.x; mov.u32 %c, %ctaid.x; mov.u32 %n, "
+      "%ntid.x;\n"
+      "mad.lo.u32 %n, %c, %n, %t; mad.wide.u32 %in, %n, 24, %in; mad.wide.u32 %out, %n, 768, %out;\n"
+      "ld.global.u32 %a, [%in]; ld.global.u32 %b, [%in+8];\n";
+  const std::string cases[] = {
+      // The only definition of %x stands behind its reader, and in another arm.
+      "mov.u32 %i, 0; mov.u32 %y, 0;\nL: and.b32 %z0, %i, 1; setp.eq.u32 %p1, %z0, 0; @%p1 bra A;\nadd.u32 %y, %y, %x; "
+      "bra J;\n"
+      "A: mad.lo.u32 %x, %i, 7, %a;\nJ: add.u32 %i, %i, 1; setp.lt.u32 %p2, %i, 9; @%p2 bra L;\nst.global.u32 [%out], "
+      "%y;\n",
+      // Values of an outer loop behind an inner one that needs registers of its own, with loads under way over the branches.
+      "mov.u32 %i, 0; mov.u32 %y, %b; and.b32 %a, %a, 7;\nO: ld.global.u32 %z1, [%in]; mov.u32 %x, 0; mul.lo.u32 %z2, "
+      "%i, 3;\n"
+      "I: ld.global.u32 %z3, [%in+8]; add.u32 %z4, %z3, %x; xor.b32 %y, %y, %z4; add.u32 %x, %x, 1; setp.le.u32 %p1, "
+      "%x, %a; @%p1 bra I;\n"
+      "add.u32 %y, %y, %z2; add.u32 %y, %y, %z1; add.u32 %i, %i, 1; setp.lt.u32 %p2, %i, 4; @%p2 bra O;\nst.global.u32 "
+      "[%out], %y;\n",
+      // Sources of stores and addresses of loads are written again at once.
+      "mov.u32 %i, 0;\nS: st.global.u32 [%out], %a; add.u32 %a, %a, %b; add.u64 %out, %out, 8; ld.global.u32 %b, "
+      "[%in]; add.u64 %in, %in, 0; "
+      "add.u32 %i, %i, 1; setp.lt.u32 %p1, %i, 8; @%p1 bra S;\n",
+      // A result that nobody has waited for is overwritten.
+      "ld.global.u32 %x, [%in]; mov.u32 %x, 3; st.global.u32 [%out], %x; ld.global.u64 %d1, [%in]; @%p0 bra E; mov.u64 "
+      "%d1, 5;\nE: st.global.u64 [%out+8], %d1;\n"};
+  for (const std::string& c : cases) {
+    std::string text = head + c + "ret;\n}\n";
+    if (const size_t at = text.find("@%p0"); at != std::string::npos)
+      text.insert(text.find("ld.global.u32 %a"), "setp.lt.u32 %p0, %t, 40; ");
+    agrees(text);
+  }
+}
+
+// Where there are more values than registers the other passes spill.
+TEST(Stencils, MoreValuesThanRegisters) {
+  std::string text =
+      ".version 6.0\n.target sm_60\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out)\n{\n"
+      ".reg .b32 %t, %c, %n; .reg .b64 %in, %out, %v<160>;\nld.param.u64 %in, [in]; ld.param.u64 %out, [out]; mov.u32 "
+      "%t, %tid.x; "
+      "mov.u32 %c, %ctaid.x; mov.u32 %n, %ntid.x; mad.lo.u32 %n, %c, %n, %t; mad.wide.u32 %in, %n, 24, %in; "
+      "mad.wide.u32 %out, %n, 768, %out;\n";
+  for (int k = 0; k < 160; ++k)
+    text += fmt::format("ld.global.u64 %v{0}, [%in+{1}]; add.u64 %v{0}, %v{0}, {0};\n", k, k % 3 * 8);
+  for (int k = 1; k < 160; ++k) text += fmt::format("xor.b64 %v0, %v0, %v{0};\n", k);
+  text += "st.global.u64 [%out], %v0;\nret;\n}\n";
+  for (const std::string& target : both_families) EXPECT_FALSE(all_of_stencils(text, target));
+  EXPECT_THAT(three_ways(text, both_families, true), AnyOf(-1, 3));
+}
+
+}  // namespace
+}  // namespace rndn::assembler::testing
