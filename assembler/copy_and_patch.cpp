@@ -125,7 +125,7 @@ struct Patcher {
     uint8_t operand = 0;                                  // of that statement: the first that is this register
     uint8_t units = 0;                                    // 0: a predicate
   };
-  struct Home {
+  struct alignas(16) Home {
     uint16_t place = unplaced;
     uint16_t row = 0;             // the first of its rows of what is under way
     uint8_t units = 0;            // 0: a predicate
@@ -153,7 +153,7 @@ struct Patcher {
   std::span<uint32_t> ends;      // by position: values that end there
   uint32_t positions = 0;
 
-  SharedLayout shared = lay_out_shared(m, p);
+  std::optional<SharedLayout> shared;  // once a statement names a variable there
   std::span<uint32_t> parameter_offsets;
   // Of the statement that make_key saw last.
   StencilCache::Key key;
@@ -185,8 +185,9 @@ struct Patcher {
     return v > -instruction_reach && v < instruction_reach ? Shape::address : Shape::offset_exact;
   }
   // Of a variable in shared memory: where it lies.
-  uint64_t shared_place(const ptx::Operand& x) const {
-    return static_cast<uint64_t>(t.shared_base + shared.offsets[x.id] + x.value);
+  uint64_t shared_place(const ptx::Operand& x) {
+    if (!shared) shared = lay_out_shared(m, p);
+    return static_cast<uint64_t>(t.shared_base + shared->offsets[x.id] + x.value);
   }
   bool is_shared(const ptx::Instruction& i, const ptx::Operand& x) const {
     return m.variables[x.variable_id()].space == ptx::Space::shared &&
@@ -331,7 +332,7 @@ struct Patcher {
     return block.convergent || !(traits_of(i) & waits_for);
   }
   // The shape of a statement of which make_key has said that it has one.
-  Shape look_at(const FlowItem& item, const FlowBlock& block, bool exact) const {
+  Shape look_at(const FlowItem& item, const FlowBlock& block, bool exact) {
     const ptx::Instruction& i = p.instructions[item.inst];
     Shape shape;
     shape.inst = &i;
@@ -558,19 +559,20 @@ struct Patcher {
   uint32_t free_predicates = 0;
 
   bool place(Home& v) {
-    if (v.units) {
-      v.row = v.place = gprs.take(v.units);
+    const auto in_general = [&](uint32_t units) {
+      v.place = gprs.take(units);
+      v.row = v.place == unplaced ? uint16_t{0} : v.place;
       return v.place != unplaced;
-    }
+    };
+    if (v.units) return in_general(v.units);
     if (free_predicates) {
       v.place = static_cast<uint16_t>(std::countr_zero(free_predicates));
       v.row = static_cast<uint16_t>(predicate_row + v.place);
       free_predicates &= free_predicates - 1;
       return true;
     }
-    if (!carriers) return false;
-    v.row = v.place = gprs.take(1), v.kept = true;
-    return v.place != unplaced;
+    v.kept = carriers != 0;
+    return v.kept && in_general(1);
   }
 
   // Scoreboards under way, by GPR, then by predicate, then of scratch registers: of any access, and of writes alone.
@@ -691,8 +693,11 @@ struct Patcher {
     uint32_t reg, row, bytes;
   };
   static constexpr uint32_t one_row = 0xff, bytes_of_rows[] = {one_row, one_row, 0xffff, 0, 0xffffffff};  // by units
-  // Copies the stencil and patches it. Its registers lie at `places`.
-  void paste(const Stencil& x, const Use* use, const Place* places, ptx::VariableId symbol) {
+  Place place_of_value(const Home& v) const { return {v.place, v.row, bytes_of_rows[v.units]}; }
+  // Copies the stencil and patches it. Its register operands lie at(k), which is asked for each of them before anything is done, and then only if they are
+  // ready().
+  template <class At, class Ready>
+  void paste(const Stencil& x, const Use* use, At&& at, Ready&& ready, ptx::VariableId symbol) {
     std::array<uint32_t, Stencil::slot_count> slots;
     // Mostly there are no more than four; there is room to read as many.
     std::memcpy(&slots[Stencil::first_operand], use, 4 * sizeof(Use));
@@ -700,11 +705,14 @@ struct Patcher {
     uint32_t touched = 0;
     for (uint32_t set = x.registers; set; set &= set - 1) {
       const uint32_t n = static_cast<uint32_t>(std::countr_zero(set));
-      slots[Stencil::first_operand + 2 * n] = places[n].reg;
+      const Place y = at(n);
+      slots[Stencil::first_operand + 2 * n] = y.reg;
       uint32_t rows;
-      std::memcpy(&rows, &under_way[places[n].row], sizeof rows);
-      touched |= rows & places[n].bytes;
+      std::memcpy(&rows, &under_way[y.row], sizeof rows);
+      touched |= rows & y.bytes;
     }
+    if (!ready()) [[unlikely]]
+      return;
     slots[Stencil::scratch] = scratch_gpr, slots[Stencil::scratch_predicate] = scratch_predicate;
     if (x.unusual) {
       slots[Stencil::barrier] = depth;
@@ -731,21 +739,19 @@ struct Patcher {
       std::memcpy(to, x.words, size * sizeof(isa::Word));
       for (const Stencil::Patch *y = x.patches, *end = y + x.patch_count; y != end; ++y) to[y->half] ^= number(*y);
     }
-    if (touched | waits_behind | (under_way[scratch_row] & x.scratch_mask)) wait(x, places, first);
-    if (x.leaves_behind) leave_behind(x, places, first, symbol);
+    if (touched | waits_behind | (under_way[scratch_row] & x.scratch_mask)) wait(x, at, first);
+    if (x.leaves_behind) leave_behind(x, at, first, symbol);
     since += x.cycles;
   }
   // The first instruction of the stencil waits for what its operands are under way in.
-  void wait(const Stencil& x, const Place* places, uint32_t first) {
+  template <class At>
+  void wait(const Stencil& x, At&& at, uint32_t first) {
     uint8_t waits = waits_behind;
     for (uint32_t set = x.registers; set; set &= set - 1) {
       const uint32_t n = static_cast<uint32_t>(std::countr_zero(set));
-      for (uint32_t u = 0; places[n].bytes >> 8 * u & 0xff; ++u) {
-        const uint32_t row = places[n].row + u;
-        waits |= writes_under_way[row];
-        if (x.writes >> n & 1) waits |= under_way[row];
-        if (u == 3) break;
-      }
+      const Place y = at(n);
+      for (uint32_t u = 0; u < 4 && y.bytes >> 8 * u; ++u)
+        waits |= x.writes >> n & 1 ? under_way[y.row + u] : writes_under_way[y.row + u];
     }
     waits |= static_cast<uint8_t>(under_way[scratch_row] & x.scratch_mask);
     if (x.size == 0 || waits == 0) return;
@@ -754,67 +760,69 @@ struct Patcher {
     waits_behind = 0;
   }
   // What is under way, or to be told of, behind the stencil.
-  void leave_behind(const Stencil& x, const Place* places, uint32_t first, ptx::VariableId symbol) {
+  template <class At>
+  void leave_behind(const Stencil& x, At&& at, uint32_t first, ptx::VariableId symbol) {
     waits_behind |= x.waits_behind;
     for (const Stencil::Pending& y : x.pending) {
       if (y.operand == Stencil::no_operand) {
         note_under_way(scratch_row, y.scoreboard, y.reads);
         continue;
       }
-      const Place& z = places[y.operand];
+      const Place z = at(y.operand);
       for (uint32_t u = 0; u < 4 && z.bytes >> 8 * u; ++u) note_under_way(z.row + u, y.scoreboard, y.reads);
     }
     if (x.restarts) since = 0 - x.cycles;
     for (const Stencil::Note& y : x.notes) note(y, first, symbol);
   }
   // A predicate that lies in a general register, as 0 or 1, comes to a predicate register, and back.
-  void bring(const Home& v, uint32_t predicate) {
-    const std::array<Use, 4> use{};
-    const std::array<Place, 4> places{Place{}, Place{predicate, predicate_row + predicate, one_row},
-                                      Place{v.place, v.row, one_row}, Place{}};
-    paste(*cache.bring, use.data(), places.data(), none<ptx::VariableId>());
-  }
-  void keep(const Home& v, uint32_t predicate) {
-    const std::array<Use, 5> use{};
-    const std::array<Place, 5> places{Place{}, Place{v.place, v.row, one_row}, Place{}, Place{},
-                                      Place{predicate, predicate_row + predicate, one_row}};
-    paste(*cache.keep, use.data(), places.data(), none<ptx::VariableId>());
+  void bring(const Home& v, uint32_t predicate) { move_predicate(*cache.bring, 1, v, predicate); }
+  void keep(const Home& v, uint32_t predicate) { move_predicate(*cache.keep, 4, v, predicate); }
+  void move_predicate(const Stencil& x, uint32_t predicate_operand, const Home& v, uint32_t predicate) {
+    const std::array<Use, most_operands> use{};
+    const auto at = [&](uint32_t n) {
+      return n == predicate_operand ? Place{predicate, predicate_row + predicate, one_row} : place_of_value(v);
+    };
+    paste(
+        x, use.data(), at, [] { return true; }, none<ptx::VariableId>());
   }
   // False: there are not enough registers.
   bool copy(const Statement& s) {
+    const Use* const use = &uses[s.first_use];
+    bool placed = true;
+    uint32_t kept = 0;  // operands that lie in general registers though they are predicates
+    const auto at = [&](uint32_t n) {
+      Home& v = homes[use[n].low];
+      if (v.place == unplaced) placed &= place(v);
+      kept |= uint32_t{v.kept} << n;
+      return place_of_value(v);
+    };
+    paste(
+        *s.stencil, use, at, [&] { return placed && kept == 0; }, s.symbol);
+    return placed && (kept == 0 || copy_with(s, kept));
+  }
+  // The same with such operands, all of which have places.
+  bool copy_with(const Statement& s, uint32_t kept) {
     const Stencil& x = *s.stencil;
     const Use* const use = &uses[s.first_use];
-    std::array<Place, most_operands> places;  // of registers
-    uint32_t kept = 0;                        // operands that lie in general registers though they are predicates
-    for (uint32_t set = x.registers; set; set &= set - 1) {
-      const uint32_t n = static_cast<uint32_t>(std::countr_zero(set));
-      Home& v = homes[use[n].low];
-      if (v.place == unplaced && !place(v)) return false;
-      places[n] = {v.place, v.row, bytes_of_rows[v.units]};
-      kept |= uint32_t{v.kept} << n;
-    }
-    if (kept == 0) {
-      paste(x, use, places.data(), s.symbol);
-      return true;
-    }
+    std::array<uint32_t, most_operands> carried{};  // by operand: the predicate that carries it
     const bool guarded = x.reads & 1;
     uint32_t used = 0;
     for (uint32_t set = kept; set; set &= set - 1) {
       const uint32_t n = static_cast<uint32_t>(std::countr_zero(set));
       uint32_t other = 0;
       while (other < n && !(kept >> other & 1 && use[other].low == use[n].low)) ++other;
-      if (other < n)
-        places[n] = places[other];
-      else if (used == carriers)
-        return false;
-      else
-        places[n] = {first_carrier + used, predicate_row + first_carrier + used, one_row}, ++used;
-      if (guarded || x.reads >> n & 1) bring(homes[use[n].low], places[n].reg);
+      if (other == n && used == carriers) return false;
+      carried[n] = other < n ? carried[other] : first_carrier + used++;
+      if (guarded || x.reads >> n & 1) bring(homes[use[n].low], carried[n]);
     }
-    paste(x, use, places.data(), s.symbol);
+    const auto at = [&](uint32_t n) {
+      return kept >> n & 1 ? Place{carried[n], predicate_row + carried[n], one_row} : place_of_value(homes[use[n].low]);
+    };
+    paste(
+        x, use, at, [] { return true; }, s.symbol);
     for (uint32_t set = kept & x.writes; set; set &= set - 1) {
       const uint32_t n = static_cast<uint32_t>(std::countr_zero(set));
-      keep(homes[use[n].low], places[n].reg);
+      keep(homes[use[n].low], carried[n]);
     }
     return true;
   }
@@ -1067,8 +1075,8 @@ struct Patcher {
     k.code = isa::pack(t, {words.data(), words.size()});
     k.registers = std::max(gprs.used, stack_register + 1) + t.reported_registers_extra;
     k.barriers = barriers;
-    k.uses_shared = shared.any;
-    k.shared_bytes = shared.any ? shared.bytes + t.shared_base : 0;
+    k.uses_shared = shared.has_value();
+    k.shared_bytes = shared ? shared->bytes + t.shared_base : 0;
     k.uses_ctaid_z = block_z;
     k.has_crs_attribute = crs;
     k.constants.assign(literals.begin(), literals.end());
