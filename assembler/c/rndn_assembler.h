@@ -48,7 +48,8 @@ enum { RNDN_ASSEMBLER_LEVEL_0 = -1 };
 typedef struct rndn_assembler_options {
   size_t size;            /* sizeof(rndn_assembler_options), as the caller was compiled */
   const char* target;     /* "sm_90"; NULL: what the text's .target says */
-  int level;              /* 1, 2, 3: -O1 to -O3 of rndn-as; 0: the default, which is 3; RNDN_ASSEMBLER_LEVEL_0: -O0 */
+  int level;              /* 1, 2, 3: -O1 to -O3 of rndn-as; 0: the default, which is 3; RNDN_ASSEMBLER_LEVEL_0: -O0, which with a
+                             workspace is several times as fast, and other code (rndn-as --stencils) */
   unsigned max_registers; /* of a thread, up to 255 (below 16: 16); 0: the target's limit */
   int line_tables;        /* not 0: line tables from .loc and .file */
   int verify_passes;      /* not 0: independent checkers after each pass, slower; what they find is INTERNAL */
