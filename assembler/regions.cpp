@@ -78,8 +78,8 @@ struct Builder : Divergence {
   }
   template <class F>
   void erase_candidates(F&& needless) {
-    const auto rest = std::ranges::remove_if(candidates.all(), needless);
-    candidates.resize_down(candidates.size() - rest.size());
+    const std::span<Candidate> all = candidates.all();
+    candidates.resize_down(static_cast<size_t>(std::remove_if(all.begin(), all.end(), needless) - all.begin()));
   }
   // Whether any two candidates nest or are apart, and those with the same join have different blocks: each, the larger ones first, must lie in what
   // only the same ones of them hold. O(sum of their sizes).
