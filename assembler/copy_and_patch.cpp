@@ -6,7 +6,7 @@
 //      exploration: Boissinot et al., "Computing Liveness Sets for SSA-Form Programs", 2011). A register lives from its first such place in the order
 //      of the code to its last.
 //   3. Copies the stencils, giving registers places as they come to life (Poletto and Sarkar, "Linear Scan Register Allocation", 1999) and patching them
-//      in. A first instruction waits for the scoreboards of what its statement touches; branches wait for all.
+//      in. A first instruction waits for the scoreboards of what its statement touches, an exit for its predicate's; branches wait for all.
 // What does not fit (too many registers, calls, local memory, lanes that meet in divergent code) is left to the other passes.
 // Cost: O(operands), and O(blocks that values live through).
 #include <algorithm>
@@ -22,8 +22,9 @@ namespace rndn::assembler {
 
 void StencilCache::start(const ptx::Module& module, const isa::Target& target) {
   constexpr size_t most = 1 << 14;
-  if (target_ == &target && version_ == module.version && ptx_target_ == module.target && count_ < most) return;
-  target_ = &target, version_ = module.version, ptx_target_ = module.target;
+  const std::array<uint32_t, 3> head = {module.version, module.target, module.address_size};
+  if (target_ == &target && head_ == head && count_ < most) return;
+  target_ = &target, head_ = head;
   slots_.assign(256, {}), mask_ = 255, count_ = 0;
   records_.assign(1, 0);
   bring = keep = nullptr;
@@ -62,7 +63,8 @@ constexpr uint16_t unplaced = 0xffff;
 constexpr uint32_t nowhere = UINT32_MAX;
 constexpr int64_t instruction_reach = (1u << 23) - 4096;  // of offsets in addresses, less what is added to them
 
-// Statements whose literals of this type may be any: their instructions take them as they are.
+// Statements whose literals of this type may be any: their instructions take them as they are. make_stencil.cpp finds that the code is the same for two
+// literals of which nothing is special; that it is right for those that are (0, 1, -1, powers of two) rests on this list.
 bool takes_any_literal(const ptx::Instruction& i) {
   const uint32_t bytes = ptx::type_bytes(i.type);
   const bool floats = ptx::is_floating(i.type);
@@ -160,8 +162,7 @@ struct Patcher {
   uint32_t use_count = 0;
   ptx::VariableId symbol = none<ptx::VariableId>();
 
-  uint32_t scratch_units = 0, scratch_predicates = 0, most_words = 0, barriers = 0, inner_depth = 0, inner_branches = 0,
-           guarded_branches = 0;
+  uint32_t scratch_units = 0, scratch_predicates = 0, most_words = 0, barriers = 0, guarded_branches = 0;
   bool descriptor = false, crs = false, block_z = false;
 
   // --- 1. Statements
@@ -172,14 +173,15 @@ struct Patcher {
     bool near;
     uint32_t low, high;
   };
-  static Literal literal(const ptx::Instruction& i, uint64_t v, bool any, bool is_address) {
+  static Literal literal(const ptx::Instruction& i, uint32_t operand, const ptx::Operand& x, uint64_t v,
+                         bool is_address, bool exact) {
     const uint32_t low = static_cast<uint32_t>(v), high = static_cast<uint32_t>(v >> 32);
-    if (is_address)
-      return {v < uint64_t{instruction_reach} ? Shape::literal : Shape::exact, v < uint64_t{instruction_reach}, low,
-              high};
-    if (!any) return {Shape::exact, false, low, high};
-    if (ptx::type_bytes(i.type) != 8) return {Shape::literal, false, low, 0};
-    return {high == 0 || high == UINT32_MAX ? Shape::literal : Shape::exact, false, low, high};
+    const bool near = is_address && v < uint64_t{instruction_reach};
+    const bool data = x.kind != OperandKind::address_imm && x.kind != OperandKind::address_var;
+    const bool open = near || (data && takes_any_literal(i) && !is_predicate_literal(i, operand) &&
+                               (ptx::type_bytes(i.type) != 8 || high == 0 || high == UINT32_MAX));
+    if (!open || exact) return {open ? Shape::literal : Shape::exact, near, low, high};
+    return {Shape::literal, near, low, ptx::type_bytes(i.type) == 8 || near ? high : 0};
   }
   static Shape::Kind offset(int64_t v) {
     return v > -instruction_reach && v < instruction_reach ? Shape::address : Shape::offset_exact;
@@ -204,6 +206,7 @@ struct Patcher {
     return is_atomic(i) && item.one_address && (block.convergent || !item.one_read);
   }
 
+  static_assert(static_cast<uint32_t>(ptx::Type::f64) < 64 && most_operands <= 32, "key words have room for them");
   // The statement's key and its uses, in one go, and where its registers are read and written; false: stencils are not for it. `exact`: with all
   // literals. Says what look_at says of it.
   //
@@ -271,7 +274,7 @@ struct Patcher {
       uint32_t group = vector ? uint32_t{o.count} << 17 : 0;
       for (const ptx::Operand& x : std::span(first, count)) {
         const auto number = [&](uint64_t v, bool is_address) {
-          const Literal l = literal(i, v, takes_any_literal(i) && !is_predicate_literal(i, k), is_address);
+          const Literal l = literal(i, k, x, v, is_address, exact);
           const bool shown = exact || l.kind == Shape::exact;
           const uint64_t high = shown || l.near ? 0 : l.high;
           put(l.kind | uint32_t{x.negated} << 10 | uint32_t{l.near} << 11 | group | uint32_t{shown} << 22 | high << 32);
@@ -342,13 +345,12 @@ struct Patcher {
     if (!is_none(item.guard))
       shape.operands[0] = {
           .kind = Shape::reg, .type = ptx::Type::pred, .negated = item.negated, .low = index(item.guard)};
-    const bool any = takes_any_literal(i);
     const auto take = [&](const ptx::Operand& x, uint32_t operand) {
       const uint32_t k = shape.count++;
       Shape::Operand& y = shape.operands[k];
       y.negated = x.negated;
       const auto number = [&](uint64_t v, bool is_address) {
-        const Literal l = literal(i, v, any && !is_predicate_literal(i, operand), is_address);
+        const Literal l = literal(i, operand, x, v, is_address, exact);
         y.kind = exact ? Shape::exact : l.kind, y.near = l.near, y.low = l.low, y.high = l.high;
       };
       const auto reg = [&](Shape::Kind kind) {
@@ -422,7 +424,7 @@ struct Patcher {
   void meet(const Stencil& s) {
     scratch_units = std::max<uint32_t>(scratch_units, s.scratch_units);
     scratch_predicates = std::max<uint32_t>(scratch_predicates, s.scratch_predicates);
-    barriers = std::max<uint32_t>(barriers, s.barriers), inner_depth = std::max<uint32_t>(inner_depth, s.depth);
+    barriers = std::max<uint32_t>(barriers, s.barriers);
     descriptor |= s.descriptor, crs |= s.crs, block_z |= s.block_z;
   }
 
@@ -446,7 +448,7 @@ struct Patcher {
       at += bytes * (x.count ? x.count : 1);
     }
     extents = arena.make_span<Extent>(flow.layout.size() + 1);
-    place_of = arena.make_raw<uint32_t>(flow.blocks.size());
+    place_of = arena.make_span<uint32_t>(flow.blocks.size(), nowhere);
     uint32_t position = 0;
     for (uint32_t k = 0; k < flow.layout.size(); ++k) {
       const uint32_t b = index(flow.layout[k]);
@@ -461,7 +463,6 @@ struct Patcher {
         statements.push({s, static_cast<uint32_t>(uses.size()), position++, symbol});
         uses.take(use_count);
         if (s->met_in != cache.functions) s->met_in = cache.functions, meet(*s);
-        inner_branches += s->guarded_branches;
         most_words += s->size + (s->ends_slowly ? 4u : 0u);
       }
       if (!is_none(block.predicate)) read(values[index(block.predicate)], index(block.predicate), k, position);
@@ -484,8 +485,9 @@ struct Patcher {
       const auto each_edge = [&](auto&& use) {
         for (uint32_t k = 0; k < n; ++k) {
           const FlowBlock& b = flow.blocks[flow.layout[k]];
-          if (!is_none(b.taken)) use(k, place_of[index(b.taken)]);
-          if (!is_none(b.next) && b.next != b.taken) use(k, place_of[index(b.next)]);
+          const bool branches = !is_none(b.predicate) && !is_none(b.taken);
+          if (branches) use(k, place_of[index(b.taken)]);
+          if (!is_none(b.next) && !(branches && b.next == b.taken)) use(k, place_of[index(b.next)]);
         }
       };
       uint32_t edges = 0;
@@ -557,6 +559,7 @@ struct Patcher {
   };
   Registers gprs;
   uint32_t free_predicates = 0;
+  bool lacks_predicates = false;
 
   bool place(Home& v) {
     const auto in_general = [&](uint32_t units) {
@@ -572,6 +575,7 @@ struct Patcher {
       return true;
     }
     v.kept = carriers != 0;
+    lacks_predicates |= !v.kept;
     return v.kept && in_general(1);
   }
 
@@ -611,11 +615,6 @@ struct Patcher {
   uint32_t since = 0;  // Pascal: cycles since what late instructions count from (emit.cpp), at least
   cubin::Kernel k;
   std::vector<std::byte> literals;
-  struct Pool {
-    const Stencil* stencil;
-    uint32_t at;
-  };
-  std::vector<Pool> pools;
   // A branch whose target is not known yet.
   struct Fixup {
     uint32_t at, block;  // block: place in the layout
@@ -798,7 +797,7 @@ struct Patcher {
     };
     paste(
         *s.stencil, use, at, [&] { return placed && kept == 0; }, s.symbol);
-    return placed && (kept == 0 || copy_with(s, kept));
+    return placed && !overflows && (kept == 0 || copy_with(s, kept));
   }
   // The same with such operands, all of which have places.
   bool copy_with(const Statement& s, uint32_t kept) {
@@ -842,16 +841,18 @@ struct Patcher {
         break;
     }
   }
-  // Where the stencil's literals lie.
+  // Where the stencil's literals lie; where there is no more room in the bank, `overflows`.
   uint32_t pool(const Stencil& x) {
-    for (const Pool& y : pools)
-      if (y.stencil == &x) return y.at;
-    literals.resize((literals.size() + 7) / 8 * 8);
-    const uint32_t at = static_cast<uint32_t>(literals.size());
-    literals.insert(literals.end(), x.literals.begin(), x.literals.end());
-    pools.push_back({&x, at});
-    return at;
+    constexpr size_t bank_bytes = 65536;
+    if (x.pooled_in != cache.functions) {
+      literals.resize((literals.size() + 7) / 8 * 8);
+      x.pooled_in = cache.functions, x.pooled_at = static_cast<uint32_t>(literals.size());
+      literals.insert(literals.end(), x.literals.begin(), x.literals.end());
+      overflows |= literals.size() > bank_bytes;
+    }
+    return x.pooled_at;
   }
+  bool overflows = false;
   uint32_t scratch_gpr = 0, scratch_predicate = 0;
 
   bool only_exits(const FlowBlock& x) const {
@@ -864,7 +865,12 @@ struct Patcher {
     const uint32_t at = static_cast<uint32_t>(words.size());
     k.exit_offsets.push_back(static_cast<uint32_t>(address(at)));
     since = 0;
-    return put(branch_of(StencilCache::Branch::exit, guard, negated), at, *push());
+    isa::Instruction inst = branch_of(StencilCache::Branch::exit, guard, negated);
+    if (guard != isa::PT) {
+      inst.control.wait_mask = static_cast<uint8_t>(writes_under_way[predicate_row + guard] | waits_behind);
+      settle(inst.control.wait_mask), waits_behind = 0;
+    }
+    return put(inst, at, *push());
   }
   void branch(StencilCache::Branch which, uint32_t block, bool behind_first, uint32_t guard, bool negated,
               uint32_t barrier, uint8_t waits) {
@@ -936,7 +942,7 @@ struct Patcher {
     scratch_predicate = isa::PT - scratch_predicates;
     first_carrier = scratch_predicate - carriers;
     free_predicates = (1u << first_carrier) - 1;
-    guarded_branches = inner_branches;
+    guarded_branches = 0;
     words.clear();
     words.reserve(most_words + 64);
     first_word = arena.make_raw<uint32_t>(flow.layout.size());
@@ -1011,7 +1017,8 @@ struct Patcher {
     for (Home& v : homes) v.place = unplaced, v.kept = false;
     fixups.clear();
     under_way.fill(0), writes_under_way.fill(0), named_count.fill(0), any_under_way = waits_behind = 0;
-    k = {}, literals.clear(), pools.clear(), loops = false;
+    k = {}, literals.clear(), loops = false;
+    ++cache.functions;  // literals have no places yet
   }
   isa::Operand label(uint32_t at) const {
     return {.kind = isa::OperandKind::label, .value = static_cast<int64_t>(address(at))};
@@ -1062,7 +1069,7 @@ struct Patcher {
     if (flow.calls) return nothing;
     if (!find_stencils() || !find_lives()) return nothing;
     ASSIGN_OR_RETURN(bool placed, write_code());
-    if (!placed && !free_predicates && prepare_carriers()) {
+    if (!placed && lacks_predicates && prepare_carriers()) {
       forget_places();
       ASSIGN_OR_RETURN(placed, write_code());
     }
@@ -1083,7 +1090,6 @@ struct Patcher {
     if (!volta) {
       uint32_t depth = 0;
       for (const Region& r : flow.regions) depth = std::max(depth, r.depth + 1);
-      depth += inner_depth;
       if (depth || guarded_branches) k.stack_bytes = divergence_stack_bytes(depth, guarded_branches, loops);
     }
     if (o.max_registers) k.max_registers = o.max_registers;

@@ -473,7 +473,6 @@ struct Maker {
       case Mnemonic::S2R:
         if (inst.sass.operands[1].value >= 0x25 && inst.sass.operands[1].value <= 0x27) add(Stencil::Note::block_index);
         break;
-      case Mnemonic::BRA: s.guarded_branches += inst.sass.guard != isa::PT; break;
       default: break;
     }
     if (f.facts[index(id)].cooperative) add(Stencil::Note::cooperative);

@@ -77,10 +77,10 @@ struct Stencil {
   bool leaves_behind = false;                     // something under way, or notes, or restarts
   uint32_t registers = 0, writes = 0, reads = 0;  // sets of operands
   uint32_t cycles = 0;                            // at least, from its first instruction to what follows
+  mutable uint32_t pooled_in = 0, pooled_at = 0;  // number of the last function that has its literals, and where
   mutable uint32_t met_in = 0;                    // number of the last function that has it (StencilCache::functions)
-  uint32_t guarded_branches = 0;
-  bool ends_slowly = false;  // Pascal: begins with what must come late (emit.cpp)
-  bool restarts = false;     // .. and what may be such again counts from its end
+  bool ends_slowly = false;                       // Pascal: begins with what must come late (emit.cpp)
+  bool restarts = false;                          // .. and what may be such again counts from its end
   uint8_t scratch_units = 0, scratch_predicates = 0;
   uint8_t waits_behind = 0;  // scoreboards that whatever follows waits for
   uint8_t barriers = 0;      // named barriers
@@ -147,7 +147,7 @@ class StencilCache {
   // Records: the key's size, and whether `exact`, in its high half; the stencil; the words of the key; its hash.
   std::vector<uint64_t> records_ = std::vector<uint64_t>(1);
   const isa::Target* target_ = nullptr;
-  uint32_t version_ = 0, ptx_target_ = 0;
+  std::array<uint32_t, 3> head_{};  // of the module: version, target, size of addresses
 };
 
 // The stencil of the shape, in the cache's arena; null: the statement is none that a stencil can be made of, `exact` set: not with open literals.

@@ -44,6 +44,35 @@ TEST(Stencils, MostKernelsAreMadeOfThem) {
   }
 }
 
+// Among them whatever is common.
+TEST(Stencils, WhatIsCommonHasStencils) {
+  const std::vector<std::string> statements = {"add.u32 %r0, %r1, %r2",
+                                               "mad.lo.u64 %d0, %d1, %d2, %d3",
+                                               "mul.wide.u32 %d0, %r1, %r2",
+                                               "div.u32 %r0, %r1, %r2",
+                                               "fma.rn.f64 %e1, %e1, %e1, %e1",
+                                               "setp.lt.and.s64 %p2, %d1, %d2, %p1",
+                                               "selp.b64 %d0, %d1, %d2, %p1",
+                                               "shfl.sync.bfly.b32 %r0, %r1, 1, 31, -1",
+                                               "vote.sync.ballot.b32 %r0, %p1, -1",
+                                               "@%p1 mov.b32 %r1, 3",
+                                               "popc.b64 %r0, %d1",
+                                               "bfe.u32 %r0, %r1, 3, 5",
+                                               "cvt.rni.s32.f32 %r0, %f1",
+                                               "mov.b32 %r0, 1; cvt.rn.f32.u64 %f1, %d1",
+                                               "mov.b32 %r0, 1; rsqrt.approx.f32 %f1, %f1",
+                                               "mov.b64 {%r0, %r3}, %d1",
+                                               "ld.global.v2.u32 {%r0, %r3}, [%in]",
+                                               "prmt.b32 %r0, %r1, %r2, 0x5140"};
+  for (const std::string& target : both_families)
+    for (const std::string& s : statements)
+      EXPECT_TRUE(all_of_stencils(kernel("6.0", "sm_60", {s}), target)) << target << ": " << s;
+  for (const std::string target : {"sm_86", "sm_90"})  // code with branches
+    for (const std::string s :
+         {"div.rn.f64 %e1, %e1, %e1", "rem.u64 %d0, %d1, %d2", "mov.b32 %r0, 1; div.rn.f32 %f1, %f1, %f1"})
+      EXPECT_TRUE(all_of_stencils(kernel("6.0", "sm_60", {s}), target)) << target << ": " << s;
+}
+
 // What is made of a module is the same whatever the workspace has seen before.
 TEST(Stencils, WhatWasMadeBeforeChangesNothing) {
   const std::vector<rndn::testing::CorpusFile> files = rndn::testing::corpus();
@@ -155,6 +184,57 @@ TEST(Stencils, ValuesAliveAroundLoops) {
     if (const size_t at = text.find("@%p0"); at != std::string::npos)
       text.insert(text.find("ld.global.u32 %a"), "setp.lt.u32 %p0, %t, 40; ");
     agrees(text);
+  }
+}
+
+// A branch of all lanes out of a loop to the end is an exit under a predicate that takes its time.
+TEST(Stencils, ExitsWaitForTheirPredicates) {
+  agrees(
+      ".version 7.0\n.target sm_60\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out)\n{\n"
+      ".reg .b32 %t, %c, %n; .reg .b64 %out; .reg .f64 %f; .reg .pred %p;\nld.param.u64 %out, [out]; mov.u32 %t, "
+      "%tid.x; "
+      "mov.u32 %c, %ctaid.x; mov.u32 %n, %ntid.x; mad.lo.u32 %n, %c, %n, %t; mad.wide.u32 %out, %n, 768, %out;\n"
+      "mov.f64 %f, 0d0000000000000000;\nL: st.global.f64 [%out], %f; add.f64 %f, %f, 0d3ff0000000000000; add.u64 %out, "
+      "%out, 8; "
+      "setp.gt.f64 %p, %f, 0d4014000000000000;\n@%p bra E;\nbra L;\nE: ret;\n}\n");
+}
+
+// The constant bank has 64 KB, for stencils, too: they are not asked to make what does not fit.
+TEST(Stencils, MoreLiteralsThanTheConstantBankHolds) {
+  const auto kernel = [](uint32_t literals) {
+    std::string text =
+        ".version 7.0\n.target sm_60\n.address_size 64\n.visible .entry k(.param .u64 out)\n{\n.reg .b64 %out; .reg "
+        ".f64 %f;\n"
+        "ld.param.u64 %out, [out]; mov.f64 %f, 0d3ff0000000000000;\n";
+    for (uint32_t k = 0; k < literals; ++k) text += fmt::format("add.rn.f64 %f, %f, 0d3ff{:013x};\n", k * 7919 + 1);
+    return text + "st.global.f64 [%out], %f;\nret;\n}\n";
+  };
+  const ptx::Module fits = parse_text("fits.ptx", kernel(8192)), too_many = parse_text("too_many.ptx", kernel(8193));
+  for (const std::string target : {"sm_61", "sm_86", "sm_90"}) {
+    const auto made = assemble_for(fits, target, 0);
+    ASSERT_TRUE(made.ok()) << made.error().message;
+    EXPECT_TRUE(made->kernels[0].of_stencils);
+    const auto refused = assemble_for(too_many, target, 0);
+    EXPECT_FALSE(refused.ok()) << target;
+  }
+}
+
+// Addresses that are literals of 64 bits keep their high word.
+TEST(Stencils, LiteralAddresses) {
+  const std::string text =
+      ".version 7.0\n.target sm_60\n.address_size 64\n.visible .entry k()\n{\n.reg .b32 %r;\nst.global.u32 "
+      "[0x7f0012345678], 5;\n"
+      "ld.global.u32 %r, [0x7f0112345678]; st.global.u32 [0x7f0212345678], %r;\nret;\n}\n";
+  for (const std::string& target : both_families) {
+    const Assembled made = by_stencils(text, target);
+    EXPECT_TRUE(made.kernels.at(0).of_stencils);
+    for (const int64_t high : {0x7f00, 0x7f01, 0x7f02}) {
+      size_t found = 0;
+      for (const isa::Instruction& i : instructions_of(made.cubin, target))
+        for (uint32_t k = 0; k < i.operand_count; ++k)
+          found += i.operands[k].kind == isa::OperandKind::immediate && i.operands[k].value == high;
+      EXPECT_EQ(found, 1u) << target << " " << high;
+    }
   }
 }
 
