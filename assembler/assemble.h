@@ -21,7 +21,7 @@ enum class Scheduler : uint8_t { linear, list };
 // Issue cycles between instructions: as scheduled, or longer (for tests: whatever is right must stay right).
 enum class Stalls : uint8_t { scheduled, maximal, random };
 
-// Whether functions are made of stencils at -O0 (stencils.h), where they can be. Making a stencil takes as long as assembling some ten instructions
+// Whether functions are made of stencils at -O0 (stencils.h), where they can be. Making a stencil takes much longer than assembling its statement
 // otherwise, so it pays for those who keep a workspace, in which stencils stay.
 enum class Stencils : uint8_t { off, with_workspace, always };
 

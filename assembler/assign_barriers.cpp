@@ -359,11 +359,7 @@ struct Assigner {
         if (const isa::Mnemonic m = f[i].sass.mnemonic;
             m == isa::Mnemonic::WARPSYNC_COLLECTIVE || m == isa::Mnemonic::ENDCOLLECTIVE)
           c.wait_mask = 0x3f;
-      if (t.family == isa::Family::volta)
-        // Stalls of 12 and more leave no room for the flag: nvdisasm knows no such words.
-        c.yield = (c.stall == 1) | ((c.stall < 12) & ((x.latency == L::branch) | (x.latency == L::barrier)));  // no branches
-      else
-        c.yield = c.stall != 12 && x.latency != L::nop;
+      c.yield = yields(t, x.latency, c.stall);
     }
   }
 };

@@ -125,7 +125,6 @@ struct Patcher {
     uint32_t statement = nowhere;                         // the last that names it
     uint16_t word = 0;                                    // how keys know it: Shape::reg and its type
     uint8_t operand = 0;                                  // of that statement: the first that is this register
-    uint8_t units = 0;                                    // 0: a predicate
   };
   struct alignas(16) Home {
     uint16_t place = unplaced;
@@ -435,18 +434,10 @@ struct Patcher {
     for (uint32_t r = 0; r < n; ++r) {
       const ptx::Type type = declared[r].type;
       values[r].word = static_cast<uint16_t>(Shape::reg | static_cast<uint32_t>(type) << 4);
-      homes[r].units = values[r].units =
-          static_cast<uint8_t>(type == ptx::Type::pred ? 0 : std::max(ptx::type_bytes(type) / 4, 1u));
+      homes[r].units = static_cast<uint8_t>(type == ptx::Type::pred ? 0 : std::max(ptx::type_bytes(type) / 4, 1u));
     }
-    uint32_t at = 0;
     parameter_offsets = arena.make_raw<uint32_t>(p.parameters.size());
-    for (uint32_t k = 0; k < p.parameters.size(); ++k) {
-      const ptx::Parameter& x = p.parameters[k];
-      const uint32_t bytes = ptx::type_bytes(x.type), align = x.align ? x.align : bytes;
-      at = (at + align - 1) / align * align;
-      parameter_offsets[k] = at;
-      at += bytes * (x.count ? x.count : 1);
-    }
+    lay_out_parameters(p, [&](uint32_t k, uint32_t at, uint32_t) { parameter_offsets[k] = at; });
     extents = arena.make_span<Extent>(flow.layout.size() + 1);
     place_of = arena.make_span<uint32_t>(flow.blocks.size(), nowhere);
     uint32_t position = 0;
@@ -642,9 +633,7 @@ struct Patcher {
     isa::Instruction& x = inst.sass;
     const Facts facts = facts_of(t, inst);
     x.control.stall = facts.least_stall;
-    using L = isa::LatencyClass;
-    x.control.yield = volta ? x.control.stall == 1 || (x.control.stall < 12 && facts.latency == L::branch)
-                            : x.control.stall != 12 && facts.latency != L::nop;
+    x.control.yield = yields(t, facts.latency, facts.least_stall);
     return x;
   }
   static void name_barrier(isa::Instruction& x, uint32_t barrier) {
@@ -1042,7 +1031,7 @@ struct Patcher {
     end.control = {};
     if (!volta) end.control = {.stall = 15, .yield = true};
     RETURN_IF_ERROR(put(end, self, *push()));
-    const uint32_t total = volta ? (16 * n + 255) / 128 * 8 : (n + 5) / 6 * 6;
+    const uint32_t total = padded_size(t, n);
     isa::Instruction nop = branch_of(StencilCache::Branch::nothing, isa::PT, false);
     nop.control = {};
     isa::Word word;

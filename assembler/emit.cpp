@@ -214,13 +214,7 @@ Result<cubin::Kernel> emit(const ptx::Module& module, Function& f, Code& code) {
                           self);
   if (!volta) f.facts[index(last)].control = {.stall = 15, .yield = true};
   const uint32_t n = self + 1;
-  uint32_t total = n;
-  if (volta) {
-    uint64_t bytes = (uint64_t{16} * n + 128 + 127) / 128 * 128;
-    total = static_cast<uint32_t>(bytes / 16);
-  } else {
-    while (total % 6 != 0) ++total;  // whole pairs of bundles: 64 bytes
-  }
+  const uint32_t total = padded_size(t, n);
   const InstId nop = add_inst(f, make_inst(t, isa::Mnemonic::NOP, {}));
   while (code.order.size() < total) code.order.push_back(nop), code.targets.push_back(UINT32_MAX);
 
@@ -305,6 +299,11 @@ Result<cubin::Kernel> emit(const ptx::Module& module, Function& f, Code& code) {
   return k;
 }
 
+uint32_t padded_size(const isa::Target& t, uint32_t n) {
+  // Volta and later: at least 128 bytes of NOPs, up to a multiple of 128; Pascal: whole pairs of bundles, 64 bytes.
+  return t.family == isa::Family::volta ? (16 * n + 255) / 128 * 8 : (n + 5) / 6 * 6;
+}
+
 uint32_t divergence_stack_bytes(uint32_t depth, uint32_t branches, bool loops) {
   // An entry per region that is open, and one per branch on the way that split the warp: its other lanes wait there. They are fewer than 32.
   return 16 * (depth + (loops ? 32 : std::clamp(branches, 1u, 32u)));
@@ -312,15 +311,9 @@ uint32_t divergence_stack_bytes(uint32_t depth, uint32_t branches, bool loops) {
 
 void declare(cubin::Kernel& k, const ptx::Function& p) {
   k.name = p.name;
-  uint32_t at = 0;
   k.parameters.reserve(p.parameters.size());
-  for (const ptx::Parameter& x : p.parameters) {
-    const uint32_t size = ptx::type_bytes(x.type), align = x.align ? x.align : size;
-    at = (at + align - 1) / align * align;
-    k.parameters.push_back({at, size * (x.count ? x.count : 1)});
-    at += k.parameters.back().size;
-  }
-  k.parameter_bytes = at;
+  k.parameter_bytes =
+      lay_out_parameters(p, [&](uint32_t, uint32_t at, uint32_t size) { k.parameters.push_back({at, size}); });
   k.max_threads = p.max_threads, k.required_threads = p.required_threads;
 }
 

@@ -97,6 +97,15 @@ class Distances {
   bool volta_;
 };
 
+// The yield flag of an instruction of the class that stalls so long.
+inline bool yields(const isa::Target& target, isa::LatencyClass latency, uint8_t stall) {
+  using L = isa::LatencyClass;
+  // Stalls of 12 and more leave no room for the flag: nvdisasm knows no such words.
+  if (target.family == isa::Family::volta)
+    return (stall == 1) | ((stall < 12) & ((latency == L::branch) | (latency == L::barrier)));  // no branches
+  return stall != 12 && latency != L::nop;
+}
+
 // What the list scheduler expects of results, by class: cycles from issue to use.
 struct ExpectedLatencies {
   explicit ExpectedLatencies(const isa::Target& target);

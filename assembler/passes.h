@@ -35,6 +35,19 @@ struct LocalLayout {
   bool dynamic = false;  // and more below, by alloca
 };
 LocalLayout lay_out_local(const ptx::Module& module, const ptx::Function& function);
+// The parameters of an entry, in their order: use(index, offset, size), in bytes. Returns the size of them all.
+template <class F>
+uint32_t lay_out_parameters(const ptx::Function& function, F&& use) {
+  uint32_t at = 0;
+  for (uint32_t k = 0; k < function.parameters.size(); ++k) {
+    const ptx::Parameter& x = function.parameters[k];
+    const uint32_t bytes = ptx::type_bytes(x.type), align = x.align ? x.align : bytes, size = bytes * (x.count ? x.count : 1);
+    at = (at + align - 1) / align * align;
+    use(k, at, size);
+    at += size;
+  }
+  return at;
+}
 // The symbol of a global or constant variable. Functions may have variables of one name: theirs get the number of the variable, as ptxas's do.
 std::string symbol_of(const ptx::Module& module, ptx::VariableId variable);
 
@@ -255,6 +268,8 @@ void assign_barriers(Function& f, Code& code);  // fills Facts::control
 Result<cubin::Kernel> emit(const ptx::Module& module, Function& f, Code& code);
 // What the kernel takes from its declaration in PTX.
 void declare(cubin::Kernel& kernel, const ptx::Function& function);
+// Instructions of a section that holds n: the rest are NOPs.
+uint32_t padded_size(const isa::Target& target, uint32_t n);
 // Pascal's stack of code with regions so deep, so many guarded branches, and perhaps loops.
 uint32_t divergence_stack_bytes(uint32_t depth, uint32_t branches, bool loops);
 

@@ -221,11 +221,7 @@ void Selector::guard(Inst& inst, const isa::RowFacts& row) {
     });
   if (!writes || !only_temporaries || memory || conditional) {
     inst.sass.guard = guard_.reg, inst.sass.guard_negated = guard_.negated;
-    const auto mark = [&](uint32_t r) {
-      if (r / 64 >= is_conditional_.size()) is_conditional_.resize(r / 32 + 1);
-      is_conditional_[r / 64] |= uint64_t{1} << r % 64;
-      conditional_.push_back(r);
-    };
+    const auto mark = [&](uint32_t r) { mark_conditional(r); };
     ranges(row.writes, mark);
     // Modifiers are set after this, that of a load's width, too: the whole value, then.
     each(row.writes & row.gprs, [&](uint32_t k) {
@@ -522,15 +518,8 @@ void Selector::prepare() {
   for (size_t k = converted.size(); k-- > 0;)
     if (registers[converted[k].result].pointer) registers[converted[k].source].pointer = true;
   // Parameters and local variables.
-  uint32_t at = 0;
   parameter_offsets_ = arena_.make_raw<uint32_t>(p_.parameters.size());
-  for (uint32_t k = 0; k < p_.parameters.size(); ++k) {
-    const ptx::Parameter& x = p_.parameters[k];
-    uint32_t bytes = ptx::type_bytes(x.type), align = x.align ? x.align : bytes;
-    at = (at + align - 1) / align * align;
-    parameter_offsets_[k] = at;
-    at += bytes * (x.count ? x.count : 1);
-  }
+  lay_out_parameters(p_, [&](uint32_t k, uint32_t at, uint32_t) { parameter_offsets_[k] = at; });
   constants_ = lay_out_constants(m_);
   if (constants_.bytes > 65536)
     unsupported_here(fmt::format("{} bytes of .const variables, at most 65536", constants_.bytes));
@@ -781,12 +770,8 @@ Result<Function> Selector::run(SelectionRoom& room) {
     conditional_.clear();
     if (flow_.alone)  // any register may have been written under this guard alone
       for (const Register& r : registers_) {
-        const uint32_t first = 2 * r.first + (r.bytes == 0);
-        for (uint32_t w = 0; w < std::max(r.bytes / 4u, 1u); ++w) {
-          if ((first + 2 * w) / 64 >= is_conditional_.size()) is_conditional_.resize((first + 2 * w) / 32 + 1);
-          is_conditional_[(first + 2 * w) / 64] |= uint64_t{1} << (first + 2 * w) % 64;
-          conditional_.push_back(first + 2 * w);
-        }
+        const bool is_predicate = r.bytes == 0;
+        for (uint32_t w = 0; w < std::max(r.bytes / 4u, 1u); ++w) mark_conditional(2 * (r.first + w) + is_predicate);
       }
     const std::span<const FlowItem> items(x.items.begin(), x.items.size());
     for (size_t k = 0; k < items.size(); ++k) {

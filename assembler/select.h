@@ -307,6 +307,11 @@ class Selector {
   // Registers of the block that were written under a guard: 2 r, predicates 2 p + 1.
   std::vector<uint32_t> conditional_;
   std::vector<uint64_t> is_conditional_;  // the same as a set of bits; grows with what is in it
+  void mark_conditional(uint32_t r) {
+    if (r / 64 >= is_conditional_.size()) is_conditional_.resize(r / 32 + 1);
+    is_conditional_[r / 64] |= uint64_t{1} << r % 64;
+    conditional_.push_back(r);
+  }
 
  private:
   void statement(const FlowItem& item);

@@ -22,7 +22,7 @@ struct Shape {
     none,
     sink,
     reg,
-    literal,       // any: `words` are not part of the shape
+    literal,       // any
     exact,         // this one
     address,       // register + any offset
     offset_exact,  // register + this offset
@@ -113,7 +113,7 @@ class StencilCache {
       if (x.record == 0) return false;
       if (x.tag != tag(key.hash)) continue;
       const uint64_t* const record = records_.data() + x.record;
-      if (record[0] != (key.size | uint64_t{1} << 32) && record[0] != key.size) continue;
+      if (static_cast<uint32_t>(record[0]) != key.size) continue;
       bool same = true;
       for (uint32_t k = 0; k < key.size && same; ++k) same = record[2 + k] == key.words[k];
       if (!same) continue;
@@ -142,10 +142,10 @@ class StencilCache {
   };
   static uint32_t tag(uint64_t hash) { return static_cast<uint32_t>(hash >> 32); }
   Arena arena_;
-  std::vector<Slot> slots_ = std::vector<Slot>(256);  // open addressing, a power of two
-  size_t mask_ = 255, count_ = 0;
+  std::vector<Slot> slots_;  // open addressing, a power of two; empty until start()
+  size_t mask_ = 0, count_ = 0;
   // Records: the key's size, and whether `exact`, in its high half; the stencil; the words of the key; its hash.
-  std::vector<uint64_t> records_ = std::vector<uint64_t>(1);
+  std::vector<uint64_t> records_;
   const isa::Target* target_ = nullptr;
   std::array<uint32_t, 3> head_{};  // of the module: version, target, size of addresses
 };
