@@ -60,6 +60,7 @@ using OperandKind = ptx::Operand;
 using isa::Mnemonic;
 
 constexpr uint16_t unplaced = 0xffff;
+constexpr uint32_t one_row = 0xff, bytes_of_rows[] = {one_row, one_row, 0xffff, 0, 0xffffffff};  // by units
 constexpr uint32_t nowhere = UINT32_MAX;
 constexpr int64_t instruction_reach = (1u << 23) - 4096;  // of offsets in addresses, less what is added to them
 
@@ -131,6 +132,7 @@ struct Patcher {
     uint16_t row = 0;             // the first of its rows of what is under way
     uint8_t units = 0;            // 0: a predicate
     bool kept = false;            // a predicate in a general register
+    uint32_t bytes = one_row;     // of what is under way: all ones in the rows that are its
     uint32_t next_end = nowhere;  // of the values that end at one place
   };
   struct Blocks {
@@ -258,8 +260,10 @@ struct Patcher {
       *use++ = {0, 0};
     symbol = none<ptx::VariableId>();
     const ptx::Operand* const operands = p.operands.data() + i.first_operand;
-    const uint32_t operand_count = i.operand_count,
-                   destinations = guarded ? 0 : i.destination_count;  // under a guard they are read, too
+    const uint32_t operand_count = i.operand_count;
+    if (operand_count >= most_operands) return false;
+    uint32_t room = most_operands - 1 - operand_count;                // for more elements of vectors
+    const uint32_t destinations = guarded ? 0 : i.destination_count;  // under a guard they are read, too
     for (uint32_t k = 0; k < operand_count; ++k) {
       const ptx::Operand& o = operands[k];
       if (o.kind == OperandKind::reg) {
@@ -269,7 +273,10 @@ struct Patcher {
       const bool vector = o.kind == OperandKind::vector;
       const ptx::Operand* const first = vector ? p.vector_elements.data() + o.id : &o;
       const uint32_t count = vector ? o.count : 1;
-      if (static_cast<uint32_t>(use - first_use) + count + operand_count - k > most_operands) return false;
+      if (vector) {
+        if (count - 1 > room) return false;
+        room -= count - 1;
+      }
       uint32_t group = vector ? uint32_t{o.count} << 17 : 0;
       for (const ptx::Operand& x : std::span(first, count)) {
         const auto number = [&](uint64_t v, bool is_address) {
@@ -326,12 +333,10 @@ struct Patcher {
     use_count = static_cast<uint32_t>(use - first_use);
     return true;
   }
-  // Not where statements have to do with each other: carries; lanes that meet in divergent code; asynchronous copies, which keep a scoreboard.
-  bool may_have_stencil(const ptx::Instruction& i, const FlowBlock& block) const {
-    if (i.mods.carry_out | (i.op == Opcode::addc) | (i.op == Opcode::subc) | (i.op == Opcode::madc) |
-        (i.op == Opcode::cp))
-      return false;
-    return block.convergent || !(traits_of(i) & waits_for);
+  // Not where statements have to do with each other: carries; asynchronous copies, which keep a scoreboard.
+  static bool stands_alone(const ptx::Instruction& i) {
+    return !i.mods.carry_out && i.op != Opcode::addc && i.op != Opcode::subc && i.op != Opcode::madc &&
+           i.op != Opcode::cp;
   }
   // The shape of a statement of which make_key has said that it has one.
   Shape look_at(const FlowItem& item, const FlowBlock& block, bool exact) {
@@ -395,7 +400,8 @@ struct Patcher {
       if (!make_key(item, block, place, position, exact)) return nullptr;
       StencilCache::Entry known;
       if (!cache.find(key, known)) [[unlikely]] {
-        known.made = make_stencil(m, p, look_at(item, block, exact), o, forms, arena, room, cache, known.exact);
+        if (stands_alone(p.instructions[item.inst]))
+          known.made = make_stencil(m, p, look_at(item, block, exact), o, forms, arena, room, cache, known.exact);
         cache.add(key, known);
       }
       if (known.made || !known.exact) return known.made;
@@ -435,6 +441,7 @@ struct Patcher {
       const ptx::Type type = declared[r].type;
       values[r].word = static_cast<uint16_t>(Shape::reg | static_cast<uint32_t>(type) << 4);
       homes[r].units = static_cast<uint8_t>(type == ptx::Type::pred ? 0 : std::max(ptx::type_bytes(type) / 4, 1u));
+      homes[r].bytes = bytes_of_rows[homes[r].units];
     }
     parameter_offsets = arena.make_raw<uint32_t>(p.parameters.size());
     lay_out_parameters(p, [&](uint32_t k, uint32_t at, uint32_t) { parameter_offsets[k] = at; });
@@ -448,9 +455,9 @@ struct Patcher {
       extents[k].first_statement = static_cast<uint32_t>(statements.size());
       extents[k].begin = position++;
       for (const FlowItem& item : block.items) {
-        if (!may_have_stencil(p.instructions[item.inst], block)) return false;
         const Stencil* s = stencil(item, block, k, position);
         if (!s) return false;
+        if (!block.convergent && s->meets) return false;  // lanes that meet in divergent code
         statements.push({s, static_cast<uint32_t>(uses.size()), position++, symbol});
         uses.take(use_count);
         if (s->met_in != cache.functions) s->met_in = cache.functions, meet(*s);
@@ -680,8 +687,7 @@ struct Patcher {
   struct Place {
     uint32_t reg, row, bytes;
   };
-  static constexpr uint32_t one_row = 0xff, bytes_of_rows[] = {one_row, one_row, 0xffff, 0, 0xffffffff};  // by units
-  Place place_of_value(const Home& v) const { return {v.place, v.row, bytes_of_rows[v.units]}; }
+  static Place place_of_value(const Home& v) { return {v.place, v.row, v.bytes}; }
   // Copies the stencil and patches it. Its register operands lie at(k), which is asked for each of them before anything is done, and then only if they are
   // ready().
   template <class At, class Ready>
@@ -709,23 +715,18 @@ struct Patcher {
     }
     const uint32_t first = static_cast<uint32_t>(words.size()), size = x.size;
     words.resize(first + size);
-    const auto number = [&](const Stencil::Patch& y) {
-      return uint64_t{((slots[y.slot] ^ y.flip) + y.add) & y.mask} << y.shift;
-    };
-    static_assert(Stencil::patches_at_once == 4 && sizeof(isa::Word) == 2 * sizeof(uint64_t));
-    if (size == 1) {  // most of them: in registers
-      isa::Word w = x.words[0];
-      const auto patch = [&](const Stencil::Patch& y) {
-        const uint64_t n = number(y), high = 0 - uint64_t{y.half};
-        w.lo ^= n & ~high, w.hi ^= n & high;
-      };
-      for (const Stencil::Patch *y = x.patches, *end = y + x.patch_count; y != end; y += 4)
-        patch(y[0]), patch(y[1]), patch(y[2]), patch(y[3]);
+    if (x.is_plain) {
+      const Stencil::Plain& y = x.plain;
+      isa::Word w = y.word;
+      for (uint32_t n = 0; n < 4; ++n) w.lo ^= slots[y.slots[n]] * y.factors[n];
+      w.hi ^= slots[y.slots[4]] * y.factors[4];
       words[first] = w;
     } else if (size) {
+      static_assert(sizeof(isa::Word) == 2 * sizeof(uint64_t));
       uint64_t* const to = &words[first].lo;
       std::memcpy(to, x.words, size * sizeof(isa::Word));
-      for (const Stencil::Patch *y = x.patches, *end = y + x.patch_count; y != end; ++y) to[y->half] ^= number(*y);
+      for (const Stencil::Patch& y : std::span(x.patches, x.patch_count))
+        to[y.half] ^= uint64_t{((slots[y.slot] ^ y.flip) + y.add) & y.mask} << y.shift;
     }
     if (touched | waits_behind | (under_way[scratch_row] & x.scratch_mask)) wait(x, at, first);
     if (x.leaves_behind) leave_behind(x, at, first, symbol);
@@ -766,32 +767,37 @@ struct Patcher {
   void bring(const Home& v, uint32_t predicate) { move_predicate(*cache.bring, 1, v, predicate); }
   void keep(const Home& v, uint32_t predicate) { move_predicate(*cache.keep, 4, v, predicate); }
   void move_predicate(const Stencil& x, uint32_t predicate_operand, const Home& v, uint32_t predicate) {
-    const std::array<Use, most_operands> use{};
+    static constexpr std::array<Use, most_operands> nothing{};
     const auto at = [&](uint32_t n) {
       return n == predicate_operand ? Place{predicate, predicate_row + predicate, one_row} : place_of_value(v);
     };
     paste(
-        x, use.data(), at, [] { return true; }, none<ptx::VariableId>());
+        x, nothing.data(), at, [] { return true; }, none<ptx::VariableId>());
   }
   // False: there are not enough registers.
   bool copy(const Statement& s) {
     const Use* const use = &uses[s.first_use];
     bool placed = true;
-    uint32_t kept = 0;  // operands that lie in general registers though they are predicates
+    bool kept = false;  // a predicate lies in a general register
     const auto at = [&](uint32_t n) {
       Home& v = homes[use[n].low];
       if (v.place == unplaced) placed &= place(v);
-      kept |= uint32_t{v.kept} << n;
+      kept |= v.kept;
       return place_of_value(v);
     };
     paste(
-        *s.stencil, use, at, [&] { return placed && kept == 0; }, s.symbol);
-    return placed && !overflows && (kept == 0 || copy_with(s, kept));
+        *s.stencil, use, at, [&] { return placed && !kept; }, s.symbol);
+    return placed && !overflows && (!kept || copy_with_kept(s));
   }
   // The same with such operands, all of which have places.
-  bool copy_with(const Statement& s, uint32_t kept) {
+  bool copy_with_kept(const Statement& s) {
     const Stencil& x = *s.stencil;
     const Use* const use = &uses[s.first_use];
+    uint32_t kept = 0;  // set of operands
+    for (uint32_t set = x.registers; set; set &= set - 1) {
+      const uint32_t n = static_cast<uint32_t>(std::countr_zero(set));
+      kept |= uint32_t{homes[use[n].low].kept} << n;
+    }
     std::array<uint32_t, most_operands> carried{};  // by operand: the predicate that carries it
     const bool guarded = x.reads & 1;
     uint32_t used = 0;

@@ -13,6 +13,7 @@
 
 #include "assembler/build.h"
 #include "assembler/stencils.h"
+#include "assembler/traits.h"
 
 namespace rndn::assembler {
 namespace {
@@ -294,6 +295,23 @@ struct Maker {
     }
     return false;
   }
+  // Of registers, predicates and barriers all bits are in the mask; of wider numbers the upper ones may be lost behind it.
+  static bool takes_whole(const Stencil::Patch& p) {
+    return p.flip == 0 && p.add == 0 && (p.mask <= 0xff || p.mask == UINT32_MAX || uint64_t{p.mask} << p.shift >> 63);
+  }
+  bool make_plain(std::span<const isa::Word> words) {
+    if (words.size() != 1) return false;
+    constexpr uint32_t upper = 4;
+    uint32_t lower_count = 0, upper_count = 0;
+    s.plain.word = words[0];
+    for (const Stencil::Patch& p : patches) {
+      if (!takes_whole(p)) return false;
+      const uint32_t k = p.half ? upper + upper_count++ : lower_count++;
+      if (k >= (p.half ? s.plain.slots.size() : upper)) return false;
+      s.plain.slots[k] = p.slot, s.plain.factors[k] = uint64_t{1} << p.shift;
+    }
+    return true;
+  }
   // Registers for all that the code names.
   bool allocate() {
     if (!place_operands()) return false;
@@ -522,13 +540,12 @@ struct Maker {
     }
     s.operands = static_cast<uint8_t>(shape.count);
     s.barriers = static_cast<uint8_t>(f.barriers), s.block_z = f.uses_ctaid_z;
+    s.meets = traits_of(*shape.inst) & waits_for;
     Arena& arena = cache.arena();
     s.words = arena.copy(std::span<const isa::Word>(words)).data(), s.size = static_cast<uint16_t>(n);
-    if (n)
-      patches.resize((patches.size() + Stencil::patches_at_once - 1) / Stencil::patches_at_once *
-                     Stencil::patches_at_once);
     s.patches = arena.copy(std::span<const Stencil::Patch>(patches)).data();
     s.patch_count = static_cast<uint16_t>(patches.size());
+    s.is_plain = make_plain(words);
     s.scratch_mask = s.scratch_units || s.scratch_predicates ? 0xff : 0;
     s.unusual = !f.constants.empty() || s.depth || s.ends_slowly;
     s.leaves_behind = !pending.empty() || !notes.empty() || s.waits_behind || s.restarts;

@@ -49,7 +49,6 @@ struct Shape {
 struct Stencil {
   // Numbers that the statement fills in. Of operand k: its register or low word in 2k + first_operand, its high word or offset behind it.
   enum Slot : uint8_t { scratch, scratch_predicate, barrier, literal_pool, first_operand };
-  static constexpr uint32_t patches_at_once = 4;
   static constexpr uint8_t no_operand = UINT8_MAX;
   static constexpr uint32_t slot_count = first_operand + 2 * most_operands;
   // half word ^= (((slot ^ flip) + add) & mask) << shift; flip: all ones and add one more for the negative
@@ -68,8 +67,17 @@ struct Stencil {
     uint8_t scoreboard;
     bool reads;
   };
+  // Most stencils are one word whose holes take numbers as they are, four of them in the lower half, one in the upper: half ^= slot * factor.
+  struct Plain {
+    isa::Word word;
+    std::array<uint64_t, 5> factors{};  // powers of two; 0: no hole
+    std::array<uint8_t, 5> slots{};
+  };
+  Plain plain;
+  bool is_plain = false;
+  // All others.
   const isa::Word* words = nullptr;
-  const Patch* patches = nullptr;      // a multiple of patches_at_once; what is too many changes nothing
+  const Patch* patches = nullptr;
   uint16_t size = 0, patch_count = 0;  // of words, patches
   uint8_t operands = 0;
   uint8_t scratch_mask = 0;                       // all ones: it has scratch registers
@@ -88,6 +96,7 @@ struct Stencil {
   bool descriptor = false;   // memory by the descriptor
   bool crs = false;          // BSSY
   bool block_z = false;      // reads %ctaid.z
+  bool meets = false;        // waits for other lanes of the warp
   std::span<const Pending> pending;
   std::span<const Note> notes;
   std::span<const std::byte> literals;  // of bank 2
