@@ -7,7 +7,7 @@
 //      of the code to its last.
 //   3. Copies the stencils, giving registers places as they come to life (Poletto and Sarkar, "Linear Scan Register Allocation", 1999) and patching them
 //      in. A first instruction waits for the scoreboards of what its statement touches, an exit for its predicate's; branches wait for all.
-// What does not fit (too many registers, calls, local memory, lanes that meet in divergent code) is left to the other passes.
+// What does not fit (too many registers, calls, memory by alloca, lanes that meet in divergent code) is left to the other passes.
 // Cost: O(operands), and O(blocks that values live through).
 #include <algorithm>
 #include <bit>
@@ -157,6 +157,7 @@ struct Patcher {
   uint32_t positions = 0;
 
   std::optional<SharedLayout> shared;  // once a statement names a variable there
+  std::optional<LocalLayout> local;    // as well
   std::span<uint32_t> parameter_offsets;
   // Of the statement that make_key saw last.
   StencilCache::Key key;
@@ -195,6 +196,17 @@ struct Patcher {
   bool is_shared(const ptx::Instruction& i, const ptx::Operand& x) const {
     return m.variables[x.variable_id()].space == ptx::Space::shared &&
            (x.kind == OperandKind::variable || i.mods.space == ptx::Space::shared);
+  }
+  // Of a variable in local memory: its place in the frame; nothing: that is not known, or far away.
+  std::optional<uint32_t> local_place(const ptx::Operand& x) {
+    if (!local) local = lay_out_local(m, p);
+    const int64_t at = local->offsets[x.id] + x.value;
+    if (local->dynamic || at < 0 || at >= instruction_reach) return {};
+    return static_cast<uint32_t>(at);
+  }
+  bool is_local(const ptx::Instruction& i, const ptx::Operand& x) const {
+    return m.variables[x.variable_id()].space == ptx::Space::local &&
+           (x.kind == OperandKind::variable || i.mods.space == ptx::Space::local);
   }
   bool is_symbol(const ptx::Operand& x) const {
     return m.variables[x.variable_id()].space == ptx::Space::global && x.value == static_cast<int32_t>(x.value);
@@ -318,6 +330,12 @@ struct Patcher {
               number(shared_place(x), x.kind == OperandKind::address_var);
               break;
             }
+            if (is_local(i, x)) {
+              const std::optional<uint32_t> at = local_place(x);
+              if (!at) return false;
+              other(Shape::local, *at, *at, 0);
+              break;
+            }
             if (!is_symbol(x) || !is_none(symbol)) return false;
             symbol = x.variable_id();
             other(Shape::symbol, static_cast<uint32_t>(x.value), x.id, static_cast<uint32_t>(x.value));
@@ -381,6 +399,10 @@ struct Patcher {
           return;
         default:
           if (is_shared(i, x)) return number(shared_place(x), x.kind == OperandKind::address_var);
+          if (is_local(i, x)) {
+            y.kind = Shape::local, y.low = *local_place(x);
+            return;
+          }
           y.kind = Shape::symbol, y.low = x.id, y.high = static_cast<uint32_t>(x.value);
       }
     };
@@ -954,6 +976,13 @@ struct Patcher {
         inst.control.stall = 15, inst.control.yield = false;
         RETURN_IF_ERROR(put(inst, 0, *push()));
       }
+      if (at == 0 && local)
+        for (const Inst& x : stack_prologue(t, local->bytes)) {
+          isa::Instruction inst = x.sass;
+          inst.control.stall = 15, inst.control.yield = false;
+          const uint32_t place = static_cast<uint32_t>(words.size());
+          RETURN_IF_ERROR(put(inst, place, *push()));
+        }
       if (volta && !is_none(b.joins)) {
         isa::Instruction inst = branch_of(StencilCache::Branch::join, isa::PT, false);
         name_barrier(inst, barrier(b.joins));
@@ -1079,6 +1108,7 @@ struct Patcher {
     k.barriers = barriers;
     k.uses_shared = shared.has_value();
     k.shared_bytes = shared ? shared->bytes + t.shared_base : 0;
+    k.local_bytes = local ? local->bytes : 0;
     k.uses_ctaid_z = block_z;
     k.has_crs_attribute = crs;
     k.constants.assign(literals.begin(), literals.end());

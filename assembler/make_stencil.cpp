@@ -44,6 +44,7 @@ struct Trial {
     p.name = function.name;
     p.parameters.push_back({ptx::Type::b8, "parameters", 8, 4096});
     uint32_t k = 0;
+    ptx::VariableId frame = none<ptx::VariableId>();
     const auto register_of = [&](const Shape::Operand& o) {
       registers[k] = o.same != k ? registers[o.same]
                                  : index(p.registers.add({o.type, false, static_cast<uint32_t>(p.registers.size())}));
@@ -67,6 +68,15 @@ struct Trial {
           ptx::Variable v;
           v.space = ptx::Space::global, v.type = ptx::Type::b8, v.name = "variable", v.count = 8;
           x.id = index(module.variables.add(std::move(v)));
+          break;
+        }
+        case Shape::local: {  // one variable lies at the frame's beginning
+          if (is_none(frame)) {
+            ptx::Variable v;
+            v.space = ptx::Space::local, v.type = ptx::Type::b8, v.name = "frame", v.count = 8;
+            frame = module.variables.add(std::move(v));
+          }
+          x.id = index(frame), x.value = s.low;
           break;
         }
         default: break;
@@ -272,7 +282,7 @@ struct Maker {
     return false;
   }
   bool place(Range& r) {
-    if (r.reg() < isa::first_virtual) return !(r.file() == Range::gpr && r.reg() == stack_register);
+    if (r.reg() < isa::first_virtual) return true;
     const uint32_t v = r.reg() - isa::first_virtual;
     if (r.file() == Range::gpr) {
       if (places[v] == no_place && !place_scratch(v)) return false;
@@ -381,7 +391,7 @@ struct Maker {
         case isa::OperandKind::gpr:
         case isa::OperandKind::address:
         case isa::OperandKind::constant:
-          if (y.reg != isa::RZ) {
+          if (y.reg != isa::RZ && y.reg != stack_register) {
             if (y.reg < operand_base) return false;
             numbers[count++] = {o, owner(y.reg), 0xfe, 7};
           }
@@ -459,6 +469,7 @@ struct Maker {
         bool any = false;
         for (uint32_t r : registers) {
           Owner of;
+          if (r == stack_register) continue;  // written where the kernel begins
           if (RegisterLists::file_of(r) == Range::gpr)
             of = owner(r);
           else if (RegisterLists::file_of(r) == Range::predicate)
@@ -498,7 +509,7 @@ struct Maker {
   }
 
   const Stencil* run() {
-    if (f.calls || f.collective || f.dynamic_stack || f.local_bytes || !f.subroutines.empty()) return nullptr;
+    if (f.calls || f.collective || f.dynamic_stack || !f.subroutines.empty()) return nullptr;
     // The descriptor is loaded at the kernel's entry.
     std::vector<InstId>& entry = f.blocks[f.layout[0]].code;
     if (!entry.empty() && f[entry[0]].sass.mnemonic == Mnemonic::ULDC &&

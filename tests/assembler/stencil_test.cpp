@@ -199,6 +199,27 @@ TEST(Stencils, ExitsWaitForTheirPredicates) {
       "setp.gt.f64 %p, %f, 0d4014000000000000;\n@%p bra E;\nbra L;\nE: ret;\n}\n");
 }
 
+// Variables in local memory by name, by address and by generic address, in a loop, too.
+TEST(Stencils, LocalVariables) {
+  const std::string head =
+      ".version 7.0\n.target sm_60\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out)\n{\n"
+      ".local .align 16 .b8 depot[48]; .local .align 4 .b32 one; .local .align 8 .b64 far[512];\n"
+      ".reg .b32 %t, %c, %n, %r<4>, %s; .reg .b64 %in, %out, %d<6>; .reg .pred %p;\n";
+  const std::string tail =
+      "ld.param.u64 %in, [in]; ld.param.u64 %out, [out]; mov.u32 %t, %tid.x; mov.u32 %c, %ctaid.x; mov.u32 %n, "
+      "%ntid.x; "
+      "mad.lo.u32 %n, %c, %n, %t; mad.wide.u32 %in, %n, 24, %in; mad.wide.u32 %out, %n, 768, %out;\n"
+      "ld.global.u32 %r0, [%in]; ld.global.u32 %r1, [%in+4];\n"
+      "st.local.u32 [one], %r0; st.local.v2.u32 [depot+8], {%r0, %r1}; mov.b64 %d0, depot; st.local.u32 [%d0+4], %r1;\n"
+      "cvta.local.u64 %d1, %d0; st.u32 [%d1], %n; mov.u64 %d2, far+16; cvta.local.u64 %d2, %d2; st.u64 [%d2+24], %d0;\n"
+      "and.b32 %r2, %r0, 3; mul.wide.u32 %d3, %r2, 4; add.u64 %d3, %d0, %d3; ld.local.u32 %r3, [%d3];\n"
+      "ld.local.u32 %r0, [one]; ld.local.v4.u32 {%r0, %r1, %r2, %c}, [depot]; add.u32 %r3, %r3, %r0; ld.local.u32 %r0, "
+      "[one];\nsub.u64 %d4, %d2, %d1; ld.local.u64 %d5, [far+40]; sub.u64 %d5, %d5, %d0; add.u64 %d4, %d4, %d5;\n"
+      "st.global.v4.u32 [%out], {%r0, %r1, %r2, %r3}; st.global.u32 [%out+16], %c;\n";
+  agrees(head + tail + "ret;\n}\n");
+  agrees(head + "mov.u32 %s, 0;\nL:\n" + tail + "add.u32 %s, %s, 1; setp.lt.u32 %p, %s, 3;\n@%p bra L;\nret;\n}\n");
+}
+
 // The constant bank has 64 KB, for stencils, too: they are not asked to make what does not fit.
 TEST(Stencils, MoreLiteralsThanTheConstantBankHolds) {
   const auto kernel = [](uint32_t literals) {
