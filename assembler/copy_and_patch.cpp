@@ -60,6 +60,7 @@ using OperandKind = ptx::Operand;
 using isa::Mnemonic;
 
 constexpr uint16_t unplaced = 0xffff;
+constexpr uint32_t constant_bank_bytes = 65536;
 constexpr uint32_t one_row = 0xff, bytes_of_rows[] = {one_row, one_row, 0xffff, 0, 0xffffffff};  // by units
 constexpr uint32_t nowhere = UINT32_MAX;
 constexpr int64_t instruction_reach = (1u << 23) - 4096;  // of offsets in addresses, less what is added to them
@@ -158,6 +159,7 @@ struct Patcher {
 
   std::optional<SharedLayout> shared;  // once a statement names a variable there
   std::optional<LocalLayout> local;    // as well
+  std::optional<ConstantLayout> constants;
   std::span<uint32_t> parameter_offsets;
   // Of the statement that make_key saw last.
   StencilCache::Key key;
@@ -197,16 +199,28 @@ struct Patcher {
     return m.variables[x.variable_id()].space == ptx::Space::shared &&
            (x.kind == OperandKind::variable || i.mods.space == ptx::Space::shared);
   }
-  // Of a variable in local memory: its place in the frame; nothing: that is not known, or far away.
-  std::optional<uint32_t> local_place(const ptx::Operand& x) {
-    if (!local) local = lay_out_local(m, p);
-    const int64_t at = local->offsets[x.id] + x.value;
-    if (local->dynamic || at < 0 || at >= instruction_reach) return {};
-    return static_cast<uint32_t>(at);
-  }
-  bool is_local(const ptx::Instruction& i, const ptx::Operand& x) const {
-    return m.variables[x.variable_id()].space == ptx::Space::local &&
-           (x.kind == OperandKind::variable || i.mods.space == ptx::Space::local);
+  // Of a variable in local or constant memory: its place in the frame or in the bank; none: it is not there, or its place not known, or far away.
+  struct Placed {
+    Shape::Kind kind = Shape::none;
+    uint32_t at = 0;
+  };
+  Placed placed(const ptx::Instruction& i, const ptx::Operand& x) {
+    const ptx::Space space = m.variables[x.variable_id()].space;
+    if (x.kind == OperandKind::address_var && i.mods.space != space) return {};
+    int64_t at = x.value;
+    if (space == ptx::Space::local) {
+      if (!local) local = lay_out_local(m, p);
+      at += local->offsets[x.id];
+      if (local->dynamic || at < 0 || at >= instruction_reach) return {};
+      return {Shape::local, static_cast<uint32_t>(at)};
+    }
+    if (space == ptx::Space::constant) {
+      if (!constants) constants = lay_out_constants(m);
+      at += constants->offsets[x.id];
+      if (constants->bytes > constant_bank_bytes || at < 0 || at >= constant_bank_bytes) return {};
+      return {Shape::constant, static_cast<uint32_t>(at)};
+    }
+    return {};
   }
   bool is_symbol(const ptx::Operand& x) const {
     return m.variables[x.variable_id()].space == ptx::Space::global && x.value == static_cast<int32_t>(x.value);
@@ -330,10 +344,8 @@ struct Patcher {
               number(shared_place(x), x.kind == OperandKind::address_var);
               break;
             }
-            if (is_local(i, x)) {
-              const std::optional<uint32_t> at = local_place(x);
-              if (!at) return false;
-              other(Shape::local, *at, *at, 0);
+            if (const Placed y = placed(i, x); y.kind != Shape::none) {
+              other(y.kind, y.at, y.at, 0);
               break;
             }
             if (!is_symbol(x) || !is_none(symbol)) return false;
@@ -399,8 +411,8 @@ struct Patcher {
           return;
         default:
           if (is_shared(i, x)) return number(shared_place(x), x.kind == OperandKind::address_var);
-          if (is_local(i, x)) {
-            y.kind = Shape::local, y.low = *local_place(x);
+          if (const Placed at = placed(i, x); at.kind != Shape::none) {
+            y.kind = at.kind, y.low = at.at;
             return;
           }
           y.kind = Shape::symbol, y.low = x.id, y.high = static_cast<uint32_t>(x.value);
@@ -860,12 +872,11 @@ struct Patcher {
   }
   // Where the stencil's literals lie; where there is no more room in the bank, `overflows`.
   uint32_t pool(const Stencil& x) {
-    constexpr size_t bank_bytes = 65536;
     if (x.pooled_in != cache.functions) {
       literals.resize((literals.size() + 7) / 8 * 8);
       x.pooled_in = cache.functions, x.pooled_at = static_cast<uint32_t>(literals.size());
       literals.insert(literals.end(), x.literals.begin(), x.literals.end());
-      overflows |= literals.size() > bank_bytes;
+      overflows |= literals.size() > constant_bank_bytes;
     }
     return x.pooled_at;
   }

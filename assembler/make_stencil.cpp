@@ -44,7 +44,16 @@ struct Trial {
     p.name = function.name;
     p.parameters.push_back({ptx::Type::b8, "parameters", 8, 4096});
     uint32_t k = 0;
-    ptx::VariableId frame = none<ptx::VariableId>();
+    // What lies at the beginning of the frame, of the bank.
+    ptx::VariableId local = none<ptx::VariableId>(), constant = none<ptx::VariableId>();
+    const auto first_variable = [&](ptx::Space space, ptx::VariableId& id) {
+      if (is_none(id)) {
+        ptx::Variable v;
+        v.space = space, v.type = ptx::Type::b8, v.name = "first", v.count = 8;
+        id = module.variables.add(std::move(v));
+      }
+      return index(id);
+    };
     const auto register_of = [&](const Shape::Operand& o) {
       registers[k] = o.same != k ? registers[o.same]
                                  : index(p.registers.add({o.type, false, static_cast<uint32_t>(p.registers.size())}));
@@ -70,15 +79,8 @@ struct Trial {
           x.id = index(module.variables.add(std::move(v)));
           break;
         }
-        case Shape::local: {  // one variable lies at the frame's beginning
-          if (is_none(frame)) {
-            ptx::Variable v;
-            v.space = ptx::Space::local, v.type = ptx::Type::b8, v.name = "frame", v.count = 8;
-            frame = module.variables.add(std::move(v));
-          }
-          x.id = index(frame), x.value = s.low;
-          break;
-        }
+        case Shape::local: x.id = first_variable(ptx::Space::local, local), x.value = s.low; break;
+        case Shape::constant: x.id = first_variable(ptx::Space::constant, constant), x.value = s.low; break;
         default: break;
       }
       return x;

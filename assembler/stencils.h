@@ -30,6 +30,7 @@ struct Shape {
     parameter,  // an address in the constant bank
     symbol,     // of a variable, whose address the loader knows
     local,      // a place in the stack frame
+    constant,   // a place in the bank of .const variables
   };
   struct Operand {
     Kind kind = none;
@@ -37,7 +38,7 @@ struct Shape {
     bool negated = false;
     bool near = false;  // literal: an address within reach of a field for offsets
     uint8_t same = 0;   // the first operand that is the same register
-    // Register; literal: low word. Literal: high word; address: offset. Special register. Variable. Place in the frame.
+    // Register; literal: low word. Literal: high word; address: offset. Special register. Variable. Place.
     uint32_t low = 0, high = 0;
     bool is_register() const { return kind == reg || kind == address || kind == offset_exact; }
   };

@@ -220,6 +220,22 @@ TEST(Stencils, LocalVariables) {
   agrees(head + "mov.u32 %s, 0;\nL:\n" + tail + "add.u32 %s, %s, 1; setp.lt.u32 %p, %s, 3;\n@%p bra L;\nret;\n}\n");
 }
 
+// .const variables, the same ways.
+TEST(Stencils, ConstantVariables) {
+  agrees(
+      ".version 7.0\n.target sm_60\n.address_size 64\n.const .align 4 .b32 first = 77; .const .align 8 .b8 "
+      "table[24] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24};\n"
+      ".visible .entry k(.param .u64 in, .param .u64 out)\n{\n"
+      ".reg .b32 %t, %c, %n, %r<6>; .reg .b64 %out, %d<5>;\n"
+      "ld.param.u64 %out, [out]; mov.u32 %t, %tid.x; mov.u32 %c, %ctaid.x; mov.u32 %n, %ntid.x; "
+      "mad.lo.u32 %n, %c, %n, %t; mad.wide.u32 %out, %n, 768, %out;\n"
+      "ld.const.u32 %r0, [first]; ld.const.v2.u32 {%r1, %r2}, [table+8]; mov.u64 %d0, table; and.b32 %r3, %t, 3; "
+      "mul.wide.u32 %d1, %r3, 4; add.u64 %d1, %d0, %d1; ld.const.u32 %r3, [%d1+4]; ld.const.u8 %r4, [table+5];\n"
+      "mov.u64 %d2, table+16; cvta.const.u64 %d3, %d2; ld.u32 %r5, [%d3+4]; sub.u64 %d4, %d2, %d0;\n"
+      "st.global.v4.u32 [%out], {%r0, %r1, %r2, %r3}; st.global.v2.u32 [%out+16], {%r4, %r5}; st.global.u64 [%out+24], "
+      "%d4;\nret;\n}\n");
+}
+
 // The constant bank has 64 KB, for stencils, too: they are not asked to make what does not fit.
 TEST(Stencils, MoreLiteralsThanTheConstantBankHolds) {
   const auto kernel = [](uint32_t literals) {
