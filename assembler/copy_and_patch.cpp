@@ -107,6 +107,7 @@ struct Patcher {
   Arena& arena;
   SelectionRoom& room;
   StencilCache& cache;
+  cubin::Kernel& k;
   const isa::Target& t = *o.target;
   const bool volta = t.family == isa::Family::volta;
 
@@ -483,9 +484,8 @@ struct Patcher {
     place_of = arena.make_span<uint32_t>(flow.blocks.size(), nowhere);
     uint32_t position = 0;
     for (uint32_t k = 0; k < flow.layout.size(); ++k) {
-      const uint32_t b = index(flow.layout[k]);
       const FlowBlock& block = flow.blocks[flow.layout[k]];
-      place_of[b] = k;
+      place_of[index(flow.layout[k])] = k;
       extents[k].first_statement = static_cast<uint32_t>(statements.size());
       extents[k].begin = position++;
       for (const FlowItem& item : block.items) {
@@ -508,51 +508,87 @@ struct Patcher {
 
   // --- 2. Lives
 
+  template <class F>
+  void each_edge(F&& use) const {  // use(from, to), by place
+    for (uint32_t k = 0; k < flow.layout.size(); ++k) {
+      const FlowBlock& b = flow.blocks[flow.layout[k]];
+      const bool branches = !is_none(b.predicate) && !is_none(b.taken);
+      if (branches) use(k, place_of[index(b.taken)]);
+      if (!is_none(b.next) && !(branches && b.next == b.taken)) use(k, place_of[index(b.next)]);
+    }
+  }
+  // Parts of the layout that lanes may go back in: by place, where the part around it ends; 0: there is none. Edges back do not leave a part, and whoever has
+  // left one goes on behind it.
+  std::span<uint32_t> find_parts() {
+    const std::span<uint32_t> end = arena.make_span<uint32_t>(flow.layout.size(), 0u);
+    each_edge([&](uint32_t from, uint32_t to) {
+      if (to <= from) end[to] = std::max(end[to], from + 1);
+    });
+    uint32_t begin = 0, until = 0;
+    const auto close = [&] { std::fill(end.begin() + begin, end.begin() + until, until); };
+    for (uint32_t k = 0; k < end.size(); ++k) {
+      if (k >= until && end[k]) close(), begin = k;
+      until = std::max(until, end[k]);
+    }
+    close();
+    return end;
+  }
+  // Those that are written where lanes go back: along the paths that they are alive on.
+  bool explore() {
+    const uint32_t n = static_cast<uint32_t>(flow.layout.size());
+    // Predecessors, by place.
+    const std::span<uint32_t> begin = arena.make_span<uint32_t>(n + 1, 0u);
+    uint32_t edges = 0;
+    each_edge([&](uint32_t, uint32_t to) { ++begin[to], ++edges; });
+    for (uint32_t k = 0, sum = 0; k <= n; ++k) sum += begin[k], begin[k] = sum;
+    const std::span<uint32_t> from = arena.make_raw<uint32_t>(edges);
+    each_edge([&](uint32_t k, uint32_t to) { from[--begin[to]] = k; });
+    const std::span<uint32_t> defines = arena.make_span<uint32_t>(
+                                  n, nowhere),  // by place: the last value asked about that it writes
+        met = arena.make_span<uint32_t>(n, nowhere);
+    const std::span<uint32_t> work = arena.make_raw<uint32_t>(n);
+    size_t budget = 64 * (statements.size() + n) + 4096;
+    for (uint32_t id : exposed.all()) {
+      Value& v = values[id];
+      if (v.defined_in != nowhere) defines[v.defined_in] = id;
+      for (uint32_t e = blocks_of[id].definitions; e != nowhere; e = lists[e].next) defines[lists[e].block] = id;
+      uint32_t count = 0, first = nowhere;
+      for (uint32_t e = blocks_of[id].exposures; e != nowhere; e = lists[e].next)
+        met[lists[e].block] = id, work[count++] = lists[e].block;
+      while (count) {
+        const uint32_t b = work[--count];
+        if (extents[b].begin < v.start) v.start = extents[b].begin, first = b;
+        for (uint32_t e = begin[b]; e < begin[b + 1]; ++e) {
+          const uint32_t q = from[e];
+          v.end = std::max(v.end, extents[q].end);
+          if (met[q] == id) continue;
+          if (defines[q] == id) continue;
+          met[q] = id, work[count++] = q;
+        }
+        if (budget-- == 0) return false;
+      }
+      if (first != nowhere) blocks_of[id].next_born = std::exchange(extents[first].born, id);
+    }
+    return true;
+  }
   // False: they are too long to be looked at this way.
   bool find_lives() {
-    const uint32_t n = static_cast<uint32_t>(flow.layout.size());
     if (!exposed.empty()) {
-      // Predecessors, by place.
-      const std::span<uint32_t> begin = arena.make_span<uint32_t>(n + 1, 0u);
-      const auto each_edge = [&](auto&& use) {
-        for (uint32_t k = 0; k < n; ++k) {
-          const FlowBlock& b = flow.blocks[flow.layout[k]];
-          const bool branches = !is_none(b.predicate) && !is_none(b.taken);
-          if (branches) use(k, place_of[index(b.taken)]);
-          if (!is_none(b.next) && !(branches && b.next == b.taken)) use(k, place_of[index(b.next)]);
-        }
-      };
-      uint32_t edges = 0;
-      each_edge([&](uint32_t, uint32_t to) { ++begin[to], ++edges; });
-      for (uint32_t k = 0, sum = 0; k <= n; ++k) sum += begin[k], begin[k] = sum;
-      const std::span<uint32_t> from = arena.make_raw<uint32_t>(edges);
-      each_edge([&](uint32_t k, uint32_t to) { from[--begin[to]] = k; });
-      const std::span<uint32_t> defines = arena.make_span<uint32_t>(
-                                    n, nowhere),  // by place: the last value asked about that it writes
-          met = arena.make_span<uint32_t>(n, nowhere);
-      const std::span<uint32_t> work = arena.make_raw<uint32_t>(n);
-      size_t budget = 64 * (statements.size() + n) + 4096;
-      for (uint32_t id : exposed.all()) {
+      const std::span<const uint32_t> part = find_parts();
+      uint32_t explored = 0;
+      for (const uint32_t id : exposed.all()) {
         Value& v = values[id];
-        if (v.defined_in != nowhere) defines[v.defined_in] = id;
-        for (uint32_t e = blocks_of[id].definitions; e != nowhere; e = lists[e].next) defines[lists[e].block] = id;
-        uint32_t count = 0, first = nowhere;
-        for (uint32_t e = blocks_of[id].exposures; e != nowhere; e = lists[e].next)
-          met[lists[e].block] = id, work[count++] = lists[e].block;
-        while (count) {
-          const uint32_t b = work[--count];
-          if (extents[b].begin < v.start) v.start = extents[b].begin, first = b;
-          for (uint32_t e = begin[b]; e < begin[b + 1]; ++e) {
-            const uint32_t q = from[e];
-            v.end = std::max(v.end, extents[q].end);
-            if (met[q] == id) continue;
-            if (defines[q] == id) continue;
-            met[q] = id, work[count++] = q;
-          }
-          if (budget-- == 0) return false;
-        }
-        if (first != nowhere) blocks_of[id].next_born = std::exchange(extents[first].born, id);
+        bool again = v.defined_in != nowhere && part[v.defined_in];
+        for (uint32_t e = blocks_of[id].definitions; e != nowhere && !again; e = lists[e].next)
+          again = part[lists[e].block];
+        if (again)
+          exposed[explored++] = id;
+        else  // written before, where lanes do not come again: alive to the end of what its readers are in
+          for (uint32_t e = blocks_of[id].exposures; e != nowhere; e = lists[e].next)
+            if (const uint32_t end = part[lists[e].block]) v.end = std::max(v.end, extents[end - 1].end);
       }
+      exposed.resize_down(explored);
+      if (explored && !explore()) return false;
     }
     ends = arena.make_span<uint32_t>(positions, nowhere);
     for (uint32_t id = 0; id < values.size(); ++id)
@@ -645,7 +681,6 @@ struct Patcher {
 
   RawVector<isa::Word>& words = cache.words;
   uint32_t since = 0;  // Pascal: cycles since what late instructions count from (emit.cpp), at least
-  cubin::Kernel k;
   std::vector<std::byte> literals;
   // A branch whose target is not known yet.
   struct Fixup {
@@ -1099,16 +1134,17 @@ struct Patcher {
     return {};
   }
 
-  Result<std::optional<cubin::Kernel>> run(KernelReport& report) {
-    const std::optional<cubin::Kernel> nothing;
-    if (flow.calls) return nothing;
-    if (!find_stencils() || !find_lives()) return nothing;
+  Result<bool> run(KernelReport& report) {
+    if (flow.calls || !find_stencils() || !find_lives()) return false;
     ASSIGN_OR_RETURN(bool placed, write_code());
     if (!placed && lacks_predicates && prepare_carriers()) {
       forget_places();
       ASSIGN_OR_RETURN(placed, write_code());
     }
-    if (!placed) return nothing;
+    if (!placed) {
+      k = {};
+      return false;
+    }
     RETURN_IF_ERROR(write_branches());
     report.instructions = static_cast<uint32_t>(words.size()) + 1;
     RETURN_IF_ERROR(write_end());
@@ -1133,21 +1169,19 @@ struct Patcher {
     report.registers = k.registers;
     report.shared_bytes = k.shared_bytes;
     report.of_stencils = true;
-    return std::optional<cubin::Kernel>(std::move(k));
+    return true;
   }
 };
 
 }  // namespace
 
-Result<std::optional<cubin::Kernel>> copy_and_patch(const ptx::Module& module, const ptx::Function& function,
-                                                    const Flow& flow, const Options& options, isa::FormCache& forms,
-                                                    Arena& arena, SelectionRoom& room, StencilCache& cache,
-                                                    KernelReport& report) {
+Result<bool> copy_and_patch(const ptx::Module& module, const ptx::Function& function, const Flow& flow,
+                            const Options& options, isa::FormCache& forms, Arena& arena, SelectionRoom& room,
+                            StencilCache& cache, cubin::Kernel& kernel, KernelReport& report) {
   ArenaScope scope(arena);
   cache.start(module, *options.target);
   ++cache.functions;
-  Patcher patcher{module, function, flow, options, forms, arena, room, cache};
-  return patcher.run(report);
+  return Patcher{module, function, flow, options, forms, arena, room, cache, kernel}.run(report);
 }
 
 }  // namespace rndn::assembler

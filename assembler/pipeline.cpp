@@ -158,9 +158,9 @@ Result<void> check_shared(const cubin::Kernel& k, const Options& o) {
                      o.target->max_shared_bytes);
 }
 
-Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Function& p, const SourceLines& lines,
-                                      const Options& o, Workspace::Worker& memory, Timings& timings,
-                                      KernelReport& report) {
+Result<void> assemble_kernel(const ptx::Module& module, const ptx::Function& p, const SourceLines& lines,
+                             const Options& o, Workspace::Worker& memory, Timings& timings, cubin::Kernel& k,
+                             KernelReport& report) {
   Arena& arena = memory.arena;
   ArenaScope scratch(arena);
   const bool list = o.level >= 2 && o.scheduler == Scheduler::list;
@@ -171,12 +171,9 @@ Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Func
   }
   if (uses_stencils(o) && !o.line_tables && o.stalls == Stalls::scheduled) {
     auto scope = timings.measure(Phase::select, p.name);
-    ASSIGN_OR_RETURN(std::optional<cubin::Kernel> k, copy_and_patch(module, p, flow, o, memory.forms, arena,
-                                                                    memory.selection, memory.stencils, report));
-    if (k) {
-      RETURN_IF_ERROR(check_shared(*k, o));
-      return *std::move(k);
-    }
+    ASSIGN_OR_RETURN(const bool made, copy_and_patch(module, p, flow, o, memory.forms, arena, memory.selection,
+                                                     memory.stencils, k, report));
+    if (made) return check_shared(k, o);
   }
   Function f;
   {
@@ -305,7 +302,7 @@ Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Func
   }
   auto scope = timings.measure(Phase::encode, p.name);
   report.instructions = static_cast<uint32_t>(code.order.size()) + 1;
-  ASSIGN_OR_RETURN(cubin::Kernel k, emit(module, f, code));
+  ASSIGN_OR_RETURN(k, emit(module, f, code));
   if (o.line_tables) k.lines = lines.rows(f, code);
   if (o.verify_passes) {
     std::vector<isa::Instruction> stream;
@@ -328,7 +325,7 @@ Result<cubin::Kernel> assemble_kernel(const ptx::Module& module, const ptx::Func
   memory.facts = std::move(f.facts);
   memory.unit_begin = std::move(f.units.begin), memory.unit_items = std::move(f.units.items);
   memory.registers = std::move(f.registers);
-  return k;
+  return {};
 }
 
 // What turns modules into simpler ones before their functions are assembled one by one.
@@ -361,7 +358,7 @@ Result<void> assemble_kernels(const ptx::Module& module, std::span<const ptx::Fu
   if (!options.pool || options.pool->threads() == 1 || entries.size() < 2) {
     Workspace::Worker& worker = *workers(options, own, 1).front();
     for (size_t i = 0; i < entries.size(); ++i) {
-      ASSIGN_OR_RETURN(kernels[i], assemble_kernel(module, *entries[i], lines, options, worker, timings, reports[i]));
+      RETURN_IF_ERROR(assemble_kernel(module, *entries[i], lines, options, worker, timings, kernels[i], reports[i]));
     }
     return {};
   }
@@ -376,12 +373,8 @@ Result<void> assemble_kernels(const ptx::Module& module, std::span<const ptx::Fu
   auto waiting = timings.measure(Phase::encode);
   options.pool->run(entries.size(), [&](size_t n, unsigned worker) {
     const uint32_t i = order[n];
-    auto made = assemble_kernel(module, *entries[i], lines, options, *memory[worker],
-                                worker ? overlap[worker] : timings, reports[i]);
-    if (made)
-      kernels[i] = *std::move(made);
-    else
-      results[i] = made.error();
+    results[i] = assemble_kernel(module, *entries[i], lines, options, *memory[worker],
+                                 worker ? overlap[worker] : timings, kernels[i], reports[i]);
   });
   for (const Timings& t : overlap) timings.add_overlap(t);
   for (Result<void>& r : results) RETURN_IF_ERROR(r);

@@ -166,10 +166,9 @@ const Stencil* make_stencil(const ptx::Module& module, const ptx::Function& func
                             const Options& options, isa::FormCache& forms, Arena& scratch, SelectionRoom& room,
                             StencilCache& cache, bool& exact);
 
-// The function as a kernel made of stencils; nothing: it is none that can be, or its stencils are not worth making yet.
-Result<std::optional<cubin::Kernel>> copy_and_patch(const ptx::Module& module, const ptx::Function& function,
-                                                    const Flow& flow, const Options& options, isa::FormCache& forms,
-                                                    Arena& arena, SelectionRoom& room, StencilCache& cache,
-                                                    KernelReport& report);
+// The function as a kernel made of stencils; false: it is none that can be, and `kernel` as it was.
+Result<bool> copy_and_patch(const ptx::Module& module, const ptx::Function& function, const Flow& flow,
+                            const Options& options, isa::FormCache& forms, Arena& arena, SelectionRoom& room,
+                            StencilCache& cache, cubin::Kernel& kernel, KernelReport& report);
 
 }  // namespace rndn::assembler
