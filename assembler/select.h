@@ -172,7 +172,7 @@ class Selector {
   void vote(const ptx::Instruction& i, uint32_t d, Op p);
   void vote_of(Op members, const ptx::Instruction& i, uint32_t d, Op p);
   void variable_address(uint32_t d, ptx::VariableId v);  // of a .global variable, filled in by the loader
-  void load_constant(uint32_t d, uint32_t bank, uint32_t offset, Op index, uint32_t size);
+  void load_constant(uint32_t d, uint32_t bank, int64_t offset, Op index, uint32_t size);
   // Shifts of 64 bits by a known amount of 32 and more; false for others.
   bool shift_left_words(uint32_t d, Wide a, Op n);
   bool shift_right_words(uint32_t d, Wide a, Op n, bool is_signed);

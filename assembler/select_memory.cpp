@@ -229,13 +229,15 @@ void Selector::load_bank(const ptx::Instruction& i) {
   }
   if (index.reg == isa::RZ && offset % std::min(bytes, 4u) != 0)
     return unsupported(i, fmt::format("the address is no multiple of {}", std::min(bytes, 4u)));
-  if (offset < 0 || offset > 65532) {  // beyond the field
-    if (index.reg == isa::RZ) return unsupported(i, "address outside the bank");
+  const bool vector = o0.kind == OperandKind::vector;
+  const int64_t last = offset + (vector ? (o0.count - 1) * bytes : 0);
+  if (index.reg == isa::RZ) {
+    if (offset < 0 || last > 65535) return unsupported(i, "address outside the bank");
+  } else if (offset < -0x8000 || last > 0x7fff) {  // beyond the field, which has a sign beside a register
     Op t = temp();
     add(t.reg, index, immediate(offset));
     index = t, offset = 0;
   }
-  const bool vector = o0.kind == OperandKind::vector;
   if (vector && index.reg != isa::RZ) {  // which an element may overwrite before the last is loaded
     const Op t = temp();
     mov(t.reg, index);
@@ -249,7 +251,7 @@ void Selector::load_bank(const ptx::Instruction& i) {
     if (vector && bytes == 4 && index.reg != isa::RZ && e % 2 == 0 && is_word(e) &&
         is_word(e + 1)) {  // two words at once
       const Op pair = temp(2);
-      load_constant(pair.reg, bank, static_cast<uint32_t>(offset) + e * bytes, index, 5);
+      load_constant(pair.reg, bank, offset + e * bytes, index, 5);
       for (uint32_t w = 0; w < 2; ++w) mov(destination(p_.vector_elements[o0.id + e + w]), gpr(pair.reg + w));
       ++e;
       continue;
@@ -258,7 +260,7 @@ void Selector::load_bank(const ptx::Instruction& i) {
     if (o.kind != OperandKind::reg) continue;
     if (!vector && registers_[o.id].alias != Register::none) return;
     const uint32_t d = destination(o), register_bytes = ptx::type_bytes(p_.registers[o.reg_id()].type);
-    const uint32_t at = static_cast<uint32_t>(offset) + e * bytes;
+    const int64_t at = offset + e * bytes;
     Op low = bytes < 4 && register_bytes == 8 ? temp() : gpr(d);
     if (index.reg != isa::RZ && bytes == 8) {
       Op pair = temp(2);
@@ -554,7 +556,7 @@ uint32_t Selector::atom_op(ptx::AtomicOp op) {
   }
 }
 
-void Selector::load_constant(uint32_t d, uint32_t bank, uint32_t offset, Op index, uint32_t size) {
+void Selector::load_constant(uint32_t d, uint32_t bank, int64_t offset, Op index, uint32_t size) {
   Op c = constant(bank, offset);
   c.reg = index.reg;
   emit(Mnemonic::LDC, {gpr(d), c}).mod(ModifierKind::Size, size);

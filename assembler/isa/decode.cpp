@@ -70,7 +70,7 @@ Operand decode_operand(const Slot& slot, const Form& form, const Instruction& in
     case SlotKind::constant_20: {
       bool volta = slot.kind == SlotKind::constant;
       o.kind = OperandKind::constant;
-      o.value = sign_extend(field(volta ? 40 : 20, 14) << 2, 16);
+      o.value = static_cast<int64_t>(field(volta ? 40 : 20, 14) << 2);
       o.bank = static_cast<uint8_t>(field(volta ? 54 : 34, 5));
       break;
     }
@@ -84,7 +84,10 @@ Operand decode_operand(const Slot& slot, const Form& form, const Instruction& in
         o.uniform = static_cast<uint8_t>(field(24, 6));
       else if (slot.kind != SlotKind::constant_bytes)
         o.reg = static_cast<uint32_t>(field(ldc ? 8 : 24, 8));
-      o.value = sign_extend(field(ldc ? 20 : 38, 16), 16);
+      // An addend of a register is signed, an offset by itself reaches all 64 KB: of `ld.const` at 0xfffc of a variable, ptxas 11.8 makes c[0x3][-0x4],
+      // of 0x9000 beyond a register c[0x3][R6+-0x7000] with 0x10000 added to R6.
+      const uint64_t offset = field(ldc ? 20 : 38, 16);
+      o.value = o.reg == RZ && o.uniform == URZ ? static_cast<int64_t>(offset) : sign_extend(offset, 16);
       o.bank = static_cast<uint8_t>(field(ldc ? 36 : 54, 5));
       break;
     }

@@ -143,7 +143,7 @@ bool encode_operand(const Slot& slot, const Operand& o, uint64_t address, Bits& 
       break;
     case SlotKind::constant:
     case SlotKind::constant_20: {
-      // Offsets of 0x8000 and more print as negative numbers; both ways of giving them are taken.
+      // Both ways of giving offsets of 0x8000 and more are taken: as they are, and as the negative numbers that are printed.
       if (o.kind != OperandKind::constant || o.reg != RZ || (o.value & 3) || o.value < -0x8000 || o.value > 0xffff ||
           o.bank > 31)
         return false;

@@ -93,7 +93,7 @@ enum class OperandKind : uint8_t {
   uniform_predicate,
   barrier,  // reg: B0..B15
   immediate,  // value: the 32 bits of the field as the instruction sees them (f64 immediates: the high word), sign- or zero-extended
-  constant,    // c[bank][value]; with reg != 255: c[bank][reg + value]
+  constant,    // c[bank][value], value unsigned; with reg != 255: c[bank][reg + value], with uniform != 63: c[bank][uniform + value], value signed
   special,     // value: special register number
   label,       // value: byte address of the target within the section (assembler before layout: a block id)
   address,     // [reg + uniform + value]: reg 255 = none; uniform 63 = none

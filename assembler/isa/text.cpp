@@ -91,12 +91,13 @@ struct Printer {
   static std::string uniform(uint32_t reg) { return reg == URZ ? "URZ" : fmt::format("UR{}", reg); }
 
   std::string constant(const Operand& o, const Slot& slot) const {
+    const std::string offset = signed_hex(static_cast<int16_t>(o.value));  // nvdisasm prints the upper half as negative
     if (slot.kind == SlotKind::constant_indexed || slot.kind == SlotKind::constant_ldc ||
         slot.kind == SlotKind::constant_uniform) {
       std::string inside;
       if (o.reg != RZ) inside = gpr(o.reg);
       if (slot.kind == SlotKind::constant_uniform) inside = uniform(o.uniform);
-      if (o.value != 0) inside += inside.empty() ? hex(static_cast<uint16_t>(o.value)) : "+" + signed_hex(o.value);
+      if (o.value != 0) inside += inside.empty() ? offset : "+" + offset;
       if (inside.empty()) inside = form.pascal ? "0x0" : "RZ";
       return fmt::format("c[{}][{}]", hex(o.bank), inside);
     }
@@ -109,8 +110,7 @@ struct Printer {
                           form.mnemonic == M::I2F || form.mnemonic == M::I2I;
     const bool parts = form.pascal ? slot.part != no_bit || converts
                                    : slot.style == Style::sign || (slot.part != no_bit && slot.part_base == 3);
-    return fmt::format("c[{}]{}[{}]", hex(o.bank), parts || half_source || half_function ? " " : "",
-                       signed_hex(o.value));
+    return fmt::format("c[{}]{}[{}]", hex(o.bank), parts || half_source || half_function ? " " : "", offset);
   }
 
   // The high word of a double where the operation takes one, whatever the row says.

@@ -402,6 +402,32 @@ TEST(Ordinary, ConstantBanksHaveGenericAddresses) {
              newer, true);
 }
 
+// A variable that fills the bank: by fixed places, which machine code gives in 16 bits without a sign, and beside registers, whose addends have one. An
+// H100 reads zero at c[0x3][R4+-0x7000] for R4 = 0: such sums do not wrap.
+TEST(Ordinary, ConstantsReachTheEndOfTheirBank) {
+  std::string values;
+  for (uint32_t k = 0; k < 16384; ++k) values += fmt::format("{}{:#x}", k ? "," : "", k * 2654435761u);
+  const std::vector<std::string> loads = {
+      "ld.const.u32 %r0, [table+32764]",
+      "ld.const.u32 %r0, [table+32768]",
+      "ld.const.u32 %r0, [table+65532]",
+      "ld.const.u16 %h0, [table+65530]",
+      "ld.const.b64 %d0, [table+65520]",
+      "ld.const.u32 %r0, [%at]",
+      "ld.const.u32 %r0, [%at+28672]",
+      "ld.const.u32 %r0, [%up+-16384]",
+      "ld.const.u32 %r0, [%up+-32768]",
+      "ld.const.b64 %d0, [%at+36864]",
+      "ld.const.v2.b64 {%d0, %d4}, [%odd+32760]; xor.b64 %d0, %d0, %d4",
+      "add.u32 %r0, %r1, 0;\nld.const.u32 %r4, [table+61440]; xor.b32 %r0, %r0, %r4"};
+  std::string text = with(kernel("7.0", "sm_60", loads), ".reg .b64 %at, %odd, %up;");
+  text.insert(text.find(".visible"), ".const .align 16 .b32 table[16384] = {" + values + "};\n");
+  text.insert(text.find("setp.lt.s32 %p1"),
+              "mov.u64 %x, table; and.b64 %at, %d1, 4080; add.u64 %at, %at, %x; add.u64 %odd, %at, 8; "
+              "add.u64 %up, %at, 61440;\n");
+  EXPECT_THAT(three_ways(text, targets, true), AnyOf(-1, static_cast<int>(targets.size())));
+}
+
 // More regions in each other than there are B registers, each with a join of its own; and a long chain of branches to one join.
 TEST(Ordinary, DeepNestsAndLongChainsOfBranches) {
   std::string text = kernel("6.0", "sm_60", {"mov.b32 %r0, 1"});

@@ -240,17 +240,23 @@ TEST(Stencils, ConstantVariables) {
 TEST(Stencils, MoreLiteralsThanTheConstantBankHolds) {
   const auto kernel = [](uint32_t literals) {
     std::string text =
-        ".version 7.0\n.target sm_60\n.address_size 64\n.visible .entry k(.param .u64 out)\n{\n.reg .b64 %out; .reg "
-        ".f64 %f;\n"
+        ".version 7.0\n.target sm_60\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out)\n{\n.reg "
+        ".b64 %out; .reg .f64 %f;\n"
         "ld.param.u64 %out, [out]; mov.f64 %f, 0d3ff0000000000000;\n";
     for (uint32_t k = 0; k < literals; ++k) text += fmt::format("add.rn.f64 %f, %f, 0d3ff{:013x};\n", k * 7919 + 1);
     return text + "st.global.f64 [%out], %f;\nret;\n}\n";
   };
   const ptx::Module fits = parse_text("fits.ptx", kernel(8192)), too_many = parse_text("too_many.ptx", kernel(8193));
+  const std::vector<uint64_t> in = input_words();
+  const auto expected = run_interpreter(fits, "k", in);
+  ASSERT_TRUE(expected.ok()) << expected.error().message;
   for (const std::string target : {"sm_61", "sm_86", "sm_90"}) {
     const auto made = assemble_for(fits, target, 0);
     ASSERT_TRUE(made.ok()) << made.error().message;
     EXPECT_TRUE(made->kernels[0].of_stencils);
+    const auto got = run_simulator(target, made->cubin, "k", in);  // every literal, those of the bank's upper half too
+    ASSERT_TRUE(got.ok()) << target << ": " << got.error().message;
+    EXPECT_EQ(difference(*expected, *got, 96), "") << target;
     const auto refused = assemble_for(too_many, target, 0);
     EXPECT_FALSE(refused.ok()) << target;
   }

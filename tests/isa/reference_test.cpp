@@ -181,7 +181,8 @@ void meanings(const Instruction& in, std::set<std::string>& out) {
     if (o.negated) out.insert(fmt::format("{}-", k));
     if (o.absolute) out.insert(fmt::format("{}|", k));
     if (o.part) out.insert(fmt::format("{}.{}", k, o.part));
-    if (o.value < 0 && o.kind != OperandKind::label) out.insert(fmt::format("{}<0", k));
+    const bool upper_half = o.kind == OperandKind::constant && o.value > 0x7fff;  // printed as negative
+    if ((o.value < 0 && o.kind != OperandKind::label) || upper_half) out.insert(fmt::format("{}<0", k));
     for (uint32_t l = 0; l < k; ++l)
       if (o.kind == OperandKind::gpr && in.operands[l].kind == OperandKind::gpr && in.operands[l].reg != o.reg)
         out.insert(fmt::format("{}~{}", l, k));
@@ -279,6 +280,13 @@ std::vector<Instruction> variations(const Target& t, FormId form) {
       // The address of CALL.ABS is a relocation's.
       if (base.operands[k].kind != OperandKind::label && base.mnemonic != Mnemonic::CALL_ABS)
         with([&](Instruction& in) { in.operands[k].value = value; });
+    if (base.operands[k].kind == OperandKind::constant) {
+      with([&](Instruction& in) { in.operands[k].value = 0xfff8; });
+      with([&](Instruction& in) {
+        in.operands[k].reg = RZ, in.operands[k].uniform = URZ;
+        in.operands[k].value = 0xfff8;
+      });
+    }
     with([&](Instruction& in) { in.operands[k].reg = in.operands[k].kind == OperandKind::gpr ? RZ : PT; });
   }
   for (size_t i = 0; i < max_modifiers; ++i)
