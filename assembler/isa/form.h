@@ -85,6 +85,7 @@ enum class Span_ : uint8_t {
   f64_dest,
   f64_source,  // by DestFormat, SourceFormat
   wide,        // by Wide
+  matrices,    // by Matrices: 1 two, 2 four
   cas,
   cas_result,  // Pascal compare-and-swap: compare and swap in consecutive registers
 };

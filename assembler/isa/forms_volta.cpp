@@ -142,6 +142,13 @@ constexpr const char* t_pack[] = {".PACK_AB", ".BF16.PACK_AB"};
 constexpr const char* t_merge[] = {".MERGE_C", ".BF16.MERGE_C"};
 constexpr const char* t_merge_89[] = {".F16.F32.MERGE_C", ".BF16.F32.MERGE_C"};
 constexpr const char* t_pack_89[] = {".F16.F32.PACK_AB", ".BF16.F32.PACK_AB"};
+constexpr const char* t_to_e8[] = {".E5M2.F32.PACK_AB_MERGE_C", ".E4M3.F32.PACK_AB_MERGE_C"};
+constexpr const char* t_half_to_e8[] = {".E5M2.F16.UNPACK_B_MERGE_C", ".E4M3.F16.UNPACK_B_MERGE_C"};
+constexpr const char* t_from_e8[] = {".F16.E5M2.UNPACK_B", ".F16.E4M3.UNPACK_B"};
+constexpr const char* t_i2ip[] = {".U8.S32.SAT", ".S8.S32.SAT", ".U16.S32.SAT", ".S16.S32.SAT",
+                                  ".U2.S32.SAT", ".S2.S32.SAT", ".U4.S32.SAT",  ".S4.S32.SAT"};
+constexpr const char* t_matrices[] = {"", ".2", ".4", nullptr};
+constexpr const char* t_transposed[] = {".M88", ".MT88"};
 constexpr const char* t_f2ip[] = {".U8.F32", ".S8.F32"};
 // Instructions that round to nearest or towards zero only; the vendor's disassembler calls the other codes invalid.
 constexpr const char* t_trunc[] = {"", nullptr, nullptr, ".TRUNC"};
@@ -499,7 +506,7 @@ constexpr void float_rows(Table<N>& t) {
     // bfloat16 pairs: sm_90
     auto pairs = [&](M mn, const char* name, unsigned opcode, unsigned literal, auto&& before, auto&& after) {
       for (bool sm90 : {false, true}) {
-        const uint32_t on = sm90 ? sm_90 : mn == M::HMNMX2 ? ampere : before_90;
+        const uint32_t on = mn == M::HMNMX2 ? (sm90 ? sm_86 | sm_89 | sm_90 : sm_80) : sm90 ? sm_90 : before_90;
         t.add(after(before(op(mn, name, 0x200 | opcode, L::half, on)).slots(a, b), sm90));
         t.add(after(before(op(mn, name, literal << 9 | opcode, L::half, on)).slots(a, high, low), sm90));
         t.add(after(before(op(mn, name, (literal + 1) << 9 | opcode, L::half, on)).slots(a, bc), sm90));
@@ -521,7 +528,7 @@ constexpr void float_rows(Table<N>& t) {
     });
     pairs(M::HMNMX2, "HMNMX2", 0x040, 4, to_register, [&](const Builder& x, bool sm90) {
       return x.slot(Ps).mods(m(K::Pack, 85, 1, t_bf16), FTZ, m(K::NaN, 81, 1, t_nan),
-                             m(K::XorSign, 82, 1, sm90 ? t_xorsign : t_clear));
+                             m(K::XorSign, 82, 1, sm90 ? t_xorsign : t_clear));  // sm_86 up
     });
     const auto HCMP = m(K::FloatCompare, 76, 4, t_fcompare), HBOOL = m(K::Bool, 69, 2, t_bool);
     pairs(M::HSET2, "HSET2", 0x033, 2, to_register, [&](const Builder& x, bool sm90) {
@@ -579,24 +586,81 @@ constexpr void float_rows(Table<N>& t) {
         t.add(mma(row(0xe35).fix(91, 1, 1).slots(plain, uniform)));
       }
     for (bool new_text : {false, true})
-      for (unsigned form : {1u, 5u, 6u}) {
+      for (unsigned form : {1u, 4u, 5u, 6u}) {
         const Builder b = op(M::F2FP, "F2FP", 0x03e, L::alu, new_text ? sm_89 | sm_90 : sm_80 | sm_86)
                               .fix(9, 3, form)
                               .fix(64, 8, 255)
                               .slots(Rd, A);
         t.add((form == 1   ? b.slot(B)
+               : form == 4 ? b.slot(F32)
                : form == 5 ? b.slot(Cb)
                            : b.fix(91, 1, 1).slot(UB))
                   .mods(m(K::Relu, 75, 1, t_relu), m(K::Pack, 76, 1, new_text ? t_pack_89 : t_pack),
                         m(K::Rounding, 79, 2, t_rz)));
       }
-    // One float of a constant bank in the lower half, above it the lower half of C.
+    // One float in the lower half, above it a half of C.
+    for (bool new_text : {false, true})
+      for (unsigned form : {1u, 4u, 6u}) {
+        const Builder b = op(M::F2FP_MERGE_C, "F2FP", 0x03e, L::alu, new_text ? sm_89 | sm_90 : sm_80 | sm_86)
+                              .fix(9, 3, form)
+                              .fix(78, 1, 1)
+                              .fix(24, 8, 255)
+                              .slot(Rd);
+        t.add((form == 1   ? b.slot(B)
+               : form == 4 ? b.slot(F32)
+                           : b.fix(91, 1, 1).slot(UB))
+                  .slot(C.half(72))
+                  .mods(m(K::Relu, 75, 1, t_relu), m(K::Pack, 76, 1, new_text ? t_merge_89 : t_merge),
+                        m(K::Rounding, 79, 2, t_rz)));
+      }
     for (bool new_text : {false, true})
       t.add(op(M::F2FP_MERGE_C, "F2FP", 0xa3e, L::alu, new_text ? sm_89 : sm_80 | sm_86)
                 .fix(78, 1, 1)
                 .fix(24, 8, 255)
                 .slots(Rd, Cb, C)
                 .mods(m(K::Relu, 75, 1, t_relu), m(K::Pack, 76, 1, new_text ? t_merge_89 : t_merge)));
+    // 8-bit floats of sm_90. A half of C (.H1: the upper) goes to the upper half of the result.
+    for (unsigned form : {1u, 4u, 5u, 6u}) {
+      const Builder b = op(M::F2FP_TO_E8, "F2FP.SATFINITE", 0x03e, L::alu, sm_90)
+                            .fix(9, 3, form)
+                            .fix(77, 2, 3)
+                            .fix(87, 1, 1)
+                            .fix(90, 1, 1)
+                            .slots(Rd, A);
+      t.add((form == 1   ? b.slot(B)
+             : form == 4 ? b.slot(F32)
+             : form == 5 ? b.slot(Cb)
+                         : b.fix(91, 1, 1).slot(UB))
+                .slot(C.half(72))
+                .mods(m(K::Relu, 75, 1, t_relu), m(K::Pack, 76, 1, t_to_e8)));
+    }
+    t.add(op(M::F2FP_HALF_TO_E8, "F2FP.SATFINITE", 0x23e, L::alu, sm_90)
+              .fix(24, 8, 255)
+              .fix(73, 1, 1)
+              .fix(77, 1, 1)
+              .fix(87, 1, 1)
+              .fix(90, 1, 1)
+              .slots(Rd, B, C.half(72))
+              .mods(m(K::Relu, 75, 1, t_relu), m(K::Pack, 76, 1, t_half_to_e8)));
+    t.add(op(M::F2FP_FROM_E8, "F2FP", 0x23e, L::alu, sm_90)
+              .fix(24, 8, 255)
+              .fix(64, 8, 255)
+              .fix(74, 1, 1)
+              .fix(89, 1, 1)
+              .slots(Rd, B.half(88))
+              .mods(m(K::Relu, 75, 1, t_relu), m(K::Pack, 73, 1, t_from_e8)));
+    // sm_90 has another bit for .SAT.
+    for (const uint32_t on : {before_90, sm_90})
+      for (unsigned form : {1u, 4u, 5u, 6u}) {
+        if (form == 6 && on == before_90) continue;  // not seen
+        const Builder b = op(M::I2IP, "I2IP", 0x039, L::alu, on).fix(9, 3, form).fix(74, 1, on == sm_90).slots(Rd, A);
+        t.add((form == 1   ? b.slot(B)
+               : form == 4 ? b.slot(S32)
+               : form == 5 ? b.slot(Cb)
+                           : b.fix(91, 1, 1).slot(UB))
+                  .slot(C.half(72, 2, 4))
+                  .mods(m(K::Pack, 76, 3, t_i2ip)));
+      }
     t.add(op(M::F2IP, "F2IP", 0x243, L::alu, sm_86 | sm_89 | sm_90)
               .slots(Rd, A, B, C)
               .mods(m(K::Signed, 76, 1, t_f2ip), m(K::Rounding, 78, 2, t_trunc, 3), m(K::NTZ, 74, 1, t_ntz)));
@@ -828,6 +892,15 @@ constexpr void memory_rows(Table<N>& t) {
       op(M::LDS, "LDS", 0x984, L::shared_load, sm_75).fix(91, 1, 1).slots(Rs, memory(40, 24, 32)).mods(U, SIZE, SCALE));
   t.add(op(M::STS, "STS", 0x388, L::shared_store).slots(memory(40, 24), data).mods(SIZE, SCALE));
   t.add(op(M::STS, "STS", 0x988, L::shared_store).fix(91, 1, 1).slots(memory(40, 24, 64), data).mods(SIZE, SCALE));
+  // Matrices of 8 x 8 halves; the rows' addresses are lanes'.
+  const auto MATRICES = m(K::Matrices, 72, 2, t_matrices), TRANSPOSED = m(K::Transposed, 78, 1, t_transposed);
+  const Slot Rm = Rd.with(Span_::matrices), dm = B.with(Span_::matrices);
+  t.add(op(M::LDSM, "LDSM.16", 0x83b, L::shared_load).slots(Rm, memory(40, 24)).mods(TRANSPOSED, MATRICES));
+  t.add(op(M::LDSM, "LDSM.16", 0x83b, L::shared_load)
+            .fix(91, 1, 1)
+            .slots(Rm, memory(40, 24, 32))
+            .mods(TRANSPOSED, MATRICES));
+  t.add(op(M::STSM, "STSM.16", 0x844, L::shared_store, sm_90).slots(memory(40, 24), dm).mods(TRANSPOSED, MATRICES));
   t.add(op(M::LDL, "LDL", 0x983, L::local_load).slots(Rs, memory(40, 24)).mods(EV, SIZE));
   t.add(op(M::LDL, "LDL", 0x983, L::local_load).fix(91, 1, 1).slots(Rs, memory(40, 24, 32)).mods(EV, SIZE));
   t.add(op(M::STL, "STL", 0x387, L::local_store).slots(memory(40, 24), data).mods(EV, SIZE));
@@ -972,6 +1045,9 @@ constexpr void warp_and_control_rows(Table<N>& t) {
             .fix(84, 1, 1)
             .slots(Rd, make_slot(barrier, 24, Access::read_write)));
   t.add(CTL(M::CALL_ABS, "CALL.ABS", 0x943, L::branch).slots(Px, I32).mods(m(K::NoInc, 86, 1, t_noinc, 1)));
+  t.add(CTL(M::CALL_ABS_R, "CALL.ABS", 0x343, L::branch)
+            .slots(Px, A.with(Span_::two))
+            .mods(m(K::NoInc, 86, 1, t_noinc, 1)));
   t.add(CTL(M::EXIT, "EXIT", 0x94d, L::branch).slots(Px).mods(m(K::ExitMode, 84, 2, t_exit)));
   t.add(CTL(M::BSSY, "BSSY", 0x945, L::convergence).slots(Px, bd, make_slot(label_short, 34, R)));
   t.add(CTL(M::BSYNC, "BSYNC", 0x941, L::branch).slots(Px, bn));
@@ -1070,7 +1146,7 @@ constexpr void uniform_rows(Table<N>& t) {
 }
 
 constexpr auto make_table() {
-  Table<520> t;
+  Table<560> t;
   integer_rows(t);
   float_rows(t);
   memory_rows(t);

@@ -123,6 +123,7 @@ Count count_of(const Slot& slot) {
     case Span_::f64_dest: return {K::DestFormat, two_if_3};
     case Span_::f64_source: return {K::SourceFormat, two_if_3};
     case Span_::wide: return {K::Wide, [](const Form&, uint8_t v) { return v ? 2u : 1u; }};
+    case Span_::matrices: return {K::Matrices, [](const Form&, uint8_t v) { return 1u << v; }};
     case Span_::cas_result: return {K::AtomType, [](const Form&, uint8_t v) { return v ? 2u : 1u; }};
     case Span_::cas: return {K::AtomType, [](const Form&, uint8_t v) { return v ? 4u : 2u; }};
   }

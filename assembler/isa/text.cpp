@@ -208,8 +208,10 @@ struct Printer {
       static constexpr const char* half[] = {"", ".H1", ".H2", ".H3"};
       static constexpr const char* word_half[] = {"", ".H0", ".H1", ".H1"};
       static constexpr const char* bytes[] = {"", ".B1", ".B2", ".B3"};
+      static constexpr const char* above[] = {"", ".H1", ".24", ".28"};  // I2IP: how many bits of C there is room for
       static constexpr const char* pair[] = {"", ".F32", ".H0_H0", ".H1_H1"};
       part = slot.part_base == 3                              ? pair[o.part & 3]
+             : slot.part_base == 4                            ? above[o.part & 3]
              : slot.part_base == 2 && mod(K::SourceSize) == 1 ? std::array{"", ".H1", ".H1", ".H1"}[o.part & 3]
              : slot.part_base == 0                            ? half[o.part & 3]
              : slot.part_base == 1                            ? word_half[o.part & 3]

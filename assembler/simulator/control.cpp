@@ -256,7 +256,7 @@ Status bra_together(Warp& w, const Op& op, uint32_t mask) {
 // Jumps to register + base, which may differ from lane to lane.
 Status indirect(Warp& w, const Op& op, uint32_t mask) {
   const uint32_t* a = row(w, op.a);
-  uint32_t todo = mask;
+  uint32_t todo = mask & lane_mask(w, op.ps);
   while (todo) {
     const uint32_t first = std::countr_zero(todo);
     uint32_t same = 0;
@@ -497,12 +497,13 @@ bool select_control(Selector& s, Op& op) {
       op.a = s.source(find(Kind::uniform), 1);
       if (s.operand(find(Kind::uniform)).negated) op.a.flip ^= all_lanes;  // ~URZ: all lanes
       return with(mnemonic == Mnemonic::BRA_DIV ? bra_mask<false> : bra_mask<true>);
+    case Mnemonic::CALL_ABS_R:
     case Mnemonic::CALL_ABS: return s.unsupported("a call of nothing that a relocation names");
     case Mnemonic::BRX:
     case Mnemonic::BRXU:
     case Mnemonic::CALL_REL_R:
     case Mnemonic::RET_REL:
-      if (s.predicate(find(Kind::predicate)).index != true_predicate) return s.unsupported("a second predicate");
+      op.ps = predicate();
       op.a = s.source(find(Kind::gpr, Kind::uniform), 2);
       op.x = s.volta();
       op.offset = s.operand(find(Kind::label)).value;

@@ -92,6 +92,8 @@ Unit unit_of(Mnemonic m, bool volta) {
     case Mnemonic::ATOMS_CAS:
     case Mnemonic::ATOMS_POPC:
     case Mnemonic::STS:
+    case Mnemonic::LDSM:
+    case Mnemonic::STSM:
     case Mnemonic::SHFL:
     case Mnemonic::MATCH: return {2, true, true};
     case Mnemonic::MUFU:
@@ -213,6 +215,7 @@ Role register_role(const isa::Instruction& in, const isa::Target& target, uint32
     case Mnemonic::BRX:
     case Mnemonic::BRXU:
     case Mnemonic::CALL_REL_R:
+    case Mnemonic::CALL_ABS_R:
     case Mnemonic::RET_REL:
     case Mnemonic::WARPSYNC:
     case Mnemonic::BRA_DIV:

@@ -1,5 +1,6 @@
 // Half precision, two values per register, and packing conversions (Volta and later).
 // Source: PTX ISA, sections 9.7.4 (half precision) and 9.7.9.21 (cvt). bfloat16 has the same operations, rounded once from the exact result.
+#include <algorithm>
 #include <cmath>
 
 #include "assembler/simulator/arithmetic.h"
@@ -147,30 +148,86 @@ Status hmnmx2(Warp& w, const Op& op, uint32_t mask) {
   return Status::go;
 }
 
-// Two floats to halves (or, y, to bfloat16): A to the upper, B to the lower.
-Status pack_halves(Warp& w, const Op& op, uint32_t mask) {
-  const uint32_t flags = op.x;
+// One float to a half (or, y, to bfloat16); z: towards zero.
+uint32_t narrow(const Op& op, uint32_t v) {
   const bool bfloat = op.y, toward_zero = op.z;
-  map2(w, op, mask, [=](uint32_t a, uint32_t b) {
-    const auto narrow = [&](uint32_t v) -> uint32_t {
-      if (toward_zero) {
-        if ((v & 0x7fffffff) > 0x7f800000) return 0x7fff;
-        const uint32_t h = bfloat ? v >> 16 : double_to_half(static_cast<double>(as_float(v)), 3);
-        return (flags & relu) && h & 0x8000 ? 0 : h;
-      }
-      if (!bfloat) return finish(static_cast<double>(as_float(v)), flags);
-      if ((v & 0x7fffffff) > 0x7f800000) return 0x7fff;
-      const uint32_t h = (v + 0x7fff + (v >> 16 & 1)) >> 16;  // nearest, ties to even
-      return (flags & relu) && h & 0x8000 ? 0 : h;
-    };
-    return narrow(a) << 16 | narrow(b);
+  if (toward_zero) {
+    if ((v & 0x7fffffff) > 0x7f800000) return 0x7fff;
+    const uint32_t h = bfloat ? v >> 16 : double_to_half(static_cast<double>(as_float(v)), 3);
+    return (op.x & relu) && h & 0x8000 ? 0 : h;
+  }
+  if (!bfloat) return finish(static_cast<double>(as_float(v)), op.x);
+  if ((v & 0x7fffffff) > 0x7f800000) return 0x7fff;
+  const uint32_t h = (v + 0x7fff + (v >> 16 & 1)) >> 16;  // nearest, ties to even
+  return (op.x & relu) && h & 0x8000 ? 0 : h;
+}
+// A to the upper half, B to the lower.
+Status pack_halves(Warp& w, const Op& op, uint32_t mask) {
+  map2(w, op, mask, [&](uint32_t a, uint32_t b) { return narrow(op, a) << 16 | narrow(op, b); });
+  return Status::go;
+}
+// One float in the lower half, above it a half of B (size: the upper): ptxas packs two floats by two of these.
+Status merge_half(Warp& w, const Op& op, uint32_t mask) {
+  const bool upper = op.size;
+  map2(w, op, mask, [&](uint32_t a, uint32_t b) { return (upper ? b & 0xffff0000 : b << 16) | narrow(op, a); });
+  return Status::go;
+}
+
+// Floats of 8 bits: E5M2 (5 bits of exponent, 2 of fraction) has infinities and NaN as f16 has; E4M3 has the numbers up to 448 and NaN (0x7f). To
+// nearest, ties to even; beyond the largest number the largest, NaN 0x7f. Source: Micikevicius et al., FP8 formats for deep learning, 2022.
+uint32_t to_e8(double v, bool e4m3, bool clamps) {
+  if (std::isnan(v)) return 0x7f;
+  const uint32_t sign = std::signbit(v) ? 0x80 : 0;
+  if (clamps && sign) return 0;
+  const int fraction = e4m3 ? 3 : 2, least = e4m3 ? -6 : -14;
+  const double magnitude = std::fabs(v);
+  if (magnitude >= (e4m3 ? 448 : 57344)) return sign | (e4m3 ? 0x7e : 0x7b);
+  const int exponent = magnitude < std::ldexp(1, least) ? least : std::ilogb(magnitude);
+  // In units of the last place, with the hidden bit where the number is normal; a carry into the exponent is what it must be.
+  const auto whole = static_cast<uint32_t>(std::nearbyint(std::ldexp(magnitude, fraction - exponent)));
+  return sign | ((static_cast<uint32_t>(exponent - least) << fraction) + whole);
+}
+uint32_t e8_to_half(uint32_t e, bool e4m3) {
+  if (!e4m3) return (e & 0x7f) > 0x7c ? 0x7fff : e << 8;
+  if ((e & 0x7f) == 0x7f) return 0x7fff;
+  const uint32_t exponent = e >> 3 & 15, fraction = e & 7;
+  const double v = exponent ? std::ldexp(8 + fraction, static_cast<int>(exponent) - 10) : std::ldexp(fraction, -9);
+  return (e & 0x80) << 8 | double_to_half(v, 0);
+}
+// x: .RELU; y: E4M3; z: A and B are the halves of A; size: the upper half of C.
+Status halves_to_e8(Warp& w, const Op& op, uint32_t mask) {
+  const bool clamps = op.x, e4m3 = op.y, of_halves = op.z, upper = op.size;
+  map3(w, op, mask, [=](uint32_t a, uint32_t b, uint32_t c) {
+    const double high = of_halves ? to_double(a >> 16) : static_cast<double>(as_float(a));
+    const double low = of_halves ? to_double(a) : static_cast<double>(as_float(b));
+    return (upper ? c & 0xffff0000 : c << 16) | to_e8(high, e4m3, clamps) << 8 | to_e8(low, e4m3, clamps);
   });
   return Status::go;
 }
-// One float in the lower half, above it the lower half of B: ptxas packs two floats by two of these.
-Status merge_half(Warp& w, const Op& op, uint32_t mask) {
-  const uint32_t flags = op.x | (op.y ? bfloat : 0u);
-  map2(w, op, mask, [=](uint32_t a, uint32_t b) { return b << 16 | finish(static_cast<double>(as_float(a)), flags); });
+Status e8_to_halves(Warp& w, const Op& op, uint32_t mask) {
+  const bool clamps = op.x, e4m3 = op.y, upper = op.size;
+  map1(w, op, mask, [=](uint32_t a) {
+    const auto half = [&](uint32_t e) {
+      const uint32_t h = e8_to_half(e & 0xff, e4m3);
+      return clamps && h & 0x8000 ? 0 : h;
+    };
+    const uint32_t pair = upper ? a >> 16 : a;
+    return half(pair >> 8) << 16 | half(pair);
+  });
+  return Status::go;
+}
+// A and B saturated to x bits (y: signed), A above B, C above both.
+Status pack_integers(Warp& w, const Op& op, uint32_t mask) {
+  const uint32_t bits = op.x;
+  const bool is_signed = op.y;
+  map3(w, op, mask, [=](uint32_t a, uint32_t b, uint32_t c) {
+    const auto narrow = [&](uint32_t v) {
+      const int32_t most = (1 << (bits - is_signed)) - 1, least = is_signed ? -most - 1 : 0;
+      return static_cast<uint32_t>(std::clamp(static_cast<int32_t>(v), least, most)) & ((1u << bits) - 1);
+    };
+    const uint32_t both = narrow(a) << bits | narrow(b);
+    return bits == 16 ? both : c << 2 * bits | both;
+  });
   return Status::go;
 }
 // One float to a byte, truncated and saturated.
@@ -274,8 +331,32 @@ bool select_half(Selector& s, Op& op) {
       op.d = s.destination(0);
       op.a = s.f32(1), op.b = s.source(2, 1);
       op.x = m(K::Relu) ? relu : 0u;
-      op.y = m(K::Pack);
+      op.y = m(K::Pack), op.z = m(K::Rounding) == 3, op.size = s.operand(2).part;
       return with(merge_half);
+    case Mnemonic::F2FP_TO_E8:
+      op.d = s.destination(0);
+      op.a = s.f32(1), op.b = s.f32(2), op.c = s.source(3, 1);
+      op.x = m(K::Relu), op.y = m(K::Pack), op.size = s.operand(3).part;
+      return with(halves_to_e8);
+    case Mnemonic::F2FP_HALF_TO_E8:
+      op.d = s.destination(0);
+      op.a = s.source(1, 1), op.b = {zero_row}, op.c = s.source(2, 1);
+      op.x = m(K::Relu), op.y = m(K::Pack), op.z = 1, op.size = s.operand(2).part;
+      return with(halves_to_e8);
+    case Mnemonic::F2FP_FROM_E8:
+      op.d = s.destination(0);
+      op.a = s.source(1, 1);
+      op.x = m(K::Relu), op.y = m(K::Pack), op.size = s.operand(1).part;
+      return with(e8_to_halves);
+    case Mnemonic::I2IP: {
+      constexpr uint32_t bits_of[] = {8, 16, 2, 4}, room[] = {0, 0, 3, 2};
+      const uint32_t kind = m(K::Pack) >> 1;
+      if (s.operand(3).part != room[kind]) return s.unsupported("I2IP with another part of its third source");
+      op.d = s.destination(0);
+      op.a = s.source(1, 1), op.b = s.source(2, 1), op.c = s.source(3, 1);
+      op.x = bits_of[kind], op.y = m(K::Pack) & 1;
+      return with(pack_integers);
+    }
     case Mnemonic::F2IP:
       op.d = s.destination(0);
       if (s.operand(1).reg != isa::RZ || s.operand(3).reg != isa::RZ)

@@ -355,6 +355,56 @@ Status store_op(Warp& w, const Op& op, uint32_t mask) {
   return Status::go;
 }
 
+// LDSM and STSM: the 16-byte rows of x matrices of 8 x 8 halves, row r of matrix m at lane 8 m + r's address; lane l has halves 2 (l % 4) and one more of
+// row l / 4, y: of column l / 4. All lanes take part (PTX ISA, ldmatrix).
+template <bool loads>
+Status matrices(Warp& w, const Op& op, uint32_t mask) {
+  constexpr uint32_t row_bytes = 16;
+  if (mask != all_lanes)
+    return fail(w, op, std::countr_zero(mask), "matrices are moved by all lanes of a warp together");
+  if (may_race<Space::shared>(w)) w.block->races->step();
+  std::byte* rows[lanes];
+  uint64_t addresses[lanes];
+  const uint32_t used = op.x == 4 ? all_lanes : (1u << 8 * op.x) - 1;
+  for (uint32_t l = 0; l < 8 * op.x; ++l) {
+    addresses[l] = lane_address(w, op, l, false);
+    rows[l] = locate(w, op, l, addresses[l], row_bytes, static_cast<uint32_t>(Space::shared),
+                     loads ? Touch::read : Touch::write, loads ? "load" : "store");
+    if (!rows[l]) return Status::fault;
+    if (loads && may_race<Space::shared>(w)) [[unlikely]]
+      note_access(w, op, l, rows[l], row_bytes, Races::Kind::read, nullptr);
+  }
+  const uint32_t* s = w.rows[op.size & 1] + op.d2;
+  uint32_t* d = row(w, op.d);
+  std::byte cells[lanes][row_bytes];
+  if (loads)
+    for (uint32_t l = 0; l < 8 * op.x; ++l) std::memcpy(cells[l], rows[l], row_bytes);
+  for (uint32_t k = 0; k < op.x; ++k)
+    for (uint32_t l = 0; l < lanes; ++l)
+      for (uint32_t i = 0; i < 2; ++i) {
+        const uint32_t along = 2 * (l % 4) + i, across = l / 4;
+        std::byte* cell = &cells[8 * k + (op.y ? along : across)][2 * (op.y ? across : along)];
+        uint16_t half;
+        if (loads) {
+          std::memcpy(&half, cell, 2);
+          d[k * lanes + l] = i ? d[k * lanes + l] | static_cast<uint32_t>(half) << 16 : half;
+        } else {
+          half = static_cast<uint16_t>(s[k * lanes + l] >> 16 * i);
+          std::memcpy(cell, &half, 2);
+        }
+      }
+  if (!loads)
+    for (uint32_t l = 0; l < 8 * op.x; ++l) {
+      if (may_race<Space::shared>(w)) [[unlikely]]
+        note_access(w, op, l, rows[l], row_bytes, Races::Kind::write, cells[l]);
+      std::memcpy(rows[l], cells[l], row_bytes);
+    }
+  count(w, Space::shared, !loads, 0, 8 * op.x * row_bytes);
+  if (w.launch->options.count_classes) [[unlikely]]
+    w.tally->counters.shared_bank_conflicts += bank_conflicts(addresses, used, row_bytes);
+  return Status::go;
+}
+
 template <Space space>
 Handler load_handler(uint32_t size) {
   constexpr Handler table[] = {load_op<space, 1, false>,  load_op<space, 1, true>,  load_op<space, 2, false>,
@@ -528,6 +578,19 @@ bool select_memory(Selector& s, Op& op) {
       op.d = s.destination(0);
       address(1, false);
       return with(load_handler<Space::shared>(m(K::Size)));
+    case Mnemonic::LDSM:
+    case Mnemonic::STSM: {
+      const bool loads = mnemonic == Mnemonic::LDSM;
+      address(loads ? 1 : 0, false);
+      op.x = 1u << m(K::Matrices), op.y = m(K::Transposed);
+      if (loads) {
+        op.d = s.destination(0);
+        return with(matrices<true>);
+      }
+      const Source source = s.source(1, op.x);
+      op.d2 = source.offset, op.size = source.pool;
+      return with(matrices<false>);
+    }
     case Mnemonic::LDL:
       op.d = s.destination(0);
       address(1, false);

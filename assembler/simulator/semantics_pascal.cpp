@@ -154,13 +154,15 @@ Status xmad(Warp& w, const Op& op, uint32_t mask) {
   return Status::go;
 }
 
-// x: 0 AND 1 OR 2 XOR 3 PASS_B; y: writes CC; z: what pd says: 1 true, 2 zero, 3 not zero.
+// x: 0 AND 1 OR 2 XOR 3 PASS_B; y: writes CC; z: what pd says: 1 true, 2 zero, 3 not zero; size: 1 .X, zero only where the condition code says zero, too
+// (ptxas compares the logic of 64 bits with zero by `LOP.AND RZ.CC, ..; LOP.AND.X.NZ P0, RZ, ..`).
 void logic_results(Warp& w, const Op& op, const uint32_t* r, uint32_t mask) {
+  const uint32_t before = w.zero;
   if (op.y) set_sign_flags(w, r, mask);
   if (op.pd != trash_predicate) {
     uint32_t zero[lanes];
     for (uint32_t l = 0; l < lanes; ++l) zero[l] = r[l] == 0 ? all_lanes : 0;
-    const uint32_t z = signs(zero);
+    const uint32_t z = signs(zero) & (op.size ? before : all_lanes);
     commit_predicate(w, op.pd, op.z == 1 ? all_lanes : op.z == 2 ? z : op.z == 3 ? ~z : 0, mask);
   }
 }
@@ -456,7 +458,8 @@ bool select_pascal_integer(Selector& s, Op& op) {
       if (has_predicate) op.pd = s.predicate_destination(0);
       op.d = s.destination(k);
       op.a = s.integer(k + 1), op.b = s.integer(k + 2);
-      if (m(K::X)) return s.unsupported("LOP.X");
+      if (m(K::X) && cc) return s.unsupported("a condition code written by LOP.X");
+      op.size = m(K::X);
       op.x = m(K::LogicOp), op.y = cc, op.z = m(K::PredicateMode);
       return with(lop);
     case Mnemonic::LOP3:
