@@ -7,6 +7,7 @@
 // VIMNMX is printed.
 //
 // Exit codes: 0 success; 1 the input is at fault; 2 wrong usage; 3 output or memory at fault; 70 internal error.
+#include <algorithm>
 #include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -37,8 +38,9 @@ class Listing {
     // The file's order of sections is the reverse of the image's order of kernels.
     for (size_t i = image.kernels.size(); i-- > 0;) {
       decode(i);
-      number_labels(i);
+      number_relocated(i);
     }
+    for (size_t i = image.kernels.size(); i-- > 0;) number_labels(i);
     end_labels();
   }
 
@@ -111,6 +113,22 @@ class Listing {
   }
   uint64_t first_address() const { return isa::instruction_address(target_, 0); }
 
+  const cubin::Relocation* relocation(size_t kernel, uint64_t address) const {
+    const std::vector<cubin::Relocation>& all = image_.kernels[kernel].relocations;  // by offset
+    auto r = std::lower_bound(all.begin(), all.end(), address,
+                              [](const cubin::Relocation& x, uint64_t at) { return x.offset < at; });
+    for (; r != all.end() && r->offset == address; ++r)
+      if (r->kind != cubin::Relocation::generic_64) return &*r;
+    return nullptr;
+  }
+  // Places of the code that relocations name (where a call of the driver's functions returns to) take the first numbers.
+  void number_relocated(size_t kernel) {
+    const std::string& name = image_.kernels[kernel].name;
+    for (const Line& l : code_[kernel])
+      if (const cubin::Relocation* r = relocation(kernel, l.address); r && r->symbol == name && r->addend)
+        targets_[{kernel, l.address}] = name_of(kernel, static_cast<uint64_t>(r->addend));
+  }
+
   static bool is_branch_target(const isa::Instruction& in, uint32_t k) {
     return in.operands[k].kind == isa::OperandKind::label && in.mnemonic != isa::Mnemonic::BRX;
   }
@@ -119,6 +137,10 @@ class Listing {
     const cubin::Kernel& k = image_.kernels[kernel];
     for (const Line& l : code_[kernel]) {
       if (!l.known) continue;
+      if (const cubin::Relocation* r = relocation(kernel, l.address)) {
+        if (r->kind == cubin::Relocation::call) targets_[{kernel, l.address}] = r->symbol;
+        continue;
+      }
       for (uint32_t o = 0; o < l.instruction.operand_count; ++o)
         if (is_branch_target(l.instruction, o))
           targets_[{kernel, l.address}] = name_of(kernel, static_cast<uint64_t>(l.instruction.operands[o].value));
@@ -168,15 +190,16 @@ class Listing {
     auto at = targets_.find({kernel, l.address});
     std::string s = isa::text(target_, l.instruction, at == targets_.end() ? "" : "`(" + at->second + ")", l.address);
     // A relocated immediate prints as what it becomes.
-    for (const cubin::Relocation& r : image_.kernels[kernel].relocations)
-      if (r.offset == l.address && r.kind != cubin::Relocation::generic_64) {
-        size_t comma = s.rfind(", ");
-        if (comma == std::string::npos) break;
-        std::string symbol = r.addend ? fmt::format("({}+0x{:x})", r.symbol, r.addend) : r.symbol;
-        s = s.substr(0, comma + 2) + (r.kind == cubin::Relocation::absolute_low_32 ? "32@lo(" : "32@hi(") + symbol +
-            ")";
-      }
-    return s;
+    const cubin::Relocation* r = relocation(kernel, l.address);
+    if (!r) return s;
+    if (r->kind == cubin::Relocation::call) return s.substr(0, s.rfind(' ') + 1) + "`(" + r->symbol + ")";
+    const size_t comma = s.rfind(", ");
+    if (comma == std::string::npos) return s;
+    const std::string symbol = at != targets_.end() ? fmt::format("({} + {}@srel)", r->symbol, at->second)
+                               : r->addend          ? fmt::format("({}+0x{:x})", r->symbol, r->addend)
+                                                    : r->symbol;
+    return s.substr(0, comma + 2) + (r->kind == cubin::Relocation::absolute_low_32 ? "32@lo(" : "32@hi(") + symbol +
+           ")";
   }
 
   void section(size_t kernel, bool hex, std::string& out) const {

@@ -25,7 +25,7 @@ struct Parameter {
 struct Relocation {
   enum Kind : uint8_t { absolute_low_32, absolute_high_32, generic_64, call } kind{};
   uint64_t offset = 0;  // byte offset of the instruction (or data word)
-  std::string symbol;   // a Variable's name; in a kernel also its own, or (call) one of its externs
+  std::string symbol;   // a Variable's name; in a kernel also its own, or (call) an extern; in a Variable also an extern
   int64_t addend = 0;
   bool operator==(const Relocation&) const = default;
 };

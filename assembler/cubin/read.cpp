@@ -468,21 +468,30 @@ Result<void> Reader::relocations() {
         image_.kernels[kernel->second].relocations.push_back(std::move(r));
         continue;
       }
-      // A variable, or a place in a data section.
-      auto home = variables_of_section_.find(y.section);
-      if (home == variables_of_section_.end())
-        return input_error("section {}: relocation against `{}`, which is no variable", s.name, symbol_names_[symbol]);
-      const Variable* to = nullptr;
-      if ((y.info & 15) == 1) {
-        auto named = by_name.find(symbol_names_[symbol]);
-        if (named != by_name.end()) to = &image_.variables[named->second];
+      // A variable, or a place in a data section. ptxas 13 has the addresses of the driver's functions in bank 4.
+      const bool of_driver = kernel == kernel_of_section_.end() && (y.info & 15) == 2 && y.section == 0 &&
+                             !by_name.count(symbol_names_[symbol]);
+      if (of_driver) {
+        r.symbol = symbol_names_[symbol];
+        if (std::any_of(image_.kernels.begin(), image_.kernels.end(),
+                        [&](const Kernel& k) { return k.name == r.symbol; }))
+          return input_error("damaged cubin: section {} takes the kernel `{}` for a function of the driver", s.name,
+                             r.symbol);
       } else {
-        to = covering(home->second, static_cast<uint64_t>(r.addend));
+        auto home = variables_of_section_.find(y.section);
+        const Variable* to = nullptr;
+        if (home != variables_of_section_.end()) {
+          if (auto named = by_name.find(symbol_names_[symbol]); (y.info & 15) != 1)
+            to = covering(home->second, static_cast<uint64_t>(r.addend));
+          else if (named != by_name.end())
+            to = &image_.variables[named->second];
+        }
+        if (!to)
+          return input_error("section {}: relocation against `{}`, which is no variable", s.name,
+                             symbol_names_[symbol]);
+        if ((y.info & 15) != 1) r.addend -= static_cast<int64_t>(to->offset);
+        r.symbol = to->name;
       }
-      if (!to)
-        return input_error("section {}: relocation against `{}`, which is no variable", s.name, symbol_names_[symbol]);
-      if ((y.info & 15) != 1) r.addend -= static_cast<int64_t>(to->offset);
-      r.symbol = to->name;
       if (kernel != kernel_of_section_.end()) {
         r.offset = offset;
         image_.kernels[kernel->second].relocations.push_back(std::move(r));

@@ -331,6 +331,14 @@ void Writer::make_symbols() {
   for (size_t i = kernels.size(); i-- > 0;)
     for (const std::string& name : kernels[i].externs)
       if (symbol_named(name) == no_symbol) symbol_named(name) = symbol(name, global_function, 0);
+  const auto of_variable = [&](const std::string& name) {
+    return std::any_of(image_.variables.begin(), image_.variables.end(),
+                       [&](const Variable& v) { return v.name == name; });
+  };
+  for (const Variable& v : image_.variables)  // the driver's functions whose addresses bank 4 holds
+    for (const Relocation& r : v.relocations)
+      if (symbol_named(r.symbol) == no_symbol && !of_variable(r.symbol))
+        symbol_named(r.symbol) = symbol(r.symbol, global_function, 0);
   for (size_t i = 0; i < image_.variables.size(); ++i)
     if (image_.variables[i].visible) variable(i);
 }
