@@ -250,7 +250,8 @@ Result<cubin::Kernel> emit(const ptx::Module& module, Function& f, Code& code) {
     if (inst.call == Call::behind) inst.sass.operands[1].value = static_cast<int64_t>(isa::instruction_address(t, next_call(i) + 1));
     if (!isa::encode(t, inst.sass, at, words[i]))
       return input_error("function {}, line {}: internal limit: `{}` cannot be encoded on {}", f.source->name,
-                         inst.line, isa::text(t, inst.sass), t.name);
+                         inst.line, isa::text(t, inst.sass), t.name)
+          .at(inst.line);
     switch (inst.sass.mnemonic) {
       case isa::Mnemonic::EXIT: k.exit_offsets.push_back(static_cast<uint32_t>(at)); break;
       case isa::Mnemonic::BSSY:

@@ -131,7 +131,8 @@ class Expander {
     for (size_t at; (at = body.find("%constant")) != std::string::npos;) body.replace(at, 9, constant);
     if (body.empty())
       return input_error("function {}, line {}: unsupported instruction `{}`", from_.name, i.line,
-                         ptx::print(m_, from_, i));
+                         ptx::print(m_, from_, i))
+          .at(i.line);
     const std::string text = declared + body;
     auto at = texts.find(text);
     if (at == texts.end()) at = texts.emplace(text, parse(text)).first;

@@ -349,6 +349,15 @@ std::span<const std::unique_ptr<Workspace::Worker>> workers(const Options& optio
   return {w.workers.data(), threads};
 }
 
+// The same; what is not about a statement is about the function.
+Result<void> assemble_named(const ptx::Module& module, const ptx::Function& p, const SourceLines& lines,
+                            const Options& o, Workspace::Worker& memory, Timings& timings, cubin::Kernel& k,
+                            KernelReport& report) {
+  Result<void> made = assemble_kernel(module, p, lines, o, memory, timings, k, report);
+  if (made || made.error().line) return made;
+  return Error(made.error()).at(p.line);
+}
+
 // All kernels in their order; side by side with a pool, the longest first.
 Result<void> assemble_kernels(const ptx::Module& module, std::span<const ptx::Function* const> entries,
                               const SourceLines& lines, const Options& options, Timings& timings,
@@ -358,7 +367,7 @@ Result<void> assemble_kernels(const ptx::Module& module, std::span<const ptx::Fu
   if (!options.pool || options.pool->threads() == 1 || entries.size() < 2) {
     Workspace::Worker& worker = *workers(options, own, 1).front();
     for (size_t i = 0; i < entries.size(); ++i) {
-      RETURN_IF_ERROR(assemble_kernel(module, *entries[i], lines, options, worker, timings, kernels[i], reports[i]));
+      RETURN_IF_ERROR(assemble_named(module, *entries[i], lines, options, worker, timings, kernels[i], reports[i]));
     }
     return {};
   }
@@ -373,8 +382,8 @@ Result<void> assemble_kernels(const ptx::Module& module, std::span<const ptx::Fu
   auto waiting = timings.measure(Phase::encode);
   options.pool->run(entries.size(), [&](size_t n, unsigned worker) {
     const uint32_t i = order[n];
-    results[i] = assemble_kernel(module, *entries[i], lines, options, *memory[worker],
-                                 worker ? overlap[worker] : timings, kernels[i], reports[i]);
+    results[i] = assemble_named(module, *entries[i], lines, options, *memory[worker],
+                                worker ? overlap[worker] : timings, kernels[i], reports[i]);
   });
   for (const Timings& t : overlap) timings.add_overlap(t);
   for (Result<void>& r : results) RETURN_IF_ERROR(r);

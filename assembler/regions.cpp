@@ -485,7 +485,7 @@ struct Builder : Divergence {
                   "function {}, line {}: unsupported barrier: parts of a warp may come to it one after another behind "
                   "the branch in "
                   "line {}, and {} would count the first for all",
-                  f.name, i.line, block(b).end_line, target.name);
+                  f.name, i.line, block(b).end_line, target.name).at(i.line);
     }
     return {};
   }

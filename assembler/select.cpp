@@ -267,6 +267,7 @@ Op Selector::pair_register(Wide w) {
 
 void Selector::unsupported(const ptx::Instruction& i, std::string_view why) {
   if (!error_.empty()) return;
+  error_line_ = i.line;
   std::string text = ptx::print(m_, p_, i);
   while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
   size_t from = text.find_first_not_of(" \t\n");
@@ -779,7 +780,7 @@ Result<Function> Selector::run(SelectionRoom& room) {
         meet_once(items.subspan(k, n)), k += n - 1;
       else
         statement(items[k]);
-      if (!error_.empty()) return Error{Fault::input, error_};
+      if (!error_.empty()) return Error{Fault::input, error_, error_line_};
     }
     guard_ = predicate(isa::PT);
     Block& y = f_.blocks[block_];
@@ -791,7 +792,7 @@ Result<Function> Selector::run(SelectionRoom& room) {
   }
   make_subroutines();
   finish();
-  if (!error_.empty()) return Error{Fault::input, error_};
+  if (!error_.empty()) return Error{Fault::input, error_, error_line_};
   return std::move(f_);
 }
 

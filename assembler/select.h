@@ -300,6 +300,7 @@ class Selector {
   BlockId together_ = rndn::none<BlockId>();  // its lanes have come together in it
   bool one_address_ = false;                  // of the current instruction (FlowItem)
   std::string error_;
+  uint32_t error_line_ = 0;  // of its statement
   Op guard_ = predicate(isa::PT);
   bool uses_descriptor_ = false;
   uint32_t descriptor_ = descriptor_register;

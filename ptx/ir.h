@@ -310,6 +310,7 @@ struct Location {
 
 struct Function {
   std::string name;
+  uint32_t line = 0;  // of the name in the text
   bool is_entry = true;
   bool visible = true;
   bool external = false;  // .func declared elsewhere (vprintf, malloc): no body

@@ -294,6 +294,7 @@ void Reader::bound(std::string_view directive, Range at) {
 
 // The function's place in the module, made or found; its header is stored there.
 uint32_t Reader::declare_function() {
+  header_.line = line(header_name_.at.begin);
   header_.parameters.swap(pending_);
   pending_.clear();
   uint32_t symbol = find(header_name_.name);

@@ -39,9 +39,9 @@ struct rndn_assembler_result {
   std::list<std::string> strings;  // which the two name; a list's elements stay where they are
 
   const char* keep(std::string string) { return strings.emplace_back(std::move(string)).c_str(); }
-  rndn_assembler_status fail(rndn_assembler_status why, const std::string& message) {
+  rndn_assembler_status fail(rndn_assembler_status why, const std::string& message, uint32_t line = 0) {
     text += fmt::format("error: {}\n", message);
-    diagnostics.push_back({RNDN_ASSEMBLER_ERROR, 0, 0, keep(message)});
+    diagnostics.push_back({RNDN_ASSEMBLER_ERROR, line, 0, keep(message)});
     return why;
   }
   void clear() { cubin.clear(), text.clear(), diagnostics.clear(), kernels.clear(), strings.clear(); }
@@ -135,7 +135,7 @@ rndn_assembler_status assemble(const char* text, size_t length, const char* name
   Result<assembler::Assembled> assembled = assembler::assemble(module, options, timings);
   if (!assembled)
     return result.fail(assembled.error().fault == Fault::input ? RNDN_ASSEMBLER_INPUT : RNDN_ASSEMBLER_INTERNAL,
-                       fmt::format("{}: {}", name, assembled.error().message));
+                       fmt::format("{}: {}", name, assembled.error().message), assembled.error().line);
   for (const assembler::KernelReport& k : assembled->kernels)
     result.kernels.push_back({result.keep(k.name), k.registers, k.instructions, k.spill_bytes, k.shared_bytes});
   result.cubin = std::move(assembled->cubin);

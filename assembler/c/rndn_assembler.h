@@ -93,8 +93,8 @@ typedef enum rndn_assembler_severity {
 } rndn_assembler_severity;
 typedef struct rndn_assembler_diagnostic {
   rndn_assembler_severity severity;
-  unsigned line;   /* from 1; 0: no position, as for what is found after parsing: the message names function and line */
-  unsigned column; /* from 1, in bytes; 0: no position */
+  unsigned line;   /* from 1; 0: no position. What is found after parsing has its statement's or function's line */
+  unsigned column; /* from 1, in bytes; 0: no position, as for what is found after parsing */
   const char* message; /* one line, without position and severity */
 } rndn_assembler_diagnostic;
 RNDN_ASSEMBLER_EXPORT size_t rndn_assembler_diagnostic_count(const rndn_assembler_result* result);

@@ -22,6 +22,11 @@ struct Error {
   Fault fault = Fault::internal;
   std::string
       message;  // lower case, no full stop; says what was tried and, for the driver, its own name for the failure
+  uint32_t line = 0;  // of the input, from 1, where one is at fault that has no Diagnostic; 0: none known
+  Error at(uint32_t place) && {
+    line = place;
+    return std::move(*this);
+  }
   int exit_code() const { return static_cast<int>(fault); }
 };
 

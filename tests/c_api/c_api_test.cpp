@@ -270,6 +270,27 @@ TEST(CApi, TellsOfWhatIsFoundBehindTheParser) {
   EXPECT_THAT(call.kernels(), ElementsAre());
 }
 
+// The line of the statement where it is about one, else that of the function; with threads and without.
+TEST(CApi, WhatIsFoundBehindTheParserHasItsLine) {
+  const std::string head = ".version 7.8\n.target sm_80\n.address_size 64\n\n.visible .entry fits() { ret; }\n";
+  const std::string statement =
+      head +
+      ".visible .entry k()\n{\n.reg .b32 %r<4>;\nmov.u32 %r1, 5;\n\nld.const.u32 %r0, [70000];\n"
+      "st.global.u32 [0x7f0000000000], %r0;\nret;\n}\n";
+  const std::string function =
+      head + "\n.visible .entry\nlarge()\n{\n.shared .b8 s[400000];\nst.shared.u8 [s+5], 1;\nret;\n}\n";
+  for (const unsigned threads : {1u, 4u})
+    for (const int level : {int{RNDN_ASSEMBLER_LEVEL_0}, 3}) {
+      rndn_assembler_options options = options_for("sm_80");
+      options.threads = threads, options.level = level;
+      const Call at_statement(statement, &options), at_function(function, &options);
+      EXPECT_EQ(at_statement.status, RNDN_ASSEMBLER_INPUT);
+      EXPECT_THAT(at_statement.diagnostics(), ElementsAre(StartsWith("error 11:0 t.ptx: function k, line 11: ")));
+      EXPECT_EQ(at_function.status, RNDN_ASSEMBLER_INPUT);
+      EXPECT_THAT(at_function.diagnostics(), ElementsAre(StartsWith("error 8:0 t.ptx: function large: 400000 bytes")));
+    }
+}
+
 TEST(CApi, TakesTextsThatAreNoPtx) {
   for (const Call& call : {Call("", nullptr), Call({nullptr, 0}, nullptr)}) {
     EXPECT_EQ(call.status, RNDN_ASSEMBLER_INPUT);
