@@ -13,9 +13,10 @@
 // so that the closure is over the instructions that these are made of, few as a rule: back to those that differ whatever they are given. They are asked in
 // the order of the code, as long as anything changes. One lane's atomic for others takes what is the same for all, whatever round they are in.
 //
-// Cost: O(instructions + sum of the sizes of loops) for each level (one, hardly ever more than two), times the rounds of the closure (2 or 3 in practice).
+// Cost: O(instructions) for each level (one, hardly ever more than two), times the rounds of the closure (2 or 3 in practice).
 #include <algorithm>
 #include <bit>
+#include <numeric>
 #include <utility>
 
 #include "assembler/flow_graph.h"
@@ -74,41 +75,65 @@ void Divergence::analyse() {
   }
   flow.loops = !loops.empty() || irreducible;
   find_levels();
+  find_loop_joins();
 }
 
-// Natural loops; back edges to one header make one loop. Two loops nest or are apart: both headers dominate what they share.
+// Natural loops; back edges to one header make one loop. Two loops nest or are apart: both headers dominate what they share. Found from the last header
+// of the order to the first, so inner before outer; a loop that has been found is one block, its header (Tarjan, "Testing flow graph reducibility", 1974).
 void Divergence::find_loops(std::span<const uint32_t> order, std::span<const uint32_t> position) {
   const size_t n = flow.blocks.size();
-  const std::span<uint32_t> mark = numbers(n, UINT32_MAX);
+  const std::span<uint32_t> mark = numbers(n, UINT32_MAX), loop_of = numbers(n, UINT32_MAX),  // of a header
+      around = numbers(n, UINT32_MAX),  // by block: header of the innermost loop that it is in, and no header of
+      outer = arena.make_raw<uint32_t>(n);
+  std::iota(outer.begin(), outer.end(), 0u);
+  const auto outermost = [&](uint32_t b) {
+    while (outer[b] != b) b = outer[b] = outer[outer[b]];
+    return b;
+  };
   ArenaList<Loop> found_loops(arena, 8);
-  ArenaList<uint32_t> blocks(arena, n);
-  for (uint32_t h : order) {
+  ArenaList<uint32_t> blocks(arena, 32);
+  for (size_t k = order.size(); k-- > 0;) {
+    const uint32_t h = order[k];
     blocks.clear();
+    const auto add = [&](BlockId p) {
+      const uint32_t b = outermost(index(p));
+      if (mark[b] != h) mark[b] = h, blocks.push(b);
+    };
+    bool any = false;
     for (BlockId p : predecessors[h]) {
       if (position[index(p)] < position[h]) continue;
       if (!dominates(h, index(p)))
         irreducible = true;
-      else if (mark[index(p)] != h)
-        mark[index(p)] = h, blocks.push(index(p));
+      else
+        mark[h] = h, any = true, add(p);
     }
-    if (blocks.empty()) continue;
-    if (mark[h] != h) mark[h] = h, blocks.push(h);
-    for (size_t at = 0; at < blocks.size(); ++at) {
-      if (blocks[at] == h) continue;
-      for (BlockId p : predecessors[blocks[at]])
-        if (mark[index(p)] != h) mark[index(p)] = h, blocks.push(index(p));
+    if (!any) continue;
+    for (size_t at = 0; at < blocks.size(); ++at)
+      for (BlockId p : predecessors[blocks[at]]) add(p);
+    uint32_t size = 1;
+    for (uint32_t b : blocks.all()) {
+      around[b] = outer[b] = h;
+      size += loop_of[b] == UINT32_MAX ? 1 : found_loops[loop_of[b]].size;
     }
-    found_loops.push({.header = BlockId{h}, .blocks = arena.copy(std::span<const uint32_t>(blocks.all()))});
+    loop_of[h] = found_loops.push({.header = BlockId{h}, .size = size});
   }
   loops = found_loops.all();
-  const auto size = [](const Loop& l) { return l.blocks.size(); };
-  if (!std::ranges::is_sorted(loops, {}, size)) std::ranges::stable_sort(loops, {}, size);
-  inner_loop = numbers(n, UINT32_MAX);
+  std::ranges::reverse(loops);
+  if (!std::ranges::is_sorted(loops, {}, &Loop::size)) std::ranges::stable_sort(loops, {}, &Loop::size);
+  for (uint32_t l = 0; l < loops.size(); ++l) loop_of[index(loops[l].header)] = l;
   for (uint32_t l = static_cast<uint32_t>(loops.size()); l-- > 0;) {  // outer first
     Loop& loop = loops[l];
-    loop.parent = inner_loop[index(loop.header)];
-    if (loop.parent != UINT32_MAX) loop.depth = loops[loop.parent].depth + 1;
-    for (uint32_t b : loop.blocks) inner_loop[b] = l, block(BlockId{b}).loop_depth = loop.depth + 1;
+    loop.outermost = l;
+    if (const uint32_t h = around[index(loop.header)]; h != UINT32_MAX) {
+      loop.parent = loop_of[h];
+      loop.depth = loops[loop.parent].depth + 1, loop.outermost = loops[loop.parent].outermost;
+    }
+  }
+  inner_loop = loop_of;
+  for (uint32_t b : order) {
+    uint32_t& l = inner_loop[b];
+    if (around[b] != UINT32_MAX && l == UINT32_MAX) l = loop_of[around[b]];
+    if (l != UINT32_MAX) block(BlockId{b}).loop_depth = loops[l].depth + 1;
   }
   for (const Loop& loop : loops)  // inner first
     if (loop.parent != UINT32_MAX) loops[loop.parent].within += loop.within;
@@ -120,6 +145,16 @@ void Divergence::find_loops(std::span<const uint32_t> order, std::span<const uin
     loop.number = number;
     number += loop.within;
     next_in[l] = loop.number + 1;
+  }
+}
+
+// Along the post-dominators of the header. What is around the header of a loop inside is so as far as that loop's join; nobody comes into a loop but by
+// its header.
+void Divergence::find_loop_joins() {
+  for (uint32_t l = 0; l < loops.size(); ++l) {  // inner first
+    uint32_t j = ipdom[index(loops[l].header)];
+    while (j != UINT32_MAX && in_loop(l, j)) j = inner_loop[j] == l ? ipdom[j] : loops[inner_loop[j]].join;
+    loops[l].join = j;
   }
 }
 
@@ -191,7 +226,7 @@ void Divergence::find_levels() {
     for (BlockId b : flow.layout) leaves[index(b)] = !meets[index(b)] && !operates[index(b)] && !shared[index(b)];
   }
   level = numbers(n, UINT32_MAX), ipdom = numbers(n, UINT32_MAX), join = numbers(n, UINT32_MAX),
-  ipdom_depth = numbers(n, 0);
+  ipdom_depth = numbers(n, 0), back_position = arena.make_raw<uint32_t>(n);
   uint32_t count = 0;
   bool to_exit = false;
   const auto is_exit = [&](uint32_t x) { return is_none(block(BlockId{x}).taken) && is_none(block(BlockId{x}).next); };
@@ -212,6 +247,7 @@ void Divergence::find_levels() {
       for (BlockId p : predecessors[members[at]])
         if (level[index(p)] == UINT32_MAX && stays(p, BlockId{members[at]}))
           level[index(p)] = l, members[size++] = index(p);
+    one_level = l == 0 && size == flow.layout.size();
     const std::span<uint32_t> back = reverse_postorder(arena, n, root, [&](uint32_t b, uint32_t k) {
       const BlockList& p = predecessors[b];
       if (k == p.size()) return UINT32_MAX;
@@ -228,14 +264,13 @@ void Divergence::find_levels() {
       ipdom[b] = join[b] = towards[b];
       ipdom_depth[b] = b == root ? 1 : ipdom_depth[towards[b]] + 1;
     }
+    for (uint32_t k = 0; k < back.size(); ++k) back_position[back[k]] = k;
     // The root's lanes may go on too: to the first block that all of them come to.
-    const std::span<uint32_t> position = arena.make_raw<uint32_t>(n);
-    for (uint32_t k = 0; k < back.size(); ++k) position[back[k]] = k;
     successors(BlockId{root}, [&](BlockId s) {
       if (level[index(s)] != l) return;
       uint32_t a = index(s), c = join[root] == UINT32_MAX ? a : join[root];
       while (a != c) {
-        uint32_t& further = position[a] > position[c] ? a : c;
+        uint32_t& further = back_position[a] > back_position[c] ? a : c;
         further = ipdom[further];
       }
       join[root] = a;
@@ -401,33 +436,27 @@ void Divergence::diverge() {
       if (v != differing) undecided.push(x);
     }
 
-  // A branch splits what is reached before its join, from its successors on; a loop what is reached from its header before the loop's join.
+  // A branch splits what is reached before its join, from its successors on; a loop what is reached from its header before the loop's join, and, of
+  // values, what its blocks lead to outside of it.
   struct Split {
     uint32_t from, join, depth;  // of the join
-    // What `from` is: a block with a branch, a loop's header, which runs apart too, or a loop: what its blocks lead to outside of it.
-    enum : uint8_t { branch, loop, ways_out } of;
+    uint32_t level;              // of the branch or loop
+    bool behind;                 // from the successors of `from`
   };
-  ArenaList<Split> splits(arena, flow.layout.size()), of_values(arena, flow.layout.size());
+  ArenaList<Split> splits(arena, 16), of_values(arena, 16);
   ArenaList<uint32_t> found(arena, flow.layout.size());
   // Marks blocks. `to`: by block, the depth of the join up to which all behind it is marked; 0: to the end. What follows a block up to a join nearer to the
   // root (both post-dominate the block) holds what follows it up to the other, so a block is looked at again only for a join nearer to the root.
   const auto split = [&](const Split& x, Flags marked, std::span<uint32_t> to) {
     found.clear();
-    const uint32_t home = x.of == Split::ways_out ? index(loops[x.from].header) : x.from;
     const auto visit = [&](BlockId s) {
       if (index(s) == x.join) return;
-      const uint32_t depth = level[index(s)] == level[home] ? x.depth : 0;
+      const uint32_t depth = level[index(s)] == x.level ? x.depth : 0;
       if (to[index(s)] <= depth) return;
       to[index(s)] = depth, found.push(index(s));
       changed |= !marked[index(s)], marked[index(s)] = true;
     };
-    if (x.of == Split::branch) successors(BlockId{x.from}, visit);
-    if (x.of == Split::loop) visit(BlockId{x.from});
-    if (x.of == Split::ways_out)
-      for (uint32_t b : loops[x.from].blocks)
-        successors(BlockId{b}, [&](BlockId s) {
-          if (!in_loop(x.from, index(s))) visit(s);
-        });
+    x.behind ? successors(BlockId{x.from}, visit) : visit(BlockId{x.from});
     for (size_t at = 0; at < found.size(); ++at) successors(BlockId{found[at]}, visit);
   };
   const auto split_all = [&](ArenaList<Split>& all, Flags marked, std::span<uint32_t> to) {
@@ -455,7 +484,7 @@ void Divergence::diverge() {
     for (BlockId b : flow.layout) {
       const FlowBlock& x = block(b);
       uint32_t l = inner_loop[index(b)];
-      while (l != UINT32_MAX && loops[l].parent != UINT32_MAX) l = loops[l].parent;
+      if (l != UINT32_MAX) l = loops[l].outermost;
       for (const FlowItem& item : x.items) {
         if (!is_none(item.guard)) read(index(item.guard), l);
         const ptx::Instruction& i = instructions[item.inst];
@@ -467,39 +496,106 @@ void Divergence::diverge() {
       if (!is_none(x.predicate)) read(index(x.predicate), l);
     }
   };
+  // By loop: the innermost divergent one of those that hold it and itself; UINT32_MAX: none.
+  const std::span<uint32_t> divergent_around = numbers(loops.size(), UINT32_MAX);
+  const auto find_divergent = [&] {
+    for (uint32_t l = static_cast<uint32_t>(loops.size()); l-- > 0;)  // outer first
+      divergent_around[l] = loops[l].divergent              ? l
+                            : loops[l].parent == UINT32_MAX ? UINT32_MAX
+                                                            : divergent_around[loops[l].parent];
+  };
+  // By loop: itself while it is not divergent, else one around it (or `outside`) with none in between that is not.
+  const uint32_t outside = static_cast<uint32_t>(loops.size());
+  const std::span<uint32_t> up = arena.make_raw<uint32_t>(loops.size() + 1);
+  std::iota(up.begin(), up.end(), 0u);
+  const auto uniform_around = [&](uint32_t l) {  // the innermost, or `outside`
+    for (l = std::min(l, outside); up[l] != l;) l = up[l] = up[up[l]];
+    return l;
+  };
+  // Edges out of loops.
+  struct WayOut {
+    uint32_t inner, outer;  // of the loops that it leads out of
+    uint32_t to;
+  };
+  ArenaList<WayOut> ways_out(arena, 0);
+  const auto find_ways_out = [&] {
+    struct Edge {
+      uint32_t to, within,
+          before;  // within: the innermost loop that holds both blocks; before: another edge of the loop
+    };
+    ArenaList<Edge> edges_out(arena, 8);
+    const std::span<uint32_t> last = numbers(loops.size(), UINT32_MAX);  // by loop
+    for (BlockId b : flow.layout) {
+      const uint32_t l = inner_loop[index(b)];
+      if (l == UINT32_MAX) continue;
+      successors(b, [&](BlockId s) {
+        if (in_loop(l, index(s))) return;
+        uint32_t within = inner_loop[index(s)];
+        if (within != UINT32_MAX && !in_loop(within, index(b))) within = loops[within].parent;  // s is its header
+        if (within == loops[l].parent)
+          ways_out.push({l, l, index(s)});
+        else
+          last[l] = edges_out.push({index(s), within, last[l]});
+      });
+    }
+    if (edges_out.empty()) return;
+    const std::span<uint32_t> walk = arena.make_raw<uint32_t>(loops.size()),
+                              at = arena.make_raw<uint32_t>(loops.size());
+    for (uint32_t l = 0; l < loops.size(); ++l) walk[loops[l].number] = l;
+    for (uint32_t l : walk) {
+      at[loops[l].depth] = l;  // by depth: the loop around those that follow
+      for (uint32_t e = last[l]; e != UINT32_MAX; e = edges_out[e].before) {
+        const uint32_t within = edges_out[e].within;
+        ways_out.push({l, at[within == UINT32_MAX ? 0 : loops[within].depth + 1], edges_out[e].to});
+      }
+    }
+  };
+  // What divergent loops lead to: of the loops that an edge leaves the outermost has the join nearest to the root.
+  const auto split_behind_loops = [&] {
+    if (ways_out.empty()) find_ways_out();
+    for (const WayOut& w : ways_out.all()) {
+      uint32_t l = divergent_around[w.inner];
+      if (l == UINT32_MAX || loops[l].number - loops[w.outer].number >= loops[w.outer].within) continue;
+      if (loops[w.outer].divergent) {
+        l = w.outer;
+      } else {
+        for (uint32_t k = l; k != w.outer; k = loops[k].parent)
+          if (loops[k].divergent) l = k;
+      }
+      of_values.push({w.to, loops[l].join, depth_of(loops[l].join), level[index(loops[l].header)], false});
+    }
+  };
   // Of a register that is written in the block, by what lanes do there.
   const Flags values_apart = flags(flow.blocks.size());  // block runs without lanes that go on to read what it writes
   const auto written_in = [&](uint32_t b, uint32_t reg) {
     if (values_apart[b]) return differing;
-    Variation v = same;
-    for (uint32_t l = inner_loop[b]; l != UINT32_MAX; l = loops[l].parent) {
-      if (!loops[l].divergent) continue;
-      if (readers.empty()) find_readers();
-      const bool runs_again = loops[l].parent != UINT32_MAX || irreducible;
-      if (readers[reg] != nobody && (runs_again || readers[reg] != l)) return differing;
-      v = same_in_round;
-    }
-    return v;
+    uint32_t l = inner_loop[b];
+    if (l != UINT32_MAX) l = divergent_around[l];
+    if (l == UINT32_MAX) return same;
+    if (readers.empty()) find_readers();
+    const bool runs_again = loops[l].parent != UINT32_MAX || irreducible;
+    return readers[reg] != nobody && (runs_again || readers[reg] != l) ? differing : same_in_round;
   };
   const std::span<uint32_t> apart_to = numbers(flow.blocks.size(), UINT32_MAX),
                             values_to = numbers(flow.blocks.size(), UINT32_MAX);
   const Flags known = flags(flow.blocks.size());  // the branch has split what it can
   do {
     changed = false;
+    bool more_loops = false;
     for (BlockId b : flow.layout) {
       if (known[index(b)] || !diverges(b)) continue;
       known[index(b)] = true;
-      const Split branch{index(b), join[index(b)], depth_of(join[index(b)]), Split::branch};
+      const Split branch{index(b), join[index(b)], depth_of(join[index(b)]), level[index(b)], true};
       splits.push(branch);
       if (!only_leaves(b)) of_values.push(branch);
-      for (uint32_t l = inner_loop[index(b)]; l != UINT32_MAX && leaves_loop(l, b); l = loops[l].parent) {
-        if (loops[l].divergent) continue;
-        loops[l].divergent = true;
-        const uint32_t j = loop_join(l);
-        splits.push({index(loops[l].header), j, depth_of(j), Split::loop});
-        of_values.push({l, j, depth_of(j), Split::ways_out});
+      for (uint32_t l; (l = uniform_around(inner_loop[index(b)])) != outside && leaves_loop(l, b);) {
+        loops[l].divergent = more_loops = true;
+        up[l] = std::min(loops[l].parent, outside);
+        const uint32_t header = index(loops[l].header);
+        splits.push({header, loops[l].join, depth_of(loops[l].join), level[header], false});
       }
     }
+    if (more_loops) find_divergent(), split_behind_loops();
     split_all(splits, apart, apart_to);
     split_all(of_values, values_apart, values_to);
     size_t kept = 0;

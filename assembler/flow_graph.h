@@ -135,10 +135,12 @@ struct Divergence : FlowGraph {
   bool dominates(uint32_t a, uint32_t b) const { return flow.dominators.dominates(a, b); }
   struct Loop {
     BlockId header;
-    std::span<const uint32_t> blocks;
+    uint32_t size = 1;  // blocks
     bool divergent = false;
     uint32_t parent = UINT32_MAX;  // the loop around it
+    uint32_t outermost = 0;        // .. of those that hold it, or itself
     uint32_t depth = 0;            // loops around it
+    uint32_t join = UINT32_MAX;    // the first post-dominator of its header outside of it
     uint32_t number = 0,
              within = 1;  // its place in a walk over the tree of loops, and how many loops it holds with itself
   };
@@ -154,9 +156,11 @@ struct Divergence : FlowGraph {
   // Levels. The blocks that lead to one root are a level, in which all joins lie: a branch's join is its immediate post-dominator towards the root.
   // Lanes that go from a level to another never come back. Lanes that leave for their end, with no wait of any kind before it, while others go on to
   // a barrier of the block, are a level of their own, too: nobody may wait for the others at their joins.
-  std::span<uint32_t> level, ipdom;  // by block; UINT32_MAX: none
-  std::span<uint32_t> ipdom_depth;   // by block: how many steps towards the root; 0: none
-  std::span<uint32_t> join;          // by block: where its lanes meet behind its branch
+  std::span<uint32_t> level, ipdom;   // by block; UINT32_MAX: none
+  std::span<uint32_t> ipdom_depth;    // by block: how many steps towards the root; 0: none
+  std::span<uint32_t> back_position;  // by block: its place in the reverse postorder of its level, from the root back
+  std::span<uint32_t> join;           // by block: where its lanes meet behind its branch
+  bool one_level = false;             // no block is of another
   Flags meets, leaves;  // by block: leads to a barrier of the block; is what such blocks are left for, for good
 
   bool stays(BlockId b, BlockId s) const { return !(meets[index(b)] && leaves[index(s)]); }
@@ -178,14 +182,10 @@ struct Divergence : FlowGraph {
     uint32_t j = join[index(b)];
     return j == UINT32_MAX || !in_loop(loop, j);
   }
-  uint32_t loop_join(uint32_t loop) {
-    uint32_t j = ipdom[index(loops[loop].header)];
-    while (j != UINT32_MAX && in_loop(loop, j)) j = ipdom[j];
-    return j;
-  }
 
  private:
   void find_loops(std::span<const uint32_t> order, std::span<const uint32_t> position);
+  void find_loop_joins();
   uint32_t root_of(BlockId from);
   void find_levels();
   template <class F>

@@ -13,7 +13,13 @@
 // nesting (a goto into an arm, a || b): then the one that joins later takes in the other's blocks, and two with the same join become one. Nothing
 // else is needed for that: a region may be entered by any number of edges.
 //
-// Cost: O(sum of the sizes of regions and loops * their depth). Branches that join at one place, however many, are looked at together.
+// They are found from the inside out, joins far from the root first, and for one join what is near to it first. A set that has been found is one node
+// from then on, whose only way on is to its join (as in the program structure tree of Johnson, Pearson, Pingali, "The Program Structure Tree",
+// 1994, but with several entries): the joins of both sets post-dominate what they share, so who comes into the inner one comes to its join, before the
+// outer's. A block is so looked at once, a set once in the one around it, and which set holds what is a tree.
+//
+// Cost: O(blocks + edges), and sorting. Left out: ways to other levels from several pieces of one join are followed for each join; where lanes may leave for a
+// level with operations of the warp each divergent branch is followed; so are, on Pascal, those to barriers.
 //
 // Lanes must not wait at a join for lanes that wait for them, on Volta and later: a region that holds an operation of the whole warp (shfl.sync and
 // its like with any mask but that of activemask) is none, since lanes that left it may be meant to meet the others at another such operation
@@ -44,152 +50,244 @@ uint32_t deepest_region(bool calls, const isa::Target& target) {
 }
 
 struct Builder : Divergence {
-  using Blocks = ArenaList<uint32_t>;
+  // A set of blocks that all lead to a join, and are all that is reached from some of them before it. Candidates nest or are apart.
   struct Candidate {
     uint32_t join;
-    Blocks blocks;                 // all lead to the join; not empty
-    Blocks ends;                   // reachable from the entries too, but of another level: in no region
     uint32_t parent = UINT32_MAX;  // the smallest candidate that holds all blocks
+    uint32_t met_at = 0;           // number of the search that met it last
+    bool of_loop = false;
+    bool dropped = false;            // no region
+    bool elsewhere = false;          // it or what is behind ways out of its level waits for lanes that may be elsewhere
+    bool barrier = false;            // it has a barrier of the block
+    bool spins = false;              // something in it may spin, as may_spin says
+    uint32_t spinning = UINT32_MAX;  // the innermost loop around something that may spin for joins outside of that loop
+    uint32_t first_way = UINT32_MAX, last_way = UINT32_MAX;  // of `ways`
+    uint32_t number = 0,
+             within = 1;  // its place in a walk over the tree of candidates, and how many it holds with itself
     BlockId landing = none<BlockId>();
     RegionId id = none<RegionId>();
   };
-  struct Branch {
-    uint32_t join, block;
-  };
   ArenaList<Candidate> candidates{arena, 8};  // inner before outer
-  std::span<uint32_t> innermost;              // by block: the innermost candidate that holds it; from nest() on
-  Flags for_lanes;                            // by block: it waits for lanes that may be elsewhere
-  Flags ends;           // .. its lanes may end before they come to a barrier; empty until somebody asks
-  Flags leads_to_wait;  // .. while branches of one join are looked at
+  std::span<uint32_t> innermost;              // by block: the innermost candidate that holds it
+  ArenaList<uint32_t> around{arena, 8};       // by candidate: itself, or one that holds it
+  std::span<uint32_t>
+      opened_by;  // by block with a divergent branch: candidate of what is behind it, or `nothing`; UINT32_MAX: none
+  static constexpr uint32_t nothing = UINT32_MAX - 1;
+  Flags for_lanes;  // by block: it waits for lanes that may be elsewhere
+  Flags ends;       // .. its lanes may end before they come to a barrier; empty until somebody asks
+  Flags off_waits,
+      off_spins;  // .. it leads to a block that waits for lanes elsewhere; to one that may spin; empty until somebody asks
+  bool may_wait = false;      // lanes wait for others, so that regions may have to be dropped
+  bool joins_rounds = false;  // a branch that reaches itself before its join makes a region all the same
 
   uint32_t innermost_holding(BlockId b) const { return index(b) < innermost.size() ? innermost[index(b)] : UINT32_MAX; }
   bool holds(uint32_t k, BlockId b) const {
-    uint32_t c = innermost_holding(b);
-    while (c < k) c = candidates[c].parent;
-    return c == k;
+    const uint32_t c = innermost_holding(b);
+    return c != UINT32_MAX && candidates[c].number - candidates[k].number < candidates[k].within;
   }
-  void add_candidate(uint32_t join, std::span<const uint32_t> set) {
-    Candidate c{.join = join, .blocks = Blocks(arena, set.size()), .ends = Blocks(arena, 0)};
-    for (uint32_t b : set) (level[b] == level[join] ? c.blocks : c.ends).push(b);
-    if (!c.blocks.empty()) candidates.push(c);
+
+  // What a search finds: blocks that no candidate holds, in `found`; outermost candidates; ways to other levels.
+  struct Way {
+    uint32_t to, next;
+  };
+  ArenaList<Way> ways{arena, 8};
+  ArenaList<uint32_t> inside{arena, 8};
+  uint32_t first_way = UINT32_MAX, last_way = UINT32_MAX;
+  uint32_t outermost(uint32_t c) {
+    while (around[c] != c) c = around[c] = around[around[c]];
+    return c;
   }
-  static void add_end(Candidate& c, uint32_t b) {
-    if (const auto ends = c.ends.all(); std::ranges::find(ends, b) == ends.end()) c.ends.push(b);
+  bool met(uint32_t b) {
+    return innermost[b] == UINT32_MAX ? reached(b) : candidates[outermost(innermost[b])].met_at == searches;
   }
-  template <class F>
-  void erase_candidates(F&& needless) {
-    const std::span<Candidate> all = candidates.all();
-    candidates.resize_down(static_cast<size_t>(std::remove_if(all.begin(), all.end(), needless) - all.begin()));
-  }
-  // Whether any two candidates nest or are apart, and those with the same join have different blocks: each, the larger ones first, must lie in what
-  // only the same ones of them hold. O(sum of their sizes).
-  bool nested() const {
-    if (candidates.size() < 2) return true;
-    const std::span<uint32_t> larger_first = arena.make_raw<uint32_t>(candidates.size()),
-                              around = arena.make_raw<uint32_t>(candidates.size()),
-                              inner = arena.make_span<uint32_t>(flow.blocks.size(), UINT32_MAX);
-    std::iota(larger_first.begin(), larger_first.end(), 0u);
-    std::ranges::sort(larger_first, {}, [&](uint32_t k) { return std::pair(~candidates[k].blocks.size(), k); });
-    for (uint32_t k : larger_first) {
-      const Candidate& c = candidates[k];
-      around[k] = inner[c.blocks[0]];
-      for (uint32_t b : c.blocks.all())
-        if (std::exchange(inner[b], k) != around[k]) return false;
-      for (uint32_t o = around[k]; o != UINT32_MAX && candidates[o].blocks.size() == c.blocks.size(); o = around[o])
-        if (candidates[o].join == c.join) return false;
-    }
-    return true;
-  }
-  // Until any two candidates nest or are apart: the one that joins later takes in the blocks of one that joins inside it; candidates with the
-  // same join become one. Two candidates are looked at together only when they share a block.
-  void nest() {
-    if (!nested()) {
-      make_nested();
-      erase_candidates([](const Candidate& c) { return c.blocks.empty(); });
-    }
-    const auto size = [](const Candidate& c) { return c.blocks.size(); };
-    if (!std::ranges::is_sorted(candidates.all(), {}, size)) std::ranges::stable_sort(candidates.all(), {}, size);
-    find_parents();
-  }
-  void make_nested() {
-    std::vector<std::vector<uint32_t>> holders(flow.blocks.size());  // by block: the candidates that hold it
-    for (uint32_t k = 0; k < candidates.size(); ++k)
-      for (uint32_t b : candidates[k].blocks.all()) holders[b].push_back(k);
-    const auto holds = [&](uint32_t k, uint32_t b) { return std::ranges::find(holders[b], k) != holders[b].end(); };
-    const auto take_in = [&](uint32_t outer, uint32_t inner) {
-      Candidate &x = candidates[outer], &y = candidates[inner];
-      for (uint32_t b : y.blocks.all())
-        if (!holds(outer, b)) x.blocks.push(b), holders[b].push_back(outer);
-      for (uint32_t b : y.ends.all()) add_end(x, b);
-    };
-    std::vector<uint32_t> shared(candidates.size(), 0), others;
-    for (bool changed = true; changed;) {
-      changed = false;
-      for (uint32_t a = 0; a < candidates.size(); ++a) {
-        bool again = true;
-        while (again) {
-          again = false;
-          others.clear();
-          for (uint32_t b : candidates[a].blocks.all())
-            for (uint32_t k : holders[b])
-              if (k > a && shared[k]++ == 0) others.push_back(k);
-          std::sort(others.begin(), others.end());
-          for (uint32_t k : others) {
-            const uint32_t common = std::exchange(shared[k], 0);
-            if (again) continue;  // the sets have changed: count anew
-            Candidate &x = candidates[a], &y = candidates[k];
-            const bool in = common == x.blocks.size(), holds_it = common == y.blocks.size();
-            const bool same = x.join == y.join && in && holds_it;
-            if (!same && (in || holds_it)) continue;
-            changed = again = true;
-            if (x.join == y.join) {
-              take_in(a, k);
-              for (uint32_t b : y.blocks.all()) std::erase(holders[b], k);
-              y.blocks.clear();
-            } else {
-              const bool y_outer = holds(k, x.join);
-              CHECK(y_outer || holds(a, y.join), "a block leads to two joins of which neither leads to the other");
-              y_outer ? take_in(k, a) : take_in(a, k);
-            }
-          }
+  // From the successors of the block, or from itself, up to the join. Whoever comes into a candidate of a join further inside comes to that join.
+  void search(BlockId from, uint32_t j, bool include) {
+    start_search();
+    inside.clear(), first_way = last_way = UINT32_MAX;
+    const auto visit = [&](BlockId to) {
+      for (uint32_t s = index(to); s != j;) {
+        if (level[s] != level[j]) {
+          first_way = ways.push({s, first_way});
+          if (last_way == UINT32_MAX) last_way = first_way;
+          return;
         }
+        if (innermost[s] == UINT32_MAX) {
+          if (!reached(s)) reached_at[s] = searches, found.push(s);
+          return;
+        }
+        const uint32_t c = outermost(innermost[s]);
+        if (candidates[c].met_at == searches) return;
+        candidates[c].met_at = searches, inside.push(c);
+        s = candidates[c].join;
+      }
+    };
+    include ? visit(from) : successors(from, visit);
+    for (size_t at = 0; at < found.size(); ++at) successors(BlockId{found[at]}, visit);
+  }
+
+  bool waits_elsewhere(const Candidate& c) {
+    if (!c.barrier || c.elsewhere) return c.elsewhere;
+    if (ends.empty()) ends = ending();
+    return ends[c.join];
+  }
+  // Nothing in it waits before its join.
+  bool is_clean(const Candidate& c) { return !waits_elsewhere(c) && !c.spins; }
+  void note_spinning(Candidate& c, uint32_t l) const {
+    if (l == UINT32_MAX || c.spins) return;
+    c.spins = !in_loop(l, c.join);
+    if (c.spinning == UINT32_MAX || loops[c.spinning].depth < loops[l].depth) c.spinning = l;
+  }
+  // What the last search has found waits for.
+  void note_waits(Candidate& c) {
+    for (uint32_t b : found.all()) {
+      c.elsewhere |= for_lanes[b] || waits(b).unaligned, c.barrier |= waits(b).barrier;
+      if (may_spin(b)) note_spinning(c, inner_loop[b]);
+    }
+    for (uint32_t k : inside.all()) {
+      const Candidate& i = candidates[k];
+      c.elsewhere |= i.elsewhere, c.barrier |= i.barrier, c.spins |= i.spins;
+      note_spinning(c, i.spinning);
+    }
+    for (uint32_t w = first_way; w != UINT32_MAX; w = ways[w].next) {
+      find_off_waits();
+      if (off_spins.empty()) off_spins = leading_to([&](uint32_t b) { return may_spin(b); });
+      c.elsewhere |= off_waits[ways[w].to], c.spins |= off_spins[ways[w].to];
+    }
+  }
+  void find_off_waits() {
+    if (off_waits.empty()) off_waits = leading_to([&](uint32_t b) { return for_lanes[b] || waits(b).unaligned; });
+  }
+
+  // Makes the last search a candidate: its number, or `nothing`. One that is refused is no region; but nobody comes into it halfway, so that it need
+  // not be searched again.
+  uint32_t add_candidate(uint32_t join, bool of_loop, bool refused) {
+    if (found.empty() && inside.empty()) return nothing;
+    Candidate c{.join = join, .of_loop = of_loop, .dropped = refused};
+    if (may_wait) note_waits(c);
+    // Regions of branches with one join that overlap are one; but those behind which nothing waits before the join remain when the others are dropped.
+    const auto is_part = [&](const Candidate& i) {
+      return !refused && !i.dropped && i.join == join &&
+             (!may_wait || (!of_loop && !i.of_loop && !(is_clean(i) && !is_clean(c))));
+    };
+    uint32_t k = static_cast<uint32_t>(candidates.size());
+    if (inside.size() == 1 && !candidates[inside[0]].dropped && !refused && candidates[inside[0]].join == join &&
+        (found.empty() || is_part(candidates[inside[0]]))) {
+      k = inside[0];
+      Candidate& i = candidates[k];
+      i.elsewhere = c.elsewhere, i.barrier = c.barrier, i.spins = c.spins, i.spinning = c.spinning;
+    } else {
+      candidates.push(c), around.push(k);
+      for (uint32_t i : inside.all()) {
+        candidates[i].parent = around[i] = k;
+        if (is_part(candidates[i])) candidates[i].dropped = true;
+        take_ways(k, candidates[i].first_way, candidates[i].last_way);
       }
     }
+    for (uint32_t b : found.all()) innermost[b] = k;
+    take_ways(k, first_way, last_way);
+    return k;
   }
-  void find_parents() {
-    innermost = numbers(flow.blocks.size(), UINT32_MAX);
-    for (uint32_t k = static_cast<uint32_t>(candidates.size()); k-- > 0;) {  // outer first
-      candidates[k].parent = innermost[candidates[k].blocks[0]];
-      for (uint32_t b : candidates[k].blocks.all()) innermost[b] = k;
+  void take_ways(uint32_t k, uint32_t first, uint32_t last) {
+    if (first == UINT32_MAX) return;
+    Candidate& c = candidates[k];
+    ways[last].next = c.first_way;
+    c.first_way = first;
+    if (c.last_way == UINT32_MAX) c.last_way = last;
+  }
+
+  // A piece of what is behind branches of one join.
+  struct Piece {
+    uint32_t candidate, first_way;  // candidate: or `nothing`
+  };
+  ArenaList<Piece> pieces{arena, 8};  // of one join
+  // Those of which lanes come to the same blocks of other levels are one.
+  void join_by_ends(uint32_t join) {
+    size_t kept = 0;
+    for (const Piece& p : pieces.all())
+      if (const Candidate* c = p.candidate == nothing ? nullptr : &candidates[p.candidate];
+          c ? c->parent == UINT32_MAX && !c->dropped && c->first_way != UINT32_MAX : p.first_way != UINT32_MAX)
+        pieces[kept++] = c ? Piece{p.candidate, c->first_way} : p;
+    pieces.resize_down(kept);
+    if (kept < 2) return;
+    const std::span<uint32_t> of = arena.make_raw<uint32_t>(kept);  // by piece: itself, or one that is the same
+    std::iota(of.begin(), of.end(), 0u);
+    const auto piece = [&](uint32_t k) {
+      while (of[k] != k) k = of[k] = of[of[k]];
+      return k;
+    };
+    if (met_by.empty()) met_by = numbers(level.size(), 0);
+    start_search();
+    for (uint32_t k = 0; k < kept; ++k) {
+      size_t at = found.size();
+      const auto visit = [&](BlockId s) {
+        if (index(s) == join) return;
+        if (reached(index(s))) return void(of[piece(met_by[index(s)])] = piece(k));
+        reached_at[index(s)] = searches, met_by[index(s)] = k, found.push(index(s));
+      };
+      for (uint32_t w = pieces[k].first_way; w != UINT32_MAX; w = ways[w].next) visit(BlockId{ways[w].to});
+      for (; at < found.size(); ++at) successors(BlockId{found[at]}, visit);
     }
+    found.clear(), first_way = last_way = UINT32_MAX;
+    for (uint32_t k = 0; k < kept; ++k) {
+      if (of[k] != k) continue;
+      inside.clear();
+      for (uint32_t p = 0; p < kept; ++p)
+        if (const uint32_t c = pieces[p].candidate; piece(p) == k && c != nothing && candidates[c].parent == UINT32_MAX)
+          inside.push(c);
+      if (inside.size() > 1) add_candidate(join, false, false);
+    }
+  }
+  std::span<uint32_t> met_by;  // by block that the last search met: piece from which
+
+  // By candidate: itself, or the innermost around it that is not dropped; UINT32_MAX: none.
+  std::span<uint32_t> kept_by() {
+    const std::span<uint32_t> kept = arena.make_raw<uint32_t>(candidates.size());
+    for (size_t k = candidates.size(); k-- > 0;) {  // outer first
+      const Candidate& c = candidates[k];
+      kept[k] = !c.dropped ? static_cast<uint32_t>(k) : c.parent == UINT32_MAX ? UINT32_MAX : kept[c.parent];
+    }
+    return kept;
   }
   // Candidates that bring nothing: those that join where the one around them does (a || b || c ..), and those deeper than there are B registers,
   // whose lanes meet at the join of one around them. All their blocks run apart anyway.
-  bool drop_needless() {
+  void drop_needless() {
     const uint32_t most = deepest_region(flow.calls, target);
-    const std::span<uint32_t> depth = numbers(candidates.size(), 0),
-                              kept_by = arena.make_raw<uint32_t>(
-                                  candidates.size());  // itself, or the innermost around it that stays
-    const Flags needless = flags(candidates.size());
-    bool any = false;
-    for (uint32_t k = static_cast<uint32_t>(candidates.size()); k-- > 0;) {  // outer first
-      const uint32_t parent = candidates[k].parent;
-      kept_by[k] = k;
-      if (parent == UINT32_MAX) continue;
-      needless[k] = candidates[parent].join == candidates[k].join || depth[parent] + 1 >= most;
-      depth[k] = depth[parent] + (needless[k] ? 0 : 1);
-      if (!needless[k]) continue;
-      any = true;
-      kept_by[k] = kept_by[parent];
-      for (uint32_t b : candidates[k].ends.all()) add_end(candidates[kept_by[k]], b);
+    const std::span<uint32_t> depth = arena.make_raw<uint32_t>(candidates.size()),
+                              kept = arena.make_raw<uint32_t>(candidates.size());
+    for (size_t k = candidates.size(); k-- > 0;) {  // outer first
+      Candidate& c = candidates[k];
+      const uint32_t parent = c.parent == UINT32_MAX ? UINT32_MAX : kept[c.parent];
+      depth[k] = parent == UINT32_MAX ? 0 : depth[parent] + 1;
+      if (parent != UINT32_MAX) c.dropped |= candidates[parent].join == c.join || depth[k] >= most;
+      kept[k] = c.dropped ? parent : static_cast<uint32_t>(k);
     }
-    if (any) {
-      size_t kept = 0;
-      for (size_t k = 0; k < candidates.size(); ++k)
-        if (!needless[k]) candidates[kept++] = candidates[k];
-      candidates.resize_down(kept);
+  }
+  // Leaves out what was dropped, and numbers the tree.
+  void compact() {
+    const std::span<uint32_t> kept = kept_by(), place = arena.make_raw<uint32_t>(candidates.size());
+    const auto place_of = [&](uint32_t k) {
+      return k >= nothing ? k : kept[k] == UINT32_MAX ? UINT32_MAX : place[kept[k]];
+    };
+    uint32_t size = 0;
+    for (uint32_t k = 0; k < candidates.size(); ++k) place[k] = candidates[k].dropped ? UINT32_MAX : size++;
+    for (uint32_t& k : innermost) k = place_of(k);
+    for (uint32_t& k : opened_by) k = place_of(k);
+    for (uint32_t k = 0; k < candidates.size(); ++k)
+      if (!candidates[k].dropped) {
+        Candidate c = candidates[k];
+        c.parent = c.parent == UINT32_MAX ? UINT32_MAX : place_of(c.parent);
+        candidates[place[k]] = c;
+      }
+    candidates.resize_down(size);
+    for (const Candidate& c : candidates.all())
+      if (c.parent != UINT32_MAX) candidates[c.parent].within += c.within;
+    uint32_t next = 0;
+    const std::span<uint32_t> next_in = arena.make_raw<uint32_t>(size);
+    for (uint32_t k = size; k-- > 0;) {  // outer first
+      Candidate& c = candidates[k];
+      uint32_t& number = c.parent == UINT32_MAX ? next : next_in[c.parent];
+      c.number = number, number += c.within, next_in[k] = c.number + 1;
     }
-    return any;
   }
   // The member mask of an operation that waits for lanes; null: it is none.
   const ptx::Operand* member_mask(const ptx::Instruction& i) const {
@@ -265,70 +363,29 @@ struct Builder : Divergence {
         if (!may_end[index(p)] && !stops[index(p)]) may_end[index(p)] = true, work.push(index(p));
     return may_end;
   }
-  // Whether lanes may wait in the block for some that are at the join: at an operation of the warp; at a barrier of the block, when those at the join may
-  // end without coming to one; at one that lanes of a warp may come to apart.
-  bool waits_elsewhere(uint32_t b, uint32_t j) {
-    if (for_lanes[b] || waits(b).unaligned) return true;
-    if (!waits(b).barrier || level[b] != level[j]) return false;
-    if (ends.empty()) ends = ending();
-    return ends[j];
-  }
-  // Drops the candidates with such blocks, from which on lanes may run apart.
+  // Drops the candidates in which lanes may wait for some that are at the join, and from which on lanes may run apart: at an operation of the warp; at
+  // a barrier of the block, when those at the join may end without coming to one; at one that lanes of a warp may come to apart.
   void drop_those_that_wait() {
-    if (target.family != isa::Family::volta || candidates.empty()) return;
-    const auto drop = [&](const Candidate& c) {
-      const auto waits_there = [&](uint32_t b) { return waits_elsewhere(b, c.join); };
-      return std::ranges::any_of(c.ends.all(), waits_there) || std::ranges::any_of(c.blocks.all(), waits_there);
-    };
-    bool any = false;
-    for (const Candidate& c : candidates.all()) {
-      if (!drop(c)) continue;
-      any = true;
-      for (uint32_t b : c.blocks.all()) run_apart(BlockId{b}, true);
+    if (!may_wait) return;
+    const Flags split = flags(candidates.size());   // by candidate: it or one around it has been dropped here
+    for (size_t k = candidates.size(); k-- > 0;) {  // outer first
+      Candidate& c = candidates[k];
+      if (c.parent != UINT32_MAX) split[k] = split[c.parent];
+      if (c.dropped || !waits_elsewhere(c)) continue;
+      split[k] = c.dropped = true;
     }
-    if (!any) return;
-    erase_candidates(drop);
-    find_parents();
+    for (BlockId b : flow.layout)
+      if (const uint32_t k = innermost[index(b)]; k != UINT32_MAX && split[k]) run_apart(b, true);
   }
-  // Whether the block may spin, in a loop that does not hold the join, on what other lanes write. Those at the join may be the ones that are to write it.
-  bool may_spin(uint32_t b, uint32_t j) {
-    const uint32_t l = inner_loop[b];
-    if (l == UINT32_MAX || in_loop(l, j)) return false;
+  // Whether the block may spin, in a loop, on what other lanes write. For joins outside of the loop: those at the join may be the ones that are to write it.
+  bool may_spin(uint32_t b) {
+    if (inner_loop[b] == UINT32_MAX) return false;
     return std::ranges::any_of(block(BlockId{b}).items, [&](const FlowItem& item) {
       const ptx::Instruction& i = f.instructions[item.inst];
       using S = ptx::Space;
       return i.op == Opcode::atom || (i.op == Opcode::ld && i.mods.space != S::param && i.mods.space != S::constant &&
                                       i.mods.space != S::local && i.mods.cache != ptx::Cache::nc);
     });
-  }
-  // Of the branches whose pieces for_each_piece has just found (`found`, `reached`): those behind which nothing waits before their join, if something does
-  // in the pieces. They take the first places of the span.
-  std::span<Branch> that_need_not_wait(std::span<Branch> branches) {
-    if (target.family != isa::Family::volta || branches.empty()) return {};
-    const uint32_t j = branches[0].join;
-    std::vector<uint32_t> work;
-    const auto mark = [&](uint32_t b) {
-      if (!leads_to_wait[b]) leads_to_wait[b] = true, work.push_back(b);
-    };
-    const auto waits_there = [&](uint32_t b) { return waits_elsewhere(b, j); };
-    if (std::ranges::none_of(found.all(), waits_there)) return {};
-    if (leads_to_wait.empty()) leads_to_wait = flags(flow.blocks.size());
-    for (uint32_t b : found.all())
-      if (waits_there(b) || may_spin(b, j)) mark(b);
-    while (!work.empty()) {
-      const uint32_t b = work.back();
-      work.pop_back();
-      for (BlockId p : predecessors[b])
-        if (reached(index(p))) mark(index(p));
-    }
-    size_t kept = 0;
-    for (const Branch& x : branches) {
-      bool waits_behind = false;
-      successors(BlockId{x.block}, [&](BlockId s) { waits_behind |= index(s) != j && leads_to_wait[index(s)]; });
-      if (!waits_behind) branches[kept++] = x;
-    }
-    for (uint32_t b : found.all()) leads_to_wait[b] = false;
-    return branches.first(kept);
   }
   ArenaList<uint32_t> entered{
       arena, 8};  // by a block: candidates that hold a successor, but not the block, outer before inner
@@ -441,11 +498,11 @@ struct Builder : Divergence {
     }
     uint32_t base = 0;
     const uint32_t most = deepest_region(flow.calls, target);
-    for (uint32_t l = 0; l < deepest.size(); base += deepest[l++]) {
-      if (deepest[l] >= most - std::min(base, most)) base = 0;
-      for (const Candidate& c : candidates.all())
-        if (level[c.join] == l) flow.regions[c.id].depth += base;
+    for (uint32_t& l : deepest) {
+      const uint32_t regions = std::exchange(l, base = l >= most - std::min(base, most) ? 0 : base);
+      base += regions;
     }
+    for (const Candidate& c : candidates.all()) flow.regions[c.id].depth += deepest[level[c.join]];
   }
   // The blocks of the barriers that lanes at `from` may come to first, without passing `stop`.
   std::vector<uint32_t> first_barriers(BlockId from, uint32_t stop) {
@@ -473,7 +530,7 @@ struct Builder : Divergence {
       if (!diverges(b) || !same_level(b, taken) || !same_level(b, next)) continue;
       uint32_t stop = join[index(b)];
       for (uint32_t l = inner_loop[index(b)]; l != UINT32_MAX; l = loops[l].parent)
-        if (leaves_loop(l, b)) stop = loop_join(l);
+        if (leaves_loop(l, b)) stop = loops[l].join;
       ArenaScope scratch(arena);
       const Flags by_taken = flags(flow.blocks.size());
       for (uint32_t x : first_barriers(taken, stop)) by_taken[x] = true;
@@ -492,40 +549,11 @@ struct Builder : Divergence {
 
   // Whether lanes may go from a level to another.
   bool has_way_off() {
+    if (one_level) return false;
     bool any = false;
     for (BlockId b : flow.layout) successors(b, [&](BlockId s) { any |= !same_level(b, s); });
     return any;
   }
-
-  // What is reached from behind branches of one join, before it, in pieces that share no block: regions of this join that overlap are one. The
-  // regions of the single branches would be as large as all of it, each, where many branches have one join.
-  template <class F>
-  void for_each_piece(std::span<const Branch> branches, F&& use) {
-    std::vector<uint32_t> piece_of;  // by branch: its piece, or a branch whose piece is the same
-    const auto piece = [&](uint32_t k) {
-      while (piece_of[k] != k) k = piece_of[k] = piece_of[piece_of[k]];
-      return k;
-    };
-    piece_met.resize(flow.blocks.size());
-    start_search();
-    for (const Branch& b : branches) {
-      const uint32_t k = static_cast<uint32_t>(piece_of.size());
-      piece_of.push_back(k);
-      size_t at = found.size();
-      const auto visit = [&](BlockId s) {
-        if (index(s) == b.join) return;
-        if (reached(index(s))) return void(piece_of[piece(piece_met[index(s)])] = piece(k));
-        reached_at[index(s)] = searches, piece_met[index(s)] = k, found.push(index(s));
-      };
-      successors(BlockId{b.block}, visit);
-      for (; at < found.size(); ++at) successors(BlockId{found[at]}, visit);
-    }
-    std::vector<std::vector<uint32_t>> sets(branches.size());
-    for (uint32_t b : found.all()) sets[piece(piece_met[b])].push_back(b);
-    for (const std::vector<uint32_t>& set : sets)
-      if (!set.empty()) use(set);
-  }
-  std::vector<uint32_t> piece_met;  // by block that the last search met: branch from which
 
   // A branch reaches itself before its join only around a loop that holds it: by way of the loop's header, from which the join is not the only way.
   // Surely: its own edge leads there.
@@ -535,23 +563,122 @@ struct Builder : Divergence {
     successors(b, [&](BlockId s) { back |= index(s) != j && dominates(index(s), index(b)); });
     return back && !dominates(j, index(b));
   }
-  std::span<Branch> without_those_that_repeat(std::span<Branch> branches) {
-    if (std::ranges::all_of(branches, [&](const Branch& b) { return inner_loop[b.block] == UINT32_MAX; }))
-      return branches;
-    for_each_piece(branches, [](auto) {});
-    std::vector<uint8_t> repeats(branches.size(), false);
-    for (size_t k = 0; k < branches.size(); ++k) {
-      if (dominates(branches[k].join, branches[k].block)) continue;
-      for (uint32_t l = inner_loop[branches[k].block]; l != UINT32_MAX; l = loops[l].parent)
-        repeats[k] |= reached(index(loops[l].header));
+  struct Seed {
+    uint64_t
+        order;  // joins from the last to the first on the way back from the root, and what leads to one from the first to the last
+    uint32_t block;  // with a branch, or the header of a loop
+    uint32_t loop;   // UINT32_MAX: a branch
+    uint32_t join;
+  };
+  ArenaList<Seed> find_seeds(std::span<const BlockId> divergent) {
+    ArenaList<Seed> seeds(arena, 16);
+    const auto add = [&](uint32_t b, uint32_t l, uint32_t j) {
+      // What is behind a root's branch leads back to the root.
+      const uint32_t place = back_position[b] == 0 ? UINT32_MAX : back_position[b];
+      seeds.push({uint64_t{~back_position[j]} << 32 | place, b, l, j});
+    };
+    for (BlockId b : divergent) {
+      if (join[index(b)] == UINT32_MAX) continue;
+      const uint32_t l = inner_loop[index(b)];
+      if (l != UINT32_MAX && (leaves_loop(l, b) || (!joins_rounds && goes_back(b)))) continue;
+      add(index(b), UINT32_MAX, join[index(b)]);
     }
-    size_t kept = 0;
-    for (size_t k = 0; k < branches.size(); ++k) {
-      if (repeats[k])
-        reach(BlockId{branches[k].block}, branches[k].join, false), repeats[k] = reached(branches[k].block);
-      if (!repeats[k]) branches[kept++] = branches[k];
+    for (uint32_t l = 0; l < loops.size(); ++l) {
+      const Loop& x = loops[l];
+      if (!x.divergent || x.join == UINT32_MAX) continue;
+      if (x.parent != UINT32_MAX && !in_loop(x.parent, x.join) && !joins_rounds)
+        continue;  // is entered again before its join
+      add(index(x.header), l, x.join);
     }
-    return branches.first(kept);
+    std::ranges::sort(seeds.all(), {}, [](const Seed& x) { return std::pair(x.order, x.block); });
+    return seeds;
+  }
+  void add_candidates(std::span<const BlockId> divergent) {
+    ArenaList<Seed> seeds = find_seeds(divergent);
+    const bool way_off = !seeds.empty() && has_way_off();
+    for (size_t at = 0; at < seeds.size(); ++at) {
+      const Seed& x = seeds[at];
+      const uint32_t in = innermost[x.block] == UINT32_MAX ? UINT32_MAX : outermost(innermost[x.block]);
+      if (in != UINT32_MAX && candidates[in].join == x.join) {  // all that is behind it is in one of the same join
+        if (x.loop == UINT32_MAX && !candidates[in].dropped) opened_by[x.block] = in;
+      } else if (x.loop == UINT32_MAX) {
+        search(BlockId{x.block}, x.join, false);
+        const bool refused = reached(x.block) && !joins_rounds;
+        const uint32_t ways_there = first_way, c = add_candidate(x.join, false, refused);
+        if (!refused) {
+          opened_by[x.block] = c;
+          if (way_off) pieces.push({c, ways_there});
+        }
+      } else {
+        search(BlockId{x.block}, x.join, true);
+        const bool entered_again = std::ranges::any_of(
+            predecessors[x.block], [&](BlockId p) { return !in_loop(x.loop, index(p)) && met(index(p)); });
+        add_candidate(x.join, true, entered_again && !joins_rounds);
+      }
+      if (!pieces.empty() && (at + 1 == seeds.size() || seeds[at + 1].join != x.join))
+        join_by_ends(x.join), pieces.clear();
+    }
+  }
+  // Blocks of other levels that lanes come to from the candidates and branches, with those from `from`.
+  Flags behind_ways_off() {
+    const Flags covered = flags(flow.blocks.size());
+    ArenaList<uint32_t> work(arena, 16);
+    const auto visit = [&](BlockId s) {
+      if (!covered[index(s)]) covered[index(s)] = true, work.push(index(s));
+    };
+    const std::span<uint32_t> kept = kept_by();
+    for (BlockId b : flow.layout)
+      if (const uint32_t k = innermost[index(b)];
+          opened_by[index(b)] != UINT32_MAX || (k != UINT32_MAX && kept[k] != UINT32_MAX))
+        successors(b, [&](BlockId s) {
+          if (!same_level(b, s)) visit(s);
+        });
+    for (size_t at = 0; at < work.size(); ++at) successors(BlockId{work[at]}, visit);
+    return covered;
+  }
+  // The innermost region of each block: the deepest, of those that lanes may have left for another level, too.
+  void find_innermost() {
+    struct Source {
+      uint32_t region, to;
+    };
+    ArenaList<Source> sources(arena, 8);
+    for (BlockId b : flow.layout) {
+      const uint32_t k = innermost[index(b)], o = opened_by[index(b)] >= nothing ? UINT32_MAX : opened_by[index(b)];
+      if (k != UINT32_MAX) block(b).innermost = candidates[k].id;
+      const uint32_t deepest = o != UINT32_MAX ? o : k;
+      if (deepest == UINT32_MAX) continue;
+      successors(b, [&](BlockId s) {
+        if (!same_level(b, s)) sources.push({deepest, index(s)});
+      });
+    }
+    if (sources.empty()) return;
+    const auto depth = [&](const Source& x) { return flow.regions[candidates[x.region].id].depth; };
+    std::ranges::stable_sort(sources.all(), std::ranges::greater(), depth);
+    start_search();
+    for (const Source& x : sources.all()) {
+      size_t at = found.size();
+      const auto visit = [&](BlockId s) {
+        if (reached(index(s))) return;
+        reached_at[index(s)] = searches, found.push(index(s));
+        RegionId& in = block(s).innermost;
+        if (is_none(in) || flow.regions[in].depth < depth(x)) in = candidates[x.region].id;
+      };
+      visit(BlockId{x.to});
+      for (; at < found.size(); ++at) successors(BlockId{found[at]}, visit);
+    }
+  }
+  // Lanes that have left for good may wait for the others somewhere else.
+  void split_by_ways_off(std::span<const BlockId> divergent) {
+    find_off_waits();
+    bool any = false;
+    for (BlockId b : flow.layout) successors(b, [&](BlockId s) { any |= !same_level(b, s) && off_waits[index(s)]; });
+    if (!any) return;
+    for (BlockId b : divergent) {
+      const std::span<const uint32_t> set = reach(b, join[index(b)], false);
+      if (std::ranges::any_of(
+              set, [&](uint32_t s) { return level[s] != level[index(b)] && (for_lanes[s] || waits(s).unaligned); }))
+        run_apart(b, false);
+    }
   }
 
   Result<void> regions() {
@@ -560,83 +687,37 @@ struct Builder : Divergence {
       return input_error("function {}: unsupported irreducible control flow (a cycle with two entries) on {}", f.name,
                          target.name);
     RETURN_IF_ERROR(check_barriers());
-    for_lanes = any_operation && target.family == isa::Family::volta ? waiting_for_lanes() : flags(n0);
-    // Where a branch reaches itself before its join.
-    const bool joins_rounds = target.family == isa::Family::pascal && (any_barrier || any_operation);
-    const Flags covered = flags(n0), has = flags(n0);  // has: a region opens behind the block
-    auto cover = [&](std::span<const uint32_t> set) {
-      for (uint32_t b : set) covered[b] = true;
-    };
-    if (!irreducible) {
-      ArenaList<Branch> found_branches(arena, 16);
-      for (BlockId b : flow.layout) {
-        if (!diverges(b) || join[index(b)] == UINT32_MAX) continue;
-        const uint32_t l = inner_loop[index(b)];
-        if (l != UINT32_MAX && (leaves_loop(l, b) || (!joins_rounds && goes_back(b)))) continue;
-        found_branches.push({join[index(b)], index(b)});
-      }
-      const std::span<Branch> branches = found_branches.all();
-      std::ranges::sort(branches, {}, [](const Branch& x) { return uint64_t{x.join} << 32 | x.block; });
-      for (size_t at = 0; at < branches.size();) {
-        size_t end = at;
-        while (end < branches.size() && branches[end].join == branches[at].join) ++end;
-        std::span<Branch> with_join = branches.subspan(at, end - at);
-        const auto add = [&](std::span<const uint32_t> set) { cover(set), add_candidate(with_join[0].join, set); };
-        at = end;
-        if (with_join.size() == 1) {
-          const std::span<const uint32_t> set = reach(BlockId{with_join[0].block}, with_join[0].join, false);
-          if (reached(with_join[0].block) && !joins_rounds) continue;
-          has[with_join[0].block] = true;
-          add(set);
-        } else {
-          if (!joins_rounds) with_join = without_those_that_repeat(with_join);
-          for (const Branch& b : with_join) has[b.block] = true;
-          for_each_piece(with_join, add);
-          if (const std::span<Branch> apart = that_need_not_wait(with_join); !apart.empty()) for_each_piece(apart, add);
-        }
-      }
-      for (uint32_t l = 0; l < loops.size(); ++l) {
-        const Loop& loop = loops[l];
-        uint32_t j = loop.divergent ? loop_join(l) : UINT32_MAX;
-        if (j == UINT32_MAX) continue;
-        const std::span<const uint32_t> set = reach(loop.header, j, true);
-        bool entered_again = false;
-        for (BlockId p : predecessors[index(loop.header)])
-          if (!in_loop(l, index(p)) && reached(index(p))) entered_again = true;
-        if (entered_again && !joins_rounds) continue;
-        cover(set);
-        add_candidate(j, set);
-      }
+    ArenaList<BlockId> divergent(arena, 16);
+    for (BlockId b : flow.layout) {
+      block(b).convergent = !apart[index(b)];
+      if (diverges(b)) divergent.push(b);
     }
-    // Convergence: apart and covered by a region, or apart for good.
-    for (BlockId b : flow.layout) block(b).convergent = !apart[index(b)];
+    if (divergent.empty()) return {};
+    for_lanes = any_operation && target.family == isa::Family::volta ? waiting_for_lanes() : flags(n0);
+    const bool volta = target.family == isa::Family::volta,
+               any_unaligned =
+                   any_barrier && std::ranges::any_of(flow.layout, [&](BlockId b) { return block(b).waits.unaligned; });
+    may_wait = volta && (any_operation || any_barrier);
+    joins_rounds = !volta && (any_barrier || any_operation);
+    innermost = numbers(n0, UINT32_MAX), opened_by = numbers(n0, UINT32_MAX);
+    if (!irreducible) add_candidates(divergent.all());
     // A divergent branch that no region covers leaves everything after it divergent.
-    for (BlockId b : flow.layout)
-      if (diverges(b) && !covered[index(b)] && !has[index(b)]) run_apart(b, false);
-
-    // Lanes that have left for good may wait for the others somewhere else.
-    const bool any_unaligned = std::ranges::any_of(flow.layout, [&](BlockId b) { return block(b).waits.unaligned; });
-    if (target.family == isa::Family::volta && (any_operation || any_unaligned) && has_way_off())
-      for (BlockId b : flow.layout) {
-        if (!diverges(b)) continue;
-        const std::span<const uint32_t> set = reach(b, join[index(b)], false);
-        if (std::ranges::any_of(
-                set, [&](uint32_t s) { return level[s] != level[index(b)] && (for_lanes[s] || waits(s).unaligned); }))
-          run_apart(b, false);
-      }
-
+    Flags covered;
+    const std::span<const uint32_t> kept = kept_by();
+    for (BlockId b : divergent.all()) {
+      if (opened_by[index(b)] != UINT32_MAX) continue;
+      if (const uint32_t k = innermost[index(b)]; k != UINT32_MAX && kept[k] != UINT32_MAX) continue;
+      if (covered.empty()) covered = behind_ways_off();
+      if (!covered[index(b)]) run_apart(b, false);
+    }
+    if (volta && (any_operation || any_unaligned) && has_way_off()) split_by_ways_off(divergent.all());
     if (candidates.empty()) return {};
-    nest();
     drop_those_that_wait();
-    if (drop_needless()) find_parents();
+    drop_needless();
+    compact();
+    if (candidates.empty()) return {};
     number();
-    // The innermost region of a block: the deepest; an exit's lanes leave its register alone.
-    for (const Candidate& c : candidates.all())
-      for (const Blocks* set : {&c.blocks, &c.ends})
-        for (uint32_t b : set->all()) {
-          RegionId& in = block(BlockId{b}).innermost;
-          if (is_none(in) || flow.regions[in].depth < flow.regions[c.id].depth) in = c.id;
-        }
+    find_innermost();
     start_insertion();
     ArenaList<uint32_t> opens(arena, 8);
     for (BlockId b : flow.layout) {
