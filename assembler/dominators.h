@@ -1,7 +1,9 @@
-// Dominators of a graph of blocks: Cooper, Harvey, Kennedy, "A Simple, Fast Dominance Algorithm" (2001). Cost: O(edges), twice in practice.
+// Dominators of a graph of blocks: Cooper, Harvey, Kennedy, "A Simple, Fast Dominance Algorithm" (2001). One round over the edges that lead forward; others only
+// where an edge leads back to a block that does not dominate the one it comes from. Cost: O(edges) in practice, loops in loops included.
 //
 // Blocks are numbers below n; answers live in the arena.
 #pragma once
+#include <algorithm>
 #include <span>
 
 #include "assembler/ir.h"
@@ -41,38 +43,6 @@ std::span<uint32_t> reverse_postorder(Arena& arena, size_t n, uint32_t root, Suc
   return order.subspan(first);
 }
 
-// Immediate dominators over `order` (reverse postorder, root first), by block: that of the root is itself; of unreached blocks: UINT32_MAX.
-// predecessors(b, use): use(p) for all that lead to b.
-template <class Predecessors>
-std::span<uint32_t> immediate_dominators(Arena& arena, size_t n, std::span<const uint32_t> order,
-                                         Predecessors&& predecessors) {
-  const std::span<uint32_t> position = arena.make_span<uint32_t>(n, UINT32_MAX),
-                            idom = arena.make_span<uint32_t>(n, UINT32_MAX);
-  for (uint32_t i = 0; i < order.size(); ++i) position[order[i]] = i;
-  idom[order[0]] = order[0];
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (size_t i = 1; i < order.size(); ++i) {
-      uint32_t d = UINT32_MAX;
-      predecessors(order[i], [&](uint32_t p) {
-        if (position[p] == UINT32_MAX || idom[p] == UINT32_MAX) return;
-        if (d == UINT32_MAX) {
-          d = p;
-          return;
-        }
-        uint32_t a = p, c = d;
-        while (a != c) {
-          while (position[a] > position[c]) a = idom[a];
-          while (position[c] > position[a]) c = idom[c];
-        }
-        d = a;
-      });
-      if (d != UINT32_MAX && idom[order[i]] != d) idom[order[i]] = d, changed = true;
-    }
-  }
-  return idom;
-}
-
 // Which block dominates which, by their numbers in a walk over the tree of dominators: what a block dominates follows it.
 struct DominatorTree {
   std::span<uint32_t> number, size;  // by block: its place in the walk, and how many it dominates
@@ -88,6 +58,53 @@ struct DominatorTree {
   }
   bool dominates(uint32_t a, uint32_t b) const { return number[b] - number[a] < size[a]; }
 };
+
+// Immediate dominators over `order` (reverse postorder, root first), by block: that of the root is itself; of unreached blocks: UINT32_MAX.
+// predecessors(b, use): use(p) for all that lead to b.
+template <class Predecessors>
+std::span<uint32_t> immediate_dominators(Arena& arena, size_t n, std::span<const uint32_t> order,
+                                         Predecessors&& predecessors) {
+  const std::span<uint32_t> position = arena.make_span<uint32_t>(n, UINT32_MAX),
+                            idom = arena.make_span<uint32_t>(n, UINT32_MAX);
+  for (uint32_t i = 0; i < order.size(); ++i) position[order[i]] = i;
+  idom[order[0]] = order[0];
+  bool first = true, any_back = false;
+  for (bool changed = true; changed; first = false) {
+    changed = false;
+    for (size_t i = 1; i < order.size(); ++i) {
+      uint32_t d = UINT32_MAX;
+      predecessors(order[i], [&](uint32_t p) {
+        if (position[p] == UINT32_MAX) return;
+        if (first && position[p] >= i) return void(any_back = true);
+        if (d == UINT32_MAX) {
+          d = p;
+          return;
+        }
+        uint32_t a = p, c = d;
+        while (a != c) {
+          while (position[a] > position[c]) a = idom[a];
+          while (position[c] > position[a]) c = idom[c];
+        }
+        d = a;
+      });
+      if (d != UINT32_MAX && idom[order[i]] != d) idom[order[i]] = d, changed = true;
+    }
+    if (!first) continue;
+    if (!any_back) break;
+    // Edges back to what dominates the blocks that they come from take no dominator away.
+    ArenaScope scratch(arena);
+    const DominatorTree tree(arena, n, order, idom);
+    const auto comes_back = [&](uint32_t b) {
+      bool all = true;
+      predecessors(b, [&](uint32_t p) {
+        all &= position[p] == UINT32_MAX || position[p] < position[b] || tree.dominates(b, p);
+      });
+      return all;
+    };
+    if (std::ranges::all_of(order, comes_back)) break;
+  }
+  return idom;
+}
 
 // Of the blocks that `root` leads to; successor(v, k) as above. Others, bodies of subroutines, have no place in the tree: nothing is to be asked of them.
 struct Dominators {
@@ -114,7 +131,8 @@ struct Dominators {
   }
   // Of a machine function.
   explicit Dominators(const Function& f)
-      : Dominators(*f.arena, f.blocks.size(), index(f.layout[0]), [&](uint32_t b, uint32_t k) { return successor_of(f.blocks[BlockId{b}], k); }) {}
+      : Dominators(*f.arena, f.blocks.size(), index(f.layout[0]),
+                   [&](uint32_t b, uint32_t k) { return successor_of(f.blocks[BlockId{b}], k); }) {}
 };
 
 }  // namespace rndn::assembler
