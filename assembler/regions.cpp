@@ -123,6 +123,7 @@ struct Builder : Divergence {
     };
     include ? visit(from) : successors(from, visit);
     for (size_t at = 0; at < found.size(); ++at) successors(BlockId{found[at]}, visit);
+    flow.searched += found.size() + inside.size();
   }
 
   bool waits_elsewhere(const Candidate& c) {
@@ -262,8 +263,7 @@ struct Builder : Divergence {
       kept[k] = c.dropped ? parent : static_cast<uint32_t>(k);
     }
   }
-  // Leaves out what was dropped, and numbers the tree.
-  void compact() {
+  void leave_out_dropped() {
     const std::span<uint32_t> kept = kept_by(), place = arena.make_raw<uint32_t>(candidates.size());
     const auto place_of = [&](uint32_t k) {
       return k >= nothing ? k : kept[k] == UINT32_MAX ? UINT32_MAX : place[kept[k]];
@@ -279,6 +279,11 @@ struct Builder : Divergence {
         candidates[place[k]] = c;
       }
     candidates.resize_down(size);
+  }
+  // Leaves out what was dropped, and numbers the tree.
+  void compact() {
+    if (std::ranges::any_of(candidates.all(), &Candidate::dropped)) leave_out_dropped();
+    const uint32_t size = static_cast<uint32_t>(candidates.size());
     for (const Candidate& c : candidates.all())
       if (c.parent != UINT32_MAX) candidates[c.parent].within += c.within;
     uint32_t next = 0;
@@ -638,14 +643,15 @@ struct Builder : Divergence {
   }
   // The innermost region of each block: the deepest, of those that lanes may have left for another level, too.
   void find_innermost() {
+    for (BlockId b : flow.layout)
+      if (const uint32_t k = innermost[index(b)]; k != UINT32_MAX) block(b).innermost = candidates[k].id;
+    if (one_level) return;
     struct Source {
       uint32_t region, to;
     };
     ArenaList<Source> sources(arena, 8);
     for (BlockId b : flow.layout) {
-      const uint32_t k = innermost[index(b)], o = opened_by[index(b)] >= nothing ? UINT32_MAX : opened_by[index(b)];
-      if (k != UINT32_MAX) block(b).innermost = candidates[k].id;
-      const uint32_t deepest = o != UINT32_MAX ? o : k;
+      const uint32_t o = opened_by[index(b)], deepest = o < nothing ? o : innermost[index(b)];
       if (deepest == UINT32_MAX) continue;
       successors(b, [&](BlockId s) {
         if (!same_level(b, s)) sources.push({deepest, index(s)});

@@ -94,7 +94,8 @@ struct Flow {
   std::span<BlockId>
       layout;  // reachable blocks, entry first, otherwise as they are numbered until regions are made; in the arena
   IdVector<RegionId, Region> regions;
-  bool calls = false;  // functions of the driver
+  uint64_t searched = 0;  // blocks and regions that searches for regions have found, all together: what they cost
+  bool calls = false;     // functions of the driver
   bool loops = false;
   bool alone = false;  // one statement without the code around it: nothing is known of its registers (make_stencil.cpp)
   DominatorTree dominators;  // of blocks with items; where there are loops

@@ -1,5 +1,6 @@
 // Regions of control flow: random graphs run against the PTX interpreter, and the checker of regions on code with faults put in.
 #include "assembler/passes.h"
+#include "assembler/structure.h"
 #include "tests/assembler/support.h"
 
 namespace rndn::assembler::testing {
@@ -422,6 +423,38 @@ Stream decoded(const isa::Target& target, const cubin::Kernel& kernel) {
     s.code.push_back(i), s.addresses.push_back(l.address);
   }
   return s;
+}
+
+// Ifs, loops, and both in turn, so many in one another: behind all of them the same, the last one first.
+std::string nest(uint32_t depth, bool ifs, bool loops) {
+  std::string s = fmt::format(
+      ".version 7.0\n.target sm_60\n.address_size 64\n.visible .entry k(.param .u64 in)\n{{\n.reg .b32 %s, %x;\n"
+      ".reg .b64 %in;\n.reg .pred %p<{}>;\nld.param.u64 %in, [in];\nmov.u32 %s, %tid.x;\n",
+      depth);
+  const auto is_loop = [&](uint32_t k) { return loops && (!ifs || k % 2); };
+  const std::string work = "ld.global.u32 %x, [%in+8];\nmad.lo.u32 %s, %s, 3, %x;\nsetp.eq.u32 %p{0}, %x, {0};\n";
+  for (uint32_t k = 0; k < depth; ++k) {
+    if (is_loop(k)) s += fmt::format("L{}:\n", k);
+    s += fmt::format(fmt::runtime(work), k);
+    if (!is_loop(k)) s += fmt::format("@%p{0} bra L{0};\n", k);
+  }
+  for (uint32_t k = depth; k-- > 0;)
+    s += is_loop(k) ? fmt::format("add.u32 %s, %s, {0};\n@%p{0} bra L{0};\n", k)
+                    : fmt::format("L{0}:\nadd.u32 %s, %s, {0};\n", k);
+  return s + "st.global.u32 [%in], %s;\nret;\n}\n";
+}
+// Each block is found once, each region once by the one around it, however deep they lie in one another.
+TEST(Flow, DeepNestsAreSearchedOnce) {
+  for (const auto& [ifs, loops] : {std::pair(true, false), {false, true}, {true, true}})
+    for (const uint32_t depth : {300u, 1200u})
+      for (const char* target : {"sm_61", "sm_90"}) {
+        const ptx::Module module = parse_text("nest", nest(depth, ifs, loops));
+        Arena arena;
+        const auto flow = structure(module, module.functions[0], *isa::find_target(target), false, false, arena);
+        ASSERT_TRUE(flow) << target;
+        EXPECT_GE(flow->searched, depth) << target;
+        EXPECT_LE(flow->searched, 5 * depth) << target << (ifs ? " ifs" : "") << (loops ? " loops" : "");
+      }
 }
 
 // Openings and joinings that are left out, and every opening that is there twice (two regions pushed, one popped), is noticed.
