@@ -584,13 +584,14 @@ const Stencil* make_stencil(const ptx::Module& module, const ptx::Function& func
                             : static_cast<int64_t>(uint64_t{o.high} << 32 | o.low);
     const bool is_open = o.kind == Shape::literal || o.kind == Shape::address;
     open |= is_open;
-    // Two numbers of which nothing is known; of the class of the shape. Their difference tells operands apart.
+    // Two numbers of which nothing is known; of the class of the shape. Their difference tells operands apart. One offset is negative: where it is added to a
+    // register of 64 bits, it has a high word.
     for (uint32_t n = 0; n < 2; ++n) {
       const uint32_t offset = (n ? 0x6780u : 0x3450u) + k * (n ? 0x1c0u : 0x40u);
       if (!is_open)
         literals[n][k] = own;
       else if (o.kind == Shape::address || o.near)
-        literals[n][k] = offset;
+        literals[n][k] = n && !o.near ? -int64_t{offset} : offset;
       else
         literals[n][k] = static_cast<int64_t>(uint64_t{o.high} << 32 | ((n ? 0x9abcdef2u : 0x12345677u) + offset));
     }

@@ -199,11 +199,11 @@ CodeCache::Key CodeCache::key_of(const ptx::Module& m, const assembler::Options&
     }
   }
   h.add(functions.size());
-  for (const auto& [name, is_entry, visible, external, parameters, results, max_threads, required_threads, min_blocks,
-                    max_registers, registers, register_names, labels, instructions, operands, vector_elements,
-                    prototypes, targets, locations] : functions) {
+  for (const auto& [name, line, is_entry, visible, external, parameters, results, max_threads, required_threads,
+                    min_blocks, max_registers, registers, register_names, labels, instructions, operands,
+                    vector_elements, prototypes, targets, locations] : functions) {
     h.add(name);
-    h.add(uint64_t{is_entry} | uint64_t{visible} << 1 | uint64_t{external} << 2);
+    h.add(uint64_t{is_entry} | uint64_t{visible} << 1 | uint64_t{external} << 2 | uint64_t{line} << 32);
     add_parameters(h, parameters);
     add_parameters(h, results);
     for (uint32_t k = 0; k < 3; ++k) h.add(uint64_t{max_threads[k]} << 32 | required_threads[k]);

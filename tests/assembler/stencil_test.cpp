@@ -295,6 +295,22 @@ TEST(Stencils, LiteralAddresses) {
   }
 }
 
+// Offsets of either sign, where they are part of the instruction and where they are added before (generic atomics).
+TEST(Stencils, OffsetsOfBothSigns) {
+  std::string text =
+      ".version 7.0\n.target sm_60\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out)\n{\n"
+      ".reg .b32 %t, %c, %n, %r; .reg .b64 %out, %far, %near, %old, %value;\n"
+      "mov.u32 %t, %tid.x; mov.b64 %value, {%t, %t}; ld.param.u64 %out, [out]; mov.u32 %c, %ctaid.x; mov.u32 %n, "
+      "%ntid.x; "
+      "mad.lo.u32 %n, %c, %n, %t; mad.wide.u32 %out, %n, 768, %out; add.u64 %far, %out, 1048576; sub.u64 %near, %out, "
+      "1048576;\nst.global.u32 [%out], %n; st.global.u32 [%out+4], %n; st.global.u32 [%far+-1048568], %t; "
+      "st.global.u32 [%near+1048588], %c;\n";
+  for (const std::string place : {"%near+1048576", "%far+-1048576", "%out+8", "%out", "%far+-1048568"})
+    text += "atom.add.u32 %r, [" + place + "], 3; red.max.u32 [" + place + "], %t; st.global.u32 [%out+16], %r;\n" +
+            "atom.exch.b64 %old, [" + place + "], %value; st.global.u64 [%out+24], %old;\n";
+  agrees(text + "ret;\n}\n", {"sm_86"});
+}
+
 // Where there are more values than registers the other passes spill.
 TEST(Stencils, MoreValuesThanRegisters) {
   std::string text =
