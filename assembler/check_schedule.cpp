@@ -234,6 +234,10 @@ struct Checker {
       else
         continue;
       if (o.reg == zero) continue;
+      // Only BAR.RED looks at its predicate.
+      if (i.mnemonic == isa::Mnemonic::BAR && file == RegisterFile::predicate &&
+          isa::modifier(i, isa::ModifierKind::BarMode) != 2)
+        continue;
       for (uint32_t w = 0; w < isa::register_count(i, k); ++w) {
         if (a != Access::write) f(base + o.reg + w, false, false);
         if (a != Access::read) f(base + o.reg + w, true, false);
@@ -451,8 +455,9 @@ bool reads_what_nothing_writes(const isa::Instruction& i) {
   using K = isa::ModifierKind;
   constexpr uint8_t order_constant = 4, cache_ci = 2;
   if (i.mnemonic != isa::Mnemonic::LDG) return false;
-  return isa::has_modifier(i.form, K::Order) ? isa::modifier(i, K::Order) == order_constant
-                                             : isa::has_modifier(i.form, K::Cache) && isa::modifier(i, K::Cache) == cache_ci;
+  return isa::has_modifier(i.form, K::Order)
+             ? isa::modifier(i, K::Order) == order_constant
+             : isa::has_modifier(i.form, K::Cache) && isa::modifier(i, K::Cache) == cache_ci;
 }
 
 // What the instruction sees; then its effects.

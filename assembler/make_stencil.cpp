@@ -177,6 +177,7 @@ struct Owner {
   uint8_t slot = Stencil::scratch;
   uint32_t add = 0;
 };
+constexpr Owner nobody{UINT8_MAX};
 Owner owner(uint32_t place) {
   if (place >= scratch_base) return {Stencil::scratch, place - scratch_base};
   const uint32_t operand = (place - operand_base) / operand_units;
@@ -194,7 +195,11 @@ struct Maker {
   Stencil s{};
   std::vector<uint32_t> places = {};            // by GPR unit
   std::vector<uint32_t> predicate_places = {};  // by virtual predicate
-  std::array<Owner, 8> predicate_owners = {};   // by place
+  std::array<Owner, 8> predicate_owners = [] {  // by place
+    std::array<Owner, 8> owners;
+    owners.fill(nobody);
+    return owners;
+  }();
   // Scratch registers by offset: until which place in the code they are taken, at least; of predicates by place.
   std::array<uint32_t, scratch_end - scratch_base> taken_until = {};
   std::array<uint32_t, 8> predicate_taken_until = {};
@@ -400,7 +405,12 @@ struct Maker {
           if (y.kind == isa::OperandKind::constant && y.bank == 2) literal = o, literal_at = y.value, y.value = 0;
           break;
         case isa::OperandKind::predicate:
-          if (y.reg != isa::PT) numbers[count++] = {o, predicate_owners[y.reg], 6, 2};
+          if (y.reg == isa::PT) break;
+          if (predicate_owners[y.reg].slot == nobody.slot) {
+            CHECK(x.mnemonic == Mnemonic::BAR, "a predicate that nobody has");  // P0, at which only BAR.RED looks
+            break;
+          }
+          numbers[count++] = {o, predicate_owners[y.reg], 6, 2};
           break;
         case isa::OperandKind::barrier: numbers[count++] = {o, {Stencil::barrier, y.reg}, 14, 3}; break;
         case isa::OperandKind::uniform_predicate:
@@ -478,6 +488,7 @@ struct Maker {
             of = predicate_owners[r - RegisterLists::base[Range::predicate]];
           else
             continue;
+          if (of.slot == nobody.slot) continue;
           const uint8_t operand = of.slot < Stencil::first_operand
                                       ? Stencil::no_operand
                                       : static_cast<uint8_t>((of.slot - Stencil::first_operand) / 2);

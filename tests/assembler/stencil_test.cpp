@@ -250,6 +250,20 @@ TEST(Stencils, ConstantVariables) {
       "%d4;\nret;\n}\n");
 }
 
+// Barriers have a predicate that only a reduction reads: none of those that are under way.
+TEST(Stencils, BarriersAwaitNoPredicate) {
+  agrees(
+      ".version 7.0\n.target sm_60\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out)\n{\n"
+      ".reg .b32 %t, %c, %n, %r<4>; .reg .b64 %out; .reg .pred %p<6>;\n"
+      "ld.param.u64 %out, [out]; mov.u32 %t, %tid.x; mov.u32 %c, %ctaid.x; mov.u32 %n, %ntid.x; "
+      "mad.lo.u32 %n, %c, %n, %t; mad.wide.u32 %out, %n, 768, %out;\n"
+      "setp.gt.u32 %p0, %t, 3; setp.gt.u32 %p1, %t, 70; setp.lt.u32 %p2, %t, 9; mov.pred %p4, 0;\n"
+      "bar.red.or.pred %p5, 0, !%p1; bar.sync 0; bar.red.and.pred %p3, 0, %p2; bar.sync 1; barrier.sync 0;\n"
+      "selp.b32 %r0, 1, 0, %p0; selp.b32 %r1, 1, 0, %p5; selp.b32 %r2, 1, 0, %p3; selp.b32 %r3, 1, 0, %p4;\n"
+      "st.global.v4.u32 [%out], {%r0, %r1, %r2, %r3};\nret;\n}\n",
+      {"sm_86", "sm_90"});
+}
+
 // The constant bank has 64 KB, for stencils, too: they are not asked to make what does not fit.
 TEST(Stencils, MoreLiteralsThanTheConstantBankHolds) {
   const auto kernel = [](uint32_t literals) {
