@@ -159,7 +159,7 @@ TEST(AsyncCopies, MissingWaitsAreNoticed) {
       const auto expected = run_interpreter(module, name, in);
       ASSERT_TRUE(expected.ok()) << expected.error().message;
       const std::vector<std::byte> cubin = assemble_for(module, target)->cubin;
-      const auto is_missed = [&](size_t at, uint64_t word) {
+      const auto is_missed = [&, name = name](size_t at, uint64_t word) {
         std::vector<std::byte> faulty = cubin;
         std::memcpy(faulty.data() + at, &word, sizeof word);
         const auto got = run_simulator(target, faulty, name, in);

@@ -268,7 +268,7 @@ TEST(Rows, ReferenceAssemblerRefusesThemBefore) {
     Bench bench;
     Module& m = all.module = bench.module;
     m.version = version, m.target = target;
-    const auto fits = [&](const Instruction& i) {
+    const auto fits = [&, version = version, target = target](const Instruction& i) {
       for (const Form* f = find_form(i); f; f = find_form(i, f))
         if (f->ptx <= version && f->sm <= target) return true;
       return false;
