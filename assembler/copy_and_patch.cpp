@@ -581,6 +581,9 @@ struct Patcher {
         bool again = v.defined_in != nowhere && part[v.defined_in];
         for (uint32_t e = blocks_of[id].definitions; e != nowhere && !again; e = lists[e].next)
           again = part[lists[e].block];
+        // Writes under a guard are reads: where the first of all is in a part, what they write may be alive around it.
+        for (uint32_t e = blocks_of[id].exposures; e != nowhere && !again; e = lists[e].next)
+          again = part[lists[e].block] && v.start >= extents[lists[e].block].begin;
         if (again)
           exposed[explored++] = id;
         else  // written before, where lanes do not come again: alive to the end of what its readers are in
