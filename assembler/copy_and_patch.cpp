@@ -2,7 +2,8 @@
 //
 // What it does, over the blocks that structure.cpp made, in their order:
 //   1. Finds the stencil of every statement by its shape, and notes where registers are written and read.
-//   2. Finds out where registers that live in several blocks are alive: from each block that reads one before writing it, back to the writes (path
+//   2. Finds out where registers that live in several blocks are alive: what is written before loops, to the ends of those that read it; what loops write,
+//      from each block that reads it before writing it, back to the writes (path
 //      exploration: Boissinot et al., "Computing Liveness Sets for SSA-Form Programs", 2011). A register lives from its first such place in the order
 //      of the code to its last.
 //   3. Copies the stencils, giving registers places as they come to life (Poletto and Sarkar, "Linear Scan Register Allocation", 1999) and patching them
@@ -205,7 +206,7 @@ struct Patcher {
     Shape::Kind kind = Shape::none;
     uint32_t at = 0;
   };
-  Placed placed(const ptx::Instruction& i, const ptx::Operand& x) {
+  Placed find_place(const ptx::Instruction& i, const ptx::Operand& x) {
     const ptx::Space space = m.variables[x.variable_id()].space;
     if (x.kind == OperandKind::address_var && i.mods.space != space) return {};
     int64_t at = x.value;
@@ -345,7 +346,7 @@ struct Patcher {
               number(shared_place(x), x.kind == OperandKind::address_var);
               break;
             }
-            if (const Placed y = placed(i, x); y.kind != Shape::none) {
+            if (const Placed y = find_place(i, x); y.kind != Shape::none) {
               other(y.kind, y.at, y.at, 0);
               break;
             }
@@ -412,7 +413,7 @@ struct Patcher {
           return;
         default:
           if (is_shared(i, x)) return number(shared_place(x), x.kind == OperandKind::address_var);
-          if (const Placed at = placed(i, x); at.kind != Shape::none) {
+          if (const Placed at = find_place(i, x); at.kind != Shape::none) {
             y.kind = at.kind, y.low = at.at;
             return;
           }

@@ -585,16 +585,16 @@ constexpr void float_rows(Table<N>& t) {
         t.add(mma(row(0xc35).fix(91, 1, 1).slots(uniform, plain)));
         t.add(mma(row(0xe35).fix(91, 1, 1).slots(plain, uniform)));
       }
+    // The second source by the number of the form: a register, a literal, a constant, a uniform register.
+    const auto second = [&](const Builder& row, unsigned form, const Slot& literal) {
+      const Builder b = row.fix(9, 3, form);
+      return form == 1 ? b.slot(B) : form == 4 ? b.slot(literal) : form == 5 ? b.slot(Cb) : b.fix(91, 1, 1).slot(UB);
+    };
     for (bool new_text : {false, true})
       for (unsigned form : {1u, 4u, 5u, 6u}) {
-        const Builder b = op(M::F2FP, "F2FP", 0x03e, L::alu, new_text ? sm_89 | sm_90 : sm_80 | sm_86)
-                              .fix(9, 3, form)
-                              .fix(64, 8, 255)
-                              .slots(Rd, A);
-        t.add((form == 1   ? b.slot(B)
-               : form == 4 ? b.slot(F32)
-               : form == 5 ? b.slot(Cb)
-                           : b.fix(91, 1, 1).slot(UB))
+        const Builder b =
+            op(M::F2FP, "F2FP", 0x03e, L::alu, new_text ? sm_89 | sm_90 : sm_80 | sm_86).fix(64, 8, 255).slots(Rd, A);
+        t.add(second(b, form, F32)
                   .mods(m(K::Relu, 75, 1, t_relu), m(K::Pack, 76, 1, new_text ? t_pack_89 : t_pack),
                         m(K::Rounding, 79, 2, t_rz)));
       }
@@ -602,13 +602,10 @@ constexpr void float_rows(Table<N>& t) {
     for (bool new_text : {false, true})
       for (unsigned form : {1u, 4u, 6u}) {
         const Builder b = op(M::F2FP_MERGE_C, "F2FP", 0x03e, L::alu, new_text ? sm_89 | sm_90 : sm_80 | sm_86)
-                              .fix(9, 3, form)
                               .fix(78, 1, 1)
                               .fix(24, 8, 255)
                               .slot(Rd);
-        t.add((form == 1   ? b.slot(B)
-               : form == 4 ? b.slot(F32)
-                           : b.fix(91, 1, 1).slot(UB))
+        t.add(second(b, form, F32)
                   .slot(C.half(72))
                   .mods(m(K::Relu, 75, 1, t_relu), m(K::Pack, 76, 1, new_text ? t_merge_89 : t_merge),
                         m(K::Rounding, 79, 2, t_rz)));
@@ -622,17 +619,11 @@ constexpr void float_rows(Table<N>& t) {
     // 8-bit floats of sm_90. A half of C (.H1: the upper) goes to the upper half of the result.
     for (unsigned form : {1u, 4u, 5u, 6u}) {
       const Builder b = op(M::F2FP_TO_E8, "F2FP.SATFINITE", 0x03e, L::alu, sm_90)
-                            .fix(9, 3, form)
                             .fix(77, 2, 3)
                             .fix(87, 1, 1)
                             .fix(90, 1, 1)
                             .slots(Rd, A);
-      t.add((form == 1   ? b.slot(B)
-             : form == 4 ? b.slot(F32)
-             : form == 5 ? b.slot(Cb)
-                         : b.fix(91, 1, 1).slot(UB))
-                .slot(C.half(72))
-                .mods(m(K::Relu, 75, 1, t_relu), m(K::Pack, 76, 1, t_to_e8)));
+      t.add(second(b, form, F32).slot(C.half(72)).mods(m(K::Relu, 75, 1, t_relu), m(K::Pack, 76, 1, t_to_e8)));
     }
     t.add(op(M::F2FP_HALF_TO_E8, "F2FP.SATFINITE", 0x23e, L::alu, sm_90)
               .fix(24, 8, 255)
@@ -653,13 +644,8 @@ constexpr void float_rows(Table<N>& t) {
     for (const uint32_t on : {before_90, sm_90})
       for (unsigned form : {1u, 4u, 5u, 6u}) {
         if (form == 6 && on == before_90) continue;  // not seen
-        const Builder b = op(M::I2IP, "I2IP", 0x039, L::alu, on).fix(9, 3, form).fix(74, 1, on == sm_90).slots(Rd, A);
-        t.add((form == 1   ? b.slot(B)
-               : form == 4 ? b.slot(S32)
-               : form == 5 ? b.slot(Cb)
-                           : b.fix(91, 1, 1).slot(UB))
-                  .slot(C.half(72, 2, 4))
-                  .mods(m(K::Pack, 76, 3, t_i2ip)));
+        const Builder b = op(M::I2IP, "I2IP", 0x039, L::alu, on).fix(74, 1, on == sm_90).slots(Rd, A);
+        t.add(second(b, form, S32).slot(C.half(72, 2, 4)).mods(m(K::Pack, 76, 3, t_i2ip)));
       }
     t.add(op(M::F2IP, "F2IP", 0x243, L::alu, sm_86 | sm_89 | sm_90)
               .slots(Rd, A, B, C)
