@@ -6,24 +6,13 @@
 #include <vector>
 
 #include "assembler/isa/isa.h"
-#include "libraries/base/diagnostic.h"
-#include "libraries/base/result.h"
-#include "libraries/base/timing.h"
+#include "assembler/machine/options.h"
+#include "libraries/base/errors/diagnostic.h"
+#include "libraries/base/errors/result.h"
+#include "libraries/base/report/timing.h"
 #include "ptx/ir.h"
 
-namespace rndn {
-class ThreadPool;
-}
 namespace rndn::assembler {
-
-enum class Scheduler : uint8_t { linear, list };
-
-// Issue cycles between instructions: as scheduled, or longer (for tests: whatever is right must stay right).
-enum class Stalls : uint8_t { scheduled, maximal, random };
-
-// Whether functions are made of stencils at -O0 (stencils.h), where they can be. Making a stencil takes much longer than assembling its statement
-// otherwise, so it pays for those who keep a workspace, in which stencils stay.
-enum class Stencils : uint8_t { off, with_workspace, always };
 
 // Memory that compilations take again, one after the other: whoever assembles often keeps one. Not for two threads at once.
 class Workspace {
@@ -34,37 +23,6 @@ class Workspace {
   Workspace(Workspace&&) noexcept;
   Workspace& operator=(Workspace&&) noexcept;
   std::vector<std::unique_ptr<Worker>> workers;  // one per thread of a compilation
-};
-
-struct Options {
-  const isa::Target* target = nullptr;
-  int level = 3;  // -O0 .. -O3
-  Scheduler scheduler = Scheduler::list;
-  uint32_t max_registers = 0;  // --maxrregcount; 0: the target's limit
-  bool verify_passes = false;  // independent checkers after each pass
-  bool branch_inlining = true;
-  bool unrolling = true;  // of small counted loops, from -O2 on
-  bool contract = false;  // --fmad: products and sums of floats that PTX leaves free become fma, from -O1 on
-  Stencils stencils = Stencils::with_workspace;
-  bool line_tables = false;  // -lineinfo: says of each machine instruction which .loc it comes from
-  Stalls stalls = Stalls::scheduled;
-  uint64_t stall_seed = 1;     // of Stalls::random
-  ThreadPool* pool = nullptr;  // assembles the module's kernels side by side; the cubin is the same. None: one thread
-  Workspace* workspace = nullptr;  // memory to use; none: its own
-};
-
-inline bool uses_stencils(const Options& o) {
-  return o.level == 0 && (o.stencils == Stencils::always || (o.stencils == Stencils::with_workspace && o.workspace));
-}
-
-struct KernelReport {
-  std::string name;
-  uint32_t registers = 0;     // as reported to the driver
-  uint32_t instructions = 0;  // without padding
-  uint32_t spill_bytes = 0;  // per thread, of local memory
-  uint32_t shared_bytes = 0;
-  uint32_t spill_store_bytes = 0, spill_load_bytes = 0;  // what instructions move between them and registers, each counted once
-  bool of_stencils = false;  // made of stencils (-O0)
 };
 
 struct Assembled {

@@ -2,16 +2,20 @@
 #include <algorithm>
 #include <numeric>
 
-#include "assembler/expand.h"
-#include "assembler/inline_calls.h"
+#include "assembler/assemble.h"
+#include "assembler/backend/backend.h"
+#include "assembler/backend/line_tables.h"
+#include "assembler/check/check.h"
 #include "assembler/isa/make.h"
-#include "assembler/join_words.h"
-#include "assembler/line_tables.h"
-#include "assembler/passes.h"
-#include "assembler/stencils.h"
-#include "assembler/unroll.h"
-#include "libraries/base/parallel.h"
+#include "assembler/optimize/optimize.h"
+#include "assembler/select/selection.h"
+#include "assembler/stencils/stencils.h"
+#include "libraries/base/system/parallel.h"
 #include "ptx/parse.h"
+#include "ptx/transform/inline_calls.h"
+#include "ptx/transform/legalize.h"
+#include "ptx/transform/unroll.h"
+#include "ptx/transform/vectorize_memory.h"
 
 namespace rndn::assembler {
 
@@ -30,23 +34,6 @@ Workspace::Workspace() = default;
 Workspace::~Workspace() = default;
 Workspace::Workspace(Workspace&&) noexcept = default;
 Workspace& Workspace::operator=(Workspace&&) noexcept = default;
-
-uint32_t register_limit(const ptx::Function& p, const Options& o) {
-  uint32_t limit = o.max_registers ? o.max_registers : o.target->max_registers;
-  if (p.max_registers) limit = std::min(limit, p.max_registers);
-  uint64_t threads = 1;
-  for (int d = 0; d < 3; ++d) threads *= std::max(1u, p.required_threads[d] ? p.required_threads[d] : p.max_threads[d]);
-  if (p.required_threads[0] || p.max_threads[0]) {
-    // More blocks than there can be ask for nothing, as with ptxas (measured).
-    const bool possible =
-        threads * p.min_blocks <= uint64_t{o.target->warps_per_sm} * 32 && p.min_blocks <= o.target->blocks_per_sm;
-    const uint64_t per_thread =
-        o.target->registers_per_sm / ((threads + 31) / 32 * 32) / (possible ? std::max(1u, p.min_blocks) : 1);
-    limit = std::min<uint64_t>(limit, std::max<uint64_t>(16, per_thread / 8 * 8));
-  }
-  limit = std::min(limit, o.target->max_registers + o.target->reported_registers_extra);
-  return std::max(limit, 16u) - o.target->reported_registers_extra;
-}
 
 namespace {
 
@@ -178,7 +165,7 @@ Result<void> assemble_kernel(const ptx::Module& module, const ptx::Function& p, 
   Function f;
   {
     auto scope = timings.measure(Phase::select, p.name);
-    ASSIGN_OR_RETURN(f, select(module, p, flow, lay_out_shared(module, p), o, memory.forms, arena, memory.selection));
+    ASSIGN_OR_RETURN(f, select(module, p, flow, ptx::lay_out_shared(module, p), o, memory.forms, arena, memory.selection));
     f.facts = std::move(memory.facts);
     f.units.begin = std::move(memory.unit_begin), f.units.items = std::move(memory.unit_items);
     f.registers = std::move(memory.registers);
@@ -335,10 +322,10 @@ struct Rewriting {
   int from_level = 0;
   bool Options::*wanted = nullptr;  // none: always
 };
-constexpr Rewriting rewritings[] = {{"expansion", expand},
-                                    {"inlining", inline_calls},
-                                    {"unrolling", unroll, 2, &Options::unrolling},
-                                    {"joining of words", join_words, 2}};
+constexpr Rewriting rewritings[] = {{"expansion", ptx::expand},
+                                    {"inlining", ptx::inline_calls},
+                                    {"unrolling", ptx::unroll, 2, &Options::unrolling},
+                                    {"joining of words", ptx::join_words, 2}};
 
 // Memory for so many threads.
 std::span<const std::unique_ptr<Workspace::Worker>> workers(const Options& options, Workspace& own, size_t threads) {
@@ -417,26 +404,26 @@ Result<Assembled> assemble(const ptx::Module& input, const Options& options, Tim
   cubin::Image image;
   image.sm = options.target->sm;
   image.ptx_target = module.target;
-  ConstantLayout constants;  // once an initial value has an address in it
+  ptx::ConstantLayout constants;  // once an initial value has an address in it
   for (uint32_t id = 0; id < module.variables.size(); ++id) {
     const ptx::Variable& v = module.variables[ptx::VariableId{id}];
     if (v.space != ptx::Space::global && v.space != ptx::Space::constant) continue;
     cubin::Variable x;
-    x.name = symbol_of(module, ptx::VariableId{id});
+    x.name = ptx::symbol_of(module, ptx::VariableId{id});
     x.size = uint64_t{ptx::type_bytes(v.type)} * (v.count ? v.count : 1);
     x.align = v.align ? v.align : std::max(1u, ptx::type_bytes(v.type));
     x.initial.assign(v.initial.begin(), v.initial.end());
     if (!x.initial.empty()) x.initial.resize(x.size);
     for (const ptx::Variable::Address& a : v.addresses) {
       const bool in_bank = !a.function && module.variables[ptx::VariableId{a.id}].space == ptx::Space::constant;
-      if (in_bank && constants.offsets.empty()) constants = lay_out_constants(module);
+      if (in_bank && constants.offsets.empty()) constants = ptx::lay_out_constants(module);
       if (a.function || in_bank) {
         const uint64_t base = a.function ? ptx::function_address(a.id) : constants.offsets[a.id];
         const uint64_t value = base + static_cast<uint64_t>(a.addend);
         std::memcpy(x.initial.data() + a.offset, &value, 8);
       } else {
         x.relocations.push_back(
-            {cubin::Relocation::generic_64, a.offset, symbol_of(module, ptx::VariableId{a.id}), a.addend});
+            {cubin::Relocation::generic_64, a.offset, ptx::symbol_of(module, ptx::VariableId{a.id}), a.addend});
       }
     }
     x.constant = v.space == ptx::Space::constant;

@@ -9,7 +9,7 @@
 #   SHARED   a name: the component is the shared library build/lib/lib<name>.so instead, for programs that are not the project's. It has what it depends on
 #            inside, exports what <name>.map lists, and its headers are included without a folder.
 #
-# Sources include headers by their path from the project's root: #include "libraries/base/arena.h".
+# Sources include headers by their path from the project's root: #include "libraries/base/containers/arena.h".
 
 find_package(fmt REQUIRED)
 find_package(Threads REQUIRED)

@@ -6,7 +6,7 @@
 // assign: a constant set per loop (`back`), found bottom-up by a first walk of the same transfer function. Each statement is
 // visited twice; joins cost O(variables / 64).
 #include "frontend/passes.h"
-#include "libraries/base/bitset.h"
+#include "libraries/base/containers/bitset.h"
 
 namespace rndn::hir {
 

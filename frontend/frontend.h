@@ -4,8 +4,8 @@
 #include <string_view>
 
 #include "frontend/ir.h"
-#include "libraries/base/diagnostic.h"
-#include "libraries/base/timing.h"
+#include "libraries/base/errors/diagnostic.h"
+#include "libraries/base/report/timing.h"
 
 namespace rndn::hir {
 

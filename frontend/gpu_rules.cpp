@@ -3,7 +3,7 @@
 #include <string_view>
 
 #include "frontend/check_types.h"
-#include "libraries/base/check.h"
+#include "libraries/base/errors/check.h"
 
 namespace rndn::hir {
 

@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "frontend/types.h"
-#include "libraries/base/id.h"
-#include "libraries/base/inline_vector.h"
-#include "libraries/base/intern.h"
-#include "libraries/base/source.h"
+#include "libraries/base/containers/id.h"
+#include "libraries/base/containers/inline_vector.h"
+#include "libraries/base/containers/intern.h"
+#include "libraries/base/errors/source.h"
 
 namespace rndn::hir {
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "libraries/base/id.h"
+#include "libraries/base/containers/id.h"
 
 namespace rndn::hir {
 

@@ -9,7 +9,7 @@
 
 #include "frontend/builtins.h"
 #include "frontend/ir.h"
-#include "libraries/base/diagnostic.h"
+#include "libraries/base/errors/diagnostic.h"
 #include "outliner/outliner.h"
 
 namespace rndn::outliner {

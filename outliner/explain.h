@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "libraries/base/result.h"
+#include "libraries/base/errors/result.h"
 #include "outliner/outliner.h"
 
 namespace rndn::outliner {

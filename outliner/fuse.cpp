@@ -24,7 +24,7 @@
 #include <optional>
 #include <tuple>
 
-#include "libraries/base/check.h"
+#include "libraries/base/errors/check.h"
 #include "outliner/analysis.h"
 
 namespace rndn::outliner {

@@ -10,7 +10,7 @@
 #include <charconv>
 #include <map>
 
-#include "libraries/base/check.h"
+#include "libraries/base/errors/check.h"
 #include "outliner/analysis.h"
 
 namespace rndn::outliner {

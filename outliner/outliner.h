@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "frontend/ir.h"
-#include "libraries/base/diagnostic.h"
-#include "libraries/base/inline_vector.h"
-#include "libraries/base/timing.h"
+#include "libraries/base/errors/diagnostic.h"
+#include "libraries/base/containers/inline_vector.h"
+#include "libraries/base/report/timing.h"
 
 namespace rndn::outliner {
 

@@ -10,7 +10,7 @@
 
 #include <algorithm>
 
-#include "libraries/base/check.h"
+#include "libraries/base/errors/check.h"
 
 namespace rndn::outliner {
 

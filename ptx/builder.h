@@ -29,7 +29,7 @@
 #include <string_view>
 #include <type_traits>
 
-#include "libraries/base/check.h"
+#include "libraries/base/errors/check.h"
 #include "ptx/ir.h"
 
 namespace rndn::ptx {

@@ -9,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
-#include "libraries/base/id.h"
-#include "libraries/base/raw_vector.h"
-#include "libraries/base/source.h"
+#include "libraries/base/containers/id.h"
+#include "libraries/base/containers/raw_vector.h"
+#include "libraries/base/errors/source.h"
 
 namespace rndn::ptx {
 

@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "libraries/base/diagnostic.h"
+#include "libraries/base/errors/diagnostic.h"
 #include "ptx/string_table.h"
 
 namespace rndn::ptx {

@@ -1,6 +1,6 @@
 // PTX text to IR (flex and bison), with diagnostics; then the verifier.
 #pragma once
-#include "libraries/base/diagnostic.h"
+#include "libraries/base/errors/diagnostic.h"
 #include "ptx/ir.h"
 
 namespace rndn::ptx {

@@ -7,7 +7,7 @@
 #include <iterator>
 #include <map>
 
-#include "libraries/base/check.h"
+#include "libraries/base/errors/check.h"
 #include "ptx/ir.h"
 #include "ptx/opcodes.h"
 

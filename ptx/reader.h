@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "libraries/base/arena.h"
-#include "libraries/base/diagnostic.h"
+#include "libraries/base/containers/arena.h"
+#include "libraries/base/errors/diagnostic.h"
 #include "ptx/ir.h"
 #include "ptx/mnemonic.h"
 #include "ptx/string_table.h"

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "libraries/base/text_hash.h"
+#include "libraries/base/containers/text_hash.h"
 
 namespace rndn::ptx {
 

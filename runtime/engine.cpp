@@ -5,11 +5,11 @@
 #include <cstring>
 
 #include "assembler/assemble.h"
-#include "runtime/code_cache.h"
-#include "runtime/fallbacks.h"
-#include "runtime/run.h"
-#include "runtime/state.h"
-#include "runtime/tables.h"
+#include "runtime/compiler/code_cache.h"
+#include "runtime/plan/fallbacks.h"
+#include "runtime/run/execution.h"
+#include "runtime/run/state.h"
+#include "runtime/data/tables.h"
 
 namespace rndn::runtime {
 
@@ -29,7 +29,7 @@ Engine::State::State(device::Device& d, const reference::Tables& t)
 }
 Engine::State::~State() { memory.evict = nullptr; }
 
-Result<sql::Operators*> Engine::State::operators_for(const sql::Options& options) {
+Result<operators::Operators*> Engine::State::operators_for(const operators::Options& options) {
   for (const OperatorSet& set : operators)
     if (set.options == options) return set.operators.get();
   const isa::Target* target = isa::find_target(device.info().target);
@@ -45,7 +45,7 @@ Result<sql::Operators*> Engine::State::operators_for(const sql::Options& options
     for (const assembler::KernelReport& k : made->kernels) library_instructions[k.name] = k.instructions;
     return std::move(made->cubin);
   };
-  operators.push_back({options, std::make_unique<sql::Operators>(device, make, options)});
+  operators.push_back({options, std::make_unique<operators::Operators>(device, make, options)});
   return operators.back().operators.get();
 }
 
@@ -125,7 +125,7 @@ Result<std::unique_ptr<Engine::Plan>> Engine::plan(const Compiled& compiled, con
     p.steps.fallbacks = {whole_program_fallback(p.whole_program)};
     return plan;
   }
-  p.columns = columns_read(compiled.outlined.program);
+  p.columns = data::columns_read(compiled.outlined.program);
   if (!p.steps.fallbacks.empty() && !options.allow_fallback) {
     std::string what = p.steps.fallbacks.front();
     if (size_t position = what.find(": "); position != std::string::npos) what.insert(position, ": error");

@@ -11,11 +11,11 @@
 #include <string>
 #include <vector>
 
-#include "libraries/base/result.h"
-#include "libraries/base/source.h"
-#include "libraries/base/timing.h"
-#include "libraries/sql/sql.h"
-#include "runtime/compile.h"
+#include "libraries/base/errors/result.h"
+#include "libraries/base/errors/source.h"
+#include "libraries/base/report/timing.h"
+#include "libraries/operators/api.h"
+#include "runtime/compiler/compile.h"
 #include "runtime/device/device.h"
 #include "runtime/reference/reference.h"
 #include "runtime/report.h"
@@ -27,7 +27,7 @@ struct EngineOptions {
   bool allow_fallback =
       true;  // else a builtin or program that only the reference interpreter can run is an error (fault input)
   bool measure_kernels = true;  // device time per kernel, two marks around each launch
-  sql::Options operators;       // --sort, --group, --join, --member
+  operators::Options operators;       // --sort, --group, --join, --member
   // --like: on the host; on the device, strings sent every time; on the device, where they stay
   enum class Like : uint8_t { cpu, gpu, gpu_cached } like = Like::gpu_cached;
   bool graphs =

@@ -7,7 +7,7 @@ namespace rndn::runtime {
 namespace {
 
 using hir::BasicType;
-using reference::Value;
+using data::Value;
 
 // Days since 1970-01-01 to year, month, day in the proleptic Gregorian calendar (Howard Hinnant, "chrono-Compatible
 // Low-Level Date Algorithms", civil_from_days).
@@ -96,14 +96,14 @@ Value resolve(const Value& v) {
     std::vector<std::string> texts(rows.size);
     for (uint64_t i = 0; i < rows.size; ++i)
       if (valid(i)) texts[i] = keys.text(static_cast<uint64_t>(at[i]));
-    return reference::vector_of_texts(keys.type, std::move(texts));
+    return data::vector_of_texts(keys.type, std::move(texts));
   }
   uint32_t width = data::plain_width(keys.type);
   std::vector<std::byte> bytes(rows.size * width);
   for (uint64_t i = 0; i < rows.size; ++i)
     if (valid(i))
       std::memcpy(bytes.data() + i * width, keys.bytes->data() + static_cast<uint64_t>(at[i]) * width, width);
-  return reference::vector_from_bytes(keys.type, rows.size, std::move(bytes));
+  return data::vector_from_bytes(keys.type, rows.size, std::move(bytes));
 }
 
 Result<void> add_column(Grid& grid, const std::string& name, const Value& value) {
@@ -114,7 +114,7 @@ Result<void> add_column(Grid& grid, const std::string& name, const Value& value)
       for (const Value& cell : v.parts()) texts.push_back(compound_text(cell));
     else if (v.kind != Value::none)
       texts.push_back(compound_text(v));
-    v = reference::vector_of_texts(BasicType::str, std::move(texts));
+    v = data::vector_of_texts(BasicType::str, std::move(texts));
   }
   if (!grid.columns.empty() && v.size != grid.rows)
     return Error{Fault::internal,

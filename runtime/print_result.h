@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "frontend/types.h"
-#include "libraries/base/result.h"
-#include "runtime/reference/value.h"
+#include "libraries/base/errors/result.h"
+#include "runtime/data/value.h"
 
 namespace rndn::runtime {
 
@@ -19,11 +19,11 @@ bool find_format(std::string_view name, Format& format);
 struct Grid {
   std::vector<std::string> names;
   std::vector<std::string> types;         // as written in HorseIR, such as "f64"
-  std::vector<reference::Value> columns;  // vectors of equal length
+  std::vector<data::Value> columns;  // vectors of equal length
   uint64_t rows = 0;
 };
 // Fails (fault internal) for a table whose columns differ in length or were never loaded.
-Result<Grid> to_grid(const reference::Value& value);
+Result<Grid> to_grid(const data::Value& value);
 
 // One program's results (what main returned; normally one table), complete with the final end of line.
 //   csv     header line, CRLF line ends, fields quoted where needed; a program with several results: one after the
@@ -31,13 +31,13 @@ Result<Grid> to_grid(const reference::Value& value);
 //           line between
 //   json    {"columns":[{"name","type"}...],"rows":[[...]...]}; several results: an array of such objects
 // Floats: csv and json print the shortest text that reads back to the same value, table at most 6 decimals.
-Result<std::string> print_result(std::span<const reference::Value> results, Format format);
+Result<std::string> print_result(std::span<const data::Value> results, Format format);
 
 // JSON object {"name": result, ...} from the texts that print_result(.., json) made.
 std::string join_json(std::span<const std::pair<std::string, std::string>> named_results);
 
 // One element as text. `exact`: as csv prints it; else as a table shows it.
-std::string element_text(const reference::Value& vector, uint64_t i, bool exact);
+std::string element_text(const data::Value& vector, uint64_t i, bool exact);
 std::string json_string(std::string_view text);  // with quotes; bytes that are no UTF-8 become U+FFFD
 
 // Calendar values in ISO form (encodings: horseir.md 6.3): 1994-01-01, 1994-01, 20:15, 17:06:20, 11:22:33.001,

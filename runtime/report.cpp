@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "libraries/base/html.h"
+#include "libraries/base/report/html.h"
 #include "runtime/print_result.h"
 
 namespace rndn::runtime {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "libraries/base/timing.h"
+#include "libraries/base/report/timing.h"
 
 namespace rndn::runtime {
 

@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "libraries/base/result.h"
+#include "libraries/base/errors/result.h"
 #include "runtime/device/device.h"
 
 namespace rndn::runtime {

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "libraries/base/html.h"
+#include "libraries/base/report/html.h"
 
 namespace rndn::tools {
 namespace {

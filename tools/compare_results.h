@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "libraries/base/result.h"
+#include "libraries/base/errors/result.h"
 #include "runtime/print_result.h"
 
 namespace rndn::tools {

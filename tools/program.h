@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "libraries/base/files.h"
-#include "libraries/base/result.h"
+#include "libraries/base/system/files.h"
+#include "libraries/base/errors/result.h"
 
 namespace rndn::tools {
 

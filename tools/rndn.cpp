@@ -4,8 +4,8 @@
 #include <cstdio>
 
 #include "assembler/isa/isa.h"
-#include "libraries/base/guarded_main.h"
-#include "libraries/base/version.h"
+#include "libraries/base/errors/guarded_main.h"
+#include "libraries/base/report/version.h"
 #include "tools/rndn.h"
 
 namespace {

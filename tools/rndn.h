@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "libraries/base/diagnostic.h"
-#include "libraries/base/result.h"
-#include "runtime/compile.h"
+#include "libraries/base/errors/diagnostic.h"
+#include "libraries/base/errors/result.h"
+#include "runtime/compiler/compile.h"
 #include "runtime/cuda/cuda_device.h"
 #include "runtime/data/source.h"
 #include "runtime/device/device.h"

@@ -11,11 +11,11 @@
 
 #include "assembler/assemble.h"
 #include "assembler/cubin/cubin.h"
-#include "libraries/base/diagnostic.h"
-#include "libraries/base/files.h"
-#include "libraries/base/guarded_main.h"
-#include "libraries/base/parallel.h"
-#include "libraries/base/version.h"
+#include "libraries/base/errors/diagnostic.h"
+#include "libraries/base/system/files.h"
+#include "libraries/base/errors/guarded_main.h"
+#include "libraries/base/system/parallel.h"
+#include "libraries/base/report/version.h"
 #include "ptx/parse.h"
 #include "tools/program.h"
 

@@ -22,12 +22,12 @@
 #include <set>
 #include <thread>
 
-#include "libraries/base/files.h"
-#include "libraries/base/parallel.h"
-#include "libraries/base/progress.h"
-#include "libraries/base/version.h"
+#include "libraries/base/system/files.h"
+#include "libraries/base/system/parallel.h"
+#include "libraries/base/report/progress.h"
+#include "libraries/base/report/version.h"
 #include "runtime/engine.h"
-#include "runtime/tables.h"
+#include "runtime/data/tables.h"
 #include "tools/bench_samples.h"
 #include "tools/nvidia_linker.h"
 #include "tools/rndn.h"
@@ -220,7 +220,7 @@ class BenchCommand final : public Command {
     ASSIGN_OR_RETURN(source_, open_data(flags_.data.empty() ? fmt::format("tpch:{}", scale_) : flags_.data, flags_));
     ASSIGN_OR_RETURN(device_, choice.open());
     target_ = flags_.arch.empty() ? device_->info().target : flags_.arch;
-    tables_ = std::make_unique<runtime::SourceTables>(source_);
+    tables_ = std::make_unique<data::SourceTables>(source_);
     const bool gpu = !device_->info().is_simulator;
     std::unique_ptr<NvidiaLinker> linker;
     if (wanted("compile")) {
@@ -359,7 +359,7 @@ class BenchCommand final : public Command {
         {"--member loop", [](Flags& f) { f.member = "loop"; }},
     };
     ASSIGN_OR_RETURN(source_, open_data(fmt::format("tpch:{}", std::min(scale_, largest_scale)), flags_));
-    tables_ = std::make_unique<runtime::SourceTables>(source_);
+    tables_ = std::make_unique<data::SourceTables>(source_);
     runtime::Engine engine(*device_, *tables_, nullptr, &pool_);
     Progress progress("measuring loops", queries.size());
     for (const NamedSource& q : queries) {
@@ -548,7 +548,7 @@ class BenchCommand final : public Command {
   assembler::Workspace workspace_;
   Flags flags_;
   std::shared_ptr<data::Source> source_;
-  std::unique_ptr<runtime::SourceTables> tables_;
+  std::unique_ptr<data::SourceTables> tables_;
   device::Device* device_ = nullptr;
   std::string target_;
   double copy_speed_ = 0;  // bytes per second, read plus written

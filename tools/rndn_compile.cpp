@@ -2,8 +2,8 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
-#include "libraries/base/files.h"
-#include "libraries/base/parallel.h"
+#include "libraries/base/system/files.h"
+#include "libraries/base/system/parallel.h"
 #include "runtime/data/schema.h"
 #include "tools/rndn.h"
 #include "tpch/source.h"

@@ -3,9 +3,9 @@
 #include <cstdio>
 
 #include "assembler/isa/isa.h"
-#include "libraries/base/files.h"
+#include "libraries/base/system/files.h"
 #include "runtime/self_test.h"
-#include "runtime/simulator_device.h"
+#include "runtime/simulator/simulator_device.h"
 #include "tools/rndn.h"
 
 namespace rndn::tools {

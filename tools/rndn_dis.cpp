@@ -16,9 +16,9 @@
 
 #include "assembler/cubin/cubin.h"
 #include "assembler/isa/isa.h"
-#include "libraries/base/files.h"
-#include "libraries/base/guarded_main.h"
-#include "libraries/base/version.h"
+#include "libraries/base/system/files.h"
+#include "libraries/base/errors/guarded_main.h"
+#include "libraries/base/report/version.h"
 #include "tools/program.h"
 
 namespace {

@@ -2,10 +2,10 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
-#include "libraries/base/files.h"
+#include "libraries/base/system/files.h"
 #include "outliner/explain.h"
 #include "runtime/data/schema.h"
-#include "runtime/fallbacks.h"
+#include "runtime/plan/fallbacks.h"
 #include "tools/rndn.h"
 #include "tpch/source.h"
 
@@ -107,7 +107,7 @@ class ExplainCommand final : public Command {
     const hir::Program& program = compiled.outlined.program;
     const hir::Function& main = program.functions[program.main];
     if (!compiled.fusions.groups.empty()) out += "fused operators\n";
-    for (const runtime::FusedGroup& g : compiled.fusions.groups) {
+    for (const outliner::FusedGroup& g : compiled.fusions.groups) {
       out += fmt::format("  {}: a group and {} reductions of its rows, instead of",
                          sources.describe(main.statements[g.group].span), g.reductions.size());
       for (size_t k = 0; k < compiled.outlined.kernels.size(); ++k)

@@ -8,9 +8,9 @@
 #include <filesystem>
 
 #include "assembler/isa/isa.h"
-#include "libraries/base/files.h"
+#include "libraries/base/system/files.h"
 #include "runtime/data/cache.h"
-#include "runtime/simulator_device.h"
+#include "runtime/simulator/simulator_device.h"
 #include "tools/rndn.h"
 #include "tpch/source.h"
 
@@ -197,7 +197,7 @@ Result<runtime::CompileOptions> compile_options(const Flags& flags) {
 runtime::EngineOptions engine_options(const Flags& flags, bool measure_kernels) {
   runtime::EngineOptions o{
       .strict = flags.strict, .allow_fallback = !flags.no_fallback, .measure_kernels = measure_kernels};
-  using Alternatives = sql::Options;
+  using Alternatives = operators::Options;
   if (!flags.sort.empty())
     o.operators.sort = flags.sort == "bitonic" ? Alternatives::Sort::bitonic : Alternatives::Sort::radix;
   if (!flags.top.empty()) o.operators.top = flags.top == "select" ? Alternatives::Top::select : Alternatives::Top::sort;

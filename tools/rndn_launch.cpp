@@ -19,9 +19,9 @@
 
 #include "assembler/cubin/cubin.h"
 #include "assembler/simulator/simulator.h"
-#include "libraries/base/files.h"
-#include "libraries/base/guarded_main.h"
-#include "libraries/base/version.h"
+#include "libraries/base/system/files.h"
+#include "libraries/base/errors/guarded_main.h"
+#include "libraries/base/report/version.h"
 #include "runtime/cuda/cuda_device.h"
 #include "tools/program.h"
 

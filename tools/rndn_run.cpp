@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <set>
 
-#include "libraries/base/files.h"
+#include "libraries/base/system/files.h"
 #include "tools/rndn.h"
 #include "tools/session.h"
 

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <memory>
 
-#include "libraries/base/files.h"
+#include "libraries/base/system/files.h"
 #include "tools/rndn.h"
 #include "tools/session.h"
 

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "libraries/base/files.h"
+#include "libraries/base/system/files.h"
 #include "tools/compare_results.h"
 #include "tools/rndn.h"
 #include "tpch/generate.h"

@@ -21,9 +21,9 @@ Session::Session(std::shared_ptr<data::Source> source, DeviceChoice device)
       code_cache_(data::default_cache_directory()),
       math_(libdevice::default_places(data::default_cache_directory())) {
   if (source_)
-    tables_ = std::make_unique<runtime::SourceTables>(source_);
+    tables_ = std::make_unique<data::SourceTables>(source_);
   else
-    tables_ = std::make_unique<runtime::NoTables>();
+    tables_ = std::make_unique<data::NoTables>();
 }
 
 Result<device::Device*> Session::device() { return choice_.open(); }
@@ -64,7 +64,7 @@ Result<Session::Ready*> Session::prepare(const NamedSource& program, const Flags
       return early.error();
     }
     auto scope = timings.measure(Phase::data, "prefetch");
-    for (const auto& [table, columns] : runtime::columns_read(early->program))
+    for (const auto& [table, columns] : data::columns_read(early->program))
       (void)tables_->prefetch(table, columns).ok();  // a problem is met again, and said, by the run
   }
   if (choice_.is_cpu()) {
@@ -134,7 +134,7 @@ Result<Session::Outcome> Session::run(const NamedSource& program, const Flags& f
       outcome.fallbacks = report.fallbacks.size();
     } else {
       auto scope = timings.measure(Phase::cpu, "reference interpreter");
-      runtime::TimedTables timed(*tables_, timings);
+      data::TimedTables timed(*tables_, timings);
       ASSIGN_OR_RETURN(outcome.results, reference::run(ready->compiled.program, timed, sources_, &said));
     }
     if (run == flags.repeat) outcome.printed = std::move(said);

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "libraries/base/parallel.h"
-#include "runtime/code_cache.h"
+#include "libraries/base/system/parallel.h"
+#include "runtime/compiler/code_cache.h"
 #include "runtime/engine.h"
-#include "runtime/tables.h"
+#include "runtime/data/tables.h"
 #include "tools/rndn.h"
 
 namespace rndn::tools {

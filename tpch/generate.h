@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "libraries/base/result.h"
+#include "libraries/base/errors/result.h"
 #include "runtime/data/column.h"
 
 namespace rndn::tpch {

@@ -10,8 +10,8 @@
 #include <limits>
 #include <new>
 
-#include "libraries/base/diagnostic.h"
-#include "libraries/base/progress.h"
+#include "libraries/base/errors/diagnostic.h"
+#include "libraries/base/report/progress.h"
 #include "runtime/data/schema.h"
 #include "tpch/generate.h"
 #include "tpch/workers.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "libraries/base/result.h"
+#include "libraries/base/errors/result.h"
 #include "runtime/data/source.h"
 
 namespace rndn::tpch {

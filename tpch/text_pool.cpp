@@ -19,8 +19,8 @@
 #include <mutex>
 #include <vector>
 
-#include "libraries/base/check.h"
-#include "libraries/base/parallel.h"
+#include "libraries/base/errors/check.h"
+#include "libraries/base/system/parallel.h"
 #include "tpch/distributions.h"
 #include "tpch/random.h"
 

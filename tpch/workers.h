@@ -2,7 +2,7 @@
 #pragma once
 #include <atomic>
 
-#include "libraries/base/parallel.h"
+#include "libraries/base/system/parallel.h"
 #include "tpch/chunk.h"
 
 namespace rndn::tpch {

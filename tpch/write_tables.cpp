@@ -12,8 +12,8 @@
 #include <cstring>
 #include <mutex>
 
-#include "libraries/base/files.h"
-#include "libraries/base/progress.h"
+#include "libraries/base/system/files.h"
+#include "libraries/base/report/progress.h"
 #include "runtime/data/schema.h"
 #include "tpch/generate.h"
 #include "tpch/workers.h"

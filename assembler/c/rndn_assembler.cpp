@@ -17,10 +17,10 @@
 
 #include "assembler/assemble.h"
 #include "assembler/isa/isa.h"
-#include "libraries/base/diagnostic.h"
-#include "libraries/base/parallel.h"
-#include "libraries/base/result.h"
-#include "libraries/base/version.h"
+#include "libraries/base/errors/diagnostic.h"
+#include "libraries/base/errors/result.h"
+#include "libraries/base/report/version.h"
+#include "libraries/base/system/parallel.h"
 #include "ptx/parse.h"
 
 using namespace rndn;

@@ -1,8 +1,8 @@
 // CHECK in the shared library: a mistake of ours must not end somebody else's process. This definition takes the place of the one in
-// libraries/base/check.cpp, which ends the program: the linker takes an object of an archive only for what is still undefined.
+// libraries/base/errors/check.cpp, which ends the program: the linker takes an object of an archive only for what is still undefined.
 #include <stdexcept>
 
-#include "libraries/base/check.h"
+#include "libraries/base/errors/check.h"
 
 namespace rndn {
 void check_failed(const char* file, int line, const char* condition, const std::string& message) {

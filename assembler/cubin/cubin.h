@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "libraries/base/result.h"
+#include "libraries/base/errors/result.h"
 
 namespace rndn::cubin {
 

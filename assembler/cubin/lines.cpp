@@ -6,7 +6,7 @@
 #include <cstring>
 #include <map>
 
-#include "libraries/base/check.h"
+#include "libraries/base/errors/check.h"
 
 namespace rndn::cubin {
 namespace {

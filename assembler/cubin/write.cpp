@@ -10,8 +10,8 @@
 #include "assembler/cubin/cubin.h"
 #include "assembler/cubin/layout.h"
 #include "assembler/cubin/lines.h"
-#include "libraries/base/arena.h"
-#include "libraries/base/intern.h"
+#include "libraries/base/containers/arena.h"
+#include "libraries/base/containers/intern.h"
 
 namespace rndn::cubin {
 namespace {

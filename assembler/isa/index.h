@@ -7,7 +7,7 @@
 
 #include "assembler/isa/form.h"
 #include "assembler/isa/make.h"
-#include "libraries/base/lazy_table.h"
+#include "libraries/base/containers/lazy_table.h"
 
 namespace rndn::isa {
 

@@ -15,8 +15,8 @@
 #include <string_view>
 #include <vector>
 
-#include "libraries/base/check.h"
-#include "libraries/base/id.h"
+#include "libraries/base/containers/id.h"
+#include "libraries/base/errors/check.h"
 
 namespace rndn::isa {
 

@@ -7,7 +7,7 @@
 #include "assembler/simulator/driver_calls.h"
 
 #include "assembler/simulator/lanes.h"
-#include "libraries/base/device_print.h"
+#include "libraries/base/report/device_print.h"
 
 namespace rndn::sim {
 namespace {

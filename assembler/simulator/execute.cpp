@@ -14,7 +14,7 @@
 #include "assembler/simulator/hazards.h"
 #include "assembler/simulator/lanes.h"
 #include "assembler/simulator/races.h"
-#include "libraries/base/parallel.h"
+#include "libraries/base/system/parallel.h"
 
 namespace rndn::sim {
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "assembler/isa/isa.h"
-#include "libraries/base/result.h"
+#include "libraries/base/errors/result.h"
 
 namespace rndn::sim {
 

@@ -8,9 +8,9 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "libraries/base/diagnostic.h"
-#include "libraries/base/files.h"
-#include "libraries/base/process.h"
+#include "libraries/base/errors/diagnostic.h"
+#include "libraries/base/system/files.h"
+#include "libraries/base/system/process.h"
 #include "libraries/libdevice/functions.h"
 #include "ptx/parse.h"
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "libraries/base/result.h"
+#include "libraries/base/errors/result.h"
 #include "ptx/ir.h"
 
 namespace rndn::libdevice {

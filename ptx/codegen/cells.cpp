@@ -20,8 +20,8 @@
 #include <algorithm>
 #include <bit>
 
-#include "ptx/codegen/accumulate.h"
 #include "ptx/codegen/cells.h"
+#include "ptx/codegen/accumulate.h"
 
 namespace rndn::codegen {
 

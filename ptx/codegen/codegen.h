@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "frontend/ir.h"
-#include "libraries/base/result.h"
-#include "libraries/base/timing.h"
+#include "libraries/base/errors/result.h"
+#include "libraries/base/report/timing.h"
 #include "outliner/outliner.h"
 #include "ptx/ir.h"
 

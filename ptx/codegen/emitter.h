@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "frontend/builtins.h"
-#include "libraries/base/flat_map.h"
+#include "libraries/base/containers/flat_map.h"
 #include "ptx/builder.h"
 #include "ptx/codegen/codegen.h"
 

@@ -1,5 +1,5 @@
 // Code generation in one call: a PTX module with one entry per outlined kernel. kernel.cpp writes a kernel.
-#include "libraries/base/parallel.h"
+#include "libraries/base/system/parallel.h"
 #include "ptx/codegen/codegen.h"
 #include "ptx/codegen/emitter.h"
 #include "ptx/codegen/kernel.h"

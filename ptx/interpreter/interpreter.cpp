@@ -16,7 +16,7 @@
 #include <cstring>
 #include <numeric>
 
-#include "libraries/base/device_print.h"
+#include "libraries/base/report/device_print.h"
 #include "ptx/interpreter/semantics.h"
 #include "ptx/opcodes.h"
 #include "ptx/parse.h"

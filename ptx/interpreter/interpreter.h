@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "libraries/base/result.h"
+#include "libraries/base/errors/result.h"
 #include "ptx/ir.h"
 
 namespace rndn::ptx {

@@ -4,7 +4,7 @@
 #pragma once
 #include <vector>
 
-#include "libraries/base/parallel.h"
+#include "libraries/base/system/parallel.h"
 #include "runtime/cuda/driver.h"
 
 namespace rndn::cuda {

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <limits>
 
-#include "libraries/base/bitset.h"
-#include "libraries/base/check.h"
-#include "libraries/base/huge_pages.h"
-#include "libraries/base/parallel.h"
+#include "libraries/base/containers/bitset.h"
+#include "libraries/base/errors/check.h"
+#include "libraries/base/containers/huge_pages.h"
+#include "libraries/base/system/parallel.h"
 
 namespace rndn::data {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "frontend/types.h"
-#include "libraries/base/result.h"
+#include "libraries/base/errors/result.h"
 
 namespace rndn::data {
 

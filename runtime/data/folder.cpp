@@ -13,9 +13,9 @@
 #include <mutex>
 #include <new>
 
-#include "libraries/base/files.h"
-#include "libraries/base/parallel.h"
-#include "libraries/base/progress.h"
+#include "libraries/base/system/files.h"
+#include "libraries/base/system/parallel.h"
+#include "libraries/base/report/progress.h"
 #include "runtime/data/cache.h"
 #include "runtime/data/parse_value.h"
 #include "runtime/data/source.h"

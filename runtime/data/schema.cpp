@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "libraries/base/diagnostic.h"
+#include "libraries/base/errors/diagnostic.h"
 
 namespace rndn::data {
 

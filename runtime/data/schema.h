@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "frontend/frontend.h"
-#include "libraries/base/result.h"
+#include "libraries/base/errors/result.h"
 
 namespace rndn::data {
 

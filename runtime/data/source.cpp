@@ -10,7 +10,7 @@
 #include <optional>
 #include <unordered_map>
 
-#include "libraries/base/parallel.h"
+#include "libraries/base/system/parallel.h"
 
 namespace rndn::data {
 

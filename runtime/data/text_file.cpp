@@ -15,8 +15,8 @@
 #include <cerrno>
 #include <cstring>
 
-#include "libraries/base/byte_mask.h"
-#include "libraries/base/parallel.h"
+#include "libraries/base/containers/byte_mask.h"
+#include "libraries/base/system/parallel.h"
 
 namespace rndn::data {
 

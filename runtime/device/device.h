@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "libraries/base/result.h"
+#include "libraries/base/errors/result.h"
 
 namespace rndn::device {
 

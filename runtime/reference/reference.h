@@ -9,32 +9,18 @@
 
 #include "frontend/builtins.h"
 #include "frontend/ir.h"
-#include "libraries/base/result.h"
-#include "libraries/base/source.h"
+#include "libraries/base/errors/result.h"
+#include "libraries/base/errors/source.h"
 #include "runtime/data/column.h"
-#include "runtime/reference/value.h"
+#include "runtime/data/tables.h"
+#include "runtime/data/value.h"
 
 namespace rndn::reference {
 
-// Where load_table and column_value get their data. Implemented over the data registry (runtime/tables.h) and by tests.
-// Errors are finished sentences: an unknown table or column is the input's fault, missing --data the usage's.
-class Tables {
- public:
-  virtual ~Tables() = default;
-  // Succeeds when the table exists; loads nothing.
-  virtual Result<void> open(std::string_view table) const = 0;
-  virtual Result<std::vector<std::string>> column_names(std::string_view table) const = 0;
-  virtual Result<uint64_t> rows(std::string_view table) const = 0;
-  // Loads the column when it is not there yet.
-  virtual Result<std::shared_ptr<const data::Column>> column(std::string_view table, std::string_view column) const = 0;
-  // The key column that foreign keys into this table refer to (its single primary key).
-  virtual Result<std::shared_ptr<const data::Column>> key_column(std::string_view table) const = 0;
-  // A hint: these columns will be asked for, and are cheaper to load together.
-  virtual Result<void> prefetch(std::string_view table, std::span<const std::string> columns) const {
-    (void)table, (void)columns;
-    return {};
-  }
-};
+// Values, as the interpreter's files name them.
+using data::dict, data::enumeration, data::enumeration_of, data::from_column, data::from_literal, data::functions,
+    data::ktable, data::length, data::list, data::table, data::Tables, data::Value, data::vector_from_bytes,
+    data::vector_of, data::vector_of_codes, data::vector_of_texts;
 
 // What the builtins of one run of a program share. A run starts with a fresh one.
 struct RunState {

@@ -1,7 +1,10 @@
 // The assembler against its witnesses, on the PTX texts of ptx/: the PTX interpreter, the simulator on ptxas's code, nvdisasm's reading.
+#include "assembler/assemble.h"
+#include "assembler/backend/backend.h"
+#include "assembler/check/check.h"
+#include "assembler/flow/structurize.h"
 #include "assembler/isa/latencies.h"
-#include "assembler/passes.h"
-#include "libraries/base/parallel.h"
+#include "libraries/base/system/parallel.h"
 #include "tests/assembler/support.h"
 
 namespace rndn::assembler::testing {

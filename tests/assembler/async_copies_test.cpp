@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <map>
 
-#include "assembler/passes.h"
+#include "assembler/assemble.h"
+#include "assembler/backend/backend.h"
+#include "assembler/check/check.h"
+#include "assembler/flow/structurize.h"
 #include "tests/assembler/three_ways.h"
 
 namespace rndn::assembler::testing {

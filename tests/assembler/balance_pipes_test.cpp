@@ -1,4 +1,4 @@
-// Sums, shifts and moves that assembler/balance_pipes.cpp makes products of: our code against the PTX interpreter, and that there are such.
+// Sums, shifts and moves that assembler/backend/balance_pipes.cpp makes products of: our code against the PTX interpreter, and that there are such.
 #include "tests/assembler/three_ways.h"
 
 namespace rndn::assembler::testing {

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "assembler/assemble.h"
-#include "libraries/base/files.h"
+#include "libraries/base/system/files.h"
 #include "ptx/parse.h"
 
 namespace {

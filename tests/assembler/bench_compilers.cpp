@@ -12,9 +12,9 @@
 #include <cstdio>
 
 #include "assembler/assemble.h"
-#include "libraries/base/files.h"
-#include "libraries/base/guarded_main.h"
-#include "libraries/base/progress.h"
+#include "libraries/base/system/files.h"
+#include "libraries/base/errors/guarded_main.h"
+#include "libraries/base/report/progress.h"
 #include "ptx/parse.h"
 #include "tools/nvidia_linker.h"
 #include "tools/program.h"

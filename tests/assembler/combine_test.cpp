@@ -1,4 +1,4 @@
-// Pairs of operations that assembler/combine.cpp makes one, and pairs that it must leave: our code against the PTX interpreter, on every target.
+// Pairs of operations that assembler/optimize/combine.cpp makes one, and pairs that it must leave: our code against the PTX interpreter, on every target.
 #include "tests/assembler/three_ways.h"
 
 namespace rndn::assembler::testing {

@@ -1,4 +1,4 @@
-// What assembler/dead_code.cpp leaves out, and what it must keep: the code is as long as without the dead statements, and does what the PTX interpreter
+// What assembler/flow/dead_code.cpp leaves out, and what it must keep: the code is as long as without the dead statements, and does what the PTX interpreter
 // does with them.
 #include "tests/assembler/three_ways.h"
 

@@ -1,6 +1,8 @@
 // Regions of control flow: random graphs run against the PTX interpreter, and the checker of regions on code with faults put in.
-#include "assembler/passes.h"
-#include "assembler/structure.h"
+#include "assembler/assemble.h"
+#include "assembler/backend/backend.h"
+#include "assembler/check/check.h"
+#include "assembler/flow/structurize.h"
 #include "tests/assembler/support.h"
 
 namespace rndn::assembler::testing {

@@ -13,7 +13,7 @@
 #include "assembler/assemble.h"
 #include "assembler/cubin/cubin.h"
 #include "assembler/isa/isa.h"
-#include "libraries/base/check.h"
+#include "libraries/base/errors/check.h"
 #include "ptx/parse.h"
 
 extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size);

@@ -28,7 +28,7 @@
 #include "assembler/assemble.h"
 #include "assembler/cubin/cubin.h"
 #include "assembler/isa/isa.h"
-#include "libraries/base/diagnostic.h"
+#include "libraries/base/errors/diagnostic.h"
 #include "ptx/parse.h"
 #include "runtime/cuda/cuda_device.h"
 #include "tests/assembler/ptxas_faults.h"

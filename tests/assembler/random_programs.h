@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "libraries/base/result.h"
+#include "libraries/base/errors/result.h"
 #include "ptx/ir.h"
 
 namespace rndn::testing {

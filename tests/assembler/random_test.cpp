@@ -11,7 +11,7 @@
 #include <memory>
 #include <optional>
 
-#include "assembler/unroll.h"
+#include "ptx/transform/unroll.h"
 #include "ptx/verify.h"
 #include "tests/assembler/ptxas_faults.h"
 #include "tests/assembler/random_programs.h"

@@ -1,4 +1,4 @@
-// Code made of stencils (assembler/stencils.h): most kernels are, what is made does not depend on what was made before, and it does what the PTX
+// Code made of stencils (assembler/stencils/stencils.h): most kernels are, what is made does not depend on what was made before, and it does what the PTX
 // interpreter does where stencils are put together: literals of every size, values alive around loops and in more places than there are registers,
 // results under way. Every other test at -O0 runs such code, too (stencils_of), with the checkers of schedules and regions on.
 #include <gmock/gmock.h>

@@ -1,7 +1,10 @@
 // Long code that stands once in a kernel: division and roots called from many places, by any lanes, in loops, functions and with few registers.
 #include <gmock/gmock.h>
 
-#include "assembler/passes.h"
+#include "assembler/assemble.h"
+#include "assembler/backend/backend.h"
+#include "assembler/check/check.h"
+#include "assembler/flow/structurize.h"
 #include "tests/assembler/three_ways.h"
 
 namespace rndn::assembler::testing {

@@ -1,6 +1,6 @@
-// Loops that assembler/unroll.cpp unrolls, and loops that it must leave: the module before against the module behind in the PTX interpreter, our code on every
+// Loops that ptx/transform/unroll.cpp unrolls, and loops that it must leave: the module before against the module behind in the PTX interpreter, our code on every
 // target against both.
-#include "assembler/unroll.h"
+#include "ptx/transform/unroll.h"
 
 #include <map>
 

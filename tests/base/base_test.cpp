@@ -11,21 +11,21 @@
 #include <system_error>
 #include <thread>
 
-#include "libraries/base/arena.h"
-#include "libraries/base/bitset.h"
-#include "libraries/base/byte_mask.h"
-#include "libraries/base/diagnostic.h"
-#include "libraries/base/files.h"
-#include "libraries/base/guarded_main.h"
-#include "libraries/base/id.h"
-#include "libraries/base/intern.h"
-#include "libraries/base/lazy_table.h"
-#include "libraries/base/parallel.h"
-#include "libraries/base/progress.h"
-#include "libraries/base/raw_vector.h"
-#include "libraries/base/result.h"
-#include "libraries/base/timing.h"
-#include "libraries/base/version.h"
+#include "libraries/base/containers/arena.h"
+#include "libraries/base/containers/bitset.h"
+#include "libraries/base/containers/byte_mask.h"
+#include "libraries/base/errors/diagnostic.h"
+#include "libraries/base/system/files.h"
+#include "libraries/base/errors/guarded_main.h"
+#include "libraries/base/containers/id.h"
+#include "libraries/base/containers/intern.h"
+#include "libraries/base/containers/lazy_table.h"
+#include "libraries/base/system/parallel.h"
+#include "libraries/base/report/progress.h"
+#include "libraries/base/containers/raw_vector.h"
+#include "libraries/base/errors/result.h"
+#include "libraries/base/report/timing.h"
+#include "libraries/base/report/version.h"
 
 namespace rndn {
 namespace {

@@ -19,7 +19,7 @@
 
 #include "assembler/assemble.h"
 #include "assembler/isa/isa.h"
-#include "libraries/base/version.h"
+#include "libraries/base/report/version.h"
 #include "ptx/parse.h"
 #include "rndn_assembler.h"
 #include "runtime/cuda/driver.h"

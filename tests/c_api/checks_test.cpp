@@ -5,7 +5,7 @@
 
 #include <stdexcept>
 
-#include "libraries/base/check.h"
+#include "libraries/base/errors/check.h"
 
 namespace {
 

@@ -5,7 +5,7 @@
 #include <new>
 
 #include "frontend/frontend.h"
-#include "libraries/base/files.h"
+#include "libraries/base/system/files.h"
 #include "outliner/outliner.h"
 #include "ptx/codegen/codegen.h"
 

@@ -12,9 +12,9 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "libraries/base/files.h"
-#include "libraries/base/guarded_main.h"
-#include "runtime/compile.h"
+#include "libraries/base/system/files.h"
+#include "libraries/base/errors/guarded_main.h"
+#include "runtime/compiler/compile.h"
 #include "runtime/cuda/cuda_device.h"
 #include "tests/codegen/handmade.h"
 

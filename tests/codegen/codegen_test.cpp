@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "libraries/base/files.h"
-#include "libraries/base/parallel.h"
+#include "libraries/base/system/files.h"
+#include "libraries/base/system/parallel.h"
 #include "tests/codegen/kernel_runner.h"
 #include "tests/codegen/ptxas.h"
 

@@ -10,7 +10,7 @@
 #include "ptx/codegen/codegen.h"
 #include "ptx/parse.h"
 #include "runtime/reference/reference.h"
-#include "runtime/simulator_device.h"
+#include "runtime/simulator/simulator_device.h"
 #include "tests/outliner/compile.h"
 #include "tests/queries/interpreter_device.h"
 #include "tests/support/no_tables.h"

@@ -4,7 +4,7 @@
 #include <span>
 
 #include "assembler/cubin/cubin.h"
-#include "libraries/base/check.h"
+#include "libraries/base/errors/check.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace rndn;

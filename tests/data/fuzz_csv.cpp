@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "libraries/base/files.h"
+#include "libraries/base/system/files.h"
 #include "runtime/data/csv.h"
 #include "runtime/data/source.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "libraries/base/files.h"
+#include "libraries/base/system/files.h"
 
 namespace rndn::data {
 

@@ -5,7 +5,7 @@
 #include <cstdlib>
 
 #include "frontend/frontend.h"
-#include "libraries/base/files.h"
+#include "libraries/base/system/files.h"
 
 int main(int argc, char** argv) {
   using namespace rndn;

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "frontend/builtins.h"
-#include "libraries/base/files.h"
+#include "libraries/base/system/files.h"
 #include "tests/frontend/random_program.h"
 #include "tests/frontend/support.h"
 #include "tests/support/status.h"

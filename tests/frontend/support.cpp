@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "libraries/base/files.h"
+#include "libraries/base/system/files.h"
 
 namespace rndn::hir {
 

@@ -5,7 +5,7 @@
 
 #include "assembler/cubin/cubin.h"
 #include "assembler/isa/isa.h"
-#include "libraries/base/files.h"
+#include "libraries/base/system/files.h"
 
 namespace {
 using namespace rndn;

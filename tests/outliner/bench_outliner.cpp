@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "frontend/frontend.h"
-#include "libraries/base/files.h"
+#include "libraries/base/system/files.h"
 #include "outliner/outliner.h"
 
 namespace {

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "libraries/base/files.h"
+#include "libraries/base/system/files.h"
 #include "outliner/explain.h"
 #include "tests/outliner/compile.h"
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "libraries/base/check.h"
+#include "libraries/base/errors/check.h"
 #include "ptx/parse.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

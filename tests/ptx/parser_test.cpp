@@ -6,7 +6,7 @@
 #include <cstring>
 #include <set>
 
-#include "libraries/base/files.h"
+#include "libraries/base/system/files.h"
 #include "ptx/parse.h"
 #include "tests/ptx/reference_ptxas.h"
 

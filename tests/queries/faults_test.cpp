@@ -4,10 +4,10 @@
 
 #include "assembler/cubin/cubin.h"
 #include "assembler/isa/isa.h"
-#include "libraries/base/files.h"
+#include "libraries/base/system/files.h"
 #include "runtime/engine.h"
-#include "runtime/simulator_device.h"
-#include "runtime/tables.h"
+#include "runtime/simulator/simulator_device.h"
+#include "runtime/data/tables.h"
 #include "tests/support/status.h"
 #include "tpch/source.h"
 
@@ -25,7 +25,7 @@ TEST_P(Faults, AreReportedOrHarmless) {
   const isa::Target& target = *isa::find_target(GetParam());
   auto source = tpch::open_source("tpch:0.001");
   ASSERT_TRUE(source.ok());
-  runtime::SourceTables tables(*source);
+  data::SourceTables tables(*source);
   SourceManager sources;
   Result<std::string> text = read_file(RNDN_SOURCE_DIR "/tpch/queries/q06.hir");
   ASSERT_TRUE(text.ok());

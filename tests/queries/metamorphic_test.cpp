@@ -8,8 +8,8 @@
 #include <numeric>
 #include <random>
 
-#include "libraries/base/files.h"
-#include "runtime/tables.h"
+#include "libraries/base/system/files.h"
+#include "runtime/data/tables.h"
 #include "tests/queries/answers.h"
 #include "tpch/source.h"
 
@@ -83,7 +83,7 @@ class PickedTables final : public reference::Tables {
     return column;
   }
 
-  runtime::SourceTables base_;
+  data::SourceTables base_;
   Picks picks_;
   std::map<std::string, std::vector<uint64_t>, std::less<>> places_;
 };
@@ -100,7 +100,7 @@ class Metamorphic : public ::testing::Test {
     EXPECT_TRUE(rows.ok()) << rows.error().message << "\n" << program;
     return rows ? *rows : Rows{};
   }
-  Rows answer(int query) { return answer(program_of(query), runtime::SourceTables(source_)); }
+  Rows answer(int query) { return answer(program_of(query), data::SourceTables(source_)); }
   std::vector<uint64_t> all_rows(const std::string& table) {
     std::vector<uint64_t> rows(*source_->rows(table));
     std::iota(rows.begin(), rows.end(), 0);
@@ -260,7 +260,7 @@ void move_dates(std::string& hir, std::string& sql, int days) {
 
 TEST_F(Metamorphic, RandomParametersGiveTheAnswersOfSqlite) {
   SqliteOracle oracle(scale);
-  runtime::SourceTables tables(source_);
+  data::SourceTables tables(source_);
   std::mt19937 random(3);
   size_t changed = 0, rows = 0;
   for (int round = 0; round < 3; ++round)

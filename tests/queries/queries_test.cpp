@@ -2,8 +2,8 @@
 // one reading HorseIR, one reading SQL.
 #include <gtest/gtest.h>
 
-#include "libraries/base/files.h"
-#include "runtime/tables.h"
+#include "libraries/base/system/files.h"
+#include "runtime/data/tables.h"
 #include "tests/queries/answers.h"
 #include "tests/support/status.h"
 #include "tpch/source.h"
@@ -39,7 +39,7 @@ TEST_P(Queries, ReferenceInterpreterAgreesWithSqlite) {
   std::string path = fmt::format("{}/tpch/queries/q{:02}.hir", RNDN_SOURCE_DIR, GetParam());
   Result<std::string> program_text = read_file(path);
   ASSERT_TRUE(program_text.ok()) << program_text.error().message;
-  Result<Rows> got = run_program(*program_text, source_->schema(), runtime::SourceTables(source_));
+  Result<Rows> got = run_program(*program_text, source_->schema(), data::SourceTables(source_));
   ASSERT_TRUE(got.ok()) << got.error().message;
   Result<std::string> sql = read_file(fmt::format("{}/tests/queries/sql/q{:02}.sql", RNDN_SOURCE_DIR, GetParam()));
   ASSERT_TRUE(sql.ok());

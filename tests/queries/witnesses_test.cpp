@@ -5,10 +5,10 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "libraries/base/files.h"
+#include "libraries/base/system/files.h"
 #include "runtime/engine.h"
-#include "runtime/simulator_device.h"
-#include "runtime/tables.h"
+#include "runtime/simulator/simulator_device.h"
+#include "runtime/data/tables.h"
 #include "tests/queries/interpreter_device.h"
 #include "tests/support/status.h"
 #include "tpch/source.h"
@@ -31,7 +31,7 @@ class Query6 : public ::testing::Test {
   void SetUp() override {
     auto source = tpch::open_source("tpch:0.01");
     ASSERT_TRUE(source.ok());
-    tables_ = std::make_unique<runtime::SourceTables>(*source);
+    tables_ = std::make_unique<data::SourceTables>(*source);
     schema_ = *source;
     std::string path = RNDN_SOURCE_DIR "/tpch/queries/q06.hir";
     Result<std::string> text = read_file(path);
@@ -85,7 +85,7 @@ class Query6 : public ::testing::Test {
   SourceManager sources_;
   FileId file_{};
   std::shared_ptr<data::Source> schema_;
-  std::unique_ptr<runtime::SourceTables> tables_;
+  std::unique_ptr<data::SourceTables> tables_;
 };
 
 TEST_F(Query6, OurCodeOnTheSimulatorOfEveryTarget) {

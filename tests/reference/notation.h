@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "runtime/reference/value.h"
+#include "runtime/data/value.h"
 
 namespace rndn::reference::testing {
 

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "frontend/frontend.h"
-#include "libraries/base/files.h"
+#include "libraries/base/system/files.h"
 #include "runtime/reference/reference.h"
 #include "tests/reference/notation.h"
 

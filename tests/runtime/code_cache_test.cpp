@@ -1,5 +1,5 @@
 // The cache of machine code: what it gives back is what was put in, and nothing else.
-#include "runtime/code_cache.h"
+#include "runtime/compiler/code_cache.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>

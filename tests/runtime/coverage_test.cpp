@@ -18,10 +18,10 @@
 #include <numeric>
 #include <set>
 
-#include "runtime/code_cache.h"
+#include "runtime/compiler/code_cache.h"
 #include "runtime/cuda/cuda_device.h"
 #include "runtime/engine.h"
-#include "runtime/simulator_device.h"
+#include "runtime/simulator/simulator_device.h"
 #include "tests/support/status.h"
 
 namespace rndn::runtime {

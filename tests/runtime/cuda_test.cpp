@@ -8,7 +8,7 @@
 #include <sstream>
 #include <vector>
 
-#include "libraries/base/parallel.h"
+#include "libraries/base/system/parallel.h"
 #include "runtime/cuda/cuda_device.h"
 
 namespace rndn::cuda {

@@ -13,7 +13,7 @@
 #include "runtime/cuda/cuda_device.h"
 #include "runtime/print_result.h"
 #include "runtime/self_test.h"
-#include "runtime/simulator_device.h"
+#include "runtime/simulator/simulator_device.h"
 #include "tests/runtime/forwarding_device.h"
 
 namespace rndn::runtime {

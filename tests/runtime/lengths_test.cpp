@@ -5,7 +5,7 @@
 
 #include "runtime/engine.h"
 #include "runtime/print_result.h"
-#include "runtime/simulator_device.h"
+#include "runtime/simulator/simulator_device.h"
 #include "tests/support/no_tables.h"
 
 namespace rndn::runtime {

@@ -8,9 +8,9 @@
 
 #include "libraries/libdevice/functions.h"
 #include "runtime/engine.h"
-#include "runtime/fallbacks.h"
-#include "runtime/simulator_device.h"
-#include "runtime/tables.h"
+#include "runtime/plan/fallbacks.h"
+#include "runtime/simulator/simulator_device.h"
+#include "runtime/data/tables.h"
 
 namespace rndn::runtime {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "runtime/engine.h"
 #include "runtime/print_result.h"
-#include "runtime/simulator_device.h"
+#include "runtime/simulator/simulator_device.h"
 #include "tests/runtime/forwarding_device.h"
 
 namespace rndn::runtime {

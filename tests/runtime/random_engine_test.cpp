@@ -8,7 +8,7 @@
 #include <cstdlib>
 
 #include "runtime/engine.h"
-#include "runtime/simulator_device.h"
+#include "runtime/simulator/simulator_device.h"
 #include "tests/frontend/random_program.h"
 #include "tests/frontend/schema.h"
 #include "tests/reference/notation.h"

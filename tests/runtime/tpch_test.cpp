@@ -5,11 +5,11 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "libraries/base/files.h"
+#include "libraries/base/system/files.h"
 #include "runtime/engine.h"
 #include "runtime/print_result.h"
-#include "runtime/simulator_device.h"
-#include "runtime/tables.h"
+#include "runtime/simulator/simulator_device.h"
+#include "runtime/data/tables.h"
 #include "tests/support/status.h"
 #include "tpch/source.h"
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "assembler/simulator/simulator.h"
-#include "libraries/base/files.h"
+#include "libraries/base/system/files.h"
 
 namespace rndn::sim {
 

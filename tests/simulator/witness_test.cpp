@@ -2,7 +2,7 @@
 // with the hazard checks silent. The two share no code.
 #include <variant>
 
-#include "libraries/base/diagnostic.h"
+#include "libraries/base/errors/diagnostic.h"
 #include "ptx/interpreter/interpreter.h"
 #include "ptx/parse.h"
 #include "tests/simulator/support.h"

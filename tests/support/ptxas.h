@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "libraries/base/files.h"
-#include "libraries/base/process.h"
+#include "libraries/base/system/files.h"
+#include "libraries/base/system/process.h"
 
 namespace rndn::test {
 

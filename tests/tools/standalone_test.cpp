@@ -11,7 +11,7 @@
 #include <filesystem>
 #include <regex>
 
-#include "libraries/base/files.h"
+#include "libraries/base/system/files.h"
 #include "tests/support/reference_tools.h"
 
 namespace rndn {

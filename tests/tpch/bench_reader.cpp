@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "libraries/base/files.h"
+#include "libraries/base/system/files.h"
 #include "tpch/generate.h"
 #include "tpch/source.h"
 

@@ -13,7 +13,7 @@
 #include <set>
 #include <unordered_map>
 
-#include "libraries/base/files.h"
+#include "libraries/base/system/files.h"
 #include "runtime/data/schema.h"
 #include "tests/tpch/md5.h"
 #include "tpch/columns.h"

@@ -1,0 +1,626 @@
+// Checks the final stream of a kernel for scheduling hazards, from the control fields alone.
+//
+// Properties checked, on every path through the code:
+//   1. a result of fixed latency is read no earlier than the smallest distance that ptxas uses for that kind of pair;
+//   2. a result of variable latency is read, overwritten, or used as a guard only after a wait on the scoreboard that announces it, and every
+//      such producer whose result is used has a scoreboard;
+//   3. a register that an instruction reads late (memory, function units, FP64 with scoreboards) is overwritten only after a wait on that
+//      instruction's read barrier, or on its write barrier;
+//   4. two cycles lie between setting a scoreboard and the next instruction, when that waits for it;
+//   5. Pascal: an EXIT or BAR keeps 49 cycles from the kernel's start along the straight path;
+//   6. of two results of fixed latency for one register the later arrives later;
+//   7. the scoreboard of the groups of copies (LDGDEPBAR), which DEPBAR.LE counts down, is set by nothing else;
+//   8. a uniform register or the condition code is written on every path before it is read (the assembler alone defines these; general registers
+//      and predicates may be undefined in the PTX itself).
+// check_order compares the code before and after a reordering: every instruction reads what the same instructions wrote, of every register and
+// of memory.
+//
+// A call of a subroutine of the kernel goes through its code in the state of each place.
+//
+// Independence: reads isa.h's facts about operands, but neither latency.h nor anything that the assigner computed. The distances below were
+// written from the mined tables (volta notes 4.2 and 4.3, pascal notes 4.1).
+// Algorithm: forward data flow over blocks cut at branches and targets. Per register: the smallest age of a result of each kind, and the set of
+// pending scoreboards. Joins take the smallest ages and the union. Cost: O(blocks * registers * rounds + instructions).
+#include <array>
+#include <map>
+
+#include "assembler/check/check.h"
+#include "assembler/machine/liveness.h"
+
+namespace rndn::assembler {
+namespace {
+
+using isa::Access;
+using isa::RegisterFile;
+using L = isa::LatencyClass;
+
+constexpr uint32_t predicates = 256, carry_flag = 264, uniforms = 272, registers = 336;
+constexpr uint8_t old_age = 31;
+
+bool is_call(isa::Mnemonic m) { return m == isa::Mnemonic::CALL_REL || m == isa::Mnemonic::CAL; }
+
+enum Kind : uint8_t {
+  k_alu,
+  k_fma,
+  k_wide,
+  k_fp64,
+  k_half_mma,
+  k_pair_move,
+  k_uniform,
+  k_uniform_move,
+  k_range,
+  kind_count
+};
+
+Kind kind_of(L c) {
+  switch (c) {
+    case L::fma: return k_fma;
+    case L::wide: return k_wide;
+    case L::fp64: return k_fp64;
+    case L::half_mma: return k_half_mma;
+    case L::cs2r: return k_pair_move;
+    case L::uniform: return k_uniform;
+    case L::uniform_move: return k_uniform_move;
+    case L::range_reduction: return k_range;
+    default: return k_alu;
+  }
+}
+
+struct State {
+  std::array<std::array<uint8_t, kind_count>, registers> age;  // cycles since the youngest write of the kind
+  std::array<uint8_t, registers> writes{}, reads{};            // pending scoreboards; bit 6: never announced
+  uint8_t set_before = 0;         // scoreboards that the instruction before set with a stall below 2
+  uint64_t uniforms_written = 0;  // on every path
+  bool carry_written = false;
+  bool reached = false;
+
+  State() {
+    for (auto& a : age) a.fill(old_age);
+  }
+  bool merge(const State& o) {
+    bool changed = !reached;
+    if (!reached) uniforms_written = o.uniforms_written, carry_written = o.carry_written;
+    if (uniforms_written & ~o.uniforms_written) uniforms_written &= o.uniforms_written, changed = true;
+    if (carry_written && !o.carry_written) carry_written = false, changed = true;
+    reached = true;
+    for (uint32_t r = 0; r < registers; ++r) {
+      for (uint32_t k = 0; k < kind_count; ++k)
+        if (o.age[r][k] < age[r][k]) age[r][k] = o.age[r][k], changed = true;
+      if (o.writes[r] & ~writes[r]) writes[r] |= o.writes[r], changed = true;
+      if (o.reads[r] & ~reads[r]) reads[r] |= o.reads[r], changed = true;
+    }
+    if (o.set_before & ~set_before) set_before |= o.set_before, changed = true;
+    return changed;
+  }
+};
+
+struct Checker {
+  const isa::Target& t;
+  const std::vector<isa::Instruction>& code;
+  const std::vector<uint64_t>& addresses;
+  bool pascal = false;
+  std::vector<std::string> problems;
+  bool reporting = false;
+
+  void report(uint32_t k, const std::string& what) {
+    if (reporting && problems.size() < 50)
+      problems.push_back(fmt::format("{:#06x} `{}`: {}", addresses[k], isa::text(t, code[k]), what));
+  }
+  static std::string name(uint32_t r) {
+    if (r >= uniforms) return fmt::format("UR{}", r - uniforms);
+    if (r == carry_flag) return "CC";
+    return r >= predicates ? fmt::format("P{}", r - predicates) : fmt::format("R{}", r);
+  }
+
+  bool announced(L c) const {  // results come by scoreboard
+    switch (c) {
+      case L::fp64: return t.fp64_scoreboard;
+      case L::register_to_uniform: return t.sm < 90;
+      case L::sfu:
+      case L::special:
+      case L::to_uniform:
+      case L::constant_load:
+      case L::global_load:
+      case L::global_atomic:
+      case L::shared_load:
+      case L::shared_atomic:
+      case L::local_load:
+      case L::shuffle:
+      case L::space_query: return true;
+      default: return false;
+    }
+  }
+  bool late(L c) const {
+    switch (c) {
+      case L::fp64: return t.fp64_scoreboard;
+      case L::register_to_uniform: return t.sm < 90;
+      case L::sfu:
+      case L::global_load:
+      case L::global_store:
+      case L::global_atomic:
+      case L::shared_load:
+      case L::shared_store:
+      case L::shared_atomic:
+      case L::local_load:
+      case L::local_store:
+      case L::shuffle:
+      case L::constant_load:
+      case L::async_copy: return true;
+      default: return false;
+    }
+  }
+
+  // Smallest distance from a producer of the kind to this use.
+  uint32_t needed(Kind p, uint32_t r, L consumer, bool guard) const {
+    const bool predicate = r >= predicates && r < carry_flag;
+    if (pascal) {
+      if (p == k_fp64) return 0;
+      if (predicate) return 13;
+      if (r == carry_flag) return 6;
+      switch (consumer) {
+        case L::global_load:
+        case L::global_store:
+        case L::global_atomic:
+        case L::local_load:
+        case L::local_store:
+        case L::sfu: return 2;
+        case L::shared_load:
+        case L::shared_store:
+        case L::shared_atomic:
+        case L::constant_load:
+        case L::shuffle: return 4;
+        case L::fence: return 2;
+        default: return p == k_range ? 2 : 6;
+      }
+    }
+    const bool memory = consumer == L::global_load || consumer == L::global_store || consumer == L::global_atomic ||
+                        consumer == L::shared_load || consumer == L::shared_store || consumer == L::shared_atomic ||
+                        consumer == L::local_load || consumer == L::local_store || consumer == L::async_copy ||
+                        consumer == L::shuffle || consumer == L::barrier;
+    if (r >= uniforms) return p != k_uniform ? 2 : memory ? 9 : consumer == L::uniform ? 4 : 6;
+    if (predicate) {
+      const bool control = guard || consumer == L::branch || consumer == L::vote || consumer == L::barrier || memory;
+      if (p == k_fp64) return control ? 14 : 6;
+      if (control) return 13;
+      return consumer == L::fma || consumer == L::wide ? 5 : 4;
+    }
+    if (consumer == L::register_to_uniform) consumer = L::alu;  // reads as these do
+    switch (p) {
+      case k_fp64:
+        return consumer == L::fp64                                               ? (t.fp64_scoreboard ? 6 : 8)
+               : memory                                                          ? 7
+               : consumer == L::alu || consumer == L::fma || consumer == L::wide ? 10
+                                                                                 : 6;
+      case k_half_mma: return consumer == L::fp64 ? 8 : memory ? 7 : 10;
+      case k_pair_move: return memory ? 5 : 6;
+      default: break;
+    }
+    if (consumer == L::fp64) return 6;
+    if (memory) return 5;
+    const bool multiplier = consumer == L::fma || consumer == L::wide;
+    if (p == k_alu) return multiplier ? 5 : 4;
+    if (p == k_fma) return consumer == L::alu ? 5 : 4;
+    return consumer == L::alu ? 5 : 4;  // IMAD.WIDE
+  }
+
+  // Smallest distance from a producer of the kind to another write of the register, so that this one stays: the time that the first takes to the ALU
+  // beyond the 4 cycles of the quickest kind, 3 of IMAD.WIDE's low half (volta notes 4.2). Predicates and uniform registers are not looked at.
+  uint32_t overtaking(Kind p, uint32_t r, L second) const {
+    if (pascal || r >= predicates || announced(second) || p == kind_of(second)) return 0;
+    const uint32_t sooner = second == L::wide ? 1 : 0;
+    switch (p) {
+      case k_pair_move: return 3 + sooner;                     // ptxas writes behind IMAD in the next cycle
+      case k_fp64: return t.fp64_scoreboard ? 0 : 7 + sooner;  // else the wait for the scoreboard does
+      case k_half_mma: return 7 + sooner;
+      default: return 0;
+    }
+  }
+
+  template <class F>
+  void each(const isa::Instruction& i, F&& f) const {  // f(register, write, guard)
+    for (uint32_t k = 0; k < i.operand_count; ++k) {
+      const isa::Operand& o = i.operands[k];
+      Access a = isa::access(i, k);
+      if (a == Access::none) continue;
+      if (o.kind == isa::OperandKind::address && o.uniform != isa::URZ)
+        for (uint32_t w = 0; w < (o.descriptor ? 2u : 1u); ++w) f(uniforms + o.uniform + w, false, false);
+      RegisterFile file = isa::register_file(i, k);
+      uint32_t base, zero;
+      if (file == RegisterFile::gpr)
+        base = 0, zero = isa::RZ;
+      else if (file == RegisterFile::predicate)
+        base = predicates, zero = isa::PT;
+      else if (file == RegisterFile::uniform)
+        base = uniforms, zero = isa::URZ;
+      else
+        continue;
+      if (o.reg == zero) continue;
+      // Only BAR.RED looks at its predicate.
+      if (i.mnemonic == isa::Mnemonic::BAR && file == RegisterFile::predicate &&
+          isa::modifier(i, isa::ModifierKind::BarMode) != 2)
+        continue;
+      for (uint32_t w = 0; w < isa::register_count(i, k); ++w) {
+        if (a != Access::write) f(base + o.reg + w, false, false);
+        if (a != Access::read) f(base + o.reg + w, true, false);
+      }
+    }
+    if (i.guard != isa::PT) f(predicates + i.guard, false, true);
+    if (isa::reads_carry(i)) f(carry_flag, false, false);
+    if (isa::writes_carry(i)) f(carry_flag, true, false);
+  }
+
+  void step(uint32_t k, State& s) {
+    const isa::Instruction& i = code[k];
+    const isa::Control& c = i.control;
+    const L latency = isa::latency_class(i);
+    if (uint8_t early = c.wait_mask & s.set_before)
+      report(k, fmt::format("waits for scoreboard mask {:#x} one cycle after it is set", early));
+    if (c.wait_mask)
+      for (uint32_t r = 0; r < registers; ++r) {
+        s.writes[r] &= static_cast<uint8_t>(~c.wait_mask);
+        s.reads[r] &= static_cast<uint8_t>(~c.wait_mask);
+      }
+    each(i, [&](uint32_t r, bool write, bool guard) {
+      if (s.writes[r])
+        report(k, fmt::format("{} {} while scoreboard mask {:#x} is pending", write ? "overwrites" : "reads", name(r),
+                              s.writes[r]));
+      if (write) {
+        if (s.reads[r])
+          report(k, fmt::format("overwrites {} while it may still be read (mask {:#x})", name(r), s.reads[r]));
+        for (uint32_t p = 0; p < kind_count; ++p)
+          if (const uint32_t d = overtaking(static_cast<Kind>(p), r, latency); s.age[r][p] < d)
+            report(k, fmt::format("overwrites {} after {} cycles, needs {}", name(r), s.age[r][p], d));
+        return;
+      }
+      if (r >= uniforms ? !(s.uniforms_written >> (r - uniforms) & 1) : r == carry_flag && !s.carry_written)
+        report(k, fmt::format("reads {}, which is not written before on every path", name(r)));
+      for (uint32_t p = 0; p < kind_count; ++p) {
+        if (s.age[r][p] == old_age) continue;
+        uint32_t d = needed(static_cast<Kind>(p), r, latency, guard);
+        if (s.age[r][p] < d) report(k, fmt::format("reads {} after {} cycles, needs {}", name(r), s.age[r][p], d));
+      }
+    });
+    // Effects.
+    each(i, [&](uint32_t r, bool write, bool guard) {
+      if (guard) return;
+      if (write) {
+        if (i.guard == isa::PT) s.age[r].fill(old_age);
+        if (r >= uniforms) s.uniforms_written |= uint64_t{1} << (r - uniforms);
+        if (r == carry_flag) s.carry_written = true;
+        if (announced(latency)) {
+          s.writes[r] =
+              c.write_barrier == 7 ? uint8_t{1 << 6} : static_cast<uint8_t>(s.writes[r] | 1u << c.write_barrier);
+          if (latency == L::fp64) s.age[r][k_fp64] = 0;  // sm_8x: distance and scoreboard
+        } else {
+          s.age[r][kind_of(latency)] = 0;
+        }
+      } else if (late(latency) && r < predicates) {
+        uint8_t mask = 0;
+        if (c.read_barrier != 7)
+          mask = static_cast<uint8_t>(1u << c.read_barrier);
+        else if (announced(latency) && c.write_barrier != 7)
+          mask = static_cast<uint8_t>(1u << c.write_barrier);
+        else
+          mask = 1 << 6;
+        s.reads[r] |= mask;
+      }
+    });
+    s.set_before = 0;
+    if (c.stall < 2)
+      s.set_before = static_cast<uint8_t>((c.write_barrier != 7 ? 1u << c.write_barrier : 0) |
+                                          (c.read_barrier != 7 ? 1u << c.read_barrier : 0));
+    if (c.stall)
+      for (auto& kinds : s.age)
+        for (uint8_t& a : kinds)
+          if (a != old_age) a = a + c.stall >= old_age ? old_age : static_cast<uint8_t>(a + c.stall);
+  }
+
+  // Whoever else set it would have to be done, too, before few enough groups are left.
+  void check_groups_of_copies() {
+    using M = isa::Mnemonic;
+    uint32_t groups = 0, others = 0;  // sets of scoreboards
+    const auto bit = [](uint32_t s) { return s < 6 ? 1u << s : 0; };
+    for (const isa::Instruction& i : code) {
+      const isa::Control& c = i.control;
+      (i.mnemonic == M::LDGDEPBAR ? groups : others) |= bit(c.write_barrier) | bit(c.read_barrier);
+    }
+    for (uint32_t k = 0; k < code.size(); ++k) {
+      if (code[k].mnemonic == M::LDGDEPBAR && (groups & others)) report(k, "its scoreboard is set by others too");
+      if (code[k].mnemonic == M::LDGDEPBAR && code[k].control.write_barrier > 5) report(k, "sets no scoreboard");
+      if (code[k].mnemonic == M::DEPBAR && groups && !(groups >> code[k].operands[0].value & 1))
+        report(k, "waits for no group of copies");
+    }
+  }
+
+  void run() {
+    pascal = t.family == isa::Family::pascal;
+    const uint32_t n = static_cast<uint32_t>(code.size());
+    std::map<uint64_t, uint32_t> at;
+    for (uint32_t k = 0; k < n; ++k) at[addresses[k]] = k;
+    auto target = [&](uint32_t k) {
+      for (uint32_t o = 0; o < code[k].operand_count; ++o)
+        if (code[k].operands[o].kind == isa::OperandKind::label) {
+          auto it = at.find(static_cast<uint64_t>(code[k].operands[o].value));
+          if (it != at.end()) return it->second;
+        }
+      return UINT32_MAX;
+    };
+    // Blocks: cut after branches and before targets.
+    std::vector<bool> leader(n + 1, false);
+    leader[0] = true;
+    for (uint32_t k = 0; k < n; ++k) {
+      using M = isa::Mnemonic;
+      M m = code[k].mnemonic;
+      if (m == M::BRA || m == M::EXIT || m == M::SYNC || is_call(m)) leader[k + 1] = true;
+      if (uint32_t to = target(k); to != UINT32_MAX) leader[to] = true;
+    }
+    std::vector<uint32_t> block_of(n), begin;
+    for (uint32_t k = 0; k < n; ++k) {
+      if (leader[k]) begin.push_back(k);
+      block_of[k] = static_cast<uint32_t>(begin.size() - 1);
+    }
+    begin.push_back(n);
+    const uint32_t blocks = static_cast<uint32_t>(begin.size() - 1);
+    std::vector<State> in(blocks);
+    std::vector<std::vector<uint32_t>> stack(
+        blocks);  // Pascal: targets of the open SSYs, the same on every path to a block
+    std::vector<bool> known(blocks, false);
+    in[0].reached = true;
+    known[0] = true;
+    auto flow = [&](uint32_t b, auto&& edge) {
+      State s = in[b];
+      std::vector<uint32_t> open = stack[b];
+      for (uint32_t k = begin[b]; k < begin[b + 1]; ++k) {
+        step(k, s);
+        if (code[k].mnemonic == isa::Mnemonic::SSY) open.push_back(target(k));
+      }
+      const uint32_t last = begin[b + 1] - 1;
+      const isa::Instruction& i = code[last];
+      const bool always = i.guard == isa::PT;
+      using M = isa::Mnemonic;
+      if (i.mnemonic == M::BRA) edge(target(last), s, open);
+      if (is_call(i.mnemonic)) {  // a straight way to its return, with branches forward (check_regions)
+        std::map<uint32_t, State> passed;
+        for (uint32_t k = target(last); k < n; ++k) {
+          if (const auto it = passed.find(k); it != passed.end()) s.merge(it->second);
+          step(k, s);
+          if (code[k].mnemonic == M::RET_REL || code[k].mnemonic == M::RET) break;
+          if (code[k].mnemonic != M::BRA || target(k) == UINT32_MAX) continue;
+          if (const auto [it, first] = passed.try_emplace(target(k), s); !first) it->second.merge(s);
+        }
+      }
+      if (i.mnemonic == M::SYNC) {
+        if (open.empty() || open.back() == UINT32_MAX) {
+          report(last, "joins no region");
+        } else {
+          std::vector<uint32_t> rest(open.begin(), open.end() - 1);
+          edge(open.back(), s, rest);
+        }
+      }
+      const bool falls = !(always && (i.mnemonic == M::BRA || i.mnemonic == M::EXIT || i.mnemonic == M::SYNC));
+      if (falls && last + 1 < n) edge(last + 1, s, open);
+    };
+    std::vector<bool> queued(blocks, false);
+    queued[0] = true;
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (uint32_t b = 0; b < blocks; ++b) {
+        if (!queued[b]) continue;
+        queued[b] = false;
+        flow(b, [&](uint32_t to, const State& s, const std::vector<uint32_t>& open) {
+          if (to == UINT32_MAX) return;
+          uint32_t x = block_of[to];
+          if (!known[x]) known[x] = true, stack[x] = open;
+          if (in[x].merge(s)) queued[x] = true, changed = true;
+        });
+      }
+    }
+    reporting = true;
+    if (!pascal) check_groups_of_copies();
+    for (uint32_t b = 0; b < blocks; ++b)
+      if (in[b].reached) flow(b, [](uint32_t, const State&, const std::vector<uint32_t>&) {});
+    if (pascal) {
+      uint32_t cycles = 0;
+      for (uint32_t k = 0; k < begin[1]; ++k) {
+        if ((code[k].mnemonic == isa::Mnemonic::EXIT || code[k].mnemonic == isa::Mnemonic::BAR) && cycles < 49)
+          report(k, fmt::format("issues {} cycles after the kernel's start, needs 49", cycles));
+        cycles += code[k].control.stall;
+      }
+    }
+  }
+};
+
+uint64_t mix(uint64_t a, uint64_t b) { return (a ^ (b + 0x9e3779b97f4a7c15)) * 0xff51afd7ed558ccd + (a >> 29); }
+
+// An access to memory: which bytes, behind what is in the registers of its address.
+struct MemoryAccess {
+  uint64_t id = 0, base = 0;  // base: as a hash
+  int64_t first = 0, last = 0;
+  uint32_t space = 0;
+  bool store = false, anywhere = false;
+};
+bool may_meet(const MemoryAccess& a, const MemoryAccess& b) {
+  if (a.space != b.space || !(a.store || b.store)) return false;
+  return a.anywhere || b.anywhere || a.base != b.base || (a.first <= b.last && b.first <= a.last);
+}
+
+// What one block's registers hold, as hashes of the instructions that wrote them in turn, and its accesses to memory.
+struct Contents {
+  std::map<uint64_t, uint64_t> registers;  // file << 32 | register
+  std::vector<MemoryAccess> accesses;      // in order
+  uint64_t since_fence = 0, fence = 0;
+};
+
+// LDG.CONSTANT of Volta and later, LDG.CI of Pascal, by what their rows print for these values of Order (t_order_load) and Cache (t_cache_load).
+bool reads_what_nothing_writes(const isa::Instruction& i) {
+  using K = isa::ModifierKind;
+  constexpr uint8_t order_constant = 4, cache_ci = 2;
+  if (i.mnemonic != isa::Mnemonic::LDG) return false;
+  return isa::has_modifier(i.form, K::Order)
+             ? isa::modifier(i, K::Order) == order_constant
+             : isa::has_modifier(i.form, K::Cache) && isa::modifier(i, K::Cache) == cache_ci;
+}
+
+// What the instruction sees; then its effects.
+uint64_t observe(const isa::Instruction& i, uint64_t id, bool in_order, Contents& c) {
+  uint64_t seen = 0;
+  auto at = [&](RegisterFile file, uint32_t reg) -> uint64_t& {
+    return c.registers[static_cast<uint64_t>(file) << 32 | reg];
+  };
+  for (uint32_t k = 0; k < i.operand_count; ++k) {
+    const isa::Operand& o = i.operands[k];
+    if (isa::access(i, k) == Access::none) continue;
+    if (o.kind == isa::OperandKind::address && o.uniform != isa::URZ)
+      seen = mix(mix(seen, at(RegisterFile::uniform, o.uniform)), at(RegisterFile::uniform, o.uniform + 1u));
+    const uint32_t zero = isa::register_file(i, k) == RegisterFile::gpr ? isa::RZ : isa::PT;
+    if (isa::access(i, k) != Access::write && o.reg != zero)
+      for (uint32_t w = 0; w < isa::register_count(i, k); ++w)
+        seen = mix(seen, at(isa::register_file(i, k), o.reg + w));
+  }
+  MemoryAccess access;
+  access.anywhere = in_order;
+  uint32_t words = 0, addresses = 0;
+  for (uint32_t k = 0; k < i.operand_count; ++k) {
+    const isa::Operand& o = i.operands[k];
+    if (o.kind == isa::OperandKind::address) {
+      ++addresses;
+      access.first = o.value;
+      access.base = o.reg;
+      if (o.reg != isa::RZ)
+        for (uint32_t w = 0; w < isa::register_count(i, k); ++w)
+          access.base = mix(access.base, at(RegisterFile::gpr, o.reg + w));
+      access.anywhere |= o.uniform != isa::URZ && !o.descriptor;
+    } else if (o.kind == isa::OperandKind::gpr && o.reg != isa::RZ) {
+      words = std::max(words, isa::register_count(i, k));
+    }
+  }
+  access.anywhere |= addresses != 1;
+  access.last = access.first + 4 * (words ? words : 4) - 1;
+  if (i.guard != isa::PT)
+    seen = mix(seen,
+               at(isa::guard_is_uniform(i.form) ? RegisterFile::uniform_predicate : RegisterFile::predicate, i.guard));
+  if (isa::reads_carry(i)) seen = mix(seen, at(RegisterFile::none, 0));
+  auto write = [&](RegisterFile file, uint32_t reg) {
+    uint64_t& x = at(file, reg);
+    x = i.guard == isa::PT ? mix(id, 1) : mix(x, id);
+  };
+  for (uint32_t k = 0; k < i.operand_count; ++k) {
+    Access a = isa::access(i, k);
+    if (a == Access::none || a == Access::read) continue;
+    const uint32_t zero = isa::register_file(i, k) == RegisterFile::gpr ? isa::RZ : isa::PT;
+    if (i.operands[k].reg == zero) continue;
+    for (uint32_t w = 0; w < isa::register_count(i, k); ++w) write(isa::register_file(i, k), i.operands[k].reg + w);
+  }
+  if (isa::writes_carry(i)) write(RegisterFile::none, 0);
+  auto touch = [&](uint32_t space, bool store) {
+    seen = mix(seen, c.fence);
+    c.since_fence += mix(id, 2);  // in any order
+    access.id = id, access.space = space, access.store = store;
+    c.accesses.push_back(access);
+  };
+  switch (isa::latency_class(i)) {
+    case L::global_load:
+      if (reads_what_nothing_writes(i)) {
+        seen = mix(seen, c.fence);
+        c.since_fence += mix(id, 2);
+      } else {
+        touch(0, false);
+      }
+      break;
+    case L::global_store:
+    case L::global_atomic: touch(0, true); break;
+    case L::shared_load: touch(1, false); break;
+    case L::shared_store:
+    case L::shared_atomic: touch(1, true); break;
+    case L::local_load: touch(2, false); break;
+    case L::local_store: touch(2, true); break;
+    case L::async_copy:  // a copy, or the end of a group of them, which stays among them
+      if (i.mnemonic == isa::Mnemonic::LDGSTS) touch(0, false);
+      access.anywhere = true;
+      touch(1, true);
+      break;
+    case L::vote:
+    case L::shuffle:
+    case L::to_uniform:  // of all lanes that are here: they stay between the same waits
+      seen = mix(seen, c.fence);
+      c.since_fence += mix(id, 2);
+      break;
+    case L::barrier:
+    case L::fence:
+    case L::branch:
+    case L::convergence:
+    case L::wait:
+      seen = mix(seen, mix(c.since_fence, c.fence));
+      c.fence = mix(c.fence, id);
+      c.since_fence = 0;
+      break;
+    default: break;
+  }
+  return seen;
+}
+
+}  // namespace
+
+std::vector<std::string> check_order(const Function& before, const Function& after) {
+  std::vector<std::string> problems;
+  for (BlockId b : before.layout) {
+    Contents was, is;
+    std::map<uint32_t, uint64_t> seen;
+    const auto in_order = [](const Inst& i) {
+      using M = isa::Mnemonic;
+      const L x = isa::latency_class(i.sass);
+      return i.pinned || x == L::global_atomic || x == L::shared_atomic || i.sass.mnemonic == M::LD ||
+             i.sass.mnemonic == M::ST;
+    };
+    for (InstId i : before.blocks[b].code) seen[index(i)] = observe(before[i].sass, index(i), in_order(before[i]), was);
+    if (before.blocks[b].code.size() != after.blocks[b].code.size())
+      problems.push_back("scheduling changed the number of a block's instructions");
+    for (InstId i : after.blocks[b].code) {
+      auto it = seen.find(index(i));
+      const uint64_t now = observe(after[i].sass, index(i), in_order(after[i]), is);
+      if (it == seen.end())
+        problems.push_back("scheduling moved or duplicated an instruction");
+      else if (it->second != now)
+        problems.push_back(fmt::format("line {} `{}`: does not read what it read before scheduling", after[i].line,
+                                       isa::text(*after.target, after[i].sass)));
+      if (it != seen.end()) seen.erase(it);
+    }
+    std::erase_if(was.registers, [](const auto& x) { return x.second == 0; });
+    std::erase_if(is.registers, [](const auto& x) { return x.second == 0; });
+    // Accesses that have changed places.
+    std::map<uint64_t, size_t> place;
+    for (size_t k = 0; k < is.accesses.size(); ++k) place[is.accesses[k].id] = k;
+    for (size_t k = 0; k < was.accesses.size(); ++k)
+      for (size_t j = 0; j < k; ++j)
+        if (place[was.accesses[j].id] > place[was.accesses[k].id] && may_meet(was.accesses[j], was.accesses[k]))
+          problems.push_back(fmt::format("line {}: an access to memory passes one that may be of the same bytes",
+                                         after[static_cast<InstId>(was.accesses[k].id)].line));
+    if (was.registers != is.registers || was.since_fence != is.since_fence)
+      problems.push_back("scheduling changed what a block leaves behind");
+  }
+  return problems;
+}
+
+uint32_t checked_distance(const isa::Target& target, const isa::Instruction& producer, const isa::Instruction& consumer,
+                          uint32_t reg, RegisterFile file, bool guard) {
+  const std::vector<isa::Instruction> no_code;
+  const std::vector<uint64_t> no_addresses;
+  Checker c{target, no_code, no_addresses};
+  c.pascal = target.family == isa::Family::pascal;
+  const L latency = isa::latency_class(producer);
+  if (c.announced(latency) && latency != L::fp64) return 0;
+  const uint32_t base = file == RegisterFile::gpr         ? 0
+                        : file == RegisterFile::predicate ? predicates
+                        : file == RegisterFile::uniform   ? uniforms
+                                                          : carry_flag;
+  return c.needed(kind_of(latency), base + reg, isa::latency_class(consumer), guard);
+}
+
+std::vector<std::string> check_schedule(const isa::Target& target, const std::vector<isa::Instruction>& code,
+                                        const std::vector<uint64_t>& addresses) {
+  Checker c{target, code, addresses};
+  c.run();
+  return std::move(c.problems);
+}
+
+}  // namespace rndn::assembler

@@ -1,0 +1,197 @@
+// SQL operators on the device: order, group, unique, join_index, member, like (horseir.md, 4.3, 4.5, 4.6, 4.9, 4.11).
+//
+//   Operators sql(device, assemble);                       // kernels are assembled and loaded on first use, once per object
+//   Result<Vector> permutation = sql.order(columns, ascending, memory);
+//
+// An operator is its kernels and its host driver side by side in one file. Work is queued on the device's stream; an operator may wait for
+// the device once, to learn the sizes that decide what comes next. Its temporary memory may be reused by whatever is queued after it.
+//
+// Every result is deterministic and, but for the order of groups that a hash table finds, the specification's choice: stable order, groups
+// ascending, pairs by right row and then left row.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "libraries/base/errors/result.h"
+#include "ptx/ir.h"
+#include "runtime/device/device.h"
+
+namespace rndn::operators {
+
+using device::Address;
+
+// How the elements of a vector lie in memory. bool, char and text codes are unsigned, everything else is signed.
+enum class Type : uint8_t { u8, i8, i16, i32, u32, i64, f32, f64 };
+uint32_t width(Type type);  // bytes
+
+// A vector in device memory.
+struct Vector {
+  Type type{};
+  Address data = 0;
+  Address size_slot = 0;  // of a u64 in device memory: how many elements there are; 0: `capacity` of them
+  uint64_t capacity = 0;  // elements at most
+  // Every element lies in min..max (a bound that need not be tight); nothing is known when min > max. Not for floats.
+  int64_t min = 1, max = 0;
+  bool known() const { return min <= max; }
+  bool ascending = false;  // integers: no element is less than the one before it. Saves `group` and `unique` the sort, `join` a table
+  // Text codes that are to be ordered: u32 per code, its place in byte order. 0: the codes themselves are in order, or order does not matter.
+  Address ranks = 0;
+};
+
+// Cells of a list in one piece: cell j has the elements offsets[j] .. offsets[j + 1] - 1 of `elements`.
+struct Cells {
+  Vector elements;      // exact: capacity is the size
+  Address offsets = 0;  // u64[count + 1], the first is 0
+  uint64_t count = 0;
+};
+
+// Strings in device memory: `handles[i]` is offset << 24 | length into `pad` (runtime/data/column.h, Encoding::text).
+struct Strings {
+  Address handles = 0;  // u64[count]
+  Address pad = 0;      // bytes
+  uint64_t count = 0;
+  uint64_t longest = 0;  // bytes of the longest string, or a bound
+};
+
+// Where operators get memory from. Owned by the caller; addresses are 256-byte aligned.
+class Memory {
+ public:
+  virtual ~Memory() = default;
+  virtual Result<Address> temporary(uint64_t bytes) = 0;      // until the operator returns; contents undefined
+  virtual Result<Address> result(uint64_t bytes) = 0;         // belongs to the operator's result; contents undefined
+  virtual Result<device::Mapped> mapped(uint64_t bytes) = 0;  // for sizes and flags, until the operator returns; zeroed
+};
+
+// One launch of a library kernel, for reports.
+struct Launch {
+  std::string_view kernel;                 // lives as long as the Operators
+  uint32_t first_mark = 0, last_mark = 0;  // Device::record_mark, around the launch
+  uint64_t floor_bytes = 0;                // bytes that it must move at least
+  uint32_t registers = 0, shared_bytes = 0;
+};
+
+enum class Compare : uint8_t { eq, neq, lt, gt, leq, geq };
+
+struct Groups {
+  Vector
+      keys;  // i64: the smallest row of every group; groups in ascending order of their values, or of these rows (Options::Group)
+  Cells rows;  // i64: the rows of every group, ascending
+};
+
+// What is made of the values of a group's rows. `values` is as long as the keys (len: not looked at).
+// distinct: how many different values, as `unique` tells them apart; of one column per call.
+enum class Reduce : uint8_t { len, sum, avg, min, max, distinct };
+struct Aggregate {
+  Reduce reduce{};
+  Vector values;
+  Type result{};  // see can_aggregate
+};
+// Integer sums wrap in 64 bits and are cut to the result; averages are divided in f64; minima and maxima pass over NaN.
+bool can_aggregate(Reduce reduce, Type values, Type result);
+struct Aggregates {
+  Vector keys;                  // as Groups::keys
+  std::vector<Vector> results;  // per Aggregate, one element per group
+};
+
+struct Pairs {
+  Vector left, right;  // i64, equally long
+};
+
+// A relation: columns of equal length. Its rows are equal as `join` has it: a NaN equals nothing, not even itself.
+using Relation = std::vector<Vector>;
+
+struct JoinCondition {  // left[`left`] compare right[`right`]
+  Compare compare{};
+  uint32_t left = 0, right = 0;
+};
+
+// The alternatives of the evaluation; `automatic` picks by size.
+struct Options {
+  enum class Sort : uint8_t { automatic, radix, bitonic } sort = Sort::automatic;
+  // sort: by the keys; hash: by a hash table, groups in order of their first rows; automatic: sort, and tables of few groups where they fit
+  enum class Group : uint8_t { automatic, sort, hash } group = Group::automatic;
+  uint64_t hash_slots = uint64_t{1} << 22;  // of the first table for groups: what a cache holds
+  bool ordered = false;                     // groups ascend in any case; join pairs always come by right row
+  // sort: all rows are sorted; select: samples tell which rows can be among the first, where that pays; automatic: select
+  enum class Top : uint8_t { automatic, select, sort } top = Top::automatic;
+  enum class Join : uint8_t { automatic, hash, loop } join = Join::automatic;
+  enum class Member : uint8_t { automatic, hash, loop } member = Member::automatic;
+  bool operator==(const Options&) const = default;
+};
+
+// Not thread-safe; one per device. Columns of one call are equally long. Errors: what the device reports (fault world), memory, and vectors that
+// are longer than 2^32 - 2 elements (fault input).
+class Operators {
+ public:
+  // Turns a module into a cubin for the device's target.
+  using Assemble = std::function<Result<std::vector<std::byte>>(const ptx::Module& module)>;
+  Operators(device::Device& device, Assemble assemble, const Options& options = {});
+  ~Operators();
+  Operators(const Operators&) = delete;
+
+  // i64 permutation that sorts the rows, first column first. Stable, descending columns too. Floats: NaN after everything when ascending; -0 equals 0.
+  Result<Vector> order(std::span<const Vector> columns, std::span<const bool> ascending, Memory& memory);
+  // The first `most` of that permutation, or all of it where there are fewer rows.
+  Result<Vector> top(std::span<const Vector> columns, std::span<const bool> ascending, uint64_t most, Memory& memory);
+  Result<Groups> group(std::span<const Vector> columns, Memory& memory);
+  // The same groups, and aggregates over their rows instead of the rows themselves: group, gathers and reductions as one.
+  Result<Aggregates> aggregate(std::span<const Vector> keys, std::span<const Aggregate> wanted, Memory& memory);
+  // i64, ascending: the first row of every distinct value.
+  Result<Vector> unique(const Vector& column, Memory& memory);
+  // The same in every cell: positions within their cell.
+  Result<Cells> unique_cells(const Cells& cells, Memory& memory);
+  // Rows i of left and j of right with compare[k](left[k][i], right[k][j]) for all k. A column of one element stands for as many as there are
+  // rows. The two columns of a predicate have the same type; text codes of one dictionary. Two ascending columns of integers whose keys repeat on
+  // both sides may give 2^32 - 2 pairs; Join::hash has no such limit.
+  Result<Pairs> join(std::span<const Compare> compare, std::span<const Vector> left, std::span<const Vector> right,
+                     Memory& memory);
+  // bool (u8) per element of x: does it occur in y. Same types.
+  Result<Vector> member(const Vector& x, const Vector& y, Memory& memory);
+  // i64 per element of x: the first place in y where it occurs, or the length of y. Same types.
+  Result<Vector> index_of(const Vector& x, const Vector& y, Memory& memory);
+  // bool (u8) per string: the whole string matches (`%`: any run of bytes, `_`: one byte).
+  Result<Vector> like(const Strings& strings, std::string_view pattern, Memory& memory);
+  // u32 per string: its place among the distinct strings in byte order (equal strings, equal ranks); `distinct` gets their number.
+  Result<Vector> rank(const Strings& strings, uint64_t& distinct, Memory& memory);
+  // to[k] = table[codes[k]]: u32 codes through a u32 table of `entries`; codes beyond it (a text that is missing) stay as they are.
+  Result<Vector> translate(const Vector& codes, Address table, uint64_t entries, Memory& memory);
+  // to[k] = table[codes[k]]: u32 codes through a table of integers of that type; zero for codes beyond its `entries`.
+  Result<Vector> gather(const Vector& codes, Type type, Address table, uint64_t entries, Memory& memory);
+  // The same numbers in another type, converted as PTX's cvt does: integers wrap, floats are truncated.
+  Result<Vector> convert(const Vector& from, Type type, Memory& memory);
+  // Complex numbers are pairs of f64: the real part, then the imaginary one; the type of their Vector is f64, its elements are 16 bytes.
+  Result<Vector> complex_part(const Vector& complex, bool imaginary, Memory& memory);  // f64
+  Result<Vector> to_complex(const Vector& reals, Memory& memory);                      // of f64s; imaginary parts are 0
+  // i64: high[k] * radix + low[k] of i64s in 0 .. radix - 1; `nowhere` where either is radix - 1, unless that is 0. Equally long.
+  Result<Vector> pair(const Vector& high, const Vector& low, uint64_t radix, int64_t nowhere, Memory& memory);
+
+  // Relational algebra. Results have sizes that the host knows; an argument whose size is on the device costs a wait. The set operations
+  // compare all columns, which have the same types on both sides, and give every row once: its first occurrence, in order. Of two ascending columns of
+  // integers all results ascend, the union too.
+  Result<Relation> select(const Relation& relation, const Vector& mask, Memory& memory);  // rows whose u8 is not 0
+  Result<Relation> project(const Relation& relation,
+                           std::span<const uint32_t> columns);  // the columns themselves, no copy
+  Result<Relation> distinct(const Relation& relation, Memory& memory);
+  // Columns of left, then of right; rows by right row and then left row. A product has at most 2^32 - 2 rows.
+  Result<Relation> product(const Relation& left, const Relation& right, Memory& memory);
+  Result<Relation> join_relations(std::span<const JoinCondition> conditions, const Relation& left,
+                                  const Relation& right, Memory& memory);
+  Result<Relation> unite(const Relation& left, const Relation& right, Memory& memory);
+  Result<Relation> intersect(const Relation& left, const Relation& right, Memory& memory);
+  Result<Relation> subtract(const Relation& left, const Relation& right, Memory& memory);
+
+  // Launches since the last call; marks are recorded only while `measure` is on.
+  void measure(bool on);
+  std::vector<Launch> take_launches();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace rndn::operators

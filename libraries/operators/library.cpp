@@ -1,0 +1,68 @@
+#include "libraries/operators/library.h"
+
+#include <algorithm>
+
+#include "libraries/base/errors/check.h"
+
+namespace rndn::operators {
+
+Library::~Library() {
+  for (device::ModuleHandle module : modules_) (void)device_.unload_module(module);
+  if (zeroed_) (void)device_.free(zeroed_);
+}
+
+Result<const Kernel*> Library::kernel(std::string_view name, const Build& build) {
+  if (auto known = kernels_.find(name); known != kernels_.end()) return &known->second;
+  ptx::Module module;
+  module.version = 60;
+  module.target = 60;
+  Kernel made;
+  made.name = name;
+  made.block_size = build(module, name);
+  ASSIGN_OR_RETURN(std::vector<std::byte> cubin, assemble_(module));
+  ASSIGN_OR_RETURN(device::ModuleHandle loaded, device_.load_module(cubin));
+  modules_.push_back(loaded);
+  ASSIGN_OR_RETURN(made.handle, device_.find_kernel(loaded, made.name));
+  ASSIGN_OR_RETURN(made.info, device_.kernel_info(made.handle));
+  ASSIGN_OR_RETURN(uint32_t blocks, device_.blocks_per_multiprocessor(made.handle, made.block_size, 0));
+  made.resident_blocks = std::max(1u, blocks * device_.info().multiprocessors);
+  return &kernels_.emplace(std::string(name), std::move(made)).first->second;
+}
+
+Result<Address> Library::zeroed() {
+  if (!zeroed_) {
+    ASSIGN_OR_RETURN(zeroed_, device_.allocate(zeroed_bytes));
+  }
+  if (!is_zero_) RETURN_IF_ERROR(device_.fill(zeroed_, 0, zeroed_bytes));
+  is_zero_ = true;
+  return zeroed_;
+}
+
+uint32_t Library::grid(const Kernel& kernel, uint64_t tiles) const {
+  return static_cast<uint32_t>(std::clamp<uint64_t>(tiles, 1, kernel.resident_blocks));
+}
+
+Result<void> Library::launch(const Kernel& kernel, uint32_t grid, const Arguments& arguments, uint64_t floor_bytes,
+                             uint32_t dynamic_shared) {
+  Launch report{.kernel = kernel.name,
+                .floor_bytes = floor_bytes,
+                .registers = kernel.info.registers,
+                .shared_bytes = kernel.info.shared_bytes + dynamic_shared};
+  if (measure) {
+    ASSIGN_OR_RETURN(report.first_mark, device_.record_mark());
+  }
+  auto queued = device_.launch(kernel.handle, {grid, 1, 1}, {kernel.block_size, 1, 1}, dynamic_shared,
+                               std::as_bytes(std::span(arguments.words)));
+  if (!queued) {  // on the simulator a fault of a kernel is known at once, and the kernel is ours
+    const Error& e = queued.error();
+    return Error{device_.info().is_simulator && e.fault == Fault::world ? Fault::internal : e.fault,
+                 fmt::format("kernel `{}`: {}", kernel.name, e.message)};
+  }
+  if (measure) {
+    ASSIGN_OR_RETURN(report.last_mark, device_.record_mark());
+  }
+  launches.push_back(report);
+  return {};
+}
+
+}  // namespace rndn::operators

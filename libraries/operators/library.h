@@ -1,0 +1,74 @@
+// The kernels of the operators: built, assembled and loaded on first use, kept as long as the object. Private to this folder.
+//
+//   ASSIGN_OR_RETURN(const Kernel* histogram, library.kernel("histogram_u64", [](ptx::Module& m, std::string_view name) { ... }));
+//   Arguments a;
+//   a.add(keys).add(count);
+//   RETURN_IF_ERROR(library.launch(*histogram, library.grid(*histogram, tiles), a));
+//
+// A kernel is an entry with u64 parameters only and a fixed block size (.reqntid), as those of ptx/codegen. Its name tells everything that it
+// was built for (types, widths), so equal names are equal kernels.
+#pragma once
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "libraries/base/errors/result.h"
+#include "libraries/operators/api.h"
+#include "ptx/builder.h"
+#include "runtime/device/device.h"
+
+namespace rndn::operators {
+
+struct Kernel {
+  std::string name;
+  device::KernelHandle handle{};
+  uint32_t block_size = 256;  // threads
+  device::KernelInfo info;
+  uint32_t resident_blocks = 1;  // of the whole device at once: a persistent grid has no more
+};
+
+struct Arguments {
+  std::vector<uint64_t> words;
+  Arguments& add(uint64_t word) {
+    words.push_back(word);
+    return *this;
+  }
+};
+
+class Library {
+ public:
+  // Adds the entry `name` to the module; gives its block size.
+  using Build = std::function<uint32_t(ptx::Module& module, std::string_view name)>;
+
+  Library(device::Device& device, Operators::Assemble assemble) : device_(device), assemble_(std::move(assemble)) {}
+  ~Library();
+  Library(const Library&) = delete;
+
+  device::Device& device() const { return device_; }
+  // The pointer lives as long as the library.
+  Result<const Kernel*> kernel(std::string_view name, const Build& build);
+  // Blocks for `tiles` pieces of work: at least one, at most what runs at once.
+  uint32_t grid(const Kernel& kernel, uint64_t tiles) const;
+  Result<void> launch(const Kernel& kernel, uint32_t grid, const Arguments& arguments, uint64_t floor_bytes = 0,
+                      uint32_t dynamic_shared = 0);
+  // zeroed_bytes of device memory that are zero, for counters: every kernel that uses them leaves them so.
+  static constexpr uint64_t zeroed_bytes = 64 << 10;
+  Result<Address> zeroed();
+  void zero_again() { is_zero_ = false; }  // after an error between two launches
+
+  Options options;  // which alternatives run
+  bool measure = false;
+  std::vector<Launch> launches;
+
+ private:
+  device::Device& device_;
+  Operators::Assemble assemble_;
+  std::map<std::string, Kernel, std::less<>> kernels_;
+  std::vector<device::ModuleHandle> modules_;
+  Address zeroed_ = 0;
+  bool is_zero_ = false;
+};
+
+}  // namespace rndn::operators

@@ -1,0 +1,118 @@
+// The object behind sql.h. Each operator is a free function of its own file; this one only passes the library on.
+#include "libraries/operators/operators.h"
+
+#include <utility>
+
+namespace rndn::operators {
+
+uint32_t width(Type type) {
+  switch (type) {
+    case Type::u8:
+    case Type::i8: return 1;
+    case Type::i16: return 2;
+    case Type::i32:
+    case Type::u32:
+    case Type::f32: return 4;
+    case Type::i64:
+    case Type::f64: break;
+  }
+  return 8;
+}
+
+struct Operators::State {
+  Library library;
+  Options options;
+};
+
+Operators::Operators(device::Device& device, Assemble assemble, const Options& options)
+    : state_(new State{Library(device, std::move(assemble)), options}) {
+  state_->library.options = options;
+}
+Operators::~Operators() = default;
+
+Result<Vector> Operators::order(std::span<const Vector> columns, std::span<const bool> ascending, Memory& memory) {
+  return operators::order(state_->library, columns, ascending, memory);
+}
+Result<Vector> Operators::top(std::span<const Vector> columns, std::span<const bool> ascending, uint64_t most,
+                              Memory& memory) {
+  return operators::top(state_->library, columns, ascending, most, memory);
+}
+Result<Groups> Operators::group(std::span<const Vector> columns, Memory& memory) {
+  return operators::group(state_->library, columns, memory);
+}
+Result<Aggregates> Operators::aggregate(std::span<const Vector> keys, std::span<const Aggregate> wanted,
+                                        Memory& memory) {
+  return operators::aggregate(state_->library, keys, wanted, memory);
+}
+Result<Vector> Operators::unique(const Vector& column, Memory& memory) {
+  return operators::unique(state_->library, column, memory);
+}
+Result<Pairs> Operators::join(std::span<const Compare> compare, std::span<const Vector> left,
+                              std::span<const Vector> right, Memory& memory) {
+  return operators::join(state_->library, state_->options, compare, left, right, memory);
+}
+Result<Vector> Operators::member(const Vector& x, const Vector& y, Memory& memory) {
+  return operators::member(state_->library, state_->options, x, y, memory);
+}
+Result<Vector> Operators::index_of(const Vector& x, const Vector& y, Memory& memory) {
+  return operators::index_of(state_->library, x, y, memory);
+}
+Result<Vector> Operators::like(const Strings& strings, std::string_view pattern, Memory& memory) {
+  return operators::like(state_->library, strings, pattern, memory);
+}
+Result<Vector> Operators::translate(const Vector& codes, Address table, uint64_t entries, Memory& memory) {
+  return operators::translate(state_->library, codes, table, entries, memory);
+}
+Result<Vector> Operators::gather(const Vector& codes, Type type, Address table, uint64_t entries, Memory& memory) {
+  return operators::gather(state_->library, codes, type, table, entries, memory);
+}
+Result<Vector> Operators::convert(const Vector& from, Type type, Memory& memory) {
+  return operators::convert(state_->library, from, type, memory);
+}
+Result<Vector> Operators::complex_part(const Vector& complex, bool imaginary, Memory& memory) {
+  return operators::complex_part(state_->library, complex, imaginary, memory);
+}
+Result<Vector> Operators::to_complex(const Vector& reals, Memory& memory) {
+  return operators::to_complex(state_->library, reals, memory);
+}
+Result<Vector> Operators::pair(const Vector& high, const Vector& low, uint64_t radix, int64_t nowhere, Memory& memory) {
+  return operators::pair(state_->library, high, low, radix, nowhere, memory);
+}
+
+Result<Cells> Operators::unique_cells(const Cells& cells, Memory& memory) {
+  return operators::unique_cells(state_->library, cells, memory);
+}
+Result<Vector> Operators::rank(const Strings& strings, uint64_t& distinct, Memory& memory) {
+  return operators::rank(state_->library, strings, distinct, memory);
+}
+
+Result<Relation> Operators::select(const Relation& relation, const Vector& mask, Memory& memory) {
+  return operators::select(state_->library, relation, mask, memory);
+}
+Result<Relation> Operators::project(const Relation& relation, std::span<const uint32_t> columns) {
+  return operators::project(relation, columns);
+}
+Result<Relation> Operators::distinct(const Relation& relation, Memory& memory) {
+  return operators::distinct(state_->library, relation, memory);
+}
+Result<Relation> Operators::product(const Relation& left, const Relation& right, Memory& memory) {
+  return operators::product(state_->library, left, right, memory);
+}
+Result<Relation> Operators::join_relations(std::span<const JoinCondition> conditions, const Relation& left,
+                                           const Relation& right, Memory& memory) {
+  return operators::join_relations(state_->library, state_->options, conditions, left, right, memory);
+}
+Result<Relation> Operators::unite(const Relation& left, const Relation& right, Memory& memory) {
+  return operators::unite(state_->library, left, right, memory);
+}
+Result<Relation> Operators::intersect(const Relation& left, const Relation& right, Memory& memory) {
+  return operators::intersect(state_->library, left, right, memory);
+}
+Result<Relation> Operators::subtract(const Relation& left, const Relation& right, Memory& memory) {
+  return operators::subtract(state_->library, left, right, memory);
+}
+
+void Operators::measure(bool on) { state_->library.measure = on; }
+std::vector<Launch> Operators::take_launches() { return std::exchange(state_->library.launches, {}); }
+
+}  // namespace rndn::operators

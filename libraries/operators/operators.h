@@ -1,0 +1,58 @@
+// The operators as free functions over the library of kernels, one file each. Private to this folder; sql.h says what they do.
+#pragma once
+#include "libraries/operators/library.h"
+#include "libraries/operators/api.h"
+
+namespace rndn::operators {
+
+// order.cpp
+Result<Vector> order(Library& library, std::span<const Vector> columns, std::span<const bool> ascending,
+                     Memory& memory);
+Result<Vector> top(Library& library, std::span<const Vector> columns, std::span<const bool> ascending, uint64_t most,
+                   Memory& memory);
+Result<Groups> group(Library& library, std::span<const Vector> columns, Memory& memory);
+Result<Vector> unique(Library& library, const Vector& column, Memory& memory);
+// aggregate.cpp
+Result<Aggregates> aggregate(Library& library, std::span<const Vector> keys, std::span<const Aggregate> wanted,
+                             Memory& memory);
+// cells.cpp
+Result<Cells> unique_cells(Library& library, const Cells& cells, Memory& memory);
+Result<Vector> rank(Library& library, const Strings& strings, uint64_t& distinct, Memory& memory);
+
+// join_probe.cpp, member.cpp, like.cpp, translate.cpp
+Result<Pairs> join(Library& library, const Options& options, std::span<const Compare> compare,
+                   std::span<const Vector> left, std::span<const Vector> right, Memory& memory);
+Result<Vector> member(Library& library, const Options& options, const Vector& x, const Vector& y, Memory& memory);
+Result<Vector> like(Library& library, const Strings& strings, std::string_view pattern, Memory& memory);
+Result<Vector> translate(Library& library, const Vector& codes, Address table, uint64_t entries, Memory& memory);
+// elements.cpp
+Result<Vector> gather(Library& library, const Vector& codes, Type type, Address table, uint64_t entries,
+                      Memory& memory);
+Result<Vector> convert(Library& library, const Vector& from, Type type, Memory& memory);
+Result<Vector> complex_part(Library& library, const Vector& complex, bool imaginary, Memory& memory);
+Result<Vector> to_complex(Library& library, const Vector& reals, Memory& memory);
+Result<Vector> pair(Library& library, const Vector& high, const Vector& low, uint64_t radix, int64_t nowhere,
+                    Memory& memory);
+
+// select.cpp
+Result<Relation> select(Library& library, const Relation& relation, const Vector& mask, Memory& memory);
+// sorted_sets.cpp
+enum class SetOperation : uint8_t { unite, intersect, subtract };
+// Whether it is one ascending column of integers that `sorted_set` takes; its size is exact.
+bool is_sorted_set(const Relation& relation);
+Result<Relation> sorted_set(Library& library, SetOperation operation, const Relation& left, const Relation& right,
+                            Memory& memory);
+// relations.cpp
+// The relation with sizes that the host knows. A size on the device costs a wait.
+Result<Relation> exact(Library& library, const Relation& relation);
+Result<Relation> project(const Relation& relation, std::span<const uint32_t> columns);
+Result<Vector> index_of(Library& library, const Vector& x, const Vector& y, Memory& memory);
+Result<Relation> distinct(Library& library, const Relation& relation, Memory& memory);
+Result<Relation> product(Library& library, const Relation& left, const Relation& right, Memory& memory);
+Result<Relation> join_relations(Library& library, const Options& options, std::span<const JoinCondition> conditions,
+                                const Relation& left, const Relation& right, Memory& memory);
+Result<Relation> unite(Library& library, const Relation& left, const Relation& right, Memory& memory);
+Result<Relation> intersect(Library& library, const Relation& left, const Relation& right, Memory& memory);
+Result<Relation> subtract(Library& library, const Relation& left, const Relation& right, Memory& memory);
+
+}  // namespace rndn::operators

@@ -1,0 +1,140 @@
+// unique_cells and rank: sorts by keys that are not columns (sql.h).
+//
+// unique_cells  unique of (number of the cell, value); then one kernel turns rows into positions in their cells, by bisection of the
+//               cells' offsets, and finds where the cells of the result begin, by bisection of the rows.
+// rank          strings sort by their bytes, eight at a time as a big-endian word, zero-padded, then by length: one part per word. Parts
+//               that are equal in all strings vanish, so that common prefixes cost nothing but the bounds kernel's look at them. Equal
+//               strings are runs; the number of the run is the rank.
+// Costs of rank: longest / 8 words are read once for their bounds, packed and sorted 8 bits at a time: for dictionaries, not for tables.
+#include "libraries/operators/emit.h"
+#include "libraries/operators/operators.h"
+#include "libraries/operators/groups/runs.h"
+#include "libraries/operators/sort/small_sort.h"
+
+namespace rndn::operators {
+
+namespace {
+
+constexpr uint32_t block = 256;
+
+// thread j: positions[j] = rows[j] - begin of its cell; begins[c] = how many rows lie before offsets[c], for all count + 1 of them.
+uint32_t build_positions(ptx::Module& module, std::string_view name) {
+  Builder b(module, std::string(name));
+  Param p_rows = b.parameter<U64>("rows"), p_found = b.parameter<U64>("found"),
+        p_positions = b.parameter<U64>("positions"), p_offsets = b.parameter<U64>("offsets"),
+        p_cells = b.parameter<U64>("cells"), p_begins = b.parameter<U64>("begins");
+  b.set_block_size(block);
+  const Thread t = thread_of(b);
+  Reg<U32> ctaid = b.special(ptx::SpecialRegister::ctaid_x), nctaid = b.special(ptx::SpecialRegister::nctaid_x);
+  Reg<U64> rows = b.ld_param(p_rows), found = b.ld_param(p_found), offsets = b.ld_param(p_offsets),
+           cells = b.ld_param(p_cells);
+  Reg<U64> first = b.mad_wide(ctaid, block, b.cvt<U64>(t.tid)), step = b.mul_wide(nctaid, block);
+  // How many of `size` ascending numbers compare with the limit as asked: the first so many do.
+  const auto count_up_to = [&](Reg<U64> data, Reg<U64> size, Reg<U64> limit, Is compare) {
+    Reg<U64> low = b.constant<U64>(0), length = b.mov(size);
+    const ptx::LabelId loop = b.label(), done = b.label();
+    b.bind(loop);
+    b.when(b.setp(Is::eq, length, 0)).bra(done);
+    Reg<U64> half = b.shr(length, 1u);
+    Reg<U64> middle = b.add(low, half);
+    Reg<U64> x = b.ld<U64>(Space::global, At(b.add(data, b.shl(middle, 3u))));
+    Reg<Pred> take = b.setp(compare, x, limit);
+    Reg<U64> rest = b.sub(b.sub(length, half), 1);
+    b.when(take).add(middle, 1, low);
+    b.selp(rest, half, take, length);
+    b.bra(loop);
+    b.bind(done);
+    return low;
+  };
+  {
+    const ptx::LabelId loop = b.label(), done = b.label();
+    Reg<U64> j = b.mov(first);
+    b.bind(loop);
+    b.when(b.setp(Is::ge, j, found)).bra(done);
+    Reg<U64> byte = b.shl(j, 3u);
+    Reg<U64> row = b.ld<U64>(Space::global, At(b.add(rows, byte)));
+    Reg<U64> behind =
+        count_up_to(offsets, cells, row, Is::le);  // of the cells that begin at the row or before it, the last
+    Reg<U64> begin = b.ld<U64>(Space::global, At(b.add(offsets, b.shl(behind, 3u)), -8));
+    b.st<U64>(Space::global, At(b.add(b.ld_param(p_positions), byte)), b.sub(row, begin));
+    b.add(j, step, j);
+    b.bra(loop);
+    b.bind(done);
+  }
+  {
+    const ptx::LabelId loop = b.label(), done = b.label();
+    Reg<U64> c = b.mov(first);
+    b.bind(loop);
+    b.when(b.setp(Is::gt, c, cells)).bra(done);
+    Reg<U64> byte = b.shl(c, 3u);
+    Reg<U64> begin = b.ld<U64>(Space::global, At(b.add(offsets, byte)));
+    Reg<U64> before = count_up_to(rows, found, begin, Is::lt);
+    b.st<U64>(Space::global, At(b.add(b.ld_param(p_begins), byte)), before);
+    b.add(c, step, c);
+    b.bra(loop);
+    b.bind(done);
+  }
+  b.ret();
+  b.finish();
+  return block;
+}
+
+}  // namespace
+
+Result<Cells> unique_cells(Library& library, const Cells& cells, Memory& memory) {
+  const uint64_t n = cells.elements.capacity;
+  RETURN_IF_ERROR(check_rows({n, 0}));
+  RETURN_IF_ERROR(check_rows({cells.count, 0}));
+  Cells out{.count = cells.count};
+  out.elements.type = Type::i64;
+  ASSIGN_OR_RETURN(out.offsets, memory.result(8 * (cells.count + 1)));
+  ASSIGN_OR_RETURN(out.elements.data, memory.result(8 * std::max<uint64_t>(n, 1)));
+  if (n == 0) {
+    RETURN_IF_ERROR(library.device().fill(out.offsets, 0, 8 * (cells.count + 1)));
+    return out;
+  }
+  Part cell{.source = Source::cell, .data = cells.offsets, .extra = cells.count, .low = 0, .high = cells.count - 1};
+  std::vector<Part> parts{cell, make_part(cells.elements, true)};
+  ASSIGN_OR_RETURN(Address rows, memory.temporary(8 * n));
+  uint64_t found = 0;
+  if (n <= small_rows) {
+    ASSIGN_OR_RETURN(device::Mapped sizes, memory.mapped(16));
+    RETURN_IF_ERROR(sort_small(library, Small::unique, {n, 0}, parts, {.first = rows, .found = sizes.address}));
+    RETURN_IF_ERROR(library.device().synchronize());
+    found = static_cast<const uint64_t*>(sizes.host)[1];
+  } else {
+    RETURN_IF_ERROR(find_bounds(library, {n, 0}, parts, memory));
+    ASSIGN_OR_RETURN(Sorted sorted, sort_rows(library, pack_words(parts), n, true, run_words(n), memory));
+    ASSIGN_OR_RETURN(found, first_rows(library, sorted, parts, n, rows, memory));
+  }
+  ASSIGN_OR_RETURN(const Kernel* kernel, library.kernel("cell_positions", build_positions));
+  Arguments a;
+  a.add(rows).add(found).add(out.elements.data).add(cells.offsets).add(cells.count).add(out.offsets);
+  const uint64_t work = std::max(found, cells.count + 1);
+  RETURN_IF_ERROR(
+      library.launch(*kernel, library.grid(*kernel, (work + block - 1) / block), a, 16 * found + 16 * cells.count));
+  out.elements.capacity = found;
+  out.elements.min = 0, out.elements.max = static_cast<int64_t>(n) - 1;
+  return out;
+}
+
+Result<Vector> rank(Library& library, const Strings& strings, uint64_t& distinct, Memory& memory) {
+  const uint64_t n = strings.count;
+  RETURN_IF_ERROR(check_rows({n, 0}));
+  Vector out{.type = Type::u32, .capacity = n};
+  ASSIGN_OR_RETURN(out.data, memory.result(4 * std::max<uint64_t>(n, 1)));
+  distinct = 0;
+  if (n == 0) return out;
+  std::vector<Part> parts;
+  for (uint64_t w = 0; w < (strings.longest + 7) / 8; ++w)
+    parts.push_back({.source = Source::word, .data = strings.handles, .extra = strings.pad, .number = w});
+  parts.push_back({.source = Source::length, .data = strings.handles});
+  RETURN_IF_ERROR(find_bounds(library, {n, 0}, parts, memory));
+  std::erase_if(parts, [](const Part& p) { return p.span() == 0; });
+  ASSIGN_OR_RETURN(Sorted sorted, sort_rows(library, pack_words(parts), n, true, run_words(n), memory));
+  ASSIGN_OR_RETURN(distinct, find_runs(library, Runs::ranks, sorted, parts, n, 0, 0, out.data, memory));
+  out.min = 0, out.max = static_cast<int64_t>(distinct) - 1;
+  return out;
+}
+
+}  // namespace rndn::operators

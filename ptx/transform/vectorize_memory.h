@@ -1,0 +1,13 @@
+// Loads and stores of neighbouring words become one. See join_words.cpp.
+#pragma once
+#include <optional>
+
+#include "libraries/base/errors/result.h"
+#include "ptx/ir.h"
+
+namespace rndn::ptx {
+
+// The module with the accesses of its entries joined that are to be; none where there are none.
+Result<std::optional<ptx::Module>> join_words(const ptx::Module& module);
+
+}  // namespace rndn::ptx

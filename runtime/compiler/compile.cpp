@@ -1,0 +1,225 @@
+// The pipeline of the compiler: frontend, outliner, code generation, assembler. Each stage's own pipeline.cpp shows its
+// passes.
+#include "runtime/compiler/compile.h"
+
+#include "assembler/cubin/cubin.h"
+#include "frontend/builtins.h"
+#include "libraries/base/system/parallel.h"
+#include "ptx/parse.h"
+#include "runtime/compiler/code_cache.h"
+#include "runtime/data/cache.h"
+#include "runtime/compiler/ptxas.h"
+
+namespace rndn::runtime {
+namespace {
+
+constexpr std::string_view stage_names[] = {"hir", "typed", "outline", "ptx", "sass", "cubin"};
+
+// SASS of every kernel, an instruction per line with its address.
+Result<std::string> disassemble(const std::vector<std::byte>& file) {
+  std::string out;
+  if (file.empty()) return out;
+  ASSIGN_OR_RETURN(cubin::Image image, cubin::read(file));
+  const isa::Target* target = isa::find_target(fmt::format("sm_{}", image.sm));
+  if (!target) return input_error("cannot print the code of a cubin for sm_{}", image.sm);
+  out += fmt::format("\t.target\tsm_{}\n", image.sm);
+  for (const cubin::Kernel& kernel : image.kernels) {
+    out += fmt::format("\n\t.section\t.text.{}\n{}:\n", kernel.name, kernel.name);
+    for (const isa::Located& at : isa::unpack(*target, kernel.code)) {
+      isa::Instruction instruction;
+      if (isa::decode(*target, at.word, at.address, instruction))
+        out += fmt::format("        /*{:04x}*/ {} ;\n", at.address, isa::text(*target, instruction));
+      else
+        out += fmt::format("        /*{:04x}*/ .word {:#018x}, {:#018x} ;\n", at.address, at.word.lo, at.word.hi);
+    }
+  }
+  return out;
+}
+
+// True when the assembler's message is about that function.
+bool names_function(const std::string& message, const std::string& name) {
+  return message.rfind("function " + name + ",", 0) == 0 || message.rfind("function " + name + ":", 0) == 0 ||
+         message.find("`" + name + "`") != std::string::npos;
+}
+
+// Does the program call a function of libdevice, or may it?
+bool calls_math(const hir::Program& program) {
+  for (const hir::Function& f : program.functions)
+    for (const hir::Expression& e : f.expressions) {
+      if (e.kind != hir::Expression::call || e.callee.kind != hir::FunctionRef::builtin) continue;
+      const bool known = !e.types.empty() && program.types->is_basic(e.types[0]);
+      if (hir::needs_math(e.callee.builtin_id, known ? program.types->basic_of(e.types[0]) : hir::BasicType::i64))
+        return true;
+    }
+  for (const hir::Literal& l : program.literals)  // of the each family
+    if (const auto* functions = std::get_if<std::vector<hir::FunctionRef>>(&l.values))
+      for (const hir::FunctionRef& f : *functions)
+        if (f.kind == hir::FunctionRef::builtin && hir::needs_math(f.builtin_id, hir::BasicType::f64)) return true;
+  return false;
+}
+
+// Code of all kernels but the refused ones, into c.code and, where it is wanted, c.ptx.
+Result<void> generate(Compiled& c, const CompileOptions& options, uint32_t ptx_target, const ptx::Module* math,
+                      Timings& timings, const std::vector<std::string>& refused) {
+  auto scope = timings.measure(Phase::ptx);
+  ASSIGN_OR_RETURN(
+      c.code,
+      codegen::generate(c.outlined, {.ptx_target = ptx_target, .refused = refused, .math = math, .pool = options.pool},
+                        timings));
+  c.no_gpu_code.clear();
+  for (size_t i = 0; i < c.code.kernels.size(); ++i)
+    if (const codegen::KernelCode& k = c.code.kernels[i]; !k.refused.empty() && !c.fusions.fuses(i))
+      c.no_gpu_code += fmt::format("{}kernel `{}`: {}", c.no_gpu_code.empty() ? "" : "; ", k.name, k.refused);
+  if (options.verify_passes) {
+    std::vector<std::string> problems = ptx::verify(c.code.module);
+    if (!problems.empty()) return Error{Fault::internal, "the generated PTX is not valid: " + problems.front()};
+  }
+  if (!c.code.module.functions.empty() && (options.until == Stage::ptx || options.backend.kind != Backend::rndn))
+    c.ptx = ptx::print(c.code.module);
+  return {};
+}
+
+}  // namespace
+
+std::string_view stage_name(Stage stage) { return stage_names[static_cast<size_t>(stage)]; }
+
+bool find_stage(std::string_view name, Stage& stage) {
+  for (size_t i = 0; i < std::size(stage_names); ++i)
+    if (stage_names[i] == name) {
+      stage = static_cast<Stage>(i);
+      return true;
+    }
+  return false;
+}
+
+std::string Backend::text() const {
+  if (kind == rndn) return "rndn";
+  if (kind == driver) return "driver";
+  return path == "ptxas" ? path : "ptxas:" + path;
+}
+
+bool parse_backend(std::string_view text, Backend& backend) {
+  if (text == "rndn")
+    backend = {Backend::rndn};
+  else if (text == "driver")
+    backend = {Backend::driver};
+  else if (text == "ptxas")
+    backend = {Backend::ptxas};
+  else if (text.starts_with("ptxas:") && text.size() > 6)
+    backend = {Backend::ptxas, std::string(text.substr(6))};
+  else
+    return false;
+  return true;
+}
+
+Result<Compiled> compile(FileId file, const SourceManager& sources, const CompileOptions& options, DiagnosticSink& sink,
+                         Timings& timings) {
+  const Error in_sink{Fault::input, ""};
+  Compiled c;
+  c.backend = options.backend.text();
+  c.level = options.level;
+  if (options.pool && options.until > Stage::outline)
+    options.pool->expect_loops();  // of code generation and the assembler
+  {
+    auto scope = timings.measure(Phase::frontend);
+    hir::Options frontend{.strict = options.strict,
+                          .dialect_v0 = options.dialect_v0,
+                          .schema = options.schema,
+                          .parse_only = options.until == Stage::hir};
+    c.program = hir::run(file, sources, frontend, sink, timings);
+    if (sink.has_errors()) return in_sink;
+  }
+  if (options.until <= Stage::typed) return c;
+  std::optional<libdevice::Math> own_math;
+  const ptx::Module* math = nullptr;
+  if (calls_math(c.program)) {
+    auto scope = timings.measure(Phase::ptx, "libdevice");
+    libdevice::Math* from = options.math;
+    if (!from) from = &own_math.emplace(libdevice::default_places(data::default_cache_directory()));
+    auto module = from->module();
+    if (module)
+      math = *module;
+    else
+      c.no_math = module.error().message;
+  }
+  {
+    auto scope = timings.measure(Phase::outliner);
+    c.outlined = outliner::run(c.program,
+                               {.mode = options.outline,
+                                .text_codes = options.text_codes,
+                                .math = c.no_math.empty(),
+                                .beside_cells = !options.fuse_operators,
+                                .tops = options.fuse_operators,
+                                .explain = false},
+                               sink, timings);
+    if (sink.has_errors()) return in_sink;
+    if (options.fuse_operators) c.fusions = outliner::find_fusions(c.outlined);
+  }
+  if (options.until == Stage::outline || c.outlined.kernels.empty()) return c;
+
+  const isa::Target* target = isa::find_target(options.target);
+  if (!target) return usage_error("there is no target `{}`", options.target);
+  std::vector<std::string> refused(c.outlined.kernels.size());
+  for (size_t k = 0; k < refused.size(); ++k)
+    if (c.fusions.fuses(k)) refused[k] = "it is part of a fused operator";
+  RETURN_IF_ERROR(generate(c, options, target->sm, math, timings, refused));
+  if (options.until == Stage::ptx) return c;
+
+  switch (options.backend.kind) {
+    case Backend::rndn: {
+      const assembler::Options to{.target = target,
+                                  .level = options.level,
+                                  .scheduler = options.scheduler,
+                                  .max_registers = options.max_registers,
+                                  .verify_passes = options.verify_passes,
+                                  .branch_inlining = options.branch_inlining,
+                                  .pool = options.pool,
+                                  .workspace = options.workspace};
+      // An instruction that our assembler does not know yet is like a builtin without GPU code: its kernel is left out.
+      while (!c.code.module.functions.empty()) {
+        auto assembled = runtime::assemble(options.code_cache, c.code.module, to, timings);
+        if (assembled) {
+          c.cubin = std::move(assembled->cubin);
+          c.kernels = std::move(assembled->kernels);
+          break;
+        }
+        if (assembled.error().fault != Fault::input) return assembled.error();
+        const std::string& why = assembled.error().message;
+        bool named = false;
+        for (size_t k = 0; k < refused.size(); ++k)
+          if (refused[k].empty() && names_function(why, c.code.kernels[k].name)) named = true, refused[k] = why;
+        for (size_t k = 0; k < refused.size() && !named; ++k) refused[k] = why;
+        for (size_t k = 0; k < refused.size(); ++k)
+          if (std::string& r = refused[k]; !r.empty() && !c.fusions.fuses(k) && !r.starts_with("cannot assemble"))
+            r = "cannot assemble its PTX: " + r;
+        RETURN_IF_ERROR(generate(c, options, target->sm, math, timings, refused));
+      }
+      break;
+    }
+    case Backend::ptxas: {
+      if (c.code.module.functions.empty()) break;
+      auto scope = timings.measure(Phase::encode, "ptxas");
+      ASSIGN_OR_RETURN(c.cubin,
+                       run_ptxas(options.backend.path, c.ptx, options.target, options.level, options.max_registers));
+      break;
+    }
+    case Backend::driver: break;  // the device compiles the text when it loads it
+  }
+  return c;
+}
+
+Result<std::string> emit(const Compiled& c, Stage stage) {
+  if (stage >= Stage::ptx && c.code.module.functions.empty() && !c.no_gpu_code.empty())
+    return input_error("{}", c.no_gpu_code);
+  switch (stage) {
+    case Stage::hir: return hir::print(c.program, false);
+    case Stage::typed: return hir::print(c.program, true);
+    case Stage::outline: return hir::print(c.outlined.program, true);
+    case Stage::ptx: return c.ptx;
+    case Stage::sass: return disassemble(c.cubin);
+    case Stage::cubin: return std::string(reinterpret_cast<const char*>(c.cubin.data()), c.cubin.size());
+  }
+  return Error{Fault::internal, "unknown stage"};
+}
+
+}  // namespace rndn::runtime

@@ -1,0 +1,85 @@
+// The compiler as one call: HorseIR text to a cubin, entirely in memory.
+//
+//   SourceManager sources; DiagnosticSink sink; Timings timings;
+//   CompileOptions options; options.target = "sm_86";
+//   Result<Compiled> compiled = compile(sources.add("q06.hir", text), sources, options, sink, timings);
+//
+// Reentrant: everything is in the arguments; two threads may compile different programs for different targets at once.
+#pragma once
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "assembler/assemble.h"
+#include "frontend/frontend.h"
+#include "libraries/base/errors/diagnostic.h"
+#include "libraries/base/errors/result.h"
+#include "libraries/base/report/timing.h"
+#include "libraries/libdevice/library.h"
+#include "outliner/outliner.h"
+#include "ptx/codegen/codegen.h"
+#include "outliner/grouping_fusion.h"
+
+namespace rndn::runtime {
+
+class CodeCache;
+
+// Where compilation stops; the names of --emit.
+enum class Stage : uint8_t { hir, typed, outline, ptx, sass, cubin };
+std::string_view stage_name(Stage stage);
+bool find_stage(std::string_view name, Stage& stage);
+
+// Who makes the cubin.
+struct Backend {
+  enum Kind : uint8_t { rndn, ptxas, driver } kind = rndn;
+  std::string path = "ptxas";  // ptxas: the program to run, looked up on PATH when it has no slash
+  std::string text() const;    // as given to --backend
+};
+bool parse_backend(std::string_view text, Backend& backend);
+
+struct CompileOptions {
+  std::string target = "sm_86";
+  const hir::SchemaView* schema = nullptr;
+  bool strict = false;
+  bool dialect_v0 = false;
+  outliner::Mode outline = outliner::Mode::full;
+  bool fuse_operators = true;  // --fuse-operators: what runs as a fused operator has no kernel (fusion.h)
+  bool text_codes = true;      // text reaches kernels as codes (codegen.h)
+  int level = 3;               // -O
+  assembler::Scheduler scheduler = assembler::Scheduler::list;
+  bool branch_inlining = true;
+  uint32_t max_registers = 0;  // --limit-regs; 0: the target's limit
+  bool verify_passes = false;
+  Backend backend;
+  Stage until = Stage::cubin;
+  CodeCache* code_cache = nullptr;            // of our own assembler's code; null: none
+  ThreadPool* pool = nullptr;                 // assembles kernels side by side; null: one thread
+  assembler::Workspace* workspace = nullptr;  // memory that the assembler takes again; null: its own
+  libdevice::Math* math = nullptr;            // read when a program needs it; null: the default one, for this call only
+};
+
+struct Compiled {
+  hir::Program program;          // typed (or as parsed, with until = hir)
+  outliner::Outlined outlined;   // from Stage::outline on
+  outliner::Fusions fusions;               // the same; none without fuse_operators
+  codegen::ModuleCode code;      // from Stage::ptx on; no kernels when the program has none
+  std::string ptx;               // Stage::ptx, and backends other than rndn: the module as text
+  std::vector<std::byte> cubin;  // Stage::sass and cubin, but for the backend `driver`; empty without kernels
+  std::vector<assembler::KernelReport> kernels;  // of our own assembler
+  // Kernels without code that are no part of a fused operator, a sentence each, joined by `; `: code.kernels[k].refused says which and why. Empty: all have code.
+  std::string no_gpu_code;
+  std::string no_math;  // why the program's functions of libdevice have no code; empty: they have, or there are none
+  std::string backend;  // who made the cubin
+  int level = 3;        // -O, for a device that compiles the PTX itself
+};
+
+// Fails with an empty message when `sink` says what is wrong. A kernel that code generation or our assembler cannot take yet is left out of
+// the module: the caller runs it on the reference interpreter and says so, or refuses.
+Result<Compiled> compile(FileId file, const SourceManager& sources, const CompileOptions& options, DiagnosticSink& sink,
+                         Timings& timings);
+
+// The stage as text (cubin: the bytes), valid input for the program that reads that stage.
+Result<std::string> emit(const Compiled& compiled, Stage stage);
+
+}  // namespace rndn::runtime

@@ -1,0 +1,131 @@
+#include "runtime/memory/arena.h"
+
+#include <algorithm>
+
+namespace rndn::runtime {
+
+using device::Address;
+
+namespace {
+constexpr uint64_t largest_growth = 256 << 20;  // bytes of a page that holds more than one buffer
+uint64_t rounded(uint64_t bytes) { return (std::max<uint64_t>(bytes, 1) + 255) / 256 * 256; }
+}  // namespace
+
+Result<Address> DeviceMemory::allocate(uint64_t bytes) {
+  while (true) {
+    auto made = device_.allocate(bytes);
+    if (made) {
+      in_use_ += bytes;
+      return *made;
+    }
+    if (made.error().fault != Fault::world || !evict || !evict())
+      return Error{made.error().fault,
+                   fmt::format("{} more bytes do not fit on {}: {} of its {} bytes are in use by this program ({})",
+                               bytes, device_.info().name, in_use_, device_.info().memory_bytes, made.error().message)};
+  }
+}
+
+void DeviceMemory::free(Address address, uint64_t bytes) {
+  (void)device_.free(address);
+  in_use_ -= std::min(bytes, in_use_);
+}
+
+Buffer::~Buffer() {
+  if (owner) owner->release(*this);
+}
+
+Arena::~Arena() {
+  for (Page& page : pages_) drop_page(page);
+}
+
+void Arena::drop_page(Page& page) {
+  if (page.bytes == 0) return;
+  if (options_.mapped)
+    (void)memory_.device().free_mapped(page.memory);
+  else
+    memory_.free(page.memory.address, page.bytes);
+  pages_bytes_ -= page.bytes;
+  page.bytes = 0;
+  page.free.clear();
+}
+
+bool Arena::trim() {
+  bool any = false;
+  for (Page& page : pages_) {
+    const bool free = page.free.size() == 1 && page.free.begin()->second == page.bytes;
+    if (free) drop_page(page);
+    any |= free;
+  }
+  return any;
+}
+
+Result<size_t> Arena::add_page(uint64_t bytes) {
+  Page page;
+  page.single = singly_;
+  page.bytes = singly_ ? bytes
+                       : std::max(bytes, std::clamp(pages_bytes_, options_.page_bytes,
+                                                    std::max(options_.page_bytes, largest_growth)));
+  if (options_.mapped) {
+    ASSIGN_OR_RETURN(page.memory, memory_.device().allocate_mapped(page.bytes));
+  } else {
+    auto made = memory_.allocate(page.bytes);
+    if (!made && page.bytes > bytes) {  // not even room to grow
+      page.bytes = bytes;
+      made = memory_.allocate(page.bytes);
+    }
+    if (!made) return made.error();
+    page.memory.address = *made;
+  }
+  pages_bytes_ += page.bytes;
+  page.free.emplace(0, page.bytes);
+  auto gap = std::find_if(pages_.begin(), pages_.end(), [](const Page& p) { return p.bytes == 0; });
+  if (gap == pages_.end()) gap = pages_.insert(gap, Page{});
+  *gap = std::move(page);
+  return static_cast<size_t>(gap - pages_.begin());
+}
+
+Result<BufferPtr> Arena::allocate(uint64_t bytes) {
+  bytes = rounded(bytes);
+  auto take = [&](size_t index, std::map<uint64_t, uint64_t>::iterator at) {
+    Page& page = pages_[index];
+    const auto [offset, room] = *at;
+    page.free.erase(at);
+    if (room > bytes) page.free.emplace(offset + bytes, room - bytes);
+    auto buffer = std::make_shared<Buffer>();
+    buffer->address = page.memory.address + offset;
+    buffer->bytes = bytes;
+    if (options_.mapped) buffer->host = static_cast<char*>(page.memory.host) + offset;
+    buffer->owner = this;
+    buffer->page = index;
+    in_use_ += bytes;
+    return buffer;
+  };
+  for (size_t p = singly_ ? pages_.size() : 0; p < pages_.size(); ++p)
+    for (auto at = pages_[p].free.begin(); at != pages_[p].free.end(); ++at)
+      if (at->second >= bytes) return take(p, at);
+  ASSIGN_OR_RETURN(size_t page, add_page(bytes));
+  return take(page, pages_[page].free.begin());
+}
+
+void Arena::release(const Buffer& buffer) {
+  Page& page = pages_[buffer.page];
+  in_use_ -= buffer.bytes;
+  uint64_t offset = buffer.address - page.memory.address, bytes = buffer.bytes;
+  auto after = page.free.lower_bound(offset);
+  if (after != page.free.end() && after->first == offset + bytes) {
+    bytes += after->second;
+    after = page.free.erase(after);
+  }
+  if (after != page.free.begin()) {
+    auto before = std::prev(after);
+    if (before->first + before->second == offset) {
+      offset = before->first;
+      bytes += before->second;
+      page.free.erase(before);
+    }
+  }
+  page.free.emplace(offset, bytes);
+  if ((page.single || !options_.keep_pages) && bytes == page.bytes) drop_page(page);
+}
+
+}  // namespace rndn::runtime

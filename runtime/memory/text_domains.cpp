@@ -1,0 +1,280 @@
+#include "runtime/memory/text_domains.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "libraries/base/errors/check.h"
+
+namespace rndn::runtime {
+
+namespace {
+constexpr uint64_t few = 4096;  // texts that the host ranks while a launch would start
+
+Result<BufferPtr> upload(const TextTools& tools, const void* from, uint64_t bytes) {
+  ASSIGN_OR_RETURN(BufferPtr buffer, tools.arena.allocate(bytes));
+  RETURN_IF_ERROR(tools.device.copy_to_device(buffer->address, from, bytes));
+  return buffer;
+}
+
+constexpr uint64_t handle(uint64_t offset, uint64_t length) { return offset << 24 | length; }
+constexpr uint64_t offset_of(uint64_t handle) { return handle >> 24; }
+constexpr uint64_t length_of(uint64_t handle) { return handle & 0xffffff; }
+}  // namespace
+
+DomainPtr Domain::of_column(std::shared_ptr<const data::Column> column, std::vector<DomainPtr>* keeper) {
+  auto d = std::make_shared<Domain>();
+  d->kind_ = column->encoding == data::Encoding::dictionary ? Kind::dictionary : Kind::column;
+  d->is_distinct_ = d->kind_ == Kind::dictionary;
+  d->count_ = d->is_distinct_ ? column->dictionary->values.size() : column->rows;
+  d->column_ = std::move(column);
+  d->keeper_ = keeper;
+  return d;
+}
+
+DomainPtr Domain::of_texts(std::shared_ptr<const std::vector<std::string>> texts, uint64_t count) {
+  auto d = std::make_shared<Domain>();
+  d->count_ = count;
+  d->is_distinct_ = d->is_ordered_ = count <= 1;
+  d->texts_ = std::move(texts);
+  return d;
+}
+
+DomainPtr Domain::of_sorted(std::vector<std::string> texts) {
+  const uint64_t count = texts.size();
+  DomainPtr d = of_texts(std::make_shared<const std::vector<std::string>>(std::move(texts)), count);
+  d->is_distinct_ = d->is_ordered_ = true;
+  return d;
+}
+
+DomainPtr Domain::derive() {
+  auto d = std::make_shared<Domain>();
+  d->base_ = shared_from_this();
+  d->keeper_ = keeper_;
+  if (keeper_) keeper_->push_back(d);
+  return d;
+}
+
+std::string_view Domain::text(uint32_t code) {
+  CHECK(code < count_, "code {} of a domain of {} texts", code, count_);
+  switch (kind_) {
+    case Kind::texts: return (*texts_)[code];
+    case Kind::dictionary: return column_->dictionary->values[code];
+    case Kind::column: return column_->text_at(code);
+    case Kind::piece: {
+      std::string_view whole = base_->text(code);
+      return piece_start_ >= whole.size() ? std::string_view() : whole.substr(piece_start_, piece_length_);
+    }
+    case Kind::more: return code < base_->count_ ? base_->text(code) : (*texts_)[code - base_->count_];
+    case Kind::distinct: return base_->text(representative_[code]);
+  }
+  return {};
+}
+
+std::shared_ptr<const std::vector<std::string>> Domain::texts() const {
+  if (kind_ == Kind::texts) return texts_;
+  if (kind_ == Kind::dictionary) return {column_, &column_->dictionary->values};
+  return nullptr;
+}
+
+bool Domain::extends(const Domain& other) const {
+  return this == &other || (kind_ == Kind::more && base_->extends(other));
+}
+
+std::optional<uint32_t> Domain::code_of(std::string_view wanted) {
+  CHECK(is_distinct_);
+  if (is_ordered_) {  // by bisection, without a table
+    uint64_t low = 0, high = count_;
+    while (low < high) {
+      const uint64_t middle = (low + high) / 2;
+      if (text(static_cast<uint32_t>(middle)) < wanted)
+        low = middle + 1;
+      else
+        high = middle;
+    }
+    if (low < count_ && text(static_cast<uint32_t>(low)) == wanted) return static_cast<uint32_t>(low);
+    return std::nullopt;
+  }
+  if (kind_ == Kind::more) {
+    if (auto code = base_->code_of(wanted)) return code;
+    for (uint64_t i = 0; i < texts_->size(); ++i)
+      if ((*texts_)[i] == wanted) return static_cast<uint32_t>(base_->count_ + i);
+    return std::nullopt;
+  }
+  if (codes_.empty()) {
+    codes_.reserve(count_);
+    for (uint32_t i = 0; i < count_; ++i) codes_.emplace(text(i), i);
+  }
+  auto at = codes_.find(wanted);
+  return at == codes_.end() ? std::nullopt : std::optional(at->second);
+}
+
+void Domain::pack(Packed& packed) const {
+  auto add = [&](std::string_view text) {
+    packed.made_handles.push_back(handle(packed.made_pad.size(), text.size()));
+    packed.made_pad += text;
+  };
+  auto made = [&] {
+    packed.handles = packed.made_handles.data();
+    packed.pad = packed.made_pad;
+  };
+  switch (kind_) {
+    case Kind::texts:
+      for (uint64_t i = 0; i < count_; ++i) add((*texts_)[i]);
+      return made();
+    case Kind::dictionary:
+      for (const std::string& value : column_->dictionary->values) add(value);
+      return made();
+    case Kind::column:
+      packed.handles = column_->as<uint64_t>();
+      packed.pad = *column_->pad;
+      return;
+    case Kind::piece: {
+      base_->pack(packed);
+      std::vector<uint64_t> pieces(count_);
+      for (uint64_t i = 0; i < count_; ++i) {
+        const uint64_t length = length_of(packed.handles[i]), start = std::min(piece_start_, length);
+        pieces[i] = handle(offset_of(packed.handles[i]) + start, std::min(piece_length_, length - start));
+      }
+      packed.made_handles = std::move(pieces);
+      packed.handles = packed.made_handles.data();
+      return;
+    }
+    case Kind::more: {
+      Packed base;
+      base_->pack(base);
+      packed.made_handles.assign(base.handles, base.handles + base_->count_);
+      packed.made_pad = base.pad;
+      for (const std::string& text : *texts_) add(text);
+      return made();
+    }
+    case Kind::distinct: {
+      base_->pack(packed);
+      std::vector<uint64_t> distinct(count_);
+      for (uint64_t i = 0; i < count_; ++i) distinct[i] = packed.handles[representative_[i]];
+      packed.made_handles = std::move(distinct);
+      packed.handles = packed.made_handles.data();
+      return;
+    }
+  }
+}
+
+Result<operators::Strings> Domain::strings(const TextTools& tools, bool keep, std::vector<BufferPtr>& held) {
+  BufferPtr handles = handles_, pad = pad_;
+  if (!handles) {
+    Packed packed;
+    pack(packed);
+    longest_ = 0;
+    for (uint64_t i = 0; i < count_; ++i) longest_ = std::max(longest_, length_of(packed.handles[i]));
+    if (kind_ == Kind::piece) {  // the pad is the base's
+      ASSIGN_OR_RETURN(operators::Strings base, base_->strings(tools, keep, held));
+      (void)base;
+      pad = base_->pad_ ? base_->pad_ : held.back();
+    } else {
+      ASSIGN_OR_RETURN(pad, upload(tools, packed.pad.data(), packed.pad.size()));
+    }
+    ASSIGN_OR_RETURN(handles, upload(tools, packed.handles, count_ * 8));
+  }
+  if (keep) {
+    handles_ = handles;
+    pad_ = pad;
+  }
+  held.push_back(handles);
+  held.push_back(pad);
+  return operators::Strings{handles->address, pad->address, count_, longest_};
+}
+
+bool Domain::drop_strings() {
+  const bool there = handles_ != nullptr;
+  handles_ = pad_ = nullptr;
+  return there;
+}
+
+Result<void> Domain::rank(const TextTools& tools) {
+  if (ranks_) return {};
+  if (tools.rank && count_ > few) {
+    std::vector<BufferPtr> held;
+    ASSIGN_OR_RETURN(operators::Strings there, strings(tools, false, held));
+    ASSIGN_OR_RETURN(operators::Vector ranks, tools.rank->rank(there, distinct_count_, *tools.memory));
+    ASSIGN_OR_RETURN(ranks_, tools.arena.allocate(count_ * 4));
+    return tools.device.copy(ranks_->address, ranks.data, count_ * 4);
+  }
+  std::vector<uint32_t> order(count_), ranks(count_);
+  std::iota(order.begin(), order.end(), 0u);
+  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return text(a) < text(b); });
+  distinct_count_ = 0;
+  for (uint64_t i = 0; i < count_; ++i) {
+    if (i == 0 || text(order[i]) != text(order[i - 1])) ++distinct_count_;
+    ranks[order[i]] = static_cast<uint32_t>(distinct_count_ - 1);
+  }
+  ASSIGN_OR_RETURN(ranks_, upload(tools, ranks.data(), count_ * 4));
+  return {};
+}
+
+Result<device::Address> Domain::ranks(const TextTools& tools) {
+  RETURN_IF_ERROR(rank(tools));
+  return ranks_->address;
+}
+
+Result<DomainPtr> Domain::distinct(const TextTools& tools) {
+  if (is_distinct_) return shared_from_this();
+  if (auto known = distinct_.lock()) return known;
+  RETURN_IF_ERROR(rank(tools));
+  std::vector<uint32_t> ranks(count_);
+  RETURN_IF_ERROR(tools.device.copy_to_host(ranks.data(), ranks_->address, count_ * 4));
+  DomainPtr d = derive();
+  d->kind_ = Kind::distinct;
+  d->is_distinct_ = d->is_ordered_ = true;
+  d->count_ = distinct_count_;
+  d->representative_.resize(distinct_count_);
+  for (uint64_t i = count_; i-- > 0;) {
+    CHECK(ranks[i] < distinct_count_, "rank {} of {} texts", ranks[i], distinct_count_);
+    d->representative_[ranks[i]] = static_cast<uint32_t>(i);
+  }
+  distinct_ = d;
+  return d;
+}
+
+Result<device::Address> Domain::translation(const DomainPtr& to, const TextTools& tools) {
+  CHECK(is_distinct_ && to->is_distinct_);
+  std::erase_if(translations_, [](const auto& t) { return t.second.to.expired(); });
+  Translation& known = translations_[to.get()];
+  if (known.table && known.to.lock() == to) return known.table->address;
+  std::vector<uint32_t> table(count_);
+  for (uint32_t i = 0; i < count_; ++i) table[i] = to->code_of(text(i)).value_or(missing_code);
+  ASSIGN_OR_RETURN(known.table, upload(tools, table.data(), count_ * 4));
+  known.to = to;
+  return known.table->address;
+}
+
+DomainPtr Domain::pieces(uint64_t start, uint64_t length) {
+  std::weak_ptr<Domain>& known = pieces_[{start, length}];
+  if (DomainPtr d = known.lock()) return d;
+  DomainPtr d = derive();
+  d->kind_ = Kind::piece;
+  d->count_ = count_;
+  d->piece_start_ = start;
+  d->piece_length_ = length;
+  d->is_distinct_ = d->is_ordered_ = count_ <= 1;
+  known = d;
+  return d;
+}
+
+DomainPtr Domain::with(const std::vector<std::string>& more) {
+  CHECK(is_distinct_);
+  std::vector<std::string> fresh;
+  for (const std::string& text : more)
+    if (!code_of(text) && std::find(fresh.begin(), fresh.end(), text) == fresh.end()) fresh.push_back(text);
+  if (fresh.empty()) return shared_from_this();
+  std::weak_ptr<Domain>& known = more_[fresh];
+  if (DomainPtr d = known.lock()) return d;
+  DomainPtr d = derive();
+  d->kind_ = Kind::more;
+  d->count_ = count_ + fresh.size();
+  d->is_distinct_ = true;
+  d->texts_ = std::make_shared<const std::vector<std::string>>(std::move(fresh));
+  known = d;
+  return d;
+}
+
+}  // namespace rndn::runtime

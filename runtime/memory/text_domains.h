@@ -1,0 +1,113 @@
+// Text on the device: 4-byte codes, and the domain that says what they mean (design.md, decision 9).
+//
+// A domain is a dictionary (codes are distinct texts), a column with many different texts (code = row), pieces of the texts of another domain,
+// another domain with more texts, or the distinct texts of another domain (code = place in byte order). Texts are compared, joined and grouped only
+// as codes of one domain whose codes are distinct; whatever is needed for that is made on first need and stays with the domain:
+// ranks, the distinct form, the strings on the device, tables that translate codes into those of other domains.
+//
+//   DomainPtr d = Domain::of_column(column);
+//   Result<DomainPtr> distinct = d->distinct(tools);       // *distinct == d for a dictionary; else d->ranks() translates into it
+//   std::optional<uint32_t> code = d->code_of("EUROPE");   // of distinct domains
+//
+// Private to this folder. Not thread-safe.
+#pragma once
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "libraries/base/report/timing.h"
+#include "libraries/operators/api.h"
+#include "runtime/memory/arena.h"
+#include "runtime/data/column.h"
+
+namespace rndn::runtime {
+
+inline constexpr uint32_t missing_code = UINT32_MAX;  // of a text that the domain lacks
+
+class Domain;
+using DomainPtr = std::shared_ptr<Domain>;
+
+// What making tables on the device takes.
+struct TextTools {
+  device::Device& device;
+  Arena& arena;                    // for what stays with the domain
+  operators::Operators* rank = nullptr;  // null: ranks are made on the host
+  operators::Memory* memory = nullptr;   // for `rank`
+};
+
+class Domain : public std::enable_shared_from_this<Domain> {
+ public:
+  // Of a text column. `keeper` (may be null) outlives the domain and holds what is derived from it.
+  static DomainPtr of_column(std::shared_ptr<const data::Column> column, std::vector<DomainPtr>* keeper);
+  // code = position; texts may repeat.
+  static DomainPtr of_texts(std::shared_ptr<const std::vector<std::string>> texts, uint64_t count);
+  // The same of distinct texts in byte order.
+  static DomainPtr of_sorted(std::vector<std::string> texts);
+
+  uint64_t count() const { return count_; }                // codes are 0 .. count - 1
+  bool is_ordered() const { return is_ordered_; }          // codes are in byte order
+  bool is_pieces() const { return kind_ == Kind::piece; }  // far fewer texts than codes
+  std::string_view text(uint32_t code);                    // code < count
+  // The texts by code, where they are there as such; else null.
+  std::shared_ptr<const std::vector<std::string>> texts() const;
+  bool extends(const Domain& other) const;                 // the codes of `other` mean the same here
+  std::optional<uint32_t> code_of(std::string_view text);  // requires that equal codes are equal texts
+
+  // The domain of the distinct texts: this one, or one whose codes are the ranks of this one's.
+  Result<DomainPtr> distinct(const TextTools& tools);
+  // u32 per code: its place in byte order, equal for equal texts.
+  Result<device::Address> ranks(const TextTools& tools);
+  // u32 per code: the code in `to`, or missing_code. Both are distinct.
+  Result<device::Address> translation(const DomainPtr& to, const TextTools& tools);
+  // The texts themselves. `keep`: for the next time; else `held` has them.
+  Result<operators::Strings> strings(const TextTools& tools, bool keep, std::vector<BufferPtr>& held);
+  // Gives back the strings that were kept; false: there are none.
+  bool drop_strings();
+  // The pieces of `length` bytes that begin at byte `start` (from 0), clipped to each text; kept, the same for equal arguments.
+  DomainPtr pieces(uint64_t start, uint64_t length);
+  // This domain with these texts too, after its own; requires is_distinct. Kept.
+  DomainPtr with(const std::vector<std::string>& more);
+
+ private:
+  // Each text as offset << 24 | length into a pad, on the host. What is not made points into the column.
+  struct Packed {
+    std::vector<uint64_t> made_handles;
+    std::string made_pad;
+    const uint64_t* handles = nullptr;
+    std::string_view pad;
+  };
+  void pack(Packed& packed) const;
+  Result<void> rank(const TextTools& tools);
+  DomainPtr derive();  // a domain of base this, known to the keeper
+
+  enum class Kind : uint8_t { texts, dictionary, column, piece, more, distinct } kind_ = Kind::texts;
+  uint64_t count_ = 0;
+  bool is_distinct_ = false;  // equal codes exactly where texts are equal
+  bool is_ordered_ = false;
+  std::shared_ptr<const std::vector<std::string>> texts_;  // texts; more: those beyond base_'s
+  std::shared_ptr<const data::Column> column_;             // dictionary, column
+  DomainPtr base_;                                         // piece, more, distinct
+  uint64_t piece_start_ = 0, piece_length_ = 0;
+  std::vector<uint32_t> representative_;  // distinct: per code a code of base_
+  std::vector<DomainPtr>* keeper_ = nullptr;
+
+  // Made on need.
+  std::unordered_map<std::string_view, uint32_t> codes_;
+  BufferPtr ranks_, handles_, pad_;
+  uint64_t distinct_count_ = 0, longest_ = 0;
+  std::weak_ptr<Domain> distinct_;  // its base_ is this domain
+  std::map<std::pair<uint64_t, uint64_t>, std::weak_ptr<Domain>> pieces_;
+  std::map<std::vector<std::string>, std::weak_ptr<Domain>> more_;
+  struct Translation {
+    std::weak_ptr<Domain> to;
+    BufferPtr table;
+  };
+  std::map<const Domain*, Translation> translations_;
+};
+
+}  // namespace rndn::runtime

@@ -1,0 +1,214 @@
+// One run of a plan: walks the steps over the slots. Private to this folder; its parts are files of their own:
+//   run.cpp        the steps of the host, waiting, errors
+//   transfer.cpp   values between host and device
+//   codes.cpp      text: domains of vectors, and bringing several into one
+//   launch.cpp     kernels
+//   operators.cpp  SQL operators
+//   complex_keys.cpp  complex numbers as their keys
+#pragma once
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/run/state.h"
+
+namespace rndn::runtime {
+
+inline constexpr size_t most_marks = 1500;  // recorded between two waits; a device keeps at least 2048
+
+class Run {
+ public:
+  Run(Engine::State& engine, Engine::Plan::State& plan, Timings& timings, std::string* printed);
+  ~Run();
+  Result<std::vector<reference::Value>> execute();
+  // Launches of library kernels, one entry per kernel.
+  std::vector<KernelReport> take_library_reports();
+  // Steps that the reference interpreter ran though they had a kernel or an operator: a phrase each, as Plan::fallbacks().
+  std::vector<std::string> take_fallbacks() { return std::exchange(fallbacks_, {}); }
+
+ private:
+  using Value = reference::Value;
+
+  // --- run.cpp ---
+  const hir::Program& program() const { return plan_.compiled.outlined.program; }
+  Error located(Error e, Span span) const;
+  Result<ItemPtr> item(uint32_t slot);
+  Result<std::vector<ItemPtr>> items(std::span<const uint32_t> slots);
+  void assign(uint32_t slot, ItemPtr value) {
+    if (slot != no_slot) slots_[slot] = std::move(value);
+  }
+  void assign_value(uint32_t slot, Value value);  // in the type of its variable
+  void assign_result(const Step& s, ItemPtr value) {
+    if (!s.outputs.empty()) assign(s.outputs[0], std::move(value));
+  }
+  Result<std::vector<Value>> execute_once();
+  Result<std::vector<Value>> steps();
+  Result<void> step(const Step& s, std::vector<Value>& results);
+  Result<void> finish(std::span<const ItemPtr> items, std::vector<Value>& results);  // the results, on the host
+  // Graphs (Plan::State::replay).
+  bool may_record() const;
+  Result<void> end_recording(std::span<const ItemPtr> results);
+  Result<std::vector<Value>> replay();
+  bool recording_ = false;
+  std::vector<BufferPtr> held_;  // by a graph
+  Result<void> load_table(const Step& s);
+  Result<void> column_value(const Step& s);
+  Result<void> check_cast(const Step& s);
+  Result<void> table(const Step& s);
+  Result<void> part(const Step& s, size_t which);  // of a dict or an enumeration
+  Result<void> fetch(const Step& s);
+  Result<void> index_list(const Step& s);
+  Result<void> raze(const Step& s);
+  Result<void> length(const Step& s);
+  Result<ItemPtr> length_of(const ItemPtr& v);
+  // What a step's kernel or operator cannot take, because of what only the run knows, goes to the reference interpreter; `reason` says why.
+  // Under --no-fallback that is an error. Arguments that may be wrong are different: the interpreter says what is wrong with them, and it is a
+  // fallback only when it finds nothing.
+  enum class Arguments : uint8_t { fine, perhaps_wrong };
+  Result<void> fall_back(const Step& s, std::string_view reason, Arguments arguments = Arguments::fine);
+  Result<void> builtin(const Step& s);  // on the reference interpreter
+  Result<void> interpret(const Step& s);
+  Result<std::vector<Value>> call(hir::FunctionId function, const std::vector<ItemPtr>& inputs);
+  // Waits for all launches so far and checks the error words. The time that they ran is taken from the phase that waits.
+  Result<void> wait();
+  Error kernel_error(uint64_t word) const;
+  // The interpreter's error when it meets one in this function, else `otherwise`.
+  Error interpreted_error(hir::FunctionId function, const std::vector<ItemPtr>& inputs, Error otherwise);
+  Error failed(std::string who, Error e);
+  Error launch_error(Error e, std::string_view kernel, std::string_view place);
+  Error blamed(Error e);  // names the kernels that may be at fault
+  std::string place_of(hir::FunctionId function) const;
+
+  // --- transfer.cpp ---
+  Result<Value> to_host(Item& v);
+  Result<Value> cells_to_host(Item& v);
+  Result<std::vector<uint64_t>> offsets_of(Item& list);  // of its cells, in elements; one more than there are cells
+  Result<void> bring_back(std::span<const ItemPtr> results);
+  Result<uint64_t> size_of(Item& v);  // waits unless it is exact; then it is
+  Result<void> to_device(const ItemPtr& v);
+  Result<void> cells_to_device(const ItemPtr& v);
+  Result<void> widen(Item& v, const std::byte* from, operators::Type narrow, operators::Type wide);
+  Result<void> size_to_device(Item& v);
+  Result<device::Address> size_slot(uint64_t size);
+  Arena& arena_of(const Item& v);
+  ItemPtr new_vector(hir::BasicType type, uint64_t capacity, bool exact) const;
+
+  // --- codes.cpp ---
+  TextTools text_tools();
+  DomainPtr domain_of(Item& v);
+  Result<void> codes_to_device(Item& v);
+  Result<ItemPtr> in_domain(const ItemPtr& v, const DomainPtr& domain);
+  Result<DomainPtr> common_domain(std::span<const ItemPtr> texts, const TextClasses::Class& needs);
+  Result<std::vector<std::string>> decode(Item& v, std::span<const uint32_t> codes);
+
+  Result<DomainPtr> ordered_domain(std::span<const ItemPtr> texts);
+
+  // --- launch.cpp ---
+  bool bound(const outliner::Kernel& kernel, const hir::Function& f, const std::vector<ItemPtr>& inputs,
+             outliner::SizeId size, uint64_t& elements, bool& exact) const;
+  enum class Sizes : uint8_t {
+    hold,
+    other_lengths,
+    other_cells,
+    no_vectors
+  };  // no_vectors: an argument is only on the host
+  Result<Sizes> sizes_hold(const outliner::Kernel& kernel, const hir::Function& f, const std::vector<ItemPtr>& inputs);
+  // Do the lists have the same cells? Those that share their offsets do, which costs no look at them.
+  Result<bool> same_cells(Item& a, Item& b);
+  Result<void> launch(const Step& s);
+  Result<void> texts_to_one_domain(KernelState& state, const hir::Function& f, std::vector<ItemPtr>& inputs,
+                                   std::vector<DomainPtr>& domains);
+  struct Geometry {
+    uint64_t elements = 1;
+    uint32_t grid = 1;
+  };
+  Result<Geometry> geometry(const outliner::Kernel& kernel, const codegen::KernelCode& code, const hir::Function& f,
+                            const std::vector<ItemPtr>& inputs, uint32_t resident_blocks) const;
+  Result<ItemPtr> make_output(const Step& s, size_t i, uint64_t elements, const std::vector<ItemPtr>& inputs);
+  // Device memory for the vector that becomes result i of the step, at its capacity, the size slot behind it.
+  Result<void> allocate_result(const Step& s, size_t i, Item& made);
+  Result<ItemPtr> copy_input(const Step& s, size_t i, uint32_t parameter, const ItemPtr& input, bool sole);
+  Result<void> reserve_scratch(uint64_t bytes);
+
+  // --- operators.cpp ---
+  // What an operator works in; temporary memory goes back with the object.
+  class OperatorMemory final : public operators::Memory {
+   public:
+    OperatorMemory(Run& run, Arena& results) : run_(run), results_arena_(results) {}
+    ~OperatorMemory() override;
+    Result<device::Address> temporary(uint64_t bytes) override;
+    Result<device::Address> result(uint64_t bytes) override;
+    Result<device::Mapped> mapped(uint64_t bytes) override;
+    BufferPtr buffer(device::Address address) const;  // the result that it lies in, or null
+    void clear();
+
+   private:
+    Run& run_;
+    Arena& results_arena_;
+    std::vector<BufferPtr> temporaries_, results_;
+  };
+  Result<void> order(const Step& s);
+  Result<void> group(const Step& s);
+  Result<void> aggregate(const Step& s);
+  Result<void> unique(const Step& s);
+  Result<void> unique_cells(const Step& s);
+  Result<void> join(const Step& s);
+  Result<void> member(const Step& s);
+  Result<void> index_of(const Step& s);
+  Result<void> like(const Step& s);
+  // Elements of a vector; without one: zeros.
+  struct Stretch {
+    ItemPtr from;
+    uint64_t first = 0, count = 0;
+  };
+  Result<ItemPtr> concatenate(hir::BasicType type, std::span<const Stretch> stretches);
+  Result<void> part_of(const Step& s);  // take, drop
+  Result<void> append(const Step& s);
+  Result<void> tolist(const Step& s);
+  Result<void> sub_string(const Step& s);
+  Result<bool> same_lengths(std::span<const ItemPtr> columns);
+  Result<operators::Vector> column(const ItemPtr& v);
+  Result<void> to_comparable(ItemPtr& a, ItemPtr& b, bool ordered = false);
+  Result<ItemPtr> convert(const ItemPtr& v, hir::BasicType to);
+  Result<operators::Vector> key_codes(ItemPtr v);
+  Result<std::vector<operators::Vector>> group_keys(std::span<const ItemPtr> columns, std::vector<ItemPtr>& parts);
+
+  // --- complex_keys.cpp ---
+  Result<ItemPtr> complex_part(const ItemPtr& v, bool imaginary);
+  Result<ItemPtr> to_complex(const ItemPtr& v);
+  Result<void> number_complex(std::span<ItemPtr* const> vectors, bool nan_equal);
+
+  // --- operators.cpp ---
+  Result<ItemPtr> translate(const ItemPtr& v, device::Address table, uint64_t entries);
+  ItemPtr from_vector(const operators::Vector& v, hir::BasicType type, OperatorMemory& memory) const;
+  void note_library_launches(bool fused = false);
+  Result<void> run_operator(const Step& s);
+  // The simulator runs kernels in the call; a GPU's time is credited when the host has waited for it.
+  Phase library_phase() const { return device_.info().is_simulator ? Phase::library : Phase::overhead; }
+
+  Engine::State& engine_;
+  Engine::Plan::State& plan_;
+  device::Device& device_;
+  Timings& timings_;
+  std::string* printed_;
+  reference::RunState reference_state_;  // of what the interpreter does in this run
+  operators::Operators* sql_ = nullptr;
+  std::vector<ItemPtr> slots_;
+  std::vector<Launched> launched_;
+  std::vector<LibraryLaunch> library_launched_;
+  std::vector<KernelReport> library_reports_;
+  std::vector<std::string> fallbacks_;
+  OperatorMemory text_memory_;
+  std::vector<BufferPtr> until_wait_;  // mapped memory that kernels may still write
+  bool pending_ = false;               // launches since the last wait
+  std::string failed_at_;              // what the call was for that failed on a GPU
+  // A mark on the device, and when that was by the clock of timings_; with measured kernels.
+  uint32_t clock_mark_ = 0;
+  uint64_t clock_ns_ = 0;
+  // Vectors that the analyses assumed to be equally long need not be, which is no error when one is a single value: sizes prove nothing.
+  bool sizes_unsure_ = false;
+};
+
+}  // namespace rndn::runtime

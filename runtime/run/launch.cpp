@@ -1,0 +1,375 @@
+// Launching kernels: checks that the sizes are those that the code relies on, brings inputs to the device, makes outputs at their upper bound, and
+// fills the parameters by their roles (ptx/codegen/codegen.h). Waits for the device only where lengths must be compared (sizes_hold).
+#include <algorithm>
+#include <map>
+
+#include "runtime/memory/bounds.h"
+#include "runtime/run/execution.h"
+
+namespace rndn::runtime {
+
+using device::Address;
+using hir::BasicType;
+
+namespace {
+constexpr uint64_t mapped_result_limit = 64 << 10;  // bytes; larger results are copied at full speed instead
+constexpr uint64_t kept_for_messages =
+    16 << 20;  // bytes of intermediate inputs that a kernel keeps alive until the next wait
+
+Error too_long(uint64_t n) {
+  return input_error("a vector of {} elements is more than the {} that one vector may have", n, data::longest_vector);
+}
+uint64_t flat_elements(const Item& list) { return list.parts.empty() ? 0 : list.parts[0]->capacity; }
+}  // namespace
+
+// The upper bound of a size at run time, from what the kernel's inputs have; false when nothing tells it.
+bool Run::bound(const outliner::Kernel& kernel, const hir::Function& f, const std::vector<ItemPtr>& inputs,
+                outliner::SizeId size, uint64_t& elements, bool& exact) const {
+  const outliner::ShapeTable& shapes = plan_.compiled.outlined.shapes;
+  if (is_none(size)) return false;
+  if (shapes[size].kind == outliner::Size::constant) {
+    elements = static_cast<uint64_t>(std::max<int64_t>(0, shapes[size].value));
+    exact = true;
+    return true;
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    outliner::ShapeId shape = kernel.shapes[f.parameters[i]];
+    if (is_none(shape) || shapes[shape].size != size ||
+        (shapes[shape].kind != outliner::Shape::vector && shapes[shape].kind != outliner::Shape::list))
+      continue;
+    elements = inputs[i]->capacity;
+    exact = inputs[i]->exact;
+    return true;
+  }
+  if (shapes[size].kind == outliner::Size::compressed) {
+    bool base_exact = false;
+    exact = false;
+    return bound(kernel, f, inputs, shapes[size].base, elements, base_exact);
+  }
+  return false;
+}
+
+Result<bool> Run::same_cells(Item& a, Item& b) {
+  if (&a == &b || (a.offsets && a.offsets == b.offsets)) return true;
+  const auto are_vectors = [](const Item& list) {
+    return list.kind == Item::cells ? !list.parts.empty()
+                                    : std::all_of(list.parts.begin(), list.parts.end(),
+                                                  [](const ItemPtr& cell) { return cell->kind == Item::vector; });
+  };
+  if (!are_vectors(a) || !are_vectors(b)) return false;
+  if (a.kind == Item::cells && b.kind == Item::cells && !a.offsets && !b.offsets)
+    return true;  // their numbers of cells are compared as lengths are
+  ASSIGN_OR_RETURN(const std::vector<uint64_t> x, offsets_of(a));
+  ASSIGN_OR_RETURN(const std::vector<uint64_t> y, offsets_of(b));
+  return x == y;
+}
+
+// The code relies on it that scalars are scalars and that vectors of one size are equally long. What the analyses proved needs no look at lengths that
+// only the device knows; what they assumed does, and everything once an assumption has failed.
+Result<Run::Sizes> Run::sizes_hold(const outliner::Kernel& kernel, const hir::Function& f,
+                                   const std::vector<ItemPtr>& inputs) {
+  const outliner::ShapeTable& shapes = plan_.compiled.outlined.shapes;
+  const auto length_of = [&](Item& v) -> Result<uint64_t> {
+    return v.kind == Item::list ? Result<uint64_t>(v.parts.size()) : size_of(v);
+  };
+  std::map<outliner::SizeId, Item*> first;
+  Item* first_list = nullptr;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const outliner::ShapeId shape = kernel.shapes[f.parameters[i]];
+    if (is_none(shape)) return Sizes::no_vectors;
+    Item& v = *inputs[i];
+    const bool list = shapes[shape].kind == outliner::Shape::list;
+    if (list ? v.kind != Item::cells && v.kind != Item::list : v.kind != Item::vector) return Sizes::no_vectors;
+    if (list && !first_list) first_list = &v;
+    if (list) {
+      ASSIGN_OR_RETURN(const bool same, same_cells(*first_list, v));
+      if (!same) return Sizes::other_cells;
+    }
+    const outliner::SizeId size = shapes[shape].size;
+    if (is_none(size)) continue;
+    const bool known = v.exact || v.kind == Item::list;
+    if (shapes[size].kind == outliner::Size::constant) {
+      if (!known && !kernel.assumes && !sizes_unsure_) continue;
+      ASSIGN_OR_RETURN(const uint64_t length, length_of(v));
+      if (static_cast<int64_t>(length) != shapes[size].value) return Sizes::other_lengths;
+      continue;
+    }
+    const auto [at, fresh] = first.try_emplace(size, &v);
+    Item& other = *at->second;
+    if (fresh || &other == &v) continue;
+    const bool compares = kernel.assumes && (is_none(v.size_id) || v.size_id != other.size_id);
+    if (!(known && (other.exact || other.kind == Item::list)) && !compares && !sizes_unsure_) {
+      if (known) at->second = &v;
+      continue;
+    }
+    ASSIGN_OR_RETURN(const uint64_t length, length_of(v));
+    ASSIGN_OR_RETURN(const uint64_t expected, length_of(other));
+    if (length != expected) return Sizes::other_lengths;
+  }
+  return Sizes::hold;
+}
+
+// Inputs of one class of texts become codes of one domain; `domains` gets the domain of each class.
+Result<void> Run::texts_to_one_domain(KernelState& state, const hir::Function& f, std::vector<ItemPtr>& inputs,
+                                      std::vector<DomainPtr>& domains) {
+  const TextClasses& texts = state.texts;
+  domains.assign(texts.classes.size(), nullptr);
+  for (size_t c = 0; c < texts.classes.size(); ++c) {
+    std::vector<size_t> members;
+    std::vector<ItemPtr> of_class;
+    for (size_t i = 0; i < inputs.size(); ++i)
+      if (texts.of[index(f.parameters[i])] == static_cast<int>(c)) {
+        members.push_back(i);
+        if (inputs[i]->kind != Item::vector) RETURN_IF_ERROR(cells_to_device(inputs[i]));
+        of_class.push_back(inputs[i]->kind == Item::vector ? inputs[i] : inputs[i]->parts[0]);
+      }
+    ASSIGN_OR_RETURN(domains[c], common_domain(of_class, texts.classes[c]));
+    for (size_t k = 0; k < members.size(); ++k) {
+      ASSIGN_OR_RETURN(ItemPtr codes, in_domain(of_class[k], domains[c]));
+      if (inputs[members[k]]->kind == Item::vector) {
+        inputs[members[k]] = codes;
+      } else if (codes != of_class[k]) {
+        inputs[members[k]] = std::make_shared<Item>(*inputs[members[k]]);
+        inputs[members[k]]->host.reset();
+        inputs[members[k]]->parts = {codes};
+      }
+    }
+  }
+  return {};
+}
+
+// Threads: one per element of the geometry; of a list: per element of all cells, and per cell.
+Result<Run::Geometry> Run::geometry(const outliner::Kernel& kernel, const codegen::KernelCode& code,
+                                    const hir::Function& f, const std::vector<ItemPtr>& inputs,
+                                    uint32_t resident_blocks) const {
+  Geometry g;
+  bool known = false, exact = false;
+  for (const ItemPtr& input : inputs)
+    if (const uint64_t n = input->kind == Item::cells ? flat_elements(*input) : input->capacity;
+        n > data::longest_vector)
+      return too_long(n);
+  for (size_t i = 0; i < f.parameters.size() && i < inputs.size(); ++i)
+    if (f.parameters[i] == kernel.geometry_variable) {
+      g.elements = kernel.list ? flat_elements(*inputs[i]) + inputs[i]->capacity : inputs[i]->capacity;
+      known = true;
+    }
+  if (!known && !bound(kernel, f, inputs, kernel.geometry, g.elements, exact) && !is_none(kernel.geometry))
+    return Error{Fault::internal, fmt::format("the number of threads of kernel `{}` is unknown", code.name)};
+  if (g.elements > data::longest_vector) return too_long(g.elements);
+  const uint64_t tile = std::max<uint64_t>(1, uint64_t{code.block_size} * code.items_per_thread);
+  g.grid = static_cast<uint32_t>(std::clamp<uint64_t>((g.elements + tile - 1) / tile, 1, resident_blocks));
+  return g;
+}
+
+// Result i of a kernel, at its upper bound. `elements`: of the geometry.
+Result<ItemPtr> Run::make_output(const Step& s, size_t i, uint64_t elements, const std::vector<ItemPtr>& inputs) {
+  const outliner::Kernel& kernel = plan_.compiled.outlined.kernels[s.kernel];
+  const codegen::KernelCode& code = plan_.compiled.code.kernels[s.kernel];
+  const hir::Function& f = program().functions[kernel.function];
+  const outliner::ShapeTable& shapes = plan_.compiled.outlined.shapes;
+  BasicType type{};
+  bool is_list = false;
+  if (!element_type(*program().types, f.result_types[i], type, is_list))
+    return Error{Fault::internal, fmt::format("result {} of kernel `{}` is no vector", i, code.name)};
+  ItemPtr made = new_vector(type, 0, false);
+  ItemPtr list;
+  const int32_t cells_of = i < code.cells_of.size() ? code.cells_of[i] : -1;
+  outliner::ShapeId shape = i < kernel.result_shapes.size() ? kernel.result_shapes[i] : none<outliner::ShapeId>();
+  if (is_list && cells_of >= 0) {
+    const Item& of = *inputs[static_cast<size_t>(cells_of)];
+    made->capacity = flat_elements(of);
+    made->exact = of.parts[0]->exact;
+    list = parts_item(Item::cells, {made});
+    list->type = type;
+    list->capacity = of.capacity;
+    list->exact = of.exact;
+    list->offsets = of.offsets;
+    list->offsets_buffer = of.offsets_buffer;
+  } else {
+    if (is_none(shape) ||
+        (shapes[shape].kind != outliner::Shape::vector && shapes[shape].kind != outliner::Shape::list) ||
+        !bound(kernel, f, inputs, shapes[shape].size, made->capacity, made->exact)) {
+      if (is_none(kernel.geometry))
+        return Error{Fault::internal, fmt::format("the size of result {} of kernel `{}` is unknown", i, code.name)};
+      made->capacity = elements;
+      made->exact = false;
+    } else if (shapes[shape].kind == outliner::Shape::vector && !sizes_unsure_) {
+      made->size_id = shapes[shape].size;
+    }
+    if (is_list) {
+      list = parts_item(Item::cells, {made});
+      list->type = type;
+      list->capacity = made->capacity;
+      list->exact = made->exact;
+    }
+  }
+  if (made->capacity > data::longest_vector) return too_long(made->capacity);
+  RETURN_IF_ERROR(allocate_result(s, i, *made));
+  if (list) {  // the kernel writes the number of cells
+    list->size_slot = made->size_slot;
+    list->size_buffer = made->data_buffer;
+    if (made->exact) made->size_slot = 0;
+    return list;
+  }
+  return made;
+}
+
+Result<void> Run::allocate_result(const Step& s, size_t i, Item& made) {
+  const uint64_t bytes = (made.capacity * device_width(made.type) + 255) / 256 * 256;
+  const uint32_t slot = i < s.outputs.size() ? s.outputs[i] : no_slot;
+  const bool mapped = bytes <= mapped_result_limit && (slot == no_slot || !plan_.steps.read_on_device[slot]);
+  ASSIGN_OR_RETURN(made.data_buffer, (mapped ? engine_.mapped : engine_.buffers).allocate(bytes + 8));
+  made.data = made.data_buffer->address;
+  made.size_slot = made.data + bytes;
+  if (mapped) {
+    made.mapped_data = made.data_buffer->host;
+    made.mapped_size = reinterpret_cast<const uint64_t*>(static_cast<const char*>(made.data_buffer->host) + bytes);
+  }
+  return {};
+}
+
+// A result that starts as a copy of an input: its buffer itself when nobody else needs it.
+Result<ItemPtr> Run::copy_input(const Step& s, size_t i, uint32_t parameter, const ItemPtr& input, bool sole) {
+  const bool last = std::find(s.last_uses.begin(), s.last_uses.end(), s.inputs[parameter]) != s.last_uses.end() &&
+                    std::count(s.inputs.begin(), s.inputs.end(), s.inputs[parameter]) == 1;
+  const bool own = sole && last && input->lifetime == Item::of_run && input->data_buffer && !input->mapped_data &&
+                   input->data_buffer.use_count() == 1 && !input->translated;
+  ItemPtr made = new_vector(input->type, input->capacity, input->exact);
+  made->size_id = input->size_id;
+  if (own) {
+    made->data_buffer = input->data_buffer;
+    made->size_buffer = input->size_buffer;
+    made->data = input->data;
+    made->size_slot = input->size_slot;
+    return made;
+  }
+  RETURN_IF_ERROR(allocate_result(s, i, *made));
+  RETURN_IF_ERROR(device_.copy(made->data, input->data, input->capacity * device_width(input->type)));
+  RETURN_IF_ERROR(device_.copy(made->size_slot, input->size_slot, 8));
+  pending_ = true;
+  return made;
+}
+
+Result<void> Run::reserve_scratch(uint64_t bytes) {
+  if (bytes == 0 || (plan_.scratch && bytes <= plan_.scratch->bytes)) return {};
+  plan_.scratch = nullptr;
+  ASSIGN_OR_RETURN(plan_.scratch, plan_.kept.allocate(bytes));
+  return device_.fill(plan_.scratch->address, 0, plan_.scratch->bytes);
+}
+
+Result<void> Run::launch(const Step& s) {
+  const outliner::Kernel& kernel = plan_.compiled.outlined.kernels[s.kernel];
+  const codegen::KernelCode& code = plan_.compiled.code.kernels[s.kernel];
+  const hir::Function& f = program().functions[kernel.function];
+  KernelState& state = plan_.kernels[s.kernel];
+  ASSIGN_OR_RETURN(std::vector<ItemPtr> inputs, items(s.inputs));
+  ASSIGN_OR_RETURN(const Sizes sizes, sizes_hold(kernel, f, inputs));
+  switch (sizes) {
+    case Sizes::hold: break;
+    case Sizes::other_lengths:
+      sizes_unsure_ = true;
+      return fall_back(s, "its vectors have other lengths than it was made for", Arguments::perhaps_wrong);
+    case Sizes::other_cells:
+      return fall_back(s, "its lists have other cells than it was made for", Arguments::perhaps_wrong);
+    case Sizes::no_vectors: return fall_back(s, "an argument is only on the host", Arguments::perhaps_wrong);
+  }
+  // A length that the program states and that no vector has: the error is the interpreter's.
+  for (outliner::ShapeId shape : kernel.shapes) {
+    const outliner::ShapeTable& shapes = plan_.compiled.outlined.shapes;
+    if (is_none(shape) || shapes[shape].kind != outliner::Shape::vector || is_none(shapes[shape].size)) continue;
+    const outliner::Size& size = shapes[shapes[shape].size];
+    if (size.kind != outliner::Size::constant) continue;
+    if (size.value < 0)
+      return interpreted_error(s.function, inputs, input_error("a vector cannot have {} elements", size.value));
+    if (const auto n = static_cast<uint64_t>(size.value); n > data::longest_vector)
+      return interpreted_error(s.function, inputs, too_long(n));
+  }
+  const std::vector<ItemPtr> given = inputs;
+  std::vector<DomainPtr> domains;
+  RETURN_IF_ERROR(texts_to_one_domain(state, f, inputs, domains));
+  for (const ItemPtr& input : inputs) RETURN_IF_ERROR(to_device(input));
+  ASSIGN_OR_RETURN(Geometry g, geometry(kernel, code, f, inputs, state.resident_blocks));
+
+  std::vector<ItemPtr> outputs(f.result_types.size());
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const int32_t start = i < code.starts_as.size() ? code.starts_as[i] : -1;
+    if (start >= 0) {
+      const ItemPtr input = inputs[static_cast<size_t>(start)];
+      inputs[static_cast<size_t>(start)] = nullptr;  // not an owner while they are counted
+      // Owners otherwise: the slot, the inputs as given, and `input`.
+      const bool own = input == given[static_cast<size_t>(start)] && input.use_count() <= 3;
+      auto made = copy_input(s, i, static_cast<uint32_t>(start), input, own);
+      inputs[static_cast<size_t>(start)] = input;
+      ASSIGN_OR_RETURN(outputs[i], std::move(made));
+    } else {
+      ASSIGN_OR_RETURN(outputs[i], make_output(s, i, g.elements, inputs));
+    }
+  }
+  set_bounds(program(), f, g.elements, inputs, outputs);
+  for (hir::StatementId id : f.blocks[f.body].statements) {  // text results are codes of their class's domain
+    const hir::Statement& statement = f.statements[id];
+    if (statement.kind != hir::Statement::return_) continue;
+    for (size_t i = 0; i < outputs.size() && i < statement.results.size(); ++i) {
+      if (!hir::is_text(outputs[i]->type) || statement.results[i].kind != hir::Operand::variable) continue;
+      Item& elements = outputs[i]->kind == Item::cells ? *outputs[i]->parts[0] : *outputs[i];
+      elements.domain = domains[static_cast<size_t>(state.texts.of[statement.results[i].id])];
+    }
+  }
+  RETURN_IF_ERROR(reserve_scratch(codegen::scratch_bytes(code, g.elements, g.grid)));
+
+  std::vector<uint64_t> parameters;
+  bool can_fail = false;
+  auto data_of = [](const Item& v) { return v.kind == Item::cells ? v.parts[0]->data : v.data; };
+  for (const codegen::KernelParameter& p : code.parameters) {
+    const bool is_input = p.role == codegen::ParameterRole::input_data ||
+                          p.role == codegen::ParameterRole::input_size ||
+                          p.role == codegen::ParameterRole::input_offsets;
+    const bool is_output =
+        p.role == codegen::ParameterRole::output_data || p.role == codegen::ParameterRole::output_size;
+    if ((is_input && p.ordinal >= inputs.size()) || (is_output && p.ordinal >= outputs.size()))
+      return Error{Fault::internal, fmt::format("kernel `{}` asks for parameter {} of {}", code.name, p.ordinal,
+                                                is_input ? inputs.size() : outputs.size())};
+    switch (p.role) {
+      case codegen::ParameterRole::input_data: parameters.push_back(data_of(*inputs[p.ordinal])); break;
+      case codegen::ParameterRole::input_size: parameters.push_back(inputs[p.ordinal]->size_slot); break;
+      case codegen::ParameterRole::input_offsets: parameters.push_back(inputs[p.ordinal]->offsets); break;
+      case codegen::ParameterRole::output_data: parameters.push_back(data_of(*outputs[p.ordinal])); break;
+      case codegen::ParameterRole::output_size: parameters.push_back(outputs[p.ordinal]->size_slot); break;
+      case codegen::ParameterRole::scratch: parameters.push_back(plan_.scratch ? plan_.scratch->address : 0); break;
+      case codegen::ParameterRole::error:
+        parameters.push_back(plan_.errors->address + 8 * uint64_t{s.kernel});
+        can_fail = true;
+        break;
+    }
+  }
+
+  Launched launched{&state, s.function, 0, 0, std::nullopt};
+  if (plan_.options.measure_kernels) {
+    ASSIGN_OR_RETURN(launched.first_mark, device_.record_mark());
+  }
+  {
+    // The simulator runs the kernel in the call; a GPU's time is credited when the host has waited for it.
+    auto scope = timings_.measure(device_.info().is_simulator ? Phase::kernels : Phase::overhead, code.name);
+    auto queued =
+        device_.launch(state.handle, {g.grid, 1, 1}, {code.block_size, 1, 1}, 0, std::as_bytes(std::span(parameters)));
+    if (!queued) return launch_error(queued.error(), code.name, place_of(s.function));
+  }
+  if (plan_.options.measure_kernels) {
+    ASSIGN_OR_RETURN(launched.last_mark, device_.record_mark());
+  }
+  ++state.report.launches;
+  state.report.floor_bytes = code.floor_bytes_per_element * g.elements;
+  if (can_fail) {
+    uint64_t kept = 0;
+    for (const ItemPtr& v : given)
+      if (v->lifetime == Item::of_run && v->data_buffer) kept += v->data_buffer->bytes;
+    if (kept <= kept_for_messages) launched.inputs = given;
+  }
+  launched_.push_back(std::move(launched));
+  pending_ = true;
+  for (size_t i = 0; i < s.outputs.size(); ++i) assign(s.outputs[i], outputs[i]);
+  if (launched_.size() + library_launched_.size() >= most_marks / 2) return wait();
+  return {};
+}
+
+}  // namespace rndn::runtime

@@ -1,0 +1,120 @@
+// What an engine and its plans keep between runs. Private to this folder.
+#pragma once
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "libraries/operators/api.h"
+#include "runtime/memory/arena.h"
+#include "runtime/engine.h"
+#include "runtime/memory/device_value.h"
+#include "runtime/plan/plan.h"
+#include "runtime/memory/text_domains.h"
+
+namespace rndn::runtime {
+
+// Operators with one choice of alternatives; their kernels are assembled and loaded once.
+struct OperatorSet {
+  operators::Options options;
+  std::unique_ptr<operators::Operators> operators;
+};
+
+// A compiled kernel and what its launches need.
+struct KernelState {
+  device::KernelHandle handle{};
+  device::KernelInfo info;
+  uint32_t resident_blocks = 1;  // of the whole device at once: the persistent grid
+  KernelReport report;
+  TextClasses texts;
+};
+
+// Launches since the last wait.
+struct Launched {
+  KernelState* state;
+  hir::FunctionId function;
+  uint32_t first_mark, last_mark;
+  std::optional<std::vector<ItemPtr>>
+      inputs;  // for the message of an error; none: too large to keep, or it cannot fail
+};
+struct LibraryLaunch {
+  operators::Launch launch;
+  bool fused = false;
+};
+
+// A run as a graph: every launch up to the results, with its addresses.
+struct Replay {
+  device::GraphHandle graph{};
+  std::vector<ItemPtr> results;  // of the last step, as the graph leaves them
+  std::vector<BufferPtr> held;   // what it reads of the engine's memory
+  std::vector<Launched> launched;
+  std::vector<LibraryLaunch> library_launched;
+  uint64_t evictions = 0;  // the engine's, when it was made
+};
+
+struct Engine::State {
+  device::Device& device;
+  const reference::Tables& tables;
+  DeviceMemory memory;
+  Arena kept;  // columns, and the tables of domains
+  // Of a run; runs follow each other, so that all plans share the pages.
+  Arena buffers;
+  Arena mapped;  // small results
+  Arena flags;   // what operators read through mapped memory, and the plans' error words
+  std::vector<DomainPtr> derived_domains;
+  std::map<const data::Column*, DomainPtr> domains;
+  std::map<std::vector<std::string>, DomainPtr> ordered_domains;  // made to compare texts by order, by what is in them
+  // Columns and foreign keys by their host form; their device data stays until memory is short.
+  std::map<const data::Column*, ItemPtr> columns;
+  std::map<const data::Column*, ItemPtr> fetched;  // the values of foreign keys
+  struct Uploaded {
+    ItemPtr item;
+    uint64_t last_use = 0;
+  };
+  std::vector<Uploaded> uploaded;
+  uint64_t clock = 0;
+  std::vector<OperatorSet> operators;
+  std::map<std::string, uint32_t, std::less<>> library_instructions;  // per kernel of the library
+  CodeCache* code_cache = nullptr;
+  ThreadPool* pool = nullptr;
+  Timings* timings = nullptr;  // of the run that is going on: kernels that it makes the library assemble count there
+
+  State(device::Device& d, const reference::Tables& t);
+  ~State();
+  Result<operators::Operators*> operators_for(const operators::Options& options);
+  // Takes the device data of the column that was used longest ago from it, or strings of a domain; false: there are none.
+  bool evict();
+  uint64_t evictions = 0;  // so far: what graphs read may be gone
+  void drop_cache();
+};
+
+struct Engine::Plan::State {
+  const Compiled& compiled;
+  const SourceManager& sources;
+  EngineOptions options;
+  Engine::State& engine;
+  Arena kept;  // literals, scratch; comes first: it outlives whatever has memory of it
+  Steps steps;
+  operators::Operators* sql = nullptr;
+  std::map<std::string, std::vector<std::string>> columns;  // per table: what steps read, not yet prefetched
+  std::vector<KernelState> kernels;
+  std::string whole_program;  // why the reference interpreter runs all of it; empty: it does not
+  std::optional<device::ModuleHandle> module;
+  BufferPtr errors;                           // mapped: an error word per kernel, 0 = none
+  BufferPtr scratch;                          // of all kernels: each leaves it zero
+  std::map<uint64_t, device::Address> sizes;  // size slots of numbers that the host knows
+  std::vector<BufferPtr> size_pages;
+  BufferPtr size_page;  // the last of them
+  uint64_t sizes_in_page = 0;
+  // From the third run on a graph runs, where the host has nothing to decide before the results.
+  uint64_t runs = 0;             // that ended well
+  bool quiet = false;            // the last of them needed nothing of the host before its results
+  uint64_t quiet_evictions = 0;  // the engine's, at that time
+  bool graphs = true;            // false: one could not be made
+  std::optional<Replay> replay;
+  void drop_replay();
+
+  State(const Compiled& c, const SourceManager& s, const EngineOptions& o, Engine::State& e);
+  ~State();
+};
+
+}  // namespace rndn::runtime

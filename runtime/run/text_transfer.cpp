@@ -1,0 +1,252 @@
+// Text in a run: which domain a vector's codes belong to, and bringing vectors into one domain before a kernel or an operator compares them.
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+#include "libraries/base/system/parallel.h"
+#include "runtime/run/execution.h"
+
+namespace rndn::runtime {
+
+using reference::Value;
+
+namespace {
+constexpr uint64_t few_texts = 1024;  // texts of the host that are looked up rather than made a domain of their own
+
+// Texts of the program: literals, and short results of the host.
+bool looked_up(const Item& v) { return !v.domain && !v.column && v.host && v.capacity <= few_texts; }
+}  // namespace
+
+TextTools Run::text_tools() {
+  text_memory_.clear();  // of the call before
+  return {device_, engine_.kept, sql_, &text_memory_};
+}
+
+// The domain of the item's own codes, which may not be there yet.
+DomainPtr Run::domain_of(Item& v) {
+  if (v.domain) return v.domain;
+  if (v.column) {
+    DomainPtr& known = engine_.domains[v.column.get()];
+    if (!known) known = Domain::of_column(v.column, &engine_.derived_domains);
+    v.domain = known;
+  } else {
+    v.domain = Domain::of_texts(
+        v.host->texts ? v.host->plain_texts() : std::make_shared<const std::vector<std::string>>(), v.capacity);
+    v.codes_are_rows = true;
+    v.bounds = {0, static_cast<int64_t>(std::max<uint64_t>(1, v.capacity)) - 1};
+  }
+  return v.domain;
+}
+
+Result<void> Run::codes_to_device(Item& v) {
+  (void)domain_of(v);
+  ASSIGN_OR_RETURN(uint64_t size, size_of(v));
+  if (!v.codes_are_rows && v.column->width < 4 && size) {
+    const std::byte* codes = v.column->data->data();
+    if (v.column->width == 1) {
+      RETURN_IF_ERROR(widen(v, codes, operators::Type::u8, operators::Type::u32));
+    } else {
+      std::vector<uint32_t> wide(size);
+      for (uint64_t i = 0; i < size; ++i) wide[i] = v.column->as<uint16_t>()[i];
+      ASSIGN_OR_RETURN(v.data_buffer, arena_of(v).allocate(size * 4));
+      RETURN_IF_ERROR(device_.copy_to_device(v.data_buffer->address, wide.data(), size * 4));
+    }
+    v.data = v.data_buffer->address;
+    return {};
+  }
+  ASSIGN_OR_RETURN(v.data_buffer, arena_of(v).allocate(size * 4));
+  v.data = v.data_buffer->address;
+  std::vector<uint32_t> piece(std::min<uint64_t>(size, 1 << 20));
+  for (uint64_t at = 0; at < size; at += piece.size()) {
+    const uint64_t n = std::min<uint64_t>(piece.size(), size - at);
+    if (v.codes_are_rows) {
+      for (uint64_t i = 0; i < n; ++i) piece[i] = static_cast<uint32_t>(at + i);
+    } else {
+      const data::Column& c = *v.column;
+      std::memcpy(piece.data(), c.as<uint32_t>() + at, 4 * n);
+    }
+    RETURN_IF_ERROR(device_.copy_to_device(v.data + 4 * at, piece.data(), 4 * n));
+  }
+  return {};
+}
+
+Result<std::vector<std::string>> Run::decode(Item& v, std::span<const uint32_t> codes) {
+  Domain& domain = *domain_of(v);
+  std::vector<std::string> texts(codes.size());
+  constexpr uint64_t piece = 1024;
+  std::atomic<uint64_t> unknown = UINT64_MAX;
+  auto decode_piece = [&](size_t k) {
+    for (uint64_t i = k * piece; i < std::min<uint64_t>(codes.size(), (k + 1) * piece); ++i)
+      if (codes[i] < domain.count())
+        texts[i] = domain.text(codes[i]);
+      else
+        unknown = i;
+  };
+  const size_t pieces = (codes.size() + piece - 1) / piece;
+  if (pieces > 2 && engine_.pool)
+    engine_.pool->run(pieces, [&](size_t k, unsigned) { decode_piece(k); });
+  else
+    for (size_t k = 0; k < pieces; ++k) decode_piece(k);
+  if (unknown != UINT64_MAX)
+    return Error{Fault::internal, fmt::format("a text has code {} of {}", codes[unknown], domain.count())};
+  return texts;
+}
+
+// The domain in which all of `texts` have codes: distinct ones where `needs` or the mixture asks for it.
+Result<DomainPtr> Run::common_domain(std::span<const ItemPtr> texts, const TextClasses::Class& needs) {
+  if (needs.ordered) return ordered_domain(texts);
+  DomainPtr best;
+  bool mixed = false, literals = false;
+  for (const ItemPtr& v : texts) {
+    if (looked_up(*v)) {
+      literals = true;
+      continue;
+    }
+    DomainPtr d = domain_of(*v);
+    if (best && d != best) mixed = true;
+    if (!best || d->count() > best->count()) best = d;
+  }
+  if (!best) {
+    if (texts.empty()) return Domain::of_texts(nullptr, 0);
+    best = domain_of(*texts[0]);
+  }
+  if (!mixed && !literals && !needs.compared && !best->is_pieces()) return best;
+  ASSIGN_OR_RETURN(best, best->distinct(text_tools()));
+  // A text that the domain lacks has the one code `missing_code`: enough while a single vector can have such texts, since nothing else has that code.
+  size_t strangers = 0;
+  for (const ItemPtr& v : texts) {
+    if (looked_up(*v)) {
+      bool all_known = true;
+      for (uint64_t i = 0; i < v->capacity; ++i) all_known = all_known && best->code_of(v->host->text(i)).has_value();
+      strangers += !all_known;
+    } else if (v->domain != best) {
+      ASSIGN_OR_RETURN(DomainPtr own, v->domain->distinct(text_tools()));
+      strangers += own != best && !best->extends(*own);
+    }
+  }
+  if (!needs.escapes && strangers < 2) return best;
+  // Otherwise, and in what becomes a result, every text keeps a code of its own.
+  for (const ItemPtr& v : texts) {
+    if (looked_up(*v)) {
+      best = best->with(v->host->texts ? *v->host->plain_texts() : std::vector<std::string>());
+    } else if (v->domain != best) {
+      ASSIGN_OR_RETURN(DomainPtr own, v->domain->distinct(text_tools()));
+      if (own == best || best->extends(*own)) continue;
+      std::vector<std::string> all;
+      for (uint32_t c = 0; c < own->count(); ++c) all.emplace_back(own->text(c));
+      best = best->with(all);
+    }
+  }
+  return best;
+}
+
+// A domain of all these texts whose codes are in byte order.
+Result<DomainPtr> Run::ordered_domain(std::span<const ItemPtr> texts) {
+  std::vector<DomainPtr> domains;
+  std::vector<std::string> all;
+  for (const ItemPtr& v : texts) {
+    if (looked_up(*v)) {
+      for (uint64_t i = 0; i < v->capacity; ++i) all.emplace_back(v->host->text(i));
+      continue;
+    }
+    ASSIGN_OR_RETURN(DomainPtr d, domain_of(*v)->distinct(text_tools()));
+    if (std::find(domains.begin(), domains.end(), d) != domains.end()) continue;
+    for (uint32_t code = 0; code < d->count(); ++code) all.emplace_back(d->text(code));
+    domains.push_back(d);
+  }
+  std::sort(all.begin(), all.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  for (const DomainPtr& d : domains)
+    if (d->is_ordered() && d->count() == all.size()) return d;
+  constexpr size_t most_kept = 16;
+  auto known = engine_.ordered_domains.find(all);
+  if (known != engine_.ordered_domains.end()) return known->second;
+  if (engine_.ordered_domains.size() >= most_kept) engine_.ordered_domains.clear();
+  DomainPtr made = Domain::of_sorted(all);
+  engine_.ordered_domains.emplace(std::move(all), made);
+  return made;
+}
+
+// The same texts as codes of `domain`: `v` itself, or an item that `v` remembers.
+Result<ItemPtr> Run::in_domain(const ItemPtr& v, const DomainPtr& domain) {
+  if (v->domain == domain) {
+    RETURN_IF_ERROR(to_device(v));
+    return v;
+  }
+  if (v->translated && v->translated->domain == domain) {
+    RETURN_IF_ERROR(size_to_device(*v->translated));
+    return v->translated;
+  }
+  auto made = std::make_shared<Item>();
+  made->kind = Item::vector;
+  made->type = v->type;
+  made->capacity = v->capacity;
+  made->exact = v->exact;
+  made->size_id = v->size_id;
+  made->lifetime = v->lifetime;
+  made->domain = domain;
+  if (looked_up(*v)) {
+    std::vector<uint32_t> codes(v->capacity);
+    uint32_t low = missing_code, high = 0;
+    for (uint64_t i = 0; i < codes.size(); ++i) {
+      codes[i] = domain->code_of(v->host->text(i)).value_or(missing_code);
+      low = std::min(low, codes[i]);
+      high = std::max(high, codes[i]);
+    }
+    if (!codes.empty()) made->bounds = {low, high};
+    auto scope = timings_.measure(Phase::transfer, "to device");
+    ASSIGN_OR_RETURN(made->data_buffer, arena_of(*v).allocate(codes.size() * 4));
+    made->data = made->data_buffer->address;
+    RETURN_IF_ERROR(device_.copy_to_device(made->data, codes.data(), codes.size() * 4));
+    RETURN_IF_ERROR(size_to_device(*made));
+    made->host = v->host;
+    v->translated = made;
+    return made;
+  }
+  const DomainPtr own = domain_of(*v);
+  ASSIGN_OR_RETURN(DomainPtr distinct, own->distinct(text_tools()));
+  ItemPtr at = v;  // in `own`, then in `distinct`
+  if (own != distinct) {
+    ASSIGN_OR_RETURN(device::Address ranks, own->ranks(text_tools()));
+    auto ranked = std::make_shared<Item>(*made);
+    ranked->domain = distinct;
+    ranked->bounds = {0, static_cast<int64_t>(std::max<uint64_t>(1, distinct->count())) - 1};
+    if (v->codes_are_rows && v->exact && v->capacity == own->count()) {
+      ranked->data = ranks;  // the table is the column
+    } else {
+      RETURN_IF_ERROR(to_device(v));
+      ASSIGN_OR_RETURN(ItemPtr codes, translate(v, ranks, own->count()));
+      ranked->data = codes->data;
+      ranked->data_buffer = codes->data_buffer;
+      ranked->size_slot = codes->size_slot;
+      ranked->size_buffer = codes->size_buffer;
+    }
+    if (ranked->exact) RETURN_IF_ERROR(size_to_device(*ranked));
+    at = ranked;
+  } else {
+    RETURN_IF_ERROR(to_device(v));
+  }
+  if (distinct == domain) {
+    v->translated = at;
+    return at;
+  }
+  made->data = at->data;
+  made->data_buffer = at->data_buffer;
+  made->size_slot = at->size_slot;
+  made->size_buffer = at->size_buffer;
+  made->bounds = at->bounds;
+  if (!domain->extends(*distinct)) {
+    ASSIGN_OR_RETURN(device::Address table, distinct->translation(domain, text_tools()));
+    ASSIGN_OR_RETURN(ItemPtr codes, translate(at, table, distinct->count()));
+    made->data = codes->data;
+    made->data_buffer = codes->data_buffer;
+    made->size_slot = codes->size_slot;
+    made->size_buffer = codes->size_buffer;
+    made->bounds = {};
+  }
+  if (made->exact) RETURN_IF_ERROR(size_to_device(*made));
+  v->translated = made;
+  return made;
+}
+
+}  // namespace rndn::runtime

@@ -1,0 +1,316 @@
+// Values between host and device. A vector moves when a step needs it on the other side, once: the item then has both. Columns and foreign keys go to
+// memory that the engine keeps, literals to the plan's, everything else to the run's.
+#include <cstring>
+#include <functional>
+
+#include "runtime/run/execution.h"
+
+namespace rndn::runtime {
+
+using device::Address;
+using hir::BasicType;
+using reference::Value;
+
+Arena& Run::arena_of(const Item& v) {
+  switch (v.lifetime) {
+    case Item::of_engine: return engine_.kept;
+    case Item::of_plan: return plan_.kept;
+    case Item::of_run: break;
+  }
+  return engine_.buffers;
+}
+
+ItemPtr Run::new_vector(BasicType type, uint64_t capacity, bool exact) const {
+  auto made = std::make_shared<Item>();
+  made->kind = Item::vector;
+  made->type = type;
+  made->capacity = capacity;
+  made->exact = exact;
+  return made;
+}
+
+// --- Sizes ---
+
+// Slots of numbers that the host knows are written once and shared.
+Result<Address> Run::size_slot(uint64_t size) {
+  auto [at, fresh] = plan_.sizes.try_emplace(size, 0);
+  if (!fresh && at->second) return at->second;
+  constexpr uint64_t slots = 512;
+  if (!plan_.size_page || plan_.sizes_in_page == slots) {
+    ASSIGN_OR_RETURN(plan_.size_page, plan_.kept.allocate(slots * 8));
+    plan_.size_pages.push_back(plan_.size_page);
+    plan_.sizes_in_page = 0;
+  }
+  at->second = plan_.size_page->address + 8 * plan_.sizes_in_page++;
+  RETURN_IF_ERROR(device_.copy_to_device(at->second, &size, 8));
+  return at->second;
+}
+
+Result<void> Run::size_to_device(Item& v) {
+  // A slot of the plan's does not fit an item of the engine's, which outlives it: it is looked up in every run.
+  if (v.size_slot && v.lifetime != Item::of_engine) return {};
+  ASSIGN_OR_RETURN(v.size_slot, size_slot(v.capacity));
+  return {};
+}
+
+Result<uint64_t> Run::size_of(Item& v) {
+  if (v.exact) return v.capacity;
+  RETURN_IF_ERROR(wait());
+  uint64_t size = 0;
+  if (v.mapped_size)
+    size = *v.mapped_size;
+  else
+    RETURN_IF_ERROR(device_.copy_to_host(&size, v.size_slot, 8));
+  if (size > v.capacity)
+    return Error{Fault::internal,
+                 fmt::format("a kernel wrote {} elements into a vector of at most {}", size, v.capacity)};
+  v.capacity = size;
+  v.exact = true;
+  return size;
+}
+
+// --- To the host ---
+
+// Copies what results still lack into mapped memory, all of them with one wait, or two when sizes are not known: a copy of its own costs a wait each.
+Result<void> Run::bring_back(std::span<const ItemPtr> results) {
+  constexpr uint64_t most = 4 << 20;  // bytes of one vector; larger ones are copied directly
+  std::vector<ItemPtr> missing;
+  std::function<void(const ItemPtr&)> collect = [&](const ItemPtr& v) {
+    if (v->host) return;
+    for (const ItemPtr& p : v->parts) collect(p);
+    // What the engine keeps must not hold memory of a run.
+    if (v->kind == Item::vector && v->data && !v->mapped_data && !v->column && v->lifetime != Item::of_engine)
+      missing.push_back(v);
+  };
+  for (const ItemPtr& v : results) collect(v);
+  std::vector<std::pair<Item*, const uint64_t*>> sizes;
+  for (const ItemPtr& v : missing) {
+    if (v->exact) continue;
+    ASSIGN_OR_RETURN(BufferPtr size, engine_.flags.allocate(8));
+    until_wait_.push_back(size);
+    RETURN_IF_ERROR(device_.copy(size->address, v->size_slot, 8));
+    sizes.push_back({v.get(), static_cast<const uint64_t*>(size->host)});
+  }
+  if (!sizes.empty()) {
+    RETURN_IF_ERROR(device_.synchronize());
+    for (const auto& [v, size] : sizes) {
+      if (*size > v->capacity)
+        return Error{Fault::internal,
+                     fmt::format("a kernel wrote {} elements into a vector of at most {}", *size, v->capacity)};
+      v->capacity = *size;
+      v->exact = true;
+    }
+  }
+  for (const ItemPtr& v : missing) {
+    const uint64_t bytes = v->capacity * device_width(v->type);
+    if (bytes == 0 || bytes > most) continue;
+    ASSIGN_OR_RETURN(v->mapped_buffer, engine_.mapped.allocate(bytes));
+    RETURN_IF_ERROR(device_.copy(v->mapped_buffer->address, v->data, bytes));
+    v->mapped_data = v->mapped_buffer->host;
+    pending_ = true;
+  }
+  return wait();
+}
+
+Result<Value> Run::to_host(Item& v) {
+  if (v.host) return *v.host;
+  switch (v.kind) {
+    case Item::vector: {
+      if (v.foreign_rows) {
+        std::vector<int64_t> rows(v.capacity);
+        for (uint64_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<int64_t>(v.column->foreign_row(i));
+        v.host = reference::vector_of<int64_t>(BasicType::i64, std::span<const int64_t>(rows));
+        return *v.host;
+      }
+      if (v.column) {
+        v.host = reference::from_column(*v.column);
+        return *v.host;
+      }
+      ASSIGN_OR_RETURN(uint64_t size, size_of(v));
+      if (!v.data && !v.codes_are_rows && size) break;
+      RETURN_IF_ERROR(wait());
+      std::vector<std::byte> bytes(size * device_width(v.type));
+      if (v.codes_are_rows && !v.data) {
+        for (uint32_t i = 0; i < size; ++i) std::memcpy(bytes.data() + 4 * uint64_t{i}, &i, 4);
+      } else if (v.mapped_data && size) {
+        std::memcpy(bytes.data(), v.mapped_data, bytes.size());
+      } else {
+        RETURN_IF_ERROR(device_.copy_to_host(bytes.data(), v.data, bytes.size()));
+      }
+      if (hir::is_text(v.type)) {
+        if (const auto texts = domain_of(v)->texts()) {  // the value refers to the dictionary
+          std::vector<uint32_t> codes(size);
+          std::memcpy(codes.data(), bytes.data(), bytes.size());
+          for (uint32_t code : codes)
+            if (code >= texts->size())
+              return Error{Fault::internal, fmt::format("a text has code {} of {}", code, texts->size())};
+          v.host = reference::vector_of_codes(v.type, texts, std::move(codes));
+          return *v.host;
+        }
+        ASSIGN_OR_RETURN(std::vector<std::string> texts,
+                         decode(v, {reinterpret_cast<const uint32_t*>(bytes.data()), size}));
+        v.host = reference::vector_of_texts(v.type, std::move(texts));
+      } else {
+        v.host = reference::vector_from_bytes(v.type, size, std::move(bytes));
+      }
+      return *v.host;
+    }
+    case Item::cells: return cells_to_host(v);
+    case Item::list:
+    case Item::dict:
+    case Item::enumeration:
+    case Item::table: {
+      std::vector<Value> cells;
+      for (const ItemPtr& cell : v.parts) {
+        ASSIGN_OR_RETURN(Value value, to_host(*cell));
+        cells.push_back(std::move(value));
+      }
+      if (v.kind == Item::table) return reference::table(*v.names, std::move(cells));
+      if (v.kind == Item::list) return reference::list(std::move(cells));
+      return v.kind == Item::dict ? reference::dict(cells[0], cells[1]) : reference::enumeration(cells[0], cells[1]);
+    }
+    case Item::other: break;
+  }
+  return Error{Fault::internal, "a value is nowhere"};
+}
+
+Result<std::vector<uint64_t>> Run::offsets_of(Item& list) {
+  std::vector<uint64_t> offsets{0};
+  if (list.kind == Item::list) {
+    for (const ItemPtr& cell : list.parts) {
+      ASSIGN_OR_RETURN(const uint64_t length, size_of(*cell));
+      offsets.push_back(offsets.back() + length);
+    }
+    return offsets;
+  }
+  ASSIGN_OR_RETURN(const uint64_t count, size_of(list));
+  offsets.resize(count + 1);
+  if (list.offsets) {
+    RETURN_IF_ERROR(wait());
+    RETURN_IF_ERROR(device_.copy_to_host(offsets.data(), list.offsets, offsets.size() * 8));
+  } else {
+    for (uint64_t i = 0; i <= count; ++i) offsets[i] = i;
+  }
+  return offsets;
+}
+
+Result<Value> Run::cells_to_host(Item& v) {
+  ASSIGN_OR_RETURN(Value elements, to_host(*v.parts[0]));
+  ASSIGN_OR_RETURN(const std::vector<uint64_t> offsets, offsets_of(v));
+  const uint64_t count = offsets.size() - 1;
+  std::vector<Value> cells(count);
+  const uint64_t width = data::plain_width(elements.type);
+  for (uint64_t i = 0; i < count; ++i) {
+    const uint64_t from = offsets[i], to = offsets[i + 1];
+    if (from > to || to > elements.size)
+      return Error{Fault::internal, fmt::format("cell {} lies at {} to {} of {} elements", i, from, to, elements.size)};
+    if (hir::is_text(elements.type)) {
+      std::vector<std::string> texts(to - from);
+      for (uint64_t k = from; k < to; ++k) texts[k - from] = elements.text(k);
+      cells[i] = reference::vector_of_texts(elements.type, std::move(texts));
+    } else {
+      std::vector<std::byte> bytes((to - from) * width);
+      if (!bytes.empty()) std::memcpy(bytes.data(), elements.bytes->data() + from * width, bytes.size());
+      cells[i] = reference::vector_from_bytes(elements.type, to - from, std::move(bytes));
+    }
+  }
+  v.host = reference::list(std::move(cells));
+  return *v.host;
+}
+
+// --- To the device ---
+
+Result<void> Run::to_device(const ItemPtr& item) {
+  Item& v = *item;
+  if (v.kind == Item::cells || v.kind == Item::list) return cells_to_device(item);
+  if (v.kind != Item::vector) return Error{Fault::internal, "a step on the device reads a value that is no vector"};
+  if (!v.data) {
+    auto scope = timings_.measure(Phase::transfer, "to device");
+    if (hir::is_text(v.type)) {
+      RETURN_IF_ERROR(codes_to_device(v));
+    } else {
+      const uint64_t bytes = v.capacity * data::plain_width(v.type);
+      if (v.foreign_rows && v.column->foreign_rows->size() < bytes) {  // travels as 4 bytes per row
+        RETURN_IF_ERROR(widen(v, v.column->foreign_rows->data(), operators::Type::i32, operators::Type::i64));
+      } else {
+        const std::byte* from = nullptr;
+        if (v.foreign_rows) {
+          from = v.column->foreign_rows->data();
+        } else if (v.column) {
+          if (v.column->encoding != data::Encoding::plain || v.column->width != data::plain_width(v.type))
+            return Error{Fault::internal, "a step reads a column of an encoding that it does not know"};
+          from = v.column->data ? v.column->data->data() : nullptr;
+        } else {
+          from = v.host->bytes ? v.host->bytes->data() : nullptr;
+        }
+        ASSIGN_OR_RETURN(v.data_buffer, arena_of(v).allocate(bytes));
+        RETURN_IF_ERROR(device_.copy_to_device(v.data_buffer->address, from, bytes));
+      }
+      v.data = v.data_buffer->address;
+    }
+    if (v.lifetime == Item::of_engine) engine_.uploaded.push_back({item, 0});
+  }
+  if (v.lifetime == Item::of_engine)
+    for (Engine::State::Uploaded& u : engine_.uploaded)
+      if (u.item == item) u.last_use = ++engine_.clock;
+  if (recording_ && v.lifetime != Item::of_run && v.data_buffer) held_.push_back(v.data_buffer);
+  return size_to_device(v);
+}
+
+// Sends a column in the width that it has and widens it on the device.
+Result<void> Run::widen(Item& v, const std::byte* from, operators::Type narrow, operators::Type wide) {
+  const uint64_t bytes = v.capacity * operators::width(narrow);
+  ASSIGN_OR_RETURN(BufferPtr sent, arena_of(v).allocate(bytes));
+  RETURN_IF_ERROR(device_.copy_to_device(sent->address, from, bytes));
+  OperatorMemory memory(*this, arena_of(v));
+  ASSIGN_OR_RETURN(operators::Vector made,
+                   sql_->convert({.type = narrow, .data = sent->address, .capacity = v.capacity}, wide, memory));
+  note_library_launches();
+  v.data_buffer = memory.buffer(made.data);
+  return {};
+}
+
+Result<void> Run::cells_to_device(const ItemPtr& item) {
+  Item& v = *item;
+  if (v.kind == Item::list || v.parts.empty()) {  // a list of vectors on the host: put in one piece
+    ASSIGN_OR_RETURN(Value host, to_host(v));
+    const std::vector<Value>& cells = host.parts();
+    if (cells.empty()) return Error{Fault::internal, "a step on the device reads an empty list of unknown type"};
+    const BasicType type = cells[0].type;
+    std::vector<uint64_t> offsets{0};
+    std::vector<std::byte> bytes;
+    std::vector<std::string> texts;
+    for (const Value& cell : cells) {
+      if (!cell.is_vector() || cell.type != type)
+        return Error{Fault::internal, "a step on the device reads a list whose cells are no vectors of one type"};
+      offsets.push_back(offsets.back() + cell.size);
+      if (hir::is_text(type))
+        for (uint64_t i = 0; i < cell.size; ++i) texts.push_back(cell.text(i));
+      else if (cell.size)
+        bytes.insert(bytes.end(), cell.bytes->data(), cell.bytes->data() + cell.size * data::plain_width(type));
+    }
+    v.parts = {host_item(hir::is_text(type) ? reference::vector_of_texts(type, std::move(texts))
+                                            : reference::vector_from_bytes(type, offsets.back(), std::move(bytes)),
+                         v.lifetime)};
+    v.host = std::move(host);
+    v.kind = Item::cells;
+    v.type = type;
+    v.capacity = cells.size();
+    v.exact = true;
+    ASSIGN_OR_RETURN(v.offsets_buffer, arena_of(v).allocate(offsets.size() * 8));
+    RETURN_IF_ERROR(device_.copy_to_device(v.offsets_buffer->address, offsets.data(), offsets.size() * 8));
+    v.offsets = v.offsets_buffer->address;
+  }
+  RETURN_IF_ERROR(to_device(v.parts[0]));
+  if (!v.offsets) {  // a cell per element
+    ASSIGN_OR_RETURN(uint64_t count, size_of(v));
+    std::vector<uint64_t> offsets(count + 1);
+    for (uint64_t i = 0; i <= count; ++i) offsets[i] = i;
+    ASSIGN_OR_RETURN(v.offsets_buffer, arena_of(v).allocate(offsets.size() * 8));
+    RETURN_IF_ERROR(device_.copy_to_device(v.offsets_buffer->address, offsets.data(), offsets.size() * 8));
+    v.offsets = v.offsets_buffer->address;
+  }
+  return size_to_device(v);
+}
+
+}  // namespace rndn::runtime

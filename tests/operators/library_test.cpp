@@ -1,0 +1,48 @@
+// The library of kernels: built once, launched often.
+#include "libraries/operators/library.h"
+
+#include "tests/operators/support.h"
+
+namespace rndn::operators {
+namespace {
+
+TEST(LibraryTest, BuildsAKernelOnceAndLaunchesItOften) {
+  test::Bench bench("sm_86");
+  Timings timings;
+  int built = 0;
+  Library library(*bench.device, [&](const ptx::Module& module) -> Result<std::vector<std::byte>> {
+    assembler::Options options;
+    options.target = isa::find_target("sm_86");
+    ASSIGN_OR_RETURN(assembler::Assembled made, assembler::assemble(module, options, timings));
+    return std::move(made.cubin);
+  });
+  const auto build = [&](ptx::Module& module, std::string_view name) {
+    ++built;
+    ptx::Builder b(module, std::string(name));
+    auto counter = b.parameter<ptx::U64>("counter");
+    ptx::Reg<ptx::U64> at = b.ld_param(counter);
+    b.atom<ptx::U32>(ptx::AtomicOp::add, ptx::Space::global, ptx::Address(at), 1);
+    b.ret();
+    b.finish();
+    return 64u;
+  };
+  const Vector counter = bench.put<int32_t>(Type::i32, {0});
+  library.measure = true;
+  for (uint32_t launch = 1; launch <= 3; ++launch) {
+    auto kernel = library.kernel("count", build);
+    ASSERT_TRUE(kernel.ok()) << kernel.error().message;
+    EXPECT_GE((*kernel)->resident_blocks, 4u) << "one block per multiprocessor at least";
+    EXPECT_EQ(library.grid(**kernel, 0), 1u);
+    EXPECT_EQ(library.grid(**kernel, uint64_t{1} << 40), (*kernel)->resident_blocks);
+    ASSERT_TRUE(library.launch(**kernel, library.grid(**kernel, 2), Arguments().add(counter.data), 4).ok());
+    EXPECT_EQ(bench.get<int32_t>(counter), std::vector<int32_t>{static_cast<int32_t>(launch * 2 * 64)});
+  }
+  EXPECT_EQ(built, 1);
+  ASSERT_EQ(library.launches.size(), 3u);
+  EXPECT_EQ(library.launches[2].kernel, "count");
+  EXPECT_EQ(library.launches[2].floor_bytes, 4u);
+  EXPECT_LT(library.launches[2].first_mark, library.launches[2].last_mark);
+}
+
+}  // namespace
+}  // namespace rndn::operators

@@ -1,0 +1,172 @@
+// Counters that repeat exactly: launches, and instructions and sectors per row of the kernels that do the work of joins, membership and
+// text matching, on the deterministic simulator. Ratchets: they may fall, and are lowered here when they do.
+#include <random>
+
+#include "tests/operators/counting_device.h"
+#include "tests/operators/support.h"
+
+namespace rndn::operators {
+namespace {
+
+struct Most {
+  size_t launches;
+  double instructions, sectors;  // of the last launch, per row: thread instructions, 32-byte sectors
+};
+
+// A deterministic device without checks; the second of two calls counts, for the first assembles and loads.
+struct Counted {
+  test::Bench bench{"sm_90"};
+  test::CountingDevice* device = nullptr;
+
+  Counted() {
+    sim::Options options;
+    options.deterministic = true;
+    auto counting = std::make_unique<test::CountingDevice>(std::move(*runtime::open_simulator("sm_90", options)));
+    device = counting.get();
+    bench.use(std::move(counting));
+  }
+
+  template <class Call>
+  void expect_at_most(size_t rows, const Most& most, Call&& call) {
+    ASSERT_TRUE(call().ok());
+    (void)bench.sql->take_launches();
+    device->start();
+    ASSERT_TRUE(call().ok());
+    const size_t launches = bench.sql->take_launches().size();
+    const device::LaunchCounters last = bench.device->last_launch();
+    const double n = static_cast<double>(rows);
+    const double instructions = static_cast<double>(last.thread_instructions) / n;
+    const double sectors = static_cast<double>(last.load_sectors + last.store_sectors) / n;
+    EXPECT_LE(launches, most.launches);
+    EXPECT_LE(instructions, most.instructions);
+    EXPECT_LE(sectors, most.sectors);
+    EXPECT_GT(instructions, most.instructions * 0.8) << "lower the ratchet";
+  }
+};
+
+constexpr size_t rows = 65536;
+
+std::vector<int32_t> spread(size_t n, uint32_t range) {  // the same on every machine
+  std::vector<int32_t> out(n);
+  uint32_t state = 12345;
+  for (int32_t& v : out) {
+    state = state * 1664525u + 1013904223u;
+    v = static_cast<int32_t>((state >> 8) % range);
+  }
+  return out;
+}
+
+TEST(ProbeCountersTest, UniqueJoin) {
+  Counted c;
+  std::vector<int32_t> keys(8192);
+  for (size_t i = 0; i < keys.size(); ++i) keys[i] = static_cast<int32_t>(i * 5 % 8192);
+  Vector left = c.bench.put(Type::i32, keys);
+  const Vector right = c.bench.put(Type::i32, spread(rows, 8192));
+  const Compare compare[] = {Compare::eq};
+  const auto join = [&] { return c.bench.sql->join(compare, {&left, 1}, {&right, 1}, *c.bench.memory); };
+  {
+    SCOPED_TRACE("hash");
+    c.expect_at_most(rows, {3, 77, 2.2}, join);
+  }
+  left.min = 0, left.max = 8191;
+  SCOPED_TRACE("direct");
+  c.expect_at_most(rows, {3, 61.5, 1.7}, join);
+}
+
+TEST(ProbeCountersTest, Member) {
+  Counted c;
+  const Vector x = c.bench.put(Type::i32, spread(rows, 20000));
+  Vector few = c.bench.put<int32_t>(Type::i32, {1, 2, 3, 4, 5, 6, 7, 8}),
+         many = c.bench.put(Type::i32, spread(5000, 20000));
+  {
+    SCOPED_TRACE("loop");
+    c.expect_at_most(rows, {1, 33, 0.16}, [&] { return c.bench.sql->member(x, few, *c.bench.memory); });
+  }
+  {
+    SCOPED_TRACE("set");
+    c.expect_at_most(rows, {3, 43.5, 2.1}, [&] { return c.bench.sql->member(x, many, *c.bench.memory); });
+  }
+  many.min = 0, many.max = 19999;
+  SCOPED_TRACE("bitmap");
+  c.expect_at_most(rows, {2, 26, 1.0}, [&] { return c.bench.sql->member(x, many, *c.bench.memory); });
+}
+
+// Sets of which the other has half, and their join. Rows are those of both sides, which are read once.
+TEST(ProbeCountersTest, SortedColumns) {
+  Counted c;
+  constexpr size_t rows = 1 << 20;  // several tiles per block
+  std::vector<int64_t> x(rows / 2), y(rows / 2);
+  for (size_t i = 0; i < rows / 2; ++i) x[i] = static_cast<int64_t>(2 * i), y[i] = static_cast<int64_t>(2 * i + i % 2);
+  Vector left = c.bench.put(Type::i64, x), right = c.bench.put(Type::i64, y);
+  left.ascending = right.ascending = true;
+  {
+    SCOPED_TRACE("intersection");
+    c.expect_at_most(rows, {2, 41.7, 0.35}, [&] { return c.bench.sql->intersect({left}, {right}, *c.bench.memory); });
+  }
+  {
+    SCOPED_TRACE("difference");
+    c.expect_at_most(rows, {2, 41.7, 0.35}, [&] { return c.bench.sql->subtract({left}, {right}, *c.bench.memory); });
+  }
+  {
+    SCOPED_TRACE("join");
+    const Compare compare[] = {Compare::eq};
+    c.expect_at_most(rows, {2, 45, 0.41}, [&] {
+      return c.bench.sql->join(compare, {&left, 1}, {&right, 1}, *c.bench.memory);
+    });
+  }
+  // Of the searches for splits, which come first: both elements on both sides of a right guess, and what is stored; per warp those of its middle tile
+  // and the ends of the columns.
+  EXPECT_LE(c.device->first_sectors, 1380u);
+  {
+    SCOPED_TRACE("by chance");
+    std::mt19937_64 random(1);
+    for (size_t i = 0, v = 0; i < rows / 2; ++i) x[i] = static_cast<int64_t>(v += 1 + random() % 2);
+    for (size_t i = 0, v = 0; i < rows / 2; ++i) y[i] = static_cast<int64_t>(v += 1 + random() % 2);
+    Vector a = c.bench.put(Type::i64, x), b = c.bench.put(Type::i64, y);
+    a.ascending = b.ascending = true;
+    c.expect_at_most(rows, {2, 41.7, 0.354}, [&] { return c.bench.sql->intersect({a}, {b}, *c.bench.memory); });
+    EXPECT_LE(c.device->first_sectors, 2830u);  // 7,414 without interpolation
+    // Of unsigned numbers too: differences have a sign.
+    std::vector<uint32_t> u(x.begin(), x.end()), v(y.begin(), y.end());
+    Vector e = c.bench.put(Type::u32, u), f = c.bench.put(Type::u32, v);
+    e.ascending = f.ascending = true;
+    c.expect_at_most(rows, {2, 32, 0.19}, [&] { return c.bench.sql->intersect({e}, {f}, *c.bench.memory); });
+    EXPECT_LE(c.device->first_sectors, 2830u);
+  }
+  SCOPED_TRACE("union");
+  c.expect_at_most(rows, {2, 45.2, 0.475}, [&] { return c.bench.sql->unite({left}, {right}, *c.bench.memory); });
+}
+
+// Ranges of left rows and pairs. The pass before them, which takes keys to be unique, ends early: it costs 45 instructions per row if it does not.
+TEST(ProbeCountersTest, JoinOfRepeatedKeys) {
+  Counted c;
+  constexpr size_t rows = 1 << 20;
+  std::vector<int64_t> x(rows / 2), y(rows / 2);
+  for (size_t i = 0; i < rows / 2; ++i) x[i] = static_cast<int64_t>(i / 2 * 2), y[i] = static_cast<int64_t>(2 * i);
+  Vector left = c.bench.put(Type::i64, x), right = c.bench.put(Type::i64, y);
+  left.ascending = right.ascending = true;
+  const Compare compare[] = {Compare::eq};
+  c.expect_at_most(rows, {6, 61, 20}, [&] {
+    return c.bench.sql->join(compare, {&left, 1}, {&right, 1}, *c.bench.memory);
+  });
+  EXPECT_LE(32 * static_cast<double>(c.device->instructions) / rows, 148);
+}
+
+TEST(ProbeCountersTest, Like) {
+  Counted c;
+  static constexpr const char* words[] = {"furiously", "requests", "special", "packages",
+                                          "ironic",    "deposits", "bold",    "final"};
+  std::vector<std::string> texts;
+  const std::vector<int32_t> choice = spread(4096 * 6, 8);
+  for (size_t i = 0; i < 4096; ++i) {
+    std::string text;
+    for (size_t k = 0; k < 6; ++k) text += std::string(k ? " " : "") + words[choice[i * 6 + k]];
+    texts.push_back(text);
+  }
+  const Strings strings = c.bench.put(texts);
+  c.expect_at_most(texts.size(), {1, 546, 17.3},
+                   [&] { return c.bench.sql->like(strings, "%special%requests%", *c.bench.memory); });
+}
+
+}  // namespace
+}  // namespace rndn::operators
