@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "runtime/data/value.h"
+#include "runtime/reference/reference.h"
 
 namespace rndn::reference::testing {
 

@@ -105,7 +105,7 @@ TEST_F(MathTest, WithoutThemTheInterpreterRunsAndTheReasonIsSaid) {
   ASSERT_TRUE(compiled) << compiled.error().message;
   EXPECT_THAT(fallbacks_of(*compiled, sources),
               ElementsAre(HasSubstr("t.hir:2:25: `sin` (the math functions need libdevice as PTX: there is neither")));
-  NoTables tables;
+  data::NoTables tables;
   auto device = open_simulator("sm_86");
   ASSERT_TRUE(device);
   Engine engine(**device, tables);

@@ -10,7 +10,7 @@ namespace rndn::runtime {
 namespace {
 
 using hir::BasicType;
-using reference::Value;
+using data::Value;
 
 std::string print(const Value& v, Format format) {
   std::vector<Value> results = {v};
@@ -19,11 +19,11 @@ std::string print(const Value& v, Format format) {
 }
 
 Value sample() {
-  return reference::table({"name", "n", "x", "d"},
-                          {reference::vector_of_texts(BasicType::sym, {"a,b", "say \"hi\"\nthere"}),
-                           reference::vector_of<int32_t>(BasicType::i32, {-7, 12345}),
-                           reference::vector_of<double>(BasicType::f64, {0.1, 1193053.2252999984}),
-                           reference::vector_of<int32_t>(BasicType::date, {8766, -1})});
+  return data::table({"name", "n", "x", "d"},
+                          {data::vector_of_texts(BasicType::sym, {"a,b", "say \"hi\"\nthere"}),
+                           data::vector_of<int32_t>(BasicType::i32, {-7, 12345}),
+                           data::vector_of<double>(BasicType::f64, {0.1, 1193053.2252999984}),
+                           data::vector_of<int32_t>(BasicType::date, {8766, -1})});
 }
 
 TEST(PrintResult, TableAlignsNumbersRightAndKeepsARowOnALine) {
@@ -37,8 +37,8 @@ TEST(PrintResult, TableAlignsNumbersRightAndKeepsARowOnALine) {
 
 // 東京 takes four columns, é one whether it is one character or an e with a combining accent; a stray byte takes one.
 TEST(PrintResult, TableCountsColumnsOfTheTerminal) {
-  Value v = reference::table({"city", "n"}, {reference::vector_of_texts(BasicType::sym, {"\u6771\u4eac", "caf\u00e9", "cafe\u0301", "\xff"}),
-                                             reference::vector_of<int32_t>(BasicType::i32, {1, 2, 3, 4})});
+  Value v = data::table({"city", "n"}, {data::vector_of_texts(BasicType::sym, {"\u6771\u4eac", "caf\u00e9", "cafe\u0301", "\xff"}),
+                                             data::vector_of<int32_t>(BasicType::i32, {1, 2, 3, 4})});
   EXPECT_EQ(print(v, Format::table),
             "city  n\n----  -\n\u6771\u4eac  1\ncaf\u00e9  2\ncafe\u0301  3\n\xff     4\n(4 rows)\n");
 }
@@ -61,23 +61,23 @@ TEST(PrintResult, JsonHasTypesAndRows) {
 
 TEST(PrintResult, FloatsReadBackExactlyAndNonNumbersAreStrings) {
   double tiny = std::numeric_limits<double>::denorm_min();
-  Value v = reference::vector_of<double>(BasicType::f64, {1, -0.5, tiny, std::nan(""), -INFINITY, 1e300});
+  Value v = data::vector_of<double>(BasicType::f64, {1, -0.5, tiny, std::nan(""), -INFINITY, 1e300});
   EXPECT_EQ(print(v, Format::json),
             "{\"columns\":[{\"name\":\"value\",\"type\":\"f64\"}],\"rows\":[\n[1],\n[-0.5],\n[5e-324],\n[\"nan\"],\n["
             "\"-inf\"],\n[1e+300]]}\n");
-  EXPECT_EQ(print(reference::vector_of<float>(BasicType::f32, {0.1f}), Format::csv), "value\r\n0.1\r\n");
-  EXPECT_EQ(print(reference::vector_of<double>(BasicType::f64, {1e-9, -1e-300, 123456789.125, 2}), Format::table),
+  EXPECT_EQ(print(data::vector_of<float>(BasicType::f32, {0.1f}), Format::csv), "value\r\n0.1\r\n");
+  EXPECT_EQ(print(data::vector_of<double>(BasicType::f64, {1e-9, -1e-300, 123456789.125, 2}), Format::table),
             "        value\n-------------\n        1e-09\n      -1e-300\n123456789.125\n            2\n(4 rows)\n");
 }
 
 TEST(PrintResult, IntegersBooleansCharacters) {
-  EXPECT_EQ(print(reference::vector_of<int64_t>(BasicType::i64, {INT64_MIN, INT64_MAX}), Format::csv),
+  EXPECT_EQ(print(data::vector_of<int64_t>(BasicType::i64, {INT64_MIN, INT64_MAX}), Format::csv),
             "value\r\n-9223372036854775808\r\n9223372036854775807\r\n");
-  EXPECT_EQ(print(reference::vector_of<uint8_t>(BasicType::boolean, {0, 1}), Format::json),
+  EXPECT_EQ(print(data::vector_of<uint8_t>(BasicType::boolean, {0, 1}), Format::json),
             "{\"columns\":[{\"name\":\"value\",\"type\":\"bool\"}],\"rows\":[\n[false],\n[true]]}\n");
-  EXPECT_EQ(print(reference::vector_of<int8_t>(BasicType::character, {'A', '"'}), Format::json),
+  EXPECT_EQ(print(data::vector_of<int8_t>(BasicType::character, {'A', '"'}), Format::json),
             "{\"columns\":[{\"name\":\"value\",\"type\":\"char\"}],\"rows\":[\n[\"A\"],\n[\"\\\"\"]]}\n");
-  EXPECT_EQ(print(reference::vector_of<int16_t>(BasicType::i16, {-3}), Format::csv), "value\r\n-3\r\n");
+  EXPECT_EQ(print(data::vector_of<int16_t>(BasicType::i16, {-3}), Format::csv), "value\r\n-3\r\n");
 }
 
 TEST(PrintResult, CalendarIsIso) {
@@ -95,33 +95,33 @@ TEST(PrintResult, CalendarIsIso) {
 }
 
 TEST(PrintResult, EnumerationsShowTheirKeys) {
-  Value keys = reference::vector_of_texts(BasicType::sym, {"ASIA", "EUROPE"});
-  Value v = reference::enumeration(keys, reference::vector_of<int64_t>(BasicType::i64, {1, 0, 1}));
+  Value keys = data::vector_of_texts(BasicType::sym, {"ASIA", "EUROPE"});
+  Value v = data::enumeration(keys, data::vector_of<int64_t>(BasicType::i64, {1, 0, 1}));
   EXPECT_EQ(print(v, Format::csv), "value\r\nEUROPE\r\nASIA\r\nEUROPE\r\n");
 }
 
 TEST(PrintResult, CompoundCellsAreTexts) {
-  Value v = reference::list(
-      {reference::vector_of<int32_t>(BasicType::i32, {1, 2}), reference::vector_of<int32_t>(BasicType::i32, {3})});
+  Value v = data::list(
+      {data::vector_of<int32_t>(BasicType::i32, {1, 2}), data::vector_of<int32_t>(BasicType::i32, {3})});
   EXPECT_EQ(print(v, Format::csv), "value\r\n\"(1, 2)\"\r\n3\r\n");
 }
 
 TEST(PrintResult, EmptyTableHasAHeader) {
-  Value v = reference::table({"a"}, {reference::vector_of<int32_t>(BasicType::i32, {})});
+  Value v = data::table({"a"}, {data::vector_of<int32_t>(BasicType::i32, {})});
   EXPECT_EQ(print(v, Format::csv), "a\r\n");
   EXPECT_EQ(print(v, Format::json), "{\"columns\":[{\"name\":\"a\",\"type\":\"i32\"}],\"rows\":[]}\n");
   EXPECT_EQ(print(v, Format::table), "a\n-\n(0 rows)\n");
 }
 
 TEST(PrintResult, ColumnsOfDifferentLengthAreAnError) {
-  Value v = reference::table({"a", "b"}, {reference::vector_of<int32_t>(BasicType::i32, {1}),
-                                          reference::vector_of<int32_t>(BasicType::i32, {1, 2})});
+  Value v = data::table({"a", "b"}, {data::vector_of<int32_t>(BasicType::i32, {1}),
+                                          data::vector_of<int32_t>(BasicType::i32, {1, 2})});
   EXPECT_EQ(print(v, Format::csv), "error: column `b` has 2 rows, the ones before have 1");
 }
 
 TEST(PrintResult, SeveralResultsAndPrograms) {
-  std::vector<Value> two = {reference::vector_of<int32_t>(BasicType::i32, {1}),
-                            reference::vector_of<int32_t>(BasicType::i32, {2})};
+  std::vector<Value> two = {data::vector_of<int32_t>(BasicType::i32, {1}),
+                            data::vector_of<int32_t>(BasicType::i32, {2})};
   EXPECT_EQ(*print_result(two, Format::json),
             "[{\"columns\":[{\"name\":\"value\",\"type\":\"i32\"}],\"rows\":[\n[1]]},\n{\"columns\":[{\"name\":"
             "\"value\",\"type\":\"i32\"}],\"rows\":[\n[2]]}]\n");

@@ -72,7 +72,7 @@ TEST_P(TpchOnSimulator, AgreesWithTheReferenceInterpreter) {
     auto compiled = compile(sources.add(path, *text), sources, options, sink, timings);
     ASSERT_TRUE(compiled.ok()) << compiled.error().message << render(sink, sources);
 
-    SourceTables tables(source_);
+    data::SourceTables tables(source_);
     sim::Options checks;
     checks.check_hazards = checks.check_races = way != Way::weak;
     checks.weak_memory = way == Way::weak;
