@@ -15,6 +15,7 @@ import sys
 
 WITNESSES = ["cpu", "simulator", "simulator (ptxas's code)", "PTX interpreter", "printed", "decoded",
              "encoded", "simulated", "H200"]
+AREAS = {"language", "query", "builtin", "fuzz", "random", "count", "form"}
 SASS_ROWS = "sass-rows.tsv"
 FALLBACKS = "fallbacks of "
 NONE = "–"
@@ -23,12 +24,10 @@ NONE = "–"
 def read(folder):
     facts = collections.defaultdict(lambda: collections.defaultdict(lambda: collections.defaultdict(set)))
     for path in sorted(glob.glob(os.path.join(folder, "*.tsv"))):
-        if os.path.basename(path) == SASS_ROWS:
-            continue
         with open(path) as file:
             for line in file:
                 fields = line.rstrip("\n").split("\t")
-                if len(fields) == 4 and not line.startswith("#"):
+                if len(fields) == 4 and fields[0] in AREAS:
                     area, item, column, fact = fields
                     facts[area][item][column].add(fact)
     return facts

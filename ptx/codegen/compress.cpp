@@ -5,7 +5,7 @@
 // segments of 512 elements (fewer when there are many scans), one per warp. Fewer, larger tiles wait less, but their elements leave the caches before
 // they are read again: with tiles of 2048, 4096 and 8192 elements a selection of half of 6 * 10^7 f64 by another column took 0.447, 0.362 and 0.327 ms on an
 // H200, one by a condition on the elements themselves, when those were read again, 0.342, 0.274 and 0.314 (bench_codegen --only compress;
-// docs/measurements/cub.md has later figures).
+// docs/measurements/README.md has later figures).
 //   1. For all elements: the masks of all scans. A warp writes the positions of its selected elements, in order, to shared memory: a ballot tells
 //      every lane its place.
 //   2. The segments' counts meet in shared memory. Warp k publishes the tile's count of scan k, looks back over earlier tiles, and tells the warps where

@@ -5,7 +5,7 @@
 // blocks, and its warps walk their ranges, 32 words of bits at a time: lane i of word w has row 32 w + i, whose place is the number of set bits before it.
 // It reads the element where its bit is set and writes it there; the warp's writes of one word are neighbours.
 // Bytes per row: the mask once, its bits twice, every column once, and what is kept of it once.
-// On an H200, half of 100 million rows of one column of 8 bytes kept, a look-back over the tiles took 0.44 ms: docs/measurements/cub.md.
+// On an H200, half of 100 million rows of one column of 8 bytes kept, a look-back over the tiles took 0.44 ms: docs/measurements/relations.tsv.
 // Leaves out: results of the kept rows' size (the count is not waited for, so that room is made for all rows).
 #include "libraries/operators/fragments.h"
 #include "libraries/operators/operators.h"

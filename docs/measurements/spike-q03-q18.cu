@@ -1,4 +1,4 @@
-// Queries 3 and 18 of TPC-H by hand, to settle how grouping and joining are built (docs/notes/spike-q03-q18.md).
+// Queries 3 and 18 of TPC-H by hand, to settle how grouping and joining are built (docs/decisions.md, 15).
 //   nvcc -O3 -arch=sm_90 spike-q03-q18.cu -o spike && ./spike 1 10
 // Columns have the shape of the generator's (order rows ascending in lineitem, 1 to 7 lines per order), made on the device.
 #include <cub/cub.cuh>
