@@ -1,7 +1,8 @@
-# component(name FOLDER .. SOURCES .. HEADERS .. DEPS .. [LINK ..] [SHARED ..])
+# component(name FOLDER .. ABOUT .. SOURCES .. HEADERS .. DEPS .. [LINK ..] [SHARED ..])
 #
 # Declares one component of the project: a static library `rndn_<name>`.
 #   FOLDER   where its files live, relative to the project's root
+#   ABOUT    what it is, in a line: the table of ARCHITECTURE.md is made of it
 #   SOURCES  its .cpp files (and generated ones); explicit, no globbing
 #   HEADERS  the headers that other components may include; all others in the folder are private
 #   DEPS     the other components that its files may include: tests/structure checks every #include
@@ -73,7 +74,7 @@ function(precompiled target kind)
 endfunction()
 
 function(component name)
-  cmake_parse_arguments(C "" "FOLDER;SHARED" "SOURCES;HEADERS;DEPS;LINK" ${ARGN})
+  cmake_parse_arguments(C "" "FOLDER;ABOUT;SHARED" "SOURCES;HEADERS;DEPS;LINK" ${ARGN})
   set(target rndn_${name})
   if(C_SHARED)
     set(exports ${CMAKE_CURRENT_SOURCE_DIR}/${C_SHARED}.map)
@@ -96,7 +97,7 @@ function(component name)
   endforeach()
   string(REPLACE ";" "," deps "${C_DEPS}")
   string(REPLACE ";" "," headers "${C_HEADERS}")
-  set_property(GLOBAL APPEND PROPERTY RNDN_COMPONENTS "${name} ${C_FOLDER} ${deps} ${headers}")
+  set_property(GLOBAL APPEND PROPERTY RNDN_COMPONENTS "${name}\t${C_FOLDER}\t${deps}\t${headers}\t${C_ABOUT}")
 endfunction()
 
 # component_test(name DEPS .. SOURCES .. [LABELS ..] [LINK ..] [TOGETHER ..]): a GoogleTest program `test_<name>`, its cases registered with CTest, each a

@@ -1,17 +1,20 @@
 // The typed builder: PTX written as C++, where a wrong operand type does not compile.
 //
 //   Module module;
-//   Builder b(module, "saxpy");                       // an entry; `Builder(module, name, Builder::Kind::function)` for
-//   a .func auto x = b.parameter<U64>("x");                   // declared in order auto i =
-//   b.mad_lo(b.special(SpecialRegister::ctaid_x), b.special(SpecialRegister::ntid_x),
-//   b.special(SpecialRegister::tid_x)); Address at{b.add(b.ld_param(x), b.mul_wide(i, 8u))}; Reg<F64> v =
-//   b.ld<F64>(Space::global, at); auto p = b.setp(Compare::lt, v, 24.0);            // Reg<Pred>
-//   b.when(p).st<F64>(Space::global, at, 0.0);        // @p st.global.f64 [..], 0d0; `unless(p)` is @!p; holds for one
-//   instruction LabelId done = b.label();                         // bra before it is bound is fine
+//   Builder b(module, "saxpy");                   // an entry; a .func: Builder::Kind::function
+//   auto x = b.parameter<U64>("x");               // parameters are declared in order
+//   auto i = b.mad_lo(b.special(SpecialRegister::ctaid_x), b.special(SpecialRegister::ntid_x),
+//                     b.special(SpecialRegister::tid_x));
+//   Address at{b.add(b.ld_param(x), b.mul_wide(i, 8u))};
+//   Reg<F64> v = b.ld<F64>(Space::global, at);
+//   auto p = b.setp(Compare::lt, v, 24.0);        // Reg<Pred>
+//   b.when(p).st<F64>(Space::global, at, 0.0);    // @p st.global.f64 [..], 0d0; unless(p) is @!p;
+//                                                 // holds for one instruction
+//   LabelId done = b.label();                     // bra before it is bound is fine
 //   b.when(p).bra(done);
 //   b.bind(done);
 //   b.ret();
-//   b.finish();                                       // moves the function into the module
+//   b.finish();                                   // moves the function into the module
 //
 // Types are the empty structs U32, F64, Pred, ...; Reg<T> is a register, Value<T> a register or a C++ constant of T. A
 // function takes its first operand as a Reg<T> (which fixes T) and the others as Value<T>; signed and unsigned do not

@@ -101,7 +101,7 @@ def main():
           "each is mended, and a test.", facts["fuzz"], "target")
     table("Random programs", "Totals of random PTX programs in the simulator: our code, ptxas's and the PTX "
           "interpreter\n(`tools/random-programs`). A difference is a run that does not give the interpreter's "
-          "bytes. Whose fault each was is in\ndocs/measurements/random-programs.md.", facts["random"], "what")
+          "bytes.\nWhose fault each was: docs/measurements/random-programs.md.", facts["random"], "what")
     table("Counts", "What the tests counted. The numbers have lower bounds in their tests.", counts, "count")
     rows = sass_rows(facts["form"], os.path.join(sys.argv[2], SASS_ROWS))
     table("SASS rows", f"Rows of the instruction tables by what confirmed them. Row by row: docs/measurements/{SASS_ROWS}.\n"

@@ -4,7 +4,7 @@
 // landing. Pascal: SSY, and SYNC in place of every branch to a landing. A branch to a block that only ends the thread is an EXIT under the
 // branch's predicate.
 // emit places the instructions, resolves labels, and encodes. Pascal code also keeps 49 issue cycles before every EXIT and BAR, counted from the
-// start of the kernel and from the end of the BAR or guarded EXIT before it, as ptxas does in all its code (pascal notes 4.6): NOPs make up the
+// start of the kernel and from the end of the BAR or guarded EXIT before it, as ptxas does in all its code (docs/sass.md, section 4): NOPs make up the
 // difference on the fall-through path. Cost: O(instructions).
 #include <algorithm>
 

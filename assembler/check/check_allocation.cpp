@@ -4,7 +4,7 @@
 // Independence: knows nothing of liveness or intervals; it compares the two programs. The allocator keeps every instruction and only inserts
 // (spill loads and stores, copies of predicates, the stack prologue) and renames, so that the instruction with id i means the same in both.
 //
-// Algorithm: regalloc2's checker (its checker.rs and doc/DESIGN.md). The state maps each physical register and each spill slot to the set of
+// Algorithm: regalloc2's checker (its checker.rs and design document). The state maps each physical register and each spill slot to the set of
 // virtual units that it holds the value of. Original instructions check their reads and define their writes; inserted ones move symbols: LDL
 // and STL between slots and registers, SEL and ISETP between predicates and their holders. Joins intersect, but a value that nothing on the
 // way through a predecessor has written is undefined there, so that any register will do for it. Runs to a fixed point.

@@ -18,7 +18,7 @@
 // A call of a subroutine of the kernel goes through its code in the state of each place.
 //
 // Independence: reads isa.h's facts about operands, but neither latency.h nor anything that the assigner computed. The distances below were
-// written from the mined tables (volta notes 4.2 and 4.3, pascal notes 4.1).
+// written from distances mined from ptxas's code (docs/sass.md, section 4).
 // Algorithm: forward data flow over blocks cut at branches and targets. Per register: the smallest age of a result of each kind, and the set of
 // pending scoreboards. Joins take the smallest ages and the union. Cost: O(blocks * registers * rounds + instructions).
 #include <array>
@@ -204,7 +204,7 @@ struct Checker {
   }
 
   // Smallest distance from a producer of the kind to another write of the register, so that this one stays: the time that the first takes to the ALU
-  // beyond the 4 cycles of the quickest kind, 3 of IMAD.WIDE's low half (volta notes 4.2). Predicates and uniform registers are not looked at.
+  // beyond the 4 cycles of the quickest kind, 3 of IMAD.WIDE's low half (mined from ptxas's code). Predicates and uniform registers are not looked at.
   uint32_t overtaking(Kind p, uint32_t r, L second) const {
     if (pascal || r >= predicates || announced(second) || p == kind_of(second)) return 0;
     const uint32_t sooner = second == L::wide ? 1 : 0;

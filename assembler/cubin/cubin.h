@@ -1,4 +1,4 @@
-// Cubins: the ELF images that the CUDA driver loads (volta-family.md section 6, pascal.md section 6).
+// Cubins: the ELF images that the CUDA driver loads (docs/sass.md, section 6).
 //
 // `Image` is the meaning of a cubin: kernels and data. `write` lays out sections, symbols, relocations and .nv.info; `read` accepts any cubin of
 // the supported targets, ours or NVIDIA's, and refuses hostile files with a reason.

@@ -4,7 +4,7 @@
 // Conventions
 //   * Operands are in the order in which nvdisasm prints them, destinations first, e.g. ISETP: Pd, Pq, A, B, Ps.
 //     All forms of a mnemonic in a family have the same operand order; forms differ in the kinds that a slot takes.
-//   * A modifier's value is the value of its bit field, as the tables of the ISA documents list them (ISETP: 1 = LT).
+//   * A modifier's value is the value of its bit field, as docs/sass.md lists them (ISETP: 1 = LT).
 //   * Register numbers: the file's zero/true register is 255 (RZ), 63 (URZ), 7 (PT, UPT). Numbers >= first_virtual are virtual registers of
 //     the assembler; encode() refuses them.
 #pragma once
@@ -22,7 +22,7 @@ namespace rndn::isa {
 
 enum class Family : uint8_t { pascal, volta };  // Maxwell/Pascal 64-bit words; Volta and later 128-bit words
 
-// Facts about one target (targets.cpp); sources: the ISA documents.
+// Facts about one target (targets.cpp); sources: docs/sass.md.
 struct Target {
   std::string_view name;  // "sm_86"
   uint32_t sm;            // 86
@@ -56,7 +56,7 @@ struct Word {
 // Scheduling fields; the same six on both families.
 struct Control {
   uint8_t stall = 0;          // issue cycles before the next instruction of the warp, 0..15
-  bool yield = false;         // the bit as the ISA documents give it
+  bool yield = false;         // the bit of docs/sass.md
   uint8_t write_barrier = 7;  // scoreboard 0..5 released when results are written; 7 = none
   uint8_t read_barrier = 7;   // scoreboard 0..5 released when sources have been read; 7 = none
   uint8_t wait_mask = 0;      // scoreboards that must be free before issue

@@ -1,6 +1,6 @@
 // Control flow: divergence and reconvergence of the lanes of a warp, barriers between the warps of a block.
 //
-// Volta and later (volta-family.md, section 5): every lane has its own pc; lanes with one pc run as a group. A divergent branch splits the
+// Volta and later (docs/sass.md, section 5): every lane has its own pc; lanes with one pc run as a group. A divergent branch splits the
 // group; BSYNC makes a group wait for the lanes that BSSY recorded and that have neither left (BREAK) nor exited, and joins them. A lane that
 // went on behind a BSYNC, or that opened the region anew, is waited for no more by groups that it opened it with earlier (programs in
 // which lanes come to one region at different times, made by us and by ptxas, end on an H200).
@@ -16,7 +16,7 @@
 // WARPSYNC.COLLECTIVE does the same, but lanes may come from different places: those of the last group to arrive are where all of them go on, as
 // one, until ENDCOLLECTIVE sends every lane to the target that its own WARPSYNC named. They must name the mask by one register: with two an
 // H200 hangs. WARPSYNC.COLLECTIVE.ALL waits for all lanes (those of two places meet on an H100).
-// Pascal (pascal.md, section 5): a stack per warp. SSY, PBK, PCNT, CAL and PRET push a target with the active lanes; a divergent branch
+// Pascal (docs/sass.md, section 5): a stack per warp. SSY, PBK, PCNT, CAL and PRET push a target with the active lanes; a divergent branch
 // pushes its other side. Lanes that SYNC, BRK, CONT or RET wait; when none is active, the top entry is resumed with those of its lanes
 // that have not left it.
 #include <algorithm>
@@ -376,7 +376,7 @@ Status push(Warp& w, const Op& op, uint32_t) {
   return Status::go;
 }
 
-// Which lanes a condition-code test selects (pascal.md 2.6).
+// Which lanes a condition-code test selects (docs/sass.md, section 2).
 uint32_t condition(const Warp& w, uint32_t test) {
   const uint32_t n = w.negative, z = w.zero, v = w.overflow, c = w.carry;
   if (test < 16) {  // LT EQ GT as sets; integers have no unordered case

@@ -1,4 +1,4 @@
-// The scheduling model behind check_hazards: when is a result there, when has a source been read (volta-family notes 4, pascal notes 4).
+// The scheduling model behind check_hazards: when is a result there, when has a source been read (docs/sass.md, section 4).
 //
 // Per warp, time is the sum of the stall counts of what it has issued; waiting for a scoreboard takes no time (it may be free already), so
 // that only stalls and waits make a result visible. A result of a fixed-latency instruction is there `distance(producer, role of the

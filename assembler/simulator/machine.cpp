@@ -1,7 +1,7 @@
 // The simulated GPU as its users see it: memory, modules, launches (simulator.h).
 //
 // Loading places the module's variables in device memory, patches their addresses into the code, and decodes every kernel once.
-// Launching fills constant bank 0 as the driver does for the target (volta-family notes 6.5, pascal notes 6.5) and runs all blocks.
+// Launching fills constant bank 0 as the driver does for the target (docs/sass.md, section 7) and runs all blocks.
 #include <algorithm>
 #include <cstring>
 #include <optional>

@@ -33,7 +33,7 @@ enum class ParameterRole : uint8_t {
   output_size,    // u64: address of the result's size slot; the kernel writes it
   scratch,  // u64: address of scratch_bytes(kernel, elements, grid) bytes, 256-byte aligned. All zero before the first launch; the
   // kernel leaves all of it zero again, so launches repeat without a memset and kernels may share it
-  error,  // u64: address of the error word (design.md, decision 18), see ErrorWord: 0 = none. Of several errors the largest stays
+  error,  // u64: address of the error word (docs/decisions.md, 18), see ErrorWord: 0 = none. Of several errors the largest stays
 };
 
 enum class RuntimeError : uint32_t { none = 0, division_by_zero = 1, index_out_of_range = 2, negative_factorial = 3 };

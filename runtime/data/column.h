@@ -1,4 +1,4 @@
-// Columns on the host: logical type apart from physical encoding (design.md, decision 8).
+// Columns on the host: logical type apart from physical encoding (docs/decisions.md, 8).
 #pragma once
 #include <cstdint>
 #include <memory>

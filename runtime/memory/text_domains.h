@@ -1,4 +1,4 @@
-// Text on the device: 4-byte codes, and the domain that says what they mean (design.md, decision 9).
+// Text on the device: 4-byte codes, and the domain that says what they mean (docs/decisions.md, 9).
 //
 // A domain is a dictionary (codes are distinct texts), a column with many different texts (code = row), pieces of the texts of another domain,
 // another domain with more texts, or the distinct texts of another domain (code = place in byte order). Texts are compared, joined and grouped only

@@ -1014,7 +1014,7 @@ TEST(Explain, EveryQuery) {
 
 // --- Kernel counts of TPC-H ---------------------------------------------------------------------------------------------------
 
-// Kernels of the 22 queries by mode. `thesis`: what the rNdN thesis has for full fusion; no query may have more (design.md, section 6).
+// Kernels of the 22 queries by mode. `thesis`: what the rNdN thesis has for full fusion; no query may have more (docs/decisions.md, 33).
 struct Count {
   const char* query;
   size_t none, flow, full, thesis;

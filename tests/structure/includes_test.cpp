@@ -8,39 +8,13 @@
 #include <fstream>
 #include <map>
 #include <set>
-#include <sstream>
 #include <string>
 #include <vector>
 
+#include "tests/structure/components.h"
+
 namespace {
 namespace fs = std::filesystem;
-
-struct Component {
-  std::string name, folder;
-  std::vector<std::string> deps, headers;
-};
-
-std::vector<std::string> split(const std::string& text, char at) {
-  std::vector<std::string> parts;
-  std::istringstream in(text);
-  for (std::string part; std::getline(in, part, at);)
-    if (!part.empty()) parts.push_back(part);
-  return parts;
-}
-
-std::vector<Component> read_table() {
-  std::vector<Component> table;
-  std::ifstream in(RNDN_COMPONENT_TABLE);
-  for (std::string line; std::getline(in, line);) {
-    std::vector<std::string> fields;
-    std::istringstream row(line);
-    for (std::string field; std::getline(row, field, ' ');) fields.push_back(field);
-    if (fields.size() < 2) continue;
-    fields.resize(4);
-    table.push_back({fields[0], fields[1], split(fields[2], ','), split(fields[3], ',')});
-  }
-  return table;
-}
 
 // The component that owns a path relative to the root: the one with the longest folder that is a prefix. Components may
 // share a folder; then the one that lists the header wins, else the first.
@@ -73,7 +47,7 @@ bool is_source(const fs::path& path) {
 }
 
 TEST(Structure, EveryIncludeFollowsTheDeclaredDependencies) {
-  std::vector<Component> table = read_table();
+  std::vector<Component> table = read_components();
   ASSERT_GE(table.size(), 10u) << "the component table is missing or empty";
   fs::path root = RNDN_SOURCE_DIR;
   size_t checked = 0;
@@ -118,14 +92,14 @@ std::set<std::string> reached(const std::vector<Component>& table, const std::st
 
 // The lists of DEPS are the one source of who may include whom. What must hold of them whatever they say:
 TEST(Structure, DependenciesHaveNoCircle) {
-  const std::vector<Component> table = read_table();
+  const std::vector<Component> table = read_components();
   ASSERT_GT(table.size(), 20u);
   for (const Component& c : table)
     EXPECT_FALSE(reached(table, c.name).contains(c.name)) << "`" << c.name << "` depends on itself";
 }
 
 TEST(Structure, WitnessesAndStagesStayApart) {
-  const std::vector<Component> table = read_table();
+  const std::vector<Component> table = read_components();
   const std::map<std::string, std::set<std::string>> at_most = {
       {"base", {}},
       {"frontend", {"base"}},

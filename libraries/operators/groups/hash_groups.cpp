@@ -1,4 +1,4 @@
-// Groups by a hash table (design.md, decision 13): open addressing, a slot is a word of 8 bytes {tag, ~row}, 0: free.
+// Groups by a hash table (docs/decisions.md, 13): open addressing, a slot is a word of 8 bytes {tag, ~row}, 0: free.
 //
 // enter    every row looks for the slot of its key: a free one is claimed by one compare-and-swap; one with its tag is its own when the sortable bits
 //          of the two rows agree, or at once where the tag is all of the key. The smallest row stays in the slot by a maximum of ~row. Nobody waits
