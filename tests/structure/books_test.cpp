@@ -109,7 +109,7 @@ std::set<std::string> anchors_of(const std::string& page) {
   return anchors;
 }
 
-bool has_placeholder(const std::string& text) { return text.find_first_of("*<>{}$%[]~ ") != std::string::npos; }
+bool has_placeholder(const std::string& text) { return text.find_first_of("<>{}$%[]~ ") != std::string::npos; }
 bool is_markdown(const std::string& path) { return path.ends_with(".md"); }
 bool is_text(const std::string& path) {
   static const std::set<std::string> kinds = {".h",     ".cpp", ".def", ".l",   ".y",  ".c",   ".md",   ".py",  ".txt",
@@ -193,7 +193,12 @@ class References {
     static const std::regex code("`([^`]+)`");
     each(line, code, "`", [&](const std::smatch& m) {
       const std::string text = m[1];
-      if (has_placeholder(text) || text.starts_with('/')) return;
+      if (text.starts_with('/') || has_placeholder(text)) return;
+      if (const size_t star = text.find('*'); star != std::string::npos) {
+        if (text.find('/') < star && repository().paths.count(text.substr(0, text.find('/'))))
+          expect(matches(text.substr(0, star), text.substr(star + 1)), "nothing is called `" + text + "`");
+        return;
+      }
       const size_t slash = text.find('/');
       if (slash != std::string::npos) {
         // A path begins with a folder of the repository; all else with a slash is something else.
@@ -210,6 +215,12 @@ class References {
       if (on_the_web(comment, static_cast<size_t>(m.position(0)))) return;
       source(m.str());
     });
+  }
+  static bool matches(const std::string& begin, const std::string& end) {
+    const auto& paths = repository().paths;
+    return end.find('*') != std::string::npos || std::any_of(paths.begin(), paths.end(), [&](const std::string& p) {
+             return p.starts_with(begin) && p.ends_with(end);
+           });
   }
   // A name of a source file: with folders it is that file, alone it is some file's.
   void source(const std::string& name) {
