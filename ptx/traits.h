@@ -16,7 +16,7 @@ enum Trait : uint16_t {
   expands = 8,    // to code with branches of its own, perhaps
   calls = 16,
   differs = 32,     // its result may differ between lanes whatever it is given
-  cheap = 64,       // to run for nothing, where a branch around it is the other choice (most types: structure.cpp)
+  cheap = 64,       // to run for nothing, where a branch around it is the other choice (most types: flow/structurize.cpp)
   copyable = 128,   // does the same wherever it runs and however often (most operands: may_be_copied)
   removable = 256,  // has no effect but its results (most modifiers: dead_code.cpp)
 };

@@ -1,4 +1,4 @@
-// The engine and its plans: what they keep between runs. Runs themselves: run.h.
+// The engine and its plans: what they keep between runs. Runs themselves: run/execution.h.
 #include "runtime/engine.h"
 
 #include <algorithm>

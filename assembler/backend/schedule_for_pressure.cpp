@@ -14,7 +14,7 @@
 // needs most comes first, and an order is given up where it needs too many: mostly one block, and its end, tell that nothing helps.
 // Cost: O(instructions x (operands x window + dependences)) in blocks that are ordered.
 //
-// Left out: rows of registers for pairs and quads; values that are written several times, whose writes keep their order (split_values.cpp); predicates
+// Left out: rows of registers for pairs and quads; values that are written several times, whose writes keep their order (optimize/rename_webs.cpp); predicates
 // when it is decided whether an order is better; that blocks between `enough` and `wanted` could stay.
 #include <algorithm>
 #include <array>

@@ -9,10 +9,10 @@
 // this one, as in SSA form; of others the last one before it in its block, those before that as long as they are guarded, which leaves the old value to some
 // lanes, and if all are, those that reach the block's beginning, by the ways that lead there. Each register goes each of these ways once, and none once all
 // its writes are marked. The condition code is a register, too. One walk backwards over the code does it, but for what is needed round a loop: that is
-// looked at when it is asked for behind the walk. Where arms have become empty, their branch goes, and the code is looked at again (structure.cpp).
+// looked at when it is asked for behind the walk. Where arms have become empty, their branch goes, and the code is looked at again (structurize.cpp).
 // Cost: O(operands), and the ways of registers with several writes between blocks.
 //
-// Left out: loops that compute nothing, parts of vectors, what is needed under a guard alone (partly_dead_code.cpp). Loops are unrolled before.
+// Left out: loops that compute nothing, parts of vectors, what is needed under a guard alone (optimize/partial_dce.cpp). Loops are unrolled before.
 #include <algorithm>
 
 #include "assembler/flow/flow_graph.h"

@@ -1,4 +1,4 @@
-// Where the lanes of a warp run apart, and where they meet again (structure.cpp).
+// Where the lanes of a warp run apart, and where they meet again (structurize.cpp).
 //
 // What it finds: loops; levels, and in each the join of every branch; which values may differ between the lanes of a warp, and which blocks run
 // with some of its lanes missing.

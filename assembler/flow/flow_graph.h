@@ -1,5 +1,5 @@
-// The graph of blocks of one function that the passes of structure() work on one after another: structure.cpp makes it, divergence.cpp finds out
-// where lanes run apart and where they meet, regions.cpp makes regions of that.
+// The graph of blocks of one function that the passes of structure() work on one after another: structurize.cpp makes it, divergence.cpp finds out
+// where lanes run apart and where they meet, reconvergence.cpp makes regions of that.
 #pragma once
 #include <algorithm>
 #include <span>
@@ -206,7 +206,7 @@ struct Divergence : FlowGraph {
   Flags made_of_shared(std::span<const Undecided> undecided);
 };
 
-// Makes the regions; refuses what the target cannot run (regions.cpp).
+// Makes the regions; refuses what the target cannot run (reconvergence.cpp).
 Result<Flow> make_regions(Divergence graph);
 
 }  // namespace rndn::assembler

@@ -1,5 +1,5 @@
 // Makes every piece of the graph in which lanes run apart a region: a set of blocks that all lead to one join, with a landing block of its own in
-// front of the join (structure.cpp).
+// front of the join (structurize.cpp).
 //
 // Output invariants: on every path a region is opened once and joined once, last opened first (Pascal keeps them on a stack, Volta and later in
 // B registers by depth). Hence every edge into a region opens it, at the end of the block that it comes from or, where that block's other

@@ -1,7 +1,7 @@
 // Recovers structured control flow from PTX labels and branches.
 //
 // What it does: splits the function into blocks, leaves out dead code (dead_code.cpp), predicates small if-bodies (branch inlining), makes branches to the end exits, finds out which
-// branches can split a warp (divergence.cpp), and makes every piece of the graph in which lanes run apart a region (regions.cpp).
+// branches can split a warp (divergence.cpp), and makes every piece of the graph in which lanes run apart a region (reconvergence.cpp).
 //
 // Algorithm: a block begins at each label that is branched to and behind each branch; chains of blocks become one. An arm of at most 6 instructions
 // that may run under a guard goes into the block that branches to it (the thesis's rule), one of at most 12 if they are cheap and leave memory alone: loads

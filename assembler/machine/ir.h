@@ -58,7 +58,7 @@ enum class Memory : uint8_t {
 };
 
 // Parts of a call of a function that the driver has (Selector::call_driver), which a relocation fills in; parts of a call of a subroutine
-// (select_subroutine.cpp): the move of the place behind the call, the call, and the return at its end.
+// (select/subroutine.cpp): the move of the place behind the call, the call, and the return at its end.
 enum class Call : uint8_t { none, return_low, return_high, function, behind, subroutine, back };
 
 struct Inst {
@@ -257,7 +257,7 @@ struct Region {
   uint32_t depth = 0;  // nesting, 0 = outermost: the B register on Volta and later
 };
 
-// Code that several places of a function call (select_subroutine.cpp): its blocks follow each other from `body` on by `next`, and branch at most to a later
+// Code that several places of a function call (select/subroutine.cpp): its blocks follow each other from `body` on by `next`, and branch at most to a later
 // one of them. No register of it is a value of the places': a call reads and writes what is listed here.
 struct Subroutine {
   BlockId body = none<BlockId>();
@@ -304,7 +304,7 @@ struct Function {
   bool uses_ctaid_z = false;
   bool calls = false;       // functions of the driver
   bool alone = false;       // other code goes before and behind it (make_stencil.cpp)
-  bool collective = false;  // lanes meet by WARPSYNC.COLLECTIVE (select_warp.cpp)
+  bool collective = false;  // lanes meet by WARPSYNC.COLLECTIVE (select/warp.cpp)
   uint32_t max_registers = 255;
   std::vector<std::byte> constants;  // bank 2
 

@@ -1,4 +1,4 @@
-// See build.h.
+// See operands.h.
 #include "assembler/machine/operands.h"
 
 #include <new>

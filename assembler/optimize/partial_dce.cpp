@@ -3,7 +3,7 @@
 // Input and output: functions over virtual registers with their liveness, which a change makes stale. A guarded write does not end a life: the lanes that
 // it leaves out keep what they had, and something that runs without a guard may read it. So the elements that a thread loads under guards live around its
 // loop when what is computed of them is unguarded, though only the stores at the end, guarded as the loads, use it. Under the same guard, the load begins
-// the life of its value: it becomes a temporary, as in guarded_values.cpp.
+// the life of its value: it becomes a temporary, as in predicated_live_ranges.cpp.
 //
 // Algorithm: partial dead code elimination by predication (Gupta, Berson, Fang, "Path Profile Guided Partial Dead Code Elimination Using Predication",
 // 1997), without profiles and within blocks. Backwards through a block, the need of each unit is known: nobody's, that of lanes for which one guard

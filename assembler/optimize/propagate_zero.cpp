@@ -4,7 +4,7 @@
 // the upper word a register of its own, which holds zero as long as the value lives; here whoever reads that word alone reads RZ. Where pairs are
 // read as a whole, as addresses and by double precision, the word stays. All that writes it are moves of zero. Behind combine.cpp:
 // before it, sums take in more, and pairs that they then need cost `adam` of HeCBench its occupancy.
-// Which they are the survey has found; copies.cpp and combine.cpp write none of them otherwise.
+// Which they are the survey has found; coalesce_copies.cpp and combine.cpp write none of them otherwise.
 // Cost: O(instructions) where there are such words.
 //
 // Left out: other literals, which few places of an instruction take; words that are zero by other instructions.

@@ -2,7 +2,7 @@
 //
 // Input and output: functions over virtual registers with their liveness, which stays right: what is alive across blocks keeps its name. PTX that was
 // written by hand, or made from a template, uses a register again for the next intermediate result. Then every order of the code keeps the order of these
-// writes (order_for_registers.cpp), though nothing else asks for it.
+// writes (backend/schedule_for_pressure.cpp), though nothing else asks for it.
 //
 // Algorithm: renaming of the webs within a block (Muchnick, "Advanced Compiler Design and Implementation", 1997, 16.3.3). Backwards, a write is the
 // beginning of a web where all units of its value are dead before it. Of the webs of a value in a block, the last keeps the name if it is alive at the end,

@@ -1,7 +1,7 @@
 // Division, reciprocal and square root of floating-point numbers, rounded as IEEE 754 says for all operands (selection, both families).
 //
 // Each is inline code for operands whose exponents keep every step in the normal range, and a branch to code for all other operands, which stands once in
-// the kernel where several places need it (select_subroutine.cpp).
+// the kernel where several places need it (subroutine.cpp).
 //   Fast paths: an estimate from the function unit, Newton's iteration, and a last step with the exact remainder (fma), after Markstein, "Computation of
 //   elementary functions on the IBM RISC System/6000 processor", 1990, and Cornea, Harrison and Tang, "Scientific computing on Itanium-based
 //   systems", chapter 8.

@@ -286,7 +286,7 @@ void Selector::load_bank(const ptx::Instruction& i) {
   }
 }
 
-// cp.async: LDGSTS copies, LDGDEPBAR ends a group of copies, DEPBAR.LE waits until at most n groups are under way (scoreboard 0: assign_barriers.cpp).
+// cp.async: LDGSTS copies, LDGDEPBAR ends a group of copies, DEPBAR.LE waits until at most n groups are under way (scoreboard 0: backend/scoreboards.cpp).
 //
 // Ends and waits run for all lanes, as ptxas takes branches around them and knows no guards: a group more that ends, or a wait more, only makes what is
 // waited for more. Of a copy of n bytes the predicate says whether there are any at all, else all become zero; where n lies in between, .ZFILL

@@ -1,6 +1,6 @@
 // Instruction selection, the part that both families share.
 //
-// What it does: walks the blocks that structure.cpp made and emits SASS over virtual registers for every PTX instruction. A PTX register is a
+// What it does: walks the blocks that flow/structurize.cpp made and emits SASS over virtual registers for every PTX instruction. A PTX register is a
 // value of 1, 2 or 4 units (8- and 16-bit registers take a whole unit whose upper bits are undefined: readers extend).
 //
 // Cheap forwarding while walking, all on registers with a single unguarded definition: copies share their source's register, as do reads of a special
@@ -461,7 +461,7 @@ void Selector::prepare() {
   place_registers();
 }
 
-// Of a thread, so that one read will do (rematerialise.cpp has the same of machine instructions).
+// Of a thread, so that one read will do (optimize/rematerialize.cpp has the same of machine instructions).
 static bool never_changes(ptx::SpecialRegister r) {
   using S = ptx::SpecialRegister;
   switch (r) {

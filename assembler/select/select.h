@@ -1,5 +1,5 @@
 // Instruction selection: PTX to SASS over virtual registers. What both families share is in select.cpp; what differs is a table of primitives
-// (virtual functions of Selector) that select_volta.cpp and select_pascal.cpp fill.
+// (virtual functions of Selector) that volta.cpp and pascal.cpp fill.
 #pragma once
 #include <cstddef>
 #include <cstring>
@@ -335,7 +335,7 @@ class Selector {
   void divide64(Op result, Op a, Op b, bool remainder, bool is_signed);
   void add_saturated(uint32_t d, Op a, Op b);
   void mul_hi64(uint32_t d, Wide a, Wide b, bool is_signed);
-  // select_extended.cpp
+  // extended.cpp
   void extended_arithmetic(const ptx::Instruction& i);
   bool mixes_carries() const;
   void add_with_carry(const ptx::Instruction& i);
@@ -346,7 +346,7 @@ class Selector {
   void fill_high_word(uint32_t d, ptx::Type type);
   void bit_extract64(uint32_t d, Wide a, Op position, Op length, bool is_signed);
   void bit_insert64(uint32_t d, Wide value, Wide base, Op position, Op length);
-  // select_division.cpp
+  // division.cpp
   bool divide_or_root(const ptx::Instruction& i);
   void divide_f64(uint32_t d, Op a, Op b);
   void divide_f64_slow(Op q, Op a, Op b);
@@ -370,7 +370,7 @@ class Selector {
   Op source_pair(const ptx::Operand& o);
   Op f64_literal(uint32_t high);
   Op f64_addend(uint32_t high);
-  // select_subroutine.cpp
+  // subroutine.cpp
   // Long code that several places may need.
   enum class Shared : uint8_t {
     divide_f64,
@@ -418,7 +418,7 @@ class Selector {
   Op fixed_pair(uint32_t k);
   Op operand_register(Shared what, uint32_t k);
   void bits(const ptx::Instruction& i);
-  // select_half.cpp
+  // half.cpp
   Op half_source(const ptx::Operand& o, ptx::Type type);
   void half_modifiers(Emitted e, const ptx::Instruction& i);
   void half_arithmetic(const ptx::Instruction& i);
@@ -473,7 +473,7 @@ class Selector {
   void prefetch(const ptx::Instruction& i);
   void test_class(const ptx::Instruction& i);
   void integer_extras(const ptx::Instruction& i);
-  // select_warp.cpp
+  // warp.cpp
   // Operations of one kind that lanes of one mask may come to at different places, and the registers over which all places do them.
   struct Meeting {
     const ptx::Instruction* kind = nullptr;  // one of them

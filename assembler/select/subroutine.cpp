@@ -1,16 +1,16 @@
 // Subroutines: long code that stands once in a kernel, behind it, and is called by all places that need it (selection, both families).
 //
-// What is called, where several places need it: the slow paths of division and square root (select_division.cpp), and division of 64-bit integers
-// (select_division_integer.cpp). All of it is straight code, so that whatever lanes come, from wherever, run it together and return together: no region, no
+// What is called, where several places need it: the slow paths of division and square root (division.cpp), and division of 64-bit integers
+// (division_integer.cpp). All of it is straight code, so that whatever lanes come, from wherever, run it together and return together: no region, no
 // loop, nothing else is called. Pieces may be passed over where all lanes that came together agree on it (where_any).
 //
 // Convention: a subroutine works on registers of its own, which are the same for all subroutines of a kernel: pairs of operands (words: halves of one), of which
 // the first takes the result; on Volta and later a pair for the place to return to (the caller writes the low word, the subroutine the high one, zero;
 // Pascal's stack keeps it); and as many pairs and predicates as its temporaries need, whose lives in straight code tell which can share one. They are
 // ordinary virtual registers that are never spilled. As a register has one place in the whole function, the allocator chooses the convention itself: the call
-// reads and writes those registers (Subroutine::reads, writes; facts.cpp lists them), so that what lives across it is elsewhere, and between calls they
+// reads and writes those registers (Subroutine::reads, writes; machine/inst_facts.cpp lists them), so that what lives across it is elsewhere, and between calls they
 // are free.
-// The call and the return are blocks of their own, before which everything in flight is waited for (assign_barriers.cpp). To all passes the block
+// The call and the return are blocks of their own, before which everything in flight is waited for (backend/scoreboards.cpp). To all passes the block
 // behind the call is what follows it; the subroutine is code that no block leads to.
 // They need no frame: they are no calls by the target's ABI.
 // Cost: linear in the code; a call costs its place up to seven moves, on a path that is rare but for integers.

@@ -7,7 +7,7 @@
 // mask is not whole meet the others by WARPSYNC.COLLECTIVE: whoever comes last does the operation for all of them, over registers that are the same
 // at every place, the mask's too (an H200 hangs otherwise), and ENDCOLLECTIVE sends every lane back to its own. So do all lanes of the warp for barriers
 // of the block, which count warps, where they may come to several of them apart. The blocks between are for nothing else, so that no pass puts
-// anything there; everything under way is waited for before and behind (assign_barriers.cpp), since another place's code runs in between. Several such
+// anything there; everything under way is waited for before and behind (backend/scoreboards.cpp), since another place's code runs in between. Several such
 // operations in a straight piece of code ask once whether all lanes are here, and stand in it twice (as in the vendor's code): plain, and each with its
 // meeting.
 // Open: before sm_90, where nothing was measured, each operation waits at its own place.

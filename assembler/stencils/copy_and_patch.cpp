@@ -1,6 +1,6 @@
 // Functions made of stencils (stencils.h): the quickest way from PTX to machine code, for -O0.
 //
-// What it does, over the blocks that structure.cpp made, in their order:
+// What it does, over the blocks that flow/structurize.cpp made, in their order:
 //   1. Finds the stencil of every statement by its shape, and notes where registers are written and read.
 //   2. Finds out where registers that live in several blocks are alive: what is written before loops, to the ends of those that read it; what loops write,
 //      from each block that reads it before writing it, back to the writes (path

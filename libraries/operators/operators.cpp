@@ -1,4 +1,4 @@
-// The object behind sql.h. Each operator is a free function of its own file; this one only passes the library on.
+// The object behind api.h. Each operator is a free function of its own file; this one only passes the library on.
 #include "libraries/operators/operators.h"
 
 #include <utility>

@@ -1,4 +1,4 @@
-// The operators as free functions over the library of kernels, one file each. Private to this folder; sql.h says what they do.
+// The operators as free functions over the library of kernels, one file each. Private to this folder; api.h says what they do.
 #pragma once
 #include "libraries/operators/library.h"
 #include "libraries/operators/api.h"
@@ -19,7 +19,7 @@ Result<Aggregates> aggregate(Library& library, std::span<const Vector> keys, std
 Result<Cells> unique_cells(Library& library, const Cells& cells, Memory& memory);
 Result<Vector> rank(Library& library, const Strings& strings, uint64_t& distinct, Memory& memory);
 
-// join_probe.cpp, member.cpp, like.cpp, translate.cpp
+// join_probe.cpp, member.cpp, like.cpp, text/translate_codes.cpp
 Result<Pairs> join(Library& library, const Options& options, std::span<const Compare> compare,
                    std::span<const Vector> left, std::span<const Vector> right, Memory& memory);
 Result<Vector> member(Library& library, const Options& options, const Vector& x, const Vector& y, Memory& memory);

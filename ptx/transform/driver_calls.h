@@ -1,4 +1,4 @@
-// Keeps registers in local memory across places where something else runs: see save_registers.cpp.
+// Keeps registers in local memory across places where something else runs: see driver_calls.cpp.
 #pragma once
 #include <vector>
 

@@ -1,4 +1,4 @@
-// Expansions: what an instruction means, written as PTX text (expansions.cpp), takes its place before anything else is done.
+// Expansions: what an instruction means, written as PTX text (legalize_text.cpp), takes its place before anything else is done.
 //
 // The text names the operands %d0 (destination) and %s0, %s1, .. (sources; an address is %at without its offset, further ones %at1, ..), and declares what else
 // it needs; %constant is the value of an operand that must be one. It is parsed once per kind of instruction and module. In the copy, operands are the

@@ -1,4 +1,4 @@
-// What expand.cpp puts in the place of instructions. Private to this folder.
+// What legalize.cpp puts in the place of instructions. Private to this folder.
 #pragma once
 #include <span>
 #include <string>

@@ -1,4 +1,4 @@
-// Loads and stores of neighbouring words become one. See join_words.cpp.
+// Loads and stores of neighbouring words become one. See vectorize_memory.cpp.
 #pragma once
 #include <optional>
 

@@ -44,7 +44,7 @@ struct CompileOptions {
   bool strict = false;
   bool dialect_v0 = false;
   outliner::Mode outline = outliner::Mode::full;
-  bool fuse_operators = true;  // --fuse-operators: what runs as a fused operator has no kernel (fusion.h)
+  bool fuse_operators = true;  // --fuse-operators: what runs as a fused operator has no kernel (outliner/grouping_fusion.h)
   bool text_codes = true;      // text reaches kernels as codes (codegen.h)
   int level = 3;               // -O
   assembler::Scheduler scheduler = assembler::Scheduler::list;

@@ -31,7 +31,7 @@ struct Step {
     launch,      // a kernel
     order,       // SQL operators; with a third input: only that many rows, top-k
     group,
-    aggregate,  // a fused group (fusion.h); inputs: the columns, then values; outputs: the keys, then results
+    aggregate,  // a fused group (outliner/grouping_fusion.h); inputs: the columns, then values; outputs: the keys, then results
     unique,
     unique_cells,  // each(@unique, cells)
     join,

@@ -1,10 +1,10 @@
 // One run of a plan: walks the steps over the slots. Private to this folder; its parts are files of their own:
-//   run.cpp        the steps of the host, waiting, errors
-//   transfer.cpp   values between host and device
-//   codes.cpp      text: domains of vectors, and bringing several into one
-//   launch.cpp     kernels
-//   operators.cpp  SQL operators
-//   complex_keys.cpp  complex numbers as their keys
+//   execution.cpp       the steps of the host, waiting, errors
+//   transfer.cpp        values between host and device
+//   text_transfer.cpp   text: domains of vectors, and bringing several into one
+//   launch.cpp          kernels
+//   operator_calls.cpp  SQL operators
+//   complex_keys.cpp    complex numbers as their keys
 #pragma once
 #include <optional>
 #include <span>
@@ -31,7 +31,7 @@ class Run {
  private:
   using Value = reference::Value;
 
-  // --- run.cpp ---
+  // --- execution.cpp ---
   const hir::Program& program() const { return plan_.compiled.outlined.program; }
   Error located(Error e, Span span) const;
   Result<ItemPtr> item(uint32_t slot);
@@ -95,7 +95,7 @@ class Run {
   Arena& arena_of(const Item& v);
   ItemPtr new_vector(hir::BasicType type, uint64_t capacity, bool exact) const;
 
-  // --- codes.cpp ---
+  // --- text_transfer.cpp ---
   TextTools text_tools();
   DomainPtr domain_of(Item& v);
   Result<void> codes_to_device(Item& v);

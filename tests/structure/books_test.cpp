@@ -226,10 +226,14 @@ class References {
   void source(const std::string& name) {
     static const std::regex file(R"([\w./-]+\.(?:cpp|h|def|y|py))");
     if (!std::regex_match(name, file) || elsewhere.count(name)) return;
-    if (name.find('/') == std::string::npos)
+    if (name.find('/') == std::string::npos) {
       expect(repository().names.count(name) != 0, "no file is called " + name);
-    else if (repository().paths.count(name.substr(0, name.find('/'))))
-      expect(!repository().find(name, path_).empty(), "there is no " + name);
+    } else {
+      const auto& paths = repository().paths;
+      expect(!repository().find(name, path_).empty() ||
+                 (!paths.count(name.substr(0, name.find('/'))) && matches("", "/" + name)),
+             "there is no " + name);
+    }
   }
 
   const std::string path_;

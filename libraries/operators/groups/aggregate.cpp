@@ -1,4 +1,4 @@
-// group, gathers and reductions of groups as one operator (sql.h): no list of rows is built.
+// group, gathers and reductions of groups as one operator (operators/api.h): no list of rows is built.
 //
 // few keys         ... are told from known bounds: tables in shared memory (few_groups.cpp), where the groups that occur fit into them
 // few rows         the sort of one launch (small_sort.cpp), then a warp per group

@@ -1,4 +1,4 @@
-// order, top, group, unique: sorts of rows and what is read off them (sql.h).
+// order, top, group, unique: sorts of rows and what is read off them (operators/api.h).
 //
 // Up to 2,048 rows: one launch (small_sort.cpp), and one wait where the host must know a size. Where the number of rows is on the device
 // that launch comes first and tells it, so that more rows cost one wait more. More than 2,048 rows:

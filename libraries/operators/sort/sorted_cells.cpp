@@ -1,4 +1,4 @@
-// unique_cells and rank: sorts by keys that are not columns (sql.h).
+// unique_cells and rank: sorts by keys that are not columns (operators/api.h).
 //
 // unique_cells  unique of (number of the cell, value); then one kernel turns rows into positions in their cells, by bisection of the
 //               cells' offsets, and finds where the cells of the result begin, by bisection of the rows.
