@@ -66,15 +66,15 @@ class ParseContext {
   void results(uint32_t types);
   void end_function(uint32_t body, Location at);
 
-  // Statements.
-  uint32_t mark_statements() {
-    statement_begins_ = true;
+  // Statements. `next_unread`: the parser has not read a token beyond what is reduced, as it has after an `if`.
+  uint32_t mark_statements(bool next_unread) {
+    statement_begins_ = next_unread;
     return static_cast<uint32_t>(statements_.size());
   }
   uint32_t mark_operands() const { return static_cast<uint32_t>(operands_.size()); }
-  void push_statement(StatementId statement) {
+  void push_statement(StatementId statement, bool next_unread) {
     statements_.push_back(statement);
-    statement_begins_ = true;
+    statement_begins_ = next_unread;
   }
   BlockId block(uint32_t statements, Location at);
   BlockId block_of(StatementId statement);  // its block, or a new one around it

@@ -90,12 +90,12 @@ results: %empty
 body: statement { $$.id = index(builder.block_of($1.statement())); };
 
 block: '{' block_start statements block_end { $$.id = index(builder.block($2.id, @$)); };
-block_start: %empty { $$.id = builder.mark_statements(); };
+block_start: %empty { $$.id = builder.mark_statements(yyla.empty()); };
 block_end: '}'
          | error '}' { builder.recovered(); yyerrok; }
          ;
 statements: %empty
-          | statements statement { builder.push_statement($2.statement()); }
+          | statements statement { builder.push_statement($2.statement(), yyla.empty()); }
           ;
 
 statement: targets '=' expression ';' { $$.id = builder.assign($1.id, $3.expression(), @$); }

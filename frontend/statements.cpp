@@ -298,7 +298,7 @@ struct Actions {
       const TypeId to = type(s.cast_type);
       value = static_cast<ExpressionId>(context.cast(value, to, s.cast));
     }
-    context.push_statement(static_cast<StatementId>(context.assign(targets, value, s.all)));
+    context.push_statement(static_cast<StatementId>(context.assign(targets, value, s.all)), true);
   }
 };
 

@@ -111,5 +111,46 @@ TEST(Statements, NextToOthers) {
     expect_same(body, in_main(body));
 }
 
+// Ends of blocks within blocks: the grammar reads a token beyond an `if` that may go on with `else`, and what that token
+// begins is not over. Every nest of three, followed by every kind of statement, within one more block and without.
+TEST(Statements, AfterBlocksInBlocks) {
+  const std::vector<std::string> openers = {"if (x) {\n", "while (x) {\n", "repeat (x) {\n", "{\n", "if (x)\n"};
+  const std::vector<std::string> nexts = {"x = @plus(x, 2:i32);\n",
+                                          "y:i32 = @f(x);\n",
+                                          "var y:i32 = @f(x);\n",
+                                          "var y:i32;\n y = @f(x);\n",
+                                          "@f(x);\n",
+                                          "return x;\n",
+                                          "if (x) x = @f(x);\n",
+                                          "while (x) {\n x = @f(x);\n }\n",
+                                          "{\n x = @f(x);\n }\n",
+                                          "m.g = @f(x);\n"};
+  size_t different = 0;
+  for (const std::string& a : openers)
+    for (const std::string& b : openers)
+      for (const std::string& c : openers)
+        for (const std::string& next : nexts)
+          for (const std::string& before : {std::string(), std::string("if (x) {\n")}) {
+            std::string body = before + a + b + c + "x = @plus(x, 1:i32);\n", after;
+            for (const std::string* opener : {&c, &b, &a})
+              if (opener->find('{') != std::string::npos) body += "}\n";
+            body += next + "x = @plus(x, 3:i32);\n" + (before.empty() ? "" : "}\n");
+            const std::string text =
+                "module m { import Builtin.*;\n global g:i32 = 0:i32;\n def f(x:i32) : i32 { return x; }\n"
+                " def main() : i32 {\n x:i32 = 1:i32;\n" +
+                body + " return x;\n } }\n";
+            expect_same(text, text);
+            // The order that is written, whoever reads it.
+            const Outcome made = run_text("order.hir", text);
+            ASSERT_TRUE(made.ok) << text << made.diagnostics;
+            for (const Function& f : made.program.functions)
+              for (const Block& block : f.blocks)
+                for (size_t i = 1; i < block.statements.size(); ++i)
+                  different +=
+                      f.statements[block.statements[i]].span.begin < f.statements[block.statements[i - 1]].span.end;
+          }
+  EXPECT_EQ(different, 0u);
+}
+
 }  // namespace
 }  // namespace rndn::hir
