@@ -15,7 +15,9 @@ namespace rndn::hir {
 namespace {
 
 constexpr int most_passes = 64;
-constexpr uint32_t most_inferences = 200;  // functions of unknown signature calling each other: the checker recurses
+// Functions of unknown signature calling each other, and the blocks and casts around such calls in all of them: the
+// checker recurses.
+constexpr uint32_t most_inferences = 200, most_levels = 3 * most_nested;
 
 class Checker final : public TypeChecker {
  public:
@@ -23,7 +25,8 @@ class Checker final : public TypeChecker {
       : TypeChecker(p, o, s), reported_(s), states_(p.functions.size()), failed_(p.functions.size()) {}
 
   void run() {
-    for (uint32_t g = 0; g < program.globals.size(); ++g) global(static_cast<GlobalId>(g), 0);
+    find_circles();
+    for (uint32_t g = 0; g < program.globals.size(); ++g) global(static_cast<GlobalId>(g));
     if (!is_none(program.main)) infer(program.main);
     for (uint32_t f = 0; f < program.functions.size(); ++f) infer(static_cast<FunctionId>(f));
   }
@@ -46,7 +49,9 @@ class Checker final : public TypeChecker {
     bool has_loops = false;
   };
 
-  void global(GlobalId id, uint32_t depth);
+  void find_circles();
+  void global(GlobalId id);
+  void type_global(Global& g);
   void infer(FunctionId id);
 
   void block(BlockId id);
@@ -71,26 +76,49 @@ class Checker final : public TypeChecker {
   std::vector<State> states_;
   std::vector<bool> failed_;  // by FunctionId: a `?` result was not found out, and why was reported
   Walk walk_;
-  uint32_t depth_ = 0;
+  uint32_t depth_ = 0;   // inferences that are open
+  uint32_t levels_ = 0;  // blocks and casts that are open, in all of them
 };
 
 // --- Globals and functions ----------------------------------------------------------------------------------------------------
 
-// A global's value is a literal or another global.
-void Checker::global(GlobalId id, uint32_t depth) {
-  Global& g = program.globals[id];
-  if (depth > program.globals.size()) {
+// A global's value is a literal or another global; where that leads back, one global of the circle is an error.
+void Checker::find_circles() {
+  std::vector<uint32_t> seen(program.globals.size(), 0);  // the walk that came by, from 1
+  for (uint32_t start = 0; start < program.globals.size(); ++start) {
+    GlobalId id = static_cast<GlobalId>(start);
+    while (seen[index(id)] == 0) {
+      seen[index(id)] = start + 1;
+      const Operand& value = program.globals[id].value;
+      if (value.kind == Operand::global) id = value.global_id();
+    }
+    Global& g = program.globals[id];
+    if (seen[index(id)] != start + 1 || g.value.kind != Operand::global) continue;
     sink->error("cannot-infer", g.span, "the value of global `{}` depends on itself", name(g.name));
     g.type = no_type;
   }
+}
+
+// Types of globals along the chain of values that begins here, from its end.
+void Checker::global(GlobalId id) {
+  std::vector<GlobalId> chain{id};
+  for (;;) {
+    const Global& g = program.globals[chain.back()];
+    if (g.type == no_type || g.value.kind != Operand::global) break;
+    const GlobalId from = g.value.global_id();
+    if (!types.is_wildcard(program.globals[from].type)) break;
+    chain.push_back(from);
+  }
+  for (auto g = chain.rbegin(); g != chain.rend(); ++g) type_global(program.globals[*g]);
+}
+
+void Checker::type_global(Global& g) {
   if (g.type == no_type) return;
   TypeId type = no_type;
   if (g.value.kind == Operand::literal) {
     type = program.literals[g.value.literal_id()].type;
   } else if (g.value.kind == Operand::global) {
-    GlobalId from = g.value.global_id();
-    if (types.is_wildcard(program.globals[from].type)) global(from, depth + 1);
-    type = program.globals[from].type;
+    type = program.globals[g.value.global_id()].type;
   }
   if (type == no_type) {
     g.type = no_type;
@@ -164,7 +192,9 @@ void Checker::infer(FunctionId id) {
 
 void Checker::block(BlockId id) {
   Function& f = *walk_.function;
+  ++levels_;
   for (StatementId s : f.blocks[id].statements) statement(f.statements[s]);
+  --levels_;
 }
 
 void Checker::statement(Statement& s) {
@@ -521,6 +551,13 @@ bool Checker::call_user(FunctionId callee, Span span, std::span<const Argument> 
                   most_inferences);
       return false;
     }
+    if (levels_ >= most_levels) {
+      sink->error("cannot-infer", span,
+                  "functions without declared results call each other from within more than {} nested statements and "
+                  "casts; expected declared result types",
+                  most_levels);
+      return false;
+    }
     ++depth_;
     infer(callee);
     --depth_;
@@ -561,7 +598,9 @@ TypeId Checker::kept_column(const Expression& inner, TypeId from, TypeId to) con
 
 // check_cast: the table of horseir.md 3.5; lenient mode keeps the actual type of a column where published programs name another.
 void Checker::cast(Expression& e) {
+  ++levels_;
   expression(e.inner, e.cast_type);
+  --levels_;
   const Expression& inner = walk_.function->expressions[e.inner];
   TypeId to = e.cast_type;
   if (inner.types.size() != 1) {

@@ -18,6 +18,9 @@
 
 namespace rndn::hir {
 
+// Levels of statements in statements, and of check_casts in check_casts, that a program may have: passes recurse.
+inline constexpr uint32_t most_nested = 200;
+
 enum class ModuleId : uint32_t {};
 enum class FunctionId : uint32_t {};
 enum class GlobalId : uint32_t {};

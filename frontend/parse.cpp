@@ -16,7 +16,6 @@ namespace rndn::hir {
 namespace {
 
 using token = Parser::token;
-constexpr uint32_t most_nested = 200;  // statements, check_casts
 constexpr size_t most_errors = 20;
 constexpr size_t most_bytes = size_t{1} << 30;  // offsets are 32 bits and the scanner's lengths are int
 

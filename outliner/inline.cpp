@@ -1,11 +1,12 @@
 // Calls of user functions in main are replaced by the function's body, so that what functions compute gets kernels too.
 //
-// A call is replaced when the function is not recursive, leaves by one `return` that is its last statement (or has none and no results), and
-// types agree without conversion; with control flow in its body, also only outside loops, where variables without a value would keep that
-// of the iteration before. Parameters become variables that start as copies of the arguments, the results copies at the end.
-// Functions that main calls are expanded first (depth first; a function that is being expanded is recursive). The functions themselves stay as
-// they are, for calls that are not replaced and for each forms; kernels that nobody calls any more are dropped from their module, so that an
-// outlined program can be outlined again.
+// A call is replaced when the function is not recursive, leaves by one `return` that is its last statement (or has none
+// and no results), types agree without conversion, and nothing gets nested deeper than the parser allows; with control
+// flow in its body, also only outside loops, where variables without a value would keep that of the iteration before.
+// Parameters become variables that start as copies of the arguments, the results copies at the end. Functions that main
+// calls are expanded first (depth first; a function that is being expanded is recursive). The functions themselves stay
+// as they are, for calls that are not replaced and for each forms; kernels that nobody calls any more are dropped from
+// their module, so that an outlined program can be outlined again.
 // Cost: O(statements of the result), which is limited. Leaves out: calls under a cast, functions that return early.
 #include <algorithm>
 #include <map>
@@ -28,30 +29,34 @@ using hir::Target;
 using hir::VariableId;
 
 constexpr size_t most_statements = 20000;  // of main when all is done
-constexpr size_t deepest_calls = 200;      // the pass recurses
+constexpr size_t deepest_calls = 200;      // the pass recurses over them,
+constexpr size_t most_levels = 3 * hir::most_nested;  // and over the blocks around each
 
 struct Inliner {
   hir::Program& program;
   std::map<FunctionId, Function> expanded;  // with their own calls replaced
   std::set<FunctionId> active, recursive;
   size_t statements = 0;  // added so far
+  size_t levels = 0;      // blocks that are open, in all active functions
 };
 
 struct Body {
   bool fits = false;      // it can stand in place of a call
   bool branches = false;  // it has control flow
+  size_t levels = 0;      // of statements in statements
 };
 
-void look(const Function& f, BlockId block, bool outermost, Body& body) {
+void look(const Function& f, BlockId block, size_t level, Body& body) {
+  body.levels = std::max(body.levels, level);
   const std::vector<StatementId>& statements = f.blocks[block].statements;
   for (size_t i = 0; i < statements.size(); ++i) {
     const Statement& s = f.statements[statements[i]];
     if (s.kind == Statement::return_ &&
-        !(outermost && i + 1 == statements.size() && s.results.size() == f.result_types.size()))
+        !(level == 1 && i + 1 == statements.size() && s.results.size() == f.result_types.size()))
       body.fits = false;
     body.branches |= s.kind >= Statement::if_else && s.kind <= Statement::repeat;
     for (BlockId inner : {s.body, s.otherwise})
-      if (!is_none(inner)) look(f, inner, false, body);
+      if (!is_none(inner)) look(f, inner, level + 1, body);
   }
 }
 
@@ -61,7 +66,7 @@ Body body_of(const Function& f) {
   const std::vector<StatementId>& statements = f.blocks[f.body].statements;
   const bool returns = !statements.empty() && f.statements[statements.back()].kind == Statement::return_;
   body.fits = returns || f.result_types.empty();
-  look(f, f.body, true, body);
+  look(f, f.body, 1, body);
   return body;
 }
 
@@ -210,24 +215,28 @@ void splice(Inliner& in, Function& caller, const Statement& s, const Expression&
   }
 }
 
-void expand_block(Inliner& in, Function& f, BlockId block, bool in_loop, std::set<NameId>& names) {
+// `level`: of the block in its function, 1 for the outermost.
+void expand_block(Inliner& in, Function& f, BlockId block, size_t level, bool in_loop, std::set<NameId>& names) {
+  ++in.levels;
   std::vector<StatementId> out;
   const std::vector<StatementId> statements = f.blocks[block].statements;
   for (StatementId id : statements) {
     const Statement s = f.statements[id];
     const bool loop = in_loop || s.kind == Statement::while_loop || s.kind == Statement::repeat;
     for (BlockId inner : {s.body, s.otherwise})
-      if (!is_none(inner)) expand_block(in, f, inner, loop, names);
+      if (!is_none(inner)) expand_block(in, f, inner, level + 1, loop, names);
     bool replaced = false;
     if ((s.kind == Statement::assign || s.kind == Statement::expression) && !is_none(s.value)) {
       const Expression call = f.expressions[s.value];
       const bool user = call.kind == Expression::call && call.callee.kind == hir::FunctionRef::user;
       if (user && in.active.count(call.callee.function)) in.recursive.insert(call.callee.function);
-      if (user && !in.recursive.count(call.callee.function) && in.active.size() < deepest_calls) {
+      if (user && !in.recursive.count(call.callee.function) && in.active.size() < deepest_calls &&
+          in.levels < most_levels) {
         const Function& callee = expand(in, call.callee.function);
         const Body body = body_of(callee);
         if (body.fits && !in.recursive.count(call.callee.function) && !(in_loop && body.branches) &&
-            types_agree(in, f, s, call, callee) && in.statements + callee.statements.size() <= most_statements) {
+            level - 1 + body.levels <= hir::most_nested && types_agree(in, f, s, call, callee) &&
+            in.statements + callee.statements.size() <= most_statements) {
           splice(in, f, s, call, callee, names, out);
           replaced = true;
         }
@@ -236,6 +245,7 @@ void expand_block(Inliner& in, Function& f, BlockId block, bool in_loop, std::se
     if (!replaced) out.push_back(id);
   }
   f.blocks[block].statements = std::move(out);
+  --in.levels;
 }
 
 const Function& expand(Inliner& in, FunctionId id) {
@@ -244,7 +254,7 @@ const Function& expand(Inliner& in, FunctionId id) {
   in.active.insert(id);
   std::set<NameId> names;
   for (const hir::Variable& v : f.variables) names.insert(v.name);
-  if (!is_none(f.body)) expand_block(in, f, f.body, false, names);
+  if (!is_none(f.body)) expand_block(in, f, f.body, 1, false, names);
   in.active.erase(id);
   return in.expanded.emplace(id, std::move(f)).first->second;
 }

@@ -1,5 +1,7 @@
 #include "runtime/data/value.h"
 
+#include <algorithm>
+
 namespace rndn::data {
 
 using hir::BasicType;
@@ -52,6 +54,8 @@ namespace {
 Value with_cells(Value::Kind kind, std::vector<Value> cells) {
   Value v;
   v.kind = kind;
+  v.depth = 1;
+  for (const Value& cell : cells) v.depth = std::max(v.depth, cell.depth + 1);
   v.cells = std::make_shared<const std::vector<Value>>(std::move(cells));
   return v;
 }

@@ -50,6 +50,7 @@ struct Value {
 
   // everything else
   std::shared_ptr<const std::vector<Value>> cells;  // never null for list, dict, enumeration, ktable and made tables
+  uint32_t depth = 0;                               // levels of cells
   std::shared_ptr<const std::vector<std::string>> names;  // table: the columns' names
   std::string source;                        // table: name in `Tables` whose columns are loaded when asked for
   std::vector<hir::FunctionRef> functions_;  // functions

@@ -111,7 +111,7 @@ class Planner {
     if (is_none(program_.main)) return fail("there is no main");
     main_ = &program_.functions[program_.main];
     out.constants.resize(main_->variables.size());
-    if (!block(main_->body)) return false;
+    if (!globals_stay() || !block(main_->body)) return false;
     if (out.steps.empty() || out.steps.back().kind != Step::results) {  // no return: empty values of the declared types
       std::vector<uint32_t> slots;
       for (hir::TypeId type : main_->result_types) slots.push_back(add_slot(empty_value(type)));
@@ -151,6 +151,16 @@ class Planner {
       value = data::list({});
     }
     return host_item(std::move(value), Item::of_plan);
+  }
+
+  // A slot of a global has the value that it begins with: no function of the program may give it another.
+  bool globals_stay() {
+    for (const hir::Function& f : program_.functions)
+      for (const hir::Statement& s : f.statements)
+        for (const hir::Target& t : s.targets)
+          if (t.kind == hir::Target::global)
+            return fail(fmt::format("{}: assignment to a global", sources_.describe(t.span)));
+    return true;
   }
 
   bool slot_of(const hir::Operand& operand, uint32_t& slot) {
@@ -226,11 +236,7 @@ class Planner {
       case hir::Statement::block: return block(s.body);
       case hir::Statement::assign: {
         std::vector<uint32_t> outputs;
-        for (const hir::Target& t : s.targets) {
-          if (t.kind == hir::Target::global)
-            return fail(fmt::format("{}: assignment to a global", sources_.describe(t.span)));
-          outputs.push_back(t.kind == hir::Target::variable ? t.id : no_slot);
-        }
+        for (const hir::Target& t : s.targets) outputs.push_back(t.kind == hir::Target::variable ? t.id : no_slot);
         return expression(s.value, std::move(outputs), s.span);
       }
       case hir::Statement::expression: return expression(s.value, {}, s.span);

@@ -16,7 +16,6 @@ struct Context {
   std::string* printed = nullptr;
   const hir::BasicType* expected =
       nullptr;                // static type of the result: widens an accumulator (sum, avg), types an empty raze
-  uint32_t depth = 0;         // of user calls
   RunState* state = nullptr;  // never null in a builtin
 };
 

@@ -1,8 +1,14 @@
 // Executes HorseIR programs statement by statement: control flow, user functions, globals, builtins.
 //
 // The plainest meaning of the language (horseir.md sections 2 to 4): values are immutable, a variable holds one, an
-// unassigned variable is the empty vector of its type. Calls nest at most `max_depth` deep, so that endless recursion
-// is an error and not a crash.
+// unassigned variable is the empty vector of its type.
+//
+// Calls nest at most `max_depth` deep, so that endless recursion is an error and not a crash. Only calls recurse here:
+// nested blocks stand on a stack of their own, casts around casts are a loop. A call that finds little of its thread's
+// stack left goes on in a thread that has enough for all of them, so that the limit holds in any thread.
+#include <algorithm>
+
+#include "libraries/base/system/deep_stack.h"
 #include "runtime/reference/builtins.h"
 
 namespace rndn::reference {
@@ -16,44 +22,27 @@ using hir::Statement;
 
 namespace {
 
-constexpr uint32_t max_depth = 1000;
-
-// How a block was left.
-enum class Flow : uint8_t { next, break_, continue_, return_ };
+constexpr size_t max_depth = 1000;
+// Stack of one call, through `each` and with the checks of sanitizers, and what a builtin that calls nothing may need.
+constexpr size_t stack_of_call = 64 << 10, stack_of_builtin = 256 << 10;
+// Parts of parts of a value: what visits or destroys them recurses.
+constexpr uint32_t deepest_value = 200;
 
 class Interpreter {
  public:
   Interpreter(const Program& program, const Tables& tables, const SourceManager* sources, std::string* printed,
-              RunState& state, uint32_t depth)
-      : program_(program),
-        tables_(tables),
-        sources_(sources),
-        printed_(printed),
-        state_(state),
-        depth_(depth),
-        globals_(program.globals.size()) {}
+              RunState& state)
+      : program_(program), tables_(tables), sources_(sources), printed_(printed), state_(state) {
+    state_.globals.resize(program.globals.size());
+  }
 
   Result<std::vector<Value>> call(hir::FunctionId id, std::vector<Value> arguments) {
-    const Function& f = program_.functions[id];
     RETURN_IF_ERROR(take_step(state_));
-    if (depth_ >= max_depth)
-      return input_error("`{}` calls itself more than {} times deep", program_.text(f.name), max_depth);
-    if (arguments.size() != f.parameters.size())
-      return input_error("`{}` expects {} arguments, got {}", program_.text(f.name), f.parameters.size(),
-                         arguments.size());
-    ++depth_;
-    Frame frame{f, IdVector<hir::VariableId, Value>(f.variables.size()), {}};
-    for (size_t i = 0; i < arguments.size(); ++i) frame.variables[f.parameters[i]] = std::move(arguments[i]);
-    Flow flow = Flow::next;
-    Result<void> done = run_block(frame, f.body, flow);
-    --depth_;
-    if (!done) return done.error();
-    if (flow != Flow::return_ && !f.result_types.empty()) {
-      std::vector<Value> empty;
-      for (hir::TypeId t : f.result_types) empty.push_back(default_value(t));
-      return empty;
-    }
-    return std::move(frame.results);
+    if (state_.calls.size() >= max_depth) return too_deep(id);
+    if (stack_left() >= stack_of_builtin + stack_of_call) return enter(id, std::move(arguments));
+    Result<std::vector<Value>> results = std::vector<Value>();
+    RETURN_IF_ERROR(on_own_stack(max_depth * stack_of_call, [&] { results = enter(id, std::move(arguments)); }));
+    return results;
   }
 
  private:
@@ -61,7 +50,53 @@ class Interpreter {
     const Function& function;
     IdVector<hir::VariableId, Value> variables;
     std::vector<Value> results;
+    bool returned = false;
   };
+  // A block that is being executed.
+  struct Open {
+    hir::BlockId block;
+    size_t next = 0;                  // of its statements
+    const Statement* loop = nullptr;  // whose body it is
+    int64_t rounds = 0;               // of a `repeat` that are left
+  };
+  // One call among those that are open.
+  class OpenCall {
+   public:
+    OpenCall(RunState& state, hir::FunctionId id) : calls_(state.calls) { calls_.push_back(id); }
+    ~OpenCall() { calls_.pop_back(); }
+    OpenCall(const OpenCall&) = delete;
+    OpenCall& operator=(const OpenCall&) = delete;
+
+   private:
+    std::vector<hir::FunctionId>& calls_;
+  };
+
+  std::string_view name_of(hir::FunctionId id) const { return program_.text(program_.functions[id].name); }
+
+  Error too_deep(hir::FunctionId id) const {
+    const std::vector<hir::FunctionId>& calls = state_.calls;
+    const auto own = static_cast<size_t>(std::count(calls.begin(), calls.end(), id));
+    if (own + 1 >= calls.size())
+      return input_error("`{}` calls itself more than {} times deep", name_of(id), max_depth);
+    return input_error("calls are nested more than {} deep: the last are `{}` and `{}`, which it calls", max_depth,
+                       name_of(calls.back()), name_of(id));
+  }
+
+  Result<std::vector<Value>> enter(hir::FunctionId id, std::vector<Value> arguments) {
+    const Function& f = program_.functions[id];
+    if (arguments.size() != f.parameters.size())
+      return input_error("`{}` expects {} arguments, got {}", name_of(id), f.parameters.size(), arguments.size());
+    const OpenCall open(state_, id);
+    Frame frame{f, IdVector<hir::VariableId, Value>(f.variables.size()), {}};
+    for (size_t i = 0; i < arguments.size(); ++i) frame.variables[f.parameters[i]] = std::move(arguments[i]);
+    RETURN_IF_ERROR(run_blocks(frame));
+    if (!frame.returned && !f.result_types.empty()) {
+      std::vector<Value> empty;
+      for (hir::TypeId t : f.result_types) empty.push_back(default_value(t));
+      return empty;
+    }
+    return std::move(frame.results);
+  }
 
   Value default_value(hir::TypeId type) const {
     const hir::TypeTable& types = *program_.types;
@@ -85,10 +120,11 @@ class Interpreter {
       }
       case Operand::literal: return from_literal(program_, program_.literals[operand.literal_id()]);
       case Operand::global: {
-        Value& v = globals_[operand.global_id()];
+        Value& v = state_.globals[operand.id];
         if (v.kind == Value::none) {
-          ASSIGN_OR_RETURN(Value initial, evaluate(frame, program_.globals[operand.global_id()].value));
-          v = std::move(initial);
+          const Operand* initial = &operand;  // a literal in the end: check_types has refused circles
+          while (initial->kind == Operand::global) initial = &program_.globals[initial->global_id()].value;
+          ASSIGN_OR_RETURN(v, evaluate(frame, *initial));
         }
         return v;
       }
@@ -98,45 +134,41 @@ class Interpreter {
   }
 
   Result<std::vector<Value>> evaluate(Frame& frame, hir::ExpressionId id) {
-    const Expression& e = frame.function.expressions[id];
-    switch (e.kind) {
-      case Expression::operand: {
-        ASSIGN_OR_RETURN(Value v, evaluate(frame, e.operands[0]));
-        return std::vector<Value>{std::move(v)};
-      }
-      case Expression::cast: {
-        ASSIGN_OR_RETURN(std::vector<Value> inner, evaluate(frame, e.inner));
-        if (inner.size() != 1) return input_error("`check_cast` expects one value, got {}", inner.size());
-        // A cast of a table's column names its type and keeps its values (horseir.md 3.5); any other cast converts.
-        const Expression& of = frame.function.expressions[e.inner];
-        bool column = of.kind == Expression::call && of.callee.kind == hir::FunctionRef::builtin &&
-                      hir::row(of.callee.builtin_id).name == "column_value";
-        hir::TypeId type = e.types.size() == 1 && !program_.types->is_wildcard(e.types[0]) ? e.types[0] : e.cast_type;
-        ASSIGN_OR_RETURN(Value v, check_cast(inner[0], *program_.types, type, !column));
-        return std::vector<Value>{std::move(v)};
-      }
-      case Expression::call: {
-        std::vector<Value> arguments;
-        for (const Operand& operand : e.operands) {
-          ASSIGN_OR_RETURN(Value v, evaluate(frame, operand));
-          arguments.push_back(std::move(v));
-        }
-        if (e.callee.kind == hir::FunctionRef::user) return call(e.callee.function, std::move(arguments));
-        if (e.callee.kind != hir::FunctionRef::builtin) return Error{Fault::internal, "unresolved call"};
-        BasicType expected{};
-        Context context = make_context();
-        if (e.types.size() == 1 && program_.types->is_basic(e.types[0])) {
-          expected = program_.types->basic_of(e.types[0]);
-          context.expected = &expected;
-        }
-        ASSIGN_OR_RETURN(Value v, invoke(context, e.callee.builtin_id, arguments));
-        return std::vector<Value>{std::move(v)};
-      }
+    std::vector<const Expression*> casts;  // the outermost first
+    const Expression* e = &frame.function.expressions[id];
+    for (; e->kind == Expression::cast; e = &frame.function.expressions[e->inner]) casts.push_back(e);
+    ASSIGN_OR_RETURN(std::vector<Value> values, evaluate_inner(frame, *e));
+    // A cast of a table's column names its type and keeps its values (horseir.md 3.5); any other cast converts.
+    bool column = e->kind == Expression::call && e->callee.kind == hir::FunctionRef::builtin &&
+                  e->callee.builtin_id == hir::Builtin::column_value;
+    for (auto cast = casts.rbegin(); cast != casts.rend(); ++cast, column = false) {
+      if (values.size() != 1) return input_error("`check_cast` expects one value, got {}", values.size());
+      const Expression& c = **cast;
+      hir::TypeId type = c.types.size() == 1 && !program_.types->is_wildcard(c.types[0]) ? c.types[0] : c.cast_type;
+      ASSIGN_OR_RETURN(values[0], check_cast(values[0], *program_.types, type, !column));
     }
-    return Error{Fault::internal, "unknown expression"};
+    return values;
   }
 
-  Context make_context() { return Context{&program_, tables_, printed_, nullptr, depth_, &state_}; }
+  // An operand or a call.
+  Result<std::vector<Value>> evaluate_inner(Frame& frame, const Expression& e) {
+    std::vector<Value> arguments;
+    for (const Operand& operand : e.operands) {
+      ASSIGN_OR_RETURN(Value v, evaluate(frame, operand));
+      arguments.push_back(std::move(v));
+    }
+    if (e.kind == Expression::operand) return arguments;
+    if (e.callee.kind == hir::FunctionRef::user) return call(e.callee.function, std::move(arguments));
+    if (e.callee.kind != hir::FunctionRef::builtin) return Error{Fault::internal, "unresolved call"};
+    BasicType expected{};
+    Context context{&program_, tables_, printed_, nullptr, &state_};
+    if (e.types.size() == 1 && program_.types->is_basic(e.types[0])) {
+      expected = program_.types->basic_of(e.types[0]);
+      context.expected = &expected;
+    }
+    ASSIGN_OR_RETURN(Value v, invoke(context, e.callee.builtin_id, arguments));
+    return std::vector<Value>{std::move(v)};
+  }
 
   Result<bool> condition(Frame& frame, const Operand& operand) {
     ASSIGN_OR_RETURN(Value v, evaluate(frame, operand));
@@ -167,31 +199,48 @@ class Interpreter {
       if (target.kind == hir::Target::variable)
         frame.variables[target.variable_id()] = std::move(v);
       else
-        globals_[static_cast<hir::GlobalId>(target.id)] = std::move(v);
+        state_.globals[target.id] = std::move(v);
     }
     return {};
   }
 
-  Result<void> run_block(Frame& frame, hir::BlockId id, Flow& flow) {
-    for (hir::StatementId sid : frame.function.blocks[id].statements) {
-      const Statement& s = frame.function.statements[sid];
-      Result<void> done = run(frame, s, flow);
+  // The body of a function, block by block.
+  Result<void> run_blocks(Frame& frame) {
+    std::vector<Open> open{{frame.function.body}};
+    while (!open.empty() && !frame.returned) {
+      Open& here = open.back();
+      const std::vector<hir::StatementId>& statements = frame.function.blocks[here.block].statements;
+      const bool ended = here.next == statements.size();
+      if (ended && !here.loop) {
+        open.pop_back();
+        continue;
+      }
+      const Statement& s = ended ? *here.loop : frame.function.statements[statements[here.next++]];
+      Result<void> done = ended ? next_round(frame, open) : run(frame, s, open);
       if (!done) return located(done.error(), s.span);
-      if (flow != Flow::next) return {};
     }
     return {};
   }
 
-  // Runs a loop body; tells whether the loop goes on.
-  Result<bool> run_body(Frame& frame, hir::BlockId body, Flow& flow) {
-    RETURN_IF_ERROR(run_block(frame, body, flow));
-    if (flow == Flow::return_) return false;
-    bool leave = flow == Flow::break_;
-    flow = Flow::next;
-    return !leave;
+  // Begins the next round of the innermost loop, or leaves it.
+  Result<void> next_round(Frame& frame, std::vector<Open>& open) {
+    Open& here = open.back();
+    bool again = here.rounds-- > 0;
+    if (here.loop->kind == Statement::while_loop) {
+      ASSIGN_OR_RETURN(again, condition(frame, here.loop->condition));
+    }
+    if (!again) {
+      open.pop_back();
+      return {};
+    }
+    here.next = 0;
+    return take_step(state_);
   }
 
-  Result<void> run(Frame& frame, const Statement& s, Flow& flow) {
+  Result<void> run(Frame& frame, const Statement& s, std::vector<Open>& open) {
+    auto begin_loop = [&](int64_t rounds) {
+      open.push_back({s.body, frame.function.blocks[s.body].statements.size(), &s, rounds});
+    };
     switch (s.kind) {
       case Statement::assign: return assign(frame, s);
       case Statement::expression: {
@@ -199,29 +248,17 @@ class Interpreter {
         return {};
       }
       case Statement::declare: return {};
-      case Statement::block: return run_block(frame, s.body, flow);
+      case Statement::block: open.push_back({s.body}); return {};
       case Statement::if_else: {
         ASSIGN_OR_RETURN(bool taken, condition(frame, s.condition));
-        if (taken) return run_block(frame, s.body, flow);
-        if (!is_none(s.otherwise)) return run_block(frame, s.otherwise, flow);
+        if (taken || !is_none(s.otherwise)) open.push_back({taken ? s.body : s.otherwise});
         return {};
       }
-      case Statement::while_loop:
-        while (true) {
-          ASSIGN_OR_RETURN(bool go, condition(frame, s.condition));
-          if (!go) return {};
-          RETURN_IF_ERROR(take_step(state_));
-          ASSIGN_OR_RETURN(bool again, run_body(frame, s.body, flow));
-          if (!again) return {};
-        }
+      case Statement::while_loop: begin_loop(0); return {};
       case Statement::repeat: {
         ASSIGN_OR_RETURN(Value count, evaluate(frame, s.condition));
         ASSIGN_OR_RETURN(int64_t n, integer_scalar("repeat", count));
-        for (int64_t i = 0; i < n; ++i) {
-          RETURN_IF_ERROR(take_step(state_));
-          ASSIGN_OR_RETURN(bool again, run_body(frame, s.body, flow));
-          if (!again) return {};
-        }
+        begin_loop(n);
         return {};
       }
       case Statement::return_:
@@ -230,10 +267,17 @@ class Interpreter {
           ASSIGN_OR_RETURN(Value v, evaluate(frame, operand));
           frame.results.push_back(std::move(v));
         }
-        flow = Flow::return_;
+        frame.returned = true;
         return {};
-      case Statement::break_: flow = Flow::break_; return {};
-      case Statement::continue_: flow = Flow::continue_; return {};
+      case Statement::break_:
+      case Statement::continue_:
+        while (!open.empty() && !open.back().loop) open.pop_back();
+        if (open.empty()) return {};
+        if (s.kind == Statement::break_)
+          open.pop_back();
+        else
+          open.back().next = frame.function.blocks[open.back().block].statements.size();
+        return {};
     }
     return Error{Fault::internal, "unknown statement"};
   }
@@ -243,8 +287,6 @@ class Interpreter {
   const SourceManager* sources_;
   std::string* printed_;
   RunState& state_;
-  uint32_t depth_;
-  IdVector<hir::GlobalId, Value> globals_;
 };
 
 }  // namespace
@@ -253,15 +295,14 @@ Result<std::vector<Value>> run(const Program& program, const Tables& tables, con
                                std::string* printed, RunState* state) {
   if (is_none(program.main)) return input_error("the program has no function `main`");
   RunState fresh;
-  return Interpreter(program, tables, &sources, printed, state ? *state : fresh, 0).call(program.main, {});
+  return Interpreter(program, tables, &sources, printed, state ? *state : fresh).call(program.main, {});
 }
 
 Result<std::vector<Value>> call(hir::FunctionId function, std::vector<Value> arguments, const Program& program,
                                 const Tables& tables, const SourceManager& sources, std::string* printed,
                                 RunState* state) {
   RunState fresh;
-  return Interpreter(program, tables, &sources, printed, state ? *state : fresh, 0)
-      .call(function, std::move(arguments));
+  return Interpreter(program, tables, &sources, printed, state ? *state : fresh).call(function, std::move(arguments));
 }
 
 // Where the language lets types differ (sum of small integers into i64, Float results into Integer targets), the target
@@ -277,7 +318,7 @@ Result<std::vector<Value>> call(hir::Builtin builtin, const std::vector<Value>& 
                                 const Tables& tables, std::string* printed, const BasicType* expected,
                                 RunState* state) {
   RunState fresh;
-  Context context{program, tables, printed, expected, 0, state ? state : &fresh};
+  Context context{program, tables, printed, expected, state ? state : &fresh};
   ASSIGN_OR_RETURN(Value v, invoke(context, builtin, arguments));
   return std::vector<Value>{std::move(v)};
 }
@@ -299,6 +340,8 @@ Result<Value> invoke(Context& context, hir::Builtin builtin, Arguments arguments
   if ((v.kind == Value::vector || v.kind == Value::list) && length(v) > context.state->longest)
     return input_error("`{}` of {} elements is more than the {} that one vector may have", row.name, length(v),
                        context.state->longest);
+  if (v.depth > deepest_value)
+    return input_error("`{}` makes a value whose parts are nested more than {} deep", row.name, deepest_value);
   return v;
 }
 
@@ -306,9 +349,9 @@ Result<Value> apply(Context& context, const hir::FunctionRef& function, std::vec
   if (function.kind == hir::FunctionRef::builtin) return invoke(context, function.builtin_id, arguments);
   if (function.kind != hir::FunctionRef::user || !context.program)
     return Error{Fault::internal, "unresolved function literal"};
-  ASSIGN_OR_RETURN(std::vector<Value> results, Interpreter(*context.program, context.tables, nullptr, context.printed,
-                                                           *context.state, context.depth)
-                                                   .call(function.function, std::move(arguments)));
+  ASSIGN_OR_RETURN(std::vector<Value> results,
+                   Interpreter(*context.program, context.tables, nullptr, context.printed, *context.state)
+                       .call(function.function, std::move(arguments)));
   if (results.size() != 1)
     return input_error("a function applied to cells must have one result, `{}` has {}",
                        context.program->text(function.name), results.size());

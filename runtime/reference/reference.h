@@ -25,6 +25,8 @@ using data::dict, data::enumeration, data::enumeration_of, data::from_column, da
 // What the builtins of one run of a program share. A run starts with a fresh one.
 struct RunState {
   uint64_t random = 16807;  // the last number drawn by rand and randk, or the seed
+  std::vector<Value> globals;          // of the program, by GlobalId; none: as the program declares it
+  std::vector<hir::FunctionId> calls;  // of user functions that are open, the innermost last
   // Bounds, so that a wrong program is an error and not an exhausted machine.
   uint64_t longest = data::longest_vector;  // elements of one vector, cells of one list
   uint64_t steps = UINT64_MAX;              // calls and rounds of loops that are left

@@ -1,5 +1,6 @@
 // Hostile input: hand-made extremes, and some thousands of seeded mutations of the accepted and refused programs. The same checks
 // run open-endedly in the fuzz target.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <random>
@@ -9,6 +10,7 @@
 #include "frontend/frontend.h"
 #include "tests/frontend/robust.h"
 #include "tests/frontend/support.h"
+#include "tests/support/small_stack.h"
 
 namespace rndn::hir {
 namespace {
@@ -24,6 +26,13 @@ std::string repeat(std::string_view text, size_t n) {
 std::string chain(int n, std::string_view step, std::string_view first = "1:i32") {
   std::string out = fmt::format("x:? = 1:i32; x0:? = {};", first);
   for (int i = 1; i < n; ++i) out += fmt::format("x{}:? = {};\n", i, fmt::format(fmt::runtime(step), i - 1));
+  return out;
+}
+
+// `step` n times: `{0}` in it is the number, `{1}` the next.
+std::string numbered(int n, const std::string& step) {
+  std::string out;
+  for (int i = 0; i < n; ++i) out += fmt::format(fmt::runtime(step), i, i + 1);
   return out;
 }
 
@@ -79,8 +88,30 @@ TEST(Robust, Extremes) {
       head + chain(40, "@append(x{0}, x{0})", "@list(x, `a:sym)") + tail,
       head + chain(5000, "@plus(y{0}, z{0})") + tail,
       head + chain(5000, "@pluss(x{0})") + tail,
+      "module m { " + numbered(100000, "global g{0}:? = g{1};\n") + "global g100000:? = 1:i64; }",
+      "module m { " + numbered(100000, "global g{0}:i64 = g{1};\n") + "global g100000:i64 = g7; }",
+      "module m { " +
+          numbered(150, "def f{0}(n:i64) : ? {{ x:? = 0:i64; " + repeat("if (1:bool) {{ ", 190) + "x = @f{1}(n);" +
+                            repeat(" }}", 190) + " return x; }}\n") +
+          "def f150(n:i64) : ? { return n; } def main() { x:? = @f0(1:i64); } }",
   };
-  for (size_t i = 0; i < texts.size(); ++i) EXPECT_EQ(check_robust(texts[i]), "") << "text " << i;
+  ASSERT_TRUE(on_own_stack(rndn::test::small_stack, [&] {
+    for (size_t i = 0; i < texts.size(); ++i) EXPECT_EQ(check_robust(texts[i]), "") << "text " << i;
+  }));
+}
+
+// As deep as may be, in each way at once: statements, casts, and functions whose types follow from those that they call.
+TEST(Robust, WhatIsAllowedIsNotTooDeep) {
+  std::string text = "module m { import Builtin.*; def f0(n:i64) : ? { return n; }\n";
+  for (int i = 1; i < 190; ++i) text += fmt::format("def f{}(n:i64) : ? {{ x:? = @f{}(n); return x; }}\n", i, i - 1);
+  text += "def last(n:i64) : ? { var x:i64; " + repeat("if (1:bool) { ", 198) + "x = " + repeat("check_cast(", 199) +
+          "@f189(n)" + repeat(", i64)", 199) + ";" + repeat(" }", 198) + " return x; }\n";
+  text += "def main() : i64 { y:i64 = @last(1:i64); return y; } }";
+  ASSERT_TRUE(on_own_stack(rndn::test::small_stack, [&] {
+    EXPECT_EQ(check_robust(text), "");
+    const Outcome made = run_text("deep.hir", text);
+    EXPECT_TRUE(made.ok) << made.diagnostics;
+  }));
 }
 
 TEST(Robust, SeededMutations) {

@@ -1,12 +1,13 @@
 // Whole programs: control flow, user functions, globals, casts, positions of run-time errors.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
 #include <unistd.h>
 
 #include "frontend/frontend.h"
 #include "libraries/base/system/files.h"
 #include "runtime/reference/reference.h"
 #include "tests/reference/notation.h"
+#include "tests/support/small_stack.h"
 
 namespace rndn::reference::testing {
 namespace {
@@ -125,6 +126,100 @@ TEST(Programs, Recursion) {
   std::string endless = run_program(
       "module m { def f(n:i64) : i64 { r:i64 = @f(n); return r; } def main() : i64 { r:i64 = @f(1:i64); return r; } }");
   EXPECT_NE(endless.find("calls itself more than 1000 times deep"), std::string::npos) << endless;
+}
+
+// Blocks within blocks around a call, or casts around casts.
+std::string times(size_t n, const std::string& open, const std::string& inner, const std::string& close) {
+  std::string out;
+  for (size_t i = 0; i < n; ++i) out += open;
+  out += inner;
+  for (size_t i = 0; i < n; ++i) out += close;
+  return out;
+}
+// Counts down to 1 by `call`, which assigns f(m) to y.
+std::string countdown(const std::string& call, int from) {
+  return "module m { import Builtin.*;\n def f(n:i64) : i64 { x:i64 = 1:i64; more:bool = @gt(n, 1:i64);\n"
+         " if (more) { m:i64 = @minus(n, 1:i64); y:i64 = 0:i64;\n " +
+         call + "\n x = @plus(y, 1:i64); } return x; }\n def main() : i64 { r:i64 = @f(" + std::to_string(from) +
+         ":i64); return r; } }";
+}
+std::string on_small_stack(const std::string& text) {
+  std::string said;
+  EXPECT_TRUE(on_own_stack(rndn::test::small_stack, [&] { said = run_program(text); }));
+  return said;
+}
+
+// The limit of calls holds whatever stands around them, and in any thread; what is within it runs.
+TEST(Programs, DeepRecursionEndsAsAnErrorAndNotBefore) {
+  const std::vector<std::string> calls = {
+      "y = @f(m);",
+      times(5, "if (1:bool) { ", "y = @f(m);", " }"),
+      times(190, "if (1:bool) { ", "y = @f(m);", " }"),
+      times(190, "if (0:bool) { } else { ", "y = @f(m);", " }"),
+      times(190, "{ ", "y = @f(m);", " }"),
+      times(190, "repeat (1:i64) { ", "y = @f(m);", " }"),
+      times(190, "while (1:bool) { ", "y = @f(m);", " break; }"),
+      "y = " + times(190, "check_cast(", "@f(m)", ", i64)") + ";",
+      "y = @each(@f, m);",
+      "l:list<i64> = @list(m); e:list<i64> = @each(@f, l); y = @raze(e);",
+  };
+  for (const std::string& call : calls) {
+    SCOPED_TRACE(call.substr(0, 60));
+    EXPECT_EQ(on_small_stack(countdown(call, 900)), "i64 900");
+    EXPECT_THAT(on_small_stack(countdown(call, 1100)),
+                ::testing::HasSubstr("`f` calls itself more than 1000 times deep"));
+  }
+}
+
+TEST(Programs, ALongChainOfFunctionsIsNoRecursion) {
+  const auto chain = [](int functions) {
+    std::string text = "module m { import Builtin.*;\n";
+    for (int i = 0; i < functions; ++i)
+      text += fmt::format("def f{}(n:i64) : i64 {{ x:i64 = @f{}(n); return x; }}\n", i, i + 1);
+    return text +
+           fmt::format("def f{}(n:i64) : i64 {{ return n; }}\n def main() : i64 {{ r:i64 = @f0(7:i64); return r; }} }}",
+                       functions);
+  };
+  EXPECT_EQ(on_small_stack(chain(998)), "i64 7");
+  EXPECT_THAT(
+      on_small_stack(chain(3000)),
+      ::testing::EndsWith("error: calls are nested more than 1000 deep: the last are `f998` and `f999`, which it "
+                          "calls"));
+}
+
+TEST(Programs, ValuesNestSoDeep) {
+  const auto nested = [](int rounds, const std::string& more) {
+    return in_main("  x:list<?> = @list(1:i64);\n  repeat (" + std::to_string(rounds) + ":i64) { x = " + more +
+                   "; }\n  n:i64 = @len(x);\n  return n;\n");
+  };
+  for (const std::string& more : {"@list(x)", "@list(x, x)", "@list(1:i64, x)"}) {
+    EXPECT_EQ(on_small_stack(nested(199, more)), more == "@list(x)" ? "i64 1" : "i64 2");
+    EXPECT_THAT(on_small_stack(nested(300000, more)),
+                ::testing::HasSubstr("error: `list` makes a value whose parts are nested more than 200 deep"));
+  }
+}
+
+TEST(Programs, GlobalsAreOneWhoeverReadsThem) {
+  const std::string text =
+      "module m { import Builtin.*; global g:i64 = 1:i64; global first:i64 = g;\n"
+      "def f(x:i64) : i64 { y:i64 = @plus(x, g); return y; }\n"
+      "def set(x:i64) : i64 { g = x; return x; }\n"
+      "def main() : i64, i64, i64, i64 { g = 10:i64; a:i64 = @f(1:i64); l:list<i64> = @tolist((1,2):i64);\n"
+      "  e:list<i64> = @each(@f, l); s:? = @raze(e); b:i64 = @sum(s);\n"
+      "  l = @each(@set, l); c:i64 = @f(1:i64); return a, b, c, first; } }";
+  EXPECT_EQ(run_program(text), "i64 11, i64 23, i64 3, i64 1");
+}
+
+TEST(Programs, GlobalsOfGlobals) {
+  const auto chain = [](const std::string& type, const std::string& last) {
+    std::string text = "module m {\n";
+    for (int i = 0; i < 100000; ++i) text += fmt::format("global g{}:{} = g{};\n", i, type, i + 1);
+    return text + fmt::format("global g100000:{} = {};\n def main() : i64 {{ x:i64 = g0; return x; }} }}", type, last);
+  };
+  for (const char* type : {"i64", "?"}) {
+    EXPECT_EQ(on_small_stack(chain(type, "7:i64")), "i64 7");
+    EXPECT_THAT(on_small_stack(chain(type, "g99990")), ::testing::HasSubstr("depends on itself"));
+  }
 }
 
 TEST(Programs, EachWithAUserFunction) {
