@@ -5,7 +5,8 @@
 // elements a thread takes does not depend on timing, so float sums repeat bit for bit.
 // Finding the last block: thread 0 stores the block's partial results, fences, takes a ticket from a counter in the fixed part of the
 // scratch memory. The last block fences, combines, and leaves all scratch memory zero again.
-// Integer sums accumulate in 64 bits and are cut to the result's type at the end; averages divide a sum by a count, in f64.
+// Integer sums accumulate in 64 bits, float sums in f64, and are cut to the result's type at the end; averages divide a sum by a count, in f64.
+// So a sum of n f32 is off by one rounding to f32 and by n 2^-53 of the sum of their magnitudes at most.
 // Without a selection, the number of elements is n and needs no accumulator.
 // Scratch: 16 bytes of ticket, then per accumulator one 8-byte partial per block. Shared: 8 bytes per accumulator and warp.
 #include <algorithm>
@@ -87,8 +88,8 @@ AccumulatorPlan accumulators_of(Builtin builtin, BasicType type, bool selected) 
     case Builtin::avg:
       // A sum wraps, an average must not: 64-bit integers are averaged as f64. Narrower ones cannot overflow 64 bits.
       plan.kind = Accumulator::add;
-      if (!hir::is_float(type))
-        plan.type = builtin == Builtin::avg && type == BasicType::i64 ? BasicType::f64 : BasicType::i64;
+      plan.type =
+          hir::is_float(type) || (builtin == Builtin::avg && type == BasicType::i64) ? BasicType::f64 : BasicType::i64;
       break;
     case Builtin::min: plan.kind = Accumulator::min; break;
     case Builtin::max: plan.kind = Accumulator::max; break;

@@ -1,8 +1,10 @@
-// Reductions to one element (horseir.md 4.4). Integers accumulate in 64 bits; floats left to right, so that results
-// repeat.
+// Reductions to one element (horseir.md 4.4). Integers accumulate in 64 bits, floats exactly: a sum is rounded once. An
+// average is the rounded sum by the count, in f64; that of integers wraps nowhere. Of zeros, -0 is the smaller.
+#include <cmath>
 #include <limits>
 
 #include "runtime/reference/builtins.h"
+#include "runtime/reference/exact_sum.h"
 
 namespace rndn::reference {
 
@@ -18,16 +20,18 @@ Result<Value> len(Context& context, Arguments a) {
   return scalar_i64(static_cast<int64_t>(length(a[0])));
 }
 
+template <class T>
+ExactSum exact_sum(const Value& x) {
+  ExactSum total;
+  for (uint64_t i = 0; i < x.size; ++i) total.add(static_cast<double>(x.as<T>()[i]));
+  return total;
+}
+
 Result<Value> sum(Context& context, Arguments a) {
   const Value& x = a[0];
   if (!x.is_vector() || !hir::is_real(x.type)) return input_error("`sum` is not defined for {}", describe(x));
-  if (hir::is_float(x.type))
-    return with_type(x.type, [&](auto zero) -> Result<Value> {
-      using T = decltype(zero);
-      T total = 0;
-      for (T e : elements<T>(x)) total += e;
-      return make<T>(x.type, {total});
-    });
+  if (x.type == BasicType::f32) return make<float>(x.type, {exact_sum<float>(x).rounded<float>()});
+  if (x.type == BasicType::f64) return make<double>(x.type, {exact_sum<double>(x).rounded<double>()});
   uint64_t total = 0;
   for (int64_t e : elements<int64_t>(x)) total += static_cast<uint64_t>(e);
   int64_t result = static_cast<int64_t>(total);
@@ -39,7 +43,15 @@ Result<Value> avg(Context& context, Arguments a) {
   const Value& x = a[0];
   if (!x.is_vector() || !hir::is_real(x.type)) return input_error("`avg` is not defined for {}", describe(x));
   double total = 0;
-  for (double e : elements<double>(x)) total += e;
+  if (x.type == BasicType::f32) {
+    total = exact_sum<float>(x).rounded<double>();
+  } else if (x.type == BasicType::f64) {
+    total = exact_sum<double>(x).rounded<double>();
+  } else {
+    __int128 whole = 0;
+    for (int64_t e : elements<int64_t>(x)) whole += e;
+    total = static_cast<double>(whole);
+  }
   double mean = total / static_cast<double>(x.size);
   bool wide = hir::is_extended(x.type) || (context.expected && *context.expected == BasicType::f64);
   return wide ? make<double>(BasicType::f64, {mean}) : make<float>(BasicType::f32, {static_cast<float>(mean)});
@@ -56,8 +68,11 @@ Result<Value> extreme(Context&, Arguments a) {
     T best = smallest ? (Limits::has_infinity ? Limits::infinity() : Limits::max())
                       : (Limits::has_infinity ? -Limits::infinity() : Limits::min());
     if (x.type == BasicType::boolean) best = smallest;
-    for (T e : elements<T>(x))
+    for (T e : elements<T>(x)) {
       if (smallest ? e < best : e > best) best = e;  // NaN compares false and is passed over
+      if constexpr (std::is_floating_point_v<T>)
+        if (e == 0 && best == 0 && std::signbit(e) == smallest) best = e;
+    }
     return make<T>(x.type, {best});
   });
 }

@@ -1,7 +1,7 @@
 // Accumulators of aggregates over groups, and their code. Private to this folder.
 //
-// Integers narrower than 64 bits are compared in 32 bits and added up in 64; floats in their own type; an average is a sum and a count, divided at
-// the end, both in f64 for floats and 64-bit integers. Every combination has a fixed order (left operand: earlier rows), so that float results repeat bit for bit.
+// Integers narrower than 64 bits are compared in 32 bits and added up in 64; floats are compared in their own type and added up in f64; an average is
+// a sum and a count, divided at the end, both in f64 for floats and 64-bit integers. Every combination has a fixed order (left operand: earlier rows), so that float results repeat bit for bit.
 #pragma once
 #include <limits>
 #include <string>

@@ -33,7 +33,7 @@ Held held_for(Reduce reduce, Type type) {
   switch (reduce) {
     case Reduce::distinct:
     case Reduce::len: return Held::s64;
-    case Reduce::sum: return type == Type::f64 ? Held::f64 : type == Type::f32 ? Held::f32 : Held::s64;
+    case Reduce::sum: return is_float(type) ? Held::f64 : Held::s64;
     case Reduce::avg:  // a sum wraps, an average must not
       return is_float(type) || type == Type::i64 ? Held::f64 : Held::s64;
     default: break;
@@ -83,6 +83,8 @@ uint32_t build_finish(ptx::Module& module, std::string_view name, Held held, boo
           b.st<F32>(Space::global, to, b.cvt<F32>(mean));
         else
           b.st<F64>(Space::global, to, mean);
+      } else if constexpr (std::same_as<T, F64>) {  // a sum of f32
+        b.st<F32>(Space::global, to, b.cvt<F32>(x));
       } else if constexpr (!ptx::FloatTag<T>) {  // cut
         Reg<U32> low;
         if constexpr (T::size == 8)
