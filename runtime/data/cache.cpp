@@ -22,7 +22,7 @@
 namespace rndn::data {
 namespace {
 
-constexpr char magic[8] = {'r', 'n', 'd', 'n', 'c', 'o', 'l', '1'};
+constexpr char magic[8] = {'r', 'n', 'd', 'n', 'c', 'o', 'l', '2'};
 
 struct Record {
   uint64_t rows;

@@ -169,8 +169,8 @@ void compute_statistics(Column& column, unsigned threads) {
     }
   }
   switch (column.type) {
-    case BasicType::boolean:
-    case BasicType::character: return fill<uint8_t>(column, threads);
+    case BasicType::boolean: return fill<uint8_t>(column, threads);
+    case BasicType::character:
     case BasicType::i8: return fill<int8_t>(column, threads);
     case BasicType::i16: return fill<int16_t>(column, threads);
     case BasicType::i32:

@@ -66,7 +66,7 @@ uint32_t code_width(uint64_t distinct_values);
 // Bytes of a foreign row: 4 when the referenced table has fewer than 2^31 rows, else 8.
 uint32_t foreign_row_width(uint64_t referenced_rows);
 // Fills column.statistics from its data, in one pass (and a bitmap of rows bits, where `dense` hangs on it). Integers
-// are read as signed, bool, char and codes as unsigned.
+// are read as signed, chars too as all integers of the language; bool and codes as unsigned.
 void compute_statistics(Column& column, unsigned threads = 0);
 
 }  // namespace rndn::data

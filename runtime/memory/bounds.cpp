@@ -1,5 +1,6 @@
-// One pass over the statements with intervals, O(statements). What is not listed is unknown. Sums and differences are known only where they cannot
-// leave the type of their result.
+// One pass over the statements with intervals, O(statements). What is not listed is unknown. Sums and differences are
+// computed in whole numbers and known only where they lie within the type that the elements are computed in; what is
+// within a type is not changed by a conversion to it.
 #include "runtime/memory/bounds.h"
 
 #include <algorithm>
@@ -13,22 +14,25 @@ using hir::Builtin;
 
 namespace {
 
-Bounds limits(BasicType type) {
-  switch (type) {
-    case BasicType::boolean: return {0, 1};
-    case BasicType::i8: return {INT8_MIN, INT8_MAX};
-    case BasicType::i16: return {INT16_MIN, INT16_MAX};
-    case BasicType::i64:
-    case BasicType::time:
-    case BasicType::dt: return {INT64_MIN / 4, INT64_MAX / 4};  // so that no sum of two overflows
-    default: return {INT32_MIN, INT32_MAX};
-  }
-}
-
 bool within(const Bounds& b, const Bounds& outer) { return b.known() && b.min >= outer.min && b.max <= outer.max; }
 Bounds join(const Bounds& a, const Bounds& b) {
   if (!a.known() || !b.known()) return {};
   return {std::min(a.min, b.min), std::max(a.max, b.max)};
+}
+
+Bounds sum(const Bounds& x, const Bounds& y) {
+  Bounds r;
+  if (!x.known() || !y.known() || __builtin_add_overflow(x.min, y.min, &r.min) ||
+      __builtin_add_overflow(x.max, y.max, &r.max))
+    return {};
+  return r;
+}
+Bounds difference(const Bounds& x, const Bounds& y) {
+  Bounds r;
+  if (!x.known() || !y.known() || __builtin_sub_overflow(x.min, y.max, &r.min) ||
+      __builtin_sub_overflow(x.max, y.min, &r.max))
+    return {};
+  return r;
 }
 
 // Civil year of a day since 1970-01-01 (H. Hinnant, "chrono-compatible low-level date algorithms", civil_from_days).
@@ -43,41 +47,107 @@ int64_t year_of_day(int64_t day) {
 
 }  // namespace
 
+Bounds limits(BasicType type) {
+  switch (type) {
+    case BasicType::boolean: return {0, 1};
+    case BasicType::character:  // a signed number as all integers of the language
+    case BasicType::i8: return {INT8_MIN, INT8_MAX};
+    case BasicType::i16: return {INT16_MIN, INT16_MAX};
+    case BasicType::i32:
+    case BasicType::date:
+    case BasicType::month:
+    case BasicType::minute:
+    case BasicType::second: return {INT32_MIN, INT32_MAX};
+    case BasicType::i64:
+    case BasicType::time:
+    case BasicType::dt: return {INT64_MIN, INT64_MAX};
+    case BasicType::f32:
+    case BasicType::f64:
+    case BasicType::complex:
+    case BasicType::sym:
+    case BasicType::str: return {};
+  }
+  return {};
+}
+
+Bounds bounds_of_call(Builtin builtin, BasicType type, std::span<const Interval> a, uint64_t longest) {
+  auto of = [&](size_t k) { return k < a.size() ? a[k].bounds : Bounds{}; };
+  Bounds result;
+  switch (builtin) {
+    case Builtin::compress:
+    case Builtin::vector: result = of(1); break;
+    case Builtin::index:
+    case Builtin::reverse:
+    case Builtin::raze: result = of(0); break;
+    case Builtin::append: result = join(of(0), of(1)); break;
+    case Builtin::index_a: result = join(of(0), of(2)); break;
+    case Builtin::range:
+      if (const Bounds x = of(0); x.known()) result = {0, x.max > 0 ? x.max - 1 : 0};
+      break;
+    case Builtin::where:
+    case Builtin::len: result = {0, static_cast<int64_t>(longest)}; break;
+    case Builtin::date_year:
+      if (const Bounds x = of(0); x.known() && a[0].type == BasicType::date)
+        result = {year_of_day(x.min), year_of_day(x.max)};
+      break;
+    case Builtin::date_month: result = {1, 12}; break;
+    case Builtin::date_day: result = {1, 31}; break;
+    case Builtin::plus:
+      if (hir::is_integer(type)) result = sum(of(0), of(1));
+      break;
+    case Builtin::minus:
+      if (hir::is_integer(type)) result = difference(of(0), of(1));
+      if (result.known() && a[0].type == BasicType::minute) result = {result.min / 60, result.max / 60};  // of seconds
+      break;
+    default: break;
+  }
+  if (hir::is_text(type)) return result;  // of codes
+  return within(result, limits(type)) ? result : Bounds{};
+}
+
 void set_bounds(const hir::Program& program, const hir::Function& f, uint64_t elements_of_geometry,
                 const std::vector<ItemPtr>& inputs, const std::vector<ItemPtr>& outputs) {
   std::vector<Bounds> bounds(f.variables.size());
   std::vector<uint8_t> ascending(f.variables.size(), 0);  // as Item::ascending
   auto elements = [](const Item& v) -> const Item& { return v.kind == Item::cells ? *v.parts[0] : v; };
-  for (size_t i = 0; i < inputs.size() && i < f.parameters.size(); ++i)
-    bounds[index(f.parameters[i])] = elements(*inputs[i]).bounds;
-  for (size_t i = 0; i < inputs.size() && i < f.parameters.size(); ++i)
-    ascending[index(f.parameters[i])] = inputs[i]->kind == Item::vector && inputs[i]->ascending;
-  uint64_t longest = std::max<uint64_t>(1, elements_of_geometry);
-  for (const ItemPtr& v : inputs) longest = std::max(longest, elements(*v).capacity);
-  auto of = [&](const hir::Operand& o) -> Bounds {
-    if (o.kind == hir::Operand::variable) return bounds[o.id];
-    if (o.kind != hir::Operand::literal) return {};
-    const hir::Literal& literal = program.literals[o.literal_id()];
-    const auto* values = std::get_if<std::vector<int64_t>>(&literal.values);
-    if (!values || values->empty() || !program.types->is_basic(literal.type) ||
-        hir::is_float(program.types->basic_of(literal.type)))
-      return {};
-    const auto [low, high] = std::minmax_element(values->begin(), values->end());
-    return {*low, *high};
-  };
-  auto ascends = [&](const hir::Operand& o) { return o.kind == hir::Operand::variable && ascending[o.id] != 0; };
   auto element_of = [&](hir::TypeId type) {
     while (!program.types->is_basic(type) && !(*program.types)[type].components.empty())
       type = (*program.types)[type].components[0];
     return program.types->is_basic(type) ? program.types->basic_of(type) : BasicType::complex;
   };
+  auto type_of = [&](hir::VariableId v) { return element_of(f.variables[v].type); };
+  // What is stored in elements of a type lies within it; else the bounds are of something else.
+  auto stored = [](const Bounds& b, BasicType type) {
+    return hir::is_text(type) || within(b, limits(type)) ? b : Bounds{};
+  };
+  for (size_t i = 0; i < inputs.size() && i < f.parameters.size(); ++i) {
+    const hir::VariableId v = f.parameters[i];
+    bounds[index(v)] = stored(elements(*inputs[i]).bounds, type_of(v));
+    ascending[index(v)] = inputs[i]->kind == Item::vector && inputs[i]->ascending;
+  }
+  uint64_t longest = std::max<uint64_t>(1, elements_of_geometry);
+  for (const ItemPtr& v : inputs) longest = std::max(longest, elements(*v).capacity);
+  auto interval = [&](const hir::Operand& o) -> Interval {
+    if (o.kind == hir::Operand::variable) return {type_of(o.variable_id()), bounds[o.id]};
+    if (o.kind != hir::Operand::literal) return {BasicType::complex, {}};
+    const hir::Literal& literal = program.literals[o.literal_id()];
+    const BasicType type = element_of(literal.type);
+    const auto* values = std::get_if<std::vector<int64_t>>(&literal.values);
+    if (!values || values->empty() || hir::is_float(type)) return {type, {}};
+    const auto [low, high] = std::minmax_element(values->begin(), values->end());
+    return {type, stored({*low, *high}, type)};
+  };
+  auto of = [&](const hir::Operand& o) { return interval(o).bounds; };
+  auto ascends = [&](const hir::Operand& o) { return o.kind == hir::Operand::variable && ascending[o.id] != 0; };
   for (const hir::Statement& s : f.statements) {
     if (s.kind != hir::Statement::assign || s.targets.size() != 1 || s.targets[0].kind != hir::Target::variable)
       continue;
     const hir::Expression& e = f.expressions[s.value];
     Bounds result;
     bool up = false;
-    const BasicType type = element_of(f.variables[s.targets[0].variable_id()].type);
+    // The value is made in its own type, then converted to that of the variable.
+    const BasicType type = type_of(s.targets[0].variable_id()),
+                    own = e.types.size() == 1 ? element_of(e.types[0]) : BasicType::complex;
     if (e.kind == hir::Expression::operand) {
       result = of(e.operands[0]);
       up = ascends(e.operands[0]);
@@ -91,48 +161,18 @@ void set_bounds(const hir::Program& program, const hir::Function& f, uint64_t el
         b = functions->front().builtin_id;
         a = a.subspan(1);
       }
+      std::vector<Interval> arguments;
+      for (const hir::Operand& o : a) arguments.push_back(interval(o));
+      result = bounds_of_call(b, own, arguments, longest);
       if (b == e.callee.builtin_id) {  // of vectors, not of cells
         if (b == Builtin::compress) up = ascends(a[1]);
         if (b == Builtin::index) up = ascends(a[0]) && ascends(a[1]);
         if (b == Builtin::where || b == Builtin::range) up = true;
-        if (b == Builtin::date_year) up = ascends(a[0]);
-      }
-      switch (b) {
-        case Builtin::compress: result = of(a[1]); break;
-        case Builtin::index:
-        case Builtin::reverse:
-        case Builtin::raze: result = of(a[0]); break;
-        case Builtin::vector: result = of(a[1]); break;
-        case Builtin::append: result = join(of(a[0]), of(a[1])); break;
-        case Builtin::index_a: result = join(of(a[0]), of(a[2])); break;
-        case Builtin::range:
-          if (const Bounds x = of(a[0]); x.known()) result = {0, std::max<int64_t>(0, x.max - 1)};
-          break;
-        case Builtin::where:
-        case Builtin::len: result = {0, static_cast<int64_t>(longest)}; break;
-        case Builtin::date_year:
-          if (const Bounds x = of(a[0]); x.known() && a[0].kind == hir::Operand::variable &&
-                                         element_of(f.variables[a[0].variable_id()].type) == BasicType::date)
-            result = {year_of_day(x.min), year_of_day(x.max)};
-          break;
-        case Builtin::date_month: result = {1, 12}; break;
-        case Builtin::date_day: result = {1, 31}; break;
-        case Builtin::plus:
-        case Builtin::minus: {
-          const Bounds x = of(a[0]), y = of(a[1]), wide = limits(BasicType::i64);
-          if (!hir::is_integer(type) || !within(x, wide) || !within(y, wide)) break;
-          result = b == Builtin::plus ? Bounds{x.min + y.min, x.max + y.max} : Bounds{x.min - y.max, x.max - y.min};
-          break;
-        }
-        default: break;
+        if (b == Builtin::date_year) up = ascends(a[0]) && result.known();  // they wrap in 16 bits
       }
     }
-    ascending[s.targets[0].id] = up && !hir::is_text(type) && !hir::is_float(type);
-    if (hir::is_text(type)) {
-      bounds[s.targets[0].id] = result;
-    } else if (type != BasicType::complex && !hir::is_float(type) && within(result, limits(type))) {
-      bounds[s.targets[0].id] = result;
-    }
+    ascending[s.targets[0].id] = up && own == type && !hir::is_text(type) && !hir::is_float(type);
+    bounds[s.targets[0].id] = stored(result, type);
   }
   for (const hir::Statement& s : f.statements)
     if (s.kind == hir::Statement::return_)

@@ -1,13 +1,27 @@
-// What holds for the integers that a kernel makes, from what holds for its inputs: bounds (selections stay within their source, dates give years), and
-// whether they ascend. Operators sort and
-// hash fewer bits of keys whose bounds are known. Private to this folder.
+// What holds for the integers that a kernel makes, from what holds for its inputs: bounds (selections stay within their
+// source, dates give years), and whether they ascend. Operators sort and hash fewer bits of keys whose bounds are known,
+// so a bound that does not hold is a wrong answer.
 #pragma once
+#include <span>
 #include <vector>
 
 #include "outliner/outliner.h"
 #include "runtime/memory/device_value.h"
 
 namespace rndn::runtime {
+
+// All integers that the type stores. Unknown for floats, complex numbers and text.
+Bounds limits(hir::BasicType type);
+
+// What is known of the elements of an argument.
+struct Interval {
+  hir::BasicType type{};
+  Bounds bounds;
+};
+// Where the elements lie that a builtin makes of such arguments (cells of lists, for the each family), as elements of
+// type `result`; unknown where they may wrap or no rule says. `longest`: an upper bound of the elements of any vector.
+Bounds bounds_of_call(hir::Builtin builtin, hir::BasicType result, std::span<const Interval> arguments,
+                      uint64_t longest);
 
 // elements_of_geometry: an upper bound of them.
 void set_bounds(const hir::Program& program, const hir::Function& f, uint64_t elements_of_geometry,

@@ -51,7 +51,6 @@ Bounds bounds_of(const data::Column& column) {
   if (column.encoding == data::Encoding::text) return {0, static_cast<int64_t>(std::max<uint64_t>(1, column.rows)) - 1};
   const data::Statistics& s = column.statistics;
   if (!s.known || hir::is_float(column.type)) return {};
-  if (column.type == BasicType::character && s.max > INT8_MAX) return {};  // statistics read them as unsigned
   return {s.min, s.max};
 }
 

@@ -45,7 +45,7 @@ TEST(Statistics, OfIntegers) {
   expect(plain<int32_t>(BasicType::i32, {1, 3}), {1, 3, true, false});
   expect(plain<int32_t>(BasicType::date, {-5}), {-5, -5, true, true});
   expect(plain<int8_t>(BasicType::i8, {-128, 127}), {-128, 127, true, false});
-  expect(plain<uint8_t>(BasicType::character, {'z', 0xe9}), {'z', 0xe9, true, false});
+  expect(plain<uint8_t>(BasicType::character, {'z', 0xe9}), {-23, 'z', false, false});  // signed
   expect(plain<uint8_t>(BasicType::boolean, {1, 0}), {0, 1, false, true});
   expect(plain<int16_t>(BasicType::i16, {7, 7}), {7, 7, true, false});
   constexpr int64_t low = std::numeric_limits<int64_t>::min(), high = std::numeric_limits<int64_t>::max();

@@ -7,7 +7,7 @@
 #include <map>
 
 #include "runtime/engine.h"
-#include "runtime/simulator_device.h"
+#include "runtime/simulator/simulator_device.h"
 #include "tests/support/no_tables.h"
 
 namespace rndn::runtime {
