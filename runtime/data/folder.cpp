@@ -5,8 +5,6 @@
 // of few distinct values is recoded with a dictionary. Every row's number of fields is checked, asked for or not.
 //
 // Errors: the first one in the file is reported, whatever thread met which; nothing of the load is kept.
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -65,17 +63,16 @@ class FolderLoader : public TableLoader {
     }
   }
 
-  // The file by name, size and time, and all of the schema that decides how the column is read from it.
+  // The file by name and version, and all of the schema that decides how the column is read from it. What comes from a
+  // file that has another version by now has no name.
   std::string fingerprint(size_t table, size_t column) const override {
     const TableSchema& schema = schema_.tables[table];
-    std::string path = path_of(schema);
+    const std::string path = path_of(schema), version = version_of(path);
     std::unique_ptr<char, void (*)(void*)> real(realpath(path.c_str(), nullptr), std::free);
-    struct stat status {};
-    if (!real || stat(path.c_str(), &status) != 0) return "";
-    return fmt::format("{} {} {}.{:09} delimiter {} header {} column {} of {} type {} foreign {}", real.get(),
-                       status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec, schema.delimiter, schema.header,
-                       column, schema.columns.size(), hir::basic_type_name(schema.columns[column].type),
-                       schema.columns[column].foreign_table);
+    if (!real || version.empty() || (files_[table] && files_[table]->version() != version)) return "";
+    return fmt::format("{} {} delimiter {} header {} column {} of {} type {} foreign {}", real.get(), version,
+                       schema.delimiter, schema.header, column, schema.columns.size(),
+                       hir::basic_type_name(schema.columns[column].type), schema.columns[column].foreign_table);
   }
 
   std::string describe(size_t table, size_t column, uint64_t row) const override {

@@ -14,11 +14,31 @@
 #include <bit>
 #include <cerrno>
 #include <cstring>
+#include <ctime>
 
 #include "libraries/base/containers/byte_mask.h"
 #include "libraries/base/system/parallel.h"
 
 namespace rndn::data {
+
+namespace {
+
+std::string version_of(const struct stat& s) {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME_COARSE, &now);  // what the kernel stamps files with
+  constexpr int64_t second = 1'000'000'000;
+  const int64_t age = (now.tv_sec - s.st_ctim.tv_sec) * second + now.tv_nsec - s.st_ctim.tv_nsec;
+  if (age <= 0 && age > -second) return "";  // further ahead is another machine's clock
+  return fmt::format("{} {} {} {}.{:09} {}.{:09}", s.st_dev, s.st_ino, s.st_size, s.st_mtim.tv_sec, s.st_mtim.tv_nsec,
+                     s.st_ctim.tv_sec, s.st_ctim.tv_nsec);
+}
+
+}  // namespace
+
+std::string version_of(const std::string& path) {
+  struct stat status {};
+  return stat(path.c_str(), &status) == 0 ? version_of(status) : "";
+}
 
 Result<std::unique_ptr<TextFile>> TextFile::open(const std::string& path, const TextFormat& format, unsigned threads,
                                                  size_t block_size) {
@@ -32,6 +52,7 @@ Result<std::unique_ptr<TextFile>> TextFile::open(const std::string& path, const 
   }
   std::unique_ptr<TextFile> file(new TextFile);
   file->path_ = path;
+  file->version_ = version_of(status);
   file->format_ = format;
   size_t size = static_cast<size_t>(status.st_size);
   if (size) {

@@ -17,6 +17,11 @@ struct TextFormat {
   bool header = false;  // the first row is no data
 };
 
+// Names the contents of a file by what the system says of it: device, inode, size, times of writing and of change. A file
+// that takes its place with the same size and time of writing (cp -p, rsync -t, tar) has another inode or another time of
+// change. Empty when there is no such file, and in the clock tick of its change: it may change again without a trace.
+std::string version_of(const std::string& path);
+
 class TextFile {
  public:
   // Maps the file and finds its rows.
@@ -33,6 +38,7 @@ class TextFile {
     int64_t rows = 0;
   };
   const std::string& path() const { return path_; }
+  const std::string& version() const { return version_; }  // when it was opened
   const TextFormat& format() const { return format_; }
   std::string_view text() const { return text_; }
   const std::vector<Block>& blocks() const { return blocks_; }
@@ -47,7 +53,7 @@ class TextFile {
   TextFile() = default;
   void find_rows(unsigned threads, size_t block_size);
 
-  std::string path_;
+  std::string path_, version_;
   TextFormat format_;
   std::string_view text_;
   std::vector<Block> blocks_;

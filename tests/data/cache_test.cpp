@@ -228,12 +228,21 @@ std::vector<std::string> files_in(const std::string& path) {
   return names;
 }
 
+// A file that was changed in this tick of the clock has no name yet: the cache keeps nothing of it.
+void wait_for_tick() {
+  timespec start{}, now{};
+  clock_gettime(CLOCK_REALTIME_COARSE, &start);
+  do clock_gettime(CLOCK_REALTIME_COARSE, &now);
+  while (now.tv_sec == start.tv_sec && now.tv_nsec == start.tv_nsec);
+}
+
 TEST(Cache, TakesThePlaceOfTheFileUntilThatChanges) {
   TestFolder folder;
   folder.write(
       "schema.json",
       R"({"tables": [{"name": "t", "columns": [{"name": "a", "type": "i32"}, {"name": "b", "type": "sym"}]}]})");
   folder.write("t.tbl", "1|x|\n2|y|\n");
+  wait_for_tick();
   std::string cache = folder.path() + "/cache/columns";
   auto load = [&](const char* column) {
     std::shared_ptr<Source> source = *open_folder(folder.path(), {.threads = 1, .progress = false, .cache = cache});
@@ -243,19 +252,37 @@ TEST(Cache, TakesThePlaceOfTheFileUntilThatChanges) {
   EXPECT_EQ((*load("b"))->text_at(1), "y");
   EXPECT_EQ(files_in(cache).size(), 2u);
 
-  // Other bytes, but the size and time of before: the cache cannot know, which shows that it is read.
+  // That the cache is read is shown by what stands in it: another value under the same name.
   std::string path = folder.path() + "/t.tbl";
+  const std::string kept = cache + "/" + files_in(cache)[files_in(cache)[0].starts_with("t.a") ? 0 : 1];
+  const std::string whole = *read_file(kept);
+  uint64_t length = 0;  // of the fingerprint, after magic number and checksum
+  std::memcpy(&length, whole.data() + 16, sizeof length);
+  const std::string fingerprint = whole.substr(24, length);
+  std::optional<Column> other = read_column(kept, fingerprint);
+  ASSERT_TRUE(other);
+  reinterpret_cast<int32_t*>(other->data->data())[1] = 9;
+  ASSERT_TRUE(write_column(kept, fingerprint, *other));
+  EXPECT_EQ((*load("a"))->as<int32_t>()[1], 9);
+  ASSERT_TRUE(write_file(kept, "damaged"));
+  EXPECT_EQ((*load("a"))->as<int32_t>()[1], 2);
+  EXPECT_EQ(*read_file(kept), whole);  // written anew
+
   struct stat before {};
   ASSERT_EQ(stat(path.c_str(), &before), 0);
-  ASSERT_TRUE(write_file(path, "1|x|\n7|z|\n"));
   timespec times[2] = {before.st_atim, before.st_mtim};
-  ASSERT_EQ(utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
-  EXPECT_EQ((*load("a"))->as<int32_t>()[1], 2);
-  EXPECT_EQ((*load("b"))->text_at(1), "y");
 
-  // Another time: read again.
-  times[1].tv_sec += 1;
+  // Other bytes of the same size and time of writing, in place (cp -p) and in a new file (rsync -t, tar): read again.
+  ASSERT_TRUE(write_file(path, "1|x|\n5|w|\n"));
   ASSERT_EQ(utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
+  wait_for_tick();
+  EXPECT_EQ((*load("a"))->as<int32_t>()[1], 5);
+  EXPECT_EQ((*load("b"))->text_at(1), "w");
+  const int same = open(path.c_str(), O_WRONLY);
+  ASSERT_EQ(pwrite(same, "7|z|\n", 5, 5), 5);
+  close(same);
+  ASSERT_EQ(utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
+  wait_for_tick();
   EXPECT_EQ((*load("a"))->as<int32_t>()[1], 7);
   EXPECT_EQ((*load("b"))->text_at(1), "z");
 
@@ -272,6 +299,33 @@ TEST(Cache, TakesThePlaceOfTheFileUntilThatChanges) {
   for (const std::string& name : files_in(cache)) unlink((cache + "/" + name).c_str());
   rmdir(cache.c_str());
   rmdir((folder.path() + "/cache").c_str());
+}
+
+// A source that has read one column of a file goes on with that file: what it makes of it is not kept under the name of
+// the file that came after.
+TEST(Cache, KeepsNothingOfAFileThatWasReplacedMeanwhile) {
+  TestFolder folder;
+  folder.write(
+      "schema.json",
+      R"({"tables": [{"name": "t", "columns": [{"name": "a", "type": "i32"}, {"name": "b", "type": "i32"}]}]})");
+  folder.write("t.tbl", "1|10|\n2|20|\n");
+  wait_for_tick();
+  const std::string cache = folder.path() + "/cache";
+  const FolderOptions options{.threads = 1, .progress = false, .cache = cache};
+  {
+    std::shared_ptr<Source> source = *open_folder(folder.path(), options);
+    EXPECT_EQ((*source->column("t", "a"))->as<int32_t>()[1], 2);
+    folder.write("t.new", "3|30|\n4|40|\n");
+    ASSERT_EQ(rename((folder.path() + "/t.new").c_str(), (folder.path() + "/t.tbl").c_str()), 0);
+    wait_for_tick();
+    EXPECT_EQ((*source->column("t", "b"))->as<int32_t>()[1], 20);
+    EXPECT_EQ(files_in(cache).size(), 1u);
+  }
+  std::shared_ptr<Source> source = *open_folder(folder.path(), options);
+  EXPECT_EQ((*source->column("t", "a"))->as<int32_t>()[1], 4);
+  EXPECT_EQ((*source->column("t", "b"))->as<int32_t>()[1], 40);
+  for (const std::string& name : files_in(cache)) unlink((cache + "/" + name).c_str());
+  rmdir(cache.c_str());
 }
 
 TEST(Cache, ThatCannotBeWrittenIsDoneWithout) {
