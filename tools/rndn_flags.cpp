@@ -2,7 +2,6 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -155,16 +154,12 @@ Result<void> write_reports(const std::vector<runtime::RunReport>& reports, const
 }
 
 Result<void> check_writable(const std::string& path) {
-  if (path == "-") return {};
   std::error_code ignored;
+  if (path == "-") return {};
   if (std::filesystem::exists(path, ignored) && !std::filesystem::is_regular_file(path, ignored) &&
       !std::filesystem::is_directory(path, ignored))
     return {};  // a pipe or a device: opening it can wait
-  const bool fresh = !std::filesystem::exists(path, ignored);
-  std::FILE* f = std::fopen(path.c_str(), "ab");
-  if (!f) return world_error("cannot write `{}`: {}", path, std::strerror(errno));
-  std::fclose(f);
-  if (fresh) std::filesystem::remove(path, ignored);
+  ASSIGN_OR_RETURN(const NewFile file, NewFile::create(path));
   return {};
 }
 

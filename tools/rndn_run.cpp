@@ -53,7 +53,9 @@ class Output {
     }
     return {};
   }
-  Result<void> finish() {
+  // Several programs in one file are one result: where one has failed, the file stays as it was.
+  Result<void> finish(bool failed) {
+    if (failed && path_ != "-") return {};
     if (!named_.empty()) text_ = runtime::join_json(named_);
     if (format_ == runtime::Format::csv && programs_ > 1) return {};
     if (path_ == "-" && text_.empty()) return {};
@@ -120,9 +122,11 @@ int run_programs(const std::vector<NamedSource>& programs, const Flags& flags, s
   Session session(std::move(source), std::move(device));
   std::vector<runtime::RunReport> reports;
   int exit_code = 0;
+  bool failed = false;
   for (const NamedSource& program : programs) {
     auto outcome = session.run(program, flags, !flags.time.empty());
     if (!outcome) {
+      failed = true;
       exit_code = std::max(exit_code, fail(outcome.error()));
       break;
     }
@@ -133,7 +137,7 @@ int run_programs(const std::vector<NamedSource>& programs, const Flags& flags, s
       if (!right) exit_code = std::max(exit_code, fail(right.error()));
     }
   }
-  if (auto finished = output.finish(); !finished) return fail(finished.error());
+  if (auto finished = output.finish(failed); !finished) return fail(finished.error());
   if (!flags.time.empty() && !reports.empty())
     if (auto written = write_reports(reports, time); !written) return fail(written.error());
   return exit_code;

@@ -125,10 +125,7 @@ class ShellCommand final : public Command {
     }
     auto source = open_data(flags_.data, flags_);
     if (!source) return fail(source.error());
-    if (flags_.output != "-") {
-      out_.reset(std::fopen(flags_.output.c_str(), "wb"));
-      if (!out_) return fail(world_error("cannot write `{}`: {}", flags_.output, std::strerror(errno)));
-    }
+    if (auto writable = check_writable(flags_.output); !writable) return fail(writable.error());
     session_.emplace(*source, *std::move(device));
     interactive_ = isatty(STDIN_FILENO);
     if (interactive_) std::fputs("rndn shell; .help lists the commands\n", stderr);
@@ -216,9 +213,11 @@ class ShellCommand final : public Command {
       reports_.insert(reports_.end(), outcome->reports.begin(), outcome->reports.end());
     }
   }
-  // To -o, as soon as a result is there.
+  // To -o, as soon as a result is there: the first begins the file.
   Result<void> write(const std::string& text) {
-    if (!out_) return write_file("-", text);
+    if (flags_.output == "-") return write_file("-", text);
+    if (!out_) out_.reset(std::fopen(flags_.output.c_str(), "wb"));
+    if (!out_) return world_error("cannot write `{}`: {}", flags_.output, std::strerror(errno));
     if (std::fwrite(text.data(), 1, text.size(), out_.get()) != text.size() || std::fflush(out_.get()) != 0)
       return world_error("cannot write `{}`: {}", flags_.output, std::strerror(errno));
     return {};

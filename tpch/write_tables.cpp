@@ -3,7 +3,6 @@
 // Threads take batches of rows in order, format them, learn from the batch before where in the file they go, and write
 // them there at the same time. So the file does not depend on the number of threads, and memory is a few megabytes per
 // thread.
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -108,8 +107,6 @@ struct TableWriter {
   }
 };
 
-Error write_error(const std::string& path) { return world_error("cannot write `{}`: {}", path, std::strerror(errno)); }
-
 bool needs_pool(std::span<const ColumnId> ids) {
   for (ColumnId id : ids)
     if (column_info(id).form == Form::comment || id == ColumnId::s_comment) return true;
@@ -122,8 +119,8 @@ Result<void> write_one(Table table, const Sizes& sizes, const TextPool* pool, co
   TableWriter writer{.infos = {}, .dates = {}, .pool = pool};
   for (ColumnId id : ids) writer.infos.push_back(&column_info(id));
 
-  int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (file < 0) return write_error(path);
+  ASSIGN_OR_RETURN(NewFile made, NewFile::create(path));
+  const int file = made.descriptor();
 
   std::mutex mutex;
   std::condition_variable turn_taken;
@@ -173,16 +170,8 @@ Result<void> write_one(Table table, const Sizes& sizes, const TextPool* pool, co
     failure = ENOMEM;
   }
 
-  struct stat status {};
-  bool regular = fstat(file, &status) == 0 && S_ISREG(status.st_mode);
-
-  if (close(file) != 0 && !failure) failure = errno;
-  if (failure) {
-    if (regular) unlink(path.c_str());  // never a device
-    errno = failure;
-    return write_error(path);
-  }
-  return {};
+  if (failure) return world_error("cannot write `{}`: {}", path, std::strerror(failure));
+  return made.commit();
 }
 
 }  // namespace

@@ -11,7 +11,6 @@
 #include <llvm/IRReader/IRReader.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Passes/PassBuilder.h>
-#include <llvm/Support/FileSystem.h>
 #include <llvm/Support/SourceMgr.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Support/raw_ostream.h>
@@ -21,6 +20,7 @@
 #include <memory>
 #include <string>
 
+#include "libraries/base/system/files.h"
 #include "libraries/libdevice/functions.h"
 
 namespace {
@@ -104,17 +104,12 @@ int main(int argc, char** argv) {
   module->addModuleFlag(llvm::Module::Override, "nvvm-reflect-ftz", 0u);
   optimise(*module, *machine);
 
-  std::error_code failed;
-  llvm::raw_fd_ostream file(out, failed, llvm::sys::fs::OF_Text);
-  if (failed) return fail(3, std::string("cannot write ") + out + ": " + failed.message());
   llvm::SmallString<0> text;
   llvm::raw_svector_ostream stream(text);
   llvm::legacy::PassManager passes;
   if (machine->addPassesToEmitFile(passes, stream, nullptr, llvm::CGFT_AssemblyFile))
     return fail(70, "LLVM writes no PTX");
   passes.run(*module);
-  file << text;
-  file.flush();
-  if (file.has_error()) return file.clear_error(), fail(3, std::string("cannot write ") + out);
-  return 0;
+  const rndn::Result<void> written = rndn::write_file(out, {text.data(), text.size()});
+  return written ? 0 : fail(written.error().exit_code(), written.error().message);
 }

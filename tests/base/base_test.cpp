@@ -1,10 +1,16 @@
+#include <fcntl.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <csignal>
+#include <filesystem>
 #include <random>
 #include <set>
 #include <stdexcept>
@@ -14,6 +20,7 @@
 #include "libraries/base/containers/arena.h"
 #include "libraries/base/containers/bitset.h"
 #include "libraries/base/containers/byte_mask.h"
+#include "libraries/base/system/deep_stack.h"
 #include "libraries/base/errors/diagnostic.h"
 #include "libraries/base/system/files.h"
 #include "libraries/base/errors/guarded_main.h"
@@ -387,6 +394,112 @@ TEST(Files, AFullDeviceIsAnError) {
   ASSERT_FALSE(full.ok());
   EXPECT_EQ(full.error().message, "cannot write `/dev/full`: No space left on device");
   EXPECT_EQ(full.error().fault, Fault::world);
+}
+
+// Files that are written whole: what fails leaves what was there, and nothing beside it.
+class NewFileTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = testing::TempDir() + "rndn_files_XXXXXX";
+    ASSERT_NE(mkdtemp(folder_.data()), nullptr);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  std::string path(const char* name) const { return folder_ + "/" + name; }
+  std::vector<std::string> names() const {
+    std::vector<std::string> found;
+    for (const auto& entry : std::filesystem::directory_iterator(folder_)) found.push_back(entry.path().filename());
+    std::sort(found.begin(), found.end());
+    return found;
+  }
+  std::string folder_;
+};
+
+TEST_F(NewFileTest, TakesItsPlaceWhenItIsComplete) {
+  ASSERT_TRUE(write_file(path("f"), "before"));
+  ASSERT_EQ(chmod(path("f").c_str(), 0640), 0);
+  {
+    Result<NewFile> given_up = NewFile::create(path("f"));
+    ASSERT_TRUE(given_up);
+    ASSERT_TRUE(given_up->write("half of"));
+    EXPECT_EQ(*read_file(path("f")), "before");
+  }
+  EXPECT_EQ(names(), std::vector<std::string>{"f"});
+  EXPECT_EQ(*read_file(path("f")), "before");
+  {
+    Result<NewFile> file = NewFile::create(path("f"));
+    ASSERT_TRUE(file && file->write("af") && file->write("ter") && file->commit());
+  }
+  EXPECT_EQ(names(), std::vector<std::string>{"f"});
+  EXPECT_EQ(*read_file(path("f")), "after");
+  struct stat status {};
+  ASSERT_EQ(stat(path("f").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 07777, 0640u);
+}
+
+TEST_F(NewFileTest, AFileThatMayNotGrowIsAsItWas) {
+  ASSERT_TRUE(write_file(path("f"), "before"));
+  const auto child = [&] {
+    std::signal(SIGXFSZ, SIG_IGN);
+    const struct rlimit most = {1000, 1000};
+    setrlimit(RLIMIT_FSIZE, &most);
+    const Result<void> written = write_file(path("f"), std::string(100'000, 'x'));
+    const bool told = !written && written.error().message.ends_with("f`: File too large");
+    _exit(told && written.error().exit_code() == 3 ? 0 : 1);
+  };
+  EXPECT_EXIT(child(), testing::ExitedWithCode(0), "");
+  EXPECT_EQ(*read_file(path("f")), "before");
+  EXPECT_EQ(names(), std::vector<std::string>{"f"});
+}
+
+TEST_F(NewFileTest, LinksStayLinks) {
+  ASSERT_TRUE(write_file(path("f"), "before"));
+  ASSERT_EQ(symlink("f", path("link").c_str()), 0);
+  ASSERT_EQ(symlink("link", path("far").c_str()), 0);
+  ASSERT_EQ(symlink(path("later").c_str(), path("ahead").c_str()), 0);
+  ASSERT_TRUE(write_file(path("far"), "after"));
+  ASSERT_TRUE(write_file(path("ahead"), "new"));
+  EXPECT_EQ(*read_file(path("f")), "after");
+  EXPECT_EQ(*read_file(path("later")), "new");
+  EXPECT_EQ(names(), (std::vector<std::string>{"ahead", "f", "far", "later", "link"}));
+  EXPECT_TRUE(std::filesystem::is_symlink(path("far")) && std::filesystem::is_symlink(path("ahead")));
+}
+
+TEST_F(NewFileTest, PipesAndOwnDescriptorsAreWrittenInPlace) {
+  ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
+  std::string read;
+  std::thread reader([&] { read = *read_file(path("pipe")); });
+  EXPECT_TRUE(write_file(path("pipe"), "through the pipe"));
+  reader.join();
+  EXPECT_EQ(read, "through the pipe");
+  struct stat status {};
+  ASSERT_EQ(stat(path("pipe").c_str(), &status), 0);
+  EXPECT_TRUE(S_ISFIFO(status.st_mode));
+  // A descriptor that stands in the middle of a file: what is written goes there.
+  const int file = open(path("f").c_str(), O_WRONLY | O_CREAT, 0600);
+  ASSERT_GE(file, 0);
+  ASSERT_EQ(write(file, "one ", 4), 4);
+  EXPECT_TRUE(write_file(fmt::format("/dev/fd/{}", file), "two "));
+  ASSERT_EQ(write(file, "three", 5), 5);
+  close(file);
+  EXPECT_EQ(*read_file(path("f")), "one two three");
+  const Result<void> closed = write_file("/dev/fd/987654", "x");
+  ASSERT_FALSE(closed);
+  EXPECT_EQ(closed.error().message, "cannot write `/dev/fd/987654`: Bad file descriptor");
+  EXPECT_EQ(write_file(folder_, "x").error().message, fmt::format("cannot write `{}`: Is a directory", folder_));
+  EXPECT_EQ(write_file(path("no/f"), "x").error().exit_code(), 3);
+}
+
+TEST(DeepStack, IsAsLargeAsAskedAndGoneAfter) {
+  EXPECT_GT(stack_left(), size_t{64} << 10);
+  size_t left = 0;
+  ASSERT_TRUE(on_own_stack(size_t{48} << 20, [&] { left = stack_left(); }));
+  EXPECT_GT(left, size_t{47} << 20);
+  EXPECT_LE(left, size_t{48} << 20);
+  EXPECT_THROW((void)on_own_stack(size_t{1} << 20, [] { throw std::bad_alloc(); }), std::bad_alloc);
+  const Result<void> huge = on_own_stack(size_t{1} << 62, [] {});
+  ASSERT_FALSE(huge);
+  EXPECT_EQ(huge.error().exit_code(), 3);
+  EXPECT_THAT(huge.error().message, testing::StartsWith("cannot start a thread with "));
 }
 
 TEST(Version, IsANumber) { EXPECT_TRUE(std::isdigit(static_cast<unsigned char>(version()[0]))); }

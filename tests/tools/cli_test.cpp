@@ -404,6 +404,97 @@ TEST_F(Cli, WhatIsMissingIsSaidBeforeTheWork) {
   EXPECT_EQ(read(path("kept")), "kept");
 }
 
+// What was in the file of -o stays there whatever fails, and nothing is left beside it.
+TEST_F(Cli, OutputFilesAreWholeOrAsTheyWere) {
+  write("good.hir", program("        n:i64 = 1:i64;\n        return n;\n"));
+  write("syntax.hir", program("        n:i64 = ;\n        return n;\n"));
+  write("types.hir", program("        n:i64 = @plus(`a:sym, 1:i64);\n        return n;\n"));
+  write("fails.hir", program("        z:i64 = 0:i64;\n        n:i64 = @div(1:i64, z);\n        return n;\n"));
+  write("long.hir", program("        n:? = @range(100000:i64);\n        return n;\n"));
+  write("good.ptx", ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry k() { ret; }\n");
+  write("bad.ptx", ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry k() { wrong; }\n");
+  ASSERT_EQ(run("rndn-as good.ptx -o good.cubin").exit_code, 0);
+  write("bad.cubin", read(path("good.cubin")).substr(0, 300));
+  const std::string query = "'" RNDN_SOURCE_DIR "/tpch/queries/q06.hir'";
+  const std::string cpu = " --device cpu -o kept";
+  struct Try {
+    std::string line;
+    bool works;
+  };
+  const Try tries[] = {
+      {"rndn run syntax.hir" + cpu, false},
+      {"rndn run types.hir" + cpu, false},
+      {"rndn run fails.hir" + cpu, false},
+      {"rndn run good.hir fails.hir" + cpu, false},
+      {"rndn run good.hir fails.hir --format json" + cpu, false},
+      {"rndn run missing.hir" + cpu, false},
+      {"ulimit -f 16; rndn run long.hir --format csv" + cpu, false},
+      {"rndn run good.hir" + cpu, true},
+      {"rndn run good.hir good.hir" + cpu, true},
+      {"rndn run good.hir --device cpu --time=json:kept", true},
+      {"rndn run fails.hir --device cpu --time=json:kept", false},
+      {"rndn compile types.hir -o kept", false},
+      {"ulimit -f 1; rndn compile " + query + " --emit ptx -o kept", false},
+      {"rndn compile " + query + " --emit ptx -o kept", true},
+      {"rndn explain types.hir -o kept", false},
+      {"ulimit -f 1; rndn explain " + query + " -o kept", false},
+      {"rndn explain " + query + " -o kept", true},
+      {"rndn-as bad.ptx -o kept", false},
+      {"ulimit -f 1; rndn-as good.ptx -o kept", false},
+      {"rndn-as good.ptx -o kept", true},
+      {"rndn-dis bad.cubin -o kept", false},
+      {"rndn-dis good.cubin -o kept", true},
+      {"rndn-launch bad.cubin k --grid 1 --block 32 -o kept", false},
+      {"rndn-launch --list good.cubin -o kept", true},
+  };
+  for (const Try& t : tries) {
+    SCOPED_TRACE(t.line);
+    write("kept", "kept");
+    fs::permissions(path("kept"), fs::perms(0640));
+    const Ran r = run(t.line);
+    EXPECT_EQ(r.exit_code == 0, t.works) << r.out << r.err;
+    EXPECT_LT(r.exit_code, 70) << r.err;
+    EXPECT_EQ(read(path("kept")) != "kept", t.works) << r.err;
+    EXPECT_EQ(fs::status(path("kept")).permissions(), fs::perms(0640));
+    for (const auto& entry : fs::directory_iterator(folder_))
+      EXPECT_THAT(entry.path().filename().string(), testing::Not(StartsWith(".rndn")));
+  }
+  // Into the middle of what others write, too.
+  Ran r =
+      run("{ echo before; rndn run good.hir --device cpu --format csv -o /dev/stdout; echo after; } > all; cat all");
+  EXPECT_EQ(r.out, "before\nvalue\r\n1\r\nafter\n");
+  r = run(
+      "mkfifo pipe; cat pipe & rndn run good.hir --device cpu --format csv -o pipe; wait; test -p pipe && echo still");
+  EXPECT_EQ(r.out, "value\r\n1\r\nstill\n");
+  // The shell's file begins with its first result.
+  write("kept", "kept");
+  EXPECT_EQ(run("echo '.query 99' | rndn shell --device cpu -o kept").exit_code, 2);
+  EXPECT_EQ(read(path("kept")), "kept");
+}
+
+// A file that takes the place of another with the same size and time of writing, in each way that keeps the time.
+TEST_F(Cli, DataThatWasReplacedIsReadAnew) {
+  fs::create_directory(path("data"));
+  write("data/schema.json", R"({"tables": [{"name": "t", "columns": [{"name": "a", "type": "i64"}]}]})");
+  write("p.hir",
+        program("        t:? = @load_table(`t:sym);\n        a:i64 = check_cast(@column_value(t, `a:sym), i64);\n"
+                "        s:? = @sum(a);\n        return s;\n"));
+  const std::string ask = "sleep 0.02; rndn run p.hir --data data --device cpu --format csv";
+  write("data/t.tbl", "1|\n2|\n");
+  write("other", "3|\n4|\n");
+  write("third", "5|\n6|\n");
+  write("fourth", "7|\n8|\n");
+  for (const char* file : {"data/t.tbl", "other", "third", "fourth"})
+    ASSERT_EQ(run(std::string("touch -d 2020-01-01T00:00:00 ") + file).exit_code, 0);
+  EXPECT_EQ(run(ask).out, "value\r\n3\r\n");
+  ASSERT_EQ(run("cp -p other data/t.tbl").exit_code, 0);
+  EXPECT_EQ(run(ask).out, "value\r\n7\r\n");
+  ASSERT_EQ(run("mv third data/t.tbl").exit_code, 0);
+  EXPECT_EQ(run(ask).out, "value\r\n11\r\n");
+  ASSERT_EQ(run("mv fourth t.tbl && tar cf a.tar t.tbl && tar xf a.tar -C data").exit_code, 0);
+  EXPECT_EQ(run(ask).out, "value\r\n15\r\n");
+}
+
 TEST_F(Cli, VerifyAcceptsAnotherOrderAndSaysSo) {
   ASSERT_EQ(run("rndn tpch run --queries 5 --device cpu --format csv -o q05.csv").exit_code, 0);
   std::string text = read(path("q05.csv"));

@@ -5,6 +5,7 @@
 #include <malloc.h>
 #endif
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -31,6 +32,7 @@ void keep_freed_memory() {
 // Nothing here may allocate before the message is out: memory may be what is missing.
 int guarded_main(int (*body)(int, char**), int argc, char** argv) {
   keep_freed_memory();
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of its write
   try {
     return body(argc, argv);
   } catch (const std::bad_alloc&) {

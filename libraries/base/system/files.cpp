@@ -1,13 +1,56 @@
 #include "libraries/base/system/files.h"
 
+#include <fcntl.h>
+#include <limits.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <optional>
+#include <utility>
 
 namespace rndn {
+
+namespace {
+
+Error cannot_write(const std::string& path, int error) {
+  return world_error("cannot write `{}`: {}", path, std::strerror(error));
+}
+
+// The process's own descriptor that a path names: opening /dev/stdout anew would begin a file that stdout is in once more.
+std::optional<int> own_descriptor(std::string_view path) {
+  if (path == "/dev/stdout") return 1;
+  if (path == "/dev/stderr") return 2;
+  for (std::string_view folder : {"/dev/fd/", "/proc/self/fd/"}) {
+    int number = -1;
+    const char* end = path.data() + path.size();
+    if (path.starts_with(folder))
+      if (auto read = std::from_chars(path.data() + folder.size(), end, number);
+          read.ec == std::errc() && read.ptr == end && number >= 0)
+        return number;
+  }
+  return std::nullopt;
+}
+
+// What the path's last part names when links are followed, whether it is there or not.
+std::string follow_links(std::string path) {
+  for (int links = 0; links < 40; ++links) {
+    char target[PATH_MAX];
+    const ssize_t length = readlink(path.c_str(), target, sizeof target);
+    if (length <= 0 || length == sizeof target) break;
+    const std::string next(target, static_cast<size_t>(length));
+    const size_t slash = path.rfind('/');
+    path = next[0] == '/' || slash == std::string::npos ? next : path.substr(0, slash + 1) + next;
+  }
+  return path;
+}
+
+}  // namespace
 
 Result<std::string> read_file(const std::string& path, size_t limit) {
   bool standard = path == "-";
@@ -35,14 +78,96 @@ Result<std::string> read_file(const std::string& path, size_t limit) {
   return text;
 }
 
-Result<void> write_file(const std::string& path, std::string_view contents) {
-  bool standard = path == "-";
-  std::FILE* f = standard ? stdout : std::fopen(path.c_str(), "wb");
-  if (!f) return world_error("cannot write `{}`: {}", path, std::strerror(errno));
-  bool failed = std::fwrite(contents.data(), 1, contents.size(), f) != contents.size();
-  failed |= standard ? std::fflush(f) != 0 : std::fclose(f) != 0;
-  if (failed) return world_error("cannot write `{}`: {}", standard ? "stdout" : path, std::strerror(errno));
+Result<NewFile> NewFile::create(const std::string& path) {
+  NewFile file;
+  file.path_ = path;
+  if (const auto own = own_descriptor(path)) {
+    std::fflush(nullptr);  // what was printed comes first
+    file.descriptor_ = fcntl(*own, F_DUPFD_CLOEXEC, 0);
+    if (file.descriptor_ < 0) return cannot_write(path, errno);
+    return file;
+  }
+  file.target_ = follow_links(path);
+  struct stat old {};
+  const bool exists = stat(file.target_.c_str(), &old) == 0;
+  bool beside = !exists || S_ISREG(old.st_mode);
+  if (exists && beside && access(file.target_.c_str(), W_OK) != 0) return cannot_write(path, errno);
+  if (beside) {
+    static std::atomic<uint64_t> files{0};  // names only
+    const std::string folder = file.target_.substr(0, file.target_.rfind('/') + 1);
+    do {
+      file.temporary_ = fmt::format("{}.rndn.{}.{}", folder, getpid(), files++);
+      file.descriptor_ = open(file.temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    } while (file.descriptor_ < 0 && errno == EEXIST);
+    if (file.descriptor_ < 0) {
+      file.temporary_.clear();
+      if (!exists) return cannot_write(path, errno);
+      beside = false;
+    }
+  }
+  if (!beside) {
+    file.descriptor_ = open(file.target_.c_str(), O_WRONLY | O_CLOEXEC);
+    if (file.descriptor_ < 0) return cannot_write(path, errno);
+    file.to_empty_ = S_ISREG(old.st_mode);
+  }
+  if (beside && exists) {
+    // The owner first, since a change of it clears bits of the mode. Only root can give files away: others have their own.
+    (void)!fchown(file.descriptor_, old.st_uid, old.st_gid);
+    (void)!fchmod(file.descriptor_, old.st_mode & 07777);
+  }
+  return file;
+}
+
+NewFile& NewFile::operator=(NewFile&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(target_, other.target_);
+  std::swap(temporary_, other.temporary_);
+  std::swap(descriptor_, other.descriptor_);
+  std::swap(to_empty_, other.to_empty_);
+  return *this;
+}
+
+NewFile::~NewFile() {
+  if (descriptor_ >= 0) close(descriptor_);
+  if (!temporary_.empty()) unlink(temporary_.c_str());
+}
+
+int NewFile::descriptor() {
+  if (std::exchange(to_empty_, false)) (void)!ftruncate(descriptor_, 0);
+  return descriptor_;
+}
+
+Result<void> NewFile::fail(int error) { return cannot_write(path_, error); }
+
+Result<void> NewFile::write(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(descriptor(), bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return fail(n < 0 ? errno : EIO);
+    bytes.remove_prefix(static_cast<size_t>(n));
+  }
   return {};
+}
+
+Result<void> NewFile::commit() {
+  (void)descriptor();  // empty when nothing was written
+  if (close(std::exchange(descriptor_, -1)) != 0) return fail(errno);
+  if (temporary_.empty()) return {};
+  if (rename(temporary_.c_str(), target_.c_str()) != 0) return fail(errno);
+  temporary_.clear();
+  return {};
+}
+
+Result<void> write_file(const std::string& path, std::string_view contents) {
+  if (path == "-") {
+    const bool failed =
+        std::fwrite(contents.data(), 1, contents.size(), stdout) != contents.size() || std::fflush(stdout) != 0;
+    if (failed) return cannot_write("stdout", errno);
+    return {};
+  }
+  ASSIGN_OR_RETURN(NewFile file, NewFile::create(path));
+  RETURN_IF_ERROR(file.write(contents));
+  return file.commit();
 }
 
 }  // namespace rndn
