@@ -4,7 +4,8 @@
 // Runs the passes again and reads their side tables: what they decided is recorded where it was decided (Decision), nothing is worked out twice.
 // Bytes are those of the data that a kernel must read and write once, elements at their width in memory; text as codes. What depends on how
 // many elements a mask selects is an upper bound, marked "up to".
-// Cost: that of the outliner. Leaves out: scratch memory, sectors that gathers touch more than once.
+// Cost: that of the outliner, and linear in the program and its decisions: of what is said of pairs of kernels, each kernel has the first few and a
+// count. Leaves out: scratch memory, sectors that gathers touch more than once.
 #include "outliner/explain.h"
 
 #include <algorithm>
@@ -31,7 +32,8 @@ struct Explainer {
   ShapeTable& table;
   std::map<StatementId, size_t> kernel_of;
   std::map<StatementId, std::string_view> host_because;
-  std::vector<TopDecision> tops;
+  std::multimap<StatementId, TopDecision> tops;    // by the statement that orders
+  std::map<SizeId, SizeId> unselected;             // of sizes that are selections: what they are selected from
   std::vector<std::pair<BlockGraph, int>> graphs;  // of every block, with its depth, outer blocks first
   std::string out;
 
@@ -104,15 +106,20 @@ struct Amount {
 };
 
 // Elements of a size; `bound` when they are at most that many.
-std::optional<uint64_t> count(const Explainer& x, SizeId id, bool& bound) {
+std::optional<uint64_t> count(Explainer& x, SizeId id, bool& bound) {
   const ShapeTable& table = x.outlined.shapes;
   if (is_none(id)) return {};
+  if (table[id].kind == Size::compressed) {
+    bound = true;
+    std::vector<SizeId> chain;  // up to where the way on is known
+    for (; !is_none(id) && table[id].kind == Size::compressed && !x.unselected.count(id); id = table[id].base)
+      chain.push_back(id);
+    if (const auto known = x.unselected.find(id); known != x.unselected.end()) id = known->second;
+    for (SizeId link : chain) x.unselected[link] = id;
+    if (is_none(id)) return {};
+  }
   const Size& size = table[id];
   if (size.kind == Size::constant) return static_cast<uint64_t>(std::max<int64_t>(0, size.value));
-  if (size.kind == Size::compressed) {
-    bound = true;
-    return count(x, size.base, bound);
-  }
   if (size.kind != Size::symbol || !x.how.rows) return {};
   std::string_view name = x.outlined.program.text(size.name);  // data.TABLE.rows
   if (!name.starts_with("data.") || !name.ends_with(".rows")) return {};
@@ -194,13 +201,11 @@ std::string bytes_text(double bytes) {
 
 void explain_amounts(Explainer& x, const char* verb, const std::vector<Amount>& amounts, double& total, bool& bound,
                      bool& all_known) {
-  std::map<std::string, std::pair<uint64_t, std::string>> by_size;  // size -> bytes per element, names
-  std::vector<std::string> order;
+  std::map<SizeId, std::pair<uint64_t, std::string>> by_size;  // size -> bytes per element, names
+  std::vector<SizeId> order;
   for (const Amount& a : amounts) {
-    const std::string size =
-        is_none(a.size) ? "element of the cells" : x.outlined.shapes.text(a.size, x.outlined.program);
-    auto [it, fresh] = by_size.try_emplace(size);
-    if (fresh) order.push_back(size);
+    auto [it, fresh] = by_size.try_emplace(a.size);
+    if (fresh) order.push_back(a.size);
     it->second.first += a.bytes;
     it->second.second += (it->second.second.empty() ? "" : ", ") + a.what;
     const auto n = count(x, a.size, bound);
@@ -209,8 +214,10 @@ void explain_amounts(Explainer& x, const char* verb, const std::vector<Amount>& 
     else
       all_known = false;
   }
-  for (const std::string& size : order)
-    x.out += fmt::format("    {:<8}{} B per {}: {}\n", verb, by_size[size].first, size, by_size[size].second);
+  for (SizeId size : order)
+    x.out += fmt::format("    {:<8}{} B per {}: {}\n", verb, by_size[size].first,
+                         is_none(size) ? "element of the cells" : x.outlined.shapes.text(size, x.outlined.program),
+                         by_size[size].second);
 }
 
 // --- Text ---------------------------------------------------------------------------------------------------------------------
@@ -240,12 +247,14 @@ void explain_statements(Explainer& x) {
           why != x.host_because.end() && kernel == x.kernel_of.end() && why->second != "a literal")
         x.out += node.unused ? "                  kernels have copies of it\n"
                              : fmt::format("                  on the host: {}\n", why->second);
-      for (const TopDecision& top : x.tops)
-        if (top.order == node.statement)
-          x.out += is_none(top.reader)
-                       ? std::string("                  top-k: only its first rows are read, nothing else is sorted\n")
-                       : fmt::format("                  no top-k: {} ({}, line {})\n", top.why, x.target(top.reader),
-                                     x.line(top.reader));
+      const auto [first_top, last_top] = x.tops.equal_range(node.statement);
+      for (auto at = first_top; at != last_top; ++at) {
+        const TopDecision& top = at->second;
+        x.out += is_none(top.reader)
+                     ? std::string("                  top-k: only its first rows are read, nothing else is sorted\n")
+                     : fmt::format("                  no top-k: {} ({}, line {})\n", top.why, x.target(top.reader),
+                                   x.line(top.reader));
+      }
       std::set<std::string> told;
       for (uint32_t e : graph.predecessors[n]) {
         const Edge& edge = graph.edges[e];
@@ -259,8 +268,37 @@ void explain_statements(Explainer& x) {
   }
 }
 
+// What was decided about the kernels that came out, by kernel.
+struct Decided {
+  std::vector<std::pair<std::string_view, std::vector<std::string>>> one;  // pairs of statements in it, by reason
+  std::map<size_t, std::string> apart;  // from later and earlier kernels; the last decision is about what they became
+};
+std::vector<Decided> decisions_of(const Explainer& x) {
+  std::vector<Decided> decided(x.outlined.kernels.size());
+  for (const Decision& d : x.outlined.decisions) {
+    if (is_none(d.second_at)) continue;
+    const auto a = x.kernel_of.find(d.first_at), b = x.kernel_of.find(d.second_at);
+    if (a == x.kernel_of.end() || b == x.kernel_of.end()) continue;
+    Decided& k = decided[a->second];
+    if (d.fused && a->second == b->second) {
+      auto at = std::find_if(k.one.begin(), k.one.end(), [&](const auto& r) { return r.first == d.why; });
+      if (at == k.one.end()) at = k.one.insert(at, {d.why, {}});
+      at->second.push_back(fmt::format("{} + {}", x.text(d.first), x.text(d.second)));
+    }
+    if (!d.fused && a->second != b->second)
+      k.apart[b->second] = fmt::format("{} ({}, {})", d.why, x.text(d.first), x.text(d.second));
+  }
+  return decided;
+}
+
 void explain_kernels(Explainer& x) {
+  constexpr size_t most = 6;  // lines or pairs of one kind
   x.out += "kernels\n";
+  const std::vector<Decided> decided = decisions_of(x);
+  // Kernels that could be one for all that their geometries say, in order.
+  std::map<std::pair<bool, SizeId>, std::vector<size_t>> alike;
+  for (size_t k = 0; k < x.outlined.kernels.size(); ++k)
+    alike[{x.outlined.kernels[k].list, x.outlined.kernels[k].geometry}].push_back(k);
   for (size_t k = 0; k < x.outlined.kernels.size(); ++k) {
     const Kernel& kernel = x.outlined.kernels[k];
     const std::string size = x.outlined.shapes.text(kernel.geometry, x.outlined.program);
@@ -277,30 +315,26 @@ void explain_kernels(Explainer& x) {
     if (total > 0 && x.how.rows)
       x.out += fmt::format("    moves   {}{}{}\n", bound ? "up to " : "", bytes_text(total),
                            all_known ? "" : ", and what has no size before the program runs");
-    // Decisions inside, by reason.
-    std::vector<std::pair<std::string_view, std::vector<std::string>>> reasons;
-    std::map<size_t, std::string> apart;  // the last decision about the two kernels is about what they became
-    for (const Decision& d : x.outlined.decisions) {
-      if (is_none(d.second_at)) continue;
-      const auto a = x.kernel_of.find(d.first_at), b = x.kernel_of.find(d.second_at);
-      if (a == x.kernel_of.end() || b == x.kernel_of.end()) continue;
-      if (d.fused && a->second == k && b->second == k) {
-        auto at = std::find_if(reasons.begin(), reasons.end(), [&](const auto& r) { return r.first == d.why; });
-        if (at == reasons.end()) at = reasons.insert(at, {d.why, {}});
-        at->second.push_back(fmt::format("{} + {}", x.text(d.first), x.text(d.second)));
-      }
-      if (!d.fused && a->second == k && b->second != k)
-        apart[b->second] = fmt::format("{} ({}, {})", d.why, x.text(d.first), x.text(d.second));
-    }
-    for (const auto& [why, pairs] : reasons) {
+    for (const auto& [why, pairs] : decided[k].one) {
       x.out += fmt::format("    one because {}: ", why);
-      for (size_t i = 0; i < pairs.size(); ++i) x.out += (i ? ", " : "") + pairs[i];
-      x.out += "\n";
+      for (size_t i = 0; i < pairs.size() && i < most; ++i) x.out += (i ? ", " : "") + pairs[i];
+      x.out += pairs.size() > most ? fmt::format(" and {} more\n", pairs.size() - most) : "\n";
     }
-    for (size_t m = k + 1; m < x.outlined.kernels.size(); ++m)
-      if (x.outlined.kernels[m].list == kernel.list && x.outlined.kernels[m].geometry == kernel.geometry)
-        apart.try_emplace(m, "one needs what follows from the other");
-    for (const auto& [m, why] : apart) x.out += fmt::format("    apart from {}: {}\n", x.kernel_name(m), why);
+    const std::vector<size_t>& same = alike[{kernel.list, kernel.geometry}];
+    const std::map<size_t, std::string>& told = decided[k].apart;
+    auto next = std::upper_bound(same.begin(), same.end(), k);
+    auto reason = told.begin();
+    size_t shown = 0, left = static_cast<size_t>(same.end() - next) + told.size();
+    for (const auto& [m, why] : told) left -= m > k && std::binary_search(same.begin(), same.end(), m);
+    for (; left > 0 && shown < most; ++shown, --left) {
+      const bool decision = reason != told.end() && (next == same.end() || reason->first <= *next);
+      const size_t m = decision ? reason->first : *next;
+      x.out += fmt::format("    apart from {}: {}\n", x.kernel_name(m),
+                           decision ? std::string_view(reason->second) : "one needs what follows from the other");
+      if (next != same.end() && *next == m) ++next;
+      if (decision) ++reason;
+    }
+    if (left) x.out += fmt::format("    apart from {} more\n", left);
   }
   if (x.outlined.kernels.empty()) x.out += "  none\n";
 }
@@ -369,7 +403,8 @@ Result<std::string> explain(const hir::Program& program, const SourceManager& so
   Shapes shapes = analyse_shapes(inlined, main, table, again);
   std::vector<TopDecision> tops;
   if (options.tops) find_tops(inlined, main, table, again, shapes, main, tops);
-  Explainer x{inlined, main, sources, outlined, how, shapes, table, {}, {}, std::move(tops), {}, {}};
+  Explainer x{inlined, main, sources, outlined, how, shapes, table, {}, {}, {}, {}, {}, {}};
+  for (const TopDecision& top : tops) x.tops.emplace(top.order, top);
   for (size_t k = 0; k < outlined.kernels.size(); ++k)
     for (StatementId id : outlined.kernels[k].statements) x.kernel_of[id] = k;
   find_graphs(x, main.body, 0, options);

@@ -53,12 +53,15 @@ class ShapeTable {
   // A new data object; `name` is the variable that first held it, for printing.
   ObjectId add_object(NameId name) { return objects_.add(name); }
   NameId object_name(ObjectId id) const { return objects_[id]; }
-  std::string text(SizeId id,
-                   const hir::Program& program) const;  // "data.lineitem.rows", "comp(t5, data.lineitem.rows)"
-  std::string text(ShapeId id, const hir::Program& program) const;  // "vector<data.lineitem.rows>"
+  // "data.lineitem.rows", "comp(t5, data.lineitem.rows)". Of bounded length: of long chains and deep shapes, the ends.
+  std::string text(SizeId id, const hir::Program& program) const;
+  std::string text(ShapeId id, const hir::Program& program) const {  // "vector<data.lineitem.rows>"
+    return text(id, program, 0);
+  }
 
  private:
   ShapeId intern_vector(SizeId size);
+  std::string text(ShapeId id, const hir::Program& program, size_t level) const;
 
   IdVector<SizeId, Size> sizes_;
   IdVector<ShapeId, Shape> shapes_;

@@ -51,28 +51,54 @@ ShapeId ShapeTable::intern_vector(SizeId size) {
   return vectors_[size] = id;
 }
 
+namespace {
+
+// What is longer is cut in the middle: a chain of selections would be written out anew for each of its vectors.
+constexpr size_t most_selections = 4, most_parts = 8, most_levels = 4;
+
+}  // namespace
+
 std::string ShapeTable::text(SizeId id, const hir::Program& program) const {
-  if (is_none(id)) return "unassigned";
-  const Size& s = sizes_[id];
-  const auto object = [&] {
+  const auto object = [&](const Size& s) {
     const NameId name = objects_[s.object];
     return is_none(name) ? fmt::format("#{}", index(s.object)) : std::string(program.text(name));
   };
-  switch (s.kind) {
-    case Size::init: return "unassigned";
-    case Size::constant: return fmt::format("{}", s.value);
-    case Size::symbol: return std::string(program.text(s.name));
-    case Size::compressed: return fmt::format("comp({}, {})", object(), text(s.base, program));
-    case Size::dynamic: return s.tag ? fmt::format("dyn({}.{})", object(), s.tag) : fmt::format("dyn({})", object());
+  const auto selected = [&](SizeId of) { return !is_none(of) && sizes_[of].kind == Size::compressed; };
+  std::string out;
+  size_t selections = 0, skipped = 0;
+  for (; selected(id); id = sizes_[id].base) {
+    if (++selections <= most_selections)
+      out += fmt::format("comp({}, ", object(sizes_[id]));
+    else
+      ++skipped;
   }
-  return "?";
+  if (skipped) out += fmt::format("... {} more ..., ", skipped);
+  if (is_none(id)) {
+    out += "unassigned";
+  } else {
+    const Size& s = sizes_[id];
+    switch (s.kind) {
+      case Size::init: out += "unassigned"; break;
+      case Size::constant: out += std::to_string(s.value); break;
+      case Size::symbol: out += program.text(s.name); break;
+      case Size::dynamic:
+        out += s.tag ? fmt::format("dyn({}.{})", object(s), s.tag) : fmt::format("dyn({})", object(s));
+        break;
+      case Size::compressed: break;  // not at the end of the chain
+    }
+  }
+  return out.append(selections - skipped, ')');
 }
 
-std::string ShapeTable::text(ShapeId id, const hir::Program& program) const {
+std::string ShapeTable::text(ShapeId id, const hir::Program& program, size_t level) const {
   if (is_none(id)) return "unassigned";
+  if (level == most_levels) return "...";
   const Shape& s = shapes_[id];
   std::string parts;
-  for (ShapeId part : s.parts) parts += (parts.empty() ? "" : ", ") + text(part, program);
+  for (size_t k = 0; k < s.parts.size() && k <= most_parts; ++k) {
+    if (k) parts += ", ";
+    parts += k < most_parts ? text(s.parts[k], program, level + 1) : fmt::format("... {} more", s.parts.size() - k);
+  }
   switch (s.kind) {
     case Shape::wild: return "?";
     case Shape::vector: return fmt::format("vector<{}>", text(s.size, program));

@@ -5,6 +5,7 @@
 #include "libraries/base/system/files.h"
 #include "outliner/explain.h"
 #include "tests/outliner/compile.h"
+#include "tests/support/small_stack.h"
 
 namespace rndn::test {
 namespace {
@@ -952,6 +953,37 @@ TEST(Outliner, OutlinedProgramsOutlineAgain) {
   }
 }
 
+// What is inlined stays as shallow as the parser wants it, and the pass does not recurse deeper than it may.
+TEST(Inline, NestsNoDeeperThanTheParserAllows) {
+  const auto nest = [](int levels, const std::string& inner) {
+    std::string out;
+    for (int i = 0; i < levels; ++i) out += "if (1:bool) { ";
+    out += inner;
+    for (int i = 0; i < levels; ++i) out += " }";
+    return out;
+  };
+  for (const auto& [functions, levels] : {std::pair{150, 100}, {3, 60}, {10, 60}, {190, 1}, {2, 190}}) {
+    SCOPED_TRACE(fmt::format("{} functions of {} levels", functions, levels));
+    std::string text = "module m { import Builtin.*;\n";
+    for (int i = 0; i < functions; ++i)
+      text += fmt::format("def f{}(n:i64) : i64 {{ x:i64 = 0:i64; {} return x; }}\n", i,
+                          nest(levels, fmt::format("x = @f{}(n);", i + 1)));
+    text += fmt::format(
+        "def f{}(n:i64) : i64 {{ y:i64 = @plus(n, 1:i64); return y; }}\n"
+        "def main() : i64 {{ z:i64 = @f0(1:i64); return z; }} }}",
+        functions);
+    ASSERT_TRUE(on_own_stack(small_stack, [&] {
+      Compiled c;
+      compile(c, text);
+      ASSERT_EQ(c.errors, "");
+      const std::string printed = print(c.outlined.program, true);
+      Compiled again;
+      compile(again, printed);
+      EXPECT_EQ(again.errors, "") << printed.substr(0, 2000);
+    }));
+  }
+}
+
 // --- Explanations -------------------------------------------------------------------------------------------------------------
 
 std::string explained(Compiled& c, const outliner::ExplainOptions& how) {
@@ -993,6 +1025,45 @@ TEST(Explain, SaysWhatAndWhy) {
   EXPECT_THAT(dot, ::testing::StartsWith("digraph main {"));
   EXPECT_THAT(dot, HasSubstr("label=\"main_1: data.t.rows\""));
   EXPECT_THAT(dot, HasSubstr("[color=red, label=\"`sum` gives its result when its kernel is done\"]"));
+}
+
+// Of bounded length per statement and per kernel, whatever the number of kernels and of selections of selections.
+TEST(Explain, IsLinear) {
+  const auto chain = [](int n, const char* step) {
+    std::string body = "x0:i64 = @vector(1000:i64, 7:i64);\n";
+    for (int i = 0; i < n; ++i) body += fmt::format(fmt::runtime(step), i, i + 1);
+    return program_text(body + fmt::format("r:? = @sum(x{});\nreturn r;", n), "i64");
+  };
+  const auto told = [](const std::string& text, outliner::Mode mode) {
+    Compiled c;
+    compile(c, text);
+    EXPECT_EQ(c.errors, "");
+    auto made = outliner::explain(c.program, c.sources, {.mode = mode}, {}, c.sink);
+    EXPECT_TRUE(made.ok());
+    return made.ok() ? *made : std::string();
+  };
+  for (const char* step : {"x{1}:? = @plus(x{0}, {0}:i64);\n", "x{1}:? = @plus(x0, {0}:i64);\n",
+                           "m{0}:? = @gt(x{0}, {0}:i64); x{1}:? = @compress(m{0}, x{0});\n"})
+    for (outliner::Mode mode : {outliner::Mode::none, outliner::Mode::flow, outliner::Mode::full}) {
+      SCOPED_TRACE(fmt::format("{} mode {}", step, static_cast<int>(mode)));
+      const std::string few = told(chain(200, step), mode), many = told(chain(800, step), mode);
+      EXPECT_LT(many.size(), 5 * few.size());
+      EXPECT_LT(many.size(), 2000 * 800u);
+      size_t kernels = 0, apart = 0;
+      for (size_t at = many.find("    apart from "); at != std::string::npos; at = many.find("    apart from ", at + 1))
+        ++apart;
+      for (size_t at = many.find("thread per element of"); at != std::string::npos;
+           at = many.find("thread per element of", at + 1))
+        ++kernels;
+      EXPECT_LE(apart, 7 * kernels);
+    }
+  const std::string none = told(chain(50, "x{1}:? = @plus(x{0}, {0}:i64);\n"), outliner::Mode::none);
+  EXPECT_THAT(none, HasSubstr("    apart from main_8: one needs what follows from the other\n"
+                              "    apart from 44 more\n"));
+  const std::string selected =
+      told(chain(10, "m{0}:? = @gt(x{0}, {0}:i64); x{1}:? = @compress(m{0}, x{0});\n"), outliner::Mode::none);
+  EXPECT_THAT(selected, HasSubstr("shape vector<comp(m3, comp(m2, comp(m1, comp(m0, 1000))))>"));
+  EXPECT_THAT(selected, HasSubstr("shape vector<comp(m9, comp(m8, comp(m7, comp(m6, ... 6 more ..., 1000))))>"));
 }
 
 TEST(Explain, EveryQuery) {
