@@ -273,12 +273,17 @@ Result<operators::Vector> Run::key_codes(ItemPtr v) {
   return column(v);
 }
 
-// Complex columns are two, which `parts` keeps.
+// Complex columns are two, which `parts` keeps. With --ordered, codes of texts are in the order of the texts.
 Result<std::vector<operators::Vector>> Run::group_keys(std::span<const ItemPtr> columns, std::vector<ItemPtr>& parts) {
   std::vector<operators::Vector> keys;
   for (const ItemPtr& c : columns) {
     if (c->type != BasicType::complex) {
-      ASSIGN_OR_RETURN(operators::Vector key, key_codes(c));
+      ItemPtr v = c;
+      if (hir::is_text(v->type) && plan_.options.operators.ordered) {
+        ASSIGN_OR_RETURN(const DomainPtr domain, ordered_domain({&c, 1}));
+        ASSIGN_OR_RETURN(v, in_domain(c, domain));
+      }
+      ASSIGN_OR_RETURN(operators::Vector key, key_codes(v));
       keys.push_back(key);
       continue;
     }
