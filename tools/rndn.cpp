@@ -74,6 +74,7 @@ int run(int argc, char** argv) {
   commands.push_back(tools::check_command(program));
   commands.push_back(tools::compile_command(program));
   commands.push_back(tools::explain_command(program));
+  commands.push_back(tools::schema_command(program));
   CLI::App* tpch = program.add_subcommand("tpch", "TPC-H: generate its data, run its queries");
   tpch->require_subcommand(1);
   commands.push_back(tools::tpch_generate_command(*tpch));

@@ -9,7 +9,7 @@
 #include "libraries/base/errors/result.h"
 #include "runtime/compiler/compile.h"
 #include "runtime/cuda/cuda_device.h"
-#include "runtime/data/source.h"
+#include "runtime/data/sources.h"
 #include "runtime/device/device.h"
 #include "runtime/engine.h"
 #include "runtime/print_result.h"
@@ -25,6 +25,7 @@ namespace rndn::tools {
 // Flags that several commands have. Each is declared once, by the functions below.
 struct Flags {
   std::string data;                       // --data
+  std::vector<std::string> tables;        // --table
   std::string device = "auto";            // --device
   std::string arch;                       // --arch; empty: the device's own
   std::string backend = "rndn";           // --backend
@@ -100,9 +101,14 @@ struct NamedSource {
 // Files (or - for stdin), named after their stem.
 Result<std::vector<NamedSource>> read_programs(const std::vector<std::string>& paths);
 
-// What --data names, or null for the empty text. Columns of a folder are kept in the cache of --cache, else in the user's own; those
-// of tpch:SF only with --cache.
-Result<std::shared_ptr<data::Source>> open_data(const std::string& what, const Flags& flags);
+// The sources that are neither files nor folders (sources.cpp).
+std::span<const data::Scheme> schemes();
+data::SourceNames source_names(const Flags& flags);  // --data and --table
+std::string file_cache(const Flags& flags);          // for columns of files: of --cache, else the user's own
+// What is named, or null for nothing. Columns of files are kept in file_cache, those of tpch:SF only with --cache.
+Result<std::shared_ptr<data::Source>> open_data(const data::SourceNames& names, const Flags& flags);
+// The schema of --data and --table, or, without them, TPC-H's.
+Result<data::Schema> open_schema(const Flags& flags);
 
 // Checked after each program; a problem ends the command.
 struct Check {
@@ -128,6 +134,7 @@ std::unique_ptr<Command> tpch_generate_command(CLI::App& tpch);
 std::unique_ptr<Command> tpch_run_command(CLI::App& tpch);
 std::unique_ptr<Command> bench_tpch_command(CLI::App& bench);
 std::unique_ptr<Command> shell_command(CLI::App& program);
+std::unique_ptr<Command> schema_command(CLI::App& program);
 std::unique_ptr<Command> devices_command(CLI::App& program);
 
 // "1,6,10-14" to numbers, as written; empty: none. Fails (fault usage) for anything else.

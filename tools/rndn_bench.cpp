@@ -78,7 +78,7 @@ class BenchCommand final : public Command {
         ->type_name("LIST");
     app->add_option("--warm-up", warm_up_, "runs that do not count (default 5)")->check(CLI::Range(0u, 1000u));
     app->add_option("--runs", runs_, "runs that count (default 10)")->check(CLI::Range(1u, 1000u));
-    app->add_option("--data", flags_.data, "tables from elsewhere: a folder with schema.json")->excludes(scale);
+    app->add_option("--data", flags_.data, "tables from elsewhere: " + data::source_forms(schemes()))->excludes(scale);
     app->add_option("--device", flags_.device, "auto, cuda[:N] or sim")->type_name("D");
     app->add_option("--arch", flags_.arch, "target of the simulator")->type_name("A");
     app->add_option("--ptxas", ptxas_, "ptxas to compare with (default: on PATH)")->type_name("PATH");
@@ -217,7 +217,8 @@ class BenchCommand final : public Command {
     if (flags_.device == "cpu")
       return usage_error("--device is auto, cuda or sim: the reference interpreter compiles nothing");
     ASSIGN_OR_RETURN(DeviceChoice choice, DeviceChoice::start(flags_));
-    ASSIGN_OR_RETURN(source_, open_data(flags_.data.empty() ? fmt::format("tpch:{}", scale_) : flags_.data, flags_));
+    ASSIGN_OR_RETURN(source_,
+                     open_data({.data = flags_.data.empty() ? fmt::format("tpch:{}", scale_) : flags_.data}, flags_));
     ASSIGN_OR_RETURN(device_, choice.open());
     target_ = flags_.arch.empty() ? device_->info().target : flags_.arch;
     tables_ = std::make_unique<data::SourceTables>(source_);
@@ -358,7 +359,7 @@ class BenchCommand final : public Command {
         {"--join loop", [](Flags& f) { f.join = "loop"; }},
         {"--member loop", [](Flags& f) { f.member = "loop"; }},
     };
-    ASSIGN_OR_RETURN(source_, open_data(fmt::format("tpch:{}", std::min(scale_, largest_scale)), flags_));
+    ASSIGN_OR_RETURN(source_, open_data({.data = fmt::format("tpch:{}", std::min(scale_, largest_scale))}, flags_));
     tables_ = std::make_unique<data::SourceTables>(source_);
     runtime::Engine engine(*device_, *tables_, nullptr, &pool_);
     Progress progress("measuring loops", queries.size());

@@ -4,18 +4,10 @@
 
 #include "libraries/base/system/files.h"
 #include "libraries/base/system/parallel.h"
-#include "runtime/data/schema.h"
 #include "tools/rndn.h"
-#include "tpch/source.h"
 
 namespace rndn::tools {
 namespace {
-
-// The schema of --data, or TPC-H's.
-Result<data::Schema> schema_of(const Flags& flags) {
-  if (flags.data.empty()) return data::tpch_schema();
-  return tpch::open_schema(flags.data);
-}
 
 class CheckCommand final : public Command {
  public:
@@ -29,7 +21,7 @@ class CheckCommand final : public Command {
   int execute() override {
     auto options = compile_options(flags_);
     if (!options) return fail(options.error());
-    auto schema = schema_of(flags_);
+    auto schema = open_schema(flags_);
     if (!schema) return fail(schema.error());
     options->schema = &*schema;
     options->until = runtime::Stage::outline;  // the outliner knows shapes that cannot go together
@@ -83,7 +75,7 @@ class CompileCommand final : public Command {
     options->pool = &pool;
     auto programs = read_programs({path_});
     if (!programs) return fail(programs.error());
-    auto schema = schema_of(flags_);
+    auto schema = open_schema(flags_);
     if (!schema) return fail(schema.error());
     options->schema = &*schema;
     SourceManager sources;
@@ -97,8 +89,7 @@ class CompileCommand final : public Command {
     auto text = runtime::emit(*compiled, options->until);
     if (!text) return fail(text.error());
     for (const codegen::KernelCode& k : compiled->code.kernels)
-      if (!k.refused.empty())
-        note(fmt::format("kernel `{}` has no code: {}", k.name, k.refused));
+      if (!k.refused.empty()) note(fmt::format("kernel `{}` has no code: {}", k.name, k.refused));
     if (options->until >= runtime::Stage::ptx && text->empty())
       return fail(input_error(
           "{}: the program has no kernels: there is no {} to write (--emit outline shows what it has)", p.file, emit_));

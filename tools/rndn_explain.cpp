@@ -33,20 +33,15 @@ class ExplainCommand final : public Command {
     auto options = compile_options(flags_);
     if (!options) return fail(options.error());
     options->until = runtime::Stage::typed;
-    std::shared_ptr<data::Source> source;
-    data::Schema schema = data::tpch_schema();
-    if (!flags_.data.empty()) {
-      auto opened = tpch::open_source(flags_.data);
-      if (!opened) return fail(opened.error());
-      source = *std::move(opened);
-      schema = source->schema();
-    }
+    auto source = open_data(source_names(flags_), flags_);
+    if (!source) return fail(source.error());
+    data::Schema schema = *source ? (*source)->schema() : tpch::schema();
     options->schema = &schema;
     auto programs = read_programs(paths_);
     if (!programs) return fail(programs.error());
     std::string out = counts_ ? fmt::format("{:<12} {:>5} {:>5} {:>5}\n", "kernels", "none", "flow", "full") : "";
     for (const NamedSource& p : *programs) {
-      if (auto done = explain(p, *options, source, out); !done) return fail(done.error());
+      if (auto done = explain(p, *options, *source, out); !done) return fail(done.error());
     }
     if (auto written = write_file(flags_.output, out); !written) return fail(written.error());
     return 0;

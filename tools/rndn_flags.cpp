@@ -8,10 +8,8 @@
 
 #include "assembler/isa/isa.h"
 #include "libraries/base/system/files.h"
-#include "runtime/data/cache.h"
 #include "runtime/simulator/simulator_device.h"
 #include "tools/rndn.h"
-#include "tpch/source.h"
 
 namespace rndn::tools {
 namespace {
@@ -25,9 +23,10 @@ std::vector<std::string> target_names() {
 }  // namespace
 
 void add_data_flags(CLI::App& command, Flags& flags) {
-  command
-      .add_option("--data", flags.data, "tables: tpch:SF (generated, such as tpch:0.01) or a folder with schema.json")
-      ->type_name("SRC");
+  command.add_option("--data", flags.data, "tables: " + data::source_forms(schemes()))->type_name("SRC");
+  command.add_option("--table", flags.tables, "a file as a table; may be given several times, with or without --data")
+      ->allow_extra_args(false)
+      ->type_name("NAME=FILE");
 }
 
 void add_cache_flags(CLI::App& command, Flags& flags) {
@@ -262,15 +261,6 @@ Result<std::vector<NamedSource>> read_programs(const std::vector<std::string>& p
     programs.push_back({stem, path == "-" ? "<stdin>" : path, std::move(text)});
   }
   return programs;
-}
-
-Result<std::shared_ptr<data::Source>> open_data(const std::string& what, const Flags& flags) {
-  if (what.empty()) return std::shared_ptr<data::Source>();
-  tpch::SourceOptions options;
-  options.cache = flags.cache;
-  if (options.cache.empty() && !flags.no_cache && !what.starts_with("tpch:"))
-    options.cache = data::default_cache_directory();
-  return tpch::open_source(what, options);
 }
 
 }  // namespace rndn::tools

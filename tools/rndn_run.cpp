@@ -92,7 +92,7 @@ class RunCommand final : public Command {
         return fail(usage_error("there is no program `{0}`; a format goes with `=`: --time={0}", path));
     auto programs = read_programs(paths_);
     if (!programs) return fail(programs.error());
-    auto source = open_data(flags_.data, flags_);
+    auto source = open_data(source_names(flags_), flags_);
     if (!source) return fail(source.error());
     return run_programs(*programs, flags_, *source, *std::move(device), nullptr);
   }
@@ -119,7 +119,7 @@ int run_programs(const std::vector<NamedSource>& programs, const Flags& flags, s
   Output output(flags, format, programs.size());
   if (auto started = output.start(programs); !started) return fail(started.error());
 
-  Session session(std::move(source), std::move(device));
+  Session session(std::move(source), std::move(device), file_cache(flags));
   std::vector<runtime::RunReport> reports;
   int exit_code = 0;
   bool failed = false;

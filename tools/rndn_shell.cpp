@@ -123,10 +123,10 @@ class ShellCommand final : public Command {
       if (!time_.file.empty())
         if (auto writable = check_writable(time_.file); !writable) return fail(writable.error());
     }
-    auto source = open_data(flags_.data, flags_);
+    auto source = open_data(source_names(flags_), flags_);
     if (!source) return fail(source.error());
     if (auto writable = check_writable(flags_.output); !writable) return fail(writable.error());
-    session_.emplace(*source, *std::move(device));
+    session_.emplace(*source, *std::move(device), file_cache(flags_));
     interactive_ = isatty(STDIN_FILENO);
     if (interactive_) std::fputs("rndn shell; .help lists the commands\n", stderr);
 

@@ -81,7 +81,7 @@ class TpchRunCommand final : public Command {
     app->add_option("--queries", queries_, "such as 1,6,10-14 (default: all there are)")->type_name("LIST");
     app->add_flag("--verify{reference}", verify_, "compare with the reference interpreter, or with DIR/qNN.csv")
         ->type_name("[=reference|DIR]");
-    app->add_option("--data", flags_.data, "tables from elsewhere: a folder with schema.json, or tpch:SF")
+    app->add_option("--data", flags_.data, "tables from elsewhere: " + data::source_forms(schemes()))
         ->excludes(scale)
         ->type_name("SRC");
     add_run_flags(*app, flags_);
@@ -117,7 +117,7 @@ class TpchRunCommand final : public Command {
     }
     auto device = DeviceChoice::start(flags_);
     if (!device) return fail(device.error());
-    auto source = open_data(flags_.data.empty() ? fmt::format("tpch:{}", scale_) : flags_.data, flags_);
+    auto source = open_data({.data = flags_.data.empty() ? fmt::format("tpch:{}", scale_) : flags_.data}, flags_);
     if (!source) return fail(source.error());
     std::optional<Verifier> verifier;
     if (!verify_.empty()) verifier.emplace(verify_ == "reference" ? "" : verify_);

@@ -15,15 +15,17 @@ std::string fallback_warning(const std::string& what) {
 }
 }  // namespace
 
-Session::Session(std::shared_ptr<data::Source> source, DeviceChoice device)
+Session::Session(std::shared_ptr<data::Source> source, DeviceChoice device, const std::string& file_cache)
     : source_(std::move(source)),
       choice_(std::move(device)),
       code_cache_(data::default_cache_directory()),
       math_(libdevice::default_places(data::default_cache_directory())) {
+  data::SourceOptions for_files;
+  for_files.cache = file_cache;
   if (source_)
-    tables_ = std::make_unique<data::SourceTables>(source_);
+    tables_ = std::make_unique<data::SourceTables>(source_, for_files);
   else
-    tables_ = std::make_unique<data::NoTables>();
+    tables_ = std::make_unique<data::NoTables>(for_files);
 }
 
 Result<device::Device*> Session::device() { return choice_.open(); }
@@ -64,8 +66,7 @@ Result<Session::Ready*> Session::prepare(const NamedSource& program, const Flags
       return early.error();
     }
     auto scope = timings.measure(Phase::data, "prefetch");
-    for (const auto& [table, columns] : data::columns_read(early->program))
-      (void)tables_->prefetch(table, columns).ok();  // a problem is met again, and said, by the run
+    data::prefetch(data::columns_read(early->program), *tables_);
   }
   if (choice_.is_cpu()) {
     options.until = runtime::Stage::typed;

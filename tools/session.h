@@ -16,7 +16,8 @@ namespace rndn::tools {
 class Session {
  public:
   // `source` may be null: no tables. The device opens when the first program needs it.
-  Session(std::shared_ptr<data::Source> source, DeviceChoice device);
+  // `file_cache` is for the files of load_csv.
+  Session(std::shared_ptr<data::Source> source, DeviceChoice device, const std::string& file_cache);
 
   struct Outcome {
     const hir::Program* typed = nullptr;      // until the next run

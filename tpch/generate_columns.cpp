@@ -14,6 +14,7 @@
 #include "libraries/base/report/progress.h"
 #include "runtime/data/schema.h"
 #include "tpch/generate.h"
+#include "tpch/source.h"
 #include "tpch/workers.h"
 
 namespace rndn::tpch {
@@ -185,7 +186,7 @@ struct Target {
 Result<std::vector<Column>> generate(Table table, std::span<const std::string> names, double scale, unsigned threads,
                                      bool progress) {
   RETURN_IF_ERROR(check_scale(scale));
-  const data::Schema schema = data::tpch_schema();
+  const data::Schema schema = tpch::schema();
   const data::TableSchema& table_schema = *schema.find(table_name(table));
   const Sizes sizes(scale);
 

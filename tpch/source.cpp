@@ -2,21 +2,20 @@
 
 #include <charconv>
 
-#include "runtime/data/cache.h"
 #include "tpch/generate.h"
 #include "tpch/text_pool.h"
 
 namespace rndn::tpch {
 namespace {
 
-constexpr std::string_view scheme = "tpch:";
-
 class TpchLoader : public data::TableLoader {
  public:
-  TpchLoader(double scale, const SourceOptions& options)
-      : scale_(scale), options_(options), schema_(data::tpch_schema()) {}
+  TpchLoader(double scale, const data::SourceOptions& options)
+      : scale_(scale), options_(options), schema_(tpch::schema()) {}
 
   const data::Schema& schema() const override { return schema_; }
+
+  bool keys_hold(size_t) const override { return true; }
 
   Result<uint64_t> rows(size_t table) override { return row_count(table_at(table), scale_); }
 
@@ -47,39 +46,52 @@ class TpchLoader : public data::TableLoader {
   }
 
   const double scale_;
-  const SourceOptions options_;
+  const data::SourceOptions options_;
   const data::Schema schema_;
   std::shared_ptr<const TextPool> pool_;
 };
 
-Result<double> parse_scale(std::string_view text) {
-  std::string_view number = text.substr(scheme.size());
+Result<double> parse_scale(std::string_view number) {
   double scale = 0;
   auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), scale);
   if (error != std::errc() || end != number.data() + number.size() || !(scale > 0) || !(scale < 30000))
-    return usage_error("`{}`: the scale factor must be a number above 0 and below 30000, such as tpch:0.01", text);
+    return usage_error("`tpch:{}`: the scale factor must be a number above 0 and below 30000, such as tpch:0.01",
+                       number);
   return scale;
+}
+
+Result<std::unique_ptr<data::TableLoader>> open(std::string_view what, const data::SourceOptions& options) {
+  ASSIGN_OR_RETURN(double scale, parse_scale(what));
+  return std::unique_ptr<data::TableLoader>(std::make_unique<TpchLoader>(scale, options));
+}
+
+Result<data::Schema> schema_of(std::string_view what) {
+  RETURN_IF_ERROR(parse_scale(what));
+  return schema();
 }
 
 }  // namespace
 
-Result<std::shared_ptr<data::Source>> open_source(std::string_view text, const SourceOptions& options) {
-  if (!text.starts_with(scheme))
-    return data::open_folder(std::string(text),
-                             {.threads = options.threads, .progress = options.progress, .cache = options.cache});
-  ASSIGN_OR_RETURN(double scale, parse_scale(text));
-  std::unique_ptr<data::TableLoader> loader = std::make_unique<TpchLoader>(scale, options);
-  if (!options.cache.empty()) loader = data::cached(std::move(loader), options.cache);
-  return std::make_shared<data::Source>(std::move(loader));
+const data::Scheme scheme = {.name = "tpch", .form = "tpch:SF", .open = open, .schema = schema_of};
+
+data::Schema schema() {
+  data::Schema schema;
+#define TABLE(n) schema.tables.push_back({.name = #n, .file = #n ".tbl"});
+#define COLUMN(n, t) schema.tables.back().columns.push_back({.name = #n, .type = hir::BasicType::t});
+#define KEY(n, t) COLUMN(n, t) schema.tables.back().primary.push_back(#n);
+#define FOREIGN(n, t, to, key)            \
+  schema.tables.back().columns.push_back( \
+      {.name = #n, .type = hir::BasicType::t, .foreign_table = #to, .foreign_key = #key});
+#include "tpch/schema.def"
+#undef TABLE
+#undef COLUMN
+#undef KEY
+#undef FOREIGN
+  return schema;
 }
 
-Result<data::Schema> open_schema(std::string_view text) {
-  if (text.starts_with(scheme)) {
-    RETURN_IF_ERROR(parse_scale(text));
-    return data::tpch_schema();
-  }
-  ASSIGN_OR_RETURN(std::shared_ptr<data::Source> source, data::open_folder(std::string(text)));
-  return source->schema();
+Result<std::shared_ptr<data::Source>> open_source(std::string_view text, const data::SourceOptions& options) {
+  return data::open_source({.data = std::string(text)}, {&scheme, 1}, options);
 }
 
 }  // namespace rndn::tpch

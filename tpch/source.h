@@ -1,24 +1,20 @@
-// What `--data` means: TPC-H generated in memory, or a folder.
+// `--data tpch:SF`: TPC-H generated in memory. Columns are generated on first use.
 #pragma once
 #include <memory>
-#include <string>
 #include <string_view>
 
 #include "libraries/base/errors/result.h"
-#include "runtime/data/source.h"
+#include "runtime/data/sources.h"
 
 namespace rndn::tpch {
 
-struct SourceOptions {
-  unsigned threads = 0;  // 0: all cores
-  bool progress = true;  // a line on stderr when it takes longer than a second
-  std::string cache;     // folder for columns in binary form (runtime/data/cache.h); empty: none
-};
+// The row of the register of sources. A scale factor that is no positive number is wrong usage.
+extern const data::Scheme scheme;
 
-// `tpch:SF`, such as tpch:0.01 (columns are generated on first use), else a folder with schema.json (runtime/data/source.h).
-// A scale factor that is no positive number is wrong usage.
-Result<std::shared_ptr<data::Source>> open_source(std::string_view text, const SourceOptions& options = {});
-// The schema alone, for commands that read no data.
-Result<data::Schema> open_schema(std::string_view text);
+// The tables as HorseIR programs load them (names, types and foreign keys of the language's specification).
+data::Schema schema();
+
+// The source of `tpch:SF` alone, for tests and measurements.
+Result<std::shared_ptr<data::Source>> open_source(std::string_view text, const data::SourceOptions& options = {});
 
 }  // namespace rndn::tpch

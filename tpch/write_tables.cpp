@@ -15,6 +15,7 @@
 #include "libraries/base/report/progress.h"
 #include "runtime/data/schema.h"
 #include "tpch/generate.h"
+#include "tpch/source.h"
 #include "tpch/workers.h"
 
 namespace rndn::tpch {
@@ -218,7 +219,7 @@ Result<void> write_tables(double scale, const std::string& directory, unsigned t
     RETURN_IF_ERROR(
         write_one(table, sizes, pool.get(), fmt::format("{}/{}.tbl", directory, table_name(table)), threads, line));
   // With it the folder is a data source.
-  return write_file(directory + "/schema.json", data::schema_text(data::tpch_schema()));
+  return write_file(directory + "/schema.json", data::schema_text(schema()));
 }
 
 }  // namespace rndn::tpch

@@ -263,6 +263,8 @@ std::optional<assembler::Assembled> CodeCache::find(const Key& key) {
     if (auto at = known_.find(key); at != known_.end()) return at->second;
   }
   if (directory_.empty()) return {};
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path(key), ignored)) return {};  // a pipe would never end
   auto text = read_file(path(key));
   if (!text) return {};
   std::optional<assembler::Assembled> code = read(*text, key);

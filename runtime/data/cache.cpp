@@ -1,8 +1,8 @@
 // Columns on disk.
 //
 // A file is a magic number, a checksum of all that follows, and sections of a length in bytes (u64) and their bytes: fingerprint,
-// Record, foreign table, elements, foreign rows, lengths of the dictionary's values (u32 each), their bytes, pad. Numbers are in the
-// machine's own order. Files are written under another name and renamed, so that no reader sees half of one; the checksum notices
+// Record, foreign table, elements, validity, foreign rows, lengths of the dictionary's values (u32 each), their bytes, pad; or, of
+// texts, the fingerprint and each text. Numbers are in the machine's own order. Files are written under another name and renamed, so that no reader sees half of one; the checksum notices
 // damage, and every number that will serve as an index is checked, since anyone may write files with a checksum.
 #include "runtime/data/cache.h"
 
@@ -22,14 +22,15 @@
 namespace rndn::data {
 namespace {
 
-constexpr char magic[8] = {'r', 'n', 'd', 'n', 'c', 'o', 'l', '2'};
+constexpr std::string_view column_magic = "rndncol3", texts_magic = "rndntxt1";
+constexpr size_t magic_size = 8;
 
 struct Record {
   uint64_t rows;
   int64_t min, max;
   double float_min, float_max;
   uint32_t width;
-  uint8_t type, encoding, known, sorted, dense, is_foreign_key, has_foreign_rows, unused;
+  uint8_t type, encoding, known, sorted, dense, unique, is_foreign_key, has_foreign_rows;
 };
 static_assert(sizeof(Record) == 56, "a new layout needs a new magic number");
 static_assert(std::is_trivially_copyable_v<Record>);
@@ -108,11 +109,70 @@ class Input {
   uint64_t left_, sum_ = 0;
 };
 
+// What is kept of the user's data is the user's.
 bool make_directories(const std::string& path) {
   for (size_t slash = path.find('/', 1);; slash = path.find('/', slash + 1)) {
-    if (mkdir(path.substr(0, slash).c_str(), 0777) != 0 && errno != EEXIST) return false;
+    if (mkdir(path.substr(0, slash).c_str(), 0700) != 0 && errno != EEXIST) return false;
     if (slash == std::string::npos) return true;
   }
+}
+
+// A file with the sections that `fill` puts there, written beside and renamed.
+template <class Fill>
+bool write_sections(const std::string& path, std::string_view magic, const std::string& fingerprint, Fill&& fill) {
+  static std::atomic<uint64_t> files{0};  // names only
+  std::string temporary;
+  int descriptor = -1;
+  // The name may be taken by what a process of the same number left behind, or by a link: never write through one.
+  for (int attempt = 0; attempt < 16 && descriptor < 0 && (attempt == 0 || errno == EEXIST); ++attempt) {
+    temporary = fmt::format("{}.{}.{}", path, getpid(), files++);
+    descriptor = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  }
+  if (descriptor < 0) return false;
+  std::FILE* file = fdopen(descriptor, "wb");
+  if (!file) {
+    close(descriptor);
+    unlink(temporary.c_str());
+    return false;
+  }
+  Output output(file);
+  uint64_t sum = 0;  // its place
+  output.put(magic.data(), magic_size);
+  output.put(&sum, sizeof sum);
+  output.section(fingerprint.data(), fingerprint.size());
+  fill(output);
+  sum = output.sum();
+  bool ok = output.ok() && std::fseek(file, magic_size, SEEK_SET) == 0 && std::fwrite(&sum, sizeof sum, 1, file) == 1;
+  ok &= std::fclose(file) == 0;
+  ok = ok && std::rename(temporary.c_str(), path.c_str()) == 0;
+  if (!ok) unlink(temporary.c_str());
+  return ok;
+}
+
+// What `take` (Input&) makes of the sections of such a file; it must reach the end.
+template <class Take>
+auto read_sections(const std::string& path, std::string_view magic, const std::string& fingerprint, Take&& take)
+    -> decltype(take(std::declval<Input&>())) {
+  int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // never wait for the other end of a pipe
+  if (file < 0) return std::nullopt;
+  decltype(take(std::declval<Input&>())) taken;
+  struct stat status {};
+  if (fstat(file, &status) == 0 && S_ISREG(status.st_mode)) {
+    try {
+      Input input(file, static_cast<uint64_t>(status.st_size));
+      char start[magic_size];
+      uint64_t sum = 0;
+      std::string found;
+      if (input.get(start, sizeof start) && std::string_view(start, magic_size) == magic &&
+          input.get(&sum, sizeof sum) && input.section(found) && found == fingerprint)
+        taken = take(input);
+      if (!input.at_end() || input.sum() != sum) taken.reset();
+    } catch (const std::bad_alloc&) {
+      taken.reset();
+    }
+  }
+  close(file);
+  return taken;
 }
 
 template <class T>
@@ -134,8 +194,8 @@ bool all_within(const std::vector<std::byte>& texts, uint64_t pad) {
 bool is_sound(const Record& record, const Column& column, const std::vector<std::byte>& foreign_rows,
               const std::string& lengths, const std::string& values, const std::string& pad) {
   if (record.type >= hir::basic_type_count || record.encoding > static_cast<uint8_t>(Encoding::text)) return false;
-  if (record.known > 1 || record.sorted > 1 || record.dense > 1 || record.is_foreign_key > 1) return false;
-  if (record.has_foreign_rows > record.is_foreign_key || record.unused) return false;
+  if (record.known > 1 || record.sorted > 1 || record.dense > 1 || record.unique > 1) return false;
+  if (record.is_foreign_key > 1 || record.has_foreign_rows > record.is_foreign_key) return false;
   const auto type = static_cast<hir::BasicType>(record.type);
   const auto encoding = static_cast<Encoding>(record.encoding);
   if (hir::is_text(type) != (encoding != Encoding::plain)) return false;
@@ -144,6 +204,9 @@ bool is_sound(const Record& record, const Column& column, const std::vector<std:
     return false;
   const std::vector<std::byte>& data = *column.data;
   if (data.size() % width || data.size() / width != record.rows) return false;
+  const std::vector<std::byte>& valid = *column.validity;
+  if (!valid.empty() && (hir::is_text(type) || valid.size() != record.rows || !all_below<uint8_t>(valid, 2)))
+    return false;
   if (record.has_foreign_rows ? foreign_rows.size() != record.rows * 4 && foreign_rows.size() != record.rows * 8
                               : !foreign_rows.empty())
     return false;
@@ -164,22 +227,18 @@ bool is_sound(const Record& record, const Column& column, const std::vector<std:
                       : all_below<uint32_t>(data, distinct);
 }
 
-std::optional<Column> read_all(Input& input, const std::string& fingerprint) {
-  char start[sizeof magic];
-  uint64_t sum;
-  std::string found, foreign_table, record_bytes, lengths, values;
+std::optional<Column> take_column(Input& input) {
+  std::string foreign_table, record_bytes, lengths, values;
   Column column;
   column.data = std::make_shared<std::vector<std::byte>>();
+  column.validity = std::make_shared<std::vector<std::byte>>();
   auto foreign_rows = std::make_shared<std::vector<std::byte>>();
   auto pad = std::make_shared<std::string>();
-  if (!input.get(start, sizeof start) || std::memcmp(start, magic, sizeof magic) != 0 || !input.get(&sum, sizeof sum))
-    return std::nullopt;
-  if (!input.section(found) || found != fingerprint) return std::nullopt;
   if (!input.section(record_bytes) || record_bytes.size() != sizeof(Record)) return std::nullopt;
-  if (!input.section(foreign_table) || !input.section(*column.data) || !input.section(*foreign_rows))
+  if (!input.section(foreign_table) || !input.section(*column.data) || !input.section(*column.validity))
     return std::nullopt;
-  if (!input.section(lengths) || !input.section(values) || !input.section(*pad)) return std::nullopt;
-  if (!input.at_end() || input.sum() != sum) return std::nullopt;
+  if (!input.section(*foreign_rows) || !input.section(lengths) || !input.section(values) || !input.section(*pad))
+    return std::nullopt;
 
   Record record;
   std::memcpy(&record, record_bytes.data(), sizeof record);
@@ -194,7 +253,9 @@ std::optional<Column> read_all(Input& input, const std::string& fingerprint) {
                        .float_min = record.float_min,
                        .float_max = record.float_max,
                        .sorted = record.sorted != 0,
-                       .dense = record.dense != 0};
+                       .dense = record.dense != 0,
+                       .unique = record.unique != 0};
+  if (column.validity->empty()) column.validity.reset();
   column.is_foreign_key = record.is_foreign_key != 0;
   column.foreign_table = foreign_table;
   if (record.has_foreign_rows) column.foreign_rows = foreign_rows;
@@ -219,6 +280,10 @@ class CachedLoader : public TableLoader {
 
   const Schema& schema() const override { return inner_->schema(); }
   Result<uint64_t> rows(size_t table) override { return inner_->rows(table); }
+  Result<Column> load_as(size_t table, size_t column, hir::BasicType type) override {
+    return inner_->load_as(table, column, type);
+  }
+  bool keys_hold(size_t table) const override { return inner_->keys_hold(table); }
   std::string fingerprint(size_t table, size_t column) const override { return inner_->fingerprint(table, column); }
   std::string describe(size_t table, size_t column, uint64_t row) const override {
     return inner_->describe(table, column, row);
@@ -286,11 +351,7 @@ class CachedLoader : public TableLoader {
 
   std::string path(size_t table, size_t column, const std::string& fingerprint) const {
     const TableSchema& schema = this->schema().tables[table];
-    // Names are the user's and may be anything: letters, digits and the hash make the file's name.
-    std::string name;
-    for (char c : schema.name + "." + schema.columns[column].name)
-      if (name.size() < 64) name += std::isalnum(static_cast<unsigned char>(c)) || c == '.' ? c : '_';
-    return fmt::format("{}/{}.{:016x}.column", directory_, name, checksum(1, fingerprint.data(), fingerprint.size()));
+    return cache_entry(directory_, schema.name + "." + schema.columns[column].name, fingerprint, "column");
   }
 
   std::unique_ptr<TableLoader> inner_;
@@ -301,21 +362,6 @@ class CachedLoader : public TableLoader {
 }  // namespace
 
 bool write_column(const std::string& path, const std::string& fingerprint, const Column& column) {
-  static std::atomic<uint64_t> files{0};  // names only
-  std::string temporary;
-  int descriptor = -1;
-  // The name may be taken by what a process of the same number left behind, or by a link: never write through one.
-  for (int attempt = 0; attempt < 16 && descriptor < 0 && (attempt == 0 || errno == EEXIST); ++attempt) {
-    temporary = fmt::format("{}.{}.{}", path, getpid(), files++);
-    descriptor = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
-  }
-  if (descriptor < 0) return false;
-  std::FILE* file = fdopen(descriptor, "wb");
-  if (!file) {
-    close(descriptor);
-    unlink(temporary.c_str());
-    return false;
-  }
   const Statistics& s = column.statistics;
   Record record{.rows = column.rows,
                 .min = s.min,
@@ -328,9 +374,9 @@ bool write_column(const std::string& path, const std::string& fingerprint, const
                 .known = s.known,
                 .sorted = s.sorted,
                 .dense = s.dense,
+                .unique = s.unique,
                 .is_foreign_key = column.is_foreign_key,
-                .has_foreign_rows = column.foreign_rows != nullptr,
-                .unused = 0};
+                .has_foreign_rows = column.foreign_rows != nullptr};
   std::vector<uint32_t> lengths;
   std::string values;
   if (column.dictionary) {
@@ -339,41 +385,57 @@ bool write_column(const std::string& path, const std::string& fingerprint, const
       values += value;
     }
   }
-  Output output(file);
-  uint64_t sum = 0;  // its place
-  output.put(magic, sizeof magic);
-  output.put(&sum, sizeof sum);
-  output.section(fingerprint.data(), fingerprint.size());
-  output.section(&record, sizeof record);
-  output.section(column.foreign_table.data(), column.foreign_table.size());
-  output.section(column.data->data(), column.data->size());
-  output.section(column.foreign_rows ? column.foreign_rows->data() : nullptr,
-                 column.foreign_rows ? column.foreign_rows->size() : 0);
-  output.section(lengths.data(), lengths.size() * sizeof(uint32_t));
-  output.section(values.data(), values.size());
-  output.section(column.pad ? column.pad->data() : nullptr, column.pad ? column.pad->size() : 0);
-  sum = output.sum();
-  bool ok = output.ok() && std::fseek(file, sizeof magic, SEEK_SET) == 0 && std::fwrite(&sum, sizeof sum, 1, file) == 1;
-  ok &= std::fclose(file) == 0;
-  ok = ok && std::rename(temporary.c_str(), path.c_str()) == 0;
-  if (!ok) unlink(temporary.c_str());
-  return ok;
+  return write_sections(path, column_magic, fingerprint, [&](Output& output) {
+    auto bytes = [&](const auto& maybe) { output.section(maybe ? maybe->data() : nullptr, maybe ? maybe->size() : 0); };
+    output.section(&record, sizeof record);
+    output.section(column.foreign_table.data(), column.foreign_table.size());
+    bytes(column.data);
+    bytes(column.validity);
+    bytes(column.foreign_rows);
+    output.section(lengths.data(), lengths.size() * sizeof(uint32_t));
+    output.section(values.data(), values.size());
+    bytes(column.pad);
+  });
 }
 
 std::optional<Column> read_column(const std::string& path, const std::string& fingerprint) {
-  int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // never wait for the other end of a pipe
-  if (file < 0) return std::nullopt;
-  std::optional<Column> column;
+  return read_sections(path, column_magic, fingerprint, take_column);
+}
+
+bool write_texts(const std::string& path, const std::string& fingerprint, const std::vector<std::string>& texts) {
+  return make_directories(path.substr(0, path.rfind('/'))) &&
+         write_sections(path, texts_magic, fingerprint, [&](Output& output) {
+           for (const std::string& text : texts) output.section(text.data(), text.size());
+         });
+}
+
+std::optional<std::vector<std::string>> read_texts(const std::string& path, const std::string& fingerprint) {
+  return read_sections(path, texts_magic, fingerprint, [](Input& input) -> std::optional<std::vector<std::string>> {
+    std::vector<std::string> texts;
+    while (!input.at_end())
+      if (!input.section(texts.emplace_back())) return std::nullopt;
+    return texts;
+  });
+}
+
+std::string cache_entry(const std::string& directory, const std::string& name, const std::string& fingerprint,
+                        std::string_view extension) {
+  // Names are the user's and may be anything: letters, digits and the hash make the file's name.
+  std::string plain;
+  for (char c : name.substr(name.rfind('/') + 1))
+    if (plain.size() < 64) plain += std::isalnum(static_cast<unsigned char>(c)) || c == '.' ? c : '_';
+  return fmt::format("{}/{}.{:016x}.{}", directory, plain, checksum(1, fingerprint.data(), fingerprint.size()), extension);
+}
+
+Result<void> check_cache(const std::string& directory) {
   struct stat status {};
-  if (fstat(file, &status) == 0 && S_ISREG(status.st_mode)) {
-    try {
-      Input input(file, static_cast<uint64_t>(status.st_size));
-      column = read_all(input, fingerprint);
-    } catch (const std::bad_alloc&) {
-    }
-  }
-  close(file);
-  return column;
+  if (!make_directories(directory))
+    return world_error("cannot make the cache `{}`: {}", directory, std::strerror(errno));
+  if (stat(directory.c_str(), &status) == 0 && !S_ISDIR(status.st_mode))
+    errno = ENOTDIR;
+  else if (access(directory.c_str(), W_OK | X_OK) == 0)
+    return {};
+  return world_error("cannot write to the cache `{}`: {}", directory, std::strerror(errno));
 }
 
 std::string default_cache_directory() {

@@ -11,12 +11,22 @@ namespace rndn::data {
 // $RNDN_CACHE_DIR, else $XDG_CACHE_HOME/rndn, else $HOME/.cache/rndn; empty when none of them is set.
 std::string default_cache_directory();
 
+// An error (fault world) where nothing can be kept in that folder, which is made if need be.
+Result<void> check_cache(const std::string& directory);
+
 // A loader that looks into `directory` first and leaves there what it had to load through `inner`. A file that cannot be read, is
 // damaged, or belongs to other data counts as not there; one that cannot be written is left out. Safe to share between processes.
 std::unique_ptr<TableLoader> cached(std::unique_ptr<TableLoader> inner, std::string directory);
 
-// One column in a file. `fingerprint` names the data; reading gives nothing unless it agrees.
+// Where the directory keeps what is called so and has that fingerprint; the name is for people.
+std::string cache_entry(const std::string& directory, const std::string& name, const std::string& fingerprint,
+                        std::string_view extension);
+
+// One column in a file, which nobody but its owner can read. `fingerprint` names the data; reading gives nothing unless it agrees.
 bool write_column(const std::string& path, const std::string& fingerprint, const Column& column);
 std::optional<Column> read_column(const std::string& path, const std::string& fingerprint);
+// The same for some texts.
+bool write_texts(const std::string& path, const std::string& fingerprint, const std::vector<std::string>& texts);
+std::optional<std::vector<std::string>> read_texts(const std::string& path, const std::string& fingerprint);
 
 }  // namespace rndn::data

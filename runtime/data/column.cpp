@@ -57,15 +57,15 @@ Column make_column(BasicType type, uint64_t rows, Encoding encoding, uint32_t wi
   return column;
 }
 
-namespace {
-
-uint64_t code_at(const Column& column, uint64_t row) {
-  switch (column.width) {
-    case 1: return column.as<uint8_t>()[row];
-    case 2: return column.as<uint16_t>()[row];
-    default: return column.as<uint32_t>()[row];
+uint32_t Column::code_at(uint64_t row) const {
+  switch (width) {
+    case 1: return as<uint8_t>()[row];
+    case 2: return as<uint16_t>()[row];
+    default: return as<uint32_t>()[row];
   }
 }
+
+namespace {
 
 constexpr uint64_t rows_per_part = 1 << 20;
 
@@ -126,6 +126,7 @@ void fill(Column& column, unsigned threads) {
   } else {
     s.min = static_cast<int64_t>(all.min);
     s.max = static_cast<int64_t>(all.max);
+    s.unique = all.strict;
     // As many values as rows: dense if no value repeats.
     if (static_cast<uint64_t>(s.max) - static_cast<uint64_t>(s.min) != column.rows - 1) return;
     s.dense = all.strict;
@@ -138,6 +139,7 @@ void fill(Column& column, unsigned threads) {
         s.dense = !seen.test(at);
         seen.set(at);
       }
+      s.unique = s.dense;
     }
   }
 }
@@ -146,7 +148,7 @@ void fill(Column& column, unsigned threads) {
 
 std::string_view Column::text_at(uint64_t row) const {
   DCHECK(row < rows);
-  if (encoding == Encoding::dictionary) return dictionary->values[code_at(*this, row)];
+  if (encoding == Encoding::dictionary) return dictionary->values[code_at(row)];
   CHECK(encoding == Encoding::text, "column is no text");
   uint64_t word = as<uint64_t>()[row];
   return std::string_view(*pad).substr(word >> 24, word & 0xffffff);

@@ -17,13 +17,15 @@ enum class Encoding : uint8_t {
   text,        // text: 8 bytes, offset << 24 | length into `pad` (high cardinality; length < 2^24)
 };
 
-struct Statistics {  // of the stored integers (dictionary: of the codes); floats: min/max only, as f64, of what is not
-                     // NaN
+struct
+    Statistics {  // of the stored elements, those of missing rows (0) included: integers, codes of a dictionary; floats:
+                  // min/max only, as f64, of what is not NaN
   bool known = false;  // false for text without a dictionary, complex, empty columns, and floats that are all NaN
   int64_t min = 0, max = 0;
   double float_min = 0, float_max = 0;
   bool sorted = false;  // ascending, equal neighbours allowed; floats: and no NaN
   bool dense = false;   // min..max, each exactly once
+  bool unique = false;  // ascending and no value twice; not said of columns in another order unless they are dense
 };
 
 // Distinct values of a text column, in order of first occurrence; a code is a position here.
@@ -46,6 +48,10 @@ struct Column {
   std::shared_ptr<Dictionary> dictionary;        // dictionary
   std::shared_ptr<std::string> pad;              // text
   Statistics statistics;
+  // One byte per row: 1, or 0 where the value is missing; null: none is. Missing elements are stored as zero. Text has no
+  // missing values: an empty field is an empty text.
+  std::shared_ptr<std::vector<std::byte>> validity;
+  bool has_nulls() const { return validity != nullptr; }
   // Foreign key: row numbers of the referenced rows (i32 when fewer than 2^31 rows), rows * 4 or 8 bytes.
   bool is_foreign_key = false;
   std::string foreign_table;
@@ -56,6 +62,7 @@ struct Column {
     return reinterpret_cast<const T*>(data->data());
   }
   std::string_view text_at(uint64_t row) const;  // text columns
+  uint32_t code_at(uint64_t row) const;          // dictionaries
   uint64_t foreign_row(uint64_t row) const;      // foreign keys whose foreign_rows are there
 };
 

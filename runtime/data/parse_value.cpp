@@ -3,7 +3,11 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
+#include <cstdlib>
 #include <cstring>
+
+#include <fmt/format.h>
 
 #include "frontend/calendar.h"
 
@@ -75,8 +79,22 @@ bool parse_short_integer(std::string_view text, std::byte* out) {
 template <class T>
 ParseStatus parse_number(std::string_view text, std::byte* out) {
   T value;
+  const char* number = text.data();
   ParseStatus status = take_number(text, value);
   if (status == ParseStatus::malformed || (status == ParseStatus::ok && !text.empty())) return ParseStatus::malformed;
+  if constexpr (std::is_floating_point_v<T>) {
+    if (status == ParseStatus::out_of_range) {  // from_chars does not tell too large from too small
+      const std::string whole(number, text.data() + text.size());
+      char* end;
+      if constexpr (sizeof(T) == 4)
+        value = std::strtof(whole.c_str(), &end);
+      else
+        value = std::strtod(whole.c_str(), &end);
+      if (end != whole.c_str() + whole.size()) return ParseStatus::malformed;
+      put(out, value);
+      return std::isinf(value) ? ParseStatus::out_of_range : ParseStatus::ok;
+    }
+  }
   if (status == ParseStatus::ok) put(out, value);
   return status;
 }
@@ -110,30 +128,41 @@ class Digits {
  public:
   explicit Digits(std::string_view text) : text_(text) {}
 
-  int64_t number(size_t width, int64_t low, int64_t high) {
-    if (text_.size() < width) return fail();
+  // A number of `least` to `most` digits.
+  int64_t number(size_t least, size_t most, int64_t low, int64_t high) {
     int64_t value = 0;
-    for (char c : text_.substr(0, width)) {
-      if (c < '0' || c > '9') return fail();
-      value = value * 10 + (c - '0');
-    }
-    text_.remove_prefix(width);
+    size_t digits = 0;
+    for (; digits < most && digits < text_.size() && text_[digits] >= '0' && text_[digits] <= '9'; ++digits)
+      value = value * 10 + (text_[digits] - '0');
+    if (digits < least) return fail();
+    text_.remove_prefix(digits);
     if (value < low || value > high) in_range_ = false;
     return value;
   }
-  void skip(char c) {
-    if (text_.empty() || text_[0] != c)
-      fail();
-    else
-      text_.remove_prefix(1);
+  int64_t number(size_t width, int64_t low, int64_t high) { return number(width, width, low, high); }
+  bool take(char c) {
+    if (!text_.starts_with(c)) return false;
+    text_.remove_prefix(1);
+    return true;
   }
-  int64_t days() {
-    int64_t year = number(4, 0, 9999);
-    skip('-');
-    int64_t month = number(2, 1, 12);
-    skip('-');
-    int64_t day = number(2, 1, well_formed_ && in_range_ ? hir::days_in_month(year, month) : 31);
-    return well_formed_ && in_range_ ? hir::days_from_civil(year, month, day) : 0;
+  void skip(char c) {
+    if (!take(c)) fail();
+  }
+  bool at_end() const { return text_.empty(); }
+
+  // ISO dates have two digits for month and day, the others one or two.
+  int64_t days(DateFormat format) {
+    const size_t least = format == DateFormat() ? 2 : 1;
+    int64_t year = 0, month = 1, day = 1;
+    for (char part : date_orders[format.order]) {
+      if (part != date_orders[format.order].front()) skip(format.separator);
+      if (part == 'Y') year = number(4, 0, 9999);
+      if (part == 'm') month = number(least, 2, 1, 12);
+      if (part == 'd') day = number(least, 2, 1, 31);
+    }
+    if (!well_formed_ || !in_range_) return 0;
+    if (day > hir::days_in_month(year, month)) in_range_ = false;
+    return hir::days_from_civil(year, month, day);
   }
   int64_t months() {
     int64_t year = number(4, 0, 9999);
@@ -141,19 +170,19 @@ class Digits {
     return (year - 1970) * 12 + number(2, 1, 12) - 1;
   }
   int64_t minutes() {
-    int64_t hour = number(2, 0, 23);
+    int64_t hour = number(1, 2, 0, 23);
     skip(':');
     return hour * 60 + number(2, 0, 59);
   }
   int64_t seconds() {
     int64_t minute = minutes();
-    skip(':');
-    return minute * 60 + number(2, 0, 59);
+    return minute * 60 + (take(':') ? number(2, 0, 59) : 0);
   }
   int64_t milliseconds() {
-    int64_t second = seconds();
-    skip('.');
-    return second * 1000 + number(3, 0, 999);
+    const int64_t minute = minutes();
+    if (!take(':')) return minute * 60'000;
+    const int64_t second = minute * 60 + number(2, 0, 59);
+    return second * 1000 + (take('.') ? thousandths() : 0);
   }
   ParseStatus status() const {
     if (!well_formed_ || !text_.empty()) return ParseStatus::malformed;
@@ -161,6 +190,19 @@ class Digits {
   }
 
  private:
+  // One to nine digits of a fraction; those beyond the third must be zeros, so that nothing is lost.
+  int64_t thousandths() {
+    int64_t value = 0;
+    size_t digits = 0;
+    for (; digits < 9 && digits < text_.size() && text_[digits] >= '0' && text_[digits] <= '9'; ++digits) {
+      if (digits >= 3 && text_[digits] != '0') return fail();
+      if (digits < 3) value = value * 10 + (text_[digits] - '0');
+    }
+    if (!digits) return fail();
+    text_.remove_prefix(digits);
+    for (; digits < 3; ++digits) value *= 10;
+    return value;
+  }
   int64_t fail() {
     well_formed_ = false;
     return 0;
@@ -185,6 +227,12 @@ bool parse_plain_date(std::string_view text, std::byte* out) {
   return true;
 }
 
+// Whether the text is the word, which is in small letters, in capitals or not.
+bool is_word(std::string_view text, std::string_view word) {
+  return std::equal(text.begin(), text.end(), word.begin(), word.end(),
+                    [](char a, char b) { return a == b || (a ^ b) == 0x20; });
+}
+
 std::string_view trim(std::string_view text) {
   auto blank = [](char c) { return c == ' ' || c == '\t'; };
   while (!text.empty() && blank(text.front())) text.remove_prefix(1);
@@ -194,12 +242,14 @@ std::string_view trim(std::string_view text) {
 
 }  // namespace
 
-ParseStatus parse_value(BasicType type, std::string_view text, std::byte* out) {
+bool is_blank(std::string_view text) { return trim(text).empty(); }
+
+ParseStatus parse_value(BasicType type, std::string_view text, std::byte* out, DateFormat format) {
   if (type != BasicType::character) text = trim(text);
   Digits digits(text);
   switch (type) {
     case BasicType::boolean: {
-      bool yes = text == "1" || text == "true", no = text == "0" || text == "false";
+      bool yes = text == "1" || is_word(text, "true"), no = text == "0" || is_word(text, "false");
       if (!yes && !no) return ParseStatus::malformed;
       put<uint8_t>(out, yes);
       return ParseStatus::ok;
@@ -216,17 +266,22 @@ ParseStatus parse_value(BasicType type, std::string_view text, std::byte* out) {
     case BasicType::f64: return parse_short_decimal(text, out) ? ParseStatus::ok : parse_number<double>(text, out);
     case BasicType::complex: return parse_complex(text, out);
     case BasicType::date:
-      if (parse_plain_date(text, out)) return ParseStatus::ok;
-      put(out, static_cast<int32_t>(digits.days()));
+      if (format == DateFormat() && parse_plain_date(text, out)) return ParseStatus::ok;
+      put(out, static_cast<int32_t>(digits.days(format)));
       break;
     case BasicType::month: put(out, static_cast<int32_t>(digits.months())); break;
     case BasicType::minute: put(out, static_cast<int32_t>(digits.minutes() * 60)); break;
     case BasicType::second: put(out, static_cast<int32_t>(digits.seconds())); break;
     case BasicType::time: put(out, digits.milliseconds()); break;
     case BasicType::dt: {
-      int64_t days = digits.days();
-      digits.skip('T');
-      put(out, days * 86'400'000 + digits.milliseconds());
+      const int64_t days = digits.days(format);
+      int64_t time = 0;
+      if (!digits.at_end()) {
+        if (!digits.take('T')) digits.skip(' ');
+        time = digits.milliseconds();
+        digits.take('Z');
+      }
+      put(out, days * 86'400'000 + time);
       break;
     }
     case BasicType::sym:
@@ -235,7 +290,11 @@ ParseStatus parse_value(BasicType type, std::string_view text, std::byte* out) {
   return digits.status();
 }
 
-std::string_view expectation(BasicType type) {
+std::string expectation(BasicType type, DateFormat format) {
+  const std::string date = fmt::format(fmt::runtime(format.order == DateFormat::ymd   ? "1998{0}09{0}02"
+                                                    : format.order == DateFormat::dmy ? "02{0}09{0}1998"
+                                                                                      : "09{0}02{0}1998"),
+                                       format.separator);
   switch (type) {
     case BasicType::boolean: return "a bool (0, 1, true or false)";
     case BasicType::character: return "a single character";
@@ -246,12 +305,12 @@ std::string_view expectation(BasicType type) {
     case BasicType::f32: return "an f32";
     case BasicType::f64: return "an f64";
     case BasicType::complex: return "a complex number such as 1.5-2i";
-    case BasicType::date: return "a date such as 1998-09-02";
+    case BasicType::date: return "a date such as " + date;
     case BasicType::month: return "a month such as 1998-09";
     case BasicType::minute: return "minutes such as 20:15";
     case BasicType::second: return "seconds such as 20:15:59";
     case BasicType::time: return "a time such as 20:15:59.999";
-    case BasicType::dt: return "a date and time such as 1998-09-02T20:15:59.999";
+    case BasicType::dt: return "a date and time such as " + date + "T20:15:59.999";
     case BasicType::sym:
     case BasicType::str: return "text";
   }

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "libraries/base/errors/diagnostic.h"
 
@@ -14,6 +16,15 @@ using Json = nlohmann::ordered_json;
 const ColumnSchema* TableSchema::find(std::string_view column) const {
   auto it = std::find_if(columns.begin(), columns.end(), [&](const ColumnSchema& c) { return c.name == column; });
   return it == columns.end() ? nullptr : &*it;
+}
+
+void TableSchema::set_file(std::string_view name) {
+  file = name;
+  const size_t dot = name.rfind('.');
+  std::string extension(name.substr(std::min(dot, name.size())));
+  for (char& c : extension) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  quoted = extension == ".csv";
+  delimiter = quoted ? ',' : extension == ".tsv" ? '\t' : '|';
 }
 
 const TableSchema* Schema::find(std::string_view table) const {
@@ -90,7 +101,12 @@ class Reader {
       return fail("expected an object with a list `tables`");
     RETURN_IF_ERROR(only(json, {"tables"}, "the schema"));
     // Foreign keys may refer to tables that come later: they are checked at the end.
-    for (const Json& table : json["tables"]) RETURN_IF_ERROR(read_table(table, schema));
+    std::unordered_set<std::string> names;
+    for (const Json& table : json["tables"]) {
+      RETURN_IF_ERROR(read_table(table, schema));
+      const std::string& name = schema.tables.back().name;
+      if (!names.insert(name).second) return fail("table `{}`: the name is used twice", name);
+    }
     for (const TableSchema& table : schema.tables) RETURN_IF_ERROR(check_foreign(table, schema));
     return schema;
   }
@@ -115,47 +131,60 @@ class Reader {
     return it->get<std::string>();
   }
 
+  Result<void> flag(const Json& object, const char* key, const std::string& where, bool& value) const {
+    auto it = object.find(key);
+    if (it == object.end()) return {};
+    if (!it->is_boolean()) return fail("{}: `{}` must be true or false", where, key);
+    value = it->get<bool>();
+    return {};
+  }
+
   Result<void> read_table(const Json& json, Schema& schema) const {
     std::string where = fmt::format("table {}", schema.tables.size() + 1);
     if (!json.is_object()) return fail("{}: expected an object", where);
     TableSchema table;
     ASSIGN_OR_RETURN(table.name, text(json, "name", where));
     where = fmt::format("table `{}`", table.name);
-    RETURN_IF_ERROR(only(json, {"name", "file", "delimiter", "header", "columns", "primary", "foreign"}, where));
-    if (schema.find(table.name)) return fail("{}: the name is used twice", where);
+    RETURN_IF_ERROR(
+        only(json, {"name", "file", "delimiter", "header", "quoted", "columns", "primary", "foreign"}, where));
 
-    table.file = table.name + ".tbl";
+    table.set_file(table.name + ".tbl");
     if (json.contains("file")) {
-      ASSIGN_OR_RETURN(table.file, text(json, "file", where));
+      ASSIGN_OR_RETURN(std::string file, text(json, "file", where));
+      table.set_file(file);
     }
-    if (table.file.ends_with(".csv")) table.delimiter = ',';
     if (json.contains("delimiter")) {
       ASSIGN_OR_RETURN(std::string delimiter, text(json, "delimiter", where));
       if (delimiter.size() != 1 || delimiter == "\"" || delimiter == "\n" || delimiter == "\r")
         return fail("{}: `delimiter` must be one character other than a quote or an end of line", where);
       table.delimiter = delimiter[0];
     }
-    if (json.contains("header")) {
-      if (!json["header"].is_boolean()) return fail("{}: `header` must be true or false", where);
-      table.header = json["header"].get<bool>();
-    }
-
+    RETURN_IF_ERROR(flag(json, "header", where, table.header));
+    RETURN_IF_ERROR(flag(json, "quoted", where, table.quoted));
     if (!json.contains("columns") || !json["columns"].is_array() || json["columns"].empty())
       return fail("{}: expected a list `columns` with at least one column", where);
-    for (const Json& column : json["columns"]) RETURN_IF_ERROR(read_column(column, table, where));
+    std::unordered_map<std::string, size_t> positions;  // of columns, by name
+    for (const Json& column : json["columns"]) {
+      RETURN_IF_ERROR(read_column(column, table, where));
+      const std::string& name = table.columns.back().name;
+      if (!positions.emplace(name, table.columns.size() - 1).second)
+        return fail("{}: column `{}`: the name is used twice", where, name);
+    }
 
     for (const char* list : {"primary", "foreign"})
       if (json.contains(list) && !json[list].is_array()) return fail("{}: `{}` must be a list", where, list);
     if (json.contains("primary")) {
       for (const Json& name : json["primary"]) {
         if (!name.is_string()) return fail("{}: `primary` must list names of columns", where);
-        if (!table.find(name.get_ref<const std::string&>()))
+        if (!positions.contains(name.get_ref<const std::string&>()))
           return fail("{}: `primary` names the column `{}`, which it does not have", where, name.get<std::string>());
+        if (table.columns[positions.at(name.get_ref<const std::string&>())].type == hir::BasicType::complex)
+          return fail("{}: the primary key `{}` is of type complex", where, name.get<std::string>());
         table.primary.push_back(name.get<std::string>());
       }
     }
     if (json.contains("foreign"))
-      for (const Json& foreign : json["foreign"]) RETURN_IF_ERROR(read_foreign(foreign, table, where));
+      for (const Json& foreign : json["foreign"]) RETURN_IF_ERROR(read_foreign(foreign, table, positions, where));
     schema.tables.push_back(std::move(table));
     return {};
   }
@@ -166,22 +195,31 @@ class Reader {
     ColumnSchema column;
     ASSIGN_OR_RETURN(column.name, text(json, "name", where));
     where = fmt::format("{}: column `{}`", table_name, column.name);
-    RETURN_IF_ERROR(only(json, {"name", "type"}, where));
+    RETURN_IF_ERROR(only(json, {"name", "type", "format"}, where));
     ASSIGN_OR_RETURN(std::string type, text(json, "type", where));
-    if (table.find(column.name)) return fail("{}: the name is used twice", where);
     if (!hir::parse_basic_type(type, column.type))
       return fail("{}: unknown type `{}`{}", where, type, alternatives(type, type_names()));
+    if (json.contains("format")) {
+      if (column.type != hir::BasicType::date && column.type != hir::BasicType::dt)
+        return fail("{}: `format` is for the types date and dt", where);
+      ASSIGN_OR_RETURN(std::string format, text(json, "format", where));
+      if (!parse_date_format(format, column.format))
+        return fail("{}: `format` is %Y-%m-%d, %d-%m-%Y or %m-%d-%Y, with - / or . between, not `{}`", where, format);
+    }
     table.columns.push_back(std::move(column));
     return {};
   }
 
-  Result<void> read_foreign(const Json& json, TableSchema& table, const std::string& table_name) const {
+  Result<void> read_foreign(const Json& json, TableSchema& table,
+                            const std::unordered_map<std::string, size_t>& positions,
+                            const std::string& table_name) const {
     std::string where = table_name + ": `foreign`";
     if (!json.is_object()) return fail("{}: expected objects", where);
     RETURN_IF_ERROR(only(json, {"column", "table", "key"}, where));
     ASSIGN_OR_RETURN(std::string name, text(json, "column", where));
-    ColumnSchema* column = const_cast<ColumnSchema*>(table.find(name));
-    if (!column) return fail("{} names the column `{}`, which it does not have", where, name);
+    auto position = positions.find(name);
+    if (position == positions.end()) return fail("{} names the column `{}`, which it does not have", where, name);
+    ColumnSchema* column = &table.columns[position->second];
     if (column->is_foreign_key()) return fail("{} names the column `{}` twice", where, name);
     ASSIGN_OR_RETURN(column->foreign_table, text(json, "table", where));
     ASSIGN_OR_RETURN(column->foreign_key, text(json, "key", where));
@@ -236,34 +274,23 @@ std::string schema_text(const Schema& schema) {
     Json columns = Json::array(), foreign = Json::array();
     for (const ColumnSchema& column : table.columns) {
       columns.push_back({{"name", column.name}, {"type", std::string(hir::basic_type_name(column.type))}});
+      if (column.format != DateFormat()) columns.back()["format"] = date_format_text(column.format);
       if (column.is_foreign_key())
         foreign.push_back({{"column", column.name}, {"table", column.foreign_table}, {"key", column.foreign_key}});
     }
-    tables.push_back({{"name", table.name},
-                      {"file", table.file},
-                      {"delimiter", std::string(1, table.delimiter)},
-                      {"header", table.header},
-                      {"columns", columns},
-                      {"primary", table.primary},
-                      {"foreign", foreign}});
+    Json out = {{"name", table.name},
+                {"file", table.file},
+                {"delimiter", std::string(1, table.delimiter)},
+                {"header", table.header}};
+    TableSchema by_name;
+    by_name.set_file(table.file);
+    if (table.quoted != by_name.quoted) out["quoted"] = table.quoted;
+    out["columns"] = std::move(columns);
+    out["primary"] = table.primary;
+    out["foreign"] = std::move(foreign);
+    tables.push_back(std::move(out));
   }
   return Json{{"tables", tables}}.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-}
-
-Schema tpch_schema() {
-  Schema schema;
-#define TABLE(n) schema.tables.push_back({.name = #n, .file = #n ".tbl"});
-#define COLUMN(n, t) schema.tables.back().columns.push_back({.name = #n, .type = hir::BasicType::t});
-#define KEY(n, t) COLUMN(n, t) schema.tables.back().primary.push_back(#n);
-#define FOREIGN(n, t, to, key)            \
-  schema.tables.back().columns.push_back( \
-      {.name = #n, .type = hir::BasicType::t, .foreign_table = #to, .foreign_key = #key});
-#include "runtime/data/tpch_schema.def"
-#undef TABLE
-#undef COLUMN
-#undef KEY
-#undef FOREIGN
-  return schema;
 }
 
 }  // namespace rndn::data

@@ -1,12 +1,14 @@
-// Tables, columns and keys: schema.json, and the built-in TPC-H schema.
+// Tables, columns and keys: schema.json.
 //
-//   {"tables": [{"name": "lineitem", "file": "lineitem.tbl", "delimiter": "|", "header": false,
-//                "columns": [{"name": "l_orderkey", "type": "i32"}, ...],
+//   {"tables": [{"name": "lineitem", "file": "lineitem.tbl", "delimiter": "|", "header": false, "quoted": false,
+//                "columns": [{"name": "l_orderkey", "type": "i32"},
+//                            {"name": "l_shipdate", "type": "date", "format": "%d.%m.%Y"}, ...],
 //                "primary": ["o_orderkey"],
 //                "foreign": [{"column": "l_orderkey", "table": "orders", "key": "o_orderkey"}]}]}
 //
-// `file` defaults to NAME.tbl, `delimiter` to | (to , for a file that ends in .csv), `header` to false; `primary` and
-// `foreign` may be left out. Types are HorseIR's basic types. A foreign key is a single column with at most one target.
+// `file` defaults to NAME.tbl. What is said of the file defaults by its name: .csv has commas and quoted fields, .tsv tabs,
+// all others | ; no file has a header. `primary` and `foreign` may be left out. Types are HorseIR's basic types; `format`
+// (date and dt) is how dates are written (date_format.h). A foreign key is a single column with at most one target.
 #pragma once
 #include <string>
 #include <string_view>
@@ -14,6 +16,7 @@
 
 #include "frontend/frontend.h"
 #include "libraries/base/errors/result.h"
+#include "runtime/data/date_format.h"
 
 namespace rndn::data {
 
@@ -22,6 +25,7 @@ struct ColumnSchema {
   hir::BasicType type{};      // foreign keys: of the key
   std::string foreign_table;  // empty: no foreign key
   std::string foreign_key;
+  DateFormat format;  // date and dt
   bool is_foreign_key() const { return !foreign_table.empty(); }
 };
 
@@ -30,10 +34,13 @@ struct TableSchema {
   std::string file;
   char delimiter = '|';
   bool header = false;
+  bool quoted = false;  // fields may stand in quotes
   std::vector<ColumnSchema> columns;
   std::vector<std::string> primary;
 
   const ColumnSchema* find(std::string_view column) const;  // null: none
+  // Sets the file, and what its name says of it.
+  void set_file(std::string_view name);
   size_t position(const ColumnSchema& column) const { return &column - columns.data(); }
 };
 
@@ -57,7 +64,5 @@ class Schema : public hir::SchemaView {
 Result<Schema> parse_schema(std::string_view json, std::string_view name);
 // The text that parse_schema reads back to the same schema.
 std::string schema_text(const Schema& schema);
-// TPC-H as HorseIR programs load it (names, types and foreign keys of the language's specification, section 6.2).
-Schema tpch_schema();
 
 }  // namespace rndn::data

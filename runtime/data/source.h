@@ -1,15 +1,17 @@
 // A source of tables: what `--data` names. Columns load on first use and stay for as long as the source lives.
 //
-//   Result<std::shared_ptr<Source>> source = open_folder("data/");      // or tpch::open_source("tpch:0.01"), which takes both
+//   Result<std::shared_ptr<Source>> source = open_folder("data/");      // or open_source (sources.h), which takes all that is known
 //   Result<std::shared_ptr<const Column>> price = (*source)->column("lineitem", "l_extendedprice");
 #pragma once
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "libraries/base/errors/result.h"
@@ -17,6 +19,16 @@
 #include "runtime/data/schema.h"
 
 namespace rndn::data {
+
+struct SourceOptions {
+  unsigned threads = 0;  // 0: all cores
+  bool progress = true;  // a line on stderr when a load takes longer than a second
+  std::string cache;     // folder for columns in binary form (runtime/data/cache.h); empty: none
+  // Hears what was chosen for a file that does not say it; nobody: a line on stderr.
+  std::function<void(const std::string&)> note;
+
+  void tell(const std::string& message) const;
+};
 
 // Where a Source gets its columns from. Tables and columns are positions in the schema.
 class TableLoader {
@@ -29,6 +41,10 @@ class TableLoader {
   virtual Result<std::vector<Column>> load(size_t table, std::span<const size_t> columns) = 0;
   // Names the data of a column so that a cache can tell it from any other and from older contents; empty: not to be cached.
   virtual std::string fingerprint(size_t table, size_t column) const = 0;
+  // A column with its fields read as another type than the schema's; an error where there are no fields.
+  virtual Result<Column> load_as(size_t table, size_t column, hir::BasicType type);
+  // Whether primary keys are what they are called by construction.
+  virtual bool keys_hold(size_t table) const { return (void)table, false; }
   // Where a value stands, for messages, such as "data/lineitem.tbl:12:5".
   virtual std::string describe(size_t table, size_t column, uint64_t row) const = 0;
 };
@@ -44,6 +60,10 @@ class Source {
   // Several columns of one table, in the order asked: those that are not there yet are loaded in one pass.
   Result<std::vector<std::shared_ptr<const Column>>> columns(std::string_view table,
                                                              std::span<const std::string> columns);
+  // The same of one column, but an error where a value is missing, for readers who know no missing values.
+  Result<std::shared_ptr<const Column>> complete_column(std::string_view table, std::string_view column);
+  // The column of a file with its fields read as that type, and complete.
+  Result<std::shared_ptr<const Column>> column_as(std::string_view table, std::string_view column, hir::BasicType type);
   // Whether the column is in memory already.
   bool is_loaded(std::string_view table, std::string_view column) const;
 
@@ -51,25 +71,25 @@ class Source {
   using Key = std::pair<size_t, size_t>;  // table, column
   Result<void> load(size_t table, std::span<const size_t> columns);
   Result<void> resolve(size_t table, size_t column);
+  Result<void> complete(const Column& column, std::string_view table, std::string_view name) const;
+  Result<void> check_primary(size_t table) const;
 
   std::unique_ptr<TableLoader> loader_;
   mutable std::mutex mutex_;
   std::map<Key, std::shared_ptr<const Column>> columns_;  // as loaded: foreign_rows may be missing
-  std::map<size_t, uint64_t> rows_;                       // by table
+  std::map<std::tuple<size_t, size_t, hir::BasicType>, std::shared_ptr<const Column>> columns_as_;
+  std::map<size_t, uint64_t> rows_;  // by table
+  std::set<size_t> checked_;         // tables whose primary keys repeat nowhere
 };
 
-struct FolderOptions {
-  unsigned threads = 0;  // 0: all cores
-  bool progress = true;  // a line on stderr when a load takes longer than a second
-  std::string cache;     // folder for columns in binary form (runtime/data/cache.h); empty: none
-};
-
-// A folder with schema.json and its files. Reads only the schema; a file that is missing is an error once a column of it is asked for.
+// A folder: the tables of its schema.json, or its delimited files, each a table by its name (sources.h). With a schema.json only that
+// is read; a file that is missing is an error once a column of it is asked for.
 //
-// Files: one row per line, fields apart by the delimiter, which may also end the row. In .csv files a field may be quoted: "" stands
-// for a quote, and delimiters and line ends within are text. Numbers may have blanks around them; text is taken as it is. Text with
-// few distinct values becomes a dictionary.
-Result<std::shared_ptr<Source>> open_folder(const std::string& folder, const FolderOptions& options = {});
+// Files: one row per line, fields apart by the delimiter, which may also end the row. Lines end with LF, CR LF, or, in a file without
+// LF, CR; empty lines at the end are no rows, nor are others unless there is one column. In files whose fields are quoted "" stands for
+// a quote, and delimiters and line ends within are text. Numbers may have blanks around them; text is taken as it is, but an empty
+// field of any other type is a missing value. Text with few distinct values becomes a dictionary.
+Result<std::shared_ptr<Source>> open_folder(const std::string& folder, const SourceOptions& options = {});
 
 // For every row of `child` the row of `parent` with the same value, in the form of Column::foreign_rows. When a value is missing
 // or stands twice in the parent, an error that `describe` puts a place to: describe(true: in the parent, row).

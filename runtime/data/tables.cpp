@@ -22,13 +22,13 @@ Result<uint64_t> SourceTables::rows(std::string_view table) const { return sourc
 
 Result<std::shared_ptr<const Column>> SourceTables::column(std::string_view table,
                                                                  std::string_view column) const {
-  return source_->column(table, column);
+  return source_->complete_column(table, column);
 }
 
 Result<std::shared_ptr<const Column>> SourceTables::key_column(std::string_view table) const {
   ASSIGN_OR_RETURN(const TableSchema* schema, source_->schema().table(table));
   if (schema->primary.size() != 1) return input_error("table `{}` has no primary key of one column", table);
-  return source_->column(table, schema->primary.front());
+  return source_->complete_column(table, schema->primary.front());
 }
 
 Result<void> SourceTables::prefetch(std::string_view table, std::span<const std::string> columns) const {
@@ -36,8 +36,49 @@ Result<void> SourceTables::prefetch(std::string_view table, std::span<const std:
   return {};
 }
 
+Result<uint64_t> rows_of(const Value& table, const Tables& tables) {
+  return table.file ? table.file->rows(table.file->schema().tables[0].name) : tables.rows(table.source);
+}
+
+Result<std::vector<std::string>> names_of(const Value& table, const Tables& tables) {
+  if (!table.file) return tables.column_names(table.source);
+  std::vector<std::string> names;
+  for (const ColumnSchema& column : table.file->schema().tables[0].columns) names.push_back(column.name);
+  return names;
+}
+
+Result<Value> column_of(const Value& table, const std::string& column, const Tables& tables) {
+  if (table.file) {
+    const FileColumn at{table.file, column};
+    ASSIGN_OR_RETURN(std::shared_ptr<const Column> loaded, table.file->complete_column(at.table(), column));
+    Value v = from_column(*loaded);
+    v.fields = std::make_shared<const FileColumn>(at);
+    return v;
+  }
+  ASSIGN_OR_RETURN(std::shared_ptr<const Column> loaded, tables.column(table.source, column));
+  if (!loaded->is_foreign_key) return from_column(*loaded);
+  ASSIGN_OR_RETURN(std::shared_ptr<const Column> key, tables.key_column(loaded->foreign_table));
+  return enumeration_of(*loaded, *key);
+}
+
+Result<Value> with_columns(Value value, const Tables& tables) {
+  if (value.kind != Value::table || value.source.empty()) return value;
+  ASSIGN_OR_RETURN(std::vector<std::string> names, names_of(value, tables));
+  // A hint; what goes wrong is said of the column where it does.
+  if (value.file)
+    (void)value.file->columns(value.file->schema().tables[0].name, names).ok();
+  else
+    (void)tables.prefetch(value.source, names).ok();
+  std::vector<Value> columns;
+  for (const std::string& name : names) {
+    ASSIGN_OR_RETURN(Value column, column_of(value, name, tables));
+    columns.push_back(std::move(column));
+  }
+  return table(std::move(names), std::move(columns));
+}
+
 namespace {
-Error missing() { return usage_error("this program loads tables: give --data tpch:SF or --data FOLDER"); }
+Error missing() { return usage_error("this program loads tables: give --data or --table"); }
 }  // namespace
 
 Result<void> NoTables::open(std::string_view) const { return missing(); }
@@ -65,11 +106,11 @@ Result<void> TimedTables::prefetch(std::string_view table, std::span<const std::
   return tables_.prefetch(table, columns);
 }
 
-std::map<std::string, std::vector<std::string>> columns_read(const hir::Program& program) {
-  std::map<std::string, std::vector<std::string>> columns;
-  if (is_none(program.main)) return columns;
+ColumnsRead columns_read(const hir::Program& program) {
+  ColumnsRead read;
+  if (is_none(program.main)) return read;
   const hir::Function& main = program.functions[program.main];
-  std::map<uint32_t, std::string> tables;  // variable -> the table that load_table put there
+  std::map<uint32_t, std::vector<std::string>*> tables;  // by variable: the columns read of what is loaded there
   auto literal = [&](const hir::Operand& operand) -> const std::string* {
     if (operand.kind != hir::Operand::literal) return nullptr;
     const auto* texts = std::get_if<std::vector<std::string>>(&program.literals[operand.literal_id()].values);
@@ -81,19 +122,30 @@ std::map<std::string, std::vector<std::string>> columns_read(const hir::Program&
     while (main.expressions[id].kind == hir::Expression::cast) id = main.expressions[id].inner;
     const hir::Expression& e = main.expressions[id];
     if (e.kind != hir::Expression::call || e.callee.kind != hir::FunctionRef::builtin) continue;
-    if (e.callee.builtin_id == hir::Builtin::load_table && e.operands.size() == 1 && s.targets.size() == 1 &&
+    const bool is_table = e.callee.builtin_id == hir::Builtin::load_table,
+               is_file = e.callee.builtin_id == hir::Builtin::load_csv;
+    if ((is_table || is_file) && e.operands.size() == 1 && s.targets.size() == 1 &&
         s.targets[0].kind == hir::Target::variable) {
-      if (const std::string* name = literal(e.operands[0])) tables[s.targets[0].id] = *name;
+      if (const std::string* name = literal(e.operands[0]))
+        tables[s.targets[0].id] = &(is_table ? read.tables : read.files)[*name];
     } else if (e.callee.builtin_id == hir::Builtin::column_value && e.operands.size() == 2 &&
                e.operands[0].kind == hir::Operand::variable) {
       auto table = tables.find(e.operands[0].id);
       const std::string* name = literal(e.operands[1]);
       if (table == tables.end() || !name) continue;
-      std::vector<std::string>& names = columns[table->second];
+      std::vector<std::string>& names = *table->second;
       if (std::find(names.begin(), names.end(), *name) == names.end()) names.push_back(*name);
     }
   }
-  return columns;
+  return read;
+}
+
+void prefetch(const ColumnsRead& columns, const Tables& tables) {
+  for (const auto& [table, names] : columns.tables)
+    if (!names.empty()) (void)tables.prefetch(table, names).ok();
+  for (const auto& [path, names] : columns.files)
+    if (names.size() > 1)  // one may be read as another type
+      if (auto file = tables.files().open(path)) (void)(*file)->columns((*file)->schema().tables[0].name, names).ok();
 }
 
 }  // namespace rndn::data

@@ -8,7 +8,8 @@
 
 #include "frontend/ir.h"
 #include "libraries/base/report/timing.h"
-#include "runtime/data/source.h"
+#include "runtime/data/sources.h"
+#include "runtime/data/value.h"
 
 namespace rndn::data {
 
@@ -16,7 +17,10 @@ namespace rndn::data {
 // Errors are finished sentences: an unknown table or column is the input's fault, missing --data the usage's.
 class Tables {
  public:
+  explicit Tables(SourceOptions for_files = {}) : files_(std::move(for_files)) {}
   virtual ~Tables() = default;
+  // What load_csv reads.
+  virtual Files& files() const { return files_; }
   // Succeeds when the table exists; loads nothing.
   virtual Result<void> open(std::string_view table) const = 0;
   virtual Result<std::vector<std::string>> column_names(std::string_view table) const = 0;
@@ -30,12 +34,23 @@ class Tables {
     (void)table, (void)columns;
     return {};
   }
+
+ private:
+  mutable Files files_;
 };
+
+// What is known and loaded of a table with a `source`: of load_table or load_csv.
+Result<uint64_t> rows_of(const Value& table, const Tables& tables);
+Result<std::vector<std::string>> names_of(const Value& table, const Tables& tables);
+Result<Value> column_of(const Value& table, const std::string& column, const Tables& tables);
+// The value with the columns of such a table; another as it is.
+Result<Value> with_columns(Value value, const Tables& tables);
 
 // Tables of a source; thread-safe as the source is.
 class SourceTables final : public Tables {
  public:
-  explicit SourceTables(std::shared_ptr<Source> source) : source_(std::move(source)) {}
+  explicit SourceTables(std::shared_ptr<Source> source, SourceOptions for_files = {})
+      : Tables(std::move(for_files)), source_(std::move(source)) {}
   Result<void> open(std::string_view table) const override;
   Result<std::vector<std::string>> column_names(std::string_view table) const override;
   Result<uint64_t> rows(std::string_view table) const override;
@@ -50,6 +65,7 @@ class SourceTables final : public Tables {
 // No tables: every request says which flag is missing (fault usage).
 class NoTables final : public Tables {
  public:
+  using Tables::Tables;
   Result<void> open(std::string_view table) const override;
   Result<std::vector<std::string>> column_names(std::string_view table) const override;
   Result<uint64_t> rows(std::string_view table) const override;
@@ -61,6 +77,7 @@ class NoTables final : public Tables {
 class TimedTables final : public Tables {
  public:
   TimedTables(const Tables& tables, Timings& timings) : tables_(tables), timings_(timings) {}
+  Files& files() const override { return tables_.files(); }
   Result<void> open(std::string_view table) const override { return tables_.open(table); }
   Result<std::vector<std::string>> column_names(std::string_view table) const override {
     return tables_.column_names(table);
@@ -75,7 +92,13 @@ class TimedTables final : public Tables {
   Timings& timings_;
 };
 
-// The columns that main asks for, per table, in the order of their first use; those whose names are literals. A hint for prefetch.
-std::map<std::string, std::vector<std::string>> columns_read(const hir::Program& program);
+// The columns that main asks for, per table of load_table and file of load_csv, in the order of their first use; those whose names are
+// literals. A hint for what is cheaper to load together.
+struct ColumnsRead {
+  std::map<std::string, std::vector<std::string>> tables, files;
+};
+ColumnsRead columns_read(const hir::Program& program);
+// Loads them; what goes wrong is met again, and said, where a column is asked for.
+void prefetch(const ColumnsRead& columns, const Tables& tables);
 
 }  // namespace rndn::data

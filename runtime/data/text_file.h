@@ -13,8 +13,10 @@ namespace rndn::data {
 
 struct TextFormat {
   char delimiter = '|';
-  bool quoted = false;  // fields may be quoted, as RFC 4180 says
-  bool header = false;  // the first row is no data
+  bool quoted = false;      // fields may be quoted, as RFC 4180 says
+  bool header = false;      // the first row is no data
+  bool one_column = false;  // an empty line is a row; else it is none. Those at the end of a file never are
+  char line_end = '\n';     // or '\r'; a \r before \n is part of the line end
 };
 
 // Names the contents of a file by what the system says of it: device, inode, size, times of writing and of change. A file
@@ -24,14 +26,18 @@ std::string version_of(const std::string& path);
 
 class TextFile {
  public:
-  // Maps the file and finds its rows.
+  // Maps the file. A byte order mark is no part of the text, UTF-16 an error. Where there is no \n, lines end with \r.
+  static Result<std::unique_ptr<TextFile>> map(const std::string& path);
+  // Finds the rows; format.line_end is the file's own.
+  void cut(const TextFormat& format, unsigned threads, size_t block_size = 4 << 20);
+  // Both.
   static Result<std::unique_ptr<TextFile>> open(const std::string& path, const TextFormat& format, unsigned threads,
                                                 size_t block_size = 4 << 20);
   ~TextFile();
   TextFile(const TextFile&) = delete;
   TextFile& operator=(const TextFile&) = delete;
 
-  // Rows [first_row, first_row + rows) are the text [begin, end). The header is row -1.
+  // Rows [first_row, first_row + rows) are the text [begin, end), maybe with empty lines between. The header is row -1.
   struct Block {
     size_t begin = 0, end = 0;
     int64_t first_row = 0;
@@ -43,19 +49,22 @@ class TextFile {
   std::string_view text() const { return text_; }
   const std::vector<Block>& blocks() const { return blocks_; }
   uint64_t rows() const { return rows_; }
+  bool has_empty_lines_only() const { return text_.empty() && mapped_.find_first_of("\r\n") != mapped_.npos; }
 
   // "data/lineitem.tbl:12:5" for an offset in the text.
   std::string describe(size_t offset) const;
   // Where the field stands; the file must have it.
   size_t offset_of(int64_t row, size_t column) const;
+  // Nobody reads this part soon: the memory of its pages may go.
+  void release(size_t begin, size_t end) const;
 
  private:
   TextFile() = default;
-  void find_rows(unsigned threads, size_t block_size);
+  bool is_empty_line(size_t at) const;
 
   std::string path_, version_;
   TextFormat format_;
-  std::string_view text_;
+  std::string_view mapped_, text_;
   std::vector<Block> blocks_;
   uint64_t rows_ = 0;
 };
@@ -70,7 +79,9 @@ class FieldReader {
         at_(text.data() + at),
         block_(at_),
         delimiter_(format.delimiter),
-        quoted_(format.quoted) {
+        line_end_(format.line_end),
+        quoted_(format.quoted),
+        skips_(!format.one_column) {
     mark_block();
   }
 
@@ -99,7 +110,7 @@ class FieldReader {
     quotes_ &= -end;
     ends_ ^= end;
     at_ = stop + 1;
-    const After after = *stop == '\n' ? After::row : After::delimiter;
+    const After after = *stop == line_end_ ? After::row : After::delimiter;
     // The common quoted field: it begins and ends with its only quotes.
     if (here && start >= block_ && !quotes && stop - start >= 2 && here == (uint64_t{1} << (start - block_) | end >> 1))
       return {{start + 1, static_cast<size_t>(stop - start - 2)}, static_cast<size_t>(start - begin_), after};
@@ -109,6 +120,11 @@ class FieldReader {
   size_t offset() const { return at_ - begin_; }
   // Whether nothing but the end of the row is left; then goes past it.
   bool skip_end_of_row();
+  // At the start of a row: goes past the empty lines before it, where they are no rows.
+  void skip_empty_lines() {
+    while (skips_ && at_ < end_ && (*at_ == line_end_ || *at_ == '\r') && skip_end_of_row()) {
+    }
+  }
 
  private:
   static constexpr int block_size = 64;
@@ -128,8 +144,8 @@ class FieldReader {
   uint64_t ends_ = 0;       // delimiters and line ends at or behind at_ that end a field
   uint64_t quotes_ = 0;     // quotes at or behind at_
   uint64_t in_quotes_ = 0;  // behind the block: all ones within quotes
-  const char delimiter_;
-  const bool quoted_;
+  const char delimiter_, line_end_;
+  const bool quoted_, skips_;
   std::string unquoted_;
 };
 

@@ -114,6 +114,12 @@ Value from_literal(const hir::Program& program, const hir::Literal& literal) {
 }
 
 Value from_column(const data::Column& column) {
+  if (column.encoding == data::Encoding::dictionary) {
+    std::vector<uint32_t> codes(column.rows);
+    for (uint64_t i = 0; i < column.rows; ++i) codes[i] = column.code_at(i);
+    const std::shared_ptr<const data::Dictionary> dictionary = column.dictionary;
+    return vector_of_codes(column.type, {dictionary, &dictionary->values}, std::move(codes));
+  }
   if (hir::is_text(column.type)) {
     std::vector<std::string> texts(column.rows);
     for (uint64_t i = 0; i < column.rows; ++i) texts[i] = std::string(column.text_at(i));

@@ -21,9 +21,16 @@
 #include "frontend/ir.h"
 #include "frontend/types.h"
 #include "libraries/base/errors/result.h"
-#include "runtime/data/column.h"
+#include "runtime/data/source.h"
 
 namespace rndn::data {
+
+// Where a column of load_csv has its fields.
+struct FileColumn {
+  std::shared_ptr<data::Source> file;  // of one table
+  std::string column;
+  std::string_view table() const { return file->schema().tables[0].name; }
+};
 
 struct Value {
   enum Kind : uint8_t {
@@ -46,13 +53,14 @@ struct Value {
       bytes;  // at least size * data::plain_width(type); may be null when size = 0. Not text
   std::shared_ptr<const std::vector<std::string>> texts;  // sym, str: at least size texts; may be null when size = 0
   std::shared_ptr<const std::vector<uint32_t>> codes;     // sym, str: if there, element i is texts[codes[i]]
-  bool from_file = false;  // a column of load_csv: `texts` holds its fields, whatever the type; a cast reads them anew
+  std::shared_ptr<const FileColumn> fields;               // a column of load_csv: a cast reads them anew
 
   // everything else
   std::shared_ptr<const std::vector<Value>> cells;  // never null for list, dict, enumeration, ktable and made tables
   uint32_t depth = 0;                               // levels of cells
   std::shared_ptr<const std::vector<std::string>> names;  // table: the columns' names
-  std::string source;                        // table: name in `Tables` whose columns are loaded when asked for
+  std::string source;  // table: name in `Tables`, or path of `file`, whose columns are loaded when asked for
+  std::shared_ptr<data::Source> file;        // table: of load_csv
   std::vector<hir::FunctionRef> functions_;  // functions
 
   // Elements of a vector. T: int8_t or uint8_t (bool, char, i8), int16_t, int32_t (also date, month, minute, second),

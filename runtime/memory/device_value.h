@@ -43,17 +43,18 @@ struct Item {
   bool exact = false;                                   // the size is the capacity
   outliner::SizeId size_id = none<outliner::SizeId>();  // vectors of one program whose ids are equal are equally long
   Bounds bounds;
-  bool ascending = false;                      // integers: no element is less than the one before it
-  device::Address data = 0, size_slot = 0;     // on the device; 0: not there
-  BufferPtr data_buffer, size_buffer;          // what keeps them; may be null for memory that outlives the run
-  const void* mapped_data = nullptr;           // where the host sees `data` and
-  BufferPtr mapped_buffer;                     // keeps a mapped copy of `data`
-  const uint64_t* mapped_size = nullptr;       // `size_slot`, when they are in mapped memory
-  DomainPtr domain;                            // text: what its codes mean
-  bool codes_are_rows = false;                 // text: the code of row k is k, whether `data` is there or not
-  std::shared_ptr<const data::Column> column;  // the vector is this column, or
-  bool foreign_rows = false;                   // the rows that this foreign key refers to, as i64
-  device::Address offsets = 0;                 // cells: u64[capacity + 1]
+  bool ascending = false;                               // integers: no element is less than the one before it
+  device::Address data = 0, size_slot = 0;              // on the device; 0: not there
+  BufferPtr data_buffer, size_buffer;                   // what keeps them; may be null for memory that outlives the run
+  const void* mapped_data = nullptr;                    // where the host sees `data` and
+  BufferPtr mapped_buffer;                              // keeps a mapped copy of `data`
+  const uint64_t* mapped_size = nullptr;                // `size_slot`, when they are in mapped memory
+  DomainPtr domain;                                     // text: what its codes mean
+  bool codes_are_rows = false;                          // text: the code of row k is k, whether `data` is there or not
+  std::shared_ptr<const data::Column> column;           // the vector is this column, or
+  std::shared_ptr<const data::FileColumn> fields;  // of the column, in a file: a cast reads them anew
+  bool foreign_rows = false;                            // the rows that this foreign key refers to, as i64
+  device::Address offsets = 0;                          // cells: u64[capacity + 1]
   BufferPtr offsets_buffer;
   ItemPtr translated;  // text: the same in another domain, the last that was asked for
   struct Piece {

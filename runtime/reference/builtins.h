@@ -48,7 +48,7 @@ Result<void> take_step(RunState& state);
 // Applies a builtin or a user function with one result (interpreter.cpp).
 Result<Value> apply(Context& context, const hir::FunctionRef& function, std::vector<Value> arguments);
 
-// A column of load_csv (from_file) with its fields read as that type.
+// A column of load_csv with its fields read as that type.
 Result<Value> as_type(const Value& column, hir::BasicType type);
 
 // --- Elements

@@ -3,7 +3,6 @@
 #include <set>
 #include <unordered_map>
 
-#include "runtime/data/csv.h"
 #include "runtime/reference/builtins.h"
 
 namespace rndn::reference {
@@ -26,15 +25,8 @@ Result<Value> load_table(Context& context, Arguments a) {
   return v;
 }
 
-Result<Value> load_column(Context& context, const std::string& table, const std::string& column) {
-  ASSIGN_OR_RETURN(std::shared_ptr<const data::Column> loaded, context.tables.column(table, column));
-  if (!loaded->is_foreign_key) return from_column(*loaded);
-  ASSIGN_OR_RETURN(std::shared_ptr<const data::Column> key, context.tables.key_column(loaded->foreign_table));
-  return enumeration_of(*loaded, *key);
-}
-
 Result<Value> one_column(Context& context, const Value& table, const std::string& name) {
-  if (!table.source.empty()) return load_column(context, table.source, name);
+  if (!table.source.empty()) return column_of(table, name, context.tables);
   const std::vector<std::string>& names = *table.names;
   auto at = std::find(names.begin(), names.end(), name);
   if (at == names.end()) return input_error("the table has no column `{}`", name);
@@ -54,21 +46,16 @@ Result<Value> column_value(Context& context, Arguments a) {
   return list(std::move(columns));
 }
 
-// The columns have the types that their fields show; as_type reads the fields again where a program names another.
-Result<Value> load_csv(Context&, Arguments a) {
+// A table whose columns are loaded when they are asked for. They have the types that the file shows; as_type reads their fields again
+// where a program names another.
+Result<Value> load_csv(Context& context, Arguments a) {
   if (!a[0].is_text_vector() || a[0].size != 1)
     return input_error("`load_csv` expects the name of one file, got {}", describe(a[0]));
-  ASSIGN_OR_RETURN(data::CsvTable read, data::read_csv(a[0].text(0)));
-  std::vector<std::string> names;
-  std::vector<Value> columns;
-  for (data::CsvColumn& c : read.columns) {
-    Value fields = vector_of_texts(BasicType::sym, std::move(c.fields));
-    fields.from_file = true;
-    ASSIGN_OR_RETURN(Value column, as_type(fields, c.type));
-    names.push_back(std::move(c.name));
-    columns.push_back(std::move(column));
-  }
-  return table(std::move(names), std::move(columns));
+  Value v;
+  v.kind = Value::table;
+  v.source = a[0].text(0);
+  ASSIGN_OR_RETURN(v.file, context.tables.files().open(v.source));
+  return v;
 }
 
 Result<Value> table_(Context&, Arguments a) {
@@ -99,7 +86,7 @@ Result<Value> ktable_(Context& context, Arguments a) {
     if (t.source.empty()) {
       rows[i] = length(t);
     } else {
-      ASSIGN_OR_RETURN(rows[i], context.tables.rows(t.source));
+      ASSIGN_OR_RETURN(rows[i], rows_of(t, context.tables));
     }
   }
   if (rows[0] != rows[1])
@@ -145,7 +132,7 @@ Result<Value> keys(Context& context, Arguments a) {
       return v.parts()[0].is_vector() || v.parts()[0].kind == Value::list ? v.parts()[0] : list({v.parts()[0]});
     case Value::table: {
       if (v.source.empty()) return vector_of_texts(BasicType::sym, *v.names);
-      ASSIGN_OR_RETURN(std::vector<std::string> names, context.tables.column_names(v.source));
+      ASSIGN_OR_RETURN(std::vector<std::string> names, names_of(v, context.tables));
       return vector_of_texts(BasicType::sym, std::move(names));
     }
     default: return input_error("`keys` is not defined for {}", describe(v));
@@ -159,14 +146,8 @@ Result<Value> values(Context& context, Arguments a) {
     case Value::ktable: return v.parts()[1];
     case Value::dict: return v.parts()[1].kind == Value::list ? v.parts()[1] : list({v.parts()[1]});
     case Value::table: {
-      if (v.source.empty()) return list(v.parts());
-      ASSIGN_OR_RETURN(std::vector<std::string> names, context.tables.column_names(v.source));
-      std::vector<Value> columns;
-      for (const std::string& name : names) {
-        ASSIGN_OR_RETURN(Value column, load_column(context, v.source, name));
-        columns.push_back(std::move(column));
-      }
-      return list(std::move(columns));
+      ASSIGN_OR_RETURN(const Value whole, with_columns(v, context.tables));
+      return list(whole.parts());
     }
     default: return input_error("`values` is not defined for {}", describe(v));
   }
@@ -229,18 +210,10 @@ Result<Value> enumerated_values(std::string_view function, const Value& enumerat
 }
 
 Result<Value> as_type(const Value& column, BasicType type) {
-  CHECK(column.from_file);
-  Value v;
-  if (hir::is_text(type)) {
-    v = column;
-    v.bytes = nullptr;
-    v.type = type;
-  } else {
-    ASSIGN_OR_RETURN(std::vector<std::byte> bytes, data::parse_fields(type, *column.texts));
-    v = vector_from_bytes(type, column.size, std::move(bytes));
-    v.texts = column.texts;
-  }
-  v.from_file = true;
+  const FileColumn& at = *column.fields;
+  ASSIGN_OR_RETURN(std::shared_ptr<const data::Column> read, at.file->column_as(at.table(), at.column, type));
+  Value v = from_column(*read);
+  v.fields = column.fields;
   return v;
 }
 

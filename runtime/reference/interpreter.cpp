@@ -190,12 +190,7 @@ class Interpreter {
         type = program_.globals[static_cast<hir::GlobalId>(target.id)].type;
       else
         continue;
-      Value v;
-      if (values[i].from_file && program_.types->is_basic(type)) {
-        ASSIGN_OR_RETURN(v, as_type(values[i], program_.types->basic_of(type)));
-      } else {
-        v = as_assigned(std::move(values[i]), *program_.types, type);
-      }
+      ASSIGN_OR_RETURN(Value v, as_assigned(std::move(values[i]), *program_.types, type));
       if (target.kind == hir::Target::variable)
         frame.variables[target.variable_id()] = std::move(v);
       else
@@ -295,7 +290,12 @@ Result<std::vector<Value>> run(const Program& program, const Tables& tables, con
                                std::string* printed, RunState* state) {
   if (is_none(program.main)) return input_error("the program has no function `main`");
   RunState fresh;
-  return Interpreter(program, tables, &sources, printed, state ? *state : fresh).call(program.main, {});
+  ASSIGN_OR_RETURN(std::vector<Value> results,
+                   Interpreter(program, tables, &sources, printed, state ? *state : fresh).call(program.main, {}));
+  for (Value& v : results) {
+    ASSIGN_OR_RETURN(v, with_columns(std::move(v), tables));
+  }
+  return results;
 }
 
 Result<std::vector<Value>> call(hir::FunctionId function, std::vector<Value> arguments, const Program& program,
@@ -307,9 +307,10 @@ Result<std::vector<Value>> call(hir::FunctionId function, std::vector<Value> arg
 
 // Where the language lets types differ (sum of small integers into i64, Float results into Integer targets), the target
 // decides.
-Value as_assigned(Value v, const hir::TypeTable& types, hir::TypeId type) {
+Result<Value> as_assigned(Value v, const hir::TypeTable& types, hir::TypeId type) {
   if (!v.is_vector() || !types.is_basic(type)) return v;
   BasicType to = types.basic_of(type);
+  if (v.fields && v.type != to) return as_type(v, to);
   if (!hir::is_real(v.type) || !hir::is_real(to) || v.type == to) return v;
   return with_type(to, [&](auto zero) { return make<decltype(zero)>(to, elements<decltype(zero)>(v)); });
 }
@@ -385,9 +386,12 @@ Result<Value> check_cast(const Value& value, const hir::TypeTable& types, hir::T
   if (!value.is_vector()) return refuse();
   BasicType from = value.type, basic = to.basic;
   if (from == basic) return value;
-  if (value.from_file) return as_type(value, basic);
-  if (hir::is_text(from) && hir::is_text(basic))
-    return vector_of_texts(basic, value.texts ? *value.texts : std::vector<std::string>());
+  if (value.fields) return as_type(value, basic);
+  if (hir::is_text(from) && hir::is_text(basic)) {
+    Value same = value;
+    same.type = basic;
+    return same;
+  }
   if (!strict && (hir::is_text(from) || (hir::is_float(from) && hir::is_integer(basic)))) return value;
   if (!hir::is_real(from) || !hir::is_real(basic)) return refuse();
   uint32_t from_bits = from == BasicType::boolean ? 1 : 8 * data::plain_width(from),

@@ -76,7 +76,7 @@ bool equal(RunState& state, const Value& x, const Value& y) {
       if (x.functions_[i].name != y.functions_[i].name) return false;
     return true;
   }
-  if (x.kind == Value::table && x.source != y.source) return false;
+  if (x.kind == Value::table && (x.source != y.source || x.file != y.file)) return false;
   if (x.kind == Value::table && x.cells && *x.names != *y.names) return false;
   for (size_t c = 0; x.cells && c < x.parts().size(); ++c)
     if (!equal(state, x.parts()[c], y.parts()[c])) return false;

@@ -14,7 +14,7 @@ namespace {
 
 Result<Value> len(Context& context, Arguments a) {
   if (a[0].kind == Value::table && !a[0].source.empty()) {
-    ASSIGN_OR_RETURN(uint64_t rows, context.tables.rows(a[0].source));
+    ASSIGN_OR_RETURN(uint64_t rows, rows_of(a[0], context.tables));
     return scalar_i64(static_cast<int64_t>(rows));
   }
   return scalar_i64(static_cast<int64_t>(length(a[0])));

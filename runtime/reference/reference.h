@@ -18,9 +18,9 @@
 namespace rndn::reference {
 
 // Values, as the interpreter's files name them.
-using data::dict, data::enumeration, data::enumeration_of, data::from_column, data::from_literal, data::functions,
-    data::ktable, data::length, data::list, data::table, data::Tables, data::Value, data::vector_from_bytes,
-    data::vector_of, data::vector_of_codes, data::vector_of_texts;
+using data::column_of, data::dict, data::enumeration, data::enumeration_of, data::from_column, data::from_literal, data::functions,
+    data::ktable, data::length, data::list, data::names_of, data::rows_of, data::table, data::Tables, data::Value, data::vector_from_bytes,
+    data::vector_of, data::vector_of_codes, data::vector_of_texts, data::with_columns;
 
 // What the builtins of one run of a program share. A run starts with a fresh one.
 struct RunState {
@@ -51,8 +51,9 @@ Result<std::vector<Value>> call(hir::FunctionId function, std::vector<Value> arg
                                 const Tables& tables, const SourceManager& sources, std::string* printed,
                                 RunState* state = nullptr);
 
-// The value as a variable of that type holds it: numbers are converted to the variable's type, everything else stays.
-Value as_assigned(Value value, const hir::TypeTable& types, hir::TypeId type);
+// The value as a variable of that type holds it: numbers are converted to the variable's type, fields of a file are read as that,
+// everything else stays.
+Result<Value> as_assigned(Value value, const hir::TypeTable& types, hir::TypeId type);
 
 // check_cast(value, type) in the lenient or strict mode of horseir.md 3.5. `types` owns `type`.
 Result<Value> check_cast(const Value& value, const hir::TypeTable& types, hir::TypeId type, bool strict);

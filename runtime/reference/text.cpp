@@ -118,7 +118,8 @@ bool append_text(const Value& v, uint64_t limit, std::string& out) {
   return true;
 }
 
-Result<std::string> text_of(Context& context, std::string_view function, const Value& v) {
+Result<std::string> text_of(Context& context, std::string_view function, const Value& value) {
+  ASSIGN_OR_RETURN(const Value v, with_columns(value, context.tables));
   std::string out;
   if (!append_text(v, context.state->longest, out))
     return input_error("`{}`: the text is longer than the {} bytes that it may have", function, context.state->longest);

@@ -163,12 +163,14 @@ Result<std::vector<ItemPtr>> Run::items(std::span<const uint32_t> slots) {
   return found;
 }
 
-void Run::assign_value(uint32_t slot, Value value) {
+Result<void> Run::assign_value(uint32_t slot, Value value) {
   const hir::Function& main = program().functions[program().main];
-  if (slot < main.variables.size())
-    value = reference::as_assigned(std::move(value), *program().types,
-                                   main.variables[static_cast<hir::VariableId>(slot)].type);
+  if (slot < main.variables.size()) {
+    ASSIGN_OR_RETURN(value, reference::as_assigned(std::move(value), *program().types,
+                                                   main.variables[static_cast<hir::VariableId>(slot)].type));
+  }
   assign(slot, host_item(std::move(value)));
+  return {};
 }
 
 namespace {
@@ -242,6 +244,7 @@ Result<void> Run::finish(std::span<const ItemPtr> items, std::vector<Value>& res
   RETURN_IF_ERROR(bring_back(items));
   for (const ItemPtr& v : items) {
     ASSIGN_OR_RETURN(Value value, to_host(*v));
+    ASSIGN_OR_RETURN(value, data::with_columns(std::move(value), engine_.tables));
     RETURN_IF_ERROR(check_table(value));
     results.push_back(std::move(value));
   }
@@ -271,11 +274,22 @@ Result<void> Run::column_value(const Step& s) {
     return builtin(s);
   const std::string& source = table->host->source;
   auto scope = timings_.measure(Phase::data, source + "." + name.text(0));
-  auto wanted = plan_.columns.find(source);
-  if (wanted != plan_.columns.end()) {
-    // Errors of the hint are left to the request of the column that is at fault.
-    if (wanted->second.size() > 1) (void)engine_.tables.prefetch(source, wanted->second).ok();
-    plan_.columns.erase(wanted);
+  const bool is_file = table->host->file != nullptr;
+  data::ColumnsRead wanted;
+  auto& of = is_file ? wanted.files : wanted.tables;
+  of.insert((is_file ? plan_.columns.files : plan_.columns.tables).extract(source));
+  data::prefetch(wanted, engine_.tables);
+  if (is_file) {
+    const hir::Function& main = program().functions[program().main];
+    std::optional<BasicType> declared;
+    if (s.outputs[0] < main.variables.size())
+      if (hir::TypeId type = main.variables[static_cast<hir::VariableId>(s.outputs[0])].type;
+          program().types->is_basic(type))
+        declared = program().types->basic_of(type);
+    const data::FileColumn at{table->host->file, name.text(0)};
+    ASSIGN_OR_RETURN(ItemPtr column, file_column(std::make_shared<const data::FileColumn>(at), declared));
+    assign_result(s, std::move(column));
+    return {};
   }
   ASSIGN_OR_RETURN(std::shared_ptr<const data::Column> column, engine_.tables.column(source, name.text(0)));
   ItemPtr& known = engine_.columns[column.get()];
@@ -291,6 +305,17 @@ Result<void> Run::column_value(const Step& s) {
   return {};
 }
 
+// A column of a file, as the type that its fields show or another.
+Result<ItemPtr> Run::file_column(std::shared_ptr<const data::FileColumn> at, std::optional<BasicType> as) {
+  Result<std::shared_ptr<const data::Column>> column =
+      as ? at->file->column_as(at->table(), at->column, *as) : at->file->complete_column(at->table(), at->column);
+  if (!column) return column.error();
+  ItemPtr& known = engine_.columns[column->get()];
+  if (!known) known = column_item(*column);
+  known->fields = std::move(at);
+  return known;
+}
+
 Result<void> Run::check_cast(const Step& s) {
   ASSIGN_OR_RETURN(ItemPtr v, item(s.inputs[0]));
   const hir::TypeTable& types = *program().types;
@@ -300,7 +325,10 @@ Result<void> Run::check_cast(const Step& s) {
                          v->parts[0]->kind == Item::vector &&
                          (types.is_wildcard(to.components[0]) ||
                           (types.is_basic(to.components[0]) && types.basic_of(to.components[0]) == v->parts[0]->type));
-  if (!same_vector && !same_keys) {
+  if (!same_vector && v->fields && to.kind == hir::TypeKind::basic) {
+    auto scope = timings_.measure(Phase::data, v->fields->column);
+    ASSIGN_OR_RETURN(v, file_column(v->fields, to.basic));
+  } else if (!same_vector && !same_keys) {
     RETURN_IF_ERROR(wait());
     auto scope = timings_.measure(Phase::cpu, "check_cast");
     ASSIGN_OR_RETURN(Value host, to_host(*v));
@@ -451,7 +479,7 @@ Result<void> Run::builtin(const Step& s) {
   if (values.size() < s.outputs.size())
     return Error{Fault::internal, fmt::format("`{}` gave {} results for {} targets", hir::row(s.builtin).name,
                                               values.size(), s.outputs.size())};
-  for (size_t i = 0; i < s.outputs.size(); ++i) assign_value(s.outputs[i], std::move(values[i]));
+  for (size_t i = 0; i < s.outputs.size(); ++i) RETURN_IF_ERROR(assign_value(s.outputs[i], std::move(values[i])));
   return {};
 }
 
@@ -471,7 +499,8 @@ Result<std::vector<Value>> Run::call(hir::FunctionId function, const std::vector
 Result<void> Run::interpret(const Step& s) {
   ASSIGN_OR_RETURN(std::vector<ItemPtr> inputs, items(s.inputs));
   ASSIGN_OR_RETURN(std::vector<Value> values, call(s.function, inputs));
-  for (size_t i = 0; i < s.outputs.size() && i < values.size(); ++i) assign_value(s.outputs[i], std::move(values[i]));
+  for (size_t i = 0; i < s.outputs.size() && i < values.size(); ++i)
+    RETURN_IF_ERROR(assign_value(s.outputs[i], std::move(values[i])));
   return {};
 }
 

@@ -39,7 +39,7 @@ class Run {
   void assign(uint32_t slot, ItemPtr value) {
     if (slot != no_slot) slots_[slot] = std::move(value);
   }
-  void assign_value(uint32_t slot, Value value);  // in the type of its variable
+  Result<void> assign_value(uint32_t slot, Value value);  // in the type of its variable
   void assign_result(const Step& s, ItemPtr value) {
     if (!s.outputs.empty()) assign(s.outputs[0], std::move(value));
   }
@@ -55,6 +55,7 @@ class Run {
   std::vector<BufferPtr> held_;  // by a graph
   Result<void> load_table(const Step& s);
   Result<void> column_value(const Step& s);
+  Result<ItemPtr> file_column(std::shared_ptr<const data::FileColumn> at, std::optional<hir::BasicType> as);
   Result<void> check_cast(const Step& s);
   Result<void> table(const Step& s);
   Result<void> part(const Step& s, size_t which);  // of a dict or an enumeration

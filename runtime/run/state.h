@@ -10,6 +10,7 @@
 #include "runtime/memory/device_value.h"
 #include "runtime/plan/plan.h"
 #include "runtime/memory/text_domains.h"
+#include "runtime/data/tables.h"
 
 namespace rndn::runtime {
 
@@ -95,7 +96,7 @@ struct Engine::Plan::State {
   Arena kept;  // literals, scratch; comes first: it outlives whatever has memory of it
   Steps steps;
   operators::Operators* sql = nullptr;
-  std::map<std::string, std::vector<std::string>> columns;  // per table: what steps read, not yet prefetched
+  data::ColumnsRead columns;  // what steps read, not yet prefetched
   std::vector<KernelState> kernels;
   std::string whole_program;  // why the reference interpreter runs all of it; empty: it does not
   std::optional<device::ModuleHandle> module;

@@ -124,6 +124,7 @@ Result<Value> Run::to_host(Item& v) {
       }
       if (v.column) {
         v.host = reference::from_column(*v.column);
+        v.host->fields = v.fields;
         return *v.host;
       }
       ASSIGN_OR_RETURN(uint64_t size, size_of(v));

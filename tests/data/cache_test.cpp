@@ -22,7 +22,11 @@ Column sample(Encoding encoding) {
   if (encoding == Encoding::dictionary) column.dictionary->values = {"", "red", std::string(300, 'x')};
   if (encoding == Encoding::text) *column.pad = "some text in a pad";
   column.statistics = {
-      .known = true, .min = -7, .max = INT64_MAX, .float_min = 0.1, .float_max = 1e300, .sorted = true, .dense = false};
+      .known = true, .min = -7, .max = INT64_MAX, .float_min = 0.1, .float_max = 1e300, .sorted = true, .unique = true};
+  if (encoding == Encoding::plain) {
+    column.validity = std::make_shared<std::vector<std::byte>>(5, std::byte{1});
+    (*column.validity)[2] = std::byte{0};
+  }
   column.is_foreign_key = encoding == Encoding::plain;
   if (column.is_foreign_key) {
     column.foreign_table = "parent";
@@ -52,6 +56,11 @@ void expect_equal(const Column& a, const Column& b) {
   EXPECT_EQ(a.statistics.float_max, b.statistics.float_max);
   EXPECT_EQ(a.statistics.sorted, b.statistics.sorted);
   EXPECT_EQ(a.statistics.dense, b.statistics.dense);
+  EXPECT_EQ(a.statistics.unique, b.statistics.unique);
+  ASSERT_EQ(a.has_nulls(), b.has_nulls());
+  if (a.has_nulls()) {
+    EXPECT_EQ(*a.validity, *b.validity);
+  }
   EXPECT_EQ(a.is_foreign_key, b.is_foreign_key);
   EXPECT_EQ(a.foreign_table, b.foreign_table);
   ASSERT_EQ(!a.foreign_rows, !b.foreign_rows);
@@ -140,6 +149,11 @@ TEST(ColumnFile, NumbersOutOfRangeAreNotUsed) {
   EXPECT_FALSE(text(10, 9));
   EXPECT_FALSE(text(19, 0));
   EXPECT_FALSE(text((uint64_t{1} << 40) - 1, 0xffffff));
+  // Validity: a 0 or 1 for each row, and not of text.
+  EXPECT_FALSE(readable(Encoding::plain, [](Column& c) { c.validity->pop_back(); }));
+  EXPECT_FALSE(readable(Encoding::plain, [](Column& c) { c.validity->back() = std::byte{2}; }));
+  EXPECT_FALSE(readable(Encoding::text,
+                        [](Column& c) { c.validity = std::make_shared<std::vector<std::byte>>(5, std::byte{1}); }));
   // Foreign rows: a number for each row, and only for keys.
   EXPECT_FALSE(readable(Encoding::plain, [](Column& c) { c.foreign_rows->resize(16); }));
   EXPECT_FALSE(readable(Encoding::plain, [](Column& c) { c.is_foreign_key = false; }));
@@ -236,6 +250,12 @@ void wait_for_tick() {
   while (now.tv_sec == start.tv_sec && now.tv_nsec == start.tv_nsec);
 }
 
+mode_t mode_of(const std::string& path) {
+  struct stat status {};
+  EXPECT_EQ(stat(path.c_str(), &status), 0) << path;
+  return status.st_mode & 0777;
+}
+
 TEST(Cache, TakesThePlaceOfTheFileUntilThatChanges) {
   TestFolder folder;
   folder.write(
@@ -251,6 +271,10 @@ TEST(Cache, TakesThePlaceOfTheFileUntilThatChanges) {
   EXPECT_EQ((*load("a"))->as<int32_t>()[1], 2);
   EXPECT_EQ((*load("b"))->text_at(1), "y");
   EXPECT_EQ(files_in(cache).size(), 2u);
+
+  // The data may be secret: what is kept of it is its owner's alone.
+  EXPECT_EQ(mode_of(cache), 0700u);
+  for (const std::string& name : files_in(cache)) EXPECT_EQ(mode_of(cache + "/" + name), 0600u) << name;
 
   // That the cache is read is shown by what stands in it: another value under the same name.
   std::string path = folder.path() + "/t.tbl";
@@ -311,7 +335,7 @@ TEST(Cache, KeepsNothingOfAFileThatWasReplacedMeanwhile) {
   folder.write("t.tbl", "1|10|\n2|20|\n");
   wait_for_tick();
   const std::string cache = folder.path() + "/cache";
-  const FolderOptions options{.threads = 1, .progress = false, .cache = cache};
+  const SourceOptions options{.threads = 1, .progress = false, .cache = cache};
   {
     std::shared_ptr<Source> source = *open_folder(folder.path(), options);
     EXPECT_EQ((*source->column("t", "a"))->as<int32_t>()[1], 2);
@@ -326,6 +350,52 @@ TEST(Cache, KeepsNothingOfAFileThatWasReplacedMeanwhile) {
   EXPECT_EQ((*source->column("t", "b"))->as<int32_t>()[1], 40);
   for (const std::string& name : files_in(cache)) unlink((cache + "/" + name).c_str());
   rmdir(cache.c_str());
+}
+
+// What was found out of a file without a schema is kept as its columns are.
+TEST(Cache, KnowsFilesWithoutASchema) {
+  TestFolder folder;
+  std::string text = "x,y\n";
+  for (int i = 0; i < 2000; ++i) text += i == 1500 ? "1.5,a\n" : "1,a\n";
+  folder.write("t.csv", text);
+  wait_for_tick();
+  const std::string cache = folder.path() + "/cache";
+  std::vector<std::string> notes;
+  SourceOptions options{.threads = 1, .progress = false, .cache = cache};
+  options.note = [&](const std::string& note) { notes.push_back(note); };
+  const std::string first = schema_text((*open_folder(folder.path(), options))->schema());
+  ASSERT_EQ(files_in(cache).size(), 1u);
+  const std::string entry = cache + "/" + files_in(cache)[0], bytes = *read_file(entry);
+  uint64_t length = 0;  // of the fingerprint, after magic number and checksum
+  std::memcpy(&length, bytes.data() + 16, sizeof length);
+  const std::string fingerprint = bytes.substr(24, length);
+  EXPECT_EQ(schema_text((*open_folder(folder.path(), options))->schema()), first);
+  ASSERT_EQ(notes.size(), 2u);
+  EXPECT_EQ(notes[0], notes[1]);
+  EXPECT_NE(notes[0].find("`1.5`"), std::string::npos);
+  // It is what is read, while it makes sense.
+  auto texts = read_texts(entry, fingerprint);
+  ASSERT_TRUE(texts);
+  ASSERT_TRUE(write_texts(entry, fingerprint, {(*texts)[0], "another note"}));
+  EXPECT_EQ((*(*open_folder(folder.path(), options))->column("t", "x"))->as<double>()[1500], 1.5);
+  EXPECT_EQ(notes.back(), "another note");
+  ASSERT_TRUE(write_texts(entry, fingerprint, {"no schema"}));
+  EXPECT_EQ(schema_text((*open_folder(folder.path(), options))->schema()), first);
+  EXPECT_EQ(notes.back(), notes[0]);
+  for (const std::string& name : files_in(cache)) unlink((cache + "/" + name).c_str());
+  rmdir(cache.c_str());
+}
+
+TEST(Cache, ThatTheUserNamesHasToBeOne) {
+  EXPECT_EQ(check_cache("/dev/null").error().message, "cannot write to the cache `/dev/null`: Not a directory");
+  const Error below = check_cache("/dev/null/x").error();
+  EXPECT_EQ(below.message, "cannot make the cache `/dev/null/x`: Not a directory");
+  EXPECT_EQ(below.fault, Fault::world);
+  TestFolder folder;
+  EXPECT_TRUE(check_cache(folder.path() + "/a/b"));
+  EXPECT_TRUE(check_cache(folder.path() + "/a/b/"));
+  rmdir((folder.path() + "/a/b").c_str());
+  rmdir((folder.path() + "/a").c_str());
 }
 
 TEST(Cache, ThatCannotBeWrittenIsDoneWithout) {

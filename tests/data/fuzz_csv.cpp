@@ -8,8 +8,7 @@
 #include <string>
 
 #include "libraries/base/system/files.h"
-#include "runtime/data/csv.h"
-#include "runtime/data/source.h"
+#include "runtime/data/sources.h"
 
 namespace {
 
@@ -42,27 +41,39 @@ std::string csv_field(const std::string& text) {
   return out + '"';
 }
 
-// What was read, written with every field quoted, reads back the same.
-void check_round_trip(const data::CsvTable& table) {
+// What was read as text, written with every field quoted, reads back the same, and as the same types.
+void check_round_trip(data::Source& source) {
+  const data::TableSchema& table = source.schema().tables[0];
+  std::vector<std::shared_ptr<const data::Column>> fields;
+  for (const data::ColumnSchema& column : table.columns) {
+    auto read = source.column_as(table.name, column.name, hir::BasicType::str);
+    require(read.ok(), "a column is no text");
+    fields.push_back(*read);
+    require(source.column(table.name, column.name).ok(), "the type that was found does not fit");
+  }
   std::string text;
-  for (size_t c = 0; c < table.columns.size(); ++c) text += (c ? "," : "") + csv_field(table.columns[c].name);
+  for (size_t c = 0; c < fields.size(); ++c) text += (c ? "," : "") + csv_field(table.columns[c].name);
   text += "\r\n";
-  for (size_t r = 0; r < table.columns[0].fields.size(); ++r) {
-    for (size_t c = 0; c < table.columns.size(); ++c) text += (c ? "," : "") + csv_field(table.columns[c].fields[r]);
+  for (uint64_t r = 0; r < fields[0]->rows; ++r) {
+    for (size_t c = 0; c < fields.size(); ++c) text += (c ? "," : "") + csv_field(std::string(fields[c]->text_at(r)));
     text += "\r\n";
   }
-  std::string path = folder() + "/again.csv";
-  require(write_file(path, text).ok(), "cannot write");
-  auto again = data::read_csv(path);
-  require(again.ok(), "the written table does not read");
-  require(again->columns.size() == table.columns.size(), "another number of columns");
-  for (size_t c = 0; c < table.columns.size(); ++c) {
-    require(again->columns[c].name == table.columns[c].name, "another name");
-    require(again->columns[c].type == table.columns[c].type, "another type");
-    require(again->columns[c].fields == table.columns[c].fields, "other fields");
-    if (!hir::is_text(table.columns[c].type))
-      require(data::parse_fields(table.columns[c].type, table.columns[c].fields).ok(),
-              "the inferred type does not fit");
+  // Whether a row of names is one may be another question when it is quoted and no delimiter ends the rows: the schema tells.
+  data::Schema schema;
+  schema.tables.push_back(table);
+  schema.tables[0].set_file("again.csv");
+  schema.tables[0].header = true;
+  require(write_file(folder() + "/again.csv", text).ok(), "cannot write");
+  require(write_file(folder() + "/schema.json", data::schema_text(schema)).ok(), "cannot write");
+  auto again = data::open_folder(folder(), {.threads = 1, .progress = false});
+  require(again.ok(), "the written schema does not read");
+  for (size_t c = 0; c < fields.size(); ++c) {
+    const std::string& name = table.columns[c].name;
+    require((*again)->column(table.name, name).ok(), "the written column does not read");
+    auto read = (*again)->column_as(table.name, name, hir::BasicType::str);
+    require(read.ok() && (*read)->rows == fields[c]->rows, "the written column has other rows");
+    for (uint64_t r = 0; r < fields[c]->rows; ++r)
+      require((*read)->text_at(r) == fields[c]->text_at(r), "the written column has other fields");
   }
 }
 
@@ -81,7 +92,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   }
   require(write_file(folder() + "/schema.json", schema).ok(), "cannot write");
   for (const char* name : {"/t.csv", "/u.tbl"}) require(write_file(folder() + name, text).ok(), "cannot write");
-  data::FolderOptions options{.threads = 1, .progress = false, .cache = ""};
+  data::SourceOptions options{.threads = 1, .progress = false, .cache = ""};
   auto source = data::open_folder(folder(), options);
   require(!source || parsed, "a schema that does not parse opens");
   if (source)
@@ -90,11 +101,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
         auto loaded = (*source)->column(table.name, column.name);
         if (!loaded) continue;
         require((*loaded)->data->size() == (*loaded)->rows * (*loaded)->width, "a column of another size");
+        require(!(*loaded)->validity || (*loaded)->validity->size() == (*loaded)->rows, "a validity of another size");
         for (uint64_t row = 0; row < (*loaded)->rows; ++row) {
           if (hir::is_text((*loaded)->type)) (void)(*loaded)->text_at(row);
           if ((*loaded)->is_foreign_key) (void)(*loaded)->foreign_row(row);
         }
       }
-  if (auto table = data::read_csv(folder() + "/t.csv")) check_round_trip(*table);
+  options.note = [](const std::string&) {};
+  for (const char* name : {"/t.csv", "/u.tbl"})
+    if (auto table = data::open_source({.data = folder() + name}, {}, options)) check_round_trip(**table);
   return 0;
 }

@@ -51,7 +51,7 @@ SqliteOracle::SqliteOracle(double scale) { load(scale); }
 void SqliteOracle::load(double scale) {
   sqlite3_open(":memory:", &database_);
   execute(database_, "PRAGMA case_sensitive_like = ON");
-  for (const data::TableSchema& table : data::tpch_schema().tables) {
+  for (const data::TableSchema& table : tpch::schema().tables) {
     std::string names, marks;
     std::vector<std::string> columns;
     for (const data::ColumnSchema& c : table.columns) {

@@ -177,7 +177,7 @@ TEST_F(Cli, TablesWithoutDataSayWhichFlagIsMissing) {
   for (const char* device : {"cpu", "sim"}) {
     Ran r = run(std::string("rndn run p.hir --device ") + device);
     EXPECT_EQ(r.exit_code, 2) << device;
-    EXPECT_THAT(r.err, HasSubstr("this program loads tables: give --data tpch:SF or --data FOLDER\n")) << device;
+    EXPECT_THAT(r.err, HasSubstr("this program loads tables: give --data or --table\n")) << device;
     EXPECT_EQ(r.out, "");
   }
 }

@@ -44,10 +44,9 @@ class Folder {
       if (last) csv += (*text)[++at];
     }
     std::filesystem::create_directory(path_ + "/csv");
-    data::Schema schema = data::tpch_schema();
+    data::Schema schema = tpch::schema();
     std::erase_if(schema.tables, [](const data::TableSchema& t) { return t.name != "lineitem"; });
-    schema.tables[0].file = "lineitem.csv";
-    schema.tables[0].delimiter = ',';
+    schema.tables[0].set_file("lineitem.csv");
     for (data::ColumnSchema& c : schema.tables[0].columns) c.foreign_table = c.foreign_key = "";
     if (!write_file(path_ + "/csv/lineitem.csv", csv).ok()) std::exit(3);
     if (!write_file(path_ + "/csv/schema.json", data::schema_text(schema)).ok()) std::exit(3);
@@ -62,7 +61,7 @@ class Folder {
 void read_all(benchmark::State& state, const std::string& folder, const std::string& file) {
   const auto bytes = static_cast<int64_t>(std::filesystem::file_size(folder + "/" + file));
   for (auto _ : state) {
-    auto source = tpch::open_source(folder, {.threads = 0, .progress = false, .cache = ""});
+    auto source = data::open_folder(folder, {.threads = 0, .progress = false, .cache = ""});
     std::vector<std::string> names;
     if (source)
       for (const data::ColumnSchema& c : (*source)->schema().find("lineitem")->columns)

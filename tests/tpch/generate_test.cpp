@@ -18,6 +18,7 @@
 #include "tests/tpch/md5.h"
 #include "tpch/columns.h"
 #include "tpch/random.h"
+#include "tpch/source.h"
 #include "tpch/text_pool.h"
 
 namespace rndn::tpch {
@@ -175,7 +176,7 @@ void expect_cell(const data::Column& column, uint64_t row, std::string_view cell
 
 TEST_F(Tpch, ColumnsAreTheTextOfTheFiles) {
   constexpr double scale = 0.001;
-  const data::Schema schema = data::tpch_schema();
+  const data::Schema schema = tpch::schema();
   size_t columns_seen = 0;
   std::unordered_map<std::string, std::vector<int32_t>> keys;  // of "table.column"
   for (Table table : all_tables) {

@@ -1,6 +1,7 @@
 // `--data`: tables generated in memory and the folder that the generator writes are the same source.
 #include "tpch/source.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -12,7 +13,10 @@
 namespace rndn::tpch {
 namespace {
 
-const SourceOptions quiet{.threads = 2, .progress = false};
+using hir::BasicType;
+using testing::ElementsAre;
+
+const data::SourceOptions quiet{.threads = 2, .progress = false};
 
 void expect_equal(const data::Column& a, const data::Column& b, const std::string& name) {
   ASSERT_EQ(a.type, b.type) << name;
@@ -35,11 +39,45 @@ void expect_equal(const data::Column& a, const data::Column& b, const std::strin
   ASSERT_EQ(a.statistics.dense, b.statistics.dense) << name;
 }
 
+TEST(Schema, IsAsTheLanguageSpecifiesIt) {
+  const data::Schema schema = tpch::schema();
+  EXPECT_THAT(schema.table_names(),
+              ElementsAre("region", "nation", "supplier", "part", "partsupp", "customer", "orders", "lineitem"));
+  std::vector<std::string> foreign;
+  size_t columns = 0;
+  for (const data::TableSchema& table : schema.tables) {
+    columns += table.columns.size();
+    for (const data::ColumnSchema& column : table.columns)
+      if (column.is_foreign_key())
+        foreign.push_back(column.name + ">" + column.foreign_table + "." + column.foreign_key);
+  }
+  EXPECT_EQ(columns, 61u);
+  EXPECT_THAT(foreign, ElementsAre("n_regionkey>region.r_regionkey", "s_nationkey>nation.n_nationkey",
+                                   "ps_partkey>part.p_partkey", "ps_suppkey>supplier.s_suppkey",
+                                   "c_nationkey>nation.n_nationkey", "o_custkey>customer.c_custkey",
+                                   "l_orderkey>orders.o_orderkey"));
+  auto type = [&](std::string_view table, std::string_view column) { return schema.find(table)->find(column)->type; };
+  EXPECT_EQ(type("lineitem", "l_quantity"), BasicType::f64);
+  EXPECT_EQ(type("lineitem", "l_shipdate"), BasicType::date);
+  EXPECT_EQ(type("lineitem", "l_returnflag"), BasicType::character);
+  EXPECT_EQ(type("lineitem", "l_shipmode"), BasicType::sym);
+  EXPECT_EQ(type("lineitem", "l_comment"), BasicType::str);
+  EXPECT_EQ(type("lineitem", "l_partkey"), BasicType::i32);
+  EXPECT_EQ(type("part", "p_name"), BasicType::sym);
+}
+
+TEST(Schema, SurvivesWritingAndReading) {
+  Result<data::Schema> again = data::parse_schema(data::schema_text(schema()), "again");
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(data::schema_text(*again), data::schema_text(schema()));
+}
+
 TEST(Source, TheFolderHasTheColumnsOfTheGenerator) {
   std::string path = testing::TempDir() + "rndn_tpch_XXXXXX";
   ASSERT_TRUE(mkdtemp(path.data()));
   ASSERT_TRUE(write_tables(0.01, path, 2, false));
-  Result<std::shared_ptr<data::Source>> generated = open_source("tpch:0.01", quiet), folder = open_source(path, quiet);
+  Result<std::shared_ptr<data::Source>> generated = open_source("tpch:0.01", quiet),
+                                        folder = data::open_folder(path, quiet);
   ASSERT_TRUE(generated) << generated.error().message;
   ASSERT_TRUE(folder) << folder.error().message;
   size_t columns = 0;
@@ -56,9 +94,9 @@ TEST(Source, TheFolderHasTheColumnsOfTheGenerator) {
     unlink((path + "/" + table.file).c_str());
   }
   EXPECT_EQ(columns, 61u);
-  Result<data::Schema> schema = open_schema(path);
+  Result<data::Schema> schema = data::open_schema({.data = path}, {&scheme, 1}, quiet);
   ASSERT_TRUE(schema) << schema.error().message;
-  EXPECT_EQ(data::schema_text(*schema), data::schema_text(data::tpch_schema()));
+  EXPECT_EQ(data::schema_text(*schema), data::schema_text(tpch::schema()));
   unlink((path + "/schema.json").c_str());
   rmdir(path.c_str());
 }
@@ -80,7 +118,7 @@ TEST(Source, FewValuesAreDictionariesManyAreText) {
 TEST(Source, ColumnsComeBackFromTheCache) {
   std::string cache = testing::TempDir() + "rndn_cache_XXXXXX";
   ASSERT_TRUE(mkdtemp(cache.data()));
-  SourceOptions options = quiet;
+  data::SourceOptions options = quiet;
   options.cache = cache;
   size_t columns = 0;
   for (const char* column : {"o_orderkey", "o_custkey", "o_totalprice", "o_clerk", "o_comment", "o_orderstatus"}) {
@@ -109,7 +147,7 @@ TEST(Source, ScalesThatAreNoScales) {
     EXPECT_EQ(source.error().fault, Fault::usage);
     EXPECT_EQ(source.error().message,
               fmt::format("`{}`: the scale factor must be a number above 0 and below 30000, such as tpch:0.01", text));
-    EXPECT_EQ(open_schema(text).error().message, source.error().message);
+    EXPECT_EQ(data::open_schema({.data = text}, {&scheme, 1}, quiet).error().message, source.error().message);
   }
 }
 

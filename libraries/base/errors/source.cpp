@@ -11,6 +11,7 @@ FileId SourceManager::add(std::string name, std::string text) {
   auto file = std::make_shared<File>();
   file->name = std::move(name);
   file->text = std::move(text);
+  if (file->text.starts_with("\xef\xbb\xbf")) file->text.erase(0, 3);  // a byte order mark, which no editor shows
   file->line_starts.push_back(0);
   const char *begin = file->text.data(), *end = begin + file->text.size();
   file->line_starts.reserve(file->text.size() / 32 + 1);

@@ -28,7 +28,7 @@ struct LineColumn {
 // Owns the texts of one compilation. Views stay valid as long as the object. Not thread-safe.
 class SourceManager {
  public:
-  FileId add(std::string name, std::string text);
+  FileId add(std::string name, std::string text);  // a byte order mark at the front is no part of the text
   std::string_view name(FileId file) const { return files_[file]->name; }
   std::string_view text(FileId file) const { return files_[file]->text; }  // a NUL follows it
   std::string_view text(Span span) const { return text(span.file).substr(span.begin, span.end - span.begin); }

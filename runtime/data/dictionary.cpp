@@ -1,0 +1,132 @@
+// Text columns with few distinct values become codes into a dictionary: parts of the column number their own values, and the numbers
+// are joined. O(rows), in parallel; a column of many values is given up as soon as they are too many.
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+#include "libraries/base/system/parallel.h"
+#include "runtime/data/source.h"
+
+namespace rndn::data {
+
+namespace {
+
+// Distinct texts, numbered in the order of their first occurrence. Open addressing: 8 bytes per slot, at most half of them taken.
+class TextCodes {
+ public:
+  uint32_t add(std::string_view text) {
+    const auto hash = static_cast<uint32_t>(hash_of(text));
+    for (size_t at = hash & (slots_.size() - 1);; at = (at + 1) & (slots_.size() - 1)) {
+      Slot& slot = slots_[at];
+      if (slot.code == free) {
+        const auto code = static_cast<uint32_t>(texts_.size());
+        slot = {hash, code};
+        texts_.push_back(text);
+        if (texts_.size() * 2 > slots_.size()) grow();
+        return code;
+      }
+      if (slot.hash == hash && texts_[slot.code] == text) return slot.code;
+    }
+  }
+  const std::vector<std::string_view>& texts() const { return texts_; }
+
+ private:
+  static constexpr uint32_t free = UINT32_MAX;
+  struct Slot {
+    uint32_t hash = 0, code = free;
+  };
+
+  static uint64_t hash_of(std::string_view text) {
+    constexpr uint64_t odd = 0x9e3779b97f4a7c15;
+    auto mix = [](uint64_t h, uint64_t word) {
+      h = (h ^ word) * odd;
+      return h ^ h >> 32;
+    };
+    uint64_t h = text.size() * odd, word = 0;
+    for (; text.size() > 8; text.remove_prefix(8)) {
+      std::memcpy(&word, text.data(), 8);
+      h = mix(h, word);
+    }
+    word = 0;
+    for (char c : text) word = word << 8 | static_cast<uint8_t>(c);
+    return mix(h, word);
+  }
+
+  void grow() {
+    std::vector<Slot> old(slots_.size() * 2);
+    old.swap(slots_);
+    for (const Slot& slot : old) {
+      if (slot.code == free) continue;
+      size_t at = slot.hash & (slots_.size() - 1);
+      while (slots_[at].code != free) at = (at + 1) & (slots_.size() - 1);
+      slots_[at] = slot;
+    }
+  }
+
+  std::vector<Slot> slots_ = std::vector<Slot>(64);
+  std::vector<std::string_view> texts_;
+};
+
+}  // namespace
+
+void encode_dictionary(Column& column, uint64_t limit, unsigned threads) {
+  CHECK(column.encoding == Encoding::text, "only text becomes a dictionary");
+  // Every part numbers its own values in order of first occurrence; joined in order of the parts they are in order for the column.
+  constexpr uint64_t rows_per_part = 1 << 16;
+  struct Part {
+    TextCodes values;
+    std::vector<uint32_t> codes;  // of the rows
+  };
+  std::vector<Part> parts((column.rows + rows_per_part - 1) / rows_per_part);
+  std::atomic<bool> too_many{false};
+  auto number = [&](size_t p) {
+    Part& part = parts[p];
+    uint64_t first = p * rows_per_part, last = std::min(first + rows_per_part, column.rows);
+    part.codes.reserve(last - first);
+    for (uint64_t row = first; row < last && !too_many; ++row) {
+      part.codes.push_back(part.values.add(column.text_at(row)));
+      if (part.values.texts().size() > limit) too_many = true;
+    }
+  };
+  TextCodes values;
+  std::vector<std::vector<uint32_t>> code_of_value(parts.size());
+  // The first parts alone mostly tell that the values are too many: a comment is no work for the rest.
+  constexpr size_t first_parts = 4;
+  const size_t first = std::min(first_parts, parts.size());
+  for (const std::pair<size_t, size_t>& range : {std::pair(size_t{0}, first), std::pair(first, parts.size())}) {
+    const size_t begin = range.first, end = range.second;
+    parallel_for(
+        end - begin, [&](size_t p) { number(begin + p); }, threads);
+    if (too_many) return;
+    for (size_t p = begin; p < end; ++p) {
+      for (std::string_view value : parts[p].values.texts()) {
+        code_of_value[p].push_back(values.add(value));
+        if (values.texts().size() > limit) return;
+      }
+    }
+  }
+  auto dictionary = std::make_shared<Dictionary>();
+  dictionary->values.assign(values.texts().begin(), values.texts().end());
+
+  Column encoded = make_column(column.type, column.rows, Encoding::dictionary, code_width(dictionary->values.size()));
+  auto store = [&](size_t p) {
+    std::byte* out = encoded.data->data() + p * rows_per_part * encoded.width;
+    for (uint32_t local : parts[p].codes) {
+      uint32_t code = code_of_value[p][local];
+      switch (encoded.width) {
+        case 1: *reinterpret_cast<uint8_t*>(out) = static_cast<uint8_t>(code); break;
+        case 2: *reinterpret_cast<uint16_t*>(out) = static_cast<uint16_t>(code); break;
+        default: *reinterpret_cast<uint32_t*>(out) = code;
+      }
+      out += encoded.width;
+    }
+  };
+  parallel_for(parts.size(), store, threads);
+  column.encoding = Encoding::dictionary;
+  column.width = encoded.width;
+  column.data = encoded.data;
+  column.dictionary = dictionary;
+  column.pad = nullptr;
+}
+
+}  // namespace rndn::data

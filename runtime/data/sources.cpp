@@ -1,0 +1,267 @@
+// Opening what the user names, and several sources as one.
+#include "runtime/data/sources.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "libraries/base/system/files.h"
+#include "runtime/data/cache.h"
+#include "runtime/data/text_file.h"
+#include "runtime/data/text_loader.h"
+
+namespace rndn::data {
+namespace {
+
+namespace fs = std::filesystem;
+using Loader = std::unique_ptr<TableLoader>;
+
+// Kinds of files that are tables. What has no row and is named all the same is taken for delimited text.
+struct FileFormat {
+  std::string_view extension;
+  Result<Loader> (*open)(const std::string& path, const std::string& table,
+                         const SourceOptions& options);
+};
+constexpr FileFormat formats[] = {
+    {".csv", open_text_file},
+    {".tbl", open_text_file},
+    {".tsv", open_text_file},
+};
+
+const FileFormat* format_of(const fs::path& path) {
+  std::string extension = path.extension().string();
+  for (char& c : extension) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  for (const FileFormat& format : formats)
+    if (format.extension == extension) return &format;
+  return nullptr;
+}
+
+std::string extensions() {
+  std::string all;
+  for (const FileFormat& format : formats) (all += all.empty() ? "" : ", ") += format.extension;
+  return all;
+}
+
+Loader kept(Loader loader, const std::string& cache) {
+  return cache.empty() ? std::move(loader) : cached(std::move(loader), cache);
+}
+
+Result<Loader> open_file(const std::string& path, const std::string& table,
+                         const SourceOptions& options) {
+  const FileFormat* format = format_of(path);
+  ASSIGN_OR_RETURN(Loader loader, (format ? format->open : open_text_file)(path, table, options));
+  return kept(std::move(loader), options.cache);
+}
+
+// Several loaders as one, the tables of the first first.
+class JoinedLoader final : public TableLoader {
+ public:
+  static Result<Loader> make(std::vector<Loader> loaders) {
+    if (loaders.size() == 1) return std::move(loaders[0]);
+    auto joined = std::make_unique<JoinedLoader>();
+    for (size_t i = 0; i < loaders.size(); ++i)
+      for (size_t t = 0; t < loaders[i]->schema().tables.size(); ++t) {
+        const TableSchema& table = loaders[i]->schema().tables[t];
+        if (joined->schema_.find(table.name))
+          return usage_error("there are two tables `{}`; --table NAME=FILE gives one another name",
+                             table.name);
+        joined->schema_.tables.push_back(table);
+        joined->tables_.push_back({i, t});
+      }
+    joined->loaders_ = std::move(loaders);
+    return Loader(std::move(joined));
+  }
+
+  const Schema& schema() const override { return schema_; }
+  Result<uint64_t> rows(size_t table) override { return of(table).rows(tables_[table].position); }
+  Result<std::vector<Column>> load(size_t table, std::span<const size_t> columns) override {
+    return of(table).load(tables_[table].position, columns);
+  }
+  Result<Column> load_as(size_t table, size_t column, hir::BasicType type) override {
+    return of(table).load_as(tables_[table].position, column, type);
+  }
+  bool keys_hold(size_t table) const override {
+    return of(table).keys_hold(tables_[table].position);
+  }
+  std::string fingerprint(size_t table, size_t column) const override {
+    return of(table).fingerprint(tables_[table].position, column);
+  }
+  std::string describe(size_t table, size_t column, uint64_t row) const override {
+    return of(table).describe(tables_[table].position, column, row);
+  }
+
+ private:
+  struct Place {
+    size_t loader, position;
+  };
+  TableLoader& of(size_t table) const { return *loaders_[tables_[table].loader]; }
+
+  std::vector<Loader> loaders_;
+  Schema schema_;
+  std::vector<Place> tables_;
+};
+
+// The files of a folder that are tables, in the order of their names.
+Result<std::vector<fs::path>> table_files(const std::string& folder) {
+  std::vector<fs::path> files;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const fs::path& path = entry->path();
+    std::error_code ignored;
+    if (format_of(path) && !path.filename().string().starts_with('.') &&
+        entry->is_regular_file(ignored))
+      files.push_back(path);
+  }
+  if (error) return input_error("cannot read the folder `{}`: {}", folder, error.message());
+  if (files.empty())
+    return input_error(
+        "the folder `{}` is no data source: it has no schema.json and no file that ends in {}",
+        folder, extensions());
+  std::sort(files.begin(), files.end());
+  for (size_t i = 1; i < files.size(); ++i)
+    if (files[i].stem() == files[i - 1].stem())
+      return input_error(
+          "`{}` and `{}` would both be the table `{}`; a schema.json or --table NAME=FILE tells "
+          "them apart",
+          files[i - 1].string(), files[i].string(), files[i].stem().string());
+  return files;
+}
+
+// A file that is no table does not keep the others from being some.
+Result<std::vector<Loader>> open_files(const std::string& folder, const SourceOptions& options) {
+  ASSIGN_OR_RETURN(std::vector<fs::path> files, table_files(folder));
+  std::vector<Loader> loaders;
+  std::vector<Error> failures;
+  for (const fs::path& path : files) {
+    Result<Loader> loader = open_file(path.string(), path.stem().string(), options);
+    if (loader)
+      loaders.push_back(std::move(*loader));
+    else
+      failures.push_back(loader.error());
+  }
+  if (loaders.empty()) return failures[0];
+  for (const Error& failure : failures) options.tell(failure.message + "; it is left out");
+  return loaders;
+}
+
+Result<Loader> open_path(const std::string& path, const SourceOptions& options) {
+  std::error_code error;
+  if (!fs::is_directory(path, error))
+    return open_file(path, fs::path(path).stem().string(), options);
+  const std::string schema_path = path + "/schema.json";
+  if (!fs::exists(schema_path, error)) {
+    ASSIGN_OR_RETURN(std::vector<Loader> loaders, open_files(path, options));
+    return JoinedLoader::make(std::move(loaders));
+  }
+  Result<std::string> text = read_file(schema_path);
+  if (!text)
+    return Error{text.error().fault,
+                 fmt::format("the folder `{}` is no data source: {}", path, text.error().message)};
+  ASSIGN_OR_RETURN(Schema schema, parse_schema(*text, schema_path));
+  ASSIGN_OR_RETURN(Loader loader, open_text_schema(path, std::move(schema), schema_path, options));
+  return kept(std::move(loader), options.cache);
+}
+
+// Null: the text names none of them.
+const Scheme* scheme_of(std::string_view text, std::span<const Scheme> schemes) {
+  const size_t colon = text.find(':');
+  for (const Scheme& scheme : schemes)
+    if (colon != text.npos && text.substr(0, colon) == scheme.name) return &scheme;
+  return nullptr;
+}
+
+// What looks like a scheme and is no file.
+Result<void> check_path(const std::string& text, std::span<const Scheme> schemes) {
+  std::error_code error;
+  const size_t colon = text.find(':');
+  if (colon == text.npos || colon < 2 || text.find('/') < colon || fs::exists(text, error))
+    return {};
+  return usage_error("there is no source `{}`: expected {}", text, source_forms(schemes));
+}
+
+Result<std::pair<std::string, std::string>> parse_table(const std::string& text) {
+  const size_t equals = text.find('=');
+  if (equals == text.npos || equals == 0 || equals + 1 == text.size())
+    return usage_error("--table is NAME=FILE, not `{}`", text);
+  return std::pair(text.substr(0, equals), text.substr(equals + 1));
+}
+
+}  // namespace
+
+std::string source_forms(std::span<const Scheme> schemes) {
+  std::string all;
+  for (const Scheme& scheme : schemes) (all += scheme.form) += ", ";
+  return all + "a folder or a file (" + extensions() + ")";
+}
+
+Result<std::shared_ptr<Source>> open_folder(const std::string& folder,
+                                            const SourceOptions& options) {
+  ASSIGN_OR_RETURN(Loader loader, open_path(folder, options));
+  return std::make_shared<Source>(std::move(loader));
+}
+
+Result<std::shared_ptr<Source>> open_source(const SourceNames& names,
+                                            std::span<const Scheme> schemes,
+                                            const SourceOptions& options,
+                                            const std::string& file_cache) {
+  if (!options.cache.empty()) RETURN_IF_ERROR(check_cache(options.cache));
+  SourceOptions for_files = options;
+  if (for_files.cache.empty()) for_files.cache = file_cache;
+  std::vector<Loader> loaders;
+  if (const Scheme* scheme = scheme_of(names.data, schemes)) {
+    ASSIGN_OR_RETURN(Loader loader,
+                     scheme->open(names.data.substr(scheme->name.size() + 1), options));
+    loaders.push_back(kept(std::move(loader), options.cache));
+  } else if (!names.data.empty()) {
+    RETURN_IF_ERROR(check_path(names.data, schemes));
+    ASSIGN_OR_RETURN(Loader loader, open_path(names.data, for_files));
+    loaders.push_back(std::move(loader));
+  }
+  for (const std::string& text : names.tables) {
+    ASSIGN_OR_RETURN(const auto table, parse_table(text));
+    ASSIGN_OR_RETURN(Loader loader, open_file(table.second, table.first, for_files));
+    loaders.push_back(std::move(loader));
+  }
+  ASSIGN_OR_RETURN(Loader loader, JoinedLoader::make(std::move(loaders)));
+  return std::make_shared<Source>(std::move(loader));
+}
+
+Result<Schema> open_schema(const SourceNames& names, std::span<const Scheme> schemes,
+                           const SourceOptions& options, const std::string& file_cache) {
+  const Scheme* scheme = scheme_of(names.data, schemes);
+  if (scheme && names.tables.empty())
+    return scheme->schema(names.data.substr(scheme->name.size() + 1));
+  ASSIGN_OR_RETURN(std::shared_ptr<Source> source,
+                   open_source(names, schemes, options, file_cache));
+  return source->schema();
+}
+
+Result<Schema> guess_schema(const std::string& path, const SourceOptions& options) {
+  std::vector<Loader> loaders;
+  std::error_code error;
+  if (fs::is_directory(path, error)) {
+    ASSIGN_OR_RETURN(loaders, open_files(path, options));
+  } else {
+    ASSIGN_OR_RETURN(Loader loader, open_file(path, fs::path(path).stem().string(), options));
+    loaders.push_back(std::move(loader));
+  }
+  Schema schema;
+  for (const Loader& loader : loaders)
+    for (TableSchema table : loader->schema().tables) {
+      table.file = fs::path(table.file).filename().string();
+      schema.tables.push_back(std::move(table));
+    }
+  return schema;
+}
+
+Result<std::shared_ptr<Source>> Files::open(const std::string& path) {
+  std::lock_guard lock(mutex_);
+  const std::string version = version_of(path);
+  Known& known = files_[path];
+  if (known.source && !version.empty() && known.version == version) return known.source;
+  ASSIGN_OR_RETURN(Loader loader, open_file(path, fs::path(path).stem().string(), options_));
+  known = {version, std::make_shared<Source>(std::move(loader))};
+  return known.source;
+}
+
+}  // namespace rndn::data
