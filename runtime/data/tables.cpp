@@ -20,8 +20,7 @@ Result<std::vector<std::string>> SourceTables::column_names(std::string_view tab
 
 Result<uint64_t> SourceTables::rows(std::string_view table) const { return source_->rows(table); }
 
-Result<std::shared_ptr<const Column>> SourceTables::column(std::string_view table,
-                                                                 std::string_view column) const {
+Result<std::shared_ptr<const Column>> SourceTables::column(std::string_view table, std::string_view column) const {
   return source_->complete_column(table, column);
 }
 
@@ -47,14 +46,9 @@ Result<std::vector<std::string>> names_of(const Value& table, const Tables& tabl
   return names;
 }
 
-Result<Value> column_of(const Value& table, const std::string& column, const Tables& tables) {
-  if (table.file) {
-    const FileColumn at{table.file, column};
-    ASSIGN_OR_RETURN(std::shared_ptr<const Column> loaded, table.file->complete_column(at.table(), column));
-    Value v = from_column(*loaded);
-    v.fields = std::make_shared<const FileColumn>(at);
-    return v;
-  }
+Result<Value> column_of(const Value& table, const std::string& column, const Tables& tables,
+                        std::optional<hir::BasicType> as) {
+  if (table.file) return FileColumn{table.file, column}.value(as);
   ASSIGN_OR_RETURN(std::shared_ptr<const Column> loaded, tables.column(table.source, column));
   if (!loaded->is_foreign_key) return from_column(*loaded);
   ASSIGN_OR_RETURN(std::shared_ptr<const Column> key, tables.key_column(loaded->foreign_table));
@@ -84,9 +78,7 @@ Error missing() { return usage_error("this program loads tables: give --data or 
 Result<void> NoTables::open(std::string_view) const { return missing(); }
 Result<std::vector<std::string>> NoTables::column_names(std::string_view) const { return missing(); }
 Result<uint64_t> NoTables::rows(std::string_view) const { return missing(); }
-Result<std::shared_ptr<const Column>> NoTables::column(std::string_view, std::string_view) const {
-  return missing();
-}
+Result<std::shared_ptr<const Column>> NoTables::column(std::string_view, std::string_view) const { return missing(); }
 Result<std::shared_ptr<const Column>> NoTables::key_column(std::string_view) const { return missing(); }
 
 Result<uint64_t> TimedTables::rows(std::string_view table) const {

@@ -2,6 +2,7 @@
 #pragma once
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -42,7 +43,9 @@ class Tables {
 // What is known and loaded of a table with a `source`: of load_table or load_csv.
 Result<uint64_t> rows_of(const Value& table, const Tables& tables);
 Result<std::vector<std::string>> names_of(const Value& table, const Tables& tables);
-Result<Value> column_of(const Value& table, const std::string& column, const Tables& tables);
+// A column of a file is read as the type `as`, if there is one.
+Result<Value> column_of(const Value& table, const std::string& column, const Tables& tables,
+                        std::optional<hir::BasicType> as = {});
 // The value with the columns of such a table; another as it is.
 Result<Value> with_columns(Value value, const Tables& tables);
 

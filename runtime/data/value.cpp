@@ -113,6 +113,18 @@ Value from_literal(const hir::Program& program, const hir::Literal& literal) {
   CHECK(false, "literal of type {}", hir::basic_type_name(type));
 }
 
+Result<std::shared_ptr<const Column>> FileColumn::read(std::optional<BasicType> as) const {
+  const std::string& table = file->schema().tables[0].name;
+  return as ? file->column_as(table, column, *as) : file->complete_column(table, column);
+}
+
+Result<Value> FileColumn::value(std::optional<BasicType> as) const {
+  ASSIGN_OR_RETURN(std::shared_ptr<const Column> loaded, read(as));
+  Value v = from_column(*loaded);
+  v.fields = std::make_shared<const FileColumn>(*this);
+  return v;
+}
+
 Value from_column(const data::Column& column) {
   if (column.encoding == data::Encoding::dictionary) {
     std::vector<uint32_t> codes(column.rows);

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -25,11 +26,15 @@
 
 namespace rndn::data {
 
+struct Value;
+
 // Where a column of load_csv has its fields.
 struct FileColumn {
-  std::shared_ptr<data::Source> file;  // of one table
+  std::shared_ptr<Source> file;  // of one table
   std::string column;
-  std::string_view table() const { return file->schema().tables[0].name; }
+  // As the type that its fields show, or another.
+  Result<std::shared_ptr<const Column>> read(std::optional<hir::BasicType> as) const;
+  Result<Value> value(std::optional<hir::BasicType> as) const;
 };
 
 struct Value {

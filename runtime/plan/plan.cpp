@@ -182,8 +182,7 @@ class Planner {
   }
   uint32_t literal(hir::LiteralId id) {
     auto [at, fresh] = literals_.try_emplace(id, 0);
-    if (fresh)
-      at->second = add_slot(host_item(data::from_literal(program_, program_.literals[id]), Item::of_plan));
+    if (fresh) at->second = add_slot(host_item(data::from_literal(program_, program_.literals[id]), Item::of_plan));
     return at->second;
   }
 
@@ -237,7 +236,9 @@ class Planner {
       case hir::Statement::assign: {
         std::vector<uint32_t> outputs;
         for (const hir::Target& t : s.targets) outputs.push_back(t.kind == hir::Target::variable ? t.id : no_slot);
-        return expression(s.value, std::move(outputs), s.span);
+        const bool declared = outputs.size() == 1 && outputs[0] != no_slot;
+        return expression(s.value, std::move(outputs), s.span,
+                          declared ? &main_->variables[s.targets[0].variable_id()].type : nullptr);
       }
       case hir::Statement::expression: return expression(s.value, {}, s.span);
       case hir::Statement::return_: {
@@ -250,12 +251,13 @@ class Planner {
     }
   }
 
-  bool expression(hir::ExpressionId id, std::vector<uint32_t> outputs, Span span) {
+  // `asked`: the type that a cast or a declaration asks for, which columns of files are read as.
+  bool expression(hir::ExpressionId id, std::vector<uint32_t> outputs, Span span, const hir::TypeId* asked = nullptr) {
     const hir::Expression& e = main_->expressions[id];
     Step step{.inputs = {}, .outputs = std::move(outputs), .last_uses = {}, .span = span.known() ? span : e.span};
     if (e.kind == hir::Expression::cast) {
       uint32_t inner = add_slot();
-      if (!expression(e.inner, {inner}, span)) return false;
+      if (!expression(e.inner, {inner}, span, &e.cast_type)) return false;
       step.kind = Step::check_cast;
       step.cast = e.types.size() == 1 && !program_.types->is_wildcard(e.types[0]) ? e.types[0] : e.cast_type;
       const hir::Expression& of = main_->expressions[e.inner];
@@ -285,6 +287,8 @@ class Planner {
       function(e, step);
     else
       builtin(e, step);
+    if (step.kind == Step::column_value && !step.expected && asked && program_.types->is_basic(*asked))
+      step.expected = program_.types->basic_of(*asked);
     note_pieces(step);
     add(std::move(step));
     return true;

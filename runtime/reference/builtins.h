@@ -15,7 +15,7 @@ struct Context {
   const Tables& tables;
   std::string* printed = nullptr;
   const hir::BasicType* expected =
-      nullptr;                // static type of the result: widens an accumulator (sum, avg), types an empty raze
+      nullptr;  // type of the result: widens an accumulator (sum, avg), types an empty raze, reads a file's column
   RunState* state = nullptr;  // never null in a builtin
 };
 

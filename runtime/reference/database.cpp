@@ -26,7 +26,8 @@ Result<Value> load_table(Context& context, Arguments a) {
 }
 
 Result<Value> one_column(Context& context, const Value& table, const std::string& name) {
-  if (!table.source.empty()) return column_of(table, name, context.tables);
+  if (!table.source.empty())
+    return column_of(table, name, context.tables, context.expected ? std::optional(*context.expected) : std::nullopt);
   const std::vector<std::string>& names = *table.names;
   auto at = std::find(names.begin(), names.end(), name);
   if (at == names.end()) return input_error("the table has no column `{}`", name);
@@ -38,6 +39,7 @@ Result<Value> column_value(Context& context, Arguments a) {
   if (a[0].kind != Value::table) return input_error("`column_value` expects a table, got {}", describe(a[0]));
   if (!a[1].is_text_vector()) return input_error("`column_value` expects symbols, got {}", describe(a[1]));
   if (a[1].size == 1) return one_column(context, a[0], a[1].text(0));
+  context.expected = nullptr;
   std::vector<Value> columns;
   for (uint64_t i = 0; i < a[1].size; ++i) {
     ASSIGN_OR_RETURN(Value column, one_column(context, a[0], a[1].text(i)));
@@ -161,6 +163,13 @@ Result<Value> fetch(Context&, Arguments a) {
 Result<Value> meta(Context& context, Arguments a) {
   auto describe_columns = [&](const Value& t, std::vector<std::string>& names,
                               std::vector<std::string>& types) -> Result<void> {
+    if (t.file) {  // known without its columns
+      for (const data::ColumnSchema& c : t.file->schema().tables[0].columns) {
+        names.push_back(c.name);
+        types.emplace_back(hir::basic_type_name(c.type));
+      }
+      return {};
+    }
     ASSIGN_OR_RETURN(Value column_names, keys(context, {&t, 1}));
     ASSIGN_OR_RETURN(Value columns, values(context, {&t, 1}));
     for (size_t i = 0; i < columns.parts().size(); ++i) {
@@ -209,13 +218,7 @@ Result<Value> enumerated_values(std::string_view function, const Value& enumerat
   return gather(keys, rows);
 }
 
-Result<Value> as_type(const Value& column, BasicType type) {
-  const FileColumn& at = *column.fields;
-  ASSIGN_OR_RETURN(std::shared_ptr<const data::Column> read, at.file->column_as(at.table(), at.column, type));
-  Value v = from_column(*read);
-  v.fields = column.fields;
-  return v;
-}
+Result<Value> as_type(const Value& column, BasicType type) { return column.fields->value(type); }
 
 std::span<const BuiltinEntry> database_builtins() {
   static constexpr BuiltinEntry entries[] = {

@@ -133,11 +133,12 @@ class Interpreter {
     return Error{Fault::internal, fmt::format("unresolved operand `{}`", program_.text(operand.name))};
   }
 
-  Result<std::vector<Value>> evaluate(Frame& frame, hir::ExpressionId id) {
+  // `asked`: the type that a declaration asks for, which columns of files are read as; a cast asks for its own.
+  Result<std::vector<Value>> evaluate(Frame& frame, hir::ExpressionId id, const hir::TypeId* asked = nullptr) {
     std::vector<const Expression*> casts;  // the outermost first
     const Expression* e = &frame.function.expressions[id];
     for (; e->kind == Expression::cast; e = &frame.function.expressions[e->inner]) casts.push_back(e);
-    ASSIGN_OR_RETURN(std::vector<Value> values, evaluate_inner(frame, *e));
+    ASSIGN_OR_RETURN(std::vector<Value> values, evaluate_inner(frame, *e, casts.empty() ? asked : &casts.back()->cast_type));
     // A cast of a table's column names its type and keeps its values (horseir.md 3.5); any other cast converts.
     bool column = e->kind == Expression::call && e->callee.kind == hir::FunctionRef::builtin &&
                   e->callee.builtin_id == hir::Builtin::column_value;
@@ -151,7 +152,7 @@ class Interpreter {
   }
 
   // An operand or a call.
-  Result<std::vector<Value>> evaluate_inner(Frame& frame, const Expression& e) {
+  Result<std::vector<Value>> evaluate_inner(Frame& frame, const Expression& e, const hir::TypeId* asked) {
     std::vector<Value> arguments;
     for (const Operand& operand : e.operands) {
       ASSIGN_OR_RETURN(Value v, evaluate(frame, operand));
@@ -162,8 +163,11 @@ class Interpreter {
     if (e.callee.kind != hir::FunctionRef::builtin) return Error{Fault::internal, "unresolved call"};
     BasicType expected{};
     Context context{&program_, tables_, printed_, nullptr, &state_};
-    if (e.types.size() == 1 && program_.types->is_basic(e.types[0])) {
-      expected = program_.types->basic_of(e.types[0]);
+    const hir::TypeId* type = e.types.size() == 1 ? &e.types[0] : nullptr;
+    if (type && asked && e.callee.builtin_id == hir::Builtin::column_value && program_.types->is_wildcard(*type))
+      type = asked;
+    if (type && program_.types->is_basic(*type)) {
+      expected = program_.types->basic_of(*type);
       context.expected = &expected;
     }
     ASSIGN_OR_RETURN(Value v, invoke(context, e.callee.builtin_id, arguments));
@@ -177,7 +181,10 @@ class Interpreter {
   }
 
   Result<void> assign(Frame& frame, const Statement& s) {
-    ASSIGN_OR_RETURN(std::vector<Value> values, evaluate(frame, s.value));
+    const bool declared = s.targets.size() == 1 && s.targets[0].kind == hir::Target::variable;
+    ASSIGN_OR_RETURN(
+        std::vector<Value> values,
+        evaluate(frame, s.value, declared ? &frame.function.variables[s.targets[0].variable_id()].type : nullptr));
     if (values.empty() && s.targets.size() == 1) return {};  // a function without results: the target stays unassigned
     if (values.size() != s.targets.size())
       return input_error("{} targets for {} values", s.targets.size(), values.size());

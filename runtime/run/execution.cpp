@@ -280,14 +280,8 @@ Result<void> Run::column_value(const Step& s) {
   of.insert((is_file ? plan_.columns.files : plan_.columns.tables).extract(source));
   data::prefetch(wanted, engine_.tables);
   if (is_file) {
-    const hir::Function& main = program().functions[program().main];
-    std::optional<BasicType> declared;
-    if (s.outputs[0] < main.variables.size())
-      if (hir::TypeId type = main.variables[static_cast<hir::VariableId>(s.outputs[0])].type;
-          program().types->is_basic(type))
-        declared = program().types->basic_of(type);
     const data::FileColumn at{table->host->file, name.text(0)};
-    ASSIGN_OR_RETURN(ItemPtr column, file_column(std::make_shared<const data::FileColumn>(at), declared));
+    ASSIGN_OR_RETURN(ItemPtr column, file_column(std::make_shared<const data::FileColumn>(at), s.expected));
     assign_result(s, std::move(column));
     return {};
   }
@@ -307,11 +301,9 @@ Result<void> Run::column_value(const Step& s) {
 
 // A column of a file, as the type that its fields show or another.
 Result<ItemPtr> Run::file_column(std::shared_ptr<const data::FileColumn> at, std::optional<BasicType> as) {
-  Result<std::shared_ptr<const data::Column>> column =
-      as ? at->file->column_as(at->table(), at->column, *as) : at->file->complete_column(at->table(), at->column);
-  if (!column) return column.error();
-  ItemPtr& known = engine_.columns[column->get()];
-  if (!known) known = column_item(*column);
+  ASSIGN_OR_RETURN(std::shared_ptr<const data::Column> column, at->read(as));
+  ItemPtr& known = engine_.columns[column.get()];
+  if (!known) known = column_item(column);
   known->fields = std::move(at);
   return known;
 }

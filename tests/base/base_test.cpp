@@ -234,6 +234,15 @@ TEST(Diagnostic, ShowsFileLineColumnCaretAndNotes) {
             "1 error, 1 warning generated\n");
 }
 
+// Editors do not show a byte order mark; columns count from behind it.
+TEST(SourceManager, AByteOrderMarkIsNoText) {
+  SourceManager sources;
+  FileId file = sources.add("q.hir", "\xef\xbb\xbf" "abc\n");
+  EXPECT_EQ(sources.text(file), "abc\n");
+  EXPECT_EQ(sources.describe({file, 1, 2}), "q.hir:1:2");
+  EXPECT_EQ(sources.text(sources.add("q", "\xef\xbb")), "\xef\xbb");
+}
+
 TEST(Diagnostic, SortsByPositionAndCountsErrorsOnly) {
   SourceManager sources;
   FileId file = sources.add("f", "abc");

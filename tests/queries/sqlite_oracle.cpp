@@ -8,6 +8,7 @@
 
 #include "runtime/data/schema.h"
 #include "tpch/generate.h"
+#include "tpch/source.h"
 
 namespace rndn::testing {
 

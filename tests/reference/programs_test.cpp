@@ -73,21 +73,26 @@ TEST(Programs, LoadCsvIsTypedByItsFieldsOrByItsUse) {
   auto column = [&](const std::string& use, const std::string& type) {
     return run_program(in_main(fmt::format("  t:? = @load_csv(\"{}\":str);\n  {}\n  return x;\n", path, use), type));
   };
+  const std::string missing =
+      fmt::format("p.hir:5:3: error: {}:3:4: column `n` has no value here; HorseIR has no missing values", path);
   EXPECT_EQ(column("x:f64 = @column_value(t, `price:sym);", "f64"), "f64 2.5 3");
-  EXPECT_EQ(column("x:i64 = @column_value(t, `n:sym);", "i64"), "i64 1 0");
+  EXPECT_EQ(column("x:i64 = @column_value(t, `n:sym);", "i64"), missing);
+  EXPECT_EQ(column("x:i8 = @column_value(t, `n:sym);", "i8"), missing);
+  EXPECT_EQ(column("x:? = check_cast(@column_value(t, `n:sym), f64);", "f64"), missing);
+  EXPECT_EQ(column("x:sym = @column_value(t, `n:sym);", "sym"), "sym 1 ''");  // the way to read it all the same
+  EXPECT_EQ(column("x:? = check_cast(@column_value(t, `n:sym), str);", "str"), "str 1 ''");
   EXPECT_EQ(column("x:? = check_cast(@column_value(t, `code:sym), sym);", "sym"), "sym 007 12");
   EXPECT_EQ(column("x:? = check_cast(@column_value(t, `code:sym), i16);", "i16"), "i16 7 12");
-  EXPECT_EQ(column("x:? = check_cast(@column_value(t, `n:sym), f64);", "f64"), "f64 1 0");
-  EXPECT_EQ(column("x:i8 = @column_value(t, `n:sym);", "i8"), "i8 1 0");
-  EXPECT_EQ(column("x:? = check_cast(@column_value(t, `n:sym), str);", "str"), "str 1 ''");
+  EXPECT_EQ(column("x:i16 = @column_value(t, `code:sym);", "i16"), "i16 7 12");
+  EXPECT_EQ(column("x:str = @column_value(t, `price:sym);", "str"), "str 2.5 3");
   EXPECT_EQ(column("x:date = @column_value(t, `day:sym);", "date"), "date 10471 10472");
   EXPECT_EQ(column("x:? = @keys(t);", "sym"), "sym code n price day");
   EXPECT_EQ(column("x:? = @len(t);", "i64"), "i64 2");
   EXPECT_EQ(column("m:? = @meta(t); x:sym = @column_value(m, `type:sym);", "sym"), "sym sym i64 f64 date");
   EXPECT_EQ(column("x:? = check_cast(@column_value(t, `price:sym), i32);", "i32"),
-            "p.hir:5:3: error: element 0 is `2.5`: expected an i32");
+            fmt::format("p.hir:5:3: error: {}:2:7: expected an i32 for `price`, found `2.5`", path));
   EXPECT_EQ(column("x:? = check_cast(@column_value(t, `nosuch:sym), i32);", "i32"),
-            "p.hir:5:3: error: the table has no column `nosuch`");
+            "p.hir:5:3: error: table `rndn_load` has no column `nosuch`; there are `code`, `n`, `price`, `day`");
   EXPECT_EQ(run_program(in_main("  t:? = @load_csv(\"/no/such\":str);\n  n:? = @len(t);\n  return n;\n")),
             "p.hir:4:3: error: cannot read `/no/such`: No such file or directory");
   unlink(path.c_str());

@@ -1,7 +1,9 @@
 // The command line as users meet it: what each command prints, where, and with which exit code. Runs the built programs.
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -313,6 +315,158 @@ TEST_F(Cli, AVectorLongerThanAnyMayBeIsRefused) {
                            "of 2305843009213693953 elements is more than the 4294901760 that one vector may have"))
         << device;
   }
+}
+
+// --- A user's own files ----------------------------------------------------------------------------------------------------------
+
+constexpr const char* shop_csv =
+    "id,name,price,sold,in stock\n1,pen,0.5,2024-02-29,True\n2,\"ink, "
+    "blue\",3.25,2024-03-01,False\n3,pad,2,2024-03-02,True\n";
+
+// Five columns: what they are, as a schema, and a program over them, by every way to name the file.
+TEST_F(Cli, AnOwnCsvFromSchemaToResult) {
+  fs::create_directory(path("data"));
+  write("data/shop.csv", shop_csv);
+  Ran schema = run("rndn schema data");
+  EXPECT_EQ(schema.exit_code, 0) << schema.err;
+  EXPECT_EQ(schema.err, "");
+  const auto json = nlohmann::json::parse(schema.out);
+  EXPECT_EQ(json["tables"][0]["name"], "shop");
+  EXPECT_EQ(json["tables"][0]["file"], "shop.csv");
+  EXPECT_EQ(json["tables"][0]["header"], true);
+  std::string types;
+  for (const auto& column : json["tables"][0]["columns"])
+    types += std::string(column["name"]) + ":" + std::string(column["type"]) + " ";
+  EXPECT_EQ(types, "id:i64 name:sym price:f64 sold:date in stock:bool ");
+
+  const std::string use =
+      "        p:f64 = @column_value(t, `price:sym);\n        d:date = @column_value(t, `sold:sym);\n"
+      "        s:bool = @column_value(t, \"in stock\":sym);\n        late:? = @geq(d, 2024-03-01:date);\n"
+      "        m:? = @and(late, s);\n        k:? = @compress(m, p);\n        x:f64 = @sum(k);\n        return x;\n";
+  write("table.hir", program("        t:? = @load_table(`shop:sym);\n" + use, "f64"));
+  write("file.hir", program("        t:? = @load_csv(\"data/shop.csv\":str);\n" + use, "f64"));
+  for (const char* device : {"cpu", "sim"})
+    for (const char* how :
+         {"table.hir --data data", "table.hir --data data/shop.csv", "table.hir --table shop=data/shop.csv",
+          "table.hir --data tpch:0.001 --table shop=data/shop.csv", "file.hir", "file.hir --data tpch:0.001"}) {
+      Ran r = run(fmt::format("rndn run {} --format csv --device {}", how, device));
+      EXPECT_EQ(r.out, "value\n2\n") << how << " on " << device << "\n" << r.err;
+      EXPECT_EQ(r.exit_code, 0);
+    }
+  EXPECT_EQ(run("rndn check table.hir --data data").exit_code, 0);
+  EXPECT_EQ(run("rndn explain table.hir --data data").exit_code, 0);
+  // Written, the schema is what the folder is read by.
+  EXPECT_EQ(run("rndn schema data -o data/schema.json").exit_code, 0);
+  EXPECT_EQ(read(path("data/schema.json")), schema.out);
+  expect("rndn run table.hir --data data --format csv --device sim", 0, "value\n2\n", "");
+}
+
+TEST_F(Cli, ATableThatIsReturnedIsPrinted) {
+  write("shop.csv", shop_csv);
+  const std::string rows =
+      "id,name,price,sold,in stock\n1,pen,0.5,2024-02-29,true\n2,\"ink, blue\",3.25,2024-03-01,false\n"
+      "3,pad,2,2024-03-02,true\n";
+  write("file.hir", program("        t:? = @load_csv(\"shop.csv\":str);\n        return t;\n", "table"));
+  write("table.hir", program("        t:? = @load_table(`shop:sym);\n        return t;\n", "table"));
+  for (const std::string device : {"cpu", "sim"}) {
+    EXPECT_EQ(run("rndn run file.hir --format csv --device " + device).out, rows);
+    EXPECT_EQ(run("rndn run table.hir --data shop.csv --format csv --device " + device).out, rows);
+  }
+}
+
+// Declared types and casts read the fields anew, on every device.
+TEST_F(Cli, ColumnsOfAFileAsAnotherType) {
+  write("s.csv", "code,n,price\n007,1,2.5\n12,,3\n");
+  const auto column = [&](const std::string& use, const std::string& type, const std::string& device) {
+    write("p.hir", program("        t:? = @load_csv(\"s.csv\":str);\n        " + use + "\n        return x;\n", type));
+    Ran r = run("rndn run p.hir --format csv --device " + device);
+    return r.exit_code == 0 ? r.out : r.err;
+  };
+  for (const std::string device : {"cpu", "sim"}) {
+    EXPECT_EQ(column("x:i16 = @column_value(t, `code:sym);", "i16", device), "value\n7\n12\n");
+    EXPECT_EQ(column("x:? = check_cast(@column_value(t, `code:sym), i16);", "i16", device), "value\n7\n12\n");
+    EXPECT_EQ(column("c:sym = @column_value(t, `code:sym); x:? = check_cast(c, str);", "str", device),
+              "value\n007\n12\n");
+    EXPECT_EQ(column("x:str = @column_value(t, `n:sym);", "str", device), "value\n1\n\n");
+    EXPECT_EQ(column("y:f32 = @column_value(t, `price:sym); x:? = @plus(y, y);", "f32", device), "value\n5\n6\n");
+    EXPECT_EQ(column("x:i64 = @column_value(t, `price:sym);", "i64", device),
+              "p.hir:5:9: error: s.csv:2:7: expected an i64 for `price`, found `2.5`\n");
+    EXPECT_EQ(column("x:i64 = @column_value(t, `n:sym);", "i64", device),
+              "p.hir:5:9: error: s.csv:3:4: column `n` has no value here; HorseIR has no missing values\n");
+  }
+}
+
+TEST_F(Cli, AMissingValueIsAnErrorWithItsPlace) {
+  write("t.csv", "a,b\n1,5\n2,\n3,\n");
+  write(
+      "p.hir",
+      program("        t:? = @load_table(`t:sym);\n        b:? = @column_value(t, `b:sym);\n        x:i64 = @sum(b);\n"
+              "        return x;\n"));
+  for (const char* device : {"cpu", "sim"})
+    expect(fmt::format("rndn run p.hir --data t.csv --device {}", device), 1, "",
+           "p.hir:5:9: error: t.csv:3:3: column `b` has no value here, nor in 1 more rows; HorseIR has no missing "
+           "values\n");
+}
+
+TEST_F(Cli, AGuessThatBreaksIsSaidOnce) {
+  std::string text = "x\n";
+  for (int i = 0; i < 3000; ++i) text += i < 2000 ? "1\n" : "1.5\n";
+  write("t.csv", text);
+  write(
+      "p.hir",
+      program("        t:? = @load_table(`t:sym);\n        c:? = @column_value(t, `x:sym);\n        x:f64 = @sum(c);\n"
+              "        return x;\n",
+              "f64"));
+  expect("rndn run p.hir --data t.csv --device cpu --format csv", 0, "value\n3500\n",
+         "note: t.csv:2002:1: `1.5` is no i64 as in the first rows: column `x` is read as f64\n");
+}
+
+TEST_F(Cli, SourcesThatAreNone) {
+  write("p.hir", program("        t:? = @load_table(`t:sym);\n        x:? = @len(t);\n        return x;\n"));
+  expect("rndn run p.hir --table t --device cpu", 2, "", "error: --table is NAME=FILE, not `t`\n");
+  expect("rndn run p.hir --data tpch1:5 --device cpu", 2, "",
+         "error: there is no source `tpch1:5`: expected tpch:SF, a folder or a file (.csv, .tbl, .tsv)\n");
+  expect("rndn run p.hir --data none.csv --device cpu", 1, "",
+         "error: cannot read `none.csv`: No such file or directory\n");
+  expect("rndn schema none", 1, "", "error: cannot read `none`: No such file or directory\n");
+  write("t.csv", "a\n1\n");
+  expect("rndn run p.hir --data t.csv --cache /dev/null/x --device cpu", 3, "",
+         "error: cannot make the cache `/dev/null/x`: Not a directory\n");
+}
+
+// Neither what was kept of a file nor the machine code is another's to read or a pipe's to hold up.
+TEST_F(Cli, CachesHoldWhatIsPrivateAndNoPipes) {
+  write("t.csv", "a\n1\n2\n");
+  write("p.hir",
+        program(
+            "        t:? = @load_table(`t:sym);\n        a:? = @column_value(t, `a:sym);\n        b:? = @plus(a, a);\n"
+            "        x:i64 = @sum(b);\n        return x;\n"));
+  usleep(50'000);
+  const std::string command = "timeout 120 rndn run p.hir --data t.csv --device sim --format csv";
+  expect(command, 0, "value\n6\n", "");
+  size_t columns = 0, code = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(path("cache"))) {
+    if (!entry.is_regular_file()) continue;
+    const std::string file = entry.path().string();
+    if (entry.path().parent_path().filename() == "code") {
+      ++code;
+    } else {
+      ++columns;
+      EXPECT_EQ(entry.status().permissions(), fs::perms::owner_read | fs::perms::owner_write) << file;
+    }
+    fs::remove(entry.path());
+    ASSERT_EQ(mkfifo(file.c_str(), 0600), 0);
+  }
+  EXPECT_GE(columns, 2u);
+  EXPECT_GE(code, 1u);
+  expect(command, 0, "value\n6\n", "");
+}
+
+TEST_F(Cli, AByteOrderMarkIsNoPartOfAProgram) {
+  write("p.hir", "\xef\xbb\xbf" + program("        return 7:i64;\n"));
+  expect("rndn run p.hir --device cpu --format csv", 0, "value\n7\n", "");
+  write("k.ptx", "\xef\xbb\xbf.version 7.0\n.target sm_70\n.address_size 64\n.visible .entry k() { ret; }\n");
+  expect("rndn-as k.ptx -arch=sm_86 -o k.cubin", 0, "", "");
 }
 
 // --- What works ----------------------------------------------------------------------------------------------------------------
