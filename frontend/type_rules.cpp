@@ -196,6 +196,12 @@ TypeId datetime_diff(const Call& c) {
   return c.checker.mismatch(c, "two calendar values of one type");
 }
 
+TypeId select(const Call& c) {
+  if (!is_exactly(c, 0, B::boolean) || !is_basic(c, 1) || c[2].type != c[1].type)
+    return c.checker.mismatch(c, "a bool vector and two vectors of one type");
+  return c[1].type;
+}
+
 TypeId datetime_shift(const Call& c) {
   if (!is_any(c, 0, is_calendar) || !is_any(c, 1, is_integer) || !is_exactly(c, 2, B::sym))
     return c.checker.mismatch(c, "a calendar value, an integer and a unit such as `` `day:sym ``");
@@ -384,6 +390,12 @@ TypeId index(const Call& c) {
   }
   TypeId cell = common_cell(x);
   return cell == no_type || c.checker.types.is_wildcard(cell) ? not_inferable(c, 0) : cell;
+}
+
+TypeId index_or(const Call& c) {
+  if (!is_basic(c, 0) || !is_any(c, 1, is_integer) || c[2].type != c[0].type)
+    return c.checker.mismatch(c, "a vector, integers, and a scalar of the vector's type");
+  return scalar(c, 2) ? c[0].type : no_type;
 }
 
 TypeId index_a(const Call& c) {

@@ -73,6 +73,8 @@ bool has_template(Builtin b) {
     case Builtin::datetime_add:
     case Builtin::datetime_sub:
     case Builtin::datetime_diff:
+    case Builtin::select:
+    case Builtin::index_or:
     case Builtin::raze: return true;
     default: return hir::needs_math(b, BasicType::f64);
   }
@@ -88,13 +90,15 @@ bool has_cell_template(Builtin b) {
 bool takes_codes(Builtin b) {
   return b == Builtin::eq || b == Builtin::neq || b == Builtin::lt || b == Builtin::gt || b == Builtin::leq ||
          b == Builtin::geq || b == Builtin::compress || b == Builtin::vector || b == Builtin::len ||
-         b == Builtin::index || b == Builtin::index_a || b == Builtin::reverse;
+         b == Builtin::index || b == Builtin::index_a || b == Builtin::reverse ||
+         b == Builtin::select || b == Builtin::index_or;
 }
 
 bool takes_complex(Builtin b) {
   return b == Builtin::conj || b == Builtin::pi || b == Builtin::mul || b == Builtin::div || b == Builtin::eq ||
          b == Builtin::neq || b == Builtin::compress || b == Builtin::vector || b == Builtin::len ||
-         b == Builtin::index || b == Builtin::index_a || b == Builtin::reverse;
+         b == Builtin::index || b == Builtin::index_a || b == Builtin::reverse ||
+         b == Builtin::select || b == Builtin::index_or;
 }
 
 std::string_view check_type(Builtin b, BasicType t, const Options& options) {
@@ -291,9 +295,9 @@ std::string_view place_statement(const hir::Program& program, const hir::Functio
   const auto size_of = [&](size_t k) { return table[facts.operands[k].shape].size; };
   switch (row.shape_rule) {
     case ShapeRule::broadcast:
-      if (size_of(0) != size_of(1) && !is_scalar(table, facts.operands[0].shape) &&
-          !is_scalar(table, facts.operands[1].shape))
-        return "its operands' sizes are only known at run time";
+      for (size_t k = 0; k < facts.operands.size(); ++k)
+        if (!is_scalar(table, facts.operands[k].shape) && size_of(k) != table[facts.results[0].shape].size)
+          return "its operands' sizes are only known at run time";
       node.elementwise = true;
       break;
     case ShapeRule::argument0:

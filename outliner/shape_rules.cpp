@@ -106,16 +106,23 @@ bool assume_equal(Call& c, size_t j, size_t k) {
 
 // Table 5.2. A scalar repeats; equal sizes stay; sizes known to differ are an error; all else is assumed equal.
 ShapeId rule_broadcast(Call& c) {
-  const Shape x = c.shape(c.args[0]), y = c.shape(c.args[1]);
-  if (x.kind != Shape::vector || y.kind != Shape::vector) return make_wild(c.a.table);
-  const auto n = constant_size(c.a.table, x.size), m = constant_size(c.a.table, y.size);
-  if (n == 1) return c.args[1].shape;
-  if (m == 1 || x.size == y.size) return c.args[0].shape;
-  if (n >= 0 && m >= 0)
-    report_sizes(c, 0, 1, n, m);
-  else if (assume_equal(c, 0, 1))
-    return c.args[0].shape;
-  return rule_dynamic_vector(c);
+  size_t widest = 0;
+  for (size_t k = 1; k < c.args.size(); ++k) {
+    const Shape x = c.shape(c.args[widest]), y = c.shape(c.args[k]);
+    if (x.kind != Shape::vector || y.kind != Shape::vector) return make_wild(c.a.table);
+    const auto n = constant_size(c.a.table, x.size), m = constant_size(c.a.table, y.size);
+    if (n == 1) {
+      widest = k;
+      continue;
+    }
+    if (m == 1 || x.size == y.size) continue;
+    if (n >= 0 && m >= 0)
+      report_sizes(c, widest, k, n, m);
+    else if (assume_equal(c, widest, k))
+      continue;
+    return rule_dynamic_vector(c);
+  }
+  return c.args[widest].shape;
 }
 
 ShapeId compressed(Call& c, ObjectId mask, SizeId base) {

@@ -256,6 +256,7 @@ int whole_operand(const hir::Program& program, const hir::Expression& e) {
   if (e.kind != hir::Expression::call || e.callee.kind != hir::FunctionRef::builtin) return -1;
   switch (e.callee.builtin_id) {
     case Builtin::index:
+    case Builtin::index_or:
     case Builtin::index_a:
     case Builtin::reverse: return 0;
     case Builtin::each: return applied_builtin(program, e) == Builtin::reverse ? 1 : -1;

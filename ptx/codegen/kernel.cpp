@@ -193,6 +193,14 @@ void run_step(Emitter& e, const Step& step) {
       case Builtin::range: x = e.in_loop ? item_index(e) : constant_element(BasicType::i64, 0); break;
       case Builtin::vector: x = convert(e, arguments[1], step.result); break;
       case Builtin::index: x = gather(e, step.operands[0].variable_id(), arguments[1], index(step.id)); break;
+      case Builtin::index_or: {
+        Reg<Pred> outside;
+        const Element found = gather(e, step.operands[0].variable_id(), arguments[1], index(step.id), &outside);
+        const Element there{BasicType::boolean, Builder::use(e.b.not_(outside)), {}};
+        const std::array<Element, 3> parts{there, convert(e, found, step.result), arguments[2]};
+        x = element_wise(e, Builtin::select, parts, step.result, index(step.id));
+        break;
+      }
       case Builtin::reverse:
         x = e.kernel.list ? mirrored_in_cell(e, step.operands[0].variable_id())
                           : mirrored(e, step.operands[0].variable_id());
@@ -484,7 +492,7 @@ Result<KernelCode> generate_kernel(const outliner::Outlined& outlined, uint32_t 
       if (o.kind != hir::Operand::variable) continue;
       if (reads_whole(s, k)) {
         Gathered& from = e.gathered[o.variable_id()];
-        if (s.builtin == Builtin::index && s.operands.size() > 1) {
+        if ((s.builtin == Builtin::index || s.builtin == Builtin::index_or) && s.operands.size() > 1) {
           const hir::Operand& at = s.operands[1];
           from.narrow |= rep_of(at.kind == hir::Operand::literal ? e.basic(e.program.literals[at.literal_id()].type)
                                                                  : e.type_of(at.variable_id())) == Rep::s32;

@@ -46,6 +46,7 @@ BasicType operand_type(Builtin builtin, std::span<const BasicType> arguments, si
     case Builtin::floor:
     case Builtin::round: return arguments[0];
     case Builtin::fact: return BasicType::i64;
+    case Builtin::select: return k == 0 ? BasicType::boolean : result;
     default: return hir::needs_math(builtin, result) ? result : arguments[k];
   }
 }
@@ -195,6 +196,22 @@ Element unary(Emitter& e, Builtin builtin, const Element& x, BasicType result) {
   return normalise(e, element(result, r, x.mask));
 }
 
+// The second or the third of three, as the first says.
+Element chosen(Emitter& e, std::span<const Element> x, BasicType result, Reg<Pred> mask) {
+  Builder& b = e.b;
+  const Reg<Pred> p = reg<Pred>(in_register(e, x[0]));
+  if (rep_of(result) == Rep::pred) {
+    const Reg<Pred> yes = b.and_(p, reg<Pred>(in_register(e, x[1])));
+    const Reg<Pred> no = b.and_(b.not_(p), reg<Pred>(in_register(e, x[2])));
+    return element(result, b.or_(yes, no), mask);
+  }
+  if (rep_of(result) == Rep::complex)
+    return complex_element(b.selp(reg<F64>(x[1]), reg<F64>(x[2]), p), b.selp(x[1].imaginary, x[2].imaginary, p), mask);
+  return with_number(rep_of(result), [&]<class T>() {
+    return element(result, b.selp(reg<T>(in_register(e, x[1])), reg<T>(in_register(e, x[2])), p), mask);
+  });
+}
+
 // The product of 1 to x, modulo 2^64, from a table: 66! and all after it are 0.
 Element factorial(Emitter& e, const Element& x, uint32_t statement) {
   constexpr uint32_t largest = 66;
@@ -235,7 +252,8 @@ Element element_wise(Emitter& e, Builtin builtin, std::span<const Element> argum
     x.push_back(convert(e, arguments[k], operand_type(builtin, types, k, result)));
   Reg<Pred> mask = arguments[0].mask;
   // Two selected operands have the same mask: their sizes are equal. One is not selected when it is a scalar.
-  if (arguments.size() > 1 && !mask.valid()) mask = arguments[1].mask;
+  for (size_t k = 1; k < arguments.size() && !mask.valid(); ++k) mask = arguments[k].mask;
+  if (builtin == Builtin::select) return chosen(e, x, result, mask);
   if (x[0].type == BasicType::complex) return complex_wise(e, builtin, x, mask);
   switch (builtin) {
     case Builtin::lt:

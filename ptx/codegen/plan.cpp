@@ -28,6 +28,7 @@ bool reads_whole(const Step& s, size_t operand) {
   if (!s.call) return false;
   switch (s.builtin) {
     case Builtin::index:
+    case Builtin::index_or:
     case Builtin::index_a:
     case Builtin::reverse: return operand == 0;
     default: return false;

@@ -80,7 +80,9 @@ Bounds bounds_of_call(Builtin builtin, BasicType type, std::span<const Interval>
     case Builtin::reverse:
     case Builtin::raze: result = of(0); break;
     case Builtin::append: result = join(of(0), of(1)); break;
-    case Builtin::index_a: result = join(of(0), of(2)); break;
+    case Builtin::index_a:
+    case Builtin::index_or: result = join(of(0), of(2)); break;
+    case Builtin::select: result = join(of(1), of(2)); break;
     case Builtin::range:
       if (const Bounds x = of(0); x.known()) result = {0, x.max > 0 ? x.max - 1 : 0};
       break;

@@ -204,6 +204,55 @@ Result<Value> index_(Context&, Arguments a) {
   return gather(x, rows);
 }
 
+// Element i of the result: element rows[i] of x, or of `other` where rows[i] is below 0.
+Value gather_or(const Value& x, const std::vector<int64_t>& rows, const Value& other, const std::vector<int64_t>& other_rows) {
+  if (x.is_text_vector()) {
+    std::vector<std::string> out(rows.size());
+    for (size_t i = 0; i < rows.size(); ++i)
+      out[i] = rows[i] < 0 ? other.text(static_cast<uint64_t>(other_rows[i])) : x.text(static_cast<uint64_t>(rows[i]));
+    return vector_of_texts(x.type, std::move(out));
+  }
+  const size_t width = data::plain_width(x.type);
+  std::vector<std::byte> out(rows.size() * width);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const Value& from = rows[i] < 0 ? other : x;
+    const auto at = static_cast<size_t>(rows[i] < 0 ? other_rows[i] : rows[i]);
+    std::memcpy(out.data() + i * width, from.bytes->data() + at * width, width);
+  }
+  return vector_from_bytes(x.type, rows.size(), std::move(out));
+}
+
+Result<Value> index_or(Context&, Arguments a) {
+  const Value &x = a[0], &k = a[1], &other = a[2];
+  if (!x.is_vector() || !k.is_vector() || !hir::is_integer(k.type) || !other.is_vector() || other.type != x.type)
+    return input_error("`index_or` is not defined for {}, {}, {}", describe(x), describe(k), describe(other));
+  if (other.size != 1) return input_error("`index_or` expects a scalar for rows that are not there, got {}", describe(other));
+  std::vector<int64_t> rows = elements<int64_t>(k);
+  for (int64_t& row : rows)
+    if (row >= static_cast<int64_t>(x.size)) row = -1;
+  return gather_or(x, rows, other, std::vector<int64_t>(rows.size(), 0));
+}
+
+Result<Value> select(Context&, Arguments a) {
+  const Value &mask = a[0], &x = a[1], &y = a[2];
+  if (!mask.is_vector() || mask.type != BasicType::boolean || !x.is_vector() || !y.is_vector() || x.type != y.type)
+    return input_error("`select` is not defined for {}, {}, {}", describe(mask), describe(x), describe(y));
+  uint64_t n = 1;
+  for (const Value& v : a)
+    if (v.size != 1) {
+      if (n != 1 && v.size != n)
+        return input_error("`select` expects vectors of one length or scalars, got {}, {} and {} elements", mask.size, x.size, y.size);
+      n = v.size;
+    }
+  const auto at = [](const Value& v, uint64_t i) { return static_cast<int64_t>(v.size == 1 ? 0 : i); };
+  std::vector<int64_t> from_x(n), from_y(n);
+  for (uint64_t i = 0; i < n; ++i) {
+    from_x[i] = mask.as<uint8_t>()[at(mask, i)] ? at(x, i) : -1;
+    from_y[i] = at(y, i);
+  }
+  return gather_or(x, from_x, y, from_y);
+}
+
 Result<Value> index_assign(Context&, Arguments a) {
   const Value &x = a[0], &k = a[1], &m = a[2];
   if (!x.is_vector() || !m.is_vector() || !k.is_vector() || !hir::is_integer(k.type))
@@ -280,7 +329,7 @@ std::span<const BuiltinEntry> selection_builtins() {
   static constexpr BuiltinEntry entries[] = {
       {"range", range},    {"reverse", reverse}, {"where", where},          {"compress", compress},
       {"take", take},      {"drop", drop},       {"append", append},        {"replicate", replicate},
-      {"vector", vector_}, {"index", index_},    {"index_a", index_assign}, {"seed", seed},
+      {"vector", vector_}, {"index", index_},    {"index_a", index_assign}, {"index_or", index_or}, {"select", select}, {"seed", seed},
       {"rand", rand_},     {"randk", randk},
   };
   return entries;

@@ -1,0 +1,277 @@
+// GROUP BY, aggregates and DISTINCT.
+//
+// Groups have as few keys as decide them: a key that is another table's unique key at row numbers is those row numbers, and what
+// row numbers of a chosen key determine is no key (functional dependence; Paulley, Larson, ICDE 1994, for keys of tables). A
+// nullable key is two. Aggregates are written as HorseIR's reductions of the rows of each group, which the runtime fuses; nulls
+// count as what changes nothing. Sums must be proved to fit 64 bits by rows times bounds.
+// Left out: aggregates of distinct values that the planner leaves, other than count and what distinct does not change.
+#include <algorithm>
+
+#include "frontend/sql/translator.h"
+
+namespace rndn::sql {
+
+using hir::BasicType;
+
+namespace {
+
+constexpr Type truth{TypeId::boolean};
+
+// The least or greatest value of a type: under nulls of max and min.
+std::optional<__int128> limit_of(BasicType type, bool greatest) {
+  switch (type) {
+    case BasicType::boolean: return greatest;
+    case BasicType::i8: return greatest ? INT8_MAX : INT8_MIN;
+    case BasicType::i16: return greatest ? INT16_MAX : INT16_MIN;
+    case BasicType::i32: return greatest ? INT32_MAX : INT32_MIN;
+    case BasicType::i64: return greatest ? INT64_MAX : INT64_MIN;
+    case BasicType::date: return greatest ? 2932896 : -354285;  // the years of date literals
+    default: return std::nullopt;
+  }
+}
+
+}  // namespace
+
+Translator::Groups Translator::group(SpaceId rows, const std::vector<Cell>& keys) {
+  std::vector<VectorId> chosen;
+  const auto add = [&](VectorId v) {
+    if (g_[v].space == one_row) return;
+    if (g_[v].kind == Vector::picked && g_[g_[v].arguments[0]].unique) v = g_[v].arguments[1];
+    for (VectorId c : chosen)
+      if (g_.determines(c, v)) return;
+    std::erase_if(chosen, [&](VectorId c) { return g_.determines(v, c); });
+    chosen.push_back(v);
+  };
+  for (const Cell& key : keys) {
+    add(key.value);
+    if (!is_none(key.valid)) add(key.valid);
+  }
+  if (chosen.empty()) chosen.push_back(g_.spread(keys[0].value, rows));
+  Groups g;
+  g.rows = rows;
+  g.space = g_.space(g_[rows].most_rows);
+  const VectorId key = chosen.size() == 1 ? chosen[0] : g_.call("@list(", chosen, BasicType::i64, rows, "keys");
+  const VectorId groups = g_.call("@group(", {key}, BasicType::i64, one_row, "groups");
+  const Bounds positions = Bounds::of(0, static_cast<__int128>(g_[rows].most_rows));
+  // The same keys of the same rows are the same groups, and their first space stays.
+  g.first = g_.call("@keys(", {groups}, BasicType::i64, g.space, "first", positions);
+  g.space = g_[g.first].space;
+  g_.change(g.first).unique = true;
+  g_.set_witness(g.space, g.first);
+  g.cells = g_.call("@values(", {groups}, BasicType::i64, g.space, "rows");
+  if (chosen.size() == 1 && rows != one_row) g_.change(g_.pick(chosen[0], g.first)).unique = true;
+  return g;
+}
+
+// sum, min, .. of a vector for each group.
+VectorId Translator::reduce(const Groups& g, std::string_view builtin, VectorId v, Bounds bounds) {
+  const BasicType type = builtin == "len" ? BasicType::i64 : g_[v].type;
+  if (g.one) return g_.call(fmt::format("@{}(", builtin), {g_.spread(v, g.rows)}, type, one_row, builtin, bounds);
+  VectorId cells = g.cells;
+  if (builtin != "len") cells = g_.call("@each_right(@index, ", {g_.spread(v, g.rows), g.cells}, type, g.space, "cells");
+  const VectorId each = g_.call(fmt::format("@each(@{}, ", builtin), {cells}, type, g.space, "each");
+  return g_.call("@raze(", {each}, type, g.space, builtin, bounds);
+}
+
+Cell Translator::aggregate_cell(const Expression& e, const Relation& in, const Groups& g) {
+  const Aggregate f = e.aggregate_function;
+  const double most_rows = g_[g.rows].most_rows;
+  const Bounds counts = Bounds::of(0, static_cast<__int128>(most_rows));
+  const auto refuse = [&](std::string_view why) {
+    fail("the aggregate {} {} has no translation", name_of(f), why);
+    return failed(e.type);
+  };
+  // Rows that count, in the rows of the groups; none: all.
+  VectorId counted = nothing;
+  if (!is_none(e.filter)) counted = g_.keep(g.rows, evaluate(e.filter, in.columns).value);
+  Cell x;
+  if (f != Aggregate::count_star) {
+    x = evaluate(plan_.of(e.arguments)[0], in.columns);
+    if (error_) return failed(e.type);
+    if (g.rows != in.space) x = keep(x, g.rows);
+    counted = g_.and_(counted, x.valid);
+  }
+  if (!is_none(counted) && g_.is_true(counted)) counted = nothing;
+  const auto number_of_counted = [&] {
+    if (is_none(counted)) return g.one ? g_.count(g.rows) : reduce(g, "len", nothing, counts);
+    return reduce(g, "sum", g_.cast(counted, BasicType::i64), counts);
+  };
+  // Null where no row counts.
+  const auto unless_empty = [&](VectorId v) {
+    if (!g.one && is_none(counted)) return Cell{v, nothing, e.type};
+    const VectorId some = g_.map("gt", {number_of_counted(), g_.integer(BasicType::i64, 0)}, BasicType::boolean);
+    return canonical(e.type, v, some);
+  };
+  const auto zero_under_null = [&](VectorId v) {
+    return is_none(counted) ? v : g_.select(g_.spread(counted, g.rows), v, g_.zero(g_[v].type));
+  };
+  const auto sum = [&](Type type) {
+    if (hir::is_float(g_[x.value].type)) return reduce(g, "sum", zero_under_null(g_.cast(x.value, BasicType::f64)), {});
+    const VectorId wide = zero_under_null(g_.cast(x.value, BasicType::i64));
+    const Bounds each = rndn::sql::join(g_[wide].bounds, Bounds::of(0, 0)), total = each * counts;
+    return reduce(g, "sum", wide, within_type(total, fmt::format("the aggregate {}", name_of(f)), type));
+  };
+  if (e.distinct && f != Aggregate::count && f != Aggregate::min && f != Aggregate::max)
+    return refuse("of distinct values");
+  switch (f) {
+    case Aggregate::count_star:
+    case Aggregate::count: {
+      if (!e.distinct) return {number_of_counted(), nothing, e.type};
+      if (!is_none(counted)) return refuse("of distinct values with nulls or a filter");
+      const VectorId v = g_.spread(x.value, g.rows);
+      if (g.one) return {g_.call("@len(", {g_.call("@unique(", {v}, BasicType::i64, g_.space(most_rows), "distinct")}, BasicType::i64, one_row, "count", counts), nothing, e.type};
+      const VectorId cells = g_.call("@each_right(@index, ", {v, g.cells}, g_[v].type, g.space, "cells");
+      const VectorId distinct = g_.call("@each(@unique, ", {cells}, BasicType::i64, g.space, "distinct");
+      const VectorId each = g_.call("@each(@len, ", {distinct}, BasicType::i64, g.space, "each");
+      return {g_.call("@raze(", {each}, BasicType::i64, g.space, "count", counts), nothing, e.type};
+    }
+    case Aggregate::sum:
+    case Aggregate::sum_no_overflow: {
+      if (!hir::is_real(g_[x.value].type)) return refuse(fmt::format("of {}", type_name(x.type)));
+      return unless_empty(sum(e.type));
+    }
+    case Aggregate::avg: {
+      if (!hir::is_real(g_[x.value].type) || e.type.id != TypeId::double_) return refuse(fmt::format("of {}", type_name(x.type)));
+      const bool exact = !hir::is_float(g_[x.value].type);
+      const Cell total{exact ? sum({TypeId::hugeint}) : sum(e.type), nothing, exact ? Type{TypeId::decimal, 38, x.type.scale} : e.type};
+      const Cell whole = exact ? cast_cell(total, e.type) : total;
+      return unless_empty(g_.map("div", {whole.value, g_.cast(number_of_counted(), BasicType::f64)}, BasicType::f64));
+    }
+    case Aggregate::min:
+    case Aggregate::max: {
+      const bool is_min = f == Aggregate::min;
+      const std::string_view builtin = is_min ? "min" : "max";
+      const VectorId v = g_.spread(x.value, g.rows);
+      const BasicType type = g_[v].type;
+      if (hir::is_text(type)) {
+        // By ranks: the place of each row in the order, those without a value last or first of all.
+        if (g.one) {
+          const SpaceId counting = is_none(counted) ? g.rows : g_.kept(g.rows, counted);
+          const VectorId values = is_none(counted) ? v : g_.keep(counting, v);
+          const VectorId o = g_.call("@order(", {values}, BasicType::i64, g_.space(most_rows), "order", counts, fmt::format(", {}:bool)", is_min ? 1 : 0));
+          return unless_empty(g_.call("@take(1:i64, ", {g_.pick(values, o)}, type, one_row, builtin));
+        }
+        VectorId o;
+        if (is_none(counted))
+          o = g_.call("@order(", {v}, BasicType::i64, g_.space(most_rows), "order", counts, ", 1:bool)");
+        else
+          o = g_.call("@order(", {g_.call("@list(", {counted, v}, BasicType::i64, g.rows, "keys")}, BasicType::i64, g_.space(most_rows), "order", counts, is_min ? ", (0,1):bool)" : ", (1,1):bool)");
+        g_.change(o).unique = true;
+        const VectorId ranks = g_.call("@index_a(", {g_.spread(g_.integer(BasicType::i64, 0), g.rows), o, g_.rows(g.rows)}, BasicType::i64, g.rows, "rank", counts);
+        return unless_empty(g_.pick(g_.pick(v, o), reduce(g, builtin, ranks, counts)));
+      }
+      VectorId values = v;
+      if (!is_none(counted)) {
+        const std::optional<__int128> limit = limit_of(type, is_min);
+        VectorId other;
+        if (limit)
+          other = g_.integer(type, *limit);
+        else if (hir::is_float(type))  // beyond every value that is a number
+          other = g_.map("div", {g_.real(type, is_min ? 1 : -1), g_.real(type, 0)}, type);
+        else
+          return refuse(fmt::format("of nullable {}", type_name(x.type)));
+        values = g_.select(counted, v, other);
+      }
+      return unless_empty(reduce(g, builtin, values, g_[v].bounds));
+    }
+    case Aggregate::first:
+    case Aggregate::any_value: {
+      if (!is_none(e.filter) || (f == Aggregate::any_value && !is_none(counted))) return refuse("with nulls or a filter");
+      x = spread(x, g.rows);
+      if (!g.one) return {pick(x, g.first).value, pick(x, g.first).valid, e.type};
+      // Of no rows: nothing, which is what `take` fills with.
+      const VectorId v = g_.call("@take(1:i64, ", {x.value}, g_[x.value].type, one_row, "first", g_[x.value].bounds);
+      VectorId valid = g_.map("gt", {g_.count(g.rows), g_.integer(BasicType::i64, 0)}, BasicType::boolean);
+      if (!is_none(x.valid)) valid = g_.call("@take(1:i64, ", {x.valid}, BasicType::boolean, one_row, "first_valid");
+      return canonical(e.type, v, valid);
+    }
+    case Aggregate::bool_and:
+    case Aggregate::bool_or: {
+      if (g_[x.value].type != BasicType::boolean) return refuse(fmt::format("of {}", type_name(x.type)));
+      const bool all = f == Aggregate::bool_and;
+      VectorId v = x.value;
+      if (!is_none(counted)) v = all ? g_.or_(v, g_.not_(counted)) : g_.and_(v, counted);
+      return unless_empty(reduce(g, all ? "all" : "any", g_.spread(v, g.rows), {}));
+    }
+  }
+  return failed(e.type);
+}
+
+Relation Translator::aggregate_set(const Node& n, const Relation& in, std::span<const uint32_t> set) {
+  const std::span<const ExpressionId> keys = plan_.of(n.groups);
+  Relation out;
+  std::vector<Cell> chosen;
+  for (uint32_t k : set) chosen.push_back(evaluate(keys[k], in.columns));
+  // Rows that a key tells apart are groups already.
+  if (n.expressions.count == 0 && n.set_count == 0)
+    for (const Cell& c : chosen)
+      if (g_[c.value].unique && is_none(c.valid) && g_[c.value].space != one_row) {
+        out = in;
+        out.columns = chosen;
+        return out;
+      }
+  Groups g;
+  const SpaceId rows = is_none(in.mask) ? in.space : g_.kept(in.space, in.mask);
+  if (set.empty()) {
+    g.one = true;
+    g.rows = rows;
+  } else {
+    for (Cell& c : chosen)
+      if (rows != in.space) c = keep(c, rows);
+    g = group(rows, chosen);
+    out.space = g.space;
+  }
+  for (size_t k = 0; k < keys.size(); ++k) {
+    const auto at = std::find(set.begin(), set.end(), k);
+    if (at == set.end()) {
+      out.columns.push_back(null_of(plan_[keys[k]].type));
+      continue;
+    }
+    out.columns.push_back(pick(chosen[static_cast<size_t>(at - set.begin())], g.first));
+  }
+  for (ExpressionId e : plan_.of(n.expressions)) {
+    const Expression& x = plan_[e];
+    if (x.kind != Expression::aggregate) {
+      fail("an aggregation holds what is no aggregate");
+      return out;
+    }
+    out.columns.push_back(aggregate_cell(x, in, g));
+    if (error_) return out;
+  }
+  return out;
+}
+
+Relation Translator::aggregate(const Node& n) {
+  const Relation in = relation(plan_.of(n.children)[0]);
+  if (error_) return {};
+  if (n.set_count == 0) {
+    std::vector<uint32_t> all(n.groups.count);
+    for (uint32_t k = 0; k < n.groups.count; ++k) all[k] = k;
+    return aggregate_set(n, in, all);
+  }
+  std::vector<Relation> parts;
+  std::span<const uint32_t> sets = plan_.of(n.sets);
+  for (uint32_t s = 0; s < n.set_count; ++s) {
+    parts.push_back(aggregate_set(n, in, sets.subspan(1, sets[0])));
+    sets = sets.subspan(1 + sets[0]);
+  }
+  return append(std::move(parts));
+}
+
+// The first row of each key; DISTINCT ON's order decides which that is.
+Relation Translator::distinct(const Node& n) {
+  Relation r = compact(relation(plan_.of(n.children)[0]));
+  if (error_ || r.space == one_row) return r;
+  if (n.distinct_on && n.orders.count > 0)
+    if (const VectorId rows = permutation(r, plan_.of(n.orders)); !is_none(rows)) pick(r, rows);
+  std::vector<Cell> keys;
+  for (ExpressionId e : plan_.of(n.groups)) keys.push_back(evaluate(e, r.columns));
+  if (keys.empty()) keys = r.columns;
+  for (const Cell& c : keys)
+    if (g_[c.value].unique && is_none(c.valid) && g_[c.value].space != one_row) return r;
+  const Groups g = group(r.space, keys);
+  pick(r, g.first);
+  return r;
+}
+
+}  // namespace rndn::sql

@@ -1,0 +1,398 @@
+// The graph of vectors (graph.h): nodes without repetitions, the rules of keeping and picking, and the text.
+//
+// Algorithm: value numbering by a table of nodes (Cocke, Schwartz, Programming Languages and their Compilers, 1970); what the results do
+// not reach is not printed. Cost: O(log n) per node for n nodes, and the size of an element-wise expression where rows are kept of it.
+#include "frontend/sql/graph.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <set>
+
+#include "frontend/calendar.h"
+
+namespace rndn::sql {
+
+using hir::BasicType;
+
+namespace {
+
+// Bounds beyond this are not known: products of two that are within stay within 128 bits.
+constexpr uint16_t deepest = 200;  // element-wise operations on each other that keeping and picking go through
+
+constexpr __int128 widest = static_cast<__int128>(1) << 100;
+
+Bounds checked(__int128 least, __int128 most) {
+  return least < -widest || most > widest ? Bounds{} : Bounds::of(least, most);
+}
+__int128 magnitude(Bounds a) { return std::max(a.most < 0 ? -a.most : a.most, a.least < 0 ? -a.least : a.least); }
+
+std::string quoted(std::string_view text) {
+  std::string out = "\"";
+  for (char c : text) {
+    switch (c) {
+      case '"': out += "\\\""; break;
+      case '\\': out += "\\\\"; break;
+      case '\n': out += "\\n"; break;
+      case '\r': out += "\\r"; break;
+      case '\t': out += "\\t"; break;
+      default: out += c;
+    }
+  }
+  return out + '"';
+}
+
+std::string digits(__int128 value) {
+  if (value == 0) return "0";
+  std::string out;
+  const bool negative = value < 0;
+  for (; value != 0; value /= 10) out.insert(out.begin(), static_cast<char>('0' + std::abs(static_cast<int>(value % 10))));
+  return negative ? "-" + out : out;
+}
+
+}  // namespace
+
+Bounds operator+(Bounds a, Bounds b) { return a.known && b.known ? checked(a.least + b.least, a.most + b.most) : Bounds{}; }
+Bounds operator-(Bounds a, Bounds b) { return a.known && b.known ? checked(a.least - b.most, a.most - b.least) : Bounds{}; }
+Bounds operator*(Bounds a, Bounds b) {
+  if (!a.known || !b.known) return {};
+  const __int128 x = magnitude(a), y = magnitude(b);
+  if (y != 0 && x > widest / y) return {};
+  const __int128 corners[] = {a.least * b.least, a.least * b.most, a.most * b.least, a.most * b.most};
+  return checked(*std::min_element(corners, corners + 4), *std::max_element(corners, corners + 4));
+}
+Bounds join(Bounds a, Bounds b) {
+  return a.known && b.known ? Bounds::of(std::min(a.least, b.least), std::max(a.most, b.most)) : Bounds{};
+}
+
+Graph::Graph() { spaces_.add({}); }
+
+VectorId Graph::add(Vector v) {
+  std::string key = v.head;
+  for (VectorId a : v.arguments) key += fmt::format(" {}", index(a));
+  key += v.tail;
+  const auto [at, is_new] = known_.emplace(std::move(key), vectors_.next_id());
+  if (is_new) vectors_.add(std::move(v));
+  return at->second;
+}
+
+VectorId Graph::integer(BasicType type, __int128 value) {
+  Vector v;
+  v.kind = Vector::literal;
+  v.type = type;
+  v.bounds = Bounds::of(value, value);
+  v.head = fmt::format("{}:{}",
+                       type == BasicType::date ? hir::calendar_text(type, static_cast<int64_t>(value)) : digits(value),
+                       hir::basic_type_name(type));
+  return add(std::move(v));
+}
+
+VectorId Graph::real(BasicType type, double value) {
+  Vector v;
+  v.kind = Vector::literal;
+  v.type = type;
+  v.head = fmt::format("{}:{}", value, hir::basic_type_name(type));
+  return add(std::move(v));
+}
+
+VectorId Graph::text(BasicType type, std::string_view value) {
+  Vector v;
+  v.kind = Vector::literal;
+  v.type = type;
+  v.text = value;
+  if (type == BasicType::character) {
+    std::string byte = quoted(value);
+    byte = byte.substr(1, byte.size() - 2);
+    v.head = fmt::format("'{}':char", byte == "'" ? "\\'" : byte == "\\\"" ? "\"" : byte);
+  } else {
+    v.head = fmt::format("{}{}:{}", type == BasicType::sym ? "`" : "", quoted(value), hir::basic_type_name(type));
+  }
+  return add(std::move(v));
+}
+
+VectorId Graph::list_literal(BasicType type, const std::vector<VectorId>& literals) {
+  if (literals.size() == 1) return literals[0];
+  Vector v;
+  v.kind = Vector::literal;
+  v.type = type;
+  std::string values;
+  for (VectorId l : literals) {
+    const std::string& text = vectors_[l].head;  // value:type
+    values += fmt::format("{}{}", values.empty() ? "" : ",", text.substr(0, text.rfind(':')));
+  }
+  v.head = fmt::format("({}):{}", values, hir::basic_type_name(type));
+  return add(std::move(v));
+}
+
+VectorId Graph::zero(BasicType type) {
+  if (type == BasicType::f32 || type == BasicType::f64) return real(type, 0);
+  if (hir::is_text(type)) return text(type, "");
+  if (type == BasicType::character) return text(type, " ");
+  return integer(type, 0);
+}
+
+SpaceId Graph::space_of(const std::vector<VectorId>& arguments) const {
+  for (VectorId a : arguments)
+    if (vectors_[a].space != one_row) return vectors_[a].space;
+  return one_row;
+}
+
+// Adds an element-wise operation; one on too many others is a wall, so that recursion ends.
+VectorId Graph::settle(Vector v) {
+  for (VectorId a : v.arguments)
+    if (vectors_[a].kind == Vector::element_wise) v.depth = std::max<uint16_t>(v.depth, vectors_[a].depth + 1);
+  if (v.depth > deepest) {
+    v.kind = Vector::plain;
+    v.depth = 0;
+  }
+  return add(std::move(v));
+}
+
+VectorId Graph::map(std::string_view builtin, const std::vector<VectorId>& arguments, BasicType type, Bounds bounds) {
+  Vector v;
+  v.kind = Vector::element_wise;
+  v.head = fmt::format("@{}(", builtin);
+  v.tail = ")";
+  v.arguments = arguments;
+  v.type = type;
+  v.space = space_of(arguments);
+  v.bounds = bounds;
+  v.hint = builtin;
+  return settle(std::move(v));
+}
+
+VectorId Graph::cast(VectorId x, BasicType type) {
+  if (vectors_[x].type == type) return x;
+  Vector v;
+  v.kind = Vector::element_wise;
+  v.head = "check_cast(";
+  v.tail = fmt::format(", {})", hir::basic_type_name(type));
+  v.arguments = {x};
+  v.type = type;
+  v.space = vectors_[x].space;
+  if (hir::is_integer(type) && hir::is_integer(vectors_[x].type)) {
+    v.bounds = vectors_[x].bounds;
+    v.unique = vectors_[x].unique;
+  }
+  v.hint = vectors_[x].hint;
+  return settle(std::move(v));
+}
+
+VectorId Graph::call(std::string head, const std::vector<VectorId>& arguments, BasicType type, SpaceId space,
+                     std::string_view hint, Bounds bounds, std::string tail, std::string declared) {
+  Vector v;
+  v.head = std::move(head);
+  v.tail = std::move(tail);
+  v.declared = std::move(declared);
+  v.arguments = arguments;
+  v.type = type;
+  v.space = space;
+  v.bounds = bounds;
+  v.hint = hint;
+  return add(std::move(v));
+}
+
+void Graph::name(VectorId v, std::string_view hint) {
+  if (!hint.empty() && std::isalpha(static_cast<unsigned char>(hint[0]))) vectors_[v].hint = hint;
+}
+
+VectorId Graph::not_(VectorId a) {
+  if (is_true(a)) return integer(BasicType::boolean, 0);
+  if (is_false(a)) return integer(BasicType::boolean, 1);
+  return map("not", {a}, BasicType::boolean);
+}
+VectorId Graph::and_(VectorId a, VectorId b) {
+  if (is_none(a) || (!is_none(b) && (is_true(a) || is_false(b)))) return b;
+  if (is_none(b) || is_true(b) || is_false(a) || a == b) return a;
+  return map("and", {a, b}, BasicType::boolean);
+}
+VectorId Graph::or_(VectorId a, VectorId b) {
+  if (is_none(a) || is_none(b)) return none<VectorId>();
+  if (is_false(a) || is_true(b)) return b;
+  if (is_false(b) || is_true(a) || a == b) return a;
+  return map("or", {a, b}, BasicType::boolean);
+}
+VectorId Graph::select(VectorId mask, VectorId a, VectorId b) {
+  if (a == b || is_none(mask) || is_true(mask)) return a;
+  if (is_false(mask)) return b;
+  return map("select", {mask, a, b}, vectors_[a].type, join(vectors_[a].bounds, vectors_[b].bounds));
+}
+
+SpaceId Graph::space(double most_rows, VectorId witness) {
+  Space s;
+  s.most_rows = most_rows;
+  s.witness = witness;
+  return spaces_.add(s);
+}
+
+SpaceId Graph::kept(SpaceId parent, VectorId mask) {
+  const auto [at, is_new] = kept_.emplace(std::pair(parent, mask), spaces_.next_id());
+  if (is_new) {
+    Space s;
+    s.parent = parent;
+    s.mask = spread(mask, parent);
+    s.most_rows = spaces_[parent].most_rows;
+    spaces_.add(s);
+  }
+  return at->second;
+}
+
+VectorId Graph::keep(SpaceId to, VectorId x) {
+  const auto at = kept_vectors_.find({to, x});
+  if (at != kept_vectors_.end()) return at->second;
+  const VectorId v = kept_of(to, x);
+  kept_vectors_.emplace(std::pair(to, x), v);
+  return v;
+}
+
+VectorId Graph::pick(VectorId x, VectorId rows) {
+  const auto at = picked_vectors_.find({x, rows});
+  if (at != picked_vectors_.end()) return at->second;
+  const VectorId v = picked_of(x, rows);
+  picked_vectors_.emplace(std::pair(x, rows), v);
+  return v;
+}
+
+VectorId Graph::kept_of(SpaceId to, VectorId x) {
+  const Space s = spaces_[to];
+  const Vector v = vectors_[x];
+  if (s.parent != one_row) {
+    if (v.space != s.parent) return x;  // a scalar
+    if (v.kind == Vector::picked) return pick(v.arguments[0], keep(to, v.arguments[1]));
+    if (v.kind == Vector::element_wise) {
+      Vector moved = v;
+      for (VectorId& a : moved.arguments) a = keep(to, a);
+      moved.space = to;
+      return add(std::move(moved));
+    }
+  } else if (v.space != one_row) {
+    return x;
+  }
+  if (v.head == "@range(") {
+    const VectorId where = call("@where(", {s.mask}, BasicType::i64, to, "row", v.bounds);
+    vectors_[where].unique = true;
+    return where;
+  }
+  Vector k;
+  k.kind = Vector::kept;
+  k.head = "@compress(";
+  k.tail = ")";
+  k.arguments = {s.mask, x};
+  k.type = v.type;
+  k.space = to;
+  k.bounds = v.bounds;
+  k.unique = v.unique;
+  k.hint = v.hint;
+  return add(std::move(k));
+}
+
+VectorId Graph::picked_of(VectorId x, VectorId rows) {
+  const Vector v = vectors_[x];
+  if (v.space == one_row) return x;
+  if (vectors_[rows].head == "@range(" && vectors_[rows].space == v.space) return x;
+  if (v.kind == Vector::picked) return pick(v.arguments[0], pick(v.arguments[1], rows));
+  // A conversion of one vector goes behind the picking; what compares stays on the side with fewer rows.
+  if (v.kind == Vector::element_wise && v.type != BasicType::boolean) {
+    size_t vectors = 0;
+    for (VectorId a : v.arguments) vectors += vectors_[a].space != one_row;
+    if (vectors == 1) {
+      Vector moved = v;
+      for (VectorId& a : moved.arguments) a = pick(a, rows);
+      moved.space = vectors_[rows].space;
+      moved.unique = v.unique && vectors_[rows].unique;
+      return add(std::move(moved));
+    }
+  }
+  Vector p;
+  p.kind = Vector::picked;
+  p.head = "@index(";
+  p.tail = ")";
+  p.arguments = {x, rows};
+  p.type = v.type;
+  p.space = vectors_[rows].space;
+  p.bounds = v.bounds;
+  p.unique = v.unique && vectors_[rows].unique;
+  p.hint = v.hint;
+  return add(std::move(p));
+}
+
+VectorId Graph::count(SpaceId s) {
+  if (s == one_row) return integer(BasicType::i64, 1);
+  const Space& space = spaces_[s];
+  VectorId witness = space.witness;
+  if (is_none(witness)) {
+    const SpaceId parent = space.parent;
+    witness = parent == one_row ? space.mask : spaces_[parent].witness;
+    if (is_none(witness)) witness = rows(parent);
+    witness = keep(s, witness);
+  }
+  return call("@len(", {witness}, BasicType::i64, one_row, "count",
+              Bounds::of(0, static_cast<__int128>(spaces_[s].most_rows)));
+}
+
+VectorId Graph::rows(SpaceId s) {
+  const VectorId n = count(s);
+  const VectorId r = call("@range(", {n}, BasicType::i64, s, "row", vectors_[n].bounds);
+  vectors_[r].unique = true;
+  return r;
+}
+
+VectorId Graph::spread(VectorId v, SpaceId s) {
+  if (s == one_row || vectors_[v].space != one_row) return v;
+  return call("@vector(", {count(s), v}, vectors_[v].type, s, "all", vectors_[v].bounds);
+}
+
+bool Graph::determines(VectorId key, VectorId v) const {
+  std::map<VectorId, bool> known;
+  return determines(key, v, known);
+}
+
+bool Graph::determines(VectorId key, VectorId v, std::map<VectorId, bool>& known) const {
+  if (key == v || vectors_[v].space == one_row) return true;
+  if (const auto at = known.find(v); at != known.end()) return at->second;
+  const Vector &k = vectors_[key], &x = vectors_[v];
+  bool yes = false;
+  if (x.kind == Vector::picked) {
+    yes = determines(key, x.arguments[1], known);
+  } else if (x.kind == Vector::element_wise) {
+    yes = true;
+    for (VectorId a : x.arguments) yes = yes && determines(key, a, known);
+  } else if (x.kind == Vector::kept && k.kind == Vector::kept && x.arguments[0] == k.arguments[0]) {
+    yes = determines(k.arguments[1], x.arguments[1]);
+  }
+  return known[v] = yes;
+}
+
+std::string Graph::print(const std::vector<VectorId>& results) {
+  std::vector<bool> needed(vectors_.size());
+  for (VectorId r : results) needed[index(r)] = true;
+  for (size_t i = vectors_.size(); i-- > 0;)
+    if (needed[i])
+      for (VectorId a : vectors_[static_cast<VectorId>(i)].arguments) needed[index(a)] = true;
+
+  names_.assign(vectors_.size(), "");
+  std::set<std::string> taken = {"module", "import", "global", "def",    "kernel", "check_cast", "if",
+                                 "else",   "while",  "repeat", "var",    "return", "break",      "continue"};
+  std::string out;
+  for (size_t i = 0; i < vectors_.size(); ++i) {
+    const Vector& v = vectors_[static_cast<VectorId>(i)];
+    if (!needed[i]) continue;
+    if (v.kind == Vector::literal) {
+      names_[i] = v.head;
+      continue;
+    }
+    std::string hint;
+    for (char c : v.hint.substr(0, 40)) hint += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+    if (hint.empty() || std::isdigit(static_cast<unsigned char>(hint[0]))) hint.insert(0, "v");
+    std::string name = hint;
+    for (size_t n = 2; !taken.insert(name).second; ++n) name = fmt::format("{}_{}", hint, n);
+    names_[i] = name;
+    std::string arguments;
+    for (VectorId a : v.arguments) arguments += fmt::format("{}{}", arguments.empty() ? "" : ", ", names_[index(a)]);
+    out += fmt::format("        {}:{} = {}{}{};\n", name, v.declared, v.head, arguments, v.tail);
+  }
+  return out;
+}
+
+}  // namespace rndn::sql

@@ -1,0 +1,123 @@
+// A HorseIR program in the making: vectors as nodes of a graph in which no node stands twice.
+//
+// Every vector belongs to a *space*, the rows that it has an element for: a table, the rows that a mask keeps of another space, the
+// rows that a vector of row numbers picks, the groups of a grouping. Space `one` is that of scalars, which go with every space.
+// Making a node costs nothing in the program: only what the results need is printed, in the order of making. Two rules keep work
+// where there is least of it: keeping and picking move towards columns through element-wise operations, and row numbers of row
+// numbers become one vector (late materialisation; Abadi, Myers, DeWitt, Madden, ICDE 2007).
+#pragma once
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "frontend/types.h"
+#include "libraries/base/containers/id.h"
+
+namespace rndn::sql {
+
+enum class VectorId : uint32_t {};
+enum class SpaceId : uint32_t {};
+inline constexpr SpaceId one_row{0};
+
+// What is known of the integers (dates: days) of a vector. Wide enough that sums and products of 64-bit bounds do not leave it;
+// what would leave it is not known.
+struct Bounds {
+  bool known = false;
+  __int128 least = 0, most = 0;
+  static Bounds of(__int128 least, __int128 most) { return {true, least, most}; }
+  bool within(__int128 low, __int128 high) const { return known && least >= low && most <= high; }
+  bool fits_i64() const { return within(INT64_MIN, INT64_MAX); }
+};
+Bounds operator+(Bounds a, Bounds b);
+Bounds operator-(Bounds a, Bounds b);
+Bounds operator*(Bounds a, Bounds b);
+Bounds join(Bounds a, Bounds b);
+
+struct Vector {
+  enum Kind : uint8_t { literal, plain, element_wise, kept, picked };
+  Kind kind = plain;
+  std::string head, tail;           // as printed around the arguments; a literal is its head
+  std::vector<VectorId> arguments;  // kept: mask, vector; picked: vector, row numbers
+  std::string declared = "?";       // the type of its declaration
+  hir::BasicType type{};
+  SpaceId space = one_row;
+  Bounds bounds;
+  uint16_t depth = 0;               // of element-wise operations, up to a bound
+  bool unique = false;              // no value stands twice
+  bool dense = false;               // a table's column that ascends by one from row to row
+  std::string hint;                 // of its name in the program
+  std::optional<std::string> text;  // literal: a text
+};
+
+struct Space {
+  SpaceId parent = one_row;              // of which `mask` keeps rows
+  VectorId mask = none<VectorId>();
+  VectorId witness = none<VectorId>();   // a vector that has an element for each row
+  double most_rows = 1;                  // an upper bound
+};
+
+class Graph {
+ public:
+  Graph();
+
+  const Vector& operator[](VectorId v) const { return vectors_[v]; }
+  Vector& change(VectorId v) { return vectors_[v]; }
+  const Space& operator[](SpaceId s) const { return spaces_[s]; }
+
+  VectorId integer(hir::BasicType type, __int128 value);  // also bool and date (days since 1970)
+  VectorId real(hir::BasicType type, double value);
+  VectorId text(hir::BasicType type, std::string_view value);  // sym, str, or character of one byte
+  VectorId list_literal(hir::BasicType type, const std::vector<VectorId>& literals);  // (1,2,3):i32
+  VectorId zero(hir::BasicType type);                          // what stands under a null
+  bool is_literal(VectorId v) const { return vectors_[v].kind == Vector::literal; }
+  bool is_true(VectorId v) const { return is_literal(v) && vectors_[v].type == hir::BasicType::boolean && vectors_[v].head == "1:bool"; }
+  bool is_false(VectorId v) const { return is_literal(v) && vectors_[v].type == hir::BasicType::boolean && vectors_[v].head == "0:bool"; }
+
+  // An element-wise builtin: keeping and picking go through it.
+  VectorId map(std::string_view builtin, const std::vector<VectorId>& arguments, hir::BasicType type, Bounds bounds = {});
+  VectorId cast(VectorId v, hir::BasicType type);  // of numbers and bool to a type that is not narrower; itself where equal
+  // Any other call, of the given space. `head` ends where the arguments begin: "@each_right(@index, ".
+  VectorId call(std::string head, const std::vector<VectorId>& arguments, hir::BasicType type, SpaceId space,
+                std::string_view hint, Bounds bounds = {}, std::string tail = ")", std::string declared = "?");
+  void name(VectorId v, std::string_view hint);  // where it has none yet
+
+  VectorId not_(VectorId a);
+  VectorId and_(VectorId a, VectorId b);  // folds literals; none counts as true
+  VectorId or_(VectorId a, VectorId b);
+  VectorId select(VectorId mask, VectorId a, VectorId b);
+
+  SpaceId space(double most_rows, VectorId witness = none<VectorId>());
+  void set_witness(SpaceId s, VectorId v) { spaces_[s].witness = v; }
+  SpaceId kept(SpaceId parent, VectorId mask);   // the rows that the mask keeps; the same for the same mask
+  VectorId keep(SpaceId kept, VectorId v);       // a vector of kept's parent, there
+  VectorId pick(VectorId v, VectorId rows);      // v's elements at row numbers
+  VectorId count(SpaceId s);                     // i64
+  VectorId rows(SpaceId s);                      // 0, 1, ..: row numbers within itself
+  VectorId spread(VectorId v, SpaceId s);        // a scalar as a vector of s
+  // Does every row with one element of `key` have one element of `v`? Both of one space.
+  bool determines(VectorId key, VectorId v) const;
+
+  // The statements that `results` need, indented, and the name of each vector after it.
+  std::string print(const std::vector<VectorId>& results);
+  const std::string& name_of(VectorId v) const { return names_[index(v)]; }
+
+ private:
+  VectorId add(Vector vector);
+  VectorId settle(Vector vector);
+  VectorId kept_of(SpaceId kept, VectorId v);
+  VectorId picked_of(VectorId v, VectorId rows);
+  bool determines(VectorId key, VectorId v, std::map<VectorId, bool>& known) const;
+  SpaceId space_of(const std::vector<VectorId>& arguments) const;
+
+  IdVector<VectorId, Vector> vectors_;
+  IdVector<SpaceId, Space> spaces_;
+  std::map<std::string, VectorId> known_;
+  std::map<std::pair<SpaceId, VectorId>, SpaceId> kept_;
+  std::map<std::pair<SpaceId, VectorId>, VectorId> kept_vectors_;    // keep's results,
+  std::map<std::pair<VectorId, VectorId>, VectorId> picked_vectors_;  // and pick's
+  std::vector<std::string> names_;
+};
+
+}  // namespace rndn::sql

@@ -1,0 +1,547 @@
+// Joins: by row numbers where a key is unique, by value else.
+//
+// 1. *Look-up.* One side's key is unique, and the other's says at which row it stands: a foreign key is the key picked at row
+//    numbers (scans.cpp), and a key that ascends by one from row to row stands at `key - least`. Then the rows of the other side
+//    stay what they are: columns are picked at those row numbers when they are read, filters become part of the mask.
+// 2. *Lifting.* Where a side's key is a table's unique key picked at row numbers, such as the key of a grouping, its columns are
+//    scattered over that table's rows as they are read, and 1. applies. SEMI, ANTI and MARK need only the scattered mask, so the
+//    key may stand there many times.
+// 3. *Pairs.* Else `join_index` gives pairs of rows for all comparisons of columns; keys that are picked from one unique vector
+//    are compared by their row numbers. Membership of one key is `member`.
+// What is left of the condition is a mask over what was joined. Outer joins append the rows that found none, whose other side's
+// columns are zeros under false. Null keys meet nothing, but nulls where the condition is IS NOT DISTINCT FROM.
+// Left out: membership of several keys of which some may be null, and scalar subqueries that may give several rows.
+#include <algorithm>
+
+#include "frontend/sql/translator.h"
+
+namespace rndn::sql {
+
+using hir::BasicType;
+
+namespace {
+
+constexpr Type truth{TypeId::boolean};
+
+std::string_view comparison_of(Function f) {
+  switch (f) {
+    case Function::equal:
+    case Function::not_distinct_from: return "eq";
+    case Function::not_equal: return "neq";
+    case Function::less: return "lt";
+    case Function::greater: return "gt";
+    case Function::at_most: return "leq";
+    case Function::at_least: return "geq";
+    default: return "";
+  }
+}
+
+Function mirrored(Function f) {
+  switch (f) {
+    case Function::less: return Function::greater;
+    case Function::greater: return Function::less;
+    case Function::at_most: return Function::at_least;
+    case Function::at_least: return Function::at_most;
+    default: return f;
+  }
+}
+
+bool is_equality(Function f) { return f == Function::equal || f == Function::not_distinct_from; }
+
+}  // namespace
+
+// The same condition with its sides exchanged.
+Translator::On Translator::swapped(const On& on) {
+  On out = on;
+  std::swap(out.left, out.right);
+  out.swapped = !on.swapped;
+  for (Condition& c : out.conditions) {
+    std::swap(c.left, c.right);
+    c.comparison = mirrored(c.comparison);
+  }
+  return out;
+}
+
+// The conditions that are equalities, over the columns of each side.
+std::vector<Translator::Key> Translator::keys_of(const On& on, const Relation& left, const Relation& right) {
+  std::vector<Key> keys;
+  if (on.every_column)
+    for (size_t c = 0; c < on.left; ++c) keys.push_back({left.columns[c], right.columns[c], true});
+  for (const Condition& c : on.conditions) {
+    if (!is_equality(c.comparison)) continue;
+    Key key{evaluate(c.left, left.columns), evaluate(c.right, right.columns), c.comparison == Function::not_distinct_from};
+    if (error_) return keys;
+    keys.push_back(key);
+  }
+  for (Key& k : keys)
+    if (g_[k.left.value].type != g_[k.right.value].type) unify(k.left, k.right);
+  return keys;
+}
+
+// The condition, but the equality `but` and what `join_index` has looked at where `paired`, as filters of what is joined: left's
+// columns, then right's.
+void Translator::residual(Relation& joined, const On& on, size_t but, bool paired) {
+  const std::span<const Cell> all = joined.columns;
+  size_t at = 0;
+  for (const Condition& c : on.conditions) {
+    if (is_equality(c.comparison) && (at++ == but || paired)) continue;
+    const std::string_view builtin = comparison_of(c.comparison);
+    if (paired && !builtin.empty()) continue;
+    const Cell x = evaluate(c.left, all.first(on.left)), y = evaluate(c.right, all.subspan(on.left));
+    if (error_) return;
+    if (c.comparison == Function::not_distinct_from)
+      filter(joined, equal_cells(x, y));
+    else if (c.comparison == Function::distinct_from)
+      filter(joined, {g_.not_(equal_cells(x, y).value), nothing, truth});
+    else if (!builtin.empty())
+      filter(joined, compare_cells(builtin, x, y));
+    else
+      fail("the join condition {} has no translation", name_of(c.comparison));
+  }
+  std::vector<Cell> columns = joined.columns;  // as the plan counts them
+  if (on.swapped) std::rotate(columns.begin(), columns.begin() + static_cast<ptrdiff_t>(on.left), columns.end());
+  for (ExpressionId e : on.others) filter(joined, evaluate(e, columns));
+}
+
+// If `value` is a unique vector picked at row numbers (or such a vector itself): that vector, and the row numbers (none: all rows).
+VectorId Translator::base_key(VectorId value, VectorId& rows) const {
+  rows = nothing;
+  const Vector& v = g_[value];
+  if (v.kind == Vector::picked && g_[v.arguments[0]].unique) {
+    rows = v.arguments[1];
+    return v.arguments[0];
+  }
+  return v.unique ? value : nothing;
+}
+
+// At which row of `key`'s space each element of `value` stands; none where that is not known without a search. `matched`: where
+// it stands at any.
+std::optional<Lookup> Translator::rows_of_key(VectorId value, VectorId key) {
+  Lookup out;
+  if (value == key) return out;
+  const Vector v = g_[value], k = g_[key];
+  if (v.kind == Vector::picked && v.arguments[0] == key) {
+    out.rows = v.arguments[1];
+    return out;
+  }
+  if (!k.dense || !hir::is_integer(v.type) || v.space == one_row) return std::nullopt;
+  const VectorId least = g_.integer(v.type, k.bounds.least), most = g_.integer(v.type, k.bounds.most);
+  if (!v.bounds.known || v.bounds.least < k.bounds.least || v.bounds.most > k.bounds.most)
+    out.matched = g_.and_(g_.map("geq", {value, least}, BasicType::boolean), g_.map("leq", {value, most}, BasicType::boolean));
+  VectorId rows = g_.map("minus", {value, least}, v.type, Bounds::of(0, k.bounds.most - k.bounds.least));
+  if (!is_none(out.matched)) rows = g_.select(out.matched, rows, g_.integer(v.type, 0));
+  out.rows = rows;
+  return out;
+}
+
+// For the rows of `from`, where `to`'s key is unique.
+std::optional<Lookup> Translator::look_up(const Cell& key, const Cell& to_key) {
+  if (!g_[to_key.value].unique || !is_none(to_key.valid)) return std::nullopt;
+  std::optional<Lookup> l = rows_of_key(key.value, to_key.value);
+  if (l) l->matched = g_.and_(l->matched, key.valid);
+  return l;
+}
+
+VectorId Translator::scatter(SpaceId table, VectorId rows, VectorId value) {
+  const VectorId zeros = g_.spread(g_.zero(g_[value].type), table);
+  return g_.call("@index_a(", {zeros, rows, value}, g_[value].type, table, g_[value].hint, rndn::sql::join(g_[value].bounds, Bounds::of(0, 0)));
+}
+
+// The unique key of a table at whose rows both keys are known to stand, and those rows; none: there is no such table.
+VectorId Translator::common_base(VectorId x, VectorId y, Lookup& x_rows, Lookup& y_rows) {
+  VectorId rows = nothing;
+  for (VectorId base : {base_key(x, rows), base_key(y, rows)}) {
+    if (is_none(base) || g_[base].space == one_row) continue;
+    const std::optional<Lookup> a = rows_of_key(x, base), b = rows_of_key(y, base);
+    if (!a || !b) continue;
+    x_rows = *a;
+    y_rows = *b;
+    return base;
+  }
+  return nothing;
+}
+
+// Makes `to` a relation of the table of whose unique key its own key takes values; false: it is not, or stands there twice.
+bool Translator::lift(Relation& to, Cell& key, const Cell& from_key) {
+  if (!g_[key.value].unique || !is_none(key.valid) || to.space == one_row) return false;
+  Lookup at, from;
+  const VectorId base = common_base(key.value, from_key.value, at, from);
+  if (is_none(base) || is_none(at.rows)) return false;
+  to.mask = g_.and_(to.mask, at.matched);
+  const Relation close = compact(to);
+  const VectorId rows = close.space == to.space ? at.rows : g_.keep(close.space, at.rows);
+  Relation out;
+  out.space = g_[base].space;
+  out.mask = scatter(out.space, rows, g_.integer(BasicType::boolean, 1));
+  for (const Cell& c : close.columns) {
+    const auto scattered = [&](VectorId v) { return g_[v].space == one_row ? v : scatter(out.space, rows, v); };
+    out.columns.push_back({scattered(c.value), is_none(c.valid) ? nothing : scattered(c.valid), c.type});
+  }
+  to = std::move(out);
+  key.value = base;
+  return true;
+}
+
+// `to` for the rows of the other side.
+void Translator::looked_up(Relation& to, const Lookup& l) {
+  if (!is_none(l.rows)) {
+    if (!is_none(to.mask)) to.mask = g_.pick(to.mask, l.rows);
+    pick(to, l.rows);
+  }
+  to.mask = g_.and_(to.mask, l.matched);
+}
+
+// Finds a key by which the rows of `to` are looked up for those of `from`; `to` becomes what it gives for them. `at`: which key.
+bool Translator::look_up_any(Relation& to, std::vector<Key>& keys, bool swapped, bool lifting, size_t& at) {
+  for (at = 0; at < keys.size(); ++at) {
+    const Cell& from_key = swapped ? keys[at].right : keys[at].left;
+    Cell to_key = swapped ? keys[at].left : keys[at].right;
+    if (keys[at].nulls_equal && (!is_none(from_key.valid) || !is_none(to_key.valid))) continue;
+    if (lifting && !lift(to, to_key, from_key)) continue;
+    if (const std::optional<Lookup> l = look_up(from_key, to_key)) {
+      looked_up(to, *l);
+      return true;
+    }
+  }
+  return false;
+}
+
+Relation Translator::cross(const Relation& a, const Relation& b) {
+  if (a.space == one_row || b.space == one_row) return side_by_side(a, b);
+  Relation left = compact(a), right = compact(b);
+  VectorId right_rows = nothing;
+  const VectorId left_rows = product_rows(left.space, right.space, right_rows);
+  pick(left, left_rows);
+  pick(right, right_rows);
+  return side_by_side(left, right);
+}
+
+// Row numbers of every pair of rows.
+VectorId Translator::product_rows(SpaceId left, SpaceId right, VectorId& right_rows) {
+  const VectorId m = g_.count(left), n = g_.count(right);
+  const VectorId one = g_.integer(BasicType::i64, 1);
+  const SpaceId product = g_.space(g_[left].most_rows * g_[right].most_rows);
+  const VectorId all = g_.call("@range(", {g_.map("mul", {m, n}, BasicType::i64)}, BasicType::i64, product, "pair");
+  g_.set_witness(g_[all].space, all);
+  // Of no rows there is no pair that could divide by their number.
+  const VectorId by = g_.select(g_.map("lt", {n, one}, BasicType::boolean), one, n);
+  right_rows = g_.map("mod", {all, by}, BasicType::i64, g_[n].bounds);
+  return g_.map("div", {all, by}, BasicType::i64, g_[m].bounds);
+}
+
+// Pairs of rows of two compact relations for which all comparisons of columns hold; without comparisons all pairs.
+Translator::Pairs Translator::pairs(const Relation& left, const Relation& right, const std::vector<Key>& keys, const On& on) {
+  struct Column {
+    std::string_view builtin;
+    VectorId left, right;
+  };
+  std::vector<Column> columns;
+  VectorId left_valid = nothing, right_valid = nothing;  // where keys that nulls do not meet are there
+  const auto compared = [&](std::string_view builtin, Cell x, Cell y, bool nulls_equal) {
+    if (nulls_equal && !(is_none(x.valid) && is_none(y.valid))) {
+      columns.push_back({"eq", valid_of(x), valid_of(y)});
+    } else {
+      left_valid = g_.and_(left_valid, x.valid);
+      right_valid = g_.and_(right_valid, y.valid);
+    }
+    VectorId p = nothing, q = nothing;
+    const VectorId base = base_key(x.value, p);
+    if (builtin == "eq" && !is_none(base) && base == base_key(y.value, q) && !is_none(p) && !is_none(q))
+      columns.push_back({builtin, p, q});
+    else
+      columns.push_back({builtin, x.value, y.value});
+  };
+  for (const Key& k : keys) {
+    Cell x = k.left, y = k.right;
+    unify(x, y);
+    compared("eq", x, y, k.nulls_equal);
+  }
+  for (const Condition& c : on.conditions) {
+    const std::string_view builtin = comparison_of(c.comparison);
+    if (is_equality(c.comparison) || builtin.empty()) continue;
+    Cell x = evaluate(c.left, left.columns), y = evaluate(c.right, right.columns);
+    if (error_) return {};
+    unify(x, y);
+    compared(builtin, x, y, false);
+  }
+  Pairs out;
+  if (error_) return out;
+  if (columns.empty()) {
+    out.left = product_rows(left.space, right.space, out.right);
+    out.space = g_[out.left].space;
+    return out;
+  }
+  const SpaceId left_space = is_none(left_valid) ? left.space : g_.kept(left.space, left_valid);
+  const SpaceId right_space = is_none(right_valid) ? right.space : g_.kept(right.space, right_valid);
+  std::string functions;
+  std::vector<VectorId> p, q;
+  bool left_unique = false, right_unique = false;
+  for (const Column& c : columns) {
+    const VectorId x = left_space == left.space ? c.left : g_.keep(left_space, c.left);
+    const VectorId y = right_space == right.space ? c.right : g_.keep(right_space, c.right);
+    functions += fmt::format("@{}, ", c.builtin);
+    left_unique = left_unique || (c.builtin == "eq" && g_[x].unique);
+    right_unique = right_unique || (c.builtin == "eq" && g_[y].unique);
+    p.push_back(g_.spread(x, left_space));
+    q.push_back(g_.spread(y, right_space));
+  }
+  const auto listed = [&](const std::vector<VectorId>& v, SpaceId s, std::string_view hint) {
+    return v.size() == 1 ? v[0] : g_.call("@list(", v, BasicType::i64, s, hint);
+  };
+  const double m = g_[left_space].most_rows, k = g_[right_space].most_rows;
+  const double most = left_unique && right_unique ? std::min(m, k) : right_unique ? m : left_unique ? k : m * k;
+  const VectorId joined = g_.call("@join_index(" + functions, {listed(p, left_space, "left_keys"), listed(q, right_space, "right_keys")},
+                                  BasicType::i64, one_row, "pairs");
+  const SpaceId space = g_.space(most);
+  out.left = g_.call("@index(", {joined}, BasicType::i64, space, "left_row", Bounds::of(0, static_cast<__int128>(m)), ", 0:i64)");
+  out.space = g_[out.left].space;
+  out.right = g_.call("@index(", {joined}, BasicType::i64, out.space, "right_row", Bounds::of(0, static_cast<__int128>(k)), ", 1:i64)");
+  g_.set_witness(out.space, out.left);
+  if (right_unique) g_.change(out.left).unique = true;
+  if (left_unique) g_.change(out.right).unique = true;
+  if (left_space != left.space) out.left = g_.pick(g_.keep(left_space, g_.rows(left.space)), out.left);
+  if (right_space != right.space) out.right = g_.pick(g_.keep(right_space, g_.rows(right.space)), out.right);
+  return out;
+}
+
+Relation Translator::inner(const Relation& left, const Relation& right, std::vector<Key> keys, const On& on) {
+  if (left.space == one_row || right.space == one_row) {
+    Relation joined = side_by_side(left, right);
+    residual(joined, on, SIZE_MAX, false);
+    return joined;
+  }
+  size_t at = 0;
+  for (bool lifting : {false, true}) {
+    Relation to = right;
+    if (look_up_any(to, keys, false, lifting, at)) {
+      Relation joined = side_by_side(left, to);
+      residual(joined, on, at, false);
+      return joined;
+    }
+    to = left;
+    if (look_up_any(to, keys, true, lifting, at)) {
+      Relation joined = side_by_side(to, right);
+      joined.space = right.space;
+      residual(joined, on, at, false);
+      return joined;
+    }
+  }
+  Relation p = compact(left), q = compact(right);
+  const Pairs pair = pairs(p, q, keys_of(on, p, q), on);
+  if (error_) return {};
+  pick(p, pair.left);
+  pick(q, pair.right);
+  Relation joined = side_by_side(p, q);
+  joined.space = pair.space;
+  residual(joined, on, SIZE_MAX, true);
+  return joined;
+}
+
+// LEFT, or FULL where `keeps_right`: pairs, then the rows that found none.
+Relation Translator::outer(const Relation& left, const Relation& right, std::vector<Key> keys, const On& on, bool keeps_right) {
+  const auto under = [&](Relation& r, VectorId there) {
+    for (Cell& c : r.columns) {
+      const VectorId valid = g_.and_(c.valid, there);
+      c = canonical(c.type, c.value, valid);
+    }
+  };
+  if (left.space != one_row && right.space != one_row && !keeps_right) {
+    // Each row on the left finds one row at most: it stays where it is.
+    size_t at = 0;
+    for (bool lifting : {false, true}) {
+      Relation to = right;
+      if (!look_up_any(to, keys, false, lifting, at)) continue;
+      Relation joined = side_by_side({left.space, nothing, left.columns}, to);
+      residual(joined, on, at, false);
+      Relation found{left.space, nothing, {joined.columns.begin() + static_cast<ptrdiff_t>(on.left), joined.columns.end()}};
+      if (!is_none(joined.mask)) under(found, g_.spread(joined.mask, left.space));
+      Relation out = side_by_side(left, found);
+      return out;
+    }
+  }
+  Relation p = compact(left), q = compact(right);
+  // One row is a vector here, so that its row numbers are, too.
+  const Pairs pair = pairs(p, q, keys_of(on, p, q), on);
+  if (error_) return {};
+  Relation a = p, b = q;
+  pick(a, pair.left);
+  pick(b, pair.right);
+  Relation joined = side_by_side(a, b);
+  joined.space = pair.space;
+  residual(joined, on, SIZE_MAX, true);
+  const SpaceId matched = is_none(joined.mask) ? pair.space : g_.kept(pair.space, joined.mask);
+  const VectorId left_rows = matched == pair.space ? pair.left : g_.keep(matched, pair.left);
+  const VectorId right_rows = matched == pair.space ? pair.right : g_.keep(matched, pair.right);
+  const auto lonely = [&](SpaceId space, VectorId rows) {
+    const VectorId found = g_.call("@index_a(", {g_.call("@vector(", {g_.count(space), g_.integer(BasicType::boolean, 0)}, BasicType::boolean, space, "none"),
+                                                 rows, g_.integer(BasicType::boolean, 1)}, BasicType::boolean, space, "found");
+    const VectorId where = g_.call("@where(", {g_.not_(found)}, BasicType::i64, g_.space(g_[space].most_rows), "alone");
+    g_.set_witness(g_[where].space, where);
+    return where;
+  };
+  // Row numbers of both sides, -1 for none.
+  const VectorId none_row = g_.integer(BasicType::i64, -1);
+  VectorId all_left = left_rows, all_right = right_rows;
+  double most = g_[pair.space].most_rows + g_[p.space].most_rows + g_[q.space].most_rows;
+  const SpaceId space = g_.space(most);
+  const auto attach = [&](VectorId rows, VectorId more) {
+    const Bounds bounds = rndn::sql::join(g_[rows].bounds, g_[more].bounds);
+    return g_.call("@append(", {rows, more}, BasicType::i64, space, "rows", bounds);
+  };
+  const VectorId alone = lonely(p.space, left_rows);
+  all_left = attach(all_left, alone);
+  all_right = attach(all_right, g_.call("@vector(", {g_.count(g_[alone].space), none_row}, BasicType::i64, g_[alone].space, "none"));
+  if (keeps_right) {
+    const VectorId others = lonely(q.space, right_rows);
+    all_left = attach(all_left, g_.call("@vector(", {g_.count(g_[others].space), none_row}, BasicType::i64, g_[others].space, "none"));
+    all_right = attach(all_right, others);
+  }
+  g_.set_witness(g_[all_left].space, all_left);
+  const auto taken = [&](Relation& r, VectorId rows, bool nullable) {
+    const VectorId there = nullable ? g_.map("geq", {rows, g_.integer(BasicType::i64, 0)}, BasicType::boolean) : nothing;
+    for (Cell& c : r.columns) {
+      if (!nullable) {
+        c = pick(spread(c, r.space), rows);
+        continue;
+      }
+      const auto picked = [&](VectorId v) {
+        if (g_[v].space == one_row && r.space != one_row) return g_.select(there, v, g_.zero(g_[v].type));
+        return g_.call("@index_or(", {v, rows, g_.zero(g_[v].type)}, g_[v].type, g_[rows].space, g_[v].hint, rndn::sql::join(g_[v].bounds, Bounds::of(0, 0)));
+      };
+      const VectorId valid = is_none(c.valid) ? there : picked(c.valid);
+      c.value = picked(c.value);
+      c.valid = valid;
+    }
+    r.space = g_[rows].space;
+  };
+  taken(p, all_left, keeps_right);
+  taken(q, all_right, true);
+  Relation out = side_by_side(p, q);
+  out.space = g_[all_left].space;
+  return out;
+}
+
+// For each row on the left whether the right has one for which the condition holds; null where nulls leave it open (IN).
+Cell Translator::mark(const Relation& left, const Relation& right, std::vector<Key> keys, const On& on) {
+  const bool only_keys = on.others.empty() && (on.every_column || keys.size() == on.conditions.size());
+  const SpaceId space = left.space;
+  bool nullable = false;
+  for (const Key& k : keys) nullable = nullable || (!k.nulls_equal && !(is_none(k.left.valid) && is_none(k.right.valid)));
+  const bool one_key = only_keys && keys.size() == 1;
+  VectorId found = nothing;
+  if (one_key && (!keys[0].nulls_equal || (is_none(keys[0].left.valid) && is_none(keys[0].right.valid)))) {
+    Cell x = keys[0].left, y = keys[0].right;
+    unify(x, y);
+    if (error_) return failed(truth);
+    const VectorId right_mask = g_.and_(right.mask, y.valid);
+    Lookup from, to;
+    VectorId base = nothing;
+    if (right.space != one_row && space != one_row) base = common_base(x.value, y.value, from, to);
+    if (!is_none(base)) {
+      VectorId there = g_.and_(right_mask, to.matched);  // over the rows of the base
+      if (!is_none(to.rows)) {
+        const SpaceId kept = is_none(there) ? right.space : g_.kept(right.space, there);
+        there = scatter(g_[base].space, kept == right.space ? to.rows : g_.keep(kept, to.rows), g_.integer(BasicType::boolean, 1));
+      }
+      found = g_.and_(from.matched, x.valid);
+      if (!is_none(there)) found = g_.and_(found, is_none(from.rows) ? there : g_.pick(g_.spread(there, g_[base].space), from.rows));
+      if (is_none(found)) found = g_.integer(BasicType::boolean, 1);
+    } else {
+      const SpaceId kept = is_none(right_mask) ? right.space : g_.kept(right.space, right_mask);
+      const VectorId set = kept == right.space ? y.value : g_.keep(kept, y.value);
+      found = g_.and_(g_.call("@member(", {x.value, set}, BasicType::boolean, g_[x.value].space, "member"), x.valid);
+    }
+  } else {
+    // By pairs of the rows on the left, with their numbers among all rows there.
+    Relation p = compact(left), q = compact(right);
+    const Pairs pair = pairs(p, q, keys_of(on, p, q), on);
+    if (error_) return failed(truth);
+    Relation a = p, b = q;
+    pick(a, pair.left);
+    pick(b, pair.right);
+    Relation joined = side_by_side(a, b);
+    joined.space = pair.space;
+    residual(joined, on, SIZE_MAX, true);
+    const SpaceId matched = is_none(joined.mask) ? pair.space : g_.kept(pair.space, joined.mask);
+    VectorId rows = matched == pair.space ? pair.left : g_.keep(matched, pair.left);
+    if (p.space != space) rows = g_.pick(g_.keep(p.space, g_.rows(space)), rows);
+    found = g_.call("@index_a(", {g_.call("@vector(", {g_.count(space), g_.integer(BasicType::boolean, 0)}, BasicType::boolean, space, "none"),
+                                  rows, g_.integer(BasicType::boolean, 1)}, BasicType::boolean, space, "found");
+  }
+  Cell out{found, nothing, truth};
+  if (!nullable) return out;
+  if (!one_key) {
+    if (on.is_mark) fail("IN of several columns that may be null has no translation");
+    return out;
+  }
+  // Known: found; the right has no rows; or neither this key nor any there is null.
+  const Key& k = keys[0];
+  const SpaceId kept = is_none(right.mask) ? right.space : g_.kept(right.space, right.mask);
+  const VectorId no_rows = g_.map("eq", {g_.count(kept), g_.integer(BasicType::i64, 0)}, BasicType::boolean);
+  VectorId none_null = nothing;
+  if (!is_none(k.right.valid))
+    none_null = g_.call("@all(", {g_.spread(kept == right.space ? k.right.valid : g_.keep(kept, k.right.valid), kept)}, BasicType::boolean, one_row, "all");
+  const VectorId both = g_.and_(k.left.valid, none_null);
+  out.valid = g_.or_(found, g_.or_(no_rows, both));
+  return out;
+}
+
+Relation Translator::join(const Node& n) {
+  const std::span<const NodeId> children = plan_.of(n.children);
+  Relation left = relation(children[0]), right = relation(children[1]);
+  if (error_) return {};
+  JoinType type = n.join;
+  On on;
+  on.conditions.assign(plan_.of(n.conditions).begin(), plan_.of(n.conditions).end());
+  on.others = plan_.of(n.expressions);
+  on.left = left.columns.size();
+  on.right = right.columns.size();
+  on.is_mark = type == JoinType::mark;
+  // RIGHT and its kin are their mirror images.
+  const bool is_swapped = type == JoinType::right || type == JoinType::right_semi || type == JoinType::right_anti;
+  if (is_swapped) {
+    std::swap(left, right);
+    on = swapped(on);
+    type = type == JoinType::right ? JoinType::left : type == JoinType::right_semi ? JoinType::semi : JoinType::anti;
+  }
+  std::vector<Key> keys = keys_of(on, left, right);
+  if (error_) return {};
+
+  if (type == JoinType::semi || type == JoinType::anti || type == JoinType::mark) {
+    Cell there = mark(left, right, std::move(keys), on);
+    if (error_) return {};
+    if (type == JoinType::mark) {
+      project(left, n.projects, n.projection);
+      left.columns.push_back(canonical(truth, there.value, there.valid));
+      return left;
+    }
+    // ANTI lets rows pass of which it is not known that one meets them.
+    if (type == JoinType::anti) there.value = g_.not_(there.value);
+    filter(left, {there.value, nothing, truth});
+    project(left, is_swapped ? n.right_projects : n.projects, is_swapped ? n.right_projection : n.projection);
+    return left;
+  }
+
+  Relation joined;
+  if (type == JoinType::inner) {
+    joined = inner(left, right, std::move(keys), on);
+  } else {
+    if (type == JoinType::single) {
+      bool unique = right.space == one_row;
+      for (const Key& k : keys) unique = unique || (g_[k.right.value].unique && is_none(k.right.valid));
+      if (!unique) fail("a scalar subquery that may give several rows has no translation");
+    }
+    joined = outer(left, right, std::move(keys), on, type == JoinType::full);
+  }
+  if (error_) return {};
+  if (is_swapped) std::rotate(joined.columns.begin(), joined.columns.begin() + static_cast<ptrdiff_t>(on.left), joined.columns.end());
+  const auto middle = joined.columns.begin() + static_cast<ptrdiff_t>(is_swapped ? on.right : on.left);
+  Relation a{joined.space, joined.mask, {joined.columns.begin(), middle}};
+  Relation b{joined.space, nothing, {middle, joined.columns.end()}};
+  project(a, n.projects, n.projection);
+  project(b, n.right_projects, n.right_projection);
+  a.columns.insert(a.columns.end(), b.columns.begin(), b.columns.end());
+  return a;
+}
+
+}  // namespace rndn::sql

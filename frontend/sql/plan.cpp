@@ -1,0 +1,557 @@
+// Reads the planner's JSON into records (plan.h).
+//
+// In: the text that DuckDB 2.0.1's json_serialize_plan gives with skip_null, skip_empty and skip_default, so that a field that is
+// not there has its default. Out: a plan in which every function, operator and type is one that the tables know, ranges are in
+// bounds, and nesting is at most `depth_limit`. What refers to columns is checked by the translator, which knows their number.
+// The first thing that is not known is the error, by its name in the plan. Any text gives a plan or an error.
+// Cost: linear in the text, beside nlohmann's parser. Left out: windows, extra information of other planners' versions.
+#include "frontend/sql/plan.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+namespace rndn::sql {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr size_t depth_limit = 400;  // levels of operators and expressions together
+
+struct OperatorRow {
+  std::string_view name;
+  size_t least, most;
+};
+constexpr OperatorRow operators[] = {
+#define SQL_OPERATOR(id, name, least, most) {name, least, most},
+#include "frontend/sql/operators.def"
+#undef SQL_OPERATOR
+};
+
+struct FunctionRow {
+  std::string_view name;
+  size_t least, most;
+};
+constexpr FunctionRow functions[] = {
+#define SQL_FUNCTION(id, name, least, most, rule, builtin) {name, least, most},
+#define SQL_AGGREGATE(id, name, least, most)
+#include "frontend/sql/functions.def"
+#undef SQL_FUNCTION
+#undef SQL_AGGREGATE
+};
+constexpr FunctionRow aggregates[] = {
+#define SQL_FUNCTION(id, name, least, most, rule, builtin)
+#define SQL_AGGREGATE(id, name, least, most) {name, least, most},
+#include "frontend/sql/functions.def"
+#undef SQL_FUNCTION
+#undef SQL_AGGREGATE
+};
+constexpr std::string_view type_names[] = {
+#define SQL_TYPE(id, name, horseir) name,
+#include "frontend/sql/types.def"
+#undef SQL_TYPE
+};
+struct JoinRow {
+  std::string_view name;
+  JoinType type;
+};
+constexpr JoinRow joins[] = {
+    {"INNER", JoinType::inner},           {"LEFT", JoinType::left},   {"RIGHT", JoinType::right},
+    {"OUTER", JoinType::full},            {"FULL", JoinType::full},   {"SEMI", JoinType::semi},
+    {"ANTI", JoinType::anti},             {"MARK", JoinType::mark},   {"RIGHT_SEMI", JoinType::right_semi},
+    {"RIGHT_ANTI", JoinType::right_anti}, {"SINGLE", JoinType::single},
+};
+
+// The place of the row with this name, or the number of rows.
+template <class Row, size_t n>
+size_t find_row(const Row (&rows)[n], std::string_view name) {
+  size_t at = 0;
+  while (at < n && rows[at].name != name) ++at;
+  return at;
+}
+
+class Reader {
+ public:
+  Result<Plan> read(std::string_view text) {
+    const Json json = Json::parse(text, nullptr, false);
+    if (json.is_discarded()) return input_error("the planner's answer is not JSON");
+    if (boolean(json, "error"))
+      return input_error("{}", text_of(json, "error_message", "the planner refuses the statement"));
+    const Json& plans = list(json, "plans");
+    if (plans.size() != 1)
+      return input_error("the planner gives {} plans; one statement at a time is translated", plans.size());
+    const Json* plan = field(plans[0], "plan");
+    plan_.root = node(plan ? *plan : plans[0], 0);
+    if (error_) return *error_;
+    return std::move(plan_);
+  }
+
+ private:
+  // Keeps the first error; what is read after it does not matter.
+  template <class... Args>
+  void fail(fmt::format_string<Args...> format, Args&&... args) {
+    if (!error_) error_ = input_error("{}", fmt::format(format, std::forward<Args>(args)...));
+  }
+
+  static const Json* field(const Json& object, const char* name) {
+    if (!object.is_object()) return nullptr;
+    const auto at = object.find(name);
+    return at == object.end() || at->is_null() ? nullptr : &*at;
+  }
+  const Json& list(const Json& object, const char* name) {
+    static const Json nothing = Json::array();
+    const Json* at = field(object, name);
+    if (!at) return nothing;
+    if (at->is_array()) return *at;
+    fail("the plan's field `{}` is no list", name);
+    return nothing;
+  }
+  std::string text_of(const Json& object, const char* name, std::string_view missing = "") {
+    const Json* at = field(object, name);
+    if (!at) return std::string(missing);
+    if (at->is_string()) return at->get<std::string>();
+    fail("the plan's field `{}` is no text", name);
+    return std::string(missing);
+  }
+  bool boolean(const Json& object, const char* name, bool missing = false) {
+    const Json* at = field(object, name);
+    if (!at) return missing;
+    if (at->is_boolean()) return at->get<bool>();
+    fail("the plan's field `{}` is neither true nor false", name);
+    return missing;
+  }
+  uint64_t number_of(const Json& value, const char* name) {
+    if (value.is_number_unsigned()) return value.get<uint64_t>();
+    if (value.is_number_integer() && value.get<int64_t>() >= 0) return static_cast<uint64_t>(value.get<int64_t>());
+    fail("the plan's field `{}` is no number of a column or row", name);
+    return 0;
+  }
+  uint64_t number(const Json& object, const char* name, uint64_t missing = 0) {
+    const Json* at = field(object, name);
+    return at ? number_of(*at, name) : missing;
+  }
+  // Positions are below 2^32 in every plan; what is not is the planner's mark of "no column".
+  uint32_t position(const Json& object, const char* name) {
+    return static_cast<uint32_t>(std::min<uint64_t>(number(object, name), UINT32_MAX));
+  }
+
+  template <class T>
+  static Range<T> append(std::vector<T>& all, const std::vector<T>& items) {
+    Range<T> range{static_cast<uint32_t>(all.size()), static_cast<uint32_t>(items.size())};
+    all.insert(all.end(), items.begin(), items.end());
+    return range;
+  }
+
+  Type type(const Json* json) {
+    Type type;
+    if (!json) return fail("an expression of the plan has no type"), type;
+    const std::string id = text_of(*json, "id");
+    size_t at = 0;
+    while (at < std::size(type_names) && type_names[at] != id) ++at;
+    if (id == "SQLNULL" || id == "\"NULL\"" || id == "NULL") return {TypeId::integer};
+    if (at == std::size(type_names)) return fail("the type {} has no translation", id.empty() ? "?" : id), type;
+    type.id = static_cast<TypeId>(at);
+    if (type.id != TypeId::decimal) return type;
+    const Json* info = field(*json, "type_info");
+    const uint64_t width = info ? number(*info, "width") : 0, scale = info ? number(*info, "scale") : 0;
+    if (width == 0 || width > 38 || scale > width)
+      return fail("DECIMAL({},{}) has no translation", width, scale), type;
+    type.width = static_cast<uint8_t>(width);
+    type.scale = static_cast<uint8_t>(scale);
+    return type;
+  }
+  Range<Type> types(const Json& object, const char* name) {
+    std::vector<Type> out;
+    for (const Json& t : list(object, name)) out.push_back(type(&t));
+    return append(plan_.types, out);
+  }
+
+  __int128 integer(const Json& value) {
+    if (value.is_number_unsigned()) return value.get<uint64_t>();
+    if (value.is_number_integer()) return value.get<int64_t>();
+    if (value.is_boolean()) return value.get<bool>();
+    const Json *upper = field(value, "upper"), *lower = field(value, "lower");
+    if (value.is_object() && (!upper || upper->is_number_integer()) && (!lower || lower->is_number_integer())) {
+      const __int128 high = upper ? upper->get<int64_t>() : 0;
+      return static_cast<__int128>(static_cast<unsigned __int128>(high) << 64 | (lower ? lower->get<uint64_t>() : 0));
+    }
+    fail("a constant of the plan is no integer");
+    return 0;
+  }
+
+  ExpressionId constant(const Json* value) {
+    Constant c;
+    if (!value) return fail("a constant of the plan has no value"), ExpressionId{};
+    const Json* type_json = field(*value, "type");
+    c.type = type(type_json);
+    c.is_null = boolean(*value, "is_null");
+    const Json* v = field(*value, "value");
+    if (!c.is_null) {
+      if (!v)
+        fail("a constant of the plan has no value");
+      else if (c.type.id == TypeId::varchar) {
+        if (v->is_string())
+          c.text = v->get<std::string>();
+        else
+          fail("a text of the plan holds bytes that are no text");
+      } else if (c.type.id == TypeId::real || c.type.id == TypeId::double_) {
+        if (v->is_number())
+          c.real = v->get<double>();
+        else
+          fail("a constant of type {} is no number", type_name(c.type));
+      } else {
+        c.integer = integer(*v);
+      }
+    }
+    Expression e;
+    e.kind = Expression::constant;
+    e.type = c.type;
+    e.index = static_cast<uint32_t>(plan_.constants.size());
+    plan_.constants.push_back(std::move(c));
+    return plan_.expressions.add(e);
+  }
+
+  ExpressionId column(uint32_t at, Type type) {
+    Expression e;
+    e.kind = Expression::column;
+    e.type = type;
+    e.index = at;
+    return plan_.expressions.add(e);
+  }
+
+  // A function by its row, with the number of arguments that it takes.
+  ExpressionId call(std::string_view name, const std::vector<ExpressionId>& arguments, Type type, const Json& from) {
+    const size_t row = find_row(functions, name);
+    if (row == std::size(functions)) return fail("the function {} has no translation", name), ExpressionId{};
+    if (arguments.size() < functions[row].least || arguments.size() > functions[row].most)
+      return fail("the function {} with {} arguments has no translation", name, arguments.size()), ExpressionId{};
+    Expression e;
+    e.kind = Expression::call;
+    e.function = static_cast<Function>(row);
+    e.type = type;
+    e.arguments = append(plan_.expression_lists, arguments);
+    e.offset = static_cast<uint32_t>(std::min<uint64_t>(number(from, "query_location", UINT32_MAX), UINT32_MAX));
+    if (e.function == Function::between) {
+      const Json* data = field(from, "function_data");
+      e.lower_inclusive = data && boolean(*data, "lower_inclusive");
+      e.upper_inclusive = data && boolean(*data, "upper_inclusive");
+    }
+    if (e.function == Function::cast) {
+      const Json* data = field(from, "function_data");
+      if (data && boolean(*data, "try_cast")) fail("TRY_CAST has no translation");
+    }
+    return plan_.expressions.add(e);
+  }
+
+  std::vector<ExpressionId> expressions(const Json& object, const char* name, size_t depth) {
+    std::vector<ExpressionId> out;
+    for (const Json& child : list(object, name)) out.push_back(expression(child, depth));
+    return out;
+  }
+
+  static std::string last_name(const Json& json) {
+    const Json* name = field(json, "qname");
+    const Json* path = name ? field(*name, "path") : nullptr;
+    return path && path->is_array() && !path->empty() && path->back().is_string() ? path->back().get<std::string>()
+                                                                                  : std::string();
+  }
+
+  ExpressionId expression(const Json& json, size_t depth) {
+    if (error_) return {};
+    if (depth > depth_limit) return fail("the plan is nested more than {} levels deep", depth_limit), ExpressionId{};
+    const std::string kind = text_of(json, "expression_class");
+    if (kind == "BOUND_REF") return column(position(json, "index"), type(field(json, "return_type")));
+    if (kind == "BOUND_CONSTANT") return constant(field(json, "value"));
+    const std::string id = text_of(json, "type");
+    static const Type truth{TypeId::boolean};
+    if (kind == "BOUND_CONJUNCTION") return call(id, expressions(json, "children", depth + 1), truth, json);
+    if (kind == "BOUND_OPERATOR")
+      return call(id, expressions(json, "children", depth + 1), type(field(json, "return_type")), json);
+    if (kind == "BOUND_FUNCTION")
+      return call(id == "BOUND_FUNCTION" ? last_name(json) : id, expressions(json, "children", depth + 1),
+                  type(field(json, "return_type")), json);
+    if (kind == "BOUND_CASE") {
+      std::vector<ExpressionId> parts;
+      for (const Json& check : list(json, "case_checks"))
+        for (const char* part : {"when_expr", "then_expr"}) parts.push_back(member(check, part, depth));
+      parts.push_back(member(json, "else_expr", depth));
+      return call("CASE_EXPR", parts, type(field(json, "return_type")), json);
+    }
+    if (kind == "BOUND_AGGREGATE") return aggregate(json, depth);
+    fail("the expression {} has no translation", kind.empty() ? "without a class" : kind);
+    return {};
+  }
+
+  ExpressionId member(const Json& json, const char* name, size_t depth) {
+    const Json* at = field(json, name);
+    if (at) return expression(*at, depth + 1);
+    fail("an expression of the plan has no `{}`", name);
+    return {};
+  }
+
+  ExpressionId aggregate(const Json& json, size_t depth) {
+    const std::string name = last_name(json);
+    const size_t row = find_row(aggregates, name);
+    if (row == std::size(aggregates)) return fail("the aggregate {} has no translation", name), ExpressionId{};
+    const std::vector<ExpressionId> arguments = expressions(json, "children", depth + 1);
+    if (arguments.size() < aggregates[row].least || arguments.size() > aggregates[row].most)
+      return fail("the aggregate {} with {} arguments has no translation", name, arguments.size()), ExpressionId{};
+    if (field(json, "order_bys")) fail("the aggregate {} with ORDER BY has no translation", name);
+    Expression e;
+    e.kind = Expression::aggregate;
+    e.aggregate_function = static_cast<Aggregate>(row);
+    e.type = type(field(json, "return_type"));
+    e.arguments = append(plan_.expression_lists, arguments);
+    e.distinct = text_of(json, "aggregate_type") == "DISTINCT";
+    if (const Json* filter = field(json, "filter")) e.filter = expression(*filter, depth + 1);
+    return plan_.expressions.add(e);
+  }
+
+  // A filter that the planner pushed into a scan, of one column. False: it only repeats what stands above the scan.
+  bool scan_filter(const Json& json, ExpressionId column_id, size_t depth, std::vector<ExpressionId>& out) {
+    static const Type truth{TypeId::boolean};
+    if (depth > depth_limit) return fail("the plan is nested more than {} levels deep", depth_limit), false;
+    const std::string kind = text_of(json, "filter_type");
+    if (kind == "LEGACY_OPTIONAL_FILTER" || kind == "OPTIONAL_FILTER") return false;
+    if (kind == "LEGACY_CONSTANT_COMPARISON") {
+      out.push_back(
+          call(text_of(json, "comparison_type"), {column_id, constant(field(json, "constant"))}, truth, json));
+    } else if (kind == "LEGACY_IS_NULL") {
+      out.push_back(call("OPERATOR_IS_NULL", {column_id}, truth, json));
+    } else if (kind == "LEGACY_IS_NOT_NULL") {
+      out.push_back(call("OPERATOR_IS_NOT_NULL", {column_id}, truth, json));
+    } else if (kind == "LEGACY_CONJUNCTION_AND" || kind == "LEGACY_CONJUNCTION_OR") {
+      std::vector<ExpressionId> parts;
+      for (const Json& child : list(json, "child_filters")) scan_filter(child, column_id, depth + 1, parts);
+      if (kind == "LEGACY_CONJUNCTION_AND")
+        out.insert(out.end(), parts.begin(), parts.end());
+      else if (parts.size() == list(json, "child_filters").size())
+        out.push_back(call("CONJUNCTION_OR", parts, truth, json));
+      else
+        return false;
+    } else if (kind == "LEGACY_IN_FILTER") {
+      std::vector<ExpressionId> parts{column_id};
+      for (const Json& value : list(json, "values")) parts.push_back(constant(&value));
+      out.push_back(call("COMPARE_IN", parts, truth, json));
+    } else if (kind == "EXPRESSION_FILTER") {
+      // Over one column, which is number 0 in it.
+      const Json* e = field(json, "expr");
+      const size_t first = plan_.expressions.size();
+      if (e)
+        out.push_back(expression(*e, depth + 1));
+      else
+        fail("a filter of the plan has no expression");
+      for (size_t i = first; i < plan_.expressions.size(); ++i) {
+        Expression& added = plan_.expressions[static_cast<ExpressionId>(i)];
+        if (added.kind == Expression::column) added.index = plan_[column_id].index;
+      }
+    } else {
+      fail("the filter {} of a scan has no translation", kind.empty() ? "without a type" : kind);
+    }
+    return true;
+  }
+
+  Range<uint32_t> numbers(const Json& object, const char* name) {
+    std::vector<uint32_t> out;
+    for (const Json& n : list(object, name))
+      out.push_back(static_cast<uint32_t>(std::min<uint64_t>(number_of(n, name), UINT32_MAX)));
+    return append(plan_.numbers, out);
+  }
+
+  // A projection map: an empty one lets everything pass.
+  void projection(const Json& json, const char* name, Range<uint32_t>& range, bool& projects) {
+    range = numbers(json, name);
+    projects = range.count > 0;
+  }
+
+  Range<OrderKey> orders(const Json& object, const char* name, size_t depth) {
+    std::vector<OrderKey> out;
+    for (const Json& order : list(object, name)) {
+      OrderKey key;
+      key.expression = member(order, "expression", depth);
+      const std::string direction = text_of(order, "type"), nulls = text_of(order, "null_order");
+      key.descending = direction == "DESCENDING";
+      key.nulls_first = nulls == "NULLS FIRST" || nulls == "NULLS_FIRST";
+      if (!key.descending && direction != "ASCENDING") fail("the order {} has no translation", direction);
+      if (!key.nulls_first && nulls != "NULLS LAST" && nulls != "NULLS_LAST")
+        fail("the order of nulls {} has no translation", nulls);
+      out.push_back(key);
+    }
+    return append(plan_.orders, out);
+  }
+
+  // A limit or offset; false: none.
+  bool limit(const Json* json, uint64_t& value) {
+    if (!json) return false;
+    const std::string kind = text_of(*json, "type", "UNSET");
+    if (kind == "UNSET") return false;
+    if (kind != "CONSTANT_VALUE") return fail("a LIMIT or OFFSET that is no constant has no translation"), false;
+    value = number(*json, "constant_integer");
+    return true;
+  }
+
+  void scan(const Json& json, Node& n, size_t depth) {
+    const Json* data = field(json, "function_data");
+    n.table = data ? text_of(*data, "table") : std::string();
+    if (n.table.empty()) fail("the table function {} has no translation", last_name(json));
+    std::vector<std::string> names;
+    for (const Json& name : list(json, "names")) {
+      if (!name.is_string()) return fail("the plan's field `names` holds what is no text");
+      names.push_back(name.get<std::string>());
+    }
+    n.names = append(plan_.names, names);
+    n.types = types(json, "returned_types");
+    if (n.types.count != names.size()) return fail("the scan of {} has a type for not every column", n.table);
+    std::vector<uint32_t> columns;
+    for (const Json& column_json : list(json, "column_indexes")) columns.push_back(position(column_json, "index"));
+    for (uint32_t c : columns)
+      if (c != UINT32_MAX && c >= names.size()) return fail("the scan of {} reads column {}", n.table, c);
+    n.columns = append(plan_.numbers, columns);
+    projection(json, "projection_ids", n.projection, n.projects);
+    std::vector<ExpressionId> filters;
+    if (const Json* table_filters = field(json, "table_filters"))
+      for (const Json& filter : list(*table_filters, "filters")) {
+        const uint32_t key = position(filter, "key");
+        const Json* value = field(filter, "value");
+        if (key >= columns.size() || columns[key] == UINT32_MAX || !value)
+          return fail("a filter of the scan of {} names no column", n.table);
+        scan_filter(*value, column(key, plan_.types[n.types.begin + columns[key]]), depth, filters);
+      }
+    n.expressions = append(plan_.expression_lists, filters);
+  }
+
+  void join(const Json& json, Node& n, size_t depth) {
+    const std::string kind = text_of(json, "join_type", "INNER");
+    const size_t row = find_row(joins, kind);
+    if (row == std::size(joins)) return fail("the join {} has no translation", kind);
+    n.join = joins[row].type;
+    projection(json, "left_projection_map", n.projection, n.projects);
+    projection(json, "right_projection_map", n.right_projection, n.right_projects);
+    std::vector<Condition> conditions;
+    std::vector<ExpressionId> others;
+    for (const Json& c : list(json, "conditions")) {
+      if (!field(c, "right")) {  // any predicate over both sides
+        others.push_back(member(c, "left", depth));
+        continue;
+      }
+      Condition condition;
+      const std::string comparison = text_of(c, "comparison");
+      const size_t f = find_row(functions, comparison);
+      if (f == std::size(functions)) return fail("the join condition {} has no translation", comparison);
+      condition.comparison = static_cast<Function>(f);
+      condition.left = member(c, "left", depth);
+      condition.right = member(c, "right", depth);
+      conditions.push_back(condition);
+    }
+    for (const char* name : {"condition", "predicate"})
+      if (const Json* any = field(json, name)) others.push_back(expression(*any, depth + 1));
+    n.conditions = append(plan_.conditions, conditions);
+    n.expressions = append(plan_.expression_lists, others);
+  }
+
+  void aggregates_of(const Json& json, Node& n, size_t depth) {
+    n.groups = append(plan_.expression_lists, expressions(json, "groups", depth));
+    n.expressions = append(plan_.expression_lists, expressions(json, "expressions", depth));
+    if (!list(json, "grouping_functions").empty()) fail("the function GROUPING has no translation");
+    const Json& sets = list(json, "grouping_sets");
+    std::vector<uint32_t> flat;
+    for (const Json& set : sets) {
+      if (!set.is_array()) return fail("the plan's field `grouping_sets` holds what is no list");
+      flat.push_back(static_cast<uint32_t>(set.size()));
+      for (const Json& key : set) {
+        const uint64_t k = number_of(key, "grouping_sets");
+        if (k >= n.groups.count) return fail("a grouping set names a key that is not there");
+        flat.push_back(static_cast<uint32_t>(k));
+      }
+    }
+    if (sets.size() == 1 && sets[0].size() == n.groups.count) return;
+    n.sets = append(plan_.numbers, flat);
+    n.set_count = static_cast<uint32_t>(sets.size());
+  }
+
+  NodeId node(const Json& json, size_t depth) {
+    if (error_) return {};
+    if (depth > depth_limit) return fail("the plan is nested more than {} levels deep", depth_limit), NodeId{};
+    const std::string name = text_of(json, "type");
+    const size_t row = find_row(operators, name);
+    if (row == std::size(operators))
+      return fail("the operator {} has no translation", name.empty() ? "without a type" : name), NodeId{};
+    Node n;
+    n.op = static_cast<Operator>(row);
+    std::vector<NodeId> children;
+    for (const Json& child : list(json, "children")) children.push_back(node(child, depth + 1));
+    if (children.size() < operators[row].least || children.size() > operators[row].most)
+      return fail("the operator {} has {} children", name, children.size()), NodeId{};
+    n.children = append(plan_.node_lists, children);
+    switch (n.op) {
+      case Operator::scan: scan(json, n, depth); break;
+      case Operator::filter:
+        n.expressions = append(plan_.expression_lists, expressions(json, "expressions", depth));
+        projection(json, "projection_map", n.projection, n.projects);
+        break;
+      case Operator::project:
+        n.expressions = append(plan_.expression_lists, expressions(json, "expressions", depth));
+        break;
+      case Operator::aggregate: aggregates_of(json, n, depth); break;
+      case Operator::join:
+      case Operator::any_join: join(json, n, depth); break;
+      case Operator::order:
+        n.orders = orders(json, "orders", depth);
+        projection(json, "projections", n.projection, n.projects);
+        break;
+      case Operator::top:
+        n.orders = orders(json, "orders", depth);
+        n.has_limit = true;
+        n.limit = number(json, "limit");
+        n.offset = number(json, "offset");
+        break;
+      case Operator::limit:
+        n.has_limit = limit(field(json, "limit_val"), n.limit);
+        limit(field(json, "offset_val"), n.offset);
+        break;
+      case Operator::distinct:
+        n.distinct_on = text_of(json, "distinct_type") == "DISTINCT_ON";
+        n.groups = append(plan_.expression_lists, expressions(json, "distinct_targets", depth));
+        if (const Json* order = field(json, "order_by")) n.orders = orders(*order, "orders", depth);
+        break;
+      case Operator::union_:
+      case Operator::except:
+      case Operator::intersect: n.all = boolean(json, "setop_all", true); break;
+      case Operator::cte: n.cte = position(json, "table_index"); break;
+      case Operator::cte_ref:
+        n.cte = position(json, "cte_index");
+        n.types = types(json, "chunk_types");
+        break;
+      case Operator::no_rows: n.types = types(json, "return_types"); break;
+      case Operator::values: {
+        n.types = types(json, "expr_types");
+        std::vector<ExpressionId> cells;
+        for (const Json& line : list(json, "expressions")) {
+          if (!line.is_array() || line.size() != n.types.count) {
+            fail("a row of VALUES has not {} cells", n.types.count);
+            break;
+          }
+          for (const Json& cell : line) cells.push_back(expression(cell, depth + 1));
+        }
+        n.expressions = append(plan_.expression_lists, cells);
+        break;
+      }
+      case Operator::cross:
+      case Operator::one_row: break;
+    }
+    return plan_.nodes.add(std::move(n));
+  }
+
+  Plan plan_;
+  std::optional<Error> error_;
+};
+
+}  // namespace
+
+Result<Plan> read_plan(std::string_view json) { return Reader().read(json); }
+
+std::string_view name_of(Operator op) { return operators[static_cast<size_t>(op)].name; }
+std::string_view name_of(Function function) { return functions[static_cast<size_t>(function)].name; }
+std::string_view name_of(Aggregate aggregate) { return aggregates[static_cast<size_t>(aggregate)].name; }
+
+}  // namespace rndn::sql

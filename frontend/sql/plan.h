@@ -1,0 +1,151 @@
+// The planner's logical plan as records: what the translator reads.
+//
+//   Result<Plan> plan = read_plan(json);      // text of json_serialize_plan(sql, optimize := true, ..)
+//
+// Records are contiguous and refer to each other by index; lists are ranges of shared arrays. Filters that the planner pushed into
+// scans are expressions here, and all comparisons, conjunctions, casts and CASE are calls of functions (functions.def).
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "frontend/sql/catalog.h"
+#include "libraries/base/containers/id.h"
+#include "libraries/base/errors/result.h"
+
+namespace rndn::sql {
+
+enum class Operator : uint8_t {
+#define SQL_OPERATOR(id, name, least, most) id,
+#include "frontend/sql/operators.def"
+#undef SQL_OPERATOR
+};
+
+enum class Function : uint8_t {
+#define SQL_FUNCTION(id, name, least, most, rule, builtin) id,
+#define SQL_AGGREGATE(id, name, least, most)
+#include "frontend/sql/functions.def"
+#undef SQL_FUNCTION
+#undef SQL_AGGREGATE
+};
+
+enum class Aggregate : uint8_t {
+#define SQL_FUNCTION(id, name, least, most, rule, builtin)
+#define SQL_AGGREGATE(id, name, least, most) id,
+#include "frontend/sql/functions.def"
+#undef SQL_FUNCTION
+#undef SQL_AGGREGATE
+};
+
+enum class JoinType : uint8_t { inner, left, right, full, semi, anti, right_semi, right_anti, mark, single };
+
+enum class NodeId : uint32_t {};
+enum class ExpressionId : uint32_t {};
+
+// Part of one of the plan's arrays.
+template <class T>
+struct Range {
+  uint32_t begin = 0, count = 0;
+};
+
+struct Constant {
+  Type type;
+  bool is_null = false;
+  __int128 integer = 0;  // integers, BOOLEAN, DECIMAL (scaled), DATE (days), TIME and TIMESTAMP (microseconds)
+  double real = 0;       // FLOAT, DOUBLE
+  std::string text;      // VARCHAR
+};
+
+struct Expression {
+  enum Kind : uint8_t { column, constant, call, aggregate };
+  Kind kind = column;
+  Function function{};            // call
+  Aggregate aggregate_function{};  // aggregate
+  bool distinct = false;          // aggregate: of distinct values
+  bool lower_inclusive = true, upper_inclusive = true;  // BETWEEN
+  Type type;
+  uint32_t index = 0;             // column: of the child's columns (left's, then right's); constant: in Plan::constants
+  Range<ExpressionId> arguments;  // call, aggregate; CASE: when, then, when, then, .., else
+  ExpressionId filter = none<ExpressionId>();  // aggregate: FILTER (WHERE ..)
+  uint32_t offset = UINT32_MAX;   // where it stands in the SQL text, in bytes; UINT32_MAX: not known
+};
+
+struct Condition {  // of a join: left `comparison` right, each over its own side's columns
+  Function comparison{};
+  ExpressionId left{}, right{};
+};
+
+struct OrderKey {
+  ExpressionId expression{};
+  bool descending = false, nulls_first = false;
+};
+
+struct Node {
+  Operator op{};
+  Range<NodeId> children;
+  // filter, scan: conjuncts; project: columns; aggregate: aggregates; join: further conjuncts over left and right columns;
+  // values: cells, row by row
+  Range<ExpressionId> expressions;
+  Range<ExpressionId> groups;   // aggregate: keys; distinct: DISTINCT ON's keys
+  Range<Condition> conditions;  // join
+  Range<OrderKey> orders;       // order, top; distinct: which row of a key
+  // Columns that leave, by position among those that enter (scan: among `columns`); everything when `projects` is false.
+  Range<uint32_t> projection;
+  bool projects = false;
+  Range<uint32_t> right_projection;  // join: of the right side
+  bool right_projects = false;
+  Range<uint32_t> columns;      // scan: columns that are read, by position in Plan::names of `names`
+  Range<std::string> names;     // scan: the table's columns
+  Range<Type> types;            // no_rows, values, cte_ref: what leaves; scan: the table's columns
+  Range<uint32_t> sets;         // aggregate: with several grouping sets, for each its length and then its keys
+  uint32_t set_count = 0;       // aggregate: grouping sets; 0: one of all keys
+  JoinType join{};
+  bool all = false;             // union, except, intersect: ALL
+  bool distinct_on = false;
+  bool has_limit = false;
+  uint64_t limit = 0, offset = 0;
+  uint32_t cte = 0;             // cte, cte_ref
+  std::string table;            // scan
+};
+
+struct Plan {
+  NodeId root{};
+  IdVector<NodeId, Node> nodes;
+  IdVector<ExpressionId, Expression> expressions;
+  std::vector<Constant> constants;
+  std::vector<NodeId> node_lists;
+  std::vector<ExpressionId> expression_lists;
+  std::vector<Condition> conditions;
+  std::vector<OrderKey> orders;
+  std::vector<uint32_t> numbers;
+  std::vector<std::string> names;
+  std::vector<Type> types;
+
+  const Node& operator[](NodeId id) const { return nodes[id]; }
+  const Expression& operator[](ExpressionId id) const { return expressions[id]; }
+  std::span<const NodeId> of(Range<NodeId> r) const { return part(node_lists, r); }
+  std::span<const ExpressionId> of(Range<ExpressionId> r) const { return part(expression_lists, r); }
+  std::span<const Condition> of(Range<Condition> r) const { return part(conditions, r); }
+  std::span<const OrderKey> of(Range<OrderKey> r) const { return part(orders, r); }
+  std::span<const uint32_t> of(Range<uint32_t> r) const { return part(numbers, r); }
+  std::span<const std::string> of(Range<std::string> r) const { return part(names, r); }
+  std::span<const Type> of(Range<Type> r) const { return part(types, r); }
+
+ private:
+  template <class T>
+  static std::span<const T> part(const std::vector<T>& all, Range<T> r) {
+    return std::span(all).subspan(r.begin, r.count);
+  }
+};
+
+// Reads the text of json_serialize_plan. An error names the operator, function, type or field that is not known, or gives the
+// planner's own message where the text is one.
+Result<Plan> read_plan(std::string_view json);
+
+std::string_view name_of(Operator op);
+std::string_view name_of(Function function);
+std::string_view name_of(Aggregate aggregate);
+
+}  // namespace rndn::sql

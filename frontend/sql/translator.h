@@ -1,0 +1,193 @@
+// The translator's state and its parts; private to frontend/sql.
+//
+// A cell is a vector of values and, where nulls may be, a vector of bool that is false for them; values under false are zeros, so
+// that pairs compare, group and join as they are. A relation is columns of one space, and the mask of the rows that belong to it,
+// which is applied only where rows must stand close (groups, sorts, joins by value): filters cost one mask.
+// The first error stays; what is made after it is not used.
+#pragma once
+#include <fmt/format.h>
+
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "frontend/sql/graph.h"
+#include "frontend/sql/plan.h"
+#include "frontend/sql/translate.h"
+
+namespace rndn::sql {
+
+inline constexpr VectorId nothing = none<VectorId>();
+
+struct Cell {
+  VectorId value = nothing;
+  VectorId valid = nothing;  // none: never null
+  Type type;
+};
+
+struct Relation {
+  SpaceId space = one_row;
+  VectorId mask = nothing;  // none: every row
+  std::vector<Cell> columns;
+};
+
+// For each row of one relation the row of another that it belongs to.
+struct Lookup {
+  VectorId rows = nothing;     // none: the same row
+  VectorId matched = nothing;  // none: all of them
+};
+
+class Translator {
+ public:
+  Translator(const Plan& plan, const Catalog& catalog) : plan_(plan), catalog_(catalog) {}
+  Result<Translation> run(const std::vector<std::string>& names);
+
+ private:
+  template <class... Args>
+  void fail(fmt::format_string<Args...> format, Args&&... args) {
+    if (!error_) error_ = input_error("{}", fmt::format(format, std::forward<Args>(args)...));
+  }
+  Cell failed(Type type);
+
+  // translate.cpp: operators, and what all need of relations
+  Relation relation(NodeId node);
+  Relation compact(const Relation& r);
+  void filter(Relation& r, const Cell& condition);
+  void project(Relation& r, bool projects, Range<uint32_t> map);
+  Relation side_by_side(const Relation& left, const Relation& right);
+  void pick(Relation& r, VectorId rows);           // of a compact relation
+  Cell pick(const Cell& c, VectorId rows);
+  Cell keep(const Cell& c, SpaceId space);
+  Cell spread(const Cell& c, SpaceId space);
+  Cell null_of(Type type);
+  VectorId valid_of(const Cell& c) { return is_none(c.valid) ? g_.integer(hir::BasicType::boolean, 1) : c.valid; }
+  void unify(Cell& a, Cell& b);                    // to one HorseIR type
+
+  // scans.cpp
+  Relation scan(const Node& n);
+  Relation no_rows(std::span<const Type> types);
+  Relation values(const Node& n);
+  Cell column(const Table& table, const Column& column, SpaceId space);
+  SpaceId table_space(const Table& table);
+  VectorId key_vector(const Table& table, const Column& column);
+
+  // expressions.cpp
+  Cell evaluate(ExpressionId e, std::span<const Cell> columns);
+  Cell constant(const Constant& c);
+  Cell strict(Type type, VectorId value, std::span<const Cell> arguments);  // null where an argument is
+  Cell canonical(Type type, VectorId value, VectorId valid);
+  Cell compare_cells(std::string_view builtin, Cell a, Cell b);
+  Cell equal_cells(const Cell& a, const Cell& b);  // nulls are equal
+  Cell select_cells(const Cell& condition, Cell a, Cell b, Type type);
+  Cell compare_character(std::string_view builtin, const Cell& c, const Cell& literal);
+  Cell membership(std::span<const Cell> a);
+  Cell cast_cell(const Cell& c, Type to);
+  Cell decimal_down(const Cell& c, unsigned digits, Type to);
+  Cell like_cell(std::span<const Cell> a, bool quote, std::string_view before, std::string_view behind);
+  Cell all_of(std::vector<Cell> parts, bool is_and);
+  Cell both(const Cell& a, const Cell& b, bool is_and);
+  VectorId rescaled(const Cell& c, unsigned scale);
+  Bounds within_type(Bounds bounds, std::string_view what, Type type);
+  // The rules of functions.def: `a` are the arguments.
+#define SQL_RULE(rule) Cell rule(const Expression& e, std::span<const Cell> a, std::string_view builtin);
+  SQL_RULE(compare)
+  SQL_RULE(distinct_from)
+  SQL_RULE(not_distinct_from)
+  SQL_RULE(between)
+  SQL_RULE(in)
+  SQL_RULE(not_in)
+  SQL_RULE(and_all)
+  SQL_RULE(or_any)
+  SQL_RULE(negation)
+  SQL_RULE(is_null)
+  SQL_RULE(is_not_null)
+  SQL_RULE(coalesce)
+  SQL_RULE(case_of)
+  SQL_RULE(cast)
+  SQL_RULE(arithmetic)
+  SQL_RULE(divide)
+  SQL_RULE(integer_division)
+  SQL_RULE(magnitude)
+  SQL_RULE(date_part)
+  SQL_RULE(like)
+  SQL_RULE(not_like)
+  SQL_RULE(contains)
+  SQL_RULE(prefix)
+  SQL_RULE(suffix)
+  SQL_RULE(substring)
+#undef SQL_RULE
+
+  // joins.cpp
+  struct Key {
+    Cell left, right;
+    bool nulls_equal = false;
+  };
+  struct On {  // the condition of a join
+    std::vector<Condition> conditions;
+    std::span<const ExpressionId> others;  // over left's columns, then right's
+    size_t left = 0, right = 0;            // how many columns each side has
+    bool swapped = false;                  // the plan's left side is the right one here
+    bool every_column = false;             // of a set operation: all columns equal, nulls too
+    bool is_mark = false;
+  };
+  struct Pairs {
+    VectorId left = nothing, right = nothing;  // row numbers in the compact sides
+    SpaceId space = one_row;
+  };
+  Relation join(const Node& n);
+  Relation cross(const Relation& left, const Relation& right);
+  Relation inner(const Relation& left, const Relation& right, std::vector<Key> keys, const On& on);
+  Relation outer(const Relation& left, const Relation& right, std::vector<Key> keys, const On& on, bool keeps_right);
+  Cell mark(const Relation& left, const Relation& right, std::vector<Key> keys, const On& on);
+  static On swapped(const On& on);
+  std::vector<Key> keys_of(const On& on, const Relation& left, const Relation& right);
+  void residual(Relation& joined, const On& on, size_t but, bool paired);
+  VectorId base_key(VectorId value, VectorId& rows) const;
+  VectorId common_base(VectorId x, VectorId y, Lookup& x_rows, Lookup& y_rows);
+  std::optional<Lookup> rows_of_key(VectorId value, VectorId key);
+  std::optional<Lookup> look_up(const Cell& key, const Cell& to_key);
+  bool look_up_any(Relation& to, std::vector<Key>& keys, bool swapped, bool lifting, size_t& at);
+  bool lift(Relation& to, Cell& key, const Cell& from_key);
+  VectorId scatter(SpaceId table, VectorId rows, VectorId value);
+  void looked_up(Relation& to, const Lookup& l);
+  Pairs pairs(const Relation& left, const Relation& right, const std::vector<Key>& keys, const On& on);
+  VectorId product_rows(SpaceId left, SpaceId right, VectorId& right_rows);
+
+  // aggregates.cpp
+  Relation aggregate(const Node& n);
+  Relation aggregate_set(const Node& n, const Relation& in, std::span<const uint32_t> keys);
+  Relation distinct(const Node& n);
+  struct Groups {
+    bool one = false;  // all rows are one group, also when there are none
+    SpaceId rows = one_row, space = one_row;
+    VectorId first = nothing, cells = nothing;
+  };
+  Groups group(SpaceId rows, const std::vector<Cell>& keys);
+  VectorId reduce(const Groups& g, std::string_view builtin, VectorId v, Bounds bounds);
+  Cell aggregate_cell(const Expression& e, const Relation& in, const Groups& g);
+
+  // orders.cpp
+  Relation order(const Node& n);
+  Relation limit(const Node& n);
+  VectorId permutation(const Relation& r, std::span<const OrderKey> keys);
+  VectorId first_rows(VectorId rows, uint64_t limit, bool has_limit, uint64_t offset);
+
+  // sets.cpp
+  Relation append(std::vector<Relation> parts);
+  Relation set_operation(const Node& n);
+  Relation cte(const Node& n);
+  Relation cte_ref(const Node& n);
+
+  const Plan& plan_;
+  const Catalog& catalog_;
+  Graph g_;
+  std::optional<Error> error_;
+  std::map<uint32_t, Relation> ctes_;
+  std::map<const Table*, SpaceId> table_spaces_;
+};
+
+hir::BasicType basic_of(Type type);
+
+}  // namespace rndn::sql

@@ -1,0 +1,28 @@
+// Plans translated to HorseIR and run: what the tests of the translator share.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "frontend/sql/translate.h"
+#include "runtime/data/source.h"
+#include "runtime/reference/reference.h"
+#include "tests/queries/sqlite_oracle.h"
+
+namespace rndn::testing {
+
+// Tables of the source with the statistics of the columns that `plan` reads; money (f64) is DECIMAL(15,2).
+Result<sql::Catalog> catalog_of(data::Source& source, const sql::Plan& plan);
+
+// The program's results as SQL has them: decimals at their scale, nulls as the text NULL.
+Rows rows_of(const sql::Translation& translation, const reference::Value& table);
+
+// Runs the program on the reference interpreter; a diagnostic of any kind is an error.
+Result<Rows> run_on_reference(const sql::Translation& translation, const data::Schema& schema,
+                              const reference::Tables& tables);
+
+// The same on the simulator, without fallback to the interpreter for what belongs on the device.
+Result<Rows> run_on_simulator(const sql::Translation& translation, const data::Schema& schema,
+                              const reference::Tables& tables, std::string_view target);
+
+}  // namespace rndn::testing
