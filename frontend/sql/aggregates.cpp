@@ -32,6 +32,14 @@ std::optional<__int128> limit_of(BasicType type, bool greatest) {
 
 }  // namespace
 
+// Does no other row have the same cells?
+bool Translator::tell_apart(SpaceId space, const std::vector<Cell>& cells) {
+  std::vector<VectorId> vectors;
+  for (const Cell& c : cells)
+    if (is_none(c.valid)) vectors.push_back(c.value);
+  return space != one_row && g_.tell_apart(space, vectors);
+}
+
 Translator::Groups Translator::group(SpaceId rows, const std::vector<Cell>& keys) {
   std::vector<VectorId> chosen;
   const auto add = [&](VectorId v) {
@@ -203,13 +211,11 @@ Relation Translator::aggregate_set(const Node& n, const Relation& in, std::span<
   std::vector<Cell> chosen;
   for (uint32_t k : set) chosen.push_back(evaluate(keys[k], in.columns));
   // Rows that a key tells apart are groups already.
-  if (n.expressions.count == 0 && n.set_count == 0)
-    for (const Cell& c : chosen)
-      if (g_[c.value].unique && is_none(c.valid) && g_[c.value].space != one_row) {
-        out = in;
-        out.columns = chosen;
-        return out;
-      }
+  if (n.expressions.count == 0 && n.set_count == 0 && tell_apart(in.space, chosen)) {
+    out = in;
+    out.columns = chosen;
+    return out;
+  }
   Groups g;
   const SpaceId rows = is_none(in.mask) ? in.space : g_.kept(in.space, in.mask);
   if (set.empty()) {
@@ -267,8 +273,7 @@ Relation Translator::distinct(const Node& n) {
   std::vector<Cell> keys;
   for (ExpressionId e : plan_.of(n.groups)) keys.push_back(evaluate(e, r.columns));
   if (keys.empty()) keys = r.columns;
-  for (const Cell& c : keys)
-    if (g_[c.value].unique && is_none(c.valid) && g_[c.value].space != one_row) return r;
+  if (tell_apart(r.space, keys)) return r;
   const Groups g = group(r.space, keys);
   pick(r, g.first);
   return r;

@@ -51,6 +51,11 @@ std::string digits(__int128 value) {
   return negative ? "-" + out : out;
 }
 
+std::string integer_text(BasicType type, __int128 value) {
+  return fmt::format("{}:{}", type == BasicType::date ? hir::calendar_text(type, static_cast<int64_t>(value)) : digits(value),
+                     hir::basic_type_name(type));
+}
+
 }  // namespace
 
 Bounds operator+(Bounds a, Bounds b) { return a.known && b.known ? checked(a.least + b.least, a.most + b.most) : Bounds{}; }
@@ -69,9 +74,9 @@ Bounds join(Bounds a, Bounds b) {
 Graph::Graph() { spaces_.add({}); }
 
 VectorId Graph::add(Vector v) {
-  std::string key = v.head;
+  std::string key = v.head + '\n';
   for (VectorId a : v.arguments) key += fmt::format(" {}", index(a));
-  key += v.tail;
+  key += '\n' + v.tail;
   const auto [at, is_new] = known_.emplace(std::move(key), vectors_.next_id());
   if (is_new) vectors_.add(std::move(v));
   return at->second;
@@ -82,9 +87,7 @@ VectorId Graph::integer(BasicType type, __int128 value) {
   v.kind = Vector::literal;
   v.type = type;
   v.bounds = Bounds::of(value, value);
-  v.head = fmt::format("{}:{}",
-                       type == BasicType::date ? hir::calendar_text(type, static_cast<int64_t>(value)) : digits(value),
-                       hir::basic_type_name(type));
+  v.head = integer_text(type, value);
   return add(std::move(v));
 }
 
@@ -205,7 +208,24 @@ VectorId Graph::not_(VectorId a) {
 VectorId Graph::and_(VectorId a, VectorId b) {
   if (is_none(a) || (!is_none(b) && (is_true(a) || is_false(b)))) return b;
   if (is_none(b) || is_true(b) || is_false(a) || a == b) return a;
+  if (const VectorId met = meet(a, b); !is_none(met)) return met;
   return map("and", {a, b}, BasicType::boolean);
+}
+
+// Two masks that are picked at the same row numbers meet where they come from: there are fewer rows. `a` may be an AND with such a
+// mask in it.
+VectorId Graph::meet(VectorId a, VectorId b) {
+  const Vector x = vectors_[a], y = vectors_[b];
+  if (y.kind != Vector::picked) return none<VectorId>();
+  if (x.kind == Vector::picked && x.arguments[1] == y.arguments[1]) {
+    const VectorId from = x.arguments[0], to = y.arguments[0];
+    if (vectors_[from].space != vectors_[to].space) return none<VectorId>();
+    return pick(and_(from, to), x.arguments[1]);
+  }
+  if (x.kind != Vector::element_wise || x.head != "@and(") return none<VectorId>();
+  for (size_t k : {0, 1})
+    if (const VectorId met = meet(x.arguments[k], b); !is_none(met)) return and_(met, x.arguments[1 - k]);
+  return none<VectorId>();
 }
 VectorId Graph::or_(VectorId a, VectorId b) {
   if (is_none(a) || is_none(b)) return none<VectorId>();
@@ -291,7 +311,18 @@ VectorId Graph::picked_of(VectorId x, VectorId rows) {
   const Vector v = vectors_[x];
   if (v.space == one_row) return x;
   if (vectors_[rows].head == "@range(" && vectors_[rows].space == v.space) return x;
-  if (v.kind == Vector::picked) return pick(v.arguments[0], pick(v.arguments[1], rows));
+  const auto fewer = [&](SpaceId s) { return spaces_[s].most_rows < spaces_[vectors_[rows].space].most_rows; };
+  if (v.type == BasicType::boolean && vectors_[rows].kind == Vector::picked) {
+    // A mask comes step by step over tables with fewer rows than the last, so that masks of one table meet there (and_).
+    const std::vector<VectorId> steps = vectors_[rows].arguments;
+    if (fewer(vectors_[steps[0]].space)) return pick(pick(x, steps[0]), steps[1]);
+  }
+  if (v.kind == Vector::picked && (v.type != BasicType::boolean || !fewer(v.space))) return pick(v.arguments[0], pick(v.arguments[1], rows));
+  // The key that is its place: of `v - least` it is v.
+  const Vector& r = vectors_[rows];
+  if (v.dense && r.kind == Vector::element_wise && r.head == "@minus(" && r.type == v.type &&
+      vectors_[r.arguments[1]].head == integer_text(v.type, v.bounds.least) && vectors_[r.arguments[0]].type == v.type)
+    return r.arguments[0];
   // A conversion of one vector goes behind the picking; what compares stays on the side with fewer rows.
   if (v.kind == Vector::element_wise && v.type != BasicType::boolean) {
     size_t vectors = 0;
@@ -315,6 +346,23 @@ VectorId Graph::picked_of(VectorId x, VectorId rows) {
   p.unique = v.unique && vectors_[rows].unique;
   p.hint = v.hint;
   return add(std::move(p));
+}
+
+bool Graph::tell_apart(SpaceId s, const std::vector<VectorId>& vectors) {
+  for (VectorId v : vectors)
+    if (vectors_[v].unique && vectors_[v].space == s) return true;
+  std::vector<VectorId> identity = spaces_[s].identity;
+  if (identity.empty() && spaces_[s].parent != one_row)
+    for (VectorId v : std::vector<VectorId>(spaces_[spaces_[s].parent].identity)) identity.push_back(keep(s, v));
+  // A vector tells apart what row numbers do that pick it from a unique one.
+  const auto tells = [&](VectorId v, VectorId part) {
+    while (v != part && vectors_[v].kind == Vector::picked && vectors_[vectors_[v].arguments[0]].unique)
+      v = vectors_[v].arguments[1];
+    return v == part;
+  };
+  return !identity.empty() && std::all_of(identity.begin(), identity.end(), [&](VectorId part) {
+    return std::any_of(vectors.begin(), vectors.end(), [&](VectorId v) { return tells(v, part); });
+  });
 }
 
 VectorId Graph::count(SpaceId s) {

@@ -56,6 +56,7 @@ struct Space {
   VectorId mask = none<VectorId>();
   VectorId witness = none<VectorId>();   // a vector that has an element for each row
   double most_rows = 1;                  // an upper bound
+  std::vector<VectorId> identity;        // vectors that together tell its rows apart, such as those of pairs; may be empty
 };
 
 class Graph {
@@ -89,6 +90,9 @@ class Graph {
   VectorId select(VectorId mask, VectorId a, VectorId b);
 
   SpaceId space(double most_rows, VectorId witness = none<VectorId>());
+  void set_identity(SpaceId s, std::vector<VectorId> vectors) { spaces_[s].identity = std::move(vectors); }
+  // Do these vectors of the space tell its rows apart?
+  bool tell_apart(SpaceId s, const std::vector<VectorId>& vectors);
   void set_witness(SpaceId s, VectorId v) { spaces_[s].witness = v; }
   SpaceId kept(SpaceId parent, VectorId mask);   // the rows that the mask keeps; the same for the same mask
   VectorId keep(SpaceId kept, VectorId v);       // a vector of kept's parent, there
@@ -108,6 +112,7 @@ class Graph {
   VectorId settle(Vector vector);
   VectorId kept_of(SpaceId kept, VectorId v);
   VectorId picked_of(VectorId v, VectorId rows);
+  VectorId meet(VectorId a, VectorId b);
   bool determines(VectorId key, VectorId v, std::map<VectorId, bool>& known) const;
   SpaceId space_of(const std::vector<VectorId>& arguments) const;
 

@@ -271,23 +271,42 @@ Translator::Pairs Translator::pairs(const Relation& left, const Relation& right,
     out.space = g_[out.left].space;
     return out;
   }
+  if (columns.size() == 1 && keys.size() == 1) {
+    // One side's rows are looked up in the other: the pairs are that side's rows.
+    Cell x = keys[0].left, y = keys[0].right;
+    for (const bool of_right : {true, false}) {
+      const Cell &from = of_right ? y : x, &to = of_right ? x : y;
+      const SpaceId space = of_right ? right.space : left.space;
+      if (g_[from.value].space != space || space == one_row) continue;
+      const std::optional<Lookup> l = look_up(from, to);
+      if (!l) continue;
+      out.space = is_none(l->matched) ? space : g_.kept(space, l->matched);
+      const VectorId own = g_.rows(space), others = is_none(l->rows) ? own : l->rows;
+      (of_right ? out.right : out.left) = out.space == space ? own : g_.keep(out.space, own);
+      (of_right ? out.left : out.right) = out.space == space ? others : g_.keep(out.space, others);
+      return out;
+    }
+  }
   const SpaceId left_space = is_none(left_valid) ? left.space : g_.kept(left.space, left_valid);
   const SpaceId right_space = is_none(right_valid) ? right.space : g_.kept(right.space, right_valid);
   std::string functions;
   std::vector<VectorId> p, q;
-  bool left_unique = false, right_unique = false;
+  std::vector<VectorId> left_equal, right_equal;
   for (const Column& c : columns) {
     const VectorId x = left_space == left.space ? c.left : g_.keep(left_space, c.left);
     const VectorId y = right_space == right.space ? c.right : g_.keep(right_space, c.right);
     functions += fmt::format("@{}, ", c.builtin);
-    left_unique = left_unique || (c.builtin == "eq" && g_[x].unique);
-    right_unique = right_unique || (c.builtin == "eq" && g_[y].unique);
+    if (c.builtin == "eq") {
+      left_equal.push_back(x);
+      right_equal.push_back(y);
+    }
     p.push_back(g_.spread(x, left_space));
     q.push_back(g_.spread(y, right_space));
   }
   const auto listed = [&](const std::vector<VectorId>& v, SpaceId s, std::string_view hint) {
     return v.size() == 1 ? v[0] : g_.call("@list(", v, BasicType::i64, s, hint);
   };
+  const bool left_unique = g_.tell_apart(left_space, left_equal), right_unique = g_.tell_apart(right_space, right_equal);
   const double m = g_[left_space].most_rows, k = g_[right_space].most_rows;
   const double most = left_unique && right_unique ? std::min(m, k) : right_unique ? m : left_unique ? k : m * k;
   const VectorId joined = g_.call("@join_index(" + functions, {listed(p, left_space, "left_keys"), listed(q, right_space, "right_keys")},
@@ -299,6 +318,7 @@ Translator::Pairs Translator::pairs(const Relation& left, const Relation& right,
   g_.set_witness(out.space, out.left);
   if (right_unique) g_.change(out.left).unique = true;
   if (left_unique) g_.change(out.right).unique = true;
+  g_.set_identity(out.space, {out.left, out.right});
   if (left_space != left.space) out.left = g_.pick(g_.keep(left_space, g_.rows(left.space)), out.left);
   if (right_space != right.space) out.right = g_.pick(g_.keep(right_space, g_.rows(right.space)), out.right);
   return out;
@@ -345,12 +365,12 @@ Relation Translator::outer(const Relation& left, const Relation& right, std::vec
       c = canonical(c.type, c.value, valid);
     }
   };
-  if (left.space != one_row && right.space != one_row && !keeps_right) {
+  if (!keeps_right) {
     // Each row on the left finds one row at most: it stays where it is.
-    size_t at = 0;
     for (bool lifting : {false, true}) {
+      size_t at = SIZE_MAX;  // of a single row every equality is asked
       Relation to = right;
-      if (!look_up_any(to, keys, false, lifting, at)) continue;
+      if (right.space != one_row && (left.space == one_row || !look_up_any(to, keys, false, lifting, at))) continue;
       Relation joined = side_by_side({left.space, nothing, left.columns}, to);
       residual(joined, on, at, false);
       Relation found{left.space, nothing, {joined.columns.begin() + static_cast<ptrdiff_t>(on.left), joined.columns.end()}};

@@ -60,6 +60,12 @@ VectorId Translator::key_vector(const Table& table, const Column& column) {
   return v;
 }
 
+// Of a foreign key, as HorseIR gives it: the row of `to` for each row.
+VectorId Translator::referred_rows(VectorId enumeration, const Table& to) {
+  return g_.call("@values(", {enumeration}, BasicType::i64, g_[enumeration].space, g_[enumeration].hint + "_row",
+                 Bounds::of(0, static_cast<__int128>(to.rows)));
+}
+
 Cell Translator::column(const Table& table, const Column& column, SpaceId space) {
   const auto refuse = [&] {
     fail("column {} of {}: values stored as {} have no translation to {}", column.name, table.name,
@@ -81,8 +87,7 @@ Cell Translator::column(const Table& table, const Column& column, SpaceId space)
            column.foreign_key);
       return failed(column.type);
     }
-    const VectorId rows = g_.call("@values(", {v}, BasicType::i64, space, column.name + "_row",
-                                  Bounds::of(0, static_cast<__int128>(to->rows)));
+    const VectorId rows = referred_rows(v, *to);
     const VectorId key_values = key_vector(*to, *key);
     g_.change(key_values).unique = true;  // what is referred to
     if (is_none(g_[table_space(*to)].witness)) g_.set_witness(table_space(*to), key_values);
@@ -135,7 +140,9 @@ Relation Translator::scan(const Node& n) {
         first = table->find(names[c]);
         break;
       }
-    g_.set_witness(out.space, key_vector(*table, *first));
+    const Table* to = first->foreign_table.empty() ? nullptr : catalog_.find(first->foreign_table);
+    const VectorId loaded = key_vector(*table, *first);
+    g_.set_witness(out.space, to ? referred_rows(loaded, *to) : loaded);
   }
   for (uint32_t c : plan_.of(n.columns)) {
     if (c == UINT32_MAX) {  // the row's number, which stands for no column, too

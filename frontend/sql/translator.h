@@ -71,6 +71,7 @@ class Translator {
   Relation values(const Node& n);
   Cell column(const Table& table, const Column& column, SpaceId space);
   SpaceId table_space(const Table& table);
+  VectorId referred_rows(VectorId enumeration, const Table& to);
   VectorId key_vector(const Table& table, const Column& column);
 
   // expressions.cpp
@@ -164,6 +165,7 @@ class Translator {
     SpaceId rows = one_row, space = one_row;
     VectorId first = nothing, cells = nothing;
   };
+  bool tell_apart(SpaceId space, const std::vector<Cell>& cells);
   Groups group(SpaceId rows, const std::vector<Cell>& keys);
   VectorId reduce(const Groups& g, std::string_view builtin, VectorId v, Bounds bounds);
   Cell aggregate_cell(const Expression& e, const Relation& in, const Groups& g);

@@ -55,15 +55,14 @@ std::shared_ptr<data::Source> Translated::source_;
 TEST_P(Translated, AgreesWithSqliteOnTheReferenceInterpreter) {
   const Result<sql::Translation> t = translation();
   ASSERT_TRUE(t.ok()) << t.error().message;
-  if (const char* folder = std::getenv("RNDN_TRANSLATED"))
-    ASSERT_TRUE(write_file(fmt::format("{}/q{:02}.hir", folder, GetParam()), t->program).ok());
   const Result<Rows> got = run_on_reference(*t, source_->schema(), data::SourceTables(source_));
   ASSERT_TRUE(got.ok()) << got.error().message << t->program;
   ASSERT_EQ(difference(*got, wanted_, specification_), "") << t->program;
 }
 
 TEST_P(Translated, AgreesWithSqliteOnTheSimulator) {
-  if (scale > 0.01) GTEST_SKIP() << "skipped: the simulator at scale 0.01 only";
+  if (scale > 0.01)
+    GTEST_SKIP() << "skipped: the simulator at scale 0.01 only";
   const Result<sql::Translation> t = translation();
   ASSERT_TRUE(t.ok()) << t.error().message;
   const Result<Rows> got = run_on_simulator(*t, source_->schema(), data::SourceTables(source_), "sm_90");

@@ -91,7 +91,7 @@ Result<sql::Catalog> catalog_of(data::Source& source, const sql::Plan& plan) {
   return catalog;
 }
 
-Rows rows_of(const sql::Translation& translation, const reference::Value& table) {
+Rows rows_of(const sql::Translation& translation, const reference::Value& table, const Cell& null) {
   Rows rows;
   const std::vector<reference::Value>& parts = table.parts();
   for (const sql::ResultColumn& c : translation.columns) {
@@ -100,7 +100,7 @@ Rows rows_of(const sql::Translation& translation, const reference::Value& table)
     rows.rows.resize(values.size);
     for (uint64_t i = 0; i < values.size; ++i) {
       const bool valid = !c.valid || parts[*c.valid].as<uint8_t>()[i];
-      rows.rows[i].push_back(valid ? cell(c.type, values, i) : Cell("NULL"));
+      rows.rows[i].push_back(valid ? cell(c.type, values, i) : null);
     }
   }
   return rows;

@@ -14,8 +14,8 @@ namespace rndn::testing {
 // Tables of the source with the statistics of the columns that `plan` reads; money (f64) is DECIMAL(15,2).
 Result<sql::Catalog> catalog_of(data::Source& source, const sql::Plan& plan);
 
-// The program's results as SQL has them: decimals at their scale, nulls as the text NULL.
-Rows rows_of(const sql::Translation& translation, const reference::Value& table);
+// The program's results as SQL has them: decimals at their scale. A null is what the oracle reads for one.
+Rows rows_of(const sql::Translation& translation, const reference::Value& table, const Cell& null = 0.0);
 
 // Runs the program on the reference interpreter; a diagnostic of any kind is an error.
 Result<Rows> run_on_reference(const sql::Translation& translation, const data::Schema& schema,
