@@ -209,24 +209,10 @@ bool Translator::look_up_any(Relation& to, std::vector<Key>& keys, bool swapped,
 Relation Translator::cross(const Relation& a, const Relation& b) {
   if (a.space == one_row || b.space == one_row) return side_by_side(a, b);
   Relation left = compact(a), right = compact(b);
-  VectorId right_rows = nothing;
-  const VectorId left_rows = product_rows(left.space, right.space, right_rows);
-  pick(left, left_rows);
-  pick(right, right_rows);
+  const Pairs all = pairs(left, right, {}, {});
+  pick(left, all.left);
+  pick(right, all.right);
   return side_by_side(left, right);
-}
-
-// Row numbers of every pair of rows.
-VectorId Translator::product_rows(SpaceId left, SpaceId right, VectorId& right_rows) {
-  const VectorId m = g_.count(left), n = g_.count(right);
-  const VectorId one = g_.integer(BasicType::i64, 1);
-  const SpaceId product = g_.space(g_[left].most_rows * g_[right].most_rows);
-  const VectorId all = g_.call("@range(", {g_.map("mul", {m, n}, BasicType::i64)}, BasicType::i64, product, "pair");
-  g_.set_witness(g_[all].space, all);
-  // Of no rows there is no pair that could divide by their number.
-  const VectorId by = g_.select(g_.map("lt", {n, one}, BasicType::boolean), one, n);
-  right_rows = g_.map("mod", {all, by}, BasicType::i64, g_[n].bounds);
-  return g_.map("div", {all, by}, BasicType::i64, g_[m].bounds);
 }
 
 // Pairs of rows of two compact relations for which all comparisons of columns hold; without comparisons all pairs.
@@ -266,10 +252,9 @@ Translator::Pairs Translator::pairs(const Relation& left, const Relation& right,
   }
   Pairs out;
   if (error_) return out;
-  if (columns.empty()) {
-    out.left = product_rows(left.space, right.space, out.right);
-    out.space = g_[out.left].space;
-    return out;
+  if (columns.empty()) {  // all pairs: of one key
+    const VectorId one = g_.integer(BasicType::i32, 0);
+    columns.push_back({"eq", g_.spread(one, left.space), g_.spread(one, right.space)});
   }
   if (columns.size() == 1 && keys.size() == 1) {
     // One side's rows are looked up in the other: the pairs are that side's rows.

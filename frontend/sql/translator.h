@@ -154,7 +154,6 @@ class Translator {
   VectorId scatter(SpaceId table, VectorId rows, VectorId value);
   void looked_up(Relation& to, const Lookup& l);
   Pairs pairs(const Relation& left, const Relation& right, const std::vector<Key>& keys, const On& on);
-  VectorId product_rows(SpaceId left, SpaceId right, VectorId& right_rows);
 
   // aggregates.cpp
   Relation aggregate(const Node& n);

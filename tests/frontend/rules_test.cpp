@@ -184,6 +184,13 @@ TEST(Rules, ResultTypes) {
       {"a:list<f64,sym>, b:i32", "@index(a, b)", "error"},
       {"a:enum<i32>, b:i32", "@index(a, b)", "enum<i32>"},
       {"a:dict<i32,i32>, b:i32", "@index(a, b)", "error"},
+      {"a:bool, b:f64, c:f64", "@select(a, b, c)", "f64"},
+      {"a:bool, b:sym, c:sym", "@select(a, b, c)", "sym"},
+      {"a:i32, b:f64, c:f64", "@select(a, b, c)", "error"},
+      {"a:bool, b:i32, c:i64", "@select(a, b, c)", "error"},
+      {"a:date, b:i32, c:date", "@index_or(a, b, c)", "date"},
+      {"a:f64, b:i64, c:f32", "@index_or(a, b, c)", "error"},
+      {"a:f64, b:f64, c:f64", "@index_or(a, b, c)", "error"},
       {"a:f64, b:i64, c:i8", "@index_a(a, b, c)", "f64"},
       {"a:i8, b:i64, c:f64", "@index_a(a, b, c)", "error"},
       {"a:sym, b:i64, c:sym", "@index_a(a, b, c)", "sym"},
@@ -320,9 +327,9 @@ TEST(Builtins, MathFunctionsAreThoseThatTheGpuHasNoInstructionFor) {
 }
 
 TEST(Builtins, TableHoldsTheFactsOfTheSpecification) {
-  EXPECT_EQ(builtin_names().size(), 109u);
+  EXPECT_EQ(builtin_names().size(), 111u);
   EXPECT_EQ(gpu_names().size(), 21u);
-  EXPECT_EQ(builtin_count(), 130u);
+  EXPECT_EQ(builtin_count(), 132u);
   Builtin b;
   EXPECT_TRUE(find_builtin("enlist", b) && b == Builtin::list);
   EXPECT_TRUE(find_builtin("index_assign", b) && b == Builtin::index_a);

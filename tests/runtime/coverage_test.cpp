@@ -313,6 +313,16 @@ void unary(std::vector<Case>& out) {
 
 void binary(std::vector<Case>& out) {
   for (Builtin b : builtins_where(is_broadcast)) {
+    if (b == Builtin::select) {
+      for (BasicType t : all_types())
+        out.push_back({b,
+                       {BasicType::boolean, t, t},
+                       fmt::format("$r:? = @select(bool_a, {0}, {1}); $s:? = @select(bool_b, {2}, {1}); "
+                                   "$u:? = @select(0:bool, {0}, {2});",
+                                   column(t, 'a'), column(t, 'b'), literal_of(t)),
+                       {"r", "s", "u"}});
+      continue;
+    }
     if (hir::row(b).min_arity == 3) {
       for (BasicType t : all_types())
         for (BasicType k : all_types())
@@ -384,6 +394,11 @@ void selection(std::vector<Case>& out) {
     for (BasicType p : all_types()) {
       if (hir::is_float(p) || !hir::is_real(p)) continue;
       out.push_back({Builtin::index, {t, p}, fmt::format("$r:? = @index({}, {});", x, column(p, 'p')), {"r"}});
+      out.push_back({Builtin::index_or,
+                     {t, p, t},
+                     fmt::format("$r:? = @index_or({0}, {1}, {2}); $s:? = @index_or({0}, {3}, {2});", x,
+                                 column(p, 'p'), literal_of(t), column(p, 'a')),
+                     {"r", "s"}});
       out.push_back({Builtin::index_a,
                      {t, p, t},
                      fmt::format("$r:? = @index_a({}, {}, {});", x, column(p, 'p'), literal_of(t)),

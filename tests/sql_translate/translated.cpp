@@ -107,7 +107,7 @@ Rows rows_of(const sql::Translation& translation, const reference::Value& table,
 }
 
 Result<Rows> run_on_reference(const sql::Translation& translation, const data::Schema& schema,
-                              const reference::Tables& tables) {
+                              const reference::Tables& tables, const Cell& null) {
   SourceManager sources;
   const FileId file = sources.add("query.hir", translation.program);
   DiagnosticSink sink;
@@ -118,11 +118,11 @@ Result<Rows> run_on_reference(const sql::Translation& translation, const data::S
   const hir::Program program = hir::run(file, sources, options, sink, timings);
   if (!sink.diagnostics().empty()) return input_error("{}", render(sink, sources));
   ASSIGN_OR_RETURN(const std::vector<reference::Value> results, reference::run(program, tables, sources, nullptr));
-  return rows_of(translation, results[0]);
+  return rows_of(translation, results[0], null);
 }
 
 Result<Rows> run_on_simulator(const sql::Translation& translation, const data::Schema& schema,
-                              const reference::Tables& tables, std::string_view target) {
+                              const reference::Tables& tables, std::string_view target, const Cell& null) {
   SourceManager sources;
   const FileId file = sources.add("query.hir", translation.program);
   DiagnosticSink sink;
@@ -138,7 +138,7 @@ Result<Rows> run_on_simulator(const sql::Translation& translation, const data::S
   options.allow_fallback = false;
   ASSIGN_OR_RETURN(const std::unique_ptr<runtime::Engine::Plan> plan, engine.plan(compiled, sources, options, timings));
   ASSIGN_OR_RETURN(const std::vector<reference::Value> results, engine.run(*plan, timings));
-  return rows_of(translation, results[0]);
+  return rows_of(translation, results[0], null);
 }
 
 }  // namespace rndn::testing

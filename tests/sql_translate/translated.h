@@ -19,10 +19,10 @@ Rows rows_of(const sql::Translation& translation, const reference::Value& table,
 
 // Runs the program on the reference interpreter; a diagnostic of any kind is an error.
 Result<Rows> run_on_reference(const sql::Translation& translation, const data::Schema& schema,
-                              const reference::Tables& tables);
+                              const reference::Tables& tables, const Cell& null = 0.0);
 
 // The same on the simulator, without fallback to the interpreter for what belongs on the device.
 Result<Rows> run_on_simulator(const sql::Translation& translation, const data::Schema& schema,
-                              const reference::Tables& tables, std::string_view target);
+                              const reference::Tables& tables, std::string_view target, const Cell& null = 0.0);
 
 }  // namespace rndn::testing

@@ -1,0 +1,100 @@
+// Statements of our own (statements.sql), as DuckDB plans and answers them (record.py writes statements.json): the translated plans
+// give the same rows on the reference interpreter and, without fallback, on the simulator. The tables hold no nulls; NULLIF, outer
+// joins and aggregates of nothing make them.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "libraries/base/system/files.h"
+#include "runtime/data/tables.h"
+#include "tests/queries/answers.h"
+#include "tests/sql_translate/translated.h"
+#include "tpch/source.h"
+
+namespace rndn::testing {
+namespace {
+
+using Json = nlohmann::json;
+
+const Cell null_cell("a null");
+
+std::vector<std::vector<Cell>> rows_of(const Json& json) {
+  std::vector<std::vector<Cell>> rows;
+  for (const Json& row : json) {
+    rows.emplace_back();
+    for (const Json& cell : row) {
+      if (cell.is_null())
+        rows.back().push_back(null_cell);
+      else if (cell.is_string())
+        rows.back().emplace_back(cell.get<std::string>());
+      else if (cell.is_number_integer())
+        rows.back().emplace_back(cell.get<int64_t>());
+      else
+        rows.back().emplace_back(cell.get<double>());
+    }
+  }
+  return rows;
+}
+
+std::string first_difference(std::vector<std::vector<Cell>> got, std::vector<std::vector<Cell>> wanted, bool ordered) {
+  if (got.size() != wanted.size()) return fmt::format("{} rows, expected {}", got.size(), wanted.size());
+  if (!ordered)
+    for (auto* rows : {&got, &wanted})
+      std::sort(rows->begin(), rows->end(), [](const auto& a, const auto& b) { return text(a) < text(b); });
+  for (size_t r = 0; r < got.size(); ++r) {
+    const bool alike = got[r].size() == wanted[r].size() &&
+                       std::equal(got[r].begin(), got[r].end(), wanted[r].begin(), [](const Cell& a, const Cell& b) { return same(a, b); });
+    if (!alike) return fmt::format("row {} is {}, expected {}", r, text(got[r]), text(wanted[r]));
+  }
+  return {};
+}
+
+class Statements : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    const Result<std::string> file = read_file(RNDN_SOURCE_DIR "/tests/sql_translate/statements.json");
+    ASSERT_TRUE(file.ok());
+    statements_ = Json::parse(*file);
+    auto source = tpch::open_source("tpch:0.01");
+    ASSERT_TRUE(source.ok()) << source.error().message;
+    source_ = *source;
+  }
+  static void TearDownTestSuite() { source_.reset(); }
+
+  template <class Run>
+  void all(Run run) {
+    ASSERT_GT(statements_.size(), 80u);
+    for (const Json& statement : statements_) {
+      const auto sql = statement["sql"].get<std::string>();
+      SCOPED_TRACE(sql);
+      const Result<sql::Plan> plan = sql::read_plan(statement["plan"].dump());
+      ASSERT_TRUE(plan.ok()) << plan.error().message;
+      const Result<sql::Catalog> catalog = catalog_of(*source_, *plan);
+      ASSERT_TRUE(catalog.ok()) << catalog.error().message;
+      const Result<sql::Translation> t = sql::translate(*plan, *catalog);
+      ASSERT_TRUE(t.ok()) << t.error().message;
+      const Result<Rows> got = run(*t);
+      ASSERT_TRUE(got.ok()) << got.error().message << t->program;
+      EXPECT_EQ(first_difference(got->rows, rows_of(statement["rows"]), sql.find("order by") != sql.npos), "") << t->program;
+    }
+  }
+
+  static inline Json statements_;
+  static inline std::shared_ptr<data::Source> source_;
+};
+
+TEST_F(Statements, AnswerAsDuckDbOnTheReferenceInterpreter) {
+  all([](const sql::Translation& t) {
+    return run_on_reference(t, source_->schema(), data::SourceTables(source_), null_cell);
+  });
+}
+
+TEST_F(Statements, AnswerAsDuckDbOnTheSimulator) {
+  all([](const sql::Translation& t) {
+    return run_on_simulator(t, source_->schema(), data::SourceTables(source_), "sm_86", null_cell);
+  });
+}
+
+}  // namespace
+}  // namespace rndn::testing
