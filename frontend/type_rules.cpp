@@ -505,15 +505,9 @@ TypeId match(const Call& c) {
 
 // --- 4.10 ---------------------------------------------------------------------------------------------------------------------
 
-// "; did you mean `x`?", "; it has `a`, `b`", or nothing when there is nothing.
-std::string alternatives(std::string_view name, const std::vector<std::string_view>& known) {
-  if (std::string_view near = did_you_mean(name, known); !near.empty())
-    return fmt::format("; did you mean `{}`?", near);
-  constexpr size_t most = 20;
-  std::string help;
-  for (size_t i = 0; i < std::min(known.size(), most); ++i)
-    help += fmt::format("{} `{}`", i ? "," : "; it has", known[i]);
-  return known.size() > most ? help + ", ..." : help;
+// What follows "there is no x".
+std::string others(std::string_view name, const std::vector<std::string_view>& known) {
+  return alternatives(name, known, "it has");
 }
 
 TypeId load_table(const Call& c) {
@@ -524,7 +518,7 @@ TypeId load_table(const Call& c) {
   const std::string* name = literal_text(c[0]);
   if (!schema || !name || schema->has_table(*name)) return types.table();
   c.checker.sink->error("unknown-table", c[0].span, "the schema has no table `{}`{}", *name,
-                        alternatives(*name, schema->table_names()));
+                        others(*name, schema->table_names()));
   return no_type;
 }
 
@@ -556,7 +550,7 @@ TypeId column_type(const Call& c, const std::string& name) {
   } else {
     return types.wildcard();
   }
-  c.checker.sink->error("unknown-column", c[1].span, "{} has no column `{}`{}", where, name, alternatives(name, known));
+  c.checker.sink->error("unknown-column", c[1].span, "{} has no column `{}`{}", where, name, others(name, known));
   return no_type;
 }
 

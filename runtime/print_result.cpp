@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "libraries/base/report/utf8.h"
+#include "runtime/print_sql.h"
+
 namespace rndn::runtime {
 namespace {
 
@@ -46,15 +49,6 @@ std::string float_text(double x, bool is_f32, bool exact) {
   while (s.back() == '0') s.pop_back();
   if (s.back() == '.') s.pop_back();
   return s == "-0" ? "0" : s;
-}
-
-int64_t integer_at(const Value& v, uint64_t i) {
-  switch (data::plain_width(v.type)) {
-    case 1: return v.as<int8_t>()[i];
-    case 2: return v.as<int16_t>()[i];
-    case 4: return v.as<int32_t>()[i];
-    default: return v.as<int64_t>()[i];
-  }
 }
 
 // A compound value on one line, as an element of the column `value`.
@@ -135,17 +129,17 @@ Result<void> add_table(Grid& grid, const Value& table) {
 
 bool is_number(BasicType type) { return hir::is_real(type) && type != BasicType::character; }
 
-// Bytes of the UTF-8 sequence that starts at s[0], or 0 when there is none.
-size_t utf8_length(std::string_view s) {
-  unsigned char c = static_cast<unsigned char>(s[0]);
-  size_t n = c < 0x80 ? 1 : c >= 0xc2 && c < 0xe0 ? 2 : c >= 0xe0 && c < 0xf0 ? 3 : c >= 0xf0 && c < 0xf5 ? 4 : 0;
-  if (n == 0 || n > s.size()) return 0;
-  for (size_t k = 1; k < n; ++k)
-    if ((static_cast<unsigned char>(s[k]) & 0xc0) != 0x80) return 0;
-  unsigned char d = n > 1 ? static_cast<unsigned char>(s[1]) : 0;
-  if ((c == 0xe0 && d < 0xa0) || (c == 0xed && d >= 0xa0) || (c == 0xf0 && d < 0x90) || (c == 0xf4 && d >= 0x90))
-    return 0;
-  return n;
+bool is_null(const Grid& grid, size_t k, uint64_t i) {
+  return !grid.sql.empty() && grid.sql[k].valid && grid.sql[k].valid->as<uint8_t>()[i] == 0;
+}
+// Not NULL.
+std::string cell_text(const Grid& grid, size_t k, uint64_t i) {
+  return grid.sql.empty() ? element_text(grid.columns[k], i, true) : sql_text(grid.sql[k].type, grid.columns[k], i);
+}
+bool has_numbers(const Grid& grid, size_t k) {
+  if (grid.sql.empty()) return is_number(grid.columns[k].type);
+  const sql::TypeId type = grid.sql[k].type.id;
+  return type >= sql::TypeId::tinyint && type <= sql::TypeId::hugeint;
 }
 
 // Columns on the terminal: none for combining marks, two for the wide characters of East Asia and for pictographs (Unicode,
@@ -176,12 +170,17 @@ size_t display_width(std::string_view s) {
 std::string grid_table(const Grid& grid) {
   std::vector<std::vector<std::string>> cells(grid.columns.size());
   std::vector<size_t> widths(grid.columns.size());
+  auto on_a_line = [](std::string s) {
+    for (char& c : s)
+      if (static_cast<unsigned char>(c) < 32) c = ' ';
+    return s;
+  };
+  std::vector<std::string> names;
   for (size_t k = 0; k < grid.columns.size(); ++k) {
-    widths[k] = display_width(grid.names[k]);
+    names.push_back(on_a_line(grid.names[k]));
+    widths[k] = display_width(names[k]);
     for (uint64_t i = 0; i < grid.rows; ++i) {
-      std::string s = element_text(grid.columns[k], i, true);
-      for (char& c : s)
-        if (static_cast<unsigned char>(c) < 32) c = ' ';  // keeps a row on a line
+      std::string s = on_a_line(is_null(grid, k, i) ? "NULL" : cell_text(grid, k, i));
       widths[k] = std::max(widths[k], display_width(s));
       cells[k].push_back(std::move(s));
     }
@@ -193,12 +192,12 @@ std::string grid_table(const Grid& grid) {
       std::string s = text(k);
       std::string fill(widths[k] - std::min(widths[k], display_width(s)), ' ');
       row += k ? "  " : "";
-      row += is_number(grid.columns[k].type) ? fill + s : s + fill;
+      row += has_numbers(grid, k) ? fill + s : s + fill;
     }
     while (!row.empty() && row.back() == ' ') row.pop_back();
     out += row + '\n';
   };
-  line([&](size_t k) { return grid.names[k]; });
+  line([&](size_t k) { return names[k]; });
   line([&](size_t k) { return std::string(widths[k], '-'); });
   for (uint64_t i = 0; i < grid.rows; ++i) line([&](size_t k) { return cells[k][i]; });
   return out + fmt::format("({} row{})\n", grid.rows, grid.rows == 1 ? "" : "s");
@@ -219,22 +218,28 @@ std::string grid_csv(const Grid& grid) {
   for (size_t k = 0; k < grid.names.size(); ++k) out += (k ? "," : "") + csv_field(grid.names[k]);
   out += "\r\n";
   for (uint64_t i = 0; i < grid.rows; ++i) {
-    for (size_t k = 0; k < grid.columns.size(); ++k)
-      out += (k ? "," : "") + csv_field(element_text(grid.columns[k], i, true));
+    for (size_t k = 0; k < grid.columns.size(); ++k) {
+      if (k) out += ',';
+      if (is_null(grid, k, i)) continue;
+      const std::string text = cell_text(grid, k, i);
+      out += text.empty() && !grid.sql.empty() ? "\"\"" : csv_field(text);
+    }
     out += "\r\n";
   }
   return out;
 }
 
-std::string json_element(const Value& v, uint64_t i) {
+std::string json_element(const Grid& grid, size_t k, uint64_t i) {
+  if (is_null(grid, k, i)) return "null";
+  const Value& v = grid.columns[k];
   if (v.type == BasicType::boolean) return v.as<uint8_t>()[i] ? "true" : "false";
   if (hir::is_float(v.type)) {
     double x = v.type == BasicType::f32 ? v.as<float>()[i] : v.as<double>()[i];
     std::string s = element_text(v, i, true);
     return std::isfinite(x) ? s : json_string(s);
   }
-  if (is_number(v.type)) return element_text(v, i, true);
-  return json_string(element_text(v, i, true));
+  const std::string text = cell_text(grid, k, i);
+  return has_numbers(grid, k) ? text : json_string(text);
 }
 
 std::string grid_json(const Grid& grid) {
@@ -244,13 +249,22 @@ std::string grid_json(const Grid& grid) {
   out += "],\"rows\":[";
   for (uint64_t i = 0; i < grid.rows; ++i) {
     out += i ? ",\n[" : "\n[";
-    for (size_t k = 0; k < grid.columns.size(); ++k) out += (k ? "," : "") + json_element(grid.columns[k], i);
+    for (size_t k = 0; k < grid.columns.size(); ++k) out += (k ? "," : "") + json_element(grid, k, i);
     out += "]";
   }
   return out + "]}";
 }
 
 }  // namespace
+
+int64_t integer_at(const Value& v, uint64_t i) {
+  switch (data::plain_width(v.type)) {
+    case 1: return v.as<int8_t>()[i];
+    case 2: return v.as<int16_t>()[i];
+    case 4: return v.as<int32_t>()[i];
+    default: return v.as<int64_t>()[i];
+  }
+}
 
 bool find_format(std::string_view name, Format& format) {
   if (name == "table")
@@ -288,6 +302,15 @@ Result<std::string> print_result(std::span<const Value> results, Format format) 
   }
   if (format == Format::json) out += results.empty() ? "[]\n" : results.size() > 1 ? "]\n" : "\n";
   return out;
+}
+
+std::string print_grid(const Grid& grid, Format format) {
+  switch (format) {
+    case Format::table: return grid_table(grid);
+    case Format::csv: return grid_csv(grid);
+    case Format::json: return grid_json(grid) + "\n";
+  }
+  return "";
 }
 
 std::string join_json(std::span<const std::pair<std::string, std::string>> named_results) {

@@ -1,10 +1,12 @@
 // Results as text: table (for people), csv (RFC 4180), json (design of the command line: objects of columns and rows).
 #pragma once
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "frontend/sql/catalog.h"
 #include "frontend/types.h"
 #include "libraries/base/errors/result.h"
 #include "runtime/data/value.h"
@@ -14,13 +16,20 @@ namespace rndn::runtime {
 enum class Format : uint8_t { table, csv, json };
 bool find_format(std::string_view name, Format& format);
 
+// What the cells of a SQL query's column are.
+struct SqlCells {
+  sql::Type type;
+  std::optional<data::Value> valid;  // bool per row: false is NULL; none: there is no NULL
+};
+
 // A result as columns of plain vectors: tables as they are, enumerations as their key values, anything else as one
 // column `value` whose cells are values, or texts of compound cells.
 struct Grid {
   std::vector<std::string> names;
-  std::vector<std::string> types;         // as written in HorseIR, such as "f64"
+  std::vector<std::string> types;         // as written in HorseIR, such as "f64", or in SQL
   std::vector<data::Value> columns;  // vectors of equal length
   uint64_t rows = 0;
+  std::vector<SqlCells> sql;  // of a SQL query, per column; else empty
 };
 // Fails (fault internal) for a table whose columns differ in length or were never loaded.
 Result<Grid> to_grid(const data::Value& value);
@@ -32,10 +41,14 @@ Result<Grid> to_grid(const data::Value& value);
 //   json    {"columns":[{"name","type"}...],"rows":[[...]...]}; several results: an array of such objects
 // Floats: csv and json print the shortest text that reads back to the same value, table at most 6 decimals.
 Result<std::string> print_result(std::span<const data::Value> results, Format format);
+// One result in the same form.
+std::string print_grid(const Grid& grid, Format format);
 
 // JSON object {"name": result, ...} from the texts that print_result(.., json) made.
 std::string join_json(std::span<const std::pair<std::string, std::string>> named_results);
 
+// One element of whole numbers or calendar values.
+int64_t integer_at(const data::Value& vector, uint64_t i);
 // One element as text. `exact`: as csv prints it; else as a table shows it.
 std::string element_text(const data::Value& vector, uint64_t i, bool exact);
 std::string json_string(std::string_view text);  // with quotes; bytes that are no UTF-8 become U+FFFD

@@ -57,7 +57,7 @@ std::string unknown_argument(const CLI::App& program, int argc, char** argv) {
 int run(int argc, char** argv) {
   using namespace rndn;
   CLI::App program(
-      "Compiles HorseIR programs for NVIDIA GPUs and runs them: on a GPU, on the SASS simulator, or on the reference "
+      "Compiles SQL queries and HorseIR programs for NVIDIA GPUs and runs them: on a GPU, on the SASS simulator, or on the reference "
       "interpreter.",
       "rndn");
   program.set_version_flag("--version", fmt::format("rndn {} (commit {}; {})", version(), commit(), targets()));
@@ -70,6 +70,7 @@ int run(int argc, char** argv) {
 
   std::vector<std::unique_ptr<tools::Command>> commands;
   commands.push_back(tools::run_command(program));
+  commands.push_back(tools::sql_command(program));
   commands.push_back(tools::shell_command(program));
   commands.push_back(tools::check_command(program));
   commands.push_back(tools::compile_command(program));

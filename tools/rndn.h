@@ -96,8 +96,16 @@ class DeviceChoice {
 struct NamedSource {
   std::string name;  // "q06"
   std::string file;  // as messages name it
-  std::string text;
+  std::string text;  // of HorseIR
+  // A SQL statement instead: part of the file's text, which all of its statements share.
+  struct Statement {
+    std::shared_ptr<const std::string> text;
+    size_t begin, end;
+  };
+  std::optional<Statement> sql = {};
 };
+// The statements of a SQL text, each a program of its own; `name` numbered when there are several.
+std::vector<NamedSource> split_sql(const std::string& name, const std::string& file, std::string text);
 // Files (or - for stdin), named after their stem.
 Result<std::vector<NamedSource>> read_programs(const std::vector<std::string>& paths);
 
@@ -114,11 +122,15 @@ Result<data::Schema> open_schema(const Flags& flags);
 struct Check {
   virtual ~Check() = default;
   virtual Result<void> check(const NamedSource& program, const hir::Program& typed, const SourceManager& sources,
-                             const std::vector<reference::Value>& results, const reference::Tables& tables) = 0;
+                             const std::vector<data::Value>& results, const reference::Tables& tables) = 0;
 };
 // `rndn run` and `rndn tpch run`: compiles and runs the programs one after the other, prints results and report.
 int run_programs(const std::vector<NamedSource>& programs, const Flags& flags, std::shared_ptr<data::Source> source,
                  DeviceChoice device, Check* check);
+
+// A stage of a program as text (cubin: bytes), compiled without a device; what it says goes to stderr.
+Result<std::string> emit_program(const NamedSource& program, const Flags& flags, const std::string& stage,
+                                 const data::Schema& schema);
 
 // Each command declares its flags and gives what runs when it was chosen.
 struct Command {
@@ -127,6 +139,7 @@ struct Command {
   CLI::App* app = nullptr;
 };
 std::unique_ptr<Command> run_command(CLI::App& program);
+std::unique_ptr<Command> sql_command(CLI::App& program);
 std::unique_ptr<Command> check_command(CLI::App& program);
 std::unique_ptr<Command> compile_command(CLI::App& program);
 std::unique_ptr<Command> explain_command(CLI::App& program);

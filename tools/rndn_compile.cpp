@@ -63,30 +63,11 @@ class CompileCommand final : public Command {
     add_language_flags(*app, flags_);
   }
   int execute() override {
-    auto options = compile_options(flags_);
-    if (!options) return fail(options.error());
-    if (options->backend.kind == runtime::Backend::driver)
-      return fail(usage_error("--backend driver compiles on a GPU only: use it with `rndn run`"));
-    runtime::find_stage(emit_, options->until);
-    if (options->until >= runtime::Stage::sass && flags_.arch.empty())
-      return fail(usage_error("--emit {} needs --arch", emit_));
-    if (flags_.arch.empty()) options->target = "sm_60";  // PTX that every target takes
-    ThreadPool pool(flags_.threads);
-    options->pool = &pool;
     auto programs = read_programs({path_});
     if (!programs) return fail(programs.error());
     auto schema = open_schema(flags_);
     if (!schema) return fail(schema.error());
-    options->schema = &*schema;
-    SourceManager sources;
-    DiagnosticSink sink;
-    Timings timings;
-    const NamedSource& p = programs->front();
-    auto compiled = runtime::compile(sources.add(p.file, p.text), sources, *options, sink, timings);
-    sink.sort_by_position();
-    print_diagnostics(sink, sources);
-    if (!compiled) return fail(compiled.error());
-    auto text = runtime::emit(*compiled, options->until);
+    auto text = emit_program(programs->front(), flags_, emit_, *schema);
     if (!text) return fail(text.error());
     for (const codegen::KernelCode& k : compiled->code.kernels)
       if (!k.refused.empty()) note(fmt::format("kernel `{}` has no code: {}", k.name, k.refused));
@@ -103,6 +84,33 @@ class CompileCommand final : public Command {
 };
 
 }  // namespace
+
+Result<std::string> emit_program(const NamedSource& program, const Flags& flags, const std::string& stage,
+                                 const data::Schema& schema) {
+  ASSIGN_OR_RETURN(runtime::CompileOptions options, compile_options(flags));
+  if (options.backend.kind == runtime::Backend::driver)
+    return usage_error("--backend driver compiles on a GPU only: use it with `rndn run`");
+  runtime::find_stage(stage, options.until);
+  if (options.until >= runtime::Stage::sass && flags.arch.empty()) return usage_error("--emit {} needs --arch", stage);
+  if (flags.arch.empty()) options.target = "sm_60";  // PTX that every target takes
+  ThreadPool pool(flags.threads);
+  options.pool = &pool;
+  options.schema = &schema;
+  SourceManager sources;
+  DiagnosticSink sink;
+  Timings timings;
+  auto compiled = runtime::compile(sources.add(program.file, program.text), sources, options, sink, timings);
+  sink.sort_by_position();
+  print_diagnostics(sink, sources);
+  if (!compiled) return compiled.error();
+  ASSIGN_OR_RETURN(std::string text, runtime::emit(*compiled, options.until));
+  for (const codegen::KernelCode& k : compiled->code.kernels)
+    if (!k.refused.empty()) note(fmt::format("kernel `{}` has no code: {}", k.name, k.refused));
+  if (options.until >= runtime::Stage::ptx && text.empty())
+    return input_error("{}: the program has no kernels: there is no {} to write (--emit outline shows what it has)",
+                       program.file, stage);
+  return text;
+}
 
 std::unique_ptr<Command> check_command(CLI::App& program) { return std::make_unique<CheckCommand>(program); }
 std::unique_ptr<Command> compile_command(CLI::App& program) { return std::make_unique<CompileCommand>(program); }

@@ -8,6 +8,7 @@
 
 #include "assembler/isa/isa.h"
 #include "libraries/base/system/files.h"
+#include "runtime/planner/statements.h"
 #include "runtime/simulator/simulator_device.h"
 #include "tools/rndn.h"
 
@@ -251,6 +252,17 @@ Result<device::Device*> DeviceChoice::open() {
   }
   ASSIGN_OR_RETURN(device_, runtime::open_simulator(arch_));
   return device_.get();
+}
+
+std::vector<NamedSource> split_sql(const std::string& name, const std::string& file, std::string text) {
+  const auto shared = std::make_shared<const std::string>(std::move(text));
+  const std::vector<planner::Statement> statements = planner::split_statements(*shared);
+  std::vector<NamedSource> programs;
+  for (const planner::Statement& s : statements) {
+    std::string own = statements.size() > 1 ? fmt::format("{}-{}", name, programs.size() + 1) : name;
+    programs.push_back({std::move(own), file, "", NamedSource::Statement{shared, s.begin, s.end}});
+  }
+  return programs;
 }
 
 Result<std::vector<NamedSource>> read_programs(const std::vector<std::string>& paths) {

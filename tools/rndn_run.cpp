@@ -31,8 +31,9 @@ class Output {
     if (error) return world_error("cannot make folder `{}`: {}", path_, error.message());
     return {};
   }
-  Result<void> add(const std::string& name, const std::string& printed, const std::vector<reference::Value>& results) {
-    ASSIGN_OR_RETURN(std::string text, runtime::print_result(results, format_));
+  Result<void> add(const std::string& name, const Session::Outcome& outcome) {
+    const std::string& printed = outcome.printed;
+    ASSIGN_OR_RETURN(std::string text, print(outcome, format_));
     if (format_ == runtime::Format::csv && programs_ > 1)
       return write_file(fmt::format("{}/{}.csv", path_, name), text);
     if (format_ == runtime::Format::json && programs_ > 1) {
@@ -130,7 +131,7 @@ int run_programs(const std::vector<NamedSource>& programs, const Flags& flags, s
       exit_code = std::max(exit_code, fail(outcome.error()));
       break;
     }
-    if (auto added = output.add(program.name, outcome->printed, outcome->results); !added) return fail(added.error());
+    if (auto added = output.add(program.name, *outcome); !added) return fail(added.error());
     reports.insert(reports.end(), outcome->reports.begin(), outcome->reports.end());
     if (check) {
       auto right = check->check(program, *outcome->typed, session.sources(), outcome->results, session.tables());

@@ -199,7 +199,7 @@ class ShellCommand final : public Command {
     runtime::find_format(flags_.format, format);
     auto outcome = session_->run(program, flags_, timing_);
     if (!outcome) return failed(outcome.error());
-    auto text = runtime::print_result(outcome->results, format);
+    auto text = print(*outcome, format);
     if (!text) return failed(text.error());
     if (format == runtime::Format::json)
       std::fputs(outcome->printed.c_str(), stderr);  // what @print writes must not break the object

@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "runtime/data/cache.h"
+#include "runtime/print_sql.h"
 
 namespace rndn::tools {
 
@@ -97,8 +98,42 @@ Result<Session::Ready*> Session::prepare(const NamedSource& program, const Flags
   return ready_.back().get();
 }
 
+Result<const runtime::SqlQuery*> Session::prepare_sql(const NamedSource& statement, runtime::SqlQueries::Until until,
+                                                      Timings& timings) {
+  if (!sql_) sql_.emplace(source_, planner::Options::of_environment());
+  if (sql_text_ != statement.sql->text) {
+    sql_text_ = statement.sql->text;
+    sql_file_ = sources_.add(statement.file, *sql_text_);
+  }
+  const Span span{sql_file_, static_cast<uint32_t>(statement.sql->begin), static_cast<uint32_t>(statement.sql->end)};
+  DiagnosticSink sink;
+  auto query = sql_->prepare(span, sources_, until, sink, timings);
+  print_diagnostics(sink, sources_);
+  return query;
+}
+
 Result<Session::Outcome> Session::run(const NamedSource& program, const Flags& flags, bool want_reports) {
   Timings timings;
+  if (!program.sql) return run_program(program, flags, want_reports, std::move(timings));
+  ASSIGN_OR_RETURN(const runtime::SqlQuery* query, prepare_sql(program, runtime::SqlQueries::Until::program, timings));
+  const sql::Translation& translation = *query->translation;
+  ASSIGN_OR_RETURN(Outcome outcome,
+                   run_program({program.name, "<program of " + program.file + ">", translation.program}, flags,
+                               want_reports, std::move(timings)));
+  outcome.columns = translation.columns;
+  outcome.is_sql = true;
+  return outcome;
+}
+
+Result<std::string> print(const Session::Outcome& outcome, runtime::Format format) {
+  if (!outcome.is_sql) return runtime::print_result(outcome.results, format);
+  if (outcome.results.size() != 1) return Error{Fault::internal, "the program of a query has no result"};
+  ASSIGN_OR_RETURN(runtime::Grid grid, runtime::sql_grid(outcome.results[0], outcome.columns));
+  return runtime::print_grid(grid, format);
+}
+
+Result<Session::Outcome> Session::run_program(const NamedSource& program, const Flags& flags, bool want_reports,
+                                              Timings timings) {
   ASSIGN_OR_RETURN(Ready * ready, prepare(program, flags, want_reports, timings));
   Outcome outcome;
   outcome.typed = &ready->compiled.program;

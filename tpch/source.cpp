@@ -19,6 +19,8 @@ class TpchLoader : public data::TableLoader {
 
   Result<uint64_t> rows(size_t table) override { return row_count(table_at(table), scale_); }
 
+  std::optional<uint64_t> rows_at_hand(size_t table) const override { return row_count(table_at(table), scale_); }
+
   Result<std::vector<data::Column>> load(size_t table, std::span<const size_t> columns) override {
     std::vector<std::string> names;
     for (size_t column : columns) {
@@ -78,6 +80,9 @@ data::Schema schema() {
   data::Schema schema;
 #define TABLE(n) schema.tables.push_back({.name = #n, .file = #n ".tbl"});
 #define COLUMN(n, t) schema.tables.back().columns.push_back({.name = #n, .type = hir::BasicType::t});
+#define MONEY(n)                          \
+  schema.tables.back().columns.push_back( \
+      {.name = #n, .type = hir::BasicType::f64, .decimal = data::Decimal{.precision = 15, .scale = 2}});
 #define KEY(n, t) COLUMN(n, t) schema.tables.back().primary.push_back(#n);
 #define FOREIGN(n, t, to, key)            \
   schema.tables.back().columns.push_back( \
@@ -85,6 +90,7 @@ data::Schema schema() {
 #include "tpch/schema.def"
 #undef TABLE
 #undef COLUMN
+#undef MONEY
 #undef KEY
 #undef FOREIGN
   return schema;

@@ -51,6 +51,10 @@ struct Table {
   uint64_t rows = 0;
   std::vector<Column> columns;
   std::vector<std::string> primary;  // empty: none declared
+  struct Refused {
+    std::string name, stored;
+  };
+  std::vector<Refused> refused;  // columns of HorseIR types that SQL has no type for
   const Column* find(std::string_view column) const {
     for (const Column& c : columns)
       if (c.name == column) return &c;

@@ -133,14 +133,15 @@ void fill(Column& column, unsigned threads) {
     if (!all.ascending) {
       Bitset seen(column.rows);
       const T* values = column.as<T>();
-      s.dense = true;
-      for (uint64_t i = 0; i < column.rows && s.dense; ++i) {
+      s.unique = true;
+      for (uint64_t i = 0; i < column.rows && s.unique; ++i) {
         uint64_t at = static_cast<uint64_t>(values[i]) - static_cast<uint64_t>(s.min);
-        s.dense = !seen.test(at);
+        s.unique = !seen.test(at);
         seen.set(at);
       }
       s.unique = s.dense;
     }
+    s.dense = s.unique && range == column.rows - 1;
   }
 }
 

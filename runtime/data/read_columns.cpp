@@ -145,7 +145,13 @@ class ColumnReader {
       return std::nullopt;
     }
     const ParseStatus status = parse_value(column.type, field.text, out, target.schema->format);
-    if (status == ParseStatus::ok) return std::nullopt;
+    if (status == ParseStatus::ok) {
+      const std::optional<Decimal>& decimal = target.schema->decimal;
+      if (!decimal || column.type != hir::BasicType::f64 || decimal->holds(*reinterpret_cast<const double*>(out)))
+        return std::nullopt;
+      return Failure{field.offset, fmt::format("{} does not fit {} (column `{}`)", quote(field.text),
+                                               type_text(*target.schema), target.schema->name)};
+    }
     if (column.type == hir::BasicType::character ? field.text.empty() : is_blank(field.text)) {
       std::fill_n(out, column.width, std::byte{0});
       validity_of(target)[row] = std::byte{0};

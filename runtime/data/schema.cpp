@@ -3,6 +3,8 @@
 #include "runtime/data/schema.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 #include <unordered_set>
@@ -34,14 +36,8 @@ const TableSchema* Schema::find(std::string_view table) const {
 
 namespace {
 
-// "; did you mean `x`?" or "; there are `a`, `b`, `c`".
-std::string alternatives(std::string_view word, const std::vector<std::string_view>& candidates) {
-  if (std::string_view near = did_you_mean(word, candidates); !near.empty())
-    return fmt::format("; did you mean `{}`?", near);
-  if (candidates.empty()) return "; there is none";
-  std::string list;
-  for (std::string_view candidate : candidates) list += fmt::format("{}`{}`", list.empty() ? "" : ", ", candidate);
-  return "; there are " + list;
+std::string others(std::string_view word, const std::vector<std::string_view>& known) {
+  return known.empty() ? "; there is none" : alternatives(word, known);
 }
 
 std::vector<std::string_view> names_of(const TableSchema& table) {
@@ -54,12 +50,12 @@ std::vector<std::string_view> names_of(const TableSchema& table) {
 
 Result<const TableSchema*> Schema::table(std::string_view name) const {
   if (const TableSchema* table = find(name)) return table;
-  return input_error("there is no table `{}`{}", name, alternatives(name, table_names()));
+  return input_error("there is no table `{}`{}", name, others(name, table_names()));
 }
 
 Result<const ColumnSchema*> Schema::column(const TableSchema& table, std::string_view name) const {
   if (const ColumnSchema* column = table.find(name)) return column;
-  return input_error("table `{}` has no column `{}`{}", table.name, name, alternatives(name, names_of(table)));
+  return input_error("table `{}` has no column `{}`{}", table.name, name, others(name, names_of(table)));
 }
 
 bool Schema::find_column(std::string_view table, std::string_view column, Column& out) const {
@@ -88,6 +84,18 @@ std::vector<std::string_view> type_names() {
   for (size_t i = 0; i < hir::basic_type_count; ++i)
     names.push_back(hir::basic_type_name(static_cast<hir::BasicType>(i)));
   return names;
+}
+
+constexpr int most_digits = 15;  // that f64 keeps
+
+// "decimal(15,2)".
+std::optional<Decimal> parse_decimal(const std::string& text) {
+  int precision = 0, scale = 0, end = 0;
+  if (std::sscanf(text.c_str(), "decimal(%2d,%2d)%n", &precision, &scale, &end) != 2 ||
+      end != static_cast<int>(text.size()) || precision < 1 || precision > most_digits || scale < 0 ||
+      scale > precision)
+    return std::nullopt;
+  return Decimal{static_cast<uint8_t>(precision), static_cast<uint8_t>(scale)};
 }
 
 // Walks the JSON; the first thing wrong ends it.
@@ -120,7 +128,7 @@ class Reader {
   Result<void> only(const Json& object, std::initializer_list<std::string_view> keys, const std::string& where) const {
     for (const auto& item : object.items())
       if (std::find(keys.begin(), keys.end(), item.key()) == keys.end())
-        return fail("{}: unknown key `{}`{}", where, item.key(), alternatives(item.key(), keys));
+        return fail("{}: unknown key `{}`{}", where, item.key(), others(item.key(), keys));
     return {};
   }
 
@@ -197,8 +205,14 @@ class Reader {
     where = fmt::format("{}: column `{}`", table_name, column.name);
     RETURN_IF_ERROR(only(json, {"name", "type", "format"}, where));
     ASSIGN_OR_RETURN(std::string type, text(json, "type", where));
-    if (!hir::parse_basic_type(type, column.type))
+    if (type.starts_with("decimal")) {
+      column.decimal = parse_decimal(type);
+      if (!column.decimal)
+        return fail("{}: expected decimal(precision,scale) with 1 to {} digits, got `{}`", where, most_digits, type);
+      column.type = hir::BasicType::f64;
+    } else if (!hir::parse_basic_type(type, column.type)) {
       return fail("{}: unknown type `{}`{}", where, type, alternatives(type, type_names()));
+    }
     if (json.contains("format")) {
       if (column.type != hir::BasicType::date && column.type != hir::BasicType::dt)
         return fail("{}: `format` is for the types date and dt", where);
@@ -250,6 +264,17 @@ class Reader {
 
 }  // namespace
 
+bool Decimal::holds(double value) const {
+  // At most 15 digits, so both sides are exact below 10^precision, and the quotient is the number's nearest float.
+  const double unit = std::pow(10.0, scale), whole = std::nearbyint(value * unit);
+  return std::fabs(whole) < std::pow(10.0, precision) && whole / unit == value;
+}
+
+std::string type_text(const ColumnSchema& column) {
+  return column.decimal ? fmt::format("decimal({},{})", column.decimal->precision, column.decimal->scale)
+                        : std::string(hir::basic_type_name(column.type));
+}
+
 Result<Schema> parse_schema(std::string_view text, std::string_view name) {
   // The library reports through an exception; it ends here.
   try {
@@ -273,7 +298,7 @@ std::string schema_text(const Schema& schema) {
   for (const TableSchema& table : schema.tables) {
     Json columns = Json::array(), foreign = Json::array();
     for (const ColumnSchema& column : table.columns) {
-      columns.push_back({{"name", column.name}, {"type", std::string(hir::basic_type_name(column.type))}});
+      columns.push_back({{"name", column.name}, {"type", type_text(column)}});
       if (column.format != DateFormat()) columns.back()["format"] = date_format_text(column.format);
       if (column.is_foreign_key())
         foreign.push_back({{"column", column.name}, {"table", column.foreign_table}, {"key", column.foreign_key}});

@@ -9,7 +9,10 @@
 // `file` defaults to NAME.tbl. What is said of the file defaults by its name: .csv has commas and quoted fields, .tsv tabs,
 // all others | ; no file has a header. `primary` and `foreign` may be left out. Types are HorseIR's basic types; `format`
 // (date and dt) is how dates are written (date_format.h). A foreign key is a single column with at most one target.
+// "decimal(p,s)" with at most 15 digits is stored as f64, which is what HorseIR sees; SQL computes with it exactly.
 #pragma once
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,10 +23,19 @@
 
 namespace rndn::data {
 
+// The value is a whole number of 10^-scale, of at most `precision` digits.
+struct Decimal {
+  uint8_t precision = 0, scale = 0;
+  bool operator==(const Decimal&) const = default;
+  // Whether the float is the one that stands for such a number.
+  bool holds(double value) const;
+};
+
 struct ColumnSchema {
   std::string name;
-  hir::BasicType type{};      // foreign keys: of the key
-  std::string foreign_table;  // empty: no foreign key
+  hir::BasicType type{};           // foreign keys: of the key
+  std::optional<Decimal> decimal;  // of f64 only
+  std::string foreign_table;       // empty: no foreign key
   std::string foreign_key;
   DateFormat format;  // date and dt
   bool is_foreign_key() const { return !foreign_table.empty(); }
@@ -58,6 +70,9 @@ class Schema : public hir::SchemaView {
   std::vector<std::string_view> table_names() const override;
   std::vector<std::string_view> column_names(std::string_view table) const override;
 };
+
+// The column's type as schema.json has it: "i32", "decimal(15,2)".
+std::string type_text(const ColumnSchema& column);
 
 // Reads the text of a schema.json; `name` is its name in messages. Checks everything: types, repeated names, keys that
 // exist and agree in type.

@@ -31,6 +31,15 @@ Result<uint64_t> Source::rows(std::string_view table) {
   return rows;
 }
 
+std::optional<uint64_t> Source::rows_at_hand(std::string_view table) const {
+  const TableSchema* found = schema().find(table);
+  if (!found) return std::nullopt;
+  const size_t at = found - schema().tables.data();
+  std::lock_guard lock(mutex_);
+  if (auto known = rows_.find(at); known != rows_.end()) return known->second;
+  return loader_->rows_at_hand(at);
+}
+
 Result<std::shared_ptr<const Column>> Source::column(std::string_view table, std::string_view column) {
   std::string name(column);
   Result<std::vector<std::shared_ptr<const Column>>> found = columns(table, {&name, 1});

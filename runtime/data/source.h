@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -36,6 +37,8 @@ class TableLoader {
   virtual ~TableLoader() = default;
   virtual const Schema& schema() const = 0;
   virtual Result<uint64_t> rows(size_t table) = 0;
+  // The same where it costs nothing: no file is read for it.
+  virtual std::optional<uint64_t> rows_at_hand(size_t) const { return std::nullopt; }
   // The columns whole, in the order asked, with their statistics; nothing is kept when one of them cannot be had. Foreign keys may
   // come without foreign_rows: Source finds them.
   virtual Result<std::vector<Column>> load(size_t table, std::span<const size_t> columns) = 0;
@@ -56,6 +59,8 @@ class Source {
 
   const Schema& schema() const { return loader_->schema(); }
   Result<uint64_t> rows(std::string_view table);
+  // The same where it costs nothing; none for a table that is not there.
+  std::optional<uint64_t> rows_at_hand(std::string_view table) const;
   Result<std::shared_ptr<const Column>> column(std::string_view table, std::string_view column);
   // Several columns of one table, in the order asked: those that are not there yet are loaded in one pass.
   Result<std::vector<std::shared_ptr<const Column>>> columns(std::string_view table,

@@ -4,6 +4,7 @@
 // file is looked through once.
 #include "runtime/data/text_loader.h"
 
+#include <optional>
 #include <cstdlib>
 #include <filesystem>
 #include <new>
@@ -40,6 +41,10 @@ class TextLoader final : public TableLoader {
     return files_[table]->rows();
   }
 
+  std::optional<uint64_t> rows_at_hand(size_t table) const override {
+    return files_[table] ? std::optional(files_[table]->rows()) : std::nullopt;
+  }
+
   Result<std::vector<Column>> load(size_t table, std::span<const size_t> columns) override {
     std::vector<WantedColumn> wanted;
     for (size_t position : columns)
@@ -63,7 +68,7 @@ class TextLoader final : public TableLoader {
     if (file.empty() || (files_[table] && files_[table]->version() != version)) return "";
     return fmt::format("{} delimiter {} header {} quoted {} column {} of {} type {} {} foreign {}",
                        file, schema.delimiter, schema.header, schema.quoted, column,
-                       schema.columns.size(), hir::basic_type_name(of.type),
+                       schema.columns.size(), type_text(of),
                        date_format_text(of.format), of.foreign_table);
   }
 

@@ -156,6 +156,27 @@ TEST(Folder, ReadsNoFileThatIsNotBelowIt) {
   rmdir((folder.path() + "/x").c_str());
 }
 
+TEST(Folder, DecimalsHoldWhatTheySay) {
+  auto load = [](const std::string& text) -> Result<std::shared_ptr<const Column>> {
+    TestFolder folder;
+    folder.write("schema.json",
+                 R"j({"tables": [{"name": "t", "columns": [{"name": "a", "type": "decimal(15,2)"}]}]})j");
+    folder.write("t.tbl", text);
+    auto column = open(folder)->column("t", "a");
+    if (!column) return Error{column.error().fault, folder.local(column.error().message)};
+    return column;
+  };
+  auto column = load("0.07\n-9999999999999.99\n5\n-0\n1.50\n");
+  ASSERT_TRUE(column) << column.error().message;
+  EXPECT_EQ((*column)->as<double>()[0], 0.07);
+  EXPECT_EQ((*column)->as<double>()[1], -9999999999999.99);
+  for (const char* wrong : {"0.075", "10000000000000", "nan", "inf", "1e-3"}) {
+    auto refused = load(fmt::format("1\n{}\n", wrong));
+    ASSERT_FALSE(refused) << wrong;
+    EXPECT_EQ(refused.error().message, fmt::format("t.tbl:2:1: `{}` does not fit decimal(15,2) (column `a`)", wrong));
+  }
+}
+
 TEST(Folder, DoesNotWaitForAPipe) {
   TestFolder folder;
   write_table(folder, {"i32"}, "1\n");

@@ -91,6 +91,7 @@ void expect_equal(const Schema& a, const Schema& b) {
       EXPECT_EQ(x.columns[c].name, y.columns[c].name);
       EXPECT_EQ(x.columns[c].type, y.columns[c].type);
       EXPECT_EQ(x.columns[c].format, y.columns[c].format);
+      EXPECT_EQ(x.columns[c].decimal, y.columns[c].decimal);
       EXPECT_EQ(x.columns[c].foreign_table, y.columns[c].foreign_table);
       EXPECT_EQ(x.columns[c].foreign_key, y.columns[c].foreign_key);
     }
@@ -102,6 +103,18 @@ TEST(Schema, SurvivesWritingAndReading) {
   Result<Schema> again = parse_schema(schema_text(schema), "again");
   ASSERT_TRUE(again) << again.error().message;
   expect_equal(*again, schema);
+}
+
+TEST(Schema, DecimalsAreStoredAsFloats) {
+  Result<Schema> schema = parse_schema(
+      R"j({"tables": [{"name": "t",
+              "columns": [{"name": "a", "type": "decimal(7,3)"}, {"name": "b", "type": "f64"}]}]})j",
+      "schema.json");
+  ASSERT_TRUE(schema) << schema.error().message;
+  const std::vector<ColumnSchema>& columns = schema->tables[0].columns;
+  EXPECT_EQ(columns[0].type, BasicType::f64);
+  EXPECT_EQ(columns[0].decimal, (Decimal{.precision = 7, .scale = 3}));
+  EXPECT_EQ(columns[1].decimal, std::nullopt);
 }
 
 TEST(Schema, IsWhatTheFrontendSees) {
@@ -151,6 +164,11 @@ TEST(SchemaErrors, EachHasItsMessage) {
   EXPECT_EQ(message(table(R"("columns": [{"name": "a"}])")), "s.json: table `t`: column `a`: expected a text `type`");
   EXPECT_EQ(message(table(R"("columns": [{"name": "a", "type": "i33"}])")),
             "s.json: table `t`: column `a`: unknown type `i33`; did you mean `i32`?");
+  for (const char* type : {"decimal", "decimal(16,2)", "decimal(2,3)", "decimal(0,0)", "decimal(5,2) ", "decimal(5)"})
+    EXPECT_EQ(
+        message(table(fmt::format(R"("columns": [{{"name": "a", "type": "{}"}}])", type))),
+        fmt::format("s.json: table `t`: column `a`: expected decimal(precision,scale) with 1 to 15 digits, got `{}`",
+                    type));
   EXPECT_EQ(message(table(R"("columns": [{"name": "a", "type": "i32"}, {"name": "a", "type": "i32"}])")),
             "s.json: table `t`: column `a`: the name is used twice");
   EXPECT_EQ(message(table(a + R"(, "quoted": "no")")), "s.json: table `t`: `quoted` must be true or false");

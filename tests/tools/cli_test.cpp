@@ -473,7 +473,7 @@ TEST_F(Cli, AByteOrderMarkIsNoPartOfAProgram) {
 
 TEST_F(Cli, HelpAndVersionGoToStdout) {
   for (const char* line :
-       {"rndn --help", "rndn run --help", "rndn tpch run --help", "rndn compile --help", "rndn devices --help"}) {
+       {"rndn --help", "rndn run --help", "rndn tpch run --help", "rndn compile --help", "rndn sql --help", "rndn devices --help"}) {
     Ran r = run(line);
     EXPECT_EQ(r.exit_code, 0) << line;
     EXPECT_NE(r.out, "") << line;
@@ -1014,6 +1014,106 @@ TEST_F(Cli, ExplainsKernels) {
   EXPECT_THAT(counts.out, HasSubstr("q06             13     4     1"));
   EXPECT_EQ(run("rndn explain absent.hir").exit_code, 1);
   EXPECT_EQ(run("rndn explain").exit_code, 2);
+}
+
+class CliSql : public Cli {
+ protected:
+  void SetUp() override {
+    if (!fs::exists(RNDN_BIN_DIR "/../share/duckdb/libduckdb-planner.so"))
+      GTEST_SKIP() << "skipped: the planner of SQL is not installed (tools/sql-planner does that)";
+    Cli::SetUp();
+  }
+};
+
+TEST_F(CliSql, AnswersAQuery) {
+  const std::string query =
+      "select l_returnflag, sum(l_quantity) as quantity, count(*) from lineitem where l_discount = 0.07 group by 1 order by 1";
+  const std::string run_it = " --data tpch:0.01 --device cpu";
+  const std::string table =
+      "l_returnflag  quantity  count_star()\n"
+      "------------  --------  ------------\n";
+  Ran r = run("rndn sql \"" + query + "\"" + run_it);
+  EXPECT_EQ(r.exit_code, 0) << r.err;
+  EXPECT_THAT(r.out, StartsWith(table));
+  EXPECT_THAT(r.out, EndsWith("(3 rows)\n"));
+  EXPECT_EQ(r.err, "");
+  // The same from a file, stdin, with another statement, and on the simulator.
+  write("q.sql", "-- flags\n" + query + ";\n");
+  EXPECT_EQ(run("rndn sql q.sql" + run_it).out, r.out);
+  EXPECT_EQ(run("rndn sql - < q.sql" + run_it).out, r.out);
+  EXPECT_EQ(run("rndn sql q.sql --data tpch:0.01 --device sim --no-fallback").out, r.out);
+  write("two.sql", "select 1 as one;\n" + query + ";\n");
+  EXPECT_EQ(run("rndn sql two.sql" + run_it).out, "two-1\none\n---\n  1\n(1 row)\n\ntwo-2\n" + r.out + "\n");
+  // SQL's names and types.
+  const auto json = nlohmann::json::parse(run("rndn sql q.sql --format json" + run_it).out);
+  EXPECT_EQ(json["columns"][0]["type"], "VARCHAR");
+  EXPECT_EQ(json["columns"][1]["name"], "quantity");
+  EXPECT_EQ(json["columns"][1]["type"], "DECIMAL(38,2)");
+  EXPECT_EQ(json["columns"][2]["type"], "BIGINT");
+  EXPECT_THAT(run("rndn sql q.sql --format csv" + run_it).out, StartsWith("l_returnflag,quantity,count_star()\r\nA,"));
+  EXPECT_THAT(run("rndn sql q.sql --time" + run_it).err, HasSubstr("planner"));
+}
+
+TEST_F(CliSql, AnswersOverAFolder) {
+  fs::create_directories(path("shop"));
+  write("shop/schema.json",
+        R"j({"tables": [{"name": "sales", "file": "sales.csv", "header": true, "columns": [
+             {"name": "item", "type": "sym"}, {"name": "price", "type": "decimal(9,2)"}, {"name": "day", "type": "date"}]}]})j");
+  write("shop/sales.csv", "item,price,day\npen,1.25,2024-01-01\nink,10.50,2024-01-02\npen,2.25,2024-02-29\n");
+  expect("rndn sql 'select item, sum(price) total, max(day) from sales group by item order by item' --data shop --device cpu "
+         "--format csv",
+         0, "item,total,\"max(\"\"day\"\")\"\r\nink,10.50,2024-01-02\r\npen,3.50,2024-02-29\r\n", "");
+}
+
+TEST_F(CliSql, EmitsWhatBecomesOfAQuery) {
+  const std::string query = "'select sum(l_extendedprice * l_discount) from lineitem where l_quantity < 24' --data tpch:0.01";
+  const auto plan = nlohmann::json::parse(run("rndn sql --emit plan " + query).out);
+  EXPECT_EQ(plan["error"], false);
+  Ran hir = run("rndn sql --emit hir -o q.hir " + query);
+  EXPECT_EQ(hir.exit_code, 0) << hir.err;
+  EXPECT_EQ(run("rndn run q.hir --data tpch:0.01 --device cpu").exit_code, 0);
+  EXPECT_THAT(run("rndn sql --emit outline " + query).out, HasSubstr("kernel"));
+  EXPECT_THAT(run("rndn sql --emit ptx " + query).out, HasSubstr(".visible .entry"));
+  EXPECT_THAT(run("rndn sql --emit sass --arch sm_86 " + query).out, HasSubstr("EXIT"));
+  EXPECT_THAT(run("rndn sql --emit cubin --arch sm_90 " + query).out, StartsWith("\x7f" "ELF"));
+  Ran several = run("rndn sql --emit cubin --arch sm_90 'select 1; select 2'");
+  EXPECT_EQ(several.exit_code, 2);
+  EXPECT_EQ(several.err, "error: --emit cubin is of one statement, not of 2\n");
+}
+
+TEST_F(CliSql, SaysWhatIsWrong) {
+  write("q.sql", "select 1;\nselect l_qantity\nfrom lineitem;\n");
+  Ran r = run("rndn sql q.sql --data tpch:0.01 --device cpu");
+  EXPECT_EQ(r.exit_code, 1);
+  EXPECT_EQ(r.err,
+            "q.sql:2:8: error: there is no column `l_qantity`; did you mean `l_quantity`?\n"
+            "  select l_qantity\n"
+            "         ^~~~~~~~~\n");
+  expect("rndn sql 'selec 1' --device cpu", 1, "",
+         "<query>:1:1: error: syntax error at or near `selec`\n  selec 1\n  ^~~~~\n");
+  expect("rndn sql 'select * from orders' --device cpu", 1, "",
+         "<query>:1:15: error: there is no table `orders`\n  select * from orders\n                ^~~~~~\n");
+  expect("rndn sql ' -- nothing\n;' --device cpu", 1, "", "error: <query>: there is no statement\n");
+  EXPECT_EQ(run("rndn sql missing.sql").exit_code, 1);
+  EXPECT_EQ(run("rndn sql").exit_code, 2);
+  EXPECT_EQ(run("rndn sql 'select 1' --emit thing").exit_code, 2);
+}
+
+TEST_F(Cli, SqlWithoutItsPlannerSaysWhatToInstall) {
+  Ran r = run("RNDN_DUCKDB=/nonexistent/libduckdb.so rndn sql 'select 1' --device cpu");
+  EXPECT_EQ(r.exit_code, 3);
+  EXPECT_EQ(r.out, "");
+  EXPECT_THAT(r.err, StartsWith("error: SQL needs DuckDB 2.0.1 as its planner, and RNDN_DUCKDB names "));
+  // A copy of the program alone, and no Python that has it.
+  fs::create_directories(path("bin"));
+  fs::copy(RNDN_BIN_DIR "/rndn", path("bin/rndn"));
+  write("bin/python3", "#!/bin/sh\nexit 1\n");
+  fs::permissions(path("bin/python3"), fs::perms::owner_all);
+  r = run("unset RNDN_DUCKDB; PATH=\"$PWD/bin:$PATH\" bin/rndn sql 'select 1' --device cpu");
+  EXPECT_EQ(r.exit_code, 3);
+  EXPECT_EQ(r.err,
+            "error: SQL needs DuckDB 2.0.1 as its planner: run tools/sql-planner, which installs it (`python3` has no duckdb: "
+            "`python3`, which plans SQL, has ended without an answer)\n");
 }
 
 }  // namespace

@@ -37,6 +37,7 @@ void expect_equal(const data::Column& a, const data::Column& b, const std::strin
   ASSERT_EQ(a.statistics.max, b.statistics.max) << name;
   ASSERT_EQ(a.statistics.sorted, b.statistics.sorted) << name;
   ASSERT_EQ(a.statistics.dense, b.statistics.dense) << name;
+  ASSERT_EQ(a.statistics.unique, b.statistics.unique) << name;
 }
 
 TEST(Schema, IsAsTheLanguageSpecifiesIt) {

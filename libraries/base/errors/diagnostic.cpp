@@ -125,4 +125,15 @@ std::string_view did_you_mean(std::string_view word, const std::vector<std::stri
   return found;
 }
 
+std::string alternatives(std::string_view word, const std::vector<std::string_view>& candidates,
+                         std::string_view listed) {
+  if (std::string_view near = did_you_mean(word, candidates); !near.empty())
+    return fmt::format("; did you mean `{}`?", near);
+  constexpr size_t most = 20;
+  std::string list;
+  for (size_t i = 0; i < std::min(candidates.size(), most); ++i)
+    list += fmt::format("{} `{}`", i ? "," : fmt::format("; {}", listed), candidates[i]);
+  return candidates.size() > most ? list + ", ..." : list;
+}
+
 }  // namespace rndn

@@ -1,0 +1,196 @@
+#include "runtime/planner/planner.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "libraries/base/report/utf8.h"
+#include "runtime/planner/problem.h"
+#include "runtime/planner/shadow.h"
+#include "runtime/planner/statements.h"
+
+namespace rndn::planner {
+namespace {
+
+using Json = nlohmann::json;
+
+// Optimizers that are off, and why. An unknown name is an error, so that another version shows at
+// once.
+constexpr const char* profile[] = {
+    "compressed_materialization",  // functions of its own: __internal_compress_..
+    "statistics_propagation",      // conclusions from the shadows' values: filters that are always
+                                   // true, empty results
+    "grouping_sets",               // states of aggregates as values
+    "partial_aggregate_pushdown",  // the same
+    "aggregate_reuse",             // the same
+    "in_clause",                   // IN lists stay IN, and become no joins with constants
+    // Rewritings for its own way to run a plan; each is undone at a cost, or not at all.
+    "late_materialization",
+    "join_filter_pushdown",
+    "row_group_pruner",
+    "top_n_window_elimination",
+    "window_self_join",
+    "self_join_aggregate",
+};
+
+std::string settings() {
+  std::string off;
+  for (const char* name : profile) off += (off.empty() ? "" : ",") + std::string(name);
+  return fmt::format(
+      "SET threads = 1; SET disabled_optimizers = '{}'; SET autoinstall_known_extensions = false; "
+      "SET autoload_known_extensions = false; SET enable_external_access = false; SET "
+      "lock_configuration = true;",
+      off);
+}
+
+// What we ask for ourselves is refused only when this file is wrong about DuckDB.
+Error unexpected(std::string_view what, const Error& why) {
+  if (why.fault != Fault::input) return why;
+  return {Fault::internal, fmt::format("the planner of SQL did not {}: {}", what, why.message)};
+}
+
+// What this file looks for in a plan; the rest is frontend/sql's.
+struct Found {
+  std::map<std::string, std::set<std::string>> reads;  // tables and columns of scans
+  const Json* parameter = nullptr;                     // the first `$1` or `?`
+};
+void look_through(const Json& json, Found& found) {
+  if (json.is_object()) {
+    auto is = [&](const char* key, const char* value) {
+      return json.contains(key) && json[key] == value;
+    };
+    if (is("expression_class", "BOUND_PARAMETER") && !found.parameter) found.parameter = &json;
+    if (is("type", "LOGICAL_GET") && json.contains("function_data") &&
+        json["function_data"].contains("table")) {
+      std::set<std::string>& columns =
+          found.reads[json["function_data"]["table"].get<std::string>()];
+      const Json names = json.value("names", Json::array());
+      for (const Json& column : json.value("column_indexes", Json::array())) {
+        const size_t at = column.value("index", size_t{0});  // a default is left out
+        if (at < names.size()) columns.insert(names[at].get<std::string>());
+      }
+    }
+  }
+  if (json.is_structured())
+    for (const Json& part : json) look_through(part, found);
+}
+
+// The first byte that no UTF-8 text has, or that DuckDB does not take; npos: none.
+size_t bad_byte(std::string_view text) {
+  for (size_t at = 0; at < text.size();) {
+    const size_t length = text[at] ? utf8_length(text.substr(at)) : 0;
+    if (!length) return at;
+    at += length;
+  }
+  return text.npos;
+}
+
+}  // namespace
+
+Planner::Planner(std::unique_ptr<Database> database)
+    : database_(std::move(database)), names_(std::make_unique<Names>()) {}
+Planner::~Planner() = default;
+
+Result<std::unique_ptr<Planner>> Planner::open(const Options& options) {
+  ASSIGN_OR_RETURN(std::unique_ptr<Database> database, open_database(options));
+  if (auto set = database->ask(settings()); !set)
+    return unexpected("take its settings", set.error());
+  return std::unique_ptr<Planner>(new Planner(std::move(database)));
+}
+
+Result<void> Planner::set_catalog(const sql::Catalog& catalog) {
+  const double factor = shadow_factor(catalog);
+  std::map<std::string, std::string> shadows;
+  std::string changes;
+  *names_ = {};
+  for (const sql::Table& table : catalog.tables) {
+    std::string made = shadow_statements(table, factor);
+    if (auto known = shadows_.find(table.name); known == shadows_.end() || known->second != made)
+      changes += made;
+    shadows.emplace(table.name, std::move(made));
+    names_->tables.push_back(table.name);
+    for (const auto& [name, stored] : table.refused) names_->refused.emplace(name, stored);
+  }
+  for (const auto& [name, made] : shadows_)
+    if (!shadows.contains(name)) changes += fmt::format("DROP TABLE {};\n", quote_name(name));
+  if (changes.empty()) return {};
+  shadows_.clear();  // a failure in the middle leaves an unknown state
+  if (auto made = database_->ask(changes); !made)
+    return unexpected("make its tables", made.error());
+  shadows_ = std::move(shadows);
+  return {};
+}
+
+Result<std::vector<ResultColumn>> Planner::describe(std::string_view text) {
+  ASSIGN_OR_RETURN(
+      std::string answer,
+      database_->ask(fmt::format(
+          "SELECT to_json(list([column_name, column_type])) FROM (DESCRIBE {}\n)", text)));
+  const Json json = Json::parse(answer, nullptr, false);
+  if (!json.is_array()) return unexpected("describe a query", Error{Fault::input, answer});
+  std::vector<ResultColumn> columns;
+  for (const Json& pair : json)
+    columns.push_back({pair.at(0).get<std::string>(), pair.at(1).get<std::string>()});
+  return columns;
+}
+
+Result<Planned> Planner::plan(Span statement, const SourceManager& sources, DiagnosticSink& sink) {
+  const std::string_view text = sources.text(statement);
+  const Error said{Fault::input, ""};
+  auto place = [&](size_t at, size_t length) {
+    const auto begin = static_cast<uint32_t>(statement.begin + at);
+    return Span{statement.file, begin, static_cast<uint32_t>(begin + length)};
+  };
+  if (const size_t at = bad_byte(text); at != text.npos) {
+    sink.error("sql-text", place(at, 1), "this byte ({:#04x}) is no part of a text in UTF-8",
+               static_cast<unsigned char>(text[at]));
+    return said;
+  }
+  auto answer =
+      database_->ask(fmt::format("SELECT json_serialize_plan({}, optimize := true, skip_null := "
+                                 "true, skip_empty := true, skip_default := true)",
+                                 quote_text(text)));
+  if (!answer) {
+    if (answer.error().fault != Fault::input) return answer.error();
+    report_message(answer.error().message, statement, sink);
+    return said;
+  }
+  if (answer->starts_with("{\"error\":true")) {
+    report_problem(*answer, statement, *names_, sink);
+    return said;
+  }
+  const Json json = Json::parse(*answer, nullptr, false);
+  if (!json.is_object() || !json.contains("plans") || json["plans"].size() != 1)
+    return unexpected("give one plan", Error{Fault::input, answer->substr(0, 200)});
+  Found found;
+  try {
+    look_through(json["plans"][0], found);
+  } catch (
+      const Json::exception& wrong) {  // a field of another type than it had when this was written
+    return unexpected("give a plan of the form that is known", Error{Fault::input, wrong.what()});
+  }
+  if (found.parameter) {
+    sink.error("sql-parameter",
+               place(found.parameter->value("query_location", size_t{0}),
+                     found.parameter->value("query_location_length", size_t{0})),
+               "a parameter has no value here");
+    return said;
+  }
+  Planned planned;
+  planned.reads = std::move(found.reads);
+  // Whatever has a plan and columns is a query: CREATE, INSERT, SET and their like have a plan
+  // only.
+  auto columns = describe(text);
+  if (!columns) {
+    if (columns.error().fault != Fault::input) return columns.error();
+    const size_t word = std::min(text.find_first_of(" \t\r\n("), text.size());
+    sink.error("sql-statement", place(0, word), "`{}` is no query: SELECT and its like are",
+               text.substr(0, word));
+    return said;
+  }
+  planned.columns = *std::move(columns);
+  planned.plan = *std::move(answer);
+  planned.repeatable = is_repeatable(text);
+  return planned;
+}
+
+}  // namespace rndn::planner

@@ -1,0 +1,104 @@
+#include "runtime/planner/shadow.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "runtime/planner/database.h"
+
+namespace rndn::planner {
+namespace {
+
+// Values of a type, made from x, a whole number in a column's stored scale: days, microseconds,
+// 10^-scale.
+struct Shape {
+  sql::TypeId type;
+  uint64_t most;       // distinct values that fit in any case
+  const char* values;  // {0}: x, {1}: the type's name, {2}: 10^scale
+};
+constexpr uint64_t any = UINT64_MAX;
+constexpr uint64_t day = 86400000000;  // microseconds
+constexpr Shape shapes[] = {
+    {sql::TypeId::boolean, 2, "{0} % 2 = 1"},
+    {sql::TypeId::tinyint, 127, "CAST({0} AS {1})"},
+    {sql::TypeId::smallint, 32767, "CAST({0} AS {1})"},
+    {sql::TypeId::integer, any, "CAST({0} AS {1})"},
+    {sql::TypeId::bigint, any, "CAST({0} AS {1})"},
+    {sql::TypeId::utinyint, 255, "CAST({0} AS {1})"},
+    {sql::TypeId::usmallint, 65535, "CAST({0} AS {1})"},
+    {sql::TypeId::uinteger, any, "CAST({0} AS {1})"},
+    {sql::TypeId::real, any, "CAST({0} AS {1})"},
+    {sql::TypeId::double_, any, "CAST({0} AS {1})"},
+    {sql::TypeId::decimal, any, "CAST(CAST({0} AS DOUBLE) / {2} AS {1})"},
+    {sql::TypeId::hugeint, any, "CAST({0} AS {1})"},
+    {sql::TypeId::varchar, any, "'v' || {0}"},
+    {sql::TypeId::date, any, "DATE '1970-01-01' + CAST({0} AS INTEGER)"},
+    {sql::TypeId::time, day, "CAST(make_timestamp(CAST({0} AS BIGINT)) AS TIME)"},
+    {sql::TypeId::timestamp, any, "make_timestamp(CAST({0} AS BIGINT))"},
+    {sql::TypeId::timestamptz, any, "CAST(make_timestamp(CAST({0} AS BIGINT)) AS {1})"},
+};
+#define SQL_TYPE(id, name, horseir) +1
+static_assert(std::size(shapes) == 0
+#include "frontend/sql/types.def"
+);
+#undef SQL_TYPE
+
+// An expression over the row number i for a column of a table with `rows` rows: `distinct` values,
+// evenly apart from the least to the greatest where these are known.
+std::string column_expression(const sql::Column& column, uint64_t rows, double factor) {
+  const auto shape = std::find_if(std::begin(shapes), std::end(shapes),
+                                  [&](const Shape& s) { return s.type == column.type.id; });
+  const double unit =
+      std::pow(10.0, column.type.id == sql::TypeId::decimal ? column.type.scale : 0);
+  uint64_t distinct = column.distinct ? std::min(scaled(column.distinct, factor), rows) : rows;
+  distinct = std::min(distinct, shape->most);
+  if (column.type.id == sql::TypeId::decimal && column.type.width < 5)
+    distinct = std::min(distinct, static_cast<uint64_t>(std::pow(10.0, column.type.width)) - 1);
+  distinct = std::max<uint64_t>(distinct, 1);
+  std::string x = fmt::format("(i % {})", distinct);
+  if (column.float_min && column.float_max &&
+      std::isfinite(*column.float_max - *column.float_min)) {
+    x = fmt::format("({:e} + {} * {:e})", *column.float_min, x,
+                    (*column.float_max - *column.float_min) / distinct);
+  } else if (column.min && column.max && *column.max > *column.min &&
+             column.type.id != sql::TypeId::boolean) {
+    const uint64_t span = static_cast<uint64_t>(*column.max) - static_cast<uint64_t>(*column.min);
+    // 128 bits: neither the product nor the sum overflows.
+    x = fmt::format("(CAST({} AS HUGEINT) + CAST({} AS HUGEINT) * {} // {})", *column.min, x, span,
+                    std::max<uint64_t>(distinct - 1, 1));
+  }
+  return fmt::format(fmt::runtime(shape->values), x, sql::type_name(column.type), unit);
+}
+
+}  // namespace
+
+double shadow_factor(const sql::Catalog& catalog) {
+  uint64_t largest = 0;
+  for (const sql::Table& table : catalog.tables) largest = std::max(largest, table.rows);
+  return largest <= shadow_rows ? 1
+                                : static_cast<double>(shadow_rows) / static_cast<double>(largest);
+}
+
+uint64_t scaled(uint64_t count, double factor) {
+  if (count <= shadow_floor) return count;
+  return std::max(shadow_floor,
+                  static_cast<uint64_t>(std::llround(static_cast<double>(count) * factor)));
+}
+
+std::string shadow_statements(const sql::Table& table, double factor) {
+  const uint64_t rows = scaled(table.rows, factor);
+  std::string columns, values;
+  for (const sql::Column& column : table.columns) {
+    const char* comma = columns.empty() ? "" : ", ";
+    columns += fmt::format("{}{} {}", comma, quote_name(column.name), sql::type_name(column.type));
+    values += comma + column_expression(column, rows, factor);
+  }
+  const std::string name = quote_name(table.name);
+  std::string text = fmt::format("CREATE OR REPLACE TABLE {} ({});\n", name, columns);
+  if (rows)
+    text += fmt::format("INSERT INTO {} SELECT {} FROM range({}) r(i);\n", name, values, rows);
+  return text;
+}
+
+}  // namespace rndn::planner

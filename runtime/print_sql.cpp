@@ -1,0 +1,66 @@
+#include "runtime/print_sql.h"
+
+#include <algorithm>
+
+namespace rndn::runtime {
+namespace {
+
+using data::Value;
+
+// value * 10^-scale.
+std::string decimal_text(int64_t value, unsigned scale) {
+  std::string digits = fmt::format(
+      "{}", value < 0 ? 0 - static_cast<uint64_t>(value) : static_cast<uint64_t>(value));
+  if (digits.size() <= scale) digits.insert(0, scale + 1 - digits.size(), '0');
+  if (scale) digits.insert(digits.size() - scale, ".");
+  return (value < 0 ? "-" : "") + digits;
+}
+
+// Of a day, from microseconds: 10:00:00, 10:00:00.12.
+std::string clock_text(int64_t us) {
+  std::string text = fmt::format("{:02}:{:02}:{:02}", us / 3'600'000'000, us / 60'000'000 % 60,
+                                 us / 1'000'000 % 60);
+  if (us % 1'000'000 == 0) return text;
+  text += fmt::format(".{:06}", us % 1'000'000);
+  text.erase(text.find_last_not_of('0') + 1);
+  return text;
+}
+
+std::string timestamp_text(int64_t us) {
+  constexpr int64_t day = 86'400'000'000;
+  const int64_t of_day = (us % day + day) % day;
+  return calendar_text(hir::BasicType::date, (us - of_day) / day) + " " + clock_text(of_day);
+}
+
+}  // namespace
+
+std::string sql_text(sql::Type type, const Value& values, uint64_t i) {
+  switch (type.id) {
+    case sql::TypeId::boolean: return values.as<uint8_t>()[i] ? "true" : "false";
+    case sql::TypeId::decimal: return decimal_text(integer_at(values, i), type.scale);
+    case sql::TypeId::time: return clock_text(integer_at(values, i));
+    case sql::TypeId::timestamp: return timestamp_text(integer_at(values, i));
+    case sql::TypeId::timestamptz: return timestamp_text(integer_at(values, i)) + "+00";
+    default: return element_text(values, i, true);
+  }
+}
+
+Result<Grid> sql_grid(const Value& table, std::span<const sql::ResultColumn> columns) {
+  ASSIGN_OR_RETURN(Grid all, to_grid(table));
+  Grid grid;
+  grid.rows = all.rows;
+  for (const sql::ResultColumn& column : columns) {
+    if (std::max(column.values, column.valid.value_or(0)) >= all.columns.size())
+      return Error{Fault::internal,
+                   fmt::format("the program of a query has no column for `{}`", column.name)};
+    grid.names.push_back(column.name);
+    grid.types.push_back(sql::type_name(column.type));
+    grid.columns.push_back(all.columns[column.values]);
+    SqlCells cells{.type = column.type, .valid = {}};
+    if (column.valid) cells.valid = all.columns[*column.valid];
+    grid.sql.emplace_back(std::move(cells));
+  }
+  return grid;
+}
+
+}  // namespace rndn::runtime

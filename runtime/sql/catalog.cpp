@@ -1,0 +1,134 @@
+#include "runtime/sql/catalog.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+namespace rndn::runtime {
+namespace {
+
+using hir::BasicType;
+
+// What SQL makes of a HorseIR type: the type, and the integer in SQL's scale that a stored 1 stands
+// for.
+struct Row {
+  BasicType stored;
+  sql::TypeId type;
+  int64_t unit = 1;
+};
+constexpr Row rows[] = {
+    {BasicType::boolean, sql::TypeId::boolean},
+    {BasicType::character, sql::TypeId::varchar},
+    {BasicType::i8, sql::TypeId::tinyint},
+    {BasicType::i16, sql::TypeId::smallint},
+    {BasicType::i32, sql::TypeId::integer},
+    {BasicType::i64, sql::TypeId::bigint},
+    {BasicType::f32, sql::TypeId::real},
+    {BasicType::f64, sql::TypeId::double_},
+    {BasicType::sym, sql::TypeId::varchar},
+    {BasicType::str, sql::TypeId::varchar},
+    {BasicType::date, sql::TypeId::date},
+    {BasicType::minute, sql::TypeId::time, 1'000'000},  // seconds, milliseconds to microseconds
+    {BasicType::second, sql::TypeId::time, 1'000'000},
+    {BasicType::time, sql::TypeId::time, 1'000},
+    {BasicType::dt, sql::TypeId::timestamp, 1'000},
+};
+
+const Row* row_of(BasicType type) {
+  auto it = std::find_if(std::begin(rows), std::end(rows),
+                         [&](const Row& row) { return row.stored == type; });
+  return it == std::end(rows) ? nullptr : it;
+}
+
+void take_statistics(sql::Column& column, const data::Column& data,
+                     std::optional<uint64_t> referenced) {
+  const data::Statistics& s = data.statistics;
+  column.distinct = data.rows;
+  auto at_most = [&](uint64_t count) { column.distinct = std::min(column.distinct, count); };
+  if (referenced) at_most(*referenced);
+  if (data.encoding == data::Encoding::dictionary) {
+    at_most(data.dictionary->values.size());
+    column.unique = data.dictionary->values.size() == data.rows;
+    return;  // codes have no order
+  }
+  if (!s.known) return;
+  column.ascending = s.sorted;
+  column.unique = s.unique || s.dense;
+  if (hir::is_float(data.type)) {
+    column.float_min = s.float_min;
+    column.float_max = s.float_max;
+    if (column.type.id != sql::TypeId::decimal) return;
+    const double unit = std::pow(10.0, column.type.scale);
+    column.min = std::llround(s.float_min * unit);
+    column.max = std::llround(s.float_max * unit);
+    at_most(static_cast<uint64_t>(*column.max - *column.min) + 1);
+    return;
+  }
+  if (const uint64_t range = static_cast<uint64_t>(s.max) - static_cast<uint64_t>(s.min);
+      range < data.rows)
+    at_most(range + 1);
+  if (data.type == BasicType::character) return;  // a text in SQL
+  int64_t least, greatest;
+  if (__builtin_mul_overflow(s.min, row_of(data.type)->unit, &least)) return;
+  if (__builtin_mul_overflow(s.max, row_of(data.type)->unit, &greatest)) return;
+  column.min = least;
+  column.max = greatest;
+}
+
+}  // namespace
+
+SqlCatalog::SqlCatalog(std::shared_ptr<data::Source> source) : source_(std::move(source)) {
+  if (source_)
+    for (const data::TableSchema& table : source_->schema().tables) add(table);
+}
+
+void SqlCatalog::add(const data::TableSchema& from) {
+  sql::Table table{.name = from.name,
+                   .rows = source_->rows_at_hand(from.name).value_or(0),
+                   .primary = from.primary};
+  for (const data::ColumnSchema& c : from.columns) {
+    const Row* row = row_of(c.type);
+    if (!row) {
+      table.refused.push_back({c.name, std::string(hir::basic_type_name(c.type))});
+      continue;
+    }
+    sql::Type type{row->type};
+    if (c.decimal) type = {sql::TypeId::decimal, c.decimal->precision, c.decimal->scale};
+    table.columns.push_back({.name = c.name,
+                             .type = type,
+                             .stored = c.type,
+                             .foreign_table = c.foreign_table,
+                             .foreign_key = c.foreign_key});
+  }
+  catalog_.tables.push_back(std::move(table));
+}
+
+Result<bool> SqlCatalog::learn(const std::map<std::string, std::set<std::string>>& columns) {
+  bool learnt = false;
+  for (sql::Table& table : catalog_.tables) {
+    auto wanted = columns.find(table.name);
+    if (wanted == columns.end()) continue;
+    auto [known, is_new] = known_.try_emplace(table.name);
+    std::vector<std::string> missing;
+    std::set_difference(wanted->second.begin(), wanted->second.end(), known->second.begin(),
+                        known->second.end(), std::back_inserter(missing));
+    if (!is_new && missing.empty()) continue;
+    ASSIGN_OR_RETURN(auto loaded, source_->columns(table.name, missing));
+    ASSIGN_OR_RETURN(table.rows, source_->rows(table.name));
+    for (size_t i = 0; i < missing.size(); ++i) {
+      auto column = std::find_if(table.columns.begin(), table.columns.end(),
+                                 [&](const sql::Column& c) { return c.name == missing[i]; });
+      if (column == table.columns.end()) continue;
+      std::optional<uint64_t> referenced;
+      if (!column->foreign_table.empty()) {
+        ASSIGN_OR_RETURN(referenced, source_->rows(column->foreign_table));
+      }
+      take_statistics(*column, *loaded[i], referenced);
+      known->second.insert(missing[i]);
+    }
+    learnt = true;
+  }
+  return learnt;
+}
+
+}  // namespace rndn::runtime

@@ -1,0 +1,44 @@
+// A data source as SQL sees it: names and SQL types of its tables, and the statistics of what
+// queries read.
+//
+//   SqlCatalog tables(source);
+//   tables.catalog();                                    // types; rows where they cost nothing
+//   tables.learn({{"lineitem", {"l_shipdate"}}});        // loads the column, which a query is
+//   about to read
+//
+// Statistics are facts of loaded columns (runtime/data/column.h); nothing is loaded for their sake
+// alone. Distinct values are exact for keys and dictionaries; else the smallest bound that is
+// known: the range of values, the rows of the table that a foreign key refers to, the rows of the
+// column.
+#pragma once
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "frontend/sql/catalog.h"
+#include "libraries/base/errors/result.h"
+#include "runtime/data/source.h"
+
+namespace rndn::runtime {
+
+class SqlCatalog {
+ public:
+  // No source: no tables.
+  explicit SqlCatalog(std::shared_ptr<data::Source> source);
+
+  const sql::Catalog& catalog() const { return catalog_; }
+
+  // Loads those of the columns that are not known yet, and their tables' rows. True: the catalog is
+  // not what it was.
+  Result<bool> learn(const std::map<std::string, std::set<std::string>>& columns);
+
+ private:
+  void add(const data::TableSchema& table);
+
+  std::shared_ptr<data::Source> source_;
+  sql::Catalog catalog_;
+  std::map<std::string, std::set<std::string>> known_;
+};
+
+}  // namespace rndn::runtime

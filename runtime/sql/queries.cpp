@@ -1,0 +1,64 @@
+#include "runtime/sql/queries.h"
+
+#include <algorithm>
+
+namespace rndn::runtime {
+
+Result<planner::Planned> SqlQueries::plan(Span statement, const SourceManager& sources,
+                                          DiagnosticSink& sink, Timings& timings) {
+  auto scope = timings.measure(Phase::planner);
+  if (!planner_) {
+    auto opening = timings.measure(Phase::planner, "open");
+    ASSIGN_OR_RETURN(auto planner, planner::Planner::open(options_));
+    RETURN_IF_ERROR(planner->set_catalog(catalog_.catalog()));
+    planner_ = std::move(planner);
+  }
+  ASSIGN_OR_RETURN(planner::Planned planned, planner_->plan(statement, sources, sink));
+  bool learnt;
+  {
+    auto loading = timings.measure(Phase::data, "columns of the query");
+    ASSIGN_OR_RETURN(learnt, catalog_.learn(planned.reads));
+  }
+  if (!learnt) return planned;
+  RETURN_IF_ERROR(planner_->set_catalog(catalog_.catalog()));
+  return planner_->plan(statement, sources, sink);
+}
+
+Result<const SqlQuery*> SqlQueries::prepare(Span statement, const SourceManager& sources,
+                                            Until until, DiagnosticSink& sink, Timings& timings) {
+  const std::string_view text = sources.text(statement);
+  auto known =
+      std::find_if(kept_.begin(), kept_.end(), [&](const auto& q) { return q->text == text; });
+  SqlQuery* query = nullptr;
+  if (known != kept_.end()) {
+    std::rotate(known, known + 1, kept_.end());
+    query = kept_.back().get();
+  } else {
+    auto fresh = std::make_unique<SqlQuery>();
+    fresh->text = text;
+    ASSIGN_OR_RETURN(fresh->planned, plan(statement, sources, sink, timings));
+    query = fresh.get();
+    if (fresh->planned.repeatable) {
+      if (kept_.size() == most_kept) kept_.erase(kept_.begin());
+      kept_.push_back(std::move(fresh));
+    } else {
+      passing_ = std::move(fresh);
+    }
+  }
+  if (until == Until::plan || query->translation) return query;
+  auto scope = timings.measure(Phase::translate);
+  std::vector<std::string> names;
+  for (const planner::ResultColumn& column : query->planned.columns) names.push_back(column.name);
+  ASSIGN_OR_RETURN(sql::Plan plan, sql::read_plan(query->planned.plan));
+  auto translation = sql::translate(plan, catalog_.catalog(), names);
+  if (!translation) {
+    if (translation.error().fault != Fault::input) return translation.error();
+    sink.error("sql-unsupported", {statement.file, statement.begin, statement.begin}, "{}",
+               translation.error().message);
+    return Error{Fault::input, ""};
+  }
+  query->translation = *std::move(translation);
+  return query;
+}
+
+}  // namespace rndn::runtime

@@ -1,0 +1,57 @@
+// SQL statements as HorseIR programs: planned, translated, and kept for the next time.
+//
+//   SqlQueries queries(source, planner::Options::of_environment());
+//   ASSIGN_OR_RETURN(const SqlQuery* q, queries.prepare(statement, sources,
+//   SqlQueries::Until::program, sink, timings)); q->translation->program;      // HorseIR
+//
+// A text is planned once with what is known of the tables. Then the columns that it reads are
+// loaded, since it is about to be run, and it is planned again if their statistics were new: join
+// orders come from the data. A text that comes again costs a look-up, unless it depends on the
+// clock or on chance (planner/statements.h): then it is planned anew. The planner opens with the
+// first text (0.1 s). Not thread-safe.
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "frontend/sql/translate.h"
+#include "libraries/base/errors/diagnostic.h"
+#include "libraries/base/report/timing.h"
+#include "runtime/planner/planner.h"
+#include "runtime/sql/catalog.h"
+
+namespace rndn::runtime {
+
+struct SqlQuery {
+  std::string text;
+  planner::Planned planned;
+  std::optional<sql::Translation> translation;  // with Until::program
+};
+
+class SqlQueries {
+ public:
+  // No source: queries without tables.
+  SqlQueries(std::shared_ptr<data::Source> source, planner::Options options)
+      : catalog_(std::move(source)), options_(std::move(options)) {}
+
+  enum class Until : uint8_t { plan, program };
+  // One statement of a file; valid until the next call. What is wrong with it goes to `sink`; the
+  // error is empty then.
+  Result<const SqlQuery*> prepare(Span statement, const SourceManager& sources, Until until,
+                                  DiagnosticSink& sink, Timings& timings);
+
+ private:
+  static constexpr size_t most_kept = 256;
+
+  Result<planner::Planned> plan(Span statement, const SourceManager& sources, DiagnosticSink& sink,
+                                Timings& timings);
+
+  SqlCatalog catalog_;
+  planner::Options options_;
+  std::unique_ptr<planner::Planner> planner_;
+  std::vector<std::unique_ptr<SqlQuery>> kept_;  // the one that was used last at the end
+  std::unique_ptr<SqlQuery> passing_;            // not to be kept
+};
+
+}  // namespace rndn::runtime

@@ -1,0 +1,113 @@
+// Where statements end, against what is plain to see, and against DuckDB.
+#include "runtime/planner/statements.h"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "tests/planner/support.h"
+
+namespace rndn::planner {
+namespace {
+
+using testing::ElementsAre;
+
+std::vector<std::string> parts(const std::string& text) {
+  std::vector<std::string> found;
+  for (const Statement& s : split_statements(text))
+    found.push_back(text.substr(s.begin, s.end - s.begin));
+  return found;
+}
+
+TEST(Statements, AreCutAtSemicolons) {
+  EXPECT_THAT(parts(""), ElementsAre());
+  EXPECT_THAT(parts(" ;; -- nothing\n ; /* ; */"), ElementsAre());
+  EXPECT_THAT(parts("select 1"), ElementsAre("select 1"));
+  EXPECT_THAT(parts("  select 1 ;\n\tselect 2;"), ElementsAre("select 1", "select 2"));
+  EXPECT_THAT(parts("-- first\nselect 1 -- a; b\n + 2 /* c; /* d; */ ; */; select 2"),
+              ElementsAre("select 1 -- a; b\n + 2", "select 2"));
+  EXPECT_THAT(
+      parts("select ';', 'it''s;', \"a;\"\"b\", E'\\';', $$;$$, $x$;$$;$x$, $1; b"),
+      ElementsAre("select ';', 'it''s;', \"a;\"\"b\", E'\\';', $$;$$, $x$;$$;$x$, $1", "b"));
+  EXPECT_THAT(parts("select 'a\\'; select 2"),
+              ElementsAre("select 'a\\'", "select 2"));  // no escape without E
+  EXPECT_THAT(parts("select 'open; select"), ElementsAre("select 'open; select"));
+  const std::vector<Statement> two = split_statements("a; b");
+  ASSERT_EQ(two.size(), 2u);
+  EXPECT_TRUE(two[0].ended);
+  EXPECT_FALSE(two[1].ended);
+  EXPECT_EQ(two[1].begin, 3u);
+}
+
+TEST(Statements, KnowWhatIsOpen) {
+  for (const char* text :
+       {"select 'a", "select \"a", "/* a", "/* /* a */", "select E'a\\'", "$$ a", "$x$ $$", "'a''"})
+    EXPECT_TRUE(is_open(text)) << text;
+  for (const char* text :
+       {"", "select 'a'", "-- 'a", "/* /* a */ */", "select $1", "E'a\\''", "'a'''", "$x$ $$ $x$"})
+    EXPECT_FALSE(is_open(text)) << text;
+}
+
+TEST(Statements, KnowWhatChangesByItself) {
+  for (const char* text : {"select current_date", "select Now()", "select \"random\"()",
+                           "select a from t where x < today()", "select localtimestamp - d from t"})
+    EXPECT_FALSE(is_repeatable(text)) << text;
+  for (const char* text :
+       {"select 1", "select 'now'", "select nowhere, \"my now\" -- now()\n /* random() */",
+        "select year(d), date_trunc('month', d) from t"})
+    EXPECT_TRUE(is_repeatable(text)) << text;
+  const std::vector<std::string_view>& names = unrepeatable_names();
+  EXPECT_TRUE(std::is_sorted(names.begin(), names.end()));
+}
+
+TEST(Statements, KnowEveryFunctionThatDuckdbCallsVolatile) {
+  REQUIRE_PLANNER();
+  auto database = open_database(installed());
+  ASSERT_TRUE(database) << database.error().message;
+  auto list = (*database)->ask(
+      "select string_agg(distinct function_name, ' ') from duckdb_functions() where stability = "
+      "'VOLATILE'");
+  ASSERT_TRUE(list) << list.error().message;
+  std::istringstream words(*list);
+  size_t seen = 0;
+  for (std::string name; words >> name; ++seen)
+    EXPECT_FALSE(is_repeatable("select " + name + "()")) << name;
+  EXPECT_GT(seen, 10u);
+}
+
+// Texts of random pieces, whose number of statements is known as they are made.
+TEST(Statements, AreAsManyAsDuckdbFinds) {
+  REQUIRE_PLANNER();
+  auto database = open_database(installed());
+  ASSERT_TRUE(database) << database.error().message;
+  const std::vector<std::string> values = {
+      "1",    "';'",          "'a''b;'",   "E'\\';\\\\'", "$$;'$$",       "$t$;$$;$t$",
+      "'\\'", "1 -- ; '\n",   "/* ; */ 2", "1.5e3",       "1 \"c;\"\"\"", "/*/**/;*/3",
+      "'é;'", "'/*' || '--'", "1-1"};
+  const std::vector<std::string> ends = {";",          "; ",         ";;",
+                                         " ; -- ;\n;", ";\n/* ; */", "; /*;*/ ;\t"};
+  std::mt19937 random(7);
+  auto pick = [&](const std::vector<std::string>& from) { return from[random() % from.size()]; };
+  for (int round = 0; round < 200; ++round) {
+    std::string text;
+    const size_t count = random() % 4;
+    for (size_t s = 0; s < count; ++s) {
+      const std::string value = pick(values);
+      text += "select " + value;
+      for (size_t k = random() % 3; k > 0; --k) text += ", 'x;' /* ' */";
+      text += pick(ends);
+    }
+    EXPECT_EQ(split_statements(text).size(), count) << text;
+    EXPECT_FALSE(is_open(text)) << text;
+    auto answer = (*database)->ask("select json_serialize_plan(" + quote_text(text) + ")");
+    ASSERT_TRUE(answer) << text << answer.error().message;
+    const auto json = nlohmann::json::parse(*answer);
+    ASSERT_EQ(json["error"], false) << text << *answer;
+    EXPECT_EQ(json["plans"].size(), count) << text;
+  }
+}
+
+}  // namespace
+}  // namespace rndn::planner
