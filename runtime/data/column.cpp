@@ -133,15 +133,14 @@ void fill(Column& column, unsigned threads) {
     if (!all.ascending) {
       Bitset seen(column.rows);
       const T* values = column.as<T>();
-      s.unique = true;
-      for (uint64_t i = 0; i < column.rows && s.unique; ++i) {
+      s.dense = true;
+      for (uint64_t i = 0; i < column.rows && s.dense; ++i) {
         uint64_t at = static_cast<uint64_t>(values[i]) - static_cast<uint64_t>(s.min);
-        s.unique = !seen.test(at);
+        s.dense = !seen.test(at);
         seen.set(at);
       }
       s.unique = s.dense;
     }
-    s.dense = s.unique && range == column.rows - 1;
   }
 }
 
