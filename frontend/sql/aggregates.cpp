@@ -1,10 +1,12 @@
 // GROUP BY, aggregates and DISTINCT.
 //
-// Groups have as few keys as decide them: a key that is another table's unique key at row numbers is those row numbers, and what
-// row numbers of a chosen key determine is no key (functional dependence; Paulley, Larson, ICDE 1994, for keys of tables). A
-// nullable key is two. Aggregates are written as HorseIR's reductions of the rows of each group, which the runtime fuses; nulls
-// count as what changes nothing. Sums must be proved to fit 64 bits by rows times bounds.
-// Left out: aggregates of distinct values that the planner leaves, other than count and what distinct does not change.
+// Groups have as few keys as decide them: a key that is another table's unique key at row numbers
+// is those row numbers, and what row numbers of a chosen key determine is no key (functional
+// dependence; Paulley, Larson, ICDE 1994, for keys of tables). A nullable key is two. Aggregates
+// are written as HorseIR's reductions of the rows of each group, which the runtime fuses; nulls
+// count as what changes nothing. Sums must be proved to fit 64 bits by rows times bounds. Left out:
+// aggregates of distinct values that the planner leaves, other than count and what distinct does
+// not change.
 #include <algorithm>
 
 #include "frontend/sql/translator.h"
@@ -58,7 +60,8 @@ Translator::Groups Translator::group(SpaceId rows, const std::vector<Cell>& keys
   Groups g;
   g.rows = rows;
   g.space = g_.space(g_[rows].most_rows);
-  const VectorId key = chosen.size() == 1 ? chosen[0] : g_.call("@list(", chosen, BasicType::i64, rows, "keys");
+  const VectorId key =
+      chosen.size() == 1 ? chosen[0] : g_.call("@list(", chosen, BasicType::i64, rows, "keys");
   const VectorId groups = g_.call("@group(", {key}, BasicType::i64, one_row, "groups");
   const Bounds positions = Bounds::of(0, static_cast<__int128>(g_[rows].most_rows));
   // The same keys of the same rows are the same groups, and their first space stays.
@@ -74,10 +77,15 @@ Translator::Groups Translator::group(SpaceId rows, const std::vector<Cell>& keys
 // sum, min, .. of a vector for each group.
 VectorId Translator::reduce(const Groups& g, std::string_view builtin, VectorId v, Bounds bounds) {
   const BasicType type = builtin == "len" ? BasicType::i64 : g_[v].type;
-  if (g.one) return g_.call(fmt::format("@{}(", builtin), {g_.spread(v, g.rows)}, type, one_row, builtin, bounds);
+  if (g.one)
+    return g_.call(fmt::format("@{}(", builtin), {g_.spread(v, g.rows)}, type, one_row, builtin,
+                   bounds);
   VectorId cells = g.cells;
-  if (builtin != "len") cells = g_.call("@each_right(@index, ", {g_.spread(v, g.rows), g.cells}, type, g.space, "cells");
-  const VectorId each = g_.call(fmt::format("@each(@{}, ", builtin), {cells}, type, g.space, "each");
+  if (builtin != "len")
+    cells =
+        g_.call("@each_right(@index, ", {g_.spread(v, g.rows), g.cells}, type, g.space, "cells");
+  const VectorId each =
+      g_.call(fmt::format("@each(@{}, ", builtin), {cells}, type, g.space, "each");
   return g_.call("@raze(", {each}, type, g.space, builtin, bounds);
 }
 
@@ -104,20 +112,23 @@ Cell Translator::aggregate_cell(const Expression& e, const Relation& in, const G
     if (is_none(counted)) return g.one ? g_.count(g.rows) : reduce(g, "len", nothing, counts);
     return reduce(g, "sum", g_.cast(counted, BasicType::i64), counts);
   };
-  // Null where no row counts.
-  const auto unless_empty = [&](VectorId v) {
+  // Null where no row counts; `is_zero`: the value is zero there by itself.
+  const auto unless_empty = [&](VectorId v, bool is_zero = false) {
     if (!g.one && is_none(counted)) return Cell{v, nothing, e.type};
-    const VectorId some = g_.map("gt", {number_of_counted(), g_.integer(BasicType::i64, 0)}, BasicType::boolean);
-    return canonical(e.type, v, some);
+    const VectorId some =
+        g_.map("gt", {number_of_counted(), g_.integer(BasicType::i64, 0)}, BasicType::boolean);
+    return is_zero ? Cell{v, some, e.type} : canonical(e.type, v, some);
   };
   const auto zero_under_null = [&](VectorId v) {
     return is_none(counted) ? v : g_.select(g_.spread(counted, g.rows), v, g_.zero(g_[v].type));
   };
   const auto sum = [&](Type type) {
-    if (hir::is_float(g_[x.value].type)) return reduce(g, "sum", zero_under_null(g_.cast(x.value, BasicType::f64)), {});
+    if (hir::is_float(g_[x.value].type))
+      return reduce(g, "sum", zero_under_null(g_.cast(x.value, BasicType::f64)), {});
     const VectorId wide = zero_under_null(g_.cast(x.value, BasicType::i64));
     const Bounds each = rndn::sql::join(g_[wide].bounds, Bounds::of(0, 0)), total = each * counts;
-    return reduce(g, "sum", wide, within_type(total, fmt::format("the aggregate {}", name_of(f)), type));
+    return reduce(g, "sum", wide,
+                  within_type(total, fmt::format("the aggregate {}", name_of(f)), type));
   };
   if (e.distinct && f != Aggregate::count && f != Aggregate::min && f != Aggregate::max)
     return refuse("of distinct values");
@@ -127,23 +138,32 @@ Cell Translator::aggregate_cell(const Expression& e, const Relation& in, const G
       if (!e.distinct) return {number_of_counted(), nothing, e.type};
       if (!is_none(counted)) return refuse("of distinct values with nulls or a filter");
       const VectorId v = g_.spread(x.value, g.rows);
-      if (g.one) return {g_.call("@len(", {g_.call("@unique(", {v}, BasicType::i64, g_.space(most_rows), "distinct")}, BasicType::i64, one_row, "count", counts), nothing, e.type};
-      const VectorId cells = g_.call("@each_right(@index, ", {v, g.cells}, g_[v].type, g.space, "cells");
-      const VectorId distinct = g_.call("@each(@unique, ", {cells}, BasicType::i64, g.space, "distinct");
+      if (g.one)
+        return {g_.call("@len(",
+                        {g_.call("@unique(", {v}, BasicType::i64, g_.space(most_rows), "distinct")},
+                        BasicType::i64, one_row, "count", counts),
+                nothing, e.type};
+      const VectorId cells =
+          g_.call("@each_right(@index, ", {v, g.cells}, g_[v].type, g.space, "cells");
+      const VectorId distinct =
+          g_.call("@each(@unique, ", {cells}, BasicType::i64, g.space, "distinct");
       const VectorId each = g_.call("@each(@len, ", {distinct}, BasicType::i64, g.space, "each");
       return {g_.call("@raze(", {each}, BasicType::i64, g.space, "count", counts), nothing, e.type};
     }
     case Aggregate::sum:
     case Aggregate::sum_no_overflow: {
       if (!hir::is_real(g_[x.value].type)) return refuse(fmt::format("of {}", type_name(x.type)));
-      return unless_empty(sum(e.type));
+      return unless_empty(sum(e.type), true);
     }
     case Aggregate::avg: {
-      if (!hir::is_real(g_[x.value].type) || e.type.id != TypeId::double_) return refuse(fmt::format("of {}", type_name(x.type)));
+      if (!hir::is_real(g_[x.value].type) || e.type.id != TypeId::double_)
+        return refuse(fmt::format("of {}", type_name(x.type)));
       const bool exact = !hir::is_float(g_[x.value].type);
-      const Cell total{exact ? sum({TypeId::hugeint}) : sum(e.type), nothing, exact ? Type{TypeId::decimal, 38, x.type.scale} : e.type};
+      const Cell total{exact ? sum({TypeId::hugeint}) : sum(e.type), nothing,
+                       exact ? Type{TypeId::decimal, 38, x.type.scale} : e.type};
       const Cell whole = exact ? cast_cell(total, e.type) : total;
-      return unless_empty(g_.map("div", {whole.value, g_.cast(number_of_counted(), BasicType::f64)}, BasicType::f64));
+      return unless_empty(g_.map("div", {whole.value, g_.cast(number_of_counted(), BasicType::f64)},
+                                 BasicType::f64));
     }
     case Aggregate::min:
     case Aggregate::max: {
@@ -156,16 +176,23 @@ Cell Translator::aggregate_cell(const Expression& e, const Relation& in, const G
         if (g.one) {
           const SpaceId counting = is_none(counted) ? g.rows : g_.kept(g.rows, counted);
           const VectorId values = is_none(counted) ? v : g_.keep(counting, v);
-          const VectorId o = g_.call("@order(", {values}, BasicType::i64, g_.space(most_rows), "order", counts, fmt::format(", {}:bool)", is_min ? 1 : 0));
-          return unless_empty(g_.call("@take(1:i64, ", {g_.pick(values, o)}, type, one_row, builtin));
+          const VectorId o = g_.call("@order(", {values}, BasicType::i64, g_.space(most_rows),
+                                     "order", counts, fmt::format(", {}:bool)", is_min ? 1 : 0));
+          return unless_empty(
+              g_.call("@take(1:i64, ", {g_.pick(values, o)}, type, one_row, builtin));
         }
         VectorId o;
         if (is_none(counted))
-          o = g_.call("@order(", {v}, BasicType::i64, g_.space(most_rows), "order", counts, ", 1:bool)");
+          o = g_.call("@order(", {v}, BasicType::i64, g_.space(most_rows), "order", counts,
+                      ", 1:bool)");
         else
-          o = g_.call("@order(", {g_.call("@list(", {counted, v}, BasicType::i64, g.rows, "keys")}, BasicType::i64, g_.space(most_rows), "order", counts, is_min ? ", (0,1):bool)" : ", (1,1):bool)");
+          o = g_.call("@order(", {g_.call("@list(", {counted, v}, BasicType::i64, g.rows, "keys")},
+                      BasicType::i64, g_.space(most_rows), "order", counts,
+                      is_min ? ", (0,1):bool)" : ", (1,1):bool)");
         g_.change(o).unique = true;
-        const VectorId ranks = g_.call("@index_a(", {g_.spread(g_.integer(BasicType::i64, 0), g.rows), o, g_.rows(g.rows)}, BasicType::i64, g.rows, "rank", counts);
+        const VectorId ranks = g_.call(
+            "@index_a(", {g_.spread(g_.integer(BasicType::i64, 0), g.rows), o, g_.rows(g.rows)},
+            BasicType::i64, g.rows, "rank", counts);
         return unless_empty(g_.pick(g_.pick(v, o), reduce(g, builtin, ranks, counts)));
       }
       VectorId values = v;
@@ -184,18 +211,23 @@ Cell Translator::aggregate_cell(const Expression& e, const Relation& in, const G
     }
     case Aggregate::first:
     case Aggregate::any_value: {
-      if (!is_none(e.filter) || (f == Aggregate::any_value && !is_none(counted))) return refuse("with nulls or a filter");
+      if (!is_none(e.filter) || (f == Aggregate::any_value && !is_none(counted)))
+        return refuse("with nulls or a filter");
       x = spread(x, g.rows);
       if (!g.one) return {pick(x, g.first).value, pick(x, g.first).valid, e.type};
       // Of no rows: nothing, which is what `take` fills with.
-      const VectorId v = g_.call("@take(1:i64, ", {x.value}, g_[x.value].type, one_row, "first", g_[x.value].bounds);
-      VectorId valid = g_.map("gt", {g_.count(g.rows), g_.integer(BasicType::i64, 0)}, BasicType::boolean);
-      if (!is_none(x.valid)) valid = g_.call("@take(1:i64, ", {x.valid}, BasicType::boolean, one_row, "first_valid");
+      const VectorId v = g_.call("@take(1:i64, ", {x.value}, g_[x.value].type, one_row, "first",
+                                 g_[x.value].bounds);
+      VectorId valid =
+          g_.map("gt", {g_.count(g.rows), g_.integer(BasicType::i64, 0)}, BasicType::boolean);
+      if (!is_none(x.valid))
+        valid = g_.call("@take(1:i64, ", {x.valid}, BasicType::boolean, one_row, "first_valid");
       return canonical(e.type, v, valid);
     }
     case Aggregate::bool_and:
     case Aggregate::bool_or: {
-      if (g_[x.value].type != BasicType::boolean) return refuse(fmt::format("of {}", type_name(x.type)));
+      if (g_[x.value].type != BasicType::boolean)
+        return refuse(fmt::format("of {}", type_name(x.type)));
       const bool all = f == Aggregate::bool_and;
       VectorId v = x.value;
       if (!is_none(counted)) v = all ? g_.or_(v, g_.not_(counted)) : g_.and_(v, counted);
@@ -205,7 +237,8 @@ Cell Translator::aggregate_cell(const Expression& e, const Relation& in, const G
   return failed(e.type);
 }
 
-Relation Translator::aggregate_set(const Node& n, const Relation& in, std::span<const uint32_t> set) {
+Relation Translator::aggregate_set(const Node& n, const Relation& in,
+                                   std::span<const uint32_t> set) {
   const std::span<const ExpressionId> keys = plan_.of(n.groups);
   Relation out;
   std::vector<Cell> chosen;

@@ -1,10 +1,11 @@
 // Expressions: value and validity of every function (the table of docs/sql.md).
 //
-// In: an expression of the plan, and the cells of the columns that it may name. Out: a cell; every rule keeps the promise of cells
-// that values under false are zeros. Constants of text take the type of what they meet. Decimals are integers times a power of ten,
-// in 64 bits: where a result of more than 18 digits is not proved to fit by the bounds of what it is made of, it is refused by name.
-// Left out: integers and decimals of up to 18 digits that overflow are not found (DuckDB raises an error there); bytes of a text
-// are its characters.
+// In: an expression of the plan, and the cells of the columns that it may name. Out: a cell; every
+// rule keeps the promise of cells that values under false are zeros. Constants of text take the
+// type of what they meet. Decimals are integers times a power of ten, in 64 bits: where a result of
+// more than 18 digits is not proved to fit by the bounds of what it is made of, it is refused by
+// name. Left out: integers and decimals of up to 18 digits that overflow are not found (DuckDB
+// raises an error there); bytes of a text are its characters.
 #include <algorithm>
 #include <cmath>
 
@@ -25,7 +26,9 @@ constexpr BasicType basics[] = {
 bool is_number(BasicType t) { return hir::is_real(t); }
 bool is_floating(Type t) { return t.id == TypeId::real || t.id == TypeId::double_; }
 bool is_integral(Type t) { return t.id >= TypeId::tinyint && t.id <= TypeId::uinteger; }
-bool is_exact(Type t) { return is_integral(t) || t.id == TypeId::hugeint || t.id == TypeId::decimal; }
+bool is_exact(Type t) {
+  return is_integral(t) || t.id == TypeId::hugeint || t.id == TypeId::decimal;
+}
 unsigned scale_of(Type t) { return t.id == TypeId::decimal ? t.scale : 0; }
 
 __int128 power_of_ten(unsigned n) {
@@ -45,7 +48,8 @@ Bounds bounds_of(Type t) {
     case TypeId::usmallint: return Bounds::of(0, UINT16_MAX);
     case TypeId::uinteger: return Bounds::of(0, UINT32_MAX);
     case TypeId::decimal:
-      return t.width <= 18 ? Bounds::of(1 - power_of_ten(t.width), power_of_ten(t.width) - 1) : Bounds{};
+      return t.width <= 18 ? Bounds::of(1 - power_of_ten(t.width), power_of_ten(t.width) - 1)
+                           : Bounds{};
     default: return {};
   }
 }
@@ -165,14 +169,17 @@ void Translator::unify(Cell& a, Cell& b) {
 }
 
 Cell Translator::compare_cells(std::string_view builtin, Cell a, Cell b) {
-  if (g_[a.value].type == BasicType::character && g_[b.value].text) return compare_character(builtin, a, b);
-  if (g_[b.value].type == BasicType::character && g_[a.value].text) return compare_character(mirrored(builtin), b, a);
+  if (g_[a.value].type == BasicType::character && g_[b.value].text)
+    return compare_character(builtin, a, b);
+  if (g_[b.value].type == BasicType::character && g_[a.value].text)
+    return compare_character(mirrored(builtin), b, a);
   unify(a, b);
   const Cell both[] = {a, b};
   return strict({TypeId::boolean}, g_.map(builtin, {a.value, b.value}, BasicType::boolean), both);
 }
 
-// A byte against a text: the text's first byte decides, and where it is equal, whether there are more.
+// A byte against a text: the text's first byte decides, and where it is equal, whether there are
+// more.
 Cell Translator::compare_character(std::string_view builtin, const Cell& c, const Cell& literal) {
   const std::string text = *g_[literal.value].text;
   const Cell both[] = {c, literal};
@@ -213,7 +220,8 @@ Cell Translator::between(const Expression& e, std::span<const Cell> a, std::stri
               compare_cells(e.upper_inclusive ? "leq" : "lt", a[0], a[2]), true);
 }
 
-// IN a list: `member` of the constants, `=` with what is none. A null in the list makes what is not found null.
+// IN a list: `member` of the constants, `=` with what is none. A null in the list makes what is not
+// found null.
 Cell Translator::membership(std::span<const Cell> a) {
   const Cell x = a[0];
   const BasicType type = g_[x.value].type;
@@ -227,9 +235,11 @@ Cell Translator::membership(std::span<const Cell> a) {
     }
     const Vector& v = g_[c.value];
     if (v.kind == Vector::literal && is_none(c.valid) && v.text && type != BasicType::boolean) {
-      if (type != BasicType::character || v.text->size() == 1) set.push_back(g_.text(type, *v.text));
-    } else if (v.kind == Vector::literal && is_none(c.valid) && v.bounds.known && hir::is_integer(type) &&
-               type != BasicType::boolean && scale_of(c.type) == scale_of(x.type)) {
+      if (type != BasicType::character || v.text->size() == 1)
+        set.push_back(g_.text(type, *v.text));
+    } else if (v.kind == Vector::literal && is_none(c.valid) && v.bounds.known &&
+               hir::is_integer(type) && type != BasicType::boolean &&
+               scale_of(c.type) == scale_of(x.type)) {
       set.push_back(g_.integer(std::max(type, v.type), v.bounds.least));
     } else {
       parts.push_back(compare_cells("eq", x, c));
@@ -243,15 +253,17 @@ Cell Translator::membership(std::span<const Cell> a) {
   if (set.size() == 1) {
     parts.push_back(compare_cells("eq", x, {set[0], nothing, x.type}));
   } else if (!set.empty()) {
-    const VectorId in = g_.call("@member(", {x.value, g_.list_literal(set_type, set)}, BasicType::boolean,
-                                g_[x.value].space, "member");
+    const VectorId in = g_.call("@member(", {x.value, g_.list_literal(set_type, set)},
+                                BasicType::boolean, g_[x.value].space, "member");
     parts.push_back(canonical(truth, in, x.valid));
   }
   if (parts.empty()) parts.push_back({g_.integer(BasicType::boolean, 0), nothing, truth});
   if (has_null) parts.push_back(null_of(truth));
   return all_of(std::move(parts), false);
 }
-Cell Translator::in(const Expression&, std::span<const Cell> a, std::string_view) { return membership(a); }
+Cell Translator::in(const Expression&, std::span<const Cell> a, std::string_view) {
+  return membership(a);
+}
 Cell Translator::not_in(const Expression& e, std::span<const Cell> a, std::string_view) {
   const Cell in = membership(a);
   return negation(e, {&in, 1}, "");
@@ -261,7 +273,8 @@ Cell Translator::not_in(const Expression& e, std::span<const Cell> a, std::strin
 
 // AND or OR of two: known where both are, and where one decides.
 Cell Translator::both(const Cell& a, const Cell& b, bool is_and) {
-  Cell out{is_and ? g_.and_(a.value, b.value) : g_.or_(a.value, b.value), nothing, {TypeId::boolean}};
+  Cell out{
+      is_and ? g_.and_(a.value, b.value) : g_.or_(a.value, b.value), nothing, {TypeId::boolean}};
   if (is_none(a.valid) && is_none(b.valid)) return out;
   const auto decides = [&](const Cell& c) {
     return g_.and_(c.valid, is_and ? g_.not_(c.value) : c.value);
@@ -276,7 +289,8 @@ Cell Translator::both(const Cell& a, const Cell& b, bool is_and) {
 Cell Translator::all_of(std::vector<Cell> parts, bool is_and) {
   while (parts.size() > 1) {
     std::vector<Cell> next;
-    for (size_t i = 0; i + 1 < parts.size(); i += 2) next.push_back(both(parts[i], parts[i + 1], is_and));
+    for (size_t i = 0; i + 1 < parts.size(); i += 2)
+      next.push_back(both(parts[i], parts[i + 1], is_and));
     if (parts.size() % 2) next.push_back(parts.back());
     parts = std::move(next);
   }
@@ -304,7 +318,8 @@ Cell Translator::select_cells(const Cell& condition, Cell a, Cell b, Type type) 
   unify(a, b);
   Cell out{g_.select(condition.value, a.value, b.value), nothing, type};
   if (is_none(a.valid) && is_none(b.valid)) return out;
-  out.valid = g_.or_(g_.and_(condition.value, valid_of(a)), g_.and_(g_.not_(condition.value), valid_of(b)));
+  out.valid =
+      g_.or_(g_.and_(condition.value, valid_of(a)), g_.and_(g_.not_(condition.value), valid_of(b)));
   return out;
 }
 Cell Translator::case_of(const Expression& e, std::span<const Cell> a, std::string_view) {
@@ -316,20 +331,23 @@ Cell Translator::case_of(const Expression& e, std::span<const Cell> a, std::stri
 Cell Translator::coalesce(const Expression& e, std::span<const Cell> a, std::string_view) {
   Cell out = a.back();
   for (size_t i = a.size() - 1; i-- > 0;)
-    out = is_none(a[i].valid) ? a[i] : select_cells({a[i].valid, nothing, {TypeId::boolean}}, a[i], out, e.type);
+    out = is_none(a[i].valid)
+              ? a[i]
+              : select_cells({a[i].valid, nothing, {TypeId::boolean}}, a[i], out, e.type);
   out.type = e.type;
   return out;
 }
 
 // --- numbers -------------------------------------------------------------------------------------
 
-// What a result of an exact type can be. Results of more than 18 digits must be proved to fit 64 bits; of others that do not fit
-// their type DuckDB raises an error.
+// What a result of an exact type can be. Results of more than 18 digits must be proved to fit 64
+// bits; of others that do not fit their type DuckDB raises an error.
 Bounds Translator::within_type(Bounds bounds, std::string_view what, Type type) {
   const Bounds all = bounds_of(type);
   if (!all.known) {
     if (!bounds.fits_i64())
-      fail("{} of type {} may leave 64 bits; 128-bit integers are not there yet", what, type_name(type));
+      fail("{} of type {} may leave 64 bits; 128-bit integers are not there yet", what,
+           type_name(type));
     return bounds;
   }
   if (!bounds.known) return all;
@@ -345,7 +363,8 @@ VectorId Translator::rescaled(const Cell& c, unsigned scale) {
   const Bounds known = g_[v].bounds.known ? g_[v].bounds : bounds_of(c.type);
   const Bounds bounds = known * Bounds::of(factor, factor);
   if (!bounds.fits_i64() || factor > INT64_MAX)
-    fail("a value of type {} with {} digits behind the point may leave 64 bits", type_name(c.type), scale);
+    fail("a value of type {} with {} digits behind the point may leave 64 bits", type_name(c.type),
+         scale);
   if (error_) return g_.zero(BasicType::i64);
   if (g_.is_literal(v)) return g_.integer(BasicType::i64, bounds.least);
   return g_.map("mul", {v, g_.integer(BasicType::i64, factor)}, BasicType::i64, bounds);
@@ -358,10 +377,13 @@ Cell Translator::decimal_down(const Cell& c, unsigned digits, Type to) {
   const Bounds b = g_[v].bounds;
   const VectorId half = g_.integer(BasicType::i64, factor / 2);
   const VectorId negative = g_.map("lt", {v, g_.integer(BasicType::i64, 0)}, BasicType::boolean);
-  const VectorId moved = g_.select(negative, g_.map("minus", {v, half}, BasicType::i64, b - Bounds::of(factor / 2, factor / 2)),
-                                   g_.map("plus", {v, half}, BasicType::i64, b + Bounds::of(factor / 2, factor / 2)));
+  const VectorId moved = g_.select(
+      negative, g_.map("minus", {v, half}, BasicType::i64, b - Bounds::of(factor / 2, factor / 2)),
+      g_.map("plus", {v, half}, BasicType::i64, b + Bounds::of(factor / 2, factor / 2)));
   const Bounds out = b.known ? Bounds::of(b.least / factor - 1, b.most / factor + 1) : Bounds{};
-  return strict(to, g_.map("div", {moved, g_.integer(BasicType::i64, factor)}, BasicType::i64, within_type(out, "a cast", to)),
+  return strict(to,
+                g_.map("div", {moved, g_.integer(BasicType::i64, factor)}, BasicType::i64,
+                       within_type(out, "a cast", to)),
                 {&c, 1});
 }
 
@@ -375,7 +397,8 @@ Cell Translator::cast_cell(const Cell& c, Type to) {
   };
   if (!is_none(c.valid) && g_.is_false(c.valid)) return null_of(to);
   if (from.id == TypeId::boolean) {
-    if (is_integral(to) || is_floating(to) || to.id == TypeId::hugeint) return {g_.cast(c.value, type), c.valid, to};
+    if (is_integral(to) || is_floating(to) || to.id == TypeId::hugeint)
+      return {g_.cast(c.value, type), c.valid, to};
     return refuse();
   }
   if (to.id == TypeId::boolean && is_integral(from))
@@ -393,35 +416,48 @@ Cell Translator::cast_cell(const Cell& c, Type to) {
   if (is_exact(from) && is_floating(to)) {
     VectorId v = g_.cast(c.value, BasicType::f64);
     const unsigned scale = scale_of(from);
-    if (scale > 0) v = g_.map("div", {v, g_.real(BasicType::f64, static_cast<double>(power_of_ten(scale)))}, BasicType::f64);
+    if (scale > 0)
+      v = g_.map("div", {v, g_.real(BasicType::f64, static_cast<double>(power_of_ten(scale)))},
+                 BasicType::f64);
     if (type == BasicType::f32) {
       if (scale > 0 || !is_integral(from)) return refuse();
       v = g_.cast(c.value, type);
     }
     return {v, c.valid, to};
   }
-  if (from.id == TypeId::real && to.id == TypeId::double_) return {g_.cast(c.value, type), c.valid, to};
+  if (from.id == TypeId::real && to.id == TypeId::double_)
+    return {g_.cast(c.value, type), c.valid, to};
   if (from.id == TypeId::double_ && to.id == TypeId::decimal && to.width <= 18) {
-    const VectorId scaled = g_.map("mul", {c.value, g_.real(BasicType::f64, static_cast<double>(power_of_ten(to.scale)))}, BasicType::f64);
+    const VectorId scaled = g_.map(
+        "mul", {c.value, g_.real(BasicType::f64, static_cast<double>(power_of_ten(to.scale)))},
+        BasicType::f64);
     const VectorId whole = g_.map("round", {scaled}, BasicType::f64);
     const VectorId v = g_.cast(whole, BasicType::i64);
     g_.change(v).bounds = bounds_of(to);
     return {v, c.valid, to};
   }
   if (from.id == TypeId::date && to.id == TypeId::timestamp) {
-    const VectorId days = g_.map("minus", {c.value, g_.integer(BasicType::date, 0)}, BasicType::i32, g_[c.value].bounds);
+    const VectorId days = g_.map("minus", {c.value, g_.integer(BasicType::date, 0)}, BasicType::i32,
+                                 g_[c.value].bounds);
     const __int128 day = static_cast<__int128>(86400) * 1000000;
-    return strict(to, g_.map("mul", {g_.cast(days, BasicType::i64), g_.integer(BasicType::i64, day)}, BasicType::i64), {&c, 1});
+    return strict(to,
+                  g_.map("mul", {g_.cast(days, BasicType::i64), g_.integer(BasicType::i64, day)},
+                         BasicType::i64),
+                  {&c, 1});
   }
   return refuse();
 }
-Cell Translator::cast(const Expression& e, std::span<const Cell> a, std::string_view) { return cast_cell(a[0], e.type); }
+Cell Translator::cast(const Expression& e, std::span<const Cell> a, std::string_view) {
+  return cast_cell(a[0], e.type);
+}
 
-Cell Translator::arithmetic(const Expression& e, std::span<const Cell> a, std::string_view builtin) {
+Cell Translator::arithmetic(const Expression& e, std::span<const Cell> a,
+                            std::string_view builtin) {
   const BasicType type = basic_of(e.type);
   const auto refuse = [&] {
     std::string types;
-    for (const Cell& c : a) types += fmt::format("{}{}", types.empty() ? "" : ", ", type_name(c.type));
+    for (const Cell& c : a)
+      types += fmt::format("{}{}", types.empty() ? "" : ", ", type_name(c.type));
     fail("the function {} of {} has no translation", name_of(e.function), types);
     return failed(e.type);
   };
@@ -430,7 +466,9 @@ Cell Translator::arithmetic(const Expression& e, std::span<const Cell> a, std::s
     if (builtin == "plus") return a[0];
     if (builtin != "minus") return refuse();
     const Bounds bounds = Bounds::of(0, 0) - g_[a[0].value].bounds;
-    return {g_.map("neg", {a[0].value}, g_[a[0].value].type, is_exact(e.type) ? within_type(bounds, "a negation", e.type) : bounds), a[0].valid, e.type};
+    return {g_.map("neg", {a[0].value}, g_[a[0].value].type,
+                   is_exact(e.type) ? within_type(bounds, "a negation", e.type) : bounds),
+            a[0].valid, e.type};
   }
   const VectorId x = a[0].value, y = a[1].value;
   const Bounds p = g_[x].bounds, q = g_[y].bounds;
@@ -443,14 +481,22 @@ Cell Translator::arithmetic(const Expression& e, std::span<const Cell> a, std::s
   if (builtin == "minus" && dates[0] && dates[1] && is_integral(e.type))
     return strict(e.type, g_.cast(g_.map("minus", {x, y}, BasicType::i32, bounds), type), a);
   if (!is_exact(e.type) || !is_exact(a[0].type) || !is_exact(a[1].type)) return refuse();
-  const Bounds known = within_type(bounds, fmt::format("the function {}", name_of(e.function)), e.type);
+  const Bounds known =
+      within_type(bounds, fmt::format("the function {}", name_of(e.function)), e.type);
   if (e.type.id == TypeId::decimal && builtin != "mul") {
     if (scale_of(a[0].type) > e.type.scale || scale_of(a[1].type) > e.type.scale) return refuse();
-    return strict(e.type, g_.map(builtin, {rescaled(a[0], e.type.scale), rescaled(a[1], e.type.scale)}, type, known), a);
+    return strict(
+        e.type,
+        g_.map(builtin, {rescaled(a[0], e.type.scale), rescaled(a[1], e.type.scale)}, type, known),
+        a);
   }
-  if (e.type.id == TypeId::decimal && scale_of(a[0].type) + scale_of(a[1].type) != e.type.scale) return refuse();
+  if (e.type.id == TypeId::decimal && scale_of(a[0].type) + scale_of(a[1].type) != e.type.scale)
+    return refuse();
   const auto widened = [&](VectorId v) { return g_[v].type < type ? g_.cast(v, type) : v; };
-  return strict(e.type, g_.map(builtin, {widened(x), widened(y)}, std::max({type, g_[x].type, g_[y].type}), known), a);
+  return strict(
+      e.type,
+      g_.map(builtin, {widened(x), widened(y)}, std::max({type, g_[x].type, g_[y].type}), known),
+      a);
 }
 
 Cell Translator::divide(const Expression& e, std::span<const Cell> a, std::string_view) {
@@ -463,16 +509,18 @@ Cell Translator::divide(const Expression& e, std::span<const Cell> a, std::strin
 }
 
 // // and %, where the divisor is never zero.
-Cell Translator::integer_division(const Expression& e, std::span<const Cell> a, std::string_view builtin) {
+Cell Translator::integer_division(const Expression& e, std::span<const Cell> a,
+                                  std::string_view builtin) {
   const Bounds by = g_[a[1].value].bounds;
   if (!is_integral(a[0].type) || !is_integral(a[1].type) || !by.known || !is_none(a[1].valid) ||
       (by.least <= 0 && by.most >= 0)) {
-    fail("the function {} of {}, {} has a translation only where no divisor can be zero", name_of(e.function),
-         type_name(a[0].type), type_name(a[1].type));
+    fail("the function {} of {}, {} has a translation only where no divisor can be zero",
+         name_of(e.function), type_name(a[0].type), type_name(a[1].type));
     return failed(e.type);
   }
   const VectorId x = a[0].value, y = a[1].value;
-  return strict(e.type, g_.map(builtin, {x, y}, std::max(g_[x].type, g_[y].type), bounds_of(e.type)), a);
+  return strict(e.type,
+                g_.map(builtin, {x, y}, std::max(g_[x].type, g_[y].type), bounds_of(e.type)), a);
 }
 
 Cell Translator::magnitude(const Expression& e, std::span<const Cell> a, std::string_view builtin) {
@@ -490,48 +538,71 @@ Cell Translator::date_part(const Expression& e, std::span<const Cell> a, std::st
     fail("the function {} of {} has no translation", name_of(e.function), type_name(a[0].type));
     return failed(e.type);
   }
-  const Bounds bounds = builtin == "date_year" ? Bounds::of(INT16_MIN, INT16_MAX) : Bounds::of(1, 31);
-  return strict(e.type, g_.cast(g_.map(builtin, {a[0].value}, BasicType::i16, bounds), basic_of(e.type)), a);
+  const Bounds bounds =
+      builtin == "date_year" ? Bounds::of(INT16_MIN, INT16_MAX) : Bounds::of(1, 31);
+  return strict(
+      e.type, g_.cast(g_.map(builtin, {a[0].value}, BasicType::i16, bounds), basic_of(e.type)), a);
 }
 
 // --- text ----------------------------------------------------------------------------------------
 
-// `like` with a constant pattern; `quote`: the constant's own % and _ stand for themselves, which `like` cannot say.
-Cell Translator::like_cell(std::span<const Cell> a, bool quote, std::string_view before, std::string_view behind) {
+// `like` with a constant pattern; `quote`: the constant's own % and _ stand for themselves, which
+// `like` cannot say.
+Cell Translator::like_cell(std::span<const Cell> a, bool quote, std::string_view before,
+                           std::string_view behind) {
   const std::optional<std::string> pattern = g_[a[1].value].text;
   const Type truth{TypeId::boolean};
-  if (!pattern || !is_none(a[1].valid) || (quote && pattern->find_first_of("%_") != std::string::npos)) {
-    fail("a pattern of text that is no constant, or a searched text with % or _, has no translation");
+  if (!pattern || !is_none(a[1].valid) ||
+      (quote && pattern->find_first_of("%_") != std::string::npos)) {
+    fail(
+        "a pattern of text that is no constant, or a searched text with % or _, has no "
+        "translation");
     return failed(truth);
   }
   if (!hir::is_text(g_[a[0].value].type)) {
-    fail("LIKE of a text stored as {} has no translation", hir::basic_type_name(g_[a[0].value].type));
+    fail("LIKE of a text stored as {} has no translation",
+         hir::basic_type_name(g_[a[0].value].type));
     return failed(truth);
   }
-  const VectorId like = g_.call("@like(", {a[0].value, g_.text(BasicType::str, fmt::format("{}{}{}", before, *pattern, behind))},
-                                BasicType::boolean, g_[a[0].value].space, "like");
+  const VectorId like = g_.call(
+      "@like(",
+      {a[0].value, g_.text(BasicType::str, fmt::format("{}{}{}", before, *pattern, behind))},
+      BasicType::boolean, g_[a[0].value].space, "like");
   return strict(truth, like, a);
 }
-Cell Translator::like(const Expression&, std::span<const Cell> a, std::string_view) { return like_cell(a, false, "", ""); }
+Cell Translator::like(const Expression&, std::span<const Cell> a, std::string_view) {
+  return like_cell(a, false, "", "");
+}
 Cell Translator::not_like(const Expression& e, std::span<const Cell> a, std::string_view) {
   const Cell c = like_cell(a, false, "", "");
   return negation(e, {&c, 1}, "");
 }
-Cell Translator::contains(const Expression&, std::span<const Cell> a, std::string_view) { return like_cell(a, true, "%", "%"); }
-Cell Translator::prefix(const Expression&, std::span<const Cell> a, std::string_view) { return like_cell(a, true, "", "%"); }
-Cell Translator::suffix(const Expression&, std::span<const Cell> a, std::string_view) { return like_cell(a, true, "%", ""); }
+Cell Translator::contains(const Expression&, std::span<const Cell> a, std::string_view) {
+  return like_cell(a, true, "%", "%");
+}
+Cell Translator::prefix(const Expression&, std::span<const Cell> a, std::string_view) {
+  return like_cell(a, true, "", "%");
+}
+Cell Translator::suffix(const Expression&, std::span<const Cell> a, std::string_view) {
+  return like_cell(a, true, "%", "");
+}
 
 Cell Translator::substring(const Expression& e, std::span<const Cell> a, std::string_view) {
   std::vector<VectorId> range;
   for (const Cell& c : a.subspan(1))
-    if (g_.is_literal(c.value) && is_none(c.valid)) range.push_back(g_.integer(BasicType::i64, g_[c.value].bounds.least));
+    if (g_.is_literal(c.value) && is_none(c.valid))
+      range.push_back(g_.integer(BasicType::i64, g_[c.value].bounds.least));
   if (a.size() == 2) range.push_back(g_.integer(BasicType::i64, INT32_MAX));
-  if (range.size() != 2 || g_[range[0]].bounds.least < 1 || g_[range[1]].bounds.least < 0 || !hir::is_text(g_[a[0].value].type)) {
-    fail("substring has a translation where start and length are constants from 1 and 0 on, and the text is no single byte");
+  if (range.size() != 2 || g_[range[0]].bounds.least < 1 || g_[range[1]].bounds.least < 0 ||
+      !hir::is_text(g_[a[0].value].type)) {
+    fail(
+        "substring has a translation where start and length are constants from 1 and 0 on, and the "
+        "text is no single "
+        "byte");
     return failed(e.type);
   }
-  const VectorId v = g_.call("@sub_string(", {a[0].value, g_.list_literal(BasicType::i64, range)}, g_[a[0].value].type,
-                             g_[a[0].value].space, "substring");
+  const VectorId v = g_.call("@sub_string(", {a[0].value, g_.list_literal(BasicType::i64, range)},
+                             g_[a[0].value].type, g_[a[0].value].space, "substring");
   return {v, a[0].valid, e.type};
 }
 

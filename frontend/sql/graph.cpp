@@ -1,7 +1,9 @@
-// The graph of vectors (graph.h): nodes without repetitions, the rules of keeping and picking, and the text.
+// The graph of vectors (graph.h): nodes without repetitions, the rules of keeping and picking, and
+// the text.
 //
-// Algorithm: value numbering by a table of nodes (Cocke, Schwartz, Programming Languages and their Compilers, 1970); what the results do
-// not reach is not printed. Cost: O(log n) per node for n nodes, and the size of an element-wise expression where rows are kept of it.
+// Algorithm: value numbering by a table of nodes (Cocke, Schwartz, Programming Languages and their
+// Compilers, 1970); what the results do not reach is not printed. Cost: O(log n) per node for n
+// nodes, and the size of an element-wise expression where rows are kept of it.
 #include "frontend/sql/graph.h"
 
 #include <fmt/format.h>
@@ -19,14 +21,21 @@ using hir::BasicType;
 namespace {
 
 // Bounds beyond this are not known: products of two that are within stay within 128 bits.
-constexpr uint16_t deepest = 200;  // element-wise operations on each other that keeping and picking go through
+constexpr uint16_t deepest =
+    200;  // element-wise operations on each other that keeping and picking go through
+
+// Elements of a vector at most (runtime/data/column.h): a join that gives more ends in an error
+// there.
+constexpr double longest = 4294967296.0;
 
 constexpr __int128 widest = static_cast<__int128>(1) << 100;
 
 Bounds checked(__int128 least, __int128 most) {
   return least < -widest || most > widest ? Bounds{} : Bounds::of(least, most);
 }
-__int128 magnitude(Bounds a) { return std::max(a.most < 0 ? -a.most : a.most, a.least < 0 ? -a.least : a.least); }
+__int128 magnitude(Bounds a) {
+  return std::max(a.most < 0 ? -a.most : a.most, a.least < 0 ? -a.least : a.least);
+}
 
 std::string quoted(std::string_view text) {
   std::string out = "\"";
@@ -47,28 +56,37 @@ std::string digits(__int128 value) {
   if (value == 0) return "0";
   std::string out;
   const bool negative = value < 0;
-  for (; value != 0; value /= 10) out.insert(out.begin(), static_cast<char>('0' + std::abs(static_cast<int>(value % 10))));
+  for (; value != 0; value /= 10)
+    out.insert(out.begin(), static_cast<char>('0' + std::abs(static_cast<int>(value % 10))));
   return negative ? "-" + out : out;
 }
 
 std::string integer_text(BasicType type, __int128 value) {
-  return fmt::format("{}:{}", type == BasicType::date ? hir::calendar_text(type, static_cast<int64_t>(value)) : digits(value),
+  return fmt::format("{}:{}",
+                     type == BasicType::date ? hir::calendar_text(type, static_cast<int64_t>(value))
+                                             : digits(value),
                      hir::basic_type_name(type));
 }
 
 }  // namespace
 
-Bounds operator+(Bounds a, Bounds b) { return a.known && b.known ? checked(a.least + b.least, a.most + b.most) : Bounds{}; }
-Bounds operator-(Bounds a, Bounds b) { return a.known && b.known ? checked(a.least - b.most, a.most - b.least) : Bounds{}; }
+Bounds operator+(Bounds a, Bounds b) {
+  return a.known && b.known ? checked(a.least + b.least, a.most + b.most) : Bounds{};
+}
+Bounds operator-(Bounds a, Bounds b) {
+  return a.known && b.known ? checked(a.least - b.most, a.most - b.least) : Bounds{};
+}
 Bounds operator*(Bounds a, Bounds b) {
   if (!a.known || !b.known) return {};
   const __int128 x = magnitude(a), y = magnitude(b);
   if (y != 0 && x > widest / y) return {};
-  const __int128 corners[] = {a.least * b.least, a.least * b.most, a.most * b.least, a.most * b.most};
+  const __int128 corners[] = {a.least * b.least, a.least * b.most, a.most * b.least,
+                              a.most * b.most};
   return checked(*std::min_element(corners, corners + 4), *std::max_element(corners, corners + 4));
 }
 Bounds join(Bounds a, Bounds b) {
-  return a.known && b.known ? Bounds::of(std::min(a.least, b.least), std::max(a.most, b.most)) : Bounds{};
+  return a.known && b.known ? Bounds::of(std::min(a.least, b.least), std::max(a.most, b.most))
+                            : Bounds{};
 }
 
 Graph::Graph() { spaces_.add({}); }
@@ -109,7 +127,8 @@ VectorId Graph::text(BasicType type, std::string_view value) {
     byte = byte.substr(1, byte.size() - 2);
     v.head = fmt::format("'{}':char", byte == "'" ? "\\'" : byte == "\\\"" ? "\"" : byte);
   } else {
-    v.head = fmt::format("{}{}:{}", type == BasicType::sym ? "`" : "", quoted(value), hir::basic_type_name(type));
+    v.head = fmt::format("{}{}:{}", type == BasicType::sym ? "`" : "", quoted(value),
+                         hir::basic_type_name(type));
   }
   return add(std::move(v));
 }
@@ -144,7 +163,8 @@ SpaceId Graph::space_of(const std::vector<VectorId>& arguments) const {
 // Adds an element-wise operation; one on too many others is a wall, so that recursion ends.
 VectorId Graph::settle(Vector v) {
   for (VectorId a : v.arguments)
-    if (vectors_[a].kind == Vector::element_wise) v.depth = std::max<uint16_t>(v.depth, vectors_[a].depth + 1);
+    if (vectors_[a].kind == Vector::element_wise)
+      v.depth = std::max<uint16_t>(v.depth, vectors_[a].depth + 1);
   if (v.depth > deepest) {
     v.kind = Vector::plain;
     v.depth = 0;
@@ -152,7 +172,8 @@ VectorId Graph::settle(Vector v) {
   return add(std::move(v));
 }
 
-VectorId Graph::map(std::string_view builtin, const std::vector<VectorId>& arguments, BasicType type, Bounds bounds) {
+VectorId Graph::map(std::string_view builtin, const std::vector<VectorId>& arguments,
+                    BasicType type, Bounds bounds) {
   Vector v;
   v.kind = Vector::element_wise;
   v.head = fmt::format("@{}(", builtin);
@@ -182,8 +203,9 @@ VectorId Graph::cast(VectorId x, BasicType type) {
   return settle(std::move(v));
 }
 
-VectorId Graph::call(std::string head, const std::vector<VectorId>& arguments, BasicType type, SpaceId space,
-                     std::string_view hint, Bounds bounds, std::string tail, std::string declared) {
+VectorId Graph::call(std::string head, const std::vector<VectorId>& arguments, BasicType type,
+                     SpaceId space, std::string_view hint, Bounds bounds, std::string tail,
+                     std::string declared) {
   Vector v;
   v.head = std::move(head);
   v.tail = std::move(tail);
@@ -212,8 +234,8 @@ VectorId Graph::and_(VectorId a, VectorId b) {
   return map("and", {a, b}, BasicType::boolean);
 }
 
-// Two masks that are picked at the same row numbers meet where they come from: there are fewer rows. `a` may be an AND with such a
-// mask in it.
+// Two masks that are picked at the same row numbers meet where they come from: there are fewer
+// rows. `a` may be an AND with such a mask in it.
 VectorId Graph::meet(VectorId a, VectorId b) {
   const Vector x = vectors_[a], y = vectors_[b];
   if (y.kind != Vector::picked) return none<VectorId>();
@@ -224,7 +246,8 @@ VectorId Graph::meet(VectorId a, VectorId b) {
   }
   if (x.kind != Vector::element_wise || x.head != "@and(") return none<VectorId>();
   for (size_t k : {0, 1})
-    if (const VectorId met = meet(x.arguments[k], b); !is_none(met)) return and_(met, x.arguments[1 - k]);
+    if (const VectorId met = meet(x.arguments[k], b); !is_none(met))
+      return and_(met, x.arguments[1 - k]);
   return none<VectorId>();
 }
 VectorId Graph::or_(VectorId a, VectorId b) {
@@ -236,12 +259,13 @@ VectorId Graph::or_(VectorId a, VectorId b) {
 VectorId Graph::select(VectorId mask, VectorId a, VectorId b) {
   if (a == b || is_none(mask) || is_true(mask)) return a;
   if (is_false(mask)) return b;
-  return map("select", {mask, a, b}, vectors_[a].type, join(vectors_[a].bounds, vectors_[b].bounds));
+  return map("select", {mask, a, b}, vectors_[a].type,
+             join(vectors_[a].bounds, vectors_[b].bounds));
 }
 
 SpaceId Graph::space(double most_rows, VectorId witness) {
   Space s;
-  s.most_rows = most_rows;
+  s.most_rows = std::min(most_rows, longest);
   s.witness = witness;
   return spaces_.add(s);
 }
@@ -311,19 +335,25 @@ VectorId Graph::picked_of(VectorId x, VectorId rows) {
   const Vector v = vectors_[x];
   if (v.space == one_row) return x;
   if (vectors_[rows].head == "@range(" && vectors_[rows].space == v.space) return x;
-  const auto fewer = [&](SpaceId s) { return spaces_[s].most_rows < spaces_[vectors_[rows].space].most_rows; };
+  const auto fewer = [&](SpaceId s) {
+    return spaces_[s].most_rows < spaces_[vectors_[rows].space].most_rows;
+  };
   if (v.type == BasicType::boolean && vectors_[rows].kind == Vector::picked) {
-    // A mask comes step by step over tables with fewer rows than the last, so that masks of one table meet there (and_).
+    // A mask comes step by step over tables with fewer rows than the last, so that masks of one
+    // table meet there (and_).
     const std::vector<VectorId> steps = vectors_[rows].arguments;
     if (fewer(vectors_[steps[0]].space)) return pick(pick(x, steps[0]), steps[1]);
   }
-  if (v.kind == Vector::picked && (v.type != BasicType::boolean || !fewer(v.space))) return pick(v.arguments[0], pick(v.arguments[1], rows));
+  if (v.kind == Vector::picked && (v.type != BasicType::boolean || !fewer(v.space)))
+    return pick(v.arguments[0], pick(v.arguments[1], rows));
   // The key that is its place: of `v - least` it is v.
   const Vector& r = vectors_[rows];
   if (v.dense && r.kind == Vector::element_wise && r.head == "@minus(" && r.type == v.type &&
-      vectors_[r.arguments[1]].head == integer_text(v.type, v.bounds.least) && vectors_[r.arguments[0]].type == v.type)
+      vectors_[r.arguments[1]].head == integer_text(v.type, v.bounds.least) &&
+      vectors_[r.arguments[0]].type == v.type)
     return r.arguments[0];
-  // A conversion of one vector goes behind the picking; what compares stays on the side with fewer rows.
+  // A conversion of one vector goes behind the picking; what compares stays on the side with fewer
+  // rows.
   if (v.kind == Vector::element_wise && v.type != BasicType::boolean) {
     size_t vectors = 0;
     for (VectorId a : v.arguments) vectors += vectors_[a].space != one_row;
@@ -353,10 +383,12 @@ bool Graph::tell_apart(SpaceId s, const std::vector<VectorId>& vectors) {
     if (vectors_[v].unique && vectors_[v].space == s) return true;
   std::vector<VectorId> identity = spaces_[s].identity;
   if (identity.empty() && spaces_[s].parent != one_row)
-    for (VectorId v : std::vector<VectorId>(spaces_[spaces_[s].parent].identity)) identity.push_back(keep(s, v));
+    for (VectorId v : std::vector<VectorId>(spaces_[spaces_[s].parent].identity))
+      identity.push_back(keep(s, v));
   // A vector tells apart what row numbers do that pick it from a unique one.
   const auto tells = [&](VectorId v, VectorId part) {
-    while (v != part && vectors_[v].kind == Vector::picked && vectors_[vectors_[v].arguments[0]].unique)
+    while (v != part && vectors_[v].kind == Vector::picked &&
+           vectors_[vectors_[v].arguments[0]].unique)
       v = vectors_[v].arguments[1];
     return v == part;
   };
@@ -420,8 +452,9 @@ std::string Graph::print(const std::vector<VectorId>& results) {
       for (VectorId a : vectors_[static_cast<VectorId>(i)].arguments) needed[index(a)] = true;
 
   names_.assign(vectors_.size(), "");
-  std::set<std::string> taken = {"module", "import", "global", "def",    "kernel", "check_cast", "if",
-                                 "else",   "while",  "repeat", "var",    "return", "break",      "continue"};
+  std::set<std::string> taken = {"module",     "import", "global", "def",     "kernel",
+                                 "check_cast", "if",     "else",   "while",   "repeat",
+                                 "var",        "return", "break",  "continue"};
   std::string out;
   for (size_t i = 0; i < vectors_.size(); ++i) {
     const Vector& v = vectors_[static_cast<VectorId>(i)];
@@ -431,13 +464,15 @@ std::string Graph::print(const std::vector<VectorId>& results) {
       continue;
     }
     std::string hint;
-    for (char c : v.hint.substr(0, 40)) hint += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+    for (char c : v.hint.substr(0, 40))
+      hint += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
     if (hint.empty() || std::isdigit(static_cast<unsigned char>(hint[0]))) hint.insert(0, "v");
     std::string name = hint;
     for (size_t n = 2; !taken.insert(name).second; ++n) name = fmt::format("{}_{}", hint, n);
     names_[i] = name;
     std::string arguments;
-    for (VectorId a : v.arguments) arguments += fmt::format("{}{}", arguments.empty() ? "" : ", ", names_[index(a)]);
+    for (VectorId a : v.arguments)
+      arguments += fmt::format("{}{}", arguments.empty() ? "" : ", ", names_[index(a)]);
     out += fmt::format("        {}:{} = {}{}{};\n", name, v.declared, v.head, arguments, v.tail);
   }
   return out;

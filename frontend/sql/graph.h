@@ -1,10 +1,12 @@
 // A HorseIR program in the making: vectors as nodes of a graph in which no node stands twice.
 //
-// Every vector belongs to a *space*, the rows that it has an element for: a table, the rows that a mask keeps of another space, the
-// rows that a vector of row numbers picks, the groups of a grouping. Space `one` is that of scalars, which go with every space.
-// Making a node costs nothing in the program: only what the results need is printed, in the order of making. Two rules keep work
-// where there is least of it: keeping and picking move towards columns through element-wise operations, and row numbers of row
-// numbers become one vector (late materialisation; Abadi, Myers, DeWitt, Madden, ICDE 2007).
+// Every vector belongs to a *space*, the rows that it has an element for: a table, the rows that a
+// mask keeps of another space, the rows that a vector of row numbers picks, the groups of a
+// grouping. Space `one` is that of scalars, which go with every space. Making a node costs nothing
+// in the program: only what the results need is printed, in the order of making. Two rules keep
+// work where there is least of it: keeping and picking move towards columns through element-wise
+// operations, and row numbers of row numbers become one vector (late materialisation; Abadi, Myers,
+// DeWitt, Madden, ICDE 2007).
 #pragma once
 #include <map>
 #include <optional>
@@ -21,8 +23,8 @@ enum class VectorId : uint32_t {};
 enum class SpaceId : uint32_t {};
 inline constexpr SpaceId one_row{0};
 
-// What is known of the integers (dates: days) of a vector. Wide enough that sums and products of 64-bit bounds do not leave it;
-// what would leave it is not known.
+// What is known of the integers (dates: days) of a vector. Wide enough that sums and products of
+// 64-bit bounds do not leave it; what would leave it is not known.
 struct Bounds {
   bool known = false;
   __int128 least = 0, most = 0;
@@ -52,11 +54,12 @@ struct Vector {
 };
 
 struct Space {
-  SpaceId parent = one_row;              // of which `mask` keeps rows
+  SpaceId parent = one_row;  // of which `mask` keeps rows
   VectorId mask = none<VectorId>();
-  VectorId witness = none<VectorId>();   // a vector that has an element for each row
-  double most_rows = 1;                  // an upper bound
-  std::vector<VectorId> identity;        // vectors that together tell its rows apart, such as those of pairs; may be empty
+  VectorId witness = none<VectorId>();  // a vector that has an element for each row
+  double most_rows = 1;                 // an upper bound
+  std::vector<VectorId>
+      identity;  // vectors that together tell its rows apart, such as those of pairs; may be empty
 };
 
 class Graph {
@@ -71,17 +74,29 @@ class Graph {
   VectorId real(hir::BasicType type, double value);
   VectorId text(hir::BasicType type, std::string_view value);  // sym, str, or character of one byte
   VectorId list_literal(hir::BasicType type, const std::vector<VectorId>& literals);  // (1,2,3):i32
-  VectorId zero(hir::BasicType type);                          // what stands under a null
+  VectorId zero(hir::BasicType type);  // what stands under a null
   bool is_literal(VectorId v) const { return vectors_[v].kind == Vector::literal; }
-  bool is_true(VectorId v) const { return is_literal(v) && vectors_[v].type == hir::BasicType::boolean && vectors_[v].head == "1:bool"; }
-  bool is_false(VectorId v) const { return is_literal(v) && vectors_[v].type == hir::BasicType::boolean && vectors_[v].head == "0:bool"; }
+  bool is_true(VectorId v) const {
+    return is_literal(v) && vectors_[v].type == hir::BasicType::boolean &&
+           vectors_[v].head == "1:bool";
+  }
+  bool is_false(VectorId v) const {
+    return is_literal(v) && vectors_[v].type == hir::BasicType::boolean &&
+           vectors_[v].head == "0:bool";
+  }
 
   // An element-wise builtin: keeping and picking go through it.
-  VectorId map(std::string_view builtin, const std::vector<VectorId>& arguments, hir::BasicType type, Bounds bounds = {});
-  VectorId cast(VectorId v, hir::BasicType type);  // of numbers and bool to a type that is not narrower; itself where equal
-  // Any other call, of the given space. `head` ends where the arguments begin: "@each_right(@index, ".
-  VectorId call(std::string head, const std::vector<VectorId>& arguments, hir::BasicType type, SpaceId space,
-                std::string_view hint, Bounds bounds = {}, std::string tail = ")", std::string declared = "?");
+  VectorId map(std::string_view builtin, const std::vector<VectorId>& arguments,
+               hir::BasicType type, Bounds bounds = {});
+  VectorId cast(
+      VectorId v,
+      hir::BasicType
+          type);  // of numbers and bool to a type that is not narrower; itself where equal
+  // Any other call, of the given space. `head` ends where the arguments begin: "@each_right(@index,
+  // ".
+  VectorId call(std::string head, const std::vector<VectorId>& arguments, hir::BasicType type,
+                SpaceId space, std::string_view hint, Bounds bounds = {}, std::string tail = ")",
+                std::string declared = "?");
   void name(VectorId v, std::string_view hint);  // where it has none yet
 
   VectorId not_(VectorId a);
@@ -90,16 +105,19 @@ class Graph {
   VectorId select(VectorId mask, VectorId a, VectorId b);
 
   SpaceId space(double most_rows, VectorId witness = none<VectorId>());
-  void set_identity(SpaceId s, std::vector<VectorId> vectors) { spaces_[s].identity = std::move(vectors); }
+  void set_identity(SpaceId s, std::vector<VectorId> vectors) {
+    spaces_[s].identity = std::move(vectors);
+  }
   // Do these vectors of the space tell its rows apart?
   bool tell_apart(SpaceId s, const std::vector<VectorId>& vectors);
   void set_witness(SpaceId s, VectorId v) { spaces_[s].witness = v; }
-  SpaceId kept(SpaceId parent, VectorId mask);   // the rows that the mask keeps; the same for the same mask
-  VectorId keep(SpaceId kept, VectorId v);       // a vector of kept's parent, there
-  VectorId pick(VectorId v, VectorId rows);      // v's elements at row numbers
-  VectorId count(SpaceId s);                     // i64
-  VectorId rows(SpaceId s);                      // 0, 1, ..: row numbers within itself
-  VectorId spread(VectorId v, SpaceId s);        // a scalar as a vector of s
+  SpaceId kept(SpaceId parent,
+               VectorId mask);  // the rows that the mask keeps; the same for the same mask
+  VectorId keep(SpaceId kept, VectorId v);   // a vector of kept's parent, there
+  VectorId pick(VectorId v, VectorId rows);  // v's elements at row numbers
+  VectorId count(SpaceId s);                 // i64
+  VectorId rows(SpaceId s);                  // 0, 1, ..: row numbers within itself
+  VectorId spread(VectorId v, SpaceId s);    // a scalar as a vector of s
   // Does every row with one element of `key` have one element of `v`? Both of one space.
   bool determines(VectorId key, VectorId v) const;
 
@@ -120,7 +138,7 @@ class Graph {
   IdVector<SpaceId, Space> spaces_;
   std::map<std::string, VectorId> known_;
   std::map<std::pair<SpaceId, VectorId>, SpaceId> kept_;
-  std::map<std::pair<SpaceId, VectorId>, VectorId> kept_vectors_;    // keep's results,
+  std::map<std::pair<SpaceId, VectorId>, VectorId> kept_vectors_;     // keep's results,
   std::map<std::pair<VectorId, VectorId>, VectorId> picked_vectors_;  // and pick's
   std::vector<std::string> names_;
 };

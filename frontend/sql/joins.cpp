@@ -1,16 +1,21 @@
 // Joins: by row numbers where a key is unique, by value else.
 //
-// 1. *Look-up.* One side's key is unique, and the other's says at which row it stands: a foreign key is the key picked at row
-//    numbers (scans.cpp), and a key that ascends by one from row to row stands at `key - least`. Then the rows of the other side
-//    stay what they are: columns are picked at those row numbers when they are read, filters become part of the mask.
-// 2. *Lifting.* Where a side's key is a table's unique key picked at row numbers, such as the key of a grouping, its columns are
-//    scattered over that table's rows as they are read, and 1. applies. SEMI, ANTI and MARK need only the scattered mask, so the
-//    key may stand there many times.
-// 3. *Pairs.* Else `join_index` gives pairs of rows for all comparisons of columns; keys that are picked from one unique vector
-//    are compared by their row numbers. Membership of one key is `member`.
-// What is left of the condition is a mask over what was joined. Outer joins append the rows that found none, whose other side's
-// columns are zeros under false. Null keys meet nothing, but nulls where the condition is IS NOT DISTINCT FROM.
-// Left out: membership of several keys of which some may be null, and scalar subqueries that may give several rows.
+// 1. Look-up. One side's key is unique, and the other's says at which row it stands: a foreign key
+//    is the key picked at row numbers (scans.cpp), and a key that ascends by one from row to row
+//    stands at `key - least`. Then the rows of the other side stay what they are: columns are
+//    picked at those row numbers when they are read, filters become part of the mask.
+// 2. Lifting. Where a side's key is a table's unique key picked at row numbers, such as the key of
+//    a grouping, its columns are scattered over that table's rows as they are read, and 1. applies.
+//    SEMI, ANTI and MARK need only the scattered mask, so the key may stand there many times.
+// 3. Pairs. Else `join_index` gives pairs of rows for all comparisons of columns; keys that are
+//    picked from one unique vector are compared by their row numbers. Membership of one key is
+//    `member`.
+//
+// What is left of the condition is a mask over what was joined. Outer joins append the rows that
+// found none, whose other side's columns are zeros under false. Null keys meet nothing, but nulls
+// where the condition is IS NOT DISTINCT FROM.
+// Left out: membership of several keys of which some may be null, and scalar subqueries that may
+// give several rows.
 #include <algorithm>
 
 #include "frontend/sql/translator.h"
@@ -63,13 +68,15 @@ Translator::On Translator::swapped(const On& on) {
 }
 
 // The conditions that are equalities, over the columns of each side.
-std::vector<Translator::Key> Translator::keys_of(const On& on, const Relation& left, const Relation& right) {
+std::vector<Translator::Key> Translator::keys_of(const On& on, const Relation& left,
+                                                 const Relation& right) {
   std::vector<Key> keys;
   if (on.every_column)
     for (size_t c = 0; c < on.left; ++c) keys.push_back({left.columns[c], right.columns[c], true});
   for (const Condition& c : on.conditions) {
     if (!is_equality(c.comparison)) continue;
-    Key key{evaluate(c.left, left.columns), evaluate(c.right, right.columns), c.comparison == Function::not_distinct_from};
+    Key key{evaluate(c.left, left.columns), evaluate(c.right, right.columns),
+            c.comparison == Function::not_distinct_from};
     if (error_) return keys;
     keys.push_back(key);
   }
@@ -78,8 +85,8 @@ std::vector<Translator::Key> Translator::keys_of(const On& on, const Relation& l
   return keys;
 }
 
-// The condition, but the equality `but` and what `join_index` has looked at where `paired`, as filters of what is joined: left's
-// columns, then right's.
+// The condition, but the equality `but` and what `join_index` has looked at where `paired`, as
+// filters of what is joined: left's columns, then right's.
 void Translator::residual(Relation& joined, const On& on, size_t but, bool paired) {
   const std::span<const Cell> all = joined.columns;
   size_t at = 0;
@@ -87,7 +94,8 @@ void Translator::residual(Relation& joined, const On& on, size_t but, bool paire
     if (is_equality(c.comparison) && (at++ == but || paired)) continue;
     const std::string_view builtin = comparison_of(c.comparison);
     if (paired && !builtin.empty()) continue;
-    const Cell x = evaluate(c.left, all.first(on.left)), y = evaluate(c.right, all.subspan(on.left));
+    const Cell x = evaluate(c.left, all.first(on.left)),
+               y = evaluate(c.right, all.subspan(on.left));
     if (error_) return;
     if (c.comparison == Function::not_distinct_from)
       filter(joined, equal_cells(x, y));
@@ -99,11 +107,13 @@ void Translator::residual(Relation& joined, const On& on, size_t but, bool paire
       fail("the join condition {} has no translation", name_of(c.comparison));
   }
   std::vector<Cell> columns = joined.columns;  // as the plan counts them
-  if (on.swapped) std::rotate(columns.begin(), columns.begin() + static_cast<ptrdiff_t>(on.left), columns.end());
+  if (on.swapped)
+    std::rotate(columns.begin(), columns.begin() + static_cast<ptrdiff_t>(on.left), columns.end());
   for (ExpressionId e : on.others) filter(joined, evaluate(e, columns));
 }
 
-// If `value` is a unique vector picked at row numbers (or such a vector itself): that vector, and the row numbers (none: all rows).
+// If `value` is a unique vector picked at row numbers (or such a vector itself): that vector, and
+// the row numbers (none: all rows).
 VectorId Translator::base_key(VectorId value, VectorId& rows) const {
   rows = nothing;
   const Vector& v = g_[value];
@@ -114,8 +124,8 @@ VectorId Translator::base_key(VectorId value, VectorId& rows) const {
   return v.unique ? value : nothing;
 }
 
-// At which row of `key`'s space each element of `value` stands; none where that is not known without a search. `matched`: where
-// it stands at any.
+// At which row of `key`'s space each element of `value` stands; none where that is not known
+// without a search. `matched`: where it stands at any.
 std::optional<Lookup> Translator::rows_of_key(VectorId value, VectorId key) {
   Lookup out;
   if (value == key) return out;
@@ -125,10 +135,13 @@ std::optional<Lookup> Translator::rows_of_key(VectorId value, VectorId key) {
     return out;
   }
   if (!k.dense || !hir::is_integer(v.type) || v.space == one_row) return std::nullopt;
-  const VectorId least = g_.integer(v.type, k.bounds.least), most = g_.integer(v.type, k.bounds.most);
+  const VectorId least = g_.integer(v.type, k.bounds.least),
+                 most = g_.integer(v.type, k.bounds.most);
   if (!v.bounds.known || v.bounds.least < k.bounds.least || v.bounds.most > k.bounds.most)
-    out.matched = g_.and_(g_.map("geq", {value, least}, BasicType::boolean), g_.map("leq", {value, most}, BasicType::boolean));
-  VectorId rows = g_.map("minus", {value, least}, v.type, Bounds::of(0, k.bounds.most - k.bounds.least));
+    out.matched = g_.and_(g_.map("geq", {value, least}, BasicType::boolean),
+                          g_.map("leq", {value, most}, BasicType::boolean));
+  VectorId rows =
+      g_.map("minus", {value, least}, v.type, Bounds::of(0, k.bounds.most - k.bounds.least));
   if (!is_none(out.matched)) rows = g_.select(out.matched, rows, g_.integer(v.type, 0));
   out.rows = rows;
   return out;
@@ -144,10 +157,12 @@ std::optional<Lookup> Translator::look_up(const Cell& key, const Cell& to_key) {
 
 VectorId Translator::scatter(SpaceId table, VectorId rows, VectorId value) {
   const VectorId zeros = g_.spread(g_.zero(g_[value].type), table);
-  return g_.call("@index_a(", {zeros, rows, value}, g_[value].type, table, g_[value].hint, rndn::sql::join(g_[value].bounds, Bounds::of(0, 0)));
+  return g_.call("@index_a(", {zeros, rows, value}, g_[value].type, table, g_[value].hint,
+                 rndn::sql::join(g_[value].bounds, Bounds::of(0, 0)));
 }
 
-// The unique key of a table at whose rows both keys are known to stand, and those rows; none: there is no such table.
+// The unique key of a table at whose rows both keys are known to stand, and those rows; none: there
+// is no such table.
 VectorId Translator::common_base(VectorId x, VectorId y, Lookup& x_rows, Lookup& y_rows) {
   VectorId rows = nothing;
   for (VectorId base : {base_key(x, rows), base_key(y, rows)}) {
@@ -161,7 +176,8 @@ VectorId Translator::common_base(VectorId x, VectorId y, Lookup& x_rows, Lookup&
   return nothing;
 }
 
-// Makes `to` a relation of the table of whose unique key its own key takes values; false: it is not, or stands there twice.
+// Makes `to` a relation of the table of whose unique key its own key takes values; false: it is
+// not, or stands there twice.
 bool Translator::lift(Relation& to, Cell& key, const Cell& from_key) {
   if (!g_[key.value].unique || !is_none(key.valid) || to.space == one_row) return false;
   Lookup at, from;
@@ -174,8 +190,11 @@ bool Translator::lift(Relation& to, Cell& key, const Cell& from_key) {
   out.space = g_[base].space;
   out.mask = scatter(out.space, rows, g_.integer(BasicType::boolean, 1));
   for (const Cell& c : close.columns) {
-    const auto scattered = [&](VectorId v) { return g_[v].space == one_row ? v : scatter(out.space, rows, v); };
-    out.columns.push_back({scattered(c.value), is_none(c.valid) ? nothing : scattered(c.valid), c.type});
+    const auto scattered = [&](VectorId v) {
+      return g_[v].space == one_row ? v : scatter(out.space, rows, v);
+    };
+    out.columns.push_back(
+        {scattered(c.value), is_none(c.valid) ? nothing : scattered(c.valid), c.type});
   }
   to = std::move(out);
   key.value = base;
@@ -191,8 +210,10 @@ void Translator::looked_up(Relation& to, const Lookup& l) {
   to.mask = g_.and_(to.mask, l.matched);
 }
 
-// Finds a key by which the rows of `to` are looked up for those of `from`; `to` becomes what it gives for them. `at`: which key.
-bool Translator::look_up_any(Relation& to, std::vector<Key>& keys, bool swapped, bool lifting, size_t& at) {
+// Finds a key by which the rows of `to` are looked up for those of `from`; `to` becomes what it
+// gives for them. `at`: which key.
+bool Translator::look_up_any(Relation& to, std::vector<Key>& keys, bool swapped, bool lifting,
+                             size_t& at) {
   for (at = 0; at < keys.size(); ++at) {
     const Cell& from_key = swapped ? keys[at].right : keys[at].left;
     Cell to_key = swapped ? keys[at].left : keys[at].right;
@@ -215,14 +236,17 @@ Relation Translator::cross(const Relation& a, const Relation& b) {
   return side_by_side(left, right);
 }
 
-// Pairs of rows of two compact relations for which all comparisons of columns hold; without comparisons all pairs.
-Translator::Pairs Translator::pairs(const Relation& left, const Relation& right, const std::vector<Key>& keys, const On& on) {
+// Pairs of rows of two compact relations for which all comparisons of columns hold; without
+// comparisons all pairs.
+Translator::Pairs Translator::pairs(const Relation& left, const Relation& right,
+                                    const std::vector<Key>& keys, const On& on) {
   struct Column {
     std::string_view builtin;
     VectorId left, right;
   };
   std::vector<Column> columns;
-  VectorId left_valid = nothing, right_valid = nothing;  // where keys that nulls do not meet are there
+  VectorId left_valid = nothing,
+           right_valid = nothing;  // where keys that nulls do not meet are there
   const auto compared = [&](std::string_view builtin, Cell x, Cell y, bool nulls_equal) {
     if (nulls_equal && !(is_none(x.valid) && is_none(y.valid))) {
       columns.push_back({"eq", valid_of(x), valid_of(y)});
@@ -232,7 +256,8 @@ Translator::Pairs Translator::pairs(const Relation& left, const Relation& right,
     }
     VectorId p = nothing, q = nothing;
     const VectorId base = base_key(x.value, p);
-    if (builtin == "eq" && !is_none(base) && base == base_key(y.value, q) && !is_none(p) && !is_none(q))
+    if (builtin == "eq" && !is_none(base) && base == base_key(y.value, q) && !is_none(p) &&
+        !is_none(q))
       columns.push_back({builtin, p, q});
     else
       columns.push_back({builtin, x.value, y.value});
@@ -273,7 +298,8 @@ Translator::Pairs Translator::pairs(const Relation& left, const Relation& right,
     }
   }
   const SpaceId left_space = is_none(left_valid) ? left.space : g_.kept(left.space, left_valid);
-  const SpaceId right_space = is_none(right_valid) ? right.space : g_.kept(right.space, right_valid);
+  const SpaceId right_space =
+      is_none(right_valid) ? right.space : g_.kept(right.space, right_valid);
   std::string functions;
   std::vector<VectorId> p, q;
   std::vector<VectorId> left_equal, right_equal;
@@ -291,25 +317,36 @@ Translator::Pairs Translator::pairs(const Relation& left, const Relation& right,
   const auto listed = [&](const std::vector<VectorId>& v, SpaceId s, std::string_view hint) {
     return v.size() == 1 ? v[0] : g_.call("@list(", v, BasicType::i64, s, hint);
   };
-  const bool left_unique = g_.tell_apart(left_space, left_equal), right_unique = g_.tell_apart(right_space, right_equal);
+  const bool left_unique = g_.tell_apart(left_space, left_equal),
+             right_unique = g_.tell_apart(right_space, right_equal);
   const double m = g_[left_space].most_rows, k = g_[right_space].most_rows;
-  const double most = left_unique && right_unique ? std::min(m, k) : right_unique ? m : left_unique ? k : m * k;
-  const VectorId joined = g_.call("@join_index(" + functions, {listed(p, left_space, "left_keys"), listed(q, right_space, "right_keys")},
-                                  BasicType::i64, one_row, "pairs");
+  const double most = left_unique && right_unique ? std::min(m, k)
+                      : right_unique              ? m
+                      : left_unique               ? k
+                                                  : m * k;
+  const VectorId joined =
+      g_.call("@join_index(" + functions,
+              {listed(p, left_space, "left_keys"), listed(q, right_space, "right_keys")},
+              BasicType::i64, one_row, "pairs");
   const SpaceId space = g_.space(most);
-  out.left = g_.call("@index(", {joined}, BasicType::i64, space, "left_row", Bounds::of(0, static_cast<__int128>(m)), ", 0:i64)");
+  out.left = g_.call("@index(", {joined}, BasicType::i64, space, "left_row",
+                     Bounds::of(0, static_cast<__int128>(m)), ", 0:i64)");
   out.space = g_[out.left].space;
-  out.right = g_.call("@index(", {joined}, BasicType::i64, out.space, "right_row", Bounds::of(0, static_cast<__int128>(k)), ", 1:i64)");
+  out.right = g_.call("@index(", {joined}, BasicType::i64, out.space, "right_row",
+                      Bounds::of(0, static_cast<__int128>(k)), ", 1:i64)");
   g_.set_witness(out.space, out.left);
   if (right_unique) g_.change(out.left).unique = true;
   if (left_unique) g_.change(out.right).unique = true;
   g_.set_identity(out.space, {out.left, out.right});
-  if (left_space != left.space) out.left = g_.pick(g_.keep(left_space, g_.rows(left.space)), out.left);
-  if (right_space != right.space) out.right = g_.pick(g_.keep(right_space, g_.rows(right.space)), out.right);
+  if (left_space != left.space)
+    out.left = g_.pick(g_.keep(left_space, g_.rows(left.space)), out.left);
+  if (right_space != right.space)
+    out.right = g_.pick(g_.keep(right_space, g_.rows(right.space)), out.right);
   return out;
 }
 
-Relation Translator::inner(const Relation& left, const Relation& right, std::vector<Key> keys, const On& on) {
+Relation Translator::inner(const Relation& left, const Relation& right, std::vector<Key> keys,
+                           const On& on) {
   if (left.space == one_row || right.space == one_row) {
     Relation joined = side_by_side(left, right);
     residual(joined, on, SIZE_MAX, false);
@@ -343,7 +380,8 @@ Relation Translator::inner(const Relation& left, const Relation& right, std::vec
 }
 
 // LEFT, or FULL where `keeps_right`: pairs, then the rows that found none.
-Relation Translator::outer(const Relation& left, const Relation& right, std::vector<Key> keys, const On& on, bool keeps_right) {
+Relation Translator::outer(const Relation& left, const Relation& right, std::vector<Key> keys,
+                           const On& on, bool keeps_right) {
   const auto under = [&](Relation& r, VectorId there) {
     for (Cell& c : r.columns) {
       const VectorId valid = g_.and_(c.valid, there);
@@ -355,10 +393,15 @@ Relation Translator::outer(const Relation& left, const Relation& right, std::vec
     for (bool lifting : {false, true}) {
       size_t at = SIZE_MAX;  // of a single row every equality is asked
       Relation to = right;
-      if (right.space != one_row && (left.space == one_row || !look_up_any(to, keys, false, lifting, at))) continue;
+      if (right.space != one_row &&
+          (left.space == one_row || !look_up_any(to, keys, false, lifting, at)))
+        continue;
       Relation joined = side_by_side({left.space, nothing, left.columns}, to);
       residual(joined, on, at, false);
-      Relation found{left.space, nothing, {joined.columns.begin() + static_cast<ptrdiff_t>(on.left), joined.columns.end()}};
+      Relation found{
+          left.space,
+          nothing,
+          {joined.columns.begin() + static_cast<ptrdiff_t>(on.left), joined.columns.end()}};
       if (!is_none(joined.mask)) under(found, g_.spread(joined.mask, left.space));
       Relation out = side_by_side(left, found);
       return out;
@@ -378,9 +421,14 @@ Relation Translator::outer(const Relation& left, const Relation& right, std::vec
   const VectorId left_rows = matched == pair.space ? pair.left : g_.keep(matched, pair.left);
   const VectorId right_rows = matched == pair.space ? pair.right : g_.keep(matched, pair.right);
   const auto lonely = [&](SpaceId space, VectorId rows) {
-    const VectorId found = g_.call("@index_a(", {g_.call("@vector(", {g_.count(space), g_.integer(BasicType::boolean, 0)}, BasicType::boolean, space, "none"),
-                                                 rows, g_.integer(BasicType::boolean, 1)}, BasicType::boolean, space, "found");
-    const VectorId where = g_.call("@where(", {g_.not_(found)}, BasicType::i64, g_.space(g_[space].most_rows), "alone");
+    const VectorId found =
+        g_.call("@index_a(",
+                {g_.call("@vector(", {g_.count(space), g_.integer(BasicType::boolean, 0)},
+                         BasicType::boolean, space, "none"),
+                 rows, g_.integer(BasicType::boolean, 1)},
+                BasicType::boolean, space, "found");
+    const VectorId where = g_.call("@where(", {g_.not_(found)}, BasicType::i64,
+                                   g_.space(g_[space].most_rows), "alone");
     g_.set_witness(g_[where].space, where);
     return where;
   };
@@ -395,23 +443,29 @@ Relation Translator::outer(const Relation& left, const Relation& right, std::vec
   };
   const VectorId alone = lonely(p.space, left_rows);
   all_left = attach(all_left, alone);
-  all_right = attach(all_right, g_.call("@vector(", {g_.count(g_[alone].space), none_row}, BasicType::i64, g_[alone].space, "none"));
+  all_right = attach(all_right, g_.call("@vector(", {g_.count(g_[alone].space), none_row},
+                                        BasicType::i64, g_[alone].space, "none"));
   if (keeps_right) {
     const VectorId others = lonely(q.space, right_rows);
-    all_left = attach(all_left, g_.call("@vector(", {g_.count(g_[others].space), none_row}, BasicType::i64, g_[others].space, "none"));
+    all_left = attach(all_left, g_.call("@vector(", {g_.count(g_[others].space), none_row},
+                                        BasicType::i64, g_[others].space, "none"));
     all_right = attach(all_right, others);
   }
   g_.set_witness(g_[all_left].space, all_left);
   const auto taken = [&](Relation& r, VectorId rows, bool nullable) {
-    const VectorId there = nullable ? g_.map("geq", {rows, g_.integer(BasicType::i64, 0)}, BasicType::boolean) : nothing;
+    const VectorId there =
+        nullable ? g_.map("geq", {rows, g_.integer(BasicType::i64, 0)}, BasicType::boolean)
+                 : nothing;
     for (Cell& c : r.columns) {
       if (!nullable) {
         c = pick(spread(c, r.space), rows);
         continue;
       }
       const auto picked = [&](VectorId v) {
-        if (g_[v].space == one_row && r.space != one_row) return g_.select(there, v, g_.zero(g_[v].type));
-        return g_.call("@index_or(", {v, rows, g_.zero(g_[v].type)}, g_[v].type, g_[rows].space, g_[v].hint, rndn::sql::join(g_[v].bounds, Bounds::of(0, 0)));
+        if (g_[v].space == one_row && r.space != one_row)
+          return g_.select(there, v, g_.zero(g_[v].type));
+        return g_.call("@index_or(", {v, rows, g_.zero(g_[v].type)}, g_[v].type, g_[rows].space,
+                       g_[v].hint, rndn::sql::join(g_[v].bounds, Bounds::of(0, 0)));
       };
       const VectorId valid = is_none(c.valid) ? there : picked(c.valid);
       c.value = picked(c.value);
@@ -426,15 +480,20 @@ Relation Translator::outer(const Relation& left, const Relation& right, std::vec
   return out;
 }
 
-// For each row on the left whether the right has one for which the condition holds; null where nulls leave it open (IN).
-Cell Translator::mark(const Relation& left, const Relation& right, std::vector<Key> keys, const On& on) {
-  const bool only_keys = on.others.empty() && (on.every_column || keys.size() == on.conditions.size());
+// For each row on the left whether the right has one for which the condition holds; null where
+// nulls leave it open (IN).
+Cell Translator::mark(const Relation& left, const Relation& right, std::vector<Key> keys,
+                      const On& on) {
+  const bool only_keys =
+      on.others.empty() && (on.every_column || keys.size() == on.conditions.size());
   const SpaceId space = left.space;
   bool nullable = false;
-  for (const Key& k : keys) nullable = nullable || (!k.nulls_equal && !(is_none(k.left.valid) && is_none(k.right.valid)));
+  for (const Key& k : keys)
+    nullable = nullable || (!k.nulls_equal && !(is_none(k.left.valid) && is_none(k.right.valid)));
   const bool one_key = only_keys && keys.size() == 1;
   VectorId found = nothing;
-  if (one_key && (!keys[0].nulls_equal || (is_none(keys[0].left.valid) && is_none(keys[0].right.valid)))) {
+  if (one_key &&
+      (!keys[0].nulls_equal || (is_none(keys[0].left.valid) && is_none(keys[0].right.valid)))) {
     Cell x = keys[0].left, y = keys[0].right;
     unify(x, y);
     if (error_) return failed(truth);
@@ -446,15 +505,21 @@ Cell Translator::mark(const Relation& left, const Relation& right, std::vector<K
       VectorId there = g_.and_(right_mask, to.matched);  // over the rows of the base
       if (!is_none(to.rows)) {
         const SpaceId kept = is_none(there) ? right.space : g_.kept(right.space, there);
-        there = scatter(g_[base].space, kept == right.space ? to.rows : g_.keep(kept, to.rows), g_.integer(BasicType::boolean, 1));
+        there = scatter(g_[base].space, kept == right.space ? to.rows : g_.keep(kept, to.rows),
+                        g_.integer(BasicType::boolean, 1));
       }
       found = g_.and_(from.matched, x.valid);
-      if (!is_none(there)) found = g_.and_(found, is_none(from.rows) ? there : g_.pick(g_.spread(there, g_[base].space), from.rows));
+      if (!is_none(there))
+        found = g_.and_(found, is_none(from.rows)
+                                   ? there
+                                   : g_.pick(g_.spread(there, g_[base].space), from.rows));
       if (is_none(found)) found = g_.integer(BasicType::boolean, 1);
     } else {
       const SpaceId kept = is_none(right_mask) ? right.space : g_.kept(right.space, right_mask);
       const VectorId set = kept == right.space ? y.value : g_.keep(kept, y.value);
-      found = g_.and_(g_.call("@member(", {x.value, set}, BasicType::boolean, g_[x.value].space, "member"), x.valid);
+      found = g_.and_(
+          g_.call("@member(", {x.value, set}, BasicType::boolean, g_[x.value].space, "member"),
+          x.valid);
     }
   } else {
     // By pairs of the rows on the left, with their numbers among all rows there.
@@ -470,8 +535,11 @@ Cell Translator::mark(const Relation& left, const Relation& right, std::vector<K
     const SpaceId matched = is_none(joined.mask) ? pair.space : g_.kept(pair.space, joined.mask);
     VectorId rows = matched == pair.space ? pair.left : g_.keep(matched, pair.left);
     if (p.space != space) rows = g_.pick(g_.keep(p.space, g_.rows(space)), rows);
-    found = g_.call("@index_a(", {g_.call("@vector(", {g_.count(space), g_.integer(BasicType::boolean, 0)}, BasicType::boolean, space, "none"),
-                                  rows, g_.integer(BasicType::boolean, 1)}, BasicType::boolean, space, "found");
+    found = g_.call("@index_a(",
+                    {g_.call("@vector(", {g_.count(space), g_.integer(BasicType::boolean, 0)},
+                             BasicType::boolean, space, "none"),
+                     rows, g_.integer(BasicType::boolean, 1)},
+                    BasicType::boolean, space, "found");
   }
   Cell out{found, nothing, truth};
   if (!nullable) return out;
@@ -482,10 +550,14 @@ Cell Translator::mark(const Relation& left, const Relation& right, std::vector<K
   // Known: found; the right has no rows; or neither this key nor any there is null.
   const Key& k = keys[0];
   const SpaceId kept = is_none(right.mask) ? right.space : g_.kept(right.space, right.mask);
-  const VectorId no_rows = g_.map("eq", {g_.count(kept), g_.integer(BasicType::i64, 0)}, BasicType::boolean);
+  const VectorId no_rows =
+      g_.map("eq", {g_.count(kept), g_.integer(BasicType::i64, 0)}, BasicType::boolean);
   VectorId none_null = nothing;
   if (!is_none(k.right.valid))
-    none_null = g_.call("@all(", {g_.spread(kept == right.space ? k.right.valid : g_.keep(kept, k.right.valid), kept)}, BasicType::boolean, one_row, "all");
+    none_null = g_.call(
+        "@all(",
+        {g_.spread(kept == right.space ? k.right.valid : g_.keep(kept, k.right.valid), kept)},
+        BasicType::boolean, one_row, "all");
   const VectorId both = g_.and_(k.left.valid, none_null);
   out.valid = g_.or_(found, g_.or_(no_rows, both));
   return out;
@@ -503,11 +575,14 @@ Relation Translator::join(const Node& n) {
   on.right = right.columns.size();
   on.is_mark = type == JoinType::mark;
   // RIGHT and its kin are their mirror images.
-  const bool is_swapped = type == JoinType::right || type == JoinType::right_semi || type == JoinType::right_anti;
+  const bool is_swapped =
+      type == JoinType::right || type == JoinType::right_semi || type == JoinType::right_anti;
   if (is_swapped) {
     std::swap(left, right);
     on = swapped(on);
-    type = type == JoinType::right ? JoinType::left : type == JoinType::right_semi ? JoinType::semi : JoinType::anti;
+    type = type == JoinType::right        ? JoinType::left
+           : type == JoinType::right_semi ? JoinType::semi
+                                          : JoinType::anti;
   }
   std::vector<Key> keys = keys_of(on, left, right);
   if (error_) return {};
@@ -523,7 +598,8 @@ Relation Translator::join(const Node& n) {
     // ANTI lets rows pass of which it is not known that one meets them.
     if (type == JoinType::anti) there.value = g_.not_(there.value);
     filter(left, {there.value, nothing, truth});
-    project(left, is_swapped ? n.right_projects : n.projects, is_swapped ? n.right_projection : n.projection);
+    project(left, is_swapped ? n.right_projects : n.projects,
+            is_swapped ? n.right_projection : n.projection);
     return left;
   }
 
@@ -533,14 +609,18 @@ Relation Translator::join(const Node& n) {
   } else {
     if (type == JoinType::single) {
       bool unique = right.space == one_row;
-      for (const Key& k : keys) unique = unique || (g_[k.right.value].unique && is_none(k.right.valid));
+      for (const Key& k : keys)
+        unique = unique || (g_[k.right.value].unique && is_none(k.right.valid));
       if (!unique) fail("a scalar subquery that may give several rows has no translation");
     }
     joined = outer(left, right, std::move(keys), on, type == JoinType::full);
   }
   if (error_) return {};
-  if (is_swapped) std::rotate(joined.columns.begin(), joined.columns.begin() + static_cast<ptrdiff_t>(on.left), joined.columns.end());
-  const auto middle = joined.columns.begin() + static_cast<ptrdiff_t>(is_swapped ? on.right : on.left);
+  if (is_swapped)
+    std::rotate(joined.columns.begin(), joined.columns.begin() + static_cast<ptrdiff_t>(on.left),
+                joined.columns.end());
+  const auto middle =
+      joined.columns.begin() + static_cast<ptrdiff_t>(is_swapped ? on.right : on.left);
   Relation a{joined.space, joined.mask, {joined.columns.begin(), middle}};
   Relation b{joined.space, nothing, {middle, joined.columns.end()}};
   project(a, n.projects, n.projection);

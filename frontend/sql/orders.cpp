@@ -1,7 +1,8 @@
 // ORDER BY, LIMIT, OFFSET and the first rows of an order.
 //
-// The first k rows are written as the cut that the outliner knows (outliner/top.cpp): positions below k of the permutation.
-// Where nulls may be, whether there is a value is a key before it. Constant keys order nothing.
+// The first k rows are written as the cut that the outliner knows (outliner/top.cpp): positions
+// below k of the permutation. Where nulls may be, whether there is a value is a key before it.
+// Constant keys order nothing.
 #include "frontend/sql/translator.h"
 
 namespace rndn::sql {
@@ -22,11 +23,14 @@ VectorId Translator::permutation(const Relation& r, std::span<const OrderKey> ke
     add(c.value, !key.descending);
   }
   if (columns.empty()) return nothing;
-  const VectorId list = columns.size() == 1 ? columns[0] : g_.call("@list(", columns, BasicType::i64, r.space, "keys");
+  const VectorId list = columns.size() == 1
+                            ? columns[0]
+                            : g_.call("@list(", columns, BasicType::i64, r.space, "keys");
   const SpaceId sorted = g_.space(g_[r.space].most_rows);
   const VectorId o = g_.call("@order(", {list}, BasicType::i64, sorted, "order",
                              Bounds::of(0, static_cast<__int128>(g_[r.space].most_rows)),
-                             columns.size() == 1 ? fmt::format(", {}:bool)", ascending) : fmt::format(", ({}):bool)", ascending));
+                             columns.size() == 1 ? fmt::format(", {}:bool)", ascending)
+                                                 : fmt::format(", ({}):bool)", ascending));
   g_.change(o).unique = true;
   g_.set_witness(g_[o].space, o);
   return o;
@@ -38,7 +42,8 @@ VectorId Translator::first_rows(VectorId rows, uint64_t limit, bool has_limit, u
   if (has_limit && limit < most - std::min(offset, most)) {
     const VectorId n = g_.call("@len(", {rows}, BasicType::i64, one_row, "count");
     const VectorId positions = g_.call("@range(", {n}, BasicType::i64, g_[rows].space, "position");
-    const VectorId within = g_.map("lt", {positions, g_.integer(BasicType::i64, limit + offset)}, BasicType::boolean);
+    const VectorId within =
+        g_.map("lt", {positions, g_.integer(BasicType::i64, limit + offset)}, BasicType::boolean);
     const SpaceId top = g_.space(static_cast<double>(limit + offset));
     const VectorId where = g_.call("@where(", {within}, BasicType::i64, top, "within");
     g_.change(where).unique = true;
@@ -49,7 +54,8 @@ VectorId Translator::first_rows(VectorId rows, uint64_t limit, bool has_limit, u
   if (offset > 0) {
     const SpaceId left = g_.space(g_[g_[rows].space].most_rows);
     const Vector before = g_[rows];
-    rows = g_.call("@drop(", {g_.integer(BasicType::i64, std::min(offset, most)), rows}, BasicType::i64, left, "rest", before.bounds);
+    rows = g_.call("@drop(", {g_.integer(BasicType::i64, std::min(offset, most)), rows},
+                   BasicType::i64, left, "rest", before.bounds);
     g_.change(rows).unique = before.unique;
     g_.set_witness(g_[rows].space, rows);
   }
@@ -79,9 +85,12 @@ Relation Translator::limit(const Node& n) {
   }
   const uint64_t most = INT64_MAX;
   if (n.has_limit && n.limit < most - std::min(n.offset, most))
-    r.mask = g_.map("lt", {rows, g_.integer(BasicType::i64, n.limit + n.offset)}, BasicType::boolean);
+    r.mask =
+        g_.map("lt", {rows, g_.integer(BasicType::i64, n.limit + n.offset)}, BasicType::boolean);
   if (n.offset > 0)
-    r.mask = g_.and_(r.mask, g_.map("geq", {rows, g_.integer(BasicType::i64, std::min(n.offset, most))}, BasicType::boolean));
+    r.mask =
+        g_.and_(r.mask, g_.map("geq", {rows, g_.integer(BasicType::i64, std::min(n.offset, most))},
+                               BasicType::boolean));
   return r;
 }
 

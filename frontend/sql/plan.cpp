@@ -1,10 +1,12 @@
 // Reads the planner's JSON into records (plan.h).
 //
-// In: the text that DuckDB 2.0.1's json_serialize_plan gives with skip_null, skip_empty and skip_default, so that a field that is
-// not there has its default. Out: a plan in which every function, operator and type is one that the tables know, ranges are in
-// bounds, and nesting is at most `depth_limit`. What refers to columns is checked by the translator, which knows their number.
-// The first thing that is not known is the error, by its name in the plan. Any text gives a plan or an error.
-// Cost: linear in the text, beside nlohmann's parser. Left out: windows, extra information of other planners' versions.
+// In: the text that DuckDB 2.0.1's json_serialize_plan gives with skip_null, skip_empty and
+// skip_default, so that a field that is not there has its default. Out: a plan in which every
+// function, operator and type is one that the tables know, ranges are in bounds, and nesting is at
+// most `depth_limit`. What refers to columns is checked by the translator, which knows their
+// number. The first thing that is not known is the error, by its name in the plan. Any text gives a
+// plan or an error. Cost: linear in the text, beside nlohmann's parser. Left out: windows, extra
+// information of other planners' versions.
 #include "frontend/sql/plan.h"
 
 #include <fmt/format.h>
@@ -56,10 +58,17 @@ struct JoinRow {
   JoinType type;
 };
 constexpr JoinRow joins[] = {
-    {"INNER", JoinType::inner},           {"LEFT", JoinType::left},   {"RIGHT", JoinType::right},
-    {"OUTER", JoinType::full},            {"FULL", JoinType::full},   {"SEMI", JoinType::semi},
-    {"ANTI", JoinType::anti},             {"MARK", JoinType::mark},   {"RIGHT_SEMI", JoinType::right_semi},
-    {"RIGHT_ANTI", JoinType::right_anti}, {"SINGLE", JoinType::single},
+    {"INNER", JoinType::inner},
+    {"LEFT", JoinType::left},
+    {"RIGHT", JoinType::right},
+    {"OUTER", JoinType::full},
+    {"FULL", JoinType::full},
+    {"SEMI", JoinType::semi},
+    {"ANTI", JoinType::anti},
+    {"MARK", JoinType::mark},
+    {"RIGHT_SEMI", JoinType::right_semi},
+    {"RIGHT_ANTI", JoinType::right_anti},
+    {"SINGLE", JoinType::single},
 };
 
 // The place of the row with this name, or the number of rows.
@@ -79,7 +88,8 @@ class Reader {
       return input_error("{}", text_of(json, "error_message", "the planner refuses the statement"));
     const Json& plans = list(json, "plans");
     if (plans.size() != 1)
-      return input_error("the planner gives {} plans; one statement at a time is translated", plans.size());
+      return input_error("the planner gives {} plans; one statement at a time is translated",
+                         plans.size());
     const Json* plan = field(plans[0], "plan");
     plan_.root = node(plan ? *plan : plans[0], 0);
     if (error_) return *error_;
@@ -122,7 +132,8 @@ class Reader {
   }
   uint64_t number_of(const Json& value, const char* name) {
     if (value.is_number_unsigned()) return value.get<uint64_t>();
-    if (value.is_number_integer() && value.get<int64_t>() >= 0) return static_cast<uint64_t>(value.get<int64_t>());
+    if (value.is_number_integer() && value.get<int64_t>() >= 0)
+      return static_cast<uint64_t>(value.get<int64_t>());
     fail("the plan's field `{}` is no number of a column or row", name);
     return 0;
   }
@@ -149,11 +160,13 @@ class Reader {
     size_t at = 0;
     while (at < std::size(type_names) && type_names[at] != id) ++at;
     if (id == "SQLNULL" || id == "\"NULL\"" || id == "NULL") return {TypeId::integer};
-    if (at == std::size(type_names)) return fail("the type {} has no translation", id.empty() ? "?" : id), type;
+    if (at == std::size(type_names))
+      return fail("the type {} has no translation", id.empty() ? "?" : id), type;
     type.id = static_cast<TypeId>(at);
     if (type.id != TypeId::decimal) return type;
     const Json* info = field(*json, "type_info");
-    const uint64_t width = info ? number(*info, "width") : 0, scale = info ? number(*info, "scale") : 0;
+    const uint64_t width = info ? number(*info, "width") : 0,
+                   scale = info ? number(*info, "scale") : 0;
     if (width == 0 || width > 38 || scale > width)
       return fail("DECIMAL({},{}) has no translation", width, scale), type;
     type.width = static_cast<uint8_t>(width);
@@ -171,9 +184,11 @@ class Reader {
     if (value.is_number_integer()) return value.get<int64_t>();
     if (value.is_boolean()) return value.get<bool>();
     const Json *upper = field(value, "upper"), *lower = field(value, "lower");
-    if (value.is_object() && (!upper || upper->is_number_integer()) && (!lower || lower->is_number_integer())) {
+    if (value.is_object() && (!upper || upper->is_number_integer()) &&
+        (!lower || lower->is_number_integer())) {
       const __int128 high = upper ? upper->get<int64_t>() : 0;
-      return static_cast<__int128>(static_cast<unsigned __int128>(high) << 64 | (lower ? lower->get<uint64_t>() : 0));
+      return static_cast<__int128>(static_cast<unsigned __int128>(high) << 64 |
+                                   (lower ? lower->get<uint64_t>() : 0));
     }
     fail("a constant of the plan is no integer");
     return 0;
@@ -220,17 +235,21 @@ class Reader {
   }
 
   // A function by its row, with the number of arguments that it takes.
-  ExpressionId call(std::string_view name, const std::vector<ExpressionId>& arguments, Type type, const Json& from) {
+  ExpressionId call(std::string_view name, const std::vector<ExpressionId>& arguments, Type type,
+                    const Json& from) {
     const size_t row = find_row(functions, name);
-    if (row == std::size(functions)) return fail("the function {} has no translation", name), ExpressionId{};
+    if (row == std::size(functions))
+      return fail("the function {} has no translation", name), ExpressionId{};
     if (arguments.size() < functions[row].least || arguments.size() > functions[row].most)
-      return fail("the function {} with {} arguments has no translation", name, arguments.size()), ExpressionId{};
+      return fail("the function {} with {} arguments has no translation", name, arguments.size()),
+             ExpressionId{};
     Expression e;
     e.kind = Expression::call;
     e.function = static_cast<Function>(row);
     e.type = type;
     e.arguments = append(plan_.expression_lists, arguments);
-    e.offset = static_cast<uint32_t>(std::min<uint64_t>(number(from, "query_location", UINT32_MAX), UINT32_MAX));
+    e.offset = static_cast<uint32_t>(
+        std::min<uint64_t>(number(from, "query_location", UINT32_MAX), UINT32_MAX));
     if (e.function == Function::between) {
       const Json* data = field(from, "function_data");
       e.lower_inclusive = data && boolean(*data, "lower_inclusive");
@@ -252,28 +271,34 @@ class Reader {
   static std::string last_name(const Json& json) {
     const Json* name = field(json, "qname");
     const Json* path = name ? field(*name, "path") : nullptr;
-    return path && path->is_array() && !path->empty() && path->back().is_string() ? path->back().get<std::string>()
-                                                                                  : std::string();
+    return path && path->is_array() && !path->empty() && path->back().is_string()
+               ? path->back().get<std::string>()
+               : std::string();
   }
 
   ExpressionId expression(const Json& json, size_t depth) {
     if (error_) return {};
-    if (depth > depth_limit) return fail("the plan is nested more than {} levels deep", depth_limit), ExpressionId{};
+    if (depth > depth_limit)
+      return fail("the plan is nested more than {} levels deep", depth_limit), ExpressionId{};
     const std::string kind = text_of(json, "expression_class");
-    if (kind == "BOUND_REF") return column(position(json, "index"), type(field(json, "return_type")));
+    if (kind == "BOUND_REF")
+      return column(position(json, "index"), type(field(json, "return_type")));
     if (kind == "BOUND_CONSTANT") return constant(field(json, "value"));
     const std::string id = text_of(json, "type");
     static const Type truth{TypeId::boolean};
-    if (kind == "BOUND_CONJUNCTION") return call(id, expressions(json, "children", depth + 1), truth, json);
+    if (kind == "BOUND_CONJUNCTION")
+      return call(id, expressions(json, "children", depth + 1), truth, json);
     if (kind == "BOUND_OPERATOR")
-      return call(id, expressions(json, "children", depth + 1), type(field(json, "return_type")), json);
+      return call(id, expressions(json, "children", depth + 1), type(field(json, "return_type")),
+                  json);
     if (kind == "BOUND_FUNCTION")
-      return call(id == "BOUND_FUNCTION" ? last_name(json) : id, expressions(json, "children", depth + 1),
-                  type(field(json, "return_type")), json);
+      return call(id == "BOUND_FUNCTION" ? last_name(json) : id,
+                  expressions(json, "children", depth + 1), type(field(json, "return_type")), json);
     if (kind == "BOUND_CASE") {
       std::vector<ExpressionId> parts;
       for (const Json& check : list(json, "case_checks"))
-        for (const char* part : {"when_expr", "then_expr"}) parts.push_back(member(check, part, depth));
+        for (const char* part : {"when_expr", "then_expr"})
+          parts.push_back(member(check, part, depth));
       parts.push_back(member(json, "else_expr", depth));
       return call("CASE_EXPR", parts, type(field(json, "return_type")), json);
     }
@@ -292,10 +317,12 @@ class Reader {
   ExpressionId aggregate(const Json& json, size_t depth) {
     const std::string name = last_name(json);
     const size_t row = find_row(aggregates, name);
-    if (row == std::size(aggregates)) return fail("the aggregate {} has no translation", name), ExpressionId{};
+    if (row == std::size(aggregates))
+      return fail("the aggregate {} has no translation", name), ExpressionId{};
     const std::vector<ExpressionId> arguments = expressions(json, "children", depth + 1);
     if (arguments.size() < aggregates[row].least || arguments.size() > aggregates[row].most)
-      return fail("the aggregate {} with {} arguments has no translation", name, arguments.size()), ExpressionId{};
+      return fail("the aggregate {} with {} arguments has no translation", name, arguments.size()),
+             ExpressionId{};
     if (field(json, "order_bys")) fail("the aggregate {} with ORDER BY has no translation", name);
     Expression e;
     e.kind = Expression::aggregate;
@@ -307,22 +334,26 @@ class Reader {
     return plan_.expressions.add(e);
   }
 
-  // A filter that the planner pushed into a scan, of one column. False: it only repeats what stands above the scan.
-  bool scan_filter(const Json& json, ExpressionId column_id, size_t depth, std::vector<ExpressionId>& out) {
+  // A filter that the planner pushed into a scan, of one column. False: it only repeats what stands
+  // above the scan.
+  bool scan_filter(const Json& json, ExpressionId column_id, size_t depth,
+                   std::vector<ExpressionId>& out) {
     static const Type truth{TypeId::boolean};
-    if (depth > depth_limit) return fail("the plan is nested more than {} levels deep", depth_limit), false;
+    if (depth > depth_limit)
+      return fail("the plan is nested more than {} levels deep", depth_limit), false;
     const std::string kind = text_of(json, "filter_type");
     if (kind == "LEGACY_OPTIONAL_FILTER" || kind == "OPTIONAL_FILTER") return false;
     if (kind == "LEGACY_CONSTANT_COMPARISON") {
-      out.push_back(
-          call(text_of(json, "comparison_type"), {column_id, constant(field(json, "constant"))}, truth, json));
+      out.push_back(call(text_of(json, "comparison_type"),
+                         {column_id, constant(field(json, "constant"))}, truth, json));
     } else if (kind == "LEGACY_IS_NULL") {
       out.push_back(call("OPERATOR_IS_NULL", {column_id}, truth, json));
     } else if (kind == "LEGACY_IS_NOT_NULL") {
       out.push_back(call("OPERATOR_IS_NOT_NULL", {column_id}, truth, json));
     } else if (kind == "LEGACY_CONJUNCTION_AND" || kind == "LEGACY_CONJUNCTION_OR") {
       std::vector<ExpressionId> parts;
-      for (const Json& child : list(json, "child_filters")) scan_filter(child, column_id, depth + 1, parts);
+      for (const Json& child : list(json, "child_filters"))
+        scan_filter(child, column_id, depth + 1, parts);
       if (kind == "LEGACY_CONJUNCTION_AND")
         out.insert(out.end(), parts.begin(), parts.end());
       else if (parts.size() == list(json, "child_filters").size())
@@ -372,7 +403,8 @@ class Reader {
       const std::string direction = text_of(order, "type"), nulls = text_of(order, "null_order");
       key.descending = direction == "DESCENDING";
       key.nulls_first = nulls == "NULLS FIRST" || nulls == "NULLS_FIRST";
-      if (!key.descending && direction != "ASCENDING") fail("the order {} has no translation", direction);
+      if (!key.descending && direction != "ASCENDING")
+        fail("the order {} has no translation", direction);
       if (!key.nulls_first && nulls != "NULLS LAST" && nulls != "NULLS_LAST")
         fail("the order of nulls {} has no translation", nulls);
       out.push_back(key);
@@ -385,7 +417,8 @@ class Reader {
     if (!json) return false;
     const std::string kind = text_of(*json, "type", "UNSET");
     if (kind == "UNSET") return false;
-    if (kind != "CONSTANT_VALUE") return fail("a LIMIT or OFFSET that is no constant has no translation"), false;
+    if (kind != "CONSTANT_VALUE")
+      return fail("a LIMIT or OFFSET that is no constant has no translation"), false;
     value = number(*json, "constant_integer");
     return true;
   }
@@ -401,11 +434,14 @@ class Reader {
     }
     n.names = append(plan_.names, names);
     n.types = types(json, "returned_types");
-    if (n.types.count != names.size()) return fail("the scan of {} has a type for not every column", n.table);
+    if (n.types.count != names.size())
+      return fail("the scan of {} has a type for not every column", n.table);
     std::vector<uint32_t> columns;
-    for (const Json& column_json : list(json, "column_indexes")) columns.push_back(position(column_json, "index"));
+    for (const Json& column_json : list(json, "column_indexes"))
+      columns.push_back(position(column_json, "index"));
     for (uint32_t c : columns)
-      if (c != UINT32_MAX && c >= names.size()) return fail("the scan of {} reads column {}", n.table, c);
+      if (c != UINT32_MAX && c >= names.size())
+        return fail("the scan of {} reads column {}", n.table, c);
     n.columns = append(plan_.numbers, columns);
     projection(json, "projection_ids", n.projection, n.projects);
     std::vector<ExpressionId> filters;
@@ -437,7 +473,8 @@ class Reader {
       Condition condition;
       const std::string comparison = text_of(c, "comparison");
       const size_t f = find_row(functions, comparison);
-      if (f == std::size(functions)) return fail("the join condition {} has no translation", comparison);
+      if (f == std::size(functions))
+        return fail("the join condition {} has no translation", comparison);
       condition.comparison = static_cast<Function>(f);
       condition.left = member(c, "left", depth);
       condition.right = member(c, "right", depth);
@@ -471,11 +508,13 @@ class Reader {
 
   NodeId node(const Json& json, size_t depth) {
     if (error_) return {};
-    if (depth > depth_limit) return fail("the plan is nested more than {} levels deep", depth_limit), NodeId{};
+    if (depth > depth_limit)
+      return fail("the plan is nested more than {} levels deep", depth_limit), NodeId{};
     const std::string name = text_of(json, "type");
     const size_t row = find_row(operators, name);
     if (row == std::size(operators))
-      return fail("the operator {} has no translation", name.empty() ? "without a type" : name), NodeId{};
+      return fail("the operator {} has no translation", name.empty() ? "without a type" : name),
+             NodeId{};
     Node n;
     n.op = static_cast<Operator>(row);
     std::vector<NodeId> children;
@@ -551,7 +590,11 @@ class Reader {
 Result<Plan> read_plan(std::string_view json) { return Reader().read(json); }
 
 std::string_view name_of(Operator op) { return operators[static_cast<size_t>(op)].name; }
-std::string_view name_of(Function function) { return functions[static_cast<size_t>(function)].name; }
-std::string_view name_of(Aggregate aggregate) { return aggregates[static_cast<size_t>(aggregate)].name; }
+std::string_view name_of(Function function) {
+  return functions[static_cast<size_t>(function)].name;
+}
+std::string_view name_of(Aggregate aggregate) {
+  return aggregates[static_cast<size_t>(aggregate)].name;
+}
 
 }  // namespace rndn::sql

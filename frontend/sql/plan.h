@@ -1,9 +1,11 @@
 // The planner's logical plan as records: what the translator reads.
 //
-//   Result<Plan> plan = read_plan(json);      // text of json_serialize_plan(sql, optimize := true, ..)
+//   Result<Plan> plan = read_plan(json);      // text of json_serialize_plan(sql, optimize := true,
+//   ..)
 //
-// Records are contiguous and refer to each other by index; lists are ranges of shared arrays. Filters that the planner pushed into
-// scans are expressions here, and all comparisons, conjunctions, casts and CASE are calls of functions (functions.def).
+// Records are contiguous and refer to each other by index; lists are ranges of shared arrays.
+// Filters that the planner pushed into scans are expressions here, and all comparisons,
+// conjunctions, casts and CASE are calls of functions (functions.def).
 #pragma once
 #include <cstdint>
 #include <span>
@@ -39,7 +41,18 @@ enum class Aggregate : uint8_t {
 #undef SQL_AGGREGATE
 };
 
-enum class JoinType : uint8_t { inner, left, right, full, semi, anti, right_semi, right_anti, mark, single };
+enum class JoinType : uint8_t {
+  inner,
+  left,
+  right,
+  full,
+  semi,
+  anti,
+  right_semi,
+  right_anti,
+  mark,
+  single
+};
 
 enum class NodeId : uint32_t {};
 enum class ExpressionId : uint32_t {};
@@ -53,23 +66,25 @@ struct Range {
 struct Constant {
   Type type;
   bool is_null = false;
-  __int128 integer = 0;  // integers, BOOLEAN, DECIMAL (scaled), DATE (days), TIME and TIMESTAMP (microseconds)
-  double real = 0;       // FLOAT, DOUBLE
-  std::string text;      // VARCHAR
+  __int128 integer =
+      0;  // integers, BOOLEAN, DECIMAL (scaled), DATE (days), TIME and TIMESTAMP (microseconds)
+  double real = 0;   // FLOAT, DOUBLE
+  std::string text;  // VARCHAR
 };
 
 struct Expression {
   enum Kind : uint8_t { column, constant, call, aggregate };
   Kind kind = column;
-  Function function{};            // call
-  Aggregate aggregate_function{};  // aggregate
-  bool distinct = false;          // aggregate: of distinct values
+  Function function{};                                  // call
+  Aggregate aggregate_function{};                       // aggregate
+  bool distinct = false;                                // aggregate: of distinct values
   bool lower_inclusive = true, upper_inclusive = true;  // BETWEEN
   Type type;
-  uint32_t index = 0;             // column: of the child's columns (left's, then right's); constant: in Plan::constants
+  uint32_t index =
+      0;  // column: of the child's columns (left's, then right's); constant: in Plan::constants
   Range<ExpressionId> arguments;  // call, aggregate; CASE: when, then, when, then, .., else
   ExpressionId filter = none<ExpressionId>();  // aggregate: FILTER (WHERE ..)
-  uint32_t offset = UINT32_MAX;   // where it stands in the SQL text, in bytes; UINT32_MAX: not known
+  uint32_t offset = UINT32_MAX;  // where it stands in the SQL text, in bytes; UINT32_MAX: not known
 };
 
 struct Condition {  // of a join: left `comparison` right, each over its own side's columns
@@ -85,29 +100,31 @@ struct OrderKey {
 struct Node {
   Operator op{};
   Range<NodeId> children;
-  // filter, scan: conjuncts; project: columns; aggregate: aggregates; join: further conjuncts over left and right columns;
-  // values: cells, row by row
+  // filter, scan: conjuncts; project: columns; aggregate: aggregates; join: further conjuncts over
+  // left and right columns; values: cells, row by row
   Range<ExpressionId> expressions;
   Range<ExpressionId> groups;   // aggregate: keys; distinct: DISTINCT ON's keys
   Range<Condition> conditions;  // join
   Range<OrderKey> orders;       // order, top; distinct: which row of a key
-  // Columns that leave, by position among those that enter (scan: among `columns`); everything when `projects` is false.
+  // Columns that leave, by position among those that enter (scan: among `columns`); everything when
+  // `projects` is false.
   Range<uint32_t> projection;
   bool projects = false;
   Range<uint32_t> right_projection;  // join: of the right side
   bool right_projects = false;
-  Range<uint32_t> columns;      // scan: columns that are read, by position in Plan::names of `names`
-  Range<std::string> names;     // scan: the table's columns
-  Range<Type> types;            // no_rows, values, cte_ref: what leaves; scan: the table's columns
-  Range<uint32_t> sets;         // aggregate: with several grouping sets, for each its length and then its keys
-  uint32_t set_count = 0;       // aggregate: grouping sets; 0: one of all keys
+  Range<uint32_t> columns;   // scan: columns that are read, by position in Plan::names of `names`
+  Range<std::string> names;  // scan: the table's columns
+  Range<Type> types;         // no_rows, values, cte_ref: what leaves; scan: the table's columns
+  Range<uint32_t>
+      sets;  // aggregate: with several grouping sets, for each its length and then its keys
+  uint32_t set_count = 0;  // aggregate: grouping sets; 0: one of all keys
   JoinType join{};
-  bool all = false;             // union, except, intersect: ALL
+  bool all = false;  // union, except, intersect: ALL
   bool distinct_on = false;
   bool has_limit = false;
   uint64_t limit = 0, offset = 0;
-  uint32_t cte = 0;             // cte, cte_ref
-  std::string table;            // scan
+  uint32_t cte = 0;   // cte, cte_ref
+  std::string table;  // scan
 };
 
 struct Plan {
@@ -126,7 +143,9 @@ struct Plan {
   const Node& operator[](NodeId id) const { return nodes[id]; }
   const Expression& operator[](ExpressionId id) const { return expressions[id]; }
   std::span<const NodeId> of(Range<NodeId> r) const { return part(node_lists, r); }
-  std::span<const ExpressionId> of(Range<ExpressionId> r) const { return part(expression_lists, r); }
+  std::span<const ExpressionId> of(Range<ExpressionId> r) const {
+    return part(expression_lists, r);
+  }
   std::span<const Condition> of(Range<Condition> r) const { return part(conditions, r); }
   std::span<const OrderKey> of(Range<OrderKey> r) const { return part(orders, r); }
   std::span<const uint32_t> of(Range<uint32_t> r) const { return part(numbers, r); }
@@ -140,8 +159,8 @@ struct Plan {
   }
 };
 
-// Reads the text of json_serialize_plan. An error names the operator, function, type or field that is not known, or gives the
-// planner's own message where the text is one.
+// Reads the text of json_serialize_plan. An error names the operator, function, type or field that
+// is not known, or gives the planner's own message where the text is one.
 Result<Plan> read_plan(std::string_view json);
 
 std::string_view name_of(Operator op);

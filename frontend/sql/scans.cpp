@@ -1,9 +1,12 @@
 // Scans of tables and rows that stand in the text: columns as cells.
 //
-// A column is loaded where it is read, not before. A column that refers to a table's key is that key at the row numbers that the
-// table knows of it (`values` of the enumeration): the same vector as the key picked by a join, so that keys on both sides of a
-// join, of a grouping or of a result are one. Decimals kept as binary floats become the integers that they round to.
-// Left out: columns that hold nulls (refused by name), and what HorseIR's calendar types keep but SQL's types here do not.
+// A column is loaded where it is read, not before. A column that refers to a table's key is that
+// key at the row numbers that the table knows of it (`values` of the enumeration): the same vector
+// as the key picked by a join, so that keys on both sides of a join, of a grouping or of a result
+// are one. Decimals kept as binary floats become the integers that they round to, times of day and
+// timestamps microseconds.
+// Left out: columns that hold nulls, months and complex numbers; they are refused by name.
+#include <algorithm>
 #include <cmath>
 
 #include "frontend/sql/translator.h"
@@ -31,6 +34,21 @@ Bounds bounds_of(const Column& c) {
   return Bounds::of(static_cast<int64_t>(least), static_cast<int64_t>(most));
 }
 
+// Calendar values as microseconds: what `minus` of the least one counts.
+struct Clock {
+  BasicType stored;
+  TypeId type;
+  std::string_view zero;
+  BasicType difference;
+  int64_t microseconds;
+};
+constexpr Clock clocks[] = {
+    {BasicType::dt, TypeId::timestamp, "1970-01-01T00:00:00.000:dt", BasicType::i64, 1'000},
+    {BasicType::time, TypeId::time, "00:00:00.000:time", BasicType::i32, 1'000},
+    {BasicType::second, TypeId::time, "00:00:00:second", BasicType::i32, 1'000'000},
+    {BasicType::minute, TypeId::time, "00:00:minute", BasicType::i32, 60'000'000},
+};
+
 bool is_key(const Table& table, const Column& c) {
   return c.unique || (table.primary.size() == 1 && table.primary[0] == c.name);
 }
@@ -51,19 +69,21 @@ VectorId Translator::key_vector(const Table& table, const Column& column) {
   const std::string_view basic = hir::basic_type_name(column.stored);
   const bool refers = !column.foreign_table.empty();
   const std::string type = refers ? fmt::format("enum<{}>", basic) : std::string(basic);
-  const VectorId v = g_.call("check_cast(@column_value(", {loaded}, column.stored, space, column.name, bounds_of(column),
-                             fmt::format(", {}), {})", symbol(column.name), type), type);
+  const VectorId v =
+      g_.call("check_cast(@column_value(", {loaded}, column.stored, space, column.name,
+              bounds_of(column), fmt::format(", {}), {})", symbol(column.name), type), type);
   Vector& vector = g_.change(v);
   vector.unique = is_key(table, column);
-  vector.dense = vector.unique && column.ascending && column.min && column.max && table.rows > 0 &&
-                 static_cast<__int128>(*column.max) - *column.min + 1 == static_cast<__int128>(table.rows);
+  vector.dense =
+      vector.unique && column.ascending && column.min && column.max && table.rows > 0 &&
+      static_cast<__int128>(*column.max) - *column.min + 1 == static_cast<__int128>(table.rows);
   return v;
 }
 
 // Of a foreign key, as HorseIR gives it: the row of `to` for each row.
 VectorId Translator::referred_rows(VectorId enumeration, const Table& to) {
-  return g_.call("@values(", {enumeration}, BasicType::i64, g_[enumeration].space, g_[enumeration].hint + "_row",
-                 Bounds::of(0, static_cast<__int128>(to.rows)));
+  return g_.call("@values(", {enumeration}, BasicType::i64, g_[enumeration].space,
+                 g_[enumeration].hint + "_row", Bounds::of(0, static_cast<__int128>(to.rows)));
 }
 
 Cell Translator::column(const Table& table, const Column& column, SpaceId space) {
@@ -83,8 +103,8 @@ Cell Translator::column(const Table& table, const Column& column, SpaceId space)
     const Table* to = catalog_.find(column.foreign_table);
     const Column* key = to ? to->find(column.foreign_key) : nullptr;
     if (!key) {
-      fail("column {} of {} refers to {}.{}, which is not there", column.name, table.name, column.foreign_table,
-           column.foreign_key);
+      fail("column {} of {} refers to {}.{}, which is not there", column.name, table.name,
+           column.foreign_table, column.foreign_key);
       return failed(column.type);
     }
     const VectorId rows = referred_rows(v, *to);
@@ -99,7 +119,8 @@ Cell Translator::column(const Table& table, const Column& column, SpaceId space)
     if (stored == BasicType::f64 || stored == BasicType::f32) {
       const double factor = std::pow(10.0, column.type.scale);
       const VectorId wide = g_.cast(v, BasicType::f64);
-      const VectorId scaled = g_.map("mul", {wide, g_.real(BasicType::f64, factor)}, BasicType::f64);
+      const VectorId scaled =
+          g_.map("mul", {wide, g_.real(BasicType::f64, factor)}, BasicType::f64);
       const VectorId whole = g_.cast(g_.map("round", {scaled}, BasicType::f64), BasicType::i64);
       g_.change(whole).bounds = bounds_of(column);
       g_.name(whole, column.name);
@@ -109,14 +130,19 @@ Cell Translator::column(const Table& table, const Column& column, SpaceId space)
     return {g_.cast(v, BasicType::i64), nothing, column.type};
   }
   if (column.type.id == TypeId::varchar)
-    return hir::is_text(stored) || stored == BasicType::character ? Cell{v, nothing, column.type} : refuse();
-  if (stored == BasicType::dt && column.type.id == TypeId::timestamp) {
-    const VectorId since = g_.call("", {}, BasicType::dt, one_row, "epoch", {}, "1970-01-01T00:00:00.000:dt");
-    const VectorId ms = g_.map("minus", {v, since}, BasicType::i64);
-    return {g_.map("mul", {ms, g_.integer(BasicType::i64, 1000)}, BasicType::i64), nothing, column.type};
+    return hir::is_text(stored) || stored == BasicType::character ? Cell{v, nothing, column.type}
+                                                                  : refuse();
+  for (const Clock& clock : clocks) {
+    if (stored != clock.stored || column.type.id != clock.type) continue;
+    const VectorId zero = g_.call("", {}, stored, one_row, "zero", {}, std::string(clock.zero));
+    const VectorId since = g_.cast(g_.map("minus", {v, zero}, clock.difference), BasicType::i64);
+    return {g_.map("mul", {since, g_.integer(BasicType::i64, clock.microseconds)}, BasicType::i64,
+                   bounds_of(column)),
+            nothing, column.type};
   }
   if (stored == wanted) return {v, nothing, column.type};
-  const bool numbers = hir::is_real(stored) && hir::is_real(wanted) && stored != BasicType::character;
+  const bool numbers =
+      hir::is_real(stored) && hir::is_real(wanted) && stored != BasicType::character;
   // A narrower vector of integers stays: operations widen it where they must.
   if (numbers && hir::is_integer(stored) == hir::is_integer(wanted))
     return {hir::is_integer(stored) ? v : g_.cast(v, wanted), nothing, column.type};
@@ -157,6 +183,15 @@ Relation Translator::scan(const Node& n) {
       out.columns.push_back(failed(plan_.of(n.types)[c]));
     }
   }
+  if (table->primary.size() > 1) {
+    std::vector<VectorId> key;
+    for (size_t i = 0; i < out.columns.size(); ++i) {
+      const uint32_t c = plan_.of(n.columns)[i];
+      if (c != UINT32_MAX && std::count(table->primary.begin(), table->primary.end(), names[c]))
+        key.push_back(out.columns[i].value);
+    }
+    if (key.size() == table->primary.size()) g_.set_identity(out.space, key);
+  }
   for (ExpressionId e : plan_.of(n.expressions)) filter(out, evaluate(e, out.columns));
   project(out, n.projects, n.projection);
   return out;
@@ -169,7 +204,8 @@ Relation Translator::no_rows(std::span<const Type> types) {
   return out;
 }
 
-// Rows of cells: where all are constants, a column is one literal; else rows are appended one by one.
+// Rows of cells: where all are constants, a column is one literal; else rows are appended one by
+// one.
 Relation Translator::values(const Node& n) {
   const std::span<const Type> types = plan_.of(n.types);
   const std::span<const ExpressionId> cells = plan_.of(n.expressions);
@@ -191,8 +227,9 @@ Relation Translator::values(const Node& n) {
   const auto column_of = [&](BasicType type, const std::vector<VectorId>& list) {
     Bounds bounds = g_[list[0]].bounds;
     for (VectorId v : list) bounds = rndn::sql::join(bounds, g_[v].bounds);
-    const VectorId v = g_.call("", {}, type, out.space, "cell", bounds, g_[g_.list_literal(type, list)].head,
-                               fmt::format("{}", hir::basic_type_name(type)));
+    const VectorId v =
+        g_.call("", {}, type, out.space, "cell", bounds, g_[g_.list_literal(type, list)].head,
+                fmt::format("{}", hir::basic_type_name(type)));
     if (is_none(g_[out.space].witness)) g_.set_witness(out.space, v);
     return v;
   };
@@ -204,7 +241,8 @@ Relation Translator::values(const Node& n) {
       valid.push_back(valid_of(part.columns[c]));
       nulls = nulls || !is_none(part.columns[c].valid);
     }
-    out.columns.push_back({column_of(basic_of(types[c]), list), nulls ? column_of(BasicType::boolean, valid) : nothing, types[c]});
+    out.columns.push_back({column_of(basic_of(types[c]), list),
+                           nulls ? column_of(BasicType::boolean, valid) : nothing, types[c]});
   }
   return out;
 }

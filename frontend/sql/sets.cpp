@@ -1,7 +1,9 @@
-// UNION ALL, EXCEPT, INTERSECT, and common table expressions, which are relations that are made once.
+// UNION ALL, EXCEPT, INTERSECT, and common table expressions, which are relations that are made
+// once.
 //
-// UNION appends columns; EXCEPT and INTERSECT ask for each row on the left whether the right has its like, nulls equal; the
-// planner's DISTINCT above them makes sets of their rows. Left out: EXCEPT ALL and INTERSECT ALL, which count.
+// UNION appends columns; EXCEPT and INTERSECT ask for each row on the left whether the right has
+// its like, nulls equal; the planner's DISTINCT above them makes sets of their rows. Left out:
+// EXCEPT ALL and INTERSECT ALL, which count.
 #include "frontend/sql/translator.h"
 
 namespace rndn::sql {
@@ -13,7 +15,8 @@ Relation Translator::append(std::vector<Relation> parts) {
   for (Relation& part : parts) {
     part = compact(part);
     if (part.columns.size() != parts[0].columns.size()) {
-      fail("the plan appends rows of {} columns to rows of {}", part.columns.size(), parts[0].columns.size());
+      fail("the plan appends rows of {} columns to rows of {}", part.columns.size(),
+           parts[0].columns.size());
       return {};
     }
   }
@@ -25,7 +28,8 @@ Relation Translator::append(std::vector<Relation> parts) {
   const auto chain = [&](const std::vector<VectorId>& columns) {
     VectorId all = g_.spread(columns[0], parts[0].space);
     for (size_t i = 1; i < columns.size(); ++i)
-      all = g_.call("@append(", {all, g_.spread(columns[i], parts[i].space)}, g_[columns[0]].type, out.space, g_[columns[0]].hint,
+      all = g_.call("@append(", {all, g_.spread(columns[i], parts[i].space)}, g_[columns[0]].type,
+                    out.space, g_[columns[0]].hint,
                     rndn::sql::join(g_[all].bounds, g_[columns[i]].bounds));
     g_.set_witness(out.space, all);
     return all;
@@ -41,7 +45,8 @@ Relation Translator::append(std::vector<Relation> parts) {
       valid.push_back(valid_of(part.columns[c]));
       nulls = nulls || !is_none(part.columns[c].valid);
     }
-    out.columns.push_back({chain(values), nulls ? chain(valid) : nothing, parts[0].columns[c].type});
+    out.columns.push_back(
+        {chain(values), nulls ? chain(valid) : nothing, parts[0].columns[c].type});
   }
   return out;
 }
@@ -56,7 +61,8 @@ Relation Translator::set_operation(const Node& n) {
     return left;
   }
   if (left.columns.size() != right.columns.size()) {
-    fail("the plan compares rows of {} columns with rows of {}", left.columns.size(), right.columns.size());
+    fail("the plan compares rows of {} columns with rows of {}", left.columns.size(),
+         right.columns.size());
     return left;
   }
   On on;

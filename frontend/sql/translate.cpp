@@ -1,4 +1,5 @@
-// A plan's operators, one by one, and the program around the vectors that they make (translate.h, translator.h).
+// A plan's operators, one by one, and the program around the vectors that they make (translate.h,
+// translator.h).
 #include "frontend/sql/translate.h"
 
 #include <set>
@@ -16,7 +17,8 @@ Cell Translator::keep(const Cell& c, SpaceId space) {
   return {g_.keep(space, c.value), is_none(c.valid) ? nothing : g_.keep(space, c.valid), c.type};
 }
 Cell Translator::spread(const Cell& c, SpaceId space) {
-  return {g_.spread(c.value, space), is_none(c.valid) ? nothing : g_.spread(c.valid, space), c.type};
+  return {g_.spread(c.value, space), is_none(c.valid) ? nothing : g_.spread(c.valid, space),
+          c.type};
 }
 
 // The rows that belong to a relation as all rows of a space.
@@ -117,7 +119,8 @@ Result<Translation> Translator::run(const std::vector<std::string>& names) {
   };
   for (size_t i = 0; i < r.columns.size(); ++i) {
     const Cell& c = r.columns[i];
-    ResultColumn column{i < names.size() ? names[i] : fmt::format("column{}", i), c.type, 0, std::nullopt};
+    ResultColumn column{i < names.size() ? names[i] : fmt::format("column{}", i), c.type, 0,
+                        std::nullopt};
     column.values = add(c.value, column.name);
     if (!is_none(c.valid)) column.valid = add(c.valid, column.name + "?");
     out.columns.push_back(std::move(column));
@@ -125,15 +128,19 @@ Result<Translation> Translator::run(const std::vector<std::string>& names) {
   std::vector<VectorId> symbols;
   for (const std::string& title : titles) symbols.push_back(g_.text(BasicType::sym, title));
   const VectorId list = g_.call("@list(", columns, BasicType::i64, r.space, "result_columns");
-  const VectorId table = g_.call("@table(", {g_.list_literal(BasicType::sym, symbols), list}, BasicType::i64, r.space, "result");
+  const VectorId table = g_.call("@table(", {g_.list_literal(BasicType::sym, symbols), list},
+                                 BasicType::i64, r.space, "result");
   if (error_) return *error_;
   const std::string statements = g_.print({table});
-  out.program = fmt::format("module query {{\n    import Builtin.*;\n    def main() : table {{\n{}        return {};\n    }}\n}}\n",
-                            statements, g_.name_of(table));
+  out.program = fmt::format(
+      "module query {{\n    import Builtin.*;\n    def main() : table {{\n{}        return {};\n   "
+      " }}\n}}\n",
+      statements, g_.name_of(table));
   return out;
 }
 
-Result<Translation> translate(const Plan& plan, const Catalog& catalog, const std::vector<std::string>& names) {
+Result<Translation> translate(const Plan& plan, const Catalog& catalog,
+                              const std::vector<std::string>& names) {
   return Translator(plan, catalog).run(names);
 }
 

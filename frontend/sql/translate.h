@@ -4,8 +4,9 @@
 //   t->program                      // module with main, which gives one table
 //   t->columns[0].values            // which of that table's columns holds the first result column
 //
-// The table has a column of values for every result column, and a column of bool for those that may be null: true where there is a
-// value. docs/sql.md has the table of what becomes of each operator and function.
+// The table has a column of values for every result column, and a column of bool for those that may
+// be null: true where there is a value. docs/sql.md has the table of what becomes of each operator
+// and function.
 #pragma once
 #include <optional>
 #include <string>
@@ -19,9 +20,9 @@ namespace rndn::sql {
 
 struct ResultColumn {
   std::string name;
-  Type type;                       // DECIMAL: values are times 10^scale
-  uint32_t values = 0;             // column of the program's table
-  std::optional<uint32_t> valid;   // column of bool; none: never null
+  Type type;                      // DECIMAL: values are times 10^scale
+  uint32_t values = 0;            // column of the program's table
+  std::optional<uint32_t> valid;  // column of bool; none: never null
 };
 
 struct Translation {
@@ -29,8 +30,10 @@ struct Translation {
   std::vector<ResultColumn> columns;
 };
 
-// `names` are those of the result columns, as the planner describes them; what is missing is called column0, column1, ..
-// An error names the operator, function, cast or type that has no translation, and why.
-Result<Translation> translate(const Plan& plan, const Catalog& catalog, const std::vector<std::string>& names = {});
+// `names` are those of the result columns, as the planner describes them; what is missing is called
+// column0, column1, .. An error names the operator, function, cast or type that has no translation,
+// and why.
+Result<Translation> translate(const Plan& plan, const Catalog& catalog,
+                              const std::vector<std::string>& names = {});
 
 }  // namespace rndn::sql

@@ -1,9 +1,10 @@
 // The translator's state and its parts; private to frontend/sql.
 //
-// A cell is a vector of values and, where nulls may be, a vector of bool that is false for them; values under false are zeros, so
-// that pairs compare, group and join as they are. A relation is columns of one space, and the mask of the rows that belong to it,
-// which is applied only where rows must stand close (groups, sorts, joins by value): filters cost one mask.
-// The first error stays; what is made after it is not used.
+// A cell is a vector of values and, where nulls may be, a vector of bool that is false for them;
+// values under false are zeros, so that pairs compare, group and join as they are. A relation is
+// columns of one space, and the mask of the rows that belong to it, which is applied only where
+// rows must stand close (groups, sorts, joins by value): filters cost one mask. The first error
+// stays; what is made after it is not used.
 #pragma once
 #include <fmt/format.h>
 
@@ -57,13 +58,15 @@ class Translator {
   void filter(Relation& r, const Cell& condition);
   void project(Relation& r, bool projects, Range<uint32_t> map);
   Relation side_by_side(const Relation& left, const Relation& right);
-  void pick(Relation& r, VectorId rows);           // of a compact relation
+  void pick(Relation& r, VectorId rows);  // of a compact relation
   Cell pick(const Cell& c, VectorId rows);
   Cell keep(const Cell& c, SpaceId space);
   Cell spread(const Cell& c, SpaceId space);
   Cell null_of(Type type);
-  VectorId valid_of(const Cell& c) { return is_none(c.valid) ? g_.integer(hir::BasicType::boolean, 1) : c.valid; }
-  void unify(Cell& a, Cell& b);                    // to one HorseIR type
+  VectorId valid_of(const Cell& c) {
+    return is_none(c.valid) ? g_.integer(hir::BasicType::boolean, 1) : c.valid;
+  }
+  void unify(Cell& a, Cell& b);  // to one HorseIR type
 
   // scans.cpp
   Relation scan(const Node& n);
@@ -77,7 +80,8 @@ class Translator {
   // expressions.cpp
   Cell evaluate(ExpressionId e, std::span<const Cell> columns);
   Cell constant(const Constant& c);
-  Cell strict(Type type, VectorId value, std::span<const Cell> arguments);  // null where an argument is
+  Cell strict(Type type, VectorId value,
+              std::span<const Cell> arguments);  // null where an argument is
   Cell canonical(Type type, VectorId value, VectorId valid);
   Cell compare_cells(std::string_view builtin, Cell a, Cell b);
   Cell equal_cells(const Cell& a, const Cell& b);  // nulls are equal
@@ -86,13 +90,15 @@ class Translator {
   Cell membership(std::span<const Cell> a);
   Cell cast_cell(const Cell& c, Type to);
   Cell decimal_down(const Cell& c, unsigned digits, Type to);
-  Cell like_cell(std::span<const Cell> a, bool quote, std::string_view before, std::string_view behind);
+  Cell like_cell(std::span<const Cell> a, bool quote, std::string_view before,
+                 std::string_view behind);
   Cell all_of(std::vector<Cell> parts, bool is_and);
   Cell both(const Cell& a, const Cell& b, bool is_and);
   VectorId rescaled(const Cell& c, unsigned scale);
   Bounds within_type(Bounds bounds, std::string_view what, Type type);
   // The rules of functions.def: `a` are the arguments.
-#define SQL_RULE(rule) Cell rule(const Expression& e, std::span<const Cell> a, std::string_view builtin);
+#define SQL_RULE(rule) \
+  Cell rule(const Expression& e, std::span<const Cell> a, std::string_view builtin);
   SQL_RULE(compare)
   SQL_RULE(distinct_from)
   SQL_RULE(not_distinct_from)
@@ -140,7 +146,8 @@ class Translator {
   Relation join(const Node& n);
   Relation cross(const Relation& left, const Relation& right);
   Relation inner(const Relation& left, const Relation& right, std::vector<Key> keys, const On& on);
-  Relation outer(const Relation& left, const Relation& right, std::vector<Key> keys, const On& on, bool keeps_right);
+  Relation outer(const Relation& left, const Relation& right, std::vector<Key> keys, const On& on,
+                 bool keeps_right);
   Cell mark(const Relation& left, const Relation& right, std::vector<Key> keys, const On& on);
   static On swapped(const On& on);
   std::vector<Key> keys_of(const On& on, const Relation& left, const Relation& right);
@@ -153,7 +160,8 @@ class Translator {
   bool lift(Relation& to, Cell& key, const Cell& from_key);
   VectorId scatter(SpaceId table, VectorId rows, VectorId value);
   void looked_up(Relation& to, const Lookup& l);
-  Pairs pairs(const Relation& left, const Relation& right, const std::vector<Key>& keys, const On& on);
+  Pairs pairs(const Relation& left, const Relation& right, const std::vector<Key>& keys,
+              const On& on);
 
   // aggregates.cpp
   Relation aggregate(const Node& n);

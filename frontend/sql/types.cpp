@@ -12,7 +12,8 @@ std::string type_name(Type type) {
 #undef SQL_TYPE
   };
   const std::string_view name = names[static_cast<size_t>(type.id)];
-  return type.id == TypeId::decimal ? fmt::format("{}({},{})", name, type.width, type.scale) : std::string(name);
+  return type.id == TypeId::decimal ? fmt::format("{}({},{})", name, type.width, type.scale)
+                                    : std::string(name);
 }
 
 }  // namespace rndn::sql

@@ -249,6 +249,8 @@ TEST(Bounds, HoldForSelections) {
             {Builtin::reverse, {{a, x}}},
             {Builtin::append, {{a, x}, {b, y}}},
             {Builtin::index_a, {{a, x}, {BasicType::i64, places}, {b, y}}},
+            {Builtin::index_or, {{a, x}, {BasicType::i64, {0, -1, 9}}, {a, {px[0]}}}},
+            {Builtin::select, {{BasicType::boolean, mask}, {b, y}, {b, {py[0]}}}},
             {Builtin::where, {{BasicType::boolean, mask}}},
             {Builtin::range, {{BasicType::i64, {places[0]}}}},
             {Builtin::len, {{a, x}}},

@@ -20,16 +20,28 @@ std::string error_of(std::string_view json) {
   return translation ? "" : translation.error().message;
 }
 
-std::string plan_of(std::string_view node) { return fmt::format(R"({{"error":false,"plans":[{{"plan":{}}}]}})", node); }
+std::string plan_of(std::string_view node) {
+  return fmt::format(R"({{"error":false,"plans":[{{"plan":{}}}]}})", node);
+}
 
 // A projection of one expression over a scan of t.
 std::string project(std::string_view expression) {
+  constexpr const char* scan =
+      R"({"type":"LOGICAL_GET","names":["a"],"returned_types":[{"id":"BIGINT"}],)"
+      R"("function_data":{"table":"t"},"column_indexes":[{}]})";
   return plan_of(fmt::format(
-      R"({{"type":"LOGICAL_PROJECTION","expressions":[{}],"children":[{{"type":"LOGICAL_GET","names":["a"],"returned_types":[{{"id":"BIGINT"}}],"function_data":{{"table":"t"}},"column_indexes":[{{}}]}}]}})",
-      expression));
+      R"({{"type":"LOGICAL_PROJECTION","expressions":[{}],"children":[{}]}})", expression, scan));
 }
 
-constexpr std::string_view column = R"({"expression_class":"BOUND_REF","return_type":{"id":"BIGINT"}})";
+// A call of a function or cast; `what`: its fields.
+std::string call(std::string_view what, std::string_view type, std::string_view arguments) {
+  return fmt::format(
+      R"({{"expression_class":"BOUND_FUNCTION",{},"return_type":{{"id":"{}"}},"children":[{}]}})",
+      what, type, arguments);
+}
+
+constexpr std::string_view column =
+    R"({"expression_class":"BOUND_REF","return_type":{"id":"BIGINT"}})";
 
 TEST(Plan, ScanAndProjectionAreRead) { EXPECT_EQ(error_of(project(column)), ""); }
 
@@ -38,37 +50,38 @@ TEST(Plan, ErrorsNameWhatIsNotKnown) {
       {"", "the planner's answer is not JSON"},
       {"[1", "the planner's answer is not JSON"},
       {R"({"error":true,"error_message":"no table x"})", "no table x"},
-      {R"({"error":false,"plans":[]})", "the planner gives 0 plans; one statement at a time is translated"},
+      {R"({"error":false,"plans":[]})",
+       "the planner gives 0 plans; one statement at a time is translated"},
       {plan_of(R"({"type":"LOGICAL_WINDOW"})"), "the operator LOGICAL_WINDOW has no translation"},
       {plan_of(R"({"type":"LOGICAL_FILTER"})"), "the operator LOGICAL_FILTER has 0 children"},
       {plan_of(R"({"type":"LOGICAL_PROJECTION","children":[{"type":"LOGICAL_DUMMY_SCAN"}]})"),
        "the plan has no result column"},
-      {project(R"({"expression_class":"BOUND_WINDOW"})"), "the expression BOUND_WINDOW has no translation"},
-      {project(R"({"expression_class":"BOUND_REF","return_type":{"id":"BLOB"}})"), "the type BLOB has no translation"},
+      {project(R"({"expression_class":"BOUND_WINDOW"})"),
+       "the expression BOUND_WINDOW has no translation"},
+      {project(R"({"expression_class":"BOUND_REF","return_type":{"id":"BLOB"}})"),
+       "the type BLOB has no translation"},
       {project(R"({"expression_class":"BOUND_REF","index":7,"return_type":{"id":"BIGINT"}})"),
        "the plan names column 7 of 1"},
-      {project(fmt::format(
-           R"({{"expression_class":"BOUND_FUNCTION","type":"BOUND_FUNCTION","qname":{{"path":["md5"]}},"return_type":{{"id":"BIGINT"}},"children":[{}]}})",
-           column)),
+      {project(call(R"("type":"BOUND_FUNCTION","qname":{"path":["md5"]})", "BIGINT", column)),
        "the function md5 has no translation"},
-      {project(fmt::format(
-           R"({{"expression_class":"BOUND_FUNCTION","type":"OPERATOR_CAST","return_type":{{"id":"VARCHAR"}},"children":[{}]}})",
-           column)),
+      {project(call(R"("type":"OPERATOR_CAST")", "VARCHAR", column)),
        "the cast from BIGINT to VARCHAR has no translation"},
-      {project(fmt::format(
-           R"({{"expression_class":"BOUND_FUNCTION","type":"BOUND_FUNCTION","qname":{{"path":["*"]}},"return_type":{{"id":"HUGEINT"}},"children":[{},{}]}})",
-           column, column)),
+      {project(call(R"("type":"BOUND_FUNCTION","qname":{"path":["*"]})", "HUGEINT",
+                    fmt::format("{0},{0}", column))),
        "the function * of type HUGEINT may leave 64 bits; 128-bit integers are not there yet"},
-      {project(R"({"expression_class":"BOUND_AGGREGATE","qname":{"path":["mad"]},"return_type":{"id":"BIGINT"}})"),
+      {project(R"({"expression_class":"BOUND_AGGREGATE","qname":{"path":["mad"]},)"
+               R"("return_type":{"id":"BIGINT"}})"),
        "the aggregate mad has no translation"},
-      {plan_of(R"({"type":"LOGICAL_GET","function_data":{"table":"u"}})"), "the plan reads table u, which is not there"},
+      {plan_of(R"({"type":"LOGICAL_GET","function_data":{"table":"u"}})"),
+       "the plan reads table u, which is not there"},
   };
   for (const auto& [json, message] : cases) EXPECT_EQ(error_of(json), message) << json;
 }
 
 TEST(Plan, DeepNestingIsAnError) {
   std::string json = R"({"type":"LOGICAL_DUMMY_SCAN"})";
-  for (int i = 0; i < 2000; ++i) json = fmt::format(R"({{"type":"LOGICAL_LIMIT","children":[{}]}})", json);
+  for (int i = 0; i < 2000; ++i)
+    json = fmt::format(R"({{"type":"LOGICAL_LIMIT","children":[{}]}})", json);
   EXPECT_EQ(error_of(plan_of(json)), "the plan is nested more than 400 levels deep");
 }
 
@@ -77,7 +90,8 @@ TEST(Plan, DamagedPlansGiveAPlanOrAnError) {
   std::mt19937 random(7);
   size_t errors = 0, runs = 0;
   for (const char* query : {"q02", "q13", "q16", "q20", "q21", "q22"}) {
-    const Result<std::string> whole = read_file(fmt::format("{}/tests/sql_translate/plans/{}.json", RNDN_SOURCE_DIR, query));
+    const Result<std::string> whole =
+        read_file(fmt::format("{}/tests/sql_translate/plans/{}.json", RNDN_SOURCE_DIR, query));
     ASSERT_TRUE(whole.ok());
     std::vector<std::pair<size_t, size_t>> words;  // numbers and quoted texts
     for (size_t i = 0; i < whole->size(); ++i) {

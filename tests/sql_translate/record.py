@@ -5,8 +5,9 @@
     build/bin/rndn tpch generate --scale 0.01 -o DIR
     tests/sql_translate/record.py DIR
 
-Writes plans/qNN.json (the plans of tpch/sql) and statements.json (each statement of statements.sql, its plan without the fields that
-nothing reads, and its rows on the data of DIR). Plans are made on empty tables, as a plan must not depend on data.
+Writes plans/qNN.json (the plans of tpch/sql) and statements.json (each statement of statements.sql,
+its plan without the fields that nothing reads, and its rows on the data of DIR). Plans are made on
+empty tables, as a plan must not depend on data.
 """
 import datetime
 import decimal
@@ -19,14 +20,16 @@ import duckdb
 
 HERE = pathlib.Path(__file__).parent
 ROOT = HERE.parent.parent
-# The profile of runtime/planner: what draws conclusions from data, or puts functions of its own into plans, is off.
-PROFILE = ('compressed_materialization,statistics_propagation,late_materialization,join_filter_pushdown,row_group_pruner,'
-           'top_n_window_elimination,grouping_sets,partial_aggregate_pushdown,window_self_join,self_join_aggregate,'
-           'aggregate_reuse,in_clause')
-TYPES = {'i32': 'INTEGER', 'sym': 'VARCHAR', 'str': 'VARCHAR', 'f64': 'DECIMAL(15,2)', 'date': 'DATE',
-         'character': 'VARCHAR'}
-UNREAD = {'alias', 'arguments', 'has_serialize', 'positional_arguments', 'query_location', 'query_location_length',
-          'is_operator', 'bindings', 'bound_columns'}
+# The profile of runtime/planner: what draws conclusions from data, or puts functions of its own
+# into plans, is off.
+PROFILE = ('compressed_materialization,statistics_propagation,late_materialization,'
+           'join_filter_pushdown,row_group_pruner,top_n_window_elimination,grouping_sets,'
+           'partial_aggregate_pushdown,window_self_join,self_join_aggregate,aggregate_reuse,'
+           'in_clause')
+TYPES = {'i32': 'INTEGER', 'sym': 'VARCHAR', 'str': 'VARCHAR', 'f64': 'DECIMAL(15,2)',
+         'date': 'DATE', 'character': 'VARCHAR'}
+UNREAD = {'alias', 'arguments', 'has_serialize', 'positional_arguments', 'query_location',
+          'query_location_length', 'is_operator', 'bindings', 'bound_columns'}
 
 
 def tables():
@@ -46,10 +49,13 @@ def tables():
 def connect(folder=None):
     connection = duckdb.connect()
     for table, columns in tables().items():
-        connection.execute(f'create table {table} ({",".join(f"{c} {t}" for c, t in columns.items())})')
+        declared = ','.join(f'{c} {t}' for c, t in columns.items())
+        connection.execute(f'create table {table} ({declared})')
         if folder:
-            connection.execute(f"insert into {table} select * from read_csv('{folder}/{table}.tbl', delim='|', header=false, "
-                               f"columns={{{','.join(f'{c!r}:{t!r}' for c, t in columns.items())}}})")
+            read = ','.join(f'{c!r}:{t!r}' for c, t in columns.items())
+            connection.execute(
+                f"insert into {table} select * from read_csv('{folder}/{table}.tbl', delim='|', "
+                f"header=false, columns={{{read}}})")
     connection.execute(f"set disabled_optimizers='{PROFILE}'")
     return connection
 
@@ -57,8 +63,8 @@ def connect(folder=None):
 def plan(connection, sql):
     text = sql.replace("'", "''")
     return json.loads(connection.execute(
-        f"select json_serialize_plan('{text}', optimize := true, skip_null := true, skip_empty := true, "
-        "skip_default := true)").fetchone()[0])
+        f"select json_serialize_plan('{text}', optimize := true, skip_null := true, "
+        "skip_empty := true, skip_default := true)").fetchone()[0])
 
 
 def trimmed(json_value):
@@ -80,11 +86,13 @@ def main(folder):
     for query in sorted((ROOT / 'tpch/sql').glob('q*.sql')):
         (HERE / 'plans' / f'{query.stem}.json').write_text(
             json.dumps(plan(empty, query.read_text()), separators=(',', ':')) + '\n')
-    statements = [s.strip() for s in (HERE / 'statements.sql').read_text().split(';\n') if s.strip()]
+    text = (HERE / 'statements.sql').read_text()
+    statements = [s.strip() for s in text.split(';\n') if s.strip()]
     lines = []
     for sql in statements:
         rows = [[cell(c) for c in row] for row in full.execute(sql).fetchall()]
-        lines.append(json.dumps({'sql': sql, 'plan': trimmed(plan(empty, sql)), 'rows': rows}, separators=(',', ':')))
+        lines.append(json.dumps({'sql': sql, 'plan': trimmed(plan(empty, sql)), 'rows': rows},
+                                separators=(',', ':')))
     (HERE / 'statements.json').write_text('[\n' + ',\n'.join(lines) + '\n]\n')
 
 

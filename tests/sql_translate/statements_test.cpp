@@ -1,6 +1,7 @@
-// Statements of our own (statements.sql), as DuckDB plans and answers them (record.py writes statements.json): the translated plans
-// give the same rows on the reference interpreter and, without fallback, on the simulator. The tables hold no nulls; NULLIF, outer
-// joins and aggregates of nothing make them.
+// Statements of our own (statements.sql), as DuckDB plans and answers them (record.py writes
+// statements.json): the translated plans give the same rows on the reference interpreter and,
+// without fallback, on the simulator. The tables hold no nulls; NULLIF, outer joins and aggregates
+// of nothing make them.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -37,14 +38,18 @@ std::vector<std::vector<Cell>> rows_of(const Json& json) {
   return rows;
 }
 
-std::string first_difference(std::vector<std::vector<Cell>> got, std::vector<std::vector<Cell>> wanted, bool ordered) {
-  if (got.size() != wanted.size()) return fmt::format("{} rows, expected {}", got.size(), wanted.size());
+std::string first_difference(std::vector<std::vector<Cell>> got,
+                             std::vector<std::vector<Cell>> wanted, bool ordered) {
+  if (got.size() != wanted.size())
+    return fmt::format("{} rows, expected {}", got.size(), wanted.size());
   if (!ordered)
     for (auto* rows : {&got, &wanted})
-      std::sort(rows->begin(), rows->end(), [](const auto& a, const auto& b) { return text(a) < text(b); });
+      std::sort(rows->begin(), rows->end(),
+                [](const auto& a, const auto& b) { return text(a) < text(b); });
   for (size_t r = 0; r < got.size(); ++r) {
     const bool alike = got[r].size() == wanted[r].size() &&
-                       std::equal(got[r].begin(), got[r].end(), wanted[r].begin(), [](const Cell& a, const Cell& b) { return same(a, b); });
+                       std::equal(got[r].begin(), got[r].end(), wanted[r].begin(),
+                                  [](const Cell& a, const Cell& b) { return same(a, b); });
     if (!alike) return fmt::format("row {} is {}, expected {}", r, text(got[r]), text(wanted[r]));
   }
   return {};
@@ -53,7 +58,8 @@ std::string first_difference(std::vector<std::vector<Cell>> got, std::vector<std
 class Statements : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
-    const Result<std::string> file = read_file(RNDN_SOURCE_DIR "/tests/sql_translate/statements.json");
+    const Result<std::string> file =
+        read_file(RNDN_SOURCE_DIR "/tests/sql_translate/statements.json");
     ASSERT_TRUE(file.ok());
     statements_ = Json::parse(*file);
     auto source = tpch::open_source("tpch:0.01");
@@ -76,7 +82,10 @@ class Statements : public ::testing::Test {
       ASSERT_TRUE(t.ok()) << t.error().message;
       const Result<Rows> got = run(*t);
       ASSERT_TRUE(got.ok()) << got.error().message << t->program;
-      EXPECT_EQ(first_difference(got->rows, rows_of(statement["rows"]), sql.find("order by") != sql.npos), "") << t->program;
+      EXPECT_EQ(
+          first_difference(got->rows, rows_of(statement["rows"]), sql.find("order by") != sql.npos),
+          "")
+          << t->program;
     }
   }
 

@@ -1,5 +1,6 @@
-// The 22 queries in our own words of SQL (tpch/sql), planned (plans/, by DuckDB 2.0.1 with the profile of runtime/planner), translated
-// and run: the rows are those of SQLite, which reads the specification's wording on the same generated data.
+// The 22 queries in our own words of SQL (tpch/sql), planned (plans/, by DuckDB 2.0.1 with the
+// profile of runtime/planner), translated and run: the rows are those of SQLite, which reads the
+// specification's wording on the same generated data.
 #include <gtest/gtest.h>
 
 #include "libraries/base/system/files.h"
@@ -27,10 +28,13 @@ class Translated : public ::testing::TestWithParam<int> {
     const char* text = std::getenv("RNDN_QUERY_SCALE");
     return text ? std::strtod(text, nullptr) : 0.01;
   }
-  static std::string file(const char* form) { return fmt::format(fmt::runtime(form), RNDN_SOURCE_DIR, GetParam()); }
+  static std::string file(const char* form) {
+    return fmt::format(fmt::runtime(form), RNDN_SOURCE_DIR, GetParam());
+  }
 
   Result<sql::Translation> translation() {
-    ASSIGN_OR_RETURN(const std::string json, read_file(file("{}/tests/sql_translate/plans/q{:02}.json")));
+    ASSIGN_OR_RETURN(const std::string json,
+                     read_file(file("{}/tests/sql_translate/plans/q{:02}.json")));
     ASSIGN_OR_RETURN(const sql::Plan plan, sql::read_plan(json));
     ASSIGN_OR_RETURN(const sql::Catalog catalog, catalog_of(*source_, plan));
     return sql::translate(plan, catalog, wanted_.names);
@@ -61,11 +65,11 @@ TEST_P(Translated, AgreesWithSqliteOnTheReferenceInterpreter) {
 }
 
 TEST_P(Translated, AgreesWithSqliteOnTheSimulator) {
-  if (scale > 0.01)
-    GTEST_SKIP() << "skipped: the simulator at scale 0.01 only";
+  if (scale > 0.01) GTEST_SKIP() << "skipped: the simulator at scale 0.01 only";
   const Result<sql::Translation> t = translation();
   ASSERT_TRUE(t.ok()) << t.error().message;
-  const Result<Rows> got = run_on_simulator(*t, source_->schema(), data::SourceTables(source_), "sm_90");
+  const Result<Rows> got =
+      run_on_simulator(*t, source_->schema(), data::SourceTables(source_), "sm_90");
   ASSERT_TRUE(got.ok()) << got.error().message << t->program;
   ASSERT_EQ(difference(*got, wanted_, specification_), "") << t->program;
 }

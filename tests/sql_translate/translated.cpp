@@ -36,7 +36,9 @@ int64_t integer_at(const reference::Value& v, uint64_t i) {
 
 Cell cell(const sql::Type& type, const reference::Value& v, uint64_t i) {
   const double scale = type.id == sql::TypeId::decimal ? std::pow(10.0, type.scale) : 1;
-  const auto exact = [&](int64_t x) { return scale == 1 ? Cell(x) : Cell(static_cast<double>(x) / scale); };
+  const auto exact = [&](int64_t x) {
+    return scale == 1 ? Cell(x) : Cell(static_cast<double>(x) / scale);
+  };
   switch (v.type) {
     case BasicType::f64: return v.as<double>()[i];
     case BasicType::f32: return static_cast<double>(v.as<float>()[i]);
@@ -72,12 +74,14 @@ Result<sql::Catalog> catalog_of(data::Source& source, const sql::Plan& plan) {
                          .foreign_table = c.foreign_table,
                          .foreign_key = c.foreign_key};
       if (read[from.name].count(c.name)) {
-        ASSIGN_OR_RETURN(const std::shared_ptr<const data::Column> data, source.column(from.name, c.name));
+        ASSIGN_OR_RETURN(const std::shared_ptr<const data::Column> data,
+                         source.column(from.name, c.name));
         const data::Statistics& s = data->statistics;
         if (s.known && hir::is_float(c.type)) {
           column.float_min = s.float_min;
           column.float_max = s.float_max;
-        } else if (s.known && data->encoding == data::Encoding::plain && c.type != BasicType::character) {
+        } else if (s.known && data->encoding == data::Encoding::plain &&
+                   c.type != BasicType::character) {
           column.min = s.min;
           column.max = s.max;
           column.ascending = s.sorted;
@@ -117,12 +121,14 @@ Result<Rows> run_on_reference(const sql::Translation& translation, const data::S
   options.strict = true;
   const hir::Program program = hir::run(file, sources, options, sink, timings);
   if (!sink.diagnostics().empty()) return input_error("{}", render(sink, sources));
-  ASSIGN_OR_RETURN(const std::vector<reference::Value> results, reference::run(program, tables, sources, nullptr));
+  ASSIGN_OR_RETURN(const std::vector<reference::Value> results,
+                   reference::run(program, tables, sources, nullptr));
   return rows_of(translation, results[0], null);
 }
 
 Result<Rows> run_on_simulator(const sql::Translation& translation, const data::Schema& schema,
-                              const reference::Tables& tables, std::string_view target, const Cell& null) {
+                              const reference::Tables& tables, std::string_view target,
+                              const Cell& null) {
   SourceManager sources;
   const FileId file = sources.add("query.hir", translation.program);
   DiagnosticSink sink;
@@ -130,13 +136,16 @@ Result<Rows> run_on_simulator(const sql::Translation& translation, const data::S
   runtime::CompileOptions compile_options;
   compile_options.target = target;
   compile_options.schema = &schema;
-  ASSIGN_OR_RETURN(const runtime::Compiled compiled, runtime::compile(file, sources, compile_options, sink, timings));
+  ASSIGN_OR_RETURN(const runtime::Compiled compiled,
+                   runtime::compile(file, sources, compile_options, sink, timings));
   if (!sink.diagnostics().empty()) return input_error("{}", render(sink, sources));
-  ASSIGN_OR_RETURN(const std::unique_ptr<device::Device> device, runtime::open_simulator(std::string(target)));
+  ASSIGN_OR_RETURN(const std::unique_ptr<device::Device> device,
+                   runtime::open_simulator(std::string(target)));
   runtime::Engine engine(*device, tables);
   runtime::EngineOptions options;
   options.allow_fallback = false;
-  ASSIGN_OR_RETURN(const std::unique_ptr<runtime::Engine::Plan> plan, engine.plan(compiled, sources, options, timings));
+  ASSIGN_OR_RETURN(const std::unique_ptr<runtime::Engine::Plan> plan,
+                   engine.plan(compiled, sources, options, timings));
   ASSIGN_OR_RETURN(const std::vector<reference::Value> results, engine.run(*plan, timings));
   return rows_of(translation, results[0], null);
 }

@@ -11,11 +11,14 @@
 
 namespace rndn::testing {
 
-// Tables of the source with the statistics of the columns that `plan` reads; money (f64) is DECIMAL(15,2).
+// Tables of the source with the statistics of the columns that `plan` reads; money (f64) is
+// DECIMAL(15,2).
 Result<sql::Catalog> catalog_of(data::Source& source, const sql::Plan& plan);
 
-// The program's results as SQL has them: decimals at their scale. A null is what the oracle reads for one.
-Rows rows_of(const sql::Translation& translation, const reference::Value& table, const Cell& null = 0.0);
+// The program's results as SQL has them: decimals at their scale. A null is what the oracle reads
+// for one.
+Rows rows_of(const sql::Translation& translation, const reference::Value& table,
+             const Cell& null = 0.0);
 
 // Runs the program on the reference interpreter; a diagnostic of any kind is an error.
 Result<Rows> run_on_reference(const sql::Translation& translation, const data::Schema& schema,
@@ -23,6 +26,7 @@ Result<Rows> run_on_reference(const sql::Translation& translation, const data::S
 
 // The same on the simulator, without fallback to the interpreter for what belongs on the device.
 Result<Rows> run_on_simulator(const sql::Translation& translation, const data::Schema& schema,
-                              const reference::Tables& tables, std::string_view target, const Cell& null = 0.0);
+                              const reference::Tables& tables, std::string_view target,
+                              const Cell& null = 0.0);
 
 }  // namespace rndn::testing
