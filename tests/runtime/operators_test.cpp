@@ -398,5 +398,45 @@ INSTANTIATE_TEST_SUITE_P(Targets, EngineOperators,
                            return fmt::format("{}_{}", std::get<0>(info.param), std::get<1>(info.param).name);
                          });
 
+// With --ordered groups ascend as those of the reference interpreter, by texts too, however they are found.
+TEST(OrderedGroups, AscendByTheirKeys) {
+  const std::string head =
+      "module m { import Builtin.*; def main() : table { t:? = @load_table(`t:sym);\n"
+      "few:sym = check_cast(@column_value(t, `few:sym), sym); other:sym = check_cast(@column_value(t, `other:sym), sym);\n"
+      "many:str = check_cast(@column_value(t, `many:sym), str); k:i32 = check_cast(@column_value(t, `k:sym), i32);\n";
+  const std::string tail = "c:? = @list(r, s); result:? = @table((`r,`s):sym, c); return result; } }";
+  const std::string groups = "keys:? = @keys(d); cells:? = @values(d); ";
+  const std::string sums = "e:? = @each_right(@index, k, cells); f:? = @each(@sum, e); s:? = @raze(f); ";
+  for (const std::string& body :
+       {"d:? = @group(few); " + groups + sums + "r:? = @index(few, keys); ",
+        "d:? = @group(many); " + groups + sums + "r:? = @index(many, keys); ",
+        "both:? = @list(other, many); d:? = @group(both); " + groups + sums + "r:? = @index(many, keys); ",
+        "m:? = @geq(k, 0:i32); x:? = @compress(m, few); d:? = @group(x); " + groups +
+            "f:? = @each(@len, cells); s:? = @raze(f); r:? = @index(x, keys); "}) {
+    SourceManager sources;
+    DiagnosticSink sink;
+    Timings timings;
+    auto compiled = compile(sources.add("t.hir", head + body + tail), sources, {}, sink, timings);
+    ASSERT_TRUE(compiled.ok()) << compiled.error().message << render(sink, sources);
+    const MixedTables tables(1000);
+    auto want = reference::run(compiled->program, tables, sources, nullptr);
+    ASSERT_TRUE(want.ok()) << want.error().message;
+    using Group = operators::Options::Group;
+    for (Group group : {Group::automatic, Group::sort, Group::hash}) {
+      auto device = open_simulator("sm_86");
+      ASSERT_TRUE(device.ok());
+      Engine engine(**device, tables);
+      EngineOptions options{.allow_fallback = false};
+      options.operators.ordered = true;
+      options.operators.group = group;
+      auto plan = engine.plan(*compiled, sources, options, timings);
+      ASSERT_TRUE(plan.ok()) << plan.error().message;
+      auto got = engine.run(**plan, timings);
+      ASSERT_TRUE(got.ok()) << got.error().message;
+      EXPECT_EQ(*print_result(*got, Format::csv), *print_result(*want, Format::csv)) << body;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace rndn::runtime

@@ -598,7 +598,7 @@ TEST_F(Cli, OutputFilesAreWholeOrAsTheyWere) {
       {"rndn-as good.ptx -o kept", true},
       {"rndn-dis bad.cubin -o kept", false},
       {"rndn-dis good.cubin -o kept", true},
-      {"rndn-launch bad.cubin k --grid 1 --block 32 -o kept", false},
+      {"rndn-launch bad.cubin --grid 1 --block 32 -o kept", false},
       {"rndn-launch --list good.cubin -o kept", true},
   };
   for (const Try& t : tries) {
