@@ -42,6 +42,7 @@ class Checker final : public TypeChecker {
     FunctionId id{};
     Function* function = nullptr;
     std::vector<TypeId> declared;      // by VariableId: as written
+    std::vector<bool> held_unknown;    // by VariableId: declared `list<?>`, and was given one of which no more is known
     std::vector<TableFact> tables;     // by VariableId
     std::vector<TypeId> result_types;  // as written
     bool changed = false;              // a type or fact moved in this pass
@@ -146,6 +147,7 @@ void Checker::infer(FunctionId id) {
   walk_.function = &f;
   walk_.declared.reserve(f.variables.size());
   for (const Variable& v : f.variables) walk_.declared.push_back(v.type);
+  walk_.held_unknown.assign(f.variables.size(), false);
   walk_.tables.resize(f.variables.size());
   walk_.result_types = f.result_types;
   for (const Statement& s : f.statements)
@@ -311,8 +313,12 @@ void Checker::set_variable(VariableId id, TypeId type, Span span, const Expressi
     walk_.changed = true;
     return;
   }
-  if (v.type == type) return;
-  if (types.contains_wildcard(declared) && !types.is_wildcard(declared) && assignable(declared, type)) {
+  if (v.type == type) {
+    if (types.contains_wildcard(type)) walk_.held_unknown[index(id)] = true;
+    return;
+  }
+  if (types.contains_wildcard(declared) && !types.is_wildcard(declared) && !walk_.held_unknown[index(id)] &&
+      assignable(declared, type)) {
     // Narrow `list<?>` to what it holds; widen again when it holds different things.
     TypeId next = v.type == declared ? type : declared;
     if (next != v.type) {

@@ -69,11 +69,6 @@ class CompileCommand final : public Command {
     if (!schema) return fail(schema.error());
     auto text = emit_program(programs->front(), flags_, emit_, *schema);
     if (!text) return fail(text.error());
-    for (const codegen::KernelCode& k : compiled->code.kernels)
-      if (!k.refused.empty()) note(fmt::format("kernel `{}` has no code: {}", k.name, k.refused));
-    if (options->until >= runtime::Stage::ptx && text->empty())
-      return fail(input_error(
-          "{}: the program has no kernels: there is no {} to write (--emit outline shows what it has)", p.file, emit_));
     if (auto written = write_file(flags_.output, *text); !written) return fail(written.error());
     return 0;
   }

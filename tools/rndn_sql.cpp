@@ -36,7 +36,7 @@ class SqlCommand final : public Command {
     }
     auto device = DeviceChoice::start(flags_);
     if (!device) return fail(device.error());
-    auto source = open_data(flags_.data, flags_);
+    auto source = open_data(source_names(flags_), flags_);
     if (!source) return fail(source.error());
     return run_programs(*statements, flags_, *source, *std::move(device), nullptr);
   }
@@ -65,12 +65,12 @@ class SqlCommand final : public Command {
     using Until = runtime::SqlQueries::Until;
     if (emit_ == "cubin" && statements.size() > 1)
       return usage_error("--emit cubin is of one statement, not of {}", statements.size());
-    ASSIGN_OR_RETURN(auto source, open_data(flags_.data, flags_));
+    ASSIGN_OR_RETURN(auto source, open_data(source_names(flags_), flags_));
     Flags on_the_host = flags_;
     on_the_host.device = "cpu";  // none is opened
     ASSIGN_OR_RETURN(DeviceChoice device, DeviceChoice::start(on_the_host));
     const data::Schema schema = source ? source->schema() : data::Schema();
-    Session session(std::move(source), std::move(device));
+    Session session(std::move(source), std::move(device), file_cache(flags_));
     std::string out;
     for (const NamedSource& statement : statements) {
       Timings timings;
