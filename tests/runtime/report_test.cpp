@@ -61,7 +61,7 @@ void check_run(const nlohmann::json& j, int run) {
   EXPECT_EQ(j.at("backend"), "rndn");
   check_group(
       j.at("compile"),
-      {"frontend", "outliner", "ptx", "structure", "select", "allocate", "schedule", "peephole", "encode", "load"},
+      {"planner", "translate", "frontend", "outliner", "ptx", "structure", "select", "allocate", "schedule", "peephole", "encode", "load"},
       false);
   check_group(j.at("execute"), {"transfer", "data", "kernels", "library", "cpu", "overhead"}, true);
   EXPECT_EQ(j["execute"]["overlap_ns"], 12345);
