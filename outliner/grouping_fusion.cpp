@@ -14,6 +14,20 @@ using hir::BasicType;
 using hir::Builtin;
 using hir::TypeKind;
 
+bool has_operator(GroupReduction reduce, BasicType values, BasicType result) {
+  if (hir::is_text(values)) return false;
+  switch (reduce) {
+    case GroupReduction::len:
+    case GroupReduction::distinct: return result == BasicType::i64;
+    case GroupReduction::sum:
+      return hir::is_float(values) ? result == values : result == BasicType::i32 || result == BasicType::i64;
+    case GroupReduction::avg: return hir::is_float(result);
+    case GroupReduction::min:
+    case GroupReduction::max: return values != BasicType::boolean && result == values;
+  }
+  return false;
+}
+
 namespace {
 
 constexpr size_t most_reductions = 12;
@@ -27,21 +41,6 @@ std::optional<GroupReduction> reduction_of(Builtin builtin) {
     case Builtin::max: return GroupReduction::max;
     default: return std::nullopt;
   }
-}
-
-// Whether one operator reduces groups of such values to such results (libraries/operators/api.h, can_aggregate).
-bool has_operator(GroupReduction reduce, BasicType values, BasicType result) {
-  if (hir::is_text(values)) return false;
-  switch (reduce) {
-    case GroupReduction::len:
-    case GroupReduction::distinct: return result == BasicType::i64;
-    case GroupReduction::sum:
-      return hir::is_float(values) ? result == values : result == BasicType::i32 || result == BasicType::i64;
-    case GroupReduction::avg: return hir::is_float(result);
-    case GroupReduction::min:
-    case GroupReduction::max: return values != BasicType::boolean && result == values;
-  }
-  return false;
 }
 
 class Finder {

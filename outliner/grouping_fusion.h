@@ -36,6 +36,9 @@ struct Fusions {
   bool fuses(size_t kernel) const { return kernel < kernels.size() && kernels[kernel]; }
 };
 
+// Whether one operator reduces groups of such values to such results (libraries/operators/api.h, can_aggregate).
+bool has_operator(GroupReduction reduce, hir::BasicType values, hir::BasicType result);
+
 Fusions find_fusions(const Outlined& outlined);
 
 }  // namespace rndn::outliner

@@ -35,7 +35,7 @@ class TpchLoader : public data::TableLoader {
     return fmt::format("tpch 1 scale {} {}", scale_, schema_.tables[table].columns[column].name);
   }
 
-  std::string describe(size_t table, size_t column, uint64_t row) const override {
+  std::string describe(size_t table, size_t column, uint64_t row) override {
     return fmt::format("tpch:{}: {}.{}, row {}", scale_, schema_.tables[table].name,
                        schema_.tables[table].columns[column].name, row);
   }

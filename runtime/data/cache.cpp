@@ -286,7 +286,7 @@ class CachedLoader : public TableLoader {
   bool keys_hold(size_t table) const override { return inner_->keys_hold(table); }
   std::optional<uint64_t> rows_at_hand(size_t table) const override { return inner_->rows_at_hand(table); }
   std::string fingerprint(size_t table, size_t column) const override { return inner_->fingerprint(table, column); }
-  std::string describe(size_t table, size_t column, uint64_t row) const override {
+  std::string describe(size_t table, size_t column, uint64_t row) override {
     return inner_->describe(table, column, row);
   }
 

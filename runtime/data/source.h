@@ -48,8 +48,8 @@ class TableLoader {
   virtual Result<Column> load_as(size_t table, size_t column, hir::BasicType type);
   // Whether primary keys are what they are called by construction.
   virtual bool keys_hold(size_t table) const { return (void)table, false; }
-  // Where a value stands, for messages, such as "data/lineitem.tbl:12:5".
-  virtual std::string describe(size_t table, size_t column, uint64_t row) const = 0;
+  // Where a value stands, for messages, such as "data/lineitem.tbl:12:5"; of a column that came from a cache, too.
+  virtual std::string describe(size_t table, size_t column, uint64_t row) = 0;
 };
 
 // Thread-safe; one load at a time. Errors are of fault input (no such table, a value that does not fit) or world (memory).

@@ -85,7 +85,7 @@ class JoinedLoader final : public TableLoader {
   std::string fingerprint(size_t table, size_t column) const override {
     return of(table).fingerprint(tables_[table].position, column);
   }
-  std::string describe(size_t table, size_t column, uint64_t row) const override {
+  std::string describe(size_t table, size_t column, uint64_t row) override {
     return of(table).describe(tables_[table].position, column, row);
   }
 

@@ -4,10 +4,10 @@
 // file is looked through once.
 #include "runtime/data/text_loader.h"
 
-#include <optional>
 #include <cstdlib>
 #include <filesystem>
 #include <new>
+#include <optional>
 
 #include "runtime/data/cache.h"
 #include "runtime/data/guess.h"
@@ -72,9 +72,10 @@ class TextLoader final : public TableLoader {
                        date_format_text(of.format), of.foreign_table);
   }
 
-  std::string describe(size_t table, size_t column, uint64_t row) const override {
-    // A cached column did not need the file.
-    if (!files_[table]) return fmt::format("{}: row {}", path_of(schema_.tables[table]), row + 1);
+  std::string describe(size_t table, size_t column, uint64_t row) override {
+    // A cached column did not need the file, which may be gone or shorter by now.
+    if (!open(table) || row >= files_[table]->rows())
+      return fmt::format("{}: row {}", path_of(schema_.tables[table]), row + 1);
     const TextFile& file = *files_[table];
     return file.describe(file.offset_of(static_cast<int64_t>(row), column));
   }

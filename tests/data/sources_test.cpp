@@ -345,7 +345,7 @@ class Counting : public TableLoader {
     return std::vector<Column>{column};
   }
   std::string fingerprint(size_t, size_t) const override { return ""; }
-  std::string describe(size_t, size_t, uint64_t) const override { return ""; }
+  std::string describe(size_t, size_t, uint64_t) override { return ""; }
 
  private:
   uint64_t rows_;

@@ -4,7 +4,9 @@
 
 #include <map>
 
+#include "outliner/grouping_fusion.h"
 #include "runtime/engine.h"
+#include "runtime/memory/device_value.h"
 #include "runtime/print_result.h"
 #include "runtime/simulator/simulator_device.h"
 #include "tests/runtime/forwarding_device.h"
@@ -436,6 +438,28 @@ TEST(OrderedGroups, AscendByTheirKeys) {
       EXPECT_EQ(*print_result(*got, Format::csv), *print_result(*want, Format::csv)) << body;
     }
   }
+}
+
+// What the outliner fuses with a group is what the operator reduces: its rule is in types of the language, the
+// operator's in those of the device.
+TEST(Operators, WhatIsFusedWithAGroupHasAnOperator) {
+  using outliner::GroupReduction;
+  constexpr std::pair<GroupReduction, operators::Reduce> reductions[] = {
+      {GroupReduction::len, operators::Reduce::len}, {GroupReduction::sum, operators::Reduce::sum},
+      {GroupReduction::avg, operators::Reduce::avg}, {GroupReduction::min, operators::Reduce::min},
+      {GroupReduction::max, operators::Reduce::max}, {GroupReduction::distinct, operators::Reduce::distinct}};
+  size_t fused = 0;
+  for (const auto& [reduction, reduce] : reductions)
+    for (size_t v = 0; v < hir::basic_type_count; ++v)
+      for (size_t r = 0; r < hir::basic_type_count; ++r) {
+        const auto values = static_cast<BasicType>(v), result = static_cast<BasicType>(r);
+        if (!outliner::has_operator(reduction, values, result)) continue;
+        ++fused;
+        EXPECT_TRUE(operators::can_aggregate(reduce, type_on_device(values), type_on_device(result)))
+            << static_cast<int>(reduction) << " of " << hir::basic_type_name(values) << " to "
+            << hir::basic_type_name(result);
+      }
+  EXPECT_GT(fused, 50u);
 }
 
 }  // namespace
