@@ -72,8 +72,9 @@ std::string compound_text(const Value& v) {
       return out + "]";
     case Value::dict: return "{" + compound_text(v.parts()[0]) + " -> " + compound_text(v.parts()[1]) + "}";
     case Value::enumeration: return compound_text(v.parts()[1]);
-    case Value::table: return fmt::format("table of {} rows", length(v));
-    case Value::ktable: return fmt::format("ktable of {} rows", length(v));
+    case Value::table:  // one that loads on demand has no rows yet
+      return v.cells ? fmt::format("table of {} rows", length(v)) : "table " + v.source;
+    case Value::ktable: return fmt::format("k{}", compound_text(v.parts()[0]));
     case Value::functions: return "function";
     case Value::none: break;
   }

@@ -56,6 +56,11 @@ Result<Value> column_of(const Value& table, const std::string& column, const Tab
 }
 
 Result<Value> with_columns(Value value, const Tables& tables) {
+  if (value.kind == Value::ktable) {
+    ASSIGN_OR_RETURN(Value keys, with_columns(value.parts()[0], tables));
+    ASSIGN_OR_RETURN(Value values, with_columns(value.parts()[1], tables));
+    return ktable(std::move(keys), std::move(values));
+  }
   if (value.kind != Value::table || value.source.empty()) return value;
   ASSIGN_OR_RETURN(std::vector<std::string> names, names_of(value, tables));
   // A hint; what goes wrong is said of the column where it does.

@@ -46,7 +46,7 @@ Result<std::vector<std::string>> names_of(const Value& table, const Tables& tabl
 // A column of a file is read as the type `as`, if there is one.
 Result<Value> column_of(const Value& table, const std::string& column, const Tables& tables,
                         std::optional<hir::BasicType> as = {});
-// The value with the columns of such a table; another as it is.
+// The value with the columns of such a table, or of a ktable of such; another as it is.
 Result<Value> with_columns(Value value, const Tables& tables);
 
 // Tables of a source; thread-safe as the source is.

@@ -175,7 +175,7 @@ TEST_F(Cli, MissingColumn) {
 }
 
 TEST_F(Cli, TablesWithoutDataSayWhichFlagIsMissing) {
-  write("p.hir", program("        t:? = @load_table(`region:sym);\n        n:i64 = 1:i64;\n        return n;\n"));
+  write("p.hir", program("        t:? = @load_table(`products:sym);\n        n:i64 = 1:i64;\n        return n;\n"));
   for (const char* device : {"cpu", "sim"}) {
     Ran r = run(std::string("rndn run p.hir --device ") + device);
     EXPECT_EQ(r.exit_code, 2) << device;
@@ -246,6 +246,25 @@ TEST_F(Cli, RunTimeErrorsHaveTheSamePlaceOnEveryDevice) {
     EXPECT_EQ(r.exit_code, 1) << device;
     EXPECT_THAT(r.err, StartsWith("p.hir:7:9: error: `div` divides by zero")) << device;
     EXPECT_EQ(r.out, "");
+  }
+}
+
+// Tables of --data load when their columns are asked for: as results they are asked for whole.
+TEST_F(Cli, TablesOfTheDataAreResults) {
+  write("p.hir", program("        t:table = @load_table(`products:sym);\n"
+                         "        k:ktable = @ktable(t, t);\n"
+                         "        l:? = @list(t, k);\n"
+                         "        return t, k, l;\n",
+                         "table, ktable, ?"));
+  for (const char* device : {"cpu", "sim"}) {
+    const Ran r = run(std::string("rndn run p.hir --format csv --data " RNDN_SOURCE_DIR "/examples/tutorial --device ") +
+                      device);
+    EXPECT_EQ(r.exit_code, 0) << device << r.err;
+    EXPECT_EQ(r.err, "") << device;
+    const std::string heads = "id,name,kind,price";
+    EXPECT_THAT(r.out, StartsWith(heads + "\r\n1,apple,")) << device;
+    EXPECT_THAT(r.out, HasSubstr("\r\n" + heads + "," + heads + "\r\n1,apple,")) << device;
+    EXPECT_THAT(r.out, EndsWith("value\r\ntable products\r\nktable products\r\n")) << device;
   }
 }
 
