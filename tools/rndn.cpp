@@ -84,6 +84,7 @@ int run(int argc, char** argv) {
   bench->require_subcommand(1);
   commands.push_back(tools::bench_tpch_command(*bench));
   commands.push_back(tools::devices_command(program));
+  commands.push_back(tools::help_command(program));
 
   try {
     program.parse(argc, argv);

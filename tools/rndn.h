@@ -149,6 +149,7 @@ std::unique_ptr<Command> bench_tpch_command(CLI::App& bench);
 std::unique_ptr<Command> shell_command(CLI::App& program);
 std::unique_ptr<Command> schema_command(CLI::App& program);
 std::unique_ptr<Command> devices_command(CLI::App& program);
+std::unique_ptr<Command> help_command(CLI::App& program);
 
 // "1,6,10-14" to numbers, as written; empty: none. Fails (fault usage) for anything else.
 Result<std::vector<int>> parse_query_list(const std::string& text);

@@ -280,7 +280,7 @@ TEST_F(Cli, WrongUsage) {
            {"rndn --verzion", "error: `rndn` has no flag `--verzion`; did you mean `--version`?\n"},
            {"rndn rum p.hir", "error: `rndn` has no command `rum`; did you mean `run`?\n"},
            {"rndn frob",
-            "error: `rndn` has no command `frob`; it has run, sql, shell, check, compile, explain, schema, tpch, bench, devices\n"
+            "error: `rndn` has no command `frob`; it has run, sql, shell, check, compile, explain, schema, tpch, bench, devices, help\n"
             "(see rndn --help)\n"},
            {"rndn tpch run --bogus", "error: `run` has no flag `--bogus`\n(see rndn tpch run --help)\n"},
            {"rndn tpch generat", "error: `tpch` has no command `generat`; did you mean `generate`?\n"},
@@ -489,6 +489,39 @@ TEST_F(Cli, AByteOrderMarkIsNoPartOfAProgram) {
 }
 
 // --- What works ----------------------------------------------------------------------------------------------------------------
+
+// The text is that of docs/horseir.md; tests/docs holds the page against the builtins.
+TEST_F(Cli, HelpPrintsEntriesOfTheLanguagesPage) {
+  const std::string page = read(RNDN_SOURCE_DIR "/docs/horseir.md");
+  for (std::string name : {"abs", "join_index"}) {
+    const size_t heading = page.find("\n### " + name + "\n");
+    ASSERT_NE(heading, std::string::npos) << name;
+    const size_t begin = page.find('`', heading), end = page.find("\n\n##", begin);
+    const std::string wanted = name + "\n\n" + page.substr(begin, end - begin) +
+                               "\n\nA whole program: examples/horseir/" + name + ".hir\n";
+    expect("rndn help " + name, 0, wanted, "");
+    expect("rndn help @" + name, 0, wanted, "");
+  }
+  EXPECT_THAT(run("rndn help enlist").out, StartsWith("list\n"));
+  EXPECT_THAT(run("rndn help GPU.top_lib").out, StartsWith("GPU.top_lib\n\n`GPU.top_lib(x, "));
+
+  const Ran list = run("rndn help");
+  EXPECT_EQ(list.exit_code, 0);
+  EXPECT_EQ(list.err, "");
+  EXPECT_THAT(list.out, StartsWith("arithmetic:\n  plus     "));
+  EXPECT_THAT(list.out, HasSubstr("\n\nreductions:\n  len  "));
+  EXPECT_THAT(list.out, HasSubstr("  abs                     The magnitude of an element.\n"));
+
+  const std::string lists = " (`rndn help` lists them)\n";
+  expect("rndn help sumn", 2, "",
+         "error: there is no builtin `sumn`; did you mean `sum`?" + lists);
+  expect("rndn help qqqqqqqq", 2, "", "error: there is no builtin `qqqqqqqq`" + lists);
+  expect("rndn help run", 2, "",
+         "error: there is no builtin `run`; the command has `rndn run --help`\n");
+  EXPECT_EQ(run("rndn help abs neg").exit_code, 2);
+  EXPECT_THAT(run("rndn help --help").out, HasSubstr("BUILTIN"));
+  EXPECT_EQ(run("rndn help abs > /dev/full").exit_code, 3);
+}
 
 TEST_F(Cli, HelpAndVersionGoToStdout) {
   for (const char* line :
