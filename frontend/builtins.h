@@ -21,13 +21,13 @@ enum class TypeRule : uint8_t {
 #include "frontend/type_rules.def"
 #undef TYPE_RULE
 };
-// Shape of the result (horseir.md 5.3; outliner/shapes.cpp has one function per rule).
+// Shape of the result (docs/horseir.md, "Shapes"; the outliner has one function per rule).
 enum class ShapeRule : uint8_t {
   none,  // nothing to say: void, or unknown
   argument0,
   argument1,
   argument2,        // the shape of that argument
-  broadcast,        // binary element-wise, table 5.2
+  broadcast,        // binary element-wise
   scalar,           // Const 1
   compress,         // Comp(mask, n)
   where,            // Comp(mask, n) of the mask itself
@@ -63,7 +63,7 @@ enum class ShapeRule : uint8_t {
   dynamic_table,
   dynamic_vector,
 };
-// Threads of a statement (horseir.md 5.5).
+// Threads of a statement (outliner: geometry.cpp).
 enum class GeometryRule : uint8_t { none, result, uncompressed, argument0, argument1, each, list0, list_result };
 // Where a call runs by default.
 enum class Device : uint8_t { gpu, library, cpu };

@@ -1,5 +1,6 @@
-// Calendar values as stored (horseir.md 6.3, "choose"): date = days since 1970-01-01, month = months since 1970-01, minute and
-// second = seconds of the day, time = milliseconds of the day, dt = milliseconds since 1970-01-01T00:00.
+// Calendar values as stored (docs/horseir.md, "Calendar values"): date = days since 1970-01-01,
+// month = months since 1970-01, minute and second = seconds of the day, time = milliseconds of the
+// day, dt = milliseconds since 1970-01-01T00:00.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -1,5 +1,6 @@
-// Definite assignment (horseir.md 2.3): a use that no assignment reaches is an error, one that some path reaches unassigned a
-// warning (at run time the variable is then the empty vector of its type). Also warns where a function can end without `return`.
+// Definite assignment (docs/horseir.md, "Variables"): a use that no assignment reaches is an error,
+// one that some path reaches unassigned a warning (at run time the variable is then the empty
+// vector of its type). Also warns where a function can end without `return`.
 //
 // Two sets per program point: `may` (assigned on some path) and `must` (assigned on every path). Both only grow along a path, so
 // at the head of a loop must is what it was before the loop, and may adds what any path through the body that comes back can

@@ -1,4 +1,5 @@
-// Type inference and checking over whole functions (horseir.md section 3). The builtins' own rules are in type_rules.cpp.
+// Type inference and checking over whole functions (docs/horseir.md, "Types" and "Assignment"). The
+// builtins' own rules are in type_rules.cpp.
 //
 // One forward pass in statement order types a function without loops, since a result type depends only on argument types. With
 // loops the pass is repeated, its reports thrown away, until no variable's type changes; one more pass reports. Types only move
@@ -246,7 +247,7 @@ void Checker::assign(Statement& s) {
   const Expression& e = f.expressions[s.value];
   if (e.types.empty() && s.targets.size() == 1 && !options.strict && !types.contains_wildcard(wanted) &&
       e.kind == Expression::call && e.callee.kind == FunctionRef::user) {
-    // Leniency of horseir.md 7.3, test 12: as a variable that nothing is assigned to.
+    // As a variable that nothing is assigned to: published programs contain it.
     const Function& callee = program.functions[e.callee.function];
     if (walk_.final_pass)
       sink->warning("declared-type", e.span, "`{}` returns nothing: the value is the empty vector", name(callee.name))
@@ -331,8 +332,8 @@ void Checker::set_variable(VariableId id, TypeId type, Span span, const Expressi
     return;
   }
   if (assignable(v.type, type)) return;
-  // Leniency of horseir.md 7.3, tests 9, 34 and 36, and of programs that name another integer type for a foreign key: the variable takes
-  // the type of the value.
+  // Published programs name such types (docs/horseir.md, "Assignment"), and another integer type
+  // for a foreign key: the variable takes the type of the value.
   const auto key_of_integers = [&](TypeId t) {
     return types[t].kind == TypeKind::enumeration && types.is_basic(types[t].components[0]) &&
            is_integer(types.basic_of(types[t].components[0]));
@@ -375,7 +376,7 @@ void Checker::return_values(Statement& s) {
       if (got[i] == no_type && types.is_wildcard(wanted)) wanted = no_type;
       continue;
     }
-    // Leniency of horseir.md 7.3, test 34: the function returns the narrower integers that it has.
+    // docs/horseir.md, "Assignment": the function returns the other integers that it has.
     if (!options.strict && types.is_basic(wanted) && types.is_basic(got[i]) && is_integer(types.basic_of(wanted)) &&
         is_integer(types.basic_of(got[i])) && wanted != got[i]) {
       sink->warning("declared-type", s.results[i].span, "`{}` returns {}, the type of this value, not {}", name(f.name),
@@ -502,7 +503,8 @@ void Checker::call(Expression& e, TypeId target) {
       c.table = &walk_.tables[e.operands[0].id];
     // A function literal where the rule expects a value is a mismatch by the rule itself: `func` is no basic type.
     result = apply(c);
-    // The sum of small integers and the mean widen to the type that the target asks for (horseir.md section 8, rows 2 and 3).
+    // The sum of small integers and the mean widen to the type that the target asks for
+    // (docs/horseir.md, "Assignment").
     if (e.callee.builtin_id == Builtin::sum && target == types.basic(BasicType::i64) &&
         result == types.basic(BasicType::i32))
       result = target;
@@ -602,7 +604,8 @@ TypeId Checker::kept_column(const Expression& inner, TypeId from, TypeId to) con
   return is_float(f.basic) && is_integer(t.basic) ? from : no_type;
 }
 
-// check_cast: the table of horseir.md 3.5; lenient mode keeps the actual type of a column where published programs name another.
+// check_cast: the table of docs/horseir.md, "check_cast"; lenient mode keeps the actual type of a
+// column where published programs name another.
 void Checker::cast(Expression& e) {
   ++levels_;
   expression(e.inner, e.cast_type);

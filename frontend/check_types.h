@@ -67,7 +67,7 @@ class TypeChecker {
   // Result types of a user function called with `arguments`; empty optional-like flag `ok` false after a report.
   virtual bool call_user(FunctionId callee, Span span, std::span<const Argument> arguments, std::string_view outer,
                          std::vector<TypeId>& results) = 0;
-  // May a value of type `from` be assigned to a place of type `to` (horseir.md 3.4)?
+  // May a value of type `from` be assigned to a place of type `to` (docs/horseir.md, "Assignment")?
   bool assignable(TypeId to, TypeId from) const;
 
  protected:
@@ -77,7 +77,7 @@ class TypeChecker {
 // The first of complex f64 f32 i64 i32 i16 i8 char bool among the two.
 BasicType widest(BasicType a, BasicType b);
 int bits(BasicType type);
-// check_cast's table of horseir.md 3.5.
+// The table of docs/horseir.md, "check_cast".
 bool castable(BasicType from, BasicType to);
 
 }  // namespace rndn::hir

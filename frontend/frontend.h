@@ -26,7 +26,7 @@ class SchemaView {
 };
 
 struct Options {
-  bool strict = false;                  // check_cast: strict mode of horseir.md 3.5
+  bool strict = false;                  // check_cast: strict mode of docs/horseir.md, "check_cast"
   bool dialect_v0 = false;              // member(set, x), index_of(haystack, needles)
   const SchemaView* schema = nullptr;   // none: columns get their type from casts and declarations alone
   bool parse_only = false;              // stop after the parser: `--emit hir`

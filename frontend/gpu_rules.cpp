@@ -1,4 +1,5 @@
-// Types of the primitives of the module GPU (horseir.md 4.12): what stands in the kernels of library calls. A table gives for each
+// Types of the primitives of the module GPU (docs/horseir.md, "Builtins: the module GPU"):
+// what stands in the kernels of library calls. A table gives for each
 // how its arguments and results look; only kinds of values are checked, since these calls are written by the compiler.
 #include <string_view>
 

@@ -44,7 +44,8 @@ struct FunctionRef {
 // A vector of values of one basic type, or function references (`@f`, `@f@g`).
 struct Literal {
   TypeId type{};  // basic (sym and str also for the untyped literals of old programs), or function
-  // Integers of any width, booleans, characters and calendar values (encoded as horseir.md 6.3 "choose") | floats | complex | text
+  // Integers of any width, booleans, characters and calendar values (encoded as
+  // docs/horseir.md, "Calendar values") | floats | complex | text
   std::variant<std::vector<int64_t>, std::vector<double>, std::vector<std::complex<double>>, std::vector<std::string>,
                std::vector<FunctionRef>>
       values;

@@ -1,6 +1,7 @@
-// Values of literals: the text of the value tokens, read as their suffix type says (horseir.md 1.5 and 2.1 rule 7), with the
-// checks that the type allows: kinds, ranges of calendar fields, bool 0/1, escapes, integers too wide for their type (a warning:
-// they wrap). Also the reverse for calendar values, used by the printer.
+// Values of literals: the text of the value tokens, read as their suffix type says
+// (docs/horseir.md, "Literals"), with the checks that the type allows: kinds, ranges of calendar
+// fields, bool 0/1, escapes, integers too wide for their type (a warning: they wrap). Also the
+// reverse for calendar values, used by the printer.
 #include <charconv>
 #include <cstdlib>
 #include <limits>

@@ -1,5 +1,6 @@
-// The grammar of HorseIR (horseir.md 2.1), all dialects in one. Actions only call ParseContext (parse.h), which builds the
-// program. Lists are collected on stacks of the context; the value of a list is where it begins on its stack.
+// The grammar of HorseIR (docs/horseir.md, "Grammar"), all dialects in one. Actions only call
+// ParseContext (parse.h), which builds the program. Lists are collected on stacks of the context;
+// the value of a list is where it begins on its stack.
 //
 // Errors recover at the end of a statement, of a block, or at the next member of a module; tables are exact (canonical LR, default
 // reductions only where there is no other action) so that the tokens said to be expected are the right ones.

@@ -1,5 +1,6 @@
-// Binds names to what they mean (horseir.md 2.2): calls and function literals to builtins and functions, operands and targets to
-// variables and globals. Declarations make the variables of a function here.
+// Binds names to what they mean (docs/horseir.md, "Modules"): calls and function literals to
+// builtins and functions, operands and targets to variables and globals. Declarations make the
+// variables of a function here.
 //
 // Look-up order: enclosing blocks innermost first, then the module's own names, then imports, the last one first, then (with a
 // warning) the builtins. Functions and values have separate tables.
@@ -439,7 +440,7 @@ struct Resolver {
 
   // --- Expressions and statements -------------------------------------------------------------------------------------------------
 
-  // Older spellings of calls of builtins (horseir.md 2.5).
+  // Older spellings of calls of builtins (docs/horseir.md, "Older spellings").
   void canonicalise(Expression& call) {
     FunctionRef& f = call.callee;
     std::string_view written = text(f.name);

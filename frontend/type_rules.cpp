@@ -1,6 +1,7 @@
-// The types of the builtins' results: one function per TypeRule, chosen by the row of the builtin (horseir.md section 4). A rule
-// looks at argument types and, where a literal decides (a scalar, a column name, a unit), at its value; it returns the result type
-// or reports what it expected and what it got. Arity is checked before, from the row.
+// The types of the builtins' results: one function per TypeRule, chosen by the row of the builtin
+// (docs/horseir.md). A rule looks at argument types and, where a literal decides (a scalar, a
+// column name, a unit), at its value; it returns the result type or reports what it expected and
+// what it got. Arity is checked before, from the row.
 #include <algorithm>
 #include <array>
 
@@ -9,7 +10,7 @@
 namespace rndn::hir {
 
 BasicType widest(BasicType a, BasicType b) {
-  // Position in the order of horseir.md 3.1; f32 beats i64.
+  // Position in the order of docs/horseir.md, "Types"; f32 beats i64.
   constexpr uint8_t rank[] = {/*bool*/ 0, /*char*/ 1, /*i8*/ 2,  /*i16*/ 3,    /*i32*/ 4,
                               /*i64*/ 5,  /*f32*/ 6,  /*f64*/ 7, /*complex*/ 8};
   return rank[static_cast<size_t>(a)] >= rank[static_cast<size_t>(b)] ? a : b;
@@ -45,7 +46,7 @@ namespace {
 
 using B = BasicType;
 
-// --- Helpers ------------------------------------------------------------------------------------------------------------------
+// --- Helpers -------------------------------------------------------------------------------------
 
 TypeId basic(const Call& c, B type) { return c.checker.types.basic(type); }
 TypeId list_of(const Call& c, TypeId cell) { return c.checker.types.list(cell); }
@@ -89,7 +90,7 @@ TypeId not_inferable(const Call& c, size_t i) {
   return no_type;
 }
 
-// --- 4.1 ----------------------------------------------------------------------------------------------------------------------
+// --- Unary element by element --------------------------------------------------------------------
 
 TypeId real_same(const Call& c) { return is_any(c, 0, is_real) ? c[0].type : c.checker.mismatch(c, "real numbers"); }
 
@@ -135,7 +136,7 @@ TypeId time_hour_minute(const Call& c) { return one_of(c, {B::minute, B::second,
 TypeId time_second(const Call& c) { return one_of(c, {B::second, B::time, B::dt}, B::i16); }
 TypeId time_mill(const Call& c) { return one_of(c, {B::time, B::dt}, B::i16); }
 
-// --- 4.2 ----------------------------------------------------------------------------------------------------------------------
+// --- Binary element by element -------------------------------------------------------------------
 
 bool both(const Call& c, bool (*test)(B)) { return is_any(c, 0, test) && is_any(c, 1, test); }
 
@@ -235,7 +236,7 @@ TypeId datetime_shift(const Call& c) {
   return no_type;
 }
 
-// --- 4.3 ----------------------------------------------------------------------------------------------------------------------
+// --- Making and choosing elements, sorting, grouping and searching -------------------------------
 
 TypeId unique(const Call& c) { return is_basic(c, 0) ? basic(c, B::i64) : c.checker.mismatch(c, "a vector"); }
 
@@ -357,7 +358,7 @@ TypeId order(const Call& c) {
   return basic(c, B::i64);
 }
 
-// --- 4.4 ----------------------------------------------------------------------------------------------------------------------
+// --- Reductions ----------------------------------------------------------------------------------
 
 TypeId len(const Call& c) { return basic(c, B::i64); }
 
@@ -372,7 +373,7 @@ TypeId minimum(const Call& c) {
                                                             : c.checker.mismatch(c, "real numbers or calendar values");
 }
 
-// --- 4.7 ----------------------------------------------------------------------------------------------------------------------
+// --- Indexing ------------------------------------------------------------------------------------
 
 TypeId index(const Call& c) {
   const Type& x = type_of(c, 0);
@@ -406,7 +407,7 @@ TypeId index_a(const Call& c) {
   return c[0].type;
 }
 
-// --- 4.8 ----------------------------------------------------------------------------------------------------------------------
+// --- Lists ---------------------------------------------------------------------------------------
 
 TypeId list(const Call& c) {
   TypeTable& types = c.checker.types;
@@ -503,7 +504,7 @@ TypeId match(const Call& c) {
   return comparable ? basic(c, B::boolean) : c.checker.mismatch(c, "two values of one type or two real numbers");
 }
 
-// --- 4.10 ---------------------------------------------------------------------------------------------------------------------
+// --- Tables and text -----------------------------------------------------------------------------
 
 // What follows "there is no x".
 std::string others(std::string_view name, const std::vector<std::string_view>& known) {
@@ -668,7 +669,7 @@ bool is_comparison(Builtin b) {
   return rule == TypeRule::compare_order || rule == TypeRule::compare_equal;
 }
 
-// 4.11: m predicates, then two vectors (m = 1) or two lists of k columns (m = 1 or k).
+// m predicates, then two vectors (m = 1) or two lists of k columns (m = 1 or k).
 TypeId join_index(const Call& c) {
   TypeTable& types = c.checker.types;
   size_t m = c.size() - 2;

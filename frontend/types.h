@@ -39,7 +39,7 @@ std::string_view basic_type_name(BasicType type);
 // Accepts the type words and the legacy aliases d m z u w v t. Returns false when `word` names no basic type.
 bool parse_basic_type(std::string_view word, BasicType& type);
 
-inline bool is_integer(BasicType t) { return t <= BasicType::i64; }  // includes bool and char (horseir.md 3.1)
+inline bool is_integer(BasicType t) { return t <= BasicType::i64; }  // includes bool and char (docs/horseir.md, "Types")
 inline bool is_float(BasicType t) { return t == BasicType::f32 || t == BasicType::f64; }
 inline bool is_real(BasicType t) { return t <= BasicType::f64; }
 inline bool is_numeric(BasicType t) { return t <= BasicType::complex; }

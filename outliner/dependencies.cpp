@@ -4,7 +4,7 @@
 // graph of a block has no cycles. Statements with effects (user calls, print, random numbers, control flow) keep their order; nothing
 // moves across one that may leave the block.
 // An edge is synchronised when both ends are GPU statements and the definition is complete only after its kernel, or the use needs its
-// argument complete; a reduction that feeds `raze` is the exception (horseir.md, 5.4).
+// argument complete; a reduction that feeds `raze` is the exception.
 // Cost: O(statements x live definitions). Leaves out: dependences across blocks, which the host program's order keeps.
 #include <algorithm>
 

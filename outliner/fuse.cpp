@@ -1,4 +1,4 @@
-// Partition of a block's statements into kernels (horseir.md, 5.6; the method is that of the rNdN thesis).
+// Partition of a block's statements into kernels (the method is that of the rNdN thesis).
 //
 //   1. Pipelines. Statements in reverse order: a GPU statement joins the kernel of its readers when they are all in one kernel, no edge
 //      to them is synchronised, and the geometries are equal (a scalar element-wise statement fits anywhere).
@@ -19,7 +19,7 @@
 // In every step a fusion must stay within the budget of registers and parameters.
 // Deterministic: ties go to the earlier statement. Mode none stops before 1, flow after it.
 // Cost: O(statements + kernels x edges): what a path joins with a kernel is found once for all that could be merged with it.
-// Leaves out: kernels that contain control flow (5.6, step 4).
+// Leaves out: kernels that contain control flow.
 #include <algorithm>
 #include <optional>
 #include <tuple>

@@ -1,4 +1,4 @@
-// Where a statement runs and with how many threads (horseir.md, 5.4 and 5.5).
+// Where a statement runs and with how many threads.
 //
 // A statement can be part of a kernel when its builtin's row says `gpu`, code generation has a template for it on these types, and its
 // operands fit the thread of one element: each is a scalar or has one element per thread. Everything else stays in the host program,

@@ -1,4 +1,4 @@
-// Rewrites `main`: every kernel of the partition becomes a function `kernel main_N` and a call of it (horseir.md, 5.6, step 5).
+// Rewrites `main`: every kernel of the partition becomes a function `kernel main_N` and a call of it.
 //
 // A kernel's parameters are the values it reads from outside, its results those that are read outside (in this block or, when the
 // variable lives in an outer block, anywhere). Scalar literals that reach a kernel through a variable are copied into it; text and

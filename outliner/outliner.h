@@ -10,7 +10,7 @@
 
 namespace rndn::outliner {
 
-// --- Sizes and shapes (horseir.md 5.1) --------------------------------------------------------------------------------------
+// --- Sizes and shapes --------------------------------------------------------------------------------------------------------
 
 enum class SizeId : uint32_t {};    // interned: equal sizes have equal ids
 enum class ObjectId : uint32_t {};  // a data object: every assignment of a new value makes one, copies pass it on

@@ -1,4 +1,5 @@
-// The rules of the shape analysis: one function per hir::ShapeRule (horseir.md, 5.3); the binary rule is the table of 5.2. And how shapes merge.
+// The rules of the shape analysis: one function per hir::ShapeRule (docs/horseir.md, "Shapes"). And
+// how shapes merge.
 //
 // Sizes that are unknown but that a statement needs to be equal are assumed equal (`assume_equal`): the statement's facts mark the operand, and
 // whoever computes it must compare the lengths at run time. Only sizes known to differ are errors here.
@@ -104,7 +105,7 @@ bool assume_equal(Call& c, size_t j, size_t k) {
   return true;
 }
 
-// Table 5.2. A scalar repeats; equal sizes stay; sizes known to differ are an error; all else is assumed equal.
+// A scalar repeats; equal sizes stay; sizes known to differ are an error; all else is assumed equal.
 ShapeId rule_broadcast(Call& c) {
   size_t widest = 0;
   for (size_t k = 1; k < c.args.size(); ++k) {

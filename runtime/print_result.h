@@ -53,8 +53,8 @@ int64_t integer_at(const data::Value& vector, uint64_t i);
 std::string element_text(const data::Value& vector, uint64_t i, bool exact);
 std::string json_string(std::string_view text);  // with quotes; bytes that are no UTF-8 become U+FFFD
 
-// Calendar values in ISO form (encodings: horseir.md 6.3): 1994-01-01, 1994-01, 20:15, 17:06:20, 11:22:33.001,
-// 2019-01-02T17:10:21.001.
+// Calendar values in ISO form (docs/horseir.md, "Calendar values"): 1994-01-01, 1994-01, 20:15,
+// 17:06:20, 11:22:33.001, 2019-01-02T17:10:21.001.
 std::string calendar_text(hir::BasicType type, int64_t value);
 
 }  // namespace rndn::runtime

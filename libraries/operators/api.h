@@ -1,4 +1,5 @@
-// SQL operators on the device: order, group, unique, join_index, member, like (horseir.md, 4.3, 4.5, 4.6, 4.9, 4.11).
+// SQL operators on the device: order, group, unique, join_index, member, like
+// (docs/horseir.md, "Builtins: sorting, grouping and searching").
 //
 //   Operators sql(device, assemble);                       // kernels are assembled and loaded on first use, once per object
 //   Result<Vector> permutation = sql.order(columns, ascending, memory);

@@ -1,4 +1,5 @@
-// Parts of calendar values (horseir.md, 4.1 and 6.3): year, month, day, hour, minute, second, millisecond; date and time of a dt.
+// Parts of calendar values (docs/horseir.md, "Calendar values" and "Builtins: calendar"):
+// year, month, day, hour, minute, second, millisecond; date and time of a dt.
 // Moving by units: months and years keep the day, clipped to the month's last.
 //
 // Dates to year, month, day: Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms", civil_from_days, in unsigned 32-bit

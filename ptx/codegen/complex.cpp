@@ -1,4 +1,5 @@
-// Element-wise builtins of complex numbers: one element to PTX (horseir.md, 4.1 and 4.2), as runtime/reference computes them, bit for bit.
+// Element-wise builtins of complex numbers: one element to PTX
+// (docs/horseir.md, "Builtins: arithmetic"), as runtime/reference computes them, bit for bit.
 //
 // A product is the four products and their sums, each rounded; division is R. L. Smith's ("Algorithm 116: Complex division", CACM 5:8, 1962), which
 // overflows only where the quotient is near to it: both ways of it are one code with its operands exchanged. Numbers are equal when both parts are.

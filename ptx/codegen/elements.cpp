@@ -1,4 +1,5 @@
-// Elements in registers: classes, constants and conversions between basic types (horseir.md, 3.1, 3.5, 3.6).
+// Elements in registers: classes, constants and conversions between basic types
+// (docs/horseir.md, "Types", "check_cast", "Conversions in operations").
 //
 // Conversions follow C++ except where the language says otherwise: float to integer truncates and saturates (NaN becomes 0), anything to bool tests
 // for zero. Immediates are converted at compile time.

@@ -115,7 +115,7 @@ inline Element complex_element(Reg<F64> real, Reg<F64> imaginary, Reg<Pred> mask
 
 Element literal_element(Emitter& e, const hir::Literal& literal);
 Element constant_element(BasicType type, int64_t bits);
-Element convert(Emitter& e, Element from, BasicType to);  // horseir.md, 3.5 and 3.6; keeps the mask
+Element convert(Emitter& e, Element from, BasicType to);  // docs/horseir.md, "check_cast"; keeps the mask
 // An operand of type T: a register, or an immediate that SASS can hold in an instruction.
 template <class T>
 ptx::Value<T> source(Emitter& e, const Element& x);

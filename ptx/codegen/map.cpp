@@ -1,4 +1,5 @@
-// Element-wise builtins: one element to PTX (horseir.md, 4.1 and 4.2).
+// Element-wise builtins: one element to PTX (docs/horseir.md, "Builtins: arithmetic" and
+// "Builtins: comparison and logic").
 //
 // Operands are converted to operand_type() first; results of 8 and 16 bits are wrapped. No contraction: multiplications and additions
 // of floats are rounded apart (.rn). Integer division by zero reports the error and divides by one, so that nothing undefined runs.

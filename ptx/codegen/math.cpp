@@ -1,4 +1,5 @@
-// Functions of libdevice (horseir.md, 4.1 and 4.2): logarithms, powers, trigonometric and hyperbolic functions, the remainder of floats.
+// Functions of libdevice (docs/horseir.md, "Builtins: mathematics"):
+// logarithms, powers, trigonometric and hyperbolic functions, the remainder of floats.
 //
 // In: a PTX module with the functions as .func (Options::math). A kernel calls them; what it calls is copied into the kernel's module, with the
 // functions and variables that it needs, once per module. The assembler puts the bodies in the place of the calls.

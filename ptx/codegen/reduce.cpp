@@ -1,4 +1,5 @@
-// Reductions (horseir.md, 4.4): fast, and the same bits on every launch with the same grid.
+// Reductions (docs/horseir.md, "Builtins: reductions"): fast, and the same bits on every launch
+// with the same grid.
 //
 // Every thread accumulates its selected items into independent registers; then registers, lanes of a warp (butterfly shuffles), warps of
 // a block (shared memory) and, in the block that finishes last, the blocks' partial results are combined, each in a fixed order. Which

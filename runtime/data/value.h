@@ -69,8 +69,8 @@ struct Value {
   std::vector<hir::FunctionRef> functions_;  // functions
 
   // Elements of a vector. T: int8_t or uint8_t (bool, char, i8), int16_t, int32_t (also date, month, minute, second),
-  // int64_t (also time, dt), float, double, std::complex<double>. Encodings of calendar types: horseir.md 6.3 (epoch
-  // days, months, seconds of day, milliseconds).
+  // int64_t (also time, dt), float, double, std::complex<double>. Encodings of calendar types:
+  // docs/horseir.md, "Calendar values".
   template <class T>
   const T* as() const {
     DCHECK(kind == vector && sizeof(T) == data::plain_width(type));

@@ -113,7 +113,8 @@ Value make(hir::BasicType type, const std::vector<T>& elements) {
 Value make_bool(const std::vector<uint8_t>& elements);
 Value scalar_i64(int64_t x);
 
-// The first of complex f64 f32 i64 i32 i16 i8 char bool that occurs among the two (horseir.md 3.1).
+// The first of complex f64 f32 i64 i32 i16 i8 char bool that occurs among the two
+// (docs/horseir.md, "Types").
 inline hir::BasicType widest(hir::BasicType a, hir::BasicType b) {
   // That order is the enum's, but for char before i8.
   auto rank = [](hir::BasicType t) {

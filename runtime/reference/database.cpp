@@ -1,4 +1,4 @@
-// Tables, dictionaries and enumerations (horseir.md 4.10).
+// Tables, dictionaries and enumerations (docs/horseir.md, "Builtins: tables").
 #include <algorithm>
 #include <set>
 #include <unordered_map>

@@ -1,5 +1,4 @@
-// Element-wise builtins (horseir.md 4.1, 4.2): arithmetic, comparison, logic, mathematics, calendar parts and
-// arithmetic.
+// Element-wise builtins (docs/horseir.md): arithmetic, mathematics, comparison, logic, calendar.
 //
 // Every operand is first converted to the type in which the specification computes, then one plain loop does the work.
 #include <numbers>
@@ -65,7 +64,8 @@ Value zip(BasicType type, const std::vector<T>& a, const std::vector<T>& b, uint
 // --- Arithmetic
 // ----------------------------------------------------------------------------------------------------------------
 
-// Integer results wrap: compute unsigned. bool op bool gives i16 (horseir.md 3.6, rule 7).
+// Integer results wrap: compute unsigned. bool op bool gives i16
+// (docs/horseir.md, "Conversions in operations").
 BasicType arithmetic_type(BasicType a, BasicType b) {
   BasicType w = widest(a, b);
   return w == BasicType::boolean ? BasicType::i16 : w;
@@ -298,7 +298,7 @@ Result<Value> signum(Context&, Arguments a) {
   return make<int16_t>(BasicType::i16, out);
 }
 
-// Float-valued functions: f64 for i64 and f64, else f32 (horseir.md 3.6, rule 2).
+// Float-valued functions: f64 for i64 and f64, else f32 (docs/horseir.md, "Types").
 BasicType float_type(BasicType t) { return hir::is_extended(t) ? BasicType::f64 : BasicType::f32; }
 
 #define FLOAT_FUNCTION(name, expression)                   \
@@ -372,7 +372,7 @@ Result<Value> fact(Context&, Arguments a) {
   return make<int64_t>(BasicType::i64, x);
 }
 
-// --- Calendar (storage: horseir.md 6.3)
+// --- Calendar (storage: docs/horseir.md, "Calendar values")
 // ----------------------------------------------------------------------------------------------
 
 int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a % b < 0) != (b < 0)); }

@@ -1,4 +1,5 @@
-// The library calls of the module GPU (horseir.md 4.12), which outlined programs may hold, in terms of the builtins that they
+// The library calls of the module GPU (docs/horseir.md, "Builtins: the module GPU"),
+// which outlined programs may hold, in terms of the builtins that they
 // stand for. What the call leaves to its kernels (the order of order_lib, the predicates of joins) is read from the literals of
 // the primitives in those kernels. The primitives themselves run in kernels only: they have no meaning here.
 #include <algorithm>

@@ -1,7 +1,7 @@
 // Executes HorseIR programs statement by statement: control flow, user functions, globals, builtins.
 //
-// The plainest meaning of the language (horseir.md sections 2 to 4): values are immutable, a variable holds one, an
-// unassigned variable is the empty vector of its type.
+// The plainest meaning of the language (docs/horseir.md): values are immutable, a variable holds
+// one, an unassigned variable is the empty vector of its type.
 //
 // Calls nest at most `max_depth` deep, so that endless recursion is an error and not a crash. Only calls recurse here:
 // nested blocks stand on a stack of their own, casts around casts are a loop. A call that finds little of its thread's
@@ -139,7 +139,8 @@ class Interpreter {
     const Expression* e = &frame.function.expressions[id];
     for (; e->kind == Expression::cast; e = &frame.function.expressions[e->inner]) casts.push_back(e);
     ASSIGN_OR_RETURN(std::vector<Value> values, evaluate_inner(frame, *e, casts.empty() ? asked : &casts.back()->cast_type));
-    // A cast of a table's column names its type and keeps its values (horseir.md 3.5); any other cast converts.
+    // A cast of a table's column names its type and keeps its values
+    // (docs/horseir.md, "check_cast"); any other cast converts.
     bool column = e->kind == Expression::call && e->callee.kind == hir::FunctionRef::builtin &&
                   e->callee.builtin_id == hir::Builtin::column_value;
     for (auto cast = casts.rbegin(); cast != casts.rend(); ++cast, column = false) {

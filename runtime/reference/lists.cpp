@@ -1,4 +1,5 @@
-// List builtins (horseir.md 4.8): list, raze, tolist, flip, match and the each family.
+// List builtins (docs/horseir.md, "Builtins: lists"): list, raze, tolist, flip, match and the each
+// family.
 #include "runtime/reference/builtins.h"
 
 namespace rndn::reference {

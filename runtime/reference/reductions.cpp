@@ -1,5 +1,6 @@
-// Reductions to one element (horseir.md 4.4). Integers accumulate in 64 bits, floats exactly: a sum is rounded once. An
-// average is the rounded sum by the count, in f64; that of integers wraps nowhere. Of zeros, -0 is the smaller.
+// Reductions to one element (docs/horseir.md, "Builtins: reductions"). Integers accumulate in 64
+// bits, floats exactly: a sum is rounded once. An average is the rounded sum by the count, in f64;
+// that of integers wraps nowhere. Of zeros, -0 is the smaller.
 #include <cmath>
 #include <limits>
 

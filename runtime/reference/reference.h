@@ -55,7 +55,8 @@ Result<std::vector<Value>> call(hir::FunctionId function, std::vector<Value> arg
 // everything else stays.
 Result<Value> as_assigned(Value value, const hir::TypeTable& types, hir::TypeId type);
 
-// check_cast(value, type) in the lenient or strict mode of horseir.md 3.5. `types` owns `type`.
+// check_cast(value, type) in the lenient or strict mode of docs/horseir.md, "check_cast". `types`
+// owns `type`.
 Result<Value> check_cast(const Value& value, const hir::TypeTable& types, hir::TypeId type, bool strict);
 
 }  // namespace rndn::reference

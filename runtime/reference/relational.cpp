@@ -1,4 +1,4 @@
-// Relational builtins (horseir.md 4.3, 4.5, 4.6, 4.11): unique, group, order, member, index_of, join_index.
+// Relational builtins (docs/horseir.md): unique, group, order, member, index_of, join_index.
 //
 // All of them compare rows through keys.cpp. Orders are the specification's choices: groups ascending, rows within a
 // group ascending, sort stable, join pairs by right row, then left row.

@@ -1,4 +1,5 @@
-// Builtins that choose, place and make elements (horseir.md 4.3, 4.7): compress, where, index, take, range, ...
+// Builtins that choose, place and make elements (docs/horseir.md): compress, where, index, take,
+// range, ...
 #include <unordered_map>
 #include <unordered_set>
 

@@ -1,4 +1,4 @@
-// Text builtins (horseir.md 4.9, 4.10): like, sub_string, str, print.
+// Text builtins (docs/horseir.md, "Builtins: text"): like, sub_string, str, print.
 #include "runtime/reference/builtins.h"
 
 namespace rndn::reference {

@@ -143,7 +143,7 @@ Error Run::located(Error e, Span span) const {
 }
 
 Result<ItemPtr> Run::item(uint32_t slot) {
-  if (!slots_[slot]) {  // assigned on no path: the empty vector of its type (horseir.md 2.2, "use before assignment")
+  if (!slots_[slot]) {  // assigned on no path: the empty vector of its type (docs/horseir.md, "Variables")
     const hir::Function& main = program().functions[program().main];
     const hir::Variable& variable = main.variables[static_cast<hir::VariableId>(slot)];
     if (!program().types->is_basic(variable.type))

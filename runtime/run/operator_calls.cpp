@@ -59,7 +59,8 @@ operators::Reduce reduce_of(outliner::GroupReduction reduction) {
   return operators::Reduce::len;
 }
 
-// The first of f64 f32 i64 i32 i16 i8 char bool that occurs among the two (horseir.md 3.1).
+// The first of f64 f32 i64 i32 i16 i8 char bool that occurs among the two
+// (docs/horseir.md, "Types").
 BasicType widest(BasicType a, BasicType b) {
   auto place = [](BasicType t) {
     return t == BasicType::character ? 1 : t == BasicType::boolean ? 0 : static_cast<int>(t);

@@ -1,4 +1,5 @@
-// Type rules, checked call by call: what each builtin makes of argument types (horseir.md section 4), and what it refuses.
+// Type rules, checked call by call: what each builtin makes of argument types (docs/horseir.md),
+// and what it refuses.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -259,7 +260,7 @@ TEST(Rules, ResultTypes) {
       {"a:table", "@str(a)", "str"},
       {"a:sym, b:i64", "@sub_string(a, b)", "sym"},
       {"a:i64, b:i64", "@sub_string(a, b)", "error"},
-      // Casts (3.5).
+      // Casts.
       {"a:i64", "check_cast(a, i32)", "error"},
       {"a:i32", "check_cast(a, i64)", "i64"},
       {"a:i64", "check_cast(a, bool)", "bool"},
@@ -336,7 +337,7 @@ TEST(Builtins, TableHoldsTheFactsOfTheSpecification) {
   EXPECT_FALSE(find_builtin("", b));
   EXPECT_FALSE(find_builtin("an", b));
   EXPECT_FALSE(find_builtin("anda", b));
-  // Kernel boundaries (horseir.md 5.4) and threads (5.5) of one builtin of each kind.
+  // Kernel boundaries and threads of one builtin of each kind.
   struct Row {
     Builtin builtin;
     ShapeRule shape;

@@ -81,7 +81,7 @@ constexpr const char* load = R"(
     d:date = check_cast(@column_value(t, `d:sym), date);
 )";
 
-// horseir.md, 5.6.
+// A filter of two comparisons and its sum.
 TEST(Outliner, WorkedExample) {
   Compiled c;
   compile(c, program_text(std::string(load) + R"(
@@ -100,7 +100,7 @@ TEST(Outliner, WorkedExample) {
   expect_round_trip(c);
 }
 
-// horseir.md, section 9, example A: the scalar division waits for both reductions.
+// A filtered sum, a count and their quotient: the scalar division waits for both reductions.
 TEST(Outliner, ScalarAfterReductionsIsASecondKernel) {
   Compiled c;
   compile(c, program_text(R"(

@@ -4,7 +4,8 @@
 //   RNDN_RECORD=1 test_structure --gtest_filter=Books.TheTableOfComponents*    writes the table anew
 //
 // References that are looked at, in every text file of the repository:
-//   a page (`name.md`), with its numbered section or decision where one is named;
+//   a page (`name.md`), with its numbered section or decision where one is named, and its headings
+//   where they follow in quotes on the line;
 //   links of Markdown, with their anchors;
 //   in Markdown, paths and names of source files in backticks;
 //   in sources, names of source files in comments.
@@ -39,10 +40,6 @@ std::string contents(const fs::path& file) {
 const std::set<std::string> written_by_commands = {"docs/evaluation.md", "docs/ptx-opcodes.md", "docs/status.md"};
 // The driver's headers, and pages that programs write.
 const std::set<std::string> elsewhere = {"cuda.h", "cudaTypedefs.h", "evaluation.md", "first/evaluation.md"};
-// The language's page, until it is there.
-bool is_awaited(const std::string& page) {
-  return page.ends_with("horseir.md") && !fs::exists(fs::path(RNDN_SOURCE_DIR) / "docs/horseir.md");
-}
 
 struct Repository {
   std::vector<std::string> files;      // text files, relative to the root
@@ -88,6 +85,17 @@ const std::set<std::string>& numbers_of(const std::string& page) {
     std::smatch m;
     for (std::string line; std::getline(in, line);)
       if (std::regex_match(line, m, number)) at->second.insert(m[1]);
+  }
+  return at->second;
+}
+
+const std::set<std::string>& headings_of(const std::string& page) {
+  static std::map<std::string, std::set<std::string>> known;
+  const auto [at, fresh] = known.try_emplace(page);
+  if (fresh) {
+    std::istringstream in(contents(fs::path(RNDN_SOURCE_DIR) / page));
+    for (std::string line; std::getline(in, line);)
+      if (line.starts_with('#') && line.find(' ') != line.npos) at->second.insert(line.substr(line.find(' ') + 1));
   }
   return at->second;
 }
@@ -161,13 +169,20 @@ class References {
       const size_t at = static_cast<size_t>(m.position(1));
       if (on_the_web(line, at) || (at > 0 && std::string("*}>").find(line[at - 1]) != std::string::npos)) return;
       std::string name = m[1];
-      if (elsewhere.count(name) || is_awaited(name)) return;
+      if (elsewhere.count(name)) return;
       if (name.starts_with('/')) name.erase(0, 1);  // behind the name of the root
       const std::string full = repository().find(name, path_);
       expect(!full.empty(), "there is no " + name);
       if (!full.empty() && m[2].matched)
         expect(numbers_of(full).count(m[2]) != 0, full + " has no number " + m[2].str());
+      if (!full.empty()) headings(full, m.suffix());
     });
+  }
+  // `, "Types" and "Shapes"` behind the name of a page.
+  void headings(const std::string& page, std::string rest) {
+    static const std::regex heading(R"(^(?:,| and|, and) "([^"]+)\")");
+    for (std::smatch m; std::regex_search(rest, m, heading); rest = m.suffix().str())
+      expect(headings_of(page).count(m[1]) != 0, page + " has no heading \"" + m[1].str() + "\"");
   }
   // `decision 4` alone means docs/decisions.md; a reference may be broken between two lines.
   void decisions(const std::string& two_lines, size_t first) {

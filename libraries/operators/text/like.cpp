@@ -1,4 +1,5 @@
-// like: a pattern against every string (horseir.md, 4.9). `%` stands for any run of bytes, `_` for one byte, the whole string must match.
+// like: a pattern against every string (docs/horseir.md, "like"). `%` stands for any run of bytes,
+// `_` for one byte, the whole string must match.
 //
 // The pattern is cut at its `%` into pieces. The piece before the first `%` must stand at the start, the one after the last at the end, and
 // every piece between is looked for from left to right, each at its leftmost place: that choice leaves the most to the pieces after it, so
