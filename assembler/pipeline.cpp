@@ -139,6 +139,18 @@ void lengthen_stalls(Function& f, const Code& code, const Options& o) {
   }
 }
 
+Result<void> check_parameters(const ptx::Module& m, const ptx::Function& p, const isa::Target& t) {
+  const bool newer = m.version >= 81 && m.target >= 70;
+  const uint32_t most = newer ? t.max_parameter_bytes_81 : t.max_parameter_bytes;
+  const uint64_t bytes = ptx::lay_out_parameters(p, [](uint32_t, uint32_t, uint32_t) {});
+  if (bytes <= most) return {};
+  const std::string later = !newer && bytes <= t.max_parameter_bytes_81
+                                ? fmt::format("; {} with .version 8.1 and .target sm_70", t.max_parameter_bytes_81)
+                                : "";
+  return input_error("function {}, line {}: {} bytes of parameters, {} allows {}{}", p.name, p.line, bytes, t.name,
+                     most, later);
+}
+
 Result<void> check_shared(const cubin::Kernel& k, const Options& o) {
   if (k.shared_bytes <= o.target->max_shared_bytes + o.target->shared_base) return {};
   return input_error("function {}: {} bytes of shared memory, {} allows {}", k.name, k.shared_bytes, o.target->name,
@@ -386,6 +398,8 @@ Result<Assembled> assemble(const ptx::Module& input, const Options& options, Tim
     return input_error("code for {} is read, printed and simulated, not made", options.target->name);
   if (input.target > options.target->sm)
     return input_error(".target sm_{} does not run on {}", input.target, options.target->name);
+  for (const ptx::Function& p : input.functions)
+    if (p.is_entry) RETURN_IF_ERROR(check_parameters(input, p, *options.target));
   const ptx::Module* simplest = &input;
   ptx::Module rewritten;
   for (const Rewriting& r : rewritings) {

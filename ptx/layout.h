@@ -30,13 +30,13 @@ struct LocalLayout {
 LocalLayout lay_out_local(const Module& module, const Function& function);
 // The parameters of an entry, in their order: use(index, offset, size), in bytes. Returns the size of them all.
 template <class F>
-uint32_t lay_out_parameters(const Function& function, F&& use) {
-  uint32_t at = 0;
+uint64_t lay_out_parameters(const Function& function, F&& use) {
+  uint64_t at = 0;
   for (uint32_t k = 0; k < function.parameters.size(); ++k) {
     const Parameter& x = function.parameters[k];
     const uint32_t bytes = type_bytes(x.type), align = x.align ? x.align : bytes, size = bytes * (x.count ? x.count : 1);
     at = (at + align - 1) / align * align;
-    use(k, at, size);
+    use(k, static_cast<uint32_t>(at), size);
     at += size;
   }
   return at;

@@ -5,6 +5,9 @@
 
 namespace rndn::ptx {
 
+// The version of PTX that CUDA 13.0 brought, as 10 * major + minor; newer ones are read as far as the rows of opcodes.def go.
+inline constexpr uint32_t current_version = 90;
+
 // Parses `file`. Problems go to `sink`; the module is usable only if sink has no errors.
 Module parse(FileId file, const SourceManager& sources, DiagnosticSink& sink);
 

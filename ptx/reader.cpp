@@ -15,6 +15,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "ptx/parse.h"
 #include "ptx/verify.h"
 
 namespace rndn::ptx {
@@ -60,8 +61,15 @@ void Reader::version(const Token& t, Range at) {
   auto [dot, e1] = std::from_chars(t.text().data(), end, major);
   auto [last, e2] =
       dot < end ? std::from_chars(dot + 1, end, minor) : std::from_chars_result{dot, std::errc::invalid_argument};
-  if (e1 != std::errc() || e2 != std::errc() || last != end || minor > 9 || major > 24) {
+  const bool is_number = e1 != std::errc::invalid_argument && e2 != std::errc::invalid_argument && last == end;
+  if (!is_number) {
     error("bad-directive", at, "expected a version such as 7.8, got `{}`", t.text());
+    return;
+  }
+  // In the words of ptxas: programs that call it ask with a version that there never will be (XLA).
+  if (e1 != std::errc() || e2 != std::errc() || minor > 9 || major > 24) {
+    error("bad-directive", at, "Unsupported .version {}; current version is '{}.{}'", t.text(), current_version / 10,
+          current_version % 10);
     return;
   }
   module_.version = version_ = 10 * major + minor;
@@ -294,7 +302,6 @@ void Reader::bound(std::string_view directive, Range at) {
 
 // The function's place in the module, made or found; its header is stored there.
 uint32_t Reader::declare_function() {
-  header_.line = line(header_name_.at.begin);
   header_.parameters.swap(pending_);
   pending_.clear();
   uint32_t symbol = find(header_name_.name);

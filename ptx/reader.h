@@ -113,6 +113,7 @@ class Reader {
   }
   void function_name(const Token& name, Range at) {
     header_.name = name.text();
+    header_.line = line(at.begin);
     header_name_ = {name.text(), at};
   }
   void bound(std::string_view directive, Range at);

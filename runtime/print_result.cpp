@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "libraries/base/report/json.h"
 #include "libraries/base/report/utf8.h"
 #include "runtime/print_sql.h"
 
@@ -365,34 +366,6 @@ std::string calendar_text(BasicType type, int64_t x) {
     }
     default: return fmt::format("{}", x);
   }
-}
-
-std::string json_string(std::string_view s) {
-  std::string out = "\"";
-  for (size_t i = 0; i < s.size();) {
-    size_t n = utf8_length(s.substr(i));
-    char c = s[i];
-    if (n == 0) {
-      out += "\xef\xbf\xbd";
-      ++i;
-    } else if (n > 1) {
-      out += s.substr(i, n);
-      i += n;
-    } else {
-      ++i;
-      if (c == '"' || c == '\\') {
-        out += '\\';
-        out += c;
-      } else if (c == '\n') {
-        out += "\\n";
-      } else if (static_cast<unsigned char>(c) < 32) {
-        out += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
-      } else {
-        out += c;
-      }
-    }
-  }
-  return out + '"';
 }
 
 }  // namespace rndn::runtime

@@ -51,7 +51,6 @@ std::string join_json(std::span<const std::pair<std::string, std::string>> named
 int64_t integer_at(const data::Value& vector, uint64_t i);
 // One element as text. `exact`: as csv prints it; else as a table shows it.
 std::string element_text(const data::Value& vector, uint64_t i, bool exact);
-std::string json_string(std::string_view text);  // with quotes; bytes that are no UTF-8 become U+FFFD
 
 // Calendar values in ISO form (docs/horseir.md, "Calendar values"): 1994-01-01, 1994-01, 20:15,
 // 17:06:20, 11:22:33.001, 2019-01-02T17:10:21.001.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "libraries/base/report/html.h"
+#include "libraries/base/report/json.h"
 #include "runtime/print_result.h"
 
 namespace rndn::runtime {

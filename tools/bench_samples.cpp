@@ -6,8 +6,10 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <utility>
 
 #include "libraries/base/report/html.h"
+#include "libraries/base/report/json.h"
 
 namespace rndn::tools {
 namespace {
@@ -189,16 +191,19 @@ std::string Samples::html(std::span<const BenchTable> tables, const Facts& facts
 }
 
 std::string Samples::json(const Facts& facts) const {
-  nlohmann::ordered_json out;
-  out["facts"] = nlohmann::ordered_json::object();
-  for (const auto& [name, value] : facts) out["facts"][name] = value;
-  out["samples"] = nlohmann::ordered_json::array();
+  std::string out = "{\n \"facts\": {", separator = "\n  ";
+  for (const auto& [name, value] : facts)
+    out += std::exchange(separator, ",\n  ") + json_string(name) + ": " + json_string(value);
+  out += "},\n \"samples\": [";
+  separator = "\n  ";
   for (const auto& [name, t] : tables_)
     for (const std::string& row : t.rows)
       for (const std::string& column : t.columns)
         if (const auto v = t.values.find({row, column}); v != t.values.end())
-          out["samples"].push_back({{"table", name}, {"row", row}, {"column", column}, {"values", v->second}});
-  return out.dump(1) + "\n";
+          out += std::exchange(separator, ",\n  ") +
+                 fmt::format("{{\"table\": {}, \"row\": {}, \"column\": {}, \"values\": [{}]}}", json_string(name),
+                             json_string(row), json_string(column), fmt::join(v->second, ", "));
+  return out + "]\n}\n";
 }
 
 Result<Samples> Samples::parse(const std::string& text, const std::string& name, Facts* facts) {

@@ -10,15 +10,15 @@
 #include <algorithm>
 #include <cstdio>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "assembler/cubin/cubin.h"
 #include "assembler/isa/isa.h"
-#include "libraries/base/system/files.h"
 #include "libraries/base/errors/guarded_main.h"
+#include "libraries/base/report/json.h"
 #include "libraries/base/report/version.h"
+#include "libraries/base/system/files.h"
 #include "tools/program.h"
 
 namespace {
@@ -49,42 +49,47 @@ class Listing {
     for (size_t i = image_.kernels.size(); i-- > 0;) section(i, hex, out);
     return out;
   }
-  nlohmann::ordered_json json() const {
-    nlohmann::ordered_json kernels = nlohmann::ordered_json::array();
+  std::string json() const {
+    std::string out = fmt::format("{{\n \"arch\": {},\n \"kernels\": [", json_string(target_.name));
     for (size_t i = 0; i < image_.kernels.size(); ++i) {
       const cubin::Kernel& k = image_.kernels[i];
-      nlohmann::ordered_json parameters = nlohmann::ordered_json::array(), lines = nlohmann::ordered_json::array();
-      for (const cubin::Parameter& p : k.parameters) parameters.push_back({{"offset", p.offset}, {"size", p.size}});
-      for (const Line& l : code_.at(i)) {
-        nlohmann::ordered_json line = {{"address", l.address}};
-        if (auto at = labels_.find({i, l.address}); at != labels_.end()) line["labels"] = at->second;
-        line["text"] = instruction_text(i, l);
-        line["word"] = target_.family == isa::Family::volta ? fmt::format("{:016x}_{:016x}", l.word.hi, l.word.lo)
-                                                            : fmt::format("{:016x}", l.word.lo);
-        if (l.known) {
-          const isa::Control& c = l.instruction.control;
-          line["control"] = {{"stall", c.stall},
-                             {"yield", c.yield},
-                             {"write_barrier", c.write_barrier},
-                             {"read_barrier", c.read_barrier},
-                             {"wait_mask", c.wait_mask},
-                             {"reuse", c.reuse}};
-        }
-        lines.push_back(std::move(line));
-      }
-      kernels.push_back({{"name", k.name},
-                         {"registers", k.registers},
-                         {"shared_bytes", k.shared_bytes},
-                         {"local_bytes", k.local_bytes},
-                         {"barriers", k.barriers},
-                         {"parameters", std::move(parameters)},
-                         {"instructions", std::move(lines)}});
+      out += fmt::format(
+          "{}\n  {{\"name\": {}, \"registers\": {}, \"shared_bytes\": {}, \"local_bytes\": {}, \"barriers\": {},\n"
+          "   \"parameters\": [",
+          i ? "," : "", json_string(k.name), k.registers, k.shared_bytes, k.local_bytes, k.barriers);
+      for (size_t p = 0; p < k.parameters.size(); ++p)
+        out += fmt::format("{}{{\"offset\": {}, \"size\": {}}}", p ? ", " : "", k.parameters[p].offset,
+                           k.parameters[p].size);
+      out += "],\n   \"instructions\": [";
+      for (size_t l = 0; l < code_.at(i).size(); ++l) out += (l ? ",\n    " : "\n    ") + json(i, code_.at(i)[l]);
+      out += "]}";
     }
-    return {{"arch", target_.name}, {"kernels", std::move(kernels)}};
+    return out + "]\n}\n";
   }
 
  private:
   using Place = std::pair<size_t, uint64_t>;  // kernel, address
+
+  std::string json(size_t kernel, const Line& l) const {
+    std::string out = fmt::format("{{\"address\": {}", l.address);
+    if (auto at = labels_.find({kernel, l.address}); at != labels_.end()) {
+      out += ", \"labels\": [";
+      for (size_t k = 0; k < at->second.size(); ++k) out += (k ? ", " : "") + json_string(at->second[k]);
+      out += "]";
+    }
+    out += fmt::format(", \"text\": {}, \"word\": \"", json_string(instruction_text(kernel, l)));
+    out += target_.family == isa::Family::volta ? fmt::format("{:016x}_{:016x}\"", l.word.hi, l.word.lo)
+                                                : fmt::format("{:016x}\"", l.word.lo);
+    if (l.known) {
+      const isa::Control& c = l.instruction.control;
+      out += fmt::format(
+          ", \"control\": {{\"stall\": {}, \"yield\": {}, \"write_barrier\": {}, \"read_barrier\": {}, \"wait_mask\": "
+          "{}, "
+          "\"reuse\": {}}}",
+          c.stall, c.yield, c.write_barrier, c.read_barrier, c.wait_mask, c.reuse);
+    }
+    return out + "}";
+  }
 
   void decode(size_t kernel) {
     std::vector<Line>& lines = code_[kernel];
@@ -282,7 +287,7 @@ int run(int argc, char** argv) {
   const isa::Target* target = isa::find_target(fmt::format("sm_{}", image->sm));
   if (!target) return tools::report(input_error("{}: no instruction tables for sm_{}", input, image->sm));
   Listing listing(*image, *target);
-  auto written = write_file(output, json ? listing.json().dump(1) + "\n" : listing.text(hex));
+  auto written = write_file(output, json ? listing.json() : listing.text(hex));
   return written ? 0 : tools::report(written.error());
 }
 

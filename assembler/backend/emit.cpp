@@ -316,8 +316,8 @@ uint32_t divergence_stack_bytes(uint32_t depth, uint32_t branches, bool loops) {
 void declare(cubin::Kernel& k, const ptx::Function& p) {
   k.name = p.name;
   k.parameters.reserve(p.parameters.size());
-  k.parameter_bytes =
-      ptx::lay_out_parameters(p, [&](uint32_t, uint32_t at, uint32_t size) { k.parameters.push_back({at, size}); });
+  k.parameter_bytes = static_cast<uint32_t>(
+      ptx::lay_out_parameters(p, [&](uint32_t, uint32_t at, uint32_t size) { k.parameters.push_back({at, size}); }));
   k.max_threads = p.max_threads, k.required_threads = p.required_threads;
 }
 

@@ -101,6 +101,7 @@ enum Attribute : uint8_t {
   attr_regcount = 0x2f,
   attr_warp_wide_offsets = 0x31,
   attr_indirect_targets = 0x34,
+  attr_kparam_info_v2 = 0x45,  // the same with 16 bits for the size (toolkit 12.1): for more than 4,352 bytes
   attr_api_version = 0x37,
 };
 // Relocation types. Volta: the immediate in bits 32..63 of the instruction; Pascal: bits 20..51.

@@ -261,11 +261,13 @@ Result<void> Reader::kernel_info(Kernel& k, const Section& s) {
             return {};
           }
           case attr_cbank_param_size: k.parameter_bytes = value; return {};
-          case attr_kparam_info: {
+          case attr_kparam_info:
+          case attr_kparam_info_v2: {
             RETURN_IF_ERROR(need(12));
             auto ordinal = load<uint16_t>(payload, 4);
-            if (!parameters.emplace(ordinal, Parameter{load<uint16_t>(payload, 6), load<uint32_t>(payload, 8) >> 18})
-                     .second)
+            const uint32_t size =
+                attribute == attr_kparam_info ? load<uint32_t>(payload, 8) >> 18 : load<uint16_t>(payload, 8);
+            if (!parameters.emplace(ordinal, Parameter{load<uint16_t>(payload, 6), size}).second)
               return input_error("section {}: two parameters {}", s.name, ordinal);
             return {};
           }

@@ -395,9 +395,12 @@ Bytes Writer::kernel_info(const Kernel& k, uint32_t constant_symbol) {
     bank();
     size();
   }
-  for (size_t i = k.parameters.size(); i-- > 0;)
-    r.sized(attr_kparam_info,
-            {0, static_cast<uint32_t>(i) | k.parameters[i].offset << 16, k.parameters[i].size << 18 | 0x1f000});
+  constexpr uint32_t most_of_kparam_info = 0x1100;
+  for (size_t i = k.parameters.size(); i-- > 0;) {
+    const uint32_t place = static_cast<uint32_t>(i) | k.parameters[i].offset << 16, size = k.parameters[i].size;
+    k.parameter_bytes > most_of_kparam_info ? r.sized(attr_kparam_info_v2, {0, place, size})
+                                            : r.sized(attr_kparam_info, {0, place, size << 18 | 0x1f000});
+  }
   r.half(attr_maxreg_count, k.max_registers);
   if (!k.externs.empty()) {
     std::vector<uint32_t> symbols;

@@ -127,6 +127,10 @@ Operand decode_operand(const Slot& slot, const Form& form, const Instruction& in
       o.kind = OperandKind::label;
       o.value = static_cast<int64_t>(address + 16) + sign_extend(field(34, 30), 30) * 4;
       return o;
+    case SlotKind::label_bytes:
+      o.kind = OperandKind::label;
+      o.value = static_cast<int64_t>(address + 16) + sign_extend(field(24, 58), 58);
+      return o;
     case SlotKind::label_pascal:
       o.kind = OperandKind::label;
       o.value = static_cast<int64_t>(address + 8) + sign_extend(field(20, 24), 24);

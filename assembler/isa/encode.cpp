@@ -50,6 +50,13 @@ bool encode_label(const Slot& slot, const Operand& o, uint64_t address, Bits& w)
       w.put(64, 18, static_cast<uint64_t>(words >> 30));
       return true;
     }
+    case SlotKind::label_bytes: {
+      const int64_t rel = target - static_cast<int64_t>(address + 16);
+      if (!fits_signed(rel, 58)) return false;
+      w.put(24, 40, static_cast<uint64_t>(rel));
+      w.put(64, 18, static_cast<uint64_t>(rel >> 40));
+      return true;
+    }
     case SlotKind::label_pascal: {
       if (target % 32 == 8 && !slot.scale) target -= 8;  // the first instruction of a bundle is addressed by the bundle
       int64_t rel = target - static_cast<int64_t>(address + 8);

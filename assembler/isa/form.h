@@ -45,6 +45,7 @@ enum class SlotKind : uint8_t {
   label,           // Volta sm_8x: offset/4 in 34..81, from the next instruction
   label_split,     // sm_90: the same, low 8 bits in 16..23
   label_short,     // BSSY: offset/4 in 34..63
+  label_bytes,     // LEPC: bytes in 24..81
   label_pascal,    // 24 bits at 20, bytes, from address + 8; bundle heads are addressed by the bundle
   label_absolute,  // Pascal: 32 bits at 20
   scoreboard,      // 3 bits at lo
@@ -281,6 +282,7 @@ constexpr void slot_fields(const Slot& s, F&& f) {
       f(16, 8);
       break;
     case SlotKind::label_short: f(34, 30); break;
+    case SlotKind::label_bytes: f(24, 58); break;
     case SlotKind::label_pascal: f(20, 24); break;
     case SlotKind::label_absolute: f(20, 32); break;
     case SlotKind::scoreboard: f(s.lo, 3); break;

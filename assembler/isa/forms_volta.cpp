@@ -1,5 +1,6 @@
 // Instruction forms of the 128-bit family (sm_75, sm_80, sm_86, sm_89, sm_90). Facts: the encodings that ptxas 11.8 writes, and the texts that
-// nvdisasm 11.8 gives for edited words. Operand order: mnemonics.def. Flags go by position: bits 63/62 negate and take the absolute value
+// nvdisasm 11.8 gives for edited words; for VIADD, VIADDMNMX, VIMNMX3, the types of VIMNMX, QSPC.D and LEPC with a target the same of ptxas 12.9 and
+// nvdisasm 13.5. Operand order: mnemonics.def. Flags go by position: bits 63/62 negate and take the absolute value
 // of the operand in bits 32..63, bits 75/74 of the operand in bits 64..71, bits 72/73 of A.
 //
 // Left out: bindless constants (cx[UR]), texture and tensor instructions, JMP and the indirect forms that no compiled kernel uses.
@@ -17,6 +18,8 @@ using L = LatencyClass;
 constexpr const char* t_x[] = {"", ".X"};
 constexpr const char* t_ex[] = {"", ".EX"};
 constexpr const char* t_unsigned[] = {".U32", ""};
+constexpr const char* t_vector[] = {".U32", "", ".U16x2", ".S16x2"};
+constexpr const char* t_16x2[] = {"", ".16x2"};
 constexpr const char* t_silent[] = {"", "", "", "", "", "", "", "", "", "", "", "", "", "", "", ""};
 constexpr const char* t_signed_only[] = {"", ".S32"};
 constexpr const char* t_bool[] = {".AND", ".OR", ".XOR", nullptr};
@@ -121,6 +124,7 @@ constexpr const char* t_cctl[] = {".PF1",  ".PF2",  ".WB",   ".IV",   ".IVALL", 
 constexpr const char* t_scope[] = {".CTA", ".SM", ".GPU", ".SYS", nullptr, ".VC", nullptr, nullptr};
 constexpr const char* t_fence[] = {".SC", ".ALL", "", ".MMIO"};
 constexpr const char* t_space[] = {".G", ".L", ".S", nullptr};
+constexpr const char* t_space_90[] = {".G", ".L", ".S", ".D"};
 constexpr const char* t_shuffle[] = {".IDX", ".UP", ".DOWN", ".BFLY"};
 constexpr const char* t_vote[] = {".ALL", ".ANY", ".EQ", nullptr};
 constexpr const char* t_match[] = {".ALL", ".ANY"};
@@ -347,8 +351,28 @@ constexpr void integer_rows(Table<N>& t) {
   {  // Minimum and maximum
     two_sources(t, op(M::IMNMX, "IMNMX", 0x017, L::alu, before_90).slot(Rd), "1456", plain,
                 [&](const Builder& b) { return b.slot(Ps).mods(U32); });
-    two_sources(t, op(M::VIMNMX, "VIMNMX", 0x048, L::alu, sm_90).fix(81, 6, 0x3f).slot(Rd), "146", plain,
-                [&](const Builder& b) { return b.slot(Ps).mods(m(K::Signed, 72, 1, t_unsigned, 1)); });
+    const auto vector = [](const Builder& b) {
+      return b.slot(Ps).mods(m(K::Signed, 72, 2, t_vector, 1), m(K::Relu, 76, 1, t_relu));
+    };
+    two_sources(t, op(M::VIMNMX, "VIMNMX", 0x048, L::alu, sm_90).slots(Rd, Pu, Pv), "146", plain, vector);
+    three_sources(t, op(M::VIMNMX3, "VIMNMX3", 0x00f, L::alu, sm_90).slot(Rd), "146", bits, vector);
+    for (unsigned form : {1u, 2u, 4u, 6u, 7u}) {  // the sign is B's, wherever it is
+      Builder b = op(M::VIADDMNMX, "VIADDMNMX", 0x046, L::alu, sm_90).fix(9, 3, form).slots(Rd, A);
+      switch (form) {
+        case 1: b = b.slots(B.n(63), C); break;
+        case 2: b = b.slots(C.n(75), I32); break;
+        case 4: b = b.slots(I32, C); break;
+        case 6: b = b.fix(91, 1, 1).slots(UB.n(63), C); break;
+        case 7: b = b.fix(91, 1, 1).slots(C.n(75), UB); break;
+      }
+      t.add(vector(b));
+    }
+  }
+  {  // Sums of two, or of two pairs of halves: by the unit of products (ptxas 12.9: 4 cycles to and from FFMA and IMAD, 5 to and from IADD3)
+    Sources d = bits;
+    d.neg_b = true;
+    two_sources(t, op(M::VIADD, "VIADD", 0x036, L::fma, sm_90).slot(Rd), "146", d,
+                [](const Builder& b) { return b.mods(m(K::Halves, 73, 1, t_16x2)); });
   }
   {  // ISETP
     two_sources(t, op(M::ISETP, "ISETP", 0x00c, L::alu).slots(Pd, Pq), "1456", plain, [&](const Builder& b) {
@@ -443,6 +467,7 @@ constexpr void integer_rows(Table<N>& t) {
     t.add(op(M::R2UR, "R2UR", 0x2ca, L::register_to_uniform, sm_90).slots(URd, Pu, A));
     t.add(op(M::B2R, "B2R", 0x31c, L::special).slots(Rd, Pu).mods(m(K::ResultMode, 78, 2, t_result, 1)));
     t.add(op(M::LEPC, "LEPC", 0x34e, L::special).slots(Rd.with(Span_::two)).from(Provenance::inferred));
+    t.add(op(M::LEPC, "LEPC", 0x94e, L::alu, sm_90).slots(Rd.with(Span_::two), make_slot(label_bytes, 24, R)));
   }
 }
 
@@ -755,16 +780,14 @@ constexpr void memory_rows(Table<N>& t) {
               .slots(Rs, memory(40, 24, 32, flag))
               .mods(E, EV, SIZE, LOAD));
     t.add(op(M::LD, "LD", 0x980, L::global_load, on).slots(Rs, memory(32, 32)).mods(E, EV, SIZE, LOAD));
-    if (!turing) {
-      t.add(op(M::LD, "LD", 0x980, L::global_load, on)
-                .fix(91, 1, 1)
-                .slots(Rs, memory(40, 24, 32).as(Style::base_32))
-                .mods(E, EV, SIZE, LOAD));
-      t.add(op(M::ST, "ST", 0x985, L::global_store, on)
-                .fix(91, 1, 1)
-                .slots(memory(40, 24, 64).as(Style::base_32), data)
-                .mods(E, EV, SIZE, ORD));
-    }
+    t.add(op(M::LD, "LD", 0x980, L::global_load, on)
+              .fix(91, 1, 1)
+              .slots(Rs, memory(40, 24, 32).as(Style::base_32))
+              .mods(E, EV, SIZE, LOAD));
+    t.add(op(M::ST, "ST", 0x985, L::global_store, on)
+              .fix(91, 1, 1)
+              .slots(memory(40, 24, 64).as(Style::base_32), data)
+              .mods(E, EV, SIZE, ORD));
     t.add(op(M::ST, "ST", 0x985, L::global_store, on)
               .fix(90, 2, 3)
               .slots(memory(40, 24, 64, flag), data)
@@ -949,9 +972,10 @@ constexpr void memory_rows(Table<N>& t) {
   t.add(op(M::CCTL, "CCTL", 0x98f, L::fence)
             .slots(memory(32, 32).when(Show::optional))
             .mods(E, m(K::CacheOp, 87, 4, t_cctl)));
-  t.add(op(M::QSPC, "QSPC", 0x3aa, L::space_query)
-            .slots(Pd, Rd, memory(40, 24))
-            .mods(E, m(K::AddressSpace, 73, 2, t_space)));
+  for (const bool sm90 : {false, true})
+    t.add(op(M::QSPC, "QSPC", 0x3aa, L::space_query, sm90 ? sm_90 : before_90)
+              .slots(Pd, Rd, memory(40, 24))
+              .mods(E, m(K::AddressSpace, 73, 2, sm90 ? t_space_90 : t_space)));
   t.add(op(M::QSPC, "QSPC", 0x9aa, L::space_query, before_90)
             .fix(90, 2, 3)
             .slots(Pd, Rd, memory(40, 24, 32))
@@ -959,7 +983,7 @@ constexpr void memory_rows(Table<N>& t) {
   t.add(op(M::QSPC, "QSPC", 0x9aa, L::space_query, sm_90)
             .fix(91, 1, 1)
             .slots(Pd, Rd, memory(40, 24, 32).as(Style::base_32))
-            .mods(E, m(K::AddressSpace, 73, 2, t_space)));
+            .mods(E, m(K::AddressSpace, 73, 2, t_space_90)));
 }
 
 template <size_t N>
@@ -1030,6 +1054,7 @@ constexpr void warp_and_control_rows(Table<N>& t) {
   t.add(CTL(M::BMOV, "BMOV.32.CLEAR", 0x355, L::convergence)
             .fix(84, 1, 1)
             .slots(Rd, make_slot(barrier, 24, Access::read_write)));
+  t.add(CTL(M::BMOV, "BMOV.32", 0x356, L::convergence).slots(make_slot(barrier, 24, W), B));
   t.add(CTL(M::CALL_ABS, "CALL.ABS", 0x943, L::branch).slots(Px, I32).mods(m(K::NoInc, 86, 1, t_noinc, 1)));
   t.add(CTL(M::CALL_ABS_R, "CALL.ABS", 0x343, L::branch)
             .slots(Px, A.with(Span_::two))

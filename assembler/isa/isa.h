@@ -39,6 +39,8 @@ struct Target {
   uint32_t max_registers;             // usable per thread: 253 on Volta+, 255 on Pascal
   uint32_t reported_registers_extra;  // REGCOUNT = used + this (Volta+: 2)
   uint32_t max_shared_bytes;          // static, per block
+  uint32_t max_parameter_bytes;       // of a kernel; the second: of PTX 8.1 and later for .target sm_70 and later
+  uint32_t max_parameter_bytes_81;
   uint32_t warps_per_sm, blocks_per_sm, registers_per_sm;
   bool fp64_scoreboard;  // FP64 results need a scoreboard (all but sm_90)
 };

@@ -256,6 +256,7 @@ uint32_t accepted_kinds(const Slot& slot, bool optional) {
     case SlotKind::label:
     case SlotKind::label_split:
     case SlotKind::label_short:
+    case SlotKind::label_bytes:
     case SlotKind::label_pascal:
     case SlotKind::label_absolute: kinds |= kind_bit(OperandKind::label); break;
     case SlotKind::address: kinds |= kind_bit(OperandKind::address); break;

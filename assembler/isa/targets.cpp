@@ -1,5 +1,5 @@
 // The targets. Sources: constant-bank layouts, register counts and ELF flags as in ptxas 11.8's cubins; sm_89 equals sm_86 but for its flag;
-// sm_75 has no memory descriptors.
+// sm_75 has no memory descriptors. Bytes of parameters: what ptxas 11.8, 12.9 and 13.0 refuse.
 // A target of a known family needs a row here and its bit in the rows of forms_*.cpp.
 #include "assembler/isa/form.h"
 
@@ -26,6 +26,8 @@ constexpr Target volta_target(std::string_view name, uint32_t sm, uint32_t bit, 
   t.max_registers = 253;
   t.reported_registers_extra = 2;
   t.max_shared_bytes = 0xc000;
+  t.max_parameter_bytes = 0x1100;
+  t.max_parameter_bytes_81 = 0x7ffc;
   t.warps_per_sm = warps;
   t.blocks_per_sm = sm == 86 || sm == 75 ? 16 : sm == 89 ? 24 : 32;
   t.registers_per_sm = 65536;
@@ -50,6 +52,8 @@ constexpr Target pascal_target(std::string_view name, uint32_t sm, uint32_t bit)
   t.max_registers = 255;
   t.reported_registers_extra = 0;
   t.max_shared_bytes = 0xc000;
+  t.max_parameter_bytes = 0x1100;
+  t.max_parameter_bytes_81 = 0x1100;
   t.warps_per_sm = 64;
   t.blocks_per_sm = 32;
   t.registers_per_sm = 65536;

@@ -1,7 +1,8 @@
 // Division and remainder of integers, and the choice of the division for each type (selection, both families).
 //
 // 32 bits: a reciprocal estimate from the function unit, one Newton step in integers, at most two corrections: the sequence that the vendor's compiler
-// uses. 64 bits: the same with two Newton steps. Division by zero gives all ones and the dividend.
+// uses. 64 bits: the same with two Newton steps. Quotient and remainder by zero are all ones, as in ptxas's code (11.8 to 13.0, every type, target and
+// level); PTX leaves them open.
 #include "assembler/select/select.h"
 
 namespace rndn::assembler {
@@ -137,7 +138,7 @@ void Selector::divide32(uint32_t quotient, uint32_t remainder, Op a0, Op b0, boo
       select(s.reg, n, r2, predicate(negative));
       result = s;
     }
-    select(remainder, result, a, predicate(zero, true));  // division by zero: undefined; the dividend
+    select(remainder, result, immediate(-1), predicate(zero, true));
   }
 }
 
@@ -161,6 +162,8 @@ void Selector::divide64(Op result, Op a0, Op b0, bool remainder, bool is_signed)
     };
     ua = magnitude(a), ub = magnitude(b);
   }
+  const uint32_t by_zero = temp_predicate();  // asked here, where the divisor is needed anyway
+  setp64(by_zero, isa::PT, Cmp::EQ, b, {zero, zero}, false, 0, predicate(isa::PT));
   // High 64 bits of an unsigned 64 x 64 product.
   auto mul_high = [&](Wide x, Wide y) {
     Op w0 = temp(2), c1 = temp(2), w1 = temp(2), c2 = temp(2), w2 = temp(2), c3 = temp(2), w3 = temp(2), c4 = temp(2),
@@ -219,10 +222,7 @@ void Selector::divide64(Op result, Op a0, Op b0, bool remainder, bool is_signed)
     select64(s.reg, negated(v), v, predicate(p));
     return pair_of(s);
   };
-  if (remainder) return mov64(result.reg, with_sign(rest));  // by zero nothing is taken off the dividend
-  uint32_t by_zero = temp_predicate();
-  setp64(by_zero, isa::PT, Cmp::EQ, ub, {zero, zero}, false, 0, predicate(isa::PT));
-  select64(result.reg, with_sign(q), {immediate(-1), immediate(-1)}, predicate(by_zero, true));
+  select64(result.reg, with_sign(remainder ? rest : q), {immediate(-1), immediate(-1)}, predicate(by_zero, true));
 }
 
 }  // namespace rndn::assembler

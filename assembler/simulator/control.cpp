@@ -21,6 +21,7 @@
 // that have not left it.
 #include <algorithm>
 
+#include "assembler/simulator/driver_calls.h"
 #include "assembler/simulator/lanes.h"
 #include "assembler/simulator/races.h"
 #include "assembler/simulator/select.h"
@@ -498,6 +499,9 @@ bool select_control(Selector& s, Op& op) {
       if (s.operand(find(Kind::uniform)).negated) op.a.flip ^= all_lanes;  // ~URZ: all lanes
       return with(mnemonic == Mnemonic::BRA_DIV ? bra_mask<false> : bra_mask<true>);
     case Mnemonic::CALL_ABS_R:
+      op.a = s.source(find(Kind::gpr), 2);
+      op.ps = predicate();
+      return with(call_address);
     case Mnemonic::CALL_ABS: return s.unsupported("a call of nothing that a relocation names");
     case Mnemonic::BRX:
     case Mnemonic::BRXU:

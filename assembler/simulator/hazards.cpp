@@ -156,6 +156,7 @@ Producer producer_of(const isa::Instruction& in, const isa::Target& target) {
     case Mnemonic::FFMA:
     case Mnemonic::IMAD:
     case Mnemonic::IMAD_HI:
+    case Mnemonic::VIADD:
     case Mnemonic::IDP: return p_fma;
     case Mnemonic::IMAD_WIDE: return p_wide;
     case Mnemonic::HADD2:
@@ -202,6 +203,7 @@ Role register_role(const isa::Instruction& in, const isa::Target& target, uint32
     case Mnemonic::FMUL:
     case Mnemonic::FFMA:
     case Mnemonic::IMAD:
+    case Mnemonic::VIADD:
     case Mnemonic::IDP:
     case Mnemonic::HADD2:
     case Mnemonic::HMUL2:

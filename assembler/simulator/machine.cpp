@@ -3,6 +3,7 @@
 // Loading places the module's variables in device memory, patches their addresses into the code, and decodes every kernel once.
 // Launching fills constant bank 0 as the driver does for the target (docs/sass.md, section 7) and runs all blocks.
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <optional>
 
@@ -19,12 +20,14 @@ namespace {
 constexpr uint32_t call_stack_bytes =
     1024;  // local memory on top of a kernel's own, for functions that it calls, and alloca
 constexpr uint64_t descriptor_value = 0x0003'ffff'0c0d'e000;
+constexpr uint32_t constant_banks =
+    5;  // 0: parameters, 2: a kernel's literals, 3: .const, 4: addresses (ptxas 12.9 and later)
 
 struct Module {
   std::vector<std::unique_ptr<Program>> programs;
   std::vector<std::pair<std::string, uint64_t>> variables;  // device addresses of the global ones
   std::vector<uint64_t> allocations;
-  std::vector<std::byte> constants3;
+  std::array<std::vector<std::byte>, constant_banks> constants;  // the module's banks
 };
 
 template <class T>
@@ -109,39 +112,46 @@ Result<ModuleId> Machine::load(std::span<const std::byte> cubin) {
       if (n == name) return address;
     return std::nullopt;
   };
+  const auto give_up = [&](Error error) {
+    for (uint64_t a : module.allocations) (void)state_->memory.free(a);
+    return error;
+  };
   // Places, then contents (which may hold addresses of other variables).
   for (const cubin::Variable& v : image.variables) {
     if (v.constant) {
       if (v.offset > 0x10000 || v.size > 0x10000)
-        return input_error("constant variable `{}` lies beyond the bank's 64 KiB", v.name);
-      module.constants3.resize(std::max<size_t>(module.constants3.size(), v.offset + v.size));
+        return give_up(input_error("constant variable `{}` lies beyond the bank's 64 KiB", v.name));
+      if (v.bank >= constant_banks)
+        return give_up(
+            input_error("constant variable `{}` lies in bank {}, which the simulator does not know", v.name, v.bank));
+      std::vector<std::byte>& bank = module.constants[v.bank];
+      bank.resize(std::max<size_t>(bank.size(), v.offset + v.size));
       std::copy_n(v.initial.begin(), std::min<size_t>(v.initial.size(), v.size),
-                  module.constants3.begin() + static_cast<ptrdiff_t>(v.offset));
+                  bank.begin() + static_cast<ptrdiff_t>(v.offset));
       module.variables.emplace_back(v.name, v.offset);
       continue;
     }
     auto place = state_->memory.allocate(std::max<uint64_t>(v.size, 1),
                                          std::max<uint64_t>(256, std::bit_ceil(std::max<uint32_t>(v.align, 1))));
-    if (!place) {
-      for (uint64_t a : module.allocations) (void)state_->memory.free(a);
-      return place.error();
-    }
+    if (!place) return give_up(place.error());
     module.allocations.push_back(*place);
     module.variables.emplace_back(v.name, *place);
   }
-  const auto give_up = [&](Error error) {
-    for (uint64_t a : module.allocations) (void)state_->memory.free(a);
-    return error;
-  };
   for (const cubin::Variable& v : image.variables) {
-    if (v.constant) continue;
-    const uint64_t place = *address_of(v.name);
-    std::byte* host = state_->memory.translate_range(place, v.size, true);
-    std::memset(host, 0, v.size);
-    state_->memory.note_written(place, v.size);
-    std::copy_n(v.initial.begin(), std::min<size_t>(v.initial.size(), v.size), host);
+    std::byte* host = nullptr;
+    if (v.constant) {
+      host = module.constants[v.bank].data() + v.offset;
+    } else {
+      const uint64_t place = *address_of(v.name);
+      host = state_->memory.translate_range(place, v.size, true);
+      std::memset(host, 0, v.size);
+      state_->memory.note_written(place, v.size);
+      std::copy_n(v.initial.begin(), std::min<size_t>(v.initial.size(), v.size), host);
+    }
     for (const cubin::Relocation& r : v.relocations) {
-      const auto value = address_of(r.symbol);
+      auto value = address_of(r.symbol);
+      if (const auto function = driver_function(r.symbol); !value && function)
+        value = driver_function_address(*function);
       if (!value || r.kind != cubin::Relocation::generic_64 || v.size < 8 || r.offset > v.size - 8)
         return give_up(input_error("variable `{}` refers to `{}`, which cannot be resolved", v.name, r.symbol));
       const uint64_t resolved = *value + static_cast<uint64_t>(r.addend);
@@ -331,8 +341,8 @@ Result<Counters> Machine::launch(ModuleId id, std::string_view kernel, Dim3 grid
     calls |= in.mnemonic == isa::Mnemonic::CALL_REL || in.mnemonic == isa::Mnemonic::CALL_REL_R ||
              in.mnemonic == isa::Mnemonic::CAL || in.mnemonic == isa::Mnemonic::PRET;
   launch.local_bytes = (program->local_bytes + 15) / 16 * 16 + (calls ? call_stack_bytes : 0);
-  launch.banks.resize(4);
-  launch.bank_bytes.assign(4, 0);
+  launch.banks.resize(constant_banks);
+  launch.bank_bytes.assign(constant_banks, 0);
   launch.descriptor = descriptor_value;
   fill_bank0(launch, *target, dynamic_shared, parameters);
   uint32_t reserved = std::min(launch.shared_bytes, target->shared_base);
@@ -349,17 +359,17 @@ Result<Counters> Machine::launch(ModuleId id, std::string_view kernel, Dim3 grid
     launch.bank_bytes[bank] = static_cast<uint32_t>(bytes.size());
   };
   set_bank(2, program->constants2);
-  set_bank(3, module.constants3);
+  for (const uint32_t bank : {1u, 3u, 4u}) set_bank(bank, module.constants[bank]);
   launch.pool.resize((program->pool.size() + 1) * lanes);
   for (size_t i = 0; i < program->pool.size(); ++i) {
     const PoolEntry& entry = program->pool[i];
     uint32_t v = entry.value;
     if (entry.constant) {
-      if (entry.bank > 3 ||
+      if (entry.bank >= constant_banks ||
           uint64_t{entry.value} + 4 > (entry.bank == 0 ? launch.banks[0].size() : launch.bank_bytes[entry.bank]))
         return input_error("kernel `{}` at {:#x}: `{}` reads c[{:#x}][{:#x}], beyond the bank's {} bytes", kernel,
                            program->addresses[entry.op], isa::text(*target, program->instructions[entry.op]),
-                           entry.bank, entry.value, entry.bank < 4 ? launch.bank_bytes[entry.bank] : 0);
+                           entry.bank, entry.value, entry.bank < constant_banks ? launch.bank_bytes[entry.bank] : 0);
       std::memcpy(&v, launch.banks[entry.bank].data() + entry.value, 4);
     }
     std::fill_n(launch.pool.begin() + static_cast<ptrdiff_t>(i * lanes), lanes, v);

@@ -303,6 +303,49 @@ Status imnmx(Warp& w, const Op& op, uint32_t mask) {
   return Status::go;
 }
 
+// The least (ps) or greatest of A and B, as type says: the encoded value of Signed, words or pairs of halves.
+struct Extreme {
+  uint32_t value;
+  bool first[2];  // whether it is A's, of the lower and the upper half (words: the lower)
+};
+Extreme extreme(uint32_t a, uint32_t b, uint32_t type, bool least) {
+  const uint32_t bias = !(type & 1) ? 0 : type & 2 ? 0x80008000 : 0x80000000;
+  a ^= bias, b ^= bias;
+  const auto is_first = [&](uint32_t x, uint32_t y) { return least ? x <= y : x >= y; };
+  if (!(type & 2)) return is_first(a, b) ? Extreme{a ^ bias, {true, false}} : Extreme{b ^ bias, {false, false}};
+  const bool low = is_first(a & 0xffff, b & 0xffff), high = is_first(a >> 16, b >> 16);
+  const uint32_t chosen = ((low ? a : b) & 0xffff) | ((high ? a : b) & 0xffff0000);
+  return {chosen ^ bias, {low, high}};
+}
+uint32_t add_as(uint32_t a, uint32_t b, uint32_t type) {
+  return type & 2 ? ((a + b) & 0xffff) | ((a & 0xffff0000) + (b & 0xffff0000)) : a + b;
+}
+// VIMNMX, VIMNMX3, VIADDMNMX; x: type, y: .RELU, the greatest of that and zero; z: negations of B.
+enum class Vector : uint8_t { two, three, sum };
+template <Vector form>
+Status vector_extreme(Warp& w, const Op& op, uint32_t mask) {
+  const uint32_t *a = row(w, op.a), *b = row(w, op.b), *c = row(w, op.c);
+  const uint32_t type = op.x, least = lane_mask(w, op.ps);
+  uint32_t r[lanes], low = 0, high = 0;
+  for (uint32_t l = 0; l < lanes; ++l) {
+    const bool is_least = least >> l & 1;
+    const uint32_t second = (b[l] ^ op.b.flip) + op.z;
+    Extreme found = form == Vector::sum ? extreme(add_as(a[l], second, type), c[l], type, is_least)
+                                        : extreme(a[l], second, type, is_least);
+    low |= (found.first[0] ? 1u : 0u) << l, high |= (found.first[1] ? 1u : 0u) << l;
+    if (form == Vector::three) found = extreme(found.value, c[l], type, is_least);
+    r[l] = op.y ? extreme(found.value, 0, type, false).value : found.value;
+  }
+  commit(row(w, op.d), r, mask);
+  commit_predicate(w, op.pd, high, mask);
+  commit_predicate(w, op.pq, low, mask);
+  return Status::go;
+}
+Status add_halves(Warp& w, const Op& op, uint32_t mask) {
+  map2(w, op, mask, [](uint32_t a, uint32_t b) { return add_as(a, b, 2); });
+  return Status::go;
+}
+
 Status iabs(Warp& w, const Op& op, uint32_t mask) {
   map1(w, op, mask, [](uint32_t a) { return static_cast<int32_t>(a) < 0 ? 0u - a : a; });
   return Status::go;
@@ -432,8 +475,9 @@ Status r2ur(Warp& w, const Op& op, uint32_t mask) {
   for (uint32_t l = 0; l < lanes; ++l) d[l] = v;
   return Status::go;
 }
+// y: the address is `offset`, else the instruction's own.
 Status lepc(Warp& w, const Op& op, uint32_t mask) {
-  const uint64_t address = w.launch->program->addresses[w.pc - 1];
+  const uint64_t address = op.y ? static_cast<uint64_t>(op.offset) : w.launch->program->addresses[w.pc - 1];
   uint64_t r[lanes];
   for (uint64_t& v : r) v = address;
   if (op.x)
@@ -609,12 +653,36 @@ bool select_integer(Selector& s, Op& op) {
       op.x = m(K::Compare), op.y = m(K::EX), op.z = m(K::Bool);
       return with(m(K::Signed) ? isetp<true> : isetp<false>);
     case Mnemonic::IMNMX:
-    case Mnemonic::VIMNMX:
       op.d = s.destination(0);
       op.a = s.integer(1), op.b = s.integer(2);
       if (s.negations) return s.unsupported("a negated source");
       op.ps = s.predicate(3);
       return with(m(K::Signed) ? imnmx<true> : imnmx<false>);
+    case Mnemonic::VIMNMX: {
+      op.d = s.destination(0);
+      op.pd = s.predicate_destination(1), op.pq = s.predicate_destination(2);
+      op.a = s.integer(3), op.b = s.integer(4);
+      op.ps = s.predicate(5);
+      op.x = m(K::Signed), op.y = m(K::Relu);
+      const bool alone = op.pd == trash_predicate && op.pq == trash_predicate;
+      if (op.x < 2 && !op.y && alone) return with(op.x ? imnmx<true> : imnmx<false>);
+      if (op.x < 2 && !alone) return s.unsupported("predicates of words");
+      return with(vector_extreme<Vector::two>);
+    }
+    case Mnemonic::VIMNMX3:
+    case Mnemonic::VIADDMNMX:
+      op.d = s.destination(0);
+      op.a = s.integer(1), op.b = s.integer(2), op.c = s.integer(3);
+      op.ps = s.predicate(4);
+      op.x = m(K::Signed), op.y = m(K::Relu), op.z = s.negations;
+      if (op.z && op.x >= 2) return s.unsupported("a negated pair");
+      return with(mnemonic == Mnemonic::VIMNMX3 ? vector_extreme<Vector::three> : vector_extreme<Vector::sum>);
+    case Mnemonic::VIADD:
+      op.d = s.destination(0);
+      op.a = s.integer(1), op.b = s.integer(2);
+      op.x = s.negations;
+      if (m(K::Halves) && op.x) return s.unsupported("a negated pair");
+      return with(m(K::Halves) ? add_halves : add2);
     case Mnemonic::IABS:
       op.d = s.destination(0);
       op.a = s.integer(1);
@@ -694,6 +762,8 @@ bool select_integer(Selector& s, Op& op) {
     case Mnemonic::LEPC:
       op.d = s.destination(0);
       op.x = s.volta();
+      op.y = s.operand(1).kind == isa::OperandKind::label;
+      op.offset = op.y ? s.operand(1).value : 0;
       return with(lepc);
     case Mnemonic::ULDC:
     case Mnemonic::LDC: {

@@ -514,7 +514,7 @@ Status invalidate(Warp& w, const Op&, uint32_t) {
 }
 Status nothing(Warp&, const Op&, uint32_t) { return Status::go; }
 
-// Which window a generic address lies in; x: 0 global, 1 local, 2 shared.
+// Which window a generic address lies in; x: 0 global, 1 local, 2 shared. Shared memory of a block is also its cluster's, 3.
 Status qspc(Warp& w, const Op& op, uint32_t mask) {
   uint32_t inside = 0;
   for_lanes(mask, [&](uint32_t l) {
@@ -650,7 +650,7 @@ bool select_memory(Selector& s, Op& op) {
       s.address(op, 2);
       if (s.operand(2).uniform == isa::URZ)  // a register pair, though .E may not say so
         op.b = {s.operand(2).reg == isa::RZ ? zero_row : s.register_row(s.operand(2).reg) + lanes};
-      op.x = m(K::AddressSpace);
+      op.x = std::min<uint32_t>(m(K::AddressSpace), 2);
       return with(qspc);
     default: return false;
   }

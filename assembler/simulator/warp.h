@@ -228,7 +228,7 @@ struct Launch {
   Options options;
   Dim3 grid, block;
   uint32_t shared_bytes = 0, local_bytes = 0;
-  std::vector<std::vector<std::byte>> banks;  // constant banks 0..3, padded for 16-byte reads
+  std::vector<std::vector<std::byte>> banks;  // constant banks, padded for 16-byte reads
   std::vector<uint32_t> bank_bytes;           // their lengths
   std::vector<uint32_t> pool;                 // rows
   uint64_t descriptor = 0;

@@ -410,7 +410,7 @@ bool compute_integer(const Instruction& i, const uint64_t* s, uint32_t n, bool& 
       return true;
     case Opcode::rem:
       if ((b & mask) == 0)
-        out = a;
+        out = ~uint64_t{0};
       else
         out = static_cast<uint64_t>(wide(a, t) % wide(b, t));
       return true;

@@ -1,6 +1,6 @@
 // What each instruction computes from its operands' bits; no memory, no threads.
 //
-// Where the PTX manual leaves a choice, this one is taken: integer division by zero gives all ones, the remainder the dividend; f32
+// Where the PTX manual leaves a choice, this one is taken: quotient and remainder of integers by zero are all ones; f32
 // and f16 NaNs are canonical (0x7fffffff, 0x7fff), f64 keeps the payload of its first NaN operand; .approx and .full operations are
 // the host's double-precision result rounded to the type (compare them with the tolerance of the manual); mul24.hi and friends follow
 // the manual's formulas.

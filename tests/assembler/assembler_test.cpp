@@ -90,6 +90,22 @@ std::string unknown_word(const std::string& name, std::span<const std::byte> cub
   return {};
 }
 
+// Whether functions that are called save convergence barriers.
+bool saves_barriers_in_calls(const std::string& name, std::span<const std::byte> cubin) {
+  const isa::Target& target = *isa::find_target(name);
+  bool saves = false, calls = false;
+  const cubin::Image image = *cubin::read(cubin);
+  for (const cubin::Kernel& k : image.kernels)
+    for (const isa::Located& l : isa::unpack(target, k.code)) {
+      isa::Instruction i;
+      if (!isa::decode(target, l.word, l.address, i)) continue;
+      saves |= i.mnemonic == isa::Mnemonic::BMOV;
+      calls |= i.mnemonic == isa::Mnemonic::CALL_REL || i.mnemonic == isa::Mnemonic::CALL_REL_R ||
+               i.mnemonic == isa::Mnemonic::CALL_ABS_R;
+    }
+  return saves && calls;
+}
+
 // Nothing of a compilation, failed ones among them, is left in the memory that the next one takes.
 TEST(Assembler, CubinIsTheSameInMemoryUsedBefore) {
   Workspace workspace;
@@ -128,13 +144,17 @@ TEST(Assembler, SameResultsAsPtxas) {
       auto ours = assemble_for(module, target);
       ASSERT_TRUE(ours.ok()) << path;
       if (std::string word = unknown_word(target, theirs); !word.empty()) {
-        if (word.ends_with("245") || word.ends_with("355") ||
-            word.ends_with("356")) {  // I2FP in other roundings than to nearest; BMOV.32.CLEAR
+        if (word.ends_with("245")) {  // I2FP in other roundings than to nearest
           std::printf("skipped: %s on %s: ptxas uses a form that the tables lack: %s\n", path.c_str(), target.c_str(),
                       word.c_str());
           continue;
         }
         ADD_FAILURE() << path << " " << target << ": ptxas's code has a word that no form matches: " << word;
+        continue;
+      }
+      // Not known: what BMOV does while lanes at other depths of calls wait at the barrier that it saves.
+      if (saves_barriers_in_calls(target, theirs)) {
+        std::printf("skipped: %s on %s: ptxas saves convergence barriers around calls\n", path.c_str(), target.c_str());
         continue;
       }
       for (const ptx::Function& f : module.functions) {

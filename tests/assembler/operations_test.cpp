@@ -283,6 +283,33 @@ TEST(Operations, ConstantsOfSixteenBitsHaveTheirReadersSign) {
   check(operations, true);
 }
 
+// All ones, whether the zero is a register's or a literal.
+TEST(Operations, DivisionByZero) {
+  std::vector<std::string> texts;
+  for (const char* op : {"div", "rem"}) {
+    for (const char* type : {"u16", "s16"})
+      texts.push_back(
+          fmt::format(".reg .b16 %h, %k; cvt.u16.u32 %h, %x; cvt.u16.u32 %k, %y; and.b16 %k, %k, 3; {}.{} %h, %h, %k; "
+                      "cvt.u32.u16 %d, %h;",
+                      op, type));
+    for (const char* type : {"u32", "s32"})
+      for (const char* divisor : {"%y", "0"})
+        texts.push_back(fmt::format("and.b32 %y, %y, 3; {}.{} %d, %x, {};", op, type, divisor));
+    texts.push_back(fmt::format("{}.s32 %d, 5, 0;", op));
+  }
+  const size_t words = texts.size();
+  for (const char* op : {"div", "rem"})
+    for (const char* type : {"u64", "s64"})
+      for (const char* divisor : {"%y", "0"})
+        texts.push_back(fmt::format("and.b64 %y, %y, 3; {}.{} %d, %x, {};", op, type, divisor));
+  std::vector<Operation> operations;
+  for (size_t k = 0; k < texts.size(); ++k) {
+    const char* type = k < words ? "b32" : "b64";
+    operations.push_back({type, type, texts[k].c_str()});
+  }
+  check(operations, true);
+}
+
 TEST(Operations, SaturatedSums) {
   check({{"s32", "s32", "add.sat.s32 %d, %x, %y;"},
          {"s32", "s32", "sub.sat.s32 %d, %x, %y;"},

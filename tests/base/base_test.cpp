@@ -28,6 +28,7 @@
 #include "libraries/base/containers/intern.h"
 #include "libraries/base/containers/lazy_table.h"
 #include "libraries/base/system/parallel.h"
+#include "libraries/base/report/json.h"
 #include "libraries/base/report/progress.h"
 #include "libraries/base/containers/raw_vector.h"
 #include "libraries/base/errors/result.h"
@@ -606,6 +607,13 @@ TEST(Progress, EstimatesTheRestOnlyWhenAHundredthIsDone) {
     EXPECT_EQ(said.find(line), 0u) << said;
     EXPECT_EQ(said.find("left") != std::string::npos, done == 500) << said;
   }
+}
+
+TEST(Json, StringsAreValidUtf8) {
+  EXPECT_EQ(json_string("\x01 \t\\"), "\"\\u0001 \\u0009\\\\\"");
+  EXPECT_EQ(json_string("gr\xc3\xbc\xc3\x9f"), "\"gr\xc3\xbc\xc3\x9f\"");
+  EXPECT_EQ(json_string("\xff\xc3"), "\"\xef\xbf\xbd\xef\xbf\xbd\"");
+  EXPECT_EQ(json_string("\xed\xa0\x80"), "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"");  // a surrogate is no character
 }
 
 }  // namespace rndn

@@ -221,6 +221,164 @@ TEST(Volta, ExtremesWithTheProductOfTheSigns) {
   }
 }
 
+// What ptxas 12.9 makes of minima and maxima for sm_90: of words or pairs of halves, with and without sign, of two or three, behind a sum, and not below zero.
+TEST(Hopper, ExtremesOfWordsAndPairs) {
+  std::mt19937_64 engine(20261127);
+  const auto random = [&] { return static_cast<uint32_t>(engine()); };
+  const uint32_t special[] = {0,          1,          0xffff,     0x7fff,     0x8000,     0x10000,
+                              0x7fff7fff, 0x80008000, 0x80000000, 0x7fffffff, 0xffffffff, 0x8000ffff};
+  std::vector<std::array<uint32_t, 3>> inputs;
+  for (uint32_t a : special)
+    for (uint32_t b : special) inputs.push_back({a, b, special[random() % std::size(special)]});
+  for (int k = 0; k < 100; ++k) inputs.push_back({random(), random(), random()});
+  for (auto& i : inputs)
+    if (random() % 4 == 0) i[1] = (i[1] & 0xffff0000) | (i[0] & 0xffff);  // equal in one half
+  enum { u32, s32, u16x2, s16x2 };
+  for (const int type : {u32, s32, u16x2, s16x2})
+    for (const bool least : {true, false})
+      for (const bool relu : {false, true}) {
+        const bool pairs = type >= u16x2, is_signed = type == s32 || type == s16x2;
+        const auto each = [&](uint32_t a, uint32_t b, auto&& f) {  // f of words, or of halves, with their sign
+          if (!pairs)
+            return static_cast<uint32_t>(is_signed
+                                             ? f(int64_t{static_cast<int32_t>(a)}, int64_t{static_cast<int32_t>(b)})
+                                             : f(int64_t{a}, int64_t{b}));
+          uint32_t r = 0;
+          for (int h = 0; h < 32; h += 16) {
+            const auto x = static_cast<uint16_t>(a >> h), y = static_cast<uint16_t>(b >> h);
+            const int64_t v = is_signed ? f(int64_t{static_cast<int16_t>(x)}, int64_t{static_cast<int16_t>(y)})
+                                        : f(int64_t{x}, int64_t{y});
+            r |= static_cast<uint32_t>(static_cast<uint16_t>(v)) << h;
+          }
+          return r;
+        };
+        const auto extreme = [&](uint32_t a, uint32_t b) {
+          return each(a, b, [&](int64_t x, int64_t y) { return least ? std::min(x, y) : std::max(x, y); });
+        };
+        const auto sum = [&](uint32_t a, uint32_t b) { return each(a, b, [](int64_t x, int64_t y) { return x + y; }); };
+        const auto floor = [&](uint32_t a) {
+          return relu ? each(a, 0, [](int64_t x, int64_t) { return std::max<int64_t>(x, 0); }) : a;
+        };
+        const auto is_first = [&](uint32_t a, uint32_t b) {  // upper half, lower half
+          uint32_t bits = 0;
+          for (int h = 0; h < 2; ++h) {
+            const auto x = static_cast<uint16_t>(a >> 16 * h), y = static_cast<uint16_t>(b >> 16 * h);
+            const int32_t v = is_signed ? static_cast<int16_t>(x) : x, w = is_signed ? static_cast<int16_t>(y) : y;
+            if (least ? v <= w : v >= w) bits |= h ? 1 : 2;
+          }
+          return bits;
+        };
+        const std::initializer_list<std::pair<ModifierKind, int>> modifiers = {{ModifierKind::Signed, type},
+                                                                               {ModifierKind::Relu, relu}};
+        Code c("sm_90");
+        const Operand which = P(isa::PT, !least);
+        if (pairs)
+          c.add(Mnemonic::VIMNMX, {R(16), P(0), P(1), R(8), R(9), which}, modifiers);
+        else
+          c.add(Mnemonic::VIMNMX, {R(16), R(8), R(9), which}, modifiers);
+        c.add(Mnemonic::VIMNMX3, {R(17), R(8), R(9), R(10), which}, modifiers);
+        c.add(Mnemonic::VIADDMNMX, {R(18), R(8), R(9), R(10), which}, modifiers);
+        if (pairs)
+          c.add(Mnemonic::P2R, {R(19), RZ, I(3)});
+        else
+          c.add(Mnemonic::VIADDMNMX, {R(19), R(8), R(9, true), I(1000), which}, modifiers);
+        std::vector<Row> rows;
+        for (const auto& i : inputs)
+          rows.push_back({i,
+                          {floor(extreme(i[0], i[1])), floor(extreme(extreme(i[0], i[1]), i[2])),
+                           floor(extreme(sum(i[0], i[1]), i[2])),
+                           pairs ? is_first(i[0], i[1]) : floor(extreme(i[0] - i[1], 1000))}});
+        SCOPED_TRACE(fmt::format("type {}, least {}, relu {}", type, least, relu));
+        expect_rows("sm_90", c, rows);
+      }
+}
+
+TEST(Hopper, SumsOfTwo) {
+  Code c("sm_90");
+  c.add(Mnemonic::VIADD, {R(16), R(8), I(-3)});
+  c.add(Mnemonic::VIADD, {R(17), R(8), R(9, true)});
+  c.add(Mnemonic::VIADD, {R(18), R(8), R(9)}, {{ModifierKind::Halves, 1}});
+  c.add(Mnemonic::VIADD, {R(19), R(8), UR(4)});
+  c.add(Mnemonic::VIADD, {R(19), R(19), UR(4)});
+  c.add(Mnemonic::IADD3, {R(19), R(19), R(8, true), RZ});  // twice UR4
+  c.add(Mnemonic::VIADD, {R(10), RZ, UR(4)});
+  c.add(Mnemonic::IADD3, {R(10), R(10), R(10), RZ});
+  c.add(Mnemonic::IADD3, {R(19), R(19), R(10, true), RZ});
+  expect_rows("sm_90", c,
+              {{{2, 5, 0}, {0xffffffff, 0xfffffffd, 7, 0}},
+               {{0xffff, 0x10001, 0}, {0xfffc, 0xfffffffe, 0x10000, 0}},
+               {{0x8000ffff, 0x8000ffff, 0}, {0x8000fffc, 0, 0xfffe, 0}}});
+}
+
+TEST(Hopper, AddressesAndBarrierRegisters) {
+  for (const std::string& t : volta_targets) {
+    Code c(t);
+    c.add(Mnemonic::BMOV, {B(3), R(8)});
+    c.add(Mnemonic::BMOV, {R(16), B(3)});
+    uint32_t address = 0;
+    if (t == "sm_90") {
+      const Operand place = c.label(0);
+      address = static_cast<uint32_t>(place.value);
+      c.add(Mnemonic::LEPC, {R(18), place});
+      c.add(Mnemonic::MOV, {R(12), C(0x18)});  // the window of shared memory
+      c.add(Mnemonic::MOV, {R(13), C(0x1c)});
+      for (const uint32_t base : {12u, 2u}) {
+        const Operand at{.kind = OperandKind::address, .wide = true, .reg = base};
+        c.add(Mnemonic::QSPC, {P(base == 12 ? 0 : 1), RZ, at}, {{ModifierKind::AddressSpace, 3}});
+      }
+      c.add(Mnemonic::P2R, {R(17), RZ, I(3)});
+    }
+    expect_rows(t, c, {{{77, 0, 0}, {77, t == "sm_90" ? 1u : 0u, address, 0}}});
+  }
+}
+
+// ptxas 12.9 and later keep addresses of variables and of the driver's functions in bank 4.
+TEST(Hopper, AddressesInBankFour) {
+  Code c("sm_90");
+  const auto bank4 = [](uint32_t offset) { return Operand{.kind = OperandKind::constant, .bank = 4, .value = offset}; };
+  c.add(Mnemonic::LDC, {R(12), bank4(0)}, {{ModifierKind::Size, 5}});
+  c.add(Mnemonic::LDG,
+        {R(26), {.kind = OperandKind::address, .wide = true, .descriptor = true, .uniform = 4, .reg = 12}});
+  c.add(Mnemonic::MOV, {R(24), R(4)});
+  c.add(Mnemonic::MOV, {R(25), R(5)});
+  c.add(Mnemonic::LDC, {R(14), bank4(8)}, {{ModifierKind::Size, 5}});
+  c.add(Mnemonic::MOV, {R(4), I(16)});
+  c.add(Mnemonic::MOV, {R(5), RZ});
+  c.add(Mnemonic::LEPC, {R(20), c.label(9)});
+  c.add(Mnemonic::CALL_ABS_R, {R(14)});
+  c.add(Mnemonic::ISETP, {P(0), PT, R(4), RZ, PT}, {{ModifierKind::Compare, 5}});  // what malloc returned
+  c.add(Mnemonic::SEL, {R(17), RZ, I(1), P(0, true)});
+  c.add(Mnemonic::MOV, {R(4), R(24)});
+  c.add(Mnemonic::MOV, {R(5), R(25)});
+  c.add(Mnemonic::MOV, {R(16), R(26)});
+  Result<cubin::Image> image = cubin::read(c.cubin());
+  ASSERT_TRUE(image.ok()) << image.error().message;
+  cubin::Variable number, table;
+  number.name = "number", number.size = 4, number.align = 4;
+  number.initial = {std::byte{42}, std::byte{0}, std::byte{0}, std::byte{0}};
+  table.name = "table", table.size = 16, table.align = 8, table.constant = true, table.bank = 4;
+  table.initial.resize(16);
+  table.relocations = {{cubin::Relocation::generic_64, 0, "number", 0},
+                       {cubin::Relocation::generic_64, 8, "malloc", 0}};
+  image->variables = {number, table};
+  image->kernels[0].externs = {"malloc"};
+  Machine m("sm_90", 1 << 20);
+  const auto module = m.load(cubin::write(*image));
+  ASSERT_TRUE(module.ok()) << module.error().message;
+  const uint64_t in = upload(m, std::vector<uint32_t>(4)), out = upload(m, std::vector<uint32_t>(4));
+  const auto ran = m.launch(*module, "k", {1, 1, 1}, {1, 1, 1}, 0, Parameters().add(in).add(out).bytes(), {});
+  ASSERT_TRUE(ran.ok()) << ran.error().message;
+  EXPECT_EQ(download<uint32_t>(m, out, 4), (std::vector<uint32_t>{42, 1, 0, 0}));
+  // What the table does not have is no function.
+  image->variables[1].relocations[1].symbol = "number";
+  const auto other = m.load(cubin::write(*image));
+  ASSERT_TRUE(other.ok()) << other.error().message;
+  const auto failed = m.launch(*other, "k", {1, 1, 1}, {1, 1, 1}, 0, Parameters().add(in).add(out).bytes(), {});
+  ASSERT_FALSE(failed.ok());
+  EXPECT_NE(failed.error().message.find("where no function of the driver is"), std::string::npos)
+      << failed.error().message;
+}
+
 TEST(Volta, Shifts) {
   for (const std::string& t : volta_targets) {
     Code c(t);

@@ -7,8 +7,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <regex>
 
 #include "libraries/base/system/files.h"
@@ -18,7 +20,6 @@ namespace rndn {
 namespace {
 
 using test::reference_tool;
-using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
@@ -144,13 +145,238 @@ TEST_F(Standalone, AssemblerSaysWhatKernelsTake) {
   EXPECT_EQ(std::stol(found[3]), 4 * count("LDL"));
 }
 
-// Programs that call ptxas for themselves ask for Hopper by this name, and for a release (Triton, by TRITON_PTXAS_PATH).
-TEST_F(Standalone, AssemblerStandsInForPtxas) {
-  ASSERT_EQ(run("rndn-as k.ptx -arch=sm_90 -o want").exit_code, 0);
-  expect("rndn-as -lineinfo -v --gpu-name=sm_90a k.ptx -o got 2> /dev/null", 0, "", "");
-  ASSERT_EQ(run("rndn-as k.ptx -lineinfo -arch=sm_90 -o want").exit_code, 0);
-  EXPECT_EQ(*read_file(folder_ + "/got"), *read_file(folder_ + "/want"));
-  EXPECT_THAT(run("rndn-as --version").out, ContainsRegex("release [0-9]+\\.[0-9]"));
+// The command lines with which programs call ptxas, word by word: Triton's NVIDIA backend, XLA's compilation by a subprocess, CUDA.jl's compiler, and
+// nvcc 13.0 (--dryrun).
+TEST_F(Standalone, AssemblerTakesTheCommandLinesOfPtxasCallers) {
+  ASSERT_EQ(run("sed '3a .file 1 \"a.py\"' k.ptx | sed 's/^  cvt.s64/  .loc 1 3 0\\n&/' > l.ptx").exit_code, 0);
+  struct Caller {
+    const char *line, *like;  // what our own spelling of the same is
+  };
+  const char* const no_debug = "warning: unsupported: -g; no debug information is written\n";
+  for (
+      const Caller& c : std::initializer_list<Caller>{
+          // Triton 3.6, then 3.7 to 3.9; without line information, with ptxas's optimisation off, without fused sums, for its sanitizers.
+          {"-lineinfo -v --gpu-name=sm_90a l.ptx -o l.ptx.o", "--arch sm_90 --lineinfo"},
+          {"-lineinfo -v --regAllocOptLevel=2 --gpu-name=sm_90a l.ptx -o l.ptx.o", "--arch sm_90 --lineinfo"},
+          {"-lineinfo -v --regAllocOptLevel=2 --gpu-name=sm_86 l.ptx -o l.ptx.o", "--arch sm_86 --lineinfo"},
+          {"-lineinfo -suppress-debug-info -v --regAllocOptLevel=2 --gpu-name=sm_80 l.ptx -o l.ptx.o", "--arch sm_80"},
+          {"-g -v --opt-level 0 --regAllocOptLevel=2 --gpu-name=sm_89 l.ptx -o l.ptx.o", "--arch sm_89 -O0"},
+          {"-lineinfo --fmad=false -v --regAllocOptLevel=2 --gpu-name=sm_80 l.ptx -o l.ptx.o",
+           "--arch sm_80 --lineinfo --fmad=false"},
+          {"-lineinfo -v --regAllocOptLevel=2 --opt-level 1 --gpu-name=sm_90a l.ptx -o l.ptx.o",
+           "--arch sm_90 --lineinfo -O1"},
+          // XLA.
+          {"l.ptx -o l.ptx.o -arch=sm_90a --warn-on-spills", "--arch sm_90"},
+          {"l.ptx -o l.ptx.o -arch=sm_80 --warn-on-spills -v", "--arch sm_80"},
+          {"l.ptx -o l.ptx.o -arch=sm_80 --warn-on-spills -v -O0", "--arch sm_80 -O0"},
+          // CUDA.jl, by Julia's debug level.
+          {"--verbose --gpu-name sm_90 --output-file l.ptx.o l.ptx", "--arch sm_90"},
+          {"--generate-line-info --verbose --gpu-name sm_90a --output-file l.ptx.o l.ptx", "--arch sm_90 --lineinfo"},
+          {"--device-debug --verbose --gpu-name sm_86 --output-file l.ptx.o l.ptx", "--arch sm_86"},
+          // nvcc -arch=sm_86; -lineinfo; -cubin -G; -maxrregcount 32 -Xptxas -v,-dlcm=ca -resource-usage; -split-compile=2; -Ofc max; -Xptxas -O2.
+          {"-arch=sm_86 -m64  \"l.ptx\"  -o \"l.ptx.o\"", "--arch sm_86"},
+          {"-arch=sm_90a -m64  --generate-line-info \"l.ptx\"  -o \"l.ptx.o\"", "--arch sm_90 --lineinfo"},
+          {"-arch=sm_90 -m64  -g --dont-merge-basicblocks --return-at-end \"l.ptx\"  -o \"l.ptx.o\"", "--arch sm_90"},
+          {"-arch=sm_86 -m64 -v -v -dlcm=ca  -maxrregcount=32 \"l.ptx\"  -o \"l.ptx.o\"",
+           "--arch sm_86 --maxrregcount 32"},
+          {"-split-compile=2 -arch=sm_86 -m64  -split-compile=2 \"l.ptx\"  -o \"l.ptx.o\"", "--arch sm_86"},
+          {"-arch=sm_86 -m64 --Ofast-compile=max  \"l.ptx\"  -o \"l.ptx.o\"", "--arch sm_86"},
+          {"-arch=sm_86 -m64 -O2  \"l.ptx\"  -o \"l.ptx.o\"", "--arch sm_86 -O2"}}) {
+    SCOPED_TRACE(c.line);
+    ASSERT_EQ(run(std::string("rndn-as l.ptx -o want ") + c.like).exit_code, 0);
+    const Ran r = run(std::string("rndn-as ") + c.line);
+    EXPECT_EQ(r.exit_code, 0) << r.err;
+    EXPECT_EQ(r.out, "");
+    const std::string own = std::regex_replace(r.err, std::regex("ptxas info .*\n|    0 bytes stack frame.*\n"), "");
+    EXPECT_EQ(own, std::regex_search(c.line, std::regex("-g |--device-debug")) ? no_debug : "");
+    EXPECT_EQ(r.err != own, std::regex_search(c.line, std::regex("-v|--verbose")));
+    EXPECT_TRUE(*read_file(folder_ + "/l.ptx.o") == *read_file(folder_ + "/want"));
+    fs::remove(folder_ + "/l.ptx.o");
+  }
+  // nvcc for several targets first reads the PTX of the lowest, and wants no code of it.
+  expect("rndn-as -arch=compute_90 -m64  --generate-line-info \"k.ptx\"", 0, "", "");
+  EXPECT_FALSE(fs::exists(folder_ + "/k.cubin"));
+  ASSERT_TRUE(
+      write_file(folder_ + "/bad.ptx", ".version 7.0\n.target sm_60\n.entry k() {\n ad.s32 1, 2, 3;\n}\n").ok());
+  EXPECT_EQ(run("rndn-as -arch=compute_90 bad.ptx").exit_code, 1);
+  // What -rdc=true and CUDA.jl's device runtime ask for.
+  expect("rndn-as -arch=sm_86 -m64 --compile-only  k.ptx  -o k.ptx.o", 2, "",
+         "error: unsupported: --compile-only; cubins are whole programs, there are no relocatable objects\n");
+}
+
+TEST_F(Standalone, AssemblerSaysWhatItsCallersLookFor) {
+  // Releases, by the expressions of Triton, XLA and CUDA.jl.
+  const std::string version = run("rndn-as --version").out;
+  EXPECT_EQ(run("rndn-as -V").out, version);
+  std::smatch m;
+  ASSERT_TRUE(std::regex_search(version, m, std::regex(".*release (\\d+\\.\\d+).*")));
+  EXPECT_EQ(m[1], "13.0");
+  ASSERT_TRUE(std::regex_search(version, m, std::regex("\\bV(\\d+)\\.(\\d+)\\.(\\d+)\\b")));
+  EXPECT_EQ(m[1].str() + "." + m[2].str(), "13.0");
+  EXPECT_TRUE(std::regex_search(version, std::regex("release (\\d+)\\.(\\d+),\\s*V(\\d+)\\.(\\d+)\\.(\\d+)")));
+  // XLA leaves targets to the driver at these words, and nothing else.
+  for (const char* target : {"sm_20", "sm_75", "sm_100", "sm_120a", "lto_90", "compute_20"}) {
+    const Ran r = run(std::string("rndn-as k.ptx -o out -arch=") + target + " --warn-on-spills");
+    EXPECT_EQ(r.exit_code, 2);
+    EXPECT_THAT(r.err, StartsWith(fmt::format("error: unknown target `{}`; targets are sm_60", target)));
+    EXPECT_THAT(r.err,
+                HasSubstr(fmt::format("\nptxas fatal   : Value '{}' is not defined for option 'gpu-name'\n", target)));
+  }
+  // XLA asks for the newest PTX so, and takes what stands between the only two apostrophes.
+  const Ran probe = run("rndn-as --input-as-string '.version 99.99'");
+  EXPECT_EQ(probe.exit_code, 1);
+  EXPECT_EQ(std::count(probe.err.begin(), probe.err.end(), '\''), 2) << probe.err;
+  EXPECT_THAT(probe.err, HasSubstr("Unsupported .version 99.99; current version is '9.0'\n"));
+  EXPECT_EQ(run("rndn-as -ias \"$(cat k.ptx)\" -o got && rndn-as k.ptx -o want && cmp got want").exit_code, 0);
+  EXPECT_EQ(run("rndn-as k.ptx -ias x").exit_code, 2);
+}
+
+TEST_F(Standalone, AssemblerWarnsOfSpills) {
+  std::string pressure =
+      ".version 7.0\n.target sm_60\n.address_size 64\n.visible .entry k(.param .u64 a)\n{\n.reg .b64 %p;\n.reg .b32 "
+      "%r<40>;\nld.param.u64 %p, [a];\n";
+  for (int k = 0; k < 40; ++k) pressure += fmt::format("ld.volatile.global.u32 %r{}, [%p+{}];\n", k, 4 * k);
+  for (int k = 0; k < 40; ++k) pressure += fmt::format("st.volatile.global.u32 [%p+{}], %r{};\n", 4 * k, k);
+  ASSERT_TRUE(write_file(folder_ + "/s.ptx", pressure + "ret;\n}\n").ok());
+  const std::string line = "rndn-as s.ptx -o s.cubin -arch=sm_86 -maxrregcount=24 ";
+  const std::string said = run(line + "-v").err;
+  std::smatch v, m;
+  ASSERT_TRUE(std::regex_search(
+      said, v, std::regex("([0-9]+) bytes stack frame, ([0-9]+) bytes spill stores, ([0-9]+) bytes spill loads")))
+      << said;
+  EXPECT_GT(std::stol(v[2]), 0);
+  fs::remove(folder_ + "/s.cubin");
+  const std::string spills = fmt::format(
+      "Registers are spilled to local memory in function 'k', {} bytes spill stores, {} bytes spill loads\n",
+      v[2].str(), v[3].str());
+  const std::string local =
+      fmt::format("Local memory used for function 'k', size of stack frame: {} bytes\n", v[1].str());
+  expect(line + "--warn-on-spills", 0, "", "ptxas warning : " + spills);
+  expect(line + "-warn-spills -warn-lmem-usage", 0, "", "ptxas warning : " + local + "ptxas warning : " + spills);
+  expect(line + "--warn-on-spills -w", 0, "", "");
+  EXPECT_TRUE(fs::exists(folder_ + "/s.cubin"));
+  fs::remove(folder_ + "/s.cubin");
+  expect(line + "--warn-on-spills --Werror", 1, "", "ptxas error   : " + spills);
+  EXPECT_FALSE(fs::exists(folder_ + "/s.cubin"));
+  expect("rndn-as k.ptx -arch=sm_86 --warn-on-spills -warn-lmem-usage --Werror -o got", 0, "", "");
+}
+
+TEST_F(Standalone, AssemblerLeavesOutWhatOnlyTunes) {
+  ASSERT_EQ(run("rndn-as k.ptx -arch=sm_86 -o want").exit_code, 0);
+  const auto same = [&](const std::string& flags, const std::string& err) {
+    expect("rndn-as k.ptx -arch=sm_86 -o got " + flags, 0, "", err);
+    EXPECT_TRUE(*read_file(folder_ + "/got") == *read_file(folder_ + "/want")) << flags;
+    fs::remove(folder_ + "/got");
+  };
+  for (const char* flags :
+       {"--regAllocOptLevel=2", "--regAllocOptLevel 2", "--register-usage-level=10", "-regUsageLevel 3", "-Ofc mid",
+        "-m64", "-m 64", "--machine=64", "-dlcm=ca", "-dlcm ca", "--allow-expensive-optimizations true",
+        "-opt-fp-atomics", "-pic=false", "-ewp", "--maxrregcount archmax", "-suppress-double-demote-warning",
+        "--split-compile 0", "--device-stack-protector=false", "-O3 -O3"})
+    same(flags, "");
+  same("--someNewLevel=3", "warning: unknown option --someNewLevel=3 is left out\n");
+  same("--perf-per-watt-opt-level=1 -w", "");
+  same("-sp-bounds-check", "warning: --sp-bounds-check is not done: the stack pointer is not checked\n");
+  same("-arch=sm_90 -arch=sm_86",
+       "warning: --gpu-name is given again: sm_90 counts\nwarning: --gpu-name is given again: sm_86 counts\n");
+  ASSERT_TRUE(write_file(folder_ + "/more", "-O3\n --fmad=true").ok());
+  same("--options-file more", "");
+  expect("rndn-as k.ptx -arch=sm_86 -o got --someNewLevel=3 --Werror", 1, "",
+         "error: unknown option --someNewLevel=3 is left out\n");
+  EXPECT_FALSE(fs::exists(folder_ + "/got"));
+}
+
+TEST_F(Standalone, AssemblerRefusesWhatWouldBeAnotherThing) {
+  for (const char* flags : {"--sanitize=memcheck", "--entry add", "-e=add", "-astoolspatch", "--compile-as-tools-patch",
+                            "-c", "-version-ls"}) {
+    const Ran r = run(std::string("rndn-as k.ptx -arch=sm_86 -o got ") + flags);
+    EXPECT_EQ(r.exit_code, 2) << flags;
+    EXPECT_THAT(r.err, StartsWith("error: unsupported: ")) << flags;
+  }
+  // A slip is no tuning.
+  for (const auto& [slip, meant] : {std::pair{"--gpu-nmae=sm_86", "gpu-name"},
+                                    {"--maxregcount=32", "maxrregcount"},
+                                    {"-arhc=sm_90", "arch"},
+                                    {"--output-fle=x", "output-file"}})
+    expect(std::string("rndn-as k.ptx ") + slip, 2, "",
+           fmt::format("error: unknown option {}; did you mean `{}`?\n", slip, meant));
+  expect("rndn-as k.ptx -v=true", 2, "", "error: -v=true: the option takes no value\n");
+  expect("rndn-as k.ptx --options-file missing", 1, "", "error: cannot read `missing`: No such file or directory\n");
+  EXPECT_FALSE(fs::exists(folder_ + "/k.cubin"));
+}
+
+// As much as ptxas 11.8, 12.9 and 13.0 take; more would be a cubin whose kernel cannot be launched.
+TEST_F(Standalone, AssemblerLimitsParameters) {
+  const auto module = [&](int words, const char* version, const char* target, const char* more = "") {
+    std::string text = fmt::format(".version {}\n.target {}\n.address_size 64\n.visible .entry k(\n", version, target);
+    for (int k = 0; k < words; ++k) text += fmt::format("{}.param .u64 p{}", k ? ",\n" : "", k);
+    text += more;
+    text += fmt::format(
+        ")\n{{\n.reg .b64 %a, %b;\nld.param.u64 %a, [p0];\nld.param.u64 %b, [p{}];\nst.global.u64 [%a], "
+        "%b;\nret;\n}}\n",
+        words - 1);
+    EXPECT_TRUE(write_file(folder_ + "/p.ptx", text).ok());
+  };
+  const std::string much = "error: p.ptx: function k, line 4: 4360 bytes of parameters, ";
+  for (const char* target : {"sm_61", "sm_86", "sm_90"}) {
+    const std::string line = std::string("rndn-as p.ptx -o p -arch=") + target,
+                      later = std::string(target) == "sm_61" ? "" : "; 32764 with .version 8.1 and .target sm_70";
+    module(544, "7.8", "sm_60");
+    expect(line, 0, "", "");
+    module(545, "7.8", "sm_60");
+    for (const char* level : {"", " -O0 --stencils"})
+      expect(line + level, 1, "", much + target + " allows 4352" + later + "\n");
+    module(544, "8.0", "sm_60", ", .param .u8 q");
+    expect(
+        line, 1, "",
+        fmt::format("error: p.ptx: function k, line 4: 4353 bytes of parameters, {} allows 4352{}\n", target, later));
+    module(545, "8.1", "sm_60");
+    expect(line, 1, "", much + target + " allows 4352" + later + "\n");
+  }
+  module(545, "8.0", "sm_80");
+  expect("rndn-as p.ptx -o p -arch=sm_90", 1, "",
+         much + "sm_90 allows 4352; 32764 with .version 8.1 and .target sm_70\n");
+  // All of it arrives.
+  for (const char* target : {"sm_80", "sm_90"})
+    for (int words : {545, 4095}) {
+      module(words, "8.1", "sm_70", words == 4095 ? ", .param .b8 q[4]" : "");
+      expect(std::string("rndn-as p.ptx -o p -arch=") + target, 0, "", "");
+      std::string line = "rndn-launch p --arg out:8:got";
+      for (int k = 1; k < words; ++k) line += fmt::format(" --arg i64:{}", 3 * k);
+      if (words == 4095) line += " --arg i32:5";
+      expect(line, 0, "", "");
+      EXPECT_EQ(*read_file(folder_ + "/got"), std::string({static_cast<char>(3 * (words - 1)),
+                                                           static_cast<char>(3 * (words - 1) >> 8), 0, 0, 0, 0, 0, 0}));
+    }
+  module(4095, "8.1", "sm_70", ", .param .b8 q[5]");
+  expect("rndn-as p.ptx -o p -arch=sm_90", 1, "",
+         "error: p.ptx: function k, line 4: 32765 bytes of parameters, sm_90 allows 32764\n");
+}
+
+// Names of cubins are any bytes; JSON is UTF-8.
+TEST_F(Standalone, DisassemblerWritesJsonOfAnyName) {
+  ASSERT_EQ(run("sed 's/ add(/ adXd(/' k.ptx > n.ptx && rndn-as n.ptx -arch=sm_86 -o n.cubin").exit_code, 0);
+  std::string bytes = *read_file(folder_ + "/n.cubin");
+  for (size_t at; (at = bytes.find("adXd")) != bytes.npos;) bytes[at + 2] = '\x80';
+  ASSERT_TRUE(write_file(folder_ + "/n.cubin", bytes).ok());
+  const Ran r = run("rndn-dis --json n.cubin");
+  EXPECT_EQ(r.exit_code, 0) << r.err;
+  EXPECT_THAT(r.out, HasSubstr("\"name\": \"ad\xef\xbf\xbd"
+                               "d\""));
+  const auto json = nlohmann::json::parse(r.out, nullptr, false);
+  ASSERT_FALSE(json.is_discarded()) << r.out;
+  EXPECT_EQ(json["arch"], "sm_86");
+  ASSERT_EQ(json["kernels"].size(), 1u);
+  const auto& kernel = json["kernels"][0];
+  EXPECT_EQ(kernel["parameters"].dump(),
+            "[{\"offset\":0,\"size\":8},{\"offset\":8,\"size\":8},{\"offset\":16,\"size\":4}]");
+  const std::string text = run("rndn-dis n.cubin").out;
+  for (const auto& line : kernel["instructions"]) {
+    EXPECT_THAT(text, HasSubstr(fmt::format("/*{:04x}*/", line["address"].get<int>())));
+    EXPECT_EQ(line["word"].get<std::string>().size(), 33u);
+    EXPECT_TRUE(line["control"]["stall"].is_number());
+  }
+  EXPECT_GT(kernel["instructions"].size(), 8u);
 }
 
 TEST_F(Standalone, AssemblerContractsUnlessToldNotTo) {
