@@ -103,11 +103,12 @@ function(component name)
   set_property(GLOBAL APPEND PROPERTY RNDN_COMPONENTS "${name}\t${C_FOLDER}\t${deps}\t${headers}\t${C_ABOUT}")
 endfunction()
 
-# component_test(name DEPS .. SOURCES .. [LABELS ..] [LINK ..] [TOGETHER ..]): a GoogleTest program `test_<name>`, its cases registered with CTest, each a
-# process of its own; those of the suites TOGETHER (as --gtest_filter has them), whose set-up takes longer than they do, are one process.
+# component_test(name DEPS .. SOURCES .. [LABELS ..] [LINK ..] [TOGETHER ..] [GATE ..]): a GoogleTest program `test_<name>`, its cases registered with CTest, each a
+# process of its own; those of the suites TOGETHER (as --gtest_filter has them), whose set-up takes longer than they do, are one process. Those that GATE
+# selects take long for what they prove: `tools/check --quick` leaves them out.
 # Tests read their data below RNDN_SOURCE_DIR and find the built programs in RNDN_BIN_DIR.
 function(component_test name)
-  cmake_parse_arguments(T "" "" "SOURCES;DEPS;LABELS;LINK;TOGETHER" ${ARGN})
+  cmake_parse_arguments(T "" "" "SOURCES;DEPS;LABELS;LINK;TOGETHER;GATE" ${ARGN})
   find_package(GTest REQUIRED)
   include(GoogleTest)
   add_executable(test_${name} ${T_SOURCES})
@@ -119,7 +120,12 @@ function(component_test name)
   endforeach()
   target_compile_definitions(test_${name} PRIVATE RNDN_SOURCE_DIR="${CMAKE_SOURCE_DIR}" RNDN_BIN_DIR="${CMAKE_BINARY_DIR}/bin")
   string(REPLACE ";" ":" together "${T_TOGETHER}")
-  gtest_discover_tests(test_${name} TEST_PREFIX ${name}. TEST_FILTER -${together} DISCOVERY_MODE PRE_TEST PROPERTIES LABELS "${T_LABELS}" TIMEOUT 300)
+  string(REPLACE ";" ":" gate "${T_GATE}")
+  gtest_discover_tests(test_${name} TEST_PREFIX ${name}. TEST_FILTER -${together}:${gate} DISCOVERY_MODE PRE_TEST PROPERTIES LABELS "${T_LABELS}" TIMEOUT 300)
+  if(T_GATE)
+    gtest_discover_tests(test_${name} TEST_PREFIX ${name}. TEST_FILTER ${gate} TEST_LIST test_${name}_gate DISCOVERY_MODE PRE_TEST
+      PROPERTIES LABELS "${T_LABELS};gate" TIMEOUT 300)
+  endif()
   foreach(suite ${T_TOGETHER})
     string(REPLACE "*" "" suite_name ${suite})
     add_test(NAME ${name}.${suite_name}all COMMAND test_${name} --gtest_filter=${suite})
