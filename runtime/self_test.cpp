@@ -82,7 +82,7 @@ class MadeUpTable final : public reference::Tables {
     c.type = type;
     c.width = data::plain_width(type);
     c.rows = rows_;
-    c.data = std::make_shared<std::vector<std::byte>>(rows_ * c.width);
+    c.data = std::make_shared<data::Bytes>(rows_ * c.width);
     uint64_t salt = columns_.size();
     for (uint64_t i = 0; i < rows_; ++i) {
       uint64_t h = (i + 1) * 0x9e3779b97f4a7c15u + salt;  // splitmix64 (Steele, Lea, Flood 2014)

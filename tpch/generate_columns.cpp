@@ -169,11 +169,13 @@ struct Target {
       starts.push_back(total);
       total += piece.size();
     }
-    column.pad->reserve(total);
+    std::string pad;
+    pad.reserve(total);
     for (std::string& piece : pieces) {
-      column.pad->append(piece);
+      pad.append(piece);
       piece = std::string();
     }
+    column.pad = std::make_shared<data::Bytes>(data::Bytes::of(std::move(pad)));
     uint64_t* words = out<uint64_t>();
     auto shift = [&](size_t chunk) {
       for (uint64_t row = first_rows[chunk]; row < first_rows[chunk + 1]; ++row) words[row] += starts[chunk] << 24;
@@ -239,7 +241,7 @@ Result<std::vector<Column>> generate(Table table, std::span<const std::string> n
     if (target.schema->is_foreign_key()) {
       target.column.is_foreign_key = true;
       target.column.foreign_table = target.schema->foreign_table;
-      target.column.foreign_rows = std::make_shared<std::vector<std::byte>>(rows * 4);
+      target.column.foreign_rows = std::make_shared<data::Bytes>(rows * 4);
     }
   };
   // In parallel, since the pages are touched here for the first time.

@@ -48,12 +48,13 @@ Column make_column(BasicType type, uint64_t rows, Encoding encoding, uint32_t wi
   column.encoding = encoding;
   column.width = width ? width : plain_width(type);
   column.rows = rows;
-  column.data = std::make_shared<std::vector<std::byte>>();
-  column.data->reserve(rows * column.width);
-  prefer_huge_pages(column.data->data(), rows * column.width);
-  column.data->resize(rows * column.width);
+  std::vector<std::byte> elements;
+  elements.reserve(rows * column.width);
+  prefer_huge_pages(elements.data(), rows * column.width);
+  elements.resize(rows * column.width);
+  column.data = std::make_shared<Bytes>(std::move(elements));
   if (encoding == Encoding::dictionary) column.dictionary = std::make_shared<Dictionary>();
-  if (encoding == Encoding::text) column.pad = std::make_shared<std::string>();
+  if (encoding == Encoding::text) column.pad = std::make_shared<Bytes>();
   return column;
 }
 
@@ -151,7 +152,7 @@ std::string_view Column::text_at(uint64_t row) const {
   if (encoding == Encoding::dictionary) return dictionary->values[code_at(row)];
   CHECK(encoding == Encoding::text, "column is no text");
   uint64_t word = as<uint64_t>()[row];
-  return std::string_view(*pad).substr(word >> 24, word & 0xffffff);
+  return pad->text().substr(word >> 24, word & 0xffffff);
 }
 
 uint64_t Column::foreign_row(uint64_t row) const {

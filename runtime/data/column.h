@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "frontend/types.h"
+#include "runtime/data/bytes.h"
 
 namespace rndn::data {
 
@@ -44,18 +45,18 @@ struct Column {
   Encoding encoding = Encoding::plain;
   uint32_t width = 0;  // bytes per element as stored
   uint64_t rows = 0;
-  std::shared_ptr<std::vector<std::byte>> data;  // rows * width bytes
+  std::shared_ptr<Bytes> data;             // rows * width bytes
   std::shared_ptr<Dictionary> dictionary;        // dictionary
-  std::shared_ptr<std::string> pad;              // text
+  std::shared_ptr<Bytes> pad;                    // text
   Statistics statistics;
   // One byte per row: 1, or 0 where the value is missing; null: none is. Missing elements are stored as zero. Text has no
   // missing values: an empty field is an empty text.
-  std::shared_ptr<std::vector<std::byte>> validity;
+  std::shared_ptr<Bytes> validity;
   bool has_nulls() const { return validity != nullptr; }
   // Foreign key: row numbers of the referenced rows (i32 when fewer than 2^31 rows), rows * 4 or 8 bytes.
   bool is_foreign_key = false;
   std::string foreign_table;
-  std::shared_ptr<std::vector<std::byte>> foreign_rows;
+  std::shared_ptr<Bytes> foreign_rows;
 
   template <class T>
   const T* as() const {

@@ -41,7 +41,7 @@ std::string value_text(const Column& column, uint64_t row) {
 
 uint64_t first_missing(const Column& column) {
   if (!column.validity) return none;
-  const std::vector<std::byte>& valid = *column.validity;
+  const Bytes& valid = *column.validity;
   const auto at = std::find(valid.begin(), valid.end(), std::byte{0});
   return at == valid.end() ? none : static_cast<uint64_t>(at - valid.begin());
 }
@@ -114,7 +114,7 @@ class TextKeys {
 
 // Looks every row of `child` up; the first that has no match, or none.
 template <class Find>
-uint64_t look_up(const Column& child, uint64_t parent_rows, std::vector<std::byte>& out, Find&& find,
+uint64_t look_up(const Column& child, uint64_t parent_rows, Bytes& out, Find&& find,
                  unsigned threads) {
   const bool narrow = foreign_row_width(parent_rows) == 4;
   constexpr uint64_t rows_per_part = 1 << 18;
@@ -139,14 +139,14 @@ uint64_t look_up(const Column& child, uint64_t parent_rows, std::vector<std::byt
 
 }  // namespace
 
-Result<std::shared_ptr<std::vector<std::byte>>> find_foreign_rows(const Column& child, const Column& parent,
+Result<std::shared_ptr<Bytes>> find_foreign_rows(const Column& child, const Column& parent,
                                                                   const ForeignKeyNames& names,
                                                                   const Describe& describe, unsigned threads) {
   for (const auto& [column, name, in_parent] :
        {std::tuple(&parent, names.parent, true), std::tuple(&child, names.child, false)})
     if (const uint64_t row = first_missing(*column); row != none)
       return input_error("{}: `{}` has no value here; keys need one", describe(in_parent, row), name);
-  auto rows = std::make_shared<std::vector<std::byte>>(child.rows * foreign_row_width(parent.rows));
+  auto rows = std::make_shared<Bytes>(child.rows * foreign_row_width(parent.rows));
   uint64_t repeated, missing = none;
   if (child.encoding == Encoding::plain) {
     IntegerKeys keys;

@@ -175,7 +175,7 @@ class ColumnReader {
     std::lock_guard lock(validity_mutex_);
     if (!target.validity) {
       target.column.validity =
-          std::make_shared<std::vector<std::byte>>(target.column.rows, std::byte{1});
+          std::make_shared<Bytes>(target.column.rows, std::byte{1});
       target.validity = target.column.validity->data();
     }
     return target.validity;
@@ -189,11 +189,13 @@ class ColumnReader {
       starts.push_back(total);
       total += pads[slot].size();
     }
-    column.pad->reserve(total);
+    std::string pad;
+    pad.reserve(total);
     for (auto& pads : pads_) {
-      column.pad->append(pads[slot]);
+      pad.append(pads[slot]);
       pads[slot] = std::string();
     }
+    column.pad = std::make_shared<Bytes>(Bytes::of(std::move(pad)));
     uint64_t* words = reinterpret_cast<uint64_t*>(column.data->data());
     auto shift = [&](size_t number) {
       const TextFile::Block& block = blocks[number];

@@ -102,7 +102,7 @@ struct ForeignKeyNames {
   std::string_view child, parent;  // "lineitem.l_orderkey", "orders.o_orderkey"
 };
 using Describe = std::function<std::string(bool in_parent, uint64_t row)>;
-Result<std::shared_ptr<std::vector<std::byte>>> find_foreign_rows(const Column& child, const Column& parent,
+Result<std::shared_ptr<Bytes>> find_foreign_rows(const Column& child, const Column& parent,
                                                                   const ForeignKeyNames& names,
                                                                   const Describe& describe, unsigned threads = 0);
 

@@ -6,7 +6,7 @@ namespace rndn::data {
 
 using hir::BasicType;
 
-Value vector_from_bytes(BasicType type, uint64_t size, std::shared_ptr<const std::vector<std::byte>> bytes) {
+Value vector_from_bytes(BasicType type, uint64_t size, std::shared_ptr<const Bytes> bytes) {
   CHECK(!hir::is_text(type));
   CHECK(size == 0 || bytes->size() >= size * data::plain_width(type));
   Value v;
@@ -18,7 +18,7 @@ Value vector_from_bytes(BasicType type, uint64_t size, std::shared_ptr<const std
 }
 
 Value vector_from_bytes(BasicType type, uint64_t size, std::vector<std::byte> bytes) {
-  return vector_from_bytes(type, size, std::make_shared<const std::vector<std::byte>>(std::move(bytes)));
+  return vector_from_bytes(type, size, std::make_shared<const Bytes>(std::move(bytes)));
 }
 
 Value vector_of_texts(BasicType type, std::vector<std::string> texts) {
@@ -138,7 +138,7 @@ Value from_column(const data::Column& column) {
     return vector_of_texts(column.type, std::move(texts));
   }
   CHECK(column.encoding == data::Encoding::plain);
-  return vector_from_bytes(column.type, column.rows, std::shared_ptr<const std::vector<std::byte>>(column.data));
+  return vector_from_bytes(column.type, column.rows, column.data);
 }
 
 Value enumeration_of(const data::Column& foreign, const data::Column& key) {

@@ -54,7 +54,7 @@ struct Value {
   // vector
   hir::BasicType type{};
   uint64_t size = 0;  // elements
-  std::shared_ptr<const std::vector<std::byte>>
+  std::shared_ptr<const data::Bytes>
       bytes;  // at least size * data::plain_width(type); may be null when size = 0. Not text
   std::shared_ptr<const std::vector<std::string>> texts;  // sym, str: at least size texts; may be null when size = 0
   std::shared_ptr<const std::vector<uint32_t>> codes;     // sym, str: if there, element i is texts[codes[i]]
@@ -85,7 +85,7 @@ struct Value {
 };
 
 // A vector over existing storage, without a copy.
-Value vector_from_bytes(hir::BasicType type, uint64_t size, std::shared_ptr<const std::vector<std::byte>> bytes);
+Value vector_from_bytes(hir::BasicType type, uint64_t size, std::shared_ptr<const Bytes> bytes);
 Value vector_from_bytes(hir::BasicType type, uint64_t size, std::vector<std::byte> bytes);
 Value vector_of_texts(hir::BasicType type, std::vector<std::string> texts);
 // codes: below texts->size().

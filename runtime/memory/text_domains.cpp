@@ -127,7 +127,7 @@ void Domain::pack(Packed& packed) const {
       return made();
     case Kind::column:
       packed.handles = column_->as<uint64_t>();
-      packed.pad = *column_->pad;
+      packed.pad = column_->pad->text();
       return;
     case Kind::piece: {
       base_->pack(packed);

@@ -20,17 +20,17 @@ Column sample(Encoding encoding) {
   for (size_t i = 0; i < column.data->size(); ++i)
     if (encoding == Encoding::plain || i % column.width == 0) (*column.data)[i] = static_cast<std::byte>(i % 3 == 0);
   if (encoding == Encoding::dictionary) column.dictionary->values = {"", "red", std::string(300, 'x')};
-  if (encoding == Encoding::text) *column.pad = "some text in a pad";
+  if (encoding == Encoding::text) column.pad = std::make_shared<Bytes>(Bytes::of("some text in a pad"));
   column.statistics = {
       .known = true, .min = -7, .max = INT64_MAX, .float_min = 0.1, .float_max = 1e300, .sorted = true, .unique = true};
   if (encoding == Encoding::plain) {
-    column.validity = std::make_shared<std::vector<std::byte>>(5, std::byte{1});
+    column.validity = std::make_shared<Bytes>(5, std::byte{1});
     (*column.validity)[2] = std::byte{0};
   }
   column.is_foreign_key = encoding == Encoding::plain;
   if (column.is_foreign_key) {
     column.foreign_table = "parent";
-    column.foreign_rows = std::make_shared<std::vector<std::byte>>(20, std::byte{3});  // 5 of 4 bytes
+    column.foreign_rows = std::make_shared<Bytes>(20, std::byte{3});  // 5 of 4 bytes
   }
   return column;
 }
@@ -107,6 +107,53 @@ TEST(ColumnFile, DamageIsNoticed) {
   EXPECT_FALSE(read_column(path, "this data"));
 }
 
+// The checksum is made piece by piece, 4 MiB each, by all cores.
+TEST(ColumnFile, DamageInAnyPieceIsNoticed) {
+  TestFolder folder;
+  const std::string path = folder.path() + "/c";
+  Column column = make_column(BasicType::i32, (size_t{9} << 20) / 4 + 1);
+  for (uint64_t i = 0; i < column.rows; ++i) reinterpret_cast<uint32_t*>(column.data->data())[i] = 0x9e3779b9u * i;
+  ASSERT_TRUE(write_column(path, "this data", column));
+  const std::string whole = *read_file(path);
+  const auto found = read_column(path, "this data");
+  ASSERT_TRUE(found);
+  EXPECT_EQ(*found->data, *column.data);
+  const size_t piece = size_t{4} << 20;
+  const size_t data = whole.find(std::string(reinterpret_cast<const char*>(column.data->data()), 64));
+  ASSERT_NE(data, whole.npos);
+  for (size_t offset : {size_t{1}, piece + 1, 2 * piece + 1}) {
+    std::string damaged = whole;
+    damaged[data + offset] ^= 4;
+    ASSERT_TRUE(write_file(path, damaged));
+    EXPECT_FALSE(read_column(path, "this data")) << offset;
+  }
+  std::string swapped = whole;
+  std::swap_ranges(swapped.begin() + data, swapped.begin() + data + piece, swapped.begin() + data + piece);
+  ASSERT_TRUE(write_file(path, swapped));
+  EXPECT_FALSE(read_column(path, "this data"));
+  ASSERT_TRUE(write_file(path, whole));
+  EXPECT_TRUE(read_column(path, "this data"));
+}
+
+// A column is its file, mapped: another file under the name, or none, changes nothing, nor does a change of the column
+// change the file.
+TEST(ColumnFile, AColumnOutlivesItsFile) {
+  TestFolder folder;
+  const std::string path = folder.path() + "/c";
+  ASSERT_TRUE(write_column(path, "this data", sample(Encoding::plain)));
+  const std::string whole = *read_file(path);
+  auto first = read_column(path, "this data"), second = read_column(path, "this data");
+  ASSERT_TRUE(first && second);
+  const std::string before(first->data->text());
+  second->data->data()[0] ^= std::byte{1};
+  EXPECT_EQ(*read_file(path), whole);
+  EXPECT_EQ(first->data->text(), before);
+  ASSERT_TRUE(write_column(path, "other data", make_column(BasicType::i32, 100)));
+  EXPECT_EQ(first->data->text(), before);
+  ASSERT_EQ(unlink(path.c_str()), 0);
+  EXPECT_EQ(first->data->text(), before);
+}
+
 // Files with a right checksum and numbers that would lead out of range when used.
 TEST(ColumnFile, NumbersOutOfRangeAreNotUsed) {
   TestFolder folder;
@@ -118,6 +165,9 @@ TEST(ColumnFile, NumbersOutOfRangeAreNotUsed) {
     EXPECT_TRUE(write_column(path, "this data", column));
     return read_column(path, "this data").has_value();
   };
+  auto shorten = [](std::shared_ptr<Bytes>& bytes, size_t by) {
+    bytes = std::make_shared<Bytes>(std::vector<std::byte>(bytes->begin(), bytes->end() - by));
+  };
   for (Encoding encoding : {Encoding::plain, Encoding::dictionary, Encoding::text}) {
     ASSERT_TRUE(readable(encoding, [](Column&) {}));
     EXPECT_FALSE(readable(encoding, [](Column& c) { c.type = static_cast<BasicType>(hir::basic_type_count); }));
@@ -127,7 +177,7 @@ TEST(ColumnFile, NumbersOutOfRangeAreNotUsed) {
     EXPECT_FALSE(readable(encoding, [](Column& c) { c.rows += uint64_t{1} << 62; }));  // rows * width is what it was
     EXPECT_FALSE(readable(encoding, [](Column& c) { c.width = 0; }));
     EXPECT_FALSE(readable(encoding, [](Column& c) { c.width *= 5, c.rows /= 5; }));  // the product is right
-    EXPECT_FALSE(readable(encoding, [](Column& c) { c.data->pop_back(); }));
+    EXPECT_FALSE(readable(encoding, [&](Column& c) { shorten(c.data, 1); }));
     EXPECT_FALSE(
         readable(encoding, [&](Column& c) { c.type = c.type == BasicType::i32 ? BasicType::sym : BasicType::i64; }));
   }
@@ -140,7 +190,7 @@ TEST(ColumnFile, NumbersOutOfRangeAreNotUsed) {
   auto word = [](uint64_t offset, uint64_t length) {
     return [value = offset << 24 | length](Column& c) { std::memcpy(c.data->data() + 32, &value, 8); };
   };
-  auto small = [](Column& c) { std::fill(c.data->begin(), c.data->end(), std::byte{0}); };
+  auto small = [](Column& c) { std::fill_n(c.data->data(), c.data->size(), std::byte{0}); };
   auto text = [&](uint64_t offset, uint64_t length) {
     return readable(Encoding::text, [&](Column& c) { small(c), word(offset, length)(c); });
   };
@@ -150,12 +200,12 @@ TEST(ColumnFile, NumbersOutOfRangeAreNotUsed) {
   EXPECT_FALSE(text(19, 0));
   EXPECT_FALSE(text((uint64_t{1} << 40) - 1, 0xffffff));
   // Validity: a 0 or 1 for each row, and not of text.
-  EXPECT_FALSE(readable(Encoding::plain, [](Column& c) { c.validity->pop_back(); }));
-  EXPECT_FALSE(readable(Encoding::plain, [](Column& c) { c.validity->back() = std::byte{2}; }));
+  EXPECT_FALSE(readable(Encoding::plain, [&](Column& c) { shorten(c.validity, 1); }));
+  EXPECT_FALSE(readable(Encoding::plain, [](Column& c) { c.validity->data()[4] = std::byte{2}; }));
   EXPECT_FALSE(readable(Encoding::text,
-                        [](Column& c) { c.validity = std::make_shared<std::vector<std::byte>>(5, std::byte{1}); }));
+                        [](Column& c) { c.validity = std::make_shared<Bytes>(5, std::byte{1}); }));
   // Foreign rows: a number for each row, and only for keys.
-  EXPECT_FALSE(readable(Encoding::plain, [](Column& c) { c.foreign_rows->resize(16); }));
+  EXPECT_FALSE(readable(Encoding::plain, [&](Column& c) { shorten(c.foreign_rows, 4); }));
   EXPECT_FALSE(readable(Encoding::plain, [](Column& c) { c.is_foreign_key = false; }));
 }
 
@@ -193,7 +243,7 @@ class Keys : public TableLoader {
     Column column = make_column(BasicType::i32, 2);
     column.is_foreign_key = true;
     column.foreign_table = "p";
-    column.foreign_rows = std::make_shared<std::vector<std::byte>>(8);
+    column.foreign_rows = std::make_shared<Bytes>(8);
     std::memcpy(column.foreign_rows->data(), foreign, 8);
     return std::vector<Column>{column};
   }
@@ -285,7 +335,7 @@ TEST(Cache, TakesThePlaceOfTheFileUntilThatChanges) {
   const std::string whole = *read_file(kept);
   uint64_t length = 0;  // of the fingerprint, after magic number and checksum
   std::memcpy(&length, whole.data() + 16, sizeof length);
-  const std::string fingerprint = whole.substr(24, length);
+  const std::string fingerprint = whole.substr(32, length);
   std::optional<Column> other = read_column(kept, fingerprint);
   ASSERT_TRUE(other);
   reinterpret_cast<int32_t*>(other->data->data())[1] = 9;
@@ -371,7 +421,7 @@ TEST(Cache, KnowsFilesWithoutASchema) {
   const std::string entry = cache + "/" + files_in(cache)[0], bytes = *read_file(entry);
   uint64_t length = 0;  // of the fingerprint, after magic number and checksum
   std::memcpy(&length, bytes.data() + 16, sizeof length);
-  const std::string fingerprint = bytes.substr(24, length);
+  const std::string fingerprint = bytes.substr(32, length);
   EXPECT_EQ(schema_text((*open_folder(folder.path(), options))->schema()), first);
   ASSERT_EQ(notes.size(), 2u);
   EXPECT_EQ(notes[0], notes[1]);

@@ -101,10 +101,12 @@ TEST(Widths, OfCodesAndRows) {
 
 Column text(const std::vector<std::string>& values) {
   Column column = make_column(BasicType::str, values.size(), Encoding::text);
+  std::string pad;
   for (size_t i = 0; i < values.size(); ++i) {
-    reinterpret_cast<uint64_t*>(column.data->data())[i] = column.pad->size() << 24 | values[i].size();
-    column.pad->append(values[i]);
+    reinterpret_cast<uint64_t*>(column.data->data())[i] = pad.size() << 24 | values[i].size();
+    pad += values[i];
   }
+  column.pad = std::make_shared<Bytes>(Bytes::of(std::move(pad)));
   return column;
 }
 

@@ -68,12 +68,12 @@ class PickedTables final : public reference::Tables {
       std::iota(rows.begin(), rows.end(), 0);
     }
     column->rows = rows.size();
-    column->data = std::make_shared<std::vector<std::byte>>(rows.size() * from->width);
+    column->data = std::make_shared<data::Bytes>(rows.size() * from->width);
     column->statistics = {};
     for (size_t i = 0; i < rows.size(); ++i)
       std::copy_n(from->data->data() + rows[i] * from->width, from->width, column->data->data() + i * from->width);
     if (from->is_foreign_key) {
-      column->foreign_rows = std::make_shared<std::vector<std::byte>>(rows.size() * sizeof(int32_t));
+      column->foreign_rows = std::make_shared<data::Bytes>(rows.size() * sizeof(int32_t));
       auto* out = reinterpret_cast<int32_t*>(column->foreign_rows->data());
       for (size_t i = 0; i < rows.size(); ++i) {
         uint64_t row = from->foreign_row(rows[i]);

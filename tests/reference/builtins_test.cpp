@@ -36,8 +36,8 @@ class FakeTables : public Tables {
     std::vector<int32_t> ids = name == "id" ? std::vector<int32_t>{10, 20, 30} : std::vector<int32_t>{30, 30, 10},
                          parents = {2, 2, 0};
     auto bytes = [](const std::vector<int32_t>& x) {
-      return std::make_shared<std::vector<std::byte>>(reinterpret_cast<const std::byte*>(x.data()),
-                                                      reinterpret_cast<const std::byte*>(x.data() + x.size()));
+      const auto* begin = reinterpret_cast<const std::byte*>(x.data());
+      return std::make_shared<data::Bytes>(std::vector<std::byte>(begin, begin + x.size() * 4));
     };
     c->data = bytes(ids);
     if (name == "parent") {

@@ -42,7 +42,7 @@ class TinyTables final : public Tables {
     if (known.is_foreign_key) {
       c->is_foreign_key = true;
       c->foreign_table = known.foreign_table;
-      c->foreign_rows = std::make_shared<std::vector<std::byte>>(row_count * 4);
+      c->foreign_rows = std::make_shared<data::Bytes>(row_count * 4);
       for (uint64_t i = 0; i < row_count; ++i)
         reinterpret_cast<int32_t*>(c->foreign_rows->data())[i] = static_cast<int32_t>(i);
     }

@@ -183,15 +183,17 @@ class Columns final : public reference::Tables {
       std::vector<uint32_t> rows;
       data::Column c = data::make_column(type, rows_, data::Encoding::text);
       std::vector<std::string> values;
+      std::string pad;
       for (uint64_t i = 0; i < rows_; ++i) {
         const std::string s = text(role, i);
         auto [at, fresh] = codes.try_emplace(s, static_cast<uint32_t>(values.size()));
         if (fresh) values.push_back(s);
         rows.push_back(at->second);
-        const uint64_t handle = c.pad->size() << 24 | s.size();
+        const uint64_t handle = pad.size() << 24 | s.size();
         std::memcpy(c.data->data() + 8 * i, &handle, 8);
-        *c.pad += s;
+        pad += s;
       }
+      c.pad = std::make_shared<data::Bytes>(data::Bytes::of(std::move(pad)));
       if (type == BasicType::str) return c;
       const uint32_t width = data::code_width(values.size());
       data::Column coded = data::make_column(type, rows_, data::Encoding::dictionary, width);

@@ -36,7 +36,7 @@ class CountingTables final : public reference::Tables {
     for (data::Column* c : {&a, &x, &f}) {
       c->width = data::plain_width(c->type);
       c->rows = static_cast<uint64_t>(rows);
-      c->data = std::make_shared<std::vector<std::byte>>(c->rows * c->width);
+      c->data = std::make_shared<data::Bytes>(c->rows * c->width);
     }
     for (int32_t i = 0; i < rows; ++i) {
       double half = i / 2.0;

@@ -30,12 +30,14 @@ class MixedTables final : public reference::Tables {
     dictionary("few", {"EUROPE", "ASIA", "AFRICA", "", "AMERICA"}, 11);
     dictionary("other", {"ASIA", "OCEANIA", "EUROPE"}, 5, 2);
     data::Column many = data::make_column(BasicType::str, n, data::Encoding::text);
+    std::string many_pad;
     for (uint64_t i = 0; i < n; ++i) {
       const std::string text = fmt::format("{:02} special of {} requests", i * 17 % 23, i % 5);
-      const uint64_t handle = many.pad->size() << 24 | text.size();
+      const uint64_t handle = many_pad.size() << 24 | text.size();
       std::memcpy(many.data->data() + 8 * i, &handle, 8);
-      *many.pad += text;
+      many_pad += text;
     }
+    many.pad = std::make_shared<data::Bytes>(data::Bytes::of(std::move(many_pad)));
     add("many", std::move(many));
     data::Column f = data::make_column(BasicType::i32, n);
     for (uint64_t i = 0; i < n; ++i) {

@@ -1,0 +1,57 @@
+// Bytes of a column or vector: on the heap, or in memory that another object owns (a mapped file, a
+// buffer of a caller), which is kept for as long. Moved, never copied.
+#pragma once
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace rndn::data {
+
+class Bytes {
+ public:
+  Bytes() = default;
+  explicit Bytes(size_t size, std::byte value = std::byte{0})
+      : Bytes(std::vector<std::byte>(size, value)) {}
+  Bytes(std::vector<std::byte> own) : own_(std::move(own)), bytes_(own_) {}
+  // `owner` keeps the memory.
+  Bytes(std::span<std::byte> borrowed, std::shared_ptr<const void> owner)
+      : owner_(std::move(owner)), bytes_(borrowed) {}
+  static Bytes of(std::string text) {
+    auto kept = std::make_shared<std::string>(std::move(text));
+    return {std::as_writable_bytes(std::span(*kept)), kept};
+  }
+
+  // The elements of a moved vector stay where they are.
+  Bytes(Bytes&& other) noexcept
+      : own_(std::move(other.own_)),
+        owner_(std::move(other.owner_)),
+        bytes_(std::exchange(other.bytes_, {})) {}
+  Bytes& operator=(Bytes&& other) noexcept {
+    own_ = std::move(other.own_);
+    owner_ = std::move(other.owner_);
+    bytes_ = std::exchange(other.bytes_, {});
+    return *this;
+  }
+
+  std::byte* data() { return bytes_.data(); }
+  const std::byte* data() const { return bytes_.data(); }
+  size_t size() const { return bytes_.size(); }
+  bool empty() const { return bytes_.empty(); }
+  std::byte& operator[](size_t i) { return bytes_[i]; }
+  std::byte operator[](size_t i) const { return bytes_[i]; }
+  std::span<const std::byte>::iterator begin() const { return std::span<const std::byte>(bytes_).begin(); }
+  std::span<const std::byte>::iterator end() const { return std::span<const std::byte>(bytes_).end(); }
+  std::string_view text() const { return {reinterpret_cast<const char*>(data()), size()}; }
+  bool operator==(const Bytes& other) const { return text() == other.text(); }
+
+ private:
+  std::vector<std::byte> own_;
+  std::shared_ptr<const void> owner_;
+  std::span<std::byte> bytes_;
+};
+
+}  // namespace rndn::data
