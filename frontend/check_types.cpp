@@ -499,7 +499,8 @@ void Checker::call(Expression& e, TypeId target) {
   TypeId result = no_type;
   if (!failed && unknown) result = types.wildcard();
   if (!failed && !unknown) {
-    if (e.callee.builtin_id == Builtin::column_value && e.operands[0].kind == Operand::variable)
+    if (row(e.callee.builtin_id).shape_rule == ShapeRule::column_value &&
+        e.operands[0].kind == Operand::variable)
       c.table = &walk_.tables[e.operands[0].id];
     // A function literal where the rule expects a value is a mismatch by the rule itself: `func` is no basic type.
     result = apply(c);

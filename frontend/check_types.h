@@ -38,7 +38,7 @@ struct Call {
   Span span;  // of the callee
   std::span<const Argument> arguments;
   std::string_view outer;
-  const TableFact* table = nullptr;  // facts on argument 0 of column_value
+  const TableFact* table = nullptr;  // facts on argument 0 of column_value and column_valid
 
   size_t size() const { return arguments.size(); }
   const Argument& operator[](size_t i) const { return arguments[i]; }

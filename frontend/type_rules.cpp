@@ -560,16 +560,34 @@ TypeId column_value(const Call& c) {
   TypeKind kind = type_of(c, 0).kind;
   if ((kind != TypeKind::table && kind != TypeKind::ktable) || !is_exactly(c, 1, B::sym))
     return c.checker.mismatch(c, "a table and the name of a column such as `` `o_orderdate:sym ``");
+  if (c.size() == 3 && !(is_exactly(c, 2, B::boolean) && c[2].literal))
+    return c.checker.mismatch(c, "a table, the name of a column, and 1:bool or 0:bool");
+  if (c.size() == 3 && !scalar(c, 2)) return no_type;
+  const bool with_zeros = c.size() == 3 && std::get<std::vector<int64_t>>(c[2].literal->values)[0];
   if (!c[1].literal) return types.wildcard();
   const auto& names = std::get<std::vector<std::string>>(c[1].literal->values);
-  if (names.size() == 1) return column_type(c, names[0]);
+  const auto type_of_column = [&](const std::string& name) {
+    const TypeId type = column_type(c, name);
+    const bool refers = with_zeros && type != no_type && types[type].kind == TypeKind::enumeration;
+    return refers ? types[type].components[0] : type;
+  };
+  if (names.size() == 1) return type_of_column(names[0]);
   std::vector<TypeId> cells;  // several names: a list of columns
   for (const std::string& name : names) {
-    cells.push_back(column_type(c, name));
+    cells.push_back(type_of_column(name));
     if (cells.back() == no_type) return no_type;
   }
   bool alike = std::all_of(cells.begin(), cells.end(), [&](TypeId t) { return t == cells[0]; });
   return alike ? types.list(cells[0]) : types.tuple(cells);
+}
+
+TypeId column_valid(const Call& c) {
+  if (type_of(c, 0).kind != TypeKind::table || !is_exactly(c, 1, B::sym))
+    return c.checker.mismatch(c, "a table and the name of a column such as `` `o_orderdate:sym ``");
+  if (!scalar(c, 1)) return no_type;
+  const std::string* name = literal_text(c[1]);
+  if (name && column_type(c, *name) == no_type) return no_type;
+  return basic(c, B::boolean);
 }
 
 TypeId table(const Call& c) {
@@ -824,7 +842,8 @@ TypeId TypeChecker::apply_function(const Call& outer, const FunctionRef& f, std:
     Call call{*this, f.builtin_id, f.span, arguments, form};
     if (!check_arity(call)) return no_type;
     TypeRule rule = row(f.builtin_id).type_rule;
-    if (rule == TypeRule::load_table || rule == TypeRule::column_value || rule == TypeRule::gpu_library ||
+    if (rule == TypeRule::load_table || rule == TypeRule::column_value ||
+        rule == TypeRule::column_valid || rule == TypeRule::gpu_library ||
         rule == TypeRule::gpu_primitive) {
       sink->error("unsupported", f.span, "`{}` cannot be applied by `{}`: its type is known for a direct call only",
                   row(f.builtin_id).name, form);

@@ -71,6 +71,9 @@ Translator::Groups Translator::group(SpaceId rows, const std::vector<Cell>& keys
   g_.set_witness(g.space, g.first);
   g.cells = g_.call("@values(", {groups}, BasicType::i64, g.space, "rows");
   if (chosen.size() == 1 && rows != one_row) g_.change(g_.pick(chosen[0], g.first)).unique = true;
+  std::vector<VectorId> identity;
+  for (VectorId v : chosen) identity.push_back(g_.pick(v, g.first));
+  if (chosen.size() > 1) g_.set_identity(g.space, std::move(identity));
   return g;
 }
 
@@ -136,19 +139,28 @@ Cell Translator::aggregate_cell(const Expression& e, const Relation& in, const G
     case Aggregate::count_star:
     case Aggregate::count: {
       if (!e.distinct) return {number_of_counted(), nothing, e.type};
-      if (!is_none(counted)) return refuse("of distinct values with nulls or a filter");
-      const VectorId v = g_.spread(x.value, g.rows);
+      const VectorId v = zero_under_null(g_.spread(x.value, g.rows));
+      // Without the zero that only rows that do not count have.
+      const auto less_zero = [&](VectorId n) {
+        if (is_none(counted)) return Cell{n, nothing, e.type};
+        const VectorId zeros =
+            g_.map("eq", {v, g_.zero(g_[v].type)}, BasicType::boolean);
+        const VectorId only = g_.and_(reduce(g, "any", g_.not_(g_.spread(counted, g.rows)), {}),
+                                      g_.not_(reduce(g, "any", g_.and_(zeros, counted), {})));
+        return Cell{g_.map("minus", {n, g_.cast(only, BasicType::i64)}, BasicType::i64, counts),
+                    nothing, e.type};
+      };
       if (g.one)
-        return {g_.call("@len(",
-                        {g_.call("@unique(", {v}, BasicType::i64, g_.space(most_rows), "distinct")},
-                        BasicType::i64, one_row, "count", counts),
-                nothing, e.type};
+        return less_zero(
+            g_.call("@len(",
+                    {g_.call("@unique(", {v}, BasicType::i64, g_.space(most_rows), "distinct")},
+                    BasicType::i64, one_row, "count", counts));
       const VectorId cells =
           g_.call("@each_right(@index, ", {v, g.cells}, g_[v].type, g.space, "cells");
       const VectorId distinct =
           g_.call("@each(@unique, ", {cells}, BasicType::i64, g.space, "distinct");
       const VectorId each = g_.call("@each(@len, ", {distinct}, BasicType::i64, g.space, "each");
-      return {g_.call("@raze(", {each}, BasicType::i64, g.space, "count", counts), nothing, e.type};
+      return less_zero(g_.call("@raze(", {each}, BasicType::i64, g.space, "count", counts));
     }
     case Aggregate::sum:
     case Aggregate::sum_no_overflow: {

@@ -42,7 +42,7 @@ struct Column {
   std::optional<int64_t> min, max;
   std::optional<double> float_min, float_max;
   uint64_t distinct = 0;   // distinct values, exact or estimated; 0: unknown
-  bool unique = false;     // no value stands twice
+  bool unique = false;     // no value stands twice, and none is null
   bool ascending = false;  // no value is less than the one above it
 };
 

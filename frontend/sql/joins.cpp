@@ -14,8 +14,7 @@
 // What is left of the condition is a mask over what was joined. Outer joins append the rows that
 // found none, whose other side's columns are zeros under false. Null keys meet nothing, but nulls
 // where the condition is IS NOT DISTINCT FROM.
-// Left out: membership of several keys of which some may be null, and scalar subqueries that may
-// give several rows.
+// Left out: scalar subqueries that may give several rows.
 #include <algorithm>
 
 #include "frontend/sql/translator.h"
@@ -480,6 +479,53 @@ Relation Translator::outer(const Relation& left, const Relation& right, std::vec
   return out;
 }
 
+// For each row on the left whether nulls leave open that one on the right meets it: of each pair
+// with equal keys that are never null, or that compare nulls, whether no condition is false.
+VectorId Translator::left_open(const Relation& left, const Relation& right, const On& on) {
+  Relation p = compact(left), q = compact(right);
+  std::vector<Key> keys = keys_of(on, p, q);
+  std::erase_if(keys, [](const Key& k) {
+    return !k.nulls_equal && !(is_none(k.left.valid) && is_none(k.right.valid));
+  });
+  const Pairs pair = pairs(p, q, keys, {});
+  if (error_) return nothing;
+  Relation a = p, b = q;
+  pick(a, pair.left);
+  pick(b, pair.right);
+  Relation joined = side_by_side(a, b);
+  joined.space = pair.space;
+  const auto unless_false = [&](const Cell& c) {
+    const VectorId maybe = is_none(c.valid) ? c.value : g_.or_(c.value, g_.not_(c.valid));
+    filter(joined, {maybe, nothing, truth});
+  };
+  const std::vector<Cell> columns = joined.columns;
+  const std::span<const Cell> all = columns;
+  for (const Condition& c : on.conditions) {
+    const Cell x = evaluate(c.left, all.first(on.left)),
+               y = evaluate(c.right, all.subspan(on.left));
+    if (error_) return nothing;
+    const bool two_valued = c.comparison == Function::not_distinct_from;
+    const std::string_view builtin = comparison_of(c.comparison);
+    if (builtin.empty()) fail("the join condition {} has no translation", name_of(c.comparison));
+    unless_false(two_valued ? equal_cells(x, y) : compare_cells(builtin, x, y));
+  }
+  for (ExpressionId e : on.others) unless_false(evaluate(e, columns));
+  return rows_met(left, p, joined, pair);
+}
+
+// Which rows on the left stand in the pairs of `joined`; `p` is the left, compact.
+VectorId Translator::rows_met(const Relation& left, const Relation& p, const Relation& joined,
+                              const Pairs& pair) {
+  const SpaceId matched = is_none(joined.mask) ? pair.space : g_.kept(pair.space, joined.mask);
+  VectorId rows = matched == pair.space ? pair.left : g_.keep(matched, pair.left);
+  if (p.space != left.space) rows = g_.pick(g_.keep(p.space, g_.rows(left.space)), rows);
+  return g_.call("@index_a(",
+                 {g_.call("@vector(", {g_.count(left.space), g_.integer(BasicType::boolean, 0)},
+                          BasicType::boolean, left.space, "none"),
+                  rows, g_.integer(BasicType::boolean, 1)},
+                 BasicType::boolean, left.space, "found");
+}
+
 // For each row on the left whether the right has one for which the condition holds; null where
 // nulls leave it open (IN).
 Cell Translator::mark(const Relation& left, const Relation& right, std::vector<Key> keys,
@@ -532,19 +578,12 @@ Cell Translator::mark(const Relation& left, const Relation& right, std::vector<K
     Relation joined = side_by_side(a, b);
     joined.space = pair.space;
     residual(joined, on, SIZE_MAX, true);
-    const SpaceId matched = is_none(joined.mask) ? pair.space : g_.kept(pair.space, joined.mask);
-    VectorId rows = matched == pair.space ? pair.left : g_.keep(matched, pair.left);
-    if (p.space != space) rows = g_.pick(g_.keep(p.space, g_.rows(space)), rows);
-    found = g_.call("@index_a(",
-                    {g_.call("@vector(", {g_.count(space), g_.integer(BasicType::boolean, 0)},
-                             BasicType::boolean, space, "none"),
-                     rows, g_.integer(BasicType::boolean, 1)},
-                    BasicType::boolean, space, "found");
+    found = rows_met(left, p, joined, pair);
   }
   Cell out{found, nothing, truth};
   if (!nullable) return out;
   if (!one_key) {
-    if (on.is_mark) fail("IN of several columns that may be null has no translation");
+    if (on.is_mark) out.valid = g_.or_(found, g_.not_(left_open(left, right, on)));
     return out;
   }
   // Known: found; the right has no rows; or neither this key nor any there is null.
@@ -608,10 +647,12 @@ Relation Translator::join(const Node& n) {
     joined = inner(left, right, std::move(keys), on);
   } else {
     if (type == JoinType::single) {
-      bool unique = right.space == one_row;
-      for (const Key& k : keys)
-        unique = unique || (g_[k.right.value].unique && is_none(k.right.valid));
-      if (!unique) fail("a scalar subquery that may give several rows has no translation");
+      std::vector<VectorId> parts;
+      for (const Key& k : keys) {
+        parts.push_back(k.right.value);
+        if (!is_none(k.right.valid)) parts.push_back(k.right.valid);
+      }
+      if (right.space != one_row && !g_.tell_apart(right.space, parts)) fail("a scalar subquery that may give several rows has no translation");
     }
     joined = outer(left, right, std::move(keys), on, type == JoinType::full);
   }

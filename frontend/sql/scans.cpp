@@ -5,7 +5,9 @@
 // as the key picked by a join, so that keys on both sides of a join, of a grouping or of a result
 // are one. Decimals kept as binary floats become the integers that they round to, times of day and
 // timestamps microseconds.
-// Left out: columns that hold nulls, months and complex numbers; they are refused by name.
+// A column that holds nulls is loaded with zeros under them, beside its validity; a foreign key then
+// gives its values instead of row numbers.
+// Left out: months and complex numbers; they are refused by name.
 #include <algorithm>
 #include <cmath>
 
@@ -61,17 +63,24 @@ SpaceId Translator::table_space(const Table& table) {
   return at->second;
 }
 
+VectorId Translator::loaded_table(const Table& table) {
+  return g_.call("@load_table(", {}, BasicType::i64, one_row, table.name, {},
+                 fmt::format("{})", symbol(table.name)), "table");
+}
+
 // The column as HorseIR gives it.
 VectorId Translator::key_vector(const Table& table, const Column& column) {
   const SpaceId space = table_space(table);
-  const VectorId loaded = g_.call("@load_table(", {}, BasicType::i64, one_row, table.name, {},
-                                  fmt::format("{})", symbol(table.name)), "table");
+  const VectorId loaded = loaded_table(table);
   const std::string_view basic = hir::basic_type_name(column.stored);
-  const bool refers = !column.foreign_table.empty();
+  const bool refers = !column.foreign_table.empty() && !column.has_nulls;
   const std::string type = refers ? fmt::format("enum<{}>", basic) : std::string(basic);
   const VectorId v =
       g_.call("check_cast(@column_value(", {loaded}, column.stored, space, column.name,
-              bounds_of(column), fmt::format(", {}), {})", symbol(column.name), type), type);
+              bounds_of(column), fmt::format(", {}{}), {})", symbol(column.name),
+                                             column.has_nulls ? ", 1:bool" : "", type),
+              type);
+  if (column.has_nulls) return v;
   Vector& vector = g_.change(v);
   vector.unique = is_key(table, column);
   vector.dense =
@@ -87,19 +96,26 @@ VectorId Translator::referred_rows(VectorId enumeration, const Table& to) {
 }
 
 Cell Translator::column(const Table& table, const Column& column, SpaceId space) {
+  Cell c = values_of(table, column, space);
+  if (!column.has_nulls) return c;
+  const VectorId loaded = loaded_table(table);
+  c.valid = g_.call("@column_valid(", {loaded}, BasicType::boolean, space, column.name + "_valid",
+                    {}, fmt::format(", {})", symbol(column.name)));
+  // The byte that stands for nothing is not the one that is read for nothing.
+  return g_[c.value].type == BasicType::character ? canonical(c.type, c.value, c.valid) : c;
+}
+
+// Zeros stay zeros in all that is made of them here.
+Cell Translator::values_of(const Table& table, const Column& column, SpaceId space) {
   const auto refuse = [&] {
     fail("column {} of {}: values stored as {} have no translation to {}", column.name, table.name,
          hir::basic_type_name(column.stored), type_name(column.type));
     return failed(column.type);
   };
-  if (column.has_nulls) {
-    fail("column {} of {} holds nulls, which have no translation yet", column.name, table.name);
-    return failed(column.type);
-  }
   VectorId v = key_vector(table, column);
   const BasicType wanted = basic_of(column.type);
   BasicType stored = column.stored;
-  if (!column.foreign_table.empty()) {
+  if (!column.foreign_table.empty() && !column.has_nulls) {
     const Table* to = catalog_.find(column.foreign_table);
     const Column* key = to ? to->find(column.foreign_key) : nullptr;
     if (!key) {
@@ -159,15 +175,18 @@ Relation Translator::scan(const Node& n) {
   out.space = table_space(*table);
   const std::span<const std::string> names = plan_.of(n.names);
   if (is_none(g_[out.space].witness) && !table->columns.empty()) {
-    // What is read anyway tells how many rows there are.
-    const Column* first = &table->columns[0];
+    // What is read anyway tells how many rows there are; of another nobody knows its nulls.
+    Column first = table->columns[0];
+    first.has_nulls = true;
     for (uint32_t c : plan_.of(n.columns))
       if (c != UINT32_MAX && table->find(names[c])) {
-        first = table->find(names[c]);
+        first = *table->find(names[c]);
         break;
       }
-    const Table* to = first->foreign_table.empty() ? nullptr : catalog_.find(first->foreign_table);
-    const VectorId loaded = key_vector(*table, *first);
+    const Table* to = first.foreign_table.empty() || first.has_nulls
+                          ? nullptr
+                          : catalog_.find(first.foreign_table);
+    const VectorId loaded = key_vector(*table, first);
     g_.set_witness(out.space, to ? referred_rows(loaded, *to) : loaded);
   }
   for (uint32_t c : plan_.of(n.columns)) {

@@ -73,6 +73,8 @@ class Translator {
   Relation no_rows(std::span<const Type> types);
   Relation values(const Node& n);
   Cell column(const Table& table, const Column& column, SpaceId space);
+  Cell values_of(const Table& table, const Column& column, SpaceId space);
+  VectorId loaded_table(const Table& table);
   SpaceId table_space(const Table& table);
   VectorId referred_rows(VectorId enumeration, const Table& to);
   VectorId key_vector(const Table& table, const Column& column);
@@ -149,6 +151,9 @@ class Translator {
   Relation outer(const Relation& left, const Relation& right, std::vector<Key> keys, const On& on,
                  bool keeps_right);
   Cell mark(const Relation& left, const Relation& right, std::vector<Key> keys, const On& on);
+  VectorId left_open(const Relation& left, const Relation& right, const On& on);
+  VectorId rows_met(const Relation& left, const Relation& p, const Relation& joined,
+                    const Pairs& pair);
   static On swapped(const On& on);
   std::vector<Key> keys_of(const On& on, const Relation& left, const Relation& right);
   void residual(Relation& joined, const On& on, size_t but, bool paired);

@@ -276,7 +276,7 @@ bool is_sound(const Record& record, const Column& column, const Bytes& foreign_r
   const Bytes& data = *column.data;
   if (data.size() % width || data.size() / width != record.rows) return false;
   const Bytes& valid = *column.validity;
-  if (!valid.empty() && (hir::is_text(type) || valid.size() != record.rows || !all_below<uint8_t>(valid, 2)))
+  if (!valid.empty() && (valid.size() != record.rows || !all_below<uint8_t>(valid, 2)))
     return false;
   if (record.has_foreign_rows ? foreign_rows.size() != record.rows * 4 && foreign_rows.size() != record.rows * 8
                               : !foreign_rows.empty())

@@ -161,6 +161,17 @@ uint64_t Column::foreign_row(uint64_t row) const {
   return reinterpret_cast<const uint64_t*>(foreign_rows->data())[row];
 }
 
+Column validity_of(const Column& column, unsigned threads) {
+  Column valid = make_column(BasicType::boolean, column.validity ? 0 : column.rows);
+  valid.rows = column.rows;
+  if (column.validity)
+    valid.data = column.validity;
+  else
+    std::fill(valid.data->begin(), valid.data->end(), std::byte{1});
+  compute_statistics(valid, threads);
+  return valid;
+}
+
 void compute_statistics(Column& column, unsigned threads) {
   column.statistics = {};
   if (column.rows == 0 || column.encoding == Encoding::text) return;

@@ -49,8 +49,8 @@ struct Column {
   std::shared_ptr<Dictionary> dictionary;        // dictionary
   std::shared_ptr<Bytes> pad;                    // text
   Statistics statistics;
-  // One byte per row: 1, or 0 where the value is missing; null: none is. Missing elements are stored as zero. Text has no
-  // missing values: an empty field is an empty text.
+  // One byte per row: 1, or 0 where the value is missing; null: none is. Missing elements are stored as zero, missing
+  // texts as empty ones, which is what HorseIR takes them for.
   std::shared_ptr<Bytes> validity;
   bool has_nulls() const { return validity != nullptr; }
   // Foreign key: row numbers of the referenced rows (i32 when fewer than 2^31 rows), rows * 4 or 8 bytes.
@@ -66,6 +66,16 @@ struct Column {
   uint32_t code_at(uint64_t row) const;          // dictionaries
   uint64_t foreign_row(uint64_t row) const;      // foreign keys whose foreign_rows are there
 };
+
+// What a program may ask of a column of a table.
+enum class ColumnPart : uint8_t {
+  values,             // an error where one is missing, but in text
+  values_with_zeros,  // zero where one is missing; of a foreign key plain values
+  validity            // bool: whether there is a value
+};
+
+// A column of bool; it shares the column's validity.
+Column validity_of(const Column& column, unsigned threads = 0);
 
 // An empty column of `rows` elements, all bytes zero.
 Column make_column(hir::BasicType type, uint64_t rows, Encoding encoding = Encoding::plain, uint32_t width = 0);

@@ -40,7 +40,7 @@ std::string value_text(const Column& column, uint64_t row) {
 }
 
 uint64_t first_missing(const Column& column) {
-  if (!column.validity) return none;
+  if (!column.validity || hir::is_text(column.type)) return none;
   const Bytes& valid = *column.validity;
   const auto at = std::find(valid.begin(), valid.end(), std::byte{0});
   return at == valid.end() ? none : static_cast<uint64_t>(at - valid.begin());

@@ -7,8 +7,8 @@
 // checked, asked for or not. Memory: the columns, twice the text of those that are text, and the
 // blocks of the file that threads are at.
 //
-// An empty field is an empty text, and a missing value of any other type: zero, and a 0 in the
-// column's validity, which is made when the first one is met.
+// An empty field is a missing value, also within quotes (as DuckDB reads it): zero or an empty text,
+// and a 0 in the column's validity, which is made when the first one is met.
 //
 // Errors: the first one in the file is reported, whatever thread met which; nothing is kept.
 #include "runtime/data/read_columns.h"
@@ -142,6 +142,7 @@ class ColumnReader {
                                                  field.text.size(), longest_text)};
       *reinterpret_cast<uint64_t*>(out) = pad.size() << 24 | field.text.size();
       pad.append(field.text);
+      if (field.text.empty()) validity_of(target)[row] = std::byte{0};
       return std::nullopt;
     }
     const ParseStatus status = parse_value(column.type, field.text, out, target.schema->format);

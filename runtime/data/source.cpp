@@ -69,14 +69,33 @@ Result<std::vector<std::shared_ptr<const Column>>> Source::columns(std::string_v
 Result<std::shared_ptr<const Column>> Source::complete_column(std::string_view table, std::string_view name) {
   ASSIGN_OR_RETURN(std::shared_ptr<const Column> found, column(table, name));
   RETURN_IF_ERROR(complete(*found, table, name));
-  return found;
+  if (!found->is_foreign_key || found->foreign_rows) return found;
+  const TableSchema& schema = *this->schema().find(table);  // empty texts are values here
+  const Key key(&schema - this->schema().tables.data(), schema.position(*schema.find(name)));
+  std::lock_guard lock(mutex_);
+  RETURN_IF_ERROR(resolve(key.first, key.second, true));
+  return columns_.at(key);
+}
+
+Result<std::shared_ptr<const Column>> Source::part(std::string_view table, std::string_view name, ColumnPart part,
+                                                   std::optional<hir::BasicType> as) {
+  if (part != ColumnPart::validity && as) return column_as(table, name, *as, part);
+  if (part == ColumnPart::values) return complete_column(table, name);
+  ASSIGN_OR_RETURN(std::shared_ptr<const Column> found, column(table, name));
+  if (part == ColumnPart::values_with_zeros) return found;
+  const TableSchema& schema = *this->schema().find(table);
+  std::lock_guard lock(mutex_);
+  std::shared_ptr<const Column>& kept =
+      validities_[{&schema - this->schema().tables.data(), schema.position(*schema.find(name))}];
+  if (!kept) kept = std::make_shared<const Column>(validity_of(*found));
+  return kept;
 }
 
 Result<std::shared_ptr<const Column>> Source::column_as(std::string_view table, std::string_view name,
-                                                        hir::BasicType type) {
+                                                        hir::BasicType type, ColumnPart part) {
   ASSIGN_OR_RETURN(const TableSchema* schema, this->schema().table(table));
   ASSIGN_OR_RETURN(const ColumnSchema* column, this->schema().column(*schema, name));
-  if (column->type == type) return complete_column(table, name);
+  if (column->type == type) return this->part(table, name, part);
   const size_t at = schema - this->schema().tables.data(), position = schema->position(*column);
   std::shared_ptr<const Column> found;
   {
@@ -89,7 +108,7 @@ Result<std::shared_ptr<const Column>> Source::column_as(std::string_view table, 
     }
     found = kept;
   }
-  RETURN_IF_ERROR(complete(*found, table, name));
+  if (part == ColumnPart::values) RETURN_IF_ERROR(complete(*found, table, name));
   return found;
 }
 
@@ -159,9 +178,10 @@ Result<void> Source::check_primary(size_t table) const {
 }
 
 // Gives a foreign key its row numbers. The parent's key is needed as loaded only, so that keys may refer to each other in a circle.
-Result<void> Source::resolve(size_t table, size_t position) {
+// One that misses values has row numbers only where empty texts are values, too.
+Result<void> Source::resolve(size_t table, size_t position, bool with_missing) {
   const Column& child = *columns_.at({table, position});
-  if (!child.is_foreign_key || child.foreign_rows) return {};
+  if (!child.is_foreign_key || child.foreign_rows || (child.has_nulls() && !with_missing)) return {};
   const Schema& schema = this->schema();
   const ColumnSchema& column = schema.tables[table].columns[position];
   const TableSchema& parent = *schema.find(column.foreign_table);

@@ -67,15 +67,19 @@ class Source {
                                                              std::span<const std::string> columns);
   // The same of one column, but an error where a value is missing, for readers who know no missing values.
   Result<std::shared_ptr<const Column>> complete_column(std::string_view table, std::string_view column);
-  // The column of a file with its fields read as that type, and complete.
-  Result<std::shared_ptr<const Column>> column_as(std::string_view table, std::string_view column, hir::BasicType type);
+  // The column of a file with its fields read as that type; complete unless zeros may stand for what is missing.
+  Result<std::shared_ptr<const Column>> column_as(std::string_view table, std::string_view column, hir::BasicType type,
+                                                  ColumnPart part = ColumnPart::values);
+  // A part of a column; values of a file as another type, if one is given.
+  Result<std::shared_ptr<const Column>> part(std::string_view table, std::string_view column, ColumnPart part,
+                                             std::optional<hir::BasicType> as = {});
   // Whether the column is in memory already.
   bool is_loaded(std::string_view table, std::string_view column) const;
 
  private:
   using Key = std::pair<size_t, size_t>;  // table, column
   Result<void> load(size_t table, std::span<const size_t> columns);
-  Result<void> resolve(size_t table, size_t column);
+  Result<void> resolve(size_t table, size_t column, bool with_missing = false);
   Result<void> complete(const Column& column, std::string_view table, std::string_view name) const;
   Result<void> check_primary(size_t table) const;
 
@@ -83,6 +87,7 @@ class Source {
   mutable std::mutex mutex_;
   std::map<Key, std::shared_ptr<const Column>> columns_;  // as loaded: foreign_rows may be missing
   std::map<std::tuple<size_t, size_t, hir::BasicType>, std::shared_ptr<const Column>> columns_as_;
+  std::map<Key, std::shared_ptr<const Column>> validities_;
   std::map<size_t, uint64_t> rows_;  // by table
   std::set<size_t> checked_;         // tables whose primary keys repeat nowhere
 };

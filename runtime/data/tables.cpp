@@ -6,6 +6,12 @@
 
 namespace rndn::data {
 
+Result<std::shared_ptr<const Column>> Tables::part(std::string_view table, std::string_view column,
+                                                   ColumnPart part) const {
+  ASSIGN_OR_RETURN(std::shared_ptr<const Column> found, this->column(table, column));
+  return part == ColumnPart::validity ? std::make_shared<const Column>(validity_of(*found)) : found;
+}
+
 Result<void> SourceTables::open(std::string_view table) const {
   RETURN_IF_ERROR(source_->schema().table(table));
   return {};
@@ -22,6 +28,11 @@ Result<uint64_t> SourceTables::rows(std::string_view table) const { return sourc
 
 Result<std::shared_ptr<const Column>> SourceTables::column(std::string_view table, std::string_view column) const {
   return source_->complete_column(table, column);
+}
+
+Result<std::shared_ptr<const Column>> SourceTables::part(std::string_view table, std::string_view column,
+                                                         ColumnPart part) const {
+  return source_->part(table, column, part);
 }
 
 Result<std::shared_ptr<const Column>> SourceTables::key_column(std::string_view table) const {
@@ -47,10 +58,10 @@ Result<std::vector<std::string>> names_of(const Value& table, const Tables& tabl
 }
 
 Result<Value> column_of(const Value& table, const std::string& column, const Tables& tables,
-                        std::optional<hir::BasicType> as) {
-  if (table.file) return FileColumn{table.file, column}.value(as);
-  ASSIGN_OR_RETURN(std::shared_ptr<const Column> loaded, tables.column(table.source, column));
-  if (!loaded->is_foreign_key) return from_column(*loaded);
+                        std::optional<hir::BasicType> as, ColumnPart part) {
+  if (table.file) return FileColumn{table.file, column, part}.value(as);
+  ASSIGN_OR_RETURN(std::shared_ptr<const Column> loaded, tables.part(table.source, column, part));
+  if (!loaded->is_foreign_key || part != ColumnPart::values) return from_column(*loaded);
   ASSIGN_OR_RETURN(std::shared_ptr<const Column> key, tables.key_column(loaded->foreign_table));
   return enumeration_of(*loaded, *key);
 }
@@ -94,6 +105,11 @@ Result<std::shared_ptr<const Column>> TimedTables::column(std::string_view table
   auto scope = timings_.measure(Phase::data, fmt::format("{}.{}", table, column));
   return tables_.column(table, column);
 }
+Result<std::shared_ptr<const Column>> TimedTables::part(std::string_view table, std::string_view column,
+                                                        ColumnPart part) const {
+  auto scope = timings_.measure(Phase::data, fmt::format("{}.{}", table, column));
+  return tables_.part(table, column, part);
+}
 Result<std::shared_ptr<const Column>> TimedTables::key_column(std::string_view table) const {
   auto scope = timings_.measure(Phase::data, table);
   return tables_.key_column(table);
@@ -125,8 +141,9 @@ ColumnsRead columns_read(const hir::Program& program) {
         s.targets[0].kind == hir::Target::variable) {
       if (const std::string* name = literal(e.operands[0]))
         tables[s.targets[0].id] = &(is_table ? read.tables : read.files)[*name];
-    } else if (e.callee.builtin_id == hir::Builtin::column_value && e.operands.size() == 2 &&
-               e.operands[0].kind == hir::Operand::variable) {
+    } else if ((e.callee.builtin_id == hir::Builtin::column_value ||
+                e.callee.builtin_id == hir::Builtin::column_valid) &&
+               e.operands.size() >= 2 && e.operands[0].kind == hir::Operand::variable) {
       auto table = tables.find(e.operands[0].id);
       const std::string* name = literal(e.operands[1]);
       if (table == tables.end() || !name) continue;

@@ -28,6 +28,9 @@ class Tables {
   virtual Result<uint64_t> rows(std::string_view table) const = 0;
   // Loads the column when it is not there yet.
   virtual Result<std::shared_ptr<const Column>> column(std::string_view table, std::string_view column) const = 0;
+  // A part of the column; here: of tables in which no value is missing.
+  virtual Result<std::shared_ptr<const Column>> part(std::string_view table, std::string_view column,
+                                                     ColumnPart part) const;
   // The key column that foreign keys into this table refer to (its single primary key).
   virtual Result<std::shared_ptr<const Column>> key_column(std::string_view table) const = 0;
   // A hint: these columns will be asked for, and are cheaper to load together.
@@ -45,7 +48,7 @@ Result<uint64_t> rows_of(const Value& table, const Tables& tables);
 Result<std::vector<std::string>> names_of(const Value& table, const Tables& tables);
 // A column of a file is read as the type `as`, if there is one.
 Result<Value> column_of(const Value& table, const std::string& column, const Tables& tables,
-                        std::optional<hir::BasicType> as = {});
+                        std::optional<hir::BasicType> as = {}, ColumnPart part = ColumnPart::values);
 // The value with the columns of such a table, or of a ktable of such; another as it is.
 Result<Value> with_columns(Value value, const Tables& tables);
 
@@ -58,6 +61,8 @@ class SourceTables final : public Tables {
   Result<std::vector<std::string>> column_names(std::string_view table) const override;
   Result<uint64_t> rows(std::string_view table) const override;
   Result<std::shared_ptr<const Column>> column(std::string_view table, std::string_view column) const override;
+  Result<std::shared_ptr<const Column>> part(std::string_view table, std::string_view column,
+                                             ColumnPart part) const override;
   Result<std::shared_ptr<const Column>> key_column(std::string_view table) const override;
   Result<void> prefetch(std::string_view table, std::span<const std::string> columns) const override;
 
@@ -87,6 +92,8 @@ class TimedTables final : public Tables {
   }
   Result<uint64_t> rows(std::string_view table) const override;
   Result<std::shared_ptr<const Column>> column(std::string_view table, std::string_view column) const override;
+  Result<std::shared_ptr<const Column>> part(std::string_view table, std::string_view column,
+                                             ColumnPart part) const override;
   Result<std::shared_ptr<const Column>> key_column(std::string_view table) const override;
   Result<void> prefetch(std::string_view table, std::span<const std::string> columns) const override;
 

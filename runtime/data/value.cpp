@@ -114,14 +114,13 @@ Value from_literal(const hir::Program& program, const hir::Literal& literal) {
 }
 
 Result<std::shared_ptr<const Column>> FileColumn::read(std::optional<BasicType> as) const {
-  const std::string& table = file->schema().tables[0].name;
-  return as ? file->column_as(table, column, *as) : file->complete_column(table, column);
+  return file->part(file->schema().tables[0].name, column, part, as);
 }
 
 Result<Value> FileColumn::value(std::optional<BasicType> as) const {
   ASSIGN_OR_RETURN(std::shared_ptr<const Column> loaded, read(as));
   Value v = from_column(*loaded);
-  v.fields = std::make_shared<const FileColumn>(*this);
+  if (part != ColumnPart::validity) v.fields = std::make_shared<const FileColumn>(*this);
   return v;
 }
 

@@ -32,6 +32,7 @@ struct Value;
 struct FileColumn {
   std::shared_ptr<Source> file;  // of one table
   std::string column;
+  ColumnPart part = ColumnPart::values;
   // As the type that its fields show, or another.
   Result<std::shared_ptr<const Column>> read(std::optional<hir::BasicType> as) const;
   Result<Value> value(std::optional<hir::BasicType> as) const;

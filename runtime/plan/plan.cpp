@@ -445,6 +445,7 @@ class Planner {
     switch (e.callee.builtin_id) {
       case Builtin::load_table: return Step::load_table;
       case Builtin::column_value: return Step::column_value;
+      case Builtin::column_valid: return Step::column_valid;
       case Builtin::list: return Step::list;
       case Builtin::table: return Step::table;
       case Builtin::keys:

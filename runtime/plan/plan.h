@@ -18,6 +18,7 @@ struct Step {
     copy,
     load_table,
     column_value,
+    column_valid,
     check_cast,
     list,
     table,

@@ -25,27 +25,45 @@ Result<Value> load_table(Context& context, Arguments a) {
   return v;
 }
 
-Result<Value> one_column(Context& context, const Value& table, const std::string& name) {
+Result<Value> one_column(Context& context, const Value& table, const std::string& name, data::ColumnPart part) {
   if (!table.source.empty())
-    return column_of(table, name, context.tables, context.expected ? std::optional(*context.expected) : std::nullopt);
+    return column_of(table, name, context.tables, context.expected ? std::optional(*context.expected) : std::nullopt,
+                     part);
   const std::vector<std::string>& names = *table.names;
   auto at = std::find(names.begin(), names.end(), name);
   if (at == names.end()) return input_error("the table has no column `{}`", name);
-  return table.parts()[static_cast<size_t>(at - names.begin())];
+  const Value& column = table.parts()[static_cast<size_t>(at - names.begin())];
+  if (part == data::ColumnPart::validity)  // nothing is missing here
+    return make<uint8_t>(BasicType::boolean, std::vector<uint8_t>(length(column), 1));
+  if (part == data::ColumnPart::values_with_zeros && column.kind == Value::enumeration)
+    return enumerated_values("column_value", column);
+  return column;
 }
 
 // One name gives the column, several give a list of columns.
 Result<Value> column_value(Context& context, Arguments a) {
   if (a[0].kind != Value::table) return input_error("`column_value` expects a table, got {}", describe(a[0]));
   if (!a[1].is_text_vector()) return input_error("`column_value` expects symbols, got {}", describe(a[1]));
-  if (a[1].size == 1) return one_column(context, a[0], a[1].text(0));
+  auto part = data::ColumnPart::values;
+  if (a.size() == 3) {
+    ASSIGN_OR_RETURN(const int64_t with_zeros, integer_scalar("column_value", a[2]));
+    if (with_zeros) part = data::ColumnPart::values_with_zeros;
+  }
+  if (a[1].size == 1) return one_column(context, a[0], a[1].text(0), part);
   context.expected = nullptr;
   std::vector<Value> columns;
   for (uint64_t i = 0; i < a[1].size; ++i) {
-    ASSIGN_OR_RETURN(Value column, one_column(context, a[0], a[1].text(i)));
+    ASSIGN_OR_RETURN(Value column, one_column(context, a[0], a[1].text(i), part));
     columns.push_back(std::move(column));
   }
   return list(std::move(columns));
+}
+
+Result<Value> column_valid(Context& context, Arguments a) {
+  if (a[0].kind != Value::table) return input_error("`column_valid` expects a table, got {}", describe(a[0]));
+  ASSIGN_OR_RETURN(const std::string name, text_scalar("column_valid", a[1]));
+  context.expected = nullptr;
+  return one_column(context, a[0], name, data::ColumnPart::validity);
 }
 
 // A table whose columns are loaded when they are asked for. They have the types that the file shows; as_type reads their fields again
@@ -225,6 +243,7 @@ std::span<const BuiltinEntry> database_builtins() {
       {"load_table", load_table},
       {"load_csv", load_csv},
       {"column_value", column_value},
+      {"column_valid", column_valid},
       {"table", table_},
       {"ktable", ktable_},
       {"enum", enum_},

@@ -192,7 +192,8 @@ Result<void> Run::step(const Step& s, std::vector<Value>& results) {
       return {};
     }
     case Step::load_table: return load_table(s);
-    case Step::column_value: return column_value(s);
+    case Step::column_value:
+    case Step::column_valid: return column_part(s);
     case Step::check_cast: return check_cast(s);
     case Step::list: {
       ASSIGN_OR_RETURN(std::vector<ItemPtr> cells, items(s.inputs));
@@ -265,13 +266,20 @@ Result<void> Run::load_table(const Step& s) {
   return {};
 }
 
-Result<void> Run::column_value(const Step& s) {
+Result<void> Run::column_part(const Step& s) {
   ASSIGN_OR_RETURN(ItemPtr table, item(s.inputs[0]));
   ASSIGN_OR_RETURN(ItemPtr name_item, item(s.inputs[1]));
   ASSIGN_OR_RETURN(Value name, to_host(*name_item));
   if (!table->host || table->host->kind != Value::table || table->host->source.empty() || !name.is_text_vector() ||
       name.size != 1)
     return builtin(s);
+  auto part = s.kind == Step::column_valid ? data::ColumnPart::validity : data::ColumnPart::values;
+  if (s.inputs.size() == 3) {
+    ASSIGN_OR_RETURN(ItemPtr flag, item(s.inputs[2]));
+    ASSIGN_OR_RETURN(Value with_zeros, to_host(*flag));
+    if (with_zeros.size != 1) return builtin(s);
+    if (with_zeros.as<uint8_t>()[0]) part = data::ColumnPart::values_with_zeros;
+  }
   const std::string& source = table->host->source;
   auto scope = timings_.measure(Phase::data, source + "." + name.text(0));
   const bool is_file = table->host->file != nullptr;
@@ -280,15 +288,18 @@ Result<void> Run::column_value(const Step& s) {
   of.insert((is_file ? plan_.columns.files : plan_.columns.tables).extract(source));
   data::prefetch(wanted, engine_.tables);
   if (is_file) {
-    const data::FileColumn at{table->host->file, name.text(0)};
+    const data::FileColumn at{table->host->file, name.text(0), part};
     ASSIGN_OR_RETURN(ItemPtr column, file_column(std::make_shared<const data::FileColumn>(at), s.expected));
     assign_result(s, std::move(column));
     return {};
   }
-  ASSIGN_OR_RETURN(std::shared_ptr<const data::Column> column, engine_.tables.column(source, name.text(0)));
-  ItemPtr& known = engine_.columns[column.get()];
+  ASSIGN_OR_RETURN(std::shared_ptr<const data::Column> column, engine_.tables.part(source, name.text(0), part));
+  // The plain values of a foreign key are what `fetch` gives.
+  const bool refers = column->is_foreign_key && part == data::ColumnPart::values;
+  auto& items = column->is_foreign_key && !refers ? engine_.fetched : engine_.columns;
+  ItemPtr& known = items[column.get()];
   if (!known) {
-    if (column->is_foreign_key) {
+    if (refers) {
       ASSIGN_OR_RETURN(std::shared_ptr<const data::Column> key, engine_.tables.key_column(column->foreign_table));
       known = enumeration_item(column, std::move(key));
     } else {
@@ -304,7 +315,7 @@ Result<ItemPtr> Run::file_column(std::shared_ptr<const data::FileColumn> at, std
   ASSIGN_OR_RETURN(std::shared_ptr<const data::Column> column, at->read(as));
   ItemPtr& known = engine_.columns[column.get()];
   if (!known) known = column_item(column);
-  known->fields = std::move(at);
+  if (at->part != data::ColumnPart::validity) known->fields = std::move(at);
   return known;
 }
 

@@ -54,7 +54,7 @@ class Run {
   bool recording_ = false;
   std::vector<BufferPtr> held_;  // by a graph
   Result<void> load_table(const Step& s);
-  Result<void> column_value(const Step& s);
+  Result<void> column_part(const Step& s);
   Result<ItemPtr> file_column(std::shared_ptr<const data::FileColumn> at, std::optional<hir::BasicType> as);
   Result<void> check_cast(const Step& s);
   Result<void> table(const Step& s);

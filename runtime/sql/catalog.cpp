@@ -43,17 +43,18 @@ const Row* row_of(BasicType type) {
 void take_statistics(sql::Column& column, const data::Column& data,
                      std::optional<uint64_t> referenced) {
   const data::Statistics& s = data.statistics;
+  column.has_nulls = data.has_nulls();
   column.distinct = data.rows;
   auto at_most = [&](uint64_t count) { column.distinct = std::min(column.distinct, count); };
   if (referenced) at_most(*referenced);
   if (data.encoding == data::Encoding::dictionary) {
     at_most(data.dictionary->values.size());
-    column.unique = data.dictionary->values.size() == data.rows;
+    column.unique = !column.has_nulls && data.dictionary->values.size() == data.rows;
     return;  // codes have no order
   }
   if (!s.known) return;
   column.ascending = s.sorted;
-  column.unique = s.unique || s.dense;
+  column.unique = !column.has_nulls && (s.unique || s.dense);
   if (hir::is_float(data.type)) {
     column.float_min = s.float_min;
     column.float_max = s.float_max;

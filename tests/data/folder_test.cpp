@@ -386,7 +386,7 @@ TEST(Folder, EmptyFieldsAreMissingValues) {
   };
   for (const char* name : {"a", "b", "c", "e"}) EXPECT_EQ(valid(name), "100") << name;
   EXPECT_EQ(valid("d"), "101");  // a blank is a character
-  EXPECT_EQ(valid("f"), "");     // text is empty
+  EXPECT_EQ(valid("f"), "001");
   EXPECT_EQ(valid("g"), "");
   EXPECT_THAT(values<int32_t>(**source->column("t", "a")), ElementsAre(1, 0, 0));
   EXPECT_EQ((*source->column("t", "c"))->statistics.min, 0);  // of what is stored
@@ -396,7 +396,39 @@ TEST(Folder, EmptyFieldsAreMissingValues) {
             "t.tbl:2:3: column `c` has no value here, nor in 1 more rows; HorseIR has no missing values");
   EXPECT_EQ(folder.local(source->complete_column("t", "d").error().message),
             "t.tbl:2:4: column `d` has no value here; HorseIR has no missing values");
-  EXPECT_TRUE(source->complete_column("t", "f"));
+  // A missing text is an empty one.
+  EXPECT_EQ((*source->complete_column("t", "f"))->text_at(0), "");
+}
+
+TEST(Folder, PartsOfColumnsWithMissingValues) {
+  TestFolder folder;
+  write_table(folder, {"i32", "f64", "sym"}, "1|0.5|x\n||\n3||\"\"\n", "t.tbl");
+  std::shared_ptr<Source> source = open(folder);
+  const auto validity = [&](const char* name) {
+    const std::shared_ptr<const Column> column = *source->part("t", name, ColumnPart::validity);
+    EXPECT_EQ(column->type, BasicType::boolean);
+    EXPECT_EQ(column, *source->part("t", name, ColumnPart::validity));  // one object, for the device
+    return values<uint8_t>(*column);
+  };
+  EXPECT_THAT(validity("a"), ElementsAre(1, 0, 1));
+  EXPECT_THAT(validity("b"), ElementsAre(1, 0, 0));
+  EXPECT_FALSE(source->part("t", "a", ColumnPart::values));
+  EXPECT_THAT(values<int32_t>(**source->part("t", "a", ColumnPart::values_with_zeros)), ElementsAre(1, 0, 3));
+  EXPECT_THAT(values<int64_t>(**source->part("t", "a", ColumnPart::values_with_zeros, BasicType::i64)),
+              ElementsAre(1, 0, 3));
+  EXPECT_FALSE(source->part("t", "a", ColumnPart::values, BasicType::i64));
+  EXPECT_TRUE(source->part("t", "c", ColumnPart::values));
+  write_table(folder, {"i32"}, "1\n2\n", "u.tbl");
+  source = open(folder);
+  EXPECT_THAT(values<uint8_t>(**source->part("t", "a", ColumnPart::validity)), ElementsAre(1, 1));
+}
+
+// As DuckDB's reader has it.
+TEST(Folder, QuotedEmptyTextsAreMissingToo) {
+  TestFolder folder;
+  folder.write("t.csv", "a,b\n1,\n2,\"\"\n3,\" \"\n");
+  std::shared_ptr<Source> source = open(folder);
+  EXPECT_THAT(values<uint8_t>(**source->part("t", "b", ColumnPart::validity)), ElementsAre(0, 0, 1));
 }
 
 TEST(Folder, NumbersBeyondAnF64AreInfiniteAndSaid) {
@@ -611,8 +643,12 @@ TEST(ForeignKeys, NeedValuesAndOneParent) {
        "foreign": [{"column": "r", "table": "p", "key": "k"}]}]})");
   folder.write("p.tbl", "5\n7\n5\n");
   folder.write("c.tbl", "5|1\n|2\n");
-  auto error = [&] { return folder.local(open(folder)->column("c", "r").error().message); };
-  EXPECT_EQ(error(), "c.tbl:2:1: `c.r` has no value here; keys need one");
+  auto error = [&] { return folder.local(open(folder)->complete_column("c", "r").error().message); };
+  EXPECT_EQ(error(), "c.tbl:2:1: column `r` has no value here; HorseIR has no missing values");
+  // Who takes zeros gets the values, and no rows.
+  const std::shared_ptr<const Column> loose = *open(folder)->column("c", "r");
+  EXPECT_THAT(values<int32_t>(*loose), ElementsAre(5, 0));
+  EXPECT_FALSE(loose->foreign_rows);
   folder.write("c.tbl", "5|1\n7|2\n");
   EXPECT_EQ(error(), "p.tbl:3:1: 5 stands a second time in `p.k`, which `c.r` refers to");
 }

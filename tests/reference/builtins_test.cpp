@@ -321,6 +321,10 @@ const Case cases[] = {
     {"table", {"sym a a", "[i64 1; i64 2]"}, "error: `table` expects distinct column names"},
     {"column_value", {"|a=i64 1 2; b=f64 3 4|", "sym b"}, "f64 3 4"},
     {"column_value", {"|a=i64 1 2|", "sym c"}, "error: the table has no column `c`"},
+    {"column_value", {"|a=i64 1 2|", "sym a", "bool 1"}, "i64 1 2"},
+    {"column_valid", {"|a=i64 1 2; b=f64 3 4|", "sym b"}, "bool 1 1"},
+    {"column_valid", {"|a=i64 1 2|", "sym c"}, "error: the table has no column `c`"},
+    {"column_valid", {"|a=i64 1 2|", "sym a a"}, "error: `column_valid` expects one symbol, got sym vector of 2"},
     {"ktable", {"|a=i64 1|", "|b=i64 2|"}, "(|a=i64 1|; |b=i64 2|)"},
     {"ktable", {"|a=i64 1|", "|b=i64 2 3|"}, "error: `ktable` expects tables of one length, got 1 and 2 rows"},
     {"enum", {"i32 10 20 20", "i32 20 10 30"}, "<i32 10 20 20; i64 1 0 3>"},
@@ -616,6 +620,8 @@ TEST(Builtins, TablesLoadLazily) {
   EXPECT_EQ(show(run("column_value", {t, parse("sym id")})), "i32 10 20 30");
   EXPECT_EQ(show(run("column_value", {t, parse("sym parent")})), "<i32 10 20 30; i64 2 2 0>");
   EXPECT_EQ(show(run("fetch", {run("column_value", {t, parse("sym parent")})})), "i32 30 30 10");
+  EXPECT_EQ(show(run("column_value", {t, parse("sym parent"), parse("bool 1")})), "i32 30 30 10");
+  EXPECT_EQ(show(run("column_valid", {t, parse("sym parent")})), "bool 1 1 1");
   EXPECT_EQ(show(run("load_table", {parse("sym u")})), "str unknown~table~`u`");
 }
 

@@ -5,9 +5,10 @@
     build/bin/rndn tpch generate --scale 0.01 -o DIR
     tests/sql_translate/record.py DIR
 
-Writes plans/qNN.json (the plans of tpch/sql) and statements.json (each statement of statements.sql,
-its plan without the fields that nothing reads, and its rows on the data of DIR). Plans are made on
-empty tables, as a plan must not depend on data.
+Writes plans/qNN.json (the plans of tpch/sql), statements.json (each statement of statements.sql,
+its plan without the fields that nothing reads, and its rows on the data of DIR) and nulls.json (the
+same of nulls.sql on the tables of nulls/). Plans are made on empty tables, as a plan must not depend
+on data.
 """
 import datetime
 import decimal
@@ -46,16 +47,22 @@ def tables():
     return found
 
 
-def connect(folder=None):
+def tables_with_nulls():
+    schema = json.loads((HERE / 'nulls/schema.json').read_text())
+    return {t['name']: {c['name']: TYPES.get(c['type'], c['type']) for c in t['columns']}
+            for t in schema['tables']}
+
+
+def connect(tables, folder=None, read_options="delim='|', header=false", ending='tbl'):
     connection = duckdb.connect()
-    for table, columns in tables().items():
+    for table, columns in tables.items():
         declared = ','.join(f'{c} {t}' for c, t in columns.items())
         connection.execute(f'create table {table} ({declared})')
         if folder:
             read = ','.join(f'{c!r}:{t!r}' for c, t in columns.items())
             connection.execute(
-                f"insert into {table} select * from read_csv('{folder}/{table}.tbl', delim='|', "
-                f"header=false, columns={{{read}}})")
+                f"insert into {table} select * from read_csv('{folder}/{table}.{ending}', "
+                f"{read_options}, columns={{{read}}})")
     connection.execute(f"set disabled_optimizers='{PROFILE}'")
     return connection
 
@@ -81,19 +88,27 @@ def cell(value):
     return str(value) if isinstance(value, datetime.date) else value
 
 
-def main(folder):
-    empty, full = connect(), connect(folder)
-    for query in sorted((ROOT / 'tpch/sql').glob('q*.sql')):
-        (HERE / 'plans' / f'{query.stem}.json').write_text(
-            json.dumps(plan(empty, query.read_text()), separators=(',', ':')) + '\n')
-    text = (HERE / 'statements.sql').read_text()
+def record(name, empty, full):
+    text = (HERE / f'{name}.sql').read_text()
     statements = [s.strip() for s in text.split(';\n') if s.strip()]
     lines = []
     for sql in statements:
         rows = [[cell(c) for c in row] for row in full.execute(sql).fetchall()]
         lines.append(json.dumps({'sql': sql, 'plan': trimmed(plan(empty, sql)), 'rows': rows},
                                 separators=(',', ':')))
-    (HERE / 'statements.json').write_text('[\n' + ',\n'.join(lines) + '\n]\n')
+    (HERE / f'{name}.json').write_text('[\n' + ',\n'.join(lines) + '\n]\n')
 
 
-main(sys.argv[1])
+def main(folder):
+    empty, full = connect(tables()), connect(tables(), folder)
+    for query in sorted((ROOT / 'tpch/sql').glob('q*.sql')):
+        (HERE / 'plans' / f'{query.stem}.json').write_text(
+            json.dumps(plan(empty, query.read_text()), separators=(',', ':')) + '\n')
+    record('statements', empty, full)
+    with_nulls = tables_with_nulls()
+    record('nulls', connect(with_nulls),
+           connect(with_nulls, HERE / 'nulls', "delim=',', header=true", 'csv'))
+
+
+if __name__ == '__main__':
+    main(sys.argv[1])

@@ -1,7 +1,7 @@
-// Statements of our own (statements.sql), as DuckDB plans and answers them (record.py writes
-// statements.json): the translated plans give the same rows on the reference interpreter and,
-// without fallback, on the simulator. The tables hold no nulls; NULLIF, outer joins and aggregates
-// of nothing make them.
+// Statements of our own, as DuckDB plans and answers them (record.py writes the .json files): the
+// translated plans give the same rows on the reference interpreter and, without fallback, on the
+// simulator. Those of statements.sql are over TPC-H, where NULLIF, outer joins and aggregates of
+// nothing make nulls; those of nulls.sql over the tables of nulls/, whose columns hold some.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -55,22 +55,33 @@ std::string first_difference(std::vector<std::vector<Cell>> got,
   return {};
 }
 
-class Statements : public ::testing::Test {
+struct Suite {
+  const char* name;
+  size_t least;  // statements
+  Result<std::shared_ptr<data::Source>> (*open)();
+};
+
+const Suite suites[] = {
+    {"statements", 80, [] { return tpch::open_source("tpch:0.01"); }},
+    {"nulls", 60, [] { return data::open_folder(RNDN_SOURCE_DIR "/tests/sql_translate/nulls"); }},
+};
+
+class Statements : public ::testing::TestWithParam<Suite> {
  protected:
-  static void SetUpTestSuite() {
+  void SetUp() override {
+    const Suite& suite = GetParam();
     const Result<std::string> file =
-        read_file(RNDN_SOURCE_DIR "/tests/sql_translate/statements.json");
+        read_file(fmt::format(RNDN_SOURCE_DIR "/tests/sql_translate/{}.json", suite.name));
     ASSERT_TRUE(file.ok());
     statements_ = Json::parse(*file);
-    auto source = tpch::open_source("tpch:0.01");
+    ASSERT_GT(statements_.size(), suite.least);
+    auto source = suite.open();
     ASSERT_TRUE(source.ok()) << source.error().message;
     source_ = *source;
   }
-  static void TearDownTestSuite() { source_.reset(); }
 
   template <class Run>
   void all(Run run) {
-    ASSERT_GT(statements_.size(), 80u);
     for (const Json& statement : statements_) {
       const auto sql = statement["sql"].get<std::string>();
       SCOPED_TRACE(sql);
@@ -89,18 +100,21 @@ class Statements : public ::testing::Test {
     }
   }
 
-  static inline Json statements_;
-  static inline std::shared_ptr<data::Source> source_;
+  Json statements_;
+  std::shared_ptr<data::Source> source_;
 };
 
-TEST_F(Statements, AnswerAsDuckDbOnTheReferenceInterpreter) {
-  all([](const sql::Translation& t) {
+INSTANTIATE_TEST_SUITE_P(Own, Statements, ::testing::ValuesIn(suites),
+                         [](const auto& suite) { return std::string(suite.param.name); });
+
+TEST_P(Statements, AnswerAsDuckDbOnTheReferenceInterpreter) {
+  all([this](const sql::Translation& t) {
     return run_on_reference(t, source_->schema(), data::SourceTables(source_), null_cell);
   });
 }
 
-TEST_F(Statements, AnswerAsDuckDbOnTheSimulator) {
-  all([](const sql::Translation& t) {
+TEST_P(Statements, AnswerAsDuckDbOnTheSimulator) {
+  all([this](const sql::Translation& t) {
     return run_on_simulator(t, source_->schema(), data::SourceTables(source_), "sm_86", null_cell);
   });
 }

@@ -23,6 +23,7 @@ sql::Type sql_type(BasicType stored) {
     case BasicType::i16: return {sql::TypeId::smallint};
     case BasicType::i32: return {sql::TypeId::integer};
     case BasicType::i64: return {sql::TypeId::bigint};
+    case BasicType::f32: return {sql::TypeId::real};
     case BasicType::f64: return {sql::TypeId::decimal, 15, 2};
     case BasicType::date: return {sql::TypeId::date};
     default: return {sql::TypeId::varchar};
@@ -77,6 +78,7 @@ Result<sql::Catalog> catalog_of(data::Source& source, const sql::Plan& plan) {
         ASSIGN_OR_RETURN(const std::shared_ptr<const data::Column> data,
                          source.column(from.name, c.name));
         const data::Statistics& s = data->statistics;
+        column.has_nulls = data->has_nulls();
         if (s.known && hir::is_float(c.type)) {
           column.float_min = s.float_min;
           column.float_max = s.float_max;
@@ -85,7 +87,7 @@ Result<sql::Catalog> catalog_of(data::Source& source, const sql::Plan& plan) {
           column.min = s.min;
           column.max = s.max;
           column.ascending = s.sorted;
-          column.unique = s.dense;
+          column.unique = s.dense && !column.has_nulls;
         }
       }
       table.columns.push_back(std::move(column));

@@ -1,0 +1,475 @@
+#!/usr/bin/env python3
+"""Random SQL over random tables with nulls: rndn against DuckDB.
+
+    pip install duckdb==2.0.1          # and tools/sql-planner for rndn's own planner
+    tests/sql_random/random_sql.py build/bin/rndn --seed 1 --schemas 40 --queries 100
+    tests/sql_random/random_sql.py build/bin/rndn --seed 1 --schemas 12 --queries 25 --device sim
+
+In: seeds. Each schema is three tables of random types (integers, decimals, dates, text, booleans,
+doubles) with 0, 1, 50 or 100 % nulls, no row to a few hundred, values that repeat; the queries are
+drawn from the grammar of class Query, of which rndn knows nothing: filters of three values, joins
+of all kinds with residual predicates, subqueries, groups, orders, sets.
+Rows are compared as sorted lists (the drawn orders decide no ties), doubles to 1e-9.
+Out: counts of the queries that agreed, that rndn refused by name (with the reasons), that DuckDB
+itself refused, and every difference with the statement and the folder of its tables. Exit code 1
+where there is a difference, 77 (which CTest reads as skipped) where the module duckdb
+or rndn's planner is missing.
+Left out: what raises errors in DuckDB (overflow, division by zero), texts that are no ASCII.
+"""
+import argparse
+import collections
+import datetime
+import decimal
+import json
+import math
+import pathlib
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+try:
+    import duckdb
+except ImportError:
+    duckdb = None
+
+WORDS = ['a', 'b', 'ab', 'abc', 'x', 'xy', 'zebra', 'Kiwi', 'kiwi', 'lime tree', '10', ' ', 'q"r']
+FIRST_DAY = datetime.date(1995, 1, 1)
+
+
+class Kind:
+    """A SQL type: how rndn stores it, how values are drawn, which family of expressions it is."""
+
+    def __init__(self, sql, stored, family, draw):
+        self.sql, self.stored, self.family, self.draw = sql, stored, family, draw
+
+
+def decimals(digits, scale):
+    return lambda r: decimal.Decimal(r.choice([0, 1, -1, 5, 250, r.randint(-9999, 9999)])
+                                     ).scaleb(-scale)
+
+
+KINDS = [
+    Kind('INTEGER', 'i32', 'number', lambda r: r.randint(-3, 8)),
+    Kind('INTEGER', 'i32', 'number', lambda r: r.choice([0, 7, -100000, r.randint(0, 10**6)])),
+    Kind('BIGINT', 'i64', 'number', lambda r: r.choice([0, 1, 2, 3, 10**9, -5])),
+    Kind('SMALLINT', 'i16', 'number', lambda r: r.randint(-20, 20)),
+    Kind('DECIMAL(9,2)', 'decimal(9,2)', 'number', decimals(9, 2)),
+    Kind('DECIMAL(12,4)', 'decimal(12,4)', 'number', decimals(12, 4)),
+    Kind('DOUBLE', 'f64', 'double', lambda r: r.randint(-12, 12) / 4),
+    Kind('DATE', 'date', 'date', lambda r: FIRST_DAY + datetime.timedelta(r.choice(
+        [0, 1, 31, 366, r.randint(0, 900)]))),
+    Kind('VARCHAR', 'str', 'text', lambda r: r.choice(WORDS)),
+    Kind('VARCHAR', 'sym', 'text', lambda r: r.choice(WORDS[:4])),
+    Kind('BOOLEAN', 'bool', 'truth', lambda r: r.random() < 0.5),
+]
+
+
+class Table:
+    def __init__(self, r, name):
+        self.name = name
+        # The families that joins need are in every table.
+        kinds = [r.choice([k for k in KINDS if k.family == f]) for f in ('number', 'text', 'date')]
+        kinds += r.choices(KINDS, k=r.randint(1, 4))
+        self.columns = [(f'{name}{i}', k) for i, k in enumerate(kinds)]
+        rows = r.choice([0, 1, 2, 9, 40, 40, 130, 400])
+        nulls = [r.choice([0, 0, 0.01, 0.5, 0.5, 1]) for _ in kinds]
+        self.rows = [[None if r.random() < p else k.draw(r) for k, p in zip(kinds, nulls)]
+                     for _ in range(rows)]
+        if r.random() < 0.4:  # a key: unique, mostly dense and ascending
+            step = r.choice([1, 1, 2])
+            order = list(range(rows))
+            if r.random() < 0.3:
+                r.shuffle(order)
+            self.columns.append((f'{name}k', KINDS[0]))
+            for row, i in zip(self.rows, order):
+                row.append(1 + i * step)
+
+    def write(self, folder):
+        def field(v):
+            if v is None:
+                return ''
+            text = str(int(v)) if isinstance(v, bool) else str(v)
+            if text.strip() == '' or re.search('[",]', text):
+                return '"' + text.replace('"', '""') + '"'
+            return text
+        lines = [','.join(n for n, _ in self.columns)]
+        lines += [','.join(map(field, row)) for row in self.rows]
+        (folder / f'{self.name}.csv').write_text('\n'.join(lines) + '\n')
+        return {'name': self.name, 'file': f'{self.name}.csv', 'header': True,
+                'columns': [{'name': n, 'type': k.stored} for n, k in self.columns]}
+
+    def load(self, connection):
+        declared = ', '.join(f'{n} {k.sql}' for n, k in self.columns)
+        connection.execute(f'create table {self.name} ({declared})')
+        if self.rows:
+            marks = ','.join('?' * len(self.columns))
+            connection.executemany(f'insert into {self.name} values ({marks})', self.rows)
+
+
+class Query:
+    """One SELECT. Sources are lists of (column, family)."""
+
+    def __init__(self, r, tables):
+        self.r, self.tables, self.aliases = r, tables, 0
+
+    def pick(self, columns, *families):
+        found = [c for c, f in columns if f in families]
+        return self.r.choice(found) if found else None
+
+    def source(self):
+        table = self.r.choice(self.tables)
+        self.aliases += 1
+        alias = f'r{self.aliases}'
+        return f'{table.name} {alias}', [(f'{alias}.{n}', k.family) for n, k in table.columns]
+
+    def literal(self, family):
+        r = self.r
+        if r.random() < 0.04:
+            return 'NULL'
+        if family == 'number':
+            return str(r.choice([0, 1, 2, 3, 7, -1, 0.5, 2.5]))
+        if family == 'double':
+            return f'{r.randint(-8, 8) / 4}::DOUBLE'
+        if family == 'date':
+            return f"DATE '{FIRST_DAY + datetime.timedelta(r.choice([0, 1, 31, 200, 366]))}'"
+        if family == 'text':
+            return "'" + r.choice(WORDS + ['']) + "'"
+        return r.choice(['true', 'false'])
+
+    def value(self, columns, family, depth=0):
+        """An expression of the family, or a literal where no column is."""
+        r = self.r
+        if family == 'truth' and r.random() < 0.5 and depth < 2:
+            return self.predicate(columns, depth + 1)
+        column = self.pick(columns, family)
+        if column is None or r.random() < 0.06:
+            return self.literal(family)
+        if depth > 2 or r.random() < 0.5:
+            return column
+        a, b = column, self.value(columns, family, depth + 1)
+        forms = [f'coalesce({a}, {b})', f'nullif({a}, {b})',
+                 f'case when {self.predicate(columns, depth + 1)} then {a} else {b} end',
+                 f'case when {self.predicate(columns, depth + 1)} then {a} end']
+        if family in ('number', 'double'):
+            forms += [f'({a} + {b})', f'({a} - {b})', f'abs({a})', f'(-{a})']
+        if family == 'date':
+            forms += [f'({a} + {r.randint(0, 40)})']
+        if family == 'text':
+            forms += [f'substring({a}, 1, {r.randint(1, 3)})']
+        if family == 'number':
+            date = self.pick(columns, 'date')
+            if date:
+                forms += [f'year({date})', f'({date} - {self.literal("date")})']
+        return r.choice(forms)
+
+    def family(self, columns):
+        return self.r.choice(sorted({f for _, f in columns}))
+
+    def predicate(self, columns, depth=0):
+        r = self.r
+        kind = r.random()
+        if depth < 3 and kind < 0.3:
+            a, b = self.predicate(columns, depth + 1), self.predicate(columns, depth + 1)
+            return r.choice([f'({a} and {b})', f'({a} or {b})', f'(not {a})'])
+        family = self.family(columns)
+        a = self.value(columns, family, depth + 1)
+        b = self.value(columns, family, depth + 1)
+        if r.random() < 0.4:
+            b = self.literal(family)
+        forms = [f'({a} {op} {b})' for op in ('=', '<>', '<', '>', '<=', '>=')]
+        forms += [f'({a} is null)', f'({a} is not null)', f'({a} is distinct from {b})',
+                  f'({a} is not distinct from {b})',
+                  f'({a} between {b} and {self.literal(family)})']
+        items = ', '.join(self.literal(family) for _ in range(r.randint(1, 4)))
+        forms += [f'({a} in ({items}))', f'({a} not in ({items}))',
+                  f'({a} not in ({items}, NULL))']
+        if family == 'text':
+            forms += [f"({a} like '{p}')" for p in ('a%', '%i%', '%', 'ab')]
+            forms += [f"({a} not like 'a%')"]
+        return r.choice(forms)
+
+    def subquery_predicate(self, columns):
+        r = self.r
+        text, inner = self.source()
+        family = r.choice(['number', 'text', 'date'])
+        a, b = self.value(columns, family, 2), self.pick(inner, family)
+        where = f' where {self.predicate(inner, 2)}' if r.random() < 0.6 else ''
+        x, y = self.pick(columns, family), self.pick(inner, family)
+        correlated = f'{x} = {y}' if x else self.predicate(inner, 2)
+        more = f' and {self.predicate(inner + columns, 2)}' if r.random() < 0.4 else ''
+        other = r.choice(['number', 'text', 'date'])
+        p, q = self.pick(columns, other), self.pick(inner, other)
+        link = f' where {p} = {q}' if p else ''
+        aggregate = r.choice([f'max({b})', f'min({b})', f'count({b})'])
+        number = self.pick(columns, 'number') or '1'
+        forms = [f'{a} in (select {b} from {text}{where})',
+                 f'{a} not in (select {b} from {text}{where})',
+                 f'exists (select 1 from {text} where {correlated}{more})',
+                 f'not exists (select 1 from {text} where {correlated}{more})',
+                 f'{a} in (select {b} from {text}{link})',
+                 f'{a} not in (select {b} from {text}{link})',
+                 f'({a} in (select {b} from {text}{where})) is null',
+                 f'({number if aggregate.startswith("count") else a}) >= '
+                 f'(select {aggregate} from {text}{link or where})']
+        return '(' + r.choice(forms) + ')'
+
+    def joined(self):
+        r = self.r
+        text, columns = self.source()
+        for _ in range(r.choice([0, 0, 1, 1, 1, 2])):
+            other, inner = self.source()
+            family = r.choice(['number', 'number', 'text', 'date'])
+            a, b = self.pick(columns, family), self.pick(inner, family)
+            on = f'{a} = {b}'
+            if r.random() < 0.15:
+                on = f'{a} is not distinct from {b}'
+            if r.random() < 0.3:
+                second = r.choice(['number', 'text', 'date'])
+                on += f' and {self.pick(columns, second)} = {self.pick(inner, second)}'
+            if r.random() < 0.35:
+                on += f' and {self.predicate(columns + inner, 2)}'
+            kind = r.choice(['join', 'left join', 'left join', 'right join', 'full join',
+                             'semi join', 'anti join'])
+            text += f' {kind} {other} on {on}'
+            if kind not in ('semi join', 'anti join'):
+                columns = columns + inner
+        return text, columns
+
+    def where(self, columns):
+        r = self.r
+        parts = []
+        if r.random() < 0.6:
+            parts.append(self.predicate(columns))
+        if r.random() < 0.25:
+            parts.append(self.subquery_predicate(columns))
+        return ' where ' + r.choice([' and ', ' and ', ' or ']).join(parts) if parts else ''
+
+    def aggregate(self, columns):
+        r = self.r
+        family = self.family(columns)
+        x = self.value(columns, family, 2)
+        forms = ['count(*)', f'count({x})', f'count(distinct {x})', f'min({x})', f'max({x})']
+        if family in ('number', 'double'):
+            forms += [f'sum({x})', f'avg({x})']
+        if family == 'truth':
+            forms = [f'count({x})', f'bool_and({x})', f'bool_or({x})']
+        out = r.choice(forms)
+        if r.random() < 0.15:
+            out += f' filter (where {self.predicate(columns, 2)})'
+        return out
+
+    def order(self, count):
+        r = self.r
+        keys = r.sample(range(1, count + 1), r.randint(1, count))
+        return ' order by ' + ', '.join(
+            f'{k}{r.choice(["", " asc", " desc"])}{r.choice(["", " nulls first", " nulls last"])}'
+            for k in keys)
+
+    def select(self):
+        r = self.r
+        shape = r.random()
+        text, columns = self.joined()
+        where = self.where(columns)
+        if shape < 0.35:
+            outputs = [self.value(columns, self.family(columns)) for _ in range(r.randint(1, 4))]
+            if r.random() < 0.1:
+                outputs.append(self.subquery_predicate(columns))
+            distinct = 'distinct ' if r.random() < 0.3 else ''
+            query = f'select {distinct}{", ".join(outputs)} from {text}{where}'
+            return query + (self.order(len(outputs)) if r.random() < 0.4 else '')
+        if shape < 0.5:
+            outputs = [self.aggregate(columns) for _ in range(r.randint(1, 4))]
+            return f'select {", ".join(outputs)} from {text}{where}'
+        if shape < 0.9:
+            keys = [self.value(columns, self.family(columns), 1) for _ in range(r.randint(1, 2))]
+            aggregates = [self.aggregate(columns) for _ in range(r.randint(1, 3))]
+            having = ''
+            if r.random() < 0.2:
+                having = f' having {r.choice(["count(*) > 1", aggregates[0] + " is not null"])}'
+            query = (f'select {", ".join(keys + aggregates)} from {text}{where} group by '
+                     f'{", ".join(str(i + 1) for i in range(len(keys)))}{having}')
+            return query + (self.order(len(keys)) if r.random() < 0.4 else '')
+        family = r.choice(['number', 'text', 'date'])
+        other, inner = self.source()
+        a = self.value(columns, family, 2)
+        b = self.value(inner, family, 2)
+        kind = r.choice(['union', 'union all', 'except', 'intersect'])
+        return f'select {a} from {text}{where} {kind} select {b} from {other}'
+
+
+def plain(value):
+    """A cell of either side as text or number."""
+    if isinstance(value, bool):
+        return int(value)
+    if isinstance(value, (decimal.Decimal, int, float)):
+        return float(value)
+    return None if value is None else str(value)
+
+
+def key_of(row):
+    return [(v is not None, isinstance(v, str), round(v, 6) if isinstance(v, float) else v or 0)
+            if not isinstance(v, str) else (True, True, v) for v in row]
+
+
+def same(a, b):
+    if isinstance(a, float) and isinstance(b, float):
+        return math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-9)
+    return a == b
+
+
+def alike(got, wanted):
+    if len(got) != len(wanted):
+        return False
+    for x, y in zip(sorted(got, key=key_of), sorted(wanted, key=key_of)):
+        if len(x) != len(y) or not all(map(same, x, y)):
+            return False
+    return True
+
+
+def in_order(got, query):
+    """Are rows in the order that the statement asks for?"""
+    clause = re.search(r' order by ([\d, a-z]+)$', query)
+    if not clause:
+        return True
+    keys = []
+    for part in clause[1].split(','):
+        words = part.split()
+        keys.append((int(words[0]) - 1, 'desc' in words, 'first' in words))
+    for x, y in zip(got, got[1:]):
+        for column, descends, nulls_first in keys:
+            a, b = x[column], y[column]
+            if a == b:
+                continue
+            if a is None or b is None:
+                if (a is None) != nulls_first:
+                    return False
+            elif (a < b) == descends:
+                return False
+            break
+    return True
+
+
+def cells(rows, types):
+    """The rows of rndn's JSON, typed as DuckDB's columns are."""
+    def cell(v, t):
+        if v is None:
+            return None
+        if t in ('BOOLEAN',):
+            return float(v in (True, 'true', 1))
+        return str(v) if t in ('VARCHAR', 'DATE', 'TIMESTAMP') else float(v)
+    return [[cell(v, t) for v, t in zip(row, types)] for row in rows]
+
+
+class Rndn:
+    def __init__(self, program, folder, device):
+        self.command = [program, 'sql', '-', '--data', str(folder), '--no-cache', '--format',
+                        'json', '--device', device]
+        if device != 'cpu':
+            self.command += ['--backend', 'rndn']
+
+    def run(self, queries):
+        """For each query its rows, or the error as text."""
+        out = []
+        while len(out) < len(queries):
+            left = queries[len(out):]
+            ran = subprocess.run(self.command, input=';\n'.join(left) + ';\n', text=True,
+                                 capture_output=True)
+            results = self.results(ran.stdout)
+            out += results[:len(left)]
+            if ran.returncode == 0:
+                if len(results) != len(left):
+                    raise RuntimeError(f'{len(results)} results of {len(left)} queries')
+            elif len(out) < len(queries):
+                kind = {1: 'input', 2: 'usage', 3: 'world'}.get(ran.returncode, 'crash')
+                out.append(f'{kind}: {ran.stderr.strip()}')
+        return out
+
+    @staticmethod
+    def results(text):
+        if not text.strip():
+            return []
+        whole = json.loads(text, parse_float=decimal.Decimal)
+        return [whole['rows']] if 'rows' in whole else [one['rows'] for one in whole.values()]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
+    parser.add_argument('rndn')
+    parser.add_argument('--seed', type=int, default=1)
+    parser.add_argument('--schemas', type=int, default=10)
+    parser.add_argument('--queries', type=int, default=50, help='for each schema')
+    parser.add_argument('--device', default='cpu')
+    parser.add_argument('--keep', help='a folder for the tables of schemas with differences')
+    parser.add_argument('--show', type=int, default=5, help='differences shown in full')
+    options = parser.parse_args()
+    if duckdb is None:
+        print('skipped: this Python has no module duckdb (pip install duckdb==2.0.1)')
+        return 77
+    probe = subprocess.run([options.rndn, 'sql', 'select 1', '--device', 'cpu'], text=True,
+                           capture_output=True)
+    if probe.returncode == 3:
+        print('skipped:', probe.stderr.strip())
+        return 77
+    counts, reasons, differences = collections.Counter(), collections.Counter(), 0
+    for number in range(options.schemas):
+        r = random.Random(f'{options.seed}/{number}')
+        folder = pathlib.Path(tempfile.mkdtemp(prefix='rndn-sql-'))
+        tables = [Table(r, name) for name in 'pqs']
+        schema = {'tables': [t.write(folder) for t in tables]}
+        (folder / 'schema.json').write_text(json.dumps(schema))
+        connection = duckdb.connect()
+        for t in tables:
+            t.load(connection)
+        queries, answers = [], []
+        while len(queries) < options.queries:
+            query = Query(r, tables).select()
+            try:
+                answer = connection.execute(query)
+                types = [str(d[1]).split('(')[0] for d in answer.description]
+                rows = [[plain(v) for v in row] for row in answer.fetchall()]
+            except duckdb.Error as error:
+                counts['refused by DuckDB'] += 1
+                reasons['DuckDB: ' + str(error).split('\n')[0][:90]] += 1
+                continue
+            if len(rows) > 20000:
+                continue
+            queries.append(query)
+            answers.append((types, rows))
+        kept = False
+        for query, (types, wanted), got in zip(
+                queries, answers, Rndn(options.rndn, folder, options.device).run(queries)):
+            wanted = [[float(v) if isinstance(v, int) else v for v in row] for row in wanted]
+            if isinstance(got, str):
+                if got.startswith('input'):
+                    counts['refused by rndn'] += 1
+                    first = re.search(r'(?:error: )(.*)', got)
+                    reasons[re.sub(r'r\d+\.\w+|`[^`]*`', '..', first[1] if first else got)[:110]] += 1
+                    continue
+                problem = got
+            else:
+                rows = cells(got, types)
+                if alike(rows, wanted) and in_order(rows, query):
+                    counts['alike'] += 1
+                    continue
+                problem = f'rndn: {rows[:8]}\nDuckDB: {wanted[:8]}'
+            differences += 1
+            kept = True
+            if differences <= options.show:
+                print(f'--- {folder} (seed {options.seed}/{number})\n{query}\n{problem[:1500]}')
+        if not kept:
+            shutil.rmtree(folder)
+        elif options.keep:
+            shutil.copytree(folder, pathlib.Path(options.keep) / folder.name)
+    counts['different'] = differences
+    for name, count in sorted(counts.items()):
+        print(f'{name}: {count}')
+    for reason, count in reasons.most_common(25):
+        print(f'  {count} {reason}')
+    return 1 if differences else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
