@@ -71,9 +71,12 @@ Translator::Groups Translator::group(SpaceId rows, const std::vector<Cell>& keys
   g_.set_witness(g.space, g.first);
   g.cells = g_.call("@values(", {groups}, BasicType::i64, g.space, "rows");
   if (chosen.size() == 1 && rows != one_row) g_.change(g_.pick(chosen[0], g.first)).unique = true;
-  std::vector<VectorId> identity;
-  for (VectorId v : chosen) identity.push_back(g_.pick(v, g.first));
-  if (chosen.size() > 1) g_.set_identity(g.space, std::move(identity));
+  // A nullable key's two parts tell groups apart together.
+  if (std::any_of(keys.begin(), keys.end(), [](const Cell& k) { return !is_none(k.valid); })) {
+    std::vector<VectorId> identity;
+    for (VectorId v : chosen) identity.push_back(g_.pick(v, g.first));
+    g_.set_identity(g.space, std::move(identity));
+  }
   return g;
 }
 
@@ -102,7 +105,8 @@ Cell Translator::aggregate_cell(const Expression& e, const Relation& in, const G
   };
   // Rows that count, in the rows of the groups; none: all.
   VectorId counted = nothing;
-  if (!is_none(e.filter)) counted = g_.keep(g.rows, evaluate(e.filter, in.columns).value);
+  if (!is_none(e.filter)) counted = evaluate(e.filter, in.columns).value;
+  if (!is_none(counted) && g.rows != in.space) counted = g_.keep(g.rows, counted);
   Cell x;
   if (f != Aggregate::count_star) {
     x = evaluate(plan_.of(e.arguments)[0], in.columns);

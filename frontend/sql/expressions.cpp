@@ -338,6 +338,11 @@ Cell Translator::coalesce(const Expression& e, std::span<const Cell> a, std::str
   return out;
 }
 
+// What the planner makes of LIKE '%' and its kin: the first, where none of the others is null.
+Cell Translator::constant_or_null(const Expression& e, std::span<const Cell> a, std::string_view) {
+  return strict(e.type, a[0].value, a);
+}
+
 // --- numbers -------------------------------------------------------------------------------------
 
 // What a result of an exact type can be. Results of more than 18 digits must be proved to fit 64

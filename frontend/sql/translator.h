@@ -113,6 +113,7 @@ class Translator {
   SQL_RULE(is_null)
   SQL_RULE(is_not_null)
   SQL_RULE(coalesce)
+  SQL_RULE(constant_or_null)
   SQL_RULE(case_of)
   SQL_RULE(cast)
   SQL_RULE(arithmetic)

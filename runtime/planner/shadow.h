@@ -3,6 +3,7 @@
 // A shadow has the table's columns with their SQL types, and rows made from numbers, such that the
 // planner's own statistics (rows, and distinct values per column by a sketch) have the proportions
 // of the real ones. All tables are scaled by one factor, so that the largest has 50,000 rows;
+// a column that has nulls, or of which nothing is known, ends with one;
 // nothing that counts at most 1,000 is scaled, and nothing is scaled below 1,000: rows or distinct
 // values. No keys are declared, since rows of composite keys would collide.
 #pragma once

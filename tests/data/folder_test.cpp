@@ -406,7 +406,7 @@ TEST(Folder, PartsOfColumnsWithMissingValues) {
   std::shared_ptr<Source> source = open(folder);
   const auto validity = [&](const char* name) {
     const std::shared_ptr<const Column> column = *source->part("t", name, ColumnPart::validity);
-    EXPECT_EQ(column->type, BasicType::boolean);
+    EXPECT_EQ(column->type, hir::BasicType::boolean);
     EXPECT_EQ(column, *source->part("t", name, ColumnPart::validity));  // one object, for the device
     return values<uint8_t>(*column);
   };
@@ -414,9 +414,9 @@ TEST(Folder, PartsOfColumnsWithMissingValues) {
   EXPECT_THAT(validity("b"), ElementsAre(1, 0, 0));
   EXPECT_FALSE(source->part("t", "a", ColumnPart::values));
   EXPECT_THAT(values<int32_t>(**source->part("t", "a", ColumnPart::values_with_zeros)), ElementsAre(1, 0, 3));
-  EXPECT_THAT(values<int64_t>(**source->part("t", "a", ColumnPart::values_with_zeros, BasicType::i64)),
+  EXPECT_THAT(values<int64_t>(**source->part("t", "a", ColumnPart::values_with_zeros, hir::BasicType::i64)),
               ElementsAre(1, 0, 3));
-  EXPECT_FALSE(source->part("t", "a", ColumnPart::values, BasicType::i64));
+  EXPECT_FALSE(source->part("t", "a", ColumnPart::values, hir::BasicType::i64));
   EXPECT_TRUE(source->part("t", "c", ColumnPart::values));
   write_table(folder, {"i32"}, "1\n2\n", "u.tbl");
   source = open(folder);
