@@ -147,18 +147,14 @@ Cell Translator::aggregate_cell(const Expression& e, const Relation& in, const G
       // Without the zero that only rows that do not count have.
       const auto less_zero = [&](VectorId n) {
         if (is_none(counted)) return Cell{n, nothing, e.type};
-        const VectorId zeros =
-            g_.map("eq", {v, g_.zero(g_[v].type)}, BasicType::boolean);
+        const VectorId zeros = g_.map("eq", {v, g_.zero(g_[v].type)}, BasicType::boolean);
         const VectorId only = g_.and_(reduce(g, "any", g_.not_(g_.spread(counted, g.rows)), {}),
                                       g_.not_(reduce(g, "any", g_.and_(zeros, counted), {})));
-        return Cell{g_.map("minus", {n, g_.cast(only, BasicType::i64)}, BasicType::i64, counts),
-                    nothing, e.type};
+        return Cell{g_.map("minus", {n, g_.cast(only, BasicType::i64)}, BasicType::i64, counts), nothing, e.type};
       };
       if (g.one)
-        return less_zero(
-            g_.call("@len(",
-                    {g_.call("@unique(", {v}, BasicType::i64, g_.space(most_rows), "distinct")},
-                    BasicType::i64, one_row, "count", counts));
+        return less_zero(g_.call("@len(", {g_.call("@unique(", {v}, BasicType::i64, g_.space(most_rows), "distinct")},
+                                 BasicType::i64, one_row, "count", counts));
       const VectorId cells =
           g_.call("@each_right(@index, ", {v, g.cells}, g_[v].type, g.space, "cells");
       const VectorId distinct =
@@ -202,9 +198,8 @@ Cell Translator::aggregate_cell(const Expression& e, const Relation& in, const G
           o = g_.call("@order(", {v}, BasicType::i64, g_.space(most_rows), "order", counts,
                       ", 1:bool)");
         else
-          o = g_.call("@order(", {g_.call("@list(", {counted, v}, BasicType::i64, g.rows, "keys")},
-                      BasicType::i64, g_.space(most_rows), "order", counts,
-                      is_min ? ", (0,1):bool)" : ", (1,1):bool)");
+          o = g_.call("@order(", {g_.call("@list(", {g_.spread(counted, g.rows), v}, BasicType::i64, g.rows, "keys")},
+                      BasicType::i64, g_.space(most_rows), "order", counts, is_min ? ", (0,1):bool)" : ", (1,1):bool)");
         g_.change(o).unique = true;
         const VectorId ranks = g_.call(
             "@index_a(", {g_.spread(g_.integer(BasicType::i64, 0), g.rows), o, g_.rows(g.rows)},

@@ -484,9 +484,8 @@ Relation Translator::outer(const Relation& left, const Relation& right, std::vec
 VectorId Translator::left_open(const Relation& left, const Relation& right, const On& on) {
   Relation p = compact(left), q = compact(right);
   std::vector<Key> keys = keys_of(on, p, q);
-  std::erase_if(keys, [](const Key& k) {
-    return !k.nulls_equal && !(is_none(k.left.valid) && is_none(k.right.valid));
-  });
+  std::erase_if(keys,
+                [](const Key& k) { return !k.nulls_equal && !(is_none(k.left.valid) && is_none(k.right.valid)); });
   const Pairs pair = pairs(p, q, keys, {});
   if (error_) return nothing;
   Relation a = p, b = q;
@@ -501,8 +500,7 @@ VectorId Translator::left_open(const Relation& left, const Relation& right, cons
   const std::vector<Cell> columns = joined.columns;
   const std::span<const Cell> all = columns;
   for (const Condition& c : on.conditions) {
-    const Cell x = evaluate(c.left, all.first(on.left)),
-               y = evaluate(c.right, all.subspan(on.left));
+    const Cell x = evaluate(c.left, all.first(on.left)), y = evaluate(c.right, all.subspan(on.left));
     if (error_) return nothing;
     const bool two_valued = c.comparison == Function::not_distinct_from;
     const std::string_view builtin = comparison_of(c.comparison);
@@ -514,14 +512,13 @@ VectorId Translator::left_open(const Relation& left, const Relation& right, cons
 }
 
 // Which rows on the left stand in the pairs of `joined`; `p` is the left, compact.
-VectorId Translator::rows_met(const Relation& left, const Relation& p, const Relation& joined,
-                              const Pairs& pair) {
+VectorId Translator::rows_met(const Relation& left, const Relation& p, const Relation& joined, const Pairs& pair) {
   const SpaceId matched = is_none(joined.mask) ? pair.space : g_.kept(pair.space, joined.mask);
   VectorId rows = matched == pair.space ? pair.left : g_.keep(matched, pair.left);
   if (p.space != left.space) rows = g_.pick(g_.keep(p.space, g_.rows(left.space)), rows);
   return g_.call("@index_a(",
-                 {g_.call("@vector(", {g_.count(left.space), g_.integer(BasicType::boolean, 0)},
-                          BasicType::boolean, left.space, "none"),
+                 {g_.call("@vector(", {g_.count(left.space), g_.integer(BasicType::boolean, 0)}, BasicType::boolean,
+                          left.space, "none"),
                   rows, g_.integer(BasicType::boolean, 1)},
                  BasicType::boolean, left.space, "found");
 }
@@ -652,7 +649,8 @@ Relation Translator::join(const Node& n) {
         parts.push_back(k.right.value);
         if (!is_none(k.right.valid)) parts.push_back(k.right.valid);
       }
-      if (right.space != one_row && !g_.tell_apart(right.space, parts)) fail("a scalar subquery that may give several rows has no translation");
+      if (right.space != one_row && !g_.tell_apart(right.space, parts))
+        fail("a scalar subquery that may give several rows has no translation");
     }
     joined = outer(left, right, std::move(keys), on, type == JoinType::full);
   }

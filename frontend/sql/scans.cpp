@@ -64,8 +64,8 @@ SpaceId Translator::table_space(const Table& table) {
 }
 
 VectorId Translator::loaded_table(const Table& table) {
-  return g_.call("@load_table(", {}, BasicType::i64, one_row, table.name, {},
-                 fmt::format("{})", symbol(table.name)), "table");
+  return g_.call("@load_table(", {}, BasicType::i64, one_row, table.name, {}, fmt::format("{})", symbol(table.name)),
+                 "table");
 }
 
 // The column as HorseIR gives it.
@@ -76,10 +76,8 @@ VectorId Translator::key_vector(const Table& table, const Column& column) {
   const bool refers = !column.foreign_table.empty() && !column.has_nulls;
   const std::string type = refers ? fmt::format("enum<{}>", basic) : std::string(basic);
   const VectorId v =
-      g_.call("check_cast(@column_value(", {loaded}, column.stored, space, column.name,
-              bounds_of(column), fmt::format(", {}{}), {})", symbol(column.name),
-                                             column.has_nulls ? ", 1:bool" : "", type),
-              type);
+      g_.call("check_cast(@column_value(", {loaded}, column.stored, space, column.name, bounds_of(column),
+              fmt::format(", {}{}), {})", symbol(column.name), column.has_nulls ? ", 1:bool" : "", type), type);
   if (column.has_nulls) return v;
   Vector& vector = g_.change(v);
   vector.unique = is_key(table, column);
@@ -99,8 +97,8 @@ Cell Translator::column(const Table& table, const Column& column, SpaceId space)
   Cell c = values_of(table, column, space);
   if (!column.has_nulls) return c;
   const VectorId loaded = loaded_table(table);
-  c.valid = g_.call("@column_valid(", {loaded}, BasicType::boolean, space, column.name + "_valid",
-                    {}, fmt::format(", {})", symbol(column.name)));
+  c.valid = g_.call("@column_valid(", {loaded}, BasicType::boolean, space, column.name + "_valid", {},
+                    fmt::format(", {})", symbol(column.name)));
   // The byte that stands for nothing is not the one that is read for nothing.
   return g_[c.value].type == BasicType::character ? canonical(c.type, c.value, c.valid) : c;
 }
@@ -183,9 +181,7 @@ Relation Translator::scan(const Node& n) {
         first = *table->find(names[c]);
         break;
       }
-    const Table* to = first.foreign_table.empty() || first.has_nulls
-                          ? nullptr
-                          : catalog_.find(first.foreign_table);
+    const Table* to = first.foreign_table.empty() || first.has_nulls ? nullptr : catalog_.find(first.foreign_table);
     const VectorId loaded = key_vector(*table, first);
     g_.set_witness(out.space, to ? referred_rows(loaded, *to) : loaded);
   }

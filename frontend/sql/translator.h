@@ -153,8 +153,7 @@ class Translator {
                  bool keeps_right);
   Cell mark(const Relation& left, const Relation& right, std::vector<Key> keys, const On& on);
   VectorId left_open(const Relation& left, const Relation& right, const On& on);
-  VectorId rows_met(const Relation& left, const Relation& p, const Relation& joined,
-                    const Pairs& pair);
+  VectorId rows_met(const Relation& left, const Relation& p, const Relation& joined, const Pairs& pair);
   static On swapped(const On& on);
   std::vector<Key> keys_of(const On& on, const Relation& left, const Relation& right);
   void residual(Relation& joined, const On& on, size_t but, bool paired);

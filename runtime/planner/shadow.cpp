@@ -68,8 +68,7 @@ std::string column_expression(const sql::Column& column, uint64_t rows, double f
     x = fmt::format("(CAST({} AS HUGEINT) + CAST({} AS HUGEINT) * {} // {})", *column.min, x, span,
                     std::max<uint64_t>(distinct - 1, 1));
   }
-  const std::string value =
-      fmt::format(fmt::runtime(shape->values), x, sql::type_name(column.type), unit);
+  const std::string value = fmt::format(fmt::runtime(shape->values), x, sql::type_name(column.type), unit);
   // The planner folds what cannot be null: one is, where some may be.
   const bool may_be_null = column.has_nulls || !column.distinct;
   return may_be_null ? fmt::format("CASE WHEN i + 1 < {} THEN {} END", rows, value) : value;

@@ -324,7 +324,7 @@ const Case cases[] = {
     {"column_value", {"|a=i64 1 2|", "sym a", "bool 1"}, "i64 1 2"},
     {"column_valid", {"|a=i64 1 2; b=f64 3 4|", "sym b"}, "bool 1 1"},
     {"column_valid", {"|a=i64 1 2|", "sym c"}, "error: the table has no column `c`"},
-    {"column_valid", {"|a=i64 1 2|", "sym a a"}, "error: `column_valid` expects one symbol, got sym vector of 2"},
+    {"column_valid", {"|a=i64 1 2|", "sym a a"}, "error: `column_valid` expects one symbol, got sym[2]"},
     {"ktable", {"|a=i64 1|", "|b=i64 2|"}, "(|a=i64 1|; |b=i64 2|)"},
     {"ktable", {"|a=i64 1|", "|b=i64 2 3|"}, "error: `ktable` expects tables of one length, got 1 and 2 rows"},
     {"enum", {"i32 10 20 20", "i32 20 10 30"}, "<i32 10 20 20; i64 1 0 3>"},

@@ -75,3 +75,8 @@ select a, b from t intersect select k, b from u order by 1, 2;
 select a from t except select k from u order by 1;
 select s from t except select s from v order by 1;
 select a, b, grouping(a), count(*) from t group by rollup (a, b) order by 1, 2, 3, 4;
+select a, min(case when b = null then s end), count(s) filter (where true), min(d) filter (where true), max(s) filter (where false) from t group by a order by a;
+select min(s) filter (where false), max(m) filter (where true), count(distinct s) filter (where false) from t;
+select count(*) from t where s like '%' and b = 10;
+select id, s like '%', contains(s, '') from t order by id;
+select id, (select min(w) from u where u.k is not distinct from t.a) from t order by 1;
