@@ -74,9 +74,6 @@ class TypeChecker {
   ~TypeChecker() = default;
 };
 
-// The first of complex f64 f32 i64 i32 i16 i8 char bool among the two.
-BasicType widest(BasicType a, BasicType b);
-int bits(BasicType type);
 // The table of docs/horseir.md, "check_cast".
 bool castable(BasicType from, BasicType to);
 

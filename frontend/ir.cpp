@@ -93,6 +93,8 @@ struct Printer {
           out += calendar_text(basic, (*v)[i]);
         else
           out += fmt::format("{}", (*v)[i]);
+      } else if (const auto* v = std::get_if<std::vector<__int128>>(&literal.values)) {
+        out += fmt::format("{}", (*v)[i]);
       } else if (const auto* v = std::get_if<std::vector<double>>(&literal.values)) {
         out += float_text((*v)[i], basic);
       } else if (const auto* v = std::get_if<std::vector<std::complex<double>>>(&literal.values)) {

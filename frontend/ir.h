@@ -45,9 +45,9 @@ struct FunctionRef {
 struct Literal {
   TypeId type{};  // basic (sym and str also for the untyped literals of old programs), or function
   // Integers of any width, booleans, characters and calendar values (encoded as
-  // docs/horseir.md, "Calendar values") | floats | complex | text
+  // docs/horseir.md, "Calendar values") | floats | complex | text | functions | i128
   std::variant<std::vector<int64_t>, std::vector<double>, std::vector<std::complex<double>>, std::vector<std::string>,
-               std::vector<FunctionRef>>
+               std::vector<FunctionRef>, std::vector<__int128>>
       values;
   Span span;
   size_t size() const {

@@ -33,48 +33,14 @@ std::string_view kind_name(int kind) {
   }
 }
 
-std::string_view wanted_name(BasicType type) {
-  switch (type) {
-    case BasicType::boolean: return "`0` or `1`";
-    case BasicType::character: return "chars such as `'a'`";
-    case BasicType::i8:
-    case BasicType::i16:
-    case BasicType::i32:
-    case BasicType::i64: return "integers";
-    case BasicType::f32:
-    case BasicType::f64: return "numbers";
-    case BasicType::complex: return "complex numbers";
-    case BasicType::sym: return "symbols such as `` `name ``";
-    case BasicType::str: return "strings";
-    case BasicType::date: return "dates such as `1998-09-02`";
-    case BasicType::month: return "months such as `1998-09`";
-    case BasicType::minute: return "minutes such as `20:15`";
-    case BasicType::second: return "seconds such as `20:15:00`";
-    case BasicType::time: return "times such as `20:15:00.000`";
-    case BasicType::dt: return "timestamps such as `1998-09-02T20:15:00.000`";
-  }
-  return "";
-}
-
 bool kind_fits(int kind, BasicType type) {
+  using enum token::token_kind_type;
+  const auto is_one_of = [kind](auto... tokens) { return ((kind == tokens) || ...); };
   switch (type) {
-    case BasicType::boolean:
-    case BasicType::i8:
-    case BasicType::i16:
-    case BasicType::i32:
-    case BasicType::i64: return kind == token::INT;
-    case BasicType::character: return kind == token::CHAR;
-    case BasicType::f32:
-    case BasicType::f64: return kind == token::INT || kind == token::FLOAT;
-    case BasicType::complex: return kind == token::INT || kind == token::FLOAT || kind == token::COMPLEX;
-    case BasicType::sym: return kind == token::SYMBOL;
-    case BasicType::str: return kind == token::STRING;
-    case BasicType::date: return kind == token::DATE;
-    case BasicType::month: return kind == token::MONTH;
-    case BasicType::minute: return kind == token::MINUTE;
-    case BasicType::second: return kind == token::SECOND;
-    case BasicType::time: return kind == token::TIME;
-    case BasicType::dt: return kind == token::DT;
+#define BASIC_TYPE(id, name, letters, family, rank, bits, stored, rep, operators, tokens, ...) \
+  case BasicType::id: return is_one_of tokens;
+#include "frontend/types.def"
+#undef BASIC_TYPE
   }
   return false;
 }
@@ -156,7 +122,7 @@ bool ParseContext::literal_values(std::span<const ValueToken> tokens, BasicType 
     if (!kind_fits(t.kind, type)) {
       error("literal-type", t.location,
             fmt::format("`{}` is {}, but the type {} expects {}", text(t.location).substr(0, 40), kind_name(t.kind),
-                        basic_type_name(type), wanted_name(type)))
+                        basic_type_name(type), row(type).wanted))
           .highlight(span(type_at));
       return false;
     }
@@ -167,12 +133,22 @@ bool ParseContext::literal_values(std::span<const ValueToken> tokens, BasicType 
     }
   }
   std::vector<int64_t> integers;
-  switch (type) {
-    case BasicType::boolean:
-    case BasicType::i8:
-    case BasicType::i16:
-    case BasicType::i32:
-    case BasicType::i64:
+  switch (row(type).family) {
+    case Family::integer:
+      if (type == BasicType::character) {
+        for (const ValueToken& t : tokens) {
+          const size_t errors = sink_.error_count();
+          std::string bytes = unescape(t.location);
+          if (bytes.empty()) {
+            if (sink_.error_count() == errors)
+              error("literal-range", t.location,
+                    "a char literal holds at least one byte; an empty vector cannot be written");
+            return false;
+          }
+          for (char c : bytes) integers.push_back(static_cast<signed char>(c));
+        }
+        break;
+      }
       integers.reserve(tokens.size());
       for (const ValueToken& t : tokens) {
         std::string_view word = text(t.location);
@@ -194,7 +170,7 @@ bool ParseContext::literal_values(std::span<const ValueToken> tokens, BasicType 
             return false;
           }
         } else {
-          int bits = type == BasicType::i8 ? 8 : type == BasicType::i16 ? 16 : type == BasicType::i32 ? 32 : 64;
+          const int bits = row(type).bits;
           uint64_t most = (uint64_t{1} << (bits - 1)) - (negative ? 0 : 1);
           if (magnitude > most) {
             int64_t wrapped =
@@ -209,21 +185,28 @@ bool ParseContext::literal_values(std::span<const ValueToken> tokens, BasicType 
         integers.push_back(value);
       }
       break;
-    case BasicType::character:
+    case Family::wide: {
+      std::vector<__int128> wide;
+      wide.reserve(tokens.size());
       for (const ValueToken& t : tokens) {
-        const size_t errors = sink_.error_count();
-        std::string bytes = unescape(t.location);
-        if (bytes.empty()) {
-          if (sink_.error_count() == errors)
-            error("literal-range", t.location,
-                  "a char literal holds at least one byte; an empty vector cannot be written");
+        std::string_view word = text(t.location);
+        const bool negative = t.sign == '-' || word[0] == '-';
+        if (!is_digit(word[0])) word.remove_prefix(1);
+        unsigned __int128 magnitude = 0;
+        const auto read = std::from_chars(word.data(), word.data() + word.size(), magnitude);
+        const auto greatest = static_cast<unsigned __int128>(std::numeric_limits<__int128>::max());
+        if (read.ec != std::errc() || magnitude > greatest + (negative ? 1 : 0)) {
+          error("literal-range", t.location,
+                fmt::format("`{}` has more than {} bits; expected a value of {}", text(t.location).substr(0, 45),
+                            row(type).bits, basic_type_name(type)));
           return false;
         }
-        for (char c : bytes) integers.push_back(static_cast<signed char>(c));
+        wide.push_back(static_cast<__int128>(negative ? 0 - magnitude : magnitude));
       }
-      break;
-    case BasicType::f32:
-    case BasicType::f64: {
+      out.values = std::move(wide);
+      return true;
+    }
+    case Family::floating: {
       std::vector<double> floats;
       floats.reserve(tokens.size());
       for (const ValueToken& t : tokens) {
@@ -243,7 +226,7 @@ bool ParseContext::literal_values(std::span<const ValueToken> tokens, BasicType 
       out.values = std::move(floats);
       return true;
     }
-    case BasicType::complex: {
+    case Family::complex: {
       std::vector<std::complex<double>> numbers;
       for (const ValueToken& t : tokens) {
         std::string_view word = text(t.location);
@@ -268,8 +251,7 @@ bool ParseContext::literal_values(std::span<const ValueToken> tokens, BasicType 
       out.values = std::move(numbers);
       return true;
     }
-    case BasicType::sym:
-    case BasicType::str: {
+    case Family::text: {
       std::vector<std::string> texts;
       texts.reserve(tokens.size());
       for (const ValueToken& t : tokens) {
@@ -284,12 +266,7 @@ bool ParseContext::literal_values(std::span<const ValueToken> tokens, BasicType 
       out.values = std::move(texts);
       return true;
     }
-    case BasicType::date:
-    case BasicType::month:
-    case BasicType::minute:
-    case BasicType::second:
-    case BasicType::time:
-    case BasicType::dt:
+    case Family::calendar:
       for (const ValueToken& t : tokens) {
         std::string_view word = text(t.location);
         // `length` digits at `at` must lie in [low, high]; reports the first field that does not.

@@ -9,36 +9,14 @@
 
 namespace rndn::hir {
 
-BasicType widest(BasicType a, BasicType b) {
-  // Position in the order of docs/horseir.md, "Types"; f32 beats i64.
-  constexpr uint8_t rank[] = {/*bool*/ 0, /*char*/ 1, /*i8*/ 2,  /*i16*/ 3,    /*i32*/ 4,
-                              /*i64*/ 5,  /*f32*/ 6,  /*f64*/ 7, /*complex*/ 8};
-  return rank[static_cast<size_t>(a)] >= rank[static_cast<size_t>(b)] ? a : b;
-}
-
-int bits(BasicType type) {
-  switch (type) {
-    case BasicType::boolean: return 1;
-    case BasicType::character:
-    case BasicType::i8: return 8;
-    case BasicType::i16: return 16;
-    case BasicType::i32:
-    case BasicType::f32:
-    case BasicType::date:
-    case BasicType::month:
-    case BasicType::minute:
-    case BasicType::second: return 32;
-    case BasicType::complex: return 128;
-    default: return 64;
-  }
-}
-
 bool castable(BasicType from, BasicType to) {
   if (from == to) return true;
   if (is_text(to)) return is_text(from);
-  if (to == BasicType::boolean) return is_integer(from);
-  if (is_integer(to)) return from == BasicType::boolean || (is_real(from) && bits(from) <= bits(to));
-  if (is_float(to)) return is_integer(from) || (is_float(from) && bits(from) <= bits(to));
+  if (to == BasicType::boolean) return is_integer(from) || is_wide(from);
+  if (is_wide(from)) return is_integer(to) || is_float(to);
+  if (is_wide(to)) return is_real(from);
+  if (is_integer(to)) return from == BasicType::boolean || (is_real(from) && row(from).bits <= row(to).bits);
+  if (is_float(to)) return is_integer(from) || (is_float(from) && row(from).bits <= row(to).bits);
   return false;
 }
 
@@ -92,7 +70,7 @@ TypeId not_inferable(const Call& c, size_t i) {
 
 // --- Unary element by element --------------------------------------------------------------------
 
-TypeId real_same(const Call& c) { return is_any(c, 0, is_real) ? c[0].type : c.checker.mismatch(c, "real numbers"); }
+TypeId real_same(const Call& c) { return is_any(c, 0, is_ordered_number) ? c[0].type : c.checker.mismatch(c, "real numbers"); }
 
 TypeId neg(const Call& c) {
   if (is_exactly(c, 0, B::boolean)) return basic(c, B::i16);
@@ -142,14 +120,14 @@ bool both(const Call& c, bool (*test)(B)) { return is_any(c, 0, test) && is_any(
 
 TypeId compare_order(const Call& c) {
   bool same = c[0].type == c[1].type;
-  if (both(c, is_real) || (same && (is_any(c, 0, is_text) || is_any(c, 0, is_calendar)))) return basic(c, B::boolean);
+  if (both(c, is_ordered_number) || (same && (is_any(c, 0, is_text) || is_any(c, 0, is_calendar)))) return basic(c, B::boolean);
   return c.checker.mismatch(c, "two real numbers, two texts or two calendar values of one type");
 }
 
 TypeId compare_equal(const Call& c) {
   bool same = c[0].type == c[1].type;
   bool texts = c.checker.options.strict ? same && is_any(c, 0, is_text) : both(c, is_text);
-  if (both(c, is_numeric) || texts || (same && is_any(c, 0, is_calendar))) return basic(c, B::boolean);
+  if (both(c, is_numeric) || both(c, is_ordered_number) || texts || (same && is_any(c, 0, is_calendar))) return basic(c, B::boolean);
   return c.checker.mismatch(c, "two numbers, two texts or two calendar values of one type");
 }
 
@@ -160,7 +138,7 @@ TypeId arithmetic(const Call& c) {
 }
 
 TypeId plus(const Call& c) {
-  if (both(c, is_real)) return arithmetic(c);
+  if (both(c, is_ordered_number)) return arithmetic(c);
   if (is_any(c, 0, is_calendar) && is_any(c, 1, is_integer)) return c[0].type;
   if (is_any(c, 1, is_calendar) && is_any(c, 0, is_integer)) return c[1].type;
   return c.checker.mismatch(c, "two real numbers, or a calendar value and an integer");
@@ -169,14 +147,14 @@ TypeId plus(const Call& c) {
 TypeId calendar_difference(const Call& c) { return basic(c, basic_of(c, 0) == B::dt ? B::i64 : B::i32); }
 
 TypeId minus(const Call& c) {
-  if (both(c, is_real)) return arithmetic(c);
+  if (both(c, is_ordered_number)) return arithmetic(c);
   if (is_any(c, 0, is_calendar) && is_any(c, 1, is_integer)) return c[0].type;
   if (is_any(c, 0, is_calendar) && c[0].type == c[1].type) return calendar_difference(c);
   return c.checker.mismatch(c, "two real numbers, a calendar value and an integer, or two calendar values of one type");
 }
 
 TypeId numeric_binary(const Call& c) {
-  return both(c, is_numeric) ? arithmetic(c) : c.checker.mismatch(c, "two numbers");
+  return both(c, is_numeric) || both(c, is_ordered_number) ? arithmetic(c) : c.checker.mismatch(c, "two numbers");
 }
 TypeId real_binary(const Call& c) {
   return both(c, is_real) ? arithmetic(c) : c.checker.mismatch(c, "two real numbers");
@@ -283,7 +261,7 @@ TypeId group(const Call& c) {
 
 TypeId append(const Call& c) {
   TypeTable& types = c.checker.types;
-  if (both(c, is_real)) return basic(c, widest(basic_of(c, 0), basic_of(c, 1)));
+  if (both(c, is_ordered_number)) return basic(c, widest(basic_of(c, 0), basic_of(c, 1)));
   if (is_basic(c, 0) && c[0].type == c[1].type) return c[0].type;
   const Type x = type_of(c, 0), y = type_of(c, 1);
   if (x.kind == TypeKind::enumeration && (x.components[0] == c[1].type || types.is_wildcard(x.components[0])) &&
@@ -330,7 +308,7 @@ TypeId compress(const Call& c) {
   return is_exactly(c, 0, B::boolean) && values ? c[1].type : c.checker.mismatch(c, "a bool mask and a vector");
 }
 
-bool searchable(const Call& c) { return both(c, is_real) || (is_basic(c, 0) && same_text_or_equal(c, 0, 1)); }
+bool searchable(const Call& c) { return both(c, is_ordered_number) || (is_basic(c, 0) && same_text_or_equal(c, 0, 1)); }
 
 TypeId index_of(const Call& c) {
   return searchable(c) ? basic(c, B::i64) : c.checker.mismatch(c, "two vectors of comparable types");
@@ -363,13 +341,13 @@ TypeId order(const Call& c) {
 TypeId len(const Call& c) { return basic(c, B::i64); }
 
 TypeId sum(const Call& c) {
-  if (!is_any(c, 0, is_real)) return c.checker.mismatch(c, "real numbers");
+  if (!is_any(c, 0, is_ordered_number)) return c.checker.mismatch(c, "real numbers");
   B type = basic_of(c, 0);
-  return basic(c, is_float(type) || type == B::i64 ? type : B::i32);
+  return basic(c, is_float(type) || is_extended(type) ? type : B::i32);
 }
 
 TypeId minimum(const Call& c) {
-  return is_any(c, 0, is_real) || is_any(c, 0, is_calendar) ? c[0].type
+  return is_any(c, 0, is_ordered_number) || is_any(c, 0, is_calendar) ? c[0].type
                                                             : c.checker.mismatch(c, "real numbers or calendar values");
 }
 
@@ -401,7 +379,7 @@ TypeId index_or(const Call& c) {
 
 TypeId index_a(const Call& c) {
   bool values = c[2].type == c[0].type ||
-                (is_any(c, 0, is_numeric) && is_any(c, 2, is_numeric) && basic_of(c, 2) < basic_of(c, 0));
+                (is_any(c, 0, is_numeric) && is_any(c, 2, is_numeric) && row(basic_of(c, 2)).rank < row(basic_of(c, 0)).rank);
   if (!is_basic(c, 0) || !is_any(c, 1, is_integer) || !values)
     return c.checker.mismatch(c, "a vector, integers, and values of the vector's type or a smaller number type");
   return c[0].type;
@@ -430,7 +408,7 @@ TypeId raze(const Call& c) {
   for (TypeId cell : x.components) {
     if (!c.checker.types.is_basic(cell)) return c.checker.mismatch(c, "a list of vectors of one type");
     B a = c.checker.types.basic_of(result), b = c.checker.types.basic_of(cell);
-    if (cell != result && !(is_real(a) && is_real(b))) return c.checker.mismatch(c, "a list of vectors of one type");
+    if (cell != result && !(is_ordered_number(a) && is_ordered_number(b))) return c.checker.mismatch(c, "a list of vectors of one type");
     if (cell != result) result = basic(c, widest(a, b));
   }
   return result;

@@ -3,15 +3,10 @@
 #include "frontend/types.h"
 
 #include <algorithm>
-#include <array>
 
 namespace rndn::hir {
 
 namespace {
-
-constexpr std::array<std::string_view, basic_type_count> names = {"bool",  "char",   "i8",      "i16",  "i32", "i64",
-                                                                  "f32",   "f64",    "complex", "sym",  "str", "date",
-                                                                  "month", "minute", "second",  "time", "dt"};
 
 size_t hash(const Type& type) {
   size_t h = static_cast<size_t>(type.kind) * 31 + static_cast<size_t>(type.basic) * 131;
@@ -21,22 +16,15 @@ size_t hash(const Type& type) {
 
 }  // namespace
 
-std::string_view basic_type_name(BasicType type) { return names[static_cast<size_t>(type)]; }
+std::string_view basic_type_name(BasicType type) { return row(type).name; }
 
 bool parse_basic_type(std::string_view word, BasicType& type) {
-  for (size_t i = 0; i < names.size(); ++i)
-    if (names[i] == word) return type = static_cast<BasicType>(i), true;
-  if (word.size() != 1) return false;
-  switch (word[0]) {  // the one-letter words of the oldest programs
-    case 'd': type = BasicType::date; return true;
-    case 'm': type = BasicType::month; return true;
-    case 'z': type = BasicType::dt; return true;
-    case 'u':
-    case 'w': type = BasicType::minute; return true;
-    case 'v': type = BasicType::second; return true;
-    case 't': type = BasicType::time; return true;
-    default: return false;
+  for (size_t i = 0; i < basic_type_count; ++i) {
+    const BasicTypeRow& r = basic_type_rows[i];
+    if (r.name == word || (word.size() == 1 && r.letters.find(word) != r.letters.npos))
+      return type = static_cast<BasicType>(i), true;
   }
+  return false;
 }
 
 TypeTable::TypeTable() {

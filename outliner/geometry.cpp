@@ -101,9 +101,16 @@ bool takes_complex(Builtin b) {
          b == Builtin::select || b == Builtin::index_or;
 }
 
+bool takes_wide(Builtin b) {
+  return b == Builtin::abs || b == Builtin::neg || b == Builtin::ceil || b == Builtin::floor || b == Builtin::round ||
+         b == Builtin::lt || b == Builtin::gt || b == Builtin::leq || b == Builtin::geq || b == Builtin::plus ||
+         b == Builtin::minus || (b != Builtin::conj && b != Builtin::pi && takes_complex(b));
+}
+
 std::string_view check_type(Builtin b, BasicType t, const Options& options) {
   if (hir::is_text(t) && !options.text_codes) return "text is not on the GPU";
   if (t == BasicType::complex && !takes_complex(b)) return "it has no GPU code for complex numbers";
+  if (hir::is_wide(t) && !takes_wide(b)) return "it has no GPU code for i128";
   if (hir::is_text(t) && !takes_codes(b)) return "it works on the texts themselves";
   if (hir::is_calendar(t) && (b == Builtin::sum || b == Builtin::avg)) return "calendar values have no sum";
   if (!options.math && hir::needs_math(b, t)) return no_math;
@@ -167,18 +174,7 @@ std::string_view place_each(const hir::Program& program, const hir::Expression& 
 uint32_t element_width(const hir::TypeTable& types, hir::TypeId type) {
   BasicType basic{};
   if (!element_type(types, type, basic)) return 0;
-  switch (basic) {
-    case BasicType::boolean:
-    case BasicType::character:
-    case BasicType::i8: return 1;
-    case BasicType::i16: return 2;
-    case BasicType::i64:
-    case BasicType::f64:
-    case BasicType::time:
-    case BasicType::dt: return 8;
-    case BasicType::complex: return 16;
-    default: return 4;
-  }
+  return hir::row(basic).device_width;
 }
 
 bool has_scalar_cells(const ShapeTable& table, ShapeId id) {

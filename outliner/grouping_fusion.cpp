@@ -15,7 +15,7 @@ using hir::Builtin;
 using hir::TypeKind;
 
 bool has_operator(GroupReduction reduce, BasicType values, BasicType result) {
-  if (hir::is_text(values)) return false;
+  if (hir::is_text(values) || hir::is_wide(values) || hir::is_wide(result)) return false;
   switch (reduce) {
     case GroupReduction::len:
     case GroupReduction::distinct: return result == BasicType::i64;
@@ -118,7 +118,7 @@ class Finder {
     return o.kind == hir::Operand::variable && uses_[o.id].written.size() == 1;
   }
   bool is_column(hir::TypeId type) const {
-    return types_.is_basic(type) && types_.basic_of(type) != BasicType::complex;
+    return types_.is_basic(type) && types_.basic_of(type) != BasicType::complex && !hir::is_wide(types_.basic_of(type));
   }
   bool are_columns(hir::TypeId type) const {
     const hir::Type& t = types_[type];

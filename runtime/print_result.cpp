@@ -129,7 +129,7 @@ Result<void> add_table(Grid& grid, const Value& table) {
   return {};
 }
 
-bool is_number(BasicType type) { return hir::is_real(type) && type != BasicType::character; }
+bool is_number(BasicType type) { return hir::is_ordered_number(type) && type != BasicType::character; }
 
 bool is_null(const Grid& grid, size_t k, uint64_t i) {
   return !grid.sql.empty() && grid.sql[k].valid && grid.sql[k].valid->as<uint8_t>()[i] == 0;
@@ -326,24 +326,24 @@ std::string join_json(std::span<const std::pair<std::string, std::string>> named
 }
 
 std::string element_text(const Value& v, uint64_t i, bool exact) {
-  switch (v.type) {
-    case BasicType::boolean: return v.as<uint8_t>()[i] ? "1" : "0";
-    case BasicType::character: return std::string(1, static_cast<char>(v.as<int8_t>()[i]));
-    case BasicType::i8:
-    case BasicType::i16:
-    case BasicType::i32:
-    case BasicType::i64: return fmt::format("{}", integer_at(v, i));
-    case BasicType::f32: return float_text(v.as<float>()[i], true, exact);
-    case BasicType::f64: return float_text(v.as<double>()[i], false, exact);
-    case BasicType::complex: {
+  switch (hir::row(v.type).family) {
+    case hir::Family::integer:
+      if (v.type == BasicType::boolean) return v.as<uint8_t>()[i] ? "1" : "0";
+      if (v.type == BasicType::character) return std::string(1, static_cast<char>(v.as<int8_t>()[i]));
+      return fmt::format("{}", integer_at(v, i));
+    case hir::Family::wide: return fmt::format("{}", v.as<__int128>()[i]);
+    case hir::Family::floating:
+      return v.type == BasicType::f32 ? float_text(v.as<float>()[i], true, exact)
+                                      : float_text(v.as<double>()[i], false, exact);
+    case hir::Family::complex: {
       std::complex<double> z = v.as<std::complex<double>>()[i];
       std::string imaginary = float_text(z.imag(), false, exact);
       return float_text(z.real(), false, exact) + (imaginary.starts_with('-') ? "" : "+") + imaginary + "i";
     }
-    case BasicType::sym:
-    case BasicType::str: return v.text(i);
-    default: return calendar_text(v.type, integer_at(v, i));
+    case hir::Family::text: return v.text(i);
+    case hir::Family::calendar: return calendar_text(v.type, integer_at(v, i));
   }
+  return {};
 }
 
 std::string calendar_text(BasicType type, int64_t x) {

@@ -8,9 +8,9 @@ namespace {
 using data::Value;
 
 // value * 10^-scale.
-std::string decimal_text(int64_t value, unsigned scale) {
-  std::string digits = fmt::format(
-      "{}", value < 0 ? 0 - static_cast<uint64_t>(value) : static_cast<uint64_t>(value));
+std::string decimal_text(__int128 value, unsigned scale) {
+  const auto bits = static_cast<unsigned __int128>(value);
+  std::string digits = fmt::format("{}", value < 0 ? 0 - bits : bits);
   if (digits.size() <= scale) digits.insert(0, scale + 1 - digits.size(), '0');
   if (scale) digits.insert(digits.size() - scale, ".");
   return (value < 0 ? "-" : "") + digits;
@@ -37,7 +37,9 @@ std::string timestamp_text(int64_t us) {
 std::string sql_text(sql::Type type, const Value& values, uint64_t i) {
   switch (type.id) {
     case sql::TypeId::boolean: return values.as<uint8_t>()[i] ? "true" : "false";
-    case sql::TypeId::decimal: return decimal_text(integer_at(values, i), type.scale);
+    case sql::TypeId::decimal:
+      return decimal_text(
+          hir::is_wide(values.type) ? values.as<__int128>()[i] : integer_at(values, i), type.scale);
     case sql::TypeId::time: return clock_text(integer_at(values, i));
     case sql::TypeId::timestamp: return timestamp_text(integer_at(values, i));
     case sql::TypeId::timestamptz: return timestamp_text(integer_at(values, i)) + "+00";

@@ -4,10 +4,11 @@
 // is those row numbers, and what row numbers of a chosen key determine is no key (functional
 // dependence; Paulley, Larson, ICDE 1994, for keys of tables). A nullable key is two. Aggregates
 // are written as HorseIR's reductions of the rows of each group, which the runtime fuses; nulls
-// count as what changes nothing. Sums must be proved to fit 64 bits by rows times bounds. Left out:
-// aggregates of distinct values that the planner leaves, other than count and what distinct does
-// not change.
+// count as what changes nothing. Sums that rows times bounds do not prove to fit 64 bits are made
+// of two halves. Left out: aggregates of distinct values that the planner leaves, other than count
+// and what distinct does not change.
 #include <algorithm>
+#include <limits>
 
 #include "frontend/sql/translator.h"
 
@@ -21,15 +22,15 @@ constexpr Type truth{TypeId::boolean};
 
 // The least or greatest value of a type: under nulls of max and min.
 std::optional<__int128> limit_of(BasicType type, bool greatest) {
-  switch (type) {
-    case BasicType::boolean: return greatest;
-    case BasicType::i8: return greatest ? INT8_MAX : INT8_MIN;
-    case BasicType::i16: return greatest ? INT16_MAX : INT16_MIN;
-    case BasicType::i32: return greatest ? INT32_MAX : INT32_MIN;
-    case BasicType::i64: return greatest ? INT64_MAX : INT64_MIN;
-    case BasicType::date: return greatest ? 2932896 : -354285;  // the years of date literals
-    default: return std::nullopt;
-  }
+  if (type == BasicType::boolean) return greatest;
+  if (type == BasicType::date) return greatest ? 2932896 : -354285;  // the years of date literals
+  if (!hir::is_wide(type) && (!hir::is_integer(type) || type == BasicType::character))
+    return std::nullopt;
+  return hir::with_stored(type, [&]<class T>() -> std::optional<__int128> {
+    if constexpr (std::is_integral_v<T>)
+      return greatest ? std::numeric_limits<T>::max() : std::numeric_limits<T>::min();
+    return std::nullopt;
+  });
 }
 
 }  // namespace
@@ -95,6 +96,25 @@ VectorId Translator::reduce(const Groups& g, std::string_view builtin, VectorId 
   return g_.call("@raze(", {each}, type, g.space, builtin, bounds);
 }
 
+// A sum of 64-bit integers in 128 bits: of their quotients and of their remainders by 2^32, both in
+// 64 bits, put together for each group. Exact for up to 2^31 rows.
+VectorId Translator::wide_sum(const Groups& g, VectorId v, Bounds each, Bounds counts) {
+  constexpr __int128 word = __int128{1} << 32;
+  const VectorId by = g_.integer(BasicType::i64, word);
+  const auto part = [&](std::string_view builtin, Bounds bounds) {
+    if (!(bounds * counts).fits_i64())
+      fail("a sum of more than {} rows has no translation", int64_t{1} << 31);
+    return g_.cast(
+        reduce(g, "sum", g_.map(builtin, {v, by}, BasicType::i64, bounds), bounds * counts),
+        BasicType::i128);
+  };
+  const VectorId high = part("div", Bounds::of(each.least / word, each.most / word));
+  const VectorId low = part("mod", Bounds::of(each.least < 0 ? 1 - word : 0, word - 1));
+  return g_.map("plus",
+                {g_.map("mul", {high, g_.integer(BasicType::i128, word)}, BasicType::i128), low},
+                BasicType::i128, each * counts);
+}
+
 Cell Translator::aggregate_cell(const Expression& e, const Relation& in, const Groups& g) {
   const Aggregate f = e.aggregate_function;
   const double most_rows = g_[g.rows].most_rows;
@@ -132,10 +152,14 @@ Cell Translator::aggregate_cell(const Expression& e, const Relation& in, const G
   const auto sum = [&](Type type) {
     if (hir::is_float(g_[x.value].type))
       return reduce(g, "sum", zero_under_null(g_.cast(x.value, BasicType::f64)), {});
-    const VectorId wide = zero_under_null(g_.cast(x.value, BasicType::i64));
-    const Bounds each = rndn::sql::join(g_[wide].bounds, Bounds::of(0, 0)), total = each * counts;
-    return reduce(g, "sum", wide,
-                  within_type(total, fmt::format("the aggregate {}", name_of(f)), type));
+    const VectorId v =
+        zero_under_null(g_.cast(x.value, hir::widest(g_[x.value].type, BasicType::i64)));
+    Bounds each = rndn::sql::join(g_[v].bounds, Bounds::of(0, 0));
+    if (!each.known && !hir::is_wide(g_[v].type)) each = Bounds::of(INT64_MIN, INT64_MAX);
+    const Bounds total =
+        within_type(each * counts, fmt::format("the aggregate {}", name_of(f)), type);
+    if (total.fits_i64() || hir::is_wide(g_[v].type)) return reduce(g, "sum", v, total);
+    return wide_sum(g, v, each, counts);
   };
   if (e.distinct && f != Aggregate::count && f != Aggregate::min && f != Aggregate::max)
     return refuse("of distinct values");
@@ -164,11 +188,12 @@ Cell Translator::aggregate_cell(const Expression& e, const Relation& in, const G
     }
     case Aggregate::sum:
     case Aggregate::sum_no_overflow: {
-      if (!hir::is_real(g_[x.value].type)) return refuse(fmt::format("of {}", type_name(x.type)));
+      if (!hir::is_ordered_number(g_[x.value].type))
+        return refuse(fmt::format("of {}", type_name(x.type)));
       return unless_empty(sum(e.type), true);
     }
     case Aggregate::avg: {
-      if (!hir::is_real(g_[x.value].type) || e.type.id != TypeId::double_)
+      if (!hir::is_ordered_number(g_[x.value].type) || e.type.id != TypeId::double_)
         return refuse(fmt::format("of {}", type_name(x.type)));
       const bool exact = !hir::is_float(g_[x.value].type);
       const Cell total{exact ? sum({TypeId::hugeint}) : sum(e.type), nothing,

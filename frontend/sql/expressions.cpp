@@ -2,10 +2,10 @@
 //
 // In: an expression of the plan, and the cells of the columns that it may name. Out: a cell; every
 // rule keeps the promise of cells that values under false are zeros. Constants of text take the
-// type of what they meet. Decimals are integers times a power of ten, in 64 bits: where a result of
-// more than 18 digits is not proved to fit by the bounds of what it is made of, it is refused by
-// name. Left out: integers and decimals of up to 18 digits that overflow are not found (DuckDB
-// raises an error there); bytes of a text are its characters.
+// type of what they meet. Decimals are integers times a power of ten, in 64 bits; where a result of
+// more than 18 digits is not proved to fit by the bounds of what it is made of, in 128 bits; where
+// these do not do either, it is refused by name. Left out: integers and decimals of up to 18 digits
+// that overflow are not found (DuckDB raises an error there); bytes of a text are its characters.
 #include <algorithm>
 #include <cmath>
 
@@ -23,7 +23,11 @@ constexpr BasicType basics[] = {
 #undef SQL_TYPE
 };
 
-bool is_number(BasicType t) { return hir::is_real(t); }
+bool is_number(BasicType t) { return hir::is_ordered_number(t); }
+// The type that holds integers of `type` and within the bounds.
+BasicType holding(BasicType type, Bounds bounds) {
+  return bounds.known && !bounds.fits_i64() ? BasicType::i128 : type;
+}
 bool is_floating(Type t) { return t.id == TypeId::real || t.id == TypeId::double_; }
 bool is_integral(Type t) { return t.id >= TypeId::tinyint && t.id <= TypeId::uinteger; }
 bool is_exact(Type t) {
@@ -111,15 +115,11 @@ Cell Translator::constant(const Constant& c) {
     if (!std::isfinite(c.real)) fail("the constant {} has no translation", c.real);
     return {g_.real(type, c.real), nothing, c.type};
   }
-  if (c.integer < INT64_MIN || c.integer > INT64_MAX) {
-    fail("a constant of type {} needs more than 64 bits", type_name(c.type));
-    return failed(c.type);
-  }
   if (type == BasicType::date && (c.integer < -354285 || c.integer > 2932896)) {
     fail("a date outside of the years 1000 to 9999 has no translation");
     return failed(c.type);
   }
-  return {g_.integer(type, c.integer), nothing, c.type};
+  return {g_.integer(holding(type, Bounds::of(c.integer, c.integer)), c.integer), nothing, c.type};
 }
 
 // Zeros where `valid` is false.
@@ -147,7 +147,7 @@ void Translator::unify(Cell& a, Cell& b) {
   const BasicType x = g_[a.value].type, y = g_[b.value].type;
   if (x == y) return;
   if (is_number(x) && is_number(y) && x != BasicType::character && y != BasicType::character) {
-    const BasicType wide = std::max(x, y);
+    const BasicType wide = hir::widest(x, y);
     a.value = g_.cast(a.value, wide);
     b.value = g_.cast(b.value, wide);
     return;
@@ -345,14 +345,12 @@ Cell Translator::constant_or_null(const Expression& e, std::span<const Cell> a, 
 
 // --- numbers -------------------------------------------------------------------------------------
 
-// What a result of an exact type can be. Results of more than 18 digits must be proved to fit 64
+// What a result of an exact type can be. Results of more than 18 digits must be proved to fit 128
 // bits; of others that do not fit their type DuckDB raises an error.
 Bounds Translator::within_type(Bounds bounds, std::string_view what, Type type) {
   const Bounds all = bounds_of(type);
   if (!all.known) {
-    if (!bounds.fits_i64())
-      fail("{} of type {} may leave 64 bits; 128-bit integers are not there yet", what,
-           type_name(type));
+    if (!bounds.known) fail("{} of type {} may leave 128 bits", what, type_name(type));
     return bounds;
   }
   if (!bounds.known) return all;
@@ -362,34 +360,38 @@ Bounds Translator::within_type(Bounds bounds, std::string_view what, Type type) 
 // The integer of an exact value at another, not smaller, scale.
 VectorId Translator::rescaled(const Cell& c, unsigned scale) {
   const unsigned from = scale_of(c.type);
-  VectorId v = g_.cast(c.value, BasicType::i64);
-  if (scale == from) return v;
+  const BasicType own = g_[c.value].type;
+  BasicType type = hir::widest(own, BasicType::i64);
+  if (scale == from) return g_.cast(c.value, type);
   const __int128 factor = power_of_ten(scale - from);
-  const Bounds known = g_[v].bounds.known ? g_[v].bounds : bounds_of(c.type);
+  const Bounds known = g_[c.value].bounds.known ? g_[c.value].bounds : bounds_of(c.type);
   const Bounds bounds = known * Bounds::of(factor, factor);
-  if (!bounds.fits_i64() || factor > INT64_MAX)
-    fail("a value of type {} with {} digits behind the point may leave 64 bits", type_name(c.type),
+  if (!bounds.known)
+    fail("a value of type {} with {} digits behind the point may leave 128 bits", type_name(c.type),
          scale);
   if (error_) return g_.zero(BasicType::i64);
-  if (g_.is_literal(v)) return g_.integer(BasicType::i64, bounds.least);
-  return g_.map("mul", {v, g_.integer(BasicType::i64, factor)}, BasicType::i64, bounds);
+  type = holding(holding(type, bounds), Bounds::of(factor, factor));
+  const VectorId v = g_.cast(c.value, type);
+  if (g_.is_literal(c.value)) return g_.integer(type, bounds.least);
+  return g_.map("mul", {v, g_.integer(type, factor)}, type, bounds);
 }
 
 // Fewer digits behind the point, half away from zero.
 Cell Translator::decimal_down(const Cell& c, unsigned digits, Type to) {
   const __int128 factor = power_of_ten(digits);
-  const VectorId v = g_.cast(c.value, BasicType::i64);
+  const BasicType type =
+      holding(hir::widest(g_[c.value].type, BasicType::i64), Bounds::of(factor, factor));
+  const VectorId v = g_.cast(c.value, type);
   const Bounds b = g_[v].bounds;
-  const VectorId half = g_.integer(BasicType::i64, factor / 2);
-  const VectorId negative = g_.map("lt", {v, g_.integer(BasicType::i64, 0)}, BasicType::boolean);
-  const VectorId moved = g_.select(
-      negative, g_.map("minus", {v, half}, BasicType::i64, b - Bounds::of(factor / 2, factor / 2)),
-      g_.map("plus", {v, half}, BasicType::i64, b + Bounds::of(factor / 2, factor / 2)));
+  const VectorId half = g_.integer(type, factor / 2);
+  const VectorId negative = g_.map("lt", {v, g_.integer(type, 0)}, BasicType::boolean);
+  const VectorId moved =
+      g_.select(negative, g_.map("minus", {v, half}, type, b - Bounds::of(factor / 2, factor / 2)),
+                g_.map("plus", {v, half}, type, b + Bounds::of(factor / 2, factor / 2)));
   const Bounds out = b.known ? Bounds::of(b.least / factor - 1, b.most / factor + 1) : Bounds{};
-  return strict(to,
-                g_.map("div", {moved, g_.integer(BasicType::i64, factor)}, BasicType::i64,
-                       within_type(out, "a cast", to)),
-                {&c, 1});
+  return strict(
+      to, g_.map("div", {moved, g_.integer(type, factor)}, type, within_type(out, "a cast", to)),
+      {&c, 1});
 }
 
 Cell Translator::cast_cell(const Cell& c, Type to) {
@@ -471,9 +473,9 @@ Cell Translator::arithmetic(const Expression& e, std::span<const Cell> a,
     if (builtin == "plus") return a[0];
     if (builtin != "minus") return refuse();
     const Bounds bounds = Bounds::of(0, 0) - g_[a[0].value].bounds;
-    return {g_.map("neg", {a[0].value}, g_[a[0].value].type,
-                   is_exact(e.type) ? within_type(bounds, "a negation", e.type) : bounds),
-            a[0].valid, e.type};
+    const Bounds known = is_exact(e.type) ? within_type(bounds, "a negation", e.type) : bounds;
+    const BasicType made = holding(g_[a[0].value].type, known);
+    return {g_.map("neg", {g_.cast(a[0].value, made)}, made, known), a[0].valid, e.type};
   }
   const VectorId x = a[0].value, y = a[1].value;
   const Bounds p = g_[x].bounds, q = g_[y].bounds;
@@ -488,20 +490,19 @@ Cell Translator::arithmetic(const Expression& e, std::span<const Cell> a,
   if (!is_exact(e.type) || !is_exact(a[0].type) || !is_exact(a[1].type)) return refuse();
   const Bounds known =
       within_type(bounds, fmt::format("the function {}", name_of(e.function)), e.type);
-  if (e.type.id == TypeId::decimal && builtin != "mul") {
-    if (scale_of(a[0].type) > e.type.scale || scale_of(a[1].type) > e.type.scale) return refuse();
-    return strict(
-        e.type,
-        g_.map(builtin, {rescaled(a[0], e.type.scale), rescaled(a[1], e.type.scale)}, type, known),
-        a);
-  }
-  if (e.type.id == TypeId::decimal && scale_of(a[0].type) + scale_of(a[1].type) != e.type.scale)
+  if (e.type.id == TypeId::decimal && builtin != "mul" &&
+      (scale_of(a[0].type) > e.type.scale || scale_of(a[1].type) > e.type.scale))
     return refuse();
-  const auto widened = [&](VectorId v) { return g_[v].type < type ? g_.cast(v, type) : v; };
-  return strict(
-      e.type,
-      g_.map(builtin, {widened(x), widened(y)}, std::max({type, g_[x].type, g_[y].type}), known),
-      a);
+  if (e.type.id == TypeId::decimal && builtin == "mul" &&
+      scale_of(a[0].type) + scale_of(a[1].type) != e.type.scale)
+    return refuse();
+  const bool scaled = e.type.id == TypeId::decimal && builtin != "mul";
+  const VectorId left = scaled ? rescaled(a[0], e.type.scale) : x;
+  const VectorId right = scaled ? rescaled(a[1], e.type.scale) : y;
+  const BasicType made =
+      holding(hir::widest(type, hir::widest(g_[left].type, g_[right].type)), known);
+  return strict(e.type, g_.map(builtin, {g_.cast(left, made), g_.cast(right, made)}, made, known),
+                a);
 }
 
 Cell Translator::divide(const Expression& e, std::span<const Cell> a, std::string_view) {

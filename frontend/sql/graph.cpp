@@ -195,7 +195,8 @@ VectorId Graph::cast(VectorId x, BasicType type) {
   v.arguments = {x};
   v.type = type;
   v.space = vectors_[x].space;
-  if (hir::is_integer(type) && hir::is_integer(vectors_[x].type)) {
+  const auto whole = [](BasicType t) { return hir::is_integer(t) || hir::is_wide(t); };
+  if (whole(type) && whole(vectors_[x].type)) {
     v.bounds = vectors_[x].bounds;
     v.unique = vectors_[x].unique;
   }

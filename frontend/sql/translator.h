@@ -180,6 +180,7 @@ class Translator {
   bool tell_apart(SpaceId space, const std::vector<Cell>& cells);
   Groups group(SpaceId rows, const std::vector<Cell>& keys);
   VectorId reduce(const Groups& g, std::string_view builtin, VectorId v, Bounds bounds);
+  VectorId wide_sum(const Groups& g, VectorId v, Bounds each, Bounds counts);
   Cell aggregate_cell(const Expression& e, const Relation& in, const Groups& g);
 
   // orders.cpp

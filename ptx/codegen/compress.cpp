@@ -101,7 +101,7 @@ Marks read_by_masks(const Emitter& e) {
 bool can_be_early(const Emitter& e, const Scan& scan, const Marks& read) {
   if (scan.evaluate || scan.outputs.size() != 1) return false;
   const BasicType type = e.outputs[scan.outputs[0]].type;
-  if (type == BasicType::complex || width_of(type) > 8) return false;
+  if (width_of(type) > 8) return false;
   bool reads = false;
   for (const Input& in : e.inputs) {
     if (!scan.needed[index(in.variable)]) continue;

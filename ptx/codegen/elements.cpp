@@ -13,39 +13,19 @@ namespace rndn::codegen {
 
 Rep rep_of(BasicType type) {
   switch (type) {
-    case BasicType::boolean: return Rep::pred;
-    case BasicType::i64:
-    case BasicType::time:
-    case BasicType::dt: return Rep::s64;
-    case BasicType::f32: return Rep::f32;
-    case BasicType::f64: return Rep::f64;
-    case BasicType::complex: return Rep::complex;
-    default: return Rep::s32;
+#define BASIC_TYPE(id, name, letters, family, rank, bits, stored, rep, ...) \
+  case BasicType::id: return Rep::rep;
+#include "frontend/types.def"
+#undef BASIC_TYPE
   }
-}
-
-uint32_t width_of(BasicType type) {
-  switch (type) {
-    case BasicType::boolean:
-    case BasicType::character:
-    case BasicType::i8: return 1;
-    case BasicType::i16: return 2;
-    case BasicType::complex: return 16;
-    default: return rep_of(type) == Rep::s64 || type == BasicType::f64 ? 8 : 4;
-  }
-}
-
-BasicType widest(BasicType a, BasicType b) {
-  for (BasicType t : {BasicType::complex, BasicType::f64, BasicType::f32, BasicType::i64, BasicType::i32,
-                      BasicType::i16, BasicType::i8, BasicType::character})
-    if (a == t || b == t) return t;
-  return a;  // bool with bool; equal calendar or text types
+  __builtin_unreachable();
 }
 
 bool fits_immediate(Rep rep, int64_t bits) {
   switch (rep) {
     case Rep::pred:
-    case Rep::complex: return false;
+    case Rep::complex:
+    case Rep::wide: return false;
     case Rep::s32:
     case Rep::f32: return true;
     case Rep::s64: return bits == static_cast<int32_t>(bits);
@@ -58,34 +38,33 @@ Element constant_element(BasicType type, int64_t bits) {
   return {type, {.kind = Operand::immediate, .value = bits}, {}};
 }
 
-namespace {
-
 int64_t float_bits(BasicType type, double v) {
   return type == BasicType::f32 ? static_cast<int64_t>(std::bit_cast<uint32_t>(static_cast<float>(v)))
                                 : std::bit_cast<int64_t>(v);
 }
+
+std::pair<int64_t, int64_t> range_of(BasicType type) {
+  if (type == BasicType::boolean) return {0, 1};
+  return hir::with_stored(type, []<class T>() -> std::pair<int64_t, int64_t> {
+    if constexpr (std::is_integral_v<T> && std::is_signed_v<T> && sizeof(T) <= 8)
+      return {std::numeric_limits<T>::min(), std::numeric_limits<T>::max()};
+    return {INT32_MIN, INT32_MAX};
+  });
+}
+
+namespace {
+
 double float_value(BasicType type, int64_t bits) {
   return type == BasicType::f32 ? std::bit_cast<float>(static_cast<uint32_t>(bits)) : std::bit_cast<double>(bits);
 }
 
 int64_t wrap(BasicType type, int64_t v) {
-  switch (type) {
-    case BasicType::boolean: return v != 0;
-    case BasicType::character:
-    case BasicType::i8: return static_cast<int8_t>(v);
-    case BasicType::i16: return static_cast<int16_t>(v);
-    default: return rep_of(type) == Rep::s32 ? static_cast<int32_t>(v) : v;
-  }
-}
-
-std::pair<int64_t, int64_t> range_of(BasicType type) {
-  switch (type) {
-    case BasicType::character:
-    case BasicType::i8: return {-128, 127};
-    case BasicType::i16: return {-32768, 32767};
-    case BasicType::i64: return {INT64_MIN, INT64_MAX};
-    default: return {INT32_MIN, INT32_MAX};
-  }
+  if (type == BasicType::boolean) return v != 0;
+  if (hir::is_text(type)) return static_cast<int32_t>(v);  // a code
+  return hir::with_stored(type, [&]<class T>() -> int64_t {
+    if constexpr (std::is_integral_v<T>) return static_cast<T>(v);
+    return v;
+  });
 }
 
 Element convert_constant(const Element& x, BasicType to) {
@@ -123,6 +102,12 @@ Element literal_element(Emitter& e, const hir::Literal& literal) {
     };
     return complex_element(part(v->front().real()), part(v->front().imag()), {});
   }
+  if (const auto* v = std::get_if<std::vector<__int128>>(&literal.values)) {
+    const auto part = [&](__int128 x) {
+      return reg<S64>(in_register(e, constant_element(BasicType::i64, static_cast<int64_t>(x))));
+    };
+    return wide_element(Builder::as<U64>(part(v->front())), part(v->front() >> 64), {});
+  }
   if (const auto* v = std::get_if<std::vector<int64_t>>(&literal.values))
     return constant_element(
         type, hir::is_float(type) ? float_bits(type, static_cast<double>(v->front())) : wrap(type, v->front()));
@@ -134,6 +119,10 @@ Element literal_element(Emitter& e, const hir::Literal& literal) {
 Element in_register(Emitter& e, Element x) {
   if (!x.immediate()) return x;
   const Rep rep = rep_of(x.type);
+  if (rep == Rep::wide) {
+    const auto half = [&](int64_t bits) { return reg<S64>(in_register(e, constant_element(BasicType::i64, bits))); };
+    return wide_element(Builder::as<U64>(half(x.value.value)), half(x.value.value < 0 ? -1 : 0), x.mask);
+  }
   const std::pair<Rep, int64_t> key{rep, x.value.value};
   if (const auto it = e.constants.find(key); it != e.constants.end()) {
     x.value = {.kind = Operand::reg, .id = index(it->second)};
@@ -162,7 +151,9 @@ Element convert(Emitter& e, Element x, BasicType to) {
   if (to == BasicType::complex)
     return complex_element(reg<F64>(in_register(e, convert(e, x, BasicType::f64))),
                            reg<F64>(in_register(e, constant_element(BasicType::f64, 0))), x.mask);
-  if (x.immediate()) return convert_constant(x, to);
+  if (x.immediate() && !(hir::is_float(x.type) && hir::is_wide(to))) return convert_constant(x, to);
+  if (hir::is_wide(to)) return to_wide(e, x);
+  if (hir::is_wide(x.type)) return from_wide(e, x, to);
   Builder& b = e.b;
   const Rep from_rep = rep_of(x.type), to_rep = rep_of(to);
   Element out{to, {}, x.mask};

@@ -42,11 +42,13 @@ using ptx::U64;
 // --- elements.cpp: how values live in registers and in memory -----------------------------------------------------------------
 
 // Register class of a value. Integers of 8 and 16 bits are kept sign-extended in s32; calendar values and text codes as integers. Complex numbers
-// are two registers of f64.
-enum class Rep : uint8_t { pred, s32, s64, f32, f64, complex };
+// are two registers of f64; i128 is two of s64.
+enum class Rep : uint8_t { pred, s32, s64, f32, f64, complex, wide };
 Rep rep_of(BasicType type);
-uint32_t width_of(BasicType type);  // bytes in memory, plain encoding
-BasicType widest(BasicType a, BasicType b);
+inline uint32_t width_of(BasicType type) { return hir::row(type).device_width; }  // plain encoding
+int64_t float_bits(BasicType type, double v);
+// The least and the greatest number of a type in integer registers; codes of text and calendar values: of 32 or 64 bits.
+std::pair<int64_t, int64_t> range_of(BasicType type);
 
 // Calls f.operator()<T>() with the builder's type of `rep`.
 template <class F>
@@ -56,29 +58,35 @@ decltype(auto) with_rep(Rep rep, F&& f) {
     case Rep::s32: return f.template operator()<S32>();
     case Rep::s64: return f.template operator()<S64>();
     case Rep::f32: return f.template operator()<F32>();
+    case Rep::wide: CHECK(false, "two registers as one");
     case Rep::f64:
     case Rep::complex: break;
   }
   return f.template operator()<F64>();
 }
-// The same for real numbers only: `rep` is neither pred nor complex.
+// The same for real numbers only: `rep` is neither pred, complex nor wide.
 template <class F>
 decltype(auto) with_number(Rep rep, F&& f) {
   switch (rep) {
     case Rep::s64: return f.template operator()<S64>();
     case Rep::f32: return f.template operator()<F32>();
     case Rep::f64: return f.template operator()<F64>();
-    default: return f.template operator()<S32>();
+    case Rep::complex:
+    case Rep::wide: CHECK(false, "two registers as one");
+    case Rep::pred:
+    case Rep::s32: break;
   }
+  return f.template operator()<S32>();
 }
 
 // One element: a register or an immediate, of a type, perhaps deselected by a mask.
 struct Element {
   BasicType type{};
-  Operand value;         // of a complex number: the real part, in a register
+  Operand value;         // of a complex number: the real part, in a register; of i128: the low half, or all of an immediate
   Reg<Pred> mask;        // not valid: always selected. The tile's bound is not in it
   Reg<F64> imaginary{};  // of a complex number
   Reg<S32> stored{};     // of a bool that comes from memory: it as 0 or 1
+  Reg<S64> high{};       // of an i128 in registers: the high half
   bool immediate() const { return value.kind == Operand::immediate; }
 };
 
@@ -111,6 +119,12 @@ Element element(BasicType type, Reg<T> r, Reg<Pred> mask = {}) {
 
 inline Element complex_element(Reg<F64> real, Reg<F64> imaginary, Reg<Pred> mask) {
   return {BasicType::complex, Builder::use(real), mask, imaginary};
+}
+
+inline Element wide_element(Reg<U64> low, Reg<S64> high, Reg<Pred> mask) {
+  Element x{BasicType::i128, Builder::use(low), mask};
+  x.high = high;
+  return x;
 }
 
 Element literal_element(Emitter& e, const hir::Literal& literal);
@@ -382,6 +396,13 @@ Element element_wise(Emitter& e, Builtin builtin, std::span<const Element> argum
 
 // One element of conj, pi, mul, div, eq, neq of complex numbers.
 Element complex_wise(Emitter& e, Builtin builtin, std::span<const Element> arguments, Reg<Pred> mask);
+
+// --- wide.cpp -----------------------------------------------------------------------------------------------------------------
+
+// One element of abs, neg, plus, minus, mul, div and of the comparisons of i128.
+Element wide_wise(Emitter& e, Builtin builtin, std::span<const Element> arguments, Reg<Pred> mask, uint32_t statement);
+Element to_wide(Emitter& e, const Element& x);                    // from any real number, in registers
+Element from_wide(Emitter& e, const Element& x, BasicType to);  // to any real number
 
 // --- math.cpp -----------------------------------------------------------------------------------------------------------------
 

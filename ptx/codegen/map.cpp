@@ -21,7 +21,7 @@ BasicType operand_type(Builtin builtin, std::span<const BasicType> arguments, si
     case Builtin::eq:
     case Builtin::neq:
       if (hir::is_text(arguments[0]) || hir::is_calendar(arguments[0])) return arguments[0];
-      return widest(arguments[0], arguments[1]);
+      return hir::widest(arguments[0], arguments[1]);
     case Builtin::plus:
     case Builtin::minus:
     case Builtin::datetime_diff:
@@ -208,6 +208,10 @@ Element chosen(Emitter& e, std::span<const Element> x, BasicType result, Reg<Pre
   }
   if (rep_of(result) == Rep::complex)
     return complex_element(b.selp(reg<F64>(x[1]), reg<F64>(x[2]), p), b.selp(x[1].imaginary, x[2].imaginary, p), mask);
+  if (rep_of(result) == Rep::wide) {
+    const Element yes = in_register(e, x[1]), no = in_register(e, x[2]);
+    return wide_element(b.selp(reg<U64>(yes), reg<U64>(no), p), b.selp(yes.high, no.high, p), mask);
+  }
   return with_number(rep_of(result), [&]<class T>() {
     return element(result, b.selp(reg<T>(in_register(e, x[1])), reg<T>(in_register(e, x[2])), p), mask);
   });
@@ -256,6 +260,7 @@ Element element_wise(Emitter& e, Builtin builtin, std::span<const Element> argum
   for (size_t k = 1; k < arguments.size() && !mask.valid(); ++k) mask = arguments[k].mask;
   if (builtin == Builtin::select) return chosen(e, x, result, mask);
   if (x[0].type == BasicType::complex) return complex_wise(e, builtin, x, mask);
+  if (hir::is_wide(x[0].type)) return wide_wise(e, builtin, x, mask, statement);
   switch (builtin) {
     case Builtin::lt:
     case Builtin::gt:

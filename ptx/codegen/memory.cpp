@@ -21,7 +21,7 @@ Type memory_type(BasicType type) {
     case 1: return type == BasicType::boolean ? Type::u8 : Type::s8;
     case 2: return Type::s16;
     case 4: return type == BasicType::f32 ? Type::f32 : Type::s32;
-    default: return type == BasicType::f64 || type == BasicType::complex ? Type::f64 : Type::s64;
+    default: return hir::is_float(type) || type == BasicType::complex ? Type::f64 : Type::s64;
   }
 }
 
@@ -31,6 +31,10 @@ Element storage(Builder& b, BasicType type, Reg<Pred> mask = {}) {
   if (rep == Rep::complex) {
     Reg<F64> real = b.reg<F64>();
     return complex_element(real, b.reg<F64>(), mask);
+  }
+  if (rep == Rep::wide) {
+    Reg<U64> low = b.reg<U64>();
+    return wide_element(low, b.reg<S64>(), mask);
   }
   return {type, with_number(rep == Rep::pred ? Rep::s32 : rep, [&]<class T>() { return Builder::use(b.reg<T>()); }),
           mask};
@@ -43,6 +47,11 @@ void clear(Builder& b, const Element& x) {
     b.assign(x.imaginary, 0.0);
     return;
   }
+  if (hir::is_wide(x.type)) {
+    b.assign(reg<S64>(x), 0);
+    b.assign(x.high, 0);
+    return;
+  }
   with_number(rep_of(x.type) == Rep::pred ? Rep::s32 : rep_of(x.type), [&]<class T>() {
     if constexpr (ptx::FloatTag<T>)
       b.assign(reg<T>(x), 0.0);
@@ -53,9 +62,10 @@ void clear(Builder& b, const Element& x) {
 
 // One access: the operand in memory's terms and how many elements of its type it has.
 Modifiers access(Space space, const Element& x) {
-  return {.space = space, .vector = static_cast<uint8_t>(x.type == BasicType::complex ? 2 : 1)};
+  return {.space = space, .vector = static_cast<uint8_t>(width_of(x.type) == 16 ? 2 : 1)};
 }
 Operand in_memory(Builder& b, const Element& x) {
+  if (hir::is_wide(x.type)) return b.vector({x.value, Builder::use(x.high)});
   return x.type == BasicType::complex ? b.vector({x.value, Builder::use(x.imaginary)}) : x.value;
 }
 

@@ -46,7 +46,7 @@ bool can_fail(const Emitter&, const Step& s) {
     case Builtin::index_a:
     case Builtin::fact: return true;
     case Builtin::div:
-    case Builtin::mod: return hir::is_integer(s.result);
+    case Builtin::mod: return hir::is_integer(s.result) || hir::is_wide(s.result);
     default: return false;
   }
 }

@@ -31,23 +31,12 @@ int64_t identity_bits(Accumulator::Kind kind, BasicType type) {
     case Accumulator::all: return 1;
     default: break;
   }
-  switch (type) {
-    case BasicType::f32: {
-      const float v = low ? -std::numeric_limits<float>::infinity() : std::numeric_limits<float>::infinity();
-      return static_cast<int64_t>(std::bit_cast<uint32_t>(v));
-    }
-    case BasicType::f64: {
-      const double v = low ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
-      return std::bit_cast<int64_t>(v);
-    }
-    case BasicType::boolean: return low ? 0 : 1;
-    case BasicType::character:
-    case BasicType::i8: return low ? -128 : 127;
-    case BasicType::i16: return low ? -32768 : 32767;
-    default: break;
+  if (hir::is_float(type)) {
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    return float_bits(type, low ? -infinity : infinity);
   }
-  if (rep_of(type) == Rep::s64) return low ? INT64_MIN : INT64_MAX;
-  return low ? INT32_MIN : INT32_MAX;
+  const auto [least, greatest] = range_of(type);
+  return low ? least : greatest;
 }
 
 namespace {

@@ -13,28 +13,7 @@ namespace rndn::data {
 
 using hir::BasicType;
 
-uint32_t plain_width(BasicType type) {
-  switch (type) {
-    case BasicType::boolean:
-    case BasicType::character:
-    case BasicType::i8: return 1;
-    case BasicType::i16: return 2;
-    case BasicType::i32:
-    case BasicType::f32:
-    case BasicType::date:
-    case BasicType::month:
-    case BasicType::minute:
-    case BasicType::second: return 4;
-    case BasicType::i64:
-    case BasicType::f64:
-    case BasicType::time:
-    case BasicType::dt:
-    case BasicType::sym:
-    case BasicType::str: return 8;
-    case BasicType::complex: return 16;
-  }
-  return 0;
-}
+uint32_t plain_width(BasicType type) { return hir::row(type).width; }
 
 uint32_t code_width(uint64_t distinct_values) {
   return distinct_values <= 1u << 8 ? 1 : distinct_values <= 1u << 16 ? 2 : 4;
@@ -182,25 +161,10 @@ void compute_statistics(Column& column, unsigned threads) {
       default: return fill<uint32_t>(column, threads);
     }
   }
-  switch (column.type) {
-    case BasicType::boolean: return fill<uint8_t>(column, threads);
-    case BasicType::character:
-    case BasicType::i8: return fill<int8_t>(column, threads);
-    case BasicType::i16: return fill<int16_t>(column, threads);
-    case BasicType::i32:
-    case BasicType::date:
-    case BasicType::month:
-    case BasicType::minute:
-    case BasicType::second: return fill<int32_t>(column, threads);
-    case BasicType::i64:
-    case BasicType::time:
-    case BasicType::dt: return fill<int64_t>(column, threads);
-    case BasicType::f32: return fill<float>(column, threads);
-    case BasicType::f64: return fill<double>(column, threads);
-    case BasicType::complex:
-    case BasicType::sym:
-    case BasicType::str: return;
-  }
+  if (hir::is_text(column.type)) return;
+  hir::with_stored(column.type, [&]<class T>() {
+    if constexpr (std::is_arithmetic_v<T> && sizeof(T) <= 8) fill<T>(column, threads);
+  });
 }
 
 }  // namespace rndn::data

@@ -258,10 +258,15 @@ ParseStatus parse_value(BasicType type, std::string_view text, std::byte* out, D
       if (text.size() != 1) return ParseStatus::malformed;
       put(out, text[0]);
       return ParseStatus::ok;
-    case BasicType::i8: return parse_integer<int8_t>(text, out);
-    case BasicType::i16: return parse_integer<int16_t>(text, out);
-    case BasicType::i32: return parse_integer<int32_t>(text, out);
-    case BasicType::i64: return parse_integer<int64_t>(text, out);
+    case BasicType::i8:
+    case BasicType::i16:
+    case BasicType::i32:
+    case BasicType::i64:
+    case BasicType::i128:
+      return hir::with_stored(type, [&]<class T>() {
+        if constexpr (std::is_integral_v<T> && std::is_signed_v<T>) return parse_integer<T>(text, out);
+        return ParseStatus::malformed;
+      });
     case BasicType::f32: return parse_number<float>(text, out);
     case BasicType::f64: return parse_short_decimal(text, out) ? ParseStatus::ok : parse_number<double>(text, out);
     case BasicType::complex: return parse_complex(text, out);
@@ -295,26 +300,7 @@ std::string expectation(BasicType type, DateFormat format) {
                                                     : format.order == DateFormat::dmy ? "02{0}09{0}1998"
                                                                                       : "09{0}02{0}1998"),
                                        format.separator);
-  switch (type) {
-    case BasicType::boolean: return "a bool (0, 1, true or false)";
-    case BasicType::character: return "a single character";
-    case BasicType::i8: return "an i8";
-    case BasicType::i16: return "an i16";
-    case BasicType::i32: return "an i32";
-    case BasicType::i64: return "an i64";
-    case BasicType::f32: return "an f32";
-    case BasicType::f64: return "an f64";
-    case BasicType::complex: return "a complex number such as 1.5-2i";
-    case BasicType::date: return "a date such as " + date;
-    case BasicType::month: return "a month such as 1998-09";
-    case BasicType::minute: return "minutes such as 20:15";
-    case BasicType::second: return "seconds such as 20:15:59";
-    case BasicType::time: return "a time such as 20:15:59.999";
-    case BasicType::dt: return "a date and time such as " + date + "T20:15:59.999";
-    case BasicType::sym:
-    case BasicType::str: return "text";
-  }
-  return "";
+  return fmt::format(fmt::runtime(hir::row(type).expected), fmt::arg("date", date));
 }
 
 }  // namespace rndn::data

@@ -101,6 +101,8 @@ Value from_literal(const hir::Program& program, const hir::Literal& literal) {
   if (const auto* texts = std::get_if<std::vector<std::string>>(&literal.values)) return vector_of_texts(type, *texts);
   if (const auto* complexes = std::get_if<std::vector<std::complex<double>>>(&literal.values))
     return vector_of<std::complex<double>>(type, std::span<const std::complex<double>>(*complexes));
+  if (const auto* wide = std::get_if<std::vector<__int128>>(&literal.values))
+    return vector_of<__int128>(type, std::span<const __int128>(*wide));
   if (const auto* floats = std::get_if<std::vector<double>>(&literal.values))
     return type == BasicType::f32 ? narrowed<float>(type, *floats) : narrowed<double>(type, *floats);
   const auto& integers = std::get<std::vector<int64_t>>(literal.values);

@@ -4,6 +4,7 @@
 #include "runtime/memory/bounds.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "frontend/builtins.h"
 
@@ -48,26 +49,13 @@ int64_t year_of_day(int64_t day) {
 }  // namespace
 
 Bounds limits(BasicType type) {
-  switch (type) {
-    case BasicType::boolean: return {0, 1};
-    case BasicType::character:  // a signed number as all integers of the language
-    case BasicType::i8: return {INT8_MIN, INT8_MAX};
-    case BasicType::i16: return {INT16_MIN, INT16_MAX};
-    case BasicType::i32:
-    case BasicType::date:
-    case BasicType::month:
-    case BasicType::minute:
-    case BasicType::second: return {INT32_MIN, INT32_MAX};
-    case BasicType::i64:
-    case BasicType::time:
-    case BasicType::dt: return {INT64_MIN, INT64_MAX};
-    case BasicType::f32:
-    case BasicType::f64:
-    case BasicType::complex:
-    case BasicType::sym:
-    case BasicType::str: return {};
-  }
-  return {};
+  if (type == BasicType::boolean) return {0, 1};
+  if (!hir::is_integer(type) && !hir::is_calendar(type)) return {};
+  return hir::with_stored(type, []<class T>() -> Bounds {
+    if constexpr (std::is_signed_v<T> && std::is_integral_v<T> && sizeof(T) <= 8)
+      return {std::numeric_limits<T>::min(), std::numeric_limits<T>::max()};
+    return {};
+  });
 }
 
 Bounds bounds_of_call(Builtin builtin, BasicType type, std::span<const Interval> a, uint64_t longest) {

@@ -92,19 +92,12 @@ ItemPtr enumeration_item(std::shared_ptr<const data::Column> foreign, std::share
 
 operators::Type type_on_device(hir::BasicType type) {
   switch (type) {
-    case hir::BasicType::boolean: return operators::Type::u8;
-    case hir::BasicType::character:  // a signed number as all integers of the language
-    case hir::BasicType::i8: return operators::Type::i8;
-    case hir::BasicType::i16: return operators::Type::i16;
-    case hir::BasicType::i64:
-    case hir::BasicType::time:
-    case hir::BasicType::dt: return operators::Type::i64;
-    case hir::BasicType::f32: return operators::Type::f32;
-    case hir::BasicType::f64: return operators::Type::f64;
-    case hir::BasicType::sym:
-    case hir::BasicType::str: return operators::Type::u32;
-    default: return operators::Type::i32;
+#define BASIC_TYPE(id, name, letters, family, rank, bits, stored, rep, operators_, ...) \
+  case BasicType::id: return operators::Type::operators_;
+#include "frontend/types.def"
+#undef BASIC_TYPE
   }
+  __builtin_unreachable();
 }
 
 }  // namespace rndn::runtime

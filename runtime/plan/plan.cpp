@@ -416,12 +416,15 @@ class Planner {
     return functions && functions->size() == 1 ? &functions->front() : nullptr;
   }
 
-  // A vector, or a list of vectors, of a type that operators know; else reason_ says what it is. `complex`: these too.
-  bool columns_ok(const hir::Operand& o, bool complex) {
+  // A vector, or a list of vectors, of a type that the step knows; else reason_ says what it is. Only what moves
+  // elements as they are knows i128, and `order` no complex numbers.
+  bool columns_ok(const hir::Operand& o, Step::Kind kind) {
     const hir::TypeTable& types = *program_.types;
     const hir::Type& type = types[type_of(o)];
     auto basic_ok = [&](hir::TypeId t) {
-      return types.is_basic(t) && (complex || types.basic_of(t) != BasicType::complex);
+      if (!types.is_basic(t)) return false;
+      if (hir::is_wide(types.basic_of(t))) return kind == Step::take || kind == Step::drop || kind == Step::tolist;
+      return kind != Step::order || types.basic_of(t) != BasicType::complex;
     };
     bool ok = false;
     switch (type.kind) {
@@ -439,7 +442,7 @@ class Planner {
     auto argument = [&](size_t i) { return i < e.operands.size() ? kind_of(e.operands[i]) : TypeKind::wildcard; };
     auto on_columns = [&](Step::Kind kind, std::initializer_list<size_t> which) {
       for (size_t i : which)
-        if (i >= e.operands.size() || !columns_ok(e.operands[i], kind != Step::order)) return Step::call;
+        if (i >= e.operands.size() || !columns_ok(e.operands[i], kind)) return Step::call;
       return kind;
     };
     switch (e.callee.builtin_id) {

@@ -57,18 +57,11 @@ Result<Value> as_type(const Value& column, hir::BasicType type);
 // Calls f with a value of the C++ type that stores `type` (bool: uint8_t). Not for text and complex.
 template <class F>
 auto with_type(hir::BasicType type, F&& f) {
-  switch (type) {
-    case hir::BasicType::boolean: return f(uint8_t{});
-    case hir::BasicType::character:
-    case hir::BasicType::i8: return f(int8_t{});
-    case hir::BasicType::i16: return f(int16_t{});
-    case hir::BasicType::i64:
-    case hir::BasicType::time:
-    case hir::BasicType::dt: return f(int64_t{});
-    case hir::BasicType::f32: return f(float{});
-    case hir::BasicType::f64: return f(double{});
-    default: return f(int32_t{});  // i32, date, month, minute, second
-  }
+  CHECK(hir::is_ordered_number(type) || hir::is_calendar(type), "elements of {}", hir::basic_type_name(type));
+  return hir::with_stored(type, [&]<class T>() {
+    using Number = std::conditional_t<std::is_arithmetic_v<T>, T, int32_t>;
+    return f(std::conditional_t<std::is_same_v<Number, uint64_t>, int64_t, Number>{});
+  });
 }
 
 // One element converted as check_cast and implicit conversions do: integers wrap, floats to integers truncate and
@@ -112,16 +105,6 @@ Value make(hir::BasicType type, const std::vector<T>& elements) {
 }
 Value make_bool(const std::vector<uint8_t>& elements);
 Value scalar_i64(int64_t x);
-
-// The first of complex f64 f32 i64 i32 i16 i8 char bool that occurs among the two
-// (docs/horseir.md, "Types").
-inline hir::BasicType widest(hir::BasicType a, hir::BasicType b) {
-  // That order is the enum's, but for char before i8.
-  auto rank = [](hir::BasicType t) {
-    return t == hir::BasicType::character ? 1 : t == hir::BasicType::boolean ? 0 : static_cast<int>(t);
-  };
-  return rank(a) > rank(b) ? a : b;
-}
 
 // The rows x[index[i]] of a vector or enumeration; indexes must be in range.
 Value gather(const Value& x, const std::vector<int64_t>& rows);

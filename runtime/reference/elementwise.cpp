@@ -40,6 +40,7 @@ Error domain(std::string_view name, Arguments a) {
   return input_error("`{}` is not defined for {}", name, types);
 }
 
+bool ordered(const Value& v) { return v.is_vector() && hir::is_ordered_number(v.type); }
 bool real(const Value& v) { return v.is_vector() && hir::is_real(v.type); }
 bool integer(const Value& v) { return v.is_vector() && hir::is_integer(v.type); }
 bool numeric(const Value& v) { return v.is_vector() && hir::is_numeric(v.type); }
@@ -67,7 +68,7 @@ Value zip(BasicType type, const std::vector<T>& a, const std::vector<T>& b, uint
 // Integer results wrap: compute unsigned. bool op bool gives i16
 // (docs/horseir.md, "Conversions in operations").
 BasicType arithmetic_type(BasicType a, BasicType b) {
-  BasicType w = widest(a, b);
+  BasicType w = hir::widest(a, b);
   return w == BasicType::boolean ? BasicType::i16 : w;
 }
 
@@ -101,8 +102,8 @@ T compute(Op op, T x, T y) {
     }
   } else {
     using U = std::make_unsigned_t<T>;
-    // Products of 16-bit unsigned values would promote to int and overflow: go through 64 bits.
-    uint64_t ux = static_cast<U>(x), uy = static_cast<U>(y);
+    // Products of 16-bit unsigned values would promote to int and overflow: go through 64 bits or more.
+    std::common_type_t<U, uint64_t> ux = static_cast<U>(x), uy = static_cast<U>(y);
     switch (op) {
       case Op::plus: return static_cast<T>(static_cast<U>(ux + uy));
       case Op::minus: return static_cast<T>(static_cast<U>(ux - uy));
@@ -140,7 +141,8 @@ Result<Value> arithmetic(Context&, Arguments a) {
       return with_type(type, [&](auto zero) { return make<decltype(zero)>(type, elements<decltype(zero)>(wide)); });
     }
   }
-  if (!numeric(x) || !numeric(y) || (op == Op::mod && !(real(x) && real(y)))) return domain(name, a);
+  const bool both = op == Op::mod ? real(x) && real(y) : (numeric(x) && numeric(y)) || (ordered(x) && ordered(y));
+  if (!both) return domain(name, a);
   ASSIGN_OR_RETURN(uint64_t n, broadcast(name, x, y));
   BasicType type = arithmetic_type(x.type, y.type);
   if (type == BasicType::complex)
@@ -189,14 +191,14 @@ Result<Value> comparison(Context&, Arguments a) {
     for (uint64_t i = 0; i < n; ++i) out[i] = holds(c, x.text(at(x, i)), y.text(at(y, i)));
     return make_bool(out);
   }
-  bool comparable = (real(x) && real(y)) || (calendar(x) && x.type == y.type);
+  bool comparable = (ordered(x) && ordered(y)) || (calendar(x) && x.type == y.type);
   if ((c == Cmp::eq || c == Cmp::neq) && numeric(x) && numeric(y) && !comparable) {
     std::vector<Complex> u = complexes(x), v = complexes(y);
     for (uint64_t i = 0; i < n; ++i) out[i] = (u[at(x, i)] == v[at(y, i)]) == (c == Cmp::eq);
     return make_bool(out);
   }
   if (!comparable) return domain(name, a);
-  BasicType type = calendar(x) ? x.type : widest(x.type, y.type);
+  BasicType type = calendar(x) ? x.type : hir::widest(x.type, y.type);
   return with_type(type, [&](auto zero) {
     using T = decltype(zero);
     return zip<uint8_t>(BasicType::boolean, elements<T>(x), elements<T>(y), n,
@@ -237,8 +239,8 @@ Result<Value> not_(Context&, Arguments a) {
 // -----------------------------------------------------------------------------------------------------------------
 
 template <class F>
-Result<Value> map_real(std::string_view name, Arguments a, BasicType type, F f) {
-  if (!real(a[0])) return domain(name, a);
+Result<Value> map_number(std::string_view name, Arguments a, BasicType type, F f) {
+  if (!ordered(a[0])) return domain(name, a);
   return with_type(type, [&](auto zero) {
     using T = decltype(zero);
     std::vector<T> x = elements<T>(a[0]);
@@ -248,7 +250,7 @@ Result<Value> map_real(std::string_view name, Arguments a, BasicType type, F f) 
 }
 
 Result<Value> abs_(Context&, Arguments a) {
-  return map_real("abs", a, a[0].type, [](auto x) {
+  return map_number("abs", a, a[0].type, [](auto x) {
     using T = decltype(x);
     if constexpr (std::is_floating_point_v<T>)
       return std::fabs(x);
@@ -259,7 +261,7 @@ Result<Value> abs_(Context&, Arguments a) {
 
 Result<Value> neg(Context&, Arguments a) {
   BasicType type = boolean(a[0]) ? BasicType::i16 : a[0].type;
-  return map_real("neg", a, type, [](auto x) {
+  return map_number("neg", a, type, [](auto x) {
     using T = decltype(x);
     if constexpr (std::is_floating_point_v<T>)
       return -x;
@@ -272,7 +274,7 @@ enum class Round { ceil, floor, round };
 template <Round r>
 Result<Value> rounding(Context&, Arguments a) {
   static constexpr std::string_view names[] = {"ceil", "floor", "round"};
-  return map_real(names[static_cast<int>(r)], a, a[0].type, [](auto x) {
+  return map_number(names[static_cast<int>(r)], a, a[0].type, [](auto x) {
     using T = decltype(x);
     if constexpr (std::is_floating_point_v<T>)
       return r == Round::ceil ? std::ceil(x) : r == Round::floor ? std::floor(x) : std::round(x);
@@ -347,7 +349,7 @@ template <class F>
 Result<Value> binary_float(std::string_view name, Arguments a, F f) {
   if (!real(a[0]) || !real(a[1])) return domain(name, a);
   ASSIGN_OR_RETURN(uint64_t n, broadcast(name, a[0], a[1]));
-  BasicType type = float_type(widest(a[0].type, a[1].type));
+  BasicType type = float_type(hir::widest(a[0].type, a[1].type));
   if (type == BasicType::f64) return zip<double>(type, elements<double>(a[0]), elements<double>(a[1]), n, f);
   return zip<float>(type, elements<float>(a[0]), elements<float>(a[1]), n,
                     [&](float x, float y) { return static_cast<float>(f(x, y)); });

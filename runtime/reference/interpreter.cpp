@@ -319,7 +319,7 @@ Result<Value> as_assigned(Value v, const hir::TypeTable& types, hir::TypeId type
   if (!v.is_vector() || !types.is_basic(type)) return v;
   BasicType to = types.basic_of(type);
   if (v.fields && v.type != to) return as_type(v, to);
-  if (!hir::is_real(v.type) || !hir::is_real(to) || v.type == to) return v;
+  if (!hir::is_ordered_number(v.type) || !hir::is_ordered_number(to) || v.type == to) return v;
   return with_type(to, [&](auto zero) { return make<decltype(zero)>(to, elements<decltype(zero)>(v)); });
 }
 
@@ -401,10 +401,12 @@ Result<Value> check_cast(const Value& value, const hir::TypeTable& types, hir::T
     return same;
   }
   if (!strict && (hir::is_text(from) || (hir::is_float(from) && hir::is_integer(basic)))) return value;
-  if (!hir::is_real(from) || !hir::is_real(basic)) return refuse();
+  if (!hir::is_ordered_number(from) || !hir::is_ordered_number(basic)) return refuse();
   uint32_t from_bits = from == BasicType::boolean ? 1 : 8 * data::plain_width(from),
            bits = basic == BasicType::boolean ? 1 : 8 * data::plain_width(basic);
-  bool fits = basic == BasicType::boolean                     ? hir::is_integer(from)
+  const bool wide = hir::is_wide(from) || hir::is_wide(basic);
+  bool fits = wide                                            ? true
+              : basic == BasicType::boolean                   ? hir::is_integer(from)
               : hir::is_float(basic) && hir::is_integer(from) ? true
                                                               : from_bits <= bits;
   if (strict && !fits) return refuse();

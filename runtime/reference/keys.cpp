@@ -36,7 +36,7 @@ int compare_elements(const Value& a, uint64_t i, const Value& b, uint64_t j) {
     int real = compare(x.real(), y.real());
     return real ? real : compare(x.imag(), y.imag());
   }
-  BasicType type = a.type == b.type ? a.type : widest(a.type, b.type);
+  BasicType type = a.type == b.type ? a.type : hir::widest(a.type, b.type);
   return with_type(type, [&](auto zero) {
     using T = decltype(zero);
     T x = with_type(a.type, [&](auto from) { return convert<T>(a.as<decltype(from)>()[i]); });
@@ -83,6 +83,9 @@ std::vector<std::string> row_keys(std::span<const Value> columns, std::span<cons
     } else if (as[c] == BasicType::f64) {
       std::vector<double> x = elements<double>(column);
       for (uint64_t i = 0; i < rows; ++i) append_float(i, x[i]);
+    } else if (hir::is_wide(as[c])) {
+      std::vector<__int128> x = elements<__int128>(column);
+      for (uint64_t i = 0; i < rows; ++i) append(i, &x[i], sizeof x[i]);
     } else {
       std::vector<int64_t> x = elements<int64_t>(column);
       for (uint64_t i = 0; i < rows; ++i) append(i, &x[i], sizeof x[i]);

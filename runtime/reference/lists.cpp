@@ -19,10 +19,10 @@ Result<Value> raze(Context& context, Arguments a) {
   for (const Value& c : cells) {
     if (!c.is_vector()) return input_error("`raze` expects vectors as cells, got {}", describe(c));
     if (c.type == type || (hir::is_text(c.type) && hir::is_text(type))) continue;
-    if (!hir::is_real(c.type) || !hir::is_real(type))
+    if (!hir::is_ordered_number(c.type) || !hir::is_ordered_number(type))
       return input_error("`raze` expects cells of one type, got {} and {}", hir::basic_type_name(type),
                          hir::basic_type_name(c.type));
-    type = widest(type, c.type);
+    type = hir::widest(type, c.type);
   }
   if (hir::is_text(type)) {
     std::vector<std::string> out;

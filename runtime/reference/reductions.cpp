@@ -30,9 +30,14 @@ ExactSum exact_sum(const Value& x) {
 
 Result<Value> sum(Context& context, Arguments a) {
   const Value& x = a[0];
-  if (!x.is_vector() || !hir::is_real(x.type)) return input_error("`sum` is not defined for {}", describe(x));
+  if (!x.is_vector() || !hir::is_ordered_number(x.type)) return input_error("`sum` is not defined for {}", describe(x));
   if (x.type == BasicType::f32) return make<float>(x.type, {exact_sum<float>(x).rounded<float>()});
   if (x.type == BasicType::f64) return make<double>(x.type, {exact_sum<double>(x).rounded<double>()});
+  if (hir::is_wide(x.type)) {
+    unsigned __int128 wide = 0;
+    for (__int128 e : elements<__int128>(x)) wide += static_cast<unsigned __int128>(e);
+    return make<__int128>(x.type, {static_cast<__int128>(wide)});
+  }
   uint64_t total = 0;
   for (int64_t e : elements<int64_t>(x)) total += static_cast<uint64_t>(e);
   int64_t result = static_cast<int64_t>(total);
@@ -61,7 +66,7 @@ Result<Value> avg(Context& context, Arguments a) {
 template <bool smallest>
 Result<Value> extreme(Context&, Arguments a) {
   const Value& x = a[0];
-  if (!x.is_vector() || !(hir::is_real(x.type) || hir::is_calendar(x.type)))
+  if (!x.is_vector() || !(hir::is_ordered_number(x.type) || hir::is_calendar(x.type)))
     return input_error("`{}` is not defined for {}", smallest ? "min" : "max", describe(x));
   return with_type(x.type, [&](auto zero) -> Result<Value> {
     using T = decltype(zero);

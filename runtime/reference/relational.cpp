@@ -25,7 +25,9 @@ std::vector<BasicType> own_types(const std::vector<Value>& columns) {
 // The type in which two columns are compared, or an error when their types do not go together.
 Result<BasicType> common_type(std::string_view function, const Value& x, const Value& y) {
   if (x.type == y.type || (x.is_text_vector() && y.is_text_vector())) return x.type;
-  if (hir::is_numeric(x.type) && hir::is_numeric(y.type)) return widest(x.type, y.type);
+  const bool numbers = hir::is_numeric(x.type) && hir::is_numeric(y.type);
+  if (numbers || (hir::is_ordered_number(x.type) && hir::is_ordered_number(y.type)))
+    return hir::widest(x.type, y.type);
   return input_error("`{}` cannot compare {} with {}", function, describe(x), describe(y));
 }
 

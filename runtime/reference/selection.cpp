@@ -137,7 +137,7 @@ Result<Value> append(Context&, Arguments a) {
   }
   if (x.kind == Value::enumeration && y.is_vector()) {
     const Value& keys = x.parts()[0];
-    BasicType as = keys.is_text_vector() || keys.type == y.type ? keys.type : widest(keys.type, y.type);
+    BasicType as = keys.is_text_vector() || keys.type == y.type ? keys.type : hir::widest(keys.type, y.type);
     std::vector<std::string> known = row_keys({&keys, 1}, {&as, 1}, nullptr),
                              wanted = row_keys({&y, 1}, {&as, 1}, nullptr);
     std::unordered_map<std::string_view, int64_t> first;
@@ -153,9 +153,9 @@ Result<Value> append(Context&, Arguments a) {
   if (!x.is_vector() || !y.is_vector())
     return input_error("`append` is not defined for {}, {}", describe(x), describe(y));
   if (x.type == y.type || (x.is_text_vector() && y.is_text_vector())) return concatenate(x, y);
-  if (!hir::is_real(x.type) || !hir::is_real(y.type))
+  if (!hir::is_ordered_number(x.type) || !hir::is_ordered_number(y.type))
     return input_error("`append` is not defined for {}, {}", describe(x), describe(y));
-  BasicType type = widest(x.type, y.type);
+  BasicType type = hir::widest(x.type, y.type);
   return with_type(type, [&](auto zero) {
     using T = decltype(zero);
     return concatenate(make<T>(type, elements<T>(x)), make<T>(type, elements<T>(y)));
@@ -272,7 +272,7 @@ Result<Value> index_assign(Context&, Arguments a) {
     return vector_of_texts(x.type, std::move(out));
   }
   bool fits =
-      m.type == x.type || (hir::is_numeric(x.type) && hir::is_numeric(m.type) && widest(x.type, m.type) == x.type);
+      m.type == x.type || (hir::is_numeric(x.type) && hir::is_numeric(m.type) && hir::widest(x.type, m.type) == x.type);
   if (!fits) return input_error("`index_a` cannot put {} into {}", describe(m), describe(x));
   if (x.type == BasicType::complex) {
     std::vector<std::complex<double>> out = complexes(x), values = complexes(m);

@@ -59,15 +59,6 @@ operators::Reduce reduce_of(outliner::GroupReduction reduction) {
   return operators::Reduce::len;
 }
 
-// The first of f64 f32 i64 i32 i16 i8 char bool that occurs among the two
-// (docs/horseir.md, "Types").
-BasicType widest(BasicType a, BasicType b) {
-  auto place = [](BasicType t) {
-    return t == BasicType::character ? 1 : t == BasicType::boolean ? 0 : static_cast<int>(t);
-  };
-  return place(a) > place(b) ? a : b;
-}
-
 bool find_compare(Builtin builtin, operators::Compare& compare) {
   switch (builtin) {
     case Builtin::eq: compare = operators::Compare::eq; return true;
@@ -184,7 +175,7 @@ Result<void> Run::to_comparable(ItemPtr& a, ItemPtr& b, bool ordered) {
     return number_complex(both, false);
   }
   if (a->type == b->type || !hir::is_real(a->type) || !hir::is_real(b->type)) return {};
-  const BasicType type = widest(a->type, b->type);
+  const BasicType type = hir::widest(a->type, b->type);
   ASSIGN_OR_RETURN(a, convert(a, type));
   ASSIGN_OR_RETURN(b, convert(b, type));
   return {};
@@ -606,7 +597,7 @@ Result<void> Run::append(const Step& s) {
   const bool complex = x->type == BasicType::complex || y->type == BasicType::complex;
   const BasicType type = texts || x->type == y->type ? x->type
                          : complex                   ? BasicType::complex
-                                                     : widest(x->type, y->type);
+                                                     : hir::widest(x->type, y->type);
   if (texts) {
     const ItemPtr both[] = {x, y};
     ASSIGN_OR_RETURN(DomainPtr domain, common_domain(both, {.escapes = true}));

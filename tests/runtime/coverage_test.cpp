@@ -111,6 +111,19 @@ class Columns final : public reference::Tables {
                              T{2.5}};
     return special[r / 3 % std::size(special)];
   }
+  // Halves of few and of many bits, among them the ends of the type and where halves carry.
+  __int128 wide(char role, uint64_t i) const {
+    if (flavour_ == Flavour::zero) return role == 'b' ? 3 : 0;
+    if (flavour_ == Flavour::distinct) return (static_cast<__int128>(i) - 5) << (i % 3 ? 0 : 64) | (role == 'b');
+    const uint64_t r = random(BasicType::i128, role, i), s = mix(r);
+    if (role == 'd') return static_cast<__int128>(r % 7) - 3;
+    constexpr __int128 low = ~uint64_t{0};
+    constexpr __int128 special[] = {std::numeric_limits<__int128>::min(), std::numeric_limits<__int128>::max(),
+                                    -1, 1, low, -low, low + 1, -low - 1, INT64_MIN, INT64_MAX};
+    if (r % 4 == 0) return special[r / 4 % std::size(special)];
+    const __int128 value = static_cast<__int128>(static_cast<unsigned __int128>(s) << 64 | mix(s)) >> r % 128;
+    return value == 0 ? 3 : value;
+  }
   int64_t integer(BasicType type, char role, uint64_t i) const {
     const uint64_t r = random(type, role, i);
     const uint32_t width = data::plain_width(type);
@@ -210,6 +223,9 @@ class Columns final : public reference::Tables {
       } else if (type == BasicType::f64) {
         const double x = real<double>(type, role, i);
         std::memcpy(at, &x, 8);
+      } else if (hir::is_wide(type)) {
+        const __int128 x = wide(role, i);
+        std::memcpy(at, &x, 16);
       } else if (type == BasicType::complex) {
         const double z[2] = {real<double>(type, role, i), real<double>(type, 'c', i)};
         std::memcpy(at, z, 16);
@@ -280,6 +296,7 @@ const char* literal_of(BasicType type) {
     case BasicType::second: return "10:20:30:second";
     case BasicType::time: return "10:20:30.456:time";
     case BasicType::dt: return "1995-03-15T10:20:30.456:dt";
+    case BasicType::i128: return "-170141183460469231731687303715884105727:i128";
   }
   return "";
 }
@@ -514,6 +531,7 @@ constexpr Family families[] = {{"unary", unary},         {"binary", binary},    
 // --- What has no GPU code -------------------------------------------------------------------------------------------------------
 
 bool on_all(const Case&) { return true; }
+bool on_wide(const Case& c) { return std::any_of(c.types.begin(), c.types.end(), hir::is_wide); }
 
 struct Missing {
   const char* builtins;  // names between spaces; in an each form: of the function
@@ -522,6 +540,8 @@ struct Missing {
 };
 constexpr Missing without_code[] = {
     {" randk ", on_all, "random numbers are drawn in the order of the program, on the host"},
+    {" sum min max order GPU.top_lib group unique member index_of append join_index ", on_wide,
+     "operators and reductions of i128 run on the reference interpreter"},
 };
 // The reason, or null when there should be code.
 const char* missing(const Case& c) {

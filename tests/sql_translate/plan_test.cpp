@@ -68,7 +68,7 @@ TEST(Plan, ErrorsNameWhatIsNotKnown) {
        "the cast from BIGINT to VARCHAR has no translation"},
       {project(call(R"("type":"BOUND_FUNCTION","qname":{"path":["*"]})", "HUGEINT",
                     fmt::format("{0},{0}", column))),
-       "the function * of type HUGEINT may leave 64 bits; 128-bit integers are not there yet"},
+       "the function * of type HUGEINT may leave 128 bits"},
       {project(R"({"expression_class":"BOUND_AGGREGATE","qname":{"path":["mad"]},)"
                R"("return_type":{"id":"BIGINT"}})"),
        "the aggregate mad has no translation"},

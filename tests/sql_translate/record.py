@@ -27,7 +27,7 @@ PROFILE = ('compressed_materialization,statistics_propagation,late_materializati
            'join_filter_pushdown,row_group_pruner,top_n_window_elimination,grouping_sets,'
            'partial_aggregate_pushdown,window_self_join,self_join_aggregate,aggregate_reuse,'
            'in_clause')
-TYPES = {'i32': 'INTEGER', 'sym': 'VARCHAR', 'str': 'VARCHAR', 'f64': 'DECIMAL(15,2)',
+TYPES = {'i32': 'INTEGER', 'sym': 'VARCHAR', 'str': 'VARCHAR',
          'date': 'DATE', 'character': 'VARCHAR'}
 UNREAD = {'alias', 'arguments', 'has_serialize', 'positional_arguments', 'query_location',
           'query_location_length', 'is_operator', 'bindings', 'bound_columns'}
@@ -35,7 +35,7 @@ UNREAD = {'alias', 'arguments', 'has_serialize', 'positional_arguments', 'query_
 
 def tables():
     found = {}
-    for line in (ROOT / 'runtime/data/tpch_schema.def').read_text().splitlines():
+    for line in (ROOT / 'tpch/schema.def').read_text().splitlines():
         row = re.match(r'(\w+)\((.*)\)', line)
         if not row:
             continue
@@ -43,7 +43,7 @@ def tables():
         if row[1] == 'TABLE':
             columns = found[cells[0]] = {}
         else:
-            columns[cells[0]] = TYPES[cells[1]]
+            columns[cells[0]] = 'DECIMAL(15,2)' if row[1] == 'MONEY' else TYPES[cells[1]]
     return found
 
 
@@ -84,7 +84,10 @@ def cell(value):
     if isinstance(value, bool):
         return int(value)
     if isinstance(value, decimal.Decimal):
-        return float(value)
+        digits = int(''.join(map(str, value.as_tuple().digits)))
+        return float(value) if digits < 2 ** 63 else format(value, 'f')
+    if isinstance(value, int) and abs(value) >= 2 ** 63:
+        return str(value)
     return str(value) if isinstance(value, datetime.date) else value
 
 

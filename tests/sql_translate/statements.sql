@@ -89,3 +89,11 @@ select s_nationkey from supplier group by s_nationkey having avg(s_acctbal) > 50
 select true and null, false and null, true or null, false or null, not null::boolean, null = 1, null is null;
 select count(*) from lineitem where l_shipdate = (select min(l_shipdate) from lineitem) or l_comment like '%final%';
 select o_clerk, sum(o_totalprice) from orders where o_clerk < 'Clerk#000000010' group by 1 order by 1;
+select sum(l_extendedprice * l_quantity * l_tax * l_discount * 5000) s from lineitem;
+select l_returnflag, l_linestatus, sum(l_extendedprice * l_quantity * l_tax * l_discount * 5000) s from lineitem group by 1, 2 order by 1, 2;
+select sum(l_orderkey::bigint * 300000000000), sum(-(l_orderkey::bigint * 300000000000)), avg(l_orderkey::bigint * 300000000000) from lineitem;
+select l_linenumber, sum(l_orderkey::bigint * 300000000000) + 1 s, -sum(l_orderkey::bigint * 300000000000) t from lineitem group by 1 having sum(l_orderkey::bigint * 300000000000) > 50000000000000000000 order by 1;
+select l_shipmode, sum(l_orderkey::bigint * (l_partkey - 1000) * 100000000) s from lineitem group by 1 order by 1;
+select s_nationkey, sum(case when s_acctbal > 0 then s_acctbal * 1000000000000 * s_suppkey end) s, sum(s_acctbal) / 3 from supplier group by 1 order by 1;
+select r_regionkey, r_regionkey * 100000000000000000000000 + 7, r_regionkey * 123456789012345678901.25 d, abs(-100000000000000000000000 - r_regionkey) from region order by 1;
+select (r_regionkey * 123456789012345678901.25)::decimal(38, 1) d, (r_regionkey * 123456789012345678901.25)::double x from region order by r_regionkey;

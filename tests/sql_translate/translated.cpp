@@ -9,6 +9,7 @@
 #include "frontend/frontend.h"
 #include "runtime/compiler/compile.h"
 #include "runtime/engine.h"
+#include "runtime/print_sql.h"
 #include "runtime/simulator/simulator_device.h"
 
 namespace rndn::testing {
@@ -48,6 +49,11 @@ Cell cell(const sql::Type& type, const reference::Value& v, uint64_t i) {
     case BasicType::i16: return integer_at<int16_t>(v, i);
     case BasicType::i32: return exact(integer_at<int32_t>(v, i));
     case BasicType::i64: return exact(integer_at<int64_t>(v, i));
+    case BasicType::i128: {  // as text where 64 bits do not hold it (record.py)
+      const __int128 x = v.as<__int128>()[i];
+      if (x < INT64_MIN || x > INT64_MAX) return runtime::sql_text(type, v, i);
+      return exact(static_cast<int64_t>(x));
+    }
     case BasicType::date: return iso_date(v.as<int32_t>()[i]);
     case BasicType::character: return std::string(1, static_cast<char>(v.as<int8_t>()[i]));
     default: return v.text(i);
