@@ -96,23 +96,28 @@ VectorId Translator::reduce(const Groups& g, std::string_view builtin, VectorId 
   return g_.call("@raze(", {each}, type, g.space, builtin, bounds);
 }
 
-// A sum of 64-bit integers in 128 bits: of their quotients and of their remainders by 2^32, both in
-// 64 bits, put together for each group. Exact for up to 2^31 rows.
+// A sum in 128 bits: of quotients and of remainders by 2^32, again and again until 64 bits hold the
+// sums, put together for each group. Exact for up to 2^31 rows.
 VectorId Translator::wide_sum(const Groups& g, VectorId v, Bounds each, Bounds counts) {
+  if ((each * counts).fits_i64())
+    return g_.cast(reduce(g, "sum", g_.cast(v, BasicType::i64), each * counts), BasicType::i128);
   constexpr __int128 word = __int128{1} << 32;
-  const VectorId by = g_.integer(BasicType::i64, word);
-  const auto part = [&](std::string_view builtin, Bounds bounds) {
-    if (!(bounds * counts).fits_i64())
-      fail("a sum of more than {} rows has no translation", int64_t{1} << 31);
-    return g_.cast(
-        reduce(g, "sum", g_.map(builtin, {v, by}, BasicType::i64, bounds), bounds * counts),
-        BasicType::i128);
-  };
-  const VectorId high = part("div", Bounds::of(each.least / word, each.most / word));
-  const VectorId low = part("mod", Bounds::of(each.least < 0 ? 1 - word : 0, word - 1));
-  return g_.map("plus",
-                {g_.map("mul", {high, g_.integer(BasicType::i128, word)}, BasicType::i128), low},
-                BasicType::i128, each * counts);
+  const Bounds rest = Bounds::of(each.least < 0 ? 1 - word : 0, each.most > 0 ? word - 1 : 0);
+  if (!(rest * counts).fits_i64()) {
+    fail("a sum of more than {} rows has no translation", int64_t{1} << 31);
+    return g_.zero(BasicType::i128);
+  }
+  const BasicType type = g_[v].type;
+  const VectorId by = g_.integer(type, word);
+  const Bounds quotients = Bounds::of(each.least / word, each.most / word);
+  const VectorId high = g_.map("div", {v, by}, type, quotients);
+  const VectorId low = hir::is_wide(type)
+                           ? g_.map("minus", {v, g_.map("mul", {high, by}, type)}, type, rest)
+                           : g_.map("mod", {v, by}, type, rest);
+  const VectorId scaled =
+      g_.map("mul", {wide_sum(g, high, quotients, counts), g_.integer(BasicType::i128, word)},
+             BasicType::i128);
+  return g_.map("plus", {scaled, wide_sum(g, low, rest, counts)}, BasicType::i128, each * counts);
 }
 
 Cell Translator::aggregate_cell(const Expression& e, const Relation& in, const Groups& g) {
@@ -158,8 +163,8 @@ Cell Translator::aggregate_cell(const Expression& e, const Relation& in, const G
     if (!each.known && !hir::is_wide(g_[v].type)) each = Bounds::of(INT64_MIN, INT64_MAX);
     const Bounds total =
         within_type(each * counts, fmt::format("the aggregate {}", name_of(f)), type);
-    if (total.fits_i64() || hir::is_wide(g_[v].type)) return reduce(g, "sum", v, total);
-    return wide_sum(g, v, each, counts);
+    if (total.fits_i64() && !hir::is_wide(g_[v].type)) return reduce(g, "sum", v, total);
+    return error_ ? g_.zero(BasicType::i64) : wide_sum(g, v, each, counts);
   };
   if (e.distinct && f != Aggregate::count && f != Aggregate::min && f != Aggregate::max)
     return refuse("of distinct values");
