@@ -8,13 +8,13 @@
 #include "libraries/base/errors/diagnostic.h"
 #include "libraries/base/errors/result.h"
 #include "runtime/compiler/compile.h"
-#include "runtime/cuda/cuda_device.h"
 #include "runtime/data/sources.h"
 #include "runtime/device/device.h"
 #include "runtime/engine.h"
 #include "runtime/print_result.h"
 #include "runtime/reference/reference.h"
 #include "runtime/report.h"
+#include "runtime/session/session.h"
 
 namespace CLI {
 class App;
@@ -77,35 +77,12 @@ Result<runtime::CompileOptions> compile_options(const Flags& flags);
 std::string code_flags(const Flags& flags);  // what decides about a program's code and plan, as one text
 runtime::EngineOptions engine_options(const Flags& flags, bool measure_kernels);
 
-// What --device names, opened. With --device cuda or auto the GPU starts in a thread: make the object early, call open() late.
-class DeviceChoice {
- public:
+// What --device names, opened (runtime/session/device_choice.h).
+struct DeviceChoice : runtime::DeviceChoice {
   static Result<DeviceChoice> start(const Flags& flags);
-  bool is_cpu() const { return kind_ == Kind::cpu; }
-  bool is_starting() const { return preparation_ != nullptr; }  // a GPU, in its thread
-  // Waits for the device; not for is_cpu(). Prints a note when `auto` takes the simulator.
-  Result<device::Device*> open();
-
- private:
-  enum class Kind : uint8_t { automatic, cuda, simulator, cpu } kind_ = Kind::cpu;
-  std::string arch_;
-  std::unique_ptr<cuda::Preparation> preparation_;
-  std::unique_ptr<device::Device> device_;
 };
 
-struct NamedSource {
-  std::string name;  // "q06"
-  std::string file;  // as messages name it
-  std::string text;  // of HorseIR
-  // A SQL statement instead: part of the file's text, which all of its statements share.
-  struct Statement {
-    std::shared_ptr<const std::string> text;
-    size_t begin, end;
-  };
-  std::optional<Statement> sql = {};
-};
-// The statements of a SQL text, each a program of its own; `name` numbered when there are several.
-std::vector<NamedSource> split_sql(const std::string& name, const std::string& file, std::string text);
+using runtime::NamedSource, runtime::split_sql;
 // Files (or - for stdin), named after their stem.
 Result<std::vector<NamedSource>> read_programs(const std::vector<std::string>& paths);
 

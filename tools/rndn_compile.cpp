@@ -3,7 +3,6 @@
 #include <cstdio>
 
 #include "libraries/base/system/files.h"
-#include "libraries/base/system/parallel.h"
 #include "tools/rndn.h"
 
 namespace rndn::tools {
@@ -88,20 +87,10 @@ Result<std::string> emit_program(const NamedSource& program, const Flags& flags,
   runtime::find_stage(stage, options.until);
   if (options.until >= runtime::Stage::sass && flags.arch.empty()) return usage_error("--emit {} needs --arch", stage);
   if (flags.arch.empty()) options.target = "sm_60";  // PTX that every target takes
-  ThreadPool pool(flags.threads);
-  options.pool = &pool;
-  options.schema = &schema;
-  SourceManager sources;
-  DiagnosticSink sink;
-  Timings timings;
-  auto compiled = runtime::compile(sources.add(program.file, program.text), sources, options, sink, timings);
-  sink.sort_by_position();
-  print_diagnostics(sink, sources);
-  if (!compiled) return compiled.error();
-  ASSIGN_OR_RETURN(std::string text, runtime::emit(*compiled, options.until));
-  for (const codegen::KernelCode& k : compiled->code.kernels)
-    if (!k.refused.empty()) note(fmt::format("kernel `{}` has no code: {}", k.name, k.refused));
-  if (options.until >= runtime::Stage::ptx && text.empty())
+  const runtime::Stage until = options.until;
+  ASSIGN_OR_RETURN(std::string text, runtime::emit_program(program, std::move(options), &schema, flags.threads,
+                                                           runtime::say_to_stderr));
+  if (until >= runtime::Stage::ptx && text.empty())
     return input_error("{}: the program has no kernels: there is no {} to write (--emit outline shows what it has)",
                        program.file, stage);
   return text;

@@ -8,8 +8,6 @@
 
 #include "assembler/isa/isa.h"
 #include "libraries/base/system/files.h"
-#include "runtime/planner/statements.h"
-#include "runtime/simulator/simulator_device.h"
 #include "tools/rndn.h"
 
 namespace rndn::tools {
@@ -212,57 +210,11 @@ runtime::EngineOptions engine_options(const Flags& flags, bool measure_kernels) 
 }
 
 Result<DeviceChoice> DeviceChoice::start(const Flags& flags) {
-  DeviceChoice choice;
-  choice.arch_ = flags.arch.empty() ? "sm_86" : flags.arch;
-  int ordinal = -1;
-  std::string_view name = flags.device;
-  if (name == "auto")
-    choice.kind_ = Kind::automatic;
-  else if (name == "sim")
-    choice.kind_ = Kind::simulator;
-  else if (name == "cpu")
-    choice.kind_ = Kind::cpu;
-  else if (name == "cuda")
-    choice.kind_ = Kind::cuda;
-  else if (name.starts_with("cuda:") && name.size() > 5 && name.size() < 9 &&
-           name.find_first_not_of("0123456789", 5) == std::string_view::npos) {
-    choice.kind_ = Kind::cuda;
-    ordinal = std::stoi(std::string(name.substr(5)));
-  } else {
-    return usage_error("--device is auto, cuda, cuda:N, sim or cpu, not `{}`", flags.device);
-  }
-  if (flags.backend == "driver" && choice.kind_ == Kind::simulator)
+  auto choice = runtime::DeviceChoice::start(flags.device, flags.arch, runtime::say_to_stderr);
+  if (!choice) return choice.error();
+  if (flags.backend == "driver" && choice->is_simulator())
     return usage_error("--backend driver needs a GPU: the simulator has no PTX compiler");
-  if (choice.kind_ == Kind::cuda || choice.kind_ == Kind::automatic) choice.preparation_ = cuda::prepare(ordinal);
-  return choice;
-}
-
-Result<device::Device*> DeviceChoice::open() {
-  if (device_) return device_.get();
-  CHECK(!is_cpu());
-  if (preparation_) {
-    auto gpu = cuda::open(*preparation_);
-    preparation_.reset();
-    if (gpu) {
-      device_ = *std::move(gpu);
-      return device_.get();
-    }
-    if (kind_ == Kind::cuda) return gpu.error();
-    note(fmt::format("no usable GPU ({}); running on the simulator for {}", gpu.error().message, arch_));
-  }
-  ASSIGN_OR_RETURN(device_, runtime::open_simulator(arch_));
-  return device_.get();
-}
-
-std::vector<NamedSource> split_sql(const std::string& name, const std::string& file, std::string text) {
-  const auto shared = std::make_shared<const std::string>(std::move(text));
-  const std::vector<planner::Statement> statements = planner::split_statements(*shared);
-  std::vector<NamedSource> programs;
-  for (const planner::Statement& s : statements) {
-    std::string own = statements.size() > 1 ? fmt::format("{}-{}", name, programs.size() + 1) : name;
-    programs.push_back({std::move(own), file, "", NamedSource::Statement{shared, s.begin, s.end}});
-  }
-  return programs;
+  return DeviceChoice{*std::move(choice)};
 }
 
 Result<std::vector<NamedSource>> read_programs(const std::vector<std::string>& paths) {

@@ -287,7 +287,7 @@ TEST_F(Cli, WrongUsage) {
            {"rndn run --time json p.hir --device cpu",
             "error: there is no program `json`; a format goes with `=`: --time=json\n"},
            {"rndn run p.hir --cache d --no-cache", "error: --cache excludes --no-cache\n"},
-           {"rndn run p.hir --device gpu", "error: --device is auto, cuda, cuda:N, sim or cpu, not `gpu`\n"},
+           {"rndn run p.hir --device gpu", "error: a device is auto, cuda, cuda:N, sim or cpu, not `gpu`\n"},
            {"rndn run p.hir --backend nvcc --device sim",
             "error: --backend is rndn, ptxas, ptxas:PATH or driver, not `nvcc`\n"},
            {"rndn run p.hir --backend driver --device sim",

@@ -1,0 +1,128 @@
+// Programs and SQL statements run one after the other, with data, device, plans and library modules
+// kept: the whole toolchain behind one object, for the command line, Python and whoever embeds it.
+//
+//   ASSIGN_OR_RETURN(DeviceChoice device, DeviceChoice::start("auto", "", note));
+//   Session session(source, std::move(device), {.say = to_stderr});
+//   for (const NamedSource& s : split_sql("query", "<query>", "SELECT 1; SELECT 2"))
+//     ASSIGN_OR_RETURN(Session::Outcome outcome, session.run(s, RunOptions()));   // .results, .columns
+//
+// Not thread-safe. Diagnostics go to `say` as text; the error that comes with them is empty.
+#pragma once
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "libraries/base/system/parallel.h"
+#include "runtime/compiler/code_cache.h"
+#include "runtime/compiler/compile.h"
+#include "runtime/data/tables.h"
+#include "runtime/engine.h"
+#include "runtime/print_result.h"
+#include "runtime/session/device_choice.h"
+#include "runtime/sql/queries.h"
+
+namespace rndn::runtime {
+
+struct NamedSource {
+  std::string name;  // "q06"
+  std::string file;  // as messages name it
+  std::string text;  // of HorseIR
+  // A SQL statement instead: part of the file's text, which all of its statements share.
+  struct Statement {
+    std::shared_ptr<const std::string> text;
+    size_t begin, end;
+  };
+  std::optional<Statement> sql = {};
+};
+// The statements of a SQL text, each a program of its own; `name` numbered when there are several.
+std::vector<NamedSource> split_sql(const std::string& name, const std::string& file,
+                                   std::string text);
+
+struct RunOptions {
+  CompileOptions compile;  // its schema, caches, pool and memory are the session's own
+  bool own_target = true;  // compile.target is the device's
+  EngineOptions engine;
+  std::string code;      // what of the options decides about code and plans, as one text
+  unsigned repeat = 1;   // runs of the program
+  unsigned threads = 0;  // 0: all cores; the first run decides
+  bool cache = true;     // code is kept on disk, plans in memory
+  bool reports = false;  // one per run, with times of kernels
+};
+
+struct SessionOptions {
+  std::string file_cache;   // folder for the columns of load_csv; empty: none
+  Say say = say_to_stderr;  // diagnostics and warnings, each with its ends of lines
+};
+
+class Session {
+ public:
+  // `source` may be null: no tables. The device, which outlives the session, opens when the first
+  // program needs it.
+  Session(std::shared_ptr<data::Source> source, std::shared_ptr<DeviceChoice> device,
+          SessionOptions options);
+  Session(std::shared_ptr<data::Source> source, DeviceChoice device, SessionOptions options);
+
+  struct Outcome {
+    const hir::Program* typed = nullptr;     // until the next run
+    std::vector<sql::ResultColumn> columns;  // of a SQL query
+    bool is_sql = false;
+    std::vector<data::Value> results;  // of the last run
+    std::string printed;               // by @print, in the last run
+    std::vector<RunReport> reports;    // one per run, when they are wanted
+    size_t fallbacks = 0;
+  };
+  // Compiles the program or SQL statement and runs it options.repeat times. A program that comes
+  // again, with the same options, is not compiled again: the last programs' plans stay on the
+  // device.
+  Result<Outcome> run(const NamedSource& program, const RunOptions& options);
+
+  const SourceManager& sources() const { return sources_; }
+  const reference::Tables& tables() const { return *tables_; }
+  // The statement as a program.
+  Result<const SqlQuery*> prepare_sql(const NamedSource& statement, SqlQueries::Until until,
+                                      Timings& timings);
+  const data::Source* source() const { return source_.get(); }
+  Result<device::Device*> device();  // opens it; not with --device cpu
+
+ private:
+  // A program that can run.
+  struct Ready {
+    std::string key;  // its text and the flags that decide about its code
+    Compiled compiled;
+    FileId file{};
+    std::string said;                    // by the compiler
+    std::unique_ptr<Engine::Plan> plan;  // none with --device cpu
+  };
+  static constexpr size_t most_ready = 64;
+  void say(const std::string& text) const;
+  Result<Outcome> run_program(const NamedSource& program, const RunOptions& options,
+                              Timings timings);
+  Result<Ready*> prepare(const NamedSource& program, const RunOptions& options, Timings& timings);
+
+  std::shared_ptr<data::Source> source_;
+  std::unique_ptr<reference::Tables> tables_;
+  std::shared_ptr<DeviceChoice> choice_;
+  const Say say_;
+  CodeCache code_cache_;              // outlives the engine
+  std::unique_ptr<ThreadPool> pool_;  // outlives the engine
+  assembler::Workspace workspace_;
+  libdevice::Math math_;
+  std::unique_ptr<Engine> engine_;
+  SourceManager sources_;
+  std::optional<SqlQueries> sql_;
+  std::shared_ptr<const std::string> sql_text_;  // that sql_file_ has
+  FileId sql_file_{};
+  std::vector<std::unique_ptr<Ready>> ready_;  // the one that was used last at the end
+};
+
+// The results of a run as text.
+Result<std::string> print(const Session::Outcome& outcome, Format format);
+
+// A stage of a program as text (cubin: bytes), compiled without a device. `schema` may be null.
+Result<std::string> emit_program(const NamedSource& program, CompileOptions options,
+                                 const data::Schema* schema, unsigned threads, const Say& say);
+
+}  // namespace rndn::runtime
