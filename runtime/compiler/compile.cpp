@@ -9,32 +9,12 @@
 #include "runtime/compiler/code_cache.h"
 #include "runtime/data/cache.h"
 #include "runtime/compiler/ptxas.h"
+#include "runtime/compiler/disassemble.h"
 
 namespace rndn::runtime {
 namespace {
 
 constexpr std::string_view stage_names[] = {"hir", "typed", "outline", "ptx", "sass", "cubin"};
-
-// SASS of every kernel, an instruction per line with its address.
-Result<std::string> disassemble(const std::vector<std::byte>& file) {
-  std::string out;
-  if (file.empty()) return out;
-  ASSIGN_OR_RETURN(cubin::Image image, cubin::read(file));
-  const isa::Target* target = isa::find_target(fmt::format("sm_{}", image.sm));
-  if (!target) return input_error("cannot print the code of a cubin for sm_{}", image.sm);
-  out += fmt::format("\t.target\tsm_{}\n", image.sm);
-  for (const cubin::Kernel& kernel : image.kernels) {
-    out += fmt::format("\n\t.section\t.text.{}\n{}:\n", kernel.name, kernel.name);
-    for (const isa::Located& at : isa::unpack(*target, kernel.code)) {
-      isa::Instruction instruction;
-      if (isa::decode(*target, at.word, at.address, instruction))
-        out += fmt::format("        /*{:04x}*/ {} ;\n", at.address, isa::text(*target, instruction));
-      else
-        out += fmt::format("        /*{:04x}*/ .word {:#018x}, {:#018x} ;\n", at.address, at.word.lo, at.word.hi);
-    }
-  }
-  return out;
-}
 
 // True when the assembler's message is about that function.
 bool names_function(const std::string& message, const std::string& name) {
@@ -206,6 +186,27 @@ Result<Compiled> compile(FileId file, const SourceManager& sources, const Compil
     case Backend::driver: break;  // the device compiles the text when it loads it
   }
   return c;
+}
+
+// SASS of every kernel, an instruction per line with its address.
+Result<std::string> disassemble(const std::vector<std::byte>& file) {
+  std::string out;
+  if (file.empty()) return out;
+  ASSIGN_OR_RETURN(cubin::Image image, cubin::read(file));
+  const isa::Target* target = isa::find_target(fmt::format("sm_{}", image.sm));
+  if (!target) return input_error("cannot print the code of a cubin for sm_{}", image.sm);
+  out += fmt::format("\t.target\tsm_{}\n", image.sm);
+  for (const cubin::Kernel& kernel : image.kernels) {
+    out += fmt::format("\n\t.section\t.text.{}\n{}:\n", kernel.name, kernel.name);
+    for (const isa::Located& at : isa::unpack(*target, kernel.code)) {
+      isa::Instruction instruction;
+      if (isa::decode(*target, at.word, at.address, instruction))
+        out += fmt::format("        /*{:04x}*/ {} ;\n", at.address, isa::text(*target, instruction));
+      else
+        out += fmt::format("        /*{:04x}*/ .word {:#018x}, {:#018x} ;\n", at.address, at.word.lo, at.word.hi);
+    }
+  }
+  return out;
 }
 
 Result<std::string> emit(const Compiled& c, Stage stage) {

@@ -146,7 +146,7 @@ Column validity_of(const Column& column, unsigned threads) {
   if (column.validity)
     valid.data = column.validity;
   else
-    std::fill(valid.data->begin(), valid.data->end(), std::byte{1});
+    std::fill_n(valid.data->data(), valid.data->size(), std::byte{1});
   compute_statistics(valid, threads);
   return valid;
 }

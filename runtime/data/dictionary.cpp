@@ -69,6 +69,10 @@ class TextCodes {
 
 }  // namespace
 
+uint64_t dictionary_limit(uint64_t rows) {
+  return std::max<uint64_t>(256, std::min<uint64_t>(rows / 8, 1 << 16));
+}
+
 void encode_dictionary(Column& column, uint64_t limit, unsigned threads) {
   CHECK(column.encoding == Encoding::text, "only text becomes a dictionary");
   // Every part numbers its own values in order of first occurrence; joined in order of the parts they are in order for the column.

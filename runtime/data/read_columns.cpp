@@ -40,11 +40,6 @@ namespace {
 
 constexpr size_t longest_text = (1 << 24) - 1;  // bytes
 
-// A column with at most this many distinct values gets a dictionary.
-uint64_t dictionary_limit(uint64_t rows) {
-  return std::max<uint64_t>(256, std::min<uint64_t>(rows / 8, 1 << 16));
-}
-
 class ColumnReader {
  public:
   ColumnReader(const TextFile& file, const TableSchema& table, const SourceOptions& options)

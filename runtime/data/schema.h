@@ -31,13 +31,18 @@ struct Decimal {
   bool holds(double value) const;
 };
 
+// What integers of a column stand for in SQL, if not for signed ones of their width. Times are
+// microseconds, of the day or since 1970.
+enum class Meaning : uint8_t { number, u8, u16, u32, time, timestamp, timestamp_utc };
+
 struct ColumnSchema {
   std::string name;
   hir::BasicType type{};           // foreign keys: of the key
-  std::optional<Decimal> decimal;  // of f64 only
+  std::optional<Decimal> decimal;  // of f64, and of i64, which is the value times 10^scale
   std::string foreign_table;       // empty: no foreign key
   std::string foreign_key;
   DateFormat format;  // date and dt
+  Meaning meaning = Meaning::number;
   bool is_foreign_key() const { return !foreign_table.empty(); }
 };
 
@@ -49,6 +54,10 @@ struct TableSchema {
   bool quoted = false;  // fields may stand in quotes
   std::vector<ColumnSchema> columns;
   std::vector<std::string> primary;
+  struct Refused {
+    std::string name, type;
+  };
+  std::vector<Refused> refused;  // further columns, of types that nothing here can hold
 
   const ColumnSchema* find(std::string_view column) const;  // null: none
   // Sets the file, and what its name says of it.

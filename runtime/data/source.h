@@ -75,6 +75,11 @@ class Source {
                                              std::optional<hir::BasicType> as = {});
   // Whether the column is in memory already.
   bool is_loaded(std::string_view table, std::string_view column) const;
+  // Where a value stands, for messages; tables and columns are positions in the schema.
+  std::string describe(size_t table, size_t column, uint64_t row) {
+    std::lock_guard lock(mutex_);
+    return loader_->describe(table, column, row);
+  }
 
  private:
   using Key = std::pair<size_t, size_t>;  // table, column
@@ -111,6 +116,8 @@ Result<std::shared_ptr<Bytes>> find_foreign_rows(const Column& child, const Colu
                                                                   const ForeignKeyNames& names,
                                                                   const Describe& describe, unsigned threads = 0);
 
+// A column with at most this many distinct values gets a dictionary.
+uint64_t dictionary_limit(uint64_t rows);
 // Turns a column with encoding `text` into one with a dictionary, if it has at most `limit` distinct values; else leaves it.
 void encode_dictionary(Column& column, uint64_t limit, unsigned threads = 0);
 

@@ -73,6 +73,9 @@ class JoinedLoader final : public TableLoader {
 
   const Schema& schema() const override { return schema_; }
   Result<uint64_t> rows(size_t table) override { return of(table).rows(tables_[table].position); }
+  std::optional<uint64_t> rows_at_hand(size_t table) const override {
+    return of(table).rows_at_hand(tables_[table].position);
+  }
   Result<std::vector<Column>> load(size_t table, std::span<const size_t> columns) override {
     return of(table).load(tables_[table].position, columns);
   }
@@ -98,6 +101,40 @@ class JoinedLoader final : public TableLoader {
   std::vector<Loader> loaders_;
   Schema schema_;
   std::vector<Place> tables_;
+};
+
+// A source as the loader of another.
+class SharedLoader final : public TableLoader {
+ public:
+  explicit SharedLoader(std::shared_ptr<Source> source) : source_(std::move(source)) {}
+
+  const Schema& schema() const override { return source_->schema(); }
+  Result<uint64_t> rows(size_t table) override { return source_->rows(at(table).name); }
+  std::optional<uint64_t> rows_at_hand(size_t table) const override {
+    return source_->rows_at_hand(at(table).name);
+  }
+  Result<std::vector<Column>> load(size_t table, std::span<const size_t> columns) override {
+    std::vector<std::string> names;
+    for (size_t c : columns) names.push_back(at(table).columns[c].name);
+    ASSIGN_OR_RETURN(const auto loaded, source_->columns(at(table).name, names));
+    std::vector<Column> copies;  // that share their data
+    for (const std::shared_ptr<const Column>& column : loaded) copies.push_back(*column);
+    return copies;
+  }
+  Result<Column> load_as(size_t table, size_t column, hir::BasicType type) override {
+    ASSIGN_OR_RETURN(const auto loaded,
+                     source_->column_as(at(table).name, at(table).columns[column].name, type));
+    return *loaded;
+  }
+  bool keys_hold(size_t) const override { return true; }  // the source has checked them
+  std::string fingerprint(size_t, size_t) const override { return ""; }
+  std::string describe(size_t table, size_t column, uint64_t row) override {
+    return source_->describe(table, column, row);
+  }
+
+ private:
+  const TableSchema& at(size_t table) const { return schema().tables[table]; }
+  const std::shared_ptr<Source> source_;
 };
 
 // The files of a folder that are tables, in the order of their names.
@@ -222,6 +259,15 @@ Result<std::shared_ptr<Source>> open_source(const SourceNames& names,
     ASSIGN_OR_RETURN(Loader loader, open_file(table.second, table.first, for_files));
     loaders.push_back(std::move(loader));
   }
+  ASSIGN_OR_RETURN(Loader loader, JoinedLoader::make(std::move(loaders)));
+  return std::make_shared<Source>(std::move(loader));
+}
+
+Result<std::shared_ptr<Source>> join_sources(std::vector<std::shared_ptr<Source>> sources) {
+  if (sources.size() == 1) return std::move(sources[0]);
+  std::vector<Loader> loaders;
+  for (std::shared_ptr<Source>& source : sources)
+    loaders.push_back(std::make_unique<SharedLoader>(std::move(source)));
   ASSIGN_OR_RETURN(Loader loader, JoinedLoader::make(std::move(loaders)));
   return std::make_shared<Source>(std::move(loader));
 }

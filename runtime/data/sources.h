@@ -54,6 +54,8 @@ Result<std::shared_ptr<Source>> open_source(const SourceNames& names,
                                             std::span<const Scheme> schemes,
                                             const SourceOptions& options,
                                             const std::string& file_cache = "");
+// All tables of the sources, in their order; columns that they have loaded are shared.
+Result<std::shared_ptr<Source>> join_sources(std::vector<std::shared_ptr<Source>> sources);
 // The schema alone, for commands that read no data.
 Result<Schema> open_schema(const SourceNames& names, std::span<const Scheme> schemes,
                            const SourceOptions& options, const std::string& file_cache = "");

@@ -25,6 +25,7 @@ Session::Session(std::shared_ptr<data::Source> source, std::shared_ptr<DeviceCho
     : source_(std::move(source)),
       choice_(std::move(device)),
       say_(std::move(options.say)),
+      planner_(std::move(options.planner)),
       code_cache_(data::default_cache_directory()),
       math_(libdevice::default_places(data::default_cache_directory())) {
   data::SourceOptions for_files;
@@ -110,7 +111,7 @@ Result<Session::Ready*> Session::prepare(const NamedSource& program, const RunOp
 
 Result<const SqlQuery*> Session::prepare_sql(const NamedSource& statement, SqlQueries::Until until,
                                              Timings& timings) {
-  if (!sql_) sql_.emplace(source_, planner::Options::of_environment());
+  if (!sql_) sql_.emplace(source_, planner_);
   if (sql_text_ != statement.sql->text) {
     sql_text_ = statement.sql->text;
     sql_file_ = sources_.add(statement.file, *sql_text_);

@@ -54,6 +54,7 @@ struct RunOptions {
 
 struct SessionOptions {
   std::string file_cache;   // folder for the columns of load_csv; empty: none
+  planner::Options planner = planner::Options::of_environment();
   Say say = say_to_stderr;  // diagnostics and warnings, each with its ends of lines
 };
 
@@ -106,6 +107,7 @@ class Session {
   std::unique_ptr<reference::Tables> tables_;
   std::shared_ptr<DeviceChoice> choice_;
   const Say say_;
+  const planner::Options planner_;
   CodeCache code_cache_;              // outlives the engine
   std::unique_ptr<ThreadPool> pool_;  // outlives the engine
   assembler::Workspace workspace_;

@@ -34,6 +34,20 @@ constexpr Row rows[] = {
     {BasicType::dt, sql::TypeId::timestamp, 1'000},
 };
 
+// What it makes of integers that stand for something else.
+struct MeaningRow {
+  data::Meaning meaning;
+  sql::TypeId type;
+};
+constexpr MeaningRow meanings[] = {
+    {data::Meaning::u8, sql::TypeId::utinyint},
+    {data::Meaning::u16, sql::TypeId::usmallint},
+    {data::Meaning::u32, sql::TypeId::uinteger},
+    {data::Meaning::time, sql::TypeId::time},
+    {data::Meaning::timestamp, sql::TypeId::timestamp},
+    {data::Meaning::timestamp_utc, sql::TypeId::timestamptz},
+};
+
 const Row* row_of(BasicType type) {
   auto it = std::find_if(std::begin(rows), std::end(rows),
                          [&](const Row& row) { return row.stored == type; });
@@ -87,6 +101,7 @@ void SqlCatalog::add(const data::TableSchema& from) {
   sql::Table table{.name = from.name,
                    .rows = source_->rows_at_hand(from.name).value_or(0),
                    .primary = from.primary};
+  for (const data::TableSchema::Refused& c : from.refused) table.refused.push_back({c.name, c.type});
   for (const data::ColumnSchema& c : from.columns) {
     const Row* row = row_of(c.type);
     if (!row) {
@@ -94,6 +109,8 @@ void SqlCatalog::add(const data::TableSchema& from) {
       continue;
     }
     sql::Type type{row->type};
+    for (const MeaningRow& meant : meanings)
+      if (meant.meaning == c.meaning) type.id = meant.type;
     if (c.decimal) type = {sql::TypeId::decimal, c.decimal->precision, c.decimal->scale};
     table.columns.push_back({.name = c.name,
                              .type = type,

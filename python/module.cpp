@@ -1,0 +1,490 @@
+// The module `rndn._rndn`: a connection to tables and a device, results, and the compiler, as Python
+// sees them. The package around it (python/rndn) is what users import.
+//
+// The GIL is released while the runtime works. A connection serves one call at a time; several are
+// independent. What is said beside results (warnings, notes) comes with them as text; errors become
+// rndn.Error, with whose fault it is.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/function.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+
+#include "assembler/assemble.h"
+#include "assembler/isa/isa.h"
+#include "libraries/base/report/version.h"
+#include "ptx/parse.h"
+#include "runtime/arrow_result.h"
+#include "runtime/compiler/disassemble.h"
+#include "runtime/data/arrow.h"
+#include "runtime/data/cache.h"
+#include "runtime/print_sql.h"
+#include "runtime/session/session.h"
+#include "tpch/source.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using namespace rndn;
+
+namespace {
+
+struct Failed {
+  Error error;
+};
+
+// The text of an error that diagnostics have said is theirs.
+[[noreturn]] void fail(Error error, const std::string& said = "") {
+  if (error.message.empty()) error.message = said;
+  while (error.message.ends_with('\n')) error.message.pop_back();
+  throw Failed{std::move(error)};
+}
+template <class T>
+T get(Result<T> result, const std::string& said = "") {
+  if (!result) fail(result.error(), said);
+  return *std::move(result);
+}
+
+const char* fault_name(Fault fault) {
+  switch (fault) {
+    case Fault::input: return "input";
+    case Fault::usage: return "usage";
+    case Fault::world: return "world";
+    case Fault::internal: return "internal";
+  }
+  return "internal";
+}
+
+// The record in a capsule of Arrow's, which is empty from then on.
+template <class Record>
+data::Owned<Record> taken(nb::handle capsule, const char* name) {
+  auto* record = static_cast<Record*>(PyCapsule_GetPointer(capsule.ptr(), name));
+  if (!record) throw nb::python_error();
+  if (!record->release) fail(usage_error("this {} was used already", name));
+  return data::Owned<Record>(std::move(*record));
+}
+
+// One array as a stream.
+data::ArrowStream stream_of(data::Owned<ArrowSchema> schema, data::Owned<ArrowArray> array) {
+  struct State {
+    data::Owned<ArrowSchema> schema;
+    data::Owned<ArrowArray> array;
+  };
+  ArrowArrayStream stream{};
+  stream.get_schema = [](ArrowArrayStream* s, ArrowSchema* out) {
+    *out = static_cast<State*>(s->private_data)->schema.give();
+    return 0;
+  };
+  stream.get_next = [](ArrowArrayStream* s, ArrowArray* out) {
+    *out = static_cast<State*>(s->private_data)->array.give();
+    return 0;
+  };
+  stream.get_last_error = [](ArrowArrayStream*) -> const char* { return nullptr; };
+  stream.release = [](ArrowArrayStream* s) {
+    delete static_cast<State*>(s->private_data);
+    s->release = nullptr;
+  };
+  stream.private_data = new State{std::move(schema), std::move(array)};
+  return data::ArrowStream(std::move(stream));
+}
+
+// What has __arrow_c_stream__ or __arrow_c_array__.
+data::ArrowStream open_stream(nb::handle object) {
+  if (nb::hasattr(object, "__arrow_c_stream__"))
+    return taken<ArrowArrayStream>(object.attr("__arrow_c_stream__")(), "arrow_array_stream");
+  const nb::tuple pair = nb::cast<nb::tuple>(object.attr("__arrow_c_array__")());
+  return stream_of(taken<ArrowSchema>(pair[0], "arrow_schema"),
+                   taken<ArrowArray>(pair[1], "arrow_array"));
+}
+
+template <class Record>
+nb::capsule capsule_of(Record record, const char* name) {
+  auto* kept = new Record(record);
+  PyObject* capsule = PyCapsule_New(kept, name, [](PyObject* c) {
+    auto* r = static_cast<Record*>(PyCapsule_GetPointer(c, PyCapsule_GetName(c)));
+    if (r->release) r->release(r);
+    delete r;
+  });
+  return nb::steal<nb::capsule>(capsule);
+}
+
+// ---- results
+
+class QueryResult {
+ public:
+  QueryResult(runtime::Grid grid, std::vector<runtime::RunReport> reports, std::string said)
+      : grid_(std::move(grid)), reports_(std::move(reports)), said_(std::move(said)) {}
+
+  const std::vector<std::string>& names() const { return grid_.names; }
+  const std::vector<std::string>& types() const { return grid_.types; }
+  uint64_t rows() const { return grid_.rows; }
+  const std::string& said() const { return said_; }
+
+  nb::capsule stream() {
+    return capsule_of(runtime::ArrowResult::stream(arrow()), "arrow_array_stream");
+  }
+  std::string table(uint64_t most) const {
+    return runtime::print_grid(head(most), runtime::Format::table);
+  }
+  // Cells as text, row by row; None is NULL.
+  nb::list texts(uint64_t most) const {
+    nb::list all;
+    for (uint64_t r = 0; r < std::min(most, grid_.rows); ++r) {
+      nb::list row;
+      for (size_t c = 0; c < grid_.columns.size(); ++c) {
+        if (is_there(c, r))
+          row.append(nb::str(runtime::sql_text(grid_.sql[c].type, grid_.columns[c], r).c_str()));
+        else
+          row.append(nb::none());
+      }
+      all.append(row);
+    }
+    return all;
+  }
+  // The values of a column as Python has them: bool, int, float, str or None. Decimals are their
+  // text, dates days, times and timestamps microseconds.
+  nb::list values(size_t c) const {
+    using sql::TypeId;
+    nb::list all;
+    const data::Value& column = grid_.columns.at(c);
+    const sql::Type type = grid_.sql[c].type;
+    for (uint64_t r = 0; r < grid_.rows; ++r) {
+      if (!is_there(c, r))
+        all.append(nb::none());
+      else if (type.id == TypeId::boolean)
+        all.append(nb::bool_(column.as<uint8_t>()[r] != 0));
+      else if (type.id == TypeId::decimal)
+        all.append(nb::str(runtime::sql_text(type, column, r).c_str()));
+      else if (column.is_text_vector())
+        all.append(nb::str(column.text(r).data(), column.text(r).size()));
+      else if (type.id == TypeId::varchar)
+        all.append(nb::str(runtime::element_text(column, r, true).c_str()));
+      else if (type.id == TypeId::real)
+        all.append(nb::float_(column.as<float>()[r]));
+      else if (type.id == TypeId::double_)
+        all.append(nb::float_(column.as<double>()[r]));
+      else
+        all.append(nb::int_(runtime::integer_at(column, r)));
+    }
+    return all;
+  }
+  std::string report(const std::string& format) const {
+    runtime::TimeFormat wanted;
+    if (!runtime::find_time_format(format, wanted))
+      fail(usage_error("a report is text, json, html or trace, not `{}`", format));
+    return runtime::report(reports_, wanted);
+  }
+
+ private:
+  bool is_there(size_t c, uint64_t r) const {
+    const auto& valid = grid_.sql[c].valid;
+    return !valid || valid->as<uint8_t>()[r];
+  }
+  runtime::Grid head(uint64_t most) const {
+    runtime::Grid first = grid_;  // shares its columns
+    first.rows = std::min(first.rows, most);
+    for (data::Value& column : first.columns) column.size = std::min(column.size, most);
+    for (runtime::SqlCells& cells : first.sql)
+      if (cells.valid) cells.valid->size = std::min(cells.valid->size, most);
+    return first;
+  }
+  std::shared_ptr<const runtime::ArrowResult> arrow() {
+    nb::gil_scoped_release unlocked;
+    std::lock_guard lock(mutex_);
+    if (!arrow_) arrow_ = get(runtime::ArrowResult::make(grid_));
+    return arrow_;
+  }
+
+  runtime::Grid grid_;
+  std::vector<runtime::RunReport> reports_;
+  std::string said_;
+  std::mutex mutex_;
+  std::shared_ptr<const runtime::ArrowResult> arrow_;
+};
+
+// ---- connections
+
+class Connection {
+ public:
+  Connection(const std::string& device, const std::string& arch, const std::string& data,
+             const std::string& python)
+      : arch_(arch), planner_(planner::Options::of_environment()) {
+    planner_.python = python;
+    if (!arch.empty() && !isa::find_target(arch)) {
+      std::string all;
+      for (const isa::Target& t : isa::targets()) all += " " + std::string(t.name);
+      fail(usage_error("unknown target `{}`; targets are{}", arch, all));
+    }
+    device_ = std::make_shared<runtime::DeviceChoice>(
+        get(runtime::DeviceChoice::start(device, arch, say())));
+    if (!data.empty()) add_source(get(open({.data = data})), "");
+  }
+
+  // Gives the names and types of columns that SQL has no type for.
+  std::vector<std::string> add_arrow(const std::string& name, nb::handle object) {
+    data::ArrowStream stream = open_stream(object);
+    nb::gil_scoped_release unlocked;
+    return add(name, get(data::open_arrow(name, std::move(stream))));
+  }
+  // `open(columns)` gives a stream of them; `empty` a table without rows, of all.
+  std::vector<std::string> add_reader(const std::string& name, const std::string& place,
+                                      nb::handle empty, uint64_t rows, nb::object open) {
+    data::ArrowReader reader{.place = place, .schema = {}, .rows = rows, .read = {}};
+    data::ArrowStream stream = open_stream(empty);
+    if (stream->get_schema(stream.get(), reader.schema.get()) != 0) {
+      const char* why = stream->get_last_error(stream.get());
+      fail(input_error("{}: {}", place, why ? why : "it has no schema"));
+    }
+    const std::shared_ptr<nb::object> kept(new nb::object(std::move(open)), [](nb::object* o) {
+      nb::gil_scoped_acquire locked;
+      delete o;
+    });
+    reader.read = [kept, place](const std::vector<std::string>& columns)
+        -> Result<data::ArrowStream> {
+      nb::gil_scoped_acquire locked;
+      try {
+        return open_stream((*kept)(columns));
+      } catch (const nb::python_error& error) {
+        return input_error("{}: {}", place, error.what());
+      } catch (const Failed& failed) {
+        return failed.error;
+      }
+    };
+    nb::gil_scoped_release unlocked;
+    return add(name, get(data::open_arrow(name, std::move(reader))));
+  }
+  void add_file(const std::string& name, const std::string& path) {
+    nb::gil_scoped_release unlocked;
+    std::lock_guard lock(mutex_);
+    said_.clear();
+    add_source(get(open({.tables = {name + "=" + path}}), said_), name);
+  }
+  bool remove(const std::string& name) {
+    nb::gil_scoped_release unlocked;
+    std::lock_guard lock(mutex_);
+    const auto gone = std::erase_if(tables_, [&](const Named& t) { return same(t.name, name); });
+    if (gone) session_.reset();
+    return gone != 0;
+  }
+  // Names of tables, and of their columns with their types.
+  std::vector<std::string> tables() {
+    nb::gil_scoped_release unlocked;
+    std::lock_guard lock(mutex_);
+    std::vector<std::string> names;
+    for (const Named& t : tables_)
+      for (const data::TableSchema& schema : t.source->schema().tables)
+        names.push_back(schema.name);
+    return names;
+  }
+
+  std::unique_ptr<QueryResult> sql(const std::string& text) {
+    nb::gil_scoped_release unlocked;
+    std::lock_guard lock(mutex_);
+    said_.clear();
+    runtime::Session& session = open_session();
+    runtime::RunOptions options = run_options();
+    std::unique_ptr<QueryResult> result;
+    for (const runtime::NamedSource& statement : statements(text)) {
+      auto outcome = get(session.run(statement, options), said_);
+      if (outcome.results.size() != 1)
+        fail({Fault::internal, "the program of a query has no result"});
+      result = std::make_unique<QueryResult>(
+          get(runtime::sql_grid(outcome.results[0], outcome.columns)), std::move(outcome.reports),
+          said_);
+    }
+    return result;
+  }
+  // A statement as the HorseIR program that runs, or its plan as JSON.
+  std::string translate(const std::string& text, bool plan) {
+    nb::gil_scoped_release unlocked;
+    std::lock_guard lock(mutex_);
+    return query(text, plan);
+  }
+  nb::bytes emit(const std::string& text, bool is_sql, const std::string& arch,
+                 const std::string& stage) {
+    std::string out;
+    {
+      nb::gil_scoped_release unlocked;
+      std::lock_guard lock(mutex_);
+      const std::string program = is_sql ? query(text, false) : text;
+      runtime::CompileOptions options;
+      if (!runtime::find_stage(stage, options.until))
+        fail(usage_error("there is no stage `{}`", stage));
+      options.target = check_arch(arch);
+      runtime::Session& session = open_session();
+      const data::Schema* schema = session.source() ? &session.source()->schema() : nullptr;
+      said_.clear();
+      out = get(runtime::emit_program({"program", is_sql ? "<program of <sql>>" : "<hir>", program},
+                                      options, schema, 0, say()),
+                said_);
+    }
+    return nb::bytes(out.data(), out.size());
+  }
+
+  static std::string check_arch(const std::string& arch) {
+    if (isa::find_target(arch)) return arch;
+    std::string all;
+    for (const isa::Target& t : isa::targets()) all += " " + std::string(t.name);
+    fail(usage_error("unknown target `{}`; targets are{}", arch, all));
+  }
+
+ private:
+  struct Named {
+    std::string name;  // empty: of the connection's own data
+    std::shared_ptr<data::Source> source;
+  };
+
+  // As SQL compares names.
+  static bool same(std::string_view a, std::string_view b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](char x, char y) {
+      return std::tolower(static_cast<unsigned char>(x)) ==
+             std::tolower(static_cast<unsigned char>(y));
+    });
+  }
+  runtime::Say say() {
+    return [this](const std::string& text) { said_ += text; };
+  }
+  Result<std::shared_ptr<data::Source>> open(const data::SourceNames& names) {
+    data::SourceOptions options;
+    options.progress = false;
+    options.note = [this](const std::string& text) { said_ += "note: " + text + "\n"; };
+    const std::array all = {tpch::scheme};
+    return data::open_source(names, all, options, data::default_cache_directory());
+  }
+  std::vector<std::string> add(const std::string& name, std::unique_ptr<data::TableLoader> loader) {
+    std::vector<std::string> refused;
+    for (const auto& column : loader->schema().tables[0].refused)
+      refused.push_back(fmt::format("`{}` is {}", column.name, column.type));
+    std::lock_guard lock(mutex_);
+    add_source(std::make_shared<data::Source>(std::move(loader)), name);
+    return refused;
+  }
+  // A table of that name makes room.
+  void add_source(std::shared_ptr<data::Source> source, const std::string& name) {
+    if (!tables_.empty() && tables_[0].name.empty())
+      for (const data::TableSchema& own : tables_[0].source->schema().tables)
+        if (same(own.name, name))
+          fail(usage_error("there is a table `{}` in the connection's data already", own.name));
+    std::erase_if(tables_, [&](const Named& t) { return same(t.name, name); });
+    tables_.push_back({name, std::move(source)});
+    session_.reset();
+  }
+  runtime::Session& open_session() {
+    if (session_) return *session_;
+    std::vector<std::shared_ptr<data::Source>> sources;
+    for (const Named& t : tables_) sources.push_back(t.source);
+    std::shared_ptr<data::Source> all;
+    if (!sources.empty()) all = get(data::join_sources(std::move(sources)));
+    session_ = std::make_unique<runtime::Session>(
+        all, device_,
+        runtime::SessionOptions{.file_cache = data::default_cache_directory(),
+                                .planner = planner_,
+                                .say = say()});
+    return *session_;
+  }
+  runtime::RunOptions run_options() const {
+    runtime::RunOptions options;
+    if (!arch_.empty()) options.compile.target = arch_;
+    options.own_target = arch_.empty();
+    options.engine.measure_kernels = false;
+    options.reports = true;
+    return options;
+  }
+  static std::vector<runtime::NamedSource> statements(const std::string& text) {
+    std::vector<runtime::NamedSource> all = runtime::split_sql("query", "<sql>", text);
+    if (all.empty()) fail(input_error("<sql>: there is no statement"));
+    return all;
+  }
+  std::string query(const std::string& text, bool plan) {
+    said_.clear();
+    const std::vector<runtime::NamedSource> all = statements(text);
+    if (all.size() > 1) fail(usage_error("expected one statement, not {}", all.size()));
+    Timings timings;
+    using Until = runtime::SqlQueries::Until;
+    const runtime::SqlQuery* made = get(
+        open_session().prepare_sql(all[0], plan ? Until::plan : Until::program, timings), said_);
+    return plan ? made->planned.plan : made->translation->program;
+  }
+
+  std::mutex mutex_;
+  const std::string arch_;
+  planner::Options planner_;
+  std::string said_;  // since the call began
+  std::shared_ptr<runtime::DeviceChoice> device_;
+  std::vector<Named> tables_;
+  std::unique_ptr<runtime::Session> session_;  // of these tables; null: not opened since they came
+};
+
+// ---- the assembler
+
+nb::bytes assemble(const std::string& text, const std::string& arch, int level) {
+  std::vector<std::byte> cubin;
+  {
+    nb::gil_scoped_release unlocked;
+    SourceManager sources;
+    DiagnosticSink sink;
+    const ptx::Module module = ptx::parse(sources.add("<ptx>", text), sources, sink);
+    if (sink.has_errors()) fail({Fault::input, ""}, render(sink, sources));
+    assembler::Options options;
+    options.level = level;
+    options.target = isa::find_target(
+        Connection::check_arch(arch.empty() ? fmt::format("sm_{}", module.target) : arch));
+    if (module.target > options.target->sm)
+      fail(input_error("<ptx>: .target sm_{} does not run on {}", module.target, arch));
+    Timings timings;
+    cubin = get(assembler::assemble(module, options, timings)).cubin;
+  }
+  return nb::bytes(cubin.data(), cubin.size());
+}
+
+std::string disassemble(nb::bytes cubin) {
+  const auto* data = static_cast<const std::byte*>(cubin.data());
+  const std::vector<std::byte> bytes(data, data + cubin.size());
+  nb::gil_scoped_release unlocked;
+  return get(runtime::disassemble(bytes));
+}
+
+}  // namespace
+
+NB_MODULE(_rndn, m) {
+  m.doc() = "The native half of the package rndn.";
+  nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const Failed& failed) {
+      const nb::object type = nb::module_::import_("rndn._error").attr("Error");
+      const nb::object error = type(failed.error.message, fault_name(failed.error.fault));
+      PyErr_SetObject(type.ptr(), error.ptr());
+    }
+  });
+  nb::class_<QueryResult>(m, "QueryResult")
+      .def_prop_ro("names", &QueryResult::names)
+      .def_prop_ro("types", &QueryResult::types)
+      .def_prop_ro("rows", &QueryResult::rows)
+      .def_prop_ro("said", &QueryResult::said)
+      .def("stream", &QueryResult::stream)
+      .def("table", &QueryResult::table, "most"_a)
+      .def("texts", &QueryResult::texts, "most"_a)
+      .def("values", &QueryResult::values, "column"_a)
+      .def("report", &QueryResult::report, "format"_a);
+  nb::class_<Connection>(m, "Connection")
+      .def(nb::init<const std::string&, const std::string&, const std::string&,
+                    const std::string&>(),
+           "device"_a, "arch"_a, "data"_a, "python"_a)
+      .def("add_arrow", &Connection::add_arrow, "name"_a, "object"_a)
+      .def("add_reader", &Connection::add_reader, "name"_a, "place"_a, "empty"_a, "rows"_a,
+           "open"_a)
+      .def("add_file", &Connection::add_file, "name"_a, "path"_a)
+      .def("remove", &Connection::remove, "name"_a)
+      .def("tables", &Connection::tables)
+      .def("sql", &Connection::sql, "text"_a)
+      .def("translate", &Connection::translate, "text"_a, "plan"_a)
+      .def("emit", &Connection::emit, "text"_a, "is_sql"_a, "arch"_a, "stage"_a);
+  m.def("assemble", &assemble, "ptx"_a, "arch"_a, "level"_a);
+  m.def("disassemble", &disassemble, "cubin"_a);
+  m.def("version", [] { return std::string(version()); });
+}

@@ -1,0 +1,37 @@
+"""SQL over Arrow tables, DataFrames and files, compiled for NVIDIA GPUs.
+
+    import rndn
+    db = rndn.connect()
+    db.register("t", {pandas, Polars, pyarrow ..})
+    db.sql("SELECT k, sum(x) FROM t GROUP BY k")
+"""
+
+from ._code import Code, assemble, compile, disassemble
+from ._connection import Connection
+from ._error import Error, Warning
+from ._result import Result, Timing
+from ._rndn import version as _version
+
+__version__ = _version()
+__all__ = [
+    "Code",
+    "Connection",
+    "Error",
+    "Result",
+    "Timing",
+    "Warning",
+    "assemble",
+    "compile",
+    "connect",
+    "disassemble",
+]
+
+
+def connect(device: str = "auto", arch: str = "", data: str = "") -> Connection:
+    """A connection to a device: "auto" (a GPU, else the simulator), "cuda", "cuda:N", "sim" or
+    "cpu" (the reference interpreter).
+
+    `arch` is the target to compile for, by default the device's own ("sm_86" for the simulator).
+    `data` is what `rndn --data` takes: a folder, a file or `tpch:SF`.
+    """
+    return Connection(device, arch, data)

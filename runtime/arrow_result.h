@@ -1,0 +1,41 @@
+// Results of SQL queries in Arrow's form (runtime/data/arrow_abi.h).
+//
+//   ASSIGN_OR_RETURN(std::shared_ptr<const ArrowResult> r, ArrowResult::make(value, columns));
+//   ArrowArrayStream stream = ArrowResult::stream(r);   // as many as wanted
+//
+// One array per result, whose numbers lie where the result has them; text, bits, decimals and
+// integers that are kept in another width are made, in one pass. Types: SQL's own; DECIMAL and
+// HUGEINT are decimal128, TIME time64[us], TIMESTAMP timestamp[us], with the zone UTC for
+// TIMESTAMPTZ, VARCHAR utf8 (large_utf8 from 2 GiB on).
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "frontend/sql/translate.h"
+#include "libraries/base/errors/result.h"
+#include "runtime/data/arrow_abi.h"
+#include "runtime/print_result.h"
+
+namespace rndn::runtime {
+
+class ArrowResult {
+ public:
+  static Result<std::shared_ptr<const ArrowResult>> make(const Grid& grid);
+
+  struct Column {
+    std::string name, format;
+    int64_t missing = 0;
+    std::vector<const void*> buffers;                 // the bitmap of validity first
+    std::vector<std::shared_ptr<const void>> owners;  // of the buffers
+  };
+  std::vector<Column> columns;
+  uint64_t rows = 0;
+
+  static ArrowArrayStream stream(std::shared_ptr<const ArrowResult> result);
+  static ArrowSchema schema(std::shared_ptr<const ArrowResult> result);
+};
+
+}  // namespace rndn::runtime

@@ -1,0 +1,46 @@
+// Arrow's formats, a row each. Private to this folder.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "frontend/types.h"
+#include "runtime/data/arrow_abi.h"
+#include "runtime/data/schema.h"
+
+namespace rndn::data {
+
+// How the elements of an Arrow array lie.
+enum class ArrowLayout : uint8_t {
+  none,     // no values: all are missing
+  bits,     // one bit each
+  signed_,  // integers of `bytes`
+  unsigned_,
+  floats,
+  decimal,  // integers of `bytes`, 4 to 32
+  text,     // offsets of `bytes` and characters
+  view,     // records of 16 bytes, and characters apart
+};
+
+struct ArrowFormat {
+  std::string_view text;  // of the record; ends in `:` or `,` where more follows
+  std::string_view name;  // as people call it
+  ArrowLayout layout;
+  uint8_t bytes;
+  hir::BasicType stored;
+  Meaning meaning = Meaning::number;
+  int64_t mul = 1, div = 1;  // stored = value * mul / div, which must be whole
+};
+
+// What becomes of a column.
+struct ArrowType {
+  const ArrowFormat* format = nullptr;  // of the values, with a dictionary of these
+  std::optional<Decimal> decimal;
+  const ArrowFormat* codes = nullptr;  // of a dictionary's indices; null: no dictionary
+};
+
+// The type of a column, or, where there is none, why in `refused`: the type by its name.
+std::optional<ArrowType> arrow_type(const ArrowSchema& schema, std::string& refused);
+
+}  // namespace rndn::data

@@ -1,0 +1,174 @@
+"""Connections, results and errors."""
+
+import datetime
+import decimal
+import subprocess
+import sys
+import threading
+
+import pandas
+import polars
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+import rndn
+
+TABLE = {"k": ["a", "b", "a"], "x": [1, 2, 3], "d": [datetime.date(2024, 2, 29)] * 3}
+
+
+@pytest.fixture(scope="module")
+def db():
+    return rndn.connect("sim", arch="sm_90").register("t", pa.table(TABLE))
+
+
+@pytest.mark.parametrize("make", [pandas.DataFrame, polars.DataFrame, pa.table])
+def test_data_frames_are_tables(make):
+    db = rndn.connect("cpu").register("t", make({"k": TABLE["k"], "x": TABLE["x"]}))
+    assert db.sql("SELECT k, sum(x) FROM t GROUP BY k ORDER BY k").fetchall() == [("a", 4), ("b", 2)]
+
+
+def test_results_are_tables_of_every_library(db):
+    result = db.sql("SELECT k, x, d, x * 1.25 AS m FROM t ORDER BY x")
+    assert result.columns == ["k", "x", "d", "m"]
+    assert result.types[:3] == ["VARCHAR", "BIGINT", "DATE"]
+    day = datetime.date(2024, 2, 29)
+    rows = [("a", 1, day, decimal.Decimal("1.25")), ("b", 2, day, decimal.Decimal("2.50")),
+            ("a", 3, day, decimal.Decimal("3.75"))]
+    assert result.fetchall() == rows
+    assert [tuple(r.values()) for r in result.arrow().to_pylist()] == rows
+    assert result.pl().rows() == rows
+    assert list(result.df()["x"]) == [1, 2, 3]
+    again = rndn.connect("cpu").register("r", db.sql("SELECT k, x FROM t"))
+    assert again.sql("SELECT count(*) FROM r").fetchone() == (3,)
+
+
+def test_nulls_of_results(db):
+    result = db.sql("SELECT x, CASE WHEN x > 1 THEN k END AS c FROM t ORDER BY x")
+    assert result.fetchall() == [(1, None), (2, "b"), (3, "a")]
+    assert result.arrow()["c"].null_count == 1
+    assert "NULL" in repr(result) and "<i>NULL</i>" in result._repr_html_()
+    assert db.sql("SELECT sum(x) FROM t WHERE x > 9").fetchall() == [(None,)]
+
+
+def test_results_are_readable(db):
+    result = db.sql("SELECT k, x FROM t ORDER BY x")
+    assert repr(result).splitlines()[0].split() == ["k", "x"]
+    assert repr(result).endswith("(3 rows)")
+    many = rndn.connect("cpu").register("m", pa.table({"i": range(100)})).table("m")
+    assert repr(many).endswith("(100 rows, the first 40 shown)")
+    assert "<th>k<br>" in result._repr_html_()
+    assert result.timing.report["total_ns"] > 0 if "total_ns" in result.timing.report else True
+    assert "html" in result.timing.html()
+
+
+def test_parameters_are_values(db):
+    assert db.sql("SELECT x FROM t WHERE k = ? AND x > ?", ["a", 1]).fetchall() == [(3,)]
+    assert db.sql("SELECT x FROM t WHERE k = $k", {"k": "b"}).fetchall() == [(2,)]
+    tricky = "'; DROP TABLE t; --"
+    assert db.sql("SELECT $1 AS q, '?' AS p -- ?\n", [tricky]).fetchall() == [(tricky, "?")]
+    for values, why in [([], "no value"), ([1, 2], "no place"), ([object()], "no literal")]:
+        with pytest.raises(rndn.Error, match=why) as error:
+            db.sql("SELECT x FROM t WHERE x = ?", values)
+        assert error.value.fault == "usage"
+
+
+def test_errors_have_their_caret(db):
+    with pytest.raises(rndn.Error) as error:
+        db.sql("SELECT y FROM t")
+    assert str(error.value).startswith("<sql>:1:8: error:") and "^" in str(error.value)
+    assert error.value.fault == "input"
+    with pytest.raises(rndn.Error, match="a device is auto"):
+        rndn.connect("gpu")
+    with pytest.raises(rndn.Error, match="unknown target `sm_1`"):
+        rndn.connect("sim", arch="sm_1")
+    with pytest.raises(rndn.Error, match="no statement"):
+        db.sql("  ")
+
+
+def test_files_are_tables(tmp_path):
+    pa.parquet.write_table(pa.table(TABLE), tmp_path / "p.parquet")
+    (tmp_path / "c.csv").write_text("k,y\na,10\nb,20\n")
+    db = rndn.connect("cpu").read_parquet(tmp_path / "p.parquet").read_csv(tmp_path / "c.csv", "c")
+    assert sorted(db.tables()) == ["c", "p"]
+    got = db.sql("SELECT p.k, sum(x * y) FROM p JOIN c ON p.k = c.k GROUP BY 1 ORDER BY 1")
+    assert got.fetchall() == [("a", 40), ("b", 40)]
+    with pytest.raises(rndn.Error, match="no such file"):
+        db.read_parquet(tmp_path / "q.parquet")
+    (tmp_path / "bad.parquet").write_bytes(b"nothing")
+    with pytest.raises(rndn.Error, match="bad.parquet"):
+        db.read_parquet(tmp_path / "bad.parquet")
+
+
+def test_parquet_by_duckdb_alone(tmp_path):
+    path = tmp_path / "p.parquet"
+    pa.parquet.write_table(pa.table(TABLE), path)
+    run_python(f"""
+        import sys
+        sys.modules['pyarrow'] = None
+        import rndn
+        db = rndn.connect('cpu').read_parquet({str(path)!r})
+        assert db.sql('SELECT sum(x) FROM p').fetchall() == [(6,)]
+    """)
+
+
+def test_the_connections_own_data():
+    db = rndn.connect("cpu", data="tpch:0.01")
+    assert db.sql("SELECT count(*) FROM nation").fetchone() == (25,)
+    with pytest.raises(rndn.Error, match="already"):
+        db.register("NATION", pa.table(TABLE))
+
+
+def test_tables_are_replaced_and_forgotten():
+    db = rndn.connect("cpu").register("t", pa.table({"x": [1]})).register("T", pa.table({"x": [2]}))
+    assert db.table("t").fetchall() == [(2,)]
+    db.unregister("t")
+    with pytest.raises(rndn.Error, match="there is no table"):
+        db.table("t")
+
+
+def test_threads_share_a_connection(db):
+    answers = []
+    threads = [threading.Thread(target=lambda i=i: answers.append(
+        db.sql("SELECT sum(x) FROM t WHERE x > ?", [i % 3]).fetchone()[0])) for i in range(8)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert sorted(answers) == sorted([6, 5, 3, 6, 5, 3, 6, 5])
+
+
+def test_the_compiler(db):
+    code = rndn.compile("SELECT sum(x) FROM t WHERE x > 1", "sm_90", db)
+    assert "module" in code.hir and ".entry" in code.ptx and ".text." in code.sass
+    assert code.cubin.startswith(b"\x7fELF")
+    assert rndn.disassemble(code.cubin) == code.sass
+    assert rndn.assemble(code.ptx, "sm_90").startswith(b"\x7fELF")
+    assert "main" in db.explain("SELECT sum(x) FROM t")
+    with pytest.raises(rndn.Error, match="error:"):
+        rndn.compile("module m { def main() { x } }", "sm_90")
+    with pytest.raises(rndn.Error, match="<ptx>:1"):
+        rndn.assemble("nonsense", "sm_90")
+    with pytest.raises(rndn.Error):
+        rndn.disassemble(b"nonsense")
+
+
+def run_python(text):
+    import textwrap
+
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(text)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("order", [["duckdb", "pyarrow", "rndn"], ["rndn", "pyarrow", "duckdb"],
+                                   ["pyarrow", "rndn", "duckdb"]])
+def test_orders_of_imports(order):
+    run_python(f"""
+        import {order[0]}, {order[1]}, {order[2]}
+        table = pyarrow.table({{'x': [1, 2]}})
+        db = rndn.connect('cpu').register('t', table)
+        assert db.sql('SELECT sum(x) FROM t').fetchone() == (3,)
+        assert duckdb.sql('SELECT sum(x) FROM table').fetchone() == (3,)
+        assert duckdb.sql('SELECT 1 AS a').to_arrow_table().num_rows == 1
+        assert db.register('d', duckdb.sql('SELECT 5 AS y')).table('d').fetchall() == [(5,)]
+    """)
