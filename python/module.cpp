@@ -51,10 +51,14 @@ T get(Result<T> result, const std::string& said = "") {
 
 const char* fault_name(Fault fault) {
   switch (fault) {
-    case Fault::input: return "input";
-    case Fault::usage: return "usage";
-    case Fault::world: return "world";
-    case Fault::internal: return "internal";
+    case Fault::input:
+      return "input";
+    case Fault::usage:
+      return "usage";
+    case Fault::world:
+      return "world";
+    case Fault::internal:
+      return "internal";
   }
   return "internal";
 }
@@ -243,8 +247,8 @@ class Connection {
       nb::gil_scoped_acquire locked;
       delete o;
     });
-    reader.read = [kept, place](const std::vector<std::string>& columns)
-        -> Result<data::ArrowStream> {
+    reader.read = [kept,
+                   place](const std::vector<std::string>& columns) -> Result<data::ArrowStream> {
       nb::gil_scoped_acquire locked;
       try {
         return open_stream((*kept)(columns));
@@ -292,9 +296,9 @@ class Connection {
       auto outcome = get(session.run(statement, options), said_);
       if (outcome.results.size() != 1)
         fail({Fault::internal, "the program of a query has no result"});
-      result = std::make_unique<QueryResult>(
-          get(runtime::sql_grid(outcome.results[0], outcome.columns)), std::move(outcome.reports),
-          said_);
+      result =
+          std::make_unique<QueryResult>(get(runtime::sql_grid(outcome.results[0], outcome.columns)),
+                                        std::move(outcome.reports), said_);
     }
     return result;
   }
@@ -381,9 +385,8 @@ class Connection {
     if (!sources.empty()) all = get(data::join_sources(std::move(sources)));
     session_ = std::make_unique<runtime::Session>(
         all, device_,
-        runtime::SessionOptions{.file_cache = data::default_cache_directory(),
-                                .planner = planner_,
-                                .say = say()});
+        runtime::SessionOptions{
+            .file_cache = data::default_cache_directory(), .planner = planner_, .say = say()});
     return *session_;
   }
   runtime::RunOptions run_options() const {

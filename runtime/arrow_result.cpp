@@ -18,12 +18,23 @@ struct Row {
   uint8_t bytes;
 };
 constexpr Row rows_[] = {
-    {TypeId::boolean, "b", 0},    {TypeId::tinyint, "c", 1},   {TypeId::smallint, "s", 2},
-    {TypeId::integer, "i", 4},    {TypeId::bigint, "l", 8},    {TypeId::utinyint, "C", 1},
-    {TypeId::usmallint, "S", 2},  {TypeId::uinteger, "I", 4},  {TypeId::real, "f", 4},
-    {TypeId::double_, "g", 8},    {TypeId::decimal, "d:", 16}, {TypeId::hugeint, "d:38,0", 16},
-    {TypeId::varchar, "u", 0},    {TypeId::date, "tdD", 4},    {TypeId::time, "ttu", 8},
-    {TypeId::timestamp, "tsu:", 8}, {TypeId::timestamptz, "tsu:UTC", 8},
+    {TypeId::boolean, "b", 0},
+    {TypeId::tinyint, "c", 1},
+    {TypeId::smallint, "s", 2},
+    {TypeId::integer, "i", 4},
+    {TypeId::bigint, "l", 8},
+    {TypeId::utinyint, "C", 1},
+    {TypeId::usmallint, "S", 2},
+    {TypeId::uinteger, "I", 4},
+    {TypeId::real, "f", 4},
+    {TypeId::double_, "g", 8},
+    {TypeId::decimal, "d:", 16},
+    {TypeId::hugeint, "d:38,0", 16},
+    {TypeId::varchar, "u", 0},
+    {TypeId::date, "tdD", 4},
+    {TypeId::time, "ttu", 8},
+    {TypeId::timestamp, "tsu:", 8},
+    {TypeId::timestamptz, "tsu:UTC", 8},
 };
 #define SQL_TYPE(id, name, horseir) +1
 static_assert(std::size(rows_) == 0
@@ -42,7 +53,8 @@ using Bytes = std::vector<uint8_t>;
 // One bit per row, from one byte per row.
 std::shared_ptr<const Bytes> bits_of(const uint8_t* bytes, uint64_t rows) {
   auto bits = std::make_shared<Bytes>((rows + 7) / 8);
-  for (uint64_t i = 0; i < rows; ++i) (*bits)[i / 8] |= static_cast<uint8_t>((bytes[i] != 0) << (i % 8));
+  for (uint64_t i = 0; i < rows; ++i)
+    (*bits)[i / 8] |= static_cast<uint8_t>((bytes[i] != 0) << (i % 8));
   return bits;
 }
 
@@ -102,9 +114,9 @@ Result<Column> make_column(const std::string& name, const SqlCells& cells, const
     column.buffers.push_back(values.bytes ? values.bytes->data() : nullptr);
     column.owners.push_back(values.bytes);
   } else if (hir::is_float(values.type)) {
-    return Error{Fault::internal, fmt::format("column `{}` is {} and holds {}", name,
-                                              sql::type_name(cells.type),
-                                              hir::basic_type_name(values.type))};
+    return Error{Fault::internal,
+                 fmt::format("column `{}` is {} and holds {}", name, sql::type_name(cells.type),
+                             hir::basic_type_name(values.type))};
   } else {
     add_integers(column, values, row.bytes);
   }

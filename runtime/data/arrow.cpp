@@ -251,7 +251,7 @@ Column plain_column(std::span<const Piece> pieces, uint64_t rows, const ArrowFor
   const bool is_text = format.layout == ArrowLayout::text || format.layout == ArrowLayout::view;
   Column out = make_column(format.stored, rows, is_text ? Encoding::text : Encoding::plain);
   std::vector<Piece> tasks = tasks_of(pieces);
-  if (may_miss(pieces, format)) out.validity = std::make_shared<std::vector<std::byte>>(rows);
+  if (may_miss(pieces, format)) out.validity = std::make_shared<Bytes>(rows);
   if (is_text) {
     std::vector<uint64_t> sizes(tasks.size());
     parallel_for(tasks.size(), [&](size_t t) { sizes[t] = characters_of(tasks[t], format); });
@@ -264,7 +264,7 @@ Column plain_column(std::span<const Piece> pieces, uint64_t rows, const ArrowFor
       failure.meet(0, "begins more than 2^40 bytes of text");
       return out;
     }
-    out.pad->resize(pad);
+    out.pad = std::make_shared<Bytes>(pad);
   }
   const auto row = std::find_if(std::begin(number_rows), std::end(number_rows), [&](const auto& r) {
     return r.layout == format.layout && r.bytes == format.bytes && r.width == out.width;
@@ -307,7 +307,7 @@ Column coded_column(std::span<const Piece> pieces, uint64_t rows, const ArrowTyp
   const ArrowFormat& format = *type.format;
   const bool is_text = hir::is_text(format.stored);
   Column out = make_column(format.stored, rows, Encoding::plain, is_text ? 4 : 0);
-  out.validity = std::make_shared<std::vector<std::byte>>(rows);
+  out.validity = std::make_shared<Bytes>(rows);
   auto dictionary = std::make_shared<Dictionary>();
   std::unordered_map<std::string_view, uint32_t> numbers;  // of texts that the arrays keep
   auto number = [&](std::string_view text) {

@@ -53,7 +53,7 @@ struct RunOptions {
 };
 
 struct SessionOptions {
-  std::string file_cache;   // folder for the columns of load_csv; empty: none
+  std::string file_cache;  // folder for the columns of load_csv; empty: none
   planner::Options planner = planner::Options::of_environment();
   Say say = say_to_stderr;  // diagnostics and warnings, each with its ends of lines
 };

@@ -119,6 +119,37 @@ def test_tables_come_back_as_they_were(db, seed):
         assert got[kind].to_pylist() == table[kind].cast(out).to_pylist(), kind
 
 
+@pytest.mark.parametrize("share", [0, 0.01, 0.5, 1])
+@pytest.mark.parametrize("kind", TYPES)
+def test_missing_values_are_missing(db, kind, share):
+    """Either the answer has them, or the error names the first: none is lost, none made up."""
+    r = random.Random(7)
+    arrow, _, out = TYPES[kind]
+    rows = 300
+    gone = [r.random() < share for _ in range(rows)]
+    whole = column(kind, r, rows)
+    coded = pa.types.is_dictionary(arrow)
+    values = pa.array([None if g else v for g, v in zip(gone, whole.to_pylist())],
+                      arrow.value_type if coded else arrow)
+    if coded:
+        values = values.dictionary_encode().cast(arrow)
+    table = pa.table({"x": pa.chunked_array([values.slice(0, 100), values.slice(100)])}).slice(3)
+    db.register("m", table)
+    try:
+        got = db.table("m").arrow()["x"]
+    except rndn.Error as error:
+        assert table["x"].null_count
+        first = next(i for i, v in enumerate(table["x"].to_pylist()) if v is None)
+        assert f"row {first + 1} of column `x`" in str(error)
+    else:
+        assert got.to_pylist() == table["x"].cast(out).to_pylist()
+
+
+def test_a_column_without_type_is_missing_values(db):
+    db.register("z", pa.table({"a": [1, 2], "n": pa.nulls(2)}))
+    assert db.sql("SELECT a FROM z").fetchall() == [(1,), (2,)]
+
+
 def test_values_are_computed_with(db):
     db.register("n", pa.table({"a": pa.array([200, 100], pa.uint8()), "b": [1.5, 2.5],
                                "t": pa.array([0, 10**9], pa.timestamp("ns"))}))

@@ -58,8 +58,8 @@ def test_results_are_readable(db):
     many = rndn.connect("cpu").register("m", pa.table({"i": range(100)})).table("m")
     assert repr(many).endswith("(100 rows, the first 40 shown)")
     assert "<th>k<br>" in result._repr_html_()
-    assert result.timing.report["total_ns"] > 0 if "total_ns" in result.timing.report else True
-    assert "html" in result.timing.html()
+    assert {"compile", "execute"} <= result.timing.report.keys()
+    assert "planner" in repr(result.timing) and "<html" in result.timing.html()
 
 
 def test_parameters_are_values(db):
@@ -165,10 +165,10 @@ def run_python(text):
 def test_orders_of_imports(order):
     run_python(f"""
         import {order[0]}, {order[1]}, {order[2]}
-        table = pyarrow.table({{'x': [1, 2]}})
-        db = rndn.connect('cpu').register('t', table)
+        mine = pyarrow.table({{'x': [1, 2]}})
+        db = rndn.connect('cpu').register('t', mine)
         assert db.sql('SELECT sum(x) FROM t').fetchone() == (3,)
-        assert duckdb.sql('SELECT sum(x) FROM table').fetchone() == (3,)
-        assert duckdb.sql('SELECT 1 AS a').to_arrow_table().num_rows == 1
+        assert duckdb.sql('SELECT sum(x) FROM mine').fetchall() == [(3,)]
+        assert pyarrow.table(duckdb.sql('SELECT 1 AS a')).num_rows == 1
         assert db.register('d', duckdb.sql('SELECT 5 AS y')).table('d').fetchall() == [(5,)]
     """)

@@ -1,0 +1,30 @@
+"""The examples of docs/python.md and of the README, run."""
+
+import pathlib
+import re
+
+ROOT = pathlib.Path(__file__).parents[2]
+
+
+def test_the_page(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs/python.md").read_text(), re.DOTALL)
+    assert len(blocks) >= 6
+    names = {}
+    for number, block in enumerate(blocks):
+        exec(compile(block, f"docs/python.md, block {number + 1}", "exec"), names)
+
+
+def test_the_readme(tmp_path, monkeypatch, capsys):
+    import pyarrow
+    import pyarrow.parquet
+
+    monkeypatch.chdir(tmp_path)
+    pyarrow.parquet.write_table(
+        pyarrow.table({"shop": ["a", "b"], "price": [1.5, 2.5]}), "sales.parquet"
+    )
+    text = (ROOT / "README.md").read_text()
+    section = text[text.index("## Python\n") :]
+    code = re.search(r"```python\n(.*?)```", section, re.DOTALL)[1]
+    exec(compile(code, "README.md", "exec"), {})
+    assert "2.5" in capsys.readouterr().out
