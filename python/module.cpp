@@ -1,5 +1,5 @@
-// The module `rndn._rndn`: a connection to tables and a device, results, and the compiler, as Python
-// sees them. The package around it (python/rndn) is what users import.
+// The module `rndn._rndn`: a connection to tables and a device, results, and the compiler, as
+// Python sees them. The package around it (python/rndn) is what users import.
 //
 // The GIL is released while the runtime works. A connection serves one call at a time; several are
 // independent. What is said beside results (warnings, notes) comes with them as text; errors become

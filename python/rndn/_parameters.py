@@ -48,7 +48,8 @@ def literal(value) -> str:
         return f"TIME '{value.isoformat()}'"
     if isinstance(value, str):
         return "'" + value.replace("'", "''") + "'"
-    raise Error(f"a parameter is of type {type(value).__name__}, which SQL has no literal for", "usage")
+    kind = type(value).__name__
+    raise Error(f"a parameter is of type {kind}, which SQL has no literal for", "usage")
 
 
 def substitute(text: str, parameters) -> str:

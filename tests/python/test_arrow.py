@@ -88,9 +88,8 @@ def column(kind, r, rows):
     arrow, make, _ = TYPES[kind]
     if make is None:
         values = texts if arrow.value_type == pa.string() else whole(-5, 5)
-        return pa.array([values(r) for _ in range(rows)], arrow.value_type).dictionary_encode().cast(
-            arrow
-        )
+        plain = pa.array([values(r) for _ in range(rows)], arrow.value_type)
+        return plain.dictionary_encode().cast(arrow)
     return pa.array([make(r) for _ in range(rows)], arrow)
 
 

@@ -4,6 +4,7 @@ import datetime
 import decimal
 import subprocess
 import sys
+import textwrap
 import threading
 
 import pandas
@@ -25,7 +26,8 @@ def db():
 @pytest.mark.parametrize("make", [pandas.DataFrame, polars.DataFrame, pa.table])
 def test_data_frames_are_tables(make):
     db = rndn.connect("cpu").register("t", make({"k": TABLE["k"], "x": TABLE["x"]}))
-    assert db.sql("SELECT k, sum(x) FROM t GROUP BY k ORDER BY k").fetchall() == [("a", 4), ("b", 2)]
+    got = db.sql("SELECT k, sum(x) FROM t GROUP BY k ORDER BY k").fetchall()
+    assert got == [("a", 4), ("b", 2)]
 
 
 def test_results_are_tables_of_every_library(db):
@@ -154,9 +156,8 @@ def test_the_compiler(db):
 
 
 def run_python(text):
-    import textwrap
-
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(text)], capture_output=True, text=True)
+    command = [sys.executable, "-c", textwrap.dedent(text)]
+    done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 
