@@ -199,11 +199,15 @@ TEST(ColumnFile, NumbersOutOfRangeAreNotUsed) {
   EXPECT_FALSE(text(10, 9));
   EXPECT_FALSE(text(19, 0));
   EXPECT_FALSE(text((uint64_t{1} << 40) - 1, 0xffffff));
-  // Validity: a 0 or 1 for each row, and not of text.
+  // Validity: a 0 or 1 for each row.
   EXPECT_FALSE(readable(Encoding::plain, [&](Column& c) { shorten(c.validity, 1); }));
   EXPECT_FALSE(readable(Encoding::plain, [](Column& c) { c.validity->data()[4] = std::byte{2}; }));
-  EXPECT_FALSE(readable(Encoding::text,
-                        [](Column& c) { c.validity = std::make_shared<Bytes>(5, std::byte{1}); }));
+  auto texts = [&](size_t rows) {
+    return readable(Encoding::text,
+                    [rows](Column& c) { c.validity = std::make_shared<Bytes>(rows, std::byte{1}); });
+  };
+  EXPECT_TRUE(texts(5));
+  EXPECT_FALSE(texts(4));
   // Foreign rows: a number for each row, and only for keys.
   EXPECT_FALSE(readable(Encoding::plain, [&](Column& c) { shorten(c.foreign_rows, 4); }));
   EXPECT_FALSE(readable(Encoding::plain, [](Column& c) { c.is_foreign_key = false; }));

@@ -66,7 +66,7 @@ std::string what_is_in(const fs::path& path) {
     for (uint64_t row = 0; row < (*loaded)->rows; ++row) out += " " + value_text(**loaded, row);
     Result<std::shared_ptr<const Column>> complete =
         (*source)->complete_column(table.name, column.name);
-    EXPECT_EQ(complete.ok(), !(*loaded)->has_nulls());
+    EXPECT_EQ(complete.ok(), !(*loaded)->has_nulls() || hir::is_text(column.type));
     if (!complete) out += "\n  " + complete.error().message;
     out += "\n";
   }
