@@ -171,6 +171,9 @@ class QueryResult {
         all.append(nb::float_(column.as<float>()[r]));
       else if (type.id == TypeId::double_)
         all.append(nb::float_(column.as<double>()[r]));
+      else if (hir::is_wide(column.type))
+        all.append(nb::steal<nb::object>(
+            PyLong_FromString(runtime::sql_text(type, column, r).c_str(), nullptr, 10)));
       else
         all.append(nb::int_(runtime::integer_at(column, r)));
     }

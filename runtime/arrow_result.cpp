@@ -75,8 +75,9 @@ void add_text(Column& column, const Value& values) {
 void add_integers(Column& column, const Value& values, uint8_t bytes) {
   auto made = std::make_shared<Bytes>(values.size * bytes);
   for (uint64_t i = 0; i < values.size; ++i) {
-    const int64_t words[2] = {integer_at(values, i), integer_at(values, i) >> 63};
-    std::memcpy(made->data() + i * bytes, words, bytes);
+    const __int128 value =
+        hir::is_wide(values.type) ? values.as<__int128>()[i] : integer_at(values, i);
+    std::memcpy(made->data() + i * bytes, &value, bytes);
   }
   add_buffer<uint8_t>(column, std::move(made));
 }
