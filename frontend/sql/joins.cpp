@@ -115,6 +115,7 @@ void Translator::residual(Relation& joined, const On& on, size_t but, bool paire
 // the row numbers (none: all rows).
 VectorId Translator::base_key(VectorId value, VectorId& rows) const {
   rows = nothing;
+  value = narrow(value);
   const Vector& v = g_[value];
   if (v.kind == Vector::picked && g_[v.arguments[0]].unique) {
     rows = v.arguments[1];
@@ -123,10 +124,23 @@ VectorId Translator::base_key(VectorId value, VectorId& rows) const {
   return v.unique ? value : nothing;
 }
 
+// The integers before they were made wider.
+VectorId Translator::narrow(VectorId value) const {
+  const auto is_cast = [&](const Vector& v) {
+    return v.head == "check_cast(" && hir::is_integer(v.type) &&
+           hir::is_integer(g_[v.arguments[0]].type) &&
+           g_[v.arguments[0]].type != BasicType::boolean;
+  };
+  while (is_cast(g_[value])) value = g_[value].arguments[0];
+  return value;
+}
+
 // At which row of `key`'s space each element of `value` stands; none where that is not known
 // without a search. `matched`: where it stands at any.
 std::optional<Lookup> Translator::rows_of_key(VectorId value, VectorId key) {
   Lookup out;
+  value = narrow(value);
+  key = narrow(key);
   if (value == key) return out;
   const Vector v = g_[value], k = g_[key];
   if (v.kind == Vector::picked && v.arguments[0] == key) {
