@@ -121,6 +121,7 @@ VectorId Translator::wide_sum(const Groups& g, VectorId v, Bounds each, Bounds c
 }
 
 Cell Translator::aggregate_cell(const Expression& e, const Relation& in, const Groups& g) {
+  const PlaceScope scope(place_, e.place);
   const Aggregate f = e.aggregate_function;
   const double most_rows = g_[g.rows].most_rows;
   const Bounds counts = Bounds::of(0, static_cast<__int128>(most_rows));

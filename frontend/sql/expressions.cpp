@@ -78,6 +78,7 @@ Cell Translator::null_of(Type type) {
 
 Cell Translator::evaluate(ExpressionId id, std::span<const Cell> columns) {
   const Expression& e = plan_[id];
+  const PlaceScope scope(place_, e.place);
   switch (e.kind) {
     case Expression::column:
       if (e.index < columns.size()) return columns[e.index];

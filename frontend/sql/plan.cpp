@@ -81,6 +81,7 @@ size_t find_row(const Row (&rows)[n], std::string_view name) {
 
 class Reader {
  public:
+  Place failed_at() const { return failed_at_; }
   Result<Plan> read(std::string_view text) {
     const Json json = Json::parse(text, nullptr, false);
     if (json.is_discarded()) return input_error("the planner's answer is not JSON");
@@ -100,7 +101,9 @@ class Reader {
   // Keeps the first error; what is read after it does not matter.
   template <class... Args>
   void fail(fmt::format_string<Args...> format, Args&&... args) {
-    if (!error_) error_ = input_error("{}", fmt::format(format, std::forward<Args>(args)...));
+    if (error_) return;
+    error_ = input_error("{}", fmt::format(format, std::forward<Args>(args)...));
+    failed_at_ = place_;
   }
 
   static const Json* field(const Json& object, const char* name) {
@@ -248,8 +251,7 @@ class Reader {
     e.function = static_cast<Function>(row);
     e.type = type;
     e.arguments = append(plan_.expression_lists, arguments);
-    e.offset = static_cast<uint32_t>(
-        std::min<uint64_t>(number(from, "query_location", UINT32_MAX), UINT32_MAX));
+    e.place = place_of(from);
     if (e.function == Function::between) {
       const Json* data = field(from, "function_data");
       e.lower_inclusive = data && boolean(*data, "lower_inclusive");
@@ -276,8 +278,17 @@ class Reader {
                : std::string();
   }
 
+  // What the planner made itself has none, or one beyond 32 bits.
+  Place place_of(const Json& json) {
+    const uint64_t offset = number(json, "query_location", UINT32_MAX);
+    const uint64_t length = number(json, "query_location_length");
+    if (offset >= UINT32_MAX || length >= UINT32_MAX) return {};
+    return {static_cast<uint32_t>(offset), static_cast<uint32_t>(length)};
+  }
+
   ExpressionId expression(const Json& json, size_t depth) {
     if (error_) return {};
+    const PlaceScope scope(place_, place_of(json));
     if (depth > depth_limit)
       return fail("the plan is nested more than {} levels deep", depth_limit), ExpressionId{};
     const std::string kind = text_of(json, "expression_class");
@@ -329,6 +340,7 @@ class Reader {
     e.aggregate_function = static_cast<Aggregate>(row);
     e.type = type(field(json, "return_type"));
     e.arguments = append(plan_.expression_lists, arguments);
+    e.place = place_of(json);
     e.distinct = text_of(json, "aggregate_type") == "DISTINCT";
     if (const Json* filter = field(json, "filter")) e.filter = expression(*filter, depth + 1);
     return plan_.expressions.add(e);
@@ -582,12 +594,18 @@ class Reader {
   }
 
   Plan plan_;
+  Place place_, failed_at_;
   std::optional<Error> error_;
 };
 
 }  // namespace
 
-Result<Plan> read_plan(std::string_view json) { return Reader().read(json); }
+Result<Plan> read_plan(std::string_view json, Place* place) {
+  Reader reader;
+  Result<Plan> plan = reader.read(json);
+  if (place) *place = reader.failed_at();
+  return plan;
+}
 
 std::string_view name_of(Operator op) { return operators[static_cast<size_t>(op)].name; }
 std::string_view name_of(Function function) {

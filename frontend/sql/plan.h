@@ -63,6 +63,27 @@ struct Range {
   uint32_t begin = 0, count = 0;
 };
 
+// Part of the statement's text, in bytes.
+struct Place {
+  uint32_t offset = UINT32_MAX, length = 0;  // UINT32_MAX: not known
+  bool known() const { return offset != UINT32_MAX; }
+};
+
+// What is read or translated at the moment, for errors: an inner part hides the one around it.
+class PlaceScope {
+ public:
+  PlaceScope(Place& current, Place inner) : current_(current), outer_(current) {
+    if (inner.known()) current = inner;
+  }
+  ~PlaceScope() { current_ = outer_; }
+  PlaceScope(const PlaceScope&) = delete;
+  PlaceScope& operator=(const PlaceScope&) = delete;
+
+ private:
+  Place& current_;
+  Place outer_;
+};
+
 struct Constant {
   Type type;
   bool is_null = false;
@@ -84,7 +105,7 @@ struct Expression {
       0;  // column: of the child's columns (left's, then right's); constant: in Plan::constants
   Range<ExpressionId> arguments;  // call, aggregate; CASE: when, then, when, then, .., else
   ExpressionId filter = none<ExpressionId>();  // aggregate: FILTER (WHERE ..)
-  uint32_t offset = UINT32_MAX;  // where it stands in the SQL text, in bytes; UINT32_MAX: not known
+  Place place;                                 // where it stands in the text
 };
 
 struct Condition {  // of a join: left `comparison` right, each over its own side's columns
@@ -161,7 +182,8 @@ struct Plan {
 
 // Reads the text of json_serialize_plan. An error names the operator, function, type or field that
 // is not known, or gives the planner's own message where the text is one.
-Result<Plan> read_plan(std::string_view json);
+// `place`: where in the text the part is that an error names, as far as the plan tells.
+Result<Plan> read_plan(std::string_view json, Place* place = nullptr);
 
 std::string_view name_of(Operator op);
 std::string_view name_of(Function function);

@@ -140,8 +140,11 @@ Result<Translation> Translator::run(const std::vector<std::string>& names) {
 }
 
 Result<Translation> translate(const Plan& plan, const Catalog& catalog,
-                              const std::vector<std::string>& names) {
-  return Translator(plan, catalog).run(names);
+                              const std::vector<std::string>& names, Place* place) {
+  Translator translator(plan, catalog);
+  Result<Translation> translation = translator.run(names);
+  if (place) *place = translator.failed_at();
+  return translation;
 }
 
 }  // namespace rndn::sql

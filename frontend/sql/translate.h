@@ -32,8 +32,8 @@ struct Translation {
 
 // `names` are those of the result columns, as the planner describes them; what is missing is called
 // column0, column1, .. An error names the operator, function, cast or type that has no translation,
-// and why.
+// and why; `place` is where it stands in the text, as far as the plan tells.
 Result<Translation> translate(const Plan& plan, const Catalog& catalog,
-                              const std::vector<std::string>& names = {});
+                              const std::vector<std::string>& names = {}, Place* place = nullptr);
 
 }  // namespace rndn::sql

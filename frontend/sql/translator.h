@@ -44,11 +44,14 @@ class Translator {
  public:
   Translator(const Plan& plan, const Catalog& catalog) : plan_(plan), catalog_(catalog) {}
   Result<Translation> run(const std::vector<std::string>& names);
+  Place failed_at() const { return failed_at_; }
 
  private:
   template <class... Args>
   void fail(fmt::format_string<Args...> format, Args&&... args) {
-    if (!error_) error_ = input_error("{}", fmt::format(format, std::forward<Args>(args)...));
+    if (error_) return;
+    error_ = input_error("{}", fmt::format(format, std::forward<Args>(args)...));
+    failed_at_ = place_;
   }
   Cell failed(Type type);
 
@@ -200,6 +203,7 @@ class Translator {
   const Catalog& catalog_;
   Graph g_;
   std::optional<Error> error_;
+  Place place_, failed_at_;
   std::map<uint32_t, Relation> ctes_;
   std::map<const Table*, SpaceId> table_spaces_;
 };

@@ -45,13 +45,15 @@ static_assert(std::size(shapes) == 0
 #undef SQL_TYPE
 
 // An expression over the row number i for a column of a table with `rows` rows: `distinct` values,
-// evenly apart from the least to the greatest where these are known.
+// evenly apart from the least to the greatest where these are known; NULL for a column of which
+// nothing is.
 std::string column_expression(const sql::Column& column, uint64_t rows, double factor) {
+  if (!column.distinct) return "NULL";
   const auto shape = std::find_if(std::begin(shapes), std::end(shapes),
                                   [&](const Shape& s) { return s.type == column.type.id; });
   const double unit =
       std::pow(10.0, column.type.id == sql::TypeId::decimal ? column.type.scale : 0);
-  uint64_t distinct = column.distinct ? std::min(scaled(column.distinct, factor), rows) : rows;
+  uint64_t distinct = std::min(scaled(column.distinct, factor), rows);
   distinct = std::min(distinct, shape->most);
   if (column.type.id == sql::TypeId::decimal && column.type.width < 5)
     distinct = std::min(distinct, static_cast<uint64_t>(std::pow(10.0, column.type.width)) - 1);
@@ -64,9 +66,11 @@ std::string column_expression(const sql::Column& column, uint64_t rows, double f
   } else if (column.min && column.max && *column.max > *column.min &&
              column.type.id != sql::TypeId::boolean) {
     const uint64_t span = static_cast<uint64_t>(*column.max) - static_cast<uint64_t>(*column.min);
-    // 128 bits: neither the product nor the sum overflows.
-    x = fmt::format("(CAST({} AS HUGEINT) + CAST({} AS HUGEINT) * {} // {})", *column.min, x, span,
-                    std::max<uint64_t>(distinct - 1, 1));
+    // 64 bits where neither the product nor the sum overflows: 128 take ten times as long.
+    const bool is_wide = span > UINT64_MAX / 4 / shadow_rows;
+    x = fmt::format(fmt::runtime(is_wide ? "(CAST({} AS HUGEINT) + CAST({} AS HUGEINT) * {} // {})"
+                                         : "({} + {} * {} // {})"),
+                    *column.min, x, span, std::max<uint64_t>(distinct - 1, 1));
   }
   const std::string value = fmt::format(fmt::runtime(shape->values), x, sql::type_name(column.type), unit);
   // The planner folds what cannot be null: one is, where some may be.

@@ -5,7 +5,8 @@
 // of the real ones. All tables are scaled by one factor, so that the largest has 50,000 rows;
 // a column that has nulls, or of which nothing is known, ends with one;
 // nothing that counts at most 1,000 is scaled, and nothing is scaled below 1,000: rows or distinct
-// values. No keys are declared, since rows of composite keys would collide.
+// values. Columns that nothing is known of are NULL: the catalog knows those that a query reads.
+// No keys are declared, since rows of composite keys would collide.
 #pragma once
 #include <string>
 

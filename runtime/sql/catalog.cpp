@@ -142,6 +142,8 @@ Result<bool> SqlCatalog::learn(const std::map<std::string, std::set<std::string>
         ASSIGN_OR_RETURN(referenced, source_->rows(column->foreign_table));
       }
       take_statistics(*column, *loaded[i], referenced);
+      if (table.primary.size() == 1 && table.primary[0] == column->name)
+        column->unique = true;  // the source has checked it
       known->second.insert(missing[i]);
     }
     learnt = true;

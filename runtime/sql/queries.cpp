@@ -49,14 +49,20 @@ Result<const SqlQuery*> SqlQueries::prepare(Span statement, const SourceManager&
   auto scope = timings.measure(Phase::translate);
   std::vector<std::string> names;
   for (const planner::ResultColumn& column : query->planned.columns) names.push_back(column.name);
-  ASSIGN_OR_RETURN(sql::Plan plan, sql::read_plan(query->planned.plan));
-  auto translation = sql::translate(plan, catalog_.catalog(), names);
-  if (!translation) {
-    if (translation.error().fault != Fault::input) return translation.error();
-    sink.error("sql-unsupported", {statement.file, statement.begin, statement.begin}, "{}",
-               translation.error().message);
+  sql::Place place;
+  auto refused = [&](const Error& error) {
+    if (error.fault != Fault::input) return error;
+    const uint32_t begin =
+        std::min(statement.begin + (place.known() ? place.offset : 0), statement.end);
+    sink.error("sql-unsupported",
+               {statement.file, begin, std::min(begin + place.length, statement.end)}, "{}",
+               error.message);
     return Error{Fault::input, ""};
-  }
+  };
+  auto plan = sql::read_plan(query->planned.plan, &place);
+  if (!plan) return refused(plan.error());
+  auto translation = sql::translate(*plan, catalog_.catalog(), names, &place);
+  if (!translation) return refused(translation.error());
   query->translation = *std::move(translation);
   return query;
 }

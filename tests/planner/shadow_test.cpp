@@ -98,7 +98,8 @@ TEST_F(ShadowTables, HaveValuesOfEveryType) {
   for (const sql::Type& type : types) {
     const auto [least, greatest] = limits(type.id);
     sql::Table table{.name = "every \"type", .rows = 10'000'000};
-    table.columns.push_back({.name = "unknown", .type = type});
+    table.columns.push_back({.name = "unknown", .type = type, .distinct = 10'000'000});
+    table.columns.push_back({.name = "unread", .type = type});
     table.columns.push_back(
         {.name = "one", .type = type, .min = greatest, .max = greatest, .distinct = 1});
     table.columns.push_back(
@@ -107,12 +108,14 @@ TEST_F(ShadowTables, HaveValuesOfEveryType) {
       const double huge = type.id == TypeId::real ? std::numeric_limits<float>::max()
                                                   : std::numeric_limits<double>::max();
       table.columns.push_back(
-          {.name = "huge", .type = type, .float_min = -huge, .float_max = huge});
+          {.name = "huge", .type = type, .float_min = -huge, .float_max = huge, .distinct = 9});
       table.columns.push_back(
           {.name = "float", .type = type, .float_min = -1.5, .float_max = 2.5, .distinct = 4});
     }
     make({.tables = {table}});
-    EXPECT_EQ(ask("select count(*) || ' ' || count(wide) from \"every \"\"type\""), "50000 50000")
+    EXPECT_EQ(ask("select count(*) || ' ' || count(wide) || ' ' || count(unread) from \"every "
+                  "\"\"type\""),
+              "50000 50000 0")
         << sql::type_name(type);
     EXPECT_EQ(ask("select typeof(wide) from \"every \"\"type\" limit 1"), sql::type_name(type));
   }

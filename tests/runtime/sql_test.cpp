@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
+#include "libraries/base/system/files.h"
 #include "runtime/data/source.h"
 #include "runtime/planner/statements.h"
 #include "runtime/sql/catalog.h"
@@ -143,6 +145,23 @@ TEST(SqlCatalog, OfAFolderWithEveryType) {
   for (const sql::Column& c : t.columns) EXPECT_EQ(c.distinct, 1u) << c.name;
 }
 
+TEST(SqlCatalog, TakesWhatTheSourceHasChecked) {
+  data::TestFolder folder;
+  folder.write("schema.json", R"({"tables": [{"name": "t", "file": "t.csv", "header": true,
+      "columns": [{"name": "k", "type": "i64"}, {"name": "a", "type": "i32"}], "primary": ["k"]}]})");
+  folder.write("t.csv", "k,a\n900000,1\n3,\n70,1\n");
+  auto source = data::open_folder(folder.path(), {.progress = false});
+  ASSERT_TRUE(source) << source.error().message;
+  SqlCatalog tables(*source);
+  auto learnt = tables.learn({{"t", {"k", "a"}}});
+  ASSERT_TRUE(learnt) << learnt.error().message;
+  const sql::Table& t = tables.catalog().tables[0];
+  EXPECT_TRUE(t.find("k")->unique);
+  EXPECT_FALSE(t.find("k")->has_nulls);
+  EXPECT_FALSE(t.find("a")->unique);
+  EXPECT_TRUE(t.find("a")->has_nulls);
+}
+
 class Queries : public testing::Test {
  protected:
   void SetUp() override {
@@ -241,6 +260,71 @@ TEST_F(Queries, AtFaultAreSaidAndNotKept) {
         render(sink_, sources_),
         HasSubstr("q.sql:1:8: error: there is no column `l_qantity`; did you mean `l_quantity`?"));
   }
+}
+
+// A plan without the places in its text.
+nlohmann::json placeless(nlohmann::json json) {
+  if (json.is_object()) {
+    json.erase("query_location");
+    json.erase("query_location_length");
+  }
+  for (auto& part : json)
+    if (part.is_structured()) part = placeless(std::move(part));
+  return json;
+}
+
+// The plans that the translator's tests read are those that the planner gives for tables without
+// rows.
+TEST_F(Queries, HaveThePlansThatTestsKeep) {
+  auto opened = planner::Planner::open(options_);
+  ASSERT_TRUE(opened) << opened.error().message;
+  sql::Catalog catalog = SqlCatalog(source_).catalog();
+  for (sql::Table& table : catalog.tables) table.rows = 0;
+  ASSERT_TRUE((*opened)->set_catalog(catalog));
+  for (int number = 1; number <= 22; ++number) {
+    const std::string name = fmt::format("q{:02}", number);
+    auto text = read_file(RNDN_SOURCE_DIR "/tpch/sql/" + name + ".sql");
+    auto kept = read_file(RNDN_SOURCE_DIR "/tests/sql_translate/plans/" + name + ".json");
+    ASSERT_TRUE(text && kept) << name;
+    const auto statements = planner::split_statements(*text);
+    ASSERT_EQ(statements.size(), 1u) << name;
+    const Span span{sources_.add(name, *text), static_cast<uint32_t>(statements[0].begin),
+                    static_cast<uint32_t>(statements[0].end)};
+    auto planned = (*opened)->plan(span, sources_, sink_);
+    ASSERT_TRUE(planned) << render(sink_, sources_);
+    EXPECT_EQ(placeless(nlohmann::json::parse(planned->plan)),
+              placeless(nlohmann::json::parse(*kept)))
+        << name;
+  }
+}
+
+// What has no translation is named where it stands: by the reader, by the translator, and at the
+// statement where the plan has no place (aggregates, operators).
+TEST_F(Queries, WithoutTranslationAreNamedAtTheirPlace) {
+  auto said = [&](const std::string& text) {
+    auto query = prepare(text);
+    EXPECT_FALSE(query) << text;
+    if (query) return std::string();
+    EXPECT_EQ(query.error().fault, Fault::input);
+    EXPECT_EQ(query.error().message, "");
+    return render(sink_, sources_);
+  };
+  EXPECT_EQ(said("select o_orderkey,\n  reverse(o_clerk) from orders"),
+            "q.sql:2:3: error: the function reverse has no translation\n"
+            "    reverse(o_clerk) from orders\n"
+            "    ^~~~~~~~~~~~~~~~\n");
+  EXPECT_EQ(said("select max(o_orderkey) from orders where o_custkey::varchar = '1'"),
+            "q.sql:1:51: error: the cast from INTEGER to VARCHAR has no translation\n"
+            "  select max(o_orderkey) from orders where o_custkey::varchar = '1'\n"
+            "                                                    ^~~~~~~~~\n");
+  EXPECT_EQ(said("select 1, median(o_custkey) from orders"),
+            "q.sql:1:1: error: the aggregate median has no translation\n"
+            "  select 1, median(o_custkey) from orders\n"
+            "  ^\n");
+  EXPECT_EQ(said("select * from range(3)"),
+            "q.sql:1:1: error: the table function range has no translation\n"
+            "  select * from range(3)\n"
+            "  ^\n");
 }
 
 TEST_F(Queries, NeedNoTables) {

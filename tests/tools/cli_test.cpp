@@ -1106,6 +1106,21 @@ TEST_F(CliSql, AnswersAQuery) {
   EXPECT_THAT(run("rndn sql q.sql --time" + run_it).err, HasSubstr("planner"));
 }
 
+TEST_F(CliSql, PlansAndCompilesARepeatedTextOnce) {
+  const std::string query = "select sum(l_tax) from lineitem where l_quantity < 24;\n";
+  write("q.sql", query + "select 1;\n" + query);
+  Ran r = run("rndn sql q.sql --data tpch:0.01 --device sim --time=json:times.json");
+  ASSERT_EQ(r.exit_code, 0) << r.err;
+  const auto times = nlohmann::json::parse(read(path("times.json")));
+  auto spent = [&](size_t run, const char* phase) {
+    return times[run]["compile"]["phases"][phase].get<uint64_t>();
+  };
+  for (const char* phase : {"planner", "translate", "frontend", "ptx", "encode"}) {
+    EXPECT_GT(spent(0, phase), 0u) << phase;
+    EXPECT_EQ(spent(2, phase), 0u) << phase;
+  }
+}
+
 TEST_F(CliSql, AnswersOverAFolder) {
   fs::create_directories(path("shop"));
   write("shop/schema.json",
