@@ -2,13 +2,14 @@
 #include <array>
 
 #include "runtime/data/cache.h"
+#include "ssb/source.h"
 #include "tools/rndn.h"
 #include "tpch/source.h"
 
 namespace rndn::tools {
 
 std::span<const data::Scheme> schemes() {
-  static const std::array rows = {tpch::scheme};
+  static const std::array rows = {tpch::scheme, ssb::scheme};
   return rows;
 }
 

@@ -34,6 +34,8 @@ class Chunk {
   Chunk(const Sizes& sizes, const TextPool* pool);
 
   void start(uint64_t first, uint64_t count);
+  uint64_t first() const { return first_; }
+  uint64_t count() const { return count_; }
   // One number per row of the column's table, as its Form says; valid until the next `start`.
   std::span<const int64_t> column(ColumnId id);
   uint64_t rows(Table table);

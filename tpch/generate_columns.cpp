@@ -14,6 +14,7 @@
 #include "libraries/base/report/progress.h"
 #include "runtime/data/schema.h"
 #include "tpch/generate.h"
+#include "tpch/recipe.h"
 #include "tpch/source.h"
 #include "tpch/workers.h"
 
@@ -47,13 +48,13 @@ int64_t referenced_row(ColumnId id, int64_t key) {
   }
 }
 
-// Rows of a driving table before every chunk, and the total: as the rows of `table`.
-std::vector<uint64_t> first_rows(Table table, uint64_t driving_rows, unsigned threads) {
+// Rows of the table before every chunk, and the total.
+std::vector<uint64_t> first_rows(const Extent& extent, unsigned threads) {
   constexpr uint64_t size = Chunk::preferred_rows;
-  std::vector<uint64_t> first((driving_rows + size - 1) / size + 1);
+  std::vector<uint64_t> first((extent.driving_rows + size - 1) / size + 1);
   auto count = [&](size_t chunk) {
-    uint64_t from = chunk * size, rows = std::min(size, driving_rows - from);
-    first[chunk + 1] = table == Table::lineitem ? count_lines(from, rows) : table == Table::partsupp ? rows * 4 : rows;
+    const uint64_t from = chunk * size;
+    first[chunk + 1] = extent.rows(from, std::min(size, extent.driving_rows - from));
   };
   parallel_for(first.size() - 1, count, threads);
   for (size_t i = 1; i < first.size(); ++i) first[i] += first[i - 1];
@@ -70,10 +71,8 @@ void lower(uint64_t& place, uint64_t value) {
 
 // A column on its way.
 struct Target {
-  ColumnId id;
-  const data::ColumnSchema* schema;
+  const Recipe* recipe;
   Column column;
-  uint64_t range = 0;                // dictionary: see value_range
   std::vector<uint64_t> first_seen;  // dictionary: first row of every number
   std::vector<std::string> pieces;   // text: the pad, by chunk
 
@@ -98,21 +97,20 @@ struct Target {
   }
 
   void store_text(const Chunk& chunk, std::span<const int64_t> values, uint64_t at, uint64_t number) {
-    const ColumnInfo& info = column_info(id);
     std::string& piece = pieces[number];
     uint64_t* to = out<uint64_t>() + at;
     char buffer[Chunk::longest_text];
     for (size_t i = 0; i < values.size(); ++i) {
-      size_t length = chunk.write_text(info, values[i], buffer) - buffer;
+      size_t length = recipe->write_text(chunk, values[i], buffer) - buffer;
       to[i] = piece.size() << 24 | length;  // the offset is within the piece so far
       piece.append(buffer, length);
     }
   }
 
   void fill(Chunk& chunk, uint64_t number, uint64_t at) {
-    std::span<const int64_t> values = chunk.column(id);
-    Form form = column_info(id).form;
-    if (range) {
+    thread_local std::vector<int64_t> scratch;
+    std::span<const int64_t> values = recipe->values(chunk, scratch);
+    if (recipe->range) {
       if (column.width == 1) return store_numbers<uint8_t>(values, at);
       if (column.width == 2) return store_numbers<uint16_t>(values, at);
       return store_numbers<uint32_t>(values, at);
@@ -120,30 +118,30 @@ struct Target {
     if (column.encoding == Encoding::text) return store_text(chunk, values, at, number);
     if (column.type == BasicType::f64) {
       // One division of two exact numbers rounds as reading the decimal text does.
-      if (form == Form::cents)
+      if (recipe->cents)
         return store<double>(values, at, [](int64_t v) { return static_cast<double>(v) / 100.0; });
       return store<double>(values, at, [](int64_t v) { return static_cast<double>(v); });
     }
     if (column.width == 1) return store<uint8_t>(values, at, [](int64_t v) { return static_cast<uint8_t>(v); });
-    CHECK(column.width == 4, "{} is stored in {} bytes", schema->name, column.width);
+    CHECK(column.width == 4, "{} is stored in {} bytes", recipe->schema->name, column.width);
     store<int32_t>(values, at, [](int64_t v) { return static_cast<int32_t>(v); });
     if (column.is_foreign_key) {
       int32_t* rows = reinterpret_cast<int32_t*>(column.foreign_rows->data()) + at;
-      for (size_t i = 0; i < values.size(); ++i) rows[i] = static_cast<int32_t>(referenced_row(id, values[i]));
+      for (size_t i = 0; i < values.size(); ++i) rows[i] = static_cast<int32_t>(recipe->referenced_row(values[i]));
     }
   }
 
   // Numbers become codes in order of first occurrence.
   void finish_dictionary(const Chunk& chunk, unsigned threads) {
     std::vector<uint32_t> numbers;
-    for (uint32_t number = 0; number < range; ++number)
+    for (uint32_t number = 0; number < recipe->range; ++number)
       if (first_seen[number] != UINT64_MAX) numbers.push_back(number);
     std::sort(numbers.begin(), numbers.end(), [&](uint32_t a, uint32_t b) { return first_seen[a] < first_seen[b]; });
-    std::vector<uint32_t> codes(range);
+    std::vector<uint32_t> codes(recipe->range);
     for (uint32_t code = 0; code < numbers.size(); ++code) {
       codes[numbers[code]] = code;
       char buffer[Chunk::longest_text];
-      column.dictionary->values.emplace_back(buffer, chunk.write_text(column_info(id), numbers[code], buffer) - buffer);
+      column.dictionary->values.emplace_back(buffer, recipe->write_text(chunk, numbers[code], buffer) - buffer);
     }
     constexpr uint64_t rows_per_part = 1 << 18;
     auto recode = [&](auto* data) {
@@ -185,42 +183,24 @@ struct Target {
   }
 };
 
-Result<std::vector<Column>> generate(Table table, std::span<const std::string> names, double scale, unsigned threads,
-                                     bool progress) {
-  RETURN_IF_ERROR(check_scale(scale));
-  const data::Schema schema = tpch::schema();
-  const data::TableSchema& table_schema = *schema.find(table_name(table));
-  const Sizes sizes(scale);
-
+Result<std::vector<Column>> make(const Extent& extent, const Sizes& sizes, std::span<const Recipe> recipes,
+                                 bool needs_pool, unsigned threads, bool progress) {
   std::vector<Target> targets;
-  bool needs_pool = false;
-  for (const std::string& name : names) {
-    ASSIGN_OR_RETURN(const data::ColumnSchema* column, schema.column(table_schema, name));
-    Target target{.id = columns_of(table)[table_schema.position(*column)], .schema = column};
-    CHECK(column_info(target.id).name == name, "the schema and the generator disagree about `{}`", name);
-    target.range = value_range(target.id, sizes);
-    needs_pool |= column_info(target.id).form == Form::comment || target.id == ColumnId::s_comment;
-    targets.push_back(std::move(target));
-  }
-  if ((table == Table::orders || table == Table::lineitem) && sizes.orders > (uint64_t{INT32_MAX} >> 2))
-    return input_error("table `{}` at scale {} has order keys beyond 32 bits; the largest scale factor for it is 357",
-                       table_name(table), scale);
-
-  const uint64_t driving_rows = sizes.driving_rows(table);
-  const std::vector<uint64_t> first = first_rows(table, driving_rows, threads);
+  for (const Recipe& recipe : recipes) targets.push_back({.recipe = &recipe});
+  const std::vector<uint64_t> first = first_rows(extent, threads);
   const uint64_t rows = first.back();
 
   auto bytes_per_row = [](const Target& t) -> uint64_t {
-    if (t.range) return data::code_width(t.range);
-    if (hir::is_text(t.schema->type)) return 8 + 2 * 40;  // a typical text, twice while the pad is joined
-    return data::plain_width(t.schema->type) + (t.schema->is_foreign_key() ? 4 : 0);
+    if (t.recipe->range) return data::code_width(t.recipe->range);
+    if (hir::is_text(t.recipe->schema->type)) return 8 + 2 * 40;  // a typical text, twice while the pad is joined
+    return data::plain_width(t.recipe->schema->type) + (t.recipe->schema->is_foreign_key() ? 4 : 0);
   };
   double needed = 0;
   for (const Target& target : targets) needed += static_cast<double>(bytes_per_row(target) * rows);
   double available = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
   if (needed > available)
     return world_error("{} columns of table `{}` at scale {} need {:.1f} GB of memory, this machine has {:.1f} GB",
-                       targets.size(), table_name(table), scale, needed * 1e-9, available * 1e-9);
+                       targets.size(), extent.table, extent.scale, needed * 1e-9, available * 1e-9);
 
   // No exception may leave a thread.
   std::atomic<bool> out_of_memory{false};
@@ -233,14 +213,15 @@ Result<std::vector<Column>> generate(Table table, std::span<const std::string> n
     return !out_of_memory;
   };
   auto allocate = [&](Target& target) {
-    BasicType type = target.schema->type;
-    Encoding encoding = target.range ? Encoding::dictionary : hir::is_text(type) ? Encoding::text : Encoding::plain;
-    target.column = data::make_column(type, rows, encoding, target.range ? data::code_width(target.range) : 0);
-    target.first_seen.assign(target.range, UINT64_MAX);
+    const data::ColumnSchema& schema = *target.recipe->schema;
+    const uint64_t range = target.recipe->range;
+    Encoding encoding = range ? Encoding::dictionary : hir::is_text(schema.type) ? Encoding::text : Encoding::plain;
+    target.column = data::make_column(schema.type, rows, encoding, range ? data::code_width(range) : 0);
+    target.first_seen.assign(range, UINT64_MAX);
     if (encoding == Encoding::text) target.pieces.resize(first.size() - 1);
-    if (target.schema->is_foreign_key()) {
+    if (schema.is_foreign_key()) {
       target.column.is_foreign_key = true;
-      target.column.foreign_table = target.schema->foreign_table;
+      target.column.foreign_table = schema.foreign_table;
       target.column.foreign_rows = std::make_shared<data::Bytes>(rows * 4);
     }
   };
@@ -251,21 +232,21 @@ Result<std::vector<Column>> generate(Table table, std::span<const std::string> n
 
   std::shared_ptr<const TextPool> pool = needs_pool ? TextPool::get(threads) : nullptr;
   {
-    Progress line(fmt::format("generating {}", table_name(table)), rows, progress);
+    Progress line(fmt::format("generating {}", extent.table), rows, progress);
     auto fill = [&](Chunk& chunk, uint64_t number) {
       line.advance(first[number + 1] - first[number]);
       return guarded([&] {
         for (Target& target : targets) target.fill(chunk, number, first[number]);
       });
     };
-    for_each_chunk(sizes, pool.get(), driving_rows, Chunk::preferred_rows, threads, fill);
+    for_each_chunk(sizes, pool.get(), extent.driving_rows, Chunk::preferred_rows, threads, fill);
   }
   if (out_of_memory) throw std::bad_alloc();
 
   const Chunk words(sizes, nullptr);
   std::vector<Column> columns;
   for (Target& target : targets) {
-    if (target.range) target.finish_dictionary(words, threads);
+    if (target.recipe->range) target.finish_dictionary(words, threads);
     if (target.column.encoding == Encoding::text) target.finish_text(first, threads);
     data::compute_statistics(target.column, threads);
     columns.push_back(std::move(target.column));
@@ -273,16 +254,59 @@ Result<std::vector<Column>> generate(Table table, std::span<const std::string> n
   return columns;
 }
 
+Recipe recipe_of(ColumnId id, const data::ColumnSchema& schema, const Sizes& sizes) {
+  const ColumnInfo& info = column_info(id);
+  CHECK(info.name == schema.name, "the schema and the generator disagree about `{}`", schema.name);
+  return {.schema = &schema,
+          .values = [id](Chunk& chunk, std::vector<int64_t>&) { return chunk.column(id); },
+          .write_text = [&info](const Chunk& chunk, int64_t value, char* out) {
+            return chunk.write_text(info, value, out);
+          },
+          .range = value_range(id, sizes),
+          .cents = info.form == Form::cents,
+          .referenced_row = [id](int64_t key) { return referenced_row(id, key); }};
+}
+
 }  // namespace
 
-Result<std::vector<Column>> generate_columns(Table table, std::span<const std::string> columns, double scale,
-                                             unsigned threads, bool progress) {
+Result<void> check_order_keys(std::string_view table, const Sizes& sizes, double scale) {
+  if (sizes.orders > (uint64_t{INT32_MAX} >> 2))
+    return input_error("table `{}` at scale {} has order keys beyond 32 bits; the largest scale factor for it is 357",
+                       table, scale);
+  return {};
+}
+
+Result<std::vector<Column>> make_columns(const Extent& extent, const Sizes& sizes, std::span<const Recipe> recipes,
+                                         bool needs_pool, unsigned threads, bool progress) {
   try {
-    return generate(table, columns, scale, threads, progress);
+    return make(extent, sizes, recipes, needs_pool, threads, progress);
   } catch (const std::bad_alloc&) {
-    return world_error("not enough memory for {} columns of table `{}` at scale {}", columns.size(), table_name(table),
-                       scale);
+    return world_error("not enough memory for {} columns of table `{}` at scale {}", recipes.size(), extent.table,
+                       extent.scale);
   }
+}
+
+Result<std::vector<Column>> generate_columns(Table table, std::span<const std::string> names, double scale,
+                                             unsigned threads, bool progress) {
+  RETURN_IF_ERROR(check_scale(scale));
+  const data::Schema schema = tpch::schema();
+  const data::TableSchema& table_schema = *schema.find(table_name(table));
+  const Sizes sizes(scale);
+  std::vector<Recipe> recipes;
+  bool needs_pool = false;
+  for (const std::string& name : names) {
+    ASSIGN_OR_RETURN(const data::ColumnSchema* column, schema.column(table_schema, name));
+    const ColumnId id = columns_of(table)[table_schema.position(*column)];
+    recipes.push_back(recipe_of(id, *column, sizes));
+    needs_pool |= column_info(id).form == Form::comment || id == ColumnId::s_comment;
+  }
+  if (table == Table::orders || table == Table::lineitem)
+    RETURN_IF_ERROR(check_order_keys(table_name(table), sizes, scale));
+  auto rows = [table](uint64_t first, uint64_t count) {
+    return table == Table::lineitem ? count_lines(first, count) : table == Table::partsupp ? count * 4 : count;
+  };
+  return make_columns({.table = table_name(table), .scale = scale, .driving_rows = sizes.driving_rows(table), .rows = rows},
+                      sizes, recipes, needs_pool, threads, progress);
 }
 
 }  // namespace rndn::tpch

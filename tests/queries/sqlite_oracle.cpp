@@ -7,7 +7,6 @@
 #include <ctime>
 
 #include "runtime/data/schema.h"
-#include "tpch/generate.h"
 #include "tpch/source.h"
 
 namespace rndn::testing {
@@ -31,6 +30,7 @@ void bind(sqlite3_stmt* statement, int at, const data::Column& column, uint64_t 
   using hir::BasicType;
   switch (column.type) {
     case BasicType::f64: sqlite3_bind_double(statement, at, column.as<double>()[row]); break;
+    case BasicType::boolean: sqlite3_bind_int(statement, at, column.as<uint8_t>()[row]); break;
     case BasicType::i32: sqlite3_bind_int(statement, at, column.as<int32_t>()[row]); break;
     case BasicType::i64: sqlite3_bind_int64(statement, at, column.as<int64_t>()[row]); break;
     case BasicType::character: sqlite3_bind_text(statement, at, column.as<char>() + row, 1, SQLITE_TRANSIENT); break;
@@ -47,12 +47,22 @@ void bind(sqlite3_stmt* statement, int at, const data::Column& column, uint64_t 
 
 }  // namespace
 
-SqliteOracle::SqliteOracle(double scale) { load(scale); }
+SqliteOracle::SqliteOracle(double scale) { load_tpch(scale); }
 
-void SqliteOracle::load(double scale) {
+void SqliteOracle::load_tpch(double scale) {
+  auto source = tpch::open_source(fmt::format("tpch:{}", scale), {.progress = false});
+  ASSERT_TRUE(source.ok()) << source.error().message;
+  load(**source, {"lineitem(l_orderkey)", "lineitem(l_partkey, l_suppkey)", "orders(o_orderkey)", "orders(o_custkey)",
+                  "customer(c_custkey)", "part(p_partkey)", "partsupp(ps_partkey, ps_suppkey)", "supplier(s_suppkey)",
+                  "nation(n_nationkey)", "region(r_regionkey)"});
+}
+
+SqliteOracle::SqliteOracle(data::Source& source, const std::vector<std::string>& indexes) { load(source, indexes); }
+
+void SqliteOracle::load(data::Source& source, const std::vector<std::string>& indexes) {
   sqlite3_open(":memory:", &database_);
   execute(database_, "PRAGMA case_sensitive_like = ON");
-  for (const data::TableSchema& table : tpch::schema().tables) {
+  for (const data::TableSchema& table : source.schema().tables) {
     std::string names, marks;
     std::vector<std::string> columns;
     for (const data::ColumnSchema& c : table.columns) {
@@ -61,26 +71,21 @@ void SqliteOracle::load(double scale) {
       columns.push_back(c.name);
     }
     execute(database_, fmt::format("CREATE TABLE {} ({})", table.name, names));
-    tpch::Table id;
-    ASSERT_TRUE(tpch::find_table(table.name, id));
-    auto data = tpch::generate_columns(id, columns, scale, 0, false);
+    auto data = source.columns(table.name, columns);
     ASSERT_TRUE(data.ok()) << data.error().message;
     sqlite3_stmt* insert = nullptr;
     sqlite3_prepare_v2(database_, fmt::format("INSERT INTO {} VALUES ({})", table.name, marks).c_str(), -1, &insert,
                        nullptr);
     execute(database_, "BEGIN");
-    for (uint64_t row = 0; row < (*data)[0].rows; ++row) {
-      for (size_t c = 0; c < data->size(); ++c) bind(insert, static_cast<int>(c) + 1, (*data)[c], row);
+    for (uint64_t row = 0; row < (*data)[0]->rows; ++row) {
+      for (size_t c = 0; c < data->size(); ++c) bind(insert, static_cast<int>(c) + 1, *(*data)[c], row);
       ASSERT_EQ(sqlite3_step(insert), SQLITE_DONE);
       sqlite3_reset(insert);
     }
     sqlite3_finalize(insert);
     execute(database_, "COMMIT");
   }
-  for (const char* index :
-       {"lineitem(l_orderkey)", "lineitem(l_partkey, l_suppkey)", "orders(o_orderkey)", "orders(o_custkey)",
-        "customer(c_custkey)", "part(p_partkey)", "partsupp(ps_partkey, ps_suppkey)", "supplier(s_suppkey)",
-        "nation(n_nationkey)", "region(r_regionkey)"})
+  for (const std::string& index : indexes)
     execute(database_, fmt::format("CREATE INDEX i{} ON {}", std::hash<std::string>()(index), index));
   execute(database_, "ANALYZE");
 }

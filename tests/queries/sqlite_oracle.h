@@ -1,10 +1,12 @@
-// SQLite as an oracle: the TPC-H tables in memory, and the rows that a query's SQL text gives over them. Shares no code with rndn but the
+// SQLite as an oracle: the tables of a source in memory, and the rows that a query's SQL text gives over them. Shares no code with rndn but the
 // data generator.
 #pragma once
 #include <memory>
 #include <string>
 #include <variant>
 #include <vector>
+
+#include "runtime/data/source.h"
 
 struct sqlite3;
 
@@ -18,13 +20,17 @@ struct Rows {
 
 class SqliteOracle {
  public:
-  explicit SqliteOracle(double scale);  // fails the running test when SQLite does
+  // Fails the running test when SQLite does.
+  explicit SqliteOracle(double scale);  // TPC-H
+  // All tables, and indexes: "lineitem(l_orderkey)".
+  SqliteOracle(data::Source& source, const std::vector<std::string>& indexes);
   ~SqliteOracle();
   SqliteOracle(const SqliteOracle&) = delete;
   Rows query(const std::string& sql);
 
  private:
-  void load(double scale);
+  void load_tpch(double scale);
+  void load(data::Source& source, const std::vector<std::string>& indexes);
 
   sqlite3* database_ = nullptr;
 };

@@ -7,9 +7,11 @@
 
 #include "libraries/base/system/files.h"
 #include "runtime/data/source.h"
+#include "runtime/data/sources.h"
 #include "runtime/planner/statements.h"
 #include "runtime/sql/catalog.h"
 #include "runtime/sql/queries.h"
+#include "ssb/source.h"
 #include "tests/data/support.h"
 #include "tpch/source.h"
 
@@ -278,23 +280,36 @@ nlohmann::json placeless(nlohmann::json json) {
 TEST_F(Queries, HaveThePlansThatTestsKeep) {
   auto opened = planner::Planner::open(options_);
   ASSERT_TRUE(opened) << opened.error().message;
-  sql::Catalog catalog = SqlCatalog(source_).catalog();
-  for (sql::Table& table : catalog.tables) table.rows = 0;
-  ASSERT_TRUE((*opened)->set_catalog(catalog));
-  for (int number = 1; number <= 22; ++number) {
-    const std::string name = fmt::format("q{:02}", number);
-    auto text = read_file(RNDN_SOURCE_DIR "/tpch/sql/" + name + ".sql");
-    auto kept = read_file(RNDN_SOURCE_DIR "/tests/sql_translate/plans/" + name + ".json");
-    ASSERT_TRUE(text && kept) << name;
-    const auto statements = planner::split_statements(*text);
-    ASSERT_EQ(statements.size(), 1u) << name;
-    const Span span{sources_.add(name, *text), static_cast<uint32_t>(statements[0].begin),
-                    static_cast<uint32_t>(statements[0].end)};
-    auto planned = (*opened)->plan(span, sources_, sink_);
-    ASSERT_TRUE(planned) << render(sink_, sources_);
-    EXPECT_EQ(placeless(nlohmann::json::parse(planned->plan)),
-              placeless(nlohmann::json::parse(*kept)))
-        << name;
+  struct Suite {
+    std::shared_ptr<data::Source> source;
+    std::string texts;
+    size_t queries;
+  };
+  auto ssb = data::open_source({.data = "ssb:0.01"}, {&ssb::scheme, 1}, {});
+  ASSERT_TRUE(ssb);
+  for (const Suite& suite : {Suite{source_, RNDN_SOURCE_DIR "/tpch/sql", 22},
+                             Suite{*ssb, RNDN_SOURCE_DIR "/ssb/sql", 13}}) {
+    sql::Catalog catalog = SqlCatalog(suite.source).catalog();
+    for (sql::Table& table : catalog.tables) table.rows = 0;
+    ASSERT_TRUE((*opened)->set_catalog(catalog));
+    size_t compared = 0;
+    for (const auto& file : std::filesystem::directory_iterator(suite.texts)) {
+      const std::string name = file.path().stem().string();
+      auto text = read_file(file.path().string());
+      auto kept = read_file(RNDN_SOURCE_DIR "/tests/sql_translate/plans/" + name + ".json");
+      ASSERT_TRUE(text && kept) << name;
+      const auto statements = planner::split_statements(*text);
+      ASSERT_EQ(statements.size(), 1u) << name;
+      const Span span{sources_.add(name, *text), static_cast<uint32_t>(statements[0].begin),
+                      static_cast<uint32_t>(statements[0].end)};
+      auto planned = (*opened)->plan(span, sources_, sink_);
+      ASSERT_TRUE(planned) << render(sink_, sources_);
+      EXPECT_EQ(placeless(nlohmann::json::parse(planned->plan)),
+                placeless(nlohmann::json::parse(*kept)))
+          << name;
+      ++compared;
+    }
+    EXPECT_EQ(compared, suite.queries);
   }
 }
 

@@ -5,7 +5,7 @@
     build/bin/rndn tpch generate --scale 0.01 -o DIR
     tests/sql_translate/record.py DIR
 
-Writes plans/qNN.json (the plans of tpch/sql), statements.json (each statement of statements.sql,
+Writes plans/NAME.json (the plans of tpch/sql and ssb/sql), statements.json (each statement of statements.sql,
 its plan without the fields that nothing reads, and its rows on the data of DIR) and nulls.json (the
 same of nulls.sql on the tables of nulls/). Plans are made on empty tables, as a plan must not depend
 on data.
@@ -28,15 +28,16 @@ PROFILE = ('compressed_materialization,statistics_propagation,late_materializati
            'partial_aggregate_pushdown,window_self_join,self_join_aggregate,aggregate_reuse,'
            'in_clause')
 TYPES = {'i32': 'INTEGER', 'sym': 'VARCHAR', 'str': 'VARCHAR',
-         'date': 'DATE', 'character': 'VARCHAR'}
+         'date': 'DATE', 'character': 'VARCHAR', 'boolean': 'BOOLEAN'}
+SUITES = {'tpch': 'tpch/schema.def', 'ssb': 'ssb/columns.def'}
 UNREAD = {'alias', 'arguments', 'has_serialize', 'positional_arguments', 'query_location',
           'query_location_length', 'is_operator', 'bindings', 'bound_columns'}
 
 
-def tables():
+def tables(suite):
     found = {}
-    for line in (ROOT / 'tpch/schema.def').read_text().splitlines():
-        row = re.match(r'(\w+)\((.*)\)', line)
+    for line in (ROOT / SUITES[suite]).read_text().splitlines():
+        row = re.match(r'([A-Z]+)\((.*)\)', line)
         if not row:
             continue
         cells = [cell.strip() for cell in row[2].split(',')]
@@ -103,10 +104,12 @@ def record(name, empty, full):
 
 
 def main(folder):
-    empty, full = connect(tables()), connect(tables(), folder)
-    for query in sorted((ROOT / 'tpch/sql').glob('q*.sql')):
-        (HERE / 'plans' / f'{query.stem}.json').write_text(
-            json.dumps(plan(empty, query.read_text()), separators=(',', ':')) + '\n')
+    for suite in SUITES:
+        empty = connect(tables(suite))
+        for query in sorted((ROOT / suite / 'sql').glob('q*.sql')):
+            (HERE / 'plans' / f'{query.stem}.json').write_text(
+                json.dumps(plan(empty, query.read_text()), separators=(',', ':')) + '\n')
+    empty, full = connect(tables('tpch')), connect(tables('tpch'), folder)
     record('statements', empty, full)
     with_nulls = tables_with_nulls()
     record('nulls', connect(with_nulls),

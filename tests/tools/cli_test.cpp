@@ -444,7 +444,7 @@ TEST_F(Cli, SourcesThatAreNone) {
   write("p.hir", program("        t:? = @load_table(`t:sym);\n        x:? = @len(t);\n        return x;\n"));
   expect("rndn run p.hir --table t --device cpu", 2, "", "error: --table is NAME=FILE, not `t`\n");
   expect("rndn run p.hir --data tpch1:5 --device cpu", 2, "",
-         "error: there is no source `tpch1:5`: expected tpch:SF, a folder or a file (.csv, .tbl, .tsv)\n");
+         "error: there is no source `tpch1:5`: expected tpch:SF, ssb:SF, a folder or a file (.csv, .tbl, .tsv)\n");
   expect("rndn run p.hir --data none.csv --device cpu", 1, "",
          "error: cannot read `none.csv`: No such file or directory\n");
   expect("rndn schema none", 1, "", "error: cannot read `none`: No such file or directory\n");

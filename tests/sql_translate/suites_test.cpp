@@ -1,0 +1,126 @@
+// The queries of TPC-H and SSB in our own words of SQL (tpch/sql, ssb/sql), planned (plans/, by
+// DuckDB 2.0.1 with the profile of runtime/planner), translated and run: the rows are those of
+// SQLite, which reads the specification's wording of TPC-H, and our texts of SSB, on the same
+// generated data.
+#include <gtest/gtest.h>
+
+#include "libraries/base/system/files.h"
+#include "runtime/data/sources.h"
+#include "runtime/data/tables.h"
+#include "ssb/source.h"
+#include "tests/queries/answers.h"
+#include "tests/sql_translate/translated.h"
+#include "tpch/source.h"
+
+namespace rndn::testing {
+namespace {
+
+struct Suite {
+  const data::Scheme& scheme;
+  const char* texts;                 // folder of the oracle's
+  std::vector<std::string> indexes;  // of the oracle; TPC-H has its own
+  // SQLite's tables, made with the first query.
+  std::shared_ptr<data::Source> source = nullptr;
+  std::unique_ptr<SqliteOracle> oracle = nullptr;
+
+  static double scale() {
+    const char* text = std::getenv("RNDN_QUERY_SCALE");
+    return text ? std::strtod(text, nullptr) : 0.01;
+  }
+  void open() {
+    if (source) return;
+    auto opened = data::open_source({.data = fmt::format("{}:{}", scheme.name, scale())},
+                                    {&scheme, 1}, {.progress = false});
+    ASSERT_TRUE(opened.ok()) << opened.error().message;
+    source = *opened;
+    oracle = indexes.empty() ? std::make_unique<SqliteOracle>(scale())
+                             : std::make_unique<SqliteOracle>(*source, indexes);
+  }
+};
+Suite suites[] = {
+    {tpch::scheme, "tests/queries/sql", {}},
+    {ssb::scheme,
+     "ssb/sql",
+     {"customer(c_custkey)", "supplier(s_suppkey)", "part(p_partkey)", "date(d_datekey)"}}};
+
+struct Query {
+  Suite* suite;
+  std::string name;
+  bool may_be_empty = false;  // below scale 1
+};
+
+class Translated : public ::testing::TestWithParam<Query> {
+ protected:
+  static void TearDownTestSuite() {
+    for (Suite& suite : suites) suite.oracle.reset(), suite.source.reset();
+  }
+  Result<std::string> file(const std::string& folder, const char* ending) const {
+    return read_file(fmt::format("{}/{}/{}.{}", RNDN_SOURCE_DIR, folder, GetParam().name, ending));
+  }
+
+  Result<sql::Translation> translation() {
+    ASSIGN_OR_RETURN(const std::string json, file("tests/sql_translate/plans", "json"));
+    ASSIGN_OR_RETURN(const sql::Plan plan, sql::read_plan(json));
+    ASSIGN_OR_RETURN(const sql::Catalog catalog, catalog_of(source(), plan));
+    return sql::translate(plan, catalog, wanted_.names);
+  }
+  data::Source& source() { return *GetParam().suite->source; }
+  void SetUp() override {
+    Suite& suite = *GetParam().suite;
+    suite.open();
+    const Result<std::string> text = file(suite.texts, "sql");
+    ASSERT_TRUE(text.ok()) << text.error().message;
+    oracle_text_ = *text;
+    wanted_ = suite.oracle->query(oracle_text_);
+    if (!GetParam().may_be_empty)
+      ASSERT_GT(wanted_.rows.size(), 0u) << "an empty answer proves little";
+  }
+
+  std::string oracle_text_;
+  Rows wanted_;
+};
+
+TEST_P(Translated, AgreesWithSqliteOnTheReferenceInterpreter) {
+  const Result<sql::Translation> t = translation();
+  ASSERT_TRUE(t.ok()) << t.error().message;
+  const Result<Rows> got =
+      run_on_reference(*t, source().schema(), data::SourceTables(GetParam().suite->source));
+  ASSERT_TRUE(got.ok()) << got.error().message << t->program;
+  ASSERT_EQ(difference(*got, wanted_, oracle_text_), "") << t->program;
+}
+
+TEST_P(Translated, AgreesWithSqliteOnTheSimulator) {
+  if (Suite::scale() > 0.01) GTEST_SKIP() << "skipped: the simulator at scale 0.01 only";
+  const Result<sql::Translation> t = translation();
+  ASSERT_TRUE(t.ok()) << t.error().message;
+  const Result<Rows> got = run_on_simulator(*t, source().schema(),
+                                            data::SourceTables(GetParam().suite->source), "sm_90");
+  ASSERT_TRUE(got.ok()) << got.error().message << t->program;
+  ASSERT_EQ(difference(*got, wanted_, oracle_text_), "") << t->program;
+}
+
+std::vector<Query> tpch_queries() {
+  std::vector<Query> queries;
+  for (int i = 1; i <= 22; ++i) queries.push_back({&suites[0], fmt::format("q{:02}", i)});
+  return queries;
+}
+// 3.3, 3.4 and 4.3 select fewer than one line of 10,000: tests/ssb shows that they select some.
+std::vector<Query> ssb_queries() {
+  std::vector<Query> queries;
+  for (const char* name : {"1.1", "1.2", "1.3", "2.1", "2.2", "2.3", "3.1", "3.2", "3.3", "3.4",
+                           "4.1", "4.2", "4.3"}) {
+    const bool is_rare = std::string_view("3.3 3.4 4.3").find(name) != std::string_view::npos;
+    queries.push_back({&suites[1], fmt::format("q{}", name), is_rare});
+  }
+  return queries;
+}
+std::string case_name(const ::testing::TestParamInfo<Query>& info) {
+  std::string name = info.param.name;
+  std::replace(name.begin(), name.end(), '.', '_');
+  return name;
+}
+INSTANTIATE_TEST_SUITE_P(Tpch, Translated, ::testing::ValuesIn(tpch_queries()), case_name);
+INSTANTIATE_TEST_SUITE_P(Ssb, Translated, ::testing::ValuesIn(ssb_queries()), case_name);
+
+}  // namespace
+}  // namespace rndn::testing
