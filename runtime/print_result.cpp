@@ -169,7 +169,8 @@ size_t display_width(std::string_view s) {
   return width;
 }
 
-std::string grid_table(const Grid& grid) {
+std::string grid_table(const Grid& grid, uint64_t most_rows) {
+  const uint64_t shown = std::min(grid.rows, most_rows);
   std::vector<std::vector<std::string>> cells(grid.columns.size());
   std::vector<size_t> widths(grid.columns.size());
   auto on_a_line = [](std::string s) {
@@ -181,7 +182,7 @@ std::string grid_table(const Grid& grid) {
   for (size_t k = 0; k < grid.columns.size(); ++k) {
     names.push_back(on_a_line(grid.names[k]));
     widths[k] = display_width(names[k]);
-    for (uint64_t i = 0; i < grid.rows; ++i) {
+    for (uint64_t i = 0; i < shown; ++i) {
       std::string s = on_a_line(is_null(grid, k, i) ? "NULL" : cell_text(grid, k, i));
       widths[k] = std::max(widths[k], display_width(s));
       cells[k].push_back(std::move(s));
@@ -201,7 +202,8 @@ std::string grid_table(const Grid& grid) {
   };
   line([&](size_t k) { return names[k]; });
   line([&](size_t k) { return std::string(widths[k], '-'); });
-  for (uint64_t i = 0; i < grid.rows; ++i) line([&](size_t k) { return cells[k][i]; });
+  for (uint64_t i = 0; i < shown; ++i) line([&](size_t k) { return cells[k][i]; });
+  if (shown < grid.rows) return out + fmt::format("({} rows, {} shown; --max-rows 0 shows all)\n", grid.rows, shown);
   return out + fmt::format("({} row{})\n", grid.rows, grid.rows == 1 ? "" : "s");
 }
 
@@ -292,12 +294,12 @@ Result<Grid> to_grid(const Value& value) {
   return grid;
 }
 
-Result<std::string> print_result(std::span<const Value> results, Format format) {
+Result<std::string> print_result(std::span<const Value> results, Format format, uint64_t most_rows) {
   std::string out;
   for (size_t i = 0; i < results.size(); ++i) {
     ASSIGN_OR_RETURN(Grid grid, to_grid(results[i]));
     switch (format) {
-      case Format::table: out += (i ? "\n" : "") + grid_table(grid); break;
+      case Format::table: out += (i ? "\n" : "") + grid_table(grid, most_rows); break;
       case Format::csv: out += (i ? "\r\n" : "") + grid_csv(grid); break;
       case Format::json: out += (i ? ",\n" : results.size() > 1 ? "[" : "") + grid_json(grid); break;
     }
@@ -306,9 +308,9 @@ Result<std::string> print_result(std::span<const Value> results, Format format) 
   return out;
 }
 
-std::string print_grid(const Grid& grid, Format format) {
+std::string print_grid(const Grid& grid, Format format, uint64_t most_rows) {
   switch (format) {
-    case Format::table: return grid_table(grid);
+    case Format::table: return grid_table(grid, most_rows);
     case Format::csv: return grid_csv(grid);
     case Format::json: return grid_json(grid) + "\n";
   }

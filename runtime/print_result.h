@@ -40,9 +40,10 @@ Result<Grid> to_grid(const data::Value& value);
 //           line between
 //   json    {"columns":[{"name","type"}...],"rows":[[...]...]}; several results: an array of such objects
 // Floats: csv and json print the shortest text that reads back to the same value, table at most 6 decimals.
-Result<std::string> print_result(std::span<const data::Value> results, Format format);
+// A table has the first `most_rows` rows only, and says how many there are.
+Result<std::string> print_result(std::span<const data::Value> results, Format format, uint64_t most_rows = UINT64_MAX);
 // One result in the same form.
-std::string print_grid(const Grid& grid, Format format);
+std::string print_grid(const Grid& grid, Format format, uint64_t most_rows = UINT64_MAX);
 
 // JSON object {"name": result, ...} from the texts that print_result(.., json) made.
 std::string join_json(std::span<const std::pair<std::string, std::string>> named_results);

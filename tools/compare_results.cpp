@@ -5,8 +5,17 @@
 #include <cstdlib>
 #include <map>
 
+#include "runtime/print_sql.h"
+
 namespace rndn::tools {
 namespace {
+
+// A cell as SQL writes it, where the grid is of a query; NULL is NULL.
+std::string cell_of(const runtime::Grid& grid, size_t k, uint64_t i) {
+  if (grid.sql.empty()) return runtime::element_text(grid.columns[k], i, true);
+  const runtime::SqlCells& cells = grid.sql[k];
+  return cells.valid && !cells.valid->as<uint8_t>()[i] ? "NULL" : runtime::sql_text(cells.type, grid.columns[k], i);
+}
 
 // Fields of one record; `at` moves behind its line end.
 Result<std::vector<std::string>> record(std::string_view text, size_t& at, char delimiter, const std::string& name) {
@@ -66,7 +75,7 @@ Expected expected_of(const runtime::Grid& grid) {
   Expected expected{grid.names, {}};
   for (uint64_t i = 0; i < grid.rows; ++i) {
     std::vector<std::string> row;
-    for (const auto& column : grid.columns) row.push_back(runtime::element_text(column, i, true));
+    for (size_t k = 0; k < grid.columns.size(); ++k) row.push_back(cell_of(grid, k, i));
     expected.rows.push_back(std::move(row));
   }
   return expected;
@@ -89,7 +98,7 @@ std::string difference(const runtime::Grid& grid, const Expected& expected, uint
   };
   std::vector<std::vector<std::string>> rows(grid.rows);
   for (uint64_t i = 0; i < grid.rows; ++i)
-    for (const auto& column : grid.columns) rows[i].push_back(runtime::element_text(column, i, true));
+    for (size_t k = 0; k < grid.columns.size(); ++k) rows[i].push_back(cell_of(grid, k, i));
 
   // In order, until the first difference.
   std::string first;

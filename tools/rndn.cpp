@@ -83,6 +83,7 @@ int run(int argc, char** argv) {
   CLI::App* bench = program.add_subcommand("bench", "measure: the evaluation by one command");
   bench->require_subcommand(1);
   commands.push_back(tools::bench_tpch_command(*bench));
+  commands.push_back(tools::bench_sql_command(*bench));
   commands.push_back(tools::devices_command(program));
   commands.push_back(tools::help_command(program));
 

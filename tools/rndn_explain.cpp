@@ -1,4 +1,4 @@
-// `rndn explain`: what the outliner made of a program, and why.
+// `rndn explain`: what the outliner made of a program, and why; of a SQL query also its plan and its program.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
@@ -7,10 +7,41 @@
 #include "runtime/data/schema.h"
 #include "runtime/plan/fallbacks.h"
 #include "tools/rndn.h"
+#include "tools/session.h"
 #include "tpch/source.h"
 
 namespace rndn::tools {
 namespace {
+
+// What has no device code: told by code generation, the assembler (for sm_86) and the runtime's plan.
+Result<void> explain_fallbacks(const NamedSource& p, runtime::CompileOptions options, std::string& out) {
+  SourceManager sources;
+  DiagnosticSink said_already;
+  Timings timings;
+  options.until = runtime::Stage::cubin;
+  ASSIGN_OR_RETURN(runtime::Compiled compiled,
+                   runtime::compile(sources.add(p.file, p.text), sources, options, said_already, timings));
+  const hir::Program& program = compiled.outlined.program;
+  const hir::Function& main = program.functions[program.main];
+  if (!compiled.fusions.groups.empty()) out += "fused operators\n";
+  for (const outliner::FusedGroup& g : compiled.fusions.groups) {
+    out += fmt::format("  {}: a group and {} reductions of its rows, instead of",
+                       sources.describe(main.statements[g.group].span), g.reductions.size());
+    for (size_t k = 0; k < compiled.outlined.kernels.size(); ++k)
+      for (hir::StatementId launch : g.launches) {
+        const hir::Expression& e = main.expressions[main.statements[launch].value];
+        if (e.kind == hir::Expression::call && e.callee.kind == hir::FunctionRef::user &&
+            e.callee.function == compiled.outlined.kernels[k].function)
+          out += fmt::format(" `{}`", program.text(program.functions[e.callee.function].name));
+      }
+    out += "\n";
+  }
+  const std::vector<std::string> fallbacks = runtime::fallbacks_of(compiled, sources);
+  out += "fallbacks to the reference interpreter\n";
+  for (const std::string& f : fallbacks) out += fmt::format("  {}\n", f);
+  if (fallbacks.empty()) out += "  none\n";
+  return {};
+}
 
 class ExplainCommand final : public Command {
  public:
@@ -18,7 +49,7 @@ class ExplainCommand final : public Command {
     app = program.add_subcommand("explain",
                                  "shapes, dependences and kernels of a program: what each holds, why, and the bytes "
                                  "that it must move; what falls back");
-    app->add_option("program", paths_, "HorseIR files, - for stdin")->required()->type_name("PROGRAM.hir");
+    app->add_option("program", paths_, "HorseIR or SQL files, - for HorseIR from stdin")->required()->type_name("PROGRAM.hir|QUERY.sql");
     add_data_flags(*app, flags_);
     app->add_flag("--dot", dot_, "the dependence graph with its kernels, for Graphviz");
     app->add_flag("--counts", counts_, "only the numbers of kernels with --outline none, flow and full");
@@ -37,88 +68,46 @@ class ExplainCommand final : public Command {
     if (!source) return fail(source.error());
     data::Schema schema = *source ? (*source)->schema() : tpch::schema();
     options->schema = &schema;
-    auto programs = read_programs(paths_);
-    if (!programs) return fail(programs.error());
+    auto files = read_programs(paths_);
+    if (!files) return fail(files.error());
+    // Statements of SQL stand in a session, which plans them.
+    std::vector<NamedSource> programs;
+    for (size_t i = 0; i < paths_.size(); ++i) {
+      if (!paths_[i].ends_with(".sql")) {
+        programs.push_back(std::move((*files)[i]));
+        continue;
+      }
+      for (NamedSource& s : split_sql((*files)[i].name, (*files)[i].file, (*files)[i].text))
+        programs.push_back(std::move(s));
+    }
+    Flags on_the_host = flags_;
+    on_the_host.device = "cpu";  // none is opened
+    auto device = DeviceChoice::start(on_the_host);
+    if (!device) return fail(device.error());
+    Session session(*source, *std::move(device), file_cache(flags_));
+    const ExplainForm form{.dot = dot_, .counts = counts_, .named = programs.size() > 1};
     std::string out = counts_ ? fmt::format("{:<12} {:>5} {:>5} {:>5}\n", "kernels", "none", "flow", "full") : "";
-    for (const NamedSource& p : *programs) {
-      if (auto done = explain(p, *options, *source, out); !done) return fail(done.error());
+    for (const NamedSource& p : programs) {
+      auto text = explain(session, p, *options, *source, form);
+      if (!text) return fail(text.error());
+      out += *text;
     }
     if (auto written = write_file(flags_.output, out); !written) return fail(written.error());
     return 0;
   }
 
  private:
-  Result<void> explain(const NamedSource& p, const runtime::CompileOptions& options,
-                       const std::shared_ptr<data::Source>& source, std::string& out) const {
-    SourceManager sources;
-    DiagnosticSink sink;
-    Timings timings;
-    auto compiled = runtime::compile(sources.add(p.file, p.text), sources, options, sink, timings);
-    const outliner::Options outline{.mode = options.outline,
-                                    .text_codes = options.text_codes,
-                                    .math = !compiled || compiled->no_math.empty(),
-                                    .beside_cells = counts_ || !options.fuse_operators,
-                                    .tops = !counts_ && options.fuse_operators};
-    Result<void> done;
-    if (compiled) {
-      if (counts_) {
-        auto counts = outliner::count_kernels(compiled->program, outline, sink);
-        if (counts)
-          out += fmt::format("{:<12} {:>5} {:>5} {:>5}\n", p.name, counts->none, counts->flow, counts->full);
-        else
-          done = counts.error();
-      } else {
-        outliner::ExplainOptions how{.dot = dot_, .rows = {}};
-        if (source)
-          how.rows = [&](std::string_view table) -> std::optional<uint64_t> {
-            auto rows = source->rows(table);
-            return rows ? std::optional(*rows) : std::nullopt;
-          };
-        auto text = outliner::explain(compiled->program, sources, outline, how, sink);
-        if (text) {
-          if (paths_.size() > 1 && !dot_) out += p.name + "\n";
-          out += *text;
-          if (!dot_) done = explain_fallbacks(p, options, out);
-        } else {
-          done = text.error();
-        }
-      }
-    } else {
-      done = compiled.error();
+  Result<std::string> explain(Session& session, const NamedSource& p, const runtime::CompileOptions& options,
+                              const std::shared_ptr<data::Source>& source, ExplainForm form) const {
+    if (!p.sql) return explain_program(p, options, source, form);
+    if (!dot_ && !counts_) {
+      ASSIGN_OR_RETURN(std::string text, session.explain(p, flags_));
+      return form.named ? p.name + "\n" + text : text;
     }
-    sink.sort_by_position();
-    print_diagnostics(sink, sources);
-    return done;
-  }
-
-  // What has no device code: told by code generation, the assembler (for sm_86) and the runtime's plan.
-  static Result<void> explain_fallbacks(const NamedSource& p, runtime::CompileOptions options, std::string& out) {
-    SourceManager sources;
-    DiagnosticSink said_already;
     Timings timings;
-    options.until = runtime::Stage::cubin;
-    ASSIGN_OR_RETURN(runtime::Compiled compiled,
-                     runtime::compile(sources.add(p.file, p.text), sources, options, said_already, timings));
-    const hir::Program& program = compiled.outlined.program;
-    const hir::Function& main = program.functions[program.main];
-    if (!compiled.fusions.groups.empty()) out += "fused operators\n";
-    for (const outliner::FusedGroup& g : compiled.fusions.groups) {
-      out += fmt::format("  {}: a group and {} reductions of its rows, instead of",
-                         sources.describe(main.statements[g.group].span), g.reductions.size());
-      for (size_t k = 0; k < compiled.outlined.kernels.size(); ++k)
-        for (hir::StatementId launch : g.launches) {
-          const hir::Expression& e = main.expressions[main.statements[launch].value];
-          if (e.kind == hir::Expression::call && e.callee.kind == hir::FunctionRef::user &&
-              e.callee.function == compiled.outlined.kernels[k].function)
-            out += fmt::format(" `{}`", program.text(program.functions[e.callee.function].name));
-        }
-      out += "\n";
-    }
-    const std::vector<std::string> fallbacks = runtime::fallbacks_of(compiled, sources);
-    out += "fallbacks to the reference interpreter\n";
-    for (const std::string& f : fallbacks) out += fmt::format("  {}\n", f);
-    if (fallbacks.empty()) out += "  none\n";
-    return {};
+    ASSIGN_OR_RETURN(const runtime::SqlQuery* query,
+                     session.prepare_sql(p, runtime::SqlQueries::Until::program, timings));
+    return explain_program({p.name, "<program of " + p.file + ">", query->translation->program}, options, source, form);
   }
 
   std::vector<std::string> paths_;
@@ -127,6 +116,51 @@ class ExplainCommand final : public Command {
 };
 
 }  // namespace
+
+Result<std::string> explain_program(const NamedSource& p, const runtime::CompileOptions& options,
+                                    const std::shared_ptr<data::Source>& source, ExplainForm form) {
+  std::string out;
+  SourceManager sources;
+  DiagnosticSink sink;
+  Timings timings;
+  auto compiled = runtime::compile(sources.add(p.file, p.text), sources, options, sink, timings);
+  const outliner::Options outline{.mode = options.outline,
+                                  .text_codes = options.text_codes,
+                                  .math = !compiled || compiled->no_math.empty(),
+                                  .beside_cells = form.counts || !options.fuse_operators,
+                                  .tops = !form.counts && options.fuse_operators};
+  Result<void> done;
+  if (compiled) {
+    if (form.counts) {
+      auto counts = outliner::count_kernels(compiled->program, outline, sink);
+      if (counts)
+        out += fmt::format("{:<12} {:>5} {:>5} {:>5}\n", p.name, counts->none, counts->flow, counts->full);
+      else
+        done = counts.error();
+    } else {
+      outliner::ExplainOptions how{.dot = form.dot, .rows = {}};
+      if (source)
+        how.rows = [&](std::string_view table) -> std::optional<uint64_t> {
+          auto rows = source->rows(table);
+          return rows ? std::optional(*rows) : std::nullopt;
+        };
+      auto text = outliner::explain(compiled->program, sources, outline, how, sink);
+      if (text) {
+        if (form.named && !form.dot) out += p.name + "\n";
+        out += *text;
+        if (!form.dot) done = explain_fallbacks(p, options, out);
+      } else {
+        done = text.error();
+      }
+    }
+  } else {
+    done = compiled.error();
+  }
+  sink.sort_by_position();
+  print_diagnostics(sink, sources);
+  if (!done) return done.error();
+  return out;
+}
 
 std::unique_ptr<Command> explain_command(CLI::App& program) { return std::make_unique<ExplainCommand>(program); }
 

@@ -96,6 +96,7 @@ void add_run_flags(CLI::App& command, Flags& flags) {
   command.add_option("--repeat", flags.repeat, "runs of each program; data is loaded once")
       ->check(CLI::Range(1u, 1000000u))
       ->type_name("N");
+  command.add_option("--max-rows", flags.max_rows, "rows of a table on a terminal (default 40; 0: all)")->type_name("N");
   auto choice = [&](const char* name, std::string& to, const char* text, std::vector<std::string> values) {
     command.add_option(name, to, text)->check(CLI::IsMember(std::move(values)))->type_name("NAME");
   };
@@ -115,6 +116,10 @@ void add_run_flags(CLI::App& command, Flags& flags) {
   command.add_flag("--no-fallback", flags.no_fallback, "what only the reference interpreter can run is an error");
   command.add_option("-o", flags.output, "results: a file, - for stdout; a folder for csv of several programs")
       ->type_name("FILE");
+}
+
+uint64_t shown_rows(const Flags& flags) {
+  return flags.output == "-" && flags.max_rows && isatty(STDOUT_FILENO) ? flags.max_rows : UINT64_MAX;
 }
 
 int fail(const Error& error) {

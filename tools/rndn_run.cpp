@@ -15,7 +15,7 @@ namespace {
 class Output {
  public:
   Output(const Flags& flags, runtime::Format format, size_t programs)
-      : path_(flags.output), format_(format), programs_(programs) {}
+      : path_(flags.output), most_rows_(shown_rows(flags)), format_(format), programs_(programs) {}
 
   Result<void> start(const std::vector<NamedSource>& programs) {
     if (programs_ < 2) return check_writable(path_);
@@ -33,7 +33,7 @@ class Output {
   }
   Result<void> add(const std::string& name, const Session::Outcome& outcome) {
     const std::string& printed = outcome.printed;
-    ASSIGN_OR_RETURN(std::string text, print(outcome, format_));
+    ASSIGN_OR_RETURN(std::string text, print(outcome, format_, most_rows_));
     if (format_ == runtime::Format::csv && programs_ > 1)
       return write_file(fmt::format("{}/{}.csv", path_, name), text);
     if (format_ == runtime::Format::json && programs_ > 1) {
@@ -65,6 +65,7 @@ class Output {
 
  private:
   std::string path_;
+  uint64_t most_rows_;
   runtime::Format format_;
   size_t programs_;
   std::string text_;

@@ -1,4 +1,5 @@
-// `rndn shell`: programs one at a time, typed or from files, with columns and library modules kept on the device between them.
+// `rndn shell`: SQL queries and programs one at a time, typed or from files, with columns and library modules kept on
+// the device between them.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -10,6 +11,9 @@
 #include <memory>
 
 #include "libraries/base/system/files.h"
+#include "runtime/planner/commands.h"
+#include "runtime/planner/database.h"
+#include "runtime/planner/statements.h"
 #include "tools/rndn.h"
 #include "tools/session.h"
 
@@ -17,12 +21,17 @@ namespace rndn::tools {
 namespace {
 
 constexpr const char* help =
-    "FILE.hir              run a program\n"
+    "SELECT ..;            run a query of SQL, over several lines until the semicolon; also SHOW TABLES, DESCRIBE T,\n"
+    "                      SUMMARIZE T, EXPLAIN [ANALYZE] QUERY, PREPARE N AS QUERY, EXECUTE N(VALUE, ..), DEALLOCATE N\n"
+    "FILE.hir, FILE.sql    run a program, or the queries of a file\n"
     "module m { ... }      run the program typed here; it ends with the brace that closes its last module\n"
     "                      (it begins with module, def, kernel, import, global or a comment)\n"
-    ".cancel               forget what was typed of a program; empty lines are part of it\n"
+    ".cancel               forget what was typed of a program or query; empty lines are part of it\n"
     ".query N              run a TPC-H query\n"
-    ".tables               the tables, with their columns and types\n"
+    ".hir, .sql            only HorseIR can be typed; SQL, too (as in the beginning)\n"
+    ".tables               the tables, with their columns and HorseIR's types\n"
+    ".schema [TABLE]       the tables as SQL declares them\n"
+    ".explain QUERY        the query, its plan, program and kernels\n"
     ".time on|off          a timing tree after each program\n"
     ".format F             of results: table, csv, json\n"
     ".repeat N             runs of each program\n"
@@ -30,8 +39,8 @@ constexpr const char* help =
     ".quit                 end (so does the end of the input)\n"
     "A line that begins with a dot is a command, also within a program.\n";
 
-constexpr std::string_view commands[] = {".cancel", ".query",  ".tables", ".time",
-                                         ".format", ".repeat", ".help",   ".quit"};
+constexpr std::string_view commands[] = {".cancel", ".query",  ".hir",    ".sql",  ".tables", ".schema",
+                                         ".explain", ".time", ".format", ".repeat", ".help", ".quit"};
 
 // How many braces are open after `line`, outside comments, texts and characters.
 class Braces {
@@ -103,7 +112,7 @@ std::string type_of(const data::ColumnSchema& column) {
 class ShellCommand final : public Command {
  public:
   explicit ShellCommand(CLI::App& program) {
-    app = program.add_subcommand("shell", "run programs as they are typed, with tables kept on the device");
+    app = program.add_subcommand("shell", "run queries and programs as they are typed, with tables kept on the device");
     add_data_flags(*app, flags_);
     add_cache_flags(*app, flags_);
     add_run_flags(*app, flags_);
@@ -134,8 +143,24 @@ class ShellCommand final : public Command {
     size_t room = 0;
     while (prompt(), getline(&line, &room, stdin) >= 0) {
       const std::string_view words = trim(line);
+      if (!query_.empty() && !words.starts_with('.')) {
+        query_ += line;
+        run_queries(false);
+        continue;
+      }
       const bool fresh = !begun_ && !braces_.in_comment();
-      if (fresh && words.ends_with(".hir") && words.find_first_of(" {") == std::string_view::npos) {
+      if (fresh && takes_sql_ && (words.starts_with("--") || planner::begins_sql(words))) {
+        forget();
+        query_ = line;
+        run_queries(false);
+        continue;
+      }
+      if (fresh && words.ends_with(".sql") && !words.starts_with('.') && words.find_first_of(" {") == words.npos) {
+        forget();
+        run_sql_file(std::string(words));
+        continue;
+      }
+      if (fresh && !words.starts_with('.') && words.ends_with(".hir") && words.find_first_of(" {") == std::string_view::npos) {
         forget();  // comments
         run_file(std::string(words));
         continue;
@@ -163,6 +188,7 @@ class ShellCommand final : public Command {
       run_typed();
     }
     std::free(line);
+    if (!query_.empty()) run_queries(true);
     if (begun_ || braces_.in_comment()) run_typed();  // what is missing is said by the parser
     if (!reports_.empty())
       if (auto written = write_reports(reports_, time_); !written) failed(written.error());
@@ -174,12 +200,13 @@ class ShellCommand final : public Command {
 
  private:
   void prompt() {
-    if (interactive_) std::fputs(typed_.empty() ? "rndn> " : "  ... ", stderr);
+    if (interactive_) std::fputs(typed_.empty() && query_.empty() ? "rndn> " : "  ... ", stderr);
   }
   void failed(const Error& error) { exit_code_ = std::max(exit_code_, fail(error)); }
 
   void forget() {
     typed_.clear();
+    query_.clear();
     braces_ = {};
     begun_ = false;
   }
@@ -188,6 +215,24 @@ class ShellCommand final : public Command {
     std::string text = std::move(typed_);
     forget();
     run({name, "<" + name + ">", std::move(text)});
+  }
+  // Runs the statements that have ended, or all; the rest stays.
+  void run_queries(bool all) {
+    if (!all && planner::is_open(query_)) return;
+    const std::vector<planner::Statement> statements = planner::split_statements(query_);
+    if (!all && !statements.empty() && !statements.back().ended) return;
+    std::string text = std::move(query_);
+    forget();
+    if (!statements.empty()) run_statements(fmt::format("input{}", ++programs_), std::move(text));
+  }
+  void run_statements(const std::string& name, std::string text) {
+    for (const NamedSource& statement : split_sql(name, "<" + name + ">", std::move(text))) run(statement);
+  }
+  void run_sql_file(const std::string& path) {
+    auto files = read_programs({path});
+    if (!files) return failed(files.error());
+    for (const NamedSource& statement : split_sql(files->front().name, path, std::move(files->front().text)))
+      run(statement);
   }
   void run_file(const std::string& path) {
     auto programs = read_programs({path});
@@ -199,7 +244,7 @@ class ShellCommand final : public Command {
     runtime::find_format(flags_.format, format);
     auto outcome = session_->run(program, flags_, timing_);
     if (!outcome) return failed(outcome.error());
-    auto text = print(*outcome, format);
+    auto text = print(*outcome, format, shown_rows(flags_));
     if (!text) return failed(text.error());
     if (format == runtime::Format::json)
       std::fputs(outcome->printed.c_str(), stderr);  // what @print writes must not break the object
@@ -237,6 +282,12 @@ class ShellCommand final : public Command {
       forget();
     } else if (name == ".tables" && argument.empty()) {
       tables();
+    } else if ((name == ".hir" || name == ".sql") && argument.empty()) {
+      takes_sql_ = name == ".sql";
+    } else if (name == ".schema") {
+      schema(argument);
+    } else if (name == ".explain" && !argument.empty()) {
+      run_statements(fmt::format("input{}", ++programs_), "EXPLAIN " + argument);
     } else if (name == ".time" && (argument == "on" || argument == "off")) {
       timing_ = argument == "on";
     } else if (name == ".format" && runtime::find_format(argument, format)) {
@@ -251,6 +302,34 @@ class ShellCommand final : public Command {
     } else {
       failed(usage_error("`{}` is no command of the shell; .help lists them", words));
     }
+  }
+
+  void schema(const std::string& wanted) {
+    if (!session_->source()) return failed(usage_error("there are no tables without --data"));
+    std::string text;
+    std::vector<std::string_view> names;
+    for (const sql::Table& table : session_->queries().catalog().tables) {
+      names.push_back(table.name);
+      if (!wanted.empty() && table.name != wanted) continue;
+      text += "CREATE TABLE " + planner::quote_name(table.name) + " (";
+      for (size_t i = 0; i < table.columns.size(); ++i) {
+        const sql::Column& c = table.columns[i];
+        text += fmt::format("{}\n  {} {}", i ? "," : "", planner::quote_name(c.name), sql::type_name(c.type));
+        if (!c.foreign_table.empty())
+          text += fmt::format(" REFERENCES {}({})", planner::quote_name(c.foreign_table), planner::quote_name(c.foreign_key));
+      }
+      for (size_t i = 0; i < table.primary.size(); ++i)
+        text += (i ? ", " : ",\n  PRIMARY KEY (") + planner::quote_name(table.primary[i]);
+      text += table.primary.empty() ? "\n);\n" : ")\n);\n";
+      for (const auto& [column, stored] : table.refused)
+        text += fmt::format("-- {} has no type of SQL: it holds {}\n", column, stored);
+    }
+    if (text.empty()) {
+      const std::string_view near = did_you_mean(wanted, names);
+      return failed(usage_error("there is no table `{}`{}", wanted,
+                                near.empty() ? "" : fmt::format("; did you mean `{}`?", near)));
+    }
+    if (auto written = write(text); !written) failed(written.error());
   }
 
   void tables() {
@@ -276,6 +355,8 @@ class ShellCommand final : public Command {
   std::vector<runtime::RunReport> reports_;  // for a file, written at the end
   // The program that is being typed. Not begun: nothing, or comments only.
   std::string typed_;
+  std::string query_;  // of SQL, that is being typed
+  bool takes_sql_ = true;
   Braces braces_;
   bool begun_ = false;
   int programs_ = 0, exit_code_ = 0;

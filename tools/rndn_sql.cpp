@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "libraries/base/system/files.h"
+#include "runtime/planner/commands.h"
 #include "tools/rndn.h"
 #include "tools/session.h"
 
@@ -17,6 +18,10 @@ class SqlCommand final : public Command {
     app->add_option("query", query_, "a query or several, as text or a file; - for stdin")
         ->required()
         ->type_name("TEXT|FILE.sql");
+    app->add_option("--param", params_,
+                    "the value of a parameter, ? or $1; one for each, in their order")
+        ->allow_extra_args(false)
+        ->type_name("VALUE");
     app->add_option("--emit", emit_,
                     "do not run: write the plan (as JSON), the HorseIR program (hir), or a stage "
                     "of its compilation")
@@ -58,7 +63,14 @@ class SqlCommand final : public Command {
     }
     if (statements.empty())
       return input_error("{}: there is no statement", is_file ? query_ : "<query>");
-    return statements;
+    if (params_.empty()) return statements;
+    if (statements.size() > 1)
+      return usage_error("--param is of one statement, not of {}", statements.size());
+    std::vector<std::string> values;
+    for (const std::string& value : params_) values.push_back(planner::quote_value(value));
+    const auto& [text, begin, end] = *statements[0].sql;
+    ASSIGN_OR_RETURN(std::string with, planner::with_values(text->substr(begin, end - begin), values));
+    return split_sql(statements[0].name, statements[0].file, std::move(with));
   }
 
   Result<void> emit(const std::vector<NamedSource>& statements) {
@@ -92,6 +104,7 @@ class SqlCommand final : public Command {
   }
 
   std::string query_, emit_;
+  std::vector<std::string> params_;
   Flags flags_;
 };
 

@@ -185,6 +185,9 @@ struct Plan {
 // `place`: where in the text the part is that an error names, as far as the plan tells.
 Result<Plan> read_plan(std::string_view json, Place* place = nullptr);
 
+// For people: an operator per line, what it reads below it.
+std::string plan_text(const Plan& plan);
+
 std::string_view name_of(Operator op);
 std::string_view name_of(Function function);
 std::string_view name_of(Aggregate aggregate);

@@ -126,6 +126,7 @@ Cell Translator::values_of(const Table& table, const Column& column, SpaceId spa
     g_.change(key_values).unique = true;  // what is referred to
     if (is_none(g_[table_space(*to)].witness)) g_.set_witness(table_space(*to), key_values);
     v = g_.pick(key_values, rows);
+    if (column.min && column.max) g_.change(v).bounds = bounds_of(column);
     stored = key->stored;
   }
   if (is_none(g_[space].witness)) g_.set_witness(space, v);

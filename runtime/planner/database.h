@@ -54,6 +54,9 @@ Result<std::unique_ptr<Database>> open_helper(const std::string& python, const s
 // what was tried.
 Result<std::unique_ptr<Database>> open_database(const Options& options);
 
+// The library among these, where there is one; empty: none.
+std::string library_path(const Options& options);
+
 // 'text' with its quotes doubled; "name" likewise.
 std::string quote_text(std::string_view text);
 std::string quote_name(std::string_view name);

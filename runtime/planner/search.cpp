@@ -78,6 +78,20 @@ Result<std::unique_ptr<Database>> open_database(const Options& options) {
       pinned_version.substr(1), tried);
 }
 
+std::string library_path(const Options& options) {
+  std::error_code ignored;
+  if (!options.named.empty()) {
+    const fs::path named = options.named;
+    if (fs::is_directory(named, ignored)) return (named / wrapper_name).string();
+    return named.filename().string().starts_with("python") ? "" : options.named;
+  }
+  if (std::string module = loaded_module(); !module.empty()) return module;
+  for (const std::string& folder : options.folders)
+    if (std::string library = (fs::path(folder) / wrapper_name).string(); exists(library))
+      return library;
+  return "";
+}
+
 std::string quote_text(std::string_view text) {
   std::string out = "'";
   for (char c : text) out.append(c == '\'' ? 2 : 1, c);

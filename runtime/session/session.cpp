@@ -111,17 +111,41 @@ Result<Session::Ready*> Session::prepare(const NamedSource& program, const RunOp
 
 Result<const SqlQuery*> Session::prepare_sql(const NamedSource& statement, SqlQueries::Until until,
                                              Timings& timings) {
+  DiagnosticSink sink;
+  auto query = queries().prepare(span_of(statement), sources_, until, sink, timings);
+  say(render(sink, sources_));
+  return query;
+}
+
+SqlQueries& Session::queries() {
   if (!sql_) sql_.emplace(source_, planner_);
+  return *sql_;
+}
+
+Span Session::span_of(const NamedSource& statement) {
   if (sql_text_ != statement.sql->text) {
     sql_text_ = statement.sql->text;
     sql_file_ = sources_.add(statement.file, *sql_text_);
   }
-  const Span span{sql_file_, static_cast<uint32_t>(statement.sql->begin),
-                  static_cast<uint32_t>(statement.sql->end)};
-  DiagnosticSink sink;
-  auto query = sql_->prepare(span, sources_, until, sink, timings);
-  say(render(sink, sources_));
-  return query;
+  return {sql_file_, static_cast<uint32_t>(statement.sql->begin),
+          static_cast<uint32_t>(statement.sql->end)};
+}
+
+// A simulated GPU runs some million rows in a minute: said once, before it begins.
+void Session::warn_of_simulation(const hir::Program& program) {
+  constexpr uint64_t many_bytes = 100'000'000;
+  if (warned_of_simulation_ || !source_) return;
+  uint64_t bytes = 0;
+  for (const auto& [table, names] : data::columns_read(program).tables)
+    for (const std::string& name : names)
+      if (auto column = source_->column(table, name))
+        bytes += (*column)->data->size() +
+                 ((*column)->foreign_rows ? (*column)->foreign_rows->size() : 0);
+  if (bytes <= many_bytes) return;
+  warned_of_simulation_ = true;
+  say(fmt::format("warning: the simulator gets {:.0f} MB of columns, and is slow: --device cuda or "
+                  "cpu, or less data\n",
+                  static_cast<double>(bytes) * 1e-6));
 }
 
 Result<Session::Outcome> Session::run(const NamedSource& program, const RunOptions& options) {
@@ -138,12 +162,12 @@ Result<Session::Outcome> Session::run(const NamedSource& program, const RunOptio
   return outcome;
 }
 
-Result<std::string> print(const Session::Outcome& outcome, Format format) {
-  if (!outcome.is_sql) return print_result(outcome.results, format);
+Result<std::string> print(const Session::Outcome& outcome, Format format, uint64_t most_rows) {
+  if (!outcome.is_sql) return print_result(outcome.results, format, most_rows);
   if (outcome.results.size() != 1)
     return Error{Fault::internal, "the program of a query has no result"};
   ASSIGN_OR_RETURN(Grid grid, sql_grid(outcome.results[0], outcome.columns));
-  return print_grid(grid, format);
+  return print_grid(grid, format, most_rows);
 }
 
 Result<Session::Outcome> Session::run_program(const NamedSource& program, const RunOptions& options,
@@ -161,6 +185,7 @@ Result<Session::Outcome> Session::run_program(const NamedSource& program, const 
                    .fallbacks = {}};
   if (plan) {
     ASSIGN_OR_RETURN(device::Device * device, choice_->open());
+    if (device->info().is_simulator) warn_of_simulation(ready->compiled.program);
     report.arch = options.own_target ? device->info().target : options.compile.target;
     report.device = device->info().name;
     report.backend = ready->compiled.backend;

@@ -86,6 +86,9 @@ class Session {
   Result<const SqlQuery*> prepare_sql(const NamedSource& statement, SqlQueries::Until until,
                                       Timings& timings);
   const data::Source* source() const { return source_.get(); }
+  SqlQueries& queries();
+  // The statement's place in sources().
+  Span span_of(const NamedSource& statement);
   Result<device::Device*> device();  // opens it; not with --device cpu
 
  private:
@@ -99,6 +102,7 @@ class Session {
   };
   static constexpr size_t most_ready = 64;
   void say(const std::string& text) const;
+  void warn_of_simulation(const hir::Program& program);
   Result<Outcome> run_program(const NamedSource& program, const RunOptions& options,
                               Timings timings);
   Result<Ready*> prepare(const NamedSource& program, const RunOptions& options, Timings& timings);
@@ -117,11 +121,13 @@ class Session {
   std::optional<SqlQueries> sql_;
   std::shared_ptr<const std::string> sql_text_;  // that sql_file_ has
   FileId sql_file_{};
+  bool warned_of_simulation_ = false;
   std::vector<std::unique_ptr<Ready>> ready_;  // the one that was used last at the end
 };
 
-// The results of a run as text.
-Result<std::string> print(const Session::Outcome& outcome, Format format);
+// The results of a run as text; a table has `most_rows` rows at most.
+Result<std::string> print(const Session::Outcome& outcome, Format format,
+                          uint64_t most_rows = UINT64_MAX);
 
 // A stage of a program as text (cubin: bytes), compiled without a device. `schema` may be null.
 Result<std::string> emit_program(const NamedSource& program, CompileOptions options,

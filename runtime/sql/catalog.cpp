@@ -84,13 +84,18 @@ void take_statistics(sql::Column& column, const data::Column& data,
     at_most(range + 1);
   if (data.type == BasicType::character) return;  // a text in SQL
   int64_t least, greatest;
-  if (__builtin_mul_overflow(s.min, row_of(data.type)->unit, &least)) return;
-  if (__builtin_mul_overflow(s.max, row_of(data.type)->unit, &greatest)) return;
+  if (__builtin_mul_overflow(s.min, sql_unit(data.type), &least)) return;
+  if (__builtin_mul_overflow(s.max, sql_unit(data.type), &greatest)) return;
   column.min = least;
   column.max = greatest;
 }
 
 }  // namespace
+
+int64_t sql_unit(BasicType stored) {
+  const Row* row = row_of(stored);
+  return row ? row->unit : 1;
+}
 
 SqlCatalog::SqlCatalog(std::shared_ptr<data::Source> source) : source_(std::move(source)) {
   if (source_)

@@ -22,6 +22,9 @@
 
 namespace rndn::runtime {
 
+// The integer in SQL's scale that a stored 1 stands for: 1,000 for the milliseconds of `dt`.
+int64_t sql_unit(hir::BasicType stored);
+
 class SqlCatalog {
  public:
   // No source: no tables.

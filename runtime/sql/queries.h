@@ -35,6 +35,11 @@ class SqlQueries {
   SqlQueries(std::shared_ptr<data::Source> source, planner::Options options)
       : catalog_(std::move(source)), options_(std::move(options)) {}
 
+  // Drops the plans, for measurements; what is known of the tables stays.
+  void forget() { kept_.clear(); }
+  // The tables that queries may name.
+  const sql::Catalog& catalog() const { return catalog_.catalog(); }
+
   enum class Until : uint8_t { plan, program };
   // One statement of a file; valid until the next call. What is wrong with it goes to `sink`; the
   // error is empty then.

@@ -45,6 +45,26 @@ constexpr std::string_view column =
 
 TEST(Plan, ScanAndProjectionAreRead) { EXPECT_EQ(error_of(project(column)), ""); }
 
+TEST(Plan, IsTextForPeople) {
+  auto text = [](const std::string& name) {
+    const Result<std::string> json =
+        read_file(RNDN_SOURCE_DIR "/tests/sql_translate/plans/" + name + ".json");
+    EXPECT_TRUE(json.ok()) << name;
+    const Result<Plan> plan = read_plan(*json);
+    EXPECT_TRUE(plan.ok()) << name;
+    return plan_text(*plan);
+  };
+  const std::string q21 = text("q2.1");
+  for (const char* line :
+       {"order by d_year, p_brand1\n", "  project sum(lo_revenue), d_year, p_brand1\n",
+        "    aggregate sum(lo_revenue) by d_year, p_brand1\n", "inner join on ",
+        "scan part: p_partkey, p_category, p_brand1 where (p_category = 'MFGR#12')\n"})
+    EXPECT_NE(q21.find(line), std::string::npos) << line << q21;
+  EXPECT_NE(text("q06").find("(l_discount >= 0.05)"), std::string::npos) << text("q06");
+  EXPECT_NE(text("q06").find("1994-01-01"), std::string::npos);
+  EXPECT_NE(text("q03").find("top 10 by "), std::string::npos);
+}
+
 TEST(Plan, ErrorsNameWhatIsNotKnown) {
   const std::pair<std::string, std::string> cases[] = {
       {"", "the planner's answer is not JSON"},

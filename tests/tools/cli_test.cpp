@@ -1148,6 +1148,133 @@ TEST_F(CliSql, EmitsWhatBecomesOfAQuery) {
   EXPECT_EQ(several.err, "error: --emit cubin is of one statement, not of 2\n");
 }
 
+TEST_F(CliSql, AnswersWhatIsNoQuery) {
+  const std::string run_it = " --device cpu --format csv --data ";
+  Ran r = run("rndn sql 'show tables'" + run_it + "ssb:0.01");
+  EXPECT_EQ(r.out, "name,columns,rows\r\nlineorder,17,60175\r\npart,9,2000\r\nsupplier,7,20\r\ncustomer,8,300\r\ndate,17,2556\r\n") << r.err;
+  r = run("rndn sql 'describe orders'" + run_it + "tpch:0.01");
+  EXPECT_THAT(r.out, StartsWith("column_name,column_type,key\r\no_orderkey,INTEGER,primary\r\no_custkey,INTEGER,customer.c_custkey\r\n")) << r.err;
+  r = run("rndn sql 'describe select count(*) as n from orders'" + run_it + "tpch:0.01");
+  EXPECT_EQ(r.out, "column_name,column_type,key\r\nn,BIGINT,\r\n") << r.err;
+  r = run("rndn sql 'summarize nation'" + run_it + "tpch:0.01");
+  EXPECT_THAT(r.out, StartsWith("column_name,column_type,rows,values,min,max,avg,distinct\r\nn_nationkey,INTEGER,25,25,0,24,12,25\r\n"
+                                "n_name,VARCHAR,25,25,ALGERIA,VIETNAM,,25\r\nn_regionkey,INTEGER,25,25,0,4,2,5\r\n")) << r.err;
+  expect("rndn sql 'describe order' --device cpu --data tpch:0.01", 1, "",
+         "<query>:1:10: error: there is no table `order`; did you mean `orders`?\n  describe order\n           ^~~~~\n");
+  // Also on a device, and of no tables.
+  EXPECT_EQ(run("rndn sql 'summarize nation' --device sim --format csv --data tpch:0.01").out,
+            run("rndn sql 'summarize nation'" + run_it + "tpch:0.01").out);
+  EXPECT_EQ(run("rndn sql 'show tables' --device cpu --format csv").out, "name,columns,rows\r\n");
+}
+
+TEST_F(CliSql, Explains) {
+  const std::string query = "select o_orderpriority, count(*) from orders join customer on c_custkey = o_custkey where c_nationkey = 3 group by 1";
+  write("q.sql", "-- a query\n" + query + ";\n");
+  Ran r = run("rndn explain q.sql --data tpch:0.01");
+  EXPECT_EQ(r.exit_code, 0) << r.err;
+  size_t at = 0;
+  for (const char* part : {"-- SQL\nselect o_orderpriority", "-- plan\n", "aggregate count_star() by o_orderpriority\n",
+                           "inner join on ", "scan customer: ", "c_nationkey = 3", "-- program\nmodule ", "-- kernels\n",
+                           "fallbacks to the reference interpreter\n  none\n"}) {
+    const size_t found = r.out.find(part, at);
+    ASSERT_NE(found, std::string::npos) << part << "\n" << r.out;
+    at = found;
+  }
+  const std::string typed = run("rndn sql 'explain " + query + "' --data tpch:0.01 --device cpu").out;
+  EXPECT_EQ(typed.substr(0, typed.find("\nfused operators")), r.out.substr(0, r.out.find("\nfused operators")));
+  Ran counts = run("rndn explain q.sql --data tpch:0.01 --counts");
+  EXPECT_THAT(counts.out, HasSubstr("\nq  "));
+  Ran ran = run("rndn sql 'explain analyze " + query + "' --data tpch:0.01 --device sim");
+  EXPECT_THAT(ran.out, StartsWith("-- plan\n"));
+  EXPECT_THAT(ran.out, HasSubstr("\n-- run\n"));
+  EXPECT_THAT(ran.out, HasSubstr("execute")) << ran.err;
+  EXPECT_EQ(run("rndn sql 'explain selec 1' --device cpu").exit_code, 1);
+}
+
+TEST_F(CliSql, TakesParameters) {
+  const std::string run_it = " --data tpch:0.01 --device cpu --format csv";
+  const std::string count = run("rndn sql \"select count(*) from nation where n_name > 'CHINA' and n_regionkey = 2\"" + run_it).out;
+  EXPECT_EQ(run("rndn sql 'select count(*) from nation where n_name > ? and n_regionkey = $2'" + run_it).exit_code, 1) << "no values";
+  EXPECT_EQ(run("rndn sql 'select count(*) from nation where n_name > $1 and n_regionkey = $2' --param CHINA --param 2" + run_it).out, count);
+  EXPECT_EQ(run("rndn sql 'select ? as x' --param \"O'Brien\" --device cpu --format csv").out, "x\r\nO'Brien\r\n");
+  expect("rndn sql 'select 1' --param 1 --device cpu", 2, "", "error: the statement has 0 parameters, and 1 value is given\n");
+  write("p.sql", "prepare p as select count(*) from nation where n_name > $1 and n_regionkey = $2;\nexecute p('CHINA', 2);\nexecute p('', 2);\n");
+  Ran r = run("rndn sql p.sql --data tpch:0.01 --device cpu");
+  EXPECT_EQ(r.exit_code, 0) << r.err;
+  EXPECT_THAT(r.out, HasSubstr("           4\n")) << "INDIA, INDONESIA, JAPAN, VIETNAM";
+  EXPECT_THAT(r.out, HasSubstr("           5\n"));
+  expect("rndn sql 'prepare p as select 1; execute q' --device cpu", 1, "query-1\n\n",
+         "<query>:1:32: error: there is no prepared statement `q`\n  prepare p as select 1; execute q\n                                 ^\n");
+  EXPECT_EQ(run("rndn sql 'prepare p as selec 1' --device cpu").exit_code, 1);
+  EXPECT_EQ(run("rndn sql 'prepare p as select ?; execute p(1, 2)' --device cpu").exit_code, 1);
+}
+
+TEST_F(CliSql, ShellTakesQueries) {
+  write("more.sql", "select 7 as seven;\n");
+  write("input",
+        "-- a comment\nselect 'a;b' as t,\n.format csv\n  1 + 1 as two; select 3 as three;\nshow tables;\n.schema region\n"
+        "more.sql\nprepare p as select $1 as x;\nexecute p(5);\n.hir\nselect 1;\n.sql\n.explain select 2 as two\n"
+        "module m { def main():i64 { return 9:i64; } }\nselect nothing;\nselect 4\n.cancel\nselect 8 as last");
+  Ran r = run("rndn shell --data tpch:0.01 --device cpu < input");
+  EXPECT_THAT(r.out, StartsWith("t,two\r\na;b,2\r\nthree\r\n3\r\nname,columns,rows\r\nregion,3,5\r\n"));
+  EXPECT_THAT(r.out, HasSubstr("CREATE TABLE \"region\" (\n  \"r_regionkey\" INTEGER,\n  \"r_name\" VARCHAR,\n"
+                               "  \"r_comment\" VARCHAR,\n  PRIMARY KEY (\"r_regionkey\")\n);\nseven\r\n7\r\nx\r\n5\r\n"));
+  EXPECT_THAT(r.out, HasSubstr("-- plan\n"));
+  EXPECT_THAT(r.out, EndsWith("value\r\n9\r\nlast\r\n8\r\n"));
+  EXPECT_THAT(r.err, HasSubstr("error: `select` begins no program")) << "after .hir";
+  EXPECT_THAT(r.err, HasSubstr("<input8>:1:8: error: there is no column `nothing`"));
+  EXPECT_EQ(r.exit_code, 2) << r.err;
+}
+
+TEST_F(CliSql, BenchComparesWithDuckdb) {
+  Ran r = run("rndn bench sql --data ssb:0.01 --device sim --runs 1 --warm-up 0 --threads 2 -o out");
+  EXPECT_EQ(r.exit_code, 0) << r.err;
+  const std::string markdown = read(path("out/sql.md"));
+  EXPECT_THAT(markdown, HasSubstr("DuckDB, 2 threads"));
+  EXPECT_THAT(markdown, HasSubstr("| q1.1 | yes | "));
+  EXPECT_THAT(markdown, HasSubstr("| sum | 13 of 13 |"));
+  const auto json = nlohmann::json::parse(read(path("out/sql.json")));
+  ASSERT_EQ(json["queries"].size(), 13u);
+  for (const auto& query : json["queries"]) {
+    EXPECT_EQ(query["right"], true) << query;
+    EXPECT_EQ(query["fallbacks"], 0) << query;
+    for (const char* time : {"planning_ms", "compile_ms", "cached_ms", "duckdb_ms"}) EXPECT_GT(query[time], 0) << query;
+    EXPECT_GT(query["kernels"], 0);
+  }
+  // Own queries over own data, of every type, and one that cannot be translated.
+  fs::create_directories(path("shop"));
+  fs::create_directories(path("queries"));
+  write("shop/t.csv", "b,i,f,s,d,t0\n1,-5,0.5,ink,2024-02-29,2024-02-29 10:00:00\n0,7,1e9,pen,2024-03-01,2024-02-29 10:00:01\n");
+  write("queries/a.sql", "select * from t order by i;\nselect b, sum(i), max(d), min(t0) from t group by b;\n");
+  r = run("rndn bench sql --queries queries --data shop --device cpu --runs 1");
+  EXPECT_THAT(r.out, HasSubstr("| a-1 | yes"));
+  EXPECT_THAT(r.out, HasSubstr("| sum | 2 of 2 |")) << r.err << r.out;
+  write("queries/b.sql", "select reverse(s) from t;\n");
+  r = run("rndn bench sql --queries queries --data shop --device cpu --runs 1");
+  EXPECT_EQ(r.exit_code, 70);
+  EXPECT_THAT(r.out, HasSubstr("| b | no: refused | "));
+  EXPECT_THAT(r.err, HasSubstr("b.sql:1:8: error: the function reverse has no translation"));
+  EXPECT_EQ(run("rndn bench sql --queries no-such --data tpch:0.01 --device cpu").exit_code, 1);
+  EXPECT_EQ(run("rndn bench sql --data shop --device cpu").exit_code, 2);
+  EXPECT_EQ(run("rndn bench sql --queries tpch --device cpu").exit_code, 2);
+}
+
+// `script` gives the program a terminal.
+TEST_F(CliSql, ATerminalGetsTheFirstRows) {
+  if (run("script --version").exit_code != 0) GTEST_SKIP() << "skipped: there is no `script`";
+  const std::string command = "rndn sql 'select o_orderkey from orders order by 1' --data tpch:0.001 --device cpu";
+  auto lines = [&](const std::string& more) {
+    const std::string text = run("script -qec \"" + command + more + "\" /dev/null").out;
+    return std::pair(std::count(text.begin(), text.end(), '\n'), text);
+  };
+  EXPECT_EQ(lines("").first, 43);
+  EXPECT_THAT(lines("").second, HasSubstr("(1500 rows, 40 shown; --max-rows 0 shows all)"));
+  EXPECT_EQ(lines(" --max-rows 5").first, 8);
+  EXPECT_EQ(lines(" --max-rows 0").first, 1503);
+  const std::string all = run(command + " --max-rows 5").out;
+  EXPECT_EQ(std::count(all.begin(), all.end(), '\n'), 1503) << "no terminal: nothing is lost";
+}
+
 TEST_F(CliSql, SaysWhatIsWrong) {
   write("q.sql", "select 1;\nselect l_qantity\nfrom lineitem;\n");
   Ran r = run("rndn sql q.sql --data tpch:0.01 --device cpu");

@@ -1,0 +1,223 @@
+#include "runtime/planner/commands.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "runtime/planner/database.h"
+#include "runtime/planner/scanner.h"
+
+namespace rndn::planner {
+namespace {
+
+std::vector<Token> tokens_of(std::string_view text) {
+  std::vector<Token> tokens;
+  Scanner scanner(text);
+  for (Token token; scanner.next(token);) tokens.push_back(token);
+  return tokens;
+}
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 'a' - 'A');
+  return out;
+}
+
+// Reads one statement's tokens from left to right.
+class Reader {
+ public:
+  explicit Reader(std::string_view text) : text_(text), tokens_(tokens_of(text)) {}
+
+  bool word(std::string_view wanted) {
+    if (done() || tokens_[at_].kind != Token::word || lower(here()) != wanted) return false;
+    ++at_;
+    return true;
+  }
+  bool symbol(char c) {
+    if (done() || tokens_[at_].kind != Token::symbol || here() != std::string_view(&c, 1))
+      return false;
+    ++at_;
+    return true;
+  }
+  // A name, quoted or not; empty: there is none.
+  std::string name() {
+    if (done() || !(tokens_[at_].kind == Token::word || here().front() == '"')) return {};
+    std::string text(here());
+    ++at_;
+    if (text.front() != '"') return text;
+    std::string out;
+    for (size_t i = 1; i + 1 < text.size(); ++i) {
+      out += text[i];
+      if (text[i] == '"') ++i;
+    }
+    return out;
+  }
+  // The text up to a comma or a closing parenthesis that is the caller's.
+  std::string value() {
+    const size_t first = at_;
+    int depth = 0;
+    for (; !done(); ++at_) {
+      const std::string_view t = here();
+      if (depth == 0 && (t == "," || t == ")")) break;
+      depth += (t == "(") - (t == ")");
+    }
+    return at_ == first ? ""
+                        : std::string(text_.substr(tokens_[first].begin,
+                                                   tokens_[at_ - 1].end - tokens_[first].begin));
+  }
+  bool done() const { return at_ >= tokens_.size(); }
+  // Of the next token, or of the end.
+  size_t begin() const { return done() ? text_.size() : tokens_[at_].begin; }
+  size_t end() const { return done() ? text_.size() : tokens_[at_].end; }
+  size_t last_end() const { return at_ ? tokens_[at_ - 1].end : 0; }
+
+ private:
+  std::string_view here() const {
+    return text_.substr(tokens_[at_].begin, tokens_[at_].end - tokens_[at_].begin);
+  }
+  std::string_view text_;
+  std::vector<Token> tokens_;
+  size_t at_ = 0;
+};
+
+struct Parameter {
+  size_t begin, end, number;  // from 1
+};
+std::vector<Parameter> parameters_of(std::string_view text) {
+  std::vector<Parameter> found;
+  const std::vector<Token> tokens = tokens_of(text);
+  size_t marks = 0;
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    const Token& t = tokens[i];
+    if (t.kind != Token::symbol) continue;
+    if (text[t.begin] == '?') {
+      found.push_back({t.begin, t.end, ++marks});
+    } else if (text[t.begin] == '$' && i + 1 < tokens.size() && tokens[i + 1].begin == t.end &&
+               is_digit(text[t.end])) {
+      size_t number = 0;
+      std::from_chars(text.data() + t.end, text.data() + tokens[i + 1].end, number);
+      found.push_back({t.begin, tokens[i + 1].end, number});
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+Result<Command> read_command(Span statement, const SourceManager& sources, DiagnosticSink& sink) {
+  const std::string_view text = sources.text(statement);
+  Reader in(text);
+  Command command;
+  auto place = [&](size_t begin, size_t end) {
+    return Span{statement.file, static_cast<uint32_t>(statement.begin + begin),
+                static_cast<uint32_t>(statement.begin + end)};
+  };
+  auto expected = [&](std::string_view what) {
+    sink.error("sql-command", place(in.begin(), in.end()), "expected {} here", what);
+    return Error{Fault::input, ""};
+  };
+  auto read_name = [&] {
+    const size_t begin = in.begin(), end = in.end();
+    command.name = in.name();
+    command.name_place = place(begin, end);
+    return !command.name.empty();
+  };
+  auto rest = [&] { command.rest = static_cast<uint32_t>(statement.begin + in.begin()); };
+
+  if (in.word("show")) {
+    command.kind = Command::show_tables;
+    if (!in.word("tables")) return expected("TABLES");
+  } else if (in.word("describe") || in.word("desc")) {
+    command.kind = Command::describe;
+    rest();
+    if (in.word("select") || in.word("with") || in.word("from") || in.word("values"))
+      return command;
+    if (!read_name()) return expected("a table or a query");
+  } else if (in.word("summarize")) {
+    command.kind = Command::summarize;
+    if (!read_name()) return expected("a table");
+  } else if (in.word("explain")) {
+    command.kind = in.word("analyze") ? Command::explain_analyze : Command::explain;
+    rest();
+    if (in.done()) return expected("a query");
+    return command;
+  } else if (in.word("prepare")) {
+    command.kind = Command::prepare;
+    if (!read_name()) return expected("a name");
+    if (!in.word("as")) return expected("AS");
+    rest();
+    if (in.done()) return expected("a query");
+    return command;
+  } else if (in.word("execute")) {
+    command.kind = Command::execute;
+    if (!read_name()) return expected("the name of a prepared statement");
+    if (in.symbol('(') && !in.symbol(')')) {
+      do {
+        command.values.push_back(in.value());
+        if (command.values.back().empty()) return expected("a value");
+      } while (in.symbol(','));
+      if (!in.symbol(')')) return expected("`)`");
+    }
+  } else if (in.word("deallocate")) {
+    command.kind = Command::deallocate;
+    in.word("prepare");
+    if (!read_name()) return expected("the name of a prepared statement");
+  } else {
+    command.rest = statement.begin;
+    return command;
+  }
+  if (!in.done()) return expected("the end of the statement");
+  return command;
+}
+
+bool begins_sql(std::string_view text) {
+  static constexpr std::string_view words[] = {
+      "select",  "with",    "from",    "values",     "table", "show",    "describe",  "desc",
+      "explain", "prepare", "execute", "deallocate", "pivot", "unpivot", "summarize", "create",
+      "insert",  "update",  "delete",  "drop",       "alter", "set",     "copy",      "attach"};
+  const std::vector<Token> tokens = tokens_of(text);
+  if (tokens.empty()) return false;
+  const std::string first = lower(text.substr(tokens[0].begin, tokens[0].end - tokens[0].begin));
+  return first == "(" || std::find(std::begin(words), std::end(words), first) != std::end(words);
+}
+
+bool has_parameters(std::string_view statement) { return !parameters_of(statement).empty(); }
+
+Result<std::string> with_values(std::string_view statement, std::span<const std::string> values) {
+  const std::vector<Parameter> parameters = parameters_of(statement);
+  size_t wanted = 0;
+  for (const Parameter& p : parameters) wanted = std::max(wanted, p.number);
+  for (const Parameter& p : parameters)
+    if (p.number == 0) return usage_error("parameters count from $1");
+  if (wanted != values.size())
+    return usage_error("the statement has {} parameter{}, and {} value{} given", wanted,
+                       wanted == 1 ? "" : "s", values.size(), values.size() == 1 ? " is" : "s are");
+  std::string out;
+  size_t at = 0;
+  for (const Parameter& p : parameters) {
+    out += statement.substr(at, p.begin - at);
+    out += "(" + values[p.number - 1] + ")";
+    at = p.end;
+  }
+  return out + std::string(statement.substr(at));
+}
+
+std::string quote_value(std::string_view value) {
+  // [-]digits[.digits][e[-]digits]: what SQL reads as a number.
+  size_t at = value.starts_with('-');
+  auto digits = [&] {
+    const size_t from = at;
+    while (at < value.size() && is_digit(value[at])) ++at;
+    return at > from;
+  };
+  bool is_number = digits();
+  if (is_number && at < value.size() && value[at] == '.') ++at, is_number = digits();
+  if (is_number && at < value.size() && (value[at] == 'e' || value[at] == 'E')) {
+    ++at;
+    if (at < value.size() && (value[at] == '-' || value[at] == '+')) ++at;
+    is_number = digits();
+  }
+  return is_number && at == value.size() ? std::string(value) : quote_text(value);
+}
+
+}  // namespace rndn::planner

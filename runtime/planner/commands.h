@@ -1,0 +1,52 @@
+// Statements that are answered beside the planner, and parameters.
+//
+//   SHOW TABLES            DESCRIBE t | query    SUMMARIZE t
+//   EXPLAIN [ANALYZE] query
+//   PREPARE name AS query  EXECUTE name(value, ..)   DEALLOCATE name
+//
+// Everything else is a query: the planner says what is wrong with it. A parameter is `?` or `$1`.
+// Plans depend on values, so a prepared statement is a text, and is planned with its values in it.
+#pragma once
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "libraries/base/errors/diagnostic.h"
+#include "libraries/base/errors/result.h"
+#include "libraries/base/errors/source.h"
+
+namespace rndn::planner {
+
+struct Command {
+  enum Kind : uint8_t {
+    query,
+    show_tables,
+    describe,  // of the table `name`, or of the query at `rest`
+    summarize,
+    explain,
+    explain_analyze,
+    prepare,
+    execute,
+    deallocate
+  } kind = query;
+  std::string name;  // of a table or a prepared statement; empty: none
+  Span name_place{};
+  uint32_t rest = 0;                // where the query in it begins, in the file
+  std::vector<std::string> values;  // EXECUTE: as the text has them
+};
+
+// One statement of a file. What is wrong with it goes to `sink`; the error is empty then.
+Result<Command> read_command(Span statement, const SourceManager& sources, DiagnosticSink& sink);
+
+// Whether the text may begin a statement of SQL, such as a line that is typed: by its first word.
+bool begins_sql(std::string_view text);
+
+// The statement with its parameters' values in their places. Numbers of values and parameters that
+// differ are wrong usage.
+Result<std::string> with_values(std::string_view statement, std::span<const std::string> values);
+bool has_parameters(std::string_view statement);
+// A value that came from outside, as SQL writes it: numbers as they are, all else as a text.
+std::string quote_value(std::string_view value);
+
+}  // namespace rndn::planner

@@ -1,0 +1,105 @@
+// Statements that are answered beside the planner, and parameters.
+#include "runtime/planner/commands.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace rndn::planner {
+namespace {
+
+using testing::ElementsAre;
+
+class Commands : public testing::Test {
+ protected:
+  Result<Command> read(const std::string& text) {
+    sources_ = {};
+    sink_ = {};
+    const FileId file = sources_.add("q.sql", text);
+    return read_command({file, 0, static_cast<uint32_t>(text.size())}, sources_, sink_);
+  }
+  std::string said(const std::string& text) {
+    auto command = read(text);
+    EXPECT_FALSE(command) << text;
+    return render(sink_, sources_);
+  }
+  SourceManager sources_;
+  DiagnosticSink sink_;
+};
+
+TEST_F(Commands, AreRead) {
+  struct Case {
+    const char* text;
+    Command::Kind kind;
+    const char *name, *rest;
+  };
+  const Case cases[] = {{"select 1", Command::query, "", "select 1"},
+                        {"showing", Command::query, "", "showing"},
+                        {"Show /* all */ Tables", Command::show_tables, "", nullptr},
+                        {"describe t", Command::describe, "t", nullptr},
+                        {"DESC \"a \"\"b\"", Command::describe, "a \"b", nullptr},
+                        {"describe select 1", Command::describe, "", "select 1"},
+                        {"summarize t", Command::summarize, "t", nullptr},
+                        {"explain select 1", Command::explain, "", "select 1"},
+                        {"explain ANALYZE  select 1", Command::explain_analyze, "", "select 1"},
+                        {"prepare p as select $1", Command::prepare, "p", "select $1"},
+                        {"deallocate prepare p", Command::deallocate, "p", nullptr}};
+  for (const Case& c : cases) {
+    auto command = read(c.text);
+    ASSERT_TRUE(command) << c.text;
+    EXPECT_EQ(command->kind, c.kind) << c.text;
+    EXPECT_EQ(command->name, c.name) << c.text;
+    if (c.rest) {
+      EXPECT_EQ(std::string(c.text).substr(command->rest), c.rest);
+    }
+  }
+  auto execute = read("execute p(1, 'a, (b', f(2, 3), date '2000-01-01')");
+  ASSERT_TRUE(execute);
+  EXPECT_THAT(execute->values, ElementsAre("1", "'a, (b'", "f(2, 3)", "date '2000-01-01'"));
+  EXPECT_TRUE(read("execute p")->values.empty());
+  EXPECT_TRUE(read("execute p()")->values.empty());
+}
+
+TEST_F(Commands, ThatAreIncompleteAreSaidAtTheirPlace) {
+  EXPECT_EQ(said("show t"), "q.sql:1:6: error: expected TABLES here\n  show t\n       ^\n");
+  EXPECT_EQ(said("describe t t"),
+            "q.sql:1:12: error: expected the end of the statement here\n  describe t t\n           "
+            "  ^\n");
+  EXPECT_THAT(said("summarize"), testing::HasSubstr("expected a table here"));
+  EXPECT_THAT(said("prepare p select 1"), testing::HasSubstr("expected AS here"));
+  EXPECT_THAT(said("execute p(1,)"), testing::HasSubstr("expected a value here"));
+  EXPECT_THAT(said("execute p(1"), testing::HasSubstr("expected `)` here"));
+  EXPECT_THAT(said("explain"), testing::HasSubstr("expected a query here"));
+}
+
+TEST_F(Commands, ParametersTakeTheirValues) {
+  auto with = [](const std::string& text, std::vector<std::string> values) {
+    auto out = with_values(text, values);
+    return out ? *out : "error: " + out.error().message;
+  };
+  EXPECT_EQ(with("a = ? and b = ?", {"1", "'x'"}), "a = (1) and b = ('x')");
+  EXPECT_EQ(with("a = $2 and b = $1 or $2", {"1", "2"}), "a = (2) and b = (1) or (2)");
+  EXPECT_EQ(with("'?' = \"$1\" -- ?\n or $$?$$ = ?", {"7"}), "'?' = \"$1\" -- ?\n or $$?$$ = (7)");
+  EXPECT_EQ(with("a = ?", {}), "error: the statement has 1 parameter, and 0 values are given");
+  EXPECT_EQ(with("a", {"1"}), "error: the statement has 0 parameters, and 1 value is given");
+  EXPECT_EQ(with("$0", {}), "error: parameters count from $1");
+  EXPECT_TRUE(has_parameters("select $1") && has_parameters("?"));
+  EXPECT_FALSE(has_parameters("select '?', $a$?$a$ -- ?"));
+}
+
+TEST_F(Commands, ValuesFromOutsideAreQuoted) {
+  for (const char* number : {"0", "-12", "3.25", "1e9", "-1.5E-3"})
+    EXPECT_EQ(quote_value(number), number);
+  EXPECT_EQ(quote_value("O'Brien"), "'O''Brien'");
+  for (const char* text : {"", "-", "1.", "1e", "1 or 1", "2000-01-01", ".5", "1;", "nan"})
+    EXPECT_EQ(quote_value(text), std::string("'") + text + "'");
+}
+
+TEST_F(Commands, LinesThatBeginSqlAreTold) {
+  for (const char* text : {"select", "WITH x as", "(select 1)", "-- c\nfrom t", "values (1)"})
+    EXPECT_TRUE(begins_sql(text)) << text;
+  for (const char* text : {"", "module m {", "def main", "help", "selects", "p.hir", "-- c"})
+    EXPECT_FALSE(begins_sql(text)) << text;
+}
+
+}  // namespace
+}  // namespace rndn::planner

@@ -1,0 +1,12 @@
+# cmake -DOUT=file.cpp "-DTPCH=q01.sql;.." "-DSSB=q1.1.sql;.." -P embed_suites.cmake: the texts of the suites as a C++ table.
+set(rows "")
+foreach(suite TPCH SSB)
+  string(TOLOWER ${suite} folder)
+  foreach(file IN LISTS ${suite})
+    get_filename_component(name ${file} NAME)
+    string(REGEX REPLACE "\\.sql$" "" name ${name})
+    file(READ ${file} text)
+    string(APPEND rows "    {\"${folder}\", \"${name}\", R\"sql(${text})sql\"},\n")
+  endforeach()
+endforeach()
+file(WRITE ${OUT} "#include \"tools/rndn.h\"\n\nnamespace rndn::tools {\nnamespace {\nconstexpr EmbeddedText texts[] = {\n${rows}};\n}  // namespace\nstd::span<const EmbeddedText> embedded_texts() { return texts; }\n}  // namespace rndn::tools\n")
