@@ -271,20 +271,6 @@ TEST(Books, EveryReferenceLeadsSomewhere) {
 constexpr size_t kilobyte = 1000, most_prose = 160 * kilobyte, most_language = 70 * kilobyte,
                  most_status = 16 * kilobyte;
 
-TEST(Books, ProseIsShort) {
-  size_t prose = 0;
-  for (const std::string& path : repository().files) {
-    if (!is_markdown(path) || written_by_commands.count(path)) continue;
-    const size_t bytes = contents(fs::path(RNDN_SOURCE_DIR) / path).size();
-    prose += bytes;
-    if (path == "docs/horseir.md") {
-      EXPECT_LE(bytes, most_language) << path;
-    }
-  }
-  EXPECT_LE(prose, most_prose) << "all that is written by hand";
-  EXPECT_LE(contents(fs::path(RNDN_SOURCE_DIR) / "docs/status.md").size(), most_status);
-}
-
 // The rows of ARCHITECTURE.md: in CMake's order, which is that of the pipeline.
 std::string table_of_components() {
   std::string out = "| folder | what it is | may include |\n| --- | --- | --- |\n";
@@ -295,6 +281,21 @@ std::string table_of_components() {
     out += "| `" + c.folder + "` | " + c.about + " | " + (deps.empty() ? "–" : deps) + " |\n";
   }
   return out;
+}
+
+TEST(Books, ProseIsShort) {
+  size_t prose = 0;
+  for (const std::string& path : repository().files) {
+    if (!is_markdown(path) || written_by_commands.count(path)) continue;
+    const size_t bytes = contents(fs::path(RNDN_SOURCE_DIR) / path).size();
+    prose += bytes;
+    if (path == "docs/horseir.md") {
+      EXPECT_LE(bytes, most_language) << path;
+    }
+  }
+  prose -= table_of_components().size();  // in ARCHITECTURE.md, written by the test below
+  EXPECT_LE(prose, most_prose) << "all that is written by hand";
+  EXPECT_LE(contents(fs::path(RNDN_SOURCE_DIR) / "docs/status.md").size(), most_status);
 }
 
 TEST(Books, TheTableOfComponentsIsWhatCMakeDeclares) {
