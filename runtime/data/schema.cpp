@@ -186,8 +186,10 @@ class Reader {
         if (!name.is_string()) return fail("{}: `primary` must list names of columns", where);
         if (!positions.contains(name.get_ref<const std::string&>()))
           return fail("{}: `primary` names the column `{}`, which it does not have", where, name.get<std::string>());
-        if (table.columns[positions.at(name.get_ref<const std::string&>())].type == hir::BasicType::complex)
-          return fail("{}: the primary key `{}` is of type complex", where, name.get<std::string>());
+        const hir::BasicType type = table.columns[positions.at(name.get_ref<const std::string&>())].type;
+        if (type == hir::BasicType::complex || hir::is_wide(type))
+          return fail("{}: the primary key `{}` is of type {}", where, name.get<std::string>(),
+                      hir::basic_type_name(type));
         table.primary.push_back(name.get<std::string>());
       }
     }
@@ -248,8 +250,8 @@ class Reader {
       if (!target) return fail("{}: {}", where, target.error().message);
       Result<const ColumnSchema*> key = schema.column(**target, column.foreign_key);
       if (!key) return fail("{}: {}", where, key.error().message);
-      // Row numbers of references are found by equality, which floats are no good for.
-      if (hir::is_float(column.type) || column.type == hir::BasicType::complex)
+      // Row numbers of references are found by equality of 64 bits, which floats are no good for.
+      if (hir::is_float(column.type) || column.type == hir::BasicType::complex || hir::is_wide(column.type))
         return fail("{} is of type {}; keys are integers, dates, times, or text", where,
                     hir::basic_type_name(column.type));
       if ((*key)->type != column.type)

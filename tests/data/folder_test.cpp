@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <cmath>
+#include <limits>
 #include <random>
 #include <thread>
 
@@ -54,10 +55,10 @@ TEST(Folder, ReadsEveryType) {
   write_table(
       folder,
       {"bool", "char", "i8", "i16", "i32", "i64", "f32", "f64", "complex", "sym", "str", "date", "month", "minute",
-       "second", "time", "dt"},
+       "second", "time", "dt", "i128"},
       "1|x|-128|-32768| 2147483647 |-9223372036854775808|0.1|0.07|1.5-2i|red|some "
-      "text|1998-09-02|1970-02|20:15|17:06:20|11:22:33.001|2019-01-02T17:10:21.001|\n"
-      "false| |+7|0|-1|0|1e3|-.5|3i|green|| 1969-12-31|1969-12|00:00|23:59:59|00:00:00.000|1970-01-01T00:00:00.000|\n");
+      "text|1998-09-02|1970-02|20:15|17:06:20|11:22:33.001|2019-01-02T17:10:21.001|-170141183460469231731687303715884105728|\n"
+      "false| |+7|0|-1|0|1e3|-.5|3i|green|| 1969-12-31|1969-12|00:00|23:59:59|00:00:00.000|1970-01-01T00:00:00.000|+18446744073709551616|\n");
   std::shared_ptr<Source> source = open(folder);
   auto column = [&](const char* name) {
     Result<std::shared_ptr<const Column>> found = source->column("t", name);
@@ -86,6 +87,8 @@ TEST(Folder, ReadsEveryType) {
   EXPECT_THAT(values<int32_t>(column("o")), ElementsAre(61580, 86399));
   EXPECT_THAT(values<int64_t>(column("p")), ElementsAre(40953001, 0));
   EXPECT_THAT(values<int64_t>(column("q")), ElementsAre(1546449021001, 0));
+  const std::vector<__int128> wide = {std::numeric_limits<__int128>::min(), __int128{1} << 64};
+  EXPECT_TRUE(values<__int128>(column("r")) == wide);
   EXPECT_EQ(column("e").statistics.max, 2147483647);
   EXPECT_EQ(column("h").statistics.float_min, -0.5);
 }

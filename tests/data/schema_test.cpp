@@ -179,6 +179,8 @@ TEST(SchemaErrors, EachHasItsMessage) {
             "s.json: table `t`: column `a`: `format` is for the types date and dt");
   EXPECT_EQ(message(table(R"("columns": [{"name": "a", "type": "complex"}], "primary": ["a"])")),
             "s.json: table `t`: the primary key `a` is of type complex");
+  EXPECT_EQ(message(table(R"("columns": [{"name": "a", "type": "i128"}], "primary": ["a"])")),
+            "s.json: table `t`: the primary key `a` is of type i128");
   EXPECT_EQ(message(table(a + R"(, "primary": "a")")), "s.json: table `t`: `primary` must be a list");
   EXPECT_EQ(message(table(a + R"(, "primary": ["b"])")),
             "s.json: table `t`: `primary` names the column `b`, which it does not have");
