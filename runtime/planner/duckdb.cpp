@@ -62,6 +62,7 @@ int type_number(sql::TypeId id) {
     case sql::TypeId::timestamp: return 12;
     case sql::TypeId::date: return 13;
     case sql::TypeId::time: return 14;
+    case sql::TypeId::hugeint: return 16;
     case sql::TypeId::varchar: return 17;
     default: return 0;
   }
