@@ -20,6 +20,7 @@ bool has_operator(GroupReduction reduce, BasicType values, BasicType result) {
     case GroupReduction::len:
     case GroupReduction::distinct: return result == BasicType::i64;
     case GroupReduction::sum:
+      if (values == BasicType::complex) return false;
       return hir::is_float(values) ? result == values : result == BasicType::i32 || result == BasicType::i64;
     case GroupReduction::avg: return hir::is_float(result);
     case GroupReduction::min:

@@ -467,7 +467,8 @@ std::string Graph::print(const std::vector<VectorId>& results) {
     std::string hint;
     for (char c : v.hint.substr(0, 40))
       hint += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
-    if (hint.empty() || std::isdigit(static_cast<unsigned char>(hint[0]))) hint.insert(0, "v");
+    // A name begins with a letter, and `_` alone is none.
+    if (hint.empty() || !std::isalpha(static_cast<unsigned char>(hint[0]))) hint.insert(0, "v");
     std::string name = hint;
     for (size_t n = 2; !taken.insert(name).second; ++n) name = fmt::format("{}_{}", hint, n);
     names_[i] = name;

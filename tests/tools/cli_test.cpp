@@ -1222,7 +1222,7 @@ TEST_F(CliSql, ShellTakesQueries) {
   EXPECT_THAT(r.out, HasSubstr("-- plan\n"));
   EXPECT_THAT(r.out, EndsWith("value\r\n9\r\nlast\r\n8\r\n"));
   EXPECT_THAT(r.err, HasSubstr("error: `select` begins no program")) << "after .hir";
-  EXPECT_THAT(r.err, HasSubstr("<input8>:1:8: error: there is no column `nothing`"));
+  EXPECT_THAT(r.err, HasSubstr("<input7>:1:8: error: there is no column `nothing`"));
   EXPECT_EQ(r.exit_code, 2) << r.err;
 }
 
