@@ -234,7 +234,7 @@ class BenchSqlCommand final : public Command {
     if (flags_.output == "-") {
       RETURN_IF_ERROR(write_file("-", markdown(rows, facts)));
     } else {
-      RETURN_IF_ERROR(write_file(flags_.output + "/sql.md", markdown(rows, facts)));
+      RETURN_IF_ERROR(write_file(flags_.output + "/" + "sql.md", markdown(rows, facts)));
       RETURN_IF_ERROR(write_file(flags_.output + "/sql.json", json(rows, facts)));
     }
     const bool all = std::all_of(rows.begin(), rows.end(), [](const Row& r) { return r.agrees; });

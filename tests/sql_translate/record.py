@@ -49,8 +49,9 @@ def tables(suite):
 
 
 def tables_with_nulls():
+    types = {**TYPES, 'f64': 'DECIMAL(15,2)', 'bool': 'BOOLEAN'}
     schema = json.loads((HERE / 'nulls/schema.json').read_text())
-    return {t['name']: {c['name']: TYPES.get(c['type'], c['type']) for c in t['columns']}
+    return {t['name']: {c['name']: types.get(c['type'], c['type']) for c in t['columns']}
             for t in schema['tables']}
 
 

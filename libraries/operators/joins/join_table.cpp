@@ -139,13 +139,17 @@ const char* compare_name(Compare compare) {
 Result<Side> make_side(std::vector<Vector> columns) {
   Side side;
   RETURN_IF_ERROR(check_rows(columns));
+  // Numbers of elements may be known on the device alone, and then only up to a bound, which differs from column to column:
+  // what is exact counts, else the least bound.
   const Vector* rows = &columns[0];
   for (const Vector& v : columns)
-    if (v.capacity != 1) rows = &v;
+    if (v.capacity != 1 && (rows->capacity == 1 || (!v.size_slot && rows->size_slot) ||
+                            (!v.size_slot == !rows->size_slot && v.capacity < rows->capacity)))
+      rows = &v;
   side.capacity = rows->capacity;
   side.size_slot = rows->size_slot;
   for (const Vector& v : columns) {
-    if (v.capacity != 1 && v.capacity != side.capacity)
+    if (v.capacity != 1 && (v.size_slot ? v.capacity < side.capacity : v.capacity != side.capacity))
       return input_error("the columns of one side of a join have {} and {} elements", v.capacity, side.capacity);
     side.single.push_back(v.capacity == 1 && side.capacity != 1);
   }
