@@ -104,7 +104,7 @@ function(component name)
 endfunction()
 
 # component_test(name DEPS .. SOURCES .. [LABELS ..] [LINK ..] [TOGETHER ..] [GATE ..]): a GoogleTest program `test_<name>`, its cases registered with CTest, each a
-# process of its own; those of the suites TOGETHER (as --gtest_filter has them), whose set-up takes longer than they do, are one process. Those that GATE
+# process of its own, labelled as LABELS says, else by the name; those of the suites TOGETHER (as --gtest_filter has them), whose set-up takes longer than they do, are one process. Those that GATE
 # selects take long for what they prove: `tools/check --quick` leaves them out.
 # Tests read their data below RNDN_SOURCE_DIR and find the built programs in RNDN_BIN_DIR.
 function(component_test name)
@@ -119,6 +119,9 @@ function(component_test name)
     target_link_libraries(test_${name} PRIVATE rndn_${dep})
   endforeach()
   target_compile_definitions(test_${name} PRIVATE RNDN_SOURCE_DIR="${CMAKE_SOURCE_DIR}" RNDN_BIN_DIR="${CMAKE_BINARY_DIR}/bin")
+  if(NOT T_LABELS)
+    set(T_LABELS ${name})
+  endif()
   string(REPLACE ";" ":" together "${T_TOGETHER}")
   string(REPLACE ";" ":" gate "${T_GATE}")
   gtest_discover_tests(test_${name} TEST_PREFIX ${name}. TEST_FILTER -${together}:${gate} DISCOVERY_MODE PRE_TEST PROPERTIES LABELS "${T_LABELS}" TIMEOUT 300)

@@ -149,6 +149,8 @@ class BenchSqlCommand final : public Command {
   }
 
  private:
+  std::string path(const char* name) const { return fmt::format("{}/{}", flags_.output, name); }
+
   Result<std::vector<NamedSource>> read_queries() const {
     const std::string suite =
         queries_.empty() ? flags_.data.substr(0, flags_.data.find(':')) : queries_;
@@ -183,7 +185,7 @@ class BenchSqlCommand final : public Command {
       fs::create_directories(flags_.output, error);
       if (error) return world_error("cannot make folder `{}`: {}", flags_.output, error.message());
       for (const char* name : {"sql.md", "sql.json"})
-        RETURN_IF_ERROR(check_writable(fmt::format("{}/{}", flags_.output, name)));
+        RETURN_IF_ERROR(check_writable(path(name)));
     }
     ASSIGN_OR_RETURN(auto source, open_data(source_names(flags_), flags_));
     ASSIGN_OR_RETURN(const EmptyCache cache, EmptyCache::make());
@@ -234,8 +236,8 @@ class BenchSqlCommand final : public Command {
     if (flags_.output == "-") {
       RETURN_IF_ERROR(write_file("-", markdown(rows, facts)));
     } else {
-      RETURN_IF_ERROR(write_file(flags_.output + "/" + "sql.md", markdown(rows, facts)));
-      RETURN_IF_ERROR(write_file(flags_.output + "/sql.json", json(rows, facts)));
+      RETURN_IF_ERROR(write_file(path("sql.md"), markdown(rows, facts)));
+      RETURN_IF_ERROR(write_file(path("sql.json"), json(rows, facts)));
     }
     const bool all = std::all_of(rows.begin(), rows.end(), [](const Row& r) { return r.agrees; });
     return all ? 0 : static_cast<int>(Fault::internal);

@@ -23,8 +23,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <new>
+#include <span>
 
 #include "libraries/base/system/parallel.h"
 
@@ -68,13 +70,10 @@ uint64_t checksum(uint64_t seed, const void* bytes, size_t size) {
 
 constexpr size_t piece_size = size_t{4} << 20, section_alignment = 16;
 
-// Calls body(from, to) for all pieces of 0..size, by as many threads as there is work for.
+// Calls body(piece, from, to) for all pieces of 0..size, on all cores.
 void for_pieces(size_t size, const std::function<void(size_t piece, size_t from, size_t to)>& body) {
   const size_t pieces = (size + piece_size - 1) / piece_size;
-  const unsigned threads = static_cast<unsigned>(std::min<size_t>(pieces, std::thread::hardware_concurrency()));
-  parallel_for(
-      pieces, [&](size_t i) { body(i, i * piece_size, std::min(size, (i + 1) * piece_size)); },
-      std::max(threads, 1u));
+  parallel_for(pieces, [&](size_t i) { body(i, i * piece_size, std::min(size, (i + 1) * piece_size)); });
 }
 
 // Of a section, after those before it.

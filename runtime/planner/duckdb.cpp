@@ -1,53 +1,14 @@
-// The functions of DuckDB's C API that load data and fetch answers, declared here: its headers are
-// not needed.
+// DuckDB's side of a comparison, through its C API (duckdb_api.h).
 #include "runtime/planner/duckdb.h"
-
-#include <dlfcn.h>
 
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
 
+#include "runtime/planner/duckdb_api.h"
+
 namespace rndn::planner {
 namespace {
-
-struct DuckdbResult {  // duckdb_result, with room
-  void* words[12] = {};
-};
-
-struct Functions {
-  const char* (*library_version)();
-  int (*open)(const char*, void**);
-  void (*close)(void**);
-  int (*connect)(void*, void**);
-  void (*disconnect)(void**);
-  int (*query)(void*, const char*, DuckdbResult*);
-  const char* (*result_error)(DuckdbResult*);
-  uint64_t (*column_count)(DuckdbResult*);
-  uint64_t (*row_count)(DuckdbResult*);
-  const char* (*column_name)(DuckdbResult*, uint64_t);
-  char* (*value_varchar)(DuckdbResult*, uint64_t, uint64_t);
-  void (*destroy_result)(DuckdbResult*);
-  void (*free)(void*);
-  uint64_t (*vector_size)();
-  int (*appender_create)(void*, const char*, const char*, void**);
-  const char* (*appender_error)(void*);
-  int (*append_data_chunk)(void*, void*);
-  int (*appender_destroy)(void**);
-  void* (*create_logical_type)(int);
-  void* (*create_decimal_type)(uint8_t, uint8_t);
-  void (*destroy_logical_type)(void**);
-  void* (*create_data_chunk)(void**, uint64_t);
-  void (*destroy_data_chunk)(void**);
-  void (*data_chunk_reset)(void*);
-  void (*data_chunk_set_size)(void*, uint64_t);
-  void* (*data_chunk_get_vector)(void*, uint64_t);
-  void* (*vector_get_data)(void*);
-  void (*vector_assign_string_element_len)(void*, uint64_t, const char*, uint64_t);
-  void (*vector_ensure_validity_writable)(void*);
-  uint64_t* (*vector_get_validity)(void*);
-  void (*validity_set_row_invalid)(uint64_t*, uint64_t);
-};
 
 // duckdb_type of the C API.
 int type_number(sql::TypeId id) {
@@ -70,7 +31,7 @@ int type_number(sql::TypeId id) {
 
 class Library final : public Duckdb {
  public:
-  explicit Library(const Functions& functions) : f_(functions) {}
+  explicit Library(const DuckdbApi& functions) : f_(functions) {}
   ~Library() override {
     if (connection_) f_.disconnect(&connection_);
     if (database_) f_.close(&database_);
@@ -176,7 +137,7 @@ class Library final : public Duckdb {
         f_.validity_set_row_invalid(mask, i);
   }
 
-  const Functions f_;
+  const DuckdbApi f_;
   void *database_ = nullptr, *connection_ = nullptr;
 };
 
@@ -186,50 +147,7 @@ Result<std::unique_ptr<Duckdb>> Duckdb::open(const Options& options, unsigned th
   const std::string path = library_path(options);
   if (path.empty())
     return world_error("DuckDB's side needs its library: run tools/sql-planner, which installs it");
-  void* handle = dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL);
-  if (!handle) return world_error("{}", dlerror());
-  Functions f{};
-  const char* missing = nullptr;
-  auto find = [&](auto& function, const char* name) {
-    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(handle, name));
-    if (!function) missing = name;
-  };
-#define RNDN_FIND(name) find(f.name, "duckdb_" #name)
-  RNDN_FIND(library_version);
-  RNDN_FIND(open);
-  RNDN_FIND(close);
-  RNDN_FIND(connect);
-  RNDN_FIND(disconnect);
-  RNDN_FIND(query);
-  RNDN_FIND(result_error);
-  RNDN_FIND(column_count);
-  RNDN_FIND(row_count);
-  RNDN_FIND(column_name);
-  RNDN_FIND(value_varchar);
-  RNDN_FIND(destroy_result);
-  RNDN_FIND(free);
-  RNDN_FIND(vector_size);
-  RNDN_FIND(appender_create);
-  RNDN_FIND(appender_error);
-  RNDN_FIND(append_data_chunk);
-  RNDN_FIND(appender_destroy);
-  RNDN_FIND(create_logical_type);
-  RNDN_FIND(create_decimal_type);
-  RNDN_FIND(destroy_logical_type);
-  RNDN_FIND(create_data_chunk);
-  RNDN_FIND(destroy_data_chunk);
-  RNDN_FIND(data_chunk_reset);
-  RNDN_FIND(data_chunk_set_size);
-  RNDN_FIND(data_chunk_get_vector);
-  RNDN_FIND(vector_get_data);
-  RNDN_FIND(vector_assign_string_element_len);
-  RNDN_FIND(vector_ensure_validity_writable);
-  RNDN_FIND(vector_get_validity);
-  RNDN_FIND(validity_set_row_invalid);
-#undef RNDN_FIND
-  if (missing) return world_error("`{}` is no DuckDB: it has no {}", path, missing);
-  if (f.library_version() != pinned_version)
-    return world_error("`{}` is DuckDB {}, not {}", path, f.library_version(), pinned_version);
+  ASSIGN_OR_RETURN(const DuckdbApi f, load_duckdb(path));
   if (f.vector_size() < chunk_rows)
     return world_error("`{}` takes {} rows at a time, not {}", path, f.vector_size(), chunk_rows);
   auto library = std::make_unique<Library>(f);

@@ -132,20 +132,12 @@ def with_missing(kind, share, r, rows):
 
 @pytest.mark.parametrize("share", [0, 0.01, 0.5, 1])
 def test_missing_values_are_missing(db, share):
-    """Either the answer has them, or the error names the first: none is lost, none made up."""
     r = random.Random(7)
     table = pa.table({kind: with_missing(kind, share, r, 300) for kind in TYPES})
     db.register("m", table)
     for kind, (_, _, out) in TYPES.items():
-        given = table[kind]
-        try:
-            got = db.sql(f'SELECT "{kind}" FROM m').arrow()[kind]
-        except rndn.Error as error:
-            assert given.null_count, kind
-            first = next(i for i, v in enumerate(given.to_pylist()) if v is None)
-            assert f"row {first + 1} of column `{kind}`" in str(error)
-        else:
-            assert got.to_pylist() == given.cast(out).to_pylist(), kind
+        got = db.sql(f'SELECT "{kind}" FROM m').arrow()[kind]
+        assert got.to_pylist() == table[kind].cast(out).to_pylist(), kind
 
 
 def test_a_column_without_type_is_missing_values(db):

@@ -74,8 +74,9 @@ class Translated : public ::testing::TestWithParam<Query> {
     ASSERT_TRUE(text.ok()) << text.error().message;
     oracle_text_ = *text;
     wanted_ = suite.oracle->query(oracle_text_);
-    if (!GetParam().may_be_empty)
+    if (!GetParam().may_be_empty) {
       ASSERT_GT(wanted_.rows.size(), 0u) << "an empty answer proves little";
+    }
   }
 
   std::string oracle_text_;

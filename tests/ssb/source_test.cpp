@@ -67,7 +67,9 @@ TEST(Ssb, DoesNotDependOnThreads) {
     for (const data::ColumnSchema& c : table.columns) {
       auto a = column(*one, table.name, c.name), b = column(*four, table.name, c.name);
       ASSERT_TRUE(*a->data == *b->data) << c.name;
-      if (a->dictionary) ASSERT_EQ(a->dictionary->values, b->dictionary->values) << c.name;
+      if (a->dictionary) {
+        ASSERT_EQ(a->dictionary->values, b->dictionary->values) << c.name;
+      }
       if (a->pad) {
         ASSERT_TRUE(*a->pad == *b->pad) << c.name;
       }
