@@ -105,7 +105,7 @@ endfunction()
 
 # component_test(name DEPS .. SOURCES .. [LABELS ..] [LINK ..] [TOGETHER ..] [GATE ..]): a GoogleTest program `test_<name>`, its cases registered with CTest, each a
 # process of its own, labelled as LABELS says, else by the name; those of the suites TOGETHER (as --gtest_filter has them), whose set-up takes longer than they do, are one process. Those that GATE
-# selects take long for what they prove: `tools/check --quick` leaves them out.
+# selects take long for what they prove: their label is `gate`, and `tools/check --quick` leaves them out.
 # Tests read their data below RNDN_SOURCE_DIR and find the built programs in RNDN_BIN_DIR.
 function(component_test name)
   cmake_parse_arguments(T "" "" "SOURCES;DEPS;LABELS;LINK;TOGETHER;GATE" ${ARGN})
@@ -127,7 +127,7 @@ function(component_test name)
   gtest_discover_tests(test_${name} TEST_PREFIX ${name}. TEST_FILTER -${together}:${gate} DISCOVERY_MODE PRE_TEST PROPERTIES LABELS "${T_LABELS}" TIMEOUT 300)
   if(T_GATE)
     gtest_discover_tests(test_${name} TEST_PREFIX ${name}. TEST_FILTER ${gate} TEST_LIST test_${name}_gate DISCOVERY_MODE PRE_TEST
-      PROPERTIES LABELS "${T_LABELS};gate" TIMEOUT 300)
+      PROPERTIES LABELS gate TIMEOUT 300)
   endif()
   foreach(suite ${T_TOGETHER})
     string(REPLACE "*" "" suite_name ${suite})
