@@ -70,6 +70,7 @@ Result<uint64_t> Machine::allocate(uint64_t bytes, uint64_t alignment) {
 }
 Result<void> Machine::free(uint64_t address) { return state_->memory.free(address); }
 Result<uint64_t> Machine::map(void* host, uint64_t bytes) { return state_->memory.map(host, bytes); }
+Result<void> Machine::unmap(uint64_t address) { return state_->memory.unmap(address); }
 
 Result<void> Machine::write(uint64_t address, const void* from, uint64_t bytes) {
   if (bytes == 0) return {};

@@ -151,6 +151,13 @@ Result<uint64_t> Memory::map(void* host, uint64_t bytes) {
   return address;
 }
 
+Result<void> Memory::unmap(uint64_t address) {
+  const auto it = std::find_if(mapped_.begin(), mapped_.end(), [&](const Range& r) { return r.address == address; });
+  if (it == mapped_.end()) return world_error("unmapping of {:#x}, where no host memory is mapped", address);
+  mapped_.erase(it);
+  return {};
+}
+
 std::byte* Memory::translate_mapped(uint64_t address, uint64_t bytes) const {
   if (mapped_.empty() || address < mapped_base) return nullptr;
   auto it = std::upper_bound(mapped_.begin(), mapped_.end(), address,

@@ -40,6 +40,7 @@ class Memory {
   Result<uint64_t> allocate(uint64_t bytes, uint64_t alignment);
   Result<void> free(uint64_t address);
   Result<uint64_t> map(void* host, uint64_t bytes);
+  Result<void> unmap(uint64_t address);
 
   // Host address of `size` bytes at `address` (which the caller has found aligned to size, size <= 16); null when they are not accessible:
   // with `checked`, not wholly inside a live allocation; without, outside the reserved range.

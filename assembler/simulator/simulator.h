@@ -107,6 +107,7 @@ class Machine {
   Result<void> fill(uint64_t address, uint8_t value, uint64_t bytes);
   // Host memory visible at a device address (mapped memory); the caller keeps it alive.
   Result<uint64_t> map(void* host, uint64_t bytes);
+  Result<void> unmap(uint64_t address);  // of map; nothing may read or write there any more
 
   Result<ModuleId> load(std::span<const std::byte> cubin);
   Result<void> unload(ModuleId module);

@@ -99,7 +99,7 @@ class SimulatorDevice final : public device::Device {
     auto at =
         std::find_if(mapped_.begin(), mapped_.end(), [&](const device::Mapped& m) { return m.host == memory.host; });
     CHECK(at != mapped_.end());
-    RETURN_IF_ERROR(machine_.free(memory.address));
+    RETURN_IF_ERROR(machine_.unmap(memory.address));
     std::free(memory.host);
     mapped_.erase(at);
     return {};

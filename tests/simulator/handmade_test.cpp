@@ -1073,6 +1073,10 @@ TEST(Memory, AllocationsAreApart) {
   EXPECT_TRUE(m.read(*mapped + 8, &third, 4).ok());
   EXPECT_EQ(third, 3u);
   EXPECT_FALSE(m.read(*mapped + 13, &third, 4).ok());
+  EXPECT_FALSE(m.unmap(*mapped + 8).ok());
+  EXPECT_TRUE(m.unmap(*mapped).ok());
+  EXPECT_FALSE(m.read(*mapped, &third, 4).ok());
+  EXPECT_FALSE(m.unmap(*mapped).ok());
 }
 
 // What the hazard checks say of one warp's run.
