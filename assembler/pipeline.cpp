@@ -71,7 +71,7 @@ std::string first_of(const std::vector<std::string>& problems) {
 
 // Registers for results that are under way together, beyond those that are alive anyway, where some block waits for several: loads, shuffles. What a
 // warp has under way grows with them faster than the number of warps falls (Volkov, "Better Performance at Lower Occupancy", 2010; measured on an H100
-// with ordinary programs, docs/measurements/ordinary-programs.md). No more than if all that such a block waits for were under way at its begin or its end.
+// with ordinary programs, docs/measurements/ordinary-programs.tsv). No more than if all that such a block waits for were under way at its begin or its end.
 // Where occupancy is full, it is given up by one step for loops of many loads alone that have no room without.
 uint32_t room_under_way(const Function& f, const Liveness& live, uint32_t pressure, uint32_t free_of_cost) {
   constexpr uint32_t several = 3, many = 8, one_step = 8, little = 12, lacking = 4;
@@ -246,7 +246,7 @@ Result<void> assemble_kernel(const ptx::Module& module, const ptx::Function& p, 
                      crowded = early == Early::as_planned ? limit : tight;
       RETURN_IF_ERROR(reorder(f, o, [&] { uneven = schedule(f, plan, live, most, crowded); }));
       // What is under way is not worth a step of occupancy for its last register or two, nor a block for a quarter of the registers (`crc64` of HeCBench, where
-      // it is half of them, took 1.27 times as long with more blocks: docs/measurements/ordinary-programs.md).
+      // it is half of them, took 1.27 times as long with more blocks: docs/measurements/ordinary-programs.tsv).
       if (!settled) {
         settled = true;
         const uint32_t used = register_pressure(f, live) + extra, lower = (used - 1) / 8 * 8;

@@ -84,6 +84,10 @@ const BuiltinRow& row(Builtin builtin);
 // Is the builtin with results of that type a function of libdevice on the GPU? Those that make floats of numbers element by element, apart from sqrt and
 // recip, and the remainder of floats.
 bool needs_math(Builtin builtin, BasicType result);
+// The operand that code in kernels is made for, so that it must be a literal there: a unit of time, a message. -1: none.
+constexpr int literal_operand(Builtin builtin) {
+  return builtin == Builtin::datetime_add || builtin == Builtin::datetime_sub || builtin == Builtin::require ? 2 : -1;
+}
 size_t builtin_count();
 // False when no builtin (or alias: enlist, index_assign) has that name. Those of the module GPU are found as "GPU.order_lib".
 bool find_builtin(std::string_view name, Builtin& builtin);

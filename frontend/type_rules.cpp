@@ -181,6 +181,12 @@ TypeId select(const Call& c) {
   return c[1].type;
 }
 
+TypeId require(const Call& c) {
+  if (!is_exactly(c, 0, B::boolean) || !is_basic(c, 1) || !is_exactly(c, 2, B::sym))
+    return c.checker.mismatch(c, "a bool vector, a vector and a message such as `` `\"too large\":sym ``");
+  return scalar(c, 2) ? c[1].type : no_type;
+}
+
 TypeId datetime_shift(const Call& c) {
   if (!is_any(c, 0, is_calendar) || !is_any(c, 1, is_integer) || !is_exactly(c, 2, B::sym))
     return c.checker.mismatch(c, "a calendar value, an integer and a unit such as `` `day:sym ``");

@@ -74,6 +74,7 @@ bool has_template(Builtin b) {
     case Builtin::datetime_sub:
     case Builtin::datetime_diff:
     case Builtin::select:
+    case Builtin::require:
     case Builtin::index_or:
     case Builtin::raze: return true;
     default: return hir::needs_math(b, BasicType::f64);
@@ -91,14 +92,14 @@ bool takes_codes(Builtin b) {
   return b == Builtin::eq || b == Builtin::neq || b == Builtin::lt || b == Builtin::gt || b == Builtin::leq ||
          b == Builtin::geq || b == Builtin::compress || b == Builtin::vector || b == Builtin::len ||
          b == Builtin::index || b == Builtin::index_a || b == Builtin::reverse ||
-         b == Builtin::select || b == Builtin::index_or;
+         b == Builtin::select || b == Builtin::require || b == Builtin::index_or;
 }
 
 bool takes_complex(Builtin b) {
   return b == Builtin::conj || b == Builtin::pi || b == Builtin::mul || b == Builtin::div || b == Builtin::eq ||
          b == Builtin::neq || b == Builtin::compress || b == Builtin::vector || b == Builtin::len ||
          b == Builtin::index || b == Builtin::index_a || b == Builtin::reverse ||
-         b == Builtin::select || b == Builtin::index_or;
+         b == Builtin::select || b == Builtin::require || b == Builtin::index_or;
 }
 
 bool takes_wide(Builtin b) {
@@ -282,10 +283,14 @@ std::string_view place_statement(const hir::Program& program, const hir::Functio
   const Builtin builtin = e.callee.builtin_id;
   const hir::BuiltinRow& row = hir::row(builtin);
   if (!has_template(builtin)) return "it has no GPU code yet";
-  const bool shifts = builtin == Builtin::datetime_add || builtin == Builtin::datetime_sub;
-  if (shifts && e.operands[2].kind != hir::Operand::literal) return "its unit is only known at run time";
-  for (size_t k = 0; k < (shifts ? 2 : argument_types.size()); ++k)
-    if (const auto why = check_type(builtin, argument_types[k], options); !why.empty()) return why;
+  const int literal = hir::literal_operand(builtin);
+  if (literal >= 0 && e.operands[static_cast<size_t>(literal)].kind != hir::Operand::literal)
+    return builtin == Builtin::require ? "its message is only known at run time" : "its unit is only known at run time";
+  for (size_t k = 0; k < argument_types.size(); ++k)
+    if (const auto why = static_cast<int>(k) == literal ? std::string_view{}
+                                                        : check_type(builtin, argument_types[k], options);
+        !why.empty())
+      return why;
   if (row.reduction && e.operands[0].kind != hir::Operand::variable) return "a literal";
 
   const auto size_of = [&](size_t k) { return table[facts.operands[k].shape].size; };

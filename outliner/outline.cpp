@@ -153,10 +153,10 @@ bool stays_literal(const hir::Literal& literal) {
   return literal.size() == 1 && !std::holds_alternative<std::vector<std::string>>(literal.values);
 }
 
-// The unit of datetime_add and datetime_sub: code generation reads it.
-bool is_unit(const Expression& e, size_t operand) {
-  return e.kind == Expression::call && operand == 2 &&
-         (e.callee.builtin_id == hir::Builtin::datetime_add || e.callee.builtin_id == hir::Builtin::datetime_sub);
+// A unit of time, a message: code generation reads it.
+bool stays_operand(const Expression& e, size_t operand) {
+  return e.kind == Expression::call && e.callee.kind == hir::FunctionRef::builtin &&
+         hir::literal_operand(e.callee.builtin_id) == static_cast<int>(operand);
 }
 
 // A kernel while it is built.
@@ -236,7 +236,7 @@ ExpressionId copy_expression(const Function& from, Function& to, ExpressionId id
 bool can_fail(const hir::Program& program, const Function& f, const Statement& s) {
   const Expression& e = f.expressions[innermost(f, s.value)];
   if (e.kind != Expression::call || e.callee.kind != hir::FunctionRef::builtin) return false;
-  if (e.callee.builtin_id == hir::Builtin::fact) return true;  // of a negative number
+  if (e.callee.builtin_id == hir::Builtin::fact || e.callee.builtin_id == hir::Builtin::require) return true;
   if (whole_operand(program, e) >= 0 && e.callee.builtin_id != hir::Builtin::reverse &&
       e.callee.builtin_id != hir::Builtin::each)
     return true;  // an index out of range
@@ -337,7 +337,7 @@ void build_kernel(Rewriter& r, BlockState& b, const Group& group, KernelState& k
           }
         }
         operands.push_back(variable_operand(k.function, read_variable(r, k, v, shape)));
-      } else if (sources[a].kind == Operand::literal && !is_unit(r.original.expressions[inner], a) &&
+      } else if (sources[a].kind == Operand::literal && !stays_operand(r.original.expressions[inner], a) &&
                  !stays_literal(r.program().literals[sources[a].literal_id()])) {
         const VariableId v = hoist_literal(r, b, sources[a]);
         operands.push_back(variable_operand(k.function, read_variable(r, k, v, shape)));

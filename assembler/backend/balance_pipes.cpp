@@ -4,7 +4,7 @@
 // multiprocessor issues a warp's instruction every cycle, but its ALU takes one every two cycles, and so does the multiplier for integers, beside it.
 // What selection makes is mostly of the ALU: moves, sums, shifts, logic. Moves, sums of two, shifts to the left by a literal and the upper words of
 // 64-bit sums are products too: of zero, of one, of a power of two. As ptxas does (IMAD.MOV, .IADD, .SHL, .X). On an H100 the ALU was what kernels of
-// integers waited for ("math pipe throttle"; docs/measurements/ordinary-programs.md).
+// integers waited for ("math pipe throttle"; docs/measurements/ordinary-programs.tsv).
 //
 // Algorithm: one walk over each block, with the cycles by which either pipe is ahead of the other; where the ALU is, what can be a product becomes one. The
 // difference counts up to a bound: code further away does not wait for the same instructions. A dependent instruction on the other pipe issues a cycle

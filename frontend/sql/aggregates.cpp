@@ -131,11 +131,11 @@ Cell Translator::aggregate_cell(const Expression& e, const Relation& in, const G
   };
   // Rows that count, in the rows of the groups; none: all.
   VectorId counted = nothing;
-  if (!is_none(e.filter)) counted = evaluate(e.filter, in.columns).value;
+  if (!is_none(e.filter)) counted = evaluate(e.filter, in).value;
   if (!is_none(counted) && g.rows != in.space) counted = g_.keep(g.rows, counted);
   Cell x;
   if (f != Aggregate::count_star) {
-    x = evaluate(plan_.of(e.arguments)[0], in.columns);
+    x = evaluate(plan_.of(e.arguments)[0], in, counted);
     if (error_) return failed(e.type);
     if (g.rows != in.space) x = keep(x, g.rows);
     counted = g_.and_(counted, x.valid);
@@ -284,7 +284,7 @@ Relation Translator::aggregate_set(const Node& n, const Relation& in,
   const std::span<const ExpressionId> keys = plan_.of(n.groups);
   Relation out;
   std::vector<Cell> chosen;
-  for (uint32_t k : set) chosen.push_back(evaluate(keys[k], in.columns));
+  for (uint32_t k : set) chosen.push_back(evaluate(keys[k], in));
   // Rows that a key tells apart are groups already.
   if (n.expressions.count == 0 && n.set_count == 0 && tell_apart(in.space, chosen)) {
     out = in;
@@ -346,7 +346,7 @@ Relation Translator::distinct(const Node& n) {
   if (n.distinct_on && n.orders.count > 0)
     if (const VectorId rows = permutation(r, plan_.of(n.orders)); !is_none(rows)) pick(r, rows);
   std::vector<Cell> keys;
-  for (ExpressionId e : plan_.of(n.groups)) keys.push_back(evaluate(e, r.columns));
+  for (ExpressionId e : plan_.of(n.groups)) keys.push_back(evaluate(e, r));
   if (keys.empty()) keys = r.columns;
   if (tell_apart(r.space, keys)) return r;
   const Groups g = group(r.space, keys);

@@ -4,8 +4,10 @@
 // rule keeps the promise of cells that values under false are zeros. Constants of text take the
 // type of what they meet. Decimals are integers times a power of ten, in 64 bits; where a result of
 // more than 18 digits is not proved to fit by the bounds of what it is made of, in 128 bits; where
-// these do not do either, it is refused by name. Left out: integers and decimals of up to 18 digits
-// that overflow are not found (DuckDB raises an error there); bytes of a text are its characters.
+// these do not do either, it is refused by name. Results that bounds do not keep within their type
+// are required to be (DuckDB raises an error there, too): of rows that a filter, an arm of CASE, or
+// an operand of AND, OR or COALESCE before them leaves out, nothing is required. Left out: bytes of
+// a text are its characters.
 #include <algorithm>
 #include <cmath>
 
@@ -25,6 +27,13 @@ constexpr BasicType basics[] = {
 
 bool is_number(BasicType t) { return hir::is_ordered_number(t); }
 // The type that holds integers of `type` and within the bounds.
+BasicType fitting(Bounds bounds) {
+  return bounds.within(INT8_MIN, INT8_MAX)     ? BasicType::i8
+         : bounds.within(INT16_MIN, INT16_MAX) ? BasicType::i16
+         : bounds.within(INT32_MIN, INT32_MAX) ? BasicType::i32
+         : bounds.fits_i64()                   ? BasicType::i64
+                                               : BasicType::i128;
+}
 BasicType holding(BasicType type, Bounds bounds) {
   return bounds.known && !bounds.fits_i64() ? BasicType::i128 : type;
 }
@@ -101,11 +110,75 @@ Cell Translator::evaluate(ExpressionId id, std::span<const Cell> columns) {
 #undef SQL_FUNCTION
 #undef SQL_AGGREGATE
   };
-  std::vector<Cell> arguments;
-  for (ExpressionId a : plan_.of(e.arguments)) arguments.push_back(evaluate(a, columns));
-  if (error_) return failed(e.type);
   const Row& row = rows[static_cast<size_t>(e.function)];
+  const std::vector<Cell> arguments = evaluate_arguments(
+      e, columns, row.rule == &Translator::case_of, row.rule == &Translator::coalesce,
+      row.rule == &Translator::and_all, row.rule == &Translator::or_any);
+  if (error_) return failed(e.type);
   return (this->*row.rule)(e, arguments, row.builtin);
+}
+
+Cell Translator::evaluate(ExpressionId id, const Relation& r, VectorId counted) {
+  const VectorId outer = guard_;
+  guard_ = g_.and_(r.mask, counted);
+  Cell c = evaluate(id, r.columns);
+  guard_ = outer;
+  return c;
+}
+
+// Each argument under the guard of those that decide whether it counts.
+std::vector<Cell> Translator::evaluate_arguments(const Expression& e, std::span<const Cell> columns,
+                                                 bool is_case, bool is_coalesce, bool is_and,
+                                                 bool is_or) {
+  std::vector<Cell> out;
+  const VectorId outer = guard_;
+  const std::span<const ExpressionId> arguments = plan_.of(e.arguments);
+  for (size_t k = 0; k < arguments.size(); ++k) {
+    out.push_back(evaluate(arguments[k], columns));
+    const Cell& c = out.back();
+    const bool is_last = k + 1 == arguments.size();
+    if (is_case && !is_last) {
+      // A condition guards its value; what comes after is for the rows that it does not hold for.
+      if (k % 2 == 0) {
+        const VectorId before = guard_;
+        guard_ = g_.and_(before, c.value);
+        out.push_back(evaluate(arguments[++k], columns));
+        guard_ = g_.and_(before, g_.not_(out[k - 1].value));
+      }
+    } else if (is_coalesce) {
+      guard_ = g_.and_(guard_, g_.not_(valid_of(c)));
+    } else if (is_and) {
+      guard_ = g_.and_(guard_, is_none(c.valid) ? c.value : g_.or_(c.value, g_.not_(c.valid)));
+    } else if (is_or) {
+      guard_ = g_.and_(guard_, g_.not_(c.value));
+    }
+  }
+  guard_ = outer;
+  return out;
+}
+
+Bounds Translator::known_bounds(const Cell& c) const {
+  const Bounds b = g_[c.value].bounds;
+  return b.known ? b : bounds_of(c.type);
+}
+
+VectorId Translator::checked(VectorId v, Bounds bounds, Type type, std::string_view what) {
+  const Bounds all = bounds_of(type);
+  if (!all.known || bounds.within(all.least, all.most)) return v;
+  const BasicType made = g_[v].type;
+  VectorId fits = nothing;
+  if (!bounds.known || bounds.least < all.least)
+    fits = g_.map("geq", {v, g_.integer(made, all.least)}, BasicType::boolean);
+  if (!bounds.known || bounds.most > all.most)
+    fits = g_.and_(fits, g_.map("leq", {v, g_.integer(made, all.most)}, BasicType::boolean));
+  VectorId required = fits;
+  if (!is_none(guard_)) {  // what is left out becomes zero, so that the bounds hold for all
+    v = g_.select(fits, v, g_.zero(made));
+    required = g_.or_(g_.not_(guard_), fits);
+  }
+  v = g_.require(required, v, fmt::format("{} does not fit {}", what, type_name(type)), place_);
+  g_.change(v).bounds = all;
+  return made == BasicType::i128 ? g_.cast(v, BasicType::i64) : v;
 }
 
 Cell Translator::constant(const Constant& c) {
@@ -383,16 +456,16 @@ Cell Translator::decimal_down(const Cell& c, unsigned digits, Type to) {
   const BasicType type =
       holding(hir::widest(g_[c.value].type, BasicType::i64), Bounds::of(factor, factor));
   const VectorId v = g_.cast(c.value, type);
-  const Bounds b = g_[v].bounds;
+  const Bounds b = known_bounds(c);
   const VectorId half = g_.integer(type, factor / 2);
   const VectorId negative = g_.map("lt", {v, g_.integer(type, 0)}, BasicType::boolean);
   const VectorId moved =
       g_.select(negative, g_.map("minus", {v, half}, type, b - Bounds::of(factor / 2, factor / 2)),
                 g_.map("plus", {v, half}, type, b + Bounds::of(factor / 2, factor / 2)));
   const Bounds out = b.known ? Bounds::of(b.least / factor - 1, b.most / factor + 1) : Bounds{};
-  return strict(
-      to, g_.map("div", {moved, g_.integer(type, factor)}, type, within_type(out, "a cast", to)),
-      {&c, 1});
+  if (!bounds_of(to).known) within_type(out, "a cast", to);
+  const VectorId result = g_.map("div", {moved, g_.integer(type, factor)}, type, out);
+  return strict(to, checked(result, out, to, "a value of type " + type_name(c.type)), {&c, 1});
 }
 
 Cell Translator::cast_cell(const Cell& c, Type to) {
@@ -416,9 +489,11 @@ Cell Translator::cast_cell(const Cell& c, Type to) {
     if (less > more) return decimal_down(c, less - more, to);
     Cell out{c.value, c.valid, to};
     if (to.id == TypeId::decimal) out.value = rescaled(c, more);
-    // A narrower type keeps its wider vector; what does not fit is an error in DuckDB.
+    // A narrower type keeps its wider vector.
     else if (g_[c.value].type < type)
       out.value = g_.cast(c.value, type);
+    const Bounds bounds = g_[out.value].bounds.known ? g_[out.value].bounds : known_bounds(c);
+    out.value = checked(out.value, bounds, to, "a value of type " + type_name(from));
     return out;
   }
   if (is_exact(from) && is_floating(to)) {
@@ -473,13 +548,17 @@ Cell Translator::arithmetic(const Expression& e, std::span<const Cell> a,
     if (!is_exact(a[0].type) && !is_floating(a[0].type)) return refuse();
     if (builtin == "plus") return a[0];
     if (builtin != "minus") return refuse();
-    const Bounds bounds = Bounds::of(0, 0) - g_[a[0].value].bounds;
-    const Bounds known = is_exact(e.type) ? within_type(bounds, "a negation", e.type) : bounds;
-    const BasicType made = holding(g_[a[0].value].type, known);
-    return {g_.map("neg", {g_.cast(a[0].value, made)}, made, known), a[0].valid, e.type};
+    const Bounds bounds = Bounds::of(0, 0) - known_bounds(a[0]);
+    if (!is_exact(e.type))
+      return {g_.map("neg", {a[0].value}, g_[a[0].value].type, bounds), a[0].valid, e.type};
+    if (!bounds_of(e.type).known) within_type(bounds, "a negation", e.type);
+    const BasicType made = hir::widest(g_[a[0].value].type, fitting(bounds));
+    return {checked(g_.map("neg", {g_.cast(a[0].value, made)}, made, bounds), bounds, e.type,
+                    "the negated value"),
+            a[0].valid, e.type};
   }
   const VectorId x = a[0].value, y = a[1].value;
-  const Bounds p = g_[x].bounds, q = g_[y].bounds;
+  const Bounds p = known_bounds(a[0]), q = known_bounds(a[1]);
   const Bounds bounds = builtin == "plus" ? p + q : builtin == "minus" ? p - q : p * q;
   if (is_floating(e.type) && is_floating(a[0].type) && is_floating(a[1].type))
     return strict(e.type, g_.map(builtin, {x, y}, type), a);
@@ -489,8 +568,6 @@ Cell Translator::arithmetic(const Expression& e, std::span<const Cell> a,
   if (builtin == "minus" && dates[0] && dates[1] && is_integral(e.type))
     return strict(e.type, g_.cast(g_.map("minus", {x, y}, BasicType::i32, bounds), type), a);
   if (!is_exact(e.type) || !is_exact(a[0].type) || !is_exact(a[1].type)) return refuse();
-  const Bounds known =
-      within_type(bounds, fmt::format("the function {}", name_of(e.function)), e.type);
   if (e.type.id == TypeId::decimal && builtin != "mul" &&
       (scale_of(a[0].type) > e.type.scale || scale_of(a[1].type) > e.type.scale))
     return refuse();
@@ -500,10 +577,17 @@ Cell Translator::arithmetic(const Expression& e, std::span<const Cell> a,
   const bool scaled = e.type.id == TypeId::decimal && builtin != "mul";
   const VectorId left = scaled ? rescaled(a[0], e.type.scale) : x;
   const VectorId right = scaled ? rescaled(a[1], e.type.scale) : y;
+  const auto of = [&](VectorId v, const Cell& c) { return g_[v].bounds.known ? g_[v].bounds : known_bounds(c); };
+  const Bounds l = of(left, a[0]), r = of(right, a[1]);
+  const Bounds exact = builtin == "plus" ? l + r : builtin == "minus" ? l - r : l * r;
+  // A product of two 64-bit numbers has 127 bits, which is more than bounds tell.
+  const bool is_wide_product = builtin == "mul" && l.fits_i64() && r.fits_i64() && bounds_of(e.type).known;
+  if (!is_wide_product && !bounds_of(e.type).known)
+    within_type(exact, fmt::format("the function {}", name_of(e.function)), e.type);
   const BasicType made =
-      holding(hir::widest(type, hir::widest(g_[left].type, g_[right].type)), known);
-  return strict(e.type, g_.map(builtin, {g_.cast(left, made), g_.cast(right, made)}, made, known),
-                a);
+      hir::widest(hir::widest(type, hir::widest(g_[left].type, g_[right].type)), fitting(exact));
+  const VectorId result = g_.map(builtin, {g_.cast(left, made), g_.cast(right, made)}, made, exact);
+  return strict(e.type, checked(result, exact, e.type, fmt::format("the result of {}", name_of(e.function))), a);
 }
 
 Cell Translator::divide(const Expression& e, std::span<const Cell> a, std::string_view) {

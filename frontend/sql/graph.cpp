@@ -445,6 +445,13 @@ bool Graph::determines(VectorId key, VectorId v, std::map<VectorId, bool>& known
   return known[v] = yes;
 }
 
+VectorId Graph::require(VectorId ok, VectorId v, std::string_view message, Place place) {
+  if (is_true(ok)) return v;
+  const VectorId r = map("require", {ok, v, text(BasicType::sym, message)}, vectors_[v].type, vectors_[v].bounds);
+  vectors_[r].place = place;
+  return r;
+}
+
 std::string Graph::print(const std::vector<VectorId>& results) {
   std::vector<bool> needed(vectors_.size());
   for (VectorId r : results) needed[index(r)] = true;
@@ -453,6 +460,8 @@ std::string Graph::print(const std::vector<VectorId>& results) {
       for (VectorId a : vectors_[static_cast<VectorId>(i)].arguments) needed[index(a)] = true;
 
   names_.assign(vectors_.size(), "");
+  places_.clear();
+  uint32_t line = 0;
   std::set<std::string> taken = {"module",     "import", "global", "def",     "kernel",
                                  "check_cast", "if",     "else",   "while",   "repeat",
                                  "var",        "return", "break",  "continue"};
@@ -476,6 +485,8 @@ std::string Graph::print(const std::vector<VectorId>& results) {
     for (VectorId a : v.arguments)
       arguments += fmt::format("{}{}", arguments.empty() ? "" : ", ", names_[index(a)]);
     out += fmt::format("        {}:{} = {}{}{};\n", name, v.declared, v.head, arguments, v.tail);
+    if (v.place.known()) places_.emplace_back(line, v.place);
+    ++line;
   }
   return out;
 }

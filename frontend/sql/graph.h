@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "frontend/sql/plan.h"
 #include "frontend/types.h"
 #include "libraries/base/containers/id.h"
 
@@ -51,6 +52,7 @@ struct Vector {
   bool dense = false;               // a table's column that ascends by one from row to row
   std::string hint;                 // of its name in the program
   std::optional<std::string> text;  // literal: a text
+  Place place;                      // of what may fail: where it stands in the text of the query
 };
 
 struct Space {
@@ -103,6 +105,8 @@ class Graph {
   VectorId and_(VectorId a, VectorId b);  // folds literals; none counts as true
   VectorId or_(VectorId a, VectorId b);
   VectorId select(VectorId mask, VectorId a, VectorId b);
+  // v; where `ok` is false the program ends with the message.
+  VectorId require(VectorId ok, VectorId v, std::string_view message, Place place);
 
   SpaceId space(double most_rows, VectorId witness = none<VectorId>());
   void set_identity(SpaceId s, std::vector<VectorId> vectors) {
@@ -123,6 +127,8 @@ class Graph {
 
   // The statements that `results` need, indented, and the name of each vector after it.
   std::string print(const std::vector<VectorId>& results);
+  // Of the lines of print (from 0), those that may fail, and where in the query's text they come from.
+  const std::vector<std::pair<uint32_t, Place>>& places() const { return places_; }
   const std::string& name_of(VectorId v) const { return names_[index(v)]; }
 
  private:
@@ -141,6 +147,7 @@ class Graph {
   std::map<std::pair<SpaceId, VectorId>, VectorId> kept_vectors_;     // keep's results,
   std::map<std::pair<VectorId, VectorId>, VectorId> picked_vectors_;  // and pick's
   std::vector<std::string> names_;
+  std::vector<std::pair<uint32_t, Place>> places_;
 };
 
 }  // namespace rndn::sql

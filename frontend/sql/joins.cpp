@@ -74,7 +74,7 @@ std::vector<Translator::Key> Translator::keys_of(const On& on, const Relation& l
     for (size_t c = 0; c < on.left; ++c) keys.push_back({left.columns[c], right.columns[c], true});
   for (const Condition& c : on.conditions) {
     if (!is_equality(c.comparison)) continue;
-    Key key{evaluate(c.left, left.columns), evaluate(c.right, right.columns),
+    Key key{evaluate(c.left, left), evaluate(c.right, right),
             c.comparison == Function::not_distinct_from};
     if (error_) return keys;
     keys.push_back(key);
@@ -283,7 +283,7 @@ Translator::Pairs Translator::pairs(const Relation& left, const Relation& right,
   for (const Condition& c : on.conditions) {
     const std::string_view builtin = comparison_of(c.comparison);
     if (is_equality(c.comparison) || builtin.empty()) continue;
-    Cell x = evaluate(c.left, left.columns), y = evaluate(c.right, right.columns);
+    Cell x = evaluate(c.left, left), y = evaluate(c.right, right);
     if (error_) return {};
     unify(x, y);
     compared(builtin, x, y, false);

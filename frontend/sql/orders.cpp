@@ -18,7 +18,7 @@ VectorId Translator::permutation(const Relation& r, std::span<const OrderKey> ke
     ascending += fmt::format("{}{}", ascending.empty() ? "" : ",", up ? 1 : 0);
   };
   for (const OrderKey& key : keys) {
-    const Cell c = evaluate(key.expression, r.columns);
+    const Cell c = evaluate(key.expression, r);
     if (!is_none(c.valid)) add(c.valid, key.nulls_first);
     add(c.value, !key.descending);
   }

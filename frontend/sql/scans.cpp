@@ -208,7 +208,7 @@ Relation Translator::scan(const Node& n) {
     }
     if (key.size() == table->primary.size()) g_.set_identity(out.space, key);
   }
-  for (ExpressionId e : plan_.of(n.expressions)) filter(out, evaluate(e, out.columns));
+  for (ExpressionId e : plan_.of(n.expressions)) filter(out, evaluate(e, out));
   project(out, n.projects, n.projection);
   return out;
 }
@@ -231,7 +231,7 @@ Relation Translator::values(const Node& n) {
   bool literals = true;
   for (size_t i = 0; i < cells.size(); ++i) {
     Relation& part = parts[i / types.size()];
-    Cell c = evaluate(cells[i], {});
+    Cell c = evaluate(cells[i], Relation{});
     c.type = types[i % types.size()];
     literals = literals && g_.is_literal(c.value) && g_[c.value].type == basic_of(c.type);
     part.columns.push_back(c);

@@ -68,14 +68,14 @@ Relation Translator::relation(NodeId id) {
     case Operator::scan: return scan(n);
     case Operator::filter: {
       Relation r = relation(children[0]);
-      for (ExpressionId e : plan_.of(n.expressions)) filter(r, evaluate(e, r.columns));
+      for (ExpressionId e : plan_.of(n.expressions)) filter(r, evaluate(e, r));
       project(r, n.projects, n.projection);
       return r;
     }
     case Operator::project: {
       Relation r = relation(children[0]);
       std::vector<Cell> columns;
-      for (ExpressionId e : plan_.of(n.expressions)) columns.push_back(evaluate(e, r.columns));
+      for (ExpressionId e : plan_.of(n.expressions)) columns.push_back(evaluate(e, r));
       r.columns = std::move(columns);
       return r;
     }
@@ -136,6 +136,7 @@ Result<Translation> Translator::run(const std::vector<std::string>& names) {
       "module query {{\n    import Builtin.*;\n    def main() : table {{\n{}        return {};\n   "
       " }}\n}}\n",
       statements, g_.name_of(table));
+  for (const auto& [line, place] : g_.places()) out.places.emplace_back(line + 4, place);
   return out;
 }
 

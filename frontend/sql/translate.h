@@ -28,6 +28,9 @@ struct ResultColumn {
 struct Translation {
   std::string program;
   std::vector<ResultColumn> columns;
+  // Lines of the program (from 1) that may fail while it runs, ascending, and where in the query's
+  // text they come from.
+  std::vector<std::pair<uint32_t, Place>> places;
 };
 
 // `names` are those of the result columns, as the planner describes them; what is missing is called

@@ -84,6 +84,14 @@ class Translator {
 
   // expressions.cpp
   Cell evaluate(ExpressionId e, std::span<const Cell> columns);
+  // Of the rows that belong to the relation, and that `counted` keeps, if it is given: others cannot fail.
+  Cell evaluate(ExpressionId e, const Relation& r, VectorId counted = nothing);
+  // A value that must be within the type, or the query ends with an error; `what` gives it.
+  VectorId checked(VectorId v, Bounds bounds, Type type, std::string_view what);
+  // Bounds of the value, or those of its type.
+  Bounds known_bounds(const Cell& c) const;
+  std::vector<Cell> evaluate_arguments(const Expression& e, std::span<const Cell> columns, bool is_case,
+                                       bool is_coalesce, bool is_and, bool is_or);
   Cell constant(const Constant& c);
   Cell strict(Type type, VectorId value,
               std::span<const Cell> arguments);  // null where an argument is
@@ -204,6 +212,7 @@ class Translator {
   Graph g_;
   std::optional<Error> error_;
   Place place_, failed_at_;
+  VectorId guard_ = nothing;  // the rows that what is evaluated may fail for; none: all
   std::map<uint32_t, Relation> ctes_;
   std::map<const Table*, SpaceId> table_spaces_;
 };

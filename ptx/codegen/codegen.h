@@ -36,11 +36,11 @@ enum class ParameterRole : uint8_t {
   error,  // u64: address of the error word (docs/decisions.md, 18), see ErrorWord: 0 = none. Of several errors the largest stays
 };
 
-enum class RuntimeError : uint32_t { none = 0, division_by_zero = 1, index_out_of_range = 2, negative_factorial = 3 };
+enum class RuntimeError : uint32_t { none = 0, division_by_zero = 1, index_out_of_range = 2, negative_factorial = 3, requirement = 4 };
 
 // What an error word says. It has 32 bits of the 64 that are set apart for it.
 struct ErrorWord {
-  static constexpr uint32_t code_bits = 2, statement_bits = 16;
+  static constexpr uint32_t code_bits = 3, statement_bits = 16;
   uint32_t kernel = 0;     // index into Outlined::kernels
   uint32_t statement = 0;  // StatementId in the kernel's function
   RuntimeError code{};

@@ -127,7 +127,7 @@ using DataParameters = std::vector<std::pair<ptx::ParameterOf<U64>, ptx::Paramet
 Element operand_element(Emitter& e, const hir::Operand& operand) {
   if (operand.kind == hir::Operand::literal) {
     const hir::Literal& literal = e.program.literals[operand.literal_id()];
-    if (std::holds_alternative<std::vector<std::string>>(literal.values)) return {};  // a unit of time
+    if (std::holds_alternative<std::vector<std::string>>(literal.values)) return {};  // a unit of time, a message
     return literal_element(e, literal);
   }
   return e.values[operand.id];
@@ -278,6 +278,7 @@ void prepare_constants(Emitter& e) {
     for (size_t k = 0; k < step.operands.size(); ++k) {
       const hir::Operand& o = step.operands[k];
       if (o.kind != hir::Operand::literal || step.builtin == Builtin::index_a) continue;
+      if (hir::literal_operand(step.builtin) == static_cast<int>(k)) continue;
       const BasicType to = logical ? types[k] : operand_type(step.builtin, types, k, step.result);
       const Element x = convert(e, literal_element(e, e.program.literals[o.literal_id()]), to);
       if (k == 0 || !fits_immediate(rep_of(to), x.value.value)) in_register(e, x);

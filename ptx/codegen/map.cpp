@@ -48,6 +48,7 @@ BasicType operand_type(Builtin builtin, std::span<const BasicType> arguments, si
     case Builtin::round: return arguments[0];
     case Builtin::fact: return BasicType::i64;
     case Builtin::select: return k == 0 ? BasicType::boolean : result;
+    case Builtin::require: return k == 1 ? result : arguments[k];
     default: return hir::needs_math(builtin, result) ? result : arguments[k];
   }
 }
@@ -253,12 +254,19 @@ Element element_wise(Emitter& e, Builtin builtin, std::span<const Element> argum
   ArgumentTypes types;
   for (const Element& x : arguments) types.push_back(x.type);
   Arguments x;
+  if (builtin == Builtin::require) arguments = arguments.first(2);
   for (size_t k = 0; k < arguments.size(); ++k)
     x.push_back(convert(e, arguments[k], operand_type(builtin, types, k, result)));
   Reg<Pred> mask = arguments[0].mask;
   // Two selected operands have the same mask: their sizes are equal. One is not selected when it is a scalar.
   for (size_t k = 1; k < arguments.size() && !mask.valid(); ++k) mask = arguments[k].mask;
   if (builtin == Builtin::select) return chosen(e, x, result, mask);
+  if (builtin == Builtin::require) {
+    const Reg<Pred> broken = e.b.not_(reg<Pred>(in_register(e, x[0])));
+    report_error(e, both(e, broken, active(e, mask)), statement, RuntimeError::requirement);
+    x[1].mask = mask;
+    return x[1];
+  }
   if (x[0].type == BasicType::complex) return complex_wise(e, builtin, x, mask);
   if (hir::is_wide(x[0].type)) return wide_wise(e, builtin, x, mask, statement);
   switch (builtin) {

@@ -44,7 +44,8 @@ bool can_fail(const Emitter&, const Step& s) {
   switch (s.builtin) {
     case Builtin::index:
     case Builtin::index_a:
-    case Builtin::fact: return true;
+    case Builtin::fact:
+    case Builtin::require: return true;
     case Builtin::div:
     case Builtin::mod: return hir::is_integer(s.result) || hir::is_wide(s.result);
     default: return false;

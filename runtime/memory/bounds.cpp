@@ -63,6 +63,7 @@ Bounds bounds_of_call(Builtin builtin, BasicType type, std::span<const Interval>
   Bounds result;
   switch (builtin) {
     case Builtin::compress:
+    case Builtin::require:
     case Builtin::vector: result = of(1); break;
     case Builtin::index:
     case Builtin::reverse:

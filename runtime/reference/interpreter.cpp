@@ -109,7 +109,10 @@ class Interpreter {
   Error located(const Error& error, Span span) const {
     if (!sources_ || !span.known() || error.fault != Fault::input) return error;
     if (error.message.find(": error: ") != std::string::npos) return error;
-    return {error.fault, fmt::format("{}: error: {}", sources_->describe(span), error.message)};
+    Error placed = error;
+    placed.message = fmt::format("{}: error: {}", sources_->describe(span), error.message);
+    placed.line = sources_->position(span).line;
+    return placed;
   }
 
   Result<Value> evaluate(Frame& frame, const Operand& operand) {

@@ -254,6 +254,24 @@ Result<Value> select(Context&, Arguments a) {
   return gather_or(x, from_x, y, from_y);
 }
 
+Result<Value> require(Context&, Arguments a) {
+  const Value &ok = a[0], &x = a[1], &message = a[2];
+  if (!ok.is_vector() || ok.type != BasicType::boolean || !x.is_vector() || !message.is_vector() || message.size != 1 ||
+      message.type != BasicType::sym)
+    return input_error("`require` is not defined for {}, {}, {}", describe(ok), describe(x), describe(message));
+  if (ok.size != 1 && x.size != 1 && ok.size != x.size)
+    return input_error("`require` expects vectors of one length or scalars, got {} and {} elements", ok.size, x.size);
+  const uint64_t n = ok.size != 1 ? ok.size : x.size;
+  for (uint64_t i = 0; i < ok.size && n != 0; ++i)
+    if (!ok.as<uint8_t>()[i]) {
+      const std::string text = message.text(0);
+      Error error = input_error("`require` is not met at element {}: {}", i, text);
+      error.subject = text;
+      return error;
+    }
+  return n == x.size ? x : gather_or(x, std::vector<int64_t>(n, 0), x, std::vector<int64_t>(n, 0));
+}
+
 Result<Value> index_assign(Context&, Arguments a) {
   const Value &x = a[0], &k = a[1], &m = a[2];
   if (!x.is_vector() || !m.is_vector() || !k.is_vector() || !hir::is_integer(k.type))
@@ -330,7 +348,7 @@ std::span<const BuiltinEntry> selection_builtins() {
   static constexpr BuiltinEntry entries[] = {
       {"range", range},    {"reverse", reverse}, {"where", where},          {"compress", compress},
       {"take", take},      {"drop", drop},       {"append", append},        {"replicate", replicate},
-      {"vector", vector_}, {"index", index_},    {"index_a", index_assign}, {"index_or", index_or}, {"select", select}, {"seed", seed},
+      {"vector", vector_}, {"index", index_},    {"index_a", index_assign}, {"index_or", index_or}, {"select", select}, {"require", require}, {"seed", seed},
       {"rand", rand_},     {"randk", randk},
   };
   return entries;

@@ -581,6 +581,7 @@ Error Run::kernel_error(uint64_t word) const {
   const auto [kernel, statement, code] = codegen::ErrorWord::of(word);
   Span span;
   std::string_view builtin = "kernel";
+  std::string subject;  // of a requirement: its message
   if (kernel < kernels.size()) {
     const hir::Function& f = program().functions[kernels[kernel].function];
     if (statement < f.statements.size()) {
@@ -589,15 +590,23 @@ Error Run::kernel_error(uint64_t word) const {
       if (!is_none(at.value))
         if (const hir::Expression& e = f.expressions[at.value];
             e.kind == hir::Expression::call && e.callee.kind == hir::FunctionRef::builtin)
+{
           builtin = hir::row(e.callee.builtin_id).name;
+          if (code == codegen::RuntimeError::requirement)
+            subject = std::get<std::vector<std::string>>(program().literals[e.operands[2].literal_id()].values)[0];
+        }
     }
   }
   std::string what = code == codegen::RuntimeError::division_by_zero     ? "divides by zero"
                      : code == codegen::RuntimeError::index_out_of_range ? "has an index that is out of range"
                      : code == codegen::RuntimeError::negative_factorial
                          ? "got a negative number"
+                     : code == codegen::RuntimeError::requirement ? fmt::format("is not met: {}", subject)
                          : fmt::format("fails with run-time error {}", static_cast<uint32_t>(code));
-  return input_error("{}: error: `{}` {}", plan_.sources.describe(span), builtin, what);
+  Error error = input_error("{}: error: `{}` {}", plan_.sources.describe(span), builtin, what);
+  if (span.known()) error.line = plan_.sources.position(span).line;
+  error.subject = std::move(subject);
+  return error;
 }
 
 // Where a kernel's code comes from: its first statement.

@@ -154,12 +154,27 @@ Result<Session::Outcome> Session::run(const NamedSource& program, const RunOptio
   ASSIGN_OR_RETURN(const SqlQuery* query,
                    prepare_sql(program, SqlQueries::Until::program, timings));
   const sql::Translation& translation = *query->translation;
-  ASSIGN_OR_RETURN(Outcome outcome, run_program({program.name, "<program of " + program.file + ">",
-                                                 translation.program},
-                                                options, std::move(timings)));
+  Result<Outcome> ran = run_program({program.name, "<program of " + program.file + ">", translation.program},
+                                    options, std::move(timings));
+  if (!ran) return told_of_query(ran.error(), translation, span_of(program));
+  Outcome outcome = *std::move(ran);
   outcome.columns = translation.columns;
   outcome.is_sql = true;
   return outcome;
+}
+
+// What a program requires is said where it stands in the query.
+Error Session::told_of_query(Error error, const sql::Translation& translation, Span query) {
+  if (error.fault != Fault::input || error.subject.empty()) return error;
+  for (const auto& [line, place] : translation.places) {
+    if (line != error.line) continue;
+    const uint32_t begin = std::min(query.begin + place.offset, query.end);
+    DiagnosticSink sink;
+    sink.error("sql-run", {query.file, begin, std::min(begin + place.length, query.end)}, "{}", error.subject);
+    say(render(sink, sources_));
+    return {Fault::input, ""};
+  }
+  return error;
 }
 
 Result<std::string> print(const Session::Outcome& outcome, Format format, uint64_t most_rows) {

@@ -92,6 +92,8 @@ class Session {
   Result<device::Device*> device();  // opens it; not with --device cpu
 
  private:
+  // A failure while a query ran: told where it stands in the text, if a requirement is not met.
+  Error told_of_query(Error error, const sql::Translation& translation, Span query);
   // A program that can run.
   struct Ready {
     std::string key;  // its text and the flags that decide about its code

@@ -23,6 +23,7 @@ struct Error {
   std::string
       message;  // lower case, no full stop; says what was tried and, for the driver, its own name for the failure
   uint32_t line = 0;  // of the input, from 1, where one is at fault that has no Diagnostic; 0: none known
+  std::string subject;  // what the program itself says of the failure (`require`); empty: nothing
   Error at(uint32_t place) && {
     line = place;
     return std::move(*this);
