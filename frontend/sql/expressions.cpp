@@ -619,9 +619,14 @@ Cell Translator::magnitude(const Expression& e, std::span<const Cell> a, std::st
     fail("the function {} of {} has no translation", name_of(e.function), type_name(a[0].type));
     return failed(e.type);
   }
-  const Bounds b = g_[a[0].value].bounds;
+  const Bounds b = known_bounds(a[0]);
   const Bounds out = b.known ? Bounds::of(0, std::max(b.most, -b.least)) : Bounds{};
-  return {g_.map(builtin, {a[0].value}, g_[a[0].value].type, out), a[0].valid, e.type};
+  const BasicType own = g_[a[0].value].type;
+  if (!is_exact(e.type) || !b.known)
+    return {g_.map(builtin, {a[0].value}, own, out), a[0].valid, e.type};
+  const VectorId v = g_.cast(a[0].value, hir::widest(own, fitting(out)));
+  return {checked(g_.map(builtin, {v}, g_[v].type, out), out, e.type, "the result of abs"),
+          a[0].valid, e.type};
 }
 
 Cell Translator::date_part(const Expression& e, std::span<const Cell> a, std::string_view builtin) {

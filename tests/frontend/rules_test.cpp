@@ -189,6 +189,11 @@ TEST(Rules, ResultTypes) {
       {"a:bool, b:sym, c:sym", "@select(a, b, c)", "sym"},
       {"a:i32, b:f64, c:f64", "@select(a, b, c)", "error"},
       {"a:bool, b:i32, c:i64", "@select(a, b, c)", "error"},
+      {"a:bool, b:str", "@require(a, b, `message:sym)", "str"},
+      {"a:bool, b:f64, c:sym", "@require(a, b, c)", "f64"},
+      {"a:bool, b:f64", "@require(a, b, (`one,`two):sym)", "error"},
+      {"a:i32, b:f64", "@require(a, b, `message:sym)", "error"},
+      {"a:bool, b:f64", "@require(a, b, 1:i64)", "error"},
       {"a:date, b:i32, c:date", "@index_or(a, b, c)", "date"},
       {"a:f64, b:i64, c:f32", "@index_or(a, b, c)", "error"},
       {"a:f64, b:f64, c:f64", "@index_or(a, b, c)", "error"},
@@ -336,9 +341,9 @@ TEST(Builtins, MathFunctionsAreThoseThatTheGpuHasNoInstructionFor) {
 }
 
 TEST(Builtins, TableHoldsTheFactsOfTheSpecification) {
-  EXPECT_EQ(builtin_names().size(), 112u);
+  EXPECT_EQ(builtin_names().size(), 113u);
   EXPECT_EQ(gpu_names().size(), 21u);
-  EXPECT_EQ(builtin_count(), 133u);
+  EXPECT_EQ(builtin_count(), 134u);
   Builtin b;
   EXPECT_TRUE(find_builtin("enlist", b) && b == Builtin::list);
   EXPECT_TRUE(find_builtin("index_assign", b) && b == Builtin::index_a);

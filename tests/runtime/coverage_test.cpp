@@ -342,6 +342,16 @@ void binary(std::vector<Case>& out) {
                        {"r", "s", "u"}});
       continue;
     }
+    if (b == Builtin::require) {
+      for (BasicType t : all_types())
+        out.push_back({b,
+                       {BasicType::boolean, t},
+                       fmt::format("$o:? = @not(bool_a); $k:? = @or(bool_a, $o); $r:? = @require($k, {0}, `m:sym); "
+                                   "$s:? = @require($k, {1}, `m:sym);",
+                                   column(t, 'a'), literal_of(t)),
+                       {"r", "s"}});
+      continue;
+    }
     if (hir::row(b).min_arity == 3) {
       for (BasicType t : all_types())
         for (BasicType k : all_types())

@@ -555,6 +555,38 @@ TEST_F(EngineTest, DivisionByZeroInAKernelIsTheProgramsFault) {
   EXPECT_TRUE(what.starts_with("1: t.hir:4:3: error: `div` divides by zero")) << what;
 }
 
+// Of a requirement in a kernel: the first element, the message, and that alone as the subject; also where nothing uses the result.
+TEST_F(EngineTest, WhatAProgramRequiresInAKernel) {
+  CountingTables tables(100);
+  const std::string head = R"(table {
+  t:? = @load_table(`t:sym); a:i32 = check_cast(@column_value(t, `a:sym), i32);
+  ok:bool = @neq(a, 7:i32); )", tail = " c:? = @list(s); r:? = @table(`s:sym, c); return r; }";
+  for (const std::string body :
+       {"b:? = @require(ok, a, `\"no seven\":sym); s:? = @sum(b);", "b:? = @require(ok, a, `\"no seven\":sym); s:? = @sum(a);",
+        "w:? = check_cast(a, i128); b:? = @require(ok, w, `\"no seven\":sym); d:? = check_cast(b, i64); s:? = @sum(d);",
+        "b:? = @require(ok, 1:i32, `\"no seven\":sym); s:? = @sum(b);"}) {
+    SCOPED_TRACE(body);
+    ASSERT_NO_FATAL_FAILURE(compile_text(head + body + tail));
+    ASSERT_EQ(compiled_.no_gpu_code, "");
+    const std::string what = run_both(tables);
+    EXPECT_EQ(what, reference_error(tables));
+    EXPECT_TRUE(what.ends_with("error: `require` is not met at element 7: no seven")) << what;
+    const auto error = reference::run(compiled_.program, tables, sources_, nullptr);
+    ASSERT_FALSE(error);
+    EXPECT_EQ(error.error().subject, "no seven");
+    EXPECT_EQ(error.error().line, 3u);
+  }
+  for (const std::string body : {"k:? = @lt(a, 7:i32); b:? = @require(ok, a, `no:sym); d:? = @compress(k, b); s:? = @sum(d);",
+                                 "k:? = @gt(a, 7:i32); o:? = @compress(k, ok); d:? = @compress(k, a); b:? = @require(o, d, `no:sym); s:? = @sum(b);",
+                                 "b:? = @require(1:bool, a, `no:sym); s:? = @sum(b);"}) {
+    SCOPED_TRACE(body);
+    ASSERT_NO_FATAL_FAILURE(compile_text(head + body + tail));
+    ASSERT_EQ(compiled_.no_gpu_code, "");
+    const std::string what = run_both(tables);
+    EXPECT_EQ(what.find("error") != std::string::npos, body.find("@lt") != std::string::npos) << what;
+  }
+}
+
 // The interpreter's message, with element and position, also when a kernel found the error.
 TEST_F(EngineTest, GatherOutOfRangeIsTheProgramsFault) {
   compile_text(R"(table { t:? = @load_table(`t:sym); a:i32 = check_cast(@column_value(t, `a:sym), i32);

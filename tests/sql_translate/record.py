@@ -7,8 +7,8 @@
 
 Writes plans/NAME.json (the plans of tpch/sql and ssb/sql), statements.json (each statement of statements.sql,
 its plan without the fields that nothing reads, and its rows on the data of DIR) and nulls.json (the
-same of nulls.sql on the tables of nulls/). Plans are made on empty tables, as a plan must not depend
-on data.
+same of nulls.sql on the tables of nulls/, and of overflow.sql on those of overflow/, where DuckDB's
+error takes the place of rows). Plans are made on empty tables, as a plan must not depend on data.
 """
 import datetime
 import decimal
@@ -27,7 +27,7 @@ PROFILE = ('compressed_materialization,statistics_propagation,late_materializati
            'join_filter_pushdown,row_group_pruner,top_n_window_elimination,grouping_sets,'
            'partial_aggregate_pushdown,window_self_join,self_join_aggregate,aggregate_reuse,'
            'in_clause')
-TYPES = {'i32': 'INTEGER', 'sym': 'VARCHAR', 'str': 'VARCHAR',
+TYPES = {'i8': 'TINYINT', 'i16': 'SMALLINT', 'i32': 'INTEGER', 'i64': 'BIGINT', 'sym': 'VARCHAR', 'str': 'VARCHAR',
          'date': 'DATE', 'character': 'VARCHAR', 'boolean': 'BOOLEAN'}
 SUITES = {'tpch': 'tpch/schema.def', 'ssb': 'ssb/columns.def'}
 UNREAD = {'alias', 'arguments', 'has_serialize', 'positional_arguments', 'query_location',
@@ -48,9 +48,9 @@ def tables(suite):
     return found
 
 
-def tables_with_nulls():
+def own_tables(name):
     types = {**TYPES, 'f64': 'DECIMAL(15,2)', 'bool': 'BOOLEAN'}
-    schema = json.loads((HERE / 'nulls/schema.json').read_text())
+    schema = json.loads((HERE / name / 'schema.json').read_text())
     return {t['name']: {c['name']: types.get(c['type'], c['type']) for c in t['columns']}
             for t in schema['tables']}
 
@@ -98,9 +98,12 @@ def record(name, empty, full):
     statements = [s.strip() for s in text.split(';\n') if s.strip()]
     lines = []
     for sql in statements:
-        rows = [[cell(c) for c in row] for row in full.execute(sql).fetchall()]
-        lines.append(json.dumps({'sql': sql, 'plan': trimmed(plan(empty, sql)), 'rows': rows},
-                                separators=(',', ':')))
+        answer = {'sql': sql, 'plan': trimmed(plan(empty, sql))}
+        try:
+            answer['rows'] = [[cell(c) for c in row] for row in full.execute(sql).fetchall()]
+        except (duckdb.OutOfRangeException, duckdb.ConversionException) as error:
+            answer['error'] = str(error).splitlines()[0]
+        lines.append(json.dumps(answer, separators=(',', ':')))
     (HERE / f'{name}.json').write_text('[\n' + ',\n'.join(lines) + '\n]\n')
 
 
@@ -112,9 +115,9 @@ def main(folder):
                 json.dumps(plan(empty, query.read_text()), separators=(',', ':')) + '\n')
     empty, full = connect(tables('tpch')), connect(tables('tpch'), folder)
     record('statements', empty, full)
-    with_nulls = tables_with_nulls()
-    record('nulls', connect(with_nulls),
-           connect(with_nulls, HERE / 'nulls', "delim=',', header=true", 'csv'))
+    for name in ('nulls', 'overflow'):
+        own = own_tables(name)
+        record(name, connect(own), connect(own, HERE / name, "delim=',', header=true", 'csv'))
 
 
 if __name__ == '__main__':
