@@ -27,13 +27,6 @@ constexpr BasicType basics[] = {
 
 bool is_number(BasicType t) { return hir::is_ordered_number(t); }
 // The type that holds integers of `type` and within the bounds.
-BasicType fitting(Bounds bounds) {
-  return bounds.within(INT8_MIN, INT8_MAX)     ? BasicType::i8
-         : bounds.within(INT16_MIN, INT16_MAX) ? BasicType::i16
-         : bounds.within(INT32_MIN, INT32_MAX) ? BasicType::i32
-         : bounds.fits_i64()                   ? BasicType::i64
-                                               : BasicType::i128;
-}
 BasicType holding(BasicType type, Bounds bounds) {
   return bounds.known && !bounds.fits_i64() ? BasicType::i128 : type;
 }

@@ -89,6 +89,14 @@ Bounds join(Bounds a, Bounds b) {
                             : Bounds{};
 }
 
+BasicType fitting(Bounds bounds) {
+  return bounds.within(INT8_MIN, INT8_MAX)     ? BasicType::i8
+         : bounds.within(INT16_MIN, INT16_MAX) ? BasicType::i16
+         : bounds.within(INT32_MIN, INT32_MAX) ? BasicType::i32
+         : bounds.fits_i64()                   ? BasicType::i64
+                                               : BasicType::i128;
+}
+
 Graph::Graph() { spaces_.add({}); }
 
 VectorId Graph::add(Vector v) {
@@ -101,6 +109,8 @@ VectorId Graph::add(Vector v) {
 }
 
 VectorId Graph::integer(BasicType type, __int128 value) {
+  if (type == BasicType::i8 || type == BasicType::i16 || type == BasicType::i32 || type == BasicType::i64)
+    CHECK(hir::widest(type, fitting(Bounds::of(value, value))) == type, "a literal beyond its type");
   Vector v;
   v.kind = Vector::literal;
   v.type = type;

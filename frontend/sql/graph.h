@@ -37,6 +37,8 @@ Bounds operator+(Bounds a, Bounds b);
 Bounds operator-(Bounds a, Bounds b);
 Bounds operator*(Bounds a, Bounds b);
 Bounds join(Bounds a, Bounds b);
+// The narrowest type of integers that holds them; i128 where they are not known.
+hir::BasicType fitting(Bounds bounds);
 
 struct Vector {
   enum Kind : uint8_t { literal, plain, element_wise, kept, picked };

@@ -148,14 +148,15 @@ std::optional<Lookup> Translator::rows_of_key(VectorId value, VectorId key) {
     return out;
   }
   if (!k.dense || !hir::is_integer(v.type) || v.space == one_row) return std::nullopt;
-  const VectorId least = g_.integer(v.type, k.bounds.least),
-                 most = g_.integer(v.type, k.bounds.most);
+  const Bounds places = Bounds::of(0, k.bounds.most - k.bounds.least);
+  const BasicType type = hir::widest(v.type, hir::widest(fitting(k.bounds), fitting(places)));
+  value = g_.cast(value, type);
+  const VectorId least = g_.integer(type, k.bounds.least), most = g_.integer(type, k.bounds.most);
   if (!v.bounds.known || v.bounds.least < k.bounds.least || v.bounds.most > k.bounds.most)
     out.matched = g_.and_(g_.map("geq", {value, least}, BasicType::boolean),
                           g_.map("leq", {value, most}, BasicType::boolean));
-  VectorId rows =
-      g_.map("minus", {value, least}, v.type, Bounds::of(0, k.bounds.most - k.bounds.least));
-  if (!is_none(out.matched)) rows = g_.select(out.matched, rows, g_.integer(v.type, 0));
+  VectorId rows = g_.map("minus", {value, least}, type, places);
+  if (!is_none(out.matched)) rows = g_.select(out.matched, rows, g_.integer(type, 0));
   out.rows = rows;
   return out;
 }
