@@ -77,6 +77,7 @@ void Engine::State::drop_cache() {
   uploaded.clear();
   columns.clear();
   fetched.clear();
+  common_domains.clear();
   domains.clear();
   derived_domains.clear();
 }
@@ -165,7 +166,8 @@ Result<std::unique_ptr<Engine::Plan>> Engine::plan(const Compiled& compiled, con
 }
 
 Result<std::vector<Value>> Engine::run(Plan& plan, Timings& timings, std::string* printed,
-                                       std::vector<KernelReport>* kernels, std::vector<std::string>* fallbacks) {
+                                       std::vector<KernelReport>* kernels, std::vector<std::string>* fallbacks,
+                                       uint64_t* texts_walked) {
   auto scope = timings.measure(Phase::overhead, "run");
   Plan::State& p = *plan.state_;
   if (!p.whole_program.empty()) {
@@ -183,6 +185,7 @@ Result<std::vector<Value>> Engine::run(Plan& plan, Timings& timings, std::string
     results = run.execute();
     state_->timings = nullptr;
     if (results) ++p.runs;
+    if (texts_walked) *texts_walked = run.texts_walked();
     if (fallbacks)
       for (std::string& f : run.take_fallbacks()) fallbacks->push_back(std::move(f));
     if (kernels) {

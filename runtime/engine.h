@@ -69,10 +69,12 @@ class Engine {
 
   // Runs the program and brings back what main returns. Run-time errors of the program are the input's fault, with the position of the
   // statement. `printed` (may be null) receives what @print writes; `kernels` (may be null) one report per kernel; `fallbacks` (may be null)
-  // gets, like Plan::fallbacks() and besides those, the steps that turned out in this run to need the reference interpreter.
+  // gets, like Plan::fallbacks() and besides those, the steps that turned out in this run to need the reference interpreter; `texts_walked` (may
+  // be null) how many texts the host read, or made codes of, before the results: none when all that a program needs of its columns is kept.
   Result<std::vector<reference::Value>> run(Plan& plan, Timings& timings, std::string* printed = nullptr,
                                             std::vector<KernelReport>* kernels = nullptr,
-                                            std::vector<std::string>* fallbacks = nullptr);
+                                            std::vector<std::string>* fallbacks = nullptr,
+                                            uint64_t* texts_walked = nullptr);
 
   // Device memory in use by columns, plans and a run, in bytes; without the pages that wait for the next run.
   uint64_t device_bytes() const;

@@ -39,6 +39,7 @@ std::string run_json(const RunReport& r) {
         k.ns, k.floor_bytes);
   }
   out += "]";
+  if (r.texts_walked) out += fmt::format(",\n \"texts_walked\":{}", r.texts_walked);
   if (!r.fallbacks.empty()) {
     out += ",\n \"fallbacks\":[";
     for (size_t i = 0; i < r.fallbacks.size(); ++i) out += (i ? "," : "") + json_string(r.fallbacks[i]);
@@ -66,6 +67,7 @@ std::string run_text(const RunReport& r) {
                          static_cast<double>(k.floor_bytes) * 1e-6, rate);
     }
   }
+  if (r.texts_walked) out += fmt::format("texts that the host read: {}\n", r.texts_walked);
   for (const std::string& f : r.fallbacks) out += fmt::format("fallback to the reference interpreter: {}\n", f);
   return out;
 }

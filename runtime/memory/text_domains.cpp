@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <unordered_set>
 
 #include "libraries/base/errors/check.h"
 
@@ -29,6 +30,7 @@ DomainPtr Domain::of_column(std::shared_ptr<const data::Column> column, std::vec
   d->count_ = d->is_distinct_ ? column->dictionary->values.size() : column->rows;
   d->column_ = std::move(column);
   d->keeper_ = keeper;
+  d->is_kept_ = true;
   return d;
 }
 
@@ -47,10 +49,25 @@ DomainPtr Domain::of_sorted(std::vector<std::string> texts) {
   return d;
 }
 
+DomainPtr Domain::joined(std::span<const DomainPtr> domains) {
+  auto d = std::make_shared<Domain>();
+  d->kind_ = Kind::joined;
+  d->is_kept_ = true;
+  d->parts_.assign(domains.begin(), domains.end());
+  for (const DomainPtr& part : domains) {
+    d->firsts_.push_back(d->count_);
+    d->count_ += part->count_;
+    d->is_kept_ = d->is_kept_ && part->is_kept_;
+  }
+  d->is_distinct_ = d->is_ordered_ = d->count_ <= 1;
+  return d;
+}
+
 DomainPtr Domain::derive() {
   auto d = std::make_shared<Domain>();
   d->base_ = shared_from_this();
   d->keeper_ = keeper_;
+  d->is_kept_ = is_kept_;
   if (keeper_) keeper_->push_back(d);
   return d;
 }
@@ -67,6 +84,15 @@ std::string_view Domain::text(uint32_t code) {
     }
     case Kind::more: return code < base_->count_ ? base_->text(code) : (*texts_)[code - base_->count_];
     case Kind::distinct: return base_->text(representative_[code]);
+    case Kind::inserted: {
+      const auto at = std::lower_bound(firsts_.begin(), firsts_.end(), code);
+      const auto before = static_cast<uint32_t>(at - firsts_.begin());
+      return at != firsts_.end() && *at == code ? (*texts_)[before] : base_->text(code - before);
+    }
+    case Kind::joined: {
+      const auto part = static_cast<size_t>(std::upper_bound(firsts_.begin(), firsts_.end(), code) - firsts_.begin()) - 1;
+      return parts_[part]->text(static_cast<uint32_t>(code - firsts_[part]));
+    }
   }
   return {};
 }
@@ -81,29 +107,35 @@ bool Domain::extends(const Domain& other) const {
   return this == &other || (kind_ == Kind::more && base_->extends(other));
 }
 
-std::optional<uint32_t> Domain::code_of(std::string_view wanted) {
+// The first code whose text is not before `wanted`, of ordered domains.
+uint64_t Domain::place_of(std::string_view wanted) {
+  uint64_t low = 0, high = count_;
+  while (low < high) {
+    const uint64_t middle = (low + high) / 2;
+    if (text(static_cast<uint32_t>(middle)) < wanted)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+std::optional<uint32_t> Domain::code_of(std::string_view wanted, const TextTools& tools) {
   CHECK(is_distinct_);
   if (is_ordered_) {  // by bisection, without a table
-    uint64_t low = 0, high = count_;
-    while (low < high) {
-      const uint64_t middle = (low + high) / 2;
-      if (text(static_cast<uint32_t>(middle)) < wanted)
-        low = middle + 1;
-      else
-        high = middle;
-    }
-    if (low < count_ && text(static_cast<uint32_t>(low)) == wanted) return static_cast<uint32_t>(low);
+    const uint64_t place = place_of(wanted);
+    if (place < count_ && text(static_cast<uint32_t>(place)) == wanted) return static_cast<uint32_t>(place);
     return std::nullopt;
   }
+  uint32_t first = 0;  // that is not looked up in base_
   if (kind_ == Kind::more) {
-    if (auto code = base_->code_of(wanted)) return code;
-    for (uint64_t i = 0; i < texts_->size(); ++i)
-      if ((*texts_)[i] == wanted) return static_cast<uint32_t>(base_->count_ + i);
-    return std::nullopt;
+    if (auto code = base_->code_of(wanted, tools)) return code;
+    first = static_cast<uint32_t>(base_->count_);
   }
   if (codes_.empty()) {
-    codes_.reserve(count_);
-    for (uint32_t i = 0; i < count_; ++i) codes_.emplace(text(i), i);
+    *tools.walked += count_ - first;
+    codes_.reserve(count_ - first);
+    for (uint32_t i = first; i < count_; ++i) codes_.emplace(text(i), i);
   }
   auto at = codes_.find(wanted);
   return at == codes_.end() ? std::nullopt : std::optional(at->second);
@@ -156,12 +188,34 @@ void Domain::pack(Packed& packed) const {
       packed.handles = packed.made_handles.data();
       return;
     }
+    case Kind::inserted: {
+      Packed base;
+      base_->pack(base);
+      packed.made_pad = base.pad;
+      const uint64_t* next = base.handles;
+      for (uint64_t i = 0, k = 0; i < count_; ++i)
+        if (k < firsts_.size() && firsts_[k] == i)
+          add((*texts_)[k++]);
+        else
+          packed.made_handles.push_back(*next++);
+      return made();
+    }
+    case Kind::joined:
+      for (const DomainPtr& part : parts_) {
+        Packed of_part;
+        part->pack(of_part);
+        const uint64_t shift = handle(packed.made_pad.size(), 0);
+        for (uint64_t i = 0; i < part->count_; ++i) packed.made_handles.push_back(of_part.handles[i] + shift);
+        packed.made_pad += of_part.pad;
+      }
+      return made();
   }
 }
 
 Result<operators::Strings> Domain::strings(const TextTools& tools, bool keep, std::vector<BufferPtr>& held) {
   BufferPtr handles = handles_, pad = pad_;
   if (!handles) {
+    *tools.walked += count_;
     Packed packed;
     pack(packed);
     longest_ = 0;
@@ -199,6 +253,7 @@ Result<void> Domain::rank(const TextTools& tools) {
     ASSIGN_OR_RETURN(ranks_, tools.arena.allocate(count_ * 4));
     return tools.device.copy(ranks_->address, ranks.data, count_ * 4);
   }
+  *tools.walked += count_;
   std::vector<uint32_t> order(count_), ranks(count_);
   std::iota(order.begin(), order.end(), 0u);
   std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return text(a) < text(b); });
@@ -217,9 +272,14 @@ Result<device::Address> Domain::ranks(const TextTools& tools) {
 }
 
 Result<DomainPtr> Domain::distinct(const TextTools& tools) {
-  if (is_distinct_) return shared_from_this();
-  if (auto known = distinct_.lock()) return known;
+  return is_distinct_ ? Result<DomainPtr>(shared_from_this()) : ordered(tools);
+}
+
+Result<DomainPtr> Domain::ordered(const TextTools& tools) {
+  if (is_ordered_) return shared_from_this();
+  if (auto known = ordered_.lock()) return known;
   RETURN_IF_ERROR(rank(tools));
+  *tools.walked += count_;
   std::vector<uint32_t> ranks(count_);
   RETURN_IF_ERROR(tools.device.copy_to_host(ranks.data(), ranks_->address, count_ * 4));
   DomainPtr d = derive();
@@ -231,17 +291,37 @@ Result<DomainPtr> Domain::distinct(const TextTools& tools) {
     CHECK(ranks[i] < distinct_count_, "rank {} of {} texts", ranks[i], distinct_count_);
     d->representative_[ranks[i]] = static_cast<uint32_t>(i);
   }
-  distinct_ = d;
+  ordered_ = d;
   return d;
 }
 
 Result<device::Address> Domain::translation(const DomainPtr& to, const TextTools& tools) {
   CHECK(is_distinct_ && to->is_distinct_);
+  const Domain* root = to.get();
+  while (root->kind_ == Kind::more) root = root->base_.get();
+  if (root->kind_ == Kind::distinct) {  // of this domain, or of it and others: ranks are codes there
+    Domain& ranked = *root->base_;
+    if (&ranked == this) return ranks(tools);
+    for (size_t k = 0; k < ranked.parts_.size(); ++k)
+      if (ranked.parts_[k].get() == this) {
+        ASSIGN_OR_RETURN(const device::Address ranks, ranked.ranks(tools));
+        return ranks + 4 * ranked.firsts_[k];
+      }
+  }
   std::erase_if(translations_, [](const auto& t) { return t.second.to.expired(); });
   Translation& known = translations_[to.get()];
   if (known.table && known.to.lock() == to) return known.table->address;
+  *tools.walked += count_;
   std::vector<uint32_t> table(count_);
-  for (uint32_t i = 0; i < count_; ++i) table[i] = to->code_of(text(i)).value_or(missing_code);
+  if (to->inserted_into().get() == this) {
+    uint32_t before = 0;  // inserted texts
+    for (uint32_t i = 0; i < count_; ++i) {
+      while (before < to->firsts_.size() && to->firsts_[before] == uint64_t{i} + before) ++before;
+      table[i] = i + before;
+    }
+  } else {
+    for (uint32_t i = 0; i < count_; ++i) table[i] = to->code_of(text(i), tools).value_or(missing_code);
+  }
   ASSIGN_OR_RETURN(known.table, upload(tools, table.data(), count_ * 4));
   known.to = to;
   return known.table->address;
@@ -260,11 +340,12 @@ DomainPtr Domain::pieces(uint64_t start, uint64_t length) {
   return d;
 }
 
-DomainPtr Domain::with(const std::vector<std::string>& more) {
+DomainPtr Domain::with(const std::vector<std::string>& more, const TextTools& tools) {
   CHECK(is_distinct_);
   std::vector<std::string> fresh;
+  std::unordered_set<std::string_view> seen;
   for (const std::string& text : more)
-    if (!code_of(text) && std::find(fresh.begin(), fresh.end(), text) == fresh.end()) fresh.push_back(text);
+    if (!code_of(text, tools) && seen.insert(text).second) fresh.push_back(text);
   if (fresh.empty()) return shared_from_this();
   std::weak_ptr<Domain>& known = more_[fresh];
   if (DomainPtr d = known.lock()) return d;
@@ -274,6 +355,23 @@ DomainPtr Domain::with(const std::vector<std::string>& more) {
   d->is_distinct_ = true;
   d->texts_ = std::make_shared<const std::vector<std::string>>(std::move(fresh));
   known = d;
+  return d;
+}
+
+DomainPtr Domain::inserted(std::vector<std::string> more, const TextTools& tools) {
+  CHECK(is_ordered_);
+  std::sort(more.begin(), more.end());
+  more.erase(std::unique(more.begin(), more.end()), more.end());
+  std::erase_if(more, [&](const std::string& text) { return code_of(text, tools).has_value(); });
+  if (more.empty()) return shared_from_this();
+  auto d = std::make_shared<Domain>();
+  d->kind_ = Kind::inserted;
+  d->is_kept_ = is_kept_;
+  d->base_ = shared_from_this();
+  d->count_ = count_ + more.size();
+  d->is_distinct_ = d->is_ordered_ = true;
+  for (const std::string& text : more) d->firsts_.push_back(place_of(text) + d->firsts_.size());
+  d->texts_ = std::make_shared<const std::vector<std::string>>(std::move(more));
   return d;
 }
 

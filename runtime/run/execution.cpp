@@ -65,6 +65,7 @@ Result<std::vector<Value>> Run::execute_once() {
   until_wait_.clear();
   fallbacks_.clear();
   held_.clear();
+  held_domains_.clear();
   failed_at_.clear();
   pending_ = false;
   return steps();
@@ -94,6 +95,7 @@ Result<void> Run::end_recording(std::span<const ItemPtr> results) {
   recording_ = false;
   for (const ItemPtr& v : results) made.results.push_back(clone(v));
   made.held = std::move(held_);
+  made.held_domains = std::move(held_domains_);
   made.launched = launched_;
   made.library_launched = library_launched_;
   made.evictions = engine_.evictions;
@@ -466,6 +468,17 @@ Result<void> Run::fall_back(const Step& s, std::string_view reason, Arguments ar
   return {};
 }
 
+namespace {
+// Texts of vectors that have several: what a step of the host may read.
+uint64_t texts_in(const Value& v) {
+  if (v.is_text_vector()) return v.size > 1 ? v.size : 0;
+  uint64_t texts = 0;
+  if (v.cells)
+    for (const Value& part : v.parts()) texts += texts_in(part);
+  return texts;
+}
+}  // namespace
+
 Result<void> Run::builtin(const Step& s) {
   std::vector<Value> arguments;
   RETURN_IF_ERROR(wait());
@@ -473,6 +486,7 @@ Result<void> Run::builtin(const Step& s) {
     ASSIGN_OR_RETURN(ItemPtr v, item(slot));
     auto scope = timings_.measure(Phase::transfer);
     ASSIGN_OR_RETURN(Value host, to_host(*v));
+    texts_walked_ += texts_in(host);
     arguments.push_back(std::move(host));
   }
   auto scope = timings_.measure(Phase::cpu, hir::row(s.builtin).name);
@@ -492,6 +506,7 @@ Result<std::vector<Value>> Run::call(hir::FunctionId function, const std::vector
   for (const ItemPtr& v : inputs) {
     auto scope = timings_.measure(Phase::transfer);
     ASSIGN_OR_RETURN(Value host, to_host(*v));
+    texts_walked_ += texts_in(host);
     arguments.push_back(std::move(host));
   }
   auto scope = timings_.measure(Phase::cpu, program().text(program().functions[function].name));

@@ -6,6 +6,7 @@
 //   operator_calls.cpp  SQL operators
 //   complex_keys.cpp    complex numbers as their keys
 #pragma once
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -27,6 +28,8 @@ class Run {
   std::vector<KernelReport> take_library_reports();
   // Steps that the reference interpreter ran though they had a kernel or an operator: a phrase each, as Plan::fallbacks().
   std::vector<std::string> take_fallbacks() { return std::exchange(fallbacks_, {}); }
+  // Texts that the host read, or whose codes it made, other than those of the results and single ones.
+  uint64_t texts_walked() const { return texts_walked_; }
 
  private:
   using Value = reference::Value;
@@ -53,6 +56,7 @@ class Run {
   Result<std::vector<Value>> replay();
   bool recording_ = false;
   std::vector<BufferPtr> held_;  // by a graph
+  std::vector<DomainPtr> held_domains_;
   Result<void> load_table(const Step& s);
   Result<void> column_part(const Step& s);
   Result<ItemPtr> file_column(std::shared_ptr<const data::FileColumn> at, std::optional<hir::BasicType> as);
@@ -105,6 +109,8 @@ class Run {
   Result<std::vector<std::string>> decode(Item& v, std::span<const uint32_t> codes);
 
   Result<DomainPtr> ordered_domain(std::span<const ItemPtr> texts);
+  Result<DomainPtr> known_domain(bool ordered, std::vector<DomainPtr> of, std::vector<std::string> literals,
+                                 const std::function<Result<DomainPtr>(Engine::State::CommonDomain&)>& make);
 
   // --- launch.cpp ---
   bool bound(const outliner::Kernel& kernel, const hir::Function& f, const std::vector<ItemPtr>& inputs,
@@ -201,6 +207,7 @@ class Run {
   std::vector<LibraryLaunch> library_launched_;
   std::vector<KernelReport> library_reports_;
   std::vector<std::string> fallbacks_;
+  uint64_t texts_walked_ = 0;
   OperatorMemory text_memory_;
   std::vector<BufferPtr> until_wait_;  // mapped memory that kernels may still write
   bool pending_ = false;               // launches since the last wait

@@ -47,6 +47,7 @@ struct Replay {
   device::GraphHandle graph{};
   std::vector<ItemPtr> results;  // of the last step, as the graph leaves them
   std::vector<BufferPtr> held;   // what it reads of the engine's memory
+  std::vector<DomainPtr> held_domains;
   std::vector<Launched> launched;
   std::vector<LibraryLaunch> library_launched;
   uint64_t evictions = 0;  // the engine's, when it was made
@@ -63,7 +64,14 @@ struct Engine::State {
   Arena flags;   // what operators read through mapped memory, and the plans' error words
   std::vector<DomainPtr> derived_domains;
   std::map<const data::Column*, DomainPtr> domains;
-  std::map<std::vector<std::string>, DomainPtr> ordered_domains;  // made to compare texts by order, by what is in them
+  // What texts of several domains were brought into, and of one domain with literals where order counts; the last used come last.
+  struct CommonDomain {
+    bool ordered = false;
+    std::vector<DomainPtr> of;
+    std::vector<std::string> literals;  // ascending
+    DomainPtr domain;
+  };
+  std::vector<CommonDomain> common_domains;
   // Columns and foreign keys by their host form; their device data stays until memory is short.
   std::map<const data::Column*, ItemPtr> columns;
   std::map<const data::Column*, ItemPtr> fetched;  // the values of foreign keys

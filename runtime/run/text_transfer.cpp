@@ -19,7 +19,7 @@ bool looked_up(const Item& v) { return !v.domain && !v.column && v.host && v.cap
 
 TextTools Run::text_tools() {
   text_memory_.clear();  // of the call before
-  return {device_, engine_.kept, sql_, &text_memory_};
+  return {device_, engine_.kept, sql_, &text_memory_, &texts_walked_};
 }
 
 // The domain of the item's own codes, which may not be there yet.
@@ -114,57 +114,89 @@ Result<DomainPtr> Run::common_domain(std::span<const ItemPtr> texts, const TextC
   ASSIGN_OR_RETURN(best, best->distinct(text_tools()));
   // A text that the domain lacks has the one code `missing_code`: enough while a single vector can have such texts, since nothing else has that code.
   size_t strangers = 0;
+  uint64_t foreign_texts = 0;
+  std::vector<DomainPtr> of{best};
+  std::vector<std::string> more;
   for (const ItemPtr& v : texts) {
     if (looked_up(*v)) {
       bool all_known = true;
-      for (uint64_t i = 0; i < v->capacity; ++i) all_known = all_known && best->code_of(v->host->text(i)).has_value();
+      for (uint64_t i = 0; i < v->capacity; ++i) {
+        more.emplace_back(v->host->text(i));
+        all_known = all_known && best->code_of(more.back(), text_tools()).has_value();
+      }
       strangers += !all_known;
     } else if (v->domain != best) {
       ASSIGN_OR_RETURN(DomainPtr own, v->domain->distinct(text_tools()));
-      strangers += own != best && !best->extends(*own);
+      if (best->extends(*own)) continue;
+      ++strangers;
+      if (std::find(of.begin(), of.end(), own) != of.end()) continue;
+      of.push_back(own);
+      foreign_texts += own->count();
     }
   }
-  if (!needs.escapes && strangers < 2) return best;
-  // Otherwise, and in what becomes a result, every text keeps a code of its own.
-  for (const ItemPtr& v : texts) {
-    if (looked_up(*v)) {
-      best = best->with(v->host->texts ? *v->host->plain_texts() : std::vector<std::string>());
-    } else if (v->domain != best) {
-      ASSIGN_OR_RETURN(DomainPtr own, v->domain->distinct(text_tools()));
-      if (own == best || best->extends(*own)) continue;
-      std::vector<std::string> all;
-      for (uint32_t c = 0; c < own->count(); ++c) all.emplace_back(own->text(c));
-      best = best->with(all);
+  // A few texts are looked up by the host, and many are ranked together by the device.
+  const bool many = foreign_texts > few_texts;
+  if (!needs.escapes && strangers < 2 && !many) return best;
+  // In what becomes a result, and where several vectors have texts that the domain lacks, every text keeps a code of its own.
+  const bool all_texts = needs.escapes || strangers > 1;
+  if (!all_texts) more.clear();
+  if (of.size() == 1) return best->with(more, text_tools());
+  return known_domain(false, std::move(of), std::move(more), [&](Engine::State::CommonDomain& made) -> Result<DomainPtr> {
+    if (!many) {
+      DomainPtr all = best;
+      for (const DomainPtr& d : std::span(made.of).subspan(1)) {
+        texts_walked_ += d->count();
+        std::vector<std::string> of_domain;
+        for (uint32_t c = 0; c < d->count(); ++c) of_domain.emplace_back(d->text(c));
+        all = all->with(of_domain, text_tools());
+      }
+      return all->with(made.literals, text_tools());
     }
-  }
-  return best;
+    ASSIGN_OR_RETURN(const DomainPtr all, Domain::joined(made.of)->ordered(text_tools()));
+    return all->with(made.literals, text_tools());
+  });
 }
 
 // A domain of all these texts whose codes are in byte order.
 Result<DomainPtr> Run::ordered_domain(std::span<const ItemPtr> texts) {
-  std::vector<DomainPtr> domains;
-  std::vector<std::string> all;
+  std::vector<DomainPtr> of;
+  std::vector<std::string> literals;
   for (const ItemPtr& v : texts) {
     if (looked_up(*v)) {
-      for (uint64_t i = 0; i < v->capacity; ++i) all.emplace_back(v->host->text(i));
+      for (uint64_t i = 0; i < v->capacity; ++i) literals.emplace_back(v->host->text(i));
       continue;
     }
     ASSIGN_OR_RETURN(DomainPtr d, domain_of(*v)->distinct(text_tools()));
-    if (std::find(domains.begin(), domains.end(), d) != domains.end()) continue;
-    for (uint32_t code = 0; code < d->count(); ++code) all.emplace_back(d->text(code));
-    domains.push_back(d);
+    if (std::find(of.begin(), of.end(), d) == of.end()) of.push_back(d);
   }
-  std::sort(all.begin(), all.end());
-  all.erase(std::unique(all.begin(), all.end()), all.end());
-  for (const DomainPtr& d : domains)
-    if (d->is_ordered() && d->count() == all.size()) return d;
-  constexpr size_t most_kept = 16;
-  auto known = engine_.ordered_domains.find(all);
-  if (known != engine_.ordered_domains.end()) return known->second;
-  if (engine_.ordered_domains.size() >= most_kept) engine_.ordered_domains.clear();
-  DomainPtr made = Domain::of_sorted(all);
-  engine_.ordered_domains.emplace(std::move(all), made);
-  return made;
+  return known_domain(true, std::move(of), std::move(literals), [&](Engine::State::CommonDomain& made) -> Result<DomainPtr> {
+    if (made.of.empty()) return Domain::of_sorted(made.literals);
+    ASSIGN_OR_RETURN(const DomainPtr all, (made.of.size() == 1 ? made.of[0] : Domain::joined(made.of))->ordered(text_tools()));
+    return all->inserted(made.literals, text_tools());
+  });
+}
+
+// What `make` gives for these domains and literals, once for all runs where the domains stay.
+Result<DomainPtr> Run::known_domain(bool ordered, std::vector<DomainPtr> of, std::vector<std::string> literals,
+                                    const std::function<Result<DomainPtr>(Engine::State::CommonDomain&)>& make) {
+  constexpr size_t most_kept = 32;
+  std::sort(literals.begin(), literals.end());
+  literals.erase(std::unique(literals.begin(), literals.end()), literals.end());
+  std::vector<Engine::State::CommonDomain>& known = engine_.common_domains;
+  const auto at = std::find_if(known.begin(), known.end(), [&](const Engine::State::CommonDomain& k) {
+    return k.ordered == ordered && k.of == of && k.literals == literals;
+  });
+  if (at != known.end()) {
+    std::rotate(at, at + 1, known.end());
+    return known.back().domain;
+  }
+  Engine::State::CommonDomain made{.ordered = ordered, .of = std::move(of), .literals = std::move(literals), .domain = nullptr};
+  ASSIGN_OR_RETURN(made.domain, make(made));
+  const DomainPtr domain = made.domain;
+  if (!std::all_of(made.of.begin(), made.of.end(), [](const DomainPtr& d) { return d->is_kept(); })) return domain;
+  if (known.size() >= most_kept) known.erase(known.begin());
+  known.push_back(std::move(made));
+  return domain;
 }
 
 // The same texts as codes of `domain`: `v` itself, or an item that `v` remembers.
@@ -189,7 +221,7 @@ Result<ItemPtr> Run::in_domain(const ItemPtr& v, const DomainPtr& domain) {
     std::vector<uint32_t> codes(v->capacity);
     uint32_t low = missing_code, high = 0;
     for (uint64_t i = 0; i < codes.size(); ++i) {
-      codes[i] = domain->code_of(v->host->text(i)).value_or(missing_code);
+      codes[i] = domain->code_of(v->host->text(i), text_tools()).value_or(missing_code);
       low = std::min(low, codes[i]);
       high = std::max(high, codes[i]);
     }
@@ -203,14 +235,21 @@ Result<ItemPtr> Run::in_domain(const ItemPtr& v, const DomainPtr& domain) {
     v->translated = made;
     return made;
   }
-  const DomainPtr own = domain_of(*v);
-  ASSIGN_OR_RETURN(DomainPtr distinct, own->distinct(text_tools()));
-  ItemPtr at = v;  // in `own`, then in `distinct`
-  if (own != distinct) {
+  if (recording_) held_domains_.push_back(domain);  // it keeps the tables that translate into it
+  const DomainPtr own = domain_of(*v), into = domain->inserted_into();
+  DomainPtr from;
+  ItemPtr at = v;  // in `own`, then in `from`
+  if (into && into != own) {  // by way of the domain without the inserted texts
+    ASSIGN_OR_RETURN(at, in_domain(v, into));
+    from = into;
+  } else {
+    ASSIGN_OR_RETURN(from, own->distinct(text_tools()));
+  }
+  if (own != from && at == v) {
     ASSIGN_OR_RETURN(device::Address ranks, own->ranks(text_tools()));
     auto ranked = std::make_shared<Item>(*made);
-    ranked->domain = distinct;
-    ranked->bounds = {0, static_cast<int64_t>(std::max<uint64_t>(1, distinct->count())) - 1};
+    ranked->domain = from;
+    ranked->bounds = {0, static_cast<int64_t>(std::max<uint64_t>(1, from->count())) - 1};
     if (v->codes_are_rows && v->exact && v->capacity == own->count()) {
       ranked->data = ranks;  // the table is the column
     } else {
@@ -224,9 +263,9 @@ Result<ItemPtr> Run::in_domain(const ItemPtr& v, const DomainPtr& domain) {
     if (ranked->exact) RETURN_IF_ERROR(size_to_device(*ranked));
     at = ranked;
   } else {
-    RETURN_IF_ERROR(to_device(v));
+    RETURN_IF_ERROR(to_device(at));
   }
-  if (distinct == domain) {
+  if (from == domain) {
     v->translated = at;
     return at;
   }
@@ -235,9 +274,9 @@ Result<ItemPtr> Run::in_domain(const ItemPtr& v, const DomainPtr& domain) {
   made->size_slot = at->size_slot;
   made->size_buffer = at->size_buffer;
   made->bounds = at->bounds;
-  if (!domain->extends(*distinct)) {
-    ASSIGN_OR_RETURN(device::Address table, distinct->translation(domain, text_tools()));
-    ASSIGN_OR_RETURN(ItemPtr codes, translate(at, table, distinct->count()));
+  if (!domain->extends(*from)) {
+    ASSIGN_OR_RETURN(device::Address table, from->translation(domain, text_tools()));
+    ASSIGN_OR_RETURN(ItemPtr codes, translate(at, table, from->count()));
     made->data = codes->data;
     made->data_buffer = codes->data_buffer;
     made->size_slot = codes->size_slot;

@@ -211,7 +211,7 @@ Result<Session::Outcome> Session::run_program(const NamedSource& program, const 
     std::string said;
     if (plan) {
       std::vector<std::string> met;
-      auto results = engine_->run(*plan, timings, &said, &report.kernels, &met);
+      auto results = engine_->run(*plan, timings, &said, &report.kernels, &met, &report.texts_walked);
       if (run == 1)
         for (const std::string& f : met) say(fallback_warning(f));
       if (!results) {

@@ -1,0 +1,221 @@
+// Columns of many texts through the engine, against the reference interpreter, on three targets:
+// compared with literals and with each other, joined, grouped, ordered, appended, cut and searched.
+// Repeats read no text on the host. The texts are what comparisons may get wrong: empty ones, long
+// ones, equal first bytes and words, bytes above 127, missing ones.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+
+#include "runtime/engine.h"
+#include "runtime/print_result.h"
+#include "runtime/simulator/simulator_device.h"
+
+namespace rndn::runtime {
+namespace {
+
+using hir::BasicType;
+
+std::string some_text(std::mt19937_64& random) {
+  std::string text;
+  switch (random() % 8) {
+    case 0: return text;
+    case 1: text = "equal to the eighth"; break;
+    case 2: text = std::string(random() % 3 + 1, '\xff'); break;
+    case 3: text = std::string(random() % 60, 'x'); break;
+    case 4: text = "abcdefgh"; break;
+    default: break;
+  }
+  for (uint64_t n = random() % 12; n > 0; --n) text += static_cast<char>("ab\x01\x7f\x80\xff z"[random() % 8]);
+  return text;
+}
+
+// Table `t`: a:sym and b:sym are different columns of many texts that have some in common, few:sym
+// is a dictionary with texts of both, k:i32 numbers.
+class Texts final : public reference::Tables {
+ public:
+  explicit Texts(uint64_t rows) : rows_(rows) {
+    std::mt19937_64 random(rows + 7);
+    std::vector<std::string> a, b;
+    for (uint64_t i = 0; i < rows; ++i) a.push_back(some_text(random));
+    for (uint64_t i = 0; i < rows; ++i) b.push_back(random() % 3 ? some_text(random) : a[random() % rows]);
+    add("a", texts(a, true));
+    add("b", texts(b, false));
+    data::Column few = data::make_column(BasicType::sym, rows, data::Encoding::dictionary, 1);
+    few.dictionary->values = {"abcdefgh", "", "\xff", "nowhere"};
+    for (uint64_t i = 0; i < rows; ++i) (*few.data)[i] = static_cast<std::byte>(random() % 4);
+    add("few", std::move(few));
+    data::Column k = data::make_column(BasicType::i32, rows);
+    for (uint64_t i = 0; i < rows; ++i) {
+      const auto x = static_cast<int32_t>(random() % 10);
+      std::memcpy(k.data->data() + 4 * i, &x, 4);
+    }
+    add("k", std::move(k));
+  }
+  Result<void> open(std::string_view) const override { return {}; }
+  Result<std::vector<std::string>> column_names(std::string_view) const override { return std::vector<std::string>{}; }
+  Result<uint64_t> rows(std::string_view) const override { return rows_; }
+  Result<std::shared_ptr<const data::Column>> column(std::string_view, std::string_view name) const override {
+    auto at = columns_.find(name);
+    if (at == columns_.end()) return input_error("table `t` has no column `{}`", name);
+    return at->second;
+  }
+  Result<std::shared_ptr<const data::Column>> key_column(std::string_view) const override {
+    return input_error("table `t` has no key");
+  }
+
+ private:
+  // With missing ones, every seventh is.
+  data::Column texts(const std::vector<std::string>& of, bool with_missing) const {
+    data::Column c = data::make_column(BasicType::sym, rows_, data::Encoding::text);
+    std::string pad;
+    std::string valid(rows_, '\1');
+    for (uint64_t i = 0; i < rows_; ++i) {
+      const bool missing = with_missing && i % 7 == 3;
+      const uint64_t handle = pad.size() << 24 | (missing ? 0 : of[i].size());
+      std::memcpy(c.data->data() + 8 * i, &handle, 8);
+      if (missing) valid[i] = 0;
+      if (!missing) pad += of[i];
+    }
+    c.pad = std::make_shared<data::Bytes>(data::Bytes::of(std::move(pad)));
+    if (with_missing) c.validity = std::make_shared<data::Bytes>(data::Bytes::of(std::move(valid)));
+    return c;
+  }
+  void add(const std::string& name, data::Column column) {
+    data::compute_statistics(column);
+    columns_[name] = std::make_shared<const data::Column>(std::move(column));
+  }
+  uint64_t rows_;
+  std::map<std::string, std::shared_ptr<const data::Column>, std::less<>> columns_;
+};
+
+struct Program {
+  const char* name;
+  const char* text;     // statements after the columns are there
+  const char* columns;  // of the result
+};
+
+constexpr Program programs[] = {
+    {"less_than_literals",
+     "r1:? = @lt(a, `\"abcdefgh \":sym); r2:? = @leq(a, `\"abcdefgh\":sym);"
+     "r3:? = @lt(a, `\"\":sym); r4:? = @leq(a, `\"\":sym); r5:? = @lt(a, `\"zzz\":sym);",
+     "r1, r2, r3, r4, r5"},
+    {"greater_than_literals",
+     "r1:? = @gt(a, `\"nowhere at all\":sym); r2:? = @geq(a, `\"xxxxxxxxx\":sym);"
+     "r3:? = @gt(a, `\" \":sym); r4:? = @geq(few, `\"b\":sym);",
+     "r1, r2, r3, r4"},
+    {"between_literals",
+     "l:? = @geq(a, `\"abcd\":sym); h:? = @lt(a, `\"b\":sym); m:? = @and(l, h);"
+     "r1:? = @compress(m, a); r2:? = @compress(m, k);",
+     "r1, r2"},
+    {"equal_to_literals",
+     "r1:? = @eq(a, `\"abcdefgh\":sym); r2:? = @neq(a, `\"nowhere at all\":sym);"
+     "r3:? = @eq(a, `\"\":sym);",
+     "r1, r2, r3"},
+    {"columns_with_each_other",
+     "r1:? = @lt(a, b); r2:? = @geq(a, b); r3:? = @eq(a, b); r4:? = @neq(b, few);"
+     "r5:? = @leq(few, a);",
+     "r1, r2, r3, r4, r5"},
+    {"columns_and_a_literal",
+     "r1:? = @lt(a, b); l:? = @gt(b, `\"m\":sym); r2:? = @and(r1, l); r3:? = @lt(a, `\"m\":sym);", "r1, r2, r3"},
+    {"joined",
+     "l:? = @lt(k, 2:i32); x:? = @compress(l, a); h:? = @lt(k, 3:i32); y:? = @compress(h, b);"
+     "p:? = @join_index(@eq, x, y); r1:? = @index(p, 0:i64); r2:? = @index(p, 1:i64);"
+     "r3:? = @index(x, r1);",
+     "r1, r2, r3"},
+    {"members",
+     "r1:? = @member(a, b); r2:? = @member(b, a); r3:? = @member(few, a);"
+     "r4:? = @member(a, (`\"abcdefgh\",`\"\",`\"no\"):sym); r5:? = @index_of(a, b);",
+     "r1, r2, r3, r4, r5"},
+    {"appended", "x:? = @append(a, b); y:? = @append(few, a); r1:? = @append(x, few); r2:? = @append(y, b);", "r1, r2"},
+    {"distinct_of_both", "s:? = @append(a, b); u:? = @unique(s); r1:? = @index(s, u); r2:? = @like(r1, \"%x%a%\":str);",
+     "r1, r2"},
+    {"grouped",
+     "g:? = @group(b); w:? = @keys(g); v:? = @values(g); e:? = @index(b, w);"
+     "c:? = @each_right(@index, k, v); d:? = @each(@sum, c); s:? = @raze(d);"
+     "o:? = @order(e, 0:bool); r1:? = @index(e, o); r2:? = @index(s, o);",
+     "r1, r2"},
+    {"ordered",
+     "c:? = @list(few, a, b); o:? = @order(c, (0,1,0):bool); r1:? = @index(a, o);"
+     "r2:? = @index(b, o); r3:? = @index(few, o);",
+     "r1, r2, r3, o"},
+    {"cut",
+     "s:? = @sub_string(a, (2,5):i32); r1:? = @eq(s, `\"bcdef\":sym); r2:? = @lt(s, b);"
+     "o:? = @order(s, 1:bool); r3:? = @index(s, o); r4:? = @member(s, b);",
+     "r1, r2, r3, r4"},
+    {"searched",
+     "r1:? = @like(a, \"%\":str); r2:? = @like(a, \"abcd%\":str); r3:? = @like(a, \"%a\":str);"
+     "r4:? = @like(a, \"%x%a_%\":str); r5:? = @like(b, \"\":str); r6:? = @like(b, \"_%_\":str);",
+     "r1, r2, r3, r4, r5, r6"},
+};
+
+class TextColumns : public testing::TestWithParam<std::tuple<const char*, Program>> {
+ protected:
+  Result<Compiled> compile_program() {
+    const auto& [target, program] = GetParam();
+    std::string text = "module m { import Builtin.*; def main() : table { t:? = @load_table(`t:sym);\n";
+    for (const auto& [name, type] : std::initializer_list<std::pair<const char*, const char*>>{
+             {"a", "sym"}, {"b", "sym"}, {"few", "sym"}, {"k", "i32"}})
+      text += fmt::format("{0}:{1} = check_cast(@column_value(t, `{0}:sym), {1});\n", name, type);
+    std::string names;
+    size_t columns = 1;
+    for (char c : std::string_view(program.columns)) columns += c == ',';
+    for (size_t i = 0; i < columns; ++i) names += fmt::format("{}`r{}", i ? "," : "", i);
+    text += fmt::format(
+        "{}\nlast:? = @list({}); result:? = @table({}:sym, last);"
+        " return result; }} }}",
+        program.text, program.columns, columns == 1 ? names : "(" + names + ")");
+    DiagnosticSink sink;
+    CompileOptions options;
+    options.target = target;
+    auto compiled = compile(sources_.add("t.hir", text), sources_, options, sink, timings_);
+    if (!compiled) return input_error("{}{}", compiled.error().message, render(sink, sources_));
+    return compiled;
+  }
+  SourceManager sources_;
+  Timings timings_;
+};
+
+TEST_P(TextColumns, AgreeWithTheReferenceInterpreterAndAreReadOnce) {
+  auto compiled = compile_program();
+  ASSERT_TRUE(compiled.ok()) << compiled.error().message;
+  const char* const target = std::get<0>(GetParam());
+  // From 4,097 texts on the device ranks them.
+  for (const uint64_t rows : {1, 40, 4500}) {
+    if (rows == 4500 && std::string_view(target) != "sm_90") continue;  // time
+    const Texts tables(rows);
+    auto want = reference::run(compiled->program, tables, sources_, nullptr);
+    ASSERT_TRUE(want.ok()) << want.error().message;
+    const std::string right = *print_result(*want, Format::csv);
+    for (const bool measured : {true, false}) {  // false: the later ones as graphs, where they can
+      if (rows == 4500 && measured) continue;
+      sim::Options checks;
+      checks.check_hazards = checks.check_races = true;
+      auto device = open_simulator(target, checks);
+      ASSERT_TRUE(device.ok());
+      Engine engine(**device, tables);
+      auto plan = engine.plan(*compiled, sources_, {.allow_fallback = false, .measure_kernels = measured}, timings_);
+      ASSERT_TRUE(plan.ok()) << plan.error().message;
+      for (int run = 0; run < (measured ? 2 : 4); ++run) {
+        std::vector<std::string> fallbacks;
+        uint64_t walked = 0;
+        auto got = engine.run(**plan, timings_, nullptr, nullptr, &fallbacks, &walked);
+        ASSERT_TRUE(got.ok()) << rows << " rows: " << got.error().message;
+        ASSERT_EQ(*print_result(*got, Format::csv), right) << rows << " rows, run " << run;
+        EXPECT_EQ(fallbacks, std::vector<std::string>{});
+        if (run > 0) {
+          EXPECT_EQ(walked, 0u) << rows << " rows, run " << run;
+        }
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Targets, TextColumns,
+                         testing::Combine(testing::Values("sm_61", "sm_86", "sm_90"), testing::ValuesIn(programs)),
+                         [](const auto& info) {
+                           return fmt::format("{}_{}", std::get<0>(info.param), std::get<1>(info.param).name);
+                         });
+
+}  // namespace
+}  // namespace rndn::runtime
