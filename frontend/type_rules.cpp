@@ -357,6 +357,20 @@ TypeId minimum(const Call& c) {
                                                             : c.checker.mismatch(c, "real numbers or calendar values");
 }
 
+TypeId scan_sum(const Call& c) {
+  if (!is_any(c, 0, is_ordered_number) || !is_exactly(c, 1, B::boolean))
+    return c.checker.mismatch(c, "real numbers and a bool for each");
+  const B type = basic_of(c, 0);
+  return basic(c, is_float(type) || is_wide(type) ? type : B::i64);
+}
+
+TypeId scan_extreme(const Call& c) {
+  const bool ordered = is_any(c, 0, is_ordered_number) || is_any(c, 0, is_calendar);
+  return ordered && is_exactly(c, 1, B::boolean)
+             ? c[0].type
+             : c.checker.mismatch(c, "real numbers or calendar values, and a bool for each");
+}
+
 // --- Indexing ------------------------------------------------------------------------------------
 
 TypeId index(const Call& c) {

@@ -99,6 +99,9 @@ struct Aggregates {
   std::vector<Vector> results;  // per Aggregate, one element per group
 };
 
+// Running reductions. Sums of integers are i64 and wrap, those of floats are made in f64; minima and maxima pass over NaN.
+enum class Scan : uint8_t { sum, min, max };
+
 struct Pairs {
   Vector left, right;  // i64, equally long
 };
@@ -155,6 +158,9 @@ class Operators {
   Result<Vector> member(const Vector& x, const Vector& y, Memory& memory);
   // i64 per element of x: the first place in y where it occurs, or the length of y. Same types.
   Result<Vector> index_of(const Vector& x, const Vector& y, Memory& memory);
+  // Per element of x: its reduction with those before it, from the last one whose u8 of `starts` is not 0. Equally long. Floats are combined in an
+  // order that depends on the places of the elements alone.
+  Result<Vector> scan(Scan operation, const Vector& x, const Vector& starts, Memory& memory);
   // bool (u8) per string: the whole string matches (`%`: any run of bytes, `_`: one byte).
   Result<Vector> like(const Strings& strings, std::string_view pattern, Memory& memory);
   // u32 per string: its place among the distinct strings in byte order (equal strings, equal ranks); `distinct` gets their number.

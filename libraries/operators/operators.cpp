@@ -79,6 +79,10 @@ Result<Vector> Operators::pair(const Vector& high, const Vector& low, uint64_t r
   return operators::pair(state_->library, high, low, radix, nowhere, memory);
 }
 
+Result<Vector> Operators::scan(Scan operation, const Vector& x, const Vector& starts, Memory& memory) {
+  return operators::scan(state_->library, operation, x, starts, memory);
+}
+
 Result<Cells> Operators::unique_cells(const Cells& cells, Memory& memory) {
   return operators::unique_cells(state_->library, cells, memory);
 }

@@ -34,6 +34,8 @@ Result<Vector> to_complex(Library& library, const Vector& reals, Memory& memory)
 Result<Vector> pair(Library& library, const Vector& high, const Vector& low, uint64_t radix, int64_t nowhere,
                     Memory& memory);
 
+// scan.cpp
+Result<Vector> scan(Library& library, Scan operation, const Vector& x, const Vector& starts, Memory& memory);
 // select.cpp
 Result<Relation> select(Library& library, const Relation& relation, const Vector& mask, Memory& memory);
 // sorted_sets.cpp

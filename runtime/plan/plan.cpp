@@ -471,6 +471,9 @@ class Planner {
         if (argument(0) != TypeKind::basic || argument(1) != TypeKind::basic) return Step::call;
         return on_columns(Step::append, {0, 1});
       case Builtin::tolist: return on_columns(Step::tolist, {0});
+      case Builtin::scan_sum:
+      case Builtin::scan_min:
+      case Builtin::scan_max: return on_columns(Step::scan, {0, 1});
       case Builtin::like: return on_columns(Step::like, {0, 1});
       case Builtin::sub_string: return on_columns(Step::sub_string, {0});
       case Builtin::join_index:

@@ -38,6 +38,7 @@ struct Step {
     join,
     member,
     index_of,
+    scan,
     like,
     sub_string,
     take,  // runs of elements, copied on the device

@@ -63,6 +63,23 @@ Result<Value> avg(Context& context, Arguments a) {
   return wide ? make<double>(BasicType::f64, {mean}) : make<float>(BasicType::f32, {static_cast<float>(mean)});
 }
 
+// The minimum of no elements, or their maximum.
+template <class T>
+T end_of(BasicType type, bool smallest) {
+  using Limits = std::numeric_limits<T>;
+  if (type == BasicType::boolean) return smallest;
+  if constexpr (Limits::has_infinity) return smallest ? Limits::infinity() : -Limits::infinity();
+  return smallest ? Limits::max() : Limits::min();
+}
+
+template <bool smallest, class T>
+T better(T best, T e) {
+  if (smallest ? e < best : e > best) return e;  // NaN compares false and is passed over
+  if constexpr (std::is_floating_point_v<T>)
+    if (e == 0 && best == 0 && std::signbit(e) == smallest) return e;
+  return best;
+}
+
 template <bool smallest>
 Result<Value> extreme(Context&, Arguments a) {
   const Value& x = a[0];
@@ -70,15 +87,8 @@ Result<Value> extreme(Context&, Arguments a) {
     return input_error("`{}` is not defined for {}", smallest ? "min" : "max", describe(x));
   return with_type(x.type, [&](auto zero) -> Result<Value> {
     using T = decltype(zero);
-    using Limits = std::numeric_limits<T>;
-    T best = smallest ? (Limits::has_infinity ? Limits::infinity() : Limits::max())
-                      : (Limits::has_infinity ? -Limits::infinity() : Limits::min());
-    if (x.type == BasicType::boolean) best = smallest;
-    for (T e : elements<T>(x)) {
-      if (smallest ? e < best : e > best) best = e;  // NaN compares false and is passed over
-      if constexpr (std::is_floating_point_v<T>)
-        if (e == 0 && best == 0 && std::signbit(e) == smallest) best = e;
-    }
+    T best = end_of<T>(x.type, smallest);
+    for (T e : elements<T>(x)) best = better<smallest>(best, e);
     return make<T>(x.type, {best});
   });
 }
@@ -93,6 +103,50 @@ Result<Value> quantifier(Context&, Arguments a) {
   return make_bool({static_cast<uint8_t>(result)});
 }
 
+// Scans: what the reduction of the elements from the last start up to each is.
+template <class T, class Sum, class Combine>
+Value scan(BasicType type, const Value& x, const Value& starts, Sum first, Combine&& combine) {
+  const std::vector<uint8_t> begins = elements<uint8_t>(starts);
+  std::vector<T> out;
+  Sum total = first;
+  uint64_t i = 0;
+  for (T e : elements<T>(x)) {
+    if (begins[i++]) total = first;
+    total = combine(total, static_cast<Sum>(e));
+    out.push_back(static_cast<T>(total));
+  }
+  return make<T>(type, out);
+}
+
+Result<void> check_scan(std::string_view name, Arguments a, bool defined) {
+  if (!defined || a[1].type != BasicType::boolean || !a[1].is_vector())
+    return input_error("`{}` is not defined for {} and {}", name, describe(a[0]), describe(a[1]));
+  if (a[0].size != a[1].size)
+    return input_error("`{}` expects a bool for each of {} elements, got {}", name, a[0].size, a[1].size);
+  return {};
+}
+
+Result<Value> scan_sum(Context&, Arguments a) {
+  const Value& x = a[0];
+  RETURN_IF_ERROR(check_scan("scan_sum", a, x.is_vector() && hir::is_ordered_number(x.type)));
+  const auto plus = [](auto total, auto e) { return total + e; };
+  if (x.type == BasicType::f32) return scan<float>(x.type, x, a[1], 0.0, plus);
+  if (x.type == BasicType::f64) return scan<double>(x.type, x, a[1], 0.0, plus);
+  if (hir::is_wide(x.type)) return scan<__int128>(x.type, x, a[1], static_cast<unsigned __int128>(0), plus);
+  return scan<int64_t>(BasicType::i64, x, a[1], uint64_t{0}, plus);
+}
+
+template <bool smallest>
+Result<Value> scan_extreme(Context&, Arguments a) {
+  const Value& x = a[0];
+  RETURN_IF_ERROR(check_scan(smallest ? "scan_min" : "scan_max", a,
+                             x.is_vector() && (hir::is_ordered_number(x.type) || hir::is_calendar(x.type))));
+  return with_type(x.type, [&](auto zero) -> Result<Value> {
+    using T = decltype(zero);
+    return scan<T>(x.type, x, a[1], end_of<T>(x.type, smallest), [](T best, T e) { return better<smallest>(best, e); });
+  });
+}
+
 }  // namespace
 
 std::span<const BuiltinEntry> reduction_builtins() {
@@ -101,6 +155,9 @@ std::span<const BuiltinEntry> reduction_builtins() {
                                              {"avg", avg},
                                              {"min", extreme<true>},
                                              {"max", extreme<false>},
+                                             {"scan_sum", scan_sum},
+                                             {"scan_min", scan_extreme<true>},
+                                             {"scan_max", scan_extreme<false>},
                                              {"any", quantifier<false>},
                                              {"all", quantifier<true>}};
   return entries;

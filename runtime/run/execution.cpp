@@ -223,6 +223,7 @@ Result<void> Run::step(const Step& s, std::vector<Value>& results) {
     case Step::unique_cells:
     case Step::join:
     case Step::member:
+    case Step::scan:
     case Step::index_of:
     case Step::take:
     case Step::drop:

@@ -163,6 +163,7 @@ class Run {
   Result<void> unique_cells(const Step& s);
   Result<void> join(const Step& s);
   Result<void> member(const Step& s);
+  Result<void> scan(const Step& s);
   Result<void> index_of(const Step& s);
   Result<void> like(const Step& s);
   // Elements of a vector; without one: zeros.

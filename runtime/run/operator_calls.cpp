@@ -196,6 +196,7 @@ Result<void> Run::run_operator(const Step& s) {
       case Step::unique_cells: return unique_cells(s);
       case Step::join: return join(s);
       case Step::member: return member(s);
+      case Step::scan: return scan(s);
       case Step::index_of: return index_of(s);
       case Step::take:
       case Step::drop: return part_of(s);
@@ -518,6 +519,30 @@ Result<void> Run::index_of(const Step& s) {
   ASSIGN_OR_RETURN(operators::Vector made, sql_->index_of(a, b, memory));
   ItemPtr result = from_vector(made, BasicType::i64, memory);
   result->size_id = in[0]->size_id;
+  assign_result(s, std::move(result));
+  return {};
+}
+
+Result<void> Run::scan(const Step& s) {
+  ASSIGN_OR_RETURN(std::vector<ItemPtr> in, items(s.inputs));
+  const ItemPtr &x = in[0], &starts = in[1];
+  const bool summed = s.builtin == Builtin::scan_sum;
+  if (x->kind != Item::vector || starts->kind != Item::vector || starts->type != BasicType::boolean ||
+      !(hir::is_real(x->type) || (!summed && hir::is_calendar(x->type))))
+    return fall_back(s, "arguments that are no vectors of numbers and of bool", Arguments::perhaps_wrong);
+  ASSIGN_OR_RETURN(bool same, same_lengths(in));
+  if (!same) return fall_back(s, "vectors of different length", Arguments::perhaps_wrong);
+  ASSIGN_OR_RETURN(operators::Vector values, column(x));
+  ASSIGN_OR_RETURN(operators::Vector begins, column(starts));
+  OperatorMemory memory(*this, engine_.buffers);
+  auto scope = timings_.measure(library_phase(), "scan");
+  const auto operation = summed                            ? operators::Scan::sum
+                         : s.builtin == Builtin::scan_min ? operators::Scan::min
+                                                           : operators::Scan::max;
+  ASSIGN_OR_RETURN(operators::Vector made, sql_->scan(operation, values, begins, memory));
+  ItemPtr result = from_vector(made, summed && !hir::is_float(x->type) ? BasicType::i64 : x->type, memory);
+  result->size_id = x->size_id;
+  if (!summed) result->bounds = x->bounds;
   assign_result(s, std::move(result));
   return {};
 }

@@ -202,6 +202,14 @@ TEST(Rules, ResultTypes) {
       {"a:sym, b:i64, c:sym", "@index_a(a, b, c)", "sym"},
       {"", "@list()", "list<?>"},
       {"a:i32", "@list(a)", "list<i32>"},
+      {"a:i32, b:bool", "@scan_sum(a, b)", "i64"},
+      {"a:f32, b:bool", "@scan_sum(a, b)", "f32"},
+      {"a:i128, b:bool", "@scan_sum(a, b)", "i128"},
+      {"a:date, b:bool", "@scan_sum(a, b)", "error"},
+      {"a:date, b:bool", "@scan_min(a, b)", "date"},
+      {"a:i16, b:bool", "@scan_max(a, b)", "i16"},
+      {"a:i16, b:i32", "@scan_max(a, b)", "error"},
+      {"a:sym, b:bool", "@scan_max(a, b)", "error"},
       {"a:i32", "@enlist(a)", "list<i32>"},
       {"a:i32, b:i32", "@list(a, b)", "list<i32>"},
       {"a:i32, b:sym", "@list(a, b)", "list<i32,sym>"},
@@ -341,9 +349,9 @@ TEST(Builtins, MathFunctionsAreThoseThatTheGpuHasNoInstructionFor) {
 }
 
 TEST(Builtins, TableHoldsTheFactsOfTheSpecification) {
-  EXPECT_EQ(builtin_names().size(), 113u);
+  EXPECT_EQ(builtin_names().size(), 116u);
   EXPECT_EQ(gpu_names().size(), 21u);
-  EXPECT_EQ(builtin_count(), 134u);
+  EXPECT_EQ(builtin_count(), 137u);
   Builtin b;
   EXPECT_TRUE(find_builtin("enlist", b) && b == Builtin::list);
   EXPECT_TRUE(find_builtin("index_assign", b) && b == Builtin::index_a);

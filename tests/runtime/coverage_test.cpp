@@ -394,6 +394,20 @@ void reductions(std::vector<Case>& out) {
       }
 }
 
+void scans(std::vector<Case>& out) {
+  for (Builtin b : {Builtin::scan_sum, Builtin::scan_min, Builtin::scan_max})
+    for (BasicType t : all_types()) {
+      const bool added = hir::is_float(t) && b == Builtin::scan_sum;
+      for (const std::string& c : columns_to_reduce(added ? Builtin::sum : Builtin::min, t))
+        for (const char* starts : {"bool_a", "bool_m"})
+          out.push_back({b,
+                         {t},
+                         fmt::format("$r:? = @{0}({1}, {2});", name_of(b), c, starts),
+                         {"r"},
+                         added ? c : std::string()});
+    }
+}
+
 void selection(std::vector<Case>& out) {
   const BasicType none = BasicType::i64;
   for (BasicType t : all_types()) {
@@ -535,7 +549,7 @@ struct Family {
   const char* name;
   void (*cases)(std::vector<Case>&);
 };
-constexpr Family families[] = {{"unary", unary},         {"binary", binary},       {"reductions", reductions},
+constexpr Family families[] = {{"unary", unary},         {"binary", binary},       {"reductions", reductions}, {"scans", scans},
                                {"selection", selection}, {"operators", operators}, {"cells", cells}};
 
 // --- What has no GPU code -------------------------------------------------------------------------------------------------------
@@ -550,7 +564,7 @@ struct Missing {
 };
 constexpr Missing without_code[] = {
     {" randk ", on_all, "random numbers are drawn in the order of the program, on the host"},
-    {" sum min max order GPU.top_lib group unique member index_of append join_index ", on_wide,
+    {" sum min max scan_sum scan_min scan_max order GPU.top_lib group unique member index_of append join_index ", on_wide,
      "operators and reductions of i128 run on the reference interpreter"},
 };
 // The reason, or null when there should be code.

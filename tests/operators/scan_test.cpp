@@ -1,0 +1,107 @@
+// scan against a plain loop: every type and operation, sizes around the ranges of warps, starts anywhere.
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "tests/operators/support.h"
+
+namespace rndn::operators {
+namespace {
+
+constexpr size_t range = 512;  // rows of a warp (scan.cpp)
+
+template <class T>
+T combined(Scan operation, T total, T x) {
+  switch (operation) {
+    case Scan::sum: return static_cast<T>(total + x);
+    case Scan::min: return x < total ? x : total;
+    case Scan::max: break;
+  }
+  return x > total ? x : total;
+}
+
+template <class T, class R>
+std::vector<R> expected_scan(Scan operation, const std::vector<T>& x, const std::vector<uint8_t>& starts) {
+  std::vector<R> out;
+  R total{};
+  for (size_t i = 0; i < x.size(); ++i) {
+    total = i == 0 || starts[i] ? static_cast<R>(x[i]) : combined(operation, total, static_cast<R>(x[i]));
+    out.push_back(total);
+  }
+  return out;
+}
+
+template <class T, class R>
+void check(test::Bench& bench, Type type, Scan operation, const std::vector<T>& x, const std::vector<uint8_t>& starts,
+           uint64_t spare) {
+  const Vector values = bench.put(type, x, spare), begins = bench.put(Type::u8, starts, spare);
+  auto got = bench.sql->scan(operation, values, begins, *bench.memory);
+  ASSERT_TRUE(got.ok()) << got.error().message;
+  const std::vector<R> is = bench.get<R>(*got), expected = expected_scan<T, R>(operation, x, starts);
+  ASSERT_EQ(is.size(), expected.size());
+  for (size_t i = 0; i < is.size(); ++i)
+    ASSERT_EQ(is[i], expected[i]) << "row " << i << " of " << x.size() << ", type " << static_cast<int>(type)
+                                  << ", operation " << static_cast<int>(operation);
+}
+
+// Values whose sums are exact in every order.
+template <class T>
+void sizes(test::Bench& bench, Type type) {
+  using Sum = std::conditional_t<std::is_integral_v<T>, int64_t, T>;
+  std::mt19937_64 random(7);
+  for (size_t n : {size_t{0}, size_t{1}, size_t{33}, range - 1, range, range + 1, 9 * range + 77})
+    for (uint64_t distance : {uint64_t{1}, uint64_t{40}, uint64_t{3000}, uint64_t{1} << 60}) {
+      std::vector<T> x(n);
+      std::vector<uint8_t> starts(n);
+      for (T& v : x) v = static_cast<T>(static_cast<int64_t>(random() % 200) - (std::is_signed_v<T> ? 100 : 0));
+      for (uint8_t& s : starts) s = random() % distance == 0;
+      const uint64_t spare = distance == 40 ? 100 : 0;  // the size is on the device
+      check<T, Sum>(bench, type, Scan::sum, x, starts, spare);
+      check<T, T>(bench, type, Scan::min, x, starts, spare);
+      check<T, T>(bench, type, Scan::max, x, starts, spare);
+      if (testing::Test::HasFatalFailure()) return;
+    }
+}
+
+class ScanTest : public testing::TestWithParam<const char*> {};
+
+TEST_P(ScanTest, EveryTypeAndSize) {
+  test::Bench bench(GetParam());
+  sizes<uint8_t>(bench, Type::u8);
+  sizes<int8_t>(bench, Type::i8);
+  sizes<int16_t>(bench, Type::i16);
+  sizes<int32_t>(bench, Type::i32);
+  sizes<uint32_t>(bench, Type::u32);
+  sizes<int64_t>(bench, Type::i64);
+  sizes<float>(bench, Type::f32);
+  sizes<double>(bench, Type::f64);
+}
+
+// More ranges than one warp scans: three levels.
+TEST_P(ScanTest, ManyRanges) {
+  test::Bench bench(GetParam());
+  const size_t n = range * (range + 3) + 5;
+  std::vector<int32_t> x(n);
+  std::vector<uint8_t> starts(n);
+  for (size_t i = 0; i < n; ++i) x[i] = static_cast<int32_t>(i % 7) - 2, starts[i] = i == n / 3;
+  check<int32_t, int64_t>(bench, Type::i32, Scan::sum, x, starts, 0);
+}
+
+TEST_P(ScanTest, NaNIsPassedOverAndSumsWrap) {
+  test::Bench bench(GetParam());
+  const double nan = std::numeric_limits<double>::quiet_NaN(), infinity = std::numeric_limits<double>::infinity();
+  const std::vector<uint8_t> starts = {0, 0, 0, 1, 0};
+  const Vector begins = bench.put(Type::u8, starts);
+  const Vector x = bench.put(Type::f64, std::vector<double>{nan, 4, nan, nan, 1});
+  EXPECT_EQ(bench.get<double>(*bench.sql->scan(Scan::min, x, begins, *bench.memory)),
+            (std::vector<double>{infinity, 4, 4, infinity, 1}));
+  const int64_t most = std::numeric_limits<int64_t>::max();
+  const Vector y = bench.put(Type::i64, std::vector<int64_t>{most, 1, 0, 2, most});
+  EXPECT_EQ(bench.get<int64_t>(*bench.sql->scan(Scan::sum, y, begins, *bench.memory)),
+            (std::vector<int64_t>{most, -most - 1, -most - 1, 2, -most}));
+}
+
+INSTANTIATE_TEST_SUITE_P(Targets, ScanTest, testing::ValuesIn(test::targets));
+
+}  // namespace
+}  // namespace rndn::operators
